@@ -66,18 +66,19 @@ func open(ctx context.Context, o Options) (*agent, error) {
 	rights := &rights{journal: j, box: o.Inbox, jobs: o.Jobs}
 	files := &files{self: self{settings: o.Identity.Settings(), tools: o.Identity.Tools()}, identity: o.Identity, journal: j,
 		rights: rights, folders: o.Folders}
-	in := &intake{box: o.Inbox, journal: j, briefing: o.Briefing}
-	permits := &permits{queue: o.Permits, overseer: o.Overseer, journal: j, intake: in, files: files, rights: rights,
-		costs: o.Costs}
-
 	d := &deliveries{journal: j, outbox: o.Outbox, results: o.Results, pending: map[string]bool{}}
+	hooks := &hooking{hooks: o.Hooks, journal: j, deliveries: d}
+	in := &intake{box: o.Inbox, journal: j, briefing: o.Briefing, hooks: hooks}
+	permits := &permits{queue: o.Permits, overseer: o.Overseer, journal: j, intake: in, files: files, rights: rights,
+		costs: o.Costs, hooks: hooks}
+
 	requests := &requests{journal: j, briefing: o.Briefing, builder: prompt.NewBuilder(o.Sources)}
 	caller := &caller{journal: j, deliveries: d, box: o.Inbox, models: o.Models, costs: o.Costs}
 	shortener := &shortener{journal: j, requests: requests, caller: caller, models: o.Models, costs: o.Costs, jobs: o.Jobs}
 
 	worker := &worker{stage: o.Stage, journal: j, intake: in, requests: requests, shortener: shortener, caller: caller,
-		permits:  permits,
-		executor: &executor{journal: j, deliveries: d, permits: permits, rights: rights},
+		permits: permits, hooks: hooks,
+		executor: &executor{journal: j, deliveries: d, permits: permits, rights: rights, hooks: hooks},
 		replies:  &replies{journal: j, deliveries: d, intake: in, outbox: o.Outbox, costs: o.Costs, reports: o.Reports}}
 	return &agent{Place: o.Place, stage: o.Stage, journal: j, deliveries: d, files: files, intake: in, permits: permits,
 		requests: requests, shortener: shortener, worker: worker}, nil

@@ -16,6 +16,7 @@ import (
 	"daycare/engine/event"
 	"daycare/engine/record"
 	"daycare/tools"
+	"daycare/tools/hooks"
 )
 
 // Bounds of what one tool result may add to the context.
@@ -44,6 +45,7 @@ type prepared struct {
 	answer *tools.Result
 	// sources are what the turn has read from outside; nil: it speaks for the owner.
 	sources []record.Source
+	hooked  hooks.Verdict // of the hooks before it
 }
 
 // run calls the tool under its time limit; a panic is the tool's error, not the
@@ -90,6 +92,7 @@ type executor struct {
 	deliveries *deliveries
 	permits    *permits
 	rights     *rights
+	hooks      *hooking
 }
 
 // execute runs the calls of one answer, in order; calls of parallel-safe tools that
@@ -104,7 +107,14 @@ func (x *executor) execute(ctx, inner context.Context, t *turn, calls []record.T
 			return record.ReasonCanceled, x.cancelled(calls)
 		}
 		n := t.beside(calls)
-		results, err := x.batch(inner, t, calls[:n])
+		verdicts, err := x.hooks.before(inner, t, calls[:n])
+		if err != nil {
+			return "", err
+		}
+		if verdicts != nil && inner.Err() != nil {
+			continue // nothing has begun
+		}
+		results, err := x.batch(inner, t, calls[:n], verdicts)
 		if err != nil {
 			return "", err
 		}
@@ -119,7 +129,9 @@ func (x *executor) execute(ctx, inner context.Context, t *turn, calls []record.T
 				reason = record.ReasonLoop
 			}
 		}
-		calls = calls[n:]
+		if calls = calls[n:]; t.stopped != "" {
+			return record.ReasonError, x.cancelled(calls)
+		}
 	}
 	if ctx.Err() != nil {
 		return suspended, x.journal.suspend(t.id)
@@ -130,11 +142,16 @@ func (x *executor) execute(ctx, inner context.Context, t *turn, calls []record.T
 	return reason, nil
 }
 
-// batch runs calls beside each other; the results keep their order.
-func (x *executor) batch(ctx context.Context, t *turn, calls []record.ToolCall) ([]record.Record, error) {
+// batch runs calls beside each other; the results keep their order. verdicts are those of
+// the hooks before them; nil: there are none.
+func (x *executor) batch(ctx context.Context, t *turn, calls []record.ToolCall, verdicts []hooks.Verdict) ([]record.Record, error) {
 	prepared := make([]prepared, len(calls))
 	for i, c := range calls {
-		p, err := x.prepare(t, c)
+		var v hooks.Verdict
+		if verdicts != nil {
+			v = verdicts[i]
+		}
+		p, err := x.prepare(ctx, t, c, v)
 		if err != nil {
 			return nil, err
 		}
@@ -146,6 +163,7 @@ func (x *executor) batch(ctx context.Context, t *turn, calls []record.ToolCall) 
 	x.journal.show(event.UsingTool, calls[0].Name)
 	results := make([]record.Record, len(calls))
 	wholes := make([]*tools.Whole, len(calls))
+	shown := x.hooks.watching(t, calls, prepared)
 	x.deliveries.meanwhile(func(func(func())) {
 		var wg sync.WaitGroup
 		for i := range calls {
@@ -153,6 +171,7 @@ func (x *executor) batch(ctx context.Context, t *turn, calls []record.ToolCall) 
 				release := t.clock.hold()
 				defer release()
 				results[i], wholes[i] = x.one(ctx, t, calls[i], prepared[i])
+				shown.after(ctx, i, results[i].(*record.ToolResult))
 			})
 		}
 		wg.Wait()
@@ -160,6 +179,9 @@ func (x *executor) batch(ctx context.Context, t *turn, calls []record.ToolCall) 
 	if last := len(results) - 1; crash.Bug("swapresults") && last > 0 {
 		first, second := results[0].(*record.ToolResult), results[last].(*record.ToolResult)
 		first.Output, second.Output = second.Output, first.Output
+	}
+	if err := shown.record(t); err != nil {
+		return nil, err
 	}
 	for i, r := range results {
 		x.journal.hide(r)
@@ -173,7 +195,8 @@ func (x *executor) batch(ctx context.Context, t *turn, calls []record.ToolCall) 
 
 // prepare finds the tool, checks the arguments and the permission, and writes the
 // start of a call that must not run twice.
-func (x *executor) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
+// What hooks said of it comes first: the rest is about the call as they left it.
+func (x *executor) prepare(ctx context.Context, t *turn, c record.ToolCall, v hooks.Verdict) (p prepared, err error) {
 	refuse := func(format string, args ...any) (prepared, error) {
 		r := tools.Errorf(format, args...)
 		return prepared{answer: &r}, nil
@@ -182,6 +205,10 @@ func (x *executor) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
 	if !ok {
 		return refuse("Tool not found: %s", c.Name)
 	}
+	c, denied := t.hooked(c, v)
+	if denied != nil {
+		return prepared{answer: denied}, nil
+	}
 	if err := t.tools.Validate(c.Name, c.Arguments); err != nil {
 		return refuse("%v", err)
 	}
@@ -189,7 +216,7 @@ func (x *executor) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
 	if err != nil {
 		return refuse("this agent's permissions cannot be read now: %v", err)
 	}
-	p.tool, p.spec = tool, spec
+	p.tool, p.spec, p.hooked = tool, spec, v
 	p.sources = x.journal.history.Obligations().Sources
 	p.call = tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Agent: x.journal.id, Turn: t.id,
 		Access: guarded(access, p.sources), Sources: texts(p.sources), Hops: t.hops + 1, Route: t.workRoute(x.journal),
@@ -198,7 +225,7 @@ func (x *executor) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
 		}}
 	_, _, asks := t.tools.Get(tools.RequestPermission)
 	p.call.Unasked = !asks
-	grant, refused, err := x.permits.permit(t, &p)
+	grant, refused, err := x.permits.permit(ctx, t, &p)
 	if err != nil {
 		return p, err
 	}
@@ -238,6 +265,9 @@ func (x *executor) one(ctx context.Context, t *turn, c record.ToolCall, p prepar
 
 // cancelled gives every call that did not run the result it needs.
 func (x *executor) cancelled(calls []record.ToolCall) error {
+	if len(calls) == 0 {
+		return nil
+	}
 	recs := make([]record.Record, len(calls))
 	for i, c := range calls {
 		recs[i] = &record.ToolResult{ToolCallID: c.ID, Name: c.Name, Status: record.StatusCanceled,

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/record"
+	"daycare/tools/hooks"
 )
 
 // An intake takes items out of the inbox, makes records of them, and closes them.
@@ -18,6 +20,7 @@ type intake struct {
 	box      inbox.Mailbox
 	journal  *journal
 	briefing Briefing
+	hooks    *hooking
 }
 
 // claim takes those of the items that still wait. A person may drop one between the
@@ -74,12 +77,16 @@ func (in *intake) close(it inbox.Item, rec record.Record) error {
 
 // hear records silent messages: they are part of the next context and ask for no
 // turn.
-func (in *intake) hear(s *self, heads []inbox.Head) error {
+func (in *intake) hear(ctx context.Context, s *self, heads []inbox.Head) error {
 	items, err := in.claim(ids(heads)...)
 	if err != nil || len(items) == 0 {
 		return err
 	}
-	if _, err := in.journal.append(in.users(s, "", items)...); err != nil {
+	recs, _ := in.users(ctx, s, "", items)
+	if in.cut(ctx, items) {
+		return nil // they are heard at the next start
+	}
+	if _, err := in.journal.append(recs...); err != nil {
 		return err
 	}
 	if err := in.journal.barrier(); err != nil {
@@ -93,9 +100,12 @@ func (in *intake) hear(s *self, heads []inbox.Head) error {
 }
 
 // users are the records of items as they enter the conversation, in a turn or, if
-// they are silent, between turns.
-func (in *intake) users(s *self, turn string, items []inbox.Item) []record.Record {
-	recs := make([]record.Record, len(items))
+// they are silent, between turns. refused is why hooks refused all of those that speak; "":
+// they did not.
+func (in *intake) users(ctx context.Context, s *self, turn string, items []inbox.Item) (recs []record.Record, refused string) {
+	verdicts := in.hooks.heard(ctx, s, turn, items)
+	accepted := false
+	recs = make([]record.Record, 0, len(items))
 	for i, it := range items {
 		u := &record.User{Item: it.ID, Text: it.Text, Files: it.Files, Route: it.Route, Zone: s.settings.Zone,
 			Silent: it.Silent, Hops: it.Hops, Untrusted: it.Untrusted, Source: it.Source}
@@ -125,10 +135,34 @@ func (in *intake) users(s *self, turn string, items []inbox.Item) []record.Recor
 		if crash.Bug("wrongsender") && u.Context != nil {
 			u.Context.Sender = crash.Swap("sender", u.Context.Sender).(string)
 		}
-		recs[i] = u
+		if verdicts == nil {
+			recs = append(recs, u)
+		} else {
+			recs = append(recs, in.hooks.receive(u, verdicts[i])...)
+			if refuses(verdicts[i]) {
+				refused = verdicts[i].Reason
+			} else if !it.Silent {
+				accepted = true
+			}
+		}
 		in.journal.emit(event.ItemTaken, turn, event.Item{Item: it.ID, Kind: string(it.Kind)})
 	}
-	return recs
+	if accepted {
+		refused = ""
+	}
+	return recs, refused
+}
+
+// cut reports whether the work ended while hooks looked at items. They wait in the inbox then,
+// so that no message enters the conversation without its hooks.
+func (in *intake) cut(ctx context.Context, items []inbox.Item) bool {
+	if ctx.Err() == nil || !in.hooks.any(hooks.OnMessage, "") {
+		return false
+	}
+	for _, it := range items {
+		in.box.Untake(it.ID)
+	}
+	return true
 }
 
 // preface is what stands before a message: what varies, rendered once.
@@ -144,7 +178,7 @@ func (in *intake) preface(kind message.Kind) string {
 
 // fold takes what arrived meanwhile and is to join the turn. That happens only directly
 // before a model call; resets, decisions and compactions wait for the turn's end.
-func (in *intake) fold(t *turn) ([]*record.Entry, error) {
+func (in *intake) fold(ctx context.Context, t *turn) ([]*record.Entry, error) {
 	heads := in.box.Open()
 	joining := heads[:0:0]
 	for _, h := range heads {
@@ -160,12 +194,16 @@ func (in *intake) fold(t *turn) ([]*record.Entry, error) {
 	if err != nil || len(items) == 0 {
 		return nil, err
 	}
-	return in.journal.append(in.users(&t.self, t.id, items)...)
+	recs, _ := in.users(ctx, &t.self, t.id, items)
+	if in.cut(ctx, items) {
+		return nil, nil
+	}
+	return in.journal.append(recs...)
 }
 
 // takeAgain marks the turn's items as being worked on, and records those whose
 // user message a torn write lost.
-func (in *intake) takeAgain(t *turn, open *record.OpenTurn) ([]*record.Entry, error) {
+func (in *intake) takeAgain(ctx context.Context, t *turn, open *record.OpenTurn) ([]*record.Entry, error) {
 	recorded := map[string]bool{}
 	for _, id := range t.items {
 		recorded[id] = true
@@ -194,7 +232,14 @@ func (in *intake) takeAgain(t *turn, open *record.OpenTurn) ([]*record.Entry, er
 	if err != nil {
 		return nil, err
 	}
-	return in.journal.append(in.users(&t.self, t.id, items)...)
+	recs, refused := in.users(ctx, &t.self, t.id, items)
+	if in.cut(ctx, items) {
+		return nil, nil
+	}
+	if len(t.items) == 0 {
+		t.refused = refused
+	}
+	return in.journal.append(recs...)
 }
 
 // decisionWaits finds the token of a request whose decision lies in the inbox. A

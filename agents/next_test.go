@@ -121,11 +121,11 @@ func TestWhichMessagesAreReadAsOne(t *testing.T) {
 		second := first
 		second.ID = "b"
 		tt.change(&second)
-		recs := a.intake.users(&self{}, "turn", []inbox.Item{first, second})
+		recs, _ := a.intake.users(t.Context(), &self{}, "turn", []inbox.Item{first, second})
 		if got := recs[1].(*record.User).Joins; got != tt.want || recs[0].(*record.User).Joins {
 			t.Errorf("%s: read as one: %v, want %v", name, got, tt.want)
 		}
-		recs = a.intake.users(&self{}, "turn", []inbox.Item{second, first})
+		recs, _ = a.intake.users(t.Context(), &self{}, "turn", []inbox.Item{second, first})
 		if got := recs[1].(*record.User).Joins; name == "a report of the system" && got {
 			t.Errorf("%s: what follows it is read as part of it", name)
 		}
@@ -159,14 +159,15 @@ func TestWhatARecordSaysOfItsMessage(t *testing.T) {
 		"between turns": {"", inbox.Item{ID: "i", Kind: message.Text, Silent: true, Text: "for later", Origin: "not looked at"},
 			record.User{Item: "i", Text: "for later", Silent: true, Zone: "Europe/Paris"}},
 	} {
-		got := *a.intake.users(s, tt.turn, []inbox.Item{tt.item})[0].(*record.User)
+		made, _ := a.intake.users(t.Context(), s, tt.turn, []inbox.Item{tt.item})
+		got := *made[0].(*record.User)
 		files := got.Files
 		got.Files = nil
 		if diff := cmp.Diff(tt.want, got); diff != "" || len(files) != len(tt.item.Files) {
 			t.Errorf("%s (-want +got):\n%s%d files", name, diff, len(files))
 		}
 	}
-	recs := a.intake.users(s, "turn", []inbox.Item{{ID: "a", Kind: message.Text}, {ID: "b", Kind: message.Text}})
+	recs, _ := a.intake.users(t.Context(), s, "turn", []inbox.Item{{ID: "a", Kind: message.Text}, {ID: "b", Kind: message.Text}})
 	if first, second := recs[0].(*record.User), recs[1].(*record.User); first.Preface == "" || second.Preface != "" {
 		t.Errorf("the preface stands before %q and %q, want before the first message alone", first.Preface, second.Preface)
 	}

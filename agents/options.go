@@ -17,6 +17,7 @@ import (
 	"daycare/engine/record"
 	"daycare/engine/redact"
 	"daycare/tools"
+	"daycare/tools/hooks"
 )
 
 // Options are what an agent is run with: its place, and what it needs of its world.
@@ -32,6 +33,7 @@ type Options struct {
 	Permits  Permits  // nil: nobody is asked
 	Overseer Overseer // of an agent in the background; nil: its own person answers
 	Reports  Reports
+	Hooks    Hooks          // programs of the owner; nil: there are none
 	Sources  prompt.Sources // of pictures and long outputs
 }
 
@@ -135,6 +137,15 @@ type Permits interface {
 	// called for every decision, because a crash may have come before whoever
 	// answered could do it.
 	Settle(token string, d permission.Decision, by string, at time.Time) (permission.Pending, error)
+}
+
+// Hooks run programs of the owner at moments of the agent's work.
+type Hooks interface {
+	// Any reports whether one would run; tool is "" where the moment is about none.
+	Any(event hooks.Event, tool string) bool
+	// Run runs those of a moment and returns when nothing of them is left. It may be called
+	// from any goroutine.
+	Run(ctx context.Context, m hooks.Moment) hooks.Verdict
 }
 
 // An Overseer is who answers for an agent in the background: the person of its

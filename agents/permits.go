@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"daycare/agents/providers"
@@ -16,6 +17,7 @@ import (
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/tools"
+	"daycare/tools/hooks"
 )
 
 // permits ask a person for what a tool call needs, and record what people decide.
@@ -28,15 +30,19 @@ type permits struct {
 	rights    *rights
 	costs     Costs
 	postponed postponed
+	hooks     *hooking
 }
 
 // permit decides whether a call may run. grant is the once approval that it uses
 // up; refused is the result that the model reads instead.
-func (pm *permits) permit(t *turn, p *prepared) (grant string, refused *tools.Result, err error) {
+func (pm *permits) permit(ctx context.Context, t *turn, p *prepared) (grant string, refused *tools.Result, err error) {
 	if refused := refusedBy(*p); refused != nil {
 		return "", refused, nil
 	}
 	need, err := needs(*p)
+	if p.hooked.Decision == hooks.Ask && err == nil {
+		need, err = asked(*p, need)
+	}
 	if err != nil {
 		r := tools.Errorf("%v", err)
 		return "", &r, nil
@@ -75,12 +81,17 @@ func (pm *permits) permit(t *turn, p *prepared) (grant string, refused *tools.Re
 			Text: "denied: " + need.Tag + " needs an approval, but this agent only reads (profile read-only), " +
 				"so no approval is requested"}, nil
 	}
-	refused, err = pm.request(t, *need, sha)
+	refused, err = pm.request(ctx, t, *need, sha, p.hooked.Approved)
+	if refused == nil && err == nil {
+		p.call.Approved = need.Tag
+	}
 	return "", refused, err
 }
 
-// request asks a person, without waiting: the decision arrives as an item.
-func (pm *permits) request(t *turn, need permission.Request, sha string) (*tools.Result, error) {
+// request asks a person, without waiting: the decision arrives as an item. approved is the
+// hook that answers in their place, as its settings let it; "": none does. Then nothing is
+// refused.
+func (pm *permits) request(ctx context.Context, t *turn, need permission.Request, sha, approved string) (*tools.Result, error) {
 	access, _ := permission.Parse(need.Tag)
 	if _, exec := access.(permission.Exec); exec && t.settings.ExecDenied || pm.queue == nil {
 		return &tools.Result{Status: tools.Denied,
@@ -91,7 +102,10 @@ func (pm *permits) request(t *turn, need permission.Request, sha string) (*tools
 			Text: "denied: " + no.By + " denied exactly this. Do not ask again until the user writes to you; go on " +
 				"without it, or say that you cannot."}, nil
 	}
-	token, err := pm.askOnce(t, need, sha)
+	if approved != "" {
+		return nil, nil
+	}
+	token, err := pm.askOnce(ctx, t, need, sha)
 	if errors.Is(err, permission.ErrTag) { // nobody could read what they allow
 		r := tools.Errorf("cannot request approval: %v", err)
 		return &r, nil
@@ -104,7 +118,9 @@ func (pm *permits) request(t *turn, need permission.Request, sha string) (*tools
 
 // askOnce puts a request into the queue, if it does not wait there or was not answered
 // just now, and returns its token. The turn waits for the answer.
-func (pm *permits) askOnce(t *turn, need permission.Request, sha string) (token string, err error) {
+// The approval hooks run before the request is recorded as asked: one that a crash cut runs
+// again.
+func (pm *permits) askOnce(ctx context.Context, t *turn, need permission.Request, sha string) (token string, err error) {
 	pending, waits := pm.queue.Find(pm.journal.id, sha)
 	fresh := false
 	if !waits { // in this order: a decision is in the inbox before its request is gone
@@ -118,17 +134,21 @@ func (pm *permits) askOnce(t *turn, need permission.Request, sha string) (token 
 		}
 	}
 	t.waiting = true
-	if fresh {
-		asked := &record.Permission{Token: pending.Token, Event: "asked", Tag: need.Tag, SHA256: sha,
-			Request: need.Detail.String()}
-		if _, err := pm.journal.append(asked); err != nil {
-			return "", err
-		}
-	}
 	pm.noteRequest(pending.Token, need)
 	pm.journal.emit(event.PermissionRequested, t.id,
 		event.Asked{Token: pending.Token, Tag: need.Tag, Reason: need.Reason, Request: need.Detail.String()})
-	return pending.Token, nil
+	if open := pm.journal.history.Obligations().Turn; !fresh && t.again && open != nil {
+		fresh = !slices.Contains(open.Asked, pending.Token) // a crash came before it was recorded
+	}
+	if !fresh {
+		return pending.Token, nil
+	}
+	if err := pm.hooks.asked(ctx, t, pending.Token, need); err != nil {
+		return "", err
+	}
+	_, err = pm.journal.append(&record.Permission{Token: pending.Token, Event: "asked", Tag: need.Tag, SHA256: sha,
+		Request: need.Detail.String()})
+	return pending.Token, err
 }
 
 // At the limit of a budget a turn ends, and a person is asked whether to raise it. The
@@ -138,7 +158,7 @@ func (pm *permits) askOnce(t *turn, need permission.Request, sha string) (token 
 
 // askToRaise asks a person to raise the limit that was reached. The token is empty where
 // nobody is asked: the settings say so, or a person has answered and not spoken since.
-func (pm *permits) askToRaise(t *turn, f *providers.Failure) (token string, err error) {
+func (pm *permits) askToRaise(ctx context.Context, t *turn, f *providers.Failure) (token string, err error) {
 	var reached interface {
 		error
 		Request() permission.Request
@@ -151,7 +171,7 @@ func (pm *permits) askToRaise(t *turn, f *providers.Failure) (token string, err 
 	if pm.journal.answered(sha, permission.Deny, permission.Expired) != nil {
 		return "", nil
 	}
-	return pm.askOnce(t, need, sha)
+	return pm.askOnce(ctx, t, need, sha)
 }
 
 // decided records a person's answer to a request of this agent. The decision is

@@ -84,7 +84,7 @@ func (a *agent) take(ctx context.Context) (worked bool, err error) {
 		}
 	}
 	if quiet := leading(heads, func(h inbox.Head) bool { return h.Silent }); len(quiet) > 0 {
-		return true, a.intake.hear(&a.files.self, quiet)
+		return true, a.intake.hear(ctx, &a.files.self, quiet)
 	}
 	items, err := a.intake.claim(ids(a.files.next(heads))...)
 	if err != nil || len(items) == 0 {

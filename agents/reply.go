@@ -11,6 +11,7 @@ import (
 	"daycare/engine/crash"
 	"daycare/engine/event"
 	"daycare/engine/record"
+	"daycare/tools/hooks"
 )
 
 // arguments are what the model wrote, or a JSON string of it where that is no JSON
@@ -63,6 +64,29 @@ func (rs *replies) record(t *turn, answer *providers.Response) ([]record.ToolCal
 	}
 	rs.deliveries.send(*as.Out, entries[0], nil, false)
 	return as.ToolCalls, nil
+}
+
+// interim writes an answer with which the model was done and a hook was not, and what that
+// wants. Its finish says that the turn has not ended, whatever is written after it.
+func (rs *replies) interim(t *turn, answer *providers.Response, why string) error {
+	as := rs.assistant(t, answer, record.FinishToolUse)
+	if to := t.answerTo(rs.journal); strings.TrimSpace(as.Text) != "" && rs.outbox.Interim(to) {
+		as.Out = rs.promise(t, as.Text)
+	}
+	entries, err := rs.journal.append(as, goOn(why, t.settings.Zone))
+	if err != nil || as.Out == nil {
+		return err
+	}
+	if err := rs.journal.barrier(); err != nil {
+		return err
+	}
+	rs.deliveries.send(*as.Out, entries[0], nil, false)
+	return nil
+}
+
+// goOn is what a hook wants done before the turn ends.
+func goOn(why, zone string) *record.User {
+	return &record.User{Text: why, Origin: hookOrigin + " " + string(hooks.TurnEnd), Zone: zone}
 }
 
 // reply ends the turn with the model's answer.

@@ -207,7 +207,7 @@ func TestWhatNeedsTheHistorySaysThatItFails(t *testing.T) {
 		"a missing end": func(a *agent) error {
 			return a.worker.replies.complete(&turn{}, &record.Entry{Rec: &record.Assistant{}})
 		},
-		"a silent message": func(a *agent) error { return a.intake.hear(&a.files.self, a.Inbox.Open()) },
+		"a silent message": func(a *agent) error { return a.intake.hear(context.Background(), &a.files.self, a.Inbox.Open()) },
 		"a turn":           func(a *agent) error { return a.begin(context.Background(), nil) },
 		"a changed right": func(a *agent) error {
 			a.files.announced, a.files.loaded = &permission.Set{Web: true}, true

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"fmt"
+	"strings"
 
 	"daycare/engine/message"
 	"daycare/engine/record"
@@ -14,6 +15,7 @@ type turn struct {
 	addressee
 	id       string
 	attempt  int
+	again    bool     // it is taken up again
 	items    []string // whose user_message lies in the turn
 	hops     int
 	rounds   int // of tool calls
@@ -22,6 +24,17 @@ type turn struct {
 	share    int  // characters that one result of the round may have
 	squeezed bool // a request was refused as too long, and shortened
 	clock    *progress
+	hookState
+}
+
+// A hookState is what hooks have to do with a turn.
+type hookState struct {
+	opened  bool   // the hooks before its first model call have run
+	goneOn  int    // how often hooks had it go on
+	stopped string // why a hook ends it; "": none does
+	refused string // why hooks refused all of its messages; "": they did not
+	said    string // the text of its last message
+	origin  string // who sent that
 }
 
 // An addressee is who gets the turn's answer.
@@ -40,7 +53,14 @@ func (t *turn) join(out Outbox, entries []*record.Entry) {
 		if !ok {
 			continue
 		}
+		if u.Item == "" { // a hook said it
+			continue
+		}
 		t.items = append(t.items, u.Item)
+		t.said, t.origin = u.Text, u.Origin
+		if u.Route != nil && u.Origin == "" {
+			t.origin = strings.TrimRight(u.Route.Connector+"/"+u.Route.ChannelID+"/"+u.Route.UserID, "/")
+		}
 		t.hops = max(t.hops, u.Hops)
 		switch {
 		case u.Origin == "":
@@ -83,6 +103,9 @@ func (t *turn) workRoute(j *journal) message.Address {
 // notice is what a person reads when a turn was ended by a limit.
 func (t *turn) notice(reason string) *record.Assistant {
 	var text string
+	if t.stopped != "" {
+		return t.says("I stopped, because a hook of the owner ended the turn: " + t.stopped)
+	}
 	switch reason {
 	case record.ReasonLimit:
 		text = fmt.Sprintf("I stopped after %d rounds of tool calls. Say \"continue\" to let me go on.", t.rounds)

@@ -33,6 +33,7 @@ type worker struct {
 	executor  *executor
 	permits   *permits
 	replies   *replies
+	hooks     *hooking
 }
 
 // begin opens a turn over items; none: the turn that a decision asks for.
@@ -42,24 +43,34 @@ func (w *worker) begin(ctx context.Context, s self, items []inbox.Item) (outgrow
 	for i, it := range items {
 		taken[i] = it.ID
 	}
+	inner, end := w.stage.Turn(ctx)
+	defer end()
+	recs, refused := w.intake.users(inner, &t.self, t.id, items)
+	if w.intake.cut(ctx, items) {
+		return nil, nil
+	}
+	t.refused = refused
 	opening := &record.TurnBegin{Turn: t.id, Items: taken, Attempt: t.attempt, Model: t.model().Model}
-	entries, err := w.journal.append(append([]record.Record{opening}, w.intake.users(&t.self, t.id, items)...)...)
+	entries, err := w.journal.append(append([]record.Record{opening}, recs...)...)
 	if err != nil {
 		return nil, err
 	}
 	t.join(w.replies.outbox, entries)
 	crash.Point("turn.taken")
-	return w.run(ctx, t, nil)
+	return w.run(ctx, inner, t, nil)
 }
 
 // resume takes up a turn that a crash or a stop left open.
 func (w *worker) resume(ctx context.Context, s self, open *record.OpenTurn) (outgrown, err error) {
-	t := &turn{self: s, id: open.Turn, attempt: s.nextAttempt(open), rounds: open.Rounds, waiting: open.Asked}
+	t := &turn{self: s, id: open.Turn, attempt: s.nextAttempt(open), rounds: open.Rounds, waiting: len(open.Asked) > 0, again: true}
 	t.join(w.replies.outbox, open.Users)
+	t.refused = refusedBefore(open.Users)
 	if open.HasAnswer != nil { // a torn write: the answer is there, its closing record is not
 		return nil, w.replies.complete(t, open.HasAnswer)
 	}
-	entries, err := w.intake.takeAgain(t, open)
+	inner, end := w.stage.Turn(ctx)
+	defer end()
+	entries, err := w.intake.takeAgain(inner, t, open)
 	t.join(w.replies.outbox, entries)
 	if err != nil {
 		return nil, err
@@ -68,7 +79,13 @@ func (w *worker) resume(ctx context.Context, s self, open *record.OpenTurn) (out
 	if as := w.caller.cut(t.id); as != nil {
 		recs = append(recs, as)
 	}
-	recs = append(recs, t.interrupted(open.Calls)...)
+	cut := t.interrupted(open.Calls)
+	if err := w.hooks.lost(inner, t, open.Calls, cut); err != nil {
+		return nil, err
+	}
+	if recs = append(recs, cut...); open.Held { // a torn write lost what the hook wanted
+		recs = append(recs, goOn("A hook asked you to go on before the turn ends. Check your work, then finish.", t.settings.Zone))
+	}
 	if t.attempt > maxAttempts {
 		recs = append(recs, t.setAside(open.Calls)...)
 		if _, err := w.journal.append(recs...); err != nil {
@@ -88,27 +105,32 @@ func (w *worker) resume(ctx context.Context, s self, open *record.OpenTurn) (out
 			calls = append(calls, c.Call)
 		}
 	}
-	return w.run(ctx, t, calls)
+	return w.run(ctx, inner, t, calls)
 }
 
 // run is the turn: five steps, until the model calls no more tools. calls are what
 // a turn that is taken up again still has to execute. outgrown is why the conversation
 // does not fit the model any more: the turn is closed, and the context has to begin anew.
-func (w *worker) run(ctx context.Context, t *turn, calls []record.ToolCall) (outgrown, err error) {
-	inner, end := w.stage.Turn(ctx)
-	defer end()
+// inner ends with the turn, ctx with the agent's work.
+func (w *worker) run(ctx, inner context.Context, t *turn, calls []record.ToolCall) (outgrown, err error) {
 	inner, t.clock = watchProgress(inner, t.settings.Stuck)
 	defer t.clock.stop()
 	w.journal.emit(event.TurnStarted, t.id, event.Started{Items: t.items, Attempt: t.attempt, Model: t.model().Model})
 
 	for {
 		if len(calls) == 0 {
+			if over, err := w.refused(inner, t); over || err != nil {
+				return nil, err
+			}
 			answer, err := w.ask(inner, t)
 			if err != nil {
 				return w.broken(ctx, inner, t, answer, err)
 			}
 			if len(answer.Calls) == 0 {
-				return nil, w.replies.reply(t, answer)
+				if over, err := w.ends(inner, t, answer); over || err != nil {
+					return nil, err
+				}
+				continue
 			}
 			if calls, err = w.replies.record(t, answer); err != nil {
 				return nil, err
@@ -129,10 +151,38 @@ func (w *worker) run(ctx context.Context, t *turn, calls []record.ToolCall) (out
 	}
 }
 
+// refused ends a turn that a hook refuses before a model call.
+func (w *worker) refused(ctx context.Context, t *turn) (over bool, err error) {
+	why := t.refused
+	if why == "" {
+		if why, err = w.hooks.opening(ctx, t); why == "" || err != nil {
+			return err != nil, err
+		}
+	}
+	if ctx.Err() != nil {
+		return true, w.replies.finish(t, record.ReasonCanceled, nil)
+	}
+	return true, w.replies.finish(t, record.ReasonError, t.says("A hook of the owner refused this: "+why),
+		fmt.Errorf("refused by a hook: %s", why))
+}
+
+// ends ends the turn with the model's answer, unless a hook wants something done first.
+func (w *worker) ends(ctx context.Context, t *turn, answer *providers.Response) (over bool, err error) {
+	why, err := w.hooks.goOn(ctx, t, answer.Text)
+	if err != nil {
+		return true, err
+	}
+	if why == "" {
+		return true, w.replies.reply(t, answer)
+	}
+	t.rounds++
+	return false, w.replies.interim(t, answer, why)
+}
+
 // ask is one model call, with what arrived meanwhile and what was edited meanwhile
 // in it. An error of the call itself is a callError; any other ends the agent's run.
 func (w *worker) ask(ctx context.Context, t *turn) (*providers.Response, error) {
-	entries, err := w.intake.fold(t)
+	entries, err := w.intake.fold(ctx, t)
 	t.join(w.replies.outbox, entries)
 	if err != nil {
 		return nil, err
@@ -184,17 +234,17 @@ func (w *worker) broken(ctx, inner context.Context, t *turn, partial *providers.
 		return err, w.replies.finish(t, record.ReasonError, t.says(text), err)
 	}
 	if f := budgetOf(err); f != nil {
-		return nil, w.overspent(t, f)
+		return nil, w.overspent(ctx, t, f)
 	}
 	w.journal.log.Warn("turn failed", "turn", t.id, "err", err)
 	return nil, w.replies.finish(t, record.ReasonError, t.apology(err), err)
 }
 
 // overspent ends a turn whose model call a budget refused.
-func (w *worker) overspent(t *turn, f *providers.Failure) error {
+func (w *worker) overspent(ctx context.Context, t *turn, f *providers.Failure) error {
 	why := f.Err.Error()
 	w.journal.emit(event.BudgetReached, t.id, event.Reason{Reason: why})
-	token, err := w.permits.askToRaise(t, f)
+	token, err := w.permits.askToRaise(ctx, t, f)
 	if err != nil {
 		return err
 	}

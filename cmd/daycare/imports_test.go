@@ -109,7 +109,7 @@ var imports = map[string][]string{
 		"engine/disk", "engine/finding", "engine/permission", "engine/address", "engine/release"},
 	"engine/control/openapi": {"engine/control", "engine/disk", "engine/event", "engine/finding", "engine/message"},
 
-	"agents": {"agents/compact", "agents/prompt", "agents/providers", "tools", "engine/record",
+	"agents": {"agents/compact", "agents/prompt", "agents/providers", "tools", "tools/hooks", "engine/record",
 		"engine/redact", "engine/inbox", "engine/message", "engine/event", "engine/permission", "engine/disk",
 		"engine/crash", "engine/finding", "engine/address"},
 	"agents/prompt": {"agents/providers", "engine/permission", "engine/record", "engine/message",
@@ -138,6 +138,7 @@ var imports = map[string][]string{
 	"tools/shell/guard":   {"engine/sensitive", "engine/beneath"},
 	"tools/fetch":         {"engine/lan", "tools", "tools/pdf", "engine/message", "engine/permission"},
 	"tools/pdf":           {},
+	"tools/hooks":         {},
 	"tools/memory":        {"engine/beneath", "tools", "engine/message", "engine/permission", "engine/disk"},
 	"tools/peers":         {"tools", "engine/message", "engine/permission", "engine/address", "engine/event"},
 	"tools/cron":          {"tools", "engine/message", "engine/permission", "engine/schedule", "engine/finding", "engine/disk"},

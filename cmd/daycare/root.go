@@ -41,7 +41,7 @@ func newRoot(c *term.App) *cobra.Command {
 	addGroup(root, "Talk to agents:", talk.Chat(c), talk.Send(c), commands.Permissions(c), commands.Why(c))
 	addGroup(root, "Manage agents:",
 		commands.Agents(c), commands.Inbox(c), commands.Tools(c), commands.SubAgents(c), commands.Skills(c),
-		commands.Slash(c), commands.Cron(c), commands.Heartbeat(c))
+		commands.Slash(c), commands.Hooks(c), commands.Cron(c), commands.Heartbeat(c))
 	addGroup(root, "Run the daemon:",
 		startCommand(c), commands.Stop(c), commands.Restart(c), commands.Status(c), commands.Workspaces(c),
 		commands.Reload(c), commands.Logs(c), setup.Service(c))

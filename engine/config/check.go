@@ -24,6 +24,7 @@ func (r *reader) check(c *Config, connectorTypes []string) {
 	r.checkRouting(c)
 	r.checkControl(c)
 	r.checkHosts(c.Permissions.Defaults.Hosts)
+	r.checkHooks(c.Hooks)
 }
 
 // checkHosts warns of hosts that the right to hosts on the Internet does not open.

@@ -33,6 +33,7 @@ type Config struct {
 	Cron        Cron        `json:"cron"`
 	Heartbeat   Heartbeat   `json:"heartbeat"`
 	Permissions Permissions `json:"permissions"`
+	Hooks       Hooks       `json:"hooks"`
 	Budget      Budget      `json:"budget"`
 	Retention   Retention   `json:"retention"`
 	Control     Control     `json:"control" apply:"restart"`
@@ -207,6 +208,46 @@ type Defaults struct {
 	Hosts []string `json:"hosts"`
 	Lan   []string `json:"lan" check:"port"` // HOST:PORT
 	Exec  string   `json:"exec" allow:"sandbox|ask|deny"`
+}
+
+// Hooks are programs that run at moments of an agent's work. Those of one moment run one
+// after the other, in the order of the list.
+type Hooks struct {
+	SessionStart []Hook `json:"session_start"`
+	OnMessage    []Hook `json:"on_message"`
+	BeforePrompt []Hook `json:"before_prompt"`
+	BeforeTool   []Hook `json:"before_tool"`
+	AfterTool    []Hook `json:"after_tool"`
+	TurnEnd      []Hook `json:"turn_end"`
+	Approval     []Hook `json:"approval"`
+}
+
+// A Hook is one program.
+type Hook struct {
+	// Matcher is a regular expression that the whole name of the tool must match; "" and "*":
+	// every tool. Only before_tool and after_tool have one.
+	Matcher string        `json:"matcher"`
+	Command string        `json:"command" check:"required"`
+	Timeout time.Duration `json:"timeout" min:"100ms" max:"10m"` // 0: DefaultHookTimeout
+	// OnError is what follows when the program fails; "": as the moment says.
+	OnError string `json:"onError" allow:"|allow|deny"`
+	Sandbox *bool  `json:"sandbox"` // nil: true
+	Approve bool   `json:"approve"` // its "allow" answers the approval that a call needs
+}
+
+// DefaultHookTimeout is the time limit of a hook that names none.
+const DefaultHookTimeout = 30 * time.Second
+
+// A Moment is the hooks of one list.
+type Moment struct {
+	Name  string // the key of the list
+	Hooks []Hook
+}
+
+// Moments are all lists, in the order in which they come in a turn.
+func (h Hooks) Moments() []Moment {
+	return []Moment{{"session_start", h.SessionStart}, {"on_message", h.OnMessage}, {"before_prompt", h.BeforePrompt},
+		{"before_tool", h.BeforeTool}, {"after_tool", h.AfterTool}, {"turn_end", h.TurnEnd}, {"approval", h.Approval}}
 }
 
 // Budget is what may be spent; 0 is no limit.

@@ -319,6 +319,9 @@ func TestConnectorDecode(t *testing.T) {
 // missing fails for each key of the schema that the example does not show.
 func missing(t *testing.T, f *form.File, typ reflect.Type, path string) {
 	t.Helper()
+	if typ == reflect.TypeFor[[]Hook]() && path != "hooks.before_tool" {
+		return // the keys of a hook are listed once
+	}
 	if typ.Kind() == reflect.Slice && typ.Elem().Kind() == reflect.Struct {
 		typ, path = typ.Elem(), path+"[0]"
 	}

@@ -197,6 +197,8 @@ func TestExampleHasEveryKey(t *testing.T) {
 	no := false
 	want.Models = []Model{{ID: "my-model", Images: &no, Documents: &no, Price: Price{&zero, &zero, &zero, &zero}}}
 	want.Connectors = []Connector{{ID: "telegram", Type: "telegram"}}
+	yes := true
+	want.Hooks.BeforeTool = []Hook{{Command: ".daycare/hooks/policy.sh", Timeout: DefaultHookTimeout, Sandbox: &yes}}
 	if d := cmp.Diff(want, c, same); d != "" {
 		t.Errorf("a value in settings.example.yaml is not the default (-want +got):\n%s", d)
 	}
@@ -213,6 +215,31 @@ func TestUnreadable(t *testing.T) {
 	big := dir(t, map[string]string{Name: strings.Repeat("# x\n", maxSettings/4+1)})
 	if _, _, err := Load(big, noEnv); err == nil || !strings.Contains(err.Error(), "over") {
 		t.Errorf("over %d bytes: %v", maxSettings, err)
+	}
+}
+
+// Hooks are checked with their place: a matcher that cannot be read, keys without effect, and a
+// refusal where there is nothing to refuse.
+func TestHooksAreChecked(t *testing.T) {
+	for text, want := range map[string]string{
+		"before_tool: [{matcher: 'exec|edit', command: x, timeout: 5s, onError: allow, sandbox: false, approve: true}]": "",
+		"before_tool: [{matcher: '*', command: x}]":   "",
+		"before_tool: [{matcher: '(', command: x}]":   "hooks.before_tool[0].matcher: found \"(\"",
+		"before_tool: [{matcher: exec}]":              "command",
+		"before_tool: [{command: x, timeout: 11m}]":   "timeout",
+		"before_tool: [{command: x, onError: maybe}]": "onError",
+		"after_tool: [{command: x, onError: deny}]":   "at after_tool there is nothing to deny",
+		"on_message: [{command: x, matcher: exec}]":   "hooks.on_message[0].matcher has no effect",
+		"turn_end: [{command: x, approve: true}]":     "hooks.turn_end[0].approve has no effect",
+		"PreToolUse: [{command: x}]":                  "PreToolUse",
+	} {
+		_, found, _ := Load(dir(t, map[string]string{Name: "hooks: { " + text + " }"}), noEnv)
+		switch {
+		case want == "" && len(found) > 0, want != "" && len(found) != 1:
+			t.Errorf("%s: %v", text, found)
+		case want != "" && (!strings.Contains(found[0].Reason, want) || found[0].Line != 1):
+			t.Errorf("%s: %+v, want %q", text, found[0], want)
+		}
 	}
 }
 

@@ -67,18 +67,20 @@ func (b broken) HeartbeatRuns(context.Context, int) ([]TaskRun, error)        { 
 func (b broken) Grants(context.Context, string) (permission.Set, error) {
 	return permission.Set{}, b.why
 }
-func (b broken) Revoke(context.Context, string, string, string) error   { return b.why }
-func (b broken) Grant(context.Context, string, Granting, string) error  { return b.why }
-func (b broken) Why(context.Context, string, string) (Verdict, error)   { return Verdict{}, b.why }
-func (b broken) SubAgents(context.Context) ([]SubAgentInfo, error)      { return nil, b.why }
-func (b broken) Models(context.Context) ([]ModelInfo, error)            { return nil, b.why }
-func (b broken) Providers(context.Context) ([]event.Service, error)     { return nil, b.why }
-func (b broken) Skills(context.Context) ([]SkillInfo, error)            { return nil, b.why }
-func (b broken) Commands(context.Context) ([]CommandInfo, error)        { return nil, b.why }
-func (b broken) Expand(context.Context, string, string) (string, error) { return "", b.why }
-func (b broken) Cost(context.Context, time.Time, string) (Bill, error)  { return Bill{}, b.why }
-func (b broken) Backup(context.Context, io.Writer, bool) error          { return b.why }
-func (b broken) Pairings(context.Context) ([]Pairing, error)            { return nil, b.why }
+func (b broken) Revoke(context.Context, string, string, string) error    { return b.why }
+func (b broken) Grant(context.Context, string, Granting, string) error   { return b.why }
+func (b broken) Why(context.Context, string, string) (Verdict, error)    { return Verdict{}, b.why }
+func (b broken) SubAgents(context.Context) ([]SubAgentInfo, error)       { return nil, b.why }
+func (b broken) Models(context.Context) ([]ModelInfo, error)             { return nil, b.why }
+func (b broken) Providers(context.Context) ([]event.Service, error)      { return nil, b.why }
+func (b broken) Skills(context.Context) ([]SkillInfo, error)             { return nil, b.why }
+func (b broken) Commands(context.Context) ([]CommandInfo, error)         { return nil, b.why }
+func (b broken) Expand(context.Context, string, string) (string, error)  { return "", b.why }
+func (b broken) Cost(context.Context, time.Time, string) (Bill, error)   { return Bill{}, b.why }
+func (b broken) Hooks(context.Context) ([]HookInfo, error)               { return nil, b.why }
+func (b broken) TestHooks(context.Context, HookSample) (HookTest, error) { return HookTest{}, b.why }
+func (b broken) Backup(context.Context, io.Writer, bool) error           { return b.why }
+func (b broken) Pairings(context.Context) ([]Pairing, error)             { return nil, b.why }
 func (b broken) Pair(context.Context, string, bool, string) (Paired, error) {
 	return Paired{}, b.why
 }
@@ -104,7 +106,7 @@ func (b broken) WriteFile(context.Context, string, string, []byte, string) (stri
 // What the backend cannot do is never answered as done.
 func TestEveryRouteAnswersWithTheErrorOfItsBackend(t *testing.T) {
 	b := broken{ErrProtected}
-	h := Handler(Backend{b, b, b, b, b, b, b, b, b, b, b, b, event.NewStream("boot"), false}, Options{})
+	h := Handler(Backend{b, b, b, b, b, b, b, b, b, b, b, b, b, event.NewStream("boot"), false}, Options{})
 	local := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), Caller{Name: "me", Local: true, Rights: apitoken.Everything})))
 	})

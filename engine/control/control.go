@@ -114,6 +114,7 @@ type Backend struct {
 	Grants      Grants        // nil: rights are not shown here
 	Pairings    Pairings      // nil: nobody asks to be let in here
 	SubAgents   SubAgents     // nil: there are none
+	Hooks       Hooks         // nil: there are none
 	Catalog     Catalog       // nil: there is nothing to choose from
 	Costs       Costs         // nil: nothing is summed here
 	Backups     Backups       // nil: nothing is backed up here

@@ -31,6 +31,8 @@ type Verdict struct {
 	Rule     string `json:"rule,omitempty"` // the right, profile or setting that decides
 	By       string `json:"by,omitempty"`   // who gave it
 	Reason   string `json:"reason"`
+	// Hooks are the programs that run before and can still deny or ask.
+	Hooks []string `json:"hooks,omitempty"`
 }
 
 // SubAgents are the definitions of sub-agents in force.

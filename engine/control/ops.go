@@ -74,6 +74,10 @@ var (
 	cost   = Op[costIn, Bill]{"cost", get, "/v1/cost", apitoken.Read, all, 0,
 		"spending: `?by=` agent (default), model, day or purpose (conversation, summary, heartbeat, cron, subagent); " +
 			"`?since=` a time"}
+	hooks = Op[nothing, hooksBody]{"hooks", get, "/v1/hooks", apitoken.Admin, all, 0,
+		"the programs that run at moments of a turn, in the order in which they run"}
+	testHooks = Op[aBody[HookSample], HookTest]{"testhooks", post, "/v1/hooks/test", apitoken.Admin, all, 0,
+		"runs the hooks of an event with a sample: what each said, and what they said together"}
 	reload = Op[nothing, reloadBody]{"reload", post, "/v1/reload", apitoken.Admin, all, needsDaemon,
 		"reloads the settings: `{findings}`, or 422, and the last valid ones stay active"}
 	backup = Op[backupIn, Archive]{"backup", get, "/v1/backup", apitoken.Admin, all, 0,

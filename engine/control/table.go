@@ -20,6 +20,7 @@ func parts(a *api, b Backend) []part {
 	return []part{
 		{true, systemRows(a, system{a, b.Daemon})},
 		{b.SubAgents != nil, []row{on(a, subAgents, listSubAgents(b.SubAgents))}},
+		{b.Hooks != nil, []row{on(a, hooks, hookRoutes{b.Hooks}.list), on(a, testHooks, hookRoutes{b.Hooks}.test)}},
 		{b.Backups != nil, []row{stream(a, backup, sendBackup(a, b.Backups))}},
 		{b.Catalog != nil, offerRows(a, catalogRoutes{b.Catalog})},
 		{b.Costs != nil, []row{on(a, cost, sumCost(b.Costs))}},

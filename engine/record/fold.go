@@ -36,11 +36,14 @@ type OpenTurn struct {
 	Began   time.Time  // the newest turn_begin
 	Calls   []OpenCall // without a result, in the order of the model
 	Worked  []ToolCall // whose result was ok
-	Asked   bool       // a person was asked for a permission
+	Asked   []string   // tokens of the requests in it that a person was asked
 	Rounds  int        // answers with tool calls so far
 	// HasAnswer is the answer that ended the conversation of the turn, where the
 	// turn_end is still missing: finish end_turn, max_tokens, canceled or error.
 	HasAnswer *Entry
+	// Held: the newest answer did not end the turn, though it calls no tools, and what the
+	// model was asked to do first is not recorded.
+	Held bool
 	// Progress: an answer or a result was recorded since the newest turn_begin.
 	// What recovery writes (interrupted) is none.
 	Progress bool
@@ -223,7 +226,7 @@ func (r *Permission) owes() bool { return decision(r.Event) && !r.Silent }
 func (f *fold) permission(r *Permission) {
 	f.dropOnce(r.Token)
 	if r.Event == "asked" && f.o.Turn != nil {
-		f.o.Turn.Asked = true
+		f.o.Turn.Asked = append(slices.Clip(f.o.Turn.Asked), r.Token)
 	}
 	if _, budget := permission.BudgetOf(r.Tag); r.Event == "once" && !budget { // no call uses up what a limit was raised by
 		f.o.Once = append(f.o.Once, OnceGrant{r.Token, r.SHA256})
@@ -303,7 +306,7 @@ func (t *OpenTurn) add(e *Entry, u *User) {
 	if u.Item != "" && slices.Contains(t.Items, u.Item) {
 		return
 	}
-	t.Users, t.HasAnswer = append(t.Users, e), nil
+	t.Users, t.HasAnswer, t.Held = append(t.Users, e), nil, false
 	if u.Item != "" {
 		t.Items = append(t.Items, u.Item)
 	}
@@ -317,9 +320,9 @@ func (f *fold) assistant(e *Entry, r *Assistant) {
 	if t == nil || r.Finish == FinishInterrupted {
 		return
 	}
-	t.Progress, t.HasAnswer = true, nil
+	t.Progress, t.HasAnswer, t.Held = true, nil, false
 	if r.Finish == FinishError || len(r.ToolCalls) == 0 {
-		if r.Finish != FinishToolUse {
+		if t.Held = r.Finish == FinishToolUse; !t.Held {
 			t.HasAnswer = e
 		}
 		return

@@ -49,11 +49,11 @@ func TestAskedInATurn(t *testing.T) {
 		t.Errorf("outside of a turn: %+v", o)
 	}
 	add(t, h, &TurnBegin{Turn: "t", Attempt: 1}, &Permission{Token: "p1", Event: "revoked", Tag: "@web"})
-	if o := owes(t, h); o.Turn.Asked {
+	if o := owes(t, h); len(o.Turn.Asked) > 0 {
 		t.Error("a revocation asks nobody")
 	}
 	add(t, h, &Permission{Token: "p2", Event: "asked", Tag: "@web"})
-	if o := owes(t, h); !o.Turn.Asked {
+	if o := owes(t, h); !slices.Equal(o.Turn.Asked, []string{"p2"}) {
 		t.Error("the request is forgotten")
 	}
 	add(t, h, &Permission{Token: "p2", Event: "once", Tag: "@web"})
@@ -115,5 +115,23 @@ func TestTimeOfSources(t *testing.T) {
 	}
 	if !slices.IsSortedFunc(f.o.Sources, func(a, b Source) int { return a.At.Compare(b.At.Time) }) {
 		t.Errorf("not by time: %+v", f.o.Sources)
+	}
+}
+
+// An answer without calls that did not end the turn is one, until what the model was asked to
+// do first is recorded: a torn write can end between the two.
+func TestAnAnswerThatDidNotEndTheTurn(t *testing.T) {
+	h := begun(t)
+	add(t, h, &TurnBegin{Turn: "t", Attempt: 1}, &Assistant{Turn: "t", Text: "done", Finish: FinishToolUse})
+	if turn := owes(t, h).Turn; !turn.Held || turn.HasAnswer != nil {
+		t.Errorf("after the answer: held %v, answer %v", turn.Held, turn.HasAnswer)
+	}
+	add(t, h, &User{Text: "format it first", Origin: "hook turn_end"})
+	if turn := owes(t, h).Turn; turn.Held || turn.HasAnswer != nil || len(turn.Items) != 0 {
+		t.Errorf("after what it was asked: held %v, answer %v, items %v", turn.Held, turn.HasAnswer, turn.Items)
+	}
+	add(t, h, &Assistant{Turn: "t", Text: "formatted", Finish: FinishEndTurn})
+	if turn := owes(t, h).Turn; turn.Held || turn.HasAnswer == nil {
+		t.Errorf("at the end: held %v, answer %v", turn.Held, turn.HasAnswer)
 	}
 }

@@ -41,7 +41,7 @@ func Level(want, helper string) (level sandbox.Level, why string, err error) {
 func (c *confinement) find() (*sandbox.Runner, error) {
 	c.once.Do(func() {
 		c.runner = sandbox.Plain(c.options.Helper)
-		if c.options.Sandbox == "" || c.options.Sandbox == "off" || c.options.Mode == Off || c.options.Helper == "" {
+		if !c.wanted() || c.options.Helper == "" {
 			return
 		}
 		runner, err := sandbox.Choose(c.options.Sandbox, c.options.Helper)
@@ -50,6 +50,11 @@ func (c *confinement) find() (*sandbox.Runner, error) {
 		}
 	})
 	return c.runner, c.err
+}
+
+// wanted reports whether the settings ask for a sandbox.
+func (c *confinement) wanted() bool {
+	return c.options.Sandbox != "" && c.options.Sandbox != "off" && c.options.Mode != Off
 }
 
 // view is what an agent's command may see and change. The watch is to be ended when

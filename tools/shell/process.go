@@ -38,6 +38,7 @@ type process struct {
 	env            []string
 	stdin          string            // ignored if keepOpen
 	keepOpen       bool              // standard input stays open for more
+	stderr         io.Writer         // takes standard error, and what is said of the command; nil: with the output
 	mark           string            // id of the call
 	rule           permission.Access // what a person had to allow; nil: nothing
 	covered        func(permission.Set) bool
@@ -129,6 +130,9 @@ func (p process) start(out io.Writer) (_ *running, err error) {
 	cmd.Dir, cmd.Env = p.view.Dir, append(launch.Env, p.marked()...)
 	// One pipe for both keeps what is printed in order.
 	cmd.Stdout, cmd.Stderr = write, write
+	if p.stderr != nil {
+		cmd.Stderr = p.stderr
+	}
 	cmd.SysProcAttr = attributes(p.runner.Supervised())
 	cmd.WaitDelay = last
 	r := &running{ended: make(chan struct{}), done: make(chan struct{}), grace: p.grace}
@@ -211,8 +215,12 @@ func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer,
 		read.Close()
 		<-copied
 	}
-	p.settle(clean)
-	p.room.report(clean)
+	var beside io.Writer = clean
+	if p.stderr != nil {
+		beside = p.stderr
+	}
+	p.settle(beside)
+	p.room.report(beside)
 	clean.Close() // what keeps output never fails
 	p.proxy.close()
 	ended()

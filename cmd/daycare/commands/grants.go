@@ -106,7 +106,7 @@ func permissionsWhy(c *term.App) *cobra.Command {
 			return v, term.Wrap(err, "check permissions of %s", args[0])
 		}, func(v control.Verdict) error {
 			c.Fields("decision", v.Decision, "rule", permission.VisibleLine(v.Rule), "allowed by", term.Clean(v.By),
-				"reason", term.Clean(v.Reason))
+				"reason", term.Clean(v.Reason), "hooks before it", term.Clean(strings.Join(v.Hooks, "; ")))
 			return nil
 		}),
 	}

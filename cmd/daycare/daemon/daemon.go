@@ -68,6 +68,7 @@ type conf struct {
 	settings  *config.Reloader
 	reloading sync.Mutex      // one at a time, so that the newest applies
 	secrets   redact.Redactor // of what is written and sent
+	hookSet   atomic.Pointer[hookSet]
 	models    atomic.Pointer[models.Chain]
 	warn      func(format string, args ...any) // nil: broken settings are an error
 }

@@ -18,6 +18,7 @@ import (
 	"daycare/engine/record"
 	"daycare/engine/schedule"
 	"daycare/tools"
+	"daycare/tools/hooks"
 	toolshell "daycare/tools/shell"
 )
 
@@ -120,7 +121,7 @@ func (r gate) permit(ctx context.Context, agent string, needs []permission.Reque
 		if by := r.saidNo(agent, sha); by != "" && !again {
 			return fmt.Sprintf("%s denied %s; to be asked again, run the task by hand", by, need.Tag), nil
 		}
-		token, err := r.ask(agent, need)
+		token, err := r.ask(ctx, agent, need)
 		if err != nil {
 			return "", err
 		}
@@ -220,13 +221,18 @@ func (r gate) useOnce(ctx context.Context, agent, sha string) (bool, error) {
 
 // ask asks the owner, without waiting. The answer counts from the next time
 // on.
-func (r gate) ask(agent string, need permission.Request) (token string, err error) {
+func (r gate) ask(ctx context.Context, agent string, need permission.Request) (token string, err error) {
 	need.Reason, need.Gate = "the gate of a scheduled task", true
 	meta, _ := r.index.Get(agent)
 	owner := permission.Owner{Connector: meta.Descriptor.Connector, UserID: meta.Descriptor.UserID}
-	p, _, err := r.asks.Ask(agent, owner, need)
+	p, fresh, err := r.asks.Ask(agent, owner, need)
 	if err != nil {
 		return "", fmt.Errorf("ask for permission: %w", err)
+	}
+	if fresh && (hooked{r.Daemon}).Any(hooks.Approval, "") {
+		hooked{r.Daemon}.Run(ctx, hooks.Moment{Event: hooks.Approval, Agent: hooks.Agent{ID: agent, Handle: meta.Handle,
+			Name: meta.Name}, Request: hooks.Request{Token: p.Token, Permission: need.Tag, Reason: need.Reason,
+			Detail: need.Detail.String()}})
 	}
 	return p.Token, nil
 }

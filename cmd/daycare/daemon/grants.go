@@ -82,7 +82,8 @@ func (k grants) Why(_ context.Context, id, what string) (control.Verdict, error)
 	if isExec || !strings.HasPrefix(what, "@") {
 		tool, _, _ := k.parts.tools.Get("exec")
 		v := tool.(*toolshell.Exec).Explain(command, set.WorkingDir, set)
-		return control.Verdict{Decision: v.Decision, Rule: v.Rule, By: giver(set, v.Rule), Reason: v.Reason}, nil
+		return control.Verdict{Decision: v.Decision, Rule: v.Rule, By: giver(set, v.Rule), Reason: v.Reason,
+			Hooks: hooked{k.parts}.guarding("exec")}, nil
 	}
 	access, err := permission.Parse(what)
 	if err != nil {

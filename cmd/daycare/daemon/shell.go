@@ -37,6 +37,9 @@ func (r workbench) shellOptions() toolshell.Options {
 		// what it was granted: what it put there would run with the other's rights.
 		Denied: []string{root, homes},
 		Shown: func(id string) (read, write []string) {
+			if id == hookHome {
+				return []string{r.hookFolder()}, []string{filepath.Join(homes, id)}
+			}
 			write = []string{filepath.Join(homes, id)}
 			if dir := taskDir(id); dir != "" {
 				write = append(write, dir)

@@ -117,7 +117,7 @@ func newDoctor(dir string) (*doctor, error) {
 var checks = []func(*doctor) error{
 	checkAgentFolders, checkAgents, checkParents, checkTasks, checkRequests, checkAttachments, checkLetters,
 	checkDefinitions, checkUnseen, checkSkillFolders, checkLedgers, checkUsage, checkLeftovers, checkForms, checkModes,
-	checkLock, checkSandbox, checkPrograms, checkHome, checkWatches, checkSpace, checkNames, checkClock, checkServices,
+	checkLock, checkSandbox, checkPrograms, checkHooks, checkHome, checkWatches, checkSpace, checkNames, checkClock, checkServices,
 	checkReceivers,
 }
 

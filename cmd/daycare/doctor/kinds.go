@@ -149,6 +149,7 @@ var ofRuntime = []kind{
 		check: requestFile},
 	{pattern: "permissions/*.answered", what: "an answered approval, kept while an editor may save it", owner: "engine/permission",
 		mode: private},
+	{pattern: "hooks/**", what: "a program of a hook", owner: "tools/hooks"},
 	{pattern: "connectors/**", what: "the state of a connector", owner: "connectors", mode: private},
 	{pattern: "trash/**", what: "removed agents and tasks", owner: "engine", mode: private,
 		gc: &end{why: "removed by you", age: trashAge, list: inTrash}},

@@ -80,12 +80,7 @@ func checkPrograms(d *doctor) error {
 			where[beneath.Real(dir)] = "a folder of your PATH"
 		}
 	}
-	sets := map[string]permission.Set{"": permission.Default(d.workspace)}
-	for _, m := range d.index.All() {
-		if state, _, _, err := record.ReadState(filepath.Join(d.root, "agents", m.ID)); err == nil {
-			sets[m.ID] = state.Permissions
-		}
-	}
+	sets := d.rights()
 	seen := map[string]bool{}
 	for _, set := range sets {
 		for path, what := range where {
@@ -100,6 +95,17 @@ func checkPrograms(d *doctor) error {
 		}
 	}
 	return nil
+}
+
+// rights are those of all agents by id, and of a new one.
+func (d *doctor) rights() map[string]permission.Set {
+	sets := map[string]permission.Set{"": permission.Default(d.workspace)}
+	for _, m := range d.index.All() {
+		if state, _, _, err := record.ReadState(filepath.Join(d.root, "agents", m.ID)); err == nil {
+			sets[m.ID] = state.Permissions
+		}
+	}
+	return sets
 }
 
 // homeCaution says what is wrong with a workspace that holds the home folder of a person;
@@ -154,7 +160,7 @@ func showSecurity(c *term.App, workspace string) error {
 	if err != nil {
 		return err
 	}
-	for _, check := range []func(*doctor) error{checkSandbox, checkPrograms, checkHome, checkRepositories} {
+	for _, check := range []func(*doctor) error{checkSandbox, checkPrograms, checkHooks, checkHome, checkRepositories} {
 		if err := check(d); err != nil {
 			return fmt.Errorf("examine %s: %w", d.root, err)
 		}

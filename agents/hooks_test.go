@@ -1,0 +1,365 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/tools"
+	"daycare/tools/hooks"
+)
+
+// A program stands for the hooks of a test: functions by the moment.
+type program struct {
+	at map[hooks.Event]func(ctx context.Context, m hooks.Moment) hooks.Verdict
+
+	mu  sync.Mutex
+	ran []hooks.Moment
+}
+
+func (h *program) Any(event hooks.Event, _ string) bool { return h.at[event] != nil }
+
+func (h *program) Run(ctx context.Context, m hooks.Moment) hooks.Verdict {
+	h.mu.Lock()
+	h.ran = append(h.ran, m)
+	h.mu.Unlock()
+	v := h.at[m.Event](ctx, m)
+	v.Ran = append(v.Ran, hooks.Ran{Hook: hooks.Hook{Event: m.Event, Command: "./" + string(m.Event)}, Decision: v.Decision})
+	return v
+}
+
+// times is how often the hooks of a moment ran.
+func (h *program) times(event hooks.Event) (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range h.ran {
+		if m.Event == event {
+			n++
+		}
+	}
+	return n
+}
+
+// always is a hook that says the same each time.
+func always(v hooks.Verdict) func(context.Context, hooks.Moment) hooks.Verdict {
+	return func(context.Context, hooks.Moment) hooks.Verdict { return v }
+}
+
+// hooking gives the bench hooks.
+func (b *bench) hooking(at map[hooks.Event]func(context.Context, hooks.Moment) hooks.Verdict) *program {
+	h := &program{at: at}
+	b.opts.Hooks = h
+	return h
+}
+
+type moments = map[hooks.Event]func(context.Context, hooks.Moment) hooks.Verdict
+
+// echo says what it was called with.
+type echo struct{ spec tools.Spec }
+
+func newEcho(replay tools.Replay) echo {
+	return echo{tools.Spec{Name: "echo", Description: "says it", Replay: replay, Parallel: true,
+		Schema: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"additionalProperties":false}`)}}
+}
+
+func (e echo) Spec() tools.Spec { return e.spec }
+func (e echo) Run(_ context.Context, c tools.Call) (tools.Result, error) {
+	return tools.Result{Text: "echo " + string(c.Arguments)}, nil
+}
+
+const callEcho = `
+rules:
+  - round: 1
+    reply: [ { calls: [ { name: echo, arguments: { text: one } } ] } ]
+  - tool_result: echo
+    reply: [ { text: "it said {{.Result}}" } ]
+  - reply: [ { text: "heard: {{.Text}}" } ]
+`
+
+// What before_tool says of a call: it runs, runs otherwise, does not run, or ends the turn.
+func TestHooksBeforeATool(t *testing.T) {
+	for name, tt := range map[string]struct {
+		verdict hooks.Verdict
+		told    string // part of the answer
+		reason  string
+		starts  int
+	}{
+		"nothing to say":     {hooks.Verdict{}, `echo {"text":"one"}`, record.ReasonDone, 1},
+		"allow":              {hooks.Verdict{Decision: hooks.Allow}, `echo {"text":"one"}`, record.ReasonDone, 1},
+		"deny":               {hooks.Verdict{Decision: hooks.Deny, Reason: "no echoes here"}, "denied by a hook of the owner: no echoes here", record.ReasonDone, 0},
+		"another input":      {hooks.Verdict{Input: json.RawMessage(`{"text":"two"}`)}, `echo {"text":"two"}`, record.ReasonDone, 1},
+		"an input of no use": {hooks.Verdict{Input: json.RawMessage(`{"words":"two"}`)}, "words", record.ReasonDone, 0},
+		"the turn ends":      {hooks.Verdict{Stop: true, Reason: "out of hours"}, "ended the turn: out of hours", record.ReasonError, 0},
+	} {
+		b := newBench(t, callEcho, newEcho(tools.Once))
+		h := b.hooking(moments{hooks.BeforeTool: always(tt.verdict)})
+		b.run()
+		out := b.outcome(b.say("go"))
+		if !strings.Contains(out.Text, tt.told) || out.Reason != tt.reason || b.count("tool_started") != tt.starts {
+			t.Errorf("%s: %+v, %d calls started\n%s", name, out, b.count("tool_started"), b.history())
+		}
+		if h.times(hooks.BeforeTool) != 1 || !strings.Contains(b.history(), "before_tool hook for echo: ./before_tool") {
+			t.Errorf("%s: ran %d times, or history does not say so\n%s", name, h.times(hooks.BeforeTool), b.history())
+		}
+		if m := h.ran[0]; m.Tool != "echo" || string(m.Input) != `{"text":"one"}` || m.Call == "" || m.Turn == "" || m.Agent.Session == "" {
+			t.Errorf("%s: it was told %+v", name, m)
+		}
+		b.halt()
+	}
+}
+
+// A hook that asks makes a person decide what the agent could do without; what its hook may
+// approve needs no person; and what a person denied stays denied.
+func TestHooksAskAndApprove(t *testing.T) {
+	b := newBench(t, callEcho, newEcho(tools.Once))
+	b.hooking(moments{hooks.BeforeTool: always(hooks.Verdict{Decision: hooks.Ask, Reason: "is that wise?"})})
+	b.run()
+	if out := b.outcome(b.say("go")); out.Reason != record.ReasonWaiting || b.count("tool_started") != 0 ||
+		!strings.Contains(b.history(), `"event":"asked"`) {
+		t.Errorf("asked: %+v\n%s", out, b.history())
+	}
+	b.halt()
+
+	need := permission.Request{Tag: "@web:example.com", Reason: "look", Detail: permission.Detail{Command: "look"}}
+	for _, approved := range []string{"", "./policy"} {
+		b := newBench(t, callEcho, needing{newEcho(tools.Once), need})
+		b.hooking(moments{hooks.BeforeTool: always(hooks.Verdict{Decision: hooks.Allow, Approved: approved})})
+		b.run()
+		out := b.outcome(b.say("go"))
+		if waits := out.Reason == record.ReasonWaiting; waits == (approved != "") {
+			t.Errorf("approved by %q: %+v", approved, out)
+		}
+		b.halt()
+	}
+}
+
+// needing is a tool whose calls need an approval.
+type needing struct {
+	echo
+	need permission.Request
+}
+
+func (n needing) Needs(tools.Call) (*permission.Request, error) { return &n.need, nil }
+
+// A hook cannot change the input of what widens rights: the right would be that of the words
+// of the model, which nobody approved.
+func TestHooksCannotChangeWhatWidens(t *testing.T) {
+	b := newBench(t, callEcho, widening{newEcho(tools.Once)})
+	b.hooking(moments{hooks.BeforeTool: always(hooks.Verdict{Input: json.RawMessage(`{"text":"two"}`)})})
+	b.run()
+	if out := b.outcome(b.say("go")); !strings.Contains(out.Text, "which no hook may change") || b.count("tool_started") != 0 {
+		t.Errorf("%+v", out)
+	}
+}
+
+type widening struct{ echo }
+
+func (widening) Widens(tools.Call) string { return "@web:example.com" }
+
+// What after_tool says is part of the result; the call is done whatever it says.
+func TestHooksAfterATool(t *testing.T) {
+	for name, tt := range map[string]struct {
+		verdict hooks.Verdict
+		want    string
+		reason  string
+	}{
+		"nothing": {hooks.Verdict{}, `it said echo {"text":"one"}`, record.ReasonDone},
+		"context": {hooks.Verdict{Context: "formatted 2 files"}, "[hook after_tool] formatted 2 files", record.ReasonDone},
+		"block":   {hooks.Verdict{Decision: hooks.Deny, Reason: "it does not compile"}, "[hook after_tool] it does not compile", record.ReasonDone},
+		"stop":    {hooks.Verdict{Stop: true, Reason: "enough"}, "ended the turn: enough", record.ReasonError},
+	} {
+		b := newBench(t, callEcho, newEcho(tools.Once))
+		h := b.hooking(moments{hooks.AfterTool: always(tt.verdict)})
+		b.run()
+		out := b.outcome(b.say("go"))
+		if !strings.Contains(out.Text, tt.want) || out.Reason != tt.reason || b.count("tool_result") != 1 {
+			t.Errorf("%s: %+v\n%s", name, out, b.history())
+		}
+		if m := h.ran[0]; m.Response == nil || m.Response.Status != "ok" || m.Response.Output != `echo {"text":"one"}` {
+			t.Errorf("%s: it was told %+v", name, m)
+		}
+		b.halt()
+	}
+}
+
+// A message that is refused never reaches the model, and its sender reads why; one that is
+// not can get context.
+func TestHooksOnMessages(t *testing.T) {
+	b := newBench(t, `rules: [ { reply: [ { text: "heard: {{.Text}}" } ] } ]`)
+	h := b.hooking(moments{hooks.OnMessage: func(_ context.Context, m hooks.Moment) hooks.Verdict {
+		if strings.Contains(m.Message.Text, "secret") {
+			return hooks.Verdict{Decision: hooks.Deny, Reason: "no secrets"}
+		}
+		return hooks.Verdict{Context: "it is Tuesday"}
+	}})
+	b.run()
+	refused := b.outcome(b.say("my secret is 4711"))
+	if b.model.calls() != 0 || !strings.Contains(refused.Text, "refused this: no secrets") || strings.Contains(b.history(), "4711") {
+		t.Errorf("%d calls of the model: %+v\n%s", b.model.calls(), refused, b.history())
+	}
+	if out := b.outcome(b.say("hello")); out.Reason != record.ReasonDone {
+		t.Errorf("%+v", out)
+	}
+	asked := b.model.request(0)
+	if strings.Contains(asked, "4711") || !strings.Contains(asked, "it is Tuesday") || !strings.Contains(asked, `origin="hook on_message"`) {
+		t.Errorf("the model was asked\n%s", asked)
+	}
+	silent, err := b.box.Accept(context.Background(), inbox.Item{Kind: message.Text, Text: "a secret aside", Silent: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	system, err := b.box.Accept(context.Background(), inbox.Item{Kind: message.System, Text: "a secret of daycare", Origin: "system"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.wait(silent.Item, system.Item)
+	if strings.Contains(b.history(), "secret aside") || !strings.Contains(b.history(), "secret of daycare") || h.times(hooks.OnMessage) != 3 {
+		t.Errorf("hooks ran %d times\n%s", h.times(hooks.OnMessage), b.history())
+	}
+}
+
+// What begins a session and a turn is added between the messages: the system prompt and what
+// the model has answered stay as they were, byte for byte.
+func TestHooksAddContextBehindThePrefix(t *testing.T) {
+	b := newBench(t, `rules: [ { reply: [ { text: "heard" } ] } ]`)
+	n := 0
+	h := b.hooking(moments{
+		hooks.SessionStart: always(hooks.Verdict{Context: "the branch is main"}),
+		hooks.BeforePrompt: func(_ context.Context, m hooks.Moment) hooks.Verdict {
+			n++
+			return hooks.Verdict{Context: fmt.Sprintf("note %d on %s", n, m.Message.Text)}
+		}})
+	b.run()
+	b.outcome(b.say("one"))
+	b.outcome(b.say("two"))
+	first, second := b.model.asked[0], b.model.asked[1]
+	if first.System != second.System || !strings.HasPrefix(b.model.request(1), b.model.request(0)) {
+		t.Errorf("the prefix changed:\n%s\n---\n%s", b.model.request(0), b.model.request(1))
+	}
+	if got := b.model.request(1); strings.Count(got, "the branch is main") != 1 || !strings.Contains(got, "note 1 on one") ||
+		!strings.Contains(got, "note 2 on two") {
+		t.Errorf("the model was asked\n%s", got)
+	}
+	reset, err := b.box.Accept(context.Background(), inbox.Item{Kind: message.Reset})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.wait(reset.Item)
+	b.outcome(b.say("three"))
+	if h.times(hooks.SessionStart) != 2 || h.times(hooks.BeforePrompt) != 3 {
+		t.Errorf("session_start ran %d times, before_prompt %d", h.times(hooks.SessionStart), h.times(hooks.BeforePrompt))
+	}
+}
+
+// before_prompt can end a turn before the model is called.
+func TestHooksRefuseAPrompt(t *testing.T) {
+	b := newBench(t, `rules: [ { reply: [ { text: "heard" } ] } ]`)
+	b.hooking(moments{hooks.BeforePrompt: always(hooks.Verdict{Decision: hooks.Deny, Reason: "closed on Sundays"})})
+	b.run()
+	if out := b.outcome(b.say("one")); !strings.Contains(out.Text, "closed on Sundays") || b.model.calls() != 0 {
+		t.Errorf("%+v after %d calls", out, b.model.calls())
+	}
+}
+
+// turn_end can have the model go on, not for ever; the answer that counts is the last.
+func TestHooksHaveATurnGoOn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		blocks int // how often it is not content
+		calls  int
+		ran    int
+	}{"content": {0, 1, 1}, "once": {1, 2, 2}, "always": {99, maxGoOn + 1, maxGoOn + 1}} {
+		b := newBench(t, `rules: [ { reply: [ { text: "done: {{.Text}}" } ] } ]`)
+		n := 0
+		h := b.hooking(moments{hooks.TurnEnd: func(_ context.Context, m hooks.Moment) hooks.Verdict {
+			if m.Again != (n > 0) {
+				t.Errorf("%s: stop_hook_active is %v at the %d. time", name, m.Again, n+1)
+			}
+			if n++; n <= tt.blocks {
+				return hooks.Verdict{Decision: hooks.Deny, Reason: "run the tests first"}
+			}
+			return hooks.Verdict{}
+		}})
+		b.run()
+		out := b.outcome(b.say("build it"))
+		if out.Reason != record.ReasonDone || b.model.calls() != tt.calls || h.times(hooks.TurnEnd) != tt.ran {
+			t.Errorf("%s: %+v after %d calls and %d hooks\n%s", name, out, b.model.calls(), h.times(hooks.TurnEnd), b.history())
+		}
+		if tt.calls > 1 && !strings.Contains(b.model.request(1), "run the tests first") {
+			t.Errorf("%s: the model was asked\n%s", name, b.model.request(1))
+		}
+		if len(b.sent) != 1 {
+			t.Errorf("%s: %d answers were sent, want one", name, len(b.sent))
+		}
+		b.halt()
+	}
+}
+
+// approval hooks are told of a request once, however often the model asks for it.
+func TestHooksAreToldOfRequests(t *testing.T) {
+	need := permission.Request{Tag: "@web:example.com", Reason: "look", Detail: permission.Detail{Command: "look"}}
+	b := newBench(t, `rules: [ { round: 1, reply: [ { calls: [ { name: echo, arguments: {} } ] } ] }, { reply: [ { text: waiting } ] } ]`,
+		needing{newEcho(tools.Once), need})
+	h := b.hooking(moments{hooks.Approval: always(hooks.Verdict{})})
+	b.run()
+	b.outcome(b.say("go"))
+	b.outcome(b.say("go"))
+	if h.times(hooks.Approval) != 1 || h.ran[0].Request.Permission != "@web:example.com" || h.ran[0].Request.Token == "" {
+		t.Errorf("%d times: %+v", h.times(hooks.Approval), h.ran)
+	}
+}
+
+// An orderly stop while a before_tool hook runs leaves the call for the next start, where the
+// hook runs again: no call runs without its hook, and none is begun behind its back.
+func TestAStopDuringAHookLeavesTheCall(t *testing.T) {
+	b := newBench(t, callEcho, newEcho(tools.Once))
+	running := make(chan bool)
+	b.hooking(moments{hooks.BeforeTool: func(ctx context.Context, _ hooks.Moment) hooks.Verdict {
+		close(running)
+		<-ctx.Done()
+		return hooks.Verdict{Decision: hooks.Deny, Reason: "stopped"}
+	}})
+	b.run()
+	item := b.say("go")
+	<-running
+	b.halt()
+	if b.count("tool_started") != 0 || b.count("tool_result") != 0 {
+		t.Fatalf("the call was begun or answered\n%s", b.history())
+	}
+	h := b.hooking(moments{hooks.BeforeTool: always(hooks.Verdict{})})
+	b.openBox()
+	b.run()
+	if out := b.outcome(item); !strings.Contains(out.Text, `echo {"text":"one"}`) || h.times(hooks.BeforeTool) != 1 {
+		t.Errorf("after the start: %+v, hook ran %d times\n%s", out, h.times(hooks.BeforeTool), b.history())
+	}
+}
+
+// A stop while an on_message hook runs leaves the message in the inbox, unread.
+func TestAStopDuringAHookLeavesTheMessage(t *testing.T) {
+	b := newBench(t, `rules: [ { reply: [ { text: "heard: {{.Text}}" } ] } ]`)
+	running := make(chan bool)
+	b.hooking(moments{hooks.OnMessage: func(ctx context.Context, _ hooks.Moment) hooks.Verdict {
+		close(running)
+		<-ctx.Done()
+		return hooks.Verdict{Decision: hooks.Deny, Reason: "stopped"}
+	}})
+	b.run()
+	item := b.say("hello")
+	<-running
+	b.halt()
+	if b.count("user_message") != 0 {
+		t.Fatalf("the message entered the conversation\n%s", b.history())
+	}
+	h := b.hooking(moments{hooks.OnMessage: always(hooks.Verdict{})})
+	b.openBox()
+	b.run()
+	if out := b.outcome(item); !strings.Contains(out.Text, "heard: hello") || h.times(hooks.OnMessage) != 1 {
+		t.Errorf("%+v, hook ran %d times", out, h.times(hooks.OnMessage))
+	}
+}

@@ -1,0 +1,83 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Hooks are the programs of the settings that run at moments of agents' work.
+type Hooks interface {
+	// Hooks are those in force, in the order in which they run.
+	Hooks(ctx context.Context) ([]HookInfo, error)
+	// TestHooks runs those of a moment with a sample. Errors: *Invalid.
+	TestHooks(ctx context.Context, s HookSample) (HookTest, error)
+}
+
+// HookInfo is one hook as the settings have it.
+type HookInfo struct {
+	Event     string `json:"event"`
+	Matcher   string `json:"matcher,omitempty"` // "" for every tool
+	Command   string `json:"command"`
+	TimeoutMS int64  `json:"timeoutMs"`
+	OnError   string `json:"onError"` // allow or deny
+	Sandbox   bool   `json:"sandbox"`
+	Approve   bool   `json:"approve,omitempty"`
+}
+
+// A HookSample is what hooks are tried with.
+type HookSample struct {
+	Event string          `json:"event"`
+	Tool  string          `json:"tool,omitempty"`
+	Input json.RawMessage `json:"input,omitempty"` // of the tool
+	Text  string          `json:"text,omitempty"`  // of the message, the result or the answer
+}
+
+// A HookTest is what hooks said to a sample together.
+type HookTest struct {
+	Decision string          `json:"decision"` // allow, ask, deny, stop; "" for none
+	Reason   string          `json:"reason,omitempty"`
+	Context  string          `json:"context,omitempty"` // for the model
+	Input    json.RawMessage `json:"input,omitempty"`   // as the hooks changed it
+	Runs     []HookRun       `json:"runs"`
+}
+
+// A HookRun is what one hook said.
+type HookRun struct {
+	Command  string `json:"command"`
+	Code     int    `json:"code"`
+	Signal   string `json:"signal,omitempty"`
+	Output   string `json:"output,omitempty"`
+	Errors   string `json:"errors,omitempty"` // standard error
+	Decision string `json:"decision"`
+	Failed   string `json:"failed,omitempty"` // why the hook itself failed
+	MS       int64  `json:"ms"`
+}
+
+type hooksBody struct {
+	Hooks []HookInfo `json:"hooks"`
+}
+
+// hookRoutes serve the hooks.
+type hookRoutes struct{ hooks Hooks }
+
+func (h hookRoutes) list(ctx context.Context, _ nothing) (hooksBody, error) {
+	list, err := h.hooks.Hooks(ctx)
+	return hooksBody{some(list)}, err
+}
+
+func (h hookRoutes) test(ctx context.Context, in aBody[HookSample]) (HookTest, error) {
+	t, err := h.hooks.TestHooks(ctx, in.Body)
+	t.Runs = some(t.Runs)
+	return t, err
+}
+
+// Hooks lists the hooks in force.
+func (c *Client) Hooks(ctx context.Context) ([]HookInfo, error) {
+	b, err := hooks.call(ctx, c, nothing{})
+	return b.Hooks, err
+}
+
+// TestHooks runs the hooks of a moment with a sample.
+func (c *Client) TestHooks(ctx context.Context, s HookSample) (HookTest, error) {
+	return testHooks.call(ctx, c, aBody[HookSample]{s})
+}

@@ -1,0 +1,93 @@
+package shell
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"daycare/engine/permission"
+	"daycare/tools/shell/sandbox"
+)
+
+// A Program is a command of the owner's settings, which no model wrote: a hook. It runs as
+// commands of agents do: supervised, in the same sandbox, with the same scrubbed environment.
+type Program struct {
+	Command string
+	Stdin   string
+	Dir     string // where it starts
+	Timeout time.Duration
+	Env     []string // beside the usual variables
+	Mark    string   // an id of this run
+	Agent   string   // whose work it runs for
+	As      string   // whose home and folders in .daycare it gets
+	Access  permission.Set
+	Bare    bool // without the sandbox
+	// Out and Err take what it prints.
+	Out, Err io.Writer
+}
+
+// A ProgramEnd is how a program ended.
+type ProgramEnd struct {
+	Code     int
+	Signal   string // name of the signal that ended it; "" for none
+	TimedOut bool
+}
+
+// ErrNoSandbox: the program was not run because no sandbox works here to hold it.
+var ErrNoSandbox = errors.New("no sandbox works here")
+
+// Program runs a program and returns when nothing of it is left. An error means that it did
+// not start.
+func (e *Exec) Program(ctx context.Context, o Program) (ProgramEnd, error) {
+	p, err := e.program(o)
+	if err != nil {
+		return ProgramEnd{}, err
+	}
+	end, err := p.run(ctx, o.Timeout, o.Out)
+	return ProgramEnd{Code: end.code, Signal: end.signal, TimedOut: end.timedOut}, err
+}
+
+// program is the process of a program, ready to start.
+func (e *Exec) program(o Program) (process, error) {
+	runner, err := e.holding(o.Bare)
+	if err != nil {
+		return process{}, err
+	}
+	p := process{began: e.began(o.Agent, runner), grace: min(e.options.grace, programGrace), shell: e.shell,
+		command: o.Command, stdin: o.Stdin, mark: o.Mark, stderr: o.Err, runner: runner, refused: e.refused(o.Agent),
+		view: sandbox.View{Dir: o.Dir}}
+	env := e.environment()
+	if runner.Level != sandbox.None {
+		if p.view, p.watch, err = e.confine.view(o.As, o.Access, o.Dir); err != nil {
+			return p, err
+		}
+		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "HOME=") || strings.HasPrefix(kv, "TMPDIR=") })
+		env = append(env, runner.Environment(p.view)...)
+	}
+	p.room = newRoom(e.options.Reserve, append(slices.Clone(p.view.Write), o.Dir, cmp.Or(p.view.Home, os.TempDir()))...)
+	p.env = append(env, o.Env...)
+	return p, nil
+}
+
+// programGrace is the time that a program gets between SIGTERM and SIGKILL: a turn waits.
+const programGrace = time.Second
+
+// holding is the runner of a program.
+func (e *Exec) holding(bare bool) (*sandbox.Runner, error) {
+	if bare {
+		return sandbox.Plain(e.options.Helper), nil
+	}
+	runner, err := e.confine.find()
+	if err != nil {
+		return nil, err
+	}
+	if runner.Level == sandbox.None && e.confine.wanted() {
+		return nil, ErrNoSandbox
+	}
+	return runner, nil
+}
