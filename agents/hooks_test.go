@@ -294,10 +294,10 @@ func TestHooksHaveATurnGoOn(t *testing.T) {
 		if tt.calls > 1 && !strings.Contains(b.model.request(1), "run the tests first") {
 			t.Errorf("%s: the model was asked\n%s", name, b.model.request(1))
 		}
+		b.halt()
 		if len(b.sent) != 1 {
 			t.Errorf("%s: %d answers were sent, want one", name, len(b.sent))
 		}
-		b.halt()
 	}
 }
 
