@@ -119,7 +119,7 @@ func newBench(t testing.TB, script string, list ...tools.Tool) *bench {
 	}
 	t.Cleanup(func() { queue.Close() })
 	events := event.NewStream("t")
-	b.opts = world{Options: Options{Outbox: b, Stage: b, Permits: queue, Place: Place{
+	b.opts = world{Options: Options{Outbox: b, Stage: b, Deciders: Deciders{Permits: queue}, Place: Place{
 		Dir: b.dir, Volume: b.vol, Events: events, Log: slog.New(slog.DiscardHandler),
 		Problems: finding.NewProblems(func(agent string, f finding.Finding) {
 			events.Emit(event.Event{Type: event.FileInvalid, Agent: agent,

@@ -13,6 +13,7 @@
 //	executor    runs tool calls (execute.go)
 //	permits     ask a person for what a call needs, and record what people decide
 //	rights      say what the agent may do now
+//	hooking     runs the owner's programs at moments of a turn (hooks.go, hooktools.go)
 //	replies     record answers and close the turn (reply.go, report.go)
 //	deliveries  give answers to the outbox and record what became of them
 //	files       are what people edit: the descriptor and state.json

@@ -108,7 +108,7 @@ func TestHooksBeforeATool(t *testing.T) {
 		if h.times(hooks.BeforeTool) != 1 || !strings.Contains(b.history(), "before_tool hook for echo: ./before_tool") {
 			t.Errorf("%s: ran %d times, or history does not say so\n%s", name, h.times(hooks.BeforeTool), b.history())
 		}
-		if m := h.ran[0]; m.Tool != "echo" || string(m.Input) != `{"text":"one"}` || m.Call == "" || m.Turn == "" || m.Agent.Session == "" {
+		if m := h.ran[0]; m.Tool != "echo" || string(m.Input) != `{"text":"one"}` || m.ID == "" || m.Turn == "" || m.Agent.Session == "" {
 			t.Errorf("%s: it was told %+v", name, m)
 		}
 		b.halt()
@@ -301,7 +301,7 @@ func TestHooksHaveATurnGoOn(t *testing.T) {
 	}
 }
 
-// approval hooks are told of a request once, however often the model asks for it.
+// Approval hooks run once for a request, however often the model asks for it.
 func TestHooksAreToldOfRequests(t *testing.T) {
 	need := permission.Request{Tag: "@web:example.com", Reason: "look", Detail: permission.Detail{Command: "look"}}
 	b := newBench(t, `rules: [ { round: 1, reply: [ { calls: [ { name: echo, arguments: {} } ] } ] }, { reply: [ { text: waiting } ] } ]`,

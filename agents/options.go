@@ -30,11 +30,16 @@ type Options struct {
 	Jobs     Jobs
 	Outbox   Outbox
 	Stage    Stage
+	Deciders
+	Reports Reports
+	Sources prompt.Sources // of pictures and long outputs
+}
+
+// Deciders have a say in what the agent does, beside its rights.
+type Deciders struct {
 	Permits  Permits  // nil: nobody is asked
 	Overseer Overseer // of an agent in the background; nil: its own person answers
-	Reports  Reports
-	Hooks    Hooks          // programs of the owner; nil: there are none
-	Sources  prompt.Sources // of pictures and long outputs
+	Hooks    Hooks    // programs of the owner; nil: there are none
 }
 
 // A Place is where an agent lives: its id, its files, and who hears of them.

@@ -15,20 +15,25 @@ type turn struct {
 	addressee
 	id       string
 	attempt  int
-	again    bool     // it is taken up again
 	items    []string // whose user_message lies in the turn
 	hops     int
-	rounds   int // of tool calls
-	loop     loopGuard
+	rounds   int  // of tool calls
 	waiting  bool // a tool call asked for a permission
 	share    int  // characters that one result of the round may have
 	squeezed bool // a request was refused as too long, and shortened
-	clock    *progress
+	bounds
 	hookState
+}
+
+// Bounds end a turn that gets nowhere.
+type bounds struct {
+	loop  loopGuard
+	clock *progress // nil before its first model call
 }
 
 // A hookState is what hooks have to do with a turn.
 type hookState struct {
+	again   bool   // it is taken up again
 	opened  bool   // the hooks before its first model call have run
 	goneOn  int    // how often hooks had it go on
 	stopped string // why a hook ends it; "": none does

@@ -62,7 +62,8 @@ func (w *worker) begin(ctx context.Context, s self, items []inbox.Item) (outgrow
 
 // resume takes up a turn that a crash or a stop left open.
 func (w *worker) resume(ctx context.Context, s self, open *record.OpenTurn) (outgrown, err error) {
-	t := &turn{self: s, id: open.Turn, attempt: s.nextAttempt(open), rounds: open.Rounds, waiting: len(open.Asked) > 0, again: true}
+	t := &turn{self: s, id: open.Turn, attempt: s.nextAttempt(open), rounds: open.Rounds, waiting: len(open.Asked) > 0}
+	t.again = true
 	t.join(w.replies.outbox, open.Users)
 	t.refused = refusedBefore(open.Users)
 	if open.HasAnswer != nil { // a torn write: the answer is there, its closing record is not

@@ -71,13 +71,16 @@ func (h hookRoutes) test(ctx context.Context, in aBody[HookSample]) (HookTest, e
 	return t, err
 }
 
-// Hooks lists the hooks in force.
-func (c *Client) Hooks(ctx context.Context) ([]HookInfo, error) {
-	b, err := hooks.call(ctx, c, nothing{})
+// HookClient asks a daemon for its hooks.
+type HookClient struct{ Client *Client }
+
+// List lists the hooks in force.
+func (h HookClient) List(ctx context.Context) ([]HookInfo, error) {
+	b, err := hooks.call(ctx, h.Client, nothing{})
 	return b.Hooks, err
 }
 
-// TestHooks runs the hooks of a moment with a sample.
-func (c *Client) TestHooks(ctx context.Context, s HookSample) (HookTest, error) {
-	return testHooks.call(ctx, c, aBody[HookSample]{s})
+// Test runs the hooks of a moment with a sample.
+func (h HookClient) Test(ctx context.Context, s HookSample) (HookTest, error) {
+	return testHooks.call(ctx, h.Client, aBody[HookSample]{s})
 }

@@ -119,7 +119,7 @@ func TestHooksOfOneMoment(t *testing.T) {
 		"another moment":                   {[]Hook{{Event: AfterTool, Command: "deny"}}, None, "", 0, false, false, ""},
 	} {
 		s := set(t, tt.hooks...)
-		v := s.Run(t.Context(), Moment{Event: BeforeTool, Tool: "exec", Input: json.RawMessage(`{"command":"ls"}`)}, says)
+		v := s.Run(t.Context(), Moment{Event: BeforeTool, Call: Call{Tool: "exec", Input: json.RawMessage(`{"command":"ls"}`)}}, says)
 		if v.Decision != tt.decision || v.Reason != tt.reason || len(v.Ran) != tt.ran || v.Approved != "" != tt.approved ||
 			v.Stop != tt.stop || string(v.Input) != tt.input {
 			t.Errorf("%s: %+v", name, v)
@@ -127,7 +127,7 @@ func TestHooksOfOneMoment(t *testing.T) {
 		if any := s.Any(BeforeTool, "exec"); any != (tt.ran > 0) {
 			t.Errorf("%s: Any is %v", name, any)
 		}
-		if note := v.Note(Moment{Event: BeforeTool, Tool: "exec"}); strings.Count(note, "before_tool hook for exec") != tt.ran {
+		if note := v.Note(Moment{Event: BeforeTool, Call: Call{Tool: "exec"}}); strings.Count(note, "before_tool hook for exec") != tt.ran {
 			t.Errorf("%s: the note is %q", name, note)
 		}
 	}
@@ -159,7 +159,7 @@ func TestAStoppedHookDenies(t *testing.T) {
 func TestInput(t *testing.T) {
 	agent := Agent{ID: "a1", Handle: "0/", Name: "Ada", Session: "s1", History: "/w/history.jsonl", Dir: "/w"}
 	for event, want := range map[Event]string{
-		BeforeTool:   `"hook_event_name":"PreToolUse","event":"before_tool","session_id":"s1","transcript_path":"/w/history.jsonl","cwd":"/w","agent_id":"a1","handle":"0/","agent_name":"Ada","turn_id":"t1","origin":"telegram/7","sources":["https://example.com/"],"tool_name":"exec","tool_use_id":"c1","tool_input":{"command":"ls"}}`,
+		BeforeTool:   `"hook_event_name":"PreToolUse","event":"before_tool","session_id":"s1","transcript_path":"/w/history.jsonl","cwd":"/w","turn_id":"t1","origin":"telegram/7","sources":["https://example.com/"],"agent_id":"a1","handle":"0/","agent_name":"Ada","tool_name":"exec","tool_use_id":"c1","tool_input":{"command":"ls"}}`,
 		OnMessage:    `"hook_event_name":"UserPromptSubmit"`,
 		BeforePrompt: `"hook_event_name":"before_prompt"`,
 		TurnEnd:      `"stop_hook_active":false,"last_assistant_message":"done"`,
@@ -169,7 +169,7 @@ func TestInput(t *testing.T) {
 		m := Moment{Event: event, Agent: agent, Turn: "t1"}
 		switch event {
 		case BeforeTool:
-			m.Origin, m.Sources, m.Tool, m.Call, m.Input = "telegram/7", []string{"https://example.com/"}, "exec", "c1", json.RawMessage(`{"command":"ls"}`)
+			m.Origin, m.Sources, m.Tool, m.ID, m.Input = "telegram/7", []string{"https://example.com/"}, "exec", "c1", json.RawMessage(`{"command":"ls"}`)
 		case TurnEnd:
 			m.Answer = "done"
 		case SessionStart:
@@ -181,7 +181,7 @@ func TestInput(t *testing.T) {
 		}
 	}
 	var in map[string]any
-	data, err := Moment{Event: AfterTool, Response: &Response{"ok", "out"}}.encode()
+	data, err := Moment{Event: AfterTool, Call: Call{Response: &Response{"ok", "out"}}}.encode()
 	if err != nil || json.Unmarshal(data, &in) != nil || in["tool_response"].(map[string]any)["output"] != "out" {
 		t.Errorf("after_tool: %s, %v", data, err)
 	}

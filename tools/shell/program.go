@@ -41,10 +41,10 @@ type ProgramEnd struct {
 // ErrNoSandbox: the program was not run because no sandbox works here to hold it.
 var ErrNoSandbox = errors.New("no sandbox works here")
 
-// Program runs a program and returns when nothing of it is left. An error means that it did
-// not start.
-func (e *Exec) Program(ctx context.Context, o Program) (ProgramEnd, error) {
-	p, err := e.program(o)
+// Run runs the program with what e has, and returns when nothing of it is left. An error means
+// that it did not start.
+func (o Program) Run(ctx context.Context, e *Exec) (ProgramEnd, error) {
+	p, err := o.process(e)
 	if err != nil {
 		return ProgramEnd{}, err
 	}
@@ -52,9 +52,9 @@ func (e *Exec) Program(ctx context.Context, o Program) (ProgramEnd, error) {
 	return ProgramEnd{Code: end.code, Signal: end.signal, TimedOut: end.timedOut}, err
 }
 
-// program is the process of a program, ready to start.
-func (e *Exec) program(o Program) (process, error) {
-	runner, err := e.holding(o.Bare)
+// process is that of the program, ready to start.
+func (o Program) process(e *Exec) (process, error) {
+	runner, err := o.runner(e)
 	if err != nil {
 		return process{}, err
 	}
@@ -77,9 +77,9 @@ func (e *Exec) program(o Program) (process, error) {
 // programGrace is the time that a program gets between SIGTERM and SIGKILL: a turn waits.
 const programGrace = time.Second
 
-// holding is the runner of a program.
-func (e *Exec) holding(bare bool) (*sandbox.Runner, error) {
-	if bare {
+// runner is what holds the program.
+func (o Program) runner(e *Exec) (*sandbox.Runner, error) {
+	if o.Bare {
 		return sandbox.Plain(e.options.Helper), nil
 	}
 	runner, err := e.confine.find()

@@ -46,8 +46,8 @@ func TestPrograms(t *testing.T) {
 			if tt.end.TimedOut {
 				timeout = 500 * time.Millisecond
 			}
-			end, err := e.Program(t.Context(), Program{Command: tt.command, Stdin: "input", Dir: set.WorkingDir, Timeout: timeout,
-				Mark: mark, As: "hooks", Access: set, Bare: level == sandbox.None, Out: &out, Err: &errs})
+			end, err := Program{Command: tt.command, Stdin: "input", Dir: set.WorkingDir, Timeout: timeout,
+				Mark: mark, As: "hooks", Access: set, Bare: level == sandbox.None, Out: &out, Err: &errs}.Run(t.Context(), e)
 			if err != nil {
 				t.Errorf("%s, %s: %v", level, name, err)
 				continue
@@ -77,16 +77,16 @@ func TestAProgramThatPrintsAndIsStopped(t *testing.T) {
 	e, _, _ := held(t, sandbox.Landlock)
 	set := workspace(t)
 	var n counting
-	end, err := e.Program(t.Context(), Program{Command: "head -c 100000000 /dev/zero; echo done >&2", Dir: set.WorkingDir,
-		Timeout: time.Minute, As: "hooks", Access: set, Out: &n, Err: io.Discard})
+	end, err := Program{Command: "head -c 100000000 /dev/zero; echo done >&2", Dir: set.WorkingDir,
+		Timeout: time.Minute, As: "hooks", Access: set, Out: &n, Err: io.Discard}.Run(t.Context(), e)
 	if err != nil || end.Code != 0 || n != 100_000_000 {
 		t.Errorf("%+v, %v after %d bytes", end, err, n)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(300*time.Millisecond, cancel)
 	began := time.Now()
-	if _, err := e.Program(ctx, Program{Command: "yes", Dir: set.WorkingDir, Timeout: time.Minute, As: "hooks", Access: set,
-		Out: &n, Err: io.Discard}); err != nil || time.Since(began) > 30*time.Second {
+	if _, err := (Program{Command: "yes", Dir: set.WorkingDir, Timeout: time.Minute, As: "hooks", Access: set,
+		Out: &n, Err: io.Discard}).Run(ctx, e); err != nil || time.Since(began) > 30*time.Second {
 		t.Errorf("stopped after %v: %v", time.Since(began), err)
 	}
 }
@@ -105,8 +105,8 @@ func TestProgramsInTheSandbox(t *testing.T) {
 	}
 	run := func(e *Exec, bare bool) (string, error) {
 		var out bytes.Buffer
-		_, err := e.Program(t.Context(), Program{Command: fmt.Sprintf("cat %s; env", secret), Dir: set.WorkingDir, Timeout: time.Minute,
-			As: "hooks", Access: set, Bare: bare, Env: []string{"DAYCARE_HOOK=before_tool"}, Out: &out, Err: io.Discard})
+		_, err := Program{Command: fmt.Sprintf("cat %s; env", secret), Dir: set.WorkingDir, Timeout: time.Minute,
+			As: "hooks", Access: set, Bare: bare, Env: []string{"DAYCARE_HOOK=before_tool"}, Out: &out, Err: io.Discard}.Run(t.Context(), e)
 		return out.String(), err
 	}
 	if out, err := run(e, false); err != nil || strings.Contains(out, "canary") || !strings.Contains(out, "DAYCARE_HOOK=before_tool") {

@@ -29,7 +29,10 @@ func hooksLs(c *term.App) *cobra.Command {
 		Example: "  daycare hooks ls",
 		Args:    term.Words(0),
 		RunE: term.List(c, term.Listing[control.HookInfo]{Key: "hooks", None: "no hooks in settings.yaml",
-			Get: (*control.Client).Hooks, Table: func(list []control.HookInfo) (t term.Table, _ error) {
+			Get: func(c *control.Client, ctx context.Context) ([]control.HookInfo, error) {
+				return control.HookClient{Client: c}.List(ctx)
+			},
+			Table: func(list []control.HookInfo) (t term.Table, _ error) {
 				t.Row("EVENT", "TOOLS", "TIMEOUT", "IF IT FAILS", "SANDBOX", "COMMAND")
 				for _, h := range list {
 					t.Row(h.Event, term.OneLine(cmp.Or(h.Matcher, "*"), 30), (time.Duration(h.TimeoutMS) * time.Millisecond).String(),
@@ -68,7 +71,7 @@ func hooksTest(c *term.App) *cobra.Command {
 				}
 				s.Input = json.RawMessage(input)
 			}
-			t, err := client.TestHooks(ctx, s)
+			t, err := control.HookClient{Client: client}.Test(ctx, s)
 			return t, term.Wrap(err, "test hooks")
 		}, func(t control.HookTest) error { showHookTest(c, t); return nil }),
 	}

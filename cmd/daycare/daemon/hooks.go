@@ -83,10 +83,10 @@ func (r hooked) program(ctx context.Context, j hooks.Job) (hooks.End, error) {
 	if more, err := access.Grant(permission.Grant{Tag: permission.Write{Path: j.Dir}.Tag()}); err == nil {
 		access = more
 	}
-	end, err := exec.Program(ctx, toolshell.Program{Command: j.Hook.Command, Stdin: string(j.Stdin), Dir: j.Dir,
+	end, err := toolshell.Program{Command: j.Hook.Command, Stdin: string(j.Stdin), Dir: j.Dir,
 		Timeout: j.Hook.Timeout, Mark: cuid2.Generate(), Agent: j.Agent, As: hookHome, Access: access, Bare: j.Hook.Bare,
 		Env: []string{"DAYCARE_WORKSPACE=" + r.workspace, "DAYCARE_HOOK=" + string(j.Hook.Event),
-			"CLAUDE_PROJECT_DIR=" + r.workspace}, Out: &out, Err: &errs})
+			"CLAUDE_PROJECT_DIR=" + r.workspace}, Out: &out, Err: &errs}.Run(ctx, exec)
 	if errors.Is(err, toolshell.ErrNoSandbox) {
 		return hooks.End{}, fmt.Errorf("%w; to run it without, set sandbox: false for this hook", err)
 	}
@@ -122,7 +122,7 @@ func (r hooked) TestHooks(ctx context.Context, s control.HookSample) (t control.
 		input = json.RawMessage("{}")
 	}
 	v := r.Run(ctx, hooks.Moment{Event: event, Agent: hooks.Agent{ID: "sample", Handle: "0/", Name: "Sample", Session: "sample"},
-		Turn: "sample", Tool: s.Tool, Input: input, Response: &hooks.Response{Status: "ok", Output: s.Text},
+		Turn: "sample", Call: hooks.Call{ID: "sample", Tool: s.Tool, Input: input, Response: &hooks.Response{Status: "ok", Output: s.Text}},
 		Message: hooks.Message{Item: "sample", Text: s.Text}, Answer: s.Text, Source: "startup",
 		Request: hooks.Request{Token: "sample", Permission: "@web:example.com", Reason: s.Text}})
 	t = control.HookTest{Decision: string(v.Decision), Reason: v.Reason, Context: v.Context, Input: v.Input}

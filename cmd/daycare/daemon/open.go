@@ -199,8 +199,8 @@ func (r *Daemon) build(c *config.Config) (err error) {
 	r.toolset.plans = authority{r}.plansFirst
 	b := &backend{System: r.system, parts: r}
 	r.handler = control.Handler(control.Backend{Agents: b, Permissions: b, Daemon: b, Files: r.files, Events: r.events, Folders: folders{b},
-		Grants: grants{r}, Pairings: admission{r}, SubAgents: grants{r}, Catalog: choices{r}, Hooks: hooked{r}, Costs: costs{r}, Backups: backups{r},
-		Schedules: schedules{r.clocks}, Offline: r.lock == nil},
+		Grants: grants{r}, Pairings: admission{r}, SubAgents: grants{r}, Catalog: choices{r}, Hooks: hooked{r},
+		Costs: costs{r}, Backups: backups{r}, Schedules: schedules{r.clocks}, Offline: r.lock == nil},
 		control.Options{Log: r.log, Version: version.Number})
 	return nil
 }

@@ -5,11 +5,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 
 	"daycare/engine/config"
 	"daycare/engine/event"
+	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/tools"
 	"daycare/tools/fetch"
@@ -100,4 +102,15 @@ func (r workbench) sendFile() tools.Tool {
 // keep stores a picture that an agent read, or a file that it sends.
 func (r workbench) keep(name, _ string, data []byte) (message.File, error) {
 	return r.files.Put(name, bytes.NewReader(data))
+}
+
+// enclose keeps a copy of the nth file of a letter, which becomes the item with that
+// id. The id of the copy follows from the two, so that a letter which is tried again
+// has one.
+func (r workbench) enclose(item string, n int, e inbox.Enclosure) (message.File, error) {
+	if e.ID != "" {
+		return r.files.Get(e.ID)
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", item, n))
+	return r.files.AdoptAs(hex.EncodeToString(sum[:12]), e.Name, e.Path)
 }

@@ -20,12 +20,12 @@ func checkHooks(d *doctor) error {
 		for _, h := range m.Hooks {
 			line := lineWith(path, h.Command)
 			if h.Sandbox != nil && !*h.Sandbox {
-				d.tell(finding.Info, "hook-unsandboxed", path, line, fmt.Sprintf("the %s hook %s runs without the sandbox, as you set",
+				d.report(finding.Info, "hook-unsandboxed", path, line, fmt.Sprintf("the %s hook %s runs without the sandbox, as you set",
 					m.Name, term.OneLine(h.Command, 80)), "If it needs no network and no other files, remove sandbox: false.")
 			}
 			for _, word := range strings.Fields(h.Command) {
 				if file, ok := d.changeable(strings.Trim(word, `"'`), sets); ok {
-					d.tell(finding.Warning, "hook-in-grant", path, line, fmt.Sprintf("the %s hook runs %s, which agents can change",
+					d.report(finding.Warning, "hook-in-grant", path, line, fmt.Sprintf("the %s hook runs %s, which agents can change",
 						m.Name, file), "Move it to "+filepath.Join(d.root, "hooks")+", where agents cannot write.")
 				}
 			}
