@@ -100,12 +100,23 @@ func (d doorbell) Pair(_ context.Context, code string, _ bool, _ string) (Paired
 	return Paired{}, nil
 }
 
+// programs are the hooks of a test: one, which denies whatever it is tried with.
+type programs struct{}
+
+func (programs) Hooks(context.Context) ([]HookInfo, error) {
+	return []HookInfo{{Event: "before_tool", Command: "./policy", TimeoutMS: 5000, OnError: "deny", Sandbox: true}}, nil
+}
+
+func (programs) TestHooks(_ context.Context, s HookSample) (HookTest, error) {
+	return HookTest{Decision: "deny", Reason: s.Event + " " + s.Tool, Input: s.Input}, nil
+}
+
 // whole is a backend that has something for every route.
 func whole(p *pair) Backend {
 	b := p.backend()
 	b.Agents, b.Permissions = p, p
 	b.Folders, b.Schedules, b.Catalog, b.Costs = &shelf{}, &diary{}, menu{}, till{&Bill{}}
-	b.Pairings = doorbell{p}
+	b.Pairings, b.Hooks = doorbell{p}, programs{}
 	b.Grants, b.SubAgents, b.Backups = rules{p}, rules{p}, fakeBackups{first: "x"}
 	return b
 }
