@@ -61,8 +61,8 @@ func (c *counted) Write(p []byte) (int, error) {
 
 // Backup returns an archive of the workspace, which the caller closes. Whether it is whole
 // is known at its end.
-func (c *Client) Backup(ctx context.Context, secrets bool) (io.ReadCloser, error) {
-	resp, err := backup.send(ctx, c, backupIn{secrets}, "")
+func (c daemonCalls) Backup(ctx context.Context, secrets bool) (io.ReadCloser, error) {
+	resp, err := backup.send(ctx, c.wire, backupIn{secrets}, "")
 	if err != nil {
 		return nil, err
 	}

@@ -96,8 +96,8 @@ func (f catalogRoutes) providers(ctx context.Context, _ nothing) (providersBody,
 }
 
 // Providers lists the model services in the order in which they are asked.
-func (c *Client) Providers(ctx context.Context) ([]event.Service, error) {
-	b, err := providers.call(ctx, c, nothing{})
+func (c catalogCalls) Providers(ctx context.Context) ([]event.Service, error) {
+	b, err := providers.call(ctx, c.wire, nothing{})
 	return b.Providers, err
 }
 
@@ -112,25 +112,25 @@ func (f catalogRoutes) expand(ctx context.Context, in expandIn) (expandedBody, e
 }
 
 // Commands lists the commands that users wrote.
-func (c *Client) Commands(ctx context.Context) ([]CommandInfo, error) {
-	b, err := commands.call(ctx, c, nothing{})
+func (c catalogCalls) Commands(ctx context.Context) ([]CommandInfo, error) {
+	b, err := commands.call(ctx, c.wire, nothing{})
 	return b.Commands, err
 }
 
 // Expand is the message that a command makes of what was typed behind its name.
-func (c *Client) Expand(ctx context.Context, name, arguments string) (string, error) {
-	b, err := expand.call(ctx, c, expandIn{name, expandBody{arguments}})
+func (c catalogCalls) Expand(ctx context.Context, name, arguments string) (string, error) {
+	b, err := expand.call(ctx, c.wire, expandIn{name, expandBody{arguments}})
 	return b.Text, err
 }
 
 // Models lists the models that an agent can be switched to.
-func (c *Client) Models(ctx context.Context) ([]ModelInfo, error) {
-	b, err := models.call(ctx, c, nothing{})
+func (c catalogCalls) Models(ctx context.Context) ([]ModelInfo, error) {
+	b, err := models.call(ctx, c.wire, nothing{})
 	return b.Models, err
 }
 
 // Skills lists the skills in force.
-func (c *Client) Skills(ctx context.Context) ([]SkillInfo, error) {
-	b, err := skills.call(ctx, c, nothing{})
+func (c catalogCalls) Skills(ctx context.Context) ([]SkillInfo, error) {
+	b, err := skills.call(ctx, c.wire, nothing{})
 	return b.Skills, err
 }

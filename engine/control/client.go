@@ -25,6 +25,23 @@ import (
 // errors.Is and errors.As see through to what it was made of. No daemon is
 // ErrNotRunning, whenever it is noticed.
 type Client struct {
+	*wire
+	agentCalls
+	permissionCalls
+	catalogCalls
+	daemonCalls
+}
+
+// What a Client can do, by what it is about.
+type (
+	agentCalls      struct{ *wire }
+	permissionCalls struct{ *wire }
+	catalogCalls    struct{ *wire }
+	daemonCalls     struct{ *wire }
+)
+
+// A wire is how a Client reaches the server.
+type wire struct {
 	http    *http.Client
 	version string              // "": not said
 	differs func(theirs string) // nil: nobody wants to know
@@ -56,11 +73,12 @@ func Dial(root string) (*Client, error) {
 
 // NewClient speaks over any transport: Local, or one for a TCP listener.
 func NewClient(rt http.RoundTripper) *Client {
-	return &Client{http: &http.Client{Transport: rt}}
+	w := &wire{http: &http.Client{Transport: rt}}
+	return &Client{w, agentCalls{w}, permissionCalls{w}, catalogCalls{w}, daemonCalls{w}}
 }
 
 // Close lets go of idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *wire) Close() { c.http.CloseIdleConnections() }
 
 // segment escapes one element of a path, also the ones that would be taken for
 // steps ("", ".", ".."): the server shall say that there is no such agent.
@@ -77,9 +95,9 @@ func segment(s string) string {
 // OnSilence sets the function that is called, in a goroutine of its own, when a GET has no
 // answer after 5 s: a suspended or hanging process still accepts connections. Call it before
 // the client is used.
-func (c *Client) OnSilence(silent func()) { c.silent = silent }
+func (c *wire) OnSilence(silent func()) { c.silent = silent }
 
-func (c *Client) roundTrip(req *http.Request) (*http.Response, error) {
+func (c *wire) roundTrip(req *http.Request) (*http.Response, error) {
 	if c.version != "" {
 		req.Header.Set(versionHeader, c.version)
 	}
@@ -127,25 +145,25 @@ func gone(err error) error {
 }
 
 // Status is the daemon as a whole.
-func (c *Client) Status(ctx context.Context) (event.Status, error) {
-	return status.call(ctx, c, nothing{})
+func (c daemonCalls) Status(ctx context.Context) (event.Status, error) {
+	return status.call(ctx, c.wire, nothing{})
 }
 
 // Config is the configuration in force as JSON, secrets masked.
-func (c *Client) Config(ctx context.Context) (json.RawMessage, error) {
-	return settings.call(ctx, c, nothing{})
+func (c daemonCalls) Config(ctx context.Context) (json.RawMessage, error) {
+	return settings.call(ctx, c.wire, nothing{})
 }
 
 // Tools lists the tools agents can have.
-func (c *Client) Tools(ctx context.Context) ([]ToolInfo, error) {
-	b, err := tools.call(ctx, c, nothing{})
+func (c catalogCalls) Tools(ctx context.Context) ([]ToolInfo, error) {
+	b, err := tools.call(ctx, c.wire, nothing{})
 	return b.Tools, err
 }
 
 // Reload makes the daemon read its settings again. Findings come back also with
 // the error that says that the last good settings stay in force.
-func (c *Client) Reload(ctx context.Context) ([]finding.Finding, error) {
-	b, err := reload.call(ctx, c, nothing{})
+func (c daemonCalls) Reload(ctx context.Context) ([]finding.Finding, error) {
+	b, err := reload.call(ctx, c.wire, nothing{})
 	if api, ok := errors.AsType[*APIError](err); ok {
 		return api.Findings, err
 	}
@@ -153,14 +171,14 @@ func (c *Client) Reload(ctx context.Context) ([]finding.Finding, error) {
 }
 
 // Shutdown begins the orderly end; it does not wait for it.
-func (c *Client) Shutdown(ctx context.Context) error {
-	_, err := shutDown.call(ctx, c, nothing{})
+func (c daemonCalls) Shutdown(ctx context.Context) error {
+	_, err := shutDown.call(ctx, c.wire, nothing{})
 	return err
 }
 
 // Metrics is the text of GET /metrics.
-func (c *Client) Metrics(ctx context.Context) (string, error) {
-	resp, err := metric.send(ctx, c, nothing{}, "")
+func (c daemonCalls) Metrics(ctx context.Context) (string, error) {
+	resp, err := metric.send(ctx, c.wire, nothing{}, "")
 	if err != nil {
 		return "", err
 	}
@@ -170,8 +188,8 @@ func (c *Client) Metrics(ctx context.Context) (string, error) {
 }
 
 // Permissions lists the requests that wait for an answer.
-func (c *Client) Permissions(ctx context.Context) ([]event.Ask, error) {
-	b, err := asks.call(ctx, c, nothing{})
+func (c permissionCalls) Permissions(ctx context.Context) ([]event.Ask, error) {
+	b, err := asks.call(ctx, c.wire, nothing{})
 	for i, a := range b.Permissions {
 		if a.Card != "" {
 			continue
@@ -185,22 +203,22 @@ func (c *Client) Permissions(ctx context.Context) ([]event.Ask, error) {
 
 // Decide answers a permission request: once, always, prefix or deny. by says who, "" the
 // caller.
-func (c *Client) Decide(ctx context.Context, token, decision, by string) error {
-	_, err := decide.call(ctx, c, decideIn{token, Answer{decision, by}})
+func (c permissionCalls) Decide(ctx context.Context, token, decision, by string) error {
+	_, err := decide.call(ctx, c.wire, decideIn{token, Answer{decision, by}})
 	return err
 }
 
 // History is a page of records before a seq; 0: the newest. limit 0: 100.
-func (c *Client) History(ctx context.Context, ref string, before int64, limit int) (event.Page, error) {
-	return history.call(ctx, c, historyIn{ref, max(before, 0), int64(max(limit, 0))})
+func (c agentCalls) History(ctx context.Context, ref string, before int64, limit int) (event.Page, error) {
+	return history.call(ctx, c.wire, historyIn{ref, max(before, 0), int64(max(limit, 0))})
 }
 
 // Reset makes the agent forget the conversation.
-func (c *Client) Reset(ctx context.Context, ref string) (message.Receipt, error) {
-	return reset.call(ctx, c, anAgent{ref})
+func (c agentCalls) Reset(ctx context.Context, ref string) (message.Receipt, error) {
+	return reset.call(ctx, c.wire, anAgent{ref})
 }
 
 // Compact makes the agent shorten its context.
-func (c *Client) Compact(ctx context.Context, ref string) (message.Receipt, error) {
-	return compact.call(ctx, c, anAgent{ref})
+func (c agentCalls) Compact(ctx context.Context, ref string) (message.Receipt, error) {
+	return compact.call(ctx, c.wire, anAgent{ref})
 }

@@ -14,74 +14,74 @@ import (
 )
 
 // Agents lists all agents.
-func (c *Client) Agents(ctx context.Context) ([]event.Agent, error) { return c.Family(ctx, "") }
+func (c agentCalls) Agents(ctx context.Context) ([]event.Agent, error) { return c.Family(ctx, "") }
 
 // Family is an agent and those below it that have not ended. A daemon of an older version
 // lists all agents.
-func (c *Client) Family(ctx context.Context, ref string) ([]event.Agent, error) {
-	b, err := listAgents.call(ctx, c, listIn{ref})
+func (c agentCalls) Family(ctx context.Context, ref string) ([]event.Agent, error) {
+	b, err := listAgents.call(ctx, c.wire, listIn{ref})
 	return b.Agents, err
 }
 
 // Agent is one agent; ref is an id, handle, name or prefix of an id.
-func (c *Client) Agent(ctx context.Context, ref string) (event.Agent, error) {
-	return showAgent.call(ctx, c, anAgent{ref})
+func (c agentCalls) Agent(ctx context.Context, ref string) (event.Agent, error) {
+	return showAgent.call(ctx, c.wire, anAgent{ref})
 }
 
 // Create makes an agent.
-func (c *Client) Create(ctx context.Context, n NewAgent) (event.Agent, error) {
-	return createAgent.call(ctx, c, aBody[NewAgent]{n})
+func (c agentCalls) Create(ctx context.Context, n NewAgent) (event.Agent, error) {
+	return createAgent.call(ctx, c.wire, aBody[NewAgent]{n})
 }
 
 // Remove moves an agent to the trash and says where it lies there.
-func (c *Client) Remove(ctx context.Context, ref string, force bool) (string, error) {
-	b, err := removeAgent.call(ctx, c, removeIn{ref, force})
+func (c agentCalls) Remove(ctx context.Context, ref string, force bool) (string, error) {
+	b, err := removeAgent.call(ctx, c.wire, removeIn{ref, force})
 	return b.Trash, err
 }
 
 // Stop cancels the turn under way; false: there was none.
-func (c *Client) Stop(ctx context.Context, ref string) (bool, error) {
-	b, err := stop.call(ctx, c, anAgent{ref})
+func (c agentCalls) Stop(ctx context.Context, ref string) (bool, error) {
+	b, err := stop.call(ctx, c.wire, anAgent{ref})
 	return b.Stopped, err
 }
 
 // Kill ends an agent with its children.
-func (c *Client) Kill(ctx context.Context, ref string) error {
-	_, err := kill.call(ctx, c, anAgent{ref})
+func (c agentCalls) Kill(ctx context.Context, ref string) error {
+	_, err := kill.call(ctx, c.wire, anAgent{ref})
 	return err
 }
 
 // Draft is the answer that is being streamed; empty if there is none.
-func (c *Client) Draft(ctx context.Context, ref string) (event.Draft, error) {
-	return draft.call(ctx, c, anAgent{ref})
+func (c agentCalls) Draft(ctx context.Context, ref string) (event.Draft, error) {
+	return draft.call(ctx, c.wire, anAgent{ref})
 }
 
 // Inbox lists what waits.
-func (c *Client) Inbox(ctx context.Context, ref string) ([]event.Waiting, error) {
-	b, err := waiting.call(ctx, c, anAgent{ref})
+func (c agentCalls) Inbox(ctx context.Context, ref string) ([]event.Waiting, error) {
+	b, err := waiting.call(ctx, c.wire, anAgent{ref})
 	return b.Items, err
 }
 
 // Drop removes an item that waits.
-func (c *Client) Drop(ctx context.Context, ref, item string) error {
-	_, err := dropItem.call(ctx, c, itemIn{ref, item})
+func (c agentCalls) Drop(ctx context.Context, ref, item string) error {
+	_, err := dropItem.call(ctx, c.wire, itemIn{ref, item})
 	return err
 }
 
 // Front moves an item that waits before all others.
-func (c *Client) Front(ctx context.Context, ref, item string) error {
-	_, err := moveToFront.call(ctx, c, itemIn{ref, item})
+func (c agentCalls) Front(ctx context.Context, ref, item string) error {
+	_, err := moveToFront.call(ctx, c.wire, itemIn{ref, item})
 	return err
 }
 
 // Send puts a message into an agent's inbox; ref "" is the agent of the message's
 // descriptor. It is durable when Send returns.
-func (c *Client) Send(ctx context.Context, ref string, m Message) (message.Receipt, error) {
+func (c agentCalls) Send(ctx context.Context, ref string, m Message) (message.Receipt, error) {
 	m.Wait = false
 	if ref == "" {
-		return postByDescriptor.call(ctx, c, aBody[Message]{m})
+		return postByDescriptor.call(ctx, c.wire, aBody[Message]{m})
 	}
-	return postToAgent.call(ctx, c, agentBody[Message]{ref, m})
+	return postToAgent.call(ctx, c.wire, agentBody[Message]{ref, m})
 }
 
 // Stream is Send that waits for the answer. f (nil: nobody) is called with the
@@ -89,15 +89,15 @@ func (c *Client) Send(ctx context.Context, ref string, m Message) (message.Recei
 // last turn.finished. ErrCut says that the stream broke off: the outcome then
 // names agent and item, if they were known; the message is safe, and sending it
 // again with the same Dedupe waits for the rest.
-func (c *Client) Stream(ctx context.Context, ref string, m Message, f func(RawEvent)) (event.Outcome, error) {
+func (c agentCalls) Stream(ctx context.Context, ref string, m Message, f func(RawEvent)) (event.Outcome, error) {
 	m.Wait = true
 	var o event.Outcome
 	var resp *http.Response
 	var err error
 	if ref == "" {
-		resp, err = postByDescriptor.send(ctx, c, aBody[Message]{m}, eventStream)
+		resp, err = postByDescriptor.send(ctx, c.wire, aBody[Message]{m}, eventStream)
 	} else {
-		resp, err = postToAgent.send(ctx, c, agentBody[Message]{ref, m}, eventStream)
+		resp, err = postToAgent.send(ctx, c.wire, agentBody[Message]{ref, m}, eventStream)
 	}
 	if err != nil {
 		return o, err
@@ -155,12 +155,12 @@ func streamError(e RawEvent) error {
 // an error. lastID goes on after that event (""; from now on); what cannot be
 // replayed is told as an event of GapType. Connecting again is the caller's: keep
 // the last ID that was not empty.
-func (c *Client) Events(ctx context.Context, filter Filter, lastID string, f func(RawEvent) error) error {
+func (c agentCalls) Events(ctx context.Context, filter Filter, lastID string, f func(RawEvent) error) error {
 	types := make([]string, len(filter.Types))
 	for i, t := range filter.Types {
 		types[i] = string(t)
 	}
-	resp, err := events.send(ctx, c, eventsIn{filter.Agent, strings.Join(types, ","), lastID}, eventStream)
+	resp, err := events.send(ctx, c.wire, eventsIn{filter.Agent, strings.Join(types, ","), lastID}, eventStream)
 	if err != nil {
 		return err
 	}

@@ -11,10 +11,10 @@ import (
 )
 
 // A FolderClient is what a Client says about the folders and files of agents.
-type FolderClient struct{ c *Client }
+type FolderClient struct{ c *wire }
 
 // Folders is about the folders and files of agents.
-func (c *Client) Folders() FolderClient { return FolderClient{c} }
+func (c *Client) Folders() FolderClient { return FolderClient{c.wire} }
 
 // Fork makes an agent that goes on from a record of another's history; 0 is the end
 // of its newest turn.

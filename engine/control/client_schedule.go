@@ -6,10 +6,10 @@ import (
 )
 
 // A ScheduleClient is what a Client says about tasks and the heartbeat.
-type ScheduleClient struct{ c *Client }
+type ScheduleClient struct{ c *wire }
 
 // Schedule is about tasks and the heartbeat.
-func (c *Client) Schedule() ScheduleClient { return ScheduleClient{c} }
+func (c *Client) Schedule() ScheduleClient { return ScheduleClient{c.wire} }
 
 // Tasks lists the scheduled tasks.
 func (s ScheduleClient) Tasks(ctx context.Context) ([]Task, error) {

@@ -48,6 +48,6 @@ func sumCost(c Costs) func(context.Context, costIn) (Bill, error) {
 }
 
 // Cost is what was spent since a time; zero is from the beginning.
-func (c *Client) Cost(ctx context.Context, since time.Time, by string) (Bill, error) {
-	return cost.call(ctx, c, costIn{by, since})
+func (c daemonCalls) Cost(ctx context.Context, since time.Time, by string) (Bill, error) {
+	return cost.call(ctx, c.wire, costIn{by, since})
 }

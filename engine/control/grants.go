@@ -88,29 +88,29 @@ func listSubAgents(s SubAgents) func(context.Context, nothing) (subAgentsBody, e
 }
 
 // Grants is the rights of an agent, with who gave them.
-func (c *Client) Grants(ctx context.Context, ref string) (permission.Set, error) {
-	return grants.call(ctx, c, anAgent{ref})
+func (c permissionCalls) Grants(ctx context.Context, ref string) (permission.Set, error) {
+	return grants.call(ctx, c.wire, anAgent{ref})
 }
 
 // Revoke takes a right away from an agent.
-func (c *Client) Revoke(ctx context.Context, ref, tag string) error {
-	_, err := revoke.call(ctx, c, revokeIn{ref, tag})
+func (c permissionCalls) Revoke(ctx context.Context, ref, tag string) error {
+	_, err := revoke.call(ctx, c.wire, revokeIn{ref, tag})
 	return err
 }
 
 // Grant gives an agent a right or another profile.
-func (c *Client) Grant(ctx context.Context, ref string, g Granting) error {
-	_, err := grant.call(ctx, c, agentBody[Granting]{ref, g})
+func (c permissionCalls) Grant(ctx context.Context, ref string, g Granting) error {
+	_, err := grant.call(ctx, c.wire, agentBody[Granting]{ref, g})
 	return err
 }
 
 // Why says what an agent would be allowed, and by which rule.
-func (c *Client) Why(ctx context.Context, ref, what string) (Verdict, error) {
-	return why.call(ctx, c, whyIn{ref, what})
+func (c permissionCalls) Why(ctx context.Context, ref, what string) (Verdict, error) {
+	return why.call(ctx, c.wire, whyIn{ref, what})
 }
 
 // SubAgents lists the definitions of sub-agents in force.
-func (c *Client) SubAgents(ctx context.Context) ([]SubAgentInfo, error) {
-	b, err := subAgents.call(ctx, c, nothing{})
+func (c permissionCalls) SubAgents(ctx context.Context) ([]SubAgentInfo, error) {
+	b, err := subAgents.call(ctx, c.wire, nothing{})
 	return b.SubAgents, err
 }

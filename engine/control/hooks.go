@@ -76,11 +76,11 @@ type HookClient struct{ Client *Client }
 
 // List lists the hooks in force.
 func (h HookClient) List(ctx context.Context) ([]HookInfo, error) {
-	b, err := hooks.call(ctx, h.Client, nothing{})
+	b, err := hooks.call(ctx, h.Client.wire, nothing{})
 	return b.Hooks, err
 }
 
 // Test runs the hooks of a moment with a sample.
 func (h HookClient) Test(ctx context.Context, s HookSample) (HookTest, error) {
-	return testHooks.call(ctx, h.Client, aBody[HookSample]{s})
+	return testHooks.call(ctx, h.Client.wire, aBody[HookSample]{s})
 }

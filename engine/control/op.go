@@ -102,7 +102,7 @@ func Params(in reflect.Type) (list []Param) {
 }
 
 // call is one request and its answer in JSON.
-func (o Op[In, Out]) call(ctx context.Context, c *Client, in In) (out Out, err error) {
+func (o Op[In, Out]) call(ctx context.Context, c *wire, in In) (out Out, err error) {
 	resp, err := o.send(ctx, c, in, "")
 	if err != nil {
 		return out, err
@@ -116,7 +116,7 @@ func (o Op[In, Out]) call(ctx context.Context, c *Client, in In) (out Out, err e
 
 // send is one request; the caller reads and closes the answer. One that is an error comes back as
 // an error.
-func (o Op[In, Out]) send(ctx context.Context, c *Client, in In, accept string) (*http.Response, error) {
+func (o Op[In, Out]) send(ctx context.Context, c *wire, in In, accept string) (*http.Response, error) {
 	path, query, header := o.Path, url.Values{}, http.Header{}
 	var body io.Reader
 	values := reflect.ValueOf(in)

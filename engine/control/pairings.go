@@ -63,16 +63,16 @@ func (p pairRoutes) pair(ctx context.Context, in pairIn) (Paired, error) {
 }
 
 // Pairings lists the requests of strangers that wait.
-func (c *Client) Pairings(ctx context.Context) ([]Pairing, error) {
-	b, err := listPairings.call(ctx, c, nothing{})
+func (c permissionCalls) Pairings(ctx context.Context) ([]Pairing, error) {
+	b, err := listPairings.call(ctx, c.wire, nothing{})
 	return b.Pairings, err
 }
 
 // Pair lets in whoever has a code, or rejects them. Errors: fault.NoPairing.
-func (c *Client) Pair(ctx context.Context, code string, reject bool) (Paired, error) {
+func (c permissionCalls) Pair(ctx context.Context, code string, reject bool) (Paired, error) {
 	answer := PairAnswer{"approve"}
 	if reject {
 		answer.Decision = "reject"
 	}
-	return decidePairing.call(ctx, c, pairIn{code, answer})
+	return decidePairing.call(ctx, c.wire, pairIn{code, answer})
 }

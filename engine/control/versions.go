@@ -26,12 +26,12 @@ func sayVersion(version string, next http.Handler) http.Handler {
 
 // Introduce has the client say its version in each request. differs is called when an answer
 // says that the daemon has another one. It is called before the client is used.
-func (c *Client) Introduce(version string, differs func(theirs string)) {
+func (c *wire) Introduce(version string, differs func(theirs string)) {
 	c.version, c.differs = version, differs
 }
 
 // meet looks at the version of who answered.
-func (c *Client) meet(resp *http.Response) {
+func (c *wire) meet(resp *http.Response) {
 	theirs := resp.Header.Get(versionHeader)
 	if c.differs != nil && theirs != "" && theirs != c.version {
 		c.differs(theirs)
@@ -40,7 +40,7 @@ func (c *Client) meet(resp *http.Response) {
 
 // unknownTo explains a route that the daemon does not have: it has another version, or is of a
 // time when answers did not say it.
-func (c *Client) unknownTo(resp *http.Response, err error) error {
+func (c *wire) unknownTo(resp *http.Response, err error) error {
 	theirs, asked := resp.Header.Get(versionHeader), resp.Request
 	if c.version == "" || theirs == c.version || !errors.Is(err, fault.NoRoute) {
 		return err

@@ -66,8 +66,9 @@ func changedSettings(home string, before []byte, value string, keys []string) (a
 		}
 		conf, wrong, loadErr := config.LoadText(home, text, os.LookupEnv, plugins.ConnectorTypes...)
 		if loadErr == nil && secret(conf, keys) {
-			return nil, nil, &term.Problem{Code: fault.ExitUsage, Err: errors.New("a secret must not be an argument, which other users of this machine could see"),
-				Do: "save it with: daycare auth set " + keys[0]}
+			return nil, nil, &term.Problem{Code: fault.ExitUsage,
+				Err: errors.New("a secret must not be an argument, which other users of this machine could see"),
+				Do:  "save it with: daycare auth set " + keys[0]}
 		}
 		if after == nil || loadErr == nil {
 			after, found, err = text, wrong, nil

@@ -87,7 +87,8 @@ func checkAgent(d *doctor, dir string) error {
 		}
 	}
 	if state, _, found, err := record.ReadState(dir); err != nil {
-		d.report(finding.Error, "file-unreadable", filepath.Join(dir, "state.json"), 0, err.Error(), "Check who owns the file and its mode.")
+		d.report(finding.Error, "file-unreadable", filepath.Join(dir, "state.json"), 0, err.Error(),
+			"Check who owns the file and its mode.")
 	} else {
 		d.add(found...)
 		isElsewhere(d, dir, state)

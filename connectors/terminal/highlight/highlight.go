@@ -183,7 +183,8 @@ func (x *lexer) quoted(rest string) bool {
 		if x.State.close != "" && !q.lines {
 			x.State.close, x.kind, x.raw = "", Plain, false
 		}
-		if x.keys && strings.HasPrefix(strings.TrimLeft(x.line[x.at:], " "), ":") && len(x.spans) == before+1 && x.at-from == x.spans[before].Len {
+		key := strings.HasPrefix(strings.TrimLeft(x.line[x.at:], " "), ":")
+		if x.keys && key && len(x.spans) == before+1 && x.at-from == x.spans[before].Len {
 			x.spans[before].Kind = Keyword
 		}
 		return true

@@ -107,11 +107,16 @@ func New(on Terminal) *Theme {
 			Removed:   pick("9", "1", "9", "1"),
 			Hunk:      pick("6", "24", "6", "8"),
 		},
-		Syntax: Syntax{
-			Comment: pick("245", "241", "7", "8"),
-			String:  pick("114", "22", "2", "5"),
-			Number:  pick("179", "94", "11", ""),
-			Keyword: pick("111", "25", "14", "4"),
-		},
+		Syntax: syntax(pick),
+	}
+}
+
+// syntax are the colours of code.
+func syntax(pick func(dark, light, darkOld, lightOld string) lipgloss.Style) Syntax {
+	return Syntax{
+		Comment: pick("245", "241", "7", "8"),
+		String:  pick("114", "22", "2", "5"),
+		Number:  pick("179", "94", "11", ""),
+		Keyword: pick("111", "25", "14", "4"),
 	}
 }
