@@ -34,9 +34,6 @@ const (
 // Events are all of them, in the order in which they come in a turn.
 var Events = []Event{SessionStart, OnMessage, BeforePrompt, BeforeTool, AfterTool, TurnEnd, Approval}
 
-// guards reports whether a hook can refuse something at an event.
-func (e Event) guards() bool { return e == OnMessage || e == BeforePrompt || e == BeforeTool }
-
 // closed reports whether a hook that fails refuses, unless the settings say otherwise: where
 // hooks stand guard over what an agent is told and does.
 func (e Event) closed() bool { return e == OnMessage || e == BeforeTool }

@@ -28,8 +28,7 @@ func (r factory) start(ctx context.Context, rt engine.Runtime) error {
 		Place: agents.Place{ID: meta.ID, Dir: rt.Dir, Volume: r.vol, Inbox: rt.Inbox, Events: r.events, Log: r.log,
 			Redact: &r.secrets, Folders: r.folders, Problems: r.problems, Results: rt.Results, Leave: rt.Leave(), Edited: rt.Edited()},
 		Identity: s, Models: s, Costs: s, Briefing: s, Jobs: s, Outbox: rt, Stage: rt,
-		Deciders: agents.Deciders{Permits: r.asks, Hooks: hooked{r.Daemon}},
-		Sources:  prompt.Sources{File: r.files.Read},
+		Deciders: agents.Deciders{Permits: r.asks, Hooks: hooked{r.Daemon}}, Sources: prompt.Sources{File: r.files.Read},
 	}
 	if meta.Descriptor.Type != address.User {
 		o.Overseer = overseer{r.Daemon, meta.ID}

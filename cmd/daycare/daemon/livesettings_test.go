@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 	"daycare/engine/record"
 	ws "daycare/engine/workspace"
 	"daycare/tools"
+	"daycare/tools/hooks"
 )
 
 // A live setting is a key of the settings that applies as soon as the file is read: two
@@ -139,6 +141,27 @@ func liveSettings() map[string]live {
 	}
 }
 
+// liveHooks are the keys of hooks: all of one list, and that each list is read.
+func liveHooks() map[string]live {
+	known := map[string]live{}
+	inForce := func(r *Daemon) any {
+		list, err := hooked{r}.Hooks(context.Background())
+		return fmt.Sprint(list, hooked{r}.Any(hooks.BeforeTool, "exec"), err)
+	}
+	add := func(event, key, one, two string) {
+		entry := func(v string) string { return "{ " + event + ": [ { command: x" + v + " } ] }" }
+		known["hooks."+event+"."+key] = live{entry(one), entry(two), inForce}
+	}
+	for _, e := range hooks.Events {
+		add(string(e), "command", "y", "z")
+	}
+	for key, values := range map[string][2]string{"matcher": {"exec", "edit"}, "timeout": {"1s", "2s"}, "onError": {"allow", "deny"},
+		"sandbox": {"true", "false"}, "approve": {"true", "false"}} {
+		add(string(hooks.BeforeTool), key, ", "+key+": "+values[0], ", "+key+": "+values[1])
+	}
+	return known
+}
+
 // elsewhere are keys that the daemon itself does not use: whoever uses them reads the file
 // each time.
 var elsewhere = []string{"retention.trash", "retention.blobs", "retention.history", "retention.logs", "modelsURL"}
@@ -153,7 +176,8 @@ func TestEverySettingAppliesAtOnceOrNeedsARestart(t *testing.T) {
 			known["budget."+period+"."+unit] = live{"5", "6", func(r *Daemon) any { return fmt.Sprint(r.settings.Current().Budget) }}
 		}
 	}
-	restart, atOnce := 0, 0
+	maps.Copy(known, liveHooks())
+	restart, atOnce, alike := 0, 0, 0
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		l, isLive := known[key]
 		switch {
@@ -164,6 +188,8 @@ func TestEverySettingAppliesAtOnceOrNeedsARestart(t *testing.T) {
 		case isLive:
 			atOnce++
 			t.Run(key, func(t *testing.T) { appliesAtOnce(t, key, l) })
+		case strings.HasPrefix(key, "hooks."): // the keys of a hook are the same in each list
+			alike++
 		case !slices.Contains(elsewhere, key):
 			t.Errorf("%s: nothing says when it applies; add it to liveSettings, or apply:\"restart\" to its section", key)
 		}
@@ -172,7 +198,8 @@ func TestEverySettingAppliesAtOnceOrNeedsARestart(t *testing.T) {
 	for key := range known {
 		t.Errorf("%s is no key of the settings", key)
 	}
-	t.Logf("%d keys: %d apply at once, %d need a restart, %d are read by whoever uses them", len(all), atOnce, restart, len(elsewhere))
+	t.Logf("%d keys: %d apply at once, %d need a restart, %d are read by whoever uses them, %d are those of another list of hooks",
+		len(all), atOnce, restart, len(elsewhere), alike)
 }
 
 // settingKeys are the keys of the settings, with whether they need a restart.
@@ -202,7 +229,7 @@ func appliesAtOnce(t *testing.T, key string, l live) {
 	dir := t.TempDir()
 	set := func(value string) {
 		parts := strings.Split(key, ".")
-		if strings.HasPrefix(value, "[{") { // the whole list
+		if strings.HasPrefix(value, "[{") || strings.HasPrefix(value, "{ ") { // the whole list, or all lists
 			parts = parts[:1]
 		}
 		text := ""
