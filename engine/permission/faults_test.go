@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/attacktest"
 	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
 )
@@ -147,6 +148,32 @@ func TestQueueThatCannotBeRead(t *testing.T) {
 	}
 	if _, _, err := OpenQueue(disk.NewVolume(root), root, nil, 0); err == nil {
 		t.Error("a folder that cannot be recovered is opened")
+	}
+}
+
+// A request that daycare may not read is a finding, and keeps nobody from the others.
+func TestARequestThatMayNotBeReadHidesNoOther(t *testing.T) {
+	attacktest.AsUser(t)
+	if os.Getuid() == 0 {
+		return // root may read every file
+	}
+	root := t.TempDir()
+	q := open(t, root)
+	shut, good := ask(t, q, request), ask(t, q, Request{Tag: "@web"})
+	q.Close()
+	if err := os.Chmod(q.store.path(shut.Token), 0); err != nil {
+		t.Fatal(err)
+	}
+	q, findings, err := OpenQueue(disk.NewVolume(root), root, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	if len(findings) != 1 || findings[0].File != q.store.path(shut.Token) || !strings.Contains(findings[0].Remedy, "mode") {
+		t.Errorf("findings are %v", findings)
+	}
+	if list := q.List(); len(list) != 1 || list[0].Token != good.Token {
+		t.Errorf("there wait %+v", list)
 	}
 }
 

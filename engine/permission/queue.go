@@ -129,6 +129,9 @@ func (q *Queue) load() ([]finding.Finding, error) {
 		case errors.Is(err, fs.ErrNotExist): // it was answered meanwhile
 		case errors.As(err, &f):
 			findings = append(findings, f)
+		case errors.Is(err, fs.ErrPermission):
+			findings = append(findings, finding.Finding{ID: "permission-file", Severity: finding.Error, File: path,
+				Reason: beneath.Reason(err).Error(), Remedy: "check who owns the file and its mode, then restart daycare"})
 		case disk.Transient(err):
 			return nil, fmt.Errorf("read approval request: %w", err)
 		case err != nil:

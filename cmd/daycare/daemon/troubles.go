@@ -9,6 +9,7 @@ import (
 	"daycare/agents/prompt"
 	"daycare/engine"
 	"daycare/engine/address"
+	"daycare/engine/beneath"
 	"daycare/engine/config"
 	"daycare/engine/finding"
 	"daycare/engine/permission"
@@ -109,8 +110,10 @@ func (r *Daemon) lookAtAll() error {
 	for _, m := range r.index.All() {
 		dir := filepath.Join(r.root, "agents", m.ID)
 		_, _, found, err := record.ReadState(dir)
-		if err != nil {
-			return err
+		if err != nil { // of one agent: the others are read all the same
+			found = append(found, finding.Finding{ID: "state-unreadable", Severity: finding.Error,
+				File: filepath.Join(dir, "state.json"), Reason: beneath.Reason(err).Error(),
+				Remedy: "Check who owns the file and its mode."})
 		}
 		r.problems.Set(m.ID, filepath.Join(dir, "state.json"), found)
 	}
