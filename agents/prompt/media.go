@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"slices"
+	"strings"
 
 	"daycare/agents/providers"
 )
@@ -53,9 +54,12 @@ func (b *Builder) without(m *providers.Message) *providers.Message {
 		case providers.Result:
 			for _, img := range part.Images {
 				took(len(img.Data))
-				part.Text += "\n" + gone
 			}
-			part.Images = nil
+			for _, doc := range part.Documents {
+				took(len(doc.Data))
+			}
+			part.Text += strings.Repeat("\n"+gone, len(part.Images)+len(part.Documents))
+			part.Images, part.Documents = nil, nil
 			p = part
 		}
 		bare.Parts = append(bare.Parts, p)
