@@ -12,7 +12,7 @@ import (
 )
 
 func FuzzAppendString(f *testing.F) {
-	for _, s := range []string{"", "plain", "a\"b\\c", "\n\r\t\x00\x1f\x7f", "ü 世界 👩‍🚀\u2028", "\xff\xfea\xc3", "<&>"} {
+	for _, s := range []string{"", "plain", "a\"b\\c", "\n\r\t\x00\x1f\x7f", "ü 世界 👩‍🚀\u2028", "\xff\xfea\xc3", "<&>", "a\ufffdb", "\ufffd\xff"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -41,11 +41,16 @@ func TestNoKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		told := 0
 		for ev := range r.Stream(t.Context(), &Request{}, func() Outgoing { t.Error("a request was made"); return Outgoing{} }) {
+			told++
 			e, ok := ev.(Error)
 			if !ok || Classify("claude", e.Err).Kind != NoKey || e.Err.Error() != want {
 				t.Errorf("%T %v, want %q", ev, ev, want)
 			}
+		}
+		if told != 1 {
+			t.Errorf("%d events, want the failure alone", told)
 		}
 	}
 }

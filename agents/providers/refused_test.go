@@ -1,12 +1,14 @@
 package providers
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -378,5 +380,90 @@ func TestACallWithoutAProvider(t *testing.T) {
 		if l := Limit(nil, n); l.free != want || l.kept != min(1, want-1) {
 			t.Errorf("of %d places %d are free, %d kept", n, l.free, l.kept)
 		}
+	}
+}
+
+// A call that is stopped in the middle of a request ends with the reason, and no other request
+// is announced.
+func TestACallThatIsStopped(t *testing.T) {
+	why := errors.New("stop")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	p := &fake{id: "a", answers: []answer{{ContentDelta{"half"}, ContentDelta{"never"}}}}
+	_, err := (&Caller{Chain: []Provider{p}}).Call(ctx, &Request{}, func(ev Event) {
+		switch ev := ev.(type) {
+		case ContentDelta:
+			cancel(why)
+		case Retry:
+			t.Errorf("announced is %+v", ev)
+		}
+	})
+	if !errors.Is(err, why) || p.calls != 1 {
+		t.Errorf("ended with %v after %d requests", err, p.calls)
+	}
+	ctx, cancel = context.WithCancelCause(t.Context())
+	x := exchange(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		w.(http.Flusher).Flush()
+		cancel(why)
+		<-r.Context().Done()
+	})
+	for ev := range x.Events(ctx, says) {
+		if e, ok := ev.(Error); !ok || !errors.Is(e.Err, why) {
+			t.Errorf("stopped while an error is read: %T %v", ev, ev)
+		}
+	}
+}
+
+// Who stops waiting at the moment at which a place is free passes it on.
+func TestAPlaceThatNobodyTakesIsPassedOn(t *testing.T) {
+	why := errors.New("tired")
+	l := Limit(nil, 1)
+	if err := l.enter(t.Context(), &Request{Agent: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	left := make(chan error)
+	go func() { left <- l.enter(ctx, &Request{Agent: "b"}) }()
+	for l.Waiting() == 0 {
+		runtime.Gosched()
+	}
+	l.mu.Lock()
+	cancel(why)
+	turn, ok := l.lines[1].next() // the first one leaves
+	if ok {
+		close(turn)
+	}
+	l.mu.Unlock()
+	if err := <-left; err == nil { // the place came first
+		l.leave()
+	} else if !errors.Is(err, why) {
+		t.Errorf("left with %v", err)
+	}
+	if !ok || l.free != 1 || l.Waiting() != 0 {
+		t.Errorf("given %v; %d places are free and %d wait, want one that is free", ok, l.free, l.Waiting())
+	}
+}
+
+// A message that has nothing in it that a model does not take stays the same one, so that what
+// was encoded of it is kept.
+func TestAMessageThatAModelTakesStaysTheSame(t *testing.T) {
+	for name, m := range map[string]*Message{
+		"text":    {Role: User, Parts: []Part{Text{"x"}}},
+		"result":  {Role: Results, Parts: []Part{Result{Text: "x"}}},
+		"picture": {Role: User, Parts: []Part{Image{"image/png", []byte("p")}, Result{Images: make([]Image, 1)}}},
+	} {
+		sight := Sight{}
+		if name == "picture" {
+			sight.Images = true
+		}
+		req := &Request{Messages: []*Message{m}}
+		if got := sight.only(req); got != req {
+			t.Errorf("%s: the request was copied", name)
+		}
+	}
+	mixed := &Message{Parts: []Part{Result{Text: "a"}, Result{Text: "b", Images: make([]Image, 1)}, Result{Text: "c", Documents: make([]Document, 1)}}}
+	want := []Part{Result{Text: "a"}, Result{Text: "b\n" + noPicture}, Result{Text: "c\n" + noDocument}}
+	if diff := cmp.Diff(want, (Sight{}).without(mixed).Parts); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
