@@ -50,12 +50,13 @@ func (pm *permits) permit(ctx context.Context, t *turn, p *prepared) (grant stri
 	if need == nil {
 		return "", nil, nil
 	}
-	if access, err := permission.Parse(need.Tag); err == nil && !need.AskAlways && p.call.Access.Allows(access) {
+	access, err := permission.Parse(need.Tag)
+	if err == nil && !need.AskAlways && p.call.Access.Allows(access) {
 		return "", nil, nil
 	}
 	sha := need.SHA256(pm.journal.id)
 	for _, g := range p.call.Access.Grants {
-		if g.SHA256 == sha && !(outside(*need) && given(g, p.sources)) {
+		if g.SHA256 == sha && !(outside(*need) && given(g, foreign(access, p.sources))) {
 			p.call.Approved = need.Tag
 			return "", nil, nil
 		}

@@ -20,20 +20,31 @@ func given(g permission.Grant, sources []record.Source) bool {
 	return g.Token != "" && slices.ContainsFunc(sources, func(s record.Source) bool { return g.At.Before(s.At.Time) })
 }
 
-// guarded is a set without the rights to hosts nobody named: @web and patterns that were
-// the answer to a request before the sources were read.
+// guarded is a set without the rights to hosts nobody named, @web and patterns, and to tools of
+// MCP servers, that were the answer to a request before the sources were read.
 func guarded(set permission.Set, sources []record.Source) permission.Set {
 	for _, g := range set.Grants {
-		if g.SHA256 != "" || !given(g, sources) {
+		a, err := permission.Parse(g.Tag)
+		if err != nil || g.SHA256 != "" || !given(g, foreign(a, sources)) {
 			continue
 		}
-		if a, err := permission.Parse(g.Tag); err == nil && anyHost(a) {
+		if _, mcp := a.(permission.Mcp); mcp || anyHost(a) {
 			if less, err := set.Revoke(g.Tag); err == nil {
 				set = less
 			}
 		}
 	}
 	return set
+}
+
+// foreign are the sources that a right is to be asked for again after. What an MCP server said
+// says nothing new to that server.
+func foreign(a permission.Access, sources []record.Source) []record.Source {
+	mcp, ok := a.(permission.Mcp)
+	if !ok {
+		return sources
+	}
+	return slices.DeleteFunc(slices.Clone(sources), func(s record.Source) bool { return s.Source == mcp.SourceOf() })
 }
 
 // anyHost reports whether a right is to hosts that it does not name.
@@ -43,11 +54,12 @@ func anyHost(a permission.Access) bool {
 }
 
 // outside reports whether a request reaches outside the workspace with nothing to hold
-// it: a command without a sandbox, a message to somebody else.
+// it: a command without a sandbox, a message to somebody else, a tool of an MCP server.
 func outside(r permission.Request) bool {
 	a, err := permission.Parse(r.Tag)
 	_, tells := a.(permission.Message)
-	return err == nil && tells || r.Sandbox == permission.NoSandbox
+	_, mcp := a.(permission.Mcp)
+	return err == nil && (tells || mcp) || r.Sandbox == permission.NoSandbox
 }
 
 // texts are the sources as a card names them.

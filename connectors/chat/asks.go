@@ -176,7 +176,11 @@ func (q *approvals) describe(ctx context.Context, p permission.Pending) string {
 // offered spells what the answers mean that a button has no room for.
 func offered(r permission.Request) (text string) {
 	for _, c := range r.Choices() {
-		if permission.Decision(c.Decision) == permission.Prefix {
+		if permission.Decision(c.Decision) != permission.Prefix {
+			continue
+		}
+		text = "\n\n" + c.Text + ": the button, or the answer `prefix`."
+		if strings.HasPrefix(r.Prefix, "@exec:") {
 			text = "\n\n" + c.Text + ": the button, or the answer `prefix`, allows these, with any further words, but " +
 				"with no other command in the line."
 		}

@@ -73,13 +73,18 @@ func (r Request) Choices() []event.Choice {
 	}
 	list := []event.Choice{{Decision: string(Once), Text: "Once"}, {Decision: string(Always), Text: r.always()}}
 	if r.Prefix != "" {
-		list = append(list, event.Choice{Decision: string(Prefix), Text: "Always commands that begin with `" + r.prefix() + "`"})
+		list = append(list, event.Choice{Decision: string(Prefix), Text: r.rule()})
 	}
 	return append(list, event.Choice{Decision: string(Deny), Text: "Deny"})
 }
 
-// prefix is the beginning of the commands that the answer Prefix allows.
-func (r Request) prefix() string { return VisibleLine(strings.TrimPrefix(r.Prefix, "@exec:")) }
+// rule spells what the answer Prefix allows.
+func (r Request) rule() string {
+	if tool, ok := strings.CutPrefix(r.Prefix, mcpKind+":"); ok {
+		return "Always `" + VisibleLine(tool) + "`, whatever its arguments"
+	}
+	return "Always commands that begin with `" + VisibleLine(strings.TrimPrefix(r.Prefix, "@exec:")) + "`"
+}
 
 // Ask is a request that waits, as the API and every user interface have it.
 func (p Pending) Ask() event.Ask {
@@ -96,6 +101,8 @@ func (r Request) always() string {
 		return "Always " + VisibleLine(r.Tag)
 	case r.Detail.Command != "":
 		return "Always this exact command"
+	case r.Detail.Call != "":
+		return "Always this exact call"
 	}
 	return "Always exactly this"
 }

@@ -69,6 +69,9 @@ func (s Set) tags() (tags []string) {
 	for _, prefix := range s.Exec {
 		tags = append(tags, Exec{prefix}.Tag())
 	}
+	for _, entry := range s.MCP {
+		tags = append(tags, mcpKind+":"+entry)
+	}
 	for _, g := range s.Grants {
 		if g.SHA256 != "" { // the others stand in the lists
 			tags = append(tags, g.Tag+" (one exact request)")

@@ -35,6 +35,11 @@ func General(tag, reason string) (Request, error) {
 		r.Detail.Host = a.address() + " in your network"
 	case Exec:
 		r.Detail.Command = a.Prefix + " …"
+	case Mcp:
+		r.Detail.Call = a.name() + " with any arguments"
+		if a.Tool == "" {
+			r.Detail.Call = "every tool of the MCP server " + a.Server
+		}
 	default:
 		return r, fmt.Errorf("%w: %s is of an unknown kind", ErrTag, tag)
 	}

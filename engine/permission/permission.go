@@ -21,6 +21,7 @@ type Set struct {
 	Hosts      []string `json:"hosts,omitempty"`
 	Lan        []string `json:"lan,omitempty"` // host:port of this machine or in its network
 	Exec       []string `json:"exec"`          // command prefixes allowed without asking
+	MCP        []string `json:"mcp,omitempty"` // server/tool, or server for all of its tools
 	Grants     []Grant  `json:"grants,omitempty"`
 	// Profile narrows all of it; "" is that of the settings.
 	Profile Profile `json:"profile,omitempty" allow:"|read-only|ask|auto|plan"`
@@ -49,10 +50,11 @@ type Detail struct {
 	Path    string `json:"path,omitempty"`
 	Host    string `json:"host,omitempty"`
 	Budget  string `json:"budget,omitempty"`
+	Call    string `json:"call,omitempty"` // of a tool of an MCP server, with its arguments
 }
 
 // String is the detail as people read it.
-func (d Detail) String() string { return cmp.Or(d.Command, d.Diff, d.Path, d.Host, d.Budget) }
+func (d Detail) String() string { return cmp.Or(d.Command, d.Diff, d.Path, d.Host, d.Budget, d.Call) }
 
 // A Request is what a tool call needs beyond the agent's rights.
 type Request struct {

@@ -31,6 +31,8 @@ func (s Set) Allows(a Access) bool {
 		return slices.ContainsFunc(s.Lan, func(address string) bool { return strings.EqualFold(address, a.address()) })
 	case Exec:
 		return slices.ContainsFunc(s.Exec, func(prefix string) bool { return begins(prefix, a.Prefix) })
+	case Mcp:
+		return slices.ContainsFunc(s.MCP, func(entry string) bool { return coversMcp(entry, a) })
 	case Plan:
 		return s.Planned
 	}
@@ -170,6 +172,8 @@ func (s Set) Grant(g Grant) (Set, error) {
 		s.Lan = with(s.Lan, a.address())
 	case Exec:
 		s.Exec = with(s.Exec, a.Prefix)
+	case Mcp:
+		s.MCP = with(s.MCP, a.name())
 	case Plan:
 		s.Planned = true
 	default:
@@ -200,6 +204,8 @@ func (s Set) Revoke(tag string) (Set, error) {
 		s.Lan = slices.DeleteFunc(slices.Clone(s.Lan), func(address string) bool { return strings.EqualFold(address, a.address()) })
 	case Exec:
 		s.Exec = without(s.Exec, a.Prefix)
+	case Mcp:
+		s.MCP = without(s.MCP, a.name())
 	default:
 		return s, fmt.Errorf("revoke %q: unknown kind of right", tag)
 	}
@@ -228,6 +234,10 @@ func (s Set) Within(parent Set) Set {
 		return err != nil || !parent.Allows(a)
 	})
 	s.Exec = drop(s.Exec, func(p string) Access { return Exec{Prefix: p} })
+	s.MCP = slices.DeleteFunc(slices.Clone(s.MCP), func(entry string) bool {
+		a, err := parseMcp(entry)
+		return err != nil || !parent.Allows(a)
+	})
 	s.Grants = slices.DeleteFunc(slices.Clone(s.Grants), func(g Grant) bool {
 		a, err := Parse(g.Tag)
 		return err != nil || !parent.Allows(a)
@@ -268,6 +278,11 @@ func (s Set) Rights() []Access {
 	}
 	for _, prefix := range s.Exec {
 		list = append(list, Exec{Prefix: prefix})
+	}
+	for _, entry := range s.MCP {
+		if a, err := parseMcp(entry); err == nil {
+			list = append(list, a)
+		}
 	}
 	return list
 }
