@@ -23,6 +23,7 @@ func (r *reader) check(c *Config, connectorTypes []string) {
 	r.checkModels(c)
 	r.checkRouting(c)
 	r.checkControl(c)
+	r.checkMCP(c)
 	r.checkHosts(c.Permissions.Defaults.Hosts)
 	r.checkHooks(c.Hooks)
 }

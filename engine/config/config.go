@@ -30,6 +30,7 @@ type Config struct {
 	Connectors  []Connector `json:"connectors" check:"open"` // a connector reads its own options
 	Agents      Agents      `json:"agents"`
 	Tools       Tools       `json:"tools" apply:"restart"`
+	MCP         MCP         `json:"mcp"`
 	Cron        Cron        `json:"cron"`
 	Heartbeat   Heartbeat   `json:"heartbeat"`
 	Permissions Permissions `json:"permissions"`
@@ -297,6 +298,7 @@ func Default() *Config {
 			SubagentTTL: time.Hour,
 		},
 		Tools:       Tools{Exec: Exec{Sandbox: "auto", Timeout: 30 * time.Second, ReserveMB: 256}},
+		MCP:         MCP{ToolTokens: 4000},
 		Heartbeat:   Heartbeat{Every: 30 * time.Minute},
 		Budget:      Budget{OnLimit: "ask"},
 		Permissions: Permissions{Expiry: 24 * time.Hour, Defaults: Defaults{Exec: "sandbox"}},

@@ -180,6 +180,11 @@ func (r *reader) attach(c *Config) {
 		}
 		p.Why = fmt.Sprintf("%s:%d", Name, r.Node(entry("providers", i)).Line)
 	}
+	for i := range c.MCP.Servers {
+		if s := &c.MCP.Servers[i]; s.Timeout == 0 {
+			s.Timeout = defaultMCPTimeout
+		}
+	}
 	c.routes = map[string]finding.Finding{}
 	for key := range c.Routing.Routes() {
 		at := finding.Finding{ID: "settings-routing", Severity: finding.Error, File: r.Name}

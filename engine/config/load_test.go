@@ -199,6 +199,8 @@ func TestExampleHasEveryKey(t *testing.T) {
 	want.Connectors = []Connector{{ID: "telegram", Type: "telegram"}}
 	yes := true
 	want.Hooks.BeforeTool = []Hook{{Command: ".daycare/hooks/policy.sh", Timeout: DefaultHookTimeout, Sandbox: &yes}}
+	want.MCP.Servers = []MCPServer{{ID: "files", Command: "npx", Args: []string{"-y", "@modelcontextprotocol/server-filesystem", "."},
+		Timeout: defaultMCPTimeout}}
 	if d := cmp.Diff(want, c, same); d != "" {
 		t.Errorf("a value in settings.example.yaml is not the default (-want +got):\n%s", d)
 	}

@@ -120,6 +120,14 @@ func (c *Config) Secrets() []Secret {
 			add(c.SecretNamed(name))
 		}
 	}
+	for _, s := range c.MCP.Servers {
+		addNamed(add, s.Env)
+		addNamed(add, s.Headers)
+		for _, secret := range c.references(s) {
+			add(secret)
+		}
+		urls = append(urls, s.URL)
+	}
 	for _, v := range vendors {
 		add(c.SecretEnv(v.keyEnv))
 	}

@@ -1,0 +1,98 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"daycare/engine/finding"
+	"daycare/engine/lazyregexp"
+)
+
+// MCP is of servers of the Model Context Protocol, whose tools agents can call.
+type MCP struct {
+	Servers []MCPServer `json:"servers"`
+	// ToolTokens is how many tokens their tools may add to each prompt; beyond it agents search
+	// for them.
+	ToolTokens int `json:"toolTokens" min:"0"`
+}
+
+// An MCPServer is a program that daycare starts (command), or a service at an address (url).
+type MCPServer struct {
+	ID         string            `json:"id" check:"id,required"`
+	Command    string            `json:"command"`
+	Args       []string          `json:"args"`
+	Env        map[string]string `json:"env"`
+	WorkingDir string            `json:"workingDir"` // relative to the workspace; "": a folder of its own
+	Sandbox    MCPSandbox        `json:"sandbox"`
+	URL        string            `json:"url" check:"url"`
+	Headers    map[string]string `json:"headers"`
+	Timeout    time.Duration     `json:"timeout" min:"1s" max:"1h"` // of one call
+}
+
+// defaultMCPTimeout is how long a call may take.
+const defaultMCPTimeout = 2 * time.Minute
+
+// An MCPSandbox is what the program of a server reaches beside its folder.
+type MCPSandbox struct {
+	Off     bool     `json:"off"`     // it can do whatever the user can do
+	Read    []string `json:"read"`    // files and folders, relative to the workspace
+	Write   []string `json:"write"`   // likewise
+	Network []string `json:"network"` // hosts, as allowedDomains of exec
+}
+
+// checkMCP finds what is wrong between the settings of MCP servers.
+func (r *reader) checkMCP(c *Config) {
+	uniqueIDs(r, "mcp.servers", c.MCP.Servers, func(s MCPServer) string { return s.ID })
+	for i, s := range c.MCP.Servers {
+		at := func(key string) string { return entry("mcp.servers", i, key) }
+		bad := func(key, reason, remedy string) {
+			r.Tell(finding.Error, "bad-value", at(key), at(key)+": "+reason, remedy)
+		}
+		switch {
+		case s.Command == "" && s.URL == "":
+			r.Tell(finding.Error, "missing", entry("mcp.servers", i), entry("mcp.servers", i)+" has no command and no url",
+				"name the program to start (command) or the address of the service (url)")
+		case s.Command != "" && s.URL != "":
+			bad("url", "a server has a command or a url, not both", "remove one of them")
+		case s.URL != "" && (len(s.Args) > 0 || len(s.Env) > 0 || s.WorkingDir != ""):
+			bad("url", "args, env and workingDir are of a command", "remove them, or the url")
+		case s.Command != "" && len(s.Headers) > 0:
+			bad("headers", "headers are of a url", "give the program its secrets by env")
+		}
+		for name := range s.Env {
+			if name == "" || strings.ContainsAny(name, "=\x00") {
+				bad("env", fmt.Sprintf("%q is not the name of a variable", name), "")
+			}
+		}
+	}
+}
+
+// reference is ${NAME} in a value of env or headers: an environment variable or a secret.
+var reference = lazyregexp.New(`\$\{([A-Za-z0-9._-]+)\}`)
+
+// Expand replaces each ${NAME} by the environment variable of that name, else by the secret of
+// that id. missing are the names that there is nothing for.
+func (c *Config) Expand(text string) (_ string, missing []string) {
+	expanded := reference.ReplaceAllStringFunc(text, func(ref string) string {
+		name := ref[2 : len(ref)-1]
+		secret := c.SecretNamed(name)
+		if secret.IsZero() {
+			missing = append(missing, name)
+		}
+		return secret.Reveal()
+	})
+	return expanded, missing
+}
+
+// references are the secrets that the settings of MCP servers name.
+func (c *Config) references(s MCPServer) (all []Secret) {
+	for _, values := range []map[string]string{s.Env, s.Headers} {
+		for _, text := range values {
+			for _, ref := range reference.FindAllStringSubmatch(text, -1) {
+				all = append(all, c.SecretNamed(ref[1]))
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,76 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"daycare/engine/finding"
+)
+
+// Remove returns settings without one entry of a list, and everything else as it is, comments
+// included. keys lead to the list, and the last one is the id of the entry.
+func Remove(data []byte, keys ...string) ([]byte, error) {
+	name := strings.Join(keys, ".")
+	file := kind.YAML(Name, data)
+	if file.Failed() {
+		return nil, finding.Join(file.Found)
+	}
+	_, list, err := at(file.Node(""), keys[:len(keys)-1])
+	if err == nil && (list == nil || list.Kind != yaml.SequenceNode) {
+		err = errByHand
+	}
+	if err != nil {
+		return nil, fmt.Errorf("remove %s: %w", name, err)
+	}
+	i := slices.IndexFunc(list.Content, func(n *yaml.Node) bool { return idOf(n) == keys[len(keys)-1] })
+	if i < 0 {
+		return nil, fmt.Errorf("remove %s: there is no such entry", name)
+	}
+	var want []any
+	list.Decode(&want) // it was parsed before
+	want = slices.Delete(want, i, i+1)
+
+	changed := without(data, list, i)
+	if !says(changed, want, keys[:len(keys)-1]) && (len(want) > 0 || !emptied(changed, keys[:len(keys)-1])) {
+		return nil, fmt.Errorf("remove %s: %w", name, errByHand)
+	}
+	return changed, nil
+}
+
+// idOf is the id of an entry of a list.
+func idOf(n *yaml.Node) string {
+	var entry struct{ ID string }
+	if n.Decode(&entry) != nil {
+		return ""
+	}
+	return entry.ID
+}
+
+// without is data without the entry i of a list; data as it is where that is not simple.
+func without(data []byte, list *yaml.Node, i int) []byte {
+	if flowing(list) {
+		from, to := extent(data, list.Content[i])
+		switch {
+		case from < 0:
+			return data
+		case i+1 < len(list.Content):
+			to = offset(data, list.Content[i+1])
+		case i > 0:
+			_, from = extent(data, list.Content[i-1])
+		}
+		return splice(data, from, to, "")
+	}
+	first := list.Content[i].Line
+	last := lastLine(data, first, list.Column-1, func(string) bool { return false })
+	lines := strings.SplitAfter(string(data), "\n")
+	return []byte(strings.Join(slices.Delete(lines, first-1, last), ""))
+}
+
+// emptied reports whether a list has nothing in it, or is there no more.
+func emptied(data []byte, keys []string) bool {
+	_, list, err := at(kind.YAML(Name, data).Node(""), keys)
+	return err == nil && (list == nil || len(list.Content) == 0)
+}
