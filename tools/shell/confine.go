@@ -76,7 +76,7 @@ func (c *confinement) view(agent string, set permission.Set, dir string) (sandbo
 	} else {
 		v.Home = c.options.Home(agent)
 	}
-	if err := os.MkdirAll(v.Home, 0o700); err != nil {
+	if err := makeHome(v.Home); err != nil {
 		return v, nil, err
 	}
 	read, write := set.Named()
@@ -109,6 +109,9 @@ func (c *confinement) view(agent string, set permission.Set, dir string) (sandbo
 	v.Read = append(v.Read, searched()...)
 	return v, watch, nil
 }
+
+// makeHome makes the private folder of commands.
+func makeHome(dir string) error { return os.MkdirAll(dir, 0o700) }
 
 // locked is what is only read for an item: where it is a link, what that leads to. Whether
 // the link stays is seen afterwards. A link called .git leads to a repository, in which

@@ -35,6 +35,7 @@ const (
 // process is one command to run.
 type process struct {
 	shell, command string
+	argv           []string // is run instead, without a shell, if it is not nil
 	env            []string
 	stdin          string            // ignored if keepOpen
 	keepOpen       bool              // standard input stays open for more
@@ -116,7 +117,11 @@ func (p process) start(out io.Writer) (_ *running, err error) {
 			p.watch.End()
 		}
 	}()
-	launch, err := p.runner.Wrap(p.view, []string{p.shell, "-c", p.command}, p.environment())
+	argv := []string{p.shell, "-c", p.command}
+	if p.argv != nil {
+		argv = p.argv
+	}
+	launch, err := p.runner.Wrap(p.view, argv, p.environment())
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +148,7 @@ func (p process) start(out io.Writer) (_ *running, err error) {
 	started := make(chan error)
 	go p.follow(cmd, r, read, out, started, ended)
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start %s: %w", p.shell, err)
+		return nil, fmt.Errorf("start %s: %w", argv[0], err)
 	}
 	return r, nil
 }

@@ -105,27 +105,25 @@ type Options struct {
 // New makes the tools exec and process, and the background processes that they
 // share, which the caller must Close.
 func New(o Options) ([]tools.Tool, *Jobs) {
-	if o.Mode == "" {
-		o.Mode = Ask
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = DefaultTimeout
-	}
-	if o.Folders == nil {
-		o.Folders = permission.NewFolders("")
-	}
-	if o.grace == 0 {
-		o.grace = grace
-	}
-	if o.Guard == nil {
-		o.Guard = guard.New(sensitive.Here(), o.Denied...)
-	}
+	o = o.complete()
 	shell := "/bin/sh"
 	if path, err := exec.LookPath("bash"); err == nil {
 		shell = path
 	}
 	jobs := newJobs(o.Jobs)
 	return []tools.Tool{&Exec{options: o, shell: shell, confine: &confinement{options: o}, jobs: jobs}, &Process{jobs}}, jobs
+}
+
+// complete is the options with what they leave open.
+func (o Options) complete() Options {
+	o.Mode, o.Timeout, o.grace = cmp.Or(o.Mode, Ask), cmp.Or(max(o.Timeout, 0), DefaultTimeout), cmp.Or(o.grace, grace)
+	if o.Folders == nil {
+		o.Folders = permission.NewFolders("")
+	}
+	if o.Guard == nil {
+		o.Guard = guard.New(sensitive.Here(), o.Denied...)
+	}
+	return o
 }
 
 // Exec is the tool exec.
@@ -198,7 +196,7 @@ func (e *Exec) process(call tools.Call, a arguments, dir string, open permission
 		command: a.Command, stdin: a.Stdin, mark: call.ID, rule: e.rule(call.Access, a, runner, what),
 		covered: e.covered(call, a, runner, what),
 		runner:  runner, refused: e.refused(call.Agent), view: sandbox.View{Dir: dir}}
-	env := e.environment()
+	env := e.options.environment()
 	if runner.Level != sandbox.None {
 		var err error
 		if p.view, p.watch, err = e.confine.view(call.Agent, open, dir); err != nil {

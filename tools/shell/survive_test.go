@@ -172,6 +172,9 @@ func daemon() {
 	if level == sandbox.None {
 		o.Mode = Off
 	}
+	if script, ok := strings.CutPrefix(parts[2], "service:"); ok {
+		serveFor(o, level, script)
+	}
 	list, _ := New(o)
 	if runner, err := probed[level](); err == nil {
 		list[0].(*Exec).confine.once.Do(func() { list[0].(*Exec).confine.runner = runner })
@@ -185,8 +188,25 @@ func daemon() {
 	time.Sleep(time.Hour)
 }
 
-// TestKilledDaemonLeavesNothing: kill -9 of the daemon ends its commands, too.
+// serveFor starts a service, and waits to be killed.
+func serveFor(o Options, level sandbox.Level, script string) {
+	s := NewServices(o)
+	if runner, err := probed[level](); err == nil {
+		s.confine.once.Do(func() { s.confine.runner = runner })
+	}
+	_, err := s.Start(Service{Name: "peer", Argv: []string{"sh", "-c", script}, Home: o.Home(""), Errors: os.Stderr})
+	fmt.Println(err)
+	time.Sleep(time.Hour)
+}
+
+// TestKilledDaemonLeavesNothing: kill -9 of the daemon ends its commands, and its services.
 func TestKilledDaemonLeavesNothing(t *testing.T) {
+	t.Run("commands", func(t *testing.T) { killedDaemon(t, "", 300_000) })
+	t.Run("services", func(t *testing.T) { killedDaemon(t, "service:", 400_000) })
+	attacktest.AsUser(t)
+}
+
+func killedDaemon(t *testing.T, how string, first int) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -195,14 +215,14 @@ func TestKilledDaemonLeavesNothing(t *testing.T) {
 		t.Run(string(level), func(t *testing.T) {
 			t.Parallel()
 			held(t, level) // skips
-			mark := fmt.Sprintf("%d.%d", 300_000+i, os.Getpid())
+			mark := fmt.Sprintf("%d.%d", first+i, os.Getpid())
 			dir, err := filepath.EvalSymlinks(t.TempDir())
 			if err != nil {
 				t.Fatal(err)
 			}
 			script := strings.ReplaceAll(`trap '' TERM; setsid env -i sleep MARK & (sleep MARK &); sleep MARK`, "MARK", mark)
 			cmd := exec.Command(self)
-			cmd.Env = append(os.Environ(), daemonEnv+"="+strings.Join([]string{string(level), dir, script}, "|"))
+			cmd.Env = append(os.Environ(), daemonEnv+"="+strings.Join([]string{string(level), dir, how + script}, "|"))
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -216,5 +236,4 @@ func TestKilledDaemonLeavesNothing(t *testing.T) {
 			none(t, "sleep\x00"+mark, 7*time.Second)
 		})
 	}
-	attacktest.AsUser(t)
 }

@@ -116,11 +116,11 @@ func (e *Exec) ownTask(agent, real string) bool {
 var passed = []string{"PATH", "HOME", "LANG", "LANGUAGE", "TERM", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR"}
 
 // environment is what every command gets.
-func (e *Exec) environment() []string {
+func (o Options) environment() []string {
 	var env []string
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
-		if slices.Contains(passed, name) || strings.HasPrefix(name, "LC_") || slices.Contains(e.options.Keep, name) {
+		if slices.Contains(passed, name) || strings.HasPrefix(name, "LC_") || slices.Contains(o.Keep, name) {
 			env = append(env, kv)
 		}
 	}
