@@ -37,6 +37,8 @@ var imports = map[string][]string{
 	"cmd/daycare/plugins": {"connectors/...", "agents/providers/...", "engine", "engine/config", "engine/finding", "engine/permission"},
 	"cmd/daycare/version": {},
 	"cmd/daycare/man":     {"cmd/daycare/term", "cmd/daycare/version", "engine/fault"},
+	"cmd/daycare/mcp": {"cmd/daycare/daemon", "cmd/daycare/plugins", "cmd/daycare/setup", "cmd/daycare/term", "engine/config",
+		"engine/control", "engine/disk", "engine/event", "tools/mcp"},
 	"cmd/daycare/machine": {"engine/beneath", "engine/disk"},
 	"cmd/daycare/follow":  {"engine/watch"},
 	"cmd/daycare/setup": {"cmd/daycare/doctor", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/term",
@@ -143,7 +145,8 @@ var imports = map[string][]string{
 	"tools/peers":         {"tools", "engine/message", "engine/permission", "engine/address", "engine/event"},
 	"tools/cron":          {"tools", "engine/message", "engine/permission", "engine/schedule", "engine/finding", "engine/disk"},
 	"tools/ask":           {"tools", "engine/message", "engine/permission"},
-	"tools/mcp":           {"tools", "engine/message", "engine/permission"},
+	"tools/mcp": {"tools", "engine/beneath", "engine/finding", "engine/form", "engine/message",
+		"engine/permission"},
 	"tools/skills": {"engine/unseen", "engine/disk", "tools", "engine/beneath", "engine/message",
 		"engine/permission", "engine/finding", "engine/form"},
 
@@ -190,8 +193,9 @@ var anywhere = []string{"engine/fault", "engine/lazyregexp", "engine/plain", "en
 // only is which folders alone may import a foreign module: its quirks are then
 // known in one place.
 var only = map[string][]string{
-	"github.com/fsnotify/fsnotify": {"engine/watch"},
-	"github.com/spf13/viper":       {"engine/config"},
+	"github.com/fsnotify/fsnotify":           {"engine/watch"},
+	"github.com/spf13/viper":                 {"engine/config"},
+	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp"},
 	// What people edit is read by engine/form; the two others change a file in place.
 	"go.yaml.in/yaml": {"engine/form", "engine/config", "engine/schedule"},
 }

@@ -8,6 +8,7 @@ import (
 	"daycare/cmd/daycare/commands"
 	"daycare/cmd/daycare/doctor"
 	"daycare/cmd/daycare/man"
+	"daycare/cmd/daycare/mcp"
 	"daycare/cmd/daycare/movein"
 	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/talk"
@@ -46,7 +47,7 @@ func newRoot(c *term.App) *cobra.Command {
 		startCommand(c), commands.Stop(c), commands.Restart(c), commands.Status(c), commands.Workspaces(c),
 		commands.Reload(c), commands.Logs(c), setup.Service(c))
 	addGroup(root, "Set up:",
-		setup.Init(c), setup.Auth(c), setup.Providers(c), setup.Models(c), setup.Connectors(c), commands.Config(c),
+		setup.Init(c), setup.Auth(c), setup.Providers(c), setup.Models(c), setup.Connectors(c), mcp.Command(c), commands.Config(c),
 		commands.Cost(c))
 	addGroup(root, "Check and clean:",
 		doctor.Command(c), doctor.ValidateCommand(c), doctor.SchemaCommand(c), doctor.CollectCommand(c), bench.Command(c), chaos.Command(c))

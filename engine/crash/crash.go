@@ -58,6 +58,7 @@ var names = []string{
 	"settings.write", "settings.sync", "settings.rename", "settings.dirsync", "auth.write", "auth.sync", "auth.rename", "auth.dirsync",
 	"tokens.write", "tokens.sync", "tokens.rename", "tokens.dirsync", "tokens.used.write", "tokens.used.rename",
 	"pairing.write", "pairing.sync", "pairing.rename", "pairing.dirsync",
+	"mcp.write", "mcp.sync", "mcp.rename", "mcp.dirsync",
 	"folder.mkdir", "folder.sync", "folder.rename", "folder.dirsync",
 	"handles.write", "handles.sync",
 	"descriptor.write", "descriptor.sync", "descriptor.rename", "descriptor.dirsync",

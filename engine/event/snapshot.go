@@ -158,7 +158,7 @@ type Choice struct {
 type Service struct {
 	ID        string `json:"id"`
 	Type      string `json:"type"`
-	State     string `json:"state"` // running, stopped, failing, off
+	State     string `json:"state"` // running, stopped, failing, off; of an MCP server idle, starting, running, failed
 	LastError string `json:"lastError,omitempty"`
 	Model     string `json:"model,omitempty"`  // providers
 	Detail    string `json:"detail,omitempty"` // where it listens, why it was chosen
@@ -182,6 +182,7 @@ type Status struct {
 	DiskFull   bool       `json:"diskFull,omitempty"`
 	Connectors []Service  `json:"connectors"`
 	Providers  []Service  `json:"providers"`
+	MCP        []Service  `json:"mcp,omitempty"`
 	// Problems are what is wrong with files that people edit, as far as they were read.
 	Problems []File `json:"problems,omitempty"`
 }

@@ -94,6 +94,9 @@ func showStatus(c *term.App, s event.Status, now time.Time) error {
 	if err := services(c, "providers", s.Providers); err != nil {
 		return err
 	}
+	if err := services(c, "MCP servers", s.MCP); err != nil {
+		return err
+	}
 	problems(c, s.Workspace, s.Problems)
 	return nil
 }
@@ -111,7 +114,7 @@ func problems(c *term.App, workspace string, found []event.File) {
 	}
 }
 
-// services lists connectors or providers, in columns under their title.
+// services lists connectors, providers or MCP servers, in columns under their title.
 func services(c *term.App, title string, list []event.Service) error {
 	if len(list) == 0 {
 		return nil

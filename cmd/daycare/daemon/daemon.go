@@ -26,6 +26,7 @@ import (
 	"daycare/engine/unseen"
 	"daycare/engine/watch"
 	"daycare/tools"
+	"daycare/tools/mcp"
 	toolshell "daycare/tools/shell"
 	"daycare/tools/skills"
 )
@@ -99,7 +100,10 @@ type kit struct {
 	toolset *toolsets
 	skills  *skills.Set
 	jobs    *toolshell.Jobs // background processes; they end with the daemon
-	files   *control.FileStore
+	mcp     *mcp.Pool
+	// services are programs that agents share, such as MCP servers; they end with the daemon, too.
+	services *toolshell.Services
+	files    *control.FileStore
 }
 
 // work is what makes agents work: messages, connectors, clocks, budgets.

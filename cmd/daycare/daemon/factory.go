@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ import (
 
 // newTools makes the tools that agents have, and the processes that those of them
 // left running, which are to be closed.
-func (r workbench) newTools(c *config.Config) (*tools.Set, *toolshell.Jobs, error) {
+func (r workbench) newTools(ctx context.Context, c *config.Config) (*tools.Set, *toolshell.Jobs, error) {
 	f, s := r.fileOptions(), r.shellOptions()
 	s.Guard = guard.New(sensitive.Here(), s.Denied...)
 	f.Accept = s.Guard.Accept
@@ -42,6 +43,8 @@ func (r workbench) newTools(c *config.Config) (*tools.Set, *toolshell.Jobs, erro
 	list = append(list, fetch.New(fetch.Options{Keep: r.keep, Search: r.searchService(c)})...)
 	list = append(list, memory.New(memory.Options{Dir: filepath.Join(r.root, "memory"), Now: time.Now})...)
 	list = append(list, skills.New(r.skills.List)...)
+	r.services = toolshell.NewServices(s)
+	r.mcp = r.newMCP(ctx)
 	set, err := tools.NewSet(list...)
 	return set, jobs, err
 }

@@ -135,7 +135,7 @@ func (r *Daemon) open(ctx context.Context) (err error) {
 		}
 	}
 	r.skills = workbench{r}.newSkills()
-	if r.tools, r.jobs, err = (workbench{r}).newTools(c); err != nil {
+	if r.tools, r.jobs, err = (workbench{r}).newTools(ctx, c); err != nil {
 		return err
 	}
 	return r.build(c)
@@ -196,7 +196,7 @@ func (r *Daemon) build(c *config.Config) (err error) {
 	if r.toolset, err = newToolsets(r.root, r.tools, (workbench{r}).sendFile(), r.family, r.events, r.readShared); err != nil {
 		return err
 	}
-	r.toolset.plans = authority{r}.plansFirst
+	r.toolset.plans, r.toolset.mcp = authority{r}.plansFirst, r.mcp
 	b := &backend{System: r.system, parts: r}
 	r.handler = control.Handler(control.Backend{Agents: b, Permissions: b, Daemon: b, Files: r.files, Events: r.events, Folders: folders{b},
 		Grants: grants{r}, Pairings: admission{r}, SubAgents: grants{r}, Catalog: choices{r}, Hooks: hooked{r},

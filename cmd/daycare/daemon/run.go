@@ -188,6 +188,9 @@ func (r *Daemon) close() {
 	if r.jobs != nil {
 		r.jobs.Close()
 	}
+	if r.mcp != nil {
+		r.mcp.Close()
+	}
 	if r.asks != nil {
 		errs = append(errs, r.asks.Close())
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"daycare/agents/subagent"
@@ -13,6 +14,7 @@ import (
 	"daycare/engine/finding"
 	"daycare/tools"
 	"daycare/tools/ask"
+	"daycare/tools/mcp"
 	"daycare/tools/peers"
 )
 
@@ -29,9 +31,11 @@ type toolsets struct {
 	events   *event.Stream
 	base     *tools.Set              // of all agents, those between agents among them
 	plans    func(agent string) bool // whether it plans before it changes anything; nil: none does
+	mcp      *mcp.Pool               // servers whose tools all agents have; nil: there are none
 
 	mu      sync.Mutex
 	version int // of the registry that full is made of
+	served  int // likewise, of the tools of servers
 	full    *tools.Set
 	only    map[string]*tools.Set // by what of names an agent
 }
@@ -46,7 +50,7 @@ func newToolsets(root string, set *tools.Set, send tools.Tool, f *engine.Family,
 	t := &toolsets{family: f, events: events, base: base, full: base}
 	reserved := func(name string) bool {
 		_, _, ok := base.Get(name)
-		return ok
+		return ok || strings.HasPrefix(name, "mcp_")
 	}
 	if t.registry, err = subagent.NewRegistry(filepath.Join(root, "subagents"), reserved, report); err != nil {
 		return nil, err
@@ -60,14 +64,25 @@ func (t *toolsets) all() *tools.Set {
 	list, version := t.registry.List()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if version == t.version {
+	served := 0
+	if t.mcp != nil {
+		served = t.mcp.Version()
+	}
+	if version == t.version && served == t.served {
 		return t.full
 	}
 	full, err := t.base.With(subagent.Tools(list, t.family, t.events)...)
 	if err == nil { // the registry has checked names and schemas
 		t.full = full
 	}
-	t.version, t.only = version, map[string]*tools.Set{}
+	if t.mcp != nil {
+		var tools []tools.Tool
+		tools, served = t.mcp.Tools()
+		if full, err := t.full.With(tools...); err == nil { // the pool has checked them
+			t.full = full
+		}
+	}
+	t.version, t.served, t.only = version, served, map[string]*tools.Set{}
 	return t.full
 }
 

@@ -17,6 +17,7 @@ import (
 	"daycare/engine/pairing"
 	"daycare/engine/schedule"
 	"daycare/engine/slash"
+	"daycare/tools/mcp"
 	"daycare/tools/skills"
 )
 
@@ -128,6 +129,8 @@ var ofClocks = []kind{
 
 // ofRuntime are the files that the runtime keeps for itself.
 var ofRuntime = []kind{
+	{pattern: "mcp/*.json", what: "the pinned tools of an MCP server", owner: "tools/mcp", mode: private, schema: "mcp", check: by(mcp.Check)},
+	{pattern: "mcp/*.log", what: "the error output of an MCP server", owner: "tools/mcp", mode: private},
 	{pattern: "drop/*.md", what: "a dropped message", owner: "engine/inbox", mode: private, check: letterFile},
 	{pattern: "drop/*.txt", what: "a dropped message", owner: "engine/inbox", mode: private, check: letterFile},
 	{pattern: "drop/*.json", what: "a dropped message", owner: "engine/inbox", mode: private, schema: "letter", check: letterFile},

@@ -27,6 +27,7 @@ import (
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/engine/schedule"
+	"daycare/tools/mcp"
 	"daycare/tools/skills"
 )
 
@@ -81,6 +82,7 @@ func layouts() []layout {
 					items.Enum = append(items.Enum, scope)
 				}
 			}},
+		{name: "mcp", about: "mcp/ID.json: the tools of an MCP server as they were pinned", of: mcp.FileType(), loose: true},
 		{name: "pairing", about: "pairing.json: strangers who ask to be let in", of: pairing.FileType(), loose: true},
 		{name: "lock", about: "daycare.lock: the running daemon, or the last one", of: reflect.TypeFor[disk.Holder](), loose: true,
 			need: []string{"pid"}},

@@ -1,0 +1,161 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"daycare/cmd/daycare/version"
+	"daycare/engine/config"
+	"daycare/engine/event"
+	"daycare/tools/mcp"
+	toolshell "daycare/tools/shell"
+)
+
+// MCPDir is the folder of .daycare that keeps what MCP servers said.
+const MCPDir = "mcp"
+
+// newMCP makes the pool of MCP servers, with those of the settings. Nothing is started.
+func (r workbench) newMCP(ctx context.Context) *mcp.Pool {
+	dir := filepath.Join(r.root, MCPDir)
+	under := func(write func(step, path string, data []byte) error, step string) func(string, []byte) error {
+		return func(path string, data []byte) error {
+			if err := r.vol.MkdirAll(dir); err != nil {
+				return err
+			}
+			return write(step, path, data)
+		}
+	}
+	o := mcp.Options{
+		Dir: dir, Version: version.Number, Start: r.startMCP, Headers: r.mcpHeaders, Keep: r.keep, Read: r.readShared,
+		Budget:  func() int { return r.settings.Current().MCP.ToolTokens },
+		Looking: r.lock == nil,
+	}
+	if !o.Looking {
+		o.WriteFile, o.WriteDraft = under(r.vol.WriteFile, "mcp"), under(r.vol.WriteDraft, "draft")
+	}
+	pool := mcp.NewPool(context.WithoutCancel(ctx), o)
+	pool.Configure(r.mcpServers())
+	return pool
+}
+
+// mcpServers are the servers of the settings. The stamp of one holds all that its next start
+// follows from, so that a change of its settings, or of a secret that they name, ends it.
+func (r *Daemon) mcpServers() (list []mcp.Server) {
+	c := r.settings.Current()
+	for _, s := range c.MCP.Servers {
+		stamp, _ := json.Marshal(s) // of texts and numbers, which cannot fail
+		var secrets []string
+		for _, values := range []map[string]string{s.Env, s.Headers} {
+			for name, text := range values {
+				value, _ := c.Expand(text)
+				secrets = append(secrets, name+"="+value)
+			}
+		}
+		slices.Sort(secrets)
+		list = append(list, mcp.Server{ID: s.ID, Timeout: s.Timeout, URL: s.URL,
+			Command: strings.TrimSpace(s.Command + " " + strings.Join(s.Args, " ")),
+			Stamp:   string(stamp) + strings.Join(secrets, "\x00")})
+	}
+	return list
+}
+
+// mcpServer is what the settings say of a server now.
+func (r *Daemon) mcpServer(id string) (*config.Config, config.MCPServer, error) {
+	c := r.settings.Current()
+	i := slices.IndexFunc(c.MCP.Servers, func(s config.MCPServer) bool { return s.ID == id })
+	if i < 0 {
+		return c, config.MCPServer{}, fmt.Errorf("the MCP server %s is not in the settings", id)
+	}
+	return c, c.MCP.Servers[i], nil
+}
+
+// startMCP starts the program of a server, held by the sandbox of commands.
+func (r workbench) startMCP(s mcp.Server, errors io.Writer) (io.ReadWriteCloser, error) {
+	c, conf, err := r.mcpServer(s.ID)
+	if err != nil {
+		return nil, err
+	}
+	env, err := expanded(c, conf.Env, "env")
+	if err != nil {
+		return nil, err
+	}
+	v := toolshell.Service{Name: "mcp-" + s.ID, Argv: append([]string{conf.Command}, conf.Args...), Env: env,
+		Home: filepath.Join(commandHomes(r.root), "mcp-"+s.ID), Read: r.inWorkspace(conf.Sandbox.Read...),
+		Write: r.inWorkspace(conf.Sandbox.Write...), Network: conf.Sandbox.Network, Open: conf.Sandbox.Off, Errors: errors}
+	if conf.WorkingDir != "" {
+		v.Dir = r.inWorkspace(conf.WorkingDir)[0]
+	}
+	return r.services.Start(v)
+}
+
+// inWorkspace are paths of the settings as absolute ones.
+func (r *place) inWorkspace(paths ...string) (all []string) {
+	for _, path := range paths {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(r.workspace, path)
+		}
+		all = append(all, filepath.Clean(path))
+	}
+	return all
+}
+
+// expanded are values of the settings as NAME=value, in order, with their secrets.
+func expanded(c *config.Config, values map[string]string, key string) (list []string, err error) {
+	for name, text := range values {
+		value, missing := c.Expand(text)
+		if len(missing) > 0 {
+			return nil, fmt.Errorf("%s.%s names ${%s}, and there is no variable or secret of that name\nset it with: daycare auth set %s",
+				key, name, missing[0], missing[0])
+		}
+		list = append(list, name+"="+value)
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+// mcpHeaders are what each request to a server carries.
+func (r workbench) mcpHeaders(s mcp.Server) (http.Header, error) {
+	c, conf, err := r.mcpServer(s.ID)
+	if err != nil {
+		return nil, err
+	}
+	list, err := expanded(c, conf.Headers, "headers")
+	headers := http.Header{}
+	for _, kv := range list {
+		name, value, _ := strings.Cut(kv, "=")
+		headers.Set(name, value)
+	}
+	return headers, err
+}
+
+// mcpStates are the servers as the status has them.
+func (r *Daemon) mcpStates() (list []event.Service) {
+	for _, s := range r.mcp.States() {
+		e := event.Service{ID: s.ID, Type: "program", State: s.State, LastError: s.Error, Detail: fmt.Sprintf("%d tools", s.Tools)}
+		if s.URL != "" {
+			e.Type = "http"
+		}
+		if s.Pending > 0 {
+			e.Detail += fmt.Sprintf(", %d withheld: daycare mcp trust %s", s.Pending, s.ID)
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// TryMCP starts a server of the settings as the daemon would, and returns the tools that it has
+// and the end of its log. The server ends with it.
+func TryMCP(ctx context.Context, workspace, id string, warn func(format string, args ...any)) ([]mcp.Definition, string, error) {
+	r, err := openFiles(ctx, workspace, warn)
+	if err != nil {
+		return nil, "", err
+	}
+	defer r.close()
+	return r.mcp.Try(ctx, id)
+}

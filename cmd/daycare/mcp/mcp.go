@@ -1,0 +1,204 @@
+// Package mcp is the commands about MCP servers: which there are, their tools, their logs.
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/daemon"
+	"daycare/cmd/daycare/term"
+	"daycare/engine/config"
+	"daycare/engine/control"
+	"daycare/engine/disk"
+	"daycare/engine/event"
+	"daycare/engine/fault"
+	"daycare/engine/workspace"
+	"daycare/tools/mcp"
+)
+
+// Command is the group of commands about MCP servers.
+func Command(c *term.App) *cobra.Command {
+	return term.Group("mcp", "Add, list and test MCP servers",
+		"  daycare mcp add files -- npx -y @modelcontextprotocol/server-filesystem .\n  daycare mcp ls\n  daycare mcp test files",
+		ls(c), add(c), rm(c), test(c), trust(c), logs(c))
+}
+
+func ls(c *term.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Short:   "List MCP servers, their state and tools",
+		Example: "  daycare mcp ls --json",
+		Args:    term.Words(0),
+		RunE: term.List(c, term.Listing[event.Service]{Key: "servers", What: "MCP servers",
+			None: "there are no MCP servers in settings.yaml; add one with: daycare mcp add",
+			Get: func(client *control.Client, ctx context.Context) ([]event.Service, error) {
+				s, err := client.Status(ctx)
+				return s.MCP, err
+			},
+			Table: func(list []event.Service) (t term.Table, _ error) {
+				t.Row("ID", "TYPE", "STATE", "TOOLS")
+				for _, s := range list {
+					t.Row(s.ID, s.Type, s.State, term.OneLine(term.Join("  ", s.Detail, s.LastError), 300))
+				}
+				return t, nil
+			}}),
+	}
+}
+
+func test(c *term.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "test ID",
+		Short: "Start an MCP server and list the tools that it has now",
+		Long: "Start an MCP server of the settings as the daemon would, in its sandbox, and list the tools\n" +
+			"that it says it has. Then it ends. Nothing is saved, and no tool is called.",
+		Example: "  daycare mcp test files",
+		Args:    term.Words(0, "the ID of an MCP server"), ValidArgsFunction: c.Complete(ids),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, err := c.Root()
+			if err != nil {
+				return err
+			}
+			c.Note("starting …")
+			list, log, err := daemon.TryMCP(cmd.Context(), root, args[0], c.Warn)
+			if err != nil {
+				c.Warn("%s", log)
+				return &term.Problem{Code: fault.ExitFailure, Err: err, Do: "daycare mcp logs " + args[0]}
+			}
+			return printTools(c, list)
+		},
+	}
+}
+
+// printTools prints definitions; what a server says is cleaned.
+func printTools(c *term.App, list []mcp.Definition) error {
+	if c.JSON {
+		return c.PrintJSON(struct {
+			Tools []mcp.Definition `json:"tools"`
+		}{append([]mcp.Definition{}, list...)})
+	}
+	var t term.Table
+	t.Row("TOOL", "SHA256", "DESCRIPTION")
+	for _, d := range list {
+		t.Row(d.Name, fmt.Sprintf("%.12s", d.SHA256), term.OneLine(d.Description, 80))
+	}
+	return t.Write(c.Out, c.OutStyle())
+}
+
+func trust(c *term.App) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "trust ID",
+		Short: "Review the tools that an MCP server changed, and let agents have them",
+		Long: "Show what an MCP server says differently of its tools than when they were pinned, and pin\n" +
+			"that after you agree. Until then agents do not have the changed and the new tools. What a\n" +
+			"server says goes into the prompts of agents: look for instructions in it.",
+		Example: "  daycare mcp trust files\n  daycare mcp trust files --yes",
+		Args:    term.Words(0, "the ID of an MCP server"), ValidArgsFunction: c.Complete(ids),
+		RunE: func(_ *cobra.Command, args []string) error {
+			home, err := known(c, args[0])
+			if err != nil {
+				return err
+			}
+			dir := filepath.Join(home, daemon.MCPDir)
+			catalogue, err := mcp.ReadCatalogue(dir, args[0])
+			if err != nil {
+				return err
+			}
+			if catalogue == nil || catalogue.Pending == nil {
+				c.Note("nothing changed: agents have the tools of %s as it describes them", args[0])
+				return nil
+			}
+			review(c, catalogue)
+			if !yes && !c.Yes("Let agents have these tools?") {
+				return &term.Problem{Code: fault.ExitFailure, Err: errors.New("nothing was changed"), Do: "with --yes nothing is asked"}
+			}
+			vol := disk.NewVolume(home)
+			if err := mcp.Trust(dir, args[0], func(path string, data []byte) error { return vol.WriteFile("mcp", path, data) }); err != nil {
+				return err
+			}
+			c.Note("agents have them from their next turn on")
+			return nil
+		},
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+// review prints what changed, whole: it is what an owner decides about.
+func review(c *term.App, catalogue *mcp.Catalogue) {
+	added, changed, gone := catalogue.Changes()
+	was, is := catalogue.Tools, catalogue.Pending
+	find := func(list []mcp.Definition, name string) mcp.Definition {
+		i := slices.IndexFunc(list, func(d mcp.Definition) bool { return d.Name == name })
+		return list[i]
+	}
+	show := func(title string, d mcp.Definition) {
+		c.Print("%s %s\n", c.OutStyle().Dim(title), term.Clean(d.Name))
+		c.Print("    %s\n    %s\n", term.Clean(d.Description), term.Clean(string(d.Schema)))
+	}
+	for _, name := range changed {
+		show("was    ", find(was, name))
+		show("is now ", find(is, name))
+	}
+	for _, name := range added {
+		show("new    ", find(is, name))
+	}
+	for _, name := range gone {
+		c.Print("%s %s\n", c.OutStyle().Dim("gone   "), term.Clean(name))
+	}
+}
+
+func logs(c *term.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "logs ID",
+		Short:   "Show what an MCP server wrote to its standard error, and how it ended",
+		Example: "  daycare mcp logs files",
+		Args:    term.Words(0, "the ID of an MCP server"), ValidArgsFunction: c.Complete(ids),
+		RunE: func(_ *cobra.Command, args []string) error {
+			home, err := known(c, args[0])
+			if err != nil {
+				return err
+			}
+			data, err := os.ReadFile(filepath.Join(home, daemon.MCPDir, args[0]+".log"))
+			if errors.Is(err, fs.ErrNotExist) {
+				c.Note("nothing yet: it has not been started, or wrote nothing")
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("read the log: %w", err)
+			}
+			c.Print("%s", term.Clean(string(data)))
+			return nil
+		},
+	}
+}
+
+// known is the .daycare folder, if the settings have the server.
+func known(c *term.App, id string) (home string, err error) {
+	conf, err := c.Config()
+	if err != nil {
+		return "", err
+	}
+	if !slices.ContainsFunc(conf.MCP.Servers, func(s config.MCPServer) bool { return s.ID == id }) {
+		return "", &term.Problem{Code: fault.ExitNotFound, Err: fmt.Errorf("there is no MCP server %q in the settings", id), Do: "daycare mcp ls"}
+	}
+	root, err := c.Root()
+	return filepath.Join(root, workspace.Home), err
+}
+
+// ids completes the ids of servers.
+func ids(c *term.App, _ *cobra.Command, args []string, _ string) (list []cobra.Completion, _ cobra.ShellCompDirective) {
+	if conf, err := c.Config(); err == nil && len(args) == 0 {
+		for _, s := range conf.MCP.Servers {
+			list = append(list, s.ID)
+		}
+	}
+	return list, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,68 @@
+// Package mcp lets agents call the tools of servers of the Model Context Protocol.
+//
+// A server is a program (spoken to over its standard input and output) or a service
+// (streamable HTTP). It is started at the first call and ends after ten idle minutes.
+//
+// What a server says of its tools goes into the prompts of agents, and is text of a stranger.
+// So the tools of a server are pinned: the first list that it gave is in .daycare/mcp/ID.json
+// with hashes, and agents have the tools of that file. One that the server describes
+// differently, or adds, is withheld until its owner trusts the new list. That a tool says it
+// only reads gives no right: every call needs @mcp:SERVER/TOOL.
+//
+// The files of the package: pool.go has the servers, server.go the life of one, catalogue.go
+// its pinned tools, tool.go a call, result.go what came of it, search.go the two tools that
+// stand for many.
+package mcp
+
+import (
+	"io"
+	"net/http"
+	"time"
+
+	"daycare/engine/finding"
+	"daycare/engine/message"
+)
+
+const (
+	// startIn bounds the start of a server, with its first list of tools.
+	startIn = time.Minute
+	// idleFor is how long a server runs without a call.
+	idleFor = 10 * time.Minute
+	// maxMessage bounds one message of a server, in bytes.
+	maxMessage = 16 << 20
+	// maxTools bounds the tools of one server.
+	maxTools = 5000
+)
+
+// A Server is what the settings say of one.
+type Server struct {
+	ID      string
+	Timeout time.Duration // of one call
+	// Command and URL say in a word what it is; the other one is empty.
+	Command, URL string
+	// Stamp differs whenever the settings of the server do.
+	Stamp string
+}
+
+// Options are what servers need of their world.
+type Options struct {
+	Dir     string // .daycare/mcp
+	Version string // of daycare
+	// Looking: no server is started because agents could have its tools.
+	Looking bool
+	// Start starts the program of a server: its standard output and input. errors takes what it
+	// writes to its standard error. Close ends it.
+	Start func(s Server, errors io.Writer) (io.ReadWriteCloser, error)
+	// Headers are those of each request to a service.
+	Headers func(s Server) (http.Header, error)
+	// WriteFile replaces a file of Dir durably, WriteDraft without waiting for the disk; nil:
+	// nothing is written.
+	WriteFile, WriteDraft func(path string, data []byte) error
+	// Keep stores a file that a tool answered with.
+	Keep func(name, mime string, data []byte) (message.File, error)
+	// Budget is how many tokens the tools may add to each prompt before they are found by a
+	// search instead; nil: any number.
+	Budget func() int
+	// Read reports what is wrong with a file, or no longer is.
+	Read func(path string, found []finding.Finding)
+}
