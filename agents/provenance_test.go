@@ -55,6 +55,35 @@ func TestWhichRightsATurnLosesByReading(t *testing.T) {
 	}
 }
 
+// A tool of an MCP server, allowed by an answer, is asked for again once the turn has read
+// something that this server did not say.
+func TestToolsOfMcpServersAreAskedForAgainAfterReading(t *testing.T) {
+	read := time.Unix(1000, 0)
+	earlier := disk.StampOf(read.Add(-time.Second))
+	right := permission.Mcp{Server: "files", Tool: "write"}
+	web := record.Source{Source: "https://example.com/", At: disk.StampOf(read)}
+	own := record.Source{Source: right.SourceOf(), At: disk.StampOf(read)}
+	for name, tt := range map[string]struct {
+		grant   permission.Grant
+		sources []record.Source
+		stays   bool
+	}{
+		"nothing was read":        {permission.Grant{Tag: right.Tag(), Token: "t", At: earlier}, nil, true},
+		"a page was read":         {permission.Grant{Tag: right.Tag(), Token: "t", At: earlier}, []record.Source{web}, false},
+		"the server was read":     {permission.Grant{Tag: right.Tag(), Token: "t", At: earlier}, []record.Source{own}, true},
+		"both were read":          {permission.Grant{Tag: "@mcp:files", Token: "t", At: earlier}, []record.Source{own, web}, false},
+		"the owner said it as so": {permission.Grant{Tag: "@mcp:files", At: earlier}, []record.Source{web}, true},
+	} {
+		set, err := permission.Set{}.Grant(tt.grant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := guarded(set, tt.sources).Allows(right); got != tt.stays {
+			t.Errorf("%s: it applies: %v, want %v", name, got, tt.stays)
+		}
+	}
+}
+
 // A request reaches outside where nothing holds it: a command without a sandbox, a message
 // to somebody else.
 func TestWhichRequestsReachOutside(t *testing.T) {
@@ -65,6 +94,7 @@ func TestWhichRequestsReachOutside(t *testing.T) {
 		"a command without a sandbox": {permission.Request{Tag: "@exec:ls", Sandbox: permission.NoSandbox}, true},
 		"a command in a sandbox":      {permission.Request{Tag: "@exec:ls", Sandbox: "full"}, false},
 		"a message":                   {permission.Request{Tag: permission.Message{Agent: strings.Repeat("a", 24)}.Tag()}, true},
+		"a tool of an MCP server":     {permission.Request{Tag: "@mcp:files/write"}, true},
 		"a folder":                    {permission.Request{Tag: "@read:/srv"}, false},
 	} {
 		if got := outside(tt.r); got != tt.want {

@@ -145,6 +145,7 @@ var imports = map[string][]string{
 	"tools/peers":         {"tools", "engine/message", "engine/permission", "engine/address", "engine/event"},
 	"tools/cron":          {"tools", "engine/message", "engine/permission", "engine/schedule", "engine/finding", "engine/disk"},
 	"tools/ask":           {"tools", "engine/message", "engine/permission"},
+	"tools/mcp/mcptest":   {},
 	"tools/mcp": {"tools", "engine/beneath", "engine/finding", "engine/form", "engine/message",
 		"engine/permission"},
 	"tools/skills": {"engine/unseen", "engine/disk", "tools", "engine/beneath", "engine/message",
@@ -185,6 +186,7 @@ var imports = map[string][]string{
 var suites = []string{
 	"engine/inbox/inboxtest", "engine/crash/crashtest", "engine/attacktest", "agents/providers/providertest", "agents/providers/scripted",
 	"connectors/connectortest", "connectors/telegram/telegramtest", "tools/toolstest", "cmd/daycare/commandtest",
+	"tools/mcp/mcptest",
 }
 
 // anywhere are packages that import nothing of daycare: every folder may import them.
@@ -195,7 +197,7 @@ var anywhere = []string{"engine/fault", "engine/lazyregexp", "engine/plain", "en
 var only = map[string][]string{
 	"github.com/fsnotify/fsnotify":           {"engine/watch"},
 	"github.com/spf13/viper":                 {"engine/config"},
-	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp"},
+	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "tools/mcp/mcptest"},
 	// What people edit is read by engine/form; the two others change a file in place.
 	"go.yaml.in/yaml": {"engine/form", "engine/config", "engine/schedule"},
 }

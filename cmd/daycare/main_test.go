@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"daycare/engine/workspace"
+	"daycare/tools/mcp/mcptest"
 	"daycare/tools/shell/sandbox"
 )
 
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 	}
 	// Most of them wait for processes: more go beside each other than there are processors.
 	flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
-	testscript.Main(m, map[string]func(){"daycare": main1})
+	testscript.Main(m, map[string]func(){"daycare": main1, "mcp-server": func() { mcptest.Serve(os.Args[1]) }})
 }
 
 // TestScripts runs the command line as a person would, one script a subject.

@@ -26,6 +26,7 @@ drop/
 usage/
 files/
 connectors/
+mcp/*.log
 agents/*/draft.json
 agents/*/blobs/
 `

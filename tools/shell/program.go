@@ -61,7 +61,7 @@ func (o Program) process(e *Exec) (process, error) {
 	p := process{began: e.began(o.Agent, runner), grace: min(e.options.grace, programGrace), shell: e.shell,
 		command: o.Command, stdin: o.Stdin, mark: o.Mark, stderr: o.Err, runner: runner, refused: e.refused(o.Agent),
 		view: sandbox.View{Dir: o.Dir}}
-	env := e.environment()
+	env := e.options.environment()
 	if runner.Level != sandbox.None {
 		if p.view, p.watch, err = e.confine.view(o.As, o.Access, o.Dir); err != nil {
 			return p, err
