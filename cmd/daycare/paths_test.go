@@ -80,6 +80,8 @@ var passes = map[string]pass{
 	"engine/sensitive/git.go":               {1, "whether there is a file that a configuration names; nothing is read"},
 	"engine/sensitive/sensitive.go":         {3, machines},
 	"engine/watch":                          {2, "nothing is read: it only has the system watch a folder"},
+	"tools/mcp":                             {1, daycares},
+	"tools/mcp/mcptest":                     {2, "the program of a test, for the test"},
 	"tools/files/place.go":                  {2, walking},
 	"tools/files/later.go":                  {1, "whether there is a file HEAD; nothing is read"},
 	"tools/files/outside.go":                {1, "which folder of a path is there; it is opened as all are, and compared with that path"},

@@ -202,8 +202,9 @@ func (c *Catalogue) findings(path, id string) (found []finding.Finding) {
 	}
 	added, changed, _ := c.Changes()
 	if n := len(added) + len(changed); n > 0 {
-		tell("changed", finding.Warning, fmt.Sprintf("the MCP server %s describes %d of its tools differently than when they were pinned: %s",
-			id, n, some(append(changed, added...))),
+		tell("changed", finding.Warning,
+			fmt.Sprintf("the MCP server %s describes %d of its tools differently than when they were pinned: %s",
+				id, n, some(append(changed, added...))),
 			"These tools are withheld. Review them: daycare mcp trust "+id)
 	}
 	var bad []string

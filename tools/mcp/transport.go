@@ -6,7 +6,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -27,13 +26,14 @@ func (s *server) transport() (sdk.Transport, error) {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.ResponseHeaderTimeout = s.conf.Timeout
 	client := &http.Client{Transport: &visitor{base, headers}, CheckRedirect: sameHost}
-	return &sdk.StreamableClientTransport{Endpoint: s.conf.URL, HTTPClient: client, MaxRetries: 2, MaxEventSize: maxMessage}, nil
+	return &sdk.StreamableClientTransport{Endpoint: s.conf.URL, HTTPClient: client, MaxRetries: 2,
+		MaxEventSize: maxMessage}, nil
 }
 
 // sameHost keeps the headers of the settings, which are often secrets, at the host they are for.
 func sameHost(r *http.Request, before []*http.Request) error {
 	if first := before[0].URL; r.URL.Host != first.Host || r.URL.Scheme != first.Scheme {
-		return fmt.Errorf("it redirects to another address, %s; set that as its url", (&url.URL{Scheme: r.URL.Scheme, Host: r.URL.Host}).String())
+		return fmt.Errorf("it redirects to another address, %s://%s; set that as its url", r.URL.Scheme, r.URL.Host)
 	}
 	if len(before) >= 5 {
 		return errors.New("it redirects too often")

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/permission"
 	"daycare/tools/shell/sandbox"
 )
@@ -63,8 +64,8 @@ func (s *Services) Start(v Service) (*Serving, error) {
 		return nil, fmt.Errorf("make folder of %s: %w", v.Name, err)
 	}
 	v.Dir = cmp.Or(v.Dir, v.Home)
-	if info, err := os.Stat(v.Dir); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("%s is not a folder to start in", v.Dir)
+	if _, _, err := s.options.Folders.Locate(v.Dir); err != nil {
+		return nil, fmt.Errorf("%s is not a folder to start in: %w", v.Dir, beneath.Reason(err))
 	}
 	argv, err := v.found()
 	if err != nil {

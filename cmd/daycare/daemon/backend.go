@@ -123,7 +123,7 @@ func (b *backend) Status(ctx context.Context) (event.Status, error) {
 			return event.Status{}, err
 		}
 	}
-	s.MCP = p.mcpStates()
+	s.MCP = workbench{p}.mcpStates()
 	s.Problems = Problems(p.problems.All())
 	s.Providers = p.models.Load().Services(s.Running)
 	return s, nil

@@ -46,7 +46,7 @@ func (r workbench) newMCP(ctx context.Context) *mcp.Pool {
 
 // mcpServers are the servers of the settings. The stamp of one holds all that its next start
 // follows from, so that a change of its settings, or of a secret that they name, ends it.
-func (r *Daemon) mcpServers() (list []mcp.Server) {
+func (r workbench) mcpServers() (list []mcp.Server) {
 	c := r.settings.Current()
 	for _, s := range c.MCP.Servers {
 		stamp, _ := json.Marshal(s) // of texts and numbers, which cannot fail
@@ -66,7 +66,7 @@ func (r *Daemon) mcpServers() (list []mcp.Server) {
 }
 
 // mcpServer is what the settings say of a server now.
-func (r *Daemon) mcpServer(id string) (*config.Config, config.MCPServer, error) {
+func (r workbench) mcpServer(id string) (*config.Config, config.MCPServer, error) {
 	c := r.settings.Current()
 	i := slices.IndexFunc(c.MCP.Servers, func(s config.MCPServer) bool { return s.ID == id })
 	if i < 0 {
@@ -135,7 +135,7 @@ func (r workbench) mcpHeaders(s mcp.Server) (http.Header, error) {
 }
 
 // mcpStates are the servers as the status has them.
-func (r *Daemon) mcpStates() (list []event.Service) {
+func (r workbench) mcpStates() (list []event.Service) {
 	for _, s := range r.mcp.States() {
 		e := event.Service{ID: s.ID, Type: "program", State: s.State, LastError: s.Error, Detail: fmt.Sprintf("%d tools", s.Tools)}
 		if s.URL != "" {

@@ -33,7 +33,7 @@ func (r reloader) reload(ctx context.Context) []finding.Finding {
 	now := r.settings.Current()
 	r.tokens.Refresh()
 	r.hideSecrets()
-	r.mcp.Configure(r.mcpServers())
+	r.mcp.Configure(workbench{r.Daemon}.mcpServers())
 	path := filepath.Join(r.root, config.Name)
 	list := filepath.Join(r.root, models.FileName)
 	if now != before || models.StampOf(list) != r.models.Load().Stamp {

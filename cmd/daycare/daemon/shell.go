@@ -114,3 +114,12 @@ func (r workbench) enclose(item string, n int, e inbox.Enclosure) (message.File,
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", item, n))
 	return r.files.AdoptAs(hex.EncodeToString(sum[:12]), e.Name, e.Path)
 }
+
+// searchService is the service behind web_search; nil if none is set up.
+func (r workbench) searchService(c *config.Config) *fetch.Service {
+	s, err := fetch.FindService(c.Tools.Web.Search, func(name string) string { return c.Secret(name).Reveal() })
+	if err != nil {
+		r.log.Warn("web_search is left out", "err", err)
+	}
+	return s
+}

@@ -129,7 +129,8 @@ var ofClocks = []kind{
 
 // ofRuntime are the files that the runtime keeps for itself.
 var ofRuntime = []kind{
-	{pattern: "mcp/*.json", what: "the pinned tools of an MCP server", owner: "tools/mcp", mode: private, schema: "mcp", check: by(mcp.Check)},
+	{pattern: "mcp/*.json", what: "the pinned tools of an MCP server", owner: "tools/mcp", mode: private, schema: "mcp",
+		check: by(mcp.Check)},
 	{pattern: "mcp/*.log", what: "the error output of an MCP server", owner: "tools/mcp", mode: private},
 	{pattern: "drop/*.md", what: "a dropped message", owner: "engine/inbox", mode: private, check: letterFile},
 	{pattern: "drop/*.txt", what: "a dropped message", owner: "engine/inbox", mode: private, check: letterFile},

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -14,6 +13,7 @@ import (
 
 	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/term"
+	"daycare/engine/beneath"
 	"daycare/engine/config"
 	"daycare/engine/control"
 	"daycare/engine/disk"
@@ -120,7 +120,8 @@ func trust(c *term.App) *cobra.Command {
 				return &term.Problem{Code: fault.ExitFailure, Err: errors.New("nothing was changed"), Do: "with --yes nothing is asked"}
 			}
 			vol := disk.NewVolume(home)
-			if err := mcp.Trust(dir, args[0], func(path string, data []byte) error { return vol.WriteFile("mcp", path, data) }); err != nil {
+			write := func(path string, data []byte) error { return vol.WriteFile("mcp", path, data) }
+			if err := mcp.Trust(dir, args[0], write); err != nil {
 				return err
 			}
 			c.Note("agents have them from their next turn on")
@@ -166,7 +167,7 @@ func logs(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			data, err := os.ReadFile(filepath.Join(home, daemon.MCPDir, args[0]+".log"))
+			data, _, err := beneath.Own(filepath.Join(home, daemon.MCPDir, args[0]+".log"), 1<<20)
 			if errors.Is(err, fs.ErrNotExist) {
 				c.Note("nothing yet: it has not been started, or wrote nothing")
 				return nil
@@ -187,7 +188,8 @@ func known(c *term.App, id string) (home string, err error) {
 		return "", err
 	}
 	if !slices.ContainsFunc(conf.MCP.Servers, func(s config.MCPServer) bool { return s.ID == id }) {
-		return "", &term.Problem{Code: fault.ExitNotFound, Err: fmt.Errorf("there is no MCP server %q in the settings", id), Do: "daycare mcp ls"}
+		return "", &term.Problem{Code: fault.ExitNotFound, Err: fmt.Errorf("there is no MCP server %q in the settings", id),
+			Do: "see which there are: daycare mcp ls"}
 	}
 	root, err := c.Root()
 	return filepath.Join(root, workspace.Home), err
