@@ -233,7 +233,7 @@ func (q *Queue) Ask(agent string, owner Owner, r Request) (p Pending, fresh bool
 	defer q.mu.Unlock()
 	// A second Ask for the same must not be told of a request that is not durable yet.
 	defer q.claim(hash)()
-	if old, ok := q.find(agent, hash); ok {
+	if old, ok := q.waiting.find(agent, hash); ok {
 		return old, false, nil
 	}
 	now := disk.StampOf(q.now()).Time
@@ -259,17 +259,7 @@ func (q *Queue) Ask(agent string, owner Owner, r Request) (p Pending, fresh bool
 func (q *Queue) Find(agent, sha string) (p Pending, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.find(agent, sha)
-}
-
-// find is Find with mu held.
-func (q *Queue) find(agent, sha string) (Pending, bool) {
-	for token := range q.waiting.ofAgent[agent] {
-		if p := q.waiting.byToken[token]; p.SHA256 == sha {
-			return p, true
-		}
-	}
-	return Pending{}, false
+	return q.waiting.find(agent, sha)
 }
 
 // List returns what waits, oldest first.

@@ -41,6 +41,16 @@ func (w *waiting) add(p Pending) {
 	w.ending.Set(end{p.ExpiresAt, p.Token})
 }
 
+// find returns the request of an agent with that hash.
+func (w *waiting) find(agent, sha string) (Pending, bool) {
+	for token := range w.ofAgent[agent] {
+		if p := w.byToken[token]; p.SHA256 == sha {
+			return p, true
+		}
+	}
+	return Pending{}, false
+}
+
 func (w *waiting) remove(token string) {
 	p := w.byToken[token] // nothing of one that is not there is in the others
 	delete(w.byToken, token)

@@ -73,7 +73,7 @@ func TestACallThatCannotBeDone(t *testing.T) {
 	}
 	for line, tt := range map[string]struct{ blocked string }{
 		`cron_read_memory {"task":"own"}`: {"cron/own/MEMORY.md"}, `cron_write_memory {"task":"own","text":"x"}`: {"cron/own/MEMORY.md"},
-		`cron_read_task {"task":"own"}`: {"cron/own/TASK.md"}, `cron_list {}`: {"cron/own/TASK.md"}, `cron_update {"task":"own","enabled":false}`: {"cron/own/TASK.md"},
+		`cron_read_task {"task":"own"}`: {"cron/own/TASK.md"}, `cron_update {"task":"own","enabled":false}`: {"cron/own/TASK.md"},
 		`cron_run {"task":"own"}`: {"cron/own/TASK.md"}, `heartbeat_list {}`: {"heartbeat"}, `heartbeat_run {}`: {"heartbeat"},
 		`heartbeat_add {"title":"x","prompt":"y"}`: {"heartbeat"},
 	} {
