@@ -162,6 +162,29 @@ func liveHooks() map[string]live {
 	return known
 }
 
+// liveMCP are the keys of MCP servers: the pool of servers is another after each change.
+func liveMCP() map[string]live {
+	known := map[string]live{"mcp.toolTokens": {"100", "200", func(r *Daemon) any { return r.settings.Current().MCP.ToolTokens }}}
+	server := func(key, one, two string) {
+		entry := func(text string) string { return "{ servers: [ { " + text + " } ] }" }
+		known["mcp.servers."+key] = live{entry(one), entry(two), func(r *Daemon) any { return r.mcp.Version() }}
+	}
+	server("id", "id: a, command: x", "id: b, command: x")
+	server("command", "id: a, command: x", "id: a, command: y")
+	server("url", "id: a, url: 'http://127.0.0.1:1'", "id: a, url: 'http://127.0.0.1:2'")
+	server("headers", "id: a, url: 'http://127.0.0.1:1', headers: {x: a}", "id: a, url: 'http://127.0.0.1:1', headers: {x: b}")
+	for key, values := range map[string][2]string{"args": {"[a]", "[b]"}, "env": {"{A: a}", "{A: b}"}, "workingDir": {"a", "b"},
+		"timeout": {"1m", "2m"}} {
+		server(key, "id: a, command: x, "+key+": "+values[0], "id: a, command: x, "+key+": "+values[1])
+	}
+	for key, values := range map[string][2]string{"off": {"true", "false"}, "read": {"[a]", "[b]"}, "write": {"[a]", "[b]"},
+		"network": {"[a.example]", "[b.example]"}} {
+		entry := func(n int) string { return "id: a, command: x, sandbox: {" + key + ": " + values[n] + "}" }
+		server("sandbox."+key, entry(0), entry(1))
+	}
+	return known
+}
+
 // elsewhere are keys that the daemon itself does not use: whoever uses them reads the file
 // each time.
 var elsewhere = []string{"retention.trash", "retention.blobs", "retention.history", "retention.logs", "modelsURL"}
@@ -177,6 +200,7 @@ func TestEverySettingAppliesAtOnceOrNeedsARestart(t *testing.T) {
 		}
 	}
 	maps.Copy(known, liveHooks())
+	maps.Copy(known, liveMCP())
 	restart, atOnce, alike := 0, 0, 0
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		l, isLive := known[key]
