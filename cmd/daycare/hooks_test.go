@@ -101,7 +101,7 @@ func TestAPolicyHookSurvivesAKill(t *testing.T) {
   - { reply: [ { text: "told: {{.Result}}" } ] }
 `, "before_tool", "exec|process", `case $input in *"git push"*) echo "people push" >&2; exit 2;; esac`, "")
 	defer h.kill()
-	h.run("send", "Ada", "publish it")
+	item := strings.TrimSpace(h.run("send", "Ada", "publish it"))
 	h.killInHook()
 	history := h.answer("denied by a hook of the owner: people push")
 	if _, err := os.Stat(filepath.Join(h.workspace, "pushed")); err == nil || strings.Contains(history, "tool_started") {
@@ -111,8 +111,35 @@ func TestAPolicyHookSurvivesAKill(t *testing.T) {
 		!strings.Contains(runs[0], `"hook_event_name":"PreToolUse"`) {
 		t.Errorf("the hook ran with %q", runs)
 	}
+	if why := h.run("why", item); !strings.Contains(why, "before_tool hook for exec: sh .daycare/hooks/program.sh denied: people push") {
+		t.Errorf("why does not say what the hook decided: %s", why)
+	}
 	if why := h.run("permissions", "why", "Ada", "git push"); !strings.Contains(why, "program.sh") {
 		t.Errorf("permissions why does not name the hook: %s", why)
+	}
+}
+
+// A hook that runs while the settings change ends as it began; the next call has the new ones.
+func TestAHookRunsOnWhileTheSettingsChange(t *testing.T) {
+	t.Parallel()
+	h := newHooked(t, `rules:
+  - { round: 1, reply: [ { calls: [ { name: exec, arguments: { command: "mkdir -p below && touch below/made" } } ] } ] }
+  - { reply: [ { text: "told: {{.Result}}" } ] }
+`, "before_tool", "exec", "echo the old rule >&2; exit 2", "")
+	defer h.kill()
+	h.run("send", "Ada", "make it")
+	waitFor(t, "the hook", func() bool { return len(h.runs()) == 1 })
+	write(t, filepath.Join(h.workspace, home, "settings.yaml"), "providers: [ { id: s, type: scripted, options: { script: script.yaml } } ]\n")
+	h.run("reload")
+	write(t, filepath.Join(filepath.Dir(h.log), "go"), "")
+	h.answer("denied by a hook of the owner: the old rule")
+	h.run("send", "Ada", "make it now")
+	waitFor(t, "the command: "+read(t, h.process, "history.jsonl"), func() bool {
+		_, err := os.Stat(filepath.Join(h.workspace, "below", "made"))
+		return err == nil
+	})
+	if n := len(h.runs()); n != 1 {
+		t.Errorf("the hook ran %d times, once of them after it was removed", n)
 	}
 }
 
