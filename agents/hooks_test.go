@@ -3,7 +3,10 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -361,5 +364,77 @@ func TestAStopDuringAHookLeavesTheMessage(t *testing.T) {
 	b.run()
 	if out := b.outcome(item); !strings.Contains(out.Text, "heard: hello") || h.times(hooks.OnMessage) != 1 {
 		t.Errorf("%+v, hook ran %d times", out, h.times(hooks.OnMessage))
+	}
+}
+
+// A write that is torn between an answer and what a hook wants done first leaves a turn that
+// goes on: the answer is not lost, and not taken for the end.
+func TestATornWriteBehindAnAnswerGoesOn(t *testing.T) {
+	b := newBench(t, `rules: [ { reply: [ { text: "done: {{.Text}}" } ] } ]`)
+	inboxFile, blocks := filepath.Join(b.dir, "inbox.jsonl"), 1
+	var waiting []byte
+	at := moments{hooks.TurnEnd: func(context.Context, hooks.Moment) hooks.Verdict {
+		if blocks--; blocks < 0 {
+			return hooks.Verdict{}
+		}
+		waiting, _ = os.ReadFile(inboxFile)
+		return hooks.Verdict{Decision: hooks.Deny, Reason: "run the tests first"}
+	}}
+	b.hooking(at)
+	b.run()
+	item := b.say("build it")
+	b.outcome(item)
+	b.halt()
+
+	history, _, ok := strings.Cut(b.history(), "run the tests first")
+	if !ok || waiting == nil {
+		t.Fatalf("the hook was not asked\n%s", b.history())
+	}
+	torn := history[:strings.LastIndex(history, "\n")+1]
+	if err := errors.Join(os.WriteFile(inboxFile, waiting, 0o600),
+		os.WriteFile(filepath.Join(b.dir, "history.jsonl"), []byte(torn), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	b.hooking(at)
+	b.openBox()
+	b.run()
+	out := b.outcome(item)
+	asked := b.model.request(b.model.calls() - 1)
+	if out.Reason != record.ReasonDone || !strings.Contains(asked, "A hook asked you to go on before the turn ends") ||
+		!strings.Contains(asked, "done: ") {
+		t.Errorf("%+v; the model was asked\n%s\n%s", out, asked, b.history())
+	}
+}
+
+// What a crash cut and must not run twice is shown to the after_tool hooks as interrupted.
+func TestHooksSeeWhatACrashCut(t *testing.T) {
+	h := newHold("hold", tools.Once)
+	b := newBench(t, callHold, h)
+	b.run()
+	item := b.say("go")
+	<-h.running
+	files := map[string][]byte{}
+	for _, name := range []string{"inbox.jsonl", "history.jsonl"} { // as a kill would leave them
+		data, err := os.ReadFile(filepath.Join(b.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = data
+	}
+	h.release <- "ran"
+	b.outcome(item)
+	b.halt()
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(b.dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := b.hooking(moments{hooks.AfterTool: always(hooks.Verdict{Context: "checked the files"})})
+	b.openBox()
+	b.run()
+	b.outcome(item)
+	if seen.times(hooks.AfterTool) != 1 || seen.ran[0].Response.Status != "interrupted" || seen.ran[0].Tool != "hold" ||
+		!strings.Contains(b.history(), "[hook after_tool] checked the files") {
+		t.Errorf("%d times: %+v\n%s", seen.times(hooks.AfterTool), seen.ran, b.history())
 	}
 }
