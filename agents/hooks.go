@@ -107,7 +107,9 @@ func (h *hooking) opening(ctx context.Context, t *turn) (refused string, err err
 		return "", nil
 	}
 	m := h.moment(hooks.BeforePrompt, t)
-	m.Message.Text = t.said
+	if m.Message.Text = t.said; len(t.items) > 0 {
+		m.Message.Item = t.items[len(t.items)-1]
+	}
 	return h.tell(ctx, t, m)
 }
 
