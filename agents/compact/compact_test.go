@@ -57,6 +57,7 @@ func TestMake(t *testing.T) {
 		{"the turn under way stays whole", "u300 a10 u10 c10 r100 c10 r100", 2, 0},
 		{"it may take more room than the tail", "u10 a10 u100 c10 r100 c10 r90", 2, 0},
 		{"only its newest round fits", "u10 a10 u100 c10 r200 c10 r200", 5, 1},
+		{"its newest round passes the tail", "u10 a10 u100 c10 r200 c10 r300", 5, 1},
 		{"not even that", "u10 a10 u100 c10 r900", 5, 1},
 		{"a huge message", "u10 a10 u900", 3, 1},
 		{"messages that came meanwhile", "u10 a10 u10 c10 r200 u20 c10 r190", 6, 2},
