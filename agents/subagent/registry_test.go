@@ -301,6 +301,17 @@ func TestADefinitionThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// Of many files with one name the first one's is used, and each other is told of.
+func TestTheFirstFileOfANameIsUsed(t *testing.T) {
+	f := newFolder(t)
+	for n := range 9 {
+		f.write(fmt.Sprintf("%d.md", n), fmt.Sprintf("---\nname: A\ndescription: of %d\n---\nx", n))
+	}
+	if d, ok := f.Get("A"); !ok || d.Description != "of 0" || len(f.got) != 8 {
+		t.Errorf("used is %q, reported %v", d.Description, f.got)
+	}
+}
+
 // Only what broke a definition says that the version before stays active.
 func TestTheRemedyOfABrokenDefinition(t *testing.T) {
 	for _, before := range []bool{false, true} {
@@ -346,8 +357,12 @@ func TestAFolderThatCannotBeRead(t *testing.T) {
 	if err := errors.Join(os.Rename(f.dir, f.dir+"-away"), os.WriteFile(f.dir, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
+	_, before := f.List()
 	if _, ok := f.Get("A"); !ok {
 		t.Error("with a file in the place of the folder the definitions are gone")
+	}
+	if _, after := f.List(); after != before {
+		t.Errorf("what cannot be read has changed the version from %d to %d", before, after)
 	}
 	if err := errors.Join(os.Remove(f.dir), os.Rename(f.dir+"-away", f.dir), os.Remove(filepath.Join(f.dir, "b.md"))); err != nil {
 		t.Fatal(err)
