@@ -339,3 +339,45 @@ func TestAKeyIsNotSentElsewhere(t *testing.T) {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
+
+// A table of two columns stays one, whatever its cells are; one of a single column is for the
+// layout.
+func TestWhichTablesStay(t *testing.T) {
+	base, _ := url.Parse("https://example.com/")
+	for html, want := range map[string]bool{"<table><tr><td>1<td>2</table>": true, "<table><tr><th>1<th>2</table>": true, "<table><tr><td>1<tr><td>2</table>": false,
+		"<table><tr><th>1</table>": false} {
+		if _, text := markdown(html, base); strings.Contains(text, "|") != want {
+			t.Errorf("%s becomes %q", html, text)
+		}
+	}
+}
+
+// A redirect that carries a name, or leads out of the web, is not followed.
+func TestRedirectsThatAreNotFollowed(t *testing.T) {
+	for _, to := range []string{"http://u:p@127.0.0.1/", "ftp://127.0.0.1/x"} {
+		s := httptest.NewServer(http.RedirectHandler(to, http.StatusFound))
+		res := fetched(t, s.URL, "/")
+		if res.Status != tools.Failed || !strings.Contains(res.Text, "which is not fetched") || strings.Contains(res.Text, "u:p@") {
+			t.Errorf("to %s: %q %s", to, res.Status, res.Text)
+		}
+		s.Close()
+	}
+}
+
+// A search that is stopped says so; a question is sent as JSON.
+func TestASearchThatIsStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	kind := ""
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		kind = r.Header.Get("Content-Type") + " " + r.Header.Get("Accept") + " " + r.Header.Get("User-Agent")
+		io.Copy(io.Discard, r.Body)
+		cancel()
+		<-r.Context().Done()
+	}))
+	defer s.Close()
+	tool := &search{Service{Name: "exa", URL: s.URL, Key: func() string { return "k" }}}
+	res, err := tool.Run(ctx, tools.Call{Arguments: []byte(`{"query":"x"}`)})
+	if err != nil || res.Status != tools.Canceled || kind != "application/json application/json "+userAgent {
+		t.Errorf("%+v, %v; sent with %q", res, err, kind)
+	}
+}
