@@ -451,3 +451,40 @@ func TestAClientSendsItsToken(t *testing.T) {
 		t.Error("an address that is none is opened")
 	}
 }
+
+// A request that needs an owner who cannot be reached is told once, in the log and to whose
+// agent it is.
+func TestARequestWhoseOwnerCannotBeReached(t *testing.T) {
+	w := newWorld()
+	d := w.desk(Options{Allow: []string{"bob"}}, talker{w})
+	d.who.host.Owners = func(string) ([]string, permission.Set) { return []string{"ada"}, permission.Set{} }
+	p := ask()
+	p.Owner.UserID = "bob"
+	w.asks, w.homeOf = []permission.Pending{p}, "bob"
+	for range 3 {
+		d.approvals.look(t.Context())
+	}
+	if said := w.heard(); len(said) != 1 || !strings.HasPrefix(said[0], "c1: This needs an owner's approval") {
+		t.Errorf("said %q, want once that an owner is needed", said)
+	}
+	if n := strings.Count(w.log.String(), "a request waits for an owner, who cannot be reached here"); n != 1 {
+		t.Errorf("logged %d times:\n%s", n, &w.log)
+	}
+}
+
+// Who answered in words is told there, and not once more by the event of their own answer.
+func TestAnAnswerInWordsIsToldOnce(t *testing.T) {
+	w := newWorld()
+	d := w.desk(Options{}, talker{w})
+	w.asks = []permission.Pending{ask()}
+	d.approvals.look(t.Context())
+	w.heard()
+	if got := d.says(t, w, post("/deny tz4a98")); got != "c1: Denied." {
+		t.Errorf("told %q", got)
+	}
+	d.watcher.happened(t.Context(), event.Event{Type: event.PermissionDecided, Agent: "agent1",
+		Body: event.Asked{Token: token, Decision: "deny", By: "chat:ada"}}, nil)
+	if said := w.heard(); len(said) != 0 {
+		t.Errorf("told once more: %q", said)
+	}
+}
