@@ -118,7 +118,7 @@ func (c *Connector) mentioned(d *data) (text string, forUs bool) {
 	units := utf16.Encode([]rune(d.Message))
 	for i := len(d.Mentions) - 1; i >= 0; i-- { // from the end, so that offsets stay
 		m := d.Mentions[i]
-		if m.Start < 0 || m.Length < 0 || m.Start+m.Length > len(units) {
+		if m.Start < 0 || m.Length < 0 || m.Start > len(units) || m.Length > len(units)-m.Start {
 			continue
 		}
 		name := "@" + m.Name
