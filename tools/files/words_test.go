@@ -326,3 +326,28 @@ func TestHowPathsAreNamed(t *testing.T) {
 		t.Errorf("an absolute path is %q, %v", got, err)
 	}
 }
+
+// A search goes so many folders down and no further.
+func TestASearchGoesSoDeep(t *testing.T) {
+	w := newWorld(t)
+	for depth, found := range map[int]bool{maxDepth: true, maxDepth + 1: false} {
+		dir := strings.Repeat("d/", depth)
+		w.file(dir+fmt.Sprint("f", depth), "hit\n")
+		if got := w.call("glob", a{"pattern": fmt.Sprint("**/f", depth)}).Text; strings.Contains(got, "d/d/") != found {
+			t.Errorf("a file beneath %d folders is found: %.40s", depth, got)
+		}
+	}
+}
+
+// A file that is moved keeps its mode, whatever new files get.
+func TestAMovedFileKeepsItsMode(t *testing.T) {
+	w := newWorld(t)
+	for _, mode := range []os.FileMode{0o777, 0o600} {
+		name := fmt.Sprintf("f%o", mode)
+		must(t, os.Chmod(w.file(name, "one\n"), mode))
+		w.want(w.call("apply_patch", patchOf("*** Update File: "+name, "*** Move to: moved/"+name, "-one", "+two")), tools.OK)
+		if info, err := os.Stat(filepath.Join(w.ws, "moved", name)); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("a file of %o has %v, %v", mode, info, err)
+		}
+	}
+}
