@@ -142,7 +142,6 @@ func (u *unpacking) begin(e tarball.Entry, content io.Reader) error {
 // compare holds the files against the checksums.
 func (u *unpacking) compare(content io.Reader) error {
 	lines := bufio.NewScanner(content)
-	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		sum, name, _ := strings.Cut(lines.Text(), "  ")
 		switch got, ok := u.sums[name]; {

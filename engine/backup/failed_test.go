@@ -1,0 +1,263 @@
+package backup
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"daycare/engine/tarball"
+)
+
+// entries are the names in a backup, in their order.
+func entries(t *testing.T, data []byte) (names []string) {
+	t.Helper()
+	rewritten(t, data, func(h *tar.Header, content []byte) (*tar.Header, []byte) {
+		names = append(names, h.Name)
+		return h, content
+	})
+	return names
+}
+
+// A backup says what it is, and what is in it.
+func TestABackupSaysWhatItIs(t *testing.T) {
+	root := workspace(t, map[string]string{home + "/SOUL.md": "12345", home + "/auth.json": "{}", home + "/settings.yaml": "token: x",
+		"script.yaml": "ab"})
+	before := time.Now()
+	o := Options{Root: root, Version: "1.2.3", Named: []string{"script.yaml", home + "/SOUL.md"}, Private: []string{home + "/auth.json"},
+		Scrub: func([]byte) ([]byte, error) { return []byte("clean, and longer than before"), nil }}
+	h, err := Verify(bytes.NewReader(written(t, o)))
+	if err != nil || h.Format != format || h.Version != "1.2.3" || h.Workspace != filepath.Base(root) || h.Secrets ||
+		h.Files != 3 || h.Bytes != 5+29+2 || len(h.LeftOut) > 0 || h.At.Before(before.Add(-time.Second)) || h.At.After(time.Now()) {
+		t.Errorf("without secrets: %+v, %v", h, err)
+	}
+	o.Secrets, o.Scrub = true, func([]byte) ([]byte, error) { return nil, errors.New("not asked") }
+	h, err = Verify(bytes.NewReader(written(t, o)))
+	if err != nil || !h.Secrets || h.Files != 4 || h.Bytes != 5+2+8+2 {
+		t.Errorf("with secrets: %+v, %v", h, err)
+	}
+}
+
+// What only the process has is no part of a backup, and a socket is named as left out.
+func TestWhatIsLeftOut(t *testing.T) {
+	root := workspace(t, map[string]string{home + "/a.md": "x", home + "/.ballast": "x", home + "/logs/x/y.log": "x",
+		home + "/" + spoolPrefix + "1": "x", home + "/daycare.lock": "x"})
+	for _, name := range []string{"daycare.sock", "other.sock"} {
+		l, err := net.Listen("unix", filepath.Join(root, home, name))
+		if err != nil {
+			t.Skip(err)
+		}
+		defer l.Close()
+	}
+	data := written(t, Options{Root: root})
+	h, err := Verify(bytes.NewReader(data))
+	if names := entries(t, data); err != nil || len(h.LeftOut) != 1 || !strings.HasPrefix(h.LeftOut[0], home+"/other.sock: ") ||
+		!slices.Equal(names, []string{headName, home + "/a.md", sumsName}) {
+		t.Errorf("it has %v, left out %v, %v", names, h.LeftOut, err)
+	}
+}
+
+// Dropped messages are in a backup in the order in which they came: what is restored gets
+// them in that order.
+func TestDroppedMessagesKeepTheirOrder(t *testing.T) {
+	root := workspace(t, map[string]string{home + "/drop/b.md": "first"})
+	for i, name := range []string{"c.md", "a.md"} {
+		path := filepath.Join(root, home, "drop", name)
+		time.Sleep(20 * time.Millisecond) // of the file system's clock
+		if err := os.WriteFile(path, []byte{byte('0' + i)}, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{headName, home + "/drop/b.md", home + "/drop/c.md", home + "/drop/a.md", sumsName}
+	if names := entries(t, written(t, Options{Root: root})); !slices.Equal(names, want) {
+		t.Errorf("they are in the order %v, want %v", names, want)
+	}
+}
+
+// What can change in place is copied at the moment itself, however long it is; only a long
+// file that grows is read later.
+func TestWhatIsCopiedAtOnce(t *testing.T) {
+	long := strings.Repeat("x", short+1)
+	later := []string{agent + "history.jsonl", agent + "history/000001.jsonl", agent + "blobs/00", home + "/files/id__x",
+		home + "/trash/x/y.md", home + "/cron/a/files/z"}
+	atOnce := []string{agent + "inbox.jsonl", agent + "state.json", home + "/memory/a.md", home + "/cron/a/TASK.md"}
+	files := map[string]string{home + "/usage/2026-01-01.jsonl": "short", home + "/usage/exact.jsonl": long[1:]}
+	for _, name := range append(slices.Clone(later), atOnce...) {
+		files[name] = long
+	}
+	root := workspace(t, files)
+	s, err := take(Options{Root: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.spool.Close()
+	if len(s.files) != len(files) {
+		t.Errorf("%d files were seen, want %d", len(s.files), len(files))
+	}
+	for _, f := range s.files {
+		if is := f.at < 0; is != slices.Contains(later, f.Name) {
+			t.Errorf("%s is read later: %v", f.Name, is)
+		}
+		if f.at >= 0 { // it may be anything by now
+			if err := os.WriteFile(filepath.Join(root, f.Name), []byte("changed"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, closing, err := s.open(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err := errors.Join(err, closing()); err != nil || string(data) != files[f.Name] {
+			t.Errorf("%s has %d bytes, %v, want those of then", f.Name, len(data), err)
+		}
+	}
+}
+
+type failing struct{ after int }
+
+func (f *failing) Write(b []byte) (int, error) {
+	if f.after -= len(b); f.after < 0 {
+		return 0, io.ErrClosedPipe
+	}
+	return len(b), nil
+}
+
+// A backup that cannot begin writes nothing; one that fails later says so, in its last file
+// too, and cannot be restored.
+func TestABackupThatFails(t *testing.T) {
+	root := workspace(t, map[string]string{home + "/SOUL.md": "x", home + "/settings.yaml": "x"})
+	scrub := func(b []byte) ([]byte, error) { return b, nil }
+	for name, o := range map[string]Options{
+		"no workspace": {Root: filepath.Join(root, "none"), Scrub: scrub},
+		"no .daycare":  {Root: t.TempDir(), Scrub: scrub},
+		"settings":     {Root: root, Scrub: func([]byte) ([]byte, error) { return nil, errors.New("broken settings") }},
+	} {
+		var b bytes.Buffer
+		if err := Write(t.Context(), &b, o); err == nil || b.Len() > 0 || !strings.Contains(err.Error(), o.Root) {
+			t.Errorf("%s: %d bytes, %v", name, b.Len(), err)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(root, home, spoolPrefix+"*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("the power goes"))
+	var b bytes.Buffer
+	if err := Write(ctx, &b, Options{Root: root, Scrub: scrub}); err == nil || !strings.Contains(err.Error(), "the power goes") {
+		t.Errorf("a backup that was ended: %v", err)
+	}
+	if names := entries(t, b.Bytes()); !slices.Equal(names, []string{failName}) {
+		t.Errorf("it has %v", names)
+	}
+	if _, err := Verify(&b); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), "the power goes") {
+		t.Errorf("it is read: %v", err)
+	}
+	for _, after := range []int{0, 20, 150} {
+		if err := Write(t.Context(), &failing{after}, Options{Root: root, Scrub: scrub}); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("to a disk that is full after %d bytes: %v", after, err)
+		}
+	}
+}
+
+// A long file that was replaced while the backup was written ends it.
+func TestAFileThatChangesWhileItIsWritten(t *testing.T) {
+	root := workspace(t, map[string]string{agent + "blobs/00": strings.Repeat("x", 2*short)})
+	s, err := take(Options{Root: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.spool.Close()
+	path := filepath.Join(root, agent, "blobs", "00")
+	if err := os.Truncate(path, short); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.write(t.Context(), tarball.NewWriter(io.Discard)); err == nil {
+		t.Error("a file that became shorter is written")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.write(t.Context(), tarball.NewWriter(io.Discard)); err == nil || !strings.Contains(err.Error(), "try again") {
+		t.Errorf("of a file that is gone: %v", err)
+	}
+}
+
+// A restore leaves alone what is the same already, and what it cannot do is undone.
+func TestARestoreThatCannotBeDoneIsUndone(t *testing.T) {
+	files := map[string]string{home + "/SOUL.md": "new", "0.yaml": "new", "a/b.yaml": "new", "c.yaml": "same"}
+	data := written(t, Options{Root: workspace(t, files), Named: []string{"0.yaml", "a/b.yaml", "c.yaml"}})
+	to := workspace(t, map[string]string{home + "/SOUL.md": "old", "0.yaml": "old", "a": "a file in the way", "c.yaml": "same"})
+	before := tree(t, to)
+	r, err := Restore(bytes.NewReader(data), to)
+	if err == nil || !strings.HasPrefix(err.Error(), "restore: ") {
+		t.Errorf("over a file in the way: %+v, %v", r, err)
+	}
+	if now := tree(t, to); len(now) != len(before) || now["0.yaml"] != "old" || now[home+"/SOUL.md"] != "old" {
+		t.Errorf("it is now %q", now)
+	}
+	if err := os.Remove(filepath.Join(to, "a")); err != nil {
+		t.Fatal(err)
+	}
+	r, err = Restore(bytes.NewReader(data), to)
+	if err != nil || len(r.Aside) != 2 || !strings.HasPrefix(r.Aside[0], "0.yaml.before-") {
+		t.Errorf("moved aside are %v, %v; want what was another", r.Aside, err)
+	}
+	now := tree(t, to)
+	for name, want := range files {
+		if now[name] != want {
+			t.Errorf("%s is %q", name, now[name])
+		}
+	}
+	if _, err := Restore(bytes.NewReader(data), filepath.Join(to, "none")); err == nil {
+		t.Error("it is restored into a folder that there is not")
+	}
+}
+
+// What ends as a backup and goes on is none, and so is one without a workspace.
+func TestWhatFollowsABackup(t *testing.T) {
+	good := written(t, Options{Root: workspace(t, map[string]string{home + "/SOUL.md": "new"}), Named: nil})
+	zip, err := gzip.NewReader(bytes.NewReader(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(zip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zipped := func(tail int) []byte {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, err := w.Write(append(slices.Clone(plain), make([]byte, tail)...))
+		if err := errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	if _, err := Verify(bytes.NewReader(zipped(10 << 10))); err != nil {
+		t.Errorf("with a block that is filled: %v", err)
+	}
+	if _, err := Verify(bytes.NewReader(zipped(2 * maxTail))); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), "follows") {
+		t.Errorf("with %d bytes behind it: %v", 2*maxTail, err)
+	}
+	more := rewritten(t, good, func(h *tar.Header, content []byte) (*tar.Header, []byte) { return h, content })
+	if _, err := Verify(bytes.NewReader(more)); err != nil {
+		t.Errorf("packed anew: %v", err)
+	}
+	empty := written(t, Options{Root: workspace(t, map[string]string{home + "/daycare.lock": "", "a.yaml": "x"}), Named: []string{"a.yaml"}})
+	to := t.TempDir()
+	if _, err := Restore(bytes.NewReader(empty), to); !errors.Is(err, ErrBad) || len(tree(t, to)) > 0 {
+		t.Errorf("without a %s: %v, %v", home, err, tree(t, to))
+	}
+}
