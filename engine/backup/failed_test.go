@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/attacktest"
+	"daycare/engine/disk"
 	"daycare/engine/tarball"
 )
 
@@ -259,5 +262,87 @@ func TestWhatFollowsABackup(t *testing.T) {
 	to := t.TempDir()
 	if _, err := Restore(bytes.NewReader(empty), to); !errors.Is(err, ErrBad) || len(tree(t, to)) > 0 {
 		t.Errorf("without a %s: %v, %v", home, err, tree(t, to))
+	}
+}
+
+// A folder that may not be written in ends a restore, and what was done until then is undone.
+func TestARestoreWithoutRightsIsUndone(t *testing.T) {
+	attacktest.AsUser(t)
+	if os.Getuid() == 0 {
+		return // root may write everywhere
+	}
+	files := map[string]string{home + "/SOUL.md": "new", "0.yaml": "new", "sub/x.yaml": "new"}
+	data := written(t, Options{Root: workspace(t, files), Named: []string{"0.yaml", "sub/x.yaml"}})
+	for name, there := range map[string]string{"over a file": "x.yaml", "beside one": "y.yaml"} {
+		to := workspace(t, map[string]string{home + "/SOUL.md": "old", "0.yaml": "old", "sub/" + there: "old"})
+		for _, shut := range []string{filepath.Join(to, "sub"), to} {
+			if err := os.Chmod(shut, 0o500); err != nil {
+				t.Fatal(err)
+			}
+			r, err := Restore(bytes.NewReader(data), to)
+			if now := tree(t, to); err == nil || len(now) != 3 || now["0.yaml"] != "old" || now["sub/"+there] != "old" {
+				t.Errorf("%s, without rights in %s: %+v, %v, there is now %q", name, filepath.Base(shut), r, err, now)
+			}
+			if err := os.Chmod(shut, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A restore leaves room on the disk.
+func TestARestoreLeavesRoom(t *testing.T) {
+	to := t.TempDir()
+	free, err := disk.Free(to)
+	if err != nil || free < 2*reserve {
+		t.Skip(free, err)
+	}
+	good := written(t, Options{Root: workspace(t, map[string]string{home + "/SOUL.md": "new"})})
+	data := rewritten(t, good, func(h *tar.Header, content []byte) (*tar.Header, []byte) {
+		if h.Name == headName {
+			content = bytes.Replace(content, []byte(`"bytes": 3`), fmt.Appendf(nil, `"bytes": %d`, free-reserve/2), 1)
+		}
+		return h, content
+	})
+	if _, err := Restore(bytes.NewReader(data), to); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), "there is room for") {
+		t.Errorf("a backup that fills the disk: %v", err)
+	}
+}
+
+// However early a backup ends, it is not taken for a whole one.
+func TestBackupsThatAreCutShort(t *testing.T) {
+	good := written(t, Options{Root: workspace(t, map[string]string{home + "/SOUL.md": strings.Repeat("new", 100)})})
+	for n := range good {
+		if _, err := Verify(bytes.NewReader(good[:n])); !errors.Is(err, ErrBad) {
+			t.Errorf("%d of %d bytes: %v", n, len(good), err)
+		}
+	}
+}
+
+// What an agent swaps in its task's folder meanwhile is left out, which costs the backup
+// nothing else; of daycare's own files it is an error.
+func TestAFileThatIsSwappedMeanwhile(t *testing.T) {
+	root := workspace(t, map[string]string{home + "/cron/a/files/x": "x", home + "/SOUL.md": "x"})
+	s, err := take(Options{Root: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.spool.Close()
+	for _, f := range s.files {
+		path := filepath.Join(root, f.Name)
+		if err := errors.Join(os.WriteFile(path+".new", []byte("y"), 0o600), os.Rename(path+".new", path)); err != nil {
+			t.Fatal(err)
+		}
+		left, seen := len(s.leftOut), len(s.files)
+		err := s.keep(f)
+		if (err == nil) != f.theirs || (len(s.leftOut) > left) != f.theirs || len(s.files) != seen {
+			t.Errorf("%s: %v, left out %v, %d files", f.Name, err, s.leftOut, len(s.files))
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.keep(f); (err == nil) != f.theirs || len(s.files) != seen {
+			t.Errorf("%s, which is gone: %v, %d files", f.Name, err, len(s.files))
+		}
 	}
 }
