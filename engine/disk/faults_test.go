@@ -230,6 +230,23 @@ func tidy(t *testing.T, dir string) {
 	}
 }
 
+// Content whose sync failed takes the place of no file.
+func TestWhatIsNotSyncedReplacesNothing(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state.json")
+	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	crash.Arm(t, "eio@state.sync#1")
+	err := NewVolume(dir).WriteFile("state", path, []byte("new"))
+	if data, rerr := os.ReadFile(path); !errors.Is(err, ErrFailed) || rerr != nil || string(data) != "old" {
+		t.Errorf("%v, and the file has %q, %v", err, data, rerr)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return Hidden(e.Name()) }) {
+		t.Errorf("left are %v, %v", entries, err)
+	}
+}
+
 // Once the disk has failed nothing is done any more.
 func TestNothingIsDoneOnAFailedVolume(t *testing.T) {
 	for name, prepare := range operations {

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -32,6 +33,9 @@ func TestLock(t *testing.T) {
 	}
 	if read, err := ReadHolder(path); err != nil || !cmp.Equal(me, read) {
 		t.Errorf("read %+v, %v", read, err)
+	}
+	if data, err := os.ReadFile(path); err != nil || bytes.Count(data, []byte("\n")) != 1 || bytes.Contains(data, []byte("earlier")) {
+		t.Errorf("the file has more than its holder: %s, %v", data, err)
 	}
 	if _, other, err := TryLock(path, Holder{PID: 8}); !errors.Is(err, ErrLocked) || !cmp.Equal(me, other) {
 		t.Errorf("second lock: %+v, %v", other, err)

@@ -1,10 +1,12 @@
 package inbox
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -149,6 +151,37 @@ func TestFindingsAreBounded(t *testing.T) {
 	}
 	if n := (&index{bytes: 10, keys: map[uint64]key{1: {}, 2: {}}, odd: []span{{0, 3}, {9, 4}}}).live(); n != 10+2*keyBytes+7 {
 		t.Errorf("%d bytes are live", n)
+	}
+}
+
+// An item whose line a person made another one, in a way that the size and the time of the
+// file do not show, is gone, and the other one is there.
+func TestAnItemWhoseLineBecameAnother(t *testing.T) {
+	f := openIn(t, t.TempDir(), nil)
+	one := accepted(t, f, text("first"))
+	path := filepath.Join(string(f.dir), "inbox.jsonl")
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.Repeat("x", len(one))
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.WriteAt(bytes.ReplaceAll(data, []byte(one), []byte(other)), 0)
+	if err := errors.Join(err, file.Close(), os.Chtimes(path, info.ModTime(), info.ModTime())); err != nil {
+		t.Fatal(err)
+	}
+	if it, err := f.Read(one); !errors.Is(err, ErrUnknown) {
+		t.Errorf("it is %+v, %v", it, err)
+	}
+	if it, err := f.Read(other); err != nil || it.Text != "first" {
+		t.Errorf("the other one is %+v, %v", it, err)
 	}
 }
 

@@ -238,6 +238,50 @@ func TestALateAnswerBesideAFileThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// Whoever was first in the file is not late; whoever says the same as somebody else, or
+// something else afterwards, is.
+func TestWhoIsLate(t *testing.T) {
+	for name, tt := range map[string]struct {
+		by, first, saved string
+		want             string
+	}{
+		"the file itself":              {byFile, "once", "once", "[]"},
+		"the file, and another answer": {byFile, "once", "always", "[always]"},
+		"the same as another person":   {"ada", "once", "once", "[once]"},
+		"not what another person says": {"ada", "deny", "always", "[always]"},
+	} {
+		q := open(t, t.TempDir())
+		p := ask(t, q, request)
+		if err := os.WriteFile(q.store.path(p.Token), edited(t, q, p, Decision(tt.saved)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := q.Settle(p.Token, Decision(tt.first), tt.by, noon); err != nil {
+			t.Fatal(err)
+		}
+		if said := late(t, q); fmt.Sprint(said) != tt.want {
+			t.Errorf("%s: told is %v, want %s", name, said, tt.want)
+		}
+	}
+}
+
+// A file that cannot be read to its end is an error, and is kept.
+func TestALateAnswerThatTheDiskDoesNotReadIsKept(t *testing.T) {
+	const unread = "/proc/self/mem" // it opens, and reading its beginning is an error
+	if _, err := os.ReadFile(unread); !errors.Is(err, syscall.EIO) {
+		t.Skip(err)
+	}
+	q := open(t, t.TempDir())
+	p := ask(t, q, request)
+	if err := errors.Join(os.Remove(q.store.path(p.Token)), os.Symlink(unread, q.store.path(p.Token))); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, q, p, Once)
+	q.now = func() time.Time { return noon.Add(time.Hour) }
+	if err := q.Late(func(Pending, Pending) { t.Error("it is told") }); !errors.Is(err, syscall.EIO) || len(leftFiles(t, q)) != 1 {
+		t.Errorf("%v, left are %v", err, leftFiles(t, q))
+	}
+}
+
 // Late answers are looked at again after a failure that passes, however long it lasts.
 func TestLateAnswersAfterAPassingFailure(t *testing.T) {
 	q := open(t, t.TempDir())
