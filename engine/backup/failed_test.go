@@ -251,7 +251,7 @@ func TestWhatFollowsABackup(t *testing.T) {
 	if _, err := Verify(bytes.NewReader(zipped(10 << 10))); err != nil {
 		t.Errorf("with a block that is filled: %v", err)
 	}
-	if _, err := Verify(bytes.NewReader(zipped(2 * maxTail))); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), "follows") {
+	if _, err := Verify(bytes.NewReader(zipped(2 * maxTail))); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), "after its last file") {
 		t.Errorf("with %d bytes behind it: %v", 2*maxTail, err)
 	}
 	more := rewritten(t, good, func(h *tar.Header, content []byte) (*tar.Header, []byte) { return h, content })
@@ -304,7 +304,7 @@ func TestARestoreLeavesRoom(t *testing.T) {
 		}
 		return h, content
 	})
-	if _, err := Restore(bytes.NewReader(data), to); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), "there is room for") {
+	if _, err := Restore(bytes.NewReader(data), to); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), "; free: ") {
 		t.Errorf("a backup that fills the disk: %v", err)
 	}
 }
