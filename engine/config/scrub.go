@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -57,7 +58,7 @@ func (c *Config) hasSecret(n *yaml.Node) bool {
 func (c *Config) Named(root string) (all, private []string) {
 	add := func(path string) string {
 		rel := workspace.Store(root, workspace.Resolve(root, path))
-		if path != "" && !strings.HasPrefix(rel, "/") {
+		if path != "" && !strings.HasPrefix(rel, "/") && !slices.Contains(all, rel) { // several may share a file
 			all = append(all, rel)
 		}
 		return rel

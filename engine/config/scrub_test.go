@@ -56,3 +56,12 @@ func TestFilesThatSettingsName(t *testing.T) {
 		t.Errorf("named are %s", got)
 	}
 }
+
+// Providers may share a file: a backup has it once.
+func TestAFileThatIsNamedTwiceIsListedOnce(t *testing.T) {
+	c := Default()
+	c.Providers = []Provider{{Options: Options{"script": "talk.yaml"}}, {Options: Options{"script": "/ws/talk.yaml"}}}
+	if all, _ := c.Named("/ws"); fmt.Sprint(all) != "[talk.yaml]" {
+		t.Errorf("named are %s", all)
+	}
+}
