@@ -40,27 +40,34 @@ func tui(c *term.App, cmd *cobra.Command) error {
 	if err := ensureDaemon(cmd.Context(), c, root); err != nil {
 		return err
 	}
-	var theirs atomic.Pointer[string] // the version of the daemon, if it is another
-	c.TakeSignals()                   // the UI answers them: it has the screen to give back first
+	var other otherVersion
+	c.TakeSignals() // the UI answers them: it has the screen to give back first
 	return terminal.Run(cmd.Context(), terminal.Options{
-		Dial: func(context.Context) (*control.Client, error) {
-			return term.DialQuietly(root, func(v string) { theirs.Store(&v) })
-		},
+		Dial:      func(context.Context) (*control.Client, error) { return other.dial(root) },
 		Start:     func(ctx context.Context) error { return ensureDaemon(ctx, c, root) },
 		Own:       talk.Own,
 		Hints:     filepath.Join(root, workspace.Home, "connectors", "terminal"),
-		Setup:     modelSetup(root, &theirs),
+		Setup:     modelSetup(root, &other),
 		Workspace: root,
 		Input:     c.In,
 		Output:    c.Out,
 	})
 }
 
+// An otherVersion is that of the daemon, if it is not the version of this program.
+type otherVersion struct{ theirs atomic.Pointer[string] }
+
+// dial connects to the daemon. It may be another one than before, after an update.
+func (o *otherVersion) dial(root string) (*control.Client, error) {
+	o.theirs.Store(nil)
+	return term.DialQuietly(root, func(v string) { o.theirs.Store(&v) })
+}
+
 // modelSetup is init for the UI, which asks its questions itself.
-func modelSetup(root string, theirs *atomic.Pointer[string]) *terminal.Setup {
+func modelSetup(root string, other *otherVersion) *terminal.Setup {
 	return &terminal.Setup{
 		Missed: func(ctx context.Context, s event.Status) (what, do string) {
-			if v := theirs.Load(); v != nil {
+			if v := other.theirs.Load(); v != nil {
 				return term.OtherVersion(*v)
 			}
 			return setup.Missed(ctx, root, s.Providers)

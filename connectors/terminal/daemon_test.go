@@ -339,7 +339,7 @@ func (d *daemon) Decide(_ context.Context, token, decision, _ string) error {
 func (d *daemon) Status(context.Context) (event.Status, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return event.Status{Running: true, Version: "test", Providers: d.models}, nil
+	return event.Status{Running: true, Version: "test", Agents: 1, Providers: d.models}, nil
 }
 
 func (d *daemon) SubAgents(context.Context) ([]control.SubAgentInfo, error) {

@@ -99,6 +99,17 @@ func (m *Model) readMissed() tea.Cmd {
 	})
 }
 
+// sentences makes a sentence of each line.
+func sentences(text string) string {
+	var list []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if line != "" {
+			list = append(list, strings.ToUpper(line[:1])+line[1:]+".")
+		}
+	}
+	return strings.Join(list, " ")
+}
+
 // takeSetup handles the wizard's messages.
 func (m *Model) takeSetup(msg tea.Msg) tea.Cmd {
 	w, open := m.over.(*wizard)
@@ -106,8 +117,8 @@ func (m *Model) takeSetup(msg tea.Msg) tea.Cmd {
 	case missedRead:
 		m.world.missed = ""
 		if msg.what != "" {
-			m.world.missed = msg.what + ". " + strings.ReplaceAll(msg.do, "\n", ". ") + "."
-			m.say1(m.world.missed)
+			m.world.missed = sentences(msg.what + "\n" + msg.do)
+			m.say1(msg.what + "; /status says more")
 			m.bad = true
 		}
 	case setupOffered:

@@ -118,10 +118,11 @@ func TestUINamesTheKeyThatTheDaemonLacks(t *testing.T) {
 			return "the daemon (pid 7) has no key for claude", "Start it again: daycare restart\nOr keep it: daycare auth set claude"
 		}}
 		drive(t, d0, 100, 24, func(d *driver) {
-			d.shows("the daemon (pid 7) has no key for claude. Start it again: daycare restart. Or keep it: daycare", "auth set claude.")
+			d.shows("the daemon (pid 7) has no key for claude; /status says more")
+			d.shows("The daemon (pid 7) has no key for claude. Start it again: daycare restart. Or keep it: daycare", "auth set claude.")
 			d.write("/status")
 			d.press("enter")
-			d.shows("Status", "has no key for claude")
+			d.shows("Status", "1 agent, 0 awake, 0 queued items", "   The daemon (pid 7) has no key for claude. Start it again: daycare restart.")
 			if strings.Contains(d.frame(), "Which model service do you want to use?") {
 				t.Error("the wizard opens although a model is set up")
 			}

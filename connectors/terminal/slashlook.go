@@ -7,6 +7,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 
 	"daycare/connectors/terminal/markdown"
 	"daycare/connectors/terminal/transcript"
@@ -122,22 +123,22 @@ func toolsCommand(m *Model, _ string) tea.Cmd {
 }
 
 func statusCommand(m *Model, _ string) tea.Cmd {
-	missed := m.world.missed
+	missed, room := m.world.missed, max(20, m.screen.width-6)
 	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
 		s, err := api.Status(ctx)
 		if err != nil {
 			return failed{"status", err}
 		}
 		lines := []string{fmt.Sprintf("daycare %s, pid %d, in %s", s.Version, s.PID, s.Workspace),
-			fmt.Sprintf("%d agents, %d awake, %d queued items, %d to answer", s.Agents, s.Awake, s.Queued, s.Asks)}
+			fmt.Sprintf("%s, %d awake, %s, %d to answer", count(s.Agents, "agent"), s.Awake, count(s.Queued, "queued item"), s.Asks)}
+		if missed != "" {
+			lines = append(lines, strings.Split(lipgloss.Wrap(missed, room, ""), "\n")...)
+		}
 		for _, c := range s.Connectors {
 			lines = append(lines, "connector "+cell(c.ID, 16)+" "+cell(c.State, 10)+" "+c.LastError)
 		}
 		for _, p := range s.Providers {
 			lines = append(lines, "model     "+cell(p.ID, 16)+" "+cell(p.Model, 24)+" "+p.Detail)
-		}
-		if missed != "" {
-			lines = append(lines, missed)
 		}
 		return panelRead{"Status", lines}
 	})

@@ -1,0 +1,25 @@
+package main
+
+import "testing"
+
+// A UI that stays open while the daemon is updated and starts again does not go on to say that
+// the daemon is of another version.
+func TestTheUIForgetsTheVersionOfTheDaemonBefore(t *testing.T) {
+	noKeys(t)
+	dir := t.TempDir()
+	startRuntime(t, dir)
+	var other otherVersion
+	before := "0.0.1"
+	other.theirs.Store(&before)
+	client, err := other.dial(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := client.Status(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if v := other.theirs.Load(); v != nil {
+		t.Errorf("the daemon is said to be daycare %s", *v)
+	}
+}
