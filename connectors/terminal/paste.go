@@ -43,7 +43,8 @@ func lineCount(text string) int { return strings.Count(strings.TrimSuffix(text, 
 
 // folds reports whether a paste is shown as a token.
 func folds(text string) bool {
-	return lineCount(text) >= pasteLines || utf8.RuneCountInString(text) >= pasteRunes || strings.ContainsAny(text, opens+closes+gap)
+	return lineCount(text) >= pasteLines || utf8.RuneCountInString(text) >= pasteRunes ||
+		strings.ContainsAny(text, opens+closes+gap)
 }
 
 // held reports whether the input takes a text without changing it.

@@ -193,8 +193,8 @@ func (s *side) agent(a *agent, room int) int {
 	if a.ID == s.shown {
 		name = t.Selected.Render(name)
 	}
-	text := style.Render(sign) + " " + name + t.Accent.Render(right(queued, waits)) + t.Dim.Render(right(money(a.Cost), cost))
-	s.rows = append(s.rows, sideRow{" " + text, a.ID})
+	name += t.Accent.Render(right(queued, waits)) + t.Dim.Render(right(money(a.Cost), cost))
+	s.rows = append(s.rows, sideRow{" " + style.Render(sign) + " " + name, a.ID})
 	if a.ID == s.shown || a.rank() > working || a.State == event.Queued || room < 2 {
 		return 1
 	}

@@ -18,8 +18,8 @@ func beside140() (*daemon, string) {
 	id := "agent1xzzzzzzzzzzzzzzzzzz"
 	d.change(id, func(a *event.Agent) { at := time.Now().Add(-time.Minute); a.Budget, a.Queued, a.OldestAt = 2, 2, &at })
 	d.record(id, "user_message", map[string]any{"item": "i0", "text": "Fix the login bug, please."})
-	d.record(id, "assistant_message", map[string]any{"turn": "t0", "finish": "end_turn", "text": "The check was too short:\n\n" +
-		"```go\n// live reports whether a session may be used.\nfunc live(s *Session) bool {\n\treturn s != nil && !s.Expired(30)\n}\n```\n"})
+	d.record(id, "assistant_message", map[string]any{"turn": "t0", "finish": "end_turn", "text": "The check was too short:\n\n```go\n" +
+		"// live reports whether a session may be used.\nfunc live(s *Session) bool {\n\treturn s != nil && !s.Expired(30)\n}\n```\n"})
 	return d, id
 }
 
@@ -32,7 +32,8 @@ func TestAWideConversationHasTheAgentsBesideIt(t *testing.T) {
 			d.run(d.m.show(id))
 			d.wait(time.Second)
 			d.golden("side")
-			d.shows("model    sonnet", "22% of $2.00", "2 waiting, the oldest 1m", "asks     @write:/etc/hosts", "Ctrl+Y answers", "11 agents")
+			d.shows("model    sonnet", "22% of $2.00", "2 waiting, the oldest 1m", "asks     @write:/etc/hosts",
+				"Ctrl+Y answers", "11 agents")
 			d.send(resize(139, 30))
 			d.hides("11 agents", "│ model")
 			d.send(resize(200, 50))

@@ -9,7 +9,7 @@ import (
 )
 
 // names are all names of languages that there are tables for.
-var names = []string{"go", "js", "ts", "python", "sh", "json", "yaml", "toml", "sql", "rust", "c", "java", "html", "xml", "css", "markdown"}
+var names = strings.Fields("go js ts python sh json yaml toml sql rust c java html xml css markdown")
 
 // spelled is a text with its comments, strings, numbers and keywords in brackets of their own.
 func spelled(t *testing.T, language, text string) string {
@@ -36,10 +36,12 @@ func spelled(t *testing.T, language, text string) string {
 
 func TestLanguages(t *testing.T) {
 	for _, c := range []struct{ language, text, want string }{
-		{"go", "func f(n int) { return \"a\\\"b\" + `x\ny` } // 1 /* */", "*func* f(n *int*) { *return* \"\"a\\\"b\"\" + \"`x\"\n\"y`\" } #// 1 /* */#"},
+		{"go", "func f(n int) { return \"a\\\"b\" + `x\ny` } // 1 /* */",
+			"*func* f(n *int*) { *return* \"\"a\\\"b\"\" + \"`x\"\n\"y`\" } #// 1 /* */#"},
 		{"go", "x1 := 0x1F + 2.5 /* a\nb */ var", "x1 := 00x1F0 + 02.50 #/* a#\n#b */# *var*"},
 		{"ts", "const a: string = `b ${c}\nd`", "*const* a: *string* = \"`b ${c}\"\n\"d`\""},
-		{"python", "def f():\n  '''doc\n  for'''\n  return 'it' # 3", "*def* f():\n  \"'''doc\"\n\"  for'''\"\n  *return* \"'it'\" ## 3#"},
+		{"python", "def f():\n  '''doc\n  for'''\n  return 'it' # 3",
+			"*def* f():\n  \"'''doc\"\n\"  for'''\"\n  *return* \"'it'\" ## 3#"},
 		{"sh", "echo a#b 'x y' # no", "*echo* a#b \"'x y'\" ## no#"},
 		{"json", `{"a": [1, -2.5, "b"], "c":true}`, `{*"a"*: [010, -02.50, ""b""], *"c"*:*true*}`},
 		{"yaml", "a-b: don't # c\n- d: 'e' 5\n[x]", "*a-b*: don't ## c#\n- *d*: \"'e'\" 050\n*[x]*"},

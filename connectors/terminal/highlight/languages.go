@@ -118,7 +118,8 @@ func goLike() *Language {
 }
 
 func cLike() *Language {
-	return &Language{comments: []string{"//"}, block: [2]string{"/*", "*/"}, quotes: []quote{double, {open: "'", close: "'", short: 12}}}
+	return &Language{comments: []string{"//"}, block: [2]string{"/*", "*/"},
+		quotes: []quote{double, {open: "'", close: "'", short: 12}}}
 }
 
 func rust() *Language {
@@ -138,7 +139,8 @@ func shell() *Language {
 }
 
 func json() *Language {
-	return &Language{comments: []string{"//"}, block: [2]string{"/*", "*/"}, quotes: []quote{double, single}, style: style{keys: true}}
+	return &Language{comments: []string{"//"}, block: [2]string{"/*", "*/"}, quotes: []quote{double, single},
+		style: style{keys: true}}
 }
 
 func yaml() *Language {
@@ -147,8 +149,8 @@ func yaml() *Language {
 }
 
 func sql() *Language {
-	return &Language{comments: []string{"--"}, block: [2]string{"/*", "*/"}, quotes: []quote{{open: "'", close: "'", raw: true}, double},
-		style: style{anyCase: true}}
+	return &Language{comments: []string{"--"}, block: [2]string{"/*", "*/"},
+		quotes: []quote{{open: "'", close: "'", raw: true}, double}, style: style{anyCase: true}}
 }
 
 func css() *Language {
@@ -162,13 +164,14 @@ func markup() *Language {
 }
 
 func markdown() *Language {
-	return &Language{quotes: []quote{{open: "```", close: "```", raw: true, lines: true}, {open: "`", close: "`", raw: true}},
-		style: style{prose: true}, start: heading}
+	return &Language{quotes: []quote{{open: "```", close: "```", raw: true, lines: true},
+		{open: "`", close: "`", raw: true}}, style: style{prose: true}, start: heading}
 }
 
 // section takes a line that names a section, as in ini and toml.
 func section(x *lexer) {
-	if line := strings.TrimSpace(x.line); strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]") && !strings.Contains(line, ",") {
+	line := strings.TrimSpace(x.line)
+	if strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]") && !strings.Contains(line, ",") {
 		x.take(len(x.line), Keyword)
 	}
 }

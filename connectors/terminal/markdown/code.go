@@ -86,7 +86,8 @@ func (c *coder) brush(line string) *brush {
 	if c.inks == nil {
 		t := c.Theme
 		c.inks = &[highlight.Kinds]ink{highlight.Plain: inkOf(t.CodeBlock), highlight.Comment: inkOf(t.Syntax.Comment),
-			highlight.String: inkOf(t.Syntax.String), highlight.Number: inkOf(t.Syntax.Number), highlight.Keyword: inkOf(t.Syntax.Keyword)}
+			highlight.String: inkOf(t.Syntax.String), highlight.Number: inkOf(t.Syntax.Number),
+			highlight.Keyword: inkOf(t.Syntax.Keyword)}
 	}
 	b := &brush{inks: c.inks, other: c.inks[highlight.Plain]}
 	switch {
