@@ -1,12 +1,18 @@
 package main
 
-import "testing"
+import (
+	"path/filepath"
+	"testing"
+
+	"daycare/engine/config"
+)
 
 // A UI that stays open while the daemon is updated and starts again does not go on to say that
 // the daemon is of another version.
 func TestTheUIForgetsTheVersionOfTheDaemonBefore(t *testing.T) {
 	noKeys(t)
 	dir := t.TempDir()
+	write(t, filepath.Join(dir, home, config.Name), "providers: [ { id: echo, type: scripted } ]\n")
 	startRuntime(t, dir)
 	var other otherVersion
 	before := "0.0.1"
