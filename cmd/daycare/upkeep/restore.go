@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -139,5 +140,35 @@ func missingSecrets(c *term.App, root string) []string {
 			missing = append(missing, s.ID)
 		}
 	}
+	for _, k := range conf.Connectors {
+		for _, id := range missingOf(conf, k) {
+			if !slices.Contains(missing, id) {
+				missing = append(missing, id)
+			}
+		}
+	}
 	return missing
+}
+
+// missingOf lists the secrets that a connector needs and nobody has. Settings that name an
+// environment variable for one say so themselves.
+func missingOf(conf *config.Config, k config.Connector) (ids []string) {
+	kind, ok := plugins.ConnectorKind(k.Type)
+	if !ok || kind.Setup == nil || k.Raw == nil {
+		return nil
+	}
+	has := func(key string) bool {
+		for i := 0; i < len(k.Raw.Content); i += 2 {
+			if k.Raw.Content[i].Value == key {
+				return true
+			}
+		}
+		return false
+	}
+	for _, s := range kind.Setup.Secrets {
+		if id := s.ID(k.ID); s.Needed(has) && !has(s.Env) && conf.Secret(id).IsZero() {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
