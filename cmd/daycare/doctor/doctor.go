@@ -116,7 +116,7 @@ func newDoctor(dir string) (*doctor, error) {
 // checks are all that examine does, in order.
 var checks = []func(*doctor) error{
 	checkAgentFolders, checkAgents, checkParents, checkTasks, checkRequests, checkAttachments, checkLetters,
-	checkDefinitions, checkUnseen, checkSkillFolders, checkLedgers, checkUsage, checkLeftovers, checkForms, checkModes,
+	checkDefinitions, checkMCP, checkUnseen, checkSkillFolders, checkLedgers, checkUsage, checkLeftovers, checkForms, checkModes,
 	checkLock, checkSandbox, checkPrograms, checkHooks, checkHome, checkWatches, checkSpace, checkNames, checkClock, checkServices,
 	checkReceivers,
 }
