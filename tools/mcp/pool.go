@@ -20,6 +20,7 @@ type Pool struct {
 	mu      sync.Mutex
 	servers map[string]*server
 	version int // counts changes of what agents have
+	budget  int // of tokens, when it was looked at last
 	closed  bool
 }
 
@@ -49,10 +50,14 @@ func (p *Pool) Configure(list []Server) {
 			gone = append(gone, old)
 		}
 	}
-	if len(gone) > 0 || len(now) != len(p.servers) {
+	budget := p.budget
+	if p.options.Budget != nil {
+		budget = p.options.Budget()
+	}
+	if len(gone) > 0 || len(now) != len(p.servers) || budget != p.budget {
 		p.version++
 	}
-	p.servers = now
+	p.servers, p.budget = now, budget
 	p.mu.Unlock()
 	for _, s := range gone {
 		p.wait.Go(s.close)

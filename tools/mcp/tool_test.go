@@ -274,6 +274,22 @@ func TestManyToolsAreBehindASearch(t *testing.T) {
 	}
 }
 
+func TestAnotherBudgetAppliesAtOnce(t *testing.T) {
+	w := newWorld(t, "plain")
+	n, budget := len(w.all()), 100_000
+	w.options.Budget = func() int { return budget }
+	w.is("plain")
+	before := w.Version()
+	budget = 0
+	w.is("plain")
+	if w.Version() == before {
+		t.Error("the version of the tools must change with the budget, or agents keep those that they have")
+	}
+	if list, _ := w.Tools(); len(list) != 2 {
+		t.Errorf("%d tools without a budget, of %d; want the search and the call", len(list), n)
+	}
+}
+
 // cost is about what n tools of the server with many add to a prompt.
 func cost(w *world, n int) int {
 	list, taken := []*tool{}, map[string]bool{}
