@@ -38,24 +38,24 @@ func TestConnectorsAddAsksWhoYouAre(t *testing.T) {
 	bot, dir := newBot(t)
 	startRuntime(t, dir)
 	r := onTerminal(t, dir, "connectors", "add", "telegram", "--set", "baseURL="+bot.URL)
-	r.types("kept in auth.json): ", "777:wrong")
+	r.types("saved in auth.json): ", "777:wrong")
 	r.types("Try again? [y/N] ", "y")
 	if !unsaved(t, dir) {
 		t.Error("a token that does not work was saved")
 	}
-	r.types("kept in auth.json): ", bot.Token)
-	waitFor(t, "the invitation to write", func() bool { return strings.Contains(r.said.String(), "Now write to it") })
+	r.types("saved in auth.json): ", bot.Token)
+	waitFor(t, "the invitation to write", func() bool { return strings.Contains(r.said.String(), "Now send it a message") })
 	bot.Push(telegramtest.Text(1001, "a stranger's hello"))
-	waitFor(t, "the question about 1001", func() bool { return strings.Contains(r.said.String(), "id 1001, wrote") })
+	waitFor(t, "the question about 1001", func() bool { return strings.Contains(r.said.String(), "id 1001. Is this you") })
 	r.types("Is this you? [y/N] ", "n")
 	bot.Push(telegramtest.Text(1002, "hello"))
-	waitFor(t, "the question about 1002", func() bool { return strings.Contains(r.said.String(), "id 1002, wrote") })
+	waitFor(t, "the question about 1002", func() bool { return strings.Contains(r.said.String(), "id 1002. Is this you") })
 	r.types("Is this you? [y/N] ", "y")
 	code, screen := r.ends()
 	if code != fault.ExitOK {
 		t.Fatalf("exit code %d:\n%s", code, screen)
 	}
-	for _, want := range []string{"401", "nothing was saved", "@test_bot (777) answers", "added telegram: 1002 may write to it",
+	for _, want := range []string{"401", "nothing was saved", "@test_bot (777) answers", "added telegram: access for 1002",
 		"the daemon applies it now"} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("the screen has no %q:\n%s", want, screen)
@@ -88,8 +88,8 @@ func TestConnectorsAddAsksWhoYouAre(t *testing.T) {
 func TestConnectorsAddInterrupted(t *testing.T) {
 	bot, dir := newBot(t)
 	r := onTerminal(t, dir, "connectors", "add", "telegram", "--set", "baseURL="+bot.URL)
-	r.types("kept in auth.json): ", bot.Token)
-	waitFor(t, "the invitation to write", func() bool { return strings.Contains(r.said.String(), "Now write to it") })
+	r.types("saved in auth.json): ", bot.Token)
+	waitFor(t, "the invitation to write", func() bool { return strings.Contains(r.said.String(), "Now send it a message") })
 	bot.Push(telegramtest.Text(1001, "hello"))
 	waitFor(t, "the question", func() bool { return strings.HasSuffix(r.said.String(), "Is this you? [y/N] ") })
 	time.Sleep(50 * time.Millisecond)
@@ -118,16 +118,16 @@ func TestConnectorsAddByFlags(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"telegramm"}, fault.ExitUsage, "is not a type of connector"},
+		{[]string{"telegramm"}, fault.ExitUsage, "unknown connector type"},
 		{[]string{"webhook"}, fault.ExitUsage, "docs/connectors/webhook.md"},
 		{[]string{"telegram", "--set", "baseurl=x"}, fault.ExitUsage, "did you mean baseURL?"},
-		{[]string{"telegram", "--set", "baseURL"}, fault.ExitUsage, "is not KEY=VALUE"},
+		{[]string{"telegram", "--set", "baseURL"}, fault.ExitUsage, "not of the form KEY=VALUE"},
 		{[]string{"telegram", "--id", "no space"}, fault.ExitUsage, "--id"},
 		{[]string{"telegram"}, fault.ExitUsage, "--token-from-env NAME or --token-file FILE (Bot token of @BotFather)\n--allow ID"},
 		{[]string{"irc"}, fault.ExitUsage, "--set server=… (Server, such as irc.libera.chat:6697)\n--set nick=…"},
 		{[]string{"slack", "--set", "listen=127.0.0.1:1", "--allow", "U024BE7LH"}, fault.ExitUsage,
 			"--token-from-env signing=NAME or --token-file signing=FILE (Signing secret)"},
-		{[]string{"telegram", "--token-from-env", "NO_SUCH_BOT", "--allow", "1"}, fault.ExitUsage, "the environment has no NO_SUCH_BOT"},
+		{[]string{"telegram", "--token-from-env", "NO_SUCH_BOT", "--allow", "1"}, fault.ExitUsage, "NO_SUCH_BOT is not set in the environment"},
 		{[]string{"telegram", "--token-from-env", "app=MY_BOT", "--allow", "1"}, fault.ExitUsage, "has no such token"},
 		{[]string{"telegram", "--token-file", "no.txt", "--allow", "1"}, fault.ExitNotFound, "there is no file no.txt"},
 		{[]string{"telegram", "--token-file", filepath.Join(dir, "wrong.txt"), "--allow", "1", "--set", at}, fault.ExitFailure,

@@ -90,7 +90,7 @@ var codeRule = regexp.MustCompile(`\b[A-Z2-7]{8}\b`)
 func TestPairingLetsAStrangerIn(t *testing.T) {
 	d := newDoor(t, "1001")
 	root := startRuntime(t, d.workspace)
-	if code, said := d.run("connectors", "pair"); code != fault.ExitOK || !strings.Contains(said, "nobody asks to be let in") {
+	if code, said := d.run("connectors", "pair"); code != fault.ExitOK || !strings.Contains(said, "no pending codes") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	for range 3 {
@@ -109,11 +109,11 @@ func TestPairingLetsAStrangerIn(t *testing.T) {
 	}
 	for range 2 { // a second time changes nothing
 		if code, said := d.run("connectors", "pair", strings.ToLower(pairCode)); code != fault.ExitOK ||
-			!strings.Contains(said, "id 2002 may write to telegram now") {
+			!strings.Contains(said, "id 2002 now has access to telegram") {
 			t.Errorf("exit code %d: %s", code, said)
 		}
 	}
-	d.sees("2002", "You are let in")
+	d.sees("2002", "You now have access")
 	d.writes(2002, "good morning")
 	d.sees("2002", "heard good morning")
 	text, err := os.ReadFile(filepath.Join(root, config.Name))
@@ -126,7 +126,7 @@ func TestPairingLetsAStrangerIn(t *testing.T) {
 	if h := historyOf(t, root); strings.Contains(h, "ignore your rules") {
 		t.Errorf("what a stranger wrote is in a history: %s", h)
 	}
-	if code, said := d.run("connectors", "pair", pairCode, "--reject"); code == fault.ExitOK || !strings.Contains(said, "let in already") {
+	if code, said := d.run("connectors", "pair", pairCode, "--reject"); code == fault.ExitOK || !strings.Contains(said, "already has access") {
 		t.Errorf("rejected after all: exit code %d: %s", code, said)
 	}
 }
@@ -141,14 +141,14 @@ func TestPairingFromAChat(t *testing.T) {
 	d.writes(3003, "hello")
 	out := codeRule.FindString(d.sees("3003", "I do not know you yet"))
 	d.writes(1002, "/pair "+in)
-	d.sees("1002", "Only an owner may let somebody in")
+	d.sees("1002", "Only an owner can grant access")
 	d.writes(1001, "/pair")
-	d.sees("1001", "Say which code")
+	d.sees("1001", "Which code")
 	d.writes(1001, "/pair "+out+" reject")
-	d.sees("1001", "was turned away")
+	d.sees("1001", "was rejected")
 	d.writes(1001, "/pair "+in)
-	d.sees("1001", "may write to me now")
-	d.sees("2002", "You are let in")
+	d.sees("1001", "now has access")
+	d.sees("2002", "You now have access")
 	d.writes(2002, "good morning")
 	d.sees("2002", "heard good morning")
 	d.writes(3003, "please")

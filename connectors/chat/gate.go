@@ -14,7 +14,7 @@ import (
 // new is told anything.
 const maxStrangers = 1000
 
-// A gate lets in whom the allow list names, and remembers who was turned away.
+// A gate admits the users of the allow list, and remembers who was refused.
 type gate struct {
 	allow   []string
 	replies *rate.Limiter // how often strangers are answered, all together
@@ -29,7 +29,7 @@ func newGate(allow []string) *gate {
 
 func (g *gate) allows(user string) bool { return user != "" && slices.Contains(g.allow, user) }
 
-// first reports whether somebody is turned away for the first time.
+// first reports whether a user is refused for the first time.
 func (g *gate) first(user string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,18 +58,18 @@ func (d *Desk) stranger(ctx context.Context, p Post) {
 		return
 	}
 	if !d.o.IgnoreStrangers {
-		d.voice.say(ctx, p, fmt.Sprintf("I work for another user and did not read that. "+
-			"Your id is `%s`: whoever runs me can add it to `allow`.", p.From.UserID))
+		d.voice.say(ctx, p, fmt.Sprintf("I work for another user and did not read your message. "+
+			"Your id is `%s`: the person who runs me can add it to `allow`.", p.From.UserID))
 	}
 	if to, ok := d.who.owner(); ok {
-		d.voice.sayTo(ctx, to, "", fmt.Sprintf("A user who is not in `allow` wrote to me: %s, id `%s`. I refused. To "+
-			"let them in, add\n\n```\n%q\n```\n\nto `allow` of `%s` in `.daycare/settings.yaml`; "+
+		d.voice.sayTo(ctx, to, "", fmt.Sprintf("A user who is not in `allow` wrote to me: %s, id `%s`. I refused the message. To "+
+			"give them access, add\n\n```\n%q\n```\n\nto `allow` of `%s` in `.daycare/settings.yaml`; "+
 			"it takes effect as soon as you save the file.",
 			nameless(p.Sender), p.From.UserID, p.From.UserID, d.o.ID))
 	}
 }
 
-// nameless keeps a name that somebody chose from being read as our own words.
+// nameless quotes a name that a user chose, so that it does not read as our own words.
 func nameless(name string) string {
 	return fmt.Sprintf("%q", clip(name, maxName))
 }

@@ -8,34 +8,34 @@ import (
 	"daycare/engine/message"
 )
 
-// A Stranger is somebody who is not on the allow list and wrote to us alone. What they wrote
-// stays with the platform.
+// A Stranger is a user who is not on the allow list and wrote to the bot in private. Their
+// message is not read.
 type Stranger struct {
 	From message.Address
-	Name string // that they chose, shortened
+	Name string // the name they chose, shortened
 }
 
-// A Reply is what a stranger is told.
+// A Reply is the answer to a stranger.
 type Reply struct {
 	Text string // "": nothing
-	Code string // in the place of a text: what an owner lets them in with
+	Code string // instead of a text: the pairing code
 }
 
-// Admission lets in people who are not on the allow list.
+// Admission grants access to users who are not on the allow list.
 type Admission interface {
-	// Ask is asked about somebody who wrote to us alone; ok is false where the allow list has
-	// the last word.
+	// Ask returns the answer to a stranger who wrote in private; ok is false if the
+	// connector has no pairing, so that only the allow list counts.
 	Ask(ctx context.Context, s Stranger) (r Reply, ok bool)
-	// Admit lets in the stranger who was given a code, or rejects them, and returns who that
-	// is. Its error is for people.
+	// Admit grants access to the stranger with a code, or rejects them, and returns their
+	// name. Its error is shown to users.
 	Admit(ctx context.Context, connector, code string, reject bool, by string) (who string, err error)
 }
 
-// maxName is how much of a name that somebody chose is kept, in characters.
+// maxName is the longest name that is kept, in characters.
 const maxName = 40
 
-// askAdmission asks the host about a stranger; false: the allow list has the last word. In a group a
-// code would be shown to everybody, so there it always has.
+// askAdmission asks the host about a stranger. It returns false if only the allow list
+// counts: always in a group, where everyone would see the code.
 func (d *Desk) askAdmission(ctx context.Context, p Post) bool {
 	if d.host.Admission == nil || p.Group {
 		return false
@@ -45,12 +45,12 @@ func (d *Desk) askAdmission(ctx context.Context, p Post) bool {
 	case !ok:
 		return false
 	case r.Code != "":
-		d.log.Info("somebody asks to be let in", "user", p.From.UserID, "name", p.Sender)
-		d.voice.say(ctx, p, "I do not know you yet, so I did not read that. If you are expected here, give this code to "+
-			"whoever runs me: `"+r.Code+"`. It is valid for one hour.")
+		d.log.Info("an unknown user requests access", "user", p.From.UserID, "name", p.Sender)
+		d.voice.say(ctx, p, "I do not know you yet, so I did not read your message. To get access, give this code to "+
+			"the person who runs me: `"+r.Code+"`. It is valid for one hour.")
 		if to, ok := d.who.owner(); ok {
-			d.voice.sayTo(ctx, to, "", fmt.Sprintf("%s, id %s, asks to be let in. To do so, answer `%spair %s`, or type "+
-				"`daycare connectors pair %s` on the computer. `%spair %s reject` turns them away. I did not read what they wrote.",
+			d.voice.sayTo(ctx, to, "", fmt.Sprintf("%s, id %s, requests access. To grant it, answer `%spair %s`, or run "+
+				"`daycare connectors pair %s`. To reject it, answer `%spair %s reject`. I did not read their message.",
 				nameless(p.Sender), code(p.From.UserID), d.o.mark(), r.Code, r.Code, d.o.mark(), r.Code))
 		}
 	case r.Text != "":
@@ -59,24 +59,24 @@ func (d *Desk) askAdmission(ctx context.Context, p Post) bool {
 	return true
 }
 
-// pair lets in whoever was given a code, if an owner says so.
+// pair grants or rejects access by code, for an owner.
 func (cs *commands) pair(ctx context.Context, p Post, rest string) string {
 	words := strings.Fields(rest)
 	switch {
 	case cs.host.Admission == nil:
 		return "I cannot do that now."
 	case !cs.who.owns(p.From.UserID):
-		return "Only an owner may let somebody in."
+		return "Only an owner can grant access."
 	case len(words) == 0, len(words) == 2 && words[1] != "reject", len(words) > 2:
-		return fmt.Sprintf("Say which code: `%spair CODE`, or `%spair CODE reject`.", cs.o.mark(), cs.o.mark())
+		return fmt.Sprintf("Which code? `%spair CODE`, or `%spair CODE reject`.", cs.o.mark(), cs.o.mark())
 	}
 	reject := len(words) == 2
 	who, err := cs.host.Admission.Admit(ctx, cs.o.ID, words[0], reject, cs.o.ID+":"+p.From.UserID)
 	switch {
 	case err != nil:
-		return "Nothing was changed: " + err.Error()
+		return "Nothing changed: " + err.Error()
 	case reject:
-		return nameless(who) + " was turned away."
+		return nameless(who) + " was rejected."
 	}
-	return nameless(who) + " may write to me now."
+	return nameless(who) + " now has access."
 }

@@ -33,7 +33,7 @@ type Connector struct {
 
 // Kind is how settings make a connector.
 var Kind = connectors.Of("email", &connectors.Setup{
-	Person:  "Your own mail address, which may write to it",
+	Person:  "Your own mail address, which gets access",
 	Secrets: []connectors.Secret{{What: "Password of the mailbox", Env: "secretEnv"}},
 }, func(o Options, m connectors.Making) (connectors.Connector, error) {
 	return New(o, m.Secret(o.SecretEnv, o.ID), m.Host, m.Log)

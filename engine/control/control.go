@@ -112,7 +112,7 @@ type Backend struct {
 	Folders     Folders       // nil: agents are not copied, restored or edited here
 	Schedules   Schedules     // nil: nothing runs by the clock
 	Grants      Grants        // nil: rights are not shown here
-	Pairings    Pairings      // nil: nobody asks to be let in here
+	Pairings    Pairings      // nil: there is no pairing
 	SubAgents   SubAgents     // nil: there are none
 	Hooks       Hooks         // nil: there are none
 	Catalog     Catalog       // nil: there is nothing to choose from

@@ -222,13 +222,13 @@ var (
 		"`?what=` a tag or a command: `{decision, rule, by, reason}`; the decision is allowed, asks or refused"}
 )
 
-// Strangers who ask to be let in.
+// Pairing requests of unknown users.
 var (
 	listPairings = Op[nothing, pairingsBody]{"pairings", get, "/v1/pairings", apitoken.Admin, all, 0,
-		"`{pairings}`: who asks to be let in by a connector with `pairing: true`, each `{code, connector, userId, name?, at, expiresAt}`"}
+		"`{pairings}`: pending pairing codes of connectors with `pairing: true`, each `{code, connector, userId, name?, at, expiresAt}`"}
 	decidePairing = Op[pairIn, Paired]{"pair", post, "/v1/pairings/{code}", apitoken.Admin, all, needsDaemon,
-		"`{decision}`: approve adds the person to `allow` in settings.yaml, reject turns them away; who it was, and `owner` if " +
-			"they answer approvals now"}
+		"`{decision}`: approve adds the user to `allow` in settings.yaml, reject gives no access; returns the user, and `owner` " +
+			"if they now answer approvals"}
 )
 
 type (

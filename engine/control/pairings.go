@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Pairings are the requests of strangers to be let in by a connector.
+// Pairings are the requests of unknown users for access to a connector.
 type Pairings interface {
 	Pairings(ctx context.Context) ([]Pairing, error)
-	// Pair lets in whoever has a code, or rejects them; by says who decided. Errors:
-	// fault.NoPairing, *Invalid.
+	// Pair grants access to the user with a code, or rejects them; by is who decided.
+	// Errors: fault.NoPairing, *Invalid.
 	Pair(ctx context.Context, code string, reject bool, by string) (Paired, error)
 }
 
-// A Pairing is one request that waits.
+// A Pairing is one pending request.
 type Pairing struct {
 	Code      string    `json:"code"`
 	Connector string    `json:"connector"`
 	UserID    string    `json:"userId"`
-	Name      string    `json:"name,omitempty"` // that they chose
+	Name      string    `json:"name,omitempty"` // the name they chose
 	At        time.Time `json:"at"`
 	ExpiresAt time.Time `json:"expiresAt"`
 }
@@ -27,7 +27,7 @@ type Pairing struct {
 // Paired is the result of an answer.
 type Paired struct {
 	Pairing
-	// Owner: they are the first of allow now, so they answer approvals.
+	// Owner means that they are now first in allow, so they answer approvals.
 	Owner bool `json:"owner"`
 }
 
@@ -46,7 +46,7 @@ type (
 	}
 )
 
-// pairRoutes serve the requests of strangers.
+// pairRoutes serve pairing requests.
 type pairRoutes struct{ pairings Pairings }
 
 func (p pairRoutes) list(ctx context.Context, _ nothing) (pairingsBody, error) {
@@ -62,13 +62,13 @@ func (p pairRoutes) pair(ctx context.Context, in pairIn) (Paired, error) {
 	return Paired{}, &Invalid{Field: "decision", Reason: fmt.Sprintf("found %q, allowed: approve, reject", in.Body.Decision)}
 }
 
-// Pairings lists the requests of strangers that wait.
+// Pairings lists the pending requests.
 func (c permissionCalls) Pairings(ctx context.Context) ([]Pairing, error) {
 	b, err := listPairings.call(ctx, c.wire, nothing{})
 	return b.Pairings, err
 }
 
-// Pair lets in whoever has a code, or rejects them. Errors: fault.NoPairing.
+// Pair grants access to the user with a code, or rejects them. Errors: fault.NoPairing.
 func (c permissionCalls) Pair(ctx context.Context, code string, reject bool) (Paired, error) {
 	answer := PairAnswer{"approve"}
 	if reject {

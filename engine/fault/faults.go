@@ -68,8 +68,8 @@ var (
 		Hint: "list them with: daycare commands ls", Route: "GET /v1/commands lists them",
 		About: "no command of that name in `.daycare/commands` or `.claude/commands`"}
 	NoPairing = &Fault{Code: "unknown_code", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "no such pairing code",
-		Hint: "list the codes that wait with: daycare connectors pair", Route: "GET /v1/pairings lists the codes that wait",
-		About: "no request to be let in has that code, or it has expired"}
+		Hint: "list pending codes with: daycare connectors pair", Route: "GET /v1/pairings lists pending codes",
+		About: "no pending pairing request has this code, or it has expired"}
 	NoSecret = &Fault{Exit: ExitNotFound, Text: "no such secret", Hint: "list them with: daycare auth ls"}
 )
 

@@ -19,22 +19,22 @@ const Name = "pairing.json"
 // maxFile bounds it, in bytes.
 const maxFile = 1 << 20
 
-// file is what it holds.
+// file is the content of the file.
 type file struct {
 	Requests []Request `json:"requests" check:"required"`
 }
 
-// FileType is the form of the file.
+// FileType returns the type that the file decodes into.
 func FileType() reflect.Type { return reflect.TypeFor[file]() }
 
-// kind is how it is read.
+// kind says how to read the file.
 var kind = form.Kind{ID: "pairing", Max: maxFile,
-	Remedy: "Nobody can be paired until it is right. Removing it forgets the codes; who asks again gets a new one."}
+	Remedy: "Pairing does not work until you correct it. If you remove it, pending codes are lost, and users get new ones."}
 
-// place is where the file is; not in the workspace, where agents write.
+// place returns the path of the file. A link into the workspace, where agents write, is an error.
 func place(root string) (string, error) { return disk.Through(root, filepath.Join(root, Name)) }
 
-// read reads all requests, or none.
+// read reads all requests.
 func read(root string) ([]Request, error) {
 	path, err := place(root)
 	var data []byte

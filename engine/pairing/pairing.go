@@ -1,10 +1,9 @@
-// Package pairing keeps the requests of strangers to be let in by a connector. Each has a code
-// that an owner approves within an hour.
+// Package pairing stores the requests of unknown users for access to a connector. Each request
+// has a code that an owner approves within an hour.
 //
-// Everything is bounded by the entries of one small file: somebody is given a code, and so is
-// answered, at most once an hour, and at most ten people of a connector are. What they write
-// is not kept. The file is read whenever it is needed, so that it survives a restart and an
-// edit by hand applies.
+// One small file limits everything: a user gets a code, and thereby an answer, at most once an
+// hour, and at most ten users of a connector get one. Their messages are not stored. The file
+// is read on each use, so that requests survive a restart and edits by hand apply.
 package pairing
 
 import (
@@ -25,7 +24,7 @@ import (
 const (
 	// Lifetime is how long a code is valid.
 	Lifetime = time.Hour
-	// Most is how many people of one connector have a code at a time.
+	// Most is how many users of one connector can have a code at a time.
 	Most = 10
 
 	mostAll    = 50
@@ -33,17 +32,17 @@ const (
 	maxID      = 500 // bytes of an id; those of platforms are shorter
 )
 
-// ErrUnknown: no request waits that has the code.
+// ErrUnknown means that no pending request has the code.
 var ErrUnknown = fault.NoPairing
 
-// A Request is somebody who asks to be let in.
+// A Request is an unknown user's request for access.
 type Request struct {
 	Code string          `json:"code" check:"required" pattern:"^[A-Z2-7]{8}$"`
 	From message.Address `json:"from"`
-	Name string          `json:"name,omitempty"` // that they chose
+	Name string          `json:"name,omitempty"` // the name they chose
 	At   disk.Stamp      `json:"at"`
-	// Decision is how it was answered; "": it waits. It stays until it expires, so that nobody
-	// asks again at once, and an answer that is given twice is no error.
+	// Decision is the answer, "" while pending. An answered request stays until it expires,
+	// so that the user cannot ask again at once, and a repeated answer is no error.
 	Decision Decision `json:"decision,omitempty" allow:"|approved|rejected"`
 }
 
@@ -56,26 +55,26 @@ const (
 	Rejected Decision = "rejected"
 )
 
-// Expires is when its code is no longer valid.
+// Expires returns when the code expires.
 func (r Request) Expires() time.Time { return r.At.Add(Lifetime) }
 
-// same reports whether two requests are of one person.
+// same reports whether the request is from this user.
 func (r Request) same(from message.Address) bool {
 	return r.From.Connector == from.Connector && r.From.UserID == from.UserID
 }
 
-// A Book is the requests of a workspace. Its methods may be called from any goroutine.
+// A Book contains the requests of a workspace. It is safe for concurrent use.
 type Book struct {
 	root string
-	vol  *disk.Volume // nil: it is only read
+	vol  *disk.Volume // nil: read-only
 	mu   sync.Mutex
 }
 
-// Open returns the requests that are kept in a .daycare directory.
+// Open returns the requests stored in a .daycare directory.
 func Open(root string, vol *disk.Volume) *Book { return &Book{root: root, vol: vol} }
 
-// Ask keeps that somebody asks to be let in. It returns the code that they are to be told now;
-// "": they have one, it was answered, or too many wait.
+// Ask adds a request and returns its code. It returns "" if the user already has a request, or
+// if too many requests are pending.
 func (b *Book) Ask(from message.Address, name string) (code string, err error) {
 	if from.UserID == "" || len(from.UserID)+len(from.ChannelID)+len(from.ThreadID) > maxID {
 		return "", nil
@@ -102,7 +101,7 @@ func (b *Book) Ask(from message.Address, name string) (code string, err error) {
 	return code, nil
 }
 
-// List are the requests that wait, oldest first.
+// List returns the pending requests, oldest first.
 func (b *Book) List() ([]Request, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,7 +109,7 @@ func (b *Book) List() ([]Request, error) {
 	return slices.DeleteFunc(all, func(r Request) bool { return r.Decision != "" }), err
 }
 
-// Find returns the request that has a code, answered or not, or ErrUnknown.
+// Find returns the request with a code, answered or not, or ErrUnknown.
 func (b *Book) Find(code string) (Request, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,7 +125,7 @@ func (b *Book) Find(code string) (Request, error) {
 	return all[i], nil
 }
 
-// Decide keeps how a request was answered.
+// Decide stores the answer to a request.
 func (b *Book) Decide(r Request, d Decision) error {
 	return b.change(func(all []Request) ([]Request, error) {
 		i := slices.IndexFunc(all, func(other Request) bool { return other.Code == r.Code })
@@ -160,14 +159,14 @@ func (b *Book) change(edit func([]Request) ([]Request, error)) error {
 	}
 	data, err := json.MarshalIndent(file{append([]Request{}, after...)}, "", "  ")
 	if err != nil {
-		return fmt.Errorf("keep pairing requests: %w", err)
+		return fmt.Errorf("save pairing requests: %w", err)
 	}
 	path, err := place(b.root)
 	if err == nil {
 		err = b.vol.WriteFile("pairing", path, append(data, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("keep pairing requests: %w", err)
+		return fmt.Errorf("save pairing requests: %w", err)
 	}
 	return nil
 }

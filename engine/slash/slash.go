@@ -69,10 +69,10 @@ func Parse(path string, content []byte) (Command, []finding.Finding) {
 	c := Command{Name: strings.TrimSuffix(filepath.Base(path), ".md"), Description: keys.Description, Arguments: keys.Arguments,
 		File: path, text: f.Body}
 	if !nameRule.MatchString(c.Name) {
-		f.Tell(finding.Error, "name", "", "a command cannot be called "+c.Name, "Rename the file: letters, digits, - and _, and .md.")
+		f.Tell(finding.Error, "name", "", "invalid command name: "+c.Name, "Rename the file: letters, digits, - and _, and .md.")
 	}
 	if c.text == "" && !f.Failed() {
-		f.Tell(finding.Error, "empty", "", "there is nothing to say to an agent", "Write the message below the keys.")
+		f.Tell(finding.Error, "empty", "", "the message is missing", "Write the message below the keys.")
 	}
 	return c, f.Found
 }

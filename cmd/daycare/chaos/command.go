@@ -24,7 +24,7 @@ func Command(c *term.App) *cobra.Command {
 		Short: "Kill daycare in every way it can die, and show that nothing is lost",
 		Long: "Start this very program in workspaces of its own, talk to it, kill it at every\n" +
 			"durable step, cut its power, break its disk, and compare after each death what\n" +
-			"its files say with what the outside world saw. It touches no workspace of yours.\n" +
+			"its files say with what the outside world saw. It touches none of your workspaces.\n" +
 			"A failing case leaves its folder and the flags that play it again.\n\n" +
 			"--bugs shows that the checks can fail: it switches on one defect after the other\n" +
 			"and plays cases until one shows it. --soak lets many agents live in one workspace\n" +

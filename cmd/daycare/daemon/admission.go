@@ -18,7 +18,7 @@ import (
 	"daycare/engine/pairing"
 )
 
-// admission lets in people whom an owner approves, where a connector has pairing: true.
+// admission grants access to users whom an owner approves, on connectors with pairing: true.
 type admission struct{ *Daemon }
 
 // Ask gives a stranger a code, unless they have one; false: their connector has no pairing.
@@ -29,13 +29,13 @@ func (r admission) Ask(_ context.Context, s chat.Stranger) (chat.Reply, bool) {
 	}
 	code, err := r.pairings.Ask(s.From, s.Name)
 	if err != nil {
-		r.log.Error("a request to be let in was not kept", "connector", s.From.Connector, "user", s.From.UserID, "err", err)
+		r.log.Error("cannot save a pairing request", "connector", s.From.Connector, "user", s.From.UserID, "err", err)
 	}
 	return chat.Reply{Code: code}, true
 }
 
-// Admit lets in, or rejects, a stranger of a connector: an owner answered in a chat. The
-// settings are read again afterwards, because that ends the connector in which it was said.
+// Admit grants access to a stranger, or rejects them: an owner answered in a chat. The
+// settings are reloaded later, because that ends the connector of this chat.
 func (r admission) Admit(_ context.Context, connector, code string, reject bool, by string) (string, error) {
 	request, err := r.pairings.Find(code)
 	if err == nil && request.From.Connector != connector {
@@ -47,7 +47,7 @@ func (r admission) Admit(_ context.Context, connector, code string, reject bool,
 	return request.Name, err
 }
 
-// Pairings lists the requests that wait.
+// Pairings lists the pending requests.
 func (r admission) Pairings(context.Context) ([]control.Pairing, error) {
 	requests, err := r.pairings.List()
 	var list []control.Pairing
@@ -62,7 +62,7 @@ func asPairing(r pairing.Request) control.Pairing {
 		ExpiresAt: r.Expires()}
 }
 
-// Pair answers a request, and has the connector know it at once.
+// Pair answers a request and applies it to the connector at once.
 func (r admission) Pair(ctx context.Context, code string, reject bool, by string) (control.Paired, error) {
 	request, err := r.pairings.Find(code)
 	if err != nil {
@@ -75,19 +75,19 @@ func (r admission) Pair(ctx context.Context, code string, reject bool, by string
 	return control.Paired{Pairing: asPairing(request), Owner: owner}, err
 }
 
-// decide answers a request. Who is approved is in the settings before the request is closed,
-// so that an answer that was cut short can be given again.
+// decide answers a request. The settings are changed before the request is closed, so that
+// an interrupted answer can be repeated.
 func (r admission) decide(request pairing.Request, reject bool, by string) (owner bool, err error) {
 	r.deciding.Lock()
 	defer r.deciding.Unlock()
 	decision := pairing.Rejected
 	if reject && request.Decision == pairing.Approved {
-		return false, errors.New("they were let in already; take their id out of allow in settings.yaml")
+		return false, errors.New("the user already has access; to revoke it, remove their id from allow in settings.yaml")
 	}
 	if !reject {
 		decision = pairing.Approved
 		if owner, err = r.allow(request); err != nil {
-			return false, fmt.Errorf("let %s in: %w", strconv.Quote(request.From.UserID), err)
+			return false, fmt.Errorf("grant access to %s: %w", strconv.Quote(request.From.UserID), err)
 		}
 	}
 	if request.Decision == decision {
@@ -96,19 +96,19 @@ func (r admission) decide(request pairing.Request, reject bool, by string) (owne
 	if err := r.pairings.Decide(request, decision); err != nil {
 		return false, err
 	}
-	r.log.Info("a stranger's request was answered", "connector", request.From.Connector, "user", request.From.UserID,
+	r.log.Info("pairing request answered", "connector", request.From.Connector, "user", request.From.UserID,
 		"decision", decision, "by", by)
 	if !reject {
 		select {
 		case r.admitted <- request:
-		default: // they find out by writing
+		default: // they will notice when they write
 		}
 	}
 	return owner, nil
 }
 
-// allow adds somebody to the allow list of their connector, and says whether that makes them
-// its owner.
+// allow adds a user to the allow list of their connector, and reports whether that makes
+// them its owner.
 func (r admission) allow(request pairing.Request) (owner bool, err error) {
 	id, user := request.From.Connector, request.From.UserID
 	before, err := config.Text(r.root)
@@ -122,7 +122,7 @@ func (r admission) allow(request pairing.Request) (owner bool, err error) {
 	k, ok := conf.Connector(id)
 	switch {
 	case !ok:
-		return false, fmt.Errorf("the settings have no connector %q any more", id)
+		return false, fmt.Errorf("the settings no longer have the connector %q", id)
 	case slices.Contains(k.Allow, user):
 		return slices.Contains(ownerIDs(k), user), nil
 	}
@@ -136,15 +136,15 @@ func (r admission) allow(request pairing.Request) (owner bool, err error) {
 	k, _ = conf.Connector(id)
 	vault := plugins.NewVault(func() *config.Config { return conf })
 	if _, err := plugins.NewConnector(vault, k, chat.Host{}, slog.New(slog.DiscardHandler)); err != nil {
-		return false, err // an id that it does not accept must not end the connector
+		return false, err // an id that the connector rejects must not stop it
 	}
 	return slices.Contains(ownerIDs(k), user), config.Replace(r.vol, r.root, after, before)
 }
 
-// welcomeTime bounds what telling somebody that they are let in may take.
+// welcomeTime limits notifying a user who was given access.
 const welcomeTime = 20 * time.Second
 
-// welcome has the settings apply, and tells people who were let in, until ctx ends.
+// welcome reloads the settings and notifies users who were given access, until ctx ends.
 func (r admission) welcome(ctx context.Context) error {
 	for {
 		select {
@@ -164,12 +164,12 @@ func (r admission) notify(ctx context.Context, request pairing.Request) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, welcomeTime)
 	defer cancel()
-	if err := p.Say(ctx, request.From, "", "You are let in: write to me, and I answer."); err != nil {
-		r.log.Warn("somebody who was let in was not told", "connector", request.From.Connector, "err", err)
+	if err := p.Say(ctx, request.From, "", "You now have access. Write to me, and I will answer."); err != nil {
+		r.log.Warn("cannot notify a user who was given access", "connector", request.From.Connector, "err", err)
 	}
 }
 
-// find is the connector that runs under an id; nil if none does.
+// find returns the running connector with an id, or nil.
 func (p *connectorSet) find(id string) engine.Connector {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -88,7 +88,7 @@ type people struct {
 	folders  *permission.Folders // that agents were given
 	tokens   *apitoken.Store     // of the API on TCP
 	texts    *unseen.Texts       // of prompts, as their owner saw them
-	pairings *pairing.Book       // who asks to be let in
+	pairings *pairing.Book       // pending pairing codes
 	deciding sync.Mutex          // one such request is answered at a time
 	admitted chan pairing.Request
 	attached *record.Attached // which attachment belongs to whose conversation

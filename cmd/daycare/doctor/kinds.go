@@ -55,7 +55,7 @@ var kinds = slices.Concat(
 			check: by(config.CheckAuth)},
 		{pattern: apitoken.Name, what: "hashes of API tokens", owner: "engine/apitoken", mode: private, schema: "tokens",
 			check: by(apitoken.Check)},
-		{pattern: pairing.Name, what: "strangers who ask to be let in, with their codes", owner: "engine/pairing", mode: private,
+		{pattern: pairing.Name, what: "pending pairing codes", owner: "engine/pairing", mode: private,
 			schema: "pairing", check: by(pairing.Check)},
 		{pattern: "SOUL.md", what: "the persona of agents", owner: "agents/prompt", check: text},
 		{pattern: "USER.md", what: "facts about the user", owner: "agents/prompt", check: text},

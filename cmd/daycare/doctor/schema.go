@@ -83,7 +83,7 @@ func layouts() []layout {
 				}
 			}},
 		{name: "mcp", about: "mcp/ID.json: the tools of an MCP server as they were pinned", of: mcp.FileType(), loose: true},
-		{name: "pairing", about: "pairing.json: strangers who ask to be let in", of: pairing.FileType(), loose: true},
+		{name: "pairing", about: "pairing.json: pending pairing codes", of: pairing.FileType(), loose: true},
 		{name: "lock", about: "daycare.lock: the running daemon, or the last one", of: reflect.TypeFor[disk.Holder](), loose: true,
 			need: []string{"pid"}},
 		{name: "log", about: "a line of logs/daycare.jsonl", of: reflect.TypeFor[logEntry](), loose: true,

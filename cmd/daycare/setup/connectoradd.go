@@ -26,11 +26,11 @@ func connectorsAdd(c *term.App) *cobra.Command {
 	var f addFlags
 	cmd := &cobra.Command{
 		Use:   "add TYPE",
-		Short: "Set up a connector: ask for its token, test it, and let you in",
-		Long: "Set up a connector. On a terminal it asks for the token and for what else the platform needs,\n" +
+		Short: "Set up a connector: ask for its token, test it, and give you access",
+		Long: "Set up a connector. On a terminal it asks for the token and other settings of the platform,\n" +
 			"tests it, waits for your first message, asks whether that is you, and writes the entry to\n" +
 			"settings.yaml; the token goes to auth.json. If the test fails, you see why and nothing is saved.\n" +
-			"A running daemon starts the connector at once. Without a terminal everything is a flag.\n" +
+			"A running daemon starts the connector at once. Without a terminal, use flags.\n" +
 			"TYPE is one of " + strings.Join(addable(), ", ") + ".",
 		Example: "  daycare connectors add telegram\n" +
 			"  daycare connectors add telegram --token-from-env BOT_TOKEN --allow 5550001\n" +
@@ -58,12 +58,12 @@ func connectorsAdd(c *term.App) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.id, "id", "", "your name for it (default: the TYPE)")
-	flags.StringArrayVar(&f.set, "set", nil, "another setting, as `KEY=VALUE`; may be repeated")
+	flags.StringArrayVar(&f.set, "set", nil, "another setting, as `KEY=VALUE`; repeatable")
 	flags.StringArrayVar(&f.fromEnv, "token-from-env", nil,
-		"the environment variable that has the token, as `NAME`, or app=NAME for a further one; it is read at every start")
+		"environment variable with the token, `NAME`, or app=NAME for a second token; read at every start")
 	flags.StringArrayVar(&f.fromFile, "token-file", nil,
-		"the file that has the token, as `FILE`, or app=FILE for a further one; - is stdin; it is kept in auth.json")
-	flags.StringArrayVar(&f.allow, "allow", nil, "who may write, as `ID` of the platform; may be repeated")
+		"file with the token, `FILE`, or app=FILE for a second token; - is stdin; saved in auth.json")
+	flags.StringArrayVar(&f.allow, "allow", nil, "`ID` of a user who has access; repeatable")
 	return cmd
 }
 
@@ -201,7 +201,7 @@ func (a *addition) save(ctx context.Context, c *term.App) (Saved, error) {
 	if len(a.secrets) > 0 {
 		var err error
 		if undo, err = config.KeepSecrets(a.home, a.secrets); err != nil {
-			return Saved{}, fmt.Errorf("keep the token: %w", err)
+			return Saved{}, fmt.Errorf("save the token: %w", err)
 		}
 	}
 	before, after, _, found, err := a.settings()
@@ -231,9 +231,9 @@ func (a *addition) report(c *term.App, verdict string, saved Saved) error {
 			When    string   `json:"when"`
 		}{a.id, a.kind.Type, append([]string{}, a.allow...), verdict, saved.When})
 	}
-	who := "nobody may write to it yet"
+	who := "nobody has access yet"
 	if len(a.allow) > 0 {
-		who = strings.Join(a.allow, ", ") + " may write to it"
+		who = "access for " + strings.Join(a.allow, ", ")
 	}
 	c.Print("added %s: %s\n", a.id, term.Clean(who))
 	if c.Note("%s", saved.When); !saved.Running {

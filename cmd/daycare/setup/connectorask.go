@@ -32,9 +32,9 @@ func (f addFlags) addition(cmd *cobra.Command, c *term.App, home, name string) (
 	kind, ok := plugins.ConnectorKind(name)
 	switch {
 	case !ok:
-		return nil, term.Usage(cmd, "%q is not a type of connector; there are %s", name, strings.Join(addable(), ", "))
+		return nil, term.Usage(cmd, "unknown connector type %q; available: %s", name, strings.Join(addable(), ", "))
 	case kind.Setup == nil:
-		return nil, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("a %s is set up in settings.yaml by hand", name),
+		return nil, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("a %s has to be set up in settings.yaml", name),
 			Do: "see docs/connectors/" + name + ".md, then edit with: daycare config edit"}
 	}
 	a := &addition{home: home, kind: kind, id: name, allow: f.allow, secrets: map[string]config.Secret{},
@@ -47,8 +47,8 @@ func (f addFlags) addition(cmd *cobra.Command, c *term.App, home, name string) (
 		return nil, err
 	}
 	if _, taken := conf.Connector(a.id); taken || !form.Is("id", a.id) {
-		return nil, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("the id %q is taken, or cannot be an id", a.id),
-			Do: "give it another one with --id; change the one that is there with: daycare config edit"}
+		return nil, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("the id %q is in use or invalid", a.id),
+			Do: "choose another id with --id; to change the existing connector: daycare config edit"}
 	}
 	for _, flag := range f.set {
 		if err := a.set(cmd, flag); err != nil {
@@ -75,7 +75,7 @@ func (a *addition) set(cmd *cobra.Command, flag string) error {
 	field, known := a.fields()[key]
 	switch {
 	case !ok:
-		return term.Usage(cmd, "--set %q is not KEY=VALUE", flag)
+		return term.Usage(cmd, "--set %q is not of the form KEY=VALUE", flag)
 	case a.has(key):
 		return term.Usage(cmd, "--set %s is given twice", key)
 	case !known:
@@ -129,8 +129,8 @@ func (a *addition) fromEnv(cmd *cobra.Command, flags []string) error {
 			return err
 		}
 		if os.Getenv(name) == "" {
-			return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("the environment has no %s", name),
-				Do: "set it, here and where the daemon is started"}
+			return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s is not set in the environment", name),
+				Do: "set it here and where the daemon starts"}
 		}
 		a.values = append(a.values, value{s.Env, strconv.Quote(name)})
 	}
@@ -193,7 +193,7 @@ func (a *addition) ask(c *term.App, again bool) error {
 		switch _, typed := a.secrets[id]; {
 		case typed || a.has(s.Env) || !s.Needed(a.has) || !again && !conf.Secret(id).IsZero():
 		case c.Asks():
-			if a.secrets[id], err = askKey(c, s.What+" (not shown; it is kept in auth.json)", false); err != nil {
+			if a.secrets[id], err = askKey(c, s.What+" (not shown; saved in auth.json)", false); err != nil {
 				return err
 			}
 		default:
@@ -201,10 +201,10 @@ func (a *addition) ask(c *term.App, again bool) error {
 		}
 	}
 	if len(a.allow) == 0 && !a.has("pairing") && !c.Asks() {
-		missing = append(missing, "--allow ID (who may write to it)")
+		missing = append(missing, "--allow ID (a user who has access)")
 	}
 	if len(missing) > 0 {
-		return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("nobody can be asked here, so %s needs more flags", a.kind.Type),
+		return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("without a terminal, %s needs more flags", a.kind.Type),
 			Do: strings.Join(missing, "\n")}
 	}
 	return nil

@@ -12,17 +12,17 @@ import (
 	"daycare/engine/message"
 )
 
-// Ask notes who wrote to a connector that lets nobody in yet, and tells them where to look.
+// Ask records who wrote to the connector during setup, and tells them to look at the terminal.
 func (a *addition) Ask(_ context.Context, s chat.Stranger) (chat.Reply, bool) {
 	select {
 	case a.knocks <- s:
-	default: // there are enough to ask about
+	default: // enough strangers are queued
 		return chat.Reply{}, true
 	}
-	return chat.Reply{Text: "Somebody is setting me up right now. If that is you: the terminal asks whether this is you."}, true
+	return chat.Reply{Text: "I am being set up right now. If you are doing that, confirm in the terminal that this is you."}, true
 }
 
-// Admit lets nobody in: there is nobody yet who could say so.
+// Admit rejects everyone: the connector has no owner yet.
 func (a *addition) Admit(context.Context, string, string, bool, string) (string, error) {
 	return "", errNotYet
 }
@@ -30,7 +30,7 @@ func (a *addition) Admit(context.Context, string, string, bool, string) (string,
 // errNotYet: the connector is being set up.
 var errNotYet = errors.New("the connector is being set up")
 
-// meet waits until somebody writes who says that they are the user.
+// meet waits for a message whose sender the user confirms to be themselves.
 func (a *addition) meet(ctx context.Context, c *term.App, conn connectors.Connector) (chat.Stranger, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -40,11 +40,11 @@ func (a *addition) meet(ctx context.Context, c *term.App, conn connectors.Connec
 	}()
 	defer func() {
 		cancel()
-		for range ended { // until it has closed what it opened
+		for range ended { // wait until it has closed its connections
 		}
 	}()
 	signals := c.TakeSignals()
-	c.Warn("Now write to it, from your own account. Ctrl-C ends this, and nothing is saved.")
+	c.Warn("Now send it a message from your own account. Ctrl-C stops without saving.")
 	for {
 		select {
 		case <-signals:
@@ -54,7 +54,7 @@ func (a *addition) meet(ctx context.Context, c *term.App, conn connectors.Connec
 		case s := <-a.knocks:
 			yes := make(chan bool, 1)
 			go func() {
-				yes <- c.Agrees(fmt.Sprintf("%q, id %s, wrote. Is this you?", s.Name, term.OneLine(s.From.UserID, 200)))
+				yes <- c.Agrees(fmt.Sprintf("Message from %q, id %s. Is this you?", s.Name, term.OneLine(s.From.UserID, 200)))
 			}()
 			select {
 			case <-signals:
@@ -69,15 +69,15 @@ func (a *addition) meet(ctx context.Context, c *term.App, conn connectors.Connec
 	}
 }
 
-// nothingYet takes no message: nobody is on the allow list.
+// nothingYet accepts no message: the allow list is still empty.
 func nothingYet(context.Context, message.Incoming) (message.Receipt, error) {
 	return message.Receipt{}, errNotYet
 }
 
-// greetTime bounds what the last word of the set-up may take.
+// greetTime limits sending the last message of the setup.
 const greetTime = 10 * time.Second
 
-// greet tells the person whom the connector met that it is done. Nothing depends on it.
+// greet tells the user in the chat that the setup is complete. An error does not matter.
 func (a *addition) greet(ctx context.Context, conn connectors.Connector, to chat.Stranger) {
 	p, ok := conn.(chat.Platform)
 	if !ok || to.From.UserID == "" {
@@ -85,5 +85,5 @@ func (a *addition) greet(ctx context.Context, conn connectors.Connector, to chat
 	}
 	ctx, cancel := context.WithTimeout(ctx, greetTime)
 	defer cancel()
-	_ = p.Say(ctx, to.From, "", "It is done: I work for you now. I answer as soon as daycare runs.")
+	_ = p.Say(ctx, to.From, "", "Setup is complete. I answer you as soon as daycare runs.")
 }

@@ -15,10 +15,10 @@ func connectorsPair(c *term.App) *cobra.Command {
 	var reject bool
 	cmd := &cobra.Command{
 		Use:   "pair [CODE]",
-		Short: "Let in somebody who has a pairing code, or list who asks",
-		Long: "List who asks to be let in, or let in whoever was given CODE: their id is added to allow in\n" +
-			"settings.yaml, and they are told. Connectors with `pairing: true` give codes to people who are\n" +
-			"not in allow; a code is valid for an hour. Nothing that they wrote was read.",
+		Short: "Grant access by pairing code, or list pending codes",
+		Long: "List pending pairing codes, or grant access to the user with CODE: add their id to allow in\n" +
+			"settings.yaml, and notify them. Connectors with `pairing: true` give a code to users who are\n" +
+			"not in allow; it is valid for an hour. Their messages are not read.",
 		Example: "  daycare connectors pair\n  daycare connectors pair K7QX3M2P\n  daycare connectors pair K7QX3M2P --reject",
 		Args:    term.Words(1), ValidArgsFunction: c.Complete(pairingCodes),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,7 +39,7 @@ func connectorsPair(c *term.App) *cobra.Command {
 			return reportPaired(c, p, reject)
 		},
 	}
-	cmd.Flags().BoolVar(&reject, "reject", false, "turn them away; they cannot ask again for an hour")
+	cmd.Flags().BoolVar(&reject, "reject", false, "reject the user, who gets no new code for an hour")
 	return cmd
 }
 
@@ -49,12 +49,12 @@ func reportPaired(c *term.App, p control.Paired, rejected bool) error {
 	}
 	who := fmt.Sprintf("%s, id %s", strconv.Quote(term.Clean(p.Name)), term.Clean(p.UserID))
 	if rejected {
-		c.Print("turned away %s\n", who)
+		c.Print("rejected %s\n", who)
 		return nil
 	}
-	c.Print("%s may write to %s now\n", who, p.Connector)
+	c.Print("%s now has access to %s\n", who, p.Connector)
 	if p.Owner {
-		c.Warn("they are the first of allow, so they answer approvals; name others with: daycare config set connectors.%s.owners '[…]'",
+		c.Warn("they are first in allow, so they answer approvals; to change that: daycare config set connectors.%s.owners '[…]'",
 			p.Connector)
 	}
 	return nil
@@ -75,7 +75,7 @@ func listPairings(cmd *cobra.Command, c *term.App) error {
 		}{append([]control.Pairing{}, list...)})
 	}
 	if len(list) == 0 {
-		c.Note("nobody asks to be let in; who writes to a connector with pairing: true and is not in allow gets a code")
+		c.Note("no pending codes; with pairing: true, users who are not in allow get a code when they write")
 		return nil
 	}
 	var t term.Table
