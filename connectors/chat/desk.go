@@ -113,7 +113,7 @@ func (d *Desk) hand(ctx context.Context, deliver message.Deliver, in message.Inc
 	case errors.Is(err, message.ErrUnknownAgent):
 		d.log.Error("cannot deliver a message", "agent", d.o.AgentID, "err", err)
 		d.voice.say(ctx, p, "The agent that this chat is set up for does not exist. "+
-			"Ask whoever runs me to check `agentId` in the settings.")
+			"Ask the person who runs me to check `agentId` in the settings.")
 		return nil
 	case err != nil:
 		return err

@@ -188,7 +188,7 @@ func firstLine(s string) string {
 func (c *Clock) Say(ctx context.Context, key, text string) error {
 	agent, ok := c.agents.Foreground()
 	if !ok {
-		c.log.Warn("nobody to tell", "text", text)
+		c.log.Warn("no agent to notify", "text", text)
 		return nil
 	}
 	_, err := c.offer(ctx, message.Incoming{Agent: agent, Kind: message.System, Origin: "heartbeat", Dedupe: key,

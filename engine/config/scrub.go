@@ -12,7 +12,7 @@ import (
 )
 
 // errSecretsStay: some secret could not be taken out of the settings.
-var errSecretsStay = errors.New(Name + " contains a key or token that cannot be taken out of a copy\n" +
+var errSecretsStay = errors.New(Name + " contains a key or token that cannot be removed from a copy\n" +
 	"move it to auth.json with: daycare auth set ID")
 
 // minSecret is how long a secret is at least that is looked for in a text, in bytes.

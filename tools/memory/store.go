@@ -202,7 +202,7 @@ func (s *store) change(name string, edit func(old string) string) (before, after
 			return before, after, nil
 		}
 	}
-	return "", "", fmt.Errorf("%s is being changed by somebody else all the time; try again later", name)
+	return "", "", fmt.Errorf("%s keeps changing; try again later", name)
 }
 
 // replace writes the file in one step; false: it is not the one that info is of.

@@ -104,7 +104,7 @@ func (s source) look(known file, use Use) file {
 			now.good = known.good
 			for i, f := range found {
 				if f.Severity == finding.Error {
-					found[i].Reason += "; the version before stays in force"
+					found[i].Reason += "; the previous version stays active"
 				}
 			}
 		}

@@ -102,7 +102,7 @@ func listSessions(c *term.App, list []sessionLine) error {
 	var t term.Table
 	t.Row("SESSION", "BEGAN", "ENDED", "MESSAGES", "COST", "TITLE")
 	for _, s := range list {
-		end := "goes on"
+		end := "current"
 		if s.EndedAt != nil {
 			end = s.EndedAt.Local().Format("2006-01-02 15:04")
 		}

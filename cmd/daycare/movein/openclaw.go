@@ -78,7 +78,7 @@ func (h clawHome) notOpenclaw(found bool) {
 	}
 	for _, e := range h.list("prompt", ".") {
 		if e.IsDir() && strings.HasPrefix(e.Name(), "workspace-") {
-			h.skip("prompt", e.Name(), "the workspace of another agent: import it into a workspace of its own")
+			h.skip("prompt", e.Name(), "the workspace of another agent: import it into a separate workspace")
 		}
 	}
 }

@@ -86,7 +86,7 @@ func systemUnit(s service) string {
 		"TimeoutStopSec=90",
 		"UMask=0077",
 		"",
-		"# The daemon writes in its workspace only, and gets no more rights than it has.",
+		"# The daemon can write only its workspace, and cannot gain privileges.",
 		"ProtectSystem=strict",
 		"ReadWritePaths="+quoteUnit(s.workspace),
 		"ProtectHome="+protectHome(s.workspace),

@@ -37,7 +37,7 @@ func SaveSettings(ctx context.Context, c *term.App, home string, before, after [
 	if err := config.Replace(disk.NewVolume(home), home, after, before); err != nil {
 		if errors.Is(err, disk.ErrChanged) {
 			return Saved{}, &term.Problem{Code: fault.ExitFailure,
-				Err: errors.New("the settings were changed by somebody else meanwhile; nothing was written"),
+				Err: errors.New("the settings changed meanwhile; nothing was saved"),
 				Do:  "look at them, then try again"}
 		}
 		return Saved{}, err
