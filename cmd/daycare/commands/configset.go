@@ -40,6 +40,7 @@ func configSet(c *term.App) *cobra.Command {
 				return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%q is not a key", args[0]),
 					Do: "keys are names with dots between them, such as budget.perDay.usd"}
 			}
+
 			before, err := config.Text(home)
 			if err != nil {
 				return err
@@ -48,6 +49,7 @@ func configSet(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			return saveSettings(cmd.Context(), c, home, before, after, found, args[0]+" is "+args[1])
 		},
 	}
@@ -64,6 +66,7 @@ func changedSettings(home string, before []byte, value string, keys []string) (a
 			}
 			continue
 		}
+
 		conf, wrong, loadErr := config.LoadText(home, text, os.LookupEnv, plugins.ConnectorTypes...)
 		if loadErr == nil && secret(conf, keys) {
 			return nil, nil, &term.Problem{Code: fault.ExitUsage,
@@ -77,6 +80,7 @@ func changedSettings(home string, before []byte, value string, keys []string) (a
 			break
 		}
 	}
+
 	return after, found, err
 }
 
@@ -98,6 +102,7 @@ func saveSettings(ctx context.Context, c *term.App, home string, before, after [
 			When    string `json:"when"`
 		}{true, saved.When})
 	}
+
 	c.Print("%s\n", term.Clean(done))
 	c.Note("%s", saved.When)
 	return nil
@@ -129,6 +134,7 @@ func editSettings(ctx context.Context, c *term.App, home string) error {
 	if err != nil {
 		return err
 	}
+
 	for {
 		after, err := edit(ctx, c, path)
 		if errors.Is(err, errNoEditor) {
@@ -143,6 +149,7 @@ func editSettings(ctx context.Context, c *term.App, home string) error {
 			c.Note("no changes")
 			return nil
 		}
+
 		_, found, _ := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorTypes...) // found says what is wrong
 		err = saveSettings(ctx, c, home, before, after, found, "saved "+config.Name)
 		if err == nil {

@@ -29,6 +29,7 @@ func checkAgentFolders(d *doctor) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		switch name := e.Name(); {
@@ -44,6 +45,7 @@ func checkAgentFolders(d *doctor) error {
 				"Move it elsewhere.")
 		}
 	}
+
 	return nil
 }
 
@@ -53,6 +55,7 @@ func checkAgents(d *doctor) error {
 	if err != nil {
 		return err
 	}
+
 	for _, dir := range dirs {
 		if !address.ValidID(filepath.Base(dir)) {
 			continue
@@ -61,6 +64,7 @@ func checkAgents(d *doctor) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -71,6 +75,7 @@ func checkAgent(d *doctor, dir string) error {
 		if err != nil {
 			d.report(finding.Error, "file-unreadable", dir, 0, err.Error(), "Check who owns the file and its mode.")
 		}
+
 		for _, f := range found {
 			a := ailment{Finding: f}
 			switch f.ID {
@@ -80,12 +85,14 @@ func checkAgent(d *doctor, dir string) error {
 				a.fix = setAsideBroken(dir, f.File, check)
 				a.Remedy = "Correct the line, or let doctor --fix move it to a file next to this one."
 			}
+
 			if f.ID == "history-part-missing" && d.conf.Retention.History > 0 {
 				a.Severity, a.Remedy = finding.Info, "The settings let daycare gc delete closed parts (retention.history)."
 			}
 			d.ailments = append(d.ailments, a)
 		}
 	}
+
 	if state, _, found, err := record.ReadState(dir); err != nil {
 		d.report(finding.Error, "file-unreadable", filepath.Join(dir, "state.json"), 0, err.Error(),
 			"Check who owns the file and its mode.")
@@ -94,6 +101,7 @@ func checkAgent(d *doctor, dir string) error {
 		isElsewhere(d, dir, state)
 		checkNetwork(d, dir, state.Permissions)
 	}
+
 	for _, name := range []string{address.File, "state.json"} {
 		checkLink(d, filepath.Join(dir, name))
 	}
@@ -101,6 +109,7 @@ func checkAgent(d *doctor, dir string) error {
 	if d.held {
 		return nil // the daemon knows better which items are done
 	}
+
 	return checkOpen(d, dir)
 }
 
@@ -116,6 +125,7 @@ func checkNetwork(d *doctor, dir string, set permission.Set) {
 					filepath.Base(dir), net.JoinHostPort(host, "PORT")))
 		}
 	}
+
 	for _, address := range set.Lan {
 		if _, err := permission.Parse("@lan:" + address); err != nil {
 			d.report(finding.Warning, "grant-opens-nothing", path, lineWith(path, strconv.Quote(address)),
@@ -133,6 +143,7 @@ func isElsewhere(d *doctor, dir string, state record.State) {
 	if from == "" {
 		return
 	}
+
 	path := filepath.Join(dir, "state.json")
 	f := finding.Finding{ID: "working-dir-elsewhere", Severity: finding.Warning, File: path, Line: lineWith(path, `"workingDir"`),
 		Reason: fmt.Sprintf("the agent works in %s, outside this workspace", state.Permissions.WorkingDir),
@@ -145,6 +156,7 @@ func isElsewhere(d *doctor, dir string, state record.State) {
 			return record.UpdateState(r.vol, dir, func(s *record.State) { s.Move(from, d.workspace) })
 		}
 	}
+
 	d.ailments = append(d.ailments, ailment{Finding: f, fix: fix})
 }
 
@@ -164,6 +176,7 @@ func readHistory(d *doctor, dir string) ([]finding.Finding, error) {
 			}
 		}
 	}
+
 	return both, err
 }
 
@@ -184,11 +197,13 @@ func checkOpen(d *doctor, dir string) error {
 			Reason: fmt.Sprintf("item %s is done according to the history, but not marked done here", h.ID),
 			Remedy: "The next start, or doctor --fix, adds the line."}})
 	}
+
 	for i := range d.ailments {
 		if a := &d.ailments[i]; a.ID == "inbox-done-missing" && filepath.Dir(a.File) == dir {
 			a.fix = finishItems(dir, over)
 		}
 	}
+
 	return nil
 }
 
@@ -212,6 +227,7 @@ func checkDraft(d *doctor, dir string) {
 	if err != nil {
 		return
 	}
+
 	settled, err := record.Settled(dir)
 	switch {
 	case !json.Valid(data):
@@ -238,6 +254,7 @@ func checkParents(d *doctor) error {
 			"its parent "+parent+" does not exist: the agent cannot report to it",
 			"Restore the parent from the trash, or remove this agent: daycare agents rm "+m.Handle)
 	}
+
 	for _, k := range d.conf.Connectors {
 		if k.AgentID == "" {
 			continue
@@ -248,6 +265,7 @@ func checkParents(d *doctor) error {
 				"List agents with: daycare agents ls")
 		}
 	}
+
 	return nil
 }
 
@@ -261,6 +279,7 @@ func lineWith(path, text string) int {
 	if !ok {
 		return 0
 	}
+
 	return bytes.Count(before, []byte{'\n'}) + 1
 }
 
@@ -274,6 +293,7 @@ func checkLines(d *doctor, path string) {
 		}
 		return
 	}
+
 	n := 0
 	for off, raw := range disk.Lines(data) {
 		n++
@@ -284,6 +304,7 @@ func checkLines(d *doctor, path string) {
 			tornLine(d, path, n)
 			continue
 		}
+
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "lines-bad", Severity: finding.Warning, File: path, Line: n,
 			Reason: "not a JSON object; the line is ignored",
 			Remedy: "Correct the line, or let doctor --fix move it to a file next to this one."},
