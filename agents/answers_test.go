@@ -94,11 +94,13 @@ func TestAnAnswerInVainIsPaidForOnce(t *testing.T) {
 				break
 			}
 		}
+
 		watch(providers.Wasted{Provider: "p", Model: "m", Usage: providers.Usage{Input: 40}})
 		d, _ := draft()
 		left = append(left, d)
 		return &providers.Response{Text: "right", Finish: providers.EndTurn, Provider: "p", Model: "m"}, nil
 	})
+
 	b.run()
 	b.outcome(b.say("hello"))
 	b.halt()
@@ -123,6 +125,7 @@ func TestAnAnswerInVainThatCannotBeRecordedEndsTheAgent(t *testing.T) {
 		watch(providers.Wasted{Provider: "p", Model: "m"})
 		return &providers.Response{Text: "right", Finish: providers.EndTurn}, nil
 	})
+
 	item := b.say("hello")
 	if err := b.until(item); err == nil || !strings.Contains(err.Error(), "seeded") {
 		t.Errorf("the agent ended with %v", err)
@@ -162,6 +165,7 @@ func TestWhatInterruptsAnAnswer(t *testing.T) {
 					return &providers.Response{Text: "done", Finish: providers.EndTurn}, nil
 				}
 			})
+
 			b.run()
 			first := b.say("hello")
 			<-asked
@@ -177,6 +181,7 @@ func TestWhatInterruptsAnAnswer(t *testing.T) {
 				}
 				<-asked
 			}
+
 			close(say)
 			b.wait(r.Item)
 			if o := b.outcome(first); !tt.interrupts && o.Reason != record.ReasonDone {

@@ -36,6 +36,7 @@ func notices(broken findings, open map[string][]string) []string {
 			lines = append(lines, line)
 		}
 	}
+
 	if n := len(lines) - mostBroken; n > 0 {
 		lines = append(lines[:mostBroken], fmt.Sprintf("and %d more; the user can list them with: daycare doctor", n))
 	}
@@ -44,6 +45,7 @@ func notices(broken findings, open map[string][]string) []string {
 			lines = append(lines, mendedFile+strconv.Quote(file)+": it is valid again, and active.")
 		}
 	}
+
 	return lines
 }
 
@@ -56,10 +58,12 @@ func notice(f finding.Finding) string {
 	case f.Line > 0:
 		place = fmt.Sprintf(" line %d:", f.Line)
 	}
+
 	force := "its last valid version stays active"
 	if f.Severity != finding.Error || record.Unreadable(f) {
 		force = "that part of it is ignored"
 	}
+
 	return brokenFile + strconv.Quote(f.File) + ":" + place + " " + firstLine(f.Reason) + ". Until the user corrects it, " + force + "."
 }
 
@@ -70,6 +74,7 @@ func quoted(s string) string {
 		return ""
 	}
 	name, _ := strconv.Unquote(q)
+
 	return name
 }
 

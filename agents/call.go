@@ -64,6 +64,7 @@ func (s *stream) see(ev providers.Event) {
 		s.retried = false
 		s.caller.journal.show(event.Thinking, "")
 	}
+
 	switch ev := ev.(type) {
 	case providers.ContentDelta:
 		if offset, text := s.text.add(ev.Text); text != "" {
@@ -150,6 +151,7 @@ func (c *caller) call(ctx context.Context, t *turn, req *providers.Request) (*pr
 	if t.interrupts() {
 		ctx, stop = c.interruptible(ctx, &t.self)
 	}
+
 	answer, err := c.model(t.model()).Call(ctx, req, s.see)
 	if !stop() && err != nil {
 		err = errInterrupt
@@ -163,6 +165,7 @@ func (c *caller) call(ctx context.Context, t *turn, req *providers.Request) (*pr
 	if s.onDisk {
 		defer record.RemoveDraft(c.journal.dir)
 	}
+
 	return answer, nil
 }
 
@@ -189,6 +192,7 @@ func (c *caller) interruptible(ctx context.Context, s *self) (_ context.Context,
 			}
 		}
 	}()
+
 	return ctx, func() bool {
 		close(quit)
 		quiet := <-ended
@@ -217,6 +221,7 @@ func (c *caller) cut(turn string) *record.Assistant {
 		as = paid(c.costs, as, used)
 		c.costs.Cut(d.Provider, d.Model, used)
 	}
+
 	return as
 }
 
@@ -243,5 +248,6 @@ func (m besideModel) Call(ctx context.Context, req *providers.Request,
 		}
 		answer, err = m.model.Call(ctx, req, there)
 	})
+
 	return answer, err
 }

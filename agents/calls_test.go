@@ -39,6 +39,7 @@ func TestHowACallEnds(t *testing.T) {
 	says := func(text string, err error) running {
 		return func(context.Context) (tools.Result, error) { return tools.Result{Text: text}, err }
 	}
+
 	// until runs until it is stopped.
 	until := func(text string, err error) running {
 		return func(ctx context.Context) (tools.Result, error) {
@@ -109,6 +110,7 @@ func withTools(t *testing.T, specs ...tools.Spec) *self {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return &self{tools: set}
 }
 
@@ -260,6 +262,7 @@ func TestWhichCallsNeedAnApproval(t *testing.T) {
 			t.Errorf("%s: needs %q, %v; want %q", name, tag, err, tt.want)
 		}
 	}
+
 	got, err := spelled(tools.Call{Name: "pen", Arguments: []byte(`{"text":"a\nb\n","n":3,"list":[1,2],"flag":true}`)})
 	want := "pen\nflag: true\nlist: \n  │ [\n  │   1,\n  │   2\n  │ ]\nn: 3\ntext: \n  │ a\n  │ b"
 	if got != want || err != nil {

@@ -20,6 +20,7 @@ func (a *agent) control(ctx context.Context, id string) error {
 	if err != nil || len(items) == 0 {
 		return err
 	}
+
 	switch it := items[0]; it.Kind {
 	case message.Reset:
 		return a.reset(it.ID, "user", it.Text)
@@ -53,6 +54,7 @@ func (a *agent) reset(item, reason, text string) error {
 	if _, err := a.journal.history.Rotate(); err != nil {
 		return err
 	}
+
 	a.journal.emit(event.AgentReset, "", event.Reason{Reason: reason})
 	return a.files.cacheState()
 }
@@ -67,5 +69,6 @@ func (a *agent) rewind(it inbox.Item) error {
 	if err != nil {
 		return err
 	}
+
 	return a.intake.close(it, &record.Rewind{To: to, Item: it.ID})
 }

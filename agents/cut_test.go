@@ -28,6 +28,7 @@ func (b *bench) cutAfter(recs ...record.Record) {
 	if err := errors.Join(err, hist.Barrier(), hist.Close()); err != nil {
 		b.t.Fatal(err)
 	}
+
 	b.box.Close()
 	b.openBox()
 }
@@ -71,6 +72,7 @@ func TestATurnIsTakenUpWhereItWasCut(t *testing.T) {
 			if o.Text != tt.says || o.Reason != want {
 				t.Errorf("outcome %+v, want %s with %q", o, want, tt.says)
 			}
+
 			b.halt()
 			if got := b.texts(); len(got) != 1 || got[0] != tt.says {
 				t.Errorf("sent %q, want %q once", got, tt.says)
@@ -81,6 +83,7 @@ func TestATurnIsTakenUpWhereItWasCut(t *testing.T) {
 			if users, ends := b.count("user_message"), b.count("turn_end"); users != 1 || ends != 1 {
 				t.Errorf("%d messages and %d ends, want one of each\n%s", users, ends, b.history())
 			}
+
 			within(t, "the end is told", func() bool { return len(told.of("turn.finished")) == 1 })
 		})
 	}
@@ -110,6 +113,7 @@ func TestACutAnswerIsKeptWithItsCost(t *testing.T) {
 			if err := record.WriteDraft(b.vol, b.dir, tt.draft); err != nil {
 				t.Fatal(err)
 			}
+
 			b.run()
 			b.outcome(item)
 			b.halt()
@@ -124,12 +128,14 @@ func TestACutAnswerIsKeptWithItsCost(t *testing.T) {
 				}
 				cut = append(cut, as)
 			}
+
 			if len(cut) != 0 != tt.kept {
 				t.Fatalf("kept is %+v, want that it is kept: %v", cut, tt.kept)
 			}
 			if !tt.kept {
 				return
 			}
+
 			thoughts := ""
 			for _, th := range cut[0].Thinking {
 				thoughts += th.Text
@@ -155,6 +161,7 @@ func TestARecordedDecisionIsConcluded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p, _, err := b.opts.Permits.Ask(b.opts.Meta.ID, permission.Owner{}, need)
 	if err != nil {
 		t.Fatal(err)
@@ -164,6 +171,7 @@ func TestARecordedDecisionIsConcluded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	b.cutAfter(&record.Permission{Token: p.Token, Item: r.Item, Event: string(permission.Deny), Tag: need.Tag,
 		By: "ada", SHA256: p.SHA256, Silent: true})
 	b.run()
@@ -189,6 +197,7 @@ func TestAnAnswerInTheInboxIsNotAskedForAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	item := b.say("ask")
+
 	for _, other := range []inbox.Item{ // not what is asked for here
 		{Kind: message.Permission, Token: "other", Decision: string(permission.Deny), By: "ada", Tag: "@web", SHA256: "other", Silent: true},
 		{Kind: message.Permission, Token: "mine", Decision: string(permission.Always), By: "ada", Tag: need.Tag,
@@ -198,6 +207,7 @@ func TestAnAnswerInTheInboxIsNotAskedForAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	b.cutAfter(&record.TurnBegin{Turn: "turn", Items: []string{item}, Attempt: 1}, &record.User{Item: item, Text: "ask"},
 		&record.Assistant{Turn: "turn", Finish: record.FinishToolUse,
 			ToolCalls: []record.ToolCall{{ID: "call", RemoteID: "call", Name: "request", Arguments: json.RawMessage("{}")}}})
@@ -205,6 +215,7 @@ func TestAnAnswerInTheInboxIsNotAskedForAgain(t *testing.T) {
 	if o := b.outcome(item); o.Reason != record.ReasonWaiting {
 		t.Errorf("the turn ended %q, want that it waits for the answer", o.Reason)
 	}
+
 	within(t, "the turn of the decision", func() bool { return b.count("turn_end") == 2 })
 	b.halt()
 	if text := b.history(); strings.Contains(text, `"event":"asked"`) || !strings.Contains(text, "needs approval mine") {

@@ -33,6 +33,7 @@ func (d *deliveries) send(out record.Out, e *record.Entry, delivered map[int]boo
 	if crash.Bug("wrongchat") {
 		out.To = crash.Swap("chat", out.To).(message.Address)
 	}
+
 	d.pending[out.ID] = true
 	d.outbox.Send(message.Promise{
 		Agent: d.journal.id,
@@ -58,6 +59,7 @@ func (d *deliveries) settle() error {
 			recs = append(recs, d)
 		}
 	}
+
 	if len(recs) == 0 {
 		return nil
 	}
@@ -65,21 +67,25 @@ func (d *deliveries) settle() error {
 		d.results.Return(list)
 		return err
 	}
+
 	open := map[string]bool{}
 	for _, o := range d.journal.history.Obligations().Outs {
 		open[o.ID] = true
 	}
+
 	for out := range d.pending {
 		if !open[out] {
 			delete(d.pending, out)
 		}
 	}
+
 	// Beside the next turn, not before it.
 	d.syncs.Go(func() {
 		if err := d.journal.history.Barrier(); err != nil {
 			d.journal.log.Error("delivery not synced", "err", err)
 		}
 	})
+
 	return nil
 }
 
@@ -98,6 +104,7 @@ func (d *deliveries) meanwhile(work func(do func(f func()))) {
 			}
 			done <- crashed
 		}()
+
 		work(func(f func()) {
 			ran := make(chan struct{})
 			select {
@@ -107,6 +114,7 @@ func (d *deliveries) meanwhile(work func(do func(f func()))) {
 			}
 		})
 	}()
+
 	for {
 		select {
 		case f := <-asked:
@@ -135,5 +143,6 @@ func (d *deliveries) wait() error {
 			return err
 		}
 	}
+
 	return nil
 }

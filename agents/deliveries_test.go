@@ -68,6 +68,7 @@ func TestDeliveryIsRecordedDuringAModelCallAndATool(t *testing.T) {
 				b.say("go")
 				<-h.running
 			}
+
 			p := <-chat.promised
 			p.Report(message.Result{Out: p.ID, Parts: 1, RemoteID: "r1"})
 			within(t, "the delivery is in history although the agent waits for the "+busy, func() bool { return b.count("delivery") == 1 })
@@ -93,12 +94,14 @@ func (b *bench) killed() *bench {
 	if err := os.CopyFS(c.dir, os.DirFS(b.dir)); err != nil {
 		b.t.Fatal(err)
 	}
+
 	c.openBox()
 	items := c.box.Open()
 	c.run()
 	for _, it := range items {
 		c.wait(it.ID)
 	}
+
 	c.halt()
 	return c
 }

@@ -57,6 +57,7 @@ next:
 			if !ok || e.Type != kind {
 				continue
 			}
+
 			for _, w := range words {
 				if !strings.Contains(f.File+": "+f.Text, w) {
 					continue next
@@ -99,6 +100,7 @@ func TestDescriptorAndPromptFilesCountFromTheNextTurn(t *testing.T) {
 	if s := b.model.asked[2].System; !strings.Contains(s, "cheerful") || !strings.Contains(s, "You are Ops.") {
 		t.Errorf("the edit is not in the next turn's system prompt:\n%s", s)
 	}
+
 	b.halt()
 	if n := b.count("note"); n != 1 {
 		t.Errorf("%d notes of the edit in history, want 1\n%s", n, b.history())
@@ -125,6 +127,7 @@ func TestRightsChangedByHandAreAnnounced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	b.writeState(string(data))
 	events := b.opts.Events.Subscribe(t.Context())
 	b.openBox()
@@ -142,6 +145,7 @@ func TestRightsChangedByHandAreAnnounced(t *testing.T) {
 	edited <- struct{}{}
 	told(t, events, event.FileEdited, "+@exec:git push")
 	b.halt()
+
 	for _, want := range []string{`"event":"changed-by-hand","tag":"+@web"`, `"event":"changed-by-hand","tag":"+@exec:git push"`} {
 		if strings.Count(b.history(), want) != 1 {
 			t.Errorf("history does not have %s once:\n%s", want, b.history())
@@ -192,12 +196,14 @@ func TestABrokenStateIsToldOnceAndTheLastGoodOneStays(t *testing.T) {
 	if f.Line != 2 || f.Column == 0 {
 		t.Errorf("told at %d:%d, want line 2 and a column", f.Line, f.Column)
 	}
+
 	b.wait(b.say("three"))
 	if m := b.model.asked[2].Model; m != "m1" {
 		t.Errorf("the model in force is %q, want the last good one", m)
 	}
 	b.writeState(`{"provider":{"id":"","model":"m2"},"permissions":{"workingDir":"/w","readDirs":[],"writeDirs":[],"web":false,"exec":[]}}`)
 	b.wait(b.say("four"))
+
 	for {
 		e := <-events
 		if e.Type == event.FileInvalid {
@@ -207,6 +213,7 @@ func TestABrokenStateIsToldOnceAndTheLastGoodOneStays(t *testing.T) {
 			break
 		}
 	}
+
 	if m := b.model.asked[3].Model; m != "m2" {
 		t.Errorf("the model in force is %q, want the corrected one", m)
 	}
@@ -227,6 +234,7 @@ func TestAnEditOfHistoryCountsInTheMiddleOfATurn(t *testing.T) {
 	if err := os.Rename(path+".new", path); err != nil {
 		t.Fatal(err)
 	}
+
 	h.release <- "r"
 	b.wait(item)
 	last := b.model.request(b.model.calls() - 1)
@@ -245,6 +253,7 @@ func TestAStateThatIsGoneIsWrittenAgain(t *testing.T) {
 	if err := os.Remove(filepath.Join(b.dir, "state.json")); err != nil {
 		t.Fatal(err)
 	}
+
 	b.wait(b.say("two"))
 	if m := b.model.asked[1].Model; m != "m1" {
 		t.Errorf("the model in force is %q, want the last good one", m)
@@ -267,6 +276,7 @@ func TestAStateThatIsMissingIsTold(t *testing.T) {
 	if err := os.Remove(filepath.Join(b.dir, "state.json")); err != nil {
 		t.Fatal(err)
 	}
+
 	b.openBox()
 	b.run()
 	b.wait(b.say("two"))
@@ -281,6 +291,7 @@ func TestAStateThatIsMissingIsTold(t *testing.T) {
 			break
 		}
 	}
+
 	if n != 1 {
 		t.Errorf("it was told %d times, want once", n)
 	}
@@ -302,6 +313,7 @@ func (s summarizer) Call(ctx context.Context, req *providers.Request, watch func
 			return nil, ctx.Err()
 		}
 	}
+
 	return s.windowed.Call(ctx, req, watch)
 }
 

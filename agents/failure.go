@@ -61,5 +61,6 @@ func firstLine(s string) string {
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}
+
 	return s
 }

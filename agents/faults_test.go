@@ -83,6 +83,7 @@ func (b *bench) until(items ...string) error {
 		}
 		done <- nil
 	}()
+
 	select {
 	case err := <-ended:
 		cancel()
@@ -125,6 +126,7 @@ func jobs(t *testing.T) map[string]job {
 		}
 		return inbox.Item{Kind: message.Permission, Token: "t", Decision: string(d), Tag: r.Tag, By: "ada", Text: "read"}
 	}
+
 	return map[string]job{
 		"an answer":            {item: order(message.Text, "hello"), sent: "heard hello"},
 		"a call of a tool":     {item: order(message.Text, "act"), sent: "it did"},
@@ -205,6 +207,7 @@ func (j job) begin(t *testing.T) (b *bench, tool *effect, item string) {
 			t.Fatal(err)
 		}
 	}
+
 	b.sent = nil
 	r, err := b.box.Accept(t.Context(), j.item)
 	if err != nil {
@@ -213,6 +216,7 @@ func (j job) begin(t *testing.T) (b *bench, tool *effect, item string) {
 	if j.left != nil {
 		b.cutAfter(j.left(r.Item)...)
 	}
+
 	return b, tool, r.Item
 }
 
@@ -225,6 +229,7 @@ func (j job) fail(b *bench, tool *effect, item string) error {
 	if failed != nil && disks != nil && !errors.Is(failed, disk.ErrFailed) {
 		b.t.Errorf("the disk failed, and the agent ends with %v", failed)
 	}
+
 	crash.Arm(b.t, "")
 	b.reopen()
 	if err := b.until(item); err != nil {
@@ -235,6 +240,7 @@ func (j job) fail(b *bench, tool *effect, item string) error {
 	if tool.runs > 1 {
 		b.t.Errorf("the call that must not run twice ran %d times", tool.runs)
 	}
+
 	return errors.Join(failed, disks)
 }
 
@@ -264,6 +270,7 @@ func (j job) cut(t *testing.T, step int) (b *bench, tool *effect, item string, m
 	met = points()
 	crash.Arm(t, "")
 	b.reopen()
+
 	return b, tool, item, met, b.box.Len() > 0
 }
 
@@ -275,6 +282,7 @@ func TestEachFailedStepOfARecoveryIsReported(t *testing.T) {
 	if testing.Short() {
 		stride = 7
 	}
+
 	for _, name := range []string{"a call of a tool", "a request", "a right for good", "a reset"} {
 		j := jobs(t)[name]
 		for step := 1; ; step += stride {
@@ -285,6 +293,7 @@ func TestEachFailedStepOfARecoveryIsReported(t *testing.T) {
 			if !was {
 				continue
 			}
+
 			t.Run(fmt.Sprintf("%s, cut at step %d", name, step), func(t *testing.T) {
 				crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
 					b, tool, item, _, _ := j.cut(t, step)
@@ -324,6 +333,7 @@ func (b *bench) finished(item string, j job) {
 			answers[p.ID] = true
 		}
 	}
+
 	if want := min(len(j.sent), 1); len(answers) != want && (!j.may || len(answers) > want) {
 		b.t.Errorf("%d answers %q were sent, want %d\n%s", len(answers), j.sent, want, text)
 	}

@@ -62,6 +62,7 @@ func (f *files) lookAtState() (read bool) {
 	if finding.Join(found) != nil && f.loaded {
 		return true
 	}
+
 	known := f.loaded
 	f.knowFolders(state.Permissions)
 	f.state, f.loaded = state, finding.Join(found) == nil
@@ -69,6 +70,7 @@ func (f *files) lookAtState() (read bool) {
 		text := strings.Join(names, ", ") + " changed; takes effect with the next turn"
 		f.journal.emit(event.FileEdited, "", event.File{File: "state.json", Text: text})
 	}
+
 	return true
 }
 
@@ -85,6 +87,7 @@ func (f *files) readState() (s record.State, info os.FileInfo, found findings, o
 		if !f.loaded && finding.Join(found) != nil { // it was broken while the agent slept
 			s, found, _ = record.CurrentState(f.journal.volume, f.journal.dir)
 		}
+
 		switch path := f.journal.path("state.json"); {
 		case err != nil:
 			f.journal.problems.Set(f.journal.id, path, findings{{ID: "state-unreadable", Severity: finding.Error, File: path,
@@ -94,6 +97,7 @@ func (f *files) readState() (s record.State, info os.FileInfo, found findings, o
 			f.journal.problems.SetQuietly(f.journal.id, path, nil)
 			f.reportMissing(path)
 		}
+
 		if finding.Join(found) == nil || try == len(rereads) {
 			return s, info, found, info != nil
 		}
@@ -123,10 +127,12 @@ func (f *files) announceRights() error {
 			f.announced = copyOf(f.state.Permissions)
 		}
 	}
+
 	diff := permission.Diff(*f.announced, f.state.Permissions)
 	if len(diff) == 0 || !f.loaded {
 		return nil
 	}
+
 	text := strings.Join(diff, ", ")
 	f.journal.log.Log(context.Background(), finding.Warning.Level(), "permissions changed by hand", "diff", text)
 	f.journal.emit(event.FileEdited, "", event.File{File: "state.json", Text: "permissions changed: " + text})
@@ -139,6 +145,7 @@ func (f *files) announceRights() error {
 	if _, err := f.journal.append(&record.Permission{Event: "changed-by-hand", Tag: text, By: "state.json"}); err != nil {
 		return err
 	}
+
 	return f.cacheState()
 }
 
@@ -179,6 +186,7 @@ func (f *files) saveState(change func(*record.State)) error {
 		change(&s)
 		announced = &s.Permissions
 	}
+
 	err = record.UpdateState(f.journal.volume, f.journal.dir, func(s *record.State) {
 		if f.loaded && !disk.Exists(f.journal.path("state.json")) { // the last good version stays in use
 			f.journal.log.Warn("state.json was missing and is rewritten", "dir", f.journal.dir)
@@ -186,6 +194,7 @@ func (f *files) saveState(change func(*record.State)) error {
 			s.Permissions, s.Provider, s.Queue, s.Budget = *copyOf(was.Permissions), was.Provider, was.Queue, was.Budget
 			s.CreatedAt = was.CreatedAt
 		}
+
 		used, last, err := f.journal.history.Totals(s.Seq)
 		if err != nil {
 			failed = err
@@ -194,6 +203,7 @@ func (f *files) saveState(change func(*record.State)) error {
 		if s.Stats == nil {
 			s.Stats = record.Stats{}
 		}
+
 		s.Stats.Add(used)
 		if last != nil {
 			s.Tokens = last
@@ -202,9 +212,11 @@ func (f *files) saveState(change func(*record.State)) error {
 		if change != nil {
 			change(s)
 		}
+
 		s.Announced, f.announced = announced, announced
 		f.state = *s
 	})
+
 	return errors.Join(err, failed)
 }
 
@@ -216,6 +228,7 @@ func (f *files) cacheState() error {
 		return err
 	}
 	f.journal.log.Warn("state not written", "err", err)
+
 	return nil
 }
 
@@ -235,6 +248,7 @@ func owned(before, now record.State) (names []string) {
 			names = append(names, m.name)
 		}
 	}
+
 	return names
 }
 
@@ -247,5 +261,6 @@ func copyOf(s permission.Set) *permission.Set {
 	if err != nil {
 		panic("agents: a set of plain strings cannot be copied: " + err.Error())
 	}
+
 	return &c
 }

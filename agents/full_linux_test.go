@@ -35,6 +35,7 @@ func TestACallThatWorkedIsRecordedAlthoughTheDiskIsFull(t *testing.T) {
 			if o := b.outcome(item); o.Reason != record.ReasonDone {
 				t.Errorf("the turn ended %q: %s", o.Reason, o.Error)
 			}
+
 			b.halt()
 			if s := b.history(); !strings.Contains(s, `"status":"ok"`) || strings.Contains(s, "interrupted") ||
 				strings.Contains(s, "could not be kept") {
@@ -69,6 +70,7 @@ func smallDisk(t *testing.T) string {
 			t.Error(err)
 		}
 	})
+
 	return dir
 }
 
@@ -80,6 +82,7 @@ func brim(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+
 	for size := 64 << 10; size > 0; {
 		if _, err := f.Write(make([]byte, size)); errors.Is(err, syscall.ENOSPC) {
 			size /= 2

@@ -61,6 +61,7 @@ func (j *journal) append(recs ...record.Record) (entries []*record.Entry, err er
 	if err != nil {
 		return entries, fmt.Errorf("write history: %w", err)
 	}
+
 	return entries, nil
 }
 
@@ -75,6 +76,7 @@ func (j *journal) untilRoom(write func() error) error {
 		}
 		j.log.Warn("disk full, waiting", "again", pause, "err", err)
 		j.show(event.Failing, err.Error())
+
 		select {
 		case <-time.After(pause):
 		case <-j.over:
@@ -125,6 +127,7 @@ func (j *journal) checkHistory() {
 		j.log.Warn("history not checked", "err", err)
 		return
 	}
+
 	j.problems.Set(j.id, path, slices.DeleteFunc(record.CheckHistory(path, content),
 		func(f finding.Finding) bool { return !record.Unreadable(f) }))
 }
@@ -138,10 +141,12 @@ func (j *journal) refresh(turn string) error {
 	if changed {
 		j.checkHistory()
 	}
+
 	j.report(found)
 	if changed {
 		j.emit(event.FileEdited, turn, event.File{File: "history.jsonl", Text: "edited by hand; the model sees the edited version"})
 	}
+
 	return nil
 }
 
@@ -153,6 +158,7 @@ func (j *journal) answered(sha string, ways ...permission.Decision) *record.Perm
 		j.log.Warn("cannot read earlier answers", "err", err)
 		return nil
 	}
+
 	for _, e := range slices.Backward(c.Entries) {
 		switch r := e.Rec.(type) {
 		case *record.User:
@@ -165,6 +171,7 @@ func (j *journal) answered(sha string, ways ...permission.Decision) *record.Perm
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -174,11 +181,13 @@ func (j *journal) lastRoute() *message.Address {
 	if err != nil {
 		return nil
 	}
+
 	for i := len(c.Entries) - 1; i >= 0; i-- {
 		if u, ok := c.Entries[i].Rec.(*record.User); ok && u.Origin == "" {
 			return u.Route
 		}
 	}
+
 	return nil
 }
 
@@ -190,12 +199,14 @@ func (j *journal) readNotices() map[string][]string {
 		j.log.Warn("cannot read which file problems were reported to the model", "err", err)
 		return nil
 	}
+
 	var open map[string][]string
 	for _, e := range c.Entries {
 		u, ok := e.Rec.(*record.User)
 		if !ok || u.Preface == "" {
 			continue
 		}
+
 		for line := range strings.SplitSeq(u.Preface, "\n") {
 			if rest, ok := strings.CutPrefix(line, brokenFile); ok {
 				if open == nil {
@@ -207,6 +218,7 @@ func (j *journal) readNotices() map[string][]string {
 			}
 		}
 	}
+
 	return open
 }
 

@@ -24,12 +24,14 @@ func (g *loopGuard) again(c record.ToolCall, r *record.ToolResult) bool {
 	if len(g.newest) > loopWindow {
 		g.newest = g.newest[1:]
 	}
+
 	n := 0
 	for _, s := range g.newest {
 		if s == sum {
 			n++
 		}
 	}
+
 	return n >= loopTimes
 }
 

@@ -43,6 +43,7 @@ func TestATurnWithoutProgressIsStuck(t *testing.T) {
 				ctx, p := watchProgress(t.Context(), limit)
 				defer p.stop()
 				tt.during(p)
+
 				select {
 				case <-ctx.Done():
 				case <-time.After(24 * time.Hour):

@@ -57,6 +57,7 @@ func TestWhatRunsByARightThatIsTakenBackEnds(t *testing.T) {
 			if err := record.UpdateState(b.vol, b.dir, give); err != nil {
 				t.Fatal(err)
 			}
+
 			b.run()
 			b.outcome(b.say("look"))
 			if len(told) != 0 {
@@ -67,6 +68,7 @@ func TestWhatRunsByARightThatIsTakenBackEnds(t *testing.T) {
 			if len(told) == 0 {
 				t.Fatal("nobody is told")
 			}
+
 			now := told[len(told)-1]
 			if now.Allows(permission.Read{Path: "/srv"}) && name != "profiled" || now.Allows(permission.Write{Path: "/out"}) != (name != "profiled") {
 				t.Errorf("told is %+v", now)
@@ -88,6 +90,7 @@ func TestWhenAFileIsUnchanged(t *testing.T) {
 		if err := errors.Join(err, serr); err != nil {
 			t.Fatal(err)
 		}
+
 		return info
 	}
 	first := save("a", "x", at)
@@ -102,6 +105,7 @@ func TestWhenAFileIsUnchanged(t *testing.T) {
 			t.Errorf("%s: unchanged is %v", name, !tt.want)
 		}
 	}
+
 	if unchanged(nil, nil) {
 		t.Error("nothing is the same version as nothing")
 	}

@@ -30,6 +30,7 @@ func TestPoisonousTurnLeavesNoCallWithoutResult(t *testing.T) {
 			if o := b.outcome(item); o.Reason != record.ReasonPoison {
 				t.Errorf("outcome %+v, want poison", o)
 			}
+
 			for _, call := range []string{"begun", "waiting"} {
 				if n := strings.Count(b.history(), `"type":"tool_result","toolCallId":"`+call+`"`); n != 1 {
 					t.Errorf("call %s has %d results, want 1\n%s", call, n, b.history())

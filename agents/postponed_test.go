@@ -35,6 +35,7 @@ func TestRevocationSurvivesAStateThatCannotBeWritten(t *testing.T) {
 			if err := record.UpdateState(b.vol, b.dir, give); err != nil {
 				t.Fatal(err)
 			}
+
 			reports := b.reports()
 			b.run()
 			b.outcome(b.say("look"))
@@ -42,6 +43,7 @@ func TestRevocationSurvivesAStateThatCannotBeWritten(t *testing.T) {
 			if err := errors.Join(err, obstruct(path)); err != nil {
 				t.Fatal(err)
 			}
+
 			r, err := b.box.Accept(t.Context(),
 				inbox.Item{Kind: message.Permission, Token: "t", Decision: string(permission.Revoked), Tag: "@read:/srv", By: "ada"})
 			if err != nil {
@@ -56,6 +58,7 @@ func TestRevocationSurvivesAStateThatCannotBeWritten(t *testing.T) {
 			if err := errors.Join(os.RemoveAll(path), os.WriteFile(path, good, 0o600)); err != nil {
 				t.Fatal(err)
 			}
+
 			b.run()
 			b.wait(r.Item)
 			b.outcome(b.say("look"))
@@ -83,6 +86,7 @@ func TestAlwaysIsStoredWhenStateCanBeWrittenAgain(t *testing.T) {
 	if err := record.UpdateState(b.vol, b.dir, func(*record.State) {}); err != nil {
 		t.Fatal(err)
 	}
+
 	reports := b.reports()
 	b.run()
 	b.outcome(b.say("ask"))
@@ -90,12 +94,14 @@ func TestAlwaysIsStoredWhenStateCanBeWrittenAgain(t *testing.T) {
 	if err := errors.Join(err, obstacles["broken by hand"](path)); err != nil {
 		t.Fatal(err)
 	}
+
 	p := b.opts.Permits.(*permission.Queue).List()[0]
 	r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Permission, Dedupe: p.DedupeKey(), Token: p.Token,
 		Decision: string(permission.Always), By: "ada", Tag: p.Request.Tag, SHA256: p.SHA256, Text: p.Request.Detail.String()})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	within(t, "it is reported that the file cannot be written", func() bool { return reports.has("@read:/srv") })
 	b.outcome(b.say("hello"))
 	if b.box.Len() != 1 {
@@ -104,6 +110,7 @@ func TestAlwaysIsStoredWhenStateCanBeWrittenAgain(t *testing.T) {
 	if err := os.WriteFile(path, good, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	edited <- struct{}{}
 	b.wait(r.Item)
 	within(t, "the turn of the decision", func() bool { return b.count("turn_end") == 3 })
@@ -160,6 +167,7 @@ func (b *bench) reports() *reported {
 			}
 		}
 	}()
+
 	return r
 }
 
@@ -189,5 +197,6 @@ func (r *reported) count(words string) (n int) {
 			n++
 		}
 	}
+
 	return n
 }

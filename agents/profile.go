@@ -32,11 +32,13 @@ func refusedBy(p prepared) *tools.Result {
 	if h, ok := p.tool.(tools.Held); ok && h.Held(p.call) {
 		return nil // it can change nothing: the set has no folder to write
 	}
+
 	text := "denied: this agent only reads (profile read-only); only the user can change that"
 	if set.Profile == permission.Planning {
 		text = "denied: nothing is changed before a plan is approved (profile plan). Read what you need, then call " +
 			"submit_plan with what you will do"
 	}
+
 	return &tools.Result{Status: tools.Denied, Text: text}
 }
 
@@ -51,7 +53,9 @@ func needs(p prepared) (*permission.Request, error) {
 	if p.call.Access.Profile != permission.AskFirst || !p.spec.Writes {
 		return nil, nil
 	}
+
 	text, err := spelled(p.call)
+
 	return &permission.Request{Tag: permission.Write{Path: cmp.Or(p.call.Access.WorkingDir, "/")}.Tag(),
 		Reason: "change files with " + p.spec.Name, AskAlways: true,
 		Workdir: p.call.Access.WorkingDir, Detail: permission.Detail{Command: text}}, err
@@ -66,6 +70,7 @@ func spelled(call tools.Call) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString(call.Name)
+
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		var text string
 		if json.Unmarshal(args[name], &text) != nil {
@@ -75,11 +80,13 @@ func spelled(call tools.Call) (string, error) {
 			}
 			text = indented.String()
 		}
+
 		b.WriteString("\n" + name + ": ")
 		if strings.Contains(text, "\n") {
 			text = "\n  │ " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  │ ")
 		}
 		b.WriteString(text)
 	}
+
 	return b.String(), nil
 }

@@ -88,6 +88,7 @@ func TestApprovedPlanIsForOneTurn(t *testing.T) {
 	if wrote.Load() != 0 {
 		t.Fatal("something was written before the plan was approved")
 	}
+
 	b.decide(permission.Once)
 	waitFor(t, func() bool { return wrote.Load() == 1 })
 	if o := b.outcome(b.say("write")); wrote.Load() != 1 || !strings.Contains(o.Text, "submit_plan") {

@@ -48,12 +48,14 @@ func TestWhatWasEditedOfThePrompt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		told := b.watched()
 		a.requests.session, a.requests.definition = "session", was
 		if err := a.requests.lookAtPrompt(&a.files.self); err != nil {
 			t.Fatal(err)
 		}
 		within(t, "what was edited is told", func() bool { return len(told.of(event.FileEdited)) == len(tt.told) })
+
 		for i, e := range told.of(event.FileEdited) {
 			if f := e.Body.(event.File); f.File != tt.told[i] {
 				t.Errorf("%s: told is %+v", name, f)
@@ -62,6 +64,7 @@ func TestWhatWasEditedOfThePrompt(t *testing.T) {
 		if kept := a.requests.session != ""; kept != (tt.want == "") {
 			t.Errorf("%s: the prompt is kept: %v", name, kept)
 		}
+
 		want := `"text":"` + tt.want + ` edited by hand: the system prompt changes from here on"`
 		if n := b.count("note"); n != min(len(tt.want), 1) || n == 1 && !strings.Contains(b.history(), want) {
 			t.Errorf("%s: history does not say %s:\n%s", name, want, b.history())

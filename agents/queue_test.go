@@ -27,6 +27,7 @@ func (h *hasty) Open() []inbox.Head {
 			h.drop = ""
 		}
 	}
+
 	return heads
 }
 
@@ -51,6 +52,7 @@ func TestAnItemDroppedBeforeItIsTaken(t *testing.T) {
 					first = b.say("go")
 					<-h.running
 				}
+
 				hurry.mu.Lock()
 				r, err := b.box.Accept(context.Background(), dropped)
 				hurry.drop = r.Item
@@ -58,6 +60,7 @@ func TestAnItemDroppedBeforeItIsTaken(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				beside := b.say("beside")
 				if when == "during a turn" {
 					h.release <- "r"
@@ -68,6 +71,7 @@ func TestAnItemDroppedBeforeItIsTaken(t *testing.T) {
 				if first != "" && b.outcome(first).Reason != record.ReasonDone {
 					t.Errorf("the turn under way did not end well\n%s", b.history())
 				}
+
 				b.halt() // reports an agent that failed
 				if _, ok, err := record.Closing(b.dir, r.Item); ok || err != nil {
 					t.Errorf("the dropped item was worked on, or %v\n%s", err, b.history())

@@ -22,6 +22,7 @@ func (a *agent) recover() error {
 			a.Inbox.Untake(h.ID)
 		}
 	}
+
 	if err := a.deliveries.settle(); err != nil { // what a run that failed did not get to record
 		return err
 	}
@@ -30,6 +31,7 @@ func (a *agent) recover() error {
 	if ob.Turn == nil && len(ob.Outs) == 0 && len(heads) == 0 {
 		return nil
 	}
+
 	// What was read may only be in the page cache, and it is acted on from here.
 	if !crash.Bug("blindrecovery") {
 		if err := a.journal.history.Sync(); err != nil {
@@ -39,6 +41,7 @@ func (a *agent) recover() error {
 	if err := a.closeDone(heads); err != nil {
 		return err
 	}
+
 	var removed []record.Record
 	for _, o := range ob.Outs {
 		if o.Entry == nil {
@@ -50,6 +53,7 @@ func (a *agent) recover() error {
 		}
 		a.deliveries.send(o.Out, o.Entry, o.Delivered, true)
 	}
+
 	_, err := a.journal.append(removed...)
 	return err
 }
@@ -67,6 +71,7 @@ func (a *agent) closeDone(heads []inbox.Head) error {
 	for _, h := range heads {
 		after[h.ID] = h.After
 	}
+
 	closed, err := a.journal.history.Closed(after)
 	if err != nil {
 		return err
@@ -85,8 +90,10 @@ func (a *agent) closeDone(heads []inbox.Head) error {
 				return fmt.Errorf("conclude decision: %w", err)
 			}
 		}
+
 		finished = append(finished, h.ID)
 	}
+
 	return a.intake.done(finished...)
 }
 
@@ -118,6 +125,7 @@ func (s *self) nextAttempt(open *record.OpenTurn) int {
 	case slices.ContainsFunc(open.Calls, func(c record.OpenCall) bool { return s.waited(c.Call, open.Began) }):
 		return open.Attempt
 	}
+
 	return open.Attempt + 1
 }
 
@@ -135,6 +143,7 @@ func (s *self) interrupted(calls []record.OpenCall) []record.Record {
 				Output: record.Output{Text: "interrupted: daycare stopped while this ran; it may have taken effect"}})
 		}
 	}
+
 	return recs
 }
 
@@ -148,5 +157,6 @@ func (s *self) setAside(calls []record.OpenCall) []record.Record {
 				Output: record.Output{Text: "interrupted: the turn was set aside before this was done"}})
 		}
 	}
+
 	return recs
 }

@@ -19,6 +19,7 @@ func (j *journal) hide(rec record.Record) {
 		for i := range r.ToolCalls {
 			r.ToolCalls[i].Arguments = j.redact.JSON(r.ToolCalls[i].Arguments)
 		}
+
 		for i := range r.Thinking {
 			// A signature holds for the text as the model wrote it.
 			if before := r.Thinking[i].Text; j.redact.Text(before) != before {

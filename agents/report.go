@@ -19,7 +19,9 @@ func (rs *replies) reporting(t *turn, reason string, as *record.Assistant) *reco
 	if as == nil {
 		as = &record.Assistant{Turn: t.id, Finish: record.FinishEndTurn}
 	}
+
 	as.Out = out
+
 	return as
 }
 
@@ -42,6 +44,7 @@ func (rs *replies) report(t *turn, reason string, as *record.Assistant) *record.
 			return nil
 		}
 	}
+
 	return &record.Out{ID: "report:" + rs.journal.id + ":" + t.id, Hops: t.hops + 1,
 		To: message.Address{Connector: message.ToAgent, ChannelID: r.To}}
 }

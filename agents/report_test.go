@@ -82,6 +82,7 @@ func TestWhichTurnsAreReported(t *testing.T) {
 				inbox.Item{ID: "the-item", Kind: message.System, Origin: "parent", Hops: 2, Text: tt.say}); err != nil {
 				t.Fatal(err)
 			}
+
 			b.run()
 			turn := b.outcome("the-item").Turn
 			b.halt()
@@ -95,6 +96,7 @@ func TestWhichTurnsAreReported(t *testing.T) {
 					t.Errorf("report (-want +got):\n%s", diff)
 				}
 			}
+
 			if got != tt.want || len(b.sent) > 1 {
 				t.Errorf("reported %q in %d messages, want %q in one", got, len(b.sent), tt.want)
 			}
@@ -116,6 +118,7 @@ func TestAReportIsPromisedWithTheTurnsEnd(t *testing.T) {
 	if n := strings.Count(b.history(), `"type":"delivery"`); n != 0 {
 		t.Fatalf("%d deliveries were recorded by an outbox that delivers nothing", n)
 	}
+
 	b.opts.Outbox = b
 	b.openBox()
 	b.run()
@@ -140,6 +143,7 @@ func TestAReportIsAnsweredWhereTheWorkWasAskedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	b.outcome(r.Item)
 	b.outcome(b.say("hello again"))
 	b.halt()
@@ -147,6 +151,7 @@ func TestAReportIsAnsweredWhereTheWorkWasAskedFor(t *testing.T) {
 	for _, p := range b.sent {
 		chats = append(chats, p.To.ChannelID)
 	}
+
 	if diff := cmp.Diff([]string{"c1", "elsewhere", "c1"}, chats); diff != "" {
 		t.Errorf("answers went to (-want +got):\n%s", diff)
 	}
@@ -180,6 +185,7 @@ func TestWhoReadsAlongTakesNoAnswerAway(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			<-tool.running
 			joined := b.say("by the way")
 			tool.release <- "ok"
@@ -206,6 +212,7 @@ func TestAStoppedTurnEndsWithACanceledAnswer(t *testing.T) {
 	if o := b.outcome(item); o.Reason != record.ReasonCanceled {
 		t.Errorf("the turn ended %q, want canceled", o.Reason)
 	}
+
 	var finishes []record.Finish
 	for line := range strings.Lines(b.history()) {
 		e, err := record.Decode([]byte(strings.TrimSpace(line)))
@@ -216,6 +223,7 @@ func TestAStoppedTurnEndsWithACanceledAnswer(t *testing.T) {
 			finishes = append(finishes, as.Finish)
 		}
 	}
+
 	if want := []record.Finish{record.FinishToolUse, record.FinishCanceled}; !slices.Equal(finishes, want) {
 		t.Errorf("the answers finished %q, want %q", finishes, want)
 	}

@@ -35,6 +35,7 @@ func (r *requests) build(t *turn) (*providers.Request, error) {
 	if context.Session != r.session {
 		r.introduce(&t.self, context.Session)
 	}
+
 	choice := t.model()
 	req, err := r.builder.Build(context, r.system, offer(t.tools), prompt.Options{
 		Model: choice.Model, MaxTokens: choice.MaxTokens, Temperature: choice.Temperature, Thinking: choice.Thinking,
@@ -43,6 +44,7 @@ func (r *requests) build(t *turn) (*providers.Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build request: %w", err)
 	}
+
 	return req, nil
 }
 
@@ -65,6 +67,7 @@ func offer(set *tools.Set) []providers.Tool {
 	for s := range set.All() {
 		offer = append(offer, providers.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema})
 	}
+
 	return offer
 }
 
@@ -79,11 +82,13 @@ func (r *requests) lookAtPrompt(s *self) error {
 	if prompt.System(was) == prompt.System(now) {
 		return nil
 	}
+
 	edited := append(promptFiles(was.Files, now.Files), skillFiles(was.Skills, now.Skills)...)
 	r.session = "" // the next call renders it
 	for _, name := range edited {
 		r.journal.emit(event.FileEdited, "", event.File{File: name, Text: "changed; takes effect with this turn"})
 	}
+
 	switch {
 	case len(edited) > 0:
 	case !slices.Equal(was.Tools, now.Tools):
@@ -91,6 +96,7 @@ func (r *requests) lookAtPrompt(s *self) error {
 	default:
 		edited = []string{"descriptor.json"}
 	}
+
 	text := strings.Join(edited, ", ") + " edited by hand: the system prompt changes from here on"
 	_, err := r.journal.append(&record.Note{Text: text})
 	return err
@@ -106,6 +112,7 @@ func skillFiles(was, now []prompt.Skill) (names []string) {
 			}
 		}
 	}
+
 	return names
 }
 
@@ -119,5 +126,6 @@ func promptFiles(a, b prompt.Files) (names []string) {
 			names = append(names, f.name)
 		}
 	}
+
 	return names
 }

@@ -26,6 +26,7 @@ func TestRewind(t *testing.T) {
 	if o := b.order(message.Mark, "here"); o.Reason != "mark" {
 		t.Errorf("mark ended as %+v", o)
 	}
+
 	b.wait(b.say("bravo"))
 	b.wait(b.say("charlie"))
 	seen := func(item string) string {
@@ -40,6 +41,7 @@ func TestRewind(t *testing.T) {
 	if r := seen(b.say("delta")); strings.Contains(r, "charlie") || !strings.Contains(r, "bravo") {
 		t.Errorf("after taking one turn back the model reads:\n%s", r)
 	}
+
 	b.order(message.Rewind, "")
 	b.order(message.Rewind, "") // delta, then bravo
 	if r := seen(b.say("echo")); strings.Contains(r, "bravo") || !strings.Contains(r, "alpha") {
@@ -49,6 +51,7 @@ func TestRewind(t *testing.T) {
 	if r := seen(b.say("foxtrot")); strings.Contains(r, "echo") || !strings.Contains(r, "alpha") {
 		t.Errorf("after going back to the mark the model reads:\n%s", r)
 	}
+
 	for _, to := range []string{"nowhere", "99999"} {
 		if o := b.order(message.Rewind, to); o.Reason != "refused" || !strings.Contains(o.Text, "cannot rewind") {
 			t.Errorf("rewind to %s ended as %+v, want refused with the reason", to, o)

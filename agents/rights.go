@@ -44,6 +44,7 @@ func change(agent string, it inbox.Item) func(*record.State) {
 		}
 		return grants(grant)
 	}
+
 	return nil
 }
 
@@ -73,6 +74,7 @@ func rightGiven(it inbox.Item) permission.Access {
 	if err != nil {
 		return nil
 	}
+
 	return access
 }
 
@@ -84,6 +86,7 @@ func (r *rights) access(s *self) (permission.Set, error) {
 		if h.Kind != message.Permission {
 			continue
 		}
+
 		// The item waits for the end of the turn, or for a state.json that can be
 		// written; its effect does not.
 		it, err := r.box.Read(h.ID)
@@ -93,6 +96,7 @@ func (r *rights) access(s *self) (permission.Set, error) {
 		if err != nil {
 			return permission.Set{}, fmt.Errorf("read decision: %w", err)
 		}
+
 		switch it.Decision {
 		case string(permission.Profiled):
 			set.Profile = permission.Profile(it.Tag)
@@ -103,10 +107,12 @@ func (r *rights) access(s *self) (permission.Set, error) {
 			}
 		}
 	}
+
 	open := r.journal.history.Obligations().Turn
 	if open == nil {
 		return set, nil
 	}
+
 	for _, c := range open.Worked {
 		tool, _, ok := s.tools.Get(c.Name)
 		w, widens := tool.(tools.Widens)
@@ -117,6 +123,7 @@ func (r *rights) access(s *self) (permission.Set, error) {
 			set = more
 		}
 	}
+
 	return set, nil
 }
 

@@ -92,6 +92,7 @@ func TestAFailedSummaryIsNotTriedAtEachMessage(t *testing.T) {
 	for ; turns < 60 && b.count("summary") == 0; turns++ {
 		b.wait(b.say(strings.Repeat("x ", 500)))
 	}
+
 	b.halt()
 	if b.count("summary") != 1 || strings.Contains(b.history(), `"type":"reset"`) {
 		t.Errorf("after %d messages there are %d summaries\n%.2000s", turns, b.count("summary"), b.history())
@@ -115,6 +116,7 @@ func TestALongPromptIsNoLongConversation(t *testing.T) {
 	for range 8 {
 		b.wait(b.say(strings.Repeat("x ", 500)))
 	}
+
 	if tries != 0 || b.count("summary") != 0 {
 		t.Errorf("a summary was tried %d times, and %d were made", tries, b.count("summary"))
 	}
@@ -145,6 +147,7 @@ func TestWhyNothingWasShortened(t *testing.T) {
 			for n := 1; n <= 3; n++ {
 				b.wait(b.say(fmt.Sprintf("this is turn %d", n)))
 			}
+
 			r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Compact})
 			if err != nil {
 				t.Fatal(err)
@@ -155,6 +158,7 @@ func TestWhyNothingWasShortened(t *testing.T) {
 			if o := b.outcome(r.Item); o.Reason != "refused" || !strings.Contains(o.Text, want) {
 				t.Errorf("outcome %+v, want that %s", o, want)
 			}
+
 			within(t, "the reason is told", func() bool { return len(told.of(event.AgentCompacted)) == 1 })
 			if c := told.of(event.AgentCompacted)[0].Body.(event.Compacted); c.Failed != want || c.Before == 0 {
 				t.Errorf("told is %+v", c)
@@ -175,6 +179,7 @@ func TestAStopLeavesASummaryForTheNextStart(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		b.wait(b.say(fmt.Sprintf("this is turn %d", n)))
 	}
+
 	r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Compact})
 	if err != nil {
 		t.Fatal(err)
@@ -184,6 +189,7 @@ func TestAStopLeavesASummaryForTheNextStart(t *testing.T) {
 	if b.count("summary")+b.count("note") != 0 {
 		t.Errorf("the stop is recorded as an end\n%s", b.history())
 	}
+
 	b.openBox()
 	w.write <- struct{}{}
 	b.run()
@@ -215,6 +221,7 @@ func refusedSummary(t *testing.T, known bool) {
 		})
 	}
 	b.run()
+
 	for n := 1; n <= 40; n++ {
 		switch o := b.outcome(b.say(fmt.Sprintf("this is turn %d", n))); o.Reason {
 		case record.ReasonDone:
@@ -228,6 +235,7 @@ func refusedSummary(t *testing.T, known bool) {
 		}
 		return
 	}
+
 	t.Error("no turn came to the budget")
 }
 
@@ -250,10 +258,12 @@ func TestASummaryThatIsWrittenIsProgress(t *testing.T) {
 						return nil, ctx.Err()
 					}
 				}
+
 				return w.Call(ctx, req, watch)
 			})
 		}
 		b.run()
+
 		for n := 1; b.count("summary") == 0 && n < 40; n++ {
 			item := b.say(fmt.Sprintf("this is turn %d", n))
 			if err := b.box.Wait(t.Context(), item); err != nil {
@@ -263,6 +273,7 @@ func TestASummaryThatIsWrittenIsProgress(t *testing.T) {
 				t.Fatalf("turn %d: %+v", n, o)
 			}
 		}
+
 		if n := b.count("summary"); n != 1 {
 			t.Errorf("%d summaries are recorded", n)
 		}

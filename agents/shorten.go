@@ -46,6 +46,7 @@ func (a *agent) compact(ctx context.Context, it inbox.Item) error {
 	if ctx.Err() != nil {
 		return nil // taken up at the next start
 	}
+
 	var canceled callError
 	if err != nil && !errors.As(err, &canceled) {
 		return err
@@ -66,6 +67,7 @@ func (a *agent) compact(ctx context.Context, it inbox.Item) error {
 	if err != nil {
 		return err
 	}
+
 	return a.shortener.rotate()
 }
 
@@ -115,6 +117,7 @@ func (sh *shortener) limit(s *self) int {
 	if sh.room.learned > 0 {
 		limit = min(limit, sh.room.learned)
 	}
+
 	return limit
 }
 
@@ -129,6 +132,7 @@ func (sh *shortener) fit(ctx context.Context, t *turn, req *providers.Request) (
 	if size < limit*9/10 && size < sh.room.failedAt+limit/20 {
 		return req, nil // it was tried a moment ago
 	}
+
 	came, err := sh.shorten(ctx, shortening{self: &t.self, turn: t, limit: limit})
 	if err != nil {
 		return nil, err
@@ -142,6 +146,7 @@ func (sh *shortener) fit(ctx context.Context, t *turn, req *providers.Request) (
 		return nil, callError{&providers.Failure{Kind: providers.Overflow, Provider: "daycare",
 			Message: fmt.Sprintf("about %d tokens of context, and room for %d", sh.requests.builder.Tokens(), limit)}}
 	}
+
 	return req, nil
 }
 
@@ -157,6 +162,7 @@ func (sh *shortener) squeeze(ctx context.Context, t *turn) (*providers.Request, 
 	if came, err := sh.shorten(ctx, shortening{self: &t.self, turn: t, limit: sh.room.learned}); err != nil || came != shortened {
 		return nil, err
 	}
+
 	return sh.requests.build(t)
 }
 
@@ -264,7 +270,9 @@ func (sh *shortener) summarized(plan compact.Plan, s record.Summary, item string
 	if err := sh.journal.barrier(); err != nil {
 		return err
 	}
+
 	sh.room.rotate, sh.room.failedAt = true, 0
+
 	return nil
 }
 
@@ -275,5 +283,6 @@ func (sh *shortener) rotate() error {
 	}
 	sh.room.rotate = false
 	_, err := sh.journal.history.Rotate()
+
 	return err
 }

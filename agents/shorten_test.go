@@ -54,6 +54,7 @@ func (w *windowed) Call(_ context.Context, req *providers.Request, _ func(provid
 	if why := invalid(req); why != "" {
 		w.invalid = append(w.invalid, why)
 	}
+
 	r := &providers.Response{Finish: providers.EndTurn, Provider: "w", Model: "m",
 		Usage: providers.Usage{Input: int64(size), Output: 50}}
 	if strings.HasPrefix(req.System, "You write the memory") {
@@ -61,6 +62,7 @@ func (w *windowed) Call(_ context.Context, req *providers.Request, _ func(provid
 		r.Text = w.summary(textOf(req))
 		return r, nil
 	}
+
 	w.sizes = append(w.sizes, size)
 	w.answer(req, r)
 	return r, nil
@@ -85,6 +87,7 @@ func (w *windowed) summary(text string) string {
 			kept += "- " + f + "\n"
 		}
 	}
+
 	return "## Goal\nx\n## Constraints\n" + kept +
 		"## Progress\nnone\n## Decisions\nnone\n## Open work\nnone\n## Files\nnone\n## Next step\nnone"
 }
@@ -108,6 +111,7 @@ func (w *windowed) answer(req *providers.Request, r *providers.Response) {
 		r.Finish = providers.ToolUse
 		return
 	}
+
 	r.Text = "Done."
 }
 
@@ -123,6 +127,7 @@ func textOf(req *providers.Request) string {
 			}
 		}
 	}
+
 	return b.String()
 }
 
@@ -132,6 +137,7 @@ func count(req *providers.Request) int {
 	for _, t := range req.Tools {
 		chars += len(t.Name) + len(t.Description) + len(t.Schema)
 	}
+
 	for _, m := range req.Messages {
 		chars += 20
 		for _, p := range m.Parts {
@@ -148,6 +154,7 @@ func count(req *providers.Request) int {
 			}
 		}
 	}
+
 	return int(float64(chars)/charsPerToken) + images*tokensOfImage
 }
 
@@ -174,10 +181,12 @@ func invalid(req *providers.Request) string {
 				return "an empty text"
 			}
 		}
+
 		if why := follows(req, i, open); why != "" {
 			return why
 		}
 	}
+
 	return ""
 }
 
@@ -204,6 +213,7 @@ func follows(req *providers.Request, i int, open []string) string {
 	if i > 0 && m.Role == req.Messages[i-1].Role {
 		return "two messages of one role"
 	}
+
 	return ""
 }
 
@@ -244,6 +254,7 @@ func TestLongConversationNeverOverflows(t *testing.T) {
 	w := &windowed{window: 32_000}
 	b := newWindowed(t, w, &bigTool{})
 	b.run()
+
 	for n := 1; n <= turns; n++ {
 		it := inbox.Item{Kind: message.Text, Text: fmt.Sprintf("this is turn %d", n)}
 		if n%7 == 0 {
@@ -252,6 +263,7 @@ func TestLongConversationNeverOverflows(t *testing.T) {
 		if n%40 == 3 {
 			it.Text += fmt.Sprintf(". Remember: the code of turn %d is swallow%d", n, n*17)
 		}
+
 		r, err := b.box.Accept(context.Background(), it)
 		if err != nil {
 			t.Fatal(err)
@@ -260,6 +272,7 @@ func TestLongConversationNeverOverflows(t *testing.T) {
 			t.Fatalf("turn %d: %+v", n, o)
 		}
 	}
+
 	if o := b.outcome(b.say("what is the code of turn 3?")); o.Text != "the code of turn 3 is swallow51" {
 		t.Errorf("asked for turn 3: %q", o.Text)
 	}
@@ -271,6 +284,7 @@ func TestLongConversationNeverOverflows(t *testing.T) {
 	if strings.Contains(b.history(), `"type":"reset"`) {
 		t.Error("the conversation was reset")
 	}
+
 	most, sum := 0, 0
 	for _, s := range w.sizes {
 		most, sum = max(most, s), sum+s
@@ -305,6 +319,7 @@ func TestSmallerWindowIsLearned(t *testing.T) {
 	b := newWindowed(t, w, &bigTool{})
 	b.opts.Window = nil
 	b.run()
+
 	for n := 1; n <= 40; n++ {
 		if o := b.outcome(b.say(fmt.Sprintf("this is turn %d", n))); o.Reason != record.ReasonDone {
 			t.Fatalf("turn %d: %+v", n, o)
@@ -345,6 +360,7 @@ func TestCompactOnRequest(t *testing.T) {
 	if b.count("note") != 1 || b.count("summary") != 0 {
 		t.Errorf("an empty conversation was shortened\n%s", b.history())
 	}
+
 	for n := 1; n <= 3; n++ {
 		b.wait(b.say(fmt.Sprintf("this is turn %d: the code of turn %d is owl%d", n, n, n)))
 	}
@@ -352,6 +368,7 @@ func TestCompactOnRequest(t *testing.T) {
 	if o := b.outcome(item); o.Reason != "compact" {
 		t.Errorf("outcome %+v", o)
 	}
+
 	var reported []event.Compacted
 	for e := range events {
 		if c, ok := e.Body.(event.Compacted); ok {
@@ -360,6 +377,7 @@ func TestCompactOnRequest(t *testing.T) {
 			}
 		}
 	}
+
 	if reported[0].Failed != "there is nothing older than the newest messages" || reported[1].Failed != "" ||
 		reported[1].Gone == 0 || reported[1].RequestCut != 0 {
 		t.Errorf("reported %+v", reported)
@@ -388,6 +406,7 @@ func TestFailedSummaryKeepsTheContextWhileItFits(t *testing.T) {
 	b := newWindowed(t, w, &bigTool{})
 	b.opts.Model = func(record.Model) Model { return unreachable{w} }
 	b.run()
+
 	for n := 1; n <= 40; n++ {
 		if o := b.outcome(b.say(fmt.Sprintf("this is turn %d", n))); o.Reason != record.ReasonDone {
 			t.Fatalf("turn %d: %+v", n, o)
@@ -406,6 +425,7 @@ func TestSummarySurvivesARestart(t *testing.T) {
 	for n := 1; n <= 12; n++ {
 		b.wait(b.say(fmt.Sprintf("this is turn %d: the code of turn %d is owl%d", n, n, n)))
 	}
+
 	b.halt()
 	if b.count("summary") == 0 {
 		t.Fatal("not compacted")
@@ -414,6 +434,7 @@ func TestSummarySurvivesARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	c, err := h.Context()
 	if err != nil || c.Summary == nil {
 		t.Fatalf("no summary in force: %v", err)
@@ -422,6 +443,7 @@ func TestSummarySurvivesARestart(t *testing.T) {
 	if len(c.Entries) > 0 && c.Entries[0].Seq != s.KeptFrom {
 		t.Errorf("the context begins at %d, the summary keeps from %d", c.Entries[0].Seq, s.KeptFrom)
 	}
+
 	h.Close()
 	if _, err := os.Stat(filepath.Join(b.dir, "history.jsonl")); err != nil {
 		t.Fatal(err)

@@ -45,6 +45,7 @@ func TestAnAgentWithoutWorkSleeps(t *testing.T) {
 			if why == "after a while" {
 				b.opts.Settings.Idle = 20 * time.Millisecond
 			}
+
 			var item string
 			if worked {
 				item = b.say("hello")
@@ -56,6 +57,7 @@ func TestAnAgentWithoutWorkSleeps(t *testing.T) {
 				}
 				leave <- struct{}{}
 			}
+
 			b.ends()
 			after, err := os.ReadFile(path)
 			if err != nil {
@@ -86,10 +88,12 @@ func TestAnAgentWithADecisionToStoreStaysAwake(t *testing.T) {
 		Decision: string(permission.Revoked), Tag: "@read:/srv", By: "ada"}); err != nil {
 		t.Fatal(err)
 	}
+
 	b.run()
 	within(t, "it is reported that the decision is not stored", func() bool {
 		return reports.has("the permission @read:/srv was revoked and no longer applies, but is still in the file")
 	})
+
 	select {
 	case leave <- struct{}{}:
 		t.Error("it made room for others")
@@ -98,6 +102,7 @@ func TestAnAgentWithADecisionToStoreStaysAwake(t *testing.T) {
 		b.end = nil
 	case <-time.After(30 * time.Millisecond):
 	}
+
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -120,6 +125,7 @@ func TestADecisionThatIsNotStoredIsReportedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		it.ID = r.Item
 		for n, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 			begin := time.Now()
@@ -131,6 +137,7 @@ func TestADecisionThatIsNotStoredIsReportedOnce(t *testing.T) {
 				t.Errorf("after try %d the next one is at %v, want in %v", n+1, p.next.Sub(begin), pause)
 			}
 		}
+
 		within(t, want, func() bool { return reports.has(want) })
 		if n := reports.count(want); n != 1 {
 			t.Errorf("%s: reported %d times", want, n)

@@ -33,6 +33,7 @@ func (b *bench) watched() *seen {
 			s.mu.Unlock()
 		}
 	}()
+
 	return s
 }
 
@@ -88,6 +89,7 @@ rules:
 			t.Errorf("%s: %+v, want once %+v", typ, got, want)
 		}
 	}
+
 	progress, started, ended := told.of(event.ToolProgress), told.of(event.ToolStarted), told.of(event.ToolFinished)
 	if len(progress) != 1 || len(started) != 1 || len(ended) != 1 {
 		t.Fatalf("of the tool: %+v, %+v, %+v", progress, started, ended)
@@ -120,17 +122,20 @@ rules:
 		}
 		return len(drafts) > 0 && drafts[len(drafts)-1].Text != "" && drafts[len(drafts)-1].Thinking != ""
 	})
+
 	if o := b.outcome(item); o.Text != "right words" {
 		t.Errorf("the answer is %q", o.Text)
 	}
 	b.halt()
 	within(t, "the end is told", func() bool { return len(told.of(event.TurnFinished)) > 0 })
+
 	for _, d := range drafts {
 		if !strings.HasPrefix("right words", d.Text) || !strings.HasPrefix("right thought", d.Thinking) ||
 			d.Provider == "" || d.Input <= 0 {
 			t.Fatalf("a draft is %+v", d)
 		}
 	}
+
 	if _, ok, err := record.ReadDraft(b.dir); ok || err != nil {
 		t.Errorf("the draft outlives its answer: %v", err)
 	}
@@ -138,6 +143,7 @@ rules:
 	if len(retries) != 1 || !retries[0].Body.(event.Attempt).Discard || retries[0].Body.(event.Attempt).N != 1 {
 		t.Fatalf("told of %+v, want one try that takes back what was shown", retries)
 	}
+
 	shown := map[event.Type]string{}
 	for _, e := range told.of(event.MessageDelta, event.MessageThinking, event.Retry) {
 		d, ok := e.Body.(event.Delta)
@@ -153,6 +159,7 @@ rules:
 		}
 		shown[e.Type] += d.Text
 	}
+
 	if shown[event.MessageDelta] != "right words" || shown[event.MessageThinking] != "right thought" {
 		t.Errorf("shown was %q", shown)
 	}
@@ -173,6 +180,7 @@ rules:
 	for _, text := range []string{"work", "think", "fail", "say " + secret} {
 		b.outcome(b.say(text))
 	}
+
 	for _, it := range []inbox.Item{
 		{Kind: message.Permission, Token: "t", Decision: string(permission.Always), Tag: "@read:/srv", By: "ada", Text: "read " + secret},
 		{Kind: message.System, Origin: "system", Silent: true, Text: "note " + secret},
@@ -185,6 +193,7 @@ rules:
 		}
 		b.wait(r.Item)
 	}
+
 	b.halt()
 	texts := b.history()
 	if at := strings.Index(texts, secret); at >= 0 {

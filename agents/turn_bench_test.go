@@ -20,6 +20,7 @@ rules:
 `, quickTool{func() string { return "ran" }})
 	bench.run()
 	b.ReportAllocs()
+
 	for b.Loop() {
 		reset, err := bench.box.Accept(context.Background(), inbox.Item{Kind: message.Reset})
 		if err != nil {

@@ -19,6 +19,7 @@ func TestWakingDoesNotReadThePast(t *testing.T) {
 			b.run()
 			b.outcome(b.say("before"))
 			b.halt()
+
 			// Read, it would be an error: it is a folder, not a file.
 			if err := os.MkdirAll(filepath.Join(b.dir, "history", "000001.jsonl"), 0o700); err != nil {
 				t.Fatal(err)
@@ -28,6 +29,7 @@ func TestWakingDoesNotReadThePast(t *testing.T) {
 			if why == "dropped message" {
 				it.ID = "namedbysomebodyelse00000"
 			}
+
 			r, err := b.box.Accept(t.Context(), it)
 			if err != nil {
 				t.Fatal(err)
@@ -35,6 +37,7 @@ func TestWakingDoesNotReadThePast(t *testing.T) {
 			if why == "death" {
 				b.openBox()
 			}
+
 			b.run()
 			if o := b.outcome(r.Item); o.Reason != "done" {
 				t.Errorf("the turn ended as %s: %s", o.Reason, o.Error)

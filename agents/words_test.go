@@ -82,6 +82,7 @@ func TestHowAFailureIsSaid(t *testing.T) {
 			t.Errorf("%s is said as %q, want %q", kind, got, want)
 		}
 	}
+
 	if got, want := short(errors.New("odd\nmore")), "I could not answer: odd. Please try again."; got != want {
 		t.Errorf("any other error is said as %q, want %q", got, want)
 	}

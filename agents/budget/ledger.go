@@ -117,6 +117,7 @@ func Open(o Options) *Ledger {
 	if l.calendar.Day == "" {
 		l.calendar.Day = day
 	}
+
 	l.turn()
 	l.keep()
 	return l
@@ -147,6 +148,7 @@ func (l *Ledger) keep() {
 	if !begun {
 		return
 	}
+
 	l.file.Lock()
 	defer l.file.Unlock()
 	k := l.o.addUp(c.Day)
@@ -174,13 +176,16 @@ func (l *Ledger) reserve(agent string, a Amount) (*reservation, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turn()
+
 	for _, limit := range limits {
 		if spent, now := l.spentOf(limit), l.raised(limit); spent.plus(a).over(now) {
 			return nil, l.reached(limit, spent, a)
 		}
 	}
+
 	r := &reservation{family, a, l.calendar.Day}
 	l.spent.add(family, a, r.day)
+
 	return r, nil
 }
 

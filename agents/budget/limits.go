@@ -29,6 +29,7 @@ func (l *Ledger) limits(agent string) (family []string, list []limit, err error)
 		}
 		list = append(list, limit{id, id, own})
 	}
+
 	return family, list, nil
 }
 
@@ -40,6 +41,7 @@ func (l *Ledger) spentOf(m limit) Amount {
 	case permission.BudgetPerDay:
 		return l.today()
 	}
+
 	return l.spent.Agents[m.agent]
 }
 
@@ -63,6 +65,7 @@ func (l *Ledger) reached(m limit, spent, more Amount) *Reached {
 	default:
 		r.Setting = "of agent " + m.agent
 	}
+
 	b, unit := &r.Budget, permission.Tokens
 	if spent.plus(more).over(Amount{USD: r.Limit.USD}) {
 		unit = permission.USD
@@ -70,6 +73,7 @@ func (l *Ledger) reached(m limit, spent, more Amount) *Reached {
 	b.Unit, b.Limit = unit, r.Limit.in(unit)
 	missing := spent.plus(more).in(unit) - b.Limit
 	b.More = m.amount.in(unit) * max(1, math.Ceil(missing/m.amount.in(unit)))
+
 	return r
 }
 
@@ -89,6 +93,7 @@ func (r *Reached) Remedy() string {
 	case permission.BudgetTotal, permission.BudgetPerAgent:
 		return "Raise it in the settings"
 	}
+
 	return "Raise the budget in state.json"
 }
 
@@ -102,6 +107,7 @@ func (r *Reached) Error() string {
 		of = append(of, fmt.Sprintf("%d of %d tokens", r.Spent.Tokens, r.Limit.Tokens))
 		next = append(next, fmt.Sprintf("%d tokens", r.Next.Tokens))
 	}
+
 	text := fmt.Sprintf("the budget %s is used up: %s", r.Setting, strings.Join(of, ", "))
 	if r.Next != (Amount{}) {
 		text += " (the next request may take " + strings.Join(next, ", ") + ")"

@@ -33,6 +33,7 @@ func (b *bounded) Stream(ctx context.Context, req *providers.Request) iter.Seq[p
 			yield(providers.Error{Err: &providers.Failure{Kind: providers.Budget, Provider: b.ID(), Err: err}})
 			return
 		}
+
 		m := meter{bounded: b, req: req, reserved: r}
 		defer m.close()
 		for ev := range b.Provider.Stream(ctx, req) {

@@ -41,6 +41,7 @@ func (o Options) loadRaises() []raise {
 		o.Log.Warn("cannot read one-time budget raises; they do not apply",
 			"file", filepath.Join(o.Dir, raisesFile), "err", err)
 	}
+
 	return list
 }
 
@@ -53,10 +54,12 @@ func (o Options) readRaises() (list []raise, data []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+
 	var r raises
 	if err := json.Unmarshal(data, &r); err != nil {
 		return nil, data, err
 	}
+
 	return r.Raises, data, nil
 }
 
@@ -72,9 +75,11 @@ func (o Options) standing() ([]raise, error) {
 	if err := o.Volume.WriteFile("raises", filepath.Join(o.Dir, kept), data); err != nil {
 		return nil, fmt.Errorf("set the unreadable file aside: %w", err)
 	}
+
 	o.Log.Error(raisesFile+" cannot be parsed and is rewritten; a copy of its old content is next to it. "+
 		"To apply the old entries, copy them to "+raisesFile+" and restart",
 		"file", filepath.Join(o.Dir, raisesFile), "kept", kept, "err", err)
+
 	return nil, nil
 }
 
@@ -89,6 +94,7 @@ func (l *Ledger) Raise(agent string, b permission.Budget, token, by string) erro
 	if i < 0 {
 		return nil // it is not a limit of that agent any more
 	}
+
 	one := raise{At: disk.StampOf(l.o.Now()), Token: token, By: by, Scope: b.Scope, Day: b.Day, Agent: limits[i].agent,
 		Unit: b.Unit, Amount: b.More, Of: limits[i].amount.in(b.Unit)}
 	l.file.Lock()
@@ -97,12 +103,14 @@ func (l *Ledger) Raise(agent string, b permission.Budget, token, by string) erro
 	if err != nil {
 		return fmt.Errorf("raise budget: %w", err)
 	}
+
 	l.mu.Lock()
 	day := l.calendar.Day
 	l.mu.Unlock()
 	if slices.ContainsFunc(list, func(r raise) bool { return r.Token == token }) {
 		return nil
 	}
+
 	list = append(slices.DeleteFunc(list, func(r raise) bool { return r.Day != "" && r.Day < day }), one)
 	data, err := json.MarshalIndent(raises{list}, "", "  ")
 	if err != nil {
@@ -114,6 +122,7 @@ func (l *Ledger) Raise(agent string, b permission.Budget, token, by string) erro
 	if err := l.o.Volume.WriteFile("raises", filepath.Join(l.o.Dir, raisesFile), append(data, '\n')); err != nil {
 		return fmt.Errorf("raise budget: %w", err)
 	}
+
 	l.mu.Lock()
 	l.raises = list
 	l.mu.Unlock()
@@ -135,6 +144,7 @@ func (l *Ledger) raised(m limit) Amount {
 			a.Tokens += int64(r.Amount)
 		}
 	}
+
 	return a
 }
 
@@ -151,6 +161,7 @@ func (l *Ledger) Freed(agent string, b permission.Budget) bool {
 	if b.Scope == permission.BudgetPerDay && b.Day != l.calendar.Day {
 		return true
 	}
+
 	for _, m := range limits {
 		if m.scope != b.Scope {
 			continue
@@ -158,5 +169,6 @@ func (l *Ledger) Freed(agent string, b permission.Budget) bool {
 		limit := l.raised(m).in(b.Unit)
 		return limit == 0 || limit > b.Limit
 	}
+
 	return true
 }

@@ -38,6 +38,7 @@ func Missing(dir string, calls []Call) ([]Call, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list usage: %w", err)
 	}
+
 	for _, path := range files {
 		err := eachLine(path, func(one line) {
 			written[key{one.Agent, one.Model, one.Tokens}]++
@@ -47,6 +48,7 @@ func Missing(dir string, calls []Call) ([]Call, error) {
 			return nil, fmt.Errorf("read usage: %w", err)
 		}
 	}
+
 	used := map[string]int64{}
 	for _, c := range calls {
 		used[c.Agent] += tokensOf(c.Usage).sum()
@@ -61,6 +63,7 @@ func Missing(dir string, calls []Call) ([]Call, error) {
 			missing = append(missing, c)
 		}
 	}
+
 	return missing, nil
 }
 
@@ -79,6 +82,7 @@ func Add(dir string, calls []Call) error {
 			return fmt.Errorf("write usage: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -135,6 +139,7 @@ func appendLine(path string, one line) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
+
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -145,10 +150,12 @@ func appendLine(path string, one line) (err error) {
 		last[0] = 0 // what cannot be read may be half a line
 		f.ReadAt(last, size-1)
 	}
+
 	data = append(data, '\n')
 	if last[0] != '\n' {
 		data = append([]byte{'\n'}, data...)
 	}
 	_, err = f.Write(data)
+
 	return err
 }

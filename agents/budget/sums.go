@@ -58,6 +58,7 @@ func (o Options) addUp(day string) kept {
 	if !k.holds(files, day) {
 		k = kept{sums: newSums(), Files: map[string]seen{}, Calendar: k.Calendar}
 	}
+
 	for _, path := range files {
 		name := filepath.Base(path)
 		if _, done := k.Files[name]; done || name == day+".jsonl" {
@@ -68,6 +69,7 @@ func (o Options) addUp(day string) kept {
 		}
 		o.read(&k.sums, path)
 	}
+
 	return k
 }
 
@@ -88,6 +90,7 @@ func (k kept) holds(files []string, day string) bool {
 			return false
 		}
 	}
+
 	return there == len(k.Files)
 }
 
@@ -102,6 +105,7 @@ func (o Options) load() (k kept) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		o.Log.Warn("cannot read spending totals; adding them up again", "file", sumsFile, "err", err)
 	}
+
 	return k
 }
 
@@ -158,6 +162,7 @@ func (c *calendar) turn(day string, total, today Amount) {
 		extra = c.Past[i].Extra.plus(total.minus(c.Past[i].Total)) // what was spent since it was left
 		c.Past = slices.Delete(c.Past, i, i+1)
 	}
+
 	c.Day, c.Extra, c.Past = day, extra, append(c.Past, left)
 	c.Past = c.Past[max(0, len(c.Past)-maxPast):]
 }

@@ -48,6 +48,7 @@ func Digest(t Task) string {
 			}
 		}
 	}
+
 	files = files[max(0, len(files)-maxPaths):]
 	before = shorten(before, 4*t.Limits.Summary/2)
 	for {
@@ -70,6 +71,7 @@ func digest(before string, asked, files []string) string {
 	if len(files) > 0 {
 		text += "\n\n" + filesHead + "\n" + strings.Join(files, "\n")
 	}
+
 	return text
 }
 
@@ -80,9 +82,11 @@ func earlier(text string) (before string, asked, files []string) {
 	if !ok {
 		return text, nil, nil
 	}
+
 	rest, list, _ := strings.Cut(rest, filesHead+"\n")
 	rest, lines, _ := strings.Cut(rest, askedHead+"\n")
 	_, before, _ = strings.Cut(rest, beforeHead+"\n")
+
 	return strings.TrimSpace(before), lined(lines), lined(list)
 }
 
@@ -101,8 +105,10 @@ func note(files []string, c record.ToolCall) []string {
 	if json.Unmarshal(c.Arguments, &args) != nil || args.Path == "" {
 		return files // a call without a path, or arguments that are no object
 	}
+
 	line := "- " + flat(args.Path, maxAsked)
 	files = slices.DeleteFunc(files, func(f string) bool { return f == line })
+
 	return append(files, line)
 }
 

@@ -55,12 +55,14 @@ func Make(ctx *record.Context, l Limits, next int64) (p Plan, ok bool) {
 	if len(p.Gone) == 0 {
 		return p, false
 	}
+
 	p.From = p.Gone[0].Seq
 	if ctx.Summary != nil {
 		if s, is := ctx.Summary.Rec.(*record.Summary); is {
 			p.Before, p.From = s.Text, s.From
 		}
 	}
+
 	r := request(ctx.Entries)
 	p.Answered = slices.ContainsFunc(ctx.Entries[min(r+1, len(ctx.Entries)):], final)
 	if r == len(ctx.Entries) {
@@ -75,6 +77,7 @@ func Make(ctx *record.Context, l Limits, next int64) (p Plan, ok bool) {
 			}
 		}
 	}
+
 	return p, true
 }
 
@@ -90,6 +93,7 @@ func (p Plan) Holds(ctx *record.Context) bool {
 			before = s.Text
 		}
 	}
+
 	return before == p.Before && len(ctx.Entries) >= len(p.Gone) && slices.Equal(ctx.Entries[:len(p.Gone)], p.Gone)
 }
 
@@ -116,12 +120,14 @@ func (l Limits) cut(entries []*record.Entry) int {
 			turn = i
 		}
 	}
+
 	switch {
 	case turn < n:
 		return min(tail, turn)
 	case tail < n:
 		return tail
 	}
+
 	return newest
 }
 
@@ -142,6 +148,7 @@ func begins(e *record.Entry) bool {
 	case *record.User, *record.Assistant, *record.Permission:
 		return true
 	}
+
 	return false
 }
 
@@ -161,5 +168,6 @@ func request(entries []*record.Entry) int {
 			}
 		}
 	}
+
 	return at
 }

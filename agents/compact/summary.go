@@ -70,10 +70,12 @@ func Summarize(ctx context.Context, m Model, t Task) (s record.Summary, err erro
 		if text, err = usable(answer); err != nil {
 			return s, err
 		}
+
 		// A model that ignores the bound would fill the window with summaries.
 		text = shorten(text, 2*4*t.Limits.Summary)
 		s.Provider, s.Model = answer.Provider, answer.Model
 	}
+
 	if text == "" {
 		return s, fmt.Errorf("summarize: %w: there was nothing to read", ErrUseless)
 	}
@@ -97,6 +99,7 @@ func (t Task) request(before, part string) *providers.Request {
 	if t.Focus != "" {
 		b.WriteString("The person asks you to keep above all: " + escape.Replace(shorten(t.Focus, 2000)) + "\n")
 	}
+
 	fmt.Fprintf(&b, "Write the summary now, in at most %d words.", t.Limits.Summary/2)
 	return &providers.Request{
 		Model: t.Model, System: instructions, MaxTokens: t.Limits.Summary + t.Limits.Summary/2, Agent: t.Agent, Foreground: t.Waiting,
@@ -114,9 +117,11 @@ func usable(answer *providers.Response) (string, error) {
 			found++
 		}
 	}
+
 	if found < len(Sections)/2 || answer.Finish == providers.Refusal {
 		return "", fmt.Errorf("summarize: %w: %d of %d headings are in it", ErrUseless, found, len(Sections))
 	}
+
 	return text, nil
 }
 
@@ -139,6 +144,7 @@ func (t Task) complete(text string) string {
 			b.WriteString(requestOpen)
 		}
 	}
+
 	return strings.TrimRight(b.String(), "\n")
 }
 
@@ -175,5 +181,6 @@ func strip(text string) string {
 			text = text[:i]
 		}
 	}
+
 	return strings.TrimSpace(text)
 }

@@ -45,6 +45,7 @@ func Size(e *record.Entry) int {
 	case *record.Permission:
 		chars = 200 + len(r.Request)
 	}
+
 	return chars/4 + 1 + images*imageTokens
 }
 
@@ -55,6 +56,7 @@ func pictures(files []message.File) int {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -74,6 +76,7 @@ func transcript(entries []*record.Entry, part int) []string {
 		}
 		b.WriteString(shorten(text, 4*part) + "\n")
 	}
+
 	if b.Len() > 0 {
 		parts = append(parts, b.String())
 	}
@@ -105,6 +108,7 @@ func line(e *record.Entry) string {
 	case *record.Permission:
 		return fmt.Sprintf("[%s permission %s: %s] %s", at, r.Event, r.Tag, escape.Replace(shorten(r.Request, maxCall)))
 	}
+
 	return ""
 }
 
@@ -116,6 +120,7 @@ func said(at string, r *record.Assistant) string {
 	for _, c := range r.ToolCalls {
 		lines = append(lines, fmt.Sprintf("[agent calls %s] %s", c.Name, escape.Replace(shorten(string(c.Arguments), maxCall))))
 	}
+
 	return strings.Join(lines, "\n")
 }
 

@@ -77,11 +77,13 @@ func (b *Builder) Build(ctx *record.Context, sys string, tools []providers.Tool,
 		b.add(e)
 		b.seen.n, b.seen.last = b.seen.n+1, e
 	}
+
 	b.flush()
 	b.size.fixed(sys, tools)
 	if len(b.messages) == b.answered {
 		return nil, ErrNothingNew
 	}
+
 	return &providers.Request{
 		Model:       opt.Model,
 		System:      sys,
@@ -152,6 +154,7 @@ func (b *Builder) assistant(e *record.Entry, a *record.Assistant) {
 	if !spoken && len(a.ToolCalls) == 0 {
 		return
 	}
+
 	m := &providers.Message{Role: providers.Assistant}
 	for _, t := range a.Thinking {
 		if t.Signature != "" {
@@ -159,12 +162,14 @@ func (b *Builder) assistant(e *record.Entry, a *record.Assistant) {
 				Provider: a.Provider, Model: cmp.Or(a.Asked, a.Model)})
 		}
 	}
+
 	if spoken {
 		m.Parts = append(m.Parts, providers.Text{Text: text})
 	}
 	for _, c := range a.ToolCalls {
 		m.Parts = append(m.Parts, providers.Call{ID: c.ID, Name: c.Name, Arguments: arguments(c.Arguments)})
 	}
+
 	if b.open.empty() {
 		b.open.say(alone(gapText), false)
 	}

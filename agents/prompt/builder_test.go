@@ -24,6 +24,7 @@ var sources = Sources{
 		case pdf:
 			return []byte("%PDF-1.7 of " + f.Name), nil
 		}
+
 		return []byte("text of <" + f.Name + ">\n"), nil
 	},
 	Dir: "testdata/agent",
@@ -82,6 +83,7 @@ func TestPicturesAreBounded(t *testing.T) {
 	for range 12 {
 		u.Files = append(u.Files, file("p.png", "image/png", int64(len(large))))
 	}
+
 	req := build(t, b, talk(u))
 	images := 0
 	for _, p := range req.Messages[0].Parts {
@@ -89,6 +91,7 @@ func TestPicturesAreBounded(t *testing.T) {
 			images++
 		}
 	}
+
 	if want := maxMedia / len(large); images != want || images < 4 {
 		t.Errorf("%d pictures of %d bytes are sent, want %d", images, len(large), want)
 	}
@@ -104,6 +107,7 @@ func TestEstimateIsFlooredByUsage(t *testing.T) {
 	if n := b.Tokens(); n < 6500 || n > 6530 {
 		t.Errorf("Tokens = %d, want the 5500 that were reported and about 1020 for the new message", n)
 	}
+
 	h.ctx.Summary = &record.Entry{Seq: 4, At: noon, Rec: &record.Summary{Text: "short"}}
 	h.ctx.Generation++
 	build(t, b, &h.ctx)

@@ -74,6 +74,7 @@ func messageChars(m *providers.Message) int {
 			n += imageChars
 		}
 	}
+
 	return n
 }
 

@@ -59,6 +59,7 @@ func (b *Builder) user(e *record.Entry, u *record.User) saying {
 			s.files = append(s.files, fileLine(f, ""))
 		}
 	}
+
 	return s
 }
 
@@ -72,10 +73,12 @@ func textual(kind string) bool {
 	if strings.HasPrefix(kind, "text/") {
 		return true
 	}
+
 	switch _, name, _ := strings.Cut(kind, "/"); strings.TrimPrefix(name, "x-") {
 	case "json", "xml", "yaml", "toml", "javascript", "sh", "sql", "ndjson", "jsonl":
 		return true
 	}
+
 	return strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml") && kind != "image/svg+xml"
 }
 
@@ -93,11 +96,13 @@ func (b *Builder) text(f message.File, limit int) (_, note string) {
 	case len(data) <= limit:
 		return strings.TrimSuffix(string(data), "\n"), ""
 	}
+
 	head := string(data[:limit])
 	if end := strings.LastIndexByte(head, '\n'); end > limit/2 {
 		head = head[:end]
 	}
 	head = strings.ToValidUTF8(head, "")
+
 	return head, fmt.Sprintf("its first %d bytes follow", len(head))
 }
 
@@ -112,6 +117,7 @@ func (b *Builder) document(f message.File) (_ *providers.Document, note string) 
 	case !b.room(len(data)):
 		return nil, tooMany
 	}
+
 	return &providers.Document{Name: clean(f.Name), MimeType: pdf, Data: data}, ""
 }
 
@@ -123,6 +129,7 @@ func (b *Builder) read(f message.File) (_ []byte, note string) {
 	if b.src.File == nil {
 		return nil, "not shown"
 	}
+
 	data, err := b.src.File(f)
 	switch {
 	case err != nil || len(data) == 0:
@@ -130,6 +137,7 @@ func (b *Builder) read(f message.File) (_ []byte, note string) {
 	case len(data) > maxFile: // the file grew since it was recorded
 		return nil, "too large to be shown"
 	}
+
 	return data, ""
 }
 
@@ -142,11 +150,13 @@ func (b *Builder) result(r *record.ToolResult) providers.Result {
 	case r.Output.Blob != "":
 		text = b.locate(text, r.Output.Blob)
 	}
+
 	out := providers.Result{CallID: r.ToolCallID, Name: r.Name}
 	var lines []string
 	for _, f := range r.Files {
 		lines = append(lines, fileLine(f, ""))
 	}
+
 	for _, block := range r.Output.Blocks {
 		switch {
 		case block.File == nil:
@@ -167,6 +177,7 @@ func (b *Builder) result(r *record.ToolResult) providers.Result {
 			out.Documents = append(out.Documents, *doc)
 		}
 	}
+
 	if text != "" {
 		lines = append([]string{text}, lines...)
 	}
@@ -202,6 +213,7 @@ func (b *Builder) locate(text, hash string) string {
 	if dir := text[from:at]; dir != "" && !filepath.IsAbs(dir) || strings.Contains(dir, "\n") {
 		return text
 	}
+
 	return text[:from] + filepath.Join(b.src.Dir, file) + text[at+len(file):]
 }
 
@@ -215,6 +227,7 @@ func (b *Builder) image(f message.File) (_ *providers.Image, note string) {
 	if note != "" {
 		return nil, note
 	}
+
 	img, note := picture(data)
 	if img == nil {
 		return nil, note
@@ -222,5 +235,6 @@ func (b *Builder) image(f message.File) (_ *providers.Image, note string) {
 	if !b.room(len(img.Data)) {
 		return nil, tooMany
 	}
+
 	return img, note
 }

@@ -29,6 +29,7 @@ func golden(t *testing.T, name string, got []byte) {
 		}
 		return
 	}
+
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatalf("%v (go test ./agents/prompt -update makes it)", err)
@@ -77,6 +78,7 @@ func encode(m *providers.Message) []byte {
 			fmt.Fprintf(&b, "%T\n", p)
 		}
 	}
+
 	return b.Bytes()
 }
 

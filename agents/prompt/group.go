@@ -91,6 +91,7 @@ func (g *group) messages() []*providers.Message {
 			g.fromUser.Parts = append(g.fromUser.Parts, s.parts()...)
 		}
 	}
+
 	g.made = true
 	out := make([]*providers.Message, 0, 2)
 	for _, m := range []*providers.Message{g.fromTools, g.fromUser} {
@@ -98,6 +99,7 @@ func (g *group) messages() []*providers.Message {
 			out = append(out, m)
 		}
 	}
+
 	return out
 }
 
@@ -111,5 +113,6 @@ func (g *group) makeResults() *providers.Message {
 		}
 		m.Parts = append(m.Parts, r)
 	}
+
 	return m
 }

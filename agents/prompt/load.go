@@ -42,6 +42,7 @@ func Load(workspace string, use Use) (f Files, found []finding.Finding) {
 		found, before = append(found, wrong...), there
 		*into[i] = string(text)
 	}
+
 	return f, found
 }
 
@@ -55,6 +56,7 @@ func readText(workspace, path string, use Use) (text []byte, there bool, found [
 	if errors.Is(err, beneath.ErrTooLarge) {
 		err = nil // what is left out is told in its place
 	}
+
 	unread := err != nil && !errors.Is(err, fs.ErrNotExist)
 	if unread {
 		found = append(found, unusable(path, err))
@@ -66,6 +68,7 @@ func readText(workspace, path string, use Use) (text []byte, there bool, found [
 			found = append(found, waits.Finding(path))
 		}
 	}
+
 	return text, there || unread, found
 }
 
@@ -82,6 +85,7 @@ func unusable(path string, err error) finding.Finding {
 	case errors.Is(err, beneath.ErrKind):
 		f.Remedy = "Delete it, and write the text into a file."
 	}
+
 	return f
 }
 
@@ -101,6 +105,7 @@ func sharedText(dir, name string) ([]byte, fs.FileInfo, error) {
 	if to, lerr := root.Readlink(name); lerr == nil && filepath.Base(to) == to && strings.EqualFold(filepath.Ext(to), ".md") {
 		return beneath.Read(root, to, maxRead)
 	}
+
 	return nil, nil, err
 }
 
@@ -116,5 +121,6 @@ func ownText(dir, name string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	defer root.Close()
+
 	return beneath.Read(root, filepath.Base(path), maxRead)
 }

@@ -35,6 +35,7 @@ func TestLoad(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, ".daycare", "USER.md"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	f, found := Load(dir, nil) // must not wait for a writer of the pipe
 	if len(found) != 1 || found[0].File != filepath.Join(dir, ".daycare", "USER.md") {
 		t.Errorf("of a named pipe as USER.md it says %v", found)
@@ -119,6 +120,7 @@ func TestPromptFilesAreNoWayOut(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+
 			if err := plant(dir); err != nil {
 				t.Fatal(err)
 			}
@@ -126,10 +128,12 @@ func TestPromptFilesAreNoWayOut(t *testing.T) {
 			if f != (Files{}) || len(found) != 1 || found[0].Remedy == "" {
 				t.Errorf("%+v, %v", f, found)
 			}
+
 			attacktest.Held(t, attacktest.Row{Class: "prompts, skills, memory",
 				How: "opened as a plain file, or not at all", Name: "AGENTS.md: " + name})
 		})
 	}
+
 	attacktest.AsUser(t)
 }
 

@@ -35,6 +35,7 @@ func Measure(ctx *record.Context, sys string) Parts {
 	for _, m := range b.messages {
 		p.Summary += messageChars(m)
 	}
+
 	summary := p.Summary
 	for _, e := range ctx.Entries {
 		b.add(e)
@@ -43,6 +44,7 @@ func Measure(ctx *record.Context, sys string) Parts {
 	for _, m := range b.messages {
 		p.add(m)
 	}
+
 	p.Messages = max(0, p.Messages-summary) // the summary is the first message
 	for _, n := range []*int{&p.System, &p.Summary, &p.Messages, &p.Answers, &p.Calls, &p.Results, &p.Memory} {
 		*n /= 4

@@ -30,6 +30,7 @@ func TestMeasure(t *testing.T) {
 	if got.Summary != 0 || got.Total() != got.System+got.Messages+got.Answers+got.Calls+got.Results+got.Memory {
 		t.Errorf("%+v", got)
 	}
+
 	// What a summary stands for is not counted twice.
 	h.ctx.Summary = &record.Entry{Seq: 99, At: noon, Rec: &record.Summary{Text: strings.Repeat("u", 4000)}}
 	with := Measure(&h.ctx, strings.Repeat("s", 1200))
@@ -38,6 +39,7 @@ func TestMeasure(t *testing.T) {
 	if diff := cmp.Diff(got.Results+got.Answers+got.Calls, with.Results+with.Answers+with.Calls); diff != "" {
 		t.Error(diff)
 	}
+
 	near("messages beside the summary", with.Messages, 1000)
 	if empty := Measure(&record.Context{}, ""); empty.Total() != 0 {
 		t.Errorf("nothing is made of %+v", empty)

@@ -34,6 +34,7 @@ func TestOldPicturesAreNamed(t *testing.T) {
 		if i+1 <= maxShown && len(shown) != i+1 {
 			t.Fatalf("%d of %d are shown although there is room", len(shown), i+1)
 		}
+
 		other := len(before) > 0 && !reflect.DeepEqual(before, now[:len(before)])
 		if other {
 			changed++
@@ -44,9 +45,11 @@ func TestOldPicturesAreNamed(t *testing.T) {
 				t.Fatalf("made anew, the request is another one:\n%.2000s", diff)
 			}
 		}
+
 		before = now
 		said = append(said, says("Seen."))
 	}
+
 	if changed == 0 || changed > 3*maxShown/(maxShown/2) {
 		t.Errorf("old pictures were taken out %d times", changed)
 	}
@@ -66,5 +69,6 @@ func seen(list []*providers.Message) map[int]bool {
 			}
 		}
 	}
+
 	return all
 }

@@ -38,6 +38,7 @@ func picture(data []byte) (_ *providers.Image, note string) {
 	if int64(config.Width)*int64(config.Height) > maxPixels {
 		return nil, fmt.Sprintf("not shown: %dx%d pixels are too many", config.Width, config.Height)
 	}
+
 	img, _, err := image.Decode(bytes.NewReader(data))
 	if err != nil || img.Bounds().Empty() {
 		return nil, "not shown: it is damaged"
@@ -45,6 +46,7 @@ func picture(data []byte) (_ *providers.Image, note string) {
 	if max(config.Width, config.Height) <= maxEdge && len(data) <= maxPicture {
 		return &providers.Image{MimeType: "image/" + format, Data: data}, ""
 	}
+
 	for edge := maxEdge; edge >= 64; edge /= 2 {
 		small := shrink(img, edge)
 		kind, out, err := compress(small)
@@ -57,6 +59,7 @@ func picture(data []byte) (_ *providers.Image, note string) {
 				fmt.Sprintf("%dx%d pixels, shown as %dx%d", config.Width, config.Height, b.Dx(), b.Dy())
 		}
 	}
+
 	return nil, "not shown: it cannot be made smaller"
 }
 
@@ -68,6 +71,7 @@ func shrink(img image.Image, edge int) *image.NRGBA {
 	}
 	small := image.NewNRGBA(image.Rect(0, 0, w, h))
 	draw.BiLinear.Scale(small, small.Bounds(), img, img.Bounds(), draw.Src, nil)
+
 	return small
 }
 
@@ -85,6 +89,7 @@ func compress(img *image.NRGBA) (kind string, _ []byte, err error) {
 		draw.Draw(paper, paper.Bounds(), img, img.Bounds().Min, draw.Over)
 		img = paper
 	}
+
 	err = jpeg.Encode(&b, img, &jpeg.Options{Quality: 85})
 	return "image/jpeg", b.Bytes(), err
 }

@@ -25,6 +25,7 @@ func drawn(w, h int) []byte {
 			copy(row[4*x:], []byte{uint8(x), uint8(y), uint8(x + y), 255})
 		}
 	}
+
 	return encoded(img)
 }
 
@@ -54,6 +55,7 @@ func TestPicture(t *testing.T) {
 	if err := jpeg.Encode(&photo, image.NewGray(image.Rect(0, 0, 40, 20)), nil); err != nil {
 		t.Fatal(err)
 	}
+
 	bomb := drawn(8, 8)
 	copy(bomb[16:24], []byte{0, 1, 0, 0, 0, 1, 0, 0}) // says 65536 x 65536
 	for _, tt := range []struct {
@@ -88,6 +90,7 @@ func TestPicture(t *testing.T) {
 			if img == nil {
 				t.Fatal("it is not shown")
 			}
+
 			c, format, err := image.DecodeConfig(bytes.NewReader(img.Data))
 			if err != nil || img.MimeType != tt.kind || "image/"+format != tt.kind || c.Width != tt.w || c.Height != tt.h {
 				t.Errorf("shown as %s (%s), %dx%d, %v; want %s, %dx%d", img.MimeType, format, c.Width, c.Height, err, tt.kind, tt.w, tt.h)
@@ -118,6 +121,7 @@ func TestTextFiles(t *testing.T) {
 		{"a.txt", "text/plain; charset=utf-8"}, {"b.log", "text/plain"}, {"c.json", "application/json"}, {"d.csv", "text/csv"}} {
 		u.Files = append(u.Files, file(f.name, f.kind, int64(len(contents[f.name]))))
 	}
+
 	text := build(t, b, talk(u)).Messages[0].Parts[0].(providers.Text).Text
 	for _, want := range []string{
 		"<file name=\"a.txt\">\none &lt;two&gt;\n</file>",
@@ -129,6 +133,7 @@ func TestTextFiles(t *testing.T) {
 			t.Errorf("%q is missing in\n%.1500s", want, text)
 		}
 	}
+
 	if strings.Contains(text, "zero") || strings.Contains(text, ">\nabc") {
 		t.Error("what is no text was inlined")
 	}

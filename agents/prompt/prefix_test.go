@@ -94,6 +94,7 @@ func TestPrefix(t *testing.T) {
 			if err != nil {
 				continue
 			}
+
 			answered, all := wire(req)
 			if _, want := wire(again); !bytes.Equal(all, want) || b.Tokens() != fresh.Tokens() {
 				t.Fatalf("extending and making anew differ\nextended (%d tokens):\n%s\nanew (%d tokens):\n%s",
@@ -102,10 +103,12 @@ func TestPrefix(t *testing.T) {
 			if !bytes.HasPrefix(all, before) {
 				t.Fatalf("bytes that were answered for have changed\nbefore:\n%s\nnow:\n%s", before, all)
 			}
+
 			before = answered
 			requests, bytesOf = append(requests, req), append(bytesOf, all)
 			checkShape(t, req.Messages)
 		}
+
 		for i, req := range requests {
 			var now []byte
 			for _, m := range req.Messages {
@@ -156,6 +159,7 @@ func checkCalls(t *rapid.T, m, next *providers.Message) {
 			calls = append(calls, c.ID)
 		}
 	}
+
 	if next.Role == providers.Results {
 		for _, p := range next.Parts {
 			results = append(results, p.(providers.Result).CallID)

@@ -40,6 +40,7 @@ func clock(at time.Time, zone string) string {
 	if zone != "" && zone != "UTC" {
 		text += " (" + zone + ")"
 	}
+
 	return "<time>" + text + "</time>"
 }
 
@@ -66,6 +67,7 @@ func permissionText(at time.Time, p *record.Permission) string {
 	if _, ok := permission.BudgetOf(p.Tag); ok {
 		return budgetText(at, p)
 	}
+
 	var text string
 	switch p.Event {
 	case "once":
@@ -91,6 +93,7 @@ func permissionText(at time.Time, p *record.Permission) string {
 	default: // asked: the result of the call said so
 		return ""
 	}
+
 	return system(at, text)
 }
 
@@ -103,6 +106,7 @@ func budgetText(at time.Time, p *record.Permission) string {
 	case "deny", "expired":
 		return system(at, "You were paused because a budget was used up, and it was not raised. Say in a few words how far you came.")
 	}
+
 	return ""
 }
 

@@ -48,6 +48,7 @@ func resultText(status record.Status, text string) (_ string, isError bool) {
 	default: // written by a newer daycare or by a hand
 		head = "The call ended with the status " + string(status) + "."
 	}
+
 	return under(head, text), true
 }
 
@@ -87,6 +88,7 @@ func arguments(raw json.RawMessage) json.RawMessage {
 	if json.Compact(&b, raw) != nil {
 		return wrapped(string(raw))
 	}
+
 	switch compact := b.Bytes(); {
 	case compact[0] == '{':
 		return compact

@@ -39,6 +39,7 @@ func fromUser(at time.Time, u *record.User) saying {
 	if u.Untrusted {
 		s.tag += ` untrusted="true"`
 	}
+
 	return s
 }
 
@@ -52,6 +53,7 @@ func (s saying) join(next saying) saying {
 	s.text += "\n" + next.text
 	s.files = append(slices.Clip(s.files), next.files...)
 	s.media = append(slices.Clip(s.media), next.media...)
+
 	return s
 }
 
@@ -68,6 +70,7 @@ func (s saying) parts() []providers.Part {
 	} else {
 		b.WriteString(s.text)
 	}
+
 	for _, line := range s.files {
 		b.WriteString("\n" + line)
 	}

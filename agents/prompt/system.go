@@ -26,6 +26,7 @@ func System(d Definition) string {
 	if len(d.Skills) > 0 {
 		parts = append(parts, skills(d.Skills))
 	}
+
 	parts = append(parts, written(d.Files)...)
 	return strings.Join(parts, "\n\n") + "\n"
 }
@@ -43,6 +44,7 @@ func skills(list []Skill) string {
 		}
 		b.WriteString("\n- " + clean(s.Name) + ": " + string(text))
 	}
+
 	if len(list) > most {
 		fmt.Fprintf(&b, "\n- and %d more", len(list)-most)
 	}
@@ -90,6 +92,7 @@ The final text of each turn goes to the person in the chat. Answer in their lang
 	if d.Peers {
 		text += peersText
 	}
+
 	return text
 }
 
@@ -106,6 +109,7 @@ func background(d Definition) string {
 	if len(d.Tools) > 0 {
 		b.WriteString("\n- Your tools: " + strings.Join(d.Tools, ", ") + ".")
 	}
+
 	return b.String()
 }
 
@@ -143,6 +147,7 @@ func written(f Files) []string {
 			parts = append(parts, "# "+t.title+"\n"+capped(text))
 		}
 	}
+
 	return parts
 }
 
@@ -155,8 +160,10 @@ func capped(text string) string {
 	for !utf8.RuneStart(text[n]) {
 		n--
 	}
+
 	if line := strings.LastIndexByte(text[:n], '\n'); line > MaxFile/2 {
 		n = line
 	}
+
 	return fmt.Sprintf("%s\n[cut here: the first %d of at least %d bytes are shown]", text[:n], n, len(text))
 }

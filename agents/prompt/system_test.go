@@ -35,6 +35,7 @@ func TestSystem(t *testing.T) {
 	cron := backgroundSample()
 	cron.Role, cron.Parent, cron.Peers, cron.Tools = Cron, "", false, nil
 	cron.Prompt = "Summarise what is waiting in the queue."
+
 	for name, d := range map[string]Definition{
 		"system-foreground": foregroundSample(),
 		"system-background": backgroundSample(),
@@ -58,6 +59,7 @@ func TestSystemSize(t *testing.T) {
 		} else {
 			t.Logf("%s: %d tokens", name, n)
 		}
+
 		e.fixed(sys, sampleTools())
 		if n := e.tokens(); n >= withTools {
 			t.Errorf("%s: prompt and tools have %d tokens, allowed are fewer than %d", name, n, withTools)
@@ -77,6 +79,7 @@ func TestSystemCutsLongFiles(t *testing.T) {
 	if !strings.Contains(sys, "Viktor.\n[cut here: the first ") {
 		t.Error("the cut is not marked at the end of a line")
 	}
+
 	d.Files.Rules = strings.Repeat("ö", MaxFile) // no line to cut at, and MaxFile is in no rune's middle only by luck
 	if sys := System(d); strings.ContainsRune(sys, '\uFFFD') || !strings.Contains(sys, "[cut here") {
 		t.Error("the cut went through a character")

@@ -171,6 +171,7 @@ func summaryTalk() *record.Context {
 	)
 	ctx.Summary = &record.Entry{Seq: 90, At: noon, Rec: &record.Summary{
 		Text: "Goal: move the site.\nDone: steps 1 to 3 <of 7>.", From: 1, KeptFrom: 3}}
+
 	return ctx
 }
 
@@ -182,6 +183,7 @@ func imageTalk() *record.Context {
 	}
 	shot := file("shot.webp", "image/webp", 77)
 	plan, gone := file("plan.pdf", "application/pdf", 99), file("gone.pdf", "application/pdf", 99)
+
 	return talk(u,
 		says("", call("c1", "read", `{"path":"shot.webp"}`)),
 		&record.ToolResult{ToolCallID: "c1", Name: "read", Status: record.StatusOK, Output: record.Output{

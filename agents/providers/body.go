@@ -48,9 +48,11 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 			r.rest, r.off = r.rest[1:], 0
 		}
 	}
+
 	if n == 0 && len(p) > 0 {
 		return 0, io.EOF
 	}
+
 	return n, nil
 }
 
@@ -74,6 +76,7 @@ func EncodeOptions(options map[string]any, reserved ...string) (Options, error) 
 		}
 		o[name] = raw
 	}
+
 	return o, nil
 }
 
@@ -118,6 +121,7 @@ func (h *Head) Done() []byte {
 			h.add(name, raw)
 		}
 	}
+
 	return append(h.Bytes, ',')
 }
 
@@ -161,6 +165,7 @@ func AppendString(dst []byte, s string) []byte {
 			i += size
 			continue
 		}
+
 		dst = append(dst, s[start:i]...)
 		switch c {
 		case '"', '\\':
@@ -177,5 +182,6 @@ func AppendString(dst []byte, s string) []byte {
 		i++
 		start = i
 	}
+
 	return append(append(dst, s[start:]...), '"')
 }

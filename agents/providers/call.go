@@ -48,6 +48,7 @@ func (c *Caller) Call(ctx context.Context, req *Request, watch func(Event)) (*Re
 	if watch == nil {
 		watch = func(Event) {}
 	}
+
 	a := attempts{req: req, watch: watch}
 	for i, p := range c.Chain {
 		share := (MaxRequests - a.made + len(c.Chain) - i - 1) / (len(c.Chain) - i)
@@ -55,6 +56,7 @@ func (c *Caller) Call(ctx context.Context, req *Request, watch func(Event)) (*Re
 		if i+1 < len(c.Chain) {
 			next = c.Chain[i+1].ID()
 		}
+
 		r, err := a.provider(ctx, p, share, next)
 		if err == nil {
 			return r, nil
@@ -68,6 +70,7 @@ func (c *Caller) Call(ctx context.Context, req *Request, watch func(Event)) (*Re
 			a.req = &other
 		}
 	}
+
 	return nil, a.last
 }
 
@@ -94,16 +97,19 @@ func (a *attempts) provider(ctx context.Context, p Provider, share int, next str
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
+
 		f := Classify(p.ID(), err)
 		a.last = f
 		if !f.Retryable() {
 			return nil, f
 		}
+
 		of := MaxRequests
 		if f.Kind == Down {
 			share = min(share, maxDown)
 			of = a.made + share - try
 		}
+
 		note := Retry{N: a.made, Of: of, Status: f.Status, Reason: f.Error(), Discard: shown}
 		if try >= share || f.RetryAfter > patience {
 			if next == "" || a.made == MaxRequests {
@@ -113,12 +119,14 @@ func (a *attempts) provider(ctx context.Context, p Provider, share int, next str
 			a.watch(note)
 			return nil, errNext
 		}
+
 		note.In = delay(try, f.RetryAfter)
 		a.watch(note)
 		if err := sleep(ctx, note.In); err != nil {
 			return nil, err
 		}
 	}
+
 	return nil, errNext // no share left for it
 }
 
@@ -143,6 +151,7 @@ func (a *attempts) once(ctx context.Context, p Provider) (r *Response, shown boo
 			a.watch(ev)
 		}
 	}
+
 	a.wasted(p, &c)
 	return nil, c.shown, &Failure{Kind: Broken, Provider: p.ID(), Message: "stream ended without a final event"}
 }
@@ -164,6 +173,7 @@ func (a *attempts) noteEmpty(p Provider) error {
 		f.Kind = Rejected
 		f.Err = fmt.Errorf("%w, %d times", ErrEmpty, a.empty)
 	}
+
 	return f
 }
 

@@ -66,6 +66,7 @@ func notes(t *testing.T, chain ...Provider) (r *Response, lines []string, err er
 		})
 		lines = append(lines, fmt.Sprintf("end after about %v", time.Since(start).Round(10*time.Second)))
 	})
+
 	return r, lines, err
 }
 
@@ -107,6 +108,7 @@ func TestRetrySucceeds(t *testing.T) {
 	if err != nil || r.Text != "Hi." || r.Provider != "a" || r.Model != "m" {
 		t.Errorf("got %+v, %v; the half answer must be gone", r, err)
 	}
+
 	want := []string{
 		`1/8 status 0 fallback "" discard false`,
 		`2/8 status 0 fallback "" discard true`,
@@ -194,6 +196,7 @@ func TestEmptyAnswer(t *testing.T) {
 	if !errors.Is(err, ErrEmpty) || p.calls != 3 {
 		t.Errorf("%v after %d requests, want ErrEmpty after 3", err, p.calls)
 	}
+
 	for _, whole := range []answer{
 		{Complete{Finish: Refusal}}, {Complete{Finish: MaxTokens}},
 		{ToolUseStart{"1", "n"}, ToolUseStop{"1", "{}"}, Complete{Finish: ToolUse}},
@@ -234,6 +237,7 @@ func TestResponse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := &Response{
 		Text: "Text",
 		Thinking: []Reasoning{
@@ -276,6 +280,7 @@ func TestWhatWasPaidForInVainIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+
 	want := []string{"providers.Asking{a m}", "providers.Asking{a m}", "providers.Wasted{a m {1 2 0 0 true}}",
 		"providers.Asking{a m}", "providers.Wasted{a m-1 {7 1 0 0 false}}",
 		"providers.Asking{a m}", "providers.Wasted{a m {1 2 0 0 true}}", "providers.Asking{a m}"}

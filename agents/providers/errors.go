@@ -46,6 +46,7 @@ func (f *Failure) Error() string {
 	if f.Status != 0 {
 		fmt.Fprintf(&b, "HTTP %d: ", f.Status)
 	}
+
 	switch {
 	case f.Message != "":
 		b.WriteString(f.Message)
@@ -54,6 +55,7 @@ func (f *Failure) Error() string {
 	default:
 		b.WriteString(string(f.Kind))
 	}
+
 	if f.RequestID != "" {
 		fmt.Fprintf(&b, " (request %s)", f.RequestID)
 	}

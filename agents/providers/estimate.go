@@ -19,6 +19,7 @@ func Estimate(req *Request) int64 {
 	for _, m := range req.Messages {
 		n += m.Chars()
 	}
+
 	return tokens(n)
 }
 
@@ -52,7 +53,9 @@ func (m *Message) Chars() int {
 	for _, p := range m.Parts {
 		n += partChars(p)
 	}
+
 	m.chars.Store(int64(n + 1))
+
 	return n
 }
 
@@ -69,5 +72,6 @@ func partChars(p Part) int {
 	case Image, Document:
 		return imageChars
 	}
+
 	return 0
 }

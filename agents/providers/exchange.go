@@ -79,6 +79,7 @@ func (x *Exchange) Events(ctx context.Context, d Decoder) iter.Seq[Event] {
 			case Error:
 				over = true
 			}
+
 			if size > maxAnswer && !over {
 				over, ev = true, Error{&Failure{Kind: Rejected, Provider: x.Provider,
 					Message: fmt.Sprintf("the answer did not end within %d MiB", maxAnswer>>20)}}
@@ -92,6 +93,7 @@ func (x *Exchange) Events(ctx context.Context, d Decoder) iter.Seq[Event] {
 					break
 				}
 			}
+
 			return more
 		}
 		err := x.run(ctx, func(f Frame) bool { return all(d.Decode(f)) })
@@ -141,6 +143,7 @@ func (x *Exchange) run(parent context.Context, yield func(Frame) bool) error {
 		yield(Frame{Data: string(body)})
 		return nil
 	}
+
 	events := newSSEReader(resp.Body, func() { watchdog.Reset(idle) })
 	for {
 		frame, err := events.next()
@@ -150,12 +153,14 @@ func (x *Exchange) run(parent context.Context, yield func(Frame) bool) error {
 		if err != nil {
 			return x.broken(parent, ctx, err)
 		}
+
 		// Who reads may take long, with a full screen or disk: that is not the
 		// service's silence.
 		watchdog.Stop()
 		if !yield(frame) {
 			return nil
 		}
+
 		watchdog.Reset(idle)
 	}
 }
@@ -168,6 +173,7 @@ func (x *Exchange) send(ctx context.Context) (*http.Response, error) {
 	req.ContentLength = x.Body.Len()
 	req.GetBody = func() (io.ReadCloser, error) { return x.Body.Reader(), nil }
 	req.Header = x.Header
+
 	// A redirect would carry the key and the conversation to another place.
 	client := *x.Client
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -183,8 +189,10 @@ func (x *Exchange) refused(resp *http.Response, body string) error {
 	if strings.TrimSpace(a.Message) == "" {
 		a.Message = http.StatusText(resp.StatusCode)
 	}
+
 	f := x.failure(resp, a.Kind(), a.Message)
 	f.RetryAfter = max(f.RetryAfter, a.Wait)
+
 	return f
 }
 
@@ -206,6 +214,7 @@ func requestID(h http.Header) string {
 			return id
 		}
 	}
+
 	return ""
 }
 
@@ -219,6 +228,7 @@ func (x *Exchange) broken(parent, ctx context.Context, err error) error {
 		f.Err = newRedactor(x.Secrets).err(f.Err)
 		return f
 	}
+
 	f = &Failure{Kind: Broken, Provider: x.Provider, Err: newRedactor(x.Secrets).err(err)}
 	var cert *tls.CertificateVerificationError
 	switch {
@@ -231,6 +241,7 @@ func (x *Exchange) broken(parent, ctx context.Context, err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		f.Message = "connection broke in the middle of the answer"
 	}
+
 	return f
 }
 
@@ -241,6 +252,7 @@ func nothingListens(err error) bool {
 		return false
 	}
 	at, ok := op.Addr.(*net.TCPAddr)
+
 	return ok && at.IP.IsLoopback()
 }
 

@@ -58,12 +58,14 @@ func (l *Limiter) enter(ctx context.Context, req *Request) error {
 	if req.Foreground {
 		line, kept = &l.lines[0], 0
 	}
+
 	l.mu.Lock()
 	if l.free > kept { // nobody waits in this line then
 		l.free--
 		l.mu.Unlock()
 		return nil
 	}
+
 	turn := line.join(req.Agent)
 	l.mu.Unlock()
 	select {
@@ -71,12 +73,14 @@ func (l *Limiter) enter(ctx context.Context, req *Request) error {
 		return nil
 	case <-ctx.Done():
 	}
+
 	l.mu.Lock()
 	waited := line.quit(req.Agent, turn)
 	l.mu.Unlock()
 	if !waited { // the place came at the same moment: pass it on
 		l.leave()
 	}
+
 	return context.Cause(ctx)
 }
 
@@ -117,7 +121,9 @@ func (l *line) join(agent string) chan struct{} {
 			return turn
 		}
 	}
+
 	l.agents = append(l.agents, &waiting{agent, []chan struct{}{turn}})
+
 	return turn
 }
 
@@ -134,6 +140,7 @@ func (l *line) next() (chan struct{}, bool) {
 		l.agents = append(l.agents, w)
 	}
 	l.n--
+
 	return turn, true
 }
 
@@ -147,6 +154,7 @@ func (l *line) quit(agent string, turn chan struct{}) bool {
 		if at < 0 {
 			return false
 		}
+
 		w.turns = slices.Delete(w.turns, at, at+1)
 		if len(w.turns) == 0 {
 			l.agents = slices.Delete(l.agents, i, i+1)
@@ -154,5 +162,6 @@ func (l *line) quit(agent string, turn chan struct{}) bool {
 		l.n--
 		return true
 	}
+
 	return false
 }

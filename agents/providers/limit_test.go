@@ -61,6 +61,7 @@ func TestLimitIsFair(t *testing.T) {
 			wg.Go(func() { ask(t.Context(), l, one.agent, one.front) })
 			synctest.Wait() // they come in this order
 		}
+
 		if l.Waiting() != 9 {
 			t.Errorf("%d wait, want 9", l.Waiting())
 		}
@@ -90,6 +91,7 @@ func TestLimitBoundsAndLetsGo(t *testing.T) {
 				}
 			})
 		}
+
 		wg.Wait()
 		if s.most.Load() != 3 {
 			t.Errorf("%d calls at once, want 3", s.most.Load())
@@ -97,6 +99,7 @@ func TestLimitBoundsAndLetsGo(t *testing.T) {
 		if int(gone.Load())+len(s.served) != 200 || gone.Load() == 0 {
 			t.Errorf("%d served, %d gave up", len(s.served), gone.Load())
 		}
+
 		// Nothing is left behind: all places are free again.
 		if l.free != 3 || l.Waiting() != 0 || len(l.lines[0].agents)+len(l.lines[1].agents) != 0 {
 			t.Errorf("%d places free, %d waiting", l.free, l.Waiting())
@@ -115,6 +118,7 @@ func TestLimitKeepsAPlaceForTheForeground(t *testing.T) {
 		for i := range 40 {
 			wg.Go(func() { ask(t.Context(), l, fmt.Sprint("child", i), false) })
 		}
+
 		for range 5 {
 			synctest.Wait()
 			if s.now.Load() != 7 {
@@ -126,6 +130,7 @@ func TestLimitKeepsAPlaceForTheForeground(t *testing.T) {
 				t.Errorf("the foreground's call took %s, want the second that it takes", took)
 			}
 		}
+
 		wg.Wait()
 		if l.free != 8 || l.Waiting() != 0 {
 			t.Errorf("at the end %d places are free and %d wait", l.free, l.Waiting())

@@ -84,8 +84,10 @@ func (m *Message) Encoded(key string, encode func(*Message) []byte) []byte {
 			return e.bytes
 		}
 	}
+
 	b := encode(m)
 	m.encoded = append(m.encoded, encoding{key, b})
+
 	return b
 }
 

@@ -37,6 +37,7 @@ func newRedactor(secrets []string) redactor {
 			pairs = append(pairs, form, Redacted)
 		}
 	}
+
 	return redactor{strings.NewReplacer(pairs...)}
 }
 
@@ -50,5 +51,6 @@ func (r redactor) err(err error) error {
 	if s := r.text(err.Error()); s != err.Error() {
 		return errors.New(s)
 	}
+
 	return err
 }

@@ -41,20 +41,24 @@ func ReadAnswer(status int, body string) Answer {
 	if v.IsArray() {
 		v = v.Get("0")
 	}
+
 	e := v.Get("error")
 	if !e.IsObject() {
 		a.Message = firstString(e, v.Get("message"), v.Get("detail"))
 		a.Type = v.Get("type").String()
 		return a
 	}
+
 	a.Type = firstString(e.Get("type"), e.Get("status"))
 	a.Code = e.Get("code").String()
 	a.Wait, _ = time.ParseDuration(e.Get(`details.#(@type%"*RetryInfo").retryDelay`).String())
+
 	// OpenRouter wraps the error of the service behind it.
 	a.Message = firstString(e.Get("message"), e.Get("metadata.raw"))
 	if raw := e.Get("metadata.raw").String(); raw != "" && raw != a.Message {
 		a.Message += ": " + raw
 	}
+
 	return a
 }
 
@@ -64,6 +68,7 @@ func firstString(vs ...gjson.Result) string {
 			return s
 		}
 	}
+
 	return ""
 }
 
@@ -76,6 +81,7 @@ func pageTitle(body string) string {
 	if strings.HasPrefix(strings.TrimSpace(body), "<") {
 		return "a web page"
 	}
+
 	return body
 }
 
@@ -87,6 +93,7 @@ func (a Answer) Kind() Kind {
 	if n, err := strconv.Atoi(a.Code); err == nil && status == 0 {
 		status = n
 	}
+
 	switch {
 	case containsAny(text, noCredit), containsAny(text, badKey):
 		return Auth
@@ -107,6 +114,7 @@ func (a Answer) Kind() Kind {
 	case status >= 500 || containsAny(text, brokenWords):
 		return Broken
 	}
+
 	return Rejected
 }
 
@@ -134,6 +142,7 @@ func containsAny(s string, words []string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -158,6 +167,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	if at, err := http.ParseTime(v); err == nil && at.After(now) {
 		return at.Sub(now)
 	}
+
 	return 0
 }
 

@@ -49,6 +49,7 @@ func NewRemote(wire string, s Service, base, path string, reserved ...string) (R
 	if s.Key == nil {
 		s.Key = func() string { return "" }
 	}
+
 	return Remote{Service: s, Fields: fields, Own: SameHost(s.BaseURL, base), wire: wire}, nil
 }
 
@@ -59,6 +60,7 @@ func SameHost(baseURL, vendor string) bool {
 		host, _, _ := strings.Cut(rest, "/")
 		return scheme + "://" + host
 	}
+
 	return origin(baseURL) == origin(vendor)
 }
 
@@ -97,6 +99,7 @@ func (r *Remote) Stream(ctx context.Context, req *Request, prepare func() Outgoi
 			yield(Error{Err: &Failure{Kind: NoKey, Provider: r.Service.ID, Message: r.noKey()}})
 			return
 		}
+
 		c := prepare()
 		x := &Exchange{
 			Provider: r.Service.ID, Client: r.Service.HTTP, URL: c.URL, Header: r.header(key, c.Sign), Model: c.Model,
@@ -124,6 +127,7 @@ func (r *Remote) header(key string, sign func(http.Header, string)) http.Header 
 	SetDefault(h, "Accept", "text/event-stream")
 	SetDefault(h, "User-Agent", "daycare")
 	sign(h, key)
+
 	return h
 }
 

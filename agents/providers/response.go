@@ -77,6 +77,7 @@ func (c *collector) call(id string) *ResponseCall {
 		c.index[id] = i
 		c.calls = append(c.calls, ResponseCall{RemoteID: id})
 	}
+
 	return &c.calls[i]
 }
 
@@ -89,6 +90,7 @@ func (c *collector) response(p string, req *Request, end Complete) *Response {
 	for i := range r.Thinking {
 		r.Thinking[i].Provider, r.Thinking[i].Model = p, cmp.Or(end.Asked, end.Model)
 	}
+
 	for i := range r.Calls {
 		call := &r.Calls[i]
 		if len(strings.TrimSpace(string(call.Arguments))) == 0 {
@@ -96,6 +98,7 @@ func (c *collector) response(p string, req *Request, end Complete) *Response {
 		}
 		call.Valid = IsObject(call.Arguments)
 	}
+
 	if r.Usage == (Usage{}) {
 		r.Usage = EstimateUsage(req, c.chars())
 	}
@@ -110,6 +113,7 @@ func (c *collector) chars() int {
 	for _, call := range c.calls {
 		n += len(call.Name) + len(call.Arguments)
 	}
+
 	return n
 }
 

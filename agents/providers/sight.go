@@ -55,6 +55,7 @@ func (s Sight) only(req *Request) *Request {
 		}
 		fit.Messages[i] = s.without(m)
 	}
+
 	if fit == nil {
 		return req
 	}
@@ -79,6 +80,7 @@ func (s Sight) lacks(m *Message) bool {
 			}
 		}
 	}
+
 	return false
 }
 
@@ -104,9 +106,12 @@ func (s Sight) without(m *Message) *Message {
 				}
 				part.Documents = nil
 			}
+
 			p = part
 		}
+
 		fit.Parts = append(fit.Parts, p)
 	}
+
 	return fit
 }

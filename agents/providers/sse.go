@@ -56,6 +56,7 @@ func (s *sseReader) next() (Frame, error) {
 			f.Event = ""
 			continue
 		}
+
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(name) {
@@ -83,6 +84,7 @@ func (s *sseReader) readLine() ([]byte, error) {
 			s.line = append(s.line, part...)
 			break
 		}
+
 		s.line = append(s.line, part...)
 		if err == nil || errors.Is(err, io.EOF) && len(s.line) > 0 {
 			break
@@ -94,12 +96,14 @@ func (s *sseReader) readLine() ([]byte, error) {
 			return nil, errLongLine
 		}
 	}
+
 	s.seen()
 	line := s.line
 	if !s.bom {
 		s.bom = true
 		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 	}
+
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	return bytes.TrimSuffix(line, []byte("\r")), nil
 }

@@ -64,6 +64,7 @@ func TestSSEBroken(t *testing.T) {
 	if _, err := readAll(endless); !errors.Is(err, errLongLine) {
 		t.Errorf("endless line: %v", err)
 	}
+
 	lines := io.MultiReader(strings.NewReader(strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 40)))
 	if _, err := readAll(lines); !errors.Is(err, errLongLine) {
 		t.Errorf("endless event: %v", err)

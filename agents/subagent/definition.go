@@ -65,6 +65,7 @@ func load(file string, data []byte) (Definition, *form.File) {
 	if f.Failed() {
 		return d, f
 	}
+
 	f.Read(&d)
 	d.Body = f.Body
 	if d.Name != "" && !nameRule.MatchString(d.Name) {
@@ -76,6 +77,7 @@ func load(file string, data []byte) (Definition, *form.File) {
 	if d.Body == "" {
 		f.Tell(finding.Error, "invalid", "", "there is no text below the keys: it is the sub-agent's system prompt", "")
 	}
+
 	var err error
 	if d.body, err = template.New(d.Name).Option("missingkey=zero").Parse(d.Body); err != nil {
 		f.Tell(finding.Error, "invalid", "", "the text is not a template: "+err.Error(), "")

@@ -62,6 +62,7 @@ func NewRegistry(dir string, reserved func(tool string) bool, report func(path s
 	if err != nil {
 		return nil, fmt.Errorf("list built-in sub-agents: %w", err)
 	}
+
 	for _, name := range names {
 		data, err := builtin.ReadFile(name)
 		if err != nil {
@@ -73,6 +74,7 @@ func NewRegistry(dir string, reserved func(tool string) bool, report func(path s
 		}
 		r.base[d.Name] = d
 	}
+
 	r.List()
 	return r, nil
 }
@@ -85,6 +87,7 @@ func (r *Registry) List() (list []Definition, version int) {
 		r.list = r.merge()
 		r.version++
 	}
+
 	return r.list, r.version
 }
 
@@ -96,6 +99,7 @@ func (r *Registry) Get(name string) (Definition, bool) {
 			return d, true
 		}
 	}
+
 	return Definition{}, false
 }
 
@@ -114,14 +118,17 @@ func (r *Registry) look() (changed bool) {
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
+
 		present[e.Name()] = true
 		known, ok := r.files[e.Name()]
 		if ok && known.at.Equal(info.ModTime()) && known.size == info.Size() {
 			continue
 		}
+
 		r.files[e.Name()] = r.read(e.Name(), file{at: info.ModTime(), size: info.Size(), good: known.good})
 		changed = true
 	}
+
 	for name := range r.files {
 		if !present[name] {
 			delete(r.files, name)
@@ -129,6 +136,7 @@ func (r *Registry) look() (changed bool) {
 			changed = true
 		}
 	}
+
 	return changed
 }
 
@@ -144,17 +152,20 @@ func (r *Registry) read(name string, f file) file {
 				Reason: beneath.Reason(err).Error()}}
 			return f
 		}
+
 		d, found = Parse(path, data)
 		d.File = path
 		found = append(found, r.allowed(d, path)...)
 		if finding.Join(found) == nil || try == len(rereads) || time.Since(f.at) > settled {
 			break
 		}
+
 		time.Sleep(rereads[try])
 		if info, err := os.Stat(path); err == nil {
 			f.at, f.size = info.ModTime(), info.Size()
 		}
 	}
+
 	if finding.Join(found) == nil {
 		f.good = &d
 	}
@@ -163,6 +174,7 @@ func (r *Registry) read(name string, f file) file {
 			found[i].Remedy = "correct the file; until then the previous version stays active"
 		}
 	}
+
 	f.found = found
 	return f
 }
@@ -176,11 +188,13 @@ func (r *Registry) allowed(d Definition, path string) (found []finding.Finding) 
 	if _, ours := r.base[d.Name]; !ours && r.reserved(d.Name) {
 		wrong("a tool already has the name %q", d.Name)
 	}
+
 	for _, tool := range d.Tools {
 		if _, ours := r.base[tool]; ours || Forbidden(tool) || tool == d.Name {
 			wrong("tools: %q is not available to sub-agents", tool)
 		}
 	}
+
 	return found
 }
 
@@ -204,6 +218,7 @@ func (r *Registry) merge() []Definition {
 	for name := range r.files {
 		names = append(names, name)
 	}
+
 	slices.Sort(names)
 	for _, name := range names {
 		good, found := r.files[name].good, r.files[name].found
@@ -216,12 +231,15 @@ func (r *Registry) merge() []Definition {
 				all[good.Name] = *good
 			}
 		}
+
 		r.report(filepath.Join(r.dir, name), found)
 	}
+
 	list := make([]Definition, 0, len(all))
 	for _, d := range all {
 		list = append(list, d)
 	}
 	slices.SortFunc(list, func(a, b Definition) int { return cmp.Compare(a.Name, b.Name) })
+
 	return list
 }

@@ -87,6 +87,7 @@ func (t *tool) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	if err := t.body.Execute(&prompt, input); err != nil {
 		return tools.Errorf("%s: its system prompt cannot be made: %v", t.Name, err), nil
 	}
+
 	d := address.Descriptor{Type: address.Subagent, ID: address.ChildID(call.Agent, call.ID), ParentAgentID: call.Agent, Name: t.Name,
 		Definition: t.Name, CallID: call.ID, SystemPrompt: prompt.String(), Model: t.Model, Route: call.Route}
 	first := message.Incoming{Kind: message.System, ID: TaskItem(d.ID), Origin: call.Agent, Hops: call.Hops,
@@ -94,6 +95,7 @@ func (t *tool) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	if _, err := t.house.Create(ctx, d, first); err != nil {
 		return tools.Errorf("%s: %v", t.Name, err), nil
 	}
+
 	t.report(call, d.ID, event.SubAgentStart, event.SubAgent{Input: call.Arguments})
 	unfollow := t.follow(ctx, call, d.ID)
 	o, err := t.house.Await(ctx, d.ID, first.ID)
@@ -105,14 +107,17 @@ func (t *tool) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	if err != nil {
 		return tools.Errorf("%s: its answer cannot be told: %v", t.Name, err), nil
 	}
+
 	s := t.summary(d.ID, o)
 	data, err := json.Marshal(s)
 	if err != nil {
 		return tools.Result{}, fmt.Errorf("encode summary: %w", err)
 	}
+
 	t.report(call, d.ID, event.SubAgentEnd, event.SubAgent{Result: data})
 	res := t.result(s, data)
 	res.Source = message.Relayed(t.Name, o.Untrusted)
+
 	return res, nil
 }
 
@@ -124,6 +129,7 @@ func read(arguments json.RawMessage) (map[string]any, error) {
 	if err := dec.Decode(&input); err != nil || input == nil {
 		return nil, errors.New("the arguments must be a JSON object")
 	}
+
 	return input, nil
 }
 
@@ -148,8 +154,10 @@ func (t *tool) question(input map[string]any) string {
 		if len(names) == 1 && strings.TrimSpace(text) != "" {
 			return text
 		}
+
 		lines = append(lines, name+": "+text)
 	}
+
 	if len(lines) == 0 {
 		return "Begin."
 	}
@@ -180,6 +188,7 @@ func (t *tool) summary(child string, o event.Outcome) Summary {
 			s.Output = "It ended without an answer: " + o.Reason + " " + o.Error
 		}
 	}
+
 	return s
 }
 
@@ -192,6 +201,7 @@ func (t *tool) result(s Summary, data []byte) tools.Result {
 	if !s.Success && s.Waiting == "" {
 		r.Status = tools.Failed
 	}
+
 	return r
 }
 
@@ -213,6 +223,7 @@ func (t *tool) follow(ctx context.Context, call tools.Call, child string) (stop 
 			}
 		}
 	}()
+
 	return func() {
 		cancel()
 		<-done

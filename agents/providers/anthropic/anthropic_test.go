@@ -27,6 +27,7 @@ func with(change func(*Options)) providertest.New {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return p
 	}
 }
@@ -89,6 +90,7 @@ func TestMarkersMove(t *testing.T) {
 		if got := bytes.Count(body, []byte(mark)); got > 4 {
 			t.Errorf("%d messages: %d cache markers, the API takes 4", n, got)
 		}
+
 		for i := range n {
 			got := strings.Contains(gjson.GetBytes(body, fmt.Sprintf("messages.%d", i)).Raw, mark)
 			want := req.Messages[i].Role != providers.Assistant && (i == n-1 || i == previousLast(req.Messages))

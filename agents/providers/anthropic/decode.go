@@ -62,6 +62,7 @@ func (d *decoder) Decode(f providers.Frame) []providers.Event {
 	case "error":
 		d.emit(providers.Error{Err: d.x.Told(providers.ReadAnswer(0, f.Data))})
 	}
+
 	return d.out
 }
 
@@ -78,6 +79,7 @@ func (d *decoder) open(index int64, v gjson.Result) {
 		b.id = "call_" + strconv.FormatInt(index, 10)
 	}
 	d.blocks[index] = b
+
 	switch b.kind {
 	case "text":
 		d.text(v.Get("text").String())
@@ -99,6 +101,7 @@ func (d *decoder) delta(index int64, v gjson.Result) {
 	if b == nil {
 		return
 	}
+
 	switch v.Get("type").String() {
 	case "text_delta":
 		d.text(v.Get("text").String())
@@ -121,6 +124,7 @@ func (d *decoder) close(index int64) {
 		return
 	}
 	delete(d.blocks, index)
+
 	switch b.kind {
 	case "thinking", "redacted_thinking":
 		if b.signature != "" {
@@ -166,6 +170,7 @@ func (d *decoder) end() {
 		}})
 		return
 	}
+
 	d.emit(providers.Complete{Finish: finish(d.stop), Usage: d.usage, Model: d.model})
 }
 
@@ -180,5 +185,6 @@ func finish(stop string) providers.Finish {
 	case "refusal":
 		return providers.Refusal
 	}
+
 	return providers.EndTurn
 }

@@ -53,8 +53,10 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 			body.Add(markedEnd)
 			continue
 		}
+
 		body.Add(enc)
 	}
+
 	body.Add(bodyEnd)
 	return body
 }
@@ -68,6 +70,7 @@ func previousLast(messages []*providers.Message) int {
 			return i - 1
 		}
 	}
+
 	return -1
 }
 
@@ -94,6 +97,7 @@ func (p *Provider) settings(head *providers.Head, req *providers.Request) {
 		}
 		output = `{"effort":` + string(providers.AppendString(nil, req.Thinking)) + `}`
 	}
+
 	head.Field("model", string(providers.AppendString(nil, model)))
 	head.Field("max_tokens", strconv.Itoa(limit))
 	head.Field("stream", "true")
@@ -129,6 +133,7 @@ func (p *Provider) calledBlindly(messages []*providers.Message, model string) bo
 		}
 		return called
 	}
+
 	return false
 }
 
@@ -149,12 +154,14 @@ func appendTools(b []byte, tools []providers.Tool) []byte {
 		if len(t.Schema) == 0 {
 			b = append(b, `{"type":"object"}`...)
 		}
+
 		b = append(b, t.Schema...)
 		if i == len(tools)-1 {
 			b = append(b, mark...)
 		}
 		b = append(b, '}')
 	}
+
 	return append(b, "],"...)
 }
 
@@ -165,6 +172,7 @@ func appendSystem(b []byte, system string) []byte {
 	b = append(b, `"system":[{"type":"text","text":`...)
 	b = providers.AppendString(b, system)
 	b = append(b, mark...)
+
 	return append(b, "}],"...)
 }
 
@@ -186,6 +194,7 @@ func (p *Provider) encode(m *providers.Message, model string) []byte {
 			b = b[:before]
 		}
 	}
+
 	if len(b) == empty { // the API refuses a message without content
 		b = appendText(b, "(no text)")
 	}
@@ -221,6 +230,7 @@ func (p *Provider) appendPart(b []byte, part providers.Part, model string) []byt
 	case providers.Document:
 		return appendDocument(b, part)
 	}
+
 	return b
 }
 
@@ -239,6 +249,7 @@ func (p *Provider) appendReasoning(b []byte, r providers.Reasoning, model string
 		b = providers.AppendString(b, data)
 		return append(b, '}')
 	}
+
 	b = append(b, `{"type":"thinking","thinking":`...)
 	b = providers.AppendString(b, r.Text)
 	b = append(b, `,"signature":`...)
@@ -254,14 +265,17 @@ func appendResult(b []byte, r providers.Result) []byte {
 	if strings.TrimSpace(text) == "" {
 		text = "(no output)"
 	}
+
 	b = appendText(b, text)
 	for _, image := range r.Images {
 		b = append(b, ',')
 		b = appendImage(b, image)
 	}
+
 	for _, d := range r.Documents {
 		b = appendDocument(append(b, ','), d)
 	}
+
 	b = append(b, ']')
 	if r.IsError {
 		b = append(b, `,"is_error":true`...)
@@ -284,5 +298,6 @@ func appendDocument(b []byte, d providers.Document) []byte {
 	b = providers.AppendString(b, d.MimeType)
 	b = append(b, `,"data":"`...)
 	b = base64.StdEncoding.AppendEncode(b, d.Data)
+
 	return append(b, `"}}`...)
 }

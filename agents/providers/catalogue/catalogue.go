@@ -118,6 +118,7 @@ func parse(data []byte) (*list, error) {
 	if err := json.Unmarshal(data, l); err != nil {
 		return nil, fmt.Errorf("read models: %w", err)
 	}
+
 	for i, m := range l.Models {
 		l.Models[i].derive()
 		for _, name := range append([]string{m.ID}, m.Aliases...) {
@@ -127,6 +128,7 @@ func parse(data []byte) (*list, error) {
 			l.byKey[key(name)] = i
 		}
 	}
+
 	return l, nil
 }
 
@@ -149,11 +151,13 @@ func (c *Catalogue) All() []Model {
 	for _, m := range l.Models {
 		all = append(all, c.override("", m.ID, m))
 	}
+
 	for _, o := range c.overrides {
 		if _, ok := l.lookup(o.ID); !ok && o.Provider == "" {
 			all = append(all, c.override("", o.ID, Model{ID: o.ID}))
 		}
 	}
+
 	return all
 }
 
@@ -168,6 +172,7 @@ func (c *Catalogue) Find(provider, name string) (Model, bool) {
 	for _, o := range c.overrides {
 		ok = ok || o.holds(provider, name)
 	}
+
 	return c.override(provider, name, m), ok
 }
 
@@ -199,6 +204,7 @@ func (c *Catalogue) override(provider, name string, m Model) Model {
 			}
 		}
 	}
+
 	return m
 }
 
@@ -218,6 +224,7 @@ func (o Override) over(m Model) Model {
 	if o.Price != (Price{}) {
 		m.Price, m.Long, m.Next = o.Price.over(m.Price), nil, nil
 	}
+
 	return m
 }
 
@@ -229,6 +236,7 @@ func (p Price) over(base Price) Price {
 		}
 		return b
 	}
+
 	return Price{pick(p.Input, base.Input), pick(p.Output, base.Output),
 		pick(p.CacheRead, base.CacheRead), pick(p.CacheWrite, base.CacheWrite)}
 }
@@ -245,6 +253,7 @@ func (c *Catalogue) Cost(provider, name string, u providers.Usage, at time.Time)
 	if (p.Input == nil && u.Input+u.CacheRead+u.CacheWrite > 0) || (p.Output == nil && u.Output > 0) {
 		return 0, false
 	}
+
 	sum := 0.0
 	for _, part := range []struct {
 		tokens int64
@@ -260,6 +269,7 @@ func (c *Catalogue) Cost(provider, name string, u providers.Usage, at time.Time)
 			}
 		}
 	}
+
 	return sum, true
 }
 
@@ -272,5 +282,6 @@ func (m Model) PriceAt(at time.Time, prompt int64) Price {
 	if m.Long != nil && prompt > m.Long.Over {
 		p = m.Long.Price.over(p)
 	}
+
 	return p
 }

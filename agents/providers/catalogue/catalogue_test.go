@@ -30,6 +30,7 @@ func TestEmbeddedList(t *testing.T) {
 	if _, err := time.Parse(time.DateOnly, l.AsOf); err != nil {
 		t.Error(err)
 	}
+
 	for _, m := range l.Models {
 		for _, level := range m.Thinking {
 			if !slices.Contains(levels, level) {
@@ -107,6 +108,7 @@ func TestOverrides(t *testing.T) {
 	if m, ok := c.Find("", "own"); !ok || m.Window != 32000 {
 		t.Errorf("a model of the settings: %+v, %v", m, ok)
 	}
+
 	m, _ := c.Find("anthropic", "anthropic/claude-opus-5.5")
 	if *m.Price.Input != 1 || m.MaxOutput != 10 || m.Window != 1000000 || *m.Price.CacheRead != 0.2 {
 		t.Errorf("overridden: %+v", m)

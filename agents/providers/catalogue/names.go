@@ -46,11 +46,13 @@ func (l *list) lookup(name string) (Model, bool) {
 	if !ok {
 		return Model{}, false
 	}
+
 	m := l.Models[i]
 	if strings.HasSuffix(strings.ToLower(name), ":free") {
 		free := 0.0
 		m.Price, m.Long, m.Next = Price{&free, &free, &free, &free}, nil, nil
 	}
+
 	return m, true
 }
 
@@ -64,6 +66,7 @@ func key(name string) string {
 	if plain, variant, ok := strings.Cut(k, ":"); ok && slices.Contains(variants, variant) {
 		k = plain
 	}
+
 	return strings.ReplaceAll(k, ".", "-")
 }
 
@@ -90,11 +93,13 @@ func (c *Catalogue) Near(name string, n int) []string {
 			near = append(near, candidate{m.ID, away})
 		}
 	}
+
 	slices.SortStableFunc(near, func(a, b candidate) int { return cmp.Compare(a.away, b.away) })
 	var names []string
 	for _, c := range near[:min(n, len(near))] {
 		names = append(names, c.id)
 	}
+
 	return names
 }
 

@@ -46,12 +46,14 @@ func ReadNewer(data []byte, source string, day time.Time) (*Newer, error) {
 	default:
 		return nil, errors.New("it has neither `models`, as in daycare's format, nor `data`, as in OpenRouter's")
 	}
+
 	if n.Source == "" {
 		n.Source = source
 	}
 	if n.AsOf == "" {
 		n.AsOf = day.UTC().Format(time.DateOnly)
 	}
+
 	return n, n.check()
 }
 
@@ -66,11 +68,13 @@ func fromOpenRouter(v gjson.Result) (Model, bool) {
 	if vendor == "google" {
 		vendor = "gemini"
 	}
+
 	m := Model{ID: id, Vendor: vendor, Window: int(v.Get("context_length").Int())}
 	m.MaxOutput = min(int(v.Get("top_provider.max_completion_tokens").Int()), m.Window)
 	for _, kind := range v.Get("architecture.input_modalities").Array() {
 		m.Images = m.Images || kind.String() == "image"
 	}
+
 	price := func(name string) *float64 {
 		s := v.Get("pricing." + name).String()
 		usd, err := strconv.ParseFloat(s, 64)
@@ -78,9 +82,11 @@ func fromOpenRouter(v gjson.Result) (Model, bool) {
 			return nil
 		}
 		usd = math.Round(usd*1e12) / 1e6 // a token's price, as that of a million
+
 		return &usd
 	}
 	m.Price = Price{price("prompt"), price("completion"), price("input_cache_read"), price("input_cache_write")}
+
 	return m, m.Price.Input != nil && m.Price.Output != nil
 }
 
@@ -92,6 +98,7 @@ func (n *Newer) check() error {
 	if len(n.Models) == 0 || len(n.Models) > maxModels {
 		return fmt.Errorf("it has %d models, want 1 to %d", len(n.Models), maxModels)
 	}
+
 	seen := map[string]bool{}
 	for i, m := range n.Models {
 		if err := m.check(); err != nil {
@@ -104,6 +111,7 @@ func (n *Newer) check() error {
 			seen[key(name)] = true
 		}
 	}
+
 	return nil
 }
 
@@ -121,11 +129,13 @@ func (m Model) check() error {
 	case (m.Price.Input == nil) != (m.Price.Output == nil):
 		return errors.New("it has a price for input or output only")
 	}
+
 	for _, level := range m.Thinking {
 		if !slices.Contains(levels, level) {
 			return fmt.Errorf("thinking level %q, want one of %s", level, strings.Join(levels, ", "))
 		}
 	}
+
 	prices := []Price{m.Price}
 	if m.Long != nil {
 		prices = append(prices, m.Long.Price)
@@ -133,6 +143,7 @@ func (m Model) check() error {
 	if m.Next != nil {
 		prices = append(prices, m.Next.Price)
 	}
+
 	for _, p := range prices {
 		for _, usd := range []*float64{p.Input, p.Output, p.CacheRead, p.CacheWrite} {
 			if usd != nil && (math.IsNaN(*usd) || *usd < 0 || *usd > 10_000) {
@@ -140,6 +151,7 @@ func (m Model) check() error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -149,6 +161,7 @@ func (n *Newer) over(base *list) *list {
 	for k, i := range base.byKey {
 		merged.byKey[k] = i
 	}
+
 	for _, m := range n.Models {
 		i, ok := merged.byKey[key(m.ID)]
 		if !ok {
@@ -157,12 +170,14 @@ func (n *Newer) over(base *list) *list {
 		} else {
 			merged.Models[i] = m.over(merged.Models[i])
 		}
+
 		for _, name := range append([]string{m.ID}, m.Aliases...) {
 			if _, taken := merged.byKey[key(name)]; !taken {
 				merged.byKey[key(name)] = i
 			}
 		}
 	}
+
 	for i := range merged.Models {
 		merged.Models[i].derive()
 	}
@@ -177,6 +192,7 @@ func (m Model) over(base Model) Model {
 	if m.MaxOutput > 0 {
 		base.MaxOutput = m.MaxOutput
 	}
+
 	base.Images = base.Images || m.Images
 	if len(m.Thinking) > 0 {
 		base.Thinking = m.Thinking
@@ -190,6 +206,7 @@ func (m Model) over(base Model) Model {
 	if m.Next != nil {
 		base.Next = m.Next
 	}
+
 	return base
 }
 
@@ -214,6 +231,7 @@ func (c *Catalogue) Compare(n *Newer) (all []Difference) {
 			all = append(all, Difference{ID: m.ID, What: what})
 		}
 	}
+
 	return all
 }
 
@@ -237,5 +255,6 @@ func differences(a, b Model) (what []string) {
 	say("output", dollars(a.Price.Output), dollars(b.Price.Output))
 	say("cache read", dollars(a.Price.CacheRead), dollars(b.Price.CacheRead))
 	say("cache write", dollars(a.Price.CacheWrite), dollars(b.Price.CacheWrite))
+
 	return what
 }

@@ -29,12 +29,14 @@ func TestReadOpenRouter(t *testing.T) {
 	if n.AsOf != "2026-11-20" || len(n.Models) != 2 {
 		t.Fatalf("as of %s, %d models: %+v", n.AsOf, len(n.Models), n.Models)
 	}
+
 	c := New([]Override{{ID: "claude-opus-5-5", MaxOutput: 7}}).With(n)
 	m, ok := c.Find("", "claude-opus-5-5")
 	if !ok || m.ID != "claude-opus-5-5" || m.Window != 2_000_000 || *m.Price.Input != 4 || *m.Price.Output != 20 ||
 		*m.Price.CacheRead != 0.4 || m.MaxOutput != 7 || len(m.Thinking) == 0 {
 		t.Errorf("the newer list must win over the embedded one, the settings over both, and what it does not say must stay: %+v", m)
 	}
+
 	m, ok = c.Find("", "gemini-9-ultra")
 	if !ok || m.Vendor != "gemini" || m.MaxOutput != 1048576 || !m.Documents || *m.Price.Input != 1.25 {
 		t.Errorf("a new model: %v %+v", ok, m)
@@ -45,6 +47,7 @@ func TestReadOpenRouter(t *testing.T) {
 	if _, ok := New(nil).Find("", "gemini-9-ultra"); ok {
 		t.Error("the embedded list was changed")
 	}
+
 	var what []string
 	for _, d := range New(nil).Compare(n) {
 		if d.ID == "claude-opus-5-5" {
@@ -54,6 +57,7 @@ func TestReadOpenRouter(t *testing.T) {
 			t.Errorf("%s is said to be new", d.ID)
 		}
 	}
+
 	if !strings.Contains(strings.Join(what, "; "), "window 1000000 -> 2000000") {
 		t.Errorf("the changes are %q", what)
 	}

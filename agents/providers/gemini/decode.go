@@ -42,6 +42,7 @@ func (d *decoder) Decode(f providers.Frame) []providers.Event {
 		}
 		return d.out
 	}
+
 	d.response(v)
 	return d.out
 }
@@ -55,11 +56,13 @@ func (d *decoder) End() []providers.Event {
 	for _, s := range d.signatures {
 		d.emit(providers.ThinkingDelta{Signature: s})
 	}
+
 	finish, failure := d.reason()
 	if failure != nil {
 		return []providers.Event{providers.Error{Err: failure}}
 	}
 	d.emit(providers.Complete{Finish: finish, Usage: d.usage, Model: d.model})
+
 	return d.out
 }
 
@@ -74,6 +77,7 @@ func (d *decoder) response(v gjson.Result) {
 	if u := v.Get("usageMetadata"); u.IsObject() {
 		d.usage = usage(u)
 	}
+
 	candidate := v.Get("candidates.0")
 	for _, part := range candidate.Get("content.parts").Array() {
 		d.part(part)
@@ -136,6 +140,7 @@ func (d *decoder) reason() (providers.Finish, *providers.Failure) {
 	case "MISSING_THOUGHT_SIGNATURE":
 		return "", &providers.Failure{Kind: providers.Rejected, Provider: d.x.Provider, Message: "the model misses the signature of a call"}
 	}
+
 	if len(d.calls) > 0 {
 		return providers.ToolUse, nil
 	}
@@ -150,5 +155,6 @@ func usage(v gjson.Result) providers.Usage {
 		CacheRead: v.Get("cachedContentTokenCount").Int(),
 	}
 	u.Input = max(0, v.Get("promptTokenCount").Int()+v.Get("toolUsePromptTokenCount").Int()-u.CacheRead)
+
 	return u
 }

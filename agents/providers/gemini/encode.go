@@ -26,11 +26,13 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 	if len(b) == 2 { // nothing but the brace and a comma
 		b = b[:1]
 	}
+
 	b = appendTools(b, req.Tools)
 	if strings.TrimSpace(req.System) != "" {
 		b = append(b, `"systemInstruction":{"parts":[`...)
 		b = append(appendText(b, req.System, ""), "]},"...)
 	}
+
 	b = append(b, `"contents":[`...)
 
 	body := &providers.Body{}
@@ -44,6 +46,7 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 		}
 		body.Add(m.Encoded(key, func(m *providers.Message) []byte { return p.encode(m, model) }))
 	}
+
 	body.Add(bodyEnd)
 	return body
 }
@@ -64,6 +67,7 @@ func (p *Provider) settings(req *providers.Request) string {
 	if req.Temperature != nil {
 		fields = append(fields, `"temperature":`+strconv.FormatFloat(*req.Temperature, 'g', -1, 64))
 	}
+
 	switch {
 	case req.Thinking == "":
 	case generation2.MatchString(p.Model(req)):
@@ -73,6 +77,7 @@ func (p *Provider) settings(req *providers.Request) string {
 		level := string(providers.AppendString(nil, req.Thinking))
 		fields = append(fields, `"thinkingConfig":{"thinkingLevel":`+level+`,"includeThoughts":true}`)
 	}
+
 	if len(fields) == 0 {
 		return ""
 	}
@@ -96,8 +101,10 @@ func appendTools(b []byte, tools []providers.Tool) []byte {
 			b = append(b, `,"parametersJsonSchema":`...)
 			b = append(b, t.Schema...)
 		}
+
 		b = append(b, '}')
 	}
+
 	return append(b, "]}],"...)
 }
 
@@ -112,6 +119,7 @@ func (p *Provider) encode(m *providers.Message, model string) []byte {
 	case providers.Results:
 		return appendResults(b, m)
 	}
+
 	b = append(b, `{"role":"user","parts":[`...)
 	empty := len(b)
 	for _, part := range m.Parts {
@@ -126,6 +134,7 @@ func (p *Provider) encode(m *providers.Message, model string) []byte {
 			b = appendInline(separate(b, empty), part.MimeType, part.Data)
 		}
 	}
+
 	if len(b) == empty { // the API refuses a message without parts
 		b = appendText(b, "(no text)", "")
 	}
@@ -159,6 +168,7 @@ func (p *Provider) appendAnswer(b []byte, m *providers.Message, model string) []
 			calls++
 		}
 	}
+
 	if len(b) == empty || sign != "" {
 		b = appendText(separate(b, empty), "", sign)
 	}
@@ -181,6 +191,7 @@ func (p *Provider) signature(m *providers.Message, mark, model string) string {
 			return s
 		}
 	}
+
 	return ""
 }
 
@@ -209,6 +220,7 @@ func appendCall(b []byte, call providers.Call, signature string) []byte {
 	} else { // the model was told in the result
 		b = append(b, "{}"...)
 	}
+
 	return appendSignature(append(b, '}'), signature)
 }
 
@@ -228,6 +240,7 @@ func appendResults(b []byte, m *providers.Message) []byte {
 			files = append(files, r)
 		}
 	}
+
 	b = append(b, "]}"...)
 	if len(files) == 0 {
 		return b
@@ -241,10 +254,12 @@ func appendResults(b []byte, m *providers.Message) []byte {
 		for _, image := range r.Images {
 			b = appendInline(append(b, ','), image.MimeType, image.Data)
 		}
+
 		for _, d := range r.Documents {
 			b = appendInline(append(b, ','), d.MimeType, d.Data)
 		}
 	}
+
 	return append(b, "]}"...)
 }
 
@@ -256,6 +271,7 @@ func appendResult(b []byte, r providers.Result) []byte {
 	if strings.TrimSpace(text) == "" {
 		text = "(no output)"
 	}
+
 	b = append(b, `{"functionResponse":{"id":`...)
 	b = providers.AppendString(b, r.CallID)
 	b = append(b, `,"name":`...)
@@ -263,6 +279,7 @@ func appendResult(b []byte, r providers.Result) []byte {
 	b = append(b, `,"response":{`...)
 	b = append(b, field...)
 	b = providers.AppendString(b, text)
+
 	return append(b, "}}}"...)
 }
 

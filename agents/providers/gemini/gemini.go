@@ -59,6 +59,7 @@ func New(o Options) (*Provider, error) {
 	if !versioned.MatchString(p.base) {
 		p.base += "/v1beta"
 	}
+
 	return p, nil
 }
 

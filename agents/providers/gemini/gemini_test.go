@@ -28,6 +28,7 @@ func with(change func(*Options)) providertest.New {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return p
 	}
 }
@@ -94,6 +95,7 @@ func TestSignatures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	message := func(provider, model string) *providers.Message {
 		m := &providers.Message{Role: providers.Assistant}
 		for _, r := range answer.Thinking {
@@ -103,6 +105,7 @@ func TestSignatures(t *testing.T) {
 		for i, c := range answer.Calls {
 			m.Parts = append(m.Parts, providers.Call{ID: fmt.Sprint("own", i), Name: c.Name, Arguments: c.Arguments})
 		}
+
 		return m
 	}
 	calls := func(text, first string) string {

@@ -34,6 +34,7 @@ func (c *calls) add(v gjson.Result, emit func(providers.Event)) int {
 	if v.Get("function.arguments").Type == gjson.Null {
 		arguments = ""
 	}
+
 	place := c.find(v.Get("index"), id, name, arguments)
 	one := c.list[place]
 	if !one.started {
@@ -47,6 +48,7 @@ func (c *calls) add(v gjson.Result, emit func(providers.Event)) int {
 			one.name += name
 		}
 	}
+
 	one.arguments.WriteString(arguments)
 	switch {
 	case one.started && arguments != "":
@@ -54,6 +56,7 @@ func (c *calls) add(v gjson.Result, emit func(providers.Event)) int {
 	case !one.started && one.name != "" && one.arguments.Len() > 0:
 		c.start(place, emit)
 	}
+
 	return place
 }
 
@@ -71,10 +74,12 @@ func (c *calls) find(index gjson.Result, id, name, arguments string) int {
 		}
 		return c.grow(int64(len(c.list)))
 	}
+
 	place, ok := c.byIndex[index.Int()]
 	if !ok {
 		return c.grow(index.Int())
 	}
+
 	// A server that gives every call the index 0 betrays itself by another id, or
 	// by a second whole call.
 	one := c.list[place]
@@ -83,6 +88,7 @@ func (c *calls) find(index gjson.Result, id, name, arguments string) int {
 	if other || whole {
 		return c.grow(index.Int())
 	}
+
 	return place
 }
 
@@ -92,6 +98,7 @@ func (c *calls) grow(index int64) int {
 	}
 	c.byIndex[index] = len(c.list)
 	c.list = append(c.list, &call{})
+
 	return len(c.list) - 1
 }
 
@@ -104,6 +111,7 @@ func (c *calls) start(place int, emit func(providers.Event)) {
 			one.id += "_" + strconv.Itoa(place)
 		}
 	}
+
 	one.started = true
 	emit(providers.ToolUseStart{ID: one.id, Name: one.name})
 	if one.arguments.Len() > 0 {
@@ -119,6 +127,7 @@ func (c *calls) stop(emit func(providers.Event)) {
 			kept = append(kept, one)
 		}
 	}
+
 	c.list = kept
 	for i, one := range c.list {
 		if !one.started {

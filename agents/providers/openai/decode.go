@@ -39,6 +39,7 @@ func (d *decoder) Decode(f providers.Frame) []providers.Event {
 		d.end()
 		return d.out
 	}
+
 	v := gjson.Parse(data)
 	if !gjson.Valid(data) || !v.IsObject() {
 		return append(d.out, providers.Error{Err: d.x.Garbage(data)})
@@ -47,18 +48,22 @@ func (d *decoder) Decode(f providers.Frame) []providers.Event {
 	if a, ok := told(f, v, choice); ok {
 		return append(d.out, providers.Error{Err: d.x.Told(a)})
 	}
+
 	d.model = cmp.Or(v.Get("model").String(), d.model)
 	delta := choice.Get("delta")
 	if !delta.Exists() {
 		delta = choice.Get("message")
 	}
+
 	d.delta(delta)
 	d.finish = cmp.Or(strings.ToLower(choice.Get("finish_reason").String()), d.finish)
+
 	for _, path := range []string{"usage", "x_groq.usage"} {
 		if u := v.Get(path); u.IsObject() {
 			d.usage = usage(u)
 		}
 	}
+
 	return d.out
 }
 
@@ -73,6 +78,7 @@ func told(f providers.Frame, chunk, choice gjson.Result) (providers.Answer, bool
 	case choice.Get("finish_reason").String() == "error":
 		return providers.Answer{Type: "server_error", Message: "the service ended the answer with an error"}, true
 	}
+
 	return providers.Answer{}, false
 }
 
@@ -83,6 +89,7 @@ func (d *decoder) End() []providers.Event {
 		return append(d.out, providers.Error{Err: d.x.Ended()})
 	}
 	d.end()
+
 	return d.out
 }
 
@@ -95,11 +102,13 @@ func (d *decoder) delta(v gjson.Result) {
 			break // some servers send it under both names
 		}
 	}
+
 	d.content(v.Get("content"))
 	if s := v.Get("refusal"); s.Type == gjson.String && s.Str != "" {
 		d.refused = true
 		d.content(s)
 	}
+
 	for _, part := range v.Get("tool_calls").Array() {
 		place := d.calls.add(part, d.emit)
 		if s := part.Get("extra_content.google.thought_signature").String(); s != "" {
@@ -140,6 +149,7 @@ func (d *decoder) reason() providers.Finish {
 	case len(d.calls.list) > 0:
 		return providers.ToolUse
 	}
+
 	return providers.EndTurn
 }
 
@@ -153,6 +163,8 @@ func usage(v gjson.Result) providers.Usage {
 	if u.CacheRead == 0 {
 		u.CacheRead = v.Get("prompt_cache_hit_tokens").Int() // DeepSeek
 	}
+
 	u.Input = max(0, v.Get("prompt_tokens").Int()-u.CacheRead-u.CacheWrite)
+
 	return u
 }

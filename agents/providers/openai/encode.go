@@ -28,6 +28,7 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 		b = append(b, '}')
 		first = false
 	}
+
 	body := &providers.Body{}
 	body.Grow(2*len(req.Messages) + 2)
 	body.Add(b)
@@ -40,6 +41,7 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 		first = false
 		body.Add(m.Encoded(key, func(m *providers.Message) []byte { return p.encode(m, model) }))
 	}
+
 	body.Add(bodyEnd)
 	return body
 }
@@ -82,9 +84,11 @@ func appendTools(b []byte, tools []providers.Tool) []byte {
 		if len(t.Schema) == 0 {
 			b = append(b, `{"type":"object","properties":{}}`...)
 		}
+
 		b = append(b, t.Schema...)
 		b = append(b, "}}"...)
 	}
+
 	return append(b, "],"...)
 }
 
@@ -97,6 +101,7 @@ func (p *Provider) encode(m *providers.Message, model string) []byte {
 	case providers.Results:
 		return appendResults(b, m)
 	}
+
 	return appendUser(b, m)
 }
 
@@ -108,6 +113,7 @@ func appendUser(b []byte, m *providers.Message) []byte {
 		b = providers.AppendString(b, text(m))
 		return append(b, '}')
 	}
+
 	sep := byte('[')
 	for _, part := range m.Parts {
 		switch part := part.(type) {
@@ -124,6 +130,7 @@ func appendUser(b []byte, m *providers.Message) []byte {
 			sep = ','
 		}
 	}
+
 	return append(b, "]}"...)
 }
 
@@ -142,6 +149,7 @@ func text(m *providers.Message) string {
 			texts = append(texts, t.Text)
 		}
 	}
+
 	return strings.Join(texts, "\n")
 }
 
@@ -152,12 +160,14 @@ func (p *Provider) appendAssistant(b []byte, m *providers.Message, model string)
 			calls = append(calls, call)
 		}
 	}
+
 	b = append(b, `{"role":"assistant","content":`...)
 	if said := text(m); said != "" || len(calls) == 0 {
 		b = providers.AppendString(b, said)
 	} else {
 		b = append(b, "null"...)
 	}
+
 	for i, call := range calls {
 		if i == 0 {
 			b = append(b, `,"tool_calls":[`...)
@@ -166,6 +176,7 @@ func (p *Provider) appendAssistant(b []byte, m *providers.Message, model string)
 		}
 		b = appendCall(b, call, p.signature(m, i, model))
 	}
+
 	if len(calls) > 0 {
 		b = append(b, ']')
 	}
@@ -189,6 +200,7 @@ func appendCall(b []byte, call providers.Call, signature string) []byte {
 		b = providers.AppendString(b, signature)
 		b = append(b, "}}"...)
 	}
+
 	return append(b, '}')
 }
 
@@ -204,9 +216,11 @@ func (p *Provider) signature(m *providers.Message, place int, model string) stri
 			return s
 		}
 	}
+
 	if p.gemini && place == 0 { // a call of another model: the service's own word for that
 		return "skip_thought_signature_validator"
 	}
+
 	return ""
 }
 
@@ -222,6 +236,7 @@ func appendResults(b []byte, m *providers.Message) []byte {
 		if len(b) > 0 {
 			b = append(b, ',')
 		}
+
 		b = append(b, `{"role":"tool","tool_call_id":`...)
 		b = providers.AppendString(b, r.CallID)
 		b = append(b, `,"content":`...)
@@ -231,6 +246,7 @@ func appendResults(b []byte, m *providers.Message) []byte {
 			withFiles = append(withFiles, r)
 		}
 	}
+
 	if len(withFiles) == 0 {
 		return b
 	}
@@ -244,10 +260,12 @@ func appendResults(b []byte, m *providers.Message) []byte {
 			b = append(b, ',')
 			b = appendImage(b, image)
 		}
+
 		for _, d := range r.Documents {
 			b = appendDocument(append(b, ','), d)
 		}
 	}
+
 	return append(b, "]}"...)
 }
 
@@ -260,6 +278,7 @@ func resultText(r providers.Result) string {
 	if r.IsError && !strings.HasPrefix(strings.ToLower(s), "error") {
 		s = "Error: " + s
 	}
+
 	return s
 }
 

@@ -57,11 +57,13 @@ func New(o Options) (*Provider, error) {
 	if p.Own {
 		p.limit = "max_completion_tokens"
 	}
+
 	for _, name := range []string{"max_tokens", "max_completion_tokens"} {
 		if _, ok := p.Fields[name]; ok {
 			p.limit = name
 		}
 	}
+
 	return p, nil
 }
 

@@ -27,6 +27,7 @@ func with(change func(*Options)) providertest.New {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return p
 	}
 }

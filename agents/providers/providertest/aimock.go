@@ -29,6 +29,7 @@ func Aimock(t *testing.T, provider New, base string) {
 			"  npm install --prefix /tmp/aimock @copilotkit/aimock@1.43.0\n" +
 			"  DAYCARE_AIMOCK=/tmp/aimock/node_modules/.bin/llmock go test ./agents/providers/...")
 	}
+
 	url := startAimock(t, program)
 	p := provider(t, url, client(t))
 	call := func(text string) []providers.Event {
@@ -45,6 +46,7 @@ func Aimock(t *testing.T, provider New, base string) {
 			t.Errorf("usage %+v", r.end.Usage)
 		}
 	})
+
 	t.Run("tool calls", func(t *testing.T) {
 		r := gather(t, p, call("read two files"))
 		if len(r.calls) != 2 || r.end.Finish != providers.ToolUse ||
@@ -52,17 +54,20 @@ func Aimock(t *testing.T, provider New, base string) {
 			t.Errorf("got calls %+v, finish %s", r.calls, r.end.Finish)
 		}
 	})
+
 	t.Run("thinking", func(t *testing.T) {
 		r := gather(t, p, call("think hard"))
 		if r.thinking != "Let me see. Two and two." || r.text != "Four." {
 			t.Errorf("got thinking %q, text %q", r.thinking, r.text)
 		}
 	})
+
 	t.Run("cut off", func(t *testing.T) {
 		if r := gather(t, p, call("talk long")); r.end.Finish != providers.MaxTokens {
 			t.Errorf("finish %s", r.end.Finish)
 		}
 	})
+
 	t.Run("refused", func(t *testing.T) {
 		f := wantKind(t, call("be busy"), providers.Busy)
 		if f.Status != 429 || !strings.Contains(f.Message, "slow down") {
@@ -97,6 +102,7 @@ func gather(t *testing.T, p providers.Provider, events []providers.Event) gather
 			t.Fatalf("%s: %v", p.ID(), ev.Err)
 		}
 	}
+
 	return g
 }
 
@@ -107,6 +113,7 @@ func startAimock(t *testing.T, program string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	port := listener.Addr().(*net.TCPAddr).Port
 	listener.Close()
 
@@ -118,6 +125,7 @@ func startAimock(t *testing.T, program string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	cmd.Stderr = cmd.Stdout
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start %s: %v", program, err)
@@ -128,6 +136,7 @@ func startAimock(t *testing.T, program string) string {
 		defer close(read)
 		io.Copy(&log, bufio.NewReader(out))
 	}()
+
 	t.Cleanup(func() {
 		cancel()
 		<-read
@@ -138,6 +147,7 @@ func startAimock(t *testing.T, program string) string {
 			t.Logf("aimock said:\n%s", log.String())
 		}
 	})
+
 	url := fmt.Sprintf("http://127.0.0.1:%d", port)
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if resp, err := http.Get(url + "/health"); err == nil {
@@ -145,6 +155,7 @@ func startAimock(t *testing.T, program string) string {
 			return url
 		}
 	}
+
 	t.Fatal("aimock did not answer within 20 s")
 	return ""
 }

@@ -21,6 +21,7 @@ func BenchmarkBody(b *testing.B, body func(*providers.Request) *providers.Body) 
 			size := body(req).Len()
 			buf := make([]byte, 64<<10)
 			b.ReportAllocs()
+
 			for b.Loop() {
 				req.Messages = append(req.Messages[:n-2:n-2], turn(n-2), turn(n-1))
 				r := body(req).Reader()
@@ -30,6 +31,7 @@ func BenchmarkBody(b *testing.B, body func(*providers.Request) *providers.Body) 
 					}
 				}
 			}
+
 			perOp := float64(b.Elapsed().Nanoseconds()) / float64(b.N)
 			b.ReportMetric(perOp/(float64(size)/1024), "ns/KB")
 			b.ReportMetric(float64(size)/1024, "KB")
@@ -47,9 +49,11 @@ func Long(n int) *providers.Request {
 			Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string","description":"Where."}}}`),
 		})
 	}
+
 	for i := range n {
 		req.Messages = append(req.Messages, turn(i))
 	}
+
 	return req
 }
 
@@ -67,6 +71,7 @@ func turn(i int) *providers.Message {
 			providers.Call{ID: "call1", Name: "tool_1", Arguments: arguments},
 		}}
 	}
+
 	return &providers.Message{Role: providers.Results, Parts: []providers.Part{
 		providers.Result{CallID: "call1", Name: "tool_1", Text: result},
 	}}

@@ -29,6 +29,7 @@ func (s suite) cut(t *testing.T) {
 			if at == len(text) {
 				break
 			}
+
 			events := s.play(t, prefix, len(prefix))
 			if s.wire.Ended(prefix) {
 				if _, ok := events[len(events)-1].(providers.Complete); !ok {
@@ -37,6 +38,7 @@ func (s suite) cut(t *testing.T) {
 			} else {
 				wantKind(t, events, providers.Broken)
 			}
+
 			p := s.serve(t, func(w http.ResponseWriter, r *http.Request) {
 				stream(w, prefix, len(prefix))
 				reset(w)
@@ -104,6 +106,7 @@ func (s suite) refused(t *testing.T) {
 			}
 		})
 	}
+
 	s.replies(t, "overflow", s.wire.Overflow, providers.Overflow)
 	s.replies(t, "no credit", s.wire.NoCredit, providers.Auth)
 }
@@ -152,6 +155,7 @@ func (s suite) faults(t *testing.T) {
 			}
 		})
 	}
+
 	t.Run("nobody listens", func(t *testing.T) {
 		p := s.new(t, "http://127.0.0.1:1", client(t))
 		wantKind(t, Collect(t, t.Context(), p, Hello()), providers.Down)
@@ -163,6 +167,7 @@ func (s suite) faults(t *testing.T) {
 			t.Errorf("lines that mean nothing changed the answer:\n%s", g)
 		}
 	})
+
 	t.Run("slow but alive", func(t *testing.T) {
 		p := s.serve(t, func(w http.ResponseWriter, r *http.Request) {
 			for start := time.Now(); time.Since(start) < 2*Idle; wait(r, Idle/8) {
@@ -225,8 +230,10 @@ func (s suite) cancel(t *testing.T) {
 		if e, ok := events[len(events)-1].(providers.Error); !ok || !errors.Is(e.Err, why) {
 			t.Errorf("ended with %+v, want the cause of the cancel", events[len(events)-1])
 		}
+
 		closed(t, gone)
 	})
+
 	t.Run("leaving the loop", func(t *testing.T) {
 		p, gone := serve(t)
 		for range p.Stream(t.Context(), Hello()) {
@@ -234,6 +241,7 @@ func (s suite) cancel(t *testing.T) {
 		}
 		closed(t, gone)
 	})
+
 	t.Run("before", func(t *testing.T) {
 		p, _ := serve(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -272,5 +280,6 @@ func (s suite) concurrent(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 }

@@ -32,6 +32,7 @@ func Fuzz(f *testing.F, provider New) {
 		}
 		f.Add(string(b))
 	}
+
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, kind := range []string{"text/event-stream", "application/json"} {
 			c := &http.Client{Transport: roundTripper{kind, body}}

@@ -93,6 +93,7 @@ func (s suite) serve(t testing.TB, handler http.HandlerFunc) providers.Provider 
 		handler(w, r)
 	}))
 	t.Cleanup(server.Close)
+
 	return s.new(t, server.URL, client(t))
 }
 
@@ -115,9 +116,11 @@ func Collect(t testing.TB, ctx context.Context, p providers.Provider, req *provi
 	for ev := range p.Stream(ctx, req) {
 		events = append(events, ev)
 	}
+
 	if len(events) == 0 {
 		t.Fatal("the stream yielded nothing; its last event must be Complete or Error")
 	}
+
 	for i, ev := range events {
 		if isLast := last(ev); isLast != (i == len(events)-1) {
 			t.Fatalf("event %d of %d is %T; exactly the last one must be Complete or Error", i+1, len(events), ev)
@@ -126,6 +129,7 @@ func Collect(t testing.TB, ctx context.Context, p providers.Provider, req *provi
 			t.Errorf("the key is in the error %v", e.Err)
 		}
 	}
+
 	return events
 }
 
@@ -144,10 +148,12 @@ func failure(t testing.TB, events []providers.Event) *providers.Failure {
 	if !ok {
 		t.Fatalf("stream ended with %+v, want an Error", events[len(events)-1])
 	}
+
 	var f *providers.Failure
 	if !errors.As(e.Err, &f) {
 		t.Fatalf("the error is a %T (%v), want a *providers.Failure", e.Err, e.Err)
 	}
+
 	return f
 }
 
@@ -157,6 +163,7 @@ func wantKind(t testing.TB, events []providers.Event, kind providers.Kind) *prov
 	if f.Kind != kind {
 		t.Errorf("kind %q for %v, want %q", f.Kind, f, kind)
 	}
+
 	return f
 }
 
@@ -174,6 +181,7 @@ func transcript(t testing.TB, name string) string {
 	if err != nil {
 		t.Fatalf("every wire needs this transcript: %v", err)
 	}
+
 	return string(b)
 }
 
@@ -184,6 +192,7 @@ func (s suite) transcripts(t *testing.T) {
 	if len(files) < 5 {
 		t.Fatalf("found %d transcripts", len(files))
 	}
+
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".sse")
 		t.Run(name, func(t *testing.T) {
@@ -195,6 +204,7 @@ func (s suite) transcripts(t *testing.T) {
 					t.Errorf("in pieces of %d bytes the answer reads differently (-whole +pieces):\n%s", n, diff)
 				}
 			}
+
 			crlf := strings.ReplaceAll(text, "\n", "\r\n")
 			if diff := cmp.Diff(string(lines(t, want)), string(lines(t, s.play(t, crlf, 13)))); diff != "" {
 				t.Errorf("with CRLF the answer reads differently (-LF +CRLF):\n%s", diff)
@@ -215,6 +225,7 @@ func lines(t testing.TB, events []providers.Event) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
+
 	for _, ev := range events {
 		fmt.Fprintf(&b, "%s ", strings.TrimPrefix(fmt.Sprintf("%T", ev), "providers."))
 		value := any(ev)
@@ -226,6 +237,7 @@ func lines(t testing.TB, events []providers.Event) []byte {
 			t.Fatal(err)
 		}
 	}
+
 	return b.Bytes()
 }
 
@@ -242,6 +254,7 @@ func Golden(t testing.TB, name string, got []byte) {
 		}
 		return
 	}
+
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatalf("no golden file, make it with -update: %v", err)

@@ -80,6 +80,7 @@ func Capture(t testing.TB, provider New, req *providers.Request) Sent {
 	if !json.Valid(sent.Body) {
 		t.Fatalf("the body is not JSON:\n%s", sent.Body)
 	}
+
 	return sent
 }
 
@@ -89,12 +90,14 @@ func GoldenRequest(t *testing.T, name string, provider New, req *providers.Reque
 	sent := Capture(t, provider, req)
 	var b bytes.Buffer
 	b.WriteString("POST " + sent.Path + "\n")
+
 	for _, header := range []string{"Accept", "Anthropic-Beta", "Anthropic-Version", "Authorization", "Content-Type",
 		"X-Api-Key", "X-Goog-Api-Key", "X-Title"} {
 		if v := sent.Header.Get(header); v != "" {
 			b.WriteString(header + ": " + strings.ReplaceAll(v, Key, "KEY") + "\n")
 		}
 	}
+
 	b.WriteString("\n")
 	if err := json.Indent(&b, sent.Body, "", "  "); err != nil {
 		t.Fatal(err)
@@ -149,6 +152,7 @@ func (s suite) prefix(t *testing.T) {
 		if !bytes.HasPrefix(body, previous) {
 			t.Fatalf("request %d does not begin with request %d:\n%s\n%s", n, n-1, previous, body)
 		}
+
 		previous = bytes.TrimSuffix(body, []byte("]}"))
 		if len(previous) == len(body) {
 			t.Fatalf("the messages are not the last field: …%s", body[max(0, len(body)-80):])

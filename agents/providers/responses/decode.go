@@ -47,10 +47,12 @@ func (d *decoder) Decode(f providers.Frame) []providers.Event {
 	if data == "[DONE]" {
 		return nil
 	}
+
 	v := gjson.Parse(data)
 	if !gjson.Valid(data) || !v.IsObject() {
 		return append(d.out, providers.Error{Err: d.x.Garbage(data)})
 	}
+
 	index := v.Get("output_index").Int()
 	switch cmp.Or(v.Get("type").String(), f.Event) {
 	case "response.created", "response.in_progress", "response.queued":
@@ -83,6 +85,7 @@ func (d *decoder) Decode(f providers.Frame) []providers.Event {
 			d.fail(v)
 		}
 	}
+
 	return d.out
 }
 
@@ -112,6 +115,7 @@ func (d *decoder) open(index int64, v gjson.Result) {
 	if one.kind != "function_call" {
 		return
 	}
+
 	one.id = cmp.Or(v.Get("call_id").String(), v.Get("id").String(), "call_"+strconv.FormatInt(index, 10))
 	if d.ids[one.id] {
 		one.id += "_" + strconv.FormatInt(index, 10)
@@ -127,6 +131,7 @@ func (d *decoder) at(index int64, kind string) *item {
 		one = &item{kind: kind}
 		d.items[index] = one
 	}
+
 	return one
 }
 
@@ -171,6 +176,7 @@ func (d *decoder) close(index int64, v gjson.Result) {
 	}
 	one := d.items[index]
 	delete(d.items, index)
+
 	switch one.kind {
 	case "message":
 		d.closeMessage(one, v)
@@ -201,6 +207,7 @@ func (d *decoder) closeMessage(one *item, v gjson.Result) {
 		d.refused = d.refused || refusal != ""
 		whole.WriteString(cmp.Or(part.Get("text").String(), refusal))
 	}
+
 	if !one.streamed {
 		d.text(one, whole.String())
 	}
@@ -235,6 +242,7 @@ func (d *decoder) fail(v gjson.Result) {
 	if kind == "error" { // the event's own type
 		kind = ""
 	}
+
 	d.emit(providers.Error{Err: d.x.Told(providers.Answer{
 		Type: kind, Code: code, Message: cmp.Or(v.Get("message").String(), code, "the service says that it failed, and not why"),
 	})})
@@ -249,6 +257,7 @@ func (d *decoder) end(v gjson.Result) {
 	if incomplete == "" && v.Get("status").String() == "incomplete" { // compatible servers
 		incomplete = "max_output_tokens"
 	}
+
 	d.emit(providers.Complete{
 		Finish: d.finish(incomplete),
 		Usage:  usage(v.Get("usage")),
@@ -266,6 +275,7 @@ func (d *decoder) finish(incomplete string) providers.Finish {
 	case len(d.ids) > 0:
 		return providers.ToolUse
 	}
+
 	return providers.EndTurn
 }
 
@@ -278,5 +288,6 @@ func usage(v gjson.Result) providers.Usage {
 		CacheWrite: v.Get("input_tokens_details.cache_write_tokens").Int(),
 	}
 	u.Input = max(0, v.Get("input_tokens").Int()-u.CacheRead-u.CacheWrite)
+
 	return u
 }

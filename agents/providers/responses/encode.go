@@ -23,6 +23,7 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 		b = append(b, `"instructions":`...)
 		b = append(providers.AppendString(b, req.System), ',')
 	}
+
 	b = append(b, `"input":[`...)
 	body := &providers.Body{}
 	body.Grow(2*len(req.Messages) + 2)
@@ -34,6 +35,7 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 		}
 		body.Add(m.Encoded(p.EncodingKey(model), func(m *providers.Message) []byte { return p.encode(m, model) }))
 	}
+
 	body.Add(bodyEnd)
 	return body
 }
@@ -53,6 +55,7 @@ func (p *Provider) settings(head *providers.Head, req *providers.Request) {
 	} else if p.Service.MaxTokens > 0 {
 		head.Field("max_output_tokens", strconv.Itoa(p.Service.MaxTokens))
 	}
+
 	// A model that reasons answers 400 to a temperature.
 	if req.Temperature != nil && (plain || !p.Own || req.Thinking == "none") {
 		head.Field("temperature", strconv.FormatFloat(*req.Temperature, 'g', -1, 64))
@@ -82,11 +85,13 @@ func appendTools(b []byte, tools []providers.Tool) []byte {
 		if len(t.Schema) == 0 {
 			b = append(b, `{"type":"object","properties":{}}`...)
 		}
+
 		b = append(b, t.Schema...)
 		// Left out it means true here, unlike in Chat Completions, and a schema with
 		// an optional member would be refused.
 		b = append(b, `,"strict":false}`...)
 	}
+
 	return append(b, "],"...)
 }
 
@@ -99,6 +104,7 @@ func (p *Provider) encode(m *providers.Message, model string) []byte {
 	case providers.Results:
 		return appendResults(b, m)
 	}
+
 	b = append(b, `{"type":"message","role":"user","content":[`...)
 	empty := len(b)
 	for _, part := range m.Parts {
@@ -113,6 +119,7 @@ func (p *Provider) encode(m *providers.Message, model string) []byte {
 			b = appendDocument(separate(b, empty), part)
 		}
 	}
+
 	if len(b) == empty { // the API refuses a message without content
 		b = appendText(b, "input_text", "(no text)")
 	}
@@ -155,6 +162,7 @@ func (p *Provider) appendAnswer(b []byte, m *providers.Message, model string) []
 			b = appendCall(separate(b, empty), part)
 		}
 	}
+
 	if len(b) == empty {
 		b = appendSaid(b, "(no text)", "")
 	}
@@ -168,6 +176,7 @@ func appendReasoning(b []byte, r providers.Reasoning) []byte {
 	}
 	b = append(b, `],"encrypted_content":`...)
 	b = providers.AppendString(b, r.Signature)
+
 	return append(b, '}')
 }
 
@@ -179,6 +188,7 @@ func appendSaid(b []byte, text, phase string) []byte {
 	}
 	b = append(b, `"content":[`...)
 	b = appendText(b, "output_text", text)
+
 	return append(b, "]}"...)
 }
 
@@ -193,6 +203,7 @@ func appendCall(b []byte, call providers.Call) []byte {
 	b = providers.AppendString(b, call.Name)
 	b = append(b, `,"arguments":`...)
 	b = providers.AppendString(b, arguments)
+
 	return append(b, '}')
 }
 
@@ -215,6 +226,7 @@ func appendResults(b []byte, m *providers.Message) []byte {
 			files = append(files, r)
 		}
 	}
+
 	if len(files) == 0 {
 		return b
 	}
@@ -227,10 +239,12 @@ func appendResults(b []byte, m *providers.Message) []byte {
 		for _, image := range r.Images {
 			b = appendImage(append(b, ','), image)
 		}
+
 		for _, d := range r.Documents {
 			b = appendDocument(append(b, ','), d)
 		}
 	}
+
 	return append(b, "]}"...)
 }
 
@@ -243,6 +257,7 @@ func resultText(r providers.Result) string {
 	if r.IsError && !strings.HasPrefix(strings.ToLower(s), "error") {
 		s = "Error: " + s
 	}
+
 	return s
 }
 

@@ -44,6 +44,7 @@ func New(o Options) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return &Provider{remote}, nil
 }
 

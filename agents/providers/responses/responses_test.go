@@ -27,6 +27,7 @@ func with(change func(*Options)) providertest.New {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return p
 	}
 }
@@ -139,6 +140,7 @@ func TestReasoningGoesBack(t *testing.T) {
 	if answer.Finish != providers.ToolUse || answer.Usage != (providers.Usage{Input: 5, CacheRead: 4, Output: 5}) {
 		t.Errorf("finish %s, usage %+v", answer.Finish, answer.Usage)
 	}
+
 	m := &providers.Message{Role: providers.Assistant}
 	for _, r := range answer.Thinking {
 		m.Parts = append(m.Parts, r)

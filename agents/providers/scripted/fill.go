@@ -19,6 +19,7 @@ func (f filled) String(v View) (string, error) {
 	}
 	var b strings.Builder
 	err := f.tmpl.Execute(&b, v)
+
 	return b.String(), err
 }
 
@@ -37,6 +38,7 @@ func fence(text string) string {
 	for strings.Contains(text, marks) {
 		marks += "`"
 	}
+
 	return marks + "\n" + strings.TrimRight(text, "\n") + "\n" + marks
 }
 
@@ -61,6 +63,7 @@ func fillTree(value any) (build func(View) (any, error), fixed bool, err error) 
 	case map[any]any:
 		return nil, false, errors.New("keys must be strings")
 	}
+
 	return func(View) (any, error) { return value, nil }, true, nil
 }
 
@@ -73,6 +76,7 @@ func fillList(list []any) (func(View) (any, error), bool, error) {
 		}
 		parts[i], fixed = part, fixed && same
 	}
+
 	return func(v View) (any, error) {
 		out := make([]any, len(parts))
 		for i, part := range parts {
@@ -81,6 +85,7 @@ func fillList(list []any) (func(View) (any, error), bool, error) {
 				return nil, err
 			}
 		}
+
 		return out, nil
 	}, fixed, nil
 }
@@ -94,6 +99,7 @@ func fillMap(m map[string]any) (func(View) (any, error), bool, error) {
 		}
 		parts[key], fixed = part, fixed && same
 	}
+
 	return func(v View) (any, error) {
 		out := make(map[string]any, len(parts))
 		for key, part := range parts {
@@ -102,6 +108,7 @@ func fillMap(m map[string]any) (func(View) (any, error), bool, error) {
 				return nil, err
 			}
 		}
+
 		return out, nil
 	}, fixed, nil
 }

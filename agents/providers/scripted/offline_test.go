@@ -32,6 +32,7 @@ func newTalk(t *testing.T, o Options) *talkTo {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req := &providers.Request{Agent: "a1"}
 	for _, name := range []string{"read", "ls", "glob", "grep", "write", "edit", "exec"} {
 		req.Tools = append(req.Tools, providers.Tool{Name: name})
@@ -67,6 +68,7 @@ func (c *talkTo) results(results ...providers.Result) *talkTo {
 		m.Parts = append(m.Parts, r)
 	}
 	c.req.Messages = append(c.req.Messages, m)
+
 	return c
 }
 
@@ -91,12 +93,14 @@ func (c *talkTo) answer() (text string, calls []string) {
 			c.t.Fatalf("error: %v", e.Err)
 		}
 	}
+
 	if _, ok := c.received[len(c.received)-1].(providers.Complete); !ok {
 		c.t.Fatalf("the last event is %T, want Complete", c.received[len(c.received)-1])
 	}
 	if text != "" {
 		m.Parts = append(m.Parts, providers.Text{Text: text})
 	}
+
 	c.req.Messages = append(c.req.Messages, m)
 	return text, calls
 }
@@ -178,6 +182,7 @@ func TestHelpNamesWhatItUnderstands(t *testing.T) {
 			}
 		}
 	}
+
 	t.Logf("%d requests", n)
 	if n < 9 {
 		t.Errorf("the help names %d requests:\n%s", n, help)
@@ -217,6 +222,7 @@ func TestAnswersEachOfSeveralMessages(t *testing.T) {
 	if diff := cmp.Diff([]string{`read{"path":"a.txt"}`, `ls{"path":"."}`}, calls); diff != "" || !strings.HasPrefix(text, "Hello!") {
 		t.Fatal(text, diff)
 	}
+
 	// One more is folded in while the tools run.
 	c.results(providers.Result{Text: "aaa"}, providers.Result{Text: "bbb/\n"}).person("run pwd")
 	text, calls = c.answer()
@@ -229,6 +235,7 @@ func TestAnswersEachOfSeveralMessages(t *testing.T) {
 	if text, _ := c.results(providers.Result{Text: "/ws"}).answer(); text != "The command printed:\n\n```\n/ws\n```" {
 		t.Error(text)
 	}
+
 	// Messages sent right after each other arrive as one; a text of several lines is one.
 	for said, want := range map[string]int{"read a.txt\nread b.txt": 2, "list files\nagain: list files": 1, "write 'a\nread b' to c": 1} {
 		if text, calls := newTalk(t, Options{}).person(said).answer(); len(calls) != want {
@@ -262,6 +269,7 @@ func TestGoesOnAfterApproval(t *testing.T) {
 			t.Error(text)
 		}
 	}
+
 	for note, want := range map[string]string{
 		"Denied: @exec:make denied (make denied). Do not try it again, nor by another way.":                                              "All right, I leave it.",
 		"Nobody answered the request for @exec:make denied (make denied) in time. It counts as denied: do not try it again on your own.": "All right, I leave it.",

@@ -33,6 +33,7 @@ func (pl *player) say(e providers.Event) bool {
 	if !pl.yield(e) {
 		pl.ended = true
 	}
+
 	return !pl.ended
 }
 
@@ -50,6 +51,7 @@ func (pl *player) wait(d time.Duration) bool {
 		}
 		return true
 	}
+
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -67,9 +69,11 @@ func (pl *player) rule(r *rule, v View) bool {
 			return false
 		}
 	}
+
 	if r.Finish != "" {
 		pl.finish = providers.Finish(r.Finish)
 	}
+
 	return true
 }
 
@@ -87,6 +91,7 @@ func (pl *player) step(s *step, v View) bool {
 			return false
 		}
 	}
+
 	text, err := s.text.String(v)
 	if err != nil {
 		return pl.broken("fill in text", err)
@@ -94,6 +99,7 @@ func (pl *player) step(s *step, v View) bool {
 	if !pl.text(text, s.Chunk, s.Every) {
 		return false
 	}
+
 	for i := range s.Calls {
 		args, err := s.Calls[i].arguments(v)
 		if err != nil {
@@ -103,6 +109,7 @@ func (pl *player) step(s *step, v View) bool {
 			return false
 		}
 	}
+
 	if s.Usage != nil {
 		pl.usage = s.Usage
 	}
@@ -125,11 +132,13 @@ func (pl *player) text(text string, chunk int, every time.Duration) bool {
 		}
 		pl.said = pl.part
 	}
+
 	pl.out += utf8.RuneCountInString(text)
 	every = max(every, pl.p.delay)
 	if chunk == 0 && every > 0 {
 		chunk = shown
 	}
+
 	for text != "" {
 		n := len(text)
 		if chunk > 0 {
@@ -140,6 +149,7 @@ func (pl *player) text(text string, chunk int, every time.Duration) bool {
 		}
 		text = text[n:]
 	}
+
 	return true
 }
 
@@ -150,6 +160,7 @@ func prefix(s string, n int) int {
 		_, size := utf8.DecodeRuneInString(s[i:])
 		i += size
 	}
+
 	return i
 }
 
@@ -179,6 +190,7 @@ func (pl *player) fault(f *fault) bool {
 	case f.Garbage:
 		failure.Message = "the stream holds something unreadable"
 	}
+
 	if failure.Kind == "" {
 		failure.Kind = kind
 	}
@@ -192,6 +204,7 @@ func kindOf(status int) providers.Kind {
 	case 401, 402, 403:
 		return providers.Auth
 	}
+
 	return providers.Rejected
 }
 

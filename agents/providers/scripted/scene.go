@@ -61,6 +61,7 @@ func newScene(req *providers.Request) scene {
 			sc.round++
 		}
 	}
+
 	sc.window = req.Messages[start:]
 	sc.last, sc.arrived = sc.lastSaid(), sc.lastResults()
 	return sc
@@ -77,6 +78,7 @@ func (sc scene) lastSaid() said {
 			}
 		}
 	}
+
 	return said{}
 }
 
@@ -90,6 +92,7 @@ func (sc scene) lastResults() []providers.Result {
 			return nil
 		}
 	}
+
 	return nil
 }
 
@@ -106,11 +109,13 @@ func (s *script) parts(sc scene) []scene {
 			all = append(all, one)
 			continue
 		}
+
 		for line := range strings.SplitSeq(one.last.text, "\n") {
 			one.last.text = strings.TrimSpace(line)
 			all = append(all, one)
 		}
 	}
+
 	return all
 }
 
@@ -127,6 +132,7 @@ func (sc scene) each() []scene {
 			one.last, one.arrived = said{}, []providers.Result{r}
 			all = append(all, one)
 		}
+
 		for _, s := range saidIn(m) {
 			if !s.silent {
 				one := sc
@@ -135,6 +141,7 @@ func (sc scene) each() []scene {
 			}
 		}
 	}
+
 	return all
 }
 
@@ -146,6 +153,7 @@ func (r *rule) fits(sc scene) (View, bool) {
 	if len(results) > 0 {
 		v.Result, v.Tool = results[len(results)-1].Text, results[len(results)-1].Name
 	}
+
 	switch {
 	case r.From != "" && r.From != last.from:
 		return v, false
@@ -160,6 +168,7 @@ func (r *rule) fits(sc scene) (View, bool) {
 	case r.After == "permission" && (len(results) > 0 || !isDecision(last)):
 		return v, false
 	}
+
 	if r.match != nil {
 		if v.Match = r.match.FindStringSubmatch(last.text); v.Match == nil {
 			return v, false
@@ -171,6 +180,7 @@ func (r *rule) fits(sc scene) (View, bool) {
 			}
 		}
 	}
+
 	return v, true
 }
 
@@ -182,6 +192,7 @@ func (r *rule) gave(results []providers.Result, v *View) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -192,6 +203,7 @@ func callsOf(m *providers.Message) []providers.Call {
 			calls = append(calls, c)
 		}
 	}
+
 	return calls
 }
 
@@ -202,6 +214,7 @@ func resultsOf(m *providers.Message) []providers.Result {
 			results = append(results, r)
 		}
 	}
+
 	return results
 }
 
@@ -225,6 +238,7 @@ func saidIn(m *providers.Message) []said {
 			all = append(all, said{text: strings.TrimSpace(t.Text), from: fromUser})
 			continue
 		}
+
 		for rest := t.Text; ; {
 			var one said
 			if one, rest, ok = nextSaid(rest); !ok {
@@ -233,6 +247,7 @@ func saidIn(m *providers.Message) []said {
 			all = append(all, one)
 		}
 	}
+
 	return all
 }
 
@@ -247,6 +262,7 @@ func nextSaid(text string) (one said, rest string, ok bool) {
 	if !ok {
 		return said{}, "", false
 	}
+
 	one = said{text: strings.TrimSpace(unescape(body)), from: fromUser, silent: strings.Contains(attributes, `silent="true"`)}
 	switch {
 	case strings.Contains(attributes, `untrusted="true"`):
@@ -256,6 +272,7 @@ func nextSaid(text string) (one said, rest string, ok bool) {
 	case kind == "system_message":
 		one.from = fromAgent
 	}
+
 	return one, rest, true
 }
 

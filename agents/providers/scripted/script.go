@@ -89,6 +89,7 @@ func parse(name string, source []byte) (*script, error) {
 	if f.Failed() {
 		return nil, finding.Join(f.Found)
 	}
+
 	for i, r := range s.Rules {
 		at := fmt.Sprintf("rules[%d]", i)
 		if err := r.compile(); err != nil {
@@ -100,6 +101,7 @@ func parse(name string, source []byte) (*script, error) {
 			}
 		}
 	}
+
 	return s, finding.Join(f.Found)
 }
 
@@ -112,7 +114,9 @@ func (r *rule) compile() (err error) {
 	if len(r.Reply) == 0 {
 		return errors.New("reply has no steps")
 	}
+
 	r.Contains = strings.ToLower(r.Contains)
+
 	return nil
 }
 
@@ -123,14 +127,17 @@ func (s *step) compile() (err error) {
 	if s.thinking, err = fill(s.Thinking); err != nil {
 		return fmt.Errorf("thinking: %w", err)
 	}
+
 	for i := range s.Calls {
 		if err := s.Calls[i].compile(); err != nil {
 			return fmt.Errorf("call %d: %w", i+1, err)
 		}
 	}
+
 	if f := s.Fault; f != nil && *f == (fault{RetryAfter: f.RetryAfter, Message: f.Message}) {
 		return errors.New("fault needs a status from 400 to 599, a kind, hang, reset, noEnd or garbage")
 	}
+
 	return nil
 }
 
@@ -146,6 +153,7 @@ func (c *toolCall) compile() error {
 	if c.Arguments == nil {
 		c.Arguments = map[string]any{}
 	}
+
 	tree, fixed, err := fillTree(c.Arguments)
 	if err != nil {
 		return fmt.Errorf("arguments: %w", err)
@@ -156,6 +164,7 @@ func (c *toolCall) compile() error {
 			return "", err
 		}
 		data, err := json.Marshal(value)
+
 		return string(data), err
 	}
 	c.arguments = encode
@@ -164,5 +173,6 @@ func (c *toolCall) compile() error {
 		text, err = encode(View{})
 		c.arguments = func(View) (string, error) { return text, nil }
 	}
+
 	return err
 }

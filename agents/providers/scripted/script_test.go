@@ -73,6 +73,7 @@ func TestPlaysRules(t *testing.T) {
 	if diff := cmp.Diff(want, calls); diff != "" || text != "Looking." {
 		t.Errorf("%q %s", text, diff)
 	}
+
 	wantEvents := []providers.Event{
 		providers.ThinkingDelta{Text: "Let me look."}, providers.ThinkingDelta{Signature: "scripted"},
 		providers.ContentDelta{Text: "Loo"}, providers.ContentDelta{Text: "kin"}, providers.ContentDelta{Text: "g."},
@@ -80,6 +81,7 @@ func TestPlaysRules(t *testing.T) {
 	if diff := cmp.Diff(wantEvents, c.received[:5]); diff != "" {
 		t.Error(diff)
 	}
+
 	end := providers.Complete{Finish: providers.ToolUse, Usage: providers.Usage{Input: 7, Output: 3, CacheRead: 2}, Model: "demo"}
 	if diff := cmp.Diff(end, c.received[len(c.received)-1]); diff != "" {
 		t.Error(diff)
@@ -113,6 +115,7 @@ func TestOnceFailsThenWorks(t *testing.T) {
 	if text, _ := c.answer(); text != "good" {
 		t.Error(text)
 	}
+
 	c.req = &providers.Request{Agent: "another", Messages: c.req.Messages[:1]}
 	if all := events(c.p, t.Context(), c.req); len(all) != 2 {
 		t.Errorf("once counts for each agent: %v", all)
@@ -235,6 +238,7 @@ func TestScriptErrorsNameTheLine(t *testing.T) {
 			t.Errorf("%q: %v, want line %d and %q", tc.source, f, tc.line, tc.reason)
 		}
 	}
+
 	if _, err := New(Options{Path: filepath.Join(t.TempDir(), "none.yaml")}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a script that is not there: %v", err)
 	}
@@ -253,6 +257,7 @@ func TestManyAtOnce(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 }
 
@@ -274,6 +279,7 @@ func FuzzScript(f *testing.F) {
 		if len(all) == 0 {
 			t.Fatal("no event")
 		}
+
 		switch all[len(all)-1].(type) {
 		case providers.Complete, providers.Error:
 		default:
@@ -290,6 +296,7 @@ func FuzzOffline(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	f.Fuzz(func(t *testing.T, said string) {
 		req := &providers.Request{Messages: []*providers.Message{{Role: providers.User,
 			Parts: []providers.Part{providers.Text{Text: said}}}}}

@@ -52,6 +52,7 @@ func New(o Options) (*Provider, error) {
 	if p.id == "" {
 		p.id = "scripted"
 	}
+
 	switch {
 	case source != nil:
 		if name == "" {
@@ -65,6 +66,7 @@ func New(o Options) (*Provider, error) {
 	default:
 		name, source = "offline.yaml", offlineScript
 	}
+
 	var err error
 	if p.script, err = parse(name, source); err != nil {
 		return nil, err
@@ -75,6 +77,7 @@ func New(o Options) (*Provider, error) {
 	if p.model == "" {
 		p.model = "scripted"
 	}
+
 	return p, nil
 }
 
@@ -92,14 +95,17 @@ func (p *Provider) Stream(ctx context.Context, req *providers.Request) iter.Seq[
 		if p.script.Each {
 			scenes = p.script.parts(scenes[0])
 		}
+
 		for _, sc := range scenes {
 			if !p.play(pl, sc) {
 				return
 			}
 		}
+
 		if p.script.Each && pl.finish == providers.EndTurn && pl.said == 0 && !pl.text("NO_MESSAGE", 0, 0) {
 			return
 		}
+
 		pl.complete()
 	}
 }
@@ -112,6 +118,7 @@ func (p *Provider) play(pl *player, sc scene) bool {
 			return pl.rule(r, view)
 		}
 	}
+
 	return pl.fail(&providers.Failure{Kind: providers.Rejected, Provider: p.id,
 		Message: fmt.Sprintf("no rule of %s fits the message %.60q", p.script.name, sc.last.text)})
 }
@@ -125,5 +132,6 @@ func (p *Provider) first(agent string, rule int) bool {
 		return false
 	}
 	p.fired[key] = true
+
 	return true
 }
