@@ -21,6 +21,7 @@ func TestTheLimitOfSpawnedAgentsIsAnErrorOfItsOwn(t *testing.T) {
 			t.Fatalf("agent %d by the API: %v", i+1, err)
 		}
 	}
+
 	for i := range 3 {
 		_, err := client.Create(t.Context(), control.NewAgent{Name: fmt.Sprint("spawned ", i), Spawned: true})
 		if i < 2 {
@@ -29,6 +30,7 @@ func TestTheLimitOfSpawnedAgentsIsAnErrorOfItsOwn(t *testing.T) {
 			}
 			continue
 		}
+
 		var api *control.APIError
 		if !errors.As(err, &api) || api.Status != 409 || api.Code != "agent_limit" || !errors.Is(err, control.ErrAgentLimit) {
 			t.Errorf("over the limit: %v (%+v), want 409 agent_limit", err, api)
@@ -37,6 +39,7 @@ func TestTheLimitOfSpawnedAgentsIsAnErrorOfItsOwn(t *testing.T) {
 			t.Errorf("the command line says %q with code %d", do, code)
 		}
 	}
+
 	if _, err := client.Create(t.Context(), control.NewAgent{Type: "permanent", Name: "Ops", Spawned: true}); err == nil {
 		t.Error("a permanent agent is spawned")
 	}

@@ -45,6 +45,7 @@ rules:
 			}
 			refused = denyByCommand(workspace, ask)
 		})
+
 		if n%2 == 1 { // a process needs a while to start
 			time.Sleep(time.Duration(rand.IntN(80)) * time.Millisecond)
 		}
@@ -94,6 +95,7 @@ func shownRequest(t *testing.T, bot *telegramtest.Server, n int) (token, text st
 	}) {
 		t.Fatalf("request %d is not shown: %+v", n, bot.Sent())
 	}
+
 	return token, text
 }
 
@@ -119,5 +121,6 @@ func decisionsIn(history, token string) string {
 			}
 		}
 	}
+
 	return strings.Join(list, " ")
 }

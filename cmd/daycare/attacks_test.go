@@ -43,6 +43,7 @@ func TestAttackTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var rows []attacktest.Row
 	for _, folder := range slices.Sorted(maps.Keys(attackTests)) {
 		if !of.MatchString(folder) {
@@ -56,6 +57,7 @@ func TestAttackTable(t *testing.T) {
 		}
 		rows = append(rows, found...)
 	}
+
 	different := map[[2]string]bool{}
 	for _, r := range rows {
 		different[[2]string{r.Class, r.Name}] = true

@@ -48,6 +48,7 @@ func TestCanary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	spellings := spelled(t, canary)
 	notes := "the token is here\n" + strings.Join(spellings, "\n") + "\nand this is the end\n"
 	for name, text := range map[string]string{
@@ -63,12 +64,14 @@ func TestCanary(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	var said bytes.Buffer
 	for _, message := range []string{"what is in notes.txt?", "what is in long.txt?"} {
 		if code := execute([]string{"--workspace", dir, "chat", message}, strings.NewReader(""), &said, &said); code != fault.ExitOK {
 			t.Fatalf("exit code %d: %s", code, said.String())
 		}
 	}
+
 	if !strings.Contains(said.String(), "this is the end") {
 		t.Errorf("the agent did not read the file, so this test proves nothing: %s", said.String())
 	}

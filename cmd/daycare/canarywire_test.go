@@ -68,6 +68,7 @@ func (p *parrot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		send(map[string]any{}, "stop")
 	}
+
 	fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":2,\"total_tokens\":12}}\n\ndata: [DONE]\n\n")
 }
 

@@ -37,6 +37,7 @@ func completionCommand(c *term.App) *cobra.Command {
 				return err
 			}
 			c.Print("%s", script.String())
+
 			return nil
 		},
 	}
@@ -55,6 +56,7 @@ func writeCompletion(cmd *cobra.Command, shell string, to *bytes.Buffer) error {
 	case "powershell":
 		return root.GenPowerShellCompletionWithDesc(to)
 	}
+
 	return term.Usage(cmd, "there is no completion for %q, only for %s", shell, strings.Join(shells, ", "))
 }
 
@@ -103,6 +105,7 @@ func helpCommand() *cobra.Command {
 					}
 				}
 			}
+
 			return out, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -114,6 +117,7 @@ func helpCommand() *cobra.Command {
 				}
 				at = at.Commands()[i]
 			}
+
 			at.InitDefaultHelpFlag() // it is there otherwise only once the command runs
 			if err := at.Help(); err != nil {
 				return fmt.Errorf("show help: %w", err)

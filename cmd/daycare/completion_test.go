@@ -41,16 +41,19 @@ func TestCompletionInShells(t *testing.T) {
 	if _, err := client.Create(t.Context(), control.NewAgent{Type: "permanent", Name: "Two words"}); err != nil {
 		t.Fatal(err)
 	}
+
 	name, prompt, every := "Daily look", "Look.", "1d"
 	if _, err := client.Schedule().AddTask(t.Context(), control.TaskChange{Name: &name, Prompt: &prompt, Every: &every}); err != nil {
 		t.Fatal(err)
 	}
+
 	for shell, start := range map[string][]string{
 		"bash": {"bash", "--noprofile", "--norc", "-i"},
 		"zsh":  {"zsh", "-f", "-i"},
 	} {
 		t.Run(shell, func(t *testing.T) { pressTab(t, workspace, shell, start) })
 	}
+
 	t.Run("fish", func(t *testing.T) { askFish(t, workspace) })
 }
 
@@ -65,6 +68,7 @@ func shellCommand(t *testing.T, workspace, shell string, argv []string) (cmd *ex
 	if code := c.Run(t.Context(), newRoot, []string{"completion", shell}); code != fault.ExitOK {
 		t.Fatalf("completion %s: exit code %d\n%s", shell, code, &problems)
 	}
+
 	script = filepath.Join(t.TempDir(), "_daycare")
 	write(t, script, out.String())
 	cmd = exec.CommandContext(t.Context(), argv[0], argv[1:]...)
@@ -88,6 +92,7 @@ func pressTab(t *testing.T, workspace, shell string, argv []string) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed, or has ended
 	}()
+
 	setUp := ". " + script + "\n"
 	if shell == "zsh" {
 		setUp = "fpath=(" + filepath.Dir(script) + " $fpath); autoload -U compinit; compinit -u -D\n"
@@ -96,11 +101,13 @@ func pressTab(t *testing.T, workspace, shell string, argv []string) {
 	for _, c := range completions {
 		io.WriteString(tty, c.typed+"\t\x01printf '<%s>' \n")
 	}
+
 	io.WriteString(tty, "printf '[%s]\\n' ended; exit\n")
 	go func() {
 		_, err := io.Copy(&seen, tty)
 		read <- err
 	}()
+
 	select {
 	case <-read: // a terminal whose program has ended is an error of its own
 	case <-time.After(time.Minute):
@@ -108,6 +115,7 @@ func pressTab(t *testing.T, workspace, shell string, argv []string) {
 		<-read
 		t.Errorf("%s did not end", shell)
 	}
+
 	for _, c := range completions {
 		want := "<" + strings.ReplaceAll(c.line, " ", "><") + ">"
 		want = strings.ReplaceAll(want, "<Two><words>", "<Two words>")
@@ -115,6 +123,7 @@ func pressTab(t *testing.T, workspace, shell string, argv []string) {
 			t.Errorf("%s<Tab> is not completed to %s", c.typed, c.line)
 		}
 	}
+
 	if t.Failed() {
 		t.Logf("the terminal:\n%q", seen.String())
 	}

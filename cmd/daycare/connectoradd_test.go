@@ -22,6 +22,7 @@ func newBot(t *testing.T) (bot *telegramtest.Server, dir string) {
 	write(t, filepath.Join(dir, "script.yaml"), `rules: [ { reply: [ { text: "heard {{.Text}}" } ] } ]`)
 	write(t, filepath.Join(dir, home, config.Name), "# mine\nproviders:\n  - { id: echo, type: scripted, options: { script: script.yaml } }\n"+
 		"\n#connectors:\n#  - id: x\n")
+
 	return bot, dir
 }
 
@@ -43,6 +44,7 @@ func TestConnectorsAddAsksWhoYouAre(t *testing.T) {
 	if !unsaved(t, dir) {
 		t.Error("a token that does not work was saved")
 	}
+
 	r.types("saved in auth.json): ", bot.Token)
 	waitFor(t, "the invitation to write", func() bool { return strings.Contains(r.said.String(), "Now send it a message") })
 	bot.Push(telegramtest.Text(1001, "a stranger's hello"))
@@ -55,12 +57,14 @@ func TestConnectorsAddAsksWhoYouAre(t *testing.T) {
 	if code != fault.ExitOK {
 		t.Fatalf("exit code %d:\n%s", code, screen)
 	}
+
 	for _, want := range []string{"401", "nothing was saved", "@test_bot (777) answers", "added telegram: access for 1002",
 		"the daemon applies it now"} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("the screen has no %q:\n%s", want, screen)
 		}
 	}
+
 	if strings.Contains(screen, bot.Token) {
 		t.Errorf("the token was shown:\n%s", screen)
 	}
@@ -69,6 +73,7 @@ func TestConnectorsAddAsksWhoYouAre(t *testing.T) {
 		!strings.Contains(string(text), "connectors:\n  - id: \"telegram\"\n    type: telegram\n") {
 		t.Errorf("settings.yaml, %v:\n%s", err, text)
 	}
+
 	conf := settingsOf(t, dir)
 	if k, _ := conf.Connector("telegram"); len(k.Allow) != 1 || k.Allow[0] != "1002" || conf.Secret("telegram").Reveal() != bot.Token {
 		t.Errorf("added is %+v", k)
@@ -142,6 +147,7 @@ func TestConnectorsAddByFlags(t *testing.T) {
 			t.Fatalf("after add %v something is saved", tt.args)
 		}
 	}
+
 	if code, said := run("telegram", "--token-from-env", "MY_BOT", "--allow", "1001", "--allow", "1002", "--set", at, "--json"); code != fault.ExitOK ||
 		!strings.Contains(said, `"id":"telegram","type":"telegram","allow":["1001","1002"]`) {
 		t.Errorf("exit code %d: %s", code, said)
@@ -154,6 +160,7 @@ func TestConnectorsAddByFlags(t *testing.T) {
 		!strings.Contains(said, "daycare start --background") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
+
 	conf := settingsOf(t, dir)
 	if len(conf.Connectors) != 2 || conf.Secret("second").Reveal() != bot.Token || !conf.Secret("telegram").IsZero() ||
 		conf.SecretNamed("MY_BOT").Reveal() != bot.Token {

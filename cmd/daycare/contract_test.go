@@ -55,6 +55,7 @@ func TestEventsNameTheirAgent(t *testing.T) {
 	if _, err := client.Schedule().RunHeartbeat(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	waitFor(t, "an event of each kind", func() bool {
 		for _, want := range []event.Type{event.PermissionGranted, event.OutboxSent, event.CronFired} {
 			if !slices.ContainsFunc(seen(), func(e control.RawEvent) bool { return e.Type == want }) {
@@ -63,6 +64,7 @@ func TestEventsNameTheirAgent(t *testing.T) {
 		}
 		return true
 	})
+
 	for _, e := range seen() {
 		if e.Agent == "" && e.Type != control.GapType && !strings.HasPrefix(string(e.Type), "config.") {
 			t.Errorf("whose is %s?", e.Data)
@@ -87,6 +89,7 @@ func watchAll(t *testing.T, client *control.Client) func() []control.RawEvent {
 			return nil
 		})
 	}()
+
 	t.Cleanup(func() { cancel(); <-ended })
 	return func() []control.RawEvent {
 		mu.Lock()

@@ -81,6 +81,7 @@ func newChatHouse(t *testing.T, script, settings string) *chatHouse {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, text := range map[string]string{
 		"main.go": "package main\n", filepath.Join(home, "script.yaml"): script,
 		filepath.Join(home, "settings.yaml"): fmt.Sprintf(`providers:
@@ -96,6 +97,7 @@ connectors:
 			t.Fatal(err)
 		}
 	}
+
 	t.Cleanup(h.kill)
 	return h
 }
@@ -111,6 +113,7 @@ func (h *chatHouse) start() *control.Client {
 	if err := h.cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}
+
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if client, err := control.Dial(filepath.Join(h.dir, home)); err == nil {
 			if _, err := client.Status(context.Background()); err == nil {
@@ -118,6 +121,7 @@ func (h *chatHouse) start() *control.Client {
 			}
 		}
 	}
+
 	h.kill()
 	h.t.Fatalf("the daemon does not answer:\n%s", out.String())
 	return nil
@@ -163,6 +167,7 @@ func (h *chatHouse) answers() []string {
 		list = append(list, text)
 	}
 	slices.Sort(list)
+
 	return list
 }
 
@@ -183,6 +188,7 @@ func (h *chatHouse) calm(c *control.Client) {
 			return
 		}
 	}
+
 	h.t.Fatalf("the agents come to no end: %+v", list)
 }
 
@@ -206,6 +212,7 @@ func (h *chatHouse) judge(c *control.Client, agent string) {
 	if diff := cmp.Diff(outcome, h.answers()); diff != "" {
 		h.t.Errorf("the chat (-want +got):\n%s", diff)
 	}
+
 	page, err := c.History(h.t.Context(), agent, 0, 500)
 	if err != nil {
 		h.t.Fatal(err)
@@ -225,6 +232,7 @@ func (h *chatHouse) judge(c *control.Client, agent string) {
 		}
 		heard = append(heard, first)
 	}
+
 	slices.Sort(heard)
 	if diff := cmp.Diff(mustHear, heard); diff != "" {
 		h.t.Errorf("what the agent was told (-want +got):\n%s", diff)
@@ -233,6 +241,7 @@ func (h *chatHouse) judge(c *control.Client, agent string) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+
 	var names []string
 	for _, a := range list {
 		names = append(names, a.Name)
@@ -258,6 +267,7 @@ func (h *chatHouse) records(c *control.Client, agent, kind string) string {
 			fmt.Fprintf(&b, "%s\n", rec)
 		}
 	}
+
 	return b.String()
 }
 
@@ -295,6 +305,7 @@ func (h *chatHouse) frail() bool {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -309,6 +320,7 @@ func (h *chatHouse) frail() bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -329,16 +341,19 @@ func TestAConversationAmongAgentsSurvivesKills(t *testing.T) {
 		if len(todo) > 0 && h.send(c, lead, todo[0]) == nil {
 			todo = todo[1:]
 		}
+
 		// A turn that dies three times without a step is set aside as poisonous, which
 		// is right: on a machine that is slow today its third life is not cut short.
 		for began := time.Now(); time.Since(began) < life ||
 			h.frail() && time.Since(began) < time.Minute; time.Sleep(5 * time.Millisecond) {
 			h.allow(c)
 		}
+
 		c.Close()
 		h.kill()
 		c = h.start()
 	}
+
 	for _, text := range todo {
 		if err := h.send(c, lead, text); err != nil {
 			t.Fatal(err)

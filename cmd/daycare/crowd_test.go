@@ -28,6 +28,7 @@ func crowdScript(delay time.Duration) string {
 			fmt.Fprintf(&calls, "{ name: start_background_agent, arguments: { prompt: 'answer %d', name: 'job %d' } }, ", i, i)
 		}
 	}
+
 	return fmt.Sprintf(`
 rules:
   - { contains: "[Subagent 'job", reply: [ { text: "Noted." } ] }
@@ -150,6 +151,7 @@ func (h *chatHouse) history(agent string) (list []*record.Entry) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+
 	for _, line := range lines {
 		if e, err := record.Decode(json.RawMessage(line)); err == nil {
 			list = append(list, e)
@@ -171,6 +173,7 @@ func usageOf(pid int) string {
 			said = append(said, name+" "+strings.TrimSpace(value))
 		}
 	}
+
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if _, after, ok := strings.Cut(string(stat), ") "); ok && err == nil {
 		var ticks [2]int // user and system, 100 a second
@@ -180,6 +183,7 @@ func usageOf(pid int) string {
 		}
 		said = append(said, fmt.Sprintf("processor %.1f s", float64(ticks[0]+ticks[1])/100))
 	}
+
 	return strings.Join(said, ", ")
 }
 
@@ -214,6 +218,7 @@ func TestBackgroundAgentsAtTheDefaultLimits(t *testing.T) {
 	if c.atOnce > 32 {
 		t.Errorf("%d children were at work at the same time, the limit is 32", c.atOnce)
 	}
+
 	t.Logf("at the defaults: %d started, %d refused %v; at once %d; %d turns in %s; %s", c.started, c.refused, c.refusedBy, c.atOnce,
 		c.turns, c.took.Round(time.Millisecond), c.usage)
 }

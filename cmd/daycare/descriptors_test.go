@@ -30,6 +30,7 @@ func (h *chatHouse) addOwing(many int) (ids []string) {
 		if err != nil {
 			h.t.Fatal(err)
 		}
+
 		item, err := json.Marshal(inbox.Item{Seq: 1, At: time.Now().UTC(), Kind: message.Text, ID: fmt.Sprintf("item%020d", i),
 			Text: fmt.Sprint("hello ", i), Route: &room})
 		if err != nil {
@@ -40,6 +41,7 @@ func (h *chatHouse) addOwing(many int) (ids []string) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			h.t.Fatal(err)
 		}
+
 		for name, data := range map[string][]byte{address.File: descriptor, "state.json": state, inbox.FileName: append(item, '\n')} {
 			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 				h.t.Fatal(err)
@@ -47,6 +49,7 @@ func (h *chatHouse) addOwing(many int) (ids []string) {
 		}
 		ids = append(ids, id)
 	}
+
 	return ids
 }
 
@@ -61,6 +64,7 @@ func (h *chatHouse) startWith(descriptors int) (log *strings.Builder) {
 	if err := h.cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}
+
 	return log
 }
 
@@ -75,6 +79,7 @@ func TestAllAgentsAreAnsweredWithFewDescriptors(t *testing.T) {
 	if os.Getenv("DAYCARE_LONG") != "" {
 		sizes = map[int]int{256: 600, 1024: 5000}
 	}
+
 	for descriptors, many := range sizes {
 		t.Run(fmt.Sprintf("%d agents at %d", many, descriptors), func(t *testing.T) {
 			h := newChatHouse(t, "rules:\n  - { reply: [ { text: \"Hello.\" } ] }\n", "log: { level: warn }")
@@ -90,6 +95,7 @@ func TestAllAgentsAreAnsweredWithFewDescriptors(t *testing.T) {
 					break
 				}
 			}
+
 			took := time.Since(began)
 			if n := len(h.answers()); n != many {
 				t.Errorf("%d of %d agents were answered", n, many)
@@ -102,6 +108,7 @@ func TestAllAgentsAreAnsweredWithFewDescriptors(t *testing.T) {
 			h.calm(client)
 			usage := usageOf(h.cmd.Process.Pid)
 			h.kill()
+
 			for _, id := range ids {
 				turns := 0
 				for _, e := range h.history(id) {
@@ -113,6 +120,7 @@ func TestAllAgentsAreAnsweredWithFewDescriptors(t *testing.T) {
 					t.Errorf("agent %s has made %d turns of one message", id, turns)
 				}
 			}
+
 			if n := strings.Count(log.String(), "cannot wake"); n > 1 {
 				t.Errorf("%d lines say that agents cannot wake, want at most one:\n%.2000s", n, log)
 			}

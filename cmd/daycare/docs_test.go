@@ -34,6 +34,7 @@ func TestDocs(t *testing.T) {
 		for _, m := range blocks.FindAllSubmatch(data, -1) {
 			cites = append(cites, strings.ReplaceAll(string(m[1]), "\\\n", " "))
 		}
+
 		for _, cite := range cites {
 			for _, m := range call.FindAllStringSubmatch(cite, -1) {
 				seen++
@@ -43,6 +44,7 @@ func TestDocs(t *testing.T) {
 			}
 		}
 	}
+
 	if seen < 50 {
 		t.Errorf("only %d commands were found in the documents", seen)
 	}
@@ -58,6 +60,7 @@ func TestDocsNameTheVersionOfGo(t *testing.T) {
 	if needed == nil {
 		t.Fatal("go.mod names no version of Go")
 	}
+
 	seen := 0
 	for path, data := range documents(t) {
 		for _, m := range regexp.MustCompile(`\bGo (1\.\d+(?:\.\d+)?)`).FindAllSubmatch(data, -1) {
@@ -66,6 +69,7 @@ func TestDocsNameTheVersionOfGo(t *testing.T) {
 			}
 		}
 	}
+
 	if seen < 3 {
 		t.Errorf("only %d versions of Go were found in the documents", seen)
 	}
@@ -92,10 +96,12 @@ func TestSecurityPageNamesItsTests(t *testing.T) {
 			}
 			found = found || bytes.Contains(source, []byte("\nfunc "+test+"(t *testing.T)"))
 		}
+
 		if !found {
 			t.Errorf("docs/security.md names %s.%s, which is not there", folder, test)
 		}
 	}
+
 	if len(named) < 50 {
 		t.Errorf("only %d tests were found in docs/security.md", len(named))
 	}
@@ -115,6 +121,7 @@ func documents(t *testing.T) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	all := map[string][]byte{}
 	for _, path := range paths {
 		if all[path], err = os.ReadFile(path); err != nil {
@@ -153,12 +160,14 @@ var looks = regexp.MustCompile(`^daycare (agents (ls|tail)|(cron|heartbeat) runs
 func tour(t *testing.T, document string, atLeast int) {
 	t.Parallel()
 	dir := t.TempDir()
+
 	// Nothing of this machine, so no key either: the offline model answers.
 	env := []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "HOME=" + t.TempDir(), "NO_COLOR=1"}
 	data, err := os.ReadFile(filepath.Join("../../docs", document))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { stopLeftover(dir) })
 	run := func(command string) string {
 		cmd := exec.Command("sh", "-c", command+" 2>&1")
@@ -173,6 +182,7 @@ func tour(t *testing.T, document string, atLeast int) {
 			give(t, filepath.Join(dir, path), scene[2])
 			continue
 		}
+
 		for _, step := range strings.Split("\n"+scene[2], "\n$ ")[1:] {
 			command, want, _ := strings.Cut(step, "\n")
 			got := run(command)
@@ -186,6 +196,7 @@ func tour(t *testing.T, document string, atLeast int) {
 			ran++
 		}
 	}
+
 	if ran < atLeast {
 		t.Errorf("only %d commands were found in %s", ran, document)
 	}
@@ -212,6 +223,7 @@ func parses(args []string) error {
 	if err != nil || len(rest) == 0 { // a command is named, not run
 		return err
 	}
+
 	cmd.InitDefaultHelpFlag()
 	if err := cmd.ParseFlags(rest); err != nil {
 		return err
@@ -219,6 +231,7 @@ func parses(args []string) error {
 	if help, _ := cmd.Flags().GetBool("help"); help {
 		return nil
 	}
+
 	return cmd.ValidateArgs(cmd.Flags().Args())
 }
 
@@ -251,6 +264,7 @@ func shellWords(line string) []string {
 			open = true
 		}
 	}
+
 	end()
 	return words
 }

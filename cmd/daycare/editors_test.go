@@ -38,6 +38,7 @@ var editors = []editor{
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			return err
 		}
+
 		return os.Remove(path + "~")
 	}},
 	{"truncate and write in pieces", "", func(_ *testing.T, path, old, new string) error {
@@ -51,6 +52,7 @@ var editors = []editor{
 					time.Sleep(2 * time.Millisecond)
 				}
 			}
+
 			return nil
 		})
 	}},
@@ -103,6 +105,7 @@ func viaCopy(path, old, new, copy string, place func(copy, path string) error) e
 		return err
 	}
 	defer os.Remove(copy)
+
 	return place(copy, path)
 }
 
@@ -116,6 +119,7 @@ func inPlace(path, old, new string, write func(*os.File, []byte) error) error {
 	if err != nil {
 		return err
 	}
+
 	return errors.Join(write(f, data), f.Close())
 }
 
@@ -147,6 +151,7 @@ func gitCheckout(t *testing.T, path, old, new string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, args := range [][]string{{"-C", repo, "init", "-q"}, {"-C", repo, "add", "."},
 		{"-C", repo, "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qm", "x"},
 		{"--git-dir", filepath.Join(repo, ".git"), "--work-tree", filepath.Dir(path), "checkout", "-q", "HEAD", "--", base}} {
@@ -156,6 +161,7 @@ func gitCheckout(t *testing.T, path, old, new string) error {
 			return fmt.Errorf("git %v: %w: %s", args, err, out)
 		}
 	}
+
 	return nil
 }
 
@@ -170,6 +176,7 @@ func nano(t *testing.T, path, old, new string) error {
 	if err != nil {
 		return err
 	}
+
 	screen, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -177,8 +184,10 @@ func nano(t *testing.T, path, old, new string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+
 	watchdog := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
 	defer watchdog.Stop()
+
 	// Each key when the screen asks for it.
 	var shown []byte
 	for _, step := range []struct{ shows, keys string }{
@@ -198,6 +207,7 @@ func nano(t *testing.T, path, old, new string) error {
 			return err
 		}
 	}
+
 	io.Copy(io.Discard, screen)
 	return cmd.Wait()
 }

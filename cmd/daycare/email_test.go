@@ -20,6 +20,7 @@ func TestMailServers(t *testing.T) {
 			t.Skipf("SKIPPED: no %s here, or not root (apt-get install dovecot-imapd opensmtpd), so no real mail server was spoken to", name)
 		}
 	}
+
 	post, boxes := freePort(t), freePort(t)
 	place, err := os.MkdirTemp("", "daycare-mail") // t.TempDir is closed to the servers' own users
 	must(t, err)
@@ -31,6 +32,7 @@ func TestMailServers(t *testing.T) {
 			must(t, os.MkdirAll(filepath.Join(mails, who, sub), 0o777))
 		}
 	}
+
 	must(t, exec.Command("chown", "-R", "nobody:nogroup", mails).Run())
 	serveMail(t, place, mails, post, boxes)
 
@@ -54,6 +56,7 @@ connectors:
 			text, _, _ := strings.Cut(string(data), "text/html") // the words are in both parts
 			all.WriteString(text)
 		}
+
 		return all.String()
 	})
 }

@@ -154,9 +154,11 @@ func hook(t *testing.T, listen, body, delivery string) int {
 			req.Header.Set("X-Webhook-Delivery", delivery)
 		}
 		resp, err = http.DefaultClient.Do(req)
+
 		return err == nil
 	})
 	defer resp.Body.Close()
+
 	return resp.StatusCode
 }
 
@@ -190,6 +192,7 @@ func historyOf(t *testing.T, root string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return string(data)
 }
 

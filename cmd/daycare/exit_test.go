@@ -54,6 +54,7 @@ func TestExitCodes(t *testing.T) {
 			t.Errorf("%v: nobody is told what to do", test.err)
 		}
 	}
+
 	if code, do := term.Explain(nil); code != fault.ExitOK || do != "" {
 		t.Errorf("no error ends with %d %q", code, do)
 	}
@@ -71,6 +72,7 @@ func TestExitCodesAreDocumented(t *testing.T) {
 			t.Errorf("README.md does not speak of exit code %d", e.Code)
 		}
 	}
+
 	if len(fault.Exits) != 9 {
 		t.Errorf("there are %d exit codes; the list and this test have 9", len(fault.Exits))
 	}

@@ -54,6 +54,7 @@ agents: { queue: followup }
 	if h.c, err = control.Dial(h.root); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { h.c.Close() })
 	return h
 }
@@ -71,6 +72,7 @@ func (h *answerHouse) ask(t *testing.T, host string) (token, picture string) {
 		token = asks[i].Token
 		return true
 	})
+
 	return token, string(mustRead(t, h.file(token)))
 }
 
@@ -85,6 +87,7 @@ func (h *answerHouse) log(t *testing.T, token string) (p permission.Pending, fou
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, p := range log {
 		if p.Token == token {
 			return p, true
@@ -112,6 +115,7 @@ func (h *answerHouse) say(t *testing.T, text string) string {
 	}) {
 		t.Fatalf("%q was not answered", text)
 	}
+
 	return said
 }
 
@@ -134,6 +138,7 @@ func (h *answerHouse) answerers() []answerer {
 			if first := (*control.Decided)(nil); !errors.As(err, &first) {
 				t.Errorf("the API says %v, want who was first", err)
 			}
+
 			return err.Error()
 		}},
 		{"chat", "telegram:1001", func(t *testing.T, token, decision, _ string) string {
@@ -151,6 +156,7 @@ func (h *answerHouse) answerers() []answerer {
 				return ""
 			}
 			waitFor(t, "what is said of it", func() bool { return strings.Contains(h.said.String()[before:], "too late") })
+
 			return h.said.String()[before:]
 		}},
 	}

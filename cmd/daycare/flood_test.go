@@ -19,6 +19,7 @@ func TestSmallFlood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	f := bench.Flood{Dir: t.TempDir(), Binary: binary, Senders: 40, Each: 20, ToolBytes: 50_000_000,
 		Progress: func(what string) { t.Log(what) }}
 	rows, err := f.Run(t.Context())
@@ -39,6 +40,7 @@ func TestShortSoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s := bench.Soak{Dir: t.TempDir(), Binary: binary, For: 4 * time.Second, Agents: 16, Progress: func(what string) { t.Log(what) }}
 	rows, _, err := s.Run(t.Context())
 	if err != nil {

@@ -182,6 +182,7 @@ func TestBusyWorkspaceIsValid(t *testing.T) {
 		}
 		kinds[doctor.PatternOf(path)]++
 	}
+
 	for _, pattern := range []string{"settings.yaml", "auth.json", "tokens.json", "pairing.json", "USER.md", "agents/*/descriptor.json",
 		"agents/*/state.json", "agents/*/history.jsonl",
 		"agents/*/inbox.jsonl", "agents/*/sessions.jsonl", "agents/handles.jsonl", "cron/*/TASK.md", "cron/*/runs.jsonl", "heartbeat/*.md",
@@ -191,6 +192,7 @@ func TestBusyWorkspaceIsValid(t *testing.T) {
 			t.Errorf("the workspace has no %s, so this test proves nothing of it", pattern)
 		}
 	}
+
 	known(t, root)
 	byLibrary(t, root)
 	planted(t, root)
@@ -208,6 +210,7 @@ func known(t *testing.T, root string) {
 		if err == nil && !doctor.Known(rel) && e.Name() != ".tmp-half-written" {
 			t.Errorf("%s: no row of cmd/daycare/doctor/kinds.go names it", rel)
 		}
+
 		return err
 	})
 	if err != nil || n < 40 {
@@ -230,11 +233,13 @@ func byLibrary(t *testing.T, root string) {
 			if err != nil || len(paths) == 0 {
 				t.Fatalf("no %s (%v)", pattern, err)
 			}
+
 			for _, path := range paths {
 				data, err := os.ReadFile(path)
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				for dec := json.NewDecoder(bytes.NewReader(data)); dec.More(); {
 					var one json.RawMessage
 					if err := dec.Decode(&one); err != nil {

@@ -48,6 +48,7 @@ var ways = []func(path string, data []byte) error{
 		_, err1 := f.Write(data[:half])
 		time.Sleep(time.Millisecond)
 		_, err2 := f.Write(data[half:])
+
 		return errors.Join(err1, err2, f.Close())
 	},
 	func(path string, data []byte) error { // away, then anew
@@ -79,6 +80,7 @@ func (h *hand) save(mark string, with func(text, mark string) string) {
 		return
 	}
 	h.saves++
+
 	// For the instant between a swap and its taking back, the runtime's version stands
 	// there: lost is what does not come back.
 	for range 400 {
@@ -94,6 +96,7 @@ func (h *hand) save(mark string, with func(text, mark string) string) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+
 	h.lost = append(h.lost, mark)
 }
 
@@ -131,6 +134,7 @@ func TestHostileSaves(t *testing.T) {
 			if i == 2 { // the file grows, and the agent reads it anew each time
 				with, pause = withLine, 100*time.Millisecond
 			}
+
 			for n := 0; ; n++ {
 				select {
 				case <-stop:
@@ -141,6 +145,7 @@ func TestHostileSaves(t *testing.T) {
 			}
 		})
 	}
+
 	turns := 0
 	for end := time.Now().Add(hostileTime()); time.Now().Before(end); turns++ {
 		o.ask(t, fmt.Sprintf("turn %d.", turns))
@@ -150,6 +155,7 @@ func TestHostileSaves(t *testing.T) {
 			}
 		}
 	}
+
 	close(stop)
 	busy.Wait()
 	o.ask(t, "the end.")
@@ -163,16 +169,19 @@ func (o ops) judge(t *testing.T, hands []*hand, turns int) {
 	for _, path := range older {
 		history += readOr(path)
 	}
+
 	for n := range hands[2].saves { // those that were seen once must still be there
 		mark := fmt.Sprintf(`"hand2-%d."`, n)
 		if !strings.Contains(history, mark) && hands[2].err == 0 && hands[2].copies == 0 {
 			hands[2].lost = append(hands[2].lost, mark)
 		}
 	}
+
 	records := 0
 	if keep := os.Getenv("DAYCARE_KEEP"); keep != "" {
 		os.WriteFile(keep, []byte(history), 0o600)
 	}
+
 	for i := range turns {
 		asked, heard := strings.Count(history, fmt.Sprintf(`"text":"turn %d."`, i)), strings.Count(history,
 			fmt.Sprintf(`"text":"heard turn %d."`, i))
@@ -181,6 +190,7 @@ func (o ops) judge(t *testing.T, hands []*hand, turns int) {
 			records++
 		}
 	}
+
 	saves, copies, lost := 0, 0, 0
 	for _, h := range hands {
 		t.Logf("%s: %d saves, %d in a conflict copy, %d lost, %d not possible", filepath.Base(h.path), h.saves,
@@ -190,6 +200,7 @@ func (o ops) judge(t *testing.T, hands []*hand, turns int) {
 			t.Errorf("%s: lost: %v", filepath.Base(h.path), h.lost)
 		}
 	}
+
 	t.Logf("%v: %d saves, %d conflicts, %d lost; %d turns, %d records of the runtime lost or doubled", hostileTime(),
 		saves, copies, lost, turns, records)
 	if records > 0 || saves == 0 {
@@ -206,6 +217,7 @@ func TestAnEditOfAnOldVersionIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	h := hand{path: filepath.Join(o.dir, "descriptor.json")}
 	h.save("meanwhile", withMember)
 	err = o.client.Folders().WriteFile(t.Context(), "Ops", "descriptor.json", content, hash)

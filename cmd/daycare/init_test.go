@@ -39,6 +39,7 @@ func modelServer(t *testing.T, key string) string {
 			fmt.Fprint(w, `{"object":"list","data":[{"id":"qwen3","object":"model","created":1686935002,"owned_by":"library"},{"id":"gpt-oss","object":"model"}]}`)
 		}
 	})
+
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
 		if !allowed(w, r) {
 			return
@@ -54,6 +55,7 @@ func modelServer(t *testing.T, key string) string {
 			http.Error(w, "bad request", http.StatusBadRequest)
 			return
 		}
+
 		w.Header().Set("Content-Type", "text/event-stream")
 		chunk := func(delta, finish string) {
 			fmt.Fprintf(w, "data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":%q,\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n", req.Model, delta, finish)
@@ -74,6 +76,7 @@ func modelServer(t *testing.T, key string) string {
 			chunk(`{"content":"Hello! I can read and change the files of this folder."}`, "null")
 			chunk(`{}`, `"stop"`)
 		}
+
 		fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":100,\"completion_tokens\":9,\"total_tokens\":109}}\n\ndata: [DONE]\n\n")
 	})
 	server := httptest.NewServer(mux)
@@ -98,6 +101,7 @@ func onTerminal(t *testing.T, dir string, args ...string) *terminalRun {
 	if err != nil {
 		t.Skipf("SKIPPED: no pseudo-terminal can be had: %v", err)
 	}
+
 	r.tty = tty
 	go func() {
 		defer close(r.read)
@@ -130,6 +134,7 @@ func (r *terminalRun) ends() (code int, screen string) {
 		r.t.Fatalf("it does not end: %s", r.said.String())
 	}
 	<-r.read
+
 	return r.cmd.ProcessState.ExitCode(), strings.ReplaceAll(r.said.String(), "\r\n", "\n")
 }
 
@@ -163,6 +168,7 @@ func TestInitAsks(t *testing.T) {
 	if code != fault.ExitOK {
 		t.Fatalf("exit code %d:\n%s", code, screen)
 	}
+
 	for _, want := range []string{`"9" is not a number from 1 to 7`, "starts with http:// or https://", "401", "Incorrect API key",
 		"available: qwen3, gpt-oss", `it answered "ready"`, "wrote    provider server, model qwen3",
 		"saved    its key in .daycare/auth.json", "Next: daycare chat hello"} {
@@ -170,6 +176,7 @@ func TestInitAsks(t *testing.T) {
 			t.Errorf("on the screen is no %q:\n%s", want, screen)
 		}
 	}
+
 	if strings.Contains(screen, "sk-") {
 		t.Errorf("the key was shown:\n%s", screen)
 	}

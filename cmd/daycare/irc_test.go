@@ -44,6 +44,7 @@ func TestIRCServer(t *testing.T) {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		server.Process.Kill()
 		server.Wait()
@@ -101,6 +102,7 @@ func (p *ircPerson) last(with string) string {
 			return p.lines[i]
 		}
 	}
+
 	return ""
 }
 
@@ -113,5 +115,6 @@ func (p *ircPerson) all(with string) string {
 			b.WriteString(l + "\n")
 		}
 	}
+
 	return b.String()
 }

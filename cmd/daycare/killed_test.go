@@ -49,6 +49,7 @@ func (d *process) start() {
 	if err := d.cmd.Start(); err != nil {
 		d.t.Fatal(err)
 	}
+
 	waitFor(d.t, "the daemon", func() bool {
 		client, err := control.Dial(filepath.Join(d.workspace, home))
 		if err != nil {
@@ -88,6 +89,7 @@ func converse(t *testing.T, d *process, connector string, say func(word string),
 		waitFor(t, fmt.Sprintf("the answer to %s over %s (%s)", w, connector, d.said.String()),
 			func() bool { return strings.Contains(heard(), "heard "+w) })
 	}
+
 	history := read(t, d, "history.jsonl")
 	for n := range words {
 		w := word(0, n)
@@ -100,10 +102,12 @@ func converse(t *testing.T, d *process, connector string, say func(word string),
 				written++
 			}
 		}
+
 		if written != 1 {
 			t.Errorf("%s stands in history %d times, want once", w, written)
 		}
 	}
+
 	t.Logf("%d messages over %s with %d kills: each in history once, each answered once", words, connector, words/every)
 }
 
@@ -117,6 +121,7 @@ func read(t *testing.T, d *process, name string) string {
 	if len(paths) == 0 {
 		return ""
 	}
+
 	data, err := os.ReadFile(paths[0])
 	if err != nil {
 		t.Fatal(err)

@@ -31,6 +31,7 @@ func TestLinksBetweenDocuments(t *testing.T) {
 			seen++
 		}
 	}
+
 	for path := range all {
 		if strings.HasPrefix(path, "../../docs/") && path != "../../docs/README.md" && !linked[path] {
 			t.Errorf("no index leads to %s", path)

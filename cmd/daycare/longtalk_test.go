@@ -42,6 +42,7 @@ func newVendorHouse(t *testing.T, v *strictVendor) *chatHouse {
 	if err := png.Encode(&picture, img); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, data := range map[string]string{
 		"long.txt": strings.Repeat("a line of a long text that nobody needs\n", 3000), "picture.png": picture.String(),
 		".daycare/settings.yaml": fmt.Sprintf("providers:\n  - { id: v, type: %s, baseURL: %q, model: test-model, "+
@@ -52,6 +53,7 @@ func newVendorHouse(t *testing.T, v *strictVendor) *chatHouse {
 			t.Fatal(err)
 		}
 	}
+
 	return h
 }
 
@@ -100,6 +102,7 @@ func TestLongConversationOnEveryWire(t *testing.T) {
 					t.Fatalf("turn %d: %q; the vendor found %v", n, got, v.invalid)
 				}
 			}
+
 			if got := h.ask(c, agent, "what is the code of turn 3?"); got != "the code of turn 3 is swallow51" {
 				t.Errorf("asked for turn 3: %q", got)
 			}
@@ -108,6 +111,7 @@ func TestLongConversationOnEveryWire(t *testing.T) {
 			if v.refused > 0 || len(v.invalid) > 0 || v.summaries == 0 {
 				t.Errorf("%d refused, %d summaries, invalid: %v", v.refused, v.summaries, v.invalid)
 			}
+
 			sum := 0
 			for _, s := range v.sizes {
 				sum += s
@@ -127,6 +131,7 @@ func (v *strictVendor) plot() string {
 		x := min(turn*width/(last+1), width-1)
 		most[x] = max(most[x], v.sizes[i])
 	}
+
 	var b strings.Builder
 	for y := height; y > 0; y-- {
 		fmt.Fprintf(&b, "%6d |", v.window*y/height)
@@ -139,6 +144,7 @@ func (v *strictVendor) plot() string {
 		}
 		b.WriteByte('\n')
 	}
+
 	return b.String()
 }
 
@@ -151,6 +157,7 @@ func TestPromptEconomy(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(h.dir, "long.txt"), []byte(strings.Repeat("a line\n", 30)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	c := h.start()
 	agent := h.newcomer(c)
 	for n := 1; n <= 30; n++ {
@@ -158,6 +165,7 @@ func TestPromptEconomy(t *testing.T) {
 			t.Fatalf("turn %d: %q", n, got)
 		}
 	}
+
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	first := gjson.ParseBytes(v.bodies[0])
@@ -169,6 +177,7 @@ func TestPromptEconomy(t *testing.T) {
 	if system < 100 || tools < 500 {
 		t.Errorf("that is too little to be true: %d, %d", system, tools)
 	}
+
 	uncached, again, all := 0, 0, 0
 	var marked [][]byte // what was marked to be kept, of all requests so far
 	var before []byte
@@ -185,6 +194,7 @@ func TestPromptEconomy(t *testing.T) {
 		again += max(0, shared(plain, before)-hit)
 		marked, before = append(marked, boundaries(body)...), plain
 	}
+
 	t.Logf("30 turns, %d requests, about %d tokens; uncached %.2f %%, of which sent before %.2f %%", len(v.bodies), all/4,
 		100*float64(uncached)/float64(all), 100*float64(again)/float64(all))
 	if uncached*20 > all {

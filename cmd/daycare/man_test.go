@@ -29,6 +29,7 @@ func TestManPagesAreClean(t *testing.T) {
 			if groff == "" {
 				t.Skip("NOT TESTED: there is no groff on this machine")
 			}
+
 			read := exec.Command(groff, "-man", "-Tutf8", "-ww", "-P-c")
 			read.Stdin = bytes.NewReader(page)
 			var text, wrong bytes.Buffer
@@ -41,5 +42,6 @@ func TestManPagesAreClean(t *testing.T) {
 			}
 		})
 	}
+
 	t.Logf("%d pages", len(pages))
 }

@@ -26,6 +26,7 @@ func newOps(t *testing.T) ops {
 	workspace := t.TempDir()
 	script := filepath.Join(workspace, "script.yaml")
 	write(t, script, `rules: [ { reply: [ { text: "heard {{.Text}}" } ] } ]`)
+
 	for name, text := range map[string]string{
 		"settings.yaml": fmt.Sprintf("providers:\n  - { id: echo, type: scripted, options: { script: %q } }\n"+
 			"permissions: { defaults: { hosts: [ word00.example ] } }\n", script),
@@ -41,6 +42,7 @@ func newOps(t *testing.T) ops {
 		}
 		write(t, path, text)
 	}
+
 	o := ops{root: startRuntime(t, workspace)}
 	var err error
 	if o.client, err = control.Dial(o.root); err != nil {
@@ -51,6 +53,7 @@ func newOps(t *testing.T) ops {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	o.dir = filepath.Join(o.root, "agents", a.ID)
 	o.ask(t, "begin word00")
 	content, hash, err := o.client.Folders().ReadFile(t.Context(), "Ops", "state.json")
@@ -61,6 +64,7 @@ func newOps(t *testing.T) ops {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return o
 }
 
@@ -91,6 +95,7 @@ func (o ops) edited() []string {
 		"heartbeat/morning.md", "subagents/reader.md"} {
 		paths = append(paths, filepath.Join(o.root, name))
 	}
+
 	return paths
 }
 
@@ -112,6 +117,7 @@ func TestEditorMatrix(t *testing.T) {
 				if filepath.Base(path) == "history.jsonl" {
 					want = "begin " + next // the agent writes the word as well, when it announces a right
 				}
+
 				err := e.edit(t, path, word, next)
 				for try := 0; try < 5 && (err != nil || !strings.Contains(readOr(path), want)); try++ {
 					time.Sleep(time.Second)
@@ -121,6 +127,7 @@ func TestEditorMatrix(t *testing.T) {
 					t.Fatalf("%s: %v", filepath.Base(path), err)
 				}
 			}
+
 			word = next
 			o.ask(t, fmt.Sprintf("turn %d", turns))
 			turns++
@@ -128,6 +135,7 @@ func TestEditorMatrix(t *testing.T) {
 			o.checkShared(t, word)
 		})
 	}
+
 	if left, _ := filepath.Glob(filepath.Join(o.dir, "*.conflict-*")); len(left) > 0 {
 		t.Errorf("edits that could simply be taken were kept as copies: %v", left)
 	}
@@ -142,6 +150,7 @@ func (o ops) checkTurn(t *testing.T, word string, turns int) {
 			t.Errorf("%q is not in force:\n%s", want+word, system)
 		}
 	}
+
 	// The right given at the beginning may be told together with the first edit.
 	if n := strings.Count(history, `"changed-by-hand"`); n < turns || n > turns+1 || !strings.Contains(history, `+@exec:`+word) {
 		t.Errorf("%d changes of rights were announced in %d edits", n, turns)
@@ -149,6 +158,7 @@ func (o ops) checkTurn(t *testing.T, word string, turns int) {
 	if !strings.Contains(history, "begin "+word) || strings.Contains(history, "begin word00") {
 		t.Error("the edit of history was lost")
 	}
+
 	for i := range turns {
 		if n := strings.Count(history, fmt.Sprintf(`"text":"turn %d"`, i)); n != 1 {
 			t.Errorf("message %d stands in history %d times, want once", i, n)
@@ -170,6 +180,7 @@ func (o ops) checkShared(t *testing.T, word string) {
 		task, err := o.client.Schedule().Task(t.Context(), "watch")
 		return err == nil && task.Name == "task "+word
 	})
+
 	waitFor(t, "heartbeat/morning.md to be in force", func() bool {
 		h, err := o.client.Schedule().Heartbeat(t.Context())
 		return err == nil && len(h.Prompts) == 1 && h.Prompts[0].Title == "title "+word

@@ -33,6 +33,7 @@ func TestMetrics(t *testing.T) {
 		func(control.RawEvent) {}); err != nil {
 		t.Fatal(err)
 	}
+
 	web := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(root, "daycare.sock"))
 	}}}
@@ -48,12 +49,14 @@ func TestMetrics(t *testing.T) {
 		if err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatalf("status %d, %v: %s", resp.StatusCode, err, body)
 		}
+
 		return string(body)
 	}
 	waitFor(t, "the turn in the metrics", func() bool {
 		text = get()
 		return strings.Contains(text, `daycare_turns_total{reason="done"} 1`)
 	})
+
 	for _, want := range []string{
 		`daycare_items_accepted_total{kind="message"} 1`, `daycare_items_done_total 1`,
 		`daycare_tool_calls_total{tool="read",status="ok"} 1`, `daycare_model_calls_total{provider="play",model="scripted"} 2`,
@@ -64,6 +67,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}
 	}
+
 	for line := range strings.Lines(text) {
 		if !sample.MatchString(strings.TrimSuffix(line, "\n")) {
 			t.Errorf("no line of the format: %q", line)

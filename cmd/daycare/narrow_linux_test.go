@@ -17,6 +17,7 @@ func withoutNamespaces(t *testing.T, workspace string, args ...string) string {
 	if text := string(out); err != nil && (strings.Contains(text, "unshare:") || strings.Contains(text, "max_user_namespaces")) {
 		t.Skipf("SKIPPED: namespaces cannot be taken away here: %v: %s", err, out)
 	}
+
 	return string(out)
 }
 
@@ -39,6 +40,7 @@ func TestLandlockAloneSaysWhyAndWhatToDo(t *testing.T) {
 	if !strings.Contains(doctor, "sandbox-narrow") {
 		t.Skipf("SKIPPED: this system has no Landlock, or makes namespaces all the same:\n%s", doctor)
 	}
+
 	t.Cleanup(func() { withoutNamespaces(t, workspace, "stop") })
 	person := []string{"confined by Landlock alone", "cannot create files beside .daycare", "Install bubblewrap", "work in a subfolder"}
 	model := []string{"Permission denied", "no new entries in a folder that holds .daycare or .git",

@@ -101,6 +101,7 @@ func costsBeside(t *testing.T, others int) (list []footprint) {
 			list = append(list, footprint{op.name, h.opened.count() - opened, h.r.Index().Visited() - looked, op.family})
 		}
 	}
+
 	return list
 }
 
@@ -233,6 +234,7 @@ providers:
 		}
 		h.own = o.Agent
 	})
+
 	h.fill(others)
 	h.opened = watchOpens(t, filepath.Join(h.dir, home, "agents"), h.own)
 	return h
@@ -265,6 +267,7 @@ func (h *crowdedHouse) fill(others int) {
 		}
 		files[name] = data
 	}
+
 	state, found := record.ParseState("state.json", files["state.json"])
 	if len(found) > 0 {
 		h.Fatal(found)
@@ -274,6 +277,7 @@ func (h *crowdedHouse) fill(others int) {
 	if err != nil {
 		h.Fatal(err)
 	}
+
 	for i := range others {
 		id := otherID(i)
 		d, over := h.other(i, id)
@@ -285,11 +289,13 @@ func (h *crowdedHouse) fill(others int) {
 		if err != nil {
 			h.Fatal(err)
 		}
+
 		content := map[string][]byte{"descriptor.json": data, "state.json": files["state.json"],
 			"inbox.jsonl": files["inbox.jsonl"], "history.jsonl": files["history.jsonl"]}
 		if over {
 			content["state.json"] = ended
 		}
+
 		for name, data := range content {
 			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 				h.Fatal(err)
@@ -298,6 +304,7 @@ func (h *crowdedHouse) fill(others int) {
 		files["handles.jsonl"] = fmt.Appendf(files["handles.jsonl"],
 			`{"handle":"%d/","id":"%s","at":"2026-01-01T00:00:00.000Z"}`+"\n", i+1, id)
 	}
+
 	write(h.T, filepath.Join(root, "handles.jsonl"), string(files["handles.jsonl"]))
 }
 
@@ -327,6 +334,7 @@ func (h *crowdedHouse) other(i int, id string) (d address.Descriptor, ended bool
 		child.ParentAgentID = user
 		return child, false
 	}
+
 	return d, false
 }
 
@@ -346,18 +354,21 @@ func watchOpens(t *testing.T, root, own string) *openCount {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	dirs := []string{root}
 	for _, e := range entries {
 		if e.IsDir() && e.Name() != own {
 			dirs = append(dirs, filepath.Join(root, e.Name()))
 		}
 	}
+
 	for _, dir := range dirs {
 		if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_OPEN); err != nil {
 			unix.Close(fd)
 			t.Skipf("this system cannot watch %d folders: %v", len(dirs), err)
 		}
 	}
+
 	o := &openCount{}
 	f := os.NewFile(uintptr(fd), "inotify")
 	done := make(chan struct{})
@@ -365,6 +376,7 @@ func watchOpens(t *testing.T, root, own string) *openCount {
 		defer close(done)
 		o.read(f)
 	}()
+
 	t.Cleanup(func() {
 		f.Close()
 		<-done

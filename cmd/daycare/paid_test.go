@@ -159,6 +159,7 @@ models:
   - { id: sold-1, provider: shop, window: 100000, price: { input: 1000, output: 1000 } }
 log: { level: error }
 `, v.URL))
+
 	return h
 }
 
@@ -171,6 +172,7 @@ func (h *chatHouse) bill(c *control.Client, v *vendor, kills int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	recorded, estimated, sum := map[int64]int{}, 0, map[string]float64{}
 	for _, a := range list {
 		err := record.Spent(filepath.Join(h.dir, home, "agents", a.ID), time.Time{}, func(s record.Spend) {
@@ -188,6 +190,7 @@ func (h *chatHouse) bill(c *control.Client, v *vendor, kills int) {
 			t.Fatal(err)
 		}
 	}
+
 	h.billFamilies(list, sum)
 
 	v.mu.Lock()
@@ -207,9 +210,11 @@ func (h *chatHouse) bill(c *control.Client, v *vendor, kills int) {
 		}
 		delete(recorded, s.input)
 	}
+
 	if len(recorded) > 0 {
 		t.Errorf("recorded and never sold: %v", recorded)
 	}
+
 	// Each kill may cut what every agent of the family was just asking.
 	if most := kills * 8; unheard > most || inVain-estimated > most || kills == 0 && inVain != estimated {
 		t.Errorf("%d whole answers are not recorded; %d were paid for in vain and %d of those are recorded; kills: %d",
@@ -230,6 +235,7 @@ func (h *chatHouse) billFamilies(list []event.Agent, sum map[string]float64) {
 		}
 		below[a.ParentAgentID] += a.OwnCost
 	}
+
 	for _, a := range list {
 		if a.ParentAgentID == "" && math.Abs(a.Cost-a.OwnCost-below[a.ID]) > 1e-6 {
 			h.t.Errorf("%s cost %v, want its own %v and its children's %v", a.Name, a.Cost, a.OwnCost, below[a.ID])
@@ -248,11 +254,13 @@ func TestTheCostOfAFamilyIsTheVendors(t *testing.T) {
 	if err := h.send(c, lead, "begin the work"); err != nil {
 		t.Fatal(err)
 	}
+
 	waitFor(t, "the slow child", func() bool {
 		list, err := c.Agents(t.Context())
 		if err != nil {
 			return false
 		}
+
 		for _, a := range list {
 			if a.Name == "slow" && a.State == event.Thinking {
 				return true
@@ -260,6 +268,7 @@ func TestTheCostOfAFamilyIsTheVendors(t *testing.T) {
 		}
 		return false
 	})
+
 	time.Sleep(500 * time.Millisecond) // in the middle of its answer, if it can be
 	if _, err := c.Stop(t.Context(), "slow"); err != nil {
 		t.Fatal(err)
@@ -281,15 +290,18 @@ func (h *chatHouse) ledger(c *control.Client, kills int) {
 	for _, a := range list {
 		total += a.OwnCost
 	}
+
 	files, err := filepath.Glob(filepath.Join(h.dir, home, "usage", "*.jsonl"))
 	if err != nil {
 		h.t.Fatal(err)
 	}
+
 	for _, path := range files {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			h.t.Fatal(err)
 		}
+
 		for line := range strings.Lines(string(data)) {
 			var one struct{ Cost float64 }
 			if err := json.Unmarshal([]byte(line), &one); err != nil {
@@ -298,6 +310,7 @@ func (h *chatHouse) ledger(c *control.Client, kills int) {
 			counted += one.Cost
 		}
 	}
+
 	if math.Abs(total-counted) > 1e-6+11*float64(kills) {
 		h.t.Errorf("the histories say $%v, the budget counted $%v", total, counted)
 	}
@@ -318,6 +331,7 @@ func TestTheCostOfAFamilyOverKills(t *testing.T) {
 	if err := h.send(c, lead, "begin the work"); err != nil {
 		t.Fatal(err)
 	}
+
 	const kills = 6
 	for range kills {
 		time.Sleep(time.Duration(100+rand.IntN(900)) * time.Millisecond)
@@ -325,6 +339,7 @@ func TestTheCostOfAFamilyOverKills(t *testing.T) {
 		h.kill()
 		c = h.start()
 	}
+
 	h.calm(c)
 	h.bill(c, v, kills)
 	h.ledger(c, kills)

@@ -40,6 +40,7 @@ func TestParentHearsOfAChildThatWasSetAside(t *testing.T) {
 			if err := h.send(c, lead, ask); err != nil {
 				t.Fatal(err)
 			}
+
 			restart := func() {
 				c.Close()
 				h.kill()
@@ -57,12 +58,14 @@ func TestParentHearsOfAChildThatWasSetAside(t *testing.T) {
 					restart()
 				}
 			}
+
 			h.calm(c)
 			waitFor(t, "the answers", func() bool { return len(h.answers()) >= len(want) })
 			for range 2 {
 				restart()
 				h.calm(c)
 			}
+
 			if diff := cmp.Diff(want, h.answers()); diff != "" {
 				t.Errorf("the chat (-want +got):\n%s", diff)
 			}

@@ -32,6 +32,7 @@ func TestQuickstart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	url, dir := modelServer(t, ""), filepath.Join(t.TempDir(), "notes")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -42,6 +43,7 @@ func TestQuickstart(t *testing.T) {
 	if asked == nil {
 		t.Fatal("the first screen is not in the document")
 	}
+
 	typeAlong(t, dir, asked[1], url)
 	ran := 0
 	for _, block := range consoles.FindAllStringSubmatch(doc, -1) {
@@ -59,6 +61,7 @@ func TestQuickstart(t *testing.T) {
 			ran++
 		}
 	}
+
 	if ran < 8 {
 		t.Errorf("only %d commands were run", ran)
 	}
@@ -75,6 +78,7 @@ func likeness(want string) *regexp.Regexp {
 			lines = append(lines, strings.ReplaceAll(regexp.QuoteMeta(strings.TrimRight(line, " ")), "…", ".*")+` *(?:\n|$)`)
 		}
 	}
+
 	return regexp.MustCompile(`^` + strings.Join(lines, "") + `$`)
 }
 
@@ -87,11 +91,13 @@ func typeAlong(t *testing.T, dir, transcript, url string) {
 	if first != "$ daycare init" {
 		t.Fatalf("the first command in the document is %q", first)
 	}
+
 	r := onTerminal(t, dir, "init")
 	for _, m := range typed.FindAllStringSubmatch(rest, -1) {
 		r.types(m[1], strings.ReplaceAll(strings.TrimSpace(m[2]), serverInDocs, url))
 	}
 	code, screen := r.ends()
+
 	// The address may be typed, or be what is offered.
 	screen = strings.ReplaceAll(screen, url, serverInDocs)
 	if code != fault.ExitOK || !likeness(rest).MatchString(strings.TrimRight(screen, "\n ")) {

@@ -47,6 +47,7 @@ func commandsDocument(root *cobra.Command) []byte {
 	for _, e := range fault.Exits {
 		fmt.Fprintf(&b, "| %d | %s |\n", e.Code, e.Means)
 	}
+
 	for _, cmd := range man.Documented(root) {
 		cmd.InitDefaultHelpFlag()
 		fmt.Fprintf(&b, "\n%s %s\n\n", strings.Repeat("#", min(4, 2+strings.Count(cmd.CommandPath(), " "))), cmd.CommandPath())
@@ -58,6 +59,7 @@ func commandsDocument(root *cobra.Command) []byte {
 			fmt.Fprintf(&b, "\n```sh\n%s\n```\n", strings.ReplaceAll("\n"+cmd.Example, "\n  ", "\n")[1:])
 		}
 	}
+
 	return b.Bytes()
 }
 
@@ -75,6 +77,7 @@ func TestManPages(t *testing.T) {
 	if err != nil || len(pages) != len(man.Documented(newRoot(&term.App{}))) || len(pages) < 60 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
+
 	groff, err := exec.LookPath("groff")
 	if err != nil {
 		t.Skip("SKIPPED: there is no groff to read the pages with")
@@ -83,6 +86,7 @@ func TestManPages(t *testing.T) {
 	if err != nil || len(warned) > 0 {
 		t.Errorf("groff: %v\n%s", err, warned[:min(len(warned), 2000)])
 	}
+
 	text, err := exec.Command(groff, "-man", "-Tascii", filepath.Join(dir, "daycare-send.1")).CombinedOutput()
 	for _, want := range []string{"--file", "SEE ALSO", "EXAMPLES"} {
 		if !strings.Contains(overstruck.ReplaceAllString(string(text), ""), want) {

@@ -117,6 +117,7 @@ func histories(t *testing.T, d *process) string {
 	for _, path := range paths {
 		all.Write(mustRead(t, path))
 	}
+
 	return all.String()
 }
 

@@ -42,6 +42,7 @@ func newCounter(t *testing.T) (c *counter, url string) {
 		fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1000,\"completion_tokens\":10,\"total_tokens\":1010}}\n\ndata: [DONE]\n\n")
 	}))
 	t.Cleanup(server.Close)
+
 	return c, server.URL + "/v1"
 }
 
@@ -173,6 +174,7 @@ func TestARouteThatLeadsNowhereIsReported(t *testing.T) {
 			}
 		}
 	}
+
 	write(t, path, settings("claude/claude-hiku-4-5"))
 	if _, said := run("doctor"); !strings.Contains(said, "settings.yaml:4") || !strings.Contains(said, "routing.summary") {
 		t.Errorf("doctor: %s", said)

@@ -20,6 +20,7 @@ func check(t *testing.T, name, text string) error {
 	if err != nil {
 		t.Fatalf("schema %s is none: %v", name, err)
 	}
+
 	var v any
 	f := form.Kind{ID: name}.YAML(name, []byte(text))
 	if f.Read(&v); f.Failed() {

@@ -46,6 +46,7 @@ connectors:
 	if !bot.Wait(ctx, func() bool { return sent("sendDocument", "Here it is.") && sent("sendMessage", "sent report.csv") }) {
 		t.Fatalf("sent: %+v", bot.Sent())
 	}
+
 	bot.Push(telegramtest.Text(1001, "keys please"))
 	if !bot.Wait(ctx, func() bool { return sent("sendMessage", "never open to agents") }) {
 		t.Fatalf("sent: %+v", bot.Sent())
@@ -56,6 +57,7 @@ connectors:
 			documents++
 		}
 	}
+
 	if documents != 1 {
 		t.Errorf("%d files were sent: %+v", documents, bot.Sent())
 	}

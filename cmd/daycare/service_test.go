@@ -48,6 +48,7 @@ func keep(t *testing.T, unit string, env ...string) *keeper {
 	k.args = unitWords(t, k.unit["ExecStart"])
 	go k.run()
 	t.Cleanup(k.stop)
+
 	return k
 }
 
@@ -68,6 +69,7 @@ func unitWords(t *testing.T, line string) (words []string) {
 		}
 		words, line = append(words, strings.NewReplacer("%%", "%", "$$", "$").Replace(word)), rest
 	}
+
 	return words
 }
 
@@ -87,6 +89,7 @@ func (k *keeper) run() {
 			k.t.Error(err)
 			return
 		}
+
 		code := 0
 		var exit *exec.ExitError
 		if err := cmd.Wait(); errors.As(err, &exit) {
@@ -150,6 +153,7 @@ func (k *keeper) inTurn(workspace string, nth int) {
 		s, err := client.Status(k.t.Context())
 		k.mu.Lock()
 		defer k.mu.Unlock()
+
 		return err == nil && k.starts == nth && s.PID == k.now.Process.Pid
 	})
 }
@@ -162,6 +166,7 @@ func aService(t *testing.T, workspace string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	write(t, filepath.Join(workspace, home, "settings.yaml"),
 		"providers: [ { id: offline, type: scripted, options: { script: script.yaml } } ]\n")
 	write(t, filepath.Join(workspace, "script.yaml"), `rules: [ { reply: [ { text: "heard {{.Text}}" } ] } ]`)
@@ -169,6 +174,7 @@ func aService(t *testing.T, workspace string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return unit
 }
 
@@ -187,6 +193,7 @@ func once(t *testing.T, workspace string, words []string) {
 		h := read(t, d, "history.jsonl")
 		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(h, `"text":"heard `+w+`"`) })
 	})
+
 	for _, w := range words {
 		n := 0
 		for line := range strings.Lines(read(t, d, "history.jsonl")) {
@@ -210,6 +217,7 @@ func TestServiceComesBack(t *testing.T) {
 	if !ok {
 		t.Fatal(said)
 	}
+
 	k.prepare("DAYCARE_FAILPOINT=eio@inbox.sync#2+")
 	k.kill()
 	k.inTurn(workspace, 2)
@@ -222,6 +230,7 @@ func TestServiceComesBack(t *testing.T) {
 		}
 		words = append(words, w)
 	}
+
 	k.inTurn(workspace, 3)
 	if got := k.ended(); !slices.Equal(got, []int{-1, fault.ExitDisk}) {
 		t.Fatalf("the runs ended with %v, want [-1 %d]: %s", got, fault.ExitDisk, k.said.String())
@@ -229,10 +238,12 @@ func TestServiceComesBack(t *testing.T) {
 	if ok, said := say(workspace, "five"); !ok {
 		t.Fatalf("after the restart: %s", said)
 	}
+
 	once(t, workspace, append(words, "five"))
 	if out, err := exec.Command("daycare", "--workspace", workspace, "stop").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+
 	select {
 	case <-k.over:
 	case <-time.After(30 * time.Second):
@@ -241,6 +252,7 @@ func TestServiceComesBack(t *testing.T) {
 	if got := k.ended(); !slices.Equal(got, []int{-1, fault.ExitDisk, fault.ExitOK}) {
 		t.Errorf("the runs ended with %v", got)
 	}
+
 	t.Logf("killed: back; storage failed: exit %d, back; stopped: stays away; %d accepted, none lost", fault.ExitDisk, len(words)+1)
 }
 
@@ -256,6 +268,7 @@ func TestServiceOnFullDisk(t *testing.T) {
 			t.Errorf("umount: %v: %s", err, out)
 		}
 	})
+
 	k := keep(t, aService(t, workspace))
 	k.inTurn(workspace, 1)
 	var accepted []string
@@ -277,6 +290,7 @@ func TestServiceOnFullDisk(t *testing.T) {
 	if refused == 0 {
 		t.Error("nothing was refused, so the disk was not full")
 	}
+
 	k.kill()
 	k.inTurn(workspace, 2)
 	brim(t, fill)
@@ -284,6 +298,7 @@ func TestServiceOnFullDisk(t *testing.T) {
 	if err := os.Remove(fill); err != nil {
 		t.Fatal(err)
 	}
+
 	waitFor(t, "room", func() bool { ok, _ := say(workspace, "room"); return ok })
 	speak(30, 32)
 	once(t, workspace, accepted)
@@ -298,6 +313,7 @@ func brim(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+
 	for size := 64 << 10; size > 0; {
 		if _, err := f.Write(make([]byte, size)); err != nil {
 			if !errors.Is(err, syscall.ENOSPC) {

@@ -44,16 +44,19 @@ func startCommand(c *term.App) *cobra.Command {
 				}
 				return err
 			}
+
 			doctor.CautionHome(c, root)
 			if background {
 				c.WarnOfSettings() // in the foreground the log shows it
 				return commands.StartBackground(cmd.Context(), c, root, listen)
 			}
+
 			return startForeground(cmd.Context(), c, daemon.Options{Workspace: root, Listen: listen})
 		},
 	}
 	cmd.Flags().BoolVar(&background, "background", false, "run in the background: wait until it answers, print its pid")
 	cmd.Flags().StringVar(&listen, "listen", "", "also serve the API at `ADDR` (HOST:PORT); needs control.token in settings")
+
 	return cmd
 }
 
@@ -67,6 +70,7 @@ func startForeground(ctx context.Context, c *term.App, o daemon.Options) error {
 	go func() {
 		done <- daemon.Run(ctx, o, func(b daemon.Banner) { showBanner(c, o, b) })
 	}()
+
 	for stopping := false; ; {
 		select {
 		case err := <-done:
@@ -91,6 +95,7 @@ func startEnded(c *term.App, o daemon.Options, err error, stopping bool) error {
 	case err == nil:
 		c.Note("stopped")
 	}
+
 	return err
 }
 
@@ -110,6 +115,7 @@ func showBanner(c *term.App, o daemon.Options, b daemon.Banner) {
 		}
 		return
 	}
+
 	s := c.ErrStyle()
 	line := func(name, value string) {
 		if value != "" {
@@ -127,6 +133,7 @@ func showBanner(c *term.App, o daemon.Options, b daemon.Banner) {
 	for _, n := range b.Notes {
 		line("note", n)
 	}
+
 	line("stop", "Ctrl-C, or: daycare stop")
 	doctor.CautionSandbox(c)
 }

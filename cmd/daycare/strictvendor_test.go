@@ -66,6 +66,7 @@ func (v *strictVendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v.keep {
 		v.bodies = append(v.bodies, body)
 	}
+
 	system, tools, talk, why := v.read(gjson.ParseBytes(body))
 	if why == "" {
 		why = unpaired(talk)
@@ -76,6 +77,7 @@ func (v *strictVendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"error":{"type":"invalid_request_error","code":"invalid","message":%q}}`, why)
 		return
 	}
+
 	size := vendorTokens(system, tools, talk)
 	if size > v.window {
 		v.refused++
@@ -83,6 +85,7 @@ func (v *strictVendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"prompt is too long: %d tokens > %d maximum"}}`, size, v.window)
 		return
 	}
+
 	text, call := v.answer(system, talk, size)
 	w.Header().Set("Content-Type", "text/event-stream")
 	v.write(w, text, call, size)
@@ -96,6 +99,7 @@ func vendorTokens(system string, tools int, talk []wireMessage) int {
 		}
 		images += m.images
 	}
+
 	return int(float64(chars)/vendorChars) + images*vendorImage
 }
 
@@ -108,6 +112,7 @@ func unpaired(talk []wireMessage) string {
 		if i+1 < len(talk) {
 			results = talk[i+1].results
 		}
+
 		switch {
 		case i == 0 && m.role != "user":
 			return "the first message is not the user's"
@@ -118,6 +123,7 @@ func unpaired(talk []wireMessage) string {
 		case i == len(talk)-1 && m.role == "model":
 			return "the last message is the model's"
 		}
+
 		for _, id := range m.calls {
 			if seen[id] || !callID.MatchString(id) {
 				return fmt.Sprintf("the id %q of a call is there twice, or is none", id)
@@ -125,6 +131,7 @@ func unpaired(talk []wireMessage) string {
 			seen[id] = true
 		}
 	}
+
 	if len(talk) > 0 && len(talk[0].results) > 0 {
 		return "results without calls"
 	}
@@ -144,6 +151,7 @@ func (v *strictVendor) answer(system string, talk []wireMessage, size int) (text
 		return "## Goal\nx\n## Constraints\n- " + strings.Join(kept, "\n- ") +
 			"\n## Progress\nnone\n## Decisions\nnone\n## Open work\nnone\n## Files\nnone\n## Next step\nnone", false
 	}
+
 	turns := longNumber.FindAllStringSubmatch(all, -1)
 	turn, images := 0, 0
 	if len(turns) > 0 {
@@ -152,6 +160,7 @@ func (v *strictVendor) answer(system string, talk []wireMessage, size int) (text
 	for _, m := range talk {
 		images += m.images
 	}
+
 	v.sizes, v.turns, v.images = append(v.sizes, size), append(v.turns, turn), append(v.images, images)
 	last := talk[len(talk)-1]
 	asked := strings.Join(last.texts, "\n")
@@ -161,6 +170,7 @@ func (v *strictVendor) answer(system string, talk []wireMessage, size int) (text
 		}
 		return "I do not know.", false
 	}
+
 	return "Done.", len(last.results) == 0 && longNumber.MatchString(asked)
 }
 
@@ -187,10 +197,12 @@ func readAnthropic(b gjson.Result) (system string, tools int, talk []wireMessage
 	if n := bytes.Count([]byte(b.Raw), []byte(`"cache_control":`)); n > 4 {
 		return "", 0, nil, fmt.Sprintf("%d cache markers", n)
 	}
+
 	for _, s := range b.Get("system").Array() {
 		system += s.Get("text").String()
 	}
 	tools = len(b.Get("tools").Raw)
+
 	for _, m := range b.Get("messages").Array() {
 		x := wireMessage{role: map[string]string{"user": "user", "assistant": "model"}[m.Get("role").String()]}
 		for i, part := range m.Get("content").Array() {
@@ -231,6 +243,7 @@ func (x *wireMessage) anthropic(i int, part gjson.Result) (why string) {
 			return "a result comes after something else"
 		}
 		x.results = append(x.results, part.Get("tool_use_id").String())
+
 		for j, inner := range part.Get("content").Array() {
 			if inner.Type == gjson.String {
 				x.texts = append(x.texts, inner.String())
@@ -241,6 +254,7 @@ func (x *wireMessage) anthropic(i int, part gjson.Result) (why string) {
 	default:
 		return "a block of the type " + part.Get("type").String()
 	}
+
 	return ""
 }
 
@@ -267,6 +281,7 @@ func readOpenAI(b gjson.Result) (system string, tools int, talk []wireMessage, w
 		default:
 			return system, tools, talk, "a message of the role " + role
 		}
+
 		if content.IsArray() {
 			for _, part := range content.Array() {
 				url, ok := strings.CutPrefix(part.Get("image_url.url").String(), "data:image/png;base64,")
@@ -278,6 +293,7 @@ func readOpenAI(b gjson.Result) (system string, tools int, talk []wireMessage, w
 		} else if content.String() != "" {
 			x.texts = append(x.texts, content.String())
 		}
+
 		last := len(talk) - 1
 		if last >= 0 && len(x.results) > 0 && len(talk[last].results) > 0 { // results of one answer
 			talk[last].results, talk[last].texts = append(talk[last].results, x.results...), append(talk[last].texts, x.texts...)
@@ -295,6 +311,7 @@ func readGemini(b gjson.Result) (system string, tools int, talk []wireMessage, w
 		if x.role != "user" && x.role != "model" {
 			return system, tools, talk, "a message of the role " + x.role
 		}
+
 		for _, part := range m.Get("parts").Array() {
 			switch {
 			case part.Get("text").Exists():
@@ -317,6 +334,7 @@ func readGemini(b gjson.Result) (system string, tools int, talk []wireMessage, w
 				return system, tools, talk, "a part with nothing in it"
 			}
 		}
+
 		talk = append(talk, x)
 	}
 	return

@@ -91,6 +91,7 @@ func screenOf(t *testing.T, workspace string, ask event.Ask) string {
 	s.sees("a answers")
 	s.keys("a")
 	screen := s.sees("asks for", "sandbox", "Deny")
+
 	return screen[strings.LastIndex(screen, " ? "):]
 }
 

@@ -23,6 +23,7 @@ func TestASuspendedDaemonIsNamed(t *testing.T) {
 	if err := d.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+
 	run := func(args ...string) (code int, said string) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -34,6 +35,7 @@ func TestASuspendedDaemonIsNamed(t *testing.T) {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			code = exit.ExitCode()
 		}
+
 		return code, string(out)
 	}
 
@@ -43,12 +45,14 @@ func TestASuspendedDaemonIsNamed(t *testing.T) {
 	if code, said := run("stop", "--timeout", "1s"); code != int(fault.ExitTimeout) || !strings.Contains(said, "kill -9") {
 		t.Errorf("stop ended with %d: %s", code, said)
 	}
+
 	var status loudspeaker
 	cmd := exec.Command("daycare", "--workspace", d.workspace, "status")
 	cmd.Stdout, cmd.Stderr = &status, &status
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	waitFor(t, "a word that nobody answers", func() bool { return strings.Contains(status.String(), "has not answered") })
 	if err := d.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)

@@ -113,11 +113,13 @@ func writtenOnce(t *testing.T, root string, chats, each int) (good int) {
 	if err != nil || len(paths) != chats {
 		t.Fatalf("%d histories, %v; want one for each of %d chats", len(paths), err, chats)
 	}
+
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for line := range strings.Lines(string(data)) {
 			var r struct{ Type, Text string }
 			if json.Unmarshal([]byte(line), &r) != nil || r.Type != "user_message" {
@@ -134,6 +136,7 @@ func writtenOnce(t *testing.T, root string, chats, each int) (good int) {
 			good++
 		}
 	}
+
 	if good != chats*each {
 		t.Errorf("%d messages in history, want %d", good, chats*each)
 	}
@@ -164,6 +167,7 @@ func (x *trouble) of(method string) telegramtest.Fault {
 	}
 	f := faults[x.dice.IntN(len(faults))]
 	x.made[method+" "+string(f)]++
+
 	return f
 }
 
@@ -201,6 +205,7 @@ connectors:
 `, filepath.Join(workspace, "script.yaml"), settings, bot.URL, `"`+strings.Join(allowed, `", "`)+`"`))
 	write(t, filepath.Join(workspace, "script.yaml"), script)
 	t.Setenv("DAYCARE_SECRET_TELEGRAM", token)
+
 	return bot, workspace
 }
 
@@ -229,6 +234,7 @@ func TestTelegramApproval(t *testing.T) {
 		}) {
 			t.Fatalf("no %s among %+v", what, bot.Sent())
 		}
+
 		return found
 	}
 
@@ -246,6 +252,7 @@ func TestTelegramApproval(t *testing.T) {
 		if !bot.Wait(ctx, func() bool { return len(bot.Answers()) > n }) {
 			t.Fatal("the button was not answered")
 		}
+
 		return bot.Answers()[n]
 	}
 	if got := press(1002, card.Buttons[0]); !strings.Contains(got, "Only the user") {

@@ -74,6 +74,7 @@ func (s *speaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if m := wrapped.FindStringSubmatch(text); m != nil {
 		text = m[1]
 	}
+
 	w.Header().Set("Content-Type", "text/event-stream")
 	a := &speech{w: w, r: r}
 	to := telling.FindStringSubmatch(text)
@@ -128,6 +129,7 @@ func (a *speech) stream(gate <-chan struct{}) {
 	}
 	beat := time.NewTicker(50 * time.Millisecond)
 	defer beat.Stop()
+
 	for n := 1; ; n++ {
 		select {
 		case <-gate:

@@ -34,6 +34,7 @@ func (s *seat) tmux(args ...string) string {
 	if err != nil {
 		s.t.Fatalf("tmux %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
+
 	return string(out)
 }
 
@@ -99,6 +100,7 @@ func (s *seat) reads(parts ...string) {
 			}
 			screen = rest
 		}
+
 		return ""
 	})
 }
@@ -125,6 +127,7 @@ func (s *seat) daycare(args ...string) string {
 	if err != nil {
 		s.t.Fatalf("daycare %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
+
 	return string(out)
 }
 
@@ -142,6 +145,7 @@ func tuiWorkspace(t *testing.T, url string) string {
 	if err := os.WriteFile(path, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { stopLeftover(dir) })
 	return dir
 }

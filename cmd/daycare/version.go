@@ -23,5 +23,6 @@ func printVersion(c *term.App) error {
 		return c.PrintJSON(b)
 	}
 	c.Print("%s\n", b)
+
 	return nil
 }

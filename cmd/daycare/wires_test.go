@@ -45,6 +45,7 @@ func TestWireOfOpenAI(t *testing.T) {
 		case tt.want != "" && (err != nil || made.Wire() != tt.want):
 			t.Errorf("%q with wire %v: %v, %v; want %s", tt.baseURL, tt.wire, made, err, tt.want)
 		}
+
 		if p.Options["wire"] != tt.wire {
 			t.Error("the settings were changed")
 		}
@@ -69,6 +70,7 @@ func (s *platforms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil || !gjson.ValidBytes(data) {
 		s.t.Errorf("%s: unreadable request: %v", r.URL.Path, err)
 	}
+
 	body := gjson.ParseBytes(data)
 	w.Header().Set("Content-Type", "text/event-stream")
 	var wrong []string
@@ -87,6 +89,7 @@ func (s *platforms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		wrong = []string{"no such address"}
 	}
+
 	if len(wrong) > 0 {
 		s.t.Errorf("%s refuses the request: %s\n%s", r.URL.Path, strings.Join(wrong, "; "), data)
 		http.Error(w, `{"error":{"message":"invalid","type":"invalid_request_error"}}`, http.StatusBadRequest)
@@ -133,6 +136,7 @@ func (s *platforms) anthropic(model string) string {
 			fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":"{\"path\":\"a\"}"}}`, i+2),
 			fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, i+2))
 	}
+
 	return frames(append(out, fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q},"usage":{"output_tokens":7}}`, stop), `{"type":"message_stop"}`)...)
 }
 
@@ -159,6 +163,7 @@ func (s *platforms) responses(model string) string {
 		item := fmt.Sprintf(`{"type":"function_call","id":"fc_%d","call_id":%q,"name":"read","arguments":"{\"path\":\"a\"}"}`, i, id)
 		out = append(out, fmt.Sprintf(`{"type":"response.output_item.done","output_index":%d,"item":%s}`, i+2, item))
 	}
+
 	return frames(append(out, fmt.Sprintf(`{"type":"response.completed","response":{"object":"response","status":"completed","model":"%s-2026-10-02","usage":{"input_tokens":9,"output_tokens":7}}}`, model))...)
 }
 
@@ -171,6 +176,7 @@ func (s *platforms) gemini(model string) string {
 		}
 		parts = append(parts, fmt.Sprintf(`{"functionCall":{"id":%q,"name":"read","args":{"path":"a"}}%s}`, id, signature))
 	}
+
 	return frames(fmt.Sprintf(`{"candidates":[{"content":{"role":"model","parts":[%s]},"finishReason":"STOP"}],"modelVersion":%q}`, strings.Join(parts, ","), model))
 }
 
@@ -195,6 +201,7 @@ func TestConversationThatChangesProvider(t *testing.T) {
 		}
 		chain = append(chain, made)
 	}
+
 	others := []map[string]string{
 		{},
 		{"claude": "claude-sonnet-5-5", "gpt": "gpt-6-astra", "google": "gemini-3.5-pro"},
@@ -216,6 +223,7 @@ func TestConversationThatChangesProvider(t *testing.T) {
 			talk.add(&record.User{Item: fmt.Sprint("i", round+1), Text: "Hurry."})
 		}
 	}
+
 	for path, n := range service.seen {
 		if n < 8 {
 			t.Errorf("%s got %d requests only", path, n)
@@ -254,6 +262,7 @@ func (k *talking) call(p providers.Provider, model string) *providers.Response {
 	if err != nil {
 		k.t.Fatal(err)
 	}
+
 	r, err := (&providers.Caller{Chain: []providers.Provider{p}}).Call(k.t.Context(), req, nil)
 	if err != nil {
 		k.t.Fatalf("%s %s: %v", p.ID(), model, err)
@@ -262,12 +271,14 @@ func (k *talking) call(p providers.Provider, model string) *providers.Response {
 	for _, th := range r.Thinking {
 		a.Thinking = append(a.Thinking, record.Thinking{Text: th.Text, Signature: th.Signature})
 	}
+
 	for _, c := range r.Calls {
 		k.made++
 		a.Finish = record.FinishToolUse
 		a.ToolCalls = append(a.ToolCalls,
 			record.ToolCall{ID: fmt.Sprintf("own%021d", k.made), RemoteID: c.RemoteID, Name: c.Name, Arguments: c.Arguments})
 	}
+
 	k.add(a)
 	for i, c := range a.ToolCalls {
 		output := record.Output{Text: "text of the file"}
@@ -279,6 +290,7 @@ func (k *talking) call(p providers.Provider, model string) *providers.Response {
 			k.add(&record.ToolResult{ToolCallID: c.ID, Name: c.Name, Status: status, Output: output})
 		}
 	}
+
 	return r
 }
 

@@ -66,6 +66,7 @@ func anthropicRules(h http.Header, body gjson.Result) []string {
 				r.check(kind == "image", "%s: content of type %q", at, kind)
 			}
 		}
+
 		if len(made) > 0 && body.Get("thinking.type").String() == "enabled" && i+3 >= len(body.Get("messages").Array()) {
 			r.check(m.Get("content.0.type").String() == "thinking",
 				"%s: with thinking enabled the final answer must start with a thinking block", at)
@@ -74,6 +75,7 @@ func anthropicRules(h http.Header, body gjson.Result) []string {
 		r.check(slices.Equal(results, open), "%s: results of %v, open are %v", at, results, open)
 		open, last = made, role
 	}
+
 	r.check(last == "user", "the last message is an answer")
 	return r.wrong
 }
@@ -89,6 +91,7 @@ func chatRules(_ http.Header, body gjson.Result) []string {
 		r.check(role != "system" || i == 0, "%s: a system message inside", at)
 		r.check(role == "tool" || len(open) == 0, "%s: the calls %v have no results", at, open)
 		r.check(!m.Get("reasoning_content").Exists() && !m.Get("thinking").Exists(), "%s: reasoning, which the format does not take", at)
+
 		switch role {
 		case "assistant":
 			made := m.Get("tool_calls").Array()
@@ -108,8 +111,10 @@ func chatRules(_ http.Header, body gjson.Result) []string {
 				open = slices.Delete(open, at, at+1)
 			}
 		}
+
 		last = role
 	}
+
 	r.check(last == "user" || last == "tool", "the last message is the %s's", last)
 	return r.wrong
 }
@@ -130,6 +135,7 @@ func responsesRules(_ http.Header, body gjson.Result) []string {
 		if kind == "message" && m.Get("role").String() == "user" || kind == "reasoning" {
 			r.check(len(open) == 0, "%s: the calls %v have no outputs", at, open)
 		}
+
 		switch kind {
 		case "message":
 			want := map[string][]string{"user": {"input_text", "input_image", "input_file"},
@@ -159,6 +165,7 @@ func responsesRules(_ http.Header, body gjson.Result) []string {
 			r.check(false, "%s: type %q", at, kind)
 		}
 	}
+
 	r.check(len(open) == 0, "the calls %v have no outputs", open)
 	return r.wrong
 }
@@ -193,9 +200,11 @@ func geminiRules(path string, body gjson.Result) []string {
 				results++
 			}
 		}
+
 		r.check(results == open, "%s: %d results for %d calls", at, results, open)
 		open, last = made, role
 	}
+
 	r.check(last == "user", "the last content is the model's")
 	return r.wrong
 }

@@ -67,6 +67,7 @@ func TestNoReplacedWords(t *testing.T) {
 				continue
 			}
 			lines++
+
 			for rule, use := range rules {
 				if word := rule.FindString(withoutCode.ReplaceAllString(line, "")); word != "" {
 					t.Errorf("%s:%d: %q: use: %s", file, n+1, word, use)
@@ -74,6 +75,7 @@ func TestNoReplacedWords(t *testing.T) {
 			}
 		}
 	}
+
 	t.Logf("%d lines in %d files", lines, len(files))
 }
 

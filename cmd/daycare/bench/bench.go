@@ -48,6 +48,7 @@ func Print(w io.Writer, rows []Row) error {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
+
 	for _, line := range table {
 		var b strings.Builder
 		for i, cell := range line {
@@ -58,10 +59,12 @@ func Print(w io.Writer, rows []Row) error {
 				b.WriteString(cell + pad + "  ")
 			}
 		}
+
 		if _, err := fmt.Fprintln(w, strings.TrimRight(b.String(), " ")); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -74,6 +77,7 @@ func PrintJSON(w io.Writer, rows []Row) error {
 			return err
 		}
 	}
+
 	return nil
 }
 

@@ -27,6 +27,7 @@ func golden(t *testing.T, name string, got []byte) {
 		}
 		return
 	}
+
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatalf("%v (-update makes it)", err)

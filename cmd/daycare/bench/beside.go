@@ -35,7 +35,9 @@ func (b Beside) Run(ctx context.Context) (rows []Row, err error) {
 			return rows, fmt.Errorf("beside %d agents: %w", n, err)
 		}
 	}
+
 	slices.SortStableFunc(rows, func(x, y Row) int { return strings.Compare(kind(x), kind(y)) })
+
 	return rows, nil
 }
 
@@ -59,6 +61,7 @@ func (b Beside) with(ctx context.Context, others int) (rows []Row, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare %d agents: %w", others, err)
 	}
+
 	d, err := launch(ctx, b.Binary, work, "providers: [{id: offline, type: scripted}]\nagents: { maxSpawned: 0 }\n")
 	if err != nil {
 		return nil, err
@@ -67,6 +70,7 @@ func (b Beside) with(ctx context.Context, others int) (rows []Row, err error) {
 	if err := rest(ctx, tidied); err != nil {
 		return nil, err
 	}
+
 	ask := func(ref string, m control.Message) error {
 		o, err := d.client.Stream(ctx, ref, m, func(control.RawEvent) {})
 		if err == nil && o.Reason != "done" {
@@ -93,6 +97,7 @@ func (b Beside) with(ctx context.Context, others int) (rows []Row, err error) {
 		}
 		rows = append(rows, row)
 	}
+
 	return rows, nil
 }
 
@@ -107,6 +112,7 @@ func (b Beside) measure(d *child, name string, do func(i int) error) (Row, error
 	if err != nil {
 		return Row{}, err
 	}
+
 	var all []time.Duration
 	for i := range b.Each {
 		at := time.Now()
@@ -115,11 +121,13 @@ func (b Beside) measure(d *child, name string, do func(i int) error) (Row, error
 		}
 		all = append(all, time.Since(at))
 	}
+
 	after, err := cpuTime(pid)
 	if err != nil {
 		return Row{}, err
 	}
 	slices.Sort(all)
+
 	return Row{Name: name, Value: ms(quantile(all, 0.5)), Unit: "ms",
 		Note: fmt.Sprintf("least %s; processor %s each", brief(all[0]), brief((after-before)/time.Duration(b.Each)))}, nil
 }
@@ -131,6 +139,7 @@ func befriend(work, first string) error {
 	if err != nil {
 		return err
 	}
+
 	for i, path := range dirs {
 		id := filepath.Base(filepath.Dir(path))
 		if i%10 != 5 || id == first {
@@ -141,5 +150,6 @@ func befriend(work, first string) error {
 			return err
 		}
 	}
+
 	return nil
 }

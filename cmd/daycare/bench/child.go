@@ -37,23 +37,27 @@ func launch(ctx context.Context, binary, work, settings string) (*child, error) 
 	if err := os.WriteFile(filepath.Join(c.root, "settings.yaml"), []byte(settings), 0o600); err != nil {
 		return nil, err
 	}
+
 	c.cmd = exec.CommandContext(ctx, binary, "--workspace", work, "start")
 	c.cmd.Stdout, c.cmd.Stderr, c.cmd.Env = &c.said, &c.said, append(os.Environ(), "XDG_STATE_HOME="+os.DevNull)
 	if err := c.cmd.Start(); err != nil {
 		return nil, err
 	}
+
 	began, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var err error
 	if c.client, err = connect(began, c.root); err != nil {
 		return nil, errors.Join(fmt.Errorf("the daemon does not answer: %w\n%s", err, c.said.String()), c.stop())
 	}
+
 	socket := filepath.Join(c.root, control.SocketName)
 	c.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1024,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "unix", socket)
 		}}}
+
 	return c, nil
 }
 
@@ -67,6 +71,7 @@ func (c *child) stop() error {
 	if werr := c.cmd.Wait(); werr != nil && c.cmd.ProcessState.ExitCode() > 0 {
 		err = errors.Join(err, fmt.Errorf("the daemon ended badly: %w\n%s", werr, c.said.String()))
 	}
+
 	return err
 }
 
@@ -88,10 +93,12 @@ func (c *child) settle(ctx context.Context) error {
 					busy++
 				}
 			}
+
 			if busy == 0 {
 				return nil
 			}
 		}
+
 		select {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
@@ -126,6 +133,7 @@ func (c *child) usage(ctx context.Context) (u Usage, err error) {
 	if list, err := os.ReadDir(proc + "fd"); err == nil {
 		u.FDs = len(list)
 	}
+
 	text, err := c.client.Metrics(ctx)
 	if m := goroutinesLine.FindStringSubmatch(text); m != nil {
 		u.Goroutines, _ = strconv.Atoi(m[1])
@@ -150,7 +158,9 @@ func (c *child) count(pattern *lazyregexp.Regexp) (map[string]int, error) {
 				}
 			}
 		}
+
 		return err
 	})
+
 	return seen, err
 }

@@ -35,11 +35,13 @@ func Command(c *term.App) *cobra.Command {
 			if s.Dir == "" {
 				s.Dir = "."
 			}
+
 			daemon.SaveMemory() // as the daemon does
 			s.Agents = []int{0, 10, 1000, 10_000, 100_000}
 			if quick {
 				s.Span, s.Agents = 500*time.Millisecond, []int{0, 10, 1000}
 			}
+
 			s.Progress = func(what string) { c.Note("%s", what) }
 			rows, curves, err := s.Run(cmd.Context())
 			if perr := printRows(c, rows); err == nil {
@@ -48,6 +50,7 @@ func Command(c *term.App) *cobra.Command {
 			if err != nil || plot == "" {
 				return err
 			}
+
 			return drawn(plot, curves.Draw)
 		},
 	}
@@ -56,6 +59,7 @@ func Command(c *term.App) *cobra.Command {
 	cmd.Flags().BoolVar(&quick, "quick", false, "shorter parts, at most 1,000 agents")
 	cmd.Flags().StringVar(&plot, "plot", "", "also draw how the cost grows, as SVG, into `FILE`")
 	cmd.AddCommand(besideCommand(c), floodCommand(c), soakCommand(c))
+
 	return cmd
 }
 
@@ -78,8 +82,10 @@ func besideCommand(c *term.App) *cobra.Command {
 			if b.Each < 1 || len(b.Others) == 0 || slices.Min(b.Others) < 0 {
 				return term.Usage(cmd, "--times must be at least 1, and --agents must not be negative")
 			}
+
 			b.Progress = func(what string) { c.Note("%s", what) }
 			rows, err := b.Run(cmd.Context())
+
 			return errors.Join(printRows(c, rows), err)
 		},
 	}
@@ -87,6 +93,7 @@ func besideCommand(c *term.App) *cobra.Command {
 	cmd.Flags().StringVar(&b.Binary, "binary", "", "measure the daycare in `FILE` instead of this one")
 	cmd.Flags().IntSliceVar(&b.Others, "agents", []int{10, 1000, 10_000}, "how many other agents there are, one `N` after the other")
 	cmd.Flags().IntVar(&b.Each, "times", 50, "how often each thing is done")
+
 	return cmd
 }
 
@@ -109,8 +116,10 @@ func floodCommand(c *term.App) *cobra.Command {
 			if f.Senders < 1 || f.Each < 1 || f.ToolBytes < 0 {
 				return term.Usage(cmd, "--senders and --messages are at least 1")
 			}
+
 			f.Progress = func(what string) { c.Note("%s", what) }
 			rows, err := f.Run(cmd.Context())
+
 			return errors.Join(printRows(c, rows), err)
 		},
 	}
@@ -118,6 +127,7 @@ func floodCommand(c *term.App) *cobra.Command {
 	cmd.Flags().IntVar(&f.Senders, "senders", 1000, "how many write at once")
 	cmd.Flags().IntVar(&f.Each, "messages", 100, "how many messages each writes")
 	cmd.Flags().Int64Var(&f.ToolBytes, "tool-bytes", 10_000_000_000, "how much the tool prints")
+
 	return cmd
 }
 
@@ -140,12 +150,14 @@ func soakCommand(c *term.App) *cobra.Command {
 			if s.For < time.Second || s.Agents < 1 {
 				return term.Usage(cmd, "--for is at least 1s, --agents at least 1")
 			}
+
 			s.Progress = func(what string) { c.Note("%s", what) }
 			rows, curves, err := s.Run(cmd.Context())
 			err = errors.Join(printRows(c, rows), err)
 			if plot == "" || len(curves) == 0 {
 				return err
 			}
+
 			return errors.Join(err, drawn(plot, func(w io.Writer) error {
 				return Plot(w, Chart{Title: "Held by the daemon", X: "seconds", Y: "MiB, descriptors"}, curves...)
 			}))
@@ -155,6 +167,7 @@ func soakCommand(c *term.App) *cobra.Command {
 	cmd.Flags().DurationVar(&s.For, "for", 10*time.Minute, "how long")
 	cmd.Flags().IntVar(&s.Agents, "agents", 32, "how many agents are talked to at once")
 	cmd.Flags().StringVar(&plot, "plot", "", "also draw what the daemon held, as SVG, into `FILE`")
+
 	return cmd
 }
 

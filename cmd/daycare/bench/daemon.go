@@ -45,6 +45,7 @@ func Process(ctx context.Context, binary, dir string, count int, historyBytes in
 		[]byte("providers: [{id: offline, type: scripted}]\n"), 0o600); err != nil {
 		return d, err
 	}
+
 	cmd := exec.CommandContext(ctx, binary, "--workspace", work, "start")
 	begin := time.Now()
 	if err := cmd.Start(); err != nil {
@@ -54,6 +55,7 @@ func Process(ctx context.Context, binary, dir string, count int, historyBytes in
 		err = errors.Join(err, cmd.Process.Signal(syscall.SIGTERM))
 		cmd.Wait()
 	}()
+
 	client, err := connect(ctx, filepath.Join(work, ".daycare"))
 	if err != nil {
 		return d, err
@@ -67,6 +69,7 @@ func Process(ctx context.Context, binary, dir string, count int, historyBytes in
 		}
 		d.First = time.Since(at)
 	}
+
 	return d, d.watch(ctx, cmd.Process.Pid, idle)
 }
 
@@ -81,6 +84,7 @@ func connect(ctx context.Context, root string) (*control.Client, error) {
 			}
 			client.Close()
 		}
+
 		select {
 		case <-ctx.Done():
 			return nil, errors.Join(ctx.Err(), err)
@@ -102,12 +106,14 @@ func (d *Daemon) watch(ctx context.Context, pid int, idle time.Duration) error {
 	if err := rest(ctx, idle); err != nil {
 		return err
 	}
+
 	after, err := cpuTime(pid)
 	if err != nil {
 		return err
 	}
 	d.CPU, d.Idled = after-before, idle
 	d.RSS, err = resident(pid)
+
 	return err
 }
 
@@ -132,15 +138,18 @@ func cpuTime(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	_, rest, _ := strings.Cut(string(data), ") ")
 	f := strings.Fields(rest)
 	if len(f) < 13 {
 		return 0, fmt.Errorf("read /proc/%d/stat: too short", pid)
 	}
+
 	var user, system int64
 	if _, err := fmt.Sscan(f[11]+" "+f[12], &user, &system); err != nil {
 		return 0, err
 	}
+
 	const tick = 10 * time.Millisecond // USER_HZ is 100 on every Linux that Go runs on
 	return time.Duration(user+system) * tick, nil
 }
@@ -153,8 +162,10 @@ func resident(pid int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	var size, pages int64
 	_, err = fmt.Sscan(string(data), &size, &pages)
+
 	return pages * int64(os.Getpagesize()), err
 }
 
@@ -174,6 +185,7 @@ func populate(ctx context.Context, work string, n int, historyBytes int64) (firs
 	if err = errors.Join(err, w.Close()); err != nil {
 		return "", err
 	}
+
 	root := filepath.Join(work, ".daycare", "agents")
 	files := map[string][]byte{}
 	for _, name := range []string{"state.json", "inbox.jsonl", "history.jsonl"} {
@@ -181,10 +193,12 @@ func populate(ctx context.Context, work string, n int, historyBytes int64) (firs
 			return "", err
 		}
 	}
+
 	handles, err := os.ReadFile(filepath.Join(root, "handles.jsonl"))
 	if err != nil {
 		return "", err
 	}
+
 	for i := 1; i < n; i++ {
 		id := cuid2.Generate()
 		handles = fmt.Appendf(handles, `{"handle":"%d/","id":"%s","at":"2026-01-01T00:00:00.000Z"}`+"\n", i, id)
@@ -192,6 +206,7 @@ func populate(ctx context.Context, work string, n int, historyBytes int64) (firs
 			return "", err
 		}
 	}
+
 	return ids[0], os.WriteFile(filepath.Join(root, "handles.jsonl"), handles, 0o600)
 }
 
@@ -209,6 +224,7 @@ func copyAgent(dir string, i int, files map[string][]byte, historyBytes int64) e
 	if err != nil {
 		return err
 	}
+
 	end := append([]byte{'\n'}, files["history.jsonl"]...)
 	_, err = f.WriteAt(end, max(0, historyBytes-int64(len(end))))
 	return errors.Join(append(errs, err, f.Close())...)
@@ -224,5 +240,6 @@ func Startup(ctx context.Context, n int, binary string, args ...string) (time.Du
 		}
 		times = append(times, time.Since(at))
 	}
+
 	return median(times), nil
 }

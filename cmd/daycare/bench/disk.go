@@ -70,11 +70,13 @@ func Disk(ctx context.Context, dir string, files int, d time.Duration) (Result, 
 			times[i], errs[i] = appendLoop(ctx, filepath.Join(work, fmt.Sprint(i, ".jsonl")))
 		})
 	}
+
 	wg.Wait()
 	took := time.Since(start)
 	if err := errors.Join(errs...); err != nil {
 		return Result{}, fmt.Errorf("measure disk: %w", err)
 	}
+
 	return summarise(times, took), nil
 }
 
@@ -94,6 +96,7 @@ func appendLoop(ctx context.Context, path string) (times []time.Duration, err er
 		if err := datasync(f); err != nil {
 			return nil, fmt.Errorf("flush %s: %w", path, err)
 		}
+
 		times = append(times, time.Since(start))
 		if ctx.Err() != nil {
 			return times, nil

@@ -58,12 +58,14 @@ func (f Flood) Run(ctx context.Context) (rows []Row, err error) {
 	if f.ToolBytes == 0 {
 		f.ToolBytes = 10_000_000_000
 	}
+
 	model := endlessModel()
 	defer model.Close()
 	script := work + "/script.yaml"
 	if err := os.WriteFile(script, fmt.Appendf(nil, floodScript, f.ToolBytes), 0o600); err != nil {
 		return nil, err
 	}
+
 	d, err := launch(ctx, f.Binary, work, fmt.Sprintf(floodSettings, script, model.URL+"/v1"))
 	if err != nil {
 		return nil, err
@@ -73,6 +75,7 @@ func (f Flood) Run(ctx context.Context) (rows []Row, err error) {
 			err = serr
 		}
 	}()
+
 	before, err := d.usage(ctx)
 	if err != nil {
 		return nil, err
@@ -84,6 +87,7 @@ func (f Flood) Run(ctx context.Context) (rows []Row, err error) {
 			return rows, err
 		}
 	}
+
 	return f.leaks(ctx, d, before, rows)
 }
 
@@ -109,6 +113,7 @@ func (f Flood) one(ctx context.Context, d *child) ([]Row, error) {
 		}
 		defer watching.Body.Close()
 	}
+
 	return f.pour(ctx, d, "b", each, func(int) string { return "one" }, " slow")
 }
 
@@ -127,6 +132,7 @@ func (f Flood) pour(ctx context.Context, d *child, part string, each int, channe
 			}
 		})
 	}
+
 	wg.Wait()
 	took := time.Since(begin)
 	rows := []Row{{Name: "messages accepted", Value: float64(p.accepted.Load()), Unit: "",
@@ -138,11 +144,13 @@ func (f Flood) pour(ctx context.Context, d *child, part string, each int, channe
 	if err := d.settle(ctx); err != nil {
 		return rows, err
 	}
+
 	settled := time.Since(begin)
 	seen, err := d.count(token)
 	if err != nil {
 		return rows, err
 	}
+
 	missing, twice := 0, 0
 	for i := range f.Senders {
 		for j := range each {
@@ -154,6 +162,7 @@ func (f Flood) pour(ctx context.Context, d *child, part string, each int, channe
 			}
 		}
 	}
+
 	u, err := d.usage(ctx)
 	rows = append(rows, Row{Name: "  missing", Value: float64(missing),
 		Note: fmt.Sprintf("all worked off after %s", settled.Round(10*time.Millisecond))},
@@ -165,6 +174,7 @@ func (f Flood) pour(ctx context.Context, d *child, part string, each int, channe
 	if p.refused.Load() > 0 && p.unsaid.Load() > 0 {
 		return rows, fmt.Errorf("%d refusals did not say when to come again", p.unsaid.Load())
 	}
+
 	return rows, err
 }
 
@@ -210,6 +220,7 @@ func (p *poured) send(ctx context.Context, client *http.Client, m map[string]str
 		if err = rerr; err != nil {
 			break
 		}
+
 		answer, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
 		resp.Body.Close()
 		switch {
@@ -220,12 +231,14 @@ func (p *poured) send(ctx context.Context, client *http.Client, m map[string]str
 			err = fmt.Errorf("message refused: %s: %s", resp.Status, bytes.TrimSpace(answer))
 			continue
 		}
+
 		p.refused.Add(1)
 		seconds, aerr := strconv.Atoi(resp.Header.Get("Retry-After"))
 		if aerr != nil || seconds < 1 {
 			p.unsaid.Add(1)
 			seconds = 1
 		}
+
 		p.after.Store(int64(seconds))
 		select {
 		case <-time.After(time.Duration(seconds) * time.Second):
@@ -233,6 +246,7 @@ func (p *poured) send(ctx context.Context, client *http.Client, m map[string]str
 			err = ctx.Err()
 		}
 	}
+
 	if err != nil {
 		p.fail(err)
 	}

@@ -36,6 +36,7 @@ func TestPourHeedsRetryAfter(t *testing.T) {
 		!strings.Contains(p.said(), "Retry-After: 1") {
 		t.Errorf("accepted %d, refused %d, %q, %v", p.accepted.Load(), p.refused.Load(), p.said(), p.err())
 	}
+
 	p.send(t.Context(), client, map[string]string{"text": "b"})
 	if p.err() == nil || !strings.Contains(p.err().Error(), "503") {
 		t.Errorf("a message that was refused for good: %v", p.err())
@@ -67,6 +68,7 @@ func TestCountFindsEveryMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	got, err := (&child{root: root}).count(lazyregexp.New(`\bma\d+-\d+\b`))
 	if err != nil {
 		t.Fatal(err)

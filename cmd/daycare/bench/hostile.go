@@ -30,6 +30,7 @@ func endlessModel() *endless {
 			}
 		}
 	}))
+
 	return e
 }
 
@@ -42,6 +43,7 @@ func (f Flood) tool(ctx context.Context, d *child) ([]Row, error) {
 	if err == nil && (reason != "done" || !strings.Contains(text, "printed")) {
 		err = fmt.Errorf("the turn of the tool ended as %s: %s", reason, text)
 	}
+
 	return []Row{row}, err
 }
 
@@ -54,6 +56,7 @@ func (f Flood) endless(ctx context.Context, d *child) ([]Row, error) {
 	if err == nil && !strings.Contains(text, "did not end") {
 		err = fmt.Errorf("the turn of the endless model ended as %s: %.200s", reason, text)
 	}
+
 	return []Row{row}, err
 }
 
@@ -68,13 +71,16 @@ func (d *child) turn(ctx context.Context, name, text, model string) (reason, sai
 			return "", "", u, 0, fmt.Errorf("switch its model: %w", err)
 		}
 	}
+
 	begin := time.Now()
 	o, err := d.client.Stream(ctx, a.ID, control.Message{Text: text}, func(control.RawEvent) {})
 	if err != nil {
 		return "", "", u, 0, fmt.Errorf("turn of %s: %w", name, err)
 	}
+
 	took = time.Since(begin)
 	u, err = d.usage(ctx)
+
 	return string(o.Reason), o.Text + o.Error, u, took, err
 }
 
@@ -88,6 +94,7 @@ func (f Flood) leaks(ctx context.Context, d *child, before Usage, rows []Row) ([
 	if err == nil && after.leaks(before) {
 		err = fmt.Errorf("descriptors or goroutines are left over: %s; at first %s", after.held(), before.held())
 	}
+
 	return rows, err
 }
 

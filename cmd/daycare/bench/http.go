@@ -38,6 +38,7 @@ func HTTP(ctx context.Context, dir string, turns int) (r HTTPResult, err error) 
 	if err != nil {
 		return r, err
 	}
+
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { serveModel(w, sent, spent) })}
 	go server.Serve(l)
 	defer server.Close()
@@ -45,6 +46,7 @@ func HTTP(ctx context.Context, dir string, turns int) (r HTTPResult, err error) 
 	if err != nil {
 		return r, err
 	}
+
 	work, err := os.MkdirTemp(dir, "bench-http-")
 	if err != nil {
 		return r, err
@@ -60,6 +62,7 @@ func HTTP(ctx context.Context, dir string, turns int) (r HTTPResult, err error) 
 	if err != nil {
 		return r, err
 	}
+
 	var whole, own, lags []time.Duration
 	for range turns {
 		lag, took, err := w.streamed(ctx, ids[0], sent)
@@ -68,6 +71,7 @@ func HTTP(ctx context.Context, dir string, turns int) (r HTTPResult, err error) 
 		}
 		whole, own, lags = append(whole, took), append(own, <-spent), append(lags, lag...)
 	}
+
 	return HTTPResult{median(whole), median(own), median(lags)}, nil
 }
 
@@ -82,6 +86,7 @@ func (w *World) streamed(ctx context.Context, id string, sent <-chan time.Time) 
 	if err != nil {
 		return nil, 0, err
 	}
+
 	for len(lags) < chunks {
 		select {
 		case e := <-events:
@@ -92,6 +97,7 @@ func (w *World) streamed(ctx context.Context, id string, sent <-chan time.Time) 
 			return nil, 0, fmt.Errorf("only %d of %d chunks arrived", len(lags), chunks)
 		}
 	}
+
 	if _, err = w.System.Await(ctx, id, item); err != nil {
 		return nil, 0, err
 	}
@@ -103,12 +109,14 @@ func serveModel(w http.ResponseWriter, sent chan<- time.Time, spent chan<- time.
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
 	time.Sleep(firstToken)
+
 	for range chunks {
 		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"word "}}]}`+"\n\n")
 		sent <- time.Now()
 		out.Flush()
 		time.Sleep(pause)
 	}
+
 	fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`+"\n\n"+
 		`data: {"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":20}}`+"\n\ndata: [DONE]\n\n")
 	out.Flush()

@@ -44,6 +44,7 @@ func Accept(ctx context.Context, dir string, n int, d time.Duration) (rate float
 		for _, id := range ids { // the first message of each opens its files
 			warm.Go(func() { w.Say(ctx, id, "first") })
 		}
+
 		warm.Wait()
 		return spread(ctx, ids, d, func(ctx context.Context, id string) error {
 			_, err := w.Say(ctx, id, "a message of a usual length, which says what somebody wants")
@@ -77,6 +78,7 @@ func Turns(ctx context.Context, dir string, n, each int) (rate float64, p50, p99
 				}
 			})
 		}
+
 		wg.Wait()
 		took := time.Since(begin)
 		resident = rss()
@@ -85,10 +87,12 @@ func Turns(ctx context.Context, dir string, n, each int) (rate float64, p50, p99
 				return 0, 0, 0, err
 			}
 		}
+
 		all := slices.Concat(times...)
 		slices.Sort(all)
 		return float64(len(all)) / took.Seconds(), quantile(all, 0.5), quantile(all, 0.99), nil
 	}, true)
+
 	return rate, p50, p99, resident, err
 }
 
@@ -106,6 +110,7 @@ func Overhead(ctx context.Context, dir string, contextBytes, turns int) (p50, p9
 				return 0, 0, 0, err
 			}
 		}
+
 		var all []time.Duration
 		for range turns {
 			at := time.Now()
@@ -114,9 +119,11 @@ func Overhead(ctx context.Context, dir string, contextBytes, turns int) (p50, p9
 			}
 			all = append(all, time.Since(at))
 		}
+
 		slices.Sort(all)
 		return 0, quantile(all, 0.5), quantile(all, 0.99), nil
 	}, true)
+
 	return p50, p99, err
 }
 
@@ -136,6 +143,7 @@ func inWorld(dir string, f func(*World) (float64, time.Duration, time.Duration, 
 	} else {
 		w.Hold()
 	}
+
 	rate, p50, p99, err := f(w)
 	if cerr := w.Close(); err == nil {
 		err = cerr
@@ -160,6 +168,7 @@ func spread(ctx context.Context, ids []string, d time.Duration,
 			}
 		})
 	}
+
 	wg.Wait()
 	took := time.Since(begin)
 	for _, err := range errs {
@@ -167,6 +176,7 @@ func spread(ctx context.Context, ids []string, d time.Duration,
 			return 0, 0, 0, err
 		}
 	}
+
 	all := slices.Concat(times...)
 	slices.Sort(all)
 	return float64(len(all)) / took.Seconds(), quantile(all, 0.5), quantile(all, 0.99), nil
@@ -188,9 +198,11 @@ func rss() int64 {
 	if err != nil {
 		return 0
 	}
+
 	var size, resident int64
 	if _, err := fmt.Sscan(string(data), &size, &resident); err != nil {
 		return 0
 	}
+
 	return resident * int64(os.Getpagesize())
 }

@@ -58,11 +58,13 @@ func PlotAll(w io.Writer, drawings ...Drawing) error {
 		b.WriteString("</g>\n")
 		n++
 	}
+
 	if n == 0 {
 		return fmt.Errorf("plot: %w", errNoPoints)
 	}
 	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n"+
 		`<rect width="%d" height="%d" fill="#fff"/>`+"\n%s</svg>\n", width, n*height, width, n*height, b.String())
+
 	return err
 }
 
@@ -77,23 +79,28 @@ func (d Drawing) draw(b *strings.Builder) error {
 	if err != nil {
 		return err
 	}
+
 	text(b, left, 22, "start", "bold", c.Title)
+
 	for _, v := range x.ticks() {
 		line(b, x.at(v), top, x.at(v), height-bottom)
 		text(b, x.at(v), height-bottom+18, "middle", "normal", short(v))
 	}
+
 	for _, v := range y.ticks() {
 		line(b, left, y.at(v), width-right, y.at(v))
 		text(b, left-8, y.at(v)+4, "end", "normal", short(v))
 	}
 	text(b, (left+width-right)/2, height-12, "middle", "normal", c.X)
 	text(b, 8, top-12, "start", "normal", c.Y)
+
 	for i, s := range series {
 		draw(b, s, colours[i%len(colours)], x, y)
 		text(b, width-right+34, float64(top+14+i*20), "start", "normal", s.Name)
 		fmt.Fprintf(b, `<path d="M%d %d h22" stroke="%s" stroke-width="2"%s/>`+"\n",
 			width-right+8, top+10+i*20, colours[i%len(colours)], dash(s))
 	}
+
 	return nil
 }
 
@@ -106,6 +113,7 @@ func draw(b *strings.Builder, s Series, colour string, x, y scale) {
 	if s.Dashed {
 		return
 	}
+
 	for _, p := range s.Points {
 		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", x.at(p.X), y.at(p.Y), colour)
 	}
@@ -136,6 +144,7 @@ func short(v float64) string {
 			return fmt.Sprintf("%.3g%s", v/u.size, u.name)
 		}
 	}
+
 	return fmt.Sprintf("%.3g", v)
 }
 

@@ -38,6 +38,7 @@ func Restore(ctx context.Context, binary, dir string, historyBytes int64) (r Res
 	if err != nil {
 		return r, fmt.Errorf("prepare a history of %d bytes: %w", historyBytes, err)
 	}
+
 	begin := time.Now()
 	d, err := launch(ctx, binary, work, "providers: [{id: offline, type: scripted}]\n")
 	if err != nil {
@@ -48,6 +49,7 @@ func Restore(ctx context.Context, binary, dir string, historyBytes int64) (r Res
 			err = serr
 		}
 	}()
+
 	r.Ready = time.Since(begin)
 	for _, took := range []*time.Duration{&r.First, &r.Again} {
 		at := time.Now()
@@ -57,6 +59,7 @@ func Restore(ctx context.Context, binary, dir string, historyBytes int64) (r Res
 		}
 		*took = time.Since(at)
 	}
+
 	u, err := d.usage(ctx)
 	r.RSS = u.RSS
 	return r, err
@@ -82,6 +85,7 @@ func lengthen(work, id string, bytes int64) error {
 		if err == nil {
 			last = entries[len(entries)-1].Seq
 		}
+
 		return err
 	}
 	for {
@@ -90,6 +94,7 @@ func lengthen(work, id string, bytes int64) error {
 				return err
 			}
 		}
+
 		info, err := os.Stat(path)
 		if err != nil {
 			return err
@@ -98,6 +103,7 @@ func lengthen(work, id string, bytes int64) error {
 			break
 		}
 	}
+
 	if _, err := h.Append(&record.Summary{Text: "Much was said.", From: 1, KeptFrom: last + 1}); err != nil {
 		return err
 	}
@@ -106,6 +112,7 @@ func lengthen(work, id string, bytes int64) error {
 			return err
 		}
 	}
+
 	if err := h.Barrier(); err != nil {
 		return err
 	}
@@ -125,5 +132,6 @@ func (s Suite) restores(ctx context.Context, c *Curves) (rows []Row, err error) 
 			fmt.Sprintf("limit: the answer after it; ready in %s, %.0f MiB resident", brief(r.Ready), mib(r.RSS))))
 		c.Restore.Points = append(c.Restore.Points, Point{float64(size >> 20), ms(r.First)})
 	}
+
 	return rows, nil
 }

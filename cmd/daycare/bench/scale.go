@@ -25,12 +25,14 @@ func scales(c Chart, series []Series) (x, y scale, err error) {
 			y.min, y.max = min(y.min, p.Y), max(y.max, p.Y)
 		}
 	}
+
 	if math.IsInf(x.min, 1) {
 		return x, y, errNoPoints
 	}
 	if !c.Log {
 		y.min = min(y.min, 0) // a cut axis makes small differences look large
 	}
+
 	return x.rounded(), y.rounded(), nil
 }
 
@@ -50,6 +52,7 @@ func (s scale) rounded() scale {
 	if s.min == s.max {
 		s.max = s.min + 1
 	}
+
 	step := s.step()
 	s.min, s.max = math.Floor(s.min/step)*step, math.Ceil(s.max/step)*step
 	return s
@@ -64,6 +67,7 @@ func (s scale) step() float64 {
 			return m * power
 		}
 	}
+
 	return 10 * power
 }
 
@@ -76,10 +80,12 @@ func (s scale) ticks() []float64 {
 		}
 		return out
 	}
+
 	step := s.step()
 	for i := range int(math.Round((s.max-s.min)/step)) + 1 {
 		out = append(out, s.min+float64(i)*step)
 	}
+
 	return out
 }
 

@@ -42,6 +42,7 @@ func (s Soak) Run(ctx context.Context) (rows []Row, curves []Series, err error) 
 			os.RemoveAll(work)
 		}
 	}()
+
 	script := work + "/script.yaml"
 	if err := os.WriteFile(script, []byte(soakScript), 0o600); err != nil {
 		return nil, nil, err
@@ -107,10 +108,12 @@ func (s Soak) sample(ctx context.Context, d *child, begin time.Time) (all []samp
 		case <-ctx.Done():
 			return all
 		}
+
 		u, err := d.usage(ctx)
 		if err != nil {
 			return all
 		}
+
 		all = append(all, sample{time.Since(begin), u})
 		if len(all)%10 == 0 {
 			s.Progress(fmt.Sprintf("%s of %s: %.0f MiB, %s", time.Since(begin).Round(time.Second), s.For, mib(u.RSS), u.held()))
@@ -146,6 +149,7 @@ func (w *soaking) talk(ctx, work context.Context, i int) {
 		if err = aerr; err != nil {
 			break
 		}
+
 		w.seen[i] = n + 1
 		if o.Reason != "done" || !strings.Contains(o.Text, want) {
 			err = fmt.Errorf("question %d of %s was answered %q (%s), want %q", n, name, o.Text, o.Reason, want)
@@ -154,6 +158,7 @@ func (w *soaking) talk(ctx, work context.Context, i int) {
 			_, err = w.client.Reset(ctx, a.ID)
 		}
 	}
+
 	if err != nil && ctx.Err() == nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -177,6 +182,7 @@ func (w *soaking) check() (missing, twice int, err error) {
 			}
 		}
 	}
+
 	return missing, twice, err
 }
 
@@ -187,6 +193,7 @@ func (w *soaking) rows(took time.Duration, before Usage, samples []sample) (rows
 	if len(samples) < 3 {
 		return rows, nil
 	}
+
 	middle, last := samples[len(samples)/2], samples[len(samples)-1]
 	rows = append(rows,
 		Row{Name: "held in the middle", Value: mib(middle.RSS), Unit: "MiB", Note: middle.held()},
@@ -197,5 +204,6 @@ func (w *soaking) rows(took time.Duration, before Usage, samples []sample) (rows
 		memory.Points = append(memory.Points, Point{s.at.Seconds(), mib(s.RSS)})
 		descriptors.Points = append(descriptors.Points, Point{s.at.Seconds(), float64(s.FDs)})
 	}
+
 	return rows, []Series{memory, descriptors}
 }

@@ -31,6 +31,7 @@ func (s Suite) Run(ctx context.Context) (rows []Row, curves Curves, err error) {
 	if err != nil {
 		return rows, curves, err
 	}
+
 	for _, part := range []func() ([]Row, error){
 		func() ([]Row, error) { return s.accept(ctx, one, many) },
 		func() ([]Row, error) { return s.turns(ctx, one, many) },
@@ -46,6 +47,7 @@ func (s Suite) Run(ctx context.Context) (rows []Row, curves Curves, err error) {
 			return rows, curves, err
 		}
 	}
+
 	return rows, curves, nil
 }
 
@@ -57,6 +59,7 @@ func (s Suite) disk(ctx context.Context) (one, many Result, rows []Row, err erro
 	if many, err = Disk(ctx, s.Dir, 64, s.Span); err != nil {
 		return one, many, nil, err
 	}
+
 	return one, many, append(one.Rows(), many.Rows()...), nil
 }
 
@@ -67,6 +70,7 @@ func (s Suite) accept(ctx context.Context, one, many Result) (rows []Row, err er
 		if n == 1 {
 			limit = one.Rate()
 		}
+
 		rate, p50, p99, err := Accept(ctx, s.Dir, n, s.Span)
 		if err != nil {
 			return rows, err
@@ -74,6 +78,7 @@ func (s Suite) accept(ctx context.Context, one, many Result) (rows []Row, err er
 		rows = append(rows, Against(fmt.Sprintf("accepted messages, %d agents", n), rate, "1/s", limit,
 			fmt.Sprintf("one barrier each; p50 %s, p99 %s", brief(p50), brief(p99))))
 	}
+
 	return rows, nil
 }
 
@@ -84,6 +89,7 @@ func (s Suite) turns(ctx context.Context, one, many Result) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return []Row{
 		Against("turns, 1,000 agents: barriers", rate*3, "1/s", many.Rate(),
 			fmt.Sprintf("%.0f turns/s × 3; p50 %s, p99 %s", rate, brief(p50), brief(p99))),
@@ -103,6 +109,7 @@ func (s Suite) overhead(ctx context.Context, one Result, c *Curves) (rows []Row,
 			"limit: two barriers; p99 "+brief(p99)))
 		c.Overhead.Points = append(c.Overhead.Points, Point{float64(size) / 1000, ms(p50)})
 	}
+
 	return rows, nil
 }
 
@@ -112,6 +119,7 @@ func (s Suite) model(ctx context.Context, one Result) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return []Row{
 		Against("turn on a local HTTP model", ms(r.Turn), "ms", ms(r.Model), "limit: the model's own time"),
 		{Name: "chunk to event", Value: ms(r.Latency), Unit: "ms", Note: "median"},
@@ -130,6 +138,7 @@ func (s Suite) process(ctx context.Context, c *Curves) (rows []Row, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	rows = append(rows, Row{Name: "daycare version", Value: ms(version), Unit: "ms", Note: "median of 21"})
 	var empty int64
 	for _, n := range s.Agents {
@@ -138,6 +147,7 @@ func (s Suite) process(ctx context.Context, c *Curves) (rows []Row, err error) {
 		if n == 0 {
 			idle = 5 * time.Second
 		}
+
 		d, err := Process(ctx, s.Binary, s.Dir, n, 1<<20, idle)
 		if err != nil {
 			return rows, err
@@ -147,16 +157,19 @@ func (s Suite) process(ctx context.Context, c *Curves) (rows []Row, err error) {
 			rows = append(rows, Row{Name: "idle daemon, CPU", Value: 100 * float64(d.CPU) / float64(d.Idled), Unit: "%",
 				Note: "over " + d.Idled.String()})
 		}
+
 		note := ""
 		if n > 0 {
 			note = fmt.Sprintf("1 MiB of history each; first answer %s, %d bytes an agent", brief(d.First), (d.RSS-empty)/int64(n))
 			c.Ready.Points = append(c.Ready.Points, Point{float64(n), ms(d.Ready)})
 			c.RSS.Points = append(c.RSS.Points, Point{float64(n), mib(d.RSS)})
 		}
+
 		rows = append(rows,
 			Row{Name: fmt.Sprintf("daemon ready, %d agents on disk", n), Value: ms(d.Ready), Unit: "ms", Note: note},
 			Row{Name: fmt.Sprintf("daemon resident, %d agents on disk", n), Value: mib(d.RSS), Unit: "MiB"})
 	}
+
 	return rows, nil
 }
 

@@ -26,6 +26,7 @@ func (c *checker) accepted(v view) {
 			}
 		}
 	}
+
 	for _, s := range v.said {
 		if !s.accepted || s.removed || s.item == "" && c.inSlot(s.key) {
 			continue
@@ -44,6 +45,7 @@ func (c *checker) inSlot(key string) bool {
 		if err != nil {
 			continue
 		}
+
 		for _, e := range entries {
 			data, err := os.ReadFile(filepath.Join(c.play.root, dir, e.Name()))
 			if err == nil && strings.Contains(string(data), key+" ") {
@@ -51,6 +53,7 @@ func (c *checker) inSlot(key string) bool {
 			}
 		}
 	}
+
 	return false
 }
 
@@ -62,6 +65,7 @@ func (c *checker) history(v view) {
 	for i, s := range v.said {
 		place[s.key], hook[s.key] = i, s.hook
 	}
+
 	times := map[string]int{}
 	for _, a := range v.agents {
 		newest := -1
@@ -82,12 +86,15 @@ func (c *checker) history(v view) {
 				c.play.result.Reordered++
 				c.play.result.violate("reordered: %s stands behind one that was accepted later", key)
 			}
+
 			newest = max(newest, place[key])
 		}
+
 		for _, text := range a.broken {
 			c.play.result.violate("half line in %s: %s", filepath.Base(a.dir), text)
 		}
 	}
+
 	for what, n := range times {
 		if n > 1 {
 			c.play.result.Duplicated++
@@ -118,22 +125,26 @@ func (c *checker) finished(v view) {
 			case "tool_result":
 				results[l.ToolCallID]++
 			}
+
 			for _, call := range l.ToolCalls {
 				calls[call.ID] = true
 			}
 		}
 	}
+
 	for _, s := range v.said {
 		if !s.removed && !recorded[s.key] && !recorded[s.item] {
 			c.play.result.Lost++
 			c.play.result.violate("lost: %s is not in history at the end", s.key)
 		}
 	}
+
 	for id, n := range ends {
 		if n != 1 {
 			c.play.result.violate("closed %d times: item %s", n, id)
 		}
 	}
+
 	for _, id := range slices.Sorted(maps.Keys(calls)) {
 		if results[id] != 1 {
 			c.play.result.violate("call %s has %d results", id, results[id])

@@ -24,6 +24,7 @@ func lengthen(root string) error {
 	if err != nil {
 		return err
 	}
+
 	var entries []*record.Entry
 	for raw := range bytes.Lines(data) {
 		e, err := record.Decode(raw)
@@ -32,6 +33,7 @@ func lengthen(root string) error {
 		}
 		entries = append(entries, e)
 	}
+
 	at := slices.IndexFunc(entries, func(e *record.Entry) bool { return e.Rec.Type() == record.TypeReset })
 	if at < 0 {
 		return fmt.Errorf("lengthen %s: there is no reset in it", paths[0])
@@ -42,11 +44,13 @@ func lengthen(root string) error {
 	for i := range notes {
 		notes[i] = &record.Entry{At: entries[at].At, Rec: note}
 	}
+
 	var long []byte
 	for i, e := range slices.Insert(entries, at, notes...) {
 		e.Seq = int64(i + 1)
 		long = append(long, record.Encode(e)...)
 	}
+
 	// What was noted of the session that ended is made anew: its numbers have moved.
 	return errors.Join(os.WriteFile(paths[0], long, 0o600), os.Remove(filepath.Join(filepath.Dir(paths[0]), "sessions.jsonl")))
 }

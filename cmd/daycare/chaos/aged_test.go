@@ -26,12 +26,14 @@ func TestLengthen(t *testing.T) {
 		&record.Reset{Session: "s2", Item: "i2"}, &record.User{Item: "i3", Text: "third hello"}} {
 		history = append(history, record.Encode(&record.Entry{Seq: int64(i + 1), At: at, Rec: rec})...)
 	}
+
 	path := filepath.Join(dir, "history.jsonl")
 	write(t, path, string(history))
 	write(t, filepath.Join(dir, "sessions.jsonl"), "{}\n")
 	if err := lengthen(root); err != nil {
 		t.Fatal(err)
 	}
+
 	long, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +41,7 @@ func TestLengthen(t *testing.T) {
 	if over := len(long) - record.RotateBytes; over <= 0 || over > 1<<18 {
 		t.Errorf("the history is %d bytes over the size at which it is rotated; want it just over", over)
 	}
+
 	var seen []record.Type
 	behind := 0 // bytes from the reset on
 	next := int64(1)
@@ -55,6 +58,7 @@ func TestLengthen(t *testing.T) {
 			behind = len(raw)
 		}
 	}
+
 	want := []record.Type{record.TypeStart, record.TypeUser, record.TypeNote, record.TypeReset, record.TypeUser}
 	if d := cmp.Diff(want, seen); d != "" {
 		t.Errorf("kinds of lines, in order (-want +got):\n%s", d)
@@ -83,6 +87,7 @@ func TestKnownLines(t *testing.T) {
 	if _, ok := known[one]; !ok || len(known) != 1 {
 		t.Fatalf("%d lines are known; want the whole one alone", len(known))
 	}
+
 	plain, err := agentFiles(root, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +96,7 @@ func TestKnownLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	plain[0].history[0].before = true
 	if d := cmp.Diff(plain[0].history, again[0].history, cmp.AllowUnexported(line{})); d != "" {
 		t.Errorf("known lines read otherwise (-plain +known):\n%s", d)
@@ -98,6 +104,7 @@ func TestKnownLines(t *testing.T) {
 	if len(again[0].broken) != 1 {
 		t.Errorf("broken lines: %q, want the one inside", again[0].broken)
 	}
+
 	var marked line
 	if err := json.Unmarshal([]byte(`{"type":"note"}`), &marked); err != nil {
 		t.Fatal(err)

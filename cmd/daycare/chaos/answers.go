@@ -17,6 +17,7 @@ func (c *checker) promised(v view) {
 			promises[l.promise()] = true
 		}
 	}
+
 	for _, r := range v.replies {
 		if !promises[r.out] && !c.anyRemoved(v) {
 			c.play.result.violate("unrecorded: answer %s was sent and is not in history", r.out)
@@ -34,12 +35,15 @@ func (c *checker) repeated(v view) {
 	for _, r := range v.replies {
 		got[r.out]++
 	}
+
 	for out, before := range c.sure {
 		if got[out] > before {
 			c.violate("answered again: %s came %d times, though its delivery was recorded", out, got[out])
 		}
 	}
+
 	c.sure = map[string]int{}
+
 	for _, a := range v.agents {
 		for _, l := range a.history {
 			if out := l.delivered(); l.Type == "delivery" && out != "" && l.Error == "" {
@@ -47,6 +51,7 @@ func (c *checker) repeated(v view) {
 			}
 		}
 	}
+
 	c.needlessly(v)
 	most := 1 + c.play.troubles() + c.play.Scenario.Refuse
 	c.play.result.Again = 0
@@ -73,6 +78,7 @@ func (c *checker) needlessly(v view) {
 		if !again {
 			continue
 		}
+
 		died := c.play.user.diedAt(first.life)
 		switch lived := died.Sub(first.told); {
 		case first.life == r.life:
@@ -96,6 +102,7 @@ func (c *checker) answered(v view) {
 	for _, s := range v.said {
 		ours[s.item] = s.hook != "" && s.item != "" && !s.removed
 	}
+
 	for _, a := range v.agents {
 		promised := map[string]bool{} // turns
 		for _, l := range a.history {
@@ -121,6 +128,7 @@ func belongs(a *folder, turn string, ours map[string]bool) bool {
 			return slices.ContainsFunc(l.Items, func(id string) bool { return ours[id] })
 		}
 	}
+
 	return false
 }
 
@@ -135,6 +143,7 @@ func checkWorded(violate complaint, v view) {
 			}
 		}
 	}
+
 	said := v.byKey()
 	for _, r := range v.replies {
 		text, ok := texts[r.out]
@@ -147,11 +156,13 @@ func checkWorded(violate complaint, v view) {
 		if to := chats[r.out]; to.Connector != hooksConnector || to.Channel != r.chat {
 			violate("wrong chat: answer %s was promised to %s/%s and came to %s", r.out, to.Connector, to.Channel, r.chat)
 		}
+
 		key, _, _ := strings.Cut(strings.ReplaceAll(r.text, ":", " "), " ")
 		if s, ours := said[key]; ours && s.hook != "" && s.hook != r.chat {
 			violate("wrong chat: an answer to %s, which was said in %s, came to %s", key, s.hook, r.chat)
 		}
 	}
+
 	for _, a := range v.agents {
 		for _, t := range a.turns() {
 			about(violate, t, said)
@@ -169,6 +180,7 @@ func about(violate complaint, t turnOf, said map[string]saying) {
 	if s, ours := said[t.messages[len(t.messages)-1].key()]; !ours || len(s.texts) != 1 || s.removed {
 		return
 	}
+
 	want := answersTo(newest)
 	if len(want) > 0 && !slices.ContainsFunc(want, func(w string) bool { return strings.HasPrefix(text, w) }) {
 		violate("wrong contents: %.60q was answered %.80q, want %.80q", newest, text, want[0])
@@ -187,6 +199,7 @@ func checkOrder(violate complaint, v view) {
 			arrived[r.out] = i
 		}
 	}
+
 	for _, a := range v.agents {
 		newest := map[route]string{}
 		for _, l := range a.history {

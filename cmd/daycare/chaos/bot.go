@@ -34,6 +34,7 @@ func (b *bot) came(text string) (n int) {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -44,6 +45,7 @@ func (b *bot) card() (data string, ok bool) {
 			return m.Buttons[0], true
 		}
 	}
+
 	return "", false
 }
 
@@ -57,6 +59,7 @@ func (u *user) chat(ctx context.Context, key, text string) error {
 		u.accept(s, "")
 		close(confirmed)
 	})
+
 	return confirmation(ctx, confirmed)
 }
 
@@ -82,6 +85,7 @@ func presses(key string) step {
 		if err := until(ctx, func() bool { data, ok = u.bot.card(); return ok }); err != nil {
 			return err
 		}
+
 		for {
 			before, confirmed := len(u.bot.said()), make(chan struct{})
 			u.bot.PushTold(map[string]any{"callback_query": map[string]any{"id": "1", "data": data,
@@ -89,6 +93,7 @@ func presses(key string) step {
 			if err := confirmation(ctx, confirmed); err != nil {
 				return err
 			}
+
 			soon, cancel := context.WithTimeout(ctx, time.Second)
 			err := until(soon, func() bool {
 				all, err := u.done()
@@ -118,14 +123,17 @@ func onceEach(texts ...string) func(u *user, v view) error {
 		if u.broken {
 			most++
 		}
+
 		for _, text := range texts {
 			if n := u.bot.came(text); n < 1 || n > most {
 				wrong = append(wrong, fmt.Sprintf("%q came %d times in %d deaths", text, n, u.livesLost()))
 			}
 		}
+
 		if len(wrong) > 0 {
 			return fmt.Errorf("the bot's answers: %s", strings.Join(wrong, ", "))
 		}
+
 		return nil
 	}
 }

@@ -105,6 +105,7 @@ func (r *Report) printBugs(w io.Writer) error {
 		cases += c.Cases
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%.90s\n", c.Bug, c.Breaks, by, c.Cases, c.Saw)
 	}
+
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -114,5 +115,6 @@ func (r *Report) printBugs(w io.Writer) error {
 	if left := len(Bugs) - len(r.Bugs); left > 0 && err == nil {
 		_, err = fmt.Fprintf(w, "left out: %d of the seeded bugs; without --short and --bug all are hunted\n", left)
 	}
+
 	return err
 }

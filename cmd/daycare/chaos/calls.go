@@ -13,6 +13,7 @@ func (c *checker) effects(v view) {
 			}
 		}
 	}
+
 	calls, keys := map[string]int{}, map[string]int{}
 	for _, e := range v.effects {
 		calls[e.call]++
@@ -23,6 +24,7 @@ func (c *checker) effects(v view) {
 			c.play.result.violate("unrecorded: call %s had an effect and history does not say that it began", e.call)
 		}
 	}
+
 	for _, counts := range []map[string]int{calls, keys} {
 		for what, n := range counts {
 			if n > 1 {
@@ -39,6 +41,7 @@ func (c *checker) results(v view) {
 	for _, e := range v.effects {
 		happened[e.call] = true
 	}
+
 	for _, a := range v.agents {
 		calls := map[string]toolCall{}
 		for _, l := range a.history {
@@ -70,5 +73,6 @@ func shows(call toolCall) string {
 	case call.Name == "glob", call.Name == "ls":
 		return "README.md"
 	}
+
 	return ""
 }

@@ -34,6 +34,7 @@ func ParseDeaths(s string) ([]Death, error) {
 		}
 		deaths = append(deaths, Death{Failpoint: point, Cut: Cut(cut)})
 	}
+
 	return deaths, nil
 }
 

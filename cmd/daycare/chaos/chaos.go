@@ -85,6 +85,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	defer h.close()
 	began := time.Now()
+
 	switch {
 	case o.Bugs:
 		err = h.bugs(ctx)
@@ -93,6 +94,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	default:
 		err = h.all(ctx)
 	}
+
 	h.report.Seconds, h.report.Processor = time.Since(began).Seconds(), processorSeconds()
 	h.report.LeftOut = h.leftOut()
 	return h.report, err
@@ -106,6 +108,7 @@ func (h *harness) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	before := processorSeconds()
 	if err := h.learnAll(ctx, scenarios); err != nil {
 		return err
@@ -115,6 +118,7 @@ func (h *harness) all(ctx context.Context) error {
 	if err := h.announce(scenarios, cases, learned); err != nil {
 		return err
 	}
+
 	// File systems are cut beside everything else: most of that is waiting for them.
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return h.each(ctx, cases) })
@@ -123,6 +127,7 @@ func (h *harness) all(ctx context.Context) error {
 	if err == nil && h.Way != "" && h.report.ways[h.Way] == nil {
 		return fmt.Errorf("no case of %q was played: these scenarios, or this machine, have none", h.Way)
 	}
+
 	return err
 }
 
@@ -143,6 +148,7 @@ func newHarness(o Options) (*harness, error) {
 	if h.Bug != "" && !slices.ContainsFunc(Bugs, func(b Bug) bool { return b.Name == h.Bug }) {
 		return nil, fmt.Errorf("there is no seeded bug %q; daycare chaos --bugs lists them", h.Bug)
 	}
+
 	var err error
 	if h.Binary, err = filepath.Abs(o.Binary); err != nil {
 		return nil, fmt.Errorf("find the binary: %w", err)
@@ -160,6 +166,7 @@ func newHarness(o Options) (*harness, error) {
 	if h.shared, err = newServer(); err != nil {
 		return nil, fmt.Errorf("listen for answers: %w", err)
 	}
+
 	h.made.h, h.secret, h.stalls = h, newSecret(), newStallClock()
 	return h, nil
 }
@@ -172,6 +179,7 @@ func where(dir string) string {
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() && os.Getenv("TMPDIR") == "" {
 		return "/dev/shm"
 	}
+
 	return os.TempDir()
 }
 
@@ -183,6 +191,7 @@ func (h *harness) close() error {
 	if len(h.report.Failures) > 0 {
 		return errors.Join(err, os.Remove(filepath.Join(h.dir, lockName)))
 	}
+
 	return errors.Join(err, os.RemoveAll(h.dir))
 }
 

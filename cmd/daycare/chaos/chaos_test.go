@@ -25,6 +25,7 @@ func TestParseDeaths(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
+
 	c := Case{Way: "kill", Scenario: &Scenario{Name: "chat"}, Deaths: got}
 	if again := c.flags(); again != "--scenario chat --kill 'kill@#17:100,stall@history.sync#2:0/none'" {
 		t.Errorf("the case is printed as %s", again)
@@ -44,6 +45,7 @@ func TestReportOfAViolation(t *testing.T) {
 	if !r.OK() {
 		t.Error("a run without violations is not OK")
 	}
+
 	one.violate("lost: %s is nowhere", "m1")
 	r.add(one)
 	if r.OK() {
@@ -53,12 +55,14 @@ func TestReportOfAViolation(t *testing.T) {
 	if err := r.Print(&out); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, want := range []string{"FAILED kill chat kill@#17:100\n  lost: m1 is nowhere\n", "  kept in /tmp/case-00007\n",
 		"  again: daycare chaos --scenario chat --kill 'kill@#17:100'\n", "failpoints: 1 of "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, out.String())
 		}
 	}
+
 	bugs := newReport()
 	bugs.Bugs = []Caught{{Bug: "nosync", By: "power cut"}, {Bug: "lifo"}}
 	if bugs.OK() {
@@ -150,6 +154,7 @@ func TestScenarios(t *testing.T) {
 			}
 		}
 	}
+
 	for _, name := range slices.Concat(slowly, watching) {
 		if !seen[name] {
 			t.Errorf("the scenario %s is to be played under pressure and is not there", name)
@@ -170,6 +175,7 @@ func TestBugs(t *testing.T) {
 		for _, found := range call.FindAllSubmatch(source, -1) {
 			seeded[string(found[1])]++
 		}
+
 		return err
 	})
 	if err != nil {
@@ -178,17 +184,20 @@ func TestBugs(t *testing.T) {
 	if len(Bugs) < 25 {
 		t.Errorf("%d bugs are seeded, want 25", len(Bugs))
 	}
+
 	for _, name := range hidden {
 		if !slices.ContainsFunc(Bugs, func(b Bug) bool { return b.Name == name }) {
 			t.Errorf("%s is left out of short hunts and is no bug", name)
 		}
 	}
+
 	for _, b := range Bugs {
 		if seeded[b.Name] == 0 {
 			t.Errorf("the bug %s is nowhere in the source", b.Name)
 		}
 		delete(seeded, b.Name)
 	}
+
 	for name := range seeded {
 		t.Errorf("the bug %s is in the source and not in the list", name)
 	}
@@ -207,6 +216,7 @@ func TestGround(t *testing.T) {
 			t.Errorf("round %d is %s and %s, want a %s in each scenario", i+1, round[0], round[1], way)
 		}
 	}
+
 	if again := h.ground(scenarios); again[3].String() != all[3].String() || len(all) < 30 {
 		t.Errorf("%d cases, the fourth is %s and then %s; want many, in the same order each time", len(all), all[3], again[3])
 	}
@@ -240,6 +250,7 @@ func TestSpread(t *testing.T) {
 	for i := range short {
 		short[i] = Case{Way: string(rune('a' + i))}
 	}
+
 	for _, tt := range []struct {
 		long int
 		want string

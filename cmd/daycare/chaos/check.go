@@ -37,6 +37,7 @@ func (c *checker) view() (view, bool) {
 	if err != nil {
 		c.violate("the files cannot be read: %v", err)
 	}
+
 	// After the files: whoever edits one notes before what they are about to write.
 	v.said, v.replies, v.decisions = u.sayings(), u.received(), u.decided()
 	return v, err == nil
@@ -85,6 +86,7 @@ func (c *checker) atEnd() {
 			c.violate("%v", err)
 		}
 	}
+
 	c.play.result.tally(v)
 }
 
@@ -109,11 +111,13 @@ func (c *checker) clean(v view) {
 			litter = append(litter, a.litter...)
 		}
 	}
+
 	patterns := []string{"agents/.new-*", "drop/.taken/*", "drop/bad/*", "permissions/.tmp-*", "permissions/.swap-*",
 		"files/.tmp-*", "usage/.tmp-*"}
 	if c.play.Scenario.Command == nil { // what a command leaves that dies, daycare gc removes
 		patterns = append(patterns, ".tmp-*")
 	}
+
 	for _, pattern := range patterns {
 		found, err := filepath.Glob(filepath.Join(c.play.root, pattern))
 		if err != nil {
@@ -121,6 +125,7 @@ func (c *checker) clean(v view) {
 		}
 		litter = append(litter, found...)
 	}
+
 	for _, path := range litter {
 		c.play.result.violate("litter: %s", path)
 	}
@@ -138,6 +143,7 @@ func (c *checker) waitsFor() string {
 			missing = append(missing, s.key+" is not accepted")
 		}
 	}
+
 	return fmt.Sprintf("%d answers came, %d lives; %s", len(c.play.user.received()), c.play.life+1,
 		strings.Join(append(missing, cmp.Or(rest, "the logs owe nothing")), ", "))
 }

@@ -144,6 +144,7 @@ func (f fact) check(t *testing.T) {
 	if err := os.MkdirAll(agent, 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	owner(p, "a")
 	grant(p, "another")
 	write(t, filepath.Join(agent, "history.jsonl"), strings.ReplaceAll(strings.Join(f.history, "\n")+"\n", "EFFECTS", w.effects))
@@ -155,12 +156,14 @@ func (f fact) check(t *testing.T) {
 			sender: "a"}), fmt.Sprintf("i%d", i+1))
 		w.byKey[key].at = when
 	}
+
 	for _, out := range f.replies {
 		w.arrive(reply{out: out, chat: "a", text: "m2 noted: hello"})
 	}
 	if f.happens != nil {
 		f.happens(w, p)
 	}
+
 	p.check.atEnd()
 	found := strings.Join(p.result.Violations, "\n")
 	if f.want == "" && found != "" || !strings.Contains(found, f.want) {

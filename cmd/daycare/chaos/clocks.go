@@ -53,6 +53,7 @@ func ledger(u *user, dir string) (map[string][]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	outcomes := map[string][]string{}
 	for raw := range strings.Lines(string(data)) {
 		if !strings.HasSuffix(raw, "\n") {
@@ -66,6 +67,7 @@ func ledger(u *user, dir string) (map[string][]string, error) {
 			outcomes[l.Slot] = append(outcomes[l.Slot], l.Outcome)
 		}
 	}
+
 	return outcomes, nil
 }
 
@@ -80,11 +82,13 @@ func once(u *user, v view, dir, prompt string) error {
 	if err != nil {
 		return err
 	}
+
 	for slot, all := range outcomes {
 		if len(all) > 1 {
 			return fmt.Errorf("due time %s of %s has %d outcomes: %s", slot, dir, len(all), strings.Join(all, ", "))
 		}
 	}
+
 	times := 0
 	for _, a := range v.agents {
 		for _, l := range a.history {
@@ -93,6 +97,7 @@ func once(u *user, v view, dir, prompt string) error {
 			}
 		}
 	}
+
 	if times != 1 || len(outcomes) != 1 {
 		return fmt.Errorf("%s came %d times to its agent, with %d due times in its ledger; want one of each", dir, times, len(outcomes))
 	}

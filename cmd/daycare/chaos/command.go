@@ -54,6 +54,7 @@ func Command(c *term.App) *cobra.Command {
 			case short:
 				o.Length = Short
 			}
+
 			return runChaos(cmd.Context(), c, o)
 		},
 	}
@@ -72,6 +73,7 @@ func Command(c *term.App) *cobra.Command {
 	flags.StringVar(&o.Dir, "dir", "", "keep the cases in `DIR` (default: in memory)")
 	_ = cmd.MarkFlagDirname("dir")
 	_ = cmd.MarkFlagFilename("csv", "csv")
+
 	return cmd
 }
 
@@ -84,6 +86,7 @@ func runChaos(ctx context.Context, c *term.App, o Options) error {
 	if !c.JSON {
 		o.Progress = progress(c)
 	}
+
 	// Ctrl-C ends it in order: file systems are given back, and daemons do not live on.
 	signals := c.TakeSignals()
 	ctx, cancel := context.WithCancel(ctx)
@@ -95,10 +98,12 @@ func runChaos(ctx context.Context, c *term.App, o Options) error {
 		case <-ctx.Done():
 		}
 	}()
+
 	r, runErr := Run(ctx, o)
 	if r == nil {
 		return runErr
 	}
+
 	// What was played before the harness itself failed is shown too.
 	if c.JSON {
 		err = r.PrintJSON(c.Out)
@@ -106,6 +111,7 @@ func runChaos(ctx context.Context, c *term.App, o Options) error {
 		clearLine(c)
 		err = r.Print(c.Out)
 	}
+
 	switch {
 	case ctx.Err() != nil:
 		return term.ErrInterrupted
@@ -114,6 +120,7 @@ func runChaos(ctx context.Context, c *term.App, o Options) error {
 	case !r.OK():
 		return term.ErrSilent
 	}
+
 	return nil
 }
 
@@ -146,15 +153,18 @@ func buildWithBugs(ctx context.Context, to string) error {
 	if err != nil {
 		return hint(errors.New("seeded bugs have to be built in, and there is no go command here"))
 	}
+
 	module, err := exec.CommandContext(ctx, tool, "env", "GOMOD").Output()
 	root := filepath.Dir(strings.TrimSpace(string(module)))
 	if err != nil || !term.Exists(filepath.Join(root, "cmd", "daycare")) {
 		return hint(errors.New("seeded bugs have to be built in, and the source of daycare is not here"))
 	}
+
 	build := exec.CommandContext(ctx, tool, "build", "-tags", "seededbugs", "-o", to, "./cmd/daycare")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return hint(fmt.Errorf("build with seeded bugs: %w\n%s", err, out))
 	}
+
 	return nil
 }

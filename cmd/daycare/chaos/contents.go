@@ -58,6 +58,7 @@ func attached(violate complaint, a *folder, l line, s saying) {
 		}
 		got[f.Name] = string(data)
 	}
+
 	if !maps.Equal(got, s.files) {
 		violate("wrong contents: %s has the files %.100q in %s, and was offered with %.100q", s.key, got, l.Type, s.files)
 	}

@@ -49,6 +49,7 @@ func cutPower(root, mirrorDir string, cut Cut) error {
 	if err := p.walk(root); err != nil {
 		return err
 	}
+
 	after := root + ".after"
 	if cut == Names {
 		err = p.copyNames(root, after)
@@ -64,6 +65,7 @@ func cutPower(root, mirrorDir string, cut Cut) error {
 	if err := errors.Join(os.RemoveAll(root), os.Rename(after, root), os.RemoveAll(mirrorDir)); err != nil {
 		return err
 	}
+
 	return seed(root, mirrorDir)
 }
 
@@ -82,6 +84,7 @@ func seed(root, mirrorDir string) error {
 			return err
 		}
 		defer f.Close()
+
 		return m.Sync(f, func(*os.File) error { return nil })
 	})
 }
@@ -95,7 +98,9 @@ func (p *picture) walk(root string) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // whoever died has a child that lives a moment longer
 		}
+
 		p.live[id] = path
+
 		return err
 	})
 }
@@ -109,6 +114,7 @@ func (p *picture) build(id, to string) error {
 	if err != nil {
 		return err
 	}
+
 	for name, n := range names {
 		path := filepath.Join(to, name)
 		if n.Dir {
@@ -120,6 +126,7 @@ func (p *picture) build(id, to string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -132,6 +139,7 @@ func (p *picture) names(id string) (map[string]crash.Name, error) {
 	if err != nil || p.live[id] == "" {
 		return durable, err
 	}
+
 	now, err := crash.List(p.live[id])
 	if err != nil {
 		return nil, err
@@ -145,6 +153,7 @@ func (p *picture) names(id string) (map[string]crash.Name, error) {
 		}
 		return all, nil
 	}
+
 	maps.DeleteFunc(durable, func(name string, n crash.Name) bool {
 		_, stays := now[name]
 		return !stays && !n.Dir
@@ -162,6 +171,7 @@ func (p *picture) copyNames(from, to string) error {
 		if err != nil {
 			return err
 		}
+
 		target := filepath.Join(to, rel)
 		switch {
 		case d.IsDir():
@@ -169,6 +179,7 @@ func (p *picture) copyNames(from, to string) error {
 		case !d.Type().IsRegular() || ephemeral(d.Name()):
 			return nil
 		}
+
 		id, err := crash.FileID(path)
 		if err != nil {
 			return err
@@ -193,12 +204,14 @@ func (p *picture) write(id, path string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+
 	content := durable
 	if from, ok := p.live[id]; ok && (p.cut == Data || p.cut == Half) {
 		now, err := os.ReadFile(from)
 		if err != nil {
 			return err
 		}
+
 		switch {
 		case p.cut == Data:
 			content = now
@@ -206,11 +219,13 @@ func (p *picture) write(id, path string) error {
 			content = now[:len(durable)+(len(now)-len(durable))/2]
 		}
 	}
+
 	// Moved in, as files come to be that were not just written.
 	temp := path + ".cut"
 	if err := os.WriteFile(temp, content, 0o600); err != nil {
 		return err
 	}
+
 	// Schedules count from when a file was saved.
 	saved := p.mirror.Path(id)
 	if from, ok := p.live[id]; ok && (p.cut == Data || p.cut == Half) {
@@ -221,5 +236,6 @@ func (p *picture) write(id, path string) error {
 			return err
 		}
 	}
+
 	return os.Rename(temp, path)
 }

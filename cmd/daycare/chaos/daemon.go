@@ -55,10 +55,12 @@ func (l launch) environment(trace string) []string {
 	if race := os.Getenv("GORACE"); race != "" { // how a test has the race detector work
 		env = append(env, "GORACE="+race)
 	}
+
 	ahead := ""
 	if l.ahead != 0 {
 		ahead = l.ahead.String()
 	}
+
 	for name, value := range map[string]string{
 		"DAYCARE_FAILPOINT_CLOCK": ahead, "DAYCARE_FAILPOINT": l.failpoint, "DAYCARE_FAILPOINT_MIRROR": l.mirror, "DAYCARE_BUG": l.bug,
 	} {
@@ -66,6 +68,7 @@ func (l launch) environment(trace string) []string {
 			env = append(env, name+"="+value)
 		}
 	}
+
 	return env
 }
 
@@ -84,6 +87,7 @@ func (l launch) start() (*daemon, error) {
 	if len(arguments) == 0 {
 		arguments = []string{"start"}
 	}
+
 	command := l.limit.command(append([]string{l.binary, "--workspace", l.workspace, "--no-input"}, arguments...))
 	d.cmd = exec.Command(command[0], command[1:]...)
 	d.cmd.Env, d.cmd.Dir = l.environment(d.trace), l.workspace
@@ -92,6 +96,7 @@ func (l launch) start() (*daemon, error) {
 	if err := d.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start daemon: %w", err)
 	}
+
 	go func() {
 		d.cmd.Wait()
 		close(d.exited)
@@ -188,6 +193,7 @@ func newPorts() *ports {
 	if runtime.GOOS == "linux" {
 		p.host = fmt.Sprintf("127.%d.%d.%d", 1+pid>>16&0x7f, pid>>8&0xff, pid&0xff)
 	}
+
 	return p
 }
 
@@ -207,5 +213,6 @@ func (p *ports) take(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
+
 	return "", ctx.Err()
 }

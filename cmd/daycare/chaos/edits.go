@@ -46,11 +46,13 @@ func editHistory(u *user, n int) error {
 	if err != nil {
 		return err
 	}
+
 	key, from, to := u.oldMessage(data, n)
 	if key == "" {
 		return nil
 	}
 	u.reworded(key, to)
+
 	return save(path, bytes.Replace(data, []byte(`"text":"`+from+`"`), []byte(`"text":"`+to+`"`), 1))
 }
 
@@ -73,6 +75,7 @@ func (u *user) oldMessage(history []byte, n int) (key, from, to string) {
 			return key, text, fmt.Sprintf("%s, as a person put it in edit %d", text, n)
 		}
 	}
+
 	return "", "", ""
 }
 
@@ -85,7 +88,9 @@ func editSettings(u *user, n int) error {
 	if err != nil {
 		return err
 	}
+
 	text, _, _ := strings.Cut(string(data), "# edit ")
+
 	return save(path, fmt.Appendf(nil, "%s# edit %d\n", text, n))
 }
 

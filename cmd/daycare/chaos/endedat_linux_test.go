@@ -18,6 +18,7 @@ func TestALifeEndsAtItsLastStep(t *testing.T) {
 	if err := os.Chtimes(trace, last, last); err != nil {
 		t.Fatal(err)
 	}
+
 	died := exec.Command("sh", "-c", "kill -9 $$")
 	_ = died.Run()
 	ended := exec.Command("true")

@@ -26,6 +26,7 @@ func (h *harness) scenarios() ([]*Scenario, error) {
 		}
 		names = append(names, s.Name)
 	}
+
 	return nil, fmt.Errorf("there is no scenario %q, only %s", h.Scenario, strings.Join(names, ", "))
 }
 
@@ -39,6 +40,7 @@ func (h *harness) learnAll(ctx context.Context, scenarios []*Scenario) error {
 			return err
 		})
 	}
+
 	return group.Wait()
 }
 
@@ -50,6 +52,7 @@ func (h *harness) learn(ctx context.Context, s *Scenario) ([]string, error) {
 	if ok {
 		return passed, nil
 	}
+
 	r, err := h.play(ctx, h.peace(s))
 	if err != nil {
 		return nil, err
@@ -58,6 +61,7 @@ func (h *harness) learn(ctx context.Context, s *Scenario) ([]string, error) {
 	if len(r.Violations) > 0 {
 		r.Passed = nil // what does not hold in peace need not be killed
 	}
+
 	h.mu.Lock()
 	h.learned[s.Name] = r.Passed
 	h.mu.Unlock()
@@ -89,10 +93,12 @@ func (h *harness) plan(scenarios []*Scenario) []Case {
 		faults = append(faults, h.faultCases(s, passed, tried)...)
 		pressed = append(pressed, h.pressureCases(s, passed)...)
 	}
+
 	for i := range kills { // each needs a life more
 		kills[i].Late = i%lateEvery == 0 && !kills[i].Scenario.Clocked
 	}
 	all := slices.Concat(kills, powerCuts, faults, pressed)
+
 	// Some scenarios wait, others work: mixed, they keep the processors busy.
 	mix := rand.New(rand.NewPCG(0, 0)) // the same order each time
 	mix.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -126,11 +132,14 @@ func (h *harness) each(ctx context.Context, cases []Case) error {
 			if err != nil {
 				return err
 			}
+
 			h.take(r)
 			h.Progress(int(done.Add(1)), len(cases), r.way)
+
 			return nil
 		})
 	}
+
 	err := group.Wait()
 	h.report.Planned, h.report.Unplayed = len(cases), len(cases)-int(done.Load())
 	return err
@@ -167,6 +176,7 @@ func (h *harness) killCases(s *Scenario, passed []string) (cases []Case) {
 			cases = append(cases, Case{Way: "kill twice", Scenario: s, Deaths: []Death{o.kill(tear), second}})
 		}
 	}
+
 	return cases
 }
 
@@ -185,6 +195,7 @@ func (h *harness) again(n int, o operation) int {
 	case h.Length == Default && n%againEvery == 0:
 		return 1 + n/againEvery%recoverySteps
 	}
+
 	return 0
 }
 
@@ -197,6 +208,7 @@ func (h *harness) repeat(ctx context.Context) error {
 	if len(scenarios) != 1 {
 		return fmt.Errorf("say of which scenario: --scenario NAME")
 	}
+
 	deaths, err := ParseDeaths(h.Kill)
 	if err != nil {
 		return err
@@ -205,6 +217,7 @@ func (h *harness) repeat(ctx context.Context) error {
 	if err == nil {
 		h.take(r)
 	}
+
 	return err
 }
 
@@ -221,5 +234,6 @@ func wayOf(deaths []Death) string {
 	case slices.ContainsFunc(deaths, func(d Death) bool { return d.Cut != "" }):
 		return "power cut"
 	}
+
 	return "kill"
 }

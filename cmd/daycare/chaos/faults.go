@@ -20,7 +20,9 @@ func (h *harness) faultCases(s *Scenario, passed []string, tried map[string]bool
 		if !fails(name) || n > 1 || h.Length != Full && tried[name] {
 			continue
 		}
+
 		tried[name] = true
+
 		for i, fault := range faulty {
 			if h.Length == Short && i%faultyParts != len(tried)%faultyParts {
 				continue // two of the ten at each point, two others at the next
@@ -28,6 +30,7 @@ func (h *harness) faultCases(s *Scenario, passed []string, tried map[string]bool
 			if h.Length == Default && i > 1 && i%2 != len(tried)%2 {
 				continue // no room and an error at each point, and half of the others
 			}
+
 			percent := 0
 			if fault == "short" {
 				percent = 50
@@ -36,6 +39,7 @@ func (h *harness) faultCases(s *Scenario, passed []string, tried map[string]bool
 				Deaths: []Death{{Failpoint: fmt.Sprintf("%s@%s#%d:%d", fault, name, n, percent)}}})
 		}
 	}
+
 	return cases
 }
 
@@ -48,5 +52,6 @@ func fails(name string) bool {
 			return true
 		}
 	}
+
 	return false
 }

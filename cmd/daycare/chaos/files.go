@@ -93,6 +93,7 @@ func (l line) names(dir string) (paths []string) {
 	if l.Output.Blob != "" {
 		paths = append(paths, filepath.Join(dir, "blobs", l.Output.Blob))
 	}
+
 	return paths
 }
 
@@ -106,6 +107,7 @@ func (r reference) at(dir string) string {
 	if path := filepath.Join(root, r.Path); exists(path) {
 		return path
 	}
+
 	return filepath.Join(filepath.Dir(root), r.Path)
 }
 
@@ -129,6 +131,7 @@ func (l line) promised() (id string, to route) {
 	if json.Unmarshal(l.Out, &out) != nil {
 		return "", route{}
 	}
+
 	return out.ID, out.To
 }
 
@@ -166,6 +169,7 @@ func agentFiles(root string, known map[string]line) ([]*folder, error) {
 			return nil, err
 		}
 	}
+
 	return all, nil
 }
 
@@ -175,11 +179,13 @@ func agentFolders(root string) (dirs []string, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+
 	for _, e := range entries {
 		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
 			dirs = append(dirs, filepath.Join(root, "agents", e.Name()))
 		}
 	}
+
 	return dirs, err
 }
 
@@ -192,6 +198,7 @@ func readFolder(dir string, known map[string]line) (*folder, error) {
 	if a.inbox, err = a.read("inbox.jsonl", nil); err != nil {
 		return nil, err
 	}
+
 	closed, err := filepath.Glob(filepath.Join(dir, "history", "*.jsonl"))
 	if err != nil {
 		return nil, err
@@ -209,6 +216,7 @@ func readFolder(dir string, known map[string]line) (*folder, error) {
 		}
 		a.history = append(a.history, lines...)
 	}
+
 	return a, a.look()
 }
 
@@ -228,6 +236,7 @@ func readDescriptor(dir string) (d descriptor, err error) {
 	if err == nil {
 		err = json.Unmarshal(data, &d)
 	}
+
 	return d, err
 }
 
@@ -241,6 +250,7 @@ func (a *folder) read(name string, seen map[string]bool) ([]line, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var all []line
 	for raw := range bytes.Lines(data) {
 		whole, ok := bytes.CutSuffix(raw, []byte{'\n'})
@@ -253,6 +263,7 @@ func (a *folder) read(name string, seen map[string]bool) ([]line, error) {
 		if seen != nil {
 			seen[string(whole)] = true
 		}
+
 		l, ok := a.known[string(whole)]
 		if ok {
 			l.before = true
@@ -263,8 +274,10 @@ func (a *folder) read(name string, seen map[string]bool) ([]line, error) {
 			a.broken = append(a.broken, fmt.Sprintf("%s: %.80q", name, whole))
 			continue
 		}
+
 		all = append(all, l)
 	}
+
 	return all, nil
 }
 
@@ -281,6 +294,7 @@ func linesOf(root string) (map[string]line, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		for raw := range bytes.Lines(data) {
 			var l line
 			if whole, ok := bytes.CutSuffix(raw, []byte{'\n'}); ok && json.Unmarshal(whole, &l) == nil {
@@ -288,6 +302,7 @@ func linesOf(root string) (map[string]line, error) {
 			}
 		}
 	}
+
 	return known, nil
 }
 
@@ -297,6 +312,7 @@ func (a *folder) look() error {
 	if err != nil {
 		return err
 	}
+
 	for _, e := range entries {
 		switch name := e.Name(); {
 		case strings.Contains(name, ".torn-"):
@@ -305,6 +321,7 @@ func (a *folder) look() error {
 			a.litter = append(a.litter, filepath.Join(a.dir, name))
 		}
 	}
+
 	return nil
 }
 
@@ -325,6 +342,7 @@ func (a *folder) withoutTurn(item string) ([]byte, bool) {
 			}
 		}
 	}
+
 	if !after {
 		return nil, false
 	}
@@ -332,6 +350,7 @@ func (a *folder) withoutTurn(item string) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
+
 	var kept []byte
 	for raw := range bytes.Lines(data) {
 		var l line
@@ -340,5 +359,6 @@ func (a *folder) withoutTurn(item string) ([]byte, bool) {
 		}
 		kept = append(kept, raw...)
 	}
+
 	return kept, true
 }

@@ -37,6 +37,7 @@ func bring() step {
 		}
 		defer tar.Close()
 		_, err = c.Folders().Import(ctx, tar, "")
+
 		return err
 	})
 }
@@ -82,6 +83,7 @@ func exported(u *user) (err error) {
 			return err
 		}
 	}
+
 	return errors.Join(w.Close(), os.WriteFile(archiveOf(u), archive.Bytes(), 0o600),
 		os.WriteFile(archiveOf(u)+".id", []byte(id), 0o600), os.RemoveAll(dir))
 }
@@ -97,9 +99,11 @@ func whole(agents int) func(*user, view) error {
 				}
 			}
 		}
+
 		if len(v.agents) != agents || n != agents {
 			return fmt.Errorf("there are %d agents, and the conversation %d times; want %d with it", len(v.agents), n, agents)
 		}
+
 		return nil
 	}
 }
@@ -111,5 +115,6 @@ func longLedger(u *user) error {
 	}
 	then := time.Now().UTC().Add(-48 * time.Hour).Format(time.RFC3339)
 	line := `{"at":"` + then + `","extra":"` + strings.Repeat("of old days ", 40) + `"}` + "\n"
+
 	return hourOld(filepath.Join(u.root, "cron", "once", "runs.jsonl"), strings.Repeat(line, 1<<20/len(line)+1))
 }

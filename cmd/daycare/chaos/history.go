@@ -41,6 +41,7 @@ func rewound(_ *user, v view) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -79,8 +80,10 @@ func editStands(_ *user, v view) error {
 			}
 		}
 	}
+
 	if n != 1 {
 		return fmt.Errorf("the text that a person put into the history stands there %d times, want once", n)
 	}
+
 	return nil
 }

@@ -22,6 +22,7 @@ func (h *harness) bugs(ctx context.Context) error {
 	if err := h.Build(ctx, binary); err != nil {
 		return err
 	}
+
 	h.Binary = binary
 	scenarios, err := h.scenarios()
 	if err != nil {
@@ -30,6 +31,7 @@ func (h *harness) bugs(ctx context.Context) error {
 	if err := h.learnAll(ctx, scenarios); err != nil {
 		return err
 	}
+
 	ground := h.ground(scenarios)
 	bugs := slices.DeleteFunc(slices.Clone(Bugs), func(b Bug) bool {
 		if h.Bug != "" {
@@ -48,6 +50,7 @@ func (h *harness) bugs(ctx context.Context) error {
 			return err
 		})
 	}
+
 	err = group.Wait()
 	h.report.Bugs = caught
 	return err
@@ -63,6 +66,7 @@ func (h *harness) hunt(ctx context.Context, bug Bug, ground []Case) (Caught, err
 			return caught, err
 		}
 		caught.Cases++
+
 		for _, v := range r.Violations {
 			if bug.shownBy(v) {
 				caught.Stopped = false
@@ -71,10 +75,12 @@ func (h *harness) hunt(ctx context.Context, bug Bug, ground []Case) (Caught, err
 			}
 			caught.Saw = v
 		}
+
 		if err := os.RemoveAll(r.Dir); err != nil {
 			return caught, err
 		}
 	}
+
 	caught.Stopped = false
 	return caught, nil
 }
@@ -94,6 +100,7 @@ func (h *harness) ground(scenarios []*Scenario) (all []Case) {
 		for _, cases := range kinds {
 			lot.Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] })
 		}
+
 		for n := 0; ; n++ {
 			left := false
 			for i, cases := range kinds {
@@ -105,11 +112,13 @@ func (h *harness) ground(scenarios []*Scenario) (all []Case) {
 					rounds[n*len(kinds)+i] = append(rounds[n*len(kinds)+i], cases[n])
 				}
 			}
+
 			if !left {
 				break
 			}
 		}
 	}
+
 	for _, round := range rounds {
 		lot.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
 		all = append(all, round...)
@@ -126,6 +135,7 @@ func split(cases []Case) (once, twice []Case) {
 			twice = append(twice, c)
 		}
 	}
+
 	return once, twice
 }
 

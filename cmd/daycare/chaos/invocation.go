@@ -30,6 +30,7 @@ func (p *play) callAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		select {
 		case <-d.exited:
 		case <-ctx.Done():
@@ -37,6 +38,7 @@ func (p *play) callAll(ctx context.Context) error {
 			d.stuck()
 			return nil
 		}
+
 		p.seen(d)
 		var failed error
 		switch code := d.code(); {
@@ -49,6 +51,7 @@ func (p *play) callAll(ctx context.Context) error {
 		default:
 			failed = fmt.Errorf("it ended with %s: %s", d.cmd.ProcessState, d.said())
 		}
+
 		if failed != nil && (!p.broken() || armed == (Death{})) {
 			p.result.violate("daycare %s: %v", strings.Join(p.arguments, " "), failed)
 		} else if failed != nil {
@@ -109,11 +112,13 @@ func mended(u *user) error {
 	if bytes.Contains(data, []byte(badLine)) || bytes.Count(data, []byte("of old days")) != 2 || len(aside) == 0 {
 		return fmt.Errorf("after doctor --fix the ledger holds %q, with %d files beside it", data, len(aside))
 	}
+
 	for _, path := range aside {
 		if kept, err := os.ReadFile(path); err != nil || string(kept) != badLine {
 			return fmt.Errorf("%s holds %q (%v), want what was taken out", path, kept, err)
 		}
 	}
+
 	return nil
 }
 

@@ -28,6 +28,7 @@ func newFolder(parent string) (dir string, lock *os.File, err error) {
 	if lock, err = os.Create(path + ".new"); err == nil {
 		err = errors.Join(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), os.Rename(lock.Name(), path))
 	}
+
 	return dir, lock, err
 }
 
@@ -37,11 +38,13 @@ func sweep(parent string, log io.Writer) error {
 	if err != nil {
 		return err
 	}
+
 	for _, path := range locks {
 		if err := sweepOne(path, log); err != nil {
 			return fmt.Errorf("clean up %s, which a harness that was killed left: %w", filepath.Dir(path), err)
 		}
 	}
+
 	return nil
 }
 
@@ -54,12 +57,14 @@ func sweepOne(path string, log io.Writer) error {
 		return err
 	}
 	defer lock.Close()
+
 	switch err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		return nil // its harness lives
 	case err != nil:
 		return err
 	}
+
 	dir := filepath.Dir(path)
 	if err := unmountBelow(dir); err != nil {
 		return err
@@ -67,6 +72,7 @@ func sweepOne(path string, log io.Writer) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
+
 	_, err = fmt.Fprintf(log, "removed %s, which a run that was killed left\n", dir)
 	return err
 }

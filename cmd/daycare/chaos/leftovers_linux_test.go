@@ -25,6 +25,7 @@ func TestSweep(t *testing.T) {
 	if err := os.MkdirAll(inside, 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	mounted := os.Getuid() == 0 && unix.Mount("daycare-chaos", inside, "tmpfs", 0, "size=1m") == nil
 	write(t, filepath.Join(inside, "file"), "of a case")
 	lives, held, err := newFolder(parent)
@@ -36,6 +37,7 @@ func TestSweep(t *testing.T) {
 	if err := os.Mkdir(kept, 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	var log bytes.Buffer
 	if err := sweep(parent, &log); err != nil {
 		t.Fatal(err)
@@ -46,6 +48,7 @@ func TestSweep(t *testing.T) {
 	if !strings.Contains(log.String(), left) {
 		t.Errorf("what was removed is not named: %q", log.String())
 	}
+
 	for _, dir := range []string{lives, kept} {
 		if _, err := os.Stat(dir); err != nil {
 			t.Errorf("%s was taken down, too: %v", dir, err)
@@ -67,6 +70,7 @@ func TestDaemonEndsWithTheHarness(t *testing.T) {
 		<-d.exited
 		return
 	}
+
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "daemon"), []byte("#!/bin/sh\nexec sleep 600\n"), 0o700); err != nil {
 		t.Fatal(err)
@@ -76,6 +80,7 @@ func TestDaemonEndsWithTheHarness(t *testing.T) {
 	if err := harness.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	var pid int
 	eventually(t, "the daemon was not started", func() bool {
 		data, err := os.ReadFile(filepath.Join(dir, "pid"))
@@ -84,6 +89,7 @@ func TestDaemonEndsWithTheHarness(t *testing.T) {
 		}
 		return err == nil
 	})
+
 	harness.Process.Kill()
 	harness.Wait()
 	eventually(t, "the daemon lives on", func() bool {

@@ -15,6 +15,7 @@ func (h *harness) announce(scenarios []*Scenario, cases []Case, learned float64)
 			peaceful++
 		}
 	}
+
 	random, cuts := h.randomDeaths(), 2*h.powerCuts()
 	if h.Way != "" {
 		random, cuts = 0, 0 // they are not all played, or not in this number
@@ -25,13 +26,16 @@ func (h *harness) announce(scenarios []*Scenario, cases []Case, learned float64)
 			lives += 1 + len(c.Deaths)
 		}
 	}
+
 	seconds := float64(lives+random+cuts) * learned / float64(peaceful*runtime.GOMAXPROCS(0))
 	more := ""
 	if random+cuts > 0 {
 		more = fmt.Sprintf(", %d random deaths and %d power cuts of real file systems", random, cuts)
 	}
+
 	_, err := fmt.Fprintf(h.Log, "%d cases%s: about %.0f minutes on %d processors that have nothing else to do\n",
 		len(cases), more, max(1, seconds/60), runtime.GOMAXPROCS(0))
+
 	return err
 }
 
@@ -59,6 +63,7 @@ func (h *harness) leftOut() string {
 	if h.Way != "" {
 		return "all other ways to die"
 	}
+
 	const doubles = "disk faults in more than one scenario, most second deaths; --full plays them"
 	switch h.Length {
 	case Short:
@@ -71,6 +76,7 @@ func (h *harness) leftOut() string {
 			"and jumps of the clock but each %dth; second deaths at 15 of 16 steps of a recovery, another one of them "+
 			"after each first death", dearEvery)
 	}
+
 	return fmt.Sprintf("%d of %d operations (most of those that pass a failpoint of their scenario once more), "+
 		"3 of 5 tears of a write, %s", h.unplayed, h.considered, doubles)
 }
@@ -83,5 +89,6 @@ func processorSeconds() (sum float64) {
 			sum += float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 		}
 	}
+
 	return sum
 }

@@ -19,6 +19,7 @@ func (p *play) live(ctx context.Context, d *daemon, armed Death) (ended bool) {
 	if p.Pauses != nil {
 		defer p.pause(ctx, d)()
 	}
+
 	tick := time.NewTicker(2 * poll)
 	defer tick.Stop()
 	w := newWatch(p)
@@ -90,6 +91,7 @@ func (w *watch) look(now time.Time) sight {
 			return goesOn
 		}
 	}
+
 	rest, size, err := w.p.follow.rest()
 	if err != nil {
 		rest = err.Error() // somebody writes to it at this moment
@@ -101,6 +103,7 @@ func (w *watch) look(now time.Time) sight {
 	if w.quiet++; rest != "" {
 		w.quiet = 0
 	}
+
 	switch p := w.p; {
 	case p.timed() && !p.Scenario.Fails && now.Sub(w.since) > nothingFor+p.h.starved(w.since, now):
 		return nothingHappens
@@ -112,6 +115,7 @@ func (w *watch) look(now time.Time) sight {
 	case w.quiet > 1:
 		return settled
 	}
+
 	return goesOn
 }
 
@@ -125,6 +129,7 @@ func (w *world) happenings() int64 {
 			n++
 		}
 	}
+
 	return int64(n)
 }
 
@@ -191,6 +196,7 @@ func (p *play) end(ctx context.Context, d *daemon, armed Death) bool {
 	if d.code() == 0 {
 		return true
 	}
+
 	p.checkExit(d, armed)
 	return false
 }

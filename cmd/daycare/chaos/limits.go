@@ -18,5 +18,6 @@ func (l limit) command(args []string) []string {
 		return append([]string{"unshare", "--user", "--map-root-user", "/bin/sh", "-c",
 			`echo 0 >/proc/sys/user/max_inotify_instances && exec "$0" "$@"`}, args...)
 	}
+
 	return args
 }

@@ -44,6 +44,7 @@ func (h *harness) operations(s *Scenario, passed []string) (all []operation) {
 			all = append(all, o)
 		}
 	}
+
 	return all
 }
 
@@ -89,6 +90,7 @@ func (h *harness) tears(o operation) []int {
 	case write:
 		parts = []int{0, 1, 50, 99, 100}
 	}
+
 	if h.Length == Full && o.before == 0 {
 		return parts
 	}

@@ -23,10 +23,12 @@ func TestOperations(t *testing.T) {
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(operation{})); d != "" {
 		t.Errorf("operations to die at (-want +got):\n%s", d)
 	}
+
 	h.count(passed, got)
 	if h.report.Points != 3 || h.report.PointsPlayed != 3 || h.considered != len(passed) || h.unplayed != len(passed)-len(want) {
 		t.Errorf("counted %d of %d points, %d of %d operations left out", h.report.PointsPlayed, h.report.Points, h.unplayed, h.considered)
 	}
+
 	// home.dirsync and turn.taken have no parts, two writes can be torn.
 	if n := len(h.killCases(s, passed)); n != 1+2*2+1 {
 		t.Errorf("%d kills for %d operations", n, len(want))
@@ -47,6 +49,7 @@ func TestFullRun(t *testing.T) {
 	for range rounds {
 		passed = append(passed, "inbox.write", "inbox.sync", "history.write")
 	}
+
 	h := &harness{Options: Options{Length: Full}, report: newReport(), learned: map[string][]string{"test": passed}}
 	ways, killed, cut, faults := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	for _, c := range slices.Concat(h.killCases(s, passed), h.cutCases(s, passed), h.jumpCases(s, passed),
@@ -63,10 +66,12 @@ func TestFullRun(t *testing.T) {
 			faults[at]++
 		}
 	}
+
 	firsts := []string{"kill@#1", "kill@#2", "kill@#3", "kill@#4"}
 	if len(killed) != len(passed) || killed["kill@#2"] != 5 || killed["kill@#5"] != 1 {
 		t.Errorf("died at %d of %d operations: %v", len(killed), len(passed), killed)
 	}
+
 	for _, at := range firsts {
 		if cut[at] < 3 {
 			t.Errorf("%d cuts of power at %s, the first passing of a failpoint; want three", cut[at], at)
@@ -75,11 +80,13 @@ func TestFullRun(t *testing.T) {
 	if cut["kill@#5"] != 1 || cut["kill@#7"] != 0 {
 		t.Errorf("cuts of power at later passings: %v, want one where the scenario is for it", cut)
 	}
+
 	for _, at := range []string{"inbox.write#1", "inbox.sync#1", "history.write#1"} {
 		if faults[at] != len(faulty) {
 			t.Errorf("%d faults at %s, want all %d", faults[at], at, len(faulty))
 		}
 	}
+
 	// Four first passings, and two later ones of the two failpoints that the scenario is for;
 	// the clock jumps at those of all.
 	want := map[string]int{"kill twice": 4 + 2*2, "kill, then power": 4 + 2*2, "clock jump": 4 + 3*2}

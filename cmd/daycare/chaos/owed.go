@@ -89,6 +89,7 @@ func (o *owed) delivery(l line) {
 		parts = map[int]bool{}
 		o.outs[id] = parts
 	}
+
 	parts[l.Part] = true
 	if l.Error != "" || len(parts) >= l.Parts {
 		o.settled[id] = true
@@ -108,6 +109,7 @@ func (o *owed) rest() string {
 	if o.turnDue {
 		all = append(all, "a turn is due after a decision")
 	}
+
 	for _, id := range slices.Sorted(maps.Keys(o.outs)) {
 		all = append(all, "answer "+id+" is not delivered")
 	}
@@ -153,11 +155,13 @@ func (f *follower) rest() (rest string, size int64, err error) {
 			}
 			f.agents[dir] = one
 		}
+
 		size += one.inbox.at + one.history.at
 		if left := one.owed.rest(); left != "" {
 			all = append(all, left)
 		}
 	}
+
 	if len(dirs) == 0 {
 		all = append(all, "no agent is there")
 	}
@@ -166,6 +170,7 @@ func (f *follower) rest() (rest string, size int64, err error) {
 			all = append(all, strings.Join(names, " and ")+" in "+dir)
 		}
 	}
+
 	return strings.Join(all, ", "), size, nil
 }
 
@@ -175,11 +180,13 @@ func filesIn(dir string) (names []string) {
 	if err != nil {
 		return nil
 	}
+
 	for _, e := range entries {
 		if !e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !strings.HasSuffix(e.Name(), "~") {
 			names = append(names, e.Name())
 		}
 	}
+
 	return names
 }
 
@@ -190,15 +197,19 @@ func follow(dir string) (*followed, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	slices.Sort(closed)
+
 	for _, path := range closed {
 		if err := new(tail).read(path, one.owed.record); err != nil && !errors.Is(err, errOther) {
 			return nil, err
 		}
 	}
+
 	if !one.catchUp(dir) {
 		return nil, errors.New("the logs of " + dir + " change all the time")
 	}
+
 	return one, nil
 }
 
@@ -221,6 +232,7 @@ func (t *tail) read(path string, show func(line)) error {
 	if err != nil {
 		return err
 	}
+
 	inode, saved := info.Sys().(*syscall.Stat_t).Ino, info.ModTime().UnixNano()
 	switch {
 	case t.inode != 0 && (inode != t.inode || info.Size() < t.at || info.Size() == t.at && saved != t.saved):
@@ -229,11 +241,13 @@ func (t *tail) read(path string, show func(line)) error {
 		t.inode, t.saved = inode, saved
 		return nil
 	}
+
 	data, err := readFrom(path, t.at)
 	if err != nil {
 		return err
 	}
 	t.inode, t.saved = inode, saved
+
 	for raw := range bytes.Lines(data) {
 		whole, ok := bytes.CutSuffix(raw, []byte{'\n'})
 		if !ok {
@@ -245,6 +259,7 @@ func (t *tail) read(path string, show func(line)) error {
 			show(l)
 		}
 	}
+
 	return nil
 }
 
@@ -258,10 +273,12 @@ func readFrom(path string, at int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	data := make([]byte, max(0, info.Size()-at))
 	n, err := f.ReadAt(data, at)
 	if n == len(data) {
 		err = nil
 	}
+
 	return data[:n], err
 }

@@ -88,6 +88,7 @@ func grow(t *testing.T, path string, lines []string, n int) {
 	if n < 1 || n > len(lines) {
 		return
 	}
+
 	l := lines[n-1]
 	if strings.HasSuffix(l, "}") {
 		l += "\n"

@@ -27,10 +27,12 @@ func (p *play) pause(ctx context.Context, d *daemon) (end func()) {
 			if up {
 				p.intrude(ctx)
 			}
+
 			sleep(ctx, stands)
 			_ = d.cmd.Process.Signal(syscall.SIGCONT)
 		}
 	})
+
 	return func() {
 		cancel()
 		wg.Wait()

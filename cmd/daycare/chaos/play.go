@@ -52,12 +52,14 @@ func (p *play) run(ctx context.Context) (*Result, error) {
 	if limit == 0 {
 		limit = patience
 	}
+
 	began := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errStuck)
 	defer cancel()
 	if err := p.lives(ctx); err != nil {
 		return nil, fmt.Errorf("play %s: %w", p.Scenario.Name, err)
 	}
+
 	p.result.Seconds = time.Since(began).Seconds()
 
 	return p.result, nil
@@ -74,11 +76,13 @@ func (p *play) lives(ctx context.Context) error {
 			return err
 		}
 	}
+
 	p.talk(inner, p.Scenario.Steps)
 	defer func() {
 		cancel()
 		<-p.said
 	}()
+
 	for ; ; p.life++ {
 		d, armed, err := p.begin()
 		if err != nil {
@@ -86,6 +90,7 @@ func (p *play) lives(ctx context.Context) error {
 		}
 		ended := p.live(inner, d, armed)
 		p.seen(d)
+
 		switch {
 		case outOfTime(ctx):
 			return ctx.Err()
@@ -96,6 +101,7 @@ func (p *play) lives(ctx context.Context) error {
 			p.check.atEnd()
 			return nil
 		}
+
 		if len(p.result.Violations) == 0 {
 			if err := p.afterDeath(d, armed); err != nil {
 				return err
@@ -124,6 +130,7 @@ func (p *play) offerAgain(ctx context.Context) {
 			return until(ctx, func() bool { _, ok := s.again(ctx); return ok })
 		})
 	}
+
 	p.talk(ctx, all)
 }
 
@@ -150,11 +157,13 @@ func (p *play) begin() (*daemon, Death, error) {
 	case p.life < len(p.Deaths):
 		armed = p.Deaths[p.life]
 	}
+
 	if p.life > 0 {
 		if err := p.writeSettings(); err != nil {
 			return nil, armed, err
 		}
 	}
+
 	p.follow = newFollower(p.root)
 	l := launch{binary: p.h.Binary, workspace: filepath.Dir(p.root), arguments: p.arguments, dir: p.dir, life: p.life,
 		failpoint: armed.Failpoint, mirror: p.mirror, bug: p.Bug, secret: p.h.secret, ahead: p.ahead, limit: p.Limit,
@@ -164,6 +173,7 @@ func (p *play) begin() (*daemon, Death, error) {
 	if err == nil {
 		p.pid.Store(int64(d.cmd.Process.Pid))
 	}
+
 	return d, armed, err
 }
 
@@ -197,6 +207,7 @@ func (p *play) afterDeath(d *daemon, armed Death) error {
 			return err
 		}
 	}
+
 	p.check.atDeath()
 	if p.Scenario.After != nil {
 		return p.Scenario.After(p.user)
@@ -213,6 +224,7 @@ func (p *play) seen(d *daemon) {
 	for _, name := range passed {
 		p.result.Reached[name] = true
 	}
+
 	if d.died() && len(passed) > 0 {
 		p.result.DiedAt[passed[len(passed)-1]]++
 	}

@@ -26,6 +26,7 @@ func (h *harness) cutCases(s *Scenario, passed []string) (cases []Case) {
 		if h.Length == Default && n%3 != 1 {
 			continue
 		}
+
 		for _, cut := range h.cutsAt(n, o) {
 			add("power cut", Death{Failpoint: fmt.Sprintf("kill@#%d:%d", o.k, tearOf(cut)), Cut: cut})
 		}
@@ -36,10 +37,12 @@ func (h *harness) cutCases(s *Scenario, passed []string) (cases []Case) {
 		case h.Length != Full && n%thenPowerEvery == 1:
 			step = 1 + n/thenPowerEvery%recoverySteps
 		}
+
 		if step > 0 {
 			add("kill, then power", o.kill(100), Death{Failpoint: fmt.Sprintf("kill@#%d:0", step), Cut: Nothing})
 		}
 	}
+
 	for _, n := range restsOn(passed) {
 		add("kill, then power", Death{Failpoint: fmt.Sprintf("kill@%s#%d:100", restedOn, n)},
 			Death{Failpoint: "kill@send.after#1", Cut: Nothing})
@@ -56,6 +59,7 @@ func (h *harness) cutsAt(n int, o operation) []Cut {
 	case n%6 == 1:
 		return []Cut{Nothing}
 	}
+
 	return []Cut{cuts[n/2%len(cuts)]}
 }
 
@@ -79,6 +83,7 @@ func restsOn(passed []string) (writes []int) {
 			writes, last = append(writes, last), 0
 		}
 	}
+
 	return writes[:min(len(writes), mostRests)]
 }
 

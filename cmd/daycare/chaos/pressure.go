@@ -31,6 +31,7 @@ func (h *harness) pressureCases(s *Scenario, passed []string) (cases []Case) {
 	if s.Crowd {
 		cases = append(cases, Case{Way: "few descriptors", Scenario: s, Limit: fewDescriptors})
 	}
+
 	return append(cases, h.jumpCases(s, passed)...)
 }
 
@@ -59,6 +60,7 @@ func (h *harness) jumpCases(s *Scenario, passed []string) (cases []Case) {
 				Deaths: []Death{{Failpoint: fmt.Sprintf("clock%s@#%d", jumps[(len(cases)+len(s.Name))%len(jumps)], o.k)}}})
 		}
 	}
+
 	return cases
 }
 
@@ -82,6 +84,7 @@ func (h *harness) pausedCases() (cases []Case) {
 		}
 		cases = append(cases, c)
 	}
+
 	return cases
 }
 

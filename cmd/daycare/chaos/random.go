@@ -35,7 +35,9 @@ func load(hooks, deaths int) *Scenario {
 		s.Hooks = append(s.Hooks, hook)
 		all = append(all, chatter(hook, deaths))
 	}
+
 	s.Steps = []step{together(all...)}
+
 	return s
 }
 
@@ -48,6 +50,7 @@ func chatter(hook string, deaths int) step {
 				return err
 			}
 		}
+
 		return nil
 	}
 }
@@ -80,7 +83,9 @@ func randomCase(deaths int, power bool) Case {
 		if power {
 			d.Cut = cuts[rand.IntN(len(cuts))]
 		}
+
 		return d
 	}
+
 	return c
 }

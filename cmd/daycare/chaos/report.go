@@ -123,11 +123,13 @@ func (r *Report) add(one *Result) {
 	if r.ways[one.way] == nil {
 		r.ways[one.way] = &Totals{}
 	}
+
 	r.ways[one.way].add(one.Totals)
 	maps.Copy(r.reached, one.Reached)
 	for name, n := range one.DiedAt {
 		r.diedAt[name] += n
 	}
+
 	if len(one.Violations) > 0 {
 		r.Failures = append(r.Failures, one)
 	}
@@ -179,6 +181,7 @@ func (r *Report) Unreached() (names []string) {
 			names = append(names, name)
 		}
 	}
+
 	return names
 }
 
@@ -193,6 +196,7 @@ func (r *Report) Print(w io.Writer) error {
 	for _, way := range r.order() {
 		r.row(t, way, *r.ways[way])
 	}
+
 	r.row(t, "all", r.Total())
 	if err := t.Flush(); err != nil {
 		return err
@@ -200,11 +204,13 @@ func (r *Report) Print(w io.Writer) error {
 	if len(r.Soak) > 0 {
 		return errors.Join(r.printSoak(w), r.printFailures(w))
 	}
+
 	fmt.Fprintf(w, "\nfailpoints: %d of %d compiled in were reached, %d were died at\n", len(r.reached), len(crash.Names()), len(r.diedAt))
 	if r.Points > 0 && r.Unplayed == 0 {
 		fmt.Fprintf(w, "%d of %d failpoints of scenarios (each once for each scenario that passes it) were died at\n",
 			r.PointsPlayed, r.Points)
 	}
+
 	fmt.Fprintf(w, "time: %.0f s, %.0f s of processor on %d\n", r.Seconds, r.Processor, runtime.GOMAXPROCS(0))
 	if r.Unplayed > 0 {
 		fmt.Fprintf(w, "NOT PLAYED: %d of %d cases, because it was ended before\n", r.Unplayed, r.Planned)
@@ -215,6 +221,7 @@ func (r *Report) Print(w io.Writer) error {
 	if names := r.Unreached(); len(names) > 0 {
 		fmt.Fprintf(w, "not reached: %s\n", strings.Join(names, " "))
 	}
+
 	for _, s := range r.Skipped {
 		fmt.Fprintf(w, "SKIPPED: %s\n", s)
 	}
@@ -230,7 +237,9 @@ func (r *Report) printSoak(w io.Writer) error {
 			mebibytes(one.RSS[1]), mebibytes(one.RSS[2]),
 			one.Open[0], one.Open[1], one.Open[2], one.Accepted)
 	}
+
 	fmt.Fprintf(t, "\n")
+
 	return t.Flush()
 }
 
@@ -260,11 +269,13 @@ func (r *Report) printFailures(w io.Writer) error {
 		for _, v := range one.Violations {
 			fmt.Fprintf(w, "  %s\n", v)
 		}
+
 		fmt.Fprintf(w, "  kept in %s\n", one.Dir)
 		if one.Repeat != "" {
 			fmt.Fprintf(w, "  again: daycare chaos %s\n", one.Repeat)
 		}
 	}
+
 	return nil
 }
 

@@ -17,6 +17,7 @@ func (w *world) decided() []decision {
 	for i, d := range w.decisions {
 		all[i] = *d
 	}
+
 	return all
 }
 
@@ -31,6 +32,7 @@ func checkUsedRights(violate complaint, v view) {
 			total++
 		}
 	}
+
 	allowed, always := 0, false
 	for i, d := range v.decisions {
 		if i == 0 && d.before > 0 {
@@ -44,6 +46,7 @@ func checkUsedRights(violate complaint, v view) {
 		case revoked:
 			allowed, always = 0, false
 		}
+
 		until := total
 		if i+1 < len(v.decisions) {
 			until = v.decisions[i+1].before
@@ -52,6 +55,7 @@ func checkUsedRights(violate complaint, v view) {
 		if used > allowed && !always {
 			violate("without permission: %d calls had their effect after a person said %q, want at most %d", used, d.what, allowed)
 		}
+
 		allowed -= min(used, allowed)
 	}
 }
@@ -64,6 +68,7 @@ func checkKeptRights(violate complaint, v view) {
 			back = i
 		}
 	}
+
 	for i, d := range v.decisions {
 		if d.what != "always" || !d.accepted {
 			continue
@@ -76,6 +81,7 @@ func checkKeptRights(violate complaint, v view) {
 			}
 			kept = kept || granted
 		}
+
 		switch {
 		case i > back && !kept, back == len(v.decisions) && !kept:
 			violate("forgotten right: request %s was allowed for always, and no state.json says so", d.token)
@@ -101,10 +107,12 @@ func (a *folder) granted(token string) (bool, error) {
 	if err := json.Unmarshal(data, &state); err != nil {
 		return false, err
 	}
+
 	for _, g := range state.Permissions.Grants {
 		if g.Token == token {
 			return true, nil
 		}
 	}
+
 	return false, nil
 }

@@ -70,6 +70,7 @@ func burst(hook, key, text string, n int) step {
 				return err
 			}
 		}
+
 		return nil
 	}
 }
@@ -82,12 +83,15 @@ func together(steps ...step) step {
 		for i, s := range steps {
 			wg.Go(func() { errs[i] = s(ctx, u) })
 		}
+
 		wg.Wait()
+
 		for _, err := range errs {
 			if err != nil {
 				return err
 			}
 		}
+
 		return nil
 	}
 }
@@ -117,5 +121,6 @@ func playAll(ctx context.Context, u *user, steps []step) error {
 			return err
 		}
 	}
+
 	return nil
 }

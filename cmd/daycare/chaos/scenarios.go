@@ -117,6 +117,7 @@ func reported(_ *user, v view) error {
 			}
 		}
 	}
+
 	return errors.New("never came: the report of the agent that was started")
 }
 
@@ -151,6 +152,7 @@ func letters(u *user) error {
 	if err := os.WriteFile(note, []byte("attached"), 0o600); err != nil {
 		return err
 	}
+
 	return u.drop("two.json", fmt.Sprintf(`{"text": "l2 hello", "files": [%q]}`, note),
 		saying{key: "l2", texts: []string{"l2 hello"}, files: map[string]string{"note.txt": "attached"}})
 }
@@ -184,6 +186,7 @@ func remove(ctx context.Context, u *user) error {
 	if err != nil {
 		return err
 	}
+
 	return u.ask(ctx, func(c *control.Client) error {
 		_, err := c.Remove(ctx, name, true)
 		if errors.Is(err, message.ErrUnknownAgent) {
@@ -202,6 +205,7 @@ func cutTurn(key string) func(u *user) error {
 		if err != nil || s == nil || !s.accepted || s.removed {
 			return err
 		}
+
 		for _, a := range files {
 			if kept, ok := a.withoutTurn(s.item); ok {
 				u.mu.Lock()
@@ -212,6 +216,7 @@ func cutTurn(key string) func(u *user) error {
 				return errors.Join(os.WriteFile(path, kept, 0o600), u.settled(path))
 			}
 		}
+
 		return nil
 	}
 }

@@ -78,6 +78,7 @@ func answersTo(text string) []string {
 	if len(words) < 2 {
 		return nil
 	}
+
 	key, word := words[0], words[1]
 	did := key + " did it"
 	switch word {
@@ -90,6 +91,7 @@ func answersTo(text string) []string {
 	case "ask", "labour", "pore", "recall", "recite":
 		return nil
 	}
+
 	return []string{key + " noted: " + firstLetters(strings.TrimPrefix(text, key+" "), 100), did}
 }
 

@@ -28,6 +28,7 @@ func newServer() (*server, error) {
 	s := &server{address: l.Addr().String(), worlds: map[string]*world{}}
 	s.http = &http.Server{Handler: s}
 	go s.http.Serve(l)
+
 	return s, nil
 }
 
@@ -60,11 +61,13 @@ func (s *server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		http.StripPrefix("/"+id, w.bot).ServeHTTP(rw, r)
 		return
 	}
+
 	var answer struct{ ID, Hook, Text string }
 	if err := json.NewDecoder(r.Body).Decode(&answer); err != nil {
 		rw.WriteHeader(http.StatusBadRequest)
 		return
 	}
+
 	chat, number, _ := strings.Cut(rest, "/")
 	life, err := strconv.Atoi(number)
 	if err != nil {
@@ -93,6 +96,7 @@ func (w *world) arrive(r reply) bool {
 		w.mu.Unlock()
 		return false
 	}
+
 	n := len(w.replies)
 	r.at = time.Now()
 	w.replies = append(w.replies, r)
@@ -103,6 +107,7 @@ func (w *world) arrive(r reply) bool {
 	if refused {
 		return false
 	}
+
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.replies[n].told = time.Now()

@@ -42,17 +42,20 @@ func (h *harness) soak(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	s := newSampler(p)
 	r, err := p.run(ctx)
 	s.stop()
 	if err != nil {
 		return err
 	}
+
 	h.take(r)
 	h.report.Soak = s.summary()
 	if h.CSV != "" {
 		err = os.WriteFile(h.CSV, s.csv(), 0o600)
 	}
+
 	return err
 }
 
@@ -65,7 +68,9 @@ func soaked(end time.Time) *Scenario {
 		s.Hooks = append(s.Hooks, hook)
 		all = append(all, talksOn(hook, end))
 	}
+
 	s.Steps = []step{together(append(all, editsOn(end), resetsOn(end))...)}
+
 	return s
 }
 
@@ -84,6 +89,7 @@ func resetsOn(end time.Time) step {
 			if len(dirs) == 0 {
 				continue
 			}
+
 			key, ref := fmt.Sprintf("reset-%d", n), filepath.Base(dirs[n%len(dirs)])
 			if err := u.tell(ctx, ref, key, "reset", control.Message{Kind: message.Reset}); err != nil {
 				return err
@@ -150,6 +156,7 @@ func newSampler(p *play) *sampler {
 			}
 		}
 	})
+
 	return s
 }
 
@@ -168,6 +175,7 @@ func (s *sampler) look() {
 	if err != nil || one.rss == 0 {
 		return
 	}
+
 	one.at, one.life = time.Since(s.began), s.play.user.livesLost()
 	one.accepted, one.answers = s.play.user.acceptances(), s.play.user.distinct()
 	one.again = len(s.play.user.received()) - one.answers
@@ -181,6 +189,7 @@ func (s *sampler) csv() []byte {
 		out = fmt.Appendf(out, "%.1f,%d,%d,%d,%d,%d,%d,%d\n", o.at.Seconds(), o.life, o.rss, o.open, o.threads,
 			o.accepted, o.answers, o.again)
 	}
+
 	return out
 }
 
@@ -205,6 +214,7 @@ func (s *sampler) summary() (tenths []Tenth) {
 		t.Open = spreadOf(part, func(o sample) int64 { return int64(o.open) })
 		tenths = append(tenths, t)
 	}
+
 	return tenths
 }
 
@@ -214,5 +224,6 @@ func spreadOf(part []sample, of func(sample) int64) [3]int64 {
 		all = append(all, of(o))
 	}
 	slices.Sort(all)
+
 	return [3]int64{all[0], all[len(all)/2], all[len(all)-1]}
 }

@@ -40,6 +40,7 @@ func (c *checker) late(v view) {
 						waited.Round(time.Millisecond))
 				}
 			}
+
 			busy = latest(busy, outside(t.end, c.play.ahead))
 		}
 	}
@@ -63,6 +64,7 @@ func (w *world) diedAt(life int) time.Time {
 	if died, ok := w.ended[life]; ok {
 		return died
 	}
+
 	return time.Now()
 }
 
@@ -75,6 +77,7 @@ func (w *world) lifeOf(at time.Time) (began time.Time) {
 			began = latest(began, died)
 		}
 	}
+
 	return began
 }
 
@@ -93,11 +96,13 @@ func quick(hooks ...string) func(u *user, v view) error {
 				}
 			}
 		}
+
 		slices.Sort(took)
 		if n := len(took); n > 0 && took[(99*n+99)/100-1] > neighbour {
 			return fmt.Errorf("late: of %d messages to agents beside one in trouble, "+
 				"the 99th percentile was answered after %s, want %s", n, took[(99*n+99)/100-1], neighbour)
 		}
+
 		return nil
 	}
 }
@@ -128,6 +133,7 @@ func newStallClock() *stallClock {
 				return
 			case <-time.After(stallTick):
 			}
+
 			if by := time.Since(before) - stallTick; by > stallTick/2 {
 				c.mu.Lock()
 				c.stalls = append(c.stalls, stall{before, by})
@@ -135,6 +141,7 @@ func newStallClock() *stallClock {
 			}
 		}
 	})
+
 	return c
 }
 
@@ -161,6 +168,7 @@ func (c *stallClock) between(from, to time.Time) (sum time.Duration) {
 			sum += stallShare * s.by
 		}
 	}
+
 	return sum
 }
 

@@ -26,6 +26,7 @@ func (t turnOf) newest() string {
 	for _, m := range t.messages[from:] {
 		texts = append(texts, m.Text)
 	}
+
 	return strings.Join(texts, "\n")
 }
 
@@ -61,5 +62,6 @@ func (a *folder) turns() (all []turnOf) {
 			}
 		}
 	}
+
 	return all
 }

@@ -12,6 +12,7 @@ func usage(pid int) (o sample, err error) {
 	if err != nil {
 		return o, err
 	}
+
 	for line := range strings.Lines(string(status)) {
 		name, value, _ := strings.Cut(line, ":")
 		switch name {
@@ -20,10 +21,12 @@ func usage(pid int) (o sample, err error) {
 		case "Threads":
 			_, err = fmt.Sscan(value, &o.threads)
 		}
+
 		if err != nil {
 			return o, fmt.Errorf("read status of process %d: %w", pid, err)
 		}
 	}
+
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	o.open = len(open)
 	return o, err

@@ -58,6 +58,7 @@ func (u *user) say(ctx context.Context, hook, key, text string) error {
 	}
 	s := u.offer(saying{key: key, hook: hook, kind: "user_message", texts: []string{key + " " + text}, sender: hook,
 		again: func(ctx context.Context) (string, bool) { return u.post(ctx, hook, key, body) }})
+
 	return until(ctx, func() bool {
 		item, ok := u.post(ctx, hook, key, body)
 		if ok {
@@ -88,6 +89,7 @@ func (u *user) post(ctx context.Context, hook, key string, body []byte) (item st
 	if resp.StatusCode != http.StatusAccepted || json.NewDecoder(resp.Body).Decode(&receipt) != nil {
 		return "", false
 	}
+
 	return receipt.Item, true
 }
 
@@ -108,6 +110,7 @@ func (u *user) ask(ctx context.Context, f func(*control.Client) error) error {
 			return false
 		}
 		defer c.Close()
+
 		return f(c) == nil
 	})
 }
@@ -122,11 +125,13 @@ func (u *user) tell(ctx context.Context, ref, key, record string, m control.Mess
 		}
 		defer c.Close()
 		r, err := c.Send(ctx, ref, m)
+
 		return r.Item, err == nil
 	}}
 	if record == "user_message" {
 		one.texts, one.files = []string{m.Text}, map[string]string{}
 	}
+
 	for _, f := range m.Files {
 		one.files[f.Name] = string(f.Data)
 	}
@@ -154,6 +159,7 @@ func (u *user) decide(ctx context.Context, what string) error {
 				return err
 			}
 		}
+
 		err = c.Decide(ctx, d.token, what, "chaos")
 		if u.mirror != nil && errors.Is(err, control.ErrNoAsk) {
 			u.withdraw(d) // the power went before the request was on the disk: it comes anew
@@ -168,6 +174,7 @@ func (u *user) decide(ctx context.Context, what string) error {
 		if err == nil {
 			u.concluded(d)
 		}
+
 		return err
 	})
 }
@@ -182,6 +189,7 @@ func (u *user) decision(what string, asks []event.Ask) (*decision, error) {
 			return u.noteDecision(a.Token, what)
 		}
 	}
+
 	return nil, errNotYet
 }
 
@@ -194,6 +202,7 @@ func (u *user) noteDecision(token, what string) (*decision, error) {
 	d := &decision{token: token, what: what, before: before}
 	u.decisions = append(u.decisions, d)
 	u.note("decides", []string{token, what})
+
 	return d, nil
 }
 
@@ -220,16 +229,19 @@ func (u *user) revoke(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return u.ask(ctx, func(c *control.Client) error {
 		set, err := c.Grants(ctx, "0/")
 		if err != nil {
 			return err
 		}
+
 		for _, g := range set.Grants {
 			if err := c.Revoke(ctx, "0/", g.Tag); err != nil {
 				return err
 			}
 		}
+
 		u.concluded(d)
 		return nil
 	})
@@ -247,6 +259,7 @@ func (u *user) drop(name, content string, one saying) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
+
 	temp := filepath.Join(dir, "."+name)
 	if err := os.WriteFile(temp, []byte(content), 0o600); err != nil {
 		return err
@@ -260,6 +273,7 @@ func (u *user) drop(name, content string, one saying) error {
 	if err := errors.Join(u.settled(dir), u.settled(u.root)); err != nil {
 		return err
 	}
+
 	u.accept(s, "")
 	return nil
 }
@@ -274,6 +288,7 @@ func (u *user) settled(path string) error {
 	if u.mirror != nil {
 		return u.mirror.Sync(f, (*os.File).Sync)
 	}
+
 	return f.Sync()
 }
 

@@ -45,9 +45,11 @@ func (h *harness) volumes(ctx context.Context) error {
 				h.report.skip("power cuts of %s: %v", fs.name, err)
 				return nil
 			}
+
 			return errors.Join(h.cutVolume(ctx, v, n), v.unmount())
 		})
 	}
+
 	if h.plays("full disk") {
 		group.Go(func() error { return h.fullDisk(ctx) })
 	}
@@ -72,6 +74,7 @@ func (h *harness) mountImage(name string, size int64, mkfs []string) (*volume, e
 	if err := command(append(mkfs, v.image)...); err != nil {
 		return nil, err
 	}
+
 	return v, v.mount()
 }
 
@@ -101,6 +104,7 @@ func (v *volume) released() error {
 			return err
 		}
 	}
+
 	return fmt.Errorf("%s is still in use: its mount is kept by %s", v.image, strings.Join(v.holders(), ", "))
 }
 
@@ -110,6 +114,7 @@ func (v *volume) holders() (who []string) {
 	if err != nil {
 		return nil
 	}
+
 	for _, p := range processes {
 		// What is gone meanwhile, or not to be read, has nothing to say.
 		if mounts, err := os.ReadFile(filepath.Join(p, "mountinfo")); err == nil && bytes.Contains(mounts, []byte(v.at)) {
@@ -118,6 +123,7 @@ func (v *volume) holders() (who []string) {
 				bytes.ReplaceAll(bytes.TrimRight(args, "\x00"), []byte{0}, []byte(" "))))
 		}
 	}
+
 	if len(who) == 0 {
 		return []string{"no process that can be seen"}
 	}
@@ -134,6 +140,7 @@ func (v *volume) held() (bool, error) {
 	if err != nil {
 		return false, err
 	}
+
 	return slices.ContainsFunc(devices, func(path string) bool {
 		of, err := os.ReadFile(path) // one that is gone by now has nothing
 		return err == nil && strings.TrimSpace(string(of)) == image
@@ -148,6 +155,7 @@ func (v *volume) unmount() (err error) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+
 	return err
 }
 
@@ -161,6 +169,7 @@ func unmountBelow(dir string) error {
 	if err != nil {
 		return err
 	}
+
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return err
@@ -172,6 +181,7 @@ func unmountBelow(dir string) error {
 			failed = errors.Join(failed, unix.Unmount(fields[4], unix.MNT_DETACH))
 		}
 	}
+
 	return failed
 }
 
@@ -196,9 +206,11 @@ func (v *volume) cut(d *daemon) error {
 		f.Close()
 		return err
 	}
+
 	err = unix.IoctlSetPointerInt(int(f.Fd()), shutdownCall, withoutTheLog)
 	f.Close()
 	d.kill()
+
 	return errors.Join(err, v.unmount(), v.mount())
 }
 
@@ -209,6 +221,7 @@ func (d *daemon) freeze() error {
 	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
 		return err
 	}
+
 	for d.alive() {
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		if err != nil {
@@ -219,6 +232,7 @@ func (d *daemon) freeze() error {
 		}
 		time.Sleep(100 * time.Microsecond)
 	}
+
 	return nil
 }
 
@@ -229,6 +243,7 @@ func running(stat string) bool {
 		return false // it is gone
 	}
 	_, fields, _ := strings.Cut(string(data), ") ")
+
 	return strings.HasPrefix(fields, "R") || strings.HasPrefix(fields, "S")
 }
 
@@ -253,11 +268,13 @@ func (h *harness) cutVolume(ctx context.Context, v *volume, n int) error {
 				r.violate("the workspace could not be kept: %v", err)
 			}
 		}
+
 		h.take(r)
 		if err := os.RemoveAll(workspace); err != nil {
 			return err
 		}
 	}
+
 	return ctx.Err()
 }
 
@@ -278,12 +295,14 @@ func (h *harness) fullDisk(ctx context.Context) error {
 		h.report.skip("a full disk: %v", err)
 		return nil
 	}
+
 	s := &Scenario{Name: "full-disk", Steps: []step{say("a", "m1", "hello"), answered(1), say("a", "m2", "act"), answered(2),
 		fill, refused("m3", "hello "+strings.Repeat("lorem ipsum ", 1000)), makeRoom, say("a", "m3", "hello"), say("a", "m4", "act")}}
 	r, err := h.play(ctx, Case{Way: "full disk", Scenario: s, Root: filepath.Join(v.at, "w")})
 	if err == nil {
 		h.take(r)
 	}
+
 	return errors.Join(err, v.unmount())
 }
 
@@ -296,6 +315,7 @@ func fill(_ context.Context, u *user) error {
 		return err
 	}
 	defer f.Close()
+
 	for size := 1 << 20; size > 0; {
 		if _, err := f.Write(make([]byte, size)); errors.Is(err, unix.ENOSPC) {
 			size /= 2
@@ -303,6 +323,7 @@ func fill(_ context.Context, u *user) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -317,6 +338,7 @@ func refused(key, text string) step {
 				return fmt.Errorf("%s was accepted although the disk is full", key)
 			}
 		}
+
 		return nil
 	}
 }

@@ -27,6 +27,7 @@ func TestCutBesideASandbox(t *testing.T) {
 	if held, err := v.held(); err != nil || !held {
 		t.Fatalf("no loop device is seen to have the image that is mounted (%v)", err)
 	}
+
 	start := func(attributes *syscall.SysProcAttr, args ...string) *daemon {
 		d := &daemon{cmd: exec.Command(args[0], args[1:]...), exited: make(chan struct{})}
 		d.cmd.SysProcAttr = attributes
@@ -37,6 +38,7 @@ func TestCutBesideASandbox(t *testing.T) {
 			d.cmd.Wait()
 			close(d.exited)
 		}()
+
 		return d
 	}
 	sandbox := start(&syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}, "sleep", "1")
@@ -48,6 +50,7 @@ func TestCutBesideASandbox(t *testing.T) {
 	if err := v.cut(start(nil, "sleep", "60")); err != nil {
 		t.Fatal(err)
 	}
+
 	write(t, filepath.Join(v.at, "file"), "on what the journal made")
 	if sandbox.alive() {
 		t.Error("mounted while the sandbox had the old mount: the file system is the one that was shut down")

@@ -41,12 +41,14 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 	if c.Root != "" {
 		workspace = c.Root
 	}
+
 	p.root = filepath.Join(workspace, ".daycare")
 	for _, dir := range []string{p.dir, workspace} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
 	}
+
 	if begin == nil {
 		err := errors.Join(os.MkdirAll(p.root, 0o700), os.WriteFile(filepath.Join(workspace, "README.md"), []byte("# Read me\n"), 0o600))
 		if err != nil {
@@ -57,6 +59,7 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 	} else {
 		p.known = begin.lines
 	}
+
 	world, err := newWorld(p.dir, id)
 	if err != nil {
 		return nil, err
@@ -69,6 +72,7 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 	if c.Scenario.Asks { // a sandbox shows what is written in the workspace, and nothing else
 		world.effects = filepath.Join(workspace, "effects")
 	}
+
 	address, err := h.ports.take(ctx)
 	if err != nil {
 		return nil, err
@@ -79,6 +83,7 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 	if err := errors.Join(p.writeScript(), p.writeSettings()); err != nil {
 		return nil, err
 	}
+
 	h.shared.add(world)
 	return p, p.ready()
 }
@@ -97,12 +102,14 @@ func (p *play) ready() error {
 			return err
 		}
 	}
+
 	switch {
 	case p.mirror != "" && p.Scenario.Prepare != nil:
 		return seed(p.root, p.mirror)
 	case p.Root != "":
 		return syncTree(filepath.Dir(p.Root))
 	}
+
 	return nil
 }
 
@@ -117,6 +124,7 @@ func syncTree(root string) error {
 		if err != nil {
 			return err
 		}
+
 		return errors.Join(f.Sync(), f.Close())
 	})
 }
@@ -130,6 +138,7 @@ func (c *Case) cuts() bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -150,6 +159,7 @@ func (p *play) writeSettings() error {
 		fmt.Fprintf(&b, "      - { id: %s, secretEnv: %s, callback: \"http://%s/%s/%s/%d\" }\n", hook, secretEnv,
 			p.h.shared.address, p.user.id, hook, p.life)
 	}
+
 	if p.Scenario.Bot {
 		fmt.Fprintf(&b, "  - { id: %s, type: telegram, allow: [\"%d\"], tokenEnv: %s, baseURL: \"http://%s/%s\" }\n",
 			botConnector, botPerson, botEnv, p.h.shared.address, p.user.id)
@@ -159,6 +169,7 @@ func (p *play) writeSettings() error {
 	} else {
 		b.WriteString("tools: { exec: { sandbox: \"off\" } }\n")
 	}
+
 	b.WriteString("log: { file: \"\" }\n")
 	p.user.settings.Lock()
 	defer p.user.settings.Unlock()
@@ -175,6 +186,7 @@ func copyWorkspace(from, to string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, path := range states {
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -184,6 +196,7 @@ func copyWorkspace(from, to string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -214,13 +227,16 @@ func (t *templates) of(ctx context.Context, s *Scenario) (*template, error) {
 	if t.made == nil {
 		t.made = map[string]*template{}
 	}
+
 	one := t.made[s.Name]
 	if one == nil {
 		one = &template{}
 		t.made[s.Name] = one
 	}
+
 	t.mu.Unlock()
 	one.once.Do(func() { one.err = t.make(ctx, s, one) })
+
 	return one, one.err
 }
 
@@ -240,6 +256,7 @@ func (t *templates) make(ctx context.Context, s *Scenario, one *template) error 
 	if len(p.result.Violations) > 0 {
 		return fmt.Errorf("even in peace: %s (%s)", strings.Join(p.result.Violations, "; "), p.dir)
 	}
+
 	one.dir, one.ballast = filepath.Dir(p.root), filepath.Join(p.dir, "ballast")
 	if err := errors.Join(os.Rename(filepath.Join(p.root, ballastName), one.ballast), tidy(one.dir)); err != nil {
 		return err
@@ -249,6 +266,7 @@ func (t *templates) make(ctx context.Context, s *Scenario, one *template) error 
 			return err
 		}
 	}
+
 	one.lines, err = linesOf(p.root)
 	return err
 }
@@ -267,6 +285,7 @@ func tidy(workspace string) error {
 		if ephemeral(d.Name()) || d.Type()&fs.ModeSocket != 0 {
 			return os.Remove(path)
 		}
+
 		return nil
 	})
 }

@@ -108,6 +108,7 @@ func (w *world) offer(s saying) *saying {
 	}
 	w.said, w.byKey[s.key] = append(w.said, &s), &s
 	w.note("offered", s.key)
+
 	return &s
 }
 
@@ -130,6 +131,7 @@ func (w *world) acceptances() (n int) {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -161,6 +163,7 @@ func (w *world) sayings() []saying {
 	for i, s := range w.said {
 		all[i] = *s
 	}
+
 	return all
 }
 
@@ -178,6 +181,7 @@ func (w *world) distinct() int {
 	for _, r := range w.replies {
 		ids[r.out] = true
 	}
+
 	return len(ids)
 }
 
@@ -192,6 +196,7 @@ func (w *world) done() ([]effect, error) {
 		}
 		return nil, err
 	}
+
 	var all []effect
 	for line := range strings.Lines(string(data)) {
 		call, key, ok := strings.Cut(strings.TrimSpace(line), " ")
@@ -200,6 +205,7 @@ func (w *world) done() ([]effect, error) {
 		}
 		all = append(all, effect{call, key})
 	}
+
 	return all, nil
 }
 
@@ -211,6 +217,7 @@ func (w *world) approved() (n int, err error) {
 			n++
 		}
 	}
+
 	return n, err
 }
 
@@ -233,5 +240,6 @@ func until(ctx context.Context, ok func() bool) error {
 		case <-time.After(wait):
 		}
 	}
+
 	return nil
 }

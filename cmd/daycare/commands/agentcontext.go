@@ -33,15 +33,18 @@ func measure(ctx context.Context, client *control.Client, s shown) (*contextSize
 	if err != nil {
 		return nil, fmt.Errorf("read context of %s: %w", s.Handle, err)
 	}
+
 	sys, err := os.ReadFile(filepath.Join(dir, "SYSTEM.md"))
 	if err != nil {
 		return nil, nil // it has never been asked anything
 	}
+
 	size := &contextSize{Parts: prompt.Measure(context, string(sys))}
 	if size.Tools, err = toolTokens(ctx, client, dir, s.Type); err != nil {
 		return nil, err
 	}
 	size.Total, size.Room = size.Parts.Total(), int(s.Window)
+
 	return size, nil
 }
 
@@ -55,6 +58,7 @@ func conversation(c *term.App, id string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read context of %s: %w", id, err)
 	}
+
 	return prompt.Measure(context, "").Total(), nil
 }
 
@@ -68,6 +72,7 @@ func toolTokens(ctx context.Context, client *control.Client, dir, kind string) (
 	if err != nil {
 		return 0, fmt.Errorf("list sub-agents: %w", err)
 	}
+
 	has := func(string) bool { return true }
 	if kind != "user" {
 		has = func(tool string) bool { return !slices.Contains(peers.ToChat, tool) }
@@ -82,12 +87,14 @@ func toolTokens(ctx context.Context, client *control.Client, dir, kind string) (
 			return i < 0 && !slices.Contains(peers.ToChat, tool) && !subagent.Forbidden(tool)
 		}
 	}
+
 	sum := 0
 	for _, t := range all {
 		if has(t.Name) {
 			sum += t.Tokens
 		}
 	}
+
 	return sum, nil
 }
 
@@ -100,6 +107,7 @@ func definitionOf(dir string) string {
 	if err != nil || json.Unmarshal(data, &d) != nil {
 		return ""
 	}
+
 	return d.Definition
 }
 
@@ -111,6 +119,7 @@ func showContext(c *term.App, s *contextSize) {
 	if s.Room > 0 {
 		total += fmt.Sprintf(" of %s (%d %%)", thousands(s.Room), s.Total*100/s.Room)
 	}
+
 	pairs := []string{"context", total}
 	for _, part := range []struct {
 		name   string
@@ -121,6 +130,7 @@ func showContext(c *term.App, s *contextSize) {
 			pairs = append(pairs, part.name, thousands(part.tokens))
 		}
 	}
+
 	c.Fields(pairs...)
 }
 

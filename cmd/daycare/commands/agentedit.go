@@ -36,6 +36,7 @@ func agentsEdit(c *term.App) *cobra.Command {
 			if len(args) > 1 {
 				name = filepath.Base(args[1])
 			}
+
 			return editAgent(cmd.Context(), c, client, args[0], name)
 		},
 	}
@@ -50,10 +51,12 @@ func editAgent(ctx context.Context, c *term.App, client *control.Client, ref, na
 	if err != nil {
 		return fmt.Errorf("read %s of %s: %w", name, a.Handle, err)
 	}
+
 	path, err := copyFor(name, before)
 	if err != nil {
 		return err
 	}
+
 	for {
 		after, err := edit(ctx, c, path)
 		if err != nil {
@@ -64,12 +67,14 @@ func editAgent(ctx context.Context, c *term.App, client *control.Client, ref, na
 			c.Note("no changes")
 			return nil
 		}
+
 		err = client.Folders().WriteFile(ctx, a.ID, name, after, hash)
 		if err == nil {
 			removeCopy(path)
 			c.Print("saved %s of %s; it takes effect with the next turn\n", name, a.Handle)
 			return nil
 		}
+
 		again, err := notSaved(c, err, path)
 		if !again {
 			return err
@@ -105,6 +110,7 @@ func leftEditor(c *term.App, err error, path string, before []byte, agent string
 	if errors.Is(err, errNoEditor) && rootErr == nil {
 		return noEditor(filepath.Join(root, workspace.Home, "agents", agent, name))
 	}
+
 	return fmt.Errorf("edit %s: %w", name, err)
 }
 
@@ -127,6 +133,7 @@ func notSaved(c *term.App, err error, path string) (again bool, _ error) {
 			Err: errors.New("the file changed on disk while you edited it; nothing was overwritten"),
 			Do:  "your copy is " + path}
 	}
+
 	return false, fmt.Errorf("save: %w; your copy is %s", err, path)
 }
 
@@ -139,6 +146,7 @@ func edit(ctx context.Context, c *term.App, path string) ([]byte, error) {
 	if err := runEditor(ctx, editor, path); err != nil {
 		return nil, err
 	}
+
 	return os.ReadFile(path)
 }
 
@@ -158,5 +166,6 @@ func editorOf(c *term.App) (string, error) {
 	if !term.IsTerminal(c.In) || !term.IsTerminal(c.Out) {
 		return "", errNoEditor
 	}
+
 	return "vi", nil
 }

@@ -30,6 +30,7 @@ func agentsExport(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			a, err := client.Agent(cmd.Context(), args[0])
 			if err != nil {
 				return term.About(err, "find agent", args[0])
@@ -38,6 +39,7 @@ func agentsExport(c *term.App) *cobra.Command {
 			if out == "" || out == "-" {
 				return folders.Export(home, a.ID, c.Out)
 			}
+
 			bytes, err := exportTo(home, a.ID, out)
 			if err != nil {
 				return err
@@ -45,11 +47,13 @@ func agentsExport(c *term.App) *cobra.Command {
 			if c.JSON {
 				return c.PrintJSON(exported{Agent: a.ID, File: out, Bytes: bytes})
 			}
+
 			c.Print("exported %s to %s, %s\n", args[0], out, term.Size(bytes))
 			return nil
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the `FILE` to write; it must not exist yet (default: standard output)")
+
 	return cmd
 }
 
@@ -71,6 +75,7 @@ func exportTo(home, id, path string) (bytes int64, err error) {
 			os.Remove(path)
 		}
 	}()
+
 	w := bufio.NewWriterSize(f, 1<<20)
 	if err := errors.Join(folders.Export(home, id, w), w.Flush()); err != nil {
 		return 0, err
@@ -79,6 +84,7 @@ func exportTo(home, id, path string) (bytes int64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("export agent: %w", err)
 	}
+
 	return info.Size(), nil
 }
 
@@ -101,6 +107,7 @@ func agentsImport(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			a, err := client.Folders().Import(cmd.Context(), from, name)
 			if err != nil {
 				return fmt.Errorf("import agent: %w", err)
@@ -108,14 +115,17 @@ func agentsImport(c *term.App) *cobra.Command {
 			if c.JSON {
 				return c.PrintJSON(a)
 			}
+
 			c.Print("%s  %s\n", a.Handle, a.ID)
 			s, err := lookAt(cmd.Context(), c, client, a.ID)
 			if err == nil {
 				showRights(c, s.Permissions) // they came with the file: whoever imports sees them
 			}
+
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "its name in this workspace")
+
 	return cmd
 }

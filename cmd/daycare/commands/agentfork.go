@@ -47,6 +47,7 @@ func agentsFork(c *term.App) *cobra.Command {
 	}
 	cmd.Flags().Int64Var(&at, "at", 0, "the `SEQ` of the last record to copy (default: the end of the newest turn)")
 	cmd.Flags().StringVar(&name, "name", "", "its name")
+
 	return cmd
 }
 
@@ -69,9 +70,11 @@ func agentsRewind(c *term.App) *cobra.Command {
 			}
 			to = args[1]
 		}
+
 		return run(cmd, args)
 	}
 	cmd.Flags().StringVar(&to, "to", "", "the `SEQ` of a record or the name of a checkpoint (default: before the newest turn)")
+
 	return cmd
 }
 
@@ -86,6 +89,7 @@ func agentsMark(c *term.App) *cobra.Command {
 				return nil, "", term.About(err, "find agent", args[0])
 			}
 			r, err := client.Folders().Mark(ctx, a.ID, args[1])
+
 			return r, "marked " + a.Handle + " as " + args[1], term.Wrap(err, "mark %s", a.Handle)
 		}),
 	}
@@ -101,6 +105,7 @@ func ordered(ctx context.Context, client *control.Client, a event.Agent, m contr
 	case !errors.Is(err, control.ErrNoRecord):
 		return o, said, err
 	}
+
 	return nil, "", &term.Problem{Code: fault.ExitNotFound, Err: err, Do: "list the records with: daycare agents tail " + a.Handle}
 }
 
@@ -130,6 +135,7 @@ func trashed(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.
 			out = append(out, cobra.CompletionWithDesc(cmp.Or(t.Handle, t.Name), term.OneLine(t.Title, 40)))
 		}
 	}
+
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -148,6 +154,7 @@ func agentsTrash(c *term.App) *cobra.Command {
 					t.Row(cmp.Or(e.Handle, "-"), cmp.Or(e.Type, "-"), e.At.Local().Format("2006-01-02 15:04"),
 						term.OneLine(cmp.Or(e.Title, "-"), 30), e.Name)
 				}
+
 				return t, nil
 			}}),
 	}

@@ -29,6 +29,7 @@ func agentsModel(c *term.App) *cobra.Command {
 			if err != nil {
 				return term.About(err, "find agent", args[0])
 			}
+
 			typed := ""
 			if len(args) > 1 {
 				typed = args[1]
@@ -40,6 +41,7 @@ func agentsModel(c *term.App) *cobra.Command {
 			if c.JSON {
 				return c.PrintJSON(choice)
 			}
+
 			c.Print("%s\n", show.Choice(a.Handle, choice, typed != ""))
 			return nil
 		},

@@ -22,6 +22,7 @@ func Agents(c *term.App) *cobra.Command {
 		agentsLs(c), agentsShow(c), agentsTail(c), agentsSessions(c), agentsNew(c),
 		agentsStop(c), agentsReset(c), agentsCompact(c), agentsKill(c), agentsRm(c))
 	cmd.AddCommand(handCommands(c)...)
+
 	return cmd
 }
 
@@ -48,6 +49,7 @@ func agentsLs(c *term.App) *cobra.Command {
 			Table: func(list []event.Agent) (term.Table, error) { return agentTable(list, tree, time.Now()), nil }}),
 	}
 	cmd.Flags().BoolVar(&tree, "tree", false, "indent children below their parents")
+
 	return cmd
 }
 
@@ -63,6 +65,7 @@ func agentTable(list []event.Agent, tree bool, now time.Time) term.Table {
 		if a.Detail != "" {
 			state += " " + term.Parens(term.OneLine(a.Detail, 32))
 		}
+
 		waiting := strconv.Itoa(a.Queued)
 		if a.OldestAt != nil && a.Queued > 0 {
 			waiting += " (" + term.Span(now.Sub(*a.OldestAt)) + ")"
@@ -70,6 +73,7 @@ func agentTable(list []event.Agent, tree bool, now time.Time) term.Table {
 		t.Row(handle, term.OneLine(cmp.Or(a.Name, "-"), 30), a.Type, state, waiting,
 			term.AgoPtr(a.LastAt, now), term.Money(a.Cost), cmp.Or(a.Model, "-"))
 	}
+
 	return t
 }
 
@@ -83,6 +87,7 @@ func serials(handle string) []int {
 		}
 		out = append(out, n)
 	}
+
 	return out
 }
 
@@ -123,6 +128,7 @@ func agentsNew(c *term.App) *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("type", term.OneOf("user", "permanent", "subagent"))
 	_ = cmd.RegisterFlagCompletionFunc("parent", c.AgentRefs)
 	_ = cmd.MarkFlagDirname("dir")
+
 	return cmd
 }
 
@@ -138,6 +144,7 @@ func onAgent(c *term.App, use, short, example string,
 				return nil, "", term.About(err, "find agent", args[0])
 			}
 			result, said, err := do(ctx, client, a)
+
 			return result, said, term.Wrap(err, "%s %s", use, a.Handle)
 		}),
 	}

@@ -23,6 +23,7 @@ func agentsStop(c *term.App) *cobra.Command {
 			if !stopped {
 				said = a.Handle + " has no turn to stop"
 			}
+
 			return struct {
 				Agent   string `json:"agent"`
 				Stopped bool   `json:"stopped"`
@@ -50,6 +51,7 @@ func agentsCompact(c *term.App) *cobra.Command {
 			if a.State != event.Idle || a.Queued > 0 {
 				c.Note("%s is busy; it compacts after its turn (Ctrl-C stops waiting, not the compaction)", a.Handle)
 			}
+
 			o, err := client.Stream(ctx, a.ID, control.Message{Kind: message.Compact}, nil)
 			if err == nil && o.Reason == "refused" {
 				err = errors.New(o.Text)
@@ -57,12 +59,14 @@ func agentsCompact(c *term.App) *cobra.Command {
 			if err != nil {
 				return nil, "", err
 			}
+
 			after, err := conversation(c, a.ID)
 			return o, fmt.Sprintf("compacted the context of %s from about %s to %s tokens", a.Handle,
 				thousands(before), thousands(after)), err
 		})
 	cmd.Long = "Compact an agent's context to a summary, now or when its turn ends, and wait until that is\n" +
 		"done. The history keeps the whole conversation."
+
 	return cmd
 }
 
@@ -90,5 +94,6 @@ func agentsRm(c *term.App) *cobra.Command {
 			}{a.ID, trash}, fmt.Sprintf("removed %s; it is in %s", a.Handle, trash), err
 		})
 	cmd.Flags().BoolVar(&force, "force", false, "remove it even with queued work or undelivered replies, which go along")
+
 	return cmd
 }

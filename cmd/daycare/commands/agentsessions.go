@@ -48,6 +48,7 @@ func agentsSessions(c *term.App) *cobra.Command {
 			if err != nil {
 				return term.About(err, "find agent", args[0])
 			}
+
 			list, err := sessions(c, a)
 			if err != nil {
 				return err
@@ -55,6 +56,7 @@ func agentsSessions(c *term.App) *cobra.Command {
 			if len(args) == 1 {
 				return listSessions(c, list)
 			}
+
 			s, err := pickSession(list, args[1], a.Handle)
 			if err != nil {
 				return err
@@ -75,6 +77,7 @@ func sessions(c *term.App, a event.Agent) ([]sessionLine, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	now, err := record.SessionOf(dir)
 	if err != nil {
 		return nil, err
@@ -84,12 +87,14 @@ func sessions(c *term.App, a event.Agent) ([]sessionLine, error) {
 		list = append(list, sessionLine{ID: now.ID, Title: now.Title, StartedAt: now.StartedAt.Time, Messages: now.Messages,
 			PromptTokens: now.PromptTokens, CompletionTokens: now.CompletionTokens, Cost: now.Cost, first: now.First})
 	}
+
 	for i := len(ended) - 1; i >= 0; i-- {
 		e := ended[i]
 		list = append(list, sessionLine{ID: e.ID, Title: e.Title, StartedAt: e.StartedAt.Time, EndedAt: &e.EndedAt.Time,
 			Messages:     e.Messages,
 			PromptTokens: e.PromptTokens, CompletionTokens: e.CompletionTokens, Cost: e.Cost, first: e.First, last: e.Last})
 	}
+
 	return list, nil
 }
 
@@ -99,8 +104,10 @@ func listSessions(c *term.App, list []sessionLine) error {
 			Sessions []sessionLine `json:"sessions"`
 		}{append([]sessionLine{}, list...)})
 	}
+
 	var t term.Table
 	t.Row("SESSION", "BEGAN", "ENDED", "MESSAGES", "COST", "TITLE")
+
 	for _, s := range list {
 		end := "current"
 		if s.EndedAt != nil {
@@ -109,6 +116,7 @@ func listSessions(c *term.App, list []sessionLine) error {
 		t.Row(s.ID, s.StartedAt.Local().Format("2006-01-02 15:04"), end, fmt.Sprint(s.Messages), term.Money(s.Cost),
 			term.OneLine(s.Title, 60))
 	}
+
 	return t.Write(c.Out, c.OutStyle())
 }
 
@@ -122,6 +130,7 @@ func pickSession(list []sessionLine, ref, agent string) (sessionLine, error) {
 			found = append(found, s)
 		}
 	}
+
 	if len(found) == 1 {
 		return found[0], nil
 	}
@@ -135,6 +144,7 @@ func readSession(ctx context.Context, c *term.App, client *control.Client, a eve
 	if s.last > 0 {
 		before = s.last + 1
 	}
+
 	var lines []json.RawMessage
 	for {
 		p, err := client.History(ctx, a.ID, before, page)
@@ -148,7 +158,9 @@ func readSession(ctx context.Context, c *term.App, client *control.Client, a eve
 		if older > 0 || p.Before == nil {
 			break
 		}
+
 		before = *p.Before
 	}
+
 	return showRecords(c, lines)
 }

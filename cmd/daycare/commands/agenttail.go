@@ -35,12 +35,14 @@ func agentsTail(c *term.App) *cobra.Command {
 			case all:
 				return tailAll(cmd.Context(), c, n, following)
 			}
+
 			return tail(cmd.Context(), c, args[0], n, following)
 		},
 	}
 	cmd.Flags().IntVarP(&n, "lines", "n", 20, "number of records")
 	cmd.Flags().BoolVarP(&following, "follow", "f", false, "keep printing new records")
 	cmd.Flags().BoolVar(&all, "all", false, "records of all agents")
+
 	return cmd
 }
 
@@ -53,6 +55,7 @@ func tail(ctx context.Context, c *term.App, ref string, n int, following bool) e
 	if err != nil {
 		return term.About(err, "find agent", ref)
 	}
+
 	records, err := show.Newest(ctx, client, a.ID, n)
 	if err != nil {
 		return err
@@ -68,11 +71,13 @@ func tail(ctx context.Context, c *term.App, ref string, n int, following bool) e
 	if !following {
 		return showRecords(c, records)
 	}
+
 	f := follow.Watch(ctx)
 	defer f.Close()
 	if err := followAgent(c, f, a.ID); err != nil {
 		return err
 	}
+
 	for {
 		if err := showRecords(c, records); err != nil {
 			return err
@@ -103,6 +108,7 @@ func after(ctx context.Context, c *term.App, id string, seq int64) ([]json.RawMe
 			break
 		}
 	}
+
 	return slices.DeleteFunc(found, func(r json.RawMessage) bool { return seqOf(r) <= seq }), nil
 }
 
@@ -113,6 +119,7 @@ func seqOf(line json.RawMessage) int64 {
 	if json.Unmarshal(line, &head) != nil {
 		return 0
 	}
+
 	return head.Seq
 }
 
@@ -131,6 +138,7 @@ func minSeq(records []json.RawMessage) int64 {
 			low = min(low, seq)
 		}
 	}
+
 	return low
 }
 
@@ -143,11 +151,13 @@ func showRecords(c *term.App, records []json.RawMessage) error {
 			}
 			continue
 		}
+
 		entry, err := record.Decode(line)
 		if err != nil {
 			c.Warn("skipped a line: %v", err)
 			continue
 		}
+
 		text := show.Record(entry, c.OutStyle())
 		if text == "" {
 			continue
@@ -156,5 +166,6 @@ func showRecords(c *term.App, records []json.RawMessage) error {
 			return fmt.Errorf("write output: %w", err)
 		}
 	}
+
 	return nil
 }

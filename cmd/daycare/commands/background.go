@@ -25,11 +25,13 @@ func StartBackground(ctx context.Context, c *term.App, root, listen string) erro
 	if err != nil {
 		return err
 	}
+
 	ended := make(chan struct{})
 	go func() {
 		child.Wait() // how it ended is in its log
 		close(ended)
 	}()
+
 	ctx, cancel := context.WithTimeout(ctx, term.StartWait)
 	defer cancel()
 	for {
@@ -38,6 +40,7 @@ func StartBackground(ctx context.Context, c *term.App, root, listen string) erro
 				return reportStarted(c, s.PID, root, path)
 			}
 		}
+
 		select {
 		case <-ended:
 			return startFailed(c, root, path, from, child.ProcessState.ExitCode())
@@ -60,6 +63,7 @@ func launch(root, listen, path string) (child *exec.Cmd, from int64, err error) 
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, 0, fmt.Errorf("make log folder: %w", err)
 	}
+
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, 0, fmt.Errorf("open log: %w", err)
@@ -68,6 +72,7 @@ func launch(root, listen, path string) (child *exec.Cmd, from int64, err error) 
 	if info, err := log.Stat(); err == nil {
 		from = info.Size()
 	}
+
 	args := []string{"start", "--no-input", "--workspace", root}
 	if listen != "" {
 		args = append(args, "--listen", listen)
@@ -79,6 +84,7 @@ func launch(root, listen, path string) (child *exec.Cmd, from int64, err error) 
 	if err := child.Start(); err != nil {
 		return nil, 0, fmt.Errorf("start in the background: %w", err)
 	}
+
 	return child, from, nil
 }
 
@@ -90,9 +96,11 @@ func reportStarted(c *term.App, pid int, root, log string) error {
 			Log       string `json:"log"`
 		}{pid, root, log})
 	}
+
 	c.Print("daycare runs in the background: pid %d\n", pid)
 	c.Note("log %s; stop it with: daycare stop", log)
 	doctor.CautionSandbox(c)
+
 	return nil
 }
 
@@ -108,6 +116,7 @@ func startFailed(c *term.App, root, path string, from int64, code int) error {
 	if code < 0 || code == fault.ExitOK {
 		code = fault.ExitFailure
 	}
+
 	what, do, _ := strings.Cut(lastLines(said, 2), "\n")
 	what = strings.TrimPrefix(what, "daycare: ")
 	return &term.Problem{Code: code, Err: fmt.Errorf("start in the background: %s", cmp.Or(what, "it exited without an error message")),

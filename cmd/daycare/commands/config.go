@@ -39,6 +39,7 @@ func configPath(c *term.App) *cobra.Command {
 					Exists bool   `json:"exists"`
 				}{path, term.Exists(path)})
 			}
+
 			c.Print("%s\n", term.Clean(path))
 			return nil
 		},
@@ -73,6 +74,7 @@ func configGet(c *term.App) *cobra.Command {
 			if c.JSON {
 				return c.PrintJSON(value)
 			}
+
 			return printSetting(c, value)
 		},
 	}
@@ -91,6 +93,7 @@ func settingsInForce(c *term.App, cmd *cobra.Command) (all any, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read settings: %w", err)
 	}
+
 	return all, nil
 }
 
@@ -109,6 +112,7 @@ func settingAt(all any, key string) (any, error) {
 		}
 		at, path = next, append(path, name)
 	}
+
 	return at, nil
 }
 
@@ -130,6 +134,7 @@ func below(at any) map[string]any {
 		}
 		return named
 	}
+
 	return nil
 }
 
@@ -152,11 +157,13 @@ func printSetting(c *term.App, value any) error {
 		c.Print("%s\n", term.Clean(fmt.Sprint(value)))
 		return nil
 	}
+
 	text, err := config.YAML(value)
 	if err != nil {
 		return fmt.Errorf("print settings: %w", err)
 	}
 	c.Print("%s", term.Clean(string(text)))
+
 	return nil
 }
 
@@ -170,6 +177,7 @@ func settingKeys(c *term.App, cmd *cobra.Command, args []string, typed string) (
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp // what is wrong is not said while a line is typed
 	}
+
 	at, before := conf.Masked(), ""
 	if dot := strings.LastIndexByte(typed, '.'); dot >= 0 {
 		if at, err = settingAt(at, typed[:dot]); err != nil {
@@ -177,6 +185,7 @@ func settingKeys(c *term.App, cmd *cobra.Command, args []string, typed string) (
 		}
 		before = typed[:dot+1]
 	}
+
 	var keys []cobra.Completion
 	for _, name := range keysOf(at) {
 		keys = append(keys, before+name)

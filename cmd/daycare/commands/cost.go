@@ -32,6 +32,7 @@ func Cost(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
@@ -40,12 +41,14 @@ func Cost(c *term.App) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("sum spending: %w", err)
 			}
+
 			return showBill(c, b)
 		},
 	}
 	term.SinceFlag(cmd, &since)
 	cmd.Flags().StringVar(&by, "by", "agent", "group by `agent`, model, day or purpose")
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(control.CostBy, cobra.ShellCompDirectiveNoFileComp))
+
 	return cmd
 }
 
@@ -57,6 +60,7 @@ func showBill(c *term.App, b control.Bill) error {
 		c.Note("no model calls%s", map[bool]string{true: "", false: " in that time"}[b.Since.IsZero()])
 		return nil
 	}
+
 	var t term.Table
 	t.Row(strings.ToUpper(b.By), "CALLS", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "COST")
 	for _, s := range append(b.Rows, &b.Total) {
@@ -67,6 +71,7 @@ func showBill(c *term.App, b control.Bill) error {
 		t.Row(strings.TrimSpace(s.Key+"  "+term.OneLine(s.Name, 30)), strconv.Itoa(s.Calls), number(s.Input), number(s.Output),
 			number(s.CacheRead), number(s.CacheWrite), cost)
 	}
+
 	if err := t.Write(c.Out, c.OutStyle()); err != nil {
 		return err
 	}
@@ -76,6 +81,7 @@ func showBill(c *term.App, b control.Bill) error {
 	if b.Total.Estimated > 0 {
 		c.Note("~ means estimated: the service reported no token counts")
 	}
+
 	return nil
 }
 

@@ -35,6 +35,7 @@ func tasks(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.Co
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+
 	list, err := client.Schedule().Tasks(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -43,6 +44,7 @@ func tasks(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.Co
 	for _, t := range list {
 		out = append(out, cobra.CompletionWithDesc(t.Slug, term.OneLine(t.Words, 60)))
 	}
+
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -78,8 +80,10 @@ func taskTable(tasks []control.Task, now time.Time) term.Table {
 		case next == "":
 			next = "-"
 		}
+
 		t.Row(task.Slug, lastRun(task.Last, now), next, when)
 	}
+
 	return t
 }
 
@@ -97,6 +101,7 @@ func times(t control.Task) []string {
 		}
 		out = append(out, at.In(zone).Format(layout))
 	}
+
 	return out
 }
 
@@ -107,6 +112,7 @@ func lastRun(r *control.TaskRun, now time.Time) string {
 	case r.Outcome == "running":
 		return "running"
 	}
+
 	return r.Outcome + " " + term.Ago(r.At, now)
 }
 
@@ -138,6 +144,7 @@ func showTask(c *term.App, t control.Task) error {
 	if err != nil {
 		return err
 	}
+
 	state := "on"
 	if !t.Enabled {
 		state = "off"
@@ -148,6 +155,7 @@ func showTask(c *term.App, t control.Task) error {
 		"model", t.Model, "gate", t.Gate, "watches", term.Join(", ", strings.Join(t.Watch, ", "), t.WatchCommand),
 		"folder", filepath.Join(root, workspace.Home, "cron", t.Slug))
 	c.Print("\n%s\n", term.Clean(t.Prompt))
+
 	return nil
 }
 
@@ -166,6 +174,7 @@ func cronRm(c *term.App) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("remove task: %w", err)
 			}
+
 			return removed(c, args[0], trash)
 		},
 	}
@@ -179,6 +188,7 @@ func removed(c *term.App, name, trash string) error {
 		}{name, trash})
 	}
 	c.Print("removed %s; it is in %s\n", name, trash)
+
 	return nil
 }
 
@@ -204,6 +214,7 @@ func changeTask(ctx context.Context, c *term.App, name string, change control.Ta
 	if err != nil {
 		return fmt.Errorf("change task: %w", err)
 	}
+
 	return echoTask(c, t)
 }
 
@@ -217,7 +228,9 @@ func echoTask(c *term.App, t control.Task) error {
 	if !t.Enabled {
 		next = "disabled"
 	}
+
 	c.Fields("task", t.Slug, "when", t.Words, "next", cmp.Or(next, "no further runs"))
+
 	return noteStopped(c)
 }
 

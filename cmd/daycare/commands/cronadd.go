@@ -51,6 +51,7 @@ func (f *taskFlags) timed(cmd *cobra.Command) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -73,6 +74,7 @@ func (f *taskFlags) change(cmd *cobra.Command) control.TaskChange {
 	if cmd.Flags().Changed("delete-after-run") {
 		c.DeleteAfterRun = &f.deleteAfterRun
 	}
+
 	return c
 }
 
@@ -96,6 +98,7 @@ func cronAdd(c *term.App) *cobra.Command {
 				}
 				change.When, args = &args[0], args[1:]
 			}
+
 			prompt := strings.Join(args, " ")
 			change.Prompt = &prompt
 			client, err := c.Reader(cmd.Context())
@@ -105,6 +108,7 @@ func cronAdd(c *term.App) *cobra.Command {
 			if err := agentFlag(cmd.Context(), client, &change); err != nil {
 				return err
 			}
+
 			t, err := client.Schedule().AddTask(cmd.Context(), change)
 			if err != nil {
 				return unclear(cmd, fmt.Errorf("add task: %w", err))
@@ -113,6 +117,7 @@ func cronAdd(c *term.App) *cobra.Command {
 		},
 	}
 	f.define(c, cmd)
+
 	return cmd
 }
 
@@ -134,7 +139,9 @@ func agentFlag(ctx context.Context, client *control.Client, change *control.Task
 	if err != nil {
 		return term.About(err, "find agent", *change.AgentID)
 	}
+
 	change.AgentID = &a.ID
+
 	return nil
 }
 
@@ -159,6 +166,7 @@ func cronEdit(c *term.App) *cobra.Command {
 			if cmd.Flags().Changed("prompt") {
 				change.Prompt = &prompt
 			}
+
 			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
@@ -166,12 +174,14 @@ func cronEdit(c *term.App) *cobra.Command {
 			if err := agentFlag(cmd.Context(), client, &change); err != nil {
 				return err
 			}
+
 			return unclear(cmd, changeTask(cmd.Context(), c, args[0], change))
 		},
 	}
 	f.define(c, cmd)
 	cmd.Flags().StringVar(&when, "when", "", "when it runs, in plain words")
 	cmd.Flags().StringVar(&prompt, "prompt", "", "what it does")
+
 	return cmd
 }
 
@@ -185,6 +195,7 @@ func cronEditor(ctx context.Context, c *term.App, name string) error {
 	if err != nil {
 		return fmt.Errorf("edit task: %w", err)
 	}
+
 	root, err := c.MadeRoot()
 	if err != nil {
 		return err
@@ -195,6 +206,7 @@ func cronEditor(ctx context.Context, c *term.App, name string) error {
 	if t, err = client.Schedule().Task(ctx, name); err != nil {
 		return fmt.Errorf("read task again: %w", err)
 	}
+
 	return echoTask(c, t)
 }
 
@@ -205,6 +217,7 @@ func runEditor(ctx context.Context, editor, path string) error {
 	if err := run.Run(); err != nil {
 		return fmt.Errorf("run editor: %w", err)
 	}
+
 	return nil
 }
 
@@ -217,5 +230,6 @@ func editFile(ctx context.Context, c *term.App, path string) error {
 	if err != nil {
 		return noEditor(path)
 	}
+
 	return runEditor(ctx, editor, path)
 }

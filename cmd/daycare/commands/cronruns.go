@@ -26,6 +26,7 @@ func cronRun(c *term.App) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("run task: %w", err)
 			}
+
 			return begun(c, args[0], slot, "daycare cron runs "+args[0])
 		},
 	}
@@ -38,8 +39,10 @@ func begun(c *term.App, name string, slot time.Time, look string) error {
 			Slot time.Time `json:"slot"`
 		}{name, slot})
 	}
+
 	c.Print("%s runs\n", name)
 	c.Note("see how it ends with: %s", look)
+
 	return nil
 }
 
@@ -59,10 +62,12 @@ func cronRuns(c *term.App) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("list runs: %w", err)
 			}
+
 			return showRuns(c, runs)
 		},
 	}
 	cmd.Flags().IntVarP(&n, "number", "n", 20, "number of runs, the newest")
+
 	return cmd
 }
 
@@ -76,6 +81,7 @@ func showRuns(c *term.App, runs []control.TaskRun) error {
 		c.Note("no runs yet")
 		return nil
 	}
+
 	var t term.Table
 	t.Row("DUE", "AT", "OUTCOME", "TOOK", "REASON")
 	for _, r := range runs {
@@ -87,8 +93,10 @@ func showRuns(c *term.App, runs []control.TaskRun) error {
 		if r.Count > 1 {
 			outcome += fmt.Sprintf(" %d times", r.Count)
 		}
+
 		t.Row(r.Slot.Local().Format("2006-01-02 15:04:05"), r.At.Local().Format("2006-01-02 15:04:05"), outcome, took,
 			term.OneLine(term.Join("; ", r.Reason, r.Why), 100))
 	}
+
 	return t.Write(c.Out, c.OutStyle())
 }

@@ -45,6 +45,7 @@ func showHeartbeat(c *term.App, h control.Heartbeat) error {
 	case h.Next != nil:
 		next = h.Next.Local().Format("Mon 2006-01-02 15:04")
 	}
+
 	c.Fields("every", h.Every, "last", lastRun(h.Last, time.Now()), "next", next)
 	var t term.Table
 	t.Row("NAME", "STATE", "TITLE", "PROMPT")
@@ -59,6 +60,7 @@ func showHeartbeat(c *term.App, h control.Heartbeat) error {
 		}
 		t.Row(p.Slug, state, term.OneLine(p.Title, 40), term.OneLine(p.Prompt, 80))
 	}
+
 	c.Print("\n")
 	return t.Write(c.Out, c.OutStyle())
 }
@@ -76,6 +78,7 @@ func heartbeatAdd(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			made, err := client.Schedule().AddPrompt(cmd.Context(), p)
 			if err != nil {
 				return unclear(cmd, fmt.Errorf("add to heartbeat: %w", err))
@@ -83,6 +86,7 @@ func heartbeatAdd(c *term.App) *cobra.Command {
 			if c.JSON {
 				return c.PrintJSON(made)
 			}
+
 			c.Print("added %s to the heartbeat\n", made.Slug)
 			return noteStopped(c)
 		},
@@ -90,6 +94,7 @@ func heartbeatAdd(c *term.App) *cobra.Command {
 	cmd.Flags().StringVar(&p.Title, "title", "", "its title")
 	cmd.Flags().StringVar(&p.ActiveHours, "hours", "", "check it only during these hours: 08:00-22:00")
 	cmd.Flags().StringVar(&p.Gate, "gate", "", "command that decides whether the item is checked: exit code 0 checks it")
+
 	return cmd
 }
 
@@ -105,6 +110,7 @@ func prompts(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.
 			out = append(out, cobra.CompletionWithDesc(p.Slug, term.OneLine(p.Title, 60)))
 		}
 	}
+
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -123,6 +129,7 @@ func heartbeatRm(c *term.App) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("remove from heartbeat: %w", err)
 			}
+
 			return removed(c, args[0], trash)
 		},
 	}
@@ -146,6 +153,7 @@ func heartbeatRun(c *term.App) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("run heartbeat: %w", err)
 			}
+
 			return begun(c, "the heartbeat", slot, "daycare heartbeat runs")
 		},
 	}
@@ -167,9 +175,11 @@ func heartbeatRuns(c *term.App) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("list heartbeat runs: %w", err)
 			}
+
 			return showRuns(c, runs)
 		},
 	}
 	cmd.Flags().IntVarP(&n, "number", "n", 20, "number of runs, the newest")
+
 	return cmd
 }

@@ -54,6 +54,7 @@ func inboxLs(c *term.App) *cobra.Command {
 				c.Note("no queued items")
 				return nil
 			}
+
 			return inboxTable(items, time.Now()).Write(c.Out, c.OutStyle())
 		},
 	}
@@ -79,6 +80,7 @@ func waiting(ctx context.Context, client *control.Client, args []string) ([]wait
 			}
 		}
 	}
+
 	items := []waitingFor{}
 	for _, a := range agents {
 		list, err := client.Inbox(ctx, a.ID)
@@ -89,6 +91,7 @@ func waiting(ctx context.Context, client *control.Client, args []string) ([]wait
 			items = append(items, waitingFor{a.ID, a.Handle, w})
 		}
 	}
+
 	return items, nil
 }
 
@@ -98,6 +101,7 @@ func inboxTable(items []waitingFor, now time.Time) term.Table {
 	for _, w := range items {
 		t.Row(w.Handle, w.ID, w.Type, w.State, term.Ago(w.At, now), term.Size(int64(w.Bytes)), term.OneLine(w.Text, 60))
 	}
+
 	return t
 }
 
@@ -130,6 +134,7 @@ func inboxChange(c *term.App, use, short, done string, do func(*control.Client, 
 				return nil, "", err
 			}
 			err = do(client, ctx, w.Agent, w.ID)
+
 			return struct {
 				Agent string `json:"agent"`
 				Item  string `json:"item"`
@@ -149,6 +154,7 @@ func findItem(ctx context.Context, client *control.Client, ref, prefix string) (
 	for _, w := range items {
 		ids = append(ids, w.ID)
 	}
+
 	n, err := byPrefix("item", ids, prefix, "list queued items with: daycare inbox ls")
 	if err != nil {
 		return waitingFor{}, err
@@ -168,12 +174,14 @@ func byPrefix(what string, ids []string, typed, do string) (int, error) {
 			fits = append(fits, i)
 		}
 	}
+
 	switch len(fits) {
 	case 0:
 		return 0, term.NotFound(do, "no %s %s", what, typed)
 	case 1:
 		return fits[0], nil
 	}
+
 	var names []string
 	for _, i := range fits {
 		names = append(names, ids[i])

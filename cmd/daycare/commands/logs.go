@@ -50,6 +50,7 @@ func Logs(c *term.App) *cobra.Command {
 			if q.lines < 0 {
 				return term.Usage(cmd, "-n must not be negative, got %d", q.lines)
 			}
+
 			return logs(cmd.Context(), c, q)
 		},
 	}
@@ -62,6 +63,7 @@ func Logs(c *term.App) *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("level",
 		cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("agent", c.AgentRefs)
+
 	return cmd
 }
 
@@ -86,6 +88,7 @@ func logs(ctx context.Context, c *term.App, q logQuery) error {
 	if err != nil {
 		return err
 	}
+
 	path := logfile.Path(root, conf)
 	if path == "" {
 		return term.NotFound("set log.file in the settings", "the settings disable the log file")
@@ -93,11 +96,13 @@ func logs(ctx context.Context, c *term.App, q logQuery) error {
 	if err := q.resolve(root); err != nil {
 		return err
 	}
+
 	t := follow.Open(path)
 	defer t.Close()
 	if err := showNewest(c, &q, t); err != nil || !q.follow {
 		return err
 	}
+
 	return followLog(ctx, c, t, &q)
 }
 
@@ -113,28 +118,33 @@ func showNewest(c *term.App, q *logQuery, t *follow.File) error {
 		if q.lines > 0 && len(newest) > 2*q.lines {
 			newest = append(newest[:0], newest[len(newest)-q.lines:]...)
 		}
+
 		return nil
 	}
 	if err := t.Open(); err != nil {
 		return fmt.Errorf("read log: %w", err)
 	}
+
 	for n := logfile.Kept - 1; n > 0; n-- {
 		err := eachLine(logfile.Numbered(t.Path, n), t.Is, keep)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("read log: %w", err)
 		}
 	}
+
 	if err := t.Read(keep); err != nil {
 		return fmt.Errorf("read log: %w", err)
 	}
 	if q.lines > 0 && len(newest) > q.lines {
 		newest = newest[len(newest)-q.lines:]
 	}
+
 	for _, line := range newest {
 		if err := showLog(c, q, line); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -148,6 +158,7 @@ func (q *logQuery) resolve(root string) error {
 	if q.agent == "" {
 		return nil
 	}
+
 	id, err := index.Resolve(q.agent)
 	if err != nil && address.ValidID(q.agent) { // one that is gone may be in the log still
 		id, err = q.agent, nil
@@ -155,6 +166,7 @@ func (q *logQuery) resolve(root string) error {
 	if err != nil {
 		return term.NotFound("list agents with: daycare agents ls", "no agent %q", q.agent)
 	}
+
 	q.agent = id
 	return nil
 }
@@ -169,6 +181,7 @@ func eachLine(path string, skip func(*os.File) bool, fn func([]byte) error) erro
 	if skip(f) {
 		return nil
 	}
+
 	return follow.Lines(f, fn)
 }
 
@@ -196,6 +209,7 @@ func showLog(c *term.App, q *logQuery, raw []byte) error {
 	if _, err := fmt.Fprintln(c.Out, prettyLog(raw, q.name, c.OutStyle())); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
+
 	return nil
 }
 
@@ -206,9 +220,11 @@ func prettyLog(raw []byte, name func(id string) string, s term.Style) string {
 	if json.Unmarshal(raw, &l) != nil || json.Unmarshal(raw, &rest) != nil {
 		return term.Clean(string(raw))
 	}
+
 	for _, key := range []string{"time", "level", "msg"} {
 		delete(rest, key)
 	}
+
 	level := fmt.Sprintf("%-5s", l.Level)
 	switch {
 	case l.Level >= slog.LevelError:
@@ -216,6 +232,7 @@ func prettyLog(raw []byte, name func(id string) string, s term.Style) string {
 	case l.Level >= slog.LevelWarn:
 		level = s.Yellow(level)
 	}
+
 	var data []string
 	for _, key := range slices.Sorted(maps.Keys(rest)) {
 		value := fmt.Sprint(rest[key])
@@ -227,6 +244,7 @@ func prettyLog(raw []byte, name func(id string) string, s term.Style) string {
 		}
 		data = append(data, s.Dim(key+"=")+term.Clean(value))
 	}
+
 	return strings.TrimSpace(s.Dim(l.Time.Local().Format("01-02 15:04:05")) + " " + level + " " + term.Clean(l.Msg) + "  " +
 		strings.Join(data, " "))
 }

@@ -37,6 +37,7 @@ func lineNumbers(t *testing.T, path string, files int) (all []int) {
 			t.Fatal(err)
 		}
 	}
+
 	return all
 }
 
@@ -59,6 +60,7 @@ func TestLogRotation(t *testing.T) {
 			log = slog.New(slog.NewJSONHandler(f, nil))
 		}
 	}
+
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +70,7 @@ func TestLogRotation(t *testing.T) {
 			t.Fatalf("lines are missing or out of order: %v", numbers)
 		}
 	}
+
 	if numbers[len(numbers)-1] != 99 || len(numbers) < 20 {
 		t.Errorf("%d lines up to %d are left", len(numbers), numbers[len(numbers)-1])
 	}
@@ -75,6 +78,7 @@ func TestLogRotation(t *testing.T) {
 	if err != nil || len(entries) != 3 {
 		t.Errorf("%d files, %v; want 3", len(entries), err)
 	}
+
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || info.Size() > 1000 || info.Mode().Perm() != 0o600 {
@@ -93,6 +97,7 @@ func TestLogWithoutFolder(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
+
 	for range 3 {
 		if n, err := f.Write([]byte("0123456789\n")); n != 11 || err != nil {
 			t.Errorf("Write = %d, %v", n, err)
@@ -118,6 +123,7 @@ func TestFollowLog(t *testing.T) {
 	if err := showNewest(c, &logQuery{level: slog.LevelError}, tail); err != nil {
 		t.Fatal(err)
 	}
+
 	go func() { done <- followLog(ctx, c, tail, &logQuery{level: slog.LevelInfo}) }()
 	for n := 0; n < 60; n++ {
 		log.Info("line", "n", n)
@@ -125,6 +131,7 @@ func TestFollowLog(t *testing.T) {
 			out.until(t, n+1) // who falls back by two files loses one
 		}
 	}
+
 	out.until(t, 60)
 	cancel()
 	<-done
@@ -132,6 +139,7 @@ func TestFollowLog(t *testing.T) {
 	for n := range 60 {
 		want = append(want, n)
 	}
+
 	if diff := cmp.Diff(want, out.numbers(t)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -173,6 +181,7 @@ func (l *lineSink) numbers(t *testing.T) (all []int) {
 		}
 		all = append(all, v.N)
 	}
+
 	return all
 }
 
@@ -196,6 +205,7 @@ func TestNoOutputSteersATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for name, print := range map[string]func(c *term.App) error{
 		"logs":           func(c *term.App) error { return showLog(c, &logQuery{}, raw) },
 		"logs --json":    func(c *term.App) error { c.JSON = true; return showLog(c, &logQuery{}, append(raw, '\r')) },
@@ -212,6 +222,7 @@ func TestNoOutputSteersATerminal(t *testing.T) {
 		if strings.ContainsFunc(out.String(), plain.Steers) || !utf8.ValidString(out.String()) {
 			t.Errorf("%s prints %q", name, out.String())
 		}
+
 		var got struct {
 			Msg string
 			Of  struct{ Msg string }

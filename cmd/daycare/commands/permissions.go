@@ -21,6 +21,7 @@ func Permissions(c *term.App) *cobra.Command {
 		permissionsLs(c), permissionsShow(c), permissionsAllow(c), permissionsDeny(c), permissionsGrants(c),
 		permissionsGrant(c), permissionsRevoke(c),
 		permissionsProfile(c), permissionsWhy(c))
+
 	return cmd
 }
 
@@ -38,6 +39,7 @@ func permissionsLs(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			asks, err := client.Permissions(cmd.Context())
 			if err != nil {
 				return fmt.Errorf("list permissions: %w", err)
@@ -51,6 +53,7 @@ func permissionsLs(c *term.App) *cobra.Command {
 				c.Note("no pending approvals")
 				return nil
 			}
+
 			handles := show.Handles(cmd.Context(), client, asks...)
 			for i, a := range asks {
 				if i > 0 {
@@ -58,6 +61,7 @@ func permissionsLs(c *term.App) *cobra.Command {
 				}
 				show.Ask(c.Out, c.OutStyle(), a, handles)
 			}
+
 			return nil
 		},
 	}
@@ -78,6 +82,7 @@ func permissionsShow(c *term.App) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("list permissions: %w", err)
 			}
+
 			tokens := make([]string, len(asks))
 			for i, a := range asks {
 				tokens[i] = a.Token
@@ -89,6 +94,7 @@ func permissionsShow(c *term.App) *cobra.Command {
 			if c.JSON {
 				return c.PrintJSON(asks[n])
 			}
+
 			show.Ask(c.Out, c.OutStyle(), asks[n], show.Handles(cmd.Context(), client, asks[n]))
 			return nil
 		},
@@ -114,12 +120,14 @@ func permissionsAllow(c *term.App) *cobra.Command {
 			if prefix {
 				return decide(cmd.Context(), c, args[0], "prefix")
 			}
+
 			return decide(cmd.Context(), c, args[0], "always")
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "allow this call only")
 	cmd.Flags().BoolVar(&prefix, "prefix", false, "allow every command that begins with the same words")
 	cmd.MarkFlagsMutuallyExclusive("once", "prefix")
+
 	return cmd
 }
 
@@ -144,6 +152,7 @@ func decide(ctx context.Context, c *term.App, typed, decision string) error {
 	if err != nil {
 		return err
 	}
+
 	token := ask.Token
 	if err := client.Decide(ctx, token, decision, ""); err != nil {
 		return fmt.Errorf("answer %s: %w", token, err)
@@ -158,6 +167,7 @@ func decide(ctx context.Context, c *term.App, typed, decision string) error {
 		c.Print("%s: %s\n", token, ask.Choices[i].Text)
 		return nil
 	}
+
 	c.Print("%s: %s\n", token, map[string]string{
 		"once": "allowed once", "always": "allowed from now on",
 		"prefix": "allowed from now on, with any words that follow", "deny": "denied"}[decision])
@@ -175,6 +185,7 @@ func findAsk(ctx context.Context, client *control.Client, typed string) (event.A
 	for _, a := range asks {
 		tokens = append(tokens, a.Token)
 	}
+
 	n, err := byPrefix("request", tokens, typed, "")
 	if code, _ := term.Explain(err); code == fault.ExitNotFound {
 		return event.Ask{Token: typed}, nil
@@ -182,6 +193,7 @@ func findAsk(ctx context.Context, client *control.Client, typed string) (event.A
 	if err != nil {
 		return event.Ask{}, err
 	}
+
 	return asks[n], nil
 }
 
@@ -195,6 +207,7 @@ func requestTokens(c *term.App, cmd *cobra.Command, args []string, _ string) ([]
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+
 	var out []cobra.Completion
 	for _, a := range asks {
 		out = append(out, cobra.CompletionWithDesc(a.Token, term.OneLine(a.Tag, 60)))

@@ -30,12 +30,14 @@ func Reload(c *term.App) *cobra.Command {
 			if c.JSON && !errors.Is(err, control.ErrNotRunning) {
 				return errors.Join(c.PrintJSON(reloaded{err == nil, append([]finding.Finding{}, found...)}), err, off(found))
 			}
+
 			for _, f := range found {
 				c.Warn("%s", f)
 			}
 			if err != nil {
 				return fmt.Errorf("reload settings: %w", err)
 			}
+
 			c.Print("settings reloaded\n")
 			return off(found)
 		},
@@ -50,9 +52,11 @@ func off(found []finding.Finding) error {
 			n++
 		}
 	}
+
 	if n == 0 {
 		return nil
 	}
+
 	return &term.Problem{Code: fault.ExitFailure,
 		Err: fmt.Errorf("%s not run as configured", term.Plural(n, "connector does", "connectors do")),
 		Do:  "see their state with: daycare connectors ls"}

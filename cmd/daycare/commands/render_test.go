@@ -32,6 +32,7 @@ func TestAgentTable(t *testing.T) {
 	if err := agentTable(list, true, noon).Write(&b, false); err != nil {
 		t.Fatal(err)
 	}
+
 	want := `
 HANDLE  NAME                TYPE       STATE        INBOX    LAST    COST     MODEL
 0/      Jürgen 的            user       queued       2 (1m)   2m ago  $0.0000  -
@@ -42,6 +43,7 @@ HANDLE  NAME                TYPE       STATE        INBOX    LAST    COST     MO
 	if diff := cmp.Diff(strings.TrimPrefix(squeeze(want), "\n"), squeeze(b.String())); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
 	}
+
 	widths := map[int]bool{}
 	for line := range strings.Lines(b.String()) {
 		before, _, _ := strings.Cut(line, "$")
@@ -49,6 +51,7 @@ HANDLE  NAME                TYPE       STATE        INBOX    LAST    COST     MO
 			widths[ansi.StringWidth(before)] = true
 		}
 	}
+
 	if len(widths) != 1 {
 		t.Errorf("the cost column begins at %v, want one place:\n%s", widths, b.String())
 	}

@@ -32,6 +32,7 @@ func skillsLs(c *term.App) *cobra.Command {
 					return nil, err
 				}
 				t.Row("NAME", "FROM", "SHA256", "DESCRIPTION")
+
 				for _, s := range list {
 					t.Row(s.Name, cmp.Or(within(root, s.File), "built in"), fmt.Sprintf("%.12s", s.SHA256),
 						term.OneLine(s.Description, 60))

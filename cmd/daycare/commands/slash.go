@@ -41,11 +41,13 @@ func slashLs(c *term.App) *cobra.Command {
 				c.Note("no commands; write a message to .daycare/commands/NAME.md, and /NAME sends it")
 				return nil
 			}
+
 			var t term.Table
 			t.Row("COMMAND", "ARGUMENTS", "DESCRIPTION", "FILE")
 			for _, x := range list {
 				t.Row("/"+x.Name, x.Arguments, term.OneLine(x.Description, 60), x.File)
 			}
+
 			return t.Write(c.Out, c.OutStyle())
 		},
 	}
@@ -71,6 +73,7 @@ func slashShow(c *term.App) *cobra.Command {
 					Text string `json:"text"`
 				}{text})
 			}
+
 			c.Print("%s\n", term.Clean(text))
 			return nil
 		},
@@ -86,6 +89,7 @@ func slashNames(c *term.App, cmd *cobra.Command, args []string, _ string) (names
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+
 	list, err := client.Commands(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -93,5 +97,6 @@ func slashNames(c *term.App, cmd *cobra.Command, args []string, _ string) (names
 	for _, x := range list {
 		names = append(names, cobra.CompletionWithDesc(x.Name, x.Description))
 	}
+
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

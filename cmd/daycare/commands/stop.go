@@ -42,10 +42,12 @@ func Stop(c *term.App) *cobra.Command {
 			default:
 				c.Print("no daemon is running in %s\n", ended.root)
 			}
+
 			return nil
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait for it to exit")
+
 	return cmd
 }
 
@@ -73,6 +75,7 @@ func Restart(c *term.App) *cobra.Command {
 			if kept || err != nil {
 				return err
 			}
+
 			ended, err := stop(ctx, c, timeout)
 			if err != nil {
 				return err
@@ -80,12 +83,14 @@ func Restart(c *term.App) *cobra.Command {
 			if !cmd.Flags().Changed("listen") {
 				listen = ended.listen
 			}
+
 			return startAgain(cmd.Context(), c, root, listen)
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait for it to exit")
 	cmd.Flags().StringVar(&listen, "listen", "",
 		"also serve the API at `ADDR` (HOST:PORT); needs control.token in settings (default: as before)")
+
 	return cmd
 }
 
@@ -97,7 +102,9 @@ func startAgain(ctx context.Context, c *term.App, root, listen string) error {
 		c.Note("another process started it again; see: daycare status")
 		return nil
 	}
+
 	c.WarnOfSettings()
+
 	return StartBackground(ctx, c, root, listen)
 }
 
@@ -119,6 +126,7 @@ func stop(ctx context.Context, c *term.App, timeout time.Duration) (stopResult, 
 	if err == nil {
 		err = untilEnded(ctx, workspace.Lock(root), holder.PID)
 	}
+
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return stopResult{}, &term.Problem{Code: fault.ExitTimeout,
@@ -127,6 +135,7 @@ func stop(ctx context.Context, c *term.App, timeout time.Duration) (stopResult, 
 	case err != nil:
 		return stopResult{}, err
 	}
+
 	return stopResult{Stopped: true, PID: holder.PID, root: root, listen: holder.Listen}, nil
 }
 
@@ -144,6 +153,7 @@ func askToEnd(ctx context.Context, root string, pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("end pid %d: %w", pid, err)
 	}
+
 	return nil
 }
 
@@ -156,6 +166,7 @@ func untilEnded(ctx context.Context, lock string, pid int) error {
 			return err
 		}
 	}
+
 	for range 50 {
 		if pid <= 1 || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			return nil
@@ -164,5 +175,6 @@ func untilEnded(ctx context.Context, lock string, pid int) error {
 			return err
 		}
 	}
+
 	return nil
 }

@@ -29,6 +29,7 @@ func subagentsLs(c *term.App) *cobra.Command {
 					t.Row(s.Name, cmp.Or(s.File, "built in"), fmt.Sprint(s.MaxIterations), strings.Join(s.Tools, " "),
 						term.OneLine(s.Description, 60))
 				}
+
 				return t, nil
 			}}),
 	}

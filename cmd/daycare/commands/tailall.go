@@ -46,12 +46,14 @@ func tailAll(ctx context.Context, c *term.App, n int, following bool) error {
 	if err != nil {
 		return err
 	}
+
 	slices.SortStableFunc(newest, func(a, b said) int { return a.at.Compare(b.at) })
 	for _, s := range newest[max(0, len(newest)-n):] {
 		if err := showSaid(c, s); err != nil {
 			return err
 		}
 	}
+
 	for following {
 		dir, err := f.Next(ctx)
 		if err != nil {
@@ -61,12 +63,14 @@ func tailAll(ctx context.Context, c *term.App, n int, following bool) error {
 		if err != nil {
 			return err
 		}
+
 		for _, s := range more {
 			if err := showSaid(c, s); err != nil {
 				return err
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -89,6 +93,7 @@ func (t *tailer) look(ctx context.Context, n int) ([]said, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list agents: %w", err)
 	}
+
 	var all []said
 	for _, a := range list {
 		if _, known := t.handles[a.ID]; known {
@@ -100,9 +105,11 @@ func (t *tailer) look(ctx context.Context, n int) ([]said, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		t.seen[a.ID] = maxSeq(records)
 		all = append(all, t.said(a.ID, records[len(records)-min(n, len(records)):])...)
 	}
+
 	return all, nil
 }
 
@@ -116,7 +123,9 @@ func (t *tailer) changed(ctx context.Context, dir string) ([]said, error) {
 	if err != nil {
 		return nil, nil // it was removed meanwhile
 	}
+
 	t.seen[id] = max(t.seen[id], maxSeq(records))
+
 	return t.said(id, records), nil
 }
 
@@ -128,6 +137,7 @@ func (t *tailer) said(id string, records []json.RawMessage) []said {
 			all[i].at = e.At
 		}
 	}
+
 	return all
 }
 
@@ -139,6 +149,7 @@ func showSaid(c *term.App, s said) error {
 			Record json.RawMessage `json:"record"`
 		}{s.agent, s.handle, s.line})
 	}
+
 	entry, err := record.Decode(s.line)
 	if err != nil {
 		return nil // a line by hand that is broken; doctor says so
@@ -150,5 +161,6 @@ func showSaid(c *term.App, s said) error {
 	if _, err := fmt.Fprintf(c.Out, "%s %s\n", c.OutStyle().Bold(fmt.Sprintf("%-6s", s.handle)), text); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
+
 	return nil
 }

@@ -39,6 +39,7 @@ func Why(c *term.App) *cobra.Command {
 			if c.JSON {
 				return c.PrintJSON(w)
 			}
+
 			showStory(c, w)
 			return nil
 		},
@@ -83,6 +84,7 @@ func findStory(ctx context.Context, home, id string) (why, error) {
 	if err != nil {
 		return why{}, fmt.Errorf("read agents: %w", err)
 	}
+
 	for _, meta := range index.All() {
 		if ctx.Err() != nil {
 			return why{}, ctx.Err()
@@ -92,6 +94,7 @@ func findStory(ctx context.Context, home, id string) (why, error) {
 		if err != nil {
 			return why{}, fmt.Errorf("read %s: %w", meta.Handle, err)
 		}
+
 		items, err := inbox.Accepted(dir, taken(id, s))
 		if err != nil {
 			return why{}, fmt.Errorf("read %s: %w", meta.Handle, err)
@@ -100,6 +103,7 @@ func findStory(ctx context.Context, home, id string) (why, error) {
 			return tell(meta, dir, id, s, items), nil
 		}
 	}
+
 	return why{}, term.NotFound("find ids with: daycare agents tail ID --json", "%s is in no history and no inbox", id)
 }
 
@@ -118,9 +122,11 @@ func tell(meta address.Meta, dir, id string, s record.Trace, items []inbox.Item)
 			w.Calls++
 			w.spend(r.Tokens, r.Cost)
 		}
+
 		w.Records = append(w.Records, *e)
 		w.Lines = append(w.Lines, line{e.Seq, e.At.Format("2006-01-02T15:04:05.000Z07:00"), e.Rec.Type(), e.Rec})
 	}
+
 	if s.Turn != "" {
 		w.Prompt = whyPrompt(dir, s)
 	}
@@ -135,6 +141,7 @@ func taken(id string, s record.Trace) map[string]bool {
 			ids[u.Item] = true
 		}
 	}
+
 	return ids
 }
 
@@ -160,6 +167,7 @@ func whyPrompt(dir string, s record.Trace) []promptPart {
 	if s.Summary != nil {
 		add("summary of older messages", 1, utf8.RuneCountInString(s.Summary.Rec.(*record.Summary).Text))
 	}
+
 	var said, answered, results sum
 	for _, e := range s.Before {
 		switch r := e.Rec.(type) {
@@ -174,6 +182,7 @@ func whyPrompt(dir string, s record.Trace) []promptPart {
 			results.add(r.Output.Text)
 		}
 	}
+
 	add("earlier messages", said.n, said.chars)
 	add("earlier answers", answered.n, answered.chars)
 	add("earlier tool results", results.n, results.chars)
@@ -184,6 +193,7 @@ func whyPrompt(dir string, s record.Trace) []promptPart {
 			now.chars += utf8.RuneCountInString(u.Preface)
 		}
 	}
+
 	add("messages of this turn", now.n, now.chars)
 	return parts
 }
@@ -202,5 +212,6 @@ func from(it inbox.Item) string {
 	case it.Dedupe != "":
 		return it.Dedupe
 	}
+
 	return "its own chat"
 }

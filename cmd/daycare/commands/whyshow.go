@@ -18,6 +18,7 @@ func showStory(c *term.App, w why) {
 		c.Print("  %s\n", term.Clean(term.Join("  ", stamp(it.At), string(it.Kind), "from "+from(it), it.ID)))
 		c.Print("    %s\n", term.OneLine(it.Text, 200))
 	}
+
 	if w.Waiting {
 		c.Print("queued: no turn has picked it up yet\n")
 		return
@@ -30,6 +31,7 @@ func showStory(c *term.App, w why) {
 			c.Print("  %8s  %s\n", "+"+w.Records[i].At.Sub(began).Round(time.Millisecond).String(), term.Clean(text))
 		}
 	}
+
 	c.Fields("model calls", fmt.Sprint(w.Calls), "tokens", tokensOf(w.Tokens), "cost", term.Money(w.Cost))
 }
 
@@ -41,6 +43,7 @@ func showPrompt(c *term.App, parts []promptPart) {
 	for _, p := range parts {
 		total += p.Tokens
 	}
+
 	c.Print("%s\n", c.OutStyle().Dim(fmt.Sprintf("the model was given about %d tokens, not counting tool definitions", total)))
 	for _, p := range parts {
 		count := ""
@@ -81,6 +84,7 @@ func happened(r record.Record) string {
 	case *record.Start:
 		return ""
 	}
+
 	who, what := show.Words(r)
 	return term.Join("  ", who, term.OneLine(what, 160))
 }
@@ -100,12 +104,14 @@ func answered(r *record.Assistant) string {
 		text = term.Join("  ", "model     "+r.Provider+"/"+r.Model, string(r.Finish), tokensOf(r.Tokens), term.Money(r.Cost)) +
 			"\n            says: " + term.OneLine(cmp.Or(r.Text, "(nothing)"), 120)
 	}
+
 	for _, call := range r.ToolCalls {
 		text += "\n            calls: " + call.Name + " " + term.OneLine(string(call.Arguments), 120) + "  " + call.ID
 	}
 	if r.Out != nil {
 		text += "\n            to " + term.Join("/", r.Out.To.Connector, r.Out.To.ChannelID, r.Out.To.UserID) + "  " + r.Out.ID
 	}
+
 	return text
 }
 
@@ -115,12 +121,14 @@ func arrived(r *record.Delivery) string {
 	if r.Retry {
 		again = "retry"
 	}
+
 	switch {
 	case r.Error != "" && r.Final:
 		return term.Join("  ", "delivery  given up", part, r.Error, again)
 	case r.Error != "":
 		return term.Join("  ", "delivery  failed, will be retried", part, r.Error, again)
 	}
+
 	return term.Join("  ", "delivery  arrived", part, "as "+cmp.Or(r.RemoteID, "(no id)"), again)
 }
 
@@ -132,6 +140,7 @@ func tokensOf(t record.Tokens) string {
 	if t.Estimated {
 		text += " (estimated)"
 	}
+
 	return text
 }
 

@@ -28,6 +28,7 @@ func Workspaces(c *term.App) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listWorkspaces(cmd.Context(), c, time.Now()) },
 	}
 	cmd.AddCommand(workspacesForget(c))
+
 	return cmd
 }
 
@@ -75,6 +76,7 @@ func listWorkspaces(ctx context.Context, c *term.App, now time.Time) error {
 			rows[i].Error = err.Error()
 		}
 	}
+
 	if c.JSON {
 		return c.PrintJSON(map[string][]workspaceRow{"workspaces": rows})
 	}
@@ -82,6 +84,7 @@ func listWorkspaces(ctx context.Context, c *term.App, now time.Time) error {
 		c.Note("no workspaces yet; daycare start records one")
 		return nil
 	}
+
 	t := term.Table{{"PATH", "STATE", "PID", "VERSION", "AGENTS", "QUEUED", "APPROVALS", "TODAY"}}
 	for _, r := range rows {
 		r.add(&t)
@@ -89,6 +92,7 @@ func listWorkspaces(ctx context.Context, c *term.App, now time.Time) error {
 	if err := t.Write(c.Out, c.OutStyle()); err != nil {
 		return err
 	}
+
 	for _, r := range rows {
 		switch {
 		case r.State == wsGone:
@@ -97,6 +101,7 @@ func listWorkspaces(ctx context.Context, c *term.App, now time.Time) error {
 			c.Warn("%s: %s", r.Path, r.Error)
 		}
 	}
+
 	return nil
 }
 
@@ -112,6 +117,7 @@ func (r workspaceRow) add(t *term.Table) {
 		t.Row(r.Path, r.State, pid, version, "-", "-", "-", "-")
 		return
 	}
+
 	t.Row(r.Path, r.State, pid, version, fmt.Sprint(r.Agents), fmt.Sprint(r.Queued), fmt.Sprint(r.Approvals),
 		term.Money(r.Today))
 }
@@ -124,6 +130,7 @@ func (r *workspaceRow) ask(ctx context.Context, c *term.App, now time.Time) erro
 		r.State = wsGone
 		return nil
 	}
+
 	r.State = wsRunning
 	client, err := c.Dial(ctx, r.Path)
 	if errors.Is(err, control.ErrNotRunning) {
@@ -146,6 +153,7 @@ func (r *workspaceRow) ask(ctx context.Context, c *term.App, now time.Time) erro
 	if r.Agents, r.Queued, r.Approvals = s.Agents, s.Queued, s.Asks; s.Running {
 		r.PID, r.Version = s.PID, s.Version
 	}
+
 	year, month, day := now.Date()
 	bill, err := client.Cost(ctx, time.Date(year, month, day, 0, 0, 0, 0, now.Location()), "day")
 	r.Today = bill.Total.Cost
@@ -164,6 +172,7 @@ func workspacesForget(c *term.App) *cobra.Command {
 			for _, e := range all {
 				paths = append(paths, e.Path)
 			}
+
 			return paths, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -180,6 +189,7 @@ func workspacesForget(c *term.App) *cobra.Command {
 			case c.JSON:
 				return c.PrintJSON(map[string]string{"forgotten": root})
 			}
+
 			c.Print("removed %s from the list; its files are unchanged\n", root)
 			return nil
 		},

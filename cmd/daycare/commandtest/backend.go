@@ -37,6 +37,7 @@ func (h agents) Deliver(_ context.Context, in message.Incoming) (message.Receipt
 			done <- o
 		})
 	}
+
 	return message.Receipt{Agent: Agent0, Item: item, Seq: int64(len(h.got))}, nil
 }
 
@@ -73,12 +74,14 @@ func (h agents) Resolve(ref string) (string, error) {
 			fits = append(fits, a.ID)
 		}
 	}
+
 	switch len(fits) {
 	case 0:
 		return "", fmt.Errorf("%w: %s", message.ErrUnknownAgent, ref)
 	case 1:
 		return fits[0], nil
 	}
+
 	return "", &control.Ambiguous{Ref: ref, Candidates: fits}
 }
 
@@ -90,6 +93,7 @@ func (h agents) Agent(_ context.Context, id string) (event.Agent, error) {
 			return a, nil
 		}
 	}
+
 	return event.Agent{}, message.ErrUnknownAgent
 }
 
@@ -134,6 +138,7 @@ func (h permissions) Decide(_ context.Context, token, decision, by string) error
 		h.Record(&record.Permission{Token: token, Event: decision})
 		h.turn(h.Server, message.Incoming{Kind: message.Permission, Token: token, Decision: decision})
 	})
+
 	return nil
 }
 

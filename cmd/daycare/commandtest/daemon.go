@@ -22,5 +22,6 @@ func Start(t *testing.T, d Runner) {
 			t.Error(err)
 		}
 	})
+
 	<-ready
 }

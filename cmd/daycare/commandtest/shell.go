@@ -32,6 +32,7 @@ func NewShell(t *testing.T, h *Server, stdin string, commands ...func(*term.App)
 	if err := os.Mkdir(filepath.Join(s.root, workspace.Home), 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	s.App = &term.App{
 		Offline: func(string, func(string, ...any)) (*control.Client, error) { return h.Client(), nil },
 		InProcess: func(context.Context, string) (*control.Client, func() error, error) {
@@ -39,6 +40,7 @@ func NewShell(t *testing.T, h *Server, stdin string, commands ...func(*term.App)
 		},
 		In: strings.NewReader(stdin), Out: &s.Stdout, Err: &s.Stderr,
 	}
+
 	return s
 }
 
@@ -51,6 +53,8 @@ func (s *Shell) Do(args ...string) int {
 	for _, command := range s.commands {
 		cmd.AddCommand(command(s.App))
 	}
+
 	cmd.SetArgs(append([]string{"--workspace", s.root}, args...))
+
 	return s.Report(cmd.ExecuteContext(context.Background()))
 }

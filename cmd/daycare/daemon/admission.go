@@ -31,6 +31,7 @@ func (r admission) Ask(_ context.Context, s chat.Stranger) (chat.Reply, bool) {
 	if err != nil {
 		r.log.Error("cannot save a pairing request", "connector", s.From.Connector, "user", s.From.UserID, "err", err)
 	}
+
 	return chat.Reply{Code: code}, true
 }
 
@@ -44,6 +45,7 @@ func (r admission) Admit(_ context.Context, connector, code string, reject bool,
 	if err == nil {
 		_, err = r.decide(request, reject, by)
 	}
+
 	return request.Name, err
 }
 
@@ -54,6 +56,7 @@ func (r admission) Pairings(context.Context) ([]control.Pairing, error) {
 	for _, request := range requests {
 		list = append(list, asPairing(request))
 	}
+
 	return list, err
 }
 
@@ -72,6 +75,7 @@ func (r admission) Pair(ctx context.Context, code string, reject bool, by string
 	if err == nil {
 		reloader{r.Daemon}.reload(ctx)
 	}
+
 	return control.Paired{Pairing: asPairing(request), Owner: owner}, err
 }
 
@@ -96,6 +100,7 @@ func (r admission) decide(request pairing.Request, reject bool, by string) (owne
 	if err := r.pairings.Decide(request, decision); err != nil {
 		return false, err
 	}
+
 	r.log.Info("pairing request answered", "connector", request.From.Connector, "user", request.From.UserID,
 		"decision", decision, "by", by)
 	if !reject {
@@ -104,6 +109,7 @@ func (r admission) decide(request pairing.Request, reject bool, by string) (owne
 		default: // they will notice when they write
 		}
 	}
+
 	return owner, nil
 }
 
@@ -115,10 +121,12 @@ func (r admission) allow(request pairing.Request) (owner bool, err error) {
 	if err != nil {
 		return false, err
 	}
+
 	conf, _, err := config.LoadText(r.root, before, os.LookupEnv, plugins.ConnectorTypes...)
 	if err != nil {
 		return false, err
 	}
+
 	k, ok := conf.Connector(id)
 	switch {
 	case !ok:
@@ -126,6 +134,7 @@ func (r admission) allow(request pairing.Request) (owner bool, err error) {
 	case slices.Contains(k.Allow, user):
 		return slices.Contains(ownerIDs(k), user), nil
 	}
+
 	after, err := config.Append(before, strconv.Quote(user), "connectors", id, "allow")
 	if err != nil {
 		return false, err
@@ -133,11 +142,13 @@ func (r admission) allow(request pairing.Request) (owner bool, err error) {
 	if conf, _, err = config.LoadText(r.root, after, os.LookupEnv, plugins.ConnectorTypes...); err != nil {
 		return false, err
 	}
+
 	k, _ = conf.Connector(id)
 	vault := plugins.NewVault(func() *config.Config { return conf })
 	if _, err := plugins.NewConnector(vault, k, chat.Host{}, slog.New(slog.DiscardHandler)); err != nil {
 		return false, err // an id that the connector rejects must not stop it
 	}
+
 	return slices.Contains(ownerIDs(k), user), config.Replace(r.vol, r.root, after, before)
 }
 
@@ -178,5 +189,6 @@ func (p *connectorSet) find(id string) engine.Connector {
 			return k.conn
 		}
 	}
+
 	return nil
 }

@@ -55,6 +55,7 @@ func (h folders) WriteFile(ctx context.Context, id, name string, content []byte,
 		}
 	}
 	v, err := h.System.WriteFile(ctx, id, name, content, hash)
+
 	return v.Hash, inWords(err)
 }
 
@@ -72,6 +73,7 @@ func inWords(err error) error {
 	case errors.Is(err, agentfolders.ErrBadArchive):
 		return &control.Invalid{Reason: err.Error(), Hint: "use a file written by daycare agents export"}
 	}
+
 	return err
 }
 
@@ -81,11 +83,13 @@ func findingsOf(err error) (found []finding.Finding) {
 	if !errors.As(err, &joined) {
 		return nil
 	}
+
 	for _, one := range joined.Unwrap() {
 		var f finding.Finding
 		if errors.As(one, &f) {
 			found = append(found, f)
 		}
 	}
+
 	return found
 }

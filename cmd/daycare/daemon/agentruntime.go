@@ -36,6 +36,7 @@ func (r factory) start(ctx context.Context, rt engine.Runtime) error {
 	if meta.Descriptor.Type == address.Subagent {
 		o.Reports = r.reports(meta)
 	}
+
 	return agents.Run(ctx, o)
 }
 

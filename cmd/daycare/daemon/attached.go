@@ -34,12 +34,15 @@ func (r workbench) conversations(agent string) (all []string) {
 		if err != nil {
 			r.log.Warn("cannot look up the attachments of an agent", "agent", agent, "err", err)
 		}
+
 		all = append(all, names...)
 		meta, ok := r.index.Get(agent)
 		if !ok || meta.Descriptor.Type != address.Subagent {
 			break
 		}
+
 		agent = meta.Descriptor.ParentAgentID
 	}
+
 	return all
 }

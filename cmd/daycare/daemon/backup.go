@@ -29,6 +29,7 @@ func (r backups) Backup(ctx context.Context, to io.Writer, secrets bool) error {
 		}
 		defer lock.Release()
 	}
+
 	conf, _, err := config.Load(r.root, os.LookupEnv, plugins.ConnectorTypes...)
 	switch {
 	case err != nil && !secrets:
@@ -37,6 +38,7 @@ func (r backups) Backup(ctx context.Context, to io.Writer, secrets bool) error {
 	case err != nil:
 		conf = r.settings.Current()
 	}
+
 	named, private := conf.Named(r.workspace)
 	for _, name := range []string{config.AuthName, apitoken.Name} {
 		private = append(private, ws.Home+"/"+name)

@@ -184,11 +184,13 @@ func historyOf(t *testing.T, workspace, id string) (lines []line) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, path := range append(older, filepath.Join(dir, "history.jsonl")) {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for text := range bytes.Lines(data) {
 			var l line
 			if err := json.Unmarshal(text, &l); err != nil {
@@ -197,6 +199,7 @@ func historyOf(t *testing.T, workspace, id string) (lines []line) {
 			lines = append(lines, l)
 		}
 	}
+
 	return lines
 }
 
@@ -211,5 +214,6 @@ func sentBy(lines []line) (numbers []string) {
 			numbers = append(numbers, n)
 		}
 	}
+
 	return numbers
 }

@@ -55,6 +55,7 @@ func (r budgets) bounded(m agents.Model) agents.Model {
 	for i, p := range c.Chain {
 		chain[i] = budget.Wrap(p, r.ledger)
 	}
+
 	return &providers.Caller{Chain: chain}
 }
 
@@ -76,6 +77,7 @@ func (r budgets) raise(ctx context.Context, agent string, b permission.Budget, d
 	if r.applies(b) {
 		return nil
 	}
+
 	value := strconv.FormatFloat(b.Raised(), 'f', -1, 64)
 	if err := config.SetPlain(r.vol, r.root, value, "budget", b.Scope, b.Unit); err != nil {
 		return err
@@ -83,6 +85,7 @@ func (r budgets) raise(ctx context.Context, agent string, b permission.Budget, d
 	if found := (reloader{r.Daemon}).reload(ctx); !r.applies(b) {
 		return errors.Join(fmt.Errorf("%s is now %s, but the environment has another value", b.Key(), value), finding.Join(found))
 	}
+
 	return nil
 }
 
@@ -93,6 +96,7 @@ func (r *conf) applies(b permission.Budget) bool {
 		permission.BudgetPerAgent: of.PerAgent}
 	l := limits[b.Scope]
 	usd, tokens := raised(b, l.USD, l.Tokens)
+
 	return usd == l.USD && tokens == l.Tokens
 }
 
@@ -105,6 +109,7 @@ func raised(b permission.Budget, usd float64, tokens int64) (float64, int64) {
 	case b.Unit == permission.Tokens && tokens > 0:
 		tokens = max(tokens, int64(b.Raised()))
 	}
+
 	return usd, tokens
 }
 
@@ -133,6 +138,7 @@ func (r budgets) watchBudgets(ctx context.Context) error {
 				r.log.Warn("an agent stays paused although its budget allows more", "agent", p.Agent, "token", p.Token, "err", err)
 			}
 		}
+
 		now := crash.Now()
 		year, month, day := now.Date()
 		midnight := time.Date(year, month, day+1, 0, 0, 0, 0, now.Location())
@@ -144,6 +150,7 @@ func (r budgets) watchBudgets(ctx context.Context) error {
 			timer.Stop()
 			return nil
 		}
+
 		timer.Stop()
 	}
 }

@@ -43,6 +43,7 @@ func (c chats) Home(agent string) (message.Address, bool) {
 		return message.Address{}, false
 	}
 	d := meta.Descriptor
+
 	return message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}, true
 }
 
@@ -77,6 +78,7 @@ func (c chats) switchModel(ctx context.Context, agent, to string) (string, error
 	if errors.As(err, &bad) {
 		return "", errors.New(strings.TrimSuffix(bad.Reason+". "+bad.Hint, ". "))
 	}
+
 	return now.Provider + "/" + now.Model, err
 }
 
@@ -92,6 +94,7 @@ func (c chats) session(agent string) (chat.Session, error) {
 	if t := state.Tokens; t != nil {
 		s.Context = t.Input + t.CacheRead + t.CacheWrite
 	}
+
 	for _, p := range c.r.models.Load().Settings {
 		s.Providers = append(s.Providers, p.ID+": "+p.Model)
 	}

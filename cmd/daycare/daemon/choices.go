@@ -28,6 +28,7 @@ func (o choices) Models(context.Context) ([]control.ModelInfo, error) {
 		one.Choice, one.Model, one.Default = p.ID, cmp.Or(p.Model, known.ID), i == 0
 		list, set[p.ID+"/"+known.ID] = append(list, one), true
 	}
+
 	for _, p := range m.Settings {
 		if p.BaseURL != "" || p.Type == "scripted" {
 			continue // nobody knows what else it has
@@ -40,6 +41,7 @@ func (o choices) Models(context.Context) ([]control.ModelInfo, error) {
 			}
 		}
 	}
+
 	return list, nil
 }
 
@@ -61,6 +63,7 @@ func (o choices) Skills(context.Context) ([]control.SkillInfo, error) {
 		infos[i] = control.SkillInfo{Name: s.Name, Description: s.Description, Icon: s.Metadata["icon"],
 			Tools: s.AllowedTools, File: s.File, SHA256: s.SHA256}
 	}
+
 	return infos, nil
 }
 
@@ -71,6 +74,7 @@ func (o choices) Commands(context.Context) ([]control.CommandInfo, error) {
 	for i, c := range list {
 		infos[i] = control.CommandInfo{Name: c.Name, Description: c.Description, Arguments: c.Arguments, File: c.File}
 	}
+
 	return infos, nil
 }
 

@@ -30,6 +30,7 @@ func (r *Daemon) newSchedule(commands schedule.GateFunc) *schedule.Scheduler {
 	if vol == nil { // nothing runs: whoever changes a task is an editor like any other
 		vol = disk.NewVolume(r.root)
 	}
+
 	store := &schedule.Store{Root: r.root, Volume: vol, Now: crash.Now,
 		Zone: func() *time.Location {
 			z, err := schedule.LoadZone(r.settings.Current().Cron.Timezone, local())
@@ -58,6 +59,7 @@ func (r *Daemon) newSchedule(commands schedule.GateFunc) *schedule.Scheduler {
 	s := schedule.New(schedule.Options{Store: store, Target: c.Target, Due: c.Due, Say: c.Say, Gate: commands,
 		Workspace: r.workspace, OnRun: r.tellRun, Findings: r.readTasks, Folders: watches.set, Log: r.log})
 	watches.changed = s.Changed
+
 	return s
 }
 
@@ -80,6 +82,7 @@ func (r *Daemon) tellRun(f schedule.Firing, run schedule.Run) {
 	case schedule.Failed:
 		r.log.Warn("scheduled run failed", "kind", f.Kind, "task", f.Slug, "slot", run.Slot, "reason", run.Reason)
 	}
+
 	agent := cmp.Or(f.Agent, f.TaskID)
 	if f.Kind == schedule.Heartbeat {
 		agent, _ = r.index.Lookup(address.Descriptor{Type: address.Heartbeat})
@@ -107,11 +110,13 @@ func (w *watches) set(dirs []string) {
 			w.watcher.Add(dir, watch.Options{Ignore: ledgers}, w.hear)
 		}
 	}
+
 	for dir := range w.now {
 		if !now[dir] {
 			w.watcher.Remove(dir)
 		}
 	}
+
 	w.now = now
 }
 
@@ -138,6 +143,7 @@ func (r clockAgents) Cron(ctx context.Context, t clock.Task) (string, error) {
 			return "", fmt.Errorf("make the task's agent: %w", err)
 		}
 	}
+
 	return t.ID, r.furnish(t)
 }
 
@@ -148,11 +154,13 @@ func (r clockAgents) furnish(t clock.Task) error {
 	if err != nil {
 		return fmt.Errorf("read state of the task's agent: %w", err)
 	}
+
 	// A person may have given it another folder; only the default is replaced.
 	moved := state.Permissions.WorkingDir == r.workspace
 	if !moved && (t.Model == "" || state.Provider.Model == t.Model) {
 		return nil
 	}
+
 	return record.UpdateState(r.vol, dir, func(s *record.State) {
 		if moved {
 			s.Permissions.WorkingDir = t.Dir
@@ -170,6 +178,7 @@ func (r clockAgents) Heartbeat(ctx context.Context) (string, error) {
 		return id, nil
 	}
 	a, err := r.system.Create(ctx, d)
+
 	return a.ID, err
 }
 
@@ -235,6 +244,7 @@ func (r clockRights) missing(agent string, other address.Descriptor, adjust func
 	if err != nil {
 		return nil, err
 	}
+
 	theirs.Grants = nil
 	adjust(&own, &theirs)
 	var missing []string
@@ -243,6 +253,7 @@ func (r clockRights) missing(agent string, other address.Descriptor, adjust func
 			missing = append(missing, access.Tag())
 		}
 	}
+
 	return missing, nil
 }
 
@@ -255,6 +266,8 @@ func (r clockRights) rightsOf(d address.Descriptor) (permission.Set, error) {
 	if err != nil {
 		return permission.Set{}, err
 	}
+
 	state, _ := record.ParseState("state.json", data)
+
 	return state.Permissions.Resolved(r.workspace), nil
 }

@@ -49,6 +49,7 @@ func (p *connectorSet) build() (all []engine.Connector, found []finding.Finding)
 	for _, k := range p.built {
 		before[k.id] = k
 	}
+
 	p.built = nil
 	for _, s := range p.current().Connectors {
 		k := p.buildOne(s, before[s.ID])
@@ -60,8 +61,10 @@ func (p *connectorSet) build() (all []engine.Connector, found []finding.Finding)
 		if k.conn != nil {
 			all = append(all, k.conn)
 		}
+
 		p.built = append(p.built, k)
 	}
+
 	return all, found
 }
 
@@ -74,11 +77,13 @@ func (p *connectorSet) buildOne(s config.Connector, old configured) configured {
 	if k.conn, k.err = plugins.NewConnector(k.secrets, s, p.host, p.log); k.err == nil {
 		return k
 	}
+
 	k.conn = nil // not an interface of a nil pointer
 	if old.conn != nil && old.secrets.Good() {
 		old.err = fmt.Errorf("%w\nit keeps running with its previous settings", k.err)
 		return old
 	}
+
 	return k
 }
 
@@ -91,6 +96,7 @@ func (p *connectorSet) problem(id string) string {
 			return k.err.Error()
 		}
 	}
+
 	return ""
 }
 
@@ -110,5 +116,6 @@ func (r reloader) connect() []finding.Finding {
 		found = append(found, finding.Finding{ID: "settings-connectors", Severity: finding.Error,
 			File: filepath.Join(r.root, config.Name), Reason: err.Error()})
 	}
+
 	return found
 }

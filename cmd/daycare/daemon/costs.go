@@ -42,6 +42,7 @@ func (c costs) Cost(_ context.Context, since time.Time, by string) (control.Bill
 			case "day":
 				row = control.Spent{Key: call.At.Local().Format(time.DateOnly)}
 			}
+
 			if rows[row.Key] == nil {
 				rows[row.Key] = &row
 			}
@@ -55,10 +56,12 @@ func (c costs) Cost(_ context.Context, since time.Time, by string) (control.Bill
 			return b, err
 		}
 	}
+
 	removed, err := os.ReadDir(filepath.Join(c.parts.root, "trash"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return b, fmt.Errorf("read trash: %w", err)
 	}
+
 	for _, e := range removed {
 		if !e.IsDir() {
 			continue // a prompt of the heartbeat, a file of somebody
@@ -68,6 +71,7 @@ func (c costs) Cost(_ context.Context, since time.Time, by string) (control.Bill
 			return b, err
 		}
 	}
+
 	b.Rows, b.Total.Key = sortCosts(rows, by), "total"
 	return b, nil
 }
@@ -80,6 +84,7 @@ func purpose(kind address.Type, call record.Spend) string {
 	case kind == address.User, kind == address.Permanent:
 		return "conversation"
 	}
+
 	return cmp.Or(string(kind), "unknown")
 }
 
@@ -94,6 +99,7 @@ func removedType(dir string) address.Type {
 		return ""
 	}
 	d, _ := address.Decode(path, data)
+
 	return d.Type
 }
 

@@ -28,12 +28,14 @@ func (r *Daemon) keepEventLog(ctx context.Context) error {
 		if first > next {
 			j.log.Warn("too many events at once; some were not logged", "missed", first-next)
 		}
+
 		for _, e := range events {
 			j.note(e)
 			if e.Type == event.AgentSlept {
 				r.rest.Reset(restAfter)
 			}
 		}
+
 		next = max(next, first) + uint64(len(events))
 	}
 	for e := range r.events.Subscribe(ctx) {
@@ -41,6 +43,7 @@ func (r *Daemon) keepEventLog(ctx context.Context) error {
 			read()
 		}
 	}
+
 	read()
 	return nil
 }
@@ -51,6 +54,7 @@ func (j *eventLog) note(e event.Event) {
 	if e.Agent != "" {
 		log = log.With("agent", e.Agent)
 	}
+
 	switch b := e.Body.(type) {
 	case event.Item:
 		j.item(log, e.Type, b)
@@ -94,11 +98,13 @@ func (j *eventLog) finished(log *slog.Logger, e event.Event, b event.Finished) {
 		j.meter.turn(e.At.Sub(began))
 		args = append(args, "ms", e.At.Sub(began).Milliseconds())
 	}
+
 	j.meter.add("daycare_turns_total", 1, "reason", b.Reason)
 	if b.Error != "" {
 		log.Warn("turn failed", append(args, "err", b.Error)...)
 		return
 	}
+
 	log.Info("turn finished", args...)
 }
 
@@ -148,5 +154,6 @@ func details(body event.Body) []any {
 	case event.Compacted:
 		return []any{"before", b.Before, "gone", b.Gone, "kept", b.Kept, "failed", b.Failed}
 	}
+
 	return nil
 }

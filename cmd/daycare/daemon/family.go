@@ -31,6 +31,7 @@ func (r factory) reports(meta address.Meta) agents.Reports {
 				return false
 			}
 			to, err := r.family.Target(meta.ID, ref)
+
 			return err == nil && to == d.ParentAgentID
 		},
 		Waits: func() bool { return len(r.family.Running(context.Background(), meta.ID)) > 0 },
@@ -38,6 +39,7 @@ func (r factory) reports(meta address.Meta) agents.Reports {
 	if d.Definition != "" {
 		rep.Awaited = subagent.TaskItem(meta.ID)
 	}
+
 	return rep
 }
 
@@ -57,6 +59,7 @@ func (r factory) preface(id string) string {
 		}
 		lines = append(lines, fmt.Sprintf("Permanent colleague: %q (id: %s)%s", m.Name, m.ID, about))
 	}
+
 	if more || len(lines) > most {
 		lines = append(lines[:min(most, len(lines))], "and more; list them with agents_list")
 	}
@@ -79,6 +82,7 @@ func (r factory) inherit(d address.Descriptor, s record.State) (record.State, er
 		s.Permissions = s.Permissions.Within(parent.Permissions)
 		return s, nil
 	}
+
 	s.Permissions, s.Provider = parent.Permissions, parent.Provider
 	s.Permissions.Grants = nil
 	for _, g := range parent.Permissions.Grants {
@@ -86,12 +90,14 @@ func (r factory) inherit(d address.Descriptor, s record.State) (record.State, er
 			s.Permissions.Grants = append(s.Permissions.Grants, g)
 		}
 	}
+
 	switch {
 	case d.Model != "":
 		s.Provider.Model = d.Model
 	case r.settings.Current().Routing.Subagent != "":
 		s.Provider.ID, s.Provider.Model = "", "" // as the settings say, not as its parent
 	}
+
 	if def, ok := r.toolset.definition(d); ok && def.Temperature != nil {
 		s.Provider.Temperature = def.Temperature
 	}
@@ -109,6 +115,7 @@ func (r factory) known(meta address.Meta, p prompt.Definition) prompt.Definition
 	if meta.Descriptor.Definition != "" { // it works for an agent, not for the person
 		p.Files.Soul, p.Files.User = "", ""
 	}
+
 	return p
 }
 

@@ -20,6 +20,7 @@ func (r *Daemon) keepFolders() error {
 	if r.system == nil {
 		return nil // it was not opened
 	}
+
 	// What a death left of a file that was being written goes first.
 	if err := r.vol.Recover(r.root, config.IgnoreName, permission.FoldersFile, apitoken.Name, apitoken.UsedName); err != nil {
 		return err
@@ -27,6 +28,7 @@ func (r *Daemon) keepFolders() error {
 	if err := config.Ignore(r.root); err != nil {
 		r.log.Warn("git may commit secrets of this workspace", "err", err)
 	}
+
 	ok, err := disk.SyncsFolders(r.root)
 	if err != nil {
 		return r.vol.Fail(err)
@@ -34,6 +36,7 @@ func (r *Daemon) keepFolders() error {
 	if !ok {
 		r.log.Warn(FoldersNotSynced, "folder", r.root)
 	}
+
 	slot := filepath.Join(r.root, "drop")
 	// From the inside out; and a letter that was just taken has its new name before
 	// it loses the old one.
@@ -42,5 +45,6 @@ func (r *Daemon) keepFolders() error {
 			return err
 		}
 	}
+
 	return nil
 }

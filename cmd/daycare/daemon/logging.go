@@ -23,6 +23,7 @@ func (r *Daemon) openLog() error {
 	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
 		return fmt.Errorf("log level %q: %w", c.Log.Level, err)
 	}
+
 	hide := r.secrets.Attr
 	handlers := []slog.Handler{terminalHandler(os.Stderr, c.Log.Format, r.heard(level), hide)}
 	if path := logfile.Path(r.root, c); path != "" {
@@ -33,6 +34,7 @@ func (r *Daemon) openLog() error {
 		r.logFile = f
 		handlers = append(handlers, slog.NewJSONHandler(f, &slog.HandlerOptions{Level: level, ReplaceAttr: stamped(hide)}))
 	}
+
 	r.log = slog.New(slog.NewMultiHandler(handlers...))
 	r.log.Info("daycare started", "version", version.Number, "pid", os.Getpid(), "workspace", r.workspace)
 	return nil
@@ -72,5 +74,6 @@ func colours(w io.Writer) bool {
 		return false
 	}
 	info, err := f.Stat()
+
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -88,6 +88,7 @@ func labelled(pairs []string) string {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		all = append(all, pairs[i]+`="`+labelEscape.Replace(pairs[i+1])+`"`)
 	}
+
 	return "{" + strings.Join(all, ",") + "}"
 }
 
@@ -102,6 +103,7 @@ func (m *meter) write(w io.Writer) {
 			fmt.Fprintf(w, "%s%s %g\n", one.name, labels, values[labels])
 		}
 	}
+
 	const turns = "daycare_turn_seconds"
 	head(w, turns, "Turn duration.", "histogram")
 	sum := 0
@@ -109,6 +111,7 @@ func (m *meter) write(w io.Writer) {
 		sum += m.turns[i]
 		fmt.Fprintf(w, "%s_bucket{le=\"%g\"} %d\n", turns, bound, sum)
 	}
+
 	sum += m.turns[len(turnBuckets)]
 	fmt.Fprintf(w, "%s_bucket{le=\"+Inf\"} %d\n%s_sum %g\n%s_count %d\n", turns, sum, turns, m.took.Seconds(), turns, sum)
 }
@@ -128,6 +131,7 @@ func (b *backend) WriteMetrics(w io.Writer) {
 		head(w, "daycare_barrier_seconds_total", "Time spent in disk syncs.", "counter")
 		fmt.Fprintf(w, "daycare_barrier_seconds_total %g\n", spent.Seconds())
 	}
+
 	head(w, "go_goroutines", "Goroutines.", "gauge")
 	fmt.Fprintf(w, "go_goroutines %d\n", runtime.NumGoroutine())
 	if rss, ok := resident(); ok {
@@ -144,5 +148,6 @@ func resident() (int64, bool) {
 		return 0, false
 	}
 	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
+
 	return pages * int64(os.Getpagesize()), err == nil
 }

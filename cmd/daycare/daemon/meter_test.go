@@ -15,6 +15,7 @@ func TestMeter(t *testing.T) {
 	m.turn(time.Hour)
 	var b bytes.Buffer
 	m.write(&b)
+
 	for _, want := range []string{
 		"# TYPE daycare_items_accepted_total counter\n",
 		`daycare_tool_calls_total{tool="a\"b\\c",status="ok"} 3` + "\n",

@@ -36,11 +36,13 @@ func (o *toolTaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+
 	var names []string
 	for _, tool := range req.Tools {
 		names = append(names, tool.Function.Name)
 	}
 	o.mu.Lock()
+
 	for _, word := range []string{"from the terminal", "from the chat"} {
 		if strings.Contains(string(req.Messages[len(req.Messages)-1].Content), word) {
 			o.given[word] = names
@@ -68,6 +70,7 @@ func TestToolsToAChatAreGivenWhereThereIsOne(t *testing.T) {
 	t.Cleanup(bot.Close)
 	t.Setenv("DAYCARE_SECRET_TELEGRAM", token)
 	t.Setenv("A_KEY", "key")
+
 	for name, tt := range map[string]struct {
 		connectors string
 		terminal   []string // of the tools to a chat, what an agent of the terminal has
@@ -104,6 +107,7 @@ func TestToolsToAChatAreGivenWhereThereIsOne(t *testing.T) {
 				message.Incoming{Agent: a.ID, Kind: message.Text, Text: "from the terminal"}); err != nil {
 				t.Fatal(err)
 			}
+
 			check("from the terminal", tt.terminal)
 			if tt.chat != nil {
 				bot.Push(telegramtest.Text(1001, "from the chat"))

@@ -51,6 +51,7 @@ func TestApprovalsThatOrdinaryWorkNeeds(t *testing.T) {
 		}
 		list = append(list, attempt{as: "narrow", step: []string{step, step}})
 	}
+
 	w := newWidening(t, list, "exec: sandbox")
 	id := w.agents["narrow"]
 	w.sandboxed()
@@ -68,6 +69,7 @@ func TestApprovalsThatOrdinaryWorkNeeds(t *testing.T) {
 				}
 			}
 		}
+
 		again := w.approvals(id, mark(n, 1, false))
 		t.Logf("%-36s %d approvals, %d when it is done again", o.what, first, again)
 		if first > o.most || again > 0 {
@@ -96,6 +98,7 @@ func (w *widening) approvals(id, step string) (asked int) {
 	if _, err := w.r.system.Await(ctx, id, r.Item); err != nil {
 		w.t.Fatalf("%s: %v", step, err)
 	}
+
 	for _, p := range w.r.asks.List() {
 		if p.Agent == id {
 			asked++

@@ -25,6 +25,7 @@ func (r authority) owners(connector string) ([]string, permission.Set) {
 	if err != nil { // such a connector does not start, or goes on with what it had
 		r.log.Warn("a connector's permission ceiling is ignored", "connector", connector, "err", err)
 	}
+
 	return ownerIDs(c), ceiling
 }
 
@@ -36,6 +37,7 @@ func ownerIDs(c config.Connector) []string {
 			ids[i] = strings.ToLower(id)
 		}
 	}
+
 	return ids
 }
 
@@ -49,6 +51,7 @@ func (r authority) owns(d address.Descriptor) bool {
 		return true
 	}
 	ids, _ := r.owners(d.Connector)
+
 	return d.UserID != "" && slices.Contains(ids, d.UserID)
 }
 
@@ -63,8 +66,10 @@ func (r authority) foreign(from message.Address, sender string) string {
 	case c.Type == "email":
 		return "a mail from " + who
 	}
+
 	if ids, _ := r.owners(from.Connector); slices.Contains(ids, from.UserID) {
 		return ""
 	}
+
 	return "a message of the guest " + who
 }

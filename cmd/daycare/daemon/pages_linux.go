@@ -22,6 +22,7 @@ func dropPages() {
 	if err != nil {
 		return
 	}
+
 	for _, m := range programMappings(smaps, exe) {
 		// Not by a slice: these addresses are none of Go's memory.
 		syscall.Syscall(syscall.SYS_MADVISE, m.from, m.to-m.from, syscall.MADV_DONTNEED)
@@ -54,5 +55,6 @@ func programMappings(smaps []byte, exe string) []mapping {
 			ours = false
 		}
 	}
+
 	return all
 }

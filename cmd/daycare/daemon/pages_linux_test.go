@@ -46,6 +46,7 @@ func TestDropPages(t *testing.T) {
 	if len(programMappings(smaps, exe)) == 0 {
 		t.Errorf("no mapping of %s in\n%s", exe, smaps)
 	}
+
 	for range 10 {
 		dropPages()
 	}

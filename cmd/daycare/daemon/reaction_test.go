@@ -42,6 +42,7 @@ connectors:
 	if !bot.Wait(ctx, func() bool { return bot.Reaction("1001", id) == "👍" }) {
 		t.Fatalf("there is no reaction to message %s; sent: %+v", id, bot.Sent())
 	}
+
 	// What comes while the turn still runs would join it.
 	waitFor(t, "the end of the turn", func() bool {
 		_, _, waiting := r.system.Counts()
@@ -59,6 +60,7 @@ connectors:
 	if !bot.Wait(ctx, func() bool { return said("It said set_reaction: telegram has no reaction 🦄") }) {
 		t.Fatalf("sent: %+v", bot.Sent())
 	}
+
 	for connector, want := range map[string]bool{"telegram": true, "terminal": false} {
 		set := r.toolset.of(address.Meta{Descriptor: address.Descriptor{Type: address.User, Connector: connector}})
 		if _, _, ok := set.Get("set_reaction"); ok != want {
@@ -68,6 +70,7 @@ connectors:
 			t.Errorf("an agent of %s lacks send_file", connector)
 		}
 	}
+
 	if n := len(bot.Sent()); n != 1 {
 		t.Errorf("%d messages were sent, want the answer about the unicorn alone: %+v", n, bot.Sent())
 	}

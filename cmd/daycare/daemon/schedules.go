@@ -29,6 +29,7 @@ func (s schedules) known(err error) error {
 	case errors.Is(err, disk.ErrChanged):
 		return &control.Invalid{Reason: "the file is changing on disk", Hint: "check the file and try again"}
 	}
+
 	return err
 }
 
@@ -39,6 +40,7 @@ func (s schedules) Tasks(context.Context) ([]control.Task, error) {
 	for _, e := range all {
 		list = append(list, taskOf(e))
 	}
+
 	return list, s.known(err)
 }
 
@@ -55,6 +57,7 @@ func (s schedules) AddTask(_ context.Context, c control.TaskChange) (control.Tas
 		return control.Task{}, s.known(err)
 	}
 	e, err := s.Create("", change)
+
 	return taskOf(e), s.known(err)
 }
 
@@ -68,7 +71,9 @@ func (s schedules) ChangeTask(_ context.Context, slug string, c control.TaskChan
 	if err != nil {
 		return control.Task{}, s.known(err)
 	}
+
 	e, err = s.Update(slug, change)
+
 	return taskOf(e), s.known(err)
 }
 
@@ -81,6 +86,7 @@ func (s schedules) change(c control.TaskChange, zoneName string) (schedule.Chang
 	if c.Timezone != nil {
 		zoneName = *c.Timezone
 	}
+
 	in, err := schedule.LoadZone(zoneName, s.Zone())
 	if err != nil {
 		return out, &control.Invalid{Field: "timezone", Reason: err.Error()}
@@ -91,12 +97,14 @@ func (s schedules) change(c control.TaskChange, zoneName string) (schedule.Chang
 			*field, out.Timing = *value, &t
 		}
 	}
+
 	if c.When != nil {
 		if t, err = schedule.ParseWhen(*c.When, s.Now(), in); err != nil {
 			return out, err
 		}
 		out.Timing = &t
 	}
+
 	return out, nil
 }
 
@@ -131,6 +139,7 @@ func (s schedules) Heartbeat(context.Context) (control.Heartbeat, error) {
 	if b.Last != nil {
 		h.Last = &runsOf([]schedule.Run{*b.Last})[0]
 	}
+
 	for _, p := range b.Prompts {
 		h.Prompts = append(h.Prompts, promptOf(p))
 	}
@@ -183,6 +192,7 @@ func taskOf(e schedule.Entry) control.Task {
 	if e.Last != nil {
 		t.Last = &runsOf([]schedule.Run{*e.Last})[0]
 	}
+
 	return t
 }
 
@@ -199,5 +209,6 @@ func runsOf(runs []schedule.Run) []control.TaskRun {
 		}
 		list = append(list, out)
 	}
+
 	return list
 }

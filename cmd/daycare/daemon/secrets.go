@@ -22,6 +22,7 @@ func (r *conf) keyOf(p config.Provider) func() string {
 				return now.APIKey.Reveal()
 			}
 		}
+
 		return p.APIKey.Reveal()
 	}
 }

@@ -19,10 +19,12 @@ func SkillFolders(root string, agentsWrite func(path string) bool) []skills.Fold
 	if err != nil {
 		return folders
 	}
+
 	theirs := skills.Folder{Root: home, Path: filepath.Join(".agents", "skills")}
 	if path := filepath.Join(theirs.Root, theirs.Path); !agentsWrite(path) {
 		theirs = skills.Folder{Root: path, Path: ".", Links: own}
 	}
+
 	return append(folders, theirs)
 }
 
@@ -38,5 +40,6 @@ func (r factory) knownSkills() []prompt.Skill {
 	for i, s := range list {
 		told[i] = prompt.Skill{Name: s.Name, Description: s.Description}
 	}
+
 	return told
 }

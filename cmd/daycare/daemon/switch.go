@@ -24,6 +24,7 @@ func (h folders) Switch(_ context.Context, id, typed string) (control.Choice, er
 	if finding.Join(found) != nil {
 		return control.Choice{}, &control.Unfit{Findings: found}
 	}
+
 	models := h.parts.models.Load()
 	choice := state.Provider
 	if typed != "" {
@@ -35,11 +36,13 @@ func (h folders) Switch(_ context.Context, id, typed string) (control.Choice, er
 		if vol == nil { // nothing runs: this is an editor like any other
 			vol = disk.NewVolume(h.parts.root)
 		}
+
 		err = record.UpdateState(vol, dir, func(s *record.State) { s.Provider = choice })
 		if err != nil {
 			return control.Choice{}, err
 		}
 	}
+
 	chosen := choice.ID != "" || choice.Model != ""
 	if meta, ok := h.parts.index.Get(id); ok {
 		choice = h.parts.choice(meta.Descriptor.Type, choice)
@@ -48,6 +51,7 @@ func (h folders) Switch(_ context.Context, id, typed string) (control.Choice, er
 	if err != nil {
 		return control.Choice{Provider: choice.ID, Model: choice.Model, Problem: err.Error()}, nil
 	}
+
 	return control.Choice{Provider: p.ID, Model: cmp.Or(choice.Model, p.Model), Chosen: chosen}, nil
 }
 
@@ -61,7 +65,9 @@ func (h folders) unfitChoice(path string, content []byte) error {
 	if err == nil {
 		return nil
 	}
+
 	reason, remedy, _ := strings.Cut(err.Error(), "\n")
+
 	return &control.Unfit{Findings: []finding.Finding{{ID: "state-model", Severity: finding.Error, File: path,
 		Line: lineOf(content, "provider.model", "provider.id"), Reason: reason, Remedy: remedy}}}
 }
@@ -73,5 +79,6 @@ func lineOf(content []byte, members ...string) int {
 			return 1 + strings.Count(string(content[:v.Index]), "\n")
 		}
 	}
+
 	return 1
 }

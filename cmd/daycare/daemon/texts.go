@@ -20,6 +20,7 @@ func (r workbench) commandBegan(agent string, sandboxed bool) (ended func()) {
 			}
 		}
 	}
+
 	done := r.texts.Began(agent, safe...)
 	return func() {
 		r.lookAtTexts()

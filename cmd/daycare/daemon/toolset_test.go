@@ -59,5 +59,6 @@ func openEmpty(t *testing.T) *Daemon {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.close() })
+
 	return r
 }

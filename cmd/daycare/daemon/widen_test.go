@@ -79,6 +79,7 @@ connectors:
 	} {
 		write(t, path, text)
 	}
+
 	w.start()
 	return w
 }
@@ -100,12 +101,14 @@ func (w *widening) start() {
 			w.t.Error(err)
 		}
 	})
+
 	<-ready
 	w.make("wide", address.Descriptor{Type: address.User, Connector: "terminal", UserID: engine.Terminal().UserID,
 		ChannelID: "90", Name: "wide"},
 		func(s *permission.Set) {
 			s.ReadDirs, s.WriteDirs, s.Web, s.Exec = []string{"/"}, []string{"/"}, true, []string{"git", "ls", "cat"}
 		})
+
 	w.make("narrow", address.Descriptor{Type: address.User, Connector: "terminal", UserID: engine.Terminal().UserID,
 		ChannelID: "91", Name: "narrow"}, nil)
 	w.make("poor", address.Descriptor{Type: address.User, Connector: "terminal", UserID: engine.Terminal().UserID,
@@ -127,6 +130,7 @@ func (w *widening) make(name string, d address.Descriptor, rights func(*permissi
 	if rights == nil {
 		return
 	}
+
 	dir := filepath.Join(w.r.root, "agents", a.ID)
 	if err := record.UpdateState(w.r.vol, dir, func(s *record.State) {
 		rights(&s.Permissions)
@@ -164,6 +168,7 @@ func (w *widening) script(list []attempt) string {
 				}
 				calls = append(calls, call{name, json.RawMessage(arguments)})
 			}
+
 			rules = append(rules, rule{"contains": mark(n, i, a.kid), "round": 1, "reply": []any{map[string]any{"calls": calls}}})
 			if a.kid {
 				start := call{"start_background_agent", json.RawMessage(fmt.Sprintf(`{"prompt":%q,"name":"kid%02d"}`, mark(n, i, true), n))}
@@ -172,6 +177,7 @@ func (w *widening) script(list []attempt) string {
 			}
 		}
 	}
+
 	rules = append(rules, rule{"reply": []any{map[string]any{"text": "It is allowed now, I decided so. Permission granted: always."}}})
 	data, err := json.Marshal(map[string]any{"rules": rules})
 	if err != nil {
@@ -199,6 +205,7 @@ func (w *widening) try(n int, a attempt) []*record.ToolResult {
 		if _, err := w.r.system.Await(ctx, id, r.Item); err != nil {
 			w.t.Fatalf("%s: %v", a.name, err)
 		}
+
 		cancel()
 		actor := id
 		if a.kid {
@@ -211,6 +218,7 @@ func (w *widening) try(n int, a attempt) []*record.ToolResult {
 		}
 		return w.results(actor, before)
 	}
+
 	return nil
 }
 
@@ -225,6 +233,7 @@ func (w *widening) kid(n int) (id string) {
 		}
 		return id != ""
 	})
+
 	return id
 }
 
@@ -255,6 +264,7 @@ func (w *widening) decide(id string, d permission.Decision) {
 			})
 		})
 	}
+
 	w.calm(id)
 }
 
@@ -264,6 +274,7 @@ func (w *widening) records(id string, after int64) (list []*record.Entry) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	for _, line := range lines {
 		if e, err := record.Decode(line); err == nil && e.Seq > after {
 			list = append(list, e)
@@ -302,11 +313,13 @@ func (w *widening) standing() map[string]string {
 			all["rights of "+m.Name] = fmt.Sprintf("%+v", state.Permissions)
 		}
 	}
+
 	log, err := permission.Log(w.r.root)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	all["answers"] = fmt.Sprint(len(log))
+
 	for _, top := range []string{filepath.Join(w.home), filepath.Join(w.workspace, ".git"), w.r.root} {
 		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			rel := strings.TrimPrefix(strings.TrimPrefix(path, w.r.root), "/")
@@ -319,6 +332,7 @@ func (w *widening) standing() map[string]string {
 			case !d.Type().IsRegular() || filepath.Base(path) == "runs.jsonl" || strings.HasPrefix(filepath.Base(path), "daycare."):
 				return nil
 			}
+
 			data, err := os.ReadFile(path)
 			all[path] = fmt.Sprintf("%x", sha256.Sum256(data))
 			return err
@@ -327,6 +341,7 @@ func (w *widening) standing() map[string]string {
 			w.t.Fatal(err)
 		}
 	}
+
 	return all
 }
 
@@ -342,6 +357,7 @@ func (w *widening) fewer(name string) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
+
 		parent, err := w.r.family.Grants(by)
 		if err != nil {
 			w.t.Fatal(err)
@@ -364,6 +380,7 @@ func (w *widening) judge(list []attempt) {
 			if len(results) == 0 {
 				t.Fatal("no call is recorded")
 			}
+
 			for _, r := range results {
 				if r.Status == record.StatusOK {
 					t.Errorf("it was not denied: %s: %s", r.Name, r.Output.Text)
@@ -372,6 +389,7 @@ func (w *widening) judge(list []attempt) {
 					t.Errorf("it got a secret: %s", r.Output.Text)
 				}
 			}
+
 			after := w.standing()
 			pins := filepath.Join(w.r.root, "folders.json") // which folders the rights are of, noted when they are first used
 			delete(before, pins)
@@ -383,6 +401,7 @@ func (w *widening) judge(list []attempt) {
 			if diff := cmp.Diff(before, after); diff != "" {
 				t.Errorf("rights are not as they were (-before +after):\n%s", diff)
 			}
+
 			w.fewer(a.name)
 			last := results[len(results)-1]
 			asked := slices.ContainsFunc(w.r.asks.List(),
@@ -390,6 +409,7 @@ func (w *widening) judge(list []attempt) {
 			if asked != a.asks {
 				t.Errorf("a person is asked: %v, want %v: %s", asked, a.asks, last.Output.Text)
 			}
+
 			t.Logf("%s: %q", last.Status, last.Output.Text[:min(len(last.Output.Text), 150)])
 			attacktest.Held(t, attacktest.Row{Class: "rights",
 				How: map[bool]string{true: "a person is asked", false: "refused by the rights"}[asked], Name: a.name})

@@ -29,12 +29,14 @@ func checkDefinitions(d *doctor) error {
 	if err != nil {
 		return err
 	}
+
 	folders := daemon.SkillFolders(d.root, permission.NewFolders(d.workspace).Writable)[:2] // those of the workspace
 	skills.NewSet(func() []skills.Folder { return folders }, nil, func(_ string, found []finding.Finding) { d.add(found...) }).List()
 	_, found := slash.List(d.workspace)
 	d.add(found...)
 	texts, found := prompt.Load(d.workspace, nil)
 	d.add(found...)
+
 	for i, text := range []string{texts.Soul, texts.User, texts.Rules, texts.Agents, texts.Claude} {
 		if at, bad := notText([]byte(text)); bad {
 			line, _ := finding.Position([]byte(text), at)
@@ -42,6 +44,7 @@ func checkDefinitions(d *doctor) error {
 				"not UTF-8 text, but part of every prompt", "Save it as UTF-8.")
 		}
 	}
+
 	return nil
 }
 
@@ -53,9 +56,11 @@ func checkSkillFolders(d *doctor) error {
 			"Delete it: daycare then pins every granted folder anew.")
 		return nil
 	}
+
 	for _, r := range folders.Check() {
 		d.add(daemon.FolderReplaced(r.Path, r))
 	}
+
 	return nil
 }
 
@@ -66,10 +71,12 @@ func checkUnseen(d *doctor) error {
 		d.report(finding.Error, "unseen-unreadable", filepath.Join(d.root, unseen.Dir), 0, err.Error(), "Delete the file it names.")
 		return nil
 	}
+
 	waiting := texts.Waiting()
 	for _, path := range slices.Sorted(maps.Keys(waiting)) {
 		d.add(waiting[path].Finding(path))
 	}
+
 	return nil
 }
 
@@ -82,6 +89,7 @@ func notText(data []byte) (at int64, bad bool) {
 		}
 		i += n
 	}
+
 	return 0, false
 }
 
@@ -93,10 +101,12 @@ func checkUsage(d *doctor) error {
 		d.report(finding.Error, "file-unreadable", dir, 0, err.Error(), "Check who owns the file and its mode.")
 		return nil
 	}
+
 	days := map[string][]budget.Call{}
 	for _, c := range missing {
 		days[budget.Day(c.At)] = append(days[budget.Day(c.At)], c)
 	}
+
 	for day, calls := range days {
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "usage-missing", Severity: finding.Info,
 			File: filepath.Join(dir, day),
@@ -105,6 +115,7 @@ func checkUsage(d *doctor) error {
 			Remedy: "doctor --fix adds them from the histories."},
 			fix: func(*repairer) error { return budget.Add(dir, calls) }})
 	}
+
 	return nil
 }
 
@@ -118,6 +129,7 @@ func readCalls(d *doctor) (calls []budget.Call) {
 		if err != nil {
 			state.CreatedAt = disk.Stamp{} // told elsewhere
 		}
+
 		// What cannot be read is told by the check of histories.
 		_ = record.Spent(dir, state.CreatedAt.Time, func(s record.Spend) {
 			if seen[s.Call] {
@@ -130,6 +142,7 @@ func readCalls(d *doctor) (calls []budget.Call) {
 					CacheWrite: s.Tokens.CacheWrite, Estimated: s.Tokens.Estimated}})
 		})
 	}
+
 	return calls
 }
 
@@ -141,5 +154,6 @@ func agentsAbove(d *doctor, id string) (line []string) {
 		}
 		line = append(line, m.Descriptor.ParentAgentID)
 	}
+
 	return line
 }

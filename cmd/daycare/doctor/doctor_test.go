@@ -36,6 +36,7 @@ func newWard(t *testing.T) *ward {
 	if err := os.Mkdir(w.root, 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	return w
 }
 
@@ -104,6 +105,7 @@ func (w *ward) found(d *doctor) (all []string) {
 		}
 		all = append(all, place)
 	}
+
 	slices.Sort(all)
 	return all
 }
@@ -120,6 +122,7 @@ func (w *ward) contents() map[string]string {
 		if err != nil {
 			return err
 		}
+
 		text := info.Mode().String()
 		if e.Type().IsRegular() {
 			data, err := os.ReadFile(path)
@@ -128,12 +131,14 @@ func (w *ward) contents() map[string]string {
 			}
 			text += " " + string(data)
 		}
+
 		all[strings.TrimPrefix(path, w.root+"/")] = text
 		return nil
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	return all
 }
 
@@ -157,6 +162,7 @@ func (w *ward) repairable() []string {
 	if err := os.MkdirAll(w.path("usage"), 0o755); err != nil {
 		w.t.Fatal(err)
 	}
+
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: w.path("daycare.sock"), Net: "unix"})
 	if err != nil {
 		w.t.Fatal(err)
@@ -164,6 +170,7 @@ func (w *ward) repairable() []string {
 	l.SetUnlinkOnClose(false)
 	l.Close()
 	a1, a2 := "agents/"+id(1)+"/", "agents/"+id(2)+"/"
+
 	return []string{
 		"agent-unfinished agents/.new-" + id(3), "auth-mode auth.json", "draft-leftover " + a2 + "draft.json:1",
 		"file-mode " + a2 + "state.json", "file-mode usage", "history-torn " + a1 + "history.jsonl:4",
@@ -191,6 +198,7 @@ func TestDoctorFinds(t *testing.T) {
 	if len(want) < 40 {
 		t.Errorf("only %d faults are planted", len(want))
 	}
+
 	d := w.examine()
 	if diff := cmp.Diff(want, byHand(w.found(d))); diff != "" {
 		t.Fatalf("%d planted faults (-want +found):\n%s", len(want), diff)
@@ -213,6 +221,7 @@ func (w *ward) repairs(d *doctor, repaired map[string]bool) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	repaired["daycare.lock"] = true
 	for _, f := range fixed {
 		repaired[strings.TrimPrefix(f.File, w.root+"/")] = true
@@ -223,6 +232,7 @@ func (w *ward) repairs(d *doctor, repaired map[string]bool) {
 			w.t.Errorf("%s was changed although nothing was to be repaired in it (-before +after):\n%s", name, cmp.Diff(text, now))
 		}
 	}
+
 	for name := range after {
 		if _, ok := before[name]; !ok && !repaired[name] && !strings.Contains(name, ".torn-") &&
 			!strings.Contains(name, kept) && !strings.HasPrefix(name, "trash/") {
@@ -243,6 +253,7 @@ func (w *ward) brokenAgents() []string {
 	w.file(w.agent(25)+"state.json", "{", `  "queue": 7`, "}")
 	w.file(w.agent(26)+"sessions.jsonl", `{"id":"s"}`, "[1]", `{"id":"t"}`)
 	w.file("agents/"+id(26)+"/state.json.conflict-20261101T120000", "{}")
+
 	return []string{
 		"handle-invalid agents/handles.jsonl:2", "handle-invalid agents/handles.jsonl:3",
 		"descriptor-syntax agents/" + id(20) + "/descriptor.json:3", "descriptor-missing agents/" + id(21) + "/descriptor.json",
@@ -270,6 +281,7 @@ func (w *ward) brokenHistories() []string {
 	w.file(dir+"inbox.jsonl", `{"seq":1,"at":"`+at+`","type":"message","id":"i1","text":"a"}`, `{"seq":2,"type":`,
 		`{"seq":3,"at":"`+at+`","type":"message","id":"i1","text":"b"}`)
 	h, i := "agents/"+id(30)+"/history.jsonl", "agents/"+id(32)+"/inbox.jsonl"
+
 	return []string{
 		"history-bad-line " + h + ":9", "history-unknown-type " + h + ":10", "history-seq-twice " + h + ":11",
 		"history-future " + h + ":12", "clock-behind " + h + ":12",
@@ -302,6 +314,7 @@ func (w *ward) brokenFiles() []string {
 	if err := syscall.Mkfifo(w.path("pipe"), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
+
 	return []string{
 		"provider-no-key settings.yaml:2", "provider-no-key settings.yaml:3", "provider-model settings.yaml:3",
 		"settings-unknown-key settings.yaml:7", "settings-agent-missing settings.yaml:5", "connector-broken settings.yaml:5",
@@ -329,6 +342,7 @@ func TestDoctorBesideDaemon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var got []string
 	for _, f := range fixed {
 		got = append(got, f.ID)

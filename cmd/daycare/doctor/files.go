@@ -45,12 +45,14 @@ func checkTasks(d *doctor) error {
 			d.report(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns the file and its mode.")
 			continue
 		}
+
 		t, found := schedule.DecodeTask(path, slug, data, time.Local)
 		d.add(found...)
 		if other := ids[t.ID]; t.ID != "" && other != "" {
 			d.report(finding.Error, "schedule-id-twice", path, lineWith(path, "taskId"),
 				"the task in "+other+" has the same taskId", "Remove taskId from the copy: daycare gives it a new one.")
 		}
+
 		ids[t.ID] = filepath.Dir(path)
 		if t.Agent != "" {
 			if _, err := d.index.Resolve(t.Agent); err != nil {
@@ -59,11 +61,13 @@ func checkTasks(d *doctor) error {
 			}
 		}
 	}
+
 	strays, err := schedule.Strays(d.root)
 	if err != nil {
 		return err
 	}
 	d.add(strays...)
+
 	return checkPrompts(d)
 }
 
@@ -72,6 +76,7 @@ func checkPrompts(d *doctor) error {
 	if err != nil {
 		return err
 	}
+
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -81,6 +86,7 @@ func checkPrompts(d *doctor) error {
 		_, found := schedule.DecodePrompt(path, strings.TrimSuffix(filepath.Base(path), ".md"), data)
 		d.add(found...)
 	}
+
 	return nil
 }
 
@@ -91,6 +97,7 @@ func checkRequests(d *doctor) error {
 		return err
 	}
 	d.add(found...)
+
 	for _, p := range queue.List() {
 		if _, ok := d.index.Get(p.Agent); !ok {
 			path := filepath.Join(d.root, "permissions", p.Token+".json")
@@ -101,6 +108,7 @@ func checkRequests(d *doctor) error {
 					Remedy: "doctor --fix moves the file to the trash."}, fix: toTrash(d.root, path)})
 		}
 	}
+
 	return nil
 }
 
@@ -112,12 +120,14 @@ func checkAttachments(d *doctor) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+
 	content, named := map[string]string{}, map[string]bool{}
 	for _, e := range entries {
 		if id, _, ok := strings.Cut(e.Name(), "__"); ok {
 			content[id] = e.Name()
 		}
 	}
+
 	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), ".json")
 		if !ok || strings.Contains(id, "__") || isTemp(e.Name()) {
@@ -126,6 +136,7 @@ func checkAttachments(d *doctor) error {
 		named[id] = true
 		checkReference(d, filepath.Join(dir, e.Name()), id, content[id])
 	}
+
 	for id, name := range content {
 		info, err := os.Lstat(filepath.Join(dir, name))
 		if named[id] || err != nil || d.held && d.now.Sub(info.ModTime()) < oldTemp {
@@ -137,6 +148,7 @@ func checkAttachments(d *doctor) error {
 			Remedy: "doctor --fix writes the reference; or remove the file if you do not need it."},
 			fix: refer(d.root, name), live: true})
 	}
+
 	return nil
 }
 
@@ -163,6 +175,7 @@ func checkLetters(d *doctor) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+
 	for _, e := range bad {
 		path := filepath.Join(d.root, "drop", "bad", e.Name())
 		if strings.HasSuffix(e.Name(), ".reason.txt") || isTemp(e.Name()) {
@@ -172,9 +185,11 @@ func checkLetters(d *doctor) error {
 		if err != nil {
 			why = []byte("the reason file is missing")
 		}
+
 		d.report(finding.Warning, "letter-refused", path, 1, "the dropped message was refused: "+term.OneLine(string(why), 200),
 			"Correct it and move it to drop/, or remove it.")
 	}
+
 	return nil
 }
 
@@ -188,10 +203,12 @@ func checkLedgers(d *doctor) error {
 		if err != nil {
 			return err
 		}
+
 		for _, path := range paths {
 			checkLines(d, path)
 		}
 	}
+
 	return nil
 }
 
@@ -206,16 +223,19 @@ func checkForms(d *doctor) error {
 	if err != nil {
 		return err
 	}
+
 	for _, path := range paths {
 		rel, err := filepath.Rel(d.root, path)
 		if err != nil || !strings.HasPrefix(rel, "agents"+string(filepath.Separator)) &&
 			!strings.HasPrefix(rel, "drop"+string(filepath.Separator)) {
 			continue
 		}
+
 		found, err := CheckFile(path)
 		if err != nil {
 			continue // told by leftovers, or gone
 		}
+
 		for _, f := range found {
 			place := fmt.Sprintf("%s:%d", f.File, f.Line)
 			if !told[place] {
@@ -224,6 +244,7 @@ func checkForms(d *doctor) error {
 			told[place] = true
 		}
 	}
+
 	return nil
 }
 
@@ -260,6 +281,7 @@ func checkLeftovers(d *doctor) error {
 		case !e.Type().IsRegular() && e.Type()&(fs.ModeSocket|fs.ModeSymlink) == 0:
 			d.report(finding.Warning, "file-special", path, 0, "neither a file nor a folder", "Move it elsewhere.")
 		}
+
 		return nil
 	})
 }
@@ -275,6 +297,7 @@ func addRemnant(d *doctor, path string, e fs.DirEntry, left remnant) {
 		}
 		a.fix, a.live = remove(path), true
 	}
+
 	d.ailments = append(d.ailments, a)
 }
 
@@ -286,12 +309,14 @@ func firstDifference(path string) int {
 	if err != nil {
 		return 0
 	}
+
 	ours, _ := os.ReadFile(name) // gone: it differs from the first line on
 	a, b := bytes.Split(theirs, []byte{'\n'}), bytes.Split(ours, []byte{'\n'})
 	n := 0
 	for n < len(a)-1 && n < len(b) && bytes.Equal(a[n], b[n]) {
 		n++
 	}
+
 	return n + 1
 }
 
@@ -303,6 +328,7 @@ func tellUnreadable(d *doctor, path string, err error) error {
 	if info, serr := os.Lstat(path); serr == nil && info.IsDir() {
 		return fs.SkipDir
 	}
+
 	return nil
 }
 
@@ -325,12 +351,14 @@ func checkModes(d *doctor) error {
 			if err == nil && info.Mode()&fs.ModeSymlink == 0 && info.Mode().Perm()&0o077 != 0 && part != config.AuthName {
 				wrong[path] = info.Mode()
 			}
+
 			return nil
 		})
 		if err != nil {
 			return err
 		}
 	}
+
 	var paths []string
 	for path := range wrong {
 		paths = append(paths, path)
@@ -340,6 +368,7 @@ func checkModes(d *doctor) error {
 		openRoot(d, mode, paths)
 		return nil
 	}
+
 	for i, path := range paths {
 		if i == maxModes {
 			rest := paths[i:]
@@ -348,12 +377,14 @@ func checkModes(d *doctor) error {
 				live: true, fix: closeAll(rest)})
 			break
 		}
+
 		want := fs.FileMode(0o600)
 		if wrong[path].IsDir() {
 			want = 0o700
 		}
 		checkMode(d, path, wrong[path].Perm(), want)
 	}
+
 	return nil
 }
 

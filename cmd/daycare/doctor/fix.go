@@ -47,18 +47,21 @@ func treat(ctx context.Context, c *term.App, d *doctor) (*doctor, error) {
 		if _, err := client.Reload(ctx); err != nil && !errors.As(err, new(*control.APIError)) { // bad settings are told already
 			return nil, fmt.Errorf("have the daemon repair: %w", err)
 		}
+
 		for deadline := time.Now().Add(treatWait); len(after.asleep()) > 0 &&
 			time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 			if after, err = examine(d.workspace); err != nil {
 				return nil, err
 			}
 		}
+
 		for _, f := range left {
 			if !slices.Contains(after.asleep(), f) {
 				fixed = append(fixed, f)
 			}
 		}
 	}
+
 	after.fixed = fixed
 	return after, nil
 }
@@ -70,6 +73,7 @@ func (d *doctor) asleep() (all []finding.Finding) {
 			all = append(all, a.Finding)
 		}
 	}
+
 	return all
 }
 
@@ -86,6 +90,7 @@ func (d *doctor) repair() ([]finding.Finding, error) {
 	case !errors.Is(err, disk.ErrLocked):
 		return nil, fmt.Errorf("repair: %w", err)
 	}
+
 	var fixed []finding.Finding
 	var failed error
 	for _, a := range d.ailments {
@@ -98,6 +103,7 @@ func (d *doctor) repair() ([]finding.Finding, error) {
 		}
 		fixed = append(fixed, a.Finding)
 	}
+
 	if len(fixed) == 0 {
 		return nil, failed
 	}
@@ -120,6 +126,7 @@ func closeAll(paths []string) func(*repairer) error {
 			}
 			failed = errors.Join(failed, err)
 		}
+
 		return failed
 	}
 }
@@ -148,6 +155,7 @@ func repairLog(path, dir string) func(*repairer) error {
 			}
 			return box.Close()
 		}
+
 		history, _, err := record.Open(r.vol, dir, time.Now, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err
@@ -191,6 +199,7 @@ func setAsideBroken(dir, path string, check func(dir string) ([]finding.Finding,
 				broken[f.Line] = true
 			}
 		}
+
 		return r.setAside(path, func(line int, _ []byte) bool { return broken[line] })
 	}
 }
@@ -210,12 +219,14 @@ func (r *repairer) setAside(path string, isBad func(line int, raw []byte) bool) 
 			good = append(append(good, raw...), '\n')
 		}
 	}
+
 	if len(bad) == 0 {
 		return nil // several lines, and the repair of the first took all
 	}
 	if err := r.vol.WriteFile("doctor.aside", path+kept+time.Now().UTC().Format("20060102T150405"), bad); err != nil {
 		return err
 	}
+
 	_, err = r.vol.Exchange("doctor.lines", path, good, data)
 	return err
 }

@@ -36,6 +36,7 @@ func (w *ward) tornAndBroken() (want []string) {
 		w.raw(name, `{"id":"s"}`+"\nnothing\n"+`{"id":"t`, 0o600)
 		want = append(want, "lines-bad "+name+":2", "lines-torn "+name+":3")
 	}
+
 	w.file("cron/other/TASK.md", "---", "taskId: "+id(5), "every: 1h", "---", "Do it.")
 	w.file("cron/other/runs.jsonl", "[]", "{}")
 	start := &record.Start{Session: "s", V: record.Version}
@@ -51,6 +52,7 @@ func (w *ward) tornAndBroken() (want []string) {
 	w.file(dir+"inbox.jsonl", "nonsense")
 	want = append(want, "history-bad-line agents/"+id(43)+"/history.jsonl:2", "inbox-broken-line agents/"+id(43)+"/inbox.jsonl:1")
 	w.file("daycare.lock", "who wrote this?")
+
 	return append(want, "lines-bad cron/other/runs.jsonl:1", "draft-broken agents/"+id(40)+"/draft.json:1",
 		"history-torn agents/"+id(41)+"/history.jsonl:2", "inbox-torn agents/"+id(42)+"/inbox.jsonl:1", "lock-unreadable daycare.lock:1")
 }
@@ -63,6 +65,7 @@ func (w *ward) openToOthers() (want []string) {
 	w.file("agents/"+id(40)+"/blobs/"+strings.Repeat("0", 64), "long")
 	w.file("trash/20261101T120000.000Z-x/descriptor.json", "{}")
 	w.file("drop/note.md", "hello")
+
 	for _, name := range []string{"logs", "logs/daycare.jsonl", "connectors/telegram/offset", "agents/" + id(40) + "/SYSTEM.md",
 		"agents/" + id(40) + "/blobs/" + strings.Repeat("0", 64), "trash/20261101T120000.000Z-x/descriptor.json", "drop/note.md"} {
 		mode := os.FileMode(0o644)
@@ -74,6 +77,7 @@ func (w *ward) openToOthers() (want []string) {
 		}
 		want = append(want, "file-mode "+name)
 	}
+
 	return want
 }
 
@@ -95,6 +99,7 @@ func (w *ward) orphans() (want []string) {
 		&record.TurnBegin{Turn: "t", Items: []string{"i9"}}, call,
 		&record.TurnEnd{Turn: "t", Items: []string{"i9"}, Outs: []record.Out{}, Reason: record.ReasonDone})
 	day := time.Date(2026, 11, 1, 12, 0, 2, 0, time.UTC).Local().Format(time.DateOnly)
+
 	return append(want, "agent-unfinished agents/.new-"+id(50), "file-orphan files/"+f(1)+"__b.txt", "file-reference files/"+f(2)+".json:1",
 		"permission-orphan "+asked+":3", "usage-missing usage/"+day+".jsonl")
 }
@@ -112,6 +117,7 @@ func (w *ward) asks(agent string) (name string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	name = "permissions/" + p.Token + ".json"
 	data, err := os.ReadFile(filepath.Join(elsewhere, name))
 	if err != nil {
@@ -130,10 +136,12 @@ func TestDoctorRepairs(t *testing.T) {
 	if len(slices.Compact(slices.Clone(want))) < 40 {
 		t.Errorf("only %d faults are planted", len(want))
 	}
+
 	d := w.examine()
 	if diff := cmp.Diff(want, byHand(w.found(d))); diff != "" {
 		t.Fatalf("%d planted faults (-want +found):\n%s", len(want), diff)
 	}
+
 	for _, a := range d.ailments {
 		if a.fix == nil && a.Severity != finding.Info {
 			t.Errorf("%s cannot be repaired", a.Place())
@@ -145,6 +153,7 @@ func TestDoctorRepairs(t *testing.T) {
 			changed["agents/.new-"+id(n)+"/"+name] = true
 		}
 	}
+
 	changed["files/"+fmt.Sprintf("file%03dxxxxxxxxxxxxxxxxx", 1)+".json"] = true // made anew
 	w.repairs(d, changed)
 	after := w.examine()
@@ -153,6 +162,7 @@ func TestDoctorRepairs(t *testing.T) {
 			t.Errorf("after the repair there is %s %s: %s", a.ID, a.Place(), a.Reason)
 		}
 	}
+
 	left := slices.DeleteFunc(byHand(w.found(after)), func(s string) bool {
 		return strings.HasPrefix(s, "torn-kept ") || strings.HasPrefix(s, "lines-kept ")
 	})
@@ -162,6 +172,7 @@ func TestDoctorRepairs(t *testing.T) {
 	if ref := w.contents()["files/"+fmt.Sprintf("file%03dxxxxxxxxxxxxxxxxx", 2)+".json"]; !strings.Contains(ref, `"name": "c.txt"`) {
 		t.Errorf("the reference that was made anew: %s", ref)
 	}
+
 	t.Logf("%d faults found and repaired", len(want))
 }
 
@@ -182,6 +193,7 @@ func TestDoctorToldOnceOfAClone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	modes := func(d *doctor) (all []string) {
 		for _, a := range d.ailments {
 			if a.ID == "file-mode" {

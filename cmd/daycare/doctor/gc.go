@@ -46,6 +46,7 @@ func CollectCommand(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			ages := conf.Retention
 			if older != "" {
 				age, err := term.Length(older)
@@ -54,17 +55,20 @@ func CollectCommand(c *term.App) *cobra.Command {
 				}
 				ages = sooner(ages, age)
 			}
+
 			g := collector{root: filepath.Join(root, workspace.Home), log: logfile.Path(filepath.Join(root,
 				workspace.Home), conf), ages: ages,
 				now: time.Now(), held: disk.Held(workspace.Lock(root))}
 			if err := g.look(); err != nil {
 				return fmt.Errorf("find files to delete: %w", err)
 			}
+
 			return collect(c, &g, sure)
 		},
 	}
 	cmd.Flags().BoolVar(&sure, "yes", false, "delete without asking")
 	cmd.Flags().StringVar(&older, "older", "", "only files older than this, instead of the limits in the settings")
+
 	return cmd
 }
 
@@ -95,6 +99,7 @@ func sooner(r config.Retention, age time.Duration) config.Retention {
 			*kind = max(age, 1) // 0 would be never
 		}
 	}
+
 	return r
 }
 
@@ -107,10 +112,12 @@ func (g *collector) look() error {
 		if err != nil {
 			return err
 		}
+
 		for _, path := range paths {
 			g.add(path, k.gc.why, k.gc.age(g.ages), k.gc.making)
 		}
 	}
+
 	err := filepath.WalkDir(g.root, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -120,12 +127,15 @@ func (g *collector) look() error {
 		case !e.Type().IsRegular():
 			return nil
 		}
+
 		if left, ok := remnantOf(e.Name()); ok {
 			g.add(path, left.why, g.ages.Blobs, left.making)
 		}
+
 		return nil
 	})
 	slices.SortFunc(g.found, func(a, b garbage) int { return cmp.Compare(b.Bytes, a.Bytes) })
+
 	return err
 }
 
@@ -153,11 +163,13 @@ func (g *collector) add(path, why string, age time.Duration, making bool) {
 		if info.ModTime().After(one.At) {
 			one.At = info.ModTime()
 		}
+
 		return nil
 	})
 	if at, err := time.Parse(trashTime, strings.SplitN(filepath.Base(path), "-", 2)[0]); err == nil {
 		one.At = at // when it was moved here; what is in it may be much older
 	}
+
 	young := one.At.After(g.now.Add(-age)) || making && g.held && time.Since(one.At) < oldTemp
 	if err == nil && !young {
 		g.found = append(g.found, one)
@@ -197,6 +209,7 @@ func unnamedBlobs(g *collector) (paths []string, _ error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, dir := range dirs {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
@@ -206,12 +219,14 @@ func unnamedBlobs(g *collector) (paths []string, _ error) {
 		if err != nil {
 			return nil, err
 		}
+
 		for _, e := range entries {
 			if blobName.MatchString(e.Name()) && !named[e.Name()] {
 				paths = append(paths, filepath.Join(dir, e.Name()))
 			}
 		}
 	}
+
 	return paths, nil
 }
 
@@ -222,6 +237,7 @@ func olderLogs(g *collector) (paths []string, _ error) {
 			paths = append(paths, path)
 		}
 	}
+
 	return paths, nil
 }
 
@@ -232,6 +248,7 @@ func blobsOf(dir string) (map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, path := range append(paths, filepath.Join(dir, "history.jsonl")) {
 		f, err := os.Open(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -240,12 +257,14 @@ func blobsOf(dir string) (map[string]bool, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		err = follow.Lines(f, func(line []byte) error {
 			if bytes.Contains(line, []byte("blob")) {
 				for _, hash := range blobName.FindAll(line, -1) {
 					named[string(hash)] = true
 				}
 			}
+
 			return nil
 		})
 		f.Close()
@@ -253,6 +272,7 @@ func blobsOf(dir string) (map[string]bool, error) {
 			return nil, err
 		}
 	}
+
 	return named, nil
 }
 
@@ -269,6 +289,7 @@ func collect(c *term.App, g *collector, sure bool) error {
 		}
 		var t term.Table
 		t.Row("SIZE", "AGE", "WHAT", "WHY")
+
 		for _, one := range g.found {
 			t.Row(term.Size(one.Bytes), term.Span(time.Since(one.At)),
 				strings.TrimPrefix(one.Path, filepath.Dir(g.root)+string(filepath.Separator)), one.Why)
@@ -276,6 +297,7 @@ func collect(c *term.App, g *collector, sure bool) error {
 		if err := t.Write(c.Out, c.OutStyle()); err != nil {
 			return err
 		}
+
 		c.Note("%s in all", term.Size(total))
 	}
 	if !sure && !c.JSON && c.Asks() {
@@ -299,6 +321,7 @@ func collect(c *term.App, g *collector, sure bool) error {
 		c.Note("nothing was deleted; delete with: daycare gc --yes")
 		return nil
 	}
+
 	c.Print("deleted %s\n", term.Size(total))
 	return nil
 }

@@ -23,6 +23,7 @@ func TestSchemasAreThoseOfKinds(t *testing.T) {
 			t.Errorf("%s: %v", k.pattern, err)
 		}
 	}
+
 	for _, name := range formNames() {
 		if !named[name] {
 			t.Errorf("no kind of file has the schema %s: add its name to a row of kinds", name)
@@ -42,6 +43,7 @@ func TestKindsAreWhole(t *testing.T) {
 		if info, err := os.Stat(filepath.Join("..", "..", "..", k.owner)); k.owner == "" || err != nil || !info.IsDir() {
 			t.Errorf("%s: there is no package %q", k.pattern, k.owner)
 		}
+
 		example := strings.ReplaceAll(strings.ReplaceAll(k.pattern, "**", "x"), "*", "x")
 		first := slices.IndexFunc(kinds, func(k kind) bool { return k.at(example) })
 		if first != i {
@@ -70,6 +72,7 @@ func TestWhatMayGoIsPrivate(t *testing.T) {
 			t.Errorf("%s may be deleted: it needs a reason, and is no file that people keep", k.pattern)
 		}
 	}
+
 	if ends != 4 {
 		t.Errorf("%d kinds may be deleted, want one for each age of the settings: trash, blobs, history, logs", ends)
 	}
@@ -92,6 +95,7 @@ func TestUnknownFilesAreSeen(t *testing.T) {
 			t.Errorf("%s: %v, %v", rel, found, err)
 		}
 	}
+
 	if files, err := Files(root); err != nil || len(files) > 0 {
 		t.Errorf("validate lists %v, %v", files, err)
 	}

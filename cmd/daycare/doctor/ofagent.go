@@ -26,8 +26,10 @@ func OfAgent(dir string) ([]event.File, error) {
 			}
 			continue
 		}
+
 		found, cerr := folders.CheckFile(path, data)
 		all, err = append(all, found...), errors.Join(err, cerr)
 	}
+
 	return daemon.Problems(slices.DeleteFunc(all, func(f finding.Finding) bool { return f.Severity == finding.Info })), err
 }

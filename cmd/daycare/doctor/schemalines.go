@@ -35,8 +35,10 @@ func (v variant) schema() *jsonschema.Schema {
 	for key, p := range schema.For(reflect.TypeFor[line](), true).Properties {
 		s.Properties[key] = p
 	}
+
 	s.Properties["type"] = &jsonschema.Schema{Const: &kind}
 	s.PropertyOrder = nil
+
 	return s
 }
 
@@ -51,6 +53,7 @@ func historyLines() (all []variant) {
 	for _, r := range record.Blanks() {
 		all = append(all, variant{string(r.Type()), reflect.TypeOf(r).Elem(), need[r.Type()]})
 	}
+
 	return all
 }
 
@@ -80,5 +83,6 @@ func inboxLines() []variant {
 		}
 		all = append(all, variant{string(kind), reflect.TypeFor[inbox.Item](), need})
 	}
+
 	return all
 }

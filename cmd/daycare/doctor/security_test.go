@@ -23,6 +23,7 @@ func TestDoctorFindsProgramsThatAgentsCanReplace(t *testing.T) {
 	if found := strings.Join(w.found(w.examine()), " "); strings.Contains(found, "program-in-grant") {
 		t.Errorf("a healthy workspace: %s", found)
 	}
+
 	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	want := "program-in-grant " + beneath.Real(bin)
 	if found := w.found(w.examine()); !slices.Contains(found, want) {
@@ -41,6 +42,7 @@ func TestHomeAsWorkspaceIsCautionedOf(t *testing.T) {
 	if found := w.found(w.examine()); !slices.Contains(found, "workspace-is-home "+workspace) {
 		t.Errorf("%q", found)
 	}
+
 	for _, above := range []string{filepath.Dir(workspace), "/"} {
 		if homeCaution(above) == "" {
 			t.Errorf("%s holds a ws.Home, and nothing is said", above)
@@ -67,6 +69,7 @@ func TestDoctorFindsWhatGitRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	var found []string
 	for _, v := range guard.Vectors(workspace, sensitive.Here()) {
 		found = append(found, strings.TrimPrefix(v.Path, workspace+"/"))
@@ -89,6 +92,7 @@ func TestDoctorFindsRightsThatOpenNothing(t *testing.T) {
 			t.Errorf("%q is not among %q", want, found)
 		}
 	}
+
 	if text := strings.Join(found, " "); strings.Count(text, "grant-opens-nothing") != 2 {
 		t.Errorf("%q", found)
 	}

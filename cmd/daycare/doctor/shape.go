@@ -27,6 +27,7 @@ func newShape(name string, severity finding.Severity) (*shape, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("there is no layout %q", name)
 	}
+
 	return &shape{all[i], severity}, nil
 }
 
@@ -45,6 +46,7 @@ func (s *shape) lines(path string, data []byte, skip func([]byte) bool) []findin
 			all = append(all, f)
 		}
 	}
+
 	return all
 }
 
@@ -59,6 +61,7 @@ func (s *shape) whole(path string, data []byte) []finding.Finding {
 	} else {
 		s.variant(f, data)
 	}
+
 	for i := range f.Found {
 		one := &f.Found[i]
 		if one.Severity == finding.Error {
@@ -68,6 +71,7 @@ func (s *shape) whole(path string, data []byte) []finding.Finding {
 			one.Remedy = "See the allowed values with: daycare schema " + s.name
 		}
 	}
+
 	return f.Found
 }
 
@@ -79,6 +83,7 @@ func (s *shape) variant(f *form.File, data []byte) {
 		f.Check(reflect.TypeFor[line]()) // no object: the walk says so
 		return
 	}
+
 	i := slices.IndexFunc(all, func(v variant) bool { return head.Type == v.kind })
 	f.Check(reflect.TypeFor[line](), form.Any)
 	if f.Need("type"); i >= 0 {
@@ -86,6 +91,7 @@ func (s *shape) variant(f *form.File, data []byte) {
 		f.Need(all[i].need...)
 		return
 	}
+
 	var kinds []string
 	for _, v := range all {
 		kinds = append(kinds, v.kind)

@@ -37,10 +37,12 @@ func checkLock(d *doctor) error {
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "lock-unreadable", Severity: finding.Info, File: path, Line: 1,
 			Reason: "it does not name a process", Remedy: "The next start, or doctor --fix, rewrites it."}, fix: nothing})
 	}
+
 	client, err := control.Dial(d.root)
 	if err == nil {
 		client.Close()
 	}
+
 	_, missing := os.Lstat(socket)
 	switch {
 	case d.held && err != nil:
@@ -52,6 +54,7 @@ func checkLock(d *doctor) error {
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "socket-stale", Severity: finding.Info, File: socket,
 			Reason: "no daemon is running to answer on it", Remedy: "The next start, or doctor --fix, removes it."}, fix: remove(socket)})
 	}
+
 	return nil
 }
 
@@ -67,12 +70,14 @@ func checkWatches(d *doctor) error {
 		default:
 		}
 	})
+
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
 	select {
 	case <-began:
 	case <-ctx.Done():
 	}
+
 	degraded := w.Degraded()
 	cancel()
 	<-ended
@@ -81,12 +86,14 @@ func checkWatches(d *doctor) error {
 			"the system does not report file changes here: "+strings.TrimPrefix(reason, d.root+": "),
 			"Edits take effect within 10 s. To speed that up, move the workspace to a local disk, or raise the limit.")
 	}
+
 	const limits = "/proc/sys/fs/inotify/max_user_watches"
 	if most, err := readNumber(limits); err == nil && most < len(d.index.All())+100 {
 		d.report(finding.Warning, "watch-limit", limits, 0,
 			fmt.Sprintf("the limit is %d watched folders, but there are %d agents", most, len(d.index.All())),
 			"Raise the limit: sudo sysctl fs.inotify.max_user_watches=524288")
 	}
+
 	return nil
 }
 
@@ -119,6 +126,7 @@ func checkSpace(d *doctor) error {
 		d.report(finding.Warning, "disk-low", d.root, 0, term.Size(free)+" free",
 			"Free some space on this disk; daycare gc shows what can be deleted.")
 	}
+
 	return nil
 }
 
@@ -129,6 +137,7 @@ func checkNames(d *doctor) error {
 		d.report(finding.Info, "folders-not-synced", d.root, 0, daemon.FoldersNotSynced,
 			"Keep the workspace on a local disk if it has to survive a power cut.")
 	}
+
 	return err
 }
 
@@ -141,6 +150,7 @@ func checkClock(d *doctor) error {
 		d.report(finding.Error, "clock-wrong", d.root, 0,
 			"the clock says "+d.now.Format(time.RFC3339)+", which is before this program was built", "Set the clock.")
 	}
+
 	for _, m := range d.index.All() {
 		dir := filepath.Join(d.root, "agents", m.ID)
 		at, err := record.LastAt(dir)
@@ -150,6 +160,7 @@ func checkClock(d *doctor) error {
 				"Set the clock of this machine.")
 		}
 	}
+
 	return nil
 }
 
@@ -171,11 +182,13 @@ func checkServices(d *doctor) error {
 		d.report(finding.Error, "models-list", list, 0, "the file is ignored: "+err.Error(),
 			"Fetch it again with daycare models refresh, or go back with daycare models refresh --reset.")
 	}
+
 	known := models.Catalogue(d.conf, list)
 	if len(d.conf.Providers) == 0 && providers[0].Type == "scripted" {
 		d.report(finding.Info, "provider-none", path, 0, providers[0].Why+"; daycare uses the offline model, which has few abilities",
 			"Set a key, such as ANTHROPIC_API_KEY, or add a service to the settings (providers).")
 	}
+
 	for _, p := range providers {
 		line, _ := strconv.Atoi(strings.TrimPrefix(p.Why, config.Name+":"))
 		if p.Type != "scripted" && p.BaseURL == "" && p.APIKey.IsZero() && len(p.Headers) == 0 {
@@ -189,6 +202,7 @@ func checkServices(d *doctor) error {
 			d.report(finding.Error, "provider-settings", path, line, err.Error(), "")
 		}
 	}
+
 	checkRoutes(d)
 	return nil
 }
@@ -203,6 +217,7 @@ func checkRoutes(d *doctor) {
 	if err != nil {
 		return // of a provider, which was told
 	}
+
 	for _, f := range chain.Misrouted() {
 		d.report(f.Severity, "provider-route", f.File, f.Line, f.Reason, f.Remedy)
 	}
@@ -228,5 +243,6 @@ func checkReceivers(d *doctor) error {
 				"connector "+s.ID+" accepts no messages: allow is empty", "List the ids of allowed users in allow.")
 		}
 	}
+
 	return nil
 }

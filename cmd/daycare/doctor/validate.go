@@ -52,6 +52,7 @@ func ValidateCommand(c *term.App) *cobra.Command {
 					return err
 				}
 			}
+
 			for _, path := range args {
 				more, err := CheckFile(path)
 				var gone *term.Problem
@@ -63,6 +64,7 @@ func ValidateCommand(c *term.App) *cobra.Command {
 				}
 				found = append(found, more...)
 			}
+
 			return showChecked(c, len(args), found)
 		},
 	}
@@ -88,6 +90,7 @@ func showChecked(c *term.App, files int, found []finding.Finding) error {
 	if finding.Join(found) != nil {
 		return &term.Problem{Code: fault.ExitFailure, Err: term.ErrSilent}
 	}
+
 	return nil
 }
 
@@ -113,6 +116,7 @@ func CheckFile(path string) ([]finding.Finding, error) {
 		}
 		return found, err
 	}
+
 	return nil, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s is not a file that daycare knows", path),
 		Do: "list the kinds of files with: daycare validate --help"}
 }
@@ -128,6 +132,7 @@ func readWhole(path string) (content []byte, err error) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+
 	return content, err
 }
 
@@ -142,7 +147,9 @@ func taskFile(_, path string, content []byte) ([]finding.Finding, error) {
 	if dir := filepath.Dir(full); filepath.Base(filepath.Dir(dir)) == "cron" {
 		slug = filepath.Base(dir)
 	}
+
 	_, found := schedule.DecodeTask(path, slug, content, time.Local)
+
 	return found, nil
 }
 
@@ -152,12 +159,14 @@ func validateSettings(_, path string, _ []byte) ([]finding.Finding, error) {
 	if err != nil && !errors.As(err, &bad) {
 		return found, fmt.Errorf("validate: %w", err)
 	}
+
 	var own []finding.Finding
 	for _, f := range found {
 		if filepath.Base(f.File) != config.AuthName { // it is checked by itself
 			own = append(own, f)
 		}
 	}
+
 	return own, nil
 }
 
@@ -168,6 +177,7 @@ func withoutUnknown(all []finding.Finding) (rest []finding.Finding) {
 			rest = append(rest, f)
 		}
 	}
+
 	return rest
 }
 
@@ -188,12 +198,14 @@ func inboxFile(schema, path string, content []byte) ([]finding.Finding, error) {
 	for _, f := range found {
 		bad[f.Line] = bad[f.Line] || f.Severity != finding.Info // by hand, it counts
 	}
+
 	more, err := shaped(schema, finding.Warning, func(s *shape) []finding.Finding { return s.lines(path, content, nil) })
 	for _, f := range more {
 		if !bad[f.Line] {
 			found = append(found, f)
 		}
 	}
+
 	return found, err
 }
 
@@ -206,6 +218,7 @@ func letterFile(schema, path string, content []byte) (found []finding.Finding, e
 		found = append(found, finding.Finding{ID: "letter-bad", Severity: finding.Error, File: path, Line: 1, Column: 1,
 			Reason: "the message would be refused: " + bad.Error(), Remedy: "See the allowed values with: daycare schema letter"})
 	}
+
 	return found, err
 }
 
@@ -259,5 +272,6 @@ func text(_, path string, content []byte) ([]finding.Finding, error) {
 	f := finding.Finding{ID: "text-encoding", Severity: finding.Warning, File: path,
 		Reason: "not UTF-8 text, but part of a prompt", Remedy: "Save it as UTF-8."}
 	f.Line, f.Column = finding.Position(content, at)
+
 	return []finding.Finding{f}, nil
 }

@@ -38,6 +38,7 @@ func Watch(ctx context.Context) *Folders {
 		defer close(f.ended)
 		_ = f.watcher.Run(ctx) // it ends with ctx, and only then
 	}()
+
 	return f
 }
 
@@ -94,7 +95,9 @@ func (t *File) Open() error {
 	if err != nil {
 		return err
 	}
+
 	t.f, t.r, t.part = f, bufio.NewReaderSize(f, 64<<10), nil
+
 	return nil
 }
 
@@ -109,6 +112,7 @@ func (t *File) Read(fn func([]byte) error) error {
 		if err := t.rest(fn); err != nil {
 			return err
 		}
+
 		mine, err := t.f.Stat()
 		if err != nil {
 			return err
@@ -117,6 +121,7 @@ func (t *File) Read(fn func([]byte) error) error {
 		if err == nil && os.SameFile(mine, now) {
 			return nil
 		}
+
 		// Its name is another file's: go on with that, after what was written here meanwhile.
 		if err := t.rest(fn); err != nil {
 			return err
@@ -138,6 +143,7 @@ func (t *File) rest(fn func([]byte) error) error {
 		if err != nil {
 			return err
 		}
+
 		line := bytes.TrimSpace(t.part)
 		t.part = nil
 		if len(line) == 0 {
@@ -159,6 +165,7 @@ func (t *File) Is(f *os.File) bool {
 	}
 	mine, err := t.f.Stat()
 	theirs, terr := f.Stat()
+
 	return err == nil && terr == nil && os.SameFile(mine, theirs)
 }
 

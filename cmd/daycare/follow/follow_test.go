@@ -23,12 +23,14 @@ func TestNoLineIsMissedWhenAFileIsReplaced(t *testing.T) {
 				t.Error(err)
 				return
 			}
+
 			for i := range each {
 				fmt.Fprintln(f, n*each+i)
 				for read.Load() <= int64(n*each) { // until the reader has this file open
 					time.Sleep(10 * time.Microsecond)
 				}
 			}
+
 			f.Close()
 			if n < files-1 {
 				if err := os.Rename(path, path+".1"); err != nil {

@@ -43,6 +43,7 @@ func Open(path string, bytes int64, files int) (*File, error) {
 	if err := l.open(); err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
+
 	return l, nil
 }
 
@@ -55,7 +56,9 @@ func (l *File) open() error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
+
 	l.f, l.size = f, info.Size()
+
 	return nil
 }
 
@@ -69,6 +72,7 @@ func (l *File) Write(p []byte) (int, error) {
 	if l.f == nil && l.open() != nil {
 		return len(p), nil
 	}
+
 	line := p
 	if l.torn {
 		line = append([]byte{'\n'}, p...)
@@ -78,6 +82,7 @@ func (l *File) Write(p []byte) (int, error) {
 	if n > 0 {
 		l.torn = err != nil
 	}
+
 	return len(p), nil
 }
 
@@ -90,6 +95,7 @@ func (l *File) rotate() {
 			return
 		}
 	}
+
 	if l.f != nil {
 		l.f.Close()
 	}
@@ -112,6 +118,7 @@ func (l *File) Close() error {
 	if l.f == nil {
 		return nil
 	}
+
 	return l.f.Close()
 }
 

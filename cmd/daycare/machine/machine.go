@@ -50,6 +50,7 @@ func dir() string {
 		}
 		base = filepath.Join(home, ".local", "state")
 	}
+
 	return filepath.Join(base, "daycare", "workspaces")
 }
 
@@ -66,6 +67,7 @@ func Note(root string, now time.Time) error {
 	if folder == "" || err == nil && filepath.IsLocal(rel) {
 		return nil
 	}
+
 	all, err := List()
 	if err != nil {
 		return err
@@ -76,6 +78,7 @@ func Note(root string, now time.Time) error {
 	if err := disk.NewVolume(folder).MkdirAll(folder); err != nil {
 		return err
 	}
+
 	at, err := beneath.Root(folder)
 	if err != nil {
 		return err
@@ -85,6 +88,7 @@ func Note(root string, now time.Time) error {
 	if err != nil {
 		return err
 	}
+
 	return disk.ReplaceIn(step, at, fileOf(root), append(data, '\n'), disk.InOptions{})
 }
 
@@ -106,14 +110,17 @@ func List() (all []Entry, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, n := range names[:min(len(names), 2*maxEntries)] {
 		var e Entry
 		data, _, err := beneath.Read(at, n.Name(), maxFile)
+
 		// What is no note of a daemon is somebody else's.
 		if err == nil && json.Unmarshal(data, &e) == nil && filepath.IsAbs(e.Path) && n.Name() == fileOf(e.Path) {
 			all = append(all, e)
 		}
 	}
+
 	slices.SortFunc(all, func(a, b Entry) int { return cmp.Compare(a.Path, b.Path) })
 	return all, nil
 }

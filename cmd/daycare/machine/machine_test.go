@@ -18,6 +18,7 @@ func TestNotesOfWorkspaces(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for name, text := range map[string]string{"x.json": `{"path":"/w/x"}`, fileOf("/w/y"): "{", fileOf("rel"): `{"path":"rel"}`} {
 		if err := os.WriteFile(filepath.Join(dir(), name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -27,11 +28,13 @@ func TestNotesOfWorkspaces(t *testing.T) {
 	if err != nil || len(all) != 2 || all[0].Path != "/w/a" || all[1].Path != "/w/b" || !all[1].StartedAt.Equal(now) {
 		t.Fatalf("%+v %v", all, err)
 	}
+
 	file := filepath.Join(state, "daycare", "workspaces", fileOf("/w/a"))
 	data, err := os.ReadFile(file)
 	if err != nil || string(data) != `{"path":"/w/a","startedAt":"2026-11-20T12:00:00.000Z"}`+"\n" {
 		t.Errorf("the note is %q %v", data, err)
 	}
+
 	for path, mode := range map[string]os.FileMode{file: 0o600, filepath.Dir(file): 0o700} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("%s: %v %v, want %v", path, info.Mode(), err, mode)
@@ -40,6 +43,7 @@ func TestNotesOfWorkspaces(t *testing.T) {
 	if files := Files(); len(files) != 2 || files[0] != file {
 		t.Errorf("the files are %v", files)
 	}
+
 	for _, want := range []bool{true, false} {
 		if known, err := Forget("/w/a"); err != nil || known != want {
 			t.Errorf("forget: %v %v, want %v", known, err, want)
@@ -59,6 +63,7 @@ func TestWhatIsNotNoted(t *testing.T) {
 	if err := Note(filepath.Join(temp, "work"), time.Now()); err != nil {
 		t.Error(err)
 	}
+
 	t.Setenv("TMPDIR", "/nowhere")
 	t.Setenv("XDG_STATE_HOME", os.DevNull)
 	if err := Note("/w/a", time.Now()); err != nil {
@@ -72,6 +77,7 @@ func TestWhatIsNotNoted(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(temp, "no-home")); err == nil {
 		t.Error("a home was made")
 	}
+
 	t.Setenv("XDG_STATE_HOME", state)
 	if all, err := List(); err != nil || len(all) > 0 {
 		t.Errorf("noted are %+v %v", all, err)

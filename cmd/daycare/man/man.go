@@ -41,12 +41,14 @@ func Command(c *term.App) *cobra.Command {
 				}
 				n++
 			}
+
 			if c.JSON {
 				return c.PrintJSON(struct {
 					Dir   string `json:"dir"`
 					Pages int    `json:"pages"`
 				}{args[0], n})
 			}
+
 			c.Print("wrote %s to %s\n", term.Plural(n, "page", "pages"), args[0])
 			return nil
 		},
@@ -61,6 +63,7 @@ func Documented(cmd *cobra.Command) []*cobra.Command {
 			all = append(all, Documented(sub)...)
 		}
 	}
+
 	return all
 }
 
@@ -87,6 +90,7 @@ func Page(cmd *cobra.Command) []byte {
 		b.WriteString(".SH FILES\n.TP\n.I .daycare/\nall that daycare knows of the folder that holds it, as plain " +
 			"files; \\fI.daycare/README.md\\fR says which\n")
 	}
+
 	writeSeeAlso(&b, cmd)
 	return b.Bytes()
 }
@@ -123,14 +127,17 @@ func writeSeeAlso(b *bytes.Buffer, cmd *cobra.Command) {
 	if cmd.HasParent() {
 		names = append(names, cmd.Parent().CommandPath())
 	}
+
 	for _, sub := range Documented(cmd)[1:] {
 		if sub.Parent() == cmd {
 			names = append(names, sub.CommandPath())
 		}
 	}
+
 	if len(names) == 0 {
 		return
 	}
+
 	b.WriteString(".SH SEE ALSO\n")
 	for i, name := range names {
 		end := ","
@@ -150,6 +157,7 @@ func roff(s string) string {
 			lines[i] = `\&` + line
 		}
 	}
+
 	return strings.Join(lines, "\n")
 }
 

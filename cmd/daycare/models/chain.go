@@ -42,6 +42,7 @@ func New(ctx context.Context, c *config.Config, workspace string, key func(confi
 		seen := &observed{Provider: providers.See(p, m.sight(s))}
 		m.providers, m.observed = append(m.providers, seen), append(m.observed, seen)
 	}
+
 	m.route(c)
 	return m, nil
 }
@@ -63,5 +64,6 @@ func (m *Chain) Caller(choice record.Model) agents.Model {
 			order = append(order, p)
 		}
 	}
+
 	return &providers.Caller{Chain: order}
 }

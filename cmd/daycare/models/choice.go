@@ -35,6 +35,7 @@ func (m *Chain) Choose(now record.Model, typed string) (record.Model, error) {
 			return now, Check(m.Catalogue, p, model)
 		}
 	}
+
 	for _, serves := range []func(config.Provider) bool{
 		func(p config.Provider) bool { return providers.SameModel(p.Model, typed) },
 		func(p config.Provider) bool {
@@ -47,6 +48,7 @@ func (m *Chain) Choose(now record.Model, typed string) (record.Model, error) {
 			return now, nil
 		}
 	}
+
 	return now, m.strange(typed)
 }
 
@@ -71,7 +73,9 @@ func (m *Chain) strange(typed string) error {
 			"serves it: PROVIDER/%s, with PROVIDER one of %s",
 			known.ID, cmp.Or(known.Vendor, "unknown"), typed, strings.Join(ids, ", "))
 	}
+
 	unknown := &catalogue.UnknownModel{Name: typed, Near: m.Catalogue.Near(typed, 3)}
+
 	return fmt.Errorf("%w; or name the provider that serves it: PROVIDER/%s, with PROVIDER one of %s", unknown, typed,
 		strings.Join(ids, ", "))
 }
@@ -91,5 +95,6 @@ func (m *Chain) CheckChoice(c record.Model) (config.Provider, error) {
 				c.ID, strings.Join(ids, ", "))
 		}
 	}
+
 	return p, Check(m.Catalogue, p, c.Model)
 }

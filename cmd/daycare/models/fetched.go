@@ -21,6 +21,7 @@ func ReadFetched(path string) (*catalogue.Newer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return catalogue.ReadNewer(data, path, time.Now())
 }
 

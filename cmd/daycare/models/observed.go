@@ -35,6 +35,7 @@ func (o *observed) Stream(ctx context.Context, req *providers.Request) iter.Seq[
 					o.last.Store(&lastCall{time.Now(), ev.Err})
 				}
 			}
+
 			if !yield(ev) {
 				return
 			}
@@ -66,5 +67,6 @@ func (m *Chain) Services(running bool) []event.Service {
 		}
 		list = append(list, s)
 	}
+
 	return list
 }

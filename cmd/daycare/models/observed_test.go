@@ -52,6 +52,7 @@ func TestObserved(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", step.name, got, step.state)
 		}
 	}
+
 	if got := m.Services(false)[0].State; got != "off" {
 		t.Errorf("without a daemon: %s, want off", got)
 	}

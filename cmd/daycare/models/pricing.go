@@ -25,10 +25,12 @@ func Catalogue(c *config.Config, models string) *catalogue.Catalogue {
 			Price: catalogue.Price{Input: m.Price.Input, Output: m.Price.Output, CacheRead: m.Price.CacheRead,
 				CacheWrite: m.Price.CacheWrite}})
 	}
+
 	cat := catalogue.New(overrides)
 	if newer, err := ReadFetched(models); err == nil && newer != nil {
 		return cat.With(newer)
 	}
+
 	return cat
 }
 
@@ -49,6 +51,7 @@ func (m *Chain) CheckAll() error {
 			return err
 		}
 	}
+
 	return finding.Join(m.misrouted)
 }
 
@@ -61,12 +64,14 @@ func (m *Chain) Price(provider, model string, u providers.Usage) float64 {
 		if model == "" { // not every server says what it is
 			model = p.Model
 		}
+
 		// What runs on this machine costs nothing, whatever others take for it,
 		// unless the settings say so.
 		if local(p.BaseURL) && !m.Catalogue.Priced(provider, model) {
 			return 0
 		}
 	}
+
 	usd, _ := m.Catalogue.Cost(provider, model, u, time.Now())
 	return usd
 }
@@ -78,6 +83,7 @@ func (m *Chain) Window(choice record.Model) int {
 		return 0
 	}
 	known, _ := m.Catalogue.Find(p.ID, cmp.Or(choice.Model, p.Model))
+
 	return known.Window
 }
 
@@ -95,6 +101,7 @@ func (m *Chain) sight(p config.Provider) func(model string) providers.Sight {
 		if p.Type == "openai" && p.BaseURL != "" && !m.Catalogue.Said(p.ID, cmp.Or(model, p.Model)) {
 			s.Documents = false
 		}
+
 		return s
 	}
 }
@@ -106,6 +113,7 @@ func local(baseURL string) bool {
 		return false
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
+
 	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 

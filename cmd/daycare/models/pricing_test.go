@@ -46,6 +46,7 @@ func TestUnknownModelOfAgent(t *testing.T) {
 		}
 		m.providers = append(m.providers, made)
 	}
+
 	var unknown *catalogue.UnknownModel
 	_, err := m.Caller(record.Model{Model: "claude-opus-55"}).Call(t.Context(), &providers.Request{}, nil)
 	if !errors.As(err, &unknown) || providers.Classify("", err).Retryable() {

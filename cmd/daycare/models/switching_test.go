@@ -20,6 +20,7 @@ func TestChooseModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, tt := range []struct{ typed, provider, model, wrong string }{
 		{"gpt", "gpt", "", ""},
 		{"local", "local", "", ""},
@@ -46,6 +47,7 @@ func TestChooseModel(t *testing.T) {
 			}
 		}
 	}
+
 	if _, err := m.CheckChoice(record.Model{ID: "gone"}); err == nil || !strings.Contains(err.Error(), "configured: claude, gpt, local") {
 		t.Errorf("a provider that the settings do not have: %v", err)
 	}

@@ -40,6 +40,7 @@ func (a agent) place(w *here, _ spot) error {
 	from, to := io.Pipe()
 	go func() { to.CloseWithError(a.archive(w, d, to)) }()
 	err := w.bring(from)
+
 	return errors.Join(err, from.Close())
 }
 
@@ -75,6 +76,7 @@ func (h *home) talk(from string, t talk) {
 	if t.torn {
 		note += "; without its last line, which is incomplete"
 	}
+
 	h.add(item{what: "conversation", from: from, note: note,
 		put: agent{id: t.id, descriptor: terminal(t.id, t.name), archive: t.archive}})
 }
@@ -88,6 +90,7 @@ func (t talk) archive(w *here, d address.Descriptor, to io.Writer) error {
 	if err != nil {
 		return err
 	}
+
 	descriptor, err := address.Encode(d)
 	if err != nil {
 		return err
@@ -102,6 +105,7 @@ func (t talk) archive(w *here, d address.Descriptor, to io.Writer) error {
 			return err
 		}
 	}
+
 	return tar.Close()
 }
 

@@ -28,16 +28,19 @@ func claude(of *home) {
 	if h.has(".claude") {
 		at = ".claude"
 	}
+
 	from := []string{"CLAUDE.md", "CLAUDE.local.md"}
 	if at != "." {
 		from = slices.Insert(from, 1, path.Join(at, "CLAUDE.md"))
 	}
+
 	h.prompt("AGENTS.md", from...)
 	h.commands(path.Join(at, "commands"))
 	h.skills(path.Join(at, "skills"))
 	for _, rel := range h.markdown("sub-agent", path.Join(at, "agents"), maxDepth) {
 		h.subAgent(rel)
 	}
+
 	h.projects(path.Join(at, "projects"))
 	h.notClaude(at)
 }
@@ -55,8 +58,10 @@ func (h claudeHome) projects(at string) {
 				talks++
 			}
 		}
+
 		h.memory(path.Join(rel, "memory"), path.Join("claude", strings.Trim(e.Name(), "-")))
 	}
+
 	if talks > 0 {
 		h.skip("conversation", at, "%s: the format is internal to the other program and changes",
 			term.Plural(talks, "conversation", "conversations"))
@@ -92,6 +97,7 @@ func (h claudeHome) commands(at string) {
 			h.skip("command", rel, "%s", within(rel, found))
 			continue
 		}
+
 		i := item{what: "command", from: rel, put: file{dir: "commands", name: name, ext: ".md", content: text, beside: true}}
 		if strings.Contains(text, "!`") {
 			i.note = "the commands in it (!`…`) are plain text here and do not run"
@@ -126,6 +132,7 @@ func (h claudeHome) subAgent(rel string) {
 		h.skip("sub-agent", rel, "%s", within(rel, f.Found))
 		return
 	}
+
 	names, missing := toolsOf(strings.Split(strings.Join(keys.Tools, ","), ","))
 	description, _ := json.Marshal(strings.Join(strings.Fields(keys.Description), " ")) // a string; JSON is YAML, too
 	content := fmt.Sprintf("---\nname: %s\ndescription: %s\ntools: [%s]\n---\n%s\n", keys.Name, description,
@@ -134,6 +141,7 @@ func (h claudeHome) subAgent(rel string) {
 		h.skip("sub-agent", rel, "%s", within(rel, found))
 		return
 	}
+
 	i := item{what: "sub-agent", from: rel, put: file{dir: "subagents", name: keys.Name, ext: ".md", content: content}}
 	if len(missing) > 0 {
 		i.note = "without the tools " + strings.Join(missing, ", ")
@@ -164,6 +172,7 @@ func toolsOf(names []string) (tools, missing []string) {
 			tools = append(tools, tool)
 		}
 	}
+
 	if len(tools) == 0 {
 		tools = []string{"read", "grep", "glob", "ls"}
 	}

@@ -60,6 +60,7 @@ func Import(c *term.App) *cobra.Command {
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "list what would be imported, without changing anything")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&o.enable, "enable", false, "enable the tasks that are enabled in the other program")
+
 	return cmd
 }
 
@@ -84,6 +85,7 @@ func imports(cmd *cobra.Command, args []string) error {
 	if kinds[args[0]].read == nil {
 		return term.Usage(cmd, "%q is unknown; allowed: %s", args[0], names)
 	}
+
 	return nil
 }
 
@@ -104,6 +106,7 @@ func run(ctx context.Context, c *term.App, k kind, dir string, o options) error 
 		return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s is this workspace", dir),
 			Do: "choose another workspace with --workspace"}
 	}
+
 	k.read(h)
 	if len(h.items) == 0 {
 		return term.NotFound("expected: "+k.what, "%s contains nothing that can be imported", dir)
@@ -118,6 +121,7 @@ func run(ctx context.Context, c *term.App, k kind, dir string, o options) error 
 	if o.dry {
 		return report(c, rows)
 	}
+
 	return takeThem(c, w, h.items, rows, o)
 }
 
@@ -128,6 +132,7 @@ func takeThem(c *term.App, w *here, items []*item, rows []Row, o options) error 
 			return err
 		}
 	}
+
 	switch {
 	case count(rows, stateNew) == 0:
 		c.Note("nothing new to import")
@@ -142,6 +147,7 @@ func takeThem(c *term.App, w *here, items []*item, rows []Row, o options) error 
 		c.Note("nothing was imported")
 		return nil
 	}
+
 	return finish(c, rows)
 }
 
@@ -165,6 +171,7 @@ func finish(c *term.App, rows []Row) error {
 			Err: fmt.Errorf("%s could not be imported", term.Plural(n, "item", "items")),
 			Do:  "fix the cause and run the import again: it skips what is already imported"}
 	}
+
 	return nil
 }
 
@@ -197,8 +204,10 @@ func report(c *term.App, rows []Row) error {
 	if err := table(c, rows); err != nil {
 		return err
 	}
+
 	c.Print("%s\n", sums(rows))
 	c.Note("nothing was changed")
+
 	return nil
 }
 
@@ -211,6 +220,7 @@ func sums(rows []Row) string {
 			parts = append(parts, fmt.Sprintf(s.words, n))
 		}
 	}
+
 	return strings.Join(parts, ", ")
 }
 
@@ -220,6 +230,7 @@ func count(rows []Row, state string) (n int) {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -246,6 +257,7 @@ func table(c *term.App, rows []Row) error {
 		if run++; run > shown {
 			continue
 		}
+
 		said := cmp.Or(stateWords[r.State], r.State)
 		if r.Why != "" {
 			said += ": " + r.Why
@@ -254,8 +266,10 @@ func table(c *term.App, rows []Row) error {
 		if r.To != "" {
 			to = workspace.Home + "/" + r.To
 		}
+
 		t.Row(r.What, r.From, to, said)
 	}
+
 	flush()
 	return t.Write(c.Out, c.OutStyle())
 }

@@ -29,19 +29,23 @@ func daycare(of *home) {
 	if h.has(workspace.Home) {
 		at = workspace.Home
 	}
+
 	for _, name := range []string{"SOUL.md", "USER.md", "AGENTS.md"} {
 		h.prompt(name, path.Join(at, name))
 	}
+
 	h.memory(path.Join(at, "memory"), "")
 	h.skills(path.Join(at, "skills"))
 	h.forms("command", path.Join(at, "commands"), "commands", func(name, text string) []finding.Finding {
 		_, found := slash.Parse(name, []byte(text))
 		return found
 	})
+
 	h.forms("sub-agent", path.Join(at, "subagents"), "subagents", nil)
 	h.ownTasks(path.Join(at, "cron"))
 	h.ownBeats(path.Join(at, "heartbeat"))
 	h.ownAgents(path.Join(at, "agents"))
+
 	for _, name := range []string{"settings.yaml", "auth.json", "tokens.json", "permissions", "folders.json"} {
 		if rel := path.Join(at, name); h.has(rel) {
 			h.skip("settings", rel, "keys, connectors, allow lists and permissions: %s", ownWay)
@@ -62,6 +66,7 @@ func (h otherHome) forms(what, at, to string, check func(name, text string) []fi
 				continue
 			}
 		}
+
 		h.add(item{what: what, from: rel, put: file{dir: to, name: strings.TrimSuffix(path.Base(rel), ".md"), ext: ".md",
 			content: text, beside: check != nil}})
 	}
@@ -78,6 +83,7 @@ func (h otherHome) ownTasks(at string) {
 		if !ok {
 			continue
 		}
+
 		t, found := schedule.DecodeTask(rel, e.Name(), []byte(text), time.Local)
 		if err := finding.Join(found); err != nil {
 			h.skip("task", rel, "%s", within(rel, found))
@@ -86,12 +92,14 @@ func (h otherHome) ownTasks(at string) {
 		if t.ID == "" {
 			t.ID = idOf("daycare", "task/"+e.Name())
 		}
+
 		timing := t.When.Timing()
 		change := schedule.Change{Name: &t.Name, Prompt: &t.Prompt, Timing: &timing, CatchUp: &t.CatchUp,
 			DeleteAfterRun: &t.DeleteAfterRun}
 		if t.Name == "" {
 			t.Name = t.Slug
 		}
+
 		given := func(to **string, v string) {
 			if v != "" {
 				*to = &v
@@ -103,6 +111,7 @@ func (h otherHome) ownTasks(at string) {
 		if len(t.Watch) > 0 {
 			change.Watch = &t.Watch
 		}
+
 		i := item{what: "task", from: rel, put: task{id: t.ID, change: change, enabled: t.Enabled}}
 		if t.Gate != nil || t.WatchCommand != "" {
 			i.note = "without gate and watchCommand, which run commands: add them by hand"
@@ -127,6 +136,7 @@ func (h otherHome) ownBeats(at string) {
 		if p.Title == "" {
 			p.Title = slug
 		}
+
 		i := item{what: "heartbeat", from: rel, put: beat{name: p.Title, text: p.Text, enabled: p.Enabled}}
 		if p.Gate != nil || p.WatchCommand != "" || len(p.Watch) > 0 || p.Hours != (schedule.Hours{}) {
 			i.note = "without its gate, active hours and watches: add them by hand"
@@ -146,6 +156,7 @@ func (h otherHome) ownAgents(at string) {
 		if !ok {
 			continue
 		}
+
 		d, found := address.Decode(path.Join(rel, address.File), []byte(text))
 		if finding.Join(found) != nil {
 			h.skip("agent", rel, "%s", within(path.Join(rel, address.File), found))
@@ -155,6 +166,7 @@ func (h otherHome) ownAgents(at string) {
 			h.skip("agent", rel, "agents of type %s are created again when needed", d.Type)
 			continue
 		}
+
 		other := schedule.Slug(address.NameOf(d) + " of " + filepath.Base(strings.TrimSuffix(h.dir, "/"+workspace.Home)))
 		a := agent{id: e.Name(), descriptor: d, other: other}
 		a.archive = func(w *here, d address.Descriptor, to io.Writer) error { return h.exported(w, at, e.Name(), d, to) }
@@ -170,6 +182,7 @@ func (h otherHome) exported(w *here, at, id string, d address.Descriptor, to io.
 		return err
 	}
 	defer agents.Close()
+
 	return folders.ExportFrom(agents, id, to, func(file string, data []byte) ([]byte, error) {
 		switch file {
 		case address.File:
@@ -180,6 +193,7 @@ func (h otherHome) exported(w *here, at, id string, d address.Descriptor, to io.
 				s.Permissions, s.Announced, s.Provider = rights, &rights, record.Model{}
 			})
 		}
+
 		return data, nil
 	})
 }

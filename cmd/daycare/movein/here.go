@@ -55,11 +55,13 @@ func openHere(ctx context.Context, c *term.App, root string, change bool) (*here
 			return nil, err
 		}
 	}
+
 	var err error
 	if w.agents, _, err = address.Look(w.home, slog.New(slog.DiscardHandler)); err != nil {
 		w.close()
 		return nil, fmt.Errorf("read agents: %w", err)
 	}
+
 	return w, nil
 }
 
@@ -72,15 +74,18 @@ func (w *here) alone() error {
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", w.home, err)
 	}
+
 	log := slog.New(slog.DiscardHandler)
 	index, _, err := address.Load(w.vol, w.home, log)
 	if err != nil {
 		return errors.Join(fmt.Errorf("read agents: %w", err), lock.Release())
 	}
+
 	f := &folders.Folders{Root: w.home, Volume: w.vol, Index: index, Log: log, User: engine.Terminal().UserID,
 		Make: index.CreateWith}
 	w.bring = func(tar io.Reader) error { _, err := f.Import(tar, ""); return err }
 	w.done = func() { index.Close(); lock.Release() }
+
 	return nil
 }
 
@@ -100,6 +105,7 @@ func (w *here) content(rel string) ([]byte, error) {
 		return nil, errors.New("another item is imported to that place")
 	}
 	data, _, err := beneath.Own(filepath.Join(w.home, filepath.FromSlash(rel)), maxText)
+
 	return data, err
 }
 

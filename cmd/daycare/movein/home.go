@@ -46,6 +46,7 @@ func openHome(dir string) (*home, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return &home{dir: full, root: root, left: maxTotal}, nil
 }
 
@@ -80,6 +81,7 @@ func (h *home) read(what, rel string, limit int64) (data []byte, ok bool) {
 	default:
 		h.skip(what, rel, "%v", beneath.Reason(err))
 	}
+
 	return nil, false
 }
 
@@ -94,6 +96,7 @@ func (h *home) text(what, rel string, limit int64) (text string, ok bool) {
 		h.skip(what, rel, "%s", notTextAt(rel, data, at))
 		return "", false
 	}
+
 	return string(data), true
 }
 
@@ -106,6 +109,7 @@ func notText(data []byte) int {
 		}
 		at += size
 	}
+
 	return -1
 }
 
@@ -133,11 +137,13 @@ func (h *home) list(what, rel string) []fs.DirEntry {
 	if err != nil {
 		h.skip(what, rel, "%v", beneath.Reason(err))
 	}
+
 	all = slices.DeleteFunc(all, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") })
 	if len(all) > maxNames {
 		h.skip(what, rel, "it has %d entries; only the first %d are read", len(all), maxNames)
 		all = all[:maxNames]
 	}
+
 	return all
 }
 
@@ -155,6 +161,7 @@ func (h *home) markdown(what, rel string, depth int) (files []string) {
 			files = append(files, below)
 		}
 	}
+
 	return files
 }
 
@@ -170,6 +177,7 @@ func (h *home) prompt(to string, from ...string) {
 			parts, taken = append(parts, text), append(taken, rel)
 		}
 	}
+
 	if len(parts) == 0 {
 		return
 	}
@@ -179,6 +187,7 @@ func (h *home) prompt(to string, from ...string) {
 	if len(content) > maxPrompt {
 		i.note = fmt.Sprintf("agents see only its first %d KiB", maxPrompt>>10)
 	}
+
 	h.add(i)
 }
 
@@ -204,6 +213,7 @@ func hasWork(text string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 

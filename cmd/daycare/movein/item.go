@@ -52,6 +52,7 @@ func plan(w *here, items []*item) []Row {
 		}
 		at := i.put.look(w)
 		rows[n].To, rows[n].State, rows[n].Why = at.to, stateNew, i.note
+
 		switch {
 		case at.why != "":
 			rows[n].State, rows[n].Why = stateSkipped, at.why
@@ -61,6 +62,7 @@ func plan(w *here, items []*item) []Row {
 			w.planned[at.to] = i
 		}
 	}
+
 	return rows
 }
 
@@ -79,10 +81,12 @@ func carryOut(w *here, items []*item, rows []Row) error {
 			rows[n].State = stateTaken
 			continue
 		}
+
 		rows[n].State, rows[n].Why = stateFailed, err.Error()
 		if final(err) {
 			return err
 		}
 	}
+
 	return nil
 }

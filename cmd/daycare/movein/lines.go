@@ -18,6 +18,7 @@ func lines[T any](h *home, what, rel string) (all []T, torn, ok bool) {
 	if !ok {
 		return nil, false, false
 	}
+
 	for off, line := range disk.Lines(data) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
@@ -35,6 +36,7 @@ func lines[T any](h *home, what, rel string) (all []T, torn, ok bool) {
 			return nil, false, false
 		}
 	}
+
 	return all, false, true
 }
 
@@ -55,6 +57,7 @@ func (w *words) UnmarshalJSON(data []byte) error {
 		}
 		return err
 	}
+
 	var parts []struct {
 		Type string `json:"type"`
 		Text string `json:"text"`
@@ -62,6 +65,7 @@ func (w *words) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &parts); err != nil {
 		return err
 	}
+
 	var texts []string
 	for _, p := range parts {
 		switch {
@@ -71,6 +75,7 @@ func (w *words) UnmarshalJSON(data []byte) error {
 			w.left++
 		}
 	}
+
 	w.text = strings.Join(texts, "\n\n")
 	return nil
 }

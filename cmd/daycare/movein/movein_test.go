@@ -67,6 +67,7 @@ func contents(t *testing.T, root string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return all
 }
 
@@ -83,6 +84,7 @@ func TestSampleHomes(t *testing.T) {
 			if got := contents(t, root); len(got) != 0 {
 				t.Fatalf("a dry run wrote %v", slices.Sorted(maps.Keys(got)))
 			}
+
 			table, said, err := imported(t, root, of, sample(name), options{yes: true})
 			if err != nil {
 				t.Fatal(err)
@@ -97,6 +99,7 @@ func TestSampleHomes(t *testing.T) {
 			if diff := cmp.Diff(files, contents(t, root)); diff != "" {
 				t.Errorf("the second import changed files (-first +second):\n%s", diff)
 			}
+
 			leaks(t, root, "CANARY")
 		})
 	}
@@ -110,6 +113,7 @@ func golden(t *testing.T, name, got string) {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -139,6 +143,7 @@ func TestConversations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	want := map[string]string{
 		"openclaw/session/aaaa-1":                        "| What is the cat called? | Let me look.\n\nMomo. | Thanks, and the tea? | Oolong.",
 		"openclaw/session/aaaa-2":                        "They spoke of old things. | kept | new answer",
@@ -151,10 +156,12 @@ func TestConversations(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", key, err)
 		}
+
 		said := []string{""}
 		if c.Summary != nil {
 			said[0] = c.Summary.Rec.(*record.Summary).Text
 		}
+
 		for _, e := range c.Entries {
 			switch r := e.Rec.(type) {
 			case *record.User:
@@ -163,6 +170,7 @@ func TestConversations(t *testing.T) {
 				said = append(said, r.Text)
 			}
 		}
+
 		if got := strings.TrimSpace(strings.Join(said, " | ")); got != want {
 			t.Errorf("%s says %q, want %q", key, got, want)
 		}
@@ -184,20 +192,24 @@ func TestNothingIsOverwritten(t *testing.T) {
 	for rel, text := range mine {
 		write(t, filepath.Join(home, rel), text)
 	}
+
 	table, _, err := imported(t, root, "openclaw", sample("openclaw"), options{yes: true})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for rel, want := range mine {
 		if data, err := os.ReadFile(filepath.Join(home, rel)); err != nil || string(data) != want {
 			t.Errorf("%s is %q %v", rel, data, err)
 		}
 	}
+
 	for _, rel := range []string{"memory/MEMORY-2.md", "heartbeat/openclaw-2.md", "cron/morning-brief-2/TASK.md"} {
 		if _, err := os.Stat(filepath.Join(home, rel)); err != nil {
 			t.Errorf("not beside it: %v", err)
 		}
 	}
+
 	for _, want := range []string{"SOUL.md  .+ merge the two by hand", "skills/tea .+ rename one of the two"} {
 		if !term.Exists(home) || !matches(table, want) {
 			t.Errorf("the table does not say %q:\n%s", want, table)
@@ -222,6 +234,7 @@ func TestHostileHome(t *testing.T) {
 	secret := filepath.Join(outside, "id_rsa")
 	write(t, secret, "TOP-SECRET\n")
 	write(t, filepath.Join(outside, "skill", "SKILL.md"), "---\nname: x\ndescription: TOP-SECRET\n---\nTOP-SECRET\n")
+
 	for rel, text := range map[string]string{
 		"workspace/SOUL.md": "Be brief.\n", "workspace/memory/a.md": "a note\n",
 		"workspace/skills/linked/SKILL.md": "---\nname: linked\ndescription: d\n---\nx\n",
@@ -230,6 +243,7 @@ func TestHostileHome(t *testing.T) {
 	} {
 		write(t, filepath.Join(h, rel), text)
 	}
+
 	link := func(to, rel string) {
 		if err := os.Symlink(to, filepath.Join(h, rel)); err != nil {
 			t.Fatal(err)
@@ -245,6 +259,7 @@ func TestHostileHome(t *testing.T) {
 	if err := os.Link(secret, filepath.Join(h, "workspace/AGENTS.md")); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, rel := range []string{"workspace/HEARTBEAT.md", "workspace/skills/piped/pipe", "agents/main/sessions/pipe.jsonl"} {
 		if err := syscall.Mkfifo(filepath.Join(h, rel), 0o600); err != nil {
 			t.Fatal(err)
@@ -257,6 +272,7 @@ func TestHostileHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	leaks(t, root, "TOP-SECRET")
+
 	for _, want := range []string{"USER.md .+ symbolic link", "memory/leak.md .+ symbolic link", "memory/folder .+ symbolic link",
 		"skills/whole .+ symbolic link", "skills/linked .+data.txt: it is a symbolic link", "skills/piped .+pipe: it is not a regular file",
 		"AGENTS.md .+ several names", "HEARTBEAT.md .+ not a regular file", "huge.md .+ too large", "leak.jsonl .+ symbolic link",
@@ -265,6 +281,7 @@ func TestHostileHome(t *testing.T) {
 			t.Errorf("the table does not say %q:\n%s", want, table)
 		}
 	}
+
 	if term.Exists(filepath.Join(root, workspace.Home, "skills")) {
 		t.Error("a skill arrived that was refused in part")
 	}
@@ -299,6 +316,7 @@ func placedWholly(t *testing.T, fault string) (met int) {
 			break
 		}
 	}
+
 	table, said, err := imported(t, root, "openclaw", sample("openclaw"), options{yes: true})
 	if err != nil || !strings.Contains(said, "nothing new") {
 		t.Errorf("in the end: %v\n%s%s", err, table, said)
@@ -306,6 +324,7 @@ func placedWholly(t *testing.T, fault string) (met int) {
 	if info, err := os.Stat(filepath.Join(skill, "scripts/boil.sh")); err != nil || info.Mode()&0o100 == 0 {
 		t.Errorf("the program of the skill is %v %v", info, err)
 	}
+
 	return len(faults())
 }
 
@@ -318,12 +337,14 @@ func TestOtherWorkspace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	id := idOf("openclaw", "session/aaaa-1")
 	state := filepath.Join(from, workspace.Home, "agents", id, "state.json")
 	data, err := os.ReadFile(state)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	write(t, state, strings.Replace(string(data), `"web": false`, `"web": true`, 1))
 	write(t, filepath.Join(from, workspace.Home, "auth.json"), `{"x": "CANARY"}`)
 
@@ -338,6 +359,7 @@ func TestOtherWorkspace(t *testing.T) {
 			t.Errorf("%s is not the same", rel)
 		}
 	}
+
 	s, _, _, err := record.ReadState(filepath.Join(root, workspace.Home, "agents", id))
 	if err != nil || s.Permissions.Web || s.Permissions.WorkingDir != root {
 		t.Errorf("its rights are %+v %v", s.Permissions, err)
@@ -360,6 +382,7 @@ func TestImportMistakes(t *testing.T) {
 			t.Errorf("%s: %v, want %s", dir, err, want)
 		}
 	}
+
 	if _, _, err := imported(t, root, "claude", sample("claude"), options{}); err == nil || !strings.Contains(err.Error(), "cannot ask for confirmation without a terminal") {
 		t.Errorf("without a question: %v", err)
 	}
@@ -380,12 +403,14 @@ func FuzzReaders(f *testing.F) {
 		}
 		f.Add(data)
 	}
+
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
 		for _, rel := range []string{"cron/jobs.json", "agents/main/sessions/sessions.json", "agents/main/sessions/x.jsonl", "sessions/x.jsonl",
 			"sessions/x.meta.json", "agents/a.md", "commands/a.md", "HEARTBEAT.md", "memory/a.md", "skills/a/SKILL.md", "SOUL.md", "CLAUDE.md"} {
 			write(t, filepath.Join(dir, rel), string(data))
 		}
+
 		for _, k := range kinds {
 			h, err := openHome(dir)
 			if err != nil {
@@ -393,6 +418,7 @@ func FuzzReaders(f *testing.F) {
 			}
 			k.read(h)
 			h.close()
+
 			for _, i := range h.items {
 				if (i.put == nil) == (i.skip == "") {
 					t.Errorf("%+v is neither taken nor refused", i)

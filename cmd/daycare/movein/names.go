@@ -16,5 +16,6 @@ func noteName(rel string) string {
 	if m := dashedDay.FindStringSubmatch(rel); m != nil {
 		return "daily/" + m[1] + ".md"
 	}
+
 	return rel
 }

@@ -30,6 +30,7 @@ func openclaw(of *home) {
 			found = true
 		}
 	}
+
 	h.skills("skills")
 	h.jobs("openclaw", "cron/jobs.json")
 	for _, e := range h.list("conversation", "agents") {
@@ -37,6 +38,7 @@ func openclaw(of *home) {
 			h.transcripts(e.Name())
 		}
 	}
+
 	h.notOpenclaw(found)
 }
 
@@ -56,6 +58,7 @@ func (h *home) clawWorkspace(at, program string) {
 	if at != "." {
 		h.skills(path.Join(at, "skills"))
 	}
+
 	for _, name := range in("BOOT.md", "BOOTSTRAP.md") {
 		if h.has(name) {
 			h.skip("prompt", name, "the other program uses it only when it starts")
@@ -71,11 +74,13 @@ func (h clawHome) notOpenclaw(found bool) {
 			h.skip("prompt", "openclaw.json", "the workspace is in another folder: import that folder as well")
 		}
 	}
+
 	for _, name := range []string{"credentials", "identity", "devices", ".env"} {
 		if h.has(name) {
 			h.skip("secrets", name, ownWay)
 		}
 	}
+
 	for _, e := range h.list("prompt", ".") {
 		if e.IsDir() && strings.HasPrefix(e.Name(), "workspace-") {
 			h.skip("prompt", e.Name(), "the workspace of another agent: import it into a separate workspace")
@@ -119,6 +124,7 @@ func (h clawHome) transcripts(agent string) {
 		taken++
 		h.transcript(path.Join(dir, e.Name()), id, talkName(agent, key, id))
 	}
+
 	if over > 0 {
 		h.skip("conversation", dir, "%s not listed in sessions.json (ended)",
 			term.Plural(over, "conversation", "conversations"))
@@ -139,12 +145,14 @@ func (h clawHome) sessionKeys(rel string) (keys map[string]string, ok bool) {
 		h.skip("conversation", rel, "%s", jsonError(rel, data, 0, err))
 		return nil, false
 	}
+
 	keys = map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		if id := all[key].SessionID; id != "" && keys[id] == "" {
 			keys[id] = key
 		}
 	}
+
 	return keys, true
 }
 
@@ -155,6 +163,7 @@ func ofMachine(key string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -167,6 +176,7 @@ func talkName(agent, key, id string) string {
 	if agent != "main" {
 		rest = agent + " " + rest
 	}
+
 	return schedule.Slug("openclaw " + rest)
 }
 
@@ -204,6 +214,7 @@ func (h clawHome) transcript(rel, id, name string) {
 			t.take([]entry{e})
 		}
 	}
+
 	h.talk(rel, t)
 }
 
@@ -218,6 +229,7 @@ func (t *talk) take(entries []entry) {
 		if role := e.Message.Role; text == "" || role != "user" && role != "assistant" {
 			continue
 		}
+
 		at, _ := time.Parse(time.RFC3339, e.Timestamp) // zero: it does not say
 		t.say(at, e.Message.Role == "assistant", text)
 	}
@@ -230,6 +242,7 @@ func keptBefore(branch []entry, compaction entry) []entry {
 	if compaction.FirstKept == "" || begin < 0 || begin > end {
 		return nil
 	}
+
 	return branch[begin:end]
 }
 
@@ -243,6 +256,7 @@ func branchOf(all []entry) (branch []entry) {
 			newest = n
 		}
 	}
+
 	if newest < 0 {
 		return all
 	}
@@ -251,6 +265,7 @@ func branchOf(all []entry) (branch []entry) {
 		seen[at] = true
 		branch = append(branch, all[at])
 	}
+
 	slices.Reverse(branch)
 	return branch
 }

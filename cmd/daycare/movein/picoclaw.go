@@ -24,7 +24,9 @@ func picoclaw(of *home) {
 		h.jobs("picoclaw", path.Join(at, "cron/jobs.json"))
 		h.picoSessions(path.Join(at, "sessions"))
 	}
+
 	h.skills("skills")
+
 	for _, name := range []string{"config.json", ".security.yml", "auth.json"} {
 		if h.has(name) {
 			h.skip("settings", name, "keys, channels, allow lists and permissions: %s", ownWay)
@@ -76,6 +78,7 @@ func (h picoHome) picoSession(at, id string) {
 			return
 		}
 	}
+
 	all, torn, ok := lines[picoLine](h.home, "conversation", rel)
 	if !ok {
 		return
@@ -84,6 +87,7 @@ func (h picoHome) picoSession(at, id string) {
 		h.skip("conversation", rel, "a run of a job, not a conversation")
 		return
 	}
+
 	key := strings.TrimPrefix(meta.Key, "agent:main:")
 	t := talk{id: idOf("picoclaw", "session/"+id), name: schedule.Slug("picoclaw " + key),
 		summary: strings.TrimSpace(meta.Summary), torn: torn}
@@ -94,5 +98,6 @@ func (h picoHome) picoSession(at, id string) {
 			t.say(when, m.Role == "assistant", text)
 		}
 	}
+
 	h.talk(rel, t)
 }

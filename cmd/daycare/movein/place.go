@@ -52,6 +52,7 @@ func (f file) look(w *here) spot {
 			return spot{to: to, why: "a different one exists: merge the two by hand"}
 		}
 	}
+
 	return spot{why: "too many files have this name"}
 }
 
@@ -61,6 +62,7 @@ func (f file) place(w *here, at spot) error {
 		return err
 	}
 	_, err := w.vol.Exchange(step, full, []byte(f.content), nil)
+
 	return err
 }
 
@@ -90,12 +92,14 @@ func (t tree) look(w *here) spot {
 		return spot{to: to, why: beneath.Reason(err).Error()}
 	}
 	defer root.Close()
+
 	for _, f := range t.files {
 		have, _, err := beneath.Read(root, filepath.FromSlash(f.rel), int64(len(f.content))+1)
 		if err != nil || string(have) != string(f.content) {
 			return spot{to: to, why: "a different one exists: rename one of the two"}
 		}
 	}
+
 	return spot{to: to, there: true}
 }
 
@@ -116,11 +120,13 @@ func (t tree) place(w *here, at spot) error {
 			return err
 		}
 	}
+
 	for _, f := range t.files {
 		if err := f.write(above, path.Join(temp, f.rel)); err != nil {
 			return fmt.Errorf("write %s: %w", f.rel, err)
 		}
 	}
+
 	return w.vol.Rename(step, filepath.Join(above, temp), filepath.Join(w.home, filepath.FromSlash(at.to)))
 }
 
@@ -131,6 +137,7 @@ func (f leaf) write(above, rel string) error {
 		return err
 	}
 	defer func() { root.Close() }()
+
 	for name := range strings.SplitSeq(path.Dir(rel), "/") {
 		if err := disk.MkdirIn(step, root, name, 0o700); err != nil {
 			return err
@@ -142,6 +149,7 @@ func (f leaf) write(above, rel string) error {
 		root.Close()
 		root = sub
 	}
+
 	mode := fs.FileMode(0o600)
 	if f.program {
 		mode = 0o700
@@ -170,11 +178,13 @@ func (b beat) look(w *here) spot {
 			return at
 		}
 	}
+
 	f := b.asFile(w.enable && b.enabled)
 	_, found := schedule.DecodePrompt(f.name+".md", f.name, []byte(f.content))
 	if err := finding.Join(found); err != nil {
 		return spot{why: err.Error()}
 	}
+
 	return f.look(w)
 }
 

@@ -48,6 +48,7 @@ func (h *home) skill(rel string) {
 		h.skip("skill", rel, "%v", err)
 		return
 	}
+
 	main := false
 	for _, f := range t.files {
 		if f.program {
@@ -56,6 +57,7 @@ func (h *home) skill(rel string) {
 		if f.rel != "SKILL.md" && f.rel != "skill.md" {
 			continue
 		}
+
 		main = true
 		name := path.Join(rel, f.rel)
 		if at := notText(f.content); at >= 0 {
@@ -67,6 +69,7 @@ func (h *home) skill(rel string) {
 			return
 		}
 	}
+
 	if !main {
 		h.skip("skill", rel, "it has no SKILL.md")
 		return
@@ -80,6 +83,7 @@ func (h *home) skill(rel string) {
 		i.note += ", with " + term.Plural(programs, "program", "programs") +
 			" that agents can run with their own permissions: read it first"
 	}
+
 	h.add(i)
 }
 
@@ -94,6 +98,7 @@ func (h *home) leaves(top, below string, into *[]leaf) error {
 	if err != nil {
 		return err
 	}
+
 	for _, e := range names {
 		rel := path.Join(below, e.Name())
 		switch {
@@ -111,16 +116,19 @@ func (h *home) leaves(top, below string, into *[]leaf) error {
 			}
 			continue
 		}
+
 		data, info, err := beneath.Read(dir, e.Name(), min(maxSkillFile, h.left))
 		h.left -= int64(len(data))
 		if err != nil {
 			return fmt.Errorf("%s: %w", path.Join(top, rel), beneath.Reason(err))
 		}
+
 		*into = append(*into, leaf{rel: rel, content: data, program: info.Mode()&0o111 != 0})
 		if size(*into) > maxSkillBytes {
 			return errors.New("it is too large: more than 20 MiB")
 		}
 	}
+
 	return nil
 }
 

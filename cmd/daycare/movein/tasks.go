@@ -33,11 +33,13 @@ func (t task) look(w *here) spot {
 	if err != nil {
 		return spot{why: err.Error()}
 	}
+
 	for _, e := range all {
 		if e.ID == t.id {
 			return spot{to: path.Join("cron", e.Slug), there: true}
 		}
 	}
+
 	slug := schedule.Slug(*t.change.Name)
 	for n := 1; n <= maxBeside; n++ {
 		to := path.Join("cron", numbered(slug, n))
@@ -48,6 +50,7 @@ func (t task) look(w *here) spot {
 			return spot{to: to}
 		}
 	}
+
 	return spot{why: "too many tasks have this name"}
 }
 
@@ -60,6 +63,7 @@ func (t task) wrong(w *here) string {
 			return err.Error()
 		}
 	}
+
 	s, err := schedule.NewSchedule(*t.change.Timing, zone)
 	if err != nil {
 		return "daycare does not support this schedule: " + err.Error()
@@ -67,6 +71,7 @@ func (t task) wrong(w *here) string {
 	if _, ok := s.Next(w.now, w.now); !ok && s.Once() {
 		return "its time has passed"
 	}
+
 	return ""
 }
 
@@ -131,6 +136,7 @@ func (h *home) jobs(kind, rel string) {
 		h.skip("task", rel, "%s", jsonError(rel, data, 0, err))
 		return
 	}
+
 	for n, raw := range file.Jobs {
 		if n >= maxTasks {
 			h.skip("task", rel, "there are %d jobs; only the first %d are imported", len(file.Jobs), maxTasks)
@@ -141,6 +147,7 @@ func (h *home) jobs(kind, rel string) {
 			h.skip("task", fmt.Sprintf("%s: job %d", rel, n+1), "%s", jsonError(rel, data, bytes.Index(data, raw), err))
 			continue
 		}
+
 		h.job(kind, rel, n, j)
 	}
 }
@@ -152,10 +159,12 @@ func (h *home) job(kind, rel string, n int, j job) {
 	if name == "" {
 		name = strings.Join(strings.Fields(text)[:min(4, len(strings.Fields(text)))], " ")
 	}
+
 	id, from := j.ID+j.JobID, rel+": "+name
 	if j.ID != "" {
 		id = j.ID
 	}
+
 	timing, zone, err := j.Schedule.timing()
 	switch {
 	case !j.Payload.speaks():
@@ -171,6 +180,7 @@ func (h *home) job(kind, rel string, n int, j job) {
 		h.skip("task", from, "%v", err)
 		return
 	}
+
 	t := task{id: idOf(kind, "job/"+id), enabled: j.Enabled == nil || *j.Enabled,
 		change: schedule.Change{Name: &name, Prompt: &text, Timing: &timing, DeleteAfterRun: j.DeleteAfterRun}}
 	if zone != "" {
@@ -179,6 +189,7 @@ func (h *home) job(kind, rel string, n int, j job) {
 	if j.Description != "" {
 		t.change.Description = &j.Description
 	}
+
 	h.add(item{what: "task", from: from, put: t, note: j.left()})
 }
 
@@ -191,6 +202,7 @@ func (j job) left() string {
 	if j.Payload.Model != "" {
 		notes = append(notes, "with the model of the settings")
 	}
+
 	return strings.Join(notes, "; ")
 }
 
@@ -216,12 +228,14 @@ func (s when) timing() (t schedule.Timing, zone string, err error) {
 		if s.AtMS != nil {
 			at = time.UnixMilli(*s.AtMS)
 		}
+
 		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
 			if parsed, err := time.Parse(layout, s.At); err == nil {
 				at = parsed // without a zone it is UTC
 				break
 			}
 		}
+
 		if at.IsZero() {
 			return t, "", fmt.Errorf("its time %q is not a date and time", s.At)
 		}
@@ -229,6 +243,7 @@ func (s when) timing() (t schedule.Timing, zone string, err error) {
 	default:
 		err = fmt.Errorf("daycare does not support schedules of kind %q", s.Kind)
 	}
+
 	if err == nil && t.Empty() {
 		err = errors.New("it has no schedule")
 	}
@@ -243,6 +258,7 @@ func span(d time.Duration) string {
 	case d%time.Minute == 0:
 		return fmt.Sprintf("%dm", d/time.Minute)
 	}
+
 	return d.String()
 }
 
@@ -261,6 +277,7 @@ func jsonError(rel string, data []byte, begin int, err error) string {
 		at = kind.Offset
 		err = fmt.Errorf("%s is a JSON %s, which does not fit", orFile(kind.Field), kind.Value)
 	}
+
 	line, column := finding.Position(data, int64(max(begin, 0))+at)
 	return fmt.Sprintf("%s:%d:%d: %v", rel, line, column, err)
 }

@@ -48,6 +48,7 @@ func NewConnector(secrets *Vault, s config.Connector, host chat.Host, log *slog.
 		return k.New(connectors.Making{Decode: func(o any) error { return finding.Join(s.Decode(o)) },
 			Secret: secrets.Of, Named: secrets.Now, Host: host, Log: log})
 	}
+
 	return nil, fmt.Errorf("connector %q: unknown type %q, want one of %s", s.ID, s.Type, strings.Join(ConnectorTypes, ", "))
 }
 
@@ -67,6 +68,7 @@ func NewProvider(workspace string, p config.Provider, key func() string) (provid
 		script, _ := p.Options["script"].(string)
 		return scripted.New(scripted.Options{ID: p.ID, Model: p.Model, Path: ws.Resolve(workspace, script)})
 	}
+
 	return nil, fmt.Errorf("provider %q: type %q is not in this build", p.ID, p.Type)
 }
 
@@ -82,6 +84,7 @@ func newOpenAI(p config.Provider, key func() string) (providers.Provider, error)
 			wire = "responses"
 		}
 	}
+
 	switch {
 	case ok && wire == "responses":
 		return responses.New(responses.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key,
@@ -90,6 +93,7 @@ func newOpenAI(p config.Provider, key func() string) (providers.Provider, error)
 		return openai.New(openai.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, KeyEnv: p.KeyEnv(),
 			Headers: p.Headers, Options: options})
 	}
+
 	return nil, fmt.Errorf("provider %q: options: wire is %v\nwrite chat (Chat Completions) or responses (OpenAI's Responses)",
 		p.ID, p.Options["wire"])
 }

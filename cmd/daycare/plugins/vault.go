@@ -34,5 +34,6 @@ func (v *Vault) Good() bool {
 			return false
 		}
 	}
+
 	return true
 }

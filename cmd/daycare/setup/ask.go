@@ -23,6 +23,7 @@ func ask(ctx context.Context, c *term.App, root string, conf *config.Config) (*p
 		if s.provider == choiceOffline {
 			return s, nil, nil
 		}
+
 		t, err := apply(ctx, c, root, conf, s)
 		if err == nil {
 			return s, t, nil
@@ -30,11 +31,13 @@ func ask(ctx context.Context, c *term.App, root string, conf *config.Config) (*p
 		if ctx.Err() != nil {
 			return nil, nil, err
 		}
+
 		c.Report(err)
 		if !c.Agrees("Save it anyway?") {
 			fmt.Fprintln(c.Err)
 			continue
 		}
+
 		s.noCheck = true
 		t, err = apply(ctx, c, root, conf, s)
 		return s, t, err
@@ -47,12 +50,14 @@ func askSetup(ctx context.Context, c *term.App, conf *config.Config) (*plan, err
 	usual := len(all) // the offline model
 	found := conf.Choose(ctx, config.Ollama)[0]
 	fmt.Fprintln(c.Err, c.ErrStyle().Bold("Which model service do you want to use?"))
+
 	for i, ch := range all {
 		if ch.name == found.ID {
 			usual = i + 1
 		}
 		fmt.Fprintf(c.Err, "  %d  %s%s\n", i+1, ch.label, c.ErrStyle().Dim(strings.TrimRight("  "+ch.note(conf, found), " ")))
 	}
+
 	s := &plan{}
 	for s.provider == "" {
 		line, err := c.Answer("Number", strconv.Itoa(usual))
@@ -64,8 +69,10 @@ func askSetup(ctx context.Context, c *term.App, conf *config.Config) (*plan, err
 			c.Warn("%q is not a number from 1 to %d", line, len(all))
 			continue
 		}
+
 		s.provider = all[n-1].name
 	}
+
 	if s.provider == choiceOffline {
 		return s, nil
 	}
@@ -94,6 +101,7 @@ func askDetails(ctx context.Context, c *term.App, conf *config.Config, s *plan, 
 			return err
 		}
 	}
+
 	usual := ch.model
 	if ch.local() {
 		names, err := serverModels(ctx, s.asProvider(conf))
@@ -105,6 +113,7 @@ func askDetails(ctx context.Context, c *term.App, conf *config.Config, s *plan, 
 			c.Note("available: %s", term.OneLine(strings.Join(names, ", "), 300))
 		}
 	}
+
 	for s.model == "" {
 		if s.model, err = c.Answer("Model", usual); err != nil {
 			return err
@@ -117,6 +126,7 @@ func askDetails(ctx context.Context, c *term.App, conf *config.Config, s *plan, 
 			s.model = ""
 		}
 	}
+
 	return nil
 }
 

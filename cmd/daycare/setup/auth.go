@@ -41,6 +41,7 @@ func authSet(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			secret, err := readSecret(c, args[0])
 			if err != nil {
 				return err
@@ -48,6 +49,7 @@ func authSet(c *term.App) *cobra.Command {
 			if err := config.SetSecret(filepath.Join(root, workspace.Home), args[0], secret); err != nil {
 				return fmt.Errorf("save the secret %s: %w", args[0], err)
 			}
+
 			return secretKept(c, root, args[0])
 		},
 	}
@@ -71,6 +73,7 @@ func readSecret(c *term.App, id string) (config.Secret, error) {
 		data, err = io.ReadAll(io.LimitReader(c.In, maxSecret+1))
 		text = string(data)
 	}
+
 	if err != nil {
 		return config.Secret{}, fmt.Errorf("read the secret: %w", err)
 	}
@@ -84,6 +87,7 @@ func asSecret(text string) (config.Secret, error) {
 		return config.Secret{}, &term.Problem{Code: fault.ExitUsage,
 			Err: errors.New("the secret must be a single non-empty line")}
 	}
+
 	return config.NewSecret(text), nil
 }
 
@@ -95,14 +99,17 @@ func secretKept(c *term.App, root, id string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, known := range conf.SecretSources() {
 		if known.ID == id {
 			s = known
 		}
 	}
+
 	if c.JSON {
 		return c.PrintJSON(s)
 	}
+
 	c.Print("saved %s in %s\n", id, filepath.Join(root, workspace.Home, config.AuthName))
 	if s.Source != config.AuthName {
 		c.Warn("it is not used while %s is set: the environment takes precedence", s.Source)
@@ -110,6 +117,7 @@ func secretKept(c *term.App, root, id string) error {
 	if disk.Held(workspace.Lock(root)) {
 		c.Note("a running daemon uses it from the next request on")
 	}
+
 	return nil
 }
 
@@ -127,6 +135,7 @@ func authLs(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			list := conf.SecretSources()
 			if c.JSON {
 				return c.PrintJSON(struct {
@@ -137,11 +146,13 @@ func authLs(c *term.App) *cobra.Command {
 				c.Note("no secrets; save one with: daycare auth set ID")
 				return nil
 			}
+
 			var t term.Table
 			t.Row("ID", "FROM", "USED BY")
 			for _, s := range list {
 				t.Row(s.ID, secretFrom(s), strings.Join(s.UsedBy, ", "))
 			}
+
 			return t.Write(c.Out, c.OutStyle())
 		},
 	}
@@ -156,6 +167,7 @@ func secretFrom(s config.SecretSource) string {
 	case s.File:
 		return s.Source + " (overrides " + config.AuthName + ")"
 	}
+
 	return s.Source
 }
 
@@ -182,6 +194,7 @@ func authRm(c *term.App) *cobra.Command {
 					Removed string `json:"removed"`
 				}{args[0]})
 			}
+
 			c.Print("removed %s\n", args[0])
 			return nil
 		},
@@ -198,5 +211,6 @@ func secretIDs(c *term.App, _ *cobra.Command, args []string, _ string) ([]cobra.
 	for _, s := range conf.SecretSources() {
 		ids = append(ids, s.ID)
 	}
+
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }

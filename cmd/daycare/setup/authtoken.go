@@ -62,6 +62,7 @@ func tokenCreate(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			until, err := expiry(cmd, expires, time.Now())
 			if err != nil {
 				return err
@@ -78,6 +79,7 @@ func tokenCreate(c *term.App) *cobra.Command {
 				return c.PrintJSON(shownToken{Name: args[0], Token: secret, Scopes: made.Scopes,
 					Agents: made.Agents, Created: made.Created, Expires: made.Expires})
 			}
+
 			c.Print("%s\n", secret)
 			c.Note("save it now: it is not shown again. Send it as Authorization: Bearer TOKEN")
 			return nil
@@ -90,6 +92,7 @@ func tokenCreate(c *term.App) *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("agent", c.AgentRefs)
 	_ = cmd.RegisterFlagCompletionFunc("scope",
 		cobra.FixedCompletions([]string{"read", "chat", "approve", "admin"}, cobra.ShellCompDirectiveNoFileComp))
+
 	return cmd
 }
 
@@ -103,12 +106,14 @@ func rightsOf(c *term.App, cmd *cobra.Command, scopes, agents []string) (r apito
 			r.Scopes = append(r.Scopes, apitoken.Scope(s))
 		}
 	}
+
 	if len(r.Scopes) == 0 {
 		return r, term.Usage(cmd, "say what the token may do with --scope: %s", apitoken.Names(apitoken.Scopes))
 	}
 	if cmd.Flags().Changed("agent") && len(agents) == 0 {
 		return r, term.Usage(cmd, "--agent is empty; name an agent, or leave it out for all agents")
 	}
+
 	r.Agents, err = agentIDs(cmd.Context(), c, agents)
 	return r, err
 }
@@ -122,6 +127,7 @@ func agentIDs(ctx context.Context, c *term.App, refs []string) (ids []string, er
 	if err != nil {
 		return nil, err
 	}
+
 	for _, ref := range refs {
 		agent, err := client.Agent(ctx, ref)
 		if err != nil {
@@ -131,6 +137,7 @@ func agentIDs(ctx context.Context, c *term.App, refs []string) (ids []string, er
 			ids = append(ids, agent.ID)
 		}
 	}
+
 	return ids, nil
 }
 
@@ -149,6 +156,7 @@ func expiry(cmd *cobra.Command, s string, now time.Time) (*time.Time, error) {
 	if err != nil || !at.After(now) {
 		return nil, term.Usage(cmd, "--expires %q is neither a duration (12h, 30d) nor a future date (2026-12-31)", s)
 	}
+
 	at = at.UTC().Truncate(time.Second)
 	return &at, nil
 }
@@ -173,6 +181,7 @@ func tokenLs(c *term.App) *cobra.Command {
 				c.Note("there are no tokens; create one with: daycare auth token create NAME --scope read")
 				return nil
 			}
+
 			var t term.Table
 			t.Row("NAME", "SCOPES", "AGENTS", "CREATED", "LAST USED", "EXPIRES")
 			now := time.Now()
@@ -180,6 +189,7 @@ func tokenLs(c *term.App) *cobra.Command {
 				t.Row(k.Name, apitoken.Names(k.Scopes), cmp.Or(strings.Join(k.Agents, ", "), "all"),
 					term.Ago(k.Created.Time, now), term.AgoPtr(k.LastUsed, now), k.expiry(now))
 			}
+
 			return t.Write(c.Out, c.OutStyle())
 		},
 	}
@@ -193,6 +203,7 @@ func (k shownToken) expiry(now time.Time) string {
 	case k.Expired:
 		return "expired " + term.Ago(*k.Expires, now)
 	}
+
 	return "in " + term.Span(k.Expires.Sub(now))
 }
 
@@ -206,6 +217,7 @@ func tokenList(c *term.App) ([]shownToken, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list tokens: %w", err)
 	}
+
 	used := apitoken.Used(filepath.Join(root, workspace.Home))
 	list := []shownToken{}
 	for _, name := range slices.Sorted(maps.Keys(tokens)) {
@@ -217,6 +229,7 @@ func tokenList(c *term.App) ([]shownToken, error) {
 		}
 		list = append(list, shown)
 	}
+
 	return list, nil
 }
 
@@ -243,6 +256,7 @@ func tokenRevoke(c *term.App) *cobra.Command {
 					Revoked string `json:"revoked"`
 				}{args[0]})
 			}
+
 			c.Print("revoked %s\n", args[0])
 			return nil
 		},
@@ -260,6 +274,7 @@ func tokenNames(c *term.App) cobra.CompletionFunc {
 		for _, k := range list {
 			names = append(names, k.Name)
 		}
+
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }

@@ -53,6 +53,7 @@ func connectorsAdd(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			return a.run(cmd.Context(), c)
 		},
 	}
@@ -64,6 +65,7 @@ func connectorsAdd(c *term.App) *cobra.Command {
 	flags.StringArrayVar(&f.fromFile, "token-file", nil,
 		"file with the token, `FILE`, or app=FILE for a second token; - is stdin; saved in auth.json")
 	flags.StringArrayVar(&f.allow, "allow", nil, "`ID` of a user who has access; repeatable")
+
 	return cmd
 }
 
@@ -74,6 +76,7 @@ func addable() (types []string) {
 			types = append(types, name)
 		}
 	}
+
 	return types
 }
 
@@ -97,6 +100,7 @@ func (a *addition) has(key string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -110,6 +114,7 @@ func (a *addition) entry() string {
 	for _, id := range a.allow {
 		ids = append(ids, strconv.Quote(id))
 	}
+
 	return text + "allow: [" + strings.Join(ids, ", ") + "]\n"
 }
 
@@ -122,6 +127,7 @@ func (a *addition) settings() (before, after []byte, conf *config.Config, found 
 		return nil, nil, nil, nil, err
 	}
 	conf, found, err = config.LoadText(a.home, after, os.LookupEnv, plugins.ConnectorTypes...)
+
 	return before, after, conf, found, err
 }
 
@@ -148,11 +154,13 @@ func (a *addition) run(ctx context.Context, c *term.App) error {
 		}
 		a.allow = []string{met.From.UserID}
 	}
+
 	saved, err := a.save(ctx, c)
 	if err != nil {
 		return err
 	}
 	a.greet(ctx, conn, met)
+
 	return a.report(c, verdict, saved)
 }
 
@@ -172,6 +180,7 @@ func (a *addition) tried(ctx context.Context, c *term.App) (connectors.Connector
 		if err == nil {
 			return conn, verdict, nil
 		}
+
 		err = &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("%w\nnothing was saved", err)}
 		if ctx.Err() != nil || !c.Asks() {
 			return nil, "", err
@@ -191,6 +200,7 @@ func (a *addition) connector() (connectors.Connector, error) {
 	}
 	s, _ := conf.Connector(a.id)
 	vault := plugins.NewVault(func() *config.Config { return conf.WithSecrets(a.secrets) })
+
 	return plugins.NewConnector(vault, s, chat.Host{Admission: a}, slog.New(slog.DiscardHandler))
 }
 
@@ -204,6 +214,7 @@ func (a *addition) save(ctx context.Context, c *term.App) (Saved, error) {
 			return Saved{}, fmt.Errorf("save the token: %w", err)
 		}
 	}
+
 	before, after, _, found, err := a.settings()
 	var saved Saved
 	if err == nil {
@@ -212,6 +223,7 @@ func (a *addition) save(ctx context.Context, c *term.App) (Saved, error) {
 	if err != nil && !saved.Running {
 		return saved, errors.Join(err, undo())
 	}
+
 	return saved, err
 }
 
@@ -222,6 +234,7 @@ func (a *addition) report(c *term.App, verdict string, saved Saved) error {
 			c.Warn("%s", f)
 		}
 	}
+
 	if c.JSON {
 		return c.PrintJSON(struct {
 			ID      string   `json:"id"`
@@ -231,6 +244,7 @@ func (a *addition) report(c *term.App, verdict string, saved Saved) error {
 			When    string   `json:"when"`
 		}{a.id, a.kind.Type, append([]string{}, a.allow...), verdict, saved.When})
 	}
+
 	who := "nobody has access yet"
 	if len(a.allow) > 0 {
 		who = "access for " + strings.Join(a.allow, ", ")
@@ -239,5 +253,6 @@ func (a *addition) report(c *term.App, verdict string, saved Saved) error {
 	if c.Note("%s", saved.When); !saved.Running {
 		c.Note("start it with: daycare start --background")
 	}
+
 	return nil
 }

@@ -37,11 +37,13 @@ func (f addFlags) addition(cmd *cobra.Command, c *term.App, home, name string) (
 		return nil, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("a %s has to be set up in settings.yaml", name),
 			Do: "see docs/connectors/" + name + ".md, then edit with: daycare config edit"}
 	}
+
 	a := &addition{home: home, kind: kind, id: name, allow: f.allow, secrets: map[string]config.Secret{},
 		knocks: make(chan chat.Stranger, 16)}
 	if f.id != "" {
 		a.id = f.id
 	}
+
 	conf, err := c.Config()
 	if err != nil {
 		return nil, err
@@ -50,11 +52,13 @@ func (f addFlags) addition(cmd *cobra.Command, c *term.App, home, name string) (
 		return nil, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("the id %q is in use or invalid", a.id),
 			Do: "choose another id with --id; to change the existing connector: daycare config edit"}
 	}
+
 	for _, flag := range f.set {
 		if err := a.set(cmd, flag); err != nil {
 			return nil, err
 		}
 	}
+
 	return a, errors.Join(a.fromEnv(cmd, f.fromEnv), a.fromFile(cmd, c, f.fromFile))
 }
 
@@ -66,6 +70,7 @@ func (a *addition) fields() map[string]form.Field {
 			all[f.Key] = f
 		}
 	}
+
 	return all
 }
 
@@ -89,6 +94,7 @@ func (a *addition) set(cmd *cobra.Command, flag string) error {
 		}
 		return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s has no setting %q", a.kind.Type, key), Do: hint}
 	}
+
 	a.values = append(a.values, value{key, asYAML(field, text)})
 	return nil
 }
@@ -105,6 +111,7 @@ func asYAML(f form.Field, text string) string {
 		}
 		return "[" + strings.Join(list, ", ") + "]"
 	}
+
 	return text
 }
 
@@ -114,11 +121,13 @@ func (a *addition) secret(cmd *cobra.Command, flag, text string) (connectors.Sec
 	if !ok {
 		name, rest = "", text
 	}
+
 	for _, s := range a.kind.Setup.Secrets {
 		if s.Name == name && rest != "" {
 			return s, rest, nil
 		}
 	}
+
 	return connectors.Secret{}, "", term.Usage(cmd, "--%s %q: %s has no such token", flag, text, a.kind.Type)
 }
 
@@ -134,6 +143,7 @@ func (a *addition) fromEnv(cmd *cobra.Command, flags []string) error {
 		}
 		a.values = append(a.values, value{s.Env, strconv.Quote(name)})
 	}
+
 	return nil
 }
 
@@ -147,6 +157,7 @@ func (a *addition) fromFile(cmd *cobra.Command, c *term.App, flags []string) err
 		if err != nil {
 			return err
 		}
+
 		data, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
 		f.Close()
 		if err != nil {
@@ -156,6 +167,7 @@ func (a *addition) fromFile(cmd *cobra.Command, c *term.App, flags []string) err
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -169,6 +181,7 @@ func (a *addition) ask(c *term.App, again bool) error {
 	if err != nil {
 		return err
 	}
+
 	var missing []string
 	for _, o := range a.kind.Options() {
 		switch {
@@ -185,11 +198,13 @@ func (a *addition) ask(c *term.App, again bool) error {
 			missing = append(missing, "--set "+o.Key+"=… ("+o.Question+")")
 		}
 	}
+
 	for _, s := range a.kind.Setup.Secrets {
 		id, given := s.ID(a.id), ""
 		if s.Name != "" {
 			given = s.Name + "="
 		}
+
 		switch _, typed := a.secrets[id]; {
 		case typed || a.has(s.Env) || !s.Needed(a.has) || !again && !conf.Secret(id).IsZero():
 		case c.Asks():
@@ -200,6 +215,7 @@ func (a *addition) ask(c *term.App, again bool) error {
 			missing = append(missing, fmt.Sprintf("--token-from-env %sNAME or --token-file %sFILE (%s)", given, given, s.What))
 		}
 	}
+
 	if len(a.allow) == 0 && !a.has("pairing") && !c.Asks() {
 		missing = append(missing, "--allow ID (a user who has access)")
 	}
@@ -207,6 +223,7 @@ func (a *addition) ask(c *term.App, again bool) error {
 		return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("without a terminal, %s needs more flags", a.kind.Type),
 			Do: strings.Join(missing, "\n")}
 	}
+
 	return nil
 }
 

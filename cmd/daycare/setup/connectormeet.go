@@ -19,6 +19,7 @@ func (a *addition) Ask(_ context.Context, s chat.Stranger) (chat.Reply, bool) {
 	default: // enough strangers are queued
 		return chat.Reply{}, true
 	}
+
 	return chat.Reply{Text: "I am being set up right now. If you are doing that, confirm in the terminal that this is you."}, true
 }
 
@@ -43,6 +44,7 @@ func (a *addition) meet(ctx context.Context, c *term.App, conn connectors.Connec
 		for range ended { // wait until it has closed its connections
 		}
 	}()
+
 	signals := c.TakeSignals()
 	c.Warn("Now send it a message from your own account. Ctrl-C stops without saving.")
 	for {
@@ -56,6 +58,7 @@ func (a *addition) meet(ctx context.Context, c *term.App, conn connectors.Connec
 			go func() {
 				yes <- c.Agrees(fmt.Sprintf("Message from %q, id %s. Is this you?", s.Name, term.OneLine(s.From.UserID, 200)))
 			}()
+
 			select {
 			case <-signals:
 				return chat.Stranger{}, term.ErrInterrupted

@@ -28,6 +28,7 @@ func connectorsPair(c *term.App) *cobra.Command {
 			case len(args) == 0:
 				return listPairings(cmd, c)
 			}
+
 			client, err := c.Daemon(cmd.Context())
 			if err != nil {
 				return err
@@ -36,10 +37,12 @@ func connectorsPair(c *term.App) *cobra.Command {
 			if err != nil {
 				return term.About(err, "answer the code", args[0])
 			}
+
 			return reportPaired(c, p, reject)
 		},
 	}
 	cmd.Flags().BoolVar(&reject, "reject", false, "reject the user, who gets no new code for an hour")
+
 	return cmd
 }
 
@@ -52,11 +55,13 @@ func reportPaired(c *term.App, p control.Paired, rejected bool) error {
 		c.Print("rejected %s\n", who)
 		return nil
 	}
+
 	c.Print("%s now has access to %s\n", who, p.Connector)
 	if p.Owner {
 		c.Warn("they are first in allow, so they answer approvals; to change that: daycare config set connectors.%s.owners '[…]'",
 			p.Connector)
 	}
+
 	return nil
 }
 
@@ -78,11 +83,13 @@ func listPairings(cmd *cobra.Command, c *term.App) error {
 		c.Note("no pending codes; with pairing: true, users who are not in allow get a code when they write")
 		return nil
 	}
+
 	var t term.Table
 	t.Row("CODE", "CONNECTOR", "ID", "NAME", "EXPIRES IN")
 	for _, p := range list {
 		t.Row(p.Code, p.Connector, p.UserID, term.OneLine(p.Name, 40), term.Span(time.Until(p.ExpiresAt)))
 	}
+
 	return t.Write(c.Out, c.OutStyle())
 }
 
@@ -95,5 +102,6 @@ func pairingCodes(c *term.App, cmd *cobra.Command, args []string, _ string) ([]c
 			codes = append(codes, cobra.CompletionWithDesc(p.Code, p.Name))
 		}
 	}
+
 	return codes, cobra.ShellCompDirectiveNoFileComp
 }

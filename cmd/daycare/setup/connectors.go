@@ -52,11 +52,13 @@ func connectorsLs(c *term.App) *cobra.Command {
 				c.Note("there are no connectors in settings.yaml; docs/connectors says how to set one up")
 				return nil
 			}
+
 			var t term.Table
 			t.Row("ID", "TYPE", "STATE", "LAST ERROR")
 			for _, k := range s.Connectors {
 				t.Row(k.ID, k.Type, string(k.State), term.OneLine(k.LastError, 80))
 			}
+
 			return t.Write(c.Out, c.OutStyle())
 		},
 	}
@@ -90,6 +92,7 @@ func connectorsTest(c *term.App) *cobra.Command {
 					Verdict string `json:"verdict"`
 				}{args[0], true, verdict})
 			}
+
 			c.Print("%s: %s\n", args[0], term.Clean(verdict))
 			return nil
 		},
@@ -107,15 +110,18 @@ func probe(ctx context.Context, c *term.App, id string) (string, error) {
 		return "", &term.Problem{Code: fault.ExitNotFound, Err: fmt.Errorf("the settings have no connector %q", id),
 			Do: "see: daycare connectors ls"}
 	}
+
 	conn, err := plugins.NewConnector(plugins.NewVault(func() *config.Config { return settings }), s, chat.Host{},
 		slog.New(slog.DiscardHandler))
 	if err != nil {
 		return "", err
 	}
+
 	verdict, err := verdictOf(ctx, conn, s.Type)
 	if err == nil && len(s.Allow) == 0 && s.Type != "webhook" {
 		verdict += "; nobody can message an agent there until you add them to allow"
 	}
+
 	return verdict, err
 }
 
@@ -127,6 +133,7 @@ func verdictOf(ctx context.Context, conn connectors.Connector, kind string) (str
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
+
 	return p.Probe(ctx)
 }
 
@@ -140,6 +147,7 @@ func connectorSettings(c *term.App) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return r.Current(), nil
 }
 
@@ -153,5 +161,6 @@ func connectorIDs(c *term.App, _ *cobra.Command, args []string, typed string) ([
 			}
 		}
 	}
+
 	return out, cobra.ShellCompDirectiveNoFileComp
 }

@@ -120,6 +120,7 @@ func Init(c *term.App) *cobra.Command {
 		},
 	}
 	s.flags(cmd)
+
 	return cmd
 }
 
@@ -134,6 +135,7 @@ func setUpHere(ctx context.Context, c *term.App, s *plan) error {
 	if err != nil {
 		return fmt.Errorf("find workspace: %w", err)
 	}
+
 	done, err := makeHome(dir)
 	if err != nil {
 		return err
@@ -156,6 +158,7 @@ func setUpHere(ctx context.Context, c *term.App, s *plan) error {
 	if client, err := c.Dial(ctx, dir); err == nil {
 		WarnOfMissed(ctx, c, dir, client)
 	}
+
 	c.Note("Next: daycare chat hello")
 	return nil
 }
@@ -166,6 +169,7 @@ func setUp(ctx context.Context, c *term.App, dir string, s *plan, done *initResu
 	if err != nil {
 		return fmt.Errorf("read settings: %w", errors.Join(finding.Join(found), err))
 	}
+
 	switch {
 	case len(conf.Providers) > 0:
 		p := conf.Providers[0]
@@ -196,11 +200,13 @@ func setUp(ctx context.Context, c *term.App, dir string, s *plan, done *initResu
 	default:
 		return nil
 	}
+
 	p := s.asProvider(conf)
 	done.Provider, done.Model = p.ID, p.Model
 	if !c.JSON {
 		setUpDone(c, s, p, done.Check)
 	}
+
 	return nil
 }
 
@@ -220,6 +226,7 @@ func makeHome(root string) (initResult, error) {
 	if err := os.MkdirAll(done.Dir, 0o700); err != nil {
 		return done, fmt.Errorf("make %s: %w", done.Dir, err)
 	}
+
 	for _, f := range []struct{ name, text string }{
 		{"settings.yaml", settingsText},
 		{config.IgnoreName, config.IgnoreText},
@@ -234,6 +241,7 @@ func makeHome(root string) (initResult, error) {
 			done.Created = append(done.Created, f.name)
 		}
 	}
+
 	return done, nil
 }
 
@@ -245,6 +253,7 @@ func writeNew(path, text string) error {
 		return err
 	}
 	_, err = f.WriteString(text)
+
 	return errors.Join(err, f.Close())
 }
 
@@ -257,5 +266,6 @@ func EnsureHome(c *term.App, root string) error {
 		return err
 	}
 	c.Note("created %s", filepath.Join(root, workspace.Home))
+
 	return nil
 }

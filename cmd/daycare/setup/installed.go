@@ -31,11 +31,13 @@ func InstalledServices() ([]Installed, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	list := []Installed{}
 	paths, err := disk.Glob(filepath.Dir(s.path), "daycare-*"+filepath.Ext(s.path))
 	if err != nil {
 		return nil, fmt.Errorf("list services: %w", err)
 	}
+
 	for _, path := range paths {
 		unit, err := os.ReadFile(path)
 		if err != nil {
@@ -44,6 +46,7 @@ func InstalledServices() ([]Installed, error) {
 		list = append(list, Installed{Name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), Path: path,
 			Workspace: workspaceOf(string(unit))})
 	}
+
 	return list, nil
 }
 
@@ -55,6 +58,7 @@ func systemServices(units, program string) (list []Installed, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("list services: %w", err)
 	}
+
 	for _, path := range paths {
 		unit, err := os.ReadFile(path)
 		if err != nil {
@@ -65,6 +69,7 @@ func systemServices(units, program string) (list []Installed, err error) {
 				Workspace: workspaceOf(string(unit))})
 		}
 	}
+
 	return list, nil
 }
 
@@ -80,10 +85,12 @@ func workspaceOf(unit string) string {
 	if m[2] != "" {
 		return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&#34;", `"`, "&#39;", "'", "&amp;", "&").Replace(m[2])
 	}
+
 	var dir string
 	if json.Unmarshal([]byte(m[1]), &dir) != nil { // quoteCommand escapes as JSON does
 		return ""
 	}
+
 	return strings.NewReplacer("%%", "%", "$$", "$").Replace(dir)
 }
 
@@ -94,5 +101,6 @@ func RemoveService(ctx context.Context, c *term.App, i Installed) error {
 		return err
 	}
 	s.name, s.path, s.workspace = i.Name, i.Path, i.Workspace
+
 	return uninstallService(ctx, c, s, false)
 }

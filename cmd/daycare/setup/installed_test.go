@@ -15,6 +15,7 @@ func TestWorkspaceOfAUnit(t *testing.T) {
 			}
 		}
 	}
+
 	if got := workspaceOf("[Unit]\n"); got != "" {
 		t.Errorf("of nothing: %q", got)
 	}

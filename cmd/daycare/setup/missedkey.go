@@ -26,6 +26,7 @@ func Missed(ctx context.Context, root string, theirs []event.Service) (what, do 
 	if err != nil {
 		return "", "" // whoever needs the settings reports it
 	}
+
 	return missed(conf.Choose(ctx, config.Ollama), theirs)
 }
 
@@ -39,6 +40,7 @@ func missed(mine []config.Provider, theirs []event.Service) (what, do string) {
 		return "the daemon answers with the offline model; started from this shell it would use " + first.ID +
 			" (" + first.Why + ")", do
 	}
+
 	for _, p := range mine {
 		for _, t := range theirs {
 			if t.ID == p.ID && !t.Key && !p.APIKey.IsZero() {
@@ -47,6 +49,7 @@ func missed(mine []config.Provider, theirs []event.Service) (what, do string) {
 			}
 		}
 	}
+
 	return "", ""
 }
 

@@ -36,10 +36,12 @@ func Models(c *term.App) *cobra.Command {
 			if len(args) == 0 {
 				return listModels(c, models.Catalogue(conf, modelsFile(c)), conf)
 			}
+
 			return showModel(c, models.Catalogue(conf, modelsFile(c)), args[0])
 		},
 	}
 	cmd.AddCommand(modelsRefresh(c))
+
 	return cmd
 }
 
@@ -51,6 +53,7 @@ func ModelNames(c *term.App, _ *cobra.Command, args []string, _ string) ([]cobra
 			names = append(names, cobra.CompletionWithDesc(m.ID, m.Vendor))
 		}
 	}
+
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -73,6 +76,7 @@ func listModels(c *term.App, cat *catalogue.Catalogue, conf *config.Config) erro
 			Models []modelInfo `json:"models"`
 		}{cat.AsOf(), list})
 	}
+
 	var t term.Table
 	t.Row("MODEL", "VENDOR", "WINDOW", "ANSWER", "IMAGES", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "USED BY")
 	for _, m := range all {
@@ -80,6 +84,7 @@ func listModels(c *term.App, cat *catalogue.Catalogue, conf *config.Config) erro
 		t.Row(m.ID, cmp.Or(m.Vendor, "settings"), count(m.Window), count(m.MaxOutput), yes(m.Images),
 			dollars(p.Input), dollars(p.Output), dollars(p.CacheRead), dollars(p.CacheWrite), strings.Join(users[m.ID], ", "))
 	}
+
 	if err := t.Write(c.Out, c.OutStyle()); err != nil {
 		return err
 	}
@@ -95,6 +100,7 @@ func usersOf(cat *catalogue.Catalogue, conf *config.Config) map[string][]string 
 			users[m.ID] = append(users[m.ID], p.ID)
 		}
 	}
+
 	return users
 }
 
@@ -112,6 +118,7 @@ func showModel(c *term.App, cat *catalogue.Catalogue, name string) error {
 		}
 		return term.NotFound(do, "unknown model %q", name)
 	}
+
 	m, _ := cat.Find("", name)
 	if c.JSON {
 		return c.PrintJSON(modelInfo{Model: today(m)})
@@ -126,6 +133,7 @@ func showModel(c *term.App, cat *catalogue.Catalogue, name string) error {
 	if m.Next != nil && time.Now().UTC().Format(time.DateOnly) < m.Next.From {
 		c.Fields("later   ", fmt.Sprintf("from %s: %s", m.Next.From, priceLine(m.Next.Price)))
 	}
+
 	return nil
 }
 
@@ -152,6 +160,7 @@ func count(n int) string {
 	case n < 1_000_000:
 		return strconv.Itoa(n/1000) + "k"
 	}
+
 	return strconv.FormatFloat(float64(n/10_000)/100, 'f', -1, 64) + "M"
 }
 

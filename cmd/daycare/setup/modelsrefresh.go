@@ -39,6 +39,7 @@ func modelsFile(c *term.App) string {
 	if _, err := models.ReadFetched(path); err != nil {
 		c.Warn("%s is ignored: %v; fetch it again with: daycare models refresh", path, err)
 	}
+
 	return path
 }
 
@@ -73,6 +74,7 @@ func modelsRefresh(c *term.App) *cobra.Command {
 			if reset {
 				return forgetModels(cmd.Context(), c, root, path)
 			}
+
 			conf, err := c.Config()
 			if err != nil {
 				return err
@@ -82,11 +84,13 @@ func modelsRefresh(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			newer, err := catalogue.ReadNewer(data, source, time.Now())
 			if err != nil {
 				return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("the list from %s is not used: %w", source, err),
 					Do: "name another one with --from; the list of models is unchanged"}
 			}
+
 			return keepModels(cmd.Context(), c, root, path, models.Catalogue(conf, path), newer, dry, yes)
 		},
 	}
@@ -97,6 +101,7 @@ func modelsRefresh(c *term.App) *cobra.Command {
 	flags.BoolVar(&reset, "reset", false, "go back to the built-in list")
 	cmd.MarkFlagsMutuallyExclusive("reset", "from")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "yes", "reset")
+
 	return cmd
 }
 
@@ -110,6 +115,7 @@ func fetchModels(ctx context.Context, source string) ([]byte, error) {
 		}
 		return data, err
 	}
+
 	ip := net.ParseIP(u.Hostname())
 	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	if u.Scheme != "https" && (u.Scheme != "http" || !here) {
@@ -117,12 +123,14 @@ func fetchModels(ctx context.Context, source string) ([]byte, error) {
 			Err: fmt.Errorf("fetch %s: prices are accepted over https only", source),
 			Do:  "download it yourself, and name the file with --from"}
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, source, nil)
 	if err != nil {
 		return nil, err
 	}
+
 	req.Header.Set("User-Agent", "daycare")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -140,6 +148,7 @@ func fetchModels(ctx context.Context, source string) ([]byte, error) {
 	case len(data) > maxModelsFile:
 		return nil, fmt.Errorf("fetch %s: it is longer than %d MiB", source, maxModelsFile>>20)
 	}
+
 	return data, nil
 }
 
@@ -153,6 +162,7 @@ func keepModels(ctx context.Context, c *term.App, root, path string, now *catalo
 	if !c.JSON {
 		showChanges(c, r)
 	}
+
 	switch {
 	case dry || len(r.Changes) == 0:
 	case !yes && (c.NoInput || !term.IsTerminal(c.In)):
@@ -170,12 +180,14 @@ func keepModels(ctx context.Context, c *term.App, root, path string, now *catalo
 		r.Kept = true
 		reloadModels(ctx, c, root)
 	}
+
 	if c.JSON {
 		return c.PrintJSON(r)
 	}
 	if r.Kept {
 		c.Print("the new list is active, saved in %s; undo with: daycare models refresh --reset\n", path)
 	}
+
 	return nil
 }
 
@@ -194,6 +206,7 @@ func showChanges(c *term.App, r refreshed) {
 			c.Print("changed  %s: %s\n", term.Clean(d.ID), strings.Join(d.What, ", "))
 		}
 	}
+
 	if shown > maxShown {
 		c.Print("         and %d more; list all with --json\n", shown-maxShown)
 	}
@@ -212,6 +225,7 @@ func forgetModels(ctx context.Context, c *term.App, root, path string) error {
 	}
 	reloadModels(ctx, c, root)
 	c.Print("the built-in list is active\n")
+
 	return nil
 }
 

@@ -22,6 +22,7 @@ func TestFetchModels(t *testing.T) {
 	if data, err := fetchModels(t.Context(), server.URL+"/models"); err != nil || string(data) != `{"models":[]}` {
 		t.Errorf("%q, %v", data, err)
 	}
+
 	for source, want := range map[string]string{
 		server.URL + "/other":         "404",
 		"http://models.example/list":  "over https only",

@@ -54,6 +54,7 @@ func Offers(ctx context.Context, root string) (offers []Offer, usual int, err er
 		}
 		offers = append(offers, o)
 	}
+
 	return offers, usual, nil
 }
 
@@ -67,6 +68,7 @@ func ServerModels(ctx context.Context, root string, a Answers) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
+
 	return serverModels(ctx, s.asProvider(conf))
 }
 
@@ -81,6 +83,7 @@ func Apply(ctx context.Context, root string, a Answers) (said string, err error)
 	if err != nil {
 		return "", err
 	}
+
 	quiet := &term.App{In: nil, Out: io.Discard, Err: io.Discard}
 	t, err := apply(ctx, quiet, root, conf, s)
 	if err != nil {
@@ -92,6 +95,7 @@ func Apply(ctx context.Context, root string, a Answers) (said string, err error)
 	if t == nil {
 		return "", nil
 	}
+
 	return t.Answer, nil
 }
 
@@ -110,6 +114,7 @@ func (a Answers) plan(conf *config.Config) (*plan, error) {
 		s.key = conf.SecretEnv(ch.keyEnv)
 		return s, nil
 	}
+
 	var err error
 	s.key, err = asSecret(a.Key)
 	return s, err
@@ -127,5 +132,6 @@ func unsetConfig(root string) (*config.Config, error) {
 		return nil, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("the settings already have providers: %s (%s)", p.ID, p.Why),
 			Do: "edit " + filepath.Join(workspace.Home, config.Name)}
 	}
+
 	return conf, nil
 }

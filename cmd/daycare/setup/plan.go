@@ -64,6 +64,7 @@ func (c choice) note(conf *config.Config, found config.Provider) string {
 	case c.name == "ollama" && found.ID == "ollama":
 		return "running, with " + found.Model
 	}
+
 	return ""
 }
 
@@ -112,11 +113,13 @@ func (s *plan) told(cmd *cobra.Command) error {
 		}
 		return nil
 	}
+
 	for _, name := range []string{"model", "base-url", "key-stdin", "no-check"} {
 		if cmd.Flag(name).Changed {
 			return term.Usage(cmd, "--%s needs --provider", name)
 		}
 	}
+
 	return nil
 }
 
@@ -126,6 +129,7 @@ func (s *plan) choice() (choice, bool) {
 	if i < 0 {
 		return choice{}, false
 	}
+
 	return all[i], true
 }
 
@@ -140,6 +144,7 @@ func (s *plan) asProvider(conf *config.Config) config.Provider {
 	if p.APIKey.IsZero() {
 		p.APIKey = conf.Secret(p.ID)
 	}
+
 	return p
 }
 
@@ -156,6 +161,7 @@ func (s *plan) entry() string {
 	if model := cmp.Or(s.model, c.model); model != "" {
 		text += "model: " + strconv.Quote(model) + "\n"
 	}
+
 	return text
 }
 
@@ -177,6 +183,7 @@ func (s *plan) complete(ctx context.Context, conf *config.Config) error {
 	if err := models.Check(models.Catalogue(conf, ""), p, p.Model); err != nil {
 		return &term.Problem{Code: fault.ExitFailure, Err: err}
 	}
+
 	return nil
 }
 
@@ -201,6 +208,7 @@ func serverModels(ctx context.Context, p config.Provider) ([]string, error) {
 	if !p.APIKey.IsZero() {
 		req.Header.Set("Authorization", "Bearer "+p.APIKey.Reveal())
 	}
+
 	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -210,6 +218,7 @@ func serverModels(ctx context.Context, p config.Provider) ([]string, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("GET %s: %s", req.URL, resp.Status)
 	}
+
 	var list struct{ Data []struct{ ID string } }
 	if err := json.NewDecoder(http.MaxBytesReader(nil, resp.Body, 4<<20)).Decode(&list); err != nil {
 		return nil, fmt.Errorf("GET %s: %w", req.URL, err)
@@ -218,6 +227,7 @@ func serverModels(ctx context.Context, p config.Provider) ([]string, error) {
 	for _, m := range list.Data {
 		names = append(names, m.ID)
 	}
+
 	return names, nil
 }
 
@@ -229,6 +239,7 @@ func apply(ctx context.Context, c *term.App, root string, conf *config.Config, s
 			return nil, err
 		}
 	}
+
 	var t *trial
 	if p := s.asProvider(conf); s.provider != choiceOffline && !s.noCheck {
 		if ch, _ := s.choice(); p.APIKey.IsZero() && ch.keyEnv != "" && s.baseURL == "" {
@@ -243,12 +254,14 @@ func apply(ctx context.Context, c *term.App, root string, conf *config.Config, s
 					strings.TrimPrefix(t.Error, t.ID+": ")), Do: t.Remedy}
 		}
 	}
+
 	home := filepath.Join(root, workspace.Home)
 	if !s.key.IsZero() {
 		if err := config.SetSecret(home, s.provider, s.key); err != nil {
 			return t, fmt.Errorf("save the key: %w", err)
 		}
 	}
+
 	return t, writeProvider(home, s.entry())
 }
 
@@ -262,5 +275,6 @@ func writeProvider(home, entry string) error {
 	if err != nil {
 		return err
 	}
+
 	return config.Replace(disk.NewVolume(home), home, after, before)
 }

@@ -54,17 +54,20 @@ func providersLs(c *term.App) *cobra.Command {
 					Providers []providerInfo `json:"providers"`
 				}{list})
 			}
+
 			var t term.Table
 			t.Row("ID", "TYPE", "MODEL", "KEY", "ADDRESS", "FROM")
 			for _, p := range list {
 				t.Row(p.ID, p.Type, p.Model, yes(p.Key), cmp.Or(p.BaseURL, "the vendor's"), p.Why)
 			}
+
 			if err := t.Write(c.Out, c.OutStyle()); err != nil {
 				return err
 			}
 			if daemon {
 				c.Note("as the running daemon uses them")
 			}
+
 			return nil
 		},
 	}
@@ -91,6 +94,7 @@ func listProviders(ctx context.Context, c *term.App) (list []providerInfo, daemo
 	if err != nil {
 		return nil, false, err
 	}
+
 	theirs, err := client.Providers(ctx)
 	if err != nil {
 		return nil, false, fmt.Errorf("list providers: %w", err)
@@ -98,6 +102,7 @@ func listProviders(ctx context.Context, c *term.App) (list []providerInfo, daemo
 	for _, p := range theirs {
 		list = append(list, providerInfo{p.ID, p.Type, p.Model, p.BaseURL, p.Key, p.Detail})
 	}
+
 	if what, do := Missed(ctx, root, theirs); what != "" {
 		c.Warn("warning: %s\n%s", what, do)
 	}
@@ -119,10 +124,12 @@ func providersTest(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			list, err := named(conf.Choose(cmd.Context(), config.Ollama), args)
 			if err != nil {
 				return err
 			}
+
 			root, err := c.Root()
 			if err != nil {
 				return err
@@ -130,10 +137,12 @@ func providersTest(c *term.App) *cobra.Command {
 			if client, err := c.Dial(cmd.Context(), root); err == nil {
 				WarnOfMissed(cmd.Context(), c, root, client)
 			}
+
 			return testProviders(cmd.Context(), c, models.Catalogue(conf, modelsFile(c)), root, list, timeout)
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time limit for each service")
+
 	return cmd
 }
 
@@ -147,6 +156,7 @@ func providerIDs(c *term.App, cmd *cobra.Command, args []string, _ string) ([]co
 			}
 		}
 	}
+
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -167,6 +177,7 @@ func named(all []config.Provider, ids []string) ([]config.Provider, error) {
 			return nil, term.NotFound("list them with: daycare providers ls", "no provider %q", id)
 		}
 	}
+
 	return some, nil
 }
 
@@ -197,6 +208,7 @@ func testProviders(ctx context.Context, c *term.App, cat pricer, workspace strin
 			showTrial(c, t)
 		}
 	}
+
 	if c.JSON {
 		return errors.Join(c.PrintJSON(tried), failed)
 	}
@@ -228,6 +240,7 @@ func try(ctx context.Context, cat pricer, workspace string, p config.Provider, t
 		t.Error, t.Remedy = err.Error(), "correct the settings of this provider"
 		return t
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	req := &providers.Request{MaxTokens: 256, Foreground: true, Messages: []*providers.Message{
@@ -249,6 +262,7 @@ func try(ctx context.Context, cat pricer, workspace string, p config.Provider, t
 			t.Error, t.Remedy = diagnose(p, ev.Err, timeout)
 		}
 	}
+
 	t.MS, t.Answer = passed(began), term.OneLine(answer.String(), 80)
 	return t
 }
@@ -278,5 +292,6 @@ func diagnose(p config.Provider, err error, timeout time.Duration) (what, remedy
 	default:
 		remedy = "check model, baseURL and options in the settings; list models with: daycare models"
 	}
+
 	return f.Error(), remedy
 }

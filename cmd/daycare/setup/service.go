@@ -50,6 +50,7 @@ func serviceInstall(c *term.App) *cobra.Command {
 			case which.wide:
 				return installSystem(cmd.Context(), c, s)
 			}
+
 			warnOfEnvironment(c)
 			if dry {
 				return showService(c, s)
@@ -62,6 +63,7 @@ func serviceInstall(c *term.App) *cobra.Command {
 	which.define(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("manager",
 		cobra.FixedCompletions([]cobra.Completion{"systemd", "launchd"}, cobra.ShellCompDirectiveNoFileComp))
+
 	return cmd
 }
 
@@ -89,6 +91,7 @@ func (s *scope) args(cmd *cobra.Command, args []string) error {
 	if !s.wide && cmd.Flag("user").Changed {
 		return term.Usage(cmd, "--user needs --system")
 	}
+
 	return nil
 }
 
@@ -104,6 +107,7 @@ func (s *scope) service(c *term.App) (service, error) {
 			return service{}, fmt.Errorf("find workspace: %w", err)
 		}
 	}
+
 	return newSystemService(dir, s.user)
 }
 
@@ -124,6 +128,7 @@ func showService(c *term.App, s service) error {
 			Commands [][]string `json:"commands"`
 		}{s.name, s.path, s.unit(), s.commands(true)})
 	}
+
 	c.Print("# %s\n%s", s.path, s.unit())
 	for _, command := range s.commands(true) {
 		c.Print("# then: %s\n", strings.Join(command, " "))
@@ -137,14 +142,17 @@ func warnOfEnvironment(c *term.App) {
 	if err != nil {
 		return // told when the daemon starts
 	}
+
 	for _, s := range conf.SecretSources() {
 		if s.Source != "" && s.Source != config.AuthName && !s.File && len(s.UsedBy) > 0 {
 			c.Warn("a service does not see %s of this shell; save it with: daycare auth set %s", s.Source, s.ID)
 		}
 	}
+
 	if len(conf.Providers) > 0 {
 		return
 	}
+
 	for _, ch := range choices() {
 		if ch.keyEnv != "" && !conf.SecretEnv(ch.keyEnv).IsZero() {
 			c.Warn("a service does not see %s of this shell; set it up with: daycare init", ch.keyEnv)
@@ -165,6 +173,7 @@ func installService(ctx context.Context, c *term.App, s service) error {
 			return err
 		}
 	}
+
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o755); err != nil {
 		return fmt.Errorf("install service: %w", err)
 	}
@@ -175,16 +184,19 @@ func installService(ctx context.Context, c *term.App, s service) error {
 	if err := os.WriteFile(s.path, []byte(s.unit()), 0o644); err != nil {
 		return fmt.Errorf("install service: %w", err)
 	}
+
 	commands := s.commands(true)
 	if again {
 		commands = s.replacing()
 	}
+
 	for _, command := range commands {
 		if err := s.run(ctx, command); err != nil {
 			return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("install service: %w", err),
 				Do: "the file is written: " + s.path + "; run by hand: " + strings.Join(command, " ")}
 		}
 	}
+
 	c.Print("installed %s\n", s.path)
 	if err := serviceAnswers(ctx, c, s); err != nil {
 		return err
@@ -192,6 +204,7 @@ func installService(ctx context.Context, c *term.App, s service) error {
 	if s.system == "systemd" {
 		c.Note("to keep it running while you are logged out: loginctl enable-linger")
 	}
+
 	return nil
 }
 
@@ -210,11 +223,13 @@ func RestartService(ctx context.Context, c *term.App, root string, listen bool) 
 		return true, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s starts the daemon, without --listen", s.name),
 			Do: "set control.listen in settings.yaml instead"}
 	}
+
 	for _, command := range s.replacing() {
 		if err := s.run(ctx, command); err != nil {
 			return true, fmt.Errorf("restart the service: %w", err)
 		}
 	}
+
 	return true, serviceAnswers(ctx, c, s)
 }
 
@@ -241,6 +256,7 @@ func serviceAnswers(ctx context.Context, c *term.App, s service) error {
 				return nil
 			}
 		}
+
 		select {
 		case <-ctx.Done():
 			return &term.Problem{Code: fault.ExitTimeout,
@@ -270,11 +286,13 @@ func serviceUninstall(c *term.App) *cobra.Command {
 			if which.wide {
 				return uninstallSystem(cmd.Context(), c, s, dry)
 			}
+
 			return uninstallService(cmd.Context(), c, s, dry)
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print what would be done, without doing it")
 	which.define(cmd)
+
 	return cmd
 }
 
@@ -289,6 +307,7 @@ func uninstallService(ctx context.Context, c *term.App, s service, dry bool) err
 	for _, command := range s.commands(false) {
 		do(command)
 	}
+
 	if dry {
 		c.Print("rm %s\n", s.path)
 	} else if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -300,6 +319,7 @@ func uninstallService(ctx context.Context, c *term.App, s service, dry bool) err
 	if !dry {
 		c.Print("removed %s\n", s.path)
 	}
+
 	return nil
 }
 
@@ -328,10 +348,12 @@ func serviceStatus(c *term.App) *cobra.Command {
 				c.Print("not installed; install it with: daycare service install\n")
 				return nil
 			}
+
 			c.Fields("service", s.name, "file", s.path, "state", state, "log", s.log())
 			return nil
 		},
 	}
 	which.define(cmd)
+
 	return cmd
 }

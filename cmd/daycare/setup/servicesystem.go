@@ -36,6 +36,7 @@ func newSystemService(workspace, as string) (service, error) {
 	if workspace == "" {
 		workspace = systemWorkspace
 	}
+
 	s, err := newService(workspace, "systemd")
 	if err != nil {
 		return s, err
@@ -43,6 +44,7 @@ func newSystemService(workspace, as string) (service, error) {
 	if workspace == systemWorkspace {
 		s.name = "daycare"
 	}
+
 	s.user, s.programs, s.path = as, systemPath, filepath.Join(systemUnits, s.name+".service")
 	return s, nil
 }
@@ -76,6 +78,7 @@ func systemUnit(s service) string {
 	if s.workspace == systemWorkspace {
 		lines = append(lines, "StateDirectory=daycare", "StateDirectoryMode=0700")
 	}
+
 	lines = append(lines,
 		"Environment="+quoteUnit("HOME="+s.workspace)+" "+quoteUnit("PATH="+s.programs),
 		"EnvironmentFile=-"+escapeUnit(s.keys()),
@@ -107,6 +110,7 @@ func systemUnit(s service) string {
 		"[Install]",
 		"WantedBy=multi-user.target",
 		"")
+
 	return strings.Join(lines, "\n")
 }
 
@@ -125,6 +129,7 @@ func inHome(path string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -138,6 +143,7 @@ func preparing(s service) (commands [][]string) {
 	if !term.Exists(s.workspace) {
 		commands = append(commands, []string{"install", "-d", "-m", "0700", "-o", s.user, "-g", s.user, s.workspace})
 	}
+
 	return commands
 }
 
@@ -148,6 +154,7 @@ func installable(s service, dir string) error {
 			Err: fmt.Errorf("%s is in the home of a user, which user %s cannot read", s.program, s.user),
 			Do:  "install the program first: install -m 0755 " + s.program + " /usr/local/bin/daycare"}
 	}
+
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -155,11 +162,13 @@ func installable(s service, dir string) error {
 	if err != nil {
 		return fmt.Errorf("install service: %w", err)
 	}
+
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	who, err := user.Lookup(s.user)
 	if err == nil && ok && who.Uid == strconv.Itoa(int(owner.Uid)) {
 		return nil
 	}
+
 	return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("%s does not belong to user %s", dir, s.user),
 		Do: "give it away: chown -R " + s.user + ": " + dir + "   (or have the service run as its owner: --user NAME)"}
 }
@@ -173,6 +182,7 @@ func asRoot(s service, verb string) error {
 	if s.workspace != systemWorkspace {
 		command += " --workspace " + s.workspace
 	}
+
 	command += " service " + verb + " --system"
 	if s.user != systemUser {
 		command += " --user " + s.user
@@ -194,6 +204,7 @@ func showSystem(c *term.App, s service) error {
 			Commands [][]string `json:"commands"`
 		}{s.name, s.path, s.unit(), s.keys(), s.user, append(before, after...)})
 	}
+
 	for _, command := range before {
 		c.Print("# first: %s\n", strings.Join(command, " "))
 	}
@@ -201,6 +212,7 @@ func showSystem(c *term.App, s service) error {
 	if !term.Exists(s.keys()) {
 		c.Print("# %s (mode 0600)\n%s", s.keys(), keysText)
 	}
+
 	for _, command := range after {
 		c.Print("# then: %s\n", strings.Join(command, " "))
 	}
@@ -226,6 +238,7 @@ func installSystem(ctx context.Context, c *term.App, s service) error {
 	if err := writeNew(s.keys(), keysText); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("install service: %w", err)
 	}
+
 	before, err := os.ReadFile(s.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("install service: %w", err)
@@ -233,6 +246,7 @@ func installSystem(ctx context.Context, c *term.App, s service) error {
 	if err := os.WriteFile(s.path, []byte(s.unit()), 0o644); err != nil {
 		return fmt.Errorf("install service: %w", err)
 	}
+
 	commands := s.commands(true)
 	if before != nil && string(before) != s.unit() {
 		commands = append(commands, s.replacing()...)
@@ -240,11 +254,13 @@ func installSystem(ctx context.Context, c *term.App, s service) error {
 	if err := runAll(ctx, s, commands); err != nil {
 		return err
 	}
+
 	c.Print("installed %s\n", s.path)
 	if err := serviceAnswers(ctx, c, s); err != nil {
 		return err
 	}
 	c.Note("keys go into %s, or: sudo -u %s %s --workspace %s auth set ID", s.keys(), s.user, s.program, s.workspace)
+
 	return nil
 }
 
@@ -256,6 +272,7 @@ func runAll(ctx context.Context, s service, commands [][]string) error {
 				Do: "what was done before stays; run by hand: " + strings.Join(command, " ")}
 		}
 	}
+
 	return nil
 }
 
@@ -266,6 +283,7 @@ func uninstallSystem(ctx context.Context, c *term.App, s service, dry bool) erro
 			return err
 		}
 	}
+
 	keys, err := os.ReadFile(s.keys())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !dry {
 		return fmt.Errorf("uninstall service: %w", err)
@@ -282,6 +300,7 @@ func uninstallSystem(ctx context.Context, c *term.App, s service, dry bool) erro
 	} else if term.Exists(s.keys()) {
 		c.Note("left: %s, which has keys", s.keys())
 	}
+
 	c.Note("left: the workspace %s and the user %s; to remove them: rm -r %s; userdel %s",
 		s.workspace, s.user, s.workspace, s.user)
 	return nil

@@ -26,6 +26,7 @@ func systemService(t *testing.T, workspace string) service {
 		t.Fatal(err)
 	}
 	s.program = "/usr/local/bin/daycare"
+
 	return s
 }
 
@@ -38,6 +39,7 @@ func TestSystemUnit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -45,6 +47,7 @@ func TestSystemUnit(t *testing.T) {
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+
 	elsewhere := systemService(t, "/home/anna/a b%")
 	if unit := elsewhere.unit(); strings.Contains(unit, "StateDirectory") || !strings.Contains(unit, "ProtectHome=no") ||
 		!strings.Contains(unit, `ReadWritePaths="/home/anna/a b%%"`) || !strings.HasPrefix(elsewhere.name, "daycare-a-b") {
@@ -64,6 +67,7 @@ func TestSystemdReadsTheSystemUnit(t *testing.T) {
 	if err := os.WriteFile(path, []byte(s.unit()), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	out, err := exec.Command(verify, "verify", path).CombinedOutput()
 	for line := range strings.Lines(string(out)) {
 		if strings.Contains(line, filepath.Base(path)) || err != nil {
@@ -81,6 +85,7 @@ func TestSystemServiceThatCannotBeInstalled(t *testing.T) {
 	if _, do := term.Explain(installable(home, "/nowhere")); !strings.Contains(do, install) {
 		t.Errorf("a program in a home: %q", do)
 	}
+
 	foreign := s
 	foreign.user = "nobody-of-that-name"
 	dir := t.TempDir()
@@ -90,6 +95,7 @@ func TestSystemServiceThatCannotBeInstalled(t *testing.T) {
 	if err := installable(s, filepath.Join(dir, "new")); err != nil {
 		t.Errorf("a workspace that is not there yet: %v", err)
 	}
+
 	s.workspace, s.user = "/srv/notes", "anna"
 	if err := asRoot(s, "install"); os.Geteuid() != 0 {
 		const want = "run: sudo /usr/local/bin/daycare --workspace /srv/notes service install --system --user anna"
@@ -111,6 +117,7 @@ func TestCommandsOfASystemService(t *testing.T) {
 			got = append(got, strings.NewReplacer(s.workspace, "WORK", s.name, "NAME").Replace(strings.Join(command, " ")))
 		}
 	}
+
 	want := []string{
 		"useradd --system --user-group --home-dir /var/lib/daycare --shell /usr/sbin/nologin nobody-of-that-name",
 		"install -d -m 0700 -o nobody-of-that-name -g nobody-of-that-name WORK",
@@ -132,6 +139,7 @@ func TestSystemServicesOfAProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	list, err := systemServices(dir, "/opt/daycare")
 	if err != nil || len(list) != 1 || list[0].Name != "daycare-other" || list[0].Workspace != systemWorkspace {
 		t.Errorf("%+v %v", list, err)

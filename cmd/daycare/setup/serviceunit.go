@@ -39,6 +39,7 @@ func Unit(workspace, system, program string) (string, error) {
 		return "", err
 	}
 	s.program = program
+
 	return s.unit(), nil
 }
 
@@ -52,6 +53,7 @@ func newService(workspace, system string) (service, error) {
 	if err != nil {
 		return service{}, fmt.Errorf("find own program: %w", err)
 	}
+
 	house, err := os.UserHomeDir()
 	if err != nil {
 		return service{}, fmt.Errorf("find home folder: %w", err)
@@ -69,6 +71,7 @@ func newService(workspace, system string) (service, error) {
 		return s, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("no supported service manager on %s", goruntime.GOOS),
 			Do: "run it with: daycare start --background"}
 	}
+
 	return s, nil
 }
 
@@ -81,8 +84,10 @@ func slug(name string) string {
 		case r >= 'A' && r <= 'Z':
 			return r - 'A' + 'a'
 		}
+
 		return '-'
 	}, name)
+
 	return cmp.Or(strings.Trim(s, "-"), "workspace")
 }
 
@@ -95,6 +100,7 @@ func (s service) unit() string {
 	case s.user != "":
 		return systemUnit(s)
 	}
+
 	return `[Unit]
 Description=daycare in ` + escapeUnit(s.workspace) + `
 StartLimitIntervalSec=0
@@ -132,6 +138,7 @@ func (s service) plist() string {
 		_ = xml.EscapeText(&b, []byte(v)) // a buffer takes everything
 		return "<string>" + b.String() + "</string>"
 	}
+
 	return `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
@@ -163,6 +170,7 @@ func (s service) commands(install bool) [][]string {
 	case install:
 		return [][]string{s.systemctl("daemon-reload"), s.systemctl("enable", "--now", s.name+".service")}
 	}
+
 	return [][]string{s.systemctl("disable", "--now", s.name+".service")}
 }
 
@@ -195,6 +203,7 @@ func (s service) log() string {
 	if s.user != "" {
 		return "journalctl -u " + s.name
 	}
+
 	return "journalctl --user -u " + s.name
 }
 
@@ -208,6 +217,7 @@ func (s service) state(ctx context.Context) string {
 	if s.run(ctx, []string{"launchctl", "print", "gui/" + strconv.Itoa(os.Getuid()) + "/" + s.name}) == nil {
 		return "active"
 	}
+
 	return "unknown"
 }
 

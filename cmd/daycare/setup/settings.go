@@ -42,11 +42,13 @@ func SaveSettings(ctx context.Context, c *term.App, home string, before, after [
 		}
 		return Saved{}, err
 	}
+
 	now, _, err := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorTypes...)
 	client, dialErr := c.Dial(ctx, filepath.Dir(home))
 	if dialErr != nil {
 		return Saved{When: "it applies at the next start"}, nil
 	}
+
 	saved := Saved{When: "the daemon applies it now", Running: true}
 	var reloadErr error
 	if saved.Found, reloadErr = client.Reload(ctx); reloadErr != nil {
@@ -55,6 +57,7 @@ func SaveSettings(ctx context.Context, c *term.App, home string, before, after [
 	if err == nil && wasErr == nil && len(config.NeedRestart(was, now)) > 0 {
 		saved.When = "it applies after a restart: daycare restart"
 	}
+
 	return saved, nil
 }
 
@@ -66,5 +69,6 @@ func fresh(found, known []finding.Finding) (wrong []finding.Finding) {
 			wrong = append(wrong, f)
 		}
 	}
+
 	return wrong
 }

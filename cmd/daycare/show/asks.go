@@ -35,6 +35,7 @@ func answerCommand(token, decision string) string {
 	case "always":
 		return "daycare permissions allow " + token
 	}
+
 	return "daycare permissions allow " + token + " --" + decision
 }
 
@@ -49,6 +50,7 @@ func Handles(ctx context.Context, client *control.Client, asks ...event.Ask) map
 			out[a.ID] = a.Handle
 		}
 	}
+
 	return out
 }
 

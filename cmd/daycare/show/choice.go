@@ -18,5 +18,6 @@ func Choice(agent string, choice control.Choice, changed bool) string {
 	case choice.Chosen:
 		return fmt.Sprintf("%s uses %s of %s", agent, model, provider)
 	}
+
 	return fmt.Sprintf("%s uses %s of %s, as the settings say", agent, model, provider)
 }

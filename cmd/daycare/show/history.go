@@ -25,5 +25,6 @@ func Newest(ctx context.Context, client *control.Client, id string, n int) ([]js
 		}
 		before = *page.Before
 	}
+
 	return all, nil
 }

@@ -26,6 +26,7 @@ func Record(e *record.Entry, s term.Style) string {
 		who = fmt.Sprintf("%-10s", who)
 		text = s.Dim(text)
 	}
+
 	return at + "  " + who + text
 }
 
@@ -59,6 +60,7 @@ func Words(r record.Record) (who, what string) {
 	case *record.Note:
 		return "note", r.Text
 	}
+
 	return "", ""
 }
 
@@ -67,12 +69,14 @@ func speakUser(r *record.User) (who, what string) {
 	for _, f := range r.Files {
 		what += fmt.Sprintf("\n[file %s, %s, %s]", f.Name, f.MimeType, term.Size(f.Size))
 	}
+
 	switch {
 	case r.Origin == "":
 		return "you", what
 	case r.Silent:
 		return "system", "(silent, from " + r.Origin + ") " + what
 	}
+
 	return "system", "(from " + r.Origin + ") " + what
 }
 
@@ -84,9 +88,11 @@ func speakAssistant(r *record.Assistant) (who, what string) {
 	for _, call := range r.ToolCalls {
 		lines = append(lines, "→ "+Call(call.Name, call.Arguments))
 	}
+
 	if r.Finish != record.FinishEndTurn && r.Finish != record.FinishToolUse {
 		lines = append(lines, "("+string(r.Finish)+")")
 	}
+
 	return "agent", strings.Join(lines, "\n")
 }
 
@@ -98,6 +104,7 @@ func speakDelivery(r *record.Delivery) (who, what string) {
 	case r.Error != "":
 		return "delivery", "failed, will be retried: " + r.Error
 	}
+
 	return "", ""
 }
 
@@ -127,12 +134,14 @@ func mainArgument(args map[string]any) string {
 			return s
 		}
 	}
+
 	var keys []string
 	for key, v := range args {
 		if _, ok := v.(string); ok {
 			keys = append(keys, key)
 		}
 	}
+
 	if len(keys) == 0 {
 		return ""
 	}

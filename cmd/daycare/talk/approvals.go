@@ -37,6 +37,7 @@ func newApprovals(c *term.App, flag string) *approvals {
 			policy = "ask"
 		}
 	}
+
 	return &approvals{c: c, policy: policy, seen: map[string]bool{}, old: map[string]bool{}}
 }
 
@@ -50,9 +51,11 @@ func (p *approvals) begin(ctx context.Context, client *control.Client, once bool
 	if err != nil {
 		return fmt.Errorf("list permissions: %w", err)
 	}
+
 	for _, a := range asks {
 		p.old[a.Token] = true
 	}
+
 	return nil
 }
 
@@ -70,6 +73,7 @@ func (t *talk) waiting(ctx context.Context) error {
 		}
 		id = a.ID
 	}
+
 	asks, err := familyAsks(ctx, t.client, id)
 	if err != nil || len(asks) == 0 {
 		return err
@@ -78,11 +82,13 @@ func (t *talk) waiting(ctx context.Context) error {
 		t.agent = id
 		return t.answerAsks(ctx, t.asks.fresh(asks, false))
 	}
+
 	t.c.Warn("%s for your answer:", term.Plural(len(asks), "earlier request waits", "earlier requests wait"))
 	names := show.Handles(ctx, t.client, asks...)
 	for _, ask := range asks {
 		show.Ask(t.c.Err, t.c.ErrStyle(), ask, names)
 	}
+
 	return nil
 }
 
@@ -99,12 +105,14 @@ func (p *approvals) fresh(asks []event.Ask, waiting bool) []event.Ask {
 			fresh = append(fresh, a)
 		}
 	}
+
 	if len(fresh) == 0 && waiting && len(p.seen) == 0 {
 		fresh = old
 	}
 	for _, a := range fresh {
 		p.seen[a.Token] = true
 	}
+
 	return fresh
 }
 
@@ -181,6 +189,7 @@ func decisionOf(a event.Ask, line string) string {
 	case "d", "deny", "n", "no":
 		decision = "deny"
 	}
+
 	if !takenAs(a, decision) {
 		return ""
 	}
@@ -220,6 +229,7 @@ func (t *talk) answerAsks(ctx context.Context, fresh []event.Ask) error {
 		}
 		return nil
 	}
+
 	if p.left == nil {
 		p.left = &fresh[0]
 	}
@@ -236,7 +246,9 @@ func (t *talk) answer(ctx context.Context, line string) error {
 	if err := t.decide(ctx, t.asks.queue[0], decision); err != nil {
 		return err
 	}
+
 	t.asks.next()
+
 	return nil
 }
 
@@ -262,6 +274,7 @@ func (t *talk) decide(ctx context.Context, a event.Ask, decision string) error {
 		t.asks.denied = t.asks.denied || decision == "deny"
 		t.view.note("%s: %s", term.OneLine(term.Join(" ", a.Tag, a.Shown), 120), decision)
 	}
+
 	t.expectTurn(a)
 	return nil
 }

@@ -45,6 +45,7 @@ func Chat(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			return talkToAgent(cmd.Context(), c, text, o)
 		},
 	}
@@ -56,6 +57,7 @@ func Chat(c *term.App) *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("agent", c.AgentRefs)
 	_ = cmd.RegisterFlagCompletionFunc("permission",
 		cobra.FixedCompletions([]string{"ask", "deny", "allow"}, cobra.ShellCompDirectiveNoFileComp))
+
 	return cmd
 }
 
@@ -71,6 +73,7 @@ func chatText(c *term.App, cmd *cobra.Command, args []string) (string, error) {
 		}
 		return "", nil
 	}
+
 	text, err := readStdin(c)
 	if err != nil {
 		return "", err
@@ -99,6 +102,7 @@ func talkToAgent(ctx context.Context, c *term.App, text string, o chatOptions) e
 	if err != nil {
 		return err
 	}
+
 	signals := c.TakeSignals()
 	t := newTalk(c, client, o, signals, text != "")
 	if o.agent != "" {
@@ -111,6 +115,7 @@ func talkToAgent(ctx context.Context, c *term.App, text string, o chatOptions) e
 	if text, err = expanded(ctx, client, text); err != nil {
 		return errors.Join(err, leave())
 	}
+
 	err = t.run(ctx, text)
 	left := make(chan error, 1)
 	go func() { left <- leave() }()
@@ -140,6 +145,7 @@ func join(ctx context.Context, c *term.App) (client *control.Client, leave func(
 	if client, err := c.JoinStarting(ctx, root); client != nil || err != nil {
 		return client, func() error { return nil }, err
 	}
+
 	return c.InProcess(ctx, root)
 }
 
@@ -169,5 +175,6 @@ func typedLines(c *term.App) <-chan string {
 			lines <- in.Text()
 		}
 	}()
+
 	return lines
 }

@@ -48,6 +48,7 @@ func TestChatOneMessage(t *testing.T) {
 	if diff := cmp.Diff("→ read notes.txt\n", s.Stderr.String()); diff != "" {
 		t.Errorf("stderr (-want +got):\n%s", diff)
 	}
+
 	want := message.Address{Connector: "terminal", UserID: osUser(), ChannelID: "default"}
 	if diff := cmp.Diff(want, h.Received()[0].From); diff != "" {
 		t.Errorf("address of the terminal's own agent (-want +got):\n%s", diff)
@@ -80,6 +81,7 @@ func TestChatDiscard(t *testing.T) {
 	if diff := cmp.Diff("The answ\nThe answer.\n", s.Stdout.String()); diff != "" {
 		t.Errorf("stdout (-want +got):\n%s", diff)
 	}
+
 	want := "retry 2/8 in 4 s: 529 overloaded; the answer above was cut off and starts again\n"
 	if diff := cmp.Diff(want, s.Stderr.String()); diff != "" {
 		t.Errorf("stderr (-want +got):\n%s", diff)
@@ -100,6 +102,7 @@ func asking(t *testing.T) *commandtest.Server {
 		h.Begin("t1", in)
 		h.Ask(ask)
 		h.Emit(event.TurnFinished, "t1", event.Finished{Reason: record.ReasonWaiting, Text: "I need to push."})
+
 		return event.Outcome{Turn: "t1", Reason: record.ReasonWaiting, Text: "I need to push."}
 	})
 }
@@ -144,6 +147,7 @@ func TestChatAsks(t *testing.T) {
 	if diff := cmp.Diff("I need to push.\nDecided: once\n", s.Stdout.String()); diff != "" {
 		t.Errorf("stdout (-want +got):\n%s", diff)
 	}
+
 	for _, want := range []string{"git push origin main", "@exec:git push", "[o]nce / [a]lways / [d]eny"} {
 		if !strings.Contains(s.Stderr.String(), want) {
 			t.Errorf("the question must show %q:\n%s", want, s.Stderr.String())
@@ -162,6 +166,7 @@ func TestChatShowsWhatWaits(t *testing.T) {
 		h.Known[0].Name = name
 		h.Open = []event.Ask{permission.Pending{Token: "tok12345", Agent: commandtest.Agent0, Request: permission.Request{Tag: "@exec:git push",
 			Detail: permission.Detail{Command: "git push origin main"}, Workdir: "/home/ada/shop"}}.Ask()}
+
 		return h
 	}
 	t.Run("conversation", func(t *testing.T) {
@@ -175,12 +180,14 @@ func TestChatShowsWhatWaits(t *testing.T) {
 		if got := h.Decided(); got != "tok12345 deny" {
 			t.Errorf("decided %q", got)
 		}
+
 		for _, want := range []string{"    git push origin main\n", "folder      /home/ada/shop\n", "[o]nce / [a]lways / [d]eny"} {
 			if !strings.Contains(s.Stderr.String(), want) {
 				t.Errorf("the question must show %q:\n%s", want, s.Stderr.String())
 			}
 		}
 	})
+
 	for name, args := range map[string][]string{"a message": {"chat", "hello"}, "a flag": {"chat", "--permission", "allow", "hello"},
 		"an agent by name": {"chat", "--agent", "0/", "hello"}} {
 		t.Run(name, func(t *testing.T) {
@@ -189,6 +196,7 @@ func TestChatShowsWhatWaits(t *testing.T) {
 			if code := s.Do(args...); code != fault.ExitOK || s.Stdout.String() != "Done.\n" || h.Decided() != "" {
 				t.Errorf("exit code %d, %q, decided %v", code, s.Stdout.String(), h.Decided())
 			}
+
 			for _, want := range []string{"1 earlier request waits", "    git push origin main\n", "folder      /home/ada/shop\n",
 				"daycare permissions allow tok12345 --once", "daycare permissions deny tok12345"} {
 				if !strings.Contains(s.Stderr.String(), want) {
@@ -197,6 +205,7 @@ func TestChatShowsWhatWaits(t *testing.T) {
 			}
 		})
 	}
+
 	t.Run("of another agent", func(t *testing.T) {
 		h := waiting("other")
 		s := commandtest.NewShell(t, h, "", Chat)
@@ -217,6 +226,7 @@ func TestChatConversation(t *testing.T) {
 	done := make(chan error, 1)
 	s.In = chanReader(lines)
 	go func() { done <- talk.run(t.Context(), "") }()
+
 	for _, line := range []string{"one", "/help", "/nonsense", "/etc/hosts", "two", "/quit"} {
 		lines <- line + "\n"
 		time.Sleep(50 * time.Millisecond) // as a person would; the answers come in between
@@ -328,6 +338,7 @@ func TestChatInterrupt(t *testing.T) {
 		time.Sleep(20 * time.Millisecond) // until the agent is known
 		s.Interrupts() <- os.Interrupt
 	}()
+
 	if code := s.Do("chat", "work"); code != fault.ExitInterrupted {
 		t.Errorf("exit code %d, want 130; stderr: %s", code, s.Stderr.String())
 	}
@@ -366,6 +377,7 @@ func TestChatJSON(t *testing.T) {
 	if code := s.Do("chat", "--json", "hi"); code != fault.ExitOK {
 		t.Fatalf("exit code %d; stderr: %s", code, s.Stderr.String())
 	}
+
 	lines := strings.Split(strings.TrimSpace(s.Stdout.String()), "\n")
 	want := `{"type":"outcome","agent":"` + commandtest.Agent0 + `","item":"item1","turn":"t1","reason":"done","text":"Hello.","cost":0}`
 	if got := lines[len(lines)-1]; got != want {

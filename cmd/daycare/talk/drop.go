@@ -24,16 +24,19 @@ func leaveLetter(ctx context.Context, c *term.App, root, ref string, m control.M
 	if err != nil {
 		return term.About(err, "find agent", ref)
 	}
+
 	letter := inbox.Fields{Text: m.Text, Type: m.Kind, Silent: m.Silent, Queue: m.Queue}
 	vol := disk.NewVolume(filepath.Join(root, workspace.Home))
 	folders, err := permission.OpenFolders(nil, root, func(string, error) {})
 	if err != nil {
 		return err
 	}
+
 	files, err := control.NewFileStore(filepath.Join(root, workspace.Home), vol, folders)
 	if err != nil {
 		return err
 	}
+
 	for _, f := range m.Files {
 		kept, err := files.Adopt(f.Path)
 		if err != nil {
@@ -41,10 +44,12 @@ func leaveLetter(ctx context.Context, c *term.App, root, ref string, m control.M
 		}
 		letter.Files = append(letter.Files, inbox.Enclosure{ID: kept.ID})
 	}
+
 	dir := filepath.Join(root, workspace.Home, "drop")
 	item, err := inbox.Post(vol, dir, a.ID, letter)
 	if err != nil {
 		return term.About(err, "send to", ref)
 	}
+
 	return sent(c, sendResult{Agent: a.ID, Item: item, Dropped: dir})
 }

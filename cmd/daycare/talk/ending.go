@@ -34,6 +34,7 @@ func ending(o event.Outcome) error {
 	case string(event.ItemDropped), "dropped":
 		return failed("the message was dropped from the inbox", "")
 	}
+
 	return nil // a reset, a compact: they end without a turn
 }
 
@@ -53,6 +54,7 @@ func needsApproval(a event.Ask) error {
 			Do: fmt.Sprintf("raise it with: daycare permissions allow %s --once   (or without --once, permanently; or stop: "+
 				"daycare permissions deny %s)", a.Token, a.Token)}
 	}
+
 	return &term.Problem{Code: fault.ExitDenied,
 		Err: fmt.Errorf("the agent waits for your approval of %s: %s", a.Tag, term.OneLine(cmp.Or(a.Request, a.Reason), 200)),
 		Do: fmt.Sprintf("answer with: daycare permissions allow %s --once   "+
@@ -73,12 +75,14 @@ func familyAsks(ctx context.Context, client *control.Client, id string) ([]event
 	if err != nil {
 		return nil, err
 	}
+
 	var out []event.Ask
 	for _, a := range asks {
 		if inFamily(agents, a.AgentID, id) {
 			out = append(out, a)
 		}
 	}
+
 	return out, nil
 }
 
@@ -88,6 +92,7 @@ func inFamily(agents []event.Agent, id, ancestor string) bool {
 	for _, a := range agents {
 		parent[a.ID] = a.ParentAgentID
 	}
+
 	for range len(agents) + 1 { // a loop made by hand must not hang
 		if id == ancestor {
 			return true
@@ -96,6 +101,7 @@ func inFamily(agents []event.Agent, id, ancestor string) bool {
 			return false
 		}
 	}
+
 	return false
 }
 
@@ -111,6 +117,7 @@ func busy(a event.Agent, children bool) bool {
 	case event.Paused, event.Failing, event.Ended:
 		return false
 	}
+
 	return a.OldestAt != nil
 }
 
@@ -131,12 +138,14 @@ func readPast(ctx context.Context, client *control.Client, id string) (past, err
 	if err != nil {
 		return p, err
 	}
+
 	text, decided := "", []string{}
 	for _, line := range lines {
 		entry, err := record.Decode(line)
 		if err != nil {
 			continue // reported by whoever loads the agent
 		}
+
 		switch r := entry.Rec.(type) {
 		case *record.Permission:
 			if r.Event != "asked" {
@@ -152,5 +161,6 @@ func readPast(ctx context.Context, client *control.Client, id string) (past, err
 			text, decided = "", nil
 		}
 	}
+
 	return p, nil
 }

@@ -52,6 +52,7 @@ func Send(c *term.App) *cobra.Command {
 				ctx, cancel = context.WithTimeout(ctx, o.timeout)
 				defer cancel()
 			}
+
 			return send(ctx, c, args[0], m, o)
 		},
 	}
@@ -64,6 +65,7 @@ func Send(c *term.App) *cobra.Command {
 	flags.DurationVar(&o.timeout, "timeout", 0, "stop waiting after this duration, such as 90s or 5m (exit code 124)")
 	_ = cmd.RegisterFlagCompletionFunc("as", term.OneOf("user", "system"))
 	_ = cmd.RegisterFlagCompletionFunc("queue", term.OneOf(string(message.Steer), string(message.Followup)))
+
 	return cmd
 }
 
@@ -78,12 +80,14 @@ func composed(c *term.App, cmd *cobra.Command, args []string, o sendOptions) (co
 	case o.silent && o.wait:
 		return m, term.Usage(cmd, "--silent and --wait cannot be combined: a silent message starts no turn")
 	}
+
 	switch m.Queue = message.Queue(o.queue); {
 	case m.Queue != "" && m.Queue != message.Steer && m.Queue != message.Followup:
 		return m, term.Usage(cmd, "--queue %q is unknown; allowed: %s, %s", o.queue, message.Steer, message.Followup)
 	case m.Queue != "" && (o.as == "system" || o.silent):
 		return m, term.Usage(cmd, "--queue cannot be combined with --as system or --silent")
 	}
+
 	m.Kind = message.Text
 	if o.as == "system" || o.silent {
 		m.Kind, m.Silent = message.System, o.silent
@@ -103,6 +107,7 @@ func composed(c *term.App, cmd *cobra.Command, args []string, o sendOptions) (co
 			return m, err
 		}
 	}
+
 	var err error
 	m.Files, err = attached(o.files)
 	return m, err
@@ -115,6 +120,7 @@ func attached(paths []string) ([]control.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("attach %s: %w", p, err)
 		}
+
 		switch info, err := os.Stat(abs); {
 		case errors.Is(err, os.ErrNotExist):
 			return nil, term.NotFound("", "there is no file %s", p)
@@ -123,8 +129,10 @@ func attached(paths []string) ([]control.File, error) {
 		case !info.Mode().IsRegular():
 			return nil, term.NotFound("attach a regular file", "%s is not a regular file", p)
 		}
+
 		files = append(files, control.File{Path: abs})
 	}
+
 	return files, nil
 }
 
@@ -136,6 +144,7 @@ func send(ctx context.Context, c *term.App, ref string, m control.Message, o sen
 	if m, err = withCommand(ctx, c, m); err != nil {
 		return err
 	}
+
 	client, err := c.Dial(ctx, root)
 	if errors.Is(err, control.ErrNotRunning) {
 		if o.wait {
@@ -154,6 +163,7 @@ func send(ctx context.Context, c *term.App, ref string, m control.Message, o sen
 		setup.WarnOfMissed(ctx, c, root, client)
 		return sendAndWait(ctx, c, client, ref, m)
 	}
+
 	r, err := client.Send(ctx, ref, m)
 	if err != nil {
 		return term.About(err, "send to", ref)
@@ -170,7 +180,9 @@ func withCommand(ctx context.Context, c *term.App, m control.Message) (control.M
 	if err != nil {
 		return m, err
 	}
+
 	m.Text, err = expanded(ctx, client, m.Text)
+
 	return m, err
 }
 
@@ -189,6 +201,7 @@ func ownIfNew(ctx context.Context, client *control.Client, ref string, m control
 			return ref, m, err
 		}
 	}
+
 	return "", Own(m), nil
 }
 
@@ -210,6 +223,7 @@ func sent(c *term.App, r sendResult) error {
 	if r.Dropped != "" {
 		c.Note("the daemon is not running; the next start picks the message up from %s", r.Dropped)
 	}
+
 	return nil
 }
 
@@ -235,6 +249,7 @@ func sendAndWait(ctx context.Context, c *term.App, client *control.Client, ref s
 	} else {
 		v.finish(o.Turn, o.Reason, o.Text)
 	}
+
 	return afterWait(ctx, client, o)
 }
 
@@ -247,5 +262,6 @@ func afterWait(ctx context.Context, client *control.Client, o event.Outcome) err
 	if len(asks) > 0 && asksOn(o.Reason) {
 		return needsApproval(asks[0])
 	}
+
 	return ending(o)
 }

@@ -89,6 +89,7 @@ func (t *talk) run(ctx context.Context, text string) error {
 		t.prompt()
 		t.watchAsks(ctx)
 	}
+
 	for {
 		var over bool
 		var err error
@@ -96,6 +97,7 @@ func (t *talk) run(ctx context.Context, text string) error {
 		if t.expecting() {
 			glance = time.After(lookEvery)
 		}
+
 		select {
 		case h := <-t.heard:
 			over, err = t.hear(ctx, h)
@@ -106,6 +108,7 @@ func (t *talk) run(ctx context.Context, text string) error {
 		case <-glance:
 			over, err = t.settle(ctx)
 		}
+
 		if over || err != nil {
 			t.view.newline()
 			return err
@@ -195,6 +198,7 @@ func (t *talk) hear(ctx context.Context, h heard) (over bool, err error) {
 		t.watch(ctx)
 		return false, nil
 	}
+
 	t.flight.following = t.flight.following || t.wait
 	return t.settle(ctx)
 }
@@ -206,6 +210,7 @@ func (t *talk) unsent(err error) (over bool, _ error) {
 	}
 	t.c.Report(err)
 	t.prompt()
+
 	return false, nil
 }
 
@@ -230,6 +235,7 @@ func (t *talk) showEvent(e control.RawEvent) error {
 	if e.Type == event.TurnFinished && t.flight.open == 0 {
 		t.prompt()
 	}
+
 	return nil
 }
 
@@ -246,6 +252,7 @@ func (t *talk) conclude(o event.Outcome) error {
 		t.view.closed[o.Turn] = o.Turn != ""
 		return t.c.PrintJSON(outcomeLine{"outcome", o})
 	}
+
 	t.view.finish(o.Turn, o.Reason, o.Text)
 	return nil
 }
@@ -286,6 +293,7 @@ func (t *talk) signal(ctx context.Context, sig os.Signal) (over bool, err error)
 		t.prompt()
 		return false, nil
 	}
+
 	t.view.note("stopping; Ctrl-C again exits")
 	_, err = t.client.Stop(ctx, t.agent)
 	return err != nil, err

@@ -39,6 +39,7 @@ func (t *talk) line(ctx context.Context, line string, ok bool) (over bool, err e
 		}
 		return t.settle(ctx)
 	}
+
 	line = strings.TrimSpace(line)
 	switch {
 	case t.once: // only questions are answered by typing
@@ -49,6 +50,7 @@ func (t *talk) line(ctx context.Context, line string, ok bool) (over bool, err e
 	default:
 		t.say(ctx, line)
 	}
+
 	return false, nil
 }
 
@@ -61,7 +63,9 @@ func (t *talk) endOfInput(ctx context.Context) (over bool, err error) {
 	if t.once {
 		return t.settle(ctx)
 	}
+
 	fmt.Fprintln(t.c.Err)
+
 	return true, t.left()
 }
 
@@ -73,6 +77,7 @@ func (t *talk) left() error {
 	if t.flight.open > 0 {
 		t.c.Note("what was sent is on disk; work on it continues when daycare runs")
 	}
+
 	return nil
 }
 
@@ -94,6 +99,7 @@ func expanded(ctx context.Context, client *control.Client, text string) (string,
 	if errors.Is(err, fault.NoCommand) || errors.Is(err, fault.NoRoute) { // or a daemon of before
 		return text, nil
 	}
+
 	return said, err
 }
 
@@ -131,6 +137,7 @@ func (t *talk) command(ctx context.Context, line string) (over bool, err error) 
 			t.c.Warn("unknown command %s; /help lists the commands", line)
 		}
 	}
+
 	if err != nil {
 		t.c.Report(err) // the conversation goes on
 	}
@@ -149,6 +156,7 @@ func (t *talk) order(ctx context.Context, post func(*control.Client, context.Con
 		return err
 	}
 	t.view.note("%s", said)
+
 	return nil
 }
 
@@ -161,6 +169,7 @@ func (t *talk) model(ctx context.Context, name string) error {
 	if err == nil {
 		t.view.note("%s", show.Choice("the agent", choice, name != ""))
 	}
+
 	return err
 }
 
@@ -175,6 +184,7 @@ func (t *talk) stopTurn(ctx context.Context) error {
 	if !stopped {
 		t.view.note("there is no turn to stop")
 	}
+
 	return nil
 }
 
@@ -191,6 +201,7 @@ func (t *talk) reset(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reset: %w", err)
 	}
+
 	t.agent = r.Agent
 	if !t.flight.watching {
 		t.view.note("new conversation")

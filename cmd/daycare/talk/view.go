@@ -65,6 +65,7 @@ func (v *view) event(e control.RawEvent) error {
 	case event.TurnFinished:
 		return decode(e, func(f event.Finished) { v.finish(e.Turn, f.Reason, f.Text) })
 	}
+
 	return nil
 }
 
@@ -87,6 +88,7 @@ func decode[T any](e control.RawEvent, f func(T)) error {
 		return err
 	}
 	f(body)
+
 	return nil
 }
 
@@ -124,6 +126,7 @@ func (v *view) print(text string) {
 	if !v.raw {
 		text = term.Clean(text)
 	}
+
 	io.WriteString(v.out, text)
 }
 
@@ -180,6 +183,7 @@ func (v *view) retry(a event.Attempt) {
 		v.answer.Reset()
 		what += "; the answer above was cut off and starts again"
 	}
+
 	v.note("%s", what)
 }
 

@@ -36,6 +36,7 @@ func (t *talk) settle(ctx context.Context) (over bool, err error) {
 		t.nextLine()
 		return false, nil
 	}
+
 	return true, t.leaving()
 }
 
@@ -49,10 +50,12 @@ func (t *talk) busy(ctx context.Context) (bool, error) {
 		}
 		return err == nil && busy(a, false), err
 	}
+
 	agents, err := t.client.Family(ctx, t.agent)
 	if errors.Is(err, message.ErrUnknownAgent) {
 		return false, nil
 	}
+
 	return slices.ContainsFunc(agents, func(a event.Agent) bool { return inFamily(agents, a.ID, t.agent) && busy(a, true) }), err
 }
 
@@ -74,12 +77,14 @@ func (t *talk) settled(ctx context.Context) (over bool, err error) {
 	if !t.asks.heardOf(p.followed) && time.Since(t.flight.calm) < calmLimit {
 		return false, nil
 	}
+
 	t.flight.following = false
 	if p.last.Turn != "" && p.last.Turn != t.flight.last.Turn {
 		if err := t.conclude(p.last); err != nil {
 			return true, err
 		}
 	}
+
 	return t.settle(ctx)
 }
 
@@ -100,5 +105,6 @@ func (t *talk) leaving() error {
 	if t.flight.last.Reason == record.ReasonWaiting {
 		t.c.Note("the agent waits for its background agents; to wait for them here, use --wait")
 	}
+
 	return nil
 }

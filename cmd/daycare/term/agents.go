@@ -41,16 +41,19 @@ func (c *App) AgentRefs(cmd *cobra.Command, _ []string, typed string) (out []cob
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+
 	named := map[string]int{}
 	for _, a := range agents {
 		out = append(out, cobra.CompletionWithDesc(a.Handle, OneLine(a.Name, 40)))
 		named[a.Name]++
 	}
+
 	for _, a := range agents {
 		if typed != "" && strings.HasPrefix(a.Name, typed) && named[a.Name] == 1 && !strings.ContainsAny(a.Name, ":\t\r\n") {
 			out = append(out, cobra.CompletionWithDesc(a.Name, a.Handle))
 		}
 	}
+
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 

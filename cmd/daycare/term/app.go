@@ -60,6 +60,7 @@ func (c *App) Attach(root *cobra.Command) {
 		"the `DIR` with .daycare (default: the nearest parent that has one, else the current one)")
 	flags.BoolVar(&c.JSON, "json", false, "print JSON: one object, or one per line for streams")
 	flags.BoolVar(&c.NoInput, "no-input", false, "never prompt")
+
 	// Flags named like files or folders complete as such.
 	_ = root.MarkPersistentFlagDirname("workspace")
 }
@@ -72,6 +73,7 @@ func Group(use, short, example string, subs ...*cobra.Command) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(subs...)
+
 	return cmd
 }
 
@@ -88,6 +90,7 @@ func NoSuchCommand(cmd *cobra.Command, args []string) error {
 			names = append(names, sub.Name())
 		}
 	}
+
 	if len(names) > 0 {
 		do = "did you mean " + strings.Join(names, ", ") + "?"
 	}
@@ -104,6 +107,7 @@ func near(typed, name string) bool {
 	for same < min(len(typed), len(name)) && typed[same] == name[same] {
 		same++
 	}
+
 	t, n := typed[same:], name[same:]
 	switch {
 	case t == "" || n == "":
@@ -111,6 +115,7 @@ func near(typed, name string) bool {
 	case t[1:] == n[1:] || t[1:] == n || t == n[1:]:
 		return true
 	}
+
 	return len(t) > 1 && len(n) > 1 && t[0] == n[1] && t[1] == n[0] && t[2:] == n[2:]
 }
 
@@ -124,6 +129,7 @@ func Words(extra int, must ...string) cobra.PositionalArgs {
 		case extra >= 0 && len(args) > len(must)+extra:
 			return Usage(cmd, "%s: unexpected argument %q", cmd.CommandPath(), args[len(must)+extra])
 		}
+
 		return nil
 	}
 }

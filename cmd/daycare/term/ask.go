@@ -23,6 +23,7 @@ func (c *App) Answer(question, usual string) (string, error) {
 		fmt.Fprintln(c.Err)
 		return "", ErrInterrupted
 	}
+
 	return cmp.Or(strings.TrimSpace(line), usual), nil
 }
 
@@ -69,6 +70,7 @@ func (c *App) Hidden(prompt string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	restore := func() {
 		_ = xterm.Restore(int(f.Fd()), before) // the program ends; nobody is left to be told
 		fmt.Fprintln(c.Err)
@@ -81,5 +83,6 @@ func (c *App) Hidden(prompt string) (string, error) {
 	if errors.Is(err, io.EOF) {
 		err = ErrInterrupted
 	}
+
 	return string(data), err
 }

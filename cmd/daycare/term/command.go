@@ -61,6 +61,7 @@ func List[T any](c *App, l Listing[T]) run {
 			c.Note("%s", l.None)
 			return nil
 		}
+
 		t, err := l.Table(list)
 		if err != nil {
 			return err

@@ -21,6 +21,7 @@ func (c *App) Dial(_ context.Context, root string) (*control.Client, error) {
 		client.Introduce(version.Number, c.otherVersion)
 		client.OnSilence(func() { c.silentDaemon(root) })
 	}
+
 	return client, err
 }
 
@@ -79,6 +80,7 @@ func (c *App) JoinStarting(ctx context.Context, root string) (*control.Client, e
 			return nil, err
 		}
 	}
+
 	return nil, nil
 }
 

@@ -36,6 +36,7 @@ func TestAnotherVersionIsSaidToTheUI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Daycare-Version", "99.0.0")
 		_, _ = w.Write([]byte("{}"))

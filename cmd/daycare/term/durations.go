@@ -24,6 +24,7 @@ func SinceTime(cmd *cobra.Command, s string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
+
 	d, err := Length(s)
 	if err != nil || d < 0 {
 		return time.Time{}, Usage(cmd, "--since %q is neither a duration (90m, 12h, 7d) nor a date (2026-11-20)", s)
@@ -42,5 +43,6 @@ func Length(s string) (time.Duration, error) {
 			return time.Duration(n * float64(one)), nil
 		}
 	}
+
 	return time.ParseDuration(s)
 }

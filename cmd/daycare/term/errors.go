@@ -84,6 +84,7 @@ func badFlag(cmd *cobra.Command, err error) error {
 	if !known {
 		return Usage(cmd, "%s", err)
 	}
+
 	return Usage(cmd, "--%s %q is not %s", f.Name, bad.GetValue(), want)
 }
 
@@ -110,6 +111,7 @@ func (c *App) Report(err error) int {
 		c.reportJSON(err, what, do, code)
 		return code
 	}
+
 	fmt.Fprintln(c.Err, "daycare: "+Clean(what))
 	if do != "" {
 		fmt.Fprintln(c.Err, Clean(do))
@@ -150,6 +152,7 @@ func OpenInput(c *App, name string) (io.ReadCloser, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, NotFound("", "there is no file %s", name)
 	}
+
 	return f, err
 }
 

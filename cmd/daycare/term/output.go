@@ -24,6 +24,7 @@ func printJSON(w io.Writer, v any) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
+
 	return printLine(w, b.Bytes())
 }
 
@@ -39,6 +40,7 @@ func printLine(w io.Writer, line []byte) error {
 	if _, err := fmt.Fprintln(w, text); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
+
 	return nil
 }
 
@@ -59,6 +61,7 @@ func inert(text string) string {
 			b.WriteRune(r)
 		}
 	}
+
 	return b.String()
 }
 
@@ -84,6 +87,7 @@ func (t Table) Write(w io.Writer, s Style) error {
 			width[i] = max(width[i], ansi.StringWidth(Clean(cell)))
 		}
 	}
+
 	for n, row := range t {
 		var b strings.Builder
 		for i, cell := range row {
@@ -93,6 +97,7 @@ func (t Table) Write(w io.Writer, s Style) error {
 				b.WriteString(strings.Repeat(" ", width[i]-ansi.StringWidth(cell)+2))
 			}
 		}
+
 		line := strings.TrimRight(b.String(), " ")
 		if n == 0 {
 			line = s.Dim(line)
@@ -101,6 +106,7 @@ func (t Table) Write(w io.Writer, s Style) error {
 			return fmt.Errorf("write output: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -110,6 +116,7 @@ func (c *App) Fields(pairs ...string) {
 	for i := 0; i < len(pairs); i += 2 {
 		width = max(width, utf8.RuneCountInString(pairs[i]))
 	}
+
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] == "" {
 			continue
@@ -131,6 +138,7 @@ func Ago(t, now time.Time) string {
 	case d > 30*24*time.Hour:
 		return t.Local().Format("2006-01-02")
 	}
+
 	return Span(d) + " ago"
 }
 
@@ -152,6 +160,7 @@ func Span(d time.Duration) string {
 	case d < 48*time.Hour:
 		return fmt.Sprintf("%dh", int(d/time.Hour))
 	}
+
 	return fmt.Sprintf("%dd", int(d/(24*time.Hour)))
 }
 
@@ -167,6 +176,7 @@ func Size(n int64) string {
 	case n < 1<<20:
 		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 	}
+
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 

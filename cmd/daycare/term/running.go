@@ -18,6 +18,7 @@ func (c *App) NobodyRuns(root string) error {
 	if h, err := disk.ReadHolder(workspace.Lock(root)); err == nil && h.PID > 0 && !h.Alive() {
 		return nil // it was killed a moment ago, and what it started is about to go as well
 	}
+
 	return AlreadyRunning(root)
 }
 
@@ -33,6 +34,7 @@ func AlreadyRunning(root string) error {
 			Err: fmt.Errorf("another daycare is starting in %s", root),
 			Do:  "check it with: daycare status"}
 	}
+
 	return &Problem{Code: fault.ExitFailure,
 		Err: fmt.Errorf("daycare is already running in %s: pid %d, since %s (%s)", root, holder.PID,
 			holder.StartedAt.Local().Format("2006-01-02 15:04:05"), Ago(holder.StartedAt.Time, time.Now())),
@@ -55,5 +57,6 @@ func Join(sep string, parts ...string) string {
 			some = append(some, p)
 		}
 	}
+
 	return strings.Join(some, sep)
 }

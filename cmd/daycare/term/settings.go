@@ -25,6 +25,7 @@ func (c *App) Config() (*config.Config, error) {
 		c.Warn("the settings are ignored: %s", found[0])
 		return config.Default(), nil
 	}
+
 	return conf, nil
 }
 
@@ -39,6 +40,7 @@ func (c *App) WarnOfSettings() {
 	if err != nil {
 		return // whoever needs the settings reports it
 	}
+
 	for _, f := range found {
 		if f.Severity == finding.Warning {
 			c.Warn("warning: %s", f)

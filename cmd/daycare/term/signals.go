@@ -25,6 +25,7 @@ func (c *App) Run(ctx context.Context, newRoot func(*App) *cobra.Command, args [
 		cmd.SetArgs(args)
 		done <- cmd.ExecuteContext(ctx)
 	}()
+
 	for {
 		select {
 		case err := <-done:
@@ -37,6 +38,7 @@ func (c *App) Run(ctx context.Context, newRoot func(*App) *cobra.Command, args [
 				}
 				return fault.ExitInterrupted
 			}
+
 			select {
 			case c.Interrupts() <- sig:
 			default: // the command has four of them to look at already

@@ -28,6 +28,7 @@ func TestAgo(t *testing.T) {
 			t.Errorf("ago(%s) = %q, want %q", test.d, got, test.want)
 		}
 	}
+
 	if got := Ago(time.Time{}, noon); got != "never" {
 		t.Errorf("ago(zero) = %q, want never", got)
 	}

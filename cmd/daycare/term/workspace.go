@@ -30,10 +30,12 @@ func (c *App) Root() (string, error) {
 		}
 		return dir, nil
 	}
+
 	start, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("find workspace: %w", err)
 	}
+
 	for dir := start; ; dir = filepath.Dir(dir) {
 		if info, err := os.Stat(filepath.Join(dir, workspace.Home)); err == nil && info.IsDir() {
 			return dir, nil
@@ -54,6 +56,7 @@ func (c *App) MadeRoot() (string, error) {
 		return "", NotFound("create one with: daycare init   (or name its folder with --workspace)",
 			"there is no .daycare in %s or above it", dir)
 	}
+
 	return dir, nil
 }
 
@@ -68,6 +71,7 @@ func (c *App) Reader(ctx context.Context) (*control.Client, error) {
 	if errors.Is(err, control.ErrNotRunning) {
 		return c.Offline(dir, c.Warn)
 	}
+
 	return client, err
 }
 

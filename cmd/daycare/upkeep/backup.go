@@ -50,11 +50,13 @@ func Backup(c *term.App) *cobra.Command {
 			if args[0] == "-" {
 				return backupToStdout(c, archive)
 			}
+
 			return backupToFile(c, root, args[0], archive, force)
 		},
 	}
 	cmd.Flags().BoolVar(&secrets, "secrets", false, "include keys and tokens; anyone who can read the file has them")
 	cmd.Flags().BoolVar(&force, "force", false, "replace an existing FILE")
+
 	return cmd
 }
 
@@ -77,6 +79,7 @@ func backupToStdout(c *term.App, archive io.Reader) error {
 	if err = errors.Join(err, out.Flush()); err == nil {
 		leftOut(c, head)
 	}
+
 	return term.Wrap(err, "back up")
 }
 
@@ -100,6 +103,7 @@ func backupToFile(c *term.App, root, path string, archive io.Reader, force bool)
 		return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("%s exists", path),
 			Do: "choose another file, or replace it with --force"}
 	}
+
 	size, head, err := writeVerified(full, archive)
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
@@ -107,6 +111,7 @@ func backupToFile(c *term.App, root, path string, archive io.Reader, force bool)
 	if c.JSON {
 		return c.PrintJSON(made{path, size, head})
 	}
+
 	c.Print("backed up %s to %s: %s, %s\n", root, path, term.Plural(head.Files, "file", "files"), term.Size(size))
 	leftOut(c, head)
 	return nil
@@ -121,6 +126,7 @@ func within(dir, path string) bool {
 		path = filepath.Join(real, filepath.Base(path))
 	}
 	rel, err := filepath.Rel(dir, path)
+
 	return err == nil && filepath.IsLocal(rel)
 }
 
@@ -136,15 +142,18 @@ func writeVerified(path string, archive io.Reader) (size int64, head backup.Head
 			os.Remove(f.Name())
 		}
 	}()
+
 	out := bufio.NewWriterSize(f, 1<<20)
 	head, err = backup.Verify(io.TeeReader(archive, out))
 	if err = errors.Join(err, out.Flush()); err == nil {
 		err = f.Sync()
 	}
+
 	info, serr := f.Stat()
 	if err = errors.Join(err, serr, f.Close()); err != nil {
 		return 0, head, err
 	}
+
 	return info.Size(), head, place(f.Name(), path)
 }
 

@@ -48,10 +48,12 @@ func Restore(c *term.App) *cobra.Command {
 				return err
 			}
 			defer from.Close()
+
 			return restore(c, root, from)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "move an existing .daycare aside")
+
 	return cmd
 }
 
@@ -83,6 +85,7 @@ func restorable(c *term.App, root string, force bool) (done func(), err error) {
 		return done, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("%s already has files", home),
 			Do: "restore into another folder, or move these aside with --force"}
 	}
+
 	lock, _, err := disk.TryLock(workspace.Lock(root), disk.Holder{PID: os.Getpid()})
 	if errors.Is(err, disk.ErrLocked) {
 		return done, term.AlreadyRunning(root)
@@ -90,6 +93,7 @@ func restorable(c *term.App, root string, force bool) (done func(), err error) {
 	if err != nil {
 		return done, fmt.Errorf("restore: %w", err)
 	}
+
 	return func() { lock.Release() }, nil
 }
 
@@ -109,20 +113,24 @@ func restore(c *term.App, root string, from io.Reader) error {
 	if c.JSON {
 		return c.PrintJSON(restored{root, r, missing})
 	}
+
 	c.Print("restored %s in %s, as of %s\n", term.Plural(r.Files, "file", "files"), root,
 		r.At.Local().Format("2006-01-02 15:04:05"))
 	for _, name := range r.Aside {
 		c.Print("the previous files are now in %s\n", name)
 	}
+
 	for _, what := range r.LeftOut {
 		c.Warn("not in the backup: %s", what)
 	}
+
 	for _, id := range missing {
 		c.Warn("a key is missing; set it with: daycare auth set %s", id)
 	}
 	if !r.Secrets {
 		c.Note("API tokens are not in a backup; create new ones with: daycare auth token create NAME")
 	}
+
 	c.Note("check it with: daycare doctor; start it with: daycare start")
 	return nil
 }
@@ -135,6 +143,7 @@ func missingSecrets(c *term.App, root string) []string {
 		c.Warn("check the settings: %v", err)
 		return missing
 	}
+
 	for _, s := range conf.SecretSources() {
 		if s.Missing() && len(s.UsedBy) > 0 {
 			missing = append(missing, s.ID)
@@ -147,6 +156,7 @@ func missingSecrets(c *term.App, root string) []string {
 			}
 		}
 	}
+
 	return missing
 }
 

@@ -24,6 +24,7 @@ func parseKey(text string) (publicKey, error) {
 	if err != nil || len(raw) != 2+8+ed25519.PublicKeySize || string(raw[:2]) != "Ed" {
 		return publicKey{}, errors.New("not a minisign public key (expected 56 characters that start with RW)")
 	}
+
 	return publicKey{raw[2:10], raw[10:]}, nil
 }
 
@@ -41,10 +42,12 @@ func (k publicKey) verify(content, signature []byte) error {
 		len(global) != ed25519.SignatureSize {
 		return errors.New("it is not a minisign signature")
 	}
+
 	kind, id, sig := string(raw[:2]), raw[2:10], raw[10:]
 	if !bytes.Equal(id, k.id) {
 		return fmt.Errorf("it was made with key %X; expected key %X", id, k.id)
 	}
+
 	switch kind {
 	case "Ed":
 	case "ED":
@@ -53,6 +56,7 @@ func (k publicKey) verify(content, signature []byte) error {
 	default:
 		return fmt.Errorf("unknown signature kind %q", kind)
 	}
+
 	if !ed25519.Verify(k.key, content, sig) || !ed25519.Verify(k.key, append(bytes.Clone(sig), comment...), global) {
 		return errors.New("it does not match the file")
 	}

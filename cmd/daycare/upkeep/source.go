@@ -38,6 +38,7 @@ func newSource(from string) (source, error) {
 			s.dir = "."
 		}
 	}
+
 	return s, nil
 }
 
@@ -54,6 +55,7 @@ func allowed(address string) error {
 	case u.Scheme == "https", u.Scheme == "http" && (host == "localhost" || ip != nil && ip.IsLoopback()):
 		return nil
 	}
+
 	return errors.New("releases are fetched over https only")
 }
 
@@ -76,6 +78,7 @@ func (s source) fetch(ctx context.Context, name string, limit int64) ([]byte, er
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
+
 	return data, nil
 }
 
@@ -87,6 +90,7 @@ func (s source) open(ctx context.Context, name string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	client := http.Client{CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if len(via) > 5 {
 			return errors.New("too many redirects")
@@ -101,5 +105,6 @@ func (s source) open(ctx context.Context, name string) (io.ReadCloser, error) {
 		resp.Body.Close()
 		return nil, fmt.Errorf("%s returned %s", s.dir, resp.Status)
 	}
+
 	return resp.Body, nil
 }

@@ -38,11 +38,13 @@ func Uninstall(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			return p.run(cmd, c, dry, yes)
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "list what would be removed, without removing it")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+
 	return cmd
 }
 
@@ -69,20 +71,24 @@ func planOf(c *term.App, program string) (p plan, err error) {
 			Err: fmt.Errorf("the system service %s runs this program", s.Name),
 			Do:  "remove it first: sudo " + program + " --workspace " + s.Workspace + " service uninstall --system"}
 	}
+
 	for _, s := range p.Services {
 		if s.Workspace != "" {
 			p.Kept = append(p.Kept, s.Workspace)
 		}
 	}
+
 	known, err := machine.List()
 	if err != nil {
 		return p, fmt.Errorf("list workspaces: %w", err)
 	}
+
 	for _, e := range known {
 		if term.Exists(filepath.Join(e.Path, workspace.Home)) && !slices.Contains(p.Kept, e.Path) {
 			p.Kept = append(p.Kept, e.Path)
 		}
 	}
+
 	root, err := c.Root()
 	if err != nil {
 		return p, err
@@ -93,11 +99,13 @@ func planOf(c *term.App, program string) (p plan, err error) {
 			return p, err
 		}
 	}
+
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return p, fmt.Errorf("find home folder: %w", err)
 	}
 	p.Files = append(machine.Files(), existing(program, home)...)
+
 	return p, nil
 }
 
@@ -121,6 +129,7 @@ func existing(program, home string) (files []string) {
 			files = append(files, path)
 		}
 	}
+
 	return files
 }
 
@@ -136,12 +145,14 @@ func (p plan) run(cmd *cobra.Command, c *term.App, dry, yes bool) error {
 	case yes || c.Agrees("Remove these?"):
 		p.Removed = true
 	}
+
 	if p.Removed {
 		for _, s := range p.Services {
 			if err := setup.RemoveService(cmd.Context(), c, s); err != nil {
 				return err
 			}
 		}
+
 		for _, path := range p.Files {
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("uninstall: %w", err)
@@ -155,6 +166,7 @@ func (p plan) run(cmd *cobra.Command, c *term.App, dry, yes bool) error {
 		c.Note("nothing was removed")
 		return nil
 	}
+
 	c.Print("removed daycare\n")
 	return nil
 }
@@ -166,6 +178,7 @@ func (p plan) show(c *term.App) {
 	for _, path := range p.Files {
 		c.Print("remove  %s\n", path)
 	}
+
 	for _, path := range p.Kept {
 		c.Print("keep    %s\n", filepath.Join(path, workspace.Home))
 	}

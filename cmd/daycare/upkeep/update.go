@@ -59,6 +59,7 @@ func Update(c *term.App) *cobra.Command {
 			if err := u.useKey(cmp.Or(key, version.ReleaseKey)); err != nil {
 				return err
 			}
+
 			return u.run(cmd.Context())
 		},
 	}
@@ -72,6 +73,7 @@ func Update(c *term.App) *cobra.Command {
 	flags.BoolVar(&u.dry, "dry-run", false, "check everything without changing anything")
 	flags.BoolVar(&u.yes, "yes", false, "do not ask")
 	flags.BoolVar(&u.downgrade, "allow-downgrade", false, "allow an older version")
+
 	return cmd
 }
 
@@ -103,8 +105,10 @@ func (u *updating) useKey(key string) error {
 	if data, err := os.ReadFile(key); err == nil {
 		key = string(data)
 	}
+
 	k, err := parseKey(key)
 	u.key = &k
+
 	return term.Wrap(err, "--key")
 }
 
@@ -126,6 +130,7 @@ func (u *updating) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("update: %w", err)
 	}
+
 	name, theirs, err := choose(sums, src.only)
 	if err != nil {
 		return fmt.Errorf("update: %w", err)
@@ -139,6 +144,7 @@ func (u *updating) run(ctx context.Context) error {
 			Err: fmt.Errorf("update: the release is daycare %s, older than this program (%s)", theirs, u.ours),
 			Do:  "to install it anyway: --allow-downgrade"}
 	}
+
 	fresh, err := u.prepare(ctx, src, name, sums[name], theirs)
 	if err != nil {
 		return fmt.Errorf("update: %w", err)
@@ -162,6 +168,7 @@ func (u *updating) run(ctx context.Context) error {
 	if r.Old, err = swap(fresh, u.program); err != nil {
 		return fmt.Errorf("update: %w", err)
 	}
+
 	r.Updated = true
 	return u.report(r, "updated "+plan)
 }
@@ -174,6 +181,7 @@ func (u *updating) report(r result, text string) error {
 	if root, err := u.app.Root(); r.Updated && err == nil && u.app.NobodyRuns(root) != nil {
 		u.app.Note("the daemon still runs daycare %s; restart it with: daycare restart", r.From)
 	}
+
 	return nil
 }
 
@@ -184,6 +192,7 @@ func (u *updating) sums(ctx context.Context, src source) (map[string]string, err
 			Err: errors.New("no key to check the signature of the release"),
 			Do:  "give one with --key; a local release that you built yourself needs --unsigned instead"}
 	}
+
 	text, err := src.fetch(ctx, "SHA256SUMS", maxSums)
 	if err != nil {
 		return nil, err
@@ -197,12 +206,14 @@ func (u *updating) sums(ctx context.Context, src source) (map[string]string, err
 			return nil, err
 		}
 	}
+
 	sums := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		if sum, name, ok := strings.Cut(strings.TrimSpace(line), "  "); ok {
 			sums[strings.TrimPrefix(name, "*")] = strings.ToLower(sum)
 		}
 	}
+
 	return sums, nil
 }
 
@@ -216,9 +227,11 @@ func choose(sums map[string]string, only string) (name, newest string, err error
 			name, newest = candidate, v
 		}
 	}
+
 	if name == "" {
 		return "", "", fmt.Errorf("SHA256SUMS names no %s", cmp.Or(only, "daycare-VERSION"+suffix))
 	}
+
 	return name, newest, nil
 }
 
@@ -231,6 +244,7 @@ func (u *updating) prepare(ctx context.Context, src source, name, sum, theirs st
 	if got := sha256.Sum256(archive); hex.EncodeToString(got[:]) != sum {
 		return "", fmt.Errorf("%s was damaged or changed: its SHA-256 is %x, but SHA256SUMS has %s", name, got, sum)
 	}
+
 	f, err := os.CreateTemp(filepath.Dir(u.program), ".daycare-new-")
 	if errors.Is(err, os.ErrPermission) {
 		return "", &term.Problem{Code: fault.ExitFailure, Err: err,
@@ -244,6 +258,7 @@ func (u *updating) prepare(ctx context.Context, src source, name, sum, theirs st
 			os.Remove(f.Name())
 		}
 	}()
+
 	err = extract(archive, strings.TrimSuffix(name, ".tar.gz")+"/daycare", f)
 	if err == nil {
 		err = errors.Join(f.Chmod(0o755), f.Sync())
@@ -251,6 +266,7 @@ func (u *updating) prepare(ctx context.Context, src source, name, sum, theirs st
 	if err = errors.Join(err, f.Close()); err != nil {
 		return "", err
 	}
+
 	return f.Name(), tryOut(ctx, f.Name(), theirs)
 }
 
@@ -268,11 +284,13 @@ func extract(archive []byte, name string, to io.Writer) error {
 		}
 		found = true
 		_, err := io.Copy(to, content)
+
 		return err
 	})
 	if err == nil && !found {
 		err = fmt.Errorf("the archive contains no %s", name)
 	}
+
 	return err
 }
 
@@ -284,10 +302,12 @@ func tryOut(ctx context.Context, program, want string) error {
 	if err != nil {
 		return fmt.Errorf("the new program does not run here: %w", err)
 	}
+
 	var is struct{ Version string }
 	if err := json.Unmarshal(out, &is); err != nil || is.Version != want {
 		return fmt.Errorf("the new program reports version %q instead of %s", is.Version, want)
 	}
+
 	return nil
 }
 
@@ -300,5 +320,6 @@ func swap(fresh, program string) (old string, err error) {
 	if err := os.Link(program, old); err != nil {
 		return "", fmt.Errorf("keep the old program: %w", err)
 	}
+
 	return old, place(fresh, program)
 }

@@ -54,6 +54,7 @@ func (m maker) sign(kind string, content []byte) []byte {
 	const comment = "timestamp:1\tfile:SHA256SUMS"
 	global := ed25519.Sign(m.private, append(bytes.Clone(sig), comment...))
 	encode := base64.StdEncoding.EncodeToString
+
 	return []byte("untrusted comment: x\n" + encode(append([]byte(kind+m.id), sig...)) + "\ntrusted comment: " + comment + "\n" +
 		encode(global) + "\n")
 }
@@ -71,6 +72,7 @@ func (m maker) publish(t *testing.T, version, says string) (dir, archive string)
 	if err = errors.Join(err, w.Close(), zip.Close()); err != nil {
 		t.Fatal(err)
 	}
+
 	sums := fmt.Appendf(nil, "%x  %s.tar.gz\n%064d  daycare-9.9.9-plan9-mips.tar.gz\n", sha256.Sum256(b.Bytes()), name, 0)
 	archive = filepath.Join(dir, name+".tar.gz")
 	put(t, archive, b.Bytes())
@@ -102,6 +104,7 @@ func run(t *testing.T, change func(u *updating)) (files map[string]string, said 
 	if rerr != nil {
 		t.Fatal(rerr)
 	}
+
 	for _, e := range entries {
 		data, rerr := os.ReadFile(filepath.Join(dir, e.Name()))
 		if rerr != nil {
@@ -109,6 +112,7 @@ func run(t *testing.T, change func(u *updating)) (files map[string]string, said 
 		}
 		files[e.Name()] = string(data)
 	}
+
 	return files, out.String(), err
 }
 
@@ -117,6 +121,7 @@ func TestUpdateFromFolderAndURL(t *testing.T) {
 	dir, archive := m.publish(t, "1.1.0", "1.1.0")
 	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer server.Close()
+
 	for _, from := range []string{dir, archive, server.URL + "/", server.URL + "/" + filepath.Base(archive)} {
 		files, said, err := run(t, func(u *updating) {
 			u.from = from
@@ -206,6 +211,7 @@ func TestUpdatesThatAreNotDone(t *testing.T) {
 			t.Errorf("%s: %q, %q, %v", name, said, files, err)
 		}
 	}
+
 	_, _, err := run(t, func(u *updating) { u.from, _ = m.publish(t, "1.1.0", "1.1.0"); u.unsigned, u.yes = true, false })
 	if err == nil || !strings.Contains(err.Error(), "cannot ask for confirmation") {
 		t.Errorf("without a terminal: %v", err)

@@ -30,6 +30,7 @@ func This() build {
 	if !ok {
 		return b
 	}
+
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
@@ -38,6 +39,7 @@ func This() build {
 			b.Modified = s.Value == "true"
 		}
 	}
+
 	return b
 }
 
@@ -52,6 +54,7 @@ func (b build) String() string {
 		}
 		parts = append([]string{rev}, parts...)
 	}
+
 	return "daycare " + b.Version + " (" + strings.Join(parts, ", ") + ")"
 }
 
