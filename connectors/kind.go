@@ -65,6 +65,7 @@ func (k Kind) Options() (all []Option) {
 			all = append(all, Option{f.Key, question + offer, may})
 		}
 	}
+
 	return all
 }
 

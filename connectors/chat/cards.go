@@ -56,6 +56,7 @@ func newCards(connector string, k Keeper, log *slog.Logger) *cards {
 	if c.shown == nil {
 		c.shown = map[string]card{}
 	}
+
 	return c
 }
 
@@ -96,6 +97,7 @@ func (c *cards) take(token string) (card, bool) {
 		delete(c.shown, token)
 		c.save()
 	}
+
 	return k, ok
 }
 

@@ -64,6 +64,7 @@ func (c *Client) Post(ctx context.Context, call Call) (Answer, error) {
 	if err != nil {
 		return Answer{}, fmt.Errorf("call %s: %w", call.Name, c.Clean(err))
 	}
+
 	req.Header.Set("Content-Type", call.Media)
 	if call.Bearer != "" {
 		req.Header.Set("Authorization", "Bearer "+call.Bearer)
@@ -77,6 +78,7 @@ func (c *Client) Post(ctx context.Context, call Call) (Answer, error) {
 	if err != nil {
 		return Answer{}, fmt.Errorf("read answer of %s: %w", call.Name, c.Clean(err))
 	}
+
 	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // what is no number is not said
 	return Answer{resp.StatusCode, time.Duration(seconds) * time.Second, body}, nil
 }
@@ -90,6 +92,7 @@ func (c *Client) Download(ctx context.Context, address, bearer string) (io.ReadC
 	if bearer != "" {
 		req.Header.Set("Authorization", "Bearer "+bearer)
 	}
+
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("download file: %w", c.Clean(err))
@@ -98,6 +101,7 @@ func (c *Client) Download(ctx context.Context, address, bearer string) (io.ReadC
 		resp.Body.Close()
 		return nil, fmt.Errorf("download file: %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
+
 	return resp.Body, nil
 }
 
@@ -110,6 +114,7 @@ func (c *Client) Clean(err error) error {
 	if text := c.Redact(err.Error()); text != err.Error() {
 		return errors.New(text)
 	}
+
 	return err
 }
 
@@ -120,5 +125,6 @@ func (c *Client) Redact(text string) string {
 			text = strings.ReplaceAll(text, secret, "[redacted]")
 		}
 	}
+
 	return text
 }

@@ -90,6 +90,7 @@ func (cs *commands) run(ctx context.Context, deliver message.Deliver, p Post, na
 	default:
 		return cs.own(ctx, deliver, p, name, rest)
 	}
+
 	return nil
 }
 
@@ -105,7 +106,9 @@ func (cs *commands) own(ctx context.Context, deliver message.Deliver, p Post, na
 	if strings.ContainsAny(name, "-:0123456789") {
 		return cs.pass(ctx, deliver, p)
 	}
+
 	cs.voice.say(ctx, p, fmt.Sprintf("Unknown command `%s%s`. I understand:\n\n%s", cs.o.mark(), name, cs.list()))
+
 	return nil
 }
 
@@ -115,9 +118,11 @@ func (cs *commands) list() string {
 	if cs.host.Own != nil {
 		all = slices.Concat(all, cs.host.Own.Commands())
 	}
+
 	for _, c := range all {
 		fmt.Fprintf(&b, "- %s%s: %s\n", cs.o.mark(), c.Name, c.About)
 	}
+
 	return b.String()
 }
 
@@ -134,6 +139,7 @@ func (cs *commands) control(ctx context.Context, deliver message.Deliver, p Post
 	if in.Kind == message.Reset {
 		cs.stop(ctx, p)
 	}
+
 	cs.voice.say(ctx, p, done)
 	return nil
 }
@@ -150,11 +156,13 @@ func (cs *commands) place(ctx context.Context, deliver message.Deliver, p Post, 
 	case kind == message.Rewind:
 		done = "I go back to " + name + ", if it is in this conversation. Everything after it stays in my history file."
 	}
+
 	in := message.Incoming{From: p.From, Agent: cs.o.AgentID, Kind: kind, Text: name, Dedupe: cs.o.ID + ":" + p.Key}
 	if err := cs.deliver(ctx, deliver, p, in); err != nil {
 		return err
 	}
 	cs.voice.say(ctx, p, done)
+
 	return nil
 }
 
@@ -171,6 +179,7 @@ func (cs *commands) stop(ctx context.Context, p Post) string {
 	case !stopped:
 		return "There is nothing to stop."
 	}
+
 	return "Stopped. My inbox stays as it is."
 }
 
@@ -185,6 +194,7 @@ func (cs *commands) about(ctx context.Context, p Post, tell func(event.Agent) st
 		cs.log.Error("cannot read agent", "agent", id, "err", err)
 		return "I cannot read that right now."
 	}
+
 	return tell(a)
 }
 
@@ -196,6 +206,7 @@ func status(a event.Agent) string {
 	if a.Queued > 0 {
 		s += fmt.Sprintf("\nqueued messages: %d", a.Queued)
 	}
+
 	return s + fmt.Sprintf("\nmodel: `%s`\ncost so far: $%.4f", a.Model, a.Cost)
 }
 
@@ -207,6 +218,7 @@ func (cs *commands) session(a event.Agent) (Session, bool) {
 	if err != nil {
 		cs.log.Warn("cannot read session", "agent", a.ID, "err", err)
 	}
+
 	return s, err == nil
 }
 
@@ -219,6 +231,7 @@ func (cs *commands) context(a event.Agent) string {
 	if s.Context > 0 {
 		text += fmt.Sprintf("\nthe model was last sent %d tokens", s.Context)
 	}
+
 	return text + fmt.Sprintf("\ntotal tokens: %d, cost: $%.4f\n%scompact shortens it, %sreset starts over", s.Tokens,
 		s.Cost, cs.o.mark(), cs.o.mark())
 }
@@ -231,6 +244,7 @@ func (cs *commands) model(a event.Agent) string {
 			text += "\n- " + p
 		}
 	}
+
 	return text
 }
 
@@ -259,7 +273,9 @@ func (cs *commands) known(ctx context.Context, from message.Address) ([]event.Ag
 	if cs.o.AgentID == "" {
 		return cs.host.Agents.Known(ctx, id)
 	}
+
 	a, err := cs.host.Agents.Agent(ctx, id)
+
 	return []event.Agent{a}, err
 }
 
@@ -272,6 +288,7 @@ func (cs *commands) agents(ctx context.Context, p Post) string {
 		cs.log.Error("cannot list agents", "err", err)
 		return "I cannot read that right now."
 	}
+
 	var b strings.Builder
 	for i, a := range all {
 		if i == maxListed {
@@ -284,6 +301,7 @@ func (cs *commands) agents(ctx context.Context, p Post) string {
 		}
 		b.WriteString("\n")
 	}
+
 	if b.Len() == 0 {
 		return "There are no agents yet."
 	}

@@ -26,6 +26,7 @@ func (t *trickle) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	p[0] = 'x'
+
 	return 1, nil
 }
 
@@ -38,6 +39,7 @@ func TestAStalledFileDoesNotHoldUpItsChat(t *testing.T) {
 	for i := range many {
 		many[i] = 7 * time.Second
 	}
+
 	for name, tt := range map[string]struct {
 		open   bool // even the request is not answered
 		pauses []time.Duration

@@ -37,6 +37,7 @@ func (g *gate) first(user string) bool {
 		return false
 	}
 	g.turned[user] = true
+
 	return true
 }
 
@@ -52,6 +53,7 @@ func (d *Desk) stranger(ctx context.Context, p Post) {
 	if !d.gate.first(p.From.UserID) {
 		return
 	}
+
 	d.log.Warn("refused a message from a user who is not in allow",
 		"user", p.From.UserID, "name", p.Sender, "remedy", fmt.Sprintf("add %q to allow of this connector in settings.yaml", p.From.UserID))
 	if !d.gate.replies.Allow() {

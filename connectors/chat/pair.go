@@ -56,6 +56,7 @@ func (d *Desk) askAdmission(ctx context.Context, p Post) bool {
 	case r.Text != "":
 		d.voice.say(ctx, p, r.Text)
 	}
+
 	return true
 }
 
@@ -70,6 +71,7 @@ func (cs *commands) pair(ctx context.Context, p Post, rest string) string {
 	case len(words) == 0, len(words) == 2 && words[1] != "reject", len(words) > 2:
 		return fmt.Sprintf("Which code? `%spair CODE`, or `%spair CODE reject`.", cs.o.mark(), cs.o.mark())
 	}
+
 	reject := len(words) == 2
 	who, err := cs.host.Admission.Admit(ctx, cs.o.ID, words[0], reject, cs.o.ID+":"+p.From.UserID)
 	switch {
@@ -78,5 +80,6 @@ func (cs *commands) pair(ctx context.Context, p Post, rest string) string {
 	case reject:
 		return nameless(who) + " was rejected."
 	}
+
 	return nameless(who) + " now has access."
 }

@@ -65,6 +65,7 @@ func (q *Queue) next(ctx context.Context) *Post {
 	if p != nil {
 		return p
 	}
+
 	select {
 	case next := <-q.arrived:
 		q.setHead(&next)

@@ -23,6 +23,7 @@ func Refuse(w http.ResponseWriter, err error) {
 	case errors.Is(err, disk.ErrFull):
 		after, text = 30, "no space to store it" // a person has to act
 	}
+
 	if after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(after))
 	}

@@ -54,6 +54,7 @@ func (s *Strikes) Guard(key string, f func() error) (err error) {
 			err = nil
 		}
 	}()
+
 	return f()
 }
 
@@ -75,7 +76,9 @@ func (p *Progress) Send(key string, steps []func() error) error {
 		}
 		p.set(key, i+1)
 	}
+
 	p.set(key, 0)
+
 	return nil
 }
 
@@ -90,5 +93,6 @@ func (p *Progress) set(key string, n int) {
 	if p.sent == nil {
 		p.sent = map[string]int{}
 	}
+
 	p.sent[key] = n
 }

@@ -24,6 +24,7 @@ func TestStrikes(t *testing.T) {
 			t.Errorf("try %d: %v", n+1, err)
 		}
 	}
+
 	no := errors.New("no")
 	for _, want := range []error{no, nil} {
 		s.Guard("a", bad)
@@ -32,6 +33,7 @@ func TestStrikes(t *testing.T) {
 			t.Errorf("got %v, want %v", err, want)
 		}
 	}
+
 	if len(s.all) != 0 {
 		t.Errorf("counted are still %v", s.all)
 	}
@@ -55,6 +57,7 @@ func TestProgress(t *testing.T) {
 	if err := p.Send("k", steps); err == nil || len(p.sent) != 1 {
 		t.Errorf("%v, %v", err, p.sent)
 	}
+
 	broken = false
 	if err := p.Send("k", steps); err != nil || !slices.Equal(sent, []string{"a", "b", "c"}) || len(p.sent) != 0 {
 		t.Errorf("%v, sent %v, remembered %v", err, sent, p.sent)
@@ -112,6 +115,7 @@ func TestClient(t *testing.T) {
 	if a, err := post("/moved"); err != nil || a.Status != http.StatusFound || elsewhere != 0 {
 		t.Errorf("%+v, %v, %d", a, err, elsewhere)
 	}
+
 	_, cut := post("/cut")
 	_, unreadable := NewClient("http://a b/"+secret, secret).Post(t.Context(), Call{Name: "m"})
 	_, refused := NewClient("http://127.0.0.1:1/"+secret, secret).Post(t.Context(), Call{Name: "m"})
@@ -123,6 +127,7 @@ func TestClient(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+
 	if plain := errors.New("plain"); c.Clean(plain) != plain {
 		t.Error("an error without a secret was changed")
 	}

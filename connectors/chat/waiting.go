@@ -76,6 +76,7 @@ func (w *waiting) save() error {
 	if err != nil {
 		return fmt.Errorf("save a waiting message: %w", err)
 	}
+
 	return nil
 }
 
@@ -104,6 +105,7 @@ func (w *waiting) add(in message.Incoming) (kept, first bool, err error) {
 			n, bytes = n+1, bytes+len(other.Text)
 		}
 	}
+
 	if n >= maxWaiting || len(w.all) >= maxWaitingAll || bytes > maxWaitingBytes || total > maxWaitingBytesAll {
 		first, w.told[who] = !w.told[who], true
 		return false, first, nil
@@ -113,6 +115,7 @@ func (w *waiting) add(in message.Incoming) (kept, first bool, err error) {
 		w.all = w.all[:len(w.all)-1]
 		return false, false, err
 	}
+
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -144,6 +147,7 @@ func (w *waiting) heads() (all []message.Incoming) {
 			all = append(all, in)
 		}
 	}
+
 	return all
 }
 
@@ -168,17 +172,20 @@ func (w *waiting) run(ctx context.Context, pause time.Duration, deliver func(con
 			if ctx.Err() != nil {
 				return
 			}
+
 			tries[who] = a
 			if next.IsZero() || a.at.Before(next) {
 				next = a.at
 			}
 		}
+
 		var due <-chan time.Time
 		if !next.IsZero() {
 			due = time.After(time.Until(next))
 		} else {
 			clear(tries)
 		}
+
 		select {
 		case <-ctx.Done():
 			return
@@ -201,7 +208,9 @@ func (w *waiting) try(ctx context.Context, in message.Incoming, a attempt, pause
 	case errors.As(err, &fast):
 		wait = max(wait, fast.After)
 	}
+
 	w.log.Debug("waiting message not accepted", "err", err, "in", wait)
+
 	return attempt{at: time.Now().Add(wait), n: a.n + 1}
 }
 

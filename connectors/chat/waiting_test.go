@@ -32,6 +32,7 @@ func TestWaitingIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	long := from("bob", "long", strings.Repeat("x", maxWaitingBytes+1))
 	if err := errors.Join(d.Take(t.Context(), w.deliver, from("bob", "b", "hi")), d.Take(t.Context(), w.deliver, long)); err != nil {
 		t.Fatal(err)
@@ -40,6 +41,7 @@ func TestWaitingIsBounded(t *testing.T) {
 		!strings.HasPrefix(said[1], "c-bob: Too many") {
 		t.Errorf("said %q, want each told once", said)
 	}
+
 	w.refuse = nil
 	d = w.desk(Options{Allow: []string{"eve", "bob"}}, talker{w}) // a new process
 	ctx, cancel := context.WithCancel(t.Context())
@@ -48,6 +50,7 @@ func TestWaitingIsBounded(t *testing.T) {
 	for end := time.Now().Add(30 * time.Second); len(d.waiting.heads()) > 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
+
 	cancel()
 	run.Wait()
 	if len(w.taken) != maxWaiting+1 {
@@ -73,6 +76,7 @@ func TestWaitingForWhoIsTooFast(t *testing.T) {
 		if err := d.Take(ctx, deliver, post("hello")); err != nil {
 			t.Fatal(err)
 		}
+
 		time.Sleep(5 * time.Minute)
 		cancel()
 		synctest.Wait()
@@ -91,6 +95,7 @@ func TestNotKeptIsRefused(t *testing.T) {
 			t.Errorf("Take = %v, want %v", err, refusal)
 		}
 	}
+
 	w := newWorld()
 	w.refuse, w.keepErr = inbox.ErrFull, errors.New("no space")
 	d := w.desk(Options{}, talker{w})
@@ -99,6 +104,7 @@ func TestNotKeptIsRefused(t *testing.T) {
 			t.Errorf("Take = %v, want %v", err, inbox.ErrFull)
 		}
 	}
+
 	w.keepErr = nil
 	w.hints = map[string][]byte{waitingFile: []byte("\x00\x00{")} // lost, and no end of anything
 	w.refuse = nil
@@ -117,6 +123,7 @@ func TestWaitingThatBreaks(t *testing.T) {
 		if err := d.Take(t.Context(), w.deliver, post("bad")); err != nil {
 			t.Fatal(err)
 		}
+
 		w.refuse = nil
 		ctx, cancel := context.WithCancel(t.Context())
 		go d.Run(ctx, func(ctx context.Context, in message.Incoming) (message.Receipt, error) {
@@ -125,6 +132,7 @@ func TestWaitingThatBreaks(t *testing.T) {
 			}
 			return w.deliver(ctx, in)
 		}, time.Second)
+
 		time.Sleep(time.Minute)
 		cancel()
 		synctest.Wait()

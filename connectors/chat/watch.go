@@ -51,6 +51,7 @@ func (w *watcher) watch(ctx context.Context) {
 	looks, types := false, false         // whether they run
 	work := map[string]message.Address{} // agents at work, and where that is shown
 	w.approvals.look(ctx)
+
 	for {
 		select {
 		case e, ok := <-events:
@@ -72,12 +73,14 @@ func (w *watcher) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+
 		switch busy := len(work) > 0; {
 		case busy && !types:
 			typing.Reset(typingEvery)
 		case !busy && types:
 			typing.Stop()
 		}
+
 		types = len(work) > 0
 	}
 }
@@ -114,6 +117,7 @@ func (w *watcher) compacted(ctx context.Context, agent string, c event.Compacted
 	if a, err := w.host.Agents.Agent(ctx, agent); err != nil || a.Type != "user" {
 		return // what clocks and background agents forget is not the person's conversation
 	}
+
 	text := "Our conversation was getting too long for me, so I replaced its older part by a summary."
 	switch {
 	case c.Failed != "":
@@ -123,6 +127,7 @@ func (w *watcher) compacted(ctx context.Context, agent string, c event.Compacted
 			"characters in between are left out. "+
 			"Send long texts as a file.", c.RequestCut)
 	}
+
 	w.voice.sayTo(ctx, to, "", text)
 }
 

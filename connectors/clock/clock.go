@@ -79,6 +79,7 @@ func (c *Clock) Target(ctx context.Context, f schedule.Firing) (string, error) {
 			return agent, err
 		}
 		c.log.Warn("cannot create the agent of a scheduled run, retrying", "task", f.Slug, "err", err, "again", pause)
+
 		select {
 		case <-ctx.Done():
 			return "", ctx.Err()
@@ -94,6 +95,7 @@ func (c *Clock) agent(ctx context.Context, f schedule.Firing) (string, error) {
 	case f.Agent != "":
 		return c.agents.Find(f.Agent)
 	}
+
 	return c.agents.Cron(ctx, Task{ID: f.TaskID, Name: f.Name, Model: f.Model, Dir: f.Dir, Maker: f.Maker})
 }
 
@@ -107,21 +109,25 @@ func (c *Clock) Due(ctx context.Context, f schedule.Firing) (schedule.Result, er
 		if c.agents.Busy(agent) {
 			return schedule.Result{Outcome: schedule.Skipped, Reason: "busy: the heartbeat's agent is in a turn"}, nil
 		}
+
 		// A context of its own: what the last beat said is told in a line.
 		reset := message.Incoming{Agent: agent, Kind: message.Reset, Dedupe: f.Dedupe + "/reset", Text: "a new heartbeat"}
 		if _, err := c.offer(ctx, reset); err != nil {
 			return schedule.Result{}, err
 		}
 	}
+
 	receipt, err := c.offer(ctx, message.Incoming{Agent: agent, Kind: message.System, Origin: string(f.Kind),
 		Dedupe: f.Dedupe, Text: text(f), Source: f.Source})
 	if err != nil {
 		return schedule.Result{}, err
 	}
+
 	end, err := c.await(ctx, receipt.Agent, receipt.Item)
 	if err != nil {
 		return schedule.Result{}, fmt.Errorf("wait for the run: %w", err)
 	}
+
 	res := judge(end)
 	res.Item = receipt.Item
 	return res, nil
@@ -141,6 +147,7 @@ func (c *Clock) offer(ctx context.Context, in message.Incoming) (message.Receipt
 			return receipt, err
 		}
 		c.log.Warn("scheduled message not accepted, retrying", "agent", in.Agent, "err", err, "again", pause)
+
 		select {
 		case <-ctx.Done():
 			return receipt, ctx.Err()
@@ -164,6 +171,7 @@ func judge(end End) schedule.Result {
 			res.Reason += ": " + firstLine(end.Error)
 		}
 	}
+
 	return res
 }
 
@@ -180,6 +188,7 @@ func firstLine(s string) string {
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}
+
 	return s
 }
 
@@ -193,5 +202,6 @@ func (c *Clock) Say(ctx context.Context, key, text string) error {
 	}
 	_, err := c.offer(ctx, message.Incoming{Agent: agent, Kind: message.System, Origin: "heartbeat", Dedupe: key,
 		Text: text + "\nTell the user so in one or two sentences."})
+
 	return err
 }

@@ -92,6 +92,7 @@ func TestTaskBecomesMessage(t *testing.T) {
 	if d := cmp.Diff(want, res); d != "" {
 		t.Error(d)
 	}
+
 	in := e.got[0]
 	if in.Agent != "tz4a98xxat96iws9zmbrgj3a" || in.Kind != message.System || in.Origin != "cron" ||
 		in.Dedupe != firing().Dedupe || in.Hops != 0 {
@@ -119,6 +120,7 @@ func TestTaskOfAnotherAgent(t *testing.T) {
 	if in := e.got[0]; in.Agent != "found-0/" || strings.Contains(in.Text, "send_agent_message") {
 		t.Errorf("delivered to %s: %s", in.Agent, in.Text)
 	}
+
 	e.noAgent = true
 	if _, err := e.clock().Due(t.Context(), f); !errors.Is(err, message.ErrUnknownAgent) {
 		t.Errorf("an agent that is not there: %v", err)
@@ -143,6 +145,7 @@ func TestHeartbeat(t *testing.T) {
 			t.Errorf("the agent reads %q", e.got[1].Text)
 		}
 	}
+
 	e := &engine{busy: true}
 	res, err := e.clock().Due(t.Context(), schedule.Firing{Kind: schedule.Heartbeat})
 	if err != nil || res.Outcome != schedule.Skipped || len(e.got) != 0 {
@@ -177,6 +180,7 @@ func TestFullInbox(t *testing.T) {
 		if took := time.Since(began); took != 14*time.Second {
 			t.Errorf("it took %s, want 2 + 4 + 8 seconds", took)
 		}
+
 		e.refuse = make([]error, 100)
 		for i := range e.refuse {
 			e.refuse[i] = inbox.ErrFull

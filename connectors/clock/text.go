@@ -21,6 +21,7 @@ func text(f schedule.Firing) string {
 		section(&b, "Your last answer", f.Memory)
 		return b.String()
 	}
+
 	fmt.Fprintf(&b, "Scheduled task %q (%s), due %s", f.Name, f.Slug, f.Slot.In(zone(f)).Format("Monday 2006-01-02 15:04 MST"))
 	if f.Why != "" {
 		b.WriteString("; " + f.Why)
@@ -32,6 +33,7 @@ func text(f schedule.Firing) string {
 		b.WriteString("\n\nYour answer here is kept, not sent: what the user shall know, say with send_agent_message. " +
 			"What the next run shall know, write with cron_write_memory.")
 	}
+
 	return b.String()
 }
 

@@ -132,6 +132,7 @@ func Run(t *testing.T, harness func(t *testing.T) Harness) {
 					t.Errorf("goroutines are left behind; wait for what was started: %v", err)
 				}
 			})
+
 			p := &platform{Harness: harness(t)}
 			t.Cleanup(func() { p.noSecrets(t) })
 			c.test(t, p)
@@ -163,6 +164,7 @@ func (k *Keeper) Load(connector, name string) ([]byte, error) {
 	if !ok {
 		return nil, fs.ErrNotExist
 	}
+
 	return data, nil
 }
 
@@ -174,6 +176,7 @@ func (k *Keeper) Save(connector, name string, data []byte) error {
 		k.files = map[string][]byte{}
 	}
 	k.files[connector+"/"+name] = data
+
 	return nil
 }
 
@@ -234,6 +237,7 @@ func (p *platform) run(t *testing.T, c engine.Connector, deliver message.Deliver
 			return
 		default:
 		}
+
 		cancel()
 		select {
 		case err := <-done:
@@ -246,6 +250,7 @@ func (p *platform) run(t *testing.T, c engine.Connector, deliver message.Deliver
 		}
 	})
 	t.Cleanup(stop)
+
 	return stop
 }
 
@@ -275,14 +280,17 @@ func (e *engineDouble) deliver(ctx context.Context, in message.Incoming) (messag
 			return message.Receipt{}, err
 		}
 	}
+
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if item, ok := e.keys[in.Dedupe]; ok {
 		return message.Receipt{Agent: "agent", Item: item, Duplicate: true}, nil
 	}
+
 	e.taken = append(e.taken, in)
 	item := fmt.Sprintf("item%d", len(e.taken))
 	e.keys[in.Dedupe] = item
+
 	return message.Receipt{Agent: "agent", Item: item, Seq: int64(len(e.taken))}, nil
 }
 

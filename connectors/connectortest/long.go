@@ -27,17 +27,20 @@ func longWhole(t *testing.T, p *platform) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	c := p.new(t)
 	parts := []string{string(source)}
 	if s, ok := c.(engine.Splitter); ok {
 		parts = s.Split(string(source))
 	}
+
 	for i, text := range parts {
 		out := message.Outgoing{ID: "long", To: p.To[0], Text: text, Part: i, Parts: len(parts)}
 		if err := p.try(t, c, out); err != nil {
 			t.Fatalf("Send of part %d of %d = %v", i, len(parts), err)
 		}
 	}
+
 	var shown strings.Builder
 	for _, s := range p.Sent() {
 		shown.WriteString(s.Text + "\n")
@@ -49,6 +52,7 @@ func longWhole(t *testing.T, p *platform) {
 			t.Errorf("%q is shown %d times, want %d", word, has[word], n)
 		}
 	}
+
 	rest := shown.String()
 	for _, head := range heading.FindAllStringSubmatch(text, -1) {
 		_, after, ok := strings.Cut(rest, head[1])
@@ -58,6 +62,7 @@ func longWhole(t *testing.T, p *platform) {
 		}
 		rest = after
 	}
+
 	t.Logf("%d characters in %d parts, %d messages", len([]rune(string(source))), len(parts), len(p.Sent()))
 }
 

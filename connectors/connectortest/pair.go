@@ -33,6 +33,7 @@ func strangers(t *testing.T, p *platform) {
 		if len(knocked) > 1 {
 			return chat.Reply{}, true
 		}
+
 		return chat.Reply{Code: code}, true
 	})
 	e, c := newEngine(), p.new(t)
@@ -46,18 +47,21 @@ func strangers(t *testing.T, p *platform) {
 	if got := e.texts(); !slices.Equal(got, []string{"real", "after"}) {
 		t.Errorf("delivered %q, want nothing of a stranger", got)
 	}
+
 	mu.Lock()
 	defer mu.Unlock()
 	if len(knocked) != 2 || knocked[0].From.Connector != c.ID() || knocked[0].From.UserID == "" || knocked[0].From.ChannelID == "" ||
 		knocked[0].From.UserID != knocked[1].From.UserID {
 		t.Fatalf("asked about %+v, want one stranger twice", knocked)
 	}
+
 	var told []string
 	for _, s := range p.Strangers.Told() {
 		if strings.Contains(s.Text, code) {
 			told = append(told, s.Text)
 		}
 	}
+
 	if len(told) == 0 || strings.Contains(strings.Join(told, ""), "secret of mine") {
 		t.Errorf("told %q, want the code and nothing of the message", told)
 	}

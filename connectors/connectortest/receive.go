@@ -22,6 +22,7 @@ func receives(t *testing.T, p *platform) {
 	if len(got) != 1 {
 		t.Fatalf("delivered %d messages, want 1", len(got))
 	}
+
 	in := got[0]
 	if in.Text != "hello" {
 		t.Errorf("text = %q, want %q", in.Text, "hello")
@@ -43,6 +44,7 @@ func inOrder(t *testing.T, p *platform) {
 		m := Message{Key: fmt.Sprintf("order%d", i), Text: fmt.Sprintf("message %d", i)}
 		messages, want = append(messages, m), append(want, m.Text)
 	}
+
 	p.offer(t, messages...)
 	if got := e.texts(); !slices.Equal(got, want) {
 		t.Errorf("delivered %q, want the order in which they were offered", got)
@@ -68,12 +70,14 @@ func receivedOnlyWhenDurable(t *testing.T, p *platform) {
 			return ctx.Err()
 		}
 	})
+
 	p.run(t, p.new(t), e.deliver)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	told := make(chan []bool, 1)
 	go func() { told <- p.Offer(ctx, Message{Key: "slow", Text: "hello"}) }()
 	wait(t, e.entered, "deliver was not called")
+
 	select {
 	case got := <-told:
 		t.Errorf("the platform was told received=%v while deliver was at work", got)
@@ -99,17 +103,20 @@ func refusedIsNotLost(t *testing.T, p *platform) {
 			}
 			return nil
 		})
+
 		stop := p.run(t, p.new(t), e.deliver)
 		m := Message{Key: "again:" + refusal.Error(), Text: "hello"}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		if got := p.Offer(ctx, m); !got[0] {
 			p.offer(t, m)
 		}
+
 		cancel()
 		e.until(t, 1, fmt.Sprintf("%v: the message was received and is not in the engine", refusal))
 		if got := e.messages(); len(got) != 1 {
 			t.Errorf("%v: %d messages kept, want 1", refusal, len(got))
 		}
+
 		stop()
 	}
 }
@@ -138,6 +145,7 @@ func (p *platform) offerBlocked(ctx context.Context) (done chan struct{}) {
 			}
 		}
 	}()
+
 	return done
 }
 
@@ -158,6 +166,7 @@ func refusedHoldsUpNobody(t *testing.T, p *platform) {
 	for i := range 3 {
 		p.Other(ctx, Message{Key: fmt.Sprint("free", i), Text: fmt.Sprint("free ", i)})
 	}
+
 	e.until(t, 3, "a refused sender holds up another")
 	lifted.Store(true)
 	e.until(t, 3+len(blockedTexts), "what was refused is not in the engine")
@@ -182,11 +191,13 @@ func waitsOverRestart(t *testing.T, p *platform) {
 	m := Message{Key: "block", Text: "blocked"}
 	go func() { received <- p.Offer(offering, m)[0] }()
 	wait(t, e.entered, "deliver was not called")
+
 	select {
 	case was := <-received:
 		received <- was
 	case <-time.After(100 * time.Millisecond): // the platform offers it again and again
 	}
+
 	hangUp()
 	stop()
 	lifted.Store(true)
@@ -194,6 +205,7 @@ func waitsOverRestart(t *testing.T, p *platform) {
 	if !<-received {
 		p.offer(t, m)
 	}
+
 	e.until(t, 1, "what was received is not in the engine after a restart")
 }
 
@@ -236,12 +248,14 @@ func panics(t *testing.T, p *platform) {
 		}
 		return nil
 	})
+
 	p.run(t, p.new(t), e.deliver)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if got := p.Offer(ctx, Message{Key: "bad", Text: "bad"}); got[0] && len(e.messages()) == 0 {
 		t.Error("the platform was told received, but deliver panicked")
 	}
+
 	p.offer(t, Message{Key: "good", Text: "good"})
 	if got := e.texts(); !slices.Contains(got, "good") {
 		t.Errorf("delivered %q, want the message after the broken one", got)
@@ -258,18 +272,21 @@ func restart(t *testing.T, p *platform) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
+
 	stop := p.run(t, p.new(t), e.deliver)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	told := make(chan []bool, 1)
 	m := Message{Key: "middle", Text: "hello"}
 	go func() { told <- p.Offer(ctx, m) }()
 	wait(t, e.entered, "deliver was not called")
+
 	// The sender goes away too, as one does that waits for a process that ends.
 	cancel()
 	stop()
 	if got := <-told; got[0] {
 		t.Error("the platform was told received, though nothing is kept")
 	}
+
 	first := <-keys
 	e.interpose(nil)
 	p.run(t, p.new(t), e.deliver)

@@ -20,6 +20,7 @@ func (p *platform) try(t *testing.T, c engine.Connector, out message.Outgoing) e
 	defer cancel()
 	_, err := c.Send(ctx, out)
 	p.heard(err)
+
 	return err
 }
 
@@ -49,6 +50,7 @@ func sends(t *testing.T, p *platform) {
 		}
 		want = append(want, text)
 	}
+
 	var got []string
 	for _, s := range p.Sent() {
 		got = append(got, s.Text)
@@ -73,6 +75,7 @@ func sendsAtOnce(t *testing.T, p *platform) {
 			}
 		})
 	}
+
 	senders.Wait()
 	if got, want := len(p.Sent()), 5*len(p.To); got != want {
 		t.Errorf("the platform got %d answers, want %d", got, want)
@@ -102,6 +105,7 @@ func retries(t *testing.T, p *platform) {
 			if took := time.Since(begun); took > BusyFor/2 {
 				t.Errorf("Send took %v: waiting is the engine's, and a context that ends ends it", took)
 			}
+
 			judgeRetry(t, fault, err)
 		})
 	}
@@ -140,6 +144,7 @@ func lostAnswer(t *testing.T, p *platform) {
 	if err == nil || errors.As(err, &no) && no.Final {
 		t.Fatalf("Send = %v, want an error that is tried again", err)
 	}
+
 	out.Retry = true
 	if err := p.try(t, c, out); err != nil {
 		t.Fatalf("Send = %v at the second try", err)

@@ -44,20 +44,24 @@ func (o Options) Validate() error {
 	if o.ID == "" {
 		wrong = append(wrong, errors.New("connector without an id"))
 	}
+
 	for _, a := range append([]string{o.Address}, o.Allow...) {
 		if p, err := mail.ParseAddress(a); err != nil || p.Address != a {
 			wrong = append(wrong, fmt.Errorf("address and allow: found %q, want a mail address such as ada@example.org", a))
 		}
 	}
+
 	for key, server := range map[string]string{"imap": o.IMAP, "smtp": o.SMTP} {
 		if host, port, err := net.SplitHostPort(server); err != nil || host == "" || port == "" {
 			wrong = append(wrong, fmt.Errorf("%s: found %q, want HOST:PORT", key, server))
 		}
 	}
+
 	if o.Authserv == "" && !o.TrustFrom {
 		wrong = append(wrong, errors.New("authserv: missing; anyone can forge From, so name the server whose "+
 			"Authentication-Results to trust, or set trustFrom: true"))
 	}
+
 	return errors.Join(wrong...)
 }
 

@@ -53,12 +53,14 @@ func New(o Options, password string, host chat.Host, log *slog.Logger) (*Connect
 	if password == "" {
 		return nil, fmt.Errorf("email %q has no password\nset it with: daycare auth set %s", o.ID, o.ID)
 	}
+
 	allow := make([]string, len(o.Allow))
 	for i, a := range o.Allow {
 		allow[i] = strings.ToLower(a)
 	}
 	c := &Connector{o: o, password: password, log: log.With("connector", o.ID), pause: time.Second}
 	c.strikes.Log = c.log
+
 	// Strangers are not answered: their address is mostly somebody else's.
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: allow, AgentID: o.AgentID, IgnoreStrangers: true}, host, c, c.log)
 	return c, nil
@@ -80,6 +82,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	if err := c.stay(ctx, deliver); ctx.Err() == nil {
 		return err
 	}
+
 	return nil
 }
 
@@ -107,10 +110,12 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 	if !box.idles() {
 		idle = "is polled for new mail every half minute"
 	}
+
 	post, err := c.dial(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer post.Close()
+
 	return fmt.Sprintf("both servers accepted the login %s; the IMAP server %s", c.o.User, idle), nil
 }

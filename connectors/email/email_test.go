@@ -78,6 +78,7 @@ func testConnector(t *testing.T, s *servers, host chat.Host, log *slog.Logger) *
 		t.Fatal(err)
 	}
 	c.pause = time.Millisecond
+
 	return c
 }
 
@@ -201,12 +202,14 @@ func TestAnswer(t *testing.T) {
 	if err := os.WriteFile(path, []byte("1,2"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	out := message.Outgoing{ID: "out1", Parts: 1, ReplyTo: "2@x", Text: "**bold** <script>\n\n| a |\n|---|\n| 1 |",
 		To:    message.Address{Connector: "email", ChannelID: "ada@example.org", ThreadID: "0@z Grüße"},
 		Files: []message.File{{Name: "a.csv", MimeType: "text/csv", Path: path}}}
 	if _, err := c.Send(t.Context(), out); err != nil {
 		t.Fatal(err)
 	}
+
 	r, err := mail.CreateReader(bytes.NewReader(s.last))
 	if err != nil {
 		t.Fatal(err)
@@ -218,6 +221,7 @@ func TestAnswer(t *testing.T) {
 	if want := "Re: Grüße out1@example.com [0@z 2@x] auto-replied"; got != want {
 		t.Errorf("header %q, want %q", got, want)
 	}
+
 	all := string(s.last)
 	for _, want := range []string{"text/plain", "text/html", "<strong>bold</strong> &lt;script&gt;", "a.csv"} {
 		if !strings.Contains(all, want) {
@@ -243,6 +247,7 @@ func TestValidate(t *testing.T) {
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
+
 	for _, change := range []func(*Options){
 		func(o *Options) { o.Address = "A <a@b>" }, func(o *Options) { o.IMAP = "x" }, func(o *Options) { o.Authserv = "" },
 		func(o *Options) { o.Allow = []string{"@b.c"} }, func(o *Options) { o.ID = "" },

@@ -57,11 +57,13 @@ func (c *Connector) open(ctx context.Context) (*mailbox, error) {
 		}
 		return nil, fmt.Errorf("log in to %s: %w", c.o.IMAP, c.clean(err))
 	}
+
 	selected, err := client.Select(c.o.Mailbox, nil).Wait()
 	if err != nil {
 		client.Close()
 		return nil, fmt.Errorf("open mailbox %s: %w", c.o.Mailbox, c.clean(err))
 	}
+
 	return &mailbox{client, hint, selected.UIDValidity}, nil
 }
 
@@ -80,6 +82,7 @@ func (c *Connector) call(ctx context.Context, server string, tlsFirst bool) (net
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", server, err)
 	}
+
 	return conn, nil
 }
 
@@ -93,6 +96,7 @@ func (c *Connector) stay(ctx context.Context, deliver message.Deliver) error {
 	}
 	defer box.Close()
 	defer context.AfterFunc(ctx, func() { box.Close() })()
+
 	for failures := 0; ctx.Err() == nil; {
 		err := c.takeAll(ctx, box, deliver)
 		var later *notTaken
@@ -110,6 +114,7 @@ func (c *Connector) stay(ctx context.Context, deliver message.Deliver) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -124,12 +129,14 @@ func (m *mailbox) wait(ctx context.Context) error {
 		}
 		return m.Noop().Wait()
 	}
+
 	idle, err := m.Idle()
 	if err != nil {
 		return fmt.Errorf("wait for mail: %w", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- idle.Wait() }()
+
 	select {
 	case <-m.changed:
 	case <-time.After(idleTime):
@@ -140,6 +147,7 @@ func (m *mailbox) wait(ctx context.Context) error {
 		}
 		return fmt.Errorf("wait for mail: %w", err)
 	}
+
 	if err := idle.Close(); err != nil {
 		<-ended
 		return fmt.Errorf("wait for mail: %w", err)
@@ -162,6 +170,7 @@ func (c *Connector) takeAll(ctx context.Context, box *mailbox, deliver message.D
 	}
 	uids := found.AllUIDs()
 	slices.Sort(uids)
+
 	for _, uid := range uids {
 		raw, err := fetch(box.Client, uid)
 		if err != nil {
@@ -175,11 +184,13 @@ func (c *Connector) takeAll(ctx context.Context, box *mailbox, deliver message.D
 		} else {
 			c.log.Warn("a mail over 25 MB was left in the mailbox", "uid", uid)
 		}
+
 		seen := &imap.StoreFlags{Op: imap.StoreFlagsAdd, Silent: true, Flags: []imap.Flag{imap.FlagSeen}}
 		if err := box.Store(imap.UIDSetNum(uid), seen, nil).Close(); err != nil {
 			return fmt.Errorf("mark mail as seen: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -195,6 +206,7 @@ func fetch(client *imapclient.Client, uid imap.UID) ([]byte, error) {
 	if sizes[0].RFC822Size > maxMail {
 		return nil, nil
 	}
+
 	whole := &imap.FetchItemBodySection{Peek: true}
 	got, err := client.Fetch(imap.UIDSetNum(uid), &imap.FetchOptions{UID: true, BodySection: []*imap.FetchItemBodySection{whole}}).Collect()
 	if err != nil {
@@ -203,6 +215,7 @@ func fetch(client *imapclient.Client, uid imap.UID) ([]byte, error) {
 	if len(got) == 0 {
 		return []byte{}, nil
 	}
+
 	return got[0].FindBodySection(whole), nil
 }
 
@@ -217,6 +230,7 @@ func (c *Connector) take(ctx context.Context, deliver message.Deliver, raw []byt
 			c.log.Info("mail ignored", "uid", uid, "why", err)
 			return nil
 		}
+
 		return c.desk.Take(ctx, deliver, p)
 	})
 }

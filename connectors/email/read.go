@@ -38,6 +38,7 @@ func (c *Connector) read(raw []byte, uid string) (chat.Post, error) {
 	if err != nil || len(from) != 1 {
 		return chat.Post{}, fmt.Errorf("%w: %d addresses in From", errIgnored, len(from))
 	}
+
 	address := strings.ToLower(from[0].Address)
 	switch {
 	case automatic(r.Header):
@@ -47,6 +48,7 @@ func (c *Connector) read(raw []byte, uid string) (chat.Post, error) {
 	case !c.o.TrustFrom && !vouched(r.Header, c.o.Authserv, address):
 		return chat.Post{}, fmt.Errorf("%w: %s does not vouch for %s", errIgnored, c.o.Authserv, address)
 	}
+
 	p := chat.Post{Sender: from[0].Name, From: engine.Address{ChannelID: address, UserID: address}}
 	if p.Sender == "" {
 		p.Sender = address
@@ -59,6 +61,7 @@ func (c *Connector) read(raw []byte, uid string) (chat.Post, error) {
 	if subject, _ := r.Header.Subject(); p.ReplyTo == "" && subject != "" && !strings.HasPrefix(p.Text, "/") {
 		p.Text = "Subject: " + subject + "\n\n" + p.Text
 	}
+
 	return p, nil
 }
 
@@ -74,6 +77,7 @@ func (c *Connector) thread(p *chat.Post, h mail.Header, uid string) {
 		sum := sha256.Sum256([]byte(p.Key))
 		p.Key = hex.EncodeToString(sum[:])
 	}
+
 	root := id
 	if refs, err := h.MsgIDList("In-Reply-To"); err == nil && len(refs) > 0 {
 		p.ReplyTo, root = refs[0], refs[0]
@@ -81,6 +85,7 @@ func (c *Connector) thread(p *chat.Post, h mail.Header, uid string) {
 	if refs, err := h.MsgIDList("References"); err == nil && len(refs) > 0 {
 		root = refs[0]
 	}
+
 	subject, _ := h.Subject()
 	p.From.ThreadID = root + " " + strings.Join(strings.Fields(bare(subject)), " ")
 }
@@ -110,6 +115,7 @@ func (c *Connector) parts(r *mail.Reader, p *chat.Post) (plain, markup string) {
 			}
 			return plain, markup
 		}
+
 		name, media := "", ""
 		switch h := part.Header.(type) {
 		case *mail.InlineHeader:
@@ -122,6 +128,7 @@ func (c *Connector) parts(r *mail.Reader, p *chat.Post) (plain, markup string) {
 				name = "attachment"
 			}
 		}
+
 		body, err := io.ReadAll(io.LimitReader(part.Body, maxMail))
 		if err != nil {
 			continue
@@ -151,16 +158,19 @@ func unquoted(text string) string {
 	for end > 0 && (strings.HasPrefix(lines[end-1], ">") || strings.TrimSpace(lines[end-1]) == "") {
 		end--
 	}
+
 	quoted := false
 	for _, l := range lines[end:] {
 		quoted = quoted || strings.HasPrefix(l, ">")
 	}
+
 	if quoted && end > 0 && strings.HasSuffix(strings.TrimSpace(lines[end-1]), ":") {
 		end-- // "On Friday Ada wrote:", perhaps on two lines
 		if end > 0 && strings.HasPrefix(lines[end-1], "On ") {
 			end--
 		}
 	}
+
 	return strings.TrimSpace(strings.Join(lines[:end], "\n"))
 }
 

@@ -31,6 +31,7 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 	if err := c.post(ctx, out.To.ChannelID, body); err != nil {
 		return "", judge(c.clean(err))
 	}
+
 	return id, nil
 }
 
@@ -41,6 +42,7 @@ func (c *Connector) Say(ctx context.Context, to message.Address, replyTo, text s
 	if err != nil {
 		return err
 	}
+
 	return c.clean(c.post(ctx, to.ChannelID, body))
 }
 
@@ -51,10 +53,12 @@ func (c *Connector) compose(id string, out message.Outgoing) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compose mail: %w", err)
 	}
+
 	texts, err := w.CreateInline()
 	if err != nil {
 		return nil, fmt.Errorf("compose mail: %w", err)
 	}
+
 	for _, t := range []struct{ media, text string }{{"text/plain", format.Plain(out.Text)}, {"text/html", format.HTML(out.Text)}} {
 		var h mail.InlineHeader
 		h.SetContentType(t.media, map[string]string{"charset": "utf-8"})
@@ -69,18 +73,21 @@ func (c *Connector) compose(id string, out message.Outgoing) ([]byte, error) {
 			return nil, fmt.Errorf("compose mail: %w", err)
 		}
 	}
+
 	err = texts.Close()
 	for _, f := range out.Files {
 		if err == nil {
 			err = attach(w, f)
 		}
 	}
+
 	if err == nil {
 		err = w.Close()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("compose mail: %w", err)
 	}
+
 	return b.Bytes(), nil
 }
 
@@ -100,6 +107,7 @@ func (c *Connector) header(id string, out message.Outgoing) mail.Header {
 	default:
 		h.SetSubject("A message from your agent")
 	}
+
 	if out.ReplyTo != "" {
 		h.SetMsgIDList("In-Reply-To", []string{out.ReplyTo})
 	}
@@ -109,6 +117,7 @@ func (c *Connector) header(id string, out message.Outgoing) mail.Header {
 			refs = append(refs, ref)
 		}
 	}
+
 	if len(refs) > 0 {
 		h.SetMsgIDList("References", refs)
 	}
@@ -131,6 +140,7 @@ func attach(w *mail.Writer, f message.File) error {
 	if _, err := io.Copy(part, content); err != nil {
 		return err
 	}
+
 	return part.Close()
 }
 
@@ -144,6 +154,7 @@ func (c *Connector) dial(ctx context.Context) (*smtp.Client, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = conn.SetDeadline(deadline)
 	}
+
 	// Ends with the connection, which a Close of the client ends.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
@@ -160,6 +171,7 @@ func (c *Connector) dial(ctx context.Context) (*smtp.Client, error) {
 			return nil, fmt.Errorf("log in to %s: %w", c.o.SMTP, c.clean(err))
 		}
 	}
+
 	return client, nil
 }
 
@@ -177,6 +189,7 @@ func (c *Connector) post(ctx context.Context, to string, body []byte) error {
 		}
 		return fmt.Errorf("send mail: %w", err)
 	}
+
 	_ = client.Quit() // it was taken
 	return nil
 }
@@ -188,9 +201,11 @@ func judge(err error) error {
 	if !errors.As(err, &no) || no.Code < 500 {
 		return err
 	}
+
 	switch no.Code {
 	case 500, 501, 502, 503, 504, 530, 534, 535, 538:
 		return err
 	}
+
 	return &message.NotSent{Final: true, Err: err}
 }

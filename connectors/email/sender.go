@@ -17,6 +17,7 @@ func vouched(h mail.Header, authserv, from string) bool {
 		if len(server) == 0 || !strings.EqualFold(server[0], authserv) {
 			continue
 		}
+
 		for _, result := range parts[1:] {
 			if passes(strings.Fields(strings.ToLower(result)), domain(from)) {
 				return true
@@ -24,6 +25,7 @@ func vouched(h mail.Header, authserv, from string) bool {
 		}
 		return false // older ones are somebody else's, whatever they say
 	}
+
 	return false
 }
 
@@ -38,6 +40,7 @@ func passes(words []string, from string) bool {
 			props[k] = strings.Trim(v, `"`)
 		}
 	}
+
 	switch words[0] {
 	case "dmarc=pass":
 		return props["header.from"] == from
@@ -48,6 +51,7 @@ func passes(words []string, from string) bool {
 		}
 		return aligned(from, d)
 	}
+
 	return false
 }
 
@@ -77,6 +81,7 @@ func plainResults(s string) string {
 			b.WriteByte(c)
 		}
 	}
+
 	return b.String()
 }
 
@@ -90,5 +95,6 @@ func automatic(h mail.Header) bool {
 	case "bulk", "junk", "list":
 		return true
 	}
+
 	return h.Has("List-Id") || h.Has("X-Auto-Response-Suppress") || strings.TrimSpace(h.Get("Return-Path")) == "<>"
 }

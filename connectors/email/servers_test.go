@@ -66,6 +66,7 @@ func newServers(t *testing.T) *servers {
 	if err := s.user.Create("INBOX", nil); err != nil {
 		t.Fatal(err)
 	}
+
 	memory.AddUser(s.user)
 	quiet := log.New(io.Discard, "", 0)
 	boxes := imapserver.New(&imapserver.Options{InsecureAuth: true, Logger: quiet,
@@ -84,6 +85,7 @@ func newServers(t *testing.T) *servers {
 		*address = l.Addr().String()
 		serving.Go(func() { serve(l) })
 	}
+
 	var err error
 	if s.watcher, err = imapclient.DialInsecure(s.imap, nil); err == nil {
 		err = s.watcher.Login("bot@example.com", canary).Wait()
@@ -94,6 +96,7 @@ func newServers(t *testing.T) *servers {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		s.misbehave(connectortest.None)
 		s.watcher.Close()
@@ -101,6 +104,7 @@ func newServers(t *testing.T) *servers {
 		post.Close()
 		serving.Wait()
 	})
+
 	return s
 }
 
@@ -137,11 +141,13 @@ func (s *servers) seen(ctx context.Context, uid imap.UID) bool {
 				}
 			}
 		}
+
 		select {
 		case <-time.After(2 * time.Millisecond):
 		case <-ctx.Done():
 		}
 	}
+
 	return false
 }
 
@@ -154,6 +160,7 @@ func (s *servers) offer(ctx context.Context, messages ...connectortest.Message) 
 	for i, uid := range uids {
 		received[i] = s.seen(ctx, uid)
 	}
+
 	return received
 }
 
@@ -208,6 +215,7 @@ func (x *session) Data(r io.Reader) error {
 	x.s.mu.Lock()
 	fault, calm := x.s.fault, x.s.calm
 	x.s.mu.Unlock()
+
 	switch fault {
 	case connectortest.Broken:
 		return &smtp.SMTPError{Code: 451, Message: "try later, " + canary}
@@ -217,6 +225,7 @@ func (x *session) Data(r io.Reader) error {
 		<-calm
 		return errors.New("stalled")
 	}
+
 	got, err := mail.CreateReader(bytes.NewReader(raw))
 	if err != nil {
 		return err
@@ -226,6 +235,7 @@ func (x *session) Data(r io.Reader) error {
 	if err != nil {
 		return err
 	}
+
 	text, _ := io.ReadAll(part.Body)
 	x.s.mu.Lock()
 	x.s.last = raw
@@ -234,5 +244,6 @@ func (x *session) Data(r io.Reader) error {
 	if fault == connectortest.Drop {
 		x.conn.Conn().Close()
 	}
+
 	return nil
 }

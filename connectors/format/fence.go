@@ -25,6 +25,7 @@ func (f fence) close(text string) string {
 	case strings.HasSuffix(text, "\n"):
 		return f.mark
 	}
+
 	return "\n" + f.mark
 }
 
@@ -47,6 +48,7 @@ func (f fence) after(text string) fence {
 			f = fence{}
 		}
 	}
+
 	return f
 }
 
@@ -59,6 +61,7 @@ func (f fence) table(before, line string) fence {
 	case strings.Contains(before, "|") && strings.Contains(line, "-") && strings.Contains(line, "|") && strings.Trim(line, "|-: \t") == "":
 		return fence{line: before + "\n" + line}
 	}
+
 	return fence{}
 }
 
@@ -84,5 +87,6 @@ func fenceMark(line string) (mark, rest string) {
 	if len(mark) < 3 {
 		return "", ""
 	}
+
 	return mark, rest
 }

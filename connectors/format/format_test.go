@@ -91,6 +91,7 @@ func TestMailHTML(t *testing.T) {
 			t.Errorf("%q lacks %q", got, want)
 		}
 	}
+
 	for _, bad := range []string{"<script", "javascript:"} {
 		if strings.Contains(got, bad) {
 			t.Errorf("%q has %q", got, bad)
@@ -109,6 +110,7 @@ func TestIndentedCode(t *testing.T) {
 			t.Errorf("%s shows %q, want %q", name, got, want)
 		}
 	}
+
 	if len(styles) != 1 || styles[0] != (Style{0, len(want), "MONOSPACE"}) {
 		t.Errorf("styles %+v, want one over all of it", styles)
 	}
@@ -129,6 +131,7 @@ func TestLongAnswer(t *testing.T) {
 	if n := len([]rune(string(source))); n < 20_000 {
 		t.Errorf("the answer has %d characters, want 20,000", n)
 	}
+
 	units := func(s string) int { return Length(s, UTF16) }
 	for _, platform := range []struct {
 		name   string
@@ -161,6 +164,7 @@ func golden(t *testing.T, path, got string) {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -186,6 +190,7 @@ func inOrder(text string, words []string) string {
 		}
 		text = text[i+len(w):]
 	}
+
 	return ""
 }
 
@@ -198,6 +203,7 @@ func FuzzRender(f *testing.F) {
 	} {
 		f.Add(s)
 	}
+
 	f.Fuzz(func(t *testing.T, source string) {
 		shown, err := telegramtest.ParseHTML(Telegram(source))
 		if err != nil {
@@ -209,10 +215,12 @@ func FuzzRender(f *testing.F) {
 				t.Errorf("Signal(%q): style %+v is outside of the text's %d units", source, s, UTF16(text))
 			}
 		}
+
 		_ = HTML(source)
 		if strings.ContainsAny(source, "&[") || language.MatchString(source) {
 			return // entities, links and the language of a fence are shown as something else
 		}
+
 		for name, got := range map[string]string{"telegram": shown, "plain": Plain(source), "slack": Slack(source), "signal": text} {
 			if lost := inOrder(got, words(strings.ToValidUTF8(source, "\uFFFD"))); lost != "" {
 				t.Errorf("%s of %q is %q: %q is lost", name, source, got, lost)

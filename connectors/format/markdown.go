@@ -106,6 +106,7 @@ func (w *writer) span(s span) {
 			return
 		}
 	}
+
 	w.spans = append(w.spans, s)
 }
 
@@ -180,6 +181,7 @@ func (w *writer) code(n ast.Node, lang string) {
 		line := n.Lines().At(i)
 		b.Write(line.Value(w.src))
 	}
+
 	body := strings.TrimSuffix(b.String(), "\n")
 	if body == "" {
 		body = " " // an empty block is still one
@@ -198,16 +200,19 @@ func (w *writer) list(n *ast.List) {
 			}
 			w.span(span{text: between, style: w.style})
 		}
+
 		marker := "• "
 		if n.IsOrdered() {
 			marker = fmt.Sprintf("%d%c ", number, n.Marker)
 			number++
 		}
+
 		w.span(span{text: outer + marker, style: w.style})
 		w.indent = outer + strings.Repeat(" ", len([]rune(marker)))
 		if first := item.FirstChild(); first != nil && flush(first) {
 			w.span(span{text: "\n", style: w.style})
 		}
+
 		between := "\n"
 		if !n.IsTight {
 			between = "\n\n"
@@ -315,6 +320,7 @@ func anchored(to string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -328,5 +334,6 @@ func unescape(raw []byte) string {
 	w := bufio.NewWriter(&b)
 	ghtml.DefaultWriter.Write(w, raw)
 	w.Flush()
+
 	return html.UnescapeString(b.String())
 }

@@ -16,6 +16,7 @@ func Length(source string, count func(string) int) int {
 	for _, s := range parse(source) {
 		n += count(s.text)
 	}
+
 	return n
 }
 
@@ -76,10 +77,12 @@ func Telegram(source string) string {
 		for keep < len(open) && keep < len(want) && open[keep] == want[keep] {
 			keep++
 		}
+
 		closeTags(&b, open[keep:])
 		for _, t := range want[keep:] {
 			b.WriteString(t.begin())
 		}
+
 		open = want
 		b.WriteString(html.EscapeString(s.text))
 		if s.style&pre != 0 { // two blocks in a row stay two
@@ -87,6 +90,7 @@ func Telegram(source string) string {
 			open = nil
 		}
 	}
+
 	closeTags(&b, open)
 	// Its parser knows few named entities; these two are written as numbers by Go.
 	return strings.NewReplacer("&#34;", "&quot;", "&#39;", "'").Replace(strings.TrimSpace(b.String()))
@@ -116,6 +120,7 @@ func telegramTags(s span) []tag {
 		}
 		return []tag{{"pre", ""}}
 	}
+
 	var tags []tag
 	if s.style&quote != 0 {
 		tags = append(tags, tag{"blockquote", ""})
@@ -126,6 +131,7 @@ func telegramTags(s span) []tag {
 	if s.style&code != 0 {
 		return append(tags, tag{"code", ""})
 	}
+
 	for _, t := range []struct {
 		style style
 		name  string
@@ -134,6 +140,7 @@ func telegramTags(s span) []tag {
 			tags = append(tags, tag{t.name, ""})
 		}
 	}
+
 	return tags
 }
 
@@ -159,12 +166,14 @@ func Slack(source string) string {
 				}
 			}
 		}
+
 		if s.link != "" {
 			text = "<" + strings.NewReplacer("|", "%7C", ">", "%3E", "<", "%3C", " ", "%20", "\n", "").Replace(escape.Replace(s.link)) +
 				"|" + strings.ReplaceAll(text, "\n", " ") + ">"
 		}
 		b.write(text, s.style&quote != 0)
 	}
+
 	return strings.TrimSpace(b.String())
 }
 
@@ -181,6 +190,7 @@ func mark(text, with string) string {
 		start := strings.Index(line, body)
 		b.WriteString(line[:start] + with + body + with + line[start+len(body):])
 	}
+
 	return b.String()
 }
 
@@ -207,8 +217,10 @@ func Signal(source string) (string, []Style) {
 				styles = append(styles, Style{at, n, t.name})
 			}
 		}
+
 		at += n
 	}
+
 	return trimStyled(b.String(), styles)
 }
 
@@ -226,5 +238,6 @@ func trimStyled(text string, styles []Style) (string, []Style) {
 			kept = append(kept, Style{from, to - from, s.Name})
 		}
 	}
+
 	return text, kept
 }

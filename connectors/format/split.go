@@ -32,6 +32,7 @@ func Split(text string, limit int, measure func(string) int) []string {
 	for _, p := range pieces(text, limit, measure) {
 		parts = append(parts, p.String())
 	}
+
 	return parts
 }
 
@@ -51,6 +52,7 @@ func pieces(text string, limit int, measure func(string) int) []piece {
 		p, after := first(text, in, limit, measure)
 		all, text, in = append(all, p), text[len(p.text):], after
 	}
+
 	return all
 }
 
@@ -89,6 +91,7 @@ func fitting(text string, limit int, measure func(string) int) int {
 			high = middle
 		}
 	}
+
 	return low
 }
 
@@ -104,11 +107,13 @@ func boundary(text string, room int, in fence) int {
 			}
 		}
 	}
+
 	for cut := room; cut > 0; cut-- {
 		if whole(text, cut) {
 			return cut
 		}
 	}
+
 	_, size := utf8.DecodeRuneInString(text)
 	return size
 }
@@ -124,6 +129,7 @@ func whole(text string, cut int) bool {
 	if !utf8.RuneStart(text[cut]) {
 		return false
 	}
+
 	before, _ := utf8.DecodeLastRuneInString(text[:cut])
 	after, _ := utf8.DecodeRuneInString(text[cut:])
 	if before == '\u200d' || after == '\u200d' || unicode.Is(unicode.M, after) || before == '\r' && after == '\n' {
@@ -135,6 +141,7 @@ func whole(text string, cut int) bool {
 	if before == '\\' || before == '`' && after == '`' || before == '~' && after == '~' {
 		return false
 	}
+
 	return !inEntity(text, cut)
 }
 
@@ -153,5 +160,6 @@ func inEntity(text string, cut int) bool {
 			return false
 		}
 	}
+
 	return false
 }

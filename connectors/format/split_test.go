@@ -75,6 +75,7 @@ func FuzzSplit(f *testing.F) {
 				t.Errorf("the fence of %q stays open", p)
 			}
 		}
+
 		if joined.String() != text {
 			t.Errorf("joined = %q, want %q", joined.String(), text)
 		}

@@ -42,6 +42,7 @@ func (w *writer) table(n *tables.Table) {
 			widths[i] = max(widths[i], utf8.RuneCountInString(c.text()))
 		}
 	}
+
 	total := 2 * (len(widths) - 1)
 	for _, width := range widths {
 		total += width
@@ -50,6 +51,7 @@ func (w *writer) table(n *tables.Table) {
 		w.columns(rows, widths, total)
 		return
 	}
+
 	w.records(rows)
 }
 
@@ -65,6 +67,7 @@ func (w *writer) row(r ast.Node) []cell {
 			end = lines.At(lines.Len() - 1).Stop
 		}
 	}
+
 	// A row with more cells than the header has: Markdown drops them, we do not.
 	if rest := w.restOfLine(end); end > 0 && rest != "" {
 		row = append(row, cell{spans: []span{{text: rest}}})
@@ -96,8 +99,10 @@ func (w *writer) columns(rows [][]cell, widths []int, total int) {
 				line.WriteString(c.text() + gap)
 			}
 		}
+
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
+
 	body := strings.TrimSuffix(b.String(), "\n")
 	for _, row := range rows { // where a link leads does not fit into a column
 		for _, c := range row {
@@ -108,6 +113,7 @@ func (w *writer) columns(rows [][]cell, widths []int, total int) {
 			}
 		}
 	}
+
 	w.span(span{text: body, style: w.style | pre})
 }
 

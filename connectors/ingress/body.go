@@ -98,12 +98,14 @@ func (s *bodies) enter(address string, cut func()) *body {
 	if s.from == nil {
 		s.from = map[string]share{}
 	}
+
 	switch {
 	case s.from[address].bodies >= maxFromOne:
 		s.makeRoom(address, nil)
 	case len(s.all) >= maxBodies:
 		s.makeRoom("", nil)
 	}
+
 	b := &body{address: address, cut: cut}
 	s.all = append(s.all, b)
 	s.from[address] = s.from[address].plus(1, 0)
@@ -117,6 +119,7 @@ func (s *bodies) grow(b *body, n int) (crowded bool) {
 	if b.gone {
 		return true
 	}
+
 	b.bytes += n
 	s.bytes += n
 	s.from[b.address] = s.from[b.address].plus(0, n)
@@ -124,6 +127,7 @@ func (s *bodies) grow(b *body, n int) (crowded bool) {
 	}
 	for s.bytes > maxBytes && s.makeRoom("", b) {
 	}
+
 	return false
 }
 
@@ -138,6 +142,7 @@ func (s *bodies) makeRoom(address string, except *body) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -157,6 +162,7 @@ func (s *bodies) remove(b *body) {
 			break
 		}
 	}
+
 	s.bytes -= b.bytes
 	if left := s.from[b.address].plus(-1, -b.bytes); left.bodies > 0 {
 		s.from[b.address] = left

@@ -25,6 +25,7 @@ func bodyServer(t *testing.T, bodyTime time.Duration) (address string, read chan
 			read <- fmt.Sprint(string(body), err)
 		}, func(context.Context) error { close(up); return nil })
 	}()
+
 	<-up
 	t.Cleanup(func() { cancel(); <-done })
 	return l.Address(), read
@@ -43,6 +44,7 @@ func TestBody(t *testing.T) {
 			t.Errorf("of %q was read %q, want %q", body, got, want)
 		}
 	}
+
 	http.DefaultClient.CloseIdleConnections()
 }
 
@@ -77,6 +79,7 @@ func TestBodiesMakeRoom(t *testing.T) {
 	for i := range maxFromOne + 2 {
 		enter("loud", fmt.Sprint("loud", i))
 	}
+
 	if fmt.Sprint(cut) != "[loud0 loud1]" {
 		t.Errorf("one address sends too many: %v had to go", cut)
 	}
@@ -84,6 +87,7 @@ func TestBodiesMakeRoom(t *testing.T) {
 	for i := 0; len(s.all) < maxBodies; i++ {
 		enter(fmt.Sprint("other", i), "other")
 	}
+
 	if enter("new", "new"); fmt.Sprint(cut) != "[quiet]" {
 		t.Errorf("all send too many: %v had to go", cut)
 	}
@@ -96,6 +100,7 @@ func TestBodiesMakeRoom(t *testing.T) {
 	if len(cut) != 0 {
 		t.Errorf("%v had to go within the bounds", cut)
 	}
+
 	s.grow(old, 1)
 	if !s.grow(large, 0) || fmt.Sprint(cut) != "[large]" || s.bytes != 1 {
 		t.Errorf("one address sends too much: %v had to go, %d bytes are left", cut, s.bytes)
@@ -107,12 +112,14 @@ func TestBodiesMakeRoom(t *testing.T) {
 			s.grow(b, bodyChunk)
 		}
 	}
+
 	if fmt.Sprint(cut) != "[0]" || s.bytes != maxBytes {
 		t.Errorf("all send too much: %v had to go, %d bytes are held", cut, s.bytes)
 	}
 	for len(s.all) > 0 {
 		s.leave(s.all[0])
 	}
+
 	if s.bytes != 0 || len(s.from) != 0 {
 		t.Errorf("at the end %d bytes of %d addresses are left", s.bytes, len(s.from))
 	}

@@ -97,6 +97,7 @@ func (l *Listener) Serve(ctx context.Context, listen string, handler http.Handle
 		case <-ctx.Done():
 		}
 	}
+
 	l.end(server, working, stop)
 	<-served
 	requests.Wait()
@@ -124,5 +125,6 @@ func local(listen string) bool {
 		return false
 	}
 	ip := net.ParseIP(host)
+
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

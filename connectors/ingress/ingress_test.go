@@ -40,6 +40,7 @@ func TestEndOfRequests(t *testing.T) {
 					io.WriteString(w, "answered")
 				}, func(context.Context) error { close(up); return nil })
 			}()
+
 			<-up
 			answer := make(chan string, 1)
 			address := l.Address()
@@ -53,6 +54,7 @@ func TestEndOfRequests(t *testing.T) {
 				body, _ := io.ReadAll(res.Body)
 				answer <- string(body)
 			}()
+
 			<-entered
 			cancel()
 			if test.want != "" {
@@ -78,6 +80,7 @@ func TestWhatEndsServing(t *testing.T) {
 	if err := l.Serve(t.Context(), taken.Addr().String(), nil, nil); err == nil || !strings.HasPrefix(err.Error(), "listen for tests: ") {
 		t.Errorf("on a taken address: %v", err)
 	}
+
 	refused := errors.New("the service says no")
 	if err := l.Serve(t.Context(), "127.0.0.1:0", nil, func(context.Context) error { return refused }); !errors.Is(err, refused) {
 		t.Errorf("Serve = %v, want %v", err, refused)

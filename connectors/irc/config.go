@@ -50,16 +50,19 @@ func (o Options) Validate() error {
 	if !nickRule.MatchString(o.Nick) {
 		wrong = append(wrong, fmt.Errorf("nick: found %q, want letters, digits and -_[]{}|^`, a letter first", o.Nick))
 	}
+
 	for _, c := range o.Channels {
 		if !channelRule.MatchString(c) {
 			wrong = append(wrong, fmt.Errorf("channels: found %q, want a name such as #mychannel", c))
 		}
 	}
+
 	for _, a := range o.Allow {
 		if strings.ContainsAny(a, " \t\r\n") || strings.Trim(a, "*!@") == "" {
 			wrong = append(wrong, fmt.Errorf("allow: found %q, want an account or a mask such as *!ada@203.0.113.7", a))
 		}
 	}
+
 	return errors.Join(wrong...)
 }
 
@@ -75,6 +78,7 @@ func (o Options) identity(account, mask string) string {
 			return a
 		}
 	}
+
 	return mask
 }
 
@@ -87,10 +91,12 @@ func fits(pattern, s string) bool {
 	if !strings.HasPrefix(s, head) {
 		return false
 	}
+
 	for i := len(head); i <= len(s); i++ {
 		if fits(rest, s[i:]) {
 			return true
 		}
 	}
+
 	return false
 }

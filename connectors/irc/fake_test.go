@@ -45,6 +45,7 @@ func newServer(t *testing.T, password string) *server {
 		s.mu.Unlock()
 		s.wg.Wait()
 	})
+
 	return s
 }
 
@@ -69,6 +70,7 @@ func (s *server) serve(conn net.Conn) {
 		s.mu.Unlock()
 		conn.Close()
 	}()
+
 	say := func(format string, args ...any) { fmt.Fprintf(conn, ":fake "+format+"\r\n", args...) }
 	nick := ""
 	for in := bufio.NewScanner(conn); in.Scan(); {
@@ -127,6 +129,7 @@ func (s *server) take(target, text string) (hangUp bool) {
 	if target != "eve" && !strings.Contains(text, "A user who is not in") {
 		s.sent = append(s.sent, connectortest.Sent{Text: text})
 	}
+
 	return s.fault == connectortest.Drop
 }
 
@@ -159,6 +162,7 @@ func (s *server) tell(ctx context.Context, nick, tags, source, target, text stri
 				return true
 			}
 		}
+
 		s.mu.Unlock()
 		select {
 		case <-ctx.Done():

@@ -18,6 +18,7 @@ func (s *session) greet() error {
 			return err
 		}
 	}
+
 	for {
 		m, err := s.next()
 		if err != nil {
@@ -68,6 +69,7 @@ func (s *session) greeting(m ircmsg.Message) (welcome bool, err error) {
 		}
 		return true, nil
 	}
+
 	return false, nil
 }
 
@@ -87,12 +89,14 @@ func (s *session) ability(m ircmsg.Message) error {
 		if m.Params[2] == "*" { // there is more
 			return nil
 		}
+
 		var ask []string
 		for _, name := range wanted {
 			if s.caps[name] && (name != "sasl" || s.c.o.Account != "") {
 				ask = append(ask, name)
 			}
 		}
+
 		if !s.caps["sasl"] && s.c.o.Account != "" {
 			return errors.New("the server does not support accounts: leave account empty")
 		}
@@ -112,5 +116,6 @@ func (s *session) ability(m ircmsg.Message) error {
 	case "NAK":
 		return s.write("CAP", "END")
 	}
+
 	return nil
 }

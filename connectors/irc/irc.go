@@ -54,10 +54,12 @@ func New(o Options, password string, host chat.Host, log *slog.Logger) (*Connect
 	if o.Account != "" && password == "" {
 		return nil, fmt.Errorf("irc %q has an account and no password\nset it with: daycare auth set %s", o.ID, o.ID)
 	}
+
 	c := &Connector{o: o, password: password, log: log.With("connector", o.ID), pause: time.Second,
 		flood: flood{burst: 5, every: 2 * time.Second}}
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
 	c.arrived = chat.NewQueue(c.desk, c.pause, nil)
+
 	return c, nil
 }
 
@@ -88,6 +90,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 		return err
 	}
 	defer c.release()
+
 	select {
 	case <-ctx.Done():
 		return nil
@@ -113,6 +116,7 @@ func (c *Connector) acquire(ctx context.Context) (*session, error) {
 		c.live = s
 	}
 	c.users++
+
 	return c.live, nil
 }
 
@@ -150,6 +154,7 @@ func (c *Connector) speak(ctx context.Context, target, text string) error {
 		return err
 	}
 	defer c.release()
+
 	return s.say(ctx, target, lines(text))
 }
 
@@ -161,6 +166,7 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	s, err := probe.connect(ctx)
 	if err != nil {
 		return "", err
@@ -173,5 +179,6 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 	if !s.caps["account-tag"] {
 		verdict += "; it does not report accounts, so allow needs masks such as *!ada@203.0.113.7"
 	}
+
 	return verdict, nil
 }

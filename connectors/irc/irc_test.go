@@ -38,6 +38,7 @@ func TestConnector(t *testing.T) {
 			s.tell(ctx, "bot", "@msgid="+m.Key+";account=eve ", "ada!ada@203.0.113.9", "bot", m.Text)
 			<-p.await(m.Key)
 		}
+
 		return connectortest.Harness{
 			New: func(t *testing.T, log *slog.Logger) engine.Connector {
 				c := testConnector(t, Options{Server: s.listener.Addr().String(), Account: "daycare",
@@ -73,6 +74,7 @@ func testConnector(t *testing.T, o Options, host chat.Host, log *slog.Logger) *C
 		t.Fatal(err)
 	}
 	c.pause, c.flood = time.Millisecond, flood{burst: 100, every: time.Millisecond}
+
 	return c
 }
 
@@ -100,6 +102,7 @@ func (p *platform) offer(ctx context.Context, messages ...connectortest.Message)
 	for _, m := range messages {
 		p.tell(ctx, "bot", "@msgid="+strings.ReplaceAll(m.Key, " ", "_")+";account=ada ", "ada!~ada@203.0.113.9", "bot", m.Text)
 	}
+
 	for i, m := range messages {
 		select {
 		case <-p.await(strings.ReplaceAll(m.Key, " ", "_")):
@@ -108,6 +111,7 @@ func (p *platform) offer(ctx context.Context, messages ...connectortest.Message)
 			return received
 		}
 	}
+
 	return received
 }
 
@@ -173,6 +177,7 @@ func TestValidate(t *testing.T) {
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
+
 	for _, change := range []func(*Options){
 		func(o *Options) { o.Server = "x" }, func(o *Options) { o.Nick = "a b" }, func(o *Options) { o.Channels = []string{"x"} },
 		func(o *Options) { o.Allow = []string{"*"} }, func(o *Options) { o.ID = "" }, func(o *Options) { o.Allow = []string{"*!*@*"} },

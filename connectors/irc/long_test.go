@@ -24,12 +24,14 @@ func TestLongAnswerOnIRC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var b strings.Builder
 	for i, part := range c.Split(string(source)) {
 		all := lines(format.Plain(part))
 		if len(all) > linesAPart {
 			t.Errorf("part %d has %d lines, want at most %d", i, len(all), linesAPart)
 		}
+
 		for _, line := range all {
 			if len(line) > maxLine {
 				t.Errorf("a line has %d bytes: %s", len(line), line)
@@ -37,12 +39,14 @@ func TestLongAnswerOnIRC(t *testing.T) {
 			b.WriteString("<daybot> " + line + "\n")
 		}
 	}
+
 	const path = "testdata/long.golden"
 	if *update {
 		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -72,6 +72,7 @@ func (c *Connector) connect(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", c.o.Server, err)
 	}
+
 	s := &session{c: c, conn: conn, caps: map[string]bool{},
 		limiter: rate.NewLimiter(rate.Every(c.flood.every), c.flood.burst),
 		heard:   make(chan ircmsg.Message, 16), done: make(chan struct{})}
@@ -87,6 +88,7 @@ func (c *Connector) connect(ctx context.Context) (*session, error) {
 		conn.Close()
 		return nil, fmt.Errorf("greet %s: %w", c.o.Server, err)
 	}
+
 	s.wg.Go(s.read)
 	s.wg.Go(s.ping)
 	for _, channel := range c.o.Channels {
@@ -95,6 +97,7 @@ func (c *Connector) connect(ctx context.Context) (*session, error) {
 			return nil, err
 		}
 	}
+
 	return s, nil
 }
 
@@ -127,12 +130,14 @@ func (s *session) write(command ...string) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", command[0], err)
 	}
+
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	_ = s.conn.SetWriteDeadline(time.Now().Add(writeTime))
 	if _, err := s.conn.Write(line); err != nil {
 		return fmt.Errorf("write to %s: %w", s.c.o.Server, err)
 	}
+
 	return nil
 }
 
@@ -146,6 +151,7 @@ func (s *session) read() {
 			s.stop(fmt.Errorf("read from %s: %w", s.c.o.Server, err))
 			return
 		}
+
 		switch m.Command {
 		case "PING":
 			_ = s.write("PONG", last(m))
@@ -202,6 +208,7 @@ func (s *session) post(m ircmsg.Message) (chat.Post, bool) {
 		}
 		text = "* " + action
 	}
+
 	_, account := m.GetTag("account")
 	p := chat.Post{Sender: m.Nick(), Text: text, MessageID: id(m)}
 	p.Key = p.MessageID
@@ -210,6 +217,7 @@ func (s *session) post(m ircmsg.Message) (chat.Post, bool) {
 		p.Group, p.From.ChannelID = true, strings.ToLower(target)
 		p.Text, p.Addressed = addressed(text, s.me())
 	}
+
 	return p, true
 }
 
@@ -233,6 +241,7 @@ func addressed(text, nick string) (rest string, forUs bool) {
 			return text, true
 		}
 	}
+
 	return text, false
 }
 
@@ -244,6 +253,7 @@ func (s *session) say(ctx context.Context, target string, lines []string) error 
 	for len(s.heard) > 0 {
 		<-s.heard
 	}
+
 	for _, line := range lines {
 		if err := s.limiter.Wait(ctx); err != nil {
 			return fmt.Errorf("wait for the flood limit: %w", err)
@@ -252,10 +262,12 @@ func (s *session) say(ctx context.Context, target string, lines []string) error 
 			return err
 		}
 	}
+
 	mark := "said" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	if err := s.write("PING", mark); err != nil {
 		return err
 	}
+
 	for {
 		select {
 		case m := <-s.heard:
@@ -289,6 +301,7 @@ func (s *session) close() {
 		case <-time.After(byeTime):
 		}
 	}
+
 	s.conn.Close()
 	s.wg.Wait()
 }

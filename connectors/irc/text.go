@@ -25,6 +25,7 @@ func lines(text string) []string {
 			case '\t':
 				return ' '
 			}
+
 			return r
 		}, strings.ToValidUTF8(line, "\uFFFD"))
 		for strings.TrimSpace(line) != "" {
@@ -32,6 +33,7 @@ func lines(text string) []string {
 			all, line = append(all, head), rest
 		}
 	}
+
 	return all
 }
 
@@ -44,8 +46,10 @@ func cut(line string) (head, rest string) {
 	for !utf8.RuneStart(line[n]) {
 		n--
 	}
+
 	if space := strings.LastIndexByte(line[:n], ' '); space > maxLine/2 {
 		return line[:space], line[space+1:]
 	}
+
 	return line[:n], line[n:]
 }

@@ -32,6 +32,7 @@ func (c *Connector) child(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start signal-cli: %w", err)
 	}
+
 	c.log.Info("signal-cli was started", "pid", cmd.Process.Pid)
 	var reading sync.WaitGroup
 	reading.Go(func() {
@@ -39,6 +40,7 @@ func (c *Connector) child(ctx context.Context) error {
 			c.log.Debug("signal-cli", "said", lines.Text())
 		}
 	})
+
 	reading.Wait()
 	if err := cmd.Wait(); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("signal-cli ended: %w", err)
@@ -46,5 +48,6 @@ func (c *Connector) child(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return fmt.Errorf("signal-cli exited")
 	}
+
 	return nil
 }

@@ -47,11 +47,13 @@ func (o Options) Validate() error {
 	if u, err := url.Parse(o.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
 		wrong = append(wrong, errors.New("url: want the http:// address of signal-cli's daemon, without a user"))
 	}
+
 	for _, a := range o.Allow {
 		if !numberRule.MatchString(a) && !personRule.MatchString(a) {
 			wrong = append(wrong, fmt.Errorf("allow: found %q, want an account id or a number such as \"+4915112345678\"", a))
 		}
 	}
+
 	return errors.Join(wrong...)
 }
 

@@ -28,6 +28,7 @@ func (c *Connector) stream(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
+
 	c.mu.Lock()
 	req.Header.Set("Last-Event-ID", c.last)
 	c.mu.Unlock()
@@ -39,6 +40,7 @@ func (c *Connector) stream(ctx context.Context) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("listen: the daemon answers %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
+
 	watchdog := time.AfterFunc(silence, cancel)
 	defer watchdog.Stop()
 	lines := bufio.NewScanner(resp.Body)
@@ -55,6 +57,7 @@ func (c *Connector) stream(ctx context.Context) error {
 		case "data":
 			data.WriteString(value + "\n")
 		}
+
 		if lines.Text() == "" && data.Len() > 0 {
 			if !c.event(ctx, data.String()) {
 				return ctx.Err()
@@ -63,6 +66,7 @@ func (c *Connector) stream(ctx context.Context) error {
 			data.Reset()
 		}
 	}
+
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
@@ -98,6 +102,7 @@ func (c *Connector) event(ctx context.Context, data string) bool {
 	if e.Account != "" && e.Account != c.o.Account {
 		return true
 	}
+
 	p, ok := c.post(e.Envelope)
 	return !ok || c.arrived.Put(ctx, p)
 }

@@ -49,6 +49,7 @@ func newDaemon(t *testing.T) *daemon {
 		d.CloseClientConnections()
 		d.Close()
 	})
+
 	return d
 }
 
@@ -86,6 +87,7 @@ func (d *daemon) called(method string) (last call, n int) {
 			last, n = k, n+1
 		}
 	}
+
 	return last, n
 }
 
@@ -112,6 +114,7 @@ func (d *daemon) stream(ctx context.Context, w http.ResponseWriter, last string)
 		changed, cut := d.changed, d.cut
 		events := d.events[min(next, len(d.events)):]
 		d.mu.Unlock()
+
 		for _, e := range events {
 			next++
 			fmt.Fprintf(w, "id:run-%d\nevent:receive\ndata:%s\n\n", next, e)
@@ -119,6 +122,7 @@ func (d *daemon) stream(ctx context.Context, w http.ResponseWriter, last string)
 				return
 			}
 		}
+
 		flush()
 		select {
 		case <-changed:

@@ -79,6 +79,7 @@ func (c *Connector) post(e envelope) (chat.Post, bool) {
 	if d == nil || sender == "" || e.Number == c.o.Account || time.Since(time.UnixMilli(e.Timestamp)) > oldest {
 		return chat.Post{}, false
 	}
+
 	stamp := strconv.FormatInt(e.Timestamp, 10)
 	p := chat.Post{Key: sender + "/" + stamp, MessageID: sender + "/" + stamp, Sender: e.Name, Note: note,
 		From: message.Address{ChannelID: sender, UserID: c.o.identity(e.UUID, e.Number)}}
@@ -91,6 +92,7 @@ func (c *Connector) post(e envelope) (chat.Post, bool) {
 	if q := d.Quote; q != nil {
 		p.Quote, p.ReplyTo = q.Text, q.UUID+"/"+strconv.FormatInt(q.ID, 10)
 	}
+
 	for _, a := range d.Attachments {
 		name := a.Name
 		if name == "" {
@@ -100,6 +102,7 @@ func (c *Connector) post(e envelope) (chat.Post, bool) {
 			return c.fetch(ctx, a.ID, p.From.ChannelID)
 		}})
 	}
+
 	switch r := d.Reaction; {
 	case note:
 		p.Files = nil
@@ -109,6 +112,7 @@ func (c *Connector) post(e envelope) (chat.Post, bool) {
 	case r != nil:
 		p.Note, p.Text = true, fmt.Sprintf("The person reacted to message %d with %s", r.Target, r.Emoji)
 	}
+
 	return p, true
 }
 
@@ -127,9 +131,11 @@ func (c *Connector) mentioned(d *data) (text string, forUs bool) {
 				name = ""
 			}
 		}
+
 		rest := append(utf16.Encode([]rune(name)), units[m.Start+m.Length:]...)
 		units = append(units[:m.Start:m.Start], rest...)
 	}
+
 	return strings.TrimSpace(string(utf16.Decode(units))), forUs
 }
 
@@ -146,5 +152,6 @@ func (c *Connector) fetch(ctx context.Context, id, channel string) (io.ReadClose
 	if got.Data == "" {
 		return nil, errors.New("fetch attachment: the daemon sent nothing")
 	}
+
 	return io.NopCloser(base64.NewDecoder(base64.StdEncoding, strings.NewReader(got.Data))), nil
 }

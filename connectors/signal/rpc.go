@@ -37,10 +37,12 @@ func (c *Connector) call(ctx context.Context, method string, params map[string]a
 	} else {
 		params["account"] = c.o.Account // a daemon for one account does not mind
 	}
+
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "1", "method": method, "params": params})
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", method, err)
 	}
+
 	got, err := c.client.Post(ctx, chat.Call{Name: method, Path: "/api/v1/rpc", Media: "application/json", Body: bytes.NewReader(body),
 		Within: time.Minute})
 	if err != nil {
@@ -49,6 +51,7 @@ func (c *Connector) call(ctx context.Context, method string, params map[string]a
 	if got.Status != http.StatusOK {
 		return fmt.Errorf("call %s: the daemon answers %d %s", method, got.Status, http.StatusText(got.Status))
 	}
+
 	var answer struct {
 		Result json.RawMessage `json:"result"`
 		Error  *rpcError       `json:"error"`
@@ -66,5 +69,6 @@ func (c *Connector) call(ctx context.Context, method string, params map[string]a
 	if err := json.Unmarshal(answer.Result, result); err != nil {
 		return fmt.Errorf("read result of %s: %w", method, err)
 	}
+
 	return nil
 }

@@ -33,6 +33,7 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 			params["quoteAuthor"], params["quoteTimestamp"] = author, n
 		}
 	}
+
 	var files []string
 	for _, f := range out.Files {
 		uri, err := dataURI(f)
@@ -41,6 +42,7 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 		}
 		files = append(files, uri)
 	}
+
 	if len(files) > 0 {
 		params["attachments"] = files
 	}
@@ -63,6 +65,7 @@ func (c *Connector) say(ctx context.Context, to message.Address, text string, pa
 	for _, s := range styles {
 		ranges = append(ranges, fmt.Sprintf("%d:%d:%s", s.Start, s.Length, s.Name))
 	}
+
 	if len(ranges) > 0 {
 		params["textStyle"] = ranges
 	}
@@ -74,6 +77,7 @@ func (c *Connector) say(ctx context.Context, to message.Address, text string, pa
 	if err := done.classify(nil); err != nil {
 		return "", err
 	}
+
 	return strconv.FormatInt(done.Timestamp, 10), nil
 }
 
@@ -98,6 +102,7 @@ func dataURI(f message.File) (string, error) {
 		}
 		return r
 	}, f.Name)
+
 	return "data:" + f.MimeType + ";filename=" + name + ";base64," + base64.StdEncoding.EncodeToString(content), nil
 }
 
@@ -115,12 +120,14 @@ func judge(err error) error {
 			return told
 		}
 	}
+
 	switch {
 	case no.Code == rateLimit:
 		return &message.NotSent{Err: err}
 	case no.Code == userError && !strings.Contains(strings.ToLower(no.Message), "network"):
 		return &message.NotSent{Final: true, Err: err} // no such group, not a member, not a number
 	}
+
 	return err
 }
 
@@ -131,20 +138,24 @@ func (s sent) classify(cause error) error {
 		return nil
 	}
 	r := s.Results[0]
+
 	for _, each := range s.Results {
 		if each.Type == "SUCCESS" {
 			return nil
 		}
 	}
+
 	if cause == nil {
 		cause = fmt.Errorf("signal-cli send: %s", r.Type)
 	}
+
 	switch r.Type {
 	case "UNREGISTERED_FAILURE":
 		return &message.NotSent{Final: true, Err: cause}
 	case "RATE_LIMIT_FAILURE":
 		return &message.NotSent{After: time.Duration(r.RetryAfter) * time.Second, Err: cause}
 	}
+
 	return cause // a network that is down, an identity that a person has to trust
 }
 
@@ -156,8 +167,10 @@ func (c *Connector) React(ctx context.Context, to message.Address, messageID, em
 		return fmt.Errorf("%q is not a Signal message id (its sender and a number): leave it out for the "+
 			"message that you answer", messageID)
 	}
+
 	params := map[string]any{"emoji": emoji, "targetAuthor": author, "targetTimestamp": n}
 	addressee(params, to.ChannelID)
+
 	return c.call(ctx, "sendReaction", params, nil)
 }
 

@@ -53,12 +53,14 @@ func New(o Options, host chat.Host, log *slog.Logger) (*Connector, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("signal %q: %w", o.ID, err)
 	}
+
 	// An id that the daemon does not know has it repeat all that it remembers:
 	// what came while we were away; the rest is dropped by its dedupe key.
 	c := &Connector{o: o, log: log.With("connector", o.ID), pause: time.Second, last: "0",
 		client: chat.NewClient(o.URL)}
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID}, host, c, c.log)
 	c.arrived = chat.NewQueue(c.desk, c.pause, nil)
+
 	return c, nil
 }
 
@@ -93,6 +95,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 		})
 		c.await(running)
 	}
+
 	err := c.stream(running)
 	switch {
 	case ctx.Err() != nil:
@@ -100,6 +103,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	case running.Err() != nil: // the daemon that we started has ended
 		return <-ended
 	}
+
 	return fmt.Errorf("%w\ncheck that signal-cli's daemon is running at %s", err, c.o.URL)
 }
 
@@ -126,10 +130,12 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	for _, a := range accounts {
 		if a.Number == c.o.Account {
 			return "the daemon serves " + c.o.Account, nil
 		}
 	}
+
 	return "", fmt.Errorf("the daemon does not know %s\nregister it, or link it as a device: docs/connectors/signal.md", c.o.Account)
 }

@@ -45,6 +45,7 @@ func TestConnector(t *testing.T) {
 			p.push(e)
 			<-p.await(e["sourceUuid"].(string) + "/" + strconv.FormatInt(stamp(m.Key), 10))
 		}
+
 		return connectortest.Harness{
 			New: func(t *testing.T, log *slog.Logger) engine.Connector {
 				c := testConnector(t, p.daemon, host, log)
@@ -55,6 +56,7 @@ func TestConnector(t *testing.T) {
 					p.finished.Add(1)
 					p.await(post.MessageID) <- struct{}{}
 				})
+
 				return c
 			},
 			Offer: p.offer,
@@ -109,6 +111,7 @@ func (p *platform) offer(ctx context.Context, messages ...connectortest.Message)
 	for _, m := range messages {
 		p.push(envelopeOf(m.Key, m.Text))
 	}
+
 	for i, m := range messages {
 		select {
 		case <-p.await(ada + "/" + strconv.FormatInt(stamp(m.Key), 10)):
@@ -117,6 +120,7 @@ func (p *platform) offer(ctx context.Context, messages ...connectortest.Message)
 			return received
 		}
 	}
+
 	return received
 }
 
@@ -141,6 +145,7 @@ func post(t *testing.T, c *Connector, more map[string]any) (chat.Post, bool) {
 	for k, v := range more {
 		e[k] = v
 	}
+
 	d.push(e)
 	c.arrived = chat.NewQueue(c.desk, 0, nil)
 	got := make(chan chat.Post, 1)
@@ -148,6 +153,7 @@ func post(t *testing.T, c *Connector, more map[string]any) (chat.Post, bool) {
 	if !c.event(t.Context(), d.events[0]) {
 		t.Fatal("the event was not taken")
 	}
+
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	c.arrived.Run(ctx, func(context.Context, message.Incoming) (message.Receipt, error) { return message.Receipt{}, nil })
@@ -183,6 +189,7 @@ func TestEnvelopes(t *testing.T) {
 		"targetSentTimestamp": 7}}}); !p.Note || p.Text != "The person reacted to message 7 with ❤" {
 		t.Errorf("a reaction is %+v", p)
 	}
+
 	for name, more := range map[string]map[string]any{
 		"a receipt": {"dataMessage": nil, "receiptMessage": map[string]any{}}, "our own": {"sourceNumber": account},
 		"old": {"timestamp": time.Now().Add(-7 * 24 * time.Hour).UnixMilli()},
@@ -191,6 +198,7 @@ func TestEnvelopes(t *testing.T) {
 			t.Errorf("%s is taken as %+v", name, p)
 		}
 	}
+
 	d.files["f1"] = base64.StdEncoding.EncodeToString([]byte("content"))
 	p, _ = post(t, c, map[string]any{"dataMessage": map[string]any{"message": "x",
 		"attachments": []any{map[string]any{"id": "f1", "filename": "a.txt", "size": 7}}}})
@@ -219,6 +227,7 @@ func TestStreamBreaks(t *testing.T) {
 		}
 		done <- err
 	}()
+
 	for i := range 10 {
 		want := strconv.Itoa(i)
 		d.push(envelopeOf(want, want))
@@ -231,6 +240,7 @@ func TestStreamBreaks(t *testing.T) {
 			t.Fatalf("%s did not come", want)
 		}
 	}
+
 	cancel()
 	if err := <-done; err != nil && !strings.Contains(err.Error(), "ended the stream") {
 		t.Error(err)
@@ -244,6 +254,7 @@ func TestSend(t *testing.T) {
 	if err := os.WriteFile(path, []byte("1,2"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	out := message.Outgoing{ID: "o", Parts: 1, To: message.Address{Connector: "signal", ChannelID: ada},
 		ReplyTo: ada + "/99", Text: "😀 **b**",
 		Files: []message.File{{Name: "a;b.csv", MimeType: "text/csv", Path: path}}}
@@ -251,6 +262,7 @@ func TestSend(t *testing.T) {
 	if err != nil || id != "1234" {
 		t.Fatalf("Send = %q, %v", id, err)
 	}
+
 	k, _ := d.called("send")
 	want := map[string]any{"account": account, "recipient": ada, "message": "😀 b", "textStyle": []any{"3:1:BOLD"},
 		"quoteAuthor": ada, "quoteTimestamp": float64(99), "attachments": []any{"data:text/csv;filename=a_b.csv;base64,MSwy"}}
@@ -273,6 +285,7 @@ func TestReact(t *testing.T) {
 			t.Errorf("sendReaction (-want +got):\n%s", diff)
 		}
 	}
+
 	if err := c.React(t.Context(), message.Address{ChannelID: ada}, "99", "👍"); err == nil ||
 		!strings.Contains(err.Error(), "not a Signal message id") {
 		t.Errorf("a number alone: %v", err)
@@ -304,6 +317,7 @@ func TestChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.child(ctx) }()
@@ -311,6 +325,7 @@ func TestChild(t *testing.T) {
 	for end := time.Now().Add(5 * time.Second); len(args) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		args, _ = os.ReadFile(dir + "/args")
 	}
+
 	if want := "-a " + account + " daemon --http 127.0.0.1:8080 --receive-mode manual\n"; string(args) != want {
 		t.Errorf("started with %q, want %q", args, want)
 	}
@@ -329,12 +344,14 @@ func TestRunWithChild(t *testing.T) {
 	if err := os.WriteFile(c.o.Command, []byte("#!/bin/sh\nwhile [ ! -e \"$0.end\" ]; do sleep 0.05; done\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	got := make(chan string, 1)
 	c.arrived = chat.NewQueue(c.desk, 0, func(p chat.Post) { got <- p.Text })
 	done := make(chan error, 1)
 	go func() {
 		done <- c.Run(t.Context(), func(context.Context, message.Incoming) (message.Receipt, error) { return message.Receipt{}, nil })
 	}()
+
 	d.push(envelopeOf("1", "hello"))
 	select {
 	case text := <-got:
@@ -344,6 +361,7 @@ func TestRunWithChild(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("nothing came")
 	}
+
 	if err := os.WriteFile(c.o.Command+".end", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -357,6 +375,7 @@ func TestValidate(t *testing.T) {
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
+
 	for _, change := range []func(*Options){
 		func(o *Options) { o.ID = "" }, func(o *Options) { o.Account = "0151" }, func(o *Options) { o.URL = "127.0.0.1:1" },
 		func(o *Options) { o.URL = "http://u:p@x" }, func(o *Options) { o.Allow = []string{"ada"} },

@@ -41,11 +41,13 @@ func is(err error, words ...string) bool {
 	if !errors.As(err, &no) {
 		return false
 	}
+
 	for _, w := range words {
 		if no.Word == w {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -73,6 +75,7 @@ func (a *api) post(ctx context.Context, method, token, media string, body io.Rea
 	case got.Status != http.StatusOK:
 		return fmt.Errorf("call %s: slack answers %d %s", method, got.Status, http.StatusText(got.Status))
 	}
+
 	var answer struct {
 		OK    bool   `json:"ok"`
 		Error string `json:"error"`
@@ -89,6 +92,7 @@ func (a *api) post(ctx context.Context, method, token, media string, body io.Rea
 	if err := json.Unmarshal(got.Body, result); err != nil {
 		return fmt.Errorf("read result of %s: %w", method, err)
 	}
+
 	return nil
 }
 
@@ -101,5 +105,6 @@ func (a *api) download(ctx context.Context, address string) (io.ReadCloser, erro
 	if err != nil || !slacks && u.Host != base.Host {
 		return nil, errors.New("download file: its address is not Slack's")
 	}
+
 	return a.Download(ctx, address, a.secrets.Bot)
 }

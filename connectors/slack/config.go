@@ -50,11 +50,13 @@ func (o Options) Validate() error {
 	if o.ID == "" {
 		wrong = append(wrong, errors.New("connector without an id"))
 	}
+
 	for _, a := range o.Allow {
 		if !memberID.MatchString(a) {
 			wrong = append(wrong, fmt.Errorf("allow: found %q, want a member id such as U024BE7LH", a))
 		}
 	}
+
 	if o.Listen != "" {
 		if _, port, err := net.SplitHostPort(o.Listen); err != nil || port == "" {
 			wrong = append(wrong, fmt.Errorf("listen: found %q, want HOST:PORT such as 127.0.0.1:8788", o.Listen))
@@ -63,6 +65,7 @@ func (o Options) Validate() error {
 	if u, err := url.Parse(o.BaseURL); o.BaseURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 		wrong = append(wrong, errors.New("baseURL: want an http:// or https:// address"))
 	}
+
 	return errors.Join(wrong...)
 }
 
@@ -80,5 +83,6 @@ func (o Options) missing(s Secrets) error {
 	if o.Listen != "" {
 		return want(s.Signing, o.ID+"-signing", "signing secret; without it anyone could write")
 	}
+
 	return want(s.App, o.ID+"-app", "app token (xapp-…) for Socket Mode")
 }

@@ -58,6 +58,7 @@ func newWorkspace(t *testing.T) *workspace {
 		s.CloseClientConnections()
 		s.Close()
 	})
+
 	return s
 }
 
@@ -82,6 +83,7 @@ func (s *workspace) sent() (all []connectortest.Sent) {
 			all = append(all, connectortest.Sent{Text: p.Text})
 		}
 	}
+
 	return all
 }
 
@@ -108,6 +110,7 @@ func (s *workspace) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.calls[method]++
 	fault, calm := s.fault, s.calm
 	s.mu.Unlock()
+
 	switch {
 	case method == "files/a.txt" && token == canaries.Bot:
 		io.WriteString(w, "content")
@@ -167,6 +170,7 @@ func (s *workspace) chat(w http.ResponseWriter, r *http.Request, fault connector
 		<-calm
 		return
 	}
+
 	var p posting
 	if err := json.NewDecoder(r.Body).Decode(&p); err != nil {
 		no("invalid_json")
@@ -181,6 +185,7 @@ func (s *workspace) chat(w http.ResponseWriter, r *http.Request, fault connector
 	if fault == connectortest.Drop {
 		panic(http.ErrAbortHandler)
 	}
+
 	answer(map[string]any{"ts": ts})
 }
 
@@ -195,6 +200,7 @@ func (s *workspace) socket(w http.ResponseWriter, r *http.Request) {
 	s.conn = conn
 	s.touch()
 	s.mu.Unlock()
+
 	for {
 		_, data, err := conn.Read(ctx)
 		if err != nil {
@@ -205,6 +211,7 @@ func (s *workspace) socket(w http.ResponseWriter, r *http.Request) {
 			s.mu.Unlock()
 			return
 		}
+
 		var ack struct {
 			Envelope string `json:"envelope_id"`
 		}
@@ -227,6 +234,7 @@ func (s *workspace) envelope(ctx context.Context, kind string, payload any) bool
 	if err != nil {
 		panic(err)
 	}
+
 	for ctx.Err() == nil {
 		s.mu.Lock()
 		conn := s.conn
@@ -234,6 +242,7 @@ func (s *workspace) envelope(ctx context.Context, kind string, payload any) bool
 		if conn != nil {
 			conn.Write(ctx, websocket.MessageText, body)
 		}
+
 		again := time.After(50 * time.Millisecond)
 	wait:
 		for {
@@ -243,6 +252,7 @@ func (s *workspace) envelope(ctx context.Context, kind string, payload any) bool
 			if done {
 				return true
 			}
+
 			select {
 			case <-change:
 			case <-again:
@@ -252,6 +262,7 @@ func (s *workspace) envelope(ctx context.Context, kind string, payload any) bool
 			}
 		}
 	}
+
 	return false
 }
 
@@ -271,6 +282,7 @@ func signed(address, media string, body []byte, at time.Time, secret string) *ht
 	r.Header.Set("Content-Type", media)
 	r.Header.Set("X-Slack-Request-Timestamp", stamp)
 	r.Header.Set("X-Slack-Signature", "v0="+hex.EncodeToString(sign(secret, stamp, body)))
+
 	return r
 }
 

@@ -64,6 +64,7 @@ func (h *receiver) posted(w http.ResponseWriter, r *http.Request, deliver messag
 		http.Error(w, http.StatusText(status), status)
 		return
 	}
+
 	kind, payload := "events_api", json.RawMessage(body)
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
 		var ok bool
@@ -72,6 +73,7 @@ func (h *receiver) posted(w http.ResponseWriter, r *http.Request, deliver messag
 			return
 		}
 	}
+
 	var hello struct {
 		Type      string `json:"type"`
 		Challenge string `json:"challenge"`
@@ -85,11 +87,13 @@ func (h *receiver) posted(w http.ResponseWriter, r *http.Request, deliver messag
 		io.WriteString(w, hello.Challenge)
 		return
 	}
+
 	err := h.take(r.Context(), deliver, kind, payload)
 	if err == nil {
 		w.WriteHeader(http.StatusOK)
 		return
 	}
+
 	chat.Refuse(w, err)
 	h.log.Warn("event not accepted; Slack will post it again", "err", err)
 }
@@ -111,6 +115,7 @@ func (h *receiver) authentic(w http.ResponseWriter, r *http.Request) (body []byt
 	case r.ContentLength > maxBody:
 		return nil, http.StatusRequestEntityTooLarge
 	}
+
 	body, err = h.ingress.Body(w, r, maxBody)
 	if err != nil {
 		return nil, http.StatusBadRequest
@@ -121,6 +126,7 @@ func (h *receiver) authentic(w http.ResponseWriter, r *http.Request) (body []byt
 	if !hmac.Equal(sum, sign(h.secret, stamp, body)) {
 		return nil, http.StatusUnauthorized
 	}
+
 	return body, http.StatusOK
 }
 
@@ -143,10 +149,12 @@ func fromForm(body []byte) (kind string, payload json.RawMessage, ok bool) {
 	if form.Get("command") == "" {
 		return "", nil, false
 	}
+
 	flat := map[string]string{}
 	for k := range form {
 		flat[k] = form.Get(k)
 	}
 	payload, err = json.Marshal(flat)
+
 	return "slash_commands", payload, err == nil
 }

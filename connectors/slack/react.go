@@ -26,6 +26,7 @@ var emojiNames = func() map[string]string {
 		emoji, name, _ := strings.Cut(pair, ":")
 		m[emoji] = name
 	}
+
 	return m
 }()
 
@@ -56,5 +57,6 @@ func (c *Connector) React(ctx context.Context, to message.Address, messageID, em
 	case is(err, "missing_scope"):
 		return fmt.Errorf("%w: the app needs the scope reactions:write", err)
 	}
+
 	return err
 }

@@ -25,6 +25,7 @@ func (c *Connector) take(ctx context.Context, deliver message.Deliver, kind stri
 	if err != nil || !ok {
 		return err
 	}
+
 	return c.strikes.Guard(p.Key, func() error { return c.desk.Take(ctx, deliver, p) })
 }
 
@@ -46,6 +47,7 @@ func (c *Connector) read(ctx context.Context, kind string, payload json.RawMessa
 	case "interactive":
 		c.pressed(ctx, payload)
 	}
+
 	return chat.Post{}, false
 }
 
@@ -96,11 +98,13 @@ func (c *Connector) event(e event) (chat.Post, bool) {
 	case e.Type != "message" && e.Type != "app_mention", e.User == "" || e.User == me || e.Bot != "":
 		return chat.Post{}, false
 	}
+
 	switch e.Subtype {
 	case "", "file_share", "thread_broadcast", "me_message":
 	default:
 		return chat.Post{}, false // joins, topics, and what else is no speech
 	}
+
 	p := chat.Post{Key: e.Channel + "/" + e.TS, MessageID: e.TS, Sender: e.User, Group: !direct(e.Channel),
 		From: message.Address{ChannelID: e.Channel, UserID: e.User, ThreadID: e.ThreadTS}}
 	mention := "<@" + me + ">"
@@ -108,12 +112,14 @@ func (c *Connector) event(e event) (chat.Post, bool) {
 	if p.Group && p.From.ThreadID == "" {
 		p.From.ThreadID = e.TS // a channel is answered in a thread
 	}
+
 	p.Text = plain(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(e.Text), mention)))
 	for _, f := range e.Files {
 		p.Files = append(p.Files, chat.File{Name: f.Name, Size: f.Size, Open: func(ctx context.Context) (io.ReadCloser, error) {
 			return c.api.download(ctx, f.URL)
 		}})
 	}
+
 	return p, true
 }
 
@@ -142,8 +148,10 @@ func plain(text string) string {
 		case label != "" && label != target:
 			return label + " (" + target + ")"
 		}
+
 		return strings.TrimPrefix(target, "mailto:")
 	})
+
 	return entities.Replace(text)
 }
 
@@ -177,6 +185,7 @@ func (c *Connector) pressed(ctx context.Context, payload json.RawMessage) {
 	if json.Unmarshal(payload, &p) != nil || p.Type != "block_actions" || len(p.Actions) == 0 {
 		return
 	}
+
 	text := c.desk.Answer(ctx, message.Address{ChannelID: p.Channel.ID, UserID: p.User.ID}, p.Actions[0].Value)
 	if err := c.api.call(ctx, "chat.postEphemeral",
 		map[string]string{"channel": p.Channel.ID, "user": p.User.ID, "text": text}, nil); err != nil {

@@ -55,9 +55,11 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 	for _, f := range out.Files {
 		steps = append(steps, func() error { return c.upload(ctx, out.To, f) })
 	}
+
 	if err := c.sent.Send(out.Key(), steps); err != nil {
 		return "", judge(err)
 	}
+
 	return remoteID, nil
 }
 
@@ -70,6 +72,7 @@ func (c *Connector) say(ctx context.Context, to message.Address, markdown string
 		TS string `json:"ts"`
 	}
 	err = c.api.call(ctx, "chat.postMessage", posting{Channel: to.ChannelID, Thread: to.ThreadID, Text: shown}, &done)
+
 	return done.TS, err
 }
 
@@ -87,6 +90,7 @@ func (c *Connector) upload(ctx context.Context, to message.Address, f message.Fi
 		url.Values{"filename": {f.Name}, "length": {strconv.Itoa(len(content))}}, &place); err != nil {
 		return err
 	}
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, place.URL, bytes.NewReader(content))
 	if err != nil {
 		return errors.New("upload file: slack returned an invalid address")
@@ -96,6 +100,7 @@ func (c *Connector) upload(ctx context.Context, to message.Address, f message.Fi
 	if err != nil {
 		return fmt.Errorf("upload file: %w", c.api.Clean(err)) // the address is a ticket
 	}
+
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("upload file: slack answers %d", resp.StatusCode)
@@ -104,6 +109,7 @@ func (c *Connector) upload(ctx context.Context, to message.Address, f message.Fi
 	if to.ThreadID != "" {
 		done["thread_ts"] = to.ThreadID
 	}
+
 	return c.api.call(ctx, "files.completeUploadExternal", done, nil)
 }
 
@@ -113,6 +119,7 @@ func judge(err error) error {
 	if !errors.As(err, &no) {
 		return err
 	}
+
 	switch no.Word {
 	case "ratelimited", "rate_limited":
 		return &message.NotSent{After: no.RetryAfter, Err: err}
@@ -121,6 +128,7 @@ func judge(err error) error {
 		"messages_tab_disabled", "user_disabled", "invalid_blocks", "invalid_arguments", "thread_not_found":
 		return &message.NotSent{Final: true, Err: err}
 	}
+
 	return err // Slack is not well, or our token: that may be mended within the day
 }
 
@@ -149,6 +157,7 @@ func (c *Connector) Card(ctx context.Context, to message.Address, markdown strin
 	}
 	err := c.api.call(ctx, "chat.postMessage", posting{Channel: to.ChannelID, Thread: to.ThreadID, Text: format.Slack(markdown),
 		Blocks: []block{section(markdown), {Type: "actions", Elements: row}}}, &done)
+
 	return done.TS, err
 }
 

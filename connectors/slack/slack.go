@@ -64,12 +64,14 @@ func New(o Options, s Secrets, host chat.Host, log *slog.Logger) (*Connector, er
 	if err := o.missing(s); err != nil {
 		return nil, err
 	}
+
 	c := &Connector{o: o, api: newAPI(o.BaseURL, s), log: log.With("connector", o.ID), pause: time.Second}
 	c.strikes.Log = c.log
 	c.socket = socket{c.api, c.log, c.take}
 	c.hook = receiver{listen: o.Listen, secret: s.Signing, log: c.log, take: c.take}
 	c.hook.ingress.Name, c.hook.ingress.Log = "slack", c.log
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
+
 	return c, nil
 }
 
@@ -92,6 +94,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	defer cancel()
 	defer c.api.HTTP.CloseIdleConnections()
 	watch.Go(func() { c.desk.Run(ctx, deliver, c.pause) })
+
 	for ctx.Err() == nil {
 		err := c.stay(ctx, deliver)
 		switch {
@@ -104,6 +107,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 		}
 		return err
 	}
+
 	return nil
 }
 
@@ -115,12 +119,14 @@ func (c *Connector) stay(ctx context.Context, deliver message.Deliver) error {
 	if err := c.api.call(ctx, "auth.test", struct{}{}, &me); err != nil {
 		return err
 	}
+
 	c.mu.Lock()
 	c.me = me.UserID
 	c.mu.Unlock()
 	if c.o.Listen != "" {
 		return c.hook.serve(ctx, deliver)
 	}
+
 	return c.socket.read(ctx, deliver)
 }
 
@@ -139,6 +145,7 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 	if err := c.api.call(ctx, "auth.test", struct{}{}, &me); err != nil {
 		return "", err
 	}
+
 	verdict := "@" + me.User + " is in " + me.Team
 	if c.o.Listen != "" {
 		return verdict + "; events are posted to " + c.o.Listen, nil
@@ -146,5 +153,6 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 	if _, err := c.socket.open(ctx); err != nil {
 		return "", fmt.Errorf("%s, but Socket Mode is refused: %w\ncheck the app token: daycare auth set %s-app", verdict, err, c.o.ID)
 	}
+
 	return verdict + "; Socket Mode is open", nil
 }

@@ -55,6 +55,7 @@ func TestSocketMode(t *testing.T) {
 			s.envelope(ctx, "events_api", said(m.Key, "U0STRANGER", m.Text))
 		}
 		h.Strangers.Write = h.Forge
+
 		return h
 	})
 }
@@ -89,6 +90,7 @@ func TestPostedEvents(t *testing.T) {
 		h.Forge = func(ctx context.Context, m connectortest.Message) { post(ctx, m, ada, "not the secret") }
 		h.Other = func(ctx context.Context, m connectortest.Message) { post(ctx, m, bob, canaries.Signing) }
 		h.Strangers.Write = func(ctx context.Context, m connectortest.Message) { post(ctx, m, "U0STRANGER", canaries.Signing) }
+
 		return h
 	})
 }
@@ -115,6 +117,7 @@ func testConnector(t *testing.T, s *workspace, o Options, host chat.Host, log *s
 		t.Fatal(err)
 	}
 	c.pause = time.Millisecond
+
 	return c
 }
 
@@ -146,6 +149,7 @@ func TestEvents(t *testing.T) {
 	if p, ok := read(`{"type":"reaction_added","user":"U1","reaction":"heart","event_ts":"9","item":{"channel":"D1","ts":"3"}}`); !ok || p.Text != "The person reacted to message 3 with :heart:" || p.Group {
 		t.Errorf("a reaction is %+v", p)
 	}
+
 	for _, raw := range []string{
 		`{"type":"message","channel":"D1","user":"UBOT00001","ts":"1","text":"own"}`,
 		`{"type":"message","channel":"D1","user":"U1","bot_id":"B1","ts":"1","text":"bot"}`,
@@ -156,6 +160,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%s is taken as %+v", raw, p)
 		}
 	}
+
 	p, _ = read(`{"type":"message","subtype":"file_share","channel":"D1","user":"U1","ts":"4","files":[{"name":"a.txt","size":7,"url_private_download":"` + s.URL + `/files/a.txt"},{"name":"b","url_private_download":"https://evil.example/x"}]}`)
 	body, err := p.Files[0].Open(t.Context())
 	if err != nil {
@@ -176,6 +181,7 @@ func TestSend(t *testing.T) {
 	if err := os.WriteFile(path, []byte("1,2"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	out := message.Outgoing{ID: "o", Parts: 1, To: message.Address{Connector: "slack", ChannelID: "C1", ThreadID: "2.2"}, Text: "**b** <x>",
 		Files: []message.File{{Name: "a.csv", Path: path}}}
 	if id, err := c.Send(t.Context(), out); err != nil || id == "" {
@@ -184,6 +190,7 @@ func TestSend(t *testing.T) {
 	if p := s.last(); p.Text != "*b* &lt;x&gt;" || p.Thread != "2.2" || s.upload != "1,2" {
 		t.Errorf("sent %+v with %q", p, s.upload)
 	}
+
 	id, err := c.Card(t.Context(), out.To, "**ask**", []chat.Choice{{Label: "Once", Data: "once tok"}})
 	if p := s.last(); err != nil || id == "" || len(p.Blocks) != 2 || p.Blocks[1].Elements[0].Value != "once tok" {
 		t.Errorf("card %+v, %q, %v", p, id, err)
@@ -202,6 +209,7 @@ func TestReact(t *testing.T) {
 			t.Errorf("%s: %v", emoji, err)
 		}
 	}
+
 	if got := strings.Join(s.reactions, " "); got != "C1/2.2/+1 C1/2.2/party-parrot C1/2.2/heart" {
 		t.Errorf("reactions %s", got)
 	}
@@ -226,6 +234,7 @@ func postedTo(t *testing.T, deliver message.Deliver) (s *workspace, c *Connector
 			t.Errorf("Run = %v", err)
 		}
 	})
+
 	for c.Address() == "" {
 		time.Sleep(time.Millisecond)
 	}
@@ -299,6 +308,7 @@ func TestPosted(t *testing.T) {
 	if status, body := post("application/json", `{"type":"url_verification","challenge":"abc"}`); status != 200 || body != "abc" {
 		t.Errorf("challenge: %d %q", status, body)
 	}
+
 	const form = "application/x-www-form-urlencoded"
 	if status, _ := post(form, "command=%2Fdaycare&text=reset&user_id="+ada+"&channel_id=D1&trigger_id=t1"); status != 200 || len(taken) != 1 || taken[0].Kind != message.Reset {
 		t.Errorf("slash command: %d, delivered %+v", status, taken)
@@ -308,6 +318,7 @@ func TestPosted(t *testing.T) {
 	if status, _ := post(form, "payload="+pressed); status != 200 || s.calls["chat.postEphemeral"] != 1 {
 		t.Errorf("button: %d, answered %d times", status, s.calls["chat.postEphemeral"])
 	}
+
 	for _, test := range []struct {
 		err  error
 		want int
@@ -331,6 +342,7 @@ func TestRefresh(t *testing.T) {
 	go func() {
 		done <- c.Run(running, func(context.Context, message.Incoming) (message.Receipt, error) { return message.Receipt{}, nil })
 	}()
+
 	for i := range 3 {
 		if !s.envelope(ctx, "events_api", said(fmt.Sprint(i), ada, "x")) {
 			t.Fatal("not acknowledged")
@@ -339,6 +351,7 @@ func TestRefresh(t *testing.T) {
 		s.conn.Write(ctx, 1, []byte(`{"type":"disconnect","reason":"refresh_requested"}`))
 		s.mu.Unlock()
 	}
+
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -355,6 +368,7 @@ func TestProbeAndSecrets(t *testing.T) {
 	if _, err := c.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "auth set slack-app") {
 		t.Errorf("Probe = %v, want what to do", err)
 	}
+
 	for _, test := range []struct {
 		o    Options
 		s    Secrets

@@ -63,6 +63,7 @@ func (s *socket) read(ctx context.Context, deliver message.Deliver) error {
 	}
 	defer conn.CloseNow()
 	conn.SetReadLimit(maxFrame)
+
 	for {
 		reading, cancel := context.WithTimeout(ctx, silence)
 		_, data, err := conn.Read(reading)
@@ -74,6 +75,7 @@ func (s *socket) read(ctx context.Context, deliver message.Deliver) error {
 			}
 			return fmt.Errorf("read the socket: %w", s.api.Clean(err))
 		}
+
 		var f frame
 		if err := json.Unmarshal(data, &f); err != nil {
 			s.log.Warn("cannot read a socket frame", "err", err)
@@ -100,6 +102,7 @@ func acknowledge(ctx context.Context, conn *websocket.Conn, envelope string) err
 	if err != nil {
 		return err
 	}
+
 	// What is durable is acknowledged, also when we end now.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackWithin)
 	defer cancel()

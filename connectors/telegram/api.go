@@ -46,11 +46,13 @@ func is(err error, code int, said ...string) bool {
 	if !errors.As(err, &no) || no.Code != code {
 		return false
 	}
+
 	for _, s := range said {
 		if strings.Contains(strings.ToLower(no.Description), s) {
 			return true
 		}
 	}
+
 	return len(said) == 0
 }
 
@@ -73,6 +75,7 @@ func (a *api) upload(ctx context.Context, method string, params map[string]strin
 			return fmt.Errorf("encode %s: %w", method, err)
 		}
 	}
+
 	part, err := form.CreateFormFile(field, name)
 	if err == nil {
 		_, err = io.Copy(part, content)
@@ -83,6 +86,7 @@ func (a *api) upload(ctx context.Context, method string, params map[string]strin
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", method, err)
 	}
+
 	return a.post(ctx, method, form.FormDataContentType(), &b, result)
 }
 
@@ -128,6 +132,7 @@ func (a *api) read(method string, status int, data []byte, result any) error {
 	if err := json.Unmarshal(answer.Result, result); err != nil {
 		return fmt.Errorf("read result of %s: %w", method, err)
 	}
+
 	return nil
 }
 

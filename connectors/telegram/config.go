@@ -47,12 +47,14 @@ func (o Options) Validate() error {
 	if o.ID == "" {
 		wrong = append(wrong, errors.New("connector without an id"))
 	}
+
 	for _, id := range o.Allow {
 		if !userID.MatchString(id) {
 			wrong = append(wrong, fmt.Errorf("allow: found %q, want the numeric id of a user "+
 				"such as \"5550001\"; user names can change hands", id))
 		}
 	}
+
 	if u, err := url.Parse(o.BaseURL); o.BaseURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 		wrong = append(wrong, errors.New("baseURL: want an http:// or https:// address"))
 	}
@@ -64,5 +66,6 @@ func (o Options) Validate() error {
 			wrong = append(wrong, fmt.Errorf("webhook.listen: found %q, want HOST:PORT such as 127.0.0.1:8443", o.Webhook.Listen))
 		}
 	}
+
 	return errors.Join(wrong...)
 }

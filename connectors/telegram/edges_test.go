@@ -34,6 +34,7 @@ func canned(t *testing.T, answers map[string]string) *Connector {
 	c := connector(t, Options{ID: "telegram", Allow: []string{"5550001"}, BaseURL: server.URL}, chat.Host{},
 		slog.New(slog.DiscardHandler))
 	t.Cleanup(c.api.HTTP.CloseIdleConnections)
+
 	return c
 }
 
@@ -47,6 +48,7 @@ func TestUpdatesWithoutAMessage(t *testing.T) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
+
 	off := &reaction{User: &user{ID: 1}, ID: 7}
 	if p, ok := c.reader.read(update{Reaction: off}); !ok || p.Text != "The person took their reaction off message 7" {
 		t.Errorf("%+v, %v", p, ok)
@@ -90,6 +92,7 @@ func TestFilesThatCannotBeFetched(t *testing.T) {
 			t.Errorf("%q: %v, %v", answer, r, err)
 		}
 	}
+
 	if _, err := canned(t, map[string]string{"getFile": `{"ok":false,"error_code":400,"description":"file is too big"}`}).
 		reader.open(t.Context(), "f"); !errors.Is(err, chat.TooLarge) {
 		t.Errorf("too large: %v", err)
@@ -108,6 +111,7 @@ func TestChatsThatAreNone(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+
 	here := message.Address{ChannelID: "5550001"}
 	_, card = c.Card(t.Context(), here, "x", nil)
 	for what, err := range map[string]error{"say": c.Say(t.Context(), here, "", "x"), "react": c.React(t.Context(), here, "1", "👍"),
@@ -136,6 +140,7 @@ func TestWhatIsRememberedOfAnAnswer(t *testing.T) {
 			t.Errorf("part %d: %q, %v, sent %+v", part, id, err, sent)
 		}
 	}
+
 	s.c.api.HTTP.CloseIdleConnections()
 }
 
@@ -156,6 +161,7 @@ func TestThreadThatIsGone(t *testing.T) {
 			t.Errorf("thread %d: %d calls, %v", thread, calls, err)
 		}
 	}
+
 	done := &message.NotSent{Err: no}
 	if judge(done) != error(done) {
 		t.Errorf("a verdict was judged again: %v", judge(done))
@@ -214,6 +220,7 @@ func TestPostsThatAreRefused(t *testing.T) {
 	if c.hook.secret() == other.hook.secret() {
 		t.Error("two connectors of one bot have one secret")
 	}
+
 	c.hook.o.Webhook.URL = "https://example.com"
 	post := func(method, path string, body io.Reader) (int, http.Header) {
 		r := httptest.NewRequest(method, path, body)
@@ -229,6 +236,7 @@ func TestPostsThatAreRefused(t *testing.T) {
 	if status, h := post("GET", "/", nil); status != http.StatusMethodNotAllowed || h.Get("Allow") != "POST" {
 		t.Errorf("GET: %d, Allow %q", status, h.Get("Allow"))
 	}
+
 	long := `{"update_id":7,"x":"` + strings.Repeat("x", maxUpdate) + `"}`
 	for _, body := range []io.Reader{strings.NewReader(long),
 		io.MultiReader(strings.NewReader(long))} { // its length is told, or not

@@ -64,6 +64,7 @@ func harness(t *testing.T, hook bool) connectortest.Harness {
 		o.Webhook = Webhook{Listen: freePort(t)}
 		o.Webhook.URL = "http://" + o.Webhook.Listen + "/telegram"
 	}
+
 	forge := func(ctx context.Context, m connectortest.Message) {
 		id := b.Push(telegramtest.Text(666, m.Text))
 		b.Wait(ctx, func() bool { return b.Confirmed(id) })
@@ -125,6 +126,7 @@ func (b *bot) offer(ctx context.Context, messages ...connectortest.Message) []bo
 		ids[i] = b.Push(body)
 		b.keys[m.Key] = ids[i]
 	}
+
 	b.mu.Unlock()
 	for i, id := range ids {
 		received[i] = b.Wait(ctx, func() bool { return b.Confirmed(id) })

@@ -51,6 +51,7 @@ func (p *poller) poll(ctx context.Context, deliver message.Deliver) error {
 			failures++
 		}
 	}
+
 	return nil
 }
 
@@ -69,6 +70,7 @@ func (p *poller) takeAll(ctx context.Context, deliver message.Deliver, updates [
 			return i, err
 		}
 	}
+
 	return len(updates), nil
 }
 
@@ -82,6 +84,7 @@ func (c *Connector) take(ctx context.Context, deliver message.Deliver, u update)
 		if p, ok := c.reader.read(u); ok {
 			return c.desk.Take(ctx, deliver, p)
 		}
+
 		return nil
 	})
 }

@@ -37,6 +37,7 @@ func (r *reader) read(u update) (chat.Post, bool) {
 	case u.Reaction != nil && u.Reaction.User != nil:
 		return r.reacted(key, u.Reaction)
 	}
+
 	return chat.Post{}, false
 }
 
@@ -49,6 +50,7 @@ func (r *reader) message(key string, m *incoming) (chat.Post, bool) {
 	if m.InTopic {
 		p.From.ThreadID = decimal(m.Thread)
 	}
+
 	text, entities := m.Text, m.Entities
 	if text == "" {
 		text, entities = m.Caption, m.InCaps
@@ -67,6 +69,7 @@ func (r *reader) message(key string, m *incoming) (chat.Post, bool) {
 	if more := described(m); more != "" {
 		p.Text = strings.TrimSpace(p.Text + "\n" + more)
 	}
+
 	p.Files = r.files(m)
 	return p, true
 }
@@ -103,6 +106,7 @@ func (r *reader) addressed(text string, entities []entity) (rest string, forUs b
 			return text, false
 		}
 	}
+
 	if head := "@" + me.Username; forUs && len(text) > len(head) && strings.EqualFold(text[:len(head)], head) {
 		text = strings.TrimLeft(text[len(head):], " ,:")
 	}
@@ -116,12 +120,14 @@ func (r *reader) reacted(key string, change *reaction) (chat.Post, bool) {
 			emoji = append(emoji, s.Emoji)
 		}
 	}
+
 	p := chat.Post{Key: key, Note: true, Sender: name(change.User), Group: change.Chat.Type != "private",
 		From: message.Address{ChannelID: decimal(change.Chat.ID), UserID: decimal(change.User.ID)}}
 	p.Text = fmt.Sprintf("The person reacted to message %d with %s", change.ID, strings.Join(emoji, " "))
 	if len(emoji) == 0 {
 		p.Text = fmt.Sprintf("The person took their reaction off message %d", change.ID)
 	}
+
 	return p, true
 }
 
@@ -146,6 +152,7 @@ func forwarded(o *origin) string {
 	case o.Chat != nil:
 		return o.Chat.Title
 	}
+
 	return "somebody"
 }
 
@@ -163,6 +170,7 @@ func described(m *incoming) string {
 	case m.Sticker != nil && m.Sticker.Emoji != "":
 		return m.Sticker.Emoji
 	}
+
 	return ""
 }
 
@@ -188,6 +196,7 @@ func (r *reader) files(m *incoming) []chat.File {
 	} else {
 		add(m.Document, "document")
 	}
+
 	add(m.Voice, "voice.ogg")
 	add(m.Audio, "audio.mp3")
 	add(m.Video, "video.mp4")
@@ -207,6 +216,7 @@ func (r *reader) open(ctx context.Context, id string) (io.ReadCloser, error) {
 	if path.Clean("/"+f.Path) != "/"+f.Path {
 		return nil, fmt.Errorf("download file: telegram returned an invalid path")
 	}
+
 	return r.api.download(ctx, f.Path)
 }
 

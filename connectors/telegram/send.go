@@ -30,6 +30,7 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 	if id, err := strconv.ParseInt(out.ReplyTo, 10, 64); err == nil && out.Part == 0 {
 		base.Reply = &replyTo{id, true}
 	}
+
 	var steps []func() error
 	for _, step := range c.out.steps(out, base) {
 		steps = append(steps, func() error {
@@ -40,6 +41,7 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 			return err
 		})
 	}
+
 	if err := c.sent.Send(out.Key(), steps); err != nil {
 		return "", judge(err)
 	}
@@ -62,6 +64,7 @@ func (s sender) steps(out message.Outgoing, base outgoing) []step {
 	} else {
 		all = append(all, func(ctx context.Context) (int64, error) { return s.text(ctx, base, out.Text) })
 	}
+
 	for _, f := range files {
 		all = append(all, func(ctx context.Context) (int64, error) { return s.file(ctx, base, f, "") })
 	}
@@ -74,6 +77,7 @@ func outgoingTo(to message.Address) (outgoing, error) {
 		return outgoing{}, fmt.Errorf("%q is not a Telegram chat id", to.ChannelID)
 	}
 	thread, _ := strconv.ParseInt(to.ThreadID, 10, 64) // "": none
+
 	return outgoing{Chat: id, Thread: thread}, nil
 }
 
@@ -92,6 +96,7 @@ func (s sender) text(ctx context.Context, o outgoing, text string) (int64, error
 		}
 		err = s.adapt(&o, func() error { return s.api.call(ctx, "sendMessage", o, &m) })
 	}
+
 	return m.ID, err
 }
 
@@ -107,6 +112,7 @@ func (s sender) adapt(o *outgoing, f func() error) error {
 		o.Thread = 0
 		err = f()
 	}
+
 	return err
 }
 
@@ -120,6 +126,7 @@ func (s sender) file(ctx context.Context, o outgoing, f message.File, caption st
 	if strings.HasPrefix(f.MimeType, "image/") && f.MimeType != "image/svg+xml" && f.MimeType != "image/gif" && f.Size <= maxPhoto {
 		method, field = "sendPhoto", "photo"
 	}
+
 	params := map[string]string{"chat_id": decimal(o.Chat)}
 	if o.Thread != 0 {
 		params["message_thread_id"] = decimal(o.Thread)
@@ -134,6 +141,7 @@ func (s sender) file(ctx context.Context, o outgoing, f message.File, caption st
 		}
 		params["reply_parameters"] = string(data)
 	}
+
 	var m incoming
 	err = s.api.upload(ctx, method, params, field, f.Name, content, &m)
 	return m.ID, err
@@ -149,6 +157,7 @@ func judge(err error) error {
 	if !errors.As(err, &no) {
 		return err
 	}
+
 	switch no.Code {
 	case http.StatusTooManyRequests:
 		return &message.NotSent{After: no.RetryAfter, Err: err}
@@ -157,6 +166,7 @@ func judge(err error) error {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
 		return &message.NotSent{Final: true, Err: err}
 	}
+
 	return err // 401 and 404: the token may be mended within the day; 5xx: later
 }
 
@@ -169,7 +179,9 @@ func (c *Connector) Say(ctx context.Context, to message.Address, reply, text str
 	if id, err := strconv.ParseInt(reply, 10, 64); err == nil {
 		o.Reply = &replyTo{id, true}
 	}
+
 	_, err = c.out.text(ctx, o, text)
+
 	return err
 }
 
@@ -182,12 +194,14 @@ func (c *Connector) React(ctx context.Context, to message.Address, messageID, em
 	if o.Message, err = strconv.ParseInt(messageID, 10, 64); err != nil {
 		return fmt.Errorf("%q is not a Telegram message id, which is a number", messageID)
 	}
+
 	// Telegram knows its emoji without the mark that asks for a coloured one.
 	o.Thread, o.Reaction = 0, []symbol{{"emoji", strings.ReplaceAll(emoji, "\uFE0F", "")}}
 	err = c.out.adapt(&o, func() error { return c.api.call(ctx, "setMessageReaction", o, nil) })
 	if is(err, http.StatusBadRequest, "reaction_invalid") {
 		return fmt.Errorf("telegram has no reaction %s; some it has: 👍 👎 ❤ 🔥 🎉 👏 🙏 👌 🤔 😁 😢 👀 🤝 💯", emoji)
 	}
+
 	return err
 }
 
@@ -198,6 +212,7 @@ func (c *Connector) Typing(ctx context.Context, to message.Address) error {
 		return err
 	}
 	o.Action = "typing"
+
 	return c.api.call(ctx, "sendChatAction", o, nil)
 }
 
@@ -211,8 +226,10 @@ func (c *Connector) Card(ctx context.Context, to message.Address, text string, c
 	for _, k := range choices {
 		row = append(row, button{k.Label, k.Data})
 	}
+
 	o.Keyboard = &keyboard{[][]button{row}}
 	id, err := c.out.text(ctx, o, text)
+
 	return decimal(id), err
 }
 
@@ -225,7 +242,9 @@ func (c *Connector) Settle(ctx context.Context, to message.Address, remoteID, te
 	if o.Message, err = strconv.ParseInt(remoteID, 10, 64); err != nil {
 		return fmt.Errorf("update buttons: %q is not a message id", remoteID)
 	}
+
 	o.Thread, o.Text, o.Mode, o.Preview = 0, format.Telegram(text), "HTML", &linkPreview{true}
+
 	return c.api.call(ctx, "editMessageText", o, nil)
 }
 

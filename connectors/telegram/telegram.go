@@ -64,6 +64,7 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 		return nil, fmt.Errorf("telegram %q: not a bot token (expected 123456:ABC…)\n"+
 			"set it again: daycare auth set %s", o.ID, o.ID)
 	}
+
 	c := &Connector{o: o, api: newAPI(o.BaseURL, token), log: log.With("connector", o.ID), pause: time.Second}
 	c.strikes.Log = c.log
 	c.reader, c.out = &reader{api: c.api}, sender{c.api}
@@ -71,6 +72,7 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 	c.hook = &receiver{o: o, api: c.api, log: c.log, take: c.take}
 	c.hook.ingress.Name, c.hook.ingress.Log = "telegram", c.log
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID}, host, c, c.log)
+
 	return c, nil
 }
 
@@ -97,6 +99,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	if err == nil || ctx.Err() != nil {
 		return nil
 	}
+
 	var no *apiError
 	if errors.As(err, &no) && no.RetryAfter > 0 { // Telegram asks for it
 		select {
@@ -104,6 +107,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 		case <-ctx.Done():
 		}
 	}
+
 	return c.explain(err)
 }
 
@@ -114,6 +118,7 @@ func (c *Connector) receive(ctx context.Context, deliver message.Deliver) error 
 	if c.o.Webhook.URL != "" {
 		return c.hook.serve(ctx, deliver)
 	}
+
 	return c.poller.poll(ctx, deliver)
 }
 
@@ -134,6 +139,7 @@ func (c *Connector) introduce(ctx context.Context) error {
 	for _, k := range chat.Commands {
 		menu = append(menu, entry{k.Name, k.About})
 	}
+
 	if err := c.api.call(ctx, "setMyCommands", map[string]any{"commands": menu}, nil); err != nil && ctx.Err() == nil {
 		c.log.Warn("cannot set the command menu", "err", err)
 	}
@@ -148,6 +154,7 @@ func (c *Connector) explain(err error) error {
 	case is(err, http.StatusConflict):
 		return fmt.Errorf("%w\nanother program uses this bot: stop it, or use another token", err)
 	}
+
 	return err
 }
 
@@ -160,6 +167,7 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 	if err := c.api.call(ctx, "getMe", struct{}{}, &me); err != nil {
 		return "", c.explain(err)
 	}
+
 	var hook struct {
 		URL     string `json:"url"`
 		Pending int    `json:"pending_update_count"`
@@ -168,6 +176,7 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 	if err := c.api.call(ctx, "getWebhookInfo", struct{}{}, &hook); err != nil {
 		return "", err
 	}
+
 	verdict := "@" + me.Username + " (" + strconv.FormatInt(me.ID, 10) + ") answers; " + strconv.Itoa(hook.Pending) +
 		" messages wait at Telegram"
 	if hook.URL != "" && c.o.Webhook.URL == "" {
@@ -176,5 +185,6 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 	if hook.Last != "" && c.o.Webhook.URL != "" {
 		verdict += "; Telegram could not post: " + hook.Last
 	}
+
 	return verdict, nil
 }

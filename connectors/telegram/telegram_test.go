@@ -39,6 +39,7 @@ func newStage(t *testing.T, o Options, host chat.Host) *stage {
 		o.Allow = []string{"5550001"}
 	}
 	s.c = connector(t, o, host, slog.New(slog.NewTextHandler(&s.said, nil)))
+
 	return s
 }
 
@@ -82,6 +83,7 @@ func (s *stage) last(t *testing.T) message.Incoming {
 	}
 	in := s.taken[len(s.taken)-1]
 	s.taken = nil
+
 	return in
 }
 
@@ -118,6 +120,7 @@ func (s *store) Put(name string, r io.Reader) (message.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kept[name] = string(data)
+
 	return message.File{ID: name, Name: name, Size: int64(len(data))}, nil
 }
 
@@ -166,6 +169,7 @@ func TestReceiveKinds(t *testing.T) {
 			}
 		})
 	}
+
 	if files.kept["photo.jpg"] != "large photo" {
 		t.Errorf("kept %q, want the largest size of the photo", files.kept["photo.jpg"])
 	}
@@ -203,6 +207,7 @@ func TestGroups(t *testing.T) {
 	if want := (message.Address{Connector: "telegram", ChannelID: "-100200", UserID: "5550001"}); in.Text != "😀 hello" || in.From != want {
 		t.Errorf("delivered %q from %+v, want the text without the name, from %+v", in.Text, in.From, want)
 	}
+
 	s.push(t, group(map[string]any{"text": "and?", "message_thread_id": 5, "is_topic_message": true,
 		"reply_to_message": map[string]any{"message_id": 8, "text": "x", "from": map[string]any{"id": 777}}}))
 	if in := s.last(t); in.From.ThreadID != "5" || in.Route == nil || in.Route.ThreadID != "5" {
@@ -216,6 +221,7 @@ func TestGroups(t *testing.T) {
 	if sent := s.Sent(); len(sent) != 1 || !strings.Contains(sent[0].Text, "/reset") || sent[0].Chat != "-100200" {
 		t.Errorf("sent %+v, want one list of commands to the group", sent)
 	}
+
 	stranger := telegramtest.Message(666, "psst")
 	stranger["chat"] = map[string]any{"id": -100200, "type": "supergroup"}
 	s.push(t, map[string]any{"message": stranger})
@@ -239,6 +245,7 @@ func TestStrangers(t *testing.T) {
 	if n := strings.Count(s.said.String(), "not in allow"); n != 1 {
 		t.Errorf("logged %d times, want once:\n%s", n, s.said.String())
 	}
+
 	for i := range 20 {
 		s.push(t, telegramtest.Text(int64(700+i), "flood"))
 	}
@@ -258,6 +265,7 @@ func TestMenu(t *testing.T) {
 	if sent := s.Sent(); len(sent) != 1 || !strings.Contains(sent[0].Text, "/permissions") {
 		t.Errorf("sent %+v, want the list", sent)
 	}
+
 	s.push(t, telegramtest.Text(ada, "/reset"))
 	if in := s.last(t); in.Kind != message.Reset || in.Dedupe == "" {
 		t.Errorf("/reset delivers %+v", in)
@@ -280,6 +288,7 @@ func TestSend(t *testing.T) {
 	if got := s.Sent()[0]; got.Source != "<b>bold</b> &lt;i&gt;" || got.Mode != "HTML" || got.Reply != "12" {
 		t.Errorf("sent %+v", got)
 	}
+
 	s.Fault = func(string) telegramtest.Fault {
 		if s.Calls("sendMessage") < 2 {
 			return telegramtest.Entities
@@ -292,6 +301,7 @@ func TestSend(t *testing.T) {
 	if got := s.Sent()[1]; got.Source != "bold" || got.Mode != "" {
 		t.Errorf("sent %+v, want plain text where HTML is refused", got)
 	}
+
 	s.Fault = nil
 	if err := send(t, s.c, message.Outgoing{ID: "c", To: message.Address{ChannelID: "-50"}, Text: "moved"}); err != nil {
 		t.Fatal(err)
@@ -299,6 +309,7 @@ func TestSend(t *testing.T) {
 	if got := s.Sent()[2]; got.Chat != "-10050" {
 		t.Errorf("sent to %s, want the group's new id", got.Chat)
 	}
+
 	for _, chat := range []string{"404", "nobody"} {
 		err := send(t, s.c, message.Outgoing{ID: "d", To: message.Address{ChannelID: chat}, Text: "x"})
 		var no *message.NotSent
@@ -316,6 +327,7 @@ func TestReact(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if got := s.Reaction("5550001", "12"); got != "❤" {
 		t.Errorf("reaction %q", got)
 	}
@@ -345,6 +357,7 @@ func TestSendFiles(t *testing.T) {
 	if err := send(t, s.c, out); err == nil {
 		t.Fatal("Send = nil, want the second file's error")
 	}
+
 	out.Retry = true
 	if err := send(t, s.c, out); err != nil {
 		t.Fatal(err)
@@ -353,6 +366,7 @@ func TestSendFiles(t *testing.T) {
 	for _, m := range s.Sent() {
 		got = append(got, m.Method+" "+m.File+" "+m.Text)
 	}
+
 	if diff := cmp.Diff([]string{"sendPhoto p.png two files", "sendDocument d.txt "}, got); diff != "" {
 		t.Errorf("sent, without what was there already (-want +got):\n%s", diff)
 	}
@@ -373,6 +387,7 @@ func TestLongAnswer(t *testing.T) {
 			t.Fatalf("part %d: %v", i+1, err)
 		}
 	}
+
 	var all strings.Builder
 	for i, m := range s.Sent() {
 		if m.Mode != "HTML" {
@@ -383,6 +398,7 @@ func TestLongAnswer(t *testing.T) {
 		}
 		all.WriteString(m.Text + "\n")
 	}
+
 	for _, want := range []string{"node-090.example.com", "billing-45", "Say go and I begin"} {
 		if !strings.Contains(all.String(), want) {
 			t.Errorf("%q is missing", want)
@@ -412,6 +428,7 @@ func TestRunEndsWhereNothingHelps(t *testing.T) {
 			if test.fault == "401" {
 				s.Token = "778:another"
 			}
+
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			err := s.c.Run(ctx, s.deliver)

@@ -57,6 +57,7 @@ func TestAnswersOfTheAPI(t *testing.T) {
 			t.Errorf("%s: %+v, %v\n%s", name, got, err, diff)
 		}
 	}
+
 	if err := a.read("m", 200, []byte(`{"ok":true,"result":"x"}`), nil); err != nil {
 		t.Errorf("a result that nobody wants: %v", err)
 	}
@@ -66,6 +67,7 @@ func TestAnswersOfTheAPI(t *testing.T) {
 			t.Errorf("%s is not found", want)
 		}
 	}
+
 	if is(no, 401) || is(no, 400, "other") || is(errors.New("400"), 400) || is(nil, 400) {
 		t.Error("a no is found that is none")
 	}
@@ -84,6 +86,7 @@ func TestCallsThatFail(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+
 	for what, base := range map[string]string{"no server": "http://127.0.0.1:1", "no address": "http://a b"} {
 		if body, err := newAPI(base, "123:secret").download(t.Context(), "p"); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, %v", what, body, err)
@@ -124,6 +127,7 @@ func TestDescriptions(t *testing.T) {
 			t.Errorf("%+v is from %q, want %q", o, got, want)
 		}
 	}
+
 	at := &location{Latitude: 1.5, Longitude: -2}
 	for want, m := range map[string]*incoming{
 		"": {}, "[location: 1.500000, -2.000000]": {Location: at},
@@ -135,6 +139,7 @@ func TestDescriptions(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+
 	if described(&incoming{Sticker: &sticker{}}) != "" || described(&incoming{Venue: &venue{}}) != "" {
 		t.Error("nothing is described")
 	}
@@ -184,6 +189,7 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%d: %v", code, err)
 		}
 	}
+
 	for _, err := range []error{no(401), no(404), no(500), errors.New("x"), &message.NotSent{Final: true}} {
 		if judge(err) != err {
 			t.Errorf("%v is another error", err)
@@ -242,6 +248,7 @@ func TestCards(t *testing.T) {
 	if err := s.c.Typing(t.Context(), to); err != nil || s.Calls("sendChatAction") != 1 {
 		t.Errorf("%v after %d calls", err, s.Calls("sendChatAction"))
 	}
+
 	nowhere := message.Address{ChannelID: "nobody"}
 	_, card := s.c.Card(t.Context(), nowhere, "x", nil)
 	for what, err := range map[string]error{"card": card, "settle": s.c.Settle(t.Context(), nowhere, id, "x"),
@@ -252,6 +259,7 @@ func TestCards(t *testing.T) {
 			t.Errorf("%s of nobody says nothing", what)
 		}
 	}
+
 	if err := s.c.Say(t.Context(), to, "12", "a **notice**"); err != nil {
 		t.Fatal(err)
 	}
@@ -264,6 +272,7 @@ func TestCards(t *testing.T) {
 	if direct, ok := s.c.Direct("7"); !ok || direct.ChannelID != "7" || direct.UserID != "7" {
 		t.Errorf("%+v", direct)
 	}
+
 	s.run(t)
 	s.push(t, map[string]any{"callback_query": map[string]any{"id": "q", "from": map[string]any{"id": 5550001}, "data": "unknown"}})
 	if s.Calls("answerCallbackQuery") != 1 {
@@ -305,16 +314,19 @@ func TestFilesThatAreSent(t *testing.T) {
 				t.Errorf("%+v", m)
 			}
 		}
+
 		if diff := cmp.Diff(tt.method, methods); diff != "" {
 			t.Errorf("%+v (-want +got):\n%s", tt.f, diff)
 		}
 	}
+
 	gone := file("text/plain", 1)
 	gone.Path += "x"
 	var no *message.NotSent
 	if err := send(t, s.c, message.Outgoing{ID: "g", To: to, Files: []message.File{gone}}); !errors.As(err, &no) || !no.Final {
 		t.Errorf("a file that is gone: %v", err)
 	}
+
 	before := len(s.Sent())
 	if err := send(t, s.c, message.Outgoing{ID: "e", To: to, Text: " "}); err != nil || len(s.Sent()) != before {
 		t.Errorf("a text of nothing: %v", err)
@@ -335,6 +347,7 @@ func TestProbeSaysWhatIsOdd(t *testing.T) {
 		!strings.Contains(verdict, "another program has set a webhook") {
 		t.Errorf("%q, %v", verdict, err)
 	}
+
 	s.Fault = func(method string) telegramtest.Fault {
 		if method == "getWebhookInfo" {
 			return telegramtest.Broken
@@ -344,6 +357,7 @@ func TestProbeSaysWhatIsOdd(t *testing.T) {
 	if verdict, err := s.c.Probe(t.Context()); err == nil || verdict != "" {
 		t.Errorf("%q, %v", verdict, err)
 	}
+
 	s.Fault = func(string) telegramtest.Fault { return telegramtest.Broken }
 	if verdict, err := s.c.Probe(t.Context()); err == nil || verdict != "" {
 		t.Errorf("%q, %v", verdict, err)
@@ -361,6 +375,7 @@ func TestAnUpdateThatBreaksItsHandler(t *testing.T) {
 			t.Errorf("try %d: %v", n, err)
 		}
 	}
+
 	for name, u := range map[string]update{"nothing": {ID: 8}, "nobody's": {ID: 9, Message: &incoming{Text: "x"}},
 		"a channel":            {ID: 10, Message: &incoming{From: &user{ID: 5550001}, Chat: room{Type: "channel"}}},
 		"a reaction of nobody": {ID: 11, Reaction: &reaction{}}} {
@@ -368,6 +383,7 @@ func TestAnUpdateThatBreaksItsHandler(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+
 	no := errors.New("no")
 	if n, err := s.c.poller.takeAll(t.Context(), func(_ context.Context, in message.Incoming) (message.Receipt, error) {
 		if in.Text == "bad" {

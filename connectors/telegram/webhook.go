@@ -66,6 +66,7 @@ func (h *receiver) posted(w http.ResponseWriter, r *http.Request, deliver messag
 		http.Error(w, http.StatusText(status), status)
 		return
 	}
+
 	h.order.Lock() // Telegram is told to post one at a time; a proxy may have held two
 	err := h.take(r.Context(), deliver, u)
 	h.order.Unlock()
@@ -73,6 +74,7 @@ func (h *receiver) posted(w http.ResponseWriter, r *http.Request, deliver messag
 		w.WriteHeader(http.StatusOK)
 		return
 	}
+
 	h.log.Warn("update not accepted", "update", u.ID, "err", err)
 	chat.Refuse(w, err)
 }
@@ -84,6 +86,7 @@ func (h *receiver) authentic(w http.ResponseWriter, r *http.Request) (u update, 
 	if to, err := url.Parse(h.o.Webhook.URL); err == nil && to.Path != "" {
 		path = to.Path
 	}
+
 	switch {
 	case r.URL.Path != path:
 		return u, http.StatusNotFound
@@ -97,6 +100,7 @@ func (h *receiver) authentic(w http.ResponseWriter, r *http.Request) (u update, 
 	case r.ContentLength > maxUpdate:
 		return u, http.StatusRequestEntityTooLarge
 	}
+
 	body, err := h.ingress.Body(w, r, maxUpdate)
 	if err != nil {
 		return u, http.StatusBadRequest
@@ -107,5 +111,6 @@ func (h *receiver) authentic(w http.ResponseWriter, r *http.Request) (u update, 
 	if err := json.Unmarshal(body, &u); err != nil || u.ID == 0 {
 		return u, http.StatusBadRequest
 	}
+
 	return u, http.StatusOK
 }

@@ -29,6 +29,7 @@ func hooked(t *testing.T, deliver message.Deliver) (s *stage, address string) {
 			t.Errorf("Run = %v", err)
 		}
 	})
+
 	limit, stop := context.WithTimeout(t.Context(), 5*time.Second)
 	defer stop()
 	s.Wait(limit, func() bool { url, _ := s.Hook(); return url != "" })
@@ -76,6 +77,7 @@ func TestForged(t *testing.T) {
 			if test.secret != "" {
 				req.Header.Set(secretHeader, test.secret)
 			}
+
 			resp, err := client.Do(req)
 			if err != nil {
 				if test.want == 413 || test.want == 401 && len(test.body) > 1<<20 {
@@ -83,12 +85,14 @@ func TestForged(t *testing.T) {
 				}
 				t.Fatal(err)
 			}
+
 			resp.Body.Close()
 			if resp.StatusCode != test.want {
 				t.Errorf("status %d, want %d", resp.StatusCode, test.want)
 			}
 		})
 	}
+
 	if strings.Contains(s.said.String(), secret) {
 		t.Error("the secret is in the log")
 	}
@@ -114,18 +118,21 @@ func TestWebhookCodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set(secretHeader, secret)
 		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		resp.Body.Close()
 		if resp.StatusCode != test.want || resp.Header.Get("Retry-After") != test.after {
 			t.Errorf("%v: status %d, Retry-After %q; want %d, %q", test.err, resp.StatusCode,
 				resp.Header.Get("Retry-After"), test.want, test.after)
 		}
 	}
+
 	if n := s.Calls("getUpdates"); n != 0 {
 		t.Errorf("getUpdates was called %d times beside a webhook", n)
 	}

@@ -67,6 +67,7 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 	if len(key) == 0 {
 		return "", fmt.Errorf("sign answer of hook %s: no secret under %s", h.ID, h.SecretEnv)
 	}
+
 	req, err := h.request(ctx, key, out)
 	if err != nil {
 		return "", &message.NotSent{Final: true, Err: fmt.Errorf("make callback of hook %s: %w", h.ID, err)}
@@ -77,6 +78,7 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // what it says is not of interest
+
 	return "", judge(h.ID, resp, time.Now())
 }
 
@@ -88,11 +90,13 @@ func (h *hook) request(ctx context.Context, key []byte, out message.Outgoing) (*
 	for _, f := range out.Files {
 		a.Files = append(a.Files, attachment{f.Name, f.MimeType, f.Size})
 	}
+
 	body, _ := json.Marshal(a) // of strings and numbers, which cannot fail
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.Callback, bytes.NewReader(body))
 	if err != nil {
 		return nil, withoutURL(err)
 	}
+
 	signed := claim{scheme: standard, id: a.ID, timestamp: strconv.FormatInt(time.Now().Unix(), 10)}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "daycare")
@@ -100,6 +104,7 @@ func (h *hook) request(ctx context.Context, key []byte, out message.Outgoing) (*
 	req.Header.Set(standard.id, signed.id)
 	req.Header.Set(standard.timestamp, signed.timestamp)
 	req.Header.Set(standard.signature, "v1,"+base64.StdEncoding.EncodeToString(sum(key, signed.content(body))))
+
 	return req, nil
 }
 
@@ -117,6 +122,7 @@ func judge(hook string, resp *http.Response, now time.Time) error {
 	case status == http.StatusRequestTimeout || status == http.StatusTooEarly || status >= 500:
 		return err
 	}
+
 	return &message.NotSent{Final: true, Err: err}
 }
 
@@ -128,6 +134,7 @@ func retryAfter(header string, now time.Time) time.Duration {
 	} else if at, err := http.ParseTime(header); err == nil {
 		after = at.Sub(now)
 	}
+
 	return min(max(after, 0), maxRetryAfter)
 }
 

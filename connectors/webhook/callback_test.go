@@ -27,6 +27,7 @@ func caller(t *testing.T, handler http.HandlerFunc) *Connector {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return c
 }
 
@@ -49,6 +50,7 @@ func TestCallbackFormat(t *testing.T) {
 	if _, err := c.Send(t.Context(), out); err != nil {
 		t.Fatal(err)
 	}
+
 	got := <-calls
 	want := `{"id":"out1.1","hook":"a","text":"**done**","replyTo":"72d3162e","part":1,"parts":3,"files":[{"name":"log.txt","mimeType":"text/plain","size":7}]}`
 	if diff := cmp.Diff(want, got.body); diff != "" {
@@ -57,12 +59,14 @@ func TestCallbackFormat(t *testing.T) {
 	if key := got.header.Get("Idempotency-Key"); key != "out1.1" {
 		t.Errorf("Idempotency-Key = %q, want the part's key", key)
 	}
+
 	r := newRequest("a", "")
 	stamp := got.header.Get("webhook-timestamp")
 	at, err := time.ParseDuration(stamp + "s")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	signStandard(r, "raw key", "out1.1", got.body, time.Unix(int64(at/time.Second), 0))
 	if want, got := r.Header.Get("webhook-signature"), got.header.Get("webhook-signature"); got != want {
 		t.Errorf("webhook-signature = %q, want %q", got, want)
@@ -101,6 +105,7 @@ func TestCallbackAnswers(t *testing.T) {
 		_, err := c.Send(t.Context(), message.Outgoing{ID: "o", To: toA, Text: "x"})
 		var no *message.NotSent
 		errors.As(err, &no)
+
 		switch {
 		case (err == nil) != test.ok:
 			t.Errorf("%d: Send = %v", test.status, err)
@@ -132,6 +137,7 @@ func TestNoCallback(t *testing.T) {
 			t.Errorf("Send to %s = %v, want a final error", channel, err)
 		}
 	}
+
 	if !c.Answers(toA) {
 		t.Error("Answers(a) = false, but it has a callback")
 	}

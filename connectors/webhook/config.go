@@ -51,6 +51,7 @@ func (o Options) Validate() error {
 	if len(o.Hooks) == 0 {
 		wrong = append(wrong, errors.New("hooks: missing, so nothing can be received"))
 	}
+
 	for i, h := range o.Hooks {
 		twice := slices.ContainsFunc(o.Hooks[:i], func(other Hook) bool { return other.ID == h.ID })
 		if twice {
@@ -60,6 +61,7 @@ func (o Options) Validate() error {
 			wrong = append(wrong, fmt.Errorf("hooks[%d] %q: %w", i, h.ID, err))
 		}
 	}
+
 	return errors.Join(wrong...)
 }
 
@@ -77,6 +79,7 @@ func (h Hook) validate() error {
 	if err := validateCallback(h.Callback); err != nil {
 		wrong = append(wrong, err)
 	}
+
 	return errors.Join(wrong...)
 }
 
@@ -92,5 +95,6 @@ func validateCallback(address string) error {
 	case u.User != nil:
 		return errors.New("callback: contains a user name or password; the receiver checks the signature instead")
 	}
+
 	return nil
 }

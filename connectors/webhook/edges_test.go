@@ -25,6 +25,7 @@ func alone(t *testing.T, h Hook, secret string) *Connector {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return c
 }
 
@@ -60,6 +61,7 @@ func TestPayloadsArePrintedAsTheyCame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for v, want := range map[string]string{"1.5": "1.5", "1.50": "1.50", "1e400": "1e400",
 		"12345678901234567890": "12345678901234567890",
 		`{"t":"<&>"}`:          `{"t":"<&>"}`, `[1.50]`: "[1.50]"} {
@@ -67,6 +69,7 @@ func TestPayloadsArePrintedAsTheyCame(t *testing.T) {
 			t.Errorf("%s: %q, %v", v, got, err)
 		}
 	}
+
 	for _, body := range []string{`{"text":"x"} {"text":"y"}`, "", "{"} {
 		if got, err := render(nil, "application/json", []byte(body)); !errors.Is(err, errNotJSON) {
 			t.Errorf("%q: %q, %v", body, got, err)
@@ -97,6 +100,7 @@ func TestClaimsThatAreNotWhole(t *testing.T) {
 		if refused == nil {
 			return ""
 		}
+
 		return refused.reason
 	}
 	now := "1700000000"
@@ -113,6 +117,7 @@ func TestClaimsThatAreNotWhole(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+
 	if hexMAC(whole) == nil || hexMAC(hex.EncodeToString([]byte("short"))) != nil || hexMAC("zz") != nil {
 		t.Error("a MAC of another length is one")
 	}
@@ -137,6 +142,7 @@ func TestAnswersToRequests(t *testing.T) {
 	if w := ask("GET", "/hooks/a", nil); w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "POST" {
 		t.Errorf("GET: %d, %v", w.Code, w.Header())
 	}
+
 	broken := func(context.Context, message.Incoming) (message.Receipt, error) { panic("seeded") }
 	if w := ask("POST", "/hooks/a", broken); w.Code != http.StatusInternalServerError ||
 		!strings.Contains(w.Body.String(), `"internal"`) {
@@ -145,6 +151,7 @@ func TestAnswersToRequests(t *testing.T) {
 	if text, p := (&hook{}).text(signed("a", "text/plain", " \n"), []byte(" \n")); p != emptyText {
 		t.Errorf("a blank body: %q, %v", text, p)
 	}
+
 	long := httptest.NewRequest("POST", "/hooks/a", io.LimitReader(strings.NewReader(strings.Repeat("x", 100)), 100))
 	w := httptest.NewRecorder()
 	if p := oversized(w, long); p.status != http.StatusRequestEntityTooLarge || w.Header().Get("Connection") != "close" {
@@ -163,6 +170,7 @@ func TestAnswersAreSigned(t *testing.T) {
 		seen.Get("User-Agent") != "daycare" {
 		t.Errorf("%v, %v", err, seen)
 	}
+
 	seen = nil
 	c.secret = func(string) string { return "" }
 	if _, err := c.Send(t.Context(), out); err == nil || seen != nil {

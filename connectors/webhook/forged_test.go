@@ -24,6 +24,7 @@ func serve(t *testing.T, o Options, secrets map[string]string, deliver message.D
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx, deliver) }()
@@ -33,6 +34,7 @@ func serve(t *testing.T, o Options, secrets map[string]string, deliver message.D
 			t.Errorf("Run = %v, want nil", err)
 		}
 	})
+
 	for c.Address() == "" {
 		select {
 		case err := <-done:
@@ -40,6 +42,7 @@ func serve(t *testing.T, o Options, secrets map[string]string, deliver message.D
 		case <-time.After(time.Millisecond):
 		}
 	}
+
 	return c
 }
 
@@ -207,6 +210,7 @@ func raw(t *testing.T, address, request string) string {
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
+
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)

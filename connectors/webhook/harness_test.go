@@ -46,6 +46,7 @@ func TestConnector(t *testing.T) {
 					t.Fatal(err)
 				}
 				s.turnTo(c)
+
 				return c
 			},
 			Offer: s.offer,
@@ -110,6 +111,7 @@ func (s *service) post(ctx context.Context, r *http.Request) (status int) {
 		}
 	}
 	status, _, _ = do(r.WithContext(ctx), c.Address())
+
 	return status
 }
 
@@ -137,6 +139,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	fault, calm := s.fault, s.calm
 	s.mu.Unlock()
+
 	switch fault {
 	case connectortest.Broken:
 		http.Error(w, canary, http.StatusInternalServerError)
@@ -152,6 +155,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-calm
 		return
 	}
+
 	claimed, refused := readClaim(r.Header)
 	if refused == nil {
 		refused = claimed.check(canary, body, time.Now())
@@ -160,6 +164,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, refused.reason, http.StatusUnauthorized)
 		return
 	}
+
 	var a answer
 	if err := json.Unmarshal(body, &a); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -193,5 +198,6 @@ func do(r *http.Request, address string) (status int, header http.Header, body [
 	}
 	defer resp.Body.Close()
 	body, _ = io.ReadAll(resp.Body)
+
 	return resp.StatusCode, resp.Header, body
 }

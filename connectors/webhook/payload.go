@@ -38,6 +38,7 @@ func render(t *template.Template, mediaType string, body []byte) (string, error)
 			return text, nil
 		}
 	}
+
 	var line bytes.Buffer
 	if err := json.Compact(&line, body); err != nil {
 		return "", errNotJSON
@@ -61,6 +62,7 @@ func mediaType(contentType, encoding string) (string, error) {
 	case name == "application/json" || strings.HasPrefix(name, "application/") && strings.HasSuffix(name, "+json"):
 		return "application/json", nil
 	}
+
 	return "", errMedia
 }
 
@@ -81,6 +83,7 @@ func compact(v any) string {
 	if err := e.Encode(v); err != nil {
 		return ""
 	}
+
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -94,6 +97,7 @@ func decode(body []byte) (any, error) {
 	if err := d.Decode(&v); err != nil {
 		return nil, err
 	}
+
 	return native(v), nil
 }
 

@@ -92,12 +92,14 @@ func TestMediaType(t *testing.T) {
 			t.Errorf("mediaType(%q) = %v", good, err)
 		}
 	}
+
 	for _, bad := range []string{"", "application/x-www-form-urlencoded", "text/html",
 		"multipart/form-data; boundary=x", "image/svg+json", "json"} {
 		if got, err := mediaType(bad, ""); err == nil {
 			t.Errorf("mediaType(%q) = %q, want an error", bad, got)
 		}
 	}
+
 	if _, err := mediaType("text/plain", "gzip"); err == nil {
 		t.Error("a compressed body passes")
 	}

@@ -26,6 +26,7 @@ func (c *Connector) serve(w http.ResponseWriter, r *http.Request, deliver messag
 			reply(w, &problem{status: http.StatusInternalServerError, code: "internal", message: "the request failed"})
 		}
 	}()
+
 	in, refused := c.read(w, r)
 	if refused != nil {
 		level := slog.LevelInfo
@@ -37,6 +38,7 @@ func (c *Connector) serve(w http.ResponseWriter, r *http.Request, deliver messag
 		reply(w, refused)
 		return
 	}
+
 	select { // a place is for those who proved who they are
 	case c.busy <- struct{}{}:
 		defer func() { <-c.busy }()
@@ -44,6 +46,7 @@ func (c *Connector) serve(w http.ResponseWriter, r *http.Request, deliver messag
 		reply(w, crowded)
 		return
 	}
+
 	receipt, err := deliver(r.Context(), in)
 	if err != nil {
 		p := undelivered(err)
@@ -51,6 +54,7 @@ func (c *Connector) serve(w http.ResponseWriter, r *http.Request, deliver messag
 		reply(w, p)
 		return
 	}
+
 	c.log.Debug("webhook message accepted", "hook", in.From.ChannelID, "agent", receipt.Agent, "item",
 		receipt.Item, "duplicate", receipt.Duplicate)
 	respond(w, http.StatusAccepted, map[string]any{"item": receipt.Item, "agent": receipt.Agent, "duplicate": receipt.Duplicate})
@@ -67,6 +71,7 @@ func (c *Connector) read(w http.ResponseWriter, r *http.Request) (in message.Inc
 		w.Header().Set("Allow", http.MethodPost)
 		return in, &problem{status: http.StatusMethodNotAllowed, code: "method_not_allowed", message: "a hook accepts POST only"}
 	}
+
 	h, known := c.hooks[id]
 	if !known {
 		h = c.decoy
@@ -81,6 +86,7 @@ func (c *Connector) read(w http.ResponseWriter, r *http.Request) (in message.Inc
 	case !known:
 		return in, notFound // cannot be: nobody knows the decoy's secret
 	}
+
 	if in.Text, refused = h.text(r, body); refused != nil {
 		return in, refused
 	}
@@ -91,6 +97,7 @@ func (c *Connector) read(w http.ResponseWriter, r *http.Request) (in message.Inc
 	if h.Callback != "" { // without one the agent's own descriptor says where answers go
 		in.Route = &message.Address{Connector: c.id, ChannelID: h.ID}
 	}
+
 	return in, nil
 }
 
@@ -103,6 +110,7 @@ func (c *Connector) authentic(w http.ResponseWriter, r *http.Request, h *hook) (
 	if no != nil {
 		return nil, "", no.problem()
 	}
+
 	body, err := c.ingress.Body(w, r, maxBody)
 	switch {
 	case errors.Is(err, ingress.ErrSlow):
@@ -114,6 +122,7 @@ func (c *Connector) authentic(w http.ResponseWriter, r *http.Request, h *hook) (
 	case len(body) > maxBody:
 		return nil, "", oversized(w, r)
 	}
+
 	now, secret := time.Now(), c.secret(h.SecretEnv)
 	if no := claimed.check(secret, body, now); no != nil {
 		return nil, "", no.problem()
@@ -123,6 +132,7 @@ func (c *Connector) authentic(w http.ResponseWriter, r *http.Request, h *hook) (
 		return nil, "", &problem{status: http.StatusForbidden, code: "replayed",
 			message: "this signature was used before with another delivery id"}
 	}
+
 	return body, delivery, nil
 }
 
@@ -143,6 +153,7 @@ func (h *hook) text(r *http.Request, body []byte) (string, *problem) {
 	if strings.TrimSpace(string(body)) == "" {
 		return "", emptyText
 	}
+
 	text, err := render(h.template, media, body)
 	switch {
 	case errors.Is(err, inbox.ErrTooLarge):
@@ -154,6 +165,7 @@ func (h *hook) text(r *http.Request, body []byte) (string, *problem) {
 	case strings.TrimSpace(text) == "":
 		return "", emptyText
 	}
+
 	return text, nil
 }
 
@@ -192,6 +204,7 @@ func undelivered(err error) *problem {
 	case errors.Is(err, disk.ErrFull):
 		return &problem{status: http.StatusServiceUnavailable, code: "disk_full", message: "no space to store it", after: retryNoStorage}
 	}
+
 	return &problem{status: http.StatusServiceUnavailable, code: "unavailable", message: "it could not be stored", after: retryNoStorage}
 }
 

@@ -22,11 +22,13 @@ func parseTemplate(text string) (*template.Template, error) {
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "template: "))
 	}
+
 	for _, defined := range t.Templates() {
 		if defined.Tree != nil {
 			soften(defined.Root)
 		}
 	}
+
 	return t, nil
 }
 
@@ -39,6 +41,7 @@ func member(v any, path ...string) any {
 	if v == nil {
 		return ""
 	}
+
 	return v
 }
 
@@ -66,6 +69,7 @@ func index(v any, keys ...any) any {
 			return ""
 		}
 	}
+
 	return member(v)
 }
 
@@ -124,6 +128,7 @@ func softenArg(arg parse.Node) parse.Node {
 	case *parse.PipeNode:
 		softenPipe(arg)
 	}
+
 	return arg
 }
 
@@ -135,6 +140,7 @@ func memberOf(of parse.Node, path []string) parse.Node {
 	}
 	pipe := pipeOf(text)
 	pipe.Cmds[0].Args[1] = of
+
 	return pipe
 }
 

@@ -76,6 +76,7 @@ func readClaim(h http.Header) (claim, *refusal) {
 			break
 		}
 	}
+
 	if c.scheme.signature == "" {
 		return c, unsigned("no signature: want webhook-signature, X-Webhook-Signature or X-Hub-Signature-256")
 	}
@@ -84,6 +85,7 @@ func readClaim(h http.Header) (claim, *refusal) {
 			return c, unsigned("the header " + name + " appears twice")
 		}
 	}
+
 	if c.macs = c.scheme.macs(h.Get(c.scheme.signature)); len(c.macs) == 0 {
 		return c, unsigned("the signature does not have the form of " + c.scheme.signature)
 	}
@@ -95,17 +97,20 @@ func readClaim(h http.Header) (claim, *refusal) {
 		}
 		c.at = time.Unix(seconds, 0)
 	}
+
 	for _, name := range deliveryHeaders {
 		if c.id = h.Get(name); c.id != "" {
 			break
 		}
 	}
+
 	if c.scheme.id != "" && h.Get(c.scheme.id) == "" {
 		return c, unsigned("no delivery id: want one in " + c.scheme.id)
 	}
 	if len(c.id) > maxDeliveryID || strings.ContainsFunc(c.id, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return c, unsigned(fmt.Sprintf("the delivery id is not 1 to %d printable characters", maxDeliveryID))
 	}
+
 	return c, nil
 }
 
@@ -118,6 +123,7 @@ func (c claim) content(body []byte) []byte {
 	if c.scheme.timestamp != "" {
 		signed = append(append(signed, c.timestamp...), '.')
 	}
+
 	return append(signed, body...)
 }
 
@@ -133,6 +139,7 @@ func (c claim) check(secret string, body []byte, now time.Time) *refusal {
 			ok = true
 		}
 	}
+
 	if !ok || len(key) == 0 {
 		return unsigned("the signature does not match")
 	}
@@ -148,6 +155,7 @@ func (c claim) check(secret string, body []byte, now time.Time) *refusal {
 	if away := now.Sub(c.at); away > window || away < -window {
 		return &refusal{http.StatusForbidden, "stale", "the timestamp is more than 5 minutes from now"}
 	}
+
 	return nil
 }
 
@@ -181,6 +189,7 @@ func standardKey(secret string) []byte {
 	if err != nil {
 		return nil
 	}
+
 	return key
 }
 
@@ -212,6 +221,7 @@ func standardMACs(header string) (macs [][]byte) {
 			macs = append(macs, mac)
 		}
 	}
+
 	return macs
 }
 
@@ -235,6 +245,7 @@ func (u *used) first(content [sha256.Size]byte, delivery string, now time.Time) 
 	if u.new == nil || now.Sub(u.since) > 2*window || len(u.new) >= maxUsed {
 		u.new, u.old, u.since = map[[sha256.Size]byte]string{}, u.new, now
 	}
+
 	before, seen := u.new[content]
 	if !seen {
 		before, seen = u.old[content]
@@ -242,5 +253,6 @@ func (u *used) first(content [sha256.Size]byte, delivery string, now time.Time) 
 	if !seen {
 		u.new[content] = delivery
 	}
+
 	return !seen || before == delivery
 }

@@ -101,6 +101,7 @@ func TestSignatureForms(t *testing.T) {
 			if refused != nil {
 				t.Fatalf("refused: %v", refused)
 			}
+
 			for _, wrong := range []string{"", "other", f.secret + "x", "whsec_", "whsec_!"} {
 				if refused := c.check(wrong, []byte(body), now); refused == nil {
 					t.Errorf("the secret %q fits too", wrong)
@@ -119,12 +120,14 @@ func TestUsed(t *testing.T) {
 			t.Error("the same delivery again must pass: the engine drops it")
 		}
 	}
+
 	if u.first(content(1), "b", now) {
 		t.Error("another delivery with the same signature passes")
 	}
 	if later := now.Add(2*window + time.Second); !u.first(content(2), "c", later) || u.first(content(1), "b", later) {
 		t.Error("forgotten while its timestamp may still be good")
 	}
+
 	for i := range 3 * maxUsed {
 		u.first(content(i), "x", now)
 	}
@@ -158,6 +161,7 @@ func TestUsedIsForgotten(t *testing.T) {
 	if !u.first(old, "a", begin) {
 		t.Fatal("the first delivery is refused")
 	}
+
 	for n, want := range []bool{false, true} {
 		now := begin.Add(time.Duration(n+1) * (2*window + time.Second))
 		u.first(sha256.Sum256([]byte(now.String())), "x", now)

@@ -84,6 +84,7 @@ func New(o Options, secret func(name string) string, log *slog.Logger) (*Connect
 		}
 		return secret(name)
 	}
+
 	for _, h := range o.Hooks {
 		t, err := parseTemplate(h.Template)
 		if err != nil {
@@ -91,6 +92,7 @@ func New(o Options, secret func(name string) string, log *slog.Logger) (*Connect
 		}
 		c.hooks[h.ID] = &hook{Hook: h, template: t}
 	}
+
 	if err := c.secrets(); err != nil {
 		return nil, err
 	}
@@ -118,8 +120,10 @@ func (c *Connector) secrets() error {
 				h.ID, h.SecretEnv, h.SecretEnv))
 		}
 	}
+
 	if len(missing) > 0 {
 		return fmt.Errorf("webhook %q does not start: %w", c.id, errors.Join(missing...))
 	}
+
 	return nil
 }

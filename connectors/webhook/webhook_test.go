@@ -45,6 +45,7 @@ func TestIncoming(t *testing.T) {
 	if status != http.StatusAccepted || header.Get("Content-Type") != "application/json" {
 		t.Errorf("answer %d %v, want 202 of JSON", status, header)
 	}
+
 	var got map[string]any
 	if err := json.Unmarshal(body, &got); err != nil {
 		t.Fatal(err)
@@ -52,6 +53,7 @@ func TestIncoming(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{"agent": "the agent", "item": "the item", "duplicate": true}, got); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
 	}
+
 	want := message.Incoming{
 		From:      message.Address{Connector: "hooks", ChannelID: "a", UserID: "webhook"},
 		Agent:     "tz4a98xxat96iws9zmbrgj3a",
@@ -148,6 +150,7 @@ func TestSecretIsReadPerRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	h := &hook{Hook: oneHook.Hooks[0]}
 	r := signed("a", "text/plain", "x")
 	if _, _, refused := c.authentic(nil, r, h); refused != nil {
@@ -178,6 +181,7 @@ func TestTooManyAtOnce(t *testing.T) {
 			}
 		})
 	}
+
 	for range maxRequests {
 		<-entered
 	}
@@ -185,6 +189,7 @@ func TestTooManyAtOnce(t *testing.T) {
 		c.Address()); status != http.StatusServiceUnavailable || header.Get("Retry-After") != "1" {
 		t.Errorf("answer %d, want 503 and to come again", status)
 	}
+
 	close(release)
 	senders.Wait()
 }
@@ -202,6 +207,7 @@ func TestSlowStrangersShutNobodyOut(t *testing.T) {
 	if err := head.Write(&text); err != nil {
 		t.Fatal(err)
 	}
+
 	text.WriteString("\r\n")
 	const strangers = 300
 	for i := range strangers {
@@ -265,6 +271,7 @@ func TestShutdown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
@@ -278,6 +285,7 @@ func TestShutdown(t *testing.T) {
 			}
 		})
 	}()
+
 	for c.Address() == "" {
 		time.Sleep(time.Millisecond)
 	}
@@ -286,6 +294,7 @@ func TestShutdown(t *testing.T) {
 		code, _, _ := do(signed("a", "text/plain", "x"), address)
 		status <- code
 	}()
+
 	<-entered
 	cancel()
 	time.Sleep(20 * time.Millisecond)

@@ -60,6 +60,7 @@ func read(in io.Reader) (*table, error) {
 	said := map[string]string{} // by server test
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
+
 	for lines.Scan() {
 		var e event
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
@@ -77,8 +78,10 @@ func read(in io.Reader) (*table, error) {
 				t.real = append(t.real, fmt.Sprintf("%s: %s: %s", what, e.Action, said[e.Test]))
 			}
 		}
+
 		t.cell(e)
 	}
+
 	return t, lines.Err()
 }
 
@@ -90,6 +93,7 @@ func (t *table) cell(e event) {
 	if !ok || !known || mark == "" {
 		return
 	}
+
 	check = strings.ReplaceAll(strings.ReplaceAll(check, "_", " "), "/", ": ")
 	if !slices.Contains(t.columns, column) {
 		t.columns = append(t.columns, column)
@@ -98,6 +102,7 @@ func (t *table) cell(e event) {
 	if !slices.Contains(t.checks, check) {
 		t.checks = append(t.checks, check)
 	}
+
 	t.cells[check+"\n"+column] = mark
 }
 
@@ -114,6 +119,7 @@ func (t *table) print(out io.Writer) {
 		}
 		fmt.Fprintln(out)
 	}
+
 	fmt.Fprintln(out, "\n– : this platform cannot misbehave like that.")
 	for _, line := range t.real {
 		fmt.Fprintln(out, line)

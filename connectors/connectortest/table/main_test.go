@@ -18,6 +18,7 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var b strings.Builder
 	made.print(&b)
 	want := `| check | email | irc |

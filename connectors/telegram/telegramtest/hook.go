@@ -19,6 +19,7 @@ func (s *Server) setHook(url, secret string) {
 		s.mu.Unlock()
 		return
 	}
+
 	s.stop = nil
 	s.mu.Unlock()
 	if stop != nil {
@@ -28,6 +29,7 @@ func (s *Server) setHook(url, secret string) {
 	if url == "" {
 		return
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	s.mu.Lock()
 	s.stop = cancel
@@ -46,6 +48,7 @@ func (s *Server) post(ctx context.Context, url, secret string) {
 		if err != nil {
 			panic(err)
 		}
+
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 		if err != nil {
 			panic(err)
@@ -63,6 +66,7 @@ func (s *Server) post(ctx context.Context, url, secret string) {
 			}
 			continue
 		}
+
 		s.mu.Lock()
 		s.updates.waiting = s.updates.waiting[1:]
 		s.updates.touch()

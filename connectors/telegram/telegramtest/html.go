@@ -52,6 +52,7 @@ func ParseHTML(source string) (shown string, err error) {
 			source = source[n:]
 		}
 	}
+
 	if len(open) > 0 {
 		return "", fmt.Errorf("can't find end tag corresponding to start tag %q", open[len(open)-1])
 	}
@@ -76,5 +77,6 @@ func nest(open, m []string) ([]string, error) {
 	case name == "blockquote" && slices.Contains(open, "blockquote"), name == "pre" && len(open) > 0:
 		return nil, fmt.Errorf("tag %q inside %q", name, open)
 	}
+
 	return append(slices.Clone(open), name), nil
 }

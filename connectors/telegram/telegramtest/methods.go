@@ -26,19 +26,23 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Write(content)
 		return
 	}
+
 	method, ok := strings.CutPrefix(r.URL.Path, "/bot"+s.Token+"/")
 	if !ok {
 		no(w, http.StatusUnauthorized, "Unauthorized", nil)
 		return
 	}
+
 	fault := OK
 	if s.Fault != nil {
 		fault = s.Fault(method)
 	}
+
 	s.mu.Lock()
 	s.calls[method]++
 	calm := s.calm
 	s.mu.Unlock()
+
 	switch fault {
 	case Broken:
 		http.Error(w, "<html>bad gateway for "+r.URL.Path+"</html>", http.StatusBadGateway)
@@ -60,6 +64,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-calm
 		return
 	}
+
 	p, err := params(r)
 	if err != nil {
 		no(w, http.StatusBadRequest, "Bad Request: "+err.Error(), nil)
@@ -81,6 +86,7 @@ func deliver(w http.ResponseWriter, answer *httptest.ResponseRecorder, fault Fau
 		w.Write(body[:len(body)/2])
 		panic(http.ErrAbortHandler)
 	}
+
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(answer.Code)
 	w.Write(body)
@@ -135,6 +141,7 @@ func (s *Server) method(ctx context.Context, w http.ResponseWriter, method strin
 			no(w, http.StatusBadRequest, "Bad Request: REACTION_INVALID", nil)
 			return
 		}
+
 		s.mu.Lock()
 		s.reactions[p["chat_id"]+"/"+p["message_id"]] = list[0].Emoji
 		s.updates.touch()
@@ -155,6 +162,7 @@ func (s *Server) getUpdates(ctx context.Context, w http.ResponseWriter, p map[st
 	if limit < 1 || limit > 100 {
 		limit = 100
 	}
+
 	s.mu.Lock()
 	s.polls++
 	mine := s.polls
@@ -164,6 +172,7 @@ func (s *Server) getUpdates(ctx context.Context, w http.ResponseWriter, p map[st
 			"delete the webhook first", nil)
 		return
 	}
+
 	var left, confirmed []*entry
 	for _, e := range s.updates.waiting {
 		if deaf || !e.handed || e.id >= offset {
@@ -172,12 +181,14 @@ func (s *Server) getUpdates(ctx context.Context, w http.ResponseWriter, p map[st
 			confirmed = append(confirmed, e)
 		}
 	}
+
 	s.updates.waiting = left
 	s.updates.touch() // and whoever asked before sees that somebody else does
 	s.mu.Unlock()
 	for _, e := range confirmed {
 		e.told()
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(timeout)*time.Second)
 	defer cancel()
 	ended := false
@@ -187,6 +198,7 @@ func (s *Server) getUpdates(ctx context.Context, w http.ResponseWriter, p map[st
 		ended = s.polls != mine
 		return ended || len(s.updates.waiting) > 0
 	})
+
 	if ended {
 		no(w, http.StatusConflict, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running", nil)
 		return
@@ -198,6 +210,7 @@ func (s *Server) getUpdates(ctx context.Context, w http.ResponseWriter, p map[st
 		e.handed = true
 		list = append(list, e.body)
 	}
+
 	yes(w, list)
 }
 
@@ -273,11 +286,13 @@ func params(r *http.Request) (map[string]string, error) {
 		for k, v := range r.MultipartForm.Value {
 			p[k] = v[0]
 		}
+
 		for _, files := range r.MultipartForm.File {
 			p["file"] = files[0].Filename
 		}
 		return p, nil
 	}
+
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
@@ -286,6 +301,7 @@ func params(r *http.Request) (map[string]string, error) {
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&raw); err != nil {
 		return nil, err
 	}
+
 	for k, v := range raw {
 		var s string
 		if json.Unmarshal(v, &s) != nil {
@@ -293,6 +309,7 @@ func params(r *http.Request) (map[string]string, error) {
 		}
 		p[k] = s
 	}
+
 	return p, nil
 }
 

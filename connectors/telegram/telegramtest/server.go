@@ -174,6 +174,7 @@ func (u *updates) confirmed(id int64) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -187,6 +188,7 @@ func (s *Server) Wait(ctx context.Context, holds func() bool) bool {
 		if holds() {
 			return true
 		}
+
 		select {
 		case <-changed:
 		case <-ctx.Done():
