@@ -58,6 +58,7 @@ func (a *actors) WakeAll(ctx context.Context) error {
 			return nil
 		})
 	}
+
 	return group.Wait()
 }
 
@@ -91,6 +92,7 @@ func (a *actors) entry(id string) (*entry, error) {
 			a.subagents[id] = e
 		}
 	}
+
 	return e, nil
 }
 
@@ -136,11 +138,13 @@ func (a *actors) busy(id string) bool {
 	if !ok {
 		return false
 	}
+
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ended || e.box == nil {
 		return false
 	}
+
 	act := e.activity.Load()
 	return e.box.Len() > 0 || e.running && act != nil && act.state != event.Idle
 }
@@ -164,6 +168,7 @@ func (a *actors) ended(id string) bool {
 	if ended, known := a.index.Ended(id); known {
 		return ended
 	}
+
 	state, _, _ := record.CurrentState(a.vol, a.folder(id)) // what cannot be read is told by the agent
 	a.index.SawEnded(id, state.Ended != nil)
 	return state.Ended != nil

@@ -45,6 +45,7 @@ func (ar *archive) Import(_ context.Context, from io.Reader, name string) (event
 	if !ar.settled(meta.ID) {
 		ar.actors.wake(meta.ID)
 	}
+
 	return ar.directory.look(meta), nil
 }
 
@@ -58,6 +59,7 @@ func (ar *archive) Restore(ctx context.Context, ref string) (event.Agent, error)
 		return event.Agent{}, err
 	}
 	ar.folderWatch.rescan(id)
+
 	return ar.directory.Agent(ctx, id)
 }
 

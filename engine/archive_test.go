@@ -36,6 +36,7 @@ func TestArchivesThatAreRefused(t *testing.T) {
 			t.Errorf("%s: made %+v, want it refused", tt.name, a)
 		}
 	}
+
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	if err := errors.Join(w.WriteHeader(&tar.Header{Name: id + "/history.jsonl", Typeflag: tar.TypeSymlink,
@@ -79,6 +80,7 @@ func TestExportAndImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, file := range []string{address.File, "state.json"} {
 		path := filepath.Join(a.folder(made.ID), file)
 		if file == "state.json" {
@@ -86,6 +88,7 @@ func TestExportAndImport(t *testing.T) {
 		}
 		writeFile(t, path, strings.Replace(readFile(t, path), "}", `,"mine": 1}`, 1))
 	}
+
 	var out bytes.Buffer
 	if err := folders.Export(a.root, made.ID, &out); err != nil {
 		t.Fatal(err)
@@ -96,16 +99,19 @@ func TestExportAndImport(t *testing.T) {
 	if err != nil || same.ID != made.ID || same.Name != "Ops" {
 		t.Errorf("in another place: %+v, %v; want the same agent", same, err)
 	}
+
 	twin, err := b.Import(t.Context(), bytes.NewReader(data), "Twin")
 	if err != nil || twin.ID == made.ID || twin.Name != "Twin" {
 		t.Errorf("beside itself: %+v, %v; want another agent", twin, err)
 	}
+
 	for _, file := range []string{address.File, "state.json"} { // the members of one's own, too
 		was, now := readFile(t, filepath.Join(a.folder(made.ID), file)), readFile(t, filepath.Join(b.folder(same.ID), file))
 		if now != was || !strings.Contains(now, "mine") {
 			t.Errorf("%s is\n%s\nit was\n%s", file, now, was)
 		}
 	}
+
 	if m, _ := b.index.Get(twin.ID); m.Descriptor.SystemPrompt != "be calm" {
 		t.Errorf("the twin is %+v, want the prompt of the other", m.Descriptor)
 	}
@@ -121,6 +127,7 @@ func TestWriteFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	edit := bytes.Replace(v.Content, []byte("Ops"), []byte("Ops2"), 1)
 	if _, err := h.WriteFile(t.Context(), made.ID, address.File, edit, v.Hash); err != nil {
 		t.Fatal(err)
@@ -128,6 +135,7 @@ func TestWriteFile(t *testing.T) {
 	if m, _ := h.index.Get(made.ID); m.Name != "Ops2" {
 		t.Errorf("its name is %q, want the edit at once", m.Name)
 	}
+
 	var changed *folders.Changed
 	if _, err := h.WriteFile(t.Context(), made.ID, address.File, edit, v.Hash); !errors.As(err, &changed) ||
 		!bytes.Equal(changed.Now.Content, edit) {

@@ -56,6 +56,7 @@ func TestAnAgentThatComesWithWorkIsWoken(t *testing.T) {
 			waitFor(t, "agents are watched", func() bool { return os.MkdirAll(filepath.Join(h.root, "agents"), 0o700) == nil })
 			id, dir := moved(t)
 			must(t, bring(h, id, dir))
+
 			select {
 			case text := <-got:
 				if text != id+" from elsewhere" {
@@ -125,6 +126,7 @@ func TestDescriptorsThatAreRefused(t *testing.T) {
 	must(t, err)
 	theirs, err := s.ReadFile(t.Context(), other, address.File)
 	must(t, err)
+
 	for content, reason := range map[string]string{
 		"{":                    "",
 		string(theirs.Content): "has the same address",
@@ -134,6 +136,7 @@ func TestDescriptorsThatAreRefused(t *testing.T) {
 			t.Errorf("%.30q: %v, want a finding with %q", content, err, reason)
 		}
 	}
+
 	if now, err := s.ReadFile(t.Context(), id, address.File); err != nil || now.Hash != v.Hash {
 		t.Errorf("the file was changed: %v", err)
 	}
@@ -163,6 +166,7 @@ func TestTheFamilyOfAnAgent(t *testing.T) {
 		must(t, err)
 		children = append(children, child.ID)
 	}
+
 	other, err := h.child(two, "c", false)
 	must(t, err)
 	for i, id := range []string{one, children[0], children[1], two, other.ID} {
@@ -175,6 +179,7 @@ func TestTheFamilyOfAnAgent(t *testing.T) {
 	for _, a := range family {
 		got[a.ID] = a.Cost
 	}
+
 	if len(family) != 2 || family[0].ID != one || got[one] != 111 || got[children[0]] != 10 {
 		t.Errorf("the family is %v, want the parent first with 111 and the child that lives with 10", got)
 	}
@@ -195,6 +200,7 @@ func TestColleaguesAreListedUpToANumber(t *testing.T) {
 	must(t, err)
 	hers, house, ended := made("hers", ada.Agent), made("house", ""), made("ended", "")
 	must(t, s.Kill(t.Context(), ended))
+
 	for _, tt := range []struct {
 		asker string
 		most  int
@@ -229,6 +235,7 @@ func TestAnAgentThatShowsWorkIsAtWork(t *testing.T) {
 			rt.Show(state, "")
 			shown <- struct{}{}
 		}
+
 		return nil
 	})
 	f := NewFamily(h.System, func() Limits { return Limits{} })
@@ -236,6 +243,7 @@ func TestAnAgentThatShowsWorkIsAtWork(t *testing.T) {
 	child, err := f.Create(t.Context(), address.Descriptor{Type: address.Subagent, ID: address.ChildID(parent, "c"),
 		ParentAgentID: parent, Name: "c", CallID: "c"}, message.Incoming{Origin: parent, Text: "do it", Dedupe: "k"})
 	must(t, err)
+
 	for _, tt := range []struct {
 		state event.State
 		works int
@@ -249,5 +257,6 @@ func TestAnAgentThatShowsWorkIsAtWork(t *testing.T) {
 			t.Errorf("it is %s, want %s: %v", a.State, tt.state, err)
 		}
 	}
+
 	close(show)
 }

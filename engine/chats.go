@@ -36,6 +36,7 @@ func (ch *chats) Say(ctx context.Context, asker, ref string, to message.Address,
 		if !ch.relations.knows(asker, id) {
 			return ErrStranger
 		}
+
 		meta, _ := ch.relations.place.index.Get(id)
 		d := meta.Descriptor
 		to = message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
@@ -43,6 +44,7 @@ func (ch *chats) Say(ctx context.Context, asker, ref string, to message.Address,
 	if to.Connector == "" || !ch.connectors.answers(to) {
 		return ErrNoChat
 	}
+
 	results := make(chan message.Result, 64)
 	ch.senders.send(message.Promise{Agent: asker,
 		Outgoing: message.Outgoing{ID: key, To: to, Text: text, Files: files}, Since: time.Now(),
@@ -52,6 +54,7 @@ func (ch *chats) Say(ctx context.Context, asker, ref string, to message.Address,
 			default: // nobody reads it any more
 			}
 		}})
+
 	return delivered(ctx, results)
 }
 
@@ -84,6 +87,7 @@ func (ch *chats) React(ctx context.Context, to message.Address, messageID, emoji
 	}
 	ctx, cancel := context.WithTimeout(ctx, sayLimit)
 	defer cancel()
+
 	return guard(func() error { return r.React(ctx, to, messageID, emoji) })
 }
 

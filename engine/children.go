@@ -61,6 +61,7 @@ func (c *children) Create(ctx context.Context, d address.Descriptor, first messa
 		}
 		defer c.admitted(d.ID)
 	}
+
 	meta, err := c.registrar.create(d)
 	if err != nil {
 		return event.Agent{}, err
@@ -71,6 +72,7 @@ func (c *children) Create(ctx context.Context, d address.Descriptor, first messa
 			return event.Agent{}, err
 		}
 	}
+
 	return c.directory.Agent(ctx, meta.ID)
 }
 
@@ -86,6 +88,7 @@ func (c *children) admit(d address.Descriptor) error {
 	case parent.Descriptor.Type == address.Subagent:
 		return fmt.Errorf("not started: agent %s is itself a subagent, and subagents start none", parent.Handle)
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	own, all := c.running(d.ParentAgentID)
@@ -95,6 +98,7 @@ func (c *children) admit(d address.Descriptor) error {
 	case l.Running > 0 && all >= l.Running:
 		return &LimitError{"agents.maxRunningChildren", l.Running, "running children of all agents"}
 	}
+
 	c.starting[d.ID] = d.ParentAgentID
 	return nil
 }
@@ -117,6 +121,7 @@ func (c *children) running(parent string) (own, all int) {
 			own++
 		}
 	}
+
 	for _, e := range c.actors.awakeSubagents() {
 		if !c.actors.busy(e.meta.ID) {
 			continue
@@ -126,6 +131,7 @@ func (c *children) running(parent string) (own, all int) {
 			own++
 		}
 	}
+
 	return own, all
 }
 
@@ -141,6 +147,7 @@ func (c *children) Running(ctx context.Context, parent string) []event.Agent {
 			list = append(list, a)
 		}
 	}
+
 	return list
 }
 
@@ -156,12 +163,14 @@ func (f *Family) Colleagues(asker string, most int) (list []address.Meta, more b
 		default:
 			list = append(list, m)
 		}
+
 		return !more
 	}
 	if f.OfHouse(asker) {
 		f.place.index.Live(address.Colleagues, look)
 		return list, more
 	}
+
 	f.place.index.Colleagues(address.FamilyOf(f.Root(asker)), look)
 	if !more {
 		f.place.index.Colleagues(address.House, look)
@@ -182,10 +191,12 @@ func (c *children) Spawn(ctx context.Context, d address.Descriptor) (event.Agent
 			}
 			return n < most
 		})
+
 		if n >= most {
 			return event.Agent{}, &LimitError{"agents.maxSpawned", most, "agents started by /spawn"}
 		}
 	}
+
 	d.Spawned = true
 	return c.lifecycle.Create(ctx, d)
 }
@@ -219,6 +230,7 @@ func (c *children) reap(ctx context.Context) {
 		if err := c.lifecycle.retire(ctx, meta.ID, fmt.Sprintf("no work for %s", ttl)); err != nil {
 			c.place.log.Warn("cannot end idle subagent", "agent", meta.ID, "err", err)
 		}
+
 		return ctx.Err() == nil
 	})
 }
@@ -236,5 +248,6 @@ func (c *children) needed(id string, ttl time.Duration) bool {
 			at = folder.ModTime()
 		}
 	}
+
 	return err != nil || time.Since(at) < ttl || !c.place.settled(id)
 }

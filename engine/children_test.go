@@ -28,6 +28,7 @@ func TestACircleOfParentsIsWalkedOnce(t *testing.T) {
 		ids = append(ids, meta.ID)
 		spend(t, s.System, meta.ID, 1)
 	}
+
 	for _, id := range ids {
 		if a, err := s.Agent(t.Context(), id); err != nil || a.OwnCost != 1 || a.Cost < 2 {
 			t.Errorf("%+v, %v", a, err)
@@ -39,10 +40,12 @@ func TestACircleOfParentsIsWalkedOnce(t *testing.T) {
 			t.Errorf("a family of %d, %v", len(family), err)
 		}
 	}
+
 	if list, err := s.Agents(t.Context()); err != nil || len(list) != 2 {
 		t.Errorf("%v, %v", list, err)
 	}
 	must(t, s.Kill(t.Context(), ids[0]))
+
 	for _, id := range ids {
 		if !s.ended(id) {
 			t.Errorf("%s lives on", id)
@@ -67,12 +70,14 @@ func TestIdleSubagentsEndAfterTheirTime(t *testing.T) {
 			_, err := s.Deliver(t.Context(), message.Incoming{Agent: meta.ID, Text: "x"})
 			must(t, err)
 		}
+
 		ctx, cancel := context.WithCancel(t.Context())
 		ran := make(chan error, 1)
 		go func() { ran <- f.Run(ctx) }()
 		if tt.ends {
 			waitFor(t, "its end", func() bool { return s.ended(meta.ID) })
 		}
+
 		time.Sleep(20 * time.Millisecond)
 		cancel()
 		must(t, <-ran)
@@ -97,6 +102,7 @@ func TestAChildInLineIsAtWork(t *testing.T) {
 	_, err := f.Create(t.Context(), address.Descriptor{Type: address.Subagent, ID: address.ChildID(parent, "c"),
 		ParentAgentID: parent, Name: "c", CallID: "c"}, message.Incoming{Origin: parent, Text: "do it", Dedupe: "k"})
 	must(t, err)
+
 	// Not at once: what is delivered before the system runs is in line only when it does.
 	waitFor(t, "a child at work while it waits for its place", func() bool { return len(f.Running(t.Context(), parent)) == 1 })
 	close(let)
@@ -115,6 +121,7 @@ func TestAnAgentWithoutAStateIsNotMade(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+
 	if n := len(s.index.All()); n != 0 {
 		t.Errorf("%d agents were made", n)
 	}
@@ -133,6 +140,7 @@ func TestAnExportHasWholeLines(t *testing.T) {
 	if text := out.String(); !strings.Contains(text, strings.TrimSuffix(whole, "\n")) || strings.Contains(text, `"seq":99`) {
 		t.Errorf("the archive has half a line, or not the whole ones")
 	}
+
 	there := newStill(t)
 	a, err := there.Import(t.Context(), &out, "")
 	must(t, err)

@@ -39,6 +39,7 @@ func (f *Family) Update(ctx context.Context, asker, id, description, systemPromp
 			return event.Agent{}, fmt.Errorf("change %s of agent %s: %w", member, id, err)
 		}
 	}
+
 	if _, err := f.archive.WriteFile(ctx, id, address.File, changed, now.Hash); err != nil {
 		return event.Agent{}, err
 	}
@@ -56,6 +57,7 @@ func (f *Family) Work(_ context.Context, asker, id string) (item string, err err
 	if open := f.actors.waiting(id); len(open) > 0 {
 		item = open[len(open)-1].ID
 	}
+
 	return item, nil
 }
 
@@ -68,6 +70,7 @@ func (f *Family) Session(ctx context.Context, asker, id string) (event.Session, 
 	if err != nil {
 		return event.Session{}, err
 	}
+
 	n, err := record.SessionOf(f.place.folder(id)) // also what came since the agent slept
 	if err != nil {
 		return event.Session{}, err
@@ -78,5 +81,6 @@ func (f *Family) Session(ctx context.Context, asker, id string) (event.Session, 
 	if !n.StartedAt.IsZero() {
 		s.StartedAt = &n.StartedAt.Time
 	}
+
 	return s, nil
 }

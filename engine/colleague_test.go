@@ -24,12 +24,14 @@ func TestMakerUpdatesItsPermanentAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	path := filepath.Join(h.folder(ops.ID), address.File)
 	const byHand = `{"note":"kept as it is",  "type":"permanent","id":"`
 	rest := `","name":"Ops","createdBy":"` + one + `","systemPrompt":"old prompt","description":"old"}`
 	if err := os.WriteFile(path, []byte(byHand+ops.ID+rest), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	h.reread(ops.ID, true)
 
 	for _, asker := range []string{two, ops.ID, "nobody"} {
@@ -92,6 +94,7 @@ func TestSessionOfAnAgentThatIsAwake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	seq := hist.Obligations().LastSeq
 	if err := record.UpdateState(h.vol, h.folder(one), func(s *record.State) { s.Session, s.Seq = counted, seq }); err != nil {
 		t.Fatal(err)
@@ -112,6 +115,7 @@ func TestWorkOfAnAgentCanBeAwaited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	item, err := h.Work(t.Context(), one, child.ID)
 	if err != nil || item == "" {
 		t.Fatalf("the child's work is %q, %v", item, err)
@@ -124,6 +128,7 @@ func TestWorkOfAnAgentCanBeAwaited(t *testing.T) {
 		}
 		ended <- o
 	}()
+
 	if _, err := h.Post(t.Context(), message.Incoming{Agent: one, Origin: child.ID, Text: "half done", Dedupe: "d1"}); err != nil {
 		t.Errorf("the inbox of the agent that waits takes nothing: %v", err)
 	}
@@ -136,6 +141,7 @@ func TestWorkOfAnAgentCanBeAwaited(t *testing.T) {
 	if item, err := h.Work(t.Context(), one, child.ID); err != nil || item != "" {
 		t.Errorf("after its end the child's work is %q, %v", item, err)
 	}
+
 	stranger := h.deliver(message.Incoming{From: message.Address{Connector: "c", ChannelID: "9", UserID: "eve"}, Text: "x"}).Agent
 	if _, err := h.Work(t.Context(), stranger, child.ID); !errors.Is(err, ErrStranger) {
 		t.Errorf("a stranger may wait: %v", err)

@@ -45,6 +45,7 @@ func (c *connectors) get(id string) (Connector, bool) {
 	if !ok {
 		return nil, false
 	}
+
 	return k.Connector, true
 }
 
@@ -57,6 +58,7 @@ func (c *connectors) answers(to message.Address) bool {
 	if a, ok := k.(Answerer); ok {
 		return a.Answers(to)
 	}
+
 	return true
 }
 
@@ -69,6 +71,7 @@ func (c *connectors) any(such func(Connector) bool) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -83,6 +86,7 @@ func (c *connectors) set(list []Connector) error {
 		}
 		now[one.ID()] = one
 	}
+
 	c.change.Lock()
 	defer c.change.Unlock()
 	c.mu.Lock()
@@ -92,6 +96,7 @@ func (c *connectors) set(list []Connector) error {
 			gone = append(gone, k)
 		}
 	}
+
 	c.mu.Unlock()
 	halt(gone)
 	c.mu.Lock()
@@ -99,6 +104,7 @@ func (c *connectors) set(list []Connector) error {
 	for _, k := range gone {
 		delete(c.all, k.ID())
 	}
+
 	for id, one := range now {
 		if c.all[id] == nil {
 			k := &connection{Connector: one, state: "off"}
@@ -106,6 +112,7 @@ func (c *connectors) set(list []Connector) error {
 			c.start(k)
 		}
 	}
+
 	return nil
 }
 
@@ -117,6 +124,7 @@ func (c *connectors) receive(ctx context.Context) {
 	for _, k := range c.all {
 		c.start(k)
 	}
+
 	c.mu.Unlock()
 	c.change.Unlock()
 
@@ -150,6 +158,7 @@ func halt(list []*connection) {
 			k.cancel()
 		}
 	}
+
 	for _, k := range list {
 		if k.cancel != nil {
 			<-k.done
@@ -170,6 +179,7 @@ func (c *connectors) run(ctx context.Context, k *connection) {
 		if time.Since(began) > restartLast {
 			pause = restartFirst
 		}
+
 		c.setState(k, "failing", err)
 		c.failed(k.ID(), err, pause)
 		select {
@@ -177,6 +187,7 @@ func (c *connectors) run(ctx context.Context, k *connection) {
 			return
 		case <-time.After(pause):
 		}
+
 		pause = min(2*pause, restartLast)
 	}
 }
@@ -198,6 +209,7 @@ func (c *connectors) services() []event.Service {
 	for id, k := range c.all {
 		list = append(list, event.Service{ID: id, State: k.state, LastError: k.last})
 	}
+
 	return list
 }
 

@@ -53,6 +53,7 @@ func (l *line) Run(ctx context.Context, _ message.Deliver) error {
 	<-ctx.Done()
 	time.Sleep(time.Second) // it takes a while to end
 	l.notes.add(l.id + " ended")
+
 	return nil
 }
 
@@ -68,6 +69,7 @@ func TestConnectorsAreChangedWhileTheyRun(t *testing.T) {
 		if err := l.set([]Connector{a, b}); err != nil {
 			t.Fatal(err)
 		}
+
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { l.receive(ctx); close(done) }()
@@ -87,6 +89,7 @@ func TestConnectorsAreChangedWhileTheyRun(t *testing.T) {
 		if err := <-begun; err != nil {
 			t.Fatal(err)
 		}
+
 		want("changed", "b begins", "b ended", "c begins")
 		if got, ok := l.get("b"); !ok || got != b2 {
 			t.Errorf("b is %v, want the new one", got)
@@ -97,6 +100,7 @@ func TestConnectorsAreChangedWhileTheyRun(t *testing.T) {
 		if err := l.set([]Connector{c}); err != nil {
 			t.Fatal(err)
 		}
+
 		want("removed", "a ended", "b ended")
 		if _, ok := l.get("a"); ok {
 			t.Error("a removed connector still sends")
@@ -104,6 +108,7 @@ func TestConnectorsAreChangedWhileTheyRun(t *testing.T) {
 		if got := l.services(); len(got) != 1 || got[0] != (event.Service{ID: "c", State: "running"}) {
 			t.Errorf("services %+v, want c running", got)
 		}
+
 		cancel()
 		<-done
 		want("end", "c ended")
@@ -126,6 +131,7 @@ func TestAFailingConnectorIsReplaced(t *testing.T) {
 		if got := l.services()[0]; failed < 2 || got.State != "failing" || got.LastError != "port taken" {
 			t.Errorf("failed %d times, %+v", failed, got)
 		}
+
 		must(t, l.set([]Connector{&line{id: "a", notes: &n}}))
 		synctest.Wait()
 		if got := l.services()[0]; got.State != "running" || got.LastError != "" {
@@ -153,6 +159,7 @@ func TestPromisesLeaveByTheNewConnector(t *testing.T) {
 		if f := <-results; f.Delivered() || f.Final {
 			t.Errorf("first try: %+v", f)
 		}
+
 		must(t, l.set([]Connector{&line{id: "a", notes: &n}}))
 		if f := <-results; !f.Delivered() || !f.Retry {
 			t.Errorf("by the new connector: %+v", f)
@@ -164,6 +171,7 @@ func TestPromisesLeaveByTheNewConnector(t *testing.T) {
 		if f := <-results; !f.Final || f.Error != "connector a was removed" {
 			t.Errorf("after it was removed: %+v", f)
 		}
+
 		s.close(time.Second)
 	})
 }
@@ -195,6 +203,7 @@ func TestASenderHasItsPace(t *testing.T) {
 			return err
 		}
 		refuse = os.ErrClosed
+
 		for range 100 {
 			if err := write("ada", message.Text); err != os.ErrClosed {
 				t.Fatal(err)
@@ -204,6 +213,7 @@ func TestASenderHasItsPace(t *testing.T) {
 		for range 100 {
 			write("ada", message.Text)
 		}
+
 		var fast *message.TooFast
 		if err := write("ada", message.Text); taken["ada"] != 60 || !errors.As(err, &fast) ||
 			fast.After != time.Second || fast.Seconds() != 2 {
@@ -215,6 +225,7 @@ func TestASenderHasItsPace(t *testing.T) {
 		for range 100 {
 			write("ada", message.Text)
 		}
+
 		if taken["ada"] != 60+1+10 {
 			t.Errorf("%d taken after ten seconds, want ten more", taken["ada"]-61)
 		}
@@ -225,6 +236,7 @@ func TestASenderHasItsPace(t *testing.T) {
 		for i := range maxLimited + 100 {
 			must(t, write(fmt.Sprint(i), message.Text))
 		}
+
 		if n := len(p.senders); n > maxLimited {
 			t.Errorf("%d senders are remembered, want at most %d", n, maxLimited)
 		}

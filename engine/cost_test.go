@@ -27,6 +27,7 @@ func TestTheCostOfAParentHasThatOfItsChildren(t *testing.T) {
 		if err := hist.Begin("session"); err != nil {
 			t.Fatal(err)
 		}
+
 		for _, finish := range []record.Finish{record.FinishToolUse, record.FinishCanceled} {
 			if _, err := hist.Append(&record.Assistant{Turn: "t", Finish: finish, Provider: "p", Model: "m", Cost: cost / 2}); err != nil {
 				t.Fatal(err)
@@ -47,6 +48,7 @@ func TestTheCostOfAParentHasThatOfItsChildren(t *testing.T) {
 	}
 	spend(one, 1, true)
 	spend(one, 2, false)
+
 	for i, name := range []string{"a", "b"} {
 		child, err := h.child(one, name, false)
 		if err != nil {
@@ -57,6 +59,7 @@ func TestTheCostOfAParentHasThatOfItsChildren(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	list, err := h.Agents(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -78,6 +81,7 @@ func TestAForkIsNotPaidForTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	paid := &record.Assistant{Turn: "t", Finish: record.FinishEndTurn, Text: "so be it", Provider: "p", Model: "m", Cost: 3,
 		Tokens: record.Tokens{Input: 100, Output: 10}}
 	err = hist.Begin("session")
@@ -88,6 +92,7 @@ func TestAForkIsNotPaidForTwice(t *testing.T) {
 	if err = errors.Join(err, hist.Barrier(), hist.Close()); err != nil {
 		t.Fatal(err)
 	}
+
 	fork, err := h.Fork(t.Context(), one, 0, "other")
 	if err != nil {
 		t.Fatal(err)
@@ -96,6 +101,7 @@ func TestAForkIsNotPaidForTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	total := 0.0
 	for _, a := range list {
 		total += a.OwnCost

@@ -42,6 +42,7 @@ func (m *mailroom) Deliver(ctx context.Context, in message.Incoming) (message.Re
 	if len(in.Text) > inbox.MaxItemBytes {
 		return message.Receipt{}, inbox.ErrTooLarge
 	}
+
 	id, err := m.agentOf(in)
 	if err != nil {
 		return message.Receipt{}, err
@@ -55,6 +56,7 @@ func (m *mailroom) Deliver(ctx context.Context, in message.Incoming) (message.Re
 	if in.Source == "" && in.Untrusted {
 		in.Source = strings.TrimSuffix("a message of the service "+in.From.Connector+"/"+in.From.ChannelID, "/")
 	}
+
 	return m.post(ctx, id, item(in))
 }
 
@@ -78,11 +80,13 @@ func (m *mailroom) agentOf(in message.Incoming) (string, error) {
 	if in.From.Connector == "" || in.From.ChannelID == "" {
 		return "", fmt.Errorf("%w: neither an agent nor an address was given", message.ErrUnknownAgent)
 	}
+
 	d := address.Descriptor{Type: address.User, Connector: in.From.Connector,
 		UserID: in.From.UserID, ChannelID: in.From.ChannelID}
 	if id, ok := m.index.Lookup(d); ok {
 		return id, nil
 	}
+
 	meta, err := m.registrar.create(d)
 	return meta.ID, err
 }
@@ -99,14 +103,17 @@ func (m *mailroom) post(ctx context.Context, id string, it inbox.Item) (message.
 	if err != nil {
 		return receipt, err
 	}
+
 	receipt.Agent = id
 	if receipt.Duplicate {
 		m.log.Info("duplicate message dropped", "agent", id, "item", receipt.Item)
 		return receipt, nil
 	}
+
 	m.recent.wrote(e.meta, it.Kind, crash.Now())
 	m.events.Emit(event.Event{Type: event.ItemQueued, Agent: id,
 		Body: event.Item{Item: receipt.Item, Kind: string(it.Kind), Text: beginning(it.Text)}})
+
 	return receipt, nil
 }
 
@@ -131,6 +138,7 @@ func (m *mailroom) Await(ctx context.Context, agent, item string) (event.Outcome
 	if err != nil {
 		return event.Outcome{}, err
 	}
+
 	o, ok, err := m.closing(ctx, agent, item)
 	if err != nil {
 		return event.Outcome{}, err
@@ -138,6 +146,7 @@ func (m *mailroom) Await(ctx context.Context, agent, item string) (event.Outcome
 	if !ok {
 		return event.Outcome{Agent: agent, Item: item, Reason: "dropped"}, nil
 	}
+
 	return event.Outcome{Untrusted: sourceTexts(o.Sources), Agent: agent, Item: item, Turn: o.Turn, Reason: o.Reason,
 		Text: o.Text, Error: o.Error, Cost: o.Cost,
 		Work: event.Work{Rounds: o.Rounds, ToolCalls: o.ToolCalls, Said: o.Said,
@@ -162,12 +171,14 @@ func (m *mailroom) closing(ctx context.Context, agent, item string) (o record.Ou
 		if ok || serr != nil || time.Since(info.ModTime()) > unrest {
 			break
 		}
+
 		select {
 		case <-ctx.Done():
 			return o, false, ctx.Err()
 		case <-time.After(unrest / 10):
 		}
 	}
+
 	return o, ok, err
 }
 

@@ -47,11 +47,13 @@ func (d *drops) watchDrops(ctx context.Context, w *watch.Watcher) {
 		}
 	})
 	defer w.Remove(dir)
+
 	for {
 		var again <-chan time.Time
 		if wait := d.takeDropped(ctx); wait > 0 {
 			again = time.After(wait)
 		}
+
 		select {
 		case <-hints:
 		case <-again:
@@ -82,6 +84,7 @@ func (d *drops) takeDropped(ctx context.Context) (again time.Duration) {
 	for _, l := range taken {
 		round.deliver(ctx, l)
 	}
+
 	names, again, err := d.dropFolder.Ready(time.Now())
 	round.failed("the drop folder", err)
 	for _, name := range names {
@@ -91,6 +94,7 @@ func (d *drops) takeDropped(ctx context.Context) (again time.Duration) {
 		if agent, err := d.addressee(inbox.Addressee(name)); err == nil && round.stuck[agent] {
 			continue
 		}
+
 		dropped, err := d.dropFolder.Take(name)
 		if err != nil {
 			round.failed(name, err)
@@ -99,8 +103,10 @@ func (d *drops) takeDropped(ctx context.Context) (again time.Duration) {
 			}
 			continue
 		}
+
 		round.deliver(ctx, dropped)
 	}
+
 	if round.retry {
 		again = dropRetry
 	}
@@ -152,6 +158,7 @@ func (r *dropRound) deliver(ctx context.Context, l inbox.Dropped) {
 			return
 		}
 	}
+
 	r.failed(l.Name, err)
 	// A file that cannot be read may stay unreadable until someone changes its mode, so
 	// it does not hold back later messages.
@@ -169,6 +176,7 @@ func (d *drops) addressee(ref string) (string, error) {
 	to := Terminal()
 	id, _ := d.index.Lookup(address.Descriptor{Type: address.User, Connector: to.Connector, UserID: to.UserID,
 		ChannelID: to.ChannelID})
+
 	return id, nil
 }
 
@@ -186,6 +194,7 @@ func (d *drops) open(ctx context.Context, l inbox.Dropped) error {
 		}
 		in.Files = append(in.Files, f)
 	}
+
 	if crash.Bug("finishfirst") {
 		if err := d.dropFolder.Finish(l); err != nil {
 			return err
@@ -194,6 +203,7 @@ func (d *drops) open(ctx context.Context, l inbox.Dropped) error {
 	if _, err := d.mailroom.Deliver(ctx, in); err != nil {
 		return err
 	}
+
 	return d.dropFolder.Finish(l)
 }
 
@@ -221,5 +231,6 @@ func incoming(l inbox.Dropped) message.Incoming {
 	if l.Ref == "" {
 		in.From = Terminal()
 	}
+
 	return in
 }

@@ -26,6 +26,7 @@ func dropped(t *testing.T, root, name, text string) {
 	if err := os.WriteFile(temp, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	old := time.Now().Add(-time.Minute)
 	if err := os.Chtimes(temp, old, old); err != nil {
 		t.Fatal(err)
@@ -45,17 +46,20 @@ func TestLettersAreTakenLikeMessages(t *testing.T) {
 	if text := <-got; text != "before the start" {
 		t.Errorf("got %q", text)
 	}
+
 	put("0-__note.md", "while it runs")
 	if text := <-got; text != "while it runs" {
 		t.Errorf("got %q", text)
 	}
 	put("nobody__note.md", "lost?")
+
 	for {
 		if _, err := os.Stat(filepath.Join(root, "drop", "bad", "nobody__note.md")); err == nil {
 			break
 		}
 		time.Sleep(time.Millisecond)
 	}
+
 	if n := len(h.index.All()); n != 1 {
 		t.Errorf("%d agents, want the terminal's alone", n)
 	}
@@ -74,6 +78,7 @@ func TestLettersUnderSeveralNamesKeepTheirOrder(t *testing.T) {
 	if err := h.end(); err != nil {
 		t.Fatal(err)
 	}
+
 	dropped(t, root, "0-__first.json", `{"text": "first", "files": ["/a"]}`)
 	time.Sleep(20 * time.Millisecond) // a tick of the file system's clock
 	dropped(t, root, id+"__second.md", "second")
@@ -91,6 +96,7 @@ func TestLettersUnderSeveralNamesKeepTheirOrder(t *testing.T) {
 			return message.File{ID: item, Name: e.Path}, nil
 		}})
 	<-tried
+
 	select {
 	case text := <-got:
 		t.Fatalf("%q overtook a letter to the same agent", text)
@@ -98,6 +104,7 @@ func TestLettersUnderSeveralNamesKeepTheirOrder(t *testing.T) {
 	}
 	room.Store(true)
 	dropped(t, root, "0-__fourth.md", "fourth") // has the others tried again
+
 	for _, want := range []string{"first1", "second0", "third0", "fourth0"} {
 		if text := <-got; text != want {
 			t.Errorf("got %q, want %q", text, want)
@@ -123,6 +130,7 @@ func TestLetterWithoutItsFile(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
+
 	if n := len(h.index.All()); n != 0 {
 		t.Errorf("%d agents were made", n)
 	}
@@ -150,12 +158,14 @@ func TestLetterWhoseFileCannotBeReadNowIsTriedAgain(t *testing.T) {
 			if text := <-got; text != "second0" {
 				t.Errorf("got %q first", text)
 			}
+
 			for len(h.problems.Of("")) == 0 {
 				time.Sleep(time.Millisecond) // the look ends after the second was delivered
 			}
 			if all := h.problems.Of(""); len(all) != 1 || !strings.Contains(all[0].Reason, why.Error()) {
 				t.Errorf("reported are %+v", all)
 			}
+
 			readable.Store(true)
 			dropped(t, root, "c.md", "third") // has the first tried again
 			if text := <-got; text != "first1" {

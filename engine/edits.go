@@ -46,6 +46,7 @@ func (d *edits) take() (ids []string) {
 		ids = append(ids, id)
 	}
 	clear(d.ids)
+
 	return ids
 }
 
@@ -114,6 +115,7 @@ func (ds *descriptors) watchEdits(ctx context.Context) {
 			slices.SortFunc(waiting, func(a, b again) int { return a.at.Compare(b.at) })
 			due = time.After(time.Until(waiting[0].at))
 		}
+
 		select {
 		case <-ds.edits.hints:
 			for _, id := range ds.edits.take() {
@@ -153,6 +155,7 @@ func (ds *descriptors) reread(id string, last bool) (broken bool) {
 		ds.recent.look(id)
 		ds.descriptorEdited(id, c.Members)
 	}
+
 	return c.Broken
 }
 

@@ -33,6 +33,7 @@ func TestADescriptorEditReachesTheRunningAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	h.deliver(message.Incoming{Agent: a.ID, Text: "hello"})
 	rt := <-seats
 	save := func(text string) {
@@ -61,6 +62,7 @@ func TestADescriptorEditReachesTheRunningAgent(t *testing.T) {
 	if got := rt.Identity().Descriptor.SystemPrompt; got != "new" {
 		t.Errorf("the running agent sees %q, want the edit", got)
 	}
+
 	save("{\"type\":\"permanent\",\n\"name\":}")
 	if f := told(event.FileInvalid); f.Line != 2 || f.Column == 0 {
 		t.Errorf("told %+v, want the place", f)
@@ -68,6 +70,7 @@ func TestADescriptorEditReachesTheRunningAgent(t *testing.T) {
 	if got := rt.Identity().Descriptor.SystemPrompt; got != "new" {
 		t.Errorf("the running agent sees %q, want the last good version", got)
 	}
+
 	save(`{"type":"permanent","id":"` + a.ID + `","name":"Ops","systemPrompt":"newer"}`)
 	told(event.FileEdited)
 }
@@ -90,6 +93,7 @@ func TestAnAgentGoesOnWithoutItsHistory(t *testing.T) {
 	if _, err := h.Await(ctx, r.Agent, r.Item); err != nil {
 		t.Fatalf("the message was not worked on: %v", err)
 	}
+
 	for e := range events {
 		if f, ok := e.Body.(event.File); ok && e.Type == event.FileInvalid && strings.Contains(f.Text, "starting a new one") {
 			break

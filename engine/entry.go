@@ -63,6 +63,7 @@ func (e *entry) open() (inbox.Mailbox, error) {
 		return nil, err
 	}
 	e.users++
+
 	return e.box, nil
 }
 
@@ -94,6 +95,7 @@ func (e *entry) load() error {
 	if err != nil && !errors.As(err, new(finding.Finding)) {
 		return err // it is not known whether the agent has ended
 	}
+
 	box, found, err := inbox.Open(e.actors.vol, e.dir, e.actors.quota, crash.Now)
 	if err != nil {
 		return fmt.Errorf("open inbox of %s: %w", e.meta.ID, err)
@@ -101,6 +103,7 @@ func (e *entry) load() error {
 	if seq, err := record.LastSeq(e.dir); err == nil { // else what is accepted is looked for in all of it
 		box.Reached(seq)
 	}
+
 	e.box, e.file, e.scans = box, box, 0
 	e.noteInbox(found)
 	return nil
@@ -152,6 +155,7 @@ func (e *entry) wake() {
 		w.free()
 		return
 	}
+
 	w.woke(e.meta.ID)
 	ctx, cancel := context.WithCancelCause(e.actors.ctx)
 	e.running, e.cancel, e.done = true, cancel, make(chan struct{})
@@ -168,6 +172,7 @@ func (e *entry) lockAndWake() bool {
 	}
 	e.wake()
 	e.sleep() // if it has to wait for a place
+
 	return true
 }
 
@@ -181,6 +186,7 @@ func (e *entry) sleep() {
 			e.actors.log.Error("inbox not closed", "agent", e.meta.ID, "err", err)
 		}
 	}
+
 	e.box, e.gone = nil, true
 	e.activity.Store(nil)
 	e.actors.forget(e)
@@ -198,6 +204,7 @@ func (e *entry) act(ctx context.Context, start StartFunc) {
 	e.actors.descriptors.reread(e.meta.ID, true) // it may have been edited while the agent slept
 	rt := Runtime{Dir: e.dir, Inbox: e.box, Results: e.actors.senders.results(e.meta.ID), entry: e}
 	rt.Meta = rt.Identity()
+
 	for {
 		began := time.Now()
 		err := guard(func() error { return start(ctx, rt) })
@@ -214,6 +221,7 @@ func (e *entry) act(ctx context.Context, start StartFunc) {
 		if e.rest(rt.Results) {
 			return
 		}
+
 		e.actors.waker.stayed()
 	}
 }
@@ -233,6 +241,7 @@ func (e *entry) failed(err error) {
 		e.actors.log.Error("agent stopped: durable storage failed", "agent", id, "err", err)
 		return
 	}
+
 	pause := e.actors.waker.failed(e.meta.ID, err)
 	e.actors.log.Error("agent failed", "agent", e.meta.ID, "err", err, "again", pause)
 }
@@ -256,6 +265,7 @@ func (e *entry) finish() {
 	if !e.ended && (e.box.Len() > 0 || e.actors.senders.left(e.meta.ID)) {
 		e.wake() // something arrived between rest and here, or it is tried again later
 	}
+
 	e.sleep()
 }
 
@@ -281,6 +291,7 @@ func (e *entry) stopTurn() bool {
 		return false
 	}
 	e.stop(ErrStopped)
+
 	return true
 }
 
@@ -307,6 +318,7 @@ func (e *entry) send(p message.Promise) {
 		report(message.Result{Out: p.ID, Kept: true})
 		return
 	}
+
 	e.actors.senders.send(p)
 }
 
@@ -319,6 +331,7 @@ func (e *entry) halt(ctx context.Context) error {
 	if running {
 		e.cancel(ErrStopped)
 	}
+
 	e.mu.Unlock()
 	e.actors.senders.drop(e.meta.ID)
 	e.actors.waker.well(e.meta.ID)
@@ -329,6 +342,7 @@ func (e *entry) halt(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+
 	return nil
 }
 
@@ -339,5 +353,6 @@ func guard(f func() error) (err error) {
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
 		}
 	}()
+
 	return f()
 }

@@ -45,6 +45,7 @@ func TestAgentsCannotReachWhatIsNotThere(t *testing.T) {
 			t.Errorf("%s: %v, want that there is no such agent", what, err)
 		}
 	}
+
 	if h.Related(one, none) {
 		t.Error("an agent that is not there works for the same person")
 	}
@@ -63,6 +64,7 @@ func TestWhatMayBeShared(t *testing.T) {
 	one := h.person("one")
 	child, err := h.child(one, "c", false)
 	must(t, err)
+
 	for tag, want := range map[string]error{"nonsense": permission.ErrTag, "@web": ErrNotHeld} {
 		if err := h.Share(t.Context(), one, child.ID, tag, "key"); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", tag, err, want)
@@ -73,6 +75,7 @@ func TestWhatMayBeShared(t *testing.T) {
 	if err := h.Share(t.Context(), child.ID, one, "@web", "key"); !errors.Is(err, ErrStranger) {
 		t.Errorf("a child shares with its parent: %v", err)
 	}
+
 	writeFile(t, h.folder(one)+"/state.json", "{")
 	if err := h.Share(t.Context(), one, child.ID, "@exec:git", "key2"); err == nil {
 		t.Error("a right was shared although it cannot be read what the agent has")
@@ -130,6 +133,7 @@ func TestTheOutcomeOfAnItem(t *testing.T) {
 		math.Abs(o.Cost-3) > 1e-9 {
 		t.Errorf("outcome %+v", o)
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	second, err := s.Deliver(t.Context(), from("one", "later"))

@@ -81,6 +81,7 @@ func (f *Family) Post(ctx context.Context, in message.Incoming) (message.Receipt
 	if from, _ := f.place.index.Get(in.Origin); from.Descriptor.ParentAgentID != to {
 		in.Route = nil // only what is told to a parent is answered where the work was asked for
 	}
+
 	in.Agent = to
 	return f.mailroom.deliverSystem(ctx, in)
 }
@@ -96,6 +97,7 @@ func (f *Family) Target(from, ref string) (string, error) {
 			return parent.ID, nil
 		}
 	}
+
 	id, ok := f.recent.foreground()
 	if !ok {
 		return "", ErrNobody
@@ -115,6 +117,7 @@ func (f *Family) List(ctx context.Context, asker string) ([]event.Agent, error) 
 			known = append(known, a)
 		}
 	}
+
 	return known, nil
 }
 
@@ -127,6 +130,7 @@ func (f *Family) History(ctx context.Context, asker, ref string, limit int) (eve
 	if !f.Reads(asker, id) {
 		return event.Page{}, ErrStranger
 	}
+
 	return f.directory.History(ctx, id, 0, limit)
 }
 
@@ -152,6 +156,7 @@ func (f *Family) Stop(ctx context.Context, asker, ref string) (event.Agent, erro
 	if err := f.lifecycle.Kill(ctx, id); err != nil {
 		return event.Agent{}, err
 	}
+
 	return f.directory.Agent(ctx, id)
 }
 

@@ -44,6 +44,7 @@ func newStill(t *testing.T, change ...func(*Options)) *still {
 	for _, c := range change {
 		c(&o)
 	}
+
 	s, err := New(o)
 	must(t, err)
 	return &still{s, NewFamily(s, func() Limits { return Limits{} }), asks}
@@ -159,6 +160,7 @@ func TestAFullDiskTakesNoNewAgent(t *testing.T) {
 	if !s.vol.Full() {
 		t.Fatal("the volume is not known to be full")
 	}
+
 	crash.Arm(t, "") // from here on it is the volume that knows
 	for what, try := range map[string]func() error{
 		"a first message": func() error { _, err := s.Deliver(t.Context(), from("new", "x")); return err },
@@ -177,6 +179,7 @@ func TestAFullDiskTakesNoNewAgent(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, err, disk.ErrFull)
 		}
 	}
+
 	if n := len(s.index.All()); n != 1 {
 		t.Errorf("there are %d agents, want the one", n)
 	}

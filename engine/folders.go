@@ -50,6 +50,7 @@ func (fw *folderWatch) watchFolders(ctx context.Context, w *watch.Watcher) {
 				slices.Sort(ids)
 				ids = slices.Compact(ids)
 			}
+
 			fw.rescan(ids...)
 			fw.watchRefused(w, refused, fw.refused(ids), changed.hint)
 		case <-ctx.Done():
@@ -75,6 +76,7 @@ func (fw *folderWatch) refused(ids []string) (now []string) {
 			look = append(look, e.Name())
 		}
 	}
+
 	return slices.DeleteFunc(look, func(id string) bool { return !fw.unexpected(id) })
 }
 
@@ -89,6 +91,7 @@ func (fw *folderWatch) watchRefused(w *watch.Watcher, refused map[string]bool, n
 			delete(refused, id)
 		}
 	}
+
 	for _, id := range now {
 		if !refused[id] {
 			refused[id] = true
@@ -113,21 +116,25 @@ func (fw *folderWatch) rescan(ids ...string) {
 			before[id] = meta.Descriptor
 		}
 	}
+
 	if len(ids) == 0 {
 		for _, meta := range fw.index.All() {
 			before[meta.ID] = meta.Descriptor
 		}
 	}
+
 	diff, found, err := fw.index.Rescan(ids...)
 	NoteAgents(fw.problems, fw.root, found)
 	if err != nil {
 		fw.log.Error("cannot rescan agents", "err", err)
 		return
 	}
+
 	for _, id := range slices.Concat(diff.Added, diff.Removed, diff.Changed) {
 		fw.recent.look(id)
 		fw.actors.spent.Delete(id)
 	}
+
 	for _, id := range diff.Added {
 		fw.problems.Set(id, filepath.Join(fw.folder(id), address.File), nil)
 		fw.events.Emit(event.Event{Type: event.AgentCreated, Agent: id})
@@ -135,6 +142,7 @@ func (fw *folderWatch) rescan(ids ...string) {
 			fw.actors.wake(id)
 		}
 	}
+
 	for _, id := range diff.Removed {
 		fw.problems.Forget(id)
 		if e, ok := fw.actors.awake(id); ok {
@@ -142,6 +150,7 @@ func (fw *folderWatch) rescan(ids ...string) {
 		}
 		fw.events.Emit(event.Event{Type: event.AgentEnded, Agent: id, Body: event.Reason{Reason: "its folder is gone"}})
 	}
+
 	for _, id := range diff.Changed {
 		fw.index.Keep(id)
 		if now, ok := fw.index.Get(id); ok {

@@ -89,10 +89,12 @@ func (r *recent) newest(owners bool) (id string, ok bool) {
 	if !r.read {
 		r.readAll()
 	}
+
 	tree := r.others
 	if owners {
 		tree = r.owners
 	}
+
 	for {
 		last, ok := tree.Max()
 		if !ok {
@@ -105,6 +107,7 @@ func (r *recent) newest(owners bool) (id string, ok bool) {
 		if last.exact {
 			return last.agent, true
 		}
+
 		r.drop(last.agent)
 		if at, found := inbox.LastMessage(r.folder(last.agent)); found {
 			last.at, last.exact = at, true
@@ -126,6 +129,7 @@ func (r *recent) readAll() {
 	for _, meta := range r.index.All() {
 		r.stat(meta)
 	}
+
 	r.read = true
 }
 

@@ -33,6 +33,7 @@ func TestTheForegroundIsKeptRightWithoutALookAtAllAgents(t *testing.T) {
 	for range 50 {
 		write("x", "someone")
 	}
+
 	first, second, bob := write("1", "ada"), write("2", "ada"), write("3", "bob")
 	for i, id := range []string{first, second, bob} { // the times of files are not that exact
 		path, at := filepath.Join(h.folder(id), inbox.FileName), time.Now().Add(time.Duration(i-3)*time.Second)
@@ -48,6 +49,7 @@ func TestTheForegroundIsKeptRightWithoutALookAtAllAgents(t *testing.T) {
 	if _, err := h.Remove(t.Context(), first, true); err != nil {
 		t.Fatal(err)
 	}
+
 	want(second, "the newest is removed")
 	third := write("4", "ada")
 	want(third, "a new agent")
@@ -64,5 +66,6 @@ func TestTheForegroundIsKeptRightWithoutALookAtAllAgents(t *testing.T) {
 	if err := h.Kill(t.Context(), mine); err != nil {
 		t.Fatal(err)
 	}
+
 	want(third, "the newest has ended")
 }

@@ -44,10 +44,12 @@ func (l *lifecycle) Create(_ context.Context, d address.Descriptor) (event.Agent
 	if d.Type == address.User && d.Connector == Terminal().Connector && d.ChannelID == "" {
 		create = l.registrar.createNext
 	}
+
 	meta, err := create(d)
 	if err != nil {
 		return event.Agent{}, err
 	}
+
 	return l.directory.look(meta), nil
 }
 
@@ -70,7 +72,9 @@ func (l *lifecycle) Drop(_ context.Context, id, item string) error {
 	if err := box.Drop(item); err != nil {
 		return err
 	}
+
 	l.events.Emit(event.Event{Type: event.ItemDropped, Agent: id, Body: event.Item{Item: item}})
+
 	return nil
 }
 
@@ -81,6 +85,7 @@ func (l *lifecycle) Front(_ context.Context, id, item string) error {
 		return err
 	}
 	defer e.release()
+
 	return box.Front(item)
 }
 
@@ -94,11 +99,13 @@ func (l *lifecycle) Kill(ctx context.Context, id string) error {
 	if !killable(meta) {
 		return ErrProtected
 	}
+
 	for _, child := range l.below(id) {
 		if err := l.retire(ctx, child.ID, "killed"); err != nil {
 			return err
 		}
 	}
+
 	return l.retire(ctx, id, "killed")
 }
 
@@ -114,7 +121,9 @@ func (l *lifecycle) below(id string) (list []address.Meta) {
 			}
 		}
 	}
+
 	slices.Reverse(list)
+
 	return list
 }
 
@@ -127,6 +136,7 @@ func killable(meta address.Meta) bool {
 	case address.User:
 		return d.Connector == "terminal" && d.ChannelID != "default"
 	}
+
 	return false
 }
 
@@ -137,6 +147,7 @@ func (l *lifecycle) retire(ctx context.Context, id, reason string) error {
 	if err != nil {
 		return err
 	}
+
 	// First the mark, synced, then the stop: a crash in between ends it as well.
 	kept, err := record.EndState(l.vol, l.folder(id), record.Ended{At: disk.StampOf(crash.Now()), Reason: reason})
 	if err != nil {
@@ -145,14 +156,17 @@ func (l *lifecycle) retire(ctx context.Context, id, reason string) error {
 	if kept != "" {
 		l.log.Warn("state.json had errors when its agent ended; replaced by the last valid version", "agent", id, "kept", kept)
 	}
+
 	err = e.halt(ctx)
 	l.index.SetEnded(id, true)
 	if err != nil {
 		return err
 	}
+
 	l.actors.abandon(id, reason)
 	l.approvals.withdraw(id)
 	l.events.Emit(event.Event{Type: event.AgentEnded, Agent: id, Body: event.Reason{Reason: reason}})
+
 	return nil
 }
 
@@ -167,11 +181,13 @@ func (l *lifecycle) Remove(ctx context.Context, id string, force bool) (trash st
 	if !force && (l.unfinished(id) || slices.ContainsFunc(family, func(m address.Meta) bool { return l.unfinished(m.ID) })) {
 		return "", ErrBusy
 	}
+
 	for _, child := range family {
 		if _, err := l.remove(ctx, child.ID); err != nil {
 			return "", err
 		}
 	}
+
 	return l.remove(ctx, id)
 }
 
@@ -186,6 +202,7 @@ func (l *lifecycle) remove(ctx context.Context, id string) (trash string, err er
 		e.mu.Unlock()
 		l.actors.forget(e)
 	}
+
 	l.problems.Forget(id)
 	trash, err = l.index.Remove(id)
 	l.recent.look(id)

@@ -40,6 +40,7 @@ func TestMessagesThatAreForNobody(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}
+
 	if n := len(s.index.All()); n != 1 {
 		t.Errorf("there are %d agents", n)
 	}
@@ -82,6 +83,7 @@ func TestSleepingAgentsHaveNoFileOpen(t *testing.T) {
 	before := openFiles(t)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	for range 5 {
 		id := s.colleague(t)
 		r, err := s.Deliver(t.Context(), message.Incoming{Agent: id, Text: "x"})
@@ -94,6 +96,7 @@ func TestSleepingAgentsHaveNoFileOpen(t *testing.T) {
 		if _, err := s.System.Await(gone, id, r.Item); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
+
 		must(t, s.Front(t.Context(), id, last.Item))
 		must(t, s.Drop(t.Context(), id, last.Item))
 		if err := s.Drop(t.Context(), id, last.Item); err == nil {
@@ -108,6 +111,7 @@ func TestSleepingAgentsHaveNoFileOpen(t *testing.T) {
 			t.Errorf("%+v, %v", first, err)
 		}
 	}
+
 	if after := openFiles(t); after != before {
 		t.Errorf("%d files are left open", after-before)
 	}
@@ -141,6 +145,7 @@ func TestAnExportThatIsCutIsAnError(t *testing.T) {
 			t.Fatalf("cut after %d bytes: %v", size, err)
 		}
 	}
+
 	var whole strings.Builder
 	must(t, folders.Export(s.System.root, id, &whole))
 	for size := 0; size < whole.Len()-3*512; size += 100 { // what fills the last block, and two empty ones, may be missing
@@ -148,6 +153,7 @@ func TestAnExportThatIsCutIsAnError(t *testing.T) {
 			t.Fatalf("the first %d of %d bytes became %+v", size, whole.Len(), a)
 		}
 	}
+
 	if n := len(s.index.All()); n != 1 {
 		t.Errorf("there are %d agents", n)
 	}
@@ -170,6 +176,7 @@ func TestNobodyIsAskedToLeaveForNothing(t *testing.T) {
 	if n := len(w.leave); n != 1 {
 		t.Errorf("%d are asked to leave for the one who waits", n)
 	}
+
 	<-w.leave // an idle agent takes it, and gets work at the same moment
 	if w.stayed(); len(w.leave) != 1 {
 		t.Errorf("%d others are asked to leave when one stays", len(w.leave))

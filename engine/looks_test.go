@@ -26,6 +26,7 @@ func TestAtTheEndWhatStandsInLineIsKept(t *testing.T) {
 		}
 		synctest.Wait()
 		p.close(time.Second)
+
 		for _, id := range []string{"first", "second", "third"} {
 			if f := p.only(t, id); !f.Kept || f.Final || f.Error != "" {
 				t.Errorf("%s: %+v, want it kept", id, f)
@@ -36,6 +37,7 @@ func TestAtTheEndWhatStandsInLineIsKept(t *testing.T) {
 		for key := range room.tries {
 			tried = append(tried, key)
 		}
+
 		if len(tried) != 1 {
 			t.Errorf("tried were %v, want the first alone", tried)
 		}
@@ -68,6 +70,7 @@ func TestWhenAnAgentIsBusy(t *testing.T) {
 	if h.actors.busy(r.Agent) || h.actors.busy("nobody") {
 		t.Error("an agent that has shown nothing is busy")
 	}
+
 	for _, state := range []event.State{event.Thinking, event.Idle, event.UsingTool, event.Idle} {
 		show <- state
 		<-shown
@@ -75,6 +78,7 @@ func TestWhenAnAgentIsBusy(t *testing.T) {
 			t.Errorf("an agent that shows %s is busy: %v", state, h.actors.busy(r.Agent))
 		}
 	}
+
 	h.deliver(from("one", "another"))
 	if !h.actors.busy(r.Agent) {
 		t.Error("an agent with an item is not busy")
@@ -91,6 +95,7 @@ func TestTheForegroundIsThere(t *testing.T) {
 	if err := h.end(); err != nil {
 		t.Fatal(err)
 	}
+
 	const house = "tz4a98xxat96iws9zmbrgj3a"
 	descriptor, err := address.Encode(address.Descriptor{Type: address.Permanent, ID: house, Name: "Ops"})
 	at := func(id string, minute int) error {
@@ -103,6 +108,7 @@ func TestTheForegroundIsThere(t *testing.T) {
 		at(older, 1), at(newer, 2), at(house, 3)); err != nil {
 		t.Fatal(err)
 	}
+
 	h = newHouse(t, root, echo(func(string, inbox.Item) {}))
 	if id, ok := h.Foreground(); !ok || id != newer {
 		t.Errorf("the foreground is %s, want %s", id, newer)
@@ -113,6 +119,7 @@ func TestTheForegroundIsThere(t *testing.T) {
 	if id, ok := h.Foreground(); !ok || id != older {
 		t.Errorf("without its folder the foreground is %s, want %s", id, older)
 	}
+
 	must(t, os.Rename(away, filepath.Join(root, "agents", newer)))
 	h.folderWatch.rescan(newer)
 	if id, ok := h.Foreground(); !ok || id != newer {
@@ -128,6 +135,7 @@ func TestALineThatIsBrokenMeanwhileIsTold(t *testing.T) {
 	if _, err := h.Await(t.Context(), r.Agent, r.Item); err != nil {
 		t.Fatal(err)
 	}
+
 	e, _, err := h.acquire(r.Agent) // it stays in memory
 	if err != nil {
 		t.Fatal(err)
@@ -140,6 +148,7 @@ func TestALineThatIsBrokenMeanwhileIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	next := h.deliver(from("one", "again"))
 	if _, err := h.Await(t.Context(), next.Agent, next.Item); err != nil {
 		t.Fatal(err)

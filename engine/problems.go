@@ -52,5 +52,6 @@ func agentOf(root, path string) string {
 	if !in || id == ".." {
 		return ""
 	}
+
 	return id
 }

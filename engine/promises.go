@@ -49,5 +49,6 @@ func deliveries(results []message.Result) (recs []record.Record) {
 			recs = append(recs, d)
 		}
 	}
+
 	return recs
 }

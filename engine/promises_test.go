@@ -31,6 +31,7 @@ func newPost(known map[string]Connector) *post {
 		c, ok := p.known[id]
 		return c, ok
 	}, event.NewStream("t"), slog.New(slog.DiscardHandler))
+
 	return p
 }
 
@@ -54,6 +55,7 @@ func (p *post) only(t *testing.T, id string) message.Result {
 		t.Errorf("%s has the results %+v, want one", id, p.results[id])
 		return message.Result{}
 	}
+
 	return p.results[id][0]
 }
 
@@ -72,10 +74,12 @@ func TestDroppedPromisesLeaveTheOthersOfTheirChat(t *testing.T) {
 		for range 2 {
 			room.let <- nil
 		}
+
 		synctest.Wait()
 		if sent := room.all(); !slices.Equal(sent, []string{"stays1", "stays2"}) {
 			t.Errorf("sent %v, want those of the other agent in their order", sent)
 		}
+
 		for id, kept := range map[string]bool{"gone1": true, "gone2": true, "stays1": false, "stays2": false} {
 			if f := p.only(t, id); f.Kept != kept || f.Delivered() == kept {
 				t.Errorf("%s: %+v, want that it is kept: %v", id, f, kept)
@@ -84,6 +88,7 @@ func TestDroppedPromisesLeaveTheOthersOfTheirChat(t *testing.T) {
 		if left := p.left("stay"); left {
 			t.Error("an agent whose answers have left owes something")
 		}
+
 		p.close(time.Second)
 		p.promise("late", "late", "x", nil)
 		if f := p.only(t, "late"); !f.Kept {
@@ -112,6 +117,7 @@ func TestAnswersInLineForARemovedConnectorAreGivenUp(t *testing.T) {
 		if f := p.only(t, "first"); !f.Delivered() {
 			t.Errorf("what was on its way: %+v", f)
 		}
+
 		p.close(time.Hour)
 	})
 }
@@ -132,6 +138,7 @@ func TestHowOftenAnAnswerIsTried(t *testing.T) {
 		p.mu.Lock()
 		first := len(p.results["text"])
 		p.mu.Unlock()
+
 		// 1, 2, 4, … 32 s take about a minute, then one try a minute, up to a fifth later.
 		if first < 13 || first > 17 {
 			t.Errorf("%d tries in ten minutes, want about 15", first)
@@ -141,6 +148,7 @@ func TestHowOftenAnAnswerIsTried(t *testing.T) {
 		p.mu.Lock()
 		all := p.results["text"]
 		p.mu.Unlock()
+
 		for i, f := range all {
 			if f.Delivered() || f.Error != "no network" || f.Final != (i == len(all)-1) || f.Retry != (i > 0) {
 				t.Fatalf("try %d of %d: %+v", i, len(all), f)
@@ -149,6 +157,7 @@ func TestHowOftenAnAnswerIsTried(t *testing.T) {
 		if n := len(all); n < 1200 || n > 24*60+20 {
 			t.Errorf("given up after %d tries, want about one a minute for a day", n)
 		}
+
 		p.close(time.Second)
 	})
 }
@@ -173,6 +182,7 @@ func TestPromisesWithNothingToSend(t *testing.T) {
 		if f := p.only(t, "file"); !f.Delivered() || len(room.sent) != 1 {
 			t.Errorf("a file without a text: %+v, sent %v", f, room.sent)
 		}
+
 		p.close(time.Second)
 	})
 }
@@ -195,6 +205,7 @@ func TestAChangedLimitAppliesAtOnce(t *testing.T) {
 			for write() == nil {
 				n++
 			}
+
 			if n != tt.in {
 				t.Errorf("at %d a minute %d were taken at once", tt.limit, n)
 			}
@@ -221,12 +232,14 @@ func TestManySendersAreForgottenTheQuietFirst(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		time.Sleep(2 * time.Second) // after which they may write as much as before
 		for range 60 {
 			if err := write("fast"); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		if err := write("new"); err != nil {
 			t.Fatal(err)
 		}
@@ -236,6 +249,7 @@ func TestManySendersAreForgottenTheQuietFirst(t *testing.T) {
 		if err := write("fast"); !errors.As(err, new(*message.TooFast)) {
 			t.Errorf("who wrote too fast was forgotten: %v", err)
 		}
+
 		for n := range maxLimited + 5 {
 			if err := write(fmt.Sprint("busy", n)); err != nil {
 				t.Fatal(err)

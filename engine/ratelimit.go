@@ -44,6 +44,7 @@ func (p *rateLimit) deliver(ctx context.Context, in message.Incoming) (message.R
 		r.CancelAt(now)
 		return message.Receipt{}, &message.TooFast{After: after}
 	}
+
 	receipt, err := p.next(ctx, in)
 	if err != nil {
 		r.CancelAt(now)
@@ -66,6 +67,7 @@ func (p *rateLimit) limiter(from message.Address, limit int, now time.Time) *rat
 		l.SetBurstAt(now, limit)
 		l.SetLimitAt(now, rate.Limit(float64(limit)/60))
 	}
+
 	return l
 }
 
@@ -80,6 +82,7 @@ func (p *rateLimit) forget(now time.Time) {
 			delete(p.senders, from)
 		}
 	}
+
 	for from := range p.senders {
 		if len(p.senders) < maxLimited {
 			return

@@ -25,6 +25,7 @@ func (r *registrar) create(d address.Descriptor) (address.Meta, error) {
 	if err != nil {
 		return address.Meta{}, err
 	}
+
 	_, known := r.index.Get(d.ID)
 	meta, err := r.index.Create(d, state)
 	if err != nil {
@@ -33,6 +34,7 @@ func (r *registrar) create(d address.Descriptor) (address.Meta, error) {
 	if known {
 		return meta, nil // a call that a crash cut short is made again
 	}
+
 	r.events.Emit(event.Event{Type: event.AgentCreated, Agent: meta.ID})
 	return meta, nil
 }
@@ -46,6 +48,7 @@ func (r *registrar) createNext(d address.Descriptor) (address.Meta, error) {
 	if err != nil {
 		return address.Meta{}, err
 	}
+
 	return r.createFresh(d, state, func(string) error { return nil })
 }
 
@@ -74,5 +77,6 @@ func (r *registrar) createFresh(d address.Descriptor, state []byte, fill func(di
 			return meta, fmt.Errorf("%w: %s %s has its id or address", folders.ErrTaken, meta.Handle, meta.ID)
 		}
 	}
+
 	return address.Meta{}, fmt.Errorf("%w: all serial numbers are in use", folders.ErrTaken)
 }

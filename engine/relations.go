@@ -29,6 +29,7 @@ func (k *relations) Reads(from, to string) bool {
 	case mine.Type != address.User || theirs.Type != address.User:
 		return false
 	}
+
 	return mine.Connector == theirs.Connector && mine.UserID == theirs.UserID && mine.UserID != ""
 }
 
@@ -47,6 +48,7 @@ func (k *relations) Related(asker, ref string) bool {
 	}
 	mine, top := k.Root(asker), k.Root(id)
 	a, b := mine.Descriptor, top.Descriptor
+
 	return mine.ID == top.ID || a.Type == address.User && b.Type == address.User && a.Connector == b.Connector &&
 		a.UserID == b.UserID && a.UserID != ""
 }
@@ -60,6 +62,7 @@ func (k *relations) Stranger(asker, ref string) (id string, ok bool) {
 	}
 	d := k.Root(id).Descriptor
 	owner := d.Type != address.User || d.Connector == Terminal().Connector || k.recent.owns != nil && k.recent.owns(d)
+
 	return id, !owner && !k.Related(asker, id)
 }
 
@@ -78,6 +81,7 @@ func (k *relations) Root(id string) address.Meta {
 		}
 		id = by
 	}
+
 	return address.Meta{ID: id, Descriptor: address.Descriptor{Type: address.User}}
 }
 
@@ -91,6 +95,7 @@ func (k *relations) Line(id string) (line []string) {
 		id = meta.Descriptor.ParentAgentID
 		line = append(line, id)
 	}
+
 	return line
 }
 
@@ -104,6 +109,7 @@ func (k *relations) descends(id, from string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 

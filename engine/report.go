@@ -18,6 +18,7 @@ func reportText(child address.Meta, out message.Outgoing) string {
 	if out.Report.Failed {
 		outcome = "failed"
 	}
+
 	switch {
 	case d.Label != "":
 		return fmt.Sprintf("[Subagent '%s' %s]\nTask: %s\nResult: %s\n\nSummarise this naturally for the user, in your own words. "+
@@ -25,5 +26,6 @@ func reportText(child address.Meta, out message.Outgoing) string {
 	case out.Report.Failed:
 		return fmt.Sprintf("Background agent %s (id: %s) failed: %s", child.Name, child.ID, text)
 	}
+
 	return text
 }

@@ -31,6 +31,7 @@ func (f *Family) Overseer(id string) (address.Meta, bool) {
 		}
 		id = meta.Maker()
 	}
+
 	id, ok := f.recent.newest(true)
 	if !ok {
 		return address.Meta{}, false
@@ -64,6 +65,7 @@ func (g *grants) Share(ctx context.Context, from, ref, tag, key string) error {
 	if !g.relations.descends(to, from) {
 		return fmt.Errorf("%w: permissions can be shared only with agents that you started", ErrStranger)
 	}
+
 	r, err := permission.General(tag, "")
 	if err != nil {
 		return err
@@ -72,6 +74,7 @@ func (g *grants) Share(ctx context.Context, from, ref, tag, key string) error {
 	if err != nil {
 		return err
 	}
+
 	state, _, err := record.CurrentState(g.place.vol, g.place.folder(from))
 	if err != nil {
 		return fmt.Errorf("read permissions: %w", err)
@@ -79,6 +82,7 @@ func (g *grants) Share(ctx context.Context, from, ref, tag, key string) error {
 	if !state.Permissions.Allows(access) {
 		return fmt.Errorf("%w: %s", ErrNotHeld, r.Tag)
 	}
+
 	_, err = g.mailroom.Deliver(ctx, message.Incoming{Agent: to, Kind: message.Permission, Dedupe: key, Text: r.Detail.String(),
 		Token: cuid2.Generate(), Decision: string(permission.Always), By: "agent " + from, Tag: r.Tag, SHA256: r.SHA256(to)})
 	return err
@@ -101,6 +105,7 @@ func (g *grants) Revoke(ctx context.Context, id, tag, by string, less func(agent
 	if err != nil {
 		return err
 	}
+
 	for _, heir := range append([]string{id}, g.relations.heirs(id)...) {
 		if heir != id && g.actors.ended(heir) {
 			continue // it can do nothing any more
@@ -109,6 +114,7 @@ func (g *grants) Revoke(ctx context.Context, id, tag, by string, less func(agent
 		if err != nil {
 			return err
 		}
+
 		left, err := set.Revoke(access.Tag())
 		if err != nil {
 			return err
@@ -122,8 +128,10 @@ func (g *grants) Revoke(ctx context.Context, id, tag, by string, less func(agent
 		} else if err != nil { // it ended meanwhile, and what it had with it
 			g.place.log.Warn("cannot revoke a permission", "agent", heir, "permission", access.Tag(), "err", err)
 		}
+
 		less(heir, left)
 	}
+
 	return nil
 }
 
@@ -138,6 +146,7 @@ func (k *relations) heirs(id string) (list []string) {
 			}
 		}
 	}
+
 	return list
 }
 
@@ -170,10 +179,12 @@ func (g *grants) change(ctx context.Context, in message.Incoming) error {
 	if err != nil {
 		return err
 	}
+
 	wait, cancel := context.WithTimeout(ctx, changeWait)
 	defer cancel()
 	if _, err := g.mailroom.Await(wait, in.Agent, receipt.Item); err != nil && wait.Err() == nil {
 		return err
 	}
+
 	return nil
 }

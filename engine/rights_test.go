@@ -26,6 +26,7 @@ func TestTheFirstAnswerWinsAndTheOtherIsToldWho(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		surfaces := []struct {
 			by string
 			d  permission.Decision
@@ -36,6 +37,7 @@ func TestTheFirstAnswerWinsAndTheOtherIsToldWho(t *testing.T) {
 		for i, s := range surfaces {
 			wg.Go(func() { earlier[i], errs[i] = h.Decide(t.Context(), p.Token, s.d, s.by) })
 		}
+
 		wg.Wait()
 		won, lost := -1, -1
 		for i := range surfaces {
@@ -45,9 +47,11 @@ func TestTheFirstAnswerWinsAndTheOtherIsToldWho(t *testing.T) {
 				lost = i
 			}
 		}
+
 		if won < 0 || lost < 0 {
 			t.Fatalf("both won, or none: %v %v", earlier, errs)
 		}
+
 		// Whether it came at the same time or when the request was gone already.
 		if e := earlier[lost]; errs[lost] != nil || e.DecidedBy != surfaces[won].by || e.Decision != surfaces[won].d {
 			t.Errorf("%s is told %+v, %v; want %s: %s", surfaces[lost].by, e, errs[lost], surfaces[won].by, surfaces[won].d)
@@ -65,6 +69,7 @@ func TestTheOverseerIsTheNearestPerson(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ops, err := h.Family.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops", CreatedBy: one}, message.Incoming{})
 	if err != nil {
 		t.Fatal(err)
@@ -73,6 +78,7 @@ func TestTheOverseerIsTheNearestPerson(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for id, want := range map[string]string{one: one, child.ID: one, ops.ID: one, clock.ID: two} {
 		if got, ok := h.Overseer(id); !ok || got.ID != want {
 			t.Errorf("overseer of %s is %s, want %s", h.name(id), h.name(got.ID), h.name(want))
@@ -90,6 +96,7 @@ func TestOnlyWhatIsHeldIsShared(t *testing.T) {
 	if err := record.UpdateState(h.vol, h.folder(one), func(s *record.State) { s.Permissions.ReadDirs = []string{"/srv"} }); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, tt := range []struct {
 		from, to, tag string
 		want          error
@@ -103,6 +110,7 @@ func TestOnlyWhatIsHeldIsShared(t *testing.T) {
 			t.Errorf("%s shares %s with %s: %v, want %v", h.name(tt.from), tt.tag, h.name(tt.to), err, tt.want)
 		}
 	}
+
 	var got inbox.Item
 	for deadline := time.Now().Add(time.Minute); got.ID == "" && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		h.mu.Lock()
@@ -113,6 +121,7 @@ func TestOnlyWhatIsHeldIsShared(t *testing.T) {
 		}
 		h.mu.Unlock()
 	}
+
 	if got.Tag != "@read:/srv/logs" || got.Decision != "always" || !permission.IsGeneral(child.ID, got.Tag, got.SHA256) {
 		t.Errorf("the child is given %+v", got)
 	}

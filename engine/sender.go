@@ -73,6 +73,7 @@ func (s *senders) account(agent string) *account {
 		a = &account{outs: map[string]*promise{}, results: message.NewResults()}
 		s.accounts[agent] = a
 	}
+
 	return a
 }
 
@@ -96,6 +97,7 @@ func (s *senders) left(agent string) bool {
 	case len(a.outs) == 0:
 		delete(s.accounts, agent)
 	}
+
 	return false
 }
 
@@ -109,6 +111,7 @@ func (s *senders) end(agent string) []message.Result {
 		return nil
 	}
 	delete(s.accounts, agent)
+
 	return a.results.Take()
 }
 
@@ -122,6 +125,7 @@ func (s *senders) unrecorded() map[string][]message.Result {
 			list[id] = results
 		}
 	}
+
 	return list
 }
 
@@ -145,6 +149,7 @@ func (s *senders) send(p message.Promise) {
 		p.Report(message.Result{Out: p.ID, Kept: true})
 		return
 	}
+
 	made := &promise{Promise: p}
 	made.ctx, made.cancel = context.WithCancel(s.ctx)
 	a.outs[p.ID] = made
@@ -170,6 +175,7 @@ func (s *senders) drop(agent string) {
 		s.mu.Unlock()
 		return
 	}
+
 	dropped := slices.Collect(maps.Values(a.outs))
 	clear(a.outs) // from here on the sender reports nothing of them
 	for _, p := range dropped {
@@ -179,6 +185,7 @@ func (s *senders) drop(agent string) {
 			s.waits[c] = slices.Delete(s.waits[c], i, i+1)
 		}
 	}
+
 	s.mu.Unlock()
 	for _, p := range dropped {
 		p.Report(message.Result{Out: p.ID, Kept: true})
@@ -220,6 +227,7 @@ func (s *senders) work(c chat) {
 			s.mu.Unlock()
 			return
 		}
+
 		p := s.waits[c][0]
 		s.mu.Unlock()
 
@@ -243,6 +251,7 @@ func (s *senders) deliver(p *promise) {
 		s.settle(p, message.Result{Out: p.ID, Parts: 1, Error: removed(p.To.Connector), Final: true})
 		return
 	}
+
 	parts := []string{p.Text}
 	if sp, ok := conn.(Splitter); ok {
 		parts = sp.Split(p.Text)
@@ -250,6 +259,7 @@ func (s *senders) deliver(p *promise) {
 	if len(parts) == 0 && len(p.Files) > 0 {
 		parts = []string{""} // files without a text
 	}
+
 	sent := false
 	for i, text := range parts {
 		if p.Done[i] {
@@ -265,6 +275,7 @@ func (s *senders) deliver(p *promise) {
 			return
 		}
 	}
+
 	if !sent { // the agent knows which parts arrived, not that these are all
 		s.settle(p, message.Result{Out: p.ID, Part: max(len(parts)-1, 0), Parts: max(len(parts), 1)})
 	}
@@ -286,6 +297,7 @@ func (s *senders) try(p *promise, out message.Outgoing) bool {
 			s.report(p, message.Result{Out: out.ID, Kept: true})
 			return false
 		}
+
 		result.Error = err.Error()
 		wait := pause + time.Duration(rand.Int64N(int64(pause)/5+1))
 		var ns *message.NotSent
@@ -293,18 +305,21 @@ func (s *senders) try(p *promise, out message.Outgoing) bool {
 			result.Final = ns.Final
 			wait = max(wait, ns.After)
 		}
+
 		result.Final = result.Final || time.Since(p.Since) > sendGiveUp
 		s.log.Warn("answer not delivered", "connector", out.To.Connector, "out", out.ID, "err", err, "final", result.Final, "again", wait)
 		s.settle(p, result)
 		if result.Final {
 			return false
 		}
+
 		select {
 		case <-time.After(wait):
 		case <-p.ctx.Done():
 			s.report(p, message.Result{Out: out.ID, Kept: true})
 			return false
 		}
+
 		out.Retry = true
 	}
 }
@@ -322,6 +337,7 @@ func (s *senders) once(ctx context.Context, out message.Outgoing) (remoteID stri
 		crash.Point("send.after")
 		return err
 	})
+
 	return remoteID, err
 }
 

@@ -66,6 +66,7 @@ func (p *promising) run(ctx context.Context, rt Runtime) error {
 		rt.Send(message.Promise{Since: time.Now(), Report: rt.Results.Put,
 			Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
 	}
+
 	for _, h := range rt.Inbox.Open() {
 		if err := rt.Inbox.Done(h.ID); err != nil {
 			return err
@@ -74,6 +75,7 @@ func (p *promising) run(ctx context.Context, rt Runtime) error {
 	if err := p.each(n); err != nil {
 		return err
 	}
+
 	p.settle(rt)
 	return nil
 }
@@ -107,6 +109,7 @@ func TestAnAgentThatFailsAloneSendsNothingTwice(t *testing.T) {
 	waitFor(t, "the second run", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.runs > 1 })
 	room.let <- nil
 	waitFor(t, "the delivery is recorded", p.done)
+
 	select {
 	case out := <-room.tries:
 		t.Errorf("%s was sent a second time", out)
@@ -158,6 +161,7 @@ func TestAPromiseWithNothingLeftToSendIsSettledAtOnce(t *testing.T) {
 	results := make(chan message.Result, 5)
 	h.senders.send(message.Promise{Since: time.Now(), Done: map[int]bool{0: true, 1: true}, Report: func(f message.Result) { results <- f },
 		Outgoing: message.Outgoing{ID: "a", Text: "1122", To: toRoom}})
+
 	select {
 	case f := <-results:
 		if !f.Delivered() || f.Part != 1 || f.Parts != 2 {
@@ -166,6 +170,7 @@ func TestAPromiseWithNothingLeftToSendIsSettledAtOnce(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("nothing was reported")
 	}
+
 	if len(room.sent) > 0 {
 		t.Errorf("sent %v again", room.sent)
 	}
@@ -190,6 +195,7 @@ func owing(t *testing.T, h *house) address.Meta {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	err = record.AppendApart(h.vol, h.folder(meta.ID), h.log, func(*record.Obligations) []record.Record {
 		return []record.Record{&record.Start{Session: "s", V: record.Version},
 			&record.Assistant{Turn: "t", Text: "x", Finish: record.FinishEndTurn, Out: &record.Out{ID: "answer", To: toRoom}},
@@ -198,6 +204,7 @@ func owing(t *testing.T, h *house) address.Meta {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return meta
 }
 
@@ -233,6 +240,7 @@ func TestAnAnswerThatCannotBeDeliveredDoesNotHoldUpTheEndOfItsAgent(t *testing.T
 			if settled, err := record.Settled(dir); err != nil || !settled {
 				t.Errorf("the promise still stands: settled %v, %v", settled, err)
 			}
+
 			page, err := h.History(t.Context(), meta.ID, 0, 10)
 			if err != nil || !strings.Contains(string(page.Records[len(page.Records)-1]), "the agent has ended") {
 				t.Errorf("history does not say that the answer is given up: %s, %v", page.Records, err)
@@ -262,6 +270,7 @@ func TestAnAgentThatSleepsGivesUpItsAnswersAtItsEnd(t *testing.T) {
 	if settled, err := record.Settled(h.folder(meta.ID)); err != nil || !settled {
 		t.Errorf("the promise still stands: settled %v, %v", settled, err)
 	}
+
 	h.senders.mu.Lock()
 	left := h.senders.accounts[meta.ID]
 	h.senders.mu.Unlock()

@@ -79,11 +79,13 @@ func TestConnectorsReceive(t *testing.T) {
 	if list := s.Connectors(); len(list) != 1 || list[0].State != "running" {
 		t.Errorf("while it receives: %+v", list)
 	}
+
 	cancel()
 	must(t, <-done)
 	if items := s.open(t); len(items) != 1 || items[0].ID != r.Item {
 		t.Errorf("open is %+v, want what was received", items)
 	}
+
 	select {
 	case again := <-room.got:
 		t.Errorf("it received %+v after the end", again)
@@ -106,6 +108,7 @@ func TestAnEndedAgentSendsNothing(t *testing.T) {
 			Outgoing: message.Outgoing{ID: strings.Repeat("o", 24), Text: "too late", To: message.Address{Connector: "room", ChannelID: "1"}}})
 		return nil
 	})
+
 	_, err := s.Deliver(t.Context(), message.Incoming{Agent: id, Text: "x"})
 	must(t, err)
 	<-working
@@ -113,6 +116,7 @@ func TestAnEndedAgentSendsNothing(t *testing.T) {
 	if f := <-kept; !f.Kept || f.Delivered() {
 		t.Errorf("its promise ended as %+v, want it kept", f)
 	}
+
 	room.mu.Lock()
 	defer room.mu.Unlock()
 	if len(room.sent) != 0 {

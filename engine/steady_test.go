@@ -47,6 +47,7 @@ func TestPausesBeginAnewAfterARunThatWorked(t *testing.T) {
 	if again := w.failed("a", os.ErrClosed); again != restartFirst {
 		t.Errorf("after it was well: %v", again)
 	}
+
 	w.close()
 
 	runs := 0
@@ -66,6 +67,7 @@ func TestPausesBeginAnewAfterARunThatWorked(t *testing.T) {
 	if n := log.count("again=1s"); n != 2 {
 		t.Errorf("%d of the two failures are tried again after a second:\n%s", n, log.b.String())
 	}
+
 	end()
 }
 
@@ -82,6 +84,7 @@ func (s *still) run(t *testing.T, start StartFunc) (end func()) {
 		}
 	})
 	t.Cleanup(end)
+
 	return end
 }
 
@@ -110,6 +113,7 @@ func TestAPlaceThatIsNotWantedGoesToTheNext(t *testing.T) {
 	if !w.take("first") || w.take("gone") || w.take("next") {
 		t.Fatal("there is one place")
 	}
+
 	w.free()
 	if id := <-woken; id != "next" {
 		t.Errorf("the place went to %s", id)

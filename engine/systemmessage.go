@@ -35,6 +35,7 @@ func (m *mailroom) deliverSystem(ctx context.Context, in message.Incoming) (mess
 		in.Text = fmt.Sprintf("The whole message is %d characters long. Read it in the file %s. It begins:\n\n%s …",
 			utf8.RuneCountInString(in.Text), path, head)
 	}
+
 	return m.Deliver(ctx, in)
 }
 
@@ -52,6 +53,7 @@ func (m *mailroom) spill(in message.Incoming) (path string, err error) {
 	if workspace == "" {
 		workspace = filepath.Dir(m.root)
 	}
+
 	sum := sha256.Sum256([]byte(in.Text))
 	name := in.Origin + "-" + hex.EncodeToString(sum[:6]) + ".md"
 	dir, _, err := m.folders.Open(workspace)
@@ -59,6 +61,7 @@ func (m *mailroom) spill(in message.Incoming) (path string, err error) {
 		return "", err
 	}
 	defer dir.Close()
+
 	return filepath.Join(workspace, spillDir, name), writeBeneath(dir, spillDir, name, in.Text)
 }
 
@@ -74,6 +77,7 @@ func writeBeneath(root *os.Root, dir, name, text string) error {
 		return err
 	}
 	defer inner.Close()
+
 	return disk.ReplaceIn("told", inner, name, []byte(text), disk.InOptions{})
 }
 
@@ -102,6 +106,7 @@ func (p parentConnector) Send(ctx context.Context, out message.Outgoing) (string
 	if !ok {
 		return "", &message.NotSent{Final: true, Err: fmt.Errorf("%w: %s", message.ErrUnknownAgent, out.Report.From)}
 	}
+
 	in := message.Incoming{Agent: out.To.ChannelID, Kind: message.System, Origin: child.ID, Dedupe: out.ID,
 		Hops: out.Report.Hops, Text: reportText(child, out)}
 	if sources, err := record.SourcesOf(p.mailroom.folder(child.ID)); err != nil {
@@ -113,6 +118,7 @@ func (p parentConnector) Send(ctx context.Context, out message.Outgoing) (string
 	if route := child.Descriptor.Route; route != (message.Address{}) {
 		in.Route = &route
 	}
+
 	receipt, err := p.mailroom.deliverSystem(ctx, in)
 	if errors.Is(err, message.ErrUnknownAgent) {
 		err = &message.NotSent{Final: true, Err: err}

@@ -23,6 +23,7 @@ func TestALongMessageIsDurableAndNeverAway(t *testing.T) {
 		}
 		return
 	}
+
 	child := func(workspace, env string) {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestALongMessageIsDurableAndNeverAway$")
 		cmd.Env = append(os.Environ(), variable+"="+workspace, env)
@@ -44,11 +45,13 @@ func TestALongMessageIsDurableAndNeverAway(t *testing.T) {
 		}
 		dir = filepath.Join(dir, name)
 	}
+
 	if id, err := crash.FileID(dir); err != nil {
 		t.Error(err)
 	} else if data, err := os.ReadFile(mirror.Path(id)); err != nil || string(data) != text {
 		t.Errorf("%d bytes are durable, want %d: %v", len(data), len(text), err)
 	}
+
 	for _, step := range []string{"dirsync#1", "write#1:50", "sync#1", "rename#1", "rename#1:100", "dirsync#2"} {
 		child(workspace, "DAYCARE_FAILPOINT=kill@told."+step)
 		if data, err := os.ReadFile(dir); err != nil || string(data) != text {

@@ -70,6 +70,7 @@ func (w *waker) take(id string) bool {
 	default:
 		w.join(id)
 	}
+
 	return false
 }
 
@@ -112,6 +113,7 @@ func (w *waker) next() {
 		w.granted[id] = true
 		w.spawn(func() { w.grant(id) })
 	}
+
 	for range cap(w.leave) {
 		if len(w.line) == 0 {
 			select {
@@ -124,6 +126,7 @@ func (w *waker) next() {
 		if len(w.leave) >= len(w.line) {
 			return
 		}
+
 		select {
 		case w.leave <- struct{}{}:
 		default:
@@ -167,10 +170,12 @@ func (w *waker) later(id string, err error) *relief {
 		r = &relief{pause: restartFirst / 2}
 		w.trouble[id] = r
 	}
+
 	r.pause, r.err, r.asleep = min(2*r.pause, restartLast), err, false
 	if !w.closed {
 		r.timer = time.AfterFunc(r.pause, func() { w.due(id, r) })
 	}
+
 	return r
 }
 
@@ -209,6 +214,7 @@ func scarce(err error) error {
 			return e
 		}
 	}
+
 	return nil
 }
 
@@ -237,6 +243,7 @@ func (w *waker) over(id string) {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
+
 	delete(w.trouble, id)
 	if len(w.trouble) == 0 && len(w.logged) > 0 {
 		clear(w.logged)
@@ -253,6 +260,7 @@ func (w *waker) waits(id string) (waits bool, err error) {
 	if r != nil {
 		err = r.err
 	}
+
 	return w.inLine[id] || w.granted[id] || r != nil && r.timer != nil, err
 }
 
@@ -285,5 +293,6 @@ func awakeLimit(setting int) int {
 	if setting > 0 {
 		most = min(most, setting)
 	}
+
 	return most
 }

@@ -44,6 +44,7 @@ func TestAgentsBeyondTheLimitAreWokenAsPlacesBecomeFree(t *testing.T) {
 			awake--
 			mu.Unlock()
 		}()
+
 		err := echo(func(_ string, it inbox.Item) {
 			mu.Lock()
 			handled[it.Text] = true
@@ -52,6 +53,7 @@ func TestAgentsBeyondTheLimitAreWokenAsPlacesBecomeFree(t *testing.T) {
 		if err != nil {
 			return err
 		}
+
 		select { // idle, and in no hurry to leave
 		case <-rt.Leave():
 		case <-ctx.Done():
@@ -61,6 +63,7 @@ func TestAgentsBeyondTheLimitAreWokenAsPlacesBecomeFree(t *testing.T) {
 	for i := range many {
 		h.deliver(from(fmt.Sprint("chat", i), fmt.Sprint("message", i)))
 	}
+
 	waitFor(t, "all messages handled", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -69,6 +72,7 @@ func TestAgentsBeyondTheLimitAreWokenAsPlacesBecomeFree(t *testing.T) {
 	if most > limit {
 		t.Errorf("%d agents were awake at once, want at most %d", most, limit)
 	}
+
 	h.waker.mu.Lock()
 	defer h.waker.mu.Unlock()
 	if len(h.waker.line) > 0 || len(h.waker.granted) > 0 {
@@ -84,6 +88,7 @@ func TestAnAgentThatCouldNotBeWokenIsTriedAgain(t *testing.T) {
 	if err := h.end(); err != nil {
 		t.Fatal(err)
 	}
+
 	path := filepath.Join(root, "agents", r.Agent, inbox.FileName)
 	if err := errors.Join(os.Rename(path, path+".away"), os.Mkdir(path, 0o700)); err != nil {
 		t.Fatal(err)
@@ -96,6 +101,7 @@ func TestAnAgentThatCouldNotBeWokenIsTriedAgain(t *testing.T) {
 	if err := errors.Join(os.Remove(path), os.Rename(path+".away", path)); err != nil {
 		t.Fatal(err)
 	}
+
 	select {
 	case <-hold:
 	case <-time.After(30 * time.Second):
@@ -128,6 +134,7 @@ func TestFailedWakesPauseLongerAndAreLoggedOnce(t *testing.T) {
 		for _, id := range ids {
 			w.try(id)
 		}
+
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		for _, id := range ids {
@@ -139,6 +146,7 @@ func TestFailedWakesPauseLongerAndAreLoggedOnce(t *testing.T) {
 				t.Errorf("agent %s was tried after %s, want %s", id, got, want)
 			}
 		}
+
 		if n := strings.Count(log.String(), "cannot wake"); n != 1 {
 			t.Errorf("%d lines for one shortage of three agents:\n%s", n, &log)
 		}
@@ -172,6 +180,7 @@ func TestAnAgentThatWaitsForAnotherLendsItsPlace(t *testing.T) {
 		Type: address.User, Connector: "c", ChannelID: "other", UserID: "u"}); err != nil {
 		t.Fatal(err)
 	}
+
 	h.deliver(from("one", "ask the other"))
 	select {
 	case err := <-done:
@@ -194,6 +203,7 @@ func TestFailingAgentsDoNotKeepThePlacesOfOthers(t *testing.T) {
 	for i := range 4 {
 		h.deliver(from(fmt.Sprint("bad", i), "x"))
 	}
+
 	for i := range 10 {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		r := h.deliver(from(fmt.Sprint("good", i), "x"))
@@ -219,6 +229,7 @@ func TestAnAgentThatEndsGivesUpItsPlaceInLine(t *testing.T) {
 	if _, err := h.Remove(t.Context(), two.Agent, true); err != nil {
 		t.Fatal(err)
 	}
+
 	close(release)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

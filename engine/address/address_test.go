@@ -88,12 +88,14 @@ func TestCreateAndLoadAgain(t *testing.T) {
 	if first != again || first.Handle != "0/" || first.Name != "telegram:1" || !ValidID(first.ID) {
 		t.Errorf("first %+v, again %+v", first, again)
 	}
+
 	other := chat("1")
 	other.UserID, other.Name = "v", "Ada"
 	named := create(t, x, other)
 	if named.Handle != "1/" || named.Name != "Ada" {
 		t.Errorf("named %+v", named)
 	}
+
 	child := create(t, x, Descriptor{Type: Subagent, ParentAgentID: named.ID, Name: "reader"})
 	grandchild := create(t, x, Descriptor{Type: Subagent, ID: idA, ParentAgentID: child.ID, Name: "deep"})
 	if child.Handle != "1/0" || grandchild.Handle != "1/0/0" || child.Descriptor.ID != child.ID {
@@ -121,6 +123,7 @@ func TestCreateAndLoadAgain(t *testing.T) {
 	if got := back.NextSerial(); got != "4" {
 		t.Errorf("next serial %s", got)
 	}
+
 	for _, bad := range []Descriptor{{Type: User}, {Type: "x"}, {Type: Cron}, {Type: Cron, ID: "../x"}} {
 		if m, err := back.Create(bad, nil); err == nil {
 			t.Errorf("%+v became %+v", bad, m)
@@ -137,6 +140,7 @@ func TestAllInNaturalOrder(t *testing.T) {
 	for _, p := range []int{2, 10, 2} {
 		create(t, x, Descriptor{Type: Subagent, ParentAgentID: parents[p].ID, Name: "n"})
 	}
+
 	var got []string
 	for _, m := range x.All() {
 		got = append(got, m.Handle)
@@ -153,6 +157,7 @@ func TestResolve(t *testing.T) {
 	create(t, x, Descriptor{Type: Permanent, ID: idB, Name: "twin"})
 	create(t, x, Descriptor{Type: Permanent, ID: idC, Name: "twin"})
 	create(t, x, Descriptor{Type: Subagent, ParentAgentID: a.ID, Name: "1"})
+
 	for ref, want := range map[string]string{idA: idA, "0": idA, "0/": idA, "1/": idB, "Ops": idA, "bz4a": idB, "tz4a98": idA} {
 		if got, err := x.Resolve(ref); got != want || err != nil {
 			t.Errorf("%q: %s, %v; want %s", ref, got, err, want)
@@ -161,11 +166,13 @@ func TestResolve(t *testing.T) {
 	if got, err := x.Resolve("0/0"); err != nil || got == idA {
 		t.Errorf("child: %s, %v", got, err)
 	}
+
 	for _, ref := range []string{"", "/", "tz4", "ops", "9", "0/7", "-1", "telegram:1"} {
 		if got, err := x.Resolve(ref); !errors.Is(err, message.ErrUnknownAgent) {
 			t.Errorf("%q: %s, %v", ref, got, err)
 		}
 	}
+
 	for ref, want := range map[string][]string{"twin": {"1/ " + idB, "2/ " + idC}, "tz4a": {"0/ " + idA, "2/ " + idC}} {
 		_, err := x.Resolve(ref)
 		var ambiguous *Ambiguous
@@ -194,6 +201,7 @@ func TestFirstMessagesAtOnceMakeOneAgent(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
+
 			x.All()
 			if _, _, err := x.Rescan(); err != nil {
 				t.Error(err)
@@ -201,21 +209,25 @@ func TestFirstMessagesAtOnceMakeOneAgent(t *testing.T) {
 			if _, ok := x.Get(m.ID); !ok {
 				t.Errorf("agent %s is not in the index", m.ID)
 			}
+
 			mu.Lock()
 			defer mu.Unlock()
 			k := d.key()
 			if made[k] == nil {
 				made[k] = map[string]bool{}
 			}
+
 			made[k][m.ID] = true
 		})
 	}
+
 	wg.Wait()
 	for k, agents := range made {
 		if len(agents) != 1 {
 			t.Errorf("%q has %d agents", k, len(agents))
 		}
 	}
+
 	again, found := load(t, root)
 	if diff := cmp.Diff(x.All(), again.All()); diff != "" || len(found) > 0 {
 		t.Errorf("loaded again: %v\n%s", found, diff)
@@ -245,10 +257,12 @@ func TestRemovedSerialsAreNotUsedAgain(t *testing.T) {
 	if _, err := x.Remove(gone.ID); !errors.Is(err, message.ErrUnknownAgent) {
 		t.Errorf("removed twice: %v", err)
 	}
+
 	again, _ := load(t, root)
 	if m := create(t, again, chat("1")); m.Handle != "2/" || m.ID == gone.ID {
 		t.Errorf("made again as %+v", m)
 	}
+
 	// What comes back from the trash is the same agent; its address is taken now.
 	if err := os.Rename(trash, filepath.Join(root, "agents", gone.ID)); err != nil {
 		t.Fatal(err)
@@ -257,6 +271,7 @@ func TestRemovedSerialsAreNotUsedAgain(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0].ID != "descriptor-duplicate" {
 		t.Errorf("found %v, %v", found, err)
 	}
+
 	put(t, root, gone.ID, `{"type":"user","connector":"telegram","channelId":"7"}`)
 	diff, _, err := again.Rescan()
 	if m, _ := again.Get(gone.ID); m.Handle != "1/" || err != nil || len(diff.Added) != 1 {

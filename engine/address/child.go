@@ -17,5 +17,6 @@ func ChildID(parent, call string) string {
 	for len(digits) < childDigits {
 		digits = "0" + digits
 	}
+
 	return "a" + digits[:childDigits]
 }

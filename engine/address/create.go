@@ -49,6 +49,7 @@ func (x *Index) CreateWith(d Descriptor, state []byte, fill func(dir string) err
 	if d.Type == Subagent || d.Type == Permanent {
 		d.ID = id
 	}
+
 	data, err := Encode(d)
 	if err != nil {
 		return Meta{}, err
@@ -57,6 +58,7 @@ func (x *Index) CreateWith(d Descriptor, state []byte, fill func(dir string) err
 	if address == "" {
 		address = id
 	}
+
 	m, err, _ := x.maker.making.Do(address, func() (any, error) {
 		if known, ok := x.existing(d, id); ok {
 			return known, nil
@@ -65,11 +67,13 @@ func (x *Index) CreateWith(d Descriptor, state []byte, fill func(dir string) err
 		if err == nil {
 			x.Keep(id)
 		}
+
 		return made, err
 	})
 	if err != nil {
 		return Meta{}, fmt.Errorf("create agent %s: %w", id, full(err))
 	}
+
 	return m.(Meta), nil
 }
 
@@ -99,6 +103,7 @@ func (k *folderMaker) make(id string, d Descriptor, descriptor, state []byte, fi
 	if err := k.build(id, descriptor, state, fill); err != nil {
 		return Meta{}, err
 	}
+
 	k.scan.known.mu.Lock()
 	m := k.scan.known.put(id, d, h)
 	k.scan.known.mu.Unlock()
@@ -116,6 +121,7 @@ func (k *folderMaker) build(id string, descriptor, state []byte, fill func(dir s
 			discard(temp)
 		}
 	}()
+
 	if err := crash.Do("folder.mkdir", func() error { return os.Mkdir(temp, 0o700) }); err != nil {
 		return err
 	}
@@ -140,6 +146,7 @@ func (k *folderMaker) build(id string, descriptor, state []byte, fill func(dir s
 			err = errors.Join(err, back)
 		}
 	}
+
 	return err
 }
 
@@ -171,6 +178,7 @@ func (x *Index) Remove(id string) (string, error) {
 	if _, ok := x.Get(id); !ok {
 		return "", fmt.Errorf("%w: %s", message.ErrUnknownAgent, id)
 	}
+
 	trash := filepath.Join(filepath.Dir(x.scan.dir), "trash")
 	if err := x.vol.MkdirAll(trash); err != nil {
 		return "", fmt.Errorf("make trash: %w", err)
@@ -180,6 +188,7 @@ func (x *Index) Remove(id string) (string, error) {
 	if disk.Exists(from) {
 		return "", fmt.Errorf("move agent to trash: %w", err)
 	}
+
 	x.Forget(id)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil // somebody else took it away
@@ -201,10 +210,12 @@ func (k *folderMaker) removeUnfinished() error {
 	if err != nil {
 		return err
 	}
+
 	for _, path := range left {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("remove unfinished agent: %w", err)
 		}
 	}
+
 	return nil
 }

@@ -109,11 +109,13 @@ func (d Descriptor) check() []defect {
 	default:
 		bad = append(bad, defect{"type", fmt.Sprintf("type %q is not one of user, cron, heartbeat, subagent, permanent", d.Type)})
 	}
+
 	for member, id := range map[string]string{"id": d.ID, "parentAgentId": d.ParentAgentID, "createdBy": d.CreatedBy} {
 		if id != "" && !ValidID(id) {
 			bad = append(bad, defect{member, fmt.Sprintf("%q is not an agent id (24 to 32 of a-z and 0-9)", id)})
 		}
 	}
+
 	return bad
 }
 
@@ -129,6 +131,7 @@ func Encode(d Descriptor) ([]byte, error) {
 	if err := enc.Encode(d); err != nil {
 		return nil, fmt.Errorf("write descriptor: %w", err)
 	}
+
 	return buf.Bytes(), nil
 }
 
@@ -148,8 +151,10 @@ func Decode(file string, data []byte) (d Descriptor, found []finding.Finding) {
 	if f.Read(&d); f.Failed() {
 		return d, f.Found
 	}
+
 	for _, bad := range d.check() {
 		f.Tell(finding.Error, "bad-value", bad.member, bad.reason, "")
 	}
+
 	return d, f.Found
 }

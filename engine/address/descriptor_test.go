@@ -29,6 +29,7 @@ func TestGoldenDescriptors(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		want, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ func TestAFolderThatCannotBeFinishedLeavesNothing(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)
 	}
+
 	restore := func() error { return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before) }
 	defer restore()
 
@@ -33,5 +34,6 @@ func TestAFolderThatCannotBeFinishedLeavesNothing(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(root, "agents", newPrefix+"*")); len(left) > 0 || err != nil {
 		t.Errorf("left: %v, %v", left, err)
 	}
+
 	create(t, x, chat("1"))
 }

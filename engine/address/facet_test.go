@@ -180,6 +180,7 @@ func TestEachFailedStepOfAnAgentIsReported(t *testing.T) {
 		m := create(t, x, chat("1"))
 		return func() error { _, err := x.Remove(m.ID); return err }
 	}, kept...)
+
 	fails := errors.New("no room")
 	x, _ := load(t, t.TempDir())
 	if _, err := x.CreateWith(chat("1"), []byte("{}\n"), func(string) error { return fails }); !errors.Is(err, fails) || len(x.All()) != 0 {
@@ -214,6 +215,7 @@ func TestWhatADescriptorMustSay(t *testing.T) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
+
 	text := `{"$schema":"s","type":"cron","id":"` + id + `","mine":1}`
 	d, found := Decode("f", []byte(text))
 	if d.ID != id || len(found) != 1 || found[0].ID != "descriptor-unknown-key" || found[0].Severity != finding.Info {

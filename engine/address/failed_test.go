@@ -29,6 +29,7 @@ func TestAStepThatFailsOnceIsReported(t *testing.T) {
 				return err
 			}
 		}, copies...)
+
 		crashtest.EachStepFails(t, fault, func(t *testing.T) func() error {
 			root := t.TempDir()
 			x, _ := load(t, root)
@@ -41,6 +42,7 @@ func TestAStepThatFailsOnceIsReported(t *testing.T) {
 				return err
 			}
 		})
+
 		crashtest.EachStepFails(t, fault, func(t *testing.T) func() error {
 			root := t.TempDir()
 			put(t, root, idA, `{"type":"permanent","id":"`+idA+`","name":"copied in"}`)
@@ -65,6 +67,7 @@ func TestAFolderOfAgentsThatCannotBeListed(t *testing.T) {
 	if err := errors.Join(os.Rename(agents, agents+".away"), os.Symlink("agents", agents)); err != nil {
 		t.Fatal(err)
 	}
+
 	diff, _, err := x.Rescan()
 	if err == nil || len(diff.Removed) > 0 {
 		t.Errorf("listed: %+v, %v", diff, err)
@@ -75,6 +78,7 @@ func TestAFolderOfAgentsThatCannotBeListed(t *testing.T) {
 	if _, _, err := Load(nil, root, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("it can be loaded")
 	}
+
 	looking, _, err := Look(root, slog.New(slog.DiscardHandler))
 	if err == nil {
 		if _, err = looking.Whole(); err == nil {

@@ -43,6 +43,7 @@ func TestARescanOfSomeAgents(t *testing.T) {
 		os.RemoveAll(filepath.Join(agents, a.ID)), os.RemoveAll(filepath.Join(agents, b.ID))); err != nil {
 		t.Fatal(err)
 	}
+
 	diff, found, err := x.Rescan(a.ID, idA, idB, idC, "../agents", "")
 	if err != nil || len(found) > 0 || cmp.Diff(Diff{Removed: []string{a.ID}}, diff) != "" {
 		t.Errorf("%+v, %v, %v; want that %s is gone", diff, found, err, a.ID)
@@ -61,6 +62,7 @@ func TestWhoGetsANumber(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{idB: "0/"}, handlesOf(x)); diff != "" || len(found) != 1 || x.Handle(idA) != "" {
 		t.Errorf("%v, %v", found, diff)
 	}
+
 	x.Close()
 	line := `{"handle":"0/","id":"` + idB + `","at":"2026-11-20T17:22:00.000Z"}` + "\n"
 	for extra, want := range map[string]int{line: 0, `{"handle":"0/","id":"` + idC + `"}` + "\n": 1, `{"handle":"0","id":"` + idC + `"}` + "\n": 1,

@@ -51,11 +51,13 @@ func loadHandles(vol *disk.Volume, path string) (*handles, []finding.Finding, er
 			return nil, nil, err
 		}
 	}
+
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
 	found, _ := h.read(data)
+
 	return h, found, nil
 }
 
@@ -82,6 +84,7 @@ func (h *handles) read(data []byte) (found []finding.Finding, seen map[string]bo
 			tell(`not a line {"handle":"0/1","id":…}`)
 			continue
 		}
+
 		l.Handle = canonical(l.Handle)
 		seen[l.ID] = true
 		if other := h.taken[l.Handle]; other != "" && other != l.ID {
@@ -92,6 +95,7 @@ func (h *handles) read(data []byte) (found []finding.Finding, seen map[string]bo
 			h.put(l)
 		}
 	}
+
 	return found, seen
 }
 
@@ -125,6 +129,7 @@ func (h *handles) children(parent string) (ids []string) {
 			ids = append(ids, l.ID)
 		}
 	}
+
 	return ids
 }
 
@@ -149,6 +154,7 @@ func (h *handles) give(id, parentID string, now time.Time) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("give handle %s: %w", l.Handle, err)
 		}
+
 		h.put(l)
 		return l.Handle, nil
 	}
@@ -166,6 +172,7 @@ func (h *handles) append(given ...handle) error {
 		}
 		lines = append(append(lines, line...), '\n')
 	}
+
 	_, err := h.log.Append(lines)
 	return err
 }
@@ -182,6 +189,7 @@ func (h *handles) reload() error {
 		if err != nil {
 			return err
 		}
+
 		_, seen := h.read(data)
 		var missing []handle
 		for _, l := range h.given {
@@ -189,6 +197,7 @@ func (h *handles) reload() error {
 				missing = append(missing, l)
 			}
 		}
+
 		if err = h.append(missing...); !errors.Is(err, disk.ErrChanged) {
 			return err
 		}
@@ -203,6 +212,7 @@ func (h *handles) sync() error {
 	if log == nil {
 		return nil
 	}
+
 	return log.Barrier()
 }
 
@@ -219,6 +229,7 @@ func validHandle(s string) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -240,6 +251,7 @@ func split(handle string) (parent string, serial int) {
 	if err != nil || i < 0 {
 		return "", serial
 	}
+
 	return canonical(handle[:i]), serial
 }
 
@@ -262,10 +274,12 @@ func compareHandles(a, b string) int {
 		var x, y string
 		x, a, _ = strings.Cut(a, "/")
 		y, b, _ = strings.Cut(b, "/")
+
 		// Without leading zeros the longer number is the larger.
 		if c := cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)); c != 0 {
 			return c
 		}
 	}
+
 	return cmp.Compare(len(a), len(b))
 }

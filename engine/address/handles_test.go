@@ -27,11 +27,13 @@ func TestWhatIsAHandle(t *testing.T) {
 			t.Errorf("%q is a handle: %v, written %q, want %q", s, validHandle(s), canonical(s), want)
 		}
 	}
+
 	for _, s := range []string{"", "/", "00", "01/", "-1", "3//0", "a", "3/a", "3/-0", "+3", " 3", "3/0//"} {
 		if validHandle(s) {
 			t.Errorf("%q is a handle", s)
 		}
 	}
+
 	for _, tt := range []struct {
 		handle, parent string
 		serial         int
@@ -51,6 +53,7 @@ func TestTheOrderOfHandles(t *testing.T) {
 	if slices.SortFunc(mixed, compareHandles); !slices.Equal(mixed, order) {
 		t.Errorf("sorted they are %v", mixed)
 	}
+
 	for _, a := range order {
 		for _, b := range order {
 			if byText := cmp.Compare(ordered(a), ordered(b)); byText != compareHandles(a, b) {
@@ -61,6 +64,7 @@ func TestTheOrderOfHandles(t *testing.T) {
 			t.Errorf("an agent without a handle comes before %s", a)
 		}
 	}
+
 	if compareHandles("", "") != 0 {
 		t.Error("two agents without a handle differ")
 	}
@@ -82,6 +86,7 @@ func TestHowManyAgentsANameFits(t *testing.T) {
 		if !errors.As(err, &ambiguous) || len(ambiguous.Candidates) != min(n+1, maxCandidates+1) {
 			t.Fatalf("of %d agents: %v", n+1, err)
 		}
+
 		last := ambiguous.Candidates[len(ambiguous.Candidates)-1]
 		if more := n + 1 - maxCandidates; more > 0 && last != fmt.Sprintf("and %d more", more) || more <= 0 && strings.Contains(last, "more") {
 			t.Errorf("of %d agents the last candidate is %q", n+1, last)
@@ -89,6 +94,7 @@ func TestHowManyAgentsANameFits(t *testing.T) {
 		if n != 1 {
 			continue
 		}
+
 		f := ambiguous.Fault()
 		if !errors.Is(err, fault.Ambiguous) || f.Hint != "use one of: 0/, 1/" || f.Route != fault.Ambiguous.Hint ||
 			f.Code != fault.Ambiguous.Code || !strings.HasPrefix(err.Error(), `"twin" matches several agents: 0/ `) {
@@ -104,11 +110,13 @@ func TestTheAgentOfTheTerminal(t *testing.T) {
 	if own.Name != Own {
 		t.Errorf("it is called %s", own.Name)
 	}
+
 	for _, ref := range []string{"main", "terminal:default"} {
 		if id, err := x.Resolve(ref); id != own.ID || err != nil {
 			t.Errorf("%s: %s, %v", ref, id, err)
 		}
 	}
+
 	for d, want := range map[Descriptor]string{{Type: User, Connector: "c", ChannelID: "1"}: "c:1", {Type: Cron}: "cron",
 		{Type: User, Connector: "terminal", ChannelID: "default", Name: "Ada"}: "Ada", {Type: Heartbeat}: "heartbeat"} {
 		if got := NameOf(d); got != want {
@@ -260,6 +268,7 @@ func TestFamilies(t *testing.T) {
 			t.Errorf("%+v is of the family %q, want %q", m, got, want)
 		}
 	}
+
 	root := t.TempDir()
 	for id, by := range map[string]string{idA: idB, idB: idA} {
 		put(t, root, id, `{"type":"permanent","id":"`+id+`","name":"x","createdBy":"`+by+`"}`)

@@ -44,6 +44,7 @@ func (e *Ambiguous) Fault() *fault.Fault {
 	}
 	f := *fault.Ambiguous
 	f.Hint, f.Route = "use one of: "+strings.Join(words, ", "), fault.Ambiguous.Hint
+
 	return &f
 }
 
@@ -70,6 +71,7 @@ func Load(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Fi
 	if err != nil {
 		return nil, nil, errors.Join(err, x.Close())
 	}
+
 	return x, append(found, more...), nil
 }
 
@@ -88,11 +90,13 @@ func open(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Fi
 			return nil, nil, err
 		}
 	}
+
 	var found []finding.Finding
 	var err error
 	if x.scan.handles, found, err = loadHandles(vol, filepath.Join(x.scan.dir, "handles.jsonl")); err != nil {
 		return nil, nil, fmt.Errorf("read handles: %w", err)
 	}
+
 	return x, found, nil
 }
 
@@ -125,6 +129,7 @@ func (x *Index) Lookup(d Descriptor) (id string, ok bool) {
 	x.known.mu.RLock()
 	defer x.known.mu.RUnlock()
 	id, ok = x.known.byKey[d.key()]
+
 	return id, ok
 }
 
@@ -145,6 +150,7 @@ func (x *Index) All() []Meta {
 		}
 		slices.SortFunc(x.known.sorted, func(a, b Meta) int { return compareHandles(a.Handle, b.Handle) })
 	}
+
 	x.known.visited.Add(int64(len(x.known.sorted)))
 	return slices.Clone(x.known.sorted)
 }
@@ -157,6 +163,7 @@ func (x *Index) called(handle string) (id string, ok bool) {
 	x.known.mu.RLock()
 	defer x.known.mu.RUnlock()
 	id, ok = x.known.byHandle[handle]
+
 	return id, ok
 }
 
@@ -181,11 +188,13 @@ func (x *Index) Resolve(ref string) (string, error) {
 	if x.unread.partial() {
 		x.unread.all()
 	}
+
 	x.known.mu.RLock()
 	defer x.known.mu.RUnlock()
 	if ref == ownAsWas {
 		ref = Own
 	}
+
 	var fits []Meta
 	if ref != "" {
 		fits = x.known.exactly(byName, ref)
@@ -193,12 +202,14 @@ func (x *Index) Resolve(ref string) (string, error) {
 	if len(fits) == 0 && len(ref) >= MinPrefix {
 		fits = x.known.having(byID, ref, func(id string) bool { return strings.HasPrefix(id, ref) })
 	}
+
 	switch len(fits) {
 	case 0:
 		return "", fmt.Errorf("%w: %q", message.ErrUnknownAgent, ref)
 	case 1:
 		return fits[0].ID, nil
 	}
+
 	ambiguous := &Ambiguous{Ref: ref}
 	for _, m := range fits {
 		if len(ambiguous.Candidates) == maxCandidates {
@@ -207,6 +218,7 @@ func (x *Index) Resolve(ref string) (string, error) {
 		}
 		ambiguous.Candidates = append(ambiguous.Candidates, m.Handle+" "+m.ID)
 	}
+
 	return "", ambiguous
 }
 

@@ -39,6 +39,7 @@ func (x *Index) Keep(id string) {
 	if d, ok := current(path); !ok || d != m.Descriptor {
 		return // what stands there is not in force
 	}
+
 	data, err := Encode(m.Descriptor)
 	if err == nil {
 		err = x.vol.WriteDraftOf("descriptor.kept", copied, data, now.ModTime())
@@ -55,6 +56,7 @@ func current(path string) (Descriptor, bool) {
 		return Descriptor{}, false
 	}
 	d, found := Decode(path, data)
+
 	return d, finding.Join(found) == nil
 }
 

@@ -89,6 +89,7 @@ func FamilyOf(root Meta) string {
 	case d.Type == User && d.UserID != "":
 		return strings.Join([]string{"person", d.Connector, d.UserID}, "\x00")
 	}
+
 	return "agent\x00" + root.ID
 }
 
@@ -113,6 +114,7 @@ func (l *listing) family(m Meta) string {
 		}
 		family, up = FamilyOf(above), above.Maker()
 	}
+
 	l.families[m.ID] = family
 	return family
 }

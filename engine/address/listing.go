@@ -78,6 +78,7 @@ func (l *listing) facetsOf(m Meta) []facet {
 	if l.ended[m.ID] == hasEnded {
 		return list
 	}
+
 	handle := ordered(m.Handle)
 	switch {
 	case d.Type == Subagent:
@@ -87,6 +88,7 @@ func (l *listing) facetsOf(m Meta) []facet {
 	case d.Spawned:
 		list = append(list, facet{byLive, string(Spawn) + handle, m.ID})
 	}
+
 	return list
 }
 
@@ -119,8 +121,10 @@ func (x *Index) walk(kind facetKind, prefix string, look func(Meta) bool) {
 			if f != from {
 				some, last = append(some, x.known.byID[f.id]), f
 			}
+
 			return true
 		})
+
 		x.known.mu.RUnlock()
 		for _, m := range some {
 			x.known.visited.Add(1)
@@ -128,6 +132,7 @@ func (x *Index) walk(kind facetKind, prefix string, look func(Meta) bool) {
 				return
 			}
 		}
+
 		if len(some) < page {
 			return
 		}
@@ -145,8 +150,10 @@ func (l *listing) having(kind facetKind, from string, fits func(value string) bo
 		list = append(list, l.byID[f.id])
 		return true
 	})
+
 	l.visited.Add(int64(len(list)))
 	slices.SortFunc(list, func(a, b Meta) int { return compareHandles(a.Handle, b.Handle) })
+
 	return list
 }
 
@@ -176,8 +183,10 @@ func (x *Index) below(kind facetKind, id string) []Meta {
 	if x.unread.partial() {
 		x.unread.readChildren(id)
 	}
+
 	x.known.mu.RLock()
 	defer x.known.mu.RUnlock()
+
 	return x.known.exactly(kind, id)
 }
 
@@ -210,9 +219,11 @@ func (l *listing) put(id string, d Descriptor, handle string) Meta {
 	if k := d.key(); k != "" {
 		l.byKey[k] = id
 	}
+
 	l.list(m)
 	l.found(id)
 	l.sorted = nil
+
 	return m
 }
 
@@ -227,6 +238,7 @@ func (l *listing) drop(id string) {
 	if k := m.Descriptor.key(); l.byKey[k] == id {
 		delete(l.byKey, k)
 	}
+
 	l.unlist(m)
 	delete(l.families, id)
 	l.sorted = nil

@@ -21,6 +21,7 @@ func newIndex(t *testing.T) *Index {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { x.Close() })
+
 	return x
 }
 
@@ -35,18 +36,21 @@ func TestNobodyWaitsForAScan(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	const id = "copiedin0000000000000000"
 	copied, err := Encode(Descriptor{Type: Permanent, ID: id, Name: "copied in"})
 	if err := errors.Join(err, os.Mkdir(filepath.Join(x.scan.dir, id), 0o700),
 		os.WriteFile(filepath.Join(x.scan.dir, id, descriptorFile), copied, 0o600)); err != nil {
 		t.Fatal(err)
 	}
+
 	x.scan.handles.mu.Lock()
 	scanned, others := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, _, err := x.Rescan()
 		scanned <- err
 	}()
+
 	time.Sleep(20 * time.Millisecond) // it is in the middle of it
 	go func() {
 		_, err := x.Reread(made[0].ID, true)
@@ -56,6 +60,7 @@ func TestNobodyWaitsForAScan(t *testing.T) {
 		}
 		others <- err
 	}()
+
 	select {
 	case err := <-others:
 		if err != nil {
@@ -64,6 +69,7 @@ func TestNobodyWaitsForAScan(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("others wait for the scan")
 	}
+
 	x.scan.handles.mu.Unlock()
 	if err := <-scanned; err != nil {
 		t.Error(err)
@@ -85,6 +91,7 @@ func TestReadersAtOnceAgreeWithTheFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	path := filepath.Join(x.scan.dir, m.ID, descriptorFile)
 	var wg sync.WaitGroup
 	for n := range 200 {
@@ -95,6 +102,7 @@ func TestReadersAtOnceAgreeWithTheFiles(t *testing.T) {
 		if err := os.Rename(path+".new", path); err != nil {
 			t.Fatal(err)
 		}
+
 		for range 3 {
 			wg.Go(func() { x.Reread(m.ID, true) })
 		}
@@ -105,6 +113,7 @@ func TestReadersAtOnceAgreeWithTheFiles(t *testing.T) {
 			}
 		}
 	}
+
 	wg.Wait()
 	if _, err := x.Reread(m.ID, true); err != nil {
 		t.Fatal(err)

@@ -42,9 +42,11 @@ func (u *unread) whole() ([]finding.Finding, error) {
 		u.add(found)
 		u.err = err
 	})
+
 	<-u.done
 	u.mu.Lock()
 	defer u.mu.Unlock()
+
 	return slices.Clone(u.found), u.err
 }
 
@@ -85,6 +87,7 @@ func (u *unread) one(id string) (Meta, bool) {
 	if err != nil {
 		u.scan.log.Error("cannot read agent", "agent", id, "err", err)
 	}
+
 	return u.scan.known.get(id)
 }
 

@@ -19,6 +19,7 @@ func TestALookReadsTheAgentThatIsAskedFor(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "agents", "handles.jsonl"), []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	look := func() *Index {
 		x, found, err := Look(root, slog.New(slog.DiscardHandler))
 		if err != nil || len(found) > 0 {
@@ -32,6 +33,7 @@ func TestALookReadsTheAgentThatIsAskedFor(t *testing.T) {
 			t.Errorf("Resolve(%s) = %s, %v with %d read, want one", ref, id, err, len(x.known.byID))
 		}
 	}
+
 	if list := x.Children(idA); len(list) != 1 || list[0].ID != idB || list[0].Handle != "0/0" || len(x.known.byID) != 2 {
 		t.Errorf("its children are %v, with %d agents read", list, len(x.known.byID))
 	}

@@ -23,6 +23,7 @@ func TestAnAgentThatWasRefusedIsNotThere(t *testing.T) {
 				if x.vol.Err() != nil {
 					return // nothing is made any more
 				}
+
 				m, err := x.Create(Descriptor{Type: Permanent, Name: "Ops"}, []byte("{}\n"))
 				if err != nil {
 					t.Fatal(err)
@@ -31,6 +32,7 @@ func TestAnAgentThatWasRefusedIsNotThere(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				for _, e := range entries {
 					if e.IsDir() && e.Name() != m.ID && !strings.HasPrefix(e.Name(), ".") {
 						t.Errorf("%s is there beside %s", e.Name(), m.ID)

@@ -29,6 +29,7 @@ func (x *Index) Reread(id string, last bool) (Change, error) {
 		if r.id == "" {
 			return Change{}, nil
 		}
+
 		broken := finding.Join(r.found) != nil
 		if broken && !last {
 			return Change{Broken: true}, nil
@@ -40,10 +41,12 @@ func (x *Index) Reread(id string, last bool) (Change, error) {
 		if len(t.stale) > 0 {
 			continue
 		}
+
 		now, _ := x.Get(id)
 		return Change{Members: Changed(before.Descriptor, now.Descriptor), Found: t.found,
 			Broken: broken || finding.Join(t.found) != nil}, nil
 	}
+
 	return Change{}, nil // others read it all the time, and took in what is there
 }
 
@@ -55,11 +58,13 @@ func Changed(a, b Descriptor) (names []string) {
 			names = append(names, name)
 		}
 	}
+
 	for name := range was {
 		if _, kept := is[name]; !kept {
 			names = append(names, name)
 		}
 	}
+
 	slices.Sort(names)
 	return names
 }
@@ -72,6 +77,7 @@ func members(d Descriptor) (m map[string]json.RawMessage) {
 	if err != nil {
 		panic("address: a descriptor of plain strings cannot be encoded: " + err.Error())
 	}
+
 	return m
 }
 

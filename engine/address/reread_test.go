@@ -24,6 +24,7 @@ func TestReread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	path := filepath.Join(root, "agents", m.ID, "descriptor.json")
 	write := func(text string) {
 		t.Helper()

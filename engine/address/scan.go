@@ -93,6 +93,7 @@ func (s *scan) rescan(ids []string) (Diff, []finding.Finding, error) {
 	if err != nil {
 		return Diff{}, nil, fmt.Errorf("list agents: %w", err)
 	}
+
 	var diff Diff
 	var found []finding.Finding
 	for try := 0; len(unread) > 0 && try < staleTries; try++ {
@@ -103,6 +104,7 @@ func (s *scan) rescan(ids []string) (Diff, []finding.Finding, error) {
 			return diff, found, err
 		}
 	}
+
 	diff.Removed = s.forgetMissing(missing)
 	return diff, found, nil
 }
@@ -117,6 +119,7 @@ func (s *scan) folders(ids []string) (there, missing []string, err error) {
 			missing = append(missing, id)
 		}
 	}
+
 	if len(ids) > 0 {
 		return there, missing, nil
 	}
@@ -124,6 +127,7 @@ func (s *scan) folders(ids []string) (there, missing []string, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
+
 	present := map[string]bool{}
 	for _, e := range entries {
 		if id := e.Name(); e.IsDir() && ValidID(id) {
@@ -131,6 +135,7 @@ func (s *scan) folders(ids []string) (there, missing []string, err error) {
 			there = append(there, id)
 		}
 	}
+
 	s.known.mu.RLock()
 	defer s.known.mu.RUnlock()
 	s.known.visited.Add(int64(len(s.known.byID)))
@@ -139,6 +144,7 @@ func (s *scan) folders(ids []string) (there, missing []string, err error) {
 			missing = append(missing, id)
 		}
 	}
+
 	return there, missing, nil
 }
 
@@ -157,12 +163,14 @@ func (s *scan) readAll(ids []string) []reading {
 			return nil
 		})
 	}
+
 	_ = group.Wait() // none of them fails
 	read = slices.DeleteFunc(read, func(r reading) bool { return r.id == "" })
 	depth := depths(read)
 	for i := range read {
 		read[i].handle = s.handles.of(read[i].id)
 	}
+
 	slices.SortFunc(read, func(a, b reading) int {
 		return cmp.Or(compareHandles(a.handle, b.handle),
 			cmp.Compare(depth[a.id], depth[b.id]), a.stamp.mod.Compare(b.stamp.mod), strings.Compare(a.id, b.id))
@@ -186,11 +194,13 @@ func readNewer(path string, known stamp) ([]byte, stamp, error) {
 	if err != nil {
 		return nil, stamp{}, err
 	}
+
 	now := stampOf(info)
 	if now == known {
 		return nil, now, errSame
 	}
 	data, err := io.ReadAll(io.LimitReader(f, now.size))
+
 	return data, now, err
 }
 
@@ -202,6 +212,7 @@ func depths(read []reading) map[string]int {
 	for _, r := range read {
 		parent[r.id] = r.d.ParentAgentID
 	}
+
 	for id := range parent {
 		n := 0
 		for up := parent[id]; up != "" && n < len(read); up = parent[up] {
@@ -209,6 +220,7 @@ func depths(read []reading) map[string]int {
 		}
 		depth[id] = n
 	}
+
 	return depth
 }
 
@@ -221,6 +233,7 @@ func (s *scan) read(id string) reading {
 	if !ok {
 		return reading{}
 	}
+
 	r.basis = basis
 	s.known.mu.RLock()
 	_, good := s.choose(&r, nil)
@@ -228,6 +241,7 @@ func (s *scan) read(id string) reading {
 	if !good && !inForce {
 		r.last, r.asked = s.lastGood(id), true
 	}
+
 	return r
 }
 
@@ -246,12 +260,14 @@ func readDescriptor(path, id string, known stamp) (r reading, ok bool) {
 			Reason: "the descriptor cannot be read: " + err.Error(), Remedy: "Restore the file, or move the folder away."}}
 		return r, true
 	}
+
 	r.stamp = st
 	r.d, r.found = Decode(path, data)
 	if finding.Join(r.found) == nil && r.d.ID != "" && r.d.ID != id {
 		r.found = append(r.found, finding.Finding{ID: "descriptor-id", Severity: finding.Error, File: path, Line: 1,
 			Reason: fmt.Sprintf("id %q differs from the name of its folder", r.d.ID), Remedy: "Set it to " + id + "."})
 	}
+
 	return r, true
 }
 
@@ -269,6 +285,7 @@ func (s *scan) takeIn(read []reading) (t taken, err error) {
 	}
 	s.known.mu.Lock()
 	defer s.known.mu.Unlock()
+
 	for _, r := range read {
 		if basis, _ := s.basis(r.id); basis != r.basis {
 			t.stale = append(t.stale, r.id)
@@ -280,16 +297,19 @@ func (s *scan) takeIn(read []reading) (t taken, err error) {
 			t.stale = append(t.stale, r.id) // its address was free, or was not, when it was looked at
 			continue
 		}
+
 		for _, f := range found {
 			if !s.told[f] {
 				s.told[f] = true
 				t.found = append(t.found, f)
 			}
 		}
+
 		if !good {
 			continue
 		}
 		s.seen[r.id] = r.stamp
+
 		switch {
 		case !inForce:
 			s.known.put(r.id, r.d, r.handle)
@@ -299,6 +319,7 @@ func (s *scan) takeIn(read []reading) (t taken, err error) {
 			t.changed = append(t.changed, r.id)
 		}
 	}
+
 	return t, nil
 }
 
@@ -319,6 +340,7 @@ func (s *scan) number(read []reading) error {
 			fresh[&read[i]] = r.d.ParentAgentID
 		}
 	}
+
 	s.known.mu.RUnlock()
 	for i := range read {
 		parent, ok := fresh[&read[i]]
@@ -330,6 +352,7 @@ func (s *scan) number(read []reading) error {
 			return err
 		}
 	}
+
 	if len(fresh) == 0 {
 		return nil
 	}
@@ -356,6 +379,7 @@ func (s *scan) choose(r *reading, claimed map[string]string) (found []finding.Fi
 	if other := s.known.owner(*r.last, claimed); other != "" && other != r.id {
 		return found, false
 	}
+
 	r.d, r.stamp = *r.last, stamp{} // no stamp: the file is looked at again each time
 	return found, true
 }
@@ -380,7 +404,9 @@ func (s *scan) forgetMissing(missing []string) (removed []string) {
 			removed = append(removed, id)
 		}
 	}
+
 	slices.Sort(removed)
+
 	return removed
 }
 

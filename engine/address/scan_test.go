@@ -28,6 +28,7 @@ func TestRescan(t *testing.T) {
 		if d := cmp.Diff(want, diff); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
 		}
+
 		var got []string
 		for _, f := range found {
 			got = append(got, f.ID)
@@ -48,6 +49,7 @@ func TestRescan(t *testing.T) {
 	if got, _ := x.Get(idA); got.Name != "Operations" || got.Handle != "1/" {
 		t.Errorf("the last good version is not in force: %+v", got)
 	}
+
 	put(t, root, idB, `{"type":"cron","id":"`+idC+`"}`)
 	put(t, root, idC, `{"type":"user","connector":"telegram","channelId":"0","userId":"u"}`)
 	if err := os.MkdirAll(filepath.Join(root, "agents", cuid2.Generate()), 0o700); err != nil {
@@ -58,6 +60,7 @@ func TestRescan(t *testing.T) {
 	for _, f := range found {
 		seen[f.ID]++
 	}
+
 	if diff := cmp.Diff(map[string]int{"descriptor-id": 1, "descriptor-duplicate": 1, "descriptor-missing": 1},
 		seen); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
@@ -65,6 +68,7 @@ func TestRescan(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(root, "agents", m.ID)); err != nil {
 		t.Fatal(err)
 	}
+
 	step(Diff{Removed: []string{m.ID}})
 	step(Diff{Added: []string{idC}}) // its address is free now
 }
@@ -90,6 +94,7 @@ func TestCrashLeftovers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "agents", "handles.jsonl"), []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	reader, found, err := Load(nil, root, slog.New(slog.DiscardHandler))
 	if err != nil || len(reader.All()) != 0 || len(found) != 1 {
 		t.Errorf("looking only: %v, %v", found, err)
@@ -100,10 +105,12 @@ func TestCrashLeftovers(t *testing.T) {
 	if !disk.Exists(filepath.Join(root, "agents", newPrefix+idA)) {
 		t.Error("looking only removed something")
 	}
+
 	x, found := load(t, root)
 	if disk.Exists(filepath.Join(root, "agents", newPrefix+idA)) || len(found) > 0 {
 		t.Errorf("leftover still there; %v", found)
 	}
+
 	// The agent whose making was cut gets the handle that it was given then.
 	if m := create(t, x, chat("0")); m.Handle != "1/" {
 		t.Errorf("another agent: %+v", m)
@@ -135,6 +142,7 @@ func TestHandlesEditedByHand(t *testing.T) {
 	if m := create(t, x, chat("2")); m.Handle != "3/" {
 		t.Errorf("after an edit: %+v", m)
 	}
+
 	edit(func(s string) string {
 		return s + "no JSON\n" + `{"handle":"0/","id":"` + idB + `"}` + "\n" + `{"handle":"7","id":"` + idA + `"}`
 	})
@@ -144,6 +152,7 @@ func TestHandlesEditedByHand(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
+
 	create(t, x, chat("4"))
 	again, found := load(t, root)
 	want := map[string]string{a.ID: "0/", b.ID: "1/"}
@@ -153,6 +162,7 @@ func TestHandlesEditedByHand(t *testing.T) {
 			t.Errorf("%s has %s, want %s (%v)", id, got[id], h, found)
 		}
 	}
+
 	if diff := cmp.Diff(handlesOf(x), got); diff != "" {
 		t.Error(diff)
 	}
@@ -166,6 +176,7 @@ func BenchmarkLoad10000(b *testing.B) {
 		put(b, root, id, fmt.Sprintf(`{ "type": "user", "connector": "telegram", "userId": "%d", "channelId": "%d" }`, i, i))
 		handles = fmt.Appendf(handles, `{"handle":"%d/","id":"%s","at":"2026-11-20T17:22:00.000Z"}`+"\n", i, id)
 	}
+
 	if err := os.WriteFile(filepath.Join(root, "agents", "handles.jsonl"), handles, 0o600); err != nil {
 		b.Fatal(err)
 	}

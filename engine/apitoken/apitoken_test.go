@@ -28,6 +28,7 @@ func open(t *testing.T, root string) (*Store, func() []finding.Finding) {
 		defer mu.Unlock()
 		last = found
 	})
+
 	return s, func() []finding.Finding {
 		mu.Lock()
 		defer mu.Unlock()
@@ -60,6 +61,7 @@ func TestTheFileHoldsHashesOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	random := strings.TrimPrefix(secret, prefix)
 	if len(random) != 43 || strings.Contains(string(data), random) || !strings.Contains(string(data), hash(secret)) {
 		t.Errorf("token %d characters, file %s", len(random), data)
@@ -67,10 +69,12 @@ func TestTheFileHoldsHashesOnly(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(root, Name)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
 	}
+
 	s, _ := open(t, root)
 	if h, ok := s.Find(secret); !ok || h.Name != "phone" || !h.Rights.Allow(Chat) || h.Rights.Allow(Admin) {
 		t.Errorf("found %+v, %v", h, ok)
 	}
+
 	for _, wrong := range []string{"", secret + "x", secret[:len(secret)-1], hash(secret), strings.ToUpper(secret), "phone"} {
 		if h, ok := s.Find(wrong); ok {
 			t.Errorf("%q is taken for the token of %s", wrong, h.Name)
@@ -99,6 +103,7 @@ func TestAHandEditedFileCountsAtOnce(t *testing.T) {
 	if !ok || h.Rights.Know("b") || !h.Rights.Know("a") {
 		t.Fatalf("found %+v, %v", h, ok)
 	}
+
 	put(t, root, fmt.Sprintf(`{"phone": {"hash": %q, "scopes": ["read"], "created": "2026-01-01T00:00:00.000Z"}}`, hash(secret)))
 	s.Refresh()
 	select {
@@ -106,6 +111,7 @@ func TestAHandEditedFileCountsAtOnce(t *testing.T) {
 	default:
 		t.Error("what was begun with other rights goes on")
 	}
+
 	if h, ok = s.Find(secret); !ok || h.Rights.Allow(Chat) || !h.Rights.Know("b") {
 		t.Errorf("found %+v, %v", h, ok)
 	}
@@ -122,6 +128,7 @@ func TestAHandEditedFileCountsAtOnce(t *testing.T) {
 			t.Errorf("%s: a token that was taken out is found; reported %v", what, reported())
 		}
 	}
+
 	if _, ok := s.Find(secret); ok {
 		t.Error("a token that was taken out is found")
 	}
@@ -165,6 +172,7 @@ func TestABrokenFileLeavesTheLastGoodTokens(t *testing.T) {
 			}
 		})
 	}
+
 	t.Logf("%d broken files", len(cases))
 }
 
@@ -193,12 +201,14 @@ func TestExpiryEndsATokenAndWhatItHasOpen(t *testing.T) {
 		if _, ok := s.Find(old); ok {
 			t.Error("an expired token is found")
 		}
+
 		h, ok := s.Find(short)
 		if !ok {
 			t.Fatal("a token that has not expired is refused")
 		}
 		ctx, cancel := h.Within(t.Context())
 		defer cancel()
+
 		select {
 		case <-ctx.Done():
 		case <-time.After(10 * time.Second):
@@ -235,11 +245,13 @@ func TestChangesAtOnce(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 	tokens, err := List(root)
 	if err != nil || len(tokens) != many {
 		t.Errorf("%d tokens are left, %v; want %d", len(tokens), err, many)
 	}
+
 	for name := range tokens {
 		if strings.HasPrefix(name, "old") {
 			t.Errorf("%s was revoked and is back", name)
@@ -256,6 +268,7 @@ func TestLastUse(t *testing.T) {
 	for range 3 {
 		s.Find(secret)
 	}
+
 	used := Used(root)
 	if at := used["phone"]; at.Before(before.Add(-time.Second)) || len(used) != 1 {
 		t.Errorf("used: %v", used)

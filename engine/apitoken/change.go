@@ -36,6 +36,7 @@ func Create(root, name string, rights Rights, expires *time.Time) (secret string
 	if err := made.check(name); err != nil {
 		return "", made, fmt.Errorf("create token %s: %w", name, err)
 	}
+
 	err = change(root, func(tokens map[string]Token) error {
 		if _, ok := tokens[name]; ok {
 			return fmt.Errorf("create token %q: %w", name, ErrTaken)
@@ -46,6 +47,7 @@ func Create(root, name string, rights Rights, expires *time.Time) (secret string
 	if err != nil {
 		return "", made, err
 	}
+
 	return secret, made, nil
 }
 
@@ -79,12 +81,14 @@ func change(root string, edit func(map[string]Token) error) error {
 	if err := edit(tokens); err != nil {
 		return err
 	}
+
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(tokens); err != nil {
 		return fmt.Errorf("write tokens: %w", err)
 	}
+
 	path, err := disk.Through(root, filepath.Join(root, Name))
 	if err == nil {
 		err = disk.NewVolume(root).WriteFile("tokens", path, b.Bytes())
@@ -92,6 +96,7 @@ func change(root string, edit func(map[string]Token) error) error {
 	if err != nil {
 		return fmt.Errorf("write tokens: %w", err)
 	}
+
 	return nil
 }
 
@@ -101,6 +106,7 @@ func alone(root string) (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock tokens: %w", err)
 	}
+
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
 		if err == nil {

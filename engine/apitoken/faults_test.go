@@ -36,6 +36,7 @@ func TestWhatCannotBeReadIsNotOverwritten(t *testing.T) {
 			t.Errorf("%s worked on a file that is broken", what)
 		}
 	}
+
 	if data, err := os.ReadFile(filepath.Join(root, Name)); err != nil || string(data) != "{broken" {
 		t.Errorf("the file has %q: %v", data, err)
 	}

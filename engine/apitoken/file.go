@@ -75,6 +75,7 @@ func read(root string) (map[string]Token, []finding.Finding) {
 		return nil, []finding.Finding{{ID: "tokens-unreadable", Severity: finding.Error, File: path, Reason: err.Error(),
 			Remedy: "Make it a readable file. Remove it to revoke all tokens."}}
 	}
+
 	return parse(path, data)
 }
 
@@ -96,6 +97,7 @@ func parse(path string, data []byte) (map[string]Token, []finding.Finding) {
 	if f.Failed() {
 		return nil, f.Found
 	}
+
 	seen := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(tokens)) {
 		t := tokens[name]
@@ -107,8 +109,10 @@ func parse(path string, data []byte) (map[string]Token, []finding.Finding) {
 			f.Tell(finding.Error, "invalid", name, fmt.Sprintf("token %q: %v", name, err), "")
 			return nil, f.Found
 		}
+
 		seen[t.Hash] = name
 	}
+
 	return tokens, f.Found
 }
 
@@ -123,16 +127,19 @@ func (t Token) check(name string) error {
 	if len(t.Scopes) == 0 {
 		return errors.New("scopes: missing, allowed: " + Names(Scopes))
 	}
+
 	for _, s := range t.Scopes {
 		if !slices.Contains(Scopes, s) {
 			return fmt.Errorf("scopes: found %q, allowed: %s", s, Names(Scopes))
 		}
 	}
+
 	if t.Agents != nil && len(t.Agents) == 0 {
 		return errors.New("agents: empty; name the ids of agents, or leave it out for all agents")
 	}
 	if slices.Contains(t.Agents, "") {
 		return errors.New(`agents: found "", allowed: ids of agents`)
 	}
+
 	return nil
 }

@@ -89,11 +89,13 @@ func (s *Store) reload() {
 	if err != nil {
 		info = nil
 	}
+
 	tokens, found := read(s.root)
 	s.seen, s.young = info, info != nil && time.Since(beneath.ChangedAt(info)) < youth
 	if finding.Join(found) == nil {
 		s.replace(tokens)
 	}
+
 	s.mu.Unlock()
 	s.report(s.path(), found)
 }
@@ -106,6 +108,7 @@ func (s *Store) replace(tokens map[string]Token) {
 			delete(s.active, name)
 		}
 	}
+
 	for name, t := range tokens {
 		if s.active[name] == nil {
 			s.active[name] = &entry{Token: t, gone: make(chan struct{})}
@@ -128,6 +131,7 @@ func (s *Store) Find(secret string) (Holder, bool) {
 			h, found = Holder{Name: name, Rights: e.rights(), Expires: e.Expires, Done: e.gone}, !e.Expired(now)
 		}
 	}
+
 	if !found {
 		return Holder{}, false
 	}
@@ -160,6 +164,7 @@ func (h Holder) Within(ctx context.Context) (context.Context, context.CancelFunc
 		timer = time.NewTimer(time.Until(*h.Expires))
 		expired = timer.C
 	}
+
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -170,6 +175,7 @@ func (h Holder) Within(ctx context.Context) (context.Context, context.CancelFunc
 		}
 		cancel()
 	}()
+
 	return ctx, func() {
 		cancel()
 		<-done
@@ -196,6 +202,7 @@ func Used(root string) map[string]time.Time {
 	if err := json.Unmarshal(data, &used); err != nil || used == nil {
 		return map[string]time.Time{}
 	}
+
 	return used
 }
 

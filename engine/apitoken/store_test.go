@@ -36,12 +36,14 @@ func TestWhatIsRefusedWhenATokenIsMade(t *testing.T) {
 			t.Errorf("%s: %q, %v; want an error that says %q", name, secret, err, tt.words)
 		}
 	}
+
 	if _, err := os.Stat(filepath.Join(root, Name)); !os.IsNotExist(err) {
 		t.Errorf("something was written: %v", err)
 	}
 	for _, name := range []string{"a", strings.Repeat("n", 64), "a.b-c_D9"} {
 		create(t, root, name, good, nil)
 	}
+
 	before, _ := os.ReadFile(filepath.Join(root, Name))
 	if secret, _, err := Create(root, "a", good, nil); !errors.Is(err, ErrTaken) || secret != "" {
 		t.Errorf("a name twice: %v", err)
@@ -97,6 +99,7 @@ func TestOnlyWhatChangedEnds(t *testing.T) {
 	for _, name := range []string{"stays", "goes"} {
 		secrets[name] = create(t, root, name, Rights{Scopes: []Scope{Chat}, Agents: []string{"a"}}, &soon)
 	}
+
 	s, _ := open(t, root)
 	holders := map[string]Holder{}
 	for name, secret := range secrets {
@@ -106,10 +109,12 @@ func TestOnlyWhatChangedEnds(t *testing.T) {
 		}
 		holders[name] = h
 	}
+
 	if err := Revoke(root, "goes"); err != nil {
 		t.Fatal(err)
 	}
 	s.Refresh()
+
 	for name, want := range map[string]bool{"stays": false, "goes": true} {
 		over := false
 		select {
@@ -141,6 +146,7 @@ func TestTheFileIsReadWhenItChanged(t *testing.T) {
 	for range 3 { // it is missing, which is no change
 		s.Refresh()
 	}
+
 	if reports != 1 || last != nil {
 		t.Errorf("a missing file was read %d times: %v", reports, last)
 	}
@@ -150,6 +156,7 @@ func TestTheFileIsReadWhenItChanged(t *testing.T) {
 	if reports != 3 {
 		t.Errorf("a file that was saved just now was read %d times, want each time", reports-1)
 	}
+
 	s.young = false // as after some seconds
 	for range 3 {
 		s.Refresh()
@@ -157,6 +164,7 @@ func TestTheFileIsReadWhenItChanged(t *testing.T) {
 	if reports != 3 {
 		t.Errorf("a file that nobody changed was read %d times more", reports-3)
 	}
+
 	put(t, root, "{\n  \"x\": {\"hash\": 5, \"scopes\": [\"read\"]}\n}")
 	s.Refresh()
 	if reports != 4 || len(last) != 1 || last[0].Line != 2 || last[0].Column != 17 || last[0].Severity != finding.Error {
@@ -168,6 +176,7 @@ func TestTheFileIsReadWhenItChanged(t *testing.T) {
 	if s.Refresh(); reports != 5 {
 		t.Errorf("a file that is gone was read %d times", reports-4)
 	}
+
 	found, err := Check("path", []byte("[]"))
 	if err != nil || len(found) != 1 || found[0].File != "path" || found[0].Line != 1 {
 		t.Errorf("checked: %+v, %v", found, err)
@@ -211,11 +220,13 @@ func TestUsesAreWrittenOnceAMinute(t *testing.T) {
 			}
 		}
 	}
+
 	delete(s.active, "b")
 	s.use("a", begin.Add(time.Hour))
 	if used := Used(root); len(used) != 1 {
 		t.Errorf("a token that is gone is kept: %v", used)
 	}
+
 	// Where it cannot be written the next use tries again.
 	path := filepath.Join(root, UsedName)
 	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
@@ -225,6 +236,7 @@ func TestUsesAreWrittenOnceAMinute(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
+
 	s.use("a", begin.Add(2*time.Hour+time.Second))
 	if used := Used(root); !used["a"].Equal(begin.Add(2*time.Hour + time.Second)) {
 		t.Errorf("the use is not written: %v", used)
@@ -245,6 +257,7 @@ func TestWithinEndsWithTheToken(t *testing.T) {
 			cancel()
 			cancel()
 		}
+
 		ctx, cancel := Holder{Done: done}.Within(t.Context())
 		defer cancel()
 		close(done)

@@ -33,5 +33,6 @@ func Rows(output string) (rows []Row) {
 			rows = append(rows, Row{parts[0], parts[1], parts[2], parts[3]})
 		}
 	}
+
 	return rows
 }

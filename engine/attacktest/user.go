@@ -30,6 +30,7 @@ func AsUser(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		bin := filepath.Join(dir, "test")
 		if err := copyProgram(bin); err != nil {
@@ -38,8 +39,10 @@ func AsUser(t *testing.T) {
 		if err := os.Chown(dir, nobody, nobody); err != nil {
 			t.Fatal(err)
 		}
+
 		name, _, _ := strings.Cut(t.Name(), "/")
 		var out []byte
+
 		// What another test starts just now has the copy open for writing until its exec.
 		for again := true; again; again = errors.Is(err, syscall.ETXTBSY) {
 			cmd := exec.Command(bin, "-test.run", "^"+name+"$", "-test.v")
@@ -47,11 +50,13 @@ func AsUser(t *testing.T) {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 			out, err = cmd.CombinedOutput()
 		}
+
 		for line := range strings.Lines(string(out)) {
 			if strings.Contains(line, "tries") || strings.Contains(line, "SKIP") || len(Rows(line)) > 0 {
 				t.Log(strings.TrimSpace(line))
 			}
 		}
+
 		if err != nil || !strings.Contains(string(out), "--- PASS: "+name) {
 			t.Errorf("as user %d: %v\n%s", nobody, err, out)
 		}
@@ -77,5 +82,6 @@ func copyProgram(to string) error {
 		out.Close()
 		return err
 	}
+
 	return out.Close()
 }

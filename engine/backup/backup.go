@@ -83,6 +83,7 @@ func Write(ctx context.Context, to io.Writer, o Options) error {
 		_ = w.Add(tarball.Entry{Name: failName, Mode: 0o600, Size: int64(len(why))}, strings.NewReader(why))
 		return errors.Join(fmt.Errorf("back up %s: %w", o.Root, err), w.Close(), zip.Close())
 	}
+
 	return errors.Join(w.Close(), zip.Close())
 }
 
@@ -101,7 +102,9 @@ func (s *snapshot) write(ctx context.Context, w tarball.Writer) error {
 		if err := w.Add(e, io.TeeReader(content, sum)); err != nil {
 			return err
 		}
+
 		fmt.Fprintf(&sums, "%s  %s\n", hex.EncodeToString(sum.Sum(nil)), e.Name)
+
 		return nil
 	}
 	meta := func(name, text string) tarball.Entry {
@@ -110,6 +113,7 @@ func (s *snapshot) write(ctx context.Context, w tarball.Writer) error {
 	if err := add(meta(headName, string(head)), strings.NewReader(string(head))); err != nil {
 		return err
 	}
+
 	for _, f := range s.files {
 		content, closing, err := s.open(f)
 		if err != nil {
@@ -119,6 +123,7 @@ func (s *snapshot) write(ctx context.Context, w tarball.Writer) error {
 			return err
 		}
 	}
+
 	return w.Add(meta(sumsName, sums.String()), strings.NewReader(sums.String()))
 }
 
@@ -128,6 +133,7 @@ func (s *snapshot) head() Head {
 	for _, f := range s.files {
 		h.Bytes += f.Size
 	}
+
 	return h
 }
 
@@ -138,5 +144,6 @@ func passing(name string) bool {
 	case "daycare.sock", "daycare.lock", ".ballast", "logs":
 		return true
 	}
+
 	return strings.HasPrefix(path.Base(rel), spoolPrefix)
 }

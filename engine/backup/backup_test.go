@@ -25,6 +25,7 @@ func workspace(t *testing.T, files map[string]string) string {
 			t.Fatal(err)
 		}
 	}
+
 	return root
 }
 
@@ -37,6 +38,7 @@ func written(t *testing.T, o Options) []byte {
 	if err := Write(t.Context(), &b, o); err != nil {
 		t.Fatal(err)
 	}
+
 	return b.Bytes()
 }
 
@@ -56,6 +58,7 @@ func tree(t *testing.T, root string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return files
 }
 
@@ -73,6 +76,7 @@ func TestBackupAndRestore(t *testing.T) {
 		os.Symlink("/etc/passwd", filepath.Join(root, home, "USER.md"))); err != nil {
 		t.Fatal(err)
 	}
+
 	data := written(t, Options{Root: root, Named: []string{"script.yaml", "gone.yaml"}, Private: []string{home + "/auth.json"},
 		Scrub: func(b []byte) ([]byte, error) { return bytes.ReplaceAll(b, []byte("very-secret"), nil), nil }})
 
@@ -84,6 +88,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if len(r.LeftOut) != 2 || len(r.Aside) != 0 || r.Files != 7 {
 		t.Errorf("%d files, left out %q, moved aside %q", r.Files, r.LeftOut, r.Aside)
 	}
+
 	got := tree(t, to)
 	want := map[string]string{home + "/settings.yaml": "token: \n", agent + "inbox.jsonl": long, agent + "history.jsonl": long,
 		agent + "history/000001.jsonl": "{}\n", agent + "state.json": "{}", "script.yaml": "rules: []",
@@ -93,6 +98,7 @@ func TestBackupAndRestore(t *testing.T) {
 			t.Errorf("%s has %d bytes, want %d", name, len(got[name]), len(text))
 		}
 	}
+
 	if len(got) != len(want) {
 		t.Errorf("%d files came, want %d", len(got), len(want))
 	}
@@ -110,6 +116,7 @@ func TestARestoreMovesAside(t *testing.T) {
 	if err != nil || len(r.Aside) != 2 {
 		t.Fatalf("moved aside %q, %v", r.Aside, err)
 	}
+
 	got := tree(t, to)
 	if got[home+"/SOUL.md"] != "new" || got["script.yaml"] != "new" || got[home+"/AGENTS.md"] != "" {
 		t.Errorf("it is now %q", got)
@@ -142,6 +149,7 @@ func rewritten(t *testing.T, data []byte, change func(h *tar.Header, content []b
 		if h, content = change(h, content); h == nil {
 			continue
 		}
+
 		h.Size = int64(len(content))
 		_, err = w.Write(nil)
 		err = errors.Join(err, w.WriteHeader(h))
@@ -152,6 +160,7 @@ func rewritten(t *testing.T, data []byte, change func(h *tar.Header, content []b
 			t.Fatal(err)
 		}
 	}
+
 	if err := errors.Join(w.Close(), out.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -234,12 +243,14 @@ func TestAgentsLeadNoBackupAstray(t *testing.T) {
 		os.Remove(filepath.Join(root, "script.yaml")), os.Symlink("secret", filepath.Join(root, "script.yaml"))); err != nil {
 		t.Fatal(err)
 	}
+
 	data := written(t, Options{Root: root, Named: []string{"script.yaml", "../outside"}})
 	to := t.TempDir()
 	r, err := Restore(bytes.NewReader(data), to)
 	if err != nil || len(r.LeftOut) != 4 {
 		t.Errorf("left out %q, %v", r.LeftOut, err)
 	}
+
 	for name, text := range tree(t, to) {
 		if strings.Contains(text, "canary") {
 			t.Errorf("%s has it", name)
@@ -257,6 +268,7 @@ func TestAFileWithTwoNamesIsCopiedOnce(t *testing.T) {
 		os.Link(filepath.Join(root, home, "drop", "b.md"), filepath.Join(taken, "x__b.md"))); err != nil {
 		t.Fatal(err)
 	}
+
 	to := t.TempDir()
 	if _, err := Restore(bytes.NewReader(written(t, Options{Root: root})), to); err != nil {
 		t.Fatal(err)
@@ -287,6 +299,7 @@ func TestLogsAreAsLongAsTheyWere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, f := range s.files {
 		r, closing, err := s.open(f)
 		if err != nil {
@@ -300,6 +313,7 @@ func TestLogsAreAsLongAsTheyWere(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	i := slices.IndexFunc(s.files, func(f seen) bool { return strings.HasSuffix(f.Name, "sessions.jsonl") })
 	gone := filepath.Join(root, s.files[i].Name)
 	if err := errors.Join(os.WriteFile(gone+"x", nil, 0o600), os.Rename(gone+"x", gone)); err != nil {

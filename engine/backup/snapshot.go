@@ -58,6 +58,7 @@ func take(o Options) (s *snapshot, err error) {
 	if err := os.Remove(s.spool.Name()); err != nil {
 		return nil, errors.Join(err, s.spool.Close())
 	}
+
 	release := crash.Hold()
 	defer release()
 	s.at = time.Now()
@@ -67,6 +68,7 @@ func take(o Options) (s *snapshot, err error) {
 	if err != nil {
 		return nil, errors.Join(err, s.spool.Close())
 	}
+
 	return s, nil
 }
 
@@ -89,6 +91,7 @@ func (s *snapshot) walk() error {
 			s.leave(name, "it is not a regular file")
 			return nil
 		}
+
 		info, err := d.Info()
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -96,16 +99,19 @@ func (s *snapshot) walk() error {
 		if err == nil {
 			all = append(all, see(name, info, ofAgents(name)))
 		}
+
 		return err
 	})
 	if err != nil {
 		return err
 	}
+
 	for _, f := range s.once(all) {
 		if err := s.keep(f); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -146,14 +152,17 @@ func (s *snapshot) once(all []seen) (some []seen) {
 			}
 			have[id] = true
 		}
+
 		some = append(some, f)
 	}
+
 	slices.SortStableFunc(some, func(a, b seen) int {
 		if letters(a.Name) && letters(b.Name) {
 			return beneath.ChangedAt(a.info).Compare(beneath.ChangedAt(b.info))
 		}
 		return strings.Compare(path.Dir(a.Name), path.Dir(b.Name))
 	})
+
 	return some
 }
 
@@ -183,6 +192,7 @@ func (s *snapshot) keep(f seen) error {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
 	defer file.Close()
+
 	return s.copy(f, io.LimitReader(file, f.Size))
 }
 
@@ -193,12 +203,14 @@ func (s *snapshot) copy(f seen, content io.Reader) error {
 	if f.Size, err = io.Copy(s.spool, content); err != nil {
 		return fmt.Errorf("copy %s: %w", f.Name, err)
 	}
+
 	s.spooled += f.Size
 	if f.Name == home+"/settings.yaml" && !s.opts.Secrets {
 		if f, err = s.scrub(f); err != nil {
 			return err
 		}
 	}
+
 	s.files = append(s.files, f)
 	return nil
 }
@@ -212,9 +224,11 @@ func (s *snapshot) scrub(f seen) (seen, error) {
 	if content, err = s.opts.Scrub(content); err != nil {
 		return f, err
 	}
+
 	f.at = s.spooled
 	n, err := s.spool.Write(content)
 	f.Size, s.spooled = int64(n), s.spooled+int64(n)
+
 	return f, err
 }
 
@@ -241,6 +255,7 @@ func (s *snapshot) open(f seen) (content io.Reader, closing func() error, err er
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s changed while it was copied: %w\ntry again", f.Name, err)
 	}
+
 	return io.LimitReader(file, f.Size), file.Close, nil
 }
 
@@ -256,6 +271,7 @@ func (s *snapshot) reopen(f seen, name string) (*os.File, error) {
 		defer dir.Close()
 		return beneath.Open(dir, filepath.Base(rel), f.info)
 	}
+
 	file, info, err := beneath.OpenOwn(filepath.Join(s.home, rel))
 	if err == nil && !os.SameFile(info, f.info) {
 		err = errors.Join(beneath.ErrRace, file.Close())
@@ -270,11 +286,13 @@ func (s *snapshot) rotated(f seen) (*os.File, error) {
 	if err != nil {
 		return nil, beneath.ErrRace
 	}
+
 	for _, e := range slices.Backward(entries) {
 		if file, err := s.reopen(f, path.Join(folder, e.Name())); err == nil {
 			return file, nil
 		}
 	}
+
 	return nil, beneath.ErrRace
 }
 
@@ -288,6 +306,7 @@ func (s *snapshot) named() error {
 		return err
 	}
 	defer dir.Close()
+
 	for _, name := range s.opts.Named {
 		if s.private(name) || strings.HasPrefix(name, home+"/") {
 			continue
@@ -301,5 +320,6 @@ func (s *snapshot) named() error {
 			return err
 		}
 	}
+
 	return nil
 }

@@ -64,12 +64,14 @@ func Enter(dir *os.Root, name string, info fs.FileInfo) (*os.Root, error) {
 			return nil, err
 		}
 	}
+
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
 		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrLink}
 	case !info.IsDir():
 		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.ENOTDIR}
 	}
+
 	sub, err := dir.OpenRoot(name)
 	if err != nil {
 		return nil, err
@@ -82,6 +84,7 @@ func Enter(dir *os.Root, name string, info fs.FileInfo) (*os.Root, error) {
 		sub.Close()
 		return nil, err
 	}
+
 	return sub, nil
 }
 
@@ -95,6 +98,7 @@ func Root(path string) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return os.OpenRoot(path)
 }
 
@@ -108,6 +112,7 @@ func Dir(root, rel string) (*os.Root, error) {
 		return dir, nil
 	}
 	defer dir.Close()
+
 	return Sub(dir, rel)
 }
 
@@ -127,6 +132,7 @@ func Sub(dir *os.Root, rel string) (*os.Root, error) {
 		}
 		at = sub
 	}
+
 	return at, nil
 }
 
@@ -139,6 +145,7 @@ func Open(dir *os.Root, name string, info fs.FileInfo) (*os.File, error) {
 	case !info.Mode().IsRegular():
 		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrKind}
 	}
+
 	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
@@ -151,6 +158,7 @@ func Open(dir *os.Root, name string, info fs.FileInfo) (*os.File, error) {
 		f.Close()
 		return nil, err
 	}
+
 	return f, nil
 }
 
@@ -168,6 +176,7 @@ func Read(dir *os.Root, rel string, limit int64) (data []byte, info fs.FileInfo,
 		defer sub.Close()
 		dir = sub
 	}
+
 	name := filepath.Base(rel)
 	if info, err = dir.Lstat(name); err != nil {
 		return nil, nil, err
@@ -175,12 +184,14 @@ func Read(dir *os.Root, rel string, limit int64) (data []byte, info fs.FileInfo,
 	if info.Mode().IsRegular() && Links(info) > 1 {
 		return nil, nil, &fs.PathError{Op: "read", Path: name, Err: ErrNames}
 	}
+
 	f, err := Open(dir, name, info)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close()
 	data, err = within(f, name, limit)
+
 	return data, info, err
 }
 
@@ -192,6 +203,7 @@ func ReadFile(root, rel string, limit int64) ([]byte, error) {
 	}
 	defer dir.Close()
 	data, _, err := Read(dir, rel, limit)
+
 	return data, err
 }
 
@@ -204,6 +216,7 @@ func Own(path string, limit int64) (data []byte, info fs.FileInfo, err error) {
 	}
 	defer f.Close()
 	data, err = within(f, path, limit)
+
 	return data, info, err
 }
 
@@ -216,6 +229,7 @@ func OpenOwn(path string) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = &fs.PathError{Op: "read", Path: path, Err: ErrKind}
@@ -224,6 +238,7 @@ func OpenOwn(path string) (*os.File, fs.FileInfo, error) {
 		f.Close()
 		return nil, nil, err
 	}
+
 	return f, info, nil
 }
 
@@ -233,6 +248,7 @@ func within(r io.Reader, name string, limit int64) ([]byte, error) {
 		data = data[:limit]
 		err = &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit)}
 	}
+
 	return data, err
 }
 

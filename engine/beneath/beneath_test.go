@@ -63,6 +63,7 @@ func TestOnlyPlainFilesAreRead(t *testing.T) {
 			if err := tt.make(filepath.Join(root, "f")); err != nil {
 				t.Fatal(err)
 			}
+
 			began := time.Now()
 			data, err := ReadFile(root, "f", 100)
 			if err == nil || tt.want != nil && !errors.Is(err, tt.want) {
@@ -81,17 +82,20 @@ func TestLinksOnTheWayAreNotFollowed(t *testing.T) {
 	for _, path := range []string{"root/a/b/f", "out/b/f", "out/f"} {
 		put(t, filepath.Join(top, path), path)
 	}
+
 	for link, to := range map[string]string{"l": "../out", "in": "a", "a/m": "../../out"} {
 		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	for path, want := range map[string]string{"a/b/f": "root/a/b/f", "a/../a/b/f": "root/a/b/f", "l/f": "",
 		"in/b/f": "", "a/m/f": "", "../out/f": "", "/etc/passwd": "", "": "", "..": "", "a/b/f/x": ""} {
 		if data, err := ReadFile(root, path, 100); string(data) != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", path, data, err)
 		}
 	}
+
 	if sub, err := Dir(root, "a/b"); err != nil {
 		t.Error(err)
 	} else {
@@ -116,6 +120,7 @@ func TestReadWhileSwapped(t *testing.T) {
 	if err := errors.Join(os.Symlink(out, root+"/l"), os.Symlink(out+"/f", root+"/fl"), syscall.Mkfifo(root+"/p", 0o600)); err != nil {
 		t.Fatal(err)
 	}
+
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -141,6 +146,7 @@ func TestReadWhileSwapped(t *testing.T) {
 			read++
 		}
 	}
+
 	t.Logf("%d tries: %d read, %d wins", tries, read, wins)
 	if wins > 0 {
 		t.Errorf("%d wins in %d tries", wins, tries)
@@ -174,6 +180,7 @@ func TestOwnFilesNeverBlock(t *testing.T) {
 			if err := tt.make(path); err != nil {
 				t.Fatal(err)
 			}
+
 			data, _, err := Own(path, 100)
 			if good := name == "link out" || name == "link inside" || name == "hard link"; good != (err == nil) ||
 				good && string(data) != "theirs" {

@@ -12,5 +12,6 @@ func Real(path string) string {
 	if dir := filepath.Dir(path); dir != path {
 		return filepath.Join(Real(dir), filepath.Base(path))
 	}
+
 	return path
 }

@@ -14,11 +14,13 @@ func TestRealResolvesWhatExists(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(top, "dir"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, to := range map[string]string{"link": "dir", "dangling": "nowhere", "round": "round"} {
 		if err := os.Symlink(to, filepath.Join(top, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	for path, want := range map[string]string{
 		"dir": "dir", "link": "dir", "link/new/file": "dir/new/file", "missing/../link": "dir", "dir/./x": "dir/x",
 		"dangling": "dangling", "dangling/x": "dangling/x", "round": "round", "missing/deep": "missing/deep",
@@ -27,6 +29,7 @@ func TestRealResolvesWhatExists(t *testing.T) {
 			t.Errorf("%s is %s, want %s", path, got, want)
 		}
 	}
+
 	if got := Real("/"); got != "/" {
 		t.Errorf("the root is %s", got)
 	}

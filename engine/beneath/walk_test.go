@@ -42,6 +42,7 @@ func TestWhatTookThePlaceIsNotOpened(t *testing.T) {
 		return info
 	}
 	before := holding(t)
+
 	for range 5 {
 		if sub, err := Enter(dir, "d", look("other")); !errors.Is(err, ErrRace) || sub != nil {
 			t.Errorf("another folder was entered: %v", err)
@@ -62,6 +63,7 @@ func TestWhatTookThePlaceIsNotOpened(t *testing.T) {
 			t.Errorf("a file was entered: %v", err)
 		}
 	}
+
 	if after := holding(t); after != before {
 		t.Errorf("%d files are open, %d were before", after, before)
 	}
@@ -88,6 +90,7 @@ func TestAWalkLeavesNothingOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := holding(t)
+
 	for path, want := range map[string]error{"": nil, ".": nil, "a": nil, "a/b/c": nil, "a/./b/../b": nil, "a/b/none": fs.ErrNotExist,
 		"a/b/c/f": syscall.ENOTDIR, "link/b": ErrLink, "..": fs.ErrInvalid, "/etc": fs.ErrInvalid, "a/../..": fs.ErrInvalid} {
 		dir, err := Dir(root, path)
@@ -97,6 +100,7 @@ func TestAWalkLeavesNothingOpen(t *testing.T) {
 		if err != nil {
 			continue
 		}
+
 		info, serr := dir.Stat(".")
 		there, lerr := os.Stat(filepath.Join(root, path))
 		if err := errors.Join(serr, lerr); err != nil || !os.SameFile(info, there) {
@@ -104,18 +108,21 @@ func TestAWalkLeavesNothingOpen(t *testing.T) {
 		}
 		dir.Close()
 	}
+
 	if _, err := Dir(filepath.Join(root, "none"), "a"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a root that is not there: %v", err)
 	}
 	if _, err := ReadFile(filepath.Join(root, "none"), "f", 10); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file beneath a root that is not there: %v", err)
 	}
+
 	for path, want := range map[string]error{"a/b/c/f": nil, "a/none/f": fs.ErrNotExist, "../f": fs.ErrInvalid, "link/b/c/f": ErrLink,
 		"": fs.ErrInvalid, "..": fs.ErrInvalid, "/f": fs.ErrInvalid} {
 		if data, err := ReadFile(root, path, 10); !errors.Is(err, want) || (err == nil) != (string(data) == "text") {
 			t.Errorf("%q: %q, %v, want %v", path, data, err, want)
 		}
 	}
+
 	if after := holding(t); after != before {
 		t.Errorf("%d files are open, %d were before", after, before)
 	}
@@ -136,6 +143,7 @@ func TestTheBoundOfAFile(t *testing.T) {
 				t.Errorf("of %d bytes %q was read, %v", size, got.data, got.err)
 			}
 		}
+
 		if info.Size() != int64(size) {
 			t.Errorf("it says that there are %d bytes, want %d", info.Size(), size)
 		}
@@ -156,6 +164,7 @@ func TestOwnFilesOfAnotherKind(t *testing.T) {
 	}
 	defer listener.Close()
 	before := holding(t)
+
 	for range 5 {
 		for path, want := range map[string]error{pipe: ErrKind, socket: ErrKind, root: ErrKind, filepath.Join(root, "none"): fs.ErrNotExist} {
 			if f, info, err := OpenOwn(path); !errors.Is(err, want) || f != nil || info != nil {
@@ -163,6 +172,7 @@ func TestOwnFilesOfAnotherKind(t *testing.T) {
 			}
 		}
 	}
+
 	if after := holding(t); after != before {
 		t.Errorf("%d files are open, %d were before", after, before)
 	}
@@ -176,6 +186,7 @@ func TestWhichFileItIs(t *testing.T) {
 	if err := os.Link(filepath.Join(root, "a"), filepath.Join(root, "c")); err != nil {
 		t.Fatal(err)
 	}
+
 	look := func(name string) fs.FileInfo {
 		info, err := os.Stat(filepath.Join(root, name))
 		if err != nil {

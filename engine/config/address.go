@@ -17,6 +17,7 @@ func HideLogin(address string) string {
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		host, path = rest[:i], rest[i:]
 	}
+
 	at := strings.LastIndexByte(host, '@')
 	if at < 0 {
 		return address
@@ -36,11 +37,13 @@ func logins(address string) (secrets []Secret) {
 	if !ok {
 		secret, spelled = u.User.Username(), user
 	}
+
 	for _, s := range []string{secret, spelled} {
 		if s != "" {
 			secrets = append(secrets, Secret{s})
 		}
 	}
+
 	return secrets
 }
 
@@ -52,8 +55,10 @@ func addresses(n *yaml.Node) (all []string) {
 	if n.Kind == yaml.ScalarNode && strings.Contains(n.Value, "://") {
 		all = append(all, n.Value)
 	}
+
 	for _, child := range n.Content {
 		all = append(all, addresses(child)...)
 	}
+
 	return all
 }

@@ -21,6 +21,7 @@ connectors:
 	if err != nil || len(found) > 0 {
 		t.Fatal(err, found)
 	}
+
 	masked, err := json.Marshal(c.Masked())
 	if err != nil {
 		t.Fatal(err)
@@ -29,6 +30,7 @@ connectors:
 		!strings.Contains(string(masked), "https://[redacted]@search.example/a@b") {
 		t.Errorf("the settings are shown as %s", masked)
 	}
+
 	var known []string
 	for _, s := range c.Secrets() {
 		known = append(known, s.Reveal())

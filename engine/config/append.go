@@ -20,6 +20,7 @@ func Append(data []byte, item string, keys ...string) ([]byte, error) {
 	if err := yaml.Unmarshal([]byte(item), &want); err != nil || want == nil {
 		return nil, fmt.Errorf("add to %s: %q is not a value of YAML; put text in quotes", name, item)
 	}
+
 	changed, err := appended(data, item, keys)
 	if err == nil && !endsWith(changed, want, keys) {
 		err = errByHand
@@ -27,6 +28,7 @@ func Append(data []byte, item string, keys ...string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("add to %s: %w", name, err)
 	}
+
 	return changed, nil
 }
 
@@ -37,6 +39,7 @@ func endsWith(data []byte, want any, keys []string) bool {
 		return false
 	}
 	var got any
+
 	return list.Content[len(list.Content)-1].Decode(&got) == nil && reflect.DeepEqual(got, want)
 }
 
@@ -50,6 +53,7 @@ func at(n *yaml.Node, keys []string) (label, value *yaml.Node, err error) {
 			return nil, nil, err
 		}
 	}
+
 	return label, n, nil
 }
 
@@ -63,6 +67,7 @@ func appended(data []byte, item string, keys []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	line, err := flow(item)
 	if err != nil {
 		return nil, err
@@ -83,6 +88,7 @@ func appended(data []byte, item string, keys []string) ([]byte, error) {
 		last := lastLine(data, list.Line, indent, func(text string) bool { return text[0] == '-' })
 		return insertLine(data, last, listed(item, strings.Repeat(" ", indent))), nil
 	}
+
 	return intoBrackets(data, list, line)
 }
 
@@ -99,6 +105,7 @@ func intoBrackets(data []byte, list *yaml.Node, item string) ([]byte, error) {
 	if len(list.Content) > 0 {
 		item = ", " + item
 	}
+
 	return splice(data, end, end, item), nil
 }
 
@@ -116,8 +123,10 @@ func flow(item string) (string, error) {
 	if err := yaml.Unmarshal([]byte(item), &n); err != nil {
 		return "", err
 	}
+
 	n.Content[0].Style |= yaml.FlowStyle
 	text, err := yaml.Marshal(n.Content[0])
+
 	return strings.TrimSpace(string(text)), err
 }
 
@@ -130,6 +139,7 @@ func beginning(data []byte, key string) (line int, space string) {
 			return i, "\n"
 		}
 	}
+
 	return lineCount(data), ""
 }
 
@@ -140,5 +150,6 @@ func within(lines []string) bool {
 			return line[0] == ' ' || line[0] == '-'
 		}
 	}
+
 	return false
 }

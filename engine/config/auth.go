@@ -28,6 +28,7 @@ func SetSecret(root, id string, s Secret) error {
 	if s.IsZero() {
 		return errors.New("set secret: it is empty")
 	}
+
 	return changeAuth(root, func(secrets map[string]Secret) error {
 		secrets[id] = s
 		return nil
@@ -44,6 +45,7 @@ func KeepSecrets(root string, more map[string]Secret) (undo func() error, err er
 		}
 		return nil
 	})
+
 	return func() error {
 		return changeAuth(root, func(secrets map[string]Secret) error {
 			for id, was := range before {
@@ -51,6 +53,7 @@ func KeepSecrets(root string, more map[string]Secret) (undo func() error, err er
 					delete(secrets, id)
 				}
 			}
+
 			return nil
 		})
 	}, err
@@ -65,6 +68,7 @@ func (c *Config) WithSecrets(more map[string]Secret) *Config {
 		with.secrets = map[string]Secret{}
 	}
 	maps.Copy(with.secrets, more)
+
 	return &with
 }
 
@@ -90,6 +94,7 @@ func changeAuth(root string, change func(map[string]Secret) error) error {
 	if err := change(secrets); err != nil {
 		return err
 	}
+
 	plain := map[string]string{}
 	for id, s := range secrets {
 		plain[id] = s.value
@@ -104,6 +109,7 @@ func changeAuth(root string, change func(map[string]Secret) error) error {
 	if err := Ignore(root); err != nil { // first: the secret is never there without it
 		return fmt.Errorf("write secrets: %w", err)
 	}
+
 	path, err := disk.Through(root, filepath.Join(root, AuthName))
 	if err == nil {
 		err = disk.NewVolume(root).WriteFile("auth", path, b.Bytes())
@@ -111,6 +117,7 @@ func changeAuth(root string, change func(map[string]Secret) error) error {
 	if err != nil {
 		return fmt.Errorf("write secrets: %w", err)
 	}
+
 	return nil
 }
 
@@ -138,6 +145,7 @@ func (c *Config) SecretSources() []SecretSource {
 		if _, s.File = c.secrets[id]; s.File && s.Source == "" {
 			s.Source = AuthName
 		}
+
 		for _, name := range append([]string{secretEnv(id)}, envs...) { // the last wins
 			if name != "" && !c.SecretEnv(name).IsZero() {
 				s.Source = name
@@ -147,11 +155,13 @@ func (c *Config) SecretSources() []SecretSource {
 	for id := range c.secrets {
 		at(id, "")
 	}
+
 	for _, p := range c.Providers {
 		if p.Type != scripted {
 			at(p.ID, "provider "+p.ID, p.KeyEnv())
 		}
 	}
+
 	for _, k := range c.Connectors {
 		if _, ok := c.secrets[k.ID]; ok || !c.SecretEnv(secretEnv(k.ID)).IsZero() {
 			at(k.ID, "connector "+k.ID)
@@ -160,6 +170,7 @@ func (c *Config) SecretSources() []SecretSource {
 			at(name, "connector "+k.ID, name)
 		}
 	}
+
 	if c.Control.Listen != "" {
 		at("control", "control.listen")
 	}
@@ -167,6 +178,7 @@ func (c *Config) SecretSources() []SecretSource {
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, *all[id])
 	}
+
 	return list
 }
 

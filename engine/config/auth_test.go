@@ -18,6 +18,7 @@ func TestSetSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if err := SetSecret(root, "main", NewSecret("sk-2")); err != nil {
 		t.Fatal(err)
 	}
@@ -25,6 +26,7 @@ func TestSetSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := "{\n  \"main\": \"sk-2\",\n  \"telegram\": \"123:abc<&>\"\n}\n"
 	if diff := cmp.Diff(want, string(data)); diff != "" {
 		t.Errorf("auth.json (-want +got):\n%s", diff)
@@ -39,6 +41,7 @@ func TestSetSecret(t *testing.T) {
 	if err := RemoveSecret(root, "main"); !errors.Is(err, ErrNoSecret) {
 		t.Errorf("removed twice: %v, want ErrNoSecret", err)
 	}
+
 	left, err := os.ReadDir(root)
 	if err != nil || len(left) != 2 || left[0].Name() != IgnoreName || left[1].Name() != AuthName {
 		t.Errorf("%v, %v; want auth.json and what keeps it out of git", left, err)
@@ -52,6 +55,7 @@ func TestSetSecretRefuses(t *testing.T) {
 			t.Errorf("id %q was taken", id)
 		}
 	}
+
 	if err := SetSecret(root, "a", Secret{}); err == nil {
 		t.Error("an empty secret was taken")
 	}
@@ -59,6 +63,7 @@ func TestSetSecretRefuses(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, AuthName), []byte(broken), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	err := SetSecret(root, "b", NewSecret("another"))
 	if err == nil || strings.Contains(err.Error(), "one-secret") {
 		t.Errorf("a broken file: %v; want an error that does not show it", err)
@@ -82,6 +87,7 @@ func TestSecretSources(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	env := map[string]string{"ANTHROPIC_API_KEY": "from-env-1", "GATE_KEY": "from-env-2"}
 	c, _, err := Load(root, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
 	if err != nil {
@@ -124,6 +130,7 @@ func TestSetSecretThroughLink(t *testing.T) {
 	if err := SetSecret(root, "x", NewSecret("a secret")); err != nil {
 		t.Fatal(err)
 	}
+
 	data, err := os.ReadFile(kept)
 	if _, lerr := os.Readlink(filepath.Join(root, AuthName)); err != nil || lerr != nil || !strings.Contains(string(data), "a secret") {
 		t.Errorf("the file holds %q, %v; the link: %v", data, err, lerr)

@@ -26,10 +26,12 @@ func SetPlain(vol *disk.Volume, root, value string, keys ...string) error {
 	if err != nil {
 		return fmt.Errorf("set %s: %w", name, err)
 	}
+
 	data, err := readSettings(path)
 	if err != nil {
 		return err
 	}
+
 	file := kind.YAML(path, data)
 	if file.Failed() {
 		return fmt.Errorf("set %s: %w", name, finding.Join(file.Found))
@@ -40,6 +42,7 @@ func SetPlain(vol *disk.Volume, root, value string, keys ...string) error {
 			return fmt.Errorf("set %s: %w", name, ErrNotPlain)
 		}
 	}
+
 	at := offset(data, node)
 	if node.Kind != yaml.ScalarNode || node.Style != 0 || at < 0 || !bytes.HasPrefix(data[at:], []byte(node.Value)) {
 		return fmt.Errorf("set %s: %w", name, ErrNotPlain)
@@ -48,6 +51,7 @@ func SetPlain(vol *disk.Volume, root, value string, keys ...string) error {
 	if _, err := vol.Exchange("settings", path, changed, data); err != nil {
 		return fmt.Errorf("set %s: %w", name, err)
 	}
+
 	return nil
 }
 
@@ -62,6 +66,7 @@ func own(n *yaml.Node, key string) *yaml.Node {
 			return n.Content[i+1]
 		}
 	}
+
 	return nil
 }
 
@@ -75,6 +80,7 @@ func offset(data []byte, n *yaml.Node) int {
 		}
 		at += end + 1
 	}
+
 	column := 1
 	for i := range string(data[at:]) { // columns are characters
 		if column == n.Column {
@@ -82,5 +88,6 @@ func offset(data []byte, n *yaml.Node) int {
 		}
 		column++
 	}
+
 	return -1
 }

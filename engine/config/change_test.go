@@ -27,6 +27,7 @@ func TestOneValueIsReplacedAndNothingElse(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
+
 		now, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -34,6 +35,7 @@ func TestOneValueIsReplacedAndNothingElse(t *testing.T) {
 		if len(now) != len(text)+3 || strings.Count(string(now), "12.5") != 1 {
 			t.Errorf("%s: the file is now\n%s", name, now)
 		}
+
 		c, _, err := Load(root, nil)
 		if err != nil || c.Budget.PerDay.USD != 12.5 {
 			t.Errorf("%s: %v, budget %+v", name, err, c)

@@ -85,6 +85,7 @@ func (c *Config) findSecrets() {
 			p.APIKey = c.Secret(p.ID)
 		}
 	}
+
 	if c.Control.Token.IsZero() {
 		c.Control.Token = c.Secret("control")
 	}
@@ -112,12 +113,14 @@ func (c *Config) Choose(ctx context.Context, probe Probe) []Provider {
 				Concurrency: defaultConcurrency, APIKey: key, Why: why}}
 		}
 	}
+
 	if probe != nil {
 		if model, ok := probe(ctx); ok {
 			return []Provider{{ID: "ollama", Type: "openai", BaseURL: OllamaURL, Model: model,
 				Concurrency: defaultConcurrency, Why: fmt.Sprintf("Ollama answers on %s and has %s", ollamaAddr, model)}}
 		}
 	}
+
 	return []Provider{{ID: scripted, Type: scripted, Model: scripted, Concurrency: defaultConcurrency,
 		Why: "no model is set up: no providers in " + Name + ", no API key in the environment or " + AuthName +
 			", no Ollama on " + ollamaAddr}}
@@ -133,6 +136,7 @@ func probeOllama(ctx context.Context, addr string) (model string, ok bool) {
 	if err != nil {
 		return "", false
 	}
+
 	// Its own transport: no proxy for loopback, and nothing left open after.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(req)
@@ -147,5 +151,6 @@ func probeOllama(ctx context.Context, addr string) (model string, ok bool) {
 	if err != nil || resp.StatusCode != http.StatusOK || len(tags.Models) == 0 {
 		return "", false
 	}
+
 	return tags.Models[0].Name, true
 }

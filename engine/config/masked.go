@@ -45,6 +45,7 @@ func masked(v reflect.Value) any {
 	case t.Kind() == reflect.String:
 		return HideLogin(v.String())
 	}
+
 	return v.Interface()
 }
 
@@ -57,5 +58,6 @@ func FormatDuration(d time.Duration) string {
 	if strings.HasSuffix(s, "h0m") {
 		s = s[:len(s)-2]
 	}
+
 	return s
 }

@@ -28,6 +28,7 @@ func NewReloader(root string, env Env, connectorTypes ...string) (*Reloader, []f
 		return nil, found, err
 	}
 	r.current.Store(c)
+
 	return r, found, nil
 }
 
@@ -56,6 +57,7 @@ func (r *Reloader) Reload() []finding.Finding {
 		found = append(found, finding.Finding{ID: "settings-unreadable", Severity: finding.Error,
 			File: filepath.Join(r.root, Name), Reason: err.Error()})
 	}
+
 	return found
 }
 
@@ -69,5 +71,6 @@ func NeedRestart(before, now *Config) (sections []string) {
 			sections = append(sections, f.Tag.Get("json"))
 		}
 	}
+
 	return sections
 }

@@ -31,6 +31,7 @@ func Replace(vol *disk.Volume, root string, data, before []byte) error {
 	if err != nil {
 		return fmt.Errorf("write settings: %w", err)
 	}
+
 	return nil
 }
 
@@ -46,6 +47,7 @@ func Set(data []byte, value string, keys ...string) ([]byte, error) {
 	if err := yaml.Unmarshal([]byte(value), &want); err != nil || want == nil {
 		return nil, fmt.Errorf("set %s: %q is not a value of YAML; put text in quotes", name, value)
 	}
+
 	changed, err := change(data, value, keys)
 	if err == nil && !says(changed, want, keys) {
 		err = errByHand
@@ -53,6 +55,7 @@ func Set(data []byte, value string, keys ...string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set %s: %w", name, err)
 	}
+
 	return changed, nil
 }
 
@@ -68,7 +71,9 @@ func says(data []byte, want any, keys []string) bool {
 			return false
 		}
 	}
+
 	var got any
+
 	return node != nil && node.Decode(&got) == nil && reflect.DeepEqual(got, want)
 }
 
@@ -82,6 +87,7 @@ func change(data []byte, value string, keys []string) ([]byte, error) {
 	if node == nil {
 		return insertLine(data, lineCount(data), block(keys, value, "")), nil
 	}
+
 	for i, key := range keys {
 		label, next, err := child(node, key)
 		switch {
@@ -97,8 +103,10 @@ func change(data []byte, value string, keys []string) ([]byte, error) {
 			indent := strings.Repeat(" ", label.Column+1)
 			return insertLine(data, label.Line, block(keys[i+1:], value, indent)), nil
 		}
+
 		node = next
 	}
+
 	from, to := extent(data, node)
 	if from < 0 {
 		return nil, errByHand
@@ -127,6 +135,7 @@ func child(n *yaml.Node, key string) (label, value *yaml.Node, err error) {
 	case yaml.AliasNode:
 		return nil, nil, errByHand
 	}
+
 	return nil, nil, fmt.Errorf("%q would be below a single value", key)
 }
 
@@ -137,10 +146,12 @@ func add(data []byte, n *yaml.Node, keys []string, value string) ([]byte, error)
 		last := lastLine(data, n.Content[0].Line, indent, func(string) bool { return true })
 		return insertLine(data, last, block(keys, value, strings.Repeat(" ", indent))), nil
 	}
+
 	at := offset(data, n)
 	if at < 0 || data[at] != '{' {
 		return nil, errByHand
 	}
+
 	flow := keys[len(keys)-1] + ": " + value
 	for i := len(keys) - 2; i >= 0; i-- {
 		flow = keys[i] + ": { " + flow + " }"
@@ -148,6 +159,7 @@ func add(data []byte, n *yaml.Node, keys []string, value string) ([]byte, error)
 	if len(n.Content) > 0 {
 		return splice(data, at+1, at+1, " "+flow+","), nil
 	}
+
 	return splice(data, at+1, at+1, " "+flow+" "), nil
 }
 
@@ -161,6 +173,7 @@ func block(keys []string, value, indent string) string {
 		}
 		b.WriteString("\n")
 	}
+
 	return b.String()
 }
 
@@ -180,6 +193,7 @@ func lastLine(data []byte, first, indent int, own func(text string) bool) int {
 			last = i + 1
 		}
 	}
+
 	return last
 }
 
@@ -200,6 +214,7 @@ func insertLine(data []byte, line int, text string) []byte {
 		}
 		at += end + 1
 	}
+
 	return splice(data, at, at, text)
 }
 
@@ -224,6 +239,7 @@ func extent(data []byte, n *yaml.Node) (from, to int) {
 			return from, from + end
 		}
 	}
+
 	return -1, -1
 }
 
@@ -242,6 +258,7 @@ func quoted(data []byte) int {
 			return i + 1
 		}
 	}
+
 	return 0
 }
 
@@ -265,5 +282,6 @@ func bracketed(data []byte) int {
 			return 0
 		}
 	}
+
 	return 0
 }

@@ -37,6 +37,7 @@ func TestWhatNeedsARestart(t *testing.T) {
 	if got := NeedRestart(base, load("agents: {maxChildren: 4}\n")); slices.Contains(got, "agents") {
 		t.Errorf("what takes effect at once: %v", got)
 	}
+
 	for section, text := range map[string]string{"log": "log: {level: debug}\nagents: {maxChildren: 3}\n"} {
 		if got := NeedRestart(base, load(text)); !slices.Equal(got, []string{section}) {
 			t.Errorf("%s differs: %v", section, got)

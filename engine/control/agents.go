@@ -24,8 +24,10 @@ func (g agentRoutes) list(ctx context.Context, in listIn) (agentsBody, error) {
 		}
 		list = func(ctx context.Context) ([]event.Agent, error) { return g.agents.Family(ctx, id) }
 	}
+
 	all, err := list(ctx)
 	all = slices.DeleteFunc(all, func(v event.Agent) bool { return !knows(ctx, v.ID) })
+
 	return agentsBody{some(all)}, err
 }
 
@@ -49,6 +51,7 @@ func (g agentRoutes) create(ctx context.Context, in aBody[NewAgent]) (event.Agen
 	default:
 		return event.Agent{}, &Invalid{Field: "type", Reason: fmt.Sprintf("found %q, allowed: %s", n.Type, agentTypes)}
 	}
+
 	if n.Spawned && n.Type != "user" {
 		return event.Agent{}, &Invalid{Field: "spawned", Reason: "only agents of type user can be spawned"}
 	}
@@ -59,6 +62,7 @@ func (g agentRoutes) create(ctx context.Context, in aBody[NewAgent]) (event.Agen
 		}
 		n.Parent = parent
 	}
+
 	return g.agents.Create(ctx, n)
 }
 

@@ -29,6 +29,7 @@ func (p approvals) decide(ctx context.Context, in decideIn) (empty, error) {
 	default:
 		return empty{}, &Invalid{Field: "decision", Reason: fmt.Sprintf("found %q, allowed: once, always, deny, prefix", answer.Decision)}
 	}
+
 	caller := callerOf(ctx)
 	by := caller.Name
 	if answer.By != "" {
@@ -46,5 +47,6 @@ func (p approvals) decide(ctx context.Context, in decideIn) (empty, error) {
 			return empty{}, ErrNoAsk // as of one that is not there
 		}
 	}
+
 	return empty{}, p.permissions.Decide(ctx, in.Token, answer.Decision, by)
 }

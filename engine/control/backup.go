@@ -35,6 +35,7 @@ func sendBackup(a *api, b Backups) func(http.ResponseWriter, *http.Request, back
 				"keys and tokens are backed up on the machine itself only"))
 			return
 		}
+
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(backupTime)) // only a socket has deadlines
 		w.Header().Set("Content-Type", "application/gzip")
 		w.Header().Set("Cache-Control", "no-store")

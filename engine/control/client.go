@@ -63,6 +63,7 @@ func Dial(root string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	conn.Close()
 	return NewClient(&http.Transport{
 		DialContext:         func(context.Context, string, string) (net.Conn, error) { return dialUnix(path) },
@@ -89,6 +90,7 @@ func segment(s string) string {
 	case ".", "..":
 		return strings.ReplaceAll(s, ".", "%2E")
 	}
+
 	return url.PathEscape(s)
 }
 
@@ -104,6 +106,7 @@ func (c *wire) roundTrip(req *http.Request) (*http.Response, error) {
 	if c.silent != nil && req.Method == http.MethodGet {
 		defer time.AfterFunc(silence, c.silent).Stop()
 	}
+
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, gone(err)
@@ -113,6 +116,7 @@ func (c *wire) roundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	defer resp.Body.Close()
+
 	return nil, c.unknownTo(resp, readError(resp))
 }
 
@@ -128,7 +132,9 @@ func readError(resp *http.Response) error {
 		text := strings.TrimSpace(string(data[:min(len(data), 200)]))
 		return &APIError{Status: resp.StatusCode, Code: fault.Internal, Message: resp.Status + ": " + text}
 	}
+
 	body.Error.Status = resp.StatusCode
+
 	return body.Error
 }
 
@@ -141,6 +147,7 @@ func gone(err error) error {
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return fmt.Errorf("call daemon: %w: %w", ErrNotRunning, err)
 	}
+
 	return err
 }
 
@@ -184,6 +191,7 @@ func (c daemonCalls) Metrics(ctx context.Context) (string, error) {
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
+
 	return string(data), err
 }
 
@@ -194,10 +202,12 @@ func (c permissionCalls) Permissions(ctx context.Context) ([]event.Ask, error) {
 		if a.Card != "" {
 			continue
 		}
+
 		// A daemon of an earlier version: what it says is made into a card here.
 		b.Permissions[i] = permission.Pending{Token: a.Token, Agent: a.AgentID, AskedAt: a.AskedAt, ExpiresAt: a.ExpiresAt,
 			Request: permission.Request{Tag: a.Tag, Reason: a.Reason, Detail: permission.Detail{Command: a.Request}}}.Ask()
 	}
+
 	return b.Permissions, err
 }
 

@@ -110,6 +110,7 @@ func (c agentCalls) Stream(ctx context.Context, ref string, m Message, f func(Ra
 		if f != nil {
 			f(e)
 		}
+
 		switch e.Type {
 		case event.ItemQueued:
 			item, err := Body[event.Item](e)
@@ -124,6 +125,7 @@ func (c agentCalls) Stream(ctx context.Context, ref string, m Message, f func(Ra
 			}
 			return errEnded
 		}
+
 		return nil
 	})
 	switch {
@@ -134,6 +136,7 @@ func (c agentCalls) Stream(ctx context.Context, ref string, m Message, f func(Ra
 	case errors.Is(err, io.EOF) || errors.Is(gone(err), ErrNotRunning):
 		return o, fmt.Errorf("stream turn: %w: %w", ErrCut, ErrNotRunning)
 	}
+
 	return o, err
 }
 
@@ -148,6 +151,7 @@ func streamError(e RawEvent) error {
 	if b.Error == nil {
 		return fmt.Errorf("stream turn: %w", ErrCut)
 	}
+
 	return b.Error
 }
 
@@ -169,6 +173,7 @@ func (c agentCalls) Events(ctx context.Context, filter Filter, lastID string, f 
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+
 	return gone(err)
 }
 
@@ -180,6 +185,7 @@ func readEvents(r io.Reader, f func(RawEvent) error) error {
 			return fmt.Errorf("decode event %s: %w", s.Type, err)
 		}
 		e.ID, e.Type = s.ID, event.Type(s.Type)
+
 		return f(e)
 	})
 }

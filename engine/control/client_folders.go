@@ -57,6 +57,7 @@ func (f FolderClient) ReadFile(ctx context.Context, ref, name string) (content [
 	}
 	defer resp.Body.Close()
 	content, err = io.ReadAll(resp.Body)
+
 	return content, strings.Trim(resp.Header.Get("ETag"), `"`), err
 }
 

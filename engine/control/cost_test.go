@@ -25,6 +25,7 @@ func TestCost(t *testing.T) {
 	if status, _, body := raw(t, h, "GET", "/v1/cost", ""); status != 200 || body != want+"\n" {
 		t.Errorf("%d %s\nwant %s", status, body, want)
 	}
+
 	for query, field := range map[string]string{"?by=week": `"by"`, "?since=yesterday": `"since"`} {
 		if status, _, body := raw(t, h, "GET", "/v1/cost"+query, ""); status != 400 || !strings.Contains(body, `"field":`+field) {
 			t.Errorf("%s: %d %s; want 400 that names %s", query, status, body, field)

@@ -41,6 +41,7 @@ func decodeBody(body io.Reader, v any) error {
 			err = errors.New("unexpected data after the object")
 		}
 	}
+
 	return explain(err)
 }
 
@@ -62,6 +63,7 @@ func explain(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return &malformed{Invalid{Reason: "not JSON: it ends before the object does"}}
 	}
+
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		name = strings.Trim(name, `"`)
 		return &malformed{Invalid{Field: name, Reason: "unknown field", Hint: "remove it, or check its spelling"}}

@@ -53,6 +53,7 @@ func TestDocumentHasTheTable(t *testing.T) {
 		}
 		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", o.Pattern(), scope, o.About)
 	}
+
 	rows := regexp.MustCompile(regexp.QuoteMeta(head) + `((?:\|.*\n)*)`).FindSubmatchIndex(page)
 	if rows == nil {
 		t.Fatalf("%s has no table of routes", path)
@@ -85,6 +86,7 @@ func TestEveryOperationIsServed(t *testing.T) {
 		}
 		return true
 	})
+
 	names, patterns := map[string]bool{}, map[string]bool{"/": true}
 	mux := (&api{}).serve(tableOf(whole(&pair{fake: &fake{}})))
 	for _, o := range Operations() {
@@ -96,6 +98,7 @@ func TestEveryOperationIsServed(t *testing.T) {
 		if _, got := mux.Handler(httptest.NewRequest(method, path, nil)); got != o.Pattern() {
 			t.Errorf("%s is served by %q", o.Pattern(), got)
 		}
+
 		for _, p := range Params(o.In) {
 			if p.In == "path" && !strings.Contains(o.Path, "{"+p.Name+"}") {
 				t.Errorf("%s has no {%s} in its path", o.Name, p.Name)
@@ -105,6 +108,7 @@ func TestEveryOperationIsServed(t *testing.T) {
 			t.Errorf("%s does not take all of its path", o.Name)
 		}
 	}
+
 	if declared != len(names) || declared < 50 {
 		t.Errorf("%d operations are declared, %d are served", declared, len(names))
 	}
@@ -119,6 +123,7 @@ func TestEveryOperationIsServed(t *testing.T) {
 			}
 		}
 	}
+
 	t.Logf("%d operations", declared)
 }
 
@@ -151,6 +156,7 @@ func TestWithoutADaemon(t *testing.T) {
 			refused++
 		}
 	}
+
 	if len(f.calls) > 0 || refused < 20 {
 		t.Errorf("%d are refused; the backend did %v", refused, f.calls)
 	}

@@ -135,6 +135,7 @@ func (e *APIError) Unwrap() error {
 	case f == fault.Invalid:
 		return &Invalid{Field: e.Field, Reason: strings.TrimPrefix(e.Message, e.Field+": "), Hint: e.Hint}
 	}
+
 	return f.Sentinel()
 }
 
@@ -173,5 +174,6 @@ func Describe(err error) *APIError {
 	} else if unfit, ok := errors.AsType[*Unfit](err); ok {
 		e.Findings = unfit.Findings
 	}
+
 	return e
 }

@@ -42,6 +42,7 @@ func (g watchers) watch(w http.ResponseWriter, r *http.Request, in eventsIn) {
 		g.api.fail(w, r, fmt.Errorf("watch events: %w", ErrNotRunning))
 		return
 	}
+
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	from, gap := g.resume(in.LastID)
@@ -52,6 +53,7 @@ func (g watchers) watch(w http.ResponseWriter, r *http.Request, in eventsIn) {
 	if gap != nil && out.send("", GapType, gap) != nil {
 		return
 	}
+
 	f := newFeed(ctx, g.events, from, filter.match)
 	defer func() { cancel(); <-f.done }()
 	streamFeed(ctx, f, out)
@@ -94,6 +96,7 @@ func (g watchers) filter(ctx context.Context, in eventsIn) (Filter, error) {
 		}
 		f.Agent = id
 	}
+
 	for _, t := range strings.Split(in.Types, ",") {
 		if t = strings.TrimSpace(t); t != "" {
 			if !slices.Contains(event.Types, event.Type(t)) {
@@ -103,6 +106,7 @@ func (g watchers) filter(ctx context.Context, in eventsIn) (Filter, error) {
 			f.Types = append(f.Types, event.Type(t))
 		}
 	}
+
 	return f, nil
 }
 
@@ -117,6 +121,8 @@ func (g watchers) resume(last string) (from uint64, gap *Gap) {
 	if ok && bootOf(last) == g.events.Boot() && n < next {
 		return n + 1, nil
 	}
+
 	_, first := g.events.Since(1)
+
 	return first, &Gap{From: last, To: fmt.Sprintf("%s.%d", g.events.Boot(), first)}
 }

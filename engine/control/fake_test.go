@@ -73,6 +73,7 @@ func (f *fake) Resolve(ref string) (string, error) {
 	case "al":
 		return "", &Ambiguous{Ref: "al", Candidates: []string{"0/ " + alpha, "1/ other"}}
 	}
+
 	return "", fmt.Errorf("%w: %q", message.ErrUnknownAgent, ref)
 }
 
@@ -95,6 +96,7 @@ func (f *fake) Deliver(ctx context.Context, in message.Incoming) (message.Receip
 	if f.deliver != nil {
 		return f.deliver(ctx, in)
 	}
+
 	return message.Receipt{Agent: alpha, Item: "item1", Seq: 7}, nil
 }
 
@@ -243,6 +245,7 @@ func raw(t *testing.T, h http.Handler, method, path, body string) (int, http.Hea
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return resp.StatusCode, resp.Header, string(data)
 }
 

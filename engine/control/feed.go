@@ -68,6 +68,7 @@ func newFeed(ctx context.Context, s *event.Stream, from uint64, match func(event
 	events := s.Subscribe(ctx)
 	f.catchUp()
 	go f.pump(events)
+
 	return f
 }
 
@@ -110,6 +111,7 @@ func (f *feed) missed(n uint64) {
 		f.queue = append(f.queue, entry{from: f.seen, to: n})
 		clear(f.last) // no delta may move before a mark: its turn may begin there
 	}
+
 	f.seen = n
 	f.signal()
 }
@@ -126,6 +128,7 @@ func (f *feed) add(e event.Event) {
 			f.missed(n + 1)
 			return
 		}
+
 		f.seen = n + 1
 		if !f.match(e) {
 			return
@@ -155,6 +158,7 @@ func (f *feed) addDelta(e event.Event) {
 	if !ok || f.text+len(d.Text) > maxPendingText {
 		return
 	}
+
 	f.text += len(d.Text)
 	end := d.Offset + len(d.Text)
 	if i, ok := f.last[e.Agent]; ok {
@@ -194,6 +198,7 @@ func (f *feed) take() []entry {
 	q := f.queue
 	f.queue, f.text = nil, 0
 	clear(f.last)
+
 	return q
 }
 
@@ -224,6 +229,7 @@ func (f *feed) deliverAll(t eventSink) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -236,6 +242,7 @@ func (f *feed) fetch(from, to uint64, t eventSink) error {
 			return err
 		}
 	}
+
 	for i, e := range events {
 		if first+uint64(i) >= to {
 			break
@@ -247,6 +254,7 @@ func (f *feed) fetch(from, to uint64, t eventSink) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -259,6 +267,7 @@ func numberOf(id string) (uint64, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(id[i+1:], 10, 64)
+
 	return n, err == nil
 }
 

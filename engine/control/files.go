@@ -78,11 +78,13 @@ func (s *FileStore) put(id, name string, r io.Reader) (message.File, error) {
 	if err := s.vol.MkdirAll(s.dir()); err != nil {
 		return message.File{}, fmt.Errorf("make %s: %w", s.dir(), err)
 	}
+
 	name = cleanName(name)
 	ref := reference{ID: id, Name: name, MimeType: mimeOf(name, content), Size: int64(len(content))}
 	if err := s.vol.WriteFile("files.content", s.path(ref), content); err != nil {
 		return message.File{}, fmt.Errorf("save file %s: %w", name, err)
 	}
+
 	line, err := json.MarshalIndent(ref, "", "  ")
 	if err != nil {
 		return message.File{}, fmt.Errorf("encode reference of %s: %w", name, err)
@@ -90,6 +92,7 @@ func (s *FileStore) put(id, name string, r io.Reader) (message.File, error) {
 	if err := s.vol.WriteFile("files.reference", filepath.Join(s.dir(), ref.ID+".json"), append(line, '\n')); err != nil {
 		return message.File{}, fmt.Errorf("save reference of %s: %w", name, err)
 	}
+
 	return s.file(ref), nil
 }
 
@@ -124,6 +127,7 @@ func (s *FileStore) AdoptAs(id, name, path string) (message.File, error) {
 		}
 		return s.put(id, cmp.Or(name, filepath.Base(path)), bytes.NewReader(content))
 	}
+
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return unreadable(err)
@@ -131,11 +135,13 @@ func (s *FileStore) AdoptAs(id, name, path string) (message.File, error) {
 	if root, err := filepath.EvalSymlinks(s.root); err == nil && inside(root, real) && !inside(filepath.Join(root, "files"), real) {
 		return invalid("is in .daycare, whose files cannot be sent")
 	}
+
 	f, _, err := beneath.OpenOwn(real)
 	if err != nil {
 		return unreadable(err)
 	}
 	defer f.Close()
+
 	return s.put(id, cmp.Or(name, filepath.Base(path)), f)
 }
 
@@ -150,6 +156,7 @@ func (s *FileStore) shared(path string) ([]byte, error) {
 	if root, err := filepath.EvalSymlinks(s.root); err == nil && inside(root, real) && !inside(filepath.Join(root, "files"), real) {
 		return nil, errors.New("is in .daycare, whose files cannot be sent")
 	}
+
 	content, _, err := beneath.Read(dir, filepath.Base(path), MaxFileBytes)
 	switch {
 	case errors.Is(err, beneath.ErrTooLarge):
@@ -157,6 +164,7 @@ func (s *FileStore) shared(path string) ([]byte, error) {
 	case errors.Is(err, beneath.ErrLink):
 		err = fmt.Errorf("%w, because agents can write in its folder; name the file that it links to", beneath.ErrLink)
 	}
+
 	return content, err
 }
 
@@ -186,11 +194,13 @@ func (s *FileStore) Get(id string) (message.File, error) {
 	if err != nil {
 		return message.File{}, fmt.Errorf("read reference: %w", err)
 	}
+
 	var ref reference
 	if err := json.Unmarshal(data, &ref); err != nil {
 		return message.File{}, fmt.Errorf("decode reference of file %s: %w", id, err)
 	}
 	ref.ID, ref.Name = id, cleanName(ref.Name) // a person may have edited it
+
 	return s.file(ref), nil
 }
 
@@ -233,6 +243,7 @@ func cleanName(name string) string {
 	if name == "" {
 		return "file"
 	}
+
 	return name
 }
 
@@ -244,6 +255,7 @@ func mimeOf(name string, content []byte) string {
 			return byName
 		}
 	}
+
 	return found
 }
 

@@ -28,6 +28,7 @@ func store(t testing.TB) (*FileStore, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return s, root
 }
 
@@ -38,6 +39,7 @@ func TestFileStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := message.File{Name: "Bild 1.png", MimeType: "image/png", Size: int64(len(png)),
 		Path: filepath.Join(root, "files", f.ID+"__Bild 1.png")}
 	if d := cmp.Diff(want, f, cmpopts.IgnoreFields(message.File{}, "ID")); d != "" {
@@ -47,11 +49,13 @@ func TestFileStore(t *testing.T) {
 	if err != nil || string(content) != png {
 		t.Errorf("content %q, %v", content, err)
 	}
+
 	ref, err := os.ReadFile(filepath.Join(root, "files", f.ID+".json"))
 	golden := "{\n  \"id\": \"" + f.ID + "\",\n  \"name\": \"Bild 1.png\",\n  \"mimeType\": \"image/png\",\n  \"size\": 12\n}\n"
 	if err != nil || string(ref) != golden {
 		t.Errorf("reference is\n%s, want\n%s (%v)", ref, golden, err)
 	}
+
 	for _, path := range []string{f.Path, filepath.Join(root, "files", f.ID+".json")} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
@@ -61,6 +65,7 @@ func TestFileStore(t *testing.T) {
 	if err != nil || got != f {
 		t.Errorf("Get gives %+v, %v; want %+v", got, err, f)
 	}
+
 	for _, id := range []string{"", "nope", "../../etc/passwd", strings.Repeat("a", 24)} {
 		if _, err := s.Get(id); !errors.Is(err, ErrNoFile) {
 			t.Errorf("Get(%q): %v", id, err)
@@ -82,6 +87,7 @@ func TestEditedReference(t *testing.T) {
 	if err := os.WriteFile(ref, []byte(`{"id":"../x","name":"../../auth.json","size":1}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	got, err := s.Get(f.ID)
 	if err != nil || got.ID != f.ID || filepath.Dir(got.Path) != filepath.Join(root, "files") {
 		t.Errorf("Get gives %+v, %v", got, err)
@@ -95,6 +101,7 @@ func TestAdopt(t *testing.T) {
 	if err := os.WriteFile(path, []byte("# Notes"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	f, err := s.Adopt(path)
 	if err != nil || f.Name != "notes.md" || f.Size != 7 || f.Path == path {
 		t.Fatalf("Adopt gives %+v, %v", f, err)
@@ -102,11 +109,13 @@ func TestAdopt(t *testing.T) {
 	if _, err := s.Adopt(f.Path); err != nil {
 		t.Errorf("a kept file again: %v", err)
 	}
+
 	secret := filepath.Join(root, "auth.json")
 	link, pipe := filepath.Join(work, "innocent.txt"), filepath.Join(work, "pipe")
 	if err := errors.Join(os.WriteFile(secret, []byte("{}"), 0o600), os.Symlink(secret, link), syscall.Mkfifo(pipe, 0o600)); err != nil {
 		t.Fatal(err)
 	}
+
 	// An agent prepares what its reader is to attach.
 	outside := t.TempDir()
 	key, second, folder := filepath.Join(work, "report.pdf"), filepath.Join(work, "second"), filepath.Join(work, "reports")
@@ -114,6 +123,7 @@ func TestAdopt(t *testing.T) {
 		os.Link(outside+"/key", second), os.Symlink(outside, folder)); err != nil {
 		t.Fatal(err)
 	}
+
 	for path, want := range map[string]string{
 		"notes.md":                    "is not absolute",
 		filepath.Join(work, "absent"): "no such file",

@@ -138,6 +138,7 @@ func (f folderRoutes) importAgent(w http.ResponseWriter, r *http.Request, in imp
 		f.api.fail(w, r, err)
 		return
 	}
+
 	f.api.send(w, r, Route(importAgent).Status(), made)
 }
 
@@ -148,6 +149,7 @@ func (f folderRoutes) readFile(w http.ResponseWriter, r *http.Request, in fileIn
 		f.api.fail(w, r, err)
 		return
 	}
+
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
@@ -162,6 +164,7 @@ func (f folderRoutes) writeFile(w http.ResponseWriter, r *http.Request, in write
 			Hint: "GET the file first and send its ETag, so that no edit is lost"}})
 		return
 	}
+
 	content, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessageBody))
 	if err != nil {
 		f.api.fail(w, r, explain(err))
@@ -171,6 +174,7 @@ func (f folderRoutes) writeFile(w http.ResponseWriter, r *http.Request, in write
 		f.api.fail(w, r, err)
 		return
 	}
+
 	w.Header().Set("ETag", `"`+hash+`"`)
 	f.api.send(w, r, Route(writeFile).Status(), fileBody{hash})
 }

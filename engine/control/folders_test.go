@@ -53,6 +53,7 @@ func (s *shelf) WriteFile(_ context.Context, _, _ string, content []byte, hash s
 		return "", &Conflict{s.content, s.hash()}
 	}
 	s.content = string(content)
+
 	return s.hash(), nil
 }
 
@@ -89,6 +90,7 @@ func TestFilesOfAgents(t *testing.T) {
 	if err := c.Folders().WriteFile(t.Context(), "0/", "state.json", []byte("two"), hash); err != nil {
 		t.Fatal(err)
 	}
+
 	var conflict *Conflict
 	if err := c.Folders().WriteFile(t.Context(), "0/", "state.json", []byte("three"), hash); !errors.As(err, &conflict) || conflict.Content != "two" {
 		t.Errorf("an edit of an old version: %v, want a Conflict with what stands there", err)
@@ -139,10 +141,12 @@ func TestFoldersOfAgents(t *testing.T) {
 	if _, err := c.Send(t.Context(), "0/", Message{Kind: message.Rewind, Text: "nowhere"}); !errors.Is(err, ErrNoRecord) {
 		t.Errorf("the same as a message: %v, want ErrNoRecord", err)
 	}
+
 	in := f.delivered()
 	if len(in) != 2 || in[0].Kind != message.Rewind || in[0].Text != "42" || in[1].Kind != message.Mark || in[1].Text != "here" {
 		t.Errorf("delivered %+v, want the two orders", in)
 	}
+
 	for _, name := range []string{"", " ", "42"} {
 		var invalid *Invalid
 		if _, err := c.Folders().Mark(t.Context(), "0/", name); !errors.As(err, &invalid) {

@@ -101,9 +101,11 @@ func (a *api) send(w http.ResponseWriter, r *http.Request, status int, v any) {
 		a.fail(w, r, err)
 		return
 	}
+
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
+
 	// An error here means that the client went away; there is nobody to tell.
 	_, _ = w.Write(append(data, '\n'))
 }
@@ -118,6 +120,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, inbox.ErrFull) {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 	}
+
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.Status)
 	_ = json.NewEncoder(w).Encode(map[string]*APIError{"error": e})
@@ -149,6 +152,7 @@ func beginnings() (words []string) {
 		}
 	}
 	slices.Sort(words)
+
 	return slices.Compact(words)
 }
 
@@ -165,6 +169,7 @@ func otherMethods(mux *http.ServeMux, r *http.Request) []string {
 			allowed = append(allowed, m)
 		}
 	}
+
 	return allowed
 }
 

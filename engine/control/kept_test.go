@@ -32,9 +32,11 @@ func TestEachFailedStepOfKeepingAFileIsReported(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			return func() error { return Refer(s.vol, root, filepath.Base(f.Path)) }
 		})
 	}
+
 	s, root := store(t)
 	cut := errors.New("cut")
 	if f, err := s.Put("a.txt", iotest.ErrReader(cut)); !errors.Is(err, cut) {
@@ -100,6 +102,7 @@ func TestWhereAKeptFileIsRead(t *testing.T) {
 	if data, err := s.Read(f); string(data) != "x" || err != nil {
 		t.Errorf("as it was kept: %q, %v", data, err)
 	}
+
 	moved := f
 	moved.Path = filepath.Join("/elsewhere/.daycare/files", filepath.Base(f.Path))
 	if data, err := s.Read(moved); string(data) != "x" || err != nil {
@@ -108,6 +111,7 @@ func TestWhereAKeptFileIsRead(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "auth.json"), []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, path := range []string{filepath.Join(root, "auth.json"), filepath.Join(root, "files", "..", "auth.json"), filepath.Join(root, "files"),
 		filepath.Join(root, f.ID+"__a.txt"), filepath.Join(root, "files", "auth.json"), ""} {
 		if data, err := s.Read(message.File{ID: f.ID, Path: path}); !errors.Is(err, ErrNoFile) {
@@ -136,6 +140,7 @@ func TestAFileIsAdoptedOnce(t *testing.T) {
 			t.Errorf("again: %+v, %v", again, err)
 		}
 	}
+
 	path := filepath.Join(filepath.Dir(root), "notes.md")
 	if err := os.WriteFile(path, []byte("one"), 0o600); err != nil {
 		t.Fatal(err)
@@ -161,22 +166,26 @@ func TestWhatIsAdoptedFromElsewhere(t *testing.T) {
 		os.WriteFile(at("large"), nil, 0o600), os.Truncate(at("large"), MaxFileBytes+1)); err != nil {
 		t.Fatal(err)
 	}
+
 	socket, err := net.Listen("unix", at("socket"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer socket.Close()
+
 	for name, size := range map[string]int64{"file": 1, "link": 1, "kept": 4} {
 		if f, err := s.Adopt(at(name)); err != nil || f.Size != size || f.Name != name {
 			t.Errorf("%s: %+v, %v", name, f, err)
 		}
 	}
+
 	for _, name := range []string{"auth", "round", "dangling", "pipe", "dir", "socket", "none", "dir/none"} {
 		var invalid *Invalid
 		if f, err := s.Adopt(at(name)); !errors.As(err, &invalid) || invalid.Field != "path" || strings.Contains(invalid.Reason, out) {
 			t.Errorf("%s: %+v, %v", name, f, err)
 		}
 	}
+
 	if _, err := s.Adopt(at("large")); !errors.Is(err, ErrFileTooLarge) {
 		t.Errorf("a large one: %v", err)
 	}
@@ -195,6 +204,7 @@ func TestAReferenceIsMadeAgain(t *testing.T) {
 	if got, gerr := s.Get(f.ID); err != nil || gerr != nil || got != f {
 		t.Errorf("made again it is %+v, %v, %v; want %+v", got, err, gerr, f)
 	}
+
 	id := strings.Repeat("c", 24)
 	dir := filepath.Join(root, "files")
 	large, link := strings.Repeat("d", 24)+"__x", strings.Repeat("e", 24)+"__x"
@@ -202,6 +212,7 @@ func TestAReferenceIsMadeAgain(t *testing.T) {
 		os.Symlink(f.Path, filepath.Join(dir, link)), os.Mkdir(filepath.Join(dir, strings.Repeat("f", 24)+"__x"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, name := range []string{"", "x", id, id + "_x", "short__x", "../" + id + "__x", id + "__none", large, link, strings.Repeat("f", 24) + "__x"} {
 		if err := Refer(s.vol, root, name); err == nil {
 			t.Errorf("%q has a reference now", name)
@@ -223,6 +234,7 @@ func TestWhatAFileIs(t *testing.T) {
 			t.Errorf("%s with %q is %s, want %s", tt.name, tt.content, got, tt.want)
 		}
 	}
+
 	for in, want := range map[string]string{
 		strings.Repeat("n", maxName): strings.Repeat("n", maxName), strings.Repeat("n", maxName+1): strings.Repeat("n", maxName),
 		strings.Repeat("n", maxName) + "." + strings.Repeat("e", 15): strings.Repeat("n", maxName-16) + "." + strings.Repeat("e", 15),
@@ -232,6 +244,7 @@ func TestWhatAFileIs(t *testing.T) {
 			t.Errorf("%q is cleaned to %q, want %q", in, got, want)
 		}
 	}
+
 	for id, want := range map[string]bool{strings.Repeat("a", 23): false, strings.Repeat("a", 24): true, strings.Repeat("9", 32): true,
 		strings.Repeat("a", 33): false, strings.Repeat("a", 23) + "A": false, strings.Repeat("a", 23) + "/": false} {
 		if isID(id) != want {

@@ -29,6 +29,7 @@ func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 	if in.Body == nil {
 		in.Body = http.NoBody
 	}
+
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -37,11 +38,13 @@ func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 		w.WriteHeader(http.StatusOK) // if nothing was
 		pipe.Close()
 	}()
+
 	end := func() {
 		cancel()
 		body.Close() // a handler that writes gets an error
 		<-done
 	}
+
 	select {
 	case <-w.started:
 	case <-ctx.Done():
@@ -50,6 +53,7 @@ func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 		end()
 		return nil, err
 	}
+
 	return &http.Response{
 		Status: strconv.Itoa(w.status) + " " + http.StatusText(w.status), StatusCode: w.status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

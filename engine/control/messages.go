@@ -52,11 +52,13 @@ func (p posts) post(w http.ResponseWriter, r *http.Request, agent string) {
 		p.streamTurn(w, r, in)
 		return
 	}
+
 	receipt, err := p.talks.deliver(r.Context(), in)
 	if err != nil {
 		p.api.fail(w, r, err)
 		return
 	}
+
 	p.api.send(w, r, Route(postToAgent).Status(), receipt)
 }
 
@@ -69,6 +71,7 @@ func (p posts) read(w http.ResponseWriter, r *http.Request, agent string) (messa
 			return message.Incoming{}, false, r.Context().Err()
 		}
 	}
+
 	var m Message
 	if err := decode(w, r, maxMessageBody, &m); err != nil {
 		return message.Incoming{}, false, err
@@ -82,6 +85,7 @@ func (p posts) read(w http.ResponseWriter, r *http.Request, agent string) (messa
 			return message.Incoming{}, false, err
 		}
 	}
+
 	files, err := p.keep(m.Files)
 	if err != nil {
 		return message.Incoming{}, false, err
@@ -102,6 +106,7 @@ func (m *Message) check(byDescriptor bool, caller Caller) error {
 		return &Invalid{Field: "kind", Reason: fmt.Sprintf("found %q, allowed: message, "+
 			"system_message, reset, compact, rewind, mark", m.Kind)}
 	}
+
 	if len(m.Text) > inbox.MaxItemBytes {
 		return fmt.Errorf("%w: text has %d bytes, allowed: %d", inbox.ErrTooLarge, len(m.Text), inbox.MaxItemBytes)
 	}
@@ -113,6 +118,7 @@ func (m *Message) check(byDescriptor bool, caller Caller) error {
 			return &Invalid{Field: "silent", Reason: "needs kind system_message"}
 		}
 	}
+
 	switch m.Queue {
 	case "":
 	case message.Steer, message.Followup:
@@ -122,6 +128,7 @@ func (m *Message) check(byDescriptor bool, caller Caller) error {
 	default:
 		return &Invalid{Field: "queue", Reason: fmt.Sprintf("found %q, allowed: %s, %s", m.Queue, message.Steer, message.Followup)}
 	}
+
 	if len(m.Dedupe) > maxDedupe {
 		return &Invalid{Field: "dedupe", Reason: fmt.Sprintf("has %d bytes, allowed: %d", len(m.Dedupe), maxDedupe)}
 	}
@@ -140,6 +147,7 @@ func (m *Message) check(byDescriptor bool, caller Caller) error {
 			return &Invalid{Field: "channelId", Reason: "is empty"}
 		}
 	}
+
 	return checkFiles(m.Files, caller)
 }
 
@@ -160,6 +168,7 @@ func (m *Message) forOthers(rights apitoken.Rights) error {
 			return lacksScope(apitoken.Admin, f.name+" for all agents", rights)
 		}
 	}
+
 	return nil
 }
 
@@ -181,8 +190,10 @@ func checkFiles(files []File, caller Caller) error {
 		case f.Data != nil && f.Name == "":
 			return &Invalid{Field: field + ".data", Reason: "needs a name"}
 		}
+
 		total += len(f.Data)
 	}
+
 	if total > MaxFileBytes {
 		return fmt.Errorf("%w: %d bytes, allowed: %d in one message", ErrFileTooLarge, total, MaxFileBytes)
 	}
@@ -198,6 +209,7 @@ func (p posts) keep(files []File) ([]message.File, error) {
 	if p.files == nil {
 		return nil, fmt.Errorf("save files: %w", ErrNotRunning)
 	}
+
 	kept := make([]message.File, len(files))
 	for i, f := range files {
 		var err error
@@ -209,10 +221,12 @@ func (p posts) keep(files []File) ([]message.File, error) {
 		default:
 			kept[i], err = p.files.Put(f.Name, bytes.NewReader(f.Data))
 		}
+
 		if err != nil {
 			return nil, inField(fmt.Sprintf("files[%d]", i), err)
 		}
 	}
+
 	return kept, nil
 }
 
@@ -251,6 +265,7 @@ func (m *Message) incoming(agent string, caller Caller, files []message.File) me
 		// (perm:, call:, report:, drop: and those of connectors).
 		in.Dedupe = apiConnector + ":" + m.Dedupe
 	}
+
 	return in
 }
 

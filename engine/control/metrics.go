@@ -21,6 +21,7 @@ func exposition(s event.Status) string {
 	gauge("daycare_disk_full", "1 while the disk is full.", truth(s.DiskFull))
 	services(&b, "daycare_connector_up", "1 while a connector runs.", s.Connectors)
 	services(&b, "daycare_provider_up", "1 while a provider works.", s.Providers)
+
 	return b.String()
 }
 

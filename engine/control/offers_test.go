@@ -49,6 +49,7 @@ func TestOffers(t *testing.T) {
 			t.Errorf("%s: %d %s\nwant %s", path, status, body, want)
 		}
 	}
+
 	c := NewClient(Local(h))
 	got, err := c.Models(t.Context())
 	want, _ := menu{}.Models(t.Context())
@@ -67,6 +68,7 @@ func TestOffers(t *testing.T) {
 	if _, err := c.Expand(t.Context(), "nothing", ""); !errors.Is(err, fault.NoCommand) {
 		t.Errorf("an unknown command: %v", err)
 	}
+
 	without := NewClient(Local(Handler((&fake{}).backend(), Options{})))
 	if _, err := without.Models(t.Context()); err == nil {
 		t.Error("a daemon with nothing to choose from has a list of models")

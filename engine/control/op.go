@@ -75,6 +75,7 @@ func (r Route) Status() int {
 	case r.Traits&accepted != 0:
 		return http.StatusAccepted
 	}
+
 	return http.StatusOK
 }
 
@@ -98,6 +99,7 @@ func Params(in reflect.Type) (list []Param) {
 			}
 		}
 	}
+
 	return list
 }
 
@@ -111,6 +113,7 @@ func (o Op[In, Out]) call(ctx context.Context, c *wire, in In) (out Out, err err
 	if err = json.NewDecoder(resp.Body).Decode(&out); err != nil {
 		return out, fmt.Errorf("read response of %s %s: %w", o.Method, resp.Request.URL.Path, gone(err))
 	}
+
 	return out, nil
 }
 
@@ -139,18 +142,22 @@ func (o Op[In, Out]) send(ctx context.Context, c *wire, in In, accept string) (*
 			header.Set(p.Name, v.String())
 		}
 	}
+
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
+
 	// The host is a name for the log only: the transport knows where to connect.
 	req, err := http.NewRequestWithContext(ctx, o.Method, "http://daycare"+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
+
 	req.Header = header
 	if accept != "" {
 		header.Set("Accept", accept)
 	}
+
 	return c.roundTrip(req)
 }
 
@@ -163,6 +170,7 @@ func encoded(v any) (io.Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode request: %w", err)
 	}
+
 	return bytes.NewReader(data), nil
 }
 
@@ -174,6 +182,7 @@ func written(v any) string {
 	case time.Time:
 		return v.Format(time.RFC3339Nano)
 	}
+
 	return fmt.Sprint(v)
 }
 
@@ -195,10 +204,12 @@ func (a *api) bind(r *http.Request, in any) error {
 		case "header":
 			v.SetString(r.Header.Get(p.Name))
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -210,6 +221,7 @@ func body(w http.ResponseWriter, r *http.Request, in any) error {
 			return decode(w, r, maxBody, values.FieldByIndex(p.Field.Index).Addr().Interface())
 		}
 	}
+
 	return nil
 }
 
@@ -224,6 +236,7 @@ func read(v reflect.Value, p Param, s string) error {
 			return nil
 		}
 	}
+
 	wrong := func(format string, args ...any) error {
 		return &malformed{Invalid{Field: p.Name, Reason: fmt.Sprintf("found %q, allowed: ", s) + fmt.Sprintf(format, args...)}}
 	}
@@ -253,6 +266,7 @@ func read(v reflect.Value, p Param, s string) error {
 		}
 		v.SetString(s)
 	}
+
 	return nil
 }
 
@@ -263,6 +277,7 @@ func Bounds(tag reflect.StructTag) (low, high int64) {
 	if err != nil {
 		high = 1 << 53 // the greatest that JSON carries everywhere
 	}
+
 	return low, high
 }
 
@@ -288,6 +303,7 @@ func on[In, Out any](a *api, o Op[In, Out], do func(ctx context.Context, in In) 
 			a.fail(w, r, err)
 			return
 		}
+
 		a.send(w, r, Route(o).Status(), out)
 	})
 }

@@ -25,5 +25,6 @@ func peerUID(conn *net.UnixConn) (int, error) {
 	if err == nil {
 		err = cerr
 	}
+
 	return uid, err
 }

@@ -23,5 +23,6 @@ func peerUID(conn *net.UnixConn) (int, error) {
 	if err == nil {
 		err = cerr
 	}
+
 	return uid, err
 }

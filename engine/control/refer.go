@@ -27,6 +27,7 @@ func Refer(vol *disk.Volume, root, content string) error {
 	if !info.Mode().IsRegular() || info.Size() > MaxFileBytes {
 		return fmt.Errorf("%s is not a regular file of at most %d bytes", path, MaxFileBytes)
 	}
+
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("make reference of %s: %w", content, err)
@@ -35,5 +36,6 @@ func Refer(vol *disk.Volume, root, content string) error {
 	if err != nil {
 		return fmt.Errorf("encode reference of %s: %w", content, err)
 	}
+
 	return vol.WriteFile("files.reference", filepath.Join(dir, id+".json"), append(line, '\n'))
 }

@@ -188,6 +188,7 @@ func TestErrors(t *testing.T) {
 			if !errors.As(err, &api) || api.Status != c.status || api.Code != c.code || api.Message != wrapped.Error() {
 				t.Fatalf("got %+v, want status %d, code %s, message %q", err, c.status, c.code, wrapped)
 			}
+
 			checkUnwrapped(t, err, c.err)
 		})
 	}
@@ -254,6 +255,7 @@ func TestEveryFaultTravels(t *testing.T) {
 			t.Errorf("%s: exit code %d, hint %q; want %d, %q", code, there.Exit, there.Hint, f.Exit, f.Hint)
 		}
 	}
+
 	t.Logf("%d of %d travelled", travelled, len(fault.All))
 }
 
@@ -339,12 +341,14 @@ func TestCallers(t *testing.T) {
 	if err := client.Decide(t.Context(), "tok", "deny", ""); err != nil {
 		t.Error(err)
 	}
+
 	local := NewClient(Local(h))
 	for _, by := range []string{"", "ann"} {
 		if err := local.Decide(t.Context(), "tok", "always", by); err != nil {
 			t.Error(err)
 		}
 	}
+
 	want := []string{"decide tok deny web", "decide tok always " + osUser(), "decide tok always ann"}
 	if d := cmp.Diff(want, f.calls); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -432,6 +436,7 @@ func TestReload(t *testing.T) {
 	if got, err := c.Reload(t.Context()); err != nil || !cmp.Equal(got, found) {
 		t.Errorf("with a warning: %v, %v", got, err)
 	}
+
 	found = []finding.Finding{warn, bad}
 	got, err := c.Reload(t.Context())
 	var api *APIError

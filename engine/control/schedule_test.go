@@ -53,6 +53,7 @@ func TestScheduleRoutes(t *testing.T) {
 	if _, err := c.Schedule().Task(ctx, "../x"); !errors.Is(err, ErrNoTask) {
 		t.Errorf("a task that is not there: %v", err)
 	}
+
 	prompt, when := "Do it.", "every day at 9"
 	change := TaskChange{Prompt: &prompt, When: &when}
 	if made, err := c.Schedule().AddTask(ctx, change); err != nil || made.Slug != "new" {

@@ -20,6 +20,7 @@ const grace = 5 * time.Second
 func Serve(ctx context.Context, h http.Handler, log *slog.Logger, listeners ...*Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	// Requests do not end with ctx but after it: base outlives it.
 	base := withClosing(context.WithoutCancel(ctx), ctx.Done())
 	errs := make(chan error, len(listeners))
@@ -28,6 +29,7 @@ func Serve(ctx context.Context, h http.Handler, log *slog.Logger, listeners ...*
 		servers[i] = newServer(base, h, log, l)
 		servers[i].ConnState = fresh.note
 	}
+
 	for i, l := range listeners {
 		go func() {
 			err := servers[i].Serve(l.Listener)
@@ -40,6 +42,7 @@ func Serve(ctx context.Context, h http.Handler, log *slog.Logger, listeners ...*
 			errs <- err
 		}()
 	}
+
 	<-ctx.Done()
 	fresh.close()
 	shutdown(base, servers)
@@ -47,6 +50,7 @@ func Serve(ctx context.Context, h http.Handler, log *slog.Logger, listeners ...*
 	for range listeners {
 		all = append(all, <-errs)
 	}
+
 	return errors.Join(all...)
 }
 
@@ -61,6 +65,7 @@ func newServer(base context.Context, h http.Handler, log *slog.Logger, l *Listen
 	if log != nil {
 		s.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	}
+
 	return s
 }
 
@@ -76,6 +81,7 @@ func shutdown(base context.Context, servers []*http.Server) {
 			}
 		})
 	}
+
 	wg.Wait()
 }
 

@@ -41,6 +41,7 @@ func daemon(t *testing.T, f *fake, listeners ...*Listener) (b Backend, stop func
 		}
 		ended = true
 		cancel()
+
 		select {
 		case err := <-served:
 			return err
@@ -50,6 +51,7 @@ func daemon(t *testing.T, f *fake, listeners ...*Listener) (b Backend, stop func
 		}
 	}
 	t.Cleanup(func() { _ = stop() })
+
 	return b, stop
 }
 
@@ -74,6 +76,7 @@ func TestUnixSocket(t *testing.T) {
 			if _, err := Dial(root); !errors.Is(err, ErrNotRunning) {
 				t.Fatalf("Dial without a daemon: %v", err)
 			}
+
 			f := &fake{}
 			_, stop := daemon(t, f, listenUnix(t, root))
 			info, err := os.Stat(filepath.Join(root, SocketName))
@@ -83,6 +86,7 @@ func TestUnixSocket(t *testing.T) {
 			if _, err := ListenUnix(root, nil); err == nil || !strings.Contains(err.Error(), "another process already does") {
 				t.Errorf("a second listener: %v", err)
 			}
+
 			c, err := Dial(root)
 			if err != nil {
 				t.Fatal(err)
@@ -91,6 +95,7 @@ func TestUnixSocket(t *testing.T) {
 			if s, err := c.Status(t.Context()); err != nil || !s.Running {
 				t.Errorf("Status: %+v, %v", s, err)
 			}
+
 			// The caller is local: it may name paths.
 			if _, err := c.Send(t.Context(), "alpha", Message{Text: "x", Files: []File{{Path: "/x"}}}); err != nil {
 				t.Error(err)
@@ -136,6 +141,7 @@ func TestOtherUser(t *testing.T) {
 	if uid, err := peer.myUID(t, root); err != nil || uid != os.Getuid() {
 		t.Errorf("the kernel says uid %d, %v; want %d", uid, err, os.Getuid())
 	}
+
 	var log bytes.Buffer
 	peer.log = slog.New(slog.NewTextHandler(&log, nil))
 	peer.me, peer.uid = 1000, func(*net.UnixConn) (int, error) { return 1001, nil }
@@ -170,6 +176,7 @@ func (l *peerListener) myUID(t *testing.T, root string) (int, error) {
 		t.Fatal(err)
 	}
 	defer in.Close()
+
 	return peerUID(in)
 }
 
@@ -189,6 +196,7 @@ func TestAConnectionWithoutARequestDoesNotDelayTheEnd(t *testing.T) {
 	if _, err := c.Status(t.Context()); err != nil { // so the server has taken the other one, too
 		t.Fatal(err)
 	}
+
 	start := time.Now()
 	if err := stop(); err != nil {
 		t.Errorf("Serve: %v", err)
@@ -226,6 +234,7 @@ func TestShutdown(t *testing.T) {
 	go func() {
 		results <- result{"events", c.Events(t.Context(), Filter{}, "", func(RawEvent) error { return nil })}
 	}()
+
 	go func() {
 		o, err := c.Stream(t.Context(), "alpha", Message{Text: "waits"}, nil)
 		if o.Item != "item1" {
@@ -233,6 +242,7 @@ func TestShutdown(t *testing.T) {
 		}
 		results <- result{"stream", err}
 	}()
+
 	go func() {
 		_, err := c.Send(t.Context(), "alpha", Message{Text: "slow"})
 		results <- result{"send", err}
@@ -281,6 +291,7 @@ func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		t.Fatal(err)
@@ -292,6 +303,7 @@ func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600)); err != nil {
 		t.Fatal(err)
 	}
+
 	pool = x509.NewCertPool()
 	pool.AppendCertsFromPEM(certPEM)
 	return certFile, keyFile, pool
@@ -418,6 +430,7 @@ func TestTLS(t *testing.T) {
 			return 0, err
 		}
 		defer resp.Body.Close()
+
 		return resp.StatusCode, nil
 	}
 	for _, c := range []struct {
@@ -428,6 +441,7 @@ func TestTLS(t *testing.T) {
 			t.Errorf("Host %s: %d, %v; want %d", c.host, status, err, c.status)
 		}
 	}
+
 	if status, err := get("http://"+addr+"/v1/status", addr); err == nil && status == 200 {
 		t.Error("plain HTTP is answered on a TLS listener")
 	}

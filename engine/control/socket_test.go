@@ -23,6 +23,7 @@ func TestWhoFindsAListenerLetsGoOfIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer first.Close()
+
 	for name, look := range map[string]func() error{
 		"listen": func() error {
 			l, err := ListenUnix(root, nil)
@@ -41,6 +42,7 @@ func TestWhoFindsAListenerLetsGoOfIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: the connection stays open: %v", name, err)
@@ -87,6 +89,7 @@ func TestShortPaths(t *testing.T) {
 	if err := os.WriteFile(path, []byte("here"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	temps := map[string]string{"short": t.TempDir(), "long": dir}
 	for name, temp := range temps {
 		t.Setenv("TMPDIR", temp)
@@ -108,6 +111,7 @@ func TestShortPaths(t *testing.T) {
 			t.Errorf("%s: %v is left", name, left)
 		}
 	}
+
 	if err := shortPath(filepath.Join(dir, "none", SocketName), func(string) error { return nil }); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("in a folder that is not there: %v", err)
 	}
@@ -125,6 +129,7 @@ func TestRefusedRequestsAreLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, stop := daemon(t, &fake{}, l)
+
 	for token, want := range map[string]int{"s3cret": 200, "wrong": 401} {
 		resp := dial(t, "GET", "http://"+l.Addr().String()+"/v1/status", token)
 		resp.Body.Close()
@@ -132,6 +137,7 @@ func TestRefusedRequestsAreLogged(t *testing.T) {
 			t.Errorf("%s: %s, asks for a token: %v", token, resp.Status, asks)
 		}
 	}
+
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,7 @@ func startSSE(w http.ResponseWriter) (*sseWriter, error) {
 	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
 	w.WriteHeader(http.StatusOK)
 	s := &sseWriter{w: w, rc: http.NewResponseController(w)}
+
 	return s, s.comment("daycare")
 }
 
@@ -73,6 +74,7 @@ func (s *sseWriter) put(id string, t event.Type, data []byte) error {
 	}
 	b = append(append(append(b, "event: "...), t...), "\ndata: "...)
 	b = append(b, data...) // JSON has no raw line breaks
+
 	return s.write(append(b, "\n\n"...))
 }
 
@@ -110,6 +112,7 @@ func readSSE(r io.Reader, f func(sseEvent) error) error {
 			e = sseEvent{}
 			continue
 		}
+
 		name, value, _ := strings.Cut(string(line), ":")
 		value = strings.TrimPrefix(value, " ")
 		switch name {
@@ -146,6 +149,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		line = line[:len(line)-1]
 		if n := len(line); n > 0 && line[n-1] == '\r' {
 			line = line[:n-1]

@@ -31,6 +31,7 @@ func watch(ctx context.Context, c *Client, filter Filter, last string, stop func
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
+
 	return got, err
 }
 
@@ -59,6 +60,7 @@ func TestEventsFromNowOn(t *testing.T) {
 		s.Emit(event.Event{Type: event.MessageDelta, Agent: alpha, Turn: "t", Body: event.Delta{Offset: 2, Text: "xy"}})
 		emit(s, alpha, 1)
 	}()
+
 	got, err := watch(t.Context(), c, Filter{}, "", func(e RawEvent) bool { return e.Type == event.ItemDone })
 	<-done
 	if err != nil || len(got) != 2 {
@@ -112,12 +114,14 @@ func TestEventsFilter(t *testing.T) {
 		emit(s, alpha, 1)
 		s.Emit(event.Event{Type: event.AgentWoke, Agent: alpha})
 	}
+
 	s.Emit(event.Event{Type: event.AgentSlept, Agent: alpha})
 	got, err := watch(t.Context(), c, Filter{Agent: "0/", Types: []event.Type{event.ItemDone, event.AgentSlept}}, "boot.0",
 		func(e RawEvent) bool { return e.Type == event.AgentSlept })
 	if err != nil || len(got) != 51 {
 		t.Fatalf("%d events, %v", len(got), err)
 	}
+
 	for _, e := range got {
 		if e.Agent != alpha || e.Type == event.AgentWoke || e.Type == GapType {
 			t.Errorf("event %+v passes the filter", e)
@@ -222,6 +226,7 @@ func TestFeed(t *testing.T) {
 	if err := f.drain(told); err != nil {
 		t.Fatal(err)
 	}
+
 	want := []string{"b.2", "b.3", "a 0 one two ", "b 0 xy", "a 9 hole", "b.4", "a 13 after"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -260,6 +265,7 @@ func TestFeedFindsTheTail(t *testing.T) {
 		if err != nil || n != 500 {
 			t.Errorf("told %d events of 500, %v", n, err)
 		}
+
 		cancel()
 		<-f.done
 	})
@@ -274,6 +280,7 @@ func TestKeepAlive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		resp, err := Local(Handler(f.backend(), Options{})).RoundTrip(req)
 		if err != nil {
 			t.Fatal(err)
@@ -289,6 +296,7 @@ func TestKeepAlive(t *testing.T) {
 			}
 			at = append(at, time.Since(start))
 		}
+
 		if d := cmp.Diff([]time.Duration{0, keepAlive, 2 * keepAlive}, at); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
 		}
@@ -321,6 +329,7 @@ func TestReadSSE(t *testing.T) {
 	if d := cmp.Diff([]string{`b.1|x|{"a":1}`, "|y|one\ntwo"}, got); d != "" || !errors.Is(err, io.EOF) {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
+
 	big := "data: " + strings.Repeat("x", 100<<10) + "\n\n"
 	if err := readSSE(strings.NewReader(big), func(e sseEvent) error {
 		if len(e.Data) != 100<<10 {
@@ -361,6 +370,7 @@ func TestProgressIsTold(t *testing.T) {
 	if err != nil || !slices.Equal(told, []event.Type{event.MessageDelta, event.ToolProgress, event.MessageDelta}) {
 		t.Errorf("told were %v, %v", told, err)
 	}
+
 	f.add(event.Event{Type: event.ToolProgress, Agent: alpha, Body: event.Progress{Text: strings.Repeat("x", maxPendingText+1)}})
 	if got := f.take(); len(got) != 0 {
 		t.Errorf("%d events are kept that there is no room for", len(got))

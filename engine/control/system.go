@@ -24,6 +24,7 @@ func (s system) status(ctx context.Context, _ nothing) (event.Status, error) {
 		v = event.Status{Running: v.Running, Version: v.Version, UptimeMS: v.UptimeMS}
 	}
 	v.Connectors, v.Providers = some(v.Connectors), some(v.Providers)
+
 	return v, err
 }
 
@@ -50,6 +51,7 @@ func (s system) reload(ctx context.Context, _ nothing) (reloadBody, error) {
 		e.Findings = found
 		return reloadBody{}, e
 	}
+
 	return reloadBody{some(found)}, nil
 }
 
@@ -71,6 +73,7 @@ func (s system) metrics(w http.ResponseWriter, r *http.Request, _ nothing) {
 		s.api.fail(w, r, err)
 		return
 	}
+
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	fmt.Fprint(w, exposition(status))
 	if m, ok := s.daemon.(Meter); ok {

@@ -38,10 +38,12 @@ func (t talks) deliver(ctx context.Context, in message.Incoming) (message.Receip
 			return message.Receipt{}, err
 		}
 	}
+
 	r, err := t.agents.Deliver(ctx, in)
 	if err == nil && in.Kind == message.Reset && in.Agent == "" && !r.Duplicate {
 		_, err = t.agents.Stop(ctx, r.Agent)
 	}
+
 	return r, err
 }
 
@@ -60,5 +62,6 @@ func (t talks) mark(ctx context.Context, in agentBody[markBody]) (message.Receip
 		return message.Receipt{}, &Invalid{Field: "name",
 			Reason: fmt.Sprintf("found %q; the name of a checkpoint must not be a number", name)}
 	}
+
 	return t.order(ctx, in.ID, message.Mark, name)
 }

@@ -49,6 +49,7 @@ func ListenTCP(o TCP) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %q: %w", o.Addr, err)
 	}
+
 	loopback := isLoopback(host)
 	if !loopback && (o.Cert == "" || o.Key == "") {
 		return nil, errNoTLS
@@ -61,6 +62,7 @@ func ListenTCP(o TCP) (*Listener, error) {
 		}
 		conf = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	}
+
 	l, err := net.Listen("tcp", o.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", o.Addr, err)
@@ -70,6 +72,7 @@ func ListenTCP(o TCP) (*Listener, error) {
 		l.Close()
 		return nil, fmt.Errorf("listen on %s: %w", o.Addr, err)
 	}
+
 	g := &guard{token: sha256.Sum256([]byte(o.Token)), tokens: o.Tokens, scheme: "http", port: port, log: o.Log}
 	if loopback {
 		g.hosts = []string{"localhost", "127.0.0.1", "::1", host}
@@ -78,6 +81,7 @@ func ListenTCP(o TCP) (*Listener, error) {
 		g.scheme, g.cert = "https", conf.Certificates[0].Leaf
 		l = tls.NewListener(l, conf)
 	}
+
 	return &Listener{Listener: l, caller: Caller{Name: apiConnector}, guard: g.wrap}, nil // the guard says what it may do
 }
 
@@ -129,6 +133,7 @@ func (g *guard) check(r *http.Request, cross *http.CrossOriginProtection) *APIEr
 	if !g.isMe(r.Host) {
 		return refuse(fault.Forbidden, "use the address that daycare listens on", "unknown name in Host")
 	}
+
 	// CrossOriginProtection lets GET pass; events and history must not be read
 	// by other pages either.
 	if o := r.Header.Get("Origin"); o != "" && !strings.EqualFold(o, g.scheme+"://"+r.Host) {
@@ -137,6 +142,7 @@ func (g *guard) check(r *http.Request, cross *http.CrossOriginProtection) *APIEr
 	if err := cross.Check(r); err != nil {
 		return Describe(fault.Forbidden)
 	}
+
 	return nil
 }
 
@@ -154,6 +160,7 @@ func (g *guard) identify(r *http.Request) (ctx context.Context, end func(), refu
 			return WithCaller(ctx, Caller{Name: h.String(), Rights: h.Rights}), cancel, nil
 		}
 	}
+
 	return nil, nil, Describe(fault.Unauthorized)
 }
 
@@ -166,5 +173,6 @@ func (g *guard) isMe(hostport string) bool {
 	if port != g.port {
 		return false
 	}
+
 	return slices.Contains(g.hosts, strings.ToLower(host)) || g.cert != nil && g.cert.VerifyHostname(host) == nil
 }

@@ -67,6 +67,7 @@ func (t *turnFilter) matches(e event.Event) bool {
 		}
 		return false // made of the outcome
 	}
+
 	return t.id != "" && e.Turn == t.id
 }
 
@@ -95,6 +96,7 @@ func (p posts) streamTurn(w http.ResponseWriter, r *http.Request, in message.Inc
 		p.api.fail(w, r, err)
 		return
 	}
+
 	turn.agent, turn.item, turn.old = receipt.Agent, receipt.Item, receipt.Duplicate
 	out, err := startSSE(w)
 	if err != nil {
@@ -103,6 +105,7 @@ func (p posts) streamTurn(w http.ResponseWriter, r *http.Request, in message.Inc
 	if out.send("", event.ItemQueued, queued(receipt, in)) != nil {
 		return
 	}
+
 	ended := make(chan awaited, 1)
 	waiting := make(chan struct{})
 	go func() {
@@ -173,6 +176,7 @@ func endTurn(ctx context.Context, f *feed, out *sseWriter, turn *turnFilter, end
 		}
 		break
 	}
+
 	_ = out.send("", event.TurnFinished, finished(end.outcome))
 }
 

@@ -90,6 +90,7 @@ func TestStreamFolded(t *testing.T) {
 		d, _ := Body[event.Delta](e)
 		got = append(got, string(e.Type)+" "+d.Text)
 	})
+
 	// The last one has the text of the outcome.
 	want := []string{"item.queued ", "item.taken ", "message.delta after", "turn.finished hello"}
 	if d := cmp.Diff(want, got); err != nil || d != "" {
@@ -150,6 +151,7 @@ func TestStreamErrors(t *testing.T) {
 	if _, err := c.Stream(t.Context(), "alpha", Message{Text: "x"}, nil); !errors.Is(err, message.ErrUnknownAgent) {
 		t.Errorf("refused: %v", err)
 	}
+
 	lost := &fake{await: func(context.Context, string, string) (event.Outcome, error) {
 		return event.Outcome{}, fmt.Errorf("await: %w", message.ErrUnknownAgent)
 	}}
@@ -158,6 +160,7 @@ func TestStreamErrors(t *testing.T) {
 	if !errors.Is(err, message.ErrUnknownAgent) || o.Item != "item1" {
 		t.Errorf("agent removed while waiting: %+v, %v", o, err)
 	}
+
 	waits := &fake{await: func(ctx context.Context, _, _ string) (event.Outcome, error) {
 		<-ctx.Done()
 		return event.Outcome{}, ctx.Err()
@@ -184,6 +187,7 @@ func TestLocalStreamsAndEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	resp, err := Local(h).RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
@@ -195,12 +199,14 @@ func TestLocalStreamsAndEnds(t *testing.T) {
 	if string(buf[:n+m]) != "onetwo" {
 		t.Errorf("read %q", buf[:n+m])
 	}
+
 	resp.Body.Close()
 	select {
 	case <-ended:
 	default:
 		t.Error("Close returned before the handler")
 	}
+
 	// A handler that says nothing, and a caller that goes before the answer.
 	resp, err = Local(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).RoundTrip(req)
 	if err != nil || resp.StatusCode != 200 {

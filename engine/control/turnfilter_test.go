@@ -46,6 +46,7 @@ func TestWhatIsToldOfATurn(t *testing.T) {
 			t.Errorf("%s: told %v, the turn is %q, over %v; want %v, %q, %v", tt.name, got, tt.turn.id, tt.turn.over, tt.told, tt.id, tt.over)
 		}
 	}
+
 	for _, tt := range []struct {
 		turn turnFilter
 		in   string // the turn of the outcome
@@ -58,6 +59,7 @@ func TestWhatIsToldOfATurn(t *testing.T) {
 			t.Errorf("%+v, which ended in %q: events are still to come: %v", tt.turn, tt.in, got)
 		}
 	}
+
 	if all, one := ofAgent(""), ofAgent(alpha); !all(event.Event{Agent: beta}) || !one(event.Event{Agent: alpha}) || one(event.Event{Agent: beta}) {
 		t.Error("the wrong agents are watched")
 	}
@@ -94,12 +96,14 @@ func TestWhoStopsReadingIsToldNothingMore(t *testing.T) {
 			t.Errorf("%s: %v after %d calls, want %d", name, err, calls, want)
 		}
 	}
+
 	var told []string
 	f := &feed{stream: s, match: func(event.Event) bool { return true }, last: map[string]int{}, queue: []entry{{from: 4000, to: 4003}}}
 	if err := f.drain(eventSink{event: func(e event.Event) error { told = append(told, e.ID); return nil }, flush: func() error { return nil }}); err != nil ||
 		strings.Join(told, " ") != "b.4000 b.4001 b.4002" {
 		t.Errorf("of the ring are told %v, %v", told, err)
 	}
+
 	for id, want := range map[string]struct {
 		n    uint64
 		ok   bool
@@ -133,6 +137,7 @@ func TestAStreamThatBreaksOff(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %v", name, o, err, tt.is)
 		}
 	}
+
 	asked := ""
 	c := NewClient(roundTrip(func(r *http.Request) (*http.Response, error) {
 		asked = r.URL.Path + " " + r.Header.Get("Accept") + " " + r.Header.Get("Content-Type")
@@ -143,6 +148,7 @@ func TestAStreamThatBreaksOff(t *testing.T) {
 			t.Errorf("to %q: asked %s", ref, asked)
 		}
 	}
+
 	_ = c.Folders().WriteFile(t.Context(), "alpha", "state.json", []byte("x"), "h")
 	if asked != "/v1/agents/alpha/files/state.json  text/plain" {
 		t.Errorf("a file is written by %s", asked)

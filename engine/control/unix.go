@@ -42,15 +42,18 @@ func ListenUnix(root string, log *slog.Logger) (*Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove old socket: %w", err)
 	}
+
 	l, err := bindUnix(path)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
+
 	// .daycare is 0700, so nobody gets at the socket before this.
 	if err := os.Chmod(path, 0o600); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("protect socket: %w", err)
 	}
+
 	return &Listener{
 		Listener: &peerListener{UnixListener: l, path: path, log: log, uid: peerUID, me: os.Getuid()},
 		caller:   Caller{Name: osUser(), Local: true, Rights: apitoken.Everything},
@@ -68,6 +71,7 @@ func bindUnix(path string) (*net.UnixListener, error) {
 	if err == nil {
 		l.SetUnlinkOnClose(false) // it would look for the short path, which is gone
 	}
+
 	return l, err
 }
 
@@ -85,6 +89,7 @@ func dialUnix(path string) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", path, err)
 	}
+
 	return conn, nil
 }
 
@@ -104,6 +109,7 @@ func shortPath(path string, f func(string) error) error {
 	if _, err := os.Stat(dir); err != nil {
 		return err
 	}
+
 	temp, err := os.MkdirTemp("", "dc")
 	if err == nil && len(temp)+len(path)-len(dir) > maxSocketPath-2 {
 		os.Remove(temp)
@@ -117,6 +123,7 @@ func shortPath(path string, f func(string) error) error {
 	if err := os.Symlink(dir, link); err != nil {
 		return fmt.Errorf("make short path: %w", err)
 	}
+
 	return f(filepath.Join(link, filepath.Base(path)))
 }
 
@@ -141,6 +148,7 @@ func (l *peerListener) Accept() (net.Conn, error) {
 		if err == nil && (uid == l.me || uid == 0) {
 			return conn, nil
 		}
+
 		conn.Close()
 		if l.log != nil {
 			l.log.Warn("refused connection of another user", "uid", uid, "err", err)
@@ -155,5 +163,6 @@ func (l *peerListener) Close() error {
 		os.Remove(l.path)
 		err = l.UnixListener.Close()
 	})
+
 	return err
 }

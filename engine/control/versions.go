@@ -54,6 +54,7 @@ func (c *wire) unknownTo(resp *http.Response, err error) error {
 	case theirs != "":
 		named = fmt.Sprintf("older (%s, this program is %s)", theirs, c.version)
 	}
+
 	return fault.OtherVersion.Advises(do).
 		Says("the daemon is %s and does not know %s %s", named, asked.Method, asked.URL.Path)
 }

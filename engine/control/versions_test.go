@@ -41,6 +41,7 @@ func TestAnOperationThatTheOtherVersionDoesNotKnow(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%q: a backup came", theirs)
 		}
+
 		got := err.Error()
 		if other := fault.Find(err); theirs != "0.1.0" {
 			got += "\n" + other.Hint
@@ -64,6 +65,7 @@ func (f fakeBackups) Backup(_ context.Context, to io.Writer, secrets bool) error
 		f.first += " with secrets"
 	}
 	_, err := io.WriteString(to, f.first)
+
 	return errors.Join(f.err, err)
 }
 
@@ -76,6 +78,7 @@ func TestBackupsOverTheAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	data, err := io.ReadAll(r)
 	if string(data) != "archive with secrets" || err != nil || r.Close() != nil {
 		t.Errorf("%q, %v", data, err)
@@ -86,6 +89,7 @@ func TestBackupsOverTheAPI(t *testing.T) {
 	if rec.Code != http.StatusForbidden || strings.Contains(rec.Body.String(), "archive") {
 		t.Errorf("from another machine: %d %s", rec.Code, rec.Body)
 	}
+
 	b.Backups = fakeBackups{err: errors.New("no room")}
 	_, err = NewClient(Local(Handler(b, Options{}))).Backup(t.Context(), false)
 	if err == nil || !strings.Contains(err.Error(), "no room") {

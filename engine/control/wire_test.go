@@ -29,6 +29,7 @@ func answer(t *testing.T, h http.Handler, method, path, body string) *httptest.R
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body)))
+
 	return w
 }
 
@@ -79,6 +80,7 @@ func TestEachFigureIsAMetric(t *testing.T) {
 			got = append(got, line)
 		}
 	}
+
 	if !slices.Equal(got, want) {
 		t.Errorf("metrics are\n%s", text)
 	}
@@ -115,6 +117,7 @@ func TestWhatIsCheckedOfARequest(t *testing.T) {
 			t.Errorf("%s %s %s: %d %s, want %d with %q", c.method, c.path, c.body, w.Code, w.Body, c.status, c.within)
 		}
 	}
+
 	if text := answer(t, h, "GET", "/v1/agents?family=alpha", "").Body.String(); strings.Contains(text, beta) {
 		t.Errorf("a family has others in it: %s", text)
 	}
@@ -152,6 +155,7 @@ func TestLargeBodiesWaitForEachOther(t *testing.T) {
 			t.Errorf("a body of %d bytes waits: %v, read %+v", size, err, in)
 		}
 	}
+
 	if len(p.large) != 1 {
 		t.Error("a place was given back that nobody had")
 	}
@@ -175,6 +179,7 @@ func TestARouteWithoutRightsIsNotServed(t *testing.T) {
 			(&api{}).permit(row{Route: r})
 		}()
 	}
+
 	if e := lacksScope(apitoken.Admin, "x", apitoken.Rights{}); !strings.Contains(e.Message, "none") || e.Scope != apitoken.Admin {
 		t.Errorf("a token without scopes: %+v", e)
 	}
@@ -202,12 +207,14 @@ func TestWhatIsWrongWithARequest(t *testing.T) {
 			t.Errorf("%v: %+v, want %q with exit code %d", tt.err, f, tt.text, tt.exit)
 		}
 	}
+
 	for name, hint := range map[string]string{fault.Internal: "", "busy": "from the daemon"} {
 		e := &APIError{Code: name, Message: "x", Hint: hint}
 		if f := e.Fault(); f.Hint == "" && hint != "" {
 			t.Errorf("%s: the hint of the daemon is lost: %+v", name, f)
 		}
 	}
+
 	if !isLoopback("localhost") || !isLoopback("127.1.2.3") || !isLoopback("::1") || !isLoopback("::ffff:127.0.0.1") || isLoopback("my.localhost") ||
 		isLoopback("0.0.0.0") || isLoopback("") {
 		t.Error("what only this machine reaches is mistaken")

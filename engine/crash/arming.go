@@ -50,6 +50,7 @@ func parse(clause string) (arming, error) {
 	if !ok || !ok2 {
 		return a, fmt.Errorf("%q is not ACTION@POINT#K[:PERCENT]", clause)
 	}
+
 	a.action, a.point = action, point
 	if by, ok := strings.CutPrefix(action, "clock"); ok {
 		jump, err := time.ParseDuration(by)
@@ -64,6 +65,7 @@ func parse(clause string) (arming, error) {
 	if point != "" && !slices.Contains(names, point) {
 		return a, fmt.Errorf("%q: unknown point %q", clause, point)
 	}
+
 	count, percent, hasPercent := strings.Cut(count, ":")
 	if a.stays = strings.HasSuffix(count, "+"); a.stays {
 		count = strings.TrimSuffix(count, "+")
@@ -72,12 +74,14 @@ func parse(clause string) (arming, error) {
 	if err != nil || k < 1 {
 		return a, fmt.Errorf("%q: K must be a number from 1", clause)
 	}
+
 	a.k = k
 	if hasPercent {
 		if a.percent, err = strconv.Atoi(percent); err != nil || a.percent < 0 || a.percent > 100 {
 			return a, fmt.Errorf("%q: PERCENT must be a number from 0 to 100", clause)
 		}
 	}
+
 	return a, nil
 }
 
@@ -89,5 +93,6 @@ func (a arming) matches(name string, n, total int) bool {
 	} else if a.point != name {
 		return false
 	}
+
 	return n == a.k || a.stays && n > a.k
 }

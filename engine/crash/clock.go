@@ -22,6 +22,7 @@ var setClock = sync.OnceFunc(func() {
 		fmt.Fprintf(os.Stderr, "daycare: DAYCARE_FAILPOINT_CLOCK: %v\n", err)
 		os.Exit(2)
 	}
+
 	moved.Add(int64(d))
 })
 

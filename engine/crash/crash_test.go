@@ -21,6 +21,7 @@ func TestMain(m *testing.M) {
 		child(path)
 		os.Exit(0)
 	}
+
 	switch {
 	case os.Getenv("CRASH_TEST_CLOCK") != "":
 		clock()
@@ -29,6 +30,7 @@ func TestMain(m *testing.M) {
 		open()
 		os.Exit(0)
 	}
+
 	os.Exit(m.Run())
 }
 
@@ -64,6 +66,7 @@ func run(t *testing.T, failpoint string) (out []string, file string, err error) 
 	if rerr != nil && err == nil {
 		t.Fatal(rerr)
 	}
+
 	return strings.Fields(strings.ReplaceAll(strings.TrimSpace(string(raw)), " ", "_")), string(content), err
 }
 
@@ -127,6 +130,7 @@ func TestTrace(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)
 	}
+
 	got, err := os.ReadFile(trace)
 	if err != nil {
 		t.Fatal(err)
@@ -207,6 +211,7 @@ func TestMirrorOfARename(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for _, dir := range []string{from, to} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -215,6 +220,7 @@ func TestMirrorOfARename(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(from, "a"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	sync(from)
 	sync(to)
 	if err := os.Rename(filepath.Join(from, "a"), filepath.Join(to, "b")); err != nil {
@@ -281,6 +287,7 @@ func TestArm(t *testing.T) {
 			t.Errorf("the second sync: %v, met %v", err, met())
 		}
 	})
+
 	if err := sync(); err != nil {
 		t.Errorf("after the test: %v", err)
 	}

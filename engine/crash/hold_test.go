@@ -15,6 +15,7 @@ func TestHold(t *testing.T) {
 	<-begun
 	held := make(chan func())
 	go func() { held <- Hold() }()
+
 	select {
 	case <-held:
 		t.Fatal("it is held while a step is under way")
@@ -26,6 +27,7 @@ func TestHold(t *testing.T) {
 	go func() {
 		_, _ = Write("inbox.write", []byte("x"), func(p []byte) (int, error) { done <- "second"; return len(p), nil })
 	}()
+
 	select {
 	case what := <-done:
 		t.Fatalf("the %s step was done while steps were held", what)

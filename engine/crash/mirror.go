@@ -64,6 +64,7 @@ func (m *Mirror) Sync(f *os.File, how func(*os.File) error) error {
 	if err := how(f); err != nil {
 		return err
 	}
+
 	return m.keepContent(f, info.Size())
 }
 
@@ -88,6 +89,7 @@ func (m *Mirror) syncNames(f *os.File, how func(*os.File) error) error {
 	if err := how(f); err != nil {
 		return err
 	}
+
 	return m.keepNames(f.Name(), names)
 }
 
@@ -109,8 +111,10 @@ func List(dir string) (map[string]Name, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		names[e.Name()] = Name{ID: id, Dir: e.IsDir()}
 	}
+
 	return names, nil
 }
 
@@ -123,6 +127,7 @@ func (m *Mirror) keepNames(dir string, names map[string]Name) error {
 	if err != nil {
 		return err
 	}
+
 	all, err := m.listings()
 	if err != nil {
 		return err
@@ -133,6 +138,7 @@ func (m *Mirror) keepNames(dir string, names map[string]Name) error {
 	if err != nil {
 		return err
 	}
+
 	return m.replace(namesFile, func(w io.Writer) error { _, err := w.Write(data); return err })
 }
 
@@ -162,6 +168,7 @@ func (all listings) move(id string, names map[string]Name) {
 			delete(departed, file)
 		}
 	}
+
 	if len(arrived)+len(departed) == 0 {
 		return
 	}
@@ -204,6 +211,7 @@ func (l listing) gain(files map[string]bool) {
 	if err != nil {
 		return
 	}
+
 	for _, e := range entries {
 		if id, err := FileID(filepath.Join(l.Path, e.Name())); err == nil && files[id] {
 			l.Names[e.Name()] = Name{ID: id, Dir: e.IsDir()}
@@ -217,15 +225,18 @@ func (m *Mirror) lock() (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for {
 		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != syscall.EINTR {
 			break
 		}
 	}
+
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("lock the mirror: %w", err)
 	}
+
 	return func() { f.Close() }, nil
 }
 
@@ -238,6 +249,7 @@ func (m *Mirror) listings() (listings, error) {
 	if err == nil {
 		err = json.Unmarshal(data, &all)
 	}
+
 	return all, err
 }
 
@@ -268,12 +280,14 @@ func (m *Mirror) keepContent(f *os.File, size int64) error {
 	if err != nil {
 		return err
 	}
+
 	m.kept[id] = size
 	// The time of the last save is durable with the content.
 	info, err := from.Stat()
 	if err != nil {
 		return err
 	}
+
 	return os.Chtimes(m.Path(id), time.Time{}, info.ModTime())
 }
 
@@ -297,6 +311,7 @@ func (m *Mirror) sameEnd(f io.ReaderAt, id string, had int64) bool {
 	a, b := make([]byte, n), make([]byte, n)
 	_, err1 := copied.ReadAt(a, had-n)
 	_, err2 := f.ReadAt(b, had-n)
+
 	return err1 == nil && err2 == nil && string(a) == string(b)
 }
 
@@ -306,6 +321,7 @@ func (m *Mirror) extend(f io.ReaderAt, id string, had, size int64) error {
 		return err
 	}
 	_, err = io.Copy(copied, io.NewSectionReader(f, had, size-had))
+
 	return errors.Join(err, copied.Close())
 }
 
@@ -319,6 +335,7 @@ func (m *Mirror) replace(id string, fill func(io.Writer) error) error {
 	if err == nil {
 		err = os.Rename(f.Name(), m.Path(id))
 	}
+
 	return err
 }
 

@@ -65,6 +65,7 @@ func (r *reflected) kept(id string) string {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+
 	return string(data)
 }
 
@@ -83,8 +84,10 @@ func (r *reflected) names(dir string) (journal, own string) {
 			names = append(names, name)
 		}
 		slices.Sort(names)
+
 		return strings.Join(names, " ")
 	}
+
 	return list(r.Names(r.id(dir))), list(r.OwnNames(r.id(dir)))
 }
 
@@ -96,6 +99,7 @@ func TestAMirrorKeepsWhatWasSynced(t *testing.T) {
 	if got := r.kept(id); got != "-" {
 		t.Errorf("before any sync %q is kept", got)
 	}
+
 	long := strings.Repeat("0123456789", 20)
 	for _, text := range []string{"one", "one two", "one two", "two one", "two", "", long, long + "more", "x" + long, long[:199] + "y"} {
 		before := r.kept(id)
@@ -107,12 +111,14 @@ func TestAMirrorKeepsWhatWasSynced(t *testing.T) {
 			t.Errorf("%q is kept of %q", r.kept(id), text)
 		}
 	}
+
 	// Another process knows nothing of what is kept already.
 	r.write("f", "by another")
 	other := &reflected{t, r.dir, OpenMirror(filepath.Dir(r.Path(id)))}
 	if other.sync("f"); r.kept(id) != "by another" {
 		t.Errorf("%q is kept of what another process synced", r.kept(id))
 	}
+
 	at := time.Unix(1_700_000_000, 0)
 	if err := os.Chtimes(r.path("f"), at, at); err != nil {
 		t.Fatal(err)
@@ -146,6 +152,7 @@ func TestAMirrorOfAFileWithoutItsName(t *testing.T) {
 		if got := r.kept(id); got != "mine" {
 			t.Errorf("%s: %q is kept", name, got)
 		}
+
 		f.Close()
 	}
 }
@@ -168,6 +175,7 @@ func TestAFailedSyncKeepsNothing(t *testing.T) {
 			t.Errorf("%s: a closed one was synced", name)
 		}
 	}
+
 	if names, own := r.names("."); names+own != "" || r.kept(r.id("f")) != "-" {
 		t.Errorf("kept are the names %q and %q", names, own)
 	}
@@ -183,6 +191,7 @@ func TestNamesOfAFolder(t *testing.T) {
 	if names, own := r.names("."); names+own != "" {
 		t.Errorf("before any sync there are %q and %q", names, own)
 	}
+
 	r.sync(".")
 	r.write("later", "")
 	if names, own := r.names("."); names != "d/ f" || own != "d/ f" {
@@ -203,12 +212,14 @@ func TestARenameIsKeptInBothFolders(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		for _, name := range []string{"a/moves", "a/stays", "a/goes", "b/there", "c/other"} {
 			r.write(name, "")
 		}
 		for _, dir := range []string{"a", "b", "c"} {
 			r.sync(dir)
 		}
+
 		r.write("b/new", "")
 		if err := errors.Join(os.Rename(r.path("a/moves"), r.path("b/moved")), os.Remove(r.path("a/goes")), os.Remove(r.path("c/other"))); err != nil {
 			t.Fatal(err)
@@ -237,6 +248,7 @@ func TestFilesThatPassEachOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	r.write("a/in", "")
 	r.write("b/out", "")
 	for _, dir := range []string{"a", "b", "c"} {
@@ -245,6 +257,7 @@ func TestFilesThatPassEachOther(t *testing.T) {
 	if err := errors.Join(os.Rename(r.path("b/out"), r.path("c/out")), os.Rename(r.path("a/in"), r.path("b/in"))); err != nil {
 		t.Fatal(err)
 	}
+
 	r.write("a/in", "another")
 	r.sync("b")
 	a, _ := r.names("a")
@@ -264,12 +277,14 @@ func TestASecondNameIsDurableByItsOwnSync(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	r.write("a/f", "")
 	r.sync("a")
 	r.sync("b")
 	if err := os.Link(r.path("a/f"), r.path("b/g")); err != nil {
 		t.Fatal(err)
 	}
+
 	r.sync("a")
 	if b, _ := r.names("b"); b != "" {
 		t.Errorf("after a sync of the other folder are kept %q", b)
@@ -278,6 +293,7 @@ func TestASecondNameIsDurableByItsOwnSync(t *testing.T) {
 	if err := os.Remove(r.path("b/g")); err != nil {
 		t.Fatal(err)
 	}
+
 	r.sync("a")
 	if b, _ := r.names("b"); b != "g" {
 		t.Errorf("a name that was removed and not synced: kept are %q", b)
@@ -300,6 +316,7 @@ func TestWhatCannotBeMirroredIsNotSynced(t *testing.T) {
 	if err := os.Remove(gone.Name()); err != nil {
 		t.Fatal(err)
 	}
+
 	for what, sync := range map[string]func(how func(*os.File) error) error{
 		"a folder that is gone": func(how func(*os.File) error) error { return r.Sync(gone, how) },
 		"a mirror that is gone": func(how func(*os.File) error) error { return OpenMirror(r.path("none")).Sync(dir, how) },
@@ -319,12 +336,14 @@ func TestAFolderThatWasMovedKeepsItsNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	r.write("a/f", "")
 	r.sync("a")
 	r.sync("b")
 	if err := errors.Join(os.Rename(r.path("a/f"), r.path("b/f")), os.Rename(r.path("a"), r.path("z"))); err != nil {
 		t.Fatal(err)
 	}
+
 	r.sync("b")
 	if names, _ := r.names("z"); names != "f" {
 		t.Errorf("kept are %q", names)
@@ -341,6 +360,7 @@ func TestAMirrorThatIsBroken(t *testing.T) {
 	if names, err := r.Names("id"); err == nil {
 		t.Errorf("the names %v are read from it", names)
 	}
+
 	f, err := os.Open(r.dir)
 	if err != nil {
 		t.Fatal(err)
@@ -349,6 +369,7 @@ func TestAMirrorThatIsBroken(t *testing.T) {
 	if err := r.Sync(f, (*os.File).Sync); err == nil {
 		t.Error("names are kept in it")
 	}
+
 	data, _ := json.Marshal(listings{})
 	if err := os.WriteFile(broken, data, 0o600); err != nil {
 		t.Fatal(err)
@@ -356,6 +377,7 @@ func TestAMirrorThatIsBroken(t *testing.T) {
 	if err := r.Sync(f, (*os.File).Sync); err != nil {
 		t.Errorf("once it is repaired: %v", err)
 	}
+
 	gone := OpenMirror(filepath.Join(r.dir, "none"))
 	if err := gone.Sync(f, (*os.File).Sync); err == nil {
 		t.Error("names are kept where no mirror is")

@@ -52,11 +52,13 @@ func TestEveryStepIsKnown(t *testing.T) {
 		if d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return nil
 		}
+
 		set := token.NewFileSet()
 		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
+
 		for node := range ast.Preorder(file) {
 			for _, name := range passes(node) {
 				looked++
@@ -66,6 +68,7 @@ func TestEveryStepIsKnown(t *testing.T) {
 				}
 			}
 		}
+
 		return nil
 	})
 	if err != nil {
@@ -90,6 +93,7 @@ func passes(node ast.Node) (points []string) {
 	case *ast.Ident:
 		name = f.Name
 	}
+
 	if log && len(call.Args) == 2 {
 		if options, ok := call.Args[1].(*ast.CompositeLit); ok {
 			for _, e := range options.Elts {
@@ -100,6 +104,7 @@ func passes(node ast.Node) (points []string) {
 		}
 		return points
 	}
+
 	return suffixed(call.Args[0], stepsOf[name])
 }
 
@@ -117,6 +122,7 @@ func suffixed(e ast.Expr, suffixes []string) (points []string) {
 	for _, suffix := range suffixes {
 		points = append(points, step+suffix)
 	}
+
 	return points
 }
 

@@ -38,6 +38,7 @@ func TestWhichPassingsFail(t *testing.T) {
 			t.Errorf("%q fails at %v and met %v, want %v", spec, got, met(), want)
 		}
 	}
+
 	Arm(t, "eio@#3")
 	_ = syncs(1)
 	Point("inbox.accepted")
@@ -71,6 +72,7 @@ func TestErrorsOfTheOperationItself(t *testing.T) {
 	if n, err := Write("inbox.write", []byte("0123456789"), func(p []byte) (int, error) { return 2, own }); n != 2 || err != own {
 		t.Errorf("the write failed by itself: %d, %v", n, err)
 	}
+
 	for _, want := range []int{5, 0} {
 		got := ""
 		n, err := Write("inbox.write", []byte("0123456789"), func(p []byte) (int, error) { got += string(p); return len(p), nil })
@@ -91,6 +93,7 @@ func TestWhichFaultsMeetTheOpening(t *testing.T) {
 				_ = Do("inbox.sync", func() error { return nil })
 			}
 		}
+
 		want := 2
 		if slices.Contains([]string{"emfile", "enfile", "enomem", "eacces", "estale"}, action) {
 			want = 1
@@ -175,11 +178,13 @@ func TestClauses(t *testing.T) {
 			t.Errorf("%q is read as %+v, %v; want %+v", clause, got, err, want)
 		}
 	}
+
 	for _, clause := range []string{"clock@#1", "clocks@#1", "clock+1@#1", "eio@#-1", "eio@#1:-1", "eio@#1:", "@#1", "eio#1", "eio"} {
 		if got, err := parse(clause); err == nil || !strings.Contains(err.Error(), strconv.Quote(clause)) {
 			t.Errorf("%q is read as %+v, %v", clause, got, err)
 		}
 	}
+
 	for _, clause := range []string{"eio", "eio@inbox.sync", "eio#1"} {
 		if _, err := parse(clause); !strings.Contains(err.Error(), "ACTION@POINT#K") {
 			t.Errorf("%q: %v, want how a clause looks", clause, err)
@@ -189,6 +194,7 @@ func TestClauses(t *testing.T) {
 	if Arm(&r, "burn@#1"); !strings.Contains(r.said, "burn") {
 		t.Errorf("who arms nonsense is told %q", r.said)
 	}
+
 	planned.Store(nil)
 	for action, want := range map[string][2]bool{"kill": {true, false}, "stall": {true, false}, "slow": {false, true},
 		"clock": {false, true}, "eio": {false, false}} {

@@ -79,9 +79,11 @@ func (v *Volume) keep(aside, path string) (kept string) {
 			kept = aside
 			break
 		}
+
 		os.Remove(aside)
 		break
 	}
+
 	if v.onKept != nil {
 		v.onKept(path, kept)
 	}
@@ -100,6 +102,7 @@ func (v *Volume) Recover(dir string, names ...string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		switch {
@@ -109,10 +112,12 @@ func (v *Volume) Recover(dir string, names ...string) error {
 		default:
 			err = v.recoverSwap(path)
 		}
+
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("recover %s: %w", path, err)
 		}
 	}
+
 	return nil
 }
 
@@ -124,6 +129,7 @@ func belongs(hidden string, names []string) bool {
 			return true
 		}
 	}
+
 	return len(names) == 0
 }
 
@@ -139,6 +145,7 @@ func (v *Volume) recoverSwap(aside string) error {
 	if is := tag(content); is == base || is == ours {
 		return os.Remove(aside)
 	}
+
 	path := filepath.Join(filepath.Dir(aside), name)
 	now, err := os.ReadFile(path)
 	if err == nil && tag(now) == ours {
@@ -150,5 +157,6 @@ func (v *Volume) recoverSwap(aside string) error {
 		v.keep(aside, path)
 		err = nil
 	}
+
 	return errors.Join(err, v.SyncDir("log.dirsync", filepath.Dir(aside)))
 }

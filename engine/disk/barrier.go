@@ -25,6 +25,7 @@ func (l *Log) Barrier() error {
 			return err
 		}
 	}
+
 	return l.vol.Err()
 }
 
@@ -35,6 +36,7 @@ func (l *Log) syncOnce() error {
 	f, named := l.f, l.named
 	l.mu.Unlock()
 	l.vol.enter()
+
 	// What it covers is looked up only when its turn has come, so that all who
 	// appended while it waited are covered too.
 	l.mu.Lock()
@@ -47,12 +49,14 @@ func (l *Log) syncOnce() error {
 		// directory what is in it could not be found again.
 		err = l.vol.SyncDir("log.dirsync", filepath.Dir(l.path))
 	}
+
 	l.mu.Lock()
 	l.syncing = false
 	l.cond.Broadcast()
 	if err != nil {
 		return err
 	}
+
 	l.named = true
 	l.synced = max(l.synced, covers)
 	return nil

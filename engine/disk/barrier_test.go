@@ -16,6 +16,7 @@ func TestBarriersAreJoined(t *testing.T) {
 		const writers, rounds = 32, 20
 		appendDurably(t, l, "{the first, which makes the name durable too}\n")
 		before, _ := l.vol.Stats()
+
 		for round := range rounds {
 			for range maxBarriers {
 				l.vol.enter() // other files take all the turns
@@ -30,6 +31,7 @@ func TestBarriersAreJoined(t *testing.T) {
 			}
 			wg.Wait()
 		}
+
 		after, _ := l.vol.Stats()
 		t.Logf("%d syncs for %d barriers", after-before, rounds*writers)
 		if after-before != rounds {
@@ -64,6 +66,7 @@ func appendDurably(t *testing.T, l *Log, line string) {
 	if err := l.Barrier(); err != nil {
 		t.Error(err)
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.synced < size {
@@ -94,6 +97,7 @@ func TestBarrierAcrossReplaceAndReload(t *testing.T) {
 			}
 		})
 	}
+
 	for range 4 {
 		if err := l.Replace([]byte("{short}\n"), ""); err != nil {
 			t.Error(err)
@@ -102,6 +106,7 @@ func TestBarrierAcrossReplaceAndReload(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	close(stop)
 	wg.Wait()
 }
@@ -111,12 +116,14 @@ func BenchmarkAppendBarrier(b *testing.B) {
 	for i := range line[:299] {
 		line[i] = 'x'
 	}
+
 	for _, files := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("files=%d", files), func(b *testing.B) {
 			dir := b.TempDir()
 			v := NewVolume(dir)
 			var wg sync.WaitGroup
 			b.ReportAllocs()
+
 			for n := range files {
 				l, _, err := v.OpenLog(filepath.Join(dir, fmt.Sprint(n)), LogOptions{Name: "inbox"})
 				if err != nil {
@@ -134,6 +141,7 @@ func BenchmarkAppendBarrier(b *testing.B) {
 					}
 				})
 			}
+
 			wg.Wait()
 		})
 	}
@@ -155,6 +163,7 @@ func BenchmarkJoinedBarrier(b *testing.B) {
 			}
 		})
 	}
+
 	wg.Wait()
 	n, _ := l.vol.Stats()
 	b.ReportMetric(float64(b.N)/float64(max(n, 1)), "barriers/sync")

@@ -32,6 +32,7 @@ func TestABarrierUnderWayIsWaitedFor(t *testing.T) {
 			for range maxBarriers { // others keep the barrier waiting
 				l.vol.enter()
 			}
+
 			barrier, done := make(chan error, 1), make(chan error, 1)
 			go func() { barrier <- l.Barrier() }()
 			under := func() bool {
@@ -42,12 +43,14 @@ func TestABarrierUnderWayIsWaitedFor(t *testing.T) {
 			for !under() {
 				time.Sleep(time.Millisecond)
 			}
+
 			go func() { done <- op(l) }()
 			select {
 			case err := <-done:
 				t.Fatalf("it did not wait: %v", err)
 			case <-time.After(20 * time.Millisecond):
 			}
+
 			for range maxBarriers {
 				l.vol.leave()
 			}
@@ -81,6 +84,7 @@ func TestAReplacementThatFailsLeavesNoSecondName(t *testing.T) {
 		if tt.edit {
 			n, before[1] = 9, func() { write(t, l.path, "{by hand}\n") }
 		}
+
 		l.vol.exchange = failing(n, tt.why, before)
 		keep := filepath.Join(dir, "old", "log")
 		if err := l.Replace([]byte("{new}\n"), keep); err == nil {
@@ -89,6 +93,7 @@ func TestAReplacementThatFailsLeavesNoSecondName(t *testing.T) {
 		if Exists(keep) != tt.stays {
 			t.Errorf("%s: the second name is there: %v", name, Exists(keep))
 		}
+
 		want := "{old}\n"
 		if tt.edit {
 			want = "{by hand}\n"
@@ -112,6 +117,7 @@ func TestASaveThatCannotBeSwappedBackIsKept(t *testing.T) {
 	if got := copies(t, dir); got != "by hand" {
 		t.Errorf("kept is %q", got)
 	}
+
 	l := openLog(t, filepath.Join(t.TempDir(), "log"))
 	if _, err := l.Append([]byte("{old}\n")); err != nil {
 		t.Fatal(err)

@@ -52,6 +52,7 @@ func child(t *testing.T, scenario, dir, failpoint string) (died bool) {
 	if err != nil {
 		t.Fatalf("scenario %s under %q: %v\n%s", scenario, failpoint, err, out)
 	}
+
 	return false
 }
 
@@ -100,6 +101,7 @@ func fillDisk(dir string) error {
 	if v.Err() != nil {
 		return fmt.Errorf("a full disk failed the volume: %w", v.Err())
 	}
+
 	// This disk has room in truth, so service resumes at the next look.
 	if v.Full() {
 		return errors.New("the volume stays full with room on the disk")
@@ -110,6 +112,7 @@ func fillDisk(dir string) error {
 	if err := l.Barrier(); err != nil {
 		return err
 	}
+
 	return expect(l.path, numbered(0, 2))
 }
 
@@ -122,6 +125,7 @@ func useBallast(dir string) error {
 	if info, err := os.Stat(v.ballast()); err != nil || info.Size() != ballastBytes {
 		return fmt.Errorf("ballast: %v %v", info, err)
 	}
+
 	l, _, err := v.OpenLog(filepath.Join(dir, "log"), LogOptions{Name: "history", Ballast: true})
 	if err != nil {
 		return err
@@ -138,6 +142,7 @@ func useBallast(dir string) error {
 	if v.Full() || !Exists(v.ballast()) {
 		return errors.New("the ballast was not made again when there was room")
 	}
+
 	return expect(l.path, numbered(0, 3))
 }
 
@@ -156,6 +161,7 @@ func failDisk(dir string) error {
 	if !errors.Is(err, ErrFailed) {
 		return fmt.Errorf("append and barrier: %v, want ErrFailed", err)
 	}
+
 	select {
 	case <-v.Failed():
 	default:
@@ -173,6 +179,7 @@ func failDisk(dir string) error {
 	if _, _, err := v.OpenLog(filepath.Join(dir, "other"), LogOptions{Name: "inbox"}); !errors.Is(err, ErrFailed) {
 		return fmt.Errorf("open log after a failure: %v, want ErrFailed", err)
 	}
+
 	return nil
 }
 
@@ -193,6 +200,7 @@ func loseNames(dir string) error {
 	if !l.Durable() {
 		return errors.New("what was appended does not count as durable")
 	}
+
 	return nil
 }
 
@@ -222,6 +230,7 @@ func replaceEdited(dir string) error {
 	if err := os.Rename(filepath.Join(dir, "editor"), l.path); err != nil {
 		return err
 	}
+
 	_, _, err = l.swap("history.rotate", aside, l.id)
 	return err
 }
@@ -277,6 +286,7 @@ func TestReplaceDies(t *testing.T) {
 		if !child(t, "replace", dir, "kill@history.rotate."+step) {
 			t.Fatalf("%s: the child lived", step)
 		}
+
 		content, err := os.ReadFile(path)
 		if err != nil || string(content) != "old\n" && string(content) != "new\n" {
 			t.Errorf("%s: the log holds %q, %v", step, content, err)
@@ -292,6 +302,7 @@ func TestReplaceDies(t *testing.T) {
 		if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
 			t.Errorf("%s: left behind: %v", step, left)
 		}
+
 		// The interrupted rotation can be made again.
 		if string(content) == "old\n" && child(t, "replace", dir, "") {
 			t.Errorf("%s: the second attempt died", step)
@@ -329,6 +340,7 @@ func recovered(t *testing.T, dir string, want ...string) {
 		}
 		got = append(got, name)
 	}
+
 	if !slices.Equal(got, want) {
 		t.Errorf("the folder holds %q, want %q", got, want)
 	}
@@ -350,6 +362,7 @@ func TestExchangeDiesOnASave(t *testing.T) {
 			t.Errorf("%s: the file holds %q; the save is lost", step, got)
 		}
 	}
+
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
 	os.WriteFile(path, []byte("by hand"), 0o600)

@@ -14,6 +14,7 @@ func TestADraftWithTwoNamesIsReplacedWhole(t *testing.T) {
 	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, second := range []string{filepath.Join(dir, tempPrefix+"SYSTEM.md"), other} {
 		if err := os.Link(path, second); err != nil {
 			t.Fatal(err)
@@ -28,6 +29,7 @@ func TestADraftWithTwoNamesIsReplacedWhole(t *testing.T) {
 			t.Errorf("%s has %q, %v, want %q", filepath.Base(name), got, err, want)
 		}
 	}
+
 	if left, err := filepath.Glob(filepath.Join(dir, tempPrefix+"*")); err != nil || len(left) > 0 {
 		t.Errorf("%q are left, %v", left, err)
 	}

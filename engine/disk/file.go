@@ -32,6 +32,7 @@ func (v *Volume) tempOf(step, path string, content []byte, saved time.Time) (nam
 			os.Remove(f.Name())
 		}
 	}()
+
 	if _, err := crash.Write(step+".write", content, f.Write); err != nil {
 		return "", v.classify(fmt.Errorf("write %s: %w", f.Name(), err))
 	}
@@ -46,6 +47,7 @@ func (v *Volume) tempOf(step, path string, content []byte, saved time.Time) (nam
 	if err := v.sync(step+".sync", f); err != nil {
 		return "", err
 	}
+
 	return f.Name(), nil
 }
 
@@ -61,6 +63,7 @@ func (v *Volume) WriteFile(step, path string, content []byte) error {
 		os.Remove(temp)
 		return v.classifyName(fmt.Errorf("replace %s: %w", path, err))
 	}
+
 	return v.SyncDir(step+".dirsync", filepath.Dir(path))
 }
 
@@ -78,6 +81,7 @@ func (v *Volume) WriteDraftOf(step, path string, content []byte, saved time.Time
 	if err != nil {
 		return err
 	}
+
 	_, err = crash.Write(step+".write", content, f.Write)
 	err = errors.Join(err, f.Close())
 	if err == nil && !saved.IsZero() {
@@ -89,6 +93,7 @@ func (v *Volume) WriteDraftOf(step, path string, content []byte, saved time.Time
 	if err != nil {
 		os.Remove(temp)
 	}
+
 	return err
 }
 
@@ -103,6 +108,7 @@ func newDraft(temp string) (*os.File, error) {
 	if err := os.Remove(temp); err != nil {
 		return nil, err
 	}
+
 	return os.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 }
 
@@ -117,5 +123,6 @@ func (v *Volume) writeNew(step, path string, content []byte) error {
 	if _, err := crash.Write(step+".write", content, f.Write); err != nil {
 		return v.classify(fmt.Errorf("write %s: %w", path, err))
 	}
+
 	return v.sync(step+".sync", f)
 }

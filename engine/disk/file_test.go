@@ -22,12 +22,14 @@ func TestWriteFile(t *testing.T) {
 			t.Errorf("holds %q, want %q", got, want)
 		}
 	}
+
 	if err := v.WriteDraft("draft", path, []byte("three")); err != nil || content(t, path) != "three" {
 		t.Errorf("draft: %q, %v", content(t, path), err)
 	}
 	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 {
 		t.Errorf("mode is %v", info.Mode())
 	}
+
 	// A folder that is gone ends one agent, not the disk.
 	if err := v.WriteFile("state", filepath.Join(dir, "gone", "state.json"), nil); !errors.Is(err, os.ErrNotExist) || v.Err() != nil {
 		t.Errorf("write into a folder that is gone: %v; volume: %v", err, v.Err())
@@ -50,6 +52,7 @@ func TestExchange(t *testing.T) {
 	if _, err := v.Exchange("state", path, []byte("second"), []byte("first")); err != nil {
 		t.Fatal(err)
 	}
+
 	os.WriteFile(path, []byte("by hand"), 0o600)
 	found, err := v.Exchange("state", path, []byte("third"), []byte("second"))
 	if !errors.Is(err, ErrChanged) || string(found) != "by hand" || content(t, path) != "by hand" {
@@ -84,6 +87,7 @@ func TestExchangeUnderAnOpenFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var written sync.WaitGroup
 		swapped := make(chan struct{})
 		written.Go(func() {
@@ -91,6 +95,7 @@ func TestExchangeUnderAnOpenFile(t *testing.T) {
 			editor.WriteAt([]byte("by hand"), 0)
 			editor.Close()
 		})
+
 		if slow { // it writes when nobody waits for it any more
 			_, err = v.Exchange("state", path, []byte("new"), []byte("old"))
 			close(swapped)
@@ -108,6 +113,7 @@ func TestExchangeUnderAnOpenFile(t *testing.T) {
 			}
 			err = nil
 		}
+
 		written.Wait()
 		if err != nil {
 			t.Fatal(err)
@@ -153,10 +159,12 @@ func (s *saver) lost(t *testing.T, bursts int) (lost int) {
 				t.Skip("names cannot be swapped here")
 			}
 		}
+
 		if !s.within(last, 20) {
 			lost++
 		}
 	}
+
 	return lost
 }
 
@@ -208,9 +216,11 @@ func TestExchangeUnderHostileEditor(t *testing.T) {
 				base = found
 				s.see(found)
 			}
+
 			s.lap()
 		}
 	})
+
 	lost := s.lost(t, bursts())
 	close(stop)
 	ours.Wait()
@@ -236,6 +246,7 @@ func TestReplace(t *testing.T) {
 	if got := content(t, path) + content(t, kept); got != "{new}\n{more}\n{old}\n" {
 		t.Errorf("log and kept hold %q", got)
 	}
+
 	os.WriteFile(path, []byte("{by hand}\n"), 0o600)
 	if err := l.Replace([]byte("{newer}\n"), ""); !errors.Is(err, ErrChanged) || content(t, path) != "{by hand}\n" {
 		t.Errorf("replace over an edit: %v, the log holds %q", err, content(t, path))
@@ -275,9 +286,11 @@ func TestReplaceUnderHostileEditor(t *testing.T) {
 				t.Error(err)
 				return
 			}
+
 			s.lap()
 		}
 	})
+
 	lost := s.lost(t, bursts())
 	close(stop)
 	ours.Wait()

@@ -24,6 +24,7 @@ func Glob(root, pattern string) (paths []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, e := range entries {
 		ok, err := path.Match(first, e.Name())
 		if err != nil {
@@ -32,14 +33,17 @@ func Glob(root, pattern string) (paths []string, err error) {
 		if !ok {
 			continue
 		}
+
 		found := []string{filepath.Join(root, e.Name())}
 		if deeper {
 			if found, err = Glob(found[0], rest); err != nil {
 				return nil, err
 			}
 		}
+
 		paths = append(paths, found...)
 	}
+
 	slices.Sort(paths)
 	return paths, nil
 }

@@ -21,6 +21,7 @@ func TestGlob(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for pattern, want := range map[string][]string{
 		"*.json":     {"c.json"},
 		"*/*.json":   {"b/3.json"},
@@ -39,6 +40,7 @@ func TestGlob(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", pattern, got, err, want)
 		}
 	}
+
 	if _, err := Glob(root, "a/["); !errors.Is(err, path.ErrBadPattern) {
 		t.Errorf("a pattern that is none: %v", err)
 	}

@@ -34,6 +34,7 @@ func TestNoPatternHasThePathOfAWorkspace(t *testing.T) {
 		if err != nil {
 			return err
 		}
+
 		for _, prefix := range excused {
 			if strings.HasPrefix(filepath.ToSlash(rel), prefix) {
 				return nil
@@ -43,6 +44,7 @@ func TestNoPatternHasThePathOfAWorkspace(t *testing.T) {
 		if err == nil && globs.Match(source) {
 			t.Errorf("%s: use disk.Glob, which takes the folder as it is", rel)
 		}
+
 		return err
 	})
 	if err != nil || looked < 100 {

@@ -46,6 +46,7 @@ func Backward(r io.ReaderAt, size int64, err *error) iter.Seq2[int64, []byte] {
 			if at == 0 {
 				return
 			}
+
 			n := min(at, max(tailWindow, int64(len(rest))))
 			chunk := make([]byte, n, n+int64(len(rest)))
 			if got, rerr := r.ReadAt(chunk, at-n); got < len(chunk) {
@@ -55,6 +56,7 @@ func Backward(r io.ReaderAt, size int64, err *error) iter.Seq2[int64, []byte] {
 				*err = rerr
 				return
 			}
+
 			rest = append(chunk, rest...)
 			at -= n
 		}

@@ -33,6 +33,7 @@ func backward(t rapid.TB, data []byte) (all []at) {
 		t.Fatal(err)
 	}
 	slices.Reverse(all)
+
 	return all
 }
 
@@ -63,6 +64,7 @@ func TestBackwardIsLinesReversed(t *testing.T) {
 			data = append(data, strings.Repeat(string(rune('a'+i)), n)...)
 			data = append(data, '\n')
 		}
+
 		if len(data) > 0 && rapid.Bool().Draw(t, "no last newline") {
 			data = data[:len(data)-1]
 		}
@@ -80,6 +82,7 @@ func TestBackwardStops(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+
 	for range Backward(strings.NewReader("a\n"), 100, &err) {
 		t.Error("a line of a file that is shorter than it should be")
 	}

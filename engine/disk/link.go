@@ -28,6 +28,7 @@ func Through(root, path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w: %w", path, ErrLink, err)
 	}
+
 	no := func(why string) (string, error) { return "", fmt.Errorf("%s: %w: %s %s", path, ErrLink, to, why) }
 	target, err := os.Stat(to)
 	if err != nil {
@@ -45,6 +46,7 @@ func Through(root, path string) (string, error) {
 	if under(filepath.Dir(root), to) && !under(root, to) {
 		return no("is in the workspace, where agents can write")
 	}
+
 	return to, nil
 }
 

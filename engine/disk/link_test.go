@@ -16,6 +16,7 @@ func TestExchangeThroughLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	v := NewVolume(root)
 	for name, tt := range map[string]struct {
 		target string
@@ -52,6 +53,7 @@ func TestExchangeThroughLinks(t *testing.T) {
 			}
 		})
 	}
+
 	left, err := filepath.Glob(filepath.Join(elsewhere, ".*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)

@@ -49,6 +49,7 @@ func TryLock(path string, me Holder) (*Lock, Holder, error) {
 		time.Sleep(lockPause)
 		ok, err = fl.TryLock()
 	}
+
 	if err != nil {
 		fl.Close()
 		return nil, Holder{}, fmt.Errorf("lock %s: %w", path, err)
@@ -61,6 +62,7 @@ func TryLock(path string, me Holder) (*Lock, Holder, error) {
 	if err := writeHolder(path, me); err != nil {
 		return nil, Holder{}, errors.Join(fmt.Errorf("write %s: %w", path, err), fl.Unlock())
 	}
+
 	return &Lock{fl}, me, nil
 }
 
@@ -76,11 +78,13 @@ func writeHolder(path string, me Holder) error {
 	if err != nil {
 		return err
 	}
+
 	data = append(data, '\n')
 	_, err = f.WriteAt(data, 0)
 	if err == nil {
 		err = f.Truncate(int64(len(data)))
 	}
+
 	return errors.Join(err, f.Close())
 }
 
@@ -95,6 +99,7 @@ func ReadHolder(path string) (Holder, error) {
 	if err := json.NewDecoder(f).Decode(&h); err != nil {
 		return Holder{}, fmt.Errorf("read holder of %s: %w", path, err)
 	}
+
 	return h, nil
 }
 
@@ -116,6 +121,7 @@ func Held(path string) bool {
 	fl := flock.New(path)
 	ok, err := fl.TryRLock()
 	fl.Close() // which unlocks it
+
 	return err == nil && !ok
 }
 
@@ -127,6 +133,7 @@ func (l *Lock) Lost() bool {
 		return true
 	}
 	there, err := os.Stat(l.fl.Path())
+
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(ours, there)
 }
 

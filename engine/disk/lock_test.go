@@ -23,6 +23,7 @@ func TestLock(t *testing.T) {
 	if Held(path) {
 		t.Error("a lock file without a process counts as held")
 	}
+
 	me := Holder{PID: 7, StartedAt: StampOf(time.Date(2026, 11, 20, 18, 22, 0, 0, time.UTC)), Socket: "s"}
 	l, got, err := TryLock(path, me)
 	if err != nil {
@@ -69,6 +70,7 @@ func TestLockWhileAsked(t *testing.T) {
 			}
 		})
 	}
+
 	for range 20 {
 		l, _, err := TryLock(path, Holder{PID: 1})
 		if err != nil {
@@ -77,6 +79,7 @@ func TestLockWhileAsked(t *testing.T) {
 		}
 		l.Release()
 	}
+
 	close(stop)
 	asking.Wait()
 }
@@ -99,6 +102,7 @@ func TestLockEndsWithProcess(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	bufio.NewReader(out).ReadString('\n')
 	_, holder, err := TryLock(path, Holder{PID: 1})
 	if !errors.Is(err, ErrLocked) || holder.PID != cmd.Process.Pid {

@@ -82,6 +82,7 @@ func (v *Volume) OpenLog(path string, o LogOptions) (l *Log, torn *Torn, err err
 		l.f.Close()
 		return nil, nil, err
 	}
+
 	return l, torn, nil
 }
 
@@ -95,6 +96,7 @@ func (l *Log) open(flags int, hold bool) (held bool, err error) {
 	if hold {
 		held = l.waitAlone(f)
 	}
+
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a regular file", l.path)
@@ -103,6 +105,7 @@ func (l *Log) open(flags int, hold bool) (held bool, err error) {
 		f.Close()
 		return false, err
 	}
+
 	l.take(f, info)
 	return held, nil
 }
@@ -123,6 +126,7 @@ func (l *Log) Append(lines []byte) (offset int64, err error) {
 	if err := l.vol.Err(); err != nil {
 		return 0, err
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -131,10 +135,12 @@ func (l *Log) Append(lines []byte) (offset int64, err error) {
 	if err := l.same(l.id); err != nil {
 		return 0, err
 	}
+
 	offset = l.id.size
 	if err := l.write(lines, l.opts.Ballast); err != nil {
 		return 0, err
 	}
+
 	// A rename over the path between check and write sends the line to a file
 	// that nobody will read again, so the check is made once more.
 	return offset, l.same(l.id)
@@ -152,6 +158,7 @@ func (l *Log) same(want identity) error {
 	if identify(info) != want {
 		return fmt.Errorf("%w: %s", ErrChanged, l.path)
 	}
+
 	return nil
 }
 
@@ -171,12 +178,14 @@ func (l *Log) write(p []byte, ballast bool) error {
 		l.stamp()
 		return nil
 	}
+
 	err = fmt.Errorf("write %s: %w", l.path, err)
 	if n > 0 {
 		if cerr := l.cutBack(n); cerr != nil {
 			return errors.Join(err, cerr)
 		}
 	}
+
 	return l.vol.classify(err)
 }
 
@@ -194,7 +203,9 @@ func (l *Log) cutBack(n int) error {
 	if err != nil {
 		return l.vol.Fail(fmt.Errorf("cut back half a line of %s: %w", l.path, err))
 	}
+
 	l.stamp()
+
 	return nil
 }
 
@@ -234,8 +245,10 @@ func (l *Log) Close() error {
 	if l.closed {
 		return nil
 	}
+
 	l.settle()
 	l.closed = true
 	l.cond.Broadcast()
+
 	return l.f.Close()
 }

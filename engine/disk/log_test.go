@@ -22,6 +22,7 @@ func openLog(t testing.TB, path string) *Log {
 		t.Fatalf("torn: %+v", torn)
 	}
 	t.Cleanup(func() { l.Close() })
+
 	return l
 }
 
@@ -51,6 +52,7 @@ func TestTornAtEveryOffset(t *testing.T) {
 		if err != nil {
 			t.Fatalf("cut at %d: %v", cut, err)
 		}
+
 		start := strings.LastIndexByte(whole[:cut], '\n') + 1
 		want, tail := whole[:start], whole[start:cut]
 		if closed([]byte(tail)) {
@@ -71,6 +73,7 @@ func TestTornAtEveryOffset(t *testing.T) {
 		if err := l.Barrier(); err != nil {
 			t.Errorf("cut at %d: %v", cut, err)
 		}
+
 		l.Close()
 	}
 }
@@ -87,6 +90,7 @@ func TestTornTailIsNotOverwritten(t *testing.T) {
 		l.Close()
 		kept = append(kept, filepath.Base(torn.Kept)+"="+content(t, torn.Kept))
 	}
+
 	// The third is what an interrupted attempt to keep it may have begun.
 	want := "log.torn-4=one log.torn-4-2=two log.torn-4-2=two and more"
 	if got := strings.Join(kept, " "); got != want {
@@ -100,12 +104,14 @@ func TestOpenRefuses(t *testing.T) {
 	os.WriteFile(filepath.Join(dir, "target"), nil, 0o600)
 	os.Symlink("target", filepath.Join(dir, "link"))
 	os.Mkdir(filepath.Join(dir, "folder"), 0o700)
+
 	for _, name := range []string{"link", "folder", "no/such"} {
 		if l, _, err := v.OpenLog(filepath.Join(dir, name), LogOptions{Name: "inbox"}); err == nil {
 			l.Close()
 			t.Errorf("%s was opened as a log", name)
 		}
 	}
+
 	if err := v.Err(); err != nil {
 		t.Errorf("that failed the volume: %v", err)
 	}
@@ -297,6 +303,7 @@ func TestClosedLog(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Errorf("close twice: %v", err)
 	}
+
 	_, err := l.Append([]byte("{b}\n"))
 	_, rerr := l.Reload()
 	for name, err := range map[string]error{"append": err, "barrier": l.Barrier(), "reload": rerr, "replace": l.Replace(nil, "")} {

@@ -112,6 +112,7 @@ func logIn(t *testing.T, dir, text string) *Log {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return l
 }
 
@@ -181,6 +182,7 @@ func TestReloadWaitsUntilAFileStandsStill(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+
 			synctest.Test(t, func(t *testing.T) {
 				touch := func() {
 					if err := os.Chtimes(l.path, time.Now(), time.Now()); err != nil {
@@ -191,6 +193,7 @@ func TestReloadWaitsUntilAFileStandsStill(t *testing.T) {
 				if err := os.Chtimes(l.path, old, old); err != nil {
 					t.Fatal(err)
 				}
+
 				done := make(chan struct{})
 				go func() { defer close(done); tt.edit(touch) }()
 				defer func() { <-done }()
@@ -268,6 +271,7 @@ func TestTornTailThatCannotBeKept(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "none", "none"), path+".torn-4"); err != nil {
 		t.Fatal(err)
 	}
+
 	v := NewVolume(dir)
 	if _, _, err := v.OpenLog(path, LogOptions{Name: "inbox", Valid: closed}); err == nil || v.Err() != nil {
 		t.Errorf("%v, the volume says %v", err, v.Err())
@@ -278,6 +282,7 @@ func TestTornTailThatCannotBeKept(t *testing.T) {
 	if err := errors.Join(os.Remove(path+".torn-4"), v.Reserve()); err != nil {
 		t.Fatal(err)
 	}
+
 	crash.Arm(t, "enospc@torn.write#1")
 	l, torn, err := v.OpenLog(path, LogOptions{Name: "inbox", Valid: closed})
 	if err != nil || torn == nil || torn.Bytes != 5 || Exists(v.ballast()) {
@@ -328,6 +333,7 @@ func TestExchangeOfWhatIsNoFile(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	var kept string
 	v.onKept = func(_, as string) { kept = as }
 	if _, err := v.Exchange("state", path, []byte("new"), []byte("old")); err == nil {

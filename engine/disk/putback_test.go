@@ -25,6 +25,7 @@ func failing(n int, why error, before map[int]func()) func(a, b string) (bool, e
 		if calls >= n {
 			return false, why
 		}
+
 		return exchange(a, b)
 	}
 }
@@ -92,6 +93,7 @@ func copies(t *testing.T, dir string) (all string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, e := range entries {
 		if Hidden(e.Name()) {
 			t.Errorf("left behind: %s", e.Name())
@@ -100,6 +102,7 @@ func copies(t *testing.T, dir string) (all string) {
 			all += content(t, filepath.Join(dir, e.Name()))
 		}
 	}
+
 	return all
 }
 
@@ -127,6 +130,7 @@ func TestBarriersOfARename(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "a"), "")
+
 	for _, tt := range []struct {
 		from, to string
 		barriers int64
@@ -162,6 +166,7 @@ func TestRefusedLocks(t *testing.T) {
 		return len(entries)
 	}
 	before := open()
+
 	for range 8 {
 		if _, _, err := TryLock(path, Holder{PID: 1}); !errors.Is(err, ErrLocked) || !Held(path) {
 			t.Fatal(err)
@@ -170,6 +175,7 @@ func TestRefusedLocks(t *testing.T) {
 			t.Fatal("a lock in a file")
 		}
 	}
+
 	if after := open(); after > before+3 {
 		t.Errorf("%d descriptors are open, %d were before", after, before)
 	}
@@ -186,10 +192,12 @@ func TestReplaceOfWhatIsGone(t *testing.T) {
 	if left := listing(t, filepath.Dir(l.path)); left != "" {
 		t.Errorf("left behind: %s", left)
 	}
+
 	l = openLog(t, filepath.Join(t.TempDir(), "log"))
 	if _, _, err := l.swap("inbox.rotate", l.path+".none", l.id); !errors.Is(err, os.ErrNotExist) || l.vol.Err() != nil {
 		t.Errorf("%v", err)
 	}
+
 	for name, aside := range map[string]func(v *Volume) (string, error){
 		"a log": func(v *Volume) (string, error) {
 			l := &Log{vol: v, path: filepath.Join(v.dir, "file")}
@@ -258,6 +266,7 @@ func TestTailsThatCannotBeRepaired(t *testing.T) {
 	if n, err := overwrite(l.f, []byte("x"), 0); err == nil || n != 0 {
 		t.Errorf("%d bytes are written over in a closed file, %v", n, err)
 	}
+
 	l.vol.markFailure()
 	if err := l.rewriteTail(); err != nil { // another one has it, so it is left alone
 		t.Errorf("%v", err)
@@ -282,6 +291,7 @@ func TestALogThatAnotherProgramHasOpen(t *testing.T) {
 		if name == "suspect" {
 			v.markFailure()
 		}
+
 		editor, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -294,6 +304,7 @@ func TestALogThatAnotherProgramHasOpen(t *testing.T) {
 		if got := content(t, path); strings.TrimSuffix(got, "\n") != strings.TrimSuffix(text, "\n") {
 			t.Errorf("%s: it holds %q", name, got)
 		}
+
 		l.Close()
 		editor.Close()
 		crash.Arm(t, "")

@@ -34,6 +34,7 @@ func (l *Log) reloadWith(hold bool) (content []byte, release func(), err error) 
 	if l.closed {
 		return nil, release, fs.ErrClosed
 	}
+
 	l.settle()
 	for try := 0; ; try++ {
 		l.awaitQuiet()
@@ -42,6 +43,7 @@ func (l *Log) reloadWith(hold bool) (content []byte, release func(), err error) 
 		if f := l.f; held {
 			release = func() { letGo(f) }
 		}
+
 		// io.EOF: somebody truncated it while it was read.
 		if !errors.Is(err, io.EOF) || try == reloadTries {
 			return content, release, err
@@ -72,6 +74,7 @@ func (l *Log) reload(hold bool) (data []byte, held bool, err error) {
 	if err != nil {
 		return nil, held, err
 	}
+
 	data = make([]byte, l.id.size)
 	if n, err := l.f.ReadAt(data, 0); n < len(data) {
 		return nil, held, fmt.Errorf("read %s: %w", l.path, err)
@@ -96,6 +99,7 @@ func (l *Log) reopen(hold bool) (held bool, err error) {
 		l.take(l.f, mine)
 		return held, nil
 	}
+
 	old := l.f
 	if held, err = l.open(0, hold); err == nil {
 		old.Close()
@@ -126,6 +130,7 @@ func (l *Log) awaitQuiet() {
 	if begin.Sub(l.hectic) < impatience {
 		return
 	}
+
 	for ; time.Since(begin) < patience; time.Sleep(freshness / 6) {
 		info, err := os.Lstat(l.path)
 		if err != nil || !info.Mode().IsRegular() {
@@ -139,6 +144,7 @@ func (l *Log) awaitQuiet() {
 			return
 		}
 	}
+
 	l.hectic = time.Now()
 }
 
@@ -151,5 +157,6 @@ func endsLine(path string, size int64) bool {
 	defer f.Close()
 	last := make([]byte, 1)
 	n, _ := f.ReadAt(last, max(0, size-1))
+
 	return n == 1 && last[0] == '\n'
 }

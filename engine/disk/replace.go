@@ -25,6 +25,7 @@ func (l *Log) Replace(content []byte, keep string) error {
 	if l.closed {
 		return fs.ErrClosed
 	}
+
 	l.settle()
 	if err := l.same(l.id); err != nil {
 		return err
@@ -34,6 +35,7 @@ func (l *Log) Replace(content []byte, keep string) error {
 	if err != nil {
 		return err
 	}
+
 	old := l.id
 	if keep != "" {
 		if err := l.link(step, keep); err != nil {
@@ -42,6 +44,7 @@ func (l *Log) Replace(content []byte, keep string) error {
 		}
 		old.links++
 	}
+
 	f, info, err := l.swap(step, aside, old)
 	if err != nil {
 		if keep != "" && l.vol.Err() == nil {
@@ -53,6 +56,7 @@ func (l *Log) Replace(content []byte, keep string) error {
 		f.Close()
 		return err
 	}
+
 	l.f.Close()
 	l.take(f, info)
 	l.named, l.synced = true, l.written
@@ -69,11 +73,13 @@ func (l *Log) aside(step string, content []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	aside, err := stepAside(temp, l.path, base, content)
 	if err != nil {
 		os.Remove(temp)
 		return "", l.vol.classifyName(fmt.Errorf("replace %s: %w", l.path, err))
 	}
+
 	return aside, nil
 }
 
@@ -89,6 +95,7 @@ func (l *Log) link(step, keep string) error {
 	if err != nil {
 		return err
 	}
+
 	err = crash.Do(step+".link", func() error { return os.Link(l.path, keep) })
 	if errors.Is(err, fs.ErrExist) {
 		info, serr := os.Lstat(keep)
@@ -100,6 +107,7 @@ func (l *Log) link(step, keep string) error {
 	if err != nil {
 		return l.vol.classifyName(fmt.Errorf("keep %s as %s: %w", l.path, keep, err))
 	}
+
 	return l.vol.SyncDir(step+".dirsync", filepath.Dir(keep))
 }
 
@@ -112,6 +120,7 @@ func (l *Log) swap(step, aside string, old identity) (f *os.File, ours os.FileIn
 		os.Remove(aside)
 		return nil, nil, l.vol.classifyName(err)
 	}
+
 	swapped := false
 	ours, err = f.Stat()
 	if err == nil {
@@ -137,6 +146,7 @@ func (l *Log) swap(step, aside string, old identity) (f *os.File, ours os.FileIn
 		os.Remove(aside) // it has its own name, or is done with
 		return f, ours, nil
 	}
+
 	f.Close()
 	if err := l.putBack(aside, identify(ours)); err != nil {
 		return nil, nil, l.vol.classifyName(fmt.Errorf("put back %s: %w", l.path, err))
@@ -168,6 +178,7 @@ func (l *Log) putBack(aside string, ours identity) error {
 		}
 		return nil
 	}
+
 	l.vol.keep(aside, l.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the log is gone; its owner finds out
@@ -190,8 +201,10 @@ func (v *Volume) classifyName(err error) error {
 			return v.Fail(err)
 		}
 	}
+
 	if isFull(err) {
 		return v.classify(err)
 	}
+
 	return err
 }

@@ -29,6 +29,7 @@ func ReplaceIn(step string, dir *os.Root, name string, content []byte, o InOptio
 	if err != nil {
 		return err
 	}
+
 	_, err = crash.Write(step+".write", content, f.Write)
 	if err == nil && o.Exact {
 		err = f.Chmod(mode)
@@ -36,6 +37,7 @@ func ReplaceIn(step string, dir *os.Root, name string, content []byte, o InOptio
 	if err == nil {
 		err = crash.Do(step+".sync", func() error { return crash.Sync(f, datasync) })
 	}
+
 	err = errors.Join(err, f.Close())
 	if err == nil && o.Check != nil {
 		err = o.Check()
@@ -47,6 +49,7 @@ func ReplaceIn(step string, dir *os.Root, name string, content []byte, o InOptio
 		dir.Remove(temp) // best effort; the first error is the one to tell
 		return err
 	}
+
 	return SyncIn(step, dir, ".")
 }
 
@@ -71,5 +74,6 @@ func SyncIn(step string, root *os.Root, dir string) error {
 	if unsupported(err) {
 		return nil
 	}
+
 	return err
 }

@@ -29,6 +29,7 @@ func TestAClosedLogRefusesAll(t *testing.T) {
 			t.Errorf("%s: %v, want that it is closed", what, err)
 		}
 	}
+
 	if l.Changed() {
 		t.Error("it says that its file changed")
 	}
@@ -58,6 +59,7 @@ func TestReloadKeepsTheFileThatIsTheSame(t *testing.T) {
 	if data, err := l.Reload(); err != nil || string(data) != "{a}\n" || l.f != f {
 		t.Errorf("%q, %v, opened again: %v", data, err, l.f != f)
 	}
+
 	write(t, filepath.Join(dir, "new"), "{b}\n")
 	if err := os.Rename(filepath.Join(dir, "new"), l.path); err != nil {
 		t.Fatal(err)
@@ -103,6 +105,7 @@ func TestOverwrite(t *testing.T) {
 	if n, err := overwrite(f, []byte("abc"), 4); n != 0 || err == nil {
 		t.Errorf("a file that is closed: %d, %v", n, err)
 	}
+
 	read, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -126,11 +129,13 @@ func TestCloseEndsWhoWaits(t *testing.T) {
 		}
 		close(woken)
 	}()
+
 	l.mu.Unlock()
 	time.Sleep(10 * time.Millisecond)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	select {
 	case <-woken:
 	case <-time.After(10 * time.Second):

@@ -19,6 +19,7 @@ func TestADiskWithoutRoomForWhatIsKeptBack(t *testing.T) {
 			t.Error(err)
 		}
 	})
+
 	v := NewVolume(dir)
 	if err := v.Reserve(); err != nil || Exists(v.ballast()) || v.Err() != nil {
 		t.Errorf("reserve: %v, something is left: %v, the volume: %v", err, Exists(v.ballast()), v.Err())
@@ -38,6 +39,7 @@ func TestWhoDoesNotGetALockHoldsNothingOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, e := range entries {
 			if to, err := os.Readlink(filepath.Join("/proc/self/fd", e.Name())); err == nil && to == path {
 				n++
@@ -46,6 +48,7 @@ func TestWhoDoesNotGetALockHoldsNothingOpen(t *testing.T) {
 		return n
 	}
 	before := opened()
+
 	for range 3 {
 		if _, _, err := TryLock(path, Holder{PID: 7}); !errors.Is(err, ErrLocked) {
 			t.Errorf("a second lock: %v", err)

@@ -17,6 +17,7 @@ func TestStamp(t *testing.T) {
 			t.Errorf("%v is written %s, %v", at, got, err)
 		}
 	}
+
 	if _, err := json.Marshal(Stamp{time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}); err == nil {
 		t.Error("a year of five digits is no RFC 3339, and was written")
 	}

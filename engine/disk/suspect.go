@@ -47,15 +47,18 @@ func (l *Log) rewriteTail() error {
 	if !alone {
 		return nil
 	}
+
 	from := max(0, l.id.size-suspectTail)
 	tail := make([]byte, l.id.size-from)
 	if _, err := l.f.ReadAt(tail, from); err != nil {
 		return fmt.Errorf("read the end of %s: %w", l.path, err)
 	}
+
 	_, err = crash.Write("log.rewrite", tail, func(p []byte) (int, error) { return overwrite(l.f, p, from) })
 	if err != nil {
 		return l.vol.classify(fmt.Errorf("write the end of %s again: %w", l.path, err))
 	}
+
 	l.stamp()
 	return nil
 }
@@ -69,6 +72,7 @@ func overwrite(f *os.File, p []byte, off int64) (n int, err error) {
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETFL, flags&^unix.O_APPEND); err != nil {
 		return 0, err
 	}
+
 	for err == nil && n < len(p) {
 		var wrote int
 		wrote, err = unix.Pwrite(int(f.Fd()), p[n:], off+int64(n))
@@ -77,6 +81,7 @@ func overwrite(f *os.File, p []byte, off int64) (n int, err error) {
 			err = nil
 		}
 	}
+
 	if _, ferr := unix.FcntlInt(f.Fd(), unix.F_SETFL, flags); err == nil {
 		err = ferr
 	}

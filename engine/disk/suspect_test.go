@@ -18,6 +18,7 @@ func reopenLog(dir string) error {
 	if err := appendLines(l, 2, 3); err != nil {
 		return err
 	}
+
 	return l.Barrier()
 }
 
@@ -38,6 +39,7 @@ func TestLogIsWrittenAgainAfterAFailedSync(t *testing.T) {
 	if n := rewrites(""); n != 0 {
 		t.Errorf("a log without a failure before it was written again %d times", n)
 	}
+
 	os.WriteFile(path, []byte(numbered(0, 1)), 0o600)
 	child(t, "fail", dir, "eio@inbox.sync#1") // it appends line 0 once more and fails
 	before := content(t, path)

@@ -42,11 +42,13 @@ func (l *Log) repair() (*Torn, error) {
 	if crash.Bug("torntail") {
 		return nil, nil
 	}
+
 	release, alone := l.alone()
 	defer release()
 	if !alone {
 		return nil, l.endLine()
 	}
+
 	kept, err := l.vol.keepTorn(fmt.Sprintf("%s.torn-%d", l.path, start), tail)
 	if err != nil {
 		return nil, fmt.Errorf("keep torn tail: %w", err)
@@ -54,6 +56,7 @@ func (l *Log) repair() (*Torn, error) {
 	if err := crash.Do("torn.truncate", func() error { return l.f.Truncate(start) }); err != nil {
 		return nil, l.vol.classify(fmt.Errorf("cut torn tail of %s: %w", l.path, err))
 	}
+
 	l.written -= int64(len(tail))
 	l.id.size = start
 	l.stamp()
@@ -69,6 +72,7 @@ func (l *Log) lastLine() (start int64, line []byte, err error) {
 	if err != nil {
 		return 0, nil, fmt.Errorf("read tail of %s: %w", l.path, err)
 	}
+
 	return start, line, nil
 }
 
@@ -86,7 +90,9 @@ func (l *Log) alone() (release func(), alone bool) {
 			return func() {}, false
 		}
 	}
+
 	info, err := l.f.Stat()
+
 	return func() { letGo(l.f) }, err == nil && info.Size() == l.id.size
 }
 
@@ -104,6 +110,7 @@ func (v *Volume) keepTorn(path string, tail []byte) (string, error) {
 		}
 		name = fmt.Sprintf("%s-%d", path, n)
 	}
+
 	err := v.writeNew("torn", name, tail)
 	if errors.Is(err, ErrFull) {
 		v.release()
@@ -112,6 +119,7 @@ func (v *Volume) keepTorn(path string, tail []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	return name, v.SyncDir("torn.dirsync", filepath.Dir(name))
 }
 
@@ -131,5 +139,6 @@ func lastLineStart(f io.ReaderAt, size int64) (int64, error) {
 			buf = make([]byte, min(size, tailWindow))
 		}
 	}
+
 	return 0, nil
 }

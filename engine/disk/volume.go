@@ -98,6 +98,7 @@ func (v *Volume) Fail(err error) error {
 		v.markFailure()
 		close(v.failed)
 	})
+
 	return v.failure
 }
 
@@ -144,6 +145,7 @@ func (v *Volume) trySync(name string, f *os.File, how func(*os.File) error) erro
 	})
 	v.barriers.Add(1)
 	v.barrierNanos.Add(int64(time.Since(begin)))
+
 	return err
 }
 
@@ -155,6 +157,7 @@ func (v *Volume) SyncFile(name, path string) error {
 		return err
 	}
 	defer f.Close()
+
 	return v.sync(name, f)
 }
 
@@ -175,6 +178,7 @@ func (v *Volume) SyncDir(name, dir string) error {
 	if err := v.trySync(name, f, (*os.File).Sync); err != nil && !unsupported(err) {
 		return v.Fail(fmt.Errorf("sync %s: %w", dir, err))
 	}
+
 	return nil
 }
 
@@ -190,6 +194,7 @@ func SyncsFolders(dir string) (bool, error) {
 	if unsupported(err) {
 		return false, nil
 	}
+
 	return err == nil, err
 }
 
@@ -202,6 +207,7 @@ func (v *Volume) Reserve() error {
 	if info, err := os.Stat(path); err == nil && info.Size() == ballastBytes {
 		return nil
 	}
+
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -214,6 +220,7 @@ func (v *Volume) Reserve() error {
 	if isFull(err) {
 		return nil
 	}
+
 	return err
 }
 
@@ -231,7 +238,9 @@ func (v *Volume) Full() bool {
 	if err := v.Reserve(); err != nil {
 		return true
 	}
+
 	v.full.Store(false)
+
 	return false
 }
 

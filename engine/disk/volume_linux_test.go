@@ -32,6 +32,7 @@ func TestReloadAlone(t *testing.T) {
 	if err := lease(l.f, syscall.F_WRLCK); err != nil {
 		t.Skipf("no leases here: %v", err)
 	}
+
 	letGo(l.f)
 	for _, other := range []bool{true, false} {
 		var theirs *os.File
@@ -42,6 +43,7 @@ func TestReloadAlone(t *testing.T) {
 			}
 			theirs = f
 		}
+
 		l.crowded = time.Now() // nobody waits
 		held := l.waitAlone(l.f)
 		if held {
@@ -54,6 +56,7 @@ func TestReloadAlone(t *testing.T) {
 			theirs.Close()
 		}
 	}
+
 	content, release, err := l.ReloadAlone()
 	defer release()
 	if err != nil || string(content) != "{a}\n" {

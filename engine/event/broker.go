@@ -38,6 +38,7 @@ func (b *Broker[T]) Subscribe(ctx context.Context) <-chan T {
 	if b.subs == nil {
 		b.subs = map[chan T]struct{}{}
 	}
+
 	b.subs[ch] = struct{}{}
 	b.mu.Unlock()
 	context.AfterFunc(ctx, func() {
@@ -46,6 +47,7 @@ func (b *Broker[T]) Subscribe(ctx context.Context) <-chan T {
 		close(ch)
 		b.mu.Unlock()
 	})
+
 	return ch
 }
 
@@ -95,6 +97,7 @@ func (s *Stream) Emit(e Event) {
 		s.Publish(e)
 		return
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock() // publishing inside keeps the order of the numbers
 	n := s.next.Load()
@@ -139,6 +142,7 @@ func weight(v reflect.Value) (n int) {
 			n += weight(v.Index(i))
 		}
 	}
+
 	return n
 }
 
@@ -152,6 +156,7 @@ func (s *Stream) Since(from uint64) (events []Event, first uint64) {
 	for n := first; n < next; n++ {
 		events = append(events, s.ring[n%ringSize])
 	}
+
 	return events, first
 }
 

@@ -262,10 +262,12 @@ func (e Event) encode() ([]byte, error) {
 	if err != nil || e.Body == nil {
 		return head, err
 	}
+
 	body, err := json.Marshal(e.Body)
 	if err != nil || bytes.Equal(body, []byte("{}")) {
 		return head, err
 	}
 	head[len(head)-1] = ','
+
 	return append(head, body[1:]...), nil
 }

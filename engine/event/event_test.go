@@ -29,10 +29,12 @@ func TestBrokerHandsToAll(t *testing.T) {
 	if !b.Watched() {
 		t.Error("not Watched with two subscribers")
 	}
+
 	for i := range 3 {
 		b.Publish(i)
 	}
 	cancel()
+
 	for _, ch := range []<-chan int{one, two} {
 		var got []int
 		for v := range ch { // ends: the channel is closed with ctx
@@ -42,6 +44,7 @@ func TestBrokerHandsToAll(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", d)
 		}
 	}
+
 	if b.Watched() {
 		t.Error("Watched after the subscribers left")
 	}
@@ -54,6 +57,7 @@ func TestBrokerNeverWaits(t *testing.T) {
 	for i := range 10 * buffer {
 		b.Publish(i)
 	}
+
 	cancel()
 	n := 0
 	for v := range slow {
@@ -62,6 +66,7 @@ func TestBrokerNeverWaits(t *testing.T) {
 		}
 		n++
 	}
+
 	if n != buffer {
 		t.Errorf("a slow subscriber got %d values, want its buffer of %d", n, buffer)
 	}
@@ -87,6 +92,7 @@ func TestBrokerRace(t *testing.T) {
 				s.Emit(Event{Type: ItemQueued})
 			}
 		})
+
 		wg.Go(func() {
 			for range 50 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -97,6 +103,7 @@ func TestBrokerRace(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 }
 
@@ -112,6 +119,7 @@ func TestStreamNumbersInOrder(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 	cancel()
 	n := 0
@@ -124,6 +132,7 @@ func TestStreamNumbersInOrder(t *testing.T) {
 			t.Fatal("At is not set")
 		}
 	}
+
 	if n != 40 || s.Next() != 41 || s.Boot() != "boot" {
 		t.Errorf("%d events, next %d, boot %s", n, s.Next(), s.Boot())
 	}
@@ -149,6 +158,7 @@ func TestSince(t *testing.T) {
 	for i := range all {
 		s.Emit(Event{Type: ItemQueued, Turn: fmt.Sprint(i + 1)})
 	}
+
 	const oldest = all - ringSize + 1
 	for _, c := range []struct {
 		from, first uint64
@@ -168,6 +178,7 @@ func TestSince(t *testing.T) {
 			t.Errorf("Since(%d): %d events from %d, want %d from %d", c.from, len(kept), first, c.n, c.first)
 			continue
 		}
+
 		for i, e := range kept {
 			if want := fmt.Sprint(first + uint64(i)); e.Turn != want || e.ID != "b."+want {
 				t.Fatalf("Since(%d): event %d is %s, %s; want %s", c.from, i, e.ID, e.Turn, want)
@@ -185,6 +196,7 @@ func TestRingIsBoundedInBytes(t *testing.T) {
 		s.Emit(Event{Type: ToolStarted, Body: Tool{Name: "write", Arguments: make([]byte, size)}})
 		s.Emit(Event{Type: SubAgentProgress, Body: SubAgent{Event: &Event{At: time.Now(), Body: Finished{Text: "short"}}}})
 	}
+
 	kept, first := s.Since(1)
 	bytes := 0
 	for _, e := range kept {
@@ -192,6 +204,7 @@ func TestRingIsBoundedInBytes(t *testing.T) {
 			bytes += len(tool.Arguments)
 		}
 	}
+
 	t.Logf("%d of %d events are kept, with %d bytes", len(kept), 2*all, bytes)
 	if bytes > ringBytes || bytes < ringBytes/2 {
 		t.Errorf("%d bytes are kept, want about %d", bytes, ringBytes)
@@ -199,6 +212,7 @@ func TestRingIsBoundedInBytes(t *testing.T) {
 	if first != s.Next()-uint64(len(kept)) || kept[0].ID != fmt.Sprintf("b.%d", first) {
 		t.Errorf("the first kept is %d, its id %s; %d are kept up to %d", first, kept[0].ID, len(kept), s.Next())
 	}
+
 	s.Emit(Event{Type: TurnFinished, Body: Finished{Text: string(make([]byte, 2*ringBytes))}})
 	if kept, _ := s.Since(1); len(kept) != 1 {
 		t.Errorf("%d events are kept beside one that is larger than the bound", len(kept))
@@ -206,6 +220,7 @@ func TestRingIsBoundedInBytes(t *testing.T) {
 	for range ringSize {
 		s.Emit(Event{Type: AgentWoke})
 	}
+
 	if kept, _ := s.Since(1); len(kept) != ringSize || s.bytes > 64*ringSize {
 		t.Errorf("%d small events are kept, which count as %d bytes", len(kept), s.bytes)
 	}
@@ -237,6 +252,7 @@ func TestJSONIsFlat(t *testing.T) {
 			}
 		})
 	}
+
 	if _, err := json.Marshal(Event{Type: ToolStarted, Body: Tool{Arguments: json.RawMessage("{")}}); err == nil {
 		t.Error("a body that is not JSON must be an error")
 	}
@@ -275,6 +291,7 @@ func TestAnEventIsEncodedOnce(t *testing.T) {
 	for range readers {
 		watching = append(watching, s.Subscribe(t.Context()))
 	}
+
 	for _, typ := range []Type{ToolStarted, MessageDelta} { // kept for those who come back, and not
 		var n atomic.Int64
 		s.Emit(Event{Type: typ, Agent: "a", Body: counting{&n}})
@@ -291,6 +308,7 @@ func TestAnEventIsEncodedOnce(t *testing.T) {
 				}
 			})
 		}
+
 		group.Wait()
 		if n.Load() != 1 {
 			t.Errorf("%s was encoded %d times for %d readers", typ, n.Load(), readers)

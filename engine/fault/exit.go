@@ -41,5 +41,6 @@ func ExitName(code int) string {
 			return e.Name
 		}
 	}
+
 	return Internal
 }

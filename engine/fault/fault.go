@@ -77,6 +77,7 @@ func Find(err error) *Fault {
 			return f
 		}
 	}
+
 	return unlisted
 }
 
@@ -87,6 +88,7 @@ func ByCode(code string) *Fault {
 			return f
 		}
 	}
+
 	return nil
 }
 

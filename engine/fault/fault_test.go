@@ -29,6 +29,7 @@ func TestDocumentsHaveTheList(t *testing.T) {
 			fmt.Fprintf(&errs, "| %d | `%s` | %d | %s |\n", f.Status, f.Code, f.Exit, cmp.Or(f.About, f.Text))
 		}
 	}
+
 	for _, e := range Exits {
 		fmt.Fprintf(&exits, "| %d | %s |\n", e.Code, e.Means)
 	}
@@ -73,6 +74,7 @@ func TestTheListIsComplete(t *testing.T) {
 		}
 		return true
 	})
+
 	codes := map[string]bool{}
 	for _, f := range All {
 		if f.Text == "" || f.Exit == ExitOK || ExitName(f.Exit) == Internal {
@@ -86,6 +88,7 @@ func TestTheListIsComplete(t *testing.T) {
 			t.Errorf("ByCode(%q) is another fault", f.Code)
 		}
 	}
+
 	if declared != len(All) || declared < 35 {
 		t.Errorf("%d faults are declared, the list has %d", declared, len(All))
 	}
@@ -113,6 +116,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%v is not %v", c.err, c.want.Sentinel())
 		}
 	}
+
 	if got := TooLarge.Says("over %d bytes", 7).Error(); got != "over 7 bytes" {
 		t.Errorf("the text is %q", got)
 	}

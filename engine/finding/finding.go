@@ -28,6 +28,7 @@ func (s Severity) Level() slog.Level {
 	case Warning:
 		return slog.LevelWarn
 	}
+
 	return slog.LevelInfo
 }
 
@@ -50,6 +51,7 @@ func (f Finding) Place() string {
 	case f.Column == 0:
 		return fmt.Sprintf("%s:%d", f.File, f.Line)
 	}
+
 	return fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column)
 }
 
@@ -80,9 +82,11 @@ func Join(all []Finding) error {
 			e = append(e, f)
 		}
 	}
+
 	if len(e) == 0 {
 		return nil
 	}
+
 	return e
 }
 
@@ -117,5 +121,6 @@ func Position(data []byte, offset int64) (line, column int) {
 			column++
 		}
 	}
+
 	return line, column
 }

@@ -21,6 +21,7 @@ func TestHowAFindingIsSaid(t *testing.T) {
 			t.Errorf("%+v is said as %q, want %q", f, got, want)
 		}
 	}
+
 	for severity, want := range map[Severity]slog.Level{Info: slog.LevelInfo, Warning: slog.LevelWarn, Error: slog.LevelError} {
 		if got := severity.Level(); got != want {
 			t.Errorf("%s is logged as %v, want %v", severity, got, want)
@@ -38,10 +39,12 @@ func TestJoinIsOfErrorsAlone(t *testing.T) {
 			t.Errorf("%v is an error: %v", harmless, err)
 		}
 	}
+
 	err := Join([]Finding{one, warning, two})
 	if err == nil || err.Error() != "f: one\nf: two" {
 		t.Errorf("the error is %v, want both errors, a line each", err)
 	}
+
 	for _, f := range []Finding{one, two} {
 		if !errors.Is(err, f) {
 			t.Errorf("%v is not in it", f)
@@ -71,6 +74,7 @@ func TestAPageIsBounded(t *testing.T) {
 	for i := range maxPerFile + 50 {
 		found = append(found, Finding{ID: "x", Severity: Error, File: "f", Line: i + 1, Reason: fmt.Sprint("no ", i)})
 	}
+
 	if b.Set("a", "f", found); len(b.All()) != maxPerFile || told != len(found) {
 		t.Errorf("%d are kept and %d were told, want %d and %d", len(b.All()), told, maxPerFile, len(found))
 	}
@@ -78,6 +82,7 @@ func TestAPageIsBounded(t *testing.T) {
 	for i := range 3 {
 		b.Add("a", Finding{ID: "y", Severity: Error, File: "f", Reason: fmt.Sprint("more ", i)})
 	}
+
 	if n := len(b.All()); n != maxPerFile {
 		t.Errorf("%d are kept, want %d", n, maxPerFile)
 	}
@@ -107,6 +112,7 @@ func TestTheOrderOfWhatIsWrong(t *testing.T) {
 	for _, one := range b.All() {
 		got += one.Reason
 	}
+
 	if got != "1234yz" {
 		t.Errorf("the order is %s", got)
 	}
@@ -124,6 +130,7 @@ func TestNothingIsKeptOfGoodFiles(t *testing.T) {
 	if b.SetQuietly("a", "f", bad); !b.Has("f") || len(b.Of("a")) != 1 || told != 0 {
 		t.Errorf("held is %v, told %d times", b.Of("a"), told)
 	}
+
 	b.SetQuietly("a", "f", nil)
 	b.Set("a", "g", bad)
 	b.Set("b", "g", nil)

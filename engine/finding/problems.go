@@ -84,6 +84,7 @@ func (p *Problems) set(file string, now fileFindings) {
 	if p.byAgent[now.agent] == nil {
 		p.byAgent[now.agent] = map[string]struct{}{}
 	}
+
 	p.byAgent[now.agent][file], p.byFile[file] = struct{}{}, now
 }
 
@@ -152,9 +153,11 @@ func (p *Problems) wrong(files iter.Seq[string]) (list []Finding) {
 			}
 		}
 	}
+
 	slices.SortFunc(list, func(x, y Finding) int {
 		return cmp.Or(strings.Compare(x.File, y.File), cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column),
 			strings.Compare(x.Reason, y.Reason))
 	})
+
 	return list
 }

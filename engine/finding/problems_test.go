@@ -32,6 +32,7 @@ func TestBoardTellsEachThingOnce(t *testing.T) {
 	if got := fmt.Sprint(b.Of("a")); got != "[f:5:2: no f:6:2: nor this]" || !b.Has("f") || b.Of("") != nil {
 		t.Errorf("wrong: %s", got)
 	}
+
 	b.Add("a", bad(7, "a third"))
 	b.Add("a", bad(7, "a third"))
 	heard("one more", "a f:7:2 a third")
@@ -40,6 +41,7 @@ func TestBoardTellsEachThingOnce(t *testing.T) {
 	if got := fmt.Sprint(b.All()); got != "[f:5:2: no f:6:2: nor this f:7:2: a third g: odd]" {
 		t.Errorf("all: %s", got)
 	}
+
 	b.Set("a", "f", []Finding{note})
 	heard("a mended file", "a good f")
 	b.Set("a", "f", nil)
@@ -50,6 +52,7 @@ func TestBoardTellsEachThingOnce(t *testing.T) {
 	if b.Forget("a"); b.Has("f") || b.Has("h") || !b.Has("g") {
 		t.Error("the files of an agent that is gone are not forgotten, or others are")
 	}
+
 	heard("what is held or forgotten")
 	if b.Report("a", note, note); len(told) != 2 {
 		t.Errorf("told %q, want what happened each time", told)
@@ -81,6 +84,7 @@ func TestPagesOfAnAgent(t *testing.T) {
 				b.Forget(agent)
 				maps.DeleteFunc(of, func(_, a string) bool { return a == agent })
 			}
+
 			for _, a := range []string{"agent1", "agent2", "agent3"} {
 				var want []string
 				for _, f := range slices.Sorted(maps.Keys(of)) {
@@ -88,6 +92,7 @@ func TestPagesOfAnAgent(t *testing.T) {
 						want = append(want, f)
 					}
 				}
+
 				var got []string
 				for _, f := range b.Of(a) {
 					got = append(got, f.File)
@@ -97,6 +102,7 @@ func TestPagesOfAnAgent(t *testing.T) {
 				}
 			}
 		}
+
 		if len(b.All()) != len(of) {
 			t.Fatalf("%d files, want %d", len(b.All()), len(of))
 		}

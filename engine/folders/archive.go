@@ -44,10 +44,12 @@ func Export(home, id string, to io.Writer) error {
 	}
 	defer agents.Close()
 	root := filepath.Dir(home)
+
 	return ExportFrom(agents, id, to, func(file string, data []byte) ([]byte, error) {
 		if file != "state.json" {
 			return data, nil
 		}
+
 		// Older versions wrote whole paths; a broken file stays as it is.
 		if relative, err := record.ChangeState(root, data, func(*record.State) {}); err == nil {
 			data = relative
@@ -79,6 +81,7 @@ func ExportFrom(agents *os.Root, id string, to io.Writer, change func(file strin
 		if data, err = change(rel, data); err != nil {
 			return err
 		}
+
 		return w.Add(tarball.Entry{Name: path.Join(id, rel), Mode: 0o600, Size: int64(len(data)),
 			ModTime: info.ModTime()}, bytes.NewReader(data))
 	})
@@ -88,6 +91,7 @@ func ExportFrom(agents *os.Root, id string, to io.Writer, change func(file strin
 	if err != nil {
 		return fmt.Errorf("export %s: %w", id, err)
 	}
+
 	return nil
 }
 
@@ -98,6 +102,7 @@ func (f *Folders) Import(from io.Reader, name string) (address.Meta, error) {
 	if f.Volume.Full() {
 		return address.Meta{}, disk.ErrFull
 	}
+
 	// The next start removes what begins so: a death may leave it.
 	temp, err := os.MkdirTemp(filepath.Join(f.Root, "agents"), ".new-import-")
 	if err != nil {
@@ -108,6 +113,7 @@ func (f *Folders) Import(from io.Reader, name string) (address.Meta, error) {
 	if err != nil {
 		return address.Meta{}, err
 	}
+
 	in, err := f.importable(temp, id, name)
 	if err != nil {
 		return address.Meta{}, err
@@ -129,6 +135,7 @@ func unpack(from io.Reader, dir string) (id string, err error) {
 		}
 		id, e.Name, e.Mode = owner, rel, 0o600
 		e.ModTime = time.Time{} // its files are as new as the agent is here
+
 		return tarball.Put(root, e, content)
 	})
 	switch {
@@ -137,6 +144,7 @@ func unpack(from io.Reader, dir string) (id string, err error) {
 	case id == "":
 		return "", fmt.Errorf("%w: it is empty", ErrBadArchive)
 	}
+
 	return id, nil
 }
 
@@ -159,6 +167,7 @@ func (f *Folders) importable(dir, id, name string) (in arrival, err error) {
 		if err != nil {
 			return in, fmt.Errorf("%w: %w", ErrBadArchive, err)
 		}
+
 		found, err := CheckFile(file, content)
 		if err == nil && file != "history.jsonl" { // a damaged line there is skipped as ever
 			err = finding.Join(found)
@@ -170,6 +179,7 @@ func (f *Folders) importable(dir, id, name string) (in arrival, err error) {
 			d, _ = address.Decode(file, content)
 		}
 	}
+
 	state, raw, _, err := record.ReadState(dir)
 	if err != nil || raw == nil {
 		return in, errors.Join(err, fmt.Errorf("%w: it has no state.json", ErrBadArchive))
@@ -183,6 +193,7 @@ func (f *Folders) importable(dir, id, name string) (in arrival, err error) {
 	}); err != nil {
 		return in, err
 	}
+
 	in.same = name == "" || name == d.Name
 	if name != "" {
 		d.Name = name
@@ -199,6 +210,7 @@ func (f *Folders) importable(dir, id, name string) (in arrival, err error) {
 	case d.ID == "":
 		d.ID = id // createFresh keeps the id of the folder
 	}
+
 	in.descriptor = d
 	return in, nil
 }
@@ -210,6 +222,7 @@ func (f *Folders) moveInto(from, dir string, same bool) error {
 	if err != nil {
 		return err
 	}
+
 	for _, e := range entries {
 		if e.Name() == "state.json" || e.Name() == address.File && !same {
 			continue // written by who makes the folder
@@ -218,6 +231,7 @@ func (f *Folders) moveInto(from, dir string, same bool) error {
 			return err
 		}
 	}
+
 	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -225,6 +239,7 @@ func (f *Folders) moveInto(from, dir string, same bool) error {
 		case d.IsDir():
 			return f.Volume.SyncDir("import.dirsync", name)
 		}
+
 		return f.Volume.SyncFile("import.sync", name)
 	})
 }

@@ -54,6 +54,7 @@ func CheckFile(path string, content []byte) ([]finding.Finding, error) {
 	case "history.jsonl":
 		return record.CheckHistory(path, content), nil
 	}
+
 	return nil, fmt.Errorf("%w: %s; allowed: %s", ErrNotEditable, filepath.Base(path), strings.Join(editableFiles, ", "))
 }
 
@@ -67,6 +68,7 @@ func (f *Folders) Read(id, name string) (Version, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Version{}, fmt.Errorf("read %s: %w", name, err)
 	}
+
 	return version(content), nil
 }
 
@@ -88,6 +90,7 @@ func (f *Folders) Write(id, name string, content []byte, hash string) (Version, 
 	if err != nil {
 		return Version{}, err
 	}
+
 	base, err := f.Read(id, name)
 	if err != nil {
 		return Version{}, err
@@ -95,6 +98,7 @@ func (f *Folders) Write(id, name string, content []byte, hash string) (Version, 
 	if base.Hash != hash {
 		return Version{}, &Changed{base}
 	}
+
 	vol := f.Volume
 	if vol == nil { // nothing runs: this is an editor like any other
 		vol = disk.NewVolume(f.Root)
@@ -102,6 +106,7 @@ func (f *Folders) Write(id, name string, content []byte, hash string) (Version, 
 	if crash.Bug("editlost") {
 		content = base.Content
 	}
+
 	_, err = record.Publish(vol, f.folder(id), name, content, base.Content)
 	if errors.Is(err, disk.ErrChanged) {
 		now, rerr := f.Read(id, name)
@@ -110,6 +115,7 @@ func (f *Folders) Write(id, name string, content []byte, hash string) (Version, 
 	if err != nil {
 		return Version{}, fmt.Errorf("write %s: %w", name, err)
 	}
+
 	return version(content), nil
 }
 
@@ -125,6 +131,7 @@ func (f *Folders) sameAgent(id, path string, content []byte) error {
 	default:
 		return nil
 	}
+
 	return finding.Join([]finding.Finding{wrong})
 }
 
@@ -138,5 +145,6 @@ func (f *Folders) editableFile(id, name string) (string, error) {
 			return filepath.Join(f.folder(id), name), nil
 		}
 	}
+
 	return "", fmt.Errorf("%w: %s; allowed: %s", ErrNotEditable, name, strings.Join(editableFiles, ", "))
 }

@@ -24,6 +24,7 @@ func Elsewhere(root, id string, d address.Descriptor, rights permission.Set) (fr
 	if part := filepath.Clean(d.WorkspaceDir); d.WorkspaceDir != "" {
 		from = strings.TrimSuffix(from, string(filepath.Separator)+part)
 	}
+
 	return from, !disk.Exists(from) || disk.Exists(filepath.Join(from, dataDir, "agents", id))
 }
 

@@ -30,11 +30,13 @@ func (f *Folders) Fork(id string, at int64, name string) (address.Meta, error) {
 	if f.Volume.Full() {
 		return address.Meta{}, disk.ErrFull
 	}
+
 	now := time.Now().UTC()
 	cut, err := record.CutAt(f.folder(id), id, at, cuid2.Generate(), now)
 	if err != nil {
 		return address.Meta{}, err
 	}
+
 	state, err := f.forkState(id, cut, now)
 	if err != nil {
 		return address.Meta{}, err
@@ -42,6 +44,7 @@ func (f *Folders) Fork(id string, at int64, name string) (address.Meta, error) {
 	if name == "" {
 		name = "fork of " + source.Handle
 	}
+
 	return f.Make(f.byHand(source.Descriptor, name), state, func(dir string) error {
 		return f.fillFork(f.folder(id), dir, cut)
 	})
@@ -58,15 +61,18 @@ func (f *Folders) Rewindable(id, to string) error {
 	if !errors.Is(err, record.ErrNoRecord) {
 		return err
 	}
+
 	waiting, rerr := inbox.ReadAll(f.folder(id))
 	if rerr != nil {
 		return rerr
 	}
+
 	for _, it := range waiting {
 		if it.Kind == message.Mark && it.Text == to {
 			return nil
 		}
 	}
+
 	return fmt.Errorf("cannot rewind: %w", err)
 }
 
@@ -77,6 +83,7 @@ func (f *Folders) forkState(id string, cut record.Cut, now time.Time) ([]byte, e
 		return nil, err
 	}
 	rights := of.Permissions
+
 	// A grant for one exact request is bound to the agent that asked.
 	rights.Grants = slices.DeleteFunc(slices.Clone(rights.Grants), func(g permission.Grant) bool { return g.SHA256 != "" })
 	return record.EncodeState(filepath.Dir(f.Root),
@@ -95,6 +102,7 @@ func (f *Folders) fillFork(from, to string, cut record.Cut) error {
 			return err
 		}
 	}
+
 	return f.Volume.WriteFile("fork", filepath.Join(to, "history.jsonl"), cut.Content)
 }
 

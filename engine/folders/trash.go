@@ -39,14 +39,17 @@ func (f *Folders) Trash() ([]event.Trashed, error) {
 		if !ok || err != nil || !address.ValidID(id) || !e.IsDir() {
 			continue // a person keeps something here
 		}
+
 		t := event.Trashed{Name: e.Name(), ID: id, At: when, Handle: f.Index.Handle(id)}
 		path := filepath.Join(f.Root, "trash", e.Name(), address.File)
 		if data, err := os.ReadFile(path); err == nil {
 			d, _ := address.Decode(path, data)
 			t.Type, t.Title = string(d.Type), address.NameOf(d)
 		}
+
 		list = append(list, t)
 	}
+
 	return list, nil
 }
 
@@ -58,6 +61,7 @@ func (f *Folders) inTrash(ref string) (event.Trashed, error) {
 	if err != nil {
 		return event.Trashed{}, err
 	}
+
 	for _, fits := range []func(event.Trashed) bool{
 		func(t event.Trashed) bool { return t.Name == ref },
 		func(t event.Trashed) bool { return t.ID == ref },
@@ -76,6 +80,7 @@ func (f *Folders) inTrash(ref string) (event.Trashed, error) {
 					fmt.Sprintf("%s (%s %s, removed %s)", t.Name, t.Handle, t.Title, t.At.Local().Format("2006-01-02 15:04:05")))
 			}
 		}
+
 		switch len(several.Candidates) {
 		case 0:
 		case 1:
@@ -84,6 +89,7 @@ func (f *Folders) inTrash(ref string) (event.Trashed, error) {
 			return event.Trashed{}, several
 		}
 	}
+
 	return event.Trashed{}, fmt.Errorf("%w: %s", ErrNoTrash, ref)
 }
 
@@ -99,6 +105,7 @@ func (f *Folders) Restore(ref string) (id string, err error) {
 	if err := f.restorable(from, lost.ID); err != nil {
 		return "", fmt.Errorf("%s: %w", lost.Name, err)
 	}
+
 	// The mark that ended it is taken off while it still lies in the trash: agents/
 	// never holds it half alive.
 	if err := record.UpdateState(f.Volume, from, func(st *record.State) { st.Ended = nil }); err != nil {
@@ -107,6 +114,7 @@ func (f *Folders) Restore(ref string) (id string, err error) {
 	if err := f.Volume.Rename("trash", from, f.folder(lost.ID)); err != nil {
 		return "", fmt.Errorf("%s: %w", lost.Name, err)
 	}
+
 	return lost.ID, nil
 }
 
@@ -120,10 +128,12 @@ func (f *Folders) restorable(dir, id string) error {
 	if err != nil {
 		return err
 	}
+
 	d, _ := address.Decode(path, data)
 	if other, ok := f.Index.Lookup(d); ok && d.Type != "" {
 		meta, _ := f.Index.Get(other)
 		return fmt.Errorf("%w: %s now receives the messages; remove it first", ErrTaken, meta.Handle)
 	}
+
 	return nil
 }

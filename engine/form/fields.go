@@ -38,6 +38,7 @@ func Fields(t reflect.Type) []Field {
 			all = append(all, newField(f, key))
 		}
 	}
+
 	known.Store(t, all)
 	return all
 }
@@ -59,6 +60,7 @@ func Clean(data []byte, into any) bool {
 		return false
 	}
 	rest := bytes.TrimSpace(data[d.InputOffset():])
+
 	return len(rest) == 0 && sound(reflect.ValueOf(into).Elem(), Field{free: true})
 }
 
@@ -86,5 +88,6 @@ func sound(v reflect.Value, f Field) bool {
 	case reflect.Float64:
 		return f.free || within(v.Float(), f.Tag)
 	}
+
 	return true
 }

@@ -83,6 +83,7 @@ func (f *File) value(t reflect.Type, foreign []string) any {
 	}
 	r := reader{File: f, foreign: foreign}
 	v, _ := r.read(f.root, t, "", "")
+
 	return v
 }
 
@@ -135,6 +136,7 @@ func (f *File) Node(path string) *yaml.Node {
 		}
 		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
 	}
+
 	return f.root
 }
 
@@ -167,6 +169,7 @@ func (f *File) finding(s finding.Severity, id, reason, remedy string) finding.Fi
 	if remedy == "" && s == finding.Error {
 		remedy = f.kind.Remedy
 	}
+
 	return finding.Finding{ID: f.kind.ID + "-" + id, Severity: s, File: f.Name, Reason: reason, Remedy: remedy}
 }
 
@@ -188,6 +191,7 @@ func (f *File) column(n *yaml.Node) int {
 		_, size := utf8.DecodeRuneInString(line[col:])
 		col += size
 	}
+
 	return col + 1
 }
 
@@ -205,6 +209,7 @@ func Nearest(s string, names []string) string {
 			best, dist = n, d
 		}
 	}
+
 	return best
 }
 
@@ -223,5 +228,6 @@ func HasCheck(tag reflect.StructTag, name string) bool {
 			return true
 		}
 	}
+
 	return false
 }

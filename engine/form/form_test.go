@@ -38,6 +38,7 @@ func told(f *File) []string {
 		}
 		all = append(all, s)
 	}
+
 	return all
 }
 
@@ -134,6 +135,7 @@ func TestLooseFiles(t *testing.T) {
 		Labels: map[string]string{}}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
+
 	want := []string{"6:7 warning x-wrong-type: mode: found a list, allowed: a text",
 		`7:8 warning x-wrong-type: count: found the text "many", allowed: a whole number from 1 to 9`,
 		`8:13 warning x-bad-value: labels.a: found the text "\x00", allowed: a text without zero bytes`}
@@ -172,6 +174,7 @@ func TestFrontMatter(t *testing.T) {
 			t.Errorf("%q: %s %v, want %s", text, got, err, want)
 		}
 	}
+
 	f := Kind{ID: "x", Max: 20}.Front("f", []byte("---\nname: a"))
 	if d := cmp.Diff([]string{"1:1 error x-syntax: the first line is ---, but a second --- after the keys is missing"}, told(f)); d != "" {
 		t.Error(d)

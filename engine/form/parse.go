@@ -87,6 +87,7 @@ func yamlError(err error) (line int, reason string) {
 			return n, after
 		}
 	}
+
 	return 1, reason // the package leaves the first line out
 }
 
@@ -102,10 +103,12 @@ func (k Kind) Front(name string, data []byte) *File {
 		f.syntax(1, 1, err.Error())
 		return f
 	}
+
 	f.Body = strings.TrimSpace(string(body))
 	if marked {
 		f.parse(append([]byte("\n"), head...)) // as many lines as in the file
 	}
+
 	switch {
 	case !f.kind.Keys || f.Failed() || f.root != nil && f.root.Kind == yaml.MappingNode:
 	case marked:
@@ -114,6 +117,7 @@ func (k Kind) Front(name string, data []byte) *File {
 	default:
 		f.syntax(1, 1, "the file must begin with a line ---, its keys, and another line ---")
 	}
+
 	return f
 }
 
@@ -128,6 +132,7 @@ func Split(data []byte) (head, body []byte, marked bool, err error) {
 	if !isMark(line) || !more {
 		return nil, data, false, nil
 	}
+
 	for off := 0; off < len(rest); {
 		end, next := len(rest), len(rest)
 		if i := bytes.IndexByte(rest[off:], '\n'); i >= 0 {
@@ -138,6 +143,7 @@ func Split(data []byte) (head, body []byte, marked bool, err error) {
 		}
 		off = next
 	}
+
 	return nil, nil, false, ErrNoEnd
 }
 
@@ -161,9 +167,11 @@ func (k Kind) JSON(name string, data []byte) *File {
 		if !k.Secret {
 			reason += ": " + err.Error()
 		}
+
 		f.syntax(line, column, reason)
 		return f
 	}
+
 	t := tree{file: f, data: data, dec: json.NewDecoder(bytes.NewReader(data)), starts: []int{0}}
 	t.dec.UseNumber()
 	for i, c := range data {
@@ -171,6 +179,7 @@ func (k Kind) JSON(name string, data []byte) *File {
 			t.starts = append(t.starts, i+1)
 		}
 	}
+
 	f.root = t.value()
 	return f
 }
@@ -198,6 +207,7 @@ func (t *tree) value() *yaml.Node {
 				n.Content = append(n.Content, t.value())
 			}
 		}
+
 		_, _ = t.dec.Token()
 	case string:
 		n.Tag, n.Value = "!!str", token
@@ -211,6 +221,7 @@ func (t *tree) value() *yaml.Node {
 	default:
 		n.Tag, n.Value = "!!null", "null"
 	}
+
 	return n
 }
 
@@ -239,5 +250,6 @@ func (t *tree) node() *yaml.Node {
 	if exact {
 		line++
 	}
+
 	return &yaml.Node{Kind: yaml.ScalarNode, Line: line, Column: at - t.starts[line-1] + 1}
 }

@@ -28,6 +28,7 @@ func (r *reader) scalar(n *yaml.Node, t reflect.Type, path string, tag reflect.S
 		r.unfit(n, path, Words(t, tag))
 		return nil, false
 	}
+
 	text, kind := n.Value, n.ShortTag()
 	if r.kind.Loose {
 		text, kind = loose(text, t), ""
@@ -36,6 +37,7 @@ func (r *reader) scalar(n *yaml.Node, t reflect.Type, path string, tag reflect.S
 		r.bad(n, "bad-value", path+":", "found "+r.describe(n)+", allowed: a text without zero bytes")
 		return nil, false
 	}
+
 	v, ok := parse(text, kind, t, tag)
 	if r.json && kind != "!!str" && text == v {
 		v, ok = nil, false // in YAML, 5 is a text where one is wanted
@@ -43,6 +45,7 @@ func (r *reader) scalar(n *yaml.Node, t reflect.Type, path string, tag reflect.S
 	if ok {
 		return v, true
 	}
+
 	found, allowed := r.describe(n), Words(t, tag)
 	if HasCheck(tag, "env") {
 		found = "something else" // it may be a secret
@@ -55,6 +58,7 @@ func (r *reader) scalar(n *yaml.Node, t reflect.Type, path string, tag reflect.S
 		r.add(n, r.kind.Odd, "bad-value", path+": found "+found+", allowed: "+allowed, "")
 		return text, r.kind.Odd != finding.Error
 	}
+
 	r.bad(n, "bad-value", path+":", "found "+found+", allowed: "+allowed)
 	return nil, false
 }
@@ -66,6 +70,7 @@ func (r *reader) joined(n *yaml.Node, path string) (any, bool) {
 		parts = append(parts, e.Value)
 	}
 	r.add(n, finding.Warning, "wrong-type", path+": found a list, allowed: a text", "")
+
 	return strings.Join(parts, " "), true
 }
 
@@ -81,6 +86,7 @@ func loose(text string, t reflect.Type) string {
 		}
 		return strings.ToLower(text)
 	}
+
 	return text
 }
 
@@ -129,6 +135,7 @@ func parse(text, kind string, t reflect.Type, tag reflect.StructTag) (v any, ok 
 		}
 		return i, within(float64(i), tag)
 	}
+
 	return nil, false
 }
 
@@ -162,6 +169,7 @@ func parseDuration(text string, tag reflect.StructTag) (any, bool) {
 	if high, err := time.ParseDuration(tag.Get("max")); err == nil && d > high {
 		return d, false
 	}
+
 	return d, true
 }
 
@@ -177,6 +185,7 @@ func fits(text string, tag reflect.StructTag) bool {
 	if pattern := tag.Get("pattern"); pattern != "" && !compiled(pattern).MatchString(text) {
 		return false
 	}
+
 	return checks(text, tag)
 }
 
@@ -188,6 +197,7 @@ func compiled(pattern string) *regexp.Regexp {
 	}
 	re := regexp.MustCompile(pattern)
 	patterns.Store(pattern, re)
+
 	return re
 }
 
@@ -215,6 +225,7 @@ func Words(t reflect.Type, tag reflect.StructTag) string {
 	case high != "":
 		limits = fmt.Sprintf(" of at most %s", high)
 	}
+
 	switch {
 	case t == durationType && HasCheck(tag, "off"):
 		return "0 for never, or a duration such as 30m or 1h30m" + limits
@@ -229,6 +240,7 @@ func Words(t reflect.Type, tag reflect.StructTag) string {
 	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64:
 		return "a whole number" + limits
 	}
+
 	if allow := tag.Get("allow"); allow != "" {
 		return strings.ReplaceAll(strings.TrimPrefix(allow, "|"), "|", ", ")
 	}
@@ -237,12 +249,14 @@ func Words(t reflect.Type, tag reflect.StructTag) string {
 			return c.words
 		}
 	}
+
 	if pattern := tag.Get("pattern"); pattern != "" {
 		return "a match of " + pattern
 	}
 	if HasCheck(tag, "required") {
 		return "a text that is not empty"
 	}
+
 	return "a text"
 }
 
@@ -253,6 +267,7 @@ func checks(text string, tag reflect.StructTag) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -287,6 +302,7 @@ func isListen(s string) bool {
 		return false
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
+
 	return err == nil && (n > 0 || port == "0")
 }
 

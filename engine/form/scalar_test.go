@@ -24,12 +24,14 @@ func TestFormsOfShortTexts(t *testing.T) {
 				t.Errorf("%q is not %s", text, name)
 			}
 		}
+
 		for _, text := range tt.no {
 			if tt.is(text) {
 				t.Errorf("%q is %s", text, name)
 			}
 		}
 	}
+
 	if isPort("127.0.0.1:0") || isPort(":80") || isPort("*:80") || !isPort("127.0.0.1:80") {
 		t.Error("a server's own address needs a host and a port")
 	}

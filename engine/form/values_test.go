@@ -88,12 +88,14 @@ func TestWhatAFieldTakes(t *testing.T) {
 				t.Errorf("%s does not take %q: %s", key, text, allowed)
 			}
 		}
+
 		for _, text := range tt.no {
 			if v, allowed := Parse(text, f); v != nil || allowed == "" {
 				t.Errorf("%s takes %q as %v", key, text, v)
 			}
 		}
 	}
+
 	for key, want := range map[string]any{"int": int64(9), "float": 1.5, "flag": true, "off": 48 * time.Hour, "text": "9"} {
 		text := map[string]string{"int": "0_9", "float": "1.5", "flag": "true", "off": "2d", "text": "9"}[key]
 		if v, _ := Parse(text, fieldOf(t, reflect.TypeFor[kinds](), key)); v != want {
@@ -117,6 +119,7 @@ func TestWhatAFieldAllowsIsSaid(t *testing.T) {
 			t.Errorf("%s allows something else where it may be missing", key)
 		}
 	}
+
 	seen := map[string]string{}
 	for _, key := range []string{"text", "need", "any", "off", "small", "free", "flag", "at", "one", "pat", "url"} {
 		f := fieldOf(t, reflect.TypeFor[kinds](), key)
@@ -126,6 +129,7 @@ func TestWhatAFieldAllowsIsSaid(t *testing.T) {
 		}
 		seen[words] = key
 	}
+
 	for kind, yes := range map[string]string{"id": "a", "env": "A", "hours": "08:00-22:00", "url": "http://a", "listen": ":80", "port": "a:80", "timezone": "UTC"} {
 		if !Is(kind, yes) || Is(kind, "") || Of(kind) == "" {
 			t.Errorf("%q is of the kind %s: %v; nothing is: %v", yes, kind, Is(kind, yes), Is(kind, ""))
@@ -210,6 +214,7 @@ func TestHowBadAMistakeIs(t *testing.T) {
 		if all := ids(f); !slices.Equal(all, tt.want) || got.One != tt.one || got.Need != "a" {
 			t.Errorf("%s: %q, %q; want %q, %q", name, all, got.One, tt.want, tt.one)
 		}
+
 		for _, one := range f.Found {
 			if near := strings.HasSuffix(one.ID, "unknown-key"); near != strings.Contains(one.Remedy, `"need"`) ||
 				!near && (one.Remedy == "mend it") != (one.Severity == finding.Error) {
@@ -217,6 +222,7 @@ func TestHowBadAMistakeIs(t *testing.T) {
 			}
 		}
 	}
+
 	f := Kind{ID: "x", Unknown: finding.Info}.YAML("f", []byte("need: a\nzzzzzz: b\n"))
 	if f.Read(&kinds{}); f.Found[0].Remedy != "" {
 		t.Errorf("what may well be meant has the remedy %q", f.Found[0].Remedy)
@@ -225,6 +231,7 @@ func TestHowBadAMistakeIs(t *testing.T) {
 	if f.Check(reflect.TypeFor[kinds](), "gate"); len(f.Found) != 1 || !strings.Contains(f.Found[0].Remedy, "need") {
 		t.Errorf("beside a key of somebody else: %q", ids(f))
 	}
+
 	f = Kind{ID: "x"}.YAML("f", []byte("need: a\nzzzzzz: b\nint: x\n"))
 	if values := f.Values(reflect.TypeFor[kinds](), Any); len(f.Found) != 1 || len(values) != 1 || values["need"] != "a" {
 		t.Errorf("beside keys of anybody: %q, %v", ids(f), values)
@@ -250,6 +257,7 @@ func TestNearestNames(t *testing.T) {
 			t.Errorf("%q is nearest to %q, want %q", s, got, want)
 		}
 	}
+
 	long := strings.Repeat("x", 65)
 	if got := Nearest(long+"y", []string{long + "z"}); got != "" {
 		t.Errorf("long words are compared: %q", got)

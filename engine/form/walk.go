@@ -50,6 +50,7 @@ func (r *reader) read(n *yaml.Node, t reflect.Type, path string, tag reflect.Str
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+
 	own := reflect.PointerTo(t)
 	switch {
 	case t == durationType, own.Implements(textType), t == bytesType:
@@ -68,6 +69,7 @@ func (r *reader) read(n *yaml.Node, t reflect.Type, path string, tag reflect.Str
 	case t.Kind() == reflect.Interface:
 		return r.custom(n, t, path)
 	}
+
 	return r.scalar(n, t, path, tag)
 }
 
@@ -92,6 +94,7 @@ func (r *reader) object(n *yaml.Node, t reflect.Type, path string, tag reflect.S
 			}
 			return
 		}
+
 		f, before := known[i], len(r.Found)
 		v, ok := r.read(value, f.Type, Join(path, f.Key), f.Tag)
 		if r.json && path == "" && finding.Join(r.Found[before:]) != nil {
@@ -101,6 +104,7 @@ func (r *reader) object(n *yaml.Node, t reflect.Type, path string, tag reflect.S
 			values[f.Key] = v
 		}
 	})
+
 	for _, f := range known {
 		if _, ok := values[f.Key]; ok || !f.required {
 			continue
@@ -109,6 +113,7 @@ func (r *reader) object(n *yaml.Node, t reflect.Type, path string, tag reflect.S
 			r.bad(n, "missing", at, "is missing")
 		}
 	}
+
 	return values, true
 }
 
@@ -125,6 +130,7 @@ func (r *reader) short(n *yaml.Node, t reflect.Type, key, path string) (any, boo
 			return map[string]any{key: v}, ok
 		}
 	}
+
 	return nil, false
 }
 
@@ -140,9 +146,11 @@ func (r *reader) members(n *yaml.Node, path string, f func(key, value *yaml.Node
 			r.bad(key, "duplicate-key", Join(path, key.Value), fmt.Sprintf("appears twice, first on line %d", first))
 			continue
 		}
+
 		lines[key.Value] = key.Line
 		f(key, value)
 	}
+
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].ShortTag() == "!!merge" {
 			r.merged(n.Content[i+1], path, lines, f)
@@ -157,12 +165,14 @@ func (r *reader) merged(n *yaml.Node, path string, have map[string]int, f func(k
 	if m := resolve(n); m.Kind == yaml.SequenceNode {
 		sources = m.Content
 	}
+
 	for _, s := range sources {
 		m := resolve(s)
 		if m.Kind != yaml.MappingNode {
 			r.unfit(s, Join(path, "<<"), "an alias of keys and values")
 			continue
 		}
+
 		for i := 0; i+1 < len(m.Content); i += 2 {
 			if key := m.Content[i]; have[key.Value] == 0 && key.ShortTag() != "!!merge" {
 				have[key.Value] = key.Line
@@ -196,6 +206,7 @@ func (r *reader) list(n *yaml.Node, elem reflect.Type, path string, tag reflect.
 	if r.json && len(n.Content) == 0 {
 		return []any{}, true // which is not the same as no list
 	}
+
 	var objects []map[string]any
 	var texts []string
 	var others []any
@@ -205,6 +216,7 @@ func (r *reader) list(n *yaml.Node, elem reflect.Type, path string, tag reflect.
 		if !ok && e.ShortTag() == "!!null" && !r.json {
 			r.unfit(e, at, "a value")
 		}
+
 		switch v := v.(type) {
 		case map[string]any:
 			objects = append(objects, v)
@@ -216,6 +228,7 @@ func (r *reader) list(n *yaml.Node, elem reflect.Type, path string, tag reflect.
 			others = append(others, v)
 		}
 	}
+
 	if elem.Kind() == reflect.Pointer {
 		elem = elem.Elem()
 	}
@@ -231,6 +244,7 @@ func (r *reader) list(n *yaml.Node, elem reflect.Type, path string, tag reflect.
 	case reflect.String:
 		return texts, true
 	}
+
 	return others, true
 }
 
@@ -254,6 +268,7 @@ func (r *reader) free(n *yaml.Node, t reflect.Type, path string) (any, bool) {
 		r.unfit(n, path, r.anObject())
 		return nil, false
 	}
+
 	switch t.Elem().Kind() {
 	case reflect.Interface:
 		values := reflect.New(t)
@@ -271,12 +286,14 @@ func (r *reader) free(n *yaml.Node, t reflect.Type, path string) (any, bool) {
 		})
 		return values, true
 	}
+
 	values := map[string]any{}
 	r.members(n, path, func(key, value *yaml.Node) {
 		if v, ok := r.read(value, t.Elem(), Join(path, key.Value), ""); ok {
 			values[key.Value] = v
 		}
 	})
+
 	return values, true
 }
 
@@ -295,6 +312,7 @@ func (r *reader) custom(n *yaml.Node, t reflect.Type, path string) (any, bool) {
 		r.bad(n, "wrong-type", path, "cannot be read: "+strings.TrimPrefix(err.Error(), "json: "))
 		return nil, false
 	}
+
 	return data, true
 }
 
@@ -323,6 +341,7 @@ func (r *reader) unknown(key *yaml.Node, path string, known []Field) {
 	for i, f := range known {
 		names[i] = f.Key
 	}
+
 	name, remedy := Join(path, key.Value), "known here: "+strings.Join(names, ", ")
 	if r.kind.Unknown == finding.Info {
 		remedy = "" // it may well be meant
@@ -330,6 +349,7 @@ func (r *reader) unknown(key *yaml.Node, path string, known []Field) {
 	if near := Nearest(key.Value, names); near != "" {
 		remedy = fmt.Sprintf("did you mean %q?", near)
 	}
+
 	switch r.kind.Unknown {
 	case finding.Info:
 		r.add(key, finding.Info, "unknown-key", fmt.Sprintf("unknown member %q is kept but ignored", name), remedy)
@@ -350,6 +370,7 @@ func (r *reader) describe(n *yaml.Node) string {
 	case yaml.AliasNode:
 		return "an alias"
 	}
+
 	switch {
 	case r.kind.Secret:
 		return "something else"
@@ -358,6 +379,7 @@ func (r *reader) describe(n *yaml.Node) string {
 	case n.ShortTag() == "!!str":
 		return fmt.Sprintf("the text %q", Short(n.Value))
 	}
+
 	return Short(n.Value)
 }
 

@@ -152,6 +152,7 @@ func TestWhatIsSpecialInJSON(t *testing.T) {
 			t.Errorf("%q: found %q, want %q (-want +got):\n%s", text, ids(f), tt.found, d)
 		}
 	}
+
 	secret := Kind{ID: "x", Secret: true}
 	for _, text := range []string{`{"name": "s3cret", s3cret`, `{"name": ["s3cret"], "nums": "s3cret", "child": "s3cret"}`} {
 		f := secret.JSON("f", []byte(text))
@@ -186,6 +187,7 @@ func TestACleanFileIsOneWithoutFindings(t *testing.T) {
 			t.Errorf("%s is not clean, and there is nothing to say about it", text)
 		}
 	}
+
 	if clean != 8 {
 		t.Errorf("%d texts are clean, want 8", clean)
 	}
@@ -216,6 +218,7 @@ func TestFieldsOfAType(t *testing.T) {
 			t.Errorf("fields are %s", got)
 		}
 	}
+
 	for _, f := range Fields(reflect.TypeFor[shape]()) {
 		if free := map[string]bool{"name": true, "mode": true, "every": true, "count": true, "gates": true}[f.Key]; f.free == free {
 			t.Errorf("%s is free: %v", f.Key, f.free)
@@ -242,6 +245,7 @@ func TestMarkdownThatMustHaveKeys(t *testing.T) {
 			t.Errorf("where there need be none: %q", ids(loose))
 		}
 	}
+
 	for _, size := range []int{20, 21} {
 		k := Kind{ID: "x", Max: 20}
 		text := []byte("name: " + strings.Repeat("a", size-6))
@@ -263,6 +267,7 @@ func TestPlacesAreCountedInBytes(t *testing.T) {
 			t.Errorf("%s is there: %v", path, !want)
 		}
 	}
+
 	f.Bad("kids[0].inner", ": odd")
 	if one := f.Found[0]; one.Line != 2 || one.Column != 26 {
 		t.Errorf("its place is %d:%d, want 2:26", one.Line, one.Column)
@@ -271,6 +276,7 @@ func TestPlacesAreCountedInBytes(t *testing.T) {
 	if got := ids(f); !slices.Equal(got, []string{"2 error bad-value", "1 error missing"}) {
 		t.Errorf("needed: %q", got)
 	}
+
 	for _, empty := range []*File{Kind{ID: "x"}.YAML("f", nil), Kind{ID: "x"}.YAML("f", []byte("- a\n"))} {
 		if empty.Need("name"); empty.Failed() {
 			t.Errorf("of a file without keys: %q", ids(empty))

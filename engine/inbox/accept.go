@@ -26,11 +26,13 @@ func (f *File) Accept(ctx context.Context, item Item) (message.Receipt, error) {
 	if f.vol.Full() {
 		return message.Receipt{}, disk.ErrFull
 	}
+
 	f.mu.Lock()
 	if f.signals.isClosed() {
 		f.mu.Unlock()
 		return message.Receipt{}, ErrClosed
 	}
+
 	f.inflight.Add(1)
 	defer f.inflight.Done()
 	receipt, e, err := f.enter(&item)
@@ -47,6 +49,7 @@ func (f *File) Accept(ctx context.Context, item Item) (message.Receipt, error) {
 	if err := f.settle(e); err != nil {
 		return message.Receipt{}, fmt.Errorf("accept item %s: %w", receipt.Item, err)
 	}
+
 	crash.Point("inbox.accepted")
 	return receipt, nil
 }
@@ -59,6 +62,7 @@ func (f *File) enter(item *Item) (message.Receipt, *entry, error) {
 		item.At = f.ages.now()
 	}
 	item.At = item.At.UTC().Truncate(time.Millisecond)
+
 	// An id from outside may be one that was worked on before its key was forgotten.
 	if item.After = f.reached; f.ages.now().Sub(item.At) > DedupeWindow {
 		item.After = 0
@@ -67,6 +71,7 @@ func (f *File) enter(item *Item) (message.Receipt, *entry, error) {
 	if r, ok := f.duplicate(item); ok {
 		return r, nil, nil
 	}
+
 	made := item.ID == ""
 	if made {
 		item.ID = newID()()
@@ -75,6 +80,7 @@ func (f *File) enter(item *Item) (message.Receipt, *entry, error) {
 	if e != nil {
 		e.Fresh = made
 	}
+
 	return r, e, err
 }
 
@@ -96,11 +102,13 @@ func (f *File) duplicate(item *Item) (message.Receipt, bool) {
 		r.Item = item.ID
 		return r, true
 	}
+
 	k, ok := f.ix.keys[hash64(item.Dedupe)]
 	if !ok || !f.ages.young(k) {
 		return r, false
 	}
 	r.Item, r.Seq = f.idOf(k)
+
 	return r, true
 }
 
@@ -112,6 +120,7 @@ func (f *File) idOf(k key) (string, int64) {
 	}
 	head := make([]byte, keyHead)
 	n, _ := f.log.ReadAt(head, k.off)
+
 	return idAt(head[:n])
 }
 
@@ -130,6 +139,7 @@ func (f *File) appendItem(item *Item) (message.Receipt, *entry, error) {
 		if err := f.ix.room(size, f.quota); err != nil {
 			return message.Receipt{}, nil, err
 		}
+
 		off, err := f.log.Append(buf)
 		if err == nil {
 			f.paid(off)
@@ -142,6 +152,7 @@ func (f *File) appendItem(item *Item) (message.Receipt, *entry, error) {
 			f.ix.know(item, e.off, f.ages)
 			return f.dir.receipt(e), e, nil
 		}
+
 		f.quota.add(-int64(size))
 		if !errors.Is(err, disk.ErrChanged) {
 			return message.Receipt{}, nil, err
@@ -157,6 +168,7 @@ func (f *File) appendItem(item *Item) (message.Receipt, *entry, error) {
 			return r, nil, nil
 		}
 	}
+
 	return message.Receipt{}, nil, fmt.Errorf("append to %s: %w", f.dir.path(), disk.ErrChanged)
 }
 
@@ -192,6 +204,7 @@ func (ix *index) room(n int, quota *Quota) error {
 	case !quota.room(int64(n)):
 		return fmt.Errorf("%w: %d bytes in all inboxes", ErrFull, quota.Used())
 	}
+
 	return nil
 }
 
@@ -209,9 +222,11 @@ func (f *File) settle(e *entry) error {
 		if n := len(f.waiting); n > 0 {
 			last = f.waiting[n-1]
 		}
+
 		f.mu.Unlock()
 		err := log.Barrier()
 		f.mu.Lock()
+
 		switch {
 		case f.ix != ix:
 			continue
@@ -225,6 +240,7 @@ func (f *File) settle(e *entry) error {
 			}
 			continue
 		}
+
 		f.publish(last)
 		if e != nil && e.lost {
 			return errors.New("an editor overwrote the inbox while the item was being accepted")

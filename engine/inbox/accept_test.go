@@ -31,6 +31,7 @@ func TestItemTakenAwayBeforeItsBarrierIsNotAcknowledged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	saved, err := os.ReadFile(f.dir.path())
 	if err != nil {
 		t.Fatal(err)
@@ -48,6 +49,7 @@ func TestItemTakenAwayBeforeItsBarrierIsNotAcknowledged(t *testing.T) {
 	if err := f.settle(e); err == nil {
 		t.Error("an item that the file no longer has was acknowledged")
 	}
+
 	r, err := f.Accept(t.Context(), it)
 	if err != nil || r.Duplicate {
 		t.Errorf("offered again: %+v, %v; want it accepted", r, err)
@@ -70,6 +72,7 @@ func TestAcceptAfterAFailedReloadFindsItsLine(t *testing.T) {
 	if _, err := f.log.Append(appendItem(nil, &line)); err != nil { // of the try that failed
 		t.Fatal(err)
 	}
+
 	touch(t, f.dir.path())
 	r, err := f.Accept(t.Context(), it)
 	if err != nil || !r.Duplicate || r.Item != line.ID {
@@ -123,6 +126,7 @@ func TestAnItemWithoutACopyIsTakenOutOfTheOldFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want = append(want, accept("while it was open"))
 	if err := errors.Join(os.WriteFile(f.dir.path()+"~", saved, 0o600), os.Rename(f.dir.path()+"~", f.dir.path())); err != nil {
 		t.Fatal(err)
@@ -134,6 +138,7 @@ func TestAnItemWithoutACopyIsTakenOutOfTheOldFile(t *testing.T) {
 			t.Errorf("%d: open is %s, %+v, %v; want %v", i, h.ID, it, err, want)
 		}
 	}
+
 	if n := f.Len(); n != len(want) {
 		t.Errorf("%d items are open, want %d", n, len(want))
 	}

@@ -18,6 +18,7 @@ func Accepted(dir string, ids map[string]bool) (items []Item, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read inbox: %w", err)
 	}
+
 	for _, raw := range disk.Lines(data) {
 		l, err := decode(bytes.TrimSpace(raw))
 		if err != nil || !ids[l.ID] {
@@ -29,5 +30,6 @@ func Accepted(dir string, ids map[string]bool) (items []Item, err error) {
 			items = append(items, l.Item)
 		}
 	}
+
 	return items, nil
 }

@@ -34,6 +34,7 @@ func BenchmarkAccept(b *testing.B) {
 				boxes[i] = f
 				accept(b, f, "warm up: the first barrier also syncs the folder", "")
 			}
+
 			text := strings.Repeat("A message of a usual length. ", 8)
 			b.ReportAllocs()
 			b.ResetTimer()
@@ -45,6 +46,7 @@ func BenchmarkAccept(b *testing.B) {
 					}
 				})
 			}
+
 			wg.Wait()
 		})
 	}

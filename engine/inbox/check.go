@@ -27,6 +27,7 @@ func Check(dir string) ([]finding.Finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("check inbox: %w", err)
 	}
+
 	return CheckContent(path, data), nil
 }
 
@@ -44,6 +45,7 @@ func CheckContent(path string, data []byte) []finding.Finding {
 			Reason: "the last line is incomplete: a crash cut it off",
 			Remedy: "It was never acknowledged. The next start, or doctor --fix, removes it and keeps a copy next to the file."})
 	}
+
 	return found
 }
 
@@ -57,6 +59,7 @@ func twice(path string, data []byte) (found []finding.Finding) {
 		if err != nil {
 			continue
 		}
+
 		switch string(l.Kind) {
 		case lineDone, lineKeys, lineDropped, lineFront:
 			continue
@@ -67,8 +70,10 @@ func twice(path string, data []byte) (found []finding.Finding) {
 				Remedy: "Give it another id, or remove the line."})
 			continue
 		}
+
 		first[l.ID] = n
 	}
+
 	return found
 }
 
@@ -83,5 +88,6 @@ func LineOf(dir, id string) int {
 			return n
 		}
 	}
+
 	return 0
 }

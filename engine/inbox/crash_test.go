@@ -39,6 +39,7 @@ func child(dir string) error {
 		return err
 	}
 	defer f.Close()
+
 	for n := range childItems {
 		it := inbox.Item{Kind: message.Text, Text: strings.Repeat("x", 70_001), Dedupe: fmt.Sprint("k:", n)}
 		r, err := f.Accept(noContext{}, it)
@@ -49,6 +50,7 @@ func child(dir string) error {
 		if err != nil {
 			return err
 		}
+
 		fmt.Println("accepted", n)
 		if n%4 > 0 {
 			if err := f.Done(r.Item); err != nil {
@@ -57,6 +59,7 @@ func child(dir string) error {
 			fmt.Println("done", n)
 		}
 	}
+
 	return nil
 }
 
@@ -86,6 +89,7 @@ func run(t *testing.T, dir, failpoint string) (accepted, done map[int]bool, said
 			done[n] = true
 		}
 	}
+
 	return accepted, done, string(out)
 }
 
@@ -99,6 +103,7 @@ func TestDeathAtEveryStep(t *testing.T) {
 	for _, step := range []string{"inbox.sync#6", "inbox.rotate.sync#1", "inbox.rotate.rename#1", "inbox.rotate.dirsync#1"} {
 		kills = append(kills, step, step+":100")
 	}
+
 	for _, kill := range kills {
 		t.Run(kill, func(t *testing.T) {
 			t.Parallel()
@@ -125,6 +130,7 @@ func TestFaultAtEveryStep(t *testing.T) {
 			if strings.HasPrefix(fault, "enospc@inbox.write#3:") && !strings.Contains(said, "full") {
 				t.Errorf("nobody was refused: %s", said)
 			}
+
 			for line := range strings.Lines(said) {
 				if strings.HasPrefix(line, "error") && !strings.Contains(line, disk.ErrFailed.Error()) {
 					t.Error(line)
@@ -150,10 +156,12 @@ func verify(t *testing.T, dir string, accepted, done map[int]bool) {
 		}
 		open[it.Dedupe] = true
 	}
+
 	last := 0
 	for n := range accepted {
 		last = max(last, n)
 	}
+
 	for n := range accepted {
 		key := fmt.Sprint("k:", n)
 		if !open[key] && !done[n] && n != last {
@@ -165,11 +173,13 @@ func verify(t *testing.T, dir string, accepted, done map[int]bool) {
 		if open[key] && done[n] && n != last {
 			t.Errorf("item %d is open again after a later one was accepted", n)
 		}
+
 		r, err := f.Accept(t.Context(), inbox.Item{Kind: message.Text, Text: "x", Dedupe: key})
 		if err != nil || !r.Duplicate || r.Item == "" {
 			t.Errorf("item %d offered again: %+v, %v", n, r, err)
 		}
 	}
+
 	if left, _ := filepath.Glob(filepath.Join(dir, ".tmp-*")); len(left) > 1 {
 		t.Errorf("left behind: %v", left)
 	}

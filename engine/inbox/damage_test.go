@@ -34,6 +34,7 @@ func sample(t testing.TB, size int) (dir string, data []byte, ids []string) {
 			t.Fatal(err)
 		}
 	}
+
 	return dir, data, ids
 }
 
@@ -44,6 +45,7 @@ func survivors(t *testing.T, dir string, data []byte) (map[string]bool, []findin
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	// Looking at it from outside must not panic either.
 	if _, err := inbox.Survey(dir); err != nil {
 		t.Error(err)
@@ -51,6 +53,7 @@ func survivors(t *testing.T, dir string, data []byte) (map[string]bool, []findin
 	if _, err := inbox.Settled(dir); err != nil {
 		t.Error(err)
 	}
+
 	f, found, err := inbox.Open(disk.NewVolume(dir), dir, nil, time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +66,7 @@ func survivors(t *testing.T, dir string, data []byte) (map[string]bool, []findin
 			t.Errorf("read item %s: %v", h.ID, err)
 		}
 	}
+
 	torn, _ := filepath.Glob(path + ".torn-*")
 	for _, p := range torn {
 		os.Remove(p)
@@ -81,6 +85,7 @@ func hit(data []byte, ids []string, from, to int) map[string]bool {
 		}
 		n++
 	}
+
 	return touched
 }
 
@@ -91,6 +96,7 @@ func check(t *testing.T, what string, ids []string, got, touched map[string]bool
 			t.Errorf("%s: cost item %s, which it does not touch", what, id)
 		}
 	}
+
 	if len(touched) > 0 && len(found) == 0 {
 		t.Errorf("%s: not reported", what)
 	}
@@ -123,6 +129,7 @@ func TestDamageAtEveryOffset(t *testing.T) {
 		if at == 0 || data[at-1] == '\n' || data[at] == '\n' {
 			found = append(found, finding.Finding{File: "nothing to report"})
 		}
+
 		check(t, fmt.Sprintf("cut at %d", at), ids, got, touched, found)
 
 		flipped := bytes.Clone(data)
@@ -165,6 +172,7 @@ func TestBrokenLineIsReportedOnceAndKept(t *testing.T) {
 	if f.Len() != len(ids) {
 		t.Errorf("%d of %d items", f.Len(), len(ids))
 	}
+
 	os.WriteFile(path, append(broken, '\n'), 0o600)
 	if err := f.Refresh(); err != nil {
 		t.Fatal(err)
@@ -197,6 +205,7 @@ func FuzzOpen(f *testing.F) {
 				t.Errorf("take: %v", err)
 			}
 		}
+
 		settled, _ := inbox.Settled(dir)
 		if settled && len(heads) > 0 && !bytes.Contains(data, []byte(`"open":0`)) {
 			t.Error("an inbox with open items counts as settled")
@@ -210,6 +219,7 @@ func FuzzOpen(f *testing.F) {
 				t.Errorf("read back: %+v, %v", it, err)
 			}
 		}
+
 		torn, _ := filepath.Glob(path + ".torn-*")
 		for _, p := range torn {
 			os.Remove(p)

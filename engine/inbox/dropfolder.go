@@ -54,6 +54,7 @@ func OpenDropFolder(vol *disk.Volume, dir string) (*DropFolder, error) {
 			return nil, fmt.Errorf("create drop folder: %w", err)
 		}
 	}
+
 	return s, nil
 }
 
@@ -83,6 +84,7 @@ func (s *DropFolder) Ready(now time.Time) (names []string, again time.Duration, 
 	}
 	before := s.seen
 	s.seen = make(map[string]sight, len(entries))
+
 	for _, e := range entries {
 		name := e.Name()
 		if e.IsDir() || strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") {
@@ -97,6 +99,7 @@ func (s *DropFolder) Ready(now time.Time) (names []string, again time.Duration, 
 			again = wait
 		}
 	}
+
 	return names, again, nil
 }
 
@@ -113,6 +116,7 @@ func arrivals(dir string, named func(string) string) ([]fs.DirEntry, error) {
 			came[e.Name()] = beneath.ChangedAt(info)
 		}
 	}
+
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int {
 		return cmp.Or(came[a.Name()].Compare(came[b.Name()]), strings.Compare(named(a.Name()), named(b.Name())))
 	})
@@ -127,6 +131,7 @@ func (s *DropFolder) readyIn(name string, now time.Time, before sight) time.Dura
 	if err != nil {
 		return -1
 	}
+
 	touched := beneath.ChangedAt(info)
 	lain := now.Sub(touched).Abs() // a clock that was set back must not keep it for ever
 	is := sight{touched: touched, size: info.Size(), readable: before.readable}
@@ -140,12 +145,14 @@ func (s *DropFolder) readyIn(name string, now time.Time, before sight) time.Dura
 	if !disk.Transient(err) {
 		s.seen[name] = is
 	}
+
 	switch {
 	case !is.readable:
 		return max(0, patience-lain)
 	case touched.After(info.ModTime()), isJSON(name):
 		return 0
 	}
+
 	return max(0, quiet-lain)
 }
 
@@ -177,6 +184,7 @@ func readDropped(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("it is not a regular file")
 	}
+
 	limit := int64(MaxItemBytes)
 	if isJSON(path) {
 		limit = maxDroppedFile
@@ -185,6 +193,7 @@ func readDropped(path string) ([]byte, error) {
 	if err == nil && int64(len(content)) > limit {
 		err = fmt.Errorf("%w: the file is over %d bytes", ErrTooLarge, limit)
 	}
+
 	return content, err
 }
 
@@ -198,6 +207,7 @@ func (s *DropFolder) Take(name string) (Dropped, error) {
 	if err != nil {
 		return Dropped{}, err
 	}
+
 	taken := l.idOr() + "__" + name
 	to := filepath.Join(s.takenDir(), taken)
 	if disk.Exists(to) {
@@ -206,6 +216,7 @@ func (s *DropFolder) Take(name string) (Dropped, error) {
 	if err := s.aside(from, to); err != nil {
 		return Dropped{}, fmt.Errorf("pick up %s: %w", name, err)
 	}
+
 	// It is read once more: until now a program could have written to it.
 	return s.taken(taken)
 }
@@ -222,6 +233,7 @@ func (s *DropFolder) aside(from, to string) error {
 		errors.Is(err, syscall.EXDEV):
 		return s.vol.Rename("letter", from, to)
 	}
+
 	return err
 }
 
@@ -240,6 +252,7 @@ func (s *DropFolder) leave(taken fs.FileInfo, name string) error {
 	if now, err := os.Lstat(to); err != nil || !os.SameFile(now, taken) {
 		return err
 	}
+
 	return s.drop(to)
 }
 
@@ -260,6 +273,7 @@ func (s *DropFolder) open(path, name string) (Fields, error) {
 	case errors.Is(err, fs.ErrNotExist), disk.Transient(err):
 		return Fields{}, fmt.Errorf("dropped message %s: %w", name, err)
 	}
+
 	return Fields{}, s.refused(filepath.Base(path), err)
 }
 
@@ -282,6 +296,7 @@ func (s *DropFolder) taken(taken string) (Dropped, error) {
 	if err != nil {
 		return Dropped{}, err
 	}
+
 	info, err := os.Lstat(path)
 	if err != nil {
 		return Dropped{}, fmt.Errorf("dropped message %s: %w", name, err)
@@ -289,6 +304,7 @@ func (s *DropFolder) taken(taken string) (Dropped, error) {
 	if err := s.leave(info, name); err != nil {
 		return Dropped{}, fmt.Errorf("dropped message %s: %w", name, err)
 	}
+
 	return Dropped{Name: taken, Ref: Addressee(name), Item: l.item(id, info.ModTime()), Files: l.Files}, nil
 }
 
@@ -303,6 +319,7 @@ func (s *DropFolder) Taken() ([]Dropped, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list dropped messages: %w", err)
 	}
+
 	var all []Dropped
 	var failed error
 	several := map[string][]fs.FileInfo{} // by dropped name: a power cut may leave one message twice
@@ -318,13 +335,16 @@ func (s *DropFolder) Taken() ([]Dropped, error) {
 			}
 			several[name] = append(several[name], info)
 		}
+
 		l, err := s.taken(e.Name())
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
+
 		all = append(all, l)
 	}
+
 	return all, failed
 }
 
@@ -347,6 +367,7 @@ func (s *DropFolder) Refuse(name string, reason error) error {
 	} else {
 		from = filepath.Join(s.dir, name)
 	}
+
 	to := freeName(s.badDir(), plain)
 	err := s.vol.WriteFile("refused", to+".reason.txt", []byte(reason.Error()+"\n"))
 	if err == nil {
@@ -355,6 +376,7 @@ func (s *DropFolder) Refuse(name string, reason error) error {
 	if err != nil {
 		return fmt.Errorf("refuse dropped message %s: %w", name, err)
 	}
+
 	return nil
 }
 
@@ -368,5 +390,6 @@ func freeName(dir, name string) string {
 	for n := 2; disk.Exists(path); n++ {
 		path = filepath.Join(dir, fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext))
 	}
+
 	return path
 }

@@ -35,6 +35,7 @@ func newSlot(t *testing.T) *slot {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return &slot{t, s, vol, dir}
 }
 
@@ -165,6 +166,7 @@ func TestOnlyRegularFilesAreLetters(t *testing.T) {
 	if d := cmp.Diff([]string{"link.md", "pipe.md"}, names); d != "" {
 		t.Error(d)
 	}
+
 	for _, name := range names {
 		if l, err := s.Take(name); err == nil {
 			t.Errorf("%s was taken: %+v", name, l)
@@ -182,6 +184,7 @@ func TestReady(t *testing.T) {
 		s.drop(name, "{")
 	}
 	s.drop("whole.json", `{"text":"x"}`)
+
 	// Moved in: it was written some time before it got this name.
 	s.drop(".moved", "x")
 	past := now.Add(-time.Hour)
@@ -195,6 +198,7 @@ func TestReady(t *testing.T) {
 	if again <= 0 || again > time.Second {
 		t.Errorf("look again after %v", again)
 	}
+
 	names, again, _ = s.Ready(now.Add(1500 * time.Millisecond))
 	if d := cmp.Diff([]string{"inplace.md", "moved.md", "whole.json"}, slices.Sorted(slices.Values(names))); d != "" {
 		t.Errorf("after a second (-want +got):\n%s", d)
@@ -205,6 +209,7 @@ func TestReady(t *testing.T) {
 	if names, again, _ = s.Ready(now.Add(time.Minute)); !slices.Contains(names, "half.json") || again != 0 {
 		t.Errorf("after a minute: %v, again %v", names, again)
 	}
+
 	// A clock that was set back does not keep a letter for ever.
 	if names, _, _ = s.Ready(now.Add(-time.Hour)); !slices.Contains(names, "inplace.md") {
 		t.Errorf("with the clock set back: %v", names)
@@ -223,6 +228,7 @@ func TestLettersKeepTheirOrder(t *testing.T) {
 		}
 		want = append(want, id)
 	}
+
 	s.drop("a first by name.md", "last")
 	names := s.ready(time.Now().Add(time.Minute))
 	var ready, taken []string
@@ -233,12 +239,14 @@ func TestLettersKeepTheirOrder(t *testing.T) {
 		}
 		ready = append(ready, l.Item.ID)
 	}
+
 	if d := cmp.Diff(want, ready); d != "" {
 		t.Errorf("ready (-want +got):\n%s", d)
 	}
 	if last := names[len(names)-1]; last != "a first by name.md" {
 		t.Errorf("last is %s", last)
 	}
+
 	again, err := s.Taken()
 	if err != nil {
 		t.Fatal(err)
@@ -246,6 +254,7 @@ func TestLettersKeepTheirOrder(t *testing.T) {
 	for _, l := range again {
 		taken = append(taken, l.Item.ID)
 	}
+
 	if d := cmp.Diff(want, taken); d != "" {
 		t.Errorf("taken (-want +got):\n%s", d)
 	}
@@ -268,6 +277,7 @@ func TestRefuse(t *testing.T) {
 			t.Errorf("bad/%s: reason %q", want, got)
 		}
 	}
+
 	s.drop("y.md", "hello")
 	if err := s.Refuse("y.md", reason); err != nil || !s.exists("bad/y.md") {
 		t.Errorf("refuse a letter that was not taken: %v", err)
@@ -286,6 +296,7 @@ func TestPost(t *testing.T) {
 		if _, err := inbox.OpenDropFolder(s.vol, s.dir); err != nil {
 			t.Fatal(err)
 		}
+
 		names := s.ready(time.Now())
 		if len(names) != 1 {
 			t.Fatalf("ready at once: %v", names)
@@ -294,8 +305,10 @@ func TestPost(t *testing.T) {
 		if err != nil || l.Ref != ref || l.Item.ID != id || l.Item.Text != text || l.Item.Kind != message.System {
 			t.Errorf("posted to %q: %+v, %v", ref, l, err)
 		}
+
 		s.Finish(l)
 	}
+
 	for _, ref := range []string{"a__b", ".x", "2024-01", "a/b", strings.Repeat("x", 300), "../x"} {
 		if _, err := inbox.Post(s.vol, s.dir, ref, inbox.Fields{Text: "x"}); err == nil {
 			t.Errorf("posted to %q", ref)
@@ -319,6 +332,7 @@ func FuzzLetter(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	f.Fuzz(func(t *testing.T, name string, content []byte) {
 		if strings.ContainsAny(name, "/\x00") || strings.HasPrefix(name, ".") || name == "" || name == "bad" {
 			t.Skip()
@@ -326,6 +340,7 @@ func FuzzLetter(f *testing.F) {
 		if os.WriteFile(filepath.Join(dir, name), content, 0o600) != nil {
 			t.Skip()
 		}
+
 		l, err := s.Take(name)
 		if err == nil {
 			if l.Item.Kind == message.Permission || l.Item.ID == "" || l.Item.Dedupe == "" {
@@ -338,6 +353,7 @@ func FuzzLetter(f *testing.F) {
 		if disk.Exists(filepath.Join(dir, name)) {
 			t.Errorf("the letter is still there: %v", err)
 		}
+
 		bad, _ := os.ReadDir(filepath.Join(dir, "bad"))
 		for _, e := range bad {
 			os.Remove(filepath.Join(dir, "bad", e.Name()))
@@ -359,6 +375,7 @@ func TestLetterThatCannotBeReadNowIsNotRefused(t *testing.T) {
 	if !s.exists("a.md") || s.exists("bad/a.md") {
 		t.Fatal("the dropped message was refused")
 	}
+
 	l, err := s.Take("a.md")
 	if err != nil || l.Item.Text != "hello" {
 		t.Fatalf("tried again: %+v, %v", l, err)
@@ -372,6 +389,7 @@ func TestLetterThatCannotBeReadNowIsNotRefused(t *testing.T) {
 	if all, err := s.Taken(); err != nil || len(all) != 1 {
 		t.Errorf("tried again: %+v, %v", all, err)
 	}
+
 	s.drop("b.md", "\xff")
 	if _, err := s.Take("b.md"); !errors.Is(err, inbox.ErrRefused) {
 		t.Errorf("what is no letter: %v", err)
@@ -402,6 +420,7 @@ func TestWaitingLettersAreReadOnce(t *testing.T) {
 	if first < letters*size || second > letters*size/4 {
 		t.Error("the second look read the letters again")
 	}
+
 	s.drop("0.md", "\xff\xff") // another content
 	if names := s.ready(time.Now()); slices.Contains(names, "0.md") {
 		t.Error("a letter that changed was not read again")

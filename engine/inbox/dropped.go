@@ -78,6 +78,7 @@ func Addressee(name string) string {
 	if handleRef.MatchString(ref) {
 		return strings.ReplaceAll(ref, "-", "/")
 	}
+
 	return ref
 }
 
@@ -87,6 +88,7 @@ func parseDropped(name string, content []byte) (Fields, error) {
 	if !utf8.ValidString(name) || len(name) > maxDroppedName {
 		return l, fmt.Errorf("the name is not UTF-8 or longer than %d bytes", maxDroppedName)
 	}
+
 	switch ext := strings.ToLower(filepath.Ext(name)); ext {
 	case ".md", ".txt":
 		if !utf8.Valid(content) {
@@ -100,6 +102,7 @@ func parseDropped(name string, content []byte) (Fields, error) {
 	default:
 		return l, fmt.Errorf("the name must end in .md, .txt or .json, not %q", ext)
 	}
+
 	return l, l.check()
 }
 
@@ -122,6 +125,7 @@ func (l *Fields) check() error {
 	default:
 		return fmt.Errorf(`"as" must be user or system, not %q`, l.As)
 	}
+
 	if l.Type == "" {
 		l.Type = message.Text
 	}
@@ -147,10 +151,12 @@ func (l *Fields) check() error {
 	if len(l.Text) > MaxItemBytes {
 		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(l.Text), MaxItemBytes)
 	}
+
 	asks := l.Type == message.Text || l.Type == message.System
 	if asks && strings.TrimSpace(l.Text) == "" && len(l.Files) == 0 {
 		return errors.New("the text is missing")
 	}
+
 	for _, f := range l.Files {
 		switch {
 		case f.ID != "" && f.Path != "":
@@ -159,6 +165,7 @@ func (l *Fields) check() error {
 			return fmt.Errorf("file %q: the path must be absolute", f.Path)
 		}
 	}
+
 	return nil
 }
 
@@ -169,6 +176,7 @@ func (l *Fields) item(id string, at time.Time) Item {
 	if it.Dedupe == "" {
 		it.Dedupe = "drop:" + id
 	}
+
 	return it
 }
 

@@ -35,6 +35,7 @@ func newEdited(t *testing.T, texts ...string) (*edited, []string) {
 	for _, text := range texts {
 		ids = append(ids, e.accept(text))
 	}
+
 	return e, ids
 }
 
@@ -76,6 +77,7 @@ func (e *edited) texts() (all []string) {
 		}
 		all = append(all, it.Text)
 	}
+
 	return all
 }
 
@@ -214,6 +216,7 @@ func TestHostileEditor(t *testing.T) {
 	if os.Getenv("DAYCARE_LONG") != "" {
 		items = 500
 	}
+
 	for how, save := range saves {
 		t.Run(how, func(t *testing.T) {
 			e, _ := newEdited(t)
@@ -236,6 +239,7 @@ func TestHostileEditor(t *testing.T) {
 					}
 				}
 			})
+
 			var want []string
 			for i := range items {
 				text := fmt.Sprint("item ", i)
@@ -246,6 +250,7 @@ func TestHostileEditor(t *testing.T) {
 					want = append(want, text)
 				}
 			}
+
 			end()
 			e.must(e.Refresh())
 			got := e.texts()
@@ -254,6 +259,7 @@ func TestHostileEditor(t *testing.T) {
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("open items (-want +got):\n%s", d)
 			}
+
 			for _, f := range e.Findings() {
 				if f.Severity == finding.Error {
 					t.Error(f)
@@ -277,6 +283,7 @@ func TestSenders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	seen := map[string]bool{}
 	for _, h := range e.Open() {
 		if seen[h.Sender] || len(h.Sender) > 300 {

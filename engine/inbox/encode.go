@@ -44,6 +44,7 @@ func begin(buf []byte, seq int64, at time.Time, kind string) encoder {
 	e.buf = at.UTC().AppendFormat(e.buf, timeFormat)
 	e.buf = append(e.buf, '"')
 	e.text("type", kind)
+
 	return e
 }
 
@@ -99,6 +100,7 @@ func (e *encoder) seal() []byte {
 	for shift := 28; shift >= 0; shift -= 4 {
 		e.buf = append(e.buf, hexDigits[sum>>shift&15])
 	}
+
 	return append(e.buf, '"', '}', '\n')
 }
 
@@ -124,6 +126,7 @@ func appendItem(buf []byte, it *Item) []byte {
 		e.text("threadId", it.Route.ThreadID)
 		e.close()
 	}
+
 	e.text("text", it.Text)
 	e.files(it.Files)
 	e.text("queue", string(it.Queue))
@@ -132,6 +135,7 @@ func appendItem(buf []byte, it *Item) []byte {
 	if it.Hops != 0 {
 		e.integer("hops", int64(it.Hops))
 	}
+
 	e.flag("untrusted", it.Untrusted)
 	e.text("source", it.Source)
 	e.text("token", it.Token)
@@ -143,6 +147,7 @@ func appendItem(buf []byte, it *Item) []byte {
 	if it.After != 0 {
 		e.integer("after", it.After)
 	}
+
 	return e.seal()
 }
 
@@ -152,6 +157,7 @@ func (e *encoder) files(all []message.File) {
 	}
 	e.key("files")
 	e.buf, e.comma = append(e.buf, '['), false
+
 	for _, f := range all {
 		if e.comma {
 			e.buf = append(e.buf, ',')
@@ -164,6 +170,7 @@ func (e *encoder) files(all []message.File) {
 		e.text("path", f.Path)
 		e.close()
 	}
+
 	e.buf, e.comma = append(e.buf, ']'), true
 }
 
@@ -173,6 +180,7 @@ func (e *encoder) scripts(all []message.Script) {
 	}
 	e.key("scripts")
 	e.buf, e.comma = append(e.buf, '['), false
+
 	for _, s := range all {
 		if e.comma {
 			e.buf = append(e.buf, ',')
@@ -182,6 +190,7 @@ func (e *encoder) scripts(all []message.Script) {
 		e.text("sha256", s.SHA256)
 		e.close()
 	}
+
 	e.buf, e.comma = append(e.buf, ']'), true
 }
 
@@ -228,6 +237,7 @@ func appendString(b []byte, s string) []byte {
 		}
 		i++
 	}
+
 	return append(append(b, s[from:]...), '"')
 }
 
@@ -242,5 +252,6 @@ func appendEscape(b []byte, c byte) []byte {
 	case '\t':
 		return append(b, '\\', 't')
 	}
+
 	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }

@@ -123,6 +123,7 @@ func FuzzLine(f *testing.F) {
 		if err == nil && l.Kind == "" {
 			t.Error("a line without a type")
 		}
+
 		for _, s := range salvage(raw) {
 			if !intact(raw[s.off : s.off+int64(s.n)]) {
 				t.Error("salvaged a line that is not intact")

@@ -73,6 +73,7 @@ func Open(vol *disk.Volume, dir string, quota *Quota, now func() time.Time) (*Fi
 	if err := vol.Recover(dir, FileName); err != nil {
 		return nil, nil, fmt.Errorf("open inbox %s: %w", f.dir.agent(), err)
 	}
+
 	data, err := f.openLog()
 	if err != nil {
 		return nil, nil, fmt.Errorf("open inbox %s: %w", f.dir.agent(), err)
@@ -82,6 +83,7 @@ func Open(vol *disk.Volume, dir string, quota *Quota, now func() time.Time) (*Fi
 	for _, e := range next.order {
 		f.quota.copyLine(e, data)
 	}
+
 	f.ix = next
 	f.quota.add(next.bytes)
 	if len(next.order) > 0 {
@@ -93,6 +95,7 @@ func Open(vol *disk.Volume, dir string, quota *Quota, now func() time.Time) (*Fi
 		}
 		f.signals.notify()
 	}
+
 	return f, f.Findings(), nil
 }
 
@@ -107,8 +110,10 @@ func (f *File) openLog() ([]byte, error) {
 		log.Close()
 		return nil, err
 	}
+
 	f.log = log
 	f.seen.noteTorn(torn)
+
 	return data, nil
 }
 
@@ -187,6 +192,7 @@ func (f *File) Close() error {
 		f.mu.Unlock()
 		return nil
 	}
+
 	close(f.signals.quit)
 	f.mu.Unlock()
 	f.inflight.Wait()
@@ -196,6 +202,7 @@ func (f *File) Close() error {
 		// A last try; what stays owed is found again from history.
 		_ = f.write(func(b []byte) []byte { return b })
 	}
+
 	f.quota.add(-f.ix.bytes)
 	for _, e := range f.ix.order {
 		f.quota.unkeep(len(e.line))

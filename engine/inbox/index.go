@@ -85,6 +85,7 @@ func scan(path string, data []byte, told map[uint64]bool) (*index, []finding.Fin
 		r.lineNo++
 		r.read(off, raw)
 	}
+
 	return r.index, r.found
 }
 
@@ -100,6 +101,7 @@ func (r *reader) read(off int64, raw []byte) {
 		r.apply(l, off, raw)
 		return
 	}
+
 	whole := salvage(raw)
 	for _, s := range whole {
 		piece := raw[s.off : s.off+int64(s.n)]
@@ -107,6 +109,7 @@ func (r *reader) read(off int64, raw []byte) {
 			r.apply(l, off+s.off, piece)
 		}
 	}
+
 	if len(whole) == 0 { // else rotation keeps the lines found in it
 		r.odd = append(r.odd, span{off, len(raw)})
 	}
@@ -127,6 +130,7 @@ func (r *reader) note(id string, severity finding.Severity, raw []byte, column i
 	if len(r.told) < maxTold {
 		r.told[h] = true
 	}
+
 	r.found = append(r.found, f)
 }
 
@@ -141,6 +145,7 @@ func (r *reader) apply(l line, off int64, raw []byte) {
 		r.seen = append(r.seen, l.Seq)
 		r.seq = max(r.seq, l.Seq)
 	}
+
 	switch string(l.Kind) {
 	case lineDone:
 		for _, id := range l.IDs {
@@ -169,6 +174,7 @@ func (r *reader) item(l line, off int64, n int) {
 	if l.byHand {
 		l.After = 0
 	}
+
 	e := &entry{Head: headOf(&l.Item, n), off: off, durable: true}
 	r.add(e)
 }

@@ -61,6 +61,7 @@ func (r *reader) carried(keys []string, off int64, raw []byte) {
 			at += i
 			k.off = off + int64(at)
 		}
+
 		r.keys[hash] = k
 	}
 }
@@ -73,6 +74,7 @@ func parseKey(s string) (hash uint64, at int64, ok bool) {
 		return 0, 0, false
 	}
 	at, err = strconv.ParseInt(seconds, 10, 64)
+
 	return hash, at, err == nil
 }
 
@@ -89,6 +91,7 @@ func idAt(raw []byte) (id string, seq int64) {
 		}
 		return "", 0
 	}
+
 	// Our own lines have seq, at, type and id in front, in this order.
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	var name string
@@ -97,6 +100,7 @@ func idAt(raw []byte) (id string, seq int64) {
 		if err != nil {
 			return "", seq
 		}
+
 		switch v := tok.(type) {
 		case json.Delim:
 			if v != '{' || name != "" {
@@ -130,12 +134,14 @@ func (ix *index) keyList(a ages, but map[uint64]bool, idOf func(key) string) []s
 			all = append(all, aged{h, k})
 		}
 	}
+
 	slices.SortFunc(all, func(a, b aged) int {
 		if a.at != b.at {
 			return int(a.at - b.at)
 		}
 		return int(a.off - b.off)
 	})
+
 	if len(all) > MaxKeys {
 		all = all[len(all)-MaxKeys:]
 	}
@@ -143,6 +149,7 @@ func (ix *index) keyList(a ages, but map[uint64]bool, idOf func(key) string) []s
 	for i, k := range all {
 		list[i] = fmt.Sprintf("%016x %d %s", k.hash, k.at, idOf(k.key))
 	}
+
 	return list
 }
 

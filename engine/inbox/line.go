@@ -42,6 +42,7 @@ func decode(raw []byte) (line, error) {
 		return l, err
 	}
 	l.byHand = !intact(raw)
+
 	switch string(l.Kind) {
 	case lineDone, lineKeys:
 		return l, nil
@@ -53,6 +54,7 @@ func decode(raw []byte) (line, error) {
 	default:
 		return l, fmt.Errorf("%w %q", errUnknownType, l.Kind)
 	}
+
 	if l.ID == "" {
 		return l, errors.New(`no "id"`)
 	}
@@ -80,6 +82,7 @@ func intact(raw []byte) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -115,6 +118,7 @@ func wholeFrom(raw []byte) (int, bool) {
 		}
 		from++
 	}
+
 	return 0, false
 }
 
@@ -134,6 +138,7 @@ func column(err error) int {
 	case errors.As(err, &wrong):
 		return max(1, int(wrong.Offset))
 	}
+
 	return 1
 }
 
@@ -171,6 +176,7 @@ func senderOf(it *Item) string {
 	if len(s) > maxSender {
 		s = "#" + strconv.FormatUint(hash64(s), 16)
 	}
+
 	return s
 }
 

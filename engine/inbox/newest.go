@@ -21,10 +21,12 @@ func LastMessage(dir string) (time.Time, bool) {
 	if err != nil {
 		return time.Time{}, false
 	}
+
 	for _, raw := range disk.Backward(f, info.Size(), &err) {
 		if l, derr := decode(raw); derr == nil && l.Kind == message.Text {
 			return l.At, true
 		}
 	}
+
 	return time.Time{}, false
 }

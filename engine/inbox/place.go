@@ -23,5 +23,6 @@ func (it Item) at(root string, path, tag func(root, path string) string) Item {
 		it.Files[i].Path = path(root, it.Files[i].Path)
 	}
 	it.Tag = tag(root, it.Tag)
+
 	return it
 }

@@ -38,6 +38,7 @@ func TestItemsMoveWithTheirWorkspace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	raw, err := os.ReadFile(filepath.Join(from, inbox.FileName))
 	if err != nil || strings.Contains(string(raw), one) {
 		t.Errorf("%v: whole paths are stored: %s", err, raw)
@@ -45,6 +46,7 @@ func TestItemsMoveWithTheirWorkspace(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(to, inbox.FileName), raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for ws, dir := range map[string]string{one: from, two: to} {
 		it, err := open(dir).Read(r.Item)
 		if want := "@write:" + filepath.Join(ws, "docs"); err != nil || it.Tag != want ||

@@ -19,6 +19,7 @@ func Post(vol *disk.Volume, dir, ref string, l Fields) (item string, err error) 
 	if err := l.check(); err != nil {
 		return "", fmt.Errorf("write to drop folder: %w", err)
 	}
+
 	// Messages that are posted within one tick of the file system's clock are told apart
 	// by their names.
 	name := time.Now().UTC().Format("20060102T150405.000000000Z-") + l.ID + ".json"
@@ -30,6 +31,7 @@ func Post(vol *disk.Volume, dir, ref string, l Fields) (item string, err error) 
 			return "", fmt.Errorf("write to drop folder: %q is not a valid file name; use the agent's id", ref)
 		}
 	}
+
 	content, err := json.MarshalIndent(l, "", "  ")
 	if err != nil {
 		return "", fmt.Errorf("write to drop folder: %w", err)
@@ -40,5 +42,6 @@ func Post(vol *disk.Volume, dir, ref string, l Fields) (item string, err error) 
 	if err := vol.WriteFile("post", filepath.Join(dir, name), append(content, '\n')); err != nil {
 		return "", fmt.Errorf("write to drop folder: %w", err)
 	}
+
 	return l.ID, nil
 }

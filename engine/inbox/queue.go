@@ -20,9 +20,11 @@ func (f *File) Open() []Head {
 			heads = append(heads, e.Head)
 		}
 	}
+
 	if crash.Bug("lifo") {
 		slices.Reverse(heads)
 	}
+
 	return heads
 }
 
@@ -51,11 +53,13 @@ func (f *File) Read(id string) (Item, error) {
 	if err := f.look(); err != nil {
 		return Item{}, err
 	}
+
 	e := f.ix.byID[id]
 	if e == nil {
 		return Item{}, ErrUnknown
 	}
 	e.Fresh = false
+
 	return f.body(e)
 }
 
@@ -66,6 +70,7 @@ func (f *File) Take(ids ...string) ([]Item, error) {
 	if err := f.look(); err != nil {
 		return nil, err
 	}
+
 	items := make([]Item, 0, len(ids))
 	for _, id := range ids {
 		e, err := f.ix.idle(id)
@@ -78,6 +83,7 @@ func (f *File) Take(ids ...string) ([]Item, error) {
 		}
 		items = append(items, item)
 	}
+
 	f.ix.mark(ids, true)
 	return items, nil
 }
@@ -119,6 +125,7 @@ func (f *File) look() error {
 		return nil
 	}
 	_, err := f.reload(nil)
+
 	return err
 }
 
@@ -149,6 +156,7 @@ func (f *File) body(e *entry) (Item, error) {
 			return Item{}, fmt.Errorf("item %s: %w", e.ID, ErrUnknown)
 		}
 	}
+
 	l, err := decode(e.line)
 	if err != nil {
 		return Item{}, fmt.Errorf("read item %s: %w", e.ID, err)
@@ -165,12 +173,14 @@ func (f *File) Done(ids ...string) error {
 	if f.signals.isClosed() {
 		return ErrClosed
 	}
+
 	for _, id := range ids {
 		if e := f.ix.byID[id]; e != nil {
 			f.end(e)
 			f.owed = append(f.owed, id)
 		}
 	}
+
 	if len(f.owed) == 0 {
 		return nil
 	}
@@ -181,6 +191,7 @@ func (f *File) Done(ids ...string) error {
 	if err != nil {
 		return fmt.Errorf("mark items as done: %w", err)
 	}
+
 	return f.rotate()
 }
 
@@ -211,16 +222,19 @@ func (f *File) Drop(id string) error {
 	if err := f.look(); err != nil {
 		return err
 	}
+
 	e, err := f.ix.idle(id)
 	if err != nil {
 		return err
 	}
+
 	err = f.write(func(b []byte) []byte {
 		b = appendMark(b, f.ix.nextSeq(), f.ages.now(), lineDropped, id)
 		if len(f.ix.order) == 1 && f.ix.byID[id] != nil {
 			// The proof that nothing is left is a done line; see Settled.
 			b = appendDone(b, f.ix.nextSeq(), f.ages.now(), nil, 0)
 		}
+
 		return b
 	})
 	if err != nil {
@@ -229,6 +243,7 @@ func (f *File) Drop(id string) error {
 	if f.ix.byID[id] == e {
 		f.end(e)
 	}
+
 	return f.rotate()
 }
 
@@ -239,16 +254,19 @@ func (f *File) Front(id string) error {
 	if err := f.look(); err != nil {
 		return err
 	}
+
 	e, err := f.ix.idle(id)
 	if err != nil {
 		return err
 	}
+
 	err = f.write(func(b []byte) []byte { return appendMark(b, f.ix.nextSeq(), f.ages.now(), lineFront, id) })
 	if err != nil {
 		return fmt.Errorf("move item %s to the front: %w", id, err)
 	}
 	f.ix.front(e)
 	f.signals.notify()
+
 	return nil
 }
 
@@ -259,6 +277,7 @@ func (f *File) Wait(ctx context.Context, id string) error {
 		f.mu.Unlock()
 		return ErrClosed
 	}
+
 	e := f.ix.byID[id]
 	if e == nil {
 		f.mu.Unlock()
@@ -267,6 +286,7 @@ func (f *File) Wait(ctx context.Context, id string) error {
 	if e.gone == nil {
 		e.gone = make(chan struct{})
 	}
+
 	gone := e.gone
 	f.mu.Unlock()
 	select {

@@ -40,6 +40,7 @@ func (f *File) write(build func([]byte) []byte) error {
 			return err
 		}
 	}
+
 	return fmt.Errorf("append to %s: %w", f.dir.path(), disk.ErrChanged)
 }
 
@@ -56,6 +57,7 @@ func (f *File) debts(b []byte) []byte {
 			b = appendDone(b, f.ix.nextSeq(), f.ages.now(), nil, 0)
 		}
 	}
+
 	return b
 }
 
@@ -84,6 +86,7 @@ func (f *File) reload(urgent []byte) (landed bool, err error) {
 	if urgentErr != nil && data == nil {
 		return false, urgentErr
 	}
+
 	for try := 1; ; try++ {
 		next := f.seen.scan(data)
 		next.whole = len(next.odd) == 0 && time.Since(f.reread) > calm
@@ -94,6 +97,7 @@ func (f *File) reload(urgent []byte) (landed bool, err error) {
 			f.ix.solid = f.ix.seq
 			return landed, errors.Join(urgentErr, f.welcome())
 		}
+
 		off, err := f.log.Append(owed)
 		switch {
 		case err == nil:
@@ -105,6 +109,7 @@ func (f *File) reload(urgent []byte) (landed bool, err error) {
 		case !errors.Is(err, disk.ErrChanged):
 			return landed, err
 		}
+
 		f.copyLines()
 		if data, err = f.load(); err != nil {
 			return landed, err
@@ -121,6 +126,7 @@ func (f *File) welcome() error {
 	}
 	f.ix.grown = false
 	_ = f.log.Barrier()
+
 	return f.vol.Err()
 }
 
@@ -134,6 +140,7 @@ func (f *File) loadAnd(urgent []byte) (data []byte, landed bool, err error) {
 		if len(urgent) == 0 {
 			return data, false, nil
 		}
+
 		_, err = f.log.Append(urgent)
 		switch {
 		case err == nil:
@@ -163,7 +170,9 @@ func (f *File) load() ([]byte, error) {
 	if data, err = f.openLog(); err != nil {
 		return nil, fmt.Errorf("open inbox %s: %w", f.dir.agent(), err)
 	}
+
 	old.Close()
+
 	return data, nil
 }
 
@@ -220,6 +229,7 @@ func (f *File) adopt(next *index, data []byte) {
 			f.signals.notify()
 		}
 	}
+
 	closed := setOf(next.closed)
 	last := lastOurs(next.seen, old.solid)
 	for _, e := range bySeq(old.order) {
@@ -227,6 +237,7 @@ func (f *File) adopt(next *index, data []byte) {
 			f.missing(next, e, next.whole && e.Seq <= last, closed[hash64(e.ID)])
 		}
 	}
+
 	for h, k := range old.keys {
 		now, ok := next.keys[h]
 		if !ok {
@@ -235,11 +246,13 @@ func (f *File) adopt(next *index, data []byte) {
 		now.ran = k.ran
 		next.keys[h] = now
 	}
+
 	for _, h := range old.closed {
 		if !closed[h] {
 			next.closed = append(next.closed, h)
 		}
 	}
+
 	next.closed = next.closed[max(0, len(next.closed)-MaxKeys):]
 	next.seq, next.solid = max(next.seq, old.seq), old.solid
 	next.seen = nil
@@ -271,6 +284,7 @@ func (f *File) missing(next *index, e *entry, removed, closed bool) {
 		f.lost = append(f.lost, e)
 		return
 	}
+
 	if !closed {
 		next.closed = append(next.closed, hash64(e.ID))
 	}
@@ -294,6 +308,7 @@ func lastOurs(seen []int64, given int64) (last int64) {
 			last = max(last, seq)
 		}
 	}
+
 	return last
 }
 

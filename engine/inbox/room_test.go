@@ -24,12 +24,14 @@ func TestRoomOfWhatWasNotAccepted(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, ".ballast", "x"), 0o700); err != nil { // no room can be kept back
 		t.Fatal(err)
 	}
+
 	crash.Arm(t, "enospc@inbox.write#1")
 	for try := range 2 {
 		if _, err := f.Accept(t.Context(), text("x")); !errors.Is(err, disk.ErrFull) || q.Used() != 0 || f.Len() != 0 {
 			t.Errorf("try %d: %v, used are %d bytes, open %d", try, err, q.Used(), f.Len())
 		}
 	}
+
 	if err := os.RemoveAll(filepath.Join(dir, ".ballast")); err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +95,7 @@ func TestOrderOfLetters(t *testing.T) {
 			}
 		}
 	}
+
 	names, _, err := s.Ready(time.Now().Add(time.Minute))
 	if err != nil || !slices.Equal(names, []string{"b.txt", "c.txt", "a.txt"}) {
 		t.Errorf("%q, %v", names, err)
@@ -123,10 +126,12 @@ func TestALetterWithTwoNamesIsTakenOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		first := filepath.Join(drop, left[0])
 		if err := os.WriteFile(first, []byte("hello"), 0o600); err != nil {
 			t.Fatal(err)
 		}
+
 		for _, other := range left[1:] {
 			if err := os.Link(first, filepath.Join(drop, other)); err != nil {
 				t.Fatal(err)
@@ -136,10 +141,12 @@ func TestALetterWithTwoNamesIsTakenOnce(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+
 		ready, _, err := s.Ready(time.Now().Add(time.Minute))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+
 		for _, dropped := range ready {
 			l, err := s.Take(dropped)
 			if err != nil {
@@ -147,6 +154,7 @@ func TestALetterWithTwoNamesIsTakenOnce(t *testing.T) {
 			}
 			all = append(all, l)
 		}
+
 		if len(all) != 1 || all[0].Item.Text != "hello" {
 			t.Errorf("%s: taken as %+v", name, all)
 		}
@@ -175,6 +183,7 @@ func TestALetterIsRenamedWhereItCannotBeLinked(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(drop, "l.txt"), []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	crash.Arm(t, "eacces@letter.link#1")
 	l, err := s.Take("l.txt")
 	if err != nil || l.Item.Text != "hello" {
@@ -193,6 +202,7 @@ func TestALetterInThePlaceOfOneThatIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	write := func(path, text string) {
 		if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path)); err != nil {
 			t.Fatal(err)
@@ -203,6 +213,7 @@ func TestALetterInThePlaceOfOneThatIsTaken(t *testing.T) {
 	if err := s.aside(dropped, filepath.Join(s.takenDir(), strings.Repeat("a", 24)+"__l.txt")); err != nil {
 		t.Fatal(err)
 	}
+
 	write(dropped, "second")
 	all, err := s.Taken()
 	if err != nil || len(all) != 1 || all[0].Item.Text != "first" {

@@ -25,6 +25,7 @@ func (f *File) rotate() error {
 	if err := f.rewrite(size); f.vol.Err() != nil {
 		return err
 	}
+
 	return nil
 }
 
@@ -41,6 +42,7 @@ func (f *File) rewrite(size int64) error {
 	if n < len(data) {
 		return fmt.Errorf("rotate inbox %s: %w", f.dir.agent(), err)
 	}
+
 	content := f.rotated(data)
 	err = f.log.Replace(content, "")
 	switch {
@@ -52,6 +54,7 @@ func (f *File) rewrite(size int64) error {
 	case err != nil:
 		return fmt.Errorf("rotate inbox %s: %w", f.dir.agent(), err)
 	}
+
 	next := f.seen.scan(content) // it has all keys that are still to be remembered
 	maps.DeleteFunc(f.ix.keys, func(hash uint64, _ key) bool { _, kept := next.keys[hash]; return !kept })
 	f.adopt(next, content)
@@ -83,6 +86,7 @@ func (f *File) rotated(data []byte) []byte {
 		}
 		items = append(append(items, raw...), '\n')
 	}
+
 	keys := f.ix.keyList(f.ages, open, func(k key) string {
 		if k.off < 0 {
 			return ""
@@ -93,10 +97,12 @@ func (f *File) rotated(data []byte) []byte {
 	if crash.Bug("keysforgotten") {
 		keys = nil
 	}
+
 	content := appendKeys(nil, f.ix.nextSeq(), f.ages.now(), keys)
 	for _, s := range f.ix.odd {
 		content = append(append(content, at(s.off, s.n)...), '\n')
 	}
 	content = append(content, items...)
+
 	return appendDone(content, f.ix.nextSeq(), f.ages.now(), nil, len(f.ix.order))
 }

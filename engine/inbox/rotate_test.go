@@ -35,6 +35,7 @@ func pass(t *testing.T, f *inbox.File, dir string) (lastItem, lastKey string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)
@@ -55,6 +56,7 @@ func TestRotation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	e := &edited{t, f, dir, filepath.Join(dir, inbox.FileName)}
 	e.accept("one")
 	two := e.accept("two")
@@ -89,6 +91,7 @@ func TestRotation(t *testing.T) {
 	if err := <-waited; err != inbox.ErrClosed {
 		t.Errorf("a wait over the rotation: %v", err)
 	}
+
 	// A week later the key of the first item is forgotten.
 	c.now = c.now.Add(inbox.DedupeWindow + time.Minute)
 	if r, err := f.Accept(t.Context(), inbox.Item{Kind: message.Text, Text: "x", Dedupe: "pass:0"}); err != nil || r.Duplicate {
@@ -116,6 +119,7 @@ func TestNoRotationWhileOpen(t *testing.T) {
 	for i := range 30 {
 		all = append(all, e.accept(fmt.Sprint(i, strings.Repeat("x", 60_000))))
 	}
+
 	before := len(e.data())
 	e.must(e.Done(all[:10]...))
 	if len(e.data()) < before {
@@ -142,6 +146,7 @@ func TestQuotaOverAllInboxes(t *testing.T) {
 		defer f.Close()
 		boxes[i] = f
 	}
+
 	it := inbox.Item{Kind: message.Text, Text: strings.Repeat("x", 500)}
 	r, err := boxes[0].Accept(t.Context(), it)
 	if err != nil {
@@ -159,6 +164,7 @@ func TestQuotaOverAllInboxes(t *testing.T) {
 	if _, err := boxes[1].Accept(t.Context(), it); err != nil {
 		t.Errorf("after room was made: %v", err)
 	}
+
 	boxes[1].Close()
 	if q.Used() != 0 {
 		t.Errorf("%d bytes are used with nothing loaded", q.Used())
@@ -186,12 +192,14 @@ func TestSettledAndSurvey(t *testing.T) {
 	if err != nil || len(items) != 1 || items[0].Text != "one" {
 		t.Errorf("read all: %+v, %v", items, err)
 	}
+
 	e.must(e.Done(one))
 	settled(true)
 	three := e.accept("three")
 	settled(false)
 	e.must(e.Drop(three))
 	settled(true)
+
 	// Very many ids in one done line: the proof still fits into what is read.
 	var many []string
 	for i := range 300 {
@@ -200,12 +208,14 @@ func TestSettledAndSurvey(t *testing.T) {
 	e.must(e.Done(many...))
 	settled(true)
 	e.must(e.Close())
+
 	for what, tail := range map[string]string{"half a line": `{"seq":`, "a line by hand": `{"type":"done","ids":[],"open":0}` + "\n"} {
 		os.WriteFile(e.path, append(e.data(), tail...), 0o600)
 		if got, _ := inbox.Settled(e.dir); got {
 			t.Errorf("settled with %s at the end", what)
 		}
 	}
+
 	if ok, err := inbox.Settled(filepath.Join(e.dir, "no", "folder")); !ok || err != nil {
 		t.Errorf("without a file: %v, %v", ok, err)
 	}
@@ -232,6 +242,7 @@ func TestDoneWithoutAFreeDescriptor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	size := func() int64 {
 		info, err := os.Stat(filepath.Join(dir, inbox.FileName))
 		if err != nil {
@@ -242,6 +253,7 @@ func TestDoneWithoutAFreeDescriptor(t *testing.T) {
 	if size() < 1<<20 {
 		t.Errorf("%d bytes: there was nothing to rotate", size())
 	}
+
 	pass(t, f, dir)
 	if size() > 1<<20 {
 		t.Errorf("%d bytes: not rotated when it was possible again", size())

@@ -30,11 +30,13 @@ func Settled(dir string) (bool, error) {
 	if err != nil || info.Size() == 0 {
 		return err == nil, err
 	}
+
 	tail := make([]byte, min(info.Size(), tailBytes))
 	from := info.Size() - int64(len(tail))
 	if _, err := f.ReadAt(tail, from); err != nil && err != io.EOF {
 		return false, fmt.Errorf("survey inbox: %w", err)
 	}
+
 	return proves(tail, from == 0), nil
 }
 
@@ -48,11 +50,13 @@ func proves(tail []byte, whole bool) bool {
 	if len(tail) == 0 {
 		return whole
 	}
+
 	start := bytes.LastIndexByte(tail, '\n') + 1
 	if start == 0 && !whole {
 		return false
 	}
 	l, err := decode(tail[start:])
+
 	return err == nil && !l.byHand && string(l.Kind) == lineDone && l.Left == 0
 }
 
@@ -68,6 +72,7 @@ func Survey(dir string) ([]Head, error) {
 	for i, e := range ix.order {
 		heads[i] = e.Head
 	}
+
 	return heads, nil
 }
 
@@ -85,6 +90,7 @@ func ReadAll(dir string) ([]Item, error) {
 		}
 		items = append(items, l.Item.resolved(dir))
 	}
+
 	return items, nil
 }
 
@@ -95,5 +101,6 @@ func survey(dir string) (*index, []byte, error) {
 		return nil, nil, fmt.Errorf("read inbox: %w", err)
 	}
 	ix, _ := scan(path, data, map[uint64]bool{})
+
 	return ix, data, nil
 }

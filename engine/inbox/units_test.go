@@ -37,12 +37,14 @@ func TestSenders(t *testing.T) {
 		}
 		seen[s] = name
 	}
+
 	if s := senderOf(&Item{Route: route, Context: message.Context{Sender: "Ada"}}); s != "c/1/t/u Ada" {
 		t.Errorf("%q", s)
 	}
 	if s := senderOf(&Item{Context: message.Context{Sender: strings.Repeat("x", maxSender)}}); strings.HasPrefix(s, "#") {
 		t.Errorf("%q", s)
 	}
+
 	for key, want := range map[string]string{"": "", "mine": "", "room:7:8": "room", ":7": ""} {
 		if got := connectorOf(&Item{Dedupe: key}); got != want {
 			t.Errorf("%q came by %q", key, got)
@@ -56,6 +58,7 @@ func TestYoung(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	f.ages.now = func() time.Time { return now }
 	f.ages.opened = time.Now().Add(-8 * 24 * time.Hour) // by the clock that nobody sets
+
 	for name, tt := range map[string]struct {
 		age  time.Duration
 		ran  time.Duration
@@ -113,6 +116,7 @@ func TestColumn(t *testing.T) {
 			t.Errorf("%q: column %d, want %d", text, got, want)
 		}
 	}
+
 	if column(errUnknownType) != 1 {
 		t.Error("an error without a place has one")
 	}
@@ -134,6 +138,7 @@ func TestFindingsAreBounded(t *testing.T) {
 	if found := f.Findings(); len(found) != maxFound || found[0].Reason != "5" || len(f.Findings()) != 0 {
 		t.Errorf("%d findings, the first is %v", len(found), found[0])
 	}
+
 	var lines strings.Builder
 	for i := range maxBroken + 3 {
 		fmt.Fprintf(&lines, "broken %d\n", i)
@@ -143,12 +148,14 @@ func TestFindingsAreBounded(t *testing.T) {
 		found[2].File != "p" {
 		t.Errorf("%d broken, %d found, %d odd", len(ix.broken), len(found), len(ix.odd))
 	}
+
 	told := map[uint64]bool{}
 	for _, want := range []int{1, 0} {
 		if _, found := scan("p", []byte("broken\n"), told); len(found) != want {
 			t.Errorf("%v", found)
 		}
 	}
+
 	if n := (&index{bytes: 10, keys: map[uint64]key{1: {}, 2: {}}, odd: []span{{0, 3}, {9, 4}}}).live(); n != 10+2*keyBytes+7 {
 		t.Errorf("%d bytes are live", n)
 	}
@@ -195,6 +202,7 @@ func TestBodies(t *testing.T) {
 	if it, err := f.body(a); err != nil || it.Text != "first" || a.off != 0 {
 		t.Errorf("%+v, %v, at %d", it, err, a.off)
 	}
+
 	a.off = -1
 	if it, err := f.body(a); err != nil || it.Text != "first" {
 		t.Errorf("owed to the file: %+v, %v", it, err)
@@ -215,6 +223,7 @@ func TestBodies(t *testing.T) {
 	if _, err := f.Take(two); !errors.Is(err, ErrTaken) {
 		t.Errorf("%v", err)
 	}
+
 	select {
 	case <-f.Arrived():
 	default:
@@ -222,6 +231,7 @@ func TestBodies(t *testing.T) {
 	if f.Untake(two, "none"); b.Taken {
 		t.Error("it is still taken")
 	}
+
 	select {
 	case <-f.Arrived():
 	default:
@@ -245,6 +255,7 @@ func TestUrgentLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	crash.Arm(t, "enospc@inbox.write#1")
 	if data, landed, err := f.loadAnd(line); !errors.Is(err, disk.ErrFull) || landed || string(data) != string(before) {
 		t.Errorf("on a full disk: %q, %v, %v", data, landed, err)
@@ -253,6 +264,7 @@ func TestUrgentLines(t *testing.T) {
 	if landed, err := f.reload(line); !errors.Is(err, disk.ErrFull) || landed || f.Len() != 1 {
 		t.Errorf("on a full disk: %v, %v", landed, err)
 	}
+
 	crash.Arm(t, "")
 	if landed, err := f.reload(line); err != nil || !landed || f.Len() != 2 {
 		t.Errorf("%v, %v, %d items", landed, err, f.Len())
@@ -266,11 +278,13 @@ func TestUrgentLines(t *testing.T) {
 	if landed, err := f.reload(line); err == nil || landed || f.Len() != 2 || len(f.lost) != 0 {
 		t.Errorf("without a folder: %v, %v, %d items, %d owed to the file", landed, err, f.Len(), len(f.lost))
 	}
+
 	select {
 	case <-f.Arrived():
 	default:
 	}
 	f.publish(nil)
+
 	select {
 	case <-f.Arrived():
 		t.Error("something arrived, and nothing waited")
@@ -305,6 +319,7 @@ func TestRotationThatFails(t *testing.T) {
 			}
 		})
 	}
+
 	f := openIn(t, t.TempDir(), nil)
 	accepted(t, f, text("x"))
 	if err := f.rewrite(f.log.Size() + 100); err != nil || f.Len() != 1 {

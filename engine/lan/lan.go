@@ -65,6 +65,7 @@ func Of(a netip.Addr, mine Interfaces) Place {
 	case a.IsPrivate(), carriers.Contains(a), own(a, mine):
 		return Inside
 	}
+
 	return Public
 }
 

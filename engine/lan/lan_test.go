@@ -41,6 +41,7 @@ func TestOf(t *testing.T) {
 			}
 		}
 	}
+
 	if got := Of(netip.Addr{}, none); got != Never {
 		t.Errorf("no address leads to %d", got)
 	}
@@ -68,6 +69,7 @@ func TestOwnAddressesAreInside(t *testing.T) {
 			}
 			all = append(all, &net.IPNet{IP: ip, Mask: network.Mask})
 		}
+
 		return all, nil
 	}
 	unknown := func() ([]net.Addr, error) { return nil, errors.New("no netlink") }

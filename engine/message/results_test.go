@@ -23,11 +23,13 @@ func TestResultsKeepTheirOrder(t *testing.T) {
 	if f.Len() != 0 || f.Has("a") || len(f.Take()) != 0 {
 		t.Error("there is something at the beginning")
 	}
+
 	f.Put(Result{Out: "a"})
 	f.Put(Result{Out: "b"})
 	if f.Len() != 2 || !f.Has("a") || !f.Has("b") || f.Has("c") {
 		t.Errorf("%d came", f.Len())
 	}
+
 	select {
 	case <-f.Arrived():
 	default:
@@ -57,6 +59,7 @@ func TestResultsFromManySides(t *testing.T) {
 			}
 		})
 	}
+
 	next, got := map[string]int{}, 0
 	for deadline := time.After(20 * time.Second); got < many*each; {
 		select {
@@ -64,6 +67,7 @@ func TestResultsFromManySides(t *testing.T) {
 		case <-deadline:
 			t.Fatalf("%d of %d came", got, many*each)
 		}
+
 		for _, result := range f.Take() {
 			if result.Part != next[result.Out] {
 				t.Fatalf("of %s came %d, want %d", result.Out, result.Part, next[result.Out])
@@ -72,6 +76,7 @@ func TestResultsFromManySides(t *testing.T) {
 			got++
 		}
 	}
+
 	wg.Wait()
 	if f.Len() != 0 {
 		t.Errorf("%d came twice", f.Len())
@@ -85,6 +90,7 @@ func TestWhatAnAnswerIsCalled(t *testing.T) {
 			t.Errorf("%+v is %s, want %s", out, out.Key(), key)
 		}
 	}
+
 	for _, tt := range []struct {
 		result    Result
 		delivered bool
@@ -120,10 +126,12 @@ func TestRelayed(t *testing.T) {
 	if got := Relayed("Ops", []string{"mail of eve", "a page"}); got != "agent Ops, which read mail of eve, a page" {
 		t.Errorf("%q", got)
 	}
+
 	long := Relayed("Ops", slices.Repeat([]string{strings.Repeat("ä", 50)}, 20))
 	if n := len([]rune(long)); n != maxRelayed || !strings.HasPrefix(long, "agent Ops, which read ä") {
 		t.Errorf("%d characters: %q", n, long)
 	}
+
 	for text, want := range map[string]string{"x <!-- untrusted: mail": "a text that was cut", "x <!-- untrusted: a --> y <!-- untrusted: b": "a; a text that was cut"} {
 		if got := SourceOf(text); got != want {
 			t.Errorf("%q comes from %q, want %q", text, got, want)

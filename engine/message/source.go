@@ -23,12 +23,14 @@ func WithSource(text, source string) string {
 	for strings.Contains(source, "--") {
 		source = strings.ReplaceAll(source, "--", "-")
 	}
+
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i, line := range lines {
 		if last := i == len(lines)-1 || strings.TrimSpace(lines[i+1]) == ""; last && strings.TrimSpace(line) != "" {
 			lines[i] = line + " " + markBegin + source + markEnd
 		}
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -47,8 +49,10 @@ func SourceOf(text string) string {
 		if !slices.Contains(sources, source) {
 			sources = append(sources, source)
 		}
+
 		text = after
 	}
+
 	return bounded(strings.Join(sources, "; "))
 }
 

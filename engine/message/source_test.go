@@ -19,6 +19,7 @@ func TestMarkedTextKeepsItsSource(t *testing.T) {
 			}
 		}
 	}
+
 	for _, text := range []string{"", "plain", "<!-- a comment -->"} {
 		if WithSource(text, "") != text || SourceOf(text) != "" {
 			t.Errorf("%q: %q %q", text, WithSource(text, ""), SourceOf(text))

@@ -47,6 +47,7 @@ func read(root string) ([]Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read pairing requests: %w", err)
 	}
+
 	all, found := parse(path, data)
 	return all, finding.Join(found)
 }
@@ -64,5 +65,6 @@ func parse(path string, data []byte) ([]Request, []finding.Finding) {
 	if f.Failed() {
 		return nil, f.Found
 	}
+
 	return all.Requests, f.Found
 }

@@ -89,6 +89,7 @@ func (b *Book) Ask(from message.Address, name string) (code string, err error) {
 				here++
 			}
 		}
+
 		if here >= Most || len(all) >= mostAll {
 			return all, nil
 		}
@@ -98,6 +99,7 @@ func (b *Book) Ask(from message.Address, name string) (code string, err error) {
 	if err != nil {
 		return "", err
 	}
+
 	return code, nil
 }
 
@@ -117,11 +119,13 @@ func (b *Book) Find(code string) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
+
 	code = strings.ToUpper(strings.TrimSpace(code))
 	i := slices.IndexFunc(all, func(r Request) bool { return r.Code == code })
 	if i < 0 {
 		return Request{}, fmt.Errorf("code %q: %w", code, ErrUnknown)
 	}
+
 	return all[i], nil
 }
 
@@ -133,6 +137,7 @@ func (b *Book) Decide(r Request, d Decision) error {
 			return nil, fmt.Errorf("code %q: %w", r.Code, ErrUnknown)
 		}
 		all[i].Decision = d
+
 		return all, nil
 	})
 }
@@ -153,6 +158,7 @@ func (b *Book) change(edit func([]Request) ([]Request, error)) error {
 	if err != nil {
 		return err
 	}
+
 	after, err := edit(slices.Clone(before))
 	if err != nil || slices.Equal(before, after) {
 		return err
@@ -161,6 +167,7 @@ func (b *Book) change(edit func([]Request) ([]Request, error)) error {
 	if err != nil {
 		return fmt.Errorf("save pairing requests: %w", err)
 	}
+
 	path, err := place(b.root)
 	if err == nil {
 		err = b.vol.WriteFile("pairing", path, append(data, '\n'))
@@ -168,5 +175,6 @@ func (b *Book) change(edit func([]Request) ([]Request, error)) error {
 	if err != nil {
 		return fmt.Errorf("save pairing requests: %w", err)
 	}
+
 	return nil
 }

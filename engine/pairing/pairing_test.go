@@ -43,6 +43,7 @@ func TestACodeLastsAnHourAndOverARestart(t *testing.T) {
 				t.Errorf("they were told a second code %q within the hour", again)
 			}
 		}
+
 		if r, err := b.Find(" " + strings.ToLower(code)); err != nil || r.From != from("7") || r.Name != "Ada" {
 			t.Errorf("found %+v, %v", r, err)
 		}
@@ -66,12 +67,14 @@ func TestRequestsAreBounded(t *testing.T) {
 			codes[code] = true
 		}
 	}
+
 	if len(codes) != Most {
 		t.Errorf("%d people of one connector have a code, want %d", len(codes), Most)
 	}
 	for i := range 2 * mostAll {
 		ask(t, b, message.Address{Connector: fmt.Sprint("c", i), UserID: "x"})
 	}
+
 	if list, err := b.List(); err != nil || len(list) != mostAll {
 		t.Errorf("%d requests wait, %v; want %d", len(list), err, mostAll)
 	}
@@ -102,6 +105,7 @@ func TestAnAnswerStays(t *testing.T) {
 			t.Errorf("after %s they are told another code", d)
 		}
 	}
+
 	if list, err := b.List(); err != nil || len(list) != 0 {
 		t.Errorf("waiting are %+v, %v", list, err)
 	}

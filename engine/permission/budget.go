@@ -53,6 +53,7 @@ func BudgetOf(tag string) (b Budget, ok bool) {
 		return b, false
 	}
 	b, ok = a.(Budget)
+
 	return b, ok
 }
 
@@ -75,6 +76,7 @@ func (b Budget) String() string {
 	case BudgetPerAgent:
 		return text + " for one agent and those that it started (" + b.Key() + ")"
 	}
+
 	return text + " for agent " + b.Scope + " and those that it started (" + b.Key() + ")"
 }
 
@@ -111,10 +113,12 @@ func (b Budget) amount(n float64) string {
 		}
 		return "$" + number(n)
 	}
+
 	digits := number(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
 	}
+
 	return digits + " tokens"
 }
 
@@ -129,11 +133,13 @@ func parseBudget(value string) (Access, error) {
 	if len(parts) != 3 || !slices.Contains([]string{USD, Tokens}, parts[1]) {
 		return nil, wrong
 	}
+
 	scope, day, dated := strings.Cut(parts[0], "/")
 	_, err := time.Parse(time.DateOnly, day)
 	if dated != (scope == BudgetPerDay) || dated && err != nil {
 		return nil, wrong
 	}
+
 	limit, more, _ := strings.Cut(parts[2], "+")
 	b := Budget{Scope: scope, Day: day, Unit: parts[1]}
 	if !b.Setting() && !agentID.MatchString(scope) {
@@ -145,6 +151,7 @@ func parseBudget(value string) (Access, error) {
 	if err != nil {
 		return nil, wrong
 	}
+
 	return b, nil
 }
 

@@ -32,6 +32,7 @@ func TestCardOfABudgetSaysWhatKindItIs(t *testing.T) {
 		for _, c := range r.Choices() {
 			text += c.Decision + " " + c.Text + "\n"
 		}
+
 		for _, want := range append(tt.want, "reason      it is used up", "permission  "+tt.b.Tag(), "deny Stop") {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: %q is missing in\n%s", name, want, text)
@@ -68,6 +69,7 @@ func TestABudgetIsNoRightOfASet(t *testing.T) {
 	if _, err := Ceiling([]string{b.Tag()}); err == nil {
 		t.Error("it can be in a ceiling")
 	}
+
 	wide, err := Ceiling([]string{"@web", "@read:/", "@write:/"})
 	if err != nil || wide.Covers(b.Request(""), Once) || wide.Covers(b.Request(""), Always) {
 		t.Errorf("a ceiling covers it: %v", err)

@@ -29,6 +29,7 @@ func TestEveryInvisibleCharacterIsNamed(t *testing.T) {
 		}
 		attacktest.Held(t, attacktest.Row{Class: "approvals", How: "named in the card", Name: "invisible: " + name})
 	}
+
 	if got := Visible("a\xffb"); got != "a[0xFF]b" {
 		t.Errorf("a byte that is no text reads %q", got)
 	}
@@ -37,6 +38,7 @@ func TestEveryInvisibleCharacterIsNamed(t *testing.T) {
 			t.Errorf("%q reads %q", plain, got)
 		}
 	}
+
 	count := 0
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if unicode.In(r, unicode.Cf, unicode.Cc, unicode.Co, unicode.Zl, unicode.Zp, unicode.Variation_Selector,
@@ -47,6 +49,7 @@ func TestEveryInvisibleCharacterIsNamed(t *testing.T) {
 			}
 		}
 	}
+
 	t.Logf("%d characters are named", count)
 }
 
@@ -87,6 +90,7 @@ func TestApprovalIsBoundToSandboxAndScripts(t *testing.T) {
 		}
 		hashes[sha] = name
 	}
+
 	landlock := r
 	landlock.Sandbox = "landlock"
 	if landlock.SHA256("a") != r.SHA256("a") {

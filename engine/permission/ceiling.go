@@ -13,6 +13,7 @@ func Ceiling(tags []string) (s Set, err error) {
 		}
 	}
 	s.Grants = nil
+
 	return s, nil
 }
 
@@ -31,6 +32,7 @@ func (s Set) Covers(r Request, d Decision) bool {
 	if _, exec := a.(Exec); exec && r.Detail.Command != "" && d != Prefix && !r.general() {
 		a = Exec{Prefix: r.Detail.Command}
 	}
+
 	return s.Allows(a) && !slices.ContainsFunc(r.Also, func(tag string) bool {
 		also, err := Parse(tag)
 		return err != nil || !s.Allows(also)

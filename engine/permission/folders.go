@@ -71,6 +71,7 @@ func NewFolders(workspace string) *Folders {
 	if info, err := os.Stat(f.workspace); err == nil {
 		f.known[f.workspace] = pin{beneath.IDOf(info), true}
 	}
+
 	return f
 }
 
@@ -87,6 +88,7 @@ func OpenFolders(vol *disk.Volume, workspace string, report func(path string, er
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", FoldersFile, err)
 	}
+
 	var kept foldersOnDisk
 	if err := json.Unmarshal(data, &kept); err != nil {
 		return nil, fmt.Errorf("read %s: %w\ndelete it: daycare then pins every granted folder anew", FoldersFile, err)
@@ -95,6 +97,7 @@ func OpenFolders(vol *disk.Volume, workspace string, report func(path string, er
 	if root := f.known[f.workspace].ID; kept.Root.Ino != root.Ino || !booted && kept.Root.Dev != root.Dev {
 		return f, nil
 	}
+
 	for path, p := range kept.Folders {
 		if booted {
 			p.Dev = 0
@@ -106,6 +109,7 @@ func OpenFolders(vol *disk.Volume, workspace string, report func(path string, er
 			f.known[path] = p
 		}
 	}
+
 	return f, nil
 }
 
@@ -131,6 +135,7 @@ func (f *Folders) Know(set Set) error {
 			changed = f.know(path, write) || changed
 		}
 	}
+
 	if !changed {
 		return nil
 	}
@@ -154,8 +159,10 @@ func (f *Folders) know(path string, write bool) (changed bool) {
 		if err != nil {
 			return false
 		}
+
 		p.ID = beneath.IDOf(info)
 	}
+
 	p.Write = write
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,6 +182,7 @@ func (f *Folders) Give(a Access) error {
 	default:
 		return nil
 	}
+
 	f.mu.Lock()
 	old, ok := f.known[path]
 	delete(f.known, path)
@@ -183,6 +191,7 @@ func (f *Folders) Give(a Access) error {
 	if !changed && !ok {
 		return nil
 	}
+
 	return f.save()
 }
 
@@ -199,6 +208,7 @@ func (f *Folders) save() error {
 		}
 		kept.Folders[path] = p
 	}
+
 	data, err := json.MarshalIndent(kept, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", FoldersFile, err)
@@ -215,6 +225,7 @@ func (f *Folders) Open(path string) (dir *os.Root, real string, err error) {
 	if err == nil || errors.As(err, &other) {
 		f.report(path, err)
 	}
+
 	return dir, real, err
 }
 
@@ -224,6 +235,7 @@ func (f *Folders) open(path string) (*os.Root, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+
 	dir, err := beneath.Root(real)
 	if err != nil {
 		return nil, "", err
@@ -248,6 +260,7 @@ func (f *Folders) open(path string) (*os.Root, string, error) {
 		sub.Close()
 		return nil, "", err
 	}
+
 	return sub, filepath.Join(real, rel), nil
 }
 
@@ -262,6 +275,7 @@ func (f *Folders) outermost(path string) string {
 			base = root
 		}
 	}
+
 	return base
 }
 
@@ -273,6 +287,7 @@ func (f *Folders) same(path string, dir *os.Root) error {
 	if !ok {
 		return nil
 	}
+
 	info, err := dir.Stat(".")
 	if err != nil {
 		return err
@@ -284,6 +299,7 @@ func (f *Folders) same(path string, dir *os.Root) error {
 	if p.ID != now {
 		return &Replaced{path, "another folder now has its name"}
 	}
+
 	f.known[path] = p
 	return nil
 }
@@ -299,6 +315,7 @@ func (f *Folders) Around(path string) (dir *os.Root, at, real string, err error)
 	}
 	at = filepath.Dir(path)
 	dir, real, err = f.Open(at)
+
 	return dir, at, real, err
 }
 
@@ -324,6 +341,7 @@ func (f *Folders) Locate(path string) (real string, id beneath.ID, err error) {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		return "", beneath.ID{}, &fs.PathError{Op: "open", Path: path, Err: beneath.ErrLink}
 	}
+
 	return filepath.Join(real, name), beneath.IDOf(info), nil
 }
 
@@ -336,6 +354,7 @@ func (f *Folders) Writable(path string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -346,7 +365,9 @@ func (f *Folders) Check() (replaced []*Replaced) {
 	for path := range f.known {
 		paths = append(paths, path)
 	}
+
 	f.mu.Unlock()
+
 	for _, path := range paths {
 		dir, _, err := f.open(path)
 		var other *Replaced
@@ -357,6 +378,7 @@ func (f *Folders) Check() (replaced []*Replaced) {
 			dir.Close()
 		}
 	}
+
 	slices.SortFunc(replaced, func(a, b *Replaced) int { return cmp.Compare(a.Path, b.Path) })
 	return replaced
 }

@@ -25,6 +25,7 @@ func ground(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return filepath.Join(top, "ws")
 }
 
@@ -72,6 +73,7 @@ func TestPinsSurviveARestart(t *testing.T) {
 	if err := f.Know(Set{WorkingDir: mole, ReadDirs: []string{beside, filepath.Join(ws, "none")}}); err != nil {
 		t.Fatal(err)
 	}
+
 	move(t, mole, mole+"2")
 	move(t, filepath.Join(ws, "other"), mole)
 	f, told := folders(t, ws)
@@ -101,6 +103,7 @@ func TestPinsOfAWorkspaceThatMoved(t *testing.T) {
 	if err := f.Know(Default(mole)); err != nil {
 		t.Fatal(err)
 	}
+
 	kept, err := os.ReadFile(filepath.Join(ws, ".daycare", FoldersFile))
 	if err != nil || strings.Contains(string(kept), ws) {
 		t.Errorf("paths in the workspace are not relative (%v):\n%s", err, kept)
@@ -113,6 +116,7 @@ func TestPinsOfAWorkspaceThatMoved(t *testing.T) {
 	if f, _ = folders(t, moved); !strings.Contains(opened(f, moved+"/mole"), "another folder") {
 		t.Error("the pins are gone after a move")
 	}
+
 	copied := ws + "-copied"
 	mkdir(t, copied+"/.daycare", copied+"/mole")
 	if err := os.WriteFile(filepath.Join(copied, ".daycare", FoldersFile), kept, 0o600); err != nil {
@@ -132,6 +136,7 @@ func TestPinsAfterABoot(t *testing.T) {
 	if err := f.Know(Default(mole)); err != nil {
 		t.Fatal(err)
 	}
+
 	path := filepath.Join(ws, ".daycare", FoldersFile)
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -141,11 +146,13 @@ func TestPinsAfterABoot(t *testing.T) {
 	if err := json.Unmarshal(data, &kept); err != nil {
 		t.Fatal(err)
 	}
+
 	kept.Root.Dev += 7
 	for name, p := range kept.Folders {
 		p.Dev += 7
 		kept.Folders[name] = p
 	}
+
 	for boot, want := range map[string]bool{"another": true, kept.Boot: true} { // the same boot: the workspace is a copy
 		kept.Boot = boot
 		data, _ = json.Marshal(kept)
@@ -164,6 +171,7 @@ func TestPinsAfterABoot(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	move(t, mole, mole+".away")
 	mkdir(t, mole)
 	if f, _ := folders(t, ws); opened(f, mole) == "" {
@@ -200,6 +208,7 @@ func TestGrantOfAFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	f, _ := folders(t, ws)
 	if real, _, err := f.Locate(ws + "/dir/f"); err != nil || real != ws+"/dir/f" {
 		t.Errorf("%s, %v", real, err)
@@ -207,6 +216,7 @@ func TestGrantOfAFile(t *testing.T) {
 	if _, _, err := f.Locate(ws + "/dir/none"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
+
 	move(t, ws+"/dir", ws+"/away")
 	if err := os.Symlink("other", ws+"/dir"); err != nil {
 		t.Fatal(err)
@@ -243,6 +253,7 @@ func TestKnow(t *testing.T) {
 			t.Errorf("%s, write %v: changed %v, pinned %+v", tt.path, tt.write, got, f.known[tt.path])
 		}
 	}
+
 	if f.Writable(top + "/w") {
 		t.Error("nobody writes in /w")
 	}
@@ -252,6 +263,7 @@ func TestKnow(t *testing.T) {
 	if !f.Writable(top+"/w") || !f.Writable(top+"/w/x") || f.Writable(top) {
 		t.Error("a folder that was given to write is not writable, or its parent is")
 	}
+
 	mkdir(t, top+"/only")
 	if err := f.Give(Read{top + "/only"}); err != nil || f.Writable(top+"/only") || !f.pinned(top+"/only") {
 		t.Errorf("a folder that was given to read: %v, writable %v", err, f.Writable(top+"/only"))
@@ -283,6 +295,7 @@ func TestAround(t *testing.T) {
 	if err := os.WriteFile(top+"/file", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, f := range []*Folders{NewFolders(""), NewFolders(top)} { // found from the root, and from what an agent can write
 		if err := f.Know(Set{WorkingDir: "", ReadDirs: []string{top + "/r", top + "/gone"}}); err != nil {
 			t.Fatal(err)
@@ -290,6 +303,7 @@ func TestAround(t *testing.T) {
 		if f.know(top+"/gone", false); !f.pinned(top + "/gone") {
 			t.Fatal("not pinned")
 		}
+
 		move(t, top+"/gone", top+"/away")
 		for path, want := range map[string]string{"/r": "/r", "/r/": "/r", "/file": "", "/new": "", "/gone": "none", "/none/x": "none"} {
 			dir, at, real, err := f.Around(top + path)
@@ -305,6 +319,7 @@ func TestAround(t *testing.T) {
 			}
 			dir.Close()
 		}
+
 		move(t, top+"/away", top+"/gone")
 		if _, _, err := f.Open(top + "/file"); !errors.Is(err, syscall.ENOTDIR) {
 			t.Errorf("a file is opened as a folder: %v", err)
@@ -328,6 +343,7 @@ func TestKnowTellsReadFromWrite(t *testing.T) {
 	if f.Writable(top+"/r") || !f.Writable(ws+"/w") {
 		t.Errorf("pinned are %+v", f.known)
 	}
+
 	kept, err := os.ReadFile(filepath.Join(ws, ".daycare", FoldersFile))
 	if err != nil || !strings.Contains(string(kept), `"`+top+`/r"`) || !strings.Contains(string(kept), `"w"`) {
 		t.Errorf("written are %s, %v", kept, err)
@@ -374,11 +390,13 @@ func TestRefusedFoldersAreClosed(t *testing.T) {
 	if err := f.Know(Set{WorkingDir: ws + "/mole", ReadDirs: []string{beside}}); err != nil {
 		t.Fatal(err)
 	}
+
 	move(t, ws+"/mole", ws+"/mole2")
 	move(t, ws+"/other", ws+"/mole")
 	move(t, beside, beside+"2")
 	mkdir(t, beside)
 	before := open()
+
 	for range 20 {
 		if opened(f, ws+"/mole") == "" || opened(f, beside) == "" {
 			t.Fatal("not refused")

@@ -46,6 +46,7 @@ func TestLanAndWebAreRightsOfTheirOwn(t *testing.T) {
 	if got := Diff(Set{}, set); !cmp.Equal(got, []string{"+@lan:nas.home:8080"}) {
 		t.Errorf("Diff: %q", got)
 	}
+
 	child := Set{Lan: []string{"nas.home:8080", "tv.home:80", "169.254.169.254:80"}}
 	if got := child.Within(set); !cmp.Equal(got.Lan, []string{"nas.home:8080"}) {
 		t.Errorf("a child has %q", got.Lan)
@@ -53,6 +54,7 @@ func TestLanAndWebAreRightsOfTheirOwn(t *testing.T) {
 	if got := child.Within(wide); len(got.Lan) > 0 {
 		t.Errorf("a child of one with @web has %q", got.Lan)
 	}
+
 	ceiling, err := Ceiling([]string{"@web"})
 	if err != nil || ceiling.Covers(Request{Tag: near.Tag()}, Once) {
 		t.Errorf("the ceiling @web covers the network, %v", err)
@@ -60,6 +62,7 @@ func TestLanAndWebAreRightsOfTheirOwn(t *testing.T) {
 	if set, err = set.Revoke("@lan:NAS.home:8080"); err != nil || set.Allows(near) || len(set.Grants) > 0 {
 		t.Errorf("revoked: %+v, %v", set, err)
 	}
+
 	r, err := General("@lan:nas.home:8080", "to print")
 	if err != nil || r.Shown() != "nas.home:8080 in your network" || !IsGeneral("a", r.Tag, r.SHA256("a")) {
 		t.Errorf("asked: %q, %v", r.Shown(), err)

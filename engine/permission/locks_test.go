@@ -19,6 +19,7 @@ func TestNobodyWaitsForTheDecisionOnAnotherRequest(t *testing.T) {
 		_, err := q.Settle(p.Token, Once, "telegram:1", noon)
 		settled <- err
 	}()
+
 	time.Sleep(20 * time.Millisecond) // it is in the middle of it
 	go func() {
 		other := request
@@ -33,6 +34,7 @@ func TestNobodyWaitsForTheDecisionOnAnotherRequest(t *testing.T) {
 		}
 		others <- err
 	}()
+
 	select {
 	case err := <-others:
 		if err != nil {
@@ -41,6 +43,7 @@ func TestNobodyWaitsForTheDecisionOnAnotherRequest(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("others wait for the decision on one request")
 	}
+
 	q.store.logging.Unlock()
 	if err := <-settled; err != nil {
 		t.Error(err)
@@ -70,6 +73,7 @@ func TestTheSameAtOnceIsDoneOnce(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 	for range 20 {
 		wg.Go(func() {
@@ -84,12 +88,14 @@ func TestTheSameAtOnceIsDoneOnce(t *testing.T) {
 				mu.Unlock()
 			}
 		})
+
 		wg.Go(func() {
 			if answers, _ := q.Answered(); len(answers) > 0 {
 				t.Errorf("a file that settling removes is taken for an answer: %+v", answers)
 			}
 		})
 	}
+
 	wg.Wait()
 	log, err := Log(root)
 	if len(tokens) != 1 || fresh != 1 || settled != 1 || err != nil || len(log) != 1 {

@@ -97,6 +97,7 @@ func encode(p Pending, indent string) ([]byte, error) {
 		at := disk.StampOf(p.DecidedAt)
 		f.DecidedAt = &at
 	}
+
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // people read commands here
@@ -104,6 +105,7 @@ func encode(p Pending, indent string) ([]byte, error) {
 	if err := enc.Encode(f); err != nil {
 		return nil, fmt.Errorf("encode request %s: %w", p.Token, err)
 	}
+
 	return b.Bytes(), nil
 }
 
@@ -124,6 +126,7 @@ func decode(name string, data []byte) (Pending, error) {
 			return Pending{}, finding.Join(in.Found)
 		}
 	}
+
 	p := Pending{Token: f.Token, Agent: f.AgentID, Owner: f.Owner, SHA256: f.SHA256,
 		Request: f.request(), AskedAt: f.AskedAt.Time, ExpiresAt: f.ExpiresAt.Time, DecidedBy: f.DecidedBy}
 	if f.Decision != nil {
@@ -132,6 +135,7 @@ func decode(name string, data []byte) (Pending, error) {
 	if f.DecidedAt != nil {
 		p.DecidedAt = f.DecidedAt.Time
 	}
+
 	wrong := ""
 	switch {
 	case p.Decision == Prefix && p.Request.Prefix == "":
@@ -141,6 +145,7 @@ func decode(name string, data []byte) (Pending, error) {
 	default:
 		return p, nil
 	}
+
 	in := kind.JSON(name, data)
 	in.Tell(finding.Error, "file", "", wrong, "")
 	return Pending{}, finding.Join(in.Found)

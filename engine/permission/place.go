@@ -24,8 +24,10 @@ func (s Set) at(root string, path, tag func(root, path string) string) Set {
 			list[i] = path(root, list[i])
 		}
 	}
+
 	for i := range s.Grants {
 		s.Grants[i].Tag = tag(root, s.Grants[i].Tag)
 	}
+
 	return s
 }

@@ -60,6 +60,7 @@ func TestChoices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for name, tt := range map[string]struct {
 		r    Request
 		want string
@@ -120,6 +121,7 @@ func TestGeneral(t *testing.T) {
 			t.Errorf("%s: its hash is not its alone", tag)
 		}
 	}
+
 	for _, tag := range []string{"@plan", "@message:" + agent, "nonsense"} {
 		if _, err := General(tag, ""); !errors.Is(err, ErrTag) {
 			t.Errorf("%s is asked for: %v", tag, err)
@@ -139,6 +141,7 @@ func TestCeilingCovers(t *testing.T) {
 	if _, err := Ceiling([]string{"@web", "nonsense"}); !errors.Is(err, ErrTag) {
 		t.Errorf("a ceiling of nonsense: %v", err)
 	}
+
 	command := func(text string) Request { return Request{Tag: "@exec:git", Detail: Detail{Command: text}} }
 	general, err := General("@exec:git push", "")
 	if err != nil {
@@ -150,6 +153,7 @@ func TestCeilingCovers(t *testing.T) {
 	wide.Prefix = "@exec:rm"
 	loose := command("git log")
 	loose.Sandbox = NoSandbox
+
 	for name, tt := range map[string]struct {
 		r    Request
 		d    Decision
@@ -189,6 +193,7 @@ func TestCheckFile(t *testing.T) {
 	if f := CheckFile("/x/tok.json", good); f != nil {
 		t.Errorf("a good file: %v", f)
 	}
+
 	swap := func(old, new string) string { return strings.Replace(string(good), old, new, 1) }
 	for name, tt := range map[string]struct {
 		file, text   string

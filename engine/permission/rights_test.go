@@ -26,6 +26,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%s: changes %v, writes %q, reads %q", name, s.Changes(), s.WriteRoots(), s.ReadRoots())
 		}
 	}
+
 	if p := (Set{}).Under(AskFirst).Profile; p != AskFirst {
 		t.Errorf("a set without a profile is %q", p)
 	}
@@ -44,6 +45,7 @@ func TestEachRightIsGivenAndTaken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		given, err := others.Grant(Grant{Tag: tag, By: "one"})
 		if err == nil {
 			given, err = given.Grant(Grant{Tag: tag, By: "two"})
@@ -51,6 +53,7 @@ func TestEachRightIsGivenAndTaken(t *testing.T) {
 		if err != nil || !given.Allows(a) || others.Allows(a) || len(given.Grants) != 3 || given.Grants[2].By != "two" {
 			t.Errorf("%s given: %+v, %v", tag, given, err)
 		}
+
 		taken, err := given.Revoke(tag)
 		want := others
 		want.Grants = others.Grants[:1]
@@ -58,6 +61,7 @@ func TestEachRightIsGivenAndTaken(t *testing.T) {
 			t.Errorf("%s taken away: %v (-want +got):\n%s", tag, err, diff)
 		}
 	}
+
 	for _, tag := range []string{"nonsense", "@message:" + agent} {
 		if _, err := (Set{}).Grant(Grant{Tag: tag}); err == nil {
 			t.Errorf("%s was granted", tag)
@@ -66,6 +70,7 @@ func TestEachRightIsGivenAndTaken(t *testing.T) {
 			t.Errorf("%s was revoked", tag)
 		}
 	}
+
 	if _, err := (Set{}).Revoke("@read:rel"); !errors.Is(err, ErrTag) {
 		t.Errorf("a path that is not absolute: %v", err)
 	}
@@ -92,6 +97,7 @@ func TestWithheldIsNotGivenByAnotherFolder(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
+
 	read, write := Set{WorkingDir: "/ws", WriteDirs: []string{"/ws/w"}, ReadDirs: []string{"/ws/r"}}.Named()
 	if !slices.Equal(read, []string{"/ws/r"}) || !slices.Equal(write, []string{"/ws", "/ws/w"}) {
 		t.Errorf("named are %q to read and %q to write", read, write)
@@ -115,6 +121,7 @@ func TestAdded(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+
 	if got := Diff(Set{Profile: Auto}, Set{WorkingDir: "/ws"}); !slices.Equal(got,
 		[]string{"workingDir (none) → /ws", "profile auto → (none)"}) {
 		t.Errorf("Diff of two profiles: %q", got)
@@ -132,6 +139,7 @@ func TestWithinNarrowsEachRight(t *testing.T) {
 	if diff := cmp.Diff(want, child.Within(parent)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+
 	parent.Web = true
 	if !child.Within(parent).Web {
 		t.Error("the web of both is gone")

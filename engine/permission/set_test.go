@@ -123,6 +123,7 @@ func TestAllows(t *testing.T) {
 			t.Errorf("Allows(%s) = %v, want %v", tag, got, want)
 		}
 	}
+
 	if set.Allows(nil) {
 		t.Error("nothing is allowed")
 	}
@@ -169,6 +170,7 @@ func TestGrantAndRevoke(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if len(set.Grants) != 5 || len(set.Exec) != 1 {
 		t.Errorf("a right given twice is kept twice: %+v", set)
 	}
@@ -181,6 +183,7 @@ func TestGrantAndRevoke(t *testing.T) {
 			t.Errorf("%s was granted and is not allowed", g.Tag)
 		}
 	}
+
 	before := len(set.ReadDirs)
 	less, err := set.Revoke("@read:/a")
 	if err != nil {
@@ -189,6 +192,7 @@ func TestGrantAndRevoke(t *testing.T) {
 	if less.Allows(Read{"/a"}) || len(set.ReadDirs) != before {
 		t.Error("revoke must take the right from the new set and leave the old one")
 	}
+
 	exact, err := Default("/ws").Grant(Grant{Tag: "@exec:make", SHA256: "00"})
 	if err != nil || exact.Allows(Exec{"make"}) || len(exact.Grants) != 1 {
 		t.Errorf("a grant of one exact request must not widen the set: %+v, %v", exact, err)

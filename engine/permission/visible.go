@@ -23,8 +23,10 @@ func Visible(text string) string {
 		default:
 			b.WriteString(text[i : i+n])
 		}
+
 		i += n
 	}
+
 	return b.String()
 }
 
@@ -56,5 +58,6 @@ func unseen(r rune) bool {
 	case !unicode.IsGraphic(r), unicode.IsSpace(r):
 		return true
 	}
+
 	return unicode.In(r, unicode.Zs, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point, blank)
 }

@@ -75,6 +75,7 @@ func (w *waiting) due(now time.Time) []Pending {
 		tokens = append(tokens, e.token)
 		return true
 	})
+
 	return w.sorted(tokens)
 }
 
@@ -85,8 +86,10 @@ func (w *waiting) sorted(tokens []string) (list []Pending) {
 			list = append(list, p)
 		}
 	}
+
 	slices.SortFunc(list, func(a, b Pending) int {
 		return cmp.Or(a.AskedAt.Compare(b.AskedAt), cmp.Compare(a.Token, b.Token))
 	})
+
 	return list
 }

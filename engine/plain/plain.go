@@ -27,6 +27,7 @@ func Text(s string) string {
 		}
 		b.WriteRune(r)
 	}
+
 	return b.String()
 }
 
@@ -39,6 +40,7 @@ func Steers(r rune) bool {
 	case unicode.IsControl(r):
 		return true
 	}
+
 	return r == '\u061c' || r == '\u200e' || r == '\u200f' ||
 		r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }

@@ -22,6 +22,7 @@ func AppendApart(vol *disk.Volume, dir string, log *slog.Logger, build func(*Obl
 			err = fmt.Errorf("close history: %w", cerr)
 		}
 	}()
+
 	recs := build(h.Obligations())
 	if len(recs) == 0 {
 		return nil
@@ -29,6 +30,7 @@ func AppendApart(vol *disk.Volume, dir string, log *slog.Logger, build func(*Obl
 	if _, err := h.Append(recs...); err != nil {
 		return err
 	}
+
 	return h.Barrier()
 }
 

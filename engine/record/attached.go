@@ -41,6 +41,7 @@ func (a *Attached) Names(dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	a.mu.Lock()
 	known, ok := a.agents[dir]
 	a.mu.Unlock()
@@ -50,6 +51,7 @@ func (a *Attached) Names(dir string) ([]string, error) {
 	case info.Size() == known.file.Size() && info.ModTime().Equal(known.file.ModTime()) && time.Since(info.ModTime()) > time.Second:
 		return known.names, nil
 	}
+
 	now := attached{file: info, seq: known.seq}
 	err = backFiles(dir, func(l rawLine) bool {
 		seq := seqOf(l.text)
@@ -57,16 +59,19 @@ func (a *Attached) Names(dir string) ([]string, error) {
 		if seq > 0 && seq <= known.seq {
 			return false
 		}
+
 		for _, f := range filesOf(l.text) {
 			if name := filepath.Base(f.Path); strings.HasPrefix(name, f.ID+"__") && !slices.Contains(known.names, name) {
 				now.names = append(now.names, name)
 			}
 		}
+
 		return true
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	now.names = append(now.names, known.names...)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -83,6 +88,7 @@ func filesOf(line []byte) (files []message.File) {
 	if err != nil {
 		return nil
 	}
+
 	switch rec := e.Rec.(type) {
 	case *User:
 		files = rec.Files
@@ -94,5 +100,6 @@ func filesOf(line []byte) (files []message.File) {
 			}
 		}
 	}
+
 	return slices.DeleteFunc(files, func(f message.File) bool { return f.ID == "" })
 }

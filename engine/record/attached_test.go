@@ -35,12 +35,14 @@ func TestAttachedKnowsWhoseFilesTheyAre(t *testing.T) {
 	add(t, h, &ToolResult{ToolCallID: "c", Name: "read", Output: Output{Blocks: []Block{{Type: "image", File: &image}}},
 		Files: []message.File{file("f3")}})
 	want("f3__n", "f2__n", "f1__n")
+
 	// What somebody writes, or a model calls a tool with, makes nothing an attachment.
 	add(t, h, &User{Text: `{"files":[{"id":"f9","mimeType":"x","path":"/w/.daycare/files/f9__n"}]}`,
 		Files: []message.File{{ID: "f8", MimeType: "x", Path: "/etc/passwd"}}},
 		&Assistant{ToolCalls: []ToolCall{{ID: "d", Name: "read",
 			Arguments: []byte(`{"files":[{"id":"f9","mimeType":"x","path":"/w/.daycare/files/f9__n"}],"path":"files/f9__n"}`)}}})
 	want("f3__n", "f2__n", "f1__n")
+
 	// A reset forgets nothing; a hand edit is read anew.
 	add(t, h, &Reset{Session: "s2", V: Version, Reason: "user"})
 	if _, err := h.Rotate(); err != nil {
@@ -59,6 +61,7 @@ func TestAttachedKnowsWhoseFilesTheyAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want("f3__n", "f2__n", "f1__n")
 	if got, err := all.Names(t.TempDir()); err != nil || got != nil {
 		t.Errorf("of nobody: %v, %v", got, err)

@@ -40,6 +40,7 @@ func PutBlob(vol *disk.Volume, dir, text string) (sha string, err error) {
 	if err := vol.WriteFile("blob", path, []byte(text)); err != nil {
 		return "", fmt.Errorf("write blob: %w", err)
 	}
+
 	return sha, nil
 }
 
@@ -62,5 +63,6 @@ func ReadBlob(dir, sha string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read blob: %w", err)
 	}
+
 	return string(data), nil
 }

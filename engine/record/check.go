@@ -40,6 +40,7 @@ func Check(dir string, now time.Time) ([]finding.Finding, error) {
 		}
 		c.file(path, data)
 	}
+
 	return c.found, nil
 }
 
@@ -115,6 +116,7 @@ func (c *checker) entry(e *Entry) {
 	if opens {
 		c.begins(start)
 	}
+
 	c.belongs(e.Rec)
 }
 

@@ -98,6 +98,7 @@ func TestCheckReadsThePartsInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if found, err := Check(dir, checkedAt); err != nil || !slices.Equal(ids(found), []string{"history-orphan-result"}) {
 		t.Errorf("%v, %v", found, err)
 	}
@@ -119,6 +120,7 @@ func TestCheckHistory(t *testing.T) {
 		found[0].Severity != finding.Error || found[1].Severity != finding.Warning || found[0].File != "/x" {
 		t.Errorf("%+v", found)
 	}
+
 	for id, want := range map[string]bool{"history-bad-line": true, "history-unknown-type": true, "history-by-hand": false} {
 		if Unreadable(finding.Finding{ID: id}) != want {
 			t.Errorf("%s: unreadable %v", id, !want)
@@ -151,6 +153,7 @@ func TestRewindTo(t *testing.T) {
 	if _, err := h.RewindTo("18"); err == nil || !strings.Contains(err.Error(), "records 1 to 17") {
 		t.Errorf("%v", err)
 	}
+
 	add(t, h, &Rewind{To: 12}) // 18
 	check("after a rewind", map[string]int64{"": 6, "here": 11, "15": 15})
 	add(t, h, &Rewind{To: 10}) // 19

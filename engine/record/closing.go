@@ -33,12 +33,15 @@ func SourcesOf(dir string) (list []Source, err error) {
 		if err != nil {
 			return true
 		}
+
 		end, ok := e.Rec.(*TurnEnd)
 		if ok {
 			list = end.Sources
 		}
+
 		return !ok
 	})
+
 	return list, err
 }
 
@@ -68,6 +71,7 @@ func closed(e *Entry) (items []string, reason string) {
 			item, reason = r.Item, "recorded"
 		}
 	}
+
 	if item == "" {
 		return nil, ""
 	}
@@ -86,6 +90,7 @@ func mayClose(line []byte) bool {
 	if !ok {
 		return bytes.Contains(line, itemMark) || bytes.Contains(line, itemsMark)
 	}
+
 	switch head.typ {
 	case TypeTurnEnd:
 		return true
@@ -108,6 +113,7 @@ func (h *History) Closed(after map[string]int64) (map[string]bool, error) {
 	if len(after) == 0 {
 		return found, nil
 	}
+
 	first := slices.Min(slices.Collect(maps.Values(after)))
 	if first > h.fold.o.LastSeq { // the history is an older one, which somebody put back
 		first = 0
@@ -127,8 +133,10 @@ func (h *History) Closed(after map[string]int64) (map[string]bool, error) {
 				}
 			}
 		}
+
 		return len(found) < len(after)
 	})
+
 	return found, err
 }
 
@@ -159,7 +167,9 @@ func (s *closingSearch) step(l rawLine) bool {
 		}
 		return s.closing(e)
 	}
+
 	e, err := Decode(l.text)
+
 	return err != nil || s.turn(e)
 }
 
@@ -170,6 +180,7 @@ func (s *closingSearch) closing(e *Entry) bool {
 		return true
 	}
 	s.ok, s.o = true, Outcome{Item: s.item, Reason: reason, Seq: e.Seq}
+
 	switch r := e.Rec.(type) {
 	case *TurnEnd:
 		s.o.Turn, s.o.Error, s.o.Sources = r.Turn, r.Error, r.Sources
@@ -181,6 +192,7 @@ func (s *closingSearch) closing(e *Entry) bool {
 	case *Reset:
 		s.o.Text = r.Message
 	}
+
 	return false
 }
 
@@ -201,10 +213,12 @@ func (s *closingSearch) turn(e *Entry) bool {
 		if r.Provider != "" && r.Finish != FinishInterrupted {
 			s.o.Rounds++
 		}
+
 		s.o.ToolCalls += len(r.ToolCalls)
 		if s.o.Said == "" && r.Finish == FinishToolUse {
 			s.o.Said = r.Text
 		}
+
 		switch r.Finish {
 		case FinishEndTurn, FinishMaxTokens, FinishError, FinishCanceled:
 			if !s.final {
@@ -212,6 +226,7 @@ func (s *closingSearch) turn(e *Entry) bool {
 			}
 		}
 	}
+
 	return true
 }
 

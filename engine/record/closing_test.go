@@ -18,6 +18,7 @@ func TestSearchForAClosingRecordReadsWhatIsNew(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	last := h.Obligations().LastSeq
 	search := func(after int64, items ...string) (closed int, bytes int64) {
 		t.Helper()
@@ -30,6 +31,7 @@ func TestSearchForAClosingRecordReadsWhatIsNew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return len(found), h.file.read - before
 	}
 	size := h.file.Size()

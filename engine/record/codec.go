@@ -46,6 +46,7 @@ func Encode(e *Entry) []byte {
 		line = append(line, ',')
 		line = append(line, fields[1:len(fields)-1]...)
 	}
+
 	sum := crc32.Checksum(line, castagnoli)
 	line = append(line, `,"crc":"`...)
 	return append(appendCRC(line, sum), '"', '}', '\n')
@@ -71,6 +72,7 @@ func encodeFields(r Record) []byte {
 	if err != nil {
 		panic("record: a " + string(r.Type()) + " record cannot be encoded: " + err.Error())
 	}
+
 	return fields
 }
 
@@ -82,6 +84,7 @@ func marshal(v any) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
+
 	return bytes.TrimSuffix(buf.Bytes(), []byte{'\n'}), nil
 }
 
@@ -103,6 +106,7 @@ func written(r Record) Record {
 			return &c
 		}
 	}
+
 	return r
 }
 
@@ -127,6 +131,7 @@ func mended(r Record) Record {
 		c.Cost = number(c.Cost)
 		return &c
 	}
+
 	return r
 }
 
@@ -154,6 +159,7 @@ func Decode(line []byte) (*Entry, error) {
 		}
 		return &Entry{Seq: h.seq, At: h.at, Rec: rec}, nil
 	}
+
 	return decodeByHand(line, sealed)
 }
 
@@ -167,6 +173,7 @@ func decodeByHand(line []byte, sealed bool) (*Entry, error) {
 	if err := json.Unmarshal(line, &head); err != nil {
 		return nil, badLine(line, err)
 	}
+
 	switch {
 	case bytes.TrimLeft(line, " \t\r\n")[0] != '{':
 		return nil, badLine(line, errors.New("a record is a JSON object"))
@@ -175,6 +182,7 @@ func decodeByHand(line []byte, sealed bool) (*Entry, error) {
 	case head.Seq < 0 || head.Seq > maxSeq:
 		return nil, badLine(line, fmt.Errorf(`"seq" is %d; it must be at least 1, or absent`, head.Seq))
 	}
+
 	e := &Entry{Seq: head.Seq, At: head.At.UTC(), Rec: blank(head.Type), ByHand: !sealed}
 	if e.Rec == nil {
 		return e, unknownType(head.Type)
@@ -182,6 +190,7 @@ func decodeByHand(line []byte, sealed bool) (*Entry, error) {
 	if err := json.Unmarshal(line, e.Rec); err != nil {
 		return nil, badLine(line, err)
 	}
+
 	return e, nil
 }
 
@@ -192,6 +201,7 @@ func Blanks() (all []Record) {
 		TypeToolResult, TypeDelivery, TypeTurnEnd, TypeSummary, TypeNote} {
 		all = append(all, blank(t))
 	}
+
 	return all
 }
 
@@ -239,6 +249,7 @@ func isSealed(line []byte) bool {
 	}
 	var want [8]byte
 	appendCRC(want[:0], crc32.Checksum(line[:at], castagnoli))
+
 	return bytes.Equal(want[:], line[at+8:at+16]) && string(line[at+16:]) == `"}`
 }
 
@@ -256,6 +267,7 @@ func badLine(line []byte, err error) error {
 		f.Column = int(min(max(kind.Offset, 1), int64(len(line))+1))
 		f.Reason = fmt.Sprintf("%q is a %s, not a %s", kind.Field, kind.Value, kind.Type)
 	}
+
 	return f
 }
 

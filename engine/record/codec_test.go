@@ -72,6 +72,7 @@ func TestGoldenLines(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -144,6 +145,7 @@ func TestDecodeByHand(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("entry (-want +got):\n%s", diff)
 			}
+
 			var f finding.Finding
 			if (tt.want == nil || tt.unknown) && !errors.As(err, &f) {
 				t.Errorf("error %v is no finding", err)
@@ -165,6 +167,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil || bytes.ContainsRune(line, '\n') {
 			return
 		}
+
 		// What was read can be written, and reads the same.
 		again, err := Decode(Encode(e))
 		if err != nil {

@@ -33,6 +33,7 @@ func CutAt(dir, agent string, at int64, session string, now time.Time) (Cut, err
 			return Cut{}, err
 		}
 	}
+
 	s := contextScan{report: &report{}, rewind: -1}
 	found := false
 	err := backFiles(dir, func(l rawLine) bool {
@@ -48,6 +49,7 @@ func CutAt(dir, agent string, at int64, session string, now time.Time) (Cut, err
 				return false
 			}
 		}
+
 		return s.step(l)
 	})
 	if err != nil {
@@ -56,17 +58,20 @@ func CutAt(dir, agent string, at int64, session string, now time.Time) (Cut, err
 	if !found {
 		return Cut{}, noRecord("history has no record %d", at)
 	}
+
 	slices.Reverse(s.entries)
 	c := cutter{cut: Cut{At: at, Session: Session{ID: session, Parent: agent}}}
 	c.write(now, &Start{Session: session, V: Version, ForkedFrom: &Fork{Agent: agent, Seq: at}})
 	if s.summary != nil {
 		c.summary(s.summary)
 	}
+
 	for _, e := range s.entries {
 		c.entry(e)
 	}
 	c.write(now, &TurnEnd{Turn: "fork", Session: session, Reason: ReasonDone})
 	c.cut.Session.First, c.cut.Session.StartedAt, c.cut.Session.UpdatedAt = 1, disk.StampOf(now), disk.StampOf(now)
+
 	return c.cut, nil
 }
 
@@ -88,6 +93,7 @@ func newestEnd(dir string) (at int64, err error) {
 			}
 			return false
 		}
+
 		return true
 	})
 	if err != nil {
@@ -96,6 +102,7 @@ func newestEnd(dir string) (at int64, err error) {
 	if at == 0 {
 		return 0, noRecord("the history is empty")
 	}
+
 	return at, nil
 }
 

@@ -25,6 +25,7 @@ func forked(t *testing.T, h *History, at int64) (*History, Cut) {
 	if settled, err := Settled(dir); err != nil || !settled {
 		t.Errorf("the new agent has something to do: %v, %v", settled, err)
 	}
+
 	f, found := reopen(t, dir, newClock())
 	if len(found) > 0 {
 		t.Errorf("findings in the new history: %v", found)
@@ -50,6 +51,7 @@ func TestCutAt(t *testing.T) {
 	if ob.LastSeq != c.Last || ob.Session != "s2" || c.Session.Title != "one" || c.Session.Messages != 4 || c.Session.Cost != 0 {
 		t.Errorf("the cut says %+v, history %+v", c.Session, ob)
 	}
+
 	for _, not := range []string{`"cost":0.25`, `"provider"`, `"out"`, `"i2"`} {
 		if strings.Contains(string(c.Content), not) {
 			t.Errorf("the new history has %s:\n%s", not, c.Content)

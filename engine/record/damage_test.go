@@ -31,6 +31,7 @@ func survivors(data []byte, from, to int) []string {
 		}
 		at += len(line)
 	}
+
 	return all
 }
 
@@ -54,12 +55,14 @@ func check(t *testing.T, what string, data []byte, whole []string, silent bool) 
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
+
 	found = append(found, h.report.take()...)
 	for _, line := range whole {
 		if !seen[line] {
 			t.Fatalf("%s: an untouched line was lost: %.80s", what, line)
 		}
 	}
+
 	if !silent && len(found) == 0 {
 		t.Fatalf("%s: damage was not told", what)
 	}
@@ -68,6 +71,7 @@ func check(t *testing.T, what string, data []byte, whole []string, silent bool) 
 			t.Fatalf("%s: finding without a line: %v", what, f)
 		}
 	}
+
 	before := h.Obligations().LastSeq
 	if _, err := h.Append(&Note{Text: "goes on"}); err != nil {
 		t.Fatalf("%s: append: %v", what, err)
@@ -104,12 +108,14 @@ func TestTornTailIsKept(t *testing.T) {
 	if _, err := io.WriteString(f, half); err != nil {
 		t.Fatal(err)
 	}
+
 	f.Close()
 	h.Close() // it died
 	again, found := reopen(t, h.dir, newClock())
 	if len(found) != 1 || found[0].ID != "history-torn" {
 		t.Errorf("found %v", found)
 	}
+
 	kept, err := filepath.Glob(h.path() + ".torn-*")
 	if err != nil || len(kept) != 1 {
 		t.Fatalf("kept %v, %v", kept, err)
@@ -117,5 +123,6 @@ func TestTornTailIsKept(t *testing.T) {
 	if data, _ := os.ReadFile(kept[0]); string(data) != half {
 		t.Errorf("kept %q", data)
 	}
+
 	wantTexts(t, again, "a", "b")
 }

@@ -36,6 +36,7 @@ func WriteDraft(vol *disk.Volume, dir string, d Draft) error {
 	if err := vol.WriteDraft("draft", filepath.Join(dir, draftName), append(data, '\n')); err != nil {
 		return fmt.Errorf("write draft: %w", err)
 	}
+
 	return nil
 }
 
@@ -52,6 +53,7 @@ func ReadDraft(dir string) (d Draft, ok bool, err error) {
 	if json.Unmarshal(data, &d) != nil {
 		return Draft{}, false, nil
 	}
+
 	return d, true, nil
 }
 

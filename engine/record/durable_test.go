@@ -27,6 +27,7 @@ var saves = map[string]func(t *testing.T) func() error{
 			if h.Durable() != (err == nil) {
 				t.Errorf("barrier: %v, durable: %v", err, h.Durable())
 			}
+
 			return err
 		}
 	},
@@ -146,6 +147,7 @@ func TestRotationOnAFullDisk(t *testing.T) {
 			if err != nil || rotated != strings.HasPrefix(step, "sessions") {
 				t.Fatalf("rotated %v, %v", rotated, err)
 			}
+
 			crash.Arm(t, "")
 			if list, err := EndedSessions(h.dir); err != nil || strings.HasPrefix(step, "sessions") != (len(list) == 0) {
 				t.Errorf("noted are %v, %v", list, err)
@@ -154,6 +156,7 @@ func TestRotationOnAFullDisk(t *testing.T) {
 			if _, err := h.Rotate(); err != nil {
 				t.Fatal(err)
 			}
+
 			list, err := EndedSessions(h.dir)
 			if err != nil || len(list) != 1 || list[0].ID != "s1" {
 				t.Errorf("noted are %+v, %v", list, err)
@@ -191,6 +194,7 @@ func TestAppendApart(t *testing.T) {
 	if string(content(t, h)) != string(before) {
 		t.Error("nothing was said, and something was written")
 	}
+
 	apart(func(o *Obligations) []Record { return o.GiveUp("removed") })
 	again, _ := reopen(t, h.dir, newClock())
 	if o := again.Obligations(); len(o.Outs) != 0 {

@@ -23,6 +23,7 @@ func (h *History) write(entries []*Entry, lines [][]byte) error {
 			return err
 		}
 	}
+
 	for i, e := range entries {
 		h.recent.add(e, lines[i])
 	}
@@ -35,11 +36,13 @@ func (h *History) write(entries []*Entry, lines [][]byte) error {
 	case errors.Is(err, disk.ErrChanged):
 		err = h.reconcileFrom(first, last)
 	}
+
 	if err != nil {
 		h.recent.keep(func(l ownLine) bool { return l.seq < first })
 		return err
 	}
 	h.recent.trim()
+
 	return nil
 }
 
@@ -57,6 +60,7 @@ func (h *History) intact() bool {
 	}
 	got := make([]byte, len(want))
 	_, err := h.file.Log.ReadAt(got, h.file.Size()-int64(len(got)))
+
 	return err == nil && bytes.Equal(got, want)
 }
 
@@ -87,6 +91,7 @@ func (h *History) reconcileOnce(fresh, last int64) (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
+
 	gone := h.recent.missing(h.seqs(content), fresh, last)
 	lines := joined(gone)
 	if len(gone) > 0 {
@@ -101,6 +106,7 @@ func (h *History) reconcileOnce(fresh, last int64) (again bool, err error) {
 			h.reportAgain(len(gone))
 		}
 	}
+
 	h.recent.ending(append(content, lines...))
 	h.recent.behind = false
 	return false, nil
@@ -128,6 +134,7 @@ func (h *History) reload() (content []byte, release func(), err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: %s", ErrGone, h.path())
 	}
+
 	return content, release, err
 }
 

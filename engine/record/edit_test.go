@@ -41,6 +41,7 @@ func TestTurnTakenOutInTheMiddle(t *testing.T) {
 	if !changed || len(found) != 0 {
 		t.Errorf("changed %v, found %v", changed, found)
 	}
+
 	wantTexts(t, h, "a", "b", "e", "f")
 	if g := generation(t, h); g != 1 {
 		t.Errorf("generation %d, want 1", g)
@@ -132,6 +133,7 @@ func TestTruncatedInPlace(t *testing.T) {
 		if got := content(t, h); !bytes.Contains(got, splitLines(whole)[12]) {
 			t.Errorf("cut to %d bytes: the newest turn is lost:\n%s", keep, got)
 		}
+
 		all := strings.Join(texts(t, h), "")
 		if !strings.HasSuffix(all, "cdefgh") {
 			t.Errorf("cut to %d bytes: context %q", keep, all)
@@ -152,6 +154,7 @@ func TestOpenTurnSurvivesAnEditorThatSavesAnOldCopy(t *testing.T) {
 	if o := owes(t, h); o.Turn == nil || !o.Turn.Calls[0].Started || o.Turn.Items[0] != "i4" {
 		t.Errorf("open turn after an edit: %+v", o.Turn)
 	}
+
 	// And once more, between the append and its barrier.
 	add(t, h, &ToolResult{ToolCallID: "c1", Name: "exec", Status: StatusOK})
 	save(t, h, old)
@@ -205,6 +208,7 @@ func TestEditorThatMovesTheFileAway(t *testing.T) {
 		if err := os.Rename(h.path(), h.path()+"~"); err != nil {
 			t.Fatal(err)
 		}
+
 		done := make(chan error)
 		go func() {
 			time.Sleep(15 * time.Millisecond)
@@ -217,6 +221,7 @@ func TestEditorThatMovesTheFileAway(t *testing.T) {
 			}
 			done <- errors.Join(err, f.Close())
 		}()
+
 		turn(t, h, "t4", "g", "h")
 		if err := <-done; err != nil {
 			t.Fatal(err)
@@ -241,6 +246,7 @@ func TestHostileSaves(t *testing.T) {
 				return
 			case <-time.After(3 * time.Millisecond):
 			}
+
 			if err == nil {
 				err = os.WriteFile(temp, data, 0o600)
 			}
@@ -252,6 +258,7 @@ func TestHostileSaves(t *testing.T) {
 			}
 		}
 	}()
+
 	var want []string
 	for i := range 60 {
 		name := string(rune('a'+i%26)) + strings.Repeat("x", i/26)
@@ -261,6 +268,7 @@ func TestHostileSaves(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	close(stop)
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -285,6 +293,7 @@ func TestBarriersBesideTheWork(t *testing.T) {
 		}
 		done <- nil
 	}()
+
 	for i := range 30 {
 		turn(t, h, "t"+string(rune('A'+i)), "q", "r")
 		texts(t, h)
@@ -292,6 +301,7 @@ func TestBarriersBesideTheWork(t *testing.T) {
 			save(t, h, content(t, h))
 		}
 	}
+
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}

@@ -43,6 +43,7 @@ func TestClosing(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", want.Item, diff)
 		}
 	}
+
 	for _, item := range []string{"i10", "never"} {
 		if _, ok, err := Closing(h.dir, item); ok || err != nil {
 			t.Errorf("%s: closed %v, %v", item, ok, err)
@@ -95,6 +96,7 @@ func TestSettled(t *testing.T) {
 			}
 		})
 	}
+
 	if got, err := Settled(t.TempDir()); !got || err != nil {
 		t.Errorf("no history: %v, %v", got, err)
 	}
@@ -134,6 +136,7 @@ func TestTailPages(t *testing.T) {
 	if err := os.WriteFile(h.path(), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	want = append(want[:len(want)-1], hand, want[len(want)-1])
 	for _, limit := range []int{1, 2, 3, 7, 50, 1000} {
 		var got []string
@@ -147,12 +150,14 @@ func TestTailPages(t *testing.T) {
 			for _, line := range page {
 				some = append(some, string(line))
 			}
+
 			got = append(some, got...)
 			if next == nil {
 				break
 			}
 			before = *next
 		}
+
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("limit %d (-want +got):\n%s", limit, diff)
 		}
@@ -207,6 +212,7 @@ func TestBeginWritesOnce(t *testing.T) {
 	if h.file.Size() != 0 || h.Obligations().LastSeq != 0 {
 		t.Error("opening wrote something")
 	}
+
 	for range 2 {
 		if err := h.Begin("s1"); err != nil {
 			t.Fatal(err)
@@ -232,6 +238,7 @@ func benchHistory(b *testing.B, size int64) string {
 			lines = append(lines, Encode(&Entry{Seq: seq + int64(i), At: h.now(), Rec: rec})...)
 		}
 	}
+
 	f, err := os.OpenFile(h.path(), os.O_APPEND|os.O_WRONLY, 0)
 	if err == nil {
 		_, err = f.Write(lines)
@@ -239,6 +246,7 @@ func benchHistory(b *testing.B, size int64) string {
 	if err := errors.Join(err, f.Close()); err != nil {
 		b.Fatal(err)
 	}
+
 	return h.dir
 }
 

@@ -16,6 +16,7 @@ func owes(t testing.TB, h *History) *Obligations {
 	if diff := cmp.Diff(live, again.Obligations(), cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("obligations (-in memory +after a restart):\n%s", diff)
 	}
+
 	return live
 }
 
@@ -48,6 +49,7 @@ func TestObligationsOfATurn(t *testing.T) {
 	if o := owes(t, h); !o.Turn.Suspended {
 		t.Error("an orderly stop was not seen")
 	}
+
 	add(t, h, &ToolResult{ToolCallID: "c2", Name: "read", Status: StatusOK})
 	add(t, h, promising("t1", "done", "o1"))
 	if o := owes(t, h); o.Turn.HasAnswer == nil || !o.Turn.Progress || len(o.Outs) != 1 || o.Outs[0].Entry == nil {
@@ -74,6 +76,7 @@ func TestPartsDeliveredAreRememberedOverTurns(t *testing.T) {
 	if got := o.Outs[0].Entry.Rec.(*Assistant).Text; got != "long" {
 		t.Errorf("text of the answer owed: %q", got)
 	}
+
 	add(t, h, &Delivery{Out: "o1", Part: 0, Parts: 3}, &Delivery{Out: "o1", Part: 2, Parts: 3, Error: "later"})
 	if o := owes(t, h); len(o.Outs) != 1 {
 		t.Errorf("a failed try closed the promise: %+v", o.Outs)
@@ -91,6 +94,7 @@ func TestDecisionsOweATurn(t *testing.T) {
 	if o := owes(t, h); !o.Owed || len(o.Once) != 1 {
 		t.Fatalf("after a decision: %+v", o)
 	}
+
 	turn(t, h, "t2", "wait", "ok")
 	if o := owes(t, h); o.Owed || len(o.Once) != 1 || o.Once[0].SHA256 != "aa" {
 		t.Fatalf("an approval not used yet is carried over the turn: %+v", o)
@@ -99,6 +103,7 @@ func TestDecisionsOweATurn(t *testing.T) {
 	if o := owes(t, h); len(o.Once) != 0 {
 		t.Errorf("an approval was not used up: %+v", o.Once)
 	}
+
 	add(t, h, &Permission{Token: "p2", Event: "deny", Tag: "@web"})
 	add(t, h, &Reset{Session: "s2", V: Version, Reason: "user"})
 	if o := owes(t, h); o.Owed || o.Session != "s2" {

@@ -24,6 +24,7 @@ func readHead(line []byte) (h head, ok bool) {
 	if !ok || len(rest) == 0 || rest[0] != ',' {
 		return h, false
 	}
+
 	typ, rest, ok := between(rest[1:], `"type":"`, '"')
 	if !ok || len(rest) == 0 || (rest[0] != ',' && rest[0] != '}') {
 		return h, false
@@ -35,6 +36,7 @@ func readHead(line []byte) (h head, ok bool) {
 	if h.at, err = time.Parse(time.RFC3339, string(at)); err != nil {
 		return h, false
 	}
+
 	h.typ, h.at = internType(typ), h.at.UTC()
 	return h, true
 }
@@ -53,6 +55,7 @@ var blankTypes = func() map[string]Type {
 		TypeAssistant, TypeToolStart, TypeToolResult, TypeDelivery, TypeTurnEnd, TypeSummary, TypeNote} {
 		m[string(t)] = t
 	}
+
 	return m
 }()
 
@@ -66,6 +69,7 @@ func between(b []byte, prefix string, end byte) (value, rest []byte, ok bool) {
 	if i < 0 {
 		return nil, nil, false
 	}
+
 	return b[:i], b[i+1:], true
 }
 
@@ -80,5 +84,6 @@ func seqOf(line []byte) int64 {
 	if err != nil || n < 0 {
 		return 0
 	}
+
 	return n
 }

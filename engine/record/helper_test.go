@@ -38,6 +38,7 @@ func reopen(t testing.TB, dir string, c *clock) (*History, []finding.Finding) {
 	}
 	h.limits.quiet = time.Millisecond
 	t.Cleanup(func() { h.Close() })
+
 	return h, found
 }
 
@@ -91,6 +92,7 @@ func texts(t testing.TB, h *History) []string {
 	if c.Summary != nil {
 		all = append(all, "summary "+c.Summary.Rec.(*Summary).Text)
 	}
+
 	for _, e := range c.Entries {
 		switch r := e.Rec.(type) {
 		case *User:
@@ -103,6 +105,7 @@ func texts(t testing.TB, h *History) []string {
 			all = append(all, r.Event+" "+r.Tag)
 		}
 	}
+
 	return all
 }
 

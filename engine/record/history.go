@@ -67,16 +67,19 @@ func Open(vol *disk.Volume, dir string, now func() time.Time, log *slog.Logger) 
 	if err := cleanUp(vol, dir); err != nil {
 		return nil, nil, fmt.Errorf("open history: %w", err)
 	}
+
 	file, torn, err := vol.OpenLog(h.path(), disk.LogOptions{Name: "history", Ballast: true, Valid: wholeLine})
 	if err != nil {
 		return nil, nil, fmt.Errorf("open history: %w", err)
 	}
+
 	h.file = &logFile{Log: file}
 	h.report.torn(h.path(), torn)
 	if err := h.recover(); err != nil {
 		file.Close()
 		return nil, nil, fmt.Errorf("open history: %w", err)
 	}
+
 	return h, h.report.take(), nil
 }
 
@@ -101,12 +104,14 @@ func cleanUp(vol *disk.Volume, dir string) error {
 	if err != nil {
 		return err
 	}
+
 	err = errors.Join(vol.Recover(dir, historyName, draftName, stateName, keptState, "descriptor.json", ".descriptor.json", "SYSTEM.md"),
 		vol.Recover(filepath.Join(dir, blobDir)))
 	unlock()
 	if err != nil {
 		return err
 	}
+
 	return unlinkRotation(vol, dir)
 }
 
@@ -120,6 +125,7 @@ func unlinkRotation(vol *disk.Volume, dir string) error {
 	if err != nil {
 		return err
 	}
+
 	current, err := os.Stat(filepath.Join(dir, historyName))
 	if err != nil || !os.SameFile(newest, current) {
 		return nil
@@ -136,6 +142,7 @@ func (h *History) Begin(session string) error {
 		return nil
 	}
 	_, err := h.Append(&Start{Session: session, V: Version})
+
 	return err
 }
 
@@ -165,15 +172,18 @@ func (h *History) Append(recs ...Record) ([]*Entry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read back a %s record: %w", rec.Type(), err)
 		}
+
 		e.Rec = resolved(h.report.root, e.Rec)
 		next.apply(e)
 		entries[i] = e
 	}
+
 	if err := h.write(entries, lines); err != nil {
 		return nil, fmt.Errorf("append to history: %w", err)
 	}
 	h.fold = next
 	h.tally.ended = append(h.tally.ended, ended...)
+
 	for _, e := range entries {
 		h.view.apply(e)
 		h.tally.apply(e)
@@ -188,6 +198,7 @@ func (h *History) Barrier() error {
 		if err := h.file.Barrier(); err != nil {
 			return fmt.Errorf("sync history: %w", err)
 		}
+
 		// A file put in the place of ours does not have our lines.
 		if !h.file.Changed() {
 			return nil
@@ -216,10 +227,12 @@ func (h *History) Refresh() (changed bool, found []finding.Finding, err error) {
 	if changed = h.changed(); changed {
 		err = h.reconcile()
 	}
+
 	h.edited, changed = false, changed || h.edited
 	if err == nil && changed {
 		err = h.steady(h.reportStale)
 	}
+
 	return changed, h.report.take(), err
 }
 

@@ -26,6 +26,7 @@ func Retell(session, summary string, said []Said, now time.Time) Cut {
 	if summary != "" {
 		c.summary(&Entry{At: begin, Rec: &Summary{Text: summary}})
 	}
+
 	c.write(begin, &TurnBegin{Turn: retold, Items: []string{}, Attempt: 1})
 	at := begin
 	for _, s := range said {
@@ -38,6 +39,7 @@ func Retell(session, summary string, said []Said, now time.Time) Cut {
 		}
 		c.entry(e)
 	}
+
 	c.write(now, &TurnEnd{Turn: retold, Session: session, Reason: ReasonDone})
 	c.cut.Session.First, c.cut.Session.StartedAt, c.cut.Session.UpdatedAt = 1, disk.StampOf(begin), disk.StampOf(now)
 	c.cut.At = c.cut.Last

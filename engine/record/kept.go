@@ -34,6 +34,7 @@ func CurrentState(vol *disk.Volume, dir string) (State, []finding.Finding, error
 		}
 		return s, found, nil
 	}
+
 	good, ok := lastState(dir)
 	switch {
 	case !ok:
@@ -45,6 +46,7 @@ func CurrentState(vol *disk.Volume, dir string) (State, []finding.Finding, error
 		found = append(found, finding.Finding{ID: "state-unreadable", Severity: finding.Error, File: filepath.Join(dir, stateName),
 			Reason: err.Error(), Remedy: "Check who owns the file and its mode."})
 	}
+
 	s.decide(good)
 	return s, found, nil
 }
@@ -63,6 +65,7 @@ func lastState(dir string) (State, bool) {
 		return State{}, false
 	}
 	s, found := ParseState(path, raw)
+
 	return s.resolved(workspace.Of(dir)), finding.Join(found) == nil
 }
 
@@ -114,6 +117,7 @@ func EndState(vol *disk.Volume, dir string, ended Ended) (kept string, err error
 	if !errors.As(err, &f) {
 		return "", err
 	}
+
 	unlock, err := lockFolder(dir)
 	if err != nil {
 		return "", fmt.Errorf("end agent: %w", err)
@@ -127,14 +131,17 @@ func EndState(vol *disk.Volume, dir string, ended Ended) (kept string, err error
 	if good, ok := lastState(dir); ok {
 		broken.decide(good)
 	}
+
 	broken.Ended = &ended
 	content, err := EncodeState(workspace.Of(dir), broken)
 	if err != nil {
 		return "", err
 	}
+
 	kept = path + ".conflict-" + time.Now().UTC().Format("20060102T150405.000Z")
 	if err := vol.Link("state", path, kept); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("save a copy of the broken state.json: %w", err)
 	}
+
 	return kept, vol.WriteFile("state", path, content)
 }

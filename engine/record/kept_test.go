@@ -39,6 +39,7 @@ func TestABrokenStateLeavesTheLastGoodOneInForce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			path := filepath.Join(dir, "state.json")
 			if err := os.WriteFile(path, good, 0o600); err != nil {
 				t.Fatal(err)
@@ -49,6 +50,7 @@ func TestABrokenStateLeavesTheLastGoodOneInForce(t *testing.T) {
 			if err := os.WriteFile(path, wreck(good), 0o600); err != nil {
 				t.Fatal(err)
 			}
+
 			for range 2 { // the second time the broken one has been read before
 				s, found, err := CurrentState(vol, dir)
 				if err != nil || finding.Join(found) == nil {
@@ -78,6 +80,7 @@ func TestTheLastGoodStateHasTheNewestRights(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	s, _, err := CurrentState(vol, dir)
 	if err != nil || len(s.Permissions.Grants)+len(s.Permissions.Exec) > 0 || s.Budget == nil {
 		t.Errorf("a revoked right is back, or the budget is gone: %+v, %v", s, err)
@@ -118,6 +121,7 @@ func TestAnAgentWithABrokenStateIsEnded(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte(`{"mine`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	kept, err := EndState(vol, dir, Ended{At: disk.StampOf(time.Now()), Reason: "killed"})
 	if err != nil {
 		t.Fatal(err)
@@ -125,6 +129,7 @@ func TestAnAgentWithABrokenStateIsEnded(t *testing.T) {
 	if data, err := os.ReadFile(kept); err != nil || string(data) != `{"mine` {
 		t.Errorf("the broken file is kept as %q: %q, %v", kept, data, err)
 	}
+
 	s, _, found, err := ReadState(dir)
 	if err != nil || finding.Join(found) != nil || s.Ended == nil || s.Budget == nil || s.Budget.USD != 2 {
 		t.Errorf("state %+v, %v, %v; want the last good one, ended", s, found, err)

@@ -13,10 +13,12 @@ func TestLooksParseOnlyWhatTheyNeed(t *testing.T) {
 	turn(t, h, "t1", "a", "b")
 	seq := h.Obligations().LastSeq
 	add(t, h, &TurnBegin{Turn: "t2", Items: []string{"it2"}, Attempt: 1}, user("it2", "go"))
+
 	for i := range 300 {
 		add(t, h, &ToolStart{ToolCallID: fmt.Sprint("c", i), Name: "item"},
 			&ToolResult{ToolCallID: fmt.Sprint("c", i), Status: StatusOK, Output: Output{Text: strings.Repeat("x", 100)}})
 	}
+
 	for name, look := range map[string]func(dir string) error{
 		"Closed":  func(string) error { _, err := h.Closed(map[string]int64{"none": 0}); return err },
 		"Totals":  func(string) error { _, _, err := h.Totals(seq); return err },

@@ -42,6 +42,7 @@ func keptOf(t *testing.T, size int64) (all [3]kept) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	h = nil
 	before := heap()
 	h, _ = reopen(t, dir, newClock())
@@ -55,6 +56,7 @@ func keptOf(t *testing.T, size int64) (all [3]kept) {
 		now := heap()
 		all[i] = kept{int64(now.HeapAlloc) - int64(before.HeapAlloc), int64(now.TotalAlloc - before.TotalAlloc)}
 	}
+
 	runtime.KeepAlive(h)
 	return all
 }

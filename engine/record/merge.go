@@ -28,6 +28,7 @@ func parseObject(raw []byte) (o object, ok bool, err error) {
 	if tok != json.Delim('{') {
 		return o, false, nil
 	}
+
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
@@ -37,6 +38,7 @@ func parseObject(raw []byte) (o object, ok bool, err error) {
 		if err := dec.Decode(&v); err != nil {
 			return o, true, err
 		}
+
 		m := member{key: key.(string), raw: v}
 		if i := o.index(m.key); i >= 0 {
 			o.members[i] = m // as encoding/json has it: the last one counts
@@ -44,6 +46,7 @@ func parseObject(raw []byte) (o object, ok bool, err error) {
 			o.members = append(o.members, m)
 		}
 	}
+
 	_, err = dec.Token()
 	return o, true, err
 }
@@ -60,6 +63,7 @@ func (o *object) encode() ([]byte, error) {
 		}
 		buf = append(append(append(buf, key...), ':'), m.raw...)
 	}
+
 	return append(buf, '}'), nil
 }
 
@@ -74,10 +78,12 @@ func merge(raw, old, updated []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	is, okNew, err := parseObject(updated)
 	if err != nil || !okOld || !okNew {
 		return updated, err
 	}
+
 	for _, m := range is.members {
 		i, j := doc.index(m.key), was.index(m.key)
 		switch {
@@ -93,6 +99,7 @@ func merge(raw, old, updated []byte) ([]byte, error) {
 			doc.members[i].raw = m.raw
 		}
 	}
+
 	doc.members = slices.DeleteFunc(doc.members, func(m member) bool {
 		return was.index(m.key) >= 0 && is.index(m.key) < 0
 	})

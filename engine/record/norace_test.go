@@ -19,6 +19,7 @@ func TestEveryOffset(t *testing.T) {
 	if testing.Short() {
 		step, near = 9001, 197
 	}
+
 	for at := 0; at < len(data); {
 		check(t, fmt.Sprint("cut at ", at), data[:at], survivors(data, at, len(data)), at == 0 || data[at-1] == '\n' || data[at] == '\n')
 

@@ -32,6 +32,7 @@ func TestOnceOf(t *testing.T) {
 	if settled, err := Settled(h.dir); err != nil || !settled {
 		t.Errorf("a silent decision leaves the history unsettled (%v)", err)
 	}
+
 	add(t, h, &Reset{Session: "s2", V: Version, Reason: "user"})
 	want("over a reset", "a", "b")
 	add(t, h, &Permission{Token: "a", Event: "used", SHA256: "1", Silent: true})

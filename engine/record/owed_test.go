@@ -19,6 +19,7 @@ func TestManyPromisesAreOwedAndNotListedInEveryTurn(t *testing.T) {
 			&TurnEnd{Turn: fmt.Sprint("t", i), Reason: ReasonDone})
 		longest = max(longest, int(h.file.Size()-before))
 	}
+
 	if most := 200 * maxListed; longest > most {
 		t.Errorf("a turn takes up to %d bytes, want %d at most", longest, most)
 	}
@@ -38,6 +39,7 @@ func TestManyPromisesAreOwedAndNotListedInEveryTurn(t *testing.T) {
 				t.Errorf("%s: the part of o4 that arrived is forgotten", when)
 			}
 		}
+
 		if len(ids) != 5*maxListed-3 || slices.Contains(ids, "o3") || slices.Contains(ids, "o5") || slices.Contains(ids, "o310") {
 			t.Errorf("%s: %d answers are owed, want %d", when, len(ids), 5*maxListed-3)
 		}
@@ -48,11 +50,13 @@ func TestManyPromisesAreOwedAndNotListedInEveryTurn(t *testing.T) {
 	if settled, err := Settled(h.dir); settled || err != nil {
 		t.Errorf("the history is settled: %v, %v", settled, err)
 	}
+
 	add(t, h, &Reset{Session: "s2", V: Version, Reason: "user"})
 	check("after a reset")
 	h.limits.rotate = 100_000
 	if rotated, err := h.Rotate(); !rotated || err != nil {
 		t.Fatalf("not rotated: %v", err)
 	}
+
 	check("after a rotation")
 }

@@ -49,6 +49,7 @@ func withPaths(rec Record, path, tag func(string) string) Record {
 			return &c
 		}
 	}
+
 	return rec
 }
 
@@ -65,8 +66,10 @@ func absolute(root string, e *Entry, line []byte) []byte {
 		if err1 == nil && err2 == nil {
 			line = bytes.ReplaceAll(line, append([]byte(`"path":`), was...), append([]byte(`"path":`), is...))
 		}
+
 		return p
 	}, func(tag string) string { return tag })
+
 	if sealed && !bytes.Equal(line, before) {
 		body := line[:len(line)-crcTail]
 		line = append(appendCRC(append(slices.Clone(body), `,"crc":"`...), crc32.Checksum(body, castagnoli)), `"}`...)
@@ -92,6 +95,7 @@ func (s State) stored(root string) State {
 		a := s.Announced.Stored(root)
 		s.Announced = &a
 	}
+
 	return s
 }
 
@@ -102,5 +106,6 @@ func (s State) resolved(root string) State {
 		a := s.Announced.Resolved(root)
 		s.Announced = &a
 	}
+
 	return s
 }

@@ -40,6 +40,7 @@ func TestStateMovesWithItsWorkspace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	path := filepath.Join(dir, stateName)
 	if err := os.WriteFile(path, old, 0o600); err != nil {
 		t.Fatal(err)
@@ -53,6 +54,7 @@ func TestStateMovesWithItsWorkspace(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+
 	raw, err := os.ReadFile(path)
 	if err != nil || strings.Contains(string(raw), one) || !strings.Contains(string(raw), `"/srv"`) {
 		t.Errorf("%v: whole paths in the workspace are left, or other paths are gone:\n%s", err, raw)
@@ -61,6 +63,7 @@ func TestStateMovesWithItsWorkspace(t *testing.T) {
 	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
+
 	s, _, _, err := ReadState(copied)
 	if diff := cmp.Diff(rightsIn(two), s.Permissions); diff != "" || err != nil {
 		t.Errorf("the copy says (-want +got):\n%s%v", diff, err)
@@ -149,5 +152,6 @@ func begunIn(t *testing.T, dir string) *History {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.Close() })
+
 	return h
 }

@@ -79,11 +79,13 @@ func TestFoldsAgree(t *testing.T) {
 		if err := h.Begin("s0"); err != nil {
 			r.Fatal(err)
 		}
+
 		stats, outs := Stats{}, 0
 		if rapid.Bool().Draw(r, "early context") {
 			h.Context()
 			h.Session()
 		}
+
 		for range rapid.IntRange(1, 40).Draw(r, "batches") {
 			var recs []Record
 			for range rapid.IntRange(1, 3).Draw(r, "records") {
@@ -93,6 +95,7 @@ func TestFoldsAgree(t *testing.T) {
 			if err != nil {
 				r.Fatal(err)
 			}
+
 			for _, e := range entries {
 				stats.entry(e)
 			}
@@ -102,6 +105,7 @@ func TestFoldsAgree(t *testing.T) {
 				}
 			}
 		}
+
 		agree(r, h, open, stats)
 	})
 }
@@ -123,12 +127,14 @@ func agree(r *rapid.T, h *History, open func() *History, stats Stats) {
 	if err != nil {
 		r.Fatal(err)
 	}
+
 	read, err := again.Context()
 	same("context", live, read, err)
 	session, err := h.Session()
 	if err != nil {
 		r.Fatal(err)
 	}
+
 	counted, err := again.Session()
 	same("session", session, counted, err)
 	totals, _, err := again.Totals(0)

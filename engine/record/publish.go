@@ -23,6 +23,7 @@ func Publish(vol *disk.Volume, dir, name string, content, base []byte) (found []
 	if bytes.Equal(content, base) {
 		return nil, nil
 	}
+
 	return vol.Exchange("edit", filepath.Join(dir, name), content, base)
 }
 
@@ -40,13 +41,16 @@ func CheckHistory(path string, content []byte) (found []finding.Finding) {
 		if err == nil {
 			continue
 		}
+
 		f := finding.Finding{ID: "history-bad-line", Reason: err.Error()}
 		errors.As(err, &f)
 		f.File, f.Line = path, n
 		if !errors.Is(err, ErrUnknownType) {
 			f.Severity = finding.Error
 		}
+
 		found = append(found, f)
 	}
+
 	return found
 }

@@ -62,6 +62,7 @@ func TestCutTakesTheConversationAlong(t *testing.T) {
 			c.Session.Messages != 4 || c.Session.Title != "the question" || c.Session.First != 1 || !c.Session.StartedAt.Equal(now) {
 			t.Errorf("at %d: %d %d %v %+v, %v", at, c.At, c.Last, c.Blobs, c.Session, err)
 		}
+
 		var types []string
 		for _, line := range splitLines(c.Content) {
 			e, err := Decode(line)
@@ -69,6 +70,7 @@ func TestCutTakesTheConversationAlong(t *testing.T) {
 				t.Fatalf("%s: %v", line, err)
 			}
 			types = append(types, string(e.Rec.Type()))
+
 			switch r := e.Rec.(type) {
 			case *User:
 				if r.Item != "" || r.Route != nil {
@@ -80,14 +82,17 @@ func TestCutTakesTheConversationAlong(t *testing.T) {
 				}
 			}
 		}
+
 		if diff := cmp.Diff("start user_message user_message assistant_message tool_result assistant_message turn_end turn_end", strings.Join(types, " ")); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
+
 	save(t, h, append(content(t, h), `{"text":"by hand","type":"user_message","seq":12}`+"\n"...))
 	if c, err := CutAt(h.dir, "agent", 12, "new", now); err != nil || c.At != 12 || !bytes.Contains(c.Content, []byte("by hand")) {
 		t.Errorf("%+v, %v", c, err)
 	}
+
 	for _, at := range []int64{13, 99} {
 		if c, err := CutAt(h.dir, "agent", at, "new", now); !errors.Is(err, ErrNoRecord) {
 			t.Errorf("at %d: %+v, %v", at, c, err)
@@ -106,6 +111,7 @@ func TestAStateThatCannotBeReadLeavesTheLastGoodOne(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, stateName)); err != nil {
 		t.Fatal(err)
 	}
+
 	loop(t, filepath.Join(dir, stateName))
 	if s, found, err := CurrentState(v, dir); err != nil || s.Budget == nil || s.Budget.Tokens != 7 ||
 		s.Permissions.WorkingDir != "/w" || !slices.Equal(ids(found), []string{"state-unreadable"}) {
@@ -131,6 +137,7 @@ func TestMerge(t *testing.T) {
 			t.Errorf("%s: %s, %v, want %s", name, got, err, tt[3])
 		}
 	}
+
 	for _, broken := range []string{``, `{`, `{"a"`, `{"a":`, `{"a":}`, `{"a":1`, `{"a":1,}`} {
 		for i := range 3 {
 			args := [3][]byte{[]byte(`{}`), []byte(`{}`), []byte(`{}`)}
@@ -157,6 +164,7 @@ func TestAHistoryThatWasTakenAway(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+
 	if err := h.Barrier(); err == nil {
 		t.Error("what nobody can find is durable")
 	}
@@ -172,6 +180,7 @@ func TestAHistoryThatWasTakenAway(t *testing.T) {
 	if err := h.file.Log.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	h.view.made, h.tally.loaded = false, false
 	_, session := h.Session()
 	_, context := h.Context()
@@ -216,11 +225,13 @@ func TestRecentLinesAreBounded(t *testing.T) {
 				ends++
 			}
 		}
+
 		if r.ends != ends || r.bytes != size || size > 2*keepBytes || seq > 4 && ends < 2 {
 			t.Errorf("after %d lines %d are kept with %d ends of %d bytes, counted as %d and %d", seq+1, len(r.lines),
 				ends, size, r.ends, r.bytes)
 		}
 	}
+
 	r.keep(func(l ownLine) bool { return l.seq == 19 })
 	if r.ends != 1 || len(r.lines) != 1 || r.bytes != len(text) {
 		t.Errorf("%d lines with %d ends of %d bytes", len(r.lines), r.ends, r.bytes)

@@ -84,6 +84,7 @@ func (r *recent) missing(found iter.Seq[int64], fresh, last int64) []ownLine {
 			highest = max(highest, seq)
 		}
 	}
+
 	r.keep(func(l ownLine) bool { return l.seq > highest || present[l.seq] })
 	var gone []ownLine
 	for _, l := range r.lines {
@@ -91,6 +92,7 @@ func (r *recent) missing(found iter.Seq[int64], fresh, last int64) []ownLine {
 			gone = append(gone, l)
 		}
 	}
+
 	return gone
 }
 

@@ -13,16 +13,19 @@ func (h *History) recover() error {
 	if _, err := src.back(s.step); err != nil {
 		return err
 	}
+
 	slices.Reverse(s.tail)
 	if len(s.tail) > 0 {
 		if err := h.unlisted(s.tail[0]); err != nil {
 			return err
 		}
 	}
+
 	for _, e := range s.tail {
 		h.fold.apply(e)
 	}
 	o := &h.fold.o
+
 	// A damaged line keeps its number; one that is far off was damaged itself.
 	if s.damaged > o.LastSeq && s.damaged-o.LastSeq < 10_000 {
 		o.LastSeq = s.damaged
@@ -43,7 +46,9 @@ func (s *search) step(l rawLine) bool {
 		s.damaged = max(s.damaged, seqOf(l.text))
 		return true
 	}
+
 	s.tail = append(s.tail, e)
+
 	switch e.Rec.(type) {
 	case *Start, *Reset, *TurnEnd:
 		return false
@@ -64,6 +69,7 @@ func (h *History) unlisted(boundary *Entry) error {
 	case *TurnEnd:
 		from = r.OwedFrom
 	}
+
 	if from == 0 {
 		return nil
 	}
@@ -79,6 +85,7 @@ func (h *History) unlisted(boundary *Entry) error {
 		if e := h.report.decode(l); e != nil {
 			found = append(found, e)
 		}
+
 		return true
 	})
 	promises := fold{}
@@ -88,6 +95,7 @@ func (h *History) unlisted(boundary *Entry) error {
 			promises.apply(e)
 		}
 	}
+
 	h.fold.o.Outs = promises.o.Outs
 	return err
 }
@@ -102,6 +110,7 @@ func (h *History) complete() error {
 			texts[out.ID] = out
 		}
 	}
+
 	noSession := o.Session == ""
 	if h.file.Size() == 0 || (!noSession && len(texts) == 0 && o.LastSeq > 0) {
 		return nil
@@ -115,12 +124,14 @@ func (h *History) complete() error {
 				o.Session, noSession = id, false
 			}
 		}
+
 		for id, out := range texts {
 			if e := carrier(l, id); e != nil {
 				out.Entry = e
 				delete(texts, id)
 			}
 		}
+
 		return noSession || len(texts) > 0 || o.LastSeq == 0
 	})
 }
@@ -135,6 +146,7 @@ func (h *History) backAll(fn func(rawLine) bool) error {
 	if done || err != nil {
 		return err
 	}
+
 	return backClosed(h.dir, lowest, fn)
 }
 
@@ -147,6 +159,7 @@ func sessionOf(l rawLine) (string, bool) {
 	if err != nil {
 		return "", false
 	}
+
 	switch r := e.Rec.(type) {
 	case *Start:
 		return r.Session, true
@@ -155,6 +168,7 @@ func sessionOf(l rawLine) (string, bool) {
 	case *TurnEnd:
 		return r.Session, r.Session != ""
 	}
+
 	return "", false
 }
 
@@ -170,5 +184,6 @@ func carrier(l rawLine, id string) *Entry {
 	if a, ok := e.Rec.(*Assistant); ok && a.Out != nil && a.Out.ID == id {
 		return e
 	}
+
 	return nil
 }

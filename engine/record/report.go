@@ -72,6 +72,8 @@ func (r *report) decode(l rawLine) *Entry {
 	if e.ByHand {
 		r.byHand(l)
 	}
+
 	e.Rec = resolved(r.root, e.Rec)
+
 	return e
 }

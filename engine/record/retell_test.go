@@ -26,6 +26,7 @@ func TestRetoldConversationIsSeenAndOwesNothing(t *testing.T) {
 	if found, err := Check(dir, now); err != nil || len(found) > 0 {
 		t.Errorf("the folder has mistakes: %v %v", found, err)
 	}
+
 	c, err := ContextOf(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +40,7 @@ func TestRetoldConversationIsSeenAndOwesNothing(t *testing.T) {
 			texts = append(texts, "agent: "+r.Text)
 		}
 	}
+
 	if len(texts) != 3 || texts[0] != "user: And coffee?" || texts[1] != "agent: Coffee too." || texts[2] != "user: Thanks" {
 		t.Errorf("the model sees %q", texts)
 	}
@@ -48,6 +50,7 @@ func TestRetoldConversationIsSeenAndOwesNothing(t *testing.T) {
 	if ok, err := Settled(dir); err != nil || !ok {
 		t.Errorf("settled: %v %v", ok, err)
 	}
+
 	s, err := SessionOf(dir)
 	if err != nil || s.Messages != 3 || s.Title != "And coffee?" || s.Cost != 0 || s.Summary != cut.Session.Summary {
 		t.Errorf("session %+v %v", s, err)

@@ -19,6 +19,7 @@ func (h *History) RewindTo(to string) (int64, error) {
 	if err := h.takeOver(); err != nil {
 		return 0, err
 	}
+
 	return findPlace(h.source(), &h.report, to)
 }
 
@@ -38,6 +39,7 @@ func Rewindable(dir, to string) error {
 	if err != nil {
 		return fmt.Errorf("read history: %w", err)
 	}
+
 	src.r, src.size = f, info.Size()
 	_, err = findPlace(src, &report{}, to)
 	return err
@@ -57,6 +59,7 @@ func findPlace(src *source, r *report, to string) (int64, error) {
 	if _, err := src.back(s.step); err != nil {
 		return 0, err
 	}
+
 	switch {
 	case s.found > 0:
 		return s.found, nil
@@ -65,6 +68,7 @@ func findPlace(src *source, r *report, to string) (int64, error) {
 	case to == "":
 		return 0, noRecord("this session has no turn to rewind")
 	}
+
 	return 0, noRecord("this session has no checkpoint %q", to)
 }
 
@@ -96,6 +100,7 @@ func (s *rewindSearch) step(l rawLine) bool {
 	if s.skip >= 0 && e.Seq <= s.skip {
 		s.skip = -1
 	}
+
 	switch r := e.Rec.(type) {
 	case *Mark:
 		if s.seq == 0 && s.name != "" && r.Name == s.name {
@@ -110,6 +115,7 @@ func (s *rewindSearch) step(l rawLine) bool {
 			s.found = e.Seq - 1
 		}
 	}
+
 	if e.Seq == s.seq {
 		s.found = e.Seq
 	}

@@ -37,6 +37,7 @@ func EndedSessions(dir string) ([]EndedSession, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read ended sessions: %w", err)
 	}
+
 	var list []EndedSession
 	for line := range bytes.Lines(data) {
 		var s EndedSession
@@ -44,6 +45,7 @@ func EndedSessions(dir string) ([]EndedSession, error) {
 			list = append(list, s)
 		}
 	}
+
 	return list, nil
 }
 
@@ -64,6 +66,7 @@ func (h *History) endedBy(recs []Record) []EndedSession {
 			Messages: s.Messages, PromptTokens: s.PromptTokens, CompletionTokens: s.CompletionTokens,
 			Cost: s.Cost, File: historyName, First: s.First, Last: h.fold.o.LastSeq}}
 	}
+
 	return nil
 }
 
@@ -78,6 +81,7 @@ func (h *History) Rotate() (rotated bool, err error) {
 	if err != nil {
 		return false, err
 	}
+
 	file := historyName
 	if begin > 0 {
 		file, err = h.rotate(begin)
@@ -90,6 +94,7 @@ func (h *History) Rotate() (rotated bool, err error) {
 			return false, fmt.Errorf("rotate history: %w", err)
 		}
 	}
+
 	for i := range h.tally.ended {
 		h.tally.ended[i].File = file
 	}
@@ -97,6 +102,7 @@ func (h *History) Rotate() (rotated bool, err error) {
 		h.log.Warn("ended session not recorded yet: the disk is full", "dir", h.dir)
 		err = nil
 	}
+
 	return file != historyName, err
 }
 
@@ -110,6 +116,7 @@ func (h *History) rotatable() (int64, error) {
 	if err != nil || size-s.begin > h.limits.rotate/2 {
 		return 0, err
 	}
+
 	return s.begin, nil
 }
 
@@ -122,6 +129,7 @@ func (h *History) rotate(begin int64) (name string, err error) {
 	if name, err = nextClosed(h.dir); err != nil {
 		return "", err
 	}
+
 	// The old file is read from now on without a barrier of its own.
 	if err := h.file.Barrier(); err != nil {
 		return "", err
@@ -135,6 +143,7 @@ func (h *History) rotate(begin int64) (name string, err error) {
 	} else if err != nil {
 		return "", err
 	}
+
 	h.recent.ending(content)
 	return name, nil
 }
@@ -148,6 +157,7 @@ func startSeq(kept []byte, last int64) int64 {
 			return seq - 1
 		}
 	}
+
 	return last
 }
 
@@ -162,6 +172,7 @@ func nextClosed(dir string) (name string, err error) {
 			return "", err
 		}
 	}
+
 	return fmt.Sprintf("%s/%06d.jsonl", closedDir, n+1), nil
 }
 
@@ -184,6 +195,7 @@ func (h *History) writeSessions() error {
 		}
 		lines = append(append(lines, line...), '\n')
 	}
+
 	if _, err := log.Append(lines); err != nil {
 		return fmt.Errorf("append to sessions: %w", err)
 	}

@@ -30,6 +30,7 @@ func large(t testing.TB) *History {
 	for i := range 20 {
 		turn(t, h, fmt.Sprint("old", i), strings.Repeat("question ", 20), strings.Repeat("answer ", 20))
 	}
+
 	return h
 }
 
@@ -41,6 +42,7 @@ func TestRotationAtAReset(t *testing.T) {
 	if !rotate(t, h) {
 		t.Fatal("not rotated")
 	}
+
 	closed, err := os.ReadFile(filepath.Join(h.dir, "history/000001.jsonl"))
 	if err != nil || !bytes.Equal(closed, whole) {
 		t.Errorf("the old file is not what it was (%v)", err)
@@ -48,6 +50,7 @@ func TestRotationAtAReset(t *testing.T) {
 	if size := len(content(t, h)); size > 1000 {
 		t.Errorf("the new file has %d of %d bytes", size, len(before))
 	}
+
 	o := owes(t, h)
 	if len(o.Outs) != 1 || o.Outs[0].Entry == nil || o.Session != "s2" {
 		t.Errorf("obligations after a rotation: %+v", o)
@@ -80,6 +83,7 @@ func TestRotationAtASummaryKeepsTheTailVerbatim(t *testing.T) {
 	if got := content(t, h); !bytes.HasSuffix(got, bytes.TrimSpace(tail)) && !bytes.HasSuffix(got, tail) {
 		t.Errorf("kept tail:\n%s\nwant it to end in\n%s", got, tail)
 	}
+
 	wantTexts(t, h, want...)
 	if g := generation(t, h); g != 0 {
 		t.Errorf("a rotation changed the context's generation to %d", g)
@@ -96,6 +100,7 @@ func TestRotationAtASummaryKeepsTheTailVerbatim(t *testing.T) {
 	if rotate(t, h) {
 		t.Error("rotated twice")
 	}
+
 	turn(t, h, "t9", "x", "y")
 	if got := owes(t, h).LastSeq; got != kept+7+1+4 {
 		t.Errorf("last seq %d", got)
@@ -126,12 +131,14 @@ func TestInterruptedRotationIsUndone(t *testing.T) {
 	if err := os.WriteFile(h.path()[:len(h.path())-len(historyName)]+".tmp-history.jsonl-123", []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	// What a power cut left of the other files that are replaced in this folder goes as well.
 	for _, name := range []string{"state.json", ".state.json", "descriptor.json", ".descriptor.json", "draft.json", "SYSTEM.md"} {
 		if err := os.WriteFile(filepath.Join(h.dir, ".tmp-"+name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	again, _ := reopen(t, h.dir, newClock())
 	if _, err := os.Stat(link); err == nil {
 		t.Error("the second name is still there")
@@ -139,6 +146,7 @@ func TestInterruptedRotationIsUndone(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(h.dir, ".tmp-*")); err != nil || len(left) > 0 {
 		t.Errorf("%q are left, %v", left, err)
 	}
+
 	again.limits.rotate = 10_000
 	add(t, again, &Note{Text: "goes on"})
 	if !rotate(t, again) {
@@ -158,6 +166,7 @@ func TestSessionsFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var first, second EndedSession
 	lines := splitLines(data)
 	if len(lines) != 2 {
@@ -194,6 +203,7 @@ func TestSessionUsesTheCountsInState(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return s
 	}
 	before := save(h)

@@ -47,6 +47,7 @@ func (l rawLine) lineNumber() int {
 			break
 		}
 	}
+
 	return n
 }
 
@@ -57,6 +58,7 @@ func (l rawLine) finding(err error) finding.Finding {
 		f = finding.Finding{ID: "history-bad-line", Severity: finding.Warning, Reason: err.Error()}
 	}
 	f.File, f.Line = l.src.path, l.lineNumber()
+
 	return f
 }
 
@@ -68,9 +70,11 @@ func (s *source) back(fn func(rawLine) bool) (done bool, err error) {
 			return true, nil
 		}
 	}
+
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", s.path, err)
 	}
+
 	return false, nil
 }
 
@@ -86,7 +90,9 @@ func closedFiles(dir string) ([]string, error) {
 			paths = append(paths, filepath.Join(dir, closedDir, e.Name()))
 		}
 	}
+
 	slices.Reverse(paths)
+
 	return paths, nil
 }
 
@@ -109,6 +115,7 @@ func backFiles(dir string, fn func(rawLine) bool) error {
 		if err != nil {
 			return err
 		}
+
 		src := &source{path, f, info.Size()}
 		done, err := src.back(func(l rawLine) bool {
 			lowest = lower(lowest, seqOf(l.text), l.off)
@@ -118,6 +125,7 @@ func backFiles(dir string, fn func(rawLine) bool) error {
 			return err
 		}
 	}
+
 	return backClosed(dir, lowest, fn)
 }
 
@@ -137,6 +145,7 @@ func backClosed(dir string, lowest int64, fn func(rawLine) bool) error {
 	if err != nil {
 		return err
 	}
+
 	for _, path := range paths {
 		done, low, err := backOne(path, lowest, fn)
 		if done || err != nil {
@@ -144,6 +153,7 @@ func backClosed(dir string, lowest int64, fn func(rawLine) bool) error {
 		}
 		lowest = low
 	}
+
 	return nil
 }
 
@@ -157,6 +167,7 @@ func backOne(path string, lowest int64, fn func(rawLine) bool) (done bool, low i
 	if err != nil {
 		return false, lowest, err
 	}
+
 	src, skip, low := &source{path, f, info.Size()}, lowest > 0, lowest
 	done, err = src.back(func(l rawLine) bool {
 		seq := seqOf(l.text)
@@ -166,8 +177,11 @@ func backOne(path string, lowest int64, fn func(rawLine) bool) (done bool, low i
 		if skip {
 			return true
 		}
+
 		low = lower(low, seq, l.off)
+
 		return fn(l)
 	})
+
 	return done, low, err
 }

@@ -111,6 +111,7 @@ func (h *History) session() (Session, error) {
 			return Session{}, fmt.Errorf("count session: %w", err)
 		}
 	}
+
 	return h.tally.s, nil
 }
 
@@ -120,6 +121,7 @@ func (h *History) countSession() error {
 	if err != nil || cached.Session.ID != h.fold.o.Session || cached.Seq > h.fold.o.LastSeq {
 		cached = State{}
 	}
+
 	s, err := countAfter(cached, func(fn func(*Entry) bool) error {
 		return h.backAll(func(l rawLine) bool {
 			e := h.report.decode(l)
@@ -132,6 +134,7 @@ func (h *History) countSession() error {
 	if s.ID == "" {
 		s.ID = h.fold.o.Session
 	}
+
 	t.s, t.loaded = s, true
 	return nil
 }
@@ -152,6 +155,7 @@ func SessionOf(dir string) (Session, error) {
 	if err != nil {
 		return Session{}, fmt.Errorf("count session: %w", err)
 	}
+
 	return s, nil
 }
 
@@ -168,11 +172,13 @@ func countAfter(cached State, back func(fn func(*Entry) bool) error) (Session, e
 			return true
 		}
 		tail = append(tail, e)
+
 		return !begins(e)
 	})
 	if err != nil {
 		return Session{}, err
 	}
+
 	t := tally{loaded: true}
 	if cached.Seq > 0 {
 		t.s = cached.Session
@@ -180,6 +186,7 @@ func countAfter(cached State, back func(fn func(*Entry) bool) error) (Session, e
 	for i := len(tail) - 1; i >= 0; i-- {
 		t.apply(tail[i])
 	}
+
 	return t.s, nil
 }
 
@@ -191,6 +198,7 @@ func begins(e *Entry) bool {
 	case *Reset:
 		return true
 	}
+
 	return false
 }
 
@@ -214,6 +222,7 @@ func (s Stats) add(provider, model string, t Tokens, cost float64) {
 	if s[provider] == nil {
 		s[provider] = map[string]Usage{}
 	}
+
 	u := s[provider][model]
 	u.Input, u.Output = u.Input+t.Input, u.Output+t.Output
 	u.CacheRead, u.CacheWrite = u.CacheRead+t.CacheRead, u.CacheWrite+t.CacheWrite
@@ -258,8 +267,10 @@ func (h *History) Totals(since int64) (Stats, *Tokens, error) {
 				last = &as.Tokens
 			}
 		}
+
 		return true
 	})
+
 	return stats, last, err
 }
 

@@ -35,11 +35,13 @@ func Spent(dir string, since time.Time, fn func(Spend)) error {
 				fn(s)
 			}
 		}
+
 		return true
 	})
 	if err != nil {
 		return fmt.Errorf("read spending: %w", err)
 	}
+
 	return nil
 }
 
@@ -57,10 +59,12 @@ func InContext(dir string) (tokens int64, err error) {
 		if ok && h.typ != TypeAssistant && h.typ != TypeSummary && h.typ != TypeReset && h.typ != TypeRewind {
 			return looked < maxLooked
 		}
+
 		e, err := Decode(bytes.TrimSpace(l.text))
 		if err != nil {
 			return looked < maxLooked
 		}
+
 		switch r := e.Rec.(type) {
 		case *Assistant:
 			tokens = r.Tokens.Input + r.Tokens.CacheRead + r.Tokens.CacheWrite + r.Tokens.Output
@@ -68,11 +72,13 @@ func InContext(dir string) (tokens int64, err error) {
 		case *Summary, *Reset, *Rewind:
 			return false
 		}
+
 		return looked < maxLooked
 	})
 	if err != nil {
 		return 0, fmt.Errorf("read context size: %w", err)
 	}
+
 	return tokens, nil
 }
 
@@ -84,6 +90,7 @@ func spend(e *Entry) (s Spend, ok bool) {
 	case *Summary:
 		s = Spend{e.At, r.Provider, r.Model, r.Tokens, r.Cost, true, r.SHA256 + at}
 	}
+
 	return s, s.Provider != ""
 }
 
@@ -103,10 +110,12 @@ func CostAfter(dir string, seq int64) (cost float64, err error) {
 				cost += s.Cost
 			}
 		}
+
 		return true
 	})
 	if err != nil {
 		return 0, fmt.Errorf("read spending: %w", err)
 	}
+
 	return cost, nil
 }

@@ -30,11 +30,13 @@ func TestSpent(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, closedDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	for path, data := range map[string][]byte{historyName: open, closedDir + "/000001.jsonl": closed} {
 		if err := os.WriteFile(filepath.Join(dir, path), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	for _, tt := range []struct {
 		since time.Time
 		want  []float64
@@ -47,6 +49,7 @@ func TestSpent(t *testing.T) {
 			t.Errorf("since %s (-want +got):\n%s", tt.since, diff)
 		}
 	}
+
 	if err := Spent(filepath.Join(dir, "none"), time.Time{}, func(Spend) { t.Error("a call in no history") }); err != nil {
 		t.Error(err)
 	}
@@ -94,6 +97,7 @@ func TestTotalsLast(t *testing.T) {
 	for _, input := range []int64{10, 20} {
 		add(t, h, &Assistant{Turn: "t", Finish: FinishEndTurn, Provider: "p", Model: "m", Tokens: Tokens{Input: input}})
 	}
+
 	add(t, h, &Assistant{Turn: "t", Finish: FinishError, Text: "no answer"})
 	if stats, last, err := h.Totals(0); err != nil || last == nil || last.Input != 20 || stats["p"]["m"].Input != 30 {
 		t.Errorf("%v, %v, %v", stats, last, err)

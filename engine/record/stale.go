@@ -30,6 +30,7 @@ func (h *History) reportStale() error {
 	if r.SHA256 == "" || r.From == 0 || s.rotated && s.oldest > r.From {
 		return nil // not known, of a fork, or moved to an older file, which nobody writes
 	}
+
 	slices.Reverse(s.under.entries)
 	covered := slices.DeleteFunc(s.under.entries, func(e *Entry) bool { return e.Seq >= r.KeptFrom && e.Seq > 0 })
 	if now := SummedUp(covered); now != r.SHA256 {
@@ -40,6 +41,7 @@ func (h *History) reportStale() error {
 				Remedy: "Edit the summary too, or remove its line: then the model reads the lines again."}
 		})
 	}
+
 	return nil
 }
 
@@ -69,11 +71,13 @@ func (s *staleScan) step(l rawLine) bool {
 	if s.finder.report == nil {
 		s.finder = contextScan{report: s.report, rewind: -1}
 	}
+
 	more := s.finder.step(l)
 	if s.finder.summary != nil {
 		s.summary, s.line = s.finder.summary, l.lineNumber()
 		s.under = contextScan{report: s.report, rewind: -1}
 		return true
 	}
+
 	return more
 }

@@ -86,7 +86,9 @@ func readStored(dir string) (s State, raw []byte, found []finding.Finding, err e
 	if err != nil {
 		return s, nil, nil, fmt.Errorf("read state: %w", err)
 	}
+
 	s, found = ParseState(path, raw)
+
 	return s, raw, found, nil
 }
 
@@ -106,6 +108,7 @@ func ParseState(path string, raw []byte) (s State, found []finding.Finding) {
 		s.Budget = nil
 		f.Tell(finding.Error, "budget", "budget", "a budget must not be negative; 0 means no limit", "")
 	}
+
 	return s, f.Found
 }
 
@@ -119,6 +122,7 @@ func EncodeState(root string, s State) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return indented(data)
 }
 
@@ -128,6 +132,7 @@ func indented(data []byte) ([]byte, error) {
 		return nil, err
 	}
 	buf.WriteByte('\n')
+
 	return buf.Bytes(), nil
 }
 
@@ -143,6 +148,7 @@ func UpdateState(vol *disk.Volume, dir string, change func(*State)) error {
 		return fmt.Errorf("update state: %w", err)
 	}
 	defer unlock()
+
 	for try := 0; ; try++ {
 		before, raw, found, err := readStored(dir)
 		if err != nil {
@@ -155,6 +161,7 @@ func UpdateState(vol *disk.Volume, dir string, change func(*State)) error {
 		if err := finding.Join(found); err != nil {
 			return fmt.Errorf("update state: %w", err)
 		}
+
 		content, err := changed(workspace.Of(dir), before, raw, change)
 		if err != nil || content == nil {
 			return err
@@ -183,12 +190,14 @@ func lockFolder(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
 		if err != syscall.EINTR {
 			break
 		}
 	}
+
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
@@ -207,6 +216,7 @@ func ChangeState(root string, raw []byte, change func(*State)) ([]byte, error) {
 	if content == nil {
 		content = raw
 	}
+
 	return content, err
 }
 
@@ -221,6 +231,7 @@ func changed(root string, before State, raw []byte, change func(*State)) ([]byte
 	if err := json.Unmarshal(old, &after); err != nil {
 		return nil, err
 	}
+
 	after = after.resolved(root)
 	change(&after)
 	updated, err := marshal(after.stored(root))
@@ -233,6 +244,7 @@ func changed(root string, before State, raw []byte, change func(*State)) ([]byte
 	if bytes.Equal(old, updated) {
 		return nil, nil
 	}
+
 	merged, err := merge(raw, old, updated)
 	if err != nil {
 		return nil, fmt.Errorf("merge state: %w", err)

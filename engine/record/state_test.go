@@ -45,6 +45,7 @@ func TestGoldenState(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -52,6 +53,7 @@ func TestGoldenState(t *testing.T) {
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("the format of state.json changed (-file +now):\n%s", diff)
 	}
+
 	s, found := ParseState(path, want)
 	if diff := cmp.Diff(fullState(), s, cmpopts.EquateEmpty()); diff != "" || len(found) > 0 {
 		t.Errorf("read back: %v\n%s", found, diff)
@@ -189,6 +191,7 @@ func TestUpdateStateDoesNotTouchABrokenFile(t *testing.T) {
 			t.Errorf("the file is now %s", got)
 		}
 	}
+
 	if err := UpdateState(vol, filepath.Join(dir, "gone"), func(*State) {}); !errors.Is(err, ErrGone) {
 		t.Errorf("no folder: %v", err)
 	}
@@ -212,11 +215,13 @@ func TestUpdatesAtOnce(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 	s, _, _, err := ReadState(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for writer := range 3 {
 		if got := s.Stats["p"][fmt.Sprint(writer)].Calls; got != n {
 			t.Errorf("writer %d: %d of %d updates", writer, got, n)
@@ -250,6 +255,7 @@ func TestUpdateStateLosesNoSave(t *testing.T) {
 			}
 		}
 	}()
+
 	newest := ""
 	for running := true; running; {
 		select {
@@ -261,6 +267,7 @@ func TestUpdateStateLosesNoSave(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if s, _, _, _ := ReadState(dir); s.Queue != "q200" || newest != "q200" {
 		t.Errorf("after the last save the file has %q, the last update saw %q", s.Queue, newest)
 	}
@@ -282,6 +289,7 @@ func FuzzReadState(f *testing.F) {
 		if err != nil {
 			t.Fatalf("valid, but cannot be updated: %v", err)
 		}
+
 		again, found := ParseState("state.json", content)
 		if finding.Join(found) != nil {
 			t.Fatalf("broken by an update: %v\n%s", found, content)
@@ -301,6 +309,7 @@ func TestUpdateStateThroughLink(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(dir, 0o700), os.Symlink(kept, filepath.Join(dir, stateName))); err != nil {
 		t.Fatal(err)
 	}
+
 	vol := disk.NewVolume(root)
 	if err := UpdateState(vol, dir, func(s *State) { s.Seq = 1 }); !errors.Is(err, disk.ErrLink) {
 		t.Errorf("a link to nothing: %v", err)
@@ -311,6 +320,7 @@ func TestUpdateStateThroughLink(t *testing.T) {
 	if err := UpdateState(vol, dir, func(s *State) { s.Seq = 2 }); err != nil {
 		t.Fatal(err)
 	}
+
 	s, _, _, err := ReadState(dir)
 	if _, lerr := os.Readlink(filepath.Join(dir, stateName)); err != nil || lerr != nil || s.Seq != 2 || s.Queue != "collect" {
 		t.Errorf("%+v, %v; the link: %v", s, err, lerr)

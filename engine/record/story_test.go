@@ -43,6 +43,7 @@ func TestStoryOf(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", id, diff)
 		}
 	}
+
 	s, _, _ := TraceOf(h.dir, "i2")
 	if diff := cmp.Diff([]Type{TypeUser, TypeAssistant}, types(s.Before)); diff != "" {
 		t.Errorf("what the model saw before (-want +got):\n%s", diff)

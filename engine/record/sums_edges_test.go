@@ -159,6 +159,7 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 			t.Errorf("%s: no error", what)
 		}
 	}
+
 	if text, err := os.ReadFile(filepath.Join(dir, stateName)); err != nil || string(text) != "{}" {
 		t.Errorf("%s, %v", text, err)
 	}
@@ -182,6 +183,7 @@ func TestUpdateWaitsForTheEditor(t *testing.T) {
 			t.Error(err)
 		}
 	})
+
 	if s, _, _, err := ReadState(dir); err != nil || s.Queue != "steer" || s.Seq != 7 {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -227,6 +229,7 @@ func TestPagesOfAHistory(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, historyName), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, limit := range []int{0, 1, 50, 51, 100, 249, 1000} {
 		var got [][]byte
 		before, pages := int64(0), 0
@@ -238,6 +241,7 @@ func TestPagesOfAHistory(t *testing.T) {
 			if want := limit; limit > 0 && len(page) > want+1 || limit == 0 && len(page) > 101 {
 				t.Errorf("%d lines where %d were asked for", len(page), want)
 			}
+
 			var lines [][]byte
 			for _, l := range page {
 				lines = append(lines, append(l, '\n'))
@@ -247,8 +251,10 @@ func TestPagesOfAHistory(t *testing.T) {
 			if next == nil {
 				break
 			}
+
 			before = *next
 		}
+
 		if !bytes.Equal(bytes.Join(got, nil), text) {
 			t.Errorf("pages of %d are not the whole: %d lines", limit, len(got))
 		}
@@ -279,6 +285,7 @@ func TestStoriesOfLooseThings(t *testing.T) {
 		&TurnBegin{Turn: "t4", Items: []string{"taken4"}, Attempt: 1}, user("i4", "x"), &Mark{Name: "m",
 			Item: "mark4"}, user("i5", "y"))
 	save(t, h, append(content(t, h), "garbage\n"...))
+
 	for id, want := range map[string][]Type{
 		"loose1": {TypeUser}, "loose2": {TypeUser, TypeTurnEnd}, "reset1": {TypeReset}, "taken3": {TypeUser, TypeTurnEnd},
 		"taken4": {TypeTurnBegin, TypeUser, TypeMark, TypeUser}, "t4": {TypeTurnBegin, TypeUser, TypeMark, TypeUser},
@@ -296,6 +303,7 @@ func TestStoriesOfLooseThings(t *testing.T) {
 			t.Errorf("a mark has no turn that saw %q", types(s.Before))
 		}
 	}
+
 	if _, ok, err := TraceOf(filepath.Join(h.dir, "none"), "x"); ok || errors.Is(err, ErrGone) {
 		t.Errorf("of no folder: %v, %v", ok, err)
 	}

@@ -32,6 +32,7 @@ func Settled(dir string) (bool, error) {
 	if !whole { // the first line is cut
 		tail = tail[bytes.IndexByte(tail, '\n')+1:]
 	}
+
 	p := proof{done: map[string]map[int]bool{}, parts: map[string]int{}}
 	var rerr error
 	for _, line := range disk.Backward(bytes.NewReader(tail), int64(len(tail)), &rerr) {
@@ -43,6 +44,7 @@ func Settled(dir string) (bool, error) {
 			return settled, nil
 		}
 	}
+
 	return false, nil
 }
 
@@ -61,11 +63,13 @@ func readTail(path string, n int64) (tail []byte, whole bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
+
 	tail = make([]byte, min(n, info.Size()))
 	_, err = f.ReadAt(tail, info.Size()-int64(len(tail)))
 	if err == io.EOF {
 		err = nil
 	}
+
 	return tail, int64(len(tail)) == info.Size(), err
 }
 
@@ -120,11 +124,13 @@ func (p *proof) kept(outs []Out) bool {
 				have++
 			}
 		}
+
 		parts := p.parts[out.ID]
 		if parts == 0 || (parts > 0 && have < parts) {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -152,21 +158,25 @@ func Tail(dir string, before int64, limit int) (lines []json.RawMessage, next *i
 				return true
 			}
 		}
+
 		// A page ends at a line with a number: the next one is asked for by it.
 		if len(lines) >= limit && numbered {
 			more = true
 			return false
 		}
+
 		lines = append(lines, absolute(root, e, bytes.Clone(bytes.TrimSpace(l.text))))
 		if numbered = e.Seq > 0; numbered && (lowest == 0 || e.Seq < lowest) {
 			lowest = e.Seq
 		}
+
 		return true
 	})
 	slices.Reverse(lines)
 	if more {
 		next = &lowest
 	}
+
 	return lines, next, err
 }
 
@@ -178,6 +188,7 @@ func LastSeq(dir string) (seq int64, err error) {
 		}
 		return seq == 0
 	})
+
 	return seq, err
 }
 
@@ -189,7 +200,9 @@ func LastAt(dir string) (at time.Time, err error) {
 		} else if e, err := Decode(l.text); err == nil {
 			at = e.At
 		}
+
 		return at.IsZero()
 	})
+
 	return at, err
 }

@@ -29,12 +29,14 @@ func TraceOf(dir, id string) (s Trace, ok bool, err error) {
 	if !t.found {
 		return s, false, nil
 	}
+
 	s.Turn = t.turn
 	s.Entries = slices.Clone(t.entries)
 	slices.Reverse(s.Entries)
 	for _, out := range outsOf(s.Entries) {
 		s.Entries = append(s.Entries, t.later[out]...)
 	}
+
 	if s.Turn != "" && s.Entries[0].Seq > 0 {
 		s.Before, s.Summary, err = contextAt(dir, s.Entries[0].Seq)
 	}
@@ -58,6 +60,7 @@ func contextAt(dir string, seq int64) ([]*Entry, *Entry, error) {
 		return s.step(l)
 	})
 	slices.Reverse(s.entries)
+
 	return s.entries, s.summary, err
 }
 
@@ -94,6 +97,7 @@ func (t *tracer) step(l rawLine) bool {
 		t.later[r.Out] = append([]*Entry{e}, t.later[r.Out]...)
 		return true // told after the turn, wherever it stands
 	}
+
 	if alone(e, t.id) {
 		t.found, t.turn, t.entries = true, "", []*Entry{e}
 		return false
@@ -107,6 +111,7 @@ func (t *tracer) step(l rawLine) bool {
 		}
 		t.entries, t.turn = nil, ""
 	}
+
 	return true
 }
 
@@ -125,6 +130,7 @@ func about(e *Entry, id string) bool {
 	case *Permission:
 		return r.Token == id
 	}
+
 	return alone(e, id)
 }
 
@@ -144,5 +150,6 @@ func outsOf(entries []*Entry) (outs []string) {
 			outs = append(outs, a.Out.ID)
 		}
 	}
+
 	return outs
 }

@@ -57,6 +57,7 @@ func TestFilesThatCannotBeReadAreErrors(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(part, closedDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	loop(t, filepath.Join(part, closedDir, "000001.jsonl"))
 	current := map[string]bool{"Settled": true, "Rewindable": true, "Attached": true} // these read the open file alone
 	for name, look := range looks {
@@ -77,6 +78,7 @@ func TestFilesThatCannotBeReadAreErrors(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(files, blobDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	sha := "0000000000000000000000000000000000000000000000000000000000000000"
 	loop(t, filepath.Join(files, blobDir, sha))
 	_, _, _, state := ReadState(files)
@@ -92,6 +94,7 @@ func TestFilesThatCannotBeReadAreErrors(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+
 	if _, err := Publish(nil, filepath.Join(files, "none"), stateName, nil, nil); !errors.Is(err, ErrGone) {
 		t.Errorf("publish into no folder: %v", err)
 	}
@@ -116,6 +119,7 @@ func TestFoldersWithoutFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+
 	if list, err := EndedSessions(dir); err != nil || list != nil {
 		t.Errorf("ended sessions: %v, %v", list, err)
 	}

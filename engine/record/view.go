@@ -59,6 +59,7 @@ func visible(e *Entry) bool {
 		}
 		return true
 	}
+
 	return false
 }
 
@@ -78,6 +79,7 @@ func (h *History) Context() (*Context, error) {
 		}
 		v.renew(h.fold.o.Session, s.summary, s.entries)
 	}
+
 	v.returned, v.given = len(v.entries), true
 	return &Context{Session: v.session, Generation: v.gen, Summary: v.summary,
 		Entries: slices.Clip(v.entries)}, nil
@@ -93,6 +95,7 @@ func (v *view) renew(session string, summary *Entry, entries []*Entry) {
 			bySeq[e.Seq] = e
 		}
 	}
+
 	for i, e := range entries {
 		if known := bySeq[e.Seq]; known != nil && same(known, e) {
 			entries[i] = known
@@ -100,6 +103,7 @@ func (v *view) renew(session string, summary *Entry, entries []*Entry) {
 			entries[i] = old[i]
 		}
 	}
+
 	if same(v.summary, summary) {
 		summary = v.summary
 	}
@@ -108,6 +112,7 @@ func (v *view) renew(session string, summary *Entry, entries []*Entry) {
 	if v.given && !extends {
 		v.gen++
 	}
+
 	v.made, v.session, v.summary, v.entries = true, session, summary, entries
 }
 
@@ -134,6 +139,7 @@ func (h *History) scanContext() (*contextScan, error) {
 		return nil, err
 	}
 	slices.Reverse(s.entries)
+
 	return s, nil
 }
 
@@ -152,6 +158,7 @@ func (s *contextScan) step(l rawLine) bool {
 	if s.rewind >= 0 && head.seq > 0 && head.seq <= s.rewind {
 		s.rewind = -1
 	}
+
 	s.begin = l.off
 	return e == nil || s.take(e)
 }
@@ -181,6 +188,7 @@ func (s *contextScan) take(e *Entry) bool {
 			s.entries = append(s.entries, e)
 		}
 	}
+
 	return true
 }
 
@@ -192,5 +200,6 @@ func (s *contextScan) summarized(e *Entry, r *Summary) bool {
 		return true
 	}
 	s.summary, s.floor = e, r.KeptFrom
+
 	return r.KeptFrom > 0 && (e.Seq == 0 || r.KeptFrom < e.Seq)
 }

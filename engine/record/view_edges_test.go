@@ -53,6 +53,7 @@ func TestLinesByHandInContext(t *testing.T) {
 		save(t, h, append(all, bytes.Join(text[at:], nil)...))
 		h, _ = reopen(t, dir, newClock())
 		add(t, h, recs...)
+
 		return h
 	}
 	wantTexts(t, with(7, hand, &Summary{Text: "S", From: 2, KeptFrom: 7}), "summary S", "c", "by hand", "d")
@@ -72,6 +73,7 @@ func TestPointersOverAnEdit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	lines := splitLines(content(t, h))
 	save(t, h, bytes.Join(append(lines[:1:1], lines[5:]...), nil)) // without the first turn
 	refresh(t, h)
@@ -82,6 +84,7 @@ func TestPointersOverAnEdit(t *testing.T) {
 	if len(after.Entries) != 6 || after.Generation == before.Generation {
 		t.Fatalf("%d entries, generation %d", len(after.Entries), after.Generation)
 	}
+
 	for i, e := range after.Entries[:4] {
 		if before.Entries[i+2] != e {
 			t.Errorf("entry %d is another pointer than before", i)

@@ -27,6 +27,7 @@ func TestContextIsExtendedInPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	turn(t, h, "t2", "c", "d")
 	after, err := h.Context()
 	if err != nil {
@@ -35,6 +36,7 @@ func TestContextIsExtendedInPlace(t *testing.T) {
 	if after.Generation != before.Generation || len(before.Entries) != 2 || len(after.Entries) != 4 {
 		t.Errorf("generation %d then %d, %d then %d entries", before.Generation, after.Generation, len(before.Entries), len(after.Entries))
 	}
+
 	for i, e := range before.Entries {
 		if after.Entries[i] != e {
 			t.Errorf("entry %d is another pointer than before", i)
@@ -104,6 +106,7 @@ func TestReadsAreLinearInTheTail(t *testing.T) {
 	for i := range 40 {
 		turn(t, h, fmt.Sprint("new", i), strings.Repeat("question ", 500), strings.Repeat("answer ", 500))
 	}
+
 	size := h.file.Size()
 	again, _ := reopen(t, h.dir, newClock())
 	if most := int64(130 << 10); again.file.read > most {
@@ -113,6 +116,7 @@ func TestReadsAreLinearInTheTail(t *testing.T) {
 	if n := len(texts(t, again)); n != 80 {
 		t.Fatalf("%d entries", n)
 	}
+
 	session := size / 11
 	if again.file.read > session+300<<10 {
 		t.Errorf("the context read %d bytes of a session of %d", again.file.read, session)

@@ -21,6 +21,7 @@ func TestPiecesAreTheWholeWithoutSecrets(t *testing.T) {
 			bits = append(bits, form, form[:len(form)/2], form[len(form)/2:], form[:len(form)-1])
 		}
 	}
+
 	bits = append(bits, "plain ", "hunter2", "\n", "AB", "x")
 	for range 3000 {
 		var text strings.Builder
@@ -39,6 +40,7 @@ func TestPiecesAreTheWholeWithoutSecrets(t *testing.T) {
 			}
 			at = next
 		}
+
 		got.WriteString(s.Rest())
 		if err := to.Close(); err != nil {
 			t.Fatal(err)
@@ -47,6 +49,7 @@ func TestPiecesAreTheWholeWithoutSecrets(t *testing.T) {
 			t.Fatalf("%q became\n%q and\n%q, want\n%q", whole, got.String(), w.String(), want)
 		}
 	}
+
 	s := r.Stream()
 	if got := s.Next("nothing of it"); got != "nothing of it" || s.Rest() != "" {
 		t.Errorf("%q was passed on of a plain text", got)
@@ -75,12 +78,14 @@ func TestEachSpellingIsTakenOut(t *testing.T) {
 			t.Errorf("%q became %q", form, got)
 		}
 	}
+
 	if got := ascii(secret); got != `p\u00e4ss w\u00f6rd \ud834\udd1e \"x\" <&>` {
 		t.Errorf("in ASCII it is %s", got)
 	}
 	if got := lowerPercent("a%2F%3Db%"); got != "a%2f%3db%" {
 		t.Errorf("%s", got)
 	}
+
 	for _, form := range forms("12345678") {
 		if len(form) < Shortest {
 			t.Errorf("%q is too short to be taken out", form)

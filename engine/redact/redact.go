@@ -57,6 +57,7 @@ func (r *Redactor) Set(secrets []string) {
 			all = append(all, forms(s)...)
 		}
 	}
+
 	// Of two that begin at the same place the first of the list is taken.
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
 	all = slices.Compact(all)
@@ -64,6 +65,7 @@ func (r *Redactor) Set(secrets []string) {
 		r.now.Store(nil)
 		return
 	}
+
 	var pairs []string
 	for _, form := range all {
 		pairs = append(pairs, form, Mark)
@@ -80,6 +82,7 @@ func (r *Redactor) Text(s string) string {
 	if known == nil {
 		return s
 	}
+
 	return known.replace.Replace(s)
 }
 
@@ -93,10 +96,12 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	if json.Valid([]byte(clean)) {
 		return json.RawMessage(clean)
 	}
+
 	quoted, err := json.Marshal(clean)
 	if err != nil {
 		return json.RawMessage(`"` + Mark + `"`)
 	}
+
 	return quoted
 }
 
@@ -114,6 +119,7 @@ func (r *Redactor) Attr(_ []string, a slog.Attr) slog.Attr {
 			a.Value = slog.StringValue(r.Text(text))
 		}
 	}
+
 	return a
 }
 
@@ -131,6 +137,7 @@ func forms(s string) []string {
 			add(inside(encoding, s, offset))
 		}
 	}
+
 	lower := hex.EncodeToString([]byte(s))
 	add(lower)
 	add(strings.ToUpper(lower))
@@ -138,6 +145,7 @@ func forms(s string) []string {
 		add(escaped)
 		add(lowerPercent(escaped))
 	}
+
 	for _, html := range []bool{true, false} {
 		add(quote(s, html))
 	}
@@ -163,6 +171,7 @@ func lowerPercent(s string) string {
 			copy(b[i+1:i+3], bytes.ToLower(b[i+1:i+3]))
 		}
 	}
+
 	return string(b)
 }
 
@@ -175,6 +184,7 @@ func quote(s string, html bool) string {
 		return ""
 	}
 	quoted := strings.TrimSpace(b.String())
+
 	return quoted[1 : len(quoted)-1]
 }
 
@@ -192,5 +202,6 @@ func ascii(s string) string {
 			fmt.Fprintf(&b, `\u%04x`, r)
 		}
 	}
+
 	return b.String()
 }

@@ -44,6 +44,7 @@ func TestText(t *testing.T) {
 			checkDecoded(t, name, got)
 		}
 	}
+
 	if s := "a short word, and sk-canary"; r.Text(s) != s {
 		t.Errorf("%q became %q", s, r.Text(s))
 	}
@@ -69,6 +70,7 @@ func TestSet(t *testing.T) {
 	if got := r.Text(secret + "-and-longer"); got != Mark {
 		t.Errorf("of two secrets the longer must be taken: %q", got)
 	}
+
 	r.Set(nil)
 	if got := r.Text(secret); got != secret {
 		t.Errorf("taken back: %q", got)
@@ -102,6 +104,7 @@ func TestAttr(t *testing.T) {
 	if strings.Contains(b.String(), "canary") {
 		t.Errorf("the log has the secret: %s", b.String())
 	}
+
 	var line struct {
 		Time string
 		G    struct {

@@ -25,6 +25,7 @@ func (s *Stream) Next(piece string) string {
 	text := s.held + piece
 	from := known.open(text)
 	s.held = text[from:]
+
 	return known.replace.Replace(text[:from])
 }
 
@@ -50,6 +51,7 @@ func (k *known) open(text string) int {
 			return at
 		}
 	}
+
 	return len(text)
 }
 
@@ -63,6 +65,7 @@ func (k *known) begins(text string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -73,6 +76,7 @@ func (k *known) whole(text string) int {
 			return len(form)
 		}
 	}
+
 	return 0
 }
 
@@ -96,6 +100,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 			return 0, err
 		}
 	}
+
 	return len(p), nil
 }
 
@@ -106,5 +111,6 @@ func (w *Writer) Close() error {
 		return nil
 	}
 	_, err := io.WriteString(w.to, rest)
+
 	return err
 }

@@ -29,6 +29,7 @@ func TestStreamCutAnywhere(t *testing.T) {
 		}
 		texts = append(texts, b.String())
 	}
+
 	for _, text := range texts {
 		for range 20 {
 			s := r.Stream()
@@ -38,6 +39,7 @@ func TestStreamCutAnywhere(t *testing.T) {
 				shown.WriteString(s.Next(rest[:n]))
 				rest = rest[n:]
 			}
+
 			shown.WriteString(s.Rest())
 			got := shown.String()
 			for _, secret := range secrets {
@@ -45,6 +47,7 @@ func TestStreamCutAnywhere(t *testing.T) {
 					t.Fatalf("%q in pieces shows %q", text, got)
 				}
 			}
+
 			if !strings.Contains(got, Mark) && got != text {
 				t.Fatalf("%q in pieces is %q", text, got)
 			}
@@ -66,6 +69,7 @@ func TestStreamHoldsNothingElse(t *testing.T) {
 			t.Errorf("held back was %q", got)
 		}
 	}
+
 	s := New("canary/8f3e+a1").Stream()
 	if got := s.Next("it is can"); got != "it is " {
 		t.Errorf("shown is %q", got)

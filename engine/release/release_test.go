@@ -17,6 +17,7 @@ func TestOrderOfVersions(t *testing.T) {
 	if Compare("v1.2.3", "1.2.3") != 0 {
 		t.Error("v1.2.3 is not 1.2.3")
 	}
+
 	for _, v := range []string{"", "1", "1.2", "1.2.3.4", "1.2.x", "1.-2.3", "1.2.3-"} {
 		if Valid(v) {
 			t.Errorf("%q passes as a version", v)

@@ -58,6 +58,7 @@ func (d digest) files(root string, patterns []string) {
 		if info, err := e.Info(); err == nil {
 			d.text("file", fmt.Sprintf("%s %d %d", path, info.Size(), info.ModTime().UnixNano()))
 		}
+
 		return nil
 	})
 }
@@ -68,5 +69,6 @@ func fits(patterns []string, path string) bool {
 			return true
 		}
 	}
+
 	return false
 }

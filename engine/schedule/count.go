@@ -24,6 +24,7 @@ func (s Schedule) count(after, until, anchor time.Time) int {
 	case s.at.Unix() >= from && s.at.Unix() < to:
 		return 1
 	}
+
 	return 0
 }
 
@@ -41,6 +42,7 @@ func (s Schedule) countByWall(from, to int64) (n int) {
 		case !change.IsZero(): // the library has 365 days in each year that is past its tables
 			end = min(to, from+daySeconds)
 		}
+
 		low, high := from+int64(now), end+int64(now)
 		if s.fixed {
 			_, before := begin.Add(-time.Second).Zone()
@@ -50,9 +52,11 @@ func (s Schedule) countByWall(from, to int64) (n int) {
 			}
 			low = max(low, shown) // what comes a second time is not due again
 		}
+
 		n += walls(s.expr, low, high)
 		from = end
 	}
+
 	return n
 }
 
@@ -76,6 +80,7 @@ func walls(e *cron.SpecSchedule, low, high int64) (n int) {
 			n -= whole - inDay(e, high-day*daySeconds)
 		}
 	}
+
 	return n
 }
 
@@ -87,6 +92,7 @@ func inDay(e *cron.SpecSchedule, second int64) int {
 	if e.Hour&(1<<hour) != 0 {
 		n += bits.OnesCount64(e.Minute & (1<<(minute%60) - 1))
 	}
+
 	return n
 }
 
@@ -100,6 +106,7 @@ func onDay(e *cron.SpecSchedule, day time.Time) bool {
 	if e.Dom&starBit != 0 || e.Dow&starBit != 0 {
 		return dom && dow
 	}
+
 	return dom || dow
 }
 

@@ -21,6 +21,7 @@ func TestCountIsTheNumberOfSlots(t *testing.T) {
 			"*/7 1-3 * * *", "0 2 * * 0", "0 0 1 * *", "0 2 * 4 *", "30 2 * 3,10 *"} {
 			schedules = append(schedules, cronOf(t, expr, where))
 		}
+
 		for _, timing := range []Timing{{Every: "45m"}, {Every: "1h"}, {At: "2026-03-29T02:30"}, {At: "2026-10-25T02:00"}} {
 			s, err := NewSchedule(timing, z)
 			if err != nil {
@@ -28,6 +29,7 @@ func TestCountIsTheNumberOfSlots(t *testing.T) {
 			}
 			schedules = append(schedules, s)
 		}
+
 		var moments []time.Time
 		for _, day := range []string{"2018-11-04", "2026-03-08", "2026-03-29", "2026-04-05", "2026-10-04", "2026-10-25", "2026-11-01"} {
 			at := utc(t, day+"T00:00").In(z)
@@ -43,6 +45,7 @@ func TestCountIsTheNumberOfSlots(t *testing.T) {
 				at = at.Add(24 * time.Hour)
 			}
 		}
+
 		slices.SortFunc(moments, time.Time.Compare)
 		for _, s := range schedules {
 			for i, after := range moments {
@@ -56,6 +59,7 @@ func TestCountIsTheNumberOfSlots(t *testing.T) {
 					for slot, ok := s.Next(after, anchor); ok && !slot.After(until); slot, ok = s.Next(slot, anchor) {
 						want++
 					}
+
 					if got := s.count(after, until, anchor); got != want {
 						t.Fatalf("%s in %s: %d slots after %v until %v, and there are %d", s.String(), where, got, after, until, want)
 					}
@@ -94,6 +98,7 @@ func TestDaysInWords(t *testing.T) {
 			t.Errorf("%s is %q, want %q in it", expr, got, want)
 		}
 	}
+
 	for _, tt := range []struct {
 		all    []int
 		circle int

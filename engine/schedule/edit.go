@@ -24,9 +24,11 @@ func withKeys(data []byte, keys ...key) []byte {
 	if !marked {
 		head, body = nil, data
 	}
+
 	for _, k := range keys {
 		head = withKey(head, k)
 	}
+
 	return fmt.Appendf(nil, "---\n%s---\n%s", head, body)
 }
 
@@ -44,6 +46,7 @@ func withKey(head []byte, k key) []byte {
 		}
 		text += "\n"
 	}
+
 	return []byte(strings.Join(lines[:from], "") + text + strings.Join(lines[to:], ""))
 }
 
@@ -63,6 +66,7 @@ func extent(head []byte, lines []string, name string) (from, to int, comment str
 		if i+2 < len(nodes) {
 			to = nodes[i+2].Line - 1
 		}
+
 		for to > from+1 { // what stands above the next key belongs to that
 			if t := strings.TrimSpace(lines[to-1]); t != "" && !strings.HasPrefix(t, "#") {
 				break
@@ -71,6 +75,7 @@ func extent(head []byte, lines []string, name string) (from, to int, comment str
 		}
 		return from, to, nodes[i+1].LineComment
 	}
+
 	return len(lines), len(lines), ""
 }
 
@@ -92,6 +97,7 @@ func quote(text string) string {
 			return text
 		}
 	}
+
 	return jsonText(text)
 }
 
@@ -106,5 +112,6 @@ func jsonText(v any) string {
 	if err := enc.Encode(v); err != nil {
 		panic("schedule: a text cannot be encoded: " + err.Error())
 	}
+
 	return strings.TrimSpace(b.String())
 }

@@ -28,19 +28,23 @@ func parseExpression(text string) (expr *cron.SpecSchedule, fixed bool, err erro
 			return nil, false, fmt.Errorf("schedule is %q; want five fields or one of @hourly, @daily, @weekly, @monthly, @yearly", text)
 		}
 	}
+
 	fields := strings.Fields(plain)
 	if len(fields) != 5 {
 		return nil, false, fmt.Errorf("schedule %q has %d fields; "+
 			"want five: minute, hour, day of month, month, day of week", text, len(fields))
 	}
+
 	for i, f := range fields {
 		if err := checkField(f, fieldSteps[i]); err != nil {
 			return nil, false, fmt.Errorf("schedule %q: %s %q: %w", text, fieldNames[i], f, err)
 		}
 	}
+
 	if fields[4], err = weekdays(fields[4]); err != nil {
 		return nil, false, fmt.Errorf("schedule %q: day of week: %w", text, err)
 	}
+
 	parsed, err := parser.Parse(strings.Join(fields, " "))
 	if err != nil {
 		return nil, false, fmt.Errorf("schedule %q: %w", text, err)
@@ -52,6 +56,7 @@ func parseExpression(text string) (expr *cron.SpecSchedule, fixed bool, err erro
 	if expr.Next(time.Date(2023, 3, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, false, fmt.Errorf("schedule %q never runs: no month has that day", text)
 	}
+
 	return expr, !strings.HasPrefix(fields[1], "*"), nil
 }
 
@@ -81,6 +86,7 @@ func checkField(field string, longest int) error {
 			return fmt.Errorf("the step is %d; want 1 to %d", n, longest)
 		}
 	}
+
 	return nil
 }
 
@@ -123,10 +129,12 @@ func weekdays(field string) (string, error) {
 		if first > last {
 			return "", fmt.Errorf("%q ends before it begins", part)
 		}
+
 		for d := first; d <= last; d += step {
 			days = append(days, strconv.Itoa(d%7))
 		}
 	}
+
 	return strings.Join(days, ","), nil
 }
 
@@ -138,5 +146,6 @@ func day(text string) (int, error) {
 	if err != nil || d < 0 || d > 7 {
 		return 0, fmt.Errorf("found %q, want 0 to 7 (both are Sunday) or mon, tue, wed, thu, fri, sat, sun", text)
 	}
+
 	return d, nil
 }

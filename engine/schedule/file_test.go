@@ -42,6 +42,7 @@ func TestFindings(t *testing.T) {
 			t.Errorf("%s: found %s: %s; want %s with %q", tt.name, f.Place(), f.Reason, tt.place, tt.reason)
 		}
 	}
+
 	task, found := DecodeTask("F", "t", []byte("---\r\ntaskid: x\r\nevery: 1h\r\n---\r\nDo it.\r\n"), time.UTC)
 	if len(found) != 1 || found[0].Severity != finding.Warning || finding.Join(found) != nil || task.Prompt != "Do it." {
 		t.Errorf("an unknown key gave %+v and %+v", task, found)
@@ -63,6 +64,7 @@ func TestOddNames(t *testing.T) {
 	if _, found := DecodeTask("F", "My Task", []byte("---\nevery: 1h\n---\nDo it.\n"), time.UTC); finding.Join(found) == nil {
 		t.Error("nothing is said of a task with a name that cannot be used")
 	}
+
 	strays, err := Strays(w.root)
 	if err != nil || len(strays) != 2 || filepath.Base(strays[0].File) != "report.md" || filepath.Base(strays[1].File) != "disk.txt" {
 		t.Errorf("found %+v, %v; want cron/report.md and heartbeat/disk.txt", strays, err)
@@ -83,6 +85,7 @@ func TestDecodeTask(t *testing.T) {
 	if len(found) > 0 {
 		t.Fatal(found)
 	}
+
 	when := task.When
 	task.When = Schedule{}
 	want := Task{Slug: "queue-watch", ID: "tz4a98xxat96iws9zmbrgj3a", Name: "Queue watch", Timezone: "Europe/Berlin",
@@ -176,6 +179,7 @@ func TestSpoiltLedger(t *testing.T) {
 	if err := os.WriteFile(path, append(append([]byte("not json\n\n"), data...), `{"slot":"2026-11`...), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	w.start()
 	w.until(noon.Add(20 * time.Minute))
 	w.want("t", "12:10 ran", "12:20 ran")
@@ -196,11 +200,13 @@ func FuzzTask(f *testing.F) {
 		if finding.Join(found) != nil || strings.ContainsRune(name, 0) {
 			return
 		}
+
 		for _, f := range found {
 			if f.Line < 0 || f.Reason == "" {
 				t.Errorf("finding %+v", f)
 			}
 		}
+
 		// What is written into a file that is in force is read again, and nothing
 		// else is changed by it.
 		if name = strings.TrimSpace(strings.ToValidUTF8(name, "")); name == "" {
@@ -211,6 +217,7 @@ func FuzzTask(f *testing.F) {
 		if finding.Join(found) != nil {
 			t.Skip("a key in a shape that cannot be replaced is refused by Update")
 		}
+
 		task.Name, task.Enabled = again.Name, false
 		if again.Name != name && strings.TrimSpace(again.Name) != name {
 			t.Errorf("%q was written and %q is read from\n%s", name, again.Name, withKeys(data, change.keys()...))

@@ -36,12 +36,14 @@ func fold(lines []line, now time.Time) state {
 			s.cursor = *slot
 		}
 	}
+
 	for _, l := range lines {
 		s.add(l, now)
 	}
 	if s.cursor.After(now) {
 		s.cursor = now // the clock was ahead when the first line was written
 	}
+
 	return s
 }
 
@@ -68,6 +70,7 @@ func (s *state) add(l line, now time.Time) {
 	case l.Slot != nil && l.Outcome != "":
 		s.end(l, now)
 	}
+
 	if l.Hash != "" && l.Firing == nil {
 		s.hash = l.Hash
 	}
@@ -90,6 +93,7 @@ func (s *state) end(l line, now time.Time) {
 	if s.open != nil && s.open.Firing.Equal(*l.Slot) && s.open.Via == l.Via {
 		s.open = nil
 	}
+
 	switch {
 	case l.Outcome == Failed:
 		s.fails++
@@ -99,6 +103,7 @@ func (s *state) end(l line, now time.Time) {
 			s.okHash = l.Hash
 		}
 	}
+
 	s.mark(l, now)
 }
 
@@ -116,6 +121,7 @@ func (s *state) mark(l line, now time.Time) {
 	if l.Top != nil {
 		s.top = later(s.top, *l.Top)
 	}
+
 	s.account(l, now)
 }
 
@@ -132,11 +138,13 @@ func (s *state) account(l line, now time.Time) {
 	case l.From != nil && !l.From.After(now):
 		s.cursor = later(s.cursor, now)
 	}
+
 	if l.Outcome == Missed || l.From != nil {
 		top = top.Add(-time.Second)
 	} else if i, known := slices.BinarySearch(s.done, slot.Unix()); !known && slot.After(now) {
 		s.done = slices.Insert(s.done, i, slot.Unix())
 	}
+
 	s.top = later(s.top, top)
 }
 
@@ -203,6 +211,7 @@ func (s *state) backlog(when Schedule, now time.Time) backlog {
 		b.oldest, _ = s.next(when, b.after)
 		b.newest = b.back(1)
 	}
+
 	return b
 }
 
@@ -227,12 +236,14 @@ func (b backlog) lines(l line, n int) []line {
 		l.From, l.Slot, l.Count = &b.oldest, &end, n
 		return []line{l}
 	}
+
 	var lines []line
 	for slot := b.oldest; len(lines) < n; slot, _ = b.state.next(b.when, slot) {
 		one := l
 		one.Slot = &slot
 		lines = append(lines, one)
 	}
+
 	return lines
 }
 

@@ -79,6 +79,7 @@ func (c conditions) gate() *Gate {
 	if k.TimeoutMS > 0 {
 		g.Timeout = time.Duration(k.TimeoutMS) * time.Millisecond
 	}
+
 	return g
 }
 

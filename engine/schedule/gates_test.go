@@ -22,8 +22,10 @@ func TestWhatAGateSays(t *testing.T) {
 			if _, bounded := ctx.Deadline(); !bounded || ctx.Err() != nil {
 				t.Error("its time is not bounded")
 			}
+
 			return out, err
 		}
+
 		return gates{run: run}.ask(t.Context(), "anna", "/dir", Gate{Command: "x", Timeout: 5 * time.Second})
 	}
 	for name, tt := range map[string]struct {
@@ -50,6 +52,7 @@ func TestWhatAGateSays(t *testing.T) {
 			t.Errorf("%s: its time goes on when it has ended", name)
 		}
 	}
+
 	wrong := errors.New("no shell")
 	if text, skip, err := ask(Output{}, wrong); !errors.Is(err, wrong) || text+skip != "" {
 		t.Errorf("a gate that cannot be asked: %q, %q, %v", text, skip, err)
@@ -80,6 +83,7 @@ func TestWhatACommandSaysIsWatched(t *testing.T) {
 			t.Errorf("%s is different when it is looked at again", name)
 		}
 	}
+
 	wrong := errors.New("no shell")
 	if _, _, err := look(saying(Output{}, wrong), nil, "x"); !errors.Is(err, wrong) {
 		t.Errorf("a command that cannot be run: %v", err)
@@ -114,10 +118,12 @@ func TestWhatAFiringSays(t *testing.T) {
 	if _, err := w.sched.RunNow("t"); err != nil {
 		t.Fatal(err)
 	}
+
 	w.settle()
 	if len(w.firings) != 2 || len(gates) != 2 {
 		t.Fatalf("%d firings, %d gates: %v", len(w.firings), len(gates), w.outcomes("t"))
 	}
+
 	for i, want := range []Firing{
 		{Via: ViaSchedule, Slot: noon.Add(10 * time.Minute), Why: "changed: notes/*",
 			Dedupe: "cron:tz4a98xxat96iws9zmbrgj3a/2026-11-20T12:10:00Z"},
@@ -164,6 +170,7 @@ func TestARunThatCannotBegin(t *testing.T) {
 	if looks < 5 {
 		t.Errorf("what is watched was looked at %d times in ten minutes", looks)
 	}
+
 	w.start()
 	w.due = func(*world, Firing) (Result, error) { return Result{}, wrong }
 	w.until(noon.Add(20 * time.Minute))

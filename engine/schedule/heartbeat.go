@@ -29,7 +29,9 @@ func (s *Scheduler) lookAtBeat() []finding.Finding {
 		s.o.Log.Warn("cannot read heartbeat", "err", err)
 		return nil
 	}
+
 	s.heartbeat.prompts, s.heartbeat.saved = 0, time.Time{}
+
 	for _, p := range b.Prompts {
 		found = append(found, p.Found...)
 		if info, err := os.Stat(s.files().heart(p.Slug + ".md")); err == nil {
@@ -39,6 +41,7 @@ func (s *Scheduler) lookAtBeat() []finding.Finding {
 			s.heartbeat.prompts++
 		}
 	}
+
 	return found
 }
 
@@ -53,6 +56,7 @@ func (s *Scheduler) pulse(ctx context.Context, now time.Time) (time.Time, error)
 	case b.prompts == 0 && b.hand.IsZero():
 		return time.Time{}, nil
 	}
+
 	path := s.files().heart(runsFile)
 	if err := b.refold(path, now); err != nil {
 		return time.Time{}, err
@@ -67,6 +71,7 @@ func (s *Scheduler) pulse(ctx context.Context, now time.Time) (time.Time, error)
 	if b.st.at.After(now) {
 		b.st.at = now // the clock went back; count from here
 	}
+
 	switch stopped := b.st.fails >= maxFails; {
 	case b.st.open != nil:
 		s.beatOn(ctx, *b.st.open, true)
@@ -84,11 +89,13 @@ func (s *Scheduler) pulse(ctx context.Context, now time.Time) (time.Time, error)
 	case stopped && !b.saved.After(b.st.at):
 		return time.Time{}, nil
 	}
+
 	due := beatDue(b.st, every, now)
 	if due.After(now) {
 		return due, nil
 	}
 	s.beatOn(ctx, line{Firing: &due}, false)
+
 	return time.Time{}, nil
 }
 
@@ -134,8 +141,10 @@ func (s *Scheduler) BeatNow() (time.Time, error) {
 	case s.heartbeat.running, !s.heartbeat.hand.IsZero():
 		return time.Time{}, ErrBusy
 	}
+
 	s.heartbeat.hand = s.Now().UTC().Truncate(time.Millisecond)
 	s.poke()
+
 	return s.heartbeat.hand, nil
 }
 
@@ -148,6 +157,7 @@ func (r *run) beat(ctx context.Context, l line, st state, resumed bool) error {
 	if l.Via == ViaHand {
 		f.Dedupe = "heartbeat:" + slot.Format("2006-01-02T15:04:05.000Z") + "-hand"
 	}
+
 	end := line{Slot: l.Firing, At: began, Via: l.Via, Why: l.Why}
 	skip := func(reason string) error {
 		end.Outcome, end.Reason = Skipped, reason
@@ -156,6 +166,7 @@ func (r *run) beat(ctx context.Context, l line, st state, resumed bool) error {
 	if !s.Hours().Cover(began.In(s.Zone())) && l.Via != ViaHand && !resumed {
 		return skip("outside active hours")
 	}
+
 	agent, err := s.o.Target(ctx, f)
 	if err != nil {
 		return r.failed(ctx, f, end, err)
@@ -171,17 +182,20 @@ func (r *run) beat(ctx context.Context, l line, st state, resumed bool) error {
 			end.Hash = hash
 			return skip("unchanged since the last report of nothing")
 		}
+
 		f.Prompt, l.Extra, l.Hash, l.At = text, text, hash, began
 		if err := r.write(l); err != nil {
 			return err
 		}
 	}
+
 	f.Source = message.SourceOf(f.Prompt + f.Memory)
 	s.o.OnRun(f, runOf(line{Slot: l.Firing, At: began, Via: l.Via, Why: l.Why}))
 	res, err := s.o.Due(ctx, f)
 	if err != nil {
 		return r.failed(ctx, f, end, err)
 	}
+
 	end.Hash, end.OK, end.Text = l.Hash, res.Nothing, message.WithSource(beginning(res.Text), res.Source)
 	return r.ended(f, end, res)
 }
@@ -222,6 +236,7 @@ func (s *Scheduler) batch(ctx context.Context, agent string, now time.Time, alwa
 			}
 			d.text("gate", gated)
 		}
+
 		d.text("prompt", p.Slug+"\n"+p.Title+"\n"+p.Text)
 		patterns := p.Watch
 		if len(patterns) == 0 && p.WatchCommand == "" && p.Gate == nil {
@@ -230,12 +245,14 @@ func (s *Scheduler) batch(ctx context.Context, agent string, now time.Time, alwa
 		if skip, err := s.gates.inputs(ctx, agent, s.o.Workspace, patterns, p.WatchCommand, d); skip != "" || err != nil {
 			return "", "", skip, err
 		}
+
 		part := "## " + p.Title + "\n" + p.Text
 		if gated != "" {
 			part += "\n\n[Gate output]\n" + gated
 		}
 		parts = append(parts, part)
 	}
+
 	if len(parts) == 0 {
 		return "", "", none, nil
 	}

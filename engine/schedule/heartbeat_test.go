@@ -18,6 +18,7 @@ func (w *world) beats() []string {
 			all = append(all, strings.TrimSpace(l.Slot.Format("15:04")+" "+string(l.Outcome)+" "+reason))
 		}
 	}
+
 	return all
 }
 
@@ -41,18 +42,21 @@ func TestUnchangedHeartbeatCostsNothing(t *testing.T) {
 	if w.offered != 1 {
 		t.Fatalf("%d beats before the day, want 1: %v", w.offered, w.beats())
 	}
+
 	for day := range 24 {
 		w.until(noon.Add(31*time.Minute + time.Duration(day+1)*time.Hour))
 		if day%6 == 0 {
 			w.start()
 		}
 	}
+
 	if w.offered != 1 {
 		t.Errorf("in an unchanged day the model was asked %d times", w.offered-1)
 	}
 	if n := len(w.beats()); n != 49 || !strings.Contains(w.beats()[48], "skipped unchanged") {
 		t.Errorf("%d beats, the last is %q; want 49, skipped", n, w.beats()[n-1])
 	}
+
 	w.write("mail/two.txt", "y")
 	w.until(w.now.Add(31 * time.Minute))
 	if w.offered != 2 {
@@ -69,6 +73,7 @@ func TestHeartbeatGoesOnUntilFine(t *testing.T) {
 	if w.offered != 2 {
 		t.Errorf("asked %d times in an hour, want 2", w.offered)
 	}
+
 	w.due = func(w *world, f Firing) (Result, error) {
 		if f.Memory != "It is full." {
 			t.Errorf("the beat is told that the last one said %q", f.Memory)
@@ -91,6 +96,7 @@ func TestHeartbeatOverARestart(t *testing.T) {
 	if w.offered != 1 {
 		t.Errorf("asked %d times before an hour is over, want 1", w.offered)
 	}
+
 	w.until(noon.Add(61 * time.Minute))
 	w.now = w.now.Add(10 * time.Hour)
 	w.start()
@@ -145,12 +151,14 @@ func TestHeartbeatStops(t *testing.T) {
 		w.until(w.now.Add(time.Hour))
 		w.start()
 	}
+
 	if w.offered != 5 || len(w.said) != 1 || !strings.Contains(w.said[0], "5 times") || !strings.Contains(w.said[0], "no key") {
 		t.Errorf("asked %d times, said %q", w.offered, w.said)
 	}
 	if next := w.settle(); !next.IsZero() {
 		t.Errorf("stopped, but it wakes at %v", next)
 	}
+
 	w.due = nil
 	w.write("heartbeat/disk.md", "Is the disk full now?")
 	w.until(w.now.Add(20 * time.Minute))
@@ -173,6 +181,7 @@ func TestHours(t *testing.T) {
 			t.Errorf("%s: %v, covers %s %v and %s %v", tt.hours, err, tt.in, h.Cover(at(tt.in)), tt.out, h.Cover(at(tt.out)))
 		}
 	}
+
 	for _, bad := range []string{"8", "08:00", "08:00-08:00", "25:00-26:00", "all"} {
 		if _, err := ParseHours(bad); err == nil {
 			t.Errorf("%q is taken", bad)
@@ -195,6 +204,7 @@ func TestRunsKnowWhereTheirWordsCameFrom(t *testing.T) {
 	if len(sources) != 2 || sources[0] != "" || !strings.Contains(sources[1], eve) {
 		t.Errorf("beats read %q", sources)
 	}
+
 	sources = nil
 	w.write("cron/watch/TASK.md", "---\nevery: 1h\n---\nLook.\n")
 	w.write("cron/watch/MEMORY.md", message.WithSource("Trust eve.", eve)+"\n")

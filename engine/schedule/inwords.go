@@ -16,6 +16,7 @@ func (s Schedule) String() string {
 	case !s.at.IsZero():
 		return "once, on " + s.at.In(s.zone).Format("Monday 2 January 2006 at 15:04") + " (" + s.zone.String() + ")"
 	}
+
 	return "when something changes"
 }
 
@@ -30,6 +31,7 @@ func (s Schedule) expression() string {
 	if days == "every day" {
 		return times
 	}
+
 	return times + ", " + days
 }
 
@@ -55,6 +57,7 @@ func (s Schedule) times() string {
 			return fmt.Sprintf("every %d hours at minute %d", every, minutes[0])
 		}
 	}
+
 	return "every hour at minute " + list(numbers(minutes)) + during(hours)
 }
 
@@ -66,6 +69,7 @@ func during(hours []int) string {
 	if n := len(hours); n > 1 && hours[n-1]-hours[0] == n-1 {
 		return fmt.Sprintf(" from %02d:00 to %02d:59", hours[0], hours[n-1])
 	}
+
 	return " in the hours " + list(numbers(hours))
 }
 
@@ -79,6 +83,7 @@ func (s Schedule) days() string {
 	if dow&starBit == 0 {
 		parts = append(parts, weekdayWords(set(dow, 0, 6)))
 	}
+
 	text := "every day"
 	if len(parts) > 0 {
 		text = strings.Join(parts, " and ")
@@ -90,6 +95,7 @@ func (s Schedule) days() string {
 		}
 		text += " in " + list(names)
 	}
+
 	return text
 }
 
@@ -105,6 +111,7 @@ func weekdayWords(days []int) string {
 	if n > 2 && days[n-1]-days[0] == n-1 {
 		return name(days[0]) + " to " + name(days[n-1])
 	}
+
 	var names []string
 	for _, d := range days {
 		names = append(names, name(d))
@@ -120,6 +127,7 @@ func set(bits uint64, low, high int) []int {
 			all = append(all, n)
 		}
 	}
+
 	return all
 }
 
@@ -134,6 +142,7 @@ func stride(all []int, circle int) (n int, ok bool) {
 			return 0, false
 		}
 	}
+
 	return n, true
 }
 
@@ -171,5 +180,6 @@ func span(d time.Duration) string {
 			parts = append(parts, fmt.Sprintf("%d %ss", n, unit.name))
 		}
 	}
+
 	return list(parts)
 }

@@ -45,6 +45,7 @@ func (s *Scheduler) advance(ctx context.Context, j *job, now time.Time) (time.Ti
 			return time.Time{}, err
 		}
 	}
+
 	switch {
 	case j.st.open != nil:
 		s.resume(ctx, j)
@@ -69,6 +70,7 @@ func (s *Scheduler) advance(ctx context.Context, j *job, now time.Time) (time.Ti
 		j.first = true
 		return time.Time{}, nil
 	}
+
 	return s.due(ctx, j, path, now)
 }
 
@@ -85,6 +87,7 @@ func (s *Scheduler) due(ctx context.Context, j *job, path string, now time.Time)
 	case j.task.CatchUp == CatchUpNone && late:
 		missed = b.count
 	}
+
 	if err := s.note(j, path, now, b.lines(l, missed)...); err != nil {
 		return time.Time{}, err
 	}
@@ -93,6 +96,7 @@ func (s *Scheduler) due(ctx context.Context, j *job, path string, now time.Time)
 		s.fire(ctx, j, slot, now)
 		return time.Time{}, nil
 	}
+
 	return s.coming(j, now), nil
 }
 
@@ -115,6 +119,7 @@ func (s *Scheduler) overlap(j *job, path string, now time.Time) (time.Time, erro
 	if now.Sub(b.newest) > grace {
 		return time.Time{}, nil // it is caught up with when the run has ended
 	}
+
 	lines := b.lines(line{At: now, Outcome: Missed, Reason: "daycare was not running"}, b.count-1)
 	lines = append(lines, line{Slot: &b.newest, At: now, Outcome: Skipped, Reason: "busy: the previous run had not ended"})
 	return s.coming(j, now), s.note(j, path, now, lines...)
@@ -128,6 +133,7 @@ func (s *Scheduler) note(j *job, path string, now time.Time, lines ...line) erro
 	for i := range lines {
 		lines[i].Spec, lines[i].Top = j.st.spec, j.st.ahead(now)
 	}
+
 	if err := write(s.Volume, path, lines...); err != nil {
 		return err
 	}
@@ -137,6 +143,7 @@ func (s *Scheduler) note(j *job, path string, now time.Time, lines ...line) erro
 		j.st.open = open
 		s.o.OnRun(s.firing(j.task, l), runOf(l))
 	}
+
 	return nil
 }
 
@@ -151,10 +158,12 @@ func (s *Scheduler) begin(j *job, path string, now time.Time) error {
 		j.begun = true
 		return nil
 	}
+
 	from := now
 	if j.file != nil {
 		from = j.file.ModTime()
 	}
+
 	from = later(later(from, now.Add(-firstSight)), j.st.cursor)
 	if from.After(now) {
 		from = now
@@ -166,6 +175,7 @@ func (s *Scheduler) begin(j *job, path string, now time.Time) error {
 		lines = b.lines(line{At: now, Outcome: Skipped, Reason: "disabled", Spec: j.st.spec}, b.count)
 		from = now
 	}
+
 	from = from.UTC().Truncate(time.Second)
 	lines = append(lines, line{At: now, From: &from, Set: spec})
 	if at := j.task.When.at; !at.IsZero() && !at.After(from) && j.st.spec == "" {
@@ -175,15 +185,18 @@ func (s *Scheduler) begin(j *job, path string, now time.Time) error {
 	if err := write(s.Volume, path, lines...); err != nil {
 		return err
 	}
+
 	for _, l := range lines {
 		if l.Outcome != "" {
 			s.o.OnRun(s.firing(j.task, l), runOf(l))
 		}
 	}
+
 	j.read, j.looked = false, time.Time{}
 	if err := j.refold(path, now); err != nil {
 		return err
 	}
+
 	j.begun = true
 	return nil
 }
@@ -210,6 +223,7 @@ func (s *Scheduler) lookOut(ctx context.Context, j *job, now time.Time) time.Tim
 	j.looked = now
 	slot := now.UTC().Truncate(time.Second)
 	s.start(ctx, j, line{Firing: &slot, Via: ViaWatch, Spec: j.st.spec}, false)
+
 	return now.Add(longest)
 }
 
@@ -235,6 +249,7 @@ func (s *Scheduler) RunNow(slug string) (time.Time, error) {
 	if err := finding.Join(found); err != nil {
 		return time.Time{}, err
 	}
+
 	s.loop.Lock()
 	defer s.loop.Unlock()
 	now := s.Now()
@@ -246,6 +261,7 @@ func (s *Scheduler) RunNow(slug string) (time.Time, error) {
 	case j.running, !j.hand.IsZero():
 		return time.Time{}, ErrBusy
 	}
+
 	t.ID = j.task.ID
 	j.task, j.hand, j.reckoned = t, now.UTC().Truncate(time.Millisecond), false
 	s.poke()

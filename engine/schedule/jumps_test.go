@@ -88,6 +88,7 @@ func TestClockJumpsOverYears(t *testing.T) {
 		if fired != want || !w.firings[fired-1].Slot.Equal(newest) {
 			t.Fatalf("%s: %d slots were fired, want %d, the last %s", catchUp, fired, want, newest)
 		}
+
 		l := w.lines("cron/t/runs.jsonl")[1]
 		if all := int(newest.Sub(begin) / time.Minute); l.Outcome != Missed || l.Count+fired != all {
 			t.Errorf("%s: the ledger notes %d missed slots (%s), want %d", catchUp, l.Count, l.Outcome, all-fired)
@@ -113,6 +114,7 @@ func TestClockBackForAWhile(t *testing.T) {
 		if restart {
 			w.start()
 		}
+
 		before := len(w.firings)
 		w.settle()
 		if got := len(w.firings) - before; got != 2 {
@@ -137,6 +139,7 @@ func TestNobodyWaitsForTheLoop(t *testing.T) {
 		}
 		done <- w.sched.FilesOf("tz4a98xxat96iws9zmbrgj3a")
 	}()
+
 	select {
 	case dir := <-done:
 		if want := filepath.Join(w.root, "cron/t/files"); dir != want {
@@ -170,6 +173,7 @@ func TestWildClock(t *testing.T) {
 	if os.Getenv("DAYCARE_LONG") != "" {
 		lives = 1000
 	}
+
 	for seed := range lives {
 		r := rand.New(rand.NewPCG(uint64(seed), 5))
 		w := newWorld(t, zone(t, zones[r.IntN(len(zones))]), noon.Add(time.Duration(r.Int64N(int64(time.Hour)))))
@@ -178,6 +182,7 @@ func TestWildClock(t *testing.T) {
 				w.task(fmt.Sprintf("t%d-%s", i, c), when+"\ncatchUp: "+string(c))
 			}
 		}
+
 		for range 4 {
 			before := len(w.firings)
 			w.wild(r)
@@ -187,11 +192,13 @@ func TestWildClock(t *testing.T) {
 			}
 			w.until(w.now.Add(time.Duration(r.Int64N(int64(3 * time.Hour)))))
 		}
+
 		from := w.now
 		w.until(from.Add(9 * time.Hour))
 		fired += len(w.firings)
 		lines += w.judgeWild(seed, from)
 	}
+
 	t.Logf("%d lives: %d slots were fired, %d lines", lives, fired, lines)
 }
 
@@ -207,6 +214,7 @@ func (w *world) wild(r *rand.Rand) {
 	default:
 		w.now = w.now.Add(time.Duration(r.Int64N(int64(10*time.Minute))) - 5*time.Minute)
 	}
+
 	if r.IntN(2) == 0 {
 		w.start()
 	}
@@ -219,6 +227,7 @@ func (w *world) judgeWild(seed int, from time.Time) (lines int) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	for _, e := range tasks {
 		all := w.lines("cron/" + e.Slug + "/runs.jsonl")
 		lines += len(all)
@@ -228,6 +237,7 @@ func (w *world) judgeWild(seed int, from time.Time) (lines int) {
 				ran[l.Slot.Unix()]++
 			}
 		}
+
 		for slot, n := range ran {
 			if n > 1 {
 				w.t.Errorf("life %d: %s ran slot %s %d times", seed, e.Slug, time.Unix(slot, 0).UTC(), n)
@@ -240,5 +250,6 @@ func (w *world) judgeWild(seed int, from time.Time) (lines int) {
 			}
 		}
 	}
+
 	return lines
 }

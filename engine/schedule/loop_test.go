@@ -27,6 +27,7 @@ func TestBusyAfterARestart(t *testing.T) {
 	for _, f := range held {
 		f()
 	}
+
 	w.settle()
 	w.want("t", "12:01 ran", "12:03 skipped (busy)", "12:02 ran")
 }
@@ -49,6 +50,7 @@ func TestWhatIsNotSkippedMeanwhile(t *testing.T) {
 		if _, err := w.sched.RunNow("t"); err != nil {
 			t.Fatal(err)
 		}
+
 		w.sched.step(w.ctx, w.now)
 		held := w.work
 		w.work = nil
@@ -59,6 +61,7 @@ func TestWhatIsNotSkippedMeanwhile(t *testing.T) {
 				t.Errorf("%s: a second run began beside the first", name)
 			}
 		}
+
 		for _, f := range held {
 			f()
 		}
@@ -117,6 +120,7 @@ func TestChangesAreTold(t *testing.T) {
 	if dirs := told[1]; !slices.Equal(dirs, []string{filepath.Join(w.root, "cron"), filepath.Join(w.root, "heartbeat"), filepath.Join(w.root, "cron/t")}) {
 		t.Errorf("folders are %v", dirs)
 	}
+
 	w.task("t", "taskId: tz4a98xxat96iws9zmbrgj3a\nevery: 20m")
 	want("of an edit", 2, 1)
 	w.task("t", "taskId: tz4a98xxat96iws9zmbrgj3a\nevery: 20m\nevri: 1")
@@ -127,6 +131,7 @@ func TestChangesAreTold(t *testing.T) {
 	if last := found[2]; len(last) != 2 || !strings.HasSuffix(last[0].File, taskFile) || !strings.HasSuffix(last[1].File, "p.md") {
 		t.Errorf("found are %+v", last)
 	}
+
 	w.task("t", "taskId: tz4a98xxat96iws9zmbrgj3a\nevery: 20m")
 	if err := os.Remove(filepath.Join(w.root, "heartbeat/p.md")); err != nil {
 		t.Fatal(err)
@@ -154,12 +159,14 @@ func TestAFileThatIsHalfWritten(t *testing.T) {
 	}
 	save("---\ntaskId: ")
 	w.sched.Changed("t")
+
 	for _, pause := range rereads {
 		if next := w.settle(); !next.Equal(noon.Add(pause)) || len(found) != 0 {
 			t.Errorf("it is read again at %v, want after %v; found %v", next, pause, found)
 		}
 		w.now = noon.Add(pause)
 	}
+
 	if w.settle(); len(found) == 0 {
 		t.Error("after a second nothing is said of it")
 	}
@@ -191,6 +198,7 @@ func TestAFolderOfTasksThatCannotBeListed(t *testing.T) {
 	if err := errors.Join(os.Rename(dir, dir+".away"), os.Symlink("cron", dir)); err != nil {
 		t.Fatal(err)
 	}
+
 	w.sched.Changed()
 	if next := w.settle(); !next.Equal(noon.Add(longest)) || len(w.sched.jobs) != 1 {
 		t.Errorf("it is listed again at %v; %d tasks are known", next, len(w.sched.jobs))
@@ -204,6 +212,7 @@ func TestAFolderOfTasksThatCannotBeListed(t *testing.T) {
 	if err := errors.Join(os.Remove(dir), os.Rename(dir+".away", dir)); err != nil {
 		t.Fatal(err)
 	}
+
 	w.task("new", "every: 10m")
 	<-w.sched.wake // nobody says that it is back
 	w.sched.stale.take()
@@ -217,6 +226,7 @@ func TestWhoseFilesATaskHas(t *testing.T) {
 	w.task("own", "taskId: tz4a98xxat96iws9zmbrgj3a\nevery: 10m")
 	w.task("other", "taskId: tz4a98xxat96iws9zmbrgj3b\nevery: 10m\nagentId: anna")
 	w.settle()
+
 	for agent, want := range map[string]string{"tz4a98xxat96iws9zmbrgj3a": filepath.Join(w.root, "cron/own/files"),
 		"tz4a98xxat96iws9zmbrgj3b": "", "anna": "", "": ""} {
 		if got := w.sched.FilesOf(agent); got != want {
@@ -234,6 +244,7 @@ func TestABrokenTaskIsNotRunByHand(t *testing.T) {
 	if _, err := w.sched.RunNow("t"); err == nil {
 		t.Error("it runs")
 	}
+
 	w.settle()
 	w.want("t")
 	w.task("t", "taskId: tz4a98xxat96iws9zmbrgj3a\nevery: 10m\nname: new")
@@ -297,6 +308,7 @@ func TestAnotherScheduleDuringARun(t *testing.T) {
 	w.work = nil
 	w.now = w.now.Add(30 * time.Second)
 	w.task("t", id+"schedule: \"* * * * *\"")
+
 	for range 3 {
 		w.now = w.now.Add(30 * time.Second)
 		w.sched.step(w.ctx, w.now)
@@ -304,6 +316,7 @@ func TestAnotherScheduleDuringARun(t *testing.T) {
 	for _, f := range held {
 		f()
 	}
+
 	w.until(noon.Add(13 * time.Minute))
 	w.want("t", "12:10 ran", "12:11 missed (daycare was not running)", "12:12 ran", "12:13 ran")
 }
@@ -329,6 +342,7 @@ func TestEveryOutcomeIsTold(t *testing.T) {
 	if _, err := w.sched.RunNow("t"); err != nil {
 		t.Fatal(err)
 	}
+
 	w.settle()
 	var noted []Run
 	for _, slug := range []string{"t", "over"} {
@@ -338,6 +352,7 @@ func TestEveryOutcomeIsTold(t *testing.T) {
 			}
 		}
 	}
+
 	short := func(all []Run) (list []string) {
 		for _, r := range all {
 			list = append(list, r.Slot.UTC().Format("02 15:04 ")+string(r.Outcome)+" "+string(r.Via)+" "+r.Reason)

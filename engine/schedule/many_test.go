@@ -54,6 +54,7 @@ func TestAChangedTaskIsReadAlone(t *testing.T) {
 	if err := os.RemoveAll(s.files().cron("task-2")); err != nil {
 		t.Fatal(err)
 	}
+
 	s.Changed("task-2")
 	prompts("One more.", "gone", "Another.")
 	save("task-3", task(1, "A copy."))
@@ -75,6 +76,7 @@ func BenchmarkEditedTask(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	for b.Loop() {
 		data = append(data, '\n')
 		if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -108,6 +110,7 @@ func manyTasks(tb testing.TB, n int) *Scheduler {
 			tb.Fatal(err)
 		}
 	}
+
 	s := New(Options{Store: &Store{Root: root, Volume: disk.NewVolume(root), Now: time.Now,
 		Zone:  func() *time.Location { return time.UTC },
 		Every: func() time.Duration { return 0 }, Hours: func() Hours { return Hours{} }}})
@@ -115,5 +118,6 @@ func manyTasks(tb testing.TB, n int) *Scheduler {
 	if len(s.jobs) != n {
 		tb.Fatalf("%d tasks were read, want %d: %v", len(s.jobs), n, s.seen.told)
 	}
+
 	return s
 }

@@ -24,12 +24,14 @@ func TestCountAgainstSteps(t *testing.T) {
 	if os.Getenv("DAYCARE_LONG") != "" {
 		spans = 300
 	}
+
 	for _, name := range zones {
 		r := rand.New(rand.NewPCG(9, 9))
 		all := []Schedule{must(NewSchedule(Timing{Every: "97s"}, zone(t, name)))}
 		for _, expr := range exprs {
 			all = append(all, cronOf(t, expr, name))
 		}
+
 		for range spans {
 			from := time.Date(2024, 1, 1, 0, 0, 0, r.IntN(2), time.UTC).Add(time.Duration(r.Int64N(3*365*24*3600)) * time.Second)
 			to := from.Add(time.Duration(r.Int64N(4*24*3600)) * time.Second)
@@ -45,5 +47,6 @@ func TestCountAgainstSteps(t *testing.T) {
 			}
 		}
 	}
+
 	t.Logf("%d spans were counted", checked)
 }

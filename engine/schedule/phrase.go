@@ -50,17 +50,20 @@ func ParsePhrase(text string, now time.Time, zone *time.Location) (Timing, error
 		}
 		return Timing{Cron: fmt.Sprintf("%d %d * * %s", minute, hour, days)}, err
 	}
+
 	switch p {
 	case "hourly":
 		return Timing{Cron: "@hourly"}, nil
 	case "every day", "daily", "every weekday", "every week", "weekly", "every month", "monthly":
 		return Timing{}, unclear(text, "at what time? "+phraseHelp)
 	}
+
 	if len(strings.Fields(p)) == 5 || strings.HasPrefix(p, "@") {
 		if _, _, err := parseExpression(p); err == nil {
 			return Timing{Cron: p}, nil
 		}
 	}
+
 	return Timing{}, unclear(text, phraseHelp)
 }
 
@@ -73,6 +76,7 @@ func ParseWhen(text string, now time.Time, zone *time.Location) (Timing, error) 
 			return t, nil
 		}
 	}
+
 	timing, err := ParsePhrase(text, now, zone)
 	if err != nil && len(strings.Fields(text)) == 5 && strings.ContainsAny(text[:1], "*0123456789") {
 		// It looks like an expression: say what is wrong with it as one.
@@ -80,6 +84,7 @@ func ParseWhen(text string, now time.Time, zone *time.Location) (Timing, error) 
 			err = fmt.Errorf("%w: %w", ErrPhrase, wrong)
 		}
 	}
+
 	return timing, err
 }
 
@@ -99,6 +104,7 @@ func fromNow(count, unit string, now time.Time, zone *time.Location) Timing {
 	default:
 		t = now.In(zone).AddDate(0, 0, n)
 	}
+
 	// With its offset, so that a change of the clocks cannot make it another hour.
 	return Timing{At: t.In(zone).Truncate(time.Second).Format(time.RFC3339)}
 }
@@ -113,6 +119,7 @@ func repeating(count, unit string) (Timing, error) {
 		}
 		count = "1"
 	}
+
 	every := count + unit[:1]
 	if _, err := parseEvery(every); err != nil {
 		return Timing{}, fmt.Errorf("%w: %w", ErrPhrase, err)
@@ -126,6 +133,7 @@ func monthly(day, at, text string) (Timing, error) {
 	if err == nil && (n < 1 || n > 28) {
 		err = unclear(text, "not every month has that day; give a cron expression to say what you mean")
 	}
+
 	return Timing{Cron: fmt.Sprintf("%d %d %d * *", minute, hour, n)}, err
 }
 
@@ -138,6 +146,7 @@ func onDate(word, at, text string, now time.Time, zone *time.Location) (Timing, 
 	if word == "tomorrow" {
 		day = day.AddDate(0, 0, 1)
 	}
+
 	wall := time.Date(day.Year(), day.Month(), day.Day(), hour, minute, 0, 0, time.UTC)
 	if !instant(wall, zone).After(now) {
 		return Timing{}, unclear(text, "that time has passed")
@@ -153,6 +162,7 @@ func clock(at, text string) (hour, minute int, err error) {
 	case "midnight":
 		return 0, 0, nil
 	}
+
 	m := hourPhrase.FindStringSubmatch(at)
 	if m == nil {
 		return 0, 0, unclear(text, phraseHelp)
@@ -169,6 +179,7 @@ func clock(at, text string) (hour, minute int, err error) {
 			hour += 12
 		}
 	}
+
 	return hour, minute, nil
 }
 
@@ -183,6 +194,7 @@ func daysOf(text string, every bool) (field string, ok bool) {
 	case "weekend", "weekends":
 		return "6,0", every || text == "weekends"
 	}
+
 	var days []string
 	for word := range strings.FieldsFuncSeq(strings.ReplaceAll(text, " and ", ","), func(r rune) bool { return r == ',' || r == ' ' }) {
 		if word == "and" {
@@ -194,5 +206,6 @@ func daysOf(text string, every bool) (field string, ok bool) {
 		}
 		days = append(days, strconv.Itoa(dayNames[singular]))
 	}
+
 	return strings.Join(days, ","), true
 }

@@ -38,6 +38,7 @@ func TestTimesAsPeopleWriteThem(t *testing.T) {
 			t.Errorf("%q is %+v, %v; want %+v", text, got, err, want)
 		}
 	}
+
 	for _, text := range []string{"every month on the 0 at 8", "every month on the 29th at 8", "every day at 24:00", "every day at nine", "every month on the 1st at nine", "tomorrow at nine", "every day at 0am",
 		"every day at 12:60", "monday and tuesdays at 8", "weekday at 9", "weekend at 9", "today at 18:22", "* * * * * *", "@never", "in 5 weeks",
 		"every second", "61 9 * * *", "* * * * x"} {
@@ -71,6 +72,7 @@ func TestSchedulesInWords(t *testing.T) {
 			t.Errorf("%s is said %q, want %q", expr, got, want)
 		}
 	}
+
 	for d, want := range map[time.Duration]string{
 		24 * time.Hour: "day", 48 * time.Hour: "2 days", time.Hour: "hour", time.Minute: "minute", time.Second: "second", 10 * time.Second: "10 seconds",
 		25 * time.Hour: "1 day and 1 hour", 26*time.Hour + time.Minute + 5*time.Second: "1 day, 2 hours, 1 minute and 5 seconds", 61 * time.Second: "1 minute and 1 second",
@@ -92,6 +94,7 @@ func TestTheGridOfASpan(t *testing.T) {
 			}
 		}
 	}
+
 	once := must(NewSchedule(Timing{At: "2026-11-20T12:00"}, time.UTC))
 	if at, ok := once.Next(noon.Add(-time.Nanosecond), noon); !ok || !at.Equal(noon) || !once.Once() || s.Once() {
 		t.Errorf("once, before: %v, %v", at, ok)
@@ -99,17 +102,20 @@ func TestTheGridOfASpan(t *testing.T) {
 	if at, ok := once.Next(noon, noon); ok {
 		t.Errorf("once, and again at %v", at)
 	}
+
 	for text, want := range map[string]bool{"9s": false, "10s": true, "366d": true, "367d": false, "8784h1s": false, "-1d": false, "1.5d": false, "100001d": false} {
 		if _, err := NewSchedule(Timing{Every: text}, time.UTC); (err == nil) != want {
 			t.Errorf("every %s: %v", text, err)
 		}
 	}
+
 	for text, want := range map[string]bool{"1999-12-31T23:59": false, "2000-01-01T00:00": true, "2200-12-31T23:59": true, "2201-01-01T00:00": false,
 		"1999-12-31T23:59Z": false, "2000-01-01T00:00:00Z": true} {
 		if _, err := NewSchedule(Timing{At: text}, time.UTC); (err == nil) != want {
 			t.Errorf("at %s: %v", text, err)
 		}
 	}
+
 	for name, want := range map[string]string{"": "UTC", "local": "UTC", "LOCAL": "UTC", "Asia/Tokyo": "Asia/Tokyo"} {
 		if got, err := LoadZone(name, time.UTC); err != nil || got.String() != want {
 			t.Errorf("zone %q is %v, %v", name, got, err)

@@ -34,7 +34,9 @@ func DecodePrompt(file, slug string, data []byte) (Prompt, []finding.Finding) {
 	if p.Hours, err = ParseHours(k.ActiveHours); err != nil {
 		f.Tell(finding.Error, "wrong-value", "activeHours", err.Error(), "")
 	}
+
 	checkWatch(f, p.Watch)
+
 	return p, f.Found
 }
 
@@ -52,6 +54,7 @@ func ParseHours(text string) (Hours, error) {
 	if strings.TrimSpace(high) == "24:00" {
 		to, terr = time.Time{}, nil
 	}
+
 	h := Hours{minuteOf(from), minuteOf(to)}
 	if !ok || ferr != nil || terr != nil || h.from == h.to && h.from != 0 {
 		return Hours{}, fmt.Errorf("activeHours is %q; want hours such as 08:00-22:00", text)
@@ -70,5 +73,6 @@ func (h Hours) Cover(t time.Time) bool {
 	case h.from < h.to:
 		return h.from <= now && now < h.to
 	}
+
 	return now >= h.from || now < h.to
 }

@@ -21,6 +21,7 @@ func decodeLines(data []byte) []line {
 			all = append(all, l)
 		}
 	}
+
 	return all
 }
 
@@ -41,6 +42,7 @@ func TestEverySlotOnce(t *testing.T) {
 		before := debug.SetGCPercent(400)
 		t.Cleanup(func() { debug.SetGCPercent(before) })
 	}
+
 	var mu sync.Mutex
 	total := tally{}
 	for i, name := range some {
@@ -53,6 +55,7 @@ func TestEverySlotOnce(t *testing.T) {
 					w.task(fmt.Sprintf("t%d-%s", n, c), fmt.Sprintf("taskId: %024d\n%s\ncatchUp: %s", n*10+m, when, c))
 				}
 			}
+
 			one := tally{zones: 1}
 			one.life = w.live(rand.New(rand.NewPCG(uint64(i), 8)), w.now.AddDate(years, 0, days), rare)
 			one.judge(w)
@@ -61,6 +64,7 @@ func TestEverySlotOnce(t *testing.T) {
 			total.add(one)
 		})
 	}
+
 	t.Cleanup(func() { t.Logf("%+v", total) }) // when all have ended
 }
 
@@ -111,6 +115,7 @@ func (a *tally) judge(w *world) {
 			known[key] = true
 			n := w.accepted[key]
 			a.fired += n
+
 			switch {
 			case n > 1 || has[slot.Unix()] > 1:
 				a.twice++
@@ -125,6 +130,7 @@ func (a *tally) judge(w *world) {
 			}
 		}
 	}
+
 	for key := range w.accepted {
 		if !known[key] {
 			w.t.Errorf("%s was fired and is no slot", key)
@@ -143,6 +149,7 @@ func (a *tally) count(w *world, slug string, lines []line) (has map[int64]int, c
 			continue
 		}
 		a.lines++
+
 		switch l.Outcome {
 		case Ran:
 			a.ran++
@@ -154,15 +161,18 @@ func (a *tally) count(w *world, slug string, lines []line) (has map[int64]int, c
 		case Failed:
 			a.failed++
 		}
+
 		if l.Count > 1 {
 			spans = append(spans, [2]time.Time{*l.From, *l.Slot})
 		}
+
 		// What was missed while the clock was ahead has its time after all.
 		if before := single[l.Slot.Unix()]; before != "" && before != Missed {
 			w.t.Errorf("%s: slot %s has two lines: %s and %s", slug, l.Slot, before, l.Outcome)
 		}
 		single[l.Slot.Unix()] = l.Outcome
 	}
+
 	return has, func(slot time.Time) bool {
 		if single[slot.Unix()] != "" {
 			return true
@@ -172,6 +182,7 @@ func (a *tally) count(w *world, slug string, lines []line) (has map[int64]int, c
 				return true
 			}
 		}
+
 		return false
 	}
 }

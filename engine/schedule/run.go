@@ -70,6 +70,7 @@ func (r *run) do(ctx context.Context, l line, hash string, resumed bool) error {
 			}
 			return r.close(f, end)
 		}
+
 		l.At, l.Why = began, f.Why
 		crash.Point("task.due")
 		if err := r.write(l); err != nil {
@@ -80,6 +81,7 @@ func (r *run) do(ctx context.Context, l line, hash string, resumed bool) error {
 	if f.Memory, err = s.Memory(t.Slug); err != nil {
 		s.o.Log.Warn("cannot read the task's notes", "task", t.Slug, "err", err)
 	}
+
 	f.Source = cmp.Or(f.Source, message.SourceOf(f.Memory))
 	s.o.OnRun(f, runOf(line{Slot: l.Firing, At: began, Via: l.Via, Why: f.Why}))
 	end.Why, end.Hash = f.Why, l.Hash
@@ -87,6 +89,7 @@ func (r *run) do(ctx context.Context, l line, hash string, resumed bool) error {
 	if !crash.Bug("taskskipped") {
 		res, err = s.o.Due(ctx, f)
 	}
+
 	crash.Point("task.ended")
 	if err != nil {
 		return r.failed(ctx, f, end, err)
@@ -108,6 +111,7 @@ func (r *run) ended(f Firing, end line, res Result) error {
 	if _, err := r.s.Remove(r.Slug); err != nil && !errors.Is(err, ErrNotFound) {
 		r.s.o.Log.Warn("cannot remove task after its run", "task", r.Slug, "err", err)
 	}
+
 	return nil
 }
 
@@ -157,6 +161,7 @@ func (gs gates) check(ctx context.Context, t Task, agent, hash string, f *Firing
 	if t.Gate == nil {
 		return "", nil
 	}
+
 	g := *t.Gate
 	g.ByHand = l.Via == ViaHand
 	out, skip, err := gs.ask(ctx, agent, f.Dir, g)
@@ -191,11 +196,13 @@ func (gs gates) inputs(ctx context.Context, agent, dir string, patterns []string
 	if gs.run == nil {
 		return "commands cannot run here", nil
 	}
+
 	out, err := gs.run(ctx, agent, dir, Gate{Command: command, Timeout: gateTimeout})
 	if err != nil || out.Refused != "" {
 		return out.Refused, err
 	}
 	d.text("command", fmt.Sprintf("%d %s", out.Code, out.Text))
+
 	return "", nil
 }
 
@@ -221,6 +228,7 @@ func (gs gates) ask(ctx context.Context, agent, dir string, g Gate) (text, skip 
 	case out.Code != 0:
 		return "", strings.TrimSpace(fmt.Sprintf("gate: exit code %d %s", out.Code, oneLine(out.Text))), nil
 	}
+
 	if text = strings.ToValidUTF8(out.Text, "\ufffd"); len(text) > maxExtra {
 		text = strings.ToValidUTF8(text[:maxExtra], "") + "\n[cut]"
 	}
@@ -243,12 +251,14 @@ func (s *Scheduler) firing(t Task, l line) Firing {
 	if t.Agent != "" {
 		return f
 	}
+
 	f.Dir = s.files().cron(t.Slug, filesDir)
 	if isDir(filepath.Dir(f.Dir)) {
 		if err := s.Volume.MkdirAll(f.Dir); err != nil {
 			s.o.Log.Warn("cannot create the task's folder", "dir", f.Dir, "err", err)
 		}
 	}
+
 	return f
 }
 
@@ -264,5 +274,6 @@ func oneLine(text string) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
+
 	return text
 }

@@ -37,6 +37,7 @@ func (w *world) outcomes(slug string) []string {
 			all = append(all, text)
 		}
 	}
+
 	return all
 }
 
@@ -99,6 +100,7 @@ func TestManyMissedShareALine(t *testing.T) {
 	if runs, err := w.sched.Runs("t", 0); err != nil || runs[0].Count != 299 || !runs[0].From.Equal(noon.Add(time.Minute)) || !runs[1].From.IsZero() {
 		t.Errorf("shown are %+v, %v", runs, err)
 	}
+
 	w.start() // the line is read again
 	w.until(noon.Add(5*time.Hour + 2*time.Minute))
 	w.want("t", "16:59 missed many (daycare was not running)", "17:00 ran", "17:01 ran", "17:02 ran")
@@ -116,6 +118,7 @@ func TestGate(t *testing.T) {
 		}
 		out := outs[0]
 		outs = outs[1:]
+
 		return out, nil
 	}
 	w.start()
@@ -170,6 +173,7 @@ func TestOneShot(t *testing.T) {
 	if next := w.settle(); !next.Equal(noon.Add(15 * time.Minute)) {
 		t.Errorf("the next thing is at %v", next)
 	}
+
 	w.until(noon.Add(20 * time.Minute))
 	if _, err := os.Stat(filepath.Join(w.root, "cron/again")); !os.IsNotExist(err) {
 		t.Error("a task that was to be deleted after its run is still there")
@@ -193,6 +197,7 @@ func TestCrashBehindTheId(t *testing.T) {
 	if err := os.WriteFile(path, []byte("---\nat: 2026-11-20T11:30\n---\ngo\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	saved := noon.Add(-time.Hour)
 	if err := os.Chtimes(path, saved, saved); err != nil {
 		t.Fatal(err)
@@ -203,6 +208,7 @@ func TestCrashBehindTheId(t *testing.T) {
 	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "taskId: ") {
 		t.Fatalf("no id was written: %v\n%s", err, text)
 	}
+
 	w.start() // as a new process, with no ledger
 	w.until(noon.Add(time.Minute))
 	w.want("once", "11:30 ran catch-up")
@@ -217,6 +223,7 @@ func TestCrashBeforeTheTrash(t *testing.T) {
 	if err := os.WriteFile(block, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	w.until(noon.Add(6 * time.Minute))
 	w.want("once", "12:05 ran")
 	if err := os.Remove(block); err != nil {
@@ -239,6 +246,7 @@ func TestBusy(t *testing.T) {
 	w.sched.step(w.ctx, w.now) // started and not ended
 	held := w.work
 	w.work = nil
+
 	for range 2 {
 		w.now = w.now.Add(time.Minute)
 		w.sched.step(w.ctx, w.now)
@@ -246,6 +254,7 @@ func TestBusy(t *testing.T) {
 	for _, f := range held {
 		f()
 	}
+
 	w.settle()
 	w.want("one", "12:02 skipped (busy)", "12:03 skipped (busy)", "12:01 ran")
 	w.want("all", "12:01 ran", "12:02 ran", "12:03 ran")
@@ -360,6 +369,7 @@ func TestWakeOnChange(t *testing.T) {
 	w.want("files", "12:12 ran watch", "12:22 ran watch")
 	w.want("command", "12:21 ran watch")
 	w.want("both", "12:10 skipped (unchanged)", "12:20 skipped (unchanged)", "12:30 ran")
+
 	for _, f := range w.firings {
 		if f.Slug == "files" && !strings.Contains(f.Why, "notes/**/*.md") {
 			t.Errorf("woke for no reason that is told: %q", f.Why)
@@ -399,6 +409,7 @@ func TestRunNow(t *testing.T) {
 	if _, err := w.sched.RunNow("t"); !errors.Is(err, ErrBusy) {
 		t.Errorf("a second run at once: %v", err)
 	}
+
 	w.settle()
 	w.want("t", "12:00 ran hand")
 	for _, name := range []string{"none", "../t", "", "T"} {

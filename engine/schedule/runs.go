@@ -29,6 +29,7 @@ func (s *Store) Runs(slug string, n int) ([]Run, error) {
 	if _, err := os.Stat(s.files().cron(slug)); err != nil {
 		return nil, fmt.Errorf("%w: %s", ErrNotFound, slug)
 	}
+
 	return newest(filepath.Join(s.files().cron(slug), runsFile), n)
 }
 
@@ -41,6 +42,7 @@ func newest(path string, n int) ([]Run, error) {
 	if n > 0 && len(runs) > n {
 		runs = runs[len(runs)-n:]
 	}
+
 	return runs, nil
 }
 
@@ -59,6 +61,7 @@ func runsOf(lines []line) []Run {
 			runs = append(runs, runOf(l))
 		}
 	}
+
 	if open != nil {
 		runs = append(runs, runOf(*open))
 	}
@@ -71,5 +74,6 @@ func runOf(l line) Run {
 	if l.From != nil {
 		r.From = *l.From
 	}
+
 	return r
 }

@@ -65,6 +65,7 @@ func (t Task) spec() string {
 	if !t.Enabled {
 		s += disabledMark
 	}
+
 	return s
 }
 
@@ -93,6 +94,7 @@ func DecodeTask(file, slug string, data []byte, byDefault *time.Location) (Task,
 	if !f.Failed() {
 		t.check(f, k.Timing, byDefault)
 	}
+
 	checkName(f, slug)
 	return t, f.Found
 }
@@ -112,6 +114,7 @@ func (t *Task) check(f *form.File, timing Timing, byDefault *time.Location) {
 		f.Tell(finding.Error, "timing", "", "has neither a time nor anything to watch",
 			`add one of schedule: "0 9 * * *", every: 10m, at: 2026-12-01T09:00, watch: ["notes/**"]`)
 	}
+
 	checkWatch(f, t.Watch)
 	if t.Prompt == "" {
 		f.Tell(finding.Error, "empty", "", "the text below the keys is missing", "write what the agent does")

@@ -46,6 +46,7 @@ func NewSchedule(t Timing, zone *time.Location) (Schedule, error) {
 			n++
 		}
 	}
+
 	if n > 1 {
 		return s, errors.New("has more than one of schedule, every and at; keep one")
 	}
@@ -58,6 +59,7 @@ func NewSchedule(t Timing, zone *time.Location) (Schedule, error) {
 	case t.At != "":
 		s.at, err = parseAt(t.At, zone)
 	}
+
 	return s, err
 }
 
@@ -96,6 +98,7 @@ func (s Schedule) Next(after, anchor time.Time) (slot time.Time, ok bool) {
 	case after.Before(s.at):
 		slot = s.at
 	}
+
 	return slot.UTC(), !slot.IsZero()
 }
 
@@ -131,11 +134,13 @@ func instant(wall time.Time, zone *time.Location) time.Time {
 	case shown.Before(wall):
 		return end
 	}
+
 	_, now := t.Zone()
 	_, before := begin.Add(-time.Second).Zone()
 	if earlier := t.Add(time.Duration(now-before) * time.Second); earlier.Before(begin) {
 		return earlier
 	}
+
 	return t
 }
 
@@ -149,6 +154,7 @@ func parseEvery(text string) (time.Duration, error) {
 	case d%time.Second != 0:
 		return 0, fmt.Errorf("every is %q; want whole seconds", text)
 	}
+
 	return d, nil
 }
 
@@ -161,6 +167,7 @@ func duration(text string) (time.Duration, error) {
 		}
 		return time.Duration(n) * 24 * time.Hour, nil
 	}
+
 	return time.ParseDuration(text)
 }
 
@@ -174,11 +181,13 @@ func parseAt(text string, zone *time.Location) (time.Time, error) {
 			return t.Truncate(time.Second), sane(t, text)
 		}
 	}
+
 	for _, layout := range atLayouts {
 		if wall, err := time.Parse(layout, text); err == nil {
 			return instant(wall, zone), sane(wall, text)
 		}
 	}
+
 	return time.Time{}, fmt.Errorf("at is %q; want a date and time such as 2026-12-01T09:00", text)
 }
 
@@ -198,5 +207,6 @@ func LoadZone(name string, byDefault *time.Location) (*time.Location, error) {
 	if err != nil {
 		return nil, fmt.Errorf("timezone is %q; want a name such as Europe/Berlin", name)
 	}
+
 	return zone, nil
 }

@@ -125,6 +125,7 @@ func TestSlotsAgainstEveryMinute(t *testing.T) {
 			for _, expr := range exprs {
 				all = append(all, cronOf(t, expr, name))
 			}
+
 			for i, want := range oracle(all, from, to) {
 				if got := slots(all[i], from, to); !slices.EqualFunc(got, want, time.Time.Equal) {
 					t.Errorf("%s in %s (-want +got):\n%s", exprs[i], name, cmp.Diff(want, got))
@@ -160,6 +161,7 @@ func oracle(all []Schedule, from, to time.Time) [][]time.Time {
 			}
 			shown[w.Unix()] = true
 		}
+
 		again := shown[wall.Unix()]
 		shown[wall.Unix()] = true
 		last = wall
@@ -173,6 +175,7 @@ func oracle(all []Schedule, from, to time.Time) [][]time.Time {
 			}
 		}
 	}
+
 	return found
 }
 
@@ -197,6 +200,7 @@ func (f face) matches(s Schedule) bool {
 	if e.Dom&starBit == 0 && e.Dow&starBit == 0 {
 		day = dom || dow
 	}
+
 	return day && e.Month&(1<<int(f.month)) != 0 && e.Hour&(1<<f.hour) != 0 && e.Minute&(1<<f.minute) != 0
 }
 
@@ -301,6 +305,7 @@ func TestPhrases(t *testing.T) {
 			t.Errorf("%q is %+v, %v; want %+v", text, got, err, want)
 		}
 	}
+
 	for _, text := range []string{"", "soon", "every day", "friday at 9", "day at 9", "next week", "every week", "monthly",
 		"today at 9", "every day at 25", "every day at 9:75", "every month on the 31st at 9", "every day at 13pm",
 		"every 3 seconds", "at 9", "every 3rd friday at 10", "61 * * * *"} {

@@ -90,6 +90,7 @@ func (w *world) take(f Firing) (Result, error) {
 		}
 	}
 	w.accept(f)
+
 	return Result{Outcome: Ran, Item: "item"}, nil
 }
 
@@ -156,6 +157,7 @@ func (w *world) write(path, text string) {
 	if err := os.Chtimes(path, w.now, w.now); err != nil {
 		w.t.Fatal(err)
 	}
+
 	w.sched.Changed()
 }
 
@@ -172,6 +174,7 @@ func (w *world) lines(path string) []line {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	seen := map[string]bool{}
 	var all []line
 	for _, file := range append(files, path) {
@@ -179,6 +182,7 @@ func (w *world) lines(path string) []line {
 		if err != nil && !os.IsNotExist(err) {
 			w.t.Fatal(err)
 		}
+
 		for text := range strings.Lines(string(data)) {
 			if !seen[text] {
 				all = append(all, decodeLines([]byte(text))...)
@@ -186,6 +190,7 @@ func (w *world) lines(path string) []line {
 			seen[text] = true
 		}
 	}
+
 	return all
 }
 

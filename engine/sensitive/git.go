@@ -25,6 +25,7 @@ func GitNames(tree, config string) (paths []string) {
 		if err != nil || rel == "." || !filepath.IsLocal(rel) || Fold(strings.SplitN(rel, string(filepath.Separator), 2)[0]) == ".git" {
 			return // outside, or guarded with the repository
 		}
+
 		path := filepath.Join(tree, rel)
 		if info, err := os.Lstat(path); (missing || err == nil && !info.IsDir()) && !slices.Contains(paths, path) {
 			paths = append(paths, path)
@@ -36,6 +37,7 @@ func GitNames(tree, config string) (paths []string) {
 			section, _, _ = strings.Cut(strings.ToLower(strings.TrimLeft(name, "[")), " ")
 			line = strings.TrimSpace(rest) // a setting may follow on the same line
 		}
+
 		key, value, ok := strings.Cut(line, "=")
 		key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)
 		switch {
@@ -50,5 +52,6 @@ func GitNames(tree, config string) (paths []string) {
 			}
 		}
 	}
+
 	return paths
 }

@@ -21,6 +21,7 @@ func TestWhatAGitConfigurationNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for config, want := range map[string][]string{
 		"":                                                 nil,
 		"[core]\n\thooksPath = hooks":                      {"hooks"},
@@ -83,12 +84,14 @@ func TestHomesOfATable(t *testing.T) {
 	if err := os.Symlink(home, link); err != nil {
 		t.Fatal(err)
 	}
+
 	table := Table{}.And("").And(link).And(top + "/gone").And("/")
 	for folder, want := range map[string]bool{home: true, link: true, top: false, "/": false, "": false, ".": false} {
 		if table.IsHome(folder) != want {
 			t.Errorf("%s is a home: %v", folder, !want)
 		}
 	}
+
 	for folder, want := range map[string]bool{home: true, link: true, top: true, "/": true, home + "/sub": false, top + "/ad": false} {
 		if in := table.HomeIn(folder); (in != "") != want {
 			t.Errorf("in %s lies the home %q, want one: %v", folder, in, want)
@@ -97,10 +100,12 @@ func TestHomesOfATable(t *testing.T) {
 	if (Table{}).HomeIn("/") != "" {
 		t.Error("a home without homes")
 	}
+
 	own, err := os.UserHomeDir()
 	if real, rerr := filepath.EvalSymlinks(own); err == nil && rerr == nil && real != "/" && !Here().IsHome(own) {
 		t.Errorf("%s is no home here", own)
 	}
+
 	for _, path := range []string{top, filepath.Dir(top), top + "/../other"} {
 		if got := Anchor(top, path, func(string, string) bool { return true }); got != "" {
 			t.Errorf("%s is reached by %q", path, got)
@@ -115,6 +120,7 @@ func TestNamesThatAreTheSame(t *testing.T) {
 			t.Errorf("%q is %q", name, Fold(name))
 		}
 	}
+
 	for name, want := range map[string]string{"ÄÖ": "äö", "ſ": "s", "\u200c": "", "ſsh": "ssh", "a\u200bb": "a\u200bb", "a\u2010b": "a\u2010b", "a\u2029b": "a\u2029b",
 		"a\u202fb": "a\u202fb", "a\u2069b": "a\u2069b", "a\u2070b": "a\u2070b"} {
 		if got := Fold(name); got != want {

@@ -19,6 +19,7 @@ func TestTheTableOfThisMachine(t *testing.T) {
 	if !table.IsHome(home) || !table.Later(home, ".profile") || !table.Secret(home, ".ssh") {
 		t.Errorf("%s is no home", home)
 	}
+
 	again := table.And(home).And(home)
 	if !slices.Equal(again.homes, table.homes) {
 		t.Errorf("homes are %v and, with one that is known, %v", table.homes, again.homes)
@@ -26,6 +27,7 @@ func TestTheTableOfThisMachine(t *testing.T) {
 	if all := people().homes; slices.Contains(all, home) {
 		t.Errorf("the homes of people are %v: one table has changed another", all)
 	}
+
 	t.Setenv("HOME", "")
 	if table := Here(); table.IsHome("") || table.IsHome(".") || !slices.Equal(table.homes, people().homes) {
 		t.Errorf("without a home: %v", table.homes)
@@ -45,6 +47,7 @@ func TestFoldersOfPrograms(t *testing.T) {
 	if err := os.Symlink(real, link); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Chdir(top)
 	got := foldersIn(real + "/:" + link + "::.:real:" + gone + "/x/..")
 	if want := []string{real, real, gone}; !slices.Equal(got, want) {

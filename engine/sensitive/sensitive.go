@@ -39,6 +39,7 @@ func Fold(name string) string {
 		case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
 			return -1
 		}
+
 		return unicode.ToLower(r)
 	}, name)
 }
@@ -64,6 +65,7 @@ func (t Table) And(home string) Table {
 			t.homes = append(slices.Clip(t.homes), path)
 		}
 	}
+
 	return t
 }
 
@@ -86,6 +88,7 @@ func foldersIn(path string) (dirs []string) {
 			dirs = append(dirs, filepath.Clean(dir))
 		}
 	}
+
 	return dirs
 }
 
@@ -102,6 +105,7 @@ func With(homes ...string) Table {
 			}
 		}
 	}
+
 	return t
 }
 
@@ -120,6 +124,7 @@ func (t Table) Later(folder, name string) bool {
 	if !t.IsHome(folder) {
 		return false
 	}
+
 	return homeLater[name] || strings.HasPrefix(name, ".") && !setAside(name)
 }
 
@@ -137,6 +142,7 @@ func (t Table) Secret(folder, name string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -147,12 +153,14 @@ func Anchor(root, path string, in func(folder, name string) bool) string {
 	if err != nil || rel == "." || !filepath.IsLocal(rel) {
 		return ""
 	}
+
 	for name := range strings.SplitSeq(rel, string(filepath.Separator)) {
 		if in(root, name) {
 			return filepath.Join(root, name)
 		}
 		root = filepath.Join(root, name)
 	}
+
 	return ""
 }
 
@@ -163,6 +171,7 @@ func (t Table) Secrets() (paths []string) {
 			paths = append(paths, filepath.Join(home, name))
 		}
 	}
+
 	return paths
 }
 
@@ -176,6 +185,7 @@ func (t Table) HomeIn(folder string) string {
 			return home
 		}
 	}
+
 	return ""
 }
 
@@ -215,5 +225,6 @@ func passwdHomes(path string) (list []string) {
 			list = append(list, fields[5])
 		}
 	}
+
 	return list
 }

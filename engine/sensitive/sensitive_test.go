@@ -29,6 +29,7 @@ func TestTables(t *testing.T) {
 			t.Errorf("%s: later by %q, want %q", path, got, want)
 		}
 	}
+
 	for path, want := range map[string]string{
 		home + "/.aws/credentials": home + "/.aws", home + "/x/.ssh/id": home + "/x/.ssh",
 		home + "/.config/gh/hosts.yml":  home + "/.config/gh",
@@ -39,6 +40,7 @@ func TestTables(t *testing.T) {
 			t.Errorf("%s: secret by %q, want %q", path, got, want)
 		}
 	}
+
 	// A right that names the file, or a folder in what the table names, reaches it.
 	for root, path := range map[string]string{home + "/p/.vscode": home + "/p/.vscode/tasks.json",
 		home + "/p/.envrc": home + "/p/.envrc", home + "/p/.git/info": home + "/p/.git/info/exclude"} {
@@ -54,6 +56,7 @@ func TestAside(t *testing.T) {
 			t.Errorf("Aside %d: %q", n, got)
 		}
 	}
+
 	for _, name := range []string{"x", ".x", ".held-x", "x.held2", ""} {
 		if setAside(name) {
 			t.Errorf("%q was not put aside", name)

@@ -94,5 +94,6 @@ func names(lists ...string) map[string]bool {
 			all[Fold(name)] = true
 		}
 	}
+
 	return all
 }

@@ -74,6 +74,7 @@ func Parse(path string, content []byte) (Command, []finding.Finding) {
 	if c.text == "" && !f.Failed() {
 		f.Tell(finding.Error, "empty", "", "the message is missing", "Write the message below the keys.")
 	}
+
 	return c, f.Found
 }
 
@@ -87,6 +88,7 @@ func List(root string) (all []Command, found []finding.Finding) {
 				Reason: beneath.Reason(err).Error(), Remedy: "Check who owns the file and its mode."})
 			return
 		}
+
 		c, wrong := Parse(path, data)
 		c.Name = prefix + c.Name
 		found = append(found, wrong...)
@@ -102,6 +104,7 @@ func List(root string) (all []Command, found []finding.Finding) {
 			take(path, "", data, large(err))
 		}
 	}
+
 	shared(root, ".claude/commands", "", take)
 	slices.SortFunc(all, func(a, b Command) int { return strings.Compare(a.Name, b.Name) })
 	return all, found
@@ -151,6 +154,7 @@ func Expand(root, name, arguments string) (string, error) {
 	if i < 0 {
 		return "", ErrUnknown
 	}
+
 	return all[i].Expand(arguments), nil
 }
 
@@ -172,11 +176,13 @@ func (c Command) Expand(arguments string) string {
 		if n := int(p[1] - '0'); n <= len(words) {
 			return words[n-1]
 		}
+
 		return ""
 	})
 	if !named && arguments != "" {
 		return text + "\n\n" + arguments
 	}
+
 	return text
 }
 
@@ -201,6 +207,7 @@ func Words(s string) (words []string) {
 			in = true
 		}
 	}
+
 	if in {
 		words = append(words, word.String())
 	}

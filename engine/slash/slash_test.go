@@ -24,6 +24,7 @@ func write(t *testing.T, files map[string]string) (root string) {
 			t.Fatal(err)
 		}
 	}
+
 	return root
 }
 
@@ -45,12 +46,14 @@ func TestExpand(t *testing.T) {
 	for _, c := range all {
 		names = append(names, c.Name)
 	}
+
 	if diff := cmp.Diff([]string{"fix-it", "git:undo", "price", "review"}, names); diff != "" || len(found) > 0 {
 		t.Errorf("commands (-want +got):\n%s%v", diff, found)
 	}
 	if c := all[3]; c.Description != "Review a file" || c.Arguments != "FILE" {
 		t.Errorf("/review: %+v", c)
 	}
+
 	for _, tt := range []struct{ name, arguments, want string }{
 		{"review", " main.go  'two words' x ", "Review main.go, mind two words. All: main.go  'two words' x."},
 		{"review", "", "Review , mind . All: ."},
@@ -67,6 +70,7 @@ func TestExpand(t *testing.T) {
 			}
 		})
 	}
+
 	for _, name := range []string{"", "nothing", "../settings", "sub:more", "a:b:c"} {
 		if _, err := Expand(root, name, ""); !errors.Is(err, ErrUnknown) {
 			t.Errorf("/%s: %v, want ErrUnknown", name, err)
@@ -89,6 +93,7 @@ func TestCommandsThatCannotBeUsed(t *testing.T) {
 	if err := os.Symlink(filepath.Join(root, "key"), filepath.Join(root, ".claude/commands/leak.md")); err != nil {
 		t.Fatal(err)
 	}
+
 	all, found := List(root)
 	var names, wrong []string
 	for _, c := range all {
@@ -97,6 +102,7 @@ func TestCommandsThatCannotBeUsed(t *testing.T) {
 			t.Errorf("/%s says what a link leads to", c.Name)
 		}
 	}
+
 	for _, f := range found {
 		wrong = append(wrong, filepath.Base(f.File)+" "+f.ID)
 	}
@@ -104,6 +110,7 @@ func TestCommandsThatCannotBeUsed(t *testing.T) {
 	if diff := cmp.Diff([]string{"good", "good2"}, names); diff != "" {
 		t.Errorf("commands (-want +got):\n%s", diff)
 	}
+
 	want := []string{"broken.md command-syntax", "empty.md command-empty", "good.md command-unknown-key",
 		"large.md command-too-large", "leak.md command-unreadable", "two words.md command-name"}
 	if diff := cmp.Diff(want, wrong); diff != "" {

@@ -47,6 +47,7 @@ func Read(r io.Reader, l Limits, take func(e Entry, content io.Reader) error) er
 		if err != nil {
 			return unreadable(err)
 		}
+
 		e, err := entryOf(h)
 		if err != nil {
 			return err
@@ -54,6 +55,7 @@ func Read(r io.Reader, l Limits, take func(e Entry, content io.Reader) error) er
 		if h.Typeflag == tar.TypeDir {
 			continue
 		}
+
 		key := strings.ToLower(e.Name) // some file systems see no difference
 		total += e.Size
 		switch {
@@ -66,6 +68,7 @@ func Read(r io.Reader, l Limits, take func(e Entry, content io.Reader) error) er
 		case len(seen) >= l.Files:
 			return fmt.Errorf("it contains more than %d files", l.Files)
 		}
+
 		seen[key] = true
 		if err := take(e, tr); err != nil {
 			return err
@@ -96,6 +99,7 @@ func entryOf(h *tar.Header) (Entry, error) {
 	case !plain(name):
 		return e, fmt.Errorf("the name %q points outside of the archive, or is not a plain name", h.Name)
 	}
+
 	return e, nil
 }
 
@@ -113,11 +117,13 @@ func Put(dir *os.Root, e Entry, content io.Reader) error {
 	if err := dir.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
+
 	// Nobody else may write it, and no setuid bit comes along.
 	f, err := dir.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600|e.Mode&0o755)
 	if err != nil {
 		return err
 	}
+
 	n, err := io.Copy(f, content)
 	if err == nil && n < e.Size {
 		err = io.ErrUnexpectedEOF
@@ -125,6 +131,7 @@ func Put(dir *os.Root, e Entry, content io.Reader) error {
 	if err = errors.Join(err, f.Close()); err == nil && !e.ModTime.IsZero() {
 		err = dir.Chtimes(name, e.ModTime, e.ModTime)
 	}
+
 	return unreadable(err)
 }
 
@@ -144,6 +151,7 @@ func (w Writer) Add(e Entry, content io.Reader) error {
 	if n, err := io.CopyN(w.tar, content, e.Size); err != nil {
 		return fmt.Errorf("%s: %d of %d bytes could be read: %w", e.Name, n, e.Size, err)
 	}
+
 	return nil
 }
 

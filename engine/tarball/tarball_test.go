@@ -31,6 +31,7 @@ func build(t *testing.T, headers ...*tar.Header) []byte {
 			}
 		}
 	}
+
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +103,7 @@ func TestFilesComeOutAsTheyWentIn(t *testing.T) {
 	if err := w.Add(Entry{Name: "short", Size: 3}, strings.NewReader("ok")); err == nil {
 		t.Error("a file that is shorter than it says was written")
 	}
+
 	path := t.TempDir()
 	dir, err := os.OpenRoot(path)
 	if err != nil {

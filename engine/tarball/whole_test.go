@@ -35,6 +35,7 @@ func TestAnArchiveWithinItsLimitsIsRead(t *testing.T) {
 	if err := read(Limits{File: 100, Total: 150, Files: 3}); err != nil || !slices.Equal(names, []string{"d/a", "b", "c"}) {
 		t.Errorf("%v, %v", names, err)
 	}
+
 	for _, l := range []Limits{{99, 150, 3}, {100, 149, 3}, {100, 150, 2}} {
 		if err := read(l); err == nil {
 			t.Errorf("%v is read within %+v", names, l)
@@ -68,6 +69,7 @@ func TestWhatIsWrongWithAnArchive(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+
 	if err := all(bytes.NewReader(data)); err != nil {
 		t.Errorf("whole: %v", err)
 	}
@@ -86,16 +88,19 @@ func TestFilesArePutWithTheirTimes(t *testing.T) {
 	if err := Put(dir, Entry{Name: "a/b/old", Size: 3, ModTime: old}, strings.NewReader("old")); err != nil {
 		t.Fatal(err)
 	}
+
 	before := time.Now().Add(-time.Minute)
 	if err := Put(dir, Entry{Name: "new", Size: 3}, strings.NewReader("new")); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, at := range map[string]bool{"a/b/old": true, "new": false} {
 		info, err := os.Stat(filepath.Join(path, name))
 		if err != nil || info.ModTime().Equal(old) != at || !at && info.ModTime().Before(before) {
 			t.Errorf("%s is of %v, %v", name, info.ModTime(), err)
 		}
 	}
+
 	if err := Put(dir, Entry{Name: "new", Size: 5}, strings.NewReader("again")); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("one that is there: %v", err)
 	}
@@ -105,6 +110,7 @@ func TestFilesArePutWithTheirTimes(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(path, "new")); string(data) != "new" || err != nil {
 		t.Errorf("it is %q now, %v", data, err)
 	}
+
 	disk := errors.New("disk")
 	if err := Put(dir, Entry{Name: "short", Size: 3, ModTime: old}, strings.NewReader("x")); !errors.Is(err, io.ErrUnexpectedEOF) ||
 		!strings.Contains(err.Error(), "truncated") {

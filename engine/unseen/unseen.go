@@ -46,6 +46,7 @@ func (c *Change) Error() string {
 	case c.Before == nil:
 		return fmt.Sprintf("it appeared while a command of agent %s ran, and you have not reviewed it; agents ignore it", c.Agent)
 	}
+
 	return fmt.Sprintf("it changed while a command of agent %s ran, and you have not reviewed it; agents use the old text", c.Agent)
 }
 
@@ -61,6 +62,7 @@ func (c *Change) Finding(path string) finding.Finding {
 	default:
 		remedy += "restore the old text, which is in .daycare/" + Dir
 	}
+
 	return finding.Finding{ID: "text-unseen", Severity: finding.Warning, File: path, Reason: c.Error(), Remedy: remedy}
 }
 
@@ -102,6 +104,7 @@ func Open(vol *disk.Volume, workspace string) (*Texts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", Dir, err)
 	}
+
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".json") {
 			continue
@@ -114,8 +117,10 @@ func Open(vol *disk.Volume, workspace string) (*Texts, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w\ndelete it: agents then use the new text", filepath.Join(Dir, e.Name()), err)
 		}
+
 		t.waiting[t.absolute(c.Path)] = &c
 	}
+
 	return t, nil
 }
 
@@ -166,12 +171,14 @@ func (t *Texts) Use(path string, data []byte, info fs.FileInfo) (text []byte, th
 		t.used[path] = now
 		return data, now.there, nil
 	}
+
 	switch {
 	case old != nil:
 		c.Before = old.Before
 	case known && before.there:
 		c.Before = &before.text
 	}
+
 	t.keep(path, c)
 	return c.inUse()
 }
@@ -199,6 +206,7 @@ func (t *Texts) by(path string) string {
 			return s.agent
 		}
 	}
+
 	return ""
 }
 
@@ -221,6 +229,7 @@ func (t *Texts) keep(path string, c *Change) {
 	if rel, err := filepath.Rel(t.workspace, path); err == nil && filepath.IsLocal(rel) {
 		onDisk.Path = rel
 	}
+
 	data, err := json.MarshalIndent(onDisk, "", "  ")
 	if err != nil {
 		return
@@ -247,5 +256,6 @@ func (t *Texts) Waiting() map[string]*Change {
 	for path, c := range t.waiting {
 		all[path] = c
 	}
+
 	return all
 }

@@ -73,6 +73,7 @@ func (g *ground) used() string {
 	if serr != nil {
 		info = nil
 	}
+
 	text, there, waits := g.Use(g.path, data, info)
 	shown := string(text)
 	if !there {
@@ -85,6 +86,7 @@ func (g *ground) used() string {
 			g.t.Errorf("%v", f)
 		}
 	}
+
 	return shown
 }
 
@@ -111,6 +113,7 @@ func TestEditsOfAPersonApplyAtOnce(t *testing.T) {
 	if err := os.Remove(g.path); err != nil {
 		t.Fatal(err)
 	}
+
 	g.want("removed", "-")
 }
 
@@ -137,6 +140,7 @@ func TestWhatACommandChangedWaits(t *testing.T) {
 			if tt.before != "" {
 				g.write(tt.before)
 			}
+
 			g.used()
 			ended := g.Began("mole")
 			tt.do(g)
@@ -148,6 +152,7 @@ func TestWhatACommandChangedWaits(t *testing.T) {
 			if tt.after == "evil" {
 				g.save("evil") // its owner does
 			}
+
 			g.want("when it was seen", tt.after)
 			if n := len(g.Waiting()); (n == 0) != (tt.after == "evil") {
 				t.Errorf("%d wait", n)
@@ -158,6 +163,7 @@ func TestWhatACommandChangedWaits(t *testing.T) {
 			if len(g.Waiting()) > 0 {
 				t.Error("it waits for ever")
 			}
+
 			attacktest.Held(t, attacktest.Row{Class: "prompts, skills, memory",
 				How: "the old text is used until its owner saw the new one", Name: "by a command: " + name})
 		})

@@ -32,6 +32,7 @@ func TestWhatIsSaidOfAChange(t *testing.T) {
 				t.Errorf("%s: the reason %q does not say %q", name, f.Reason, word)
 			}
 		}
+
 		for _, word := range tt.remedy {
 			if !strings.Contains(f.Remedy, word) {
 				t.Errorf("%s: the remedy %q does not say %q", name, f.Remedy, word)
@@ -204,6 +205,7 @@ func TestWhatIsReadOfTheFolder(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "folder"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, name := range []string{"notes.txt", ".tmp-x"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("{"), 0o600); err != nil {
 			t.Fatal(err)

@@ -45,6 +45,7 @@ func (f *fake) open() (*source, error) {
 	}
 	f.events, f.errors = make(chan fsnotify.Event), make(chan error)
 	events := f.events
+
 	return &source{
 		events: f.events, errors: f.errors,
 		add: func(dir string) error {
@@ -73,6 +74,7 @@ func bubble(t *testing.T, f *fake, test func(t *testing.T, w *Watcher, a, b stri
 		for _, dir := range []string{a, b} {
 			w.Add(dir, Options{}, hear)
 		}
+
 		said := func() (got map[string]int) {
 			synctest.Wait()
 			f.change(func() {
@@ -112,6 +114,7 @@ func TestLimit(t *testing.T) {
 		if got := w.Degraded(); len(got) != 1 || !strings.HasPrefix(got[0], b+": ") || !strings.Contains(got[0], "limit") {
 			t.Errorf("Degraded = %q, want %s and the limit", got, b)
 		}
+
 		time.Sleep(10 * Rescan)
 		wantHints(t, said(), 0, 10)
 		f.change(func() { f.refuse[b] = nil })
@@ -229,6 +232,7 @@ func TestAnEventLooksAtNoQuietDirectory(t *testing.T) {
 			last = dir(n)
 			w.Add(last, Options{}, func(Hint) { heard++ })
 		}
+
 		looked := func() int {
 			synctest.Wait()
 			w.mu.Lock()
@@ -239,6 +243,7 @@ func TestAnEventLooksAtNoQuietDirectory(t *testing.T) {
 		if n := looked(); n != 0 || heard != 0 {
 			t.Errorf("in peace %d directories are looked at, %d hints", n, heard)
 		}
+
 		f.events <- fsnotify.Event{Name: filepath.Join(last, "file"), Op: fsnotify.Create}
 		if n := looked(); n != 1 {
 			t.Errorf("after an event of one %d directories are looked at", n)
@@ -247,6 +252,7 @@ func TestAnEventLooksAtNoQuietDirectory(t *testing.T) {
 		if n := looked(); n != 0 || heard != 1 {
 			t.Errorf("after its hint %d directories are looked at, %d hints", n, heard)
 		}
+
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)

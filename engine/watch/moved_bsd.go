@@ -37,6 +37,7 @@ func Moved(ctx context.Context, dirs []string, gone func() bool) error {
 		unix.SetKevent(&changes[i], fd, unix.EVFILT_VNODE, unix.EV_ADD|unix.EV_CLEAR)
 		changes[i].Fflags = unix.NOTE_RENAME | unix.NOTE_DELETE | unix.NOTE_REVOKE
 	}
+
 	unix.SetKevent(&changes[len(dirs)], int(end.Fd()), unix.EVFILT_READ, unix.EV_ADD)
 	if _, err := unix.Kevent(queue, changes, nil, nil); err != nil {
 		return fmt.Errorf("watch for moves: %w", err)
@@ -45,6 +46,7 @@ func Moved(ctx context.Context, dirs []string, gone func() bool) error {
 		return nil
 	}
 	defer context.AfterFunc(ctx, func() { closed.Close() })()
+
 	for {
 		_, err := unix.Kevent(queue, nil, make([]unix.Kevent_t, 1), nil)
 		if !errors.Is(err, unix.EINTR) {

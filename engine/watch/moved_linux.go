@@ -20,11 +20,13 @@ func Moved(ctx context.Context, dirs []string, gone func() bool) error {
 	}
 	queue := os.NewFile(uintptr(fd), "inotify")
 	defer queue.Close()
+
 	for _, dir := range dirs {
 		if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_MOVE_SELF|unix.IN_DELETE_SELF|unix.IN_ONLYDIR); err != nil {
 			return fmt.Errorf("watch %s for moves: %w", dir, err)
 		}
 	}
+
 	if gone() {
 		return nil
 	}
@@ -33,5 +35,6 @@ func Moved(ctx context.Context, dirs []string, gone func() bool) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return context.Cause(ctx)
 	}
+
 	return err
 }

@@ -23,6 +23,7 @@ func TestAMoveOfAFolderOrOfOneAboveItIsSeen(t *testing.T) {
 			go func() {
 				done <- Moved(t.Context(), []string{dir, above}, func() bool { close(armed); return false })
 			}()
+
 			<-armed
 			must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 			must(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
@@ -31,6 +32,7 @@ func TestAMoveOfAFolderOrOfOneAboveItIsSeen(t *testing.T) {
 				t.Fatalf("what happens in the folder ends the wait: %v", err)
 			case <-time.After(50 * time.Millisecond):
 			}
+
 			must(t, leave(top))
 			select {
 			case err := <-done:

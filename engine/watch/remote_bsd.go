@@ -25,5 +25,6 @@ func remote(dir string) string {
 		}
 		name = append(name, byte(c))
 	}
+
 	return string(name)
 }

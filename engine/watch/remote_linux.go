@@ -10,6 +10,7 @@ const limitHint = " (see sysctl fs.inotify)"
 func remote(dir string) string {
 	var fs syscall.Statfs_t
 	_ = syscall.Statfs(dir, &fs) // where it fails the type is 0
+
 	// The magic numbers are those of statfs(2) and linux/magic.h.
 	switch uint32(fs.Type) {
 	case 0x6969:
@@ -25,5 +26,6 @@ func remote(dir string) string {
 	case 0x5346414f:
 		return "AFS"
 	}
+
 	return ""
 }

@@ -43,6 +43,7 @@ func (w *Watcher) begin(listening *sync.WaitGroup) {
 		w.say(d, "")
 		all = append(all, d)
 	}
+
 	w.mu.Unlock()
 	for _, d := range all {
 		w.arm(d)
@@ -72,6 +73,7 @@ func (w *Watcher) end() {
 	for _, d := range w.dirs {
 		d.pending, d.fault = pending{}, fault{}
 	}
+
 	clear(w.waiting)
 	w.mu.Unlock()
 	if w.source != nil {
@@ -100,6 +102,7 @@ func (w *Watcher) listen(s *source) {
 			w.broken(err)
 		}
 	}
+
 	w.lost(s)
 }
 
@@ -120,6 +123,7 @@ func (w *Watcher) note(e fsnotify.Event) {
 	if d := w.dirs[filepath.Dir(e.Name)]; d != nil && d.path != e.Name {
 		w.say(d, filepath.Base(e.Name))
 	}
+
 	w.poke()
 }
 
@@ -130,11 +134,13 @@ func (w *Watcher) broken(err error) {
 	} else {
 		w.log.Warn("watching files", "err", err)
 	}
+
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, d := range w.dirs {
 		w.say(d, "")
 	}
+
 	w.poke()
 }
 
@@ -147,14 +153,17 @@ func (w *Watcher) lost(s *source) {
 	if !running {
 		return // end holds arming and waits for us
 	}
+
 	w.arming.Lock()
 	defer w.arming.Unlock()
 	if w.source != s {
 		return
 	}
+
 	w.source = nil
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	for _, d := range w.dirs {
 		w.say(d, "")
 		w.fails(d, fault{reason: "file events from the system ended", next: time.Now()})
@@ -172,6 +181,7 @@ func (w *Watcher) retry(listening *sync.WaitGroup) {
 			due = append(due, d)
 		}
 	}
+
 	w.mu.Unlock()
 	if len(due) == 0 {
 		return
@@ -193,6 +203,7 @@ func (w *Watcher) arm(d *directory) {
 	if w.dirs[d.path] != d {
 		return // removed or replaced meanwhile
 	}
+
 	was := d.fault
 	if err == nil {
 		if d.fault = (fault{}); d.due.IsZero() {
@@ -204,6 +215,7 @@ func (w *Watcher) arm(d *directory) {
 		}
 		return
 	}
+
 	f := fault{reason: err.Error(), pause: Rescan}
 	say := w.log.Warn
 	if errors.Is(err, fs.ErrNotExist) {
@@ -213,6 +225,7 @@ func (w *Watcher) arm(d *directory) {
 	} else if was.reason != "" {
 		w.say(d, "") // the rescan
 	}
+
 	f.next = time.Now().Add(f.pause)
 	w.fails(d, f)
 	if was.reason != d.reason {
@@ -233,6 +246,7 @@ func (w *Watcher) watch(dir string) error {
 	case w.source == nil:
 		return errors.New("the system's limit of file event queues is reached" + limitHint)
 	}
+
 	if err := w.source.add(dir); errors.Is(err, syscall.ENOSPC) {
 		return errors.New("the system's limit of watches is reached" + limitHint)
 	} else if err != nil {
@@ -241,5 +255,6 @@ func (w *Watcher) watch(dir string) error {
 	if name := w.remote(dir); name != "" {
 		return fmt.Errorf("on %s, where changes made on other machines give no events", name)
 	}
+
 	return nil
 }

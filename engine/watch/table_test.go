@@ -33,6 +33,7 @@ func TestWhoIsRemovedHearsNothing(t *testing.T) {
 		if wantHints(t, said(), 0, 0); other != 0 || !slices.Equal(removed, []string{a}) {
 			t.Errorf("the new listener heard %d hints of before; no longer watched are %q, want %s", other, removed, a)
 		}
+
 		f.events <- fsnotify.Event{Name: a + "/x", Op: fsnotify.Write}
 		f.events <- fsnotify.Event{Name: b + "/x", Op: fsnotify.Write}
 		time.Sleep(time.Minute)
@@ -40,6 +41,7 @@ func TestWhoIsRemovedHearsNothing(t *testing.T) {
 			t.Errorf("the new listener heard %d hints, want 1", other)
 		}
 	})
+
 	w := New(slog.New(slog.DiscardHandler))
 	w.Add("/a", Options{}, func(Hint) {})
 	w.Remove("/a") // nothing runs
@@ -105,6 +107,7 @@ func TestDegradedIsInOrder(t *testing.T) {
 		w.Add(dir, Options{}, func(Hint) {})
 		names = append(names, dir)
 	}
+
 	w.begin(&sync.WaitGroup{})
 	var got []string
 	for _, line := range w.Degraded() {
@@ -113,6 +116,7 @@ func TestDegradedIsInOrder(t *testing.T) {
 			t.Errorf("the reason is %q", reason)
 		}
 	}
+
 	if slices.Sort(names); !slices.Equal(got, names) {
 		t.Errorf("%v, want %v", got, names)
 	}

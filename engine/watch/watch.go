@@ -128,6 +128,7 @@ func (w *Watcher) Add(dir string, o Options, hear func(Hint)) {
 	if d.ignore == nil {
 		d.ignore = Hidden
 	}
+
 	w.arming.Lock()
 	defer w.arming.Unlock()
 	w.mu.Lock()
@@ -168,7 +169,9 @@ func (w *Watcher) Degraded() []string {
 			all = append(all, d.path+": "+d.reason)
 		}
 	}
+
 	slices.Sort(all)
+
 	return all
 }
 
@@ -187,6 +190,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		case <-w.wake:
 		case <-timer.C:
 		}
+
 		w.retry(&listening)
 		for _, hint := range w.take(time.Now()) {
 			hint()
@@ -210,12 +214,14 @@ func (w *Watcher) take(now time.Time) []func() {
 		for name := range d.names {
 			h.Names = append(h.Names, name)
 		}
+
 		slices.Sort(h.Names)
 		if d.pending = (pending{}); d.reason == "" {
 			delete(w.waiting, d)
 		}
 		calls = append(calls, func() { d.hear(h) })
 	}
+
 	return calls
 }
 
@@ -232,6 +238,7 @@ func (w *Watcher) next() (at time.Time, ok bool) {
 		earlier(d.due)
 		earlier(d.fault.next)
 	}
+
 	return at, ok
 }
 
@@ -256,6 +263,7 @@ func (w *Watcher) say(d *directory, name string) {
 		}
 		d.names[name] = struct{}{}
 	}
+
 	if d.due.IsZero() {
 		d.due = time.Now().Add(d.debounce)
 		w.waiting[d] = struct{}{}

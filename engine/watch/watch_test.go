@@ -82,6 +82,7 @@ func watched(t *testing.T, o Options) (*Watcher, string, hints) {
 	w.Add(dir, o, heard.hear)
 	start(t, w)
 	heard.overflow(t)
+
 	return w, dir, heard
 }
 
@@ -187,6 +188,7 @@ func TestIgnore(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, ".x.swp"), nil, 0o600))
 		heard.none(t, 60*time.Millisecond)
 	})
+
 	t.Run("as the caller says", func(t *testing.T) {
 		_, dir, heard := watched(t, Options{Debounce: -1, Ignore: func(n string) bool { return n == "history.jsonl" }})
 		must(t, os.WriteFile(filepath.Join(dir, "history.jsonl"), nil, 0o600))
@@ -216,6 +218,7 @@ func TestDirectoryRemade(t *testing.T) {
 				if got := w.Degraded(); len(got) != 1 {
 					t.Errorf("Degraded = %q, want the directory that is gone", got)
 				}
+
 				must(t, os.Mkdir(dir, 0o700))
 				heard.overflow(t)
 				must(t, os.WriteFile(filepath.Join(dir, "a"), nil, 0o600))
@@ -259,6 +262,7 @@ func TestAddFromListener(t *testing.T) {
 		}
 		heard.hear(h)
 	})
+
 	for i := range 200 {
 		must(t, os.Mkdir(filepath.Join(dir, strconv.Itoa(i)), 0o700))
 	}

@@ -32,6 +32,7 @@ func Store(root, path string) string {
 	if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
 		return rel
 	}
+
 	return path
 }
 
@@ -43,6 +44,7 @@ func Resolve(root, path string) string {
 	case filepath.IsAbs(path):
 		return filepath.Clean(path)
 	}
+
 	return filepath.Join(root, path)
 }
 

@@ -15,12 +15,14 @@ func TestPathsAreStoredRelative(t *testing.T) {
 			t.Errorf("%q is stored as %q and resolved to %q, want %q and %q", tt.path, got, back, tt.stored, tt.resolved)
 		}
 	}
+
 	for tag, want := range map[string]string{"@read:/old/ws/docs": "@read:docs", "@write:/old/ws": "@write:.", "@read:/srv": "@read:/srv",
 		"@exec:/old/ws/build": "@exec:/old/ws/build", "@web:a.example": "@web:a.example", "@web": "@web"} {
 		if got := StoreTag("/old/ws", tag); got != want {
 			t.Errorf("%q is stored as %q, want %q", tag, got, want)
 		}
 	}
+
 	for stored, want := range map[string]string{"@read:docs": "@read:/new/docs", "@write:.": "@write:/new",
 		"@read:/srv": "@read:/srv", "@exec:docs": "@exec:docs"} {
 		if got := ResolveTag("/new", stored); got != want {
@@ -63,12 +65,14 @@ func TestWhatStaysAsItIs(t *testing.T) {
 			t.Errorf("without a workspace %q is resolved to %q", path, got)
 		}
 	}
+
 	if got := Store("/old/ws", "docs/"); got != "docs/" {
 		t.Errorf("what is stored already is stored as %q", got)
 	}
 	if got := Resolve("/new", "/a/../b/"); got != "/b" {
 		t.Errorf("an absolute path is resolved to %q, want it clean", got)
 	}
+
 	for _, tag := range []string{"@read", "@read:", "@write:", "@lan:nas:80", ""} {
 		if stored, back := StoreTag("/ws", tag), ResolveTag("/ws", tag); stored != tag || back != tag {
 			t.Errorf("%q is stored as %q and resolved to %q", tag, stored, back)

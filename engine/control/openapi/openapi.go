@@ -94,6 +94,7 @@ func Document() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode OpenAPI document: %w", err)
 	}
+
 	return append(data, '\n'), nil
 }
 
@@ -121,6 +122,7 @@ func describeAll() (document, builder) {
 		}
 		d.Paths[o.Path][strings.ToLower(o.Method)] = b.operation(o)
 	}
+
 	d.Components = components{
 		Responses: map[string]response{"Error": {
 			Description: "An error: " + codes(),
@@ -131,6 +133,7 @@ func describeAll() (document, builder) {
 			"On TCP: the secret `control`, which allows everything, or a token of `daycare auth token create NAME --scope SCOPE`. " +
 				"The unix socket needs none: only the user that daycare runs as can connect to it, and that user may do everything."}},
 	}
+
 	return d, b
 }
 
@@ -142,6 +145,7 @@ func codes() string {
 			list = append(list, fmt.Sprintf("`%s` (%d): %s", f.Code, f.Status, cmp.Or(f.About, f.Text)))
 		}
 	}
+
 	return strings.Join(list, "; ")
 }
 
@@ -163,6 +167,7 @@ func (b builder) operation(o control.Operation) operation {
 		}
 		op.Parameters = append(op.Parameters, b.parameter(p))
 	}
+
 	op.Responses[fmt.Sprint(o.Status())] = b.answer(o)
 	if o.Streams() {
 		op.Responses["200"] = response{Description: "server-sent events", Content: map[string]media{events: {&schema{Type: "string"}}}}
@@ -179,6 +184,7 @@ func describe(o control.Operation) string {
 	if o.NeedsDaemon() {
 		text += ", and the running daemon"
 	}
+
 	return text + "."
 }
 
@@ -192,6 +198,7 @@ func (b builder) answer(o control.Operation) response {
 	case reflect.TypeFor[control.EventStream]():
 		return response{}
 	}
+
 	return response{Description: "done", Content: map[string]media{inJSON: {b.of(o.Out)}}}
 }
 
@@ -248,5 +255,6 @@ func (b builder) parameter(p control.Param) parameter {
 			slices.Sort(out.Schema.Enum)
 		}
 	}
+
 	return out
 }

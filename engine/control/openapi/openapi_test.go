@@ -35,6 +35,7 @@ func TestTheDocumentIsValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	check := resolved(t, text)
 	var d map[string]any
 	if err := json.Unmarshal(data, &d); err != nil {
@@ -43,6 +44,7 @@ func TestTheDocumentIsValid(t *testing.T) {
 	if err := check.Validate(d); err != nil {
 		t.Error(err)
 	}
+
 	d["openapi"] = "3.0.3"
 	if check.Validate(d) == nil {
 		t.Error("the schema lets anything pass")
@@ -52,6 +54,7 @@ func TestTheDocumentIsValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	resolved(t, []byte(strings.ReplaceAll(string(all), "#/components/schemas/", "#/$defs/")))
 	refs := regexp.MustCompile(`"\$ref": "#/components/(\w+)/(\w+)"`).FindAllSubmatch(data, -1)
 	for _, m := range refs {
@@ -60,6 +63,7 @@ func TestTheDocumentIsValid(t *testing.T) {
 			t.Errorf("%s leads nowhere", m[0])
 		}
 	}
+
 	t.Logf("%d bytes, %d references", len(data), len(refs))
 }
 
@@ -73,6 +77,7 @@ func resolved(t *testing.T, text []byte) *jsonschema.Resolved {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return r
 }
 
@@ -95,17 +100,20 @@ func TestTheDocumentIsComplete(t *testing.T) {
 		if len(op.Parameters) != len(params) {
 			t.Errorf("%s has %d parameters, takes %d", o.Name, len(op.Parameters), len(params))
 		}
+
 		for _, p := range op.Parameters {
 			if p.Description == "" {
 				t.Errorf("%s: nothing is said of %s", o.Name, p.Name)
 			}
 		}
 	}
+
 	for name, s := range b.schemas {
 		if strings.Contains(name, "[") || s.Type != "object" {
 			t.Errorf("component %s: %+v", name, s)
 		}
 	}
+
 	for _, f := range fault.All {
 		if f.Code != "" && !strings.Contains(d.Components.Responses["Error"].Description, "`"+f.Code+"`") {
 			t.Errorf("the errors do not say %s", f.Code)
@@ -144,6 +152,7 @@ func collect(t *testing.T, of reflect.Type, into map[string]string) {
 	if err != nil || len(sources) == 0 {
 		t.Fatalf("no source of %s: %v", of.PkgPath(), err)
 	}
+
 	key := path.Base(of.PkgPath()) + "." + of.Name()
 	for _, name := range sources {
 		if strings.HasSuffix(name, "_test.go") {
@@ -153,11 +162,13 @@ func collect(t *testing.T, of reflect.Type, into map[string]string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, decl := range file.Decls {
 			types, ok := decl.(*ast.GenDecl)
 			if !ok || types.Tok != token.TYPE {
 				continue
 			}
+
 			for _, spec := range types.Specs {
 				if spec := spec.(*ast.TypeSpec); spec.Name.Name == of.Name() {
 					put(into, key, spec.Doc, types.Doc)

@@ -65,6 +65,7 @@ func (b builder) of(t reflect.Type) *schema {
 	case reflect.TypeFor[[]byte]():
 		return &schema{Type: "string", ContentEncoding: "base64"}
 	}
+
 	switch t.Kind() {
 	case reflect.Pointer:
 		return b.of(t.Elem())
@@ -83,6 +84,7 @@ func (b builder) of(t reflect.Type) *schema {
 	case reflect.Interface:
 		return &schema{Description: "any JSON"}
 	}
+
 	return &schema{Type: "integer"}
 }
 
@@ -96,6 +98,7 @@ func (b builder) component(t reflect.Type) *schema {
 	if b.schemas[name] != nil {
 		return ref
 	}
+
 	b.types[name] = t
 	s := &schema{Type: "object", Description: comment(t, ""), object: object{Properties: map[string]*schema{}}}
 	b.schemas[name] = s
@@ -115,6 +118,7 @@ func (b builder) members(s *schema, t reflect.Type) {
 		if name == "-" || !f.IsExported() {
 			continue
 		}
+
 		p := b.of(f.Type)
 		if allow := f.Tag.Get("allow"); allow != "" {
 			p.Enum = strings.Split(allow, "|")
@@ -129,6 +133,7 @@ func (b builder) members(s *schema, t reflect.Type) {
 		if text := comment(t, f.Name); text != "" {
 			p.Description = text
 		}
+
 		s.Properties[name] = p
 	}
 }

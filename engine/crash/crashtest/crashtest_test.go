@@ -23,9 +23,11 @@ func TestEachStepFails(t *testing.T) {
 			if err := crash.Do("hints.write", func() error { return nil }); err != nil {
 				failed = append(failed, "hints")
 			}
+
 			return errors.Join(write, sync)
 		}
 	}, "hints.write")
+
 	if len(failed) != 3 || failed[0] != "write" || failed[1] != "sync" || failed[2] != "hints" {
 		t.Errorf("failed were %v, want each step once, in order", failed)
 	}

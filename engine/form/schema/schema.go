@@ -38,6 +38,7 @@ func (b builder) of(t reflect.Type, tag reflect.StructTag) *jsonschema.Schema {
 	case reflect.Map:
 		return b.nullable(&jsonschema.Schema{Type: "object", AdditionalProperties: b.of(t.Elem(), "")})
 	}
+
 	switch {
 	case t == reflect.TypeFor[json.RawMessage](), t.Kind() == reflect.Interface:
 		return &jsonschema.Schema{}
@@ -50,6 +51,7 @@ func (b builder) of(t reflect.Type, tag reflect.StructTag) *jsonschema.Schema {
 	case t.Kind() == reflect.Struct:
 		return b.object(t, tag)
 	}
+
 	return scalar(t, tag)
 }
 
@@ -61,6 +63,7 @@ func (b builder) nullable(s *jsonschema.Schema) *jsonschema.Schema {
 			s.Enum = append([]any{nil}, s.Enum...)
 		}
 	}
+
 	return s
 }
 
@@ -69,6 +72,7 @@ func (b builder) object(t reflect.Type, tag reflect.StructTag) *jsonschema.Schem
 	if !b.loose && !form.HasCheck(tag, "open") {
 		s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}
 	}
+
 	for _, f := range form.Fields(t) {
 		p := b.of(f.Type, f.Tag)
 		if text := f.Tag.Get("jsonschema"); text != "" {
@@ -80,9 +84,11 @@ func (b builder) object(t reflect.Type, tag reflect.StructTag) *jsonschema.Schem
 		if short := f.Tag.Get("short"); short != "" {
 			p = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Description: "the " + short}, p}}
 		}
+
 		s.Properties[f.Key] = p
 		s.PropertyOrder = append(s.PropertyOrder, f.Key)
 	}
+
 	return s
 }
 
@@ -99,11 +105,13 @@ func scalar(t reflect.Type, tag reflect.StructTag) *jsonschema.Schema {
 	default:
 		s.Type = "integer"
 	}
+
 	if allow := tag.Get("allow"); allow != "" {
 		for v := range strings.SplitSeq(allow, "|") {
 			s.Enum = append(s.Enum, v)
 		}
 	}
+
 	s.Minimum, s.Maximum = bound(tag, "min"), bound(tag, "max")
 	return s
 }

@@ -19,6 +19,7 @@ func again(t *testing.T, b *bench) {
 	if err == nil && !second.Duplicate {
 		t.Errorf("the first was accepted as %s, the second is no duplicate", first.Item)
 	}
+
 	b.holds(second.Item)
 	b.take(second.Item)
 	b.must(b.box.Done(second.Item))
@@ -45,6 +46,7 @@ func Starve(t *testing.T) (full func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	free := null.Fd() // the lowest that is
 	null.Close()
 	few := was
@@ -52,6 +54,7 @@ func Starve(t *testing.T) (full func()) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
 		t.Fatal(err)
 	}
+
 	return func() {
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
 			t.Fatal(err)
@@ -72,6 +75,7 @@ func sameID(t *testing.T, b *bench) {
 	if r := offer("k:2", "two"); !r.Duplicate || r.Item != id {
 		t.Errorf("an open id again, with another key: %+v", r)
 	}
+
 	b.take(id)
 	b.must(b.box.Done(id))
 	for range 2 {

@@ -19,15 +19,18 @@ func fresh(t *testing.T, b *bench) {
 			}
 		}
 		t.Fatalf("item %s is not open", id)
+
 		return false
 	}
 	read, taken, left := b.accept("read"), b.accept("taken"), b.accept("left")
 	named := b.offer(inbox.Item{ID: "namedbysomebodyelse00000", Kind: message.Text, Text: "named"}).Item
+
 	for _, id := range []string{read, taken, left} {
 		if !is(id) {
 			t.Errorf("item %s came just now, and is not fresh", id)
 		}
 	}
+
 	if is(named) {
 		t.Error("an id from outside may have come before: it must not be fresh")
 	}
@@ -37,6 +40,7 @@ func fresh(t *testing.T, b *bench) {
 	if _, err := b.box.Take(taken); err != nil {
 		t.Fatal(err)
 	}
+
 	b.box.Untake(taken)
 	if is(read) || is(taken) || !is(left) {
 		t.Error("only what nobody looked at stays fresh")
@@ -61,6 +65,7 @@ func reached(t *testing.T, b *bench) {
 	for _, h := range b.box.Open() {
 		got[h.ID] = h.After
 	}
+
 	if want := map[string]int64{early: 0, late: 41, old: 0}; !maps.Equal(got, want) {
 		t.Errorf("the items note %v, want %v", got, want)
 	}
