@@ -40,6 +40,7 @@ func (s *Set) With(list ...Tool) (*Set, error) {
 	if s.byName == nil {
 		s.byName = make(map[string]entry, len(list))
 	}
+
 	for _, t := range list {
 		spec := t.Spec()
 		if !nameRule.MatchString(spec.Name) {
@@ -48,12 +49,14 @@ func (s *Set) With(list ...Tool) (*Set, error) {
 		if _, ok := s.byName[spec.Name]; ok {
 			return nil, fmt.Errorf("add tool %q: there is one of that name", spec.Name)
 		}
+
 		switch spec.Replay {
 		case ReadOnly, Idempotent, Once:
 		default:
 			return nil, fmt.Errorf("add tool %q: replay class %q is not one of %s, %s, %s", spec.Name, spec.Replay,
 				ReadOnly, Idempotent, Once)
 		}
+
 		if !gjson.ValidBytes(spec.Schema) || gjson.GetBytes(spec.Schema, "type").Str != "object" {
 			return nil, fmt.Errorf(`add tool %q: its schema must be JSON of the type "object"`, spec.Name)
 		}
@@ -62,6 +65,7 @@ func (s *Set) With(list ...Tool) (*Set, error) {
 		s.names = append(s.names, spec.Name)
 		s.byName[spec.Name] = entry{t, spec, sync.OnceValues(func() (*Checker, error) { return NewChecker(whole) })}
 	}
+
 	return s, nil
 }
 
@@ -99,6 +103,7 @@ func (s *Set) Validate(name string, args []byte) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
+
 	return c.Validate(args)
 }
 
@@ -112,10 +117,12 @@ func (s *Set) Only(names ...string) (sub *Set, missing []string) {
 			sub.byName[name] = s.byName[name]
 		}
 	}
+
 	for _, name := range names {
 		if _, ok := s.byName[name]; !ok {
 			missing = append(missing, name)
 		}
 	}
+
 	return sub, missing
 }

@@ -45,6 +45,7 @@ func TestValidateNamesFieldAndWhatIsAllowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, tc := range []struct{ args, want string }{
 		{`{"path":"x"}`, ""},
 		{`{"path":"x","limit":3,"mode":"a","tags":["t"]}`, ""},
@@ -72,6 +73,7 @@ func TestValidateNamesFieldAndWhatIsAllowed(t *testing.T) {
 			t.Errorf("Validate(%s)\n got %s\nwant %s", tc.args, got, tc.want)
 		}
 	}
+
 	if err := set.Validate("none", []byte(`{}`)); err == nil {
 		t.Error("a tool that is not there was validated")
 	}
@@ -84,6 +86,7 @@ func TestASchemaThatDoesNotCompile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for range 2 {
 		if err := set.Validate("a", []byte(`{}`)); err == nil || !strings.Contains(err.Error(), "a: compile schema") {
 			t.Errorf("error %v", err)
@@ -136,6 +139,7 @@ func TestSetKeepsOrder(t *testing.T) {
 	if diff := cmp.Diff([]string{"c", "a", "b"}, set.Names()); diff != "" {
 		t.Error(diff)
 	}
+
 	sub, missing := set.Only("b", "c", "x")
 	if diff := cmp.Diff([]string{"c", "b"}, sub.Names()); diff != "" {
 		t.Error(diff)
@@ -146,6 +150,7 @@ func TestSetKeepsOrder(t *testing.T) {
 	if _, _, ok := sub.Get("a"); ok {
 		t.Error("the subset has a tool that was not named")
 	}
+
 	for s, tool := range sub.All() {
 		if _, got, ok := set.Get(s.Name); !ok || got.Name != tool.Spec().Name {
 			t.Errorf("All gives another tool for %s than Get", s.Name)

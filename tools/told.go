@@ -44,6 +44,7 @@ func tellSchema(b *bytes.Buffer, v gjson.Result) {
 		case "maxLength":
 			return true
 		}
+
 		return false
 	})
 }
@@ -64,11 +65,14 @@ func tellObject(b *bytes.Buffer, v gjson.Result, write func(key, value gjson.Res
 		if !first {
 			b.WriteByte(',')
 		}
+
 		first = false
 		b.WriteString(key.Raw)
 		b.WriteByte(':')
 		write(key, value)
+
 		return true
 	})
+
 	b.WriteByte('}')
 }

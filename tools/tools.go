@@ -139,8 +139,10 @@ func (w *Whole) Shorten(head, tail string, left int64) string {
 	case w.Blob != "":
 		where = "the whole output is in blobs/" + w.Blob
 	}
+
 	w.Left = left
 	w.Marker = fmt.Sprintf("\n[… %d of %d bytes left out; %s …]\n", left, w.Bytes, where)
+
 	return head + w.Marker + tail
 }
 

@@ -30,10 +30,12 @@ func NewChecker(spec Spec) (*Checker, error) {
 	if c.schema.Type != "object" {
 		return nil, errors.New(`read schema: its type must be "object"`)
 	}
+
 	var err error
 	if c.resolved, err = c.schema.Resolve(nil); err != nil {
 		return nil, fmt.Errorf("compile schema: %w", err)
 	}
+
 	return c, nil
 }
 
@@ -59,6 +61,7 @@ func (c *Checker) Validate(args json.RawMessage) error {
 	if err := c.resolved.Validate(value); err != nil {
 		return fmt.Errorf("%s: %s", c.tool, plain(err))
 	}
+
 	return nil
 }
 
@@ -71,6 +74,7 @@ func decodeObject(args json.RawMessage) (map[string]any, error) {
 	if _, err := dec.Token(); err != io.EOF {
 		return nil, errors.New("arguments are more than one JSON value")
 	}
+
 	object, ok := value.(map[string]any)
 	if !ok {
 		return nil, errors.New("arguments must be a JSON object")
@@ -86,6 +90,7 @@ func (c *Checker) fields(value map[string]any) error {
 			return fmt.Errorf("missing field %q%s", name, c.describe(name))
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(value)) {
 		prop, ok := c.schema.Properties[name]
 		if !ok {
@@ -107,6 +112,7 @@ func (c *Checker) fields(value map[string]any) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -126,6 +132,7 @@ func (c *Checker) describe(name string) string {
 	if prop.Description != "" {
 		s += ": " + prop.Description
 	}
+
 	return s + ")"
 }
 
@@ -136,6 +143,7 @@ func bounds(s *jsonschema.Schema) string {
 	case s.Minimum != nil:
 		return number(*s.Minimum) + " or more"
 	}
+
 	return number(*s.Maximum) + " or less"
 }
 
@@ -158,6 +166,7 @@ func typeOf(v any) string {
 	case []any:
 		return "array"
 	}
+
 	return "object"
 }
 
@@ -173,6 +182,7 @@ func withArticle(word string) string {
 	if strings.ContainsRune("aeiou", rune(word[0])) {
 		return "an " + word
 	}
+
 	return "a " + word
 }
 

@@ -79,6 +79,7 @@ func (plan) Needs(call tools.Call) (*permission.Request, error) {
 	if err := json.Unmarshal(call.Arguments, &args); err != nil {
 		return nil, fmt.Errorf("the arguments do not fit: %w", err)
 	}
+
 	return &permission.Request{Tag: permission.Plan{}.Tag(), Reason: "carry out this plan", AskAlways: true,
 		Detail: permission.Detail{Command: args.Plan}, Workdir: call.Access.WorkingDir}, nil
 }
@@ -114,6 +115,7 @@ func (request) Needs(call tools.Call) (*permission.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return &r, nil
 }
 
@@ -135,6 +137,7 @@ func (request) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	if err != nil {
 		return tools.Errorf("request_permission: %v", err), nil
 	}
+
 	access, err := permission.Parse(args.Permission)
 	if err != nil {
 		return tools.Errorf("request_permission: %v", err), nil
@@ -142,6 +145,7 @@ func (request) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	if call.Access.Allows(access) {
 		return tools.Result{Text: "You have " + access.Tag() + " already."}, nil
 	}
+
 	return tools.Result{Text: "You have " + access.Tag() + " until the end of this turn."}, nil
 }
 
@@ -173,6 +177,7 @@ func (g grant) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	if err != nil {
 		return tools.Errorf("grant_permission: %v", err), nil
 	}
+
 	return tools.Result{Text: args.AgentID + " has " + args.Permission + " now."}, nil
 }
 

@@ -64,6 +64,7 @@ func (t *tool) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	if err != nil {
 		return tools.Errorf("%s: %s", t.spec.Name, reason(err)), nil
 	}
+
 	return res, nil
 }
 
@@ -89,6 +90,7 @@ func reason(err error) string {
 	case errors.Is(err, schedule.ErrNotFound):
 		return err.Error() + "; cron_list and heartbeat_list name them"
 	}
+
 	return err.Error()
 }
 
@@ -134,6 +136,7 @@ func (c *clocks) own(call tools.Call, slug string) (schedule.Entry, error) {
 	case e.Agent != "":
 		return e, errOther
 	}
+
 	return e, enough(c.rights.Task(call.Agent, e.ID))
 }
 
@@ -156,6 +159,7 @@ func about(e schedule.Entry) string {
 	case len(e.Next) == 0:
 		return text + "; no run is to come"
 	}
+
 	var next []string
 	for _, at := range e.Next {
 		layout := "Mon 2006-01-02 15:04"
@@ -164,6 +168,7 @@ func about(e schedule.Entry) string {
 		}
 		next = append(next, at.In(e.When.Zone()).Format(layout))
 	}
+
 	return text + "; next: " + strings.Join(next, ", ")
 }
 
@@ -175,10 +180,12 @@ func last(r *schedule.Run) string {
 	case r.Outcome == "":
 		return "running since " + r.At.UTC().Format("2006-01-02 15:04 UTC")
 	}
+
 	text := string(r.Outcome) + " " + r.At.UTC().Format("2006-01-02 15:04 UTC")
 	if r.Reason != "" {
 		text += " (" + r.Reason + ")"
 	}
+
 	return text
 }
 

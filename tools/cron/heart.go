@@ -48,6 +48,7 @@ func (c *clocks) heartAdd(call tools.Call, a heartAddArgs) (tools.Result, error)
 	if err != nil {
 		return tools.Result{}, err
 	}
+
 	return tools.Result{Text: fmt.Sprintf("The heartbeat looks at %s.", p.Slug)}, nil
 }
 
@@ -62,6 +63,7 @@ func (c *clocks) heartList(call tools.Call, _ struct{}) (tools.Result, error) {
 	if len(b.Prompts) == 0 {
 		return tools.Result{Text: "The heartbeat has nothing to look at."}, nil
 	}
+
 	var text strings.Builder
 	for _, p := range b.Prompts {
 		state := ""
@@ -70,6 +72,7 @@ func (c *clocks) heartList(call tools.Call, _ struct{}) (tools.Result, error) {
 		}
 		fmt.Fprintf(&text, "%s: %s%s\n", p.Slug, p.Title, state)
 	}
+
 	switch {
 	case b.Stopped:
 		text.WriteString("It has stopped after too many failures; last: " + last(b.Last))
@@ -78,6 +81,7 @@ func (c *clocks) heartList(call tools.Call, _ struct{}) (tools.Result, error) {
 	default:
 		fmt.Fprintf(&text, "next: %s; last: %s", b.Next.Format("2006-01-02 15:04 UTC"), last(b.Last))
 	}
+
 	return tools.Result{Text: text.String()}, nil
 }
 
@@ -88,6 +92,7 @@ func (c *clocks) heartRun(call tools.Call, _ struct{}) (tools.Result, error) {
 	if _, err := c.BeatNow(); err != nil {
 		return tools.Result{}, err
 	}
+
 	return tools.Result{Text: "The heartbeat runs now; heartbeat_list tells how it ended."}, nil
 }
 
@@ -98,5 +103,6 @@ func (c *clocks) heartRemove(call tools.Call, a heartArgs) (tools.Result, error)
 	if _, err := c.RemovePrompt(a.Name); err != nil {
 		return tools.Result{}, err
 	}
+
 	return tools.Result{Text: a.Name + " is in the trash."}, nil
 }

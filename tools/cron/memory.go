@@ -31,6 +31,7 @@ func (c *clocks) readMemory(call tools.Call, a slugArgs) (tools.Result, error) {
 	if err == nil && text == "" {
 		text = "There is nothing yet."
 	}
+
 	return tools.Result{Text: text, Source: message.SourceOf(text)}, err
 }
 
@@ -41,5 +42,6 @@ func (c *clocks) writeMemory(call tools.Call, a memoryArgs) (tools.Result, error
 	if err := c.SetMemory(a.Task, message.WithSource(a.Text, message.Relayed(call.Agent, call.Sources))); err != nil {
 		return tools.Result{}, err
 	}
+
 	return tools.Result{Text: "Noted."}, nil
 }

@@ -59,6 +59,7 @@ func files(t *testing.T, root string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return b.String()
 }
 
@@ -86,6 +87,7 @@ func TestACallThatCannotBeDone(t *testing.T) {
 			t.Errorf("%s without %s: %q %q", name, tt.blocked, res.Status, res.Text)
 		}
 	}
+
 	_, set := setup(t)
 	for line, word := range map[string]string{`cron_update {"task":"own","when":"soon"}`: "soon", `cron_update {"task":"own","timezone":"Nowhere"}`: "Nowhere",
 		`add_cron {"prompt":"x"}`: "", `add_cron {"prompt":"x","when":"soon"}`: "soon", `add_cron {"prompt":"x","when":"every 2 hours","timezone":"Nowhere"}`: "Nowhere"} {
@@ -108,6 +110,7 @@ func TestWhatIsListedOfTasks(t *testing.T) {
 	if !strings.Contains(list, "own") || !strings.Contains(list, "mine") || !strings.Contains(list, `"often"`) {
 		t.Errorf("listed is\n%s", list)
 	}
+
 	res := call(t, set, "c2", "add_cron", `{"name":"gated","when":"every 2 hours","prompt":"Look.","gate":"test -s queue","deleteAfterRun":true}`)
 	text, err := os.ReadFile(filepath.Join(root, "cron/gated/TASK.md"))
 	if err != nil || !strings.Contains(string(text), "test -s queue") || !strings.Contains(string(text), "deleteAfterRun: true") {

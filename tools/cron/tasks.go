@@ -106,6 +106,7 @@ func (c *clocks) add(call tools.Call, a addArgs) (tools.Result, error) {
 	if len(a.Watch) > 0 {
 		change.Watch = &a.Watch
 	}
+
 	e, err := c.Create(idOf(call.ID), change)
 	if err != nil {
 		return tools.Result{}, err
@@ -130,6 +131,7 @@ func (c *clocks) list(call tools.Call, _ struct{}) (tools.Result, error) {
 	if len(all) == 0 {
 		return tools.Result{Text: "There are no scheduled tasks."}, nil
 	}
+
 	var b strings.Builder
 	for _, e := range all {
 		fmt.Fprintf(&b, "%s (%s): %s; last: %s\n", e.Slug, e.Name, about(e), last(e.Last))
@@ -137,6 +139,7 @@ func (c *clocks) list(call tools.Call, _ struct{}) (tools.Result, error) {
 			fmt.Fprintf(&b, "  problem: %s\n", f.Reason)
 		}
 	}
+
 	return tools.Result{Text: b.String()}, nil
 }
 
@@ -146,6 +149,7 @@ func (c *clocks) read(call tools.Call, a slugArgs) (tools.Result, error) {
 		return tools.Result{}, err
 	}
 	text, err := c.Source(a.Task)
+
 	return tools.Result{Text: text, Source: e.Task.Source}, err
 }
 
@@ -172,6 +176,7 @@ func (c *clocks) update(call tools.Call, a updateArgs) (tools.Result, error) {
 	if e, err = c.Update(a.Task, change); err != nil {
 		return tools.Result{}, err
 	}
+
 	return tools.Result{Text: fmt.Sprintf("Task %s: %s", e.Slug, about(e))}, nil
 }
 
@@ -182,6 +187,7 @@ func (c *clocks) runNow(call tools.Call, a slugArgs) (tools.Result, error) {
 	if _, err := c.RunNow(a.Task); err != nil {
 		return tools.Result{}, err
 	}
+
 	return tools.Result{Text: "Task " + a.Task + " runs now; cron_list tells how it ended."}, nil
 }
 
@@ -192,5 +198,6 @@ func (c *clocks) remove(call tools.Call, a slugArgs) (tools.Result, error) {
 	if _, err := c.Remove(a.Task); err != nil {
 		return tools.Result{}, err
 	}
+
 	return tools.Result{Text: "Task " + a.Task + " is in the trash."}, nil
 }

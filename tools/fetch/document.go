@@ -27,6 +27,7 @@ func document(ctx context.Context, resp *http.Response, body []byte, from int) t
 	case text.Empty:
 		return tools.Errorf("%s\n[there is no text on its %d pages: they are pictures, a scan perhaps]", head, text.Last-text.First+1)
 	}
+
 	head += fmt.Sprintf(", %d pages", text.Pages)
 	if text.First > 1 {
 		head += fmt.Sprintf(", from page %d", text.First)
@@ -34,5 +35,6 @@ func document(ctx context.Context, resp *http.Response, body []byte, from int) t
 	if text.Next > 0 {
 		text.Body += fmt.Sprintf("\n\n[pages %d-%d of %d; go on with page %d]", text.First, text.Last, text.Pages, text.Next)
 	}
+
 	return tools.Result{Text: head + "\n\n" + text.Body}
 }

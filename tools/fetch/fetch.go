@@ -88,6 +88,7 @@ func address(text string) (*url.URL, error) {
 	if !strings.Contains(text, "://") && strings.Contains(text, ".") {
 		text = "https://" + text
 	}
+
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
@@ -99,6 +100,7 @@ func address(text string) (*url.URL, error) {
 	case u.User != nil:
 		return nil, errors.New("an address with a user name in it is not fetched")
 	}
+
 	u.Fragment = ""
 	return u, nil
 }
@@ -125,6 +127,7 @@ func (f *fetch) Needs(call tools.Call) (*permission.Request, error) {
 	if err != nil {
 		return nil, nil
 	}
+
 	far, near := web(host), permission.Lan{Host: host, Port: port}
 	need := permission.Request{Tag: far.Tag(), Reason: "read a web page", Detail: permission.Detail{Host: u.String()}}
 	allowed := call.Access.Allows(far)
@@ -140,6 +143,7 @@ func (f *fetch) Needs(call tools.Call) (*permission.Request, error) {
 	if allowed {
 		return nil, nil
 	}
+
 	return &need, nil
 }
 
@@ -168,6 +172,7 @@ func opened(call tools.Call, u *url.URL) permission.Set {
 		}
 		return set
 	}
+
 	set.Hosts = append(slices.Clone(set.Hosts), host)
 	return set
 }
@@ -181,6 +186,7 @@ func (f *fetch) Run(ctx context.Context, call tools.Call) (tools.Result, error) 
 	if err != nil {
 		return tools.Errorf("web_fetch: %v", err), nil
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	resp, err := get(ctx, opened(call, u), u)
@@ -194,12 +200,14 @@ func (f *fetch) Run(ctx context.Context, call tools.Call) (tools.Result, error) 
 		rest, err = io.ReadAll(io.LimitReader(resp.Body, int64(maxPDF+1-len(body))))
 		body = append(body, rest...)
 	}
+
 	switch {
 	case err != nil && (len(body) == 0 || pdf.Is(body)): // of a text, the beginning is better than nothing
 		return failed(ctx, call.Access, err), nil
 	case pdf.Is(body) && resp.StatusCode < 300:
 		return document(ctx, resp, body, a.Page), nil
 	}
+
 	note := ""
 	switch {
 	case len(body) > maxBody:
@@ -207,6 +215,7 @@ func (f *fetch) Run(ctx context.Context, call tools.Call) (tools.Result, error) 
 	case err != nil:
 		note = ", cut off: the server did not send the rest"
 	}
+
 	res := f.result(resp, body[:min(len(body), maxBody)], a.Raw, note)
 	res.Source = u.String()
 	return res, nil
@@ -228,13 +237,16 @@ func get(ctx context.Context, set permission.Set, u *url.URL) (*http.Response, e
 		case !strings.EqualFold(req.URL.Hostname(), u.Hostname()) && !set.Allows(web(req.URL.Hostname())) && !near(set, req.URL):
 			return errHost{req.URL}
 		}
+
 		req.Header.Del("Referer")
+
 		return nil
 	}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err
 	}
+
 	req.Header.Set("User-Agent", userAgent)
 	req.Header.Set("Accept", "text/html, text/markdown;q=0.9, text/*;q=0.8, application/json;q=0.8, image/*;q=0.5, */*;q=0.1")
 	return client.Do(req)
@@ -266,6 +278,7 @@ func failed(ctx context.Context, set permission.Set, err error) tools.Result {
 	case ctx.Err() != nil:
 		return tools.Result{Status: tools.Canceled, Text: "Cancelled"}
 	}
+
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
@@ -274,6 +287,7 @@ func failed(ctx context.Context, set permission.Set, err error) tools.Result {
 	if errors.As(err, &dns) {
 		return tools.Errorf("There is no host %s.", dns.Name)
 	}
+
 	return tools.Errorf("web_fetch: %v", err)
 }
 
@@ -290,6 +304,7 @@ func (f *fetch) result(resp *http.Response, body []byte, asIs bool, cut string) 
 	if packed := resp.Header.Get("Content-Encoding"); packed != "" && packed != "identity" { // gzip is unpacked already
 		return tools.Errorf("%s\n[the server packed it with %s, which it was not asked for; it cannot be read]", head, clean(packed))
 	}
+
 	var text string
 	switch {
 	case len(body) == 0 && cut == "":
@@ -312,6 +327,7 @@ func (f *fetch) result(resp *http.Response, body []byte, asIs bool, cut string) 
 	default:
 		return tools.Errorf("%s\n[%d bytes that are no text; nothing can be read of them]", head, len(body))
 	}
+
 	if n := utf8.RuneCountInString(text); n > maxText {
 		text = string([]rune(text)[:maxText]) + fmt.Sprintf("\n[the first %d of %d characters]", maxText, n)
 	}
@@ -319,6 +335,7 @@ func (f *fetch) result(resp *http.Response, body []byte, asIs bool, cut string) 
 	if resp.StatusCode >= 400 {
 		res.Status = tools.Failed
 	}
+
 	return res
 }
 
@@ -350,10 +367,12 @@ func (f *fetch) picture(head string, u *url.URL, kind string, data []byte) tools
 	if name == "." || name == "/" {
 		name = "picture"
 	}
+
 	file, err := f.options.Keep(name, kind, data)
 	if err != nil {
 		return tools.Errorf("%s\n[the picture cannot be kept: %v]", head, err)
 	}
+
 	return tools.Result{Text: head, Blocks: []tools.Block{{Type: "image", File: &file}}}
 }
 
@@ -370,6 +389,7 @@ func decode(body []byte, charset string) string {
 	case charset == "":
 		charset = declared(body)
 	}
+
 	charset = strings.ToLower(charset)
 	plain := utf8.Valid(whole(body)) && !strings.HasPrefix(charset, "utf-16") && charset != "iso-2022-jp"
 	if charset == "" && !plain {
@@ -382,6 +402,7 @@ func decode(body []byte, charset string) string {
 			}
 		}
 	}
+
 	return strings.ToValidUTF8(string(bytes.TrimPrefix(body, []byte("\uFEFF"))), "\uFFFD")
 }
 
@@ -395,6 +416,7 @@ func whole(body []byte) []byte {
 			break
 		}
 	}
+
 	return body
 }
 
@@ -405,10 +427,12 @@ func declared(body []byte) string {
 	if !ok {
 		return ""
 	}
+
 	rest = strings.TrimLeft(rest, `"' `)
 	end := strings.IndexAny(rest, `"' ;/>`)
 	if end < 0 {
 		return ""
 	}
+
 	return rest[:end]
 }

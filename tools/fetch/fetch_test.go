@@ -41,6 +41,7 @@ func site(t *testing.T, pages map[string]func(w http.ResponseWriter)) *httptest.
 		http.NotFound(w, r)
 	}))
 	t.Cleanup(s.Close)
+
 	return s
 }
 
@@ -86,12 +87,14 @@ func TestFetch(t *testing.T) {
 			t.Errorf("%s: %q %.300s", path, res.Status, res.Text)
 		}
 	}
+
 	if res := get("/binary"); res.Status != tools.Failed {
 		t.Error(res.Text)
 	}
 	if res := get("/cat"); len(res.Blocks) != 1 || res.Blocks[0].File.Name != "cat" {
 		t.Errorf("%+v", res)
 	}
+
 	toolstest.Run(t, f, toolstest.Options{Access: local(s.URL), Good: []string{fmt.Sprintf(`{"url":%q}`, s.URL)},
 		Bad: []string{`{"url":""}`, `{"url":"ftp://x.org"}`, `{"url":"http://u:p@x.org"}`, `{"url":"http://"}`,
 			`{"url":"http://10.0.0.1"}`}})
@@ -111,6 +114,7 @@ func TestPDF(t *testing.T) {
 		for i := range n {
 			fmt.Fprintf(&b, "%d 0 obj <</Contents 4 0 R>> endobj\n", i+5)
 		}
+
 		return b.String() + "trailer <</Root 1 0 R>>"
 	}
 	paper := pages(3, "BT /F 9 Tf (All of "+strings.Repeat("it ", 10)+") Tj ET")
@@ -135,6 +139,7 @@ func TestPDF(t *testing.T) {
 			t.Errorf("%s: %q %.300s … %s, want %q", args, res.Status, res.Text, res.Text[max(0, len(res.Text)-200):], want)
 		}
 	}
+
 	for args, want := range map[string]string{
 		"/scan": "no text on its 2 pages", "/secret": "encrypted", "/broken": "damaged", "/huge": "more than 20 MB",
 		"/short": "unexpected EOF", "/lost": "404",
@@ -258,6 +263,7 @@ func TestSearch(t *testing.T) {
 				!strings.Contains(told, `cats \u0026 dogs`) {
 				t.Errorf("the query is not in %q", told)
 			}
+
 			header := fmt.Sprint(asked.Header)
 			if hasKey := strings.Contains(header, "the-key"); hasKey != (name != "searxng") {
 				t.Errorf("key sent: %v", hasKey)

@@ -42,6 +42,7 @@ func TestAHostGrantOpensNoPrivateAddress(t *testing.T) {
 			}
 		}
 	}
+
 	if heard.Load() > 0 {
 		t.Error("the canary heard it")
 	}
@@ -79,6 +80,7 @@ func TestLanOpensOnePortOfOneHost(t *testing.T) {
 			t.Errorf("@lan:%s and %s: %q %s", c.lan, c.url, res.Status, res.Text)
 		}
 	}
+
 	if heard.Load() > 0 {
 		t.Error("another port was reached")
 	}
@@ -106,11 +108,13 @@ func TestMetadataIsNeverReached(t *testing.T) {
 		if conn != nil {
 			conn.Close()
 		}
+
 		ip := net.ParseIP(host)
 		if _, err := permission.Parse("@lan:" + net.JoinHostPort(host, "80")); ip != nil && err == nil {
 			t.Errorf("@lan:%s is a right", host)
 		}
 	}
+
 	t.Logf("%d hosts", len(hosts))
 }
 
@@ -197,6 +201,7 @@ func TestRebindingAfterTheQuestion(t *testing.T) {
 	if need, err := (&fetch{}).Needs(call); need != nil || err != nil {
 		t.Fatalf("needs %+v, %v", need, err)
 	}
+
 	for n.asked.Load() < 2 { // A and AAAA of one look
 		n.asked.Add(1)
 	}
@@ -219,6 +224,7 @@ func TestASearchServerOfTheOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	tool := &search{*service}
 	if need, err := tool.Needs(tools.Call{}); need != nil || err != nil {
 		t.Errorf("needs %+v, %v", need, err)
@@ -251,6 +257,7 @@ func TestOddPorts(t *testing.T) {
 			t.Errorf("port %d with %+v: %v", c.port, c.set, err)
 		}
 	}
+
 	if err := judge(everything, "x", 80, net.InterfaceAddrs)("tcp", "nonsense", nil); !errors.Is(err, ErrPrivate) {
 		t.Errorf("what is no address: %v", err)
 	}

@@ -44,6 +44,7 @@ var toMarkdown = sync.OnceValue(func() *converter.Converter {
 			table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal)),
 	))
 	c.Register.RendererFor("a", converter.TagTypeInline, link, converter.PriorityEarly)
+
 	return c
 })
 
@@ -54,6 +55,7 @@ func link(ctx converter.Context, w converter.Writer, n *html.Node) converter.Ren
 	if label := flat(text.String()); label != "" {
 		fmt.Fprintf(w, "[%s](%s)", label, dom.GetAttributeOr(n, "href", ""))
 	}
+
 	return converter.RenderSuccess
 }
 
@@ -80,6 +82,7 @@ func markdown(page string, base *url.URL) (title, text string) {
 	if err != nil {
 		return title, plain(page)
 	}
+
 	return title, string(out)
 }
 
@@ -96,6 +99,7 @@ func bounded(page string) string {
 			break
 		}
 	}
+
 	return unmarked.Replace(page)
 }
 
@@ -117,6 +121,7 @@ func prune(root *html.Node, base *url.URL) {
 			gone = append(gone, n)
 		}
 	}
+
 	for _, n := range gone {
 		n.Parent.RemoveChild(n)
 	}
@@ -136,6 +141,7 @@ func useful(n *html.Node, base *url.URL) bool {
 			attrs = append(attrs, a)
 		}
 	}
+
 	n.Attr = attrs
 
 	switch n.Data {
@@ -150,6 +156,7 @@ func useful(n *html.Node, base *url.URL) bool {
 			n.Data, n.DataAtom = "div", 0
 		}
 	}
+
 	return true
 }
 
@@ -165,6 +172,7 @@ func columns(table *html.Node) int {
 		}
 		most = max(most, n)
 	}
+
 	return most
 }
 
@@ -178,6 +186,7 @@ func absolute(href string, base *url.URL) string {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "mailto" {
 		return ""
 	}
+
 	return unspaced.Replace(u.String())
 }
 
@@ -199,6 +208,7 @@ func content(root *html.Node) *html.Node {
 			}
 		}
 	}
+
 	return best
 }
 
@@ -210,6 +220,7 @@ func size(n *html.Node) int {
 			sum += len(strings.TrimSpace(d.Data))
 		}
 	}
+
 	return sum
 }
 
@@ -228,6 +239,7 @@ func plain(page string) string {
 			}
 			continue
 		}
+
 		name, _ := z.TagName()
 		skip = kind == html.StartTagToken && dropped[string(name)]
 		if dom.NameIsBlockNode(string(name)) {

@@ -53,6 +53,7 @@ func FindService(setting string, key func(name string) string) (*Service, error)
 	case key(setting) == "":
 		return nil, fmt.Errorf("tools.web.search is %s, but there is no key for it\nset it with: daycare auth set %s", setting, setting)
 	}
+
 	return with(setting, ""), nil
 }
 
@@ -78,10 +79,12 @@ func (s *search) Needs(call tools.Call) (*permission.Request, error) {
 	if s.service.URL != "" {
 		return nil, nil // the owner named it in the settings
 	}
+
 	a := web(u.Hostname())
 	if call.Access.Allows(a) {
 		return nil, nil
 	}
+
 	return &permission.Request{Tag: a.Tag(), Reason: "search the web", Detail: permission.Detail{Host: u.Hostname()}}, nil
 }
 
@@ -109,6 +112,7 @@ func (s *search) Run(ctx context.Context, call tools.Call) (tools.Result, error)
 	if a.Query = strings.TrimSpace(a.Query); a.Query == "" || len(a.Query) > 1000 {
 		return tools.Errorf("web_search: a query has 1 to 1,000 characters"), nil
 	}
+
 	count := 8
 	if a.Count >= 1 {
 		count = int(min(a.Count, 20))
@@ -120,6 +124,7 @@ func (s *search) Run(ctx context.Context, call tools.Call) (tools.Result, error)
 		}
 		return tools.Errorf("web_search: %s: %v", s.service.Name, err), nil
 	}
+
 	return tools.Result{Text: shown(s.service.results(body), count), Source: "what web_search found for " + strconv.Quote(a.Query)}, nil
 }
 
@@ -132,6 +137,7 @@ func (s *search) ask(ctx context.Context, query string, count int) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
+
 	set := permission.Set{Hosts: []string{host}}
 	if s.service.URL != "" { // the owner named the server, which may be one in the house
 		set.Lan = []string{net.JoinHostPort(host, strconv.Itoa(int(port)))}
@@ -160,6 +166,7 @@ func (s *search) ask(ctx context.Context, query string, count int) ([]byte, erro
 		}
 		return nil, fmt.Errorf("it answered %s", resp.Status)
 	}
+
 	return body, nil
 }
 
@@ -177,6 +184,7 @@ func (s Service) request(ctx context.Context, query string, count int) (*http.Re
 		if err == nil {
 			req.Header.Set("Content-Type", "application/json")
 		}
+
 		return req, err
 	}
 	var req *http.Request
@@ -199,12 +207,14 @@ func (s Service) request(ctx context.Context, query string, count int) (*http.Re
 	default:
 		return nil, fmt.Errorf("there is no service %q", s.Name)
 	}
+
 	if err != nil {
 		return nil, err
 	}
 	if header != "" {
 		req.Header.Set(header, value)
 	}
+
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", userAgent)
 	return req, nil
@@ -224,6 +234,7 @@ func (s Service) results(body []byte) []found {
 	case "perplexity":
 		text = "snippet"
 	}
+
 	var all []found
 	for _, r := range gjson.GetBytes(body, list).Array() {
 		all = append(all, found{flat(r.Get("title").String()), r.Get("url").String(), flat(plain(r.Get(text).String()))})
@@ -243,5 +254,6 @@ func shown(all []found, count int) string {
 		}
 		fmt.Fprintf(&b, "%d. %s\n   %s\n   %s\n", i+1, f.title, f.url, string(text))
 	}
+
 	return b.String()
 }

@@ -37,6 +37,7 @@ func canary(t *testing.T) (port string, heard *atomic.Int32) {
 			}
 			t.Fatal(err)
 		}
+
 		t.Cleanup(func() { l.Close() })
 		_, port, _ = net.SplitHostPort(l.Addr().String())
 		go func() {
@@ -50,6 +51,7 @@ func canary(t *testing.T) (port string, heard *atomic.Int32) {
 			}
 		}()
 	}
+
 	return port, heard
 }
 
@@ -95,6 +97,7 @@ func (n *names) answer(q []byte) []byte {
 	for _, i := range []int{6, 8, 10} {
 		binary.BigEndian.PutUint16(out[i:], 0)
 	}
+
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	list := n.answers[strings.ToLower(strings.TrimSuffix(name, "."))]
@@ -102,6 +105,7 @@ func (n *names) answer(q []byte) []byte {
 		out[3] |= 3 // no such name
 		return out
 	}
+
 	count := uint16(0)
 	for _, text := range list[min(int(n.asked.Load())/2, len(list)-1)] { // A and AAAA are one look
 		a := netip.MustParseAddr(text)
@@ -112,6 +116,7 @@ func (n *names) answer(q []byte) []byte {
 		out = append(out, 0xc0, 12, byte(kind>>8), byte(kind), 0, 1, 0, 0, 0, 0, 0, byte(len(a.AsSlice())))
 		out = append(out, a.AsSlice()...)
 	}
+
 	binary.BigEndian.PutUint16(out[6:], count)
 	n.asked.Add(1)
 	return out
@@ -157,8 +162,10 @@ func TestSSRF(t *testing.T) {
 				refused++
 			}
 		}
+
 		attacktest.Held(t, attacktest.Row{Class: "web: addresses inside", How: "judged by the address it leads to", Name: host})
 	}
+
 	if n := heard.Load(); n > 0 {
 		t.Errorf("the canary heard %d connections", n)
 	}
@@ -178,6 +185,7 @@ func TestRebinding(t *testing.T) {
 		}
 		cancel()
 	}
+
 	if heard.Load() > 0 {
 		t.Error("the canary heard it")
 	}
@@ -196,6 +204,7 @@ func TestRedirects(t *testing.T) {
 	defer server.Close()
 	set := local(server.URL)
 	set.Web = true
+
 	for _, to := range []string{
 		"http://localhost:" + port, "http://[::1]:" + port, "http://inside.example:" + port, "http://169.254.169.254/latest/meta-data",
 		"//localhost:" + port, "http://user@localhost:" + port, "file:///etc/passwd", "gopher://127.0.0.1:" + port, "http://127.1:" + port,
@@ -207,6 +216,7 @@ func TestRedirects(t *testing.T) {
 		attacktest.Held(t, attacktest.Row{Class: "web: redirects", How: "judged by the address it leads to",
 			Name: strings.ReplaceAll(to, port, "PORT")})
 	}
+
 	loop := fetchWith(t, t.Context(), set, server.URL+"/?to=/?to=/")
 	if loop.Status == "" && !strings.Contains(loop.Text, "302") {
 		t.Errorf("an endless redirect: %s", loop.Text)
@@ -242,5 +252,6 @@ func fetchWith(t *testing.T, ctx context.Context, set permission.Set, address st
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return res
 }

@@ -69,6 +69,7 @@ func dial(ctx context.Context, set permission.Set, address string, mine lan.Inte
 		return nil, err
 	}
 	d := net.Dialer{Timeout: 10 * time.Second, Control: judge(set, host, port, mine)}
+
 	return d.DialContext(ctx, "tcp", address)
 }
 
@@ -81,6 +82,7 @@ func judge(set permission.Set, host string, port uint16, mine lan.Interfaces) fu
 		if err != nil {
 			return fmt.Errorf("%w: %s", ErrPrivate, address)
 		}
+
 		switch lan.Of(ap.Addr(), mine) {
 		case lan.Inside:
 			if set.Allows(need) {
@@ -92,6 +94,7 @@ func judge(set permission.Set, host string, port uint16, mine lan.Interfaces) fu
 				return nil
 			}
 		}
+
 		return fmt.Errorf("%w: %s", ErrPrivate, address)
 	}
 }
@@ -106,6 +109,7 @@ func target(address string) (host string, port uint16, err error) {
 	if err != nil || n == 0 {
 		return "", 0, fmt.Errorf("%w: %s has no port", ErrPrivate, address)
 	}
+
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if ip, err := netip.ParseAddr(host); err == nil && ip.Zone() == "" {
 		host = ip.Unmap().String()
@@ -125,6 +129,7 @@ func inside(host string) []netip.Addr {
 	if err != nil || slices.ContainsFunc(addresses, func(a netip.Addr) bool { return lan.Of(a, net.InterfaceAddrs) != lan.Inside }) {
 		return nil
 	}
+
 	return addresses
 }
 

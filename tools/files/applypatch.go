@@ -32,12 +32,14 @@ func applyPatch(ctx context.Context, r *reach, a patchArgs) (tools.Result, error
 	if err != nil {
 		return tools.Errorf("%v", err), nil
 	}
+
 	var steps []*step
 	defer func() {
 		for _, s := range steps {
 			s.close()
 		}
 	}()
+
 	taken := map[string]bool{}
 	for _, c := range changes {
 		s, err := r.plan(c)
@@ -47,6 +49,7 @@ func applyPatch(ctx context.Context, r *reach, a patchArgs) (tools.Result, error
 		if err != nil {
 			return tools.Result{}, err
 		}
+
 		for _, path := range s.paths() {
 			if taken[path] {
 				return tools.Errorf("line %d of the patch: %s is in the patch twice; put its changes together", c.line, c.path), nil
@@ -54,6 +57,7 @@ func applyPatch(ctx context.Context, r *reach, a patchArgs) (tools.Result, error
 			taken[path] = true
 		}
 	}
+
 	if err := ctx.Err(); err != nil {
 		return tools.Result{}, err
 	}
@@ -70,6 +74,7 @@ func (r *reach) carryOut(steps []*step) (tools.Result, error) {
 			return tools.Result{Status: tools.Failed, Blocks: res.Blocks,
 				Text: fmt.Sprintf("%s: %s\n%s", s.change.path, plain(err), orNothing(done.String()))}, nil
 		}
+
 		switch {
 		case s.to == nil:
 			fmt.Fprintf(&done, "deleted %s\n", s.name)
@@ -83,8 +88,10 @@ func (r *reach) carryOut(steps []*step) (tools.Result, error) {
 			fmt.Fprintf(&done, "changed %s\n", s.name)
 			r.noteWritten(s.to)
 		}
+
 		res.Blocks = append(res.Blocks, diff(cmp.Or(s.toName, s.name), s.before, s.after)...)
 	}
+
 	res.Text = strings.TrimSuffix(done.String(), "\n")
 	return res, nil
 }
@@ -104,6 +111,7 @@ func (s *step) paths() (list []string) {
 	if s.to != nil && s.to != s.from {
 		list = append(list, filepath.Join(append([]string{s.to.real}, s.to.below...)...))
 	}
+
 	return list
 }
 
@@ -125,6 +133,7 @@ func (r *reach) plan(c change) (*step, error) {
 			return s, err
 		}
 	}
+
 	switch {
 	case c.kind == "delete":
 		return s, nil
@@ -139,11 +148,13 @@ func (r *reach) plan(c change) (*step, error) {
 		if err != nil {
 			return s, err
 		}
+
 		s.to, s.toName = p, r.shown(p.abs)
 		if p.info != nil {
 			return s, fmt.Errorf("line %d of the patch: %s is there already", c.line, s.toName)
 		}
 	}
+
 	if len(s.after) > maxChange {
 		return s, fmt.Errorf("%s would have %s; at most %s can be written", s.toName, size(int64(len(s.after))), size(maxChange))
 	}
@@ -166,6 +177,7 @@ func (r *reach) planOld(s *step) error {
 	if s.change.kind == "delete" && p.info.Size() > maxDiff {
 		return nil // it is not read to be deleted; there is no diff
 	}
+
 	data, err := readAll(p, s.name, maxChange)
 	if err != nil {
 		return err
@@ -180,6 +192,7 @@ func (r *reach) planOld(s *step) error {
 	if binary {
 		return fmt.Errorf("%s is a binary file", s.name)
 	}
+
 	s.before = string(data)
 	s.after, err = s.change.apply(s.before)
 	return err
@@ -202,5 +215,6 @@ func (s *step) write() error {
 	if s.from == nil || s.from == s.to {
 		return nil
 	}
+
 	return s.from.remove()
 }

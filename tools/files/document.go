@@ -31,6 +31,7 @@ func (r *reach) document(ctx context.Context, p *place, f *os.File, first int) (
 	if err != nil {
 		return tools.Result{}, err
 	}
+
 	text, err := pdf.Read(ctx, data, pdf.Options{First: first, MaxChars: maxPDFText})
 	switch {
 	case ctx.Err() != nil:
@@ -40,6 +41,7 @@ func (r *reach) document(ctx context.Context, p *place, f *os.File, first int) (
 	case text.Last < text.First:
 		return tools.Errorf("%s has %d pages; offset %d is behind its end", name, text.Pages, first), nil
 	}
+
 	head := fmt.Sprintf("%s: application/pdf, %s, %d pages", name, size(int64(len(data))), text.Pages)
 	body := text.Body
 	if text.Empty {
@@ -51,6 +53,7 @@ func (r *reach) document(ctx context.Context, p *place, f *os.File, first int) (
 	if first > 1 || len(data) > maxShown || text.Pages > maxPages {
 		return tools.Result{Text: head + "; its text:\n" + body}, nil
 	}
+
 	file, err := r.keep(p, "application/pdf", data)
 	return tools.Result{Text: head, Blocks: []tools.Block{{Type: "document", File: &file, Text: body}}}, err
 }

@@ -24,6 +24,7 @@ func TestWrittenFilesSurviveAPowerCut(t *testing.T) {
 		check(t, w.ws)
 		return
 	}
+
 	cmd := exec.Command(os.Args[0], "-test.run=^TestWrittenFilesSurviveAPowerCut$")
 	cmd.Env = append(os.Environ(), variable+"=1", "DAYCARE_FAILPOINT_MIRROR="+t.TempDir())
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -45,6 +46,7 @@ func check(t *testing.T, ws string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return all
 	}
 	for file, content := range map[string]string{"new/deep/a.txt": "a", "moved/b.txt": "b\n"} {
@@ -61,6 +63,7 @@ func check(t *testing.T, ws string) {
 			t.Errorf("%s holds %q after a power cut, want %q: %v", file, data, content, err)
 		}
 	}
+
 	if _, ok := names(".")["old.txt"]; ok {
 		t.Error("old.txt is there again after a power cut")
 	}

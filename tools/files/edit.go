@@ -45,6 +45,7 @@ func edit(ctx context.Context, r *reach, a editArgs) (tools.Result, error) {
 	if err := r.stale(p, name); err != nil {
 		return tools.Result{}, err
 	}
+
 	data, err := readAll(p, name, maxChange)
 	if err != nil {
 		return tools.Result{}, err
@@ -52,6 +53,7 @@ func edit(ctx context.Context, r *reach, a editArgs) (tools.Result, error) {
 	if isBinary(data[:min(len(data), sniff)]) {
 		return tools.Errorf("%s is a binary file", name), nil
 	}
+
 	before, after := string(data), string(data)
 	var told []string
 	swaps := a.swaps()
@@ -65,6 +67,7 @@ func edit(ctx context.Context, r *reach, a editArgs) (tools.Result, error) {
 		}
 		after, told = text, append(told, what)
 	}
+
 	if len(after) > maxChange {
 		return tools.Errorf("the file would have %s; at most %s can be written", size(int64(len(after))), size(maxChange)), nil
 	}
@@ -74,6 +77,7 @@ func edit(ctx context.Context, r *reach, a editArgs) (tools.Result, error) {
 	if err := p.replace([]byte(after)); err != nil {
 		return tools.Result{}, fmt.Errorf("edit %s: %s", name, plain(err))
 	}
+
 	r.noteWritten(p)
 	return tools.Result{Text: strings.Join(told, "\n"), Blocks: diff(name, before, after)}, nil
 }
@@ -86,6 +90,7 @@ func (s swap) in(text, name string) (after, what string, err error) {
 	case s.Old == s.New:
 		return "", "", errors.New("old and new are the same")
 	}
+
 	s = s.inLineEndsOf(text)
 	n := strings.Count(text, s.Old)
 	switch {
@@ -95,6 +100,7 @@ func (s swap) in(text, name string) (after, what string, err error) {
 		return "", "", fmt.Errorf("old is %d times in %s (lines %s); add lines around it to make it unique, or set all",
 			n, name, where(text, s.Old))
 	}
+
 	what = fmt.Sprintf("changed line %d of %s", lineOf(text, strings.Index(text, s.Old)), name)
 	if n > 1 {
 		what = fmt.Sprintf("changed %d places in %s (lines %s)", n, name, where(text, s.Old))
@@ -125,6 +131,7 @@ func where(text, old string) string {
 		if len(lines) == 10 {
 			return strings.Join(lines, ", ") + ", …"
 		}
+
 		offset += i
 		lines = append(lines, fmt.Sprint(lineOf(text, offset)))
 		offset += len(old)
@@ -155,6 +162,7 @@ func closest(text, old string) string {
 			best, bestLine, bestText = score, n, line
 		}
 	}
+
 	if best < 0.4 {
 		return " No line is like its first one. Read the file again."
 	}
@@ -162,6 +170,7 @@ func closest(text, old string) string {
 	if strings.TrimSpace(bestText) == want {
 		hint = " Spaces, or the lines after it, differ."
 	}
+
 	return fmt.Sprintf(" The closest line is\n%d\t%s\n%sRead the file again and copy the text exactly, without line numbers.",
 		bestLine, cutAt(bestText, maxCompare), strings.TrimPrefix(hint+" ", " "))
 }
@@ -172,6 +181,7 @@ func firstLine(s string) string {
 			return cutAt(line, maxCompare)
 		}
 	}
+
 	return ""
 }
 
@@ -182,6 +192,7 @@ func cutAt(s string, n int) string {
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}
+
 	return s[:n]
 }
 
@@ -204,9 +215,11 @@ func alike(grams map[gram]int, want, line string) float64 {
 	if len(want) < 2 || len(line) < 2 {
 		return 0
 	}
+
 	common := 0
 	for g, n := range bigrams(line) {
 		common += min(n, grams[g])
 	}
+
 	return 2 * float64(common) / float64(len(want)+len(line)-2)
 }

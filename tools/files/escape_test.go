@@ -102,6 +102,7 @@ func (w *world) fill() []string {
 	must(w.t, os.MkdirAll(w.ws+"/.daycare/skills", 0o755))
 	must(w.t, os.MkdirAll(w.ws+"/.daycare/agents/"+agent+"/blobs", 0o755))
 	must(w.t, os.MkdirAll(w.ws+"/.daycare/files", 0o755))
+
 	return paths
 }
 
@@ -110,6 +111,7 @@ func TestEscapes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			secrets := w.fill()
+
 			// The home folder is granted whole, as careless people do.
 			w.access.ReadDirs, w.access.WriteDirs = []string{w.home}, []string{w.home}
 			path := escapes(w)[name]()
@@ -128,11 +130,13 @@ func TestEscapes(t *testing.T) {
 					t.Errorf("%s %q is %q: %s", tool, path, res.Status, res.Text)
 				}
 			}
+
 			for _, s := range secrets {
 				if data, err := os.ReadFile(s); err != nil || string(data) != secret {
 					t.Errorf("%s was changed: %q %v", s, data, err)
 				}
 			}
+
 			for _, made := range []string{w.home + "/.zshenv", w.home + "/.ZSHENV", w.home + "/.config/fish/config.fish"} {
 				if _, err := os.Lstat(made); err == nil {
 					t.Errorf("%s was made", made)
@@ -141,6 +145,7 @@ func TestEscapes(t *testing.T) {
 			attacktest.Held(t, attacktest.Row{Class: "file tools: paths", How: "refused by the tool", Name: name})
 		})
 	}
+
 	attacktest.AsUser(t)
 }
 
@@ -150,6 +155,7 @@ func TestWritesThroughHardLinksAreRefused(t *testing.T) {
 	must(t, os.Link(target, w.ws+"/hard"))
 	w.want(w.call("write", a{"path": "hard", "content": "owned"}), tools.Denied, "several names")
 	w.want(w.call("edit", a{"path": "hard", "old": "TOP", "new": "owned"}), tools.Denied)
+
 	// A denied file is denied under any name.
 	must(t, os.Link(w.file(w.home+"/.bashrc", secret), w.ws+"/rc"))
 	w.want(w.call("read", a{"path": "rc"}), tools.Denied, "never open")
@@ -164,6 +170,7 @@ func TestRefusalsNameTheTag(t *testing.T) {
 	w.file(w.outside+"/f", "x")
 	w.want(w.call("read", a{"path": "../outside/f"}), tools.Denied, "request_permission for @read:"+w.outside+"/f")
 	w.want(w.call("write", a{"path": w.outside + "/new", "content": ""}), tools.Denied, "@write:"+w.outside+"/new")
+
 	for _, tag := range []string{"@read:" + w.outside + "/f", "@write:" + w.outside + "/new"} {
 		set, err := w.access.Grant(permission.Grant{Tag: tag})
 		must(t, err)
@@ -190,6 +197,7 @@ func TestWhatIsOpen(t *testing.T) {
 		TaskDir: func(string) string { return task }, Attached: attached}) {
 		w.tools[tool.Spec().Name] = tool
 	}
+
 	w.access = permission.Default(w.ws + "/sub") // attachments can be read from any working folder
 	for path, want := range map[string]string{"files/id__a.txt": "attached", "skills/s/SKILL.md": "skill",
 		"agents/" + agent + "/blobs/abc": "output", "cron/job/files/n.txt": "note"} {
@@ -200,6 +208,7 @@ func TestWhatIsOpen(t *testing.T) {
 	w.want(w.call("write", a{"path": task + "/new/n.txt", "content": "x"}), tools.OK)
 	w.want(w.call("write", a{"path": task + "/../TASK.md", "content": "x"}), tools.Denied)
 	w.want(w.call("ls", a{"path": w.ws + "/.daycare/skills"}), tools.OK, "s/")
+
 	// Links inside the workspace work, absolute ones too.
 	w.access = permission.Default(w.ws)
 	w.file("real/x.txt", "x")
@@ -227,6 +236,7 @@ func TestAttachmentsOfOthersAreOutOfReach(t *testing.T) {
 	for _, tool := range append(New(o), NewSend(o, nil)) {
 		w.tools[tool.Spec().Name] = tool
 	}
+
 	w.want(w.call("read", a{"path": ".daycare/files/mine__a.txt"}), tools.OK, "attached")
 	w.link(".daycare/files", "l")
 	for _, path := range []string{".daycare/files", ".daycare/files/other__b.txt", ".daycare/files/other.json",
@@ -240,6 +250,7 @@ func TestAttachmentsOfOthersAreOutOfReach(t *testing.T) {
 			}
 		}
 	}
+
 	w.want(w.call("write", a{"path": ".daycare/files/mine__a.txt", "content": "x"}), tools.Denied)
 	attacktest.AsUser(t)
 }
@@ -271,6 +282,7 @@ func TestSymlinkSwapper(t *testing.T) {
 	if testing.Short() {
 		runFor = min(runFor, 200*time.Millisecond)
 	}
+
 	t.Run("folder", func(t *testing.T) {
 		w := newWorld(t)
 		w.link(w.outside, "l")
@@ -321,6 +333,7 @@ func TestOpenWhileSwapped(t *testing.T) {
 			refused++
 			continue
 		}
+
 		n, _ := f.Read(data[:])
 		f.Close()
 		opened++
@@ -328,6 +341,7 @@ func TestOpenWhileSwapped(t *testing.T) {
 			t.Fatalf("after %d tries the secret was read", opened+refused)
 		}
 	}
+
 	t.Logf("%d tries: %d opened what is permitted, %d refused, 0 got out", opened+refused, opened, refused)
 	if opened == 0 || refused == 0 {
 		t.Errorf("%d opened, %d refused: nothing was swapped", opened, refused)
@@ -346,6 +360,7 @@ func swapper(w *world, real, link string, runFor time.Duration) {
 			exchange(real, link)
 		}
 	})
+
 	seen, tries, changes := map[tools.Status]int{}, 0, 0
 	for end := time.Now().Add(runFor); time.Now().Before(end); {
 		calls := map[string]a{"read": {"path": "d/f.txt"}, "grep": {"path": "d", "pattern": "."}, "ls": {"path": "d"},
@@ -355,10 +370,12 @@ func swapper(w *world, real, link string, runFor time.Duration) {
 			calls["write"] = a{"path": "d/f.txt", "content": "harmless too\n"}
 			calls["edit"] = a{"path": "d/f.txt", "old": "harmless", "new": "harmless!"}
 		}
+
 		for tool, args := range calls {
 			tries++
 			res := w.call(tool, args)
 			seen[res.Status]++
+
 			// A link may be listed with its target; what is behind it may not.
 			if text := strings.ReplaceAll(res.Text, "-> "+w.outside+"/f.txt", ""); strings.Contains(text, secret) ||
 				strings.Contains(text, "secret") {
@@ -366,6 +383,7 @@ func swapper(w *world, real, link string, runFor time.Duration) {
 			}
 		}
 	}
+
 	stop.Store(true)
 	wg.Wait()
 	t.Logf("%d tries: %v", tries, seen)
@@ -386,12 +404,14 @@ func FuzzPaths(f *testing.F) {
 		w.fill()
 		w.link(w.outside, "l")
 		w.link("..", "u")
+
 		for _, tool := range []string{"read", "ls", "grep"} {
 			if res := w.call(tool, a{"path": path, "pattern": "."}); strings.Contains(res.Text, secret) {
 				t.Fatalf("%s %q gave the secret", tool, path)
 			}
 		}
 		w.call("write", a{"path": path, "content": "owned"})
+
 		for _, s := range []string{w.outside + "/secret", w.ws + "/.daycare/auth.json", w.ws + "/.git/config"} {
 			if w.content(s) != secret {
 				t.Fatalf("write %q changed %s", path, s)

@@ -50,6 +50,7 @@ func (w *world) run(ctx context.Context, name string, args a) (tools.Result, err
 	default:
 		err = errors.New(res.Text)
 	}
+
 	return res, err
 }
 
@@ -68,6 +69,7 @@ func (w *world) contents() map[string]string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	return all
 }
 
@@ -104,6 +106,7 @@ func TestACallThatIsStoppedSaysSo(t *testing.T) {
 	for name, c := range changes {
 		calls[name] = call{c.tool, c.args, 1}
 	}
+
 	for name, c := range calls {
 		t.Run(name, func(t *testing.T) {
 			for asked := range 100 {
@@ -113,6 +116,7 @@ func TestACallThatIsStoppedSaysSo(t *testing.T) {
 				for n := range 3000 {
 					fmt.Fprintf(&long, "line %d\n", n)
 				}
+
 				w.file("long.txt", long.String())
 				before := w.contents()
 				ctx := &lateContext{Context: t.Context()}
@@ -134,6 +138,7 @@ func TestACallThatIsStoppedSaysSo(t *testing.T) {
 					t.Errorf("stopped after %d looks it changed %d files to %d", asked, len(before), len(now))
 				}
 			}
+
 			t.Error("it asks for ever")
 		})
 	}
@@ -156,6 +161,7 @@ func TestEachFailedStepOfAChangeIsReported(t *testing.T) {
 								t.Errorf("%s holds %q", path, text)
 							}
 						}
+
 						return err
 					}
 				})
@@ -189,6 +195,7 @@ func TestAFileThatChangedMeanwhileIsNotChanged(t *testing.T) {
 		if now := w.content(path); now != before {
 			t.Errorf("%s: it was changed to %q", what, now)
 		}
+
 		w.want(w.call("read", a{"path": "a.txt"}), tools.OK)
 		w.want(w.call("write", a{"path": "a.txt", "content": "two\n"}), tools.OK, "overwrote a.txt")
 		w.want(w.call("write", a{"path": "a.txt", "content": "three\n"}), tools.OK) // its own version is known
@@ -218,6 +225,7 @@ func TestPathsOfTheWrongKind(t *testing.T) {
 	w.file("a.txt", "one\n")
 	w.file("sub/b.txt", "two\n")
 	must(t, os.Symlink("loop", filepath.Join(w.ws, "loop")))
+
 	for _, tt := range []struct {
 		tool string
 		args a
@@ -237,6 +245,7 @@ func TestPathsOfTheWrongKind(t *testing.T) {
 			t.Errorf("%s %v: %v, want %q", tt.tool, tt.args, err, tt.want)
 		}
 	}
+
 	w.want(w.call("ls", a{"path": "a.txt"}), tools.OK, "a.txt")
 	w.want(w.call("ls", a{"path": "sub"}), tools.OK, "b.txt")
 }
@@ -249,6 +258,7 @@ func TestNewFilesInClosedPlacesAreRefused(t *testing.T) {
 	w.access.ReadDirs = append(w.access.ReadDirs, w.home)
 	must(t, os.MkdirAll(filepath.Join(w.home, ".ssh"), 0o700))
 	must(t, os.MkdirAll(filepath.Join(w.ws, ".daycare", "agents"), 0o700))
+
 	for _, path := range []string{filepath.Join(w.home, ".ssh", "new"), filepath.Join(w.home, ".ssh", "deep", "new"),
 		".daycare/new", ".daycare/agents/x/state.json"} {
 		if _, err := w.run(t.Context(), "write", a{"path": path, "content": "x"}); err == nil {
@@ -258,6 +268,7 @@ func TestNewFilesInClosedPlacesAreRefused(t *testing.T) {
 			t.Errorf("%s was read", path)
 		}
 	}
+
 	if _, err := w.run(t.Context(), "write", a{"path": filepath.Join(w.home, "notes.txt"), "content": "x"}); err != nil {
 		t.Errorf("a file beside them: %v", err)
 	}

@@ -81,6 +81,7 @@ func newBase(o Options) *base {
 		}
 		o.Folders = permission.NewFolders(workspace)
 	}
+
 	return &base{Options: o}
 }
 
@@ -102,6 +103,7 @@ func (t tool[A]) Run(ctx context.Context, call tools.Call) (tools.Result, error)
 	if err := json.Unmarshal(whole(call.Arguments), &args); err != nil {
 		return tools.Errorf("%s: the arguments do not fit: %v", t.spec.Name, err), nil
 	}
+
 	r := t.base.reach(call)
 	r.approved = t.base.asked.Take(call.ID)
 	res, err := t.run(ctx, r, args)
@@ -114,6 +116,7 @@ func (t tool[A]) Run(ctx context.Context, call tools.Call) (tools.Result, error)
 	case ctx.Err() != nil:
 		return canceled(), nil
 	}
+
 	return tools.Errorf("%s", plain(err)), nil
 }
 
@@ -138,6 +141,7 @@ func plain(err error) string {
 	case errors.As(err, &link):
 		return link.Err.Error()
 	}
+
 	return err.Error()
 }
 
@@ -153,7 +157,9 @@ func (n *number) UnmarshalJSON(data []byte) error {
 	if err != nil || v != v || v > 1<<31 || v < -(1<<31) {
 		return fmt.Errorf("%s is not a usable number", data)
 	}
+
 	*n = number(v)
+
 	return nil
 }
 

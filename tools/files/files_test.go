@@ -44,6 +44,7 @@ func newWorld(t *testing.T) *world {
 			t.Fatal(err)
 		}
 	}
+
 	w.access = permission.Default(w.ws)
 	w.folders = permission.NewFolders(w.ws)
 	for _, tool := range New(Options{Data: filepath.Join(w.ws, ".daycare"), Home: w.home, Folders: w.folders}) {
@@ -64,6 +65,7 @@ func (w *world) file(path, content string) string {
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		w.t.Fatal(err)
 	}
+
 	return path
 }
 
@@ -76,6 +78,7 @@ func (w *world) content(path string) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	return string(data)
 }
 
@@ -102,6 +105,7 @@ func (w *world) callCtx(ctx context.Context, name string, args any) tools.Result
 	if err != nil {
 		w.t.Fatalf("%s(%s): %v", name, data, err)
 	}
+
 	return res
 }
 
@@ -116,6 +120,7 @@ func (w *world) want(res tools.Result, status tools.Status, parts ...string) {
 	if got != status {
 		w.t.Errorf("status %q, want %q: %s", got, status, res.Text)
 	}
+
 	for _, part := range parts {
 		if !strings.Contains(res.Text, part) {
 			w.t.Errorf("want %q in:\n%s", part, res.Text)
@@ -173,6 +178,7 @@ func TestReadIsCapped(t *testing.T) {
 		!strings.Contains(res.Text, "of 100; go on with offset") {
 		t.Errorf("a read of %d bytes", len(res.Text))
 	}
+
 	w.file("one", strings.Repeat("y", 300_000))
 	w.want(w.call("read", a{"path": "one"}), tools.OK, "298000 bytes more in this line")
 }
@@ -202,6 +208,7 @@ func somePDF(pages int, text string) string {
 		fmt.Fprintf(&b, "%d 0 obj\n<</Length %d>>stream\n%s\nendstream\nendobj\n", 11+2*i, len(content), content)
 	}
 	fmt.Fprintf(&b, "2 0 obj\n<</Type/Pages/Kids[%s]/Count %d>>\nendobj\ntrailer\n<</Root 1 0 R>>\n%%%%EOF\n", kids.String(), pages)
+
 	return b.String()
 }
 
@@ -218,6 +225,7 @@ func TestReadPDF(t *testing.T) {
 		strings.Contains(res.Text, "Plan") {
 		t.Errorf("the text is for models that take no PDFs:\n%s\n%s", res.Text, text)
 	}
+
 	res = w.call("read", a{"path": "plan.pdf", "offset": 2})
 	w.want(res, tools.OK, "Plan 2")
 	if len(res.Blocks) != 0 || strings.Contains(res.Text, "Plan 1") {
@@ -230,6 +238,7 @@ func TestReadPDF(t *testing.T) {
 	if len(res.Blocks) != 0 {
 		t.Error("vendors refuse a document of more than 100 pages")
 	}
+
 	w.file("broken.pdf", "%PDF-1.7\nnothing")
 	w.want(w.call("read", a{"path": "broken.pdf"}), tools.Failed, "cannot be read: it is damaged")
 }
@@ -244,6 +253,7 @@ func TestWrite(t *testing.T) {
 	if len(res.Blocks) != 1 || !strings.Contains(res.Blocks[0].Text, "+1\n+2\n") {
 		t.Errorf("diff %+v", res.Blocks)
 	}
+
 	script := w.file("run.sh", "old")
 	if err := os.Chmod(script, 0o750); err != nil {
 		t.Fatal(err)
@@ -252,6 +262,7 @@ func TestWrite(t *testing.T) {
 	if info, _ := os.Stat(script); info.Mode().Perm() != 0o750 {
 		t.Errorf("the mode became %v", info.Mode())
 	}
+
 	w.want(w.call("write", a{"path": "run.sh", "content": "new"}), tools.OK, "has this content already")
 	w.want(w.call("write", a{"path": "new", "content": "x"}), tools.Failed, "new is a folder")
 	if err := os.Chmod(script, 0o440); err != nil {
@@ -276,6 +287,7 @@ func TestEdit(t *testing.T) {
 	if text := diff("/etc/hosts", "a\n", "b\n")[0].Text; !strings.HasPrefix(text, "--- /etc/hosts\n+++ /etc/hosts\n") {
 		t.Errorf("diff of a file outside:\n%s", text)
 	}
+
 	w.want(w.call("edit", a{"path": "a.go", "old": "return 1", "new": "x"}), tools.Failed, "old is 2 times in a.go (lines 4, 8)")
 	w.want(w.call("edit", a{"path": "a.go", "old": "return 1", "new": "return 2", "all": true}), tools.OK, "changed 2 places")
 	w.want(w.call("edit", a{"path": "a.go", "old": "func tow() {", "new": "x"}), tools.Failed, "The closest line is\n7\tfunc two() {")
@@ -301,6 +313,7 @@ func TestLs(t *testing.T) {
 	if diff := cmp.Diff("a/\nb.txt  1.2 KB\nl -> b.txt\n", res.Text); diff != "" {
 		t.Error(diff)
 	}
+
 	w.want(w.call("ls", a{"path": "b.txt"}), tools.OK, "b.txt  1.2 KB")
 	w.want(w.call("ls", a{"path": "none"}), tools.Failed, "no such folder: none")
 	for i := range maxEntries + 10 {
@@ -318,6 +331,7 @@ func TestGlob(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for _, tc := range []struct {
 		args a
 		want string
@@ -334,6 +348,7 @@ func TestGlob(t *testing.T) {
 			t.Errorf("%v: %s", tc.args, diff)
 		}
 	}
+
 	w.want(w.call("glob", a{"pattern": "../outside/*"}), tools.Denied, "@read:")
 	w.want(w.call("glob", a{"pattern": "**/[a"}), tools.Failed, "not valid")
 }
@@ -349,6 +364,7 @@ func TestGrep(t *testing.T) {
 	w.file("x.log", "func log\n")
 	w.file("sub/keep.log", "func kept\n")
 	w.file("build/out.go", "func built\n")
+
 	for _, tc := range []struct {
 		args a
 		want string
@@ -365,6 +381,7 @@ func TestGrep(t *testing.T) {
 			t.Errorf("%v: %s", tc.args, diff)
 		}
 	}
+
 	w.file("many.txt", strings.Repeat("hit "+strings.Repeat("z", 500)+"\n", 1000))
 	res := w.call("grep", a{"pattern": "hit"})
 	w.want(res, tools.OK, "[more matches follow")
@@ -405,6 +422,7 @@ func TestStoppedCalls(t *testing.T) {
 	w.file("a/b.txt", "x\n")
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	for name, args := range map[string]a{"ls": {"path": "."}, "grep": {"pattern": "x"}, "glob": {"pattern": "**/*.txt"}} {
 		tool, ok := w.tools[name]
 		if !ok {
@@ -415,6 +433,7 @@ func TestStoppedCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		res, err := tool.Run(over, tools.Call{ID: "c", Name: name, Arguments: data, Agent: agent, Access: w.access,
 			Progress: func(string) {}})
 		if err == nil && (res.Status == tools.OK || res.Status == "") {

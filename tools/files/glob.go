@@ -40,6 +40,7 @@ func glob(ctx context.Context, r *reach, a globArgs) (tools.Result, error) {
 	if p.info == nil || !p.info.IsDir() {
 		return tools.Result{}, fmt.Errorf("no such folder: %s", r.shown(p.abs))
 	}
+
 	var all []found
 	full, err := r.walk(ctx, p, false, func(v visit) error {
 		if doublestar.MatchUnvalidated(pattern, v.rel) {
@@ -50,6 +51,7 @@ func glob(ctx context.Context, r *reach, a globArgs) (tools.Result, error) {
 	if err != nil {
 		return tools.Result{}, err
 	}
+
 	slices.SortStableFunc(all, func(a, b found) int { return b.at.Compare(a.at) })
 	return tools.Result{Text: r.foundText(all, full)}, nil
 }
@@ -69,12 +71,14 @@ func (r *reach) foundText(all []found, full bool) string {
 	for _, f := range all[:min(len(all), maxFound)] {
 		b.WriteString(printable(r.shown(f.path)) + "\n")
 	}
+
 	switch {
 	case len(all) == 0:
 		b.WriteString("[no file matches]\n")
 	case len(all) > maxFound:
 		fmt.Fprintf(&b, "[the newest %d of %d; make the pattern narrower]\n", maxFound, len(all))
 	}
+
 	if !full {
 		b.WriteString(stoppedEarly)
 	}

@@ -83,6 +83,7 @@ func required(re *syntax.Regexp) string {
 		}
 		return longest
 	}
+
 	return ""
 }
 
@@ -95,6 +96,7 @@ func grep(ctx context.Context, r *reach, a grepArgs) (tools.Result, error) {
 	if err != nil {
 		return tools.Errorf("the pattern is not a regular expression (RE2): %v", err), nil
 	}
+
 	parsed, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
 		return tools.Result{}, fmt.Errorf("parse the pattern: %w", err)
@@ -105,6 +107,7 @@ func grep(ctx context.Context, r *reach, a grepArgs) (tools.Result, error) {
 	if a.Path == "" {
 		a.Path = "."
 	}
+
 	p, err := r.locate(a.Path, false)
 	if err != nil {
 		return tools.Result{}, err
@@ -126,6 +129,7 @@ func grep(ctx context.Context, r *reach, a grepArgs) (tools.Result, error) {
 	default:
 		err = g.file(visit{p.dir, p.name, "", p.info}, r.shown(p.abs))
 	}
+
 	if err != nil && !errors.Is(err, errEnough) {
 		return tools.Result{}, err
 	}
@@ -147,9 +151,11 @@ func (g *grepper) text(full bool) string {
 	case g.full():
 		g.out.WriteString("[more matches follow; make the pattern or the path narrower]\n")
 	}
+
 	if !full {
 		g.out.WriteString(stoppedEarly)
 	}
+
 	return g.out.String()
 }
 
@@ -167,6 +173,7 @@ func (g *grepper) file(v visit, name string) error {
 	if head, _ := in.Peek(sniff); isBinary(head) {
 		return nil
 	}
+
 	s := &stretch{g: g, name: printable(name)}
 	for n := 1; ; n++ {
 		if n%1000 == 0 && g.ctx.Err() != nil {
@@ -182,11 +189,13 @@ func (g *grepper) file(v visit, name string) error {
 		if err != nil && err != io.EOF || err == io.EOF && len(line) == 0 {
 			return nil
 		}
+
 		line = bytes.TrimRight(line, "\r\n")
 		hit := g.match(line)
 		if !hit && g.around == 0 {
 			continue
 		}
+
 		s.line(n, string(line), hit)
 		if g.full() {
 			return errEnough
@@ -222,6 +231,7 @@ func (s *stretch) line(n int, text string, hit bool) {
 		for i, b := range s.before {
 			s.write(n-len(s.before)+i, b, '-')
 		}
+
 		s.before = s.before[:0]
 		s.write(n, text, ':')
 		s.after = around

@@ -22,6 +22,7 @@ func TestRequired(t *testing.T) {
 		if got := required(parsed); got != want {
 			t.Errorf("%q requires %q, want %q", expr, got, want)
 		}
+
 		re := regexp.MustCompile(expr)
 		g := &grepper{re: re, need: []byte(required(parsed))}
 		for _, line := range []string{"", "plain", "a PLAIN one", "b", "NewReader(ctx)", "ababc", "abcabc", "d", "xyz",

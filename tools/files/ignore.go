@@ -32,6 +32,7 @@ func readIgnore(dir *os.Root, base string) ignoreRules {
 	if err != nil {
 		return none
 	}
+
 	f, err := beneath.Open(dir, ".gitignore", info)
 	if err != nil {
 		return none
@@ -41,6 +42,7 @@ func readIgnore(dir *os.Root, base string) ignoreRules {
 	if err != nil {
 		return none
 	}
+
 	return ignoreRules{base, parseIgnore(string(data))}
 }
 
@@ -52,6 +54,7 @@ func parseIgnore(text string) []ignoreRule {
 		if line, r.not = strings.CutPrefix(line, "!"); line == "" || line[0] == '#' {
 			continue
 		}
+
 		line, r.folders = strings.CutSuffix(line, "/")
 		switch {
 		case strings.HasPrefix(line, "/"):
@@ -61,10 +64,12 @@ func parseIgnore(text string) []ignoreRule {
 		default:
 			r.pattern = "**/" + line // a bare name counts at any depth
 		}
+
 		if r.pattern != "" && doublestar.ValidatePattern(r.pattern) {
 			rules = append(rules, r)
 		}
 	}
+
 	return rules
 }
 
@@ -80,5 +85,6 @@ func ignored(all []ignoreRules, path string, isDir bool) bool {
 			}
 		}
 	}
+
 	return out
 }

@@ -22,6 +22,7 @@ func (r *reach) withheld(access permission.Access, path string) error {
 			anchor = cmp.Or(r.repository(path), r.namedByGit(path))
 		}
 	}
+
 	switch {
 	case anchor == "":
 	case (write || r.asks) && r.looking:
@@ -30,6 +31,7 @@ func (r *reach) withheld(access permission.Access, path string) error {
 		return refuse("%s %s, so a right to a folder around it is not enough; ask with request_permission for %s",
 			r.shown(anchor), why, access.Tag())
 	}
+
 	return nil
 }
 
@@ -68,6 +70,7 @@ func (r *reach) repository(path string) string {
 			}
 		}
 	}
+
 	return ""
 }
 
@@ -87,6 +90,7 @@ func (r *reach) namedByGit(path string) string {
 			if err != nil {
 				continue // no repository
 			}
+
 			for _, name := range sensitive.GitNames(dir, string(config)) {
 				if permission.Beneath(name, path) && !r.namedBetween(name, path) {
 					return name
@@ -94,6 +98,7 @@ func (r *reach) namedByGit(path string) string {
 			}
 		}
 	}
+
 	return ""
 }
 

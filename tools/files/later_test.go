@@ -65,6 +65,7 @@ func TestWritingWhatRunsLaterAsks(t *testing.T) {
 			if closed {
 				want = "never open"
 			}
+
 			for tool, args := range map[string]a{"write": {"path": path, "content": "x"},
 				"apply_patch": {"patch": "*** Begin Patch\n*** Add File: " + path + "\n+x\n*** End Patch"}} {
 				w.want(w.call(tool, args), tools.Denied, want)
@@ -72,6 +73,7 @@ func TestWritingWhatRunsLaterAsks(t *testing.T) {
 			if _, err := os.Lstat(filepath.Join(w.ws, path)); err == nil {
 				t.Errorf("%s: %s was made", who, path)
 			}
+
 			attacktest.Held(t, attacktest.Row{Class: "file tools: what runs later", How: "asked for with its diff", Name: path})
 			w.access.WriteDirs = append(w.access.WriteDirs, filepath.Join(w.ws, path))
 			if !closed {
@@ -79,6 +81,7 @@ func TestWritingWhatRunsLaterAsks(t *testing.T) {
 			}
 		}
 	}
+
 	w := newWorld(t)
 	for _, path := range homePaths {
 		tried++
@@ -87,6 +90,7 @@ func TestWritingWhatRunsLaterAsks(t *testing.T) {
 			"request_permission for @write:"+filepath.Join(w.home, path))
 		attacktest.Held(t, attacktest.Row{Class: "file tools: what runs later", How: "asked for with its diff", Name: "home: " + path})
 	}
+
 	t.Logf("%d paths, by write and by apply_patch", tried)
 	attacktest.AsUser(t)
 }
@@ -104,6 +108,7 @@ func TestWhatRunsLaterIsAskedForWithItsDiff(t *testing.T) {
 	if _, err := os.Lstat(w.ws + "/sub"); err == nil {
 		t.Error("asking made a folder")
 	}
+
 	w.want(w.call("write", args), tools.OK)
 	args["content"] = "{}\n"
 	w.want(w.call("write", args), tools.Denied, "request_permission") // what was allowed was one call
@@ -111,6 +116,7 @@ func TestWhatRunsLaterIsAskedForWithItsDiff(t *testing.T) {
 	if need, err := w.needs("write", args); need != nil || err != nil {
 		t.Errorf("a right that names it asks: %+v %v", need, err)
 	}
+
 	w.want(w.call("write", args), tools.OK)
 }
 
@@ -122,6 +128,7 @@ func TestLinkBetweenTheQuestionAndTheWrite(t *testing.T) {
 	if need, err := w.needs("write", args); need != nil || err != nil {
 		t.Fatalf("%+v %v", need, err)
 	}
+
 	must(t, os.Remove(w.ws+"/note"))
 	must(t, os.Symlink(".envrc", w.ws+"/note"))
 	w.want(w.call("write", args), tools.Denied, "request_permission for @write:"+w.ws+"/.envrc")
@@ -130,6 +137,7 @@ func TestLinkBetweenTheQuestionAndTheWrite(t *testing.T) {
 	if need, err := w.needs("write", args); need == nil || err != nil {
 		t.Fatalf("%+v %v", need, err)
 	}
+
 	must(t, os.Symlink(".npmrc", w.ws+"/.envrc"))
 	w.want(w.call("write", args), tools.Denied, "request_permission for @write:"+w.ws+"/.npmrc")
 }
@@ -146,12 +154,14 @@ func TestChangingWhatRunsLaterAsks(t *testing.T) {
 	w.want(w.call("apply_patch", a{"patch": "*** Begin Patch\n*** Update File: note\n*** Move to: AGENTS.md\n-be " +
 		"bad\n+be worse\n*** End Patch"}), tools.Denied, "AGENTS.md")
 	w.want(w.call("apply_patch", a{"patch": "*** Begin Patch\n*** Delete File: AGENTS.md\n*** End Patch"}), tools.Denied, "AGENTS.md")
+
 	// Three files of one patch do not make a repository either.
 	w.want(w.call("apply_patch", a{"patch": "*** Begin Patch\n*** Add File: r/objects/x\n+x\n*** Add File: " +
 		"r/refs/x\n+x\n*** Add File: r/HEAD\n+ref: refs/heads/main\n*** End Patch"}), tools.Denied, "r/HEAD")
 	if data, err := os.ReadFile(w.ws + "/AGENTS.md"); err != nil || string(data) != "be good\n" {
 		t.Errorf("AGENTS.md was changed: %q %v", data, err)
 	}
+
 	for _, path := range []string{"Makefile", "package.json", ".env", ".gitignore", ".github/workflows/ci.yml",
 		"src/objects/x", "refs/x", "config", "hooks/x", "bin/x"} {
 		w.want(w.call("write", a{"path": path, "content": "x"}), tools.OK)
@@ -180,6 +190,7 @@ func TestSecretsAreNotReadThroughAWiderRight(t *testing.T) {
 	for _, path := range secrets {
 		w.file(filepath.Join(w.home, path), secret)
 	}
+
 	w.access.ReadDirs = []string{w.home}
 	for _, path := range secrets {
 		path = filepath.Join(w.home, path)
@@ -187,6 +198,7 @@ func TestSecretsAreNotReadThroughAWiderRight(t *testing.T) {
 		name, _ := filepath.Rel(w.home, path)
 		attacktest.Held(t, attacktest.Row{Class: "file tools: secrets", How: "needs a right by its name", Name: name})
 	}
+
 	if res := w.call("grep", a{"pattern": "TOP", "path": w.home}); strings.Contains(res.Text, "TOP") {
 		t.Errorf("grep reads secrets: %s", res.Text)
 	}
@@ -203,6 +215,7 @@ func TestWritingWhatGitsConfigurationNamesAsks(t *testing.T) {
 		"\"x\"]\n\tclean = sh scripts/clean.sh\n[remote \"origin\"]\n\turl = ./other\n")
 	w.file("scripts/clean.sh", "cat\n")
 	w.file("other", "x")
+
 	for _, path := range []string{"tools/hooks/pre-commit", "tools/hooks/sub/x", "shared.cfg", "scripts/clean.sh"} {
 		w.want(w.call("write", a{"path": path, "content": "x"}), tools.Denied, "request_permission for @write:"+filepath.Join(w.ws, path))
 		attacktest.Held(t, attacktest.Row{Class: "file tools: what runs later", How: "asked for with its diff",
@@ -211,6 +224,7 @@ func TestWritingWhatGitsConfigurationNamesAsks(t *testing.T) {
 	for _, path := range []string{"tools/x", "scripts/other.sh", "other"} {
 		w.want(w.call("write", a{"path": path, "content": "x"}), tools.OK)
 	}
+
 	w.access.WriteDirs = append(w.access.WriteDirs, filepath.Join(w.ws, "tools/hooks"))
 	w.want(w.call("write", a{"path": "tools/hooks/pre-commit", "content": "x"}), tools.OK)
 	attacktest.AsUser(t)

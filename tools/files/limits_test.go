@@ -34,6 +34,7 @@ func TestArgumentsThatCannotBe(t *testing.T) {
 	} {
 		w.want(w.call(tt.tool, tt.args), tools.Failed, tt.want)
 	}
+
 	if got := w.content("a.txt"); got != "one\n" {
 		t.Errorf("the file became %q", got)
 	}
@@ -45,6 +46,7 @@ func TestArgumentsThatCannotBe(t *testing.T) {
 			t.Errorf("%s is %v, %v", text, n, err)
 		}
 	}
+
 	for text, want := range map[string]string{"": "0 lines", "a": "1 line", "a\n": "1 line", "a\nb": "2 lines"} {
 		if got := countLines(text); got != want {
 			t.Errorf("%q has %s", text, got)
@@ -84,6 +86,7 @@ func TestGrepAround(t *testing.T) {
 	if diff := cmp.Diff("a.txt:2: hit\na.txt:4: hit\na.txt:9: hit\n", w.call("grep", a{"pattern": "hit"}).Text); diff != "" {
 		t.Error(diff)
 	}
+
 	long := strings.Repeat("y", 200_000)
 	w.file("long.txt", "hit "+long+"\nhit\n"+long+"hit")
 	res := w.call("grep", a{"pattern": "^hit", "include": "long.txt"})
@@ -106,6 +109,7 @@ func TestBoundsOfLooks(t *testing.T) {
 	if err := os.Truncate(pdf, maxPDF+1); err != nil {
 		t.Fatal(err)
 	}
+
 	w.want(w.call("read", a{"path": "big.pdf"}), tools.Failed, "can be read")
 	for head, want := range map[string]string{"RIFF1234WEBPxx": "image/webp", "RIFF1234WAVExx": "", "RIFF1234WEB": "",
 		"GIF89a": "image/gif"} {
@@ -113,6 +117,7 @@ func TestBoundsOfLooks(t *testing.T) {
 			t.Errorf("%q is %q, want %q", head, got, want)
 		}
 	}
+
 	w.want(w.call("ls", a{"path": w.ws}), tools.OK, "big.pdf")
 }
 
@@ -125,6 +130,7 @@ func TestLinksThatLeadNowhere(t *testing.T) {
 	w.file("a.txt", "one\n")
 	w.call("read", a{"path": "a.txt"})
 	before := descriptors(t)
+
 	for _, path := range []string{"loop", "into", "loop/x"} {
 		for tool, args := range map[string]a{"read": {}, "write": {"content": "x"}, "edit": {"old": "x", "new": "y"}, "ls": {},
 			"grep": {"pattern": "x"}, "glob": {"pattern": "*"}} {
@@ -136,6 +142,7 @@ func TestLinksThatLeadNowhere(t *testing.T) {
 		w.call("apply_patch", patchOf("*** Update File: a.txt", "-one", "+1", "*** Delete File: "+path))
 		w.call("apply_patch", patchOf("*** Add File: "+path, "+one"))
 	}
+
 	w.want(w.call("apply_patch", patchOf("*** Update File: a.txt", "*** Move to: b.txt", "-one", "+1")), tools.OK)
 	w.want(w.call("read", a{"path": "none"}), tools.Failed)
 	w.want(w.call("ls", a{}), tools.OK)

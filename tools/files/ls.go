@@ -26,12 +26,14 @@ func ls(ctx context.Context, r *reach, a lsArgs) (tools.Result, error) {
 		return tools.Result{}, err
 	}
 	defer p.close()
+
 	switch {
 	case p.info == nil:
 		return tools.Result{}, fmt.Errorf("no such folder: %s", r.shown(p.abs))
 	case !p.info.IsDir():
 		return tools.Result{Text: entryLine(p, filepath.Base(p.abs), p.info) + "\n"}, nil
 	}
+
 	if err := p.into(); err != nil {
 		return tools.Result{}, err
 	}
@@ -39,6 +41,7 @@ func ls(ctx context.Context, r *reach, a lsArgs) (tools.Result, error) {
 	if err != nil {
 		return tools.Result{}, fmt.Errorf("list %s: %s", r.shown(p.abs), plain(err))
 	}
+
 	var b strings.Builder
 	shown, total := 0, 0
 	for _, e := range entries {
@@ -54,12 +57,14 @@ func ls(ctx context.Context, r *reach, a lsArgs) (tools.Result, error) {
 			shown++
 		}
 	}
+
 	switch {
 	case total == 0:
 		return tools.Result{Text: fmt.Sprintf("[%s is empty]", r.shown(p.abs))}, nil
 	case shown < total:
 		fmt.Fprintf(&b, "[%d of %d entries; use glob for the rest]\n", shown, total)
 	}
+
 	return tools.Result{Text: b.String()}, nil
 }
 
@@ -70,6 +75,7 @@ func (p *place) into() error {
 	}
 	err := p.descend(p.name, p.real, p.info)
 	p.name = "."
+
 	return err
 }
 
@@ -87,6 +93,7 @@ func entryLine(p *place, name string, info fs.FileInfo) string {
 	case !mode.IsRegular():
 		return name + "  [" + mode.Type().String() + "]"
 	}
+
 	return name + "  " + size(info.Size())
 }
 

@@ -40,16 +40,19 @@ func (b *base) askToRead(call tools.Call, path string) (*permission.Request, err
 	if err == nil {
 		p.close()
 	}
+
 	var no *refusal
 	if len(r.wanted) == 0 || errors.As(err, &no) {
 		return nil, nil
 	}
+
 	// Whether anything is there is not said before it is allowed.
 	asked := r.wanted[len(r.wanted)-1]
 	reason := "read outside its folders"
 	if sensitive.Anchor("/", asked, r.table.Secret) != "" {
 		reason = "read what holds secrets"
 	}
+
 	need, err := permission.General(permission.Read{Path: asked}.Tag(), reason)
 	b.asked.Put(call.ID, r.wanted)
 	return &need, err
@@ -61,11 +64,13 @@ func (r *reach) covered(path string, write bool) bool {
 	if write {
 		roots = r.set.WriteRoots()
 	}
+
 	for _, root := range append(roots, r.own(write)...) {
 		if permission.Beneath(root, path) {
 			return true
 		}
 	}
+
 	return !write && r.attached(path)
 }
 
@@ -87,11 +92,13 @@ func (r *reach) beyond(path string) (root string, ok bool) {
 	case !slices.Contains(r.approved, path):
 		return "", false
 	}
+
 	for root = path; root != filepath.Dir(root); root = filepath.Dir(root) {
 		if info, err := os.Lstat(root); err == nil && info.IsDir() {
 			break
 		}
 	}
+
 	return root, true
 }
 
@@ -106,5 +113,6 @@ func inWhole(paths []string) (*permission.Request, error) {
 		return nil, errors.New("several files outside the folders you may use; change them one at a time")
 	}
 	need, err := permission.General(permission.Write{Path: filepath.Clean(paths[0])}.Tag(), "write outside its folders")
+
 	return &need, err
 }

@@ -76,6 +76,7 @@ func TestACallAsksForWhatIsOutsideItsFolders(t *testing.T) {
 			if _, err := os.Lstat(w.outside + "/sub"); err == nil {
 				t.Error("asking made a folder")
 			}
+
 			w.want(run(), tools.OK, tt.done)
 			w.want(run(), tools.Denied, "outside the folders you may use") // it was for one call
 
@@ -103,6 +104,7 @@ func TestTheQuestionTellsNothingOfWhatIsOutside(t *testing.T) {
 			t.Errorf("%s: it asks for %+v", name, need)
 		}
 	}
+
 	if need, _ := w.unasked("read", a{"path": w.outside + "/no/such/f.txt"}); need == nil {
 		t.Error("reading what is not there does not ask")
 	}
@@ -127,6 +129,7 @@ func TestWhatIsAllowedOutsideIsThatFile(t *testing.T) {
 	if need == nil || need.Tag != "@read:"+w.outside+"/dir/f.txt" {
 		t.Fatalf("it asks for %+v", need)
 	}
+
 	w.want(run(), tools.OK, "mine")
 	for name, swap := range map[string]func(){
 		"the link in the workspace": func() { must(t, os.Remove(w.ws+"/link")); w.link(w.home+"/dir", "link") },
@@ -145,6 +148,7 @@ func TestWhatIsAllowedOutsideIsThatFile(t *testing.T) {
 		must(t, os.Remove(w.ws+"/link"))
 		w.link(w.outside+"/dir", "link")
 	}
+
 	patch := "*** Begin Patch\n*** Update File: " + w.outside + "/dir/f.txt\n@@\n-no\n+yes\n*** Add File: " +
 		w.outside + "/two.txt\n+x\n*** End Patch"
 	data, err := json.Marshal(a{"patch": patch})

@@ -60,12 +60,14 @@ func parsePatch(text string) ([]change, error) {
 	if strings.TrimSpace(lines[len(lines)-1]) != patchEnd {
 		return nil, fmt.Errorf("the patch must end with the line %q", patchEnd)
 	}
+
 	p := patchParser{}
 	for i, line := range lines[1 : len(lines)-1] {
 		if err := p.take(i+2, line); err != nil {
 			return nil, fmt.Errorf("line %d of the patch: %w", i+2, err)
 		}
 	}
+
 	if len(p.changes) == 0 {
 		return nil, errors.New("the patch changes nothing")
 	}
@@ -84,6 +86,7 @@ func (p *patchParser) take(n int, line string) error {
 			return nil
 		}
 	}
+
 	if len(p.changes) == 0 {
 		return fmt.Errorf("%q, %q or %q must come first", patchAdd, patchUpdate, patchDelete)
 	}
@@ -98,6 +101,7 @@ func (p *patchParser) take(n int, line string) error {
 	case "update":
 		return c.takeUpdate(n, line)
 	}
+
 	if strings.TrimSpace(line) != "" {
 		return errors.New("nothing may follow a file that is deleted")
 	}
@@ -112,6 +116,7 @@ func (c *change) takeUpdate(n int, line string) error {
 		c.moveTo = strings.TrimSpace(to)
 		return nil
 	}
+
 	last := len(c.hunks) - 1
 	if anchor, ok := strings.CutPrefix(line, "@@"); ok {
 		if last < 0 || len(c.hunks[last].old)+len(c.hunks[last].new) > 0 {
@@ -125,6 +130,7 @@ func (c *change) takeUpdate(n int, line string) error {
 	if last < 0 {
 		c.hunks, last = append(c.hunks, hunk{line: n}), 0
 	}
+
 	h := &c.hunks[last]
 	switch {
 	case strings.TrimSpace(line) == patchEOF:
@@ -140,6 +146,7 @@ func (c *change) takeUpdate(n int, line string) error {
 	default:
 		return errors.New("a line begins with a blank (as it is), - (goes), + (comes) or @@")
 	}
+
 	return nil
 }
 
@@ -157,12 +164,14 @@ func (p *patchParser) complete() error {
 		if len(c.hunks) == 0 && c.moveTo == "" {
 			return fmt.Errorf("line %d of the patch: nothing is changed in %s", c.line, c.path)
 		}
+
 		for _, h := range c.hunks {
 			if slices.Equal(h.old, h.new) {
 				return fmt.Errorf("line %d of the patch: the change has no line with - or +", h.line)
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -179,6 +188,7 @@ func (c change) apply(text string) (string, error) {
 	if text == "" {
 		lines, final = nil, true
 	}
+
 	at := 0
 	for _, h := range c.hunks {
 		for _, anchor := range h.anchors {
@@ -188,6 +198,7 @@ func (c change) apply(text string) (string, error) {
 			}
 			at = i + 1
 		}
+
 		i := len(lines)
 		if len(h.old) > 0 {
 			i = find(lines, h.old, at, h.end)
@@ -198,9 +209,11 @@ func (c change) apply(text string) (string, error) {
 			return "", fmt.Errorf("line %d of the patch: its lines with blank and - are not in %s%s:%s", h.line, c.path, after(at),
 				closest(strings.Join(lines, "\n"), strings.Join(h.old, "\n")))
 		}
+
 		lines = slices.Concat(lines[:i:i], h.replacement(lines[i:]), lines[i+len(h.old):])
 		at = i + len(h.new)
 	}
+
 	out := strings.Join(lines, "\n")
 	if final && len(lines) > 0 {
 		out += "\n"
@@ -224,6 +237,7 @@ func (h hunk) replacement(file []string) []string {
 			i++
 		}
 	}
+
 	return out
 }
 
@@ -252,5 +266,6 @@ func find(text, lines []string, from int, end bool) int {
 			}
 		}
 	}
+
 	return -1
 }

@@ -23,6 +23,7 @@ func TestPatchChangesSeveralFiles(t *testing.T) {
 	if err := os.Chmod(filepath.Join(w.ws, "run.sh"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	res := w.call("apply_patch", patchOf(
 		"*** Update File: main.go", "@@ func b() {", "-\tfmt.Println(1)", "+\tfmt.Println(2)", "+\tfmt.Println(3)",
 		"*** Add File: new/deep/file.txt", "+hello", "+", "+world",
@@ -42,6 +43,7 @@ func TestPatchChangesSeveralFiles(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(w.ws, "bin/run.sh")); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("the moved file has %v, %v", info.Mode(), err)
 	}
+
 	for _, gone := range []string{"old.txt", "run.sh"} {
 		if _, err := os.Lstat(filepath.Join(w.ws, gone)); err == nil {
 			t.Errorf("%s is still there", gone)
@@ -90,6 +92,7 @@ func TestPatchIsAllOrNothing(t *testing.T) {
 			t.Fatalf("%v: it changed something: %q", tc.then, got)
 		}
 	}
+
 	for _, bad := range []string{"", "x", "*** Begin Patch\n*** End Patch", "*** Begin Patch\n-x\n*** End Patch",
 		"*** Begin Patch\n*** Add File: x\n+x"} {
 		w.want(w.call("apply_patch", a{"patch": bad}), tools.Failed)
@@ -130,12 +133,14 @@ func TestSeveralEditsAllOrNone(t *testing.T) {
 	if got := w.content("f"); got != "12 three 2\n" {
 		t.Errorf("it is %q", got)
 	}
+
 	w.want(w.call("edit", a{"path": "f",
 		"edits": []a{{"old": "three", "new": "3"}, {"old": "none of it", "new": "x"}}}), tools.Failed,
 		"edit 2 of 2: old is not in f", "[nothing was changed]")
 	if got := w.content("f"); got != "12 three 2\n" {
 		t.Errorf("half of it was done: %q", got)
 	}
+
 	w.want(w.call("edit", a{"path": "f"}), tools.Failed, "old is empty")
 }
 
@@ -146,12 +151,14 @@ func TestStaleFilesAreRefused(t *testing.T) {
 	w.want(w.call("edit", a{"path": "f", "old": "one", "new": "two"}), tools.OK) // never read: its words are proof enough
 	w.want(w.call("edit", a{"path": "f", "old": "two", "new": "three"}), tools.OK)
 	w.file("f", "three, and a person's line\n")
+
 	for name, args := range map[string]a{
 		"edit": {"path": "f", "old": "three", "new": "four"}, "write": {"path": "f", "content": "four\n"},
 		"apply_patch": patchOf("*** Update File: f", "-three, and a person's line", "+four"),
 	} {
 		w.want(w.call(name, args), tools.Denied, "read it again")
 	}
+
 	if got := w.content("f"); got != "three, and a person's line\n" {
 		t.Fatalf("a person's change was lost: %q", got)
 	}
@@ -173,6 +180,7 @@ func FuzzPatch(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		for _, c := range changes {
 			if c.kind != "update" {
 				continue
@@ -181,6 +189,7 @@ func FuzzPatch(f *testing.F) {
 			if err != nil {
 				continue
 			}
+
 			for _, h := range c.hunks {
 				for _, line := range h.new {
 					if !strings.Contains(strings.ReplaceAll(after, "\r\n", "\n"), strings.TrimSpace(line)) {

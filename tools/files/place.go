@@ -49,6 +49,7 @@ func (r *reach) locate(path string, write bool) (*place, error) {
 		}
 		abs = r.canonical(next, write) // a link was met; where it leads is judged from the start
 	}
+
 	return nil, errLinks
 }
 
@@ -63,11 +64,13 @@ func (r *reach) walkTo(abs string, write bool) (p *place, next string, err error
 	if err != nil {
 		return nil, "", err
 	}
+
 	p = &place{dir: dir, name: ".", abs: abs, real: real, own: own, trial: r.trial}
 	if next, err = r.walkOn(p, at); err != nil || next != "" {
 		p.close()
 		return nil, next, err
 	}
+
 	return p, "", nil
 }
 
@@ -81,6 +84,7 @@ func (r *reach) walkOn(p *place, at string) (next string, err error) {
 		p.info, err = p.dir.Stat(".")
 		return "", err
 	}
+
 	names := strings.Split(rel, string(filepath.Separator))
 	for i, name := range names {
 		done, link, err := r.enter(p, name, names[i+1:])
@@ -94,6 +98,7 @@ func (r *reach) walkOn(p *place, at string) (next string, err error) {
 			return filepath.Join(link, filepath.Join(names[i+1:]...)), nil
 		}
 	}
+
 	return "", nil
 }
 
@@ -113,6 +118,7 @@ func (r *reach) openGround(root string, own bool) (dir *os.Root, at, real string
 		dir.Close()
 		return nil, "", "", refuse("%s leads elsewhere than what was allowed", r.shown(root))
 	}
+
 	// Some folder above may be out of reach under another name.
 	for up := real; ; up = filepath.Dir(up) {
 		if info, err := os.Stat(up); err == nil && r.forbidden(up, info) {
@@ -134,6 +140,7 @@ func (r *reach) inWords(at string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("no such folder: %s", r.shown(at))
 	}
+
 	return err
 }
 
@@ -162,6 +169,7 @@ func (r *reach) enter(p *place, name string, rest []string) (done bool, link str
 	case !info.IsDir():
 		return false, "", fmt.Errorf("%s is not a folder", filepath.Base(real))
 	}
+
 	return false, "", p.descend(name, real, info)
 }
 
@@ -174,6 +182,7 @@ func (p *place) descend(name, real string, info os.FileInfo) error {
 	}
 	p.dir.Close()
 	p.dir, p.real = sub, real
+
 	return nil
 }
 
@@ -186,6 +195,7 @@ func (r *reach) file(path string, write bool) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	switch shown := r.shown(p.abs); {
 	case p.info == nil:
 		err = fmt.Errorf("no such file: %s", shown)
@@ -196,6 +206,7 @@ func (r *reach) file(path string, write bool) (*place, error) {
 	default:
 		return p, nil
 	}
+
 	p.close()
 	return nil, err
 }

@@ -31,6 +31,7 @@ func (r *reach) prompts(path string) bool {
 			return true
 		}
 	}
+
 	if filepath.Dir(path) != workspace {
 		return false
 	}
@@ -82,12 +83,14 @@ func (t asking[A]) Needs(call tools.Call) (*permission.Request, error) {
 			path, need.Reason, need.AskAlways = real, "changes what all agents are told", true
 		}
 	}
+
 	if path == "" && len(r.wanted) > 0 {
 		path = r.wanted[len(r.wanted)-1]
 	}
 	if path == "" {
 		return nil, nil
 	}
+
 	wanted, outside := slices.Clone(r.wanted), slices.Clone(r.outside)
 	if len(outside) > 0 && sensitive.Anchor("/", path, r.table.Later) == "" {
 		need.Reason = "writes outside its folders"
@@ -101,6 +104,7 @@ func (t asking[A]) Needs(call tools.Call) (*permission.Request, error) {
 	if err != nil || res.Status != "" || !r.trial.changed {
 		return nil, nil
 	}
+
 	for _, b := range res.Blocks {
 		need.Detail.Diff += b.Text
 	}
@@ -110,6 +114,7 @@ func (t asking[A]) Needs(call tools.Call) (*permission.Request, error) {
 			" is part of the prompts of all agents or runs something later, and a change of it that is too long to be " +
 			"shown cannot be approved; make it in smaller steps, or ask with request_permission for " + need.Tag)
 	}
+
 	t.base.asked.Put(call.ID, wanted)
 	return &need, nil
 }
@@ -120,11 +125,13 @@ func patched(a patchArgs) (paths []string) {
 	if err != nil {
 		return nil
 	}
+
 	for _, c := range changes {
 		paths = append(paths, c.path)
 		if c.moveTo != "" {
 			paths = append(paths, c.moveTo)
 		}
 	}
+
 	return paths
 }

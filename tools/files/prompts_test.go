@@ -19,6 +19,7 @@ func (w *world) needs(tool string, args a) (*permission.Request, error) {
 	if !ok {
 		w.t.Fatalf("%s never asks", tool)
 	}
+
 	return asks.Needs(tools.Call{ID: "c", Agent: agent, Access: w.access, Arguments: data})
 }
 

@@ -41,17 +41,21 @@ func (b *base) reach(call tools.Call) *reach {
 	if b.Data != "" {
 		paths = append(paths, b.Data)
 	}
+
 	r.table = sensitive.Here().And(b.Home)
+
 	for _, path := range sensitive.With(b.Home).Secrets() {
 		if _, err := os.Lstat(path); err == nil && !r.given(path) {
 			paths = append(paths, path) // so that another name of the file does not help
 		}
 	}
+
 	for _, path := range paths {
 		f := forbiddenPath{path: beneath.Real(path)}
 		f.info, _ = os.Stat(f.path) // nil if it does not exist
 		r.denied = append(r.denied, f)
 	}
+
 	return r
 }
 
@@ -75,6 +79,7 @@ func closed(path string) bool {
 			inGit = true
 		}
 	}
+
 	return false
 }
 
@@ -84,6 +89,7 @@ func (r *reach) isDenied(path string, info os.FileInfo) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -96,6 +102,7 @@ func (r *reach) forbiddenIn(folder, name string, info os.FileInfo) bool {
 	if r.table.Secret(folder, name) && !r.given(filepath.Join(folder, name)) {
 		return true
 	}
+
 	for _, d := range r.denied {
 		if d.info != nil && os.SameFile(d.info, info) {
 			return true
@@ -104,6 +111,7 @@ func (r *reach) forbiddenIn(folder, name string, info os.FileInfo) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -121,6 +129,7 @@ func (r *reach) own(write bool) []string {
 			dirs = append(dirs, filepath.Join(r.Data, "agents", r.agent, "blobs"))
 		}
 	}
+
 	return dirs
 }
 
@@ -141,12 +150,14 @@ func (r *reach) abs(path string) (string, error) {
 	case path == "~" || strings.HasPrefix(path, "~/"):
 		path = filepath.Join(r.Home, path[1:])
 	}
+
 	if !filepath.IsAbs(path) {
 		if !filepath.IsAbs(r.set.WorkingDir) {
 			return "", refuse("you have no working folder; use an absolute path")
 		}
 		path = filepath.Join(r.set.WorkingDir, path)
 	}
+
 	return filepath.Clean(path), nil
 }
 
@@ -167,9 +178,11 @@ func (r *reach) ground(path string, write bool) (root string, own bool, err erro
 			return dir, true, nil
 		}
 	}
+
 	if !write && r.attached(path) {
 		return filepath.Dir(path), true, nil
 	}
+
 	roots, access := r.set.ReadRoots(), permission.Access(permission.Read{Path: path})
 	if write {
 		roots, access = r.set.WriteRoots(), permission.Write{Path: path}
@@ -183,12 +196,14 @@ func (r *reach) ground(path string, write bool) (root string, own bool, err erro
 	if r.isDenied(path, nil) {
 		return "", false, r.never(path)
 	}
+
 	for _, root := range roots {
 		if permission.Beneath(root, path) {
 			r.accept(path, write)
 			return root, false, nil
 		}
 	}
+
 	if root, ok := r.beyond(path); ok {
 		r.accept(path, write)
 		return root, false, nil

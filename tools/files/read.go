@@ -66,6 +66,7 @@ func read(ctx context.Context, r *reach, a readArgs) (tools.Result, error) {
 	if isBinary(head) {
 		return tools.Errorf("%s is a binary file of %s; it cannot be read as text", r.shown(p.abs), size(p.info.Size())), nil
 	}
+
 	return readText(ctx, r.shown(p.abs), in, max(int(a.Offset), 1), int(a.Limit))
 }
 
@@ -91,6 +92,7 @@ func readText(ctx context.Context, name string, in *bufio.Reader, offset, limit 
 		if line < offset || full {
 			continue // to the end, for the number of lines
 		}
+
 		shown := fmt.Sprintf("%d\t%s\n", line, strings.ToValidUTF8(string(text), "\uFFFD"))
 		if cut > 0 {
 			shown = fmt.Sprintf("%d\t%s [… %d bytes more in this line]\n", line, strings.ToValidUTF8(string(text), "\uFFFD"), cut)
@@ -99,9 +101,11 @@ func readText(ctx context.Context, name string, in *bufio.Reader, offset, limit 
 			full = true
 			continue
 		}
+
 		b.WriteString(shown)
 		last = line
 	}
+
 	switch {
 	case line == 0:
 		return tools.Result{Text: fmt.Sprintf("[%s is empty]", name)}, nil
@@ -110,6 +114,7 @@ func readText(ctx context.Context, name string, in *bufio.Reader, offset, limit 
 	case full:
 		fmt.Fprintf(&b, "[lines %d-%d of %d; go on with offset %d]\n", offset, last, line, last+1)
 	}
+
 	return tools.Result{Text: b.String()}, nil
 }
 
@@ -124,6 +129,7 @@ func readLine(in *bufio.Reader) (line []byte, cut int, err error) {
 		if err == io.EOF && len(part) == 0 && len(line) == 0 {
 			return nil, 0, io.EOF
 		}
+
 		keep := part
 		if err == nil {
 			keep = bytes.TrimSuffix(bytes.TrimSuffix(keep, []byte("\n")), []byte("\r"))
@@ -150,6 +156,7 @@ func imageType(head []byte) string {
 	case len(head) >= 12 && string(head[:4]) == "RIFF" && string(head[8:12]) == "WEBP":
 		return "image/webp"
 	}
+
 	return ""
 }
 
@@ -161,11 +168,13 @@ func (r *reach) image(p *place, f *os.File, kind string) (tools.Result, error) {
 		return tools.Errorf("%s is an image of %s; at most %s can be looked at: make it smaller first", name,
 			size(p.info.Size()), size(maxImage)), nil
 	}
+
 	data, err := allOf(p, f, name, maxImage)
 	if err != nil {
 		return tools.Result{}, err
 	}
 	file, err := r.keep(p, kind, data)
+
 	return tools.Result{Text: fmt.Sprintf("%s: %s, %s", name, kind, size(file.Size)),
 		Blocks: []tools.Block{{Type: "image", File: &file}}}, err
 }
@@ -179,6 +188,7 @@ func allOf(p *place, f *os.File, name string, limit int64) ([]byte, error) {
 	if int64(len(data)) > limit {
 		return nil, beneath.ErrRace
 	}
+
 	return data, nil
 }
 
@@ -191,6 +201,7 @@ func (r *reach) keep(p *place, kind string, data []byte) (file message.File, err
 			return file, fmt.Errorf("keep %s: %w", r.shown(p.abs), err)
 		}
 	}
+
 	return file, nil
 }
 
@@ -211,6 +222,7 @@ func readAll(p *place, name string, limit int64) ([]byte, error) {
 	if int64(len(data)) > limit {
 		return nil, errors.New("the file is growing; try again")
 	}
+
 	return data, nil
 }
 
@@ -224,5 +236,6 @@ func size(n int64) string {
 	case n < 1000_000_000:
 		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 	}
+
 	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
 }

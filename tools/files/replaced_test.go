@@ -47,6 +47,7 @@ func TestReplacedFolderIsNotTheGrantedOne(t *testing.T) {
 			must(t, w.folders.Know(w.access))
 			w.want(w.call("read", a{"path": "note"}), tools.OK, "mine")
 			replaced(w)[name]()
+
 			for tool, args := range map[string]a{
 				"read": {"path": "secret"}, "write": {"path": "new", "content": "owned"},
 				"edit": {"path": "secret", "old": secret, "new": "owned"},
@@ -58,11 +59,13 @@ func TestReplacedFolderIsNotTheGrantedOne(t *testing.T) {
 					t.Errorf("%s is %q: %s", tool, res.Status, res.Text)
 				}
 			}
+
 			w.want(w.call("read", a{"path": "note"}), tools.Denied, "is not the folder that access was granted to",
 				"daycare permissions grant")
 			attacktest.Held(t, attacktest.Row{Class: "file tools: replaced folders", How: "the grant is pinned to the folder", Name: name})
 		})
 	}
+
 	attacktest.AsUser(t)
 }
 
@@ -81,6 +84,7 @@ func TestNestedGrantsOfTwoAgents(t *testing.T) {
 	must(t, os.Rename(outer+"/inner", outer+"/away"))
 	must(t, os.Symlink(w.outside, outer+"/inner"))
 	w.want(w.call("read", a{"path": outer + "/inner/secret"}), tools.Denied, "symbolic link")
+
 	// Back again, it is the folder that was given.
 	must(t, os.Remove(outer+"/inner"))
 	must(t, os.Rename(outer+"/away", outer+"/inner"))
@@ -118,6 +122,7 @@ func TestGrantedFolderSwapper(t *testing.T) {
 	}
 	link := func(w *world) string { w.link(w.outside, "l"); return "l" }
 	folder := func(w *world) string { w.file("private/f.txt", secret); return "private" }
+
 	// With moments in which there is nothing of the name.
 	renames := func(a, b string) {
 		os.Rename(a, b+"2")
@@ -146,6 +151,7 @@ func TestGrantedFolderSwapper(t *testing.T) {
 			defer wg.Wait()
 			defer stop.Store(true)
 			seen, tries, wins := map[tools.Status]int{}, 0, 0
+
 			// However the machine shares its time out, both of the two were met in the end.
 			met := func() bool { return seen[""] > 0 && seen[tools.Denied] > 0 }
 			end := time.Now().Add(runFor)

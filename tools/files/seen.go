@@ -64,5 +64,6 @@ func (r *reach) stale(p *place, name string) error {
 	if ok && !v.is(p.info) {
 		return refuse("%s has changed since you read it (by a person, or by a command); read it again, then make your change", name)
 	}
+
 	return nil
 }

@@ -64,6 +64,7 @@ func (t sender) send(ctx context.Context, r *reach, call tools.Call, a sendArgs)
 	if beneath.Links(p.info) > 1 { // it may be a file that is out of reach, under another name
 		return tools.Result{}, refuse("%s has several names (hard links); it is not sent", name)
 	}
+
 	data, err := readAll(p, name, maxSent)
 	if err != nil {
 		return tools.Result{}, err
@@ -78,5 +79,6 @@ func (t sender) send(ctx context.Context, r *reach, call tools.Call, a sendArgs)
 	if err := t.say(ctx, call, a.Text, f); err != nil {
 		return tools.Result{}, fmt.Errorf("send %s: %w", name, err)
 	}
+
 	return tools.Result{Text: fmt.Sprintf("sent %s (%s)", name, size(f.Size))}, nil
 }

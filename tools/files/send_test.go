@@ -36,12 +36,14 @@ func TestSendFile(t *testing.T) {
 	if err := os.Link(w.outside+"/secret", filepath.Join(w.ws, "second")); err != nil {
 		t.Fatal(err)
 	}
+
 	w.want(w.call("send_file", a{"path": "report.txt", "text": "Here it is."}), tools.OK, "sent report.txt (11 B)")
 	w.want(w.call("send_file", a{"path": "report.txt"}), tools.OK)
 	if got := strings.Join(sent, "\n"); got != "c|Here it is.|report.txt|text/plain; charset=utf-8|/kept/all is "+
 		"well\nc|report.txt|report.txt|text/plain; charset=utf-8|/kept/all is well" {
 		t.Errorf("sent\n%s", got)
 	}
+
 	for path, want := range map[string]tools.Status{"link": tools.Denied, "second": tools.Denied,
 		".daycare/auth.json": tools.Denied, w.outside + "/secret": tools.Denied, "none": tools.Failed, ".": tools.Failed} {
 		w.want(w.call("send_file", a{"path": path}), want)
@@ -51,6 +53,7 @@ func TestSendFile(t *testing.T) {
 	if len(sent) != 2 {
 		t.Errorf("sent %v", sent)
 	}
+
 	refused = false
 	toolstest.Run(t, tool, toolstest.Options{Access: w.access, Good: []string{`{"path":"report.txt"}`}, Bad: []string{`{"path":"none"}`}})
 }

@@ -49,6 +49,7 @@ func (r *reach) walk(ctx context.Context, p *place, ignore bool, f func(visit) e
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
+
 	return w.visits <= maxVisits, err
 }
 
@@ -62,6 +63,7 @@ func (w *walker) folder(dir *os.Root, real, rel string, rules []ignoreRules, dep
 			rules = append(rules[:len(rules):len(rules)], own)
 		}
 	}
+
 	for _, e := range entries {
 		if w.visits++; w.visits > maxVisits {
 			return errEnough
@@ -73,6 +75,7 @@ func (w *walker) folder(dir *os.Root, real, rel string, rules []ignoreRules, dep
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -85,6 +88,7 @@ func (w *walker) entry(dir *os.Root, real, rel string, e fs.DirEntry, rules []ig
 	if ignored(rules, below, e.IsDir()) {
 		return nil
 	}
+
 	info, err := dir.Lstat(name)
 	if err != nil || !w.own && w.reach.forbiddenIn(real, name, info) {
 		return nil
@@ -95,6 +99,7 @@ func (w *walker) entry(dir *os.Root, real, rel string, e fs.DirEntry, rules []ig
 	if !info.IsDir() || depth >= maxDepth {
 		return nil
 	}
+
 	sub, err := dir.OpenRoot(name)
 	if err != nil {
 		return nil
@@ -103,5 +108,6 @@ func (w *walker) entry(dir *os.Root, real, rel string, e fs.DirEntry, rules []ig
 	if got, err := sub.Stat("."); err != nil || !os.SameFile(info, got) {
 		return nil // swapped in between
 	}
+
 	return w.folder(sub, filepath.Join(real, name), below, rules, depth+1)
 }

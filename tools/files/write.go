@@ -59,15 +59,18 @@ func write(ctx context.Context, r *reach, a writeArgs) (tools.Result, error) {
 	if err := p.replace([]byte(a.Content)); err != nil {
 		return tools.Result{}, fmt.Errorf("write %s: %s", name, plain(err))
 	}
+
 	r.noteWritten(p)
 	verb := "created"
 	if existed {
 		verb = "overwrote"
 	}
+
 	res := tools.Result{Text: fmt.Sprintf("%s %s (%s, %s)", verb, name, countLines(a.Content), size(int64(len(a.Content))))}
 	if !isBinary(old[:min(len(old), sniff)]) {
 		res.Blocks = diff(name, string(old), a.Content)
 	}
+
 	return res, nil
 }
 
@@ -85,6 +88,7 @@ func (p *place) before(name string) (old []byte, existed bool, err error) {
 	if p.info.Size() > maxDiff {
 		return nil, true, nil
 	}
+
 	old, err = readAll(p, name, maxDiff)
 	return old, true, err
 }
@@ -100,6 +104,7 @@ func (p *place) writable(name string) error {
 	case p.info.Mode().Perm()&0o200 == 0:
 		return refuse("%s is read-only", name)
 	}
+
 	return nil
 }
 
@@ -124,8 +129,10 @@ func (p *place) makeParents() error {
 		if err := p.descend(name, p.real, info); err != nil {
 			return err
 		}
+
 		p.name, p.real, p.below = p.below[0], filepath.Join(p.real, p.below[0]), p.below[1:]
 	}
+
 	return nil
 }
 
@@ -140,6 +147,7 @@ func (p *place) replace(content []byte) error {
 	if p.info != nil {
 		o.Mode = p.info.Mode().Perm() // the umask does not count for a file that exists
 	}
+
 	return disk.ReplaceIn("tool.file", p.dir, p.name, content, o)
 }
 
@@ -155,6 +163,7 @@ func (p *place) remove() error {
 	if err := p.dir.Remove(p.name); err != nil {
 		return err
 	}
+
 	return disk.SyncIn("tool.file", p.dir, ".")
 }
 
@@ -168,6 +177,7 @@ func (p *place) unchanged() error {
 	case p.info == nil || !os.SameFile(p.info, now) || now.Size() != p.info.Size() || !now.ModTime().Equal(p.info.ModTime()):
 		return errors.New("the file changed meanwhile; read it again")
 	}
+
 	return nil
 }
 
@@ -179,6 +189,7 @@ func countLines(s string) string {
 	if n == 1 {
 		return "1 line"
 	}
+
 	return fmt.Sprintf("%d lines", n)
 }
 
@@ -191,5 +202,6 @@ func diff(name, before, after string) []tools.Block {
 	if filepath.IsAbs(name) {
 		old, changed = name, name
 	}
+
 	return []tools.Block{{Type: "diff", Text: udiff.Unified(old, changed, before, after)}}
 }

@@ -30,6 +30,7 @@ func TestHostileNotes(t *testing.T) {
 			if hits, err := s.search("TOP SECRET", 5); err != nil || len(hits) > 0 {
 				t.Errorf("found %v, %v", hits, err)
 			}
+
 			_, _, err := s.change("note.md", func(old string) string { return old + "more" })
 			data, rerr := os.ReadFile(outside)
 			if err == nil || rerr != nil || string(data) != "TOP-SECRET" {
@@ -38,9 +39,11 @@ func TestHostileNotes(t *testing.T) {
 			if err != nil && strings.Contains(err.Error(), "TOP") {
 				t.Error(err)
 			}
+
 			attacktest.Held(t, attacktest.Row{Class: "prompts, skills, memory",
 				How: "opened as a plain file, or not at all", Name: "note: " + name})
 		})
 	}
+
 	attacktest.AsUser(t)
 }

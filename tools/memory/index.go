@@ -75,20 +75,24 @@ func (x *index) add(file string, p passage, name []string) {
 	for _, w := range body {
 		often[x.id(w)]++
 	}
+
 	for _, w := range append(words(p.title), name...) {
 		often[x.id(w)] += titleWeight
 	}
+
 	n := int32(len(x.docs))
 	if len(x.free) > 0 {
 		n, x.free = x.free[len(x.free)-1], x.free[:len(x.free)-1]
 	} else {
 		x.docs = append(x.docs, doc{})
 	}
+
 	d := doc{file: file, at: p, length: float64(len(body)), words: make([]int32, 0, len(often))}
 	for w, f := range often {
 		x.found[w] = append(x.found[w], posting{n, f})
 		d.words = append(d.words, w)
 	}
+
 	x.docs[n] = d
 	x.files[file] = append(x.files[file], n)
 	x.count++
@@ -104,6 +108,7 @@ func (x *index) id(w string) int32 {
 		x.found = append(x.found, nil)
 		x.sorted = nil
 	}
+
 	return id
 }
 
@@ -118,6 +123,7 @@ func (x *index) remove(file string) {
 		x.count--
 		x.length -= d.length
 	}
+
 	delete(x.files, file)
 }
 
@@ -130,6 +136,7 @@ func (x *index) search(query string, limit int) []hit {
 	scores := map[int32]float64{}
 	asked := words(query)
 	slices.Sort(asked)
+
 	for _, w := range slices.Compact(asked) {
 		for word, weight := range x.meant(w) {
 			id, ok := x.ids[word]
@@ -144,6 +151,7 @@ func (x *index) search(query string, limit int) []hit {
 			}
 		}
 	}
+
 	hits := make([]hit, 0, len(scores))
 	for n, score := range scores {
 		hits = append(hits, hit{x.docs[n].file, x.docs[n].at, score})
@@ -151,6 +159,7 @@ func (x *index) search(query string, limit int) []hit {
 	slices.SortFunc(hits, func(a, b hit) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.file, a.file), cmp.Compare(a.at.line, b.at.line))
 	})
+
 	return hits[:min(limit, len(hits))]
 }
 
@@ -166,11 +175,13 @@ func (x *index) meant(w string) map[string]float64 {
 		}
 		slices.Sort(x.sorted)
 	}
+
 	i, _ := slices.BinarySearch(x.sorted, w)
 	for ; i < len(x.sorted) && strings.HasPrefix(x.sorted[i], w) && len(all) <= maxBegins; i++ {
 		if x.sorted[i] != w {
 			all[x.sorted[i]] = beginsWeight
 		}
 	}
+
 	return all
 }

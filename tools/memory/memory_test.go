@@ -36,6 +36,7 @@ func newHand(t *testing.T, notes map[string]string) *hand {
 		t.Fatal(err)
 	}
 	h.set = set
+
 	return h
 }
 
@@ -59,6 +60,7 @@ func (h *hand) do(name string, args map[string]any) tools.Result {
 	if err := h.set.Validate(name, data); err != nil {
 		h.t.Fatal(err)
 	}
+
 	tool, _, _ := h.set.Get(name)
 	res, err := tool.Run(h.t.Context(), tools.Call{Name: name, Arguments: data, Agent: "a", Sources: h.sources, Progress: func(string) {}})
 	if err != nil {
@@ -76,6 +78,7 @@ func (h *hand) found(query string) []string {
 			places = append(places, place)
 		}
 	}
+
 	return places
 }
 
@@ -118,6 +121,7 @@ func TestSearchFindsPassages(t *testing.T) {
 			t.Errorf("%q: %v, want %s first", query, got, want)
 		}
 	}
+
 	if got := h.found("zebra"); len(got) > 0 {
 		t.Errorf("zebra: %v", got)
 	}
@@ -132,6 +136,7 @@ func TestEditsByHandCountAtOnce(t *testing.T) {
 	if h.found("mat") != nil || len(h.found("pot")) != 1 {
 		t.Error("an edit did not count")
 	}
+
 	os.Rename(filepath.Join(h.dir, "a.md"), filepath.Join(h.dir, "b.md"))
 	if got := h.found("pot"); len(got) != 1 || got[0] != "b.md:1" {
 		t.Errorf("after a rename: %v", got)
@@ -151,12 +156,14 @@ func TestWriteAndRead(t *testing.T) {
 	if r := h.do("memory_write", map[string]any{"text": "Bert called"}); r.Text != "Noted in daily/2026-11-20.md:3." {
 		t.Error(r.Text)
 	}
+
 	h.do("memory_write", map[string]any{"text": "# Anna\nlikes tea", "file": "entities/anna"})
 	h.do("memory_write", map[string]any{"text": "has a cat", "file": "entities/anna.md"})
 	want := "1\t# Anna\n2\tlikes tea\n3\thas a cat\n"
 	if r := h.do("memory_get", map[string]any{"file": "entities/anna.md"}); r.Text != want {
 		t.Error(cmp.Diff(want, r.Text))
 	}
+
 	data, err := os.ReadFile(filepath.Join(h.dir, "daily/2026-11-20.md"))
 	if err != nil || string(data) != "- 12:30 Anna called\n  about the cat\n- 12:30 Bert called\n" {
 		t.Errorf("%q %v", data, err)
@@ -179,6 +186,7 @@ func TestNoWayOut(t *testing.T) {
 	os.WriteFile(outside, []byte("secret words"), 0o600)
 	os.Symlink(outside, filepath.Join(h.dir, "link.md"))
 	os.Symlink(filepath.Dir(h.dir), filepath.Join(h.dir, "up"))
+
 	for _, name := range []string{"../secret", "/etc/passwd", "a/../../secret", "link", "up/secret", "..", ".hidden",
 		"a\x00b", "a//b/../../../secret", "C:x", "x/.git/config"} {
 		for _, tool := range []string{"memory_get", "memory_write"} {
@@ -191,6 +199,7 @@ func TestNoWayOut(t *testing.T) {
 			}
 		}
 	}
+
 	if data, _ := os.ReadFile(outside); string(data) != "secret words" {
 		t.Errorf("a file outside was changed: %q", data)
 	}
@@ -231,6 +240,7 @@ func TestNotesOfAnUntrustedTurnStayUntrusted(t *testing.T) {
 			t.Fatal(res.Text)
 		}
 	}
+
 	h.sources = nil
 	h.do("memory_write", map[string]any{"text": "The radiators are cold.", "file": "facts"})
 	for _, read := range []struct {
@@ -253,6 +263,7 @@ func TestNotesOfAnUntrustedTurnStayUntrusted(t *testing.T) {
 			t.Errorf("%s %v: source %q of %s", read.name, read.args, res.Source, res.Text)
 		}
 	}
+
 	// A turn that speaks for its owner may write it anew.
 	h.do("memory_write", map[string]any{"text": "Nothing of eve.", "file": "facts", "replace": true})
 	if res := h.do("memory_get", map[string]any{"file": "facts"}); res.Source != "" {

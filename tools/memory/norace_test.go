@@ -31,6 +31,7 @@ func TestTenThousandNotes(t *testing.T) {
 		vocabulary[i] = fmt.Sprintf("%s%s", []string{"ba", "ko", "mi", "tra", "sel"}[r.IntN(5)],
 			strings.ToLower(fmt.Sprintf("%x", r.IntN(1<<20))))
 	}
+
 	size := 0
 	for i := range 10_000 {
 		var b strings.Builder
@@ -41,6 +42,7 @@ func TestTenThousandNotes(t *testing.T) {
 		size += b.Len()
 		h.put(fmt.Sprintf("n%02d/note%d.md", i%100, i), b.String())
 	}
+
 	h.put("n07/needle.md", "# Needle\n\nthe walrus lives in hut seventeen\n")
 	var before, after runtime.MemStats
 	runtime.GC()

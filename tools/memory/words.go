@@ -34,8 +34,10 @@ func words(text string) []string {
 		default:
 			flush()
 		}
+
 		before = 0
 	}
+
 	flush()
 	return out
 }
@@ -50,6 +52,7 @@ func plain(r rune) rune {
 	if i := strings.IndexRune(with, r); i >= 0 {
 		return rune(without[strings.Count(with[:i], "")-1])
 	}
+
 	return r
 }
 
@@ -95,9 +98,11 @@ func passages(text string) []passage {
 			}
 			begin = n
 		}
+
 		lines = append(lines, line)
 		size += len(line)
 	}
+
 	flush()
 	return list
 }

@@ -39,6 +39,7 @@ func (f *file) parseCMap(data []byte) *cmap {
 			}
 			continue
 		}
+
 		switch w {
 		case "endcodespacerange":
 			for _, v := range stack {
@@ -55,8 +56,10 @@ func (f *file) parseCMap(data []byte) *cmap {
 				m.add(stack[i], stack[i+1], stack[i+2])
 			}
 		}
+
 		stack = stack[:0]
 	}
+
 	slices.SortStableFunc(m.ranges, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.length, b.length), cmp.Compare(a.lo, b.lo))
 	})
@@ -69,6 +72,7 @@ func (m *cmap) add(lo, hi, to any) {
 	if !ok || !also || len(first) == 0 || len(first) > 4 || len(first) != len(last) {
 		return
 	}
+
 	s := span{length: len(first), lo: code(first), hi: code(last)}
 	switch to := to.(type) {
 	case text:
@@ -78,6 +82,7 @@ func (m *cmap) add(lo, hi, to any) {
 	default:
 		return
 	}
+
 	m.lengths[s.length] = true
 	m.ranges = append(m.ranges, s)
 }
@@ -98,6 +103,7 @@ func utf16BE(s text) []rune {
 	if len(s) == 1 {
 		units = append(units, uint16(s[0]))
 	}
+
 	return utf16.Decode(units)
 }
 
@@ -112,6 +118,7 @@ func (m *cmap) look(length int, c uint32) ([]rune, bool) {
 	if i < 0 || m.ranges[i].length != length || c > m.ranges[i].hi {
 		return nil, false
 	}
+
 	s := m.ranges[i]
 	n := c - s.lo
 	if s.list != nil {
@@ -124,6 +131,7 @@ func (m *cmap) look(length int, c uint32) ([]rune, bool) {
 	if len(s.to) == 0 {
 		return nil, true
 	}
+
 	to := slices.Clone(s.to)
 	to[len(to)-1] += rune(n)
 	return to, true

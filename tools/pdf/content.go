@@ -40,12 +40,14 @@ func (f *file) text(page dict) string {
 	if !ok {
 		list = []any{page["Contents"]}
 	}
+
 	var all [][]byte
 	for _, v := range list {
 		if s, ok := f.get(v).(*stream); ok {
 			all = append(all, f.unpack(s))
 		}
 	}
+
 	d.run(bytes.Join(all, []byte("\n")), f.asDict(page["Resources"]), 0)
 	return d.out.String()
 }
@@ -65,6 +67,7 @@ func (d *drawing) run(data []byte, resources dict, depth int) {
 			}
 			continue
 		}
+
 		switch w {
 		case "BI":
 			picture(p)
@@ -75,6 +78,7 @@ func (d *drawing) run(data []byte, resources dict, depth int) {
 		default:
 			d.operate(w, args)
 		}
+
 		args = args[:0]
 	}
 }
@@ -86,13 +90,16 @@ func picture(p *parser) {
 		p.at = len(p.data)
 		return
 	}
+
 	p.at += i + 2
+
 	for {
 		i := bytes.Index(p.data[p.at:], []byte("EI"))
 		if i < 0 {
 			p.at = len(p.data)
 			return
 		}
+
 		before := p.at + i - 1
 		p.at += i + 2
 		if white[p.data[before]] && (p.at >= len(p.data) || white[p.data[p.at]]) {
@@ -110,6 +117,7 @@ func (d *drawing) form(args []any, resources dict, depth int) {
 	if !ok || s.dict["Subtype"] != name("Form") {
 		return
 	}
+
 	back, text, line := d.state, d.text, d.line
 	if m, ok := d.file.get(s.dict["Matrix"]).([]any); ok && len(m) == 6 {
 		d.state.ctm = d.matrix(m).then(d.state.ctm)
@@ -117,6 +125,7 @@ func (d *drawing) form(args []any, resources dict, depth int) {
 	if own := d.file.asDict(s.dict["Resources"]); own != nil {
 		resources = own
 	}
+
 	stack := d.stack
 	d.stack = nil
 	d.run(d.file.unpack(s), resources, depth+1)
@@ -226,6 +235,7 @@ func (d *drawing) show(v any) {
 	if !ok || s.font == nil {
 		return
 	}
+
 	d.file.left.charge(valueWork * len(str))
 	s.font.letters(str, func(l letter) {
 		if d.file.left.err != nil {
@@ -238,6 +248,7 @@ func (d *drawing) show(v any) {
 		if l.space {
 			step += s.word * s.scale
 		}
+
 		d.text = matrix{1, 0, 0, 1, step, 0}.then(d.text)
 	})
 }

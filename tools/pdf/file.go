@@ -46,6 +46,7 @@ func (m *meter) charge(n int) bool {
 	case m.work < m.check:
 		m.err, m.check = m.ctx.Err(), m.work-1<<20
 	}
+
 	return m.err == nil
 }
 
@@ -61,6 +62,7 @@ func (f *file) scan() {
 		}
 		p.at += i
 		f.left.charge(i)
+
 		switch rest := p.data[p.at:]; {
 		case bytes.HasPrefix(rest, []byte("obj")):
 			number, ok := objectNumber(p.data[:p.at])
@@ -96,19 +98,23 @@ func objectNumber(before []byte) (int, bool) {
 		for i > 0 && len(before)-i < 9 && before[i-1] >= '0' && before[i-1] <= '9' {
 			i--
 		}
+
 		n := 0
 		for _, c := range before[i:] {
 			n = n*10 + int(c-'0')
 		}
 		ok := i < len(before)
 		before = before[:i]
+
 		return n, ok
 	}
+
 	// The tail is enough, and trimming the whole would cost its length each time.
 	before = before[max(0, len(before)-64):]
 	if _, ok := number(); !ok {
 		return 0, false
 	}
+
 	return number()
 }
 
@@ -123,6 +129,7 @@ func (f *file) object(p *parser, number int) {
 	if !ok {
 		return
 	}
+
 	switch s.dict["Type"] {
 	case name("XRef"):
 		f.trail(s.dict)
@@ -168,6 +175,7 @@ func (f *file) read(p *parser) any {
 	if p.peek(0) == '\n' {
 		p.at++
 	}
+
 	return f.body(p, d)
 }
 
@@ -183,6 +191,7 @@ func (f *file) body(p *parser, d dict) *stream {
 			return s
 		}
 	}
+
 	n := bytes.Index(p.data[start:], []byte("endstream"))
 	if n < 0 {
 		n = len(p.data) - start
@@ -190,6 +199,7 @@ func (f *file) body(p *parser, d dict) *stream {
 	p.at = start + n
 	f.left.charge(n)
 	s.raw = bytes.TrimSuffix(bytes.TrimSuffix(p.data[start:start+n], []byte("\n")), []byte("\r"))
+
 	return s
 }
 
@@ -206,6 +216,7 @@ func (f *file) get(v any) any {
 		}
 		v = f.read(&parser{file: f, data: at.data, at: at.at})
 	}
+
 	return nil
 }
 
@@ -217,6 +228,7 @@ func (f *file) asDict(v any) dict {
 	case *stream:
 		return v.dict
 	}
+
 	return nil
 }
 
@@ -232,10 +244,12 @@ func (f *file) catalog() dict {
 		numbers = append(numbers, n)
 	}
 	slices.Sort(numbers)
+
 	for _, n := range slices.Backward(numbers) {
 		if d, ok := f.get(ref(n)).(dict); ok && d["Type"] == name("Catalog") {
 			return d
 		}
 	}
+
 	return nil
 }

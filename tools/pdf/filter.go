@@ -20,6 +20,7 @@ func (f *file) unpack(s *stream) []byte {
 	if !ok {
 		parms = []any{s.dict["DecodeParms"]}
 	}
+
 	data := s.raw
 	for i, v := range filters[:min(len(filters), maxForms)] {
 		var parm dict
@@ -29,6 +30,7 @@ func (f *file) unpack(s *stream) []byte {
 		kind, _ := f.get(v).(name)
 		data = f.filter(kind, parm, data)
 	}
+
 	return data
 }
 
@@ -54,6 +56,7 @@ func (f *file) filter(kind name, parm dict, data []byte) []byte {
 	case "RunLengthDecode", "RL":
 		return f.left.runs(data)
 	}
+
 	return nil
 }
 
@@ -72,6 +75,7 @@ func (m *meter) inflate(r io.Reader) []byte {
 			m.err = m.ctx.Err()
 		}
 	}
+
 	return b.Bytes()
 }
 
@@ -88,6 +92,7 @@ func (m *meter) runs(data []byte) []byte {
 			m.err = ErrTooLarge
 		}
 	}
+
 	m.unpacked -= len(out)
 	return out
 }
@@ -115,6 +120,7 @@ func (f *file) predict(parm dict, data []byte) []byte {
 			if up = before[i]; i >= pixel {
 				left, corner = row[i-pixel], before[i-pixel]
 			}
+
 			switch kind {
 			case 1:
 				row[i] += left
@@ -126,9 +132,11 @@ func (f *file) predict(parm dict, data []byte) []byte {
 				row[i] += paeth(left, up, corner)
 			}
 		}
+
 		copy(before, row)
 		out = append(out, row...)
 	}
+
 	return out
 }
 
@@ -142,5 +150,6 @@ func paeth(left, up, corner byte) byte {
 	case far(up) <= far(corner):
 		return up
 	}
+
 	return corner
 }

@@ -36,6 +36,7 @@ func (f *file) font(v any) *font {
 	if isRef && len(f.fonts) < 1000 {
 		f.fonts[r] = o
 	}
+
 	return o
 }
 
@@ -49,6 +50,7 @@ func (f *file) composite(o *font, d dict) {
 	if len(list) == 0 {
 		return
 	}
+
 	down := f.asDict(list[0])
 	if n, ok := f.get(down["DW"]).(float64); ok {
 		o.standard = n
@@ -66,6 +68,7 @@ func (f *file) composite(o *font, d dict) {
 		if i+2 >= len(w) {
 			return
 		}
+
 		last, width := uint32(max(f.number(w[i+1]), 0)), f.number(w[i+2])
 		for c := first; c <= last && c < 1<<16 && f.left.charge(valueWork); c++ {
 			o.widths[c] = width
@@ -85,20 +88,24 @@ func (f *file) simple(o *font, d dict) {
 		base, _ = f.get(e["BaseEncoding"]).(name)
 		differ, _ = f.get(e["Differences"]).([]any)
 	}
+
 	table := charmap.Windows1252 // which the standard encoding is nearly
 	if base == "MacRomanEncoding" {
 		table = charmap.Macintosh
 	}
+
 	for c := 32; c < 256; c++ {
 		if r := table.DecodeByte(byte(c)); r != utf8.RuneError {
 			o.names[c] = string(r)
 		}
 	}
+
 	if base == "" {
 		for c, r := range standardEncoding {
 			o.names[c] = string(r)
 		}
 	}
+
 	c := 0
 	for _, v := range differ {
 		switch v := f.get(v).(type) {
@@ -111,6 +118,7 @@ func (f *file) simple(o *font, d dict) {
 			c++
 		}
 	}
+
 	descriptor := f.asDict(d["FontDescriptor"])
 	if n := f.number(descriptor["MissingWidth"]); n > 0 {
 		o.standard = n
@@ -119,6 +127,7 @@ func (f *file) simple(o *font, d dict) {
 	if m, ok := f.get(d["FontMatrix"]).([]any); ok && len(m) == 6 { // Type3: widths are in units of its own
 		scale = f.number(m[0]) * 1000
 	}
+
 	first := f.number(d["FirstChar"])
 	widths, _ := f.get(d["Widths"]).([]any)
 	for i, v := range widths {
@@ -158,6 +167,7 @@ func (o *font) length(s text) int {
 	if o.wide && o.unicode != nil && o.unicode.lengths[1] && !o.unicode.lengths[2] {
 		n = 1
 	}
+
 	return min(n, len(s))
 }
 
@@ -167,11 +177,13 @@ func (o *font) text(n int, c uint32) string {
 			return string(r)
 		}
 	}
+
 	switch {
 	case o.utf16:
 		return string(rune(c))
 	case o.wide || c > 255:
 		return "" // a glyph that does not say which letter it is
 	}
+
 	return o.names[c]
 }

@@ -47,6 +47,7 @@ lozenge:◊ openbullet:◦ prime:′ visiblespace:␣`) {
 		name, text, _ := strings.Cut(pair, ":")
 		m[name] = text
 	}
+
 	m["space"], m["nbspace"] = " ", " "
 	return m
 })
@@ -71,6 +72,7 @@ func glyphText(glyph string) string {
 	if accent, ok := accents[glyph[min(1, len(glyph)):]]; ok {
 		return glyph[:1] + string(accent)
 	}
+
 	for _, prefix := range []string{"uni", "u"} {
 		digits, ok := strings.CutPrefix(glyph, prefix)
 		if !ok || len(digits) < 4 || len(digits) > 6 {
@@ -80,6 +82,7 @@ func glyphText(glyph string) string {
 			return string(rune(n))
 		}
 	}
+
 	if parts := strings.Split(glyph, "_"); len(parts) > 1 && len(parts) < 5 { // "f_f_i"
 		var all string
 		for _, part := range parts {
@@ -87,5 +90,6 @@ func glyphText(glyph string) string {
 		}
 		return all
 	}
+
 	return ""
 }

@@ -29,6 +29,7 @@ func (l *layout) add(s string, at matrix, width float64) {
 	if s = clean(s); s == "" {
 		return
 	}
+
 	l.gap(at.e, at.f, dx, dy, size)
 	if s != " " || !l.spaceAfter {
 		l.b.WriteString(s)
@@ -75,6 +76,7 @@ func clean(s string) string {
 		case unicode.IsControl(r), r == unicode.ReplacementChar, r == 0x00AD, unicode.Is(unicode.Co, r):
 			return -1
 		}
+
 		return r
 	}, ligatures.Replace(s))
 }
@@ -88,5 +90,6 @@ func (l *layout) String() string {
 		lines[i] = strings.TrimRight(line, " ")
 	}
 	text := strings.Join(lines, "\n")
+
 	return norm.NFC.String(strings.TrimSpace(text))
 }

@@ -84,6 +84,7 @@ func (f *file) all(o Options) (Text, error) {
 	if f.trailer["Encrypt"] != nil {
 		return Text{}, ErrEncrypted
 	}
+
 	pages := f.pages()
 	if f.left.err != nil {
 		return Text{}, f.left.err
@@ -91,6 +92,7 @@ func (f *file) all(o Options) (Text, error) {
 	if len(pages) == 0 {
 		return Text{}, ErrDamaged
 	}
+
 	t := Text{Pages: len(pages), First: max(o.First, 1), Empty: true}
 	t.Last = t.First - 1
 	var b strings.Builder
@@ -148,6 +150,7 @@ func (f *file) pages() []dict {
 			}
 			seen[int(r)] = true
 		}
+
 		node, _ := f.get(v).(dict)
 		if node == nil || depth > maxDepth || len(list) >= maxPages || f.left.err != nil {
 			return
@@ -155,16 +158,19 @@ func (f *file) pages() []dict {
 		if r := node["Resources"]; r != nil {
 			resources = r
 		}
+
 		kids, inner := f.get(node["Kids"]).([]any)
 		if !inner {
 			page := dict{"Contents": node["Contents"], "Resources": resources}
 			list = append(list, page)
 			return
 		}
+
 		for _, kid := range kids {
 			walk(kid, resources, depth+1)
 		}
 	}
 	walk(root["Pages"], nil, 0)
+
 	return list
 }

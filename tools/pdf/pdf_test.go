@@ -148,6 +148,7 @@ func a85(data []byte) string {
 		}
 		b.Write(out[:n+1])
 	}
+
 	return b.String() + "~>"
 }
 
@@ -172,6 +173,7 @@ func many(n int) []byte {
 			len(objects)+2), raw("", content))
 		kids += fmt.Sprintf("%d 0 R ", len(objects)-1)
 	}
+
 	objects[1] = "<</Type/Pages/Kids[" + kids + "]>>"
 	return made(objects...)
 }
@@ -223,6 +225,7 @@ func TestErrors(t *testing.T) {
 		if c.ctx == nil {
 			c.ctx = context.Background()
 		}
+
 		// A hundredth of the limits says the same, sooner.
 		f := &file{data: c.data, left: meter{ctx: c.ctx, unpacked: maxUnpacked / 100, work: maxWork / 100, check: maxWork / 100}}
 		if text, err := f.all(Options{}); !errors.Is(err, c.want) {

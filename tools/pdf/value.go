@@ -59,6 +59,7 @@ func (p *parser) keyword(w string) bool {
 		return false
 	}
 	p.at += len(w)
+
 	return true
 }
 
@@ -71,6 +72,7 @@ func (p *parser) value(depth int) any {
 	if depth == 0 {
 		p.kept = 0
 	}
+
 	start := p.at
 	c := p.data[p.at]
 	switch {
@@ -97,6 +99,7 @@ func (p *parser) value(depth int) any {
 		p.at++
 		return word(c)
 	}
+
 	return p.regular()
 }
 
@@ -120,6 +123,7 @@ func (p *parser) regular() any {
 		}
 		return 0.0 // "--5" and the like stand in files
 	}
+
 	switch s {
 	case "true":
 		return true
@@ -128,6 +132,7 @@ func (p *parser) regular() any {
 	case "null":
 		return nil
 	}
+
 	return word(s)
 }
 
@@ -142,6 +147,7 @@ func (p *parser) name() name {
 		b = append(b, c)
 		p.at++
 	}
+
 	return name(b)
 }
 
@@ -154,6 +160,7 @@ func nibble(c byte) int {
 	case c >= 'A' && c <= 'F':
 		return int(c-'A') + 10
 	}
+
 	return -1
 }
 
@@ -167,6 +174,7 @@ func (p *parser) hex() text {
 		if c == '>' {
 			break
 		}
+
 		switch n := nibble(c); {
 		case n < 0:
 		case high < 0:
@@ -175,6 +183,7 @@ func (p *parser) hex() text {
 			b, high = append(b, byte(high<<4|n)), -1
 		}
 	}
+
 	if high >= 0 {
 		b = append(b, byte(high<<4))
 	}
@@ -202,8 +211,10 @@ func (p *parser) literal() text {
 			b = p.escape(b)
 			continue
 		}
+
 		b = append(b, c)
 	}
+
 	p.at = min(p.at, len(p.data)) // a backslash was the last byte
 	return text(b)
 }
@@ -227,6 +238,7 @@ func (p *parser) escape(b []byte) []byte {
 	case c == '\r' || c == '\n':
 		return b
 	}
+
 	if e, ok := escapes[c]; ok {
 		c = e
 	}
@@ -246,6 +258,7 @@ func (p *parser) array(depth int) []any {
 		}
 		list = p.keep(list, v)
 	}
+
 	return list
 }
 
@@ -279,6 +292,7 @@ func (p *parser) dict(depth int) dict {
 		}
 		list = p.keep(list, v)
 	}
+
 	d := make(dict, len(list)/2)
 	for i := 0; i+1 < len(list); i += 2 {
 		key, ok := list[i].(name)
@@ -288,5 +302,6 @@ func (p *parser) dict(depth int) dict {
 		}
 		d[key] = list[i+1]
 	}
+
 	return d
 }

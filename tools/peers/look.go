@@ -45,6 +45,7 @@ func (p *peers) sessionsList() tools.Tool {
 			if args.Limit > 0 && len(all) > args.Limit {
 				all = all[len(all)-args.Limit:]
 			}
+
 			var b strings.Builder
 			for _, a := range all {
 				last := "nothing yet"
@@ -53,6 +54,7 @@ func (p *peers) sessionsList() tools.Tool {
 				}
 				fmt.Fprintf(&b, "%s %s %q %s, %d waiting, last %s, $%.4f\n", a.Handle, a.ID, a.Name, a.State, a.Queued, last, a.Cost)
 			}
+
 			return said("%s", b.String())
 		})
 }
@@ -69,6 +71,7 @@ func (p *peers) lines(ctx context.Context, call tools.Call, none string, keep fu
 			b.WriteString(line(a, call.Agent))
 		}
 	}
+
 	if b.Len() == 0 {
 		return said("%s", none)
 	}
@@ -91,9 +94,11 @@ func permanents(all []event.Agent) tools.Result {
 			b.WriteString(line(a, ""))
 		}
 	}
+
 	if b.Len() == 0 {
 		b.WriteString("There are no permanent agents. Give name and systemPrompt to make one.")
 	}
+
 	return tools.Result{Text: b.String()}
 }
 
@@ -126,6 +131,7 @@ func (p *peers) sessionsStatus() tools.Tool {
 				}
 				id = a.ID
 			}
+
 			s, err := p.agents.Session(ctx, call.Agent, id)
 			if err != nil {
 				return tools.Result{}, err
@@ -158,12 +164,14 @@ func (p *peers) find(ctx context.Context, asker, ref string) (event.Agent, error
 			fits = append(fits, a)
 		}
 	}
+
 	switch len(fits) {
 	case 0:
 		return event.Agent{}, fmt.Errorf("no such agent: %q; agents_list names those there are", ref)
 	case 1:
 		return fits[0], nil
 	}
+
 	return event.Agent{}, fmt.Errorf("%q fits %d agents; give the id", ref, len(fits))
 }
 
@@ -197,6 +205,7 @@ func (p *peers) sessionsHistory() tools.Tool {
 				return tools.Result{Status: tools.Denied, Text: "denied: this turn has read " + strings.Join(call.Sources, ", ") +
 					", which may be what asks for it; the conversations of others are read only in a turn of the owner's own"}, nil
 			}
+
 			page, err := p.agents.History(ctx, call.Agent, args.AgentID, args.Limit)
 			if err != nil {
 				return tools.Result{}, err
@@ -205,6 +214,7 @@ func (p *peers) sessionsHistory() tools.Tool {
 			for _, rec := range page.Records {
 				b.WriteString(spoken(rec))
 			}
+
 			if b.Len() == 0 {
 				return said("Nothing was said yet.")
 			}
@@ -221,6 +231,7 @@ func spoken(rec json.RawMessage) string {
 	if json.Unmarshal(rec, &r) != nil {
 		return ""
 	}
+
 	switch r.Type {
 	case "user_message":
 		who := "person"
@@ -240,5 +251,6 @@ func spoken(rec json.RawMessage) string {
 	case "tool_result":
 		return fmt.Sprintf("[%s] %s: %s\n", r.At, r.Name, r.Status)
 	}
+
 	return ""
 }

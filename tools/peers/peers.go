@@ -84,6 +84,7 @@ func New(a Agents) []tools.Tool {
 	if r, ok := a.(Reactor); ok {
 		list = append(list, p.react(r))
 	}
+
 	return list
 }
 
@@ -107,6 +108,7 @@ func (p *peers) needs(call tools.Call, ref, text string) *permission.Request {
 	if !ok {
 		return nil
 	}
+
 	return &permission.Request{Tag: permission.Message{Agent: id}.Tag(), Reason: "write to somebody else's agent", AskAlways: true,
 		Detail: permission.Detail{Command: text}}
 }
@@ -143,6 +145,7 @@ func (t *tool) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	if err != nil {
 		return tools.Errorf("%s: %s", t.spec.Name, reason(err)), nil
 	}
+
 	return res, nil
 }
 
@@ -168,6 +171,7 @@ func reason(err error) string {
 	case errors.Is(err, message.ErrUnknownAgent):
 		return err.Error() + "; agents_list names those there are"
 	}
+
 	return err.Error()
 }
 

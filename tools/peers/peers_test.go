@@ -109,6 +109,7 @@ func find(t *testing.T, h *house, name string) tools.Tool {
 		}
 	}
 	t.Fatalf("there is no tool %s", name)
+
 	return nil
 }
 
@@ -129,6 +130,7 @@ func callFrom(t *testing.T, h *house, name, args, answered string) tools.Result 
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return r
 }
 
@@ -161,12 +163,14 @@ func TestReaction(t *testing.T) {
 	if diff := cmp.Diff([]string{"77 31 👍", "77 12 🎉"}, h.said); diff != "" {
 		t.Errorf("reactions (-want +got):\n%s", diff)
 	}
+
 	for args, want := range map[string]string{`{"emoji":"👍"}`: "no message of a chat",
 		`{"emoji":"` + strings.Repeat("👍", 30) + `","messageId":"1"}`: "one emoji"} {
 		if r := callFrom(t, h, "set_reaction", args, ""); r.Status != tools.Failed || !strings.Contains(r.Text, want) {
 			t.Errorf("%s: %q %s", args, r.Status, r.Text)
 		}
 	}
+
 	h.err = errors.New("telegram has no reaction 🦄")
 	if r := callFrom(t, h, "set_reaction", `{"emoji":"🦄"}`, "31"); r.Status != tools.Failed || !strings.Contains(r.Text, "no reaction 🦄") {
 		t.Errorf("%q %s", r.Status, r.Text)
@@ -244,6 +248,7 @@ func TestPermanentAgentsAreUpdated(t *testing.T) {
 			t.Errorf("%s: %q, updated %q, made %v", tt.args, r.Text, got, h.made)
 		}
 	}
+
 	h := newHouse()
 	h.err = errors.New("another agent or a user made that agent")
 	if r := call(t, h, "create_permanent_agent", `{"name":"Ops","systemPrompt":"x"}`); r.Status != tools.Failed {
@@ -279,6 +284,7 @@ func TestSessionsSendReceives(t *testing.T) {
 	if r := call(t, h, "sessions_send", `{"agentId":"nobody"}`); r.Status != tools.Failed {
 		t.Errorf("an agent that does not exist: %+v", r)
 	}
+
 	h.agents = append(h.agents, event.Agent{ID: "agent", Handle: "2/", Name: "self"})
 	if r := call(t, h, "sessions_send", `{"agentId":"self"}`); r.Status != tools.Failed {
 		t.Errorf("the caller waits for itself: %+v", r)
@@ -317,6 +323,7 @@ func TestErrorsAreForTheModel(t *testing.T) {
 		!strings.Contains(r.Text, "agents_list") {
 		t.Errorf("an unknown agent: %+v", r)
 	}
+
 	h.err = errors.New("not started: there are 8 running children of this agent already, the limit of agents.maxChildren")
 	if r := call(t, h, "spawn", `{"task":"x"}`); r.Status != tools.Failed || !strings.Contains(r.Text, "maxChildren") {
 		t.Errorf("over a limit: %+v", r)
@@ -366,6 +373,7 @@ func TestUntrustedTurnDoesNotReachOthersUnasked(t *testing.T) {
 					t.Errorf("%s asks for %+v", name, need)
 				}
 			}
+
 			call.Sources = nil
 			call.Arguments = json.RawMessage(`{"agentId":"bob","text":"x"}`)
 			if need, _ := tool.(tools.Asks).Needs(call); need != nil {

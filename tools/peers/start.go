@@ -61,6 +61,7 @@ func (p *peers) spawn() tools.Tool {
 			if err != nil {
 				return tools.Result{}, err
 			}
+
 			return said("Subagent [%s] started (id: %s). Its result comes as a system message; go on meanwhile.", label, a.ID)
 		})
 }
@@ -100,20 +101,24 @@ func (p *peers) createPermanent() tools.Tool {
 			if name == "" || args.SystemPrompt == "" && description == "" {
 				return permanents(all), nil
 			}
+
 			for _, a := range all {
 				if a.Name == name && a.ID != id {
 					return p.updatePermanent(ctx, call, a, args)
 				}
 			}
+
 			if args.SystemPrompt == "" {
 				return tools.Errorf("there is no agent named %s yet: to make one, give it a systemPrompt", name), nil
 			}
+
 			d := address.Descriptor{Type: address.Permanent, ID: id, Name: name, Description: description,
 				SystemPrompt: args.SystemPrompt, WorkspaceDir: args.WorkspaceDir, CreatedBy: call.Agent}
 			a, err := p.agents.Create(ctx, d, message.Incoming{})
 			if err != nil {
 				return tools.Result{}, err
 			}
+
 			return said("Made %s (id: %s, handle %s). Write to it with send_agent_message or sessions_send.", a.Name, a.ID, a.Handle)
 		})
 }
@@ -127,10 +132,12 @@ func (p *peers) updatePermanent(ctx context.Context, call tools.Call, a event.Ag
 		return tools.Errorf("there is an agent named %s (id: %s) already, and only a user can change its folder, in its descriptor.json. "+
 			"Without workspaceDir, this call changes its description and systemPrompt", a.Name, a.ID), nil
 	}
+
 	a, err := p.agents.Update(ctx, call.Agent, a.ID, oneLine(args.Description), args.SystemPrompt)
 	if err != nil {
 		return tools.Result{}, err
 	}
+
 	return said("Changed %s (id: %s, handle %s); it takes effect with its next turn.", a.Name, a.ID, a.Handle)
 }
 

@@ -97,6 +97,7 @@ func run(t *testing.T, h Agents, name, args string) tools.Result {
 		}
 		return r
 	}
+
 	t.Fatalf("there is no tool %s", name)
 	return tools.Result{}
 }
@@ -125,6 +126,7 @@ func TestEachFailedStepOfACallIsReported(t *testing.T) {
 			}
 		}
 	}
+
 	for _, tool := range New(newHouse()) {
 		if !tried[tool.Spec().Name] {
 			t.Errorf("%s was not tried", tool.Spec().Name)
@@ -158,18 +160,21 @@ func TestWhatIsListed(t *testing.T) {
 			t.Errorf("%s lists %s, want %s", call, got, want)
 		}
 	}
+
 	list := run(t, h, "agents_list", `{}`).Text
 	for line := range strings.Lines(list) {
 		if mine := strings.Contains(line, "aaaa1111"); mine != strings.Contains(line, "(you)") {
 			t.Errorf("who asks is marked in %q: %v", line, !mine)
 		}
 	}
+
 	h.agents = nil
 	for _, call := range []string{"agents_list", "subagents", "create_permanent_agent"} {
 		if r := run(t, h, call, `{}`); r.Text == "" || r.Status != "" && r.Status != tools.OK {
 			t.Errorf("%s of nobody: %s %q", call, r.Status, r.Text)
 		}
 	}
+
 	for args, want := range map[string]int{`{"agentId":"Ops"}`: historyLimit, `{"agentId":"Ops","limit":0}`: historyLimit, `{"agentId":"Ops","limit":3}`: 3} {
 		if run(t, h, "sessions_history", args); h.limit != want {
 			t.Errorf("%s asks for %d records, want %d", args, h.limit, want)

@@ -34,10 +34,12 @@ func (p *peers) send() tools.Tool {
 			if call.Route != (message.Address{}) {
 				in.Route = &call.Route
 			}
+
 			r, err := p.agents.Post(ctx, in)
 			if err != nil {
 				return tools.Result{}, err
 			}
+
 			return said("Sent to agent %s.", r.Agent)
 		}))
 }
@@ -52,6 +54,7 @@ func (p *peers) telling(t *tool) *tool {
 		}
 		return p.needs(call, args.AgentID, args.Text)
 	}
+
 	return t
 }
 
@@ -64,6 +67,7 @@ func Target(name string, arguments json.RawMessage) (ref string, ok bool) {
 		err := json.Unmarshal(arguments, &args)
 		return args.AgentID, err == nil && !args.Silent && strings.TrimSpace(args.Text) != ""
 	}
+
 	return "", false
 }
 
@@ -95,6 +99,7 @@ func (p *peers) sessionsSend() tools.Tool {
 			if to == call.Agent { // it would wait for itself until the timeout
 				return tools.Errorf("sessions_send: %s is yourself; agents_list names the others", args.AgentID), nil
 			}
+
 			r, err := p.agents.Post(ctx, text(call, args.AgentID, args.Text))
 			if err != nil {
 				return tools.Result{}, err
@@ -103,6 +108,7 @@ func (p *peers) sessionsSend() tools.Tool {
 			if !ok || args.TimeoutSeconds == 0 {
 				return said("Sent to agent %s.", r.Agent)
 			}
+
 			return answer(ctx, w, r, min(time.Duration(args.TimeoutSeconds)*time.Second, maxWait))
 		}))
 }
@@ -124,6 +130,7 @@ func (p *peers) receive(ctx context.Context, call tools.Call, args askArgs) (too
 	if a.ID == call.Agent {
 		return tools.Errorf("you are that agent: end your turn instead; what is sent to you begins the next one"), nil
 	}
+
 	item, err := w.Work(ctx, call.Agent, a.ID)
 	if err != nil {
 		return tools.Result{}, err
@@ -131,6 +138,7 @@ func (p *peers) receive(ctx context.Context, call tools.Call, args askArgs) (too
 	if item == "" {
 		return said("%s has nothing to do. sessions_history shows what it said.", a.Name)
 	}
+
 	limit := waitDefault
 	if args.TimeoutSeconds > 0 {
 		limit = min(time.Duration(args.TimeoutSeconds)*time.Second, maxWait)
@@ -152,6 +160,7 @@ func answer(ctx context.Context, w Awaiter, r message.Receipt, limit time.Durati
 	case o.Reason != "done":
 		return tools.Errorf("the other agent's turn ended with %q: %s", o.Reason, o.Text), nil
 	}
+
 	return tools.Result{Text: o.Text, Source: message.Relayed(r.Agent, o.Untrusted)}, nil
 }
 
@@ -199,9 +208,11 @@ func (p *peers) react(r Reactor) tools.Tool {
 			case id == "":
 				return tools.Errorf("set_reaction: what you answer is no message of a chat; name one by messageId"), nil
 			}
+
 			if err := r.React(ctx, call.Route, id, args.Emoji); err != nil {
 				return tools.Result{}, err
 			}
+
 			return said("Reacted.")
 		})
 }

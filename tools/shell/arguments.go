@@ -37,20 +37,24 @@ func decode(call tools.Call) (arguments, error) {
 	if strings.ContainsRune(a.Command, 0) {
 		return a, fmt.Errorf("exec: command holds a zero byte")
 	}
+
 	for name, value := range a.Env {
 		if !envName.MatchString(name) || strings.ContainsRune(value, 0) {
 			return a, fmt.Errorf("exec: env %q is not a usable variable", name)
 		}
 	}
+
 	if len(a.Domains) > maxDomains {
 		return a, fmt.Errorf("exec: allowedDomains names %d hosts; at most %d", len(a.Domains), maxDomains)
 	}
+
 	for i, d := range a.Domains {
 		a.Domains[i] = strings.TrimSuffix(strings.ToLower(strings.TrimSpace(d)), ".")
 		if _, err := DomainRight(a.Domains[i]); err != nil {
 			return a, fmt.Errorf("exec: %w", err)
 		}
 	}
+
 	return a, nil
 }
 
@@ -80,6 +84,7 @@ func (a arguments) rendered() string {
 	if a.Stdin != "" {
 		b.WriteString("\n[standard input]\n" + unmarked(a.Stdin))
 	}
+
 	return b.String()
 }
 
@@ -106,6 +111,7 @@ func nameOf(words []string) string {
 		}
 		kept = append(kept, word)
 	}
+
 	if len(kept) > 0 {
 		return strings.Join(kept, " ")
 	}
@@ -113,6 +119,7 @@ func nameOf(words []string) string {
 	if len(whole) > 200 {
 		whole = strings.ToValidUTF8(whole[:200], "")
 	}
+
 	return whole
 }
 

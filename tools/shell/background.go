@@ -29,12 +29,14 @@ func (e *Exec) inBackground(ctx context.Context, call tools.Call, p process, tim
 	if err != nil {
 		return tools.Errorf("exec: %v", err)
 	}
+
 	e.jobs.adopt(j, timeout)
 	select {
 	case <-j.run.done:
 	case <-ctx.Done():
 	case <-time.After(settleFor):
 	}
+
 	return tools.Result{Text: fmt.Sprintf("Process %s %s\n%s", j.info.ID, j.state(), j.recent(2000))}
 }
 
@@ -47,8 +49,10 @@ func (e *Exec) yielding(ctx context.Context, call tools.Call, p process, timeout
 		out.discard()
 		return tools.Errorf("exec: %v", err)
 	}
+
 	timer := time.NewTimer(e.jobs.yieldAfter)
 	defer timer.Stop()
+
 	select {
 	case <-j.run.done:
 	case <-ctx.Done():
@@ -61,6 +65,7 @@ func (e *Exec) yielding(ctx context.Context, call tools.Call, p process, timeout
 			Text: fmt.Sprintf("%s\n[still running after %v: it goes on in the background as process %s, for at most %v; see process]",
 				text, e.jobs.yieldAfter, j.info.ID, timeout)}
 	}
+
 	e.jobs.forget(j)
 	out.finish()
 	return p.explained(result(ctx, j.run.end, timeout, out))

@@ -16,6 +16,7 @@ func BenchmarkExec(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	for _, level := range levels {
 		b.Run(string(level), func(b *testing.B) {
 			dir, access := b.TempDir(), permission.Default(b.TempDir())
@@ -28,6 +29,7 @@ func BenchmarkExec(b *testing.B) {
 			if err != nil {
 				b.Skip(err)
 			}
+
 			confine := list[0].(*Exec).confine
 			confine.once.Do(func() { confine.runner = runner })
 			args, _ := json.Marshal(a{"command": "true"})

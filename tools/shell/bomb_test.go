@@ -48,6 +48,7 @@ func TestForkBomb(t *testing.T) {
 				res := run(t, t.Context(), e,
 					newCall(t, workspace(t), a{"timeoutMs": 30_000, "command": strings.ReplaceAll(script, "MARK", mark)}))
 				took := time.Since(start)
+
 				// Either it was counted, or it met the bound of the kernel before.
 				counted := fmt.Sprintf("processes at once; a command may have %d]", sandbox.MaxProcesses)
 				bound := fmt.Sprintf("[a command may have %d processes and", sandbox.MaxProcesses)
@@ -60,6 +61,7 @@ func TestForkBomb(t *testing.T) {
 					t.Logf("after %v, the daemon's longest wait %v: %s", took.Round(time.Millisecond),
 						gap.Round(time.Millisecond), res.Text[max(0, len(res.Text)-90):])
 				}
+
 				none(t, mark, time.Second)
 				attacktest.Held(t, attacktest.Row{Class: "bombs", Level: asWhom(level), How: "bound", Name: name})
 			})
@@ -84,6 +86,7 @@ func watchTurns(t *testing.T) (longest func() time.Duration) {
 			gap, last = max(gap, now.Sub(last)-10*time.Millisecond), now
 		}
 	}()
+
 	return func() time.Duration {
 		close(stop)
 		return <-done
@@ -101,6 +104,7 @@ func TestForkBombElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	dir, err := os.MkdirTemp("", "daycare-bomb-") // t.TempDir lets nobody else in
 	if err != nil {
 		t.Fatal(err)
@@ -113,6 +117,7 @@ func TestForkBombElsewhere(t *testing.T) {
 	if err := errors.Join(os.Chmod(dir, 0o777), os.Chmod(copied, 0o755)); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, place := range map[string]func(*exec.Cmd){
 		"without control groups": func(cmd *exec.Cmd) {
 			cmd.Args = []string{"unshare", "--mount", "sh", "-c",

@@ -47,6 +47,7 @@ func TestBuildsNeedNoApproval(t *testing.T) {
 			if _, err := exec.LookPath(build.needs); err != nil {
 				t.Skipf("SKIPPED, NOTHING IS PROVED: there is no %s", build.needs)
 			}
+
 			for _, level := range sandboxed {
 				runner, err := probed[level]()
 				if err != nil || !runner.HasView() {
@@ -66,12 +67,14 @@ func TestBuildsNeedNoApproval(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
+
 				env := map[string]string{"GIT_AUTHOR_NAME": "x", "GIT_AUTHOR_EMAIL": "x@example.com",
 					"GIT_COMMITTER_NAME": "x", "GIT_COMMITTER_EMAIL": "x@example.com"}
 				call := newCall(t, x.access, a{"command": build.run, "env": env, "workdir": project, "timeoutMs": 180_000})
 				if need, err := x.exec.Needs(call); need != nil || err != nil {
 					t.Errorf("it needs %+v %v", need, err)
 				}
+
 				res := run(t, t.Context(), x.exec, call)
 				if res.Status != "" || !strings.Contains(res.Text, build.shows) || strings.Contains(res.Text, "put aside") {
 					t.Errorf("%+v", res)

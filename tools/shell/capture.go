@@ -58,8 +58,10 @@ func (c *capture) Write(p []byte) (int, error) {
 		n := min(room, len(rest))
 		c.head, rest = append(c.head, rest[:n]...), rest[n:]
 	}
+
 	c.spill(p)
 	c.ring(rest)
+
 	return len(p), nil
 }
 
@@ -71,6 +73,7 @@ func (c *capture) ring(p []byte) {
 		n := min(room, len(p))
 		c.tail, p = append(c.tail, p[:n]...), p[n:]
 	}
+
 	for len(p) > 0 {
 		n := copy(c.tail[c.at:], p)
 		c.at, p = (c.at+n)%half, p[n:]
@@ -102,12 +105,14 @@ func (c *capture) begin(n int) bool {
 		c.dir = "" // the result says that the middle is gone
 		return false
 	}
+
 	c.sum = sha256.New()
 	before := c.total - int64(n)
 	c.keep(c.head[:min(int64(len(c.head)), before)])
 	if len(c.tail) > 0 {
 		c.keep(c.tail)
 	}
+
 	return true
 }
 
@@ -149,6 +154,7 @@ func (c *capture) flush() {
 	if len(c.pending) == 0 {
 		return
 	}
+
 	// A character may be cut at the end; it is told with what follows.
 	n := len(c.pending)
 	for i := 1; i <= min(utf8.UTFMax-1, n); i++ {
@@ -159,6 +165,7 @@ func (c *capture) flush() {
 			break
 		}
 	}
+
 	c.progress(strings.ToValidUTF8(string(c.pending[:n]), "\uFFFD"))
 	c.pending = append(c.pending[:0], c.pending[n:]...)
 	c.told = time.Now()
@@ -172,6 +179,7 @@ func (c *capture) finish() {
 	if c.file == nil {
 		return
 	}
+
 	name := filepath.Join(c.dir, hex.EncodeToString(c.sum.Sum(nil)))
 	err := c.file.Close()
 	if err == nil {
@@ -181,6 +189,7 @@ func (c *capture) finish() {
 		os.Remove(c.file.Name()) // the result says that the middle is gone
 		return
 	}
+
 	c.saved = name
 }
 

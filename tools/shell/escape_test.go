@@ -41,6 +41,7 @@ func newWorld(t *testing.T, level sandbox.Level) *world {
 	root := shortDir(t)
 	x := &world{t: t, root: root, w: filepath.Join(root, "work"), o: filepath.Join(root, "outside"), h: filepath.Join(root, "home")}
 	x.d = filepath.Join(x.w, ".daycare")
+
 	for path, text := range map[string]string{
 		x.o + "/secret": "canary-outside", root + "-other": "canary-outside", x.h + "/.ssh/id": "canary-key", x.h + "/.bashrc": "#",
 		x.d + "/settings.yaml": "canary-data", x.d + "/agents/other/history.jsonl": "canary-data", x.d + "/agents/me/state.json": "{}",
@@ -57,6 +58,7 @@ func newWorld(t *testing.T, level sandbox.Level) *world {
 			t.Fatal(err)
 		}
 	}
+
 	x.app = x.w + "/sub/app.sock"
 	x.listen()
 	x.tempt()
@@ -66,6 +68,7 @@ func newWorld(t *testing.T, level sandbox.Level) *world {
 	x.exec.confine.options = x.exec.options
 	x.access = permission.Default(x.w)
 	x.before = x.state()
+
 	return x
 }
 
@@ -79,6 +82,7 @@ func shortDir(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		os.Remove(dir + "-other")
 		if err := os.RemoveAll(dir); err != nil {
@@ -104,6 +108,7 @@ func (x *world) listen() {
 		if strings.HasPrefix(l.address, "@") {
 			x.abstract = l.address[1:]
 		}
+
 		go func() {
 			for {
 				c, err := lis.Accept()
@@ -115,6 +120,7 @@ func (x *world) listen() {
 			}
 		}()
 	}
+
 	for _, l := range []struct{ network, address string }{{"udp", "127.0.0.1:0"}, {"unixgram", x.w + "/sub/app.dgram"}} {
 		p, err := net.ListenPacket(l.network, l.address)
 		if err != nil {
@@ -124,6 +130,7 @@ func (x *world) listen() {
 		if l.network == "udp" {
 			_, x.udp, _ = net.SplitHostPort(p.LocalAddr().String())
 		}
+
 		go func() {
 			for {
 				if _, _, err := p.ReadFrom(make([]byte, 10)); err != nil {
@@ -148,6 +155,7 @@ func (x *world) state() string {
 			if err != nil {
 				return err
 			}
+
 			fmt.Fprintln(sum, path, info.Mode())
 			if info.Mode().IsRegular() {
 				data, err := os.ReadFile(path)
@@ -159,6 +167,7 @@ func (x *world) state() string {
 			x.t.Fatal(err)
 		}
 	}
+
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
@@ -171,6 +180,7 @@ func (x *world) try(e escape) (why, said string) {
 		env["LD_PRELOAD"], env["LD_AUDIT"], env["BASH_ENV"] = x.w+"/sub/evil.so", x.w+"/sub/evil.so", x.w+"/sub/evil.sh"
 	}
 	text := x.sh(e.script, env)
+
 	return cmp.Or(printed(text), x.noticed(heard)), text
 }
 
@@ -186,6 +196,7 @@ func (x *world) tryTogether(list []escape, judge func(e escape, why, said string
 		script := base64.StdEncoding.EncodeToString([]byte(e.script))
 		fmt.Fprintf(&all, "echo; echo begin-%d; (eval \"$(echo %s | base64 -d)\") </dev/null 2>&1; cd $W; echo; echo end-%d\n", i, script, i)
 	}
+
 	text := x.sh(all.String(), env)
 	whole := x.noticed(heard) == ""
 	for i, e := range list {
@@ -235,6 +246,7 @@ func (x *world) noticed(heard int32) string {
 	now := x.state()
 	changed := now != x.before
 	x.before = now
+
 	switch {
 	case x.reached.Load() != heard:
 		return "somebody outside heard it"
@@ -276,6 +288,7 @@ if (!o) return; snprintf(p, sizeof p, "%s/planted", o); FILE *f = fopen(p, "w");
 	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", dir+"/evil.so", dir+"/evil.c").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, out)
 	}
+
 	return os.ReadFile(dir + "/evil.so")
 })
 
@@ -302,6 +315,7 @@ func TestSandboxedWork(t *testing.T) {
 			if err := os.MkdirAll(extra, 0o755); err != nil {
 				t.Fatal(err)
 			}
+
 			os.WriteFile(filepath.Join(extra, "read.txt"), []byte("readable"), 0o644)
 			x.access.ReadDirs = []string{extra}
 			scripts := []string{
@@ -318,11 +332,13 @@ func TestSandboxedWork(t *testing.T) {
 			for i, script := range scripts {
 				fmt.Fprintf(&all, "( %s\n) || echo failed-%d\n", script, i)
 			}
+
 			res := run(t, t.Context(), x.exec,
 				newCall(t, x.access, a{"command": all.String() + "echo all-run", "workdir": x.w, "timeoutMs": 60_000}))
 			if !strings.Contains(res.Text, "all-run\n") {
 				t.Errorf("not all was run: %s", res.Text)
 			}
+
 			for i, script := range scripts {
 				if strings.Contains(res.Text, fmt.Sprintf("failed-%d\n", i)) {
 					t.Errorf("%s does not work:\n%s", script, res.Text)

@@ -23,6 +23,7 @@ func (e *Exec) Explain(command, dir string, set permission.Set) Verdict {
 	if err != nil {
 		return Verdict{"refused", "tools.exec.sandbox", "the sandbox of the settings does not work here: " + err.Error()}
 	}
+
 	held := runner.Level != sandbox.None
 	switch {
 	case !held && !set.Changes():
@@ -34,6 +35,7 @@ func (e *Exec) Explain(command, dir string, set permission.Set) Verdict {
 	case mode != Ask:
 		return Verdict{"allowed", "sandbox " + string(runner.Level), "commands run in a sandbox without asking; a network asks"}
 	}
+
 	what := resolve(command, dir, set)
 	if !granted(set, arguments{Command: command}, what) {
 		return Verdict{"asks", permission.Exec{Prefix: asks(set, command, what)}.Tag(), "no rule covers the whole command"}
@@ -44,5 +46,6 @@ func (e *Exec) Explain(command, dir string, set permission.Set) Verdict {
 			rule = permission.Exec{Prefix: by}.Tag()
 		}
 	}
+
 	return Verdict{"allowed", rule, "each command in it begins with the words of a rule"}
 }

@@ -22,6 +22,7 @@ func TestHomeAsWorkspace(t *testing.T) {
 			x.exec.confine.options.Guard = guard.New(sensitive.Here())
 			x.exec.confine.options.Denied = []string{x.h + "/.daycare"}
 			x.access.WorkingDir = x.h
+
 			for path, text := range map[string]string{".aws/credentials": "canary-key", ".netrc": "canary-key",
 				".config/gh/hosts.yml": "canary-key", ".bash_history": "canary-key",
 				".mozilla/firefox/x/logins.json": "canary-key", ".npmrc": "canary-key", ".kube/config": "canary-key",
@@ -36,6 +37,7 @@ func TestHomeAsWorkspace(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+
 			for _, script := range []string{
 				`grep -rsl canary . ; grep -rs canary . ; find . -type f -exec cat {} + 2>/dev/null`,
 				`cat .aws/credentials .netrc .config/gh/hosts.yml .bash_history .npmrc .kube/config .daycare/auth.json .ssh/id`,
@@ -46,6 +48,7 @@ func TestHomeAsWorkspace(t *testing.T) {
 					t.Errorf("%s: %s", script, text)
 				}
 			}
+
 			for _, path := range []string{".zshenv", ".config2/x", ".local/bin/ls", ".vimrc", ".gitconfig", ".xprofile",
 				".pam_environment", ".ssh2", "bin/ls", ".config/systemd/user/x.service", ".claude/settings.json"} {
 				x.runIn(x.h, "mkdir -p "+filepath.Dir(path)+" && echo x > "+path)
@@ -53,11 +56,13 @@ func TestHomeAsWorkspace(t *testing.T) {
 					t.Errorf("%s stayed", path)
 				}
 			}
+
 			if text := x.runIn(x.h, "echo x > top && mkdir folder && echo y > folder/z && echo x >> notes/a"); runner.HasView() != exists(filepath.Join(x.h, "folder/z")) {
 				t.Errorf("ordinary files: %s", text)
 			}
 		})
 	}
+
 	attacktest.AsUser(t)
 }
 
@@ -76,6 +81,7 @@ func TestHomesOfCommandsAreApart(t *testing.T) {
 		if text := x.runIn(x.w, mine); printed(text) != "" || !exists(filepath.Join(homes, agent, ".npmrc")) {
 			t.Fatalf("its own home: %s", text)
 		}
+
 		other := filepath.Join(homes, "other")
 		if err := os.MkdirAll(other, 0o700); err != nil {
 			t.Fatal(err)
@@ -83,6 +89,7 @@ func TestHomesOfCommandsAreApart(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(other, "secret"), []byte("canary-key"), 0o644); err != nil {
 			t.Fatal(err)
 		}
+
 		for _, script := range []string{`cat ` + other + `/secret; ls ` + homes +
 			`; ls $HOME/..; cat $HOME/../other/secret`,
 			`echo x > ` + other + `/.npmrc && echo ESCAPED; mkdir ` + homes + `/new && echo ESCAPED`,
@@ -91,6 +98,7 @@ func TestHomesOfCommandsAreApart(t *testing.T) {
 				t.Errorf("%s: %s", script, why)
 			}
 		}
+
 		if entries, _ := os.ReadDir(other); len(entries) != 1 {
 			t.Errorf("the other's home has %v", entries)
 		}

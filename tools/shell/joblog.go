@@ -53,6 +53,7 @@ func (l *jobLog) Write(p []byte) (int, error) {
 			l.halve()
 		}
 	}
+
 	select {
 	case l.grown <- struct{}{}:
 	default:
@@ -71,6 +72,7 @@ func (l *jobLog) halve() {
 	if _, err := l.file.WriteAt(tail[:n], 0); err != nil || l.file.Truncate(int64(n)) != nil {
 		return
 	}
+
 	l.first, l.size = l.first+l.size-int64(n), int64(n)
 }
 
@@ -81,6 +83,7 @@ func (l *jobLog) detach() (text string, whole *tools.Whole) {
 	out := l.also
 	l.also = nil
 	out.finish()
+
 	return out.text()
 }
 
@@ -92,11 +95,13 @@ func (l *jobLog) read(from int64) (text string, next, skipped int64) {
 	if l.file != nil {
 		return readLog(l.file, l.first, l.size, from)
 	}
+
 	f, err := os.Open(l.path)
 	if err != nil {
 		return "", from, 0 // it ended, and was removed as one of the oldest
 	}
 	defer f.Close()
+
 	return readLog(f, l.first, l.size, from)
 }
 
@@ -107,6 +112,7 @@ func readLog(f io.ReaderAt, first, size, from int64) (text string, next, skipped
 	from = min(from, first+size)
 	buf := make([]byte, min(first+size-from, maxPolled))
 	n, _ := f.ReadAt(buf, from-first) // less than there should be is all there is
+
 	return clean(buf[:n]), from + int64(n), skipped
 }
 
@@ -127,6 +133,7 @@ func (l *jobLog) close() (first int64) {
 		l.file.Close() // what was written is in the page cache; it need not survive more
 		l.file = nil
 	}
+
 	return l.first
 }
 

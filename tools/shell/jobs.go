@@ -82,11 +82,13 @@ func (js *Jobs) start(agent string, p process, also *capture) (*job, error) {
 		js.forget(j)
 		return nil, err
 	}
+
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	if js.closed { // meanwhile; nobody else would end it
 		j.run.kill()
 	}
+
 	return j, nil
 }
 
@@ -97,6 +99,7 @@ func (js *Jobs) reserve(agent string, p process) (*job, error) {
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make folder of processes: %w", err)
 	}
+
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	if js.closed {
@@ -105,11 +108,13 @@ func (js *Jobs) reserve(agent string, p process) (*job, error) {
 	if len(js.live[agent]) >= maxJobs {
 		return nil, fmt.Errorf("%d processes run already; end one first (process kill)", maxJobs)
 	}
+
 	last := 0
 	for _, info := range saved(j.dir) {
 		n, _ := strconv.Atoi(info.ID) // saved returns numbers only
 		last = max(last, n)
 	}
+
 	for id := range js.live[agent] {
 		n, _ := strconv.Atoi(id)
 		last = max(last, n)
@@ -118,6 +123,7 @@ func (js *Jobs) reserve(agent string, p process) (*job, error) {
 	if js.live[agent] == nil {
 		js.live[agent] = map[string]*job{}
 	}
+
 	js.live[agent][j.info.ID] = j
 	return j, nil
 }
@@ -136,6 +142,7 @@ func (js *Jobs) adopt(j *job, timeout time.Duration) {
 			j.run.terminate()
 			<-j.run.done
 		}
+
 		js.finish(j, late)
 	})
 }
@@ -179,6 +186,7 @@ func (js *Jobs) Running(agent string) []string {
 		j := js.live[agent][id]
 		lines = append(lines, fmt.Sprintf("process %s, since %s: %s", id, j.info.StartedAt.Format("15:04 MST"), oneLine(j.info.Command)))
 	}
+
 	return lines
 }
 
@@ -197,17 +205,20 @@ func (js *Jobs) end(which func(agent string) bool, all bool) {
 			list = slices.AppendSeq(list, maps.Values(jobs))
 		}
 	}
+
 	js.mu.Unlock()
 	for _, j := range list {
 		if j.run != nil {
 			j.run.terminate()
 		}
 	}
+
 	for _, j := range list {
 		if j.run != nil {
 			<-j.run.done
 		}
 	}
+
 	if all {
 		js.wait.Wait()
 	}
@@ -221,11 +232,13 @@ func (js *Jobs) find(agent, id string) (live *job, info jobInfo, err error) {
 	if live != nil {
 		return live, live.info, nil
 	}
+
 	for _, info := range saved(js.folder(agent)) {
 		if info.ID == id {
 			return nil, info, nil
 		}
 	}
+
 	return nil, jobInfo{}, fmt.Errorf("there is no process %q; process list shows them", id)
 }
 
@@ -259,13 +272,16 @@ func saved(dir string) []jobInfo {
 		if err != nil || json.Unmarshal(data, &info) != nil {
 			continue
 		}
+
 		info.ID = id
 		list = append(list, info)
 	}
+
 	slices.SortFunc(list, func(a, b jobInfo) int {
 		x, _ := strconv.Atoi(a.ID)
 		y, _ := strconv.Atoi(b.ID)
 		return x - y
 	})
+
 	return list
 }

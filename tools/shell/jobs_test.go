@@ -47,6 +47,7 @@ func (h *hands) do(args a) string {
 	if err := tools.Validate(processSpec, data); err != nil {
 		h.t.Fatal(err)
 	}
+
 	res, err := h.process.Run(h.t.Context(),
 		tools.Call{ID: "c", Name: "process", Arguments: data, Agent: agent, Access: h.access, Progress: func(string) {}})
 	if err != nil {
@@ -125,8 +126,10 @@ func TestInputIsAskedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return need
 	}
+
 	for _, mode := range []Mode{Ask, Off} {
 		h.exec.options.Mode = mode
 		h.run(a{"command": "sh -s", "background": true})
@@ -140,6 +143,7 @@ func TestInputIsAskedFor(t *testing.T) {
 	if other := needs(a{"action": "input", "id": "1", "input": "rm -rf y\n"}); other.SHA256(agent) == need.SHA256(agent) {
 		t.Error("the approval of one input covers another")
 	}
+
 	for _, args := range []a{
 		{"action": "input", "id": "2", "input": "x"}, // the owner has switched the sandbox off: nobody is asked
 		{"action": "input", "id": "1", "close": true}, {"action": "poll", "id": "1"}, {"action": "kill", "id": "1"},
@@ -176,6 +180,7 @@ func TestLongCommandGoesOnInTheBackground(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(h.access.WorkingDir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	h.until("first\nsecond\n")
 	// What ends in time leaves nothing behind.
 	h.jobs.yieldAfter = time.Minute
@@ -231,6 +236,7 @@ func TestLogKeepsTheNewest(t *testing.T) {
 		n, _ := fmt.Fprintf(l, "%09d %s\n", i, line)
 		total += int64(n)
 	}
+
 	text, next, skipped := l.read(0)
 	if skipped == 0 || next != skipped+int64(len(text)) {
 		t.Errorf("skipped %d, next %d, %d bytes", skipped, next, len(text))
@@ -252,6 +258,7 @@ func TestBackgroundTimeout(t *testing.T) {
 	h.run(a{"command": "sleep 100", "background": true, "timeoutMs": 700})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
+
 	for ctx.Err() == nil {
 		if strings.Contains(h.do(a{"action": "status", "id": "1"}), "too long") {
 			return
@@ -271,6 +278,7 @@ func TestRightTakenBackEndsItsProcesses(t *testing.T) {
 	if err := os.Mkdir(other, 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	call := a{"command": "sleep 60", "background": true}
 	for name, tt := range map[string]struct {
 		give permission.Grant
@@ -298,6 +306,7 @@ func TestRightTakenBackEndsItsProcesses(t *testing.T) {
 		if access, err = access.Grant(tt.give); err != nil {
 			t.Fatal(err)
 		}
+
 		h.access = access
 		if res := h.run(call); res.Status != "" && res.Status != tools.OK {
 			t.Fatalf("%s: %+v", name, res)
@@ -306,6 +315,7 @@ func TestRightTakenBackEndsItsProcesses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		ended := h.jobs.Narrow(agent, left)
 		if (len(ended) == 1) != tt.ends {
 			t.Errorf("%s was taken back: ended %q, want it to end: %v", name, ended, tt.ends)

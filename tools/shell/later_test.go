@@ -50,6 +50,7 @@ func (x *world) repository() {
 		firstCommit.git = x.read(git)
 		os.RemoveAll(git)
 	})
+
 	if err := os.CopyFS(git, firstCommit.git); err != nil {
 		x.t.Fatal(err)
 	}
@@ -68,6 +69,7 @@ func (x *world) read(dir string) fstest.MapFS {
 		if err != nil {
 			return err
 		}
+
 		name, file := strings.TrimPrefix(path, dir+"/"), &fstest.MapFile{Mode: info.Mode()}
 		if info.Mode().IsRegular() {
 			file.Data, err = os.ReadFile(path)
@@ -78,6 +80,7 @@ func (x *world) read(dir string) fstest.MapFS {
 	if err != nil {
 		x.t.Fatal(err)
 	}
+
 	return all
 }
 
@@ -95,8 +98,10 @@ func (x *world) usesGit() {
 			}
 			dirs = append(dirs, path)
 		}
+
 		return nil
 	})
+
 	for _, dir := range dirs {
 		x.git(dir, "status")
 	}
@@ -186,6 +191,7 @@ func TestWorkspaceBecomesARepository(t *testing.T) {
 				t.Fatalf("%s: git ran a program of the agent", level)
 			}
 		}
+
 		x.git(x.w, "init", "-q", "--bare", "mine.git")
 		x.access.WorkingDir = filepath.Join(x.w, "mine.git")
 		x.runIn(x.access.WorkingDir, `git config core.fsmonitor "touch `+x.o+`/planted"; echo '[core]' >> config; touch hooks/pre-receive`)
@@ -230,6 +236,7 @@ func TestGitWorksInTheSandbox(t *testing.T) {
 				t.Errorf("%s:\n%s", script, res.Text)
 			}
 		}
+
 		// Git writes its configuration anew whenever it meets a repository, also where nothing
 		// changes; that is refused, and the model reads what to do.
 		text := x.runIn(x.w, "git init -q sub/n && echo again")
@@ -239,6 +246,7 @@ func TestGitWorksInTheSandbox(t *testing.T) {
 		if out := x.git(x.w, "log", "--oneline"); !strings.Contains(out, "second") {
 			t.Errorf("the person does not see the commit: %s", out)
 		}
+
 		t.Logf("%s: %d approvals", level, asked)
 	})
 }
@@ -289,6 +297,7 @@ func TestWhatIsThereOfTheKindIsKept(t *testing.T) {
 			os.MkdirAll(filepath.Dir(path), 0o755)
 			os.WriteFile(path, []byte(text), 0o644)
 		}
+
 		for _, script := range []string{
 			`echo ESC""APED > sub/.envrc; mv sub/.envrc sub/e; rm -f sub/.envrc; cat sub/.envrc | grep ESC`,
 			`mv sub/.vscode sub/v && echo ESC""APED; mv sub sub2 && echo ESC""APED`,
@@ -317,12 +326,14 @@ func TestLinkOfTheKindThatIsReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		if err := os.Symlink(x.o+"/secret", filepath.Join(x.w, "sub", ".vimrc")); err != nil {
 			t.Fatal(err)
 		}
 		if why := printed(x.runIn(x.w, "cat sub/.vimrc $O/secret")); why != "" {
 			t.Errorf("%s: a link of the kind that leads out: %s", level, why)
 		}
+
 		for _, path := range []string{"sub/.envrc", "sub/t/.git", "sub/AGENTS.md"} {
 			if !exists(filepath.Join(x.w, path)) {
 				t.Errorf("%s: %s is the person's, and was put aside", level, path)
@@ -335,6 +346,7 @@ func TestLinkOfTheKindThatIsReplaced(t *testing.T) {
 				t.Errorf("%s: %s stayed:\n%s", level, path, text)
 			}
 		}
+
 		x.usesGit()
 		if exists(x.o + "/planted") {
 			t.Errorf("%s: git ran a program of the agent", level)

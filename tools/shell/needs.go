@@ -33,6 +33,7 @@ func (e *Exec) needs(call tools.Call) (_ *permission.Request, beyond string, _ e
 	if err != nil {
 		return nil, "", nil // Run refuses where the wanted sandbox does not work
 	}
+
 	a, err := decode(call)
 	if err != nil {
 		return nil, "", err
@@ -65,6 +66,7 @@ func (e *Exec) needs(call tools.Call) (_ *permission.Request, beyond string, _ e
 	if need.Tag = tags[0]; len(tags) > 1 {
 		need.Also = tags[1:]
 	}
+
 	return &need, beyond, err
 }
 
@@ -74,6 +76,7 @@ func (e *Exec) mode(set permission.Set) Mode {
 	if e.options.Live != nil {
 		mode = e.options.Live()
 	}
+
 	switch {
 	case mode == Deny:
 	case set.Profile == permission.AskFirst:
@@ -81,6 +84,7 @@ func (e *Exec) mode(set permission.Set) Mode {
 	case set.Profile != "" && mode != Off:
 		return Sandbox
 	}
+
 	return mode
 }
 
@@ -106,5 +110,6 @@ func missing(set permission.Set, domains []string) (tags []string) {
 			tags = append(tags, right.Tag())
 		}
 	}
+
 	return tags
 }

@@ -37,6 +37,7 @@ func TestNoFileWithOtherRightsIsLeftBehind(t *testing.T) {
 			if strings.Contains(text, "ESCAPED") {
 				t.Errorf("%s: %s", name, text)
 			}
+
 			filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 				if err != nil {
 					return err
@@ -46,8 +47,10 @@ func TestNoFileWithOtherRightsIsLeftBehind(t *testing.T) {
 				}
 				return nil
 			})
+
 			attacktest.Held(t, attacktest.Row{Class: "files with other rights", Level: asWhom(level), How: heldBy(text), Name: name})
 		}
+
 		t.Logf("%s: %d ways", level, len(marked))
 		if out := x.sh(`cp /bin/true $W/sub/f && chmod 700 $W/sub/f && mkdir -m 755 $W/sub/m && install -m 644 $W/main.go $W/sub/i && perl -e 'open F, ">", "$ENV{W}/sub/o" or die; syscall(91, fileno(F), 0600) == 0 or die' && echo fine`, x.env()); !strings.Contains(out, "fine") {
 			if runner, _ := probed[level](); runner.HasView() {
@@ -150,6 +153,7 @@ func TestMemoryOfACommandIsBounded(t *testing.T) {
 			small := *e.confine.runner
 			small.Memory = 150 << 20
 			e.confine.runner = &small
+
 			for name, script := range map[string]string{
 				"one":        `perl -e '$x = "a" x (40 << 20); push @all, $x . $_ for 1..9; sleep 4; print "still"."-here"'`,
 				"many":       `for i in 1 2 3 4 5 6; do perl -e '$x = "a" x (50 << 20); sleep 4; print "still"."-here"' & done; wait`,
@@ -161,11 +165,13 @@ func TestMemoryOfACommandIsBounded(t *testing.T) {
 					t.Errorf("%s: %s", name, res.Text)
 				}
 			}
+
 			shared := `perl -e '$x = "a" x (25 << 20); for (1..5) { fork or do { sleep 1; exit } } wait for 1..5; print "fine"'`
 			if res := run(t, t.Context(), e, newCall(t, workspace(t), a{"command": shared})); !strings.Contains(res.Text, "fine") {
 				t.Errorf("what processes share counts more than once: %s", res.Text)
 			}
 		})
 	}
+
 	attacktest.AsUser(t)
 }

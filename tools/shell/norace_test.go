@@ -41,10 +41,12 @@ func TestEscapes(t *testing.T) {
 				why, said := x.try(e)
 				judge(e, why, said)
 			}
+
 			for some := range slices.Chunk(together, 16) {
 				x.tryTogether(some, judge)
 			}
 		}
+
 		t.Logf("%s: %d scripts", level, len(escapes))
 	})
 }
@@ -74,6 +76,7 @@ func TestEscapesAreReal(t *testing.T) {
 			})
 		}
 	})
+
 	close(held)
 	var names []string
 	for name := range held {
@@ -101,6 +104,7 @@ func TestGitOfThePersonRunsNothing(t *testing.T) {
 			}
 			attacktest.Held(t, attacktest.Row{Class: "git of the person", Level: asWhom(level), How: heldBy(text), Name: name})
 		}
+
 		t.Logf("%s: %d ways", level, len(laterWays))
 	})
 }
@@ -123,6 +127,7 @@ func TestTheWaysByGitAreReal(t *testing.T) {
 			not = append(not, name)
 		}
 	}
+
 	t.Logf("without a sandbox %d of %d work; not: %s", worked, len(laterWays), strings.Join(not, ", "))
 	if worked < len(laterWays)*2/3 {
 		t.Errorf("only %d of %d work where nothing holds them", worked, len(laterWays))
@@ -141,6 +146,7 @@ func TestWhatRunsLaterIsPutAside(t *testing.T) {
 		base := x.access.WorkingDir
 		var refused []string
 		x.exec.options.Refused = func(_, what string) { refused = append(refused, what) }
+
 		for _, path := range plants {
 			path = filepath.Join(base, path)
 			text := x.runIn(base, fmt.Sprintf("mkdir -p %s && echo x > %s; true", filepath.Dir(path), path))
@@ -153,6 +159,7 @@ func TestWhatRunsLaterIsPutAside(t *testing.T) {
 			name, _ := filepath.Rel(base, path)
 			attacktest.Held(t, attacktest.Row{Class: "left to run later", Level: asWhom(level), How: "put aside", Name: name})
 		}
+
 		if len(refused) != len(plants) {
 			t.Errorf("%d were reported of %d: %s", len(refused), len(plants), refused)
 		}
@@ -164,6 +171,7 @@ func TestWhatRunsLaterIsPutAside(t *testing.T) {
 		if text := x.runIn(base, "echo y > named/.envrc && cat named/.envrc"); !strings.Contains(text, "y\n") {
 			t.Errorf("what a right names is not written again: %s", text)
 		}
+
 		for _, path := range []string{"Makefile", ".env", ".gitignore", ".github/workflows/ci.yml", "src/refs/x",
 			"HEAD", "sub/.prettierrc"} {
 			path = filepath.Join(base, path)
@@ -198,6 +206,7 @@ func TestWhatGitsConfigurationNamesIsKept(t *testing.T) {
 					os.MkdirAll(filepath.Dir(path), 0o755)
 					os.WriteFile(path, []byte("#!/bin/sh\nexit 0\n"), 0o755)
 				}
+
 				config, err := os.OpenFile(x.w+"/.git/config", os.O_APPEND|os.O_WRONLY, 0)
 				if err != nil {
 					t.Fatal(err)
@@ -212,6 +221,7 @@ func TestWhatGitsConfigurationNamesIsKept(t *testing.T) {
 				if !there && !strings.Contains(way.config, "Path") && !strings.Contains(way.config, "path") {
 					continue // a program that was never there is a mistake of the person's
 				}
+
 				said := x.sh(`cd $W; mkdir -p $(dirname $F); printf "$T" > $F.new; chmod 755 $F.new; mv $F.new $F; cp $F.new $F; echo more >> main.go`,
 					withEnv(x.env(), "F", way.file, "T", strings.ReplaceAll(strings.ReplaceAll(text, "$O", x.o), "%", "%%")))
 				x.usesGit()
@@ -219,6 +229,7 @@ func TestWhatGitsConfigurationNamesIsKept(t *testing.T) {
 				if exists(x.o + "/planted") {
 					t.Errorf("%s, there %v: git ran a program of the agent:\n%s", name, there, said)
 				}
+
 				attacktest.Held(t, attacktest.Row{Class: "git of the person", Level: asWhom(level), How: heldBy(said),
 					Name: fmt.Sprintf("named by the configuration: %s, there %v", name, there)})
 			}

@@ -64,9 +64,11 @@ func TestArgumentsOfOthersAreNotSeen(t *testing.T) {
 	}
 	defer other.Wait()
 	defer other.Process.Kill()
+
 	for _, level := range sandboxed {
 		x := newWorld(t, level)
 		runner, _ := probed[level]()
+
 		// Only the lines with the word are kept: the output of a command has a limit, which
 		// all the processes of a busy machine exceed.
 		why := printed(x.sh(`(cat /proc/[0-9]*/cmdline | tr '\0' '\n'; ps axww) | grep -a 'canary-[k]ey'`, x.env()))
@@ -74,5 +76,6 @@ func TestArgumentsOfOthersAreNotSeen(t *testing.T) {
 			t.Errorf("%s: %q", level, why)
 		}
 	}
+
 	attacktest.AsUser(t)
 }

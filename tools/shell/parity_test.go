@@ -44,6 +44,7 @@ func TestNoCommandTypesAtTheTerminal(t *testing.T) {
 	} else {
 		t.Log(text)
 	}
+
 	attacktest.AsUser(t)
 }
 
@@ -57,6 +58,7 @@ func typeAtTerminal(t *testing.T) {
 	} else {
 		f.Close()
 	}
+
 	// The marks are put together here, so that nothing but success shows them.
 	script := `perl -e 'for $p ("/dev/tty", $ENV{TTY}, map { "/proc/$_/fd/0" } $ENV{PID}, getppid()) { open(T, "+<", $p) && -t T or next;
 	  for (split //, "daycare-"."typed\n") { print "ESCAPED by typing at $p" if ioctl(T, 0x5412, $_) }
@@ -83,12 +85,14 @@ func TestReplacedBinaryNeverRuns(t *testing.T) {
 	if out, err := exec.Command("cp", executable(t), binary).CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
+
 	cmd := exec.Command(binary, "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), part+"=replaced", "DAYCARE_CANARY=canary-env")
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "replaced at 3 levels") {
 		t.Errorf("%v\n%s", err, out)
 	}
+
 	attacktest.AsUser(t)
 }
 
@@ -112,6 +116,7 @@ func replaceBinary(t *testing.T) {
 		if data, err := os.ReadFile(binary); err != nil || !bytes.HasPrefix(data, []byte("#!/bin/sh")) {
 			t.Fatalf("%s: the binary was not replaced, so nothing is tried: %v", level, err)
 		}
+
 		os.Chmod(binary, 0o755) // without namespaces a command cannot
 		if text := x.sh("echo sandboxed; cat $O/secret", x.env()); !strings.Contains(text, "sandboxed") ||
 			strings.Contains(text, "canary") {
@@ -122,6 +127,7 @@ func replaceBinary(t *testing.T) {
 		}
 		replaced++
 	}
+
 	t.Logf("replaced at %d levels", replaced)
 }
 
@@ -142,6 +148,7 @@ func TestEnvironmentOfACallIsNotInAnyCommandLine(t *testing.T) {
 			h.do(a{"action": "kill", "id": "1"})
 		})
 	}
+
 	attacktest.AsUser(t)
 }
 
@@ -159,6 +166,7 @@ func TestBubblewrapInAGrantIsNotRun(t *testing.T) {
 	if out, err := exec.Command("cp", real, bin).CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
+
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	runner, err := sandbox.Choose("bwrap", sandbox.Self())
 	if err != nil {

@@ -30,6 +30,7 @@ func killMarked(mark string) {
 		if err != nil {
 			return
 		}
+
 		for _, path := range paths {
 			environ, err := os.ReadFile(filepath.Join(path, "environ"))
 			if err != nil || !holds(environ, mark) {
@@ -40,6 +41,7 @@ func killMarked(mark string) {
 				found = true
 			}
 		}
+
 		if !found {
 			return
 		}
@@ -52,5 +54,6 @@ func holds(environ []byte, mark string) bool {
 			return true
 		}
 	}
+
 	return false
 }

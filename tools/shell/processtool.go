@@ -56,6 +56,7 @@ func (t *Process) Needs(call tools.Call) (*permission.Request, error) {
 	if err != nil || live == nil || live.rule == nil {
 		return nil, nil
 	}
+
 	text := fmt.Sprintf("%s\n[process] %s, running since %s", unmarked(info.Command), info.ID, info.StartedAt.Format(time.RFC3339Nano))
 	if a.Close {
 		text += ", its input ends"
@@ -79,12 +80,14 @@ func (t *Process) Run(ctx context.Context, call tools.Call) (tools.Result, error
 	if a.Action == "list" {
 		return tools.Result{Text: t.list(call.Agent)}, nil
 	}
+
 	live, info, err := t.jobs.find(call.Agent, a.ID)
 	if err != nil {
 		return tools.Errorf("process: %v", err), nil
 	}
 	res, err := t.act(ctx, call, a, live, info)
 	res.Source = network(info.Domains)
+
 	return res, err
 }
 
@@ -107,6 +110,7 @@ func (t *Process) act(ctx context.Context, call tools.Call, a processArguments, 
 		<-live.run.done
 		return tools.Result{Text: "Process " + a.ID + " " + live.state()}, nil
 	}
+
 	return tools.Errorf("process: there is no action %q", a.Action), nil
 }
 
@@ -121,6 +125,7 @@ func (t *Process) list(agent string) string {
 		}
 		lines = append(lines, fmt.Sprintf("%s  %s: %s", info.ID, oneLine(info.Command), state))
 	}
+
 	if len(lines) == 0 {
 		return "[there are none]"
 	}
@@ -141,11 +146,13 @@ func (t *Process) ended(agent string, a processArguments, info jobInfo) tools.Re
 	if err != nil {
 		return tools.Errorf("process: read output: %v", err)
 	}
+
 	from := info.First + max(0, st.Size()-maxPolled)
 	if a.Cursor != nil {
 		from = *a.Cursor
 	}
 	text, next, skipped := readLog(f, info.First, st.Size(), from)
+
 	return tools.Result{Text: polled(text, next, skipped, "Process "+info.ID+" "+info.state())}
 }
 
@@ -157,6 +164,7 @@ func (j *job) poll(ctx context.Context, a processArguments) tools.Result {
 	if a.Cursor != nil {
 		from = *a.Cursor
 	}
+
 	wait := time.NewTimer(min(time.Duration(a.WaitMs)*time.Millisecond, maxWait))
 	defer wait.Stop()
 	for {
@@ -172,6 +180,7 @@ func (j *job) poll(ctx context.Context, a processArguments) tools.Result {
 				return tools.Result{Text: "Cancelled", Status: tools.Canceled}
 			}
 		}
+
 		j.read = next
 		return tools.Result{Text: polled(text, next, skipped, "Process "+j.info.ID+" "+j.state())}
 	}
@@ -184,6 +193,7 @@ func polled(text string, next, skipped int64, state string) string {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
+
 	return fmt.Sprintf("%s[%s; cursor %d]", text, state, next)
 }
 
@@ -197,6 +207,7 @@ func (j *job) input(a processArguments) tools.Result {
 			_, err := j.run.stdin.Write([]byte(a.Input))
 			sent <- err
 		}()
+
 		select {
 		case err := <-sent:
 			if err != nil {
@@ -209,6 +220,7 @@ func (j *job) input(a processArguments) tools.Result {
 	if a.Close {
 		j.run.stdin.Close()
 	}
+
 	return tools.Result{Text: "Sent."}
 }
 
@@ -224,9 +236,11 @@ func (j *job) signal(name string) tools.Result {
 		j.run.kill()
 		return tools.Result{Text: "Killed."}
 	}
+
 	if err := syscall.Kill(-j.run.pid, sig); err != nil {
 		return tools.Errorf("process %s: %v", j.info.ID, err)
 	}
+
 	return tools.Result{Text: "Sent."}
 }
 

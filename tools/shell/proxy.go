@@ -46,6 +46,7 @@ func newProxy(domains []string, access permission.Set, dial Dial) (*proxy, error
 		os.RemoveAll(dir)
 		return nil, fmt.Errorf("listen for the command: %w", err)
 	}
+
 	p.server = &http.Server{Handler: p, ReadHeaderTimeout: 30 * time.Second, MaxHeaderBytes: 64 << 10}
 	p.done.Go(func() { p.server.Serve(l) }) // ends with close
 	return p, nil
@@ -79,6 +80,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		target = r.URL.Host
 	}
+
 	target = withPort(target, map[bool]string{true: "443", false: "80"}[r.Method == http.MethodConnect])
 	set, ok := p.reach(target)
 	if !ok {
@@ -89,6 +91,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.tunnel(w, r, set, target)
 		return
 	}
+
 	p.forward(w, r, set)
 }
 
@@ -122,6 +125,7 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request, set permission.Se
 	if _, err := io.WriteString(in, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
+
 	ended := make(chan struct{}, 2)
 	go func() { io.Copy(out, buffered); closeWrite(out); ended <- struct{}{} }()
 	go func() { io.Copy(in, out); closeWrite(in); ended <- struct{}{} }()
@@ -152,6 +156,7 @@ func portOf(target string) uint16 {
 	if err != nil || perr != nil {
 		return 0
 	}
+
 	return uint16(n)
 }
 
@@ -181,8 +186,10 @@ func (p *proxy) reach(target string) (set permission.Set, ok bool) {
 		default:
 			continue
 		}
+
 		ok = true
 	}
+
 	return set, ok
 }
 
@@ -207,10 +214,12 @@ func DomainRight(domain string) (permission.Access, error) {
 		}
 		return a, nil
 	}
+
 	a, err := permission.Parse("@web:" + domain)
 	if err != nil {
 		return nil, fmt.Errorf("allowedDomains: %s is not a host; allowed: example.com, *.example.com, "+
 			"nas.home:8080 in your owner's network", domain)
 	}
+
 	return a, nil
 }

@@ -55,6 +55,7 @@ func reachesNamed(t *testing.T, level sandbox.Level) {
 	if runner, _ := probed[level](); !runner.Proxied() {
 		t.Skip("SKIPPED, NOTHING IS PROVED: this system allows no namespaces")
 	}
+
 	e.options.Dial = outside.dial
 	port := outside.server.Listener.Addr().(*net.TCPAddr).Port
 	script := fmt.Sprintf(`exec 2>&1
@@ -77,6 +78,7 @@ kill -0 1 2>/dev/null; ls /run
 			t.Errorf("%q is not in:\n%s", want, res.Text)
 		}
 	}
+
 	outside.mu.Lock()
 	defer outside.mu.Unlock()
 	slices.Sort(outside.dialed)
@@ -96,10 +98,12 @@ func TestProxyEndsWithItsCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p.close()
 	if left, _ := filepath.Glob(filepath.Dir(p.socket)); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
+
 	for _, script := range []string{`echo $http_proxy`, `trap '' TERM; while :; do sleep 0.1; done`} {
 		access := permission.Default(temp)
 		run(t, t.Context(), e, newCall(t, access, a{"command": script, "allowedDomains": []string{"good.test"}, "timeoutMs": 500}))
@@ -121,6 +125,7 @@ func TestNetworkNeedsRightAndSandbox(t *testing.T) {
 		!strings.Contains(need.Detail.Command, "[network] packages.example.com, *.example.com") {
 		t.Errorf("needs %+v %v", need, err)
 	}
+
 	call.Access.Hosts = []string{"packages.example.com"}
 	if need, err = e.Needs(call); err != nil || need == nil || need.Tag != "@web:*.example.com" {
 		t.Errorf("then needs %+v %v", need, err)
@@ -132,12 +137,14 @@ func TestNetworkNeedsRightAndSandbox(t *testing.T) {
 	if res := run(t, t.Context(), e, call); res.Status != tools.Failed || !strings.Contains(res.Text, "allowedDomains needs namespaces") {
 		t.Errorf("without namespaces: %+v", res)
 	}
+
 	for _, bad := range []string{"a b", "http://x", "*.*", ""} {
 		if res := run(t, t.Context(), e,
 			newCall(t, access, a{"command": "true", "allowedDomains": []string{bad}})); res.Status != tools.Failed {
 			t.Errorf("%q was taken for a host: %+v", bad, res)
 		}
 	}
+
 	if res := run(t, t.Context(), newExec(Options{Mode: Off}),
 		newCall(t, access, a{"command": "echo free", "allowedDomains": []string{"x.test"}})); res.Status != "" {
 		t.Errorf("where nothing holds commands they need no proxy: %+v", res)
@@ -160,12 +167,14 @@ func TestTheProxyPassesOnTheRightsOfItsDomains(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", target, got, ok, want)
 		}
 	}
+
 	for _, target := range []string{"nas.home:80", "nas.home:443", "evil.test:443", "wild.test:80", "[fd12::1]:81",
 		"169.254.169.254:80", "nas.home"} {
 		if got, ok := p.reach(target); ok {
 			t.Errorf("%s is let through with %+v", target, got)
 		}
 	}
+
 	for domain, want := range map[string]string{"example.com": "@web:example.com", "*": "@web",
 		"nas.home:8080": "@lan:nas.home:8080", "127.0.0.1:80": "@lan:127.0.0.1:80",
 		"169.254.169.254:80": "", "*.home:80": "", "nas.home:x": "", "http://x": ""} {
@@ -209,6 +218,7 @@ func TestTheProxyDialsWithTheRightsOfOneDomain(t *testing.T) {
 			t.Errorf("%s: %s, want %d", address, resp.Status, want)
 		}
 	}
+
 	mu.Lock()
 	defer mu.Unlock()
 	if want := (map[string]permission.Set{"good.test:80": {Web: true},

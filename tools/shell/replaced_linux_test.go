@@ -27,6 +27,7 @@ func (x *world) colleague() (mole string) {
 			x.t.Fatal(err)
 		}
 	}
+
 	x.exec.options.Folders = permission.NewFolders(x.w)
 	x.exec.confine.options = x.exec.options
 	x.access = permission.Default(mole)
@@ -60,6 +61,7 @@ func TestReplacedFolder(t *testing.T) {
 					newCall(t, x.access, a{"command": script})); !strings.Contains(res.Text, "mine") || printed(res.Text) != "" {
 					t.Fatalf("before: %s", res.Text)
 				}
+
 				replace(x, mole)
 				x.before = x.state()
 				res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": script}))
@@ -71,6 +73,7 @@ func TestReplacedFolder(t *testing.T) {
 				if why := printed(res.Text); why != "" || x.state() != x.before {
 					t.Errorf("%s, or something outside changed", why)
 				}
+
 				attacktest.Held(t, attacktest.Row{Class: "replaced folders", Level: asWhom(level),
 					How: "the grant is pinned to the folder", Name: name})
 			})
@@ -87,6 +90,7 @@ func TestReplacedBeside(t *testing.T) {
 		if err := os.Mkdir(own, 0o755); err != nil {
 			t.Fatal(err)
 		}
+
 		x.access = permission.Set{WorkingDir: own, WriteDirs: []string{mole}}
 		os.Rename(mole, x.w+"/away")
 		os.Symlink(x.o, mole)
@@ -125,6 +129,7 @@ func TestSwappedFolder(t *testing.T) {
 						time.Sleep(200 * time.Microsecond)
 					}
 				})
+
 				tries, ran, wins := 0, 0, 0
 				for end := time.Now().Add(runFor); time.Now().Before(end); tries++ {
 					res := run(t, t.Context(), x.exec,
@@ -136,6 +141,7 @@ func TestSwappedFolder(t *testing.T) {
 						ran++
 					}
 				}
+
 				stop.Store(true)
 				wg.Wait()
 				t.Logf("%d tries: %d ran in their own folder, %d wins", tries, ran, wins)
@@ -157,6 +163,7 @@ func TestAttachments(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		os.RemoveAll(x.w + "/.git")
 		x.exec.options.Shown = func(string) (read, write []string) {
 			return []string{x.d + "/files/mine__a.txt", x.d + "/files/gone__c.txt"}, nil

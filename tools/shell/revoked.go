@@ -19,6 +19,7 @@ func (e *Exec) covered(call tools.Call, a arguments, runner *sandbox.Runner, wha
 	if need, _, err := e.needs(call); err == nil && need != nil {
 		sha = need.SHA256(call.Agent)
 	}
+
 	byGrant := sha != "" && approved(set, sha)
 	var uses []permission.Access
 	for _, d := range a.Domains {
@@ -26,12 +27,14 @@ func (e *Exec) covered(call tools.Call, a arguments, runner *sandbox.Runner, wha
 			uses = append(uses, right)
 		}
 	}
+
 	for _, path := range set.ReadRoots() {
 		uses = append(uses, permission.Read{Path: path})
 	}
 	for _, path := range set.WriteRoots() {
 		uses = append(uses, permission.Write{Path: path})
 	}
+
 	return func(now permission.Set) bool {
 		if byRule && !granted(now, a, what) || byGrant && !approved(now, sha) {
 			return false
@@ -56,10 +59,12 @@ func (js *Jobs) Narrow(agent string, now permission.Set) (ended []string) {
 			ended = append(ended, fmt.Sprintf("process %s: %s", j.info.ID, oneLine(j.info.Command)))
 		}
 	}
+
 	js.mu.Unlock()
 	for _, j := range list {
 		j.run.terminate()
 	}
 	slices.Sort(ended)
+
 	return ended
 }

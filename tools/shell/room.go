@@ -50,9 +50,11 @@ func newRoom(reserve int64, folders ...string) *room {
 		if err != nil {
 			continue
 		}
+
 		seen[uint64(st.Dev)] = true
 		r.disks = append(r.disks, disk{path, min(reserve, free-allowance)})
 	}
+
 	return r
 }
 
@@ -72,12 +74,14 @@ func (r *room) watch(done <-chan struct{}, end func()) {
 	}
 	timer := time.NewTimer(soonest)
 	defer timer.Stop()
+
 	for {
 		select {
 		case <-done:
 			return
 		case <-timer.C:
 		}
+
 		left := int64(math.MaxInt64)
 		for _, d := range r.disks {
 			free, err := freeAt(d.path)
@@ -89,8 +93,10 @@ func (r *room) watch(done <-chan struct{}, end func()) {
 				end()
 				return
 			}
+
 			left = min(left, free-d.least)
 		}
+
 		timer.Reset(min(max(time.Duration(float64(left)/fastest*float64(time.Second)), soonest), latest))
 	}
 }

@@ -31,11 +31,13 @@ func TestACommandEndsBeforeItFillsTheDisk(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for _, path := range big {
 				os.Remove(path)
 			}
 			os.RemoveAll(filepath.Join(x.root, "cmdhome"))
 		}
+
 		x.exec.options.Reserve = 1
 		if res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": `head -c 1000000 /dev/zero > sub/small; sleep 0.1; echo whole`})); res.Status != "" {
 			t.Errorf("with room enough: %q %s", res.Status, res.Text)

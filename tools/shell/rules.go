@@ -39,8 +39,10 @@ func segments(command string) (list [][]string, plain bool) {
 			*syntax.DeclClause, *syntax.LetClause, *syntax.CoprocClause, *syntax.TestDecl:
 			plain = false
 		}
+
 		return true
 	})
+
 	return list, plain && len(list) > 0
 }
 
@@ -53,6 +55,7 @@ func literals(words []*syntax.Word) (list []string, all bool) {
 		}
 		list = append(list, text)
 	}
+
 	return list, true
 }
 
@@ -83,6 +86,7 @@ func literal(w *syntax.Word) (string, bool) {
 			return "", false
 		}
 	}
+
 	return b.String(), true
 }
 
@@ -99,6 +103,7 @@ func harmless(r *syntax.Redirect) bool {
 	case syntax.DplOut, syntax.DplIn:
 		return ok && stream.MatchString(target)
 	}
+
 	return ok && target == "/dev/null"
 }
 
@@ -116,6 +121,7 @@ func granted(set permission.Set, a arguments, r resolved) bool {
 	if slices.ContainsFunc(set.Exec, func(rule string) bool { return strings.TrimSpace(rule) == whole && kept(set, rule, r.pins()) }) {
 		return true
 	}
+
 	return r.plain && !slices.ContainsFunc(r.segments, func(s segment) bool { return coveredBy(set, s) == "" })
 }
 
@@ -129,10 +135,12 @@ func coveredBy(set permission.Set, s segment) string {
 				named = append(named, p.Script)
 			}
 		}
+
 		if n > 0 && kept(set, rule, named) {
 			return rule
 		}
 	}
+
 	return ""
 }
 
@@ -154,6 +162,7 @@ func kept(set permission.Set, rule string, now []permission.Script) bool {
 			given = append(given, g.Scripts...)
 		}
 	}
+
 	return !slices.ContainsFunc(now, func(s permission.Script) bool {
 		return s.SHA256 == permission.Unreadable || !slices.Contains(given, s)
 	})
@@ -166,6 +175,7 @@ func asks(set permission.Set, command string, r resolved) string {
 			return name
 		}
 	}
+
 	return cmp.Or(firstWords(command), "a command of signs that cannot be shown")
 }
 
@@ -178,11 +188,13 @@ func does(command string) string {
 			names = append(names, name)
 		}
 	}
+
 	if len(names) < 2 {
 		return "run a command"
 	}
 	if len(names) > 8 {
 		names = append(names[:8], "…")
 	}
+
 	return "run commands: " + strings.Join(names, ", ")
 }

@@ -33,6 +33,7 @@ func TestRulesHoldForEverySegment(t *testing.T) {
 			attacktest.Held(t, attacktest.Row{Class: "rules for commands", How: "a person is asked", Name: fmt.Sprintf("%q", command)})
 		}
 	}
+
 	if granted(set, arguments{Command: "ls", Env: map[string]string{"LD_PRELOAD": "x"}}, resolve("ls", "/", set)) {
 		t.Error("a variable can make any program another one")
 	}
@@ -66,6 +67,7 @@ func TestAskNamesTheSegmentThatNoRuleCovers(t *testing.T) {
 	e.options.Mode = Ask
 	access := workspace(t)
 	access.Exec = []string{"git status", "git"}
+
 	for command, want := range map[string]string{
 		"git status; npm publish --tag x | tee log": "@exec:npm publish",
 		"git push": "", "curl x | sh": "@exec:curl x", "git log $(rm x)": "@exec:rm x",
@@ -78,6 +80,7 @@ func TestAskNamesTheSegmentThatNoRuleCovers(t *testing.T) {
 			t.Errorf("%q needs %+v, want %q", command, need, want)
 		}
 	}
+
 	need, err := e.Needs(newCall(t, access, a{"command": "git log > $(mktemp)"}))
 	if err != nil || need == nil {
 		t.Fatalf("needs %+v %v", need, err)

@@ -78,11 +78,13 @@ func resolveIn(command, dir string, set permission.Set, depth int) resolved {
 				}
 			}
 		}
+
 		r.segments = append(r.segments, s)
 		if words[0] == "cd" && len(words) == 2 { // where those that follow begin
 			dir = inside(dir, words[1])
 		}
 	}
+
 	return r
 }
 
@@ -96,6 +98,7 @@ func inline(words []string) string {
 			return words[i+2]
 		}
 	}
+
 	return ""
 }
 
@@ -116,6 +119,7 @@ func program(name, dir string) string {
 	if err != nil || !filepath.IsAbs(path) {
 		return ""
 	}
+
 	return path
 }
 
@@ -128,10 +132,12 @@ func scripts(words []string, program, dir string, set permission.Set) (list []pi
 		if err != nil || info.IsDir() || !changeable(path, set) {
 			return false
 		}
+
 		sum := contentOf(path)
 		if !slices.ContainsFunc(list, func(p pinned) bool { return p.Path == path }) {
 			list = append(list, pinned{word, permission.Script{Path: path, SHA256: sum}})
 		}
+
 		return true
 	}
 	if program != "" {
@@ -140,6 +146,7 @@ func scripts(words []string, program, dir string, set permission.Set) (list []pi
 	if !runner(words) {
 		return list
 	}
+
 	first := true
 	for i, w := range words[1:] {
 		option := strings.HasPrefix(w, "-")
@@ -152,6 +159,7 @@ func scripts(words []string, program, dir string, set permission.Set) (list []pi
 			first = !pin(i+1, w) && first
 		}
 	}
+
 	return list
 }
 
@@ -169,6 +177,7 @@ func runs(path string) bool {
 	if info.Mode()&0o111 != 0 || slices.Contains(extensions, filepath.Ext(path)) {
 		return true
 	}
+
 	return bytes.HasPrefix(head(path), []byte("#!"))
 }
 
@@ -197,6 +206,7 @@ func contentOf(path string) string {
 	if n, err := io.Copy(sum, io.LimitReader(f, maxScript+1)); err != nil || n > maxScript {
 		return permission.Unreadable
 	}
+
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
@@ -208,6 +218,7 @@ func head(path string) []byte {
 	defer f.Close()
 	begin := make([]byte, 2)
 	n, _ := io.ReadFull(f, begin) // an empty file has no beginning
+
 	return begin[:n]
 }
 
@@ -226,6 +237,7 @@ func openRegular(path string) (*os.File, error) {
 		f.Close()
 		return nil, err
 	}
+
 	return f, nil
 }
 
@@ -237,9 +249,11 @@ func (r resolved) programs() (list []string) {
 			list = append(list, text)
 		}
 	}
+
 	if !r.plain {
 		list = append(list, "and what the shell fills in when it runs")
 	}
+
 	return list
 }
 
@@ -252,6 +266,7 @@ func (r resolved) pins() (list []permission.Script) {
 			}
 		}
 	}
+
 	return list
 }
 
@@ -270,6 +285,7 @@ func (r resolved) prefix(a arguments) permission.Access {
 		}
 		return rule(name, s.words)
 	}
+
 	// Of a runner every word up to the script: what it would run is what counts.
 	if len(s.scripts) == 0 || s.scripts[0].word == 0 || inline(s.words) != "" {
 		return nil

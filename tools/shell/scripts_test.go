@@ -26,6 +26,7 @@ func asking(t *testing.T) (*Exec, permission.Set) {
 			t.Fatal(err)
 		}
 	}
+
 	return e, access
 }
 
@@ -50,12 +51,14 @@ func TestRuleOfTheBeginningCoversNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, args := range []a{{"command": "git push"}, {"command": "git push origin main"},
 		{"command": "git  push --tags 2>&1"}, {"command": "git push 'a b'"}} {
 		if need := needs(t, e, set, args); need != nil {
 			t.Errorf("%v asks for %s", args, need.Tag)
 		}
 	}
+
 	riders := []a{{"command": "git push; id"}, {"command": "git push && id"}, {"command": "git push || id"},
 		{"command": "git push | sh"}, {"command": "git push & id"},
 		{"command": "git push\nid"}, {"command": "git push $(id)"}, {"command": "git push `id`"},
@@ -78,6 +81,7 @@ func TestRuleOfTheBeginningCoversNothingElse(t *testing.T) {
 		}
 		attacktest.Held(t, attacktest.Row{Class: "rules for commands", How: "a person is asked", Name: fmt.Sprintf("%q", args)})
 	}
+
 	t.Logf("%d commands that must ask", len(riders))
 }
 
@@ -100,6 +104,7 @@ func TestRuleIsOfferedOnlyForWhatItCovers(t *testing.T) {
 		if want == "" {
 			continue
 		}
+
 		set, err := access.Grant(permission.Grant{Tag: need.Prefix, Scripts: need.Scripts})
 		if err != nil {
 			t.Fatal(err)
@@ -135,6 +140,7 @@ func TestApprovalOfAScriptEndsWithItsContent(t *testing.T) {
 			if before.Prefix == "" {
 				return
 			}
+
 			set, err := access.Grant(permission.Grant{Tag: before.Prefix, Scripts: before.Scripts})
 			if err != nil {
 				t.Fatal(err)
@@ -158,6 +164,7 @@ func TestScriptThatIsNoFileIsNeverCovered(t *testing.T) {
 	if len(need.Scripts) != 1 || need.Scripts[0].SHA256 != permission.Unreadable {
 		t.Fatalf("scripts are %+v", need.Scripts)
 	}
+
 	set, err := access.Grant(permission.Grant{Tag: "@exec:sh pipe.sh", Scripts: need.Scripts})
 	if err != nil {
 		t.Fatal(err)
@@ -180,6 +187,7 @@ func TestCardShowsWhatRuns(t *testing.T) {
 			t.Errorf("the card lacks %q:\n%s", want, card)
 		}
 	}
+
 	if i := slices.IndexFunc(need.Programs, func(p string) bool { return strings.Contains(p, "shell fills in") }); i >= 0 {
 		t.Errorf("a plain command is said to be filled in: %q", need.Programs)
 	}

@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "run the tests again with a canary:", err)
 		os.Exit(1)
 	}
+
 	// Most of them wait for processes: more go beside each other than there are processors.
 	flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
 	os.Exit(m.Run())
@@ -68,6 +69,7 @@ func newCall(t *testing.T, access permission.Set, args a) tools.Call {
 	if err := tools.Validate(spec, data); err != nil {
 		t.Fatal(err)
 	}
+
 	return tools.Call{ID: "call" + strconv.FormatInt(time.Now().UnixNano(), 36), Name: "exec", Arguments: data,
 		Agent: agent, Access: access, Progress: func(string) {}}
 }
@@ -125,6 +127,7 @@ func TestWorkdir(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if err := os.Symlink(outside, filepath.Join(access.WorkingDir, "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -135,6 +138,7 @@ func TestWorkdir(t *testing.T) {
 			t.Errorf("workdir %q: %s", dir, res.Text)
 		}
 	}
+
 	for _, dir := range []string{"..", "/", outside, "link", "sub/../..", ".daycare", ".daycare/files", "no",
 		"../" + filepath.Base(outside)} {
 		res := run(t, t.Context(), e, newCall(t, access, a{"command": "pwd", "workdir": dir}))
@@ -142,6 +146,7 @@ func TestWorkdir(t *testing.T) {
 			t.Errorf("workdir %q: %q %s", dir, res.Status, res.Text)
 		}
 	}
+
 	if res := run(t, t.Context(), e, newCall(t, access,
 		a{"command": "pwd", "workdir": "none"})); res.Status != tools.Failed || res.Text != "exec: workdir none: no such folder" {
 		t.Errorf("what is not there is no question of rights: %q %s", res.Status, res.Text)
@@ -160,6 +165,7 @@ func TestEnvironmentIsScrubbed(t *testing.T) {
 	if strings.Contains(res.Text, "canary-secret") || strings.Contains(res.Text, "ANTHROPIC") {
 		t.Errorf("a secret of the daemon reached the command:\n%s", res.Text)
 	}
+
 	for _, want := range []string{"PATH=", "HOME=", "LC_MESSAGES=C", "GOFLAGS=-mod=mod"} {
 		if !strings.Contains(res.Text, want) {
 			t.Errorf("%s is missing", want)
@@ -220,6 +226,7 @@ func TestNothingSurvives(t *testing.T) {
 			if took := time.Since(start); took > 7*time.Second {
 				t.Errorf("took %v", took)
 			}
+
 			first, _, _ := strings.Cut(res.Text, "\n")
 			pid, err := strconv.Atoi(first)
 			if err != nil {
@@ -242,6 +249,7 @@ func gone(pid int) bool {
 		}
 		time.Sleep(25 * time.Millisecond)
 	}
+
 	return false
 }
 
@@ -271,6 +279,7 @@ func TestEndlessOutputNeedsLittleMemory(t *testing.T) {
 	if told == 0 || told > maxProgress {
 		t.Errorf("people were told up to %d bytes at once", told)
 	}
+
 	files, err := os.ReadDir(spill)
 	if err != nil || len(files) != 1 || len(files[0].Name()) != 64 {
 		t.Fatalf("spilled files: %v %v", files, err)

@@ -37,6 +37,7 @@ func (x *world) terminal() {
 		x.t.Logf("terminals are not tried: %v", err)
 		return
 	}
+
 	x.t.Cleanup(func() { master.Close() })
 	raw, err := master.SyscallConn()
 	if err != nil {
@@ -50,6 +51,7 @@ func (x *world) terminal() {
 		}
 		x.pts = fmt.Sprintf("/dev/pts/%d", n)
 	})
+
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -57,6 +59,7 @@ func (x *world) terminal() {
 	if err != nil {
 		x.t.Fatal(err)
 	}
+
 	x.t.Cleanup(func() { slave.Close() })
 	go func() {
 		for {

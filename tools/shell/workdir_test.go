@@ -26,6 +26,7 @@ func beyondWorld(t *testing.T, level sandbox.Level) (x *world, dir string) {
 			t.Fatal(err)
 		}
 	}
+
 	return x, dir
 }
 
@@ -42,12 +43,14 @@ func TestACommandInAFolderBeyondItsOwnAsks(t *testing.T) {
 		if err != nil || need == nil || need.Tag != "@read:"+dir || !need.AskAlways || need.Prefix != "" {
 			t.Fatalf("it asks for %+v, %v", need, err)
 		}
+
 		for _, want := range []string{"    cat note sub/note; cat ../secret; touch new; echo end\n", "folder      " + dir + "\n",
 			"sandbox     " + string(x.exec.confine.runner.Level) + "\n", "in a folder outside its own"} {
 			if !strings.Contains(need.Card(), want) {
 				t.Errorf("the card does not show %q:\n%s", want, need.Card())
 			}
 		}
+
 		res := run(t, t.Context(), x.exec, call)
 		if !strings.Contains(res.Text, "note-beyond") || !strings.Contains(res.Text, "note-below") ||
 			!strings.Contains(res.Text, "end") || printed(res.Text) != "" || exists(dir+"/new") {
@@ -99,6 +102,7 @@ func TestQuestionsForFoldersOfCommands(t *testing.T) {
 			t.Errorf("%s is asked for: %+v", never, need)
 		}
 	}
+
 	gone := a{"command": "ls", "workdir": dir + "/gone"}
 	if need := needs(gone); need == nil || need.Tag != "@read:"+dir+"/gone" {
 		t.Errorf("the question tells whether a folder is there: %+v", need)
@@ -109,6 +113,7 @@ func TestQuestionsForFoldersOfCommands(t *testing.T) {
 	if need := needs(a{"command": "ls", "workdir": filepath.Join(x.root, ".ssh")}); need == nil || !strings.Contains(need.Reason, "secrets") {
 		t.Errorf("a folder of keys: %+v", need)
 	}
+
 	// One answer is for all that the call needs, and each of it is named.
 	need := needs(a{"command": "ls", "workdir": dir, "allowedDomains": []string{"a.example", "b.example", "a.example"}})
 	if need == nil || !slices.Equal(append([]string{need.Tag}, need.Also...), []string{"@read:" + dir, "@web:a.example", "@web:b.example"}) {

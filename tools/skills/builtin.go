@@ -30,5 +30,6 @@ func Builtin() []Skill {
 		s.Dir, s.File = "", ""
 		list = append(list, s)
 	}
+
 	return list
 }

@@ -45,14 +45,17 @@ func sources(folders []Folder) (all []source) {
 			all = append(all, source{file: f.path(), err: err})
 			continue
 		}
+
 		entries, _ := fs.ReadDir(dir.FS(), ".") // none: gone meanwhile
 		for _, e := range entries[:min(len(entries), maxSkills)] {
 			if s, ok := f.source(dir, e); ok {
 				all = append(all, s)
 			}
 		}
+
 		dir.Close()
 	}
+
 	return all
 }
 
@@ -73,18 +76,21 @@ func (f Folder) source(dir *os.Root, e fs.DirEntry) (s source, ok bool) {
 	case !e.IsDir():
 		return s, false
 	}
+
 	folder, err := beneath.Dir(s.root, s.dir)
 	if err != nil {
 		s.err = err
 		return s, !errors.Is(err, fs.ErrNotExist)
 	}
 	defer folder.Close()
+
 	for _, name := range []string{"SKILL.md", "skill.md"} {
 		if _, err := folder.Lstat(name); err == nil {
 			s.file = filepath.Join(filepath.Dir(s.file), name)
 			return s, true
 		}
 	}
+
 	return s, false
 }
 
@@ -108,6 +114,7 @@ func (s source) look(known file, use Use) file {
 				}
 			}
 		}
+
 		now.found, now.told = found, known.told
 		return now
 	}
@@ -127,6 +134,7 @@ func (s source) load(use Use) (f file, found []finding.Finding, fresh bool) {
 	if err != nil {
 		return unreadable(s.file, err)
 	}
+
 	text := data
 	if use != nil {
 		there, waits := true, (*unseen.Change)(nil)
@@ -138,6 +146,7 @@ func (s source) load(use Use) (f file, found []finding.Finding, fresh bool) {
 			return f, found, false
 		}
 	}
+
 	sum := sha256.Sum256(text)
 	f.content += string(sum[:])
 	skill, more, ok := Parse(s.file, text)
@@ -145,6 +154,7 @@ func (s source) load(use Use) (f file, found []finding.Finding, fresh bool) {
 		skill.source = s
 		f.good = &skill
 	}
+
 	return f, append(found, more...), time.Since(info.ModTime()) < settled
 }
 
@@ -178,11 +188,13 @@ func (s source) contents() (files []string) {
 		case d.Type().IsRegular() && !strings.EqualFold(name, "SKILL.md"):
 			files = append(files, name)
 		}
+
 		if len(files) >= maxListed {
 			return fs.SkipAll
 		}
 		return nil
 	})
+
 	slices.Sort(files)
 	return files
 }
@@ -195,5 +207,6 @@ func (s source) read(name string) ([]byte, error) {
 	}
 	defer root.Close()
 	data, _, err := beneath.Read(root, filepath.FromSlash(name), maxShown)
+
 	return data, err
 }

@@ -104,6 +104,7 @@ func TestLinksOfTheOwner(t *testing.T) {
 	if err := errors.Join(os.Symlink(elsewhere+"/tea", own+"/tea"), os.Symlink(shared+"/milk", own+"/milk")); err != nil {
 		t.Fatal(err)
 	}
+
 	var told []string
 	links := func(to string) bool { return !strings.HasPrefix(to, shared) }
 	set := NewSet(func() []Folder { return []Folder{{Root: own, Path: ".", Links: links}} }, nil,
@@ -125,6 +126,7 @@ func TestSkillsWhileSwapped(t *testing.T) {
 	if os.Getenv("DAYCARE_LONG") != "" {
 		runFor = time.Minute
 	}
+
 	for name, with := range map[string][2]string{ // of the workspace
 		"link as SKILL.md":  {".agents/skills/tea/SKILL.md", "link"},
 		"pipe as SKILL.md":  {".agents/skills/tea/SKILL.md", "pipe"},
@@ -147,6 +149,7 @@ func TestSkillsWhileSwapped(t *testing.T) {
 				os.Symlink(outside, ws+"/agents")); err != nil {
 				t.Fatal(err)
 			}
+
 			var stop atomic.Bool
 			var swaps sync.WaitGroup
 			swaps.Go(func() {
@@ -158,6 +161,7 @@ func TestSkillsWhileSwapped(t *testing.T) {
 					os.Rename(ws+"/kept", a)
 				}
 			})
+
 			race(t, ws, runFor)
 			stop.Store(true)
 			swaps.Wait()
@@ -185,6 +189,7 @@ func race(t *testing.T, ws string, runFor time.Duration) {
 			}
 		})
 	}
+
 	done := make(chan struct{})
 	go func() { readers.Wait(); close(done) }()
 	select {
@@ -192,6 +197,7 @@ func race(t *testing.T, ws string, runFor time.Duration) {
 	case <-time.After(runFor + 20*time.Second):
 		t.Fatalf("after %d tries somebody waits for a file", tries.Load())
 	}
+
 	t.Logf("%d tries, %d wins", tries.Load(), wins.Load())
 	if wins.Load() > 0 {
 		t.Errorf("%d wins in %d tries", wins.Load(), tries.Load())
@@ -216,12 +222,14 @@ func TestUnseenSkills(t *testing.T) {
 	if err := os.Rename(ws+"/prepared/milk", ws+"/.agents/skills/milk"); err != nil {
 		t.Fatal(err)
 	}
+
 	for range 2 {
 		list := set.List()
 		if i := named(list, "tea"); i < 0 || list[i].Description != "mine" || named(list, "milk") >= 0 {
 			t.Errorf("%+v", list)
 		}
 	}
+
 	if told["tea"] != 1 || told["milk"] != 1 {
 		t.Errorf("told %v", told)
 	}
@@ -232,6 +240,7 @@ func TestUnseenSkills(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	list := set.List()
 	if i := named(list, "tea"); list[i].Description == "mine" || named(list, "milk") < 0 || told["tea"]+told["milk"] != 0 {
 		t.Errorf("%+v, told %v", list, told)

@@ -56,6 +56,7 @@ func Parse(file string, data []byte) (s Skill, found []finding.Finding, ok bool)
 			f = again
 		}
 	}
+
 	f.Read(&s)
 	s.Name = norm.NFKC.String(strings.TrimSpace(s.Name))
 	s.Description = strings.Join(strings.Fields(s.Description), " ")
@@ -63,6 +64,7 @@ func Parse(file string, data []byte) (s Skill, found []finding.Finding, ok bool)
 	if !f.Failed() {
 		s.check(f)
 	}
+
 	for i := range f.Found {
 		f.Found[i].Column = 1 // what is wrong is the line of a key
 	}
@@ -85,6 +87,7 @@ func quoted(data []byte) []byte {
 			lines[i] = m[1] + ": '" + strings.ReplaceAll(m[2], "'", "''") + "'"
 		}
 	}
+
 	return fmt.Appendf(nil, "---\n%s---\n%s", strings.Join(lines, "\n"), body)
 }
 
@@ -104,12 +107,14 @@ func (s Skill) check(f *form.File) {
 	case s.Name != folder:
 		warn("name-folder", "name", "the name %q is not that of its folder, %q", s.Name, folder)
 	}
+
 	switch n := utf8.RuneCountInString(s.Description); {
 	case n == 0:
 		f.Tell(finding.Error, "description", "description", "the description is missing: a model chooses by it", "")
 	case n > maxDescription:
 		warn("description", "description", "the description has %d characters; %d are allowed", n, maxDescription)
 	}
+
 	if n := utf8.RuneCountInString(s.Compatibility); n > maxCompatibility {
 		warn("compatibility", "compatibility", "compatibility has %d characters; %d are allowed", n, maxCompatibility)
 	}
@@ -121,5 +126,6 @@ func wellNamed(name string) bool {
 			return false
 		}
 	}
+
 	return !strings.HasPrefix(name, "-") && !strings.HasSuffix(name, "-") && !strings.Contains(name, "--")
 }

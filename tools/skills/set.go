@@ -80,23 +80,28 @@ func (s *Set) List() []Skill {
 			f.told = found
 			s.report(path, found)
 		}
+
 		now[path] = f
 	}
+
 	for path, f := range before {
 		if _, there := now[path]; !there && len(f.told) > 0 {
 			s.report(path, nil)
 		}
 	}
+
 	s.mu.Lock()
 	if turn > s.ended { // else a list that was begun later knows better
 		s.files, s.ended = now, turn
 	}
+
 	s.mu.Unlock()
 	for _, b := range s.base {
 		if named(list, b.Name) < 0 {
 			list = append(list, b)
 		}
 	}
+
 	slices.SortFunc(list, func(a, b Skill) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }

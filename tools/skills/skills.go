@@ -46,6 +46,7 @@ func (t skill) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return tools.Errorf("skill: the arguments do not fit: %v", err), nil
 	}
+
 	list := t.list()
 	i := named(list, a.Name)
 	if i < 0 {
@@ -54,6 +55,7 @@ func (t skill) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	if a.File != "" {
 		return content(list[i], a.File), nil
 	}
+
 	return tools.Result{Text: show(list[i])}, nil
 }
 
@@ -65,6 +67,7 @@ func names(list []Skill) string {
 	for i, s := range list {
 		all[i] = s.Name
 	}
+
 	return strings.Join(all, ", ")
 }
 
@@ -80,6 +83,7 @@ func show(s Skill) string {
 			b.WriteString("Files: " + strings.Join(files, ", ") + "\n")
 		}
 	}
+
 	return b.String() + "\n" + s.Body
 }
 
@@ -97,6 +101,7 @@ func content(s Skill, name string) tools.Result {
 	if !fs.ValidPath(clean) {
 		return tools.Errorf("%q is no file of the skill", name)
 	}
+
 	data, err := s.source.read(clean)
 	switch {
 	case err != nil:
@@ -104,5 +109,6 @@ func content(s Skill, name string) tools.Result {
 	case bytes.IndexByte(data, 0) >= 0:
 		return tools.Errorf("%s is no text; its path is %s", clean, filepath.Join(s.Dir, clean))
 	}
+
 	return tools.Result{Text: strings.ToValidUTF8(string(data), "\uFFFD")}
 }

@@ -70,6 +70,7 @@ func TestParse(t *testing.T) {
 					t.Errorf("no line in %v", f)
 				}
 			}
+
 			if ok != tt.ok || strings.Join(ids, " ") != tt.ids {
 				t.Errorf("ok %v with %v, want %v with %q; %+v", ok, found, tt.ok, tt.ids, s)
 			}
@@ -127,6 +128,7 @@ func TestTool(t *testing.T) {
 	if err := os.Symlink(dir+"/secret", dir+"/pdf/link"); err != nil {
 		t.Fatal(err)
 	}
+
 	tool := New(NewSet(at(dir), nil, func(string, []finding.Finding) {}).List)[0]
 	toolstest.Run(t, tool, toolstest.Options{Good: []string{`{"name":"pdf"}`, `{"name":"pdf","file":"scripts/fill.py"}`},
 		Bad: []string{`{"name":"none"}`, `{"name":"pdf","file":"../secret"}`, `{"name":"pdf","file":"link"}`,
@@ -138,6 +140,7 @@ func TestTool(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, res.Text)
 		}
 	}
+
 	before := res.Text
 	put(t, dir+"/pdf/SKILL.md", "---\nname: pdf\ndescription: d\n---\n\nChanged.")
 	if after := call(t, tool, `{"name":"pdf"}`).Text; !strings.Contains(after, "Changed.") || before == after {
@@ -204,6 +207,7 @@ func TestShelfFollowsItsFiles(t *testing.T) {
 				says, body = s.Description, s.Body
 			}
 		}
+
 		if says != step.says || says != "" && body != "Boil "+says+"." {
 			t.Errorf("%s: it says %q, %q; want %q", step.name, says, body, step.says)
 		}
@@ -225,6 +229,7 @@ func TestShelfWaitsForASaveInPieces(t *testing.T) {
 			time.Sleep(30 * time.Millisecond)
 			put(t, dir+"/tea/SKILL.md", "---\nname: tea\ndescription: d\n---\n")
 		}()
+
 		if named(set.List(), "tea") < 0 {
 			t.Error("the skill is not there when it is saved")
 		}

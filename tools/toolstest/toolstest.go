@@ -54,6 +54,7 @@ func Run(t *testing.T, tool tools.Tool, o Options) {
 			}
 		}
 	})
+
 	t.Run("bad", func(t *testing.T) {
 		for _, args := range o.Bad {
 			res := call(t, t.Context(), tool, o, args)
@@ -62,6 +63,7 @@ func Run(t *testing.T, tool tools.Tool, o Options) {
 			}
 		}
 	})
+
 	t.Run("garbage", func(t *testing.T) { checkGarbage(t, tool, o) })
 	t.Run("cancel", func(t *testing.T) { checkCancel(t, tool, o) })
 }
@@ -110,6 +112,7 @@ func garbage(spec tools.Spec) []string {
 	if err := json.Unmarshal(spec.Schema, &schema); err != nil {
 		return nil
 	}
+
 	var all []string
 	for _, value := range []string{`null`, `-1`, `1e300`, `0.5`, `""`, `"\u0000"`, `"../../../../etc/passwd"`, `[]`,
 		`{}`, `true`, `"` + strings.Repeat("x", 5000) + `"`} {
@@ -122,6 +125,7 @@ func garbage(spec tools.Spec) []string {
 		}
 		all = append(all, "{"+strings.Join(members, ",")+"}")
 	}
+
 	return all
 }
 
@@ -137,6 +141,7 @@ func checkCancel(t *testing.T, tool tools.Tool, o Options) {
 			t.Errorf("%s took %v after its context had ended", tool.Spec().Name, took)
 		}
 	}
+
 	if o.Slow == "" {
 		return
 	}
@@ -168,6 +173,7 @@ func call(t *testing.T, ctx context.Context, tool tools.Tool, o Options, args st
 			t.Errorf("%s(%.200s) panicked: %v", tool.Spec().Name, args, p)
 		}
 	}()
+
 	res, err := tool.Run(ctx, newCall(tool, o, args))
 	if err != nil && ctx.Err() == nil {
 		t.Errorf("%s(%.200s): %v; what the model can mend is a Result", tool.Spec().Name, args, err)
@@ -175,6 +181,7 @@ func call(t *testing.T, ctx context.Context, tool tools.Tool, o Options, args st
 	if err != nil {
 		res.Status = tools.Canceled
 	}
+
 	return res
 }
 

@@ -84,6 +84,7 @@ func (g *Guard) Begin(read, write, namedRead, namedWrite []string) (w *Watch, fo
 			return nil, nil, err
 		}
 	}
+
 	for _, root := range read {
 		if slices.Contains(w.roots, root) {
 			continue
@@ -97,8 +98,10 @@ func (g *Guard) Begin(read, write, namedRead, namedWrite []string) (w *Watch, fo
 			w.End()
 			return nil, nil, err
 		}
+
 		found = append(found, items...)
 	}
+
 	return w, slices.DeleteFunc(found, func(item Item) bool {
 		return item.Kind == Sealed || item.isNamed(namedWrite) || item.Kind == Secret && item.isNamed(namedRead)
 	}), nil
@@ -120,9 +123,11 @@ func (t *tree) begin(root string, g *Guard) (found []Item, err error) {
 			t.known[hooks] = noLink
 			found = append(found, Item{hooks, Inner})
 		}
+
 		found = append(found, item)
 	}
 	t.running++
+
 	return found, err
 }
 
@@ -138,6 +143,7 @@ func (i Item) isNamed(paths []string) bool {
 	case Inner, Unfinished:
 		return slices.Contains(paths, i.Path) || isGit(repository) && slices.Contains(paths, repository)
 	}
+
 	return slices.Contains(paths, i.Path)
 }
 
@@ -158,6 +164,7 @@ func (g *Guard) use(root string) *tree {
 		g.trees[root] = t
 	}
 	t.users++
+
 	return t
 }
 
@@ -184,6 +191,7 @@ func (w *Watch) End() (held []Held) {
 		w.guard.leave(t)
 		w.guard.leave(t) // of Begin
 	}
+
 	return held
 }
 
@@ -198,6 +206,7 @@ func (w *Watch) end(root string, t *tree) (held []Held) {
 			break
 		}
 	}
+
 	if t.running--; t.running == 0 {
 		t.known = map[string]uint64{} // what a person makes from now on is his
 	}
@@ -211,6 +220,7 @@ func (w *Watch) settle(root string, t *tree) (held []Held, changed bool) {
 	if err != nil {
 		held = append(held, Held{Path: root, Err: err})
 	}
+
 	for _, item := range items {
 		above := filepath.Dir(item.Path)
 		if t.knows(item.Path) || item.isNamed(w.named) || item.Kind == Inner && above == aside {
@@ -219,6 +229,7 @@ func (w *Watch) settle(root string, t *tree) (held []Held, changed bool) {
 		if item.Kind == Socket || item.Kind == Unfinished && !goesOnWithProgram(item.Path) {
 			continue // of the command's own making, or of a program that just started
 		}
+
 		switch {
 		case item.Kind == Inner && above == fine: // follows its repository
 			continue
@@ -230,6 +241,7 @@ func (w *Watch) settle(root string, t *tree) (held []Held, changed bool) {
 		case item.Kind == Repository:
 			aside = item.Path
 		}
+
 		h := Held{Path: item.Path}
 		if h.Aside, h.Err = putAside(root, item); h.Err != nil {
 			t.known[item.Path] = linkAt(item.Path) // once is enough
@@ -239,6 +251,7 @@ func (w *Watch) settle(root string, t *tree) (held []Held, changed bool) {
 			held = append(held, h)
 		}
 	}
+
 	return held, changed
 }
 
@@ -251,6 +264,7 @@ func (g *Guard) Accept(path string) {
 			around[root] = t
 		}
 	}
+
 	g.mu.Unlock()
 	for root, t := range around {
 		t.mu.Lock()

@@ -56,6 +56,7 @@ func TestLookSeesEveryChange(t *testing.T) {
 	if found, _ := tr.look(root, table, nil); len(found) > 0 {
 		t.Fatalf("%v", found)
 	}
+
 	for i := range 200 {
 		path := fmt.Sprintf("%s/a/b/.vscode%d", root, i)
 		hidden := filepath.Join(root, "a", "b", ".vscode")
@@ -84,6 +85,7 @@ func TestWhatIsOfAPersonStays(t *testing.T) {
 	if held := first.End(); len(held) > 0 {
 		t.Fatal(held)
 	}
+
 	write(t, root+"/.envrc", "mine")
 	second, found, _ := g.Begin(nil, []string{root}, nil, []string{root})
 	if !slices.Contains(found, Item{root + "/.envrc", Later}) {
@@ -97,6 +99,7 @@ func TestWhatIsOfAPersonStays(t *testing.T) {
 	if len(held) != 1 || held[0].Aside != root+"/sub/.npmrc.held" || !exists(root+"/.envrc") || !exists(root+"/sub/.vscode/tasks.json") {
 		t.Errorf("%+v", held)
 	}
+
 	(*Watch)(nil).End()
 }
 
@@ -110,6 +113,7 @@ func TestARepositoryThatWasHarmlessIsJudgedAgain(t *testing.T) {
 	repository := root + "/new/.git"
 	write(t, repository+"/HEAD", "ref: refs/heads/main\n")
 	write(t, repository+"/config", "[core]\n\tbare = false\n")
+
 	for _, dir := range []string{"/objects", "/refs", "/hooks"} {
 		if err := os.MkdirAll(repository+dir, 0o755); err != nil {
 			t.Fatal(err)
@@ -118,6 +122,7 @@ func TestARepositoryThatWasHarmlessIsJudgedAgain(t *testing.T) {
 	if held := first.End(); len(held) > 0 {
 		t.Fatalf("a harmless repository was put aside: %+v", held)
 	}
+
 	write(t, repository+"/config", "[core]\n\tfsmonitor = evil\n")
 	held := second.End()
 	if len(held) != 1 || held[0].Path != repository || exists(repository) {
@@ -154,6 +159,7 @@ func TestOneFolderHoldsUpNoOther(t *testing.T) {
 		g.Accept(filepath.Join(other, ".envrc"))
 		done <- err
 	}()
+
 	select {
 	case err := <-done:
 		if err != nil {
@@ -162,6 +168,7 @@ func TestOneFolderHoldsUpNoOther(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("a command in another folder waits for it")
 	}
+
 	tr.mu.Unlock()
 }
 
@@ -175,6 +182,7 @@ func TestTooManyFolders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for i := range 20 {
 		if err := os.Mkdir(filepath.Join(root, strconv.Itoa(i)), 0o755); err != nil {
 			t.Fatal(err)
@@ -183,6 +191,7 @@ func TestTooManyFolders(t *testing.T) {
 	if held := w.End(); len(held) != 1 || !errors.Is(held[0].Err, ErrTooMany) {
 		t.Errorf("the end of the command: %+v", held)
 	}
+
 	for _, read := range []bool{true, false} {
 		roots := [2][]string{}
 		roots[map[bool]int{true: 0, false: 1}[read]] = []string{root}
@@ -190,6 +199,7 @@ func TestTooManyFolders(t *testing.T) {
 			t.Errorf("the next command: %v", err)
 		}
 	}
+
 	os.RemoveAll(filepath.Join(root, "1"))
 	for i := 10; i < 20; i++ {
 		os.Remove(filepath.Join(root, strconv.Itoa(i)))

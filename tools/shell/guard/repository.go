@@ -23,9 +23,11 @@ func inner(repository string) (items []Item) {
 			items = append(items, Item{path, Inner})
 		}
 	}
+
 	if path := filepath.Join(repository, "rebase-merge"); exists(path) {
 		items = append(items, Item{path, Unfinished})
 	}
+
 	return items
 }
 
@@ -54,6 +56,7 @@ func makeHooks(top, hooks string) error {
 	if err != nil {
 		return err
 	}
+
 	return root.Mkdir(rel, 0o755)
 }
 
@@ -65,6 +68,7 @@ func harmless(repository string) error {
 		return err
 	}
 	defer root.Close()
+
 	for _, name := range obeyed {
 		if name == "config" || name == "hooks" {
 			continue
@@ -73,6 +77,7 @@ func harmless(repository string) error {
 			return fmt.Errorf("it has %s", name)
 		}
 	}
+
 	if err := samplesOnly(root); err != nil {
 		return err
 	}
@@ -83,6 +88,7 @@ func harmless(repository string) error {
 	if err != nil {
 		return fmt.Errorf("its config cannot be judged: %w", err)
 	}
+
 	return plain(string(config))
 }
 
@@ -99,6 +105,7 @@ func namedBy(repository string, table sensitive.Table) (items []Item) {
 			items = append(items, Item{path, Later})
 		}
 	}
+
 	return items
 }
 
@@ -114,6 +121,7 @@ func samplesOnly(root *os.Root) error {
 	if err != nil || !info.IsDir() {
 		return errors.New("its hooks are no folder")
 	}
+
 	f, err := root.Open("hooks")
 	if err != nil {
 		return err
@@ -123,11 +131,13 @@ func samplesOnly(root *os.Root) error {
 	if err != nil {
 		return err
 	}
+
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".sample") {
 			return fmt.Errorf("it has the hook %s", e.Name())
 		}
 	}
+
 	return nil
 }
 
@@ -172,6 +182,7 @@ func plain(config string) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -201,6 +212,7 @@ func putAside(top string, item Item) (string, error) {
 			return item.Path, nil
 		}
 	}
+
 	to, err := rename(root, rel)
 	return filepath.Join(top, to), err
 }
@@ -234,6 +246,7 @@ func Vectors(root string, table sensitive.Table) (all []Vector) {
 				fmt.Sprintf("git takes this folder for a repository, and would run what it says (%v)", harmless(item.Path))})
 		}
 	}
+
 	return all
 }
 
@@ -248,6 +261,8 @@ func ofGit(path string) bool {
 	if info, err := root.Lstat(filepath.Base(path)); err != nil || !info.Mode().IsRegular() || info.Size() > maxConfig {
 		return false
 	}
+
 	data, err := root.ReadFile(filepath.Base(path))
+
 	return err == nil && (strings.Contains(string(data), "/.git/modules/") || strings.Contains(string(data), "/.git/worktrees/"))
 }

@@ -34,6 +34,7 @@ func linkAt(path string) uint64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return st.Ino
 	}
+
 	return noLink
 }
 
@@ -88,6 +89,7 @@ func (t *tree) look(root string, table sensitive.Table, skip map[string]bool) (f
 			t.folders = seen
 			return found, fmt.Errorf("%s: %w (more than %d); remove some", root, ErrTooMany, maxFolders)
 		}
+
 		f, had := t.folders[p.path]
 		if !had || f.node != n || f.read.Sub(time.Unix(n.changed, n.nsec)) < grain {
 			f = survey(p.path, n, table)
@@ -96,18 +98,22 @@ func (t *tree) look(root string, table sensitive.Table, skip map[string]bool) (f
 		if isGit(p.path) && !p.later {
 			found = append(found, namedBy(p.path, table)...) // not remembered: an editor changes a file without its folder
 		}
+
 		for _, item := range f.items {
 			if !p.later || item.Kind == Secret || item.Kind == Data || item.Kind == Socket {
 				found = append(found, item)
 			}
 		}
+
 		for _, name := range f.folders {
 			next = append(next, place{filepath.Join(p.path, name), p.later})
 		}
+
 		for _, name := range f.later {
 			next = append(next, place{filepath.Join(p.path, name), true})
 		}
 	}
+
 	t.folders = seen
 	return found, nil
 }
@@ -122,7 +128,9 @@ func nodeOf(path string) (n node, ok bool) {
 	if !ok {
 		return n, false
 	}
+
 	sec, nsec := changedAt(st)
+
 	return node{uint64(st.Dev), st.Ino, sec, nsec}, true
 }
 
@@ -133,6 +141,7 @@ func survey(path string, n node, table sensitive.Table) folder {
 	if err != nil { // by its mode: a command may have made it so
 		return folder{items: []Item{{path, Sealed}}}
 	}
+
 	has := map[string]bool{}
 	for _, e := range entries {
 		name := e.Name()
@@ -154,8 +163,10 @@ func survey(path string, n node, table sensitive.Table) folder {
 		case e.IsDir():
 			f.folders = append(f.folders, name)
 		}
+
 		has[low] = true
 	}
+
 	if isGit(path) || has["head"] && (has["commondir"] || has["objects"] && has["refs"]) {
 		f.items = append(append([]Item{{path, Repository}}, inner(path)...), f.items...)
 	}

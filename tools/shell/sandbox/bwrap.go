@@ -15,6 +15,7 @@ func (r *Runner) bwrapArgs(v View) ([]string, error) {
 	for _, m := range p.Mounts {
 		args = append(args, m.bwrap()...)
 	}
+
 	for _, path := range p.ReadOnly {
 		args = append(args, "--remount-ro", path)
 	}
@@ -28,5 +29,6 @@ func (m mount) bwrap() []string {
 	case tmpFS:
 		return []string{"--size", strconv.Itoa(tmpBytes), "--tmpfs", m.At}
 	}
+
 	return []string{"--" + string(m.Kind), m.From, m.At}
 }

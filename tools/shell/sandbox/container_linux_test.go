@@ -22,6 +22,7 @@ func TestRootWithoutCapabilities(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: only root can give its capabilities away")
 	}
+
 	setpriv, err := exec.LookPath("setpriv")
 	if err != nil {
 		t.Skipf("SKIPPED: %v", err)
@@ -29,6 +30,7 @@ func TestRootWithoutCapabilities(t *testing.T) {
 	if _, err := Choose("landlock", self(t)); err != nil {
 		t.Skipf("SKIPPED: %v", err)
 	}
+
 	cmd := exec.Command(setpriv, "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs",
 		self(t), "-test.run=^TestRootWithoutCapabilities$", "-test.v")
 	cmd.Env = append(os.Environ(), inside+"=1")
@@ -36,5 +38,6 @@ func TestRootWithoutCapabilities(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "view ") {
 		t.Fatalf("%v\n%s", err, out)
 	}
+
 	t.Logf("%s", out)
 }

@@ -38,6 +38,7 @@ func limitThreads(most int) (lift func(pid int)) {
 	if err != nil {
 		return func(int) {}
 	}
+
 	for _, task := range tasks {
 		if info, err := os.Stat(task); err == nil {
 			if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) == uid {
@@ -45,11 +46,13 @@ func limitThreads(most int) (lift func(pid int)) {
 			}
 		}
 	}
+
 	var now unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &now) != nil || have >= now.Cur ||
 		unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: have, Max: now.Max}) != nil {
 		return func(int) {}
 	}
+
 	return func(pid int) {
 		unix.Setrlimit(unix.RLIMIT_NPROC, &now)
 		unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: have, Max: have}, nil) // or it is what it can raise
@@ -75,6 +78,7 @@ func (c *crowd) watch() {
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(64 << 20)
 	urgent()
+
 	for begun := time.Now(); ; {
 		pause := countOften
 		if time.Since(begun) > youngFor {
@@ -82,6 +86,7 @@ func (c *crowd) watch() {
 		}
 		t := unix.NsecToTimespec(int64(pause))
 		unix.Nanosleep(&t, nil) // not time.Sleep: that takes another thread to end
+
 		// With a group that bounds both, that is all there is to read.
 		if c.group.has() <= c.most.processes && c.group.holdsMemory() {
 			continue
@@ -95,6 +100,7 @@ func (c *crowd) watch() {
 		default:
 			continue
 		}
+
 		c.group.close()
 		freeze(c.pid, c.how) // at once: the other threads may be starved
 		close(c.still)
@@ -113,6 +119,7 @@ func freeze(pid int, how shape) {
 	if how.above() > 0 && len(first) > 0 {
 		syscall.Kill(first[0], syscall.SIGKILL)
 	}
+
 	seen := map[int]bool{}
 	stop := func(children []int) (fresh []int) {
 		for _, c := range children {
@@ -122,6 +129,7 @@ func freeze(pid int, how shape) {
 				fresh = append(fresh, c)
 			}
 		}
+
 		return fresh
 	}
 	quiet := 0 // a list of children that changes may miss some: it counts when nothing is new again
@@ -135,6 +143,7 @@ func freeze(pid int, how shape) {
 				fresh = append(fresh, p) // the signal has not reached it yet
 			}
 		}
+
 		moving = fresh
 		if quiet++; len(moving) > 0 {
 			quiet = 0
@@ -155,6 +164,7 @@ func memoryOf(pids []int, enough int64) int64 {
 	if roughly := sum(resident); roughly <= enough {
 		return roughly
 	}
+
 	return sum(proportional)
 }
 
@@ -168,6 +178,7 @@ func resident(pid int) int64 {
 	if _, err := fmt.Sscan(string(data), &size, &all, &shared); err != nil {
 		return 0
 	}
+
 	return (all - shared) * int64(os.Getpagesize())
 }
 
@@ -177,12 +188,14 @@ func proportional(pid int) int64 {
 	if err != nil {
 		return resident(pid)
 	}
+
 	for line := range strings.Lines(string(data)) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "Pss_Anon:" {
 			kb, _ := strconv.ParseInt(fields[1], 10, 64) // 0 if it is none, as if it had ended
 			return kb << 10
 		}
 	}
+
 	return resident(pid)
 }
 
@@ -217,6 +230,7 @@ func below(pid int) []int {
 		all = append(all, children...)
 		next = append(next, children...)
 	}
+
 	return all
 }
 
@@ -227,6 +241,7 @@ func childrenOf(pid int) []int {
 	if err != nil {
 		return nil // it ended
 	}
+
 	var children []int
 	for _, task := range tasks {
 		data, err := os.ReadFile(dir + task.Name() + "/children")
@@ -239,6 +254,7 @@ func childrenOf(pid int) []int {
 			}
 		}
 	}
+
 	return children
 }
 
@@ -249,6 +265,7 @@ func byParent() func(pid int) []int {
 	if err != nil {
 		return func(int) []int { return nil }
 	}
+
 	for _, path := range paths {
 		pid, err := strconv.Atoi(filepath.Base(path))
 		if err != nil {
@@ -258,6 +275,7 @@ func byParent() func(pid int) []int {
 			children[parent] = append(children[parent], pid)
 		}
 	}
+
 	return func(pid int) []int { return children[pid] }
 }
 
@@ -273,14 +291,17 @@ func stat(pid int) (state byte, parent int) {
 	if err != nil {
 		return 'X', 0
 	}
+
 	// "12 (name) S 1 …": a name may hold anything, also a parenthesis.
 	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
 	if len(fields) < 2 {
 		return 'X', 0
 	}
+
 	parent, err = strconv.Atoi(fields[1])
 	if err != nil {
 		return 'X', 0
 	}
+
 	return fields[0][0], parent
 }

@@ -33,7 +33,9 @@ func newGroup(threads int, memory int64) *group {
 	if ownGroup("memory") != ownGroup("") { // version 1
 		limits = map[string]string{"memory.limit_in_bytes": bytes}
 	}
+
 	g.memory = newPart("memory", limits)
+
 	return g
 }
 
@@ -48,6 +50,7 @@ func newPart(kind string, limits map[string]string) *part {
 	if os.Mkdir(p.dir, 0o755) != nil && !exists(p.dir) {
 		return nil
 	}
+
 	set := 0
 	for name, value := range limits {
 		limit := filepath.Join(p.dir, name)
@@ -58,11 +61,13 @@ func newPart(kind string, limits map[string]string) *part {
 			set++
 		}
 	}
+
 	if set == 0 {
 		os.Remove(p.dir)
 		return nil
 	}
 	p.tidy()
+
 	return p
 }
 
@@ -84,6 +89,7 @@ func ownGroup(kind string) string {
 			return filepath.Join("/sys/fs/cgroup", kinds, path)
 		}
 	}
+
 	return whole
 }
 
@@ -111,6 +117,7 @@ func (g *group) parts() (parts []*part) {
 			parts = append(parts, p)
 		}
 	}
+
 	return parts
 }
 
@@ -129,6 +136,7 @@ func (g *group) has() int {
 	if err != nil || nerr != nil {
 		return math.MaxInt
 	}
+
 	return n
 }
 
@@ -162,6 +170,7 @@ func (g *group) killed() bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -193,6 +202,7 @@ func bounded() []Hold {
 	if g.holdsMemory() {
 		memory.How = "three quarters of the machine's, by a control group"
 	}
+
 	processes := Hold{"processes", true, "a limit of the user, and counting"}
 	switch {
 	case g != nil:
@@ -200,5 +210,6 @@ func bounded() []Hold {
 	case os.Getuid() == 0:
 		processes = Hold{"processes", false, "by counting alone"}
 	}
+
 	return []Hold{processes, memory}
 }

@@ -21,6 +21,7 @@ func Self() string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
 	}
+
 	return path
 }
 

@@ -33,5 +33,6 @@ func (r *Runner) Holds() []Hold {
 		{"your terminal", true, "a session of its own; input into terminals is refused"},
 		{"setuid and setgid files", true, "refused"},
 	}
+
 	return append(table, bounded()...)
 }

@@ -57,6 +57,7 @@ func (v View) plan() (*plan, error) {
 	if v.Proxy != "" {
 		mounts = append(mounts, mount{proxyInside, readOnly, v.Proxy})
 	}
+
 	// What lies deeper covers what lies above it. (The order of equals stays.)
 	slices.SortStableFunc(mounts, func(a, b mount) int { return cmp.Compare(depth(a.At), depth(b.At)) })
 	p := &plan{Mounts: mounts}
@@ -65,6 +66,7 @@ func (v View) plan() (*plan, error) {
 			p.ReadOnly = append(p.ReadOnly, path)
 		}
 	}
+
 	if !slices.Contains(v.Write, "/") {
 		p.ReadOnly = append(p.ReadOnly, "/")
 	}
@@ -81,6 +83,7 @@ func depth(path string) int {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -93,6 +96,7 @@ func (v View) mounts() ([]mount, error) {
 	for _, path := range v.Read {
 		ms = append(ms, bind(readOnly, path))
 	}
+
 	for _, path := range v.Write {
 		w, err := v.granted(path)
 		if err != nil {
@@ -100,6 +104,7 @@ func (v View) mounts() ([]mount, error) {
 		}
 		ms = append(ms, w...)
 	}
+
 	if !v.homeGranted() {
 		ms = append(ms, bind(writable, v.Home))
 	}
@@ -108,12 +113,14 @@ func (v View) mounts() ([]mount, error) {
 			ms = append(ms, cover(path))
 		}
 	}
+
 	for _, path := range v.Shown {
 		ms = append(ms, bind(readOnly, path))
 	}
 	for _, path := range v.Own {
 		ms = append(ms, bind(writable, path))
 	}
+
 	// Last, so that no grant brings the processes and devices of the system with it.
 	return append(ms, mount{At: "/proc", Kind: procFS}, mount{At: "/dev", Kind: devFS}, mount{At: "/dev/shm", Kind: tmpFS}), nil
 }
@@ -130,15 +137,18 @@ func (v View) system(dir string) []mount {
 	if info.Mode()&os.ModeSymlink == 0 {
 		return []mount{bind(readOnly, dir)}
 	}
+
 	for _, root := range slices.Concat(v.Read, v.Write) {
 		if within(root, dir) {
 			return nil
 		}
 	}
+
 	target, err := os.Readlink(dir)
 	if err != nil {
 		return nil
 	}
+
 	return []mount{{At: dir, Kind: link, From: target}}
 }
 
@@ -154,9 +164,11 @@ func (v View) granted(root string) ([]mount, error) {
 	for _, dir := range opened {
 		ms = append(ms, bind(readOnly, dir))
 	}
+
 	for _, part := range parts {
 		ms = append(ms, bind(writable, part))
 	}
+
 	return ms, nil
 }
 
@@ -174,6 +186,7 @@ func (v View) missing(root string) []string {
 			missing = append(missing, h)
 		}
 	}
+
 	return missing
 }
 
@@ -189,6 +202,7 @@ func (v View) visible(path string) bool {
 			}
 		}
 	}
+
 	return false
 }
 

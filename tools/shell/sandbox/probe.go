@@ -52,6 +52,7 @@ func (r *Runner) probe() error {
 	if err != nil {
 		return err
 	}
+
 	out, err := r.runProbe(v, []string{selfFile, helperWord, "probe", string(data)})
 	if err != nil {
 		return err
@@ -62,6 +63,7 @@ func (r *Runner) probe() error {
 	if len(out) > 0 {
 		return fmt.Errorf("it does not hold: %s", strings.Join(out, ", "))
 	}
+
 	return nil
 }
 
@@ -77,6 +79,7 @@ func (r *Runner) runProbe(v View, argv []string) ([]string, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
+
 	limit := time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() })
 	defer limit.Stop()
 	if err := cmd.Wait(); err != nil {
@@ -86,6 +89,7 @@ func (r *Runner) runProbe(v View, argv []string) ([]string, error) {
 		}
 		return nil, errors.New(what)
 	}
+
 	var escaped []string
 	if err := json.Unmarshal(stdout.Bytes(), &escaped); err != nil {
 		return nil, fmt.Errorf("read answer of probe: %w", err)
@@ -103,6 +107,7 @@ func (r *Runner) direct(v View, argv []string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Env, cmd.ExtraFiles, cmd.SysProcAttr = []string{}, []*os.File{self}, attributesOf(r.shape())
 	if t != nil {
@@ -114,6 +119,7 @@ func (r *Runner) direct(v View, argv []string) (*exec.Cmd, error) {
 		}
 		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
 	}
+
 	return cmd, nil
 }
 
@@ -136,6 +142,7 @@ func newBait(root string) (b *bait, err error) {
 	if err := os.MkdirAll(filepath.Join(b.task.Workspace, "free"), 0o700); err != nil {
 		return nil, err
 	}
+
 	for _, dir := range []string{filepath.Join(b.task.Workspace, "hidden"),
 		filepath.Join(b.task.Workspace, "work", "deep", "locked"), b.task.Outside} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -150,6 +157,7 @@ func newBait(root string) (b *bait, err error) {
 			b.close()
 		}
 	}()
+
 	listen := func(network, address string) string {
 		l, lerr := net.Listen(network, address)
 		if lerr != nil {
@@ -157,6 +165,7 @@ func newBait(root string) (b *bait, err error) {
 			return ""
 		}
 		b.open = append(b.open, l)
+
 		return l.Addr().String()
 	}
 	b.task.TCP, b.task.Unix = listen("tcp", "127.0.0.1:0"), listen("unix", b.task.Unix)
@@ -169,6 +178,7 @@ func newBait(root string) (b *bait, err error) {
 	if b.udp, err = net.ListenPacket("udp", "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
+
 	b.open, b.task.UDP = append(b.open, b.udp), b.udp.LocalAddr().String()
 	return b, nil
 }
@@ -183,6 +193,7 @@ func (b *bait) taken() []string {
 	if exists(filepath.Join(b.task.Outside, "planted")) {
 		got = append(got, "a file was written outside")
 	}
+
 	return got
 }
 
@@ -202,12 +213,14 @@ func probeInside(args []string) int {
 	if err := os.WriteFile(filepath.Join(t.Workspace, "free", "works"), []byte("x"), 0o600); err != nil {
 		return fail("write in the workspace", err)
 	}
+
 	escaped := []string{}
 	for name, try := range t.escapes() {
 		if try() == nil {
 			escaped = append(escaped, name)
 		}
 	}
+
 	slices.Sort(escaped)
 	json.NewEncoder(os.Stdout).Encode(escaped)
 	return 0
@@ -257,6 +270,7 @@ func (t probeTask) escapes() map[string]func() error {
 	for name, try := range systemEscapes(t) {
 		all[name] = try
 	}
+
 	return all
 }
 
@@ -311,5 +325,6 @@ func dial(network, address string) error {
 	if _, err = c.Write([]byte("x")); err == nil && network == "udp" {
 		return errors.New("sent; whether it arrived is seen outside")
 	}
+
 	return err
 }

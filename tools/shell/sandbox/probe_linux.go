@@ -36,6 +36,7 @@ func typeInto() error {
 	if errno == syscall.EPERM {
 		return errno
 	}
+
 	return nil
 }
 
@@ -58,6 +59,7 @@ func chroot(to string) error {
 	if err := syscall.Fchdir(back); err != nil {
 		return err
 	}
+
 	return syscall.Chroot(".")
 }
 

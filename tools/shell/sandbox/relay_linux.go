@@ -29,6 +29,7 @@ func (r *task) connect() error {
 	defer f.Close()
 	cmd := exec.Command("/proc/self/exe", helperWord, "relay", "start")
 	cmd.ExtraFiles, cmd.Stderr = []*os.File{f}, os.Stderr
+
 	return cmd.Run()
 }
 
@@ -45,6 +46,7 @@ func relay(args []string) int {
 		if err != nil {
 			return fail("relay", err)
 		}
+
 		_, err = syscall.ForkExec("/proc/self/exe", []string{"daycare", helperWord, "relay", "run"},
 			&syscall.ProcAttr{Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), 3}, Sys: &syscall.SysProcAttr{Setsid: true}})
 		if err != nil {
@@ -52,12 +54,14 @@ func relay(args []string) int {
 		}
 		return 0
 	}
+
 	// What ends the command's group must leave it its network until it has ended.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	l, err := net.FileListener(os.NewFile(3, "listener"))
 	if err != nil {
 		return fail("relay", err)
 	}
+
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -80,6 +84,7 @@ func pass(c net.Conn) {
 		p.(*net.UnixConn).CloseWrite()
 		close(ended)
 	}()
+
 	io.Copy(c, p)
 	c.(*net.TCPConn).CloseWrite()
 	<-ended

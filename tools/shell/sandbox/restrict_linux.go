@@ -31,6 +31,7 @@ func landlockABI() (int, error) {
 	case !filtered:
 		return abi, fmt.Errorf("there is no system call filter for %s", runtime.GOARCH)
 	}
+
 	return abi, nil
 }
 
@@ -44,10 +45,12 @@ func restrictAndExec(argv []string) int {
 	if err != nil {
 		return fail("find command", err)
 	}
+
 	unix.CloseOnExec(taskFile)
 	if !r.Self {
 		unix.CloseOnExec(selfNumber)
 	}
+
 	// Capabilities and the filter belong to a thread, and exec keeps those of the
 	// thread that calls it.
 	runtime.LockOSThread()
@@ -68,6 +71,7 @@ func restrictAndExec(argv []string) int {
 			return fail(step.name, err)
 		}
 	}
+
 	return fail("run "+path, unix.Exec(path, argv, r.Env))
 }
 
@@ -75,6 +79,7 @@ func (r *task) limit() error {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return err
 	}
+
 	// Where memory runs out all the same, the kernel ends the command, not the daemon.
 	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0); err != nil {
 		return err
@@ -82,6 +87,7 @@ func (r *task) limit() error {
 	if !r.Inside {
 		return nil // it would count all processes of the user
 	}
+
 	return unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: MaxThreads, Max: MaxThreads})
 }
 
@@ -101,6 +107,7 @@ func (r *task) lock() error {
 	if !r.Inside {
 		return nil
 	}
+
 	// Bubblewrap leaves somebody who is not root in a user namespace below the one that
 	// its mounts belong to, so new mounts need a place that belongs to this one.
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
@@ -109,6 +116,7 @@ func (r *task) lock() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keep mounts private: %w", err)
 	}
+
 	done := map[string]bool{}
 	hold := func(path string, flags uintptr) error {
 		if done[path] || !exists(path) {
@@ -121,6 +129,7 @@ func (r *task) lock() error {
 		if flags == 0 {
 			return nil
 		}
+
 		return remount(path, flags)
 	}
 	for _, path := range slices.Concat(r.View.Locked, r.View.Hidden) {
@@ -131,6 +140,7 @@ func (r *task) lock() error {
 					way = append(way, dir) // in what is locked, nothing is renamed
 				}
 			}
+
 			for _, dir := range slices.Backward(way) {
 				if err := hold(dir, 0); err != nil {
 					return err
@@ -138,11 +148,13 @@ func (r *task) lock() error {
 			}
 		}
 	}
+
 	for _, path := range r.View.Locked {
 		if err := hold(path, unix.MS_RDONLY); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -159,6 +171,7 @@ func remount(path string, flags uintptr) error {
 	if err := unix.Mount("none", path, "", unix.MS_BIND|unix.MS_REMOUNT|flags, ""); err != nil {
 		return fmt.Errorf("lock %s: %w", path, err)
 	}
+
 	return nil
 }
 
@@ -172,12 +185,14 @@ func (r *task) landlock() error {
 		if _, err := ll.LandlockGetABIVersion(); err != nil {
 			return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 		}
+
 		// Sockets are the network namespace's business here.
 		return landlock.V11.BestEffort().RestrictPaths(rules...)
 	}
 	if rules, err = r.View.rules(); err != nil {
 		return err
 	}
+
 	return landlock.V11.BestEffort().Restrict(append(rules, r.itself()...)...)
 }
 
@@ -210,6 +225,7 @@ func (v View) rules() ([]landlock.Rule, error) {
 	if !v.homeGranted() {
 		rules = append(rules, v.changeable(v.Home)...)
 	}
+
 	for _, root := range slices.Concat(systemDirs, v.Read, v.Locked) {
 		// A link that a command has put in the place of the others is not followed.
 		if _, ok := v.Pinned[root]; !ok && !slices.Contains(v.Locked, root) {
@@ -219,9 +235,11 @@ func (v View) rules() ([]landlock.Rule, error) {
 		if err != nil && !errors.Is(err, os.ErrPermission) {
 			return nil, fmt.Errorf("look into %s: %w", root, err)
 		}
+
 		rules = append(rules, v.readable(parts...)...)
 		rules = append(rules, v.seen(opened)...)
 	}
+
 	for _, root := range v.Write {
 		parts, opened, err := without(root, slices.Concat(v.Hidden, v.Locked, v.missing(root)))
 		if err != nil {
@@ -230,6 +248,7 @@ func (v View) rules() ([]landlock.Rule, error) {
 		rules = append(rules, v.changeable(parts...)...)
 		rules = append(rules, v.seen(opened)...)
 	}
+
 	rules = append(rules, v.changeable(v.Own...)...)
 	return append(rules, v.readable(v.Shown...)...), nil
 }
@@ -271,6 +290,7 @@ func (v View) sorted(paths []string) (dirs, files []string) {
 		if err := unix.Fstat(fd, &st); err != nil {
 			continue
 		}
+
 		switch opened := fmt.Sprintf("/proc/self/fd/%d", fd); st.Mode & unix.S_IFMT {
 		case unix.S_IFDIR:
 			dirs = append(dirs, opened)
@@ -278,6 +298,7 @@ func (v View) sorted(paths []string) (dirs, files []string) {
 			files = append(files, opened)
 		}
 	}
+
 	return dirs, files
 }
 
@@ -295,6 +316,7 @@ func (v View) open(path string) (fd int, err error) {
 		if err != nil || path == root {
 			return dir, err
 		}
+
 		rel, err := filepath.Rel(root, path)
 		if err != nil {
 			return -1, err
@@ -302,6 +324,7 @@ func (v View) open(path string) (fd int, err error) {
 		defer unix.Close(dir)
 		return unix.Openat2(dir, rel, &unix.OpenHow{Flags: how.Flags, Resolve: how.Resolve | unix.RESOLVE_BENEATH})
 	}
+
 	return unix.Openat2(unix.AT_FDCWD, path, how)
 }
 
@@ -317,11 +340,13 @@ func dropCapabilities() error {
 		if err == nil && has == 0 {
 			continue // a container took it away from root, and with it the right to do so again
 		}
+
 		err = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
 		if err != nil && os.Geteuid() == 0 { // others have none and get none
 			return err
 		}
 	}
+
 	// Not known to old kernels, which have no ambient capabilities.
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

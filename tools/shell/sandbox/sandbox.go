@@ -120,12 +120,14 @@ func Choose(want, helper string) (*Runner, error) {
 		}
 		why += fmt.Sprintf("; %s: %v", l, err)
 	}
+
 	if why != "" {
 		why = why[2:]
 	}
 	if want != "" && want != "auto" {
 		return nil, fmt.Errorf("%w: %s", ErrUnusable, why)
 	}
+
 	r := Plain(helper)
 	r.Why = "no sandbox works here (" + why + ")"
 	return r, nil
@@ -164,6 +166,7 @@ func try(l Level, helper string) (*Runner, error) {
 		if err == nil {
 			return r, nil
 		}
+
 		alone := r.WithoutNamespaces()
 		alone.Why = fmt.Sprintf("Landlock of the kernel, version %d, alone: this system lets daycare make no namespaces (%v)", abi, err)
 		return alone, alone.probe()
@@ -174,6 +177,7 @@ func try(l Level, helper string) (*Runner, error) {
 		r.Why = "Seatbelt (sandbox-exec)"
 		return r, r.probe()
 	}
+
 	return nil, fmt.Errorf("there is no sandbox %q; allowed: auto, bwrap, landlock, seatbelt, off", l)
 }
 
@@ -215,6 +219,7 @@ func (r *Runner) Wrap(v View, argv, env []string) (Launch, error) {
 		l.Argv = append([]string{r.helper, helperWord, "supervise", strconv.Itoa(MaxProcesses),
 			strconv.FormatInt(r.memory(), 10), r.shape().String(), "--"}, line...)
 	}
+
 	return l, nil
 }
 
@@ -255,6 +260,7 @@ func (r *Runner) shape() shape {
 	case r.Level == Landlock:
 		return single
 	}
+
 	return bare
 }
 
@@ -274,12 +280,14 @@ func (r *Runner) inside(v View, argv, env []string) ([]string, *task, error) {
 	case single:
 		return append([]string{r.helper}, restrict...), &task{View: v, Env: env}, nil
 	}
+
 	switch r.Level {
 	case None:
 		return argv, nil, nil
 	case Seatbelt:
 		return append([]string{sandboxExec, "-p", seatbeltProfile(v)}, argv...), nil, nil
 	}
+
 	return nil, nil, fmt.Errorf("%w: level %q", ErrUnusable, r.Level)
 }
 

@@ -37,6 +37,7 @@ func TestProbeFindsEscapes(t *testing.T) {
 	if err == nil {
 		t.Fatal("without a sandbox the probe found no way out")
 	}
+
 	for _, way := range []string{"read beside the workspace", "read what is hidden", "write beside the workspace",
 		"signal the daemon", "connect to a TCP port", "connect to a unix socket", "a datagram arrived", "a file was written outside"} {
 		if !strings.Contains(err.Error(), way) {
@@ -68,6 +69,7 @@ func TestEverythingGranted(t *testing.T) {
 			if err != nil {
 				t.Skipf("SKIPPED: %v", err)
 			}
+
 			for name, v := range map[string]View{"read": {Read: []string{"/"}}, "write": {Write: []string{"/"}}} {
 				v.Dir, v.Home = "/", t.TempDir()
 				cmd, err := r.direct(v, []string{"/bin/sh", "-c",
@@ -105,6 +107,7 @@ func tree(t *testing.T, files ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, f := range files {
 		path := filepath.Join(root, f)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -114,6 +117,7 @@ func tree(t *testing.T, files ...string) string {
 			t.Fatal(err)
 		}
 	}
+
 	return root
 }
 
@@ -122,6 +126,7 @@ func TestWithout(t *testing.T) {
 	if err := os.Symlink("/etc", filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, tt := range []struct {
 		hidden        string
 		parts, opened string
@@ -167,6 +172,7 @@ func TestMissingHiddenFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	line := strings.Join(args, " ")
 	for _, want := range []string{"--ro-bind " + home + " " + home, "--bind " + home + "/docs",
 		"--ro-bind /dev/null " + home + "/.profile"} {
@@ -174,6 +180,7 @@ func TestMissingHiddenFile(t *testing.T) {
 			t.Errorf("%q is not in %s", want, line)
 		}
 	}
+
 	if strings.Contains(line, "--bind "+home+" ") && !strings.Contains(line, "--ro-bind "+home+" ") {
 		t.Error("the folder is writable")
 	}
@@ -189,6 +196,7 @@ func TestHiddenWinsOverGrants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	line := strings.Join(args, " ")
 	if strings.Contains(line, data+"/agents") || !strings.Contains(line, "--ro-bind "+data+"/files") ||
 		!strings.Contains(line, "--bind "+data+"/own") {

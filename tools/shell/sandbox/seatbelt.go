@@ -22,6 +22,7 @@ func seatbeltProfile(v View) string {
 	if len(v.Locked) > 0 {
 		b.WriteString("(deny file-write*" + subpaths(v.Locked...) + ")\n")
 	}
+
 	b.WriteString("(deny file-read* file-write*" + subpaths(append(v.Hidden, "/private/etc/master.passwd")...) + ")\n")
 	if len(v.Shown) > 0 {
 		b.WriteString("(allow file-read*" + subpaths(v.Shown...) + ")\n")
@@ -29,6 +30,7 @@ func seatbeltProfile(v View) string {
 	if len(v.Own) > 0 {
 		b.WriteString("(allow file-read* file-write*" + subpaths(v.Own...) + ")\n")
 	}
+
 	return b.String()
 }
 

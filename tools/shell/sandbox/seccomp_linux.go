@@ -122,6 +122,7 @@ func program(private bool) []unix.SockFilter {
 				unix.SockFilter{Code: ret, K: allow}, unix.SockFilter{Code: ret, K: refuse})
 		}
 	}
+
 	for _, nr := range refused {
 		p = append(p, unix.SockFilter{Code: jumpEq, Jf: 1, K: nr}, unix.SockFilter{Code: ret, K: refuse})
 	}
@@ -129,12 +130,14 @@ func program(private bool) []unix.SockFilter {
 	for _, nr := range absent {
 		p = append(p, unix.SockFilter{Code: jumpEq, Jf: 1, K: nr}, unix.SockFilter{Code: ret, K: notHere})
 	}
+
 	var sockets []unix.SockFilter
 	if private {
 		for _, f := range families {
 			sockets = append(sockets, unix.SockFilter{Code: jumpEq, Jf: 1, K: f}, unix.SockFilter{Code: ret, K: allow})
 		}
 	}
+
 	sockets = append(sockets, unix.SockFilter{Code: ret, K: refuse})
 	p = append(p, unix.SockFilter{Code: jumpEq, Jf: uint8(len(sockets) + 1), K: unix.SYS_SOCKET}, unix.SockFilter{Code: ld, K: offArg0})
 	p = append(p, sockets...)
@@ -151,12 +154,14 @@ func marks() (p []unix.SockFilter) {
 			unix.SockFilter{Code: ld, K: c.arg}, unix.SockFilter{Code: jumpSet, Jf: 1, K: setID},
 			unix.SockFilter{Code: ret, K: refuse}, unix.SockFilter{Code: ld, K: offNr})
 	}
+
 	for _, c := range opens {
 		p = append(p, unix.SockFilter{Code: jumpEq, Jf: 6, K: c.nr},
 			unix.SockFilter{Code: ld, K: c.flags}, unix.SockFilter{Code: jumpSet, Jf: 3, K: creates},
 			unix.SockFilter{Code: ld, K: c.mode}, unix.SockFilter{Code: jumpSet, Jf: 1, K: setID},
 			unix.SockFilter{Code: ret, K: refuse}, unix.SockFilter{Code: ld, K: offNr})
 	}
+
 	p = append(p, unix.SockFilter{Code: jumpEq, Jf: uint8(2*len(typed) + 2), K: unix.SYS_IOCTL}, unix.SockFilter{Code: ld, K: offArg1})
 	for _, request := range typed {
 		p = append(p, unix.SockFilter{Code: jumpEq, Jf: 1, K: request}, unix.SockFilter{Code: ret, K: refuse})
@@ -181,11 +186,13 @@ func filter(private bool) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up new privileges: %w", err)
 	}
+
 	p := program(private)
 	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
 	if errno != 0 {
 		return errno
 	}
+
 	return nil
 }

@@ -31,6 +31,7 @@ func supervise(most bounds, how shape, argv []string) int {
 	if err != nil {
 		return fail("find "+argv[0], err)
 	}
+
 	limits.enter()
 	lift := limitThreads(MaxThreads)
 	attr := &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attributesOf(how)}
@@ -42,6 +43,7 @@ func supervise(most bounds, how shape, argv []string) int {
 		defer self.Close()
 		attr.Files = append(attr.Files, self.Fd(), taskFile)
 	}
+
 	pid, err := syscall.ForkExec(path, argv, attr)
 	lift(pid)
 	limits.leave()
@@ -49,13 +51,16 @@ func supervise(most bounds, how shape, argv []string) int {
 		limits.remove()
 		return fail("run "+path, err)
 	}
+
 	gone := make(chan struct{})
 	go func() {
 		os.NewFile(3, "daemon").Read(make([]byte, 1))
 		close(gone)
 	}()
+
 	c := &crowd{most: most, pid: pid, how: how, group: limits, still: make(chan struct{})}
 	go c.watch()
+
 	return watchOver(pid, how, asked, gone, c)
 }
 
@@ -75,6 +80,7 @@ func watchOver(pid int, how shape, asked <-chan os.Signal, gone <-chan struct{},
 			running = false
 		}
 	}
+
 	endAll()
 	refused, killed := c.group.refused(), c.group.killed()
 	c.group.remove()
@@ -92,6 +98,7 @@ func watchOver(pid int, how shape, asked <-chan os.Signal, gone <-chan struct{},
 	if refused {
 		fmt.Fprintf(os.Stderr, "[it was refused more than %d threads and processes at once]\n", MaxThreads)
 	}
+
 	return code()
 }
 
@@ -107,6 +114,7 @@ func passOn(pid int, how shape, sig syscall.Signal) {
 			return
 		}
 	}
+
 	all := first[:1]
 	if sig == syscall.SIGTERM || sig == syscall.SIGINT {
 		all = append(all, below(first[0])...)
@@ -116,6 +124,7 @@ func passOn(pid int, how shape, sig syscall.Signal) {
 			}
 		}
 	}
+
 	for _, p := range all {
 		syscall.Kill(p, sig)
 	}
@@ -148,6 +157,7 @@ func endAll() {
 		for _, p := range pids {
 			syscall.Kill(p, syscall.SIGSTOP)
 		}
+
 		for _, p := range pids {
 			syscall.Kill(p, syscall.SIGKILL)
 		}
@@ -163,6 +173,7 @@ func (s shape) above() int {
 	case ownSpace:
 		return 1
 	}
+
 	return 0
 }
 
@@ -178,6 +189,7 @@ func exitCode(status syscall.WaitStatus) int {
 		syscall.Kill(os.Getpid(), sig)
 		time.Sleep(time.Second)
 	}
+
 	return 128 + int(status.Signal())
 }
 

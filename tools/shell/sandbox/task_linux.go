@@ -19,11 +19,13 @@ func (t *task) file() (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make task: %w", err)
 	}
+
 	f := os.NewFile(uintptr(fd), "task")
 	if _, err := f.Write(data); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("write task: %w", err)
 	}
+
 	return f, nil
 }
 
@@ -45,6 +47,7 @@ func readTask() (*task, error) {
 		}
 		at += n
 	}
+
 	t := new(task)
 	return t, json.Unmarshal(data, t)
 }

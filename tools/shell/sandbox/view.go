@@ -41,6 +41,7 @@ func (v View) prepare() (View, error) {
 		}
 		*list = kept
 	}
+
 	hidden := append(slices.Clone(v.Hidden), secrets...)
 	for i, path := range hidden {
 		hidden[i] = beneath.Real(path)
@@ -53,6 +54,7 @@ func (v View) prepare() (View, error) {
 	if v.homeGranted() {
 		return v, nil
 	}
+
 	var err error
 	if v.Home, err = filepath.EvalSymlinks(v.Home); err != nil {
 		return v, fmt.Errorf("find home of commands: %w", err)
@@ -68,6 +70,7 @@ func (v View) homeGranted() bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -88,6 +91,7 @@ func without(root string, paths []string) (parts, opened []string, err error) {
 		}
 		inside = inside || within(root, p)
 	}
+
 	if !inside {
 		return []string{root}, nil, nil
 	}
@@ -98,6 +102,7 @@ func without(root string, paths []string) (parts, opened []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+
 	opened = []string{root}
 	for _, e := range entries {
 		path := filepath.Join(root, e.Name())
@@ -110,6 +115,7 @@ func without(root string, paths []string) (parts, opened []string, err error) {
 		}
 		parts, opened = append(parts, p...), append(opened, o...)
 	}
+
 	return parts, opened, nil
 }
 
@@ -131,6 +137,7 @@ func (v View) check() error {
 			return fmt.Errorf("%s was replaced while the command was started", path)
 		}
 	}
+
 	return nil
 }
 
@@ -141,6 +148,7 @@ func (v View) around(path string) (root string) {
 			root = pinned
 		}
 	}
+
 	return root
 }
 

@@ -42,6 +42,7 @@ func enterView(argv []string) int {
 	if t.Plan == nil {
 		return fail("read task", errors.New("there is no plan"))
 	}
+
 	// What ends the command leaves this process to see it. (Not ignored: the command
 	// would inherit that.)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
@@ -51,12 +52,14 @@ func enterView(argv []string) int {
 	if err := t.Plan.make(); err != nil {
 		return fail("view", err)
 	}
+
 	argv = append([]string{"/proc/self/exe", helperWord, "restrict", "--"}, argv...)
 	pid, err := syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{Env: []string{}, Files: []uintptr{0, 1, 2, 3, taskFile},
 		Sys: &syscall.SysProcAttr{Setpgid: true, AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN}}})
 	if err != nil {
 		return fail("run helper", err)
 	}
+
 	for {
 		var status syscall.WaitStatus
 		switch p, err := syscall.Wait4(-1, &status, 0, nil); {
@@ -82,7 +85,9 @@ func loopback() error {
 	if err != nil {
 		return err
 	}
+
 	lo.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
@@ -101,11 +106,13 @@ func (p *plan) make() error {
 	if err := unix.Mount("daycare", scratch, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
 		return fmt.Errorf("mount a root: %w", err)
 	}
+
 	for _, dir := range []string{oldRoot, newRoot} {
 		if err := os.Mkdir(scratch+dir, 0o755); err != nil {
 			return err
 		}
 	}
+
 	if err := unix.PivotRoot(scratch, scratch+oldRoot); err != nil {
 		return fmt.Errorf("change the root: %w", err)
 	}
@@ -115,11 +122,13 @@ func (p *plan) make() error {
 	if err := unix.Mount("daycare", newRoot, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
 		return fmt.Errorf("mount a root: %w", err)
 	}
+
 	for _, m := range p.Mounts {
 		if err := m.make(); err != nil {
 			return fmt.Errorf("%s: %w", m.At, err)
 		}
 	}
+
 	for _, path := range p.ReadOnly {
 		at, err := openIn(newRoot, path)
 		if err != nil {
@@ -131,6 +140,7 @@ func (p *plan) make() error {
 			return fmt.Errorf("make %s read only: %w", path, err)
 		}
 	}
+
 	return enterRoot()
 }
 
@@ -148,6 +158,7 @@ func enterRoot() error {
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
 		return fmt.Errorf("leave the scratch root: %w", err)
 	}
+
 	return os.Chdir("/")
 }
 
@@ -169,6 +180,7 @@ func (m mount) make() error {
 		}
 		return os.Symlink(m.From, newRoot+m.At)
 	}
+
 	return fmt.Errorf("there is no mount %q", m.Kind)
 }
 
@@ -189,6 +201,7 @@ func mountProc(at string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -203,12 +216,14 @@ func makeDev(at string) error {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
+
 	for name, target := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0",
 		"stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx"} {
 		if err := os.Symlink(target, filepath.Join(newRoot+at, name)); err != nil {
 			return err
 		}
 	}
+
 	return mountAt(filepath.Join(at, "pts"), "devpts", unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
 }
 
@@ -224,6 +239,7 @@ func openIn(root, path string) (int, error) {
 	if rel == "" {
 		rel = "."
 	}
+
 	return unix.Openat2(dir, rel, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH})
 }
@@ -239,6 +255,7 @@ func bindTo(from, at string, attributes uint64) error {
 	if err := unix.Fstat(source, &st); err != nil {
 		return err
 	}
+
 	target, err := place(at, st.Mode&unix.S_IFMT == unix.S_IFDIR)
 	if err != nil {
 		return err
@@ -255,6 +272,7 @@ func bindTo(from, at string, attributes uint64) error {
 	if err := unix.MoveMount(tree, "", target, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
 		return fmt.Errorf("mount it: %w", err)
 	}
+
 	return nil
 }
 
@@ -280,6 +298,7 @@ func place(at string, folder bool) (int, error) {
 			return -1, err
 		}
 	}
+
 	return openIn(newRoot, at)
 }
 
@@ -290,5 +309,6 @@ func mountAt(at, kind string, flags uintptr, data string) error {
 		return err
 	}
 	defer unix.Close(target)
+
 	return unix.Mount("daycare", fmt.Sprintf("%s/proc/self/fd/%d", oldRoot, target), kind, flags|unix.MS_NOSUID, data)
 }
