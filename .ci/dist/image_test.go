@@ -32,6 +32,7 @@ func stages(t *testing.T) (all [][]step) {
 		}
 		all[len(all)-1] = append(all[len(all)-1], step{word, rest})
 	}
+
 	return all
 }
 
@@ -55,6 +56,7 @@ func TestDockerfile(t *testing.T) {
 	if from := of(build, "FROM"); !strings.HasPrefix(from, "golang:"+needed+"-") || !strings.HasSuffix(from, " AS build") {
 		t.Errorf("it builds with %s, and go.mod says %s", from, needed)
 	}
+
 	for _, stage := range all {
 		if from := of(stage, "FROM"); !strings.Contains(from, ":") || strings.Contains(from, ":latest") {
 			t.Errorf("FROM %s names no version", from)
@@ -67,6 +69,7 @@ func TestDockerfile(t *testing.T) {
 			}
 		}
 	}
+
 	if user := of(run, "USER"); user == "" || user == "root" || user == "0" {
 		t.Errorf("it runs as %q", user)
 	}
@@ -111,6 +114,7 @@ func TestImageSteps(t *testing.T) {
 			script = append(script, "cp "+program+" root"+words[len(words)-1])
 		}
 	}
+
 	user, dir := of(all[1], "USER"), of(all[1], "WORKDIR")
 	as := func(command string) string {
 		return "chroot --userspec=" + user + ":" + user + " root env -i HOME=/home/" + user +
@@ -130,6 +134,7 @@ func TestImageSteps(t *testing.T) {
 	if !strings.Contains(said, "MOUNTED") {
 		t.Skipf("the file system of this machine cannot be mounted again: %v\n%s", err, said)
 	}
+
 	t.Logf("%s", said)
 	if err != nil || strings.Count(said, "offline model") < 2 || !strings.Contains(said, "ENDED") {
 		t.Errorf("the steps end with %v", err)

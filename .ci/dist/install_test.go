@@ -34,6 +34,7 @@ func newSetup(t *testing.T) *setup {
 			}
 		}
 	}
+
 	for _, path := range append(released(t, "SHA256SUMS*"), archive(t)) {
 		s.serve(t, filepath.Base(path), read(t, path))
 	}
@@ -44,6 +45,7 @@ func newSetup(t *testing.T) *setup {
 			t.Fatal(err)
 		}
 	}
+
 	return s
 }
 
@@ -77,12 +79,14 @@ func (s *setup) run(t *testing.T) (string, error) {
 	if s.script == "" {
 		s.script = released(t, "install.sh")[0]
 	}
+
 	cmd := exec.Command("sh", s.script)
 	cmd.Dir = s.home
 	cmd.Env = append([]string{"PATH=" + s.programs, "HOME=" + s.home, "RELEASE_URL=" + server.URL}, s.env...)
 	if s.stranger && os.Getuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
+
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	return string(out), err
@@ -100,6 +104,7 @@ func (s *setup) installed(t *testing.T) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return names
 }
 
@@ -117,6 +122,7 @@ func TestInstallScript(t *testing.T) {
 			t.Errorf("%s is missing in\n%s", name, names)
 		}
 	}
+
 	program := filepath.Join(s.home, ".local/bin/daycare")
 	if said, err := exec.Command(program, "version").Output(); err != nil || !strings.HasPrefix(string(said), "daycare ") {
 		t.Errorf("the program says %q: %v", said, err)
@@ -144,6 +150,7 @@ func TestInstallScriptWithOtherPrograms(t *testing.T) {
 	if err != nil {
 		t.Skip("sha256sum plays the others, and is not here")
 	}
+
 	for name, tt := range map[string]struct{ instead, script string }{
 		"wget":   {"curl", `[ "$1 $2" = "-q -O" ] && exec ` + curl + ` -fsS -o "$3" "$4"`},
 		"fetch":  {"curl", `[ "$1 $2" = "-q -o" ] && exec ` + curl + ` -fsS -o "$3" "$4"`},

@@ -30,6 +30,7 @@ var (
 		if err != nil {
 			err = fmt.Errorf("rehearse: %w\n%s", err, out)
 		}
+
 		return dir, err
 	})
 )
@@ -58,6 +59,7 @@ func released(t *testing.T, pattern string) []string {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("%s has no %s: %v", dir, pattern, err)
 	}
+
 	return paths
 }
 
@@ -81,6 +83,7 @@ func sums(t *testing.T) map[string]string {
 		}
 		all[name] = sum
 	}
+
 	return all
 }
 
@@ -96,6 +99,7 @@ func TestEveryFileHasItsChecksum(t *testing.T) {
 			t.Errorf("%s has the SHA-256 %x, SHA256SUMS says %q", name, sum, known[name])
 		}
 	}
+
 	if seen != len(known) {
 		t.Errorf("there are %d files, and SHA256SUMS names %d", seen, len(known))
 	}
@@ -115,6 +119,7 @@ func TestArchives(t *testing.T) {
 				t.Errorf("%s has no %s", folder, name)
 			}
 		}
+
 		for name := range files {
 			if !strings.HasPrefix(name, folder) || !filepath.IsLocal(name) {
 				t.Errorf("%s has the name %s", folder, name)
@@ -141,6 +146,7 @@ func TestDebPackages(t *testing.T) {
 				t.Errorf("%s: its control file does not say %s: %s:\n%s", path, field, want, control)
 			}
 		}
+
 		files := map[string][]byte{}
 		for name, content := range unpack(t, members["data.tar.gz"]) {
 			files[strings.TrimPrefix(name, ".")] = content
@@ -183,6 +189,7 @@ func has(t *testing.T, path string, files map[string][]byte, more ...string) {
 			t.Errorf("%s has no %s", path, name)
 		}
 	}
+
 	pages, manuals := 0, 0
 	var others []string
 	for name := range files {
@@ -197,6 +204,7 @@ func has(t *testing.T, path string, files map[string][]byte, more ...string) {
 			others = append(others, name)
 		}
 	}
+
 	slices.Sort(others)
 	t.Logf("%s: %d manual pages, %d files of documentation, and\n%s", filepath.Base(path), manuals, pages,
 		strings.Join(others, "\n"))
@@ -235,6 +243,7 @@ func TestBillOfMaterials(t *testing.T) {
 		if bill.BomFormat != "CycloneDX" || bill.Metadata.Component.Version != versionOf(path) {
 			t.Errorf("%s is about %+v", path, bill.Metadata)
 		}
+
 		hashed, names := 0, map[string]string{}
 		for _, c := range bill.Components {
 			names[c.Name] = c.Version
@@ -242,6 +251,7 @@ func TestBillOfMaterials(t *testing.T) {
 				hashed++
 			}
 		}
+
 		if names["std"] == "" || names["github.com/spf13/cobra"] == "" || hashed != len(names)-1 {
 			t.Errorf("%s: %d components, %d with a hash", path, len(names), hashed)
 		}
@@ -263,6 +273,7 @@ func TestFormula(t *testing.T) {
 			t.Errorf("the formula lacks %s with its checksum", name)
 		}
 	}
+
 	if got := strings.Count(text, "\n      url "); got != archives || archives == 0 {
 		t.Errorf("the formula names %d archives, and there are %d", got, archives)
 	}

@@ -30,6 +30,7 @@ func unpack(t *testing.T, archive []byte) map[string][]byte {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		switch {
 		case h.Uid != 0 || h.Gid != 0:
 			t.Errorf("%s belongs to %d:%d", h.Name, h.Uid, h.Gid)
@@ -61,6 +62,7 @@ func unar(t *testing.T, data []byte) map[string][]byte {
 		members[name] = data[60 : 60+size]
 		data = data[min(60+size+size%2, len(data)):]
 	}
+
 	return members
 }
 
@@ -87,6 +89,7 @@ func unrpm(t *testing.T, data []byte) rpm {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	payload, err := io.ReadAll(zip)
 	if err != nil {
 		t.Fatal(err)
@@ -111,6 +114,7 @@ func rpmHeader(t *testing.T, data []byte) (texts map[uint32]string, used int) {
 			texts[tag], _, _ = strings.Cut(string(store[offset:size]), "\x00")
 		}
 	}
+
 	return texts, 16 + 16*entries + size
 }
 
@@ -131,6 +135,7 @@ func uncpio(t *testing.T, data []byte) map[string][]byte {
 		if name == "TRAILER!!!" {
 			break
 		}
+
 		content := (at + 110 + length + 3) / 4 * 4
 		switch mode & 0o170000 {
 		case 0o100000:
@@ -139,7 +144,9 @@ func uncpio(t *testing.T, data []byte) map[string][]byte {
 		default:
 			t.Errorf("%s is neither a file nor a folder", name)
 		}
+
 		at = (content + size + 3) / 4 * 4
 	}
+
 	return files
 }

@@ -68,6 +68,7 @@ func main() {
 	if flag.NArg() == 0 {
 		log.Fatal("name packages, for example: go run ./.ci/mutate ./engine/disk")
 	}
+
 	for text := range strings.SplitSeq(*seeds, ",") {
 		seed, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
@@ -89,6 +90,7 @@ func main() {
 		}
 		all = append(all, reports...)
 	}
+
 	if o.only {
 		return
 	}
@@ -108,6 +110,7 @@ func (o options) try(pkg string) ([]report, error) {
 	if err := o.reach(b); err != nil {
 		return nil, err
 	}
+
 	never := 0
 	for i := range b.mutants {
 		if len(b.reaching(i)) == 0 {
@@ -117,6 +120,7 @@ func (o options) try(pkg string) ([]report, error) {
 			}
 		}
 	}
+
 	fmt.Printf("%s: %d mutants, %d of them reached by no test, %d tests, ready after %v\n",
 		pkg, len(b.mutants), never, len(b.tests), time.Since(begin).Round(time.Second))
 
@@ -134,6 +138,7 @@ func (o options) try(pkg string) ([]report, error) {
 				fresh = append(fresh, i)
 			}
 		}
+
 		o.tryAll(b, fresh, tried)
 		r := report{pkg: strings.TrimPrefix(pkg, "./"), seed: seed, tried: len(chosen)}
 		for _, i := range chosen {
@@ -141,10 +146,12 @@ func (o options) try(pkg string) ([]report, error) {
 				r.killed++
 			}
 		}
+
 		reports = append(reports, r)
 		fmt.Printf("%s: seed %d: %d of %d killed, after %v\n", pkg, seed, r.killed, r.tried,
 			time.Since(begin).Round(time.Second))
 	}
+
 	return reports, nil
 }
 
@@ -156,6 +163,7 @@ func (b *binary) choose(pkg string, seed uint64, n int) []int {
 	if n == 0 {
 		return order
 	}
+
 	return order[:min(n, len(order))]
 }
 
@@ -168,6 +176,7 @@ func (o options) tryAll(b *binary, list []int, killed map[int]bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		killed[i] = by != ""
+
 		switch {
 		case by == "" && len(b.reaching(i)) == 0:
 			fmt.Printf("  survived  %s  (no test reaches it)\n", b.mutants[i])
@@ -190,6 +199,7 @@ func (o options) parallel(n int, do func(int)) {
 			}
 		})
 	}
+
 	for i := range n {
 		next <- i
 	}
@@ -209,6 +219,7 @@ func table(all []report) int {
 		killed, tried = killed+r.killed, tried+r.tried
 		line(r.pkg, strconv.FormatUint(r.seed, 10), r.killed, r.tried)
 	}
+
 	line("all", "", killed, tried)
 	w.Flush()
 	return 100 * killed / max(tried, 1)

@@ -70,6 +70,7 @@ func load(pkg string) (*pack, error) {
 	if err != nil {
 		return nil, fmt.Errorf("go list %s: %w", pkg, err)
 	}
+
 	type listed struct {
 		ImportPath, Export, Dir string
 		GoFiles                 []string
@@ -84,6 +85,7 @@ func load(pkg string) (*pack, error) {
 		} else if err != nil {
 			return nil, err
 		}
+
 		exports[l.ImportPath] = l.Export
 		if !l.DepOnly {
 			it = l
@@ -102,6 +104,7 @@ func load(pkg string) (*pack, error) {
 		}
 		trees, p.files = append(trees, f.tree), append(p.files, f)
 	}
+
 	open := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
 	conf := types.Config{Importer: importer.ForCompiler(p.fset, "gc", open)}
 	p.types, err = conf.Check(it.ImportPath, p.fset, trees, p.info)
@@ -128,6 +131,7 @@ func (p *pack) mutate(f *file, first int) []byte {
 		out.WriteString(p.text)
 		at = p.at
 	}
+
 	out.Write(f.source[at:])
 	return out.Bytes()
 }
@@ -154,6 +158,7 @@ func (c *changer) number(what string, n ast.Node) int {
 		}
 	}
 	c.made = append(c.made, mutant{path, c.fset.Position(n.Pos()).Line, what, c.text(n)})
+
 	return c.first + len(c.made) - 1
 }
 
@@ -194,6 +199,7 @@ func (c *changer) visit(n ast.Node) bool {
 	case *ast.ReturnStmt:
 		c.results(n)
 	}
+
 	return true
 }
 
@@ -246,6 +252,7 @@ func (c *changer) sign(n ast.Node, of ast.Expr) {
 	if !ok || basic.Info()&types.IsNumeric == 0 {
 		return
 	}
+
 	before, behind := "mutateSign(%d, ", ")"
 	if t.Value != nil { // a constant takes its type from what is around it
 		name := types.TypeString(t.Type, func(p *types.Package) string {
@@ -256,6 +263,7 @@ func (c *changer) sign(n ast.Node, of ast.Expr) {
 		})
 		before, behind = before+strings.TrimPrefix(name, "untyped ")+"(", "))"
 	}
+
 	c.around(of, fmt.Sprintf(before, c.number("sign turned", n)), behind)
 }
 

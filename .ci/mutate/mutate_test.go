@@ -83,6 +83,7 @@ func sampleModule(t *testing.T) string {
 		}
 	}
 	t.Chdir(dir)
+
 	return dir
 }
 
@@ -101,6 +102,7 @@ func TestMutants(t *testing.T) {
 			t.Errorf("%s: a line of a log is left out, which no test should see", m)
 		}
 	}
+
 	for _, want := range []string{
 		"comparison swapped: v < 0", "comparison swapped: n != 0", "|| for &&: v < 0 && n != 0",
 		"&& for ||: v < 0 && n != 0 || v > limit+1", "condition never true: v < 0 && n != 0 || v > limit+1",
@@ -111,6 +113,7 @@ func TestMutants(t *testing.T) {
 			t.Errorf("no mutant %q", want)
 		}
 	}
+
 	for _, not := range []string{"return inverted: false", "sign turned: 1 + 0", `sign turned: "a" + "b"`} {
 		if made[not] {
 			t.Errorf("a mutant %q, which no test could see or which does not compile", not)
@@ -130,12 +133,14 @@ func TestKill(t *testing.T) {
 	if err := o.reach(b); err != nil {
 		t.Fatal(err)
 	}
+
 	killed := map[int]bool{}
 	var list []int
 	for i := range b.mutants {
 		list = append(list, i)
 	}
 	o.tryAll(b, list, killed)
+
 	for i, m := range b.mutants {
 		want := map[string]bool{
 			"comparison swapped: v > limit+1": true, "sign turned: n += v": true, "sign turned: n - one": true,
@@ -145,6 +150,7 @@ func TestKill(t *testing.T) {
 			t.Errorf("%s: killed %v, want %v", m, killed[i], w)
 		}
 	}
+
 	if now, err := os.ReadFile(filepath.Join(dir, "sample.go")); err != nil || string(now) != sample {
 		t.Errorf("the source was written: %v", err)
 	}

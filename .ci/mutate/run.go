@@ -51,6 +51,7 @@ func (b *binary) reaching(i int) []test {
 		}
 	}
 	slices.SortFunc(list, func(a, b test) int { return cmp.Compare(a.took, b.took) })
+
 	return list
 }
 
@@ -65,6 +66,7 @@ func (o options) build(pkg string) (*binary, error) {
 		b.remove()
 		return nil, err
 	}
+
 	return b, nil
 }
 
@@ -83,15 +85,18 @@ func (b *binary) compile(pkg string) error {
 		errs = append(errs, os.WriteFile(changed, p.mutate(f, len(b.mutants)), 0o600))
 		b.mutants = append(b.mutants, f.made...)
 	}
+
 	data, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	overlay := filepath.Join(b.tmp, "overlay.json")
 	if err := errors.Join(append(errs, err, os.WriteFile(overlay, data, 0o600))...); err != nil {
 		return err
 	}
+
 	out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", b.path, pkg).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s with its mutants does not compile: %w\n%s", pkg, err, out)
 	}
+
 	return nil
 }
 
@@ -104,6 +109,7 @@ func (o options) reach(b *binary) error {
 	if err != nil {
 		return err
 	}
+
 	for name := range strings.FieldsSeq(string(out)) {
 		if !strings.HasPrefix(name, "Benchmark") {
 			b.tests = append(b.tests, test{name: name, reaches: map[int]bool{}})
@@ -123,6 +129,7 @@ func (o options) reach(b *binary) error {
 			}
 			errs[n] = fmt.Errorf("%s fails without any change: %w\n%s", t.name, err, out)
 		}
+
 		data, _ := os.ReadFile(file) // there is none if it reaches nothing
 		for line := range strings.FieldsSeq(string(data)) {
 			if i, err := strconv.Atoi(line); err == nil {
@@ -130,6 +137,7 @@ func (o options) reach(b *binary) error {
 			}
 		}
 	})
+
 	return errors.Join(errs...)
 }
 
@@ -146,11 +154,13 @@ func (o options) kill(b *binary, i int) string {
 			together += tests[n].took
 			n++
 		}
+
 		batch := tests[:n]
 		var names []string
 		for _, t := range batch {
 			names = append(names, t.name)
 		}
+
 		tests = tests[n:]
 
 		limit := o.timeout
@@ -161,6 +171,7 @@ func (o options) kill(b *binary, i int) string {
 		if err == nil {
 			continue
 		}
+
 		m := failed.FindSubmatch(out)
 		if m == nil {
 			return "a panic, a time-out or an exit" // the process ended
@@ -169,6 +180,7 @@ func (o options) kill(b *binary, i int) string {
 		if _, err := o.run(b, limit, on, name); err != nil {
 			return name
 		}
+
 		// It was the machine, or chance. The tests behind it have not been run.
 		for _, t := range batch {
 			if t.name != name {
@@ -176,6 +188,7 @@ func (o options) kill(b *binary, i int) string {
 			}
 		}
 	}
+
 	return ""
 }
 
@@ -197,5 +210,6 @@ func (o options) run(b *binary, limit time.Duration, env []string, tests ...stri
 	if cmd.Process != nil {
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what tests that were cut short have left running
 	}
+
 	return out.Bytes(), err
 }

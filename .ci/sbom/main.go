@@ -81,6 +81,7 @@ func billOf(info *debug.BuildInfo, version string) bill {
 			program.Properties = append(program.Properties, property{"go:" + s.Key, s.Value})
 		}
 	}
+
 	parts := []component{module("std", strings.TrimPrefix(info.GoVersion, "go"), "")}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
@@ -88,11 +89,13 @@ func billOf(info *debug.BuildInfo, version string) bill {
 		}
 		parts = append(parts, module(m.Path, m.Version, m.Sum))
 	}
+
 	slices.SortFunc(parts, func(a, b component) int { return strings.Compare(a.Ref, b.Ref) })
 	uses := dependency{Ref: program.Ref}
 	for _, p := range parts {
 		uses.DependsOn = append(uses.DependsOn, p.Ref)
 	}
+
 	return bill{"CycloneDX", "1.6", 1, metadata{program}, parts, []dependency{uses}}
 }
 
@@ -104,5 +107,6 @@ func module(path, version, sum string) component {
 	if err == nil && len(raw) > 0 {
 		c.Hashes = []hash{{"SHA-256", hex.EncodeToString(raw)}}
 	}
+
 	return c
 }

@@ -96,6 +96,7 @@ func (f *figures) visit(path string, d fs.DirEntry, err error) error {
 	if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 		return nil
 	}
+
 	source, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -105,11 +106,13 @@ func (f *figures) visit(path string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return err
 	}
+
 	f.text(path, string(source))
 	dir := filepath.ToSlash(filepath.Dir(path))
 	for _, decl := range tree.Decls {
 		f.decl(fset, dir, decl)
 	}
+
 	return nil
 }
 
@@ -121,6 +124,7 @@ func (f *figures) text(path, source string) {
 	f.dirs[dir] += len(lines)
 	f.lines += len(lines)
 	f.longest = append(f.longest, place{filepath.ToSlash(path), len(lines)})
+
 	for i, line := range lines {
 		if strings.TrimSpace(line) == "" {
 			f.blank++
@@ -166,6 +170,7 @@ func receiver(e ast.Expr) string {
 	case *ast.Ident:
 		return e.Name
 	}
+
 	return "?"
 }
 
@@ -182,6 +187,7 @@ func (f *figures) print(verbose bool) (over int) {
 	fmt.Fprintf(w, "lines\t%d\t\n", f.lines)
 	fmt.Fprintf(w, "blank lines\t%.1f %%\t\n", 100*float64(f.blank)/float64(f.lines))
 	fmt.Fprintf(w, "functions\t%d\tlines p50 %d, p99 %d\n", len(f.functions), at(50), at(99))
+
 	for _, row := range []struct {
 		name   string
 		n      int
@@ -209,6 +215,7 @@ func (f *figures) print(verbose bool) (over int) {
 		if len(row.places) > 0 {
 			note += fmt.Sprintf("; largest %s (%d)", row.places[0].where, row.places[0].n)
 		}
+
 		fmt.Fprintf(w, "%s\t%d\t%s\n", row.name, n, note)
 		if verbose || n > limits[row.name] {
 			for _, p := range row.places {
@@ -216,6 +223,7 @@ func (f *figures) print(verbose bool) (over int) {
 			}
 		}
 	}
+
 	w.Flush()
 	return over
 }
