@@ -1,6 +1,6 @@
-// Package event is what user interfaces watch: typed events and the Broker that
-// carries them. Events are lossy and read-only: nothing on a message's way waits
-// for one, and no decision is built on one.
+// Package event defines the events that user interfaces watch, and the Broker that
+// distributes them. Events can be lost: no message waits for one, and nothing is decided by
+// one.
 package event
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Type is the word in an event's "type".
+// Type is the value of "type" in an event.
 type Type string
 
 const (
@@ -34,8 +34,7 @@ const (
 
 	ToolStarted  Type = "tool.started"
 	ToolFinished Type = "tool.finished"
-	// ToolProgress carries output of a tool while it runs. Like a delta it is not
-	// kept for those who come back.
+	// ToolProgress has output of a running tool. Like a delta it cannot be replayed.
 	ToolProgress Type = "tool.progress"
 
 	SubAgentStart    Type = "sub_agent_start"
@@ -63,11 +62,11 @@ const (
 
 	BudgetReached Type = "budget.reached"
 
-	// SandboxRefused: the sandbox kept a command from something, where daycare notices.
+	// SandboxRefused reports that the sandbox blocked a command, if daycare can detect it.
 	SandboxRefused Type = "sandbox.refused"
 )
 
-// Types are all of them.
+// Types are all types of events.
 var Types = []Type{
 	AgentCreated, AgentWoke, AgentSlept, AgentReset, AgentCompacted, AgentEnded,
 	ItemQueued, ItemTaken, ItemDone, ItemDropped, TurnStarted, TurnFinished, MessageDelta, MessageThinking,
@@ -76,8 +75,8 @@ var Types = []Type{
 	CronFired, CronSkipped, ConfigReloaded, ConfigInvalid, FileEdited, FileInvalid, BudgetReached, SandboxRefused,
 }
 
-// An Event is one thing that happened. Body, one of the structs below or nil,
-// adds its members to the head's in JSON.
+// An Event reports one thing that happened. In JSON, the fields of Body, one of the structs
+// below or nil, follow those of the event.
 type Event struct {
 	ID    string // boot.number; "" for deltas, which cannot be replayed
 	Type  Type
@@ -86,17 +85,17 @@ type Event struct {
 	Turn  string
 	Body  Body
 
-	encoded *encoded // shared by all copies of an emitted event; nil: encode it each time
+	encoded *encoded // shared by all copies of an emitted event; nil: not emitted
 }
 
-// encoded is the JSON of an event, made once for all who watch.
+// encoded is the JSON of an event, encoded once for all watchers.
 type encoded struct {
 	once sync.Once
 	json []byte
 	err  error
 }
 
-// WithBody is the event with another body.
+// WithBody returns the event with another body.
 func (e Event) WithBody(b Body) Event {
 	e.Body, e.encoded = b, nil
 	return e
@@ -106,23 +105,23 @@ func (e Event) WithBody(b Body) Event {
 type Body interface{ body() }
 
 type (
-	// Item is of item.*.
+	// Item is the body of item.*.
 	Item struct {
 		Item string `json:"item"`
 		Kind string `json:"kind,omitempty"`
 		Text string `json:"text,omitempty"` // the beginning
-		// Seq and Duplicate are of the item.queued that begins the stream of a
-		// posted message: its receipt.
+		// Seq and Duplicate are the receipt, in the item.queued event that starts the
+		// stream of a posted message.
 		Seq       int64 `json:"seq,omitempty"`
 		Duplicate bool  `json:"duplicate,omitempty"`
 	}
-	// Delta is of message.delta and message.thinking. Offset is where Text
-	// begins in the answer under way, in bytes, so that a hole is seen.
+	// Delta is the body of message.delta and message.thinking. Offset is the start of
+	// Text in the current answer, in bytes, which shows gaps.
 	Delta struct {
 		Offset int    `json:"offset"`
 		Text   string `json:"text"`
 	}
-	// Tool is of tool.*.
+	// Tool is the body of tool.*.
 	Tool struct {
 		Call      string          `json:"toolCallId"`
 		Name      string          `json:"name"`
@@ -131,12 +130,12 @@ type (
 		Output    string          `json:"output,omitempty"` // the beginning
 		MS        int64           `json:"ms,omitempty"`
 	}
-	// Progress is of tool.progress.
+	// Progress is the body of tool.progress.
 	Progress struct {
 		Call string `json:"toolCallId"`
 		Text string `json:"text"`
 	}
-	// Attempt is of retry. Discard: forget the deltas of this answer so far.
+	// Attempt is the body of retry. Discard means to drop the deltas of this answer.
 	Attempt struct {
 		N        int    `json:"n"`
 		Of       int    `json:"of"`
@@ -146,7 +145,7 @@ type (
 		Discard  bool   `json:"discard"`
 		Fallback string `json:"fallback,omitempty"` // the provider tried next
 	}
-	// Finished is of turn.finished.
+	// Finished is the body of turn.finished.
 	Finished struct {
 		Reason string   `json:"reason"`
 		Error  string   `json:"error,omitempty"`
@@ -154,13 +153,13 @@ type (
 		Items  []string `json:"items"`
 		Cost   float64  `json:"cost,omitempty"` // US dollars, of the turn
 	}
-	// Started is of turn.started.
+	// Started is the body of turn.started.
 	Started struct {
 		Items   []string `json:"items"`
 		Attempt int      `json:"attempt"`
 		Model   string   `json:"model,omitempty"`
 	}
-	// Asked is of permission.*.
+	// Asked is the body of permission.*.
 	Asked struct {
 		Token    string `json:"token"`
 		Tag      string `json:"permission"`
@@ -169,7 +168,7 @@ type (
 		Decision string `json:"decision,omitempty"`
 		By       string `json:"by,omitempty"`
 	}
-	// Sent is of outbox.*.
+	// Sent is the body of outbox.*.
 	Sent struct {
 		Out       string `json:"out"`
 		Connector string `json:"connector"`
@@ -178,7 +177,7 @@ type (
 		Parts     int    `json:"parts"`
 		Error     string `json:"error,omitempty"`
 	}
-	// SubAgent is of sub_agent_*: Input at the start, Event while it works, Result
+	// SubAgent is the body of sub_agent_*: Input at the start, Event while it works, Result
 	// at the end.
 	SubAgent struct {
 		Name   string          `json:"subAgentName"`
@@ -188,19 +187,19 @@ type (
 		Event  *Event          `json:"event,omitempty"`
 		Result json.RawMessage `json:"result,omitempty"`
 	}
-	// File is of file.* and config.*. An event of the settings is no agent's and names none.
+	// File is the body of file.* and config.*. Events of the settings have no agent.
 	File struct {
 		File   string `json:"file"`
 		Line   int    `json:"line,omitempty"`
 		Column int    `json:"column,omitempty"`
 		Text   string `json:"text"` // what changed, or what is wrong
 	}
-	// Refused is of sandbox.refused.
+	// Refused is the body of sandbox.refused.
 	Refused struct {
-		Text string `json:"text"` // what, and what became of it
+		Text string `json:"text"` // what was blocked, and the result
 	}
-	// Compacted is of agent.compacted: about how many tokens of context there
-	// were, and how many records a summary stands for and how many stay.
+	// Compacted is the body of agent.compacted: Before is the approximate
+	// number of context tokens before, Gone the number of summarized records, Kept the rest.
 	Compacted struct {
 		Before int `json:"before"`
 		Gone   int `json:"gone"`
@@ -208,10 +207,10 @@ type (
 		// RequestCut is how many bytes of the latest request the summary leaves out,
 		// because all of it would not fit the model's context.
 		RequestCut int `json:"requestCut,omitempty"`
-		// Failed says why a compaction that somebody asked for shortened nothing.
+		// Failed is why a requested compaction did not shorten the context.
 		Failed string `json:"failed,omitempty"`
 	}
-	// Reason is of agent.reset, agent.ended and others that need one word.
+	// Reason is the body of agent.reset, agent.ended and others that need one word.
 	Reason struct {
 		Reason string `json:"reason"`
 	}
@@ -232,7 +231,7 @@ func (File) body()      {}
 func (Reason) body()    {}
 func (Refused) body()   {}
 
-// Replayable is false for deltas: they are not kept, the record has the text.
+// Replayable is false for deltas: they are not kept, because a record has the text.
 func (e Event) Replayable() bool {
 	switch e.Type {
 	case MessageDelta, MessageThinking, ToolProgress:
@@ -241,8 +240,8 @@ func (e Event) Replayable() bool {
 	return true
 }
 
-// MarshalJSON writes head and body as one flat object. The bytes are shared: they must
-// not be changed.
+// MarshalJSON returns the event and its body as one flat object. The bytes are shared and
+// must not be modified.
 func (e Event) MarshalJSON() ([]byte, error) {
 	if e.encoded == nil {
 		return e.encode()

@@ -1,11 +1,10 @@
-// Package inbox is an agent's durable mailbox: what was accepted, in order, until
-// it is done. The contract is Mailbox; File is the implementation on one
-// inbox.jsonl, inboxtest the suite that every implementation passes.
+// Package inbox is an agent's durable mailbox: accepted items, in order, until they are
+// done. The contract is Mailbox; File implements it with one inbox.jsonl, and inboxtest is
+// the suite that every implementation passes.
 //
-// The order of an inbox is the order of acceptance. "Accepted" is said only when
-// the item is behind a barrier; "done" only when the record that closes the item
-// is behind a barrier in the agent's history. In between an item is open, and a
-// start after any crash finds it open again.
+// The order of an inbox is the order of acceptance. An item is accepted when it is behind
+// a barrier (durable), and done when the record that closes it is behind a barrier in the
+// agent's history. In between it is open, and open again after any crash.
 package inbox
 
 import (
@@ -16,12 +15,12 @@ import (
 	"daycare/engine/message"
 )
 
-// An Item is one thing for an agent to do.
+// An Item is one entry of an inbox: a message, a decision, a reset and so on.
 type Item struct {
-	Seq       int64            `json:"seq"` // from 1 in each file; a label, order is line order
+	Seq       int64            `json:"seq"` // from 1 in each file; a label only: the order is that of the lines
 	At        time.Time        `json:"at"`
 	Kind      message.Kind     `json:"type"`
-	ID        string           `json:"id"` // cuid2; for letters the letter's own
+	ID        string           `json:"id"` // cuid2, or the id in a dropped message
 	Dedupe    string           `json:"dedupe,omitempty"`
 	Context   message.Context  `json:"context,omitzero"`
 	Route     *message.Address `json:"route,omitempty"`
@@ -32,60 +31,60 @@ type Item struct {
 	Silent    bool             `json:"silent,omitempty"`
 	Hops      int              `json:"hops,omitempty"`
 	Untrusted bool             `json:"untrusted,omitempty"`
-	// where it came from, if that does not speak for the owner
+	// see message.Incoming
 	Source string `json:"source,omitempty"`
-	// permission: of the request
+	// permission: the token of the request
 	Token    string `json:"token,omitempty"`
 	Decision string `json:"decision,omitempty" allow:"once|always|prefix|deny|expired|freed|revoked|profile"` // permission
 	// permission: who decided
 	By string `json:"by,omitempty"`
-	// permission: what was asked for; Text is the exact request
+	// permission: the permission asked for; Text is the exact request
 	Tag string `json:"tag,omitempty"`
-	// permission: of the request that was decided
+	// permission: the hash of the request
 	SHA256 string `json:"sha256,omitempty"`
-	// permission: what the rule that is given is bound to
+	// permission: the scripts that the granted rule is limited to
 	Scripts []message.Script `json:"scripts,omitempty"`
 	// see Mailbox.Reached; set by the mailbox
 	After int64 `json:"after,omitempty"`
 }
 
-// A Head is what is kept in memory of an open item; the body stays on disk.
+// A Head is the part of an open item that is kept in memory; the rest stays on disk.
 type Head struct {
 	ID     string
 	Seq    int64
 	At     time.Time
 	Kind   message.Kind
-	Sender string // who it is from, for joining adjacent messages of one sender
-	// Connector is the one it came by, or whatever else its dedupe key begins with.
+	Sender string // to join adjacent messages of one sender
+	// Connector is the connector it came from, or another prefix of its dedupe key.
 	Connector string
 	Silent    bool
 	Queue     message.Queue
-	// After: the record that closes the item has a higher number in the agent's
-	// history; 0: nothing is known.
+	// After is less than the sequence number of the record that closes the item in the
+	// agent's history; 0 means unknown.
 	After int64
 	Bytes int  // length of its line, without newline
-	Taken bool // in a turn now; such an item can no longer be dropped
-	// Fresh: the mailbox itself accepted it under an id that it made, and nobody has
-	// looked at it since. No record anywhere can speak of such an item. False is
-	// always allowed; after a start it is false for all.
+	Taken bool // in a turn now; it can no longer be dropped
+	// Fresh means that this mailbox accepted the item under an id that it created, and that
+	// the item was not read since: no record can refer to it. False is always correct;
+	// after a start it is false for all items.
 	Fresh bool
 }
 
 var (
-	// ErrFull: the agent's inbox or all inboxes together hold as much as they
-	// may. Nothing was accepted; it may be offered again later.
+	// ErrFull means that the agent's inbox, or all inboxes together, are full. Nothing was
+	// accepted; the caller can try again later.
 	ErrFull = fault.InboxFull
-	// ErrTooLarge: the item is over MaxItemBytes; offering it again is no use.
+	// ErrTooLarge means that the item exceeds MaxItemBytes; a retry is useless.
 	ErrTooLarge = fault.TooLarge
-	// ErrUnknown: no open item has that id.
+	// ErrUnknown means that no open item has the id.
 	ErrUnknown = fault.UnknownItem
-	// ErrTaken: the item is in a turn now.
+	// ErrTaken means that the item is in a turn now.
 	ErrTaken = fault.ItemTaken
-	// ErrClosed: the mailbox is closed.
+	// ErrClosed means that the mailbox is closed.
 	ErrClosed = fault.ShuttingDown
 )
 
-// Limits, of guarantee G6: bounded memory under flood.
+// Limits, so that memory stays bounded under a flood of messages.
 const (
 	MaxItemBytes  = 1 << 20  // text of one item, bytes
 	MaxItems      = 1000     // open items of one agent
@@ -93,55 +92,55 @@ const (
 	MaxBytesTotal = 64 << 20 // open items of all loaded agents, bytes on disk
 	// DedupeWindow is how long a dedupe key is remembered.
 	DedupeWindow = 7 * 24 * time.Hour
-	// MaxKeys bounds the keys carried over when the file is rotated.
+	// MaxKeys limits the dedupe keys that are kept when the file is rotated.
 	MaxKeys = 20_000
 )
 
-// A Mailbox is one agent's inbox. Accept may be called from any goroutine; Take
-// and Done only from the agent's own.
+// A Mailbox is one agent's inbox. Call Accept from any goroutine, Take and Done only from
+// the agent's own.
 //
-// An implementation must keep these rules; inboxtest checks them:
-//   - Accept returns after the item is durable. Concurrent calls share barriers.
-//   - Two Accepts with one dedupe key give one item; the second returns the
-//     first's id with Duplicate set, and not before the first is durable and open.
-//   - An Accept that failed may be made again: what it had written by then counts
-//     once, and is open as soon as one of them returns without an error.
-//   - An id names one item: accepting it again, with whatever key, is a Duplicate,
-//     also after the item was closed.
-//   - Open lists open items in the order they are to be worked on: order of
-//     acceptance, except that an item moved to the front comes before the rest.
-//   - What is accepted and neither done nor dropped is open again after any
-//     crash; what Done named is never open again, once a later Accept returned.
+// An implementation must follow these rules, which inboxtest checks:
+//   - Accept returns when the item is durable. Concurrent calls share barriers.
+//   - Two Accepts with the same dedupe key create one item. The second returns the id of
+//     the first with Duplicate set, but not before the first is durable and open.
+//   - A failed Accept can be repeated: whatever was written counts once, and is open as
+//     soon as one of the calls succeeds.
+//   - An id is unique: accepting it again, with any key, is a Duplicate, even after the
+//     item was closed.
+//   - Open lists open items in the order to work on them: the order of acceptance, but an
+//     item that was moved to the front comes first.
+//   - An accepted item that is neither done nor dropped is open again after any crash. An
+//     item passed to Done is never open again once a later Accept has returned.
 type Mailbox interface {
-	// Accept takes an item. ID and At are set by the mailbox where empty; Seq
-	// always. Errors: ErrFull, ErrTooLarge, disk.ErrFull, disk.ErrFailed.
+	// Accept adds an item and returns when it is durable. It sets Seq, and ID and At if they
+	// are empty. Errors: ErrFull, ErrTooLarge, disk.ErrFull, disk.ErrFailed.
 	Accept(ctx context.Context, item Item) (message.Receipt, error)
-	// Open lists the heads of all open items.
+	// Open returns the heads of all open items.
 	Open() []Head
-	// Len is the number of open items.
+	// Len returns the number of open items.
 	Len() int
-	// Read returns the body of an open item.
+	// Read returns an open item. Errors: ErrUnknown.
 	Read(id string) (Item, error)
-	// Take marks open items as being worked on and returns their bodies. The
-	// mark is not kept on disk: a crash opens them again.
+	// Take marks open items as being worked on and returns them. The mark is not stored: a
+	// crash removes it. Errors: ErrUnknown.
 	Take(ids ...string) ([]Item, error)
-	// Untake gives taken items back unworked.
+	// Untake undoes Take for items that were not worked on.
 	Untake(ids ...string)
-	// Done closes items whose closing record is durable in history. It needs no
-	// barrier of its own: the next Accept's carries it.
+	// Done closes items whose closing record is durable in history. It does not wait for a
+	// barrier: the barrier of the next Accept includes it.
 	Done(ids ...string) error
-	// Drop removes an open item that is not taken: a person changed their mind.
+	// Drop removes an open item for a user. Errors: ErrUnknown, ErrTaken.
 	Drop(id string) error
-	// Front moves an open item that is not taken before all others.
+	// Front moves an open item before all others. Errors: ErrUnknown, ErrTaken.
 	Front(id string) error
-	// Reached says that the agent's history has come to record seq: what is accepted
-	// from now on is closed by a later one. An item notes that, so that after a crash
-	// nobody has to look for its closing record in the whole past.
+	// Reached reports that the agent's history has reached record seq: items accepted from
+	// now on are closed by later records. Each item stores that, so that recovery does not
+	// have to search the whole history for its closing record.
 	Reached(seq int64)
-	// Arrived receives (capacity 1) after items became open: a hint to look.
+	// Arrived receives (capacity 1) after items became open, as a hint to call Open.
 	Arrived() <-chan struct{}
-	// Wait returns when the item is no longer open: done, dropped or never known.
+	// Wait returns when the item is not open: done, dropped or unknown.
 	Wait(ctx context.Context, id string) error
-	// Close ends the mailbox; what is open stays on disk. Open Waits return ErrClosed.
+	// Close closes the mailbox; open items stay on disk. Pending Waits return ErrClosed.
 	Close() error
 }

@@ -1,6 +1,5 @@
-// Package message holds the words that people's messages are made of: where they
-// come from, what they carry, what goes back. Connectors speak it on one side,
-// the engine on the other.
+// Package message defines the messages between connectors and the engine: addresses,
+// incoming messages, answers and their delivery results.
 package message
 
 import (
@@ -12,24 +11,24 @@ import (
 	"daycare/engine/fault"
 )
 
-// An Address is a place that messages come from and answers go to, in the ids of
-// its connector.
+// An Address is where a message came from and where its answer goes. All ids but
+// Connector are those of the platform.
 type Address struct {
 	Connector string `json:"connector"`          // the connector's id in settings
 	ChannelID string `json:"channelId"`          // chat, channel, room, hook
-	UserID    string `json:"userId,omitempty"`   // who; in groups the sender
-	ThreadID  string `json:"threadId,omitempty"` // thread inside the channel
+	UserID    string `json:"userId,omitempty"`   // the user; in groups the sender
+	ThreadID  string `json:"threadId,omitempty"` // thread in the channel
 }
 
-// A Context is what belongs to one message alone.
+// A Context describes one message on its platform.
 type Context struct {
 	MessageID string `json:"messageId,omitempty"` // the platform's id of this message
 	ReplyTo   string `json:"replyTo,omitempty"`   // the message it answers
-	Sender    string `json:"sender,omitempty"`    // a name for people, verified by nobody
+	Sender    string `json:"sender,omitempty"`    // display name, unverified
 }
 
-// A File is an attachment: a FileReference. Path is absolute; on disk it is relative if
-// the file lies in the workspace.
+// A File is an attachment. Path is absolute; in files of daycare it is stored relative to
+// the workspace if the file is in it.
 type File struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
@@ -38,61 +37,60 @@ type File struct {
 	Path     string `json:"path"`
 }
 
-// A Kind says what an inbox item asks of its agent.
+// A Kind says what an inbox item asks its agent to do.
 type Kind string
 
 const (
-	Text       Kind = "message"        // from a person or a service
+	Text       Kind = "message"        // from a user or a service
 	System     Kind = "system_message" // from another agent or the runtime
-	Reset      Kind = "reset"          // forget the conversation, keep the id and the files
-	Compact    Kind = "compact"        // shorten the context now
-	Permission Kind = "permission"     // a decision on a request of the agent
-	Rewind     Kind = "rewind"         // take what follows a record or a mark (Text; "": the newest turn) out of the context
-	Mark       Kind = "mark"           // name the place where the conversation is now (Text)
+	Reset      Kind = "reset"          // start a new conversation; id and files stay
+	Compact    Kind = "compact"        // compact the context now
+	Permission Kind = "permission"     // the decision on an approval request of the agent
+	Rewind     Kind = "rewind"         // rewind to a record or checkpoint (Text); "": undo the newest turn
+	Mark       Kind = "mark"           // set a checkpoint with the name in Text
 )
 
-// An Incoming is what a connector, a clock or a program hands to the engine. Its
-// agent is the one that From maps to (made on first contact), unless Agent names
-// one.
+// An Incoming is a message from a connector, a clock or a program to the engine. It is for
+// the agent that From maps to, which is created on first contact, unless Agent is set.
 type Incoming struct {
 	From    Address
-	Agent   string // agent id; set: this agent, whoever From is
+	Agent   string // agent id; if set, From does not matter
 	Kind    Kind   // "" is Text
-	ID      string // item id, if the sender already gave one (a letter); else ""
-	Dedupe  string // "<connector id>:<platform key>": seen again within 7 days, it is dropped
+	ID      string // item id, if the sender already chose one (a dropped message)
+	Dedupe  string // "<connector id>:<platform key>"; a repetition within 7 days is dropped
 	Context Context
-	Route   *Address // answer here; nil: where the agent's descriptor says
+	Route   *Address // where the answer goes; nil: the address in the agent's descriptor
 	Text    string
 	Files   []File
 
-	Queue Queue // how an agent at work takes it; "": as the agent takes all
+	Queue Queue // how a busy agent handles it; "": as the agent is set
 
-	Origin string // system_message: the agent id or "system" that speaks
-	Silent bool   // system_message: part of the next context, no turn of its own
+	Origin string // system_message: the agent id of the sender, or "system"
+	Silent bool   // system_message: it starts no turn, but is in the next context
 
 	Token, Decision, By, Tag, SHA256 string   // permission: see inbox.Item
 	Scripts                          []Script // permission: see inbox.Item
-	Hops                             int      // system_message: how many agents it has passed, 0 from a person or clock
-	// Untrusted marks text that came from outside without a known person behind
-	// it (a webhook's payload): the model is told so.
+	Hops                             int      // system_message: number of agents it passed through; 0 from a user or the clock
+	// Untrusted marks text from outside without a known user (a webhook's payload). The
+	// model sees the mark.
 	Untrusted bool
-	// Source says where text came from that does not speak for the owner: a hook, a mail, a
-	// guest, an agent that read such text. What agents do in that turn is judged by it. "" is
-	// the owner's own word.
+	// Source names the origin of text that is not from the owner: a hook, a mail, a guest,
+	// an agent that read such text. In its turn, permissions apply as in an untrusted turn.
+	// It is empty for the owner's own messages.
 	Source string
 }
 
-// A Script is a file that the words of a command name, with the hash of its content.
+// A Script is a file named in a command, with the hash of its content.
 type Script struct {
 	Path   string `json:"path"`
-	SHA256 string `json:"sha256"` // "unreadable": it could not be read whole
+	SHA256 string `json:"sha256"` // in hex, or "unreadable"
 }
 
-// maxRelayed bounds what is said of where a text came from, in characters.
+// maxRelayed limits a Source, in characters.
 const maxRelayed = 300
 
-// Relayed is the Source of what an agent passes on that has read text from outside; "" if
-// it has read none.
+// Relayed returns the Source of a message from an agent that has read text of these sources,
+// or "" if there are none.
 func Relayed(agent string, sources []string) string {
 	if len(sources) == 0 {
 		return ""
@@ -100,67 +98,67 @@ func Relayed(agent string, sources []string) string {
 	return bounded("agent " + agent + ", which read " + strings.Join(sources, ", "))
 }
 
-// A Queue is how an agent that is at work takes a message.
+// A Queue says how a busy agent handles a message.
 type Queue string
 
-// What one message can ask for, whatever its agent's way is.
+// The values that a message can set.
 const (
-	Steer    Queue = "steer"    // into the turn under way, before the model is called next
-	Followup Queue = "followup" // in a turn of its own, when the one under way is over
+	Steer    Queue = "steer"    // join the current turn before its next model call
+	Followup Queue = "followup" // wait for a separate turn
 )
 
-// ToAgent is the Connector of an address that is another agent: its ChannelID is
-// that agent's id. No connector in settings can have this id.
+// ToAgent is the Connector of the address of another agent, whose id is the ChannelID. No
+// connector in the settings can have this id.
 const ToAgent = "@agent"
 
-// A Report is what an answer to another agent says beside its text.
+// A Report accompanies an answer to another agent.
 type Report struct {
 	From   string // id of the agent whose turn ended
 	Failed bool
-	Hops   int // how many agents it has passed
+	Hops   int // number of agents it passed through
 }
 
 // An Outgoing is one answer, or one part of it, on its way to a chat.
 type Outgoing struct {
-	ID      string // of the promise in history; the same at every try
+	ID      string // of the promise in history; the same on every attempt
 	To      Address
-	ReplyTo string // the platform's id of the message that is answered
+	ReplyTo string // the platform's id of the answered message
 	Text    string // Markdown
 	Files   []File
 	Part    int     // from 0
-	Parts   int     // how many the answer was split into
-	Retry   bool    // it may have been delivered before: use the platform's idempotency
+	Parts   int     // number of parts of the answer
+	Retry   bool    // it may already be delivered: use the platform's idempotency
 	Report  *Report // to another agent; nil to a chat
 }
 
-// A Promise is an answer that history promised to deliver. Done names the parts
-// that are known to be delivered; Report is called once for every other part's
-// result, and for every failed try that is worth telling.
+// A Promise is an answer that is recorded in history and has to be delivered. Done are the
+// parts that are already delivered. Report is called with the final result of every other
+// part, and with failed attempts worth recording.
 type Promise struct {
 	Outgoing
-	Agent  string    // who promised it, for those who watch
-	Since  time.Time // when it was promised: it is given up 24 h later
+	Agent  string    // the agent that answers, for events
+	Since  time.Time // when it was recorded; delivery is given up 24 h later
 	Done   map[int]bool
 	Report func(Result)
 }
 
-// A Result is the delivery result of one part of a promise. Without Final an Error is a
-// failed try that will be repeated.
+// A Result is the delivery result of one part of a promise. With an Error but without
+// Final, delivery is tried again.
 type Result struct {
 	Out      string
 	Part     int
 	Parts    int
 	RemoteID string
 	Error    string
-	Retry    bool // it was tried before
+	Retry    bool // not the first attempt
 	Final    bool // given up
-	Kept     bool // not tried further by this process: it stays promised
+	Kept     bool // this process stops trying; the next one continues
 }
 
 // Delivered reports whether the part arrived.
 func (f Result) Delivered() bool { return f.Error == "" && !f.Kept }
 
-// Key is the idempotency key of this part: the same at every try.
+// Key returns the idempotency key of this part, the same on every attempt.
 func (o Outgoing) Key() string {
 	if o.Parts <= 1 {
 		return o.ID
@@ -168,39 +166,39 @@ func (o Outgoing) Key() string {
 	return o.ID + "." + strconv.Itoa(o.Part)
 }
 
-// A Receipt says that an item is durable.
+// A Receipt confirms that an item is durable.
 type Receipt struct {
 	Agent     string `json:"agent"`
 	Item      string `json:"item"`
 	Seq       int64  `json:"seq"`
-	Duplicate bool   `json:"duplicate"` // accepted before under the same dedupe key; Item is that one
+	Duplicate bool   `json:"duplicate"` // accepted before with the same dedupe key, as Item
 }
 
-// Deliver hands an incoming message to the engine. It returns nil after the
-// message is durable. inbox.ErrFull, disk.ErrFull and *TooFast ask to wait and offer
-// it again; inbox.ErrTooLarge and ErrUnknownAgent to give it up and say so.
+// Deliver passes a message to the engine and returns when it is durable. After
+// inbox.ErrFull, disk.ErrFull and *TooFast the caller waits and tries again; after
+// inbox.ErrTooLarge and ErrUnknownAgent it gives up and reports that.
 type Deliver func(ctx context.Context, in Incoming) (Receipt, error)
 
-// ErrUnknownAgent: no agent has that id, or it has ended.
+// ErrUnknownAgent means that no agent has the id, or that the agent has ended.
 var ErrUnknownAgent = fault.UnknownAgent
 
-// TooFast refuses a message because its sender writes more than may be written in a
-// minute. It may be offered again after a while.
+// TooFast refuses a message because its sender exceeds the rate limit. The caller can try
+// again after that time.
 type TooFast struct{ After time.Duration }
 
 func (e *TooFast) Error() string { return "too many messages from this sender" }
 
-// Seconds is After as a Retry-After header has it.
+// Seconds returns After as the value of a Retry-After header.
 func (e *TooFast) Seconds() int { return int(e.After.Round(time.Second)/time.Second) + 1 }
 
-// NotSent says what to do about a part that was not delivered.
+// NotSent is the error of Connector.Send: a part was not delivered.
 type NotSent struct {
-	Final bool          // trying again is no use: the chat is gone, the bot is blocked
-	After time.Duration // the platform asks to wait this long; 0: the engine's backoff
+	Final bool          // a retry is useless: the chat is gone, the bot is blocked
+	After time.Duration // how long the platform asks to wait; 0: use the engine's backoff
 	Err   error
 }
 
 func (e *NotSent) Error() string { return e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *NotSent) Unwrap() error { return e.Err }
