@@ -10,7 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
+	"daycare/engine/finding"
 	"daycare/engine/message"
 )
 
@@ -130,11 +132,41 @@ func TestABrokenFileIsKept(t *testing.T) {
 		}
 		b := Open(root, disk.NewVolume(root))
 		code, err := b.Ask(from("7"), "Ada")
-		_, listErr := b.List()
+		list, listErr := b.List()
+		if _, err := b.Find("AAAAAAAA"); err == nil || errors.Is(err, ErrUnknown) {
+			t.Errorf("%s: of a code it is said %v", name, err)
+		}
+		if found, err := Check(path, []byte(content)); err != nil || finding.Join(found) == nil || len(list) > 0 {
+			t.Errorf("%s: found are %v, %v; there wait %v", name, found, err, list)
+		}
 		if after, _ := os.ReadFile(path); code != "" || err == nil || listErr == nil || string(after) != content {
 			t.Errorf("%s: code %q, %v, %v; the file is %s", name, code, err, listErr, after)
 		}
 	}
+}
+
+// Whoever is told a code, and whoever is let in, has it on disk.
+func TestWhatIsNotKeptIsReported(t *testing.T) {
+	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+		root := t.TempDir()
+		b := Open(root, disk.NewVolume(root))
+		return func() error {
+			code, err := b.Ask(from("7"), "Ada")
+			if err != nil && code != "" {
+				t.Errorf("told is %q, which is not kept", code)
+			}
+			return err
+		}
+	})
+	crashtest.EachStepFails(t, "emfile", func(t *testing.T) func() error {
+		root := t.TempDir()
+		b := Open(root, disk.NewVolume(root))
+		r, err := b.Find(ask(t, b, from("7")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() error { return b.Decide(r, Approved) }
+	})
 }
 
 // A link into the workspace, where agents write, is not the file.

@@ -1,10 +1,16 @@
 package machine
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"daycare/engine/crash/crashtest"
 )
 
 // A note has the path and a time, is the user's alone, and is written again by the next start.
@@ -81,5 +87,83 @@ func TestWhatIsNotNoted(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", state)
 	if all, err := List(); err != nil || len(all) > 0 {
 		t.Errorf("noted are %+v %v", all, err)
+	}
+}
+
+// Notes are listed by path, and their number is bounded; what is noted already is noted again.
+func TestNotesAreBoundedAndInOrder(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv("TMPDIR", "/nowhere")
+	if err := os.MkdirAll(dir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxEntries {
+		path := fmt.Sprintf("/w/%04d", i)
+		if err := os.WriteFile(filepath.Join(dir(), fileOf(path)), fmt.Appendf(nil, `{"path":%q}`, path), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := List()
+	if err != nil || len(all) != maxEntries || !slices.IsSortedFunc(all, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) }) {
+		t.Errorf("%d are listed, %v, want %d in order", len(all), err, maxEntries)
+	}
+	if err := Note("/w/new", time.Now()); err == nil || !strings.Contains(err.Error(), "forget") {
+		t.Errorf("one more than there may be: %v", err)
+	}
+	if err := Note("/w/0007", time.Now()); err != nil {
+		t.Errorf("one that is known: %v", err)
+	}
+	if known, err := Forget("/w/0008"); !known || err != nil {
+		t.Error(known, err)
+	}
+	if err := Note("/w/new", time.Now()); err != nil {
+		t.Errorf("when there is room: %v", err)
+	}
+}
+
+// Notes that cannot be read or written are reported, and never taken for none.
+func TestNotesThatCannotBeKept(t *testing.T) {
+	top := t.TempDir()
+	fresh := func(t *testing.T) string {
+		dir, err := os.MkdirTemp(top, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	t.Setenv("TMPDIR", "/nowhere")
+	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+		t.Setenv("XDG_STATE_HOME", fresh(t))
+		if err := os.MkdirAll(dir(), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return func() error { return Note("/w/a", time.Now()) }
+	})
+	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+		t.Setenv("XDG_STATE_HOME", fresh(t))
+		if err := Note("/w/a", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		return func() error {
+			known, err := Forget("/w/a")
+			if err == nil && !known {
+				err = errors.New("it is not known")
+			}
+			return err
+		}
+	})
+	for _, inTheWay := range []string{"daycare", "daycare/workspaces"} {
+		state := fresh(t)
+		t.Setenv("XDG_STATE_HOME", state)
+		path := filepath.Join(state, inTheWay)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if all, err := List(); err == nil {
+			t.Errorf("with a file in the place of %s there are %v", inTheWay, all)
+		}
+		if err := Note("/w/a", time.Now()); err == nil {
+			t.Errorf("it is noted in a file, %s", inTheWay)
+		}
 	}
 }
