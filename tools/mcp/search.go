@@ -134,12 +134,34 @@ func (c *caller) Spec() tools.Spec {
 			"required":["tool","arguments"],"additionalProperties":false}`)}
 }
 
+// A relayed call is the arguments of mcp_call.
+type relayed struct {
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// Inner is the tool that a call is for, with its arguments; "" if it names none.
+func (c *caller) Inner(arguments json.RawMessage) (name string, inner json.RawMessage) {
+	var a relayed
+	if json.Unmarshal(arguments, &a) != nil {
+		return "", nil
+	}
+	return a.Tool, a.Arguments
+}
+
+// Outer are arguments for the same tool with others of its own.
+func (c *caller) Outer(arguments, inner json.RawMessage) (json.RawMessage, error) {
+	name, _ := c.Inner(arguments)
+	data, err := json.Marshal(relayed{name, inner})
+	if err != nil {
+		return nil, fmt.Errorf("change the arguments of %s: %w", name, err)
+	}
+	return data, nil
+}
+
 // inner is the tool that a call is for, and the call of it.
 func (c *caller) inner(call tools.Call) (*tool, tools.Call, error) {
-	var a struct {
-		Tool      string          `json:"tool"`
-		Arguments json.RawMessage `json:"arguments"`
-	}
+	var a relayed
 	if err := json.Unmarshal(call.Arguments, &a); err != nil {
 		return nil, call, fmt.Errorf("the arguments do not fit: %w", err)
 	}

@@ -264,6 +264,17 @@ func TestManyToolsAreBehindASearch(t *testing.T) {
 	if res := w.call(t.Context(), call, args, nil); res.Text != "did 731" {
 		t.Errorf("call: %+v", res)
 	}
+	relays := call.(tools.Relays)
+	if name, inner := relays.Inner([]byte(args)); name != "mcp__a__tool_731" || string(inner) != "{}" {
+		t.Errorf("hooks would see %s %s", name, inner)
+	}
+	if name, _ := relays.Inner([]byte("[]")); name != "" {
+		t.Errorf("what is no call is one of %s", name)
+	}
+	if outer, err := relays.Outer([]byte(args), []byte(`{"n":1}`)); err != nil ||
+		string(outer) != `{"tool":"mcp__a__tool_731","arguments":{"n":1}}` {
+		t.Errorf("with other arguments: %s, %v", outer, err)
+	}
 	for _, bad := range []string{`{"tool":"nope","arguments":{}}`, `{"tool":"mcp__b__echo","arguments":{}}`} {
 		if _, err := call.(tools.Asks).Needs(tools.Call{Arguments: []byte(bad)}); err == nil {
 			t.Errorf("%s must be refused before anybody is asked", bad)
