@@ -16,7 +16,6 @@ var plainWords = map[string]string{
 	`asks to be let in`:                "requests access",
 	`counts? from`:                     "applies from, takes effect",
 	`fate`:                             "result",
-	`goes on|go on`:                    "continues",
 	`hears? of`:                        "is notified",
 	`in force`:                         "active",
 	`lets? (\w+ )?in\b`:                "grants access",
