@@ -60,8 +60,8 @@ func TestStrangersAreLetInByACode(t *testing.T) {
 		post Post
 		want []string // what is said, one after the other
 	}{
-		"a code": {door{reply: Reply{Code: "abc"}}, eve, []string{"c2: I do not know you yet, so I did not read that. If you are expected here, " +
-			"give this code to whoever runs me: `abc`.", "private-ada: \"Eve\", id `eve`, asks to be let in. To do so, answer `/pair abc`"}},
+		"a code": {door{reply: Reply{Code: "abc"}}, eve, []string{"c2: I do not know you yet, so I did not read your message. To get access, " +
+			"give this code to the person who runs me: `abc`.", "private-ada: \"Eve\", id `eve`, requests access. To grant it, answer `/pair abc`"}},
 		"words":       {door{reply: Reply{Text: "Not now."}}, eve, []string{"c2: Not now."}},
 		"nothing":     {door{}, eve, nil},
 		"by the list": {door{shut: true}, eve, []string{"c2: I work for another user", "private-ada: A user who is not"}},
@@ -90,13 +90,13 @@ func TestStrangersAreLetInByACode(t *testing.T) {
 		user, text, want, told string
 		err                    error
 	}{
-		{"ada", "/pair abc", "c1: \"Eve `x`\" may write to me now.", "chat abc false chat:ada", nil},
-		{"ada", "/pair abc reject", "c1: \"Eve `x`\" was turned away.", "chat abc true chat:ada", nil},
-		{"ada", "/pair abc", "c1: Nothing was changed: no such code", "chat abc false chat:ada", errors.New("no such code")},
-		{"ada", "/pair", "c1: Say which code: `/pair CODE`, or `/pair CODE reject`.", "", nil},
-		{"ada", "/pair abc yes", "c1: Say which code", "", nil},
-		{"ada", "/pair abc reject now", "c1: Say which code", "", nil},
-		{"bob", "/pair abc", "c1: Only an owner may let somebody in.", "", nil},
+		{"ada", "/pair abc", "c1: \"Eve `x`\" now has access.", "chat abc false chat:ada", nil},
+		{"ada", "/pair abc reject", "c1: \"Eve `x`\" was rejected.", "chat abc true chat:ada", nil},
+		{"ada", "/pair abc", "c1: Nothing changed: no such code", "chat abc false chat:ada", errors.New("no such code")},
+		{"ada", "/pair", "c1: Which code? `/pair CODE`, or `/pair CODE reject`.", "", nil},
+		{"ada", "/pair abc yes", "c1: Which code?", "", nil},
+		{"ada", "/pair abc reject now", "c1: Which code?", "", nil},
+		{"bob", "/pair abc", "c1: Only an owner can grant access.", "", nil},
 	} {
 		w := newWorld()
 		d := w.desk(Options{Allow: []string{"ada", "bob"}}, buttons{talker{w}})
