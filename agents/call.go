@@ -25,7 +25,7 @@ type stream struct {
 	asking   providers.Asking
 	text     shown
 	thinking shown
-	drafted  time.Time
+	next     time.Time // when the draft may be written again
 	onDisk   bool
 	retried  bool
 	failed   error // of writing history
@@ -111,14 +111,23 @@ func (s *stream) retry(r providers.Retry) {
 	s.retried = true
 }
 
-// draft replaces the draft on disk, at most every 250 ms and without a barrier: it
-// survives a kill, perhaps not a power cut.
+// draft replaces the draft on disk without a barrier: it survives a kill, perhaps not a
+// power cut.
 func (s *stream) draft() {
-	if time.Since(s.drafted) < draftEvery {
+	began := time.Now()
+	if began.Before(s.next) {
 		return
 	}
-	s.drafted, s.onDisk = time.Now(), true
+	s.onDisk = true
 	s.write()
+	s.next = nextDraft(began, time.Now())
+}
+
+// nextDraft is when the draft is written again after a write: 250 ms later, or more for a
+// long answer on a slow disk, so that writing takes at most a fifth of the time. The model's
+// stream waits meanwhile.
+func nextDraft(began, ended time.Time) time.Time {
+	return ended.Add(max(draftEvery, 4*ended.Sub(began)))
 }
 
 func (s *stream) write() {
@@ -145,7 +154,7 @@ type caller struct {
 // on disk. With a callError, which is the model's, it returns what had come so far.
 func (c *caller) call(ctx context.Context, t *turn, req *providers.Request) (*providers.Response, error) {
 	c.journal.show(event.Thinking, "")
-	s := &stream{caller: c, turn: t, req: req, drafted: time.Now(), text: shown{clean: c.journal.redact.Stream()},
+	s := &stream{caller: c, turn: t, req: req, next: time.Now().Add(draftEvery), text: shown{clean: c.journal.redact.Stream()},
 		thinking: shown{clean: c.journal.redact.Stream()}}
 	stop := func() bool { return true }
 	if t.interrupts() {
