@@ -138,7 +138,9 @@ func TestToolsThatChangeAreWithheldUntilTrusted(t *testing.T) {
 	if err := Trust(w.dir, "a", w.options.WriteFile); err != nil {
 		t.Fatal(err)
 	}
+	w.mu.Lock() // Version would look at the file
 	was := w.version
+	w.mu.Unlock()
 	if w.Version() == was {
 		t.Error("an edited file must be noticed")
 	}

@@ -219,7 +219,7 @@ func TestAWarningIsNotWhatBrokeASkill(t *testing.T) {
 	}
 	stays := 0
 	for _, f := range told["tea"] {
-		if strings.HasSuffix(f.Reason, "; the version before stays in force") != (f.Severity == finding.Error) {
+		if strings.HasSuffix(f.Reason, "; the previous version stays active") != (f.Severity == finding.Error) {
 			t.Errorf("%s: %s", f.Severity, f.Reason)
 		}
 		stays++
