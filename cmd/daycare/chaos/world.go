@@ -141,11 +141,11 @@ func (w *world) begins(life int) {
 	w.life = life
 }
 
-func (w *world) died(at time.Time) {
+func (w *world) died() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.deaths++
-	w.ended[w.life] = at
+	w.ended[w.life] = time.Now()
 	w.note("died", w.deaths)
 }
 
