@@ -84,6 +84,12 @@ func (s *setup) run(t *testing.T) (string, error) {
 	cmd.Dir = s.home
 	cmd.Env = append([]string{"PATH=" + s.programs, "HOME=" + s.home, "RELEASE_URL=" + server.URL}, s.env...)
 	if s.stranger && os.Getuid() == 0 {
+		script, err := os.Open(s.script) // which they may not be able to open themselves
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer script.Close()
+		cmd.Args, cmd.Stdin = []string{"sh"}, script
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
 
