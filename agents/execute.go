@@ -114,6 +114,9 @@ func (x *executor) execute(ctx, inner context.Context, t *turn, calls []record.T
 		if verdicts != nil && inner.Err() != nil {
 			continue // nothing has begun
 		}
+		if verdicts != nil {
+			n = len(verdicts)
+		}
 		results, err := x.batch(inner, t, calls[:n], verdicts)
 		if err != nil {
 			return "", err

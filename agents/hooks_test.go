@@ -495,3 +495,29 @@ func TestHooksSeeTheToolThatIsMeant(t *testing.T) {
 		b.halt()
 	}
 }
+
+// A hook that ends the turn at one call leaves those behind it unrun, also where they would
+// have run beside it.
+func TestNothingRunsBehindACallThatEndsTheTurn(t *testing.T) {
+	script := strings.ReplaceAll(callEcho, "{ name: echo, arguments: { text: one } }",
+		"{ name: echo, arguments: { text: one } }, { name: echo, arguments: { text: two } }, { name: echo, arguments: { text: three } }")
+	b := newBench(t, script, newEcho(tools.Once))
+	h := b.hooking(moments{hooks.BeforeTool: func(_ context.Context, m hooks.Moment) hooks.Verdict {
+		return hooks.Verdict{Stop: string(m.Input) == `{"text":"two"}`, Reason: "out of hours"}
+	}})
+	b.run()
+	out := b.outcome(b.say("go"))
+	b.halt()
+
+	if !strings.Contains(out.Text, "ended the turn: out of hours") || b.count("tool_started") != 1 || b.count("tool_result") != 3 {
+		t.Errorf("%+v, %d calls started\n%s", out, b.count("tool_started"), b.history())
+	}
+	if n := h.times(hooks.BeforeTool); n != 2 {
+		t.Errorf("hooks looked at %d calls, want the first two", n)
+	}
+	for text, ran := range map[string]bool{"one": true, "two": false, "three": false} {
+		if strings.Contains(b.history(), `echo {\"text\":\"`+text) != ran {
+			t.Errorf("%s ran: %t\n%s", text, !ran, b.history())
+		}
+	}
+}

@@ -17,7 +17,8 @@ import (
 
 // before asks the before_tool hooks of calls that stand side by side. Those of one call run
 // one after the other, those of several calls too: a policy sees them in the model's order.
-// A call that cannot run for another reason has none.
+// A call that cannot run for another reason has none. If one ends the turn, the verdicts end
+// with its own: the calls behind it are not run.
 func (h *hooking) before(ctx context.Context, t *turn, calls []record.ToolCall) ([]hooks.Verdict, error) {
 	asks := func(c record.ToolCall) bool {
 		if name, _ := t.meant(c.Name, c.Arguments); !h.any(hooks.BeforeTool, name) {
@@ -40,6 +41,9 @@ func (h *hooking) before(ctx context.Context, t *turn, calls []record.ToolCall) 
 		var err error
 		if verdicts[i], err = h.run(ctx, t, m); err != nil {
 			return nil, err
+		}
+		if verdicts[i].Stop {
+			return verdicts[:i+1], nil // the turn ends: what follows is not run
 		}
 	}
 	return verdicts, nil
