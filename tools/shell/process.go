@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -53,6 +54,13 @@ type process struct {
 	domains        []string // that it reaches through proxy
 	secrets        *redact.Redactor
 	began          func() (ended func()) // tells that it begins
+}
+
+// confined is an environment as it is in the sandbox of the process: with the home and the
+// temporary folder of its view.
+func (p process) confined(env []string) []string {
+	env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "HOME=") || strings.HasPrefix(kv, "TMPDIR=") })
+	return append(env, p.runner.Environment(p.view)...)
 }
 
 // ending is how a command ended.

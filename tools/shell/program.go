@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"daycare/engine/permission"
@@ -66,8 +65,7 @@ func (o Program) process(e *Exec) (process, error) {
 		if p.view, p.watch, err = e.confine.view(o.As, o.Access, o.Dir); err != nil {
 			return p, err
 		}
-		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "HOME=") || strings.HasPrefix(kv, "TMPDIR=") })
-		env = append(env, runner.Environment(p.view)...)
+		env = p.confined(env)
 	}
 	p.room = newRoom(e.options.Reserve, append(slices.Clone(p.view.Write), o.Dir, cmp.Or(p.view.Home, os.TempDir()))...)
 	p.env = append(env, o.Env...)

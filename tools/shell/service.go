@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -126,8 +125,7 @@ func (s *Services) process(v Service, argv []string, runner *sandbox.Runner) (pr
 		if err := s.hold(&p, v); err != nil {
 			return p, err
 		}
-		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "HOME=") || strings.HasPrefix(kv, "TMPDIR=") })
-		env = append(env, runner.Environment(p.view)...)
+		env = p.confined(env)
 		if len(v.Network) > 0 {
 			env = append(env, "NODE_USE_ENV_PROXY=1") // or Node.js does not look at http_proxy
 		}

@@ -202,13 +202,12 @@ func (e *Exec) process(call tools.Call, a arguments, dir string, open permission
 		if p.view, p.watch, err = e.confine.view(call.Agent, open, dir); err != nil {
 			return p, err
 		}
-		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "HOME=") || strings.HasPrefix(kv, "TMPDIR=") })
 		if p.proxy, err = e.network(a.Domains, call.Access, runner); err != nil {
 			p.watch.End()
 			return p, err
 		}
 		p.view.Proxy, p.domains = p.proxy.path(), a.Domains
-		env = append(env, runner.Environment(p.view)...)
+		env = p.confined(env)
 	}
 	p.room = newRoom(e.options.Reserve, append(slices.Clone(p.view.Write), dir, cmp.Or(p.view.Home, os.TempDir()))...)
 	p.env = append(env, a.environment()...)
