@@ -88,7 +88,7 @@ func screenOf(t *testing.T, workspace string, ask event.Ask) string {
 	s.keys("Enter")
 	s.sees("to answer")
 	s.keys("C-g")
-	s.sees("a answers")
+	s.sees("a answers", "telegram:1001")
 	s.keys("a")
 	screen := s.sees("asks for", "sandbox", "Deny")
 
