@@ -97,13 +97,28 @@ func together(steps ...step) step {
 }
 
 // happened waits for an effect.
-func happened(key string) step {
-	return func(ctx context.Context, u *user) error { return u.happened(ctx, key) }
+func happened(key string) step { return happenedAfter(0, key) }
+
+// happenedAfter waits for an effect of what was said after n answers had come.
+func happenedAfter(n int, key string) step {
+	return func(ctx context.Context, u *user) error { return u.happened(ctx, n, key) }
 }
 
 // answered waits until n answers have come.
 func answered(n int) step {
 	return func(ctx context.Context, u *user) error { return u.answers(ctx, n) }
+}
+
+// pause waits for d.
+func pause(d time.Duration) step {
+	return func(ctx context.Context, _ *user) error {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(d):
+			return nil
+		}
+	}
 }
 
 // calm waits until the logs say that nothing is left to do.

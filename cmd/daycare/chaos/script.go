@@ -31,7 +31,7 @@ rules:
   - match: '^(?<key>\S+) slow'
     reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s; sleep 0.03" } } ] } ]
   - match: '^(?<key>\S+) labour'
-    reply: [ { text: "I begin.", calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s; sleep 1.5" } } ] } ]
+    reply: [ { text: "I begin.", calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s; sleep 2" } } ] } ]
   - match: '^(?<key>\S+) large'
     reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s; head -c 40000 /dev/zero | tr '\\0' x" } } ] } ]
   - match: '^(?<key>\S+) look'

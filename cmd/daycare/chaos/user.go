@@ -292,12 +292,12 @@ func (u *user) settled(path string) error {
 	return f.Sync()
 }
 
-// happened waits for the effect of a tool, or for an answer: a call that a death
-// interrupted may have none.
-func (u *user) happened(ctx context.Context, key string) error {
+// happened waits for the effect of a tool, or for more than n answers: a call that a death
+// interrupted may have no effect.
+func (u *user) happened(ctx context.Context, n int, key string) error {
 	return until(ctx, func() bool {
 		all, err := u.done()
-		return err != nil || len(u.received()) > 0 || slices.ContainsFunc(all, func(e effect) bool { return e.key == key })
+		return err != nil || u.distinct() > n || slices.ContainsFunc(all, func(e effect) bool { return e.key == key })
 	})
 }
 
