@@ -93,7 +93,7 @@ func TestCheckerSees(t *testing.T) {
 		"again too late": {history: whole, happens: func(w *world, _ *play) {
 			w.arrive(reply{out: "o1", chat: "a", text: "m2 noted: hello"})
 			w.replies[0].told = time.Now().Add(-3 * time.Second)
-			w.died()
+			w.died(time.Now())
 			w.arrive(reply{out: "o1", chat: "a", text: "m2 noted: hello"})
 			w.replies[1].life = 1
 		}, want: "though the process lived for 3"},

@@ -60,7 +60,7 @@ func (p *play) callAll(ctx context.Context) error {
 		if len(p.result.Violations) > 0 {
 			return nil
 		}
-		if err := p.afterDeath(armed); err != nil || len(p.result.Violations) > 0 {
+		if err := p.afterDeath(d, armed); err != nil || len(p.result.Violations) > 0 {
 			return err
 		}
 	}

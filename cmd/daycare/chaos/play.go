@@ -103,7 +103,7 @@ func (p *play) lives(ctx context.Context) error {
 		}
 
 		if len(p.result.Violations) == 0 {
-			if err := p.afterDeath(armed); err != nil {
+			if err := p.afterDeath(d, armed); err != nil {
 				return err
 			}
 		}
@@ -195,8 +195,8 @@ const exitDisk = 75
 
 // afterDeath does what happens between two lives: the power comes back, a person
 // looks into the files, everything is compared.
-func (p *play) afterDeath(armed Death) error {
-	p.user.died()
+func (p *play) afterDeath(d *daemon, armed Death) error {
+	p.user.died(d.endedAt(armed))
 	p.result.Deaths++
 	if armed.Cut != "" {
 		p.user.power.Lock()

@@ -141,11 +141,11 @@ func (w *world) begins(life int) {
 	w.life = life
 }
 
-func (w *world) died() {
+func (w *world) died(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.deaths++
-	w.ended[w.life] = time.Now()
+	w.ended[w.life] = at
 	w.note("died", w.deaths)
 }
 
