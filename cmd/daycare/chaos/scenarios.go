@@ -52,12 +52,7 @@ func Scenarios() []*Scenario {
 		{Name: "draft", Before: first, Only: []string{"draft.", "turn."}, Steps: []step{say("a", "d1", "recite"), answered(1)}},
 		{Name: "refused", Before: first, Refuse: 1, Only: []string{"send.", "history.", "turn."},
 			Steps: []step{say("a", "c1", "hello"), answered(1)}},
-		// The platform takes its time, so that the first answer arrives while the call runs.
-		// What the agent beside it writes is written in the middle of that call.
-		{Name: "labour", Before: first, Hooks: []string{"a", "b"}, Hangs: map[string]time.Duration{"a": 200 * time.Millisecond},
-			Only: []string{"history.", "tool.after"},
-			Steps: []step{say("a", "t1", "hello"), answered(1), say("a", "t2", "labour"), happenedAfter(1, "t2"), pause(1500 * time.Millisecond),
-				say("b", "t3", "hello"), say("a", "t4", "hello")}},
+		labour(),
 		{Name: "neighbours", Hooks: []string{"a", "b", "c", "d"}, Hangs: map[string]time.Duration{"a": 2 * time.Second},
 			Only: []string{"send."}, Check: quick("b", "c", "d"),
 			Steps: []step{say("a", "a0", "hello"),
@@ -89,6 +84,17 @@ func Scenarios() []*Scenario {
 		{Name: "agents", Hooks: []string{"a", "b", "c"}, Steps: []step{together(
 			burst("a", "a", "think", 2), burst("b", "b", "act", 2), burst("c", "c", "look", 2))}},
 	}
+}
+
+// labour: an answer is delivered, and another agent works, while a call runs. The platform
+// takes its time, so that the first answer arrives during the call of the second turn; what
+// the agent beside it writes is written over a second later.
+func labour() *Scenario {
+	return &Scenario{Name: "labour", Before: first, Hooks: []string{"a", "b"},
+		Hangs: map[string]time.Duration{"a": 200 * time.Millisecond},
+		Only:  []string{"history.", "tool.after"},
+		Steps: []step{say("a", "t1", "hello"), answered(1), say("a", "t2", "labour"), happenedAfter(1, "t2"),
+			pause(1500 * time.Millisecond), say("b", "t3", "hello"), say("a", "t4", "hello")}}
 }
 
 // crowd are the names of many hooks.
