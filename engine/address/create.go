@@ -14,6 +14,7 @@ import (
 
 	"daycare/engine/crash"
 	"daycare/engine/disk"
+	"daycare/engine/finding"
 	"daycare/engine/message"
 )
 
@@ -204,18 +205,21 @@ func (x *Index) Forget(id string) {
 	x.scan.forget(id)
 }
 
-// removeUnfinished removes the folders of agents whose making a crash cut short.
-func (k *folderMaker) removeUnfinished() error {
+// removeUnfinished removes the folders of agents whose making a crash cut short. One that
+// cannot be removed is a finding: nothing looks into it again, and every agent works.
+func (k *folderMaker) removeUnfinished() (found []finding.Finding, err error) {
 	left, err := disk.Glob(k.scan.dir, newPrefix+"*")
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	for _, path := range left {
 		if err := os.RemoveAll(path); err != nil {
-			return fmt.Errorf("remove unfinished agent: %w", err)
+			found = append(found, finding.Finding{ID: "agent-unfinished", Severity: finding.Warning, File: path,
+				Reason: fmt.Sprintf("the folder of an agent that was never finished cannot be removed: %v", err),
+				Remedy: "remove it: it contains nothing that was accepted"})
 		}
 	}
 
-	return nil
+	return found, nil
 }

@@ -82,22 +82,24 @@ func open(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Fi
 		seen: map[string]stamp{}, told: map[finding.Finding]bool{}}
 	x := &Index{vol: vol, known: known, scan: s, unread: &unread{scan: s, done: make(chan struct{})},
 		maker: &folderMaker{vol: vol, scan: s}}
+	var found []finding.Finding
 	if vol != nil {
 		if err := vol.MkdirAll(x.scan.dir); err != nil {
 			return nil, nil, fmt.Errorf("make folder of agents: %w", err)
 		}
-		if err := x.maker.removeUnfinished(); err != nil {
+		var err error
+		if found, err = x.maker.removeUnfinished(); err != nil {
 			return nil, nil, err
 		}
 	}
 
-	var found []finding.Finding
-	var err error
-	if x.scan.handles, found, err = loadHandles(vol, filepath.Join(x.scan.dir, "handles.jsonl")); err != nil {
+	handles, more, err := loadHandles(vol, filepath.Join(x.scan.dir, "handles.jsonl"))
+	if err != nil {
 		return nil, nil, fmt.Errorf("read handles: %w", err)
 	}
+	x.scan.handles = handles
 
-	return x, found, nil
+	return x, append(found, more...), nil
 }
 
 // Own is the name of the agent that the first message typed at this machine makes. It
