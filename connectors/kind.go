@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"daycare/connectors/chat"
+	"daycare/engine/finding"
 	"daycare/engine/form"
 	"daycare/engine/message"
 )
@@ -15,6 +16,9 @@ import (
 type Kind struct {
 	Type string // the type that settings name
 	New  func(Making) (Connector, error)
+	// Check reports what is wrong with settings that decode reads, without making anything:
+	// findings with their place, and what the options say of themselves, a line each.
+	Check func(decode func(options any) []finding.Finding) ([]finding.Finding, error)
 	// Setup is what daycare connectors add needs; nil: the settings are written by hand.
 	Setup   *Setup
 	options reflect.Type // its settings, with the tags of engine/form
@@ -90,13 +94,22 @@ type Making struct {
 
 // Of returns the kind whose settings are an O.
 func Of[O any](name string, setup *Setup, create func(O, Making) (Connector, error)) Kind {
-	return Kind{Type: name, Setup: setup, options: reflect.TypeFor[O](), New: func(m Making) (Connector, error) {
+	return Kind{Type: name, Setup: setup, options: reflect.TypeFor[O](), Check: check[O], New: func(m Making) (Connector, error) {
 		var options O
 		if err := m.Decode(&options); err != nil {
 			return nil, err
 		}
 		return create(options, m)
 	}}
+}
+
+func check[O any](decode func(options any) []finding.Finding) ([]finding.Finding, error) {
+	var options O
+	found := decode(&options)
+	if v, ok := any(options).(interface{ Validate() error }); ok && finding.Join(found) == nil {
+		return found, v.Validate()
+	}
+	return found, nil
 }
 
 // Types returns the types of kinds.

@@ -151,7 +151,7 @@ var imports = map[string][]string{
 	"tools/skills": {"engine/unseen", "engine/disk", "tools", "engine/beneath", "engine/message",
 		"engine/permission", "engine/finding", "engine/form"},
 
-	"connectors":                     {"connectors/chat", "engine/form", "engine/message"},
+	"connectors":                     {"connectors/chat", "engine/finding", "engine/form", "engine/message"},
 	"connectors/format":              {},
 	"connectors/ingress":             {},
 	"connectors/chat":                {"engine/message", "engine/inbox", "engine/event", "engine/permission", "engine/disk"},

@@ -140,7 +140,7 @@ func (r *terminalRun) ends() (code int, screen string) {
 
 func settingsOf(t *testing.T, dir string) *config.Config {
 	t.Helper()
-	conf, found, err := config.Load(filepath.Join(dir, home), os.LookupEnv, plugins.ConnectorTypes...)
+	conf, found, err := config.Load(filepath.Join(dir, home), os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil || len(found) > 0 {
 		t.Fatalf("the settings that init wrote: %v %v", found, err)
 	}

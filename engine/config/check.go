@@ -15,11 +15,11 @@ import (
 )
 
 // check finds what is wrong between settings that are right one by one.
-func (r *reader) check(c *Config, connectorTypes []string) {
+func (r *reader) check(c *Config, kinds []ConnectorKind) {
 	uniqueIDs(r, "providers", c.Providers, func(p Provider) string { return p.ID })
 	uniqueIDs(r, "connectors", c.Connectors, func(k Connector) string { return k.ID })
 	r.checkProviders(c)
-	r.checkConnectors(c, connectorTypes)
+	r.checkConnectors(c, kinds)
 	r.checkModels(c)
 	r.checkRouting(c)
 	r.checkControl(c)
@@ -61,7 +61,7 @@ func (r *reader) checkProviders(c *Config) {
 	}
 }
 
-func (r *reader) checkConnectors(c *Config, types []string) {
+func (r *reader) checkConnectors(c *Config, kinds []ConnectorKind) {
 	for i, k := range c.Connectors {
 		at := func(key string) string { return entry("connectors", i, key) }
 		if k.ID == "api" {
@@ -77,16 +77,31 @@ func (r *reader) checkConnectors(c *Config, types []string) {
 					"add the id to allow of this connector, or remove it from owners")
 			}
 		}
-		if k.Type == "" || len(types) == 0 || slices.Contains(types, k.Type) {
-			continue
+		if k.Type != "" && len(kinds) > 0 {
+			r.checkConnector(i, k, kinds)
 		}
-		remedy := ""
-		if near := form.Nearest(k.Type, types); near != "" {
-			remedy = fmt.Sprintf("did you mean %q?", near)
-		}
-		r.Tell(finding.Error, "bad-value", at("type"),
-			fmt.Sprintf("%s: found %q, allowed: %s", at("type"), k.Type, strings.Join(types, ", ")), remedy)
 	}
+}
+
+// checkConnector adds what a connector's own settings are warned of. Errors in them are for
+// whoever makes it: they keep only that connector from running.
+func (r *reader) checkConnector(i int, k Connector, kinds []ConnectorKind) {
+	var types []string
+	for _, kind := range kinds {
+		if kind.Type == k.Type {
+			r.Found = append(r.Found, slices.DeleteFunc(kind.Check(k), func(f finding.Finding) bool {
+				return f.Severity == finding.Error
+			})...)
+			return
+		}
+		types = append(types, kind.Type)
+	}
+
+	at, remedy := entry("connectors", i, "type"), ""
+	if near := form.Nearest(k.Type, types); near != "" {
+		remedy = fmt.Sprintf("did you mean %q?", near)
+	}
+	r.Tell(finding.Error, "bad-value", at, fmt.Sprintf("%s: found %q, allowed: %s", at, k.Type, strings.Join(types, ", ")), remedy)
 }
 
 // checkModels warns of overrides that nothing uses.
@@ -171,4 +186,31 @@ func (k Connector) Decode(into any) []finding.Finding {
 		f.Found[i].Reason = "connector " + k.ID + ": " + f.Found[i].Reason
 	}
 	return f.Found
+}
+
+// A ConnectorKind is a type of connectors, with what checks the settings of one.
+type ConnectorKind struct {
+	Type  string
+	Check func(Connector) []finding.Finding
+}
+
+// Invalid are the findings for an error about the connector's own settings: a line each,
+// which may begin with a key.
+func (k Connector) Invalid(err error) (found []finding.Finding) {
+	if err == nil || k.Raw == nil {
+		return nil
+	}
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimSuffix(line, "\n")
+		at, key := k.Raw, line[:max(strings.IndexAny(line, ":[. "), 0)]
+		for i := 0; i+1 < len(k.Raw.Content); i += 2 {
+			if k.Raw.Content[i].Value == key {
+				at = k.Raw.Content[i+1]
+			}
+		}
+		found = append(found, finding.Finding{ID: kind.ID + "-bad-value", Severity: finding.Error, File: k.file,
+			Line: at.Line, Column: at.Column, Reason: "connector " + k.ID + ": " + line})
+	}
+
+	return found
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -123,11 +124,47 @@ func tell(found []finding.Finding) []string {
 	return lines
 }
 
+// kindsOf are types of connectors that accept all settings.
+func kindsOf(types ...string) (kinds []ConnectorKind) {
+	for _, t := range types {
+		kinds = append(kinds, ConnectorKind{Type: t, Check: func(Connector) []finding.Finding { return nil }})
+	}
+
+	return kinds
+}
+
+// The settings of a connector are checked with the others. What keeps only that connector
+// from running does not refuse the rest.
+func TestSettingsOfConnectorsAreChecked(t *testing.T) {
+	text := "connectors:\n  - id: chat\n    type: irc\n    server: here\n    chanels: [a]\n"
+	root := dir(t, map[string]string{Name: text})
+	check := func(c Connector) []finding.Finding {
+		var options struct {
+			Server   string   `json:"server"`
+			Channels []string `json:"channels"`
+		}
+		return append(c.Decode(&options), c.Invalid(errors.New("server: found \"here\"\nnick: missing"))...)
+	}
+	conf, found, err := Load(root, noEnv, ConnectorKind{Type: "irc", Check: check})
+	if err != nil || conf == nil {
+		t.Fatal(err)
+	}
+	want := []string{`5:5 warning: connector chat: chanels is unknown and ignored | did you mean "channels"?`}
+	if d := cmp.Diff(want, tell(found)); d != "" {
+		t.Errorf("findings (-want +got):\n%s", d)
+	}
+
+	want = append(want, `4:13 error: connector chat: server: found "here"`, `2:5 error: connector chat: nick: missing`)
+	if d := cmp.Diff(want, tell(check(conf.Connectors[0]))); d != "" {
+		t.Errorf("of the connector (-want +got):\n%s", d)
+	}
+}
+
 func TestBadSettings(t *testing.T) {
 	for _, c := range badSettings {
 		t.Run(c.name, func(t *testing.T) {
 			root := dir(t, map[string]string{Name: c.text})
-			conf, found, err := Load(root, noEnv, "telegram", "webhook")
+			conf, found, err := Load(root, noEnv, kindsOf("telegram", "webhook")...)
 			if d := cmp.Diff(c.want, tell(found)); d != "" {
 				t.Errorf("findings (-want +got):\n%s", d)
 			}

@@ -26,18 +26,18 @@ const maxSettings = 1 << 20
 // Load reads the configuration of a .daycare directory. No settings file is all
 // defaults. Findings come in any case, warnings also beside a Config; the error
 // says that there is none, because a file cannot be read or has findings of
-// severity Error (finding.Join of them). connectorTypes are the types that exist;
-// without any, types are not checked.
-func Load(root string, env Env, connectorTypes ...string) (*Config, []finding.Finding, error) {
+// severity Error (finding.Join of them). kinds are the connectors that exist;
+// without any, they are not checked.
+func Load(root string, env Env, kinds ...ConnectorKind) (*Config, []finding.Finding, error) {
 	data, err := readSettings(filepath.Join(root, Name))
 	if err != nil {
 		return nil, nil, err
 	}
-	return LoadText(root, data, env, connectorTypes...)
+	return LoadText(root, data, env, kinds...)
 }
 
 // LoadText is Load with data in the place of what settings.yaml holds.
-func LoadText(root string, data []byte, env Env, connectorTypes ...string) (*Config, []finding.Finding, error) {
+func LoadText(root string, data []byte, env Env, kinds ...ConnectorKind) (*Config, []finding.Finding, error) {
 	r := &reader{kind.YAML(filepath.Join(root, Name), data)}
 	c, err := r.settings(env)
 	if err != nil {
@@ -50,7 +50,7 @@ func LoadText(root string, data []byte, env Env, connectorTypes ...string) (*Con
 	}
 	c.env, c.secrets = env, secrets
 	c.findSecrets()
-	r.check(c, connectorTypes)
+	r.check(c, kinds)
 	if r.Failed() {
 		return nil, r.Found, finding.Join(r.Found)
 	}

@@ -119,7 +119,7 @@ func fullWant() *Config {
 }
 
 func TestFull(t *testing.T) {
-	c, found, err := Load(dir(t, map[string]string{Name: full}), environment(map[string]string{"LOCAL_KEY": "k1"}), "telegram")
+	c, found, err := Load(dir(t, map[string]string{Name: full}), environment(map[string]string{"LOCAL_KEY": "k1"}), kindsOf("telegram")...)
 	if err != nil || len(found) > 0 {
 		t.Fatalf("Load: %v, findings %v", err, found)
 	}
@@ -398,7 +398,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add("log: {<<: &a [*a, *a]}\n")
 	f.Add("connectors: [{<<: {id: api, type: x}}]\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		c, found, err := Load(dir(t, map[string]string{Name: text}), noEnv, "telegram")
+		c, found, err := Load(dir(t, map[string]string{Name: text}), noEnv, kindsOf("telegram")...)
 		if (c == nil) == (err == nil) {
 			t.Fatalf("Load gives config %v and error %v", c, err)
 		}

@@ -13,7 +13,7 @@ import (
 type Reloader struct {
 	root  string
 	env   Env
-	types []string
+	kinds []ConnectorKind
 
 	mu      sync.Mutex // one Reload at a time, so that the newest wins
 	current atomic.Pointer[Config]
@@ -21,9 +21,9 @@ type Reloader struct {
 
 // NewReloader loads for the first time. Without a good configuration there is
 // nothing to keep: the error says why.
-func NewReloader(root string, env Env, connectorTypes ...string) (*Reloader, []finding.Finding, error) {
-	r := &Reloader{root: root, env: env, types: connectorTypes}
-	c, found, err := Load(root, env, connectorTypes...)
+func NewReloader(root string, env Env, kinds ...ConnectorKind) (*Reloader, []finding.Finding, error) {
+	r := &Reloader{root: root, env: env, kinds: kinds}
+	c, found, err := Load(root, env, kinds...)
 	if err != nil {
 		return nil, found, err
 	}
@@ -34,8 +34,8 @@ func NewReloader(root string, env Env, connectorTypes ...string) (*Reloader, []f
 
 // NewDefaults holds the defaults, for whoever only looks at a workspace whose
 // settings are broken.
-func NewDefaults(root string, env Env, connectorTypes ...string) *Reloader {
-	r := &Reloader{root: root, env: env, types: connectorTypes}
+func NewDefaults(root string, env Env, kinds ...ConnectorKind) *Reloader {
+	r := &Reloader{root: root, env: env, kinds: kinds}
 	r.current.Store(Default())
 	return r
 }
@@ -48,7 +48,7 @@ func (r *Reloader) Current() *Config { return r.current.Load() }
 func (r *Reloader) Reload() []finding.Finding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, found, err := Load(r.root, r.env, r.types...)
+	c, found, err := Load(r.root, r.env, r.kinds...)
 	if err == nil {
 		r.current.Store(c)
 		return found

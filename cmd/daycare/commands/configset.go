@@ -67,7 +67,7 @@ func changedSettings(home string, before []byte, value string, keys []string) (a
 			continue
 		}
 
-		conf, wrong, loadErr := config.LoadText(home, text, os.LookupEnv, plugins.ConnectorTypes...)
+		conf, wrong, loadErr := config.LoadText(home, text, os.LookupEnv, plugins.ConnectorChecks...)
 		if loadErr == nil && secret(conf, keys) {
 			return nil, nil, &term.Problem{Code: fault.ExitUsage,
 				Err: errors.New("a secret must not be an argument, which other users of this machine could see"),
@@ -150,7 +150,7 @@ func editSettings(ctx context.Context, c *term.App, home string) error {
 			return nil
 		}
 
-		_, found, _ := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorTypes...) // found says what is wrong
+		_, found, _ := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorChecks...) // found says what is wrong
 		err = saveSettings(ctx, c, home, before, after, found, "saved "+config.Name)
 		if err == nil {
 			removeCopy(path)

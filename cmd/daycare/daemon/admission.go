@@ -122,7 +122,7 @@ func (r admission) allow(request pairing.Request) (owner bool, err error) {
 		return false, err
 	}
 
-	conf, _, err := config.LoadText(r.root, before, os.LookupEnv, plugins.ConnectorTypes...)
+	conf, _, err := config.LoadText(r.root, before, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		return false, err
 	}
@@ -139,7 +139,7 @@ func (r admission) allow(request pairing.Request) (owner bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if conf, _, err = config.LoadText(r.root, after, os.LookupEnv, plugins.ConnectorTypes...); err != nil {
+	if conf, _, err = config.LoadText(r.root, after, os.LookupEnv, plugins.ConnectorChecks...); err != nil {
 		return false, err
 	}
 

@@ -30,7 +30,7 @@ func (r backups) Backup(ctx context.Context, to io.Writer, secrets bool) error {
 		defer lock.Release()
 	}
 
-	conf, _, err := config.Load(r.root, os.LookupEnv, plugins.ConnectorTypes...)
+	conf, _, err := config.Load(r.root, os.LookupEnv, plugins.ConnectorChecks...)
 	switch {
 	case err != nil && !secrets:
 		return fmt.Errorf("keys and tokens cannot be left out, because the settings are broken: %w\n"+

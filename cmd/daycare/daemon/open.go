@@ -78,12 +78,12 @@ func newParts(workspace string, loud slog.Level) *Daemon {
 
 func (r *Daemon) open(ctx context.Context) (err error) {
 	var found []finding.Finding
-	if r.settings, found, err = config.NewReloader(r.root, os.LookupEnv, plugins.ConnectorTypes...); err != nil {
+	if r.settings, found, err = config.NewReloader(r.root, os.LookupEnv, plugins.ConnectorChecks...); err != nil {
 		if r.warn == nil {
 			return err
 		}
 		r.warn("%v\nshowing the workspace with default settings; correct the file, or run daycare doctor", err)
-		r.settings = config.NewDefaults(r.root, os.LookupEnv, plugins.ConnectorTypes...)
+		r.settings = config.NewDefaults(r.root, os.LookupEnv, plugins.ConnectorChecks...)
 	}
 	r.hideSecrets()
 	if r.lock != nil {

@@ -154,7 +154,7 @@ func (r reloader) watchSettings(ctx context.Context) error {
 			// A hint may mean nothing (after an overflow, or by time where nothing can be
 			// watched), and an editor that writes in pieces is not done with the first.
 			for _, pause := range rereads {
-				if _, _, err := config.Load(r.root, os.LookupEnv, plugins.ConnectorTypes...); err == nil || !pausing(ctx, pause) {
+				if _, _, err := config.Load(r.root, os.LookupEnv, plugins.ConnectorChecks...); err == nil || !pausing(ctx, pause) {
 					break
 				}
 			}

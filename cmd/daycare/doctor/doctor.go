@@ -98,14 +98,14 @@ func newDoctor(dir string) (*doctor, error) {
 	d := &doctor{workspace: dir, root: filepath.Join(dir, workspace.Home), now: time.Now(), held: disk.Held(workspace.Lock(dir))}
 	var err error
 	var found []finding.Finding
-	if d.conf, found, err = config.Load(d.root, os.LookupEnv, plugins.ConnectorTypes...); err != nil {
+	if d.conf, found, err = config.Load(d.root, os.LookupEnv, plugins.ConnectorChecks...); err != nil {
 		d.conf = config.Default()
 		if len(found) == 0 {
 			d.add(finding.Finding{ID: "settings-unreadable", Severity: finding.Error,
 				File: filepath.Join(d.root, config.Name), Reason: err.Error()})
 		}
 	}
-	checkSettings(d, found)
+	checkSettings(d, append(found, wrongConnectors(d.conf)...))
 	if d.index, found, err = address.Load(nil, d.root, slog.New(slog.DiscardHandler)); err != nil {
 		return nil, fmt.Errorf("read agents: %w", err)
 	}

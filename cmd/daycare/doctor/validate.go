@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -154,7 +155,7 @@ func taskFile(_, path string, content []byte) ([]finding.Finding, error) {
 }
 
 func validateSettings(_, path string, _ []byte) ([]finding.Finding, error) {
-	_, found, err := config.Load(filepath.Dir(path), os.LookupEnv, plugins.ConnectorTypes...)
+	conf, found, err := config.Load(filepath.Dir(path), os.LookupEnv, plugins.ConnectorChecks...)
 	var bad finding.Finding
 	if err != nil && !errors.As(err, &bad) {
 		return found, fmt.Errorf("validate: %w", err)
@@ -167,7 +168,24 @@ func validateSettings(_, path string, _ []byte) ([]finding.Finding, error) {
 		}
 	}
 
-	return own, nil
+	return append(own, wrongConnectors(conf)...), nil
+}
+
+// wrongConnectors are the errors in the settings of connectors, which then do not run: all
+// other settings are in force.
+func wrongConnectors(conf *config.Config) (found []finding.Finding) {
+	if conf == nil {
+		return nil
+	}
+	for _, c := range conf.Connectors {
+		for _, kind := range plugins.ConnectorChecks {
+			if kind.Type == c.Type {
+				found = append(found, slices.DeleteFunc(kind.Check(c), func(f finding.Finding) bool { return f.Severity != finding.Error })...)
+			}
+		}
+	}
+
+	return found
 }
 
 // withoutUnknown leaves out unknown members.

@@ -149,7 +149,7 @@ func settings(c *term.App) (home string, before []byte, err error) {
 
 // save writes the settings if they are right, and says when they apply.
 func save(cmd *cobra.Command, c *term.App, home string, before, after []byte, done string) error {
-	_, found, err := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorTypes...)
+	_, found, err := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil && len(found) == 0 {
 		return err
 	}

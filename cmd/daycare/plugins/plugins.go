@@ -35,6 +35,20 @@ var connectorKinds = []connectors.Kind{email.Kind, irc.Kind, signal.Kind, slack.
 // ConnectorTypes are their types.
 var ConnectorTypes = connectors.Types(connectorKinds)
 
+// ConnectorChecks are the types with what checks their settings.
+var ConnectorChecks = connectorChecks()
+
+func connectorChecks() (all []config.ConnectorKind) {
+	for _, k := range connectorKinds {
+		all = append(all, config.ConnectorKind{Type: k.Type, Check: func(c config.Connector) []finding.Finding {
+			found, invalid := k.Check(c.Decode)
+			return append(found, c.Invalid(invalid)...)
+		}})
+	}
+
+	return all
+}
+
 // ConnectorKind returns the platform of a type.
 func ConnectorKind(name string) (connectors.Kind, bool) { return connectors.Find(connectorKinds, name) }
 

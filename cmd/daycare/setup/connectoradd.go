@@ -126,7 +126,7 @@ func (a *addition) settings() (before, after []byte, conf *config.Config, found 
 	if after, err = config.Append(before, a.entry(), "connectors"); err != nil {
 		return nil, nil, nil, nil, err
 	}
-	conf, found, err = config.LoadText(a.home, after, os.LookupEnv, plugins.ConnectorTypes...)
+	conf, found, err = config.LoadText(a.home, after, os.LookupEnv, plugins.ConnectorChecks...)
 
 	return before, after, conf, found, err
 }

@@ -143,7 +143,7 @@ func connectorSettings(c *term.App) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, _, err := config.NewReloader(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorTypes...)
+	r, _, err := config.NewReloader(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		return nil, err
 	}

@@ -165,7 +165,7 @@ func setUpHere(ctx context.Context, c *term.App, s *plan) error {
 
 // setUp sees to where answers come from, if there is anything to see to.
 func setUp(ctx context.Context, c *term.App, dir string, s *plan, done *initResult) error {
-	conf, found, err := config.Load(done.Dir, os.LookupEnv, plugins.ConnectorTypes...)
+	conf, found, err := config.Load(done.Dir, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		return fmt.Errorf("read settings: %w", errors.Join(finding.Join(found), err))
 	}

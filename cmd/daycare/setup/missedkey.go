@@ -22,7 +22,7 @@ func Missed(ctx context.Context, root string, theirs []event.Service) (what, do 
 	if len(theirs) == 0 || theirs[0].State == "off" { // no daemon runs
 		return "", ""
 	}
-	conf, _, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorTypes...)
+	conf, _, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		return "", "" // whoever needs the settings reports it
 	}

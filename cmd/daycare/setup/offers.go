@@ -123,7 +123,7 @@ func (a Answers) plan(conf *config.Config) (*plan, error) {
 // unsetConfig reads the settings of a workspace that name no provider yet.
 func unsetConfig(root string) (*config.Config, error) {
 	home := filepath.Join(root, workspace.Home)
-	conf, found, err := config.Load(home, os.LookupEnv, plugins.ConnectorTypes...)
+	conf, found, err := config.Load(home, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		return nil, fmt.Errorf("read settings: %w", errors.Join(finding.Join(found), err))
 	}

@@ -26,7 +26,7 @@ type Saved struct {
 // SaveSettings writes settings that are right, and has a running daemon read them. Findings
 // that were there before do not keep them from being written, unless they are errors.
 func SaveSettings(ctx context.Context, c *term.App, home string, before, after []byte, found []finding.Finding) (Saved, error) {
-	was, known, wasErr := config.LoadText(home, before, os.LookupEnv, plugins.ConnectorTypes...)
+	was, known, wasErr := config.LoadText(home, before, os.LookupEnv, plugins.ConnectorChecks...)
 	if wrong := fresh(found, known); len(wrong) > 0 {
 		for _, f := range wrong {
 			c.Warn("%s", f)
@@ -43,7 +43,7 @@ func SaveSettings(ctx context.Context, c *term.App, home string, before, after [
 		return Saved{}, err
 	}
 
-	now, _, err := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorTypes...)
+	now, _, err := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorChecks...)
 	client, dialErr := c.Dial(ctx, filepath.Dir(home))
 	if dialErr != nil {
 		return Saved{When: "it applies at the next start"}, nil

@@ -17,7 +17,7 @@ func (c *App) Config() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	conf, found, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorTypes...)
+	conf, found, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil && len(found) == 0 {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (c *App) WarnOfSettings() {
 	if err != nil {
 		return
 	}
-	_, found, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorTypes...)
+	_, found, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		return // whoever needs the settings reports it
 	}

@@ -138,7 +138,7 @@ func restore(c *term.App, root string, from io.Reader) error {
 // missingSecrets lists the secrets that the settings of a workspace need and nobody has.
 func missingSecrets(c *term.App, root string) []string {
 	missing := []string{}
-	conf, _, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorTypes...)
+	conf, _, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		c.Warn("check the settings: %v", err)
 		return missing
