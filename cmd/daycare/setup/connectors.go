@@ -56,7 +56,7 @@ func connectorsLs(c *term.App) *cobra.Command {
 			var t term.Table
 			t.Row("ID", "TYPE", "STATE", "LAST ERROR")
 			for _, k := range s.Connectors {
-				t.Row(k.ID, k.Type, string(k.State), term.OneLine(k.LastError, 80))
+				t.Row(k.ID, k.Type, string(k.State), term.OneLine(strings.ReplaceAll(k.LastError, "\n", "; "), 80))
 			}
 
 			return t.Write(c.Out, c.OutStyle())
