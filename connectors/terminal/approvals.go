@@ -54,9 +54,9 @@ func (o *approvals) offered(a event.Ask) []event.Choice {
 
 // openApprovals opens the question of the agent that is shown, else the oldest. It takes
 // answers from then on.
-func (m *Model) openApprovals(from time.Time) {
+func openApprovals(m *Model, from time.Time) {
 	if len(m.world.asks) == 0 {
-		m.say1("no pending approvals")
+		m.screen.say("no pending approvals")
 		return
 	}
 	token := m.world.asks[0].Token
@@ -124,25 +124,25 @@ func (o *approvals) answer(m *Model, decision string) tea.Cmd {
 	return m.call.decide(o.token, decision)
 }
 
-// takeDecided: the next question opens, or the queue closes.
-func (m *Model) takeDecided(msg decided) tea.Cmd {
+// take opens the next question, or closes the queue.
+func (msg decided) take(m *Model) tea.Cmd {
 	var first *control.Decided
 	switch {
 	case errors.As(msg.err, &first):
-		m.say1(fmt.Sprintf("already answered: %s by %s", first.Decision, first.By))
+		m.screen.say(fmt.Sprintf("already answered: %s by %s", first.Decision, first.By))
 	case msg.err != nil && !errors.Is(msg.err, control.ErrNoAsk):
 		if o, ok := m.over.(*approvals); ok {
 			o.sent = false
 		}
-		m.fail("answer", msg.err)
+		m.screen.fail("answer", msg.err)
 		return nil
 	}
 	m.world.answered(msg.token)
-	return tea.Batch(m.asksChanged(), m.call.asks(), m.conn.outdate())
+	return tea.Batch(nextApproval(m), m.call.asks(), m.conn.outdate())
 }
 
-// asksChanged moves an open dialog on when its question was answered.
-func (m *Model) asksChanged() tea.Cmd {
+// nextApproval moves an open dialog on when its question was answered.
+func nextApproval(m *Model) tea.Cmd {
 	o, ok := m.over.(*approvals)
 	if !ok {
 		return nil

@@ -53,7 +53,7 @@ func drives(t *testing.T, d *daemon, hints string, width, height int, f func(*dr
 	dr.send(tea.WindowSizeMsg{Width: width, Height: height})
 	dr.wait(100 * time.Millisecond)
 	defer func() {
-		m.memory.save(m.remember())
+		m.memory.save(hintsOf(m))
 		cancel()
 		<-done
 		time.Sleep(time.Minute) // commands that wait, like the clock, end by themselves

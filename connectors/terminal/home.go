@@ -139,7 +139,7 @@ func (h *home) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	case "n":
 		return m.show(spawnHere(m))
 	case "a":
-		m.openApprovals(time.Now().Add(typingPause))
+		openApprovals(m, time.Now().Add(typingPause))
 	case "x":
 		if m.world.get(h.selected) != nil {
 			return m.call.stop(h.selected)

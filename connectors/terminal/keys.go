@@ -59,7 +59,7 @@ func (m *Model) anywhere(name string) (tea.Cmd, bool) {
 	case "ctrl+p":
 		m.over = newPicker()
 	case "ctrl+y":
-		m.openApprovals(time.Time{})
+		openApprovals(m, time.Time{})
 	case "ctrl+g":
 		return m.goHome(), true
 	case "f1":
@@ -67,9 +67,9 @@ func (m *Model) anywhere(name string) (tea.Cmd, bool) {
 	case "f4":
 		m.screen.mouse = !m.screen.mouse
 		if m.screen.mouse {
-			m.say1("the mouse scrolls and opens; Shift+drag selects text")
+			m.screen.say("the mouse scrolls and opens; Shift+drag selects text")
 		} else {
-			m.say1("the mouse selects text; F4 gives it back to daycare")
+			m.screen.say("the mouse selects text; F4 gives it back to daycare")
 		}
 	case "ctrl+l":
 		return tea.ClearScreen, true
@@ -124,7 +124,7 @@ func (m *Model) down() tea.Cmd {
 	}
 	children := m.world.children(m.talk.agents.shown)
 	if len(children) == 0 {
-		m.say1("it has no child agents")
+		m.screen.say("it has no child agents")
 		return nil
 	}
 	for _, c := range children {
@@ -139,7 +139,7 @@ func (m *Model) down() tea.Cmd {
 func (m *Model) nth(i int) tea.Cmd {
 	ids := m.ring.list(m.world, m.talk.agents.shown)
 	if i >= len(ids) {
-		m.say1(fmt.Sprintf("there is no agent %d in the row above", i+1))
+		m.screen.say(fmt.Sprintf("there is no agent %d in the row above", i+1))
 		return nil
 	}
 	return m.show(ids[i])
@@ -156,7 +156,7 @@ func (m *Model) interrupt() tea.Cmd {
 		return tea.Quit
 	default:
 		m.leaving = m.screen.now
-		m.say1("Ctrl+C again leaves; the agents go on")
+		m.screen.say("Ctrl+C again leaves; the agents go on")
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func (m *Model) restart() tea.Cmd {
 	if m.conn.up || m.opts.Start == nil {
 		return nil
 	}
-	m.say1("starting daycare…")
+	m.screen.say("starting daycare…")
 	start := m.opts.Start
 	return m.background(func(ctx context.Context) tea.Msg {
 		if err := start(ctx); err != nil {

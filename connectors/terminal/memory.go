@@ -128,8 +128,8 @@ func (m *memory) addTyped(text string) {
 	_, _ = f.Write(append(line, '\n'))
 }
 
-// remember is where the person is now.
-func (m *Model) remember() hints {
+// hintsOf are where the user is now.
+func hintsOf(m *Model) hints {
 	m.talk.keepDraft()
 	h := hints{Shown: m.talk.agents.shown, Home: m.page == homePage, Own: m.talk.agents.own, Ring: slices.Clone(m.ring.visited),
 		Drafts: map[string]string{}, Seen: m.world.seen}
@@ -141,12 +141,8 @@ func (m *Model) remember() hints {
 	return h
 }
 
-// recall goes back to where the person was.
-func (m *Model) recall() {
-	h, known := m.memory.load()
-	if !known {
-		return
-	}
+// restore goes back to where the user was.
+func (h hints) restore(m *Model) {
 	m.talk.agents.own, m.ring.visited = h.Own, h.Ring
 	for id, text := range h.Drafts {
 		m.talk.agents.get(id).draft = text

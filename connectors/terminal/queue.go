@@ -13,12 +13,12 @@ import (
 // A queue is what waits in the inbox of one agent.
 type queue struct{ at int }
 
-func (m *Model) openQueue() {
+func openQueue(m *Model) {
 	if _, ok := m.target(""); !ok {
 		return
 	}
 	if len(m.talk.agents.current().inbox) == 0 {
-		m.say1("no queued items")
+		m.screen.say("no queued items")
 		return
 	}
 	m.over = &queue{}

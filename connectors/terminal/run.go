@@ -54,7 +54,7 @@ func Run(ctx context.Context, o Options) error {
 		tea.WithInput(o.Input), tea.WithOutput(o.Output), tea.WithEnvironment(os.Environ()))
 	wg.Go(func() { l.run(ctx, p.Send) })
 	_, err := p.Run()
-	m.memory.save(m.remember())
+	m.memory.save(hintsOf(m))
 	if errors.Is(err, tea.ErrInterrupted) || errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		return nil
 	}

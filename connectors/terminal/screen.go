@@ -23,6 +23,13 @@ type screen struct {
 	render        *markdown.Renderer
 	now           time.Time
 	mouse         bool
+	notice
+}
+
+// dress chooses the colours for the terminal.
+func (s *screen) dress() {
+	s.theme = theme.New(s.terminal)
+	s.render = markdown.New(s.theme)
 }
 
 // lightByEnvironment reports that COLORFGBG, as some terminals set it, tells of a

@@ -60,25 +60,25 @@ type (
 )
 
 // offerSetup opens the wizard by itself, once, for a newcomer whose workspace has no model.
-func (m *Model) offerSetup() tea.Cmd {
+func offerSetup(m *Model) tea.Cmd {
 	if m.opts.Setup == nil || m.offered || m.returning || !m.conn.listed || !event.NoModel(m.world.status.Providers) {
 		return nil
 	}
 	m.offered = true
-	return m.readOffers(false)
+	return m.background.offers(m.opts.Setup, false)
 }
 
 func setupCommand(m *Model, _ string) tea.Cmd {
 	if m.opts.Setup == nil {
-		m.say1("set a model up with: daycare init")
+		m.screen.say("set a model up with: daycare init")
 		return nil
 	}
-	return m.readOffers(true)
+	return m.background.offers(m.opts.Setup, true)
 }
 
-func (m *Model) readOffers(asked bool) tea.Cmd {
-	offers := m.opts.Setup.Offers
-	return m.background(func(ctx context.Context) tea.Msg {
+func (run background) offers(s *Setup, asked bool) tea.Cmd {
+	offers := s.Offers
+	return run(func(ctx context.Context) tea.Msg {
 		list, usual, err := offers(ctx)
 		if err != nil {
 			return failed{"setup", err}
@@ -88,7 +88,7 @@ func (m *Model) readOffers(asked bool) tea.Cmd {
 }
 
 // readMissed compares what the daemon uses with what this shell has.
-func (m *Model) readMissed() tea.Cmd {
+func readMissed(m *Model) tea.Cmd {
 	if m.opts.Setup == nil {
 		return nil
 	}
@@ -110,43 +110,43 @@ func sentences(text string) string {
 	return strings.Join(list, " ")
 }
 
-// takeSetup handles the wizard's messages.
-func (m *Model) takeSetup(msg tea.Msg) tea.Cmd {
-	w, open := m.over.(*wizard)
-	switch msg := msg.(type) {
-	case missedRead:
-		m.world.missed = ""
-		if msg.what != "" {
-			m.world.missed = sentences(msg.what + "\n" + msg.do)
-			m.say1(msg.what + "; /status says more")
-			m.bad = true
-		}
-	case setupOffered:
-		if !msg.asked && (m.over != nil || !m.talk.input.empty()) {
-			return nil // the user is busy; the page says that there is /setup
-		}
-		m.over = &wizard{setup: m.opts.Setup, offers: msg.offers, at: msg.usual}
-	case modelsListed:
-		if open {
-			w.listed(msg)
-		}
-	case setupApplied:
-		if msg.err == nil {
-			return m.setupDone(msg.said)
-		}
-		if open {
-			w.trouble, w.step = msg.err.Error(), stepRefused
-		}
+func (msg missedRead) take(m *Model) tea.Cmd {
+	m.world.missed = ""
+	if msg.what != "" {
+		m.world.missed = sentences(msg.what + "\n" + msg.do)
+		m.screen.warn(msg.what + "; /status says more")
 	}
 	return nil
 }
 
-// setupDone closes the wizard and has the daemon use what was written.
-func (m *Model) setupDone(said string) tea.Cmd {
+func (msg setupOffered) take(m *Model) tea.Cmd {
+	if !msg.asked && (m.over != nil || !m.talk.input.empty()) {
+		return nil // the user is busy; the page says that there is /setup
+	}
+	m.over = &wizard{setup: m.opts.Setup, offers: msg.offers, at: msg.usual}
+	return nil
+}
+
+func (msg modelsListed) take(m *Model) tea.Cmd {
+	if w, open := m.over.(*wizard); open {
+		w.listed(msg)
+	}
+	return nil
+}
+
+// take closes the wizard and has the daemon use what was written, or says why nothing was.
+func (msg setupApplied) take(m *Model) tea.Cmd {
+	if msg.err != nil {
+		if w, open := m.over.(*wizard); open {
+			w.trouble, w.step = msg.err.Error(), stepRefused
+		}
+		return nil
+	}
+
 	m.over = nil
 	done := "the model is set up"
-	if said != "" {
-		done += `; it answered "` + markdown.OneLine(said, 60) + `"`
+	if msg.said != "" {
+		done += `; it answered "` + markdown.OneLine(msg.said, 60) + `"`
 	}
 	return m.call.order("settings", done, func(ctx context.Context, api *control.Client) error {
 		_, err := api.Reload(ctx)

@@ -36,17 +36,10 @@ type (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// runShell runs a command in the workspace as the person, who could as well type it
+// shell runs a command in the workspace as the user, who could as well type it
 // in another window.
-func (m *Model) runShell(command string) tea.Cmd {
-	command = strings.TrimSpace(command)
-	if command == "" {
-		m.say1("like this: !git status")
-		return nil
-	}
-	agent, dir := m.talk.agents.shown, m.opts.Workspace
-	m.say1("running " + command)
-	return m.background(func(ctx context.Context) tea.Msg {
+func (run background) shell(dir, agent, command string) tea.Cmd {
+	return run(func(ctx context.Context) tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, shellLimit)
 		defer cancel()
 		shell := os.Getenv("SHELL")
@@ -64,9 +57,9 @@ func (m *Model) runShell(command string) tea.Cmd {
 	})
 }
 
-// takeShell shows what a command printed, and lets the agent see it.
-func (m *Model) takeShell(msg shellRan) tea.Cmd {
-	m.flash = ""
+// take shows what a command printed, and lets the agent see it.
+func (msg shellRan) take(m *Model) tea.Cmd {
+	m.screen.flash = ""
 	c := m.talk.agents.get(msg.agent)
 	c.text.Shell(msg.command, msg.output, m.screen.now)
 	c.text.View.Follow()
@@ -89,8 +82,8 @@ func (m *Model) takeShell(msg shellRan) tea.Cmd {
 }
 
 // edit opens $EDITOR on what is typed.
-func (m *Model) edit() tea.Cmd {
-	from := whole(m.talk.input.value())
+func (in *input) edit() (tea.Cmd, error) {
+	from := whole(in.value())
 	f, err := os.CreateTemp("", "daycare-*.md")
 	if err == nil {
 		_, err = f.WriteString(from)
@@ -99,8 +92,7 @@ func (m *Model) edit() tea.Cmd {
 		}
 	}
 	if err != nil {
-		m.fail("open the editor", err)
-		return nil
+		return nil, err
 	}
 	editor := os.Getenv("VISUAL")
 	if editor == "" {
@@ -118,17 +110,18 @@ func (m *Model) edit() tea.Cmd {
 			err = readErr
 		}
 		return edited{from, string(text), err}
-	})
+	}), nil
 }
 
-func (m *Model) takeEdited(msg edited) {
+func (msg edited) take(m *Model) tea.Cmd {
 	if msg.err != nil {
-		m.fail("the editor", msg.err)
-		return
+		m.screen.fail("the editor", msg.err)
+		return nil
 	}
 	if msg.text == msg.from || msg.text == msg.from+"\n" { // which most editors add
-		return
+		return nil
 	}
 	in := &m.talk.input
 	in.restore(in.pastes.refold(strings.TrimRight(msg.text, "\n")))
+	return nil
 }

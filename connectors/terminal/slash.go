@@ -40,9 +40,9 @@ func commands() []command {
 		{name: "mark", args: "NAME", does: "set a checkpoint to rewind to", run: markCommand},
 		{name: "rewind", args: "[NAME]", does: "go back to a checkpoint, or to one of your messages", run: rewindCommand},
 		{name: "permissions", does: "answer approvals (Ctrl+Y)",
-			run: func(m *Model, _ string) tea.Cmd { m.openApprovals(time.Time{}); return nil }},
+			run: func(m *Model, _ string) tea.Cmd { openApprovals(m, time.Time{}); return nil }},
 		{name: "queue", does: "list this agent's queued items (Ctrl+Q)",
-			run: func(m *Model, _ string) tea.Cmd { m.openQueue(); return nil }},
+			run: func(m *Model, _ string) tea.Cmd { openQueue(m); return nil }},
 		{name: "cron", does: "list scheduled tasks", run: cronCommand},
 		{name: "skills", does: "list skills and sub-agents", run: skillsCommand},
 		{name: "tools", does: "list tools", run: toolsCommand},
@@ -93,20 +93,19 @@ func (c caller) expand(page pageName, agent, typed string) tea.Cmd {
 		})
 }
 
-// takeExpanded says what a command of the workspace makes.
-func (m *Model) takeExpanded(msg expanded) tea.Cmd {
+// take sends what a command of the workspace expands to.
+func (msg expanded) take(m *Model) tea.Cmd {
 	name, _, _ := strings.Cut(msg.typed, " ")
 	switch {
 	case msg.err == nil && msg.page == talkPage:
 		return m.talk.say(m, m.talk.agents.get(msg.agent), msg.text, "")
 	case msg.err == nil:
-		m.say1("to which agent? open it first, then type " + name)
+		m.screen.say("to which agent? open it first, then type " + name)
 		return nil
 	case errors.Is(msg.err, fault.NoCommand), errors.Is(msg.err, fault.NoRoute): // or a daemon of before
-		m.say1("there is no " + name + "; /help lists the commands")
-		m.bad = true
+		m.screen.warn("there is no " + name + "; /help lists the commands")
 	default:
-		m.fail(name, msg.err)
+		m.screen.fail(name, msg.err)
 	}
 	if m.page == talkPage && m.talk.agents.shown == msg.agent && m.talk.input.empty() {
 		m.talk.input.set(msg.typed)
@@ -118,7 +117,7 @@ func (m *Model) takeExpanded(msg expanded) tea.Cmd {
 func (m *Model) target(ref string) (*agent, bool) {
 	if ref == "" {
 		if m.page == homePage {
-			m.say1("of which agent? open it first, or name it where the command takes a name")
+			m.screen.say("of which agent? open it first, or name it where the command takes a name")
 			return nil, false
 		}
 		ref = m.talk.agents.shown
@@ -129,6 +128,6 @@ func (m *Model) target(ref string) (*agent, bool) {
 			return a, true
 		}
 	}
-	m.flash, m.bad, m.flashed = "there is no agent "+cmp.Or(ref, "yet"), true, m.screen.now
+	m.screen.warn("there is no agent " + cmp.Or(ref, "yet"))
 	return nil, false
 }

@@ -21,7 +21,7 @@ func spawnHere(m *Model) string {
 }
 
 func spawnCommand(m *Model, prompt string) tea.Cmd {
-	m.say1("starting an agent…")
+	m.screen.say("starting an agent…")
 	return m.call.create(control.NewAgent{Type: "user", Name: nameFor(prompt), Prompt: prompt, Spawned: true})
 }
 
@@ -31,9 +31,9 @@ func nameFor(prompt string) string {
 	return markdown.OneLine(strings.Join(words[:min(4, len(words))], " "), 28)
 }
 
-func (m *Model) takeCreated(msg created) tea.Cmd {
+func (msg created) take(m *Model) tea.Cmd {
 	if msg.err != nil {
-		m.fail("spawn", msg.err)
+		m.screen.fail("spawn", msg.err)
 		return nil
 	}
 	list := []event.Agent{msg.agent}
@@ -43,14 +43,14 @@ func (m *Model) takeCreated(msg created) tea.Cmd {
 		}
 	}
 	m.world.read(list)
-	m.flash = ""
+	m.screen.flash = ""
 	return tea.Batch(m.show(msg.agent.ID), m.conn.outdate())
 }
 
 func sendCommand(m *Model, arg string) tea.Cmd {
 	ref, text, _ := strings.Cut(arg, " ")
 	if strings.TrimSpace(text) == "" {
-		m.say1("like this: /send 0/1 the text")
+		m.screen.say("like this: /send 0/1 the text")
 		return nil
 	}
 	a, ok := m.target(ref)
@@ -99,8 +99,8 @@ func killCommand(m *Model, ref string) tea.Cmd {
 // the agent visited before.
 type killed struct{ agent string }
 
-func (m *Model) takeKilled(msg killed) tea.Cmd {
-	m.say1(m.world.name(msg.agent) + " was ended")
+func (msg killed) take(m *Model) tea.Cmd {
+	m.screen.say(m.world.name(msg.agent) + " was ended")
 	lost := map[string]bool{msg.agent: true}
 	for _, x := range m.world.family(msg.agent) {
 		lost[x.ID] = true
@@ -155,7 +155,7 @@ func reapCommand(m *Model, _ string) tea.Cmd {
 		}
 	}
 	if len(done) == 0 {
-		m.say1("none of its agents is done")
+		m.screen.say("none of its agents is done")
 		return nil
 	}
 	var kills []tea.Cmd

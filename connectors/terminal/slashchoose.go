@@ -143,7 +143,7 @@ func rewindCommand(m *Model, to string) tea.Cmd {
 		c.options = append(c.options, placeOption(m, a.ID, p))
 	}
 	if len(c.options) == 0 {
-		m.say1("there is nothing to go back to in this conversation")
+		m.screen.say("there is nothing to go back to in this conversation")
 		return nil
 	}
 	m.over = c

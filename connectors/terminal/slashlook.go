@@ -12,7 +12,6 @@ import (
 	"daycare/connectors/terminal/markdown"
 	"daycare/connectors/terminal/transcript"
 	"daycare/engine/control"
-	"daycare/engine/event"
 )
 
 // checkCommand says what waits, in one line.
@@ -36,7 +35,7 @@ func checkCommand(m *Model, _ string) tea.Cmd {
 	if len(parts) == 0 {
 		parts = []string{"nothing is waiting for you"}
 	}
-	m.say1(strings.Join(parts, " · "))
+	m.screen.say(strings.Join(parts, " · "))
 	return m.call.asks()
 }
 
@@ -51,7 +50,7 @@ func receiveCommand(m *Model, arg string) tea.Cmd {
 			d, err = time.ParseDuration(arg)
 		}
 		if err != nil || d <= 0 {
-			m.say1("like this: /receive 60")
+			m.screen.say("like this: /receive 60")
 			return nil
 		}
 		wait = d
@@ -61,30 +60,23 @@ func receiveCommand(m *Model, arg string) tea.Cmd {
 			return m.show(a.ID)
 		}
 	}
-	m.receiving = m.screen.now.Add(wait)
-	m.say1("waiting " + transcript.Elapsed(wait) + " for the next answer or question; you can go on typing")
+	m.receiving = deadline{m.screen.now.Add(wait)}
+	m.screen.say("waiting " + transcript.Elapsed(wait) + " for the next answer or question; you can go on typing")
 	return nil
 }
 
-// waited ends /receive when its time is over.
-func (m *Model) waited() {
-	if m.receiving.IsZero() || !m.screen.now.After(m.receiving) {
-		return
-	}
-	m.receiving = time.Time{}
-	m.say1("no agent answered or asked while /receive waited")
-}
+// A deadline ends what waits for it; the zero one is of nothing.
+type deadline struct{ at time.Time }
 
-// watched goes where /receive waited for.
-func (m *Model) watched(agent string, t event.Type) tea.Cmd {
-	if m.receiving.IsZero() || t != event.TurnFinished && t != event.PermissionRequested {
-		return nil
+func (d *deadline) set() bool { return !d.at.IsZero() }
+
+// over reports, once, that the deadline has passed.
+func (d *deadline) over(now time.Time) bool {
+	if !d.set() || !now.After(d.at) {
+		return false
 	}
-	if m.world.get(agent) == nil {
-		return nil
-	}
-	m.receiving = time.Time{}
-	return m.show(agent)
+	*d = deadline{}
+	return true
 }
 
 func cronCommand(m *Model, _ string) tea.Cmd {

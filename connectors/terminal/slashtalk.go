@@ -39,14 +39,14 @@ func contextCommand(m *Model, _ string) tea.Cmd {
 	}
 	u := m.talk.agents.current().text.Usage()
 	if u.Context == 0 {
-		m.say1("no model calls in this conversation yet")
+		m.screen.say("no model calls in this conversation yet")
 		return nil
 	}
 	text := fmt.Sprintf("%s in the context of %s", thousands(u.Context), cmp.Or(u.Model, "the model"))
 	if p := percent(u.Context, a.Window); p != "" {
 		text = fmt.Sprintf("%s in context, %s of %s; /compact shortens it", thousands(u.Context), p, thousands(a.Window))
 	}
-	m.say1(text)
+	m.screen.say(text)
 	return nil
 }
 
@@ -56,7 +56,7 @@ func markCommand(m *Model, name string) tea.Cmd {
 		return nil
 	}
 	if name == "" {
-		m.say1("like this: /mark before-the-change")
+		m.screen.say("like this: /mark before-the-change")
 		return nil
 	}
 	return m.call.order("mark", "checkpoint set; /rewind "+name+" goes back to here", func(ctx context.Context, api *control.Client) error {

@@ -195,7 +195,7 @@ func (p *talk) takeSent(m *Model, msg sent) tea.Cmd {
 		} else if c.draft == "" {
 			c.draft = packedAs(text)
 		}
-		m.fail("not sent", msg.err)
+		m.screen.fail("not sent", msg.err)
 		return nil
 	}
 	if msg.agent == "" && msg.receipt.Agent != "" {
@@ -237,7 +237,13 @@ func (p *talk) submit(m *Model, later bool) tea.Cmd {
 	case isCommand(typed):
 		return m.command(text)
 	case strings.HasPrefix(typed, "!"):
-		return m.runShell(strings.TrimPrefix(text, "!"))
+		command := strings.TrimSpace(strings.TrimPrefix(text, "!"))
+		if command == "" {
+			m.screen.say("like this: !git status")
+			return nil
+		}
+		m.screen.say("running " + command)
+		return m.background.shell(m.opts.Workspace, p.agents.shown, command)
 	case later:
 		return p.say(m, c, text, message.Followup)
 	}
@@ -257,7 +263,7 @@ func (p *talk) takeBack(m *Model) tea.Cmd {
 			return p.unsend(m, c.agent, w)
 		}
 	}
-	m.say1("no queued items")
+	m.screen.say("no queued items")
 	return nil
 }
 

@@ -48,10 +48,14 @@ func (p *talk) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 		c.text.View.ToggleAll()
 		return nil
 	case "ctrl+q":
-		m.openQueue()
+		openQueue(m)
 		return nil
 	case "ctrl+o":
-		return m.edit()
+		cmd, err := p.input.edit()
+		if err != nil {
+			m.screen.fail("open the editor", err)
+		}
+		return cmd
 	case "up":
 		if in.older() {
 			return nil
@@ -81,9 +85,9 @@ func (p *talk) sendLater(m *Model) tea.Cmd {
 	switch mention := halfMention(m.opts.Workspace, in.shown()); {
 	case in.empty():
 	case mention != "":
-		m.say1("no file fits " + mention + "; Enter sends it as it is")
+		m.screen.say("no file fits " + mention + "; Enter sends it as it is")
 	case !p.agents.current().busy(m):
-		m.say1("Enter sends; Tab is for agents at work: it sends when they are done")
+		m.screen.say("Enter sends; Tab is for agents at work: it sends when they are done")
 	default:
 		return p.submit(m, true)
 	}
@@ -106,7 +110,7 @@ func (p *talk) escape(m *Model, c *conversation) tea.Cmd {
 	}
 	if a.State == event.UsingTool && (m.stopping.IsZero() || m.screen.now.Sub(m.stopping) > again) {
 		m.stopping = m.screen.now
-		m.say1("Esc again stops " + strings.SplitN(a.Detail, " ", 2)[0] + ", which is under way")
+		m.screen.say("Esc again stops " + strings.SplitN(a.Detail, " ", 2)[0] + ", which is under way")
 		return nil
 	}
 	m.stopping = time.Time{}

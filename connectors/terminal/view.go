@@ -149,12 +149,12 @@ func windowTitle(m *Model) string {
 // drawStatus is what was said last, or how things stand.
 func drawStatus(m *Model, width int) string {
 	t := m.screen.theme
-	if m.flash != "" {
+	if m.screen.flash != "" {
 		style, mark := t.Accent, " "
-		if m.bad {
+		if m.screen.bad {
 			style, mark = t.Bad, " ✗ "
 		}
-		return style.Render(cell(mark+markdown.OneLine(m.flash, width), width))
+		return style.Render(cell(mark+markdown.OneLine(m.screen.flash, width), width))
 	}
 	if !m.conn.up && m.conn.was {
 		return t.Bad.Render(cell(" daycare does not answer; connecting again. What was sent is safe. Ctrl+R starts it.", width))

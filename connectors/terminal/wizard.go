@@ -67,7 +67,7 @@ func (w *wizard) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 func (w *wizard) choose(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	switch name := k.String(); name {
 	case "esc":
-		m.say1("later: /setup, or daycare init")
+		m.screen.say("later: /setup, or daycare init")
 		return true, nil
 	case "up", "k", "shift+tab":
 		w.at = max(0, w.at-1)
