@@ -34,8 +34,8 @@ const (
 
 // limits are what the figures may be at most.
 var limits = map[string]int{
-	"types over 20 methods":   12,
-	"methods of one type":     41,
+	"types over 20 methods":   11,
+	"methods of one type":     40,
 	"structs over 12 fields":  47,
 	"lines over 140 columns":  0,
 	"folders over 40 files":   1,

@@ -34,7 +34,7 @@ func Hidden(name string) bool {
 // OnKept has tell called with the path of a file and of the copy of it that was
 // kept because two saves could not be brought together. It is set before the volume
 // is used.
-func (v *Volume) OnKept(tell func(path, kept string)) { v.onKept = tell }
+func (x *exchanges) OnKept(tell func(path, kept string)) { x.onKept = tell }
 
 func tag(content []byte) string {
 	sum := sha256.Sum256(content)
@@ -68,7 +68,7 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 
 // keep gives a person's version that cannot be put in place the name
 // NAME.conflict-TIME. If even that fails it stays where it is, for Recover.
-func (v *Volume) keep(aside, path string) (kept string) {
+func (x *exchanges) keep(aside, path string) (kept string) {
 	for now := time.Now().UTC(); ; now = now.Add(time.Millisecond) {
 		kept = path + ".conflict-" + now.Format("20060102T150405.000Z")
 		err := os.Link(aside, kept)
@@ -84,8 +84,8 @@ func (v *Volume) keep(aside, path string) (kept string) {
 		break
 	}
 
-	if v.onKept != nil {
-		v.onKept(path, kept)
+	if x.onKept != nil {
+		x.onKept(path, kept)
 	}
 	return kept
 }
@@ -94,7 +94,7 @@ func (v *Volume) keep(aside, path string) (kept string) {
 // of a person that had been swapped out and not yet been looked at comes back. With
 // names only what belongs to those files is touched; the caller keeps other writers
 // of them out.
-func (v *Volume) Recover(dir string, names ...string) error {
+func (x *exchanges) Recover(dir string, names ...string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -110,7 +110,7 @@ func (v *Volume) Recover(dir string, names ...string) error {
 		case strings.HasPrefix(e.Name(), tempPrefix):
 			err = os.Remove(path)
 		default:
-			err = v.recoverSwap(path)
+			err = x.recoverSwap(path)
 		}
 
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -133,7 +133,7 @@ func belongs(hidden string, names []string) bool {
 	return len(names) == 0
 }
 
-func (v *Volume) recoverSwap(aside string) error {
+func (x *exchanges) recoverSwap(aside string) error {
 	name, base, ours, ok := parts(aside)
 	if !ok {
 		return nil // a name that we do not give
@@ -149,14 +149,14 @@ func (v *Volume) recoverSwap(aside string) error {
 	path := filepath.Join(filepath.Dir(aside), name)
 	now, err := os.ReadFile(path)
 	if err == nil && tag(now) == ours {
-		_, err = v.putBack(aside, path, now)
+		_, err = x.putBack(aside, path, now)
 		if errors.Is(err, ErrChanged) {
 			err = nil
 		}
 	} else {
-		v.keep(aside, path)
+		x.keep(aside, path)
 		err = nil
 	}
 
-	return errors.Join(err, v.SyncDir("log.dirsync", filepath.Dir(aside)))
+	return errors.Join(err, x.disk.SyncDir("log.dirsync", filepath.Dir(aside)))
 }

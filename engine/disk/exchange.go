@@ -13,6 +13,13 @@ import (
 	"daycare/engine/crash"
 )
 
+// exchanges replace files that users write too.
+type exchanges struct {
+	disk     *flusher
+	exchange func(a, b string) (ok bool, err error) // of the system; not every file system has it
+	onKept   func(path, kept string)
+}
+
 // Exchange publishes content at path if what stands there is still base (nil: no
 // file). It is for files that people write too. The two names are swapped in one
 // step and what came out is looked at, so a save that a person made in between is
@@ -25,21 +32,21 @@ import (
 // A link is written through, or not at all (Through).
 //
 // Failpoints are step.write, .sync, .rename (the swap) and .dirsync.
-func (v *Volume) Exchange(step, path string, content, base []byte) (found []byte, err error) {
-	if path, err = Through(v.dir, path); err != nil {
+func (x *exchanges) Exchange(step, path string, content, base []byte) (found []byte, err error) {
+	if path, err = Through(x.disk.dir, path); err != nil {
 		return nil, err
 	}
-	temp, err := v.temp(step, path, content)
+	temp, err := x.disk.temp(step, path, content)
 	if err != nil {
 		return nil, err
 	}
-	return v.swap(step, temp, path, content, base)
+	return x.swap(step, temp, path, content, base)
 }
 
 // Amend is Exchange for a change of the runtime's own in a person's file, which is no
 // save of theirs: the file keeps the time at which it was saved.
-func (v *Volume) Amend(step, path string, content, base []byte) (found []byte, err error) {
-	if path, err = Through(v.dir, path); err != nil {
+func (x *exchanges) Amend(step, path string, content, base []byte) (found []byte, err error) {
+	if path, err = Through(x.disk.dir, path); err != nil {
 		return nil, err
 	}
 	info, err := os.Stat(path)
@@ -49,64 +56,64 @@ func (v *Volume) Amend(step, path string, content, base []byte) (found []byte, e
 	if err != nil {
 		return nil, fmt.Errorf("stat %s: %w", path, err)
 	}
-	temp, err := v.tempOf(step, path, content, info.ModTime())
+	temp, err := x.disk.tempOf(step, path, content, info.ModTime())
 	if err != nil {
 		return nil, err
 	}
-	return v.swap(step, temp, path, content, base)
+	return x.swap(step, temp, path, content, base)
 }
 
 // swap publishes temp, which holds content, in the place of base.
-func (v *Volume) swap(step, temp, path string, content, base []byte) (found []byte, err error) {
+func (x *exchanges) swap(step, temp, path string, content, base []byte) (found []byte, err error) {
 	if base == nil {
 		defer os.Remove(temp)
-		return v.publishNew(step, temp, path)
+		return x.publishNew(step, temp, path)
 	}
 	aside, err := stepAside(temp, path, base, content)
 	if err != nil {
 		os.Remove(temp)
-		return nil, v.classifyName(fmt.Errorf("publish %s: %w", path, err))
+		return nil, x.disk.classifyName(fmt.Errorf("publish %s: %w", path, err))
 	}
 	swapped := false
-	err = crash.Do(step+".rename", func() (err error) { swapped, err = v.exchange(aside, path); return err })
+	err = crash.Do(step+".rename", func() (err error) { swapped, err = x.exchange(aside, path); return err })
 	if err != nil {
 		os.Remove(aside) // still ours
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%w: %s is gone", ErrChanged, path)
 		}
-		return nil, v.classifyName(fmt.Errorf("publish %s: %w", path, err))
+		return nil, x.disk.classifyName(fmt.Errorf("publish %s: %w", path, err))
 	}
 	if !swapped {
 		defer os.Remove(aside)
-		return v.checkedRename(step, aside, path, base)
+		return x.checkedRename(step, aside, path, base)
 	}
 	out, busy, err := whatCameOut(aside)
 	switch {
 	case err != nil:
-		v.keep(aside, path)
+		x.keep(aside, path)
 		return nil, fmt.Errorf("read what %s held: %w", path, err)
 	case !bytes.Equal(out, base):
-		return v.putBack(aside, path, content)
+		return x.putBack(aside, path, content)
 	case busy:
 		// A program has the old file open and may still write to it.
-		v.keep(aside, path)
+		x.keep(aside, path)
 	default:
 		os.Remove(aside)
 	}
-	return nil, v.SyncDir(step+".dirsync", filepath.Dir(path))
+	return nil, x.disk.SyncDir(step+".dirsync", filepath.Dir(path))
 }
 
 // publishNew gives temp the name path, if nothing has it.
-func (v *Volume) publishNew(step, temp, path string) ([]byte, error) {
+func (x *exchanges) publishNew(step, temp, path string) ([]byte, error) {
 	err := crash.Do(step+".rename", func() error { return os.Link(temp, path) })
 	if errors.Is(err, syscall.EEXIST) {
 		found, rerr := os.ReadFile(path)
 		return found, errors.Join(ErrChanged, rerr)
 	}
 	if err != nil {
-		return nil, v.classifyName(fmt.Errorf("publish %s: %w", path, err))
+		return nil, x.disk.classifyName(fmt.Errorf("publish %s: %w", path, err))
 	}
-	return nil, v.SyncDir(step+".dirsync", filepath.Dir(path))
+	return nil, x.disk.SyncDir(step+".dirsync", filepath.Dir(path))
 }
 
 // writing is how long Exchange waits for a program that has the displaced file open
@@ -136,11 +143,11 @@ func whatCameOut(aside string) (content []byte, busy bool, err error) {
 // putBack swaps the person's version in again and returns it with ErrChanged. If
 // another save landed on ours meanwhile, that newer one comes out and is swapped
 // back in turn, and the older one is kept beside the file.
-func (v *Volume) putBack(aside, path string, ours []byte) ([]byte, error) {
+func (x *exchanges) putBack(aside, path string, ours []byte) ([]byte, error) {
 	back, err := os.ReadFile(aside)
 	for out := ours; err == nil; {
 		var swapped, busy bool
-		if swapped, err = v.exchange(aside, path); err == nil && !swapped {
+		if swapped, err = x.exchange(aside, path); err == nil && !swapped {
 			err = errors.ErrUnsupported // although it was done a moment ago
 		}
 		if err != nil {
@@ -157,11 +164,11 @@ func (v *Volume) putBack(aside, path string, ours []byte) ([]byte, error) {
 		if bytes.Equal(out, ours) && !busy {
 			os.Remove(aside)
 		} else {
-			v.keep(aside, path)
+			x.keep(aside, path)
 		}
 		return back, fmt.Errorf("%w: %s", ErrChanged, path)
 	}
-	v.keep(aside, path)
+	x.keep(aside, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s is gone", ErrChanged, path)
 	}
@@ -169,7 +176,7 @@ func (v *Volume) putBack(aside, path string, ours []byte) ([]byte, error) {
 }
 
 // checkedRename is the second best, where names cannot be swapped.
-func (v *Volume) checkedRename(step, temp, path string, base []byte) ([]byte, error) {
+func (x *exchanges) checkedRename(step, temp, path string, base []byte) ([]byte, error) {
 	now, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -178,7 +185,7 @@ func (v *Volume) checkedRename(step, temp, path string, base []byte) ([]byte, er
 		return now, fmt.Errorf("%w: %s", ErrChanged, path)
 	}
 	if err := os.Rename(temp, path); err != nil {
-		return nil, v.classifyName(err)
+		return nil, x.disk.classifyName(err)
 	}
-	return nil, v.SyncDir(step+".dirsync", filepath.Dir(path))
+	return nil, x.disk.SyncDir(step+".dirsync", filepath.Dir(path))
 }

@@ -13,18 +13,18 @@ import (
 
 // temp writes content to a synced temporary file beside path. Its name begins
 // with a dot, so that watchers and listings leave it alone.
-func (v *Volume) temp(step, path string, content []byte) (name string, err error) {
-	return v.tempOf(step, path, content, time.Time{})
+func (d *flusher) temp(step, path string, content []byte) (name string, err error) {
+	return d.tempOf(step, path, content, time.Time{})
 }
 
 // tempOf is temp with a time of the last save; zero: now.
-func (v *Volume) tempOf(step, path string, content []byte, saved time.Time) (name string, err error) {
-	if err := v.Err(); err != nil {
+func (d *flusher) tempOf(step, path string, content []byte, saved time.Time) (name string, err error) {
+	if err := d.Err(); err != nil {
 		return "", err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix+filepath.Base(path)+"-")
 	if err != nil {
-		return "", v.classifyName(err)
+		return "", d.classifyName(err)
 	}
 	defer func() {
 		f.Close()
@@ -34,17 +34,17 @@ func (v *Volume) tempOf(step, path string, content []byte, saved time.Time) (nam
 	}()
 
 	if _, err := crash.Write(step+".write", content, f.Write); err != nil {
-		return "", v.classify(fmt.Errorf("write %s: %w", f.Name(), err))
+		return "", d.classify(fmt.Errorf("write %s: %w", f.Name(), err))
 	}
 	if !saved.IsZero() { // before the sync, so that it lasts as the content does
 		if err := os.Chtimes(f.Name(), time.Time{}, saved); err != nil {
-			return "", v.classifyName(err)
+			return "", d.classifyName(err)
 		}
 	}
 	if crash.Bug("nofilesync") {
 		return f.Name(), nil
 	}
-	if err := v.sync(step+".sync", f); err != nil {
+	if err := d.sync(step+".sync", f); err != nil {
 		return "", err
 	}
 
@@ -114,15 +114,15 @@ func newDraft(temp string) (*os.File, error) {
 
 // writeNew makes a durable file without the detour by a temporary one; the
 // directory is synced by whoever needs the name to last.
-func (v *Volume) writeNew(step, path string, content []byte) error {
+func (d *flusher) writeNew(step, path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	if _, err := crash.Write(step+".write", content, f.Write); err != nil {
-		return v.classify(fmt.Errorf("write %s: %w", path, err))
+		return d.classify(fmt.Errorf("write %s: %w", path, err))
 	}
 
-	return v.sync(step+".sync", f)
+	return d.sync(step+".sync", f)
 }

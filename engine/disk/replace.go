@@ -195,15 +195,15 @@ func sameContent(a, b identity) bool {
 // classifyName is judge for steps that make, link or rename a name. Those fail for
 // many reasons that say nothing about the disk (a folder that was removed, too
 // many open files), so only errors of the device itself count as failure.
-func (v *Volume) classifyName(err error) error {
+func (d *flusher) classifyName(err error) error {
 	for _, broken := range []syscall.Errno{syscall.EIO, syscall.EROFS, syscall.ENXIO, syscall.ENODEV, syscall.ESTALE} {
 		if errors.Is(err, broken) {
-			return v.Fail(err)
+			return d.Fail(err)
 		}
 	}
 
 	if isFull(err) {
-		return v.classify(err)
+		return d.classify(err)
 	}
 
 	return err

@@ -28,8 +28,8 @@ const suspectTail = 4 << 20
 
 // markFailure notes that the disk failed now. Where that cannot be written, the logs
 // cannot either.
-func (v *Volume) markFailure() {
-	path := filepath.Join(v.dir, failureMark)
+func (d *flusher) markFailure() {
+	path := filepath.Join(d.dir, failureMark)
 	os.Remove(path)
 	_ = os.WriteFile(path, nil, 0o600)
 }
