@@ -28,22 +28,28 @@ type identity struct {
 // inode, link count, size, time of change); if not it returns ErrChanged, and the owner calls
 // Reload, compares, and appends again what is missing.
 type Log struct {
+	mu   sync.Mutex
+	cond *sync.Cond
+	logFile
+	closed  bool
+	synced  int64 // of written
+	syncing bool
+}
+
+// A logFile is the file that a Log appends to and what our last append left there. The
+// Log's lock guards it.
+type logFile struct {
 	vol   *Volume
 	path  string
 	opts  LogOptions
 	steps struct{ write, sync string } // names of the failpoints
 
-	mu     sync.Mutex
-	cond   *sync.Cond
-	f      *os.File
-	id     identity
-	closed bool
+	f  *os.File
+	id identity
 	// Barriers count bytes over the whole life of the Log, not offsets: a file
 	// that becomes shorter by Reload or Replace must not leave anybody waiting
 	// for an offset that will not come.
 	written int64
-	synced  int64
-	syncing bool
 	named   bool // the directory entry is durable too
 
 	hectic  time.Time // when Reload last waited in vain for the file to be left alone
@@ -69,7 +75,7 @@ func (v *Volume) OpenLog(path string, o LogOptions) (l *Log, torn *Torn, err err
 	if err := v.Err(); err != nil {
 		return nil, nil, err
 	}
-	l = &Log{vol: v, path: path, opts: o}
+	l = &Log{logFile: logFile{vol: v, path: path, opts: o}}
 	l.steps.write, l.steps.sync = o.Name+".write", o.Name+".sync"
 	l.cond = sync.NewCond(&l.mu)
 	if _, err := l.open(os.O_CREATE, false); err != nil {
@@ -88,7 +94,7 @@ func (v *Volume) OpenLog(path string, o LogOptions) (l *Log, torn *Torn, err err
 
 // open opens the file at the path. With hold others that open it wait until letGo;
 // held is false where that is not to be had, or somebody has it open all the time.
-func (l *Log) open(flags int, hold bool) (held bool, err error) {
+func (l *logFile) open(flags int, hold bool) (held bool, err error) {
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|flags, 0o600)
 	if err != nil {
 		return false, err
@@ -111,7 +117,7 @@ func (l *Log) open(flags int, hold bool) (held bool, err error) {
 }
 
 // take makes f the file to append to; nothing in it counts as durable.
-func (l *Log) take(f *os.File, info os.FileInfo) {
+func (l *logFile) take(f *os.File, info os.FileInfo) {
 	l.f, l.id, l.named = f, identify(info), false
 	l.written += l.id.size
 }
@@ -147,7 +153,7 @@ func (l *Log) Append(lines []byte) (offset int64, err error) {
 }
 
 // same compares the file at the path with what it should be.
-func (l *Log) same(want identity) error {
+func (l *logFile) same(want identity) error {
 	info, err := os.Lstat(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %s is gone", ErrChanged, l.path)
@@ -164,7 +170,7 @@ func (l *Log) same(want identity) error {
 
 // write appends p in one write. On a full disk it is tried once more after the
 // space kept back was given up, if ballast says that it may be.
-func (l *Log) write(p []byte, ballast bool) error {
+func (l *logFile) write(p []byte, ballast bool) error {
 	n, err := crash.Write(l.steps.write, p, l.f.Write)
 	if err != nil && isFull(err) && ballast {
 		l.vol.release()
@@ -192,7 +198,7 @@ func (l *Log) write(p []byte, ballast bool) error {
 // cutBack removes the n bytes of a write that did not fit. If somebody else
 // wrote to the file meanwhile the half line is left for Reload to put aside,
 // because cutting would take the other's text along.
-func (l *Log) cutBack(n int) error {
+func (l *logFile) cutBack(n int) error {
 	info, err := l.f.Stat()
 	if err == nil && info.Size() != l.id.size+int64(n) {
 		return fmt.Errorf("%w: %s", ErrChanged, l.path)
@@ -210,7 +216,7 @@ func (l *Log) cutBack(n int) error {
 }
 
 // stamp notes when the file was changed, just after we did so.
-func (l *Log) stamp() {
+func (l *logFile) stamp() {
 	if info, err := l.f.Stat(); err == nil {
 		l.id.mtime = info.ModTime().UnixNano()
 	}

@@ -200,7 +200,7 @@ func TestReplaceOfWhatIsGone(t *testing.T) {
 
 	for name, aside := range map[string]func(v *Volume) (string, error){
 		"a log": func(v *Volume) (string, error) {
-			l := &Log{vol: v, path: filepath.Join(v.dir, "file")}
+			l := &Log{logFile: logFile{vol: v, path: filepath.Join(v.dir, "file")}}
 			write(t, l.path, "new")
 			write(t, l.path+".aside", "by hand")
 			return l.path, l.putBack(l.path+".aside", identity{})

@@ -63,7 +63,7 @@ const (
 	reloadTries = 20
 )
 
-func (l *Log) reload(hold bool) (data []byte, held bool, err error) {
+func (l *logFile) reload(hold bool) (data []byte, held bool, err error) {
 	if held, err = l.reopen(hold); err != nil {
 		return nil, false, err
 	}
@@ -84,7 +84,7 @@ func (l *Log) reload(hold bool) (data []byte, held bool, err error) {
 
 // reopen takes the file at the path. The one that is open is kept if it is the same:
 // opened twice, it would never be alone.
-func (l *Log) reopen(hold bool) (held bool, err error) {
+func (l *logFile) reopen(hold bool) (held bool, err error) {
 	there, err := os.Lstat(l.path)
 	if err != nil {
 		return false, err
@@ -109,7 +109,7 @@ func (l *Log) reopen(hold bool) (held bool, err error) {
 
 // waitAlone waits until no other program has the file open, and holds it. After it
 // waited in vain it does not wait again for a while.
-func (l *Log) waitAlone(f *os.File) bool {
+func (l *logFile) waitAlone(f *os.File) bool {
 	for end := time.Now().Add(writing); ; time.Sleep(writing / 500) {
 		if holdAlone(f) {
 			return true
@@ -125,7 +125,7 @@ func (l *Log) waitAlone(f *os.File) bool {
 // written so far is not what they mean, and to cut off its last, unfinished line
 // would damage the rest. A file that was renamed over the path is complete, if
 // its end looks like it.
-func (l *Log) awaitQuiet() {
+func (l *logFile) awaitQuiet() {
 	begin := time.Now()
 	if begin.Sub(l.hectic) < impatience {
 		return

@@ -64,7 +64,7 @@ func (l *Log) Replace(content []byte, keep string) error {
 }
 
 // aside writes content to the file that will trade places with the log.
-func (l *Log) aside(step string, content []byte) (string, error) {
+func (l *logFile) aside(step string, content []byte) (string, error) {
 	base := make([]byte, l.id.size)
 	if n, err := l.f.ReadAt(base, 0); n < len(base) {
 		return "", fmt.Errorf("%w: %s was cut short: %w", ErrChanged, l.path, err)
@@ -85,7 +85,7 @@ func (l *Log) aside(step string, content []byte) (string, error) {
 
 // link gives the old file its second name, in a folder that it makes if need be. A name
 // that an interrupted rotation left there is that of the same file.
-func (l *Log) link(step, keep string) error {
+func (l *logFile) link(step, keep string) error {
 	folder := filepath.Dir(keep)
 	err := l.vol.MkdirAll(folder)
 	if err == nil {
@@ -114,7 +114,7 @@ func (l *Log) link(step, keep string) error {
 // swap exchanges aside with the log's file and looks at what came out: if it is not
 // the file that the last append left, a person's save is put back. The new file is
 // looked at before it has the name, when nobody else can write to it.
-func (l *Log) swap(step, aside string, old identity) (f *os.File, ours os.FileInfo, err error) {
+func (l *logFile) swap(step, aside string, old identity) (f *os.File, ours os.FileInfo, err error) {
 	f, err = os.OpenFile(aside, os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
 		os.Remove(aside)
@@ -156,7 +156,7 @@ func (l *Log) swap(step, aside string, old identity) (f *os.File, ours os.FileIn
 
 // putBack swaps what came out in again. If another save landed on ours meanwhile,
 // that newer one comes out and is swapped in in turn, and the older one is kept.
-func (l *Log) putBack(aside string, ours identity) error {
+func (l *logFile) putBack(aside string, ours identity) error {
 	back, err := os.Lstat(aside)
 	for want := ours; err == nil; {
 		var swapped bool

@@ -37,7 +37,7 @@ func (d *flusher) markFailure() {
 // rewriteTail writes the end of the log once more if it was last changed before the disk
 // failed. While another program has the file open it is left alone: that one may be
 // writing.
-func (l *Log) rewriteTail() error {
+func (l *logFile) rewriteTail() error {
 	mark, err := os.Stat(filepath.Join(l.vol.dir, failureMark))
 	if err != nil || l.id.size == 0 || l.id.mtime > mark.ModTime().UnixNano() {
 		return nil

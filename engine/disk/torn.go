@@ -31,7 +31,7 @@ const tailWindow = 64 << 10
 // To cut is only for what a crash left. Where a program has the file open, more may
 // come at any instant, and the cut would take it along. There the line gets a newline,
 // which a writer in place writes over, and counts as a broken one.
-func (l *Log) repair() (*Torn, error) {
+func (l *logFile) repair() (*Torn, error) {
 	start, tail, err := l.lastLine()
 	if err != nil || len(tail) == 0 {
 		return nil, err
@@ -64,7 +64,7 @@ func (l *Log) repair() (*Torn, error) {
 }
 
 // lastLine is the last line where it has no newline, and where it begins.
-func (l *Log) lastLine() (start int64, line []byte, err error) {
+func (l *logFile) lastLine() (start int64, line []byte, err error) {
 	if start, err = lastLineStart(l.f, l.id.size); err == nil && start < l.id.size {
 		line = make([]byte, l.id.size-start)
 		_, err = l.f.ReadAt(line, start)
@@ -77,11 +77,11 @@ func (l *Log) lastLine() (start int64, line []byte, err error) {
 }
 
 // endLine writes the newline that the last line has not.
-func (l *Log) endLine() error { return l.write([]byte{'\n'}, true) }
+func (l *logFile) endLine() error { return l.write([]byte{'\n'}, true) }
 
 // alone waits until no other program has the file open, and keeps others from opening
 // it until release is called. It waits a second at most.
-func (l *Log) alone() (release func(), alone bool) {
+func (l *logFile) alone() (release func(), alone bool) {
 	for end := time.Now().Add(writing); ; time.Sleep(writing / 200) {
 		if holdAlone(l.f) {
 			break
