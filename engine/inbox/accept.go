@@ -56,19 +56,19 @@ func (f *File) Accept(ctx context.Context, item Item) (message.Receipt, error) {
 
 // enter appends the item, or finds that it is there already: the entry is then
 // nil, but the receipt is valid only after the next barrier all the same.
-func (f *File) enter(item *Item) (message.Receipt, *entry, error) {
+func (x *ledger) enter(item *Item) (message.Receipt, *entry, error) {
 	// A year that JSON does not have would make a line that nobody can read again.
 	if y := item.At.UTC().Year(); item.At.IsZero() || y < 0 || y > 9999 {
-		item.At = f.ages.now()
+		item.At = x.ages.now()
 	}
 	item.At = item.At.UTC().Truncate(time.Millisecond)
 
 	// An id from outside may be one that was worked on before its key was forgotten.
-	if item.After = f.reached; f.ages.now().Sub(item.At) > DedupeWindow {
+	if item.After = x.reached; x.ages.now().Sub(item.At) > DedupeWindow {
 		item.After = 0
 	}
-	*item = item.stored(string(f.dir))
-	if r, ok := f.duplicate(item); ok {
+	*item = item.stored(string(x.dir))
+	if r, ok := x.duplicate(item); ok {
 		return r, nil, nil
 	}
 
@@ -76,7 +76,7 @@ func (f *File) enter(item *Item) (message.Receipt, *entry, error) {
 	if made {
 		item.ID = newID()()
 	}
-	r, e, err := f.appendItem(item)
+	r, e, err := x.appendItem(item)
 	if e != nil {
 		e.Fresh = made
 	}
@@ -86,40 +86,40 @@ func (f *File) enter(item *Item) (message.Receipt, *entry, error) {
 
 // duplicate looks for an item of the same dedupe key, or one of the same id, open
 // or closed: an id names one item, and a start would take the second for the first.
-func (f *File) duplicate(item *Item) (message.Receipt, bool) {
+func (x *ledger) duplicate(item *Item) (message.Receipt, bool) {
 	if crash.Bug("nodedupe") {
 		return message.Receipt{}, false
 	}
-	r := message.Receipt{Agent: f.dir.agent(), Duplicate: true}
-	if e := f.ix.byID[item.ID]; e != nil {
+	r := message.Receipt{Agent: x.dir.agent(), Duplicate: true}
+	if e := x.ix.byID[item.ID]; e != nil {
 		r.Item, r.Seq = e.ID, e.Seq
 		return r, true
 	}
-	if crash.Bug("shortmemory") && f.ix.keys[hash64(item.Dedupe)].at < f.ages.now().Add(-24*time.Hour).Unix() {
+	if crash.Bug("shortmemory") && x.ix.keys[hash64(item.Dedupe)].at < x.ages.now().Add(-24*time.Hour).Unix() {
 		return r, false
 	}
-	if item.ID != "" && slices.Contains(f.ix.closed, hash64(item.ID)) {
+	if item.ID != "" && slices.Contains(x.ix.closed, hash64(item.ID)) {
 		r.Item = item.ID
 		return r, true
 	}
 
-	k, ok := f.ix.keys[hash64(item.Dedupe)]
-	if !ok || !f.ages.young(k) {
+	k, ok := x.ix.keys[hash64(item.Dedupe)]
+	if !ok || !x.ages.young(k) {
 		return r, false
 	}
-	r.Item, r.Seq = f.idOf(k)
+	r.Item, r.Seq = x.idOf(k)
 
 	return r, true
 }
 
 // idOf reads the id of the item that brought a key from the file; empty if the
 // line is no longer there.
-func (f *File) idOf(k key) (string, int64) {
+func (d *onDisk) idOf(k key) (string, int64) {
 	if k.off < 0 {
 		return "", 0
 	}
 	head := make([]byte, keyHead)
-	n, _ := f.log.ReadAt(head, k.off)
+	n, _ := d.log.ReadAt(head, k.off)
 
 	return idAt(head[:n])
 }
@@ -127,49 +127,49 @@ func (f *File) idOf(k key) (string, int64) {
 // appendItem writes the item's line and makes its entry. Where the file has to be
 // read anew it may turn out to have the item: from a try before this one, which
 // failed after its line was written.
-func (f *File) appendItem(item *Item) (message.Receipt, *entry, error) {
+func (x *ledger) appendItem(item *Item) (message.Receipt, *entry, error) {
 	buf := make([]byte, 0, len(item.Text)+256)
 	for n, again := 1, tries(); again(); n++ {
-		buf = f.debts(buf[:0])
+		buf = x.debts(buf[:0])
 		start := len(buf)
-		f.ix.seq++
-		item.Seq = f.ix.seq
+		x.ix.seq++
+		item.Seq = x.ix.seq
 		buf = appendItem(buf, item)
 		size := len(buf) - start - 1 // without newline, as Head.Bytes
-		if err := f.ix.room(size, f.quota); err != nil {
+		if err := x.ix.room(size, x.quota); err != nil {
 			return message.Receipt{}, nil, err
 		}
 
-		off, err := f.log.Append(buf)
+		off, err := x.log.Append(buf)
 		if err == nil {
-			f.paid(off)
+			x.paid(off)
 			e := &entry{Head: headOf(item, size), off: off + int64(start)}
-			if f.quota.keep(size) {
+			if x.quota.keep(size) {
 				e.line = bytes.Clone(buf[start : len(buf)-1])
 			}
-			f.ix.add(e)
-			f.waiting = append(f.waiting, e)
-			f.ix.know(item, e.off, f.ages)
-			return f.dir.receipt(e), e, nil
+			x.ix.add(e)
+			x.waiting = append(x.waiting, e)
+			x.ix.know(item, e.off, x.ages)
+			return x.dir.receipt(e), e, nil
 		}
 
-		f.quota.add(-int64(size))
+		x.quota.add(-int64(size))
 		if !errors.Is(err, disk.ErrChanged) {
 			return message.Receipt{}, nil, err
 		}
-		if _, err := f.reload(urgent(n, buf)); err != nil {
+		if _, err := x.reload(urgent(n, buf)); err != nil {
 			return message.Receipt{}, nil, err
 		}
-		if e := f.ix.byID[item.ID]; e != nil {
-			f.ix.know(item, e.off, f.ages) // it had reached the file that the edit left
-			return f.dir.receipt(e), e, nil
+		if e := x.ix.byID[item.ID]; e != nil {
+			x.ix.know(item, e.off, x.ages) // it had reached the file that the edit left
+			return x.dir.receipt(e), e, nil
 		}
-		if r, ok := f.duplicate(item); ok {
+		if r, ok := x.duplicate(item); ok {
 			return r, nil, nil
 		}
 	}
 
-	return message.Receipt{}, nil, fmt.Errorf("append to %s: %w", f.dir.path(), disk.ErrChanged)
+	return message.Receipt{}, nil, fmt.Errorf("append to %s: %w", x.dir.path(), disk.ErrChanged)
 }
 
 func (d folder) receipt(e *entry) message.Receipt {
@@ -254,14 +254,14 @@ const settleTries = 4
 
 // publish lets last be seen, and everything appended before it: the barrier covered
 // them too, and an item must not be worked on before an older one.
-func (f *File) publish(last *entry) {
-	i := slices.Index(f.waiting, last)
+func (x *ledger) publish(last *entry) {
+	i := slices.Index(x.waiting, last)
 	if i < 0 {
 		return // somebody else published it, or nothing waited
 	}
-	for _, e := range f.waiting[:i+1] {
+	for _, e := range x.waiting[:i+1] {
 		e.durable = true
 	}
-	f.waiting = slices.Delete(f.waiting, 0, i+1)
-	f.signals.notify()
+	x.waiting = slices.Delete(x.waiting, 0, i+1)
+	x.signals.notify()
 }

@@ -23,22 +23,33 @@ const FileName = "inbox.jsonl"
 // have been changed by somebody else it is read anew and compared by id and seq
 // (reload.go). It starts no goroutines.
 type File struct {
-	vol      *disk.Volume
-	dir      folder
-	quota    *Quota
-	ages     ages
-	signals  signals
 	inflight sync.WaitGroup
+	mu       sync.Mutex // guards the ledger
+	ledger
+}
 
-	mu      sync.Mutex
-	log     *disk.Log
+// A ledger is what is open and what is owed, as far as it is known. Whoever calls its
+// methods holds the lock of the File.
+type ledger struct {
+	onDisk
+	quota   *Quota
+	ages    ages
+	signals signals // which need no lock
+
 	ix      *index    // replaced whenever the file is read anew
 	waiting []*entry  // appended, not yet behind a barrier, in order
 	lost    []*entry  // open, but an edit of the file took them out: owed to it
 	owed    []string  // ids that are done and not yet named in a done line
 	reached int64     // the agent's history has come to this record
 	reread  time.Time // when the file was last read anew
-	seen    notices
+}
+
+// onDisk is the file, and what was noticed in it.
+type onDisk struct {
+	vol  *disk.Volume
+	dir  folder
+	log  *disk.Log
+	seen notices
 }
 
 // A folder is an agent's.
@@ -67,9 +78,10 @@ var _ Mailbox = (*File)(nil)
 //
 // now tells the time, for items without one and for the age of dedupe keys.
 func Open(vol *disk.Volume, dir string, quota *Quota, now func() time.Time) (*File, []finding.Finding, error) {
-	f := &File{vol: vol, dir: folder(dir), quota: quota, ages: ages{now: now, opened: time.Now()}, ix: newIndex(),
-		signals: signals{arrived: make(chan struct{}, 1), quit: make(chan struct{})}}
-	f.seen = notices{path: f.dir.path(), reported: map[uint64]bool{}}
+	f := &File{ledger: ledger{
+		onDisk: onDisk{vol: vol, dir: folder(dir), seen: notices{path: folder(dir).path(), reported: map[uint64]bool{}}},
+		quota:  quota, ages: ages{now: now, opened: time.Now()}, ix: newIndex(),
+		signals: signals{arrived: make(chan struct{}, 1), quit: make(chan struct{})}}}
 	if err := vol.Recover(dir, FileName); err != nil {
 		return nil, nil, fmt.Errorf("open inbox %s: %w", f.dir.agent(), err)
 	}
@@ -100,8 +112,8 @@ func Open(vol *disk.Volume, dir string, quota *Quota, now func() time.Time) (*Fi
 }
 
 // openLog opens the log and returns all of its content.
-func (f *File) openLog() ([]byte, error) {
-	log, torn, err := f.vol.OpenLog(f.dir.path(), disk.LogOptions{Name: "inbox", Valid: usable})
+func (d *onDisk) openLog() ([]byte, error) {
+	log, torn, err := d.vol.OpenLog(d.dir.path(), disk.LogOptions{Name: "inbox", Valid: usable})
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +123,8 @@ func (f *File) openLog() ([]byte, error) {
 		return nil, err
 	}
 
-	f.log = log
-	f.seen.noteTorn(torn)
+	d.log = log
+	d.seen.noteTorn(torn)
 
 	return data, nil
 }

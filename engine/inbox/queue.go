@@ -117,14 +117,14 @@ func (f *File) Untake(ids ...string) {
 }
 
 // look reads the file anew if somebody changed it.
-func (f *File) look() error {
-	if f.signals.isClosed() {
+func (x *ledger) look() error {
+	if x.signals.isClosed() {
 		return ErrClosed
 	}
-	if !f.log.Changed() {
+	if !x.log.Changed() {
 		return nil
 	}
-	_, err := f.reload(nil)
+	_, err := x.reload(nil)
 
 	return err
 }
@@ -139,20 +139,20 @@ func (f *File) Refresh() error {
 
 // body reads an item. The line at the offset counts, also when a person changed
 // it in place; if it is another item's the file is read anew.
-func (f *File) body(e *entry) (Item, error) {
+func (x *ledger) body(e *entry) (Item, error) {
 	for range 2 {
 		if e.off < 0 {
 			break
 		}
 		raw := make([]byte, e.Bytes)
-		n, _ := f.log.ReadAt(raw, e.off)
+		n, _ := x.log.ReadAt(raw, e.off)
 		if l, err := decode(raw[:n]); err == nil && l.ID == e.ID {
-			return l.Item.resolved(string(f.dir)), nil
+			return l.Item.resolved(string(x.dir)), nil
 		}
-		if _, err := f.reload(nil); err != nil {
+		if _, err := x.reload(nil); err != nil {
 			return Item{}, err
 		}
-		if f.ix.byID[e.ID] != e {
+		if x.ix.byID[e.ID] != e {
 			return Item{}, fmt.Errorf("item %s: %w", e.ID, ErrUnknown)
 		}
 	}
@@ -161,7 +161,7 @@ func (f *File) body(e *entry) (Item, error) {
 	if err != nil {
 		return Item{}, fmt.Errorf("read item %s: %w", e.ID, err)
 	}
-	return l.Item.resolved(string(f.dir)), nil
+	return l.Item.resolved(string(x.dir)), nil
 }
 
 // Done closes items. An id that is not open is left out. On a full disk the line
@@ -196,22 +196,22 @@ func (f *File) Done(ids ...string) error {
 }
 
 // end takes an item out of the index and lets go of what it held.
-func (f *File) end(e *entry) {
-	f.ix.close(e)
-	f.release(e)
+func (x *ledger) end(e *entry) {
+	x.ix.close(e)
+	x.release(e)
 }
 
 // release gives back what an item held and ends the waits for it.
-func (f *File) release(e *entry) {
-	f.quota.add(-int64(e.Bytes))
-	f.quota.unkeep(len(e.line))
+func (x *ledger) release(e *entry) {
+	x.quota.add(-int64(e.Bytes))
+	x.quota.unkeep(len(e.line))
 	e.line = nil
 	if e.gone != nil {
 		close(e.gone)
 		e.gone = nil
 	}
-	if i := slices.Index(f.lost, e); i >= 0 {
-		f.lost = slices.Delete(f.lost, i, i+1)
+	if i := slices.Index(x.lost, e); i >= 0 {
+		x.lost = slices.Delete(x.lost, i, i+1)
 	}
 }
 

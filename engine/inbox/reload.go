@@ -22,39 +22,39 @@ func (ix *index) nextSeq() int64 {
 
 // write appends what is owed to the file and the lines that build adds. After an
 // edit by somebody else it reads the file anew and begins again.
-func (f *File) write(build func([]byte) []byte) error {
+func (x *ledger) write(build func([]byte) []byte) error {
 	for n, again := 1, tries(); again(); n++ {
-		lines := build(f.debts(nil))
+		lines := build(x.debts(nil))
 		if len(lines) == 0 {
 			return nil
 		}
-		off, err := f.log.Append(lines)
+		off, err := x.log.Append(lines)
 		if err == nil {
-			f.paid(off)
+			x.paid(off)
 			return nil
 		}
 		if !errors.Is(err, disk.ErrChanged) {
 			return err
 		}
-		if landed, err := f.reload(urgent(n, lines)); landed || err != nil {
+		if landed, err := x.reload(urgent(n, lines)); landed || err != nil {
 			return err
 		}
 	}
 
-	return fmt.Errorf("append to %s: %w", f.dir.path(), disk.ErrChanged)
+	return fmt.Errorf("append to %s: %w", x.dir.path(), disk.ErrChanged)
 }
 
 // debts appends what the file should hold and does not: items that an edit took
 // away, and a done line for what was closed.
-func (f *File) debts(b []byte) []byte {
-	for _, e := range f.lost {
+func (x *ledger) debts(b []byte) []byte {
+	for _, e := range x.lost {
 		b = append(append(b, e.line...), '\n')
 	}
-	if len(f.owed) > 0 {
-		b = appendDone(b, f.ix.nextSeq(), f.ages.now(), f.owed, len(f.ix.order))
-		if len(f.ix.order) == 0 && len(b) > tailBytes/2 {
+	if len(x.owed) > 0 {
+		b = appendDone(b, x.ix.nextSeq(), x.ages.now(), x.owed, len(x.ix.order))
+		if len(x.ix.order) == 0 && len(b) > tailBytes/2 {
 			// So that the end of the file alone proves that nothing is open.
-			b = appendDone(b, f.ix.nextSeq(), f.ages.now(), nil, 0)
+			b = appendDone(b, x.ix.nextSeq(), x.ages.now(), nil, 0)
 		}
 	}
 
@@ -62,13 +62,13 @@ func (f *File) debts(b []byte) []byte {
 }
 
 // paid notes that the debts are in the file, from off on.
-func (f *File) paid(off int64) {
-	for _, e := range f.lost {
+func (x *ledger) paid(off int64) {
+	for _, e := range x.lost {
 		e.off = off
 		off += int64(len(e.line)) + 1
 	}
-	f.lost, f.owed = nil, nil
-	f.ix.solid = f.ix.seq
+	x.lost, x.owed = nil, nil
+	x.ix.solid = x.ix.seq
 }
 
 // reload takes the file as it is now. Items that it no longer has are appended
@@ -80,38 +80,38 @@ func (f *File) paid(off int64) {
 // The lines in urgent are appended right after reading and before anything else:
 // to compare takes long enough that a program which writes all the time would
 // always come first. landed says that they are in the file.
-func (f *File) reload(urgent []byte) (landed bool, err error) {
-	f.copyLines()
-	data, landed, urgentErr := f.loadAnd(urgent)
+func (x *ledger) reload(urgent []byte) (landed bool, err error) {
+	x.copyLines()
+	data, landed, urgentErr := x.loadAnd(urgent)
 	if urgentErr != nil && data == nil {
 		return false, urgentErr
 	}
 
 	for try := 1; ; try++ {
-		next := f.seen.scan(data)
-		next.whole = len(next.odd) == 0 && time.Since(f.reread) > calm
-		f.reread = time.Now()
-		f.adopt(next, data)
-		owed := f.debts(nil)
+		next := x.seen.scan(data)
+		next.whole = len(next.odd) == 0 && time.Since(x.reread) > calm
+		x.reread = time.Now()
+		x.adopt(next, data)
+		owed := x.debts(nil)
 		if len(owed) == 0 {
-			f.ix.solid = f.ix.seq
-			return landed, errors.Join(urgentErr, f.welcome())
+			x.ix.solid = x.ix.seq
+			return landed, errors.Join(urgentErr, x.welcome())
 		}
 
-		off, err := f.log.Append(owed)
+		off, err := x.log.Append(owed)
 		switch {
 		case err == nil:
-			f.paid(off)
+			x.paid(off)
 			// They were acknowledged long ago, so they are durable before anything else.
-			return landed, errors.Join(urgentErr, f.log.Barrier(), f.welcome())
+			return landed, errors.Join(urgentErr, x.log.Barrier(), x.welcome())
 		case errors.Is(err, disk.ErrFull), errors.Is(err, disk.ErrChanged) && try == settleTries:
-			return landed, errors.Join(urgentErr, f.welcome()) // still owed; the next write brings it
+			return landed, errors.Join(urgentErr, x.welcome()) // still owed; the next write brings it
 		case !errors.Is(err, disk.ErrChanged):
 			return landed, err
 		}
 
-		f.copyLines()
-		if data, err = f.load(); err != nil {
+		x.copyLines()
+		if data, err = x.load(); err != nil {
 			return landed, err
 		}
 	}
@@ -120,28 +120,28 @@ func (f *File) reload(urgent []byte) (landed bool, err error) {
 // welcome makes items durable that an edit brought, before they are worked on. Where
 // that fails and the disk did not (too many open files) they count all the same: the
 // edit acknowledged nothing to anybody.
-func (f *File) welcome() error {
-	if !f.ix.grown {
+func (x *ledger) welcome() error {
+	if !x.ix.grown {
 		return nil
 	}
-	f.ix.grown = false
-	_ = f.log.Barrier()
+	x.ix.grown = false
+	_ = x.log.Barrier()
 
-	return f.vol.Err()
+	return x.vol.Err()
 }
 
 // loadAnd reads the file and appends urgent to it in the same breath. An error
 // with data says that only the appending failed.
-func (f *File) loadAnd(urgent []byte) (data []byte, landed bool, err error) {
+func (d *onDisk) loadAnd(urgent []byte) (data []byte, landed bool, err error) {
 	for try := 1; ; try++ {
-		if data, err = f.load(); err != nil {
+		if data, err = d.load(); err != nil {
 			return nil, false, err
 		}
 		if len(urgent) == 0 {
 			return data, false, nil
 		}
 
-		_, err = f.log.Append(urgent)
+		_, err = d.log.Append(urgent)
 		switch {
 		case err == nil:
 			return append(data, urgent...), true, nil
@@ -161,14 +161,14 @@ const calm = 2 * time.Second
 
 // load reads the file at the path. One that was deleted is made again, in a
 // folder that is still there.
-func (f *File) load() ([]byte, error) {
-	data, err := f.log.Reload()
+func (d *onDisk) load() ([]byte, error) {
+	data, err := d.log.Reload()
 	if !gone(err) {
 		return data, err
 	}
-	old := f.log
-	if data, err = f.openLog(); err != nil {
-		return nil, fmt.Errorf("open inbox %s: %w", f.dir.agent(), err)
+	old := d.log
+	if data, err = d.openLog(); err != nil {
+		return nil, fmt.Errorf("open inbox %s: %w", d.dir.agent(), err)
 	}
 
 	old.Close()
@@ -178,16 +178,16 @@ func (f *File) load() ([]byte, error) {
 
 // copyLines copies the lines of all open items out of the file that is about to
 // be let go, as far as they are not in memory: the new one may lack them.
-func (f *File) copyLines() {
-	for _, e := range f.ix.order {
+func (x *ledger) copyLines() {
+	for _, e := range x.ix.order {
 		if e.line != nil || e.off < 0 {
 			continue
 		}
 		raw := make([]byte, e.Bytes)
-		n, _ := f.log.ReadAt(raw, e.off)
+		n, _ := x.log.ReadAt(raw, e.off)
 		if l, err := decode(raw[:n]); err == nil && l.ID == e.ID {
 			e.line = raw[:n]
-			f.quota.forceKeep(n)
+			x.quota.forceKeep(n)
 		}
 	}
 }
@@ -204,10 +204,10 @@ func (q *Quota) copyLine(e *entry, data []byte) {
 
 // adopt makes next, just read from data, the index of the mailbox, and notes in
 // lost and owed what has to be appended to the file.
-func (f *File) adopt(next *index, data []byte) {
-	old := f.ix
-	f.lost, f.owed, next.grown = nil, nil, old.grown
-	f.quota.add(next.bytes - old.bytes)
+func (x *ledger) adopt(next *index, data []byte) {
+	old := x.ix
+	x.lost, x.owed, next.grown = nil, nil, old.grown
+	x.quota.add(next.bytes - old.bytes)
 	known := setOf(old.closed)
 	for _, e := range slices.Clone(next.order) {
 		had := old.byID[e.ID]
@@ -218,15 +218,15 @@ func (f *File) adopt(next *index, data []byte) {
 			had.Head = e.Head
 			had.Taken = taken
 			next.replace(e, had)
-			f.quota.copyLine(had, data)
+			x.quota.copyLine(had, data)
 		case known[hash64(e.ID)]:
-			f.quota.add(-int64(e.Bytes))
+			x.quota.add(-int64(e.Bytes))
 			next.remove(e)
-			f.owed = append(f.owed, e.ID)
+			x.owed = append(x.owed, e.ID)
 		default:
-			f.quota.copyLine(e, data)
+			x.quota.copyLine(e, data)
 			next.grown = true
-			f.signals.notify()
+			x.signals.notify()
 		}
 	}
 
@@ -234,7 +234,7 @@ func (f *File) adopt(next *index, data []byte) {
 	last := lastOurs(next.seen, old.solid)
 	for _, e := range bySeq(old.order) {
 		if next.byID[e.ID] == nil {
-			f.missing(next, e, next.whole && e.Seq <= last, closed[hash64(e.ID)])
+			x.missing(next, e, next.whole && e.Seq <= last, closed[hash64(e.ID)])
 		}
 	}
 
@@ -256,40 +256,40 @@ func (f *File) adopt(next *index, data []byte) {
 	next.closed = next.closed[max(0, len(next.closed)-MaxKeys):]
 	next.seq, next.solid = max(next.seq, old.seq), old.solid
 	next.seen = nil
-	f.ix = next
+	x.ix = next
 }
 
 // missing decides about an open item that the file no longer has as open.
-func (f *File) missing(next *index, e *entry, removed, closed bool) {
+func (x *ledger) missing(next *index, e *entry, removed, closed bool) {
 	switch {
 	case closed:
 	case removed:
-		f.seen.add("inbox-item-removed", finding.Info, "item "+e.ID+" was removed from the file; daycare treats it as dropped", "")
+		x.seen.add("inbox-item-removed", finding.Info, "item "+e.ID+" was removed from the file; daycare treats it as dropped", "")
 	case e.line == nil && !e.durable:
 		// Nobody was told that it was accepted: whoever offers it again offers it anew.
 		e.lost, closed = true, true
-		maps.DeleteFunc(f.ix.keys, func(_ uint64, k key) bool { return k.off == e.off })
+		maps.DeleteFunc(x.ix.keys, func(_ uint64, k key) bool { return k.off == e.off })
 	case e.line == nil:
-		f.seen.add("inbox-item-lost", finding.Error,
+		x.seen.add("inbox-item-lost", finding.Error,
 			"item "+e.ID+" was accepted and is lost: the file was overwritten with an older version, and there was no copy",
 			"ask its sender to send it again")
 	default:
-		f.seen.add("inbox-item-restored", finding.Info,
+		x.seen.add("inbox-item-restored", finding.Info,
 			"item "+e.ID+" was missing, as if an older version of the file had been saved; it was appended again",
 			"to remove it, drop it: daycare inbox drop")
 		e.off = -1
 		e.Bytes = len(e.line)
 		next.add(e)
-		f.quota.add(int64(e.Bytes))
-		f.lost = append(f.lost, e)
+		x.quota.add(int64(e.Bytes))
+		x.lost = append(x.lost, e)
 		return
 	}
 
 	if !closed {
 		next.closed = append(next.closed, hash64(e.ID))
 	}
-	f.quota.add(int64(e.Bytes)) // which release gives back; next never counted it
-	f.release(e)
+	x.quota.add(int64(e.Bytes)) // which release gives back; next never counted it
+	x.release(e)
 }
 
 // replace puts the entry that was known before in the place of the one just

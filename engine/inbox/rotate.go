@@ -17,12 +17,12 @@ const rotateAt = 1 << 20
 // rotate rewrites a file that is mostly done. Where that fails and the disk did not
 // (too many open files) the file stays as it is, and the next call tries again: what
 // was to be closed is closed.
-func (f *File) rotate() error {
-	size := f.log.Size()
-	if size <= rotateAt || 2*f.ix.live() >= size || f.vol.Full() {
+func (x *ledger) rotate() error {
+	size := x.log.Size()
+	if size <= rotateAt || 2*x.ix.live() >= size || x.vol.Full() {
 		return nil
 	}
-	if err := f.rewrite(size); f.vol.Err() != nil {
+	if err := x.rewrite(size); x.vol.Err() != nil {
 		return err
 	}
 
@@ -32,32 +32,32 @@ func (f *File) rotate() error {
 // rewrite puts a new file in place of the one of that size: the dedupe keys, what was
 // never understood, and the open items as they are, in the order to work on them, so
 // that no front line is needed. What is in the new file is durable when it has the name.
-func (f *File) rewrite(size int64) error {
+func (x *ledger) rewrite(size int64) error {
 	data := make([]byte, size)
-	n, err := f.log.ReadAt(data, 0)
+	n, err := x.log.ReadAt(data, 0)
 	if errors.Is(err, io.EOF) && n < len(data) {
-		_, err := f.reload(nil) // somebody is writing it at this moment
+		_, err := x.reload(nil) // somebody is writing it at this moment
 		return err
 	}
 	if n < len(data) {
-		return fmt.Errorf("rotate inbox %s: %w", f.dir.agent(), err)
+		return fmt.Errorf("rotate inbox %s: %w", x.dir.agent(), err)
 	}
 
-	content := f.rotated(data)
-	err = f.log.Replace(content, "")
+	content := x.rotated(data)
+	err = x.log.Replace(content, "")
 	switch {
 	case errors.Is(err, disk.ErrChanged):
-		_, err := f.reload(nil)
+		_, err := x.reload(nil)
 		return err
 	case errors.Is(err, disk.ErrFull):
 		return nil
 	case err != nil:
-		return fmt.Errorf("rotate inbox %s: %w", f.dir.agent(), err)
+		return fmt.Errorf("rotate inbox %s: %w", x.dir.agent(), err)
 	}
 
-	next := f.seen.scan(content) // it has all keys that are still to be remembered
-	maps.DeleteFunc(f.ix.keys, func(hash uint64, _ key) bool { _, kept := next.keys[hash]; return !kept })
-	f.adopt(next, content)
+	next := x.seen.scan(content) // it has all keys that are still to be remembered
+	maps.DeleteFunc(x.ix.keys, func(hash uint64, _ key) bool { _, kept := next.keys[hash]; return !kept })
+	x.adopt(next, content)
 	return nil
 }
 
@@ -70,13 +70,13 @@ func (ix *index) live() int64 {
 	return n
 }
 
-func (f *File) rotated(data []byte) []byte {
+func (x *ledger) rotated(data []byte) []byte {
 	at := func(off int64, n int) []byte {
 		return data[min(off, int64(len(data))):min(off+int64(n), int64(len(data)))]
 	}
 	open := map[uint64]bool{} // their lines carry the key themselves
 	var items []byte
-	for _, e := range f.ix.order {
+	for _, e := range x.ix.order {
 		raw := e.line
 		if e.off >= 0 {
 			raw = at(e.off, e.Bytes)
@@ -87,7 +87,7 @@ func (f *File) rotated(data []byte) []byte {
 		items = append(append(items, raw...), '\n')
 	}
 
-	keys := f.ix.keyList(f.ages, open, func(k key) string {
+	keys := x.ix.keyList(x.ages, open, func(k key) string {
 		if k.off < 0 {
 			return ""
 		}
@@ -98,11 +98,11 @@ func (f *File) rotated(data []byte) []byte {
 		keys = nil
 	}
 
-	content := appendKeys(nil, f.ix.nextSeq(), f.ages.now(), keys)
-	for _, s := range f.ix.odd {
+	content := appendKeys(nil, x.ix.nextSeq(), x.ages.now(), keys)
+	for _, s := range x.ix.odd {
 		content = append(append(content, at(s.off, s.n)...), '\n')
 	}
 	content = append(content, items...)
 
-	return appendDone(content, f.ix.nextSeq(), f.ages.now(), nil, len(f.ix.order))
+	return appendDone(content, x.ix.nextSeq(), x.ages.now(), nil, len(x.ix.order))
 }
