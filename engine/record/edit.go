@@ -16,7 +16,7 @@ import (
 
 // write appends encoded lines. If a person changed the file, their version is
 // taken over, and the lines go behind it.
-func (h *History) write(entries []*Entry, lines [][]byte) error {
+func (h *folded) write(entries []*Entry, lines [][]byte) error {
 	// What was missing before must come first: order is line order.
 	if h.recent.behind || !h.intact() {
 		if err := h.reconcile(); err != nil {
@@ -47,19 +47,19 @@ func (h *History) write(entries []*Entry, lines [][]byte) error {
 }
 
 // changed reports whether the file is not what the last append left.
-func (h *History) changed() bool {
-	return h.recent.behind || h.file.Changed() || !h.intact()
+func (o *ownFile) changed() bool {
+	return o.recent.behind || o.file.Changed() || !o.intact()
 }
 
 // intact compares the last line appended with what the file holds: an editor that
 // writes in place can leave device, inode and size as they were.
-func (h *History) intact() bool {
-	want := h.recent.tail
+func (o *ownFile) intact() bool {
+	want := o.recent.tail
 	if want == nil {
 		return true
 	}
 	got := make([]byte, len(want))
-	_, err := h.file.Log.ReadAt(got, h.file.Size()-int64(len(got)))
+	_, err := o.file.Log.ReadAt(got, o.file.Size()-int64(len(got)))
 
 	return err == nil && bytes.Equal(got, want)
 }
@@ -67,13 +67,13 @@ func (h *History) intact() bool {
 // reconcile takes over the file as a person left it, appends again what is missing
 // at its end, and has the context made anew. Obligations stay: an edit changes
 // what the model sees, never what is owed.
-func (h *History) reconcile() error {
+func (h *folded) reconcile() error {
 	last := h.fold.o.LastSeq
 	return h.reconcileFrom(last+1, last)
 }
 
 // reconcileFrom is reconcile with the lines from fresh to last just written.
-func (h *History) reconcileFrom(fresh, last int64) error {
+func (h *folded) reconcileFrom(fresh, last int64) error {
 	h.recent.behind = true
 	h.view.made, h.edited = false, true
 	for {
@@ -85,17 +85,17 @@ func (h *History) reconcileFrom(fresh, last int64) error {
 }
 
 // reconcileOnce is one try; again: somebody wrote meanwhile.
-func (h *History) reconcileOnce(fresh, last int64) (again bool, err error) {
-	content, release, err := h.reload()
+func (o *ownFile) reconcileOnce(fresh, last int64) (again bool, err error) {
+	content, release, err := o.reload()
 	defer release()
 	if err != nil {
 		return false, err
 	}
 
-	gone := h.recent.missing(h.seqs(content), fresh, last)
+	gone := o.recent.missing(o.seqs(content), fresh, last)
 	lines := joined(gone)
 	if len(gone) > 0 {
-		_, err = h.file.Append(lines)
+		_, err = o.file.Append(lines)
 		if errors.Is(err, disk.ErrChanged) {
 			return true, nil // the hand is still at it; reload waits until it rests
 		}
@@ -103,18 +103,18 @@ func (h *History) reconcileOnce(fresh, last int64) (again bool, err error) {
 			return false, err
 		}
 		if gone[0].seq < fresh {
-			h.reportAgain(len(gone))
+			o.reportAgain(len(gone))
 		}
 	}
 
-	h.recent.ending(append(content, lines...))
-	h.recent.behind = false
+	o.recent.ending(append(content, lines...))
+	o.recent.behind = false
 	return false, nil
 }
 
 // steady reads the file, once more where a person's save in place cut it short
 // meanwhile.
-func (h *History) steady(read func() error) error {
+func (h *folded) steady(read func() error) error {
 	for try := 0; ; try++ {
 		err := read()
 		if !errors.Is(err, io.ErrUnexpectedEOF) || try == 20 {
@@ -128,11 +128,11 @@ func (h *History) steady(read func() error) error {
 
 // reload waits until the file stands still and reads it. Nobody else opens it before
 // release.
-func (h *History) reload() (content []byte, release func(), err error) {
-	h.settle()
-	content, release, err = h.file.ReloadAlone()
+func (o *ownFile) reload() (content []byte, release func(), err error) {
+	o.settle()
+	content, release, err = o.file.ReloadAlone()
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w: %s", ErrGone, h.path())
+		err = fmt.Errorf("%w: %s", ErrGone, o.path())
 	}
 
 	return content, release, err
@@ -141,14 +141,14 @@ func (h *History) reload() (content []byte, release func(), err error) {
 // settle waits until the file stands still: an editor that writes in pieces, or
 // moves the old file away before it writes the new one, is not done yet. It waits
 // 20 times the quiet time at most, and not at all for a folder that is gone.
-func (h *History) settle() {
-	last, stable := standOf(h.path()), 0
+func (o *ownFile) settle() {
+	last, stable := standOf(o.path()), 0
 	for range 20 {
-		if stable > 0 && last.size > 0 || stable > 4 || !disk.Exists(h.dir) {
+		if stable > 0 && last.size > 0 || stable > 4 || !disk.Exists(o.dir) {
 			return
 		}
-		time.Sleep(h.limits.quiet)
-		now := standOf(h.path())
+		time.Sleep(o.limits.quiet)
+		now := standOf(o.path())
 		if now == last {
 			stable++
 		} else {
@@ -172,8 +172,8 @@ func standOf(path string) fileState {
 
 // seqs yields the numbers of the lines of content that can be read, and tells of
 // the others and of those written by a hand.
-func (h *History) seqs(content []byte) iter.Seq[int64] {
-	src := &source{h.path(), bytes.NewReader(content), int64(len(content))}
+func (o *ownFile) seqs(content []byte) iter.Seq[int64] {
+	src := &source{o.path(), bytes.NewReader(content), int64(len(content))}
 	return func(yield func(int64) bool) {
 		for off, line := range disk.Lines(content) {
 			if len(bytes.TrimSpace(line)) == 0 {
@@ -182,7 +182,7 @@ func (h *History) seqs(content []byte) iter.Seq[int64] {
 			seq := int64(0)
 			if head, ok := readHead(line); ok && isSealed(line) {
 				seq = head.seq
-			} else if e := h.report.decode(rawLine{src, off, line}); e != nil {
+			} else if e := o.report.decode(rawLine{src, off, line}); e != nil {
 				seq = e.Seq
 			}
 			if seq > 0 && !yield(seq) {
@@ -192,9 +192,9 @@ func (h *History) seqs(content []byte) iter.Seq[int64] {
 	}
 }
 
-func (h *History) reportAgain(n int) {
-	h.report.found = append(h.report.found, finding.Finding{
-		ID: "history-appended-again", Severity: finding.Warning, File: h.path(),
+func (o *ownFile) reportAgain(n int) {
+	o.report.found = append(o.report.found, finding.Finding{
+		ID: "history-appended-again", Severity: finding.Warning, File: o.path(),
 		Reason: fmt.Sprintf("the newest %d records were missing after an edit and were appended again", n),
 		Remedy: "An edit that started before they were written looks the same as removed records. " +
 			"To remove the newest turn, use `daycare agents rewind` or `daycare agents edit`.",

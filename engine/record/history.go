@@ -24,20 +24,31 @@ const RotateBytes = 8 << 20
 // A History is history.jsonl of one agent, open for appending, with both folds
 // kept up to date. One goroutine owns it.
 type History struct {
-	// mu is for Barrier alone, which may run beside the owner's work.
-	mu     sync.Mutex
+	mu sync.Mutex // for Barrier alone, which may run beside the owner's work
+	folded
+}
+
+// folded is a history with what follows from it. Whoever calls its methods holds the
+// lock of the History, or has just opened it.
+type folded struct {
+	ownFile
 	vol    *disk.Volume
-	dir    string
 	now    func() time.Time
 	log    *slog.Logger
-	file   *logFile
 	fold   fold
 	view   view
 	tally  tally
+	edited bool // a person's version was taken over since the last Refresh
+}
+
+// An ownFile is history.jsonl, with what was last written to it: so it is known what
+// somebody else changed.
+type ownFile struct {
+	dir    string
+	file   *logFile
 	recent recent
 	report report
 	limits limits
-	edited bool // a person's version was taken over since the last Refresh
 }
 
 type limits struct {
@@ -62,8 +73,8 @@ func (f *logFile) ReadAt(p []byte, off int64) (int, error) {
 // folds the open turn. It reads one turn, however long the file is, and writes
 // nothing to an empty history. Nothing that it found is durable before Sync.
 func Open(vol *disk.Volume, dir string, now func() time.Time, log *slog.Logger) (*History, []finding.Finding, error) {
-	h := &History{vol: vol, dir: dir, now: now, log: log, report: report{root: workspace.Of(dir)},
-		limits: limits{rotate: RotateBytes, quiet: 100 * time.Millisecond}}
+	own := ownFile{dir: dir, report: report{root: workspace.Of(dir)}, limits: limits{rotate: RotateBytes, quiet: 100 * time.Millisecond}}
+	h := &History{folded: folded{ownFile: own, vol: vol, now: now, log: log}}
 	if err := cleanUp(vol, dir); err != nil {
 		return nil, nil, fmt.Errorf("open history: %w", err)
 	}
@@ -83,11 +94,11 @@ func Open(vol *disk.Volume, dir string, now func() time.Time, log *slog.Logger) 
 	return h, h.report.take(), nil
 }
 
-func (h *History) path() string { return filepath.Join(h.dir, historyName) }
+func (o *ownFile) path() string { return filepath.Join(o.dir, historyName) }
 
 // source is the file as it stands now.
-func (h *History) source() *source {
-	return &source{h.path(), h.file, h.file.Size()}
+func (o *ownFile) source() *source {
+	return &source{o.path(), o.file, o.file.Size()}
 }
 
 // wholeLine judges a last line without newline: whole, or torn by a crash.
@@ -237,7 +248,7 @@ func (h *History) Refresh() (changed bool, found []finding.Finding, err error) {
 }
 
 // takeOver takes a person's version over if there is one.
-func (h *History) takeOver() error {
+func (h *folded) takeOver() error {
 	if !h.changed() {
 		return nil
 	}

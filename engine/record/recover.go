@@ -7,7 +7,7 @@ import (
 
 // recover folds the obligations of what is in the file: from the newest record
 // that lists what is owed up to the end.
-func (h *History) recover() error {
+func (h *folded) recover() error {
 	s := search{report: &h.report}
 	src := h.source()
 	if _, err := src.back(s.step); err != nil {
@@ -59,7 +59,7 @@ func (s *search) step(l rawLine) bool {
 
 // unlisted folds the promises in that a boundary record owes and does not list, with what
 // became of them until then.
-func (h *History) unlisted(boundary *Entry) error {
+func (h *folded) unlisted(boundary *Entry) error {
 	var from int64
 	switch r := boundary.Rec.(type) {
 	case *Start:
@@ -102,7 +102,7 @@ func (h *History) unlisted(boundary *Entry) error {
 
 // complete looks further back for what the newest turn does not have: the texts of
 // answers still owed, and, where a person wrote its lines, session and number.
-func (h *History) complete() error {
+func (h *folded) complete() error {
 	o := &h.fold.o
 	texts := map[string]*OpenOut{}
 	for i := range o.Outs {
@@ -137,9 +137,9 @@ func (h *History) complete() error {
 }
 
 // backAll reads the whole history backward: the open file, then the rotated ones.
-func (h *History) backAll(fn func(rawLine) bool) error {
+func (o *ownFile) backAll(fn func(rawLine) bool) error {
 	lowest := int64(0)
-	done, err := h.source().back(func(l rawLine) bool {
+	done, err := o.source().back(func(l rawLine) bool {
 		lowest = lower(lowest, seqOf(l.text), l.off)
 		return fn(l)
 	})
@@ -147,7 +147,7 @@ func (h *History) backAll(fn func(rawLine) bool) error {
 		return err
 	}
 
-	return backClosed(h.dir, lowest, fn)
+	return backClosed(o.dir, lowest, fn)
 }
 
 // sessionOf is the session that a line begins.

@@ -52,7 +52,7 @@ func EndedSessions(dir string) ([]EndedSession, error) {
 const sessionsName = "sessions.jsonl"
 
 // endedBy counts the session that a reset among recs ends.
-func (h *History) endedBy(recs []Record) []EndedSession {
+func (h *folded) endedBy(recs []Record) []EndedSession {
 	for _, rec := range recs {
 		if _, ok := rec.(*Reset); !ok || h.file.Size() == 0 {
 			continue
@@ -107,7 +107,7 @@ func (h *History) Rotate() (rotated bool, err error) {
 }
 
 // rotatable is the offset of the oldest line to keep; 0: not now.
-func (h *History) rotatable() (int64, error) {
+func (h *folded) rotatable() (int64, error) {
 	size := h.file.Size()
 	if size <= h.limits.rotate || h.fold.o.Turn != nil || h.fold.o.Owed || len(h.fold.loose) > 0 || h.changed() {
 		return 0, nil
@@ -121,7 +121,7 @@ func (h *History) rotatable() (int64, error) {
 }
 
 // rotate keeps the lines from offset begin on and returns the old file's new name.
-func (h *History) rotate(begin int64) (name string, err error) {
+func (h *folded) rotate(begin int64) (name string, err error) {
 	kept := make([]byte, h.file.Size()-begin)
 	if _, err := h.file.ReadAt(kept, begin); err != nil {
 		return "", err
@@ -178,7 +178,7 @@ func nextClosed(dir string) (name string, err error) {
 
 // writeSessions appends the lines of ended sessions. The file can be rebuilt from
 // history, so a crash before it costs nothing.
-func (h *History) writeSessions() error {
+func (h *folded) writeSessions() error {
 	if len(h.tally.ended) == 0 {
 		return nil
 	}

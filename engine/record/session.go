@@ -105,7 +105,7 @@ func (h *History) Session() (Session, error) {
 }
 
 // session is Session for who holds h.mu.
-func (h *History) session() (Session, error) {
+func (h *folded) session() (Session, error) {
 	if !h.tally.loaded {
 		if err := h.countSession(); err != nil {
 			return Session{}, fmt.Errorf("count session: %w", err)
@@ -115,7 +115,7 @@ func (h *History) session() (Session, error) {
 	return h.tally.s, nil
 }
 
-func (h *History) countSession() error {
+func (h *folded) countSession() error {
 	t := &h.tally
 	cached, _, _, err := ReadState(h.dir)
 	if err != nil || cached.Session.ID != h.fold.o.Session || cached.Seq > h.fold.o.LastSeq {

@@ -21,7 +21,7 @@ func SummedUp(entries []*Entry) string {
 // reportStale tells a person who edited lines under the summary in force that the model
 // does not see them: it reads the summary, which says what it said before. It is told
 // once for each state of the lines.
-func (h *History) reportStale() error {
+func (h *folded) reportStale() error {
 	s := staleScan{report: &h.report}
 	if _, err := h.source().back(s.step); err != nil || s.summary == nil {
 		return err

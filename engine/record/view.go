@@ -133,9 +133,9 @@ type contextScan struct {
 	begin   int64 // offset of the oldest line that the context needs
 }
 
-func (h *History) scanContext() (*contextScan, error) {
-	s := &contextScan{report: &h.report, rewind: -1, begin: h.file.Size()}
-	if _, err := h.source().back(s.step); err != nil {
+func (o *ownFile) scanContext() (*contextScan, error) {
+	s := &contextScan{report: &o.report, rewind: -1, begin: o.file.Size()}
+	if _, err := o.source().back(s.step); err != nil {
 		return nil, err
 	}
 	slices.Reverse(s.entries)
