@@ -23,22 +23,22 @@ type heartbeat struct {
 }
 
 // lookAtBeat reads the prompts.
-func (s *Scheduler) lookAtBeat() []finding.Finding {
-	b, found, err := s.Heartbeat()
+func (k *known) lookAtBeat() []finding.Finding {
+	b, found, err := k.Heartbeat()
 	if err != nil {
-		s.o.Log.Warn("cannot read heartbeat", "err", err)
+		k.o.Log.Warn("cannot read heartbeat", "err", err)
 		return nil
 	}
 
-	s.heartbeat.prompts, s.heartbeat.saved = 0, time.Time{}
+	k.heartbeat.prompts, k.heartbeat.saved = 0, time.Time{}
 
 	for _, p := range b.Prompts {
 		found = append(found, p.Found...)
-		if info, err := os.Stat(s.files().heart(p.Slug + ".md")); err == nil {
-			s.heartbeat.saved = later(s.heartbeat.saved, info.ModTime())
+		if info, err := os.Stat(k.files().heart(p.Slug + ".md")); err == nil {
+			k.heartbeat.saved = later(k.heartbeat.saved, info.ModTime())
 		}
 		if p.beats(p.Found) {
-			s.heartbeat.prompts++
+			k.heartbeat.prompts++
 		}
 	}
 
@@ -143,7 +143,7 @@ func (s *Scheduler) BeatNow() (time.Time, error) {
 	}
 
 	s.heartbeat.hand = s.Now().UTC().Truncate(time.Millisecond)
-	s.poke()
+	s.wake.ring()
 
 	return s.heartbeat.hand, nil
 }

@@ -13,19 +13,19 @@ import (
 type active map[string]Task // by slug
 
 // show says which tasks are active now. loop is held.
-func (s *Scheduler) show() {
-	a := make(active, len(s.jobs))
-	for slug, j := range s.jobs {
+func (k *known) show() {
+	a := make(active, len(k.jobs))
+	for slug, j := range k.jobs {
 		a[slug] = j.task
 	}
-	s.tasks.Store(&a)
+	k.tasks.Store(&a)
 }
 
 // FilesOf is the folder in which a task's own agent works; "" for other agents.
-func (s *Scheduler) FilesOf(agent string) string {
-	for slug, t := range *s.tasks.Load() {
+func (k *known) FilesOf(agent string) string {
+	for slug, t := range *k.tasks.Load() {
 		if t.ID == agent && t.Agent == "" {
-			return s.files().cron(slug, filesDir)
+			return k.files().cron(slug, filesDir)
 		}
 	}
 	return ""
@@ -33,37 +33,37 @@ func (s *Scheduler) FilesOf(agent string) string {
 
 // Tasks lists all tasks by name, each as it is in force: where a file is broken, the
 // version before goes on, if this process has read it.
-func (s *Scheduler) Tasks() ([]Entry, []finding.Finding, error) {
-	all, found, err := s.Store.Tasks()
+func (k *known) Tasks() ([]Entry, []finding.Finding, error) {
+	all, found, err := k.Store.Tasks()
 	for i := range all {
-		s.inForce(&all[i])
+		k.inForce(&all[i])
 	}
 	return all, found, err
 }
 
 // Task is one task by its name, as it is in force.
-func (s *Scheduler) Task(slug string) (Entry, error) {
-	e, err := s.Store.Task(slug)
+func (k *known) Task(slug string) (Entry, error) {
+	e, err := k.Store.Task(slug)
 	if err == nil {
-		s.inForce(&e)
+		k.inForce(&e)
 	}
 	return e, err
 }
 
 // inForce corrects what a file says by what the loop knows.
-func (s *Scheduler) inForce(e *Entry) {
-	tasks := *s.tasks.Load()
+func (k *known) inForce(e *Entry) {
+	tasks := *k.tasks.Load()
 	t, known := tasks[e.Slug]
 	switch {
 	case known && finding.Join(e.Found) != nil:
 		e.Task, e.Next = t, nil
-		if lines, err := readTail(s.files().cron(e.Slug, runsFile)); err == nil && e.Enabled { // else Found has it
-			e.coming(fold(lines, s.Now()), s.Now())
+		if lines, err := readTail(k.files().cron(e.Slug, runsFile)); err == nil && e.Enabled { // else Found has it
+			e.coming(fold(lines, k.Now()), k.Now())
 		}
 	case !known:
 		for slug, other := range tasks {
-			if e.ID != "" && other.ID == e.ID && exists(s.files().cron(slug, taskFile)) { // else it was renamed
-				e.Found, e.Next = append(e.Found, s.files().duplicate(e.Slug, slug)), nil
+			if e.ID != "" && other.ID == e.ID && exists(k.files().cron(slug, taskFile)) { // else it was renamed
+				e.Found, e.Next = append(e.Found, k.files().duplicate(e.Slug, slug)), nil
 			}
 		}
 	}
@@ -82,10 +82,10 @@ func (f folder) duplicate(slug, of string) finding.Finding {
 
 // originals orders names so that of two folders with one taskId the copy comes last:
 // what runs already comes first, then what was saved longer ago.
-func (s *Scheduler) originals(names []string) []string {
+func (k *known) originals(names []string) []string {
 	age := map[string]time.Time{}
 	for _, slug := range names {
-		if info, err := os.Stat(s.files().cron(slug, taskFile)); err == nil && s.jobs[slug] == nil {
+		if info, err := os.Stat(k.files().cron(slug, taskFile)); err == nil && k.jobs[slug] == nil {
 			age[slug] = info.ModTime()
 		}
 	}

@@ -78,7 +78,7 @@ func (s *Scheduler) advance(ctx context.Context, j *job, now time.Time) (time.Ti
 func (s *Scheduler) due(ctx context.Context, j *job, path string, now time.Time) (time.Time, error) {
 	b := j.st.backlog(j.task.When, now)
 	if b.count == 0 {
-		return s.coming(j, now), nil
+		return j.coming(now), nil
 	}
 	l, missed := line{At: now, Outcome: Missed, Reason: "daycare was not running"}, b.count-1
 	switch late := now.Sub(b.newest) > grace; {
@@ -97,11 +97,11 @@ func (s *Scheduler) due(ctx context.Context, j *job, path string, now time.Time)
 		return time.Time{}, nil
 	}
 
-	return s.coming(j, now), nil
+	return j.coming(now), nil
 }
 
 // coming is the next slot.
-func (s *Scheduler) coming(j *job, now time.Time) time.Time {
+func (j *job) coming(now time.Time) time.Time {
 	slot, _ := j.st.next(j.task.When, now)
 	return slot
 }
@@ -114,7 +114,7 @@ func (s *Scheduler) overlap(j *job, path string, now time.Time) (time.Time, erro
 	}
 	b := j.st.backlog(j.task.When, now)
 	if b.count == 0 {
-		return s.coming(j, now), nil
+		return j.coming(now), nil
 	}
 	if now.Sub(b.newest) > grace {
 		return time.Time{}, nil // it is caught up with when the run has ended
@@ -122,11 +122,11 @@ func (s *Scheduler) overlap(j *job, path string, now time.Time) (time.Time, erro
 
 	lines := b.lines(line{At: now, Outcome: Missed, Reason: "daycare was not running"}, b.count-1)
 	lines = append(lines, line{Slot: &b.newest, At: now, Outcome: Skipped, Reason: "busy: the previous run had not ended"})
-	return s.coming(j, now), s.note(j, path, now, lines...)
+	return j.coming(now), s.note(j, path, now, lines...)
 }
 
 // note writes lines for slots that are not fired.
-func (s *Scheduler) note(j *job, path string, now time.Time, lines ...line) error {
+func (k *known) note(j *job, path string, now time.Time, lines ...line) error {
 	if len(lines) == 0 {
 		return nil
 	}
@@ -134,14 +134,14 @@ func (s *Scheduler) note(j *job, path string, now time.Time, lines ...line) erro
 		lines[i].Spec, lines[i].Top = j.st.spec, j.st.ahead(now)
 	}
 
-	if err := write(s.Volume, path, lines...); err != nil {
+	if err := write(k.Volume, path, lines...); err != nil {
 		return err
 	}
 	for _, l := range lines {
 		open := j.st.open
 		j.st.end(l, now)
 		j.st.open = open
-		s.o.OnRun(s.firing(j.task, l), runOf(l))
+		k.o.OnRun(k.firing(j.task, l), runOf(l))
 	}
 
 	return nil
@@ -152,7 +152,7 @@ func (s *Scheduler) note(j *job, path string, now time.Time, lines ...line) erro
 const firstSight = 24 * time.Hour
 
 // begin writes down since when a schedule counts: it is new, or it was changed.
-func (s *Scheduler) begin(j *job, path string, now time.Time) error {
+func (k *known) begin(j *job, path string, now time.Time) error {
 	spec := j.task.spec()
 	if j.st.spec == specHash(spec) {
 		j.begun = true
@@ -182,13 +182,13 @@ func (s *Scheduler) begin(j *job, path string, now time.Time) error {
 		lines = append(lines, line{Slot: &at, At: now, Outcome: Missed,
 			Reason: "the time had passed when the task was first read", Spec: specHash(spec)})
 	}
-	if err := write(s.Volume, path, lines...); err != nil {
+	if err := write(k.Volume, path, lines...); err != nil {
 		return err
 	}
 
 	for _, l := range lines {
 		if l.Outcome != "" {
-			s.o.OnRun(s.firing(j.task, l), runOf(l))
+			k.o.OnRun(k.firing(j.task, l), runOf(l))
 		}
 	}
 
@@ -264,6 +264,6 @@ func (s *Scheduler) RunNow(slug string) (time.Time, error) {
 
 	t.ID = j.task.ID
 	j.task, j.hand, j.reckoned = t, now.UTC().Truncate(time.Millisecond), false
-	s.poke()
+	s.wake.ring()
 	return j.hand, nil
 }

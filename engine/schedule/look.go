@@ -57,51 +57,51 @@ type seen struct {
 }
 
 // look reads the folders again: what is new, changed, renamed, broken or gone.
-func (s *Scheduler) look(now time.Time) {
-	names, strays, err := slugs(s.files().cron(), "")
+func (k *known) look(now time.Time) {
+	names, strays, err := slugs(k.files().cron(), "")
 	if err != nil {
-		s.o.Log.Warn("cannot list tasks", "err", err)
-		s.again = now.Add(longest)
+		k.o.Log.Warn("cannot list tasks", "err", err)
+		k.again = now.Add(longest)
 		return
 	}
 	there := map[string]bool{}
-	folders := []string{s.files().cron(), s.files().heart()}
+	folders := []string{k.files().cron(), k.files().heart()}
 	for _, slug := range names {
 		there[slug] = true
-		folders = append(folders, s.files().cron(slug))
+		folders = append(folders, k.files().cron(slug))
 	}
-	maps.DeleteFunc(s.jobs, func(slug string, _ *job) bool { return !there[slug] })
-	s.seen.names, s.seen.strays = s.originals(names), strays
-	s.seen.tasks = map[string][]finding.Finding{}
+	maps.DeleteFunc(k.jobs, func(slug string, _ *job) bool { return !there[slug] })
+	k.seen.names, k.seen.strays = k.originals(names), strays
+	k.seen.tasks = map[string][]finding.Finding{}
 	owner := map[string]string{}
-	for _, slug := range s.seen.names {
-		s.seen.tasks[slug] = s.lookAt(slug, now, owner)
+	for _, slug := range k.seen.names {
+		k.seen.tasks[slug] = k.lookAt(slug, now, owner)
 	}
-	s.seen.heartbeat = s.lookAtBeat()
-	s.show()
-	if s.o.Folders != nil && !slices.Equal(folders, s.seen.folders) {
-		s.seen.folders = folders
-		s.o.Folders(folders)
+	k.seen.heartbeat = k.lookAtBeat()
+	k.show()
+	if k.o.Folders != nil && !slices.Equal(folders, k.seen.folders) {
+		k.seen.folders = folders
+		k.o.Folders(folders)
 	}
-	s.seen.report(s.o.Findings)
+	k.seen.report(k.o.Findings)
 }
 
 // lookAtSome reads some tasks again. false: what it found concerns others too (a task came
 // or went, or has another id), so all are to be looked at.
-func (s *Scheduler) lookAtSome(slugs []string, now time.Time) bool {
+func (k *known) lookAtSome(slugs []string, now time.Time) bool {
 	for _, slug := range slugs {
-		j := s.jobs[slug]
+		j := k.jobs[slug]
 		if j == nil {
 			return false
 		}
 		id := j.task.ID
-		s.seen.tasks[slug] = s.lookAt(slug, now, map[string]string{})
-		if s.jobs[slug] == nil || s.jobs[slug].task.ID != id {
+		k.seen.tasks[slug] = k.lookAt(slug, now, map[string]string{})
+		if k.jobs[slug] == nil || k.jobs[slug].task.ID != id {
 			return false
 		}
 	}
-	s.show()
-	s.seen.report(s.o.Findings)
+	k.show()
+	k.seen.report(k.o.Findings)
 	return true
 }
 
@@ -120,22 +120,22 @@ func (n *seen) report(report func([]finding.Finding)) {
 
 // lookAt reads one task. A file that is broken leaves the last good version in
 // force. owner maps each taskId to the folder that it belongs to.
-func (s *Scheduler) lookAt(slug string, now time.Time, owner map[string]string) []finding.Finding {
-	path := s.files().cron(slug, taskFile)
+func (k *known) lookAt(slug string, now time.Time, owner map[string]string) []finding.Finding {
+	path := k.files().cron(slug, taskFile)
 	info, err := os.Stat(path)
 	if err != nil {
-		delete(s.jobs, slug) // a folder without a task, or one that is being made
+		delete(k.jobs, slug) // a folder without a task, or one that is being made
 		return nil
 	}
-	j := s.jobs[slug]
+	j := k.jobs[slug]
 	if j == nil || !same(j.file, info) || !j.bad.IsZero() {
-		t, found, err := s.load(slug)
+		t, found, err := k.load(slug)
 		if err == nil && t.ID == "" && finding.Join(found) == nil {
-			t, found, err = s.named(slug, now)
+			t, found, err = k.named(slug, now)
 		}
 		if err != nil {
-			s.o.Log.Warn("cannot read task", "task", slug, "err", err)
-			s.again = earlier(s.again, now.Add(rereads[2]))
+			k.o.Log.Warn("cannot read task", "task", slug, "err", err)
+			k.again = earlier(k.again, now.Add(rereads[2]))
 			return nil
 		}
 		if j == nil {
@@ -143,19 +143,19 @@ func (s *Scheduler) lookAt(slug string, now time.Time, owner map[string]string) 
 		}
 		if finding.Join(found) != nil {
 			if found[0].ID == unread { // for a reason that may pass and leave the file as it is
-				s.again = earlier(s.again, now.Add(longest))
+				k.again = earlier(k.again, now.Add(longest))
 			}
-			return s.broken(slug, j, now, found)
+			return k.broken(slug, j, now, found)
 		}
 		if j.task.spec() != t.spec() {
 			j.begun = false
 		}
 		j.task, j.file, j.bad, j.found, j.reckoned = t, info, time.Time{}, found, false
-		s.jobs[slug] = j
+		k.jobs[slug] = j
 	}
 	if first, twice := owner[j.task.ID]; twice {
-		delete(s.jobs, slug)
-		return append(j.found[:len(j.found):len(j.found)], s.files().duplicate(slug, first))
+		delete(k.jobs, slug)
+		return append(j.found[:len(j.found):len(j.found)], k.files().duplicate(slug, first))
 	}
 	owner[j.task.ID] = slug
 	return j.found
@@ -166,29 +166,29 @@ func same(a, b os.FileInfo) bool {
 }
 
 // named gives a task its id and reads it again.
-func (s *Scheduler) named(slug string, now time.Time) (Task, []finding.Finding, error) {
-	err := s.files().identify(slug)
+func (k *known) named(slug string, now time.Time) (Task, []finding.Finding, error) {
+	err := k.files().identify(slug)
 	if errors.Is(err, disk.ErrChanged) {
-		s.again = earlier(s.again, now.Add(rereads[0]))
+		k.again = earlier(k.again, now.Add(rereads[0]))
 	}
 	if err != nil {
 		return Task{}, nil, fmt.Errorf("give it an id: %w", err)
 	}
-	return s.load(slug)
+	return k.load(slug)
 }
 
 // broken keeps the last good version of a task, if there is one, and reports the
 // file when it stays broken.
-func (s *Scheduler) broken(slug string, j *job, now time.Time, found []finding.Finding) []finding.Finding {
+func (k *known) broken(slug string, j *job, now time.Time, found []finding.Finding) []finding.Finding {
 	if j.bad.IsZero() || j.bad.After(now) {
 		j.bad = now
 	}
 	if j.task.Slug != "" {
-		s.jobs[slug] = j
+		k.jobs[slug] = j
 	}
 	for _, pause := range rereads {
 		if at := j.bad.Add(pause); at.After(now) && j.task.Slug != "" {
-			s.again = earlier(s.again, at)
+			k.again = earlier(k.again, at)
 			return j.found
 		}
 	}

@@ -236,7 +236,7 @@ func (gs gates) ask(ctx context.Context, agent, dir string, g Gate) (text, skip 
 }
 
 // firing is a slot of a task as the outside sees it.
-func (s *Scheduler) firing(t Task, l line) Firing {
+func (k *known) firing(t Task, l line) Firing {
 	slot := l.slot().UTC()
 	f := Firing{Kind: Cron, Slug: t.Slug, Name: t.Name, TaskID: t.ID, Agent: t.Agent, Maker: t.CreatedBy,
 		Source: t.Source, Slot: slot, Via: l.Via, Why: l.Why,
@@ -252,10 +252,10 @@ func (s *Scheduler) firing(t Task, l line) Firing {
 		return f
 	}
 
-	f.Dir = s.files().cron(t.Slug, filesDir)
+	f.Dir = k.files().cron(t.Slug, filesDir)
 	if isDir(filepath.Dir(f.Dir)) {
-		if err := s.Volume.MkdirAll(f.Dir); err != nil {
-			s.o.Log.Warn("cannot create the task's folder", "dir", f.Dir, "err", err)
+		if err := k.Volume.MkdirAll(f.Dir); err != nil {
+			k.o.Log.Warn("cannot create the task'k folder", "dir", f.Dir, "err", err)
 		}
 	}
 

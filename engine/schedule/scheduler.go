@@ -86,22 +86,38 @@ type Options struct {
 // A Scheduler fires what is due. Its zero cost is zero: with nothing scheduled Run
 // sleeps until Changed is called.
 type Scheduler struct {
-	*Store
-	o     Options
+	known
 	gates gates
-	wake  chan struct{} // capacity 1
+	wake  alarm
 	spawn func(func())
 
 	wg    sync.WaitGroup
 	stale stale
+	loop  sync.Mutex // held by the loop, also while it reads and writes files
+	last  time.Time  // of the last step
+}
+
+// known is what the loop knows of tasks and heartbeat, from their files.
+type known struct {
+	*Store
+	o     Options
 	tasks atomic.Pointer[active] // for all who must not wait for the loop
 
-	loop      sync.Mutex // held by the loop, also while it reads and writes files
-	again     time.Time
+	// The loop alone may use the rest.
+	again     time.Time // when to look at all files again; zero: when something changes
 	jobs      map[string]*job
 	heartbeat heartbeat
 	seen      seen
-	last      time.Time // of the last step
+}
+
+// An alarm wakes the loop, however often it rings: it has capacity 1.
+type alarm chan struct{}
+
+func (a alarm) ring() {
+	select {
+	case a <- struct{}{}:
+	default:
+	}
 }
 
 // New makes a Scheduler that does nothing before Run.
@@ -118,7 +134,8 @@ func New(o Options) *Scheduler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Scheduler{Store: o.Store, o: o, gates: gates{o.Gate, o.Workspace}, wake: make(chan struct{}, 1), jobs: map[string]*job{}}
+	s := &Scheduler{known: known{Store: o.Store, o: o, jobs: map[string]*job{}}, gates: gates{o.Gate, o.Workspace},
+		wake: make(alarm, 1)}
 	s.stale.add()
 	s.tasks.Store(&active{})
 	s.spawn = s.wg.Go
@@ -134,14 +151,7 @@ const longest = 30 * time.Second
 // files.
 func (s *Scheduler) Changed(slugs ...string) {
 	s.stale.add(slugs...)
-	s.poke()
-}
-
-func (s *Scheduler) poke() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.wake.ring()
 }
 
 // Run fires what is due until ctx ends, and returns when everything it started has
@@ -212,9 +222,9 @@ func (s *Scheduler) step(ctx context.Context, now time.Time) (next time.Time) {
 	return earlier(next, at)
 }
 
-func (s *Scheduler) sorted() []*job {
-	all := make([]*job, 0, len(s.jobs))
-	for _, j := range s.jobs {
+func (k *known) sorted() []*job {
+	all := make([]*job, 0, len(k.jobs))
+	for _, j := range k.jobs {
 		all = append(all, j)
 	}
 	slices.SortFunc(all, func(a, b *job) int { return strings.Compare(a.task.Slug, b.task.Slug) })
@@ -288,5 +298,5 @@ func (s *Scheduler) finish(ctx context.Context, t *track, name string, lines []l
 	if err != nil && ctx.Err() == nil {
 		s.troubled(t, name, s.Now(), err)
 	}
-	s.poke()
+	s.wake.ring()
 }
