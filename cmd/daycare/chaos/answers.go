@@ -85,8 +85,8 @@ func (c *checker) needlessly(v view) {
 			c.violate("answered again: %s came again in the same life, %s after the platform took it", r.out,
 				r.at.Sub(first.told).Round(time.Millisecond))
 		case lived > sureAfter+c.play.h.starved(first.told, died):
-			c.violate("answered again: %s came again, though the process lived for %s after the platform took it",
-				r.out, lived.Round(time.Millisecond))
+			c.violate("answered again: %s came again%s%s after the platform took it",
+				r.out, livedFor, lived.Round(time.Millisecond))
 		}
 	}
 }

@@ -17,11 +17,12 @@ import (
 
 // A daemon is one life of the process under test.
 type daemon struct {
-	cmd    *exec.Cmd
-	trace  string
-	stderr string
-	exited chan struct{}
-	killed bool // by this process
+	cmd      *exec.Cmd
+	trace    string
+	stderr   string
+	exited   chan struct{}
+	killed   bool // by this process
+	killedAt time.Time
 }
 
 // launch says how a life begins.
@@ -104,9 +105,16 @@ func (l launch) start() (*daemon, error) {
 	return d, nil
 }
 
+// condemn notes when the end of it began.
+func (d *daemon) condemn() {
+	if !d.killed {
+		d.killed, d.killedAt = true, time.Now()
+	}
+}
+
 // kill ends it as nothing can prevent.
 func (d *daemon) kill() {
-	d.killed = true
+	d.condemn()
 	d.cmd.Process.Kill()
 	<-d.exited
 }
@@ -124,7 +132,7 @@ func (d *daemon) stop(patience time.Duration) bool {
 
 // stuck ends a daemon that does nothing any more, and has it say where it hangs.
 func (d *daemon) stuck() {
-	d.killed = true
+	d.condemn()
 	d.cmd.Process.Signal(syscall.SIGQUIT)
 	select {
 	case <-d.exited:
@@ -161,9 +169,13 @@ func (d *daemon) said() string {
 }
 
 // endedAt is when it died. The harness may see that late on a busy machine, or mirror the disk
-// before: one that died at a step did nothing after it had noted that step.
+// before: one that died at a step did nothing after it had noted that step, and one that was
+// killed nothing after that.
 func (d *daemon) endedAt(armed Death) time.Time {
-	if info, err := os.Stat(d.trace); err == nil && armed.Failpoint != "" && d.died() && !d.killed {
+	if d.killed {
+		return d.killedAt
+	}
+	if info, err := os.Stat(d.trace); err == nil && armed.Failpoint != "" && d.died() {
 		return info.ModTime()
 	}
 	return time.Now()

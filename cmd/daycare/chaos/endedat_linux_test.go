@@ -31,7 +31,8 @@ func TestALifeEndsAtItsLastStep(t *testing.T) {
 		atEnd bool
 	}{
 		"at a step":                     {daemon{cmd: died, trace: trace}, Death{Failpoint: "kill@#1"}, true},
-		"by the harness":                {daemon{cmd: died, trace: trace, killed: true}, Death{Failpoint: "kill@#1"}, false},
+		"by the harness":                {daemon{cmd: died, trace: trace, killed: true, killedAt: time.Now()}, Death{Failpoint: "kill@#1"}, false},
+		"by the harness, seen late":     {daemon{cmd: died, trace: trace + "none", killed: true, killedAt: last}, Death{}, true},
 		"at any moment":                 {daemon{cmd: died, trace: trace}, Death{After: time.Second}, false},
 		"in order, before its step":     {daemon{cmd: ended, trace: trace}, Death{Failpoint: "kill@#1"}, false},
 		"before it noted anything here": {daemon{cmd: died, trace: trace + "none"}, Death{Failpoint: "kill@#1"}, false},

@@ -118,8 +118,18 @@ func spread(long, short []Case) (all []Case) {
 	return append(all, short[len(all)-len(long):]...)
 }
 
-// each plays cases beside each other.
+// each plays cases beside each other. Those in which something was only late are played
+// again at the end, when nothing else runs: the machine may have had no time for them.
 func (h *harness) each(ctx context.Context, cases []Case) error {
+	var late lateCases
+	defer func() { h.report.LateOnce = late.once }()
+	if err := h.beside(ctx, cases, &late); err != nil {
+		return err
+	}
+	return late.again(ctx, h)
+}
+
+func (h *harness) beside(ctx context.Context, cases []Case, late *lateCases) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers())
 	var done atomic.Int64
@@ -133,7 +143,9 @@ func (h *harness) each(ctx context.Context, cases []Case) error {
 				return err
 			}
 
-			h.take(r)
+			if !late.keep(c, r) {
+				h.take(r)
+			}
 			h.Progress(int(done.Add(1)), len(cases), r.way)
 
 			return nil

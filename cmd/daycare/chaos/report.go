@@ -98,6 +98,9 @@ type Report struct {
 	reached  map[string]bool
 	diedAt   map[string]int
 	Failures []*Result
+	// LateOnce are the cases in which something was late, and was not when they were played
+	// again, alone.
+	LateOnce []*Result
 	Skipped  []string
 	Bugs     []Caught
 	Soak     []Tenth
@@ -225,6 +228,10 @@ func (r *Report) Print(w io.Writer) error {
 	for _, s := range r.Skipped {
 		fmt.Fprintf(w, "SKIPPED: %s\n", s)
 	}
+
+	for _, one := range r.LateOnce {
+		fmt.Fprintf(w, "LATE ONCE, and not when played again %d times: %s: %s\n", playedAgain, one.Case, one.Violations[0])
+	}
 	return r.printFailures(w)
 }
 
@@ -286,6 +293,6 @@ func (r *Report) PrintJSON(w io.Writer) error {
 		"processor": r.Processor, "leftOut": r.LeftOut, "planned": r.Planned, "unplayed": r.Unplayed,
 		"reached": len(r.reached), "points": len(crash.Names()), "unreached": r.Unreached(),
 		"scenarioPoints": r.Points, "scenarioPointsPlayed": r.PointsPlayed,
-		"soak": r.Soak, "skipped": r.Skipped, "failures": r.Failures, "bugs": r.Bugs,
+		"soak": r.Soak, "skipped": r.Skipped, "failures": r.Failures, "lateOnce": r.LateOnce, "bugs": r.Bugs,
 	})
 }

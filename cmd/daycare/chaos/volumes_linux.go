@@ -202,6 +202,7 @@ func (v *volume) cut(d *daemon) error {
 	if err != nil {
 		return err
 	}
+	d.condemn()
 	if err := d.freeze(); err != nil {
 		f.Close()
 		return err
