@@ -64,7 +64,7 @@ func shellCommand(t *testing.T, workspace, shell string, argv []string) (cmd *ex
 		t.Skipf("NOT TESTED: there is no %s on this machine; install it to see whether its completion works", shell)
 	}
 	var out, problems bytes.Buffer
-	c := &term.App{Out: &out, Err: &problems}
+	c := &term.App{Streams: term.Streams{Out: &out, Err: &problems}}
 	if code := c.Run(t.Context(), newRoot, []string{"completion", shell}); code != fault.ExitOK {
 		t.Fatalf("completion %s: exit code %d\n%s", shell, code, &problems)
 	}

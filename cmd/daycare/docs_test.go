@@ -217,7 +217,7 @@ func give(t *testing.T, path, content string) {
 // parses goes as far as a command goes before it runs.
 func parses(args []string) error {
 	var out bytes.Buffer
-	root := newRoot(&term.App{In: &out, Out: &out, Err: &out})
+	root := newRoot(&term.App{Streams: term.Streams{In: &out, Out: &out, Err: &out}})
 	root.InitDefaultHelpCmd()
 	cmd, rest, err := root.Find(args)
 	if err != nil || len(rest) == 0 { // a command is named, not run

@@ -24,6 +24,6 @@ func main1() {
 // with 130, unless the command took the signals (term.App.TakeSignals); then the
 // command decides.
 func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c := &term.App{In: stdin, Out: stdout, Err: stderr, Offline: daemon.Look, InProcess: daemon.Inside}
+	c := &term.App{Streams: term.Streams{In: stdin, Out: stdout, Err: stderr}, Offline: daemon.Look, InProcess: daemon.Inside}
 	return c.Run(context.Background(), newRoot, args)
 }

@@ -103,6 +103,7 @@ func ensureDaemon(ctx context.Context, c *term.App, root string) error {
 	if client, err := c.JoinStarting(ctx, root); client != nil || err != nil {
 		return err
 	}
-	quiet := &term.App{Offline: c.Offline, InProcess: c.InProcess, In: c.In, Out: io.Discard, Err: io.Discard, Workspace: c.Workspace}
+	quiet := &term.App{Streams: term.Streams{In: c.In, Out: io.Discard, Err: io.Discard}, Workspace: c.Workspace,
+		Offline: c.Offline, InProcess: c.InProcess}
 	return commands.StartBackground(ctx, quiet, root, "")
 }

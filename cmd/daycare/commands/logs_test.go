@@ -115,7 +115,7 @@ func TestFollowLog(t *testing.T) {
 	log := slog.New(slog.NewJSONHandler(f, nil))
 	log.Info("before", "n", -1)
 	out := newLines()
-	c := &term.App{Out: out}
+	c := &term.App{Streams: term.Streams{Out: out}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	tail := follow.Open(path)
@@ -216,7 +216,7 @@ func TestNoOutputSteersATerminal(t *testing.T) {
 		"a nested value": func(c *term.App) error { return c.PrintJSON(map[string]json.RawMessage{"of": raw}) },
 	} {
 		var out bytes.Buffer
-		if err := print(&term.App{Out: &out}); err != nil {
+		if err := print(&term.App{Streams: term.Streams{Out: &out}}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if strings.ContainsFunc(out.String(), plain.Steers) || !utf8.ValidString(out.String()) {

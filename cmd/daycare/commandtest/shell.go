@@ -38,7 +38,7 @@ func NewShell(t *testing.T, h *Server, stdin string, commands ...func(*term.App)
 		InProcess: func(context.Context, string) (*control.Client, func() error, error) {
 			return h.Client(), func() error { return nil }, nil
 		},
-		In: strings.NewReader(stdin), Out: &s.Stdout, Err: &s.Stderr,
+		Streams: term.Streams{In: strings.NewReader(stdin), Out: &s.Stdout, Err: &s.Stderr},
 	}
 
 	return s

@@ -43,7 +43,7 @@ func newWorkspace(t testing.TB) string {
 func imported(t *testing.T, root, of, dir string, o options) (table, said string, err error) {
 	t.Helper()
 	var out, talk bytes.Buffer
-	c := &term.App{In: strings.NewReader(""), Out: &out, Err: &talk, Workspace: root, NoInput: true}
+	c := &term.App{Streams: term.Streams{In: strings.NewReader(""), Out: &out, Err: &talk, NoInput: true}, Workspace: root}
 	err = run(context.Background(), c, kinds[of], dir, o)
 	return out.String(), talk.String(), err
 }

@@ -84,7 +84,7 @@ func Apply(ctx context.Context, root string, a Answers) (said string, err error)
 		return "", err
 	}
 
-	quiet := &term.App{In: nil, Out: io.Discard, Err: io.Discard}
+	quiet := &term.App{Streams: term.Streams{Out: io.Discard, Err: io.Discard}}
 	t, err := apply(ctx, quiet, root, conf, s)
 	if err != nil {
 		if _, do := term.Explain(err); do != "" {

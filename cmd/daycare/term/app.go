@@ -27,16 +27,21 @@ type App struct {
 	// returned; stop ends or suspends what is under way.
 	InProcess func(ctx context.Context, root string) (client *control.Client, stop func() error, err error)
 
-	In       io.Reader
-	Out, Err io.Writer // data; talk
-
+	Streams
 	Workspace string // --workspace
-	JSON      bool
-	NoInput   bool
 
 	versionSaid sync.Once // that the daemon has another version
 	silenceSaid sync.Once // that it does not answer
 	signalling
+}
+
+// Streams are where a command reads and prints, and in which form.
+type Streams struct {
+	In      io.Reader
+	Out     io.Writer // data
+	Err     io.Writer // everything else: notes, questions, errors
+	JSON    bool      // --json
+	NoInput bool      // --no-input
 }
 
 // signalling is what the app does with signals.

@@ -12,15 +12,15 @@ import (
 )
 
 // Answer asks for a line; an empty one is the usual answer.
-func (c *App) Answer(question, usual string) (string, error) {
-	fmt.Fprint(c.Err, question)
+func (s *Streams) Answer(question, usual string) (string, error) {
+	fmt.Fprint(s.Err, question)
 	if usual != "" {
-		fmt.Fprintf(c.Err, " [%s]", usual)
+		fmt.Fprintf(s.Err, " [%s]", usual)
 	}
-	fmt.Fprint(c.Err, ": ")
-	line, err := readLine(c.In)
+	fmt.Fprint(s.Err, ": ")
+	line, err := readLine(s.In)
 	if err != nil {
-		fmt.Fprintln(c.Err)
+		fmt.Fprintln(s.Err)
 		return "", ErrInterrupted
 	}
 
@@ -44,18 +44,18 @@ func readLine(r io.Reader) (string, error) {
 }
 
 // Agrees asks a person a question that is answered with yes or no.
-func (c *App) Agrees(question string) bool {
-	fmt.Fprintf(c.Err, "%s [y/N] ", question)
-	line, err := readLine(c.In)
+func (s *Streams) Agrees(question string) bool {
+	fmt.Fprintf(s.Err, "%s [y/N] ", question)
+	line, err := readLine(s.In)
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return err == nil && (answer == "y" || answer == "yes")
 }
 
 // Yes asks a question; an empty answer is yes.
-func (c *App) Yes(question string) bool {
-	fmt.Fprint(c.Err, question)
+func (s *Streams) Yes(question string) bool {
+	fmt.Fprint(s.Err, question)
 	var answer string
-	_, err := fmt.Fscanln(c.In, &answer)
+	_, err := fmt.Fscanln(s.In, &answer)
 	return err != nil && err.Error() == "unexpected newline" || strings.HasPrefix(strings.ToLower(answer), "y")
 }
 

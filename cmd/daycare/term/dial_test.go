@@ -16,7 +16,7 @@ import (
 func TestAnotherVersionIsSaidOnce(t *testing.T) {
 	for theirs, want := range map[string]string{"0.0.1": "restart it with: daycare restart", "99.0.0": "daycare update"} {
 		var out strings.Builder
-		c := &App{Err: &out}
+		c := &App{Streams: Streams{Err: &out}}
 		c.otherVersion(theirs)
 		c.otherVersion(theirs)
 		if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, theirs) || !strings.Contains(got, want) {

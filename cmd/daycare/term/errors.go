@@ -98,7 +98,7 @@ func Explain(err error) (code int, do string) {
 }
 
 // Report prints err, for a person or with --json as one object, and returns the exit code.
-func (c *App) Report(err error) int {
+func (s *Streams) Report(err error) int {
 	code, do := Explain(err)
 	if err == nil || err.Error() == "" || errors.Is(err, ErrInterrupted) {
 		return code
@@ -107,40 +107,40 @@ func (c *App) Report(err error) int {
 	if code == fault.ExitTimeout && errors.Is(err, context.DeadlineExceeded) {
 		what = "timed out; what was sent is on disk, and work on it continues"
 	}
-	if c.JSON {
-		c.reportJSON(err, what, do, code)
+	if s.JSON {
+		s.reportJSON(err, what, do, code)
 		return code
 	}
 
-	fmt.Fprintln(c.Err, "daycare: "+Clean(what))
+	fmt.Fprintln(s.Err, "daycare: "+Clean(what))
 	if do != "" {
-		fmt.Fprintln(c.Err, Clean(do))
+		fmt.Fprintln(s.Err, Clean(do))
 	}
 	return code
 }
 
 // reportJSON prints {"error":{"code":…,"message":…,"hint":…,"exit":…}}, with what the API
 // says of the error beside these. It goes where errors go: stdout has data alone.
-func (c *App) reportJSON(err error, what, do string, exit int) {
+func (s *Streams) reportJSON(err error, what, do string, exit int) {
 	body := *control.Describe(err)
 	body.Message, body.Hint = what, do
 	if body.Code == fault.Internal {
 		body.Code = fault.ExitName(exit)
 	}
-	_ = printJSON(c.Err, map[string]any{"error": struct { // there is nowhere left to say that this failed
+	_ = printJSON(s.Err, map[string]any{"error": struct { // there is nowhere left to say that this failed
 		control.APIError
 		Exit int `json:"exit"`
 	}{body, exit}})
 }
 
 // Warn says something that does not stop the command.
-func (c *App) Warn(format string, args ...any) {
-	fmt.Fprintln(c.Err, Clean(fmt.Sprintf(format, args...)))
+func (s *Streams) Warn(format string, args ...any) {
+	fmt.Fprintln(s.Err, Clean(fmt.Sprintf(format, args...)))
 }
 
 // Note says something by the way; dim on a terminal.
-func (c *App) Note(format string, args ...any) {
-	fmt.Fprintln(c.Err, c.ErrStyle().Dim(Clean(fmt.Sprintf(format, args...))))
+func (s *Streams) Note(format string, args ...any) {
+	fmt.Fprintln(s.Err, s.ErrStyle().Dim(Clean(fmt.Sprintf(format, args...))))
 }
 
 // OpenInput opens a file that a user names, or standard input for "-".

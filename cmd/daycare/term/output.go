@@ -15,7 +15,7 @@ import (
 )
 
 // PrintJSON writes v as one line: all of a command's output, or one of a stream.
-func (c *App) PrintJSON(v any) error { return printJSON(c.Out, v) }
+func (s *Streams) PrintJSON(v any) error { return printJSON(s.Out, v) }
 
 func printJSON(w io.Writer, v any) error {
 	var b bytes.Buffer
@@ -30,7 +30,7 @@ func printJSON(w io.Writer, v any) error {
 
 // PrintLine writes a line of JSON as it is, but for characters that could steer a
 // terminal, which may be at the other end of a pipe: JSON can spell them.
-func (c *App) PrintLine(line []byte) error { return printLine(c.Out, line) }
+func (s *Streams) PrintLine(line []byte) error { return printLine(s.Out, line) }
 
 func printLine(w io.Writer, line []byte) error {
 	text := strings.TrimSuffix(string(line), "\n")
@@ -66,8 +66,8 @@ func inert(text string) string {
 }
 
 // Print writes data for a person.
-func (c *App) Print(format string, args ...any) {
-	fmt.Fprintf(c.Out, format, args...)
+func (s *Streams) Print(format string, args ...any) {
+	fmt.Fprintf(s.Out, format, args...)
 }
 
 // A Table is rows of cells, the first the headings.
@@ -111,7 +111,7 @@ func (t Table) Write(w io.Writer, s Style) error {
 }
 
 // Fields is a table of names and values without headings.
-func (c *App) Fields(pairs ...string) {
+func (s *Streams) Fields(pairs ...string) {
 	width := 0
 	for i := 0; i < len(pairs); i += 2 {
 		width = max(width, utf8.RuneCountInString(pairs[i]))
@@ -122,7 +122,7 @@ func (c *App) Fields(pairs ...string) {
 			continue
 		}
 		gap := strings.Repeat(" ", width-utf8.RuneCountInString(pairs[i])+2)
-		fmt.Fprintln(c.Out, c.OutStyle().Dim(pairs[i])+gap+Clean(pairs[i+1]))
+		fmt.Fprintln(s.Out, s.OutStyle().Dim(pairs[i])+gap+Clean(pairs[i+1]))
 	}
 }
 

@@ -56,25 +56,25 @@ func wantsJSON(args []string) bool {
 }
 
 // TakeSignals gives the command Ctrl-C and SIGTERM to answer by itself.
-func (c *App) TakeSignals() <-chan os.Signal {
-	c.signalsTaken.Store(true)
-	return c.Interrupts()
+func (s *signalling) TakeSignals() <-chan os.Signal {
+	s.signalsTaken.Store(true)
+	return s.Interrupts()
 }
 
 // TakesSignals reports whether the command answers signals by itself.
-func (c *App) TakesSignals() bool { return c.signalsTaken.Load() }
+func (s *signalling) TakesSignals() bool { return s.signalsTaken.Load() }
 
 // beforeLeaving has a signal call restore before it ends the program; nil: no more.
-func (c *App) beforeLeaving(restore func()) {
+func (s *signalling) beforeLeaving(restore func()) {
 	if restore == nil {
-		c.leaving.Store(nil)
+		s.leaving.Store(nil)
 		return
 	}
-	c.leaving.Store(&restore)
+	s.leaving.Store(&restore)
 }
 
 // Interrupts is where signals come to the command that took them.
-func (c *App) Interrupts() chan os.Signal {
-	c.signalsMade.Do(func() { c.signals = make(chan os.Signal, 4) })
-	return c.signals
+func (s *signalling) Interrupts() chan os.Signal {
+	s.signalsMade.Do(func() { s.signals = make(chan os.Signal, 4) })
+	return s.signals
 }

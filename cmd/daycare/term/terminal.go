@@ -18,18 +18,18 @@ func IsTerminal(stream any) bool {
 }
 
 // Asks reports whether a person can be asked something.
-func (c *App) Asks() bool {
-	return !c.NoInput && IsTerminal(c.In) && IsTerminal(c.Err)
+func (s *Streams) Asks() bool {
+	return !s.NoInput && IsTerminal(s.In) && IsTerminal(s.Err)
 }
 
 // A Style colours text where that is wanted: on a terminal without NO_COLOR.
 type Style bool
 
 // ErrStyle is the style of what is said beside the data.
-func (c *App) ErrStyle() Style { return styleOf(c.Err) }
+func (s *Streams) ErrStyle() Style { return styleOf(s.Err) }
 
 // OutStyle is the style of data.
-func (c *App) OutStyle() Style { return styleOf(c.Out) }
+func (s *Streams) OutStyle() Style { return styleOf(s.Out) }
 
 func styleOf(w io.Writer) Style {
 	return Style(os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && IsTerminal(w))

@@ -95,7 +95,7 @@ func run(t *testing.T, change func(u *updating)) (files map[string]string, said 
 	program := filepath.Join(dir, "daycare")
 	put(t, program, []byte("old program"))
 	var out bytes.Buffer
-	app := &term.App{Out: &out, Err: &out, In: strings.NewReader(""), Workspace: dir}
+	app := &term.App{Streams: term.Streams{Out: &out, Err: &out, In: strings.NewReader("")}, Workspace: dir}
 	u := updating{app: app, ours: "1.0.0", program: program, yes: true}
 	change(&u)
 	err = u.run(t.Context())
