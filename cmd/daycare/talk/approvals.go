@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"daycare/cmd/daycare/show"
 	"daycare/cmd/daycare/term"
@@ -126,15 +125,15 @@ func (t *talk) decidedElsewhere(a event.Asked) {
 		return
 	}
 	p.c.Warn("\nanswered elsewhere: %s by %s", a.Decision, a.By)
-	t.expectTurn(p.queue[0])
+	t.flight.expect()
+	p.owe(p.queue[0], t.agent)
 	p.next()
 }
 
-// expectTurn: a turn of the agent follows from the answer to its request.
-func (t *talk) expectTurn(a event.Ask) {
-	t.flight.following, t.flight.calm = true, time.Time{}
-	if a.AgentID == t.agent {
-		t.asks.due = append(t.asks.due, a.Token)
+// owe notes that a turn of the agent follows from the answer to its request.
+func (p *approvals) owe(a event.Ask, agent string) {
+	if a.AgentID == agent {
+		p.due = append(p.due, a.Token)
 	}
 }
 
@@ -142,6 +141,19 @@ func (t *talk) expectTurn(a event.Ask) {
 func (p *approvals) heardOf(followed map[string]bool) bool {
 	p.due = slices.DeleteFunc(p.due, func(token string) bool { return followed[token] })
 	return len(p.due) == 0
+}
+
+// leave is how a conversation ends that the user leaves, with so many messages without an
+// outcome.
+func (p *approvals) leave(open int) error {
+	if p.left != nil {
+		return needsApproval(*p.left)
+	}
+	if open > 0 {
+		p.c.Note("what was sent is on disk; work on it continues when daycare runs")
+	}
+
+	return nil
 }
 
 // next puts the next question.
@@ -275,6 +287,7 @@ func (t *talk) decide(ctx context.Context, a event.Ask, decision string) error {
 		t.view.note("%s: %s", term.OneLine(term.Join(" ", a.Tag, a.Shown), 120), decision)
 	}
 
-	t.expectTurn(a)
+	t.flight.expect()
+	t.asks.owe(a, t.agent)
 	return nil
 }

@@ -26,32 +26,43 @@ const lookEvery = 200 * time.Millisecond
 // elsewhere. How an item ended is never taken from events, which may be lost, but
 // from its stream's outcome, or from history.
 type talk struct {
+	peer
 	c       *term.App
-	client  *control.Client
-	view    *view
 	asks    *approvals
 	signals <-chan os.Signal
 
-	agent  string // id; "" until the first message made or found it
-	once   bool   // one message, then leave
-	wait   bool   // leave only when background agents are done, too
-	heard  chan heard
-	typed  <-chan string // nil: nobody types
+	once   bool          // one message, then leave
+	typed  <-chan string // nil when nobody types
 	flight flight
-	wg     sync.WaitGroup
+}
+
+// A peer is the agent that is talked with: the way to it, and what is heard of it.
+type peer struct {
+	client   *control.Client
+	view     *view
+	agent    string // id; "" until the first message made or found it
+	wait     bool   // it is busy until its background agents are done, too
+	heard    chan heard
+	watching bool   // the agent's events are followed
+	lastID   string // of the newest event
+	wg       sync.WaitGroup
 }
 
 // flight is what is under way.
 type flight struct {
 	open      int           // own messages without an outcome
 	following bool          // a turn is due that no own message waits for
-	watching  bool          // the agent's events are followed
-	lastID    string        // of the newest event
 	last      event.Outcome // of the newest turn
 	stopping  bool          // Ctrl-C was pressed
 	prompted  bool          // the prompt stands on the screen
 	calm      time.Time     // since when a turn is due and the agent has no work
 }
+
+// expect: a turn is due that no own message waits for.
+func (f *flight) expect() { f.following, f.calm = true, time.Time{} }
+
+// due reports whether a turn is due that no event need announce.
+func (f *flight) due() bool { return f.following && f.open == 0 }
 
 // heard is what goroutines hand to run: an event, the end of an own message, that
 // somebody is asked something, or the end of what is followed.
@@ -63,8 +74,8 @@ type heard struct {
 }
 
 func newTalk(c *term.App, client *control.Client, o chatOptions, signals <-chan os.Signal, once bool) *talk {
-	return &talk{c: c, client: client, view: newView(c), asks: newApprovals(c, o.permission), signals: signals,
-		once: once, wait: o.wait, heard: make(chan heard)}
+	return &talk{peer: peer{client: client, view: newView(c), wait: o.wait, heard: make(chan heard)},
+		c: c, asks: newApprovals(c, o.permission), signals: signals, once: once}
 }
 
 // run talks until it is over: after the answer to text, or, with no text, when
@@ -94,7 +105,7 @@ func (t *talk) run(ctx context.Context, text string) error {
 		var over bool
 		var err error
 		var glance <-chan time.Time
-		if t.expecting() {
+		if t.flight.due() && t.agent != "" && !(t.once && t.asks.open()) {
 			glance = time.After(lookEvery)
 		}
 
@@ -120,7 +131,7 @@ func (t *talk) run(ctx context.Context, text string) error {
 func (t *talk) say(ctx context.Context, text string) {
 	m := Own(control.Message{Text: text})
 	show := func(control.RawEvent) {}
-	if !t.flight.watching && t.flight.open == 0 {
+	if !t.watching && t.flight.open == 0 {
 		show = func(e control.RawEvent) { t.tell(ctx, heard{event: &e}) }
 	}
 	t.flight.open++
@@ -132,45 +143,40 @@ func (t *talk) say(ctx context.Context, text string) {
 }
 
 // tell hands something to run, unless that has ended.
-func (t *talk) tell(ctx context.Context, h heard) {
+func (p *peer) tell(ctx context.Context, h heard) {
 	select {
-	case t.heard <- h:
+	case p.heard <- h:
 	case <-ctx.Done():
 	}
 }
 
 // watch follows the agent's events from the last one seen.
-func (t *talk) watch(ctx context.Context) {
-	if t.flight.watching || t.agent == "" {
+func (p *peer) watch(ctx context.Context) {
+	if p.watching || p.agent == "" {
 		return
 	}
-	t.flight.watching = true
-	from := t.flight.lastID
-	filter := control.Filter{Agent: t.agent}
-	t.wg.Go(func() {
-		err := t.client.Events(ctx, filter, from, func(e control.RawEvent) error {
-			t.tell(ctx, heard{event: &e})
+	p.watching = true
+	from := p.lastID
+	filter := control.Filter{Agent: p.agent}
+	p.wg.Go(func() {
+		err := p.client.Events(ctx, filter, from, func(e control.RawEvent) error {
+			p.tell(ctx, heard{event: &e})
 			return ctx.Err()
 		})
-		t.tell(ctx, heard{err: err})
+		p.tell(ctx, heard{err: err})
 	})
 }
 
 // watchAsks hears of requests of any agent: those of the agent's family are shown here.
-func (t *talk) watchAsks(ctx context.Context) {
+func (p *peer) watchAsks(ctx context.Context) {
 	filter := control.Filter{Types: []event.Type{event.PermissionRequested, event.PermissionDecided}}
-	t.wg.Go(func() {
-		err := t.client.Events(ctx, filter, "", func(control.RawEvent) error {
-			t.tell(ctx, heard{asked: true})
+	p.wg.Go(func() {
+		err := p.client.Events(ctx, filter, "", func(control.RawEvent) error {
+			p.tell(ctx, heard{asked: true})
 			return ctx.Err()
 		})
-		t.tell(ctx, heard{err: err})
+		p.tell(ctx, heard{err: err})
 	})
-}
-
-// expecting reports whether a turn is due that no event need announce.
-func (t *talk) expecting() bool {
-	return t.flight.following && t.flight.open == 0 && t.agent != "" && !(t.once && t.asks.open())
 }
 
 func (t *talk) hear(ctx context.Context, h heard) (over bool, err error) {
@@ -216,7 +222,7 @@ func (t *talk) unsent(err error) (over bool, _ error) {
 
 func (t *talk) showEvent(e control.RawEvent) error {
 	if e.ID != "" {
-		t.flight.lastID = e.ID
+		t.lastID = e.ID
 	}
 	if t.agent == "" {
 		t.agent = e.Agent

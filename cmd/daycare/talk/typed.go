@@ -66,19 +66,7 @@ func (t *talk) endOfInput(ctx context.Context) (over bool, err error) {
 
 	fmt.Fprintln(t.c.Err)
 
-	return true, t.left()
-}
-
-// left is how a conversation ends that the person leaves.
-func (t *talk) left() error {
-	if t.asks.left != nil {
-		return needsApproval(*t.asks.left)
-	}
-	if t.flight.open > 0 {
-		t.c.Note("what was sent is on disk; work on it continues when daycare runs")
-	}
-
-	return nil
+	return true, t.asks.leave(t.flight.open)
 }
 
 // isCommand: a slash and one word without another slash, so that a path can begin
@@ -108,7 +96,7 @@ func (t *talk) command(ctx context.Context, line string) (over bool, err error) 
 	rest = strings.TrimSpace(rest)
 	switch {
 	case rest == "" && (name == "/quit" || name == "/exit"):
-		return true, t.left()
+		return true, t.asks.leave(t.flight.open)
 	case rest == "" && name == "/help":
 		fmt.Fprintln(t.c.Err, talkHelp)
 	case rest == "" && name == "/stop":
@@ -148,41 +136,41 @@ func (t *talk) command(ctx context.Context, line string) (over bool, err error) 
 var errNothingSaid = errors.New("no message has been sent yet")
 
 // order posts what the agent does between two turns.
-func (t *talk) order(ctx context.Context, post func(*control.Client, context.Context, string) (message.Receipt, error), said string) error {
-	if t.agent == "" {
+func (p *peer) order(ctx context.Context, post func(*control.Client, context.Context, string) (message.Receipt, error), said string) error {
+	if p.agent == "" {
 		return errNothingSaid
 	}
-	if _, err := post(t.client, ctx, t.agent); err != nil {
+	if _, err := post(p.client, ctx, p.agent); err != nil {
 		return err
 	}
-	t.view.note("%s", said)
+	p.view.note("%s", said)
 
 	return nil
 }
 
 // model says which model answers, or has another one answer from the next turn on.
-func (t *talk) model(ctx context.Context, name string) error {
-	if t.agent == "" {
+func (p *peer) model(ctx context.Context, name string) error {
+	if p.agent == "" {
 		return errNothingSaid
 	}
-	choice, err := t.client.Folders().Switch(ctx, t.agent, name)
+	choice, err := p.client.Folders().Switch(ctx, p.agent, name)
 	if err == nil {
-		t.view.note("%s", show.Choice("the agent", choice, name != ""))
+		p.view.note("%s", show.Choice("the agent", choice, name != ""))
 	}
 
 	return err
 }
 
-func (t *talk) stopTurn(ctx context.Context) error {
-	if t.agent == "" {
+func (p *peer) stopTurn(ctx context.Context) error {
+	if p.agent == "" {
 		return errNothingSaid
 	}
-	stopped, err := t.client.Stop(ctx, t.agent)
+	stopped, err := p.client.Stop(ctx, p.agent)
 	if err != nil {
 		return fmt.Errorf("stop turn: %w", err)
 	}
 	if !stopped {
-		t.view.note("there is no turn to stop")
+		p.view.note("there is no turn to stop")
 	}
 
 	return nil
@@ -190,21 +178,21 @@ func (t *talk) stopTurn(ctx context.Context) error {
 
 // reset asks for it by descriptor before the first message: the terminal's own
 // agent may have a conversation of earlier.
-func (t *talk) reset(ctx context.Context) error {
+func (p *peer) reset(ctx context.Context) error {
 	var r message.Receipt
 	var err error
-	if t.agent != "" {
-		r, err = t.client.Reset(ctx, t.agent)
+	if p.agent != "" {
+		r, err = p.client.Reset(ctx, p.agent)
 	} else {
-		r, err = t.client.Send(ctx, "", Own(control.Message{Kind: message.Reset}))
+		r, err = p.client.Send(ctx, "", Own(control.Message{Kind: message.Reset}))
 	}
 	if err != nil {
 		return fmt.Errorf("reset: %w", err)
 	}
 
-	t.agent = r.Agent
-	if !t.flight.watching {
-		t.view.note("new conversation")
+	p.agent = r.Agent
+	if !p.watching {
+		p.view.note("new conversation")
 	}
 	return nil
 }

@@ -42,21 +42,21 @@ func (t *talk) settle(ctx context.Context) (over bool, err error) {
 
 // busy reports whether the agent is at work or will be; with --wait, its
 // background agents too.
-func (t *talk) busy(ctx context.Context) (bool, error) {
-	if !t.wait {
-		a, err := t.client.Agent(ctx, t.agent)
+func (p *peer) busy(ctx context.Context) (bool, error) {
+	if !p.wait {
+		a, err := p.client.Agent(ctx, p.agent)
 		if errors.Is(err, message.ErrUnknownAgent) {
 			return false, nil // it was removed meanwhile
 		}
 		return err == nil && busy(a, false), err
 	}
 
-	agents, err := t.client.Family(ctx, t.agent)
+	agents, err := p.client.Family(ctx, p.agent)
 	if errors.Is(err, message.ErrUnknownAgent) {
 		return false, nil
 	}
 
-	return slices.ContainsFunc(agents, func(a event.Agent) bool { return inFamily(agents, a.ID, t.agent) && busy(a, true) }), err
+	return slices.ContainsFunc(agents, func(a event.Agent) bool { return inFamily(agents, a.ID, p.agent) && busy(a, true) }), err
 }
 
 // calmLimit is how long an agent without work is believed to begin a turn that a
