@@ -171,7 +171,7 @@ func (r *reach) planOld(s *step) error {
 	if err := p.writable(s.name); err != nil {
 		return err
 	}
-	if err := r.stale(p, s.name); err != nil {
+	if err := r.seen.stale(r.agent, p, s.name); err != nil {
 		return err
 	}
 	if s.change.kind == "delete" && p.info.Size() > maxDiff {

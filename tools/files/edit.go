@@ -42,7 +42,7 @@ func edit(ctx context.Context, r *reach, a editArgs) (tools.Result, error) {
 	if err := p.writable(name); err != nil {
 		return tools.Result{}, err
 	}
-	if err := r.stale(p, name); err != nil {
+	if err := r.seen.stale(r.agent, p, name); err != nil {
 		return tools.Result{}, err
 	}
 

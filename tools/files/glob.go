@@ -53,7 +53,7 @@ func glob(ctx context.Context, r *reach, a globArgs) (tools.Result, error) {
 	}
 
 	slices.SortStableFunc(all, func(a, b found) int { return b.at.Compare(a.at) })
-	return tools.Result{Text: r.foundText(all, full)}, nil
+	return tools.Result{Text: foundText(r, all, full)}, nil
 }
 
 // start is the folder to begin at, and what is matched below it. What stands before the
@@ -66,7 +66,7 @@ func (a globArgs) start() (path, pattern string) {
 	return filepath.Join(a.Path, base), pattern
 }
 
-func (r *reach) foundText(all []found, full bool) string {
+func foundText(r *reach, all []found, full bool) string {
 	var b strings.Builder
 	for _, f := range all[:min(len(all), maxFound)] {
 		b.WriteString(printable(r.shown(f.path)) + "\n")

@@ -43,7 +43,7 @@ func (r *reach) accept(path string, write bool) {
 }
 
 // given reports whether a right reaches a path that holds secrets.
-func (r *reach) given(path string) bool {
+func (r *rights) given(path string) bool {
 	return slices.ContainsFunc(r.set.ReadRoots(), func(root string) bool { return permission.Beneath(root, path) }) &&
 		r.set.Withheld(permission.Read{Path: path}, r.table) == ""
 }
@@ -55,7 +55,7 @@ var inRepository = []string{"objects", "refs", "config", "config.worktree", "com
 // repository is the folder above path that is a repository without being called .git, or
 // becomes one with path, unless a right names it or something in it. Git finds such a
 // folder by what is in it, whatever its name.
-func (r *reach) repository(path string) string {
+func (r *rights) repository(path string) string {
 	for _, root := range r.set.WriteRoots() {
 		if !permission.Beneath(root, path) {
 			continue
@@ -79,7 +79,7 @@ const maxConfig = 64 << 10
 
 // namedByGit is what the configuration of a repository above path names to be run, if path
 // is that or lies in it and no right names it.
-func (r *reach) namedByGit(path string) string {
+func (r *rights) namedByGit(path string) string {
 	for _, root := range r.set.WriteRoots() {
 		if !permission.Beneath(root, path) {
 			continue
@@ -104,7 +104,7 @@ func (r *reach) namedByGit(path string) string {
 
 // namedBetween reports whether a right to write names a path between dir, which counts,
 // and path.
-func (r *reach) namedBetween(dir, path string) bool {
+func (r *rights) namedBetween(dir, path string) bool {
 	_, write := r.set.Named()
 	return slices.ContainsFunc(write, func(name string) bool { return permission.Beneath(dir, name) && permission.Beneath(name, path) })
 }

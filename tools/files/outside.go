@@ -59,7 +59,7 @@ func (b *base) askToRead(call tools.Call, path string) (*permission.Request, err
 }
 
 // covered reports whether a path is in a folder of the agent.
-func (r *reach) covered(path string, write bool) bool {
+func (r *rights) covered(path string, write bool) bool {
 	roots := r.set.ReadRoots()
 	if write {
 		roots = r.set.WriteRoots()
@@ -76,7 +76,7 @@ func (r *reach) covered(path string, write bool) bool {
 
 // canonical is a path as it is asked for: outside of the agent's folders without symbolic
 // links, so that what a person allows is the file that they read the name of.
-func (r *reach) canonical(path string, write bool) string {
+func (r *rights) canonical(path string, write bool) string {
 	if !r.asks || r.covered(path, write) {
 		return path
 	}
@@ -104,7 +104,7 @@ func (r *reach) beyond(path string) (root string, ok bool) {
 
 // moved reports whether a folder outside of the agent's own was opened elsewhere than where
 // its path says: a link was put there since it was allowed.
-func (r *reach) moved(at, real string) bool { return r.asks && at != real && !r.covered(at, false) }
+func (r *rights) moved(at, real string) bool { return r.asks && at != real && !r.covered(at, false) }
 
 // inWhole is the approval of one path as such, where there is no diff to show.
 func inWhole(paths []string) (*permission.Request, error) {

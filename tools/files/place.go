@@ -132,7 +132,7 @@ func (r *reach) openGround(root string, own bool) (dir *os.Root, at, real string
 }
 
 // inWords is an error of openGround as the model reads it.
-func (r *reach) inWords(at string, err error) error {
+func (r *rights) inWords(at string, err error) error {
 	var other *permission.Replaced
 	switch {
 	case errors.As(err, &other):

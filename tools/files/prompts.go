@@ -20,7 +20,7 @@ import (
 
 // prompts reports whether the file at path, which holds no symbolic link, is part of the
 // prompts of agents.
-func (r *reach) prompts(path string) bool {
+func (r *rights) prompts(path string) bool {
 	if r.Data == "" {
 		return false
 	}
@@ -46,7 +46,7 @@ func (r *reach) prompts(path string) bool {
 var agentsFiles = []string{"AGENTS.md", "CLAUDE.md"}
 
 // named reports whether a right to write names a part of the prompts that path is in.
-func (r *reach) named(path string) bool {
+func (r *rights) named(path string) bool {
 	return slices.ContainsFunc(r.set.WriteDirs, func(dir string) bool {
 		dir = beneath.Real(dir)
 		return permission.Beneath(dir, path) && r.prompts(dir)

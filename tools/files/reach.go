@@ -12,20 +12,25 @@ import (
 	"daycare/tools"
 )
 
-// reach is what one call may touch.
+// reach is what one call may touch, and what it has touched.
 type reach struct {
+	rights
+	trial *trial // nil: what is changed is changed
+
+	looking  bool     // for what a person must be asked: nothing is refused for that
+	wanted   []string // what was found so
+	outside  []string // what of it is outside of its folders
+	approved []string // paths that a person was asked for
+}
+
+// rights are what an agent may touch.
+type rights struct {
 	*base
 	set    permission.Set
 	agent  string
 	table  sensitive.Table
 	denied []forbiddenPath
-	trial  *trial // nil: what is changed is changed
-
-	looking  bool     // for what a person must be asked: nothing is refused for that
-	asks     bool     // also for paths outside of its folders
-	wanted   []string // what was found so
-	outside  []string // what of it is outside of its folders
-	approved []string // paths that a person was asked for
+	asks   bool // also for paths outside of its folders
 }
 
 // forbiddenPath is out of reach whatever was granted: by the file it is now, so
@@ -36,7 +41,7 @@ type forbiddenPath struct {
 }
 
 func (b *base) reach(call tools.Call) *reach {
-	r := &reach{base: b, set: call.Access, agent: call.Agent, asks: call.Unasked}
+	r := &reach{rights: rights{base: b, set: call.Access, agent: call.Agent, asks: call.Unasked}}
 	paths := slices.Clone(b.Denied)
 	if b.Data != "" {
 		paths = append(paths, b.Data)
@@ -61,7 +66,7 @@ func (b *base) reach(call tools.Call) *reach {
 
 // forbidden reports whether the file at path, which holds no symbolic link, is
 // out of reach whatever was granted. info is nil if there is none yet.
-func (r *reach) forbidden(path string, info os.FileInfo) bool {
+func (r *rights) forbidden(path string, info os.FileInfo) bool {
 	return closed(path) || r.isDenied(path, info)
 }
 
@@ -83,7 +88,7 @@ func closed(path string) bool {
 	return false
 }
 
-func (r *reach) isDenied(path string, info os.FileInfo) bool {
+func (r *rights) isDenied(path string, info os.FileInfo) bool {
 	for _, d := range r.denied {
 		if permission.Beneath(sensitive.Fold(d.path), sensitive.Fold(path)) || info != nil && d.info != nil && os.SameFile(d.info, info) {
 			return true
@@ -95,7 +100,7 @@ func (r *reach) isDenied(path string, info os.FileInfo) bool {
 
 // forbiddenIn is forbidden for an entry of a folder that is not forbidden and
 // not in .git: it looks at the name alone, because it is asked for every entry.
-func (r *reach) forbiddenIn(folder, name string, info os.FileInfo) bool {
+func (r *rights) forbiddenIn(folder, name string, info os.FileInfo) bool {
 	if sensitive.Fold(name) == sensitive.Data {
 		return true
 	}
@@ -116,7 +121,7 @@ func (r *reach) forbiddenIn(folder, name string, info os.FileInfo) bool {
 }
 
 // own are the folders in .daycare that the agent may use.
-func (r *reach) own(write bool) []string {
+func (r *rights) own(write bool) []string {
 	var dirs []string
 	if r.TaskDir != nil {
 		if dir := r.TaskDir(r.agent); dir != "" {
@@ -135,7 +140,7 @@ func (r *reach) own(write bool) []string {
 
 // attached reports whether a path is an attachment of the agent's own conversation. Those
 // of others lie in the same folder, which can therefore not be listed.
-func (r *reach) attached(path string) bool {
+func (r *rights) attached(path string) bool {
 	if r.Data == "" || r.Attached == nil || filepath.Dir(path) != filepath.Join(r.Data, "files") {
 		return false
 	}
@@ -143,7 +148,7 @@ func (r *reach) attached(path string) bool {
 }
 
 // abs makes a path of the model absolute.
-func (r *reach) abs(path string) (string, error) {
+func (r *rights) abs(path string) (string, error) {
 	switch {
 	case strings.ContainsRune(path, 0):
 		return "", refuse("a path cannot hold a zero byte")
@@ -163,7 +168,7 @@ func (r *reach) abs(path string) (string, error) {
 
 // shown is how a path is named to the model: relative to its working folder if
 // it is in there.
-func (r *reach) shown(abs string) string {
+func (r *rights) shown(abs string) string {
 	if rel, err := filepath.Rel(r.set.WorkingDir, abs); err == nil && filepath.IsLocal(rel) {
 		return rel
 	}
@@ -211,6 +216,6 @@ func (r *reach) ground(path string, write bool) (root string, own bool, err erro
 	return "", false, missing(access, r.shown(path))
 }
 
-func (r *reach) never(path string) error {
+func (r *rights) never(path string) error {
 	return refuse("%s is never open to agents", r.shown(path))
 }

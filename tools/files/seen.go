@@ -54,13 +54,13 @@ func (r *reach) noteWritten(p *place) {
 }
 
 // stale refuses to change a file that is not any more what the agent read.
-func (r *reach) stale(p *place, name string) error {
+func (s *seen) stale(agent string, p *place, name string) error {
 	if p.info == nil {
 		return nil
 	}
-	r.seen.mu.Lock()
-	defer r.seen.mu.Unlock()
-	v, ok := r.seen.files[seenFile{r.agent, p.real}]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.files[seenFile{agent, p.real}]
 	if ok && !v.is(p.info) {
 		return refuse("%s has changed since you read it (by a person, or by a command); read it again, then make your change", name)
 	}

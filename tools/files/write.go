@@ -47,7 +47,7 @@ func write(ctx context.Context, r *reach, a writeArgs) (tools.Result, error) {
 		r.note(p, p.info)
 		return tools.Result{Text: fmt.Sprintf("%s has this content already", name)}, nil
 	}
-	if err := r.stale(p, name); err != nil {
+	if err := r.seen.stale(r.agent, p, name); err != nil {
 		return tools.Result{}, err
 	}
 	if err := p.makeParents(); err != nil {
