@@ -93,8 +93,8 @@ func (x *exchanges) keep(aside, path string) (kept string) {
 // Recover ends what a death left half done in dir: unfinished files go, and a save
 // of a person that had been swapped out and not yet been looked at comes back. With
 // names only what belongs to those files is touched; the caller keeps other writers
-// of them out.
-func (x *exchanges) Recover(dir string, names ...string) error {
+// of them out. A nil volume, of who only looks, can remove unfinished files.
+func (v *Volume) Recover(dir string, names ...string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -110,7 +110,7 @@ func (x *exchanges) Recover(dir string, names ...string) error {
 		case strings.HasPrefix(e.Name(), tempPrefix):
 			err = os.Remove(path)
 		default:
-			err = x.recoverSwap(path)
+			err = v.recoverSwap(path)
 		}
 
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
