@@ -13,6 +13,7 @@ import (
 // TestTheLimitOfSpawnedAgentsIsAnErrorOfItsOwn: what a person starts by /spawn is bounded,
 // what a program makes is not, and neither is ever a defect of the daemon.
 func TestTheLimitOfSpawnedAgentsIsAnErrorOfItsOwn(t *testing.T) {
+	t.Parallel()
 	h := newChatHouse(t, "rules:\n  - { reply: [ { text: \"Hello.\" } ] }\n", "agents: { maxSpawned: 2 }\nlog: { level: error }")
 	client := h.start()
 	defer client.Close()

@@ -19,6 +19,7 @@ import (
 // button in a chat and by the command line (or another client of the API) at the same
 // time: one wins, and the other is told who.
 func TestAnswersFromTwoSurfacesAtOnce(t *testing.T) {
+	t.Parallel()
 	bot, workspace := telegramWorkspace(t, "", `
 rules:
   - { match: 'look at (?<n>\d+)', round: 1, reply: [ { calls: [ { name: request_permission, arguments: { permission: "@read:/srv/{{.Name.n}}", reason: "to look" } } ] } ] }

@@ -16,7 +16,7 @@ import (
 // A token that a command revokes loses what it has open in a daemon that runs, and a broken
 // file is a problem that the daemon reports.
 func TestTokensOfARunningDaemon(t *testing.T) {
-	noKeys(t)
+	t.Parallel()
 	workspace, listen := t.TempDir(), freePort(t)
 	write(t, filepath.Join(workspace, home, "settings.yaml"),
 		"providers:\n  - { id: echo, type: scripted }\ncontrol: { listen: \""+listen+"\", token: s3cret }\n")
@@ -74,7 +74,7 @@ func TestTokensOfARunningDaemon(t *testing.T) {
 	run("auth", "token", "revoke", "phone")
 	select {
 	case <-ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the events of a revoked token go on")
 	}
 	if got := get("/v1/agents", token).StatusCode; got != http.StatusUnauthorized {

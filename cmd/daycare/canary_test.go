@@ -15,14 +15,6 @@ import (
 	"daycare/engine/fault"
 )
 
-// noKeys is an environment in which the offline model answers.
-func noKeys(t *testing.T) {
-	t.Helper()
-	for _, name := range []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"} {
-		t.Setenv(name, "")
-	}
-}
-
 // spelled are the ways in which programs print a secret.
 func spelled(t *testing.T, secret string) []string {
 	t.Helper()
@@ -41,7 +33,7 @@ func spelled(t *testing.T, secret string) []string {
 // TestCanary runs a whole conversation in which a tool prints a secret in every
 // spelling, and looks for it in everything that was written and said.
 func TestCanary(t *testing.T) {
-	noKeys(t)
+	t.Parallel()
 	const canary = `canary/8f3e+a1"b2&c3`
 	dir := t.TempDir()
 	auth, err := json.Marshal(map[string]string{"telegram": canary})

@@ -76,7 +76,7 @@ func (p *parrot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // attaches and drops, what commands print, what the model says in pieces) and looks
 // for it wherever daycare writes, shows or sends something.
 func TestCanaryOnEverySurface(t *testing.T) {
-	noKeys(t)
+	t.Parallel()
 	const canary = `canary/8f3e+a1"b2&c3`
 	spellings := spelled(t, canary)
 	p := &parrot{canary: canary}

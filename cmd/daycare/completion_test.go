@@ -30,7 +30,7 @@ var completions = []struct{ typed, line string }{
 // TestCompletionInShells presses Tab in real shells, in a workspace with an agent and
 // a task.
 func TestCompletionInShells(t *testing.T) {
-	noKeys(t)
+	t.Parallel()
 	workspace := t.TempDir()
 	write(t, filepath.Join(workspace, home, "settings.yaml"), "providers: [ { id: play, type: scripted } ]\n")
 	client, err := control.Dial(startRuntime(t, workspace))

@@ -25,7 +25,7 @@ rules:
 // TestEventsNameTheirAgent watches what happens beside turns: each event says whose it
 // is, and a right that somebody was given is told as such.
 func TestEventsNameTheirAgent(t *testing.T) {
-	noKeys(t)
+	t.Parallel()
 	workspace := t.TempDir()
 	write(t, filepath.Join(workspace, "script.yaml"), contractScript)
 	write(t, filepath.Join(workspace, home, "settings.yaml"),

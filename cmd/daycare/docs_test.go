@@ -140,6 +140,7 @@ func TestTeamServerTour(t *testing.T) { tour(t, "team-server.md", 8) }
 
 // Every recipe works from top to bottom, with the files that it gives.
 func TestRecipes(t *testing.T) {
+	t.Parallel()
 	paths, err := filepath.Glob("../../docs/recipes/*.md")
 	if err != nil || len(paths) < 5 {
 		t.Fatalf("%d recipes: %v", len(paths), err)

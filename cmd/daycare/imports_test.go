@@ -264,6 +264,7 @@ func matches(patterns []string, target string) bool {
 }
 
 func TestImports(t *testing.T) {
+	t.Parallel()
 	root, err := moduleRoot()
 	if err != nil {
 		t.Fatal(err)

@@ -150,7 +150,6 @@ func settingsOf(t *testing.T, dir string) *config.Config {
 // A person who is asked says where answers come from; a wrong number, a wrong address
 // and a wrong key are told, and what works is written down. A second time nothing is asked.
 func TestInitAsks(t *testing.T) {
-	noKeys(t)
 	url, dir := modelServer(t, "sk-right"), t.TempDir()
 	r := onTerminal(t, dir, "init")
 	r.types("Number [7]: ", "9")
@@ -203,7 +202,6 @@ func TestInitAsks(t *testing.T) {
 
 // Enter alone sets nothing up, so that a key that is set later is found later.
 func TestInitOffline(t *testing.T) {
-	noKeys(t)
 	dir := t.TempDir()
 	r := onTerminal(t, dir, "init")
 	r.types("Number [7]: ", "")
@@ -215,7 +213,6 @@ func TestInitOffline(t *testing.T) {
 // Ctrl-C while a key is asked for ends the program and leaves a terminal that shows
 // what is typed.
 func TestInitInterrupted(t *testing.T) {
-	noKeys(t)
 	r := onTerminal(t, t.TempDir(), "init")
 	r.types("Number [7]: ", "1")
 	waitFor(t, "the question for the key", func() bool { return strings.HasSuffix(r.said.String(), "auth.json): ") })
@@ -230,7 +227,7 @@ func TestInitInterrupted(t *testing.T) {
 
 // All of it works by flags, and what does not work is not written.
 func TestInitFlags(t *testing.T) {
-	noKeys(t)
+	t.Parallel()
 	url, dir := modelServer(t, "sk-right"), t.TempDir()
 	run := func(stdin string, args ...string) (int, string) {
 		var out strings.Builder

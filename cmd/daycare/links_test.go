@@ -14,6 +14,7 @@ var links = regexp.MustCompile(`\]\(([^)\s#:]+)(#[^)\s]*)?\)|src="([^":]+)"`)
 
 // What the documents link to is there, and docs/README.md leads to each of them.
 func TestLinksBetweenDocuments(t *testing.T) {
+	t.Parallel()
 	all, linked, seen := documents(t), map[string]bool{}, 0
 	indexes := []string{"../../docs/README.md", "../../docs/recipes/README.md", "../../docs/connectors/README.md"}
 	for path, data := range all {

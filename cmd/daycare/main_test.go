@@ -31,13 +31,30 @@ func TestMain(m *testing.M) {
 	}
 	// Most of them wait for processes: more go beside each other than there are processors.
 	flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
-	testscript.Main(m, map[string]func(){"daycare": main1, "mcp-server": func() { mcptest.Serve(os.Args[1]) }})
+	testscript.Main(keyless{m}, map[string]func(){"daycare": main1, "mcp-server": func() { mcptest.Serve(os.Args[1]) }})
 }
+
+// keyless runs the tests without the keys of who runs them, so that the offline model answers.
+// It changes the environment of the tests alone, and before all of them: one that did it for
+// itself could have no other beside it.
+type keyless struct{ *testing.M }
+
+func (k keyless) Run() int {
+	for _, name := range []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"} {
+		os.Unsetenv(name)
+	}
+	os.Setenv("EVERYWAY_SECRET", hookSecret)
+	return k.M.Run()
+}
+
+// hookSecret is what webhooks of tests are signed with.
+const hookSecret = "a secret of the hook"
 
 // TestScripts runs the command line as a person would, one script a subject.
 // Scripts see no environment but their own, so no key of the machine: the offline
 // model answers.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,

@@ -17,6 +17,7 @@ var midRequest = regexp.MustCompile(`(?m)^[^.\n].*[ \t]\.(?:I|B|BR|TP|SH|PP|nf|f
 
 // Manual pages hold no markup that a reader would see, and groff has nothing to say of them.
 func TestManPagesAreClean(t *testing.T) {
+	t.Parallel()
 	root := newRoot(&term.App{Streams: term.Streams{Out: io.Discard, Err: io.Discard}})
 	groff, _ := exec.LookPath("groff")
 	pages := man.Documented(root)

@@ -19,7 +19,7 @@ var sample = regexp.MustCompile(`^(# (HELP \w+ .+|TYPE \w+ (gauge|counter|histog
 
 // A conversation is counted from its acceptance to its end.
 func TestMetrics(t *testing.T) {
-	noKeys(t)
+	t.Parallel()
 	workspace := t.TempDir()
 	write(t, filepath.Join(workspace, "README.md"), "hello\n")
 	write(t, filepath.Join(workspace, home, "settings.yaml"), "providers: [ { id: play, type: scripted } ]\n")

@@ -138,7 +138,6 @@ func TestNewcomersHour(t *testing.T) {
 	}
 	release(t, filepath.Join(house, "download"), "0.1.0")
 	release(t, filepath.Join(house, "release"), "0.2.0")
-	noKeys(t)
 	for name, value := range map[string]string{"HOME": house, "TMPDIR": filepath.Join(house, "tmp"), "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": "",
 		"PATH": filepath.Join(house, ".local", "bin") + ":/usr/local/bin:/usr/bin:/bin"} {
 		t.Setenv(name, value)

@@ -90,6 +90,7 @@ var codeRule = regexp.MustCompile(`\b[A-Z2-7]{8}\b`)
 // told, and what they write is answered. Nothing of what they wrote before reached an agent,
 // and the settings keep their comments.
 func TestPairingLetsAStrangerIn(t *testing.T) {
+	t.Parallel()
 	d := newDoor(t, "1001")
 	root := startRuntime(t, d.workspace)
 	if code, said := d.run("connectors", "pair"); code != fault.ExitOK || !strings.Contains(said, "no pending codes") {
@@ -139,6 +140,7 @@ func TestPairingLetsAStrangerIn(t *testing.T) {
 // An owner lets somebody in, or turns them away, from a chat. A guest cannot, and who was
 // turned away gets no second code.
 func TestPairingFromAChat(t *testing.T) {
+	t.Parallel()
 	d := newDoor(t, "1001", "1002")
 	startRuntime(t, d.workspace)
 	d.writes(2002, "hello")
@@ -169,6 +171,7 @@ func TestPairingFromAChat(t *testing.T) {
 
 // Strangers cannot use the bot to send many messages, nor fill the disk.
 func TestPairingIsBounded(t *testing.T) {
+	t.Parallel()
 	d := newDoor(t, "1001")
 	root := startRuntime(t, d.workspace)
 	for chat := range int64(40) {
@@ -195,6 +198,7 @@ func TestPairingIsBounded(t *testing.T) {
 
 // Without pairing a stranger gets no code, as ever.
 func TestNoPairingByDefault(t *testing.T) {
+	t.Parallel()
 	bot, workspace := telegramWorkspace(t, "", `rules: [ { reply: [ { text: "heard" } ] } ]`, "1001")
 	d := &door{t, bot, workspace}
 	root := startRuntime(t, workspace)

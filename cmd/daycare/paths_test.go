@@ -104,6 +104,7 @@ var passes = map[string]pass{
 // TestPathsAreOpenedInOnePlace finds calls that open, list or change files by their paths,
 // beside those that have a pass.
 func TestPathsAreOpenedInOnePlace(t *testing.T) {
+	t.Parallel()
 	found := map[string][]string{}
 	for _, top := range []string{"engine", "tools", "agents", "connectors", "cmd"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", top), func(name string, d fs.DirEntry, err error) error {

@@ -25,7 +25,6 @@ const serverInDocs = "http://127.0.0.1:8080/v1"
 // TestQuickstart does what docs/quickstart.md says, from a folder with nothing in it to
 // the first answers, and looks that what comes back is what stands there.
 func TestQuickstart(t *testing.T) {
-	noKeys(t)
 	t.Setenv("NO_COLOR", "1")
 	t.Setenv("HOME", t.TempDir())
 	data, err := os.ReadFile("../../docs/quickstart.md")

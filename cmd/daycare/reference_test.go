@@ -68,6 +68,7 @@ var overstruck = regexp.MustCompile(".\x08")
 
 // Every command has its manual page, and a reader of manuals takes them without a word.
 func TestManPages(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var out bytes.Buffer
 	if code := execute([]string{"man", dir}, strings.NewReader(""), &out, &out); code != fault.ExitOK {

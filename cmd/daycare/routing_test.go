@@ -57,7 +57,7 @@ func (c *counter) models() []string {
 // conversation its own. What each cost is shown by purpose and by model, and agents show the
 // model that answers for them.
 func TestRoutingGivesKindsOfCallsModelsOfTheirOwn(t *testing.T) {
-	noKeys(t)
+	t.Parallel()
 	big, bigURL := newCounter(t)
 	small, smallURL := newCounter(t)
 	workspace := t.TempDir()
@@ -150,7 +150,7 @@ log: { level: error }
 // A route that leads nowhere is an error with its place, and what may have been meant; a
 // running daemon keeps the last good settings.
 func TestARouteThatLeadsNowhereIsReported(t *testing.T) {
-	noKeys(t)
+	t.Parallel()
 	workspace := t.TempDir()
 	path := filepath.Join(workspace, home, config.Name)
 	settings := func(routing string) string {

@@ -31,6 +31,7 @@ func check(t *testing.T, name, text string) error {
 
 // Schemas accept what the program writes and accepts, and find slips of the pen.
 func TestSchemas(t *testing.T) {
+	t.Parallel()
 	root, err := moduleRoot()
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 // An agent sends a file of the workspace into the chat, beside its answer, and none
 // from outside of it.
 func TestFileIntoTheChat(t *testing.T) {
+	t.Parallel()
 	const token = "777:token-of-files"
 	bot := telegramtest.New(token)
 	t.Cleanup(bot.Close)
@@ -30,7 +31,7 @@ connectors:
   - { tool_result: send_file, reply: [ { text: "It said {{.Result}}" } ] }
 `)
 	write(t, filepath.Join(workspace, "report.csv"), "a,b\n1,2\n")
-	t.Setenv("DAYCARE_SECRET_TELEGRAM", token)
+	write(t, filepath.Join(workspace, home, "auth.json"), fmt.Sprintf(`{ "telegram": %q }`, token))
 	bot.Push(telegramtest.Text(1001, "report please"))
 	startRuntime(t, workspace)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -161,7 +161,6 @@ func (k *keeper) inTurn(workspace string, nth int) {
 // aService is a workspace and the unit that keeps its daemon.
 func aService(t *testing.T, workspace string) string {
 	t.Helper()
-	noKeys(t)
 	program, err := exec.LookPath("daycare")
 	if err != nil {
 		t.Fatal(err)
@@ -210,6 +209,7 @@ func once(t *testing.T, workspace string, words []string) {
 // A service that is killed comes back; one whose storage fails ends with 75 and comes
 // back; one that is stopped stays away. Nothing that was accepted is lost.
 func TestServiceComesBack(t *testing.T) {
+	t.Parallel()
 	workspace := t.TempDir()
 	k := keep(t, aService(t, workspace))
 	k.inTurn(workspace, 1)
@@ -259,6 +259,7 @@ func TestServiceComesBack(t *testing.T) {
 // A disk that is full takes nothing new and loses nothing old, also when the service is
 // killed meanwhile and comes back onto it.
 func TestServiceOnFullDisk(t *testing.T) {
+	t.Parallel()
 	workspace := t.TempDir()
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", workspace).CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED: no small disk can be made here: mount: %v: %s", err, out)

@@ -23,6 +23,7 @@ func TestOneApprovalOnEverySurface(t *testing.T) {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("SKIPPED: no tmux to show the full-screen view in (apt-get install tmux)")
 	}
+	t.Parallel()
 	bot, workspace := telegramWorkspace(t, "permissions: { defaults: { exec: ask } }", `rules:
   - { reply: [ { calls: [ { name: exec, arguments: { command: "sh build.sh \u202Etxt", env: { MODE: fast } } } ] } ] }
 `, "1001")

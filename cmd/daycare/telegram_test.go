@@ -22,6 +22,7 @@ import (
 // again. Each message must stand in its agent's history exactly once and in
 // order, and be answered. DAYCARE_LONG=1 sends 10,000.
 func TestTelegramOnABadDay(t *testing.T) {
+	t.Parallel()
 	chats, each, patience := 20, 20, 2*time.Minute
 	if os.Getenv("DAYCARE_LONG") != "" {
 		chats, each, patience = 100, 100, 20*time.Minute
@@ -46,7 +47,7 @@ connectors:
   - { id: telegram, type: telegram, baseURL: %q, allow: [%s] }
 `, filepath.Join(workspace, "script.yaml"), bot.URL, strings.Join(allow, ", ")))
 	write(t, filepath.Join(workspace, "script.yaml"), `rules: [ { reply: [ { text: "heard {{.Text}}" } ] } ]`)
-	t.Setenv("DAYCARE_SECRET_TELEGRAM", token)
+	write(t, filepath.Join(workspace, home, "auth.json"), fmt.Sprintf(`{ "telegram": %q }`, token))
 
 	begun := time.Now()
 	for n := range each {
@@ -204,7 +205,7 @@ connectors:
   - { id: telegram, type: telegram, baseURL: %q, allow: [%s] }
 `, filepath.Join(workspace, "script.yaml"), settings, bot.URL, `"`+strings.Join(allowed, `", "`)+`"`))
 	write(t, filepath.Join(workspace, "script.yaml"), script)
-	t.Setenv("DAYCARE_SECRET_TELEGRAM", token)
+	write(t, filepath.Join(workspace, home, "auth.json"), fmt.Sprintf(`{ "telegram": %q }`, token))
 
 	return bot, workspace
 }
@@ -212,13 +213,14 @@ connectors:
 // TestTelegramApproval: an agent asks to run a command, the person presses a
 // button, the command runs; somebody else's finger and a second press do nothing.
 func TestTelegramApproval(t *testing.T) {
+	t.Parallel()
 	bot, workspace := telegramWorkspace(t, "permissions: { defaults: { exec: ask } }", `rules:
   - { after: permission, round: 1, reply: [ { calls: [ { name: exec, arguments: { command: "printf 'it %s' ran" } } ] } ] }
   - { tool_result: exec, reply: [ { text: "Result: {{.Result}}" } ] }
   - { reply: [ { calls: [ { name: exec, arguments: { command: "printf 'it %s' ran" } } ] } ] }
 `, "1001", "1002")
 	startRuntime(t, workspace)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	find := func(what string, is func(telegramtest.Sent) bool) telegramtest.Sent {
 		t.Helper()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,7 +21,7 @@ type seat struct {
 
 func newSeat(t *testing.T, dir string, width, height int) *seat {
 	t.Helper()
-	s := &seat{t: t, dir: dir, name: fmt.Sprintf("daycare-test-%d", os.Getpid())}
+	s := &seat{t: t, dir: dir, name: "daycare-test-" + rand.Text()}
 	s.tmux("-f", os.DevNull, "new-session", "-d", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height), "-c", dir, "sh")
 	t.Cleanup(func() { exec.Command("tmux", "-L", s.name, "kill-server").Run() })
 	return s

@@ -10,7 +10,7 @@ import (
 // A UI that stays open while the daemon is updated and starts again does not go on to say that
 // the daemon is of another version.
 func TestTheUIForgetsTheVersionOfTheDaemonBefore(t *testing.T) {
-	noKeys(t)
+	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, home, config.Name), "providers: [ { id: echo, type: scripted } ]\n")
 	startRuntime(t, dir)

@@ -34,6 +34,7 @@ var plainWords = map[string]string{
 // TestNoReplacedWords holds texts that users read to the words of the glossary. docs/commands.md
 // contains the help of every command. Examples in docs are output of programs and models.
 func TestNoReplacedWords(t *testing.T) {
+	t.Parallel()
 	files := []string{"../../README.md", "../../settings.example.yaml"}
 	err := filepath.WalkDir("../../docs", func(path string, _ os.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".md") {

@@ -56,6 +56,7 @@ const mostExcuses = 79
 // by itself. Each has an excuse that says why, or goes through engine/disk. The list of
 // excuses may only become shorter: one that is no longer needed fails the test, too.
 func TestWritesGoThroughTheDisk(t *testing.T) {
+	t.Parallel()
 	found := map[string]map[string]bool{}
 	for _, p := range packagesWithTypes(t) {
 		p.changes(t, func(file, call string) {
