@@ -307,6 +307,7 @@ func evil(t *testing.T, x *world) {
 
 // What is granted works in the sandbox.
 func TestSandboxedWork(t *testing.T) {
+	t.Parallel()
 	for _, level := range sandboxed {
 		t.Run(string(level), func(t *testing.T) {
 			t.Parallel()

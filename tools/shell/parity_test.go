@@ -23,6 +23,7 @@ const part = "DAYCARE_TEST_PART"
 // TestNoCommandTypesAtTheTerminal: a command of a daemon that has a terminal neither
 // writes there nor types there, at no level of the sandbox.
 func TestNoCommandTypesAtTheTerminal(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(part) == "terminal" {
 		typeAtTerminal(t)
 		return
@@ -77,6 +78,7 @@ func typeAtTerminal(t *testing.T) {
 // TestReplacedBinaryNeverRuns: a command that replaces the daycare binary at its path
 // gains nothing: what runs next to make the sandbox is the binary that was started.
 func TestReplacedBinaryNeverRuns(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(part) == "replaced" {
 		replaceBinary(t)
 		return

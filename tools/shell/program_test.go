@@ -3,6 +3,7 @@ package shell
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -18,62 +19,69 @@ import (
 // A program of the owner ends with everything that it started, however it ends, and what it
 // prints arrives apart: the answer here, what went wrong there.
 func TestPrograms(t *testing.T) {
-	for _, level := range []sandbox.Level{sandbox.None, sandbox.Landlock} {
-		e, _, _ := held(t, level)
-		set := workspace(t)
-		mark := "survivor-" + filepath.Base(t.TempDir()) + "-" + string(level)
-		for name, tt := range map[string]struct {
-			command  string
-			out, err string
-			end      ProgramEnd
-		}{
-			"answers":         {"cat; echo apart >&2", "input", "apart\n", ProgramEnd{}},
-			"denies":          {"echo no >&2; exit 2", "", "no\n", ProgramEnd{Code: 2}},
-			"is missing":      {"./no-such-program", "", "no-such-program", ProgramEnd{Code: 127}},
-			"cannot be run":   {"./plain.txt", "", "plain.txt", ProgramEnd{Code: 126}},
-			"hangs":           {"sleep 60 & sleep 60 # " + mark, "", "", ProgramEnd{TimedOut: true}},
-			"cannot be ended": {"trap '' TERM; while :; do sleep 1; done # " + mark, "", "", ProgramEnd{TimedOut: true}},
-			"leaves children": {"setsid sh -c 'sleep 61; : " + mark + "' >/dev/null 2>&1 & echo begun", "begun\n", "", ProgramEnd{}},
-			"keeps the pipes": {"setsid sh -c 'sleep 62; : " + mark + "' & echo begun", "begun\n", "", ProgramEnd{}},
-			"dies":            {"kill -KILL $$", "", "", ProgramEnd{}},
-		} {
-			if err := os.WriteFile(filepath.Join(set.WorkingDir, "plain.txt"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			var out, errs bytes.Buffer
-			began := time.Now()
-			timeout := 20 * time.Second
-			if tt.end.TimedOut {
-				timeout = 500 * time.Millisecond
-			}
-			end, err := Program{Command: tt.command, Stdin: "input", Dir: set.WorkingDir, Timeout: timeout,
-				Mark: mark, As: "hooks", Access: set, Bare: level == sandbox.None, Out: &out, Err: &errs}.Run(t.Context(), e)
-			if err != nil {
-				t.Errorf("%s, %s: %v", level, name, err)
-				continue
-			}
-			if name == "dies" {
-				if end.Signal == "" && end.Code < 128 {
-					t.Errorf("%s: a program that died ended with %+v", level, end)
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		command  string
+		out, err string
+		end      ProgramEnd
+	}{
+		"answers":         {"cat; echo apart >&2", "input", "apart\n", ProgramEnd{}},
+		"denies":          {"echo no >&2; exit 2", "", "no\n", ProgramEnd{Code: 2}},
+		"is missing":      {"./no-such-program", "", "no-such-program", ProgramEnd{Code: 127}},
+		"cannot be run":   {"./plain.txt", "", "plain.txt", ProgramEnd{Code: 126}},
+		"hangs":           {"sleep 60 & sleep 60 # MARK", "", "", ProgramEnd{TimedOut: true}},
+		"cannot be ended": {"trap '' TERM; while :; do sleep 1; done # MARK", "", "", ProgramEnd{TimedOut: true}},
+		"leaves children": {"setsid sh -c 'sleep 61; : MARK' >/dev/null 2>&1 & echo begun", "begun\n", "", ProgramEnd{}},
+		"keeps the pipes": {"setsid sh -c 'sleep 62; : MARK' & echo begun", "begun\n", "", ProgramEnd{}},
+		"dies":            {"kill -KILL $$", "", "", ProgramEnd{}},
+	} {
+		for _, level := range []sandbox.Level{sandbox.None, sandbox.Landlock} {
+			t.Run(string(level)+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				e, _, _ := held(t, level)
+				set := workspace(t)
+				mark := "survivor-" + rand.Text()
+				if err := os.WriteFile(filepath.Join(set.WorkingDir, "plain.txt"), nil, 0o600); err != nil {
+					t.Fatal(err)
 				}
-				continue
-			}
-			if end.TimedOut != tt.end.TimedOut || !end.TimedOut && end.Code != tt.end.Code || out.String() != tt.out ||
-				!strings.Contains(errs.String(), tt.err) {
-				t.Errorf("%s, %s: %+v, printed %q and %q", level, name, end, out.String(), errs.String())
-			}
-			if took := time.Since(began); took > 15*time.Second {
-				t.Errorf("%s, %s: it took %v", level, name, took)
-			}
-			if pids := survivors(mark); len(pids) > 0 {
-				t.Errorf("%s, %s: %v are left", level, name, pids)
-			}
+
+				var out, errs bytes.Buffer
+				began := time.Now()
+				timeout := 20 * time.Second
+				if tt.end.TimedOut {
+					timeout = 500 * time.Millisecond
+				}
+				end, err := Program{Command: strings.ReplaceAll(tt.command, "MARK", mark), Stdin: "input", Dir: set.WorkingDir,
+					Timeout: timeout, Mark: mark, As: "hooks", Access: set, Bare: level == sandbox.None,
+					Out: &out, Err: &errs}.Run(t.Context(), e)
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				if name == "dies" {
+					if end.Signal == "" && end.Code < 128 {
+						t.Errorf("a program that died ended with %+v", end)
+					}
+					return
+				}
+				if end.TimedOut != tt.end.TimedOut || !end.TimedOut && end.Code != tt.end.Code || out.String() != tt.out ||
+					!strings.Contains(errs.String(), tt.err) {
+					t.Errorf("%+v, printed %q and %q", end, out.String(), errs.String())
+				}
+				if took := time.Since(began); took > 15*time.Second {
+					t.Errorf("it took %v", took)
+				}
+				if pids := survivors(mark); len(pids) > 0 {
+					t.Errorf("%v are left", pids)
+				}
+			})
 		}
 	}
 }
 
 // A program that prints for ever is read and ended; its turn ends it too.
 func TestAProgramThatPrintsAndIsStopped(t *testing.T) {
+	t.Parallel()
 	e, _, _ := held(t, sandbox.Landlock)
 	set := workspace(t)
 	var n counting
@@ -98,6 +106,7 @@ func (c *counting) Write(p []byte) (int, error) { *c += counting(len(p)); return
 // In the sandbox a program has the folders of its set and a scrubbed environment; where none
 // works it is not run, unless its owner said so.
 func TestProgramsInTheSandbox(t *testing.T) {
+	t.Parallel()
 	e, _, _ := held(t, sandbox.Landlock)
 	set, secret := workspace(t), filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("canary-file"), 0o600); err != nil {

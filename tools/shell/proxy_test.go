@@ -43,6 +43,7 @@ func (w *wide) dial(ctx context.Context, _ permission.Set, address string) (net.
 
 // TestNetworkOfNamedDomains: a command reaches what its call names, and nothing else.
 func TestNetworkOfNamedDomains(t *testing.T) {
+	t.Parallel()
 	for _, level := range []sandbox.Level{sandbox.Bwrap, sandbox.Landlock} {
 		t.Run(string(level), func(t *testing.T) { reachesNamed(t, level) })
 	}

@@ -131,6 +131,7 @@ echo x > .daycare/auth.json; echo x > user/planted; echo x > "$HOME/own" && cat 
 }
 
 func TestAServiceHasTheFoldersOfItsSettings(t *testing.T) {
+	t.Parallel()
 	shared, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -156,6 +157,7 @@ func TestAServiceHasTheFoldersOfItsSettings(t *testing.T) {
 }
 
 func TestNothingOfAServiceSurvivesItsEnd(t *testing.T) {
+	t.Parallel()
 	for i, level := range levels {
 		t.Run(string(level), func(t *testing.T) {
 			t.Parallel()

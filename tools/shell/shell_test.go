@@ -89,6 +89,7 @@ func sh(t *testing.T, args a) tools.Result {
 }
 
 func TestContract(t *testing.T) {
+	t.Parallel()
 	toolstest.Run(t, newExec(Options{}), toolstest.Options{Access: workspace(t),
 		Good: []string{`{"command":"true"}`, `{"command":"cat","stdin":"x"}`},
 		Bad:  []string{`{"command":" "}`, `{"command":"pwd","workdir":"/"}`, `{"command":"x","env":{"A B":"c"}}`},
@@ -96,6 +97,7 @@ func TestContract(t *testing.T) {
 }
 
 func TestResults(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		args   a
 		status tools.Status
@@ -119,6 +121,7 @@ func TestResults(t *testing.T) {
 }
 
 func TestWorkdir(t *testing.T) {
+	t.Parallel()
 	access := workspace(t)
 	sub := filepath.Join(access.WorkingDir, "sub")
 	outside := t.TempDir()
@@ -191,6 +194,7 @@ func TestTimeout(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	call := newCall(t, workspace(t), a{"command": "echo begun; sleep 60"})
@@ -208,6 +212,7 @@ func TestCancel(t *testing.T) {
 // G15: a shell that will not end, and what it starts behind its back, are gone
 // seven seconds after its time.
 func TestNothingSurvives(t *testing.T) {
+	t.Parallel()
 	for name, command := range map[string]string{
 		"trap TERM":    `trap '' TERM; echo $$; while :; do sleep 0.1; done`,
 		"double fork":  `(sleep 61 & echo $!) ; sleep 0.1; sleep 60`,
@@ -328,6 +333,7 @@ func TestCaptureKeepsEverythingThatFits(t *testing.T) {
 }
 
 func TestProgressWhileItRuns(t *testing.T) {
+	t.Parallel()
 	call := newCall(t, workspace(t), a{"command": "echo one; sleep 0.3; printf 'tw\\303'; sleep 0.3; printf '\\266'"})
 	var told []string
 	call.Progress = func(text string) { told = append(told, text) }
@@ -451,6 +457,7 @@ func TestTagsAreValid(t *testing.T) {
 
 // A command that may start no more processes is told how many it may have.
 func TestTooManyThreadsAreExplained(t *testing.T) {
+	t.Parallel()
 	e, _, _ := held(t, sandbox.Landlock)
 	for says, told := range map[string]bool{
 		"bash: fork: retry: Resource temporarily unavailable": true, "sh: 1: Cannot fork": true,

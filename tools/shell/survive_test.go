@@ -131,6 +131,7 @@ var hydras = map[string]string{
 }
 
 func TestNothingSurvivesAtAnyLevel(t *testing.T) {
+	t.Parallel()
 	n := 0
 	for _, level := range levels {
 		for name, script := range hydras {
@@ -201,6 +202,7 @@ func serveFor(o Options, level sandbox.Level, script string) {
 
 // TestKilledDaemonLeavesNothing: kill -9 of the daemon ends its commands, and its services.
 func TestKilledDaemonLeavesNothing(t *testing.T) {
+	t.Parallel()
 	t.Run("commands", func(t *testing.T) { killedDaemon(t, "", 300_000) })
 	t.Run("services", func(t *testing.T) { killedDaemon(t, "service:", 400_000) })
 	attacktest.AsUser(t)
