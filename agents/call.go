@@ -237,7 +237,7 @@ func (c *caller) cut(turn string) *record.Assistant {
 // paid puts into a record what its call of the model used and cost.
 func paid(costs Costs, as *record.Assistant, u providers.Usage) *record.Assistant {
 	as.Tokens = record.Tokens{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
-		Estimated: u.Estimated}
+		Reasoning: u.Reasoning, Estimated: u.Estimated}
 	as.Cost = costs.Price(as.Provider, as.Model, u)
 	return as
 }

@@ -148,9 +148,10 @@ func (m *mailroom) Await(ctx context.Context, agent, item string) (event.Outcome
 	}
 
 	return event.Outcome{Untrusted: sourceTexts(o.Sources), Agent: agent, Item: item, Turn: o.Turn, Reason: o.Reason,
-		Text: o.Text, Error: o.Error, Cost: o.Cost,
+		Text: o.Text, Error: o.Error, Cost: o.Cost, Finish: string(o.Finish),
 		Work: event.Work{Rounds: o.Rounds, ToolCalls: o.ToolCalls, Said: o.Said,
-			Input: o.Tokens.Input + o.Tokens.CacheRead + o.Tokens.CacheWrite, Output: o.Tokens.Output}}, nil
+			Input: o.Tokens.Input + o.Tokens.CacheRead + o.Tokens.CacheWrite, CacheRead: o.Tokens.CacheRead,
+			Output: o.Tokens.Output, Reasoning: o.Tokens.Reasoning}}, nil
 }
 
 func sourceTexts(all []record.Source) (list []string) {

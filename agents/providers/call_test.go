@@ -281,9 +281,9 @@ func TestWhatWasPaidForInVainIsTold(t *testing.T) {
 		}
 	})
 
-	want := []string{"providers.Asking{a m}", "providers.Asking{a m}", "providers.Wasted{a m {1 2 0 0 true}}",
-		"providers.Asking{a m}", "providers.Wasted{a m-1 {7 1 0 0 false}}",
-		"providers.Asking{a m}", "providers.Wasted{a m {1 2 0 0 true}}", "providers.Asking{a m}"}
+	want := []string{"providers.Asking{a m}", "providers.Asking{a m}", "providers.Wasted{a m {1 2 0 0 0 true}}",
+		"providers.Asking{a m}", "providers.Wasted{a m-1 {7 1 0 0 0 false}}",
+		"providers.Asking{a m}", "providers.Wasted{a m {1 2 0 0 0 true}}", "providers.Asking{a m}"}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}

@@ -228,5 +228,7 @@ const (
 // written to the cache, on every wire: providers normalise it.
 type Usage struct {
 	Input, Output, CacheRead, CacheWrite int64
-	Estimated                            bool // the vendor said nothing; counted from characters
+	// Reasoning is how much of Output the model thought; 0 also if the vendor does not say.
+	Reasoning int64 `json:",omitempty"`
+	Estimated bool  // the vendor said nothing; counted from characters
 }

@@ -87,6 +87,8 @@ type Outcome struct {
 	Text   string  `json:"text"`   // the final answer
 	Error  string  `json:"error,omitempty"`
 	Cost   float64 `json:"cost"`
+	// Finish is why the model ended the final answer: end_turn, max_tokens, …
+	Finish string `json:"finish,omitempty"`
 	// Work is what the turn took.
 	Work Work `json:"work,omitzero"`
 	// Untrusted is what the turn had read from outside.
@@ -98,8 +100,10 @@ type Outcome struct {
 type Work struct {
 	Rounds    int    `json:"rounds"`
 	ToolCalls int    `json:"toolCalls"`
-	Input     int64  `json:"input"` // tokens, cache included
+	Input     int64  `json:"input"`               // tokens, cache included
+	CacheRead int64  `json:"cacheRead,omitempty"` // of Input
 	Output    int64  `json:"output"`
+	Reasoning int64  `json:"reasoning,omitempty"` // of Output
 	Said      string `json:"said,omitempty"`
 }
 

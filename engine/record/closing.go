@@ -19,6 +19,7 @@ type Outcome struct {
 
 	Rounds, ToolCalls int    // answers of the model, and calls in them
 	Said              string // the newest text beside tool calls
+	Finish            Finish // of the final answer
 
 	Sources []Source // what the turn had read from outside
 }
@@ -222,7 +223,7 @@ func (s *closingSearch) turn(e *Entry) bool {
 		switch r.Finish {
 		case FinishEndTurn, FinishMaxTokens, FinishError, FinishCanceled:
 			if !s.final {
-				s.o.Text, s.final = r.Text, true
+				s.o.Text, s.o.Finish, s.final = r.Text, r.Finish, true
 			}
 		}
 	}
@@ -236,5 +237,6 @@ func (s *closingSearch) spend(t Tokens, cost float64) {
 	s.o.Tokens.Output += t.Output
 	s.o.Tokens.CacheRead += t.CacheRead
 	s.o.Tokens.CacheWrite += t.CacheWrite
+	s.o.Tokens.Reasoning += t.Reasoning
 	s.o.Tokens.Estimated = s.o.Tokens.Estimated || t.Estimated
 }

@@ -273,6 +273,7 @@ type Tokens struct {
 	Output     int64 `json:"output"`
 	CacheRead  int64 `json:"cacheRead"`
 	CacheWrite int64 `json:"cacheWrite"`
+	Reasoning  int64 `json:"reasoning,omitempty"` // of Output
 	Estimated  bool  `json:"estimated,omitempty"`
 }
 

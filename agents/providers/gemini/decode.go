@@ -153,6 +153,7 @@ func usage(v gjson.Result) providers.Usage {
 	u := providers.Usage{
 		Output:    v.Get("candidatesTokenCount").Int() + v.Get("thoughtsTokenCount").Int(),
 		CacheRead: v.Get("cachedContentTokenCount").Int(),
+		Reasoning: v.Get("thoughtsTokenCount").Int(),
 	}
 	u.Input = max(0, v.Get("promptTokenCount").Int()+v.Get("toolUsePromptTokenCount").Int()-u.CacheRead)
 

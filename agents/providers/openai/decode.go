@@ -159,6 +159,7 @@ func usage(v gjson.Result) providers.Usage {
 		Output:     v.Get("completion_tokens").Int(),
 		CacheRead:  v.Get("prompt_tokens_details.cached_tokens").Int(),
 		CacheWrite: v.Get("prompt_tokens_details.cache_write_tokens").Int(), // OpenRouter
+		Reasoning:  v.Get("completion_tokens_details.reasoning_tokens").Int(),
 	}
 	if u.CacheRead == 0 {
 		u.CacheRead = v.Get("prompt_cache_hit_tokens").Int() // DeepSeek

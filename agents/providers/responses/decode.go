@@ -286,6 +286,7 @@ func usage(v gjson.Result) providers.Usage {
 		Output:     v.Get("output_tokens").Int(),
 		CacheRead:  v.Get("input_tokens_details.cached_tokens").Int(),
 		CacheWrite: v.Get("input_tokens_details.cache_write_tokens").Int(),
+		Reasoning:  v.Get("output_tokens_details.reasoning_tokens").Int(),
 	}
 	u.Input = max(0, v.Get("input_tokens").Int()-u.CacheRead-u.CacheWrite)
 

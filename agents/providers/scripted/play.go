@@ -211,7 +211,8 @@ func kindOf(status int) providers.Kind {
 func (pl *player) complete() {
 	u := providers.EstimateUsage(pl.req, pl.out)
 	if pl.usage != nil {
-		u = providers.Usage{Input: pl.usage.Input, Output: pl.usage.Output, CacheRead: pl.usage.CacheRead, CacheWrite: pl.usage.CacheWrite}
+		u = providers.Usage{Input: pl.usage.Input, Output: pl.usage.Output, CacheRead: pl.usage.CacheRead, CacheWrite: pl.usage.CacheWrite,
+			Reasoning: pl.usage.Reasoning}
 	}
 	model := pl.p.model
 	if pl.req.Model != "" {
