@@ -38,6 +38,7 @@ var imports = map[string][]string{
 	"cmd/daycare/version": {},
 	"cmd/daycare/man":     {"cmd/daycare/term", "cmd/daycare/version", "engine/fault"},
 	"cmd/daycare/mcp": {"cmd/daycare/daemon", "cmd/daycare/plugins", "cmd/daycare/setup", "cmd/daycare/term",
+		"cmd/daycare/version", "connectors/mcp",
 		"engine/beneath", "engine/config", "engine/control", "engine/disk", "engine/event", "tools/mcp"},
 	"cmd/daycare/machine": {"engine/beneath", "engine/disk"},
 	"cmd/daycare/follow":  {"engine/watch"},
@@ -176,7 +177,7 @@ var imports = map[string][]string{
 	"connectors/slack": {"connectors", "connectors/chat", "connectors/format", "connectors/ingress", "engine/message",
 		"engine/inbox", "engine/disk", "engine/finding"},
 	"connectors/discord": {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/mcp":     {"engine/message", "engine/control", "engine/event", "engine/finding"},
+	"connectors/mcp":     {"engine/beneath", "engine/message", "engine/control", "engine/event"},
 
 	"connectors/telegram/telegramtest": {},
 }
@@ -197,7 +198,7 @@ var anywhere = []string{"engine/fault", "engine/lazyregexp", "engine/plain", "en
 var only = map[string][]string{
 	"github.com/fsnotify/fsnotify":           {"engine/watch"},
 	"github.com/spf13/viper":                 {"engine/config"},
-	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "tools/mcp/mcptest"},
+	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "tools/mcp/mcptest", "connectors/mcp"},
 	// What people edit is read by engine/form; the two others change a file in place.
 	"go.yaml.in/yaml": {"engine/form", "engine/config", "engine/schedule"},
 }

@@ -61,11 +61,14 @@ func (r *reader) checkProviders(c *Config) {
 	}
 }
 
+// reservedIDs are connectors that are no settings of users.
+var reservedIDs = map[string]string{"api": "the control API", "mcp": "MCP clients"}
+
 func (r *reader) checkConnectors(c *Config, kinds []ConnectorKind) {
 	for i, k := range c.Connectors {
 		at := func(key string) string { return entry("connectors", i, key) }
-		if k.ID == "api" {
-			r.Bad(at("id"), `: found "api", which is reserved for the control API; use another id`)
+		if what, reserved := reservedIDs[k.ID]; reserved {
+			r.Bad(at("id"), `: found %q, which is reserved for %s; use another id`, k.ID, what)
 		}
 		if k.Pairing && k.Type == "webhook" {
 			r.Tell(finding.Warning, "unused", at("pairing"), at("pairing")+": a webhook has secrets in the place of people", "take it out")

@@ -15,6 +15,15 @@ type MCP struct {
 	// ToolTokens is how many tokens their tools may add to each prompt; beyond it agents search
 	// for them.
 	ToolTokens int `json:"toolTokens" min:"0"`
+	// Serve is what daycare offers to MCP clients.
+	Serve MCPServe `json:"serve"`
+}
+
+// An MCPServe says what clients of the Model Context Protocol reach, by `daycare mcp serve` and
+// at /mcp of the API.
+type MCPServe struct {
+	Agents []string `json:"agents"` // handle, name or id; empty: nothing is served
+	Memory bool     `json:"memory"` // the notes in .daycare/memory can be read
 }
 
 // An MCPServer is a program that daycare starts (command), or a service at an address (url).
@@ -43,6 +52,12 @@ type MCPSandbox struct {
 
 // checkMCP finds what is wrong between the settings of MCP servers.
 func (r *reader) checkMCP(c *Config) {
+	for i, agent := range c.MCP.Serve.Agents {
+		if strings.TrimSpace(agent) == "" {
+			at := entry("mcp.serve.agents", i)
+			r.Tell(finding.Error, "bad-value", at, at+" is empty", "write the handle, the name or the id of an agent, or remove the line")
+		}
+	}
 	uniqueIDs(r, "mcp.servers", c.MCP.Servers, func(s MCPServer) string { return s.ID })
 	for i, s := range c.MCP.Servers {
 		at := func(key string) string { return entry("mcp.servers", i, key) }

@@ -33,6 +33,9 @@ type Message struct {
 	// Queue is how an agent at work takes the message, whatever its own way is:
 	// steer, into the turn under way, or followup, in a turn of its own behind it.
 	Queue message.Queue `json:"queue,omitempty"`
+	// Untrusted says that the text is a stranger's: the turn that reads it is marked, and asks
+	// again before it uses what was allowed "always" outside the workspace.
+	Untrusted bool `json:"untrusted,omitempty"`
 	// Dedupe makes sending again harmless: the same key for the same agent within
 	// 7 days is the same item.
 	Dedupe string `json:"dedupe,omitempty"`

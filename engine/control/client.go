@@ -65,11 +65,18 @@ func Dial(root string) (*Client, error) {
 	}
 
 	conn.Close()
+	return Redial(root), nil
+}
+
+// Redial is Dial for a program that outlives daemons: it connects with each request, so that a
+// request while nobody listens is ErrNotRunning, and the next one may find a daemon.
+func Redial(root string) *Client {
+	path := filepath.Join(root, SocketName)
 	return NewClient(&http.Transport{
 		DialContext:         func(context.Context, string, string) (net.Conn, error) { return dialUnix(path) },
 		MaxIdleConnsPerHost: 4,
 		IdleConnTimeout:     30 * time.Second,
-	}), nil
+	})
 }
 
 // NewClient speaks over any transport: Local, or one for a TCP listener.

@@ -34,6 +34,9 @@ type Caller struct {
 	Local bool
 	// Rights are what the caller may do.
 	Rights apitoken.Rights
+	// Via is the connector of this process that speaks for the caller: it names the senders of
+	// its messages itself. "": the caller uses the API directly.
+	Via string
 }
 
 type callerKey struct{}
@@ -43,6 +46,9 @@ type callerKey struct{}
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
+
+// CallerOf is the caller of a request, for a handler that the listeners guard as they guard the API.
+func CallerOf(ctx context.Context) Caller { return callerOf(ctx) }
 
 func callerOf(ctx context.Context) Caller {
 	if c, ok := ctx.Value(callerKey{}).(Caller); ok {
@@ -58,6 +64,9 @@ type closingKey struct{}
 func withClosing(ctx context.Context, closing <-chan struct{}) context.Context {
 	return context.WithValue(ctx, closingKey{}, closing)
 }
+
+// Closing is closed when the server behind a request wants to end; nil where there is none.
+func Closing(ctx context.Context) <-chan struct{} { return closingOf(ctx) }
 
 // closingOf is nil, so never closed, where no server is behind the request.
 func closingOf(ctx context.Context) <-chan struct{} {

@@ -17,12 +17,20 @@ import (
 // Answers really stream: each byte is read while the handler still runs. Whoever
 // gets a response closes its body, which ends the request's context and waits
 // for the handler.
-func Local(h http.Handler) http.RoundTripper { return local{h} }
+func Local(h http.Handler) http.RoundTripper {
+	return LocalAs(h, Caller{Name: osUser(), Local: true, Rights: apitoken.Everything})
+}
 
-type local struct{ handler http.Handler }
+// LocalAs is Local for a caller with a name and rights of its own.
+func LocalAs(h http.Handler, caller Caller) http.RoundTripper { return local{h, caller} }
+
+type local struct {
+	handler http.Handler
+	caller  Caller
+}
 
 func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(WithCaller(r.Context(), Caller{Name: osUser(), Local: true, Rights: apitoken.Everything}))
+	ctx, cancel := context.WithCancel(WithCaller(r.Context(), l.caller))
 	body, pipe := io.Pipe()
 	w := &pipeWriter{pipe: pipe, header: http.Header{}, started: make(chan struct{})}
 	in := r.Clone(ctx)

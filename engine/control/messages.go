@@ -135,7 +135,7 @@ func (m *Message) check(byDescriptor bool, caller Caller) error {
 	if m.Route != nil && (m.Route.Connector == "" || m.Route.ChannelID == "") {
 		return &Invalid{Field: "route", Reason: "needs connector and channelId"}
 	}
-	if err := m.forOthers(caller.Rights); err != nil {
+	if err := m.forOthers(caller); err != nil {
 		return err
 	}
 	if byDescriptor {
@@ -152,9 +152,15 @@ func (m *Message) check(byDescriptor bool, caller Caller) error {
 }
 
 // forOthers finds the first field by which a message would speak for somebody else than its
-// caller, or would be answered elsewhere: only admins may.
-func (m *Message) forOthers(rights apitoken.Rights) error {
+// caller, or would be answered elsewhere: only admins may. A connector names the senders of its
+// own messages, to an agent that the caller knows.
+func (m *Message) forOthers(caller Caller) error {
+	rights := caller.Rights
 	if rights.Allow(apitoken.Admin) && !rights.Restricted() {
+		return nil
+	}
+	own := m.Route == nil || m.Route.Connector == caller.Via
+	if caller.Via != "" && m.Connector == caller.Via && own && m.Kind != message.System {
 		return nil
 	}
 	for _, f := range []struct {
@@ -242,7 +248,7 @@ func inField(field string, err error) error {
 func (m *Message) incoming(agent string, caller Caller, files []message.File) message.Incoming {
 	in := message.Incoming{
 		Agent: agent, Kind: m.Kind, Context: m.Context, Route: m.Route, Text: m.Text, Files: files,
-		Silent: m.Silent, Queue: m.Queue,
+		Silent: m.Silent, Queue: m.Queue, Untrusted: m.Untrusted && m.Kind != message.System,
 		From: message.Address{Connector: m.Connector, ChannelID: m.ChannelID, UserID: m.UserID, ThreadID: m.ThreadID},
 	}
 	if m.Connector == "" {

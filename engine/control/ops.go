@@ -146,8 +146,8 @@ type (
 var (
 	postToAgent = Op[agentBody[Message], message.Receipt]{"postToAgent", post, "/v1/agents/{id}/messages", apitoken.Chat, one,
 		needsDaemon | accepted | streams,
-		"`{text, files?, kind?, origin?, silent?, queue?, dedupe?, context?, route?, wait?}`; 202 `{agent, item, seq, duplicate}` " +
-			"once it is durable. See below"}
+		"`{text, files?, kind?, origin?, silent?, queue?, untrusted?, dedupe?, context?, route?, wait?}`; " +
+			"202 `{agent, item, seq, duplicate}` once it is durable. See below"}
 	postByDescriptor = Op[aBody[Message], message.Receipt]{"postByDescriptor", post, "/v1/messages", apitoken.Admin, all,
 		needsDaemon | accepted | streams,
 		"the same, to the agent of `{connector, userId, channelId, threadId?}`, which is created if needed"}
@@ -181,7 +181,7 @@ var (
 	switchModel = Op[agentBody[modelBody], Choice]{"switchModel", post, "/v1/agents/{id}/model", apitoken.Admin, one, 0,
 		"`{model}`: a provider, a model, PROVIDER/MODEL or `default`"}
 	readFile = Op[fileIn, Text]{"readFile", get, "/v1/agents/{id}/files/{name}", apitoken.Read, one, 0,
-		"descriptor.json, state.json or history.jsonl, with its hash as `ETag`"}
+		"descriptor.json, state.json, history.jsonl or SYSTEM.md, with its hash as `ETag`"}
 	writeFile = Op[writeIn, fileBody]{"writeFile", put, "/v1/agents/{id}/files/{name}", apitoken.Admin, all, 0,
 		"replaces the file; needs its `ETag` as `If-Match`"}
 	trash   = Op[nothing, trashListBody]{"trash", get, "/v1/trash", apitoken.Read, all, 0, "removed agents"}

@@ -345,6 +345,38 @@ func TestAChatTokenSpeaksForNobodyElse(t *testing.T) {
 	}
 }
 
+// A connector of this process names the senders of its own messages, and of no others; whoever
+// says that a text is a stranger's is believed.
+func TestAConnectorSpeaksForItsCallers(t *testing.T) {
+	f := &fake{}
+	h := Handler(f.backend(), Options{})
+	post := func(body string) error {
+		caller := Caller{Name: "token:test", Via: "mcp", Rights: apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Chat}}}
+		var m Message
+		if err := json.Unmarshal([]byte(body), &m); err != nil {
+			t.Fatal(err)
+		}
+		_, err := NewClient(LocalAs(h, caller)).Send(t.Context(), "alpha", m)
+		return err
+	}
+	for _, body := range []string{`{"text":"x","connector":"telegram","userId":"owner"}`, `{"text":"x","userId":"owner"}`,
+		`{"text":"x","connector":"mcp","route":{"connector":"telegram","channelId":"1"}}`,
+		`{"text":"x","connector":"mcp","kind":"system_message"}`} {
+		if e, ok := errors.AsType[*APIError](post(body)); !ok || e.Scope != apitoken.Admin {
+			t.Errorf("%s: %v", body, e)
+		}
+	}
+
+	if err := post(`{"text":"x","connector":"mcp","channelId":"a","userId":"b","untrusted":true,` +
+		`"context":{"sender":"editor"},"route":{"connector":"mcp","channelId":"a"}}`); err != nil {
+		t.Fatal(err)
+	}
+	got := f.delivered()[len(f.delivered())-1]
+	if !got.Untrusted || got.From.Connector != "mcp" || got.Context.Sender != "editor" || got.Source == "" {
+		t.Errorf("delivered %+v", got)
+	}
+}
+
 // network serves a backend over TCP with tokens in a folder.
 func network(t *testing.T, b Backend) (addr, root string, store *apitoken.Store) {
 	t.Helper()

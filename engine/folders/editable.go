@@ -22,6 +22,9 @@ import (
 // editableFiles are the files of an agent that people edit.
 var editableFiles = []string{address.File, "state.json", "history.jsonl"}
 
+// promptFile is the last rendered system prompt of an agent, which people only read.
+const promptFile = "SYSTEM.md"
+
 // ErrNotEditable: the file is none that people edit.
 var ErrNotEditable = fault.NotEditable
 
@@ -58,12 +61,18 @@ func CheckFile(path string, content []byte) ([]finding.Finding, error) {
 	return nil, fmt.Errorf("%w: %s; allowed: %s", ErrNotEditable, filepath.Base(path), strings.Join(editableFiles, ", "))
 }
 
-// Read reads a file of an agent that people edit; one that is not there is empty.
+// Read reads a file of an agent that people edit, or its system prompt (SYSTEM.md); one that is
+// not there is empty.
 func (f *Folders) Read(id, name string) (Version, error) {
-	path, err := f.editableFile(id, name)
+	listed := name
+	if name == promptFile {
+		listed = address.File
+	}
+	path, err := f.editableFile(id, listed)
 	if err != nil {
 		return Version{}, err
 	}
+	path = filepath.Join(filepath.Dir(path), name)
 	content, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Version{}, fmt.Errorf("read %s: %w", name, err)

@@ -122,6 +122,15 @@ func TestFilesThatAreRefused(t *testing.T) {
 			t.Errorf("%q is written: %v", name, err)
 		}
 	}
+	if err := os.WriteFile(filepath.Join(f.folder(id), promptFile), []byte("You are"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := f.Read(id, promptFile); err != nil || string(v.Content) != "You are" {
+		t.Errorf("the system prompt is %q, %v", v.Content, err)
+	}
+	if _, err := f.Write(id, promptFile, nil, ""); !errors.Is(err, ErrNotEditable) {
+		t.Errorf("the system prompt is written: %v", err)
+	}
 	if _, err := CheckFile("/x/MEMORY.md", nil); !errors.Is(err, ErrNotEditable) {
 		t.Errorf("another file is checked: %v", err)
 	}

@@ -202,5 +202,6 @@ func (r *Daemon) build(c *config.Config) (err error) {
 		Grants: grants{r}, Pairings: admission{r}, SubAgents: grants{r}, Catalog: choices{r}, Hooks: hooked{r},
 		Costs: costs{r}, Backups: backups{r}, Schedules: schedules{r.clocks}, Offline: r.lock == nil},
 		control.Options{Log: r.log, Version: version.Number})
+	r.handler = mcpServer{r}.beside(r.handler)
 	return nil
 }

@@ -2,20 +2,26 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/oklog/run"
 
+	"daycare/cmd/daycare/version"
+	door "daycare/connectors/mcp"
 	"daycare/engine"
 	"daycare/engine/apitoken"
 	"daycare/engine/config"
 	"daycare/engine/control"
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	ws "daycare/engine/workspace"
 )
 
@@ -215,4 +221,49 @@ func (r *Daemon) client() *control.Client {
 		r.handler.ServeHTTP(w, req.WithContext(control.WithCaller(req.Context(), caller)))
 	})
 	return control.NewClient(control.Local(h))
+}
+
+// mcpPath is where MCP clients connect.
+const mcpPath = "/mcp"
+
+// An mcpServer lets MCP clients in.
+type mcpServer struct{ *Daemon }
+
+// beside serves MCP clients beside the API, while the settings offer agents. Until the first
+// client comes there is nothing.
+func (r mcpServer) beside(api http.Handler) http.Handler {
+	open := sync.OnceValue(func() http.Handler {
+		d := door.New(door.Options{Version: version.Number, Home: r.root, Log: r.log, Offer: r.offer})
+		return d.Handler(func(req *http.Request) door.Peer {
+			caller := control.CallerOf(req.Context())
+			name := caller.Name
+			caller.Via, caller.Local = door.Connector, false
+			return door.Peer{Name: name, API: control.NewClient(control.LocalAs(api, caller)), Some: caller.Rights.Restricted()}
+		})
+	})
+
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		switch {
+		case strings.TrimSuffix(req.URL.Path, "/") != mcpPath:
+			api.ServeHTTP(w, req)
+		case len(r.offer().Agents) == 0:
+			refuseMCP(w)
+		default:
+			open().ServeHTTP(w, req)
+		}
+	})
+}
+
+// offer is what the settings let MCP clients reach now.
+func (r mcpServer) offer() door.Offer {
+	s := r.settings.Current().MCP.Serve
+	return door.Offer{Agents: s.Agents, Memory: s.Memory}
+}
+
+func refuseMCP(w http.ResponseWriter) {
+	code, status := fault.NoRoute.Wire()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(control.ErrorBody{Error: &control.APIError{Code: code,
+		Message: "no agents are offered to MCP clients", Hint: "name them in mcp.serve.agents of settings.yaml"}})
 }

@@ -27,7 +27,7 @@ import (
 func Command(c *term.App) *cobra.Command {
 	return term.Group("mcp", "Add, list and test MCP servers",
 		"  daycare mcp add files -- npx -y @modelcontextprotocol/server-filesystem .\n  daycare mcp ls\n  daycare mcp test files",
-		ls(c), add(c), rm(c), test(c), trust(c), logs(c))
+		ls(c), add(c), rm(c), test(c), trust(c), logs(c), serve(c))
 }
 
 func ls(c *term.App) *cobra.Command {
