@@ -134,7 +134,7 @@ func killable(meta address.Meta) bool {
 	case address.Subagent, address.Permanent:
 		return true
 	case address.User:
-		return d.Connector == "terminal" && d.ChannelID != "default"
+		return Here(d.Connector) && d.ChannelID != "default"
 	}
 
 	return false

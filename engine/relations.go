@@ -37,7 +37,7 @@ func (k *relations) Reads(from, to string) bool {
 // particular, as clocks and colleagues do that no agent of a chat made.
 func (k *relations) OfHouse(id string) bool {
 	d := k.Root(id).Descriptor
-	return d.Type != address.User || d.Connector == Terminal().Connector
+	return d.Type != address.User || Here(d.Connector)
 }
 
 // Related reports whether two agents work for one person.
@@ -61,7 +61,7 @@ func (k *relations) Stranger(asker, ref string) (id string, ok bool) {
 		return "", false
 	}
 	d := k.Root(id).Descriptor
-	owner := d.Type != address.User || d.Connector == Terminal().Connector || k.recent.owns != nil && k.recent.owns(d)
+	owner := d.Type != address.User || Here(d.Connector) || k.recent.owns != nil && k.recent.owns(d)
 
 	return id, !owner && !k.Related(asker, id)
 }

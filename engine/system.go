@@ -208,6 +208,10 @@ func (s *System) shutdown() {
 	}
 }
 
+// Here reports whether the people of a connector are whoever sits at this machine: those of the
+// terminal and of an editor on it. No connector in the settings can have such an id.
+func Here(connector string) bool { return connector == "terminal" || connector == "acp" }
+
 // Terminal is the address of the terminal's own agent: that of the person whose
 // machine this is.
 func Terminal() message.Address {

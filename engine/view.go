@@ -139,7 +139,8 @@ func (a *actors) readCost(id string) (cost float64) {
 func (dy *directory) look(meta address.Meta) event.Agent {
 	dir := dy.folder(meta.ID)
 	a := event.Agent{ID: meta.ID, Handle: meta.Handle, Name: meta.Name, Type: string(meta.Descriptor.Type),
-		ParentAgentID: meta.Descriptor.ParentAgentID, State: event.Idle}
+		Connector: meta.Descriptor.Connector,
+		ChannelID: meta.Descriptor.ChannelID, ParentAgentID: meta.Descriptor.ParentAgentID, State: event.Idle}
 	if dy.queue != nil {
 		a.Queue = dy.queue(meta.Descriptor.Connector)
 	}

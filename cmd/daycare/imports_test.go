@@ -160,6 +160,7 @@ var imports = map[string][]string{
 	"connectors/connectortest/table": {},
 	"connectors/clock":               {"engine/message", "engine/inbox", "engine/schedule", "engine/finding"},
 	"connectors/web":                 {"engine/message", "engine/control", "engine/event", "engine/finding", "engine/inbox"},
+	"connectors/acp":                 {"engine/control", "engine/event", "engine/message", "engine/permission", "engine/record"},
 	"connectors/terminal": {"connectors/terminal/...", "engine/address", "engine/message", "engine/control",
 		"engine/event", "engine/finding", "engine/permission"},
 
@@ -199,6 +200,7 @@ var only = map[string][]string{
 	"github.com/fsnotify/fsnotify":           {"engine/watch"},
 	"github.com/spf13/viper":                 {"engine/config"},
 	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "tools/mcp/mcptest", "connectors/mcp"},
+	"github.com/coder/acp-go-sdk":            {"connectors/acp"},
 	// What people edit is read by engine/form; the two others change a file in place.
 	"go.yaml.in/yaml": {"engine/form", "engine/config", "engine/schedule"},
 }

@@ -61,8 +61,10 @@ func (r *reader) checkProviders(c *Config) {
 	}
 }
 
-// reservedIDs are connectors that are no settings of users.
-var reservedIDs = map[string]string{"api": "the control API", "mcp": "MCP clients"}
+// reservedIDs are the ids of daycare's own connectors. Messages from the terminal and from
+// editors are the owner's.
+var reservedIDs = map[string]string{"api": "the control API", "mcp": "MCP clients", "terminal": "the terminal",
+	"acp": "editors (daycare acp)"}
 
 func (r *reader) checkConnectors(c *Config, kinds []ConnectorKind) {
 	for i, k := range c.Connectors {

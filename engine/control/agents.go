@@ -55,6 +55,9 @@ func (g agentRoutes) create(ctx context.Context, in aBody[NewAgent]) (event.Agen
 	if n.Spawned && n.Type != "user" {
 		return event.Agent{}, &Invalid{Field: "spawned", Reason: "only agents of type user can be spawned"}
 	}
+	if (n.Connector == "") != (n.ChannelID == "") || n.Connector != "" && n.Type != "user" {
+		return event.Agent{}, &Invalid{Field: "channelId", Reason: "needs connector, and connector needs it, of an agent of type user"}
+	}
 	if n.Parent != "" {
 		parent, err := g.api.resolve(ctx, n.Parent)
 		if err != nil {

@@ -54,6 +54,10 @@ type NewAgent struct {
 	// Spawned: a person starts it beside the agent at hand, by /spawn. Only such agents are
 	// bounded in number (agents.maxSpawned). Of type user.
 	Spawned bool `json:"spawned,omitempty"`
+	// Connector and ChannelID are whose agent it is, both or neither; the agent that the address
+	// has already is returned. Of type user. Without them it is one of the terminal.
+	Connector string `json:"connector,omitempty"`
+	ChannelID string `json:"channelId,omitempty"`
 	// Description and SystemPrompt are of a permanent agent.
 	Description  string `json:"description,omitempty"`
 	SystemPrompt string `json:"systemPrompt,omitempty"`

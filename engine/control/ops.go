@@ -96,12 +96,13 @@ var (
 	listAgents = Op[listIn, agentsBody]{"listAgents", get, "/v1/agents", apitoken.Read, known, 0,
 		"`{agents}`; with `?family=ID` only that agent and its descendants that have not ended"}
 	createAgent = Op[aBody[NewAgent], event.Agent]{"createAgent", post, "/v1/agents", apitoken.Admin, all, needsDaemon | created,
-		"`{type, name?, prompt?, parent?, description?, systemPrompt?, workspaceDir?, spawned?}`, type user, permanent or " +
-			"subagent; 201 and the agent. `spawned`: as with `/spawn` in the terminal, limited by " +
+		"`{type, name?, prompt?, parent?, description?, systemPrompt?, workspaceDir?, spawned?, connector?, channelId?}`, " +
+			"type user, permanent or subagent; 201 and the agent. `connector` with `channelId`: the agent of this address, " +
+			"created if needed. `spawned`: as with `/spawn` in the terminal, limited by " +
 			"`agents.maxSpawned`; without it there is no limit"}
 	showAgent = Op[anAgent, event.Agent]{"showAgent", get, "/v1/agents/{id}", apitoken.Read, one, 0,
-		"`{id, handle, name, type, parentAgentId?, state, detail?, queued, oldestAt?, lastAt, cost, ownCost?, budget?, model, context?, " +
-			"window?, running}`. `state` is idle, queued, thinking, tool, waiting-permission, waiting-agent, retrying, paused, " +
+		"`{id, handle, name, type, connector?, channelId?, parentAgentId?, state, detail?, queued, oldestAt?, lastAt, cost, ownCost?, " +
+			"budget?, model, context?, window?, running}`. `state` is idle, queued, thinking, tool, waiting-permission, waiting-agent, retrying, paused, " +
 			"error or ended; `running`: it is in memory"}
 	removeAgent = Op[removeIn, trashBody]{"removeAgent", del, "/v1/agents/{id}", apitoken.Admin, one, needsDaemon,
 		"moves it to the trash: `{trash}`; 409 while it has work, unless `?force=1`"}

@@ -31,6 +31,8 @@ type Agent struct {
 	Handle        string     `json:"handle"`
 	Name          string     `json:"name"`
 	Type          string     `json:"type"` // of the descriptor
+	Connector     string     `json:"connector,omitempty"` // whose agent it is, of type user
+	ChannelID     string     `json:"channelId,omitempty"`
 	ParentAgentID string     `json:"parentAgentId,omitempty"`
 	State         State      `json:"state"`
 	Detail        string     `json:"detail,omitempty"` // the tool, the error, the countdown

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -52,7 +53,9 @@ func (b *backend) Create(ctx context.Context, n control.NewAgent) (event.Agent, 
 func (b *backend) descriptor(n control.NewAgent) (address.Descriptor, error) {
 	switch address.Type(n.Type) {
 	case "", address.User:
-		return address.Descriptor{Type: address.User, Connector: "terminal", UserID: engine.Terminal().UserID, Name: n.Name}, nil
+		own := engine.Terminal()
+		return address.Descriptor{Type: address.User, Connector: cmp.Or(n.Connector, own.Connector), ChannelID: n.ChannelID,
+			UserID: own.UserID, Name: n.Name}, nil
 	case address.Permanent:
 		if n.Name == "" {
 			return address.Descriptor{}, &control.Invalid{Field: "name", Reason: "a permanent agent needs a name"}

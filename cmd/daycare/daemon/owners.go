@@ -47,7 +47,7 @@ func (r authority) owns(d address.Descriptor) bool {
 	if d.Type != address.User {
 		return false
 	}
-	if d.Connector == engine.Terminal().Connector {
+	if engine.Here(d.Connector) {
 		return true
 	}
 	ids, _ := r.owners(d.Connector)

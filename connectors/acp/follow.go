@@ -1,0 +1,273 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"syscall"
+	"time"
+
+	"daycare/engine/control"
+	"daycare/engine/event"
+	"daycare/engine/record"
+)
+
+const (
+	// fromStart is an event id of no process: what is asked for from there begins with a gap.
+	fromStart = "0.0"
+	// patience is how long a daemon that was stopped may take to come back while a prompt waits.
+	patience = 10 * time.Second
+)
+
+// followed waits until the session's agent is followed and all its records are told.
+func (s *session) followed(ctx context.Context) error {
+	s.mu.Lock()
+	if s.ready == nil {
+		s.ready = make(chan struct{})
+		ready := s.ready
+		s.door.wg.Go(func() { s.follow(ready) })
+	}
+	ready := s.ready
+	s.mu.Unlock()
+	select {
+	case <-ready:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.door.gone():
+		return context.Canceled
+	}
+}
+
+// follow tells of the agent until the session ends or, while no prompt waits, the daemon.
+func (s *session) follow(ready chan struct{}) {
+	told := false
+	opened := func() {
+		if !told {
+			told = true
+			close(ready)
+		}
+	}
+	defer func() {
+		s.mu.Lock()
+		s.ready = nil // whoever needs it follows again
+		s.mu.Unlock()
+		opened()
+	}()
+
+	for {
+		err := s.listen(opened)
+		if s.ctx.Err() != nil || !s.waits() {
+			return
+		}
+		if err := s.door.back(s.ctx, err); err != nil {
+			s.fail(problem(codeInternal, "the daemon stopped: %v; the prompt is safe and continues when daycare runs again", err))
+			return
+		}
+	}
+}
+
+func (s *session) waits() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.prompt != nil
+}
+
+// back waits for the next daemon. One that was killed is started again; one that was stopped is
+// given the time of a restart.
+func (d *Door) back(ctx context.Context, lost error) error {
+	d.forget()
+	if errors.Is(lost, io.ErrUnexpectedEOF) || errors.Is(lost, syscall.ECONNRESET) {
+		_, err := d.connected(ctx)
+		return err
+	}
+	until := time.Now().Add(patience)
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		c, err := d.o.Dial(ctx)
+		if err == nil {
+			c.Close()
+			return nil
+		}
+		if !errors.Is(err, control.ErrNotRunning) || time.Now().After(until) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// listen tells of the agent until the connection ends.
+func (s *session) listen(opened func()) error {
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	c, err := s.door.connected(ctx)
+	if err != nil {
+		return err
+	}
+	asks := make(chan struct{})
+	defer func() { cancel(); <-asks }()
+	go func() {
+		defer close(asks)
+		types := []event.Type{event.PermissionRequested, event.PermissionDecided}
+		_ = c.Events(ctx, control.Filter{Types: types}, "", func(control.RawEvent) error {
+			s.look(ctx, c)
+			return nil
+		})
+	}()
+
+	since := time.Now()
+	return c.Events(ctx, control.Filter{Agent: s.agentID()}, fromStart, func(e control.RawEvent) error {
+		if e.ID != "" && e.At.Before(since) && e.Type != control.GapType {
+			return nil // it is on disk, and was read at the gap
+		}
+		err := s.event(ctx, c, e)
+		if e.Type == control.GapType && err == nil {
+			s.look(ctx, c)
+			opened()
+		}
+		return err
+	})
+}
+
+// event tells of one event.
+func (s *session) event(ctx context.Context, c *control.Client, e control.RawEvent) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.settle()
+	switch e.Type {
+	case event.MessageDelta, event.MessageThinking:
+		return s.streams(ctx, c, e)
+	case event.ToolProgress:
+		if p, err := control.Body[event.Progress](e); err == nil {
+			s.tell.progress(p, time.Now())
+		}
+		return nil
+	case event.ItemDropped:
+		if it, err := control.Body[event.Item](e); err == nil && s.prompt != nil && it.Item == s.prompt.item {
+			s.prompt.closed, s.prompt.canceled = true, true
+		}
+		return nil
+	case event.Retry:
+		if a, err := control.Body[event.Attempt](e); err == nil && a.Discard {
+			s.tell.cut()
+		}
+		return nil
+	case event.ItemQueued, event.AgentWoke, event.AgentSlept:
+		return nil
+	case event.TurnStarted:
+		if p := s.prompt; p != nil && p.canceled && !p.closed {
+			_, _ = c.Stop(ctx, s.agent) // it was canceled when it had not begun
+		}
+	case event.PermissionGranted:
+		s.mode(ctx, c)
+	}
+
+	if err := s.catchUp(ctx, c); err != nil {
+		return err
+	}
+	if e.Type == event.ToolStarted {
+		if t, err := control.Body[event.Tool](e); err == nil {
+			s.tell.runs(t)
+		}
+	}
+	if e.Type == control.GapType {
+		return s.missed(ctx, c)
+	}
+
+	return nil
+}
+
+// streams tells a piece of an answer. s.mu is held.
+func (s *session) streams(ctx context.Context, c *control.Client, e control.RawEvent) error {
+	d, err := control.Body[event.Delta](e)
+	if err != nil {
+		return nil
+	}
+	if s.tell.begins(d) {
+		if err := s.catchUp(ctx, c); err != nil {
+			return err
+		}
+		if s.tell.begins(d) {
+			s.tell.cut()
+		}
+	}
+	if s.tell.delta(e.Type == event.MessageThinking, d) {
+		return s.missed(ctx, c)
+	}
+
+	return nil
+}
+
+// missed tells what of the answer under way was missed. s.mu is held.
+func (s *session) missed(ctx context.Context, c *control.Client) error {
+	d, err := c.Draft(ctx, s.agent)
+	if err == nil {
+		s.tell.draft(d)
+	}
+	return err
+}
+
+// catchUp tells the records that were not told. s.mu is held.
+func (s *session) catchUp(ctx context.Context, c *control.Client) error {
+	entries, err := newer(ctx, c, s.agent, s.tell.seq)
+	for _, e := range entries {
+		s.tell.record(e)
+		if s.prompt != nil && s.prompt.item != "" {
+			s.prompt.record(e)
+		}
+	}
+
+	return err
+}
+
+// newer reads the records after a seq, oldest first.
+func newer(ctx context.Context, c *control.Client, agent string, seq int64) (list []*record.Entry, err error) {
+	before, limit := int64(0), 50
+	for {
+		page, err := c.History(ctx, agent, before, limit)
+		if err != nil {
+			return nil, err
+		}
+		var some []*record.Entry
+		reached := false
+		for _, line := range page.Records {
+			e, err := record.Decode(line)
+			if err != nil {
+				continue // who loads the agent reports it
+			}
+			if e.Seq <= seq {
+				reached = true
+				continue
+			}
+			some = append(some, e)
+		}
+		list = append(some, list...)
+		if reached || page.Before == nil || len(page.Records) == 0 {
+			return list, nil
+		}
+		before, limit = *page.Before, 1000
+	}
+}
+
+// current are the records of the conversation as it is: since its last reset, without what was
+// rewound.
+func current(all []*record.Entry) (list []*record.Entry) {
+	for _, e := range all {
+		switch r := e.Rec.(type) {
+		case *record.Reset:
+			list = nil
+			continue
+		case *record.Rewind:
+			for len(list) > 0 && list[len(list)-1].Seq > r.To {
+				list = list[:len(list)-1]
+			}
+			continue
+		}
+		list = append(list, e)
+	}
+
+	return list
+}

@@ -1,0 +1,42 @@
+package acp
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	acp "github.com/coder/acp-go-sdk"
+)
+
+// Run serves an editor on in and out until the input or ctx ends. Agents work on.
+func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) error {
+	w, lines := newWire(in, out)
+	d := &Door{o: o, wire: w, sessions: map[acp.SessionId]*session{}}
+	w.arrived = func(method, id string) {
+		if method != acp.AgentMethodSessionPrompt {
+			return
+		}
+		if s, err := d.session(acp.SessionId(id)); err == nil {
+			s.arrived()
+		}
+	}
+	d.conn = acp.NewAgentSideConnection(d, w, lines)
+	d.conn.SetLogger(slog.New(slog.DiscardHandler)) // what it would say is answered by the wire
+	go w.read()
+
+	select {
+	case <-d.gone():
+	case <-ctx.Done():
+		w.feed.CloseWithError(ctx.Err())
+		<-d.gone()
+	}
+	d.mu.Lock()
+	for _, s := range d.sessions {
+		s.end()
+	}
+	d.mu.Unlock()
+	d.wg.Wait()
+	d.forget()
+
+	return ctx.Err()
+}

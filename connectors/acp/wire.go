@@ -1,0 +1,210 @@
+package acp
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+
+	acp "github.com/coder/acp-go-sdk"
+)
+
+const (
+	// maxLine bounds one message of an editor, in bytes: the library reads no longer ones.
+	maxLine = 10<<20 - 1
+	// maxHead is how much of a longer one is looked at for its id.
+	maxHead = 4 << 10
+)
+
+// A wire stands between an editor and the library: it refuses what the library would end the
+// connection for or pass over in silence, each with an error that says why.
+type wire struct {
+	in      io.Reader
+	out     io.Writer
+	feed    *io.PipeWriter                   // to the library
+	arrived func(method, session string)     // called before a request is handed on; nil: nobody
+	mu      sync.Mutex                       // of what is written, and of the maps
+	open    map[string]bool                  // ids of requests without a response
+	after   map[string]func() // what follows the response that names a session
+}
+
+func newWire(in io.Reader, out io.Writer) (*wire, io.Reader) {
+	r, w := io.Pipe()
+	return &wire{in: in, out: out, feed: w, open: map[string]bool{}, after: map[string]func(){}}, r
+}
+
+// read hands on lines until the input ends.
+func (w *wire) read() {
+	in := bufio.NewReaderSize(w.in, 64<<10)
+	for {
+		line, size, err := readLine(in)
+		if len(bytes.TrimSpace(line)) > 0 && !w.take(line, size) {
+			return
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			w.feed.CloseWithError(err)
+			return
+		}
+	}
+}
+
+// readLine returns a line and how long it is; of one over maxLine only the beginning.
+func readLine(in *bufio.Reader) (line []byte, size int, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		size += len(part)
+		switch {
+		case size <= maxLine:
+			line = append(line, part...)
+		case len(line) > maxHead:
+			line = bytes.Clone(line[:maxHead]) // the rest is let go
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		return line, size, err
+	}
+}
+
+// An envelope is what every message of JSON-RPC has.
+type envelope struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Session string `json:"sessionId"`
+	} `json:"params"`
+}
+
+// take hands a line on, or answers it. It is false when the library reads no more.
+func (w *wire) take(line []byte, size int) bool {
+	if size > maxLine {
+		w.refuse(idIn(line), -32600, "the message has %d bytes, allowed: %d; attach large files by path (resource_link)", size, maxLine)
+		return true
+	}
+	if !json.Valid(line) {
+		w.refuse(nil, -32700, "not JSON: a message is one JSON object on one line")
+		return true
+	}
+
+	var e envelope
+	if err := json.Unmarshal(line, &e); err != nil && bytes.TrimSpace(line)[0] != '{' {
+		w.refuse(nil, -32600, "not an object: batches are not part of the protocol")
+		return true
+	}
+	id := string(bytes.TrimSpace(e.ID))
+	switch {
+	case e.Method == "" && id == "":
+		w.refuse(nil, -32600, "the message has neither a method nor an id")
+		return true
+	case e.Method != "" && id != "" && !w.opened(id):
+		w.refuse(e.ID, -32600, "the id %s is that of a request that has no response yet", id)
+		return true
+	case e.Method != "" && w.arrived != nil:
+		w.arrived(e.Method, e.Params.Session)
+	}
+
+	_, err := w.feed.Write(append(bytes.TrimRight(line, "\r\n"), '\n'))
+
+	return err == nil
+}
+
+// opened notes the id of a request; it is false if another one has it.
+func (w *wire) opened(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.open[id] {
+		return false
+	}
+	w.open[id] = true
+	return true
+}
+
+// idIn looks for the id in the beginning of a message.
+func idIn(head []byte) json.RawMessage {
+	dec := json.NewDecoder(bytes.NewReader(head))
+	if _, err := dec.Token(); err != nil {
+		return nil
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil
+		}
+		var value json.RawMessage
+		if dec.Decode(&value) != nil {
+			return nil
+		}
+		if key == "id" {
+			return value
+		}
+	}
+
+	return nil
+}
+
+// refuse answers a message with an error; id nil: it is not known whose.
+func (w *wire) refuse(id json.RawMessage, code int, format string, args ...any) {
+	if len(id) == 0 {
+		id = json.RawMessage("null")
+	}
+	line, err := json.Marshal(struct {
+		Version string            `json:"jsonrpc"`
+		ID      json.RawMessage   `json:"id"`
+		Error   *acp.RequestError `json:"error"`
+	}{"2.0", id, problem(code, format, args...)})
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, _ = w.out.Write(append(line, '\n')) // the input ends, too, when nobody reads
+}
+
+// Write takes one message of the library, a line.
+func (w *wire) Write(line []byte) (int, error) {
+	w.mu.Lock()
+	n, err := w.out.Write(line)
+	var next []func()
+	if bytes.HasPrefix(line, []byte(`{"jsonrpc":"2.0","id":`)) {
+		next = w.responded(line)
+	}
+	w.mu.Unlock()
+	for _, f := range next {
+		f()
+	}
+
+	return n, err
+}
+
+// responded lets go of the id of a response, and returns what is to follow. w.mu is held.
+func (w *wire) responded(line []byte) (next []func()) {
+	var e struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+		Result struct {
+			Session string `json:"sessionId"`
+		} `json:"result"`
+	}
+	if json.Unmarshal(line, &e) != nil || e.Method != "" {
+		return nil
+	}
+	delete(w.open, string(e.ID))
+	if f := w.after[e.Result.Session]; f != nil {
+		delete(w.after, e.Result.Session)
+		next = append(next, f)
+	}
+
+	return next
+}
+
+// then calls f after the response that names a session was written.
+func (w *wire) then(session string, f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.after[session] = func() { go f() }
+}
