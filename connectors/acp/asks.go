@@ -99,7 +99,8 @@ func request(session string, a event.Ask, card acp.ToolCallId) acp.RequestPermis
 	title, status := "Allow "+a.Tag+"?", acp.ToolCallStatusPending
 	var options []acp.PermissionOption
 	for _, c := range a.Choices {
-		options = append(options, acp.PermissionOption{OptionId: acp.PermissionOptionId(c.Decision), Name: c.Text, Kind: optionKinds[c.Decision]})
+		options = append(options, acp.PermissionOption{OptionId: acp.PermissionOptionId(c.Decision), Name: c.Text,
+			Kind: optionKinds[c.Decision]})
 	}
 
 	return acp.RequestPermissionRequest{SessionId: acp.SessionId(session), Options: options, ToolCall: acp.ToolCallUpdate{

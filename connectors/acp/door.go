@@ -195,7 +195,8 @@ func (d *Door) take(ctx context.Context, id acp.SessionId, cwd string, aloud boo
 	before := d.sessions[id]
 	d.mu.Unlock()
 	if before != nil && before.waits() {
-		return nil, problem(codeRefused, "the session works on a prompt of this connection: wait for its end, or end it with session/cancel")
+		return nil, problem(codeRefused, "the session works on a prompt of this connection: wait for its end, "+
+			"or end it with session/cancel")
 	}
 	var state *acp.SessionModeState
 	err = d.with(ctx, func(c *control.Client) error {

@@ -30,7 +30,7 @@ type Agent struct {
 	ID            string     `json:"id"`
 	Handle        string     `json:"handle"`
 	Name          string     `json:"name"`
-	Type          string     `json:"type"` // of the descriptor
+	Type          string     `json:"type"`                // of the descriptor
 	Connector     string     `json:"connector,omitempty"` // whose agent it is, of type user
 	ChannelID     string     `json:"channelId,omitempty"`
 	ParentAgentID string     `json:"parentAgentId,omitempty"`

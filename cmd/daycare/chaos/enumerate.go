@@ -123,13 +123,14 @@ func spread(long, short []Case) (all []Case) {
 func (h *harness) each(ctx context.Context, cases []Case) error {
 	var late lateCases
 	defer func() { h.report.LateOnce = late.once }()
-	if err := h.beside(ctx, cases, &late); err != nil {
+	if err := late.first(ctx, h, cases); err != nil {
 		return err
 	}
 	return late.again(ctx, h)
 }
 
-func (h *harness) beside(ctx context.Context, cases []Case, late *lateCases) error {
+// first plays cases beside each other, and keeps those that were only late.
+func (l *lateCases) first(ctx context.Context, h *harness, cases []Case) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers())
 	var done atomic.Int64
@@ -143,7 +144,7 @@ func (h *harness) beside(ctx context.Context, cases []Case, late *lateCases) err
 				return err
 			}
 
-			if !late.keep(c, r) {
+			if !l.keep(c, r) {
 				h.take(r)
 			}
 			h.Progress(int(done.Add(1)), len(cases), r.way)

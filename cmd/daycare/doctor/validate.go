@@ -180,7 +180,9 @@ func wrongConnectors(conf *config.Config) (found []finding.Finding) {
 	for _, c := range conf.Connectors {
 		for _, kind := range plugins.ConnectorChecks {
 			if kind.Type == c.Type {
-				found = append(found, slices.DeleteFunc(kind.Check(c), func(f finding.Finding) bool { return f.Severity != finding.Error })...)
+				found = append(found, slices.DeleteFunc(kind.Check(c), func(f finding.Finding) bool {
+					return f.Severity != finding.Error
+				})...)
 			}
 		}
 	}
