@@ -40,7 +40,7 @@ type session struct {
 
 // A prompt is a message of an editor that waits for its answer.
 type prompt struct {
-	item     string // "": it was not accepted yet
+	item     string          // "": it was not accepted yet
 	due      map[string]bool // tokens of requests that a turn has to follow; true: they were answered
 	closed   bool            // its turn has ended
 	canceled bool

@@ -98,7 +98,9 @@ func TestAnApprovedCallStaysOneCall(t *testing.T) {
 
 // A prompt is over when its turn has ended, and those that follow from answers.
 func TestWhenAPromptIsOver(t *testing.T) {
-	ended := func(reason string, items ...string) *record.TurnEnd { return &record.TurnEnd{Reason: reason, Items: items} }
+	ended := func(reason string, items ...string) *record.TurnEnd {
+		return &record.TurnEnd{Reason: reason, Items: items}
+	}
 	asked := &record.Permission{Token: "k", Event: "asked"}
 	for _, tt := range []struct {
 		name    string

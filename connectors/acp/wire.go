@@ -23,11 +23,11 @@ const (
 type wire struct {
 	in      io.Reader
 	out     io.Writer
-	feed    *io.PipeWriter                   // to the library
-	arrived func(method, session string)     // called before a request is handed on; nil: nobody
-	mu      sync.Mutex                       // of what is written, and of the maps
-	open    map[string]bool                  // ids of requests without a response
-	after   map[string]func() // what follows the response that names a session
+	feed    *io.PipeWriter               // to the library
+	arrived func(method, session string) // called before a request is handed on; nil: nobody
+	mu      sync.Mutex                   // of what is written, and of the maps
+	open    map[string]bool              // ids of requests without a response
+	after   map[string]func()            // what follows the response that names a session
 }
 
 func newWire(in io.Reader, out io.Writer) (*wire, io.Reader) {

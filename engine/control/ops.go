@@ -102,7 +102,7 @@ var (
 			"`agents.maxSpawned`; without it there is no limit"}
 	showAgent = Op[anAgent, event.Agent]{"showAgent", get, "/v1/agents/{id}", apitoken.Read, one, 0,
 		"`{id, handle, name, type, connector?, channelId?, parentAgentId?, state, detail?, queued, oldestAt?, lastAt, cost, ownCost?, " +
-			"budget?, model, context?, window?, running}`. `state` is idle, queued, thinking, tool, "+
+			"budget?, model, context?, window?, running}`. `state` is idle, queued, thinking, tool, " +
 			"waiting-permission, waiting-agent, retrying, paused, " +
 			"error or ended; `running`: it is in memory"}
 	removeAgent = Op[removeIn, trashBody]{"removeAgent", del, "/v1/agents/{id}", apitoken.Admin, one, needsDaemon,
