@@ -20,8 +20,13 @@ import (
 type talk struct {
 	agents conversations
 	input  input
-	names  int // counts the messages sent, for their keys
-	boot   string
+	keys   messageKeys
+}
+
+// messageKeys name the messages that are sent.
+type messageKeys struct {
+	boot string // of this process
+	sent int
 }
 
 // conversations are those of all agents.
@@ -52,7 +57,7 @@ type fetchDue struct{ agent string }
 
 func newTalk(typed []string) talk {
 	return talk{agents: conversations{all: map[string]*conversation{}, children: map[string]string{}}, input: newInput(typed),
-		boot: fmt.Sprintf("tui:%x", time.Now().UnixNano())}
+		keys: messageKeys{boot: fmt.Sprintf("tui:%x", time.Now().UnixNano())}}
 }
 
 func (a *conversations) get(id string) *conversation {
@@ -68,11 +73,11 @@ func (a *conversations) current() *conversation { return a.get(a.shown) }
 
 func (p *talk) keepDraft() { p.agents.current().draft = p.input.value() }
 
-// newKey is what a message is known by until it has an item. It is new in every
+// next is what a message is known by until it has an item. It is new in every
 // process, so that no message is ever taken for an older one.
-func (p *talk) newKey() string {
-	p.names++
-	return fmt.Sprintf("%s:%d", p.boot, p.names)
+func (k *messageKeys) next() string {
+	k.sent++
+	return fmt.Sprintf("%s:%d", k.boot, k.sent)
 }
 
 // show turns to another agent: its draft, its place in the text, its events.
@@ -179,7 +184,7 @@ func (a *conversations) takeInbox(msg inboxRead) {
 // An agent that works takes it as queue says; "": in its own way, which is at its next
 // step unless somebody has chosen another.
 func (p *talk) say(m *Model, c *conversation, text string, queue message.Queue) tea.Cmd {
-	key := p.newKey()
+	key := p.keys.next()
 	c.text.Sending(key, text, m.screen.now)
 	c.text.View.Follow()
 	return m.call.send(c.agent, key, m.opts.Own(control.Message{Text: text, Queue: queue}))
