@@ -51,11 +51,16 @@ func (e *Ambiguous) Fault() *fault.Fault {
 // An Index knows all agents of one .daycare directory. It may be used from many
 // goroutines at once.
 type Index struct {
-	vol    *disk.Volume // nil: read only
+	families
+	vol   *disk.Volume // nil when it is read only
+	scan  *scan
+	maker *folderMaker
+}
+
+// families find agents by what they are and by who made them.
+type families struct {
 	known  *listing
-	scan   *scan
 	unread *unread
-	maker  *folderMaker
 }
 
 // Load reads all descriptors under root, the .daycare directory. With a nil volume
@@ -80,7 +85,7 @@ func open(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Fi
 	known := newListing()
 	s := &scan{dir: filepath.Join(root, "agents"), log: log, known: known,
 		seen: map[string]stamp{}, told: map[finding.Finding]bool{}}
-	x := &Index{vol: vol, known: known, scan: s, unread: &unread{scan: s, done: make(chan struct{})},
+	x := &Index{families: families{known, &unread{scan: s, done: make(chan struct{})}}, vol: vol, scan: s,
 		maker: &folderMaker{vol: vol, scan: s}}
 	var found []finding.Finding
 	if vol != nil {
@@ -124,37 +129,37 @@ func NameOf(d Descriptor) string {
 }
 
 // Lookup finds the agent that a descriptor of type user, cron or heartbeat maps to.
-func (x *Index) Lookup(d Descriptor) (id string, ok bool) {
-	if x.unread.partial() {
-		x.unread.all()
+func (f *families) Lookup(d Descriptor) (id string, ok bool) {
+	if f.unread.partial() {
+		f.unread.all()
 	}
-	x.known.mu.RLock()
-	defer x.known.mu.RUnlock()
-	id, ok = x.known.byKey[d.key()]
+	f.known.mu.RLock()
+	defer f.known.mu.RUnlock()
+	id, ok = f.known.byKey[d.key()]
 
 	return id, ok
 }
 
 // Get returns an agent by its id.
-func (x *Index) Get(id string) (Meta, bool) { return x.unread.get(id) }
+func (f *families) Get(id string) (Meta, bool) { return f.unread.get(id) }
 
 // All returns all agents in the order of their handles.
-func (x *Index) All() []Meta {
-	if x.unread.partial() {
-		x.unread.all()
+func (f *families) All() []Meta {
+	if f.unread.partial() {
+		f.unread.all()
 	}
-	x.known.mu.Lock()
-	defer x.known.mu.Unlock()
-	if x.known.sorted == nil {
-		x.known.sorted = make([]Meta, 0, len(x.known.byID))
-		for _, m := range x.known.byID {
-			x.known.sorted = append(x.known.sorted, m)
+	f.known.mu.Lock()
+	defer f.known.mu.Unlock()
+	if f.known.sorted == nil {
+		f.known.sorted = make([]Meta, 0, len(f.known.byID))
+		for _, m := range f.known.byID {
+			f.known.sorted = append(f.known.sorted, m)
 		}
-		slices.SortFunc(x.known.sorted, func(a, b Meta) int { return compareHandles(a.Handle, b.Handle) })
+		slices.SortFunc(f.known.sorted, func(a, b Meta) int { return compareHandles(a.Handle, b.Handle) })
 	}
 
-	x.known.visited.Add(int64(len(x.known.sorted)))
-	return slices.Clone(x.known.sorted)
+	f.known.visited.Add(int64(len(f.known.sorted)))
+	return slices.Clone(f.known.sorted)
 }
 
 // called finds the agent with a handle.

@@ -13,32 +13,32 @@ const (
 )
 
 // Ended reports whether an agent has ended, if SetEnded said so before.
-func (x *Index) Ended(id string) (ended, known bool) {
-	x.known.mu.RLock()
-	defer x.known.mu.RUnlock()
-	return x.known.ended[id] == hasEnded, x.known.ended[id] != unknown
+func (f *families) Ended(id string) (ended, known bool) {
+	f.known.mu.RLock()
+	defer f.known.mu.RUnlock()
+	return f.known.ended[id] == hasEnded, f.known.ended[id] != unknown
 }
 
 // SetEnded keeps whether an agent has ended, as its state.json says. Those that have are
 // found by their id, name and parent only.
-func (x *Index) SetEnded(id string, ended bool) {
+func (f *families) SetEnded(id string, ended bool) {
 	now := lives
 	if ended {
 		now = hasEnded
 	}
-	x.known.mu.Lock()
-	defer x.known.mu.Unlock()
-	x.known.setLife(id, now)
+	f.known.mu.Lock()
+	defer f.known.mu.Unlock()
+	f.known.setLife(id, now)
 }
 
 // SawEnded is SetEnded for who only reads: an agent that ends meanwhile stays ended.
-func (x *Index) SawEnded(id string, ended bool) {
-	x.known.mu.Lock()
-	defer x.known.mu.Unlock()
+func (f *families) SawEnded(id string, ended bool) {
+	f.known.mu.Lock()
+	defer f.known.mu.Unlock()
 	if ended {
-		x.known.setLife(id, hasEnded)
-	} else if x.known.ended[id] == unknown {
-		x.known.setLife(id, lives)
+		f.known.setLife(id, hasEnded)
+	} else if f.known.ended[id] == unknown {
+		f.known.setLife(id, lives)
 	}
 }
 

@@ -106,28 +106,28 @@ const page = 32
 
 // walk calls look for the agents with a facet of this kind whose value begins so, in
 // order, until it returns false.
-func (x *Index) walk(kind facetKind, prefix string, look func(Meta) bool) {
-	if x.unread.partial() {
-		x.unread.all()
+func (f *families) walk(kind facetKind, prefix string, look func(Meta) bool) {
+	if f.unread.partial() {
+		f.unread.all()
 	}
 	for from := (facet{kind: kind, value: prefix}); ; {
 		var some []Meta
-		x.known.mu.RLock()
+		f.known.mu.RLock()
 		last := from
-		x.known.facets.Ascend(from, func(f facet) bool {
-			if f.kind != kind || !strings.HasPrefix(f.value, prefix) || len(some) == page {
+		f.known.facets.Ascend(from, func(at facet) bool {
+			if at.kind != kind || !strings.HasPrefix(at.value, prefix) || len(some) == page {
 				return false
 			}
-			if f != from {
-				some, last = append(some, x.known.byID[f.id]), f
+			if at != from {
+				some, last = append(some, f.known.byID[at.id]), at
 			}
 
 			return true
 		})
 
-		x.known.mu.RUnlock()
+		f.known.mu.RUnlock()
 		for _, m := range some {
-			x.known.visited.Add(1)
+			f.known.visited.Add(1)
 			if !look(m) {
 				return
 			}
@@ -163,45 +163,45 @@ func (l *listing) exactly(kind facetKind, value string) []Meta {
 }
 
 // Children returns the agents that an agent started, in the order of their handles.
-func (x *Index) Children(parent string) []Meta { return x.below(byParent, parent) }
+func (f *families) Children(parent string) []Meta { return f.below(byParent, parent) }
 
 // Made returns the agents that an agent started or made, in the order of their handles.
-func (x *Index) Made(maker string) []Meta {
-	if x.unread.partial() {
-		x.unread.all()
+func (f *families) Made(maker string) []Meta {
+	if f.unread.partial() {
+		f.unread.all()
 	}
-	return x.below(byMaker, maker)
+	return f.below(byMaker, maker)
 }
 
 // Running returns the subagents of an agent that have not ended.
-func (x *Index) Running(parent string) []Meta { return x.below(byRunning, parent) }
+func (f *families) Running(parent string) []Meta { return f.below(byRunning, parent) }
 
-func (x *Index) below(kind facetKind, id string) []Meta {
+func (f *families) below(kind facetKind, id string) []Meta {
 	if id == "" {
 		return nil
 	}
-	if x.unread.partial() {
-		x.unread.readChildren(id)
+	if f.unread.partial() {
+		f.unread.readChildren(id)
 	}
 
-	x.known.mu.RLock()
-	defer x.known.mu.RUnlock()
+	f.known.mu.RLock()
+	defer f.known.mu.RUnlock()
 
-	return x.known.exactly(kind, id)
+	return f.known.exactly(kind, id)
 }
 
 // Live calls look for the agents of a kind that have not ended, in the order of their
 // handles, until it returns false.
-func (x *Index) Live(kind Kind, look func(Meta) bool) { x.walk(byLive, string(kind), look) }
+func (f *families) Live(kind Kind, look func(Meta) bool) { f.walk(byLive, string(kind), look) }
 
 // Colleagues is Live for the permanent agents of one family; House is that of the house.
-func (x *Index) Colleagues(family string, look func(Meta) bool) {
-	x.walk(byFamily, family+familyEnd, look)
+func (f *families) Colleagues(family string, look func(Meta) bool) {
+	f.walk(byFamily, family+familyEnd, look)
 }
 
 // Visited is how many agents were looked at so far. What is done for one agent must not
 // look at more of them the more there are; a test compares.
-func (x *Index) Visited() int64 { return x.known.visited.Load() }
+func (f *families) Visited() int64 { return f.known.visited.Load() }
 
 // get returns an agent.
 func (l *listing) get(id string) (Meta, bool) {
