@@ -51,7 +51,7 @@ func (r workbench) newTools(ctx context.Context, c *config.Config) (*tools.Set, 
 
 // fileOptions say what the file tools reach.
 func (r workbench) fileOptions() files.Options {
-	return files.Options{Data: r.root, Folders: r.folders, Keep: r.keep, TaskDir: r.clocks.FilesOf, Attached: r.attachedTo}
+	return files.Options{Data: r.root, Folders: r.folders, Keep: r.keep, TaskDir: r.clocks.FilesOf, Attached: conversationsOf(r.Daemon).has}
 }
 
 // A factory makes agents: what each is, may do, is told and reports.

@@ -46,7 +46,7 @@ func (r workbench) shellOptions() toolshell.Options {
 			if dir := taskDir(id); dir != "" {
 				write = append(write, dir)
 			}
-			return append(r.attachments(id), filepath.Join(root, "skills"), agent(id, "blobs")), write
+			return append(conversationsOf(r.Daemon).paths(id), filepath.Join(root, "skills"), agent(id, "blobs")), write
 		},
 		Home:   func(id string) string { return filepath.Join(homes, id) },
 		Spill:  func(id string) string { return agent(id, "blobs") },
