@@ -34,9 +34,9 @@ const (
 
 // limits are what the figures may be at most.
 var limits = map[string]int{
-	"types over 20 methods":   1,
-	"methods of one type":     40,
-	"structs over 12 fields":  43,
+	"types over 20 methods":   0,
+	"methods of one type":     20,
+	"structs over 12 fields":  42,
 	"lines over 140 columns":  0,
 	"folders over 40 files":   1,
 	"lines of one function":   69,

@@ -58,15 +58,20 @@ func (o Options) plays(way string) bool { return o.Way == "" || o.Way == way }
 
 // A harness runs cases.
 type harness struct {
-	Options
+	planner
 	dir    string
 	lock   *os.File // of dir
-	report *Report
 	ports  *ports
 	shared *server
 	made   templates
 	stalls *stallClock
 	secret string // of webhooks
+}
+
+// A planner chooses the cases to play, from what scenarios pass in peace.
+type planner struct {
+	Options
+	report *Report
 
 	mu sync.Mutex
 	// learned are the failpoints that each scenario passes in peace.
@@ -132,7 +137,7 @@ func (h *harness) all(ctx context.Context) error {
 }
 
 func newHarness(o Options) (*harness, error) {
-	h := &harness{Options: o, report: newReport(), ports: newPorts(), learned: map[string][]string{}}
+	h := &harness{planner: planner{Options: o, report: newReport(), learned: map[string][]string{}}, ports: newPorts()}
 	if h.Progress == nil {
 		h.Progress = func(int, int, string) {}
 	}
@@ -196,7 +201,7 @@ func (h *harness) close() error {
 }
 
 // pick is a figure of the flags, or the one of the length.
-func (h *harness) pick(flag, short, normal, full int) int {
+func (h *planner) pick(flag, short, normal, full int) int {
 	if flag >= 0 {
 		return flag
 	}

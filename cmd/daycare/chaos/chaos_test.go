@@ -208,7 +208,7 @@ func TestBugs(t *testing.T) {
 func TestGround(t *testing.T) {
 	passed := []string{"home.dirsync", "inbox.write", "inbox.sync", "turn.taken", "history.write", "history.sync", "send.after"}
 	scenarios := []*Scenario{{Name: "one"}, {Name: "two"}}
-	h := &harness{learned: map[string][]string{"one": passed, "two": passed}, report: newReport()}
+	h := &harness{planner: planner{learned: map[string][]string{"one": passed, "two": passed}, report: newReport()}}
 	all := h.ground(scenarios)
 	for i, way := range []string{"kill", "power cut", "peace", "kill, then power"} {
 		round := all[2*i : 2*i+2]

@@ -14,7 +14,7 @@ import (
 )
 
 // scenarios are those that are asked for.
-func (h *harness) scenarios() ([]*Scenario, error) {
+func (h *planner) scenarios() ([]*Scenario, error) {
 	all := Scenarios()
 	if h.Scenario == "" {
 		return all, nil
@@ -69,7 +69,7 @@ func (h *harness) learn(ctx context.Context, s *Scenario) ([]string, error) {
 }
 
 // peace is a scenario without any death. When it is over platforms offer all again.
-func (h *harness) peace(s *Scenario) Case { return Case{Way: "peace", Scenario: s, Late: !s.Clocked} }
+func (h *planner) peace(s *Scenario) Case { return Case{Way: "peace", Scenario: s, Late: !s.Clocked} }
 
 // take adds a result to the report and lets go of the folder of a case that held.
 func (h *harness) take(r *Result) {
@@ -80,7 +80,7 @@ func (h *harness) take(r *Result) {
 }
 
 // plan makes all cases but those of real file systems.
-func (h *harness) plan(scenarios []*Scenario) []Case {
+func (h *planner) plan(scenarios []*Scenario) []Case {
 	var kills, powerCuts, faults, pressed []Case
 	tried := map[string]bool{}
 	for _, s := range scenarios {
@@ -163,7 +163,7 @@ func (l *lateCases) first(ctx context.Context, h *harness, cases []Case) error {
 func workers() int { return 4 * runtime.GOMAXPROCS(0) }
 
 // count adds up what is played of what a scenario passes.
-func (h *harness) count(passed []string, played []operation) {
+func (h *planner) count(passed []string, played []operation) {
 	all, died := map[string]bool{}, map[string]bool{}
 	for _, name := range passed {
 		all[name] = true
@@ -177,7 +177,7 @@ func (h *harness) count(passed []string, played []operation) {
 
 // killCases are a death at each operation with each tear, and double deaths, where the
 // daemon dies once more while it recovers.
-func (h *harness) killCases(s *Scenario, passed []string) (cases []Case) {
+func (h *planner) killCases(s *Scenario, passed []string) (cases []Case) {
 	for n, o := range h.operations(s, passed) {
 		tears := h.tears(o)
 		for _, tear := range tears {
@@ -199,7 +199,7 @@ const recoverySteps = 16
 // again is the operation of the second life to die at after the n-th operation of this
 // length; 0: none. Going through them one case after the other meets all of them, though
 // not in all combinations.
-func (h *harness) again(n int, o operation) int {
+func (h *planner) again(n int, o operation) int {
 	switch {
 	case !o.aim || h.Length == Short:
 		return 0

@@ -12,7 +12,7 @@ var faulty = []string{"enospc", "eio", "erofs", "short", "emfile", "enfile", "en
 // faultCases have the disk fail once, in each way, at the first time that each point is
 // passed, in the first scenario that passes it; in all with Full. The daemon refuses, or
 // gives up with its exit code and is started again; whatever it accepted holds.
-func (h *harness) faultCases(s *Scenario, passed []string, tried map[string]bool) (cases []Case) {
+func (h *planner) faultCases(s *Scenario, passed []string, tried map[string]bool) (cases []Case) {
 	seen := map[string]int{}
 	for _, name := range passed {
 		seen[name]++

@@ -89,7 +89,7 @@ func (h *harness) hunt(ctx context.Context, bug Bug, ground []Case) (Caught, err
 // scenario, chosen by lot, in each round. The rounds are kills, power cuts, no death at
 // all, a kill and then a power cut, and two kills; at the end there are deaths at random
 // moments.
-func (h *harness) ground(scenarios []*Scenario) (all []Case) {
+func (h *planner) ground(scenarios []*Scenario) (all []Case) {
 	lot := rand.New(rand.NewPCG(0, 0)) // the same order each time
 	var rounds [][]Case
 	for _, s := range scenarios {

@@ -40,7 +40,7 @@ func (h *harness) announce(scenarios []*Scenario, cases []Case, learned float64)
 }
 
 // randomDeaths is how many of them are played.
-func (h *harness) randomDeaths() int {
+func (h *planner) randomDeaths() int {
 	if h.Scenario != "" && h.Random < 0 {
 		return 0
 	}
@@ -48,7 +48,7 @@ func (h *harness) randomDeaths() int {
 }
 
 // powerCuts is how many of them are played of each real file system.
-func (h *harness) powerCuts() int {
+func (h *planner) powerCuts() int {
 	if h.Scenario != "" && h.Power < 0 {
 		return 0
 	}
@@ -56,7 +56,7 @@ func (h *harness) powerCuts() int {
 }
 
 // leftOut says what this length does not play and a longer one does.
-func (h *harness) leftOut() string {
+func (h *planner) leftOut() string {
 	if h.Bugs || h.Kill != "" {
 		return ""
 	}

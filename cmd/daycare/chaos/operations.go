@@ -25,7 +25,7 @@ func (o operation) dear() bool { return o.before%dearEvery == 0 }
 // operations are those that this length dies at. The default length dies at the first
 // passing of each distinct failpoint of each scenario, a full one at all passings; at the
 // first with all that it has.
-func (h *harness) operations(s *Scenario, passed []string) (all []operation) {
+func (h *planner) operations(s *Scenario, passed []string) (all []operation) {
 	before, n := map[string]int{}, 0
 	for i, name := range passed {
 		o := operation{k: i + 1, name: name, before: before[name]}
@@ -80,7 +80,7 @@ const (
 // all is about the same as not to have begun with what comes next, so a run dies before or
 // after an operation, in turn. Only a full run plays all tears, where a scenario passes a
 // failpoint first.
-func (h *harness) tears(o operation) []int {
+func (h *planner) tears(o operation) []int {
 	parts := []int{0, 100}
 	switch write := strings.HasSuffix(o.name, "write"); {
 	case !fails(o.name):

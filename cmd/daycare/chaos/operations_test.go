@@ -18,7 +18,7 @@ func TestOperations(t *testing.T) {
 	}
 	want := []operation{{1, "home.dirsync", 0, false}, {2, "inbox.write", 0, true}, {4, "turn.taken", 0, false},
 		{2*repeatEvery + 1, "inbox.write", repeatEvery, true}}
-	h := &harness{report: newReport()}
+	h := &harness{planner: planner{report: newReport()}}
 	got := h.operations(s, passed)
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(operation{})); d != "" {
 		t.Errorf("operations to die at (-want +got):\n%s", d)
@@ -50,7 +50,7 @@ func TestFullRun(t *testing.T) {
 		passed = append(passed, "inbox.write", "inbox.sync", "history.write")
 	}
 
-	h := &harness{Options: Options{Length: Full}, report: newReport(), learned: map[string][]string{"test": passed}}
+	h := &harness{planner: planner{Options: Options{Length: Full}, report: newReport(), learned: map[string][]string{"test": passed}}}
 	ways, killed, cut, faults := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	for _, c := range slices.Concat(h.killCases(s, passed), h.cutCases(s, passed), h.jumpCases(s, passed),
 		h.faultCases(s, passed, map[string]bool{})) {

@@ -9,7 +9,7 @@ import (
 // what was synced, the others are of all kinds in turn. The disk is one
 // that keeps what was synced and, of the rest, what the cut says; see crash.Mirror. It
 // needs no rights, and unlike killing it finds a barrier that is missing.
-func (h *harness) cutCases(s *Scenario, passed []string) (cases []Case) {
+func (h *planner) cutCases(s *Scenario, passed []string) (cases []Case) {
 	add := func(way string, deaths ...Death) {
 		cases = append(cases, Case{Way: way, Scenario: s, Deaths: deaths})
 	}
@@ -52,7 +52,7 @@ func (h *harness) cutCases(s *Scenario, passed []string) (cases []Case) {
 
 // cutsAt are the kinds of cut that are played at the n-th operation of this length. A full
 // run plays three where the scenario passes a failpoint first.
-func (h *harness) cutsAt(n int, o operation) []Cut {
+func (h *planner) cutsAt(n int, o operation) []Cut {
 	switch others := cuts[1:]; {
 	case h.Length == Full && o.before == 0:
 		return []Cut{Nothing, others[n%len(others)], others[(n+2)%len(others)]}

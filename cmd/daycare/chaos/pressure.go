@@ -13,7 +13,7 @@ import (
 // places in the system's table of watched folders.
 
 // pressureCases are those of a scenario.
-func (h *harness) pressureCases(s *Scenario, passed []string) (cases []Case) {
+func (h *planner) pressureCases(s *Scenario, passed []string) (cases []Case) {
 	slow, watched := slowly, watching
 	if h.Length == Short {
 		slow, watched = slow[:1], watched[:1]
@@ -50,7 +50,7 @@ var jumps = []string{"+72h", "-72h", "+1h", "-1h", "-219000h", "+219000h"}
 // of this length, of a full one at the first passing of a failpoint and at each fourth
 // later one. What is due by the clock is due at another time then, which is judged in a
 // scenario of its own.
-func (h *harness) jumpCases(s *Scenario, passed []string) (cases []Case) {
+func (h *planner) jumpCases(s *Scenario, passed []string) (cases []Case) {
 	if s.Clocked {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (h *harness) jumpCases(s *Scenario, passed []string) (cases []Case) {
 }
 
 // pausedCases are deaths and pauses under load.
-func (h *harness) pausedCases() (cases []Case) {
+func (h *planner) pausedCases() (cases []Case) {
 	if h.Scenario != "" {
 		return nil
 	}

@@ -61,7 +61,7 @@ func anyMoment() time.Duration {
 }
 
 // randomCases are deaths at any moment, under load.
-func (h *harness) randomCases() (cases []Case) {
+func (h *planner) randomCases() (cases []Case) {
 	for left := h.randomDeaths(); left > 0; left -= deathsPerLoad {
 		cases = append(cases, randomCase(min(left, deathsPerLoad), len(cases)%4 == 3))
 	}
