@@ -78,7 +78,7 @@ func (r hooked) program(ctx context.Context, j hooks.Job) (hooks.End, error) {
 	if !ok || !isExec {
 		return hooks.End{}, errors.New("this build runs no commands")
 	}
-	out, errs := bounded{most: hooks.MaxOut}, bounded{most: hooks.MaxErr}
+	out, errs := beginning{most: hooks.MaxOut}, beginning{most: hooks.MaxErr}
 	access := permission.Default(r.workspace)
 	if more, err := access.Grant(permission.Grant{Tag: permission.Write{Path: j.Dir}.Tag()}); err == nil {
 		access = more
@@ -140,14 +140,14 @@ func (r hooked) TestHooks(ctx context.Context, s control.HookSample) (t control.
 // hookFolder is where programs of hooks are kept: no agent can write there.
 func (r workbench) hookFolder() string { return filepath.Join(r.root, "hooks") }
 
-// A bounded buffer keeps the beginning of what is written to it.
-type bounded struct {
+// A beginning keeps the first bytes of what is written to it, at most so many.
+type beginning struct {
 	kept []byte
 	most int
 	cut  bool
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *beginning) Write(p []byte) (int, error) {
 	keep := min(len(p), b.most-len(b.kept))
 	b.kept, b.cut = append(b.kept, p[:keep]...), b.cut || keep < len(p)
 	return len(p), nil
