@@ -32,9 +32,11 @@ func TestHowAnAnswerEnds(t *testing.T) {
 	}{
 		"well":                      {providers.Response{Text: "yes", Finish: providers.EndTurn}, "yes", "end_turn"},
 		"cut by its longest answer": {providers.Response{Text: "half", Finish: providers.MaxTokens}, "half", "max_tokens"},
-		"declined":                  {providers.Response{Text: " ", Finish: providers.Refusal}, "The model declined to answer this.", "end_turn"},
+		"declined": {providers.Response{Text: " ", Finish: providers.Refusal},
+			"The model declined to answer this.", "end_turn"},
 		"declined in its own words": {providers.Response{Text: "no", Finish: providers.Refusal}, "no", "end_turn"},
-		"thought of and not said":   {providers.Response{Thinking: []providers.Reasoning{{Text: "hm"}}, Finish: providers.EndTurn}, "", "end_turn"},
+		"thought of and not said": {providers.Response{Thinking: []providers.Reasoning{{Text: "hm"}}, Finish: providers.EndTurn},
+			"", "end_turn"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, callHold)

@@ -54,10 +54,11 @@ func TestHowACallEnds(t *testing.T) {
 		stop    bool // somebody stops the turn after a second
 		want    tools.Result
 	}{
-		"well":                     {says("x", nil), time.Minute, false, tools.Result{Text: "x"}},
-		"with an error":            {says("x", broken), time.Minute, false, tools.Errorf("broken")},
-		"with a panic":             {nil, 0, false, tools.Result{Status: tools.Failed}},
-		"too late":                 {until("x", broken), time.Minute, false, tools.Result{Status: tools.TimedOut, Text: "timed out after 1m0s"}},
+		"well":          {says("x", nil), time.Minute, false, tools.Result{Text: "x"}},
+		"with an error": {says("x", broken), time.Minute, false, tools.Errorf("broken")},
+		"with a panic":  {nil, 0, false, tools.Result{Status: tools.Failed}},
+		"too late": {until("x", broken), time.Minute, false,
+			tools.Result{Status: tools.TimedOut, Text: "timed out after 1m0s"}},
 		"well, at the last moment": {until("x", nil), time.Minute, false, tools.Result{Text: "x"}},
 		"stopped":                  {until("x", broken), time.Minute, true, tools.Result{Status: tools.Canceled, Text: "x\nCancelled"}},
 		"stopped, without a limit": {until("x", broken), 0, true, tools.Result{Status: tools.Canceled, Text: "x\nCancelled"}},

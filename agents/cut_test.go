@@ -46,9 +46,10 @@ func TestATurnIsTakenUpWhereItWasCut(t *testing.T) {
 		asked int // how often the model is asked
 		says  string
 	}{
-		"before it was begun":        {func(string) []record.Record { return nil }, 1, "heard: hello"},
-		"before its message":         {func(item string) []record.Record { return []record.Record{begin(item)} }, 1, "heard: hello"},
-		"before its model was asked": {func(item string) []record.Record { return []record.Record{begin(item), user(item)} }, 1, "heard: hello"},
+		"before it was begun": {func(string) []record.Record { return nil }, 1, "heard: hello"},
+		"before its message":  {func(item string) []record.Record { return []record.Record{begin(item)} }, 1, "heard: hello"},
+		"before its model was asked": {func(item string) []record.Record { return []record.Record{begin(item), user(item)} }, 1,
+			"heard: hello"},
 		"between an answer and its end": {func(item string) []record.Record {
 			return []record.Record{begin(item), user(item), &record.Assistant{Turn: "turn", Text: "well", Finish: record.FinishEndTurn,
 				Out: &record.Out{ID: strings.Repeat("o", 24), To: chat}}}
@@ -98,7 +99,8 @@ func TestACutAnswerIsKeptWithItsCost(t *testing.T) {
 	}{
 		"words and thoughts": {record.Draft{Turn: "turn", Text: "half a word", Thinking: "half a thought",
 			Provider: "p", Model: "m", Input: 40}, true, true},
-		"thoughts":                {record.Draft{Turn: "turn", Thinking: "half a thought", Provider: "p", Model: "m", Input: 40}, true, true},
+		"thoughts": {record.Draft{Turn: "turn", Thinking: "half a thought", Provider: "p", Model: "m",
+			Input: 40}, true, true},
 		"words that were counted": {record.Draft{Turn: "turn", Text: "half a word"}, true, false},
 		"nothing":                 {record.Draft{Turn: "turn", Provider: "p", Model: "m", Input: 40}, false, false},
 		"another turn":            {record.Draft{Turn: "other", Text: "half a word", Provider: "p", Model: "m", Input: 40}, false, false},
@@ -143,7 +145,8 @@ func TestACutAnswerIsKeptWithItsCost(t *testing.T) {
 			if cut[0].Text != tt.draft.Text || thoughts != tt.draft.Thinking || cut[0].Turn != "turn" {
 				t.Errorf("kept is %+v", cut[0])
 			}
-			if paid := cut[0].Cost == 40 && cut[0].Tokens.Input == 40 && cut[0].Tokens.Output > 0 && cut[0].Tokens.Estimated; paid != tt.paid ||
+			if paid := cut[0].Cost == 40 && cut[0].Tokens.Input == 40 && cut[0].Tokens.Output > 0 &&
+				cut[0].Tokens.Estimated; paid != tt.paid ||
 				(reserved == 40) != tt.paid {
 				t.Errorf("it cost %v for %+v, want that it is paid for: %v", cut[0].Cost, cut[0].Tokens, tt.paid)
 			}
@@ -199,7 +202,8 @@ func TestAnAnswerInTheInboxIsNotAskedForAgain(t *testing.T) {
 	item := b.say("ask")
 
 	for _, other := range []inbox.Item{ // not what is asked for here
-		{Kind: message.Permission, Token: "other", Decision: string(permission.Deny), By: "ada", Tag: "@web", SHA256: "other", Silent: true},
+		{Kind: message.Permission, Token: "other", Decision: string(permission.Deny), By: "ada", Tag: "@web", SHA256: "other",
+			Silent: true},
 		{Kind: message.Permission, Token: "mine", Decision: string(permission.Always), By: "ada", Tag: need.Tag,
 			SHA256: need.SHA256(b.opts.Meta.ID)},
 	} {

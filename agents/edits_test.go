@@ -247,7 +247,8 @@ func TestAnEditOfHistoryCountsInTheMiddleOfATurn(t *testing.T) {
 // the last good version stays in force and is written again.
 func TestAStateThatIsGoneIsWrittenAgain(t *testing.T) {
 	b := newBench(t, hear)
-	b.writeState(`{"permissions":{"workingDir":"/w","readDirs":[],"writeDirs":[],"web":false,"exec":["git push"]},"provider":{"id":"","model":"m1"}}`)
+	b.writeState(`{"permissions":{"workingDir":"/w","readDirs":[],"writeDirs":[],"web":false,"exec":["git push"]},"provider":{"id":"",` +
+		`"model":"m1"}}`)
 	b.run()
 	b.wait(b.say("one"))
 	if err := os.Remove(filepath.Join(b.dir, "state.json")); err != nil {

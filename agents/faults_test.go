@@ -148,7 +148,8 @@ func jobs(t *testing.T) map[string]job {
 		}},
 		"a turn that is set aside": {item: order(message.Text, "hello"), sent: "I could not answer: this message made me fail",
 			may: true, left: func(item string) []record.Record {
-				calls := []record.ToolCall{{ID: "c1", Name: "effect", Arguments: []byte("{}")}, {ID: "c2", Name: "look", Arguments: []byte("{}")}}
+				calls := []record.ToolCall{{ID: "c1", Name: "effect", Arguments: []byte("{}")},
+					{ID: "c2", Name: "look", Arguments: []byte("{}")}}
 				return append(begun(item), &record.Assistant{Turn: "turn", Finish: record.FinishToolUse, ToolCalls: calls},
 					&record.ToolStart{ToolCallID: "c1", Name: "effect"},
 					&record.TurnBegin{Turn: "turn", Items: []string{item}, Attempt: maxAttempts})

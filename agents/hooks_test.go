@@ -94,9 +94,10 @@ func TestHooksBeforeATool(t *testing.T) {
 		reason  string
 		starts  int
 	}{
-		"nothing to say":     {hooks.Verdict{}, `echo {"text":"one"}`, record.ReasonDone, 1},
-		"allow":              {hooks.Verdict{Decision: hooks.Allow}, `echo {"text":"one"}`, record.ReasonDone, 1},
-		"deny":               {hooks.Verdict{Decision: hooks.Deny, Reason: "no echoes here"}, "denied by a hook of the owner: no echoes here", record.ReasonDone, 0},
+		"nothing to say": {hooks.Verdict{}, `echo {"text":"one"}`, record.ReasonDone, 1},
+		"allow":          {hooks.Verdict{Decision: hooks.Allow}, `echo {"text":"one"}`, record.ReasonDone, 1},
+		"deny": {hooks.Verdict{Decision: hooks.Deny, Reason: "no echoes here"},
+			"denied by a hook of the owner: no echoes here", record.ReasonDone, 0},
 		"another input":      {hooks.Verdict{Input: json.RawMessage(`{"text":"two"}`)}, `echo {"text":"two"}`, record.ReasonDone, 1},
 		"an input of no use": {hooks.Verdict{Input: json.RawMessage(`{"words":"two"}`)}, "words", record.ReasonDone, 0},
 		"the turn ends":      {hooks.Verdict{Stop: true, Reason: "out of hours"}, "ended the turn: out of hours", record.ReasonError, 0},
@@ -175,8 +176,9 @@ func TestHooksAfterATool(t *testing.T) {
 	}{
 		"nothing": {hooks.Verdict{}, `it said echo {"text":"one"}`, record.ReasonDone},
 		"context": {hooks.Verdict{Context: "formatted 2 files"}, "[hook after_tool] formatted 2 files", record.ReasonDone},
-		"block":   {hooks.Verdict{Decision: hooks.Deny, Reason: "it does not compile"}, "[hook after_tool] it does not compile", record.ReasonDone},
-		"stop":    {hooks.Verdict{Stop: true, Reason: "enough"}, "ended the turn: enough", record.ReasonError},
+		"block": {hooks.Verdict{Decision: hooks.Deny, Reason: "it does not compile"}, "[hook after_tool] it does not compile",
+			record.ReasonDone},
+		"stop": {hooks.Verdict{Stop: true, Reason: "enough"}, "ended the turn: enough", record.ReasonError},
 	} {
 		b := newBench(t, callEcho, newEcho(tools.Once))
 		h := b.hooking(moments{hooks.AfterTool: always(tt.verdict)})
@@ -211,7 +213,8 @@ func TestHooksOnMessages(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 	asked := b.model.request(0)
-	if strings.Contains(asked, "4711") || !strings.Contains(asked, "it is Tuesday") || !strings.Contains(asked, `origin="hook on_message"`) {
+	if strings.Contains(asked, "4711") || !strings.Contains(asked, "it is Tuesday") ||
+		!strings.Contains(asked, `origin="hook on_message"`) {
 		t.Errorf("the model was asked\n%s", asked)
 	}
 	silent, err := b.box.Accept(context.Background(), inbox.Item{Kind: message.Text, Text: "a secret aside", Silent: true})
@@ -223,7 +226,8 @@ func TestHooksOnMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.wait(silent.Item, system.Item)
-	if strings.Contains(b.history(), "secret aside") || !strings.Contains(b.history(), "secret of daycare") || h.times(hooks.OnMessage) != 3 {
+	if strings.Contains(b.history(), "secret aside") || !strings.Contains(b.history(), "secret of daycare") ||
+		h.times(hooks.OnMessage) != 3 {
 		t.Errorf("hooks ran %d times\n%s", h.times(hooks.OnMessage), b.history())
 	}
 }

@@ -70,7 +70,8 @@ func TestWhatRunsByARightThatIsTakenBackEnds(t *testing.T) {
 			}
 
 			now := told[len(told)-1]
-			if now.Allows(permission.Read{Path: "/srv"}) && name != "profiled" || now.Allows(permission.Write{Path: "/out"}) != (name != "profiled") {
+			if now.Allows(permission.Read{Path: "/srv"}) && name != "profiled" ||
+				now.Allows(permission.Write{Path: "/out"}) != (name != "profiled") {
 				t.Errorf("told is %+v", now)
 			}
 		})

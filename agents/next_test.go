@@ -76,11 +76,12 @@ func TestWhichMessagesMakeTheNextTurn(t *testing.T) {
 		heads []inbox.Head
 		want  string
 	}{
-		"one":                            {Followup, []inbox.Head{at("a", 0)}, "a"},
-		"at once":                        {Followup, []inbox.Head{at("a", 0), at("b", 2000)}, "a b"},
-		"a moment later":                 {Followup, []inbox.Head{at("a", 0), at("b", 2001)}, "a"},
-		"one after the other":            {Followup, []inbox.Head{at("a", 0), at("b", 1500), at("c", 3000), at("d", 9000)}, "a b c"},
-		"of somebody else":               {Followup, []inbox.Head{at("a", 0), with(at("b", 1), func(h *inbox.Head) { h.Sender = "bob" })}, "a"},
+		"one":                 {Followup, []inbox.Head{at("a", 0)}, "a"},
+		"at once":             {Followup, []inbox.Head{at("a", 0), at("b", 2000)}, "a b"},
+		"a moment later":      {Followup, []inbox.Head{at("a", 0), at("b", 2001)}, "a"},
+		"one after the other": {Followup, []inbox.Head{at("a", 0), at("b", 1500), at("c", 3000), at("d", 9000)}, "a b c"},
+		"of somebody else": {Followup, []inbox.Head{at("a", 0),
+			with(at("b", 1), func(h *inbox.Head) { h.Sender = "bob" })}, "a"},
 		"a report behind it":             {Followup, []inbox.Head{at("a", 0), report(at("b", 1))}, "a"},
 		"behind a report":                {Followup, []inbox.Head{report(at("a", 0)), at("b", 1)}, "a"},
 		"two reports":                    {Followup, []inbox.Head{report(at("a", 0)), report(at("b", 1))}, "a"},
@@ -154,8 +155,10 @@ func TestWhatARecordSaysOfItsMessage(t *testing.T) {
 			Context: message.Context{Sender: "ada", MessageID: "m"}, Hops: 2, Source: "a guest", Untrusted: true},
 			record.User{Item: "i", Text: "hello", Route: chat, Context: &message.Context{Sender: "ada", MessageID: "m"},
 				Hops: 2, Source: "a guest", Untrusted: true, Preface: "at work: 0/0", Zone: "Europe/Paris"}},
-		"a report":            {"turn", inbox.Item{ID: "i", Kind: message.System, Origin: "child", Text: "done"}, record.User{Item: "i", Text: "done", Origin: "child", Zone: "Europe/Paris"}},
-		"of nobody in person": {"turn", inbox.Item{ID: "i", Kind: message.System, Text: "done"}, record.User{Item: "i", Text: "done", Origin: "system", Zone: "Europe/Paris"}},
+		"a report": {"turn", inbox.Item{ID: "i", Kind: message.System, Origin: "child", Text: "done"},
+			record.User{Item: "i", Text: "done", Origin: "child", Zone: "Europe/Paris"}},
+		"of nobody in person": {"turn", inbox.Item{ID: "i", Kind: message.System, Text: "done"},
+			record.User{Item: "i", Text: "done", Origin: "system", Zone: "Europe/Paris"}},
 		"between turns": {"", inbox.Item{ID: "i", Kind: message.Text, Silent: true, Text: "for later", Origin: "not looked at"},
 			record.User{Item: "i", Text: "for later", Silent: true, Zone: "Europe/Paris"}},
 	} {

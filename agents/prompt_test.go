@@ -18,7 +18,8 @@ import (
 // What was edited of the prompt is told by its name, to those who watch and to the model;
 // without an edit the session keeps its prompt.
 func TestWhatWasEditedOfThePrompt(t *testing.T) {
-	was := prompt.Definition{Name: "n", Role: prompt.Subagent, Tools: []string{"read"}, Files: prompt.Files{Soul: "s", User: "u", Rules: "r", Agents: "a"},
+	was := prompt.Definition{Name: "n", Role: prompt.Subagent, Tools: []string{"read"},
+		Files:  prompt.Files{Soul: "s", User: "u", Rules: "r", Agents: "a"},
 		Skills: []prompt.Skill{{Name: "one", Description: "d"}, {Name: "two", Description: "d"}}}
 	for name, tt := range map[string]struct {
 		edit func(d *prompt.Definition)

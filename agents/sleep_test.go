@@ -111,8 +111,9 @@ func TestAnAgentWithADecisionToStoreStaysAwake(t *testing.T) {
 // A decision that cannot be stored is reported once, with what does not apply yet.
 func TestADecisionThatIsNotStoredIsReportedOnce(t *testing.T) {
 	for want, it := range map[string]inbox.Item{
-		"the permission @read:/srv was granted permanently but does not apply yet": {Decision: string(permission.Always), Tag: "@read:/srv"},
-		"the permission @read:/srv was revoked":                                    {Decision: string(permission.Revoked), Tag: "@read:/srv"},
+		"the permission @read:/srv was granted permanently but does not apply yet": {Decision: string(permission.Always),
+			Tag: "@read:/srv"},
+		"the permission @read:/srv was revoked": {Decision: string(permission.Revoked), Tag: "@read:/srv"},
 	} {
 		b := newBench(t, callHold)
 		a, err := open(t.Context(), b.opts.options())

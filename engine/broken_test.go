@@ -26,7 +26,8 @@ func TestABrokenLineMakesNoMessageDearer(t *testing.T) {
 		}
 		var lines bytes.Buffer
 		for i := range many {
-			fmt.Fprintf(&lines, "{\"seq\":%d,\"type\":\"message\",\"id\":\"old%020d\",\"text\":\"%0100d\"}\n{\"type\":\"done\",\"ids\":[\"old%020d\"]}\n", i+10, i, i, i)
+			fmt.Fprintf(&lines, "{\"seq\":%d,\"type\":\"message\",\"id\":\"old%020d\",\"text\":\"%0100d\"}\n{\"type\":\"done\","+
+				"\"ids\":[\"old%020d\"]}\n", i+10, i, i, i)
 		}
 		if broken {
 			lines.WriteString("{\"seq\":7,\"type\":\"mess\n")

@@ -136,7 +136,8 @@ func TestEachFailedStepOfAnActionIsReported(t *testing.T) {
 		},
 	}
 	excused := []string{
-		"inbox.accepted",                                                                           // a place for a death: nothing is done there
+		// a place for a death: nothing is done there
+		"inbox.accepted",
 		"state.kept.write", "state.kept.rename", "descriptor.kept.write", "descriptor.kept.rename", // copies for repairs by hand
 	}
 	for name, action := range actions {

@@ -105,7 +105,8 @@ func TestAnEndedAgentSendsNothing(t *testing.T) {
 		working <- true
 		<-ctx.Done()
 		rt.Send(message.Promise{Since: time.Now(), Report: func(f message.Result) { kept <- f },
-			Outgoing: message.Outgoing{ID: strings.Repeat("o", 24), Text: "too late", To: message.Address{Connector: "room", ChannelID: "1"}}})
+			Outgoing: message.Outgoing{ID: strings.Repeat("o", 24), Text: "too late",
+				To: message.Address{Connector: "room", ChannelID: "1"}}})
 		return nil
 	})
 

@@ -160,7 +160,8 @@ func TestTheFirstAnswerStandsAfterADeath(t *testing.T) {
 	if left, err := s.System.Asks(t.Context()); err != nil || len(left) != 0 {
 		t.Errorf("%v still waits: %v", left, err)
 	}
-	if first, err = s.Decide(t.Context(), p.Token, permission.Deny, "bob"); err != nil || first == nil || first.Decision != permission.Once {
+	if first, err = s.Decide(t.Context(), p.Token, permission.Deny, "bob"); err != nil || first == nil ||
+		first.Decision != permission.Once {
 		t.Errorf("asked again: %+v, %v", first, err)
 	}
 

@@ -20,11 +20,15 @@ func TestWhatTheModelIsTold(t *testing.T) {
 "a":{"type":"string","minLength":1,"maxLength":9,"description":"x, {y}"},
 "n":{"type":"integer","minimum":1,"maximum":20}},
 "required":["a"],"additionalProperties":false}`,
-			`{"type":"object","properties":{"a":{"type":"string","description":"x, {y}"},"n":{"type":"integer","maximum":20}},"required":["a"]}`,
+			`{"type":"object","properties":{"a":{"type":"string","description":"x, {y}"},"n":{"type":"integer","maximum":20}},` +
+				`"required":["a"]}`,
 			`{"a":"b"}`, `{"a":"b","c":1}`},
-		{`{"type":"object","properties":{"additionalProperties":{"type":"string"},"env":{"type":"object","additionalProperties":{"type":"string","minLength":1}},
+		{`{"type":"object","properties":{"additionalProperties":{"type":"string"},"env":{"type":"object",` +
+			`"additionalProperties":{"type":"string","minLength":1}},
 "list":{"type":"array","items":{"type":"object","properties":{"x":{"type":"integer","minimum":5}},"additionalProperties":false}}}}`,
-			`{"type":"object","properties":{"additionalProperties":{"type":"string"},"env":{"type":"object","additionalProperties":{"type":"string"}},"list":{"type":"array","items":{"type":"object","properties":{"x":{"type":"integer","minimum":5}}}}}}`,
+			`{"type":"object","properties":{"additionalProperties":{"type":"string"},"env":{"type":"object",` +
+				`"additionalProperties":{"type":"string"}},"list":{"type":"array","items":{"type":"object",` +
+				`"properties":{"x":{"type":"integer","minimum":5}}}}}}`,
 			`{"env":{"a":"b"},"list":[{"x":5}]}`, `{"list":[{"x":5,"y":1}]}`},
 		{`{"type":"object","properties":{},"anyOf":[{"required":["a"],"additionalProperties":true},{"minLength":1}]}`,
 			`{"type":"object","properties":{},"anyOf":[{"required":["a"],"additionalProperties":true},{}]}`, `{"a":1}`, ``},

@@ -37,12 +37,14 @@ func TestHowLongARecordIs(t *testing.T) {
 		rec  record.Record
 		want int
 	}{
-		"a message":    {&record.User{Text: strings.Repeat("ä", 80), Preface: x(20)}, 51},
-		"with files":   {&record.User{Files: []message.File{picture, text, picture}}, 26 + 2*imageTokens},
-		"an answer":    {&record.Assistant{Text: strings.Repeat("ä", 40)}, 11},
-		"with more":    {&record.Assistant{Thinking: []record.Thinking{{Text: x(20), Signature: x(20)}}, ToolCalls: []record.ToolCall{{Name: "read", Arguments: []byte(x(36))}}}, 21},
-		"a result":     {&record.ToolResult{Output: record.Output{Text: strings.Repeat("ä", 40)}}, 21},
-		"with blocks":  {&record.ToolResult{Output: record.Output{Blocks: []record.Block{{Type: "image"}, {Type: "document"}, {Type: "diff"}}}}, 11 + 2*imageTokens},
+		"a message":  {&record.User{Text: strings.Repeat("ä", 80), Preface: x(20)}, 51},
+		"with files": {&record.User{Files: []message.File{picture, text, picture}}, 26 + 2*imageTokens},
+		"an answer":  {&record.Assistant{Text: strings.Repeat("ä", 40)}, 11},
+		"with more": {&record.Assistant{Thinking: []record.Thinking{{Text: x(20), Signature: x(20)}},
+			ToolCalls: []record.ToolCall{{Name: "read", Arguments: []byte(x(36))}}}, 21},
+		"a result": {&record.ToolResult{Output: record.Output{Text: strings.Repeat("ä", 40)}}, 21},
+		"with blocks": {&record.ToolResult{Output: record.Output{Blocks: []record.Block{{Type: "image"}, {Type: "document"},
+			{Type: "diff"}}}}, 11 + 2*imageTokens},
 		"a permission": {&record.Permission{Request: x(40)}, 61},
 		"a note":       {&record.Note{Text: x(400)}, 1},
 	} {
@@ -78,7 +80,8 @@ func TestWhatATranscriptShows(t *testing.T) {
 		"[2026-11-20 12:30 agent] I look.\n[agent calls read] {&lt;}\n[agent calls ls] {}": &record.Assistant{Text: "I look.",
 			ToolCalls: []record.ToolCall{{Name: "read", Arguments: []byte("{<}")}, {Name: "ls", Arguments: []byte("{}")}}},
 		"[agent calls ls] {}": &record.Assistant{Text: " \n", ToolCalls: []record.ToolCall{{Name: "ls", Arguments: []byte("{}")}}},
-		"[result of read: ok] it &amp; more [file &lt;a&gt; at /f&amp;g] [file b at /b]": &record.ToolResult{Name: "read", Status: record.StatusOK, Files: []message.File{file},
+		"[result of read: ok] it &amp; more [file &lt;a&gt; at /f&amp;g] [file b at /b]": &record.ToolResult{Name: "read",
+			Status: record.StatusOK, Files: []message.File{file},
 			Output: record.Output{Text: "it & more", Blocks: []record.Block{{File: &message.File{Name: "b", Path: "/b"}}, {Text: "diff"}}}},
 		"[2026-11-20 12:30 permission always: @web] &gt;": &record.Permission{Event: "always", Tag: "@web", Request: ">"},
 		"": &record.Note{Text: "x"},
@@ -93,7 +96,8 @@ func TestWhatATranscriptShows(t *testing.T) {
 func TestATranscriptComesInParts(t *testing.T) {
 	of := func(sizes ...int) (entries []*record.Entry) {
 		for _, n := range sizes { // "[result of : ok] " has 17 bytes
-			entries = append(entries, &record.Entry{Rec: &record.ToolResult{Status: record.StatusOK, Output: record.Output{Text: x(n - 17)}}})
+			entries = append(entries, &record.Entry{Rec: &record.ToolResult{Status: record.StatusOK,
+				Output: record.Output{Text: x(n - 17)}}})
 		}
 		return append(entries, &record.Entry{Rec: &record.Note{Text: "nothing"}})
 	}
@@ -101,7 +105,8 @@ func TestATranscriptComesInParts(t *testing.T) {
 		sizes []int
 		want  string // bytes of each part
 	}{
-		{nil, ""}, {[]int{40}, "41"}, {[]int{200, 199}, "401"}, {[]int{200, 202}, "404"}, {[]int{200, 203}, "201 204"}, {[]int{200, 250, 100, 300}, "201 352 301"}, {[]int{500}, "419"},
+		{nil, ""}, {[]int{40}, "41"}, {[]int{200, 199}, "401"}, {[]int{200, 202}, "404"}, {[]int{200, 203}, "201 204"},
+		{[]int{200, 250, 100, 300}, "201 352 301"}, {[]int{500}, "419"},
 	} {
 		var got []string
 		for _, part := range transcript(of(tt.sizes...), 100) {
@@ -190,7 +195,8 @@ func TestHowAModelIsAskedForASummary(t *testing.T) {
 	usage := providers.Usage{Input: 10, Output: 5, CacheRead: 3, CacheWrite: 2, Estimated: true}
 	m := &teaches{answer: providers.Response{Text: good("x"), Provider: "p", Model: "m", Usage: usage}}
 	plan, _ := Make(talk("u900", "a900", "u900"), For(4000), 99)
-	task := Task{Plan: plan, Limits: Limits{Summary: 500, Request: 100, Part: 1000}, Model: "small", Agent: "a", Waiting: true, Focus: "<b>"}
+	task := Task{Plan: plan, Limits: Limits{Summary: 500, Request: 100, Part: 1000}, Model: "small", Agent: "a",
+		Waiting: true, Focus: "<b>"}
 	s, err := Summarize(t.Context(), m, task)
 	want := record.Tokens{Input: 20, Output: 10, CacheRead: 6, CacheWrite: 4, Estimated: true}
 	if err != nil || s.Tokens != want || s.Model != "m" {
@@ -215,7 +221,8 @@ func TestHowAModelIsAskedForASummary(t *testing.T) {
 	}
 	// A summary that is far too long does not fill the next request.
 	m = &teaches{answer: providers.Response{Text: good(x(100_000))}}
-	if _, err := Summarize(t.Context(), m, task); err != nil || len(m.asked[1].Messages[0].Parts[0].(providers.Text).Text) > 4*1000+2*4*500+1000 {
+	if _, err := Summarize(t.Context(), m, task); err != nil ||
+		len(m.asked[1].Messages[0].Parts[0].(providers.Text).Text) > 4*1000+2*4*500+1000 {
 		t.Errorf("%v; the second part comes with all of a summary that is far too long", err)
 	}
 }
@@ -228,7 +235,8 @@ func TestWhatIsASummary(t *testing.T) {
 		ok     bool
 	}{
 		{providers.Response{Text: " " + three + "\n"}, true}, {providers.Response{Text: three, Finish: providers.MaxTokens}, true},
-		{providers.Response{Text: three, Finish: providers.Refusal}, false}, {providers.Response{Text: "## Goal\nx\n## Progress\ny"}, false},
+		{providers.Response{Text: three, Finish: providers.Refusal}, false},
+		{providers.Response{Text: "## Goal\nx\n## Progress\ny"}, false},
 	} {
 		text, err := usable(&tt.answer)
 		if (err == nil) != tt.ok || tt.ok && text != three {
@@ -248,7 +256,8 @@ func TestWhatIsAddedToASummary(t *testing.T) {
 	}{
 		{Task{}, "S"},
 		{Task{Running: []string{"j1", "j2"}}, "S\n\n" + runningHead + "\n- j1\n- j2"},
-		{Task{Plan: Plan{Requests: []*record.User{user("one"), user("two")}}}, "S\n\n" + requestHead + "\none [file a at /a]\ntwo [file a at /a]\n" + requestOpen},
+		{Task{Plan: Plan{Requests: []*record.User{user("one"), user("two")}}},
+			"S\n\n" + requestHead + "\none [file a at /a]\ntwo [file a at /a]\n" + requestOpen},
 		{Task{Plan: Plan{Quoted: "old\n", Answered: true}}, "S\n\n" + requestHead + "\nold\n" + requestDone},
 	} {
 		got := tt.task.complete(" S \n")
@@ -275,13 +284,16 @@ func TestWhatIsAddedToASummary(t *testing.T) {
 // A digest says what was asked and answered and which files were named, each once.
 func TestWhatADigestSays(t *testing.T) {
 	call := func(args string) *record.Entry {
-		return &record.Entry{Rec: &record.Assistant{Text: "looking", ToolCalls: []record.ToolCall{{Name: "read", Arguments: json.RawMessage(args)}}}}
+		return &record.Entry{Rec: &record.Assistant{Text: "looking",
+			ToolCalls: []record.ToolCall{{Name: "read", Arguments: json.RawMessage(args)}}}}
 	}
 	at := time.Date(2026, 11, 20, 12, 30, 0, 0, time.UTC)
 	plan := Plan{Gone: []*record.Entry{{At: at, Rec: &record.User{Text: "do\n it"}}, call(`{"path":"a"}`), call(`{"path":"b"}`),
-		call(`{"path":"a"}`), call(`{"other":1}`), call(`[]`), call(`{"path":""}`), {Rec: &record.Assistant{Text: "done"}}, {Rec: &record.Assistant{Text: " "}},
+		call(`{"path":"a"}`), call(`{"other":1}`), call(`[]`), call(`{"path":""}`), {Rec: &record.Assistant{Text: "done"}},
+		{Rec: &record.Assistant{Text: " "}},
 		{At: at, Rec: &record.User{Text: "it is", Origin: "child"}}}}
-	want := digestHead + "\n\n" + askedHead + "\n- 2026-11-20 12:30 asked: do it\n  answered: done\n- 2026-11-20 12:30 told by child: it is\n\n" +
+	want := digestHead + "\n\n" + askedHead +
+		"\n- 2026-11-20 12:30 asked: do it\n  answered: done\n- 2026-11-20 12:30 told by child: it is\n\n" +
 		filesHead + "\n- b\n- a"
 	got := Digest(Task{Plan: plan, Limits: For(8000)})
 	if got != want {

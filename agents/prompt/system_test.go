@@ -106,18 +106,23 @@ func sampleTools() []providers.Tool {
 	const path = `"path":{"type":"string","description":"File, relative to the workspace or absolute"}`
 	return []providers.Tool{
 		spec("read", "Read a text file or look at an image. Long files come in pieces; offset goes on from a line.",
-			path+`,"offset":{"type":"integer","minimum":1,"description":"First line"},"limit":{"type":"integer","minimum":1,"description":"Lines, at most 2000"}`, `"path"`),
+			path+`,"offset":{"type":"integer","minimum":1,"description":"First line"},"limit":{"type":"integer","minimum":1,`+
+				`"description":"Lines, at most 2000"}`, `"path"`),
 		spec("write", "Write a whole file. Makes missing folders; replaces what is there.",
 			path+`,"content":{"type":"string"}`, `"path","content"`),
 		spec("edit", "Replace text in a file. old must occur exactly once, unless all is true. Read the file first.",
-			path+`,"old":{"type":"string","description":"Exact text to replace"},"new":{"type":"string"},"all":{"type":"boolean","description":"Replace every occurrence"}`, `"path","old","new"`),
+			path+`,"old":{"type":"string","description":"Exact text to replace"},"new":{"type":"string"},"all":{"type":"boolean",`+
+				`"description":"Replace every occurrence"}`, `"path","old","new"`),
 		spec("ls", "List a folder: names, sizes, kinds.", `"path":{"type":"string","description":"Folder; default: the workspace"}`, ``),
 		spec("glob", "Find files by pattern, such as src/**/*.go. Newest first.",
 			`"pattern":{"type":"string"},"path":{"type":"string","description":"Folder to begin in"}`, `"pattern"`),
 		spec("grep", "Search file contents with a regular expression (RE2).",
-			`"pattern":{"type":"string"},"path":{"type":"string","description":"File or folder"},"glob":{"type":"string","description":"Only files like this"},"context":{"type":"integer","minimum":0,"description":"Lines around a hit"},"ignoreCase":{"type":"boolean"}`, `"pattern"`),
+			`"pattern":{"type":"string"},"path":{"type":"string","description":"File or folder"},"glob":{"type":"string",`+
+				`"description":"Only files like this"},"context":{"type":"integer","minimum":0,"description":"Lines around a hit"},`+
+				`"ignoreCase":{"type":"boolean"}`, `"pattern"`),
 		spec("exec", "Run a command with sh -c in the workspace, inside a sandbox without network. Returns output and "+
 			"exit status. Start servers and long jobs with background.",
-			`"command":{"type":"string"},"timeoutMs":{"type":"integer","minimum":1,"description":"Default 120000"},"background":{"type":"boolean","description":"Return at once; the job goes on"}`, `"command"`),
+			`"command":{"type":"string"},"timeoutMs":{"type":"integer","minimum":1,"description":"Default 120000"},`+
+				`"background":{"type":"boolean","description":"Return at once; the job goes on"}`, `"command"`),
 	}
 }

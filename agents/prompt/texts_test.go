@@ -147,7 +147,8 @@ func TestWhereALongTextIsCut(t *testing.T) {
 
 // Which kinds of files are read as text, however they are written.
 func TestWhichFilesAreText(t *testing.T) {
-	for kind, want := range map[string]bool{"text/plain": true, "text/html; charset=utf-8": true, "application/json": true, "application/x-sh": true,
+	for kind, want := range map[string]bool{"text/plain": true, "text/html; charset=utf-8": true, "application/json": true,
+		"application/x-sh":    true,
 		"application/ld+json": true, "application/atom+xml": true, "image/svg+xml": false, "application/zip": false, "image/png": false,
 		"application/yaml": true, "": false} {
 		if got := textual(kind); got != want {
@@ -181,7 +182,8 @@ func TestHowMuchOfATextFileIsShown(t *testing.T) {
 		limit int
 		size  int64
 		want  string
-	}{{1023, 1024, "not shown: the files before it are long"}, {1023, 1023, ""}, {1024, 9999, "its first 1024 bytes follow"}, {9, maxFile + 1, "not shown: the files before it are long"},
+	}{{1023, 1024, "not shown: the files before it are long"}, {1023, 1023, ""}, {1024, 9999, "its first 1024 bytes follow"},
+		{9, maxFile + 1, "not shown: the files before it are long"},
 		{9999, maxFile + 1, "too large to be shown"}} {
 		if _, note := b.text(message.File{Size: tt.size}, tt.limit); note != tt.want {
 			t.Errorf("of %d bytes with room for %d: %q, want %q", tt.size, tt.limit, note, tt.want)
@@ -192,7 +194,8 @@ func TestHowMuchOfATextFileIsShown(t *testing.T) {
 		u.Files = append(u.Files, file(fmt.Sprint(i, ".txt"), "text/plain", 30<<10))
 	}
 	text := build(t, b, talk(u)).Messages[0].Parts[0].(providers.Text).Text
-	if n := strings.Count(text, "x"); n < maxTexts || n > maxTexts+20 || !strings.Contains(text, "not shown: the files before it are long") {
+	if n := strings.Count(text, "x"); n < maxTexts || n > maxTexts+20 ||
+		!strings.Contains(text, "not shown: the files before it are long") {
 		t.Errorf("of four long files %d bytes are shown", n)
 	}
 }
@@ -234,7 +237,8 @@ func TestALargePictureLiesOnWhite(t *testing.T) {
 
 // Arguments are one JSON object, whatever the model wrote.
 func TestArgumentsAreAnObject(t *testing.T) {
-	for in, want := range map[string]string{"": "{}", " { \"a\" : 1 } ": `{"a":1}`, `""`: "{}", `"{oops"`: `{"not_an_object":"{oops"}`, "null": "{}",
+	for in, want := range map[string]string{"": "{}", " { \"a\" : 1 } ": `{"a":1}`, `""`: "{}",
+		`"{oops"`: `{"not_an_object":"{oops"}`, "null": "{}",
 		"[1, 2]": `{"not_an_object":"[1,2]"}`, "{oops": `{"not_an_object":"{oops"}`, "7": `{"not_an_object":"7"}`} {
 		if got := string(arguments([]byte(in))); got != want {
 			t.Errorf("%q becomes %s, want %s", in, got, want)
@@ -250,10 +254,13 @@ func TestWhatIsReadOfAResult(t *testing.T) {
 		want   string
 		bad    bool
 	}{
-		{record.StatusOK, " ", emptyText, false}, {"", "x", "x", false}, {record.StatusError, " ", errorText, true}, {record.StatusError, "no", "no", true},
+		{record.StatusOK, " ", emptyText, false}, {"", "x", "x", false}, {record.StatusError, " ", errorText, true},
+		{record.StatusError, "no", "no", true},
 		{record.StatusDenied, "", deniedText, true}, {record.StatusDenied, "permission is not there", "permission is not there", true},
-		{record.StatusCanceled, "Cancelled.", canceledText, true}, {record.StatusInterrupted, "half of it", interruptedText + "\nhalf of it", true},
-		{record.StatusTimeout, "timed out after 3 s", "timed out after 3 s", true}, {"odd", "x", "The call ended with the status odd.\nx", true},
+		{record.StatusCanceled, "Cancelled.", canceledText, true}, {record.StatusInterrupted, "half of it",
+			interruptedText + "\nhalf of it", true},
+		{record.StatusTimeout, "timed out after 3 s", "timed out after 3 s", true},
+		{"odd", "x", "The call ended with the status odd.\nx", true},
 	} {
 		if got, bad := resultText(tt.status, tt.text); got != tt.want || bad != tt.bad {
 			t.Errorf("%s %q is read as %q (%v), want %q", tt.status, tt.text, got, bad, tt.want)
@@ -264,7 +271,8 @@ func TestWhatIsReadOfAResult(t *testing.T) {
 // All that is sent counts: thoughts with their signature, calls and tools.
 func TestHowLongARequestIs(t *testing.T) {
 	m := &providers.Message{Parts: []providers.Part{providers.Text{Text: "ää"}, providers.Reasoning{Text: "ääää", Signature: "12345678"},
-		providers.Call{Name: "read", Arguments: []byte(`{"a":1}`)}, providers.Result{Text: "ä", Images: make([]providers.Image, 1), Documents: make([]providers.Document, 2)},
+		providers.Call{Name: "read", Arguments: []byte(`{"a":1}`)}, providers.Result{Text: "ä", Images: make([]providers.Image, 1),
+			Documents: make([]providers.Document, 2)},
 		providers.Image{}, providers.Document{}}}
 	if got, want := messageChars(m), 2+12+11+1+5*imageChars; got != want {
 		t.Errorf("a message has %d characters, want %d", got, want)
@@ -277,7 +285,8 @@ func TestHowLongARequestIs(t *testing.T) {
 	if p.Total() != 255 {
 		t.Errorf("all of it is %d", p.Total())
 	}
-	for tokens, want := range map[record.Tokens]int{{Input: 1, Output: 2, CacheRead: 4, CacheWrite: 8}: 15, {Input: 9, Estimated: true}: 0, {}: 0} {
+	for tokens, want := range map[record.Tokens]int{{Input: 1, Output: 2, CacheRead: 4, CacheWrite: 8}: 15,
+		{Input: 9, Estimated: true}: 0, {}: 0} {
 		e := estimate{answered: 7}
 		if e.report(tokens); e.reported != want {
 			t.Errorf("reported by %+v is %d, want %d", tokens, e.reported, want)

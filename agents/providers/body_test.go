@@ -12,7 +12,8 @@ import (
 )
 
 func FuzzAppendString(f *testing.F) {
-	for _, s := range []string{"", "plain", "a\"b\\c", "\n\r\t\x00\x1f\x7f", "ü 世界 👩‍🚀\u2028", "\xff\xfea\xc3", "<&>", "a\ufffdb", "\ufffd\xff"} {
+	for _, s := range []string{"", "plain", "a\"b\\c", "\n\r\t\x00\x1f\x7f", "ü 世界 👩‍🚀\u2028", "\xff\xfea\xc3", "<&>", "a\ufffdb",
+		"\ufffd\xff"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -83,9 +84,11 @@ func TestReadAnswer(t *testing.T) {
 		`{"detail":"Not Found"}`:          {Message: "Not Found"},
 		`{"error":{"message":"m","type":"t","code":"c"}}`: {Message: "m",
 			Type: "t", Code: "c"},
-		`[{"error":{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED"}}]`:                      {Message: "quota", Type: "RESOURCE_EXHAUSTED", Code: "429"},
-		`{"error":{"code":400,"message":"Provider returned error","metadata":{"raw":"upstream says"}}}`: {Message: "Provider returned error: upstream says", Code: "400"},
-		"<html><head><TITLE>\n 502 Bad Gateway</TITLE>":                                                 {Message: "a web page: 502 Bad Gateway"},
+		`[{"error":{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED"}}]`: {Message: "quota",
+			Type: "RESOURCE_EXHAUSTED", Code: "429"},
+		`{"error":{"code":400,"message":"Provider returned error","metadata":{"raw":"upstream says"}}}`: {Message: "Provider returned " +
+			"error: upstream says", Code: "400"},
+		"<html><head><TITLE>\n 502 Bad Gateway</TITLE>": {Message: "a web page: 502 Bad Gateway"},
 		"<!doctype html>": {Message: "a web page"},
 		"plain words":     {Message: "plain words"},
 		"":                {},

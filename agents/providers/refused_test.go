@@ -24,7 +24,8 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		want   Kind
 	}{
 		{Answer{Status: 429}, Busy}, {Answer{Status: 503}, Busy}, {Answer{Status: 529}, Busy},
-		{Answer{Status: 429, Message: "Request too large for model"}, Overflow}, {Answer{Status: 400, Message: "Request too large"}, Rejected},
+		{Answer{Status: 429, Message: "Request too large for model"}, Overflow},
+		{Answer{Status: 400, Message: "Request too large"}, Rejected},
 		{Answer{Status: 429, Type: "insufficient_quota"}, Auth}, {Answer{Status: 400, Message: "API key not valid"}, Auth},
 		{Answer{Status: 401}, Auth}, {Answer{Status: 402}, Auth}, {Answer{Status: 403}, Auth},
 		{Answer{Status: 413}, Overflow}, {Answer{Status: 400, Message: "Prompt is too long: 3 > 2"}, Overflow},
@@ -91,7 +92,8 @@ func TestHowAFailureReads(t *testing.T) {
 			t.Errorf("it reads %q, want %q", got, want)
 		}
 	}
-	for kind, again := range map[Kind]bool{Busy: true, Broken: true, Down: true, Overflow: false, NoKey: false, Auth: false, Rejected: false, Budget: false} {
+	for kind, again := range map[Kind]bool{Busy: true, Broken: true, Down: true, Overflow: false, NoKey: false, Auth: false,
+		Rejected: false, Budget: false} {
 		if got := (&Failure{Kind: kind}).Retryable(); got != again {
 			t.Errorf("%s may succeed later: %v", kind, got)
 		}
@@ -158,7 +160,8 @@ func TestAServerThatDoesNotStream(t *testing.T) {
 	}{
 		"busy": {write(429, map[string]string{"Retry-After": "7", "Request-Id": "r1"}, `{"error":{"message":"slow down"}}`),
 			Failure{Kind: Busy, Status: 429, RetryAfter: 7 * time.Second, Message: "slow down", RequestID: "r1"}},
-		"the longer wait": {write(429, map[string]string{"Retry-After": "7"}, `{"error":{"message":"m","details":[{"@type":"x.RetryInfo","retryDelay":"9s"}]}}`),
+		"the longer wait": {write(429, map[string]string{"Retry-After": "7"},
+			`{"error":{"message":"m","details":[{"@type":"x.RetryInfo","retryDelay":"9s"}]}}`),
 			Failure{Kind: Busy, Status: 429, RetryAfter: 9 * time.Second, Message: "m"}},
 		"without words": {write(500, nil, " "), Failure{Kind: Rejected, Status: 500, Message: "Internal Server Error"}},
 		"a redirect": {write(302, map[string]string{"Location": "https://elsewhere"}, ""),
@@ -209,8 +212,9 @@ func TestWhatAnAnswerUsed(t *testing.T) {
 	stream := func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "data: 1\n\ndata: 2\n\ndata: 3\n\n") }
 	told := Usage{Input: 7}
 	for want, events := range map[Usage][]Event{
-		told:                                   {ContentDelta{"12345678"}, Complete{Usage: told}},
-		{Input: 1, Output: 5, Estimated: true}: {ThinkingDelta{Text: "äääääääää"}, ToolUseStop{ID: "c", Arguments: `{"a":"bcd"}`}, Complete{}},
+		told: {ContentDelta{"12345678"}, Complete{Usage: told}},
+		{Input: 1, Output: 5, Estimated: true}: {ThinkingDelta{Text: "äääääääää"},
+			ToolUseStop{ID: "c", Arguments: `{"a":"bcd"}`}, Complete{}},
 	} {
 		x := exchange(t, stream)
 		n := 0
@@ -243,8 +247,9 @@ func TestWhatIsSent(t *testing.T) {
 	server.Config.ErrorLog = nil
 	server.StartTLS()
 	defer server.Close()
-	x = &Exchange{Provider: "p", Client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{}}}, URL: server.URL, Header: http.Header{},
-		Body: bodyOf("x"), Request: &Request{}}
+	x = &Exchange{Provider: "p", Client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{}}}, URL: server.URL,
+		Header: http.Header{},
+		Body:   bodyOf("x"), Request: &Request{}}
 	if _, ev := last(t, x, says); Classify("p", ev.(Error).Err).Kind != Rejected {
 		t.Errorf("of a certificate that nobody vouches for: %v", ev)
 	}
@@ -284,7 +289,8 @@ func TestASilentStream(t *testing.T) {
 func TestErrorsInsideAStream(t *testing.T) {
 	x := &Exchange{Provider: "p", Secrets: []string{"the-secret-key"}}
 	for code, want := range map[string]int{"429": 429, "399": 0, "400": 400, "599": 599, "600": 0, "x": 0} {
-		if f := x.Told(Answer{Code: code, Message: "m the-secret-key"}); f.Status != want || f.Provider != "p" || f.Message != "m "+Redacted {
+		if f := x.Told(Answer{Code: code, Message: "m the-secret-key"}); f.Status != want || f.Provider != "p" ||
+			f.Message != "m "+Redacted {
 			t.Errorf("code %s: %+v, want the status %d", code, f, want)
 		}
 	}
@@ -300,20 +306,23 @@ func TestErrorsInsideAStream(t *testing.T) {
 // the vendor's own or has another way in.
 func TestServicesOfTheSettings(t *testing.T) {
 	const vendor = "https://api.example.com/v1"
-	for url, own := range map[string]bool{"": true, "https://api.example.com/v2/": true, "http://api.example.com/v1": false, "https://proxy.example.com": false} {
+	for url, own := range map[string]bool{"": true, "https://api.example.com/v2/": true, "http://api.example.com/v1": false,
+		"https://proxy.example.com": false} {
 		r, err := NewRemote("w", Service{BaseURL: url}, vendor, "/chat")
 		if err != nil || r.Own != own || r.ID() != "w" || r.Wire() != "w" {
 			t.Errorf("%q is the vendor's own: %v, %v, want %v", url, r.Own, err, own)
 		}
 	}
-	r, err := NewRemote("w", Service{ID: "mine", BaseURL: "http://localhost:1/v1/chat/", Model: "m", Headers: map[string]string{"accept": "x", "X-Key": "header-secret"}},
+	r, err := NewRemote("w", Service{ID: "mine", BaseURL: "http://localhost:1/v1/chat/", Model: "m",
+		Headers: map[string]string{"accept": "x", "X-Key": "header-secret"}},
 		vendor, "/chat")
 	if err != nil || r.Service.BaseURL != "http://localhost:1/v1" || r.Model(&Request{}) != "m" || r.Model(&Request{Model: "n"}) != "n" ||
 		r.EncodingKey("n") != "w:mine:n" {
 		t.Errorf("%+v, %v", r.Service, err)
 	}
 	h := r.header("key", Bearer)
-	want := http.Header{"Accept": {"x"}, "X-Key": {"header-secret"}, "Content-Type": {"application/json"}, "User-Agent": {"daycare"}, "Authorization": {"Bearer key"}}
+	want := http.Header{"Accept": {"x"}, "X-Key": {"header-secret"}, "Content-Type": {"application/json"}, "User-Agent": {"daycare"},
+		"Authorization": {"Bearer key"}}
 	if diff := cmp.Diff(want, h); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)
 	}
@@ -461,7 +470,8 @@ func TestAMessageThatAModelTakesStaysTheSame(t *testing.T) {
 			t.Errorf("%s: the request was copied", name)
 		}
 	}
-	mixed := &Message{Parts: []Part{Result{Text: "a"}, Result{Text: "b", Images: make([]Image, 1)}, Result{Text: "c", Documents: make([]Document, 1)}}}
+	mixed := &Message{Parts: []Part{Result{Text: "a"}, Result{Text: "b", Images: make([]Image, 1)},
+		Result{Text: "c", Documents: make([]Document, 1)}}}
 	want := []Part{Result{Text: "a"}, Result{Text: "b\n" + noPicture}, Result{Text: "c\n" + noDocument}}
 	if diff := cmp.Diff(want, (Sight{}).without(mixed).Parts); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

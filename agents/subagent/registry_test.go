@@ -44,15 +44,18 @@ func TestParse(t *testing.T) {
 
 func TestFindingsHaveTheirPlace(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
-		"no keys":       {"You translate.", "x.md:1:1 the file must begin"},
-		"no end":        {"---\nname: A\n", "x.md:1:1 the first line is ---, but a second --- after the keys is missing"},
-		"yaml":          {"---\nname: A\ndescription: b: c\n---\nx", "x.md:3 not YAML"},
-		"no name":       {"---\ndescription: d\n---\nx", "x.md:2:1 name is missing"},
-		"name":          {"---\ndescription: d\nname: a b\n---\nx", "x.md:3:7 name: found \"a b\", allowed: letters"},
-		"description":   {"---\nname: A\n---\nx", "x.md:2:1 description is missing"},
-		"rounds":        {"---\nname: A\ndescription: d\nmaxIterations: 1000\n---\nx", "x.md:4:16 maxIterations: found 1000, allowed: a whole number from 1 to 100"},
-		"kind":          {"---\nname: A\ndescription: d\ntools: read\nmaxIterations: many\n---\nx", "x.md:4:8 tools: found the text \"read\", allowed: a list"},
-		"summarize":     {"---\nname: A\ndescription: d\nsummarize: short\n---\nx", "x.md:4:12 summarize: found the text \"short\", allowed: verbatim, structured"},
+		"no keys":     {"You translate.", "x.md:1:1 the file must begin"},
+		"no end":      {"---\nname: A\n", "x.md:1:1 the first line is ---, but a second --- after the keys is missing"},
+		"yaml":        {"---\nname: A\ndescription: b: c\n---\nx", "x.md:3 not YAML"},
+		"no name":     {"---\ndescription: d\n---\nx", "x.md:2:1 name is missing"},
+		"name":        {"---\ndescription: d\nname: a b\n---\nx", "x.md:3:7 name: found \"a b\", allowed: letters"},
+		"description": {"---\nname: A\n---\nx", "x.md:2:1 description is missing"},
+		"rounds": {"---\nname: A\ndescription: d\nmaxIterations: 1000\n---\nx",
+			"x.md:4:16 maxIterations: found 1000, allowed: a whole number from 1 to 100"},
+		"kind": {"---\nname: A\ndescription: d\ntools: read\nmaxIterations: many\n---\nx",
+			"x.md:4:8 tools: found the text \"read\", allowed: a list"},
+		"summarize": {"---\nname: A\ndescription: d\nsummarize: short\n---\nx",
+			"x.md:4:12 summarize: found the text \"short\", allowed: verbatim, structured"},
 		"schema":        {"---\nname: A\ndescription: d\ninputSchema: { type: array }\n---\nx", "x.md:4:14 inputSchema"},
 		"template":      {"---\nname: A\ndescription: d\n---\n{{.x", "x.md the text is not a template"},
 		"empty":         {"---\nname: A\ndescription: \"  \"\n---\nx", "x.md:3:14 description is empty: the calling model chooses by it"},
@@ -227,7 +230,8 @@ func TestWhichFilesAreDefinitions(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(f.dir, "folder.md"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Symlink("nowhere", filepath.Join(f.dir, "gone.md")), os.Symlink("folder.md", filepath.Join(f.dir, "linked.md"))); err != nil {
+	if err := errors.Join(os.Symlink("nowhere", filepath.Join(f.dir, "gone.md")),
+		os.Symlink("folder.md", filepath.Join(f.dir, "linked.md"))); err != nil {
 		t.Fatal(err)
 	}
 	for name, called := range map[string]string{"a.md": "A", ".b.md": "B", "c.txt": "C", "d.md~": "D"} {
@@ -245,7 +249,8 @@ func TestWhichFilesAreDefinitions(t *testing.T) {
 	}
 	f.write("a.md", "---\nname: A\n---\nx")
 	told := 0
-	if _, err := NewRegistry(f.dir, func(string) bool { return false }, func(_ string, found []finding.Finding) { told += len(found) }); err != nil || told != 1 {
+	if _, err := NewRegistry(f.dir, func(string) bool { return false },
+		func(_ string, found []finding.Finding) { told += len(found) }); err != nil || told != 1 {
 		t.Errorf("at the start %d findings are reported, %v, want 1", told, err)
 	}
 }

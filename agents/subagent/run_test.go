@@ -230,14 +230,16 @@ func TestACallThatFails(t *testing.T) {
 		made             int
 		want             string
 	}{
-		"no object":       {plain, `["task"]`, nil, 0, "Helper: the arguments must be a JSON object"},
-		"nothing":         {plain, `null`, nil, 0, "Helper: the arguments must be a JSON object"},
-		"no prompt":       {strings.Replace(plain, "{{.task}}", "{{.task.x.y}}", 1), `{"task":"x"}`, nil, 0, "Helper: its system prompt cannot be made"},
+		"no object": {plain, `["task"]`, nil, 0, "Helper: the arguments must be a JSON object"},
+		"nothing":   {plain, `null`, nil, 0, "Helper: the arguments must be a JSON object"},
+		"no prompt": {strings.Replace(plain, "{{.task}}", "{{.task.x.y}}", 1), `{"task":"x"}`, nil, 0,
+			"Helper: its system prompt cannot be made"},
 		"an outcome lost": {plain, `{"task":"x"}`, errors.New("history is gone"), 1, "Helper: its answer cannot be told: history is gone"},
 	} {
 		events := event.NewStream("t")
 		h := &house{outcome: event.Outcome{Reason: "done", Text: "yes"}, lost: tt.lost}
-		r, err := toolOf(t, h, events, tt.definition).Run(t.Context(), tools.Call{ID: "c1", Agent: "parent", Arguments: json.RawMessage(tt.args)})
+		r, err := toolOf(t, h, events, tt.definition).Run(t.Context(),
+			tools.Call{ID: "c1", Agent: "parent", Arguments: json.RawMessage(tt.args)})
 		if err != nil || r.Status != tools.Failed || !strings.HasPrefix(r.Text, tt.want) || len(h.made) != tt.made {
 			t.Errorf("%s: %+v, %v, %d made, want %q", name, r, err, len(h.made), tt.want)
 		}
@@ -269,14 +271,16 @@ func TestWhatComesOfASubAgent(t *testing.T) {
 		asked   *permission.Pending
 		want    Summary
 	}{
-		"waits":                 {event.Outcome{Reason: "waiting"}, ask, Summary{Output: "It waits for a person", Waiting: "tok"}},
-		"waits no more":         {event.Outcome{Reason: "waiting"}, nil, Summary{Output: "It waits for a person"}},
-		"is paused":             {event.Outcome{Reason: "budget"}, budget, Summary{Output: "It is paused at a budget", Waiting: "tok"}},
-		"asks for more and all": {event.Outcome{Reason: "budget", Text: "b"}, ask, Summary{Output: "[It was ended before it was finished: b]"}},
-		"went round":            {event.Outcome{Reason: "loop", Text: "l", Work: event.Work{Said: "s"}}, nil, Summary{Output: "s\n\n[It was ended before it was finished: l]"}},
-		"failed with words":     {event.Outcome{Reason: "error", Text: "t", Error: "e"}, nil, Summary{Output: "t"}},
-		"failed without":        {event.Outcome{Reason: "error", Error: "e"}, nil, Summary{Output: "It ended without an answer: error e"}},
-		"is done":               {event.Outcome{Reason: "done", Text: "t"}, ask, Summary{Success: true, Output: "t"}},
+		"waits":         {event.Outcome{Reason: "waiting"}, ask, Summary{Output: "It waits for a person", Waiting: "tok"}},
+		"waits no more": {event.Outcome{Reason: "waiting"}, nil, Summary{Output: "It waits for a person"}},
+		"is paused":     {event.Outcome{Reason: "budget"}, budget, Summary{Output: "It is paused at a budget", Waiting: "tok"}},
+		"asks for more and all": {event.Outcome{Reason: "budget", Text: "b"}, ask,
+			Summary{Output: "[It was ended before it was finished: b]"}},
+		"went round": {event.Outcome{Reason: "loop", Text: "l", Work: event.Work{Said: "s"}}, nil,
+			Summary{Output: "s\n\n[It was ended before it was finished: l]"}},
+		"failed with words": {event.Outcome{Reason: "error", Text: "t", Error: "e"}, nil, Summary{Output: "t"}},
+		"failed without":    {event.Outcome{Reason: "error", Error: "e"}, nil, Summary{Output: "It ended without an answer: error e"}},
+		"is done":           {event.Outcome{Reason: "done", Text: "t"}, ask, Summary{Success: true, Output: "t"}},
 	} {
 		got := (&tool{house: &house{asked: tt.asked}}).summary("child", tt.outcome)
 		if !strings.HasPrefix(got.Output, tt.want.Output) || got.Success != tt.want.Success || got.Waiting != tt.want.Waiting {

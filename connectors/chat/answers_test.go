@@ -60,8 +60,10 @@ func TestStrangersAreLetInByACode(t *testing.T) {
 		post Post
 		want []string // what is said, one after the other
 	}{
-		"a code": {door{reply: Reply{Code: "abc"}}, eve, []string{"c2: I do not know you yet, so I did not read your message. To get access, " +
-			"give this code to the person who runs me: `abc`.", "private-ada: \"Eve\", id `eve`, requests access. To grant it, answer `/pair abc`"}},
+		"a code": {door{reply: Reply{Code: "abc"}}, eve,
+			[]string{"c2: I do not know you yet, so I did not read your message. To get access, " +
+				"give this code to the person who runs me: `abc`.",
+				"private-ada: \"Eve\", id `eve`, requests access. To grant it, answer `/pair abc`"}},
 		"words":       {door{reply: Reply{Text: "Not now."}}, eve, []string{"c2: Not now."}},
 		"nothing":     {door{}, eve, nil},
 		"by the list": {door{shut: true}, eve, []string{"c2: I work for another user", "private-ada: A user who is not"}},
@@ -102,7 +104,8 @@ func TestStrangersAreLetInByACode(t *testing.T) {
 		d := w.desk(Options{Allow: []string{"ada", "bob"}}, buttons{talker{w}})
 		front := &door{err: tt.err}
 		d.commands.host.Admission = front
-		if got := d.says(t, w, Post{Key: "1", From: message.Address{ChannelID: "c1", UserID: tt.user}, Text: tt.text}); !strings.HasPrefix(got, tt.want) || front.told != tt.told {
+		if got := d.says(t, w, Post{Key: "1", From: message.Address{ChannelID: "c1", UserID: tt.user},
+			Text: tt.text}); !strings.HasPrefix(got, tt.want) || front.told != tt.told {
 			t.Errorf("%s says %s: %q, told %q, want %q, %q", tt.user, tt.text, got, front.told, tt.want, tt.told)
 		}
 	}
@@ -210,7 +213,8 @@ func (idle) Stop(context.Context, string) (bool, error) { return false, nil }
 
 // What a chat asks about its agent is answered in words, also where there is nothing to say.
 func TestWhatIsSaidOfAnAgent(t *testing.T) {
-	full := Session{Messages: 3, Tokens: 100, Cost: 0.5, Context: 40, Since: time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local), Providers: []string{"p: m", "q: n"}}
+	full := Session{Messages: 3, Tokens: 100, Cost: 0.5, Context: 40, Since: time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local),
+		Providers: []string{"p: m", "q: n"}}
 	bare := full
 	bare.Context, bare.Providers = 0, nil
 	session := func(s Session, err error) func(h *Host, w *world) {
@@ -225,23 +229,32 @@ func TestWhatIsSaidOfAnAgent(t *testing.T) {
 		world func(h *Host, w *world)
 		want  string
 	}{
-		{"/context", session(full, nil), since + "the model was last sent 40 tokens\n" + spent}, {"/context", session(bare, nil), since + spent},
-		{"/context", session(Session{}, nil), "This conversation is empty."}, {"/context", session(full, errors.New("gone")), "This conversation is empty."},
+		{"/context", session(full, nil), since + "the model was last sent 40 tokens\n" + spent},
+		{"/context", session(bare, nil), since + spent},
+		{"/context", session(Session{}, nil), "This conversation is empty."},
+		{"/context", session(full, errors.New("gone")), "This conversation is empty."},
 		{"/context", func(h *Host, _ *world) { h.Session = nil }, "This conversation is empty."},
-		{"/model", session(full, nil), "I use `m`.\n\nIn the order in which they are tried:\n\n- p: m\n- q: n"}, {"/model", session(bare, nil), "I use `m`."},
+		{"/model", session(full, nil), "I use `m`.\n\nIn the order in which they are tried:\n\n- p: m\n- q: n"},
+		{"/model", session(bare, nil), "I use `m`."},
 		{"/model", session(full, errors.New("gone")), "I use `m`."}, {"/model", func(h *Host, _ *world) { h.Session = nil }, "I use `m`."},
 		{"/model two", func(h *Host, _ *world) { h.Switch = nil }, "I use `m`."},
-		{"/status", func(_ *Host, w *world) { w.agent.Detail, w.agent.Queued = "reads", 0 }, "**0/** is thinking: reads\nmodel: `m`\ncost so far: $0.0000"},
+		{"/status", func(_ *Host, w *world) { w.agent.Detail, w.agent.Queued = "reads", 0 },
+			"**0/** is thinking: reads\nmodel: `m`\ncost so far: $0.0000"},
 		{"/status", nobody, "We have not spoken yet."}, {"/status", strange, "I cannot read that right now."},
-		{"/stop", nobody, "There is nothing to stop."}, {"/stop", strange, "I could not stop."}, {"/stop", func(h *Host, w *world) { h.Agents = idle{w} }, "There is nothing to stop."},
+		{"/stop", nobody, "There is nothing to stop."}, {"/stop", strange, "I could not stop."},
+		{"/stop", func(h *Host, w *world) { h.Agents = idle{w} }, "There is nothing to stop."},
 		{"/stop", func(*Host, *world) {}, "Stopped. My inbox stays as it is."},
 		{"/agents", nobody, "I cannot read that right now."}, {"/agents", strange, "I cannot read that right now."},
 		{"/agents", func(_ *Host, w *world) { w.agent.Name = "Ops" }, "- `0/` user, thinking, Ops\n"},
-		{"/permissions", func(h *Host, _ *world) { h.Asks = nil }, "No pending approvals."}, {"/once " + token, func(h *Host, _ *world) { h.Asks = nil }, "I cannot do that right now."},
-		{"/mark before", func(*Host, *world) {}, "Checkpoint set: /rewind before goes back to it."}, {"/rewind", func(*Host, *world) {}, "I undo the newest turn. It stays in my history file."},
-		{"/rewind before", func(*Host, *world) {}, "I go back to before, if it is in this conversation. Everything after it stays in my history file."},
+		{"/permissions", func(h *Host, _ *world) { h.Asks = nil }, "No pending approvals."},
+		{"/once " + token, func(h *Host, _ *world) { h.Asks = nil }, "I cannot do that right now."},
+		{"/mark before", func(*Host, *world) {}, "Checkpoint set: /rewind before goes back to it."},
+		{"/rewind", func(*Host, *world) {}, "I undo the newest turn. It stays in my history file."},
+		{"/rewind before", func(*Host, *world) {},
+			"I go back to before, if it is in this conversation. Everything after it stays in my history file."},
 		{"/mark 12", func(*Host, *world) {}, "A checkpoint needs a name that is not a number, for example /mark before."},
-		{"/compact", func(*Host, *world) {}, "I will compact this conversation."}, {"/new", func(*Host, *world) {}, "This is a new conversation. My files and my memory stay."},
+		{"/compact", func(*Host, *world) {}, "I will compact this conversation."},
+		{"/new", func(*Host, *world) {}, "This is a new conversation. My files and my memory stay."},
 	} {
 		w := newWorld()
 		d := w.desk(Options{}, talker{w})
@@ -274,7 +287,8 @@ func TestALongListOfAgentsHasAnEnd(t *testing.T) {
 		d := w.desk(Options{}, talker{w})
 		d.commands.host.Agents = many{w, n}
 		got := d.says(t, w, post("/agents"))
-		if !strings.HasSuffix(got, want) || strings.Count(got, "user, idle") != min(n, maxListed) || strings.Contains(got, "more") != (n > maxListed) {
+		if !strings.HasSuffix(got, want) || strings.Count(got, "user, idle") != min(n, maxListed) ||
+			strings.Contains(got, "more") != (n > maxListed) {
 			t.Errorf("of %d agents is said %q", n, got)
 		}
 	}

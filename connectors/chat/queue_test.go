@@ -125,7 +125,8 @@ func TestWaitingOfAllIsBounded(t *testing.T) {
 		d.waiting.load()
 		for n := range tt.most - 1 {
 			user := fmt.Sprint("user", n)
-			d.waiting.all = append(d.waiting.all, message.Incoming{From: message.Address{ChannelID: user, UserID: user}, Dedupe: user, Text: tt.text})
+			d.waiting.all = append(d.waiting.all, message.Incoming{From: message.Address{ChannelID: user, UserID: user}, Dedupe: user,
+				Text: tt.text})
 		}
 		for i, user := range []string{"eve", "bob"} {
 			if err := d.Take(t.Context(), w.deliver, from(user, user, tt.text)); err != nil {
@@ -186,7 +187,8 @@ func TestFilesThatDoNotCome(t *testing.T) {
 			t.Fatalf("%s: taken after %d tries, opened %d times, want %d, %d", name, tries, opened, tt.tries, tt.opened)
 		}
 		in := w.taken[0]
-		if kept := len(in.Files) == 1; kept != tt.kept || strings.Contains(in.Text, "a is missing") == kept || !strings.HasPrefix(in.Text, "see") {
+		if kept := len(in.Files) == 1; kept != tt.kept || strings.Contains(in.Text, "a is missing") == kept ||
+			!strings.HasPrefix(in.Text, "see") {
 			t.Errorf("%s: delivered %+v", name, in)
 		}
 		if len(d.files.failed) != 0 {
@@ -292,14 +294,16 @@ func TestWhatBecomesOfAPost(t *testing.T) {
 			continue
 		}
 		in := w.taken[0]
-		if note := tt.post.Note; in.Kind != tt.kind || in.Text != tt.text || in.Dedupe != "chat:k" || in.Silent != note || (in.Origin != "") != note {
+		if note := tt.post.Note; in.Kind != tt.kind || in.Text != tt.text || in.Dedupe != "chat:k" || in.Silent != note ||
+			(in.Origin != "") != note {
 			t.Errorf("%s: delivered %+v", name, in)
 		}
 		if w.stopped != (tt.kind == message.Reset) {
 			t.Errorf("%s: what is under way is stopped: %v", name, w.stopped)
 		}
 	}
-	if long := quoted(strings.Repeat("ü", maxQuote+1)); long != "> "+strings.Repeat("ü", maxQuote)+"…" || quoted(strings.Repeat("ü", maxQuote)) != "> "+strings.Repeat("ü", maxQuote) {
+	if long := quoted(strings.Repeat("ü", maxQuote+1)); long != "> "+strings.Repeat("ü", maxQuote)+"…" ||
+		quoted(strings.Repeat("ü", maxQuote)) != "> "+strings.Repeat("ü", maxQuote) {
 		t.Errorf("quoted is %q", long)
 	}
 }

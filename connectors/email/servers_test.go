@@ -124,7 +124,8 @@ func (l literal) Size() int64 { return l.Reader.Size() }
 // letter is a mail of Ada's that our own server vouches for.
 func letter(id, text string) string {
 	return fmt.Sprintf("Authentication-Results: mx.example.com; dmarc=pass header.from=example.org\nFrom: Ada "+
-		"<Ada@example.org>\nTo: bot@example.com\nSubject: Re: hello\nMessage-ID: <%s@example.org>\nIn-Reply-To: <first@example.com>\n\n%s\n", id, text)
+		"<Ada@example.org>\nTo: bot@example.com\nSubject: Re: hello\nMessage-ID: <%s@example.org>\nIn-Reply-To: "+
+		"<first@example.com>\n\n%s\n", id, text)
 }
 
 // seen waits until a mail is marked.

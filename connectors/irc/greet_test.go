@@ -112,27 +112,38 @@ func TestHowAServerIsGreeted(t *testing.T) {
 		said    string // by us
 		wrong   string
 	}{
-		"with abilities": {"", map[string]string{"CAP LS": ":s CAP * LS :message-tags other sasl=PLAIN", "CAP REQ": ":s CAP * ACK :message-tags", "CAP END": welcome},
+		"with abilities": {"", map[string]string{"CAP LS": ":s CAP * LS :message-tags other sasl=PLAIN",
+			"CAP REQ": ":s CAP * ACK :message-tags", "CAP END": welcome},
 			"bot", "CAP REQ message-tags", ""},
-		"in two lines": {"ada", map[string]string{"CAP LS": ":s CAP * LS * :sasl=PLAIN\n:s CAP * LS :server-time", "CAP REQ": ":s CAP * ACK :server-time sasl",
-			"AUTHENTICATE PLAIN": "AUTHENTICATE +", "AUTHENTICATE ": ":s 903 * :in", "CAP END": welcome}, "bot", "CAP REQ :server-time sasl", ""},
-		"without any":              {"", map[string]string{"CAP LS": ":s CAP * LS :", "CAP END": welcome}, "bot", "CAP END", ""},
-		"it changes its mind":      {"", map[string]string{"CAP LS": ":s CAP * LS :message-tags", "CAP REQ": ":s CAP * NAK :message-tags", "CAP END": welcome}, "bot", "CAP END", ""},
-		"it knows no abilities":    {"", map[string]string{"CAP LS": ":s 421 * CAP :Unknown command", "USER": welcome}, "bot", "NICK bot", ""},
-		"no accounts, old":         {"ada", map[string]string{"CAP LS": ":s 421 * CAP :Unknown command"}, "", "", "does not support accounts: leave account empty"},
-		"no accounts":              {"ada", map[string]string{"CAP LS": ":s CAP * LS :message-tags"}, "", "", "does not support accounts: leave account empty"},
-		"half a line of abilities": {"", map[string]string{"CAP LS": ":s CAP *\n:s CAP * NEW :x\n:s CAP * LS :", "CAP END": welcome}, "bot", "CAP END", ""},
-		"a nick that is taken":     {"", map[string]string{"NICK bot_": welcome[:7] + "bot_ :hi", "NICK bot": ":s 433 * bot :taken"}, "bot_", "NICK bot_", ""},
+		"in two lines": {"ada", map[string]string{"CAP LS": ":s CAP * LS * :sasl=PLAIN\n:s CAP * LS :server-time",
+			"CAP REQ":            ":s CAP * ACK :server-time sasl",
+			"AUTHENTICATE PLAIN": "AUTHENTICATE +", "AUTHENTICATE ": ":s 903 * :in", "CAP END": welcome}, "bot",
+			"CAP REQ :server-time sasl", ""},
+		"without any": {"", map[string]string{"CAP LS": ":s CAP * LS :", "CAP END": welcome}, "bot", "CAP END", ""},
+		"it changes its mind": {"", map[string]string{"CAP LS": ":s CAP * LS :message-tags", "CAP REQ": ":s CAP * NAK :message-tags",
+			"CAP END": welcome}, "bot", "CAP END", ""},
+		"it knows no abilities": {"", map[string]string{"CAP LS": ":s 421 * CAP :Unknown command", "USER": welcome}, "bot",
+			"NICK bot", ""},
+		"no accounts, old": {"ada", map[string]string{"CAP LS": ":s 421 * CAP :Unknown command"}, "", "",
+			"does not support accounts: leave account empty"},
+		"no accounts": {"ada", map[string]string{"CAP LS": ":s CAP * LS :message-tags"}, "", "",
+			"does not support accounts: leave account empty"},
+		"half a line of abilities": {"", map[string]string{"CAP LS": ":s CAP *\n:s CAP * NEW :x\n:s CAP * LS :", "CAP END": welcome}, "bot",
+			"CAP END", ""},
+		"a nick that is taken": {"", map[string]string{"NICK bot_": welcome[:7] + "bot_ :hi", "NICK bot": ":s 433 * bot :taken"},
+			"bot_", "NICK bot_", ""},
 		"all nicks are taken":      {"", map[string]string{"NICK": ":s 433 * bot :taken"}, "", "", "all nicks are in use"},
 		"a nick that it refuses":   {"", map[string]string{"NICK": ":s 432 * bot :bad"}, "", "", "the server rejects the nick bot"},
 		"a nick of its own":        {"", map[string]string{"NICK": ":s 001 guest7 :hi"}, "guest7", "USER bot 0 * daycare", ""},
 		"a welcome without a nick": {"", map[string]string{"NICK": ":s 001"}, "bot", "CAP LS 302", ""},
-		"a ban":                    {"", map[string]string{"NICK": ":s 465 bot :you are banned"}, "", "", "the server refuses the connection: you are banned"},
-		"its own password":         {"", map[string]string{"NICK": ":s 464 bot :password"}, "", "", "the server refuses the connection: password"},
-		"an error":                 {"", map[string]string{"NICK": "ERROR :closing link"}, "", "", "the server said: closing link"},
-		"a ping first":             {"", map[string]string{"NICK": "PING :abc", "PONG abc": welcome}, "bot", "PONG abc", ""},
-		"a line that is none":      {"", map[string]string{"NICK": "\x00\n" + welcome}, "bot", "NICK bot", ""},
-		"nothing":                  {"", map[string]string{"CAP LS": "bye"}, "", "", "greet 127.0.0.1:"},
+		"a ban": {"", map[string]string{"NICK": ":s 465 bot :you are banned"}, "", "",
+			"the server refuses the connection: you are banned"},
+		"its own password": {"", map[string]string{"NICK": ":s 464 bot :password"}, "", "",
+			"the server refuses the connection: password"},
+		"an error":            {"", map[string]string{"NICK": "ERROR :closing link"}, "", "", "the server said: closing link"},
+		"a ping first":        {"", map[string]string{"NICK": "PING :abc", "PONG abc": welcome}, "bot", "PONG abc", ""},
+		"a line that is none": {"", map[string]string{"NICK": "\x00\n" + welcome}, "bot", "NICK bot", ""},
+		"nothing":             {"", map[string]string{"CAP LS": "bye"}, "", "", "greet 127.0.0.1:"},
 	} {
 		s, d, err := talk(t, Options{Account: tt.account}, slog.New(slog.DiscardHandler), func(line string) []string {
 			if line == "NICK bot" && name == "a nick that is taken" {
@@ -143,7 +154,8 @@ func TestHowAServerIsGreeted(t *testing.T) {
 			}
 			return answers(tt.server)(line)
 		})
-		if (err == nil) != (tt.nick != "") || err != nil && (!strings.Contains(err.Error(), tt.wrong) || strings.Contains(err.Error(), canary)) {
+		if (err == nil) != (tt.nick != "") || err != nil && (!strings.Contains(err.Error(), tt.wrong) ||
+			strings.Contains(err.Error(), canary)) {
 			t.Errorf("%s: %v, want %q", name, err, tt.wrong)
 			continue
 		}
@@ -167,13 +179,15 @@ func TestALiveConnection(t *testing.T) {
 		defer mu.Unlock()
 		return out.Write(p)
 	}), nil))
-	s, d, err := talk(t, Options{Channels: []string{"#one", "#two"}}, log, answers(map[string]string{"CAP LS": ":s CAP * LS :", "CAP END": ":s 001 bot :hi"}))
+	s, d, err := talk(t, Options{Channels: []string{"#one", "#two"}}, log,
+		answers(map[string]string{"CAP LS": ":s CAP * LS :", "CAP END": ":s 001 bot :hi"}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.has(t, "JOIN #one")
 	d.has(t, "JOIN #two")
-	fmt.Fprint(d.conn, ":s 473 bot #one :invite only\r\n:x!u@h KICK #two other :bye\r\n:x!u@h KICK #two Bot :out\r\n:x!u@h NICK other\r\n:bot!u@h NICK newbot\r\nPING :xyz\r\n")
+	fmt.Fprint(d.conn, ":s 473 bot #one :invite only\r\n:x!u@h KICK #two other :bye\r\n:x!u@h KICK #two Bot :out\r\n:x!u@h NICK "+
+		"other\r\n:bot!u@h NICK newbot\r\nPING :xyz\r\n")
 	d.has(t, "PONG xyz")
 	if s.me() != "newbot" {
 		t.Errorf("after our nick has changed we are %q", s.me())
@@ -202,17 +216,20 @@ func TestWhatALineBecomes(t *testing.T) {
 		want chat.Post
 		none bool
 	}{
-		{"@msgid=m1;account=eve :Ada!ada@h PRIVMSG bot :hello there", chat.Post{Key: "m1", MessageID: "m1", Sender: "Ada", Text: "hello there",
+		{"@msgid=m1;account=eve :Ada!ada@h PRIVMSG bot :hello there", chat.Post{Key: "m1", MessageID: "m1", Sender: "Ada",
+			Text: "hello there",
 			From: message.Address{ChannelID: "ada", UserID: "eve"}}, false},
-		{"@msgid=m1 :Ada!ada@h PRIVMSG #Room :bot: hello", chat.Post{Key: "m1", MessageID: "m1", Sender: "Ada", Text: "hello", Group: true, Addressed: true,
-			From: message.Address{ChannelID: "#room", UserID: "*!ada@*"}}, false},
+		{"@msgid=m1 :Ada!ada@h PRIVMSG #Room :bot: hello", chat.Post{Key: "m1", MessageID: "m1", Sender: "Ada", Text: "hello", Group: true,
+			Addressed: true,
+			From:      message.Address{ChannelID: "#room", UserID: "*!ada@*"}}, false},
 		{"@msgid=m1 :Ada!ada@h PRIVMSG #Room :hello", chat.Post{Key: "m1", MessageID: "m1", Sender: "Ada", Text: "hello", Group: true,
 			From: message.Address{ChannelID: "#room", UserID: "*!ada@*"}}, false},
 		{"@msgid=m1 :Ada!ada@h PRIVMSG bot :\x01ACTION waves\x01", chat.Post{Key: "m1", MessageID: "m1", Sender: "Ada", Text: "* waves",
 			From: message.Address{ChannelID: "ada", UserID: "*!ada@*"}}, false},
 		{"@msgid=m1 :Ada!ada@h PRIVMSG bot :a\xffb", chat.Post{Key: "m1", MessageID: "m1", Sender: "Ada", Text: "a\uFFFDb",
 			From: message.Address{ChannelID: "ada", UserID: "*!ada@*"}}, false},
-		{":Ada!ada@h PRIVMSG bot :\x01VERSION\x01", chat.Post{}, true}, {":Ada!ada@h PRIVMSG bot", chat.Post{}, true}, {"PRIVMSG bot :hello", chat.Post{}, true},
+		{":Ada!ada@h PRIVMSG bot :\x01VERSION\x01", chat.Post{}, true}, {":Ada!ada@h PRIVMSG bot", chat.Post{}, true},
+		{"PRIVMSG bot :hello", chat.Post{}, true},
 	} {
 		m, err := ircmsg.ParseLine(tt.line)
 		if err != nil {
@@ -242,14 +259,17 @@ func TestWhereALineIsCut(t *testing.T) {
 	x := func(n int) string { return strings.Repeat("x", n) }
 	for line, want := range map[string][2]string{
 		x(maxLine): {x(maxLine), ""}, x(maxLine + 1): {x(maxLine), "x"}, x(300) + " " + x(200): {x(300), x(200)},
-		x(maxLine/2) + " " + x(300): {x(maxLine/2) + " " + x(maxLine/2-1), x(300 - maxLine/2 + 1)}, x(maxLine/2+1) + " " + x(300): {x(maxLine/2 + 1), x(300)},
-		x(maxLine-1) + "é": {x(maxLine - 1), "é"},
+		x(maxLine/2) + " " + x(300):   {x(maxLine/2) + " " + x(maxLine/2-1), x(300 - maxLine/2 + 1)},
+		x(maxLine/2+1) + " " + x(300): {x(maxLine/2 + 1), x(300)},
+		x(maxLine-1) + "é":            {x(maxLine - 1), "é"},
 	} {
 		if head, rest := cut(line); head != want[0] || rest != want[1] {
-			t.Errorf("a line of %d bytes is cut into %d and %d, want %d and %d", len(line), len(head), len(rest), len(want[0]), len(want[1]))
+			t.Errorf("a line of %d bytes is cut into %d and %d, want %d and %d", len(line), len(head), len(rest),
+				len(want[0]), len(want[1]))
 		}
 	}
-	for mask, want := range map[string]bool{"a": true, "*": true, "a*": true, "*a": true, "b*": false, "a*a": false, "": false, "**a**": true} {
+	for mask, want := range map[string]bool{"a": true, "*": true, "a*": true, "*a": true, "b*": false, "a*a": false, "": false,
+		"**a**": true} {
 		if got := fits(mask, "a"); got != want {
 			t.Errorf("%q fits a: %v", mask, got)
 		}

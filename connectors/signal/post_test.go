@@ -28,26 +28,37 @@ func TestWhatAnEnvelopeBecomes(t *testing.T) {
 		"a message": {by(`"dataMessage":{"message":" hi "}`), "hi", func(p chat.Post) bool {
 			return p.Key == id && p.MessageID == id && p.Sender == "Ada" && p.From.ChannelID == ada && !p.Group && !p.Note
 		}},
-		"in a group": {by(`"dataMessage":{"message":"hi","groupInfo":{"groupId":"g="}}`), "hi", func(p chat.Post) bool { return p.Group && !p.Addressed && p.From.ChannelID == "group:g=" }},
-		"to us in a group": {by(`"dataMessage":{"message":"\uFFFC hi","groupInfo":{"groupId":"g="},"mentions":[{"number":"` + account + `","start":0,"length":1}]}`), "hi",
+		"in a group": {by(`"dataMessage":{"message":"hi","groupInfo":{"groupId":"g="}}`), "hi",
+			func(p chat.Post) bool { return p.Group && !p.Addressed && p.From.ChannelID == "group:g=" }},
+		"to us in a group": {by(`"dataMessage":{"message":"\uFFFC hi","groupInfo":{"groupId":"g="},"mentions":[{"number":"` + account +
+			`","start":0,"length":1}]}`), "hi",
 			func(p chat.Post) bool { return p.Addressed }},
-		"an answer to us": {by(`"dataMessage":{"message":"hi","groupInfo":{"groupId":"g="},"quote":{"id":7,"authorNumber":"` + account + `","authorUuid":"u","text":"before"}}`), "hi",
+		"an answer to us": {by(`"dataMessage":{"message":"hi","groupInfo":{"groupId":"g="},"quote":{"id":7,"authorNumber":"` + account +
+			`","authorUuid":"u","text":"before"}}`), "hi",
 			func(p chat.Post) bool { return p.Addressed && p.Quote == "before" && p.ReplyTo == "u/7" }},
-		"an answer to another": {by(`"dataMessage":{"message":"hi","groupInfo":{"groupId":"g="},"quote":{"id":7,"authorNumber":"+1","text":"before"}}`), "hi",
+		"an answer to another": {by(`"dataMessage":{"message":"hi","groupInfo":{"groupId":"g="},"quote":{"id":7,"authorNumber":"+1",` +
+			`"text":"before"}}`), "hi",
 			func(p chat.Post) bool { return !p.Addressed }},
-		"an edit": {by(`"editMessage":{"targetSentTimestamp":7,"dataMessage":{"message":"hi","attachments":[{"id":"a"}]}}`), "The person edited message 7. It now reads:\n\nhi",
+		"an edit": {by(`"editMessage":{"targetSentTimestamp":7,"dataMessage":{"message":"hi","attachments":[{"id":"a"}]}}`),
+			"The person edited message 7. It now reads:\n\nhi",
 			func(p chat.Post) bool { return p.Note && len(p.Files) == 0 }},
-		"a reaction":      {by(`"dataMessage":{"reaction":{"emoji":"+","targetSentTimestamp":7}}`), "The person reacted to message 7 with +", func(p chat.Post) bool { return p.Note }},
-		"a reaction less": {by(`"dataMessage":{"reaction":{"emoji":"+","targetSentTimestamp":7,"isRemove":true}}`), "The person took their reaction off message 7", func(p chat.Post) bool { return p.Note }},
+		"a reaction": {by(`"dataMessage":{"reaction":{"emoji":"+","targetSentTimestamp":7}}`),
+			"The person reacted to message 7 with +", func(p chat.Post) bool { return p.Note }},
+		"a reaction less": {by(`"dataMessage":{"reaction":{"emoji":"+","targetSentTimestamp":7,"isRemove":true}}`),
+			"The person took their reaction off message 7", func(p chat.Post) bool { return p.Note }},
 		"files": {by(`"dataMessage":{"attachments":[{"id":"a","size":3},{"id":"b","filename":"b.txt"}]}`), "", func(p chat.Post) bool {
 			return len(p.Files) == 2 && p.Files[0].Name == "a" && p.Files[0].Size == 3 && p.Files[1].Name == "b.txt"
 		}},
-		"by number alone": {fmt.Sprintf(`{"sourceNumber":"+49","timestamp":%d,"dataMessage":{"message":"hi"}}`, now), "hi", func(p chat.Post) bool { return p.From.ChannelID == "+49" }},
-		"of nobody":       {fmt.Sprintf(`{"timestamp":%d,"dataMessage":{"message":"hi"}}`, now), "-", nil},
-		"of ourselves":    {fmt.Sprintf(`{"sourceUuid":"u","sourceNumber":%q,"timestamp":%d,"dataMessage":{"message":"hi"}}`, account, now), "-", nil},
-		"a receipt":       {by(`"receiptMessage":{}`), "-", nil},
-		"too old":         {fmt.Sprintf(`{"sourceUuid":"u","timestamp":%d,"dataMessage":{"message":"hi"}}`, now-(oldest+time.Minute).Milliseconds()), "-", nil},
-		"nearly too old":  {fmt.Sprintf(`{"sourceUuid":"u","timestamp":%d,"dataMessage":{"message":"hi"}}`, now-(oldest-time.Minute).Milliseconds()), "hi", func(chat.Post) bool { return true }},
+		"by number alone": {fmt.Sprintf(`{"sourceNumber":"+49","timestamp":%d,"dataMessage":{"message":"hi"}}`, now), "hi",
+			func(p chat.Post) bool { return p.From.ChannelID == "+49" }},
+		"of nobody": {fmt.Sprintf(`{"timestamp":%d,"dataMessage":{"message":"hi"}}`, now), "-", nil},
+		"of ourselves": {fmt.Sprintf(`{"sourceUuid":"u","sourceNumber":%q,"timestamp":%d,"dataMessage":{"message":"hi"}}`, account,
+			now), "-", nil},
+		"a receipt": {by(`"receiptMessage":{}`), "-", nil},
+		"too old": {fmt.Sprintf(`{"sourceUuid":"u","timestamp":%d,"dataMessage":{"message":"hi"}}`,
+			now-(oldest+time.Minute).Milliseconds()), "-", nil},
+		"nearly too old": {fmt.Sprintf(`{"sourceUuid":"u","timestamp":%d,"dataMessage":{"message":"hi"}}`,
+			now-(oldest-time.Minute).Milliseconds()), "hi", func(chat.Post) bool { return true }},
 	} {
 		var e envelope
 		if err := json.Unmarshal([]byte(tt.envelope), &e); err != nil {
@@ -69,8 +80,10 @@ func TestWhereMentionsStand(t *testing.T) {
 		places [][2]int // start and length
 		want   string
 	}{
-		{"hi *!", [][2]int{{3, 1}}, "hi @N0!"}, {"* and *", [][2]int{{0, 1}, {6, 1}}, "@N0 and @N1"}, {"😀 *", [][2]int{{3, 1}}, "😀 @N0"}, {"x", [][2]int{{1, 0}}, "x@N0"},
-		{"x", [][2]int{{1, 1}}, "x"}, {"x", [][2]int{{2, 0}}, "x"}, {"x", [][2]int{{-1, 1}}, "x"}, {"x", [][2]int{{0, -1}}, "x"}, {"x", [][2]int{{most, 1}}, "x"}, {"x", [][2]int{{1, most}}, "x"},
+		{"hi *!", [][2]int{{3, 1}}, "hi @N0!"}, {"* and *", [][2]int{{0, 1}, {6, 1}}, "@N0 and @N1"}, {"😀 *", [][2]int{{3, 1}}, "😀 @N0"},
+		{"x", [][2]int{{1, 0}}, "x@N0"},
+		{"x", [][2]int{{1, 1}}, "x"}, {"x", [][2]int{{2, 0}}, "x"}, {"x", [][2]int{{-1, 1}}, "x"}, {"x", [][2]int{{0, -1}}, "x"},
+		{"x", [][2]int{{most, 1}}, "x"}, {"x", [][2]int{{1, most}}, "x"},
 		{"x", [][2]int{{most, most}}, "x"},
 	} {
 		var mentions []string

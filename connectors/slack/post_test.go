@@ -26,15 +26,20 @@ func TestWhatAnEventBecomes(t *testing.T) {
 		{`{"type":"app_mention","user":"U1","channel":"C1","ts":"1","thread_ts":"0","text":"<@` + me + `> hi"}`, `true true false "0" hi`},
 		{`{"type":"message","subtype":"me_message","user":"U1","channel":"D1","ts":"1","text":"hi"}`, `false false false "" hi`},
 		{`{"type":"message","subtype":"channel_join","user":"U1","channel":"C1","ts":"1","text":"hi"}`, ``},
-		{`{"type":"message","user":"U1","bot_id":"B1","channel":"D1","ts":"1","text":"hi"}`, ``}, {`{"type":"message","channel":"D1","ts":"1","text":"hi"}`, ``},
-		{`{"type":"message","user":"` + me + `","channel":"D1","ts":"1","text":"hi"}`, ``}, {`{"type":"team_join","user":"U1","channel":"D1","ts":"1"}`, ``},
-		{`{"type":"reaction_added","user":"U1","reaction":"eyes","item":{"channel":"C1","ts":"7"},"event_ts":"9"}`, `true false true "" The person reacted to message 7 with :eyes:`},
+		{`{"type":"message","user":"U1","bot_id":"B1","channel":"D1","ts":"1","text":"hi"}`, ``},
+		{`{"type":"message","channel":"D1","ts":"1","text":"hi"}`, ``},
+		{`{"type":"message","user":"` + me + `","channel":"D1","ts":"1","text":"hi"}`, ``},
+		{`{"type":"team_join","user":"U1","channel":"D1","ts":"1"}`, ``},
+		{`{"type":"reaction_added","user":"U1","reaction":"eyes","item":{"channel":"C1","ts":"7"},"event_ts":"9"}`,
+			`true false true "" The person reacted to message 7 with :eyes:`},
 		{`{"type":"reaction_added","user":"U1","reaction":"eyes","item":{"ts":"7"},"event_ts":"9"}`, ``},
 		{`{"type":"reaction_added","user":"` + me + `","reaction":"eyes","item":{"channel":"C1","ts":"7"},"event_ts":"9"}`, ``},
 		{`{"type":"message","subtype":"message_changed","channel":"D1","event_ts":"9","message":{"user":"U1","ts":"7","text":"new"}}`,
 			"false false true \"\" The person edited message 7. It now reads:\n\nnew"},
-		{`{"type":"message","subtype":"message_changed","channel":"D1","event_ts":"9","message":{"user":"` + me + `","ts":"7","text":"new"}}`, ``},
-		{`{"type":"message","subtype":"message_changed","channel":"D1","event_ts":"9","message":{"user":"U1","bot_id":"B","ts":"7","text":"new"}}`, ``},
+		{`{"type":"message","subtype":"message_changed","channel":"D1","event_ts":"9","message":{"user":"` + me +
+			`","ts":"7","text":"new"}}`, ``},
+		{`{"type":"message","subtype":"message_changed","channel":"D1","event_ts":"9","message":{"user":"U1","bot_id":"B","ts":"7",` +
+			`"text":"new"}}`, ``},
 		{`{"type":"message","subtype":"message_changed","channel":"D1","event_ts":"9"}`, ``},
 	} {
 		var e event
@@ -47,14 +52,16 @@ func TestWhatAnEventBecomes(t *testing.T) {
 			t.Errorf("%s becomes %q (%v), want %q", tt.event, got, ok, tt.want)
 		}
 	}
-	for command, want := range map[slash]string{{Text: " status ", User: "U1", Channel: "D1"}: "/status", {User: "U1", Channel: "D1"}: "/help",
+	for command, want := range map[slash]string{{Text: " status ", User: "U1", Channel: "D1"}: "/status",
+		{User: "U1", Channel: "D1"}:                "/help",
 		{Text: "/stop", User: "U1", Channel: "C1"}: "/stop", {Text: "x", User: "U1"}: "", {Text: "x", Channel: "D1"}: ""} {
 		p, ok := command.post()
 		if ok != (want != "") || ok && (p.Text != want || !p.Addressed || p.Group != (command.Channel == "C1")) {
 			t.Errorf("%+v becomes %+v (%v), want %q", command, p, ok, want)
 		}
 	}
-	for in, want := range map[string]string{"<@U1>": "@U1", "<@U1|ada>": "@ada", "<!here>": "@here", "<#C1|room>": "#room", "<#C1>": "#C1", "<https://x|site>": "site (https://x)",
+	for in, want := range map[string]string{"<@U1>": "@U1", "<@U1|ada>": "@ada", "<!here>": "@here", "<#C1|room>": "#room", "<#C1>": "#C1",
+		"<https://x|site>":      "site (https://x)",
 		"<https://x|https://x>": "https://x", "<mailto:a@b|a@b>": "a@b (mailto:a@b)", "a &lt;b&gt; &amp; c": "a <b> & c", "<@>": "@"} {
 		if got := plain(in); got != want {
 			t.Errorf("%q is read as %q, want %q", in, got, want)

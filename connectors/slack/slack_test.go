@@ -132,7 +132,8 @@ func TestEvents(t *testing.T) {
 		}
 		return c.event(e)
 	}
-	p, ok := read(`{"type":"app_mention","channel":"C1","user":"U1","ts":"2.2","text":"<@UBOT00001> see <https://x.example|here> &lt;b&gt; <@U9|eve> <#C2|dev>"}`)
+	p, ok := read(`{"type":"app_mention","channel":"C1","user":"U1","ts":"2.2","text":"<@UBOT00001> see <https://x.example|here> ` +
+		`&lt;b&gt; <@U9|eve> <#C2|dev>"}`)
 	if !ok || p.Text != "see here (https://x.example) <b> @eve #dev" || !p.Addressed || !p.Group ||
 		p.From.ThreadID != "2.2" || p.Key != "C1/2.2" {
 		t.Errorf("a mention is %+v", p)
@@ -140,13 +141,16 @@ func TestEvents(t *testing.T) {
 	if q, _ := read(`{"type":"message","channel":"C1","user":"U1","ts":"2.2","text":"<@UBOT00001> x"}`); q.Key != p.Key {
 		t.Errorf("keys %q and %q: a mention comes as two events and is one message", q.Key, p.Key)
 	}
-	if p, ok := read(`{"type":"message","channel":"C1","user":"U1","ts":"3","thread_ts":"2.2","text":"chatter"}`); !ok || p.Addressed || p.From.ThreadID != "2.2" {
+	if p, ok := read(`{"type":"message","channel":"C1","user":"U1","ts":"3","thread_ts":"2.2","text":"chatter"}`); !ok || p.Addressed ||
+		p.From.ThreadID != "2.2" {
 		t.Errorf("chatter is %+v", p)
 	}
-	if p, ok := read(`{"type":"message","subtype":"message_changed","channel":"D1","event_ts":"9","message":{"user":"U1","ts":"3","text":"better"}}`); !ok || !p.Note || !strings.HasSuffix(p.Text, "better") {
+	if p, ok := read(`{"type":"message","subtype":"message_changed","channel":"D1","event_ts":"9","message":{"user":"U1","ts":"3",` +
+		`"text":"better"}}`); !ok || !p.Note || !strings.HasSuffix(p.Text, "better") {
 		t.Errorf("an edit is %+v", p)
 	}
-	if p, ok := read(`{"type":"reaction_added","user":"U1","reaction":"heart","event_ts":"9","item":{"channel":"D1","ts":"3"}}`); !ok || p.Text != "The person reacted to message 3 with :heart:" || p.Group {
+	if p, ok := read(`{"type":"reaction_added","user":"U1","reaction":"heart","event_ts":"9","item":{"channel":"D1","ts":"3"}}`); !ok ||
+		p.Text != "The person reacted to message 3 with :heart:" || p.Group {
 		t.Errorf("a reaction is %+v", p)
 	}
 
@@ -161,7 +165,8 @@ func TestEvents(t *testing.T) {
 		}
 	}
 
-	p, _ = read(`{"type":"message","subtype":"file_share","channel":"D1","user":"U1","ts":"4","files":[{"name":"a.txt","size":7,"url_private_download":"` + s.URL + `/files/a.txt"},{"name":"b","url_private_download":"https://evil.example/x"}]}`)
+	p, _ = read(`{"type":"message","subtype":"file_share","channel":"D1","user":"U1","ts":"4","files":[{"name":"a.txt","size":7,` +
+		`"url_private_download":"` + s.URL + `/files/a.txt"},{"name":"b","url_private_download":"https://evil.example/x"}]}`)
 	body, err := p.Files[0].Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -310,7 +315,8 @@ func TestPosted(t *testing.T) {
 	}
 
 	const form = "application/x-www-form-urlencoded"
-	if status, _ := post(form, "command=%2Fdaycare&text=reset&user_id="+ada+"&channel_id=D1&trigger_id=t1"); status != 200 || len(taken) != 1 || taken[0].Kind != message.Reset {
+	if status, _ := post(form, "command=%2Fdaycare&text=reset&user_id="+ada+"&channel_id=D1&trigger_id=t1"); status != 200 ||
+		len(taken) != 1 || taken[0].Kind != message.Reset {
 		t.Errorf("slash command: %d, delivered %+v", status, taken)
 	}
 	pressed := url.QueryEscape(`{"type":"block_actions","user":{"id":"` + ada +

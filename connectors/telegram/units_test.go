@@ -45,7 +45,8 @@ func TestAnswersOfTheAPI(t *testing.T) {
 		"a no without a code": {403, `{"ok":false}`, result{}, &apiError{Method: "m", Code: 403, Description: "Forbidden"}, ""},
 		"a no with the token": {401, `{"ok":false,"error_code":401,"description":"bot123:secret"}`, result{},
 			&apiError{Method: "m", Code: 401, Description: "bot[redacted]"}, ""},
-		"a pause and a new chat": {429, `{"ok":false,"error_code":429,"description":"x","parameters":{"retry_after":3,"migrate_to_chat_id":-5}}`, result{},
+		"a pause and a new chat": {429, `{"ok":false,"error_code":429,"description":"x","parameters":{"retry_after":3,` +
+			`"migrate_to_chat_id":-5}}`, result{},
 			&apiError{Method: "m", Code: 429, Description: "x", RetryAfter: 3 * time.Second, MigrateTo: -5}, ""},
 	} {
 		var got result

@@ -114,7 +114,8 @@ func TestWebhookCodes(t *testing.T) {
 	} {
 		refuse = test.err
 		req, err := http.NewRequest("POST", address,
-			strings.NewReader(`{"update_id":5,"message":{"message_id":1,"from":{"id":5550001},"chat":{"id":5550001,"type":"private"},"text":"x"}}`))
+			strings.NewReader(`{"update_id":5,"message":{"message_id":1,"from":{"id":5550001},"chat":{"id":5550001,"type":"private"},`+
+				`"text":"x"}}`))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -55,7 +55,8 @@ func TestFirstSession(t *testing.T) {
 			d.hides("more lines")
 			d.press("esc", "ctrl+c")
 			d.shows("Ctrl+C again leaves; the agents go on")
-			if got, want := d.m.world.farewell(), "1 agent at work. Come back with: daycare   stop everything with: daycare stop\n"; got != want {
+			if got, want := d.m.world.farewell(),
+				"1 agent at work. Come back with: daycare   stop everything with: daycare stop\n"; got != want {
 				t.Errorf("the shell shows %q, want %q", got, want)
 			}
 		})

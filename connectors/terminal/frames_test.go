@@ -32,7 +32,8 @@ func twelve() *daemon {
 		detail string
 	}{{"log-reader", event.UsingTool, "grep panic logs/*.jsonl"}, {"reviewer", event.WaitingPermission, ""}, {"planner", event.Idle, ""}} {
 		d.add(fmt.Sprintf("0/%d", i), c.name, func(a *event.Agent) {
-			a.Type, a.ParentAgentID, a.State, a.Detail, a.LastAt = "subagent", own, c.state, c.detail, ago(time.Duration(i+1)*20*time.Second)
+			a.Type, a.ParentAgentID, a.State, a.Detail, a.LastAt = "subagent", own, c.state, c.detail,
+				ago(time.Duration(i+1)*20*time.Second)
 		})
 	}
 	d.add("1/", "fix the login bug", state(event.UsingTool, "exec go test ./...", 8*time.Second, 0.4410))

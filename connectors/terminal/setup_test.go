@@ -22,15 +22,18 @@ func newcomer(refuse int) (d *daemon, written *[]Answers) {
 		Offers: func(context.Context) ([]Offer, int, error) {
 			return []Offer{
 				{Name: "anthropic", Label: "Anthropic", AskKey: true, Model: "claude-sonnet-5-5"},
-				{Name: "openai", Label: "OpenAI", Note: "OPENAI_API_KEY is set", AskKey: true, KeyEnv: "OPENAI_API_KEY", Model: "gpt-6.1-sol"},
-				{Name: "server", Label: "another server", Server: true, AskAddress: true, AskKey: true, Address: "http://127.0.0.1:8080/v1"},
+				{Name: "openai", Label: "OpenAI", Note: "OPENAI_API_KEY is set", AskKey: true, KeyEnv: "OPENAI_API_KEY",
+					Model: "gpt-6.1-sol"},
+				{Name: "server", Label: "another server", Server: true, AskAddress: true, AskKey: true,
+					Address: "http://127.0.0.1:8080/v1"},
 				{Name: "offline", Label: "none for now: the offline model"},
 			}, 1, nil
 		},
 		Models: func(context.Context, Answers) ([]string, error) { return []string{"qwen3", "glm-5"}, nil },
 		Apply: func(_ context.Context, a Answers) (string, error) {
 			if refuse--; refuse >= 0 && !a.Unchecked {
-				return "", errors.New("anthropic does not answer: HTTP 401: invalid x-api-key\nset its key with: daycare auth set anthropic")
+				return "", errors.New("anthropic does not answer: HTTP 401: invalid x-api-key\nset its key with: daycare auth set " +
+					"anthropic")
 			}
 			*written = append(*written, a)
 			return "ready", nil
@@ -122,7 +125,8 @@ func TestUINamesTheKeyThatTheDaemonLacks(t *testing.T) {
 			d.shows("The daemon (pid 7) has no key for claude. Start it again: daycare restart. Or keep it: daycare", "auth set claude.")
 			d.write("/status")
 			d.press("enter")
-			d.shows("Status", "1 agent, 0 awake, 0 queued items", "   The daemon (pid 7) has no key for claude. Start it again: daycare restart.")
+			d.shows("Status", "1 agent, 0 awake, 0 queued items",
+				"   The daemon (pid 7) has no key for claude. Start it again: daycare restart.")
 			if strings.Contains(d.frame(), "Which model service do you want to use?") {
 				t.Error("the wizard opens although a model is set up")
 			}

@@ -103,7 +103,8 @@ func TestSubAgent(t *testing.T) {
 			d.shows("🧭 0/3 Planner plan the change", "running · 1s · 3 calls", "└ ● read auth/logout.go")
 			d.press("shift+up", "enter")
 			d.golden("sub-agent")
-			tell(event.SubAgent{Result: []byte(`{"success":true,"toolCallCount":3,"usage":{"input":4000,"output":200},"cost":0.01}`)}, event.SubAgentEnd)
+			tell(event.SubAgent{Result: []byte(`{"success":true,"toolCallCount":3,"usage":{"input":4000,"output":200},"cost":0.01}`)},
+				event.SubAgentEnd)
 			d0.change(child, func(a *event.Agent) { a.State = event.Idle })
 			d0.emit(event.ToolFinished, id, "t1", event.Tool{Call: "c7", Name: "Planner", Status: "ok", Output: "1. do it", MS: 2100})
 			d.wait(time.Second)

@@ -52,7 +52,8 @@ func TestCallbackFormat(t *testing.T) {
 	}
 
 	got := <-calls
-	want := `{"id":"out1.1","hook":"a","text":"**done**","replyTo":"72d3162e","part":1,"parts":3,"files":[{"name":"log.txt","mimeType":"text/plain","size":7}]}`
+	want := `{"id":"out1.1","hook":"a","text":"**done**","replyTo":"72d3162e","part":1,"parts":3,"files":[{"name":"log.txt",` +
+		`"mimeType":"text/plain","size":7}]}`
 	if diff := cmp.Diff(want, got.body); diff != "" {
 		t.Errorf("body (-want +got):\n%s", diff)
 	}

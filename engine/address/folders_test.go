@@ -65,8 +65,9 @@ func TestWhoGetsANumber(t *testing.T) {
 
 	x.Close()
 	line := `{"handle":"0/","id":"` + idB + `","at":"2026-11-20T17:22:00.000Z"}` + "\n"
-	for extra, want := range map[string]int{line: 0, `{"handle":"0/","id":"` + idC + `"}` + "\n": 1, `{"handle":"0","id":"` + idC + `"}` + "\n": 1,
-		`{"handle":"1/","id":""}` + "\n": 1, "\n  \n": 0, "{}\n": 1} {
+	for extra, want := range map[string]int{line: 0, `{"handle":"0/","id":"` + idC + `"}` + "\n": 1,
+		`{"handle":"0","id":"` + idC + `"}` + "\n": 1,
+		`{"handle":"1/","id":""}` + "\n":           1, "\n  \n": 0, "{}\n": 1} {
 		if err := os.WriteFile(filepath.Join(root, "agents", "handles.jsonl"), []byte(line+extra), 0o600); err != nil {
 			t.Fatal(err)
 		}

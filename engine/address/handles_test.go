@@ -88,7 +88,8 @@ func TestHowManyAgentsANameFits(t *testing.T) {
 		}
 
 		last := ambiguous.Candidates[len(ambiguous.Candidates)-1]
-		if more := n + 1 - maxCandidates; more > 0 && last != fmt.Sprintf("and %d more", more) || more <= 0 && strings.Contains(last, "more") {
+		if more := n + 1 - maxCandidates; more > 0 && last != fmt.Sprintf("and %d more", more) || more <= 0 &&
+			strings.Contains(last, "more") {
 			t.Errorf("of %d agents the last candidate is %q", n+1, last)
 		}
 		if n != 1 {

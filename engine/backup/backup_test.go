@@ -68,8 +68,9 @@ func TestBackupAndRestore(t *testing.T) {
 	root := workspace(t, map[string]string{
 		home + "/settings.yaml": "token: very-secret\n", home + "/auth.json": "{}", home + "/daycare.lock": "{}",
 		home + "/logs/daycare.jsonl": "{}",
-		agent + "inbox.jsonl":        long, agent + "history.jsonl": long, agent + "history/000001.jsonl": "{}\n", agent + "state.json": "{}",
-		"script.yaml": "rules: []", "other.txt": "not named",
+		agent + "inbox.jsonl":        long, agent + "history.jsonl": long, agent + "history/000001.jsonl": "{}\n",
+		agent + "state.json": "{}",
+		"script.yaml":        "rules: []", "other.txt": "not named",
 	})
 	run := filepath.Join(root, home, "skills", "a", "run.sh")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(run), 0o700), os.WriteFile(run, []byte("#!/bin/sh"), 0o755),

@@ -251,14 +251,16 @@ func TestWhatFollowsABackup(t *testing.T) {
 	if _, err := Verify(bytes.NewReader(zipped(10 << 10))); err != nil {
 		t.Errorf("with a block that is filled: %v", err)
 	}
-	if _, err := Verify(bytes.NewReader(zipped(2 * maxTail))); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), "after its last file") {
+	if _, err := Verify(bytes.NewReader(zipped(2 * maxTail))); !errors.Is(err, ErrBad) ||
+		!strings.Contains(err.Error(), "after its last file") {
 		t.Errorf("with %d bytes behind it: %v", 2*maxTail, err)
 	}
 	more := rewritten(t, good, func(h *tar.Header, content []byte) (*tar.Header, []byte) { return h, content })
 	if _, err := Verify(bytes.NewReader(more)); err != nil {
 		t.Errorf("packed anew: %v", err)
 	}
-	empty := written(t, Options{Root: workspace(t, map[string]string{home + "/daycare.lock": "", "a.yaml": "x"}), Named: []string{"a.yaml"}})
+	empty := written(t, Options{Root: workspace(t, map[string]string{home + "/daycare.lock": "", "a.yaml": "x"}),
+		Named: []string{"a.yaml"}})
 	to := t.TempDir()
 	if _, err := Restore(bytes.NewReader(empty), to); !errors.Is(err, ErrBad) || len(tree(t, to)) > 0 {
 		t.Errorf("without a %s: %v, %v", home, err, tree(t, to))

@@ -166,7 +166,8 @@ func TestOwnFilesOfAnotherKind(t *testing.T) {
 	before := holding(t)
 
 	for range 5 {
-		for path, want := range map[string]error{pipe: ErrKind, socket: ErrKind, root: ErrKind, filepath.Join(root, "none"): fs.ErrNotExist} {
+		for path, want := range map[string]error{pipe: ErrKind, socket: ErrKind, root: ErrKind,
+			filepath.Join(root, "none"): fs.ErrNotExist} {
 			if f, info, err := OpenOwn(path); !errors.Is(err, want) || f != nil || info != nil {
 				t.Errorf("%s: %v, want %v", path, err, want)
 			}

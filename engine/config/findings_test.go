@@ -46,7 +46,8 @@ var badSettings = []struct {
 	{"duration without unit", "permissions:\n  expiry: 24\n",
 		[]string{`2:11 error: permissions.expiry: found 24, allowed: a duration such as 30s, 5m or 1h30m of at least 1m`}},
 	{"duration in words", "heartbeat: {every: half an hour}\n",
-		[]string{`1:20 error: heartbeat.every: found the text "half an hour", allowed: 0 for never, or a duration such as 30m or 1h30m of at least 1m`}},
+		[]string{`1:20 error: heartbeat.every: found the text "half an hour", allowed: 0 for never, or a duration such as 30m or 1h30m ` +
+			`of at least 1m`}},
 	{"negative duration", "tools: {exec: {timeout: -5s}}\n",
 		[]string{`1:25 error: tools.exec.timeout: found the text "-5s", allowed: a duration such as 30s, 5m or 1h30m from 1s to 30m`}},
 	{"yes for true", "permissions: {defaults: {web: \"on\"}}\n",
@@ -59,11 +60,14 @@ var badSettings = []struct {
 	{"zone", "cron: {timezone: Berlin}\n",
 		[]string{`1:18 error: cron.timezone: found the text "Berlin", allowed: an IANA time zone such as Europe/Berlin`}},
 	{"lan without port", "permissions: {defaults: {lan: [nas.home]}}\n", []string{
-		`1:32 error: permissions.defaults.lan[0]: found the text "nas.home", allowed: HOST:PORT of one host in your network, such as nas.home:8080`}},
+		`1:32 error: permissions.defaults.lan[0]: found the text "nas.home", allowed: HOST:PORT of one host in your network, such as ` +
+			`nas.home:8080`}},
 	{"lan of all", "permissions: {defaults: {lan: [\":80\"]}}\n", []string{
-		`1:32 error: permissions.defaults.lan[0]: found the text ":80", allowed: HOST:PORT of one host in your network, such as nas.home:8080`}},
+		`1:32 error: permissions.defaults.lan[0]: found the text ":80", allowed: HOST:PORT of one host in your network, such as ` +
+			`nas.home:8080`}},
 	{"a host in the network", "permissions:\n  defaults:\n    hosts: [a.org, 192.168.1.5]\n", []string{
-		`3:20 warning: permissions.defaults.hosts[1]: "192.168.1.5" is not on the Internet, so this has no effect | name it with its port in permissions.defaults.lan`}},
+		`3:20 warning: permissions.defaults.hosts[1]: "192.168.1.5" is not on the Internet, so this has no effect | name it with its ` +
+			`port in permissions.defaults.lan`}},
 	{"hours", "heartbeat: {activeHours: 8-22}\n",
 		[]string{`1:26 error: heartbeat.activeHours: found the text "8-22", allowed: hours such as "08:00-22:00"`}},
 	{"provider type", "providers:\n  - {id: a, type: claude}\n",
@@ -72,9 +76,11 @@ var badSettings = []struct {
 	{"missing model", "providers:\n  - {id: a, type: openai, baseURL: \"http://x/v1\"}\n",
 		[]string{`2:5 error: providers[0].model is missing: this service has no default`}},
 	{"url", "providers:\n  - {id: a, type: openai, model: m, baseURL: localhost:8080}\n",
-		[]string{`2:46 error: providers[0].baseURL: found the text "localhost:8080", allowed: an address that starts with http:// or https://`}},
+		[]string{`2:46 error: providers[0].baseURL: found the text "localhost:8080", allowed: an address that starts with http:// ` +
+			`or https://`}},
 	{"key for its name", "providers:\n  - {id: a, type: anthropic, apiKeyEnv: sk-ant-123}\n",
-		[]string{`2:41 error: providers[0].apiKeyEnv: found something else, allowed: the name of an environment variable, not the secret itself`}},
+		[]string{`2:41 error: providers[0].apiKeyEnv: found something else, allowed: the name of an environment variable, not the ` +
+			`secret itself`}},
 	{"bad id", "connectors:\n  - {id: my chat, type: telegram}\n",
 		[]string{`2:10 error: connectors[0].id: found the text "my chat", allowed: letters, digits, dot, dash and underscore, at most 64`}},
 	{"same id", "connectors:\n  - {id: a, type: telegram}\n  - {id: A, type: telegram}\n",
@@ -92,7 +98,8 @@ var badSettings = []struct {
 	{"listen without token", "control: {listen: \"127.0.0.1:7331\"}\n",
 		[]string{`1:19 error: control.listen needs a token | set one with: daycare auth set control`}},
 	{"listen to the world", "control: {listen: \"0.0.0.0:7331\", token: t}\n",
-		[]string{`1:19 error: control.listen: "0.0.0.0" is not a loopback address and needs tlsCert and tlsKey | listen on 127.0.0.1, or name a certificate and its key`}},
+		[]string{`1:19 error: control.listen: "0.0.0.0" is not a loopback address and needs tlsCert and tlsKey | listen on 127.0.0.1, ` +
+			`or name a certificate and its key`}},
 	{"half a certificate", "control: {tlsCert: a.pem}\n",
 		[]string{`1:10 error: control: found one of tlsCert and tlsKey, allowed: both or neither`}},
 	{"what is not there yet", "tools:\n  mcp:\n    - id: x\n",
@@ -109,7 +116,8 @@ var badSettings = []struct {
 	{"all at once", "log: {level: loud}\nagents: {queue: none, x: 1}\n", []string{
 		`1:14 error: log.level: found the text "loud", allowed: debug, info, warn, error`,
 		`2:17 error: agents.queue: found the text "none", allowed: steer, followup, collect, interrupt`,
-		`2:23 warning: agents.x is unknown and ignored | known here: emergencyContextLimit, toolRounds, parallelTools, queue, perMinute, maxChildren, maxRunningChildren, maxSpawned, maxAwake, subagentTTL`}},
+		`2:23 warning: agents.x is unknown and ignored | known here: emergencyContextLimit, toolRounds, parallelTools, queue, perMinute,` +
+			` maxChildren, maxRunningChildren, maxSpawned, maxAwake, subagentTTL`}},
 }
 
 func tell(found []finding.Finding) []string {
@@ -187,7 +195,8 @@ func TestBadSettings(t *testing.T) {
 func TestBadEnvironment(t *testing.T) {
 	_, found, err := Load(t.TempDir(), environment(map[string]string{"DAYCARE_LOG_LEVEL": "loud", "DAYCARE_TOOLS_EXEC_TIMEOUT": "5"}))
 	want := []string{
-		`0 error: DAYCARE_TOOLS_EXEC_TIMEOUT: found "5", allowed: a duration such as 30s, 5m or 1h30m from 1s to 30m | change or unset the variable`,
+		`0 error: DAYCARE_TOOLS_EXEC_TIMEOUT: found "5", allowed: a duration such as 30s, 5m or 1h30m from 1s to 30m | change or unset ` +
+			`the variable`,
 		`0 error: DAYCARE_LOG_LEVEL: found "loud", allowed: debug, info, warn, error | change or unset the variable`,
 	}
 	if d := cmp.Diff(want, tell(found)); d != "" || err == nil {
@@ -242,9 +251,11 @@ func TestVendorKeyStaysHome(t *testing.T) {
 
 func TestBadAuth(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"no JSON":  {"{\n  \"tg\": s3cret\n}", `2:9 error: not JSON | write one object that maps ids to secrets: { "telegram": "…" }`},
-		"a list":   {`["s3cret"]`, `1:1 error: found a list, allowed: one JSON object | write one object that maps ids to secrets: { "telegram": "…" }`},
-		"a number": {`{"tg": 5}`, `1:8 error: tg: found something else, allowed: a text | write one object that maps ids to secrets: { "telegram": "…" }`},
+		"no JSON": {"{\n  \"tg\": s3cret\n}", `2:9 error: not JSON | write one object that maps ids to secrets: { "telegram": "…" }`},
+		"a list": {`["s3cret"]`, `1:1 error: found a list, allowed: one JSON object | write one object that maps ids to secrets: { ` +
+			`"telegram": "…" }`},
+		"a number": {`{"tg": 5}`, `1:8 error: tg: found something else, allowed: a text | write one object that maps ids to secrets: { ` +
+			`"telegram": "…" }`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, found, err := Load(dir(t, map[string]string{AuthName: c.text}), noEnv)
@@ -333,7 +344,8 @@ func TestConnectorDecode(t *testing.T) {
 	}
 	load := func(entry string) Connector {
 		t.Helper()
-		c, found, err := Load(dir(t, map[string]string{Name: "connectors:\n  - id: hooks\n    type: webhook\n    allow: []\n" + entry}), noEnv)
+		c, found, err := Load(dir(t, map[string]string{Name: "connectors:\n  - id: hooks\n    type: webhook\n    allow: []\n" +
+			entry}), noEnv)
 		if err != nil || len(found) > 0 {
 			t.Fatal(err, found)
 		}

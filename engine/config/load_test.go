@@ -315,7 +315,8 @@ func TestChoose(t *testing.T) {
 			Provider{ID: "ollama", Type: "openai", BaseURL: "http://127.0.0.1:11434/v1", Model: "llama9:8b",
 				Concurrency: 8, Why: "Ollama answers on 127.0.0.1:11434 and has llama9:8b"}},
 		"scripted": {"", nil, no, Provider{ID: "scripted", Type: "scripted", Model: "scripted", Concurrency: 8,
-			Why: "no model is set up: no providers in settings.yaml, no API key in the environment or auth.json, no Ollama on 127.0.0.1:11434"}},
+			Why: "no model is set up: no providers in settings.yaml, no API key in the environment or auth.json, no Ollama on " +
+				"127.0.0.1:11434"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conf, found, err := Load(dir(t, map[string]string{Name: c.settings}), environment(c.env))

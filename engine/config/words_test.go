@@ -10,7 +10,8 @@ import (
 // Who answers approvals: those who are named, else the first who may write.
 func TestOwnersOfAConnector(t *testing.T) {
 	for _, tt := range []struct{ allow, owners, want []string }{
-		{nil, nil, nil}, {[]string{"a", "b"}, nil, []string{"a"}}, {[]string{"a", "b"}, []string{"b", "c"}, []string{"b", "c"}}, {nil, []string{"c"}, []string{"c"}},
+		{nil, nil, nil}, {[]string{"a", "b"}, nil, []string{"a"}}, {[]string{"a", "b"}, []string{"b", "c"}, []string{"b", "c"}},
+		{nil, []string{"c"}, []string{"c"}},
 	} {
 		c := Connector{}
 		c.Allow, c.Owners = tt.allow, tt.owners

@@ -221,7 +221,8 @@ func TestARenameIsKeptInBothFolders(t *testing.T) {
 		}
 
 		r.write("b/new", "")
-		if err := errors.Join(os.Rename(r.path("a/moves"), r.path("b/moved")), os.Remove(r.path("a/goes")), os.Remove(r.path("c/other"))); err != nil {
+		if err := errors.Join(os.Rename(r.path("a/moves"), r.path("b/moved")), os.Remove(r.path("a/goes")),
+			os.Remove(r.path("c/other"))); err != nil {
 			t.Fatal(err)
 		}
 		r.sync(synced)

@@ -75,7 +75,8 @@ func TestEveryStepIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if looked < len(names)/2 {
-		t.Errorf("only %d passings of points were found for %d names: the methods in stepsOf are not those of engine/disk any more", looked, len(names))
+		t.Errorf("only %d passings of points were found for %d names: the methods in stepsOf are not those of engine/disk any more",
+			looked, len(names))
 	}
 }
 

@@ -107,7 +107,8 @@ func TestTheOrderOfWhatIsWrong(t *testing.T) {
 		return Finding{ID: "x", Severity: Warning, File: file, Line: line, Column: column, Reason: reason}
 	}
 	b.Set("", "b", []Finding{f("b", 1, 1, "z"), f("b", 1, 1, "y")})
-	b.Set("", "a", []Finding{f("a", 10, 1, "4"), f("a", 2, 5, "3"), f("a", 2, 1, "2"), {Severity: Info, File: "a", Reason: "0"}, f("a", 1, 9, "1")})
+	b.Set("", "a", []Finding{f("a", 10, 1, "4"), f("a", 2, 5, "3"), f("a", 2, 1, "2"), {Severity: Info, File: "a", Reason: "0"},
+		f("a", 1, 9, "1")})
 	var got string
 	for _, one := range b.All() {
 		got += one.Reason

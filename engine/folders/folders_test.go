@@ -61,7 +61,8 @@ func says(t *testing.T, f *Folders, id, turn, text string) (blob string) {
 	must(t, hist.Begin("session"))
 	blob, err = record.PutBlob(f.Volume, f.folder(id), "long output of "+text)
 	must(t, err)
-	for _, r := range []record.Record{&record.TurnBegin{Turn: turn}, &record.Assistant{Turn: turn, Text: text, Finish: record.FinishEndTurn},
+	for _, r := range []record.Record{&record.TurnBegin{Turn: turn}, &record.Assistant{Turn: turn, Text: text,
+		Finish: record.FinishEndTurn},
 		&record.TurnEnd{Turn: turn, Reason: record.ReasonDone}} {
 		_, err := hist.Append(r)
 		must(t, err)
@@ -144,7 +145,8 @@ func TestFilesThatAreRefused(t *testing.T) {
 	} {
 		v, err := f.Read(id, tt.name)
 		must(t, err)
-		if _, err := f.Write(id, tt.name, []byte(tt.content), v.Hash); !errors.As(err, new(finding.Finding)) || !strings.Contains(err.Error(), reason) {
+		if _, err := f.Write(id, tt.name, []byte(tt.content), v.Hash); !errors.As(err, new(finding.Finding)) ||
+			!strings.Contains(err.Error(), reason) {
 			t.Errorf("%s is written: %v, want a finding with %q", tt.content, err, reason)
 		}
 	}
@@ -377,7 +379,8 @@ func TestPlacesThatAConversationHas(t *testing.T) {
 	if err := f.Rewindable(id, "waits"); err == nil || errors.Is(err, record.ErrNoRecord) {
 		t.Errorf("with an inbox that cannot be read: %v", err)
 	}
-	must(t, errors.Join(os.Remove(filepath.Join(f.folder(id), "history.jsonl")), os.Mkdir(filepath.Join(f.folder(id), "history.jsonl"), 0o700)))
+	must(t, errors.Join(os.Remove(filepath.Join(f.folder(id), "history.jsonl")),
+		os.Mkdir(filepath.Join(f.folder(id), "history.jsonl"), 0o700)))
 	if err := f.Rewindable(id, "2"); err == nil || errors.Is(err, record.ErrNoRecord) {
 		t.Errorf("with a history that cannot be read: %v", err)
 	}
@@ -522,7 +525,8 @@ func TestArchivesOfNoAgentMakeNothing(t *testing.T) {
 	const good = `{"type":"permanent","id":"` + id + `","name":"Ops"}`
 	f := open(t)
 	for name, entries := range map[string][]string{
-		"nothing": nil, "another file": {id + "/SYSTEM.md", "x"}, "of two agents": {id + "/state.json", "{}", other + "/descriptor.json", good},
+		"nothing": nil, "another file": {id + "/SYSTEM.md", "x"}, "of two agents": {id + "/state.json", "{}",
+			other + "/descriptor.json", good},
 		"no id": {"short/descriptor.json", good}, "no state": {id + "/descriptor.json", good}, "no descriptor": {id + "/state.json", "{}"},
 		"a way out": {id + "/../../settings.yaml", "x"}, "twice": {id + "/state.json", "{}", id + "/state.json", "{}"},
 	} {
@@ -561,7 +565,8 @@ func TestWhoAnImportedAgentIs(t *testing.T) {
 			address.Descriptor{Type: address.User, Connector: "telegram", UserID: "1"}},
 		"of a chat, by a name": {`{"type":"user","connector":"telegram","channelId":"c","userId":"1"}`, "me", true,
 			address.Descriptor{Type: address.User, Connector: "telegram", UserID: "1", Name: "me"}},
-		"a child without its parent": {`{"type":"subagent","id":"` + id + `","name":"c","parentAgentId":"abcdefghijklmnopqrstuvwz"}`, "", false,
+		"a child without its parent": {`{"type":"subagent","id":"` + id +
+			`","name":"c","parentAgentId":"abcdefghijklmnopqrstuvwz"}`, "", false,
 			address.Descriptor{Type: address.User, Connector: "terminal", UserID: "ann", Name: "c"}},
 	} {
 		f := open(t)
@@ -572,7 +577,8 @@ func TestWhoAnImportedAgentIs(t *testing.T) {
 			continue
 		}
 		d := meta.Descriptor
-		if (meta.ID == id) != tt.same || d.Type != tt.want.Type || d.Connector != tt.want.Connector || d.UserID != tt.want.UserID || d.Name != tt.want.Name {
+		if (meta.ID == id) != tt.same || d.Type != tt.want.Type || d.Connector != tt.want.Connector || d.UserID != tt.want.UserID ||
+			d.Name != tt.want.Name {
 			t.Errorf("%s: it is %s, %+v", name, meta.ID, d)
 		}
 		if tt.want.Name != "" {
@@ -603,14 +609,16 @@ func TestAnAgentThatWorksElsewhere(t *testing.T) {
 	const id = "abcdefghijklmnopqrstuvwx"
 	copied := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(copied, dataDir, "agents", id), 0o700))
-	for dir, want := range map[string]string{"": " false", root: " false", root + "/sub": " false", chosen: chosen + " false", gone: gone + " true",
+	for dir, want := range map[string]string{"": " false", root: " false", root + "/sub": " false", chosen: chosen + " false",
+		gone:   gone + " true",
 		copied: copied + " true", gone + "/.daycare/cron/x/files": gone + " true"} {
 		from, sure := Elsewhere(root, id, address.Descriptor{}, permission.Set{WorkingDir: dir})
 		if got := fmt.Sprint(from, " ", sure); got != want {
 			t.Errorf("%q: %s, want %s", dir, got, want)
 		}
 	}
-	if from, sure := Elsewhere(root, id, address.Descriptor{WorkspaceDir: "docs/"}, permission.Set{WorkingDir: gone + "/docs"}); from != gone || !sure {
+	if from, sure := Elsewhere(root, id, address.Descriptor{WorkspaceDir: "docs/"},
+		permission.Set{WorkingDir: gone + "/docs"}); from != gone || !sure {
 		t.Errorf("of one that works in a part of it: %s, %v", from, sure)
 	}
 	meta, err := f.Import(bytes.NewReader(archiveOf(t, id+"/descriptor.json", `{"type":"permanent","id":"`+id+`","name":"Ops"}`,

@@ -84,24 +84,31 @@ func TestFindingsOfJSON(t *testing.T) {
 		text string
 		want []string
 	}{
-		{"{\n\t\"name\": \"a\",\n\t\"count\": 10}", []string{"3:11 error x-invalid: count: found 10, allowed: a whole number from 1 to 9 | Mend it."}},
-		{`{"name": 5}`, []string{`1:10 error x-wrong-type: name: found 5, allowed: letters, digits, dot, dash and underscore, at most 64 | Mend it.`}},
+		{"{\n\t\"name\": \"a\",\n\t\"count\": 10}",
+			[]string{"3:11 error x-invalid: count: found 10, allowed: a whole number from 1 to 9 | Mend it."}},
+		{`{"name": 5}`, []string{`1:10 error x-wrong-type: name: found 5, allowed: letters, digits, dot, dash and underscore, at most ` +
+			`64 | Mend it.`}},
 		{`{"name": "a", "count": "3"}`,
 			[]string{`1:24 error x-wrong-type: count: found the text "3", allowed: a whole number from 1 to 9 | Mend it.`}},
-		{`{"name": "a", "count": 1.5}`, []string{`1:24 error x-wrong-type: count: found 1.5, allowed: a whole number from 1 to 9 | Mend it.`}},
+		{`{"name": "a", "count": 1.5}`, []string{`1:24 error x-wrong-type: count: found 1.5, allowed: a whole number from 1 to 9 ` +
+			`| Mend it.`}},
 		{`{"name": "a", "count": 99999999999999999999}`,
 			[]string{`1:24 error x-wrong-type: count: found 99999999999999999999, allowed: a whole number from 1 to 9 | Mend it.`}},
-		{`{"nane": "a", "name": "a"}`, []string{`1:2 info x-unknown-key: unknown member "nane" is kept but ignored | did you mean "name"?`}},
+		{`{"nane": "a", "name": "a"}`, []string{`1:2 info x-unknown-key: unknown member "nane" is kept but ignored | did you ` +
+			`mean "name"?`}},
 		{`{"name": "b", "name": "a"}`, []string{`1:15 warning x-duplicate-key: name appears twice; the last one is used`}},
-		{`{"name": "a", "at": "today"}`, []string{`1:21 error x-wrong-type: at: found the text "today", allowed: a time such as 2026-12-01T09:00:00Z | Mend it.`}},
-		{`{"name": "a", "gates": [{"ratio": 3}]}`, []string{`1:35 error x-invalid: gates[0].ratio: found 3, allowed: a number of at most 2 | Mend it.`,
-			"1:25 error x-missing: gates[0].command is missing | Mend it."}},
+		{`{"name": "a", "at": "today"}`, []string{`1:21 error x-wrong-type: at: found the text "today", allowed: a time such as ` +
+			`2026-12-01T09:00:00Z | Mend it.`}},
+		{`{"name": "a", "gates": [{"ratio": 3}]}`,
+			[]string{`1:35 error x-invalid: gates[0].ratio: found 3, allowed: a number of at most 2 | Mend it.`,
+				"1:25 error x-missing: gates[0].command is missing | Mend it."}},
 		{`{"name": "a", "globs": "x"}`, []string{`1:24 error x-wrong-type: globs: found the text "x", allowed: a list | Mend it.`}},
 		{`{"name": null}`, []string{"1:1 error x-missing: name is missing | Mend it."}},
 		{`["a"]`, []string{"1:1 error x-syntax: found a list, allowed: one JSON object | Mend it."}},
 		{"{\"name\": \"\\ud83d\\ude00\"}", []string{
 			`1:10 error x-invalid: name: found the text "😀", allowed: letters, digits, dot, dash and underscore, at most 64 | Mend it.`}},
-		{"{\n  name: 1\n}", []string{"2:3 error x-syntax: not JSON: invalid character 'n' looking for beginning of object key string | Mend it."}},
+		{"{\n  name: 1\n}", []string{"2:3 error x-syntax: not JSON: invalid character 'n' looking for beginning of object key string " +
+			"| Mend it."}},
 		{"", []string{"1:1 error x-syntax: not JSON: unexpected end of JSON input | Mend it."}},
 	} {
 		f := k.JSON("f", []byte(c.text))

@@ -60,13 +60,14 @@ func fieldOf(t *testing.T, of reflect.Type, key string) Field {
 // What a field takes, by its type and its tags, and what it does not.
 func TestWhatAFieldTakes(t *testing.T) {
 	for key, tt := range map[string]struct{ yes, no []string }{
-		"text":  {[]string{"", "x", "5", "true"}, nil},
-		"need":  {[]string{"x"}, []string{""}},
-		"one":   {[]string{"", "a", "b"}, []string{"c", "|", "a|b"}},
-		"must":  {[]string{"a", "b"}, []string{"", "c"}},
-		"pat":   {[]string{"", "x", "xxx"}, []string{"y", "xy"}},
-		"url":   {[]string{"", "http://a", "https://a/b?c"}, []string{"a", "ftp://a", "http://", "https:///b", "http://a b", "://a"}},
-		"hours": {[]string{"", "08:00-22:00", "22:00-06:00", "00:00-24:00"}, []string{"08:00", "8:00-22:00", "08:00-25:00", "24:00-08:00", "08:00-22:00-23:00", "x-08:00"}},
+		"text": {[]string{"", "x", "5", "true"}, nil},
+		"need": {[]string{"x"}, []string{""}},
+		"one":  {[]string{"", "a", "b"}, []string{"c", "|", "a|b"}},
+		"must": {[]string{"a", "b"}, []string{"", "c"}},
+		"pat":  {[]string{"", "x", "xxx"}, []string{"y", "xy"}},
+		"url":  {[]string{"", "http://a", "https://a/b?c"}, []string{"a", "ftp://a", "http://", "https:///b", "http://a b", "://a"}},
+		"hours": {[]string{"", "08:00-22:00", "22:00-06:00", "00:00-24:00"},
+			[]string{"08:00", "8:00-22:00", "08:00-25:00", "24:00-08:00", "08:00-22:00-23:00", "x-08:00"}},
 		"port":  {[]string{"", "nas.home:8080", "[::1]:1"}, []string{":80", "*:80", "a:0", "a", "a:65536"}},
 		"bytes": {[]string{"", "x"}, nil},
 		"flag":  {[]string{"true", "false", "1", "0"}, []string{"", "yes", "perhaps", "2"}},
@@ -106,7 +107,8 @@ func TestWhatAFieldTakes(t *testing.T) {
 
 // What is allowed is said with its bounds, its choices or its kind.
 func TestWhatAFieldAllowsIsSaid(t *testing.T) {
-	for key, parts := range map[string][]string{"int": {"1", "9"}, "float": {"0.5", "2"}, "span": {"1s", "1h"}, "one": {"a, b"}, "must": {"a, b"}, "pat": {"^x+$"},
+	for key, parts := range map[string][]string{"int": {"1", "9"}, "float": {"0.5", "2"}, "span": {"1s", "1h"}, "one": {"a, b"},
+		"must": {"a, b"}, "pat": {"^x+$"},
 		"off": {"0", "1s"}, "at": {"2026"}, "flag": {"true", "false"}, "url": {"https://"}, "hours": {":"}} {
 		f := fieldOf(t, reflect.TypeFor[kinds](), key)
 		words := Words(f.Type, f.Tag)
@@ -130,7 +132,8 @@ func TestWhatAFieldAllowsIsSaid(t *testing.T) {
 		seen[words] = key
 	}
 
-	for kind, yes := range map[string]string{"id": "a", "env": "A", "hours": "08:00-22:00", "url": "http://a", "listen": ":80", "port": "a:80", "timezone": "UTC"} {
+	for kind, yes := range map[string]string{"id": "a", "env": "A", "hours": "08:00-22:00", "url": "http://a", "listen": ":80",
+		"port": "a:80", "timezone": "UTC"} {
 		if !Is(kind, yes) || Is(kind, "") || Of(kind) == "" {
 			t.Errorf("%q is of the kind %s: %v; nothing is: %v", yes, kind, Is(kind, yes), Is(kind, ""))
 		}
@@ -205,7 +208,8 @@ func TestHowBadAMistakeIs(t *testing.T) {
 		"mild":       {Kind{Wrong: finding.Warning}, []string{"2 warning unknown-key", "3 warning bad-value", "4 warning wrong-type"}, ""},
 		"odd":        {Kind{Odd: finding.Warning}, []string{"2 warning unknown-key", "3 warning bad-value", "4 error wrong-type"}, "c"},
 		"odd is bad": {Kind{Odd: finding.Error}, []string{"2 warning unknown-key", "3 error bad-value", "4 error wrong-type"}, ""},
-		"by others":  {Kind{IDs: map[string]string{"bad-value": "wrong"}}, []string{"2 warning unknown-key", "3 error wrong", "4 error wrong-type"}, ""},
+		"by others": {Kind{IDs: map[string]string{"bad-value": "wrong"}},
+			[]string{"2 warning unknown-key", "3 error wrong", "4 error wrong-type"}, ""},
 	} {
 		tt.kind.ID, tt.kind.Remedy = "x", "mend it"
 		f := tt.kind.YAML("f", []byte(text))
@@ -251,8 +255,10 @@ func TestWhatMayBeASecretIsNotQuoted(t *testing.T) {
 // The name that was probably meant is one with at most two wrong letters, or with less behind it.
 func TestNearestNames(t *testing.T) {
 	names := []string{"name", "mode", "on", "watchCommand", "gate"}
-	for s, want := range map[string]string{"nmae": "name", "NAME": "name", "names": "name", "nam": "name", "mod": "mode", "modes2": "mode", "onn": "on", "oonn": "",
-		"xyz": "", "": "", "watchcomand": "watchCommand", "gtae": "gate", "onward": "", "gates_and_more": "gate", strings.Repeat("x", 65): "", "x": ""} {
+	for s, want := range map[string]string{"nmae": "name", "NAME": "name", "names": "name", "nam": "name", "mod": "mode", "modes2": "mode",
+		"onn": "on", "oonn": "",
+		"xyz": "", "": "", "watchcomand": "watchCommand", "gtae": "gate", "onward": "", "gates_and_more": "gate",
+		strings.Repeat("x", 65): "", "x": ""} {
 		if got := Nearest(s, names); got != want {
 			t.Errorf("%q is nearest to %q, want %q", s, got, want)
 		}

@@ -61,44 +61,48 @@ func TestShapesOfValues(t *testing.T) {
 		want  nested
 		found []string
 	}{
-		"inner: a\nname: b":                     {nested{common: common{"a"}, Name: "b"}, nil},
-		"Plain: a\nhidden: b\nSkip: c\n-: d":    {nested{}, []string{"1 warning unknown-key", "2 warning unknown-key", "3 warning unknown-key", "4 warning unknown-key"}},
-		"child: {name: a, child: {name: b}}":    {nested{Child: &nested{Name: "a", Child: &nested{Name: "b"}}}, nil},
-		"child: a":                              {nested{}, []string{"1 error wrong-type"}},
-		"child:\n  nam: a":                      {nested{Child: &nested{}}, []string{"2 warning unknown-key"}},
-		"kids: [{name: a}, {name: b}]":          {nested{Kids: []nested{{Name: "a"}, {Name: "b"}}}, nil},
-		"kids:\n- {name: a}\n- 5\n- {name: b}":  {nested{Kids: []nested{{Name: "a"}, {}, {Name: "b"}}}, []string{"3 error wrong-type"}},
-		"kids: {name: a}":                       {nested{}, []string{"1 error wrong-type"}},
-		"refs: [{command: a}]":                  {nested{Refs: []*gate{{Command: "a"}}}, nil},
-		"nums: [1, 2]":                          {nested{Nums: []int{1, 2}}, nil},
-		"nums:\n- 1\n- x\n- 3":                  {nested{Nums: []int{1, 3}}, []string{"3 error wrong-type"}},
-		"texts: [a, 5, true]":                   {nested{Texts: []string{"a", "5", "true"}}, nil},
-		"texts:\n- a\n-\n- b":                   {nested{Texts: []string{"a", "b"}}, []string{"3 error wrong-type"}},
-		"times: [2026-12-01T09:00:00Z]":         {nested{Times: []time.Time{time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)}}, nil},
-		"marks: [a, b]":                         {nested{Marks: []mark{{"a"}, {"b"}}}, nil},
-		"mark: bad":                             {nested{}, []string{"1 error wrong-type"}},
-		"mark: 5":                               {nested{}, []string{"1 error wrong-type"}},
-		"mark: good":                            {nested{Mark: mark{"good"}}, nil},
-		"what: {a: [1, b]}":                     {nested{What: map[string]any{"a": []any{1.0, "b"}}}, nil},
-		"what: .inf":                            {nested{}, []string{"1 error wrong-type"}},
-		"gate: run":                             {nested{Gate: gate{Command: "run"}}, nil},
-		"gate: \"\"":                            {nested{}, nil},
-		"gate: [run]":                           {nested{}, []string{"1 error wrong-type"}},
-		"gate: {command: run, ratio: 3}":        {nested{Gate: gate{Command: "run"}}, []string{"1 error bad-value"}},
-		"odd: run":                              {nested{}, nil},
-		"counts: {a: 1, b: 2}":                  {nested{Counts: map[string]int{"a": 1, "b": 2}}, nil},
-		"counts:\n  a: 1\n  b: x":               {nested{Counts: map[string]int{"a": 1}}, []string{"3 error wrong-type"}},
-		"counts: [a]":                           {nested{}, []string{"1 error wrong-type"}},
-		"words: {a: b, c: 5}":                   {nested{Words: map[string]string{"a": "b", "c": "5"}}, nil},
-		"words:\n  a: b\n  c: [d]":              {nested{Words: map[string]string{"a": "b"}}, []string{"3 error wrong-type"}},
-		"free: {a: {b: [1]}}":                   {nested{Free: map[string]any{"a": map[string]any{"b": []any{1.0}}}}, nil},
-		"free: a":                               {nested{}, []string{"1 error wrong-type"}},
-		"free: {a: 1, a: 2}":                    {nested{}, []string{"1 error wrong-type"}},
-		"name: &n a\ninner: *n":                 {nested{Name: "a", common: common{"a"}}, nil},
-		"child: &c {name: a}\nkids: [*c]":       {nested{Child: &nested{Name: "a"}, Kids: []nested{{Name: "a"}}}, nil},
-		"child: &c {name: a, inner: x}\n<<: *c": {nested{Child: &nested{Name: "a", common: common{"x"}}, Name: "a", common: common{"x"}}, nil},
-		"child: &c {name: a, inner: x}\n<<: *c\nname: b":             {nested{Child: &nested{Name: "a", common: common{"x"}}, Name: "b", common: common{"x"}}, nil},
-		"kids: [&a {name: a}, &b {name: b, inner: x}]\n<<: [*a, *b]": {nested{Kids: []nested{{Name: "a"}, {Name: "b", common: common{"x"}}}, Name: "a", common: common{"x"}}, nil},
+		"inner: a\nname: b": {nested{common: common{"a"}, Name: "b"}, nil},
+		"Plain: a\nhidden: b\nSkip: c\n-: d": {nested{}, []string{"1 warning unknown-key", "2 warning unknown-key",
+			"3 warning unknown-key", "4 warning unknown-key"}},
+		"child: {name: a, child: {name: b}}":   {nested{Child: &nested{Name: "a", Child: &nested{Name: "b"}}}, nil},
+		"child: a":                             {nested{}, []string{"1 error wrong-type"}},
+		"child:\n  nam: a":                     {nested{Child: &nested{}}, []string{"2 warning unknown-key"}},
+		"kids: [{name: a}, {name: b}]":         {nested{Kids: []nested{{Name: "a"}, {Name: "b"}}}, nil},
+		"kids:\n- {name: a}\n- 5\n- {name: b}": {nested{Kids: []nested{{Name: "a"}, {}, {Name: "b"}}}, []string{"3 error wrong-type"}},
+		"kids: {name: a}":                      {nested{}, []string{"1 error wrong-type"}},
+		"refs: [{command: a}]":                 {nested{Refs: []*gate{{Command: "a"}}}, nil},
+		"nums: [1, 2]":                         {nested{Nums: []int{1, 2}}, nil},
+		"nums:\n- 1\n- x\n- 3":                 {nested{Nums: []int{1, 3}}, []string{"3 error wrong-type"}},
+		"texts: [a, 5, true]":                  {nested{Texts: []string{"a", "5", "true"}}, nil},
+		"texts:\n- a\n-\n- b":                  {nested{Texts: []string{"a", "b"}}, []string{"3 error wrong-type"}},
+		"times: [2026-12-01T09:00:00Z]":        {nested{Times: []time.Time{time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)}}, nil},
+		"marks: [a, b]":                        {nested{Marks: []mark{{"a"}, {"b"}}}, nil},
+		"mark: bad":                            {nested{}, []string{"1 error wrong-type"}},
+		"mark: 5":                              {nested{}, []string{"1 error wrong-type"}},
+		"mark: good":                           {nested{Mark: mark{"good"}}, nil},
+		"what: {a: [1, b]}":                    {nested{What: map[string]any{"a": []any{1.0, "b"}}}, nil},
+		"what: .inf":                           {nested{}, []string{"1 error wrong-type"}},
+		"gate: run":                            {nested{Gate: gate{Command: "run"}}, nil},
+		"gate: \"\"":                           {nested{}, nil},
+		"gate: [run]":                          {nested{}, []string{"1 error wrong-type"}},
+		"gate: {command: run, ratio: 3}":       {nested{Gate: gate{Command: "run"}}, []string{"1 error bad-value"}},
+		"odd: run":                             {nested{}, nil},
+		"counts: {a: 1, b: 2}":                 {nested{Counts: map[string]int{"a": 1, "b": 2}}, nil},
+		"counts:\n  a: 1\n  b: x":              {nested{Counts: map[string]int{"a": 1}}, []string{"3 error wrong-type"}},
+		"counts: [a]":                          {nested{}, []string{"1 error wrong-type"}},
+		"words: {a: b, c: 5}":                  {nested{Words: map[string]string{"a": "b", "c": "5"}}, nil},
+		"words:\n  a: b\n  c: [d]":             {nested{Words: map[string]string{"a": "b"}}, []string{"3 error wrong-type"}},
+		"free: {a: {b: [1]}}":                  {nested{Free: map[string]any{"a": map[string]any{"b": []any{1.0}}}}, nil},
+		"free: a":                              {nested{}, []string{"1 error wrong-type"}},
+		"free: {a: 1, a: 2}":                   {nested{}, []string{"1 error wrong-type"}},
+		"name: &n a\ninner: *n":                {nested{Name: "a", common: common{"a"}}, nil},
+		"child: &c {name: a}\nkids: [*c]":      {nested{Child: &nested{Name: "a"}, Kids: []nested{{Name: "a"}}}, nil},
+		"child: &c {name: a, inner: x}\n<<: *c": {nested{Child: &nested{Name: "a", common: common{"x"}}, Name: "a",
+			common: common{"x"}}, nil},
+		"child: &c {name: a, inner: x}\n<<: *c\nname: b": {nested{Child: &nested{Name: "a", common: common{"x"}}, Name: "b",
+			common: common{"x"}}, nil},
+		"kids: [&a {name: a}, &b {name: b, inner: x}]\n<<: [*a, *b]": {nested{Kids: []nested{{Name: "a"}, {Name: "b", common: common{"x"}}},
+			Name: "a", common: common{"x"}}, nil},
 		"<<: {name: a}":                 {nested{Name: "a"}, nil},
 		"<<: a\nname: b":                {nested{Name: "b"}, []string{"1 error wrong-type"}},
 		"<<: [{name: a}, 5]":            {nested{Name: "a"}, []string{"1 error wrong-type"}},
@@ -143,7 +147,8 @@ func TestWhatIsSpecialInJSON(t *testing.T) {
 		`5`:                                                   {nested{}, []string{"1 error syntax"}},
 		"{\"free\":\r\n {\"a\": tru}}":                        {nested{}, []string{"2 error syntax"}},
 		"{}\n{}":                                              {nested{}, []string{"2 error syntax"}},
-		`{"texts": [], "kids": [], "nums": [], "free": {}}`:   {nested{Texts: []string{}, Kids: []nested{}, Nums: []int{}, Free: map[string]any{}}, nil},
+		`{"texts": [], "kids": [], "nums": [], "free": {}}`: {nested{Texts: []string{}, Kids: []nested{}, Nums: []int{},
+			Free: map[string]any{}}, nil},
 	} {
 		f := Kind{ID: "x"}.JSON("f", []byte(text))
 		var got nested
@@ -165,9 +170,12 @@ func TestWhatIsSpecialInJSON(t *testing.T) {
 // What is read at the price of one parse is what a careful reading has nothing to say about.
 func TestACleanFileIsOneWithoutFindings(t *testing.T) {
 	clean := 0
-	for _, rest := range []string{``, `, "mode": "fast"`, `, "mode": "odd"`, `, "count": 10`, `, "count": 0`, `, "name": "-"`, `, "name": ""`, `, "x": 1`, `, "name": 5`,
-		`, "gate": {"command": "b", "ratio": 1.5}`, `, "gate": {"command": "b", "ratio": 3}`, `, "gate": {"ratio": 1}`, `, "gate": null`, `, "count": -1`,
-		`, "gates": [{"command": "b"}, {"command": ""}]`, `, "gates": [{"command": "b"}]`, `, "globs": ["x"]`, `} x`, "}\n ", `} {`, `, `, `, "sizes": [2, 3]`,
+	for _, rest := range []string{``, `, "mode": "fast"`, `, "mode": "odd"`, `, "count": 10`, `, "count": 0`, `, "name": "-"`,
+		`, "name": ""`, `, "x": 1`, `, "name": 5`,
+		`, "gate": {"command": "b", "ratio": 1.5}`, `, "gate": {"command": "b", "ratio": 3}`, `, "gate": {"ratio": 1}`, `, "gate": null`,
+		`, "count": -1`,
+		`, "gates": [{"command": "b"}, {"command": ""}]`, `, "gates": [{"command": "b"}]`, `, "globs": ["x"]`, `} x`, "}\n ", `} {`, `, `,
+		`, "sizes": [2, 3]`,
 		`, "sizes": [2, 10]`} {
 		text := `{"count": 3, "name": "a"` + rest + `}`
 		if strings.HasPrefix(rest, "}") {
@@ -232,8 +240,10 @@ func TestMarkdownThatMustHaveKeys(t *testing.T) {
 		body  string
 		found []string
 	}{
-		"---\nname: a\n---\nBody.\n": {"Body.", nil}, "Body.\n": {"Body.", []string{"1 error syntax"}}, "---\n---\nBody.\n": {"Body.", []string{"1 error syntax"}},
-		"---\n- a\n---\nBody.\n": {"Body.", []string{"1 error syntax"}}, "---\nname: [\n---\nBody.\n": {"Body.", []string{"2 error syntax"}}, "---\nname: a\n": {"", []string{"1 error syntax"}},
+		"---\nname: a\n---\nBody.\n": {"Body.", nil}, "Body.\n": {"Body.", []string{"1 error syntax"}},
+		"---\n---\nBody.\n":          {"Body.", []string{"1 error syntax"}},
+		"---\n- a\n---\nBody.\n":     {"Body.", []string{"1 error syntax"}},
+		"---\nname: [\n---\nBody.\n": {"Body.", []string{"2 error syntax"}}, "---\nname: a\n": {"", []string{"1 error syntax"}},
 	} {
 		f := Kind{ID: "x", Keys: true}.Front("f", []byte(text))
 		f.Read(&nested{})
@@ -249,7 +259,8 @@ func TestMarkdownThatMustHaveKeys(t *testing.T) {
 	for _, size := range []int{20, 21} {
 		k := Kind{ID: "x", Max: 20}
 		text := []byte("name: " + strings.Repeat("a", size-6))
-		for name, f := range map[string]*File{"YAML": k.YAML("f", text), "JSON": k.JSON("f", []byte(`{"name": "`+strings.Repeat("a", size-12)+`"}`)),
+		for name, f := range map[string]*File{"YAML": k.YAML("f", text),
+			"JSON":     k.JSON("f", []byte(`{"name": "`+strings.Repeat("a", size-12)+`"}`)),
 			"Markdown": k.Front("f", []byte(strings.Repeat("a", size)))} {
 			if f.Failed() != (size > 20) {
 				t.Errorf("%s of %d bytes, of which 20 may be: %q", name, size, ids(f))
@@ -262,7 +273,8 @@ func TestMarkdownThatMustHaveKeys(t *testing.T) {
 func TestPlacesAreCountedInBytes(t *testing.T) {
 	f := Kind{ID: "x"}.YAML("f", []byte("name: ü\r\nkids: [{name: ü, inner: x}]\r\n"))
 	f.Read(&nested{})
-	for path, want := range map[string]bool{"name": true, "kids[0].inner": true, "kids[0]": true, "kids[1]": false, "inner": false, "kids[0].none": false} {
+	for path, want := range map[string]bool{"name": true, "kids[0].inner": true, "kids[0]": true, "kids[1]": false, "inner": false,
+		"kids[0].none": false} {
 		if f.Has(path) != want {
 			t.Errorf("%s is there: %v", path, !want)
 		}
@@ -293,7 +305,8 @@ func TestPlacesAreCountedInBytes(t *testing.T) {
 	if f.Node("none") == nil || f.Node("none[3].more") == nil || (Kind{}).YAML("f", nil).Node("a") != nil {
 		t.Error("what is missing has no place")
 	}
-	if short := Short(strings.Repeat("ü", 40)); short != strings.Repeat("ü", 40) || Short(strings.Repeat("ü", 41)) != strings.Repeat("ü", 39)+"…" {
+	if short := Short(strings.Repeat("ü", 40)); short != strings.Repeat("ü", 40) ||
+		Short(strings.Repeat("ü", 41)) != strings.Repeat("ü", 39)+"…" {
 		t.Errorf("quoted is %q", short)
 	}
 }

@@ -74,7 +74,8 @@ func TestLettersAreRead(t *testing.T) {
 		{"hello.md", "Hello", "", inbox.Item{Kind: message.Text, Text: "Hello"}, nil},
 		{"x.json", `{"text":"Hi","id":"` + anID + `","replyTo":"7","dedupe":"mine"}`, "",
 			inbox.Item{Kind: message.Text, ID: anID, Dedupe: "mine", Text: "Hi", Context: message.Context{ReplyTo: "7"}}, nil},
-		{"0__x.json", `{"text":"Hi","type":"system_message","silent":true,"origin":"cron","files":["/no/such/a.png",{"path":"/b","name":"c"},{"id":"kept"}]}`, "0",
+		{"0__x.json", `{"text":"Hi","type":"system_message","silent":true,"origin":"cron","files":["/no/such/a.png",{"path":"/b",` +
+			`"name":"c"},{"id":"kept"}]}`, "0",
 			inbox.Item{Kind: message.System, Text: "Hi", Silent: true, Origin: "cron"},
 			[]inbox.Enclosure{{Path: "/no/such/a.png"}, {Path: "/b", Name: "c"}, {ID: "kept"}}},
 		{"0__y.json", `{"text":"Hi","as":"system"}`, "0", inbox.Item{Kind: message.System, Text: "Hi", Origin: "system"}, nil},

@@ -67,7 +67,8 @@ func TestLines(t *testing.T) {
 	}{
 		{appendItem(nil, &Item{Seq: 7, At: at, Kind: message.Text, ID: "a", Dedupe: "telegram:123",
 			Context: message.Context{MessageID: "77", Sender: "Ann"}, Text: "hi \"you\"\n", Files: []message.File{{ID: "f", Name: "n"}}}),
-			`{"seq":7,"at":"2026-11-20T17:22:00.000Z","type":"message","id":"a","dedupe":"telegram:123","context":{"messageId":"77","sender":"Ann"},"text":"hi \"you\"\n","files":[{"id":"f","name":"n","size":0}],"crc":"c9a32edc"}`},
+			`{"seq":7,"at":"2026-11-20T17:22:00.000Z","type":"message","id":"a","dedupe":"telegram:123","context":{"messageId":"77",` +
+				`"sender":"Ann"},"text":"hi \"you\"\n","files":[{"id":"f","name":"n","size":0}],"crc":"c9a32edc"}`},
 		{appendItem(nil, &Item{Seq: 7, At: at, Kind: message.Text, ID: "a", Text: "hi", After: 41}),
 			`{"seq":7,"at":"2026-11-20T17:22:00.000Z","type":"message","id":"a","text":"hi","after":41,"crc":"bf880483"}`},
 		{appendDone(nil, 8, at, []string{"a", "b"}, 3),

@@ -58,7 +58,8 @@ func TestTheQuotaIsTheSumOfWhatIsOpen(t *testing.T) {
 			case 3:
 				what, op = "a line is written by hand", func() error {
 					return edit(f, func(l []string) []string {
-						return append(l, fmt.Sprintf(`{"type":"message","id":"by-hand-%d","text":%q}`+"\n", step, strings.Repeat("y", random.IntN(500))))
+						return append(l, fmt.Sprintf(`{"type":"message","id":"by-hand-%d","text":%q}`+"\n", step,
+							strings.Repeat("y", random.IntN(500))))
 					})
 				}
 			case 4:

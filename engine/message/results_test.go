@@ -132,7 +132,8 @@ func TestRelayed(t *testing.T) {
 		t.Errorf("%d characters: %q", n, long)
 	}
 
-	for text, want := range map[string]string{"x <!-- untrusted: mail": "a text that was cut", "x <!-- untrusted: a --> y <!-- untrusted: b": "a; a text that was cut"} {
+	for text, want := range map[string]string{"x <!-- untrusted: mail": "a text that was cut",
+		"x <!-- untrusted: a --> y <!-- untrusted: b": "a; a text that was cut"} {
 		if got := SourceOf(text); got != want {
 			t.Errorf("%q comes from %q, want %q", text, got, want)
 		}

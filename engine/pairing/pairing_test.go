@@ -173,7 +173,8 @@ func TestWhatIsNotKeptIsReported(t *testing.T) {
 func TestALinkIntoTheWorkspaceLetsNobodyIn(t *testing.T) {
 	root := filepath.Join(t.TempDir(), ".daycare")
 	planted := filepath.Join(filepath.Dir(root), "planted.json")
-	content := `{"requests": [{"code": "AAAAAAAA", "from": {"connector": "x", "channelId": "1", "userId": "1"}, "at": "2999-01-01T00:00:00.000Z"}]}`
+	content := `{"requests": [{"code": "AAAAAAAA", "from": {"connector": "x", "channelId": "1", "userId": "1"}, "at": ` +
+		`"2999-01-01T00:00:00.000Z"}]}`
 	if err := errors.Join(os.Mkdir(root, 0o700), os.WriteFile(planted, []byte(content), 0o600),
 		os.Symlink(planted, filepath.Join(root, Name))); err != nil {
 		t.Fatal(err)

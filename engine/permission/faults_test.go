@@ -134,7 +134,8 @@ func TestQueueThatCannotBeRead(t *testing.T) {
 	q := open(t, root)
 	ask(t, q, request)
 	q.Close()
-	if err := errors.Join(os.Mkdir(filepath.Join(q.store.dir, "folder.json"), 0o700), os.Symlink("loop.json", filepath.Join(q.store.dir, "loop.json")),
+	if err := errors.Join(os.Mkdir(filepath.Join(q.store.dir, "folder.json"), 0o700),
+		os.Symlink("loop.json", filepath.Join(q.store.dir, "loop.json")),
 		os.Symlink("nothing", filepath.Join(q.store.dir, "gone.json"))); err != nil {
 		t.Fatal(err)
 	}

@@ -230,7 +230,8 @@ func TestALateAnswerBesideAFileThatCannotBeRead(t *testing.T) {
 	if err := q.Late(func(late, _ Pending) { t.Errorf("told is %+v", late) }); err == nil || !strings.Contains(err.Error(), folder.Token) {
 		t.Errorf("of a folder that cannot be removed: %v", err)
 	}
-	if left := leftFiles(t, q); len(left) != 2 || !strings.HasPrefix(left[0]+left[1], folder.Token) && !strings.HasPrefix(left[1], folder.Token) {
+	if left := leftFiles(t, q); len(left) != 2 || !strings.HasPrefix(left[0]+left[1], folder.Token) &&
+		!strings.HasPrefix(left[1], folder.Token) {
 		t.Errorf("left are %v, want the folder and the link's target", left)
 	}
 	if _, ok := q.Next(); ok {

@@ -113,7 +113,8 @@ func TestAskedOnce(t *testing.T) {
 	if got := len(open(t, root).List()); got != 3 {
 		t.Errorf("after a restart %d requests wait, want 3", got)
 	}
-	if _, _, err := q.Ask(agent, owner, Request{Tag: "@web:a.example", Also: []string{"@read:/" + strings.Repeat("x", 10<<10)}}); !errors.Is(err, ErrTag) {
+	if _, _, err := q.Ask(agent, owner, Request{Tag: "@web:a.example",
+		Also: []string{"@read:/" + strings.Repeat("x", 10<<10)}}); !errors.Is(err, ErrTag) {
 		t.Errorf("a further right of 10 KB: %v", err)
 	}
 	if _, _, err := q.Ask(agent, owner, Request{Tag: "x"}); !errors.Is(err, ErrTag) {

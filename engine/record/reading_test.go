@@ -83,7 +83,8 @@ func TestCutTakesTheConversationAlong(t *testing.T) {
 			}
 		}
 
-		if diff := cmp.Diff("start user_message user_message assistant_message tool_result assistant_message turn_end turn_end", strings.Join(types, " ")); diff != "" {
+		if diff := cmp.Diff("start user_message user_message assistant_message tool_result assistant_message turn_end turn_end",
+			strings.Join(types, " ")); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}

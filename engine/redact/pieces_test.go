@@ -96,7 +96,8 @@ func TestEachSpellingIsTakenOut(t *testing.T) {
 func TestJSONStaysJSON(t *testing.T) {
 	r := New("12345678", "hunter2hunter2")
 	for text, want := range map[string]string{
-		`{"a":1}`: `{"a":1}`, `{"a":"hunter2hunter2"}`: `{"a":"` + Mark + `"}`, `{"a":12345678}`: `"{\"a\":` + Mark + `}"`, `12345678`: `"` + Mark + `"`,
+		`{"a":1}`: `{"a":1}`, `{"a":"hunter2hunter2"}`: `{"a":"` + Mark + `"}`, `{"a":12345678}`: `"{\"a\":` + Mark + `}"`,
+		`12345678`: `"` + Mark + `"`,
 	} {
 		got := r.JSON(json.RawMessage(text))
 		if string(got) != want && !(text == "12345678" && json.Valid(got) && !strings.Contains(string(got), text)) || !json.Valid(got) {

@@ -76,10 +76,12 @@ func TestCountIsTheNumberOfSlots(t *testing.T) {
 // A text that is written into a file is read as that text, whatever it looks like.
 func TestQuotedTextsAreReadAsTheyWere(t *testing.T) {
 	for _, text := range []string{"", "plain", "two words", "with: colon", "a # no comment", "#", "- item", "yes", "null", "~", "12", "1.5",
-		"2026-01-01", "'single'", `"double"`, "tab\there", "two\nlines", " before", "after ", "{a: b}", "[a]", "&a", "*a", "!x", "|", ">", "%", "@", "`",
+		"2026-01-01", "'single'", `"double"`, "tab\there", "two\nlines", " before", "after ", "{a: b}", "[a]", "&a", "*a", "!x", "|", ">",
+		"%", "@", "`",
 		"k: v", "é", "\u2028", "\x00", "a: b # c", strings.Repeat("x", 200)} {
 		var got map[string]any
-		if err := yaml.Unmarshal([]byte("k: "+quote(text)+"\n"), &got); err != nil || fmt.Sprint(got["k"]) != text || got["k"] != any(text) {
+		if err := yaml.Unmarshal([]byte("k: "+quote(text)+"\n"), &got); err != nil || fmt.Sprint(got["k"]) != text ||
+			got["k"] != any(text) {
 			t.Errorf("%q is written as %s and read as %#v, %v", text, quote(text), got["k"], err)
 		}
 	}
@@ -91,8 +93,10 @@ func TestQuotedTextsAreReadAsTheyWere(t *testing.T) {
 // Days of a week are said the way that people say them.
 func TestDaysInWords(t *testing.T) {
 	for expr, want := range map[string]string{
-		"0 9 * * 0-6": "every day", "0 9 * * 1-5": "Monday to Friday", "0 9 * * 0": "every Sunday", "0 9 * * 6,0": "every Saturday and Sunday",
-		"0 9 * * 5,6,0": "Friday to Sunday", "0 9 * * 1,3,5": "every Monday, Wednesday and Friday", "0 9 * * 2,3": "every Tuesday and Wednesday",
+		"0 9 * * 0-6": "every day", "0 9 * * 1-5": "Monday to Friday", "0 9 * * 0": "every Sunday",
+		"0 9 * * 6,0":   "every Saturday and Sunday",
+		"0 9 * * 5,6,0": "Friday to Sunday", "0 9 * * 1,3,5": "every Monday, Wednesday and Friday",
+		"0 9 * * 2,3": "every Tuesday and Wednesday",
 	} {
 		if got := cronOf(t, expr, "UTC").String(); !strings.Contains(got, want) {
 			t.Errorf("%s is %q, want %q in it", expr, got, want)
@@ -104,7 +108,8 @@ func TestDaysInWords(t *testing.T) {
 		circle int
 		n      int
 		ok     bool
-	}{{[]int{0, 20, 40}, 60, 20, true}, {[]int{0, 15, 30, 45}, 60, 15, true}, {[]int{0, 10, 40}, 60, 0, false}, {[]int{5, 25, 45}, 60, 0, false},
+	}{{[]int{0, 20, 40}, 60, 20, true}, {[]int{0, 15, 30, 45}, 60, 15, true}, {[]int{0, 10, 40}, 60, 0, false},
+		{[]int{5, 25, 45}, 60, 0, false},
 		{[]int{0, 7, 14}, 60, 0, false}, {nil, 60, 0, false}, {[]int{0}, 24, 24, true}} {
 		if n, ok := stride(tt.all, tt.circle); n != tt.n || ok != tt.ok {
 			t.Errorf("%v of %d: %d, %v", tt.all, tt.circle, n, ok)

@@ -143,7 +143,8 @@ func TestWhatAFiringSays(t *testing.T) {
 		if !exists(want.Dir) {
 			t.Error("its folder is not there")
 		}
-		if g := gates[i]; g.Timeout != 500*time.Millisecond || g.ByHand != (want.Via == ViaHand) || len(g.Permissions) != 1 || len(g.AllowedDomains) != 1 {
+		if g := gates[i]; g.Timeout != 500*time.Millisecond || g.ByHand != (want.Via == ViaHand) || len(g.Permissions) != 1 ||
+			len(g.AllowedDomains) != 1 {
 			t.Errorf("%d: the gate is %+v", i, g)
 		}
 	}

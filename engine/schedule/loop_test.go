@@ -117,7 +117,8 @@ func TestChangesAreTold(t *testing.T) {
 	want("at another", 1, 1)
 	w.task("t", "taskId: tz4a98xxat96iws9zmbrgj3a\nevery: 10m")
 	want("of a new task", 2, 1)
-	if dirs := told[1]; !slices.Equal(dirs, []string{filepath.Join(w.root, "cron"), filepath.Join(w.root, "heartbeat"), filepath.Join(w.root, "cron/t")}) {
+	if dirs := told[1]; !slices.Equal(dirs, []string{filepath.Join(w.root, "cron"), filepath.Join(w.root, "heartbeat"),
+		filepath.Join(w.root, "cron/t")}) {
 		t.Errorf("folders are %v", dirs)
 	}
 
@@ -284,7 +285,8 @@ func TestALateRunSaysHowLate(t *testing.T) {
 	for late, want := range map[time.Duration]struct {
 		via Via
 		why string
-	}{grace: {ViaSchedule, ""}, grace + time.Second: {ViaCatchUp, "late by minute"}, 25*time.Minute + 10*time.Second: {ViaCatchUp, "late by 25 minutes"}} {
+	}{grace: {ViaSchedule, ""}, grace + time.Second: {ViaCatchUp, "late by minute"},
+		25*time.Minute + 10*time.Second: {ViaCatchUp, "late by 25 minutes"}} {
 		w := newWorld(t, time.UTC, noon)
 		w.task("t", "schedule: 0 * * * *")
 		w.settle()

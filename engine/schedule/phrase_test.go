@@ -39,8 +39,10 @@ func TestTimesAsPeopleWriteThem(t *testing.T) {
 		}
 	}
 
-	for _, text := range []string{"every month on the 0 at 8", "every month on the 29th at 8", "every day at 24:00", "every day at nine", "every month on the 1st at nine", "tomorrow at nine", "every day at 0am",
-		"every day at 12:60", "monday and tuesdays at 8", "weekday at 9", "weekend at 9", "today at 18:22", "* * * * * *", "@never", "in 5 weeks",
+	for _, text := range []string{"every month on the 0 at 8", "every month on the 29th at 8", "every day at 24:00", "every day at nine",
+		"every month on the 1st at nine", "tomorrow at nine", "every day at 0am",
+		"every day at 12:60", "monday and tuesdays at 8", "weekday at 9", "weekend at 9", "today at 18:22", "* * * * * *",
+		"@never", "in 5 weeks",
 		"every second", "61 9 * * *", "* * * * x"} {
 		if got, err := ParseWhen(text, now, berlin); !errors.Is(err, ErrPhrase) {
 			t.Errorf("%q is %+v, %v; want it refused", text, got, err)
@@ -63,10 +65,11 @@ func TestSchedulesInWords(t *testing.T) {
 		"* 9 * * *":          "every minute in the hours 9 (UTC)",
 		"* 9-10 * * *":       "every minute from 09:00 to 10:59 (UTC)",
 		"0 9 1 1 *":          "on day 1 of the month in January at 09:00 (UTC)",
-		"0 9 * 1-11 *":       "every day in January, February, March, April, May, June, July, August, September, October and November at 09:00 (UTC)",
-		"0 9 1-3 * 1,2":      "on day 1, 2 and 3 of the month and every Monday and Tuesday at 09:00 (UTC)",
-		"7 */2 * * *":        "every 2 hours at minute 7 (UTC)",
-		"0,30 */12 * * *":    "every day at 00:00, 00:30, 12:00 and 12:30 (UTC)",
+		"0 9 * 1-11 *": "every day in January, February, March, April, May, June, July, August, September, October and November " +
+			"at 09:00 (UTC)",
+		"0 9 1-3 * 1,2":   "on day 1, 2 and 3 of the month and every Monday and Tuesday at 09:00 (UTC)",
+		"7 */2 * * *":     "every 2 hours at minute 7 (UTC)",
+		"0,30 */12 * * *": "every day at 00:00, 00:30, 12:00 and 12:30 (UTC)",
 	} {
 		if got := cronOf(t, expr, "UTC").String(); got != want {
 			t.Errorf("%s is said %q, want %q", expr, got, want)
@@ -74,8 +77,10 @@ func TestSchedulesInWords(t *testing.T) {
 	}
 
 	for d, want := range map[time.Duration]string{
-		24 * time.Hour: "day", 48 * time.Hour: "2 days", time.Hour: "hour", time.Minute: "minute", time.Second: "second", 10 * time.Second: "10 seconds",
-		25 * time.Hour: "1 day and 1 hour", 26*time.Hour + time.Minute + 5*time.Second: "1 day, 2 hours, 1 minute and 5 seconds", 61 * time.Second: "1 minute and 1 second",
+		24 * time.Hour: "day", 48 * time.Hour: "2 days", time.Hour: "hour", time.Minute: "minute", time.Second: "second",
+		10 * time.Second: "10 seconds",
+		25 * time.Hour:   "1 day and 1 hour", 26*time.Hour + time.Minute + 5*time.Second: "1 day, 2 hours, 1 minute and 5 seconds",
+		61 * time.Second: "1 minute and 1 second",
 	} {
 		if got := span(d); got != want {
 			t.Errorf("%v is said %q, want %q", d, got, want)
@@ -103,13 +108,15 @@ func TestTheGridOfASpan(t *testing.T) {
 		t.Errorf("once, and again at %v", at)
 	}
 
-	for text, want := range map[string]bool{"9s": false, "10s": true, "366d": true, "367d": false, "8784h1s": false, "-1d": false, "1.5d": false, "100001d": false} {
+	for text, want := range map[string]bool{"9s": false, "10s": true, "366d": true, "367d": false, "8784h1s": false, "-1d": false,
+		"1.5d": false, "100001d": false} {
 		if _, err := NewSchedule(Timing{Every: text}, time.UTC); (err == nil) != want {
 			t.Errorf("every %s: %v", text, err)
 		}
 	}
 
-	for text, want := range map[string]bool{"1999-12-31T23:59": false, "2000-01-01T00:00": true, "2200-12-31T23:59": true, "2201-01-01T00:00": false,
+	for text, want := range map[string]bool{"1999-12-31T23:59": false, "2000-01-01T00:00": true, "2200-12-31T23:59": true,
+		"2201-01-01T00:00":  false,
 		"1999-12-31T23:59Z": false, "2000-01-01T00:00:00Z": true} {
 		if _, err := NewSchedule(Timing{At: text}, time.UTC); (err == nil) != want {
 			t.Errorf("at %s: %v", text, err)

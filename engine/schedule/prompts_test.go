@@ -118,7 +118,8 @@ func TestWhatIsShownOfTheHeartbeat(t *testing.T) {
 	for n := 1; n <= maxFails; n++ {
 		w.until(noon.Add(time.Duration(n)*30*time.Minute + time.Second))
 		b, _, err := w.sched.Heartbeat()
-		if err != nil || b.Running || b.Last == nil || b.Last.Outcome != Failed && b.Last.Outcome != Skipped || b.Stopped != (n == maxFails) ||
+		if err != nil || b.Running || b.Last == nil || b.Last.Outcome != Failed && b.Last.Outcome != Skipped ||
+			b.Stopped != (n == maxFails) ||
 			b.Next.IsZero() != b.Stopped {
 			t.Errorf("after %d failures: %+v, %v", n, b, err)
 		}
@@ -174,9 +175,11 @@ func TestWhatMakesTheHeartbeatAskAgain(t *testing.T) {
 		change func(w *world)
 		again  bool
 	}{
-		"nothing":               {"Look.", func(*world) {}, false},
-		"its text":              {"---\nwatch: mail/*\n---\nLook.", func(w *world) { w.write("heartbeat/p.md", "---\nwatch: mail/*\n---\nLook again.") }, true},
-		"its title":             {"---\nwatch: mail/*\n---\nLook.", func(w *world) { w.write("heartbeat/p.md", "---\ntitle: x\nwatch: mail/*\n---\nLook.") }, true},
+		"nothing": {"Look.", func(*world) {}, false},
+		"its text": {"---\nwatch: mail/*\n---\nLook.",
+			func(w *world) { w.write("heartbeat/p.md", "---\nwatch: mail/*\n---\nLook again.") }, true},
+		"its title": {"---\nwatch: mail/*\n---\nLook.",
+			func(w *world) { w.write("heartbeat/p.md", "---\ntitle: x\nwatch: mail/*\n---\nLook.") }, true},
 		"any file":              {"Look.", func(w *world) { w.write("notes/new", "x") }, true},
 		"a file that it names":  {"---\nwatch: mail/*\n---\nLook.", func(w *world) { w.write("mail/new", "x") }, true},
 		"a file it does not":    {"---\nwatch: mail/*\n---\nLook.", func(w *world) { w.write("notes/new", "x") }, false},
@@ -190,7 +193,8 @@ func TestWhatMakesTheHeartbeatAskAgain(t *testing.T) {
 			w.write("a/node_modules/x", "x")
 		}, false},
 		"a file of the same size": {"---\nwatch: old\n---\nLook.", func(w *world) { w.write("old", "y") }, true},
-		"a file that is gone":     {"---\nwatch: old\n---\nLook.", func(w *world) { os.Remove(filepath.Join(filepath.Dir(w.root), "old")) }, true},
+		"a file that is gone": {"---\nwatch: old\n---\nLook.",
+			func(w *world) { os.Remove(filepath.Join(filepath.Dir(w.root), "old")) }, true},
 	} {
 		clear(out)
 		w := hearts(t)
@@ -279,7 +283,8 @@ func TestTheBeginningOfAnAnswer(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ text, want string }{
-		{" a\n b\t", "a b"}, {strings.Repeat("x", 200), strings.Repeat("x", 200)}, {strings.Repeat("x", 201), strings.Repeat("x", 200) + "…"},
+		{" a\n b\t", "a b"}, {strings.Repeat("x", 200), strings.Repeat("x", 200)},
+		{strings.Repeat("x", 201), strings.Repeat("x", 200) + "…"},
 		{strings.Repeat("x", 199) + "ü", strings.Repeat("x", 199) + "…"},
 	} {
 		if got := oneLine(tt.text); got != tt.want {

@@ -50,9 +50,10 @@ func (w *world) want(slug string, want ...string) {
 
 func TestCatchUp(t *testing.T) {
 	for catchUp, want := range map[string][]string{
-		"one":  {"12:10 missed (daycare was not running)", "12:20 missed (daycare was not running)", "12:30 ran catch-up"},
-		"all":  {"12:10 ran catch-up", "12:20 ran catch-up", "12:30 ran catch-up"},
-		"none": {"12:10 missed (daycare was not running)", "12:20 missed (daycare was not running)", "12:30 missed (daycare was not running)"},
+		"one": {"12:10 missed (daycare was not running)", "12:20 missed (daycare was not running)", "12:30 ran catch-up"},
+		"all": {"12:10 ran catch-up", "12:20 ran catch-up", "12:30 ran catch-up"},
+		"none": {"12:10 missed (daycare was not running)", "12:20 missed (daycare was not running)",
+			"12:30 missed (daycare was not running)"},
 	} {
 		w := newWorld(t, time.UTC, noon)
 		w.task("t", "schedule: \"*/10 * * * *\"\ncatchUp: "+catchUp)
@@ -97,7 +98,8 @@ func TestManyMissedShareALine(t *testing.T) {
 	if l := w.lines("cron/t/runs.jsonl")[1]; l.Count != 299 || !l.From.Equal(noon.Add(time.Minute)) {
 		t.Errorf("the line is of %d slots from %v, want 299 from 12:01", l.Count, l.From)
 	}
-	if runs, err := w.sched.Runs("t", 0); err != nil || runs[0].Count != 299 || !runs[0].From.Equal(noon.Add(time.Minute)) || !runs[1].From.IsZero() {
+	if runs, err := w.sched.Runs("t", 0); err != nil || runs[0].Count != 299 || !runs[0].From.Equal(noon.Add(time.Minute)) ||
+		!runs[1].From.IsZero() {
 		t.Errorf("shown are %+v, %v", runs, err)
 	}
 

@@ -37,7 +37,8 @@ func TestLinesThatSayTooLittle(t *testing.T) {
 		if !st.cursor.Equal(tt.want) {
 			t.Errorf("%s: counted from %v, want %v", name, st.cursor, tt.want)
 		}
-		if ended := tt.first.Slot != nil && tt.first.Outcome != ""; (st.last != nil) != ended || len(runsOf([]line{tt.first})) > 0 != (ended || tt.first.Firing != nil) {
+		if ended := tt.first.Slot != nil && tt.first.Outcome != ""; (st.last != nil) != ended ||
+			len(runsOf([]line{tt.first})) > 0 != (ended || tt.first.Firing != nil) {
 			t.Errorf("%s: the newest run is %+v of %+v", name, st.last, runsOf([]line{tt.first}))
 		}
 	}
@@ -173,7 +174,8 @@ func TestWhenAJobSleeps(t *testing.T) {
 		want bool
 	}{
 		{track{}, false}, {track{reckoned: true}, true}, {track{reckoned: true, running: true}, false},
-		{track{reckoned: true, next: noon.Add(time.Second)}, true}, {track{reckoned: true, running: true, next: noon.Add(time.Second)}, true},
+		{track{reckoned: true, next: noon.Add(time.Second)}, true},
+		{track{reckoned: true, running: true, next: noon.Add(time.Second)}, true},
 		{track{reckoned: true, next: noon}, false}, {track{next: noon.Add(time.Second)}, false},
 	} {
 		if got := tt.job.sleeps(noon); got != tt.want {
@@ -181,7 +183,8 @@ func TestWhenAJobSleeps(t *testing.T) {
 		}
 	}
 	first, second := noon, noon.Add(time.Second)
-	times := []time.Time{earlier(first, second), earlier(second, first), earlier(time.Time{}, first), earlier(first, time.Time{}), later(second, first), later(first, second)}
+	times := []time.Time{earlier(first, second), earlier(second, first), earlier(time.Time{}, first), earlier(first, time.Time{}),
+		later(second, first), later(first, second)}
 	if !slices.Equal(times, []time.Time{first, first, first, first, second, second}) {
 		t.Errorf("earlier and later are %v", times)
 	}

@@ -115,13 +115,15 @@ func TestHomesOfATable(t *testing.T) {
 
 // Names that a file system may take for one another are one name.
 func TestNamesThatAreTheSame(t *testing.T) {
-	for _, name := range []string{".GIT", ".git", ".gIt", ".g\u200cit", ".g\u200fit", ".g\u202ait", ".g\u202eit", ".g\u206ait", ".g\u206fit", "\ufeff.git"} {
+	for _, name := range []string{".GIT", ".git", ".gIt", ".g\u200cit", ".g\u200fit", ".g\u202ait", ".g\u202eit", ".g\u206ait",
+		".g\u206fit", "\ufeff.git"} {
 		if Fold(name) != ".git" {
 			t.Errorf("%q is %q", name, Fold(name))
 		}
 	}
 
-	for name, want := range map[string]string{"ÄÖ": "äö", "ſ": "s", "\u200c": "", "ſsh": "ssh", "a\u200bb": "a\u200bb", "a\u2010b": "a\u2010b", "a\u2029b": "a\u2029b",
+	for name, want := range map[string]string{"ÄÖ": "äö", "ſ": "s", "\u200c": "", "ſsh": "ssh", "a\u200bb": "a\u200bb",
+		"a\u2010b": "a\u2010b", "a\u2029b": "a\u2029b",
 		"a\u202fb": "a\u202fb", "a\u2069b": "a\u2069b", "a\u2070b": "a\u2070b"} {
 		if got := Fold(name); got != want {
 			t.Errorf("%q is %q, want %q", name, got, want)

@@ -31,7 +31,8 @@ func write(t *testing.T, files map[string]string) (root string) {
 // What is typed becomes a message: words, all of it, or all of it at the end.
 func TestExpand(t *testing.T) {
 	root := write(t, map[string]string{
-		".daycare/commands/review.md":   "---\ndescription: Review a file\nargument-hint: FILE\n---\nReview $1, mind $2. All: $ARGUMENTS.\n",
+		".daycare/commands/review.md": "---\ndescription: Review a file\nargument-hint: FILE\n---\nReview $1, mind $2. All: " +
+			"$ARGUMENTS.\n",
 		".daycare/commands/fix-it.md":   "Fix it.",
 		".claude/commands/review.md":    "of another program",
 		".claude/commands/git/undo.md":  "---\nallowed-tools: Bash(git:*)\nmodel: opus\n---\nUndo $1",

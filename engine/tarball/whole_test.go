@@ -43,7 +43,8 @@ func TestAnArchiveWithinItsLimitsIsRead(t *testing.T) {
 	}
 	stop := errors.New("stop")
 	calls := 0
-	if err := Read(bytes.NewReader(data), Limits{100, 150, 3}, func(Entry, io.Reader) error { calls++; return stop }); !errors.Is(err, stop) || calls != 1 {
+	if err := Read(bytes.NewReader(data), Limits{100, 150, 3}, func(Entry, io.Reader) error { calls++; return stop }); !errors.Is(err,
+		stop) || calls != 1 {
 		t.Errorf("who takes a file and fails: %v after %d calls", err, calls)
 	}
 }

@@ -158,8 +158,9 @@ func TestWhyADirectoryIsNotWatched(t *testing.T) {
 	f := newFake()
 	bubble(t, f, func(t *testing.T, w *Watcher, a, b string, said func() map[string]int) {
 		f.change(func() { f.refuse[a], f.refuse[b] = syscall.ENOSPC, syscall.EACCES })
-		for dir, want := range map[string]string{file: "not a directory", round: "too many levels", filepath.Join(root, "none"): "no such directory",
-			a: "limit of watches", b: "permission denied", root: ""} {
+		for dir, want := range map[string]string{file: "not a directory", round: "too many levels",
+			filepath.Join(root, "none"): "no such directory",
+			a:                           "limit of watches", b: "permission denied", root: ""} {
 			w.Add(dir, Options{}, func(Hint) {})
 			reason := ""
 			for _, line := range w.Degraded() {

@@ -84,7 +84,8 @@ func TestWhatStaysAsItIs(t *testing.T) {
 func TestWhichPathIsOfAnotherPlace(t *testing.T) {
 	for stored, want := range map[string]string{
 		"docs/.daycare/files/a.txt": "/new/docs/.daycare/files/a.txt", "/.daycare/files/a.txt": "/new/.daycare/files/a.txt",
-		"/one/.daycare/files/two/.daycare/files/a.txt": "/new/.daycare/files/a.txt", "/srv/.daycare/filesystem/a": "/srv/.daycare/filesystem/a",
+		"/one/.daycare/files/two/.daycare/files/a.txt": "/new/.daycare/files/a.txt",
+		"/srv/.daycare/filesystem/a":                   "/srv/.daycare/filesystem/a",
 	} {
 		if got := ResolveFile("/new", stored); got != want {
 			t.Errorf("%q is resolved to %q, want %q", stored, got, want)

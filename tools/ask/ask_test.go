@@ -133,7 +133,8 @@ func TestArgumentsThatDoNotFitGiveNothing(t *testing.T) {
 		t.Errorf("it widens the turn by %q", got)
 	}
 	for _, tool := range New(s) {
-		if r, err := tool.Run(t.Context(), call); err != nil || r.Status != tools.Failed || !strings.Contains(r.Text, "the arguments do not fit") {
+		if r, err := tool.Run(t.Context(), call); err != nil || r.Status != tools.Failed ||
+			!strings.Contains(r.Text, "the arguments do not fit") {
 			t.Errorf("%s: %+v, %v", tool.Spec().Name, r, err)
 		}
 	}

@@ -23,14 +23,16 @@ func (s strict) Heartbeat(string) ([]string, error)    { return s.missing, s.err
 // changes are calls that change something.
 var changes = map[string]string{
 	"add_cron": `{"when":"every 2 hours","prompt":"Look."}`, "cron_update": `{"task":"own","enabled":false}`, "cron_run": `{"task":"own"}`,
-	"cron_delete_task": `{"task":"own"}`, "cron_write_memory": `{"task":"own","text":"seen"}`, "heartbeat_add": `{"title":"Mail","prompt":"Any mail?"}`,
+	"cron_delete_task": `{"task":"own"}`, "cron_write_memory": `{"task":"own","text":"seen"}`,
+	"heartbeat_add": `{"title":"Mail","prompt":"Any mail?"}`,
 	"heartbeat_run": `{}`, "heartbeat_remove": `{"name":"disk"}`,
 }
 
 // Who has not the rights of what a task runs with changes nothing of it, and nobody does while the
 // rights cannot be looked at.
 func TestWhoLacksRightsChangesNothing(t *testing.T) {
-	for name, r := range map[string]Rights{"lacks": strict{missing: []string{"@web"}}, "not known": strict{err: errors.New("cannot be read")}} {
+	for name, r := range map[string]Rights{"lacks": strict{missing: []string{"@web"}},
+		"not known": strict{err: errors.New("cannot be read")}} {
 		for tool, args := range changes {
 			root, set := setupFor(t, r)
 			before := files(t, root)
@@ -89,8 +91,10 @@ func TestACallThatCannotBeDone(t *testing.T) {
 	}
 
 	_, set := setup(t)
-	for line, word := range map[string]string{`cron_update {"task":"own","when":"soon"}`: "soon", `cron_update {"task":"own","timezone":"Nowhere"}`: "Nowhere",
-		`add_cron {"prompt":"x"}`: "", `add_cron {"prompt":"x","when":"soon"}`: "soon", `add_cron {"prompt":"x","when":"every 2 hours","timezone":"Nowhere"}`: "Nowhere"} {
+	for line, word := range map[string]string{`cron_update {"task":"own","when":"soon"}`: "soon",
+		`cron_update {"task":"own","timezone":"Nowhere"}`: "Nowhere",
+		`add_cron {"prompt":"x"}`:                         "", `add_cron {"prompt":"x","when":"soon"}`: "soon",
+		`add_cron {"prompt":"x","when":"every 2 hours","timezone":"Nowhere"}`: "Nowhere"} {
 		name, args, _ := strings.Cut(line, " ")
 		if res := call(t, set, "c1", name, args); res.Status != tools.Failed || !strings.Contains(res.Text, word) {
 			t.Errorf("%s: %q %q", line, res.Status, res.Text)
@@ -111,14 +115,16 @@ func TestWhatIsListedOfTasks(t *testing.T) {
 		t.Errorf("listed is\n%s", list)
 	}
 
-	res := call(t, set, "c2", "add_cron", `{"name":"gated","when":"every 2 hours","prompt":"Look.","gate":"test -s queue","deleteAfterRun":true}`)
+	res := call(t, set, "c2", "add_cron",
+		`{"name":"gated","when":"every 2 hours","prompt":"Look.","gate":"test -s queue","deleteAfterRun":true}`)
 	text, err := os.ReadFile(filepath.Join(root, "cron/gated/TASK.md"))
 	if err != nil || !strings.Contains(string(text), "test -s queue") || !strings.Contains(string(text), "deleteAfterRun: true") {
 		t.Errorf("%q: %v\n%s", res.Text, err, text)
 	}
 	res = call(t, set, "c3", "add_cron", `{"name":"plain","watch":["notes/**"],"prompt":"Look."}`)
 	text, err = os.ReadFile(filepath.Join(root, "cron/plain/TASK.md"))
-	if err != nil || strings.Contains(string(text), "gate") || strings.Contains(string(text), "deleteAfterRun") || !strings.Contains(string(text), "notes/**") {
+	if err != nil || strings.Contains(string(text), "gate") || strings.Contains(string(text), "deleteAfterRun") ||
+		!strings.Contains(string(text), "notes/**") {
 		t.Errorf("%q: %v\n%s", res.Text, err, text)
 	}
 	if err := os.RemoveAll(filepath.Join(root, "cron")); err != nil {

@@ -39,7 +39,8 @@ func TestWhoseATaskIs(t *testing.T) {
 		_, set := setupFor(t, tt.rights)
 		do := func(name, args string) tools.Result {
 			tool, _, _ := set.Get(name)
-			res, err := tool.Run(t.Context(), tools.Call{ID: name, Arguments: json.RawMessage(args), Agent: tt.agent, Progress: func(string) {}})
+			res, err := tool.Run(t.Context(), tools.Call{ID: name, Arguments: json.RawMessage(args), Agent: tt.agent,
+				Progress: func(string) {}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +60,8 @@ func TestWhoseATaskIs(t *testing.T) {
 				t.Errorf("%T: %s changes %s: %q %s", tt.rights, tt.agent, slug, res.Status, res.Text)
 			}
 			seen := strings.Contains(tt.sees, slug)
-			if !may && strings.Contains(res.Text, "not found") == seen && !strings.Contains(res.Text, "cron_list and heartbeat_list name them") == !seen {
+			if !may && strings.Contains(res.Text, "not found") == seen &&
+				!strings.Contains(res.Text, "cron_list and heartbeat_list name them") == !seen {
 				t.Errorf("%T: %s is told of %s: %s", tt.rights, tt.agent, slug, res.Text)
 			}
 		}
@@ -110,8 +112,9 @@ func TestHowTheNewestRunEnded(t *testing.T) {
 func TestWhatWentWrongIsSaid(t *testing.T) {
 	for want, err := range map[string]error{
 		"no: x; cron_list and heartbeat_list name them": fmt.Errorf("no: %w", notFound{}),
-		"the schedule is odd":                           fmt.Errorf("update: %w", finding.Finding{Reason: "the schedule is odd", File: "f"}),
-		"disk full":                                     errors.New("disk full"),
+		"the schedule is odd": fmt.Errorf("update: %w",
+			finding.Finding{Reason: "the schedule is odd", File: "f"}),
+		"disk full": errors.New("disk full"),
 	} {
 		if got := reason(err); got != want {
 			t.Errorf("%v is said as %q, want %q", err, got, want)
@@ -130,9 +133,11 @@ func TestWhatIsListedOfTheHeartbeat(t *testing.T) {
 		prompts map[string]string
 		want    string
 	}{
-		"one":           {map[string]string{"disk": "Is it full?\n"}, "disk: disk\nnext: 2026-11-20 18:00 UTC; last: never ran"},
-		"one is off":    {map[string]string{"disk": "x\n", "mail": "---\nenabled: false\n---\ny\n"}, "disk: disk\nmail: mail (switched off)\nnext: 2026-11-20 18:00 UTC; last: never ran"},
-		"all are off":   {map[string]string{"mail": "---\nenabled: false\n---\ny\n"}, "mail: mail (switched off)\nIt is switched off; last: never ran"},
+		"one": {map[string]string{"disk": "Is it full?\n"}, "disk: disk\nnext: 2026-11-20 18:00 UTC; last: never ran"},
+		"one is off": {map[string]string{"disk": "x\n", "mail": "---\nenabled: false\n---\ny\n"},
+			"disk: disk\nmail: mail (switched off)\nnext: 2026-11-20 18:00 UTC; last: never ran"},
+		"all are off": {map[string]string{"mail": "---\nenabled: false\n---\ny\n"},
+			"mail: mail (switched off)\nIt is switched off; last: never ran"},
 		"there is none": {nil, "The heartbeat has nothing to look at."},
 	} {
 		root, set := setup(t)

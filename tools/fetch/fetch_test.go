@@ -197,7 +197,8 @@ func TestMarkdown(t *testing.T) {
 	for _, tt := range []struct{ name, html, want string }{
 		{"paragraphs", "<p>one<p>two\n three", "one\n\ntwo three"},
 		{"headings", "<h1>A</h1>text<h2>B <i>c</i></h2>", "# A\n\ntext\n\n## B *c*"},
-		{"links", `<a href="/x">X</a> <a href=y>Y</a> <a href="#z">Z</a> <a href="javascript:alert(1)">J</a> <a href='https://o.org/?a=1&amp;b=2'>O</a>`,
+		{"links", `<a href="/x">X</a> <a href=y>Y</a> <a href="#z">Z</a> <a href="javascript:alert(1)">J</a> <a ` +
+			`href='https://o.org/?a=1&amp;b=2'>O</a>`,
 			"[X](https://example.com/x) [Y](https://example.com/a/y) Z J [O](https://o.org/?a=1&b=2)"},
 		{"lists", "<ul><li>a<li>b<ul><li>c</ul></ul><ol><li>d</ol>", "- a\n- b\n  \n  - c\n\n1. d"},
 		{"code", "<pre><code>if a &lt; b {\n\n  x()\n}</code></pre><p>and <code>y</code>", "```\nif a < b {\n\n  x()\n}\n```\n\nand `y`"},
@@ -340,9 +341,10 @@ func TestOddAnswers(t *testing.T) {
 		"/jp":     page("text/html; charset=ISO-2022-JP", "<p>\x1b$BF|K\\8l\x1b(B</p>"),
 		"/sjis":   page("text/plain; charset=Shift_JIS", "\x93\xfa\x96{"),
 		"/unsaid": page("text/plain", "K\xf6ln"), "/wrong": page("text/plain; charset=iso-8859-1", "Köln"),
-		"/bom":   page("text/plain", "\uFEFFKöln"),
-		"/long":  page("text/plain; charset=utf-8", strings.Repeat("ö", 3<<20)),
-		"/app":   page("text/html", `<!doctype html><html><head><title>App</title><script src=a.js></script></head><body><div id=root></div><script>go()</script></body></html>`),
+		"/bom":  page("text/plain", "\uFEFFKöln"),
+		"/long": page("text/plain; charset=utf-8", strings.Repeat("ö", 3<<20)),
+		"/app": page("text/html", `<!doctype html><html><head><title>App</title><script src=a.js></script></head><body><div `+
+			`id=root></div><script>go()</script></body></html>`),
 		"/empty": page("text/html", ""), "/nobody": page("text/html", "<p>Just <i>this</i>"),
 		"/slow":   status(429, "Retry-After", "30", "Slow down."),
 		"/later":  status(503, "Retry-After", "Fri, 20 Nov 2026 18:00:00 GMT", ""),

@@ -83,7 +83,8 @@ func TestBytesBecomeText(t *testing.T) {
 	for _, tt := range []struct{ body, charset, want string }{
 		{"\xff\xfeK\x00", "utf-8", "K"}, {"\xfe\xff\x00K", "utf-8", "K"}, {"K\xf6", "", "Kö"}, {"K\xf6", "ISO-8859-1", "Kö"},
 		{"Kö", "iso-8859-1", "Kö"}, {"K\xf6", "utf-8", "K\uFFFD"}, {"K\xf6", "nonsense", "K\uFFFD"}, {"K\x00", "UTF-16LE", "K"},
-		{"\x1b$BF|\x1b(B", "iso-2022-jp", "日"}, {"K\xc3", "", "K\uFFFD"}, {"\uFEFFK", "", "K"}, {"<meta charset=koi8-r>\xd0\xd1", "", "<meta charset=koi8-r>пя"},
+		{"\x1b$BF|\x1b(B", "iso-2022-jp", "日"}, {"K\xc3", "", "K\uFFFD"}, {"\uFEFFK", "", "K"},
+		{"<meta charset=koi8-r>\xd0\xd1", "", "<meta charset=koi8-r>пя"},
 	} {
 		if got := decode([]byte(tt.body), tt.charset); got != tt.want {
 			t.Errorf("%q as %q is %q, want %q", tt.body, tt.charset, got, tt.want)
@@ -104,13 +105,17 @@ func TestWhatWentWrongIsSaid(t *testing.T) {
 		status tools.Status
 		want   string
 	}{
-		{t.Context(), &url.Error{Op: "Get", URL: "u", Err: errHost{there}}, tools.Denied, "call web_fetch with that address (it needs @web:other.example)"},
-		{t.Context(), &Inside{permission.Lan{Host: "nas", Port: 80}}, tools.Denied, "nas is this machine or in its network. Ask with request_permission for @lan:nas:80."},
+		{t.Context(), &url.Error{Op: "Get", URL: "u", Err: errHost{there}}, tools.Denied,
+			"call web_fetch with that address (it needs @web:other.example)"},
+		{t.Context(), &Inside{permission.Lan{Host: "nas", Port: 80}}, tools.Denied,
+			"nas is this machine or in its network. Ask with request_permission for @lan:nas:80."},
 		{t.Context(), fmt.Errorf("x: %w", ErrPrivate), tools.Denied, "The host is at an address that no agent may reach"},
 		{late, late.Err(), tools.TimedOut, "did not answer within 30s"},
 		{gone, gone.Err(), tools.Canceled, "Cancelled"},
-		{t.Context(), &url.Error{Op: "Get", URL: "u", Err: &net.DNSError{Name: "nowhere.example"}}, tools.Failed, "There is no host nowhere.example."},
-		{t.Context(), &url.Error{Op: "Get", URL: "https://secret", Err: errors.New("connection refused")}, tools.Failed, "web_fetch: connection refused"},
+		{t.Context(), &url.Error{Op: "Get", URL: "u", Err: &net.DNSError{Name: "nowhere.example"}}, tools.Failed,
+			"There is no host nowhere.example."},
+		{t.Context(), &url.Error{Op: "Get", URL: "https://secret", Err: errors.New("connection refused")}, tools.Failed,
+			"web_fetch: connection refused"},
 	} {
 		res := failed(tt.ctx, permission.Set{}, tt.err)
 		if res.Status != tt.status || !strings.Contains(res.Text, tt.want) || strings.Contains(res.Text, "secret") {
@@ -137,11 +142,13 @@ func TestHowMuchOfAnAnswerIsShown(t *testing.T) {
 	for path, want := range map[string]string{
 		"/whole": strings.Repeat("ö", 10), "/more": "[the first 200000 of 200001 characters]", "/most": "text/plain\n\nxxx",
 		"/beyond": "text/plain, the first 5 MB\n\nxxx", `/app","raw":true,"url":"/app`: "\n\n<title>T</title><script>go()</script>",
-		"/js": "\n\ngo()", "/yaml": "\n\na: 1", "/svg": "\n\n<svg/>", "/ld": "\n\n{}", "/zip": "[2 bytes that are no text; nothing can be read of them]",
+		"/js": "\n\ngo()", "/yaml": "\n\na: 1", "/svg": "\n\n<svg/>", "/ld": "\n\n{}",
+		"/zip":  "[2 bytes that are no text; nothing can be read of them]",
 		"/gone": "400 Bad Request, text/plain\n\nno", "/retry": "200 OK, text/plain\n\nfine", "/same": "\n\nfine",
 	} {
 		res := fetched(t, s.URL, path)
-		if !strings.Contains(res.Text, want) || strings.Contains(res.Text, "characters]") != (path == "/more" || path == "/most" || path == "/beyond") ||
+		if !strings.Contains(res.Text, want) || strings.Contains(res.Text, "characters]") != (path == "/more" || path == "/most" ||
+			path == "/beyond") ||
 			(res.Status == tools.Failed) != (path == "/zip" || path == "/gone") {
 			t.Errorf("%s: %q %.200s, want %q", path, res.Status, res.Text, want)
 		}
@@ -178,7 +185,8 @@ func TestPictures(t *testing.T) {
 		}
 	}
 	full = true
-	for path, want := range map[string]string{"/a/cat.png": "the picture cannot be kept: the disk is full", "/lost.png": "no text", "/large.png": "no text"} {
+	for path, want := range map[string]string{"/a/cat.png": "the picture cannot be kept: the disk is full", "/lost.png": "no text",
+		"/large.png": "no text"} {
 		if res := get(f, path); res.Status != tools.Failed || !strings.Contains(res.Text, want) {
 			t.Errorf("%s: %+v", path, res)
 		}
@@ -237,8 +245,10 @@ func TestAPageAsPlainText(t *testing.T) {
 			t.Errorf("%s: %q, want %d columns", html, text, want)
 		}
 	}
-	for html, want := range map[string]string{`<a href="mailto:a@b.c">m</a>`: "[m](mailto:a@b.c)", `<a href=" /x (y) ">p</a>`: "[p](https://example.com/x%20%28y%29)",
-		`<a href="http://[">b</a>`: "b", `<a href="">e</a>`: "e", `<a href="/x"></a>z`: "z", `<img src="" alt="a">z`: "z", `<a href="ftp://x.org">f</a>`: "f"} {
+	for html, want := range map[string]string{`<a href="mailto:a@b.c">m</a>`: "[m](mailto:a@b.c)",
+		`<a href=" /x (y) ">p</a>`: "[p](https://example.com/x%20%28y%29)",
+		`<a href="http://[">b</a>`: "b", `<a href="">e</a>`: "e", `<a href="/x"></a>z`: "z", `<img src="" alt="a">z`: "z",
+		`<a href="ftp://x.org">f</a>`: "f"} {
 		if _, text := markdown(html, base); text != want {
 			t.Errorf("%s: %q, want %q", html, text, want)
 		}
@@ -259,11 +269,13 @@ func TestHowManyResultsAreShown(t *testing.T) {
 	}))
 	defer s.Close()
 	tool := &search{Service{Name: "tavily", URL: s.URL, Key: func() string { return "k" }}}
-	for count, want := range map[string]int{"": 8, `,"count":3`: 3, `,"count":20`: 20, `,"count":99`: 20, `,"count":0.5`: 8, `,"count":1`: 1} {
+	for count, want := range map[string]int{"": 8, `,"count":3`: 3, `,"count":20`: 20, `,"count":99`: 20, `,"count":0.5`: 8,
+		`,"count":1`: 1} {
 		res, err := tool.Run(t.Context(), tools.Call{Arguments: []byte(`{"query":" cats "` + count + `}`)})
 		if err != nil || strings.Count(res.Text, "   u\n") != want || !strings.Contains(asked, fmt.Sprintf(`"max_results":%d`, want)) ||
 			res.Source != `what web_search found for "cats"` {
-			t.Errorf("%q: %d results, asked %s, source %s, %v, want %d", count, strings.Count(res.Text, "   u\n"), asked, res.Source, err, want)
+			t.Errorf("%q: %d results, asked %s, source %s, %v, want %d", count, strings.Count(res.Text, "   u\n"), asked,
+				res.Source, err, want)
 		}
 		if strings.Count(res.Text, "…") != max(0, want-2) || strings.Contains(res.Text, strings.Repeat("ä", 501)) {
 			t.Errorf("%q: %d results are cut", count, strings.Count(res.Text, "…"))
@@ -289,14 +301,22 @@ func TestWhatASearchServiceRefuses(t *testing.T) {
 		},
 		"brave: it answered 401 Unauthorized: its key is not accepted": func(w http.ResponseWriter) { w.WriteHeader(401) },
 		"brave: it answered 403 Forbidden: its key is not accepted":    func(w http.ResponseWriter) { w.WriteHeader(403) },
-		"brave: it answered 500 Internal Server Error":                 func(w http.ResponseWriter) { w.WriteHeader(500); io.WriteString(w, "{}") },
-		"brave: it answered 200 OK":                                    func(w http.ResponseWriter) { io.WriteString(w, "<html>") },
-		"brave: unexpected EOF":                                        func(w http.ResponseWriter) { w.Header().Set("Content-Length", "99"); io.WriteString(w, "{}") },
+		"brave: it answered 500 Internal Server Error": func(w http.ResponseWriter) {
+			w.WriteHeader(500)
+			io.WriteString(w, "{}")
+		},
+		"brave: it answered 200 OK": func(w http.ResponseWriter) { io.WriteString(w, "<html>") },
+		"brave: unexpected EOF": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length",
+				"99")
+			io.WriteString(w, "{}")
+		},
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
 		tool := &search{Service{Name: "brave", URL: s.URL, Key: func() string { return "k" }}}
 		res, err := tool.Run(t.Context(), tools.Call{Arguments: []byte(`{"query":"x"}`)})
-		if err != nil || res.Status != tools.Failed || !strings.HasPrefix(res.Text, "web_search: "+want) || strings.Contains(res.Text, s.URL) {
+		if err != nil || res.Status != tools.Failed || !strings.HasPrefix(res.Text, "web_search: "+want) ||
+			strings.Contains(res.Text, s.URL) {
 			t.Errorf("%+v, %v, want %q", res, err, want)
 		}
 		s.Close()
@@ -305,9 +325,11 @@ func TestWhatASearchServiceRefuses(t *testing.T) {
 			t.Errorf("of a server that is gone: %+v, %v", res, err)
 		}
 	}
-	for _, s := range []Service{{Name: "none", URL: "http://127.0.0.1:1"}, {Name: "brave", URL: "http://[::1"}, {Name: "exa", URL: "http://[::1"}} {
+	for _, s := range []Service{{Name: "none", URL: "http://127.0.0.1:1"}, {Name: "brave", URL: "http://[::1"},
+		{Name: "exa", URL: "http://[::1"}} {
 		s.Key = func() string { return "k" }
-		if res, err := (&search{s}).Run(t.Context(), tools.Call{Arguments: []byte(`{"query":"x"}`)}); err != nil || res.Status != tools.Failed {
+		if res, err := (&search{s}).Run(t.Context(), tools.Call{Arguments: []byte(`{"query":"x"}`)}); err != nil ||
+			res.Status != tools.Failed {
 			t.Errorf("%s: %+v, %v", s.Name, res, err)
 		}
 	}
@@ -335,7 +357,8 @@ func TestAKeyIsNotSentElsewhere(t *testing.T) {
 	s := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusFound))
 	defer s.Close()
 	tool := &search{Service{Name: "brave", URL: s.URL, Key: func() string { return "k" }}}
-	if res, err := tool.Run(t.Context(), tools.Call{Arguments: []byte(`{"query":"x"}`)}); err != nil || !strings.Contains(res.Text, "302 Found") {
+	if res, err := tool.Run(t.Context(), tools.Call{Arguments: []byte(`{"query":"x"}`)}); err != nil ||
+		!strings.Contains(res.Text, "302 Found") {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
@@ -344,8 +367,9 @@ func TestAKeyIsNotSentElsewhere(t *testing.T) {
 // layout.
 func TestWhichTablesStay(t *testing.T) {
 	base, _ := url.Parse("https://example.com/")
-	for html, want := range map[string]bool{"<table><tr><td>1<td>2</table>": true, "<table><tr><th>1<th>2</table>": true, "<table><tr><td>1<tr><td>2</table>": false,
-		"<table><tr><th>1</table>": false} {
+	for html, want := range map[string]bool{"<table><tr><td>1<td>2</table>": true, "<table><tr><th>1<th>2</table>": true,
+		"<table><tr><td>1<tr><td>2</table>": false,
+		"<table><tr><th>1</table>":          false} {
 		if _, text := markdown(html, base); strings.Contains(text, "|") != want {
 			t.Errorf("%s becomes %q", html, text)
 		}

@@ -34,8 +34,10 @@ func TestWhichLinesAreShown(t *testing.T) {
 		first, last, n int
 		note           string
 	}{
-		{long.String(), 1, 0, 1, 2000, 2000, "[lines 1-2000 of 2500; go on with offset 2001]"}, {long.String(), 501, 0, 501, 2500, 2000, ""},
-		{long.String(), 500, 9999, 500, 2499, 2000, "[lines 500-2499 of 2500; go on with offset 2500]"}, {long.String(), 2500, 5, 2500, 2500, 1, ""},
+		{long.String(), 1, 0, 1, 2000, 2000, "[lines 1-2000 of 2500; go on with offset 2001]"},
+		{long.String(), 501, 0, 501, 2500, 2000, ""},
+		{long.String(), 500, 9999, 500, 2499, 2000, "[lines 500-2499 of 2500; go on with offset 2500]"},
+		{long.String(), 2500, 5, 2500, 2500, 1, ""},
 		{long.String(), 3, 2, 3, 4, 2, "[lines 3-4 of 2500; go on with offset 5]"}, {long.String(), 2499, 2, 2499, 2500, 2, ""},
 		{wide.String(), 1, 0, 1, 51, 51, "[lines 1-51 of 60; go on with offset 52]"}, {"a\r\nb", 1, 0, 1, 2, 2, ""},
 	} {
@@ -70,7 +72,8 @@ func TestALongLineIsCut(t *testing.T) {
 		line string
 		kept int
 		cut  int
-	}{{strings.Repeat("x", maxLine), maxLine, 0}, {strings.Repeat("x", maxLine+1), maxLine, 1}, {strings.Repeat("x", 100_000), maxLine, 98_000}, {"", 0, 0}} {
+	}{{strings.Repeat("x", maxLine), maxLine, 0}, {strings.Repeat("x", maxLine+1), maxLine, 1},
+		{strings.Repeat("x", 100_000), maxLine, 98_000}, {"", 0, 0}} {
 		for _, end := range []string{"\n", "\r\n"} {
 			in := bufio.NewReaderSize(strings.NewReader(tt.line+end+"next"), 64)
 			line, cut, err := readLine(in)
@@ -89,7 +92,8 @@ func TestALongLineIsCut(t *testing.T) {
 
 // Sizes are said as people read them.
 func TestSizes(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.0 KB", 999_949: "999.9 KB", 1_000_000: "1.0 MB", 2_500_000: "2.5 MB", 1_000_000_000: "1.0 GB"} {
+	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.0 KB", 999_949: "999.9 KB", 1_000_000: "1.0 MB",
+		2_500_000: "2.5 MB", 1_000_000_000: "1.0 GB"} {
 		if got := size(n); got != want {
 			t.Errorf("%d is %q, want %q", n, got, want)
 		}
@@ -100,7 +104,8 @@ func TestSizes(t *testing.T) {
 func TestWhatIsSaidOfAMiss(t *testing.T) {
 	many := strings.Repeat("x\n", 12)
 	for _, tt := range []struct{ text, old, want string }{
-		{"a\nx\nx x\n", "x", "2, 3, 3"}, {many, "x", "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …"}, {many[:20], "x", "1, 2, 3, 4, 5, 6, 7, 8, 9, 10"}, {"a", "x", ""},
+		{"a\nx\nx x\n", "x", "2, 3, 3"}, {many, "x", "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …"}, {many[:20], "x", "1, 2, 3, 4, 5, 6, 7, 8, 9, 10"},
+		{"a", "x", ""},
 	} {
 		if got := where(tt.text, tt.old); got != tt.want {
 			t.Errorf("%q stands in lines %q, want %q", tt.old, got, tt.want)
@@ -109,10 +114,13 @@ func TestWhatIsSaidOfAMiss(t *testing.T) {
 	const again = "Read the file again and copy the text exactly, without line numbers."
 	for _, tt := range []struct{ text, old, want string }{
 		{"one\nfunc main() {\nthree\n", "func mian() {", " The closest line is\n2\tfunc main() {\n" + again},
-		{"  func main() {\r\n", "\n func main() {\nx", " The closest line is\n1\t  func main() {\nSpaces, or the lines after it, differ. " + again},
+		{"  func main() {\r\n", "\n func main() {\nx",
+			" The closest line is\n1\t  func main() {\nSpaces, or the lines after it, differ. " + again},
 		{"abcd\nabce\n", "abcf", " The closest line is\n1\tabcd\n" + again}, // the first of equals
-		{"zzz\n", "abc", " No line is like its first one. Read the file again."}, {"x\n", " \n\n", " Read the file again and copy the text exactly."},
-		{strings.Repeat("a", 400) + "\n", strings.Repeat("a", 400), " The closest line is\n1\t" + strings.Repeat("a", maxCompare) + "\n" + again},
+		{"zzz\n", "abc", " No line is like its first one. Read the file again."},
+		{"x\n", " \n\n", " Read the file again and copy the text exactly."},
+		{strings.Repeat("a", 400) + "\n", strings.Repeat("a", 400), " The closest line is\n1\t" + strings.Repeat("a", maxCompare) +
+			"\n" + again},
 	} {
 		if diff := cmp.Diff(tt.want, closest(tt.text, tt.old)); diff != "" {
 			t.Errorf("%.40q (-want +got):\n%s", tt.old, diff)
@@ -121,7 +129,8 @@ func TestWhatIsSaidOfAMiss(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string
 		want float64
-	}{{"night", "nacht", 0.25}, {"abc", "abc", 1}, {"a", "b", 0}, {"ab", "a", 0}, {"ab", "ba", 0}, {"aaaa", "aa", 0.5}, {"ab", "ab ", 2.0 / 3}} {
+	}{{"night", "nacht", 0.25}, {"abc", "abc", 1}, {"a", "b", 0}, {"ab", "a", 0}, {"ab", "ba", 0}, {"aaaa", "aa", 0.5},
+		{"ab", "ab ", 2.0 / 3}} {
 		if got := alike(bigrams(tt.a), tt.a, tt.b); got != tt.want {
 			t.Errorf("%q and %q are alike by %v, want %v", tt.a, tt.b, got, tt.want)
 		}
@@ -131,7 +140,8 @@ func TestWhatIsSaidOfAMiss(t *testing.T) {
 // Line ends are those of the file, whatever the model writes.
 func TestAnEditKeepsTheLineEnds(t *testing.T) {
 	for _, tt := range []struct{ text, old, new, want string }{
-		{"a\r\nb\r\n", "a\nb", "1\n2", "1\r\n2\r\n"}, {"a\r\nb\r\n", "a\r\nb", "1\n2", "1\n2\r\n"}, {"a\nb\n", "a\nb", "1\r\n2", "1\r\n2\n"},
+		{"a\r\nb\r\n", "a\nb", "1\n2", "1\r\n2\r\n"}, {"a\r\nb\r\n", "a\r\nb", "1\n2", "1\n2\r\n"},
+		{"a\nb\n", "a\nb", "1\r\n2", "1\r\n2\n"},
 		{"a\r\nb\nc\n", "b\nc", "1\n2", "a\r\n1\n2\n"},
 	} {
 		if got, _, err := (swap{Old: tt.old, New: tt.new}).in(tt.text, "f"); got != tt.want || err != nil {
@@ -163,12 +173,14 @@ func TestWhatAListShows(t *testing.T) {
 	}
 	w.want(w.call("ls", a{"path": "empty"}), tools.OK, "[empty is empty]")
 	w.want(w.call("ls", a{"path": "d/pipe"}), tools.OK, "pipe  [p---------]")
-	for tool, args := range map[string]a{"read": {"path": "d/pipe"}, "edit": {"path": "d/pipe", "old": "x", "new": "y"}, "write": {"path": "d/pipe", "content": "x"}} {
+	for tool, args := range map[string]a{"read": {"path": "d/pipe"}, "edit": {"path": "d/pipe", "old": "x", "new": "y"},
+		"write": {"path": "d/pipe", "content": "x"}} {
 		w.want(w.call(tool, args), tools.Failed, "d/pipe is not a regular file")
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	for tool, args := range map[string]a{"ls": {}, "glob": {"pattern": "**"}, "grep": {"pattern": "x"}, "write": {"path": "new", "content": "x"}} {
+	for tool, args := range map[string]a{"ls": {}, "glob": {"pattern": "**"}, "grep": {"pattern": "x"},
+		"write": {"path": "new", "content": "x"}} {
 		w.want(w.callCtx(gone, tool, args), tools.Canceled)
 	}
 	for i := range maxEntries {
@@ -185,10 +197,12 @@ func TestASearchHasAnEnd(t *testing.T) {
 	w.file("few.txt", strings.Repeat("hit\n", maxMatches-1))
 	w.file("many.txt", strings.Repeat("hit\n", maxMatches))
 	w.file("long.txt", "hit"+strings.Repeat("x", maxGrepLine-3)+"\nhit"+strings.Repeat("x", maxGrepLine-2)+"\n\xffhit\n")
-	if text := w.call("grep", a{"pattern": "hit", "path": "few.txt"}).Text; strings.Contains(text, "more matches") || strings.Count(text, "hit") != maxMatches-1 {
+	if text := w.call("grep", a{"pattern": "hit", "path": "few.txt"}).Text; strings.Contains(text, "more matches") ||
+		strings.Count(text, "hit") != maxMatches-1 {
 		t.Errorf("of fewer than are shown: %s", text[len(text)-80:])
 	}
-	if text := w.call("grep", a{"pattern": "hit", "path": "many.txt"}).Text; !strings.HasSuffix(text, "[more matches follow; make the pattern or the path narrower]\n") {
+	if text := w.call("grep", a{"pattern": "hit", "path": "many.txt"}).Text; !strings.HasSuffix(text,
+		"[more matches follow; make the pattern or the path narrower]\n") {
 		t.Errorf("of as many: %s", text[len(text)-80:])
 	}
 	lines := strings.Split(w.call("grep", a{"pattern": "hit", "path": "long.txt"}).Text, "\n")
@@ -217,20 +231,25 @@ func TestASearchHasAnEnd(t *testing.T) {
 
 // A patch is taken apart as it is written; what is not of its form is said with its line.
 func TestPatchesAreTakenApart(t *testing.T) {
-	got, err := parsePatch("*** Begin Patch\r\n*** Update File:  a \r\n*** Move to: b\r\n@@ one @@\n@@ two\n-x\n+y\n@@ -1,2 +3,4 @@\n z\n\n-w\n*** End of File\n" +
+	got, err := parsePatch("*** Begin Patch\r\n*** Update File:  a \r\n*** Move to: b\r\n@@ one @@\n@@ two\n-x\n+y\n@@ -1,2 +3,4 @@\n " +
+		"z\n\n-w\n*** End of File\n" +
 		"*** Delete File: c\n\n*** Add File: d\n+1\n+\n*** End Patch  \n\n")
 	want := []change{
-		{kind: "update", path: "a", moveTo: "b", line: 2, hunks: []hunk{{anchors: []string{"one", "two"}, old: []string{"x"}, new: []string{"y"}, line: 4},
-			{old: []string{"z", "", "w"}, new: []string{"z", ""}, end: true, line: 8}}},
+		{kind: "update", path: "a", moveTo: "b", line: 2,
+			hunks: []hunk{{anchors: []string{"one", "two"}, old: []string{"x"}, new: []string{"y"}, line: 4},
+				{old: []string{"z", "", "w"}, new: []string{"z", ""}, end: true, line: 8}}},
 		{kind: "delete", path: "c", line: 13}, {kind: "add", path: "d", added: "1\n\n", line: 15},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(change{}, hunk{})); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	for text, wrong := range map[string]string{
-		"*** Begin Patch\n*** Add File: x\n+1": `must end with the line "*** End Patch"`, "x\n*** End Patch": `must begin with the line "*** Begin Patch"`, "": "must begin",
-		"*** Begin Patch\n+x\n*** End Patch": `line 2 of the patch: "*** Add File: "`, "*** Begin Patch\n*** Update File: a\n-x\nq\n*** End Patch": "line 4 of the patch: a line begins with",
-		"*** Begin Patch\n*** Update File: a\n@@\n x\n*** End Patch": "line 3 of the patch: the change has no line", "*** Begin Patch\n\n*** End Patch": "line 2 of the patch",
+		"*** Begin Patch\n*** Add File: x\n+1": `must end with the line "*** End Patch"`,
+		"x\n*** End Patch":                     `must begin with the line "*** Begin Patch"`, "": "must begin",
+		"*** Begin Patch\n+x\n*** End Patch":                         `line 2 of the patch: "*** Add File: "`,
+		"*** Begin Patch\n*** Update File: a\n-x\nq\n*** End Patch":  "line 4 of the patch: a line begins with",
+		"*** Begin Patch\n*** Update File: a\n@@\n x\n*** End Patch": "line 3 of the patch: the change has no line",
+		"*** Begin Patch\n\n*** End Patch":                           "line 2 of the patch",
 	} {
 		if _, err := parsePatch(text); err == nil || !strings.Contains(err.Error(), wrong) {
 			t.Errorf("%q: %v, want %q", text, err, wrong)
@@ -255,8 +274,10 @@ func TestWhereLinesAreFound(t *testing.T) {
 		end   bool
 		want  int
 	}{
-		{"b", 0, false, 3}, {"b", 4, false, 5}, {"c", 0, false, 4}, {"c", 3, false, 4}, {"c ", 0, false, 2}, {"b c", 0, false, 3}, {"b c", 4, false, -1}, {"x", 0, false, -1},
-		{"b", 0, true, 5}, {"a", 0, true, -1}, {"c b", 0, true, 4}, {"b", 6, false, -1}, {"a b c b c b", 0, true, 0}, {"a b c b c b x", 0, true, -1},
+		{"b", 0, false, 3}, {"b", 4, false, 5}, {"c", 0, false, 4}, {"c", 3, false, 4}, {"c ", 0, false, 2}, {"b c", 0, false, 3},
+		{"b c", 4, false, -1}, {"x", 0, false, -1},
+		{"b", 0, true, 5}, {"a", 0, true, -1}, {"c b", 0, true, 4}, {"b", 6, false, -1}, {"a b c b c b", 0, true, 0},
+		{"a b c b c b x", 0, true, -1},
 	} {
 		lines := strings.Split(tt.lines, " ")
 		if tt.lines == "c " {
@@ -286,7 +307,8 @@ func TestWhatWasDoneBeforeAFailure(t *testing.T) {
 		want  string
 	}{
 		{patchOf("*** Update File: a.txt", "-one", "+1", "*** Add File: a.txt/b", "+x"), "a.txt is not a folder"},
-		{patchOf("*** Add File: c.txt", "+x", "*** Update File: b.txt", "*** Move to: blocked", "-two", "+2"), "line 4 of the patch: blocked is there already"},
+		{patchOf("*** Add File: c.txt", "+x", "*** Update File: b.txt", "*** Move to: blocked", "-two", "+2"),
+			"line 4 of the patch: blocked is there already"},
 	} {
 		if res := w.call("apply_patch", tt.patch); res.Status != tools.Failed || !strings.Contains(res.Text, tt.want) {
 			t.Errorf("%q %s, want %q", res.Status, res.Text, tt.want)
@@ -305,12 +327,14 @@ func TestWhatWasDoneBeforeAFailure(t *testing.T) {
 func TestHowPathsAreNamed(t *testing.T) {
 	w := newWorld(t)
 	r := w.tools["read"].(reading[readArgs]).base.reach(tools.Call{Access: w.access})
-	for path, want := range map[string]string{"~": w.home, "~/a": w.home + "/a", "a/../b": w.ws + "/b", "/x/": "/x", "~a": w.ws + "/~a", "": w.ws} {
+	for path, want := range map[string]string{"~": w.home, "~/a": w.home + "/a", "a/../b": w.ws + "/b", "/x/": "/x",
+		"~a": w.ws + "/~a", "": w.ws} {
 		if got, err := r.abs(path); got != want || err != nil {
 			t.Errorf("%q is %q, %v, want %q", path, got, err, want)
 		}
 	}
-	for abs, want := range map[string]string{w.ws: ".", w.ws + "/a/b": "a/b", w.outside: w.outside, filepath.Dir(w.ws): filepath.Dir(w.ws)} {
+	for abs, want := range map[string]string{w.ws: ".", w.ws + "/a/b": "a/b", w.outside: w.outside,
+		filepath.Dir(w.ws): filepath.Dir(w.ws)} {
 		if got := r.shown(abs); got != want {
 			t.Errorf("%q is shown as %q, want %q", abs, got, want)
 		}

@@ -35,26 +35,35 @@ func TestWhatAnswersMean(t *testing.T) {
 		want  answer
 		fails string // part of why it is a failure
 	}{
-		"nothing":                       {BeforeTool, End{}, answer{}, ""},
-		"exit code 2 denies":            {BeforeTool, End{Code: 2, Err: []byte("no pushing\n"), Out: []byte(`{"decision":"allow"}`)}, answer{decision: Deny, reason: "no pushing"}, ""},
-		"exit code 2 without a reason":  {BeforeTool, End{Code: 2}, answer{decision: Deny, reason: "it gave no reason"}, ""},
-		"another exit code":             {BeforeTool, End{Code: 1, Err: []byte("oops")}, answer{}, "exit code 1: oops"},
-		"a missing program":             {BeforeTool, End{Code: 127}, answer{}, "exit code 127: (no message)"},
-		"a signal":                      {BeforeTool, End{Code: -1, Signal: "killed"}, answer{}, "signal killed"},
-		"too slow":                      {BeforeTool, End{Code: 2, TimedOut: true}, answer{}, "timeout"},
-		"too much":                      {BeforeTool, End{Cut: true, Out: []byte("{")}, answer{}, "more than 65536 bytes"},
-		"invalid JSON":                  {BeforeTool, End{Out: []byte(`{"decision": `)}, answer{}, "invalid JSON"},
-		"JSON of another type":          {BeforeTool, End{Out: []byte(`{"continue": "no"}`)}, answer{}, "invalid JSON"},
-		"an unknown decision":           {BeforeTool, End{Out: []byte(`{"decision":"maybe"}`)}, answer{}, `"maybe"`},
-		"block":                         {AfterTool, End{Out: []byte(`{"decision":"block","reason":"format it"}`)}, answer{decision: Deny, reason: "format it"}, ""},
-		"approve":                       {BeforeTool, End{Out: []byte(`{"decision":"approve"}`)}, answer{decision: Allow}, ""},
-		"the newer words":               {BeforeTool, End{Out: []byte(` {"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"sure?"}} `)}, answer{decision: Ask, reason: "sure?"}, ""},
-		"the newer words win":           {BeforeTool, End{Out: []byte(`{"decision":"approve","hookSpecificOutput":{"permissionDecision":"deny"}}`)}, answer{decision: Deny, reason: "it gave no reason"}, ""},
-		"another input":                 {BeforeTool, End{Out: []byte(`{"hookSpecificOutput":{"updatedInput":{"command":"ls"}}}`)}, answer{input: json.RawMessage(`{"command":"ls"}`)}, ""},
-		"no other input":                {BeforeTool, End{Out: []byte(`{"hookSpecificOutput":{"updatedInput":null}}`)}, answer{}, ""},
-		"stop":                          {TurnEnd, End{Out: []byte(`{"continue":false,"stopReason":"enough"}`)}, answer{stop: true, reason: "enough"}, ""},
-		"a message for people":          {TurnEnd, End{Out: []byte(`{"systemMessage":"look"}`)}, answer{notice: "look"}, ""},
-		"context":                       {AfterTool, End{Out: []byte(`{"additionalContext":"a","hookSpecificOutput":{"additionalContext":"b"}}`)}, answer{context: "b"}, ""},
+		"nothing": {BeforeTool, End{}, answer{}, ""},
+		"exit code 2 denies": {BeforeTool, End{Code: 2, Err: []byte("no pushing\n"), Out: []byte(`{"decision":"allow"}`)},
+			answer{decision: Deny, reason: "no pushing"}, ""},
+		"exit code 2 without a reason": {BeforeTool, End{Code: 2}, answer{decision: Deny, reason: "it gave no reason"}, ""},
+		"another exit code":            {BeforeTool, End{Code: 1, Err: []byte("oops")}, answer{}, "exit code 1: oops"},
+		"a missing program":            {BeforeTool, End{Code: 127}, answer{}, "exit code 127: (no message)"},
+		"a signal":                     {BeforeTool, End{Code: -1, Signal: "killed"}, answer{}, "signal killed"},
+		"too slow":                     {BeforeTool, End{Code: 2, TimedOut: true}, answer{}, "timeout"},
+		"too much":                     {BeforeTool, End{Cut: true, Out: []byte("{")}, answer{}, "more than 65536 bytes"},
+		"invalid JSON":                 {BeforeTool, End{Out: []byte(`{"decision": `)}, answer{}, "invalid JSON"},
+		"JSON of another type":         {BeforeTool, End{Out: []byte(`{"continue": "no"}`)}, answer{}, "invalid JSON"},
+		"an unknown decision":          {BeforeTool, End{Out: []byte(`{"decision":"maybe"}`)}, answer{}, `"maybe"`},
+		"block": {AfterTool, End{Out: []byte(`{"decision":"block","reason":"format it"}`)},
+			answer{decision: Deny, reason: "format it"}, ""},
+		"approve": {BeforeTool, End{Out: []byte(`{"decision":"approve"}`)}, answer{decision: Allow}, ""},
+		"the newer words": {BeforeTool,
+			End{Out: []byte(` {"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask",` +
+				`"permissionDecisionReason":"sure?"}} `)}, answer{decision: Ask, reason: "sure?"}, ""},
+		"the newer words win": {BeforeTool,
+			End{Out: []byte(`{"decision":"approve","hookSpecificOutput":{"permissionDecision":"deny"}}`)},
+			answer{decision: Deny, reason: "it gave no reason"}, ""},
+		"another input": {BeforeTool, End{Out: []byte(`{"hookSpecificOutput":{"updatedInput":{"command":"ls"}}}`)},
+			answer{input: json.RawMessage(`{"command":"ls"}`)}, ""},
+		"no other input": {BeforeTool, End{Out: []byte(`{"hookSpecificOutput":{"updatedInput":null}}`)}, answer{}, ""},
+		"stop": {TurnEnd, End{Out: []byte(`{"continue":false,"stopReason":"enough"}`)},
+			answer{stop: true, reason: "enough"}, ""},
+		"a message for people": {TurnEnd, End{Out: []byte(`{"systemMessage":"look"}`)}, answer{notice: "look"}, ""},
+		"context": {AfterTool,
+			End{Out: []byte(`{"additionalContext":"a","hookSpecificOutput":{"additionalContext":"b"}}`)}, answer{context: "b"}, ""},
 		"plain text where context goes": {SessionStart, End{Out: []byte("on branch main\n")}, answer{context: "on branch main"}, ""},
 		"plain text elsewhere":          {BeforeTool, End{Out: []byte("checked\n")}, answer{}, ""},
 	} {
@@ -98,25 +107,29 @@ func TestHooksOfOneMoment(t *testing.T) {
 		stop     bool
 		input    string
 	}{
-		"none":                             {nil, None, "", 0, false, false, ""},
-		"no opinion":                       {[]Hook{hook("")}, None, "", 1, false, false, ""},
-		"allow then ask":                   {[]Hook{hook(allow), hook(ask)}, Ask, "sure?", 2, false, false, ""},
-		"ask then allow":                   {[]Hook{hook(ask), hook(allow)}, Ask, "sure?", 2, false, false, ""},
-		"ask then an approval":             {[]Hook{hook(ask), approves}, Ask, "sure?", 2, false, false, ""},
-		"an approval then ask":             {[]Hook{approves, hook(ask)}, Ask, "sure?", 2, false, false, ""},
-		"an approval":                      {[]Hook{approves, hook("")}, Allow, "", 2, true, false, ""},
-		"an allow that may not approve":    {[]Hook{hook(allow)}, Allow, "", 1, false, false, ""},
-		"an approval of another input":     {[]Hook{approves, hook(other("rm"))}, Allow, "", 2, false, false, `{"command":"rm"}`},
-		"deny ends the row":                {[]Hook{hook("deny"), hook(allow)}, Deny, "denied by it", 1, false, false, ""},
-		"deny after ask":                   {[]Hook{hook(ask), hook("deny")}, Deny, "denied by it", 2, false, false, ""},
-		"stop ends the row":                {[]Hook{hook(stop), hook(allow)}, None, "enough", 1, false, true, ""},
-		"inputs follow each other":         {[]Hook{hook(other("a")), hook(other("b"))}, None, "", 2, false, false, `{"command":"b"}`},
-		"a failure denies before a tool":   {[]Hook{hook("missing")}, Deny, "the before_tool hook missing failed, so this is denied: no such program", 1, false, false, ""},
-		"a failure that the owner allows":  {[]Hook{{Event: BeforeTool, Command: "missing", OnError: "allow"}, hook(allow)}, Allow, "", 2, false, false, ""},
-		"another tool":                     {[]Hook{{Event: BeforeTool, Matcher: "edit|write", Command: "deny"}}, None, "", 0, false, false, ""},
+		"none":                          {nil, None, "", 0, false, false, ""},
+		"no opinion":                    {[]Hook{hook("")}, None, "", 1, false, false, ""},
+		"allow then ask":                {[]Hook{hook(allow), hook(ask)}, Ask, "sure?", 2, false, false, ""},
+		"ask then allow":                {[]Hook{hook(ask), hook(allow)}, Ask, "sure?", 2, false, false, ""},
+		"ask then an approval":          {[]Hook{hook(ask), approves}, Ask, "sure?", 2, false, false, ""},
+		"an approval then ask":          {[]Hook{approves, hook(ask)}, Ask, "sure?", 2, false, false, ""},
+		"an approval":                   {[]Hook{approves, hook("")}, Allow, "", 2, true, false, ""},
+		"an allow that may not approve": {[]Hook{hook(allow)}, Allow, "", 1, false, false, ""},
+		"an approval of another input":  {[]Hook{approves, hook(other("rm"))}, Allow, "", 2, false, false, `{"command":"rm"}`},
+		"deny ends the row":             {[]Hook{hook("deny"), hook(allow)}, Deny, "denied by it", 1, false, false, ""},
+		"deny after ask":                {[]Hook{hook(ask), hook("deny")}, Deny, "denied by it", 2, false, false, ""},
+		"stop ends the row":             {[]Hook{hook(stop), hook(allow)}, None, "enough", 1, false, true, ""},
+		"inputs follow each other":      {[]Hook{hook(other("a")), hook(other("b"))}, None, "", 2, false, false, `{"command":"b"}`},
+		"a failure denies before a tool": {[]Hook{hook("missing")}, Deny,
+			"the before_tool hook missing failed, so this is denied: no such program", 1, false, false, ""},
+		"a failure that the owner allows": {[]Hook{{Event: BeforeTool, Command: "missing", OnError: "allow"}, hook(allow)}, Allow, "", 2,
+			false, false, ""},
+		"another tool": {[]Hook{{Event: BeforeTool, Matcher: "edit|write", Command: "deny"}}, None, "", 0,
+			false, false, ""},
 		"part of the name is not the name": {[]Hook{{Event: BeforeTool, Matcher: "exe", Command: "deny"}}, None, "", 0, false, false, ""},
-		"the whole name":                   {[]Hook{{Event: BeforeTool, Matcher: "e.*|x", Command: "deny"}}, Deny, "denied by it", 1, false, false, ""},
-		"another moment":                   {[]Hook{{Event: AfterTool, Command: "deny"}}, None, "", 0, false, false, ""},
+		"the whole name": {[]Hook{{Event: BeforeTool, Matcher: "e.*|x", Command: "deny"}}, Deny, "denied by it", 1,
+			false, false, ""},
+		"another moment": {[]Hook{{Event: AfterTool, Command: "deny"}}, None, "", 0, false, false, ""},
 	} {
 		s := set(t, tt.hooks...)
 		v := s.Run(t.Context(), Moment{Event: BeforeTool, Call: Call{Tool: "exec", Input: json.RawMessage(`{"command":"ls"}`)}}, says)
@@ -159,7 +172,9 @@ func TestAStoppedHookDenies(t *testing.T) {
 func TestInput(t *testing.T) {
 	agent := Agent{ID: "a1", Handle: "0/", Name: "Ada", Session: "s1", History: "/w/history.jsonl", Dir: "/w"}
 	for event, want := range map[Event]string{
-		BeforeTool:   `"hook_event_name":"PreToolUse","event":"before_tool","session_id":"s1","transcript_path":"/w/history.jsonl","cwd":"/w","turn_id":"t1","origin":"telegram/7","sources":["https://example.com/"],"agent_id":"a1","handle":"0/","agent_name":"Ada","tool_name":"exec","tool_use_id":"c1","tool_input":{"command":"ls"}}`,
+		BeforeTool: `"hook_event_name":"PreToolUse","event":"before_tool","session_id":"s1","transcript_path":"/w/history.jsonl",` +
+			`"cwd":"/w","turn_id":"t1","origin":"telegram/7","sources":["https://example.com/"],"agent_id":"a1","handle":"0/",` +
+			`"agent_name":"Ada","tool_name":"exec","tool_use_id":"c1","tool_input":{"command":"ls"}}`,
 		OnMessage:    `"hook_event_name":"UserPromptSubmit"`,
 		BeforePrompt: `"hook_event_name":"before_prompt"`,
 		TurnEnd:      `"stop_hook_active":false,"last_assistant_message":"done"`,
@@ -169,7 +184,8 @@ func TestInput(t *testing.T) {
 		m := Moment{Event: event, Agent: agent, Turn: "t1"}
 		switch event {
 		case BeforeTool:
-			m.Origin, m.Sources, m.Tool, m.ID, m.Input = "telegram/7", []string{"https://example.com/"}, "exec", "c1", json.RawMessage(`{"command":"ls"}`)
+			m.Origin, m.Sources, m.Tool, m.ID, m.Input = "telegram/7", []string{"https://example.com/"}, "exec", "c1",
+				json.RawMessage(`{"command":"ls"}`)
 		case TurnEnd:
 			m.Answer = "done"
 		case SessionStart:

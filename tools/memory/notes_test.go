@@ -80,7 +80,8 @@ func TestWhichLinesOfANoteAreRead(t *testing.T) {
 		t.Errorf("of an empty note: %q, %v", text, err)
 	}
 	for _, dir := range []string{h.dir, h.dir + "/none"} {
-		if text, err := get(newStore(dir), getArgs{File: "none"}); err == nil || !strings.HasPrefix(err.Error(), "there is no note none.md") {
+		if text, err := get(newStore(dir), getArgs{File: "none"}); err == nil ||
+			!strings.HasPrefix(err.Error(), "there is no note none.md") {
 			t.Errorf("of no note: %q, %v", text, err)
 		}
 	}
@@ -97,13 +98,16 @@ func TestWhereANoteIsWritten(t *testing.T) {
 		after  string
 		says   string
 	}{
-		"today":                   {"", writeArgs{Text: " one\ntwo "}, today, "- 12:30 one\n  two\n", "Noted in " + today + ":1."},
-		"today, beside another":   {"- x\n", writeArgs{Text: "one"}, today, "- x\n- 12:30 one\n", "Noted in " + today + ":2."},
-		"a day is not replaced":   {"- x\n", writeArgs{Text: "one", Replace: true}, today, "- x\n- 12:30 one\n", "Noted in " + today + ":2."},
-		"a file":                  {"", writeArgs{Text: "a\nb", File: "e/anna"}, "e/anna.md", "a\nb\n", "Noted in e/anna.md:1."},
-		"a file with something":   {"a\n\n\n", writeArgs{Text: "b\nc", File: "e/anna.md"}, "e/anna.md", "a\nb\nc\n", "Noted in e/anna.md:2."},
-		"a file of empty lines":   {"\n \n", writeArgs{Text: "b", File: "e/anna"}, "e/anna.md", "b\n", "Noted in e/anna.md:1."},
-		"a file, replaced":        {"a\nb\nc\n", writeArgs{Text: "d", File: "e", Replace: true}, "e.md", "d\n", "Replaced e.md: 1 lines instead of 3."},
+		"today":                 {"", writeArgs{Text: " one\ntwo "}, today, "- 12:30 one\n  two\n", "Noted in " + today + ":1."},
+		"today, beside another": {"- x\n", writeArgs{Text: "one"}, today, "- x\n- 12:30 one\n", "Noted in " + today + ":2."},
+		"a day is not replaced": {"- x\n", writeArgs{Text: "one", Replace: true}, today, "- x\n- 12:30 one\n",
+			"Noted in " + today + ":2."},
+		"a file": {"", writeArgs{Text: "a\nb", File: "e/anna"}, "e/anna.md", "a\nb\n", "Noted in e/anna.md:1."},
+		"a file with something": {"a\n\n\n", writeArgs{Text: "b\nc", File: "e/anna.md"}, "e/anna.md", "a\nb\nc\n",
+			"Noted in e/anna.md:2."},
+		"a file of empty lines": {"\n \n", writeArgs{Text: "b", File: "e/anna"}, "e/anna.md", "b\n", "Noted in e/anna.md:1."},
+		"a file, replaced": {"a\nb\nc\n", writeArgs{Text: "d", File: "e", Replace: true}, "e.md", "d\n",
+			"Replaced e.md: 1 lines instead of 3."},
 		"nothing to be replaced":  {"", writeArgs{Text: "d", File: "e", Replace: true}, "e.md", "d\n", "Noted in e.md:1."},
 		"a file that is not UTF8": {"a\xff\n", writeArgs{Text: "d\xff", File: "e"}, "e.md", "a\uFFFD\nd\uFFFD\n", "Noted in e.md:2."},
 	} {
@@ -176,7 +180,8 @@ func TestWhichFilesAreNotes(t *testing.T) {
 		name, _, _ := strings.Cut(line, " (6 bytes, ")
 		got = append(got, name)
 	}
-	if want := "1/2/3/4/5/d.md a.md dir.md/c.md sub/b.md"; err != nil || len(got) != 4 || strings.Join(slices.Sorted(slices.Values(got)), " ") != want {
+	if want := "1/2/3/4/5/d.md a.md dir.md/c.md sub/b.md"; err != nil || len(got) != 4 ||
+		strings.Join(slices.Sorted(slices.Values(got)), " ") != want {
 		t.Errorf("listed are %q, %v, want %s", got, err, want)
 	}
 }

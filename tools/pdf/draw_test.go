@@ -57,14 +57,15 @@ func TestOperators(t *testing.T) {
 func TestForms(t *testing.T) {
 	const f2 = "/Resources<</Font<</F2 5 0 R>>>>"
 	for about, tt := range map[string]struct{ content, form, extra, want string }{
-		"moved":                    {"/F1 10 Tf (a) Tj /X Do (c) Tj", "BT /F1 10 Tf (b) Tj", "/Matrix[1 0 0 1 0 -12]", "a\nb\n\nc"},
-		"moved by too little":      {"/F1 10 Tf (a) Tj /X Do", "BT /F1 10 Tf 5 0 Td (b) Tj", "/Matrix[1 0 0 1 0]", "ab"},
-		"its own font":             {"/F1 10 Tf (a) Tj /X Do", "BT /F2 10 Tf 5 0 Td (b) Tj", f2, "ab"},
-		"what it keeps":            {"/F1 10 Tf 12 TL (a) Tj /X Do T* (c) Tj", "q q 99 TL BT 0 0 Td Q", "", "a\nc"},
-		"what it brings back":      {"q /F1 10 Tf 12 TL (a) Tj /X Do T* (c) Tj", "Q Q Q", "", "a\nc"},
-		"not by another name":      {"/F1 10 Tf (a) Tj /Y Do", "BT 5 0 Td (b) Tj", "", "a"},
-		"no name":                  {"/F1 10 Tf (a) Tj 5 Do", "BT 5 0 Td (b) Tj", "", "a"},
-		"itself, a few times over": {"/F1 10 Tf /X Do", "BT 1 0 0 1 0 0 Tm (b) Tj /X Do", "", strings.TrimSpace(strings.Repeat("b", maxForms))},
+		"moved":               {"/F1 10 Tf (a) Tj /X Do (c) Tj", "BT /F1 10 Tf (b) Tj", "/Matrix[1 0 0 1 0 -12]", "a\nb\n\nc"},
+		"moved by too little": {"/F1 10 Tf (a) Tj /X Do", "BT /F1 10 Tf 5 0 Td (b) Tj", "/Matrix[1 0 0 1 0]", "ab"},
+		"its own font":        {"/F1 10 Tf (a) Tj /X Do", "BT /F2 10 Tf 5 0 Td (b) Tj", f2, "ab"},
+		"what it keeps":       {"/F1 10 Tf 12 TL (a) Tj /X Do T* (c) Tj", "q q 99 TL BT 0 0 Td Q", "", "a\nc"},
+		"what it brings back": {"q /F1 10 Tf 12 TL (a) Tj /X Do T* (c) Tj", "Q Q Q", "", "a\nc"},
+		"not by another name": {"/F1 10 Tf (a) Tj /Y Do", "BT 5 0 Td (b) Tj", "", "a"},
+		"no name":             {"/F1 10 Tf (a) Tj 5 Do", "BT 5 0 Td (b) Tj", "", "a"},
+		"itself, a few times over": {"/F1 10 Tf /X Do", "BT 1 0 0 1 0 0 Tm (b) Tj /X Do", "",
+			strings.TrimSpace(strings.Repeat("b", maxForms))},
 	} {
 		data := page(raw("", "BT "+tt.content), raw("/Subtype/Form"+tt.extra, tt.form))
 		if got := read(t, data, Options{}).Body; got != "[page 1]\n"+tt.want {
@@ -103,7 +104,8 @@ func TestPagesInPages(t *testing.T) {
 		t.Errorf("%d pages are read, want %d", got.Pages, maxPages)
 	}
 	// Of several roots the newest is the one, where the file does not say which.
-	two := made("<</Type/Catalog/Pages 3 0 R>>", "<</Type/Catalog/Pages 4 0 R>>", "<</Kids[<<>>]>>", "<</Kids[<<>><<>>]>>", "<</Type/Other>>")
+	two := made("<</Type/Catalog/Pages 3 0 R>>", "<</Type/Catalog/Pages 4 0 R>>", "<</Kids[<<>>]>>", "<</Kids[<<>><<>>]>>",
+		"<</Type/Other>>")
 	if got := read(t, []byte(strings.Replace(string(two), "/Root", "/Boot", 1)), Options{}); got.Pages != 2 {
 		t.Errorf("%d pages are read, want those of the newest root", got.Pages)
 	}

@@ -102,8 +102,10 @@ func TestWaysOfPacking(t *testing.T) {
 		{"FlateDecode Fl", string(packed("hello")), "hello"}, {"FlateDecode Fl", bare.String(), "hello"},
 		{"FlateDecode", "", ""}, {"FlateDecode", "\x78\x9c", ""},
 		{"LZWDecode LZW", lzw, "-----A---B"}, {"ASCIIHexDecode AHx", "68 65 6C 6C 6F>", "hello"},
-		{"ASCII85Decode A85", "<~" + a85([]byte("hello")) + "x", "hello"}, {"ASCII85Decode A85", strings.TrimSuffix(a85([]byte("hello")), "~>"), "hello"},
-		{"RunLengthDecode RL", "\x01he\xffl\x00o\x80x", "hello"}, {"RL", "\x04hel", "hel"}, {"RL", "\x00", ""}, {"RL", "\x81x\x7f" + strings.Repeat("y", 128), strings.Repeat("x", 128) + strings.Repeat("y", 128)},
+		{"ASCII85Decode A85", "<~" + a85([]byte("hello")) + "x", "hello"},
+		{"ASCII85Decode A85", strings.TrimSuffix(a85([]byte("hello")), "~>"), "hello"},
+		{"RunLengthDecode RL", "\x01he\xffl\x00o\x80x", "hello"}, {"RL", "\x04hel", "hel"}, {"RL", "\x00", ""},
+		{"RL", "\x81x\x7f" + strings.Repeat("y", 128), strings.Repeat("x", 128) + strings.Repeat("y", 128)},
 		{"DCTDecode JBIG2Decode", "hello", ""},
 	} {
 		for kind := range strings.FieldsSeq(tt.kinds) {
@@ -112,7 +114,8 @@ func TestWaysOfPacking(t *testing.T) {
 			}
 		}
 	}
-	twice := &stream{dict: dict{"Filter": []any{name("AHx"), name("Fl")}, "DecodeParms": []any{nil, dict{"Predictor": 12.0, "Columns": 5.0}}},
+	twice := &stream{dict: dict{"Filter": []any{name("AHx"), name("Fl")},
+		"DecodeParms": []any{nil, dict{"Predictor": 12.0, "Columns": 5.0}}},
 		raw: fmt.Appendf(nil, "%x>", packed("\x00hello"))}
 	if got := string(fresh("").unpack(twice)); got != "hello" {
 		t.Errorf("packed twice: %q", got)
@@ -190,7 +193,8 @@ func TestAPageThatIsTooMuchWork(t *testing.T) {
 	data := made(root, "<</Kids[3 0 R 4 0 R 8 0 R]/Resources<</Font<</F1 7 0 R>>>>>>", "<</Contents 5 0 R>>", "<</Contents 6 0 R>>",
 		raw("", "BT /F1 9 Tf (good) Tj"), bomb, plain, "<</Contents 5 0 R>>")
 	limited := func(ctx context.Context, first int) (Text, error) {
-		return (&file{data: data, left: meter{ctx: ctx, unpacked: maxUnpacked / 100, work: maxWork / 100, check: maxWork / 100}}).all(Options{First: first})
+		return (&file{data: data, left: meter{ctx: ctx, unpacked: maxUnpacked / 100, work: maxWork / 100,
+			check: maxWork / 100}}).all(Options{First: first})
 	}
 	if got, err := limited(t.Context(), 1); err != nil || got != (Text{Pages: 3, First: 1, Last: 1, Body: "[page 1]\ngood", Next: 2}) {
 		t.Errorf("%+v, %v", got, err)

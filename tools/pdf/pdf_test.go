@@ -64,7 +64,8 @@ func TestText(t *testing.T) {
 		"3 beginbfrange <0010><0012><0041> <0020><0021>[<00660066><D83DDE00>] <0030><0030><> endbfrange endcmap"
 	wide := func(more string) []string {
 		return []string{root, pages, leaf, raw("", "BT /F1 10 Tf <00100011001200030020> Tj <00210030> Tj ET"),
-			"<</Type/Font/Subtype/Type0/Encoding/Identity-H/ToUnicode 7 0 R/DescendantFonts[<</DW 500/W[3[250] 16 18 600]>>]>>", "null", flated("", to) + more}
+			"<</Type/Font/Subtype/Type0/Encoding/Identity-H/ToUnicode 7 0 R/DescendantFonts[<</DW 500/W[3[250] 16 18 600]>>]>>", "null",
+			flated("", to) + more}
 	}
 	differ := func(encoding, content string) []byte {
 		return made(root, pages, leaf, raw("", content),

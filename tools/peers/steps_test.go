@@ -106,12 +106,17 @@ func run(t *testing.T, h Agents, name, args string) tools.Result {
 func TestEachFailedStepOfACallIsReported(t *testing.T) {
 	tried := map[string]bool{}
 	for call, steps := range map[string]int{
-		`start_background_agent {"prompt":"do it"}`: 1, `spawn {"task":"do it"}`: 1, `send_agent_message {"text":"done"}`: 1, `agents_list {}`: 1,
-		`agent_status {"agentId":"0/0"}`: 1, `agent_stop {"agentId":"bbbb"}`: 1, `sessions_list {}`: 1, `sessions_history {"agentId":"1/"}`: 1,
+		`start_background_agent {"prompt":"do it"}`: 1, `spawn {"task":"do it"}`: 1, `send_agent_message {"text":"done"}`: 1,
+		`agents_list {}`:                 1,
+		`agent_status {"agentId":"0/0"}`: 1, `agent_stop {"agentId":"bbbb"}`: 1, `sessions_list {}`: 1,
+		`sessions_history {"agentId":"1/"}`:                             1,
 		`sessions_send {"agentId":"Ops","text":"?","timeoutSeconds":5}`: 3, `sessions_send {"agentId":"Ops","text":"?"}`: 2,
-		`sessions_send {"agentId":"log-reader","timeoutSeconds":5}`: 3, `subagents {}`: 1, `sessions_status {}`: 1, `sessions_status {"agentId":"Ops"}`: 2,
-		`create_permanent_agent {"name":"Dev","systemPrompt":"You build."}`: 2, `create_permanent_agent {"name":"Ops","systemPrompt":"You run."}`: 2,
-		`create_permanent_agent {}`: 1, `message {"text":"hi"}`: 1, `set_reaction {"emoji":"+1"}`: 1,
+		`sessions_send {"agentId":"log-reader","timeoutSeconds":5}`: 3, `subagents {}`: 1, `sessions_status {}`: 1,
+		`sessions_status {"agentId":"Ops"}`:                                 2,
+		`create_permanent_agent {"name":"Dev","systemPrompt":"You build."}`: 2,
+		`create_permanent_agent {"name":"Ops","systemPrompt":"You run."}`:   2,
+		`create_permanent_agent {}`:                                         1, `message {"text":"hi"}`: 1,
+		`set_reaction {"emoji":"+1"}`: 1,
 	} {
 		name, args, _ := strings.Cut(call, " ")
 		tried[name] = true
@@ -138,7 +143,8 @@ func TestEachFailedStepOfACallIsReported(t *testing.T) {
 // the newest conversations.
 func TestWhatIsListed(t *testing.T) {
 	h := &stepper{house: newHouse()}
-	h.agents = append(h.agents, event.Agent{ID: "dddd4444", Handle: "0/1", Name: "done", Type: "subagent", State: event.Ended, ParentAgentID: "aaaa1111"},
+	h.agents = append(h.agents, event.Agent{ID: "dddd4444", Handle: "0/1", Name: "done", Type: "subagent", State: event.Ended,
+		ParentAgentID: "aaaa1111"},
 		event.Agent{ID: "eeee5555", Handle: "0/2", Name: "waits", Type: "subagent", State: event.Idle, ParentAgentID: "aaaa1111"},
 		event.Agent{ID: "ffff6666", Handle: "0/3", Name: "works", Type: "subagent", State: event.UsingTool, ParentAgentID: "aaaa1111"},
 		event.Agent{ID: "gggg7777", Handle: "2/", Name: "gone", Type: "permanent", State: event.Ended})
@@ -152,7 +158,8 @@ func TestWhatIsListed(t *testing.T) {
 	}
 	for call, want := range map[string]string{
 		`agents_list {}`: "[me log-reader Ops waits works]", `subagents {}`: "[works]", `create_permanent_agent {}`: "[Ops]",
-		`sessions_list {}`: "[me log-reader Ops done waits works gone]", `sessions_list {"limit":2}`: "[works gone]", `sessions_list {"limit":7}`: "[me log-reader Ops done waits works gone]",
+		`sessions_list {}`: "[me log-reader Ops done waits works gone]", `sessions_list {"limit":2}`: "[works gone]",
+		`sessions_list {"limit":7}`:   "[me log-reader Ops done waits works gone]",
 		`sessions_list {"limit":500}`: "[me log-reader Ops done waits works gone]",
 	} {
 		name, args, _ := strings.Cut(call, " ")
@@ -175,7 +182,8 @@ func TestWhatIsListed(t *testing.T) {
 		}
 	}
 
-	for args, want := range map[string]int{`{"agentId":"Ops"}`: historyLimit, `{"agentId":"Ops","limit":0}`: historyLimit, `{"agentId":"Ops","limit":3}`: 3} {
+	for args, want := range map[string]int{`{"agentId":"Ops"}`: historyLimit, `{"agentId":"Ops","limit":0}`: historyLimit,
+		`{"agentId":"Ops","limit":3}`: 3} {
 		if run(t, h, "sessions_history", args); h.limit != want {
 			t.Errorf("%s asks for %d records, want %d", args, h.limit, want)
 		}

@@ -32,7 +32,8 @@ func TestASkillMayBeAsLongAsTheSpecificationSays(t *testing.T) {
 		{maxName, maxDescription, maxCompatibility, ""}, {maxName + 1, 1, 1, "skill-name"},
 		{1, maxDescription + 1, 1, "skill-description"}, {1, 1, maxCompatibility + 1, "skill-compatibility"},
 	} {
-		text := "---\nname: " + of(tt.name) + "\ndescription: " + of(tt.description) + "\ncompatibility: " + of(tt.compatibility) + "\n---\n"
+		text := "---\nname: " + of(tt.name) + "\ndescription: " + of(tt.description) + "\ncompatibility: " +
+			of(tt.compatibility) + "\n---\n"
 		_, found, ok := Parse("/skills/"+of(tt.name)+"/SKILL.md", []byte(text))
 		if wrong := ids(found); !ok || wrong != tt.wrong {
 			t.Errorf("%+v: ok %v, found %q, want %q", tt, ok, wrong, tt.wrong)

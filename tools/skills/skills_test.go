@@ -194,7 +194,8 @@ func TestShelfFollowsItsFiles(t *testing.T) {
 		{"unreadable", func() { remove(t, path); mkdir(t, path) }, "milk",
 			path + ": it is not a regular file; the previous version stays active"},
 		{"removed", func() { remove(t, path) }, "", ""},
-		{"broken from the start", func() { put(t, path, "tea") }, "", path + ":1:1: the file must begin with a line ---, its keys, and another line ---"},
+		{"broken from the start", func() { put(t, path, "tea") }, "", path +
+			":1:1: the file must begin with a line ---, its keys, and another line ---"},
 		{"good in the end", func() { put(t, path, strings.ReplaceAll(good, "%", "ice")) }, "ice", ""},
 	} {
 		told = nil

@@ -87,7 +87,8 @@ func TestRequests(t *testing.T) {
 func TestSignatures(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `data: {"candidates":[{"content":{"parts":[{"text":"Both.","thoughtSignature":"T"},`+
-			`{"functionCall":{"name":"n","args":{"a":1},"id":"x"},"thoughtSignature":"A"},{"functionCall":{"name":"n","id":"y"}}]},"finishReason":"STOP"}]}`+"\n\n")
+			`{"functionCall":{"name":"n","args":{"a":1},"id":"x"},"thoughtSignature":"A"},{"functionCall":{"name":"n","id":"y"}}]},`+
+			`"finishReason":"STOP"}]}`+"\n\n")
 	}))
 	defer server.Close()
 	p := with(nil)(t, server.URL, server.Client()).(*Provider)
@@ -133,7 +134,8 @@ func TestSignatures(t *testing.T) {
 func TestWholeAnswer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `[{"candidates":[{"content":{"parts":[{"text":"Hi"}]}}]},{"candidates":[{"content":{"parts":[{"text":"."}]},"finishReason":"STOP"}],`+
+		fmt.Fprint(w, `[{"candidates":[{"content":{"parts":[{"text":"Hi"}]}}]},{"candidates":[{"content":{"parts":[{"text":"."}]},`+
+			`"finishReason":"STOP"}],`+
 			`"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":2},"modelVersion":"m"}]`)
 	}))
 	defer server.Close()
@@ -152,7 +154,8 @@ func TestRetryDelay(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusTooManyRequests)
 		fmt.Fprint(w, `{"error":{"code":429,"message":"You exceeded your current quota.","status":"RESOURCE_EXHAUSTED","details":[`+
-			`{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}]}}`)
+			`{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo",`+
+			`"retryDelay":"34.5s"}]}}`)
 	}))
 	defer server.Close()
 	events := providertest.Collect(t, t.Context(), with(nil)(t, server.URL, server.Client()), providertest.Hello())

@@ -45,15 +45,22 @@ func TestContract(t *testing.T) {
 			return strings.Contains(prefix, `"finish_reason":"stop"`) || strings.Contains(prefix, `"finish_reason":"tool_calls"`)
 		},
 		Overflow: []providertest.Reply{
-			{Status: 400, Body: `{"error":{"message":"This model's maximum context length is 128000 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`},
-			{Status: 400, Body: `{"error":{"code":400,"message":"the request exceeds the available context size. try increasing the context size","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":4096}}`},
-			{Status: 400, Body: `[{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]`},
-			{Status: 400, Body: `{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","param":null,"code":400}`},
-			{Status: 413, Body: `{"error":{"message":"Please reduce the length of the messages or completion.","type":"invalid_request_error"}}`},
-			{Status: 429, Body: `{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 41000.","type":"tokens","code":"rate_limit_exceeded"}}`},
+			{Status: 400, Body: `{"error":{"message":"This model's maximum context length is 128000 tokens.",` +
+				`"type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`},
+			{Status: 400, Body: `{"error":{"code":400,"message":"the request exceeds the available context size. try increasing the ` +
+				`context size","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":4096}}`},
+			{Status: 400, Body: `[{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens ` +
+				`allowed (1048576).","status":"INVALID_ARGUMENT"}}]`},
+			{Status: 400, Body: `{"object":"error","message":"This model's maximum context length is 4096 tokens.",` +
+				`"type":"BadRequestError","param":null,"code":400}`},
+			{Status: 413, Body: `{"error":{"message":"Please reduce the length of the messages or completion.",` +
+				`"type":"invalid_request_error"}}`},
+			{Status: 429, Body: `{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested ` +
+				`41000.","type":"tokens","code":"rate_limit_exceeded"}}`},
 		},
 		NoCredit: []providertest.Reply{
-			{Status: 429, Body: `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`},
+			{Status: 429, Body: `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.",` +
+				`"type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`},
 			{Status: 402, Body: `{"error":{"message":"Insufficient credits","code":402}}`},
 		},
 	})
@@ -63,7 +70,10 @@ func TestRequests(t *testing.T) {
 	hot := 0.7
 	providertest.GoldenRequests(t, Wire, with, []providertest.Case[Options]{
 		{Name: "all.json"},
-		{Name: "limits.json", Edit: func(r *providers.Request) { r.Temperature, r.MaxTokens, r.Model, r.Thinking = &hot, 99, "other", "low" }},
+		{Name: "limits.json", Edit: func(r *providers.Request) {
+			r.Temperature, r.MaxTokens, r.Model, r.Thinking = &hot, 99,
+				"other", "low"
+		}},
 		{Name: "options.json", Change: func(o *Options) {
 			o.BaseURL += "/chat/completions"
 			o.Headers = map[string]string{"X-Title": "daycare"}
@@ -93,7 +103,8 @@ func TestHosts(t *testing.T) {
 		"":                             {"https://api.openai.com/v1/chat/completions", "max_completion_tokens", true, false},
 		"http://localhost:11434/v1/":   {"http://localhost:11434/v1/chat/completions", "max_tokens", false, false},
 		"https://openrouter.ai/api/v1": {"https://openrouter.ai/api/v1/chat/completions", "max_tokens", false, false},
-		"https://generativelanguage.googleapis.com/v1beta/openai/": {"https://generativelanguage.googleapis.com/v1beta/openai/chat/completions", "max_tokens", false, true},
+		"https://generativelanguage.googleapis.com/v1beta/openai/": {
+			"https://generativelanguage.googleapis.com/v1beta/openai/chat/completions", "max_tokens", false, true},
 	} {
 		p, err := New(Options{BaseURL: base})
 		if err != nil {

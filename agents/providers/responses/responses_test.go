@@ -47,11 +47,14 @@ func TestContract(t *testing.T) {
 		},
 		Ended: func(prefix string) bool { return strings.Contains(prefix, `"type":"response.completed"`) },
 		Overflow: []providertest.Reply{
-			{Status: 400, Body: `{"error":{"message":"Your input exceeds the context window of this model. Please adjust your input and try again.","type":"invalid_request_error","param":"input","code":"context_length_exceeded"}}`},
-			{Status: 429, Body: `{"error":{"message":"Request too large for gpt-6.1-sol on tokens per min (TPM): Limit 30000, Requested 41000.","type":"tokens","code":"rate_limit_exceeded"}}`},
+			{Status: 400, Body: `{"error":{"message":"Your input exceeds the context window of this model. Please adjust your input and ` +
+				`try again.","type":"invalid_request_error","param":"input","code":"context_length_exceeded"}}`},
+			{Status: 429, Body: `{"error":{"message":"Request too large for gpt-6.1-sol on tokens per min (TPM): Limit 30000, Requested ` +
+				`41000.","type":"tokens","code":"rate_limit_exceeded"}}`},
 		},
 		NoCredit: []providertest.Reply{
-			{Status: 429, Body: `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`},
+			{Status: 429, Body: `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.",` +
+				`"type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`},
 		},
 	})
 }
@@ -60,7 +63,10 @@ func TestRequests(t *testing.T) {
 	hot := 0.7
 	providertest.GoldenRequests(t, Wire, with, []providertest.Case[Options]{
 		{Name: "all.json"},
-		{Name: "limits.json", Edit: func(r *providers.Request) { r.Temperature, r.MaxTokens, r.Model, r.Thinking = &hot, 99, "other", "low" }},
+		{Name: "limits.json", Edit: func(r *providers.Request) {
+			r.Temperature, r.MaxTokens, r.Model, r.Thinking = &hot, 99,
+				"other", "low"
+		}},
 		{Name: "options.json", Change: func(o *Options) {
 			o.BaseURL += "/responses"
 			o.Headers = map[string]string{"X-Title": "daycare"}
@@ -152,7 +158,8 @@ func TestReasoningGoesBack(t *testing.T) {
 			`{"type":"function_call","call_id":"own1","name":"read","arguments":"{\"path\":\"a\"}"}`
 	}
 	for model, want := range map[string]string{
-		"gpt-6.1-sol": `{"type":"reasoning","summary":[{"type":"summary_text","text":"Look."}],"encrypted_content":"gAAA=="},` + said(`"phase":"commentary",`),
+		"gpt-6.1-sol": `{"type":"reasoning","summary":[{"type":"summary_text","text":"Look."}],"encrypted_content":"gAAA=="},` +
+			said(`"phase":"commentary",`),
 		"gpt-6-astra": said(""),
 	} {
 		if diff := cmp.Diff(want, string(p.encode(m, model))); diff != "" {

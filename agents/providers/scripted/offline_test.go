@@ -258,7 +258,8 @@ func TestGoesOnAfterApproval(t *testing.T) {
 	for _, note := range []string{
 		"Allowed once: @exec:make denied (make denied). Make exactly the same call again now; the permission is used up by it.",
 		"Allowed from now on: @exec:make denied (make denied). Make the call again.",
-		"Allowed from now on: every command that begins with these words and nothing else in it: make denied. Make the call (make denied) again.",
+		"Allowed from now on: every command that begins with these words and nothing else in it: make denied. Make the call (make " +
+			"denied) again.",
 	} {
 		c := ask()
 		_, calls := c.system(note).answer()
@@ -271,9 +272,11 @@ func TestGoesOnAfterApproval(t *testing.T) {
 	}
 
 	for note, want := range map[string]string{
-		"Denied: @exec:make denied (make denied). Do not try it again, nor by another way.":                                              "All right, I leave it.",
-		"Nobody answered the request for @exec:make denied (make denied) in time. It counts as denied: do not try it again on your own.": "All right, I leave it.",
-		"Allowed from now on: @web:x.org (https://x.org/). Make the call again.":                                                         "Thank you. Please ask me again.",
+		"Denied: @exec:make denied (make denied). Do not try it again, nor by " +
+			"another way.": "All right, I leave it.",
+		"Nobody answered the request for @exec:make denied (make denied) in time. It counts as denied: do not try it again on " +
+			"your own.": "All right, I leave it.",
+		"Allowed from now on: @web:x.org (https://x.org/). Make the call again.": "Thank you. Please ask me again.",
 	} {
 		if text, calls := ask().system(note).answer(); len(calls) > 0 || text != want {
 			t.Errorf("%s\n%q %v", note, text, calls)

@@ -20,13 +20,14 @@ type fact struct {
 }
 
 const (
-	at0     = `"at":"2026-11-22T10:00:00Z",`
-	begin   = `{` + at0 + `"type":"turn_begin","turn":"t1","items":["i1","i2"]}`
-	end     = `{` + at0 + `"type":"turn_end","turn":"t1","items":["i1","i2"],"reason":"done"}`
-	hook    = `"context":{"sender":"a"},"route":{"connector":"hooks","channelId":"a"}`
-	one     = `{` + at0 + `"type":"user_message","item":"i1","text":"m1 hello",` + hook + `}`
-	two     = `{` + at0 + `"type":"user_message","item":"i2","text":"m2 hello",` + hook + `}`
-	answer  = `{"type":"assistant_message","turn":"t1","text":"m2 noted: hello","out":{"id":"o1","to":{"connector":"hooks","channelId":"a"}}}`
+	at0    = `"at":"2026-11-22T10:00:00Z",`
+	begin  = `{` + at0 + `"type":"turn_begin","turn":"t1","items":["i1","i2"]}`
+	end    = `{` + at0 + `"type":"turn_end","turn":"t1","items":["i1","i2"],"reason":"done"}`
+	hook   = `"context":{"sender":"a"},"route":{"connector":"hooks","channelId":"a"}`
+	one    = `{` + at0 + `"type":"user_message","item":"i1","text":"m1 hello",` + hook + `}`
+	two    = `{` + at0 + `"type":"user_message","item":"i2","text":"m2 hello",` + hook + `}`
+	answer = `{"type":"assistant_message","turn":"t1","text":"m2 noted: hello","out":{"id":"o1","to":{"connector":"hooks",` +
+		`"channelId":"a"}}}`
 	call    = `{"type":"assistant_message","turn":"t1","text":"","toolCalls":[{"id":"c1","name":"exec"}]}`
 	again   = `{"seq":9,"type":"user_message","item":"i2","text":"m2 hello",` + hook + `}`
 	endToo  = `{"seq":9,"type":"turn_end","turn":"t1","items":["i1","i2"]}`

@@ -186,7 +186,8 @@ func (l *lineSink) numbers(t *testing.T) (all []int) {
 }
 
 func TestPrettyLog(t *testing.T) {
-	raw := `{"time":"2026-11-20T10:00:00Z","level":"WARN","msg":"retrying model\u001b[2J again","agent":"aaaa","n":2,"reason":"too much, too soon"}`
+	raw := `{"time":"2026-11-20T10:00:00Z","level":"WARN","msg":"retrying model\u001b[2J again","agent":"aaaa","n":2,"reason":"too much,` +
+		` too soon"}`
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC).Local().Format("01-02 15:04:05")
 	want := at + ` WARN  retrying model\x1b[2J again  agent=0/ n=2 reason="too much, too soon"`
 	if got := prettyLog([]byte(raw), func(id string) string { return map[string]string{"aaaa": "0/"}[id] }, false); got != want {

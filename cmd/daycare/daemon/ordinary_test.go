@@ -20,20 +20,27 @@ var ordinary = []struct {
 	calls []string
 }{
 	{"README's tour: list and read files", 0, "", []string{`ls {"path":"."}`, `read {"path":"notes.txt"}`}},
-	{"write and edit files", 0, "", []string{`write {"path":"shop/main.go","content":"package main\n\nfunc main() {}\n"}`, `edit {"path":"notes.txt","old":"milk","new":"bread"}`}},
+	{"write and edit files", 0, "", []string{`write {"path":"shop/main.go","content":"package main\n\nfunc main() {}\n"}`,
+		`edit {"path":"notes.txt","old":"milk","new":"bread"}`}},
 	{"git init, status, add, commit", 0, "git",
-		[]string{`exec {"command":"git init -q shop && cd shop && git status --short && git add -A && git -c user.name=a -c user.email=a@b commit -qm first && git log --oneline"}`}},
+		[]string{`exec {"command":"git init -q shop && cd shop && git status --short && git add -A && git -c user.name=a -c ` +
+			`user.email=a@b commit -qm first && git log --oneline"}`}},
 	// A package: a program would have the whole runtime of Go compiled. TestBuildsNeedNoApproval of
 	// tools/shell links one and runs it.
 	{"go build without a network", 0, "go",
-		[]string{`exec {"command":"mkdir -p shop/lib && cd shop && (test -f go.mod || printf 'module shop\n\ngo 1.21\n' > go.mod) && printf 'package lib\n\nfunc Sum(a, b int) int { return a + b }\n' > lib/lib.go && go build ./lib && go list ./lib","timeoutMs":120000}`}},
+		[]string{`exec {"command":"mkdir -p shop/lib && cd shop && (test -f go.mod || printf 'module shop\n\ngo 1.21\n' > go.mod) && ` +
+			`printf 'package lib\n\nfunc Sum(a, b int) int { return a + b }\n' > lib/lib.go && go build ./lib && go list ./lib",` +
+			`"timeoutMs":120000}`}},
 	{"npm install from a folder", 0, "npm",
-		[]string{`exec {"command":"mkdir -p web/dep && echo '{\"name\":\"dep\",\"version\":\"1.0.0\"}' > web/dep/package.json && echo '{\"name\":\"web\",\"dependencies\":{\"dep\":\"file:./dep\"}}' > web/package.json && cd web && npm install --offline --no-audit --no-fund","timeoutMs":120000}`}},
+		[]string{`exec {"command":"mkdir -p web/dep && echo '{\"name\":\"dep\",\"version\":\"1.0.0\"}' > web/dep/package.json && echo ` +
+			`'{\"name\":\"web\",\"dependencies\":{\"dep\":\"file:./dep\"}}' > web/package.json && cd web && npm install --offline ` +
+			`--no-audit --no-fund","timeoutMs":120000}`}},
 	{"pip install with a network", 1, "",
 		[]string{`exec {"command":"pip --version; echo pip install","allowedDomains":["packages.test","files.packages.test"]}`}},
 	{"npm install with a network", 1, "", []string{`exec {"command":"echo npm install","allowedDomains":["registry.test"]}`}},
 	{"go build with a network", 1, "", []string{`exec {"command":"echo go mod download","allowedDomains":["proxy.test","sum.test"]}`}},
-	{"edit a skill", 1, "", []string{`write {"path":".agents/skills/tea/SKILL.md","content":"---\nname: tea\ndescription: how to make tea\n---\nBoil.\n"}`}},
+	{"edit a skill", 1, "", []string{`write {"path":".agents/skills/tea/SKILL.md","content":"---\nname: tea\ndescription: how to make ` +
+		`tea\n---\nBoil.\n"}`}},
 	{"edit AGENTS.md", 1, "", []string{`write {"path":"AGENTS.md","content":"Be kind.\n"}`}},
 }
 

@@ -29,8 +29,9 @@ func TestFilesThatCannotBeReadAreReportedBesideTheOthers(t *testing.T) {
 		}
 	}
 	broken := filepath.Join(root, "cron/c/TASK.md")
-	for path, content := range map[string]string{broken: "no schedule", filepath.Join(filepath.Dir(shut), address.File): `{"id":"tz4a98xxat96iws9zmbrgj3a",` +
-		`"type":"permanent","name":"ops","createdAt":"2026-11-20T12:00:00Z"}`} {
+	for path, content := range map[string]string{broken: "no schedule",
+		filepath.Join(filepath.Dir(shut), address.File): `{"id":"tz4a98xxat96iws9zmbrgj3a",` +
+			`"type":"permanent","name":"ops","createdAt":"2026-11-20T12:00:00Z"}`} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,8 @@ var attempts = []attempt{
 	{name: "write history", as: "wide", step: []string{`write {"path":".daycare/agents/x/history.jsonl","content":"{}"}`}},
 	{name: "answer a request by its file", as: "wide",
 		step: []string{`write {"path":".daycare/permissions/tz4a98xxat96iws9zmbrgj3a.json","content":"{\"decision\":\"always\"}"}`}},
-	{name: "drop a letter", as: "wide", step: []string{`write {"path":".daycare/drop/0__x.json","content":"{\"type\":\"permission\",\"decision\":\"always\",\"text\":\"x\"}"}`}},
+	{name: "drop a letter", as: "wide", step: []string{`write {"path":".daycare/drop/0__x.json","content":"{\"type\":\"permission\",` +
+		`\"decision\":\"always\",\"text\":\"x\"}"}`}},
 	{name: "write the copy of a descriptor", as: "wide",
 		step: []string{`write {"path":".daycare/agents/x/.descriptor.json","content":"{}"}`}},
 	{name: "define a sub-agent", as: "wide",

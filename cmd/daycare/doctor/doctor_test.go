@@ -272,7 +272,8 @@ func (w *ward) brokenHistories() []string {
 	at := "2026-11-01T12:00:00.000Z"
 	dir := w.agent(30)
 	w.history(dir+"history.jsonl", `{"seq":9,"at":"`+at+`","type":"note","text":}`+"\n"+`{"seq":10,"at":"`+at+`","type":"dream"}`+"\n"+
-		`{"seq":2,"at":"`+at+`","type":"note","text":"copied"}`+"\n"+`{"seq":11,"at":"2099-01-01T00:00:00.000Z","type":"note","text":"later"}`+"\n",
+		`{"seq":2,"at":"`+at+`","type":"note","text":"copied"}`+"\n"+
+		`{"seq":11,"at":"2099-01-01T00:00:00.000Z","type":"note","text":"later"}`+"\n",
 		start, &record.TurnBegin{Turn: "t"}, call, result, result,
 		&record.ToolResult{ToolCallID: "nobody", Name: "read", Status: record.StatusOK, Output: record.Output{Blob: "0123"}},
 		&record.Delivery{Out: "nothing", Part: 1, Parts: 1}, &record.TurnEnd{Turn: "other", Reason: record.ReasonDone})

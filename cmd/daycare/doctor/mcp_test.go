@@ -10,7 +10,8 @@ import (
 // changed their tools.
 func TestDoctorLooksAtMcpServers(t *testing.T) {
 	w := newWard(t)
-	w.file("settings.yaml", "mcp: {servers: [{id: a, command: no-such-program}, {id: b, url: 'http://127.0.0.1:1/'}, {id: c, command: sh}]}")
+	w.file("settings.yaml", "mcp: {servers: [{id: a, command: no-such-program}, {id: b, url: 'http://127.0.0.1:1/'}, {id: c, "+
+		"command: sh}]}")
 	w.file("mcp/b.json", `{"tools": [{"name": "x", "description": "", "schema": {"type": "object"}, "sha256": "edited"}]}`)
 	w.file("mcp/c.json", `{"tools": [], "pending": []}`)
 

@@ -33,7 +33,8 @@ func TestChooseModel(t *testing.T) {
 		{"gpt/gpt-6-luna", "gpt", "gpt-6-luna", ""},
 		{"claude-opus-5-6", "", "", "similar names: claude-opus-5"},
 		{"gpt/gpt-6-lunar", "", "", "similar names: gpt-6-luna"},
-		{"gemini-3.8-flash", "", "", "name the provider that serves it: PROVIDER/gemini-3.8-flash, with PROVIDER one of claude, gpt, local"},
+		{"gemini-3.8-flash", "", "", "name the provider that serves it: PROVIDER/gemini-3.8-flash, with PROVIDER one of claude, " +
+			"gpt, local"},
 		{"zzzzzzzz", "", "", `unknown model "zzzzzzzz"`},
 	} {
 		got, err := m.Choose(record.Model{ID: "old", Model: "old", Temperature: &warm, Thinking: "low"}, tt.typed)

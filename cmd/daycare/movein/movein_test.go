@@ -145,7 +145,8 @@ func TestConversations(t *testing.T) {
 	}
 
 	want := map[string]string{
-		"openclaw/session/aaaa-1":                        "| What is the cat called? | Let me look.\n\nMomo. | Thanks, and the tea? | Oolong.",
+		"openclaw/session/aaaa-1": "| What is the cat called? | Let me look.\n\nMomo. | Thanks, and the tea? " +
+			"| Oolong.",
 		"openclaw/session/aaaa-2":                        "They spoke of old things. | kept | new answer",
 		"picoclaw/session/agent_main_telegram_direct_42": "Bob asked about boards. | Is the board flashed? | It is.",
 	}
@@ -383,11 +384,13 @@ func TestImportMistakes(t *testing.T) {
 		}
 	}
 
-	if _, _, err := imported(t, root, "claude", sample("claude"), options{}); err == nil || !strings.Contains(err.Error(), "cannot ask for confirmation without a terminal") {
+	if _, _, err := imported(t, root, "claude", sample("claude"), options{}); err == nil ||
+		!strings.Contains(err.Error(), "cannot ask for confirmation without a terminal") {
 		t.Errorf("without a question: %v", err)
 	}
 	var problem *term.Problem
-	if err := imports(Import(&term.App{}), []string{"ops.tar"}); !errors.As(err, &problem) || !strings.Contains(problem.Do, "agents import ops.tar") {
+	if err := imports(Import(&term.App{}), []string{"ops.tar"}); !errors.As(err, &problem) ||
+		!strings.Contains(problem.Do, "agents import ops.tar") {
 		t.Errorf("an exported agent: %v", err)
 	}
 }
@@ -406,8 +409,10 @@ func FuzzReaders(f *testing.F) {
 
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
-		for _, rel := range []string{"cron/jobs.json", "agents/main/sessions/sessions.json", "agents/main/sessions/x.jsonl", "sessions/x.jsonl",
-			"sessions/x.meta.json", "agents/a.md", "commands/a.md", "HEARTBEAT.md", "memory/a.md", "skills/a/SKILL.md", "SOUL.md", "CLAUDE.md"} {
+		for _, rel := range []string{"cron/jobs.json", "agents/main/sessions/sessions.json", "agents/main/sessions/x.jsonl",
+			"sessions/x.jsonl",
+			"sessions/x.meta.json", "agents/a.md", "commands/a.md", "HEARTBEAT.md", "memory/a.md", "skills/a/SKILL.md", "SOUL.md",
+			"CLAUDE.md"} {
 			write(t, filepath.Join(dir, rel), string(data))
 		}
 

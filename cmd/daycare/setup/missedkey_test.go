@@ -23,9 +23,11 @@ func TestMissedKeyIsNamed(t *testing.T) {
 		theirs   event.Service
 		what, do string // "": nothing is said
 	}{
-		{"a key set after the start", shell, nothing, "it would use anthropic (ANTHROPIC_API_KEY in the environment)", "daycare auth set anthropic"},
+		{"a key set after the start", shell, nothing, "it would use anthropic (ANTHROPIC_API_KEY in the environment)",
+			"daycare auth set anthropic"},
 		{"Ollama begun after the start", ollama, nothing, "Ollama answers", "daycare restart"},
-		{"a provider without its key", claude, event.Service{ID: "claude", Type: "anthropic"}, "no key for claude; this shell has one (CLAUDE_KEY)",
+		{"a provider without its key", claude, event.Service{ID: "claude", Type: "anthropic"},
+			"no key for claude; this shell has one (CLAUDE_KEY)",
 			"daycare auth set claude"},
 		{"both have it", claude, event.Service{ID: "claude", Type: "anthropic", Key: true}, "", ""},
 		{"the daemon has more", offline, event.Service{ID: "anthropic", Type: "anthropic", Key: true}, "", ""},

@@ -164,8 +164,9 @@ func TestChatShowsWhatWaits(t *testing.T) {
 			return answer(h, "t1", "Done.")
 		})
 		h.Known[0].Name = name
-		h.Open = []event.Ask{permission.Pending{Token: "tok12345", Agent: commandtest.Agent0, Request: permission.Request{Tag: "@exec:git push",
-			Detail: permission.Detail{Command: "git push origin main"}, Workdir: "/home/ada/shop"}}.Ask()}
+		h.Open = []event.Ask{permission.Pending{Token: "tok12345", Agent: commandtest.Agent0,
+			Request: permission.Request{Tag: "@exec:git push",
+				Detail: permission.Detail{Command: "git push origin main"}, Workdir: "/home/ada/shop"}}.Ask()}
 
 		return h
 	}
@@ -306,7 +307,8 @@ func TestChatCommands(t *testing.T) {
 		t.Fatalf("talk: %v", err)
 	}
 	for _, want := range []string{"no message has been sent yet", "checkpoint set; go back to it with: /rewind before",
-		`no checkpoint "nowhere"`, "rewound", "will be compacted", "the agent uses scripted of one, as the settings say", `unknown model "noone"`,
+		`no checkpoint "nowhere"`, "rewound", "will be compacted", "the agent uses scripted of one, as the settings say",
+		`unknown model "noone"`,
 		"unknown command /reset everything"} {
 		if !strings.Contains(s.Stderr.String(), want) {
 			t.Errorf("stderr must say %q:\n%s", want, s.Stderr.String())

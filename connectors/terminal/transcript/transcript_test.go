@@ -60,7 +60,8 @@ func shown(t *Transcript, height int) []string {
 // Records and events tell the same, in any order and more than once.
 func TestRecordsAndEventsAgree(t *testing.T) {
 	begin := `{"seq":2,"type":"turn_begin","turn":"t1","attempt":1}`
-	call := `{"seq":4,"type":"assistant_message","turn":"t1","text":"look","finish":"tool_use","toolCalls":[{"id":"c1","name":"read","arguments":{"path":"a.go"}}]}`
+	call := `{"seq":4,"type":"assistant_message","turn":"t1","text":"look","finish":"tool_use","toolCalls":[{"id":"c1","name":"read",` +
+		`"arguments":{"path":"a.go"}}]}`
 	result := `{"seq":5,"type":"tool_result","toolCallId":"c1","name":"read","status":"ok","output":{"text":"package a"}}`
 	end := `{"seq":7,"type":"turn_end","turn":"t1","reason":"done"}`
 	all := []string{`{"seq":1,"type":"start"}`, begin, user(3, "hello"), call, result, said(6, "t1", "it is a"), end}
@@ -136,7 +137,8 @@ func TestHole(t *testing.T) {
 func TestPages(t *testing.T) {
 	x := New()
 	seven := int64(7)
-	newest := page(`{"seq":7,"type":"tool_result","toolCallId":"c","name":"read","status":"error","output":{"text":"no such file"}}`, said(8, "t", "gone"))
+	newest := page(`{"seq":7,"type":"tool_result","toolCallId":"c","name":"read","status":"error","output":{"text":"no such file"}}`,
+		said(8, "t", "gone"))
 	newest.Before = &seven
 	x.Merge(page(user(1, "long ago")))
 	x.Merge(newest)
@@ -146,7 +148,8 @@ func TestPages(t *testing.T) {
 	if before, more := x.Older(); before != 7 || !more {
 		t.Errorf("Older() = %d, %v, want 7, true", before, more)
 	}
-	x.Prepend(page(user(5, "asked"), `{"seq":6,"type":"assistant_message","turn":"t","toolCalls":[{"id":"c","name":"read","arguments":{"path":"x"}}]}`))
+	x.Prepend(page(user(5, "asked"), `{"seq":6,"type":"assistant_message","turn":"t","toolCalls":[{"id":"c","name":"read",`+
+		`"arguments":{"path":"x"}}]}`))
 	if diff := cmp.Diff([]string{"› asked", "✗ read x  error", "└ no such file", "gone"}, shown(x, 50)); diff != "" {
 		t.Errorf("with the older page (-want +got):\n%s", diff)
 	}
@@ -160,7 +163,8 @@ func TestAnswered(t *testing.T) {
 	asking := []string{user(1, "go"),
 		`{"seq":2,"type":"assistant_message","turn":"t","toolCalls":[{"id":"c","name":"exec","arguments":{"command":"make"}}]}`,
 		`{"seq":3,"type":"permission","event":"asked","token":"tok1","tag":"@exec:make","request":"make"}`,
-		`{"seq":4,"type":"tool_result","toolCallId":"c","name":"exec","status":"denied","output":{"text":"needs approval tok1: a person has been asked"}}`,
+		`{"seq":4,"type":"tool_result","toolCallId":"c","name":"exec","status":"denied","output":{"text":"needs approval tok1: a person ` +
+			`has been asked"}}`,
 		`{"seq":5,"type":"turn_end","turn":"t","reason":"waiting"}`}
 	aside := user(6, "meanwhile")
 	for _, c := range []struct{ event, card, note string }{
@@ -175,7 +179,8 @@ func TestAnswered(t *testing.T) {
 		if diff := cmp.Diff(want, shown(x, 50)); diff != "" {
 			t.Errorf("before the answer (-want +got):\n%s", diff)
 		}
-		answer := fmt.Sprintf(`{"seq":7,"type":"permission","event":%q,"token":"tok1","by":"ada","tag":"@exec:make","request":"make"}`, c.event)
+		answer := fmt.Sprintf(`{"seq":7,"type":"permission","event":%q,"token":"tok1","by":"ada","tag":"@exec:make",`+
+			`"request":"make"}`, c.event)
 		x.Merge(page(append(asking, answer)...))
 		want[1] = c.card
 		if diff := cmp.Diff(want, shown(x, 50)); diff != "" {

@@ -214,7 +214,8 @@ func TestSeatbeltProfile(t *testing.T) {
 (allow sysctl-read mach-lookup file-read-metadata)
 (deny network*)
 (deny file-link)
-(allow file-read* (subpath "/usr") (subpath "/bin") (subpath "/sbin") (subpath "/System") (subpath "/Library") (subpath "/private/etc") (subpath "/opt") (subpath "/dev"))
+(allow file-read* (subpath "/usr") (subpath "/bin") (subpath "/sbin") (subpath "/System") ` +
+		`(subpath "/Library") (subpath "/private/etc") (subpath "/opt") (subpath "/dev"))
 (allow file-write* (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty") (literal "/dev/dtracehelper"))
 (allow file-read* (subpath "/r") (subpath "/h"))
 (allow file-read* file-write* (subpath "/w\"x") (subpath "/h"))
