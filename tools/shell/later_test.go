@@ -96,7 +96,9 @@ func (x *world) usesGit() {
 			if objects(path) {
 				return fs.SkipDir // for git it is as the folder above
 			}
-			dirs = append(dirs, path)
+			if path == x.w || found(path) {
+				dirs = append(dirs, path)
+			}
 		}
 
 		return nil
@@ -110,6 +112,15 @@ func (x *world) usesGit() {
 	x.git(x.w, "cherry-pick", "--continue")
 	x.git(x.w, "add", "-A")
 	x.git(x.w, "commit", "-q", "-m", "more")
+}
+
+// found reports whether git may find a repository in a folder: it has a .git, or is one itself,
+// with a HEAD. Any other folder is to git as the one above it, in which it looks next.
+func found(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return strings.EqualFold(e.Name(), ".git") || strings.EqualFold(e.Name(), "HEAD")
+	})
 }
 
 // objects reports whether a folder has loose objects of git in it, and nothing else.
