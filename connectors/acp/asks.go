@@ -17,8 +17,9 @@ var optionKinds = map[string]acp.PermissionOptionKind{
 	"prefix": acp.PermissionOptionKindAllowAlways, "deny": acp.PermissionOptionKindRejectOnce,
 }
 
-// look shows the requests that wait, and withdraws those that somebody else has answered.
-func (s *session) look(ctx context.Context, c *control.Client) {
+// look shows the requests that wait, and withdraws those that somebody else has answered. While a
+// turn runs, a request is shown once it is known of which call it is; over: the turn has ended.
+func (s *session) look(ctx context.Context, c *control.Client, over bool) {
 	asks, err := s.family(ctx, c)
 	if err != nil {
 		return // the connection is gone: the next one looks again
@@ -33,8 +34,12 @@ func (s *session) look(ctx context.Context, c *control.Client) {
 			delete(s.asked, token)
 		}
 	}
+	if len(asks) > 0 && s.catchUp(ctx, c) != nil {
+		return
+	}
 	for _, a := range asks {
-		if _, known := s.asked[a.Token]; known {
+		_, known := s.asked[a.Token]
+		if known || !over && a.AgentID == s.agent && s.tell.asks[a.Token] == nil {
 			continue
 		}
 		ctx, cancel := context.WithCancel(s.ctx)

@@ -267,8 +267,12 @@ func find(ctx context.Context, c *control.Client, id string) (event.Agent, error
 	return a, problem(codeMissing, "there is no session %q in this workspace; session/list has those that there are", id)
 }
 
-// listed is how many sessions a page of the list has.
-const listed = 50
+const (
+	// listed is how many sessions a page of the list has.
+	listed = 50
+	// titleReach is how many records are looked at for the title of one.
+	titleReach = 200
+)
 
 // ListSessions lists the sessions of the workspace, the newest first.
 func (d *Door) ListSessions(ctx context.Context, p acp.ListSessionsRequest) (acp.ListSessionsResponse, error) {
@@ -322,7 +326,7 @@ func (d *Door) info(ctx context.Context, c *control.Client, a event.Agent) (acp.
 	if a.LastAt != nil {
 		info.UpdatedAt = acp.Ptr(a.LastAt.UTC().Format(time.RFC3339))
 	}
-	page, err := c.History(ctx, a.ID, 0, listed)
+	page, err := c.History(ctx, a.ID, 0, titleReach)
 	if err != nil {
 		return info, err
 	}
@@ -332,7 +336,7 @@ func (d *Door) info(ctx context.Context, c *control.Client, a event.Agent) (acp.
 			entries = append(entries, e)
 		}
 	}
-	if title := titleIn(entries); title != "" {
+	if title := titleIn(current(entries)); title != "" {
 		info.Title = &title
 	}
 

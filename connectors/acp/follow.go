@@ -113,7 +113,7 @@ func (s *session) listen(opened func()) error {
 		defer close(asks)
 		types := []event.Type{event.PermissionRequested, event.PermissionDecided}
 		_ = c.Events(ctx, control.Filter{Types: types}, "", func(control.RawEvent) error {
-			s.look(ctx, c)
+			s.look(ctx, c, false)
 			return nil
 		})
 	}()
@@ -124,9 +124,16 @@ func (s *session) listen(opened func()) error {
 			return nil // it is on disk, and was read at the gap
 		}
 		err := s.event(ctx, c, e)
-		if e.Type == control.GapType && err == nil {
-			s.look(ctx, c)
-			opened()
+		switch e.Type {
+		case control.GapType:
+			if err == nil {
+				s.look(ctx, c, true)
+				opened()
+			}
+		case event.ToolFinished:
+			s.look(ctx, c, false)
+		case event.TurnFinished:
+			s.look(ctx, c, true)
 		}
 		return err
 	})
@@ -186,15 +193,16 @@ func (s *session) streams(ctx context.Context, c *control.Client, e control.RawE
 	if err != nil {
 		return nil
 	}
-	if s.tell.begins(d) {
+	thinking := e.Type == event.MessageThinking
+	if d.Offset == 0 { // it begins: what was before it is on disk
 		if err := s.catchUp(ctx, c); err != nil {
 			return err
 		}
-		if s.tell.begins(d) {
+		if s.tell.begins(thinking, d) {
 			s.tell.cut()
 		}
 	}
-	if s.tell.delta(e.Type == event.MessageThinking, d) {
+	if s.tell.delta(thinking, d) {
 		return s.missed(ctx, c)
 	}
 

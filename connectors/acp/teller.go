@@ -146,10 +146,14 @@ func (t *teller) cut() {
 	t.answer, t.thought = "", ""
 }
 
-// begins reports whether a piece begins an answer while another one is under way, whose record is
-// to be read first.
-func (t *teller) begins(d event.Delta) bool {
-	return d.Offset == 0 && t.answer+t.thought != "" && !strings.HasPrefix(t.answer, d.Text) && !strings.HasPrefix(t.thought, d.Text)
+// begins reports whether a piece begins an answer while another one is under way that has no
+// record.
+func (t *teller) begins(thinking bool, d event.Delta) bool {
+	said := t.answer
+	if thinking {
+		said = t.thought
+	}
+	return d.Offset == 0 && said != "" && !strings.HasPrefix(said, d.Text)
 }
 
 // delta says a piece that streams. It reports a hole: text was missed before it.
