@@ -18,7 +18,7 @@ import (
 )
 
 // editorScript is the model of the sessions that the tests hold.
-const editorScript = `rules:
+var editorScript = `rules:
   - { contains: hello, reply: [ { thinking: "A greeting." }, { text: "Hello, and welcome.", chunk: 6, every: 20ms } ] }
   - { tool_result: read, reply: [ { calls: [ { name: edit, arguments: { path: a.txt, old: one, new: two } } ] } ] }
   - { tool_result: "*", reply: [ { text: "It is done." } ] }
@@ -73,8 +73,8 @@ func TestTypeScriptClientOfACP(t *testing.T) {
 	}
 }
 
-// An editor is a process of daycare acp, and what it said so far.
-type editor struct {
+// An acpEditor is a process of daycare acp, and what it said so far.
+type acpEditor struct {
 	t   *testing.T
 	cmd *exec.Cmd
 	in  io.Writer
@@ -85,9 +85,9 @@ type editor struct {
 	users   []string          // messages of the user
 }
 
-func newEditor(t *testing.T, workspace string) *editor {
+func newACPEditor(t *testing.T, workspace string) *acpEditor {
 	t.Helper()
-	e := &editor{t: t, cmd: exec.Command("daycare", "--workspace", workspace, "acp"), answers: map[string]string{}}
+	e := &acpEditor{t: t, cmd: exec.Command("daycare", "--workspace", workspace, "acp"), answers: map[string]string{}}
 	in, err := e.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -108,12 +108,12 @@ func newEditor(t *testing.T, workspace string) *editor {
 	return e
 }
 
-func (e *editor) kill() {
+func (e *acpEditor) kill() {
 	_ = e.cmd.Process.Kill()
 	_ = e.cmd.Wait()
 }
 
-func (e *editor) read(out io.Reader) {
+func (e *acpEditor) read(out io.Reader) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -147,7 +147,7 @@ func (e *editor) read(out io.Reader) {
 	}
 }
 
-func (e *editor) send(id, method, params string) {
+func (e *acpEditor) send(id, method, params string) {
 	e.t.Helper()
 	if _, err := fmt.Fprintf(e.in, `{"jsonrpc":"2.0","id":%q,"method":%q,"params":%s}`+"\n", id, method, params); err != nil {
 		e.t.Fatal(err)
@@ -155,7 +155,7 @@ func (e *editor) send(id, method, params string) {
 }
 
 // answer waits for the response to a request.
-func (e *editor) answer(id string) (line string) {
+func (e *acpEditor) answer(id string) (line string) {
 	e.t.Helper()
 	waitFor(e.t, "the response to "+id, func() bool {
 		e.mu.Lock()
@@ -166,13 +166,13 @@ func (e *editor) answer(id string) (line string) {
 	return line
 }
 
-func (e *editor) call(id, method, params string) string {
+func (e *acpEditor) call(id, method, params string) string {
 	e.t.Helper()
 	e.send(id, method, params)
 	return e.answer(id)
 }
 
-func (e *editor) text() string {
+func (e *acpEditor) text() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.said.String()
@@ -184,7 +184,7 @@ func TestPromptsOfEditorsSurviveKills(t *testing.T) {
 	t.Parallel()
 	workspace := newEditorHouse(t)
 	const answer = "I survived it all, every word."
-	e := newEditor(t, workspace)
+	e := newACPEditor(t, workspace)
 	made := e.call("new", "session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[]}`, workspace))
 	var session struct{ Result struct{ SessionID string } }
 	if err := json.Unmarshal([]byte(made), &session); err != nil || session.Result.SessionID == "" {
@@ -206,7 +206,7 @@ func TestPromptsOfEditorsSurviveKills(t *testing.T) {
 	e.send("p2", "session/prompt", prompt("k2", "survive beta"))
 	waitFor(t, "the beginning of the answer", func() bool { return len(e.text()) > before })
 	e.kill()
-	e = newEditor(t, workspace)
+	e = newACPEditor(t, workspace)
 	loaded := e.call("load", "session/load", fmt.Sprintf(`{"sessionId":%q,"cwd":%q,"mcpServers":[]}`, id, workspace))
 	waitFor(t, "the rest of the answer after "+loaded, func() bool { return strings.Count(e.text(), answer) == 2 })
 	if got := e.call("p3", "session/prompt", prompt("k2", "survive beta")); !strings.Contains(got, "end_turn") {

@@ -17,9 +17,12 @@ var optionKinds = map[string]acp.PermissionOptionKind{
 	"prefix": acp.PermissionOptionKindAllowAlways, "deny": acp.PermissionOptionKindRejectOnce,
 }
 
+// questions are the requests of a session's agent and of those that work for it.
+type questions struct{ *session }
+
 // look shows the requests that wait, and withdraws those that somebody else has answered. While a
 // turn runs, a request is shown once it is known of which call it is; over: the turn has ended.
-func (s *session) look(ctx context.Context, c *control.Client, over bool) {
+func (s questions) look(ctx context.Context, c *control.Client, over bool) {
 	asks, err := s.family(ctx, c)
 	if err != nil {
 		return // the connection is gone: the next one looks again
@@ -56,7 +59,7 @@ func (s *session) look(ctx context.Context, c *control.Client, over bool) {
 }
 
 // family are the requests of the agent and of those that work for it.
-func (s *session) family(ctx context.Context, c *control.Client) ([]event.Ask, error) {
+func (s questions) family(ctx context.Context, c *control.Client) ([]event.Ask, error) {
 	asks, err := c.Permissions(ctx)
 	if err != nil || len(asks) == 0 {
 		return nil, err
@@ -73,7 +76,7 @@ func (s *session) family(ctx context.Context, c *control.Client) ([]event.Ask, e
 
 // ask puts a request to the editor and hands on its answer. The first answer wins, wherever it
 // is given.
-func (s *session) ask(ctx context.Context, a event.Ask, card acp.ToolCallId) {
+func (s questions) ask(ctx context.Context, a event.Ask, card acp.ToolCallId) {
 	answer, err := s.door.conn.RequestPermission(ctx, request(s.id, a, card))
 	chosen := ""
 	if err == nil && answer.Outcome.Selected != nil {
@@ -81,7 +84,7 @@ func (s *session) ask(ctx context.Context, a event.Ask, card acp.ToolCallId) {
 	}
 	offered := slices.ContainsFunc(a.Choices, func(c event.Choice) bool { return c.Decision == chosen })
 	if offered {
-		err = s.door.with(s.ctx, func(c *control.Client) error { return c.Decide(s.ctx, a.Token, chosen, "") })
+		err = s.door.link.with(s.ctx, func(c *control.Client) error { return c.Decide(s.ctx, a.Token, chosen, "") })
 		var first *control.Decided
 		if err != nil && !errors.As(err, &first) && !errors.Is(err, control.ErrNoAsk) {
 			s.say(acp.UpdateAgentThoughtText("The answer was not accepted: " + err.Error() + "\n\n"))

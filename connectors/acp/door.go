@@ -3,7 +3,6 @@ package acp
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,56 +21,17 @@ import (
 // A Door is the agent's side of one connection: the methods that an editor calls.
 type Door struct {
 	o    Options
+	link *link
 	wire *wire
 	conn *acp.AgentSideConnection
 	wg   sync.WaitGroup // of all that a session started
 
 	mu       sync.Mutex
-	client   *control.Client // nil: not connected
 	sessions map[acp.SessionId]*session
 }
 
 // gone is closed when the editor's connection has ended.
 func (d *Door) gone() <-chan struct{} { return d.conn.Done() }
-
-// connected is a client of the daemon, which is started if none runs.
-func (d *Door) connected(ctx context.Context) (*control.Client, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.client == nil {
-		c, err := d.o.Connect(ctx)
-		if err != nil {
-			return nil, err
-		}
-		d.client = c
-	}
-
-	return d.client, nil
-}
-
-// forget lets go of a connection that is gone.
-func (d *Door) forget() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.client != nil {
-		d.client.Close()
-	}
-	d.client = nil
-}
-
-// with calls f with a client, and again after a daemon that went away was replaced.
-func (d *Door) with(ctx context.Context, f func(*control.Client) error) error {
-	for tries := 0; ; tries++ {
-		c, err := d.connected(ctx)
-		if err != nil {
-			return err
-		}
-		if err = f(c); !errors.Is(err, control.ErrNotRunning) || tries == 2 {
-			return err
-		}
-		d.forget()
-	}
-}
 
 // Initialize says what daycare can do.
 func (d *Door) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {
@@ -101,7 +61,7 @@ func (d *Door) NewSession(ctx context.Context, p acp.NewSessionRequest) (acp.New
 		return acp.NewSessionResponse{}, err
 	}
 	d.ignored(p.McpServers)
-	if _, err := d.connected(ctx); err != nil {
+	if _, err := d.link.connected(ctx); err != nil {
 		return acp.NewSessionResponse{}, explain("start the daemon", err)
 	}
 	s := d.open(cuid2.Generate(), folder)
@@ -195,11 +155,10 @@ func (d *Door) take(ctx context.Context, id acp.SessionId, cwd string, aloud boo
 	before := d.sessions[id]
 	d.mu.Unlock()
 	if before != nil && before.waits() {
-		return nil, problem(codeRefused, "the session works on a prompt of this connection: wait for its end, "+
-			"or end it with session/cancel")
+		return nil, errBusy()
 	}
 	var state *acp.SessionModeState
-	err = d.with(ctx, func(c *control.Client) error {
+	err = d.link.with(ctx, func(c *control.Client) error {
 		a, err := find(ctx, c, string(id))
 		if err != nil {
 			return err
@@ -290,7 +249,7 @@ func (d *Door) ListSessions(ctx context.Context, p acp.ListSessionsRequest) (acp
 		}
 		from = n
 	}
-	err := d.with(ctx, func(c *control.Client) error {
+	err := d.link.with(ctx, func(c *control.Client) error {
 		all, err := c.Agents(ctx)
 		if err != nil {
 			return err
@@ -358,7 +317,7 @@ func (d *Door) Prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptRespo
 	if err != nil {
 		return acp.PromptResponse{}, err
 	}
-	if done, err := s.command(ctx, &m); done || err != nil {
+	if done, err := (typed{s}).command(ctx, &m); done || err != nil {
 		return acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
 	}
 
@@ -402,13 +361,4 @@ func (d *Door) CloseSession(ctx context.Context, p acp.CloseSessionRequest) (acp
 // SetSessionConfigOption: there are no options beside the modes.
 func (d *Door) SetSessionConfigOption(context.Context, acp.SetSessionConfigOptionRequest) (acp.SetSessionConfigOptionResponse, error) {
 	return acp.SetSessionConfigOptionResponse{}, problem(codeInvalid, "daycare has no config options: session/set_mode sets the profile")
-}
-
-// Options are what the command gives.
-type Options struct {
-	Workspace string // absolute
-	Version   string
-	// Connect joins the daemon, and starts one if none runs; Dial only joins.
-	Connect, Dial func(context.Context) (*control.Client, error)
-	Log           *slog.Logger
 }

@@ -40,3 +40,7 @@ func explain(doing string, err error) error {
 
 	return problem(codeInternal, "%s", text)
 }
+
+func errBusy() error {
+	return problem(codeRefused, "the session works on a prompt already: wait for its end, or end it with session/cancel")
+}

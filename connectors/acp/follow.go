@@ -2,9 +2,6 @@ package acp
 
 import (
 	"context"
-	"errors"
-	"io"
-	"syscall"
 	"time"
 
 	"daycare/engine/control"
@@ -12,12 +9,11 @@ import (
 	"daycare/engine/record"
 )
 
-const (
-	// fromStart is an event id of no process: what is asked for from there begins with a gap.
-	fromStart = "0.0"
-	// patience is how long a daemon that was stopped may take to come back while a prompt waits.
-	patience = 10 * time.Second
-)
+// fromStart is an event id of no process: what is asked for from there begins with a gap.
+const fromStart = "0.0"
+
+// A follower tells a session of its agent.
+type follower struct{ *session }
 
 // followed waits until the session's agent is followed and all its records are told.
 func (s *session) followed(ctx context.Context) error {
@@ -25,7 +21,7 @@ func (s *session) followed(ctx context.Context) error {
 	if s.ready == nil {
 		s.ready = make(chan struct{})
 		ready := s.ready
-		s.door.wg.Go(func() { s.follow(ready) })
+		s.door.wg.Go(func() { follower{s}.follow(ready) })
 	}
 	ready := s.ready
 	s.mu.Unlock()
@@ -40,7 +36,7 @@ func (s *session) followed(ctx context.Context) error {
 }
 
 // follow tells of the agent until the session ends or, while no prompt waits, the daemon.
-func (s *session) follow(ready chan struct{}) {
+func (s follower) follow(ready chan struct{}) {
 	told := false
 	opened := func() {
 		if !told {
@@ -60,7 +56,7 @@ func (s *session) follow(ready chan struct{}) {
 		if s.ctx.Err() != nil || !s.waits() {
 			return
 		}
-		if err := s.door.back(s.ctx, err); err != nil {
+		if err := s.door.link.back(s.ctx, err); err != nil {
 			s.fail(problem(codeInternal, "the daemon stopped: %v; the prompt is safe and continues when daycare runs again", err))
 			return
 		}
@@ -73,37 +69,11 @@ func (s *session) waits() bool {
 	return s.prompt != nil
 }
 
-// back waits for the next daemon. One that was killed is started again; one that was stopped is
-// given the time of a restart.
-func (d *Door) back(ctx context.Context, lost error) error {
-	d.forget()
-	if errors.Is(lost, io.ErrUnexpectedEOF) || errors.Is(lost, syscall.ECONNRESET) {
-		_, err := d.connected(ctx)
-		return err
-	}
-	until := time.Now().Add(patience)
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		c, err := d.o.Dial(ctx)
-		if err == nil {
-			c.Close()
-			return nil
-		}
-		if !errors.Is(err, control.ErrNotRunning) || time.Now().After(until) {
-			return err
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
 // listen tells of the agent until the connection ends.
-func (s *session) listen(opened func()) error {
+func (s follower) listen(opened func()) error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	c, err := s.door.connected(ctx)
+	c, err := s.door.link.connected(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,7 +83,7 @@ func (s *session) listen(opened func()) error {
 		defer close(asks)
 		types := []event.Type{event.PermissionRequested, event.PermissionDecided}
 		_ = c.Events(ctx, control.Filter{Types: types}, "", func(control.RawEvent) error {
-			s.look(ctx, c, false)
+			questions{s.session}.look(ctx, c, false)
 			return nil
 		})
 	}()
@@ -127,20 +97,20 @@ func (s *session) listen(opened func()) error {
 		switch e.Type {
 		case control.GapType:
 			if err == nil {
-				s.look(ctx, c, true)
+				questions{s.session}.look(ctx, c, true)
 				opened()
 			}
 		case event.ToolFinished:
-			s.look(ctx, c, false)
+			questions{s.session}.look(ctx, c, false)
 		case event.TurnFinished:
-			s.look(ctx, c, true)
+			questions{s.session}.look(ctx, c, true)
 		}
 		return err
 	})
 }
 
 // event tells of one event.
-func (s *session) event(ctx context.Context, c *control.Client, e control.RawEvent) error {
+func (s follower) event(ctx context.Context, c *control.Client, e control.RawEvent) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.settle()
@@ -188,7 +158,7 @@ func (s *session) event(ctx context.Context, c *control.Client, e control.RawEve
 }
 
 // streams tells a piece of an answer. s.mu is held.
-func (s *session) streams(ctx context.Context, c *control.Client, e control.RawEvent) error {
+func (s follower) streams(ctx context.Context, c *control.Client, e control.RawEvent) error {
 	d, err := control.Body[event.Delta](e)
 	if err != nil {
 		return nil
@@ -210,7 +180,7 @@ func (s *session) streams(ctx context.Context, c *control.Client, e control.RawE
 }
 
 // missed tells what of the answer under way was missed. s.mu is held.
-func (s *session) missed(ctx context.Context, c *control.Client) error {
+func (s follower) missed(ctx context.Context, c *control.Client) error {
 	d, err := c.Draft(ctx, s.agent)
 	if err == nil {
 		s.tell.draft(d)

@@ -40,7 +40,7 @@ func (d *Door) SetSessionMode(ctx context.Context, p acp.SetSessionModeRequest) 
 	if err != nil {
 		return acp.SetSessionModeResponse{}, err
 	}
-	err = d.with(ctx, func(c *control.Client) error {
+	err = d.link.with(ctx, func(c *control.Client) error {
 		return c.Grant(ctx, agent, control.Granting{Profile: string(p.ModeId)})
 	})
 

@@ -11,7 +11,7 @@ import (
 // Run serves an editor on in and out until the input or ctx ends. Agents work on.
 func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) error {
 	w, lines := newWire(in, out)
-	d := &Door{o: o, wire: w, sessions: map[acp.SessionId]*session{}}
+	d := &Door{o: o, link: &link{o: o}, wire: w, sessions: map[acp.SessionId]*session{}}
 	w.arrived = func(method, id string) {
 		if method != acp.AgentMethodSessionPrompt {
 			return
@@ -36,7 +36,7 @@ func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) error {
 	}
 	d.mu.Unlock()
 	d.wg.Wait()
-	d.forget()
+	d.link.forget()
 
 	return ctx.Err()
 }

@@ -32,10 +32,15 @@ type session struct {
 	agent    string // id; "" before the first prompt
 	tell     *teller
 	prompt   *prompt // under way; nil: none
-	expected int     // prompts that arrived and have not begun
-	early    bool    // canceled before it began
+	arrivals arrivals
 	ready    chan struct{}
 	asked    map[string]context.CancelFunc // requests that were shown, by token; nil: no longer
+}
+
+// arrivals are prompts whose line was read and that have not begun.
+type arrivals struct {
+	many     int
+	canceled bool // the next one was, before it began
 }
 
 // A prompt is a message of an editor that waits for its answer.
@@ -119,12 +124,12 @@ func (p *prompt) result() (acp.PromptResponse, error) {
 func (s *session) begin() (*prompt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.expected--
+	s.arrivals.many--
 	if s.prompt != nil {
-		return nil, problem(codeRefused, "the session works on a prompt already: wait for its end, or end it with session/cancel")
+		return nil, errBusy()
 	}
-	s.prompt = &prompt{due: map[string]bool{}, done: make(chan struct{}), canceled: s.early}
-	s.early = false
+	s.prompt = &prompt{due: map[string]bool{}, done: make(chan struct{}), canceled: s.arrivals.canceled}
+	s.arrivals.canceled = false
 	for token, cancel := range s.asked { // what was left open is asked again
 		if cancel == nil {
 			delete(s.asked, token)
@@ -144,7 +149,7 @@ func (s *session) leave() {
 func (s *session) arrived() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.expected++
+	s.arrivals.many++
 }
 
 // ensure makes the agent, and follows it from now on.
@@ -153,7 +158,7 @@ func (s *session) ensure(ctx context.Context) (agent string, err error) {
 	agent = s.agent
 	s.mu.Unlock()
 	if agent == "" {
-		err := s.door.with(ctx, func(c *control.Client) error {
+		err := s.door.link.with(ctx, func(c *control.Client) error {
 			a, err := c.Create(ctx, control.NewAgent{Type: "user", Connector: connector, ChannelID: s.id})
 			agent = a.ID
 			return err
@@ -177,7 +182,7 @@ func (s *session) post(ctx context.Context, p *prompt, m control.Message, key st
 	}
 	m.Connector, m.ChannelID = connector, s.id
 	m.Dedupe = connector + ":" + s.id + ":" + cmp.Or(key, cuid2.Generate())
-	err = s.door.with(ctx, func(c *control.Client) error {
+	err = s.door.link.with(ctx, func(c *control.Client) error {
 		s.mu.Lock() // its records are not told before it is known whose they are
 		defer s.mu.Unlock()
 		if p.canceled {
@@ -203,7 +208,7 @@ func (s *session) post(ctx context.Context, p *prompt, m control.Message, key st
 // await ends a prompt that was sent before, by another process perhaps: how it ended may lie
 // further back than what is followed.
 func (s *session) await(p *prompt, m control.Message) {
-	_ = s.door.with(s.ctx, func(c *control.Client) error {
+	_ = s.door.link.with(s.ctx, func(c *control.Client) error {
 		o, err := c.Stream(s.ctx, s.agentID(), m, nil)
 		if err != nil {
 			return err
@@ -258,7 +263,7 @@ func (s *session) cancel(ctx context.Context) {
 	s.mu.Lock()
 	p, agent := s.prompt, s.agent
 	if p == nil {
-		s.early = s.expected > 0
+		s.arrivals.canceled = s.arrivals.many > 0
 		s.mu.Unlock()
 		return
 	}
@@ -283,7 +288,7 @@ func (s *session) cancel(ctx context.Context) {
 
 // stop takes an item back that waits, or ends the turn that works on it.
 func (s *session) stop(ctx context.Context, agent, item string) error {
-	c, err := s.door.connected(ctx)
+	c, err := s.door.link.connected(ctx)
 	if err != nil {
 		return err
 	}

@@ -14,10 +14,13 @@ import (
 	"daycare/engine/message"
 )
 
+// typed is what was typed into a session.
+type typed struct{ *session }
+
 // A command is what follows a slash.
 type command struct {
 	name, args, does string
-	run              func(s *session, ctx context.Context, c *control.Client, agent, arg string) (string, error)
+	run              func(s typed, ctx context.Context, c *control.Client, agent, arg string) (string, error)
 }
 
 // commands are those of the terminal that make sense in an editor.
@@ -25,16 +28,16 @@ func commands() []command {
 	return []command{
 		{"reset", "", "start a new conversation; the files stay", ordered(message.Reset, "A new conversation begins.")},
 		{"compact", "", "compact the conversation to a summary", ordered(message.Compact, "The conversation is compacted.")},
-		{"context", "", "show how full the model's context is", (*session).context},
-		{"model", "[NAME]", "show or change the model, from the next turn on", (*session).model},
+		{"context", "", "show how full the model's context is", typed.context},
+		{"model", "[NAME]", "show or change the model, from the next turn on", typed.model},
 		{"mark", "NAME", "set a checkpoint to rewind to", ordered(message.Mark, "The checkpoint is set.")},
 		{"rewind", "[NAME]", "undo the newest turn, or go back to a checkpoint", ordered(message.Rewind, "Rewound.")},
 	}
 }
 
 // ordered is a command that posts an order to the agent, and waits until it has carried it out.
-func ordered(kind message.Kind, done string) func(*session, context.Context, *control.Client, string, string) (string, error) {
-	return func(_ *session, ctx context.Context, c *control.Client, agent, arg string) (string, error) {
+func ordered(kind message.Kind, done string) func(typed, context.Context, *control.Client, string, string) (string, error) {
+	return func(_ typed, ctx context.Context, c *control.Client, agent, arg string) (string, error) {
 		if kind == message.Mark && arg == "" {
 			return "Name the checkpoint: /mark before-the-change", nil
 		}
@@ -46,7 +49,7 @@ func ordered(kind message.Kind, done string) func(*session, context.Context, *co
 	}
 }
 
-func (s *session) context(ctx context.Context, c *control.Client, agent, _ string) (string, error) {
+func (typed) context(ctx context.Context, c *control.Client, agent, _ string) (string, error) {
 	a, err := c.Agent(ctx, agent)
 	switch {
 	case err != nil:
@@ -61,7 +64,7 @@ func (s *session) context(ctx context.Context, c *control.Client, agent, _ strin
 		100*a.Context/a.Window, a.Model), nil
 }
 
-func (s *session) model(ctx context.Context, c *control.Client, agent, name string) (string, error) {
+func (typed) model(ctx context.Context, c *control.Client, agent, name string) (string, error) {
 	if name != "" {
 		choice, err := c.Folders().Switch(ctx, agent, name)
 		return fmt.Sprintf("From the next turn on: %s/%s. %s", choice.Provider, choice.Model, choice.Problem), err
@@ -87,9 +90,8 @@ func slash(text string) (name, rest string, ok bool) {
 	return word[1:], strings.TrimSpace(rest), true
 }
 
-// command runs a command, or makes the message of one of the workspace. text "" says that all
-// was said.
-func (s *session) command(ctx context.Context, m *control.Message) (done bool, err error) {
+// command runs a command, which is all then, or makes the message of one of the workspace.
+func (s typed) command(ctx context.Context, m *control.Message) (done bool, err error) {
 	name, arg, ok := slash(m.Text)
 	if !ok {
 		return false, nil
@@ -103,7 +105,7 @@ func (s *session) command(ctx context.Context, m *control.Message) (done bool, e
 			return true, err
 		}
 		text := ""
-		err = s.door.with(ctx, func(c *control.Client) error {
+		err = s.door.link.with(ctx, func(c *control.Client) error {
 			text, err = known.run(s, ctx, c, agent, arg)
 			return err
 		})
@@ -114,7 +116,7 @@ func (s *session) command(ctx context.Context, m *control.Message) (done bool, e
 		return true, nil
 	}
 
-	err = s.door.with(ctx, func(c *control.Client) error {
+	err = s.door.link.with(ctx, func(c *control.Client) error {
 		text, err := c.Expand(ctx, name, arg)
 		if err == nil {
 			m.Text = text
@@ -141,7 +143,7 @@ func (s *session) announce(ctx context.Context) {
 	for _, c := range commands() {
 		add(c.name, c.does, c.args)
 	}
-	_ = s.door.with(ctx, func(c *control.Client) error {
+	_ = s.door.link.with(ctx, func(c *control.Client) error {
 		written, err := c.Commands(ctx)
 		for _, w := range written {
 			add(w.Name, cmp.Or(w.Description, w.File), w.Arguments)

@@ -102,9 +102,8 @@ var (
 			"`agents.maxSpawned`; without it there is no limit"}
 	showAgent = Op[anAgent, event.Agent]{"showAgent", get, "/v1/agents/{id}", apitoken.Read, one, 0,
 		"`{id, handle, name, type, connector?, channelId?, parentAgentId?, state, detail?, queued, oldestAt?, lastAt, cost, ownCost?, " +
-			"budget?, model, context?, window?, running}`. `state` is idle, queued, thinking, tool, " +
-			"waiting-permission, waiting-agent, retrying, paused, " +
-			"error or ended; `running`: it is in memory"}
+			"budget?, model, context?, window?, running}`. `state` is idle, queued, thinking, tool, waiting-permission, " +
+			"waiting-agent, retrying, paused, error or ended; `running`: it is in memory"}
 	removeAgent = Op[removeIn, trashBody]{"removeAgent", del, "/v1/agents/{id}", apitoken.Admin, one, needsDaemon,
 		"moves it to the trash: `{trash}`; 409 while it has work, unless `?force=1`"}
 	history = Op[historyIn, event.Page]{"history", get, "/v1/agents/{id}/history", apitoken.Read, one, 0,

@@ -1,0 +1,97 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"syscall"
+	"time"
+
+	"daycare/engine/control"
+)
+
+// Options are what the command gives.
+type Options struct {
+	Workspace string // absolute
+	Version   string
+	// Connect joins the daemon, and starts one if none runs; Dial only joins.
+	Connect, Dial func(context.Context) (*control.Client, error)
+	Log           *slog.Logger
+}
+
+// patience is how long a daemon that was stopped may take to come back while a prompt waits.
+const patience = 10 * time.Second
+
+// A link is the way to the daemon.
+type link struct {
+	o      Options
+	mu     sync.Mutex
+	client *control.Client // nil: not connected
+}
+
+// connected is a client of the daemon, which is started if none runs.
+func (l *link) connected(ctx context.Context) (*control.Client, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.client == nil {
+		c, err := l.o.Connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.client = c
+	}
+
+	return l.client, nil
+}
+
+// forget lets go of a connection that is gone.
+func (l *link) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.client != nil {
+		l.client.Close()
+	}
+	l.client = nil
+}
+
+// with calls f with a client, and again after a daemon that went away was replacel.
+func (l *link) with(ctx context.Context, f func(*control.Client) error) error {
+	for tries := 0; ; tries++ {
+		c, err := l.connected(ctx)
+		if err != nil {
+			return err
+		}
+		if err = f(c); !errors.Is(err, control.ErrNotRunning) || tries == 2 {
+			return err
+		}
+		l.forget()
+	}
+}
+
+// back waits for the next daemon. One that was killed is started again; one that was stopped is
+// given the time of a restart.
+func (l *link) back(ctx context.Context, lost error) error {
+	l.forget()
+	if errors.Is(lost, io.ErrUnexpectedEOF) || errors.Is(lost, syscall.ECONNRESET) {
+		_, err := l.connected(ctx)
+		return err
+	}
+	until := time.Now().Add(patience)
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		c, err := l.o.Dial(ctx)
+		if err == nil {
+			c.Close()
+			return nil
+		}
+		if !errors.Is(err, control.ErrNotRunning) || time.Now().After(until) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
