@@ -55,6 +55,7 @@ var passes = map[string]pass{
 	"cmd/daycare/setup":                     {8, daycares + "; or " + persons + "; or " + machines},
 	"cmd/daycare/upkeep":                    {6, persons},
 	"cmd/daycare/term":                      {4, daycares + "; or " + persons},
+	"connectors/acp":                        {2, "the editor's folder and the workspace, which are compared and not opened"},
 	"connectors/email":                      {1, keptFile},
 	"connectors/signal":                     {1, keptFile},
 	"connectors/slack":                      {1, keptFile},

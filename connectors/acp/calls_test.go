@@ -96,13 +96,13 @@ func TestAPromptBecomesAMessage(t *testing.T) {
 	embedded := func(text string) acp.ContentBlock {
 		return acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: &acp.TextResourceContents{Uri: "file:///w/a.go", Text: text}})
 	}
-	m, err := compose("/w", "sub", []acp.ContentBlock{acp.TextBlock("look at "), acp.ResourceLinkBlock("b", "file:///w/b.go#L3"),
+	m, err := compose("/w", []acp.ContentBlock{acp.TextBlock("look at "), acp.ResourceLinkBlock("b", "file:///w/b.go#L3"),
 		embedded("x := `1`"), png})
-	want := "look at b.go#L3\n\nFrom a.go:\n```\nx := `1`\n```\n\n(The editor works in the folder sub.)"
+	want := "look at b.go#L3\n\nFrom a.go:\n```\nx := `1`\n```"
 	if err != nil || m.Text != want || len(m.Files) != 1 || m.Files[0].Name != "image.png" || len(m.Files[0].Data) != 8 {
 		t.Errorf("%q %+v %v", m.Text, m.Files, err)
 	}
-	m, err = compose("/w", "", []acp.ContentBlock{embedded(strings.Repeat("a", maxInline+1))})
+	m, err = compose("/w", []acp.ContentBlock{embedded(strings.Repeat("a", maxInline+1))})
 	if err != nil || m.Text != "a.go (attached)" || len(m.Files) != 1 {
 		t.Errorf("a long text: %q, %d files, %v", m.Text, len(m.Files), err)
 	}
@@ -115,7 +115,7 @@ func TestAPromptBecomesAMessage(t *testing.T) {
 		{acp.AudioBlock("", "audio/wav"), "audio is not supported"},
 		{acp.TextBlock(" \n"), "the prompt is empty"},
 	} {
-		if _, err := compose("/w", "", []acp.ContentBlock{tt.block}); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := compose("/w", []acp.ContentBlock{tt.block}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v, want %q", err, tt.want)
 		}
 	}

@@ -25,8 +25,8 @@ type draft struct {
 	bytes int // of the files
 }
 
-// compose makes a message of what an editor sends; folder is where it works, "" the workspace.
-func compose(root, folder string, blocks []acp.ContentBlock) (control.Message, error) {
+// compose makes a message of what an editor sends.
+func compose(root string, blocks []acp.ContentBlock) (control.Message, error) {
 	d := draft{root: root}
 	for i, b := range blocks {
 		if err := d.add(b); err != nil {
@@ -36,9 +36,6 @@ func compose(root, folder string, blocks []acp.ContentBlock) (control.Message, e
 	text := strings.TrimSpace(d.text.String())
 	if text == "" && len(d.files) == 0 {
 		return control.Message{}, problem(-32602, "the prompt is empty: it needs a text, a resource or an image")
-	}
-	if folder != "" {
-		text += fmt.Sprintf("\n\n(The editor works in the folder %s.)", folder)
 	}
 
 	return control.Message{Text: text, Files: d.files}, nil

@@ -313,7 +313,7 @@ func (d *Door) Prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptRespo
 		return acp.PromptResponse{}, err
 	}
 	defer s.leave()
-	m, err := compose(d.o.Workspace, s.folder, p.Prompt)
+	m, err := compose(d.o.Workspace, p.Prompt)
 	if err != nil {
 		return acp.PromptResponse{}, err
 	}
@@ -321,6 +321,9 @@ func (d *Door) Prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptRespo
 		return acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
 	}
 
+	if s.folder != "" {
+		m.Text += "\n\n(The editor works in the folder " + s.folder + ".)"
+	}
 	key := ""
 	if p.MessageId != nil {
 		key = *p.MessageId

@@ -172,6 +172,9 @@ func (s follower) streams(ctx context.Context, c *control.Client, e control.RawE
 			s.tell.cut()
 		}
 	}
+	if s.tell.late(e.At) {
+		return nil
+	}
 	if s.tell.delta(thinking, d) {
 		return s.missed(ctx, c)
 	}

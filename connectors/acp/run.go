@@ -4,9 +4,13 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"time"
 
 	acp "github.com/coder/acp-go-sdk"
 )
+
+// lastWords is how long responses may take at the end: nobody may be there to read them.
+const lastWords = 5 * time.Second
 
 // Run serves an editor on in and out until the input or ctx ends. Agents work on.
 func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) error {
@@ -35,6 +39,9 @@ func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) error {
 		s.end()
 	}
 	d.mu.Unlock()
+	last, cancel := context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
+	w.settled(last)
 	d.wg.Wait()
 	d.link.forget()
 

@@ -33,9 +33,16 @@ type teller struct {
 	asks  map[string]*call // calls that wait for an answer, by token
 	again map[string]*call // calls that were allowed and will be made again, by what they do
 
-	answer, thought string // what was said of the answer under way
-	plan            []acp.PlanEntry
-	approved        bool // the plan was
+	answer, thought string           // what was said of the answer under way
+	recorded        time.Time        // when the newest answer was recorded
+	newest          record.Assistant // it
+	plan            plan
+}
+
+// A plan is what an agent submitted last.
+type plan struct {
+	steps    []acp.PlanEntry
+	approved bool
 }
 
 func newTeller(root string, say func(acp.SessionUpdate)) *teller {
@@ -63,6 +70,7 @@ func (t *teller) record(e *record.Entry) {
 		t.user(r)
 	case *record.Assistant:
 		t.assistant(r)
+		t.recorded, t.newest = e.At, *r
 	case *record.ToolResult:
 		t.result(r)
 	case *record.Permission:
@@ -138,6 +146,9 @@ func unsaid(said, text string) string {
 	return "\n\n" + text // it was streamed otherwise: what is recorded counts
 }
 
+// late reports whether a piece is of an answer that is recorded, and so was said.
+func (t *teller) late(at time.Time) bool { return !at.After(t.recorded) }
+
 // cut: what streamed so far will not be continued.
 func (t *teller) cut() {
 	if t.answer != "" {
@@ -177,7 +188,8 @@ func (t *teller) delta(thinking bool, d event.Delta) (hole bool) {
 
 // draft says what of the answer under way was missed.
 func (t *teller) draft(d event.Draft) {
-	if d.Turn == "" {
+	old := d.Turn == t.newest.Turn && strings.HasPrefix(t.newest.Text, d.Text) && t.newest.Text != ""
+	if d.Turn == "" || old { // it is removed a moment after its record was written
 		return
 	}
 	if strings.HasPrefix(d.Thinking, t.thought) {
@@ -209,8 +221,8 @@ func (t *teller) start(id, tool string, raw json.RawMessage, status acp.ToolCall
 	update.ToolCall.Locations = locations(t.root, a)
 	t.say(update)
 	if tool == "submit_plan" {
-		t.plan, t.approved = planOf(a.Plan), false
-		t.say(acp.UpdatePlan(t.plan...))
+		t.plan = plan{steps: planOf(a.Plan)}
+		t.say(acp.UpdatePlan(t.plan.steps...))
 	}
 }
 
@@ -270,7 +282,7 @@ func (t *teller) result(r *record.ToolResult) {
 	update := acp.UpdateToolCall(c.id, acp.WithUpdateStatus(status), acp.WithUpdateContent(content))
 	update.ToolCallUpdate.Locations = at
 	t.say(update)
-	t.approved = t.approved || r.Name == "submit_plan" && r.Status == record.StatusOK
+	t.plan.approved = t.plan.approved || r.Name == "submit_plan" && r.Status == record.StatusOK
 }
 
 func shortened(text string) string {
@@ -321,12 +333,12 @@ func answerIn(r *record.Permission) (words string, allowed bool) {
 
 func (t *teller) ended(r *record.TurnEnd) {
 	t.answer, t.thought = "", ""
-	if r.Reason != record.ReasonDone || !t.approved {
+	if r.Reason != record.ReasonDone || !t.plan.approved {
 		return
 	}
-	t.approved = false
-	for i := range t.plan {
-		t.plan[i].Status = acp.PlanEntryStatusCompleted
+	t.plan.approved = false
+	for i := range t.plan.steps {
+		t.plan.steps[i].Status = acp.PlanEntryStatusCompleted
 	}
-	t.say(acp.UpdatePlan(t.plan...))
+	t.say(acp.UpdatePlan(t.plan.steps...))
 }

@@ -129,3 +129,19 @@ func TestWhenAPromptIsOver(t *testing.T) {
 		}
 	}
 }
+
+// Pieces and drafts of an answer whose record was read already are not said again.
+func TestALatePieceIsKnown(t *testing.T) {
+	var said []string
+	te := newTeller("/w", heard(&said))
+	now := time.Now()
+	e := at(1, &record.Assistant{Turn: "t", Text: "All of it"})
+	e.At = now
+	te.record(e)
+	if !te.late(now) || te.late(now.Add(time.Millisecond)) {
+		t.Error("a piece is late if it is not newer than the record")
+	}
+	te.draft(event.Draft{Turn: "t", Text: "All of"})
+	te.draft(event.Draft{Turn: "t", Text: "And more"})
+	expect(t, said, "says All of it", "says And more")
+}

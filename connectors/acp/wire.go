@@ -3,6 +3,7 @@ package acp
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -26,13 +27,14 @@ type wire struct {
 	feed    *io.PipeWriter               // to the library
 	arrived func(method, session string) // called before a request is handed on; nil: nobody
 	mu      sync.Mutex                   // of what is written, and of the maps
+	told    chan struct{}                // a response was written; capacity 1
 	open    map[string]bool              // ids of requests without a response
 	after   map[string]func()            // what follows the response that names a session
 }
 
 func newWire(in io.Reader, out io.Writer) (*wire, io.Reader) {
 	r, w := io.Pipe()
-	return &wire{in: in, out: out, feed: w, open: map[string]bool{}, after: map[string]func(){}}, r
+	return &wire{in: in, out: out, feed: w, told: make(chan struct{}, 1), open: map[string]bool{}, after: map[string]func(){}}, r
 }
 
 // read hands on lines until the input ends.
@@ -101,7 +103,7 @@ func (w *wire) take(line []byte, size int) bool {
 	case e.Method == "" && id == "":
 		w.refuse(nil, -32600, "the message has neither a method nor an id")
 		return true
-	case e.Method != "" && id != "" && !w.opened(id):
+	case e.Method != "" && id != "" && !w.opened(idKey(e.ID)):
 		w.refuse(e.ID, -32600, "the id %s is that of a request that has no response yet", id)
 		return true
 	case e.Method != "" && w.arrived != nil:
@@ -122,6 +124,19 @@ func (w *wire) opened(id string) bool {
 	}
 	w.open[id] = true
 	return true
+}
+
+// idKey is the same for an id however it is spelled.
+func idKey(id json.RawMessage) string {
+	var v any
+	if json.Unmarshal(id, &v) != nil {
+		return string(id)
+	}
+	key, err := json.Marshal(v)
+	if err != nil {
+		return string(id)
+	}
+	return string(key)
 }
 
 // idIn looks for the id in the beginning of a message.
@@ -193,13 +208,34 @@ func (w *wire) responded(line []byte) (next []func()) {
 	if json.Unmarshal(line, &e) != nil || e.Method != "" {
 		return nil
 	}
-	delete(w.open, string(e.ID))
+	delete(w.open, idKey(e.ID))
+	select {
+	case w.told <- struct{}{}:
+	default:
+	}
 	if f := w.after[e.Result.Session]; f != nil {
 		delete(w.after, e.Result.Session)
 		next = append(next, f)
 	}
 
 	return next
+}
+
+// settled waits until every request has its response, or ctx ends.
+func (w *wire) settled(ctx context.Context) {
+	for {
+		w.mu.Lock()
+		left := len(w.open)
+		w.mu.Unlock()
+		if left == 0 {
+			return
+		}
+		select {
+		case <-w.told:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // then calls f after the response that names a session was written.

@@ -109,18 +109,18 @@ func TestAnIDIsUsedOnce(t *testing.T) {
 	defer w.feed.Close()
 	var said strings.Builder
 	w.out = &said
-	line := []byte(`{"jsonrpc":"2.0","id":7,"method":"session/list","params":{}}`)
+	line := []byte(`{"jsonrpc":"2.0","id":"<7>","method":"session/list","params":{}}`)
 	w.take(line, len(line))
 	if said.Len() > 0 {
 		t.Fatalf("the first was refused: %s", said.String())
 	}
 	w.take(line, len(line))
-	if !strings.Contains(said.String(), `"id":7`) || !strings.Contains(said.String(), "has no response yet") {
+	if !strings.Contains(said.String(), `"id":"\u003c7\u003e"`) || !strings.Contains(said.String(), "has no response yet") {
 		t.Errorf("the second: %s", said.String())
 	}
 
 	said.Reset()
-	if _, err := fmt.Fprintln(w, `{"jsonrpc":"2.0","id":7,"result":{}}`); err != nil {
+	if _, err := fmt.Fprintln(w, `{"jsonrpc":"2.0","id":"\u003c7\u003e","result":{}}`); err != nil {
 		t.Fatal(err)
 	}
 	said.Reset()
