@@ -178,7 +178,7 @@ var imports = map[string][]string{
 	"connectors/slack": {"connectors", "connectors/chat", "connectors/format", "connectors/ingress", "engine/message",
 		"engine/inbox", "engine/disk", "engine/finding"},
 	"connectors/discord": {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/mcp":     {"engine/beneath", "engine/message", "engine/control", "engine/event"},
+	"connectors/mcp":     {"engine/beneath", "engine/message", "engine/control", "engine/event", "engine/record"},
 
 	"connectors/telegram/telegramtest": {},
 }

@@ -24,6 +24,7 @@ type mcpClient struct {
 // servedWorkspace is a workspace that offers its agent 0/ to MCP clients, with a daemon.
 func servedWorkspace(t *testing.T, script, settings string) *process {
 	t.Helper()
+	t.Setenv("DAYCARE_SECRET_CONTROL", "what-only-this-test-knows")
 	d := &process{t: t, workspace: t.TempDir()}
 	write(t, filepath.Join(d.workspace, "script.yaml"), script)
 	write(t, filepath.Join(d.workspace, home, "settings.yaml"), `providers: [ { id: s, type: scripted, options: { script: script.yaml } } ]
@@ -159,9 +160,9 @@ func TestTypeScriptClientOfMCP(t *testing.T) {
 			"  npm install --prefix /tmp/conformance @modelcontextprotocol/sdk@1.32.2 node@22\n" +
 			"  DAYCARE_MCP_CONFORMANCE=/tmp/conformance/node_modules go test ./cmd/daycare -run TestTypeScriptClientOfMCP")
 	}
-	port := freePort(t)
+	addr := freePort(t)
 	d := servedWorkspace(t, `rules: [ { reply: [ { text: "heard {{.Text}}" } ] } ]`,
-		fmt.Sprintf("control: { listen: \"127.0.0.1:%s\", token: a-secret-of-this-test }\n", port))
+		fmt.Sprintf("control: { listen: \"%s\" }\n", addr))
 	token, err := exec.Command("daycare", "--workspace", d.workspace, "auth", "token", "create", "ide", "--scope", "chat").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +191,7 @@ func TestTypeScriptClientOfMCP(t *testing.T) {
 		return string(out)
 	}
 
-	url := fmt.Sprintf("http://127.0.0.1:%s/mcp", port)
+	url := fmt.Sprintf("http://%s/mcp", addr)
 	for name, out := range map[string]string{"stdio": talk("stdio", d.workspace),
 		"http": talk("http", url, strings.TrimSpace(string(token)))} {
 		for _, want := range []string{`"list_agents","list_approvals","read_history","send_message"`, `"progress":"accepted"`, `enough`,
