@@ -146,7 +146,7 @@ func (s *sendOut) end(o event.Outcome, err error, waiting context.Context) error
 	case waiting.Err() != nil:
 		s.State, s.Note = working, "the call was cancelled, but the message was accepted and the agent goes on with it; "+again
 	default:
-		s.State, s.Note = working, "the connection to daycare broke ("+say(err).Error()+"). The message is safe; "+again
+		s.State, s.Note = working, "daycare stopped or the connection to it broke. The message is safe; "+again
 	}
 
 	return nil
