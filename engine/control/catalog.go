@@ -55,6 +55,9 @@ type SkillInfo struct {
 type (
 	modelsBody struct {
 		Models []ModelInfo `json:"models"`
+		// Of the OpenAI format, where it is served: agents as models.
+		Object string         `json:"object,omitempty"` // list
+		Data   []ForeignModel `json:"data,omitempty"`
 	}
 	providersBody struct {
 		Providers []event.Service `json:"providers"`
@@ -78,11 +81,22 @@ type (
 )
 
 // catalogRoutes serve what people can choose from.
-type catalogRoutes struct{ catalog Catalog }
+type catalogRoutes struct {
+	catalog Catalog
+	other   translated
+}
 
 func (f catalogRoutes) models(ctx context.Context, _ nothing) (modelsBody, error) {
 	list, err := f.catalog.Models(ctx)
-	return modelsBody{some(list)}, err
+	if err != nil {
+		return modelsBody{}, err
+	}
+	b := modelsBody{Models: some(list)}
+	if t := f.other.active(); t != nil {
+		b.Object = "list"
+		b.Data, err = t.Models(ctx, f.other.line(ctx))
+	}
+	return b, err
 }
 
 func (f catalogRoutes) skills(ctx context.Context, _ nothing) (skillsBody, error) {

@@ -112,16 +112,18 @@ type Backend struct {
 	Agents      Agents
 	Permissions Permissions
 	Daemon      Daemon
-	Files       Files         // nil: messages carry no files
-	Folders     Folders       // nil: agents are not copied, restored or edited here
-	Schedules   Schedules     // nil: nothing runs by the clock
-	Grants      Grants        // nil: rights are not shown here
-	Pairings    Pairings      // nil: there is no pairing
-	SubAgents   SubAgents     // nil: there are none
-	Hooks       Hooks         // nil: there are none
-	Catalog     Catalog       // nil: there is nothing to choose from
-	Costs       Costs         // nil: nothing is summed here
-	Backups     Backups       // nil: nothing is backed up here
-	Events      *event.Stream // nil: nothing happens here that could be watched
-	Offline     bool          // there is no daemon: what needs it is ErrNotRunning
+	Files       Files     // nil: messages carry no files
+	Folders     Folders   // nil: agents are not copied, restored or edited here
+	Schedules   Schedules // nil: nothing runs by the clock
+	Grants      Grants    // nil: rights are not shown here
+	Pairings    Pairings  // nil: there is no pairing
+	SubAgents   SubAgents // nil: there are none
+	Hooks       Hooks     // nil: there are none
+	Catalog     Catalog   // nil: there is nothing to choose from
+	Costs       Costs     // nil: nothing is summed here
+	Backups     Backups   // nil: nothing is backed up here
+	// Translator serves clients of another API while it returns one; nil: there is none.
+	Translator func() Translator
+	Events     *event.Stream // nil: nothing happens here that could be watched
+	Offline    bool          // there is no daemon: what needs it is ErrNotRunning
 }

@@ -131,6 +131,10 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 
 	w.Header().Set("Content-Type", "application/json")
+	if isForeign(r.URL.Path) {
+		writeForeign(w, e)
+		return
+	}
 	w.WriteHeader(e.Status)
 	_ = json.NewEncoder(w).Encode(map[string]*APIError{"error": e})
 }

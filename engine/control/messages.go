@@ -63,14 +63,11 @@ func (p posts) post(w http.ResponseWriter, r *http.Request, agent string) {
 }
 
 func (p posts) read(w http.ResponseWriter, r *http.Request, agent string) (message.Incoming, bool, error) {
-	if r.ContentLength < 0 || r.ContentLength > 1<<20 {
-		select {
-		case p.large <- struct{}{}:
-			defer func() { <-p.large }()
-		case <-r.Context().Done():
-			return message.Incoming{}, false, r.Context().Err()
-		}
+	free, err := p.slot(r)
+	if err != nil {
+		return message.Incoming{}, false, err
 	}
+	defer free()
 
 	var m Message
 	if err := decode(w, r, maxMessageBody, &m); err != nil {
@@ -91,6 +88,19 @@ func (p posts) read(w http.ResponseWriter, r *http.Request, agent string) (messa
 		return message.Incoming{}, false, err
 	}
 	return m.incoming(agent, caller, files), m.Wait, nil
+}
+
+// slot waits for the right to read the body of a request; free it when it was read.
+func (p posts) slot(r *http.Request) (free func(), err error) {
+	if r.ContentLength >= 0 && r.ContentLength <= 1<<20 {
+		return func() {}, nil
+	}
+	select {
+	case p.large <- struct{}{}:
+		return func() { <-p.large }, nil
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
 }
 
 // check finds the first field that cannot be used. byDescriptor: the message has
@@ -258,7 +268,7 @@ func (m *Message) incoming(agent string, caller Caller, files []message.File) me
 		in.Kind = message.Text
 	}
 	if in.Kind == message.Text && !caller.Rights.Allow(apitoken.Approve) {
-		in.Source = "a message of the API caller " + caller.Name // who cannot answer requests is a guest
+		in.Source = guestSource(caller)
 	}
 	if in.Kind == message.System {
 		in.Origin = m.Origin
@@ -274,6 +284,9 @@ func (m *Message) incoming(agent string, caller Caller, files []message.File) me
 
 	return in
 }
+
+// guestSource is the source of what a caller says who cannot answer approval requests.
+func guestSource(c Caller) string { return "a message of the API caller " + c.Name }
 
 // apiConnector is the connector id of those who speak through the API itself.
 const apiConnector = "api"

@@ -70,8 +70,9 @@ var (
 		"the commands that users wrote, each `{name, description?, arguments?, file}`"}
 	expand = Op[expandIn, expandedBody]{"expand", post, "/v1/commands/{name}", apitoken.Chat, none, 0,
 		"`{arguments}`: the message that a command expands to, `{text}`"}
-	models = Op[nothing, modelsBody]{"models", get, "/v1/models", apitoken.Read, none, 0, "the available models"}
-	cost   = Op[costIn, Bill]{"cost", get, "/v1/cost", apitoken.Read, all, 0,
+	models = Op[nothing, modelsBody]{"models", get, "/v1/models", apitoken.Read, known, 0,
+		"the available models; with the [OpenAI format](openai.md), agents as models are in `data`"}
+	cost = Op[costIn, Bill]{"cost", get, "/v1/cost", apitoken.Read, all, 0,
 		"spending: `?by=` agent (default), model, day or purpose (conversation, summary, heartbeat, cron, subagent); " +
 			"`?since=` a time"}
 	hooks = Op[nothing, hooksBody]{"hooks", get, "/v1/hooks", apitoken.Admin, all, 0,
@@ -90,6 +91,27 @@ type costIn struct {
 	By    string    `query:"by" default:"agent" allow:"agent|model|day|purpose"`
 	Since time.Time `query:"since"`
 }
+
+// The OpenAI format.
+var (
+	foreignModel = Op[foreignModelIn, ForeignModel]{"foreignModel", get, "/v1/models/{model}", apitoken.Read, known, 0,
+		"an agent as a model of the [OpenAI format](openai.md)"}
+	chatCompletions = Op[foreignIn, json.RawMessage]{"chatCompletions", post, "/v1/chat/completions", apitoken.Chat, known,
+		needsDaemon | streams, "a message to an agent as a chat completion of the [OpenAI format](openai.md)"}
+	createResponse = Op[foreignIn, json.RawMessage]{"createResponse", post, "/v1/responses", apitoken.Chat, known,
+		needsDaemon | streams, "a message to an agent as a response of the [OpenAI format](openai.md)"}
+)
+
+type (
+	foreignModelIn struct {
+		Model string `path:"model"`
+	}
+	foreignIn struct {
+		Key          string          `header:"Idempotency-Key"`
+		Conversation string          `header:"X-Daycare-Conversation"`
+		Body         json.RawMessage `body:"application/json"`
+	}
+)
 
 // Agents.
 var (

@@ -118,6 +118,7 @@ func whole(p *pair) Backend {
 	b.Folders, b.Schedules, b.Catalog, b.Costs = &shelf{}, &diary{}, menu{}, till{&Bill{}}
 	b.Pairings, b.Hooks = doorbell{p}, programs{}
 	b.Grants, b.SubAgents, b.Backups = rules{p}, rules{p}, fakeBackups{first: "x"}
+	b.Translator = func() Translator { return echo{} }
 	return b
 }
 
@@ -151,7 +152,7 @@ func call(t *testing.T, h http.Handler, method, path, body string) (status int, 
 func filled(pattern, agent string) (method, path string) {
 	method, path, _ = strings.Cut(pattern, " ")
 	return method, strings.NewReplacer("{id}", agent, "{item}", "item1", "{token}", "tok", "{name}", "state.json",
-		"{slug}", "t").Replace(path)
+		"{slug}", "t", "{model}", agent).Replace(path)
 }
 
 // bodies are what routes need to go on to their backend.

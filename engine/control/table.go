@@ -17,15 +17,18 @@ type part struct {
 // parts are all rows, whatever the backend has.
 func parts(a *api, b Backend) []part {
 	words := talks{b.Agents, b.Folders}
+	mail := posts{a, words, b.Files, b.Events, make(chan struct{}, largeSlots)}
+	other := translated{a, mail, b.Permissions, b.Translator}
 	return []part{
 		{true, systemRows(a, system{a, b.Daemon})},
 		{b.SubAgents != nil, []row{on(a, subAgents, listSubAgents(b.SubAgents))}},
 		{b.Hooks != nil, []row{on(a, hooks, hookRoutes{b.Hooks}.list), on(a, testHooks, hookRoutes{b.Hooks}.test)}},
 		{b.Backups != nil, []row{stream(a, backup, sendBackup(a, b.Backups))}},
-		{b.Catalog != nil, offerRows(a, catalogRoutes{b.Catalog})},
+		{b.Catalog != nil, offerRows(a, catalogRoutes{b.Catalog, other})},
 		{b.Costs != nil, []row{on(a, cost, sumCost(b.Costs))}},
 		{true, agentRows(a, agentRoutes{a, b.Agents}, words)},
-		{true, messageRows(a, posts{a, words, b.Files, b.Events, make(chan struct{}, largeSlots)})},
+		{true, messageRows(a, mail)},
+		{b.Translator != nil, translatedRows(a, other)},
 		{true, []row{stream(a, events, watchers{a, b.Events}.watch)}},
 		{true, approvalRows(a, approvals{b.Permissions})},
 		{b.Folders != nil, folderRows(a, folderRoutes{a, b.Folders}, words)},
@@ -99,6 +102,10 @@ func agentRows(a *api, g agentRoutes, t talks) []row {
 
 func messageRows(a *api, p posts) []row {
 	return []row{stream(a, postToAgent, p.toAgent), stream(a, postByDescriptor, p.byDescriptor)}
+}
+
+func translatedRows(a *api, t translated) []row {
+	return []row{stream(a, foreignModel, t.model), stream(a, chatCompletions, t.chat), stream(a, createResponse, t.responses)}
 }
 
 func approvalRows(a *api, p approvals) []row {

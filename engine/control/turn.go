@@ -29,17 +29,17 @@ func ofAgent(id string) func(event.Event) bool {
 	return func(e event.Event) bool { return id == "" || e.Agent == id }
 }
 
-func (t *turnFilter) sink(out *sseWriter) eventSink {
+func (t *turnFilter) sink(told Told) eventSink {
 	return eventSink{
 		event: func(e event.Event) error {
 			if !t.matches(e) {
 				return nil
 			}
-			return out.event(e)
+			return told.Event(e)
 		},
 		// A hole in the events of all agents says nothing about this turn.
 		gap:   func(Gap) error { return nil },
-		flush: out.flush,
+		flush: told.Flush,
 	}
 }
 
@@ -77,15 +77,48 @@ func (t *turnFilter) tail(o event.Outcome) bool {
 	return !t.over && (t.id != "" || o.Turn != "" && !t.old)
 }
 
-// streamTurn posts a message and streams the turn that it is worked on in. It
-// subscribes before it posts, so that no event of the turn is missed, and takes
-// the end from Await, because events are lossy.
+// streamTurn posts a message and streams the turn that it is worked on in.
 func (p posts) streamTurn(w http.ResponseWriter, r *http.Request, in message.Incoming) {
-	if p.feed == nil {
-		p.api.fail(w, r, fmt.Errorf("stream a turn: %w", ErrNotRunning))
-		return
+	var out *sseWriter
+	o, err := p.follow(r.Context(), in, Told{
+		Accepted: func(receipt message.Receipt) (err error) {
+			if out, err = startSSE(w); err != nil {
+				return err
+			}
+			return out.send("", event.ItemQueued, queued(receipt, in))
+		},
+		Event: func(e event.Event) error { return out.event(e) },
+		Flush: func() error { return out.flush() },
+		Alive: func() error { return out.comment("") },
+	})
+	switch {
+	case out == nil:
+		p.api.fail(w, r, err)
+	case r.Context().Err() != nil: // nobody reads it
+	case err != nil:
+		_ = out.send("", errorType, ErrorBody{Describe(err)})
+	default:
+		_ = out.send("", event.TurnFinished, finished(o))
 	}
-	ctx, cancel := context.WithCancel(r.Context())
+}
+
+// A Told is told of the turn that a message is worked on in. An error of one of its functions
+// ends the telling, not the turn.
+type Told struct {
+	Accepted func(message.Receipt) error // the message is durable: the first call
+	Event    func(event.Event) error
+	Flush    func() error // after the last of the events that wait
+	Alive    func() error // nothing happened for keepAlive
+}
+
+// follow posts a message and tells of its turn until the item has ended. It subscribes before
+// it posts, so that no event of the turn is missed, and takes the end from Await, because
+// events are lossy.
+func (p posts) follow(ctx context.Context, in message.Incoming, told Told) (event.Outcome, error) {
+	if p.feed == nil {
+		return event.Outcome{}, fmt.Errorf("stream a turn: %w", ErrNotRunning)
+	}
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	turn := &turnFilter{}
 	f := newFeed(ctx, p.feed, p.feed.Next(), ofAgent(in.Agent))
@@ -93,17 +126,11 @@ func (p posts) streamTurn(w http.ResponseWriter, r *http.Request, in message.Inc
 
 	receipt, err := p.talks.deliver(ctx, in)
 	if err != nil {
-		p.api.fail(w, r, err)
-		return
+		return event.Outcome{}, err
 	}
-
 	turn.agent, turn.item, turn.old = receipt.Agent, receipt.Item, receipt.Duplicate
-	out, err := startSSE(w)
-	if err != nil {
-		return
-	}
-	if out.send("", event.ItemQueued, queued(receipt, in)) != nil {
-		return
+	if err := told.Accepted(receipt); err != nil {
+		return event.Outcome{}, err
 	}
 
 	ended := make(chan awaited, 1)
@@ -114,7 +141,8 @@ func (p posts) streamTurn(w http.ResponseWriter, r *http.Request, in message.Inc
 		ended <- awaited{o, err}
 	}()
 	defer func() { cancel(); <-waiting }()
-	tellTurn(ctx, f, out, turn, ended)
+
+	return tellTurn(ctx, f, told, turn, ended)
 }
 
 type awaited struct {
@@ -122,29 +150,27 @@ type awaited struct {
 	err     error
 }
 
-// tellTurn forwards what belongs to the turn until the item has ended.
-func tellTurn(ctx context.Context, f *feed, out *sseWriter, turn *turnFilter, ended <-chan awaited) {
-	t := turn.sink(out)
+// tellTurn tells what belongs to the turn until the item has ended.
+func tellTurn(ctx context.Context, f *feed, told Told, turn *turnFilter, ended <-chan awaited) (event.Outcome, error) {
+	t := turn.sink(told)
 	beat := time.NewTicker(keepAlive)
 	defer beat.Stop()
 	for {
 		select {
 		case <-f.wake:
-			if f.drain(t) != nil {
-				return
+			if err := f.drain(t); err != nil {
+				return event.Outcome{}, err
 			}
 		case end := <-ended:
-			endTurn(ctx, f, out, turn, end)
-			return
+			return endTurn(ctx, f, t, turn, end)
 		case <-beat.C:
-			if out.comment("") != nil {
-				return
+			if err := told.Alive(); err != nil {
+				return event.Outcome{}, err
 			}
 		case <-closingOf(ctx):
-			_ = out.send("", errorType, ErrorBody{Describe(fmt.Errorf("%w: daycare is shutting down; the message is safe", ErrCut))})
-			return
+			return event.Outcome{}, fmt.Errorf("%w: daycare is shutting down; the message is safe", ErrCut)
 		case <-ctx.Done():
-			return
+			return event.Outcome{}, ctx.Err()
 		}
 	}
 }
@@ -157,18 +183,17 @@ type ErrorBody struct {
 	Error *APIError `json:"error"`
 }
 
-func endTurn(ctx context.Context, f *feed, out *sseWriter, turn *turnFilter, end awaited) {
+// endTurn tells the last events of a turn whose outcome is known.
+func endTurn(ctx context.Context, f *feed, t eventSink, turn *turnFilter, end awaited) (event.Outcome, error) {
 	if end.err != nil {
-		_ = out.send("", errorType, ErrorBody{Describe(end.err)})
-		return
+		return end.outcome, end.err
 	}
-	t := turn.sink(out)
 	late := time.After(tailGrace)
 	for turn.tail(end.outcome) {
 		select {
 		case <-f.wake:
-			if f.drain(t) != nil {
-				return
+			if err := f.drain(t); err != nil {
+				return end.outcome, err
 			}
 			continue
 		case <-late:
@@ -177,7 +202,7 @@ func endTurn(ctx context.Context, f *feed, out *sseWriter, turn *turnFilter, end
 		break
 	}
 
-	_ = out.send("", event.TurnFinished, finished(end.outcome))
+	return end.outcome, nil
 }
 
 // queued is the first event of a turn's stream: the receipt, as an event.

@@ -17,11 +17,16 @@ type Outcome struct {
 	Tokens Tokens
 	Seq    int64 // of the closing record
 
-	Rounds, ToolCalls int    // answers of the model, and calls in them
-	Said              string // the newest text beside tool calls
-	Finish            Finish // of the final answer
+	Finish Finish // of the final answer
+	Work
 
 	Sources []Source // what the turn had read from outside
+}
+
+// Work is what a turn took, beside tokens.
+type Work struct {
+	Rounds, ToolCalls int    // answers of the model, and calls in them
+	Said              string // the newest text beside tool calls
 }
 
 // SourcesOf are what the newest turn that ended in the folder dir had read from outside.

@@ -38,7 +38,7 @@ func TestClosingAddsTheWholeTurnUp(t *testing.T) {
 		&TurnEnd{Turn: "t1", Reason: ReasonLimit, Error: "limit reached"})
 	want := Outcome{Item: "it1", Turn: "t1", Reason: ReasonLimit, Text: "the answer", Error: "limit reached", Cost: 63,
 		Tokens: tokens(6, true),
-		Seq:    h.Obligations().LastSeq, Rounds: 3, ToolCalls: 2, Said: "second", Finish: FinishMaxTokens}
+		Seq:    h.Obligations().LastSeq, Work: Work{Rounds: 3, ToolCalls: 2, Said: "second"}, Finish: FinishMaxTokens}
 	got, ok, err := Closing(h.dir, "it1")
 	sources := got.Sources
 	got.Sources = nil

@@ -11,6 +11,7 @@ import (
 	"daycare/connectors/chat"
 	"daycare/engine"
 	"daycare/engine/config"
+	"daycare/engine/control"
 	"daycare/engine/finding"
 )
 
@@ -85,6 +86,19 @@ func (p *connectorSet) buildOne(s config.Connector, old configured) configured {
 	}
 
 	return k
+}
+
+// translator is the connector that serves the clients of another API; nil: none is set up.
+func (p *connectorSet) translator() control.Translator {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, k := range p.built {
+		if t, ok := k.conn.(control.Translator); ok {
+			return t
+		}
+	}
+
+	return nil
 }
 
 // problem says why a connector does not run, or not as the settings say; "": it does.

@@ -200,7 +200,7 @@ func (r *Daemon) build(c *config.Config) (err error) {
 	b := &backend{System: r.system, parts: r}
 	r.handler = control.Handler(control.Backend{Agents: b, Permissions: b, Daemon: b, Files: r.files, Events: r.events, Folders: folders{b},
 		Grants: grants{r}, Pairings: admission{r}, SubAgents: grants{r}, Catalog: choices{r}, Hooks: hooked{r},
-		Costs: costs{r}, Backups: backups{r}, Schedules: schedules{r.clocks}, Offline: r.lock == nil},
+		Costs: costs{r}, Backups: backups{r}, Schedules: schedules{r.clocks}, Translator: r.connectors.translator, Offline: r.lock == nil},
 		control.Options{Log: r.log, Version: version.Number})
 	r.handler = mcpServer{r}.beside(r.handler)
 	return nil

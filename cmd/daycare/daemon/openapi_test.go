@@ -144,6 +144,9 @@ var questions = []question{
 	{404, "DELETE", "/v1/agents/Ann/inbox/none", agent + "/inbox/{item}", ""},
 	{404, "POST", "/v1/agents/Ann/inbox/none/front", agent + "/inbox/{item}/front", ""},
 	{202, "POST", "/v1/messages", "/v1/messages", `{"text":"hello","connector":"c","channelId":"d","userId":"u"}`},
+	{200, "GET", "/v1/models/Ann", "/v1/models/{model}", ""},
+	{200, "POST", "/v1/chat/completions", "/v1/chat/completions", `{"model":"Ann","messages":[{"role":"user","content":"hello"}]}`},
+	{200, "POST", "/v1/responses", "/v1/responses", `{"model":"openai","input":"hello"}`},
 	{422, "POST", "/v1/import", "/v1/import", "no tar"},
 	{400, "GET", "/v1/events?types=none", "/v1/events", ""},
 	{200, "GET", "/healthz", "/healthz", ""},
@@ -166,7 +169,8 @@ func TestAnswersAreAsTheOpenAPIDocumentSays(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "rules.yaml"), "steps:\n- when: {any: true}\n  reply: {text: done}\n")
 	write(t, filepath.Join(dir, ".daycare", "settings.yaml"),
-		"providers:\n- {id: s, type: scripted, path: rules.yaml}\nheartbeat: {every: 1h}\n")
+		"providers:\n- {id: s, type: scripted, path: rules.yaml}\nheartbeat: {every: 1h}\nconnectors:\n"+
+			"- {id: openai, type: openai}\n")
 	h := started(t, dir).handler
 	asked := map[string]bool{}
 	ask := func(q question) {

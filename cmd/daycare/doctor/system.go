@@ -238,7 +238,7 @@ func checkReceivers(d *doctor) error {
 					"can answer approvals", s.ID, len(s.Allow), s.Allow[0]),
 				"List in owners the ids of the users who answer for all agents.")
 		}
-		if len(s.Allow) == 0 && s.Type != "webhook" {
+		if len(s.Allow) == 0 && s.Type != "webhook" && s.Type != "openai" {
 			d.report(finding.Warning, "connector-nobody", filepath.Join(d.root, config.Name), s.Raw.Line,
 				"connector "+s.ID+" accepts no messages: allow is empty", "List the ids of allowed users in allow.")
 		}

@@ -18,6 +18,7 @@ import (
 	"daycare/connectors/chat"
 	"daycare/connectors/email"
 	"daycare/connectors/irc"
+	compatible "daycare/connectors/openai"
 	"daycare/connectors/signal"
 	"daycare/connectors/slack"
 	"daycare/connectors/telegram"
@@ -30,7 +31,8 @@ import (
 )
 
 // connectorKinds are the platforms that settings may name.
-var connectorKinds = []connectors.Kind{email.Kind, irc.Kind, signal.Kind, slack.Kind, telegram.Kind, webhook.Kind}
+var connectorKinds = []connectors.Kind{email.Kind, irc.Kind, compatible.Kind, signal.Kind, slack.Kind, telegram.Kind,
+	webhook.Kind}
 
 // ConnectorTypes are their types.
 var ConnectorTypes = connectors.Types(connectorKinds)

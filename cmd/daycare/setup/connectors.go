@@ -118,7 +118,7 @@ func probe(ctx context.Context, c *term.App, id string) (string, error) {
 	}
 
 	verdict, err := verdictOf(ctx, conn, s.Type)
-	if err == nil && len(s.Allow) == 0 && s.Type != "webhook" {
+	if err == nil && len(s.Allow) == 0 && s.Type != "webhook" && s.Type != "openai" {
 		verdict += "; nobody can message an agent there until you add them to allow"
 	}
 

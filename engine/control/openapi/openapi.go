@@ -231,6 +231,10 @@ var hints = map[string]string{
 	"what":          "a tag or a command",
 	"If-Match":      "the `ETag` of the version that was edited",
 	"Last-Event-ID": "continue after this event",
+
+	"model":                  "a model of `data` in `GET /v1/models`, or the handle, name or id of an agent",
+	"Idempotency-Key":        "the same key of the same caller for the same agent is the same message",
+	"X-Daycare-Conversation": "the conversation that a message without an agent belongs to",
 }
 
 func (b builder) parameter(p control.Param) parameter {
