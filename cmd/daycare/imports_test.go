@@ -169,7 +169,8 @@ var imports = map[string][]string{
 	"connectors/terminal/markdown":   {"connectors/terminal/highlight", "connectors/terminal/theme"},
 	"connectors/terminal/transcript": {"connectors/terminal/markdown", "connectors/terminal/theme", "engine/control", "engine/event"},
 
-	"connectors/openai":  {"connectors", "connectors/chat", "engine/apitoken", "engine/control", "engine/event", "engine/form", "engine/inbox", "engine/message"},
+	"connectors/openai": {"connectors", "connectors/chat", "engine/apitoken", "engine/control", "engine/event", "engine/form",
+		"engine/inbox", "engine/message"},
 	"connectors/webhook": {"connectors", "connectors/format", "connectors/ingress", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
 	"connectors/telegram": {"connectors", "connectors/chat", "connectors/format", "connectors/ingress", "engine/message",
 		"engine/inbox", "engine/disk", "engine/finding"},

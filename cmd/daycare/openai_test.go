@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"daycare/engine/apitoken"
+	"daycare/engine/control"
 )
 
 // openAIWorkspace has an endpoint of the OpenAI format at an address, and a token for it.
@@ -144,6 +145,50 @@ func TestOpenAIClientThatVanishes(t *testing.T) {
 
 	waitFor(t, "the answer in history", func() bool {
 		return strings.Contains(historyOf(t, filepath.Join(workspace, home)), "first and last")
+	})
+}
+
+// Where an agent waits for an approval, its client reads of which, and where to answer it.
+func TestOpenAIClientReadsOfAnApproval(t *testing.T) {
+	workspace, base, token := openAIWorkspace(t, `
+rules:
+  - contains: create
+    round: 1
+    reply: [ { text: "I have to ask." }, { calls: [ { name: exec, arguments: { command: "touch made" } } ] } ]
+  - reply: [ { text: "I wait." } ]
+`)
+	settings := filepath.Join(workspace, home, "settings.yaml")
+	data, err := os.ReadFile(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, settings, string(data)+"permissions: { defaults: { exec: ask } }\n")
+	d := &process{t: t, workspace: workspace}
+	d.start()
+	defer d.kill()
+	c, err := complete(base, token, "k", "create it")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := control.Dial(filepath.Join(workspace, home))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+
+	asks, err := client.Permissions(t.Context())
+	if err != nil || len(asks) != 1 {
+		t.Fatalf("%+v, %v; the client read %+v", asks, err, c)
+	}
+	want := "I wait.\n\n[daycare: the agent waits for an approval of " + asks[0].Tag + " (token " + asks[0].Token + ")."
+	if got := c.Choices[0].Message.Content; !strings.HasPrefix(got, want) {
+		t.Errorf("the client read %q, want %q", got, want)
+	}
+	if err := client.Decide(t.Context(), asks[0].Token, "once", ""); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the turn that the approval begins", func() bool {
+		return strings.Count(historyOf(t, filepath.Join(workspace, home)), `"text":"I wait."`) == 2
 	})
 }
 

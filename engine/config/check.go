@@ -75,6 +75,9 @@ func (r *reader) checkConnectors(c *Config, kinds []ConnectorKind) {
 		if k.Pairing && k.Type == "webhook" {
 			r.Tell(finding.Warning, "unused", at("pairing"), at("pairing")+": a webhook has secrets in the place of people", "take it out")
 		}
+		if k.Pairing && k.Type == "openai" {
+			r.Tell(finding.Warning, "unused", at("pairing"), at("pairing")+": clients have tokens in the place of people", "take it out")
+		}
 		if k.Type == "openai" && slices.ContainsFunc(c.Connectors[:i], func(o Connector) bool { return o.Type == k.Type }) {
 			r.Bad(at("type"), ": only one connector can be of type openai, because all clients use the same paths; remove one")
 		}
