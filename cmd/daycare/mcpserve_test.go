@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -204,4 +205,69 @@ func TestTypeScriptClientOfMCP(t *testing.T) {
 	if out := talk("http", url, "wrong"); !strings.Contains(out, "unauthorized") || strings.Contains(out, "tools") {
 		t.Errorf("with a wrong token: %s", out)
 	}
+}
+
+// TestMCPDoorRefuses: who has no right to be at /mcp, and what is no request.
+func TestMCPDoorRefuses(t *testing.T) {
+	addr := freePort(t)
+	d := servedWorkspace(t, `rules: [ { reply: [ { text: "heard {{.Text}}" } ] } ]`, fmt.Sprintf("control: { listen: %q }\n", addr))
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
+		`"clientInfo":{"name":"c","version":"1"}}}`
+	post := func(body io.Reader, headers ...string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/mcp", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("Authorization", "Bearer what-only-this-test-knows")
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		if host := r.Header.Get("Host"); host != "" {
+			r.Host = host
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		return resp
+	}
+
+	if resp := post(strings.NewReader(hello)); resp.StatusCode != http.StatusOK || resp.Header.Get("Mcp-Session-Id") == "" {
+		t.Fatalf("a good request: %s", resp.Status)
+	}
+	for want, headers := range map[int][]string{
+		http.StatusUnauthorized:         {"Authorization", "Bearer wrong"},
+		http.StatusForbidden:            {"Origin", "http://evil.example"},
+		http.StatusUnsupportedMediaType: {"Content-Type", "text/plain"},
+		http.StatusNotFound:             {"Mcp-Session-Id", "another"},
+	} {
+		if resp := post(strings.NewReader(hello), headers...); resp.StatusCode != want {
+			t.Errorf("%q: %s, want %d", headers, resp.Status, want)
+		}
+	}
+	if resp := post(strings.NewReader(hello), "Host", "evil.example"); resp.StatusCode != http.StatusForbidden {
+		t.Errorf("a name that points here: %s", resp.Status)
+	}
+	if resp := post(io.LimitReader(endlessly{}, 100<<20), "Expect", "100-continue"); resp.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("100 MB: %s", resp.Status)
+	}
+
+	out, err := exec.Command("daycare", "--workspace", d.workspace, "config", "set", "mcp.serve.agents", "[]").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	waitFor(t, "the door to close", func() bool { return post(strings.NewReader(hello)).StatusCode == http.StatusNotFound })
+}
+
+type endlessly struct{}
+
+func (endlessly) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
 }

@@ -165,6 +165,8 @@ func liveHooks() map[string]live {
 // liveMCP are the keys of MCP servers: the pool of servers is another after each change.
 func liveMCP() map[string]live {
 	known := map[string]live{"mcp.toolTokens": {"100", "200", func(r *Daemon) any { return r.settings.Current().MCP.ToolTokens }}}
+	offered := func(r *Daemon) any { return fmt.Sprint(mcpServer{r}.offer()) }
+	known["mcp.serve.agents"], known["mcp.serve.memory"] = live{"[0/]", "[1/]", offered}, live{"true", "false", offered}
 	server := func(key, one, two string) {
 		entry := func(text string) string { return "{ servers: [ { " + text + " } ] }" }
 		known["mcp.servers."+key] = live{entry(one), entry(two), func(r *Daemon) any { return r.mcp.Version() }}
