@@ -76,9 +76,7 @@ func (t *teller) record(e *record.Entry) {
 	case *record.Permission:
 		t.decision(r)
 	case *record.TurnBegin:
-		if r.Attempt > 1 {
-			t.cut()
-		}
+		t.cut() // it was opened again: after a crash, or after an orderly stop
 	case *record.TurnEnd:
 		t.ended(r)
 	case *record.Reset:
@@ -126,8 +124,9 @@ func (t *teller) assistant(r *record.Assistant) {
 	if rest := unsaid(t.answer, r.Text); rest != "" {
 		t.say(acp.UpdateAgentMessageText(rest))
 	}
+	shown := t.answer + r.Text
 	t.answer, t.thought = "", ""
-	if r.Finish == record.FinishInterrupted && r.Text != "" {
+	if r.Finish == record.FinishInterrupted && shown != "" {
 		t.say(acp.UpdateAgentMessageText(beginsAgain))
 	}
 	for _, c := range r.ToolCalls {

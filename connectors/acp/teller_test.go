@@ -72,7 +72,11 @@ func TestAnAnswerThatWasCutOff(t *testing.T) {
 	te.record(at(1, &record.Assistant{Text: "Half an", Finish: record.FinishInterrupted}))
 	te.record(at(2, &record.TurnBegin{Attempt: 2}))
 	te.record(at(3, &record.Assistant{Text: "All of it", Finish: record.FinishEndTurn}))
-	expect(t, said, "says Half an ans", "says "+beginsAgain, "says All of it")
+	say(te, false, 0, "Again ha")
+	te.record(at(4, &record.Assistant{Finish: record.FinishInterrupted})) // of an orderly stop, for what it cost
+	te.record(at(4, &record.TurnBegin{Attempt: 1}))
+	te.record(at(5, &record.Assistant{Text: "Again all of it"}))
+	expect(t, said, "says Half an ans", "says "+beginsAgain, "says All of it", "says Again ha", "says "+beginsAgain, "says Again all of it")
 }
 
 // A call that needs an approval and is made again is one call to the editor.
