@@ -92,10 +92,10 @@ func (a *answer) file(what, kind string, data []byte) {
 		return
 	}
 	a.res.Files = append(a.res.Files, f)
-	a.text = append(a.text, fmt.Sprintf("[%s %s, %s, %d bytes: kept as %s]", what, f.Name, named(kind), len(data), f.Path))
+	a.text = append(a.text, fmt.Sprintf("[%s %s, %s, %d bytes: kept as %s]", what, f.Name, typeName(kind), len(data), f.Path))
 }
 
-func named(kind string) string {
+func typeName(kind string) string {
 	if kind == "" {
 		return "of an unknown type"
 	}

@@ -19,7 +19,7 @@ import (
 // tokens is about what tools cost in each prompt.
 func tokens(list []*tool) (n int) {
 	for _, t := range list {
-		n += (len(t.name)+len(t.def.told(t.server.ID))+len(t.def.schema()))/4 + 10
+		n += (len(t.name)+len(t.def.told(t.server.ID))+len(t.schema))/4 + 10
 	}
 	return n
 }
@@ -85,7 +85,7 @@ func (s *searcher) Run(_ context.Context, call tools.Call) (tools.Result, error)
 	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
 	var b strings.Builder
 	for i, h := range hits {
-		text := fmt.Sprintf("%s\n%s\narguments: %s\n\n", h.t.name, h.t.def.told(h.t.server.ID), h.t.def.schema())
+		text := fmt.Sprintf("%s\n%s\narguments: %s\n\n", h.t.name, h.t.def.told(h.t.server.ID), h.t.schema)
 		if i == mostFound || b.Len()+len(text) > mostShown && i > 0 {
 			fmt.Fprintf(&b, "%d more fit; search by more words.", len(hits)-i)
 			break

@@ -10,12 +10,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
 	"daycare/engine/permission"
 	"daycare/tools"
@@ -26,19 +23,16 @@ type tool struct {
 	pool   *Pool
 	server Server
 	def    Definition
-	name   string // for models
+	name   string          // for models
+	schema json.RawMessage // likewise
 }
 
-const (
-	// maxName is how long a name may be that models are given.
-	maxName = 64
-	// maxDescription bounds what a server says of a tool in prompts, in characters.
-	maxDescription = 1000
-)
+// maxName is how long a name may be that models are given.
+const maxName = 64
 
 // newTool makes a tool with a name that is not taken yet.
 func newTool(p *Pool, s Server, d Definition, taken map[string]bool) *tool {
-	t := &tool{pool: p, server: s, def: d, name: modelName(s.ID, d.Name)}
+	t := &tool{pool: p, server: s, def: d, name: modelName(s.ID, d.Name), schema: d.shown()}
 	if taken[t.name] {
 		t.name = t.name[:min(len(t.name), maxName-9)] + "_" + d.SHA256[:8]
 	}
@@ -65,27 +59,7 @@ func (t *tool) right() permission.Mcp { return permission.Mcp{Server: t.server.I
 // Spec describes the tool. Whatever the server says of it, a call that was started must not run
 // twice.
 func (t *tool) Spec() tools.Spec {
-	return tools.Spec{Name: t.name, Description: t.def.told(t.server.ID), Schema: t.def.schema(), Replay: tools.Once, Writes: true}
-}
-
-// told is the description for models: a stranger's words, named as such, with every character
-// that people cannot see spelled out.
-func (d Definition) told(server string) string {
-	text := strings.TrimSpace(permission.Visible(d.Description))
-	if utf8.RuneCountInString(text) > maxDescription {
-		text = string([]rune(text)[:maxDescription]) + "…"
-	}
-	return strings.TrimSpace("Of the MCP server " + server + ", in its words: " + text)
-}
-
-// schema is the schema as every vendor takes it: an object has properties.
-func (d Definition) schema() json.RawMessage {
-	if gjson.ValidBytes(d.Schema) && !gjson.GetBytes(d.Schema, "properties").IsObject() {
-		if whole, err := sjson.SetRawBytes(d.Schema, "properties", []byte("{}")); err == nil {
-			return whole
-		}
-	}
-	return d.Schema
+	return tools.Spec{Name: t.name, Description: t.def.told(t.server.ID), Schema: t.schema, Replay: tools.Once, Writes: true}
 }
 
 // Needs is the approval for a call: whole, whatever the server claims of the tool.
