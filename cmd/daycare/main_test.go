@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"flag"
+	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +33,18 @@ func TestMain(m *testing.M) {
 	}
 	// Most of them wait for processes: more go beside each other than there are processors.
 	flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
-	testscript.Main(keyless{m}, map[string]func(){"daycare": main1, "mcp-server": func() { mcptest.Serve(os.Args[1]) }})
+	testscript.Main(keyless{m}, map[string]func(){"daycare": main1, "mcp-server": func() { mcptest.Serve(os.Args[1]) },
+		"mcp-service": func() { mcptest.ServeIssuer(os.Args[1]) }, "xdg-open": browse, "open": browse})
+}
+
+// browse is a browser: it opens an address, and goes where it is sent.
+func browse() {
+	res, err := http.Get(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	res.Body.Close()
 }
 
 // keyless runs the tests without the keys of who runs them, so that the offline model answers.

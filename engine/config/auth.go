@@ -59,6 +59,28 @@ func KeepSecrets(root string, more map[string]Secret) (undo func() error, err er
 	}, err
 }
 
+// StoredSecrets are secrets of auth.json as the file has them now, whatever is in the
+// environment, in the order of ids. One that is not there is zero.
+func StoredSecrets(root string, ids ...string) (list []Secret, err error) {
+	secrets, _, err := readAuth(root)
+	for _, id := range ids {
+		list = append(list, secrets[id])
+	}
+	return list, err
+}
+
+// ReplaceSecrets puts secrets into auth.json, and takes out those that are zero, in one step.
+func ReplaceSecrets(root string, more map[string]Secret) error {
+	return changeAuth(root, func(secrets map[string]Secret) error {
+		for id, s := range more {
+			if secrets[id] = s; s.IsZero() {
+				delete(secrets, id)
+			}
+		}
+		return nil
+	})
+}
+
 // WithSecrets is the configuration with secrets that are not in auth.json yet. The
 // environment wins over them, too.
 func (c *Config) WithSecrets(more map[string]Secret) *Config {

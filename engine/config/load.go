@@ -54,6 +54,7 @@ func LoadText(root string, data []byte, env Env, kinds ...ConnectorKind) (*Confi
 	if r.Failed() {
 		return nil, r.Found, finding.Join(r.Found)
 	}
+	c.addProject(root)
 	return c, r.Found, nil
 }
 

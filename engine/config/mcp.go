@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"daycare/engine/finding"
-	"daycare/engine/lazyregexp"
 )
 
 // MCP is of servers of the Model Context Protocol, whose tools agents can call.
@@ -36,7 +35,17 @@ type MCPServer struct {
 	Sandbox    MCPSandbox        `json:"sandbox"`
 	URL        string            `json:"url" check:"url"`
 	Headers    map[string]string `json:"headers"`
+	OAuth      MCPOAuth          `json:"oauth"`
 	Timeout    time.Duration     `json:"timeout" min:"1s" max:"1h"` // of one call
+	Project    bool              `json:"-"`                         // it is of the workspace's .mcp.json
+}
+
+// MCPOAuth is how daycare presents itself where users log in at a service. Empty: it registers
+// itself at each login.
+type MCPOAuth struct {
+	ClientID     string   `json:"clientId"`     // of the authorization server, or the https address of a document
+	ClientSecret string   `json:"clientSecret"` // ${NAME}
+	Scopes       []string `json:"scopes"`       // beside those that the service names
 }
 
 // defaultMCPTimeout is how long a call may take.
@@ -74,6 +83,10 @@ func (r *reader) checkMCP(c *Config) {
 			bad("url", "args, env and workingDir are of a command", "remove them, or the url")
 		case s.Command != "" && len(s.Headers) > 0:
 			bad("headers", "headers are of a url", "give the program its secrets by env")
+		case s.Command != "" && (s.OAuth.ClientID != "" || len(s.OAuth.Scopes) > 0):
+			bad("oauth", "oauth is of a url", "give the program its secrets by env")
+		case s.OAuth.ClientSecret != "" && s.OAuth.ClientID == "":
+			bad("oauth", "a clientSecret needs a clientId", "add the clientId, or remove the secret")
 		}
 		for name := range s.Env {
 			if name == "" || strings.ContainsAny(name, "=\x00") {
@@ -83,29 +96,30 @@ func (r *reader) checkMCP(c *Config) {
 	}
 }
 
-// reference is ${NAME} in a value of env or headers: an environment variable or a secret.
-var reference = lazyregexp.New(`\$\{([A-Za-z0-9._-]+)\}`)
-
 // Expand replaces each ${NAME} by the environment variable of that name, else by the secret of
-// that id. missing are the names that there is nothing for.
+// that id, and ${NAME:-default} by the default where there is neither. missing are the names
+// that there is nothing for.
 func (c *Config) Expand(text string) (_ string, missing []string) {
 	expanded := reference.ReplaceAllStringFunc(text, func(ref string) string {
-		name := ref[2 : len(ref)-1]
+		name, fallback, has := strings.Cut(ref[2:len(ref)-1], ":-")
 		secret := c.SecretNamed(name)
-		if secret.IsZero() {
+		if !secret.IsZero() {
+			return secret.Reveal()
+		}
+		if !has {
 			missing = append(missing, name)
 		}
-		return secret.Reveal()
+		return fallback
 	})
 	return expanded, missing
 }
 
 // references are the secrets that the settings of MCP servers name.
 func (c *Config) references(s MCPServer) (all []Secret) {
-	for _, values := range []map[string]string{s.Env, s.Headers} {
+	for _, values := range []map[string]string{s.Env, s.Headers, {"": s.OAuth.ClientSecret}} {
 		for _, text := range values {
-			for _, ref := range reference.FindAllStringSubmatch(text, -1) {
-				all = append(all, c.SecretNamed(ref[1]))
+			for _, name := range References(text) {
+				all = append(all, c.SecretNamed(name))
 			}
 		}
 	}

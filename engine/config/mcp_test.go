@@ -52,6 +52,9 @@ func TestMcpServersNameTheirSecrets(t *testing.T) {
 	if got, missing := c.Expand("${nothing}"); got != "" || !slices.Equal(missing, []string{"nothing"}) {
 		t.Errorf("Expand of nothing = %q, missing %v", got, missing)
 	}
+	if got, missing := c.Expand("${nothing:-a b}/${hub:-x}"); got != "a b/from-auth" || missing != nil {
+		t.Errorf("Expand with defaults = %q, missing %v", got, missing)
+	}
 	for _, secret := range []string{"from-env", "from-auth"} {
 		if !slices.Contains(c.Secrets(), NewSecret(secret)) {
 			t.Errorf("%q must be known as a secret, so that it is redacted", secret)

@@ -119,10 +119,13 @@ func (s *server) start(starting chan struct{}) {
 	s.pool.wait.Go(func() { s.follow(got) })
 }
 
-// connect opens a session. Nothing of what a server may ask of a client is offered: no
-// sampling, no roots, no elicitation.
-func (s *server) connect(ctx context.Context) (*session, error) {
-	transport, err := s.transport()
+// connect opens a session.
+func (s *server) connect(ctx context.Context) (*session, error) { return s.dial(ctx, nil) }
+
+// dial opens a session, with the login of a at a service. Nothing of what a server may ask of a
+// client is offered: no sampling, no roots, no elicitation.
+func (s *server) dial(ctx context.Context, a *authorizer) (*session, error) {
+	transport, err := s.transport(a)
 	if err != nil {
 		return nil, err
 	}

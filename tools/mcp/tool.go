@@ -146,10 +146,17 @@ func (t *tool) withheld(is string) tools.Result {
 		"now, and the user has not reviewed that (daycare mcp trust %s)", t.server.ID, t.def.Name, t.server.ID)}
 }
 
+// rejected is the code of the SDK for a request that could not be sent.
+const rejected = -32005
+
 // broken is the result of a call that has no answer, or one that is an error of the protocol.
 func (t *tool) broken(s *server, err error) tools.Result {
+	var login *loginError
+	if errors.As(err, &login) {
+		return tools.Errorf("not called: the MCP server %s: %v", t.server.ID, login)
+	}
 	var refused *jsonrpc.Error
-	if errors.As(err, &refused) && !errors.Is(err, sdk.ErrConnectionClosed) {
+	if errors.As(err, &refused) && refused.Code != rejected && !errors.Is(err, sdk.ErrConnectionClosed) {
 		s.works()
 		return tools.Errorf("the MCP server %s refused the call: %s", t.server.ID, refused.Message)
 	}

@@ -10,8 +10,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// transport is the way to a server.
-func (s *server) transport() (sdk.Transport, error) {
+// transport is the way to a server. a has the login at a service; nil: nobody is asked for one.
+func (s *server) transport(a *authorizer) (sdk.Transport, error) {
 	if s.conf.URL == "" {
 		program, err := s.pool.options.Start(s.conf, s.log)
 		if err != nil {
@@ -26,8 +26,11 @@ func (s *server) transport() (sdk.Transport, error) {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.ResponseHeaderTimeout = s.conf.Timeout
 	client := &http.Client{Transport: &visitor{base, headers}, CheckRedirect: sameHost}
+	if a == nil {
+		a = s.newAuthorizer()
+	}
 	return &sdk.StreamableClientTransport{Endpoint: s.conf.URL, HTTPClient: client, MaxRetries: 2,
-		MaxEventSize: maxMessage}, nil
+		MaxEventSize: maxMessage, OAuthHandler: a}, nil
 }
 
 // sameHost keeps the headers of the settings, which are often secrets, at the host they are for.

@@ -33,6 +33,7 @@ func (r workbench) newMCP(ctx context.Context) *mcp.Pool {
 	}
 	o := mcp.Options{
 		Dir: dir, Version: version.Number, Start: r.startMCP, Headers: r.mcpHeaders, Keep: r.keep, Read: r.readShared,
+		Logins:  logins{r},
 		Budget:  func() int { return r.settings.Current().MCP.ToolTokens },
 		Looking: r.lock == nil,
 	}
@@ -47,6 +48,8 @@ func (r workbench) newMCP(ctx context.Context) *mcp.Pool {
 // mcpServers are the servers of the settings. The stamp of one holds all that its next start
 // follows from, so that a change of its settings, or of a secret that they name, ends it.
 func (r workbench) mcpServers() (list []mcp.Server) {
+	project := config.ReadProject(r.root)
+	r.readShared(project.Path, project.Found)
 	c := r.settings.Current()
 	for _, s := range c.MCP.Servers {
 		stamp, _ := json.Marshal(s) // of texts and numbers, which cannot fail
@@ -56,6 +59,9 @@ func (r workbench) mcpServers() (list []mcp.Server) {
 				value, _ := c.Expand(text)
 				secrets = append(secrets, name+"="+value)
 			}
+		}
+		if login, err := (logins{r}).Login(mcp.Server{ID: s.ID}); err == nil && !login.At.IsZero() && s.URL != "" {
+			secrets = append(secrets, "login="+login.At.String())
 		}
 		slices.Sort(secrets)
 		list = append(list, mcp.Server{ID: s.ID, Timeout: s.Timeout, URL: s.URL,
@@ -72,7 +78,17 @@ func (r workbench) mcpServer(id string) (*config.Config, config.MCPServer, error
 	if i < 0 {
 		return c, config.MCPServer{}, fmt.Errorf("the MCP server %s is not in the settings", id)
 	}
-	return c, c.MCP.Servers[i], nil
+	s := c.MCP.Servers[i]
+	if s.Project && !config.ReadProject(r.root).IsTrusted() {
+		return c, s, fmt.Errorf("%s changed since it was trusted\nreview it: daycare mcp trust %s", config.ProjectName, config.ProjectName)
+	}
+	for _, text := range append([]string{s.Command, s.URL}, s.Args...) {
+		if _, missing := c.Expand(text); s.Project && len(missing) > 0 {
+			return c, s, fmt.Errorf("%s names ${%s}, and there is no variable or secret of that name\nset it with: daycare auth set %s",
+				config.ProjectName, missing[0], missing[0])
+		}
+	}
+	return c, s, nil
 }
 
 // startMCP starts the program of a server, held by the sandbox of commands.
@@ -158,4 +174,61 @@ func TryMCP(ctx context.Context, workspace, id string, warn func(format string, 
 	}
 	defer r.close()
 	return r.mcp.Try(ctx, id)
+}
+
+// logins are users' logins at MCP servers, in auth.json: what is secret in secrets of their own,
+// so that each is kept out of what is written and sent.
+type logins struct{ workbench }
+
+// loginIDs are the ids of the secrets of a login.
+func loginIDs(server string) (login, access, refresh string) {
+	return "mcp-" + server + ".login", "mcp-" + server + ".access", "mcp-" + server + ".refresh"
+}
+
+// Login is that of a server, as the file has it now.
+func (r logins) Login(s mcp.Server) (l mcp.Login, err error) {
+	id, access, refresh := loginIDs(s.ID)
+	stored, err := config.StoredSecrets(r.root, id, access, refresh)
+	if err != nil || stored[0].IsZero() {
+		return l, err
+	}
+	if err := json.Unmarshal([]byte(stored[0].Reveal()), &l); err != nil {
+		return mcp.Login{}, fmt.Errorf("the secret %s of %s: %w", id, config.AuthName, err)
+	}
+	l.Access, l.Refresh = stored[1].Reveal(), stored[2].Reveal()
+	return l, nil
+}
+
+// KeepLogin replaces it.
+func (r logins) KeepLogin(s mcp.Server, l mcp.Login) error {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("keep the login at %s: %w", s.ID, err)
+	}
+	id, access, refresh := loginIDs(s.ID)
+	return config.ReplaceSecrets(r.root, map[string]config.Secret{id: config.NewSecret(string(data)),
+		access: config.NewSecret(l.Access), refresh: config.NewSecret(l.Refresh)})
+}
+
+// Client is what the settings say of the client.
+func (r logins) Client(s mcp.Server) (mcp.Client, error) {
+	c, conf, err := r.mcpServer(s.ID)
+	if err != nil {
+		return mcp.Client{}, err
+	}
+	list, err := expanded(c, map[string]string{"clientSecret": conf.OAuth.ClientSecret}, "oauth")
+	if err != nil {
+		return mcp.Client{}, err
+	}
+	return mcp.Client{ID: conf.OAuth.ClientID, Secret: list[0][len("clientSecret="):], Scopes: conf.OAuth.Scopes}, nil
+}
+
+// LoginMCP has a user log in at a server of the settings, and returns the tools that it has.
+func LoginMCP(ctx context.Context, workspace, id string, asker mcp.Asker, warn func(format string, args ...any)) ([]mcp.Definition, error) {
+	r, err := openFiles(ctx, workspace, warn)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	return r.mcp.Login(ctx, id, asker)
 }

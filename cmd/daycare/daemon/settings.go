@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"daycare/cmd/daycare/models"
@@ -97,7 +98,8 @@ func pausing(ctx context.Context, d time.Duration) bool {
 func (r reloader) settingsText() string {
 	settings, _ := os.ReadFile(filepath.Join(r.root, config.Name))
 	auth, _ := os.ReadFile(filepath.Join(r.root, config.AuthName))
-	return string(settings) + "\x00" + string(auth)
+	project := config.ReadProject(r.root)
+	return strings.Join([]string{string(settings), string(auth), string(project.Content), string(project.Trusted)}, "\x00")
 }
 
 // lost ends the daemon whose folder is not at its place any more.
@@ -132,8 +134,9 @@ func (r reloader) watchPlace(ctx context.Context) error {
 // when the folder in which it keeps everything is not there any more.
 func (r reloader) watchSettings(ctx context.Context) error {
 	hints := make(chan struct{}, 1)
-	watched := []string{config.Name, config.AuthName, apitoken.Name, filepath.Base(ws.Lock(r.workspace))}
-	r.watcher.Add(r.root, watch.Options{}, func(h watch.Hint) {
+	watched := []string{config.Name, config.AuthName, apitoken.Name, filepath.Base(ws.Lock(r.workspace)),
+		config.ProjectName, config.TrustedName}
+	hear := func(h watch.Hint) {
 		if !h.Overflow && !slices.ContainsFunc(h.Names, func(name string) bool { return slices.Contains(watched, name) }) {
 			return
 		}
@@ -141,8 +144,11 @@ func (r reloader) watchSettings(ctx context.Context) error {
 		case hints <- struct{}{}:
 		default:
 		}
-	})
+	}
+	r.watcher.Add(r.root, watch.Options{}, hear)
 	defer r.watcher.Remove(r.root)
+	r.watcher.Add(r.workspace, watch.Options{Ignore: func(name string) bool { return name != config.ProjectName }}, hear)
+	defer r.watcher.Remove(r.workspace)
 	last := r.settingsText()
 	for {
 		select {

@@ -131,6 +131,8 @@ var ofClocks = []kind{
 var ofRuntime = []kind{
 	{pattern: "mcp/*.json", what: "the pinned tools of an MCP server", owner: "tools/mcp", mode: private, schema: "mcp",
 		check: by(mcp.Check)},
+	{pattern: config.TrustedName, what: "the .mcp.json of the workspace that you trusted", owner: "engine/config", mode: private,
+		check: by(config.CheckProject)},
 	{pattern: "mcp/*.log", what: "the error output of an MCP server", owner: "tools/mcp", mode: private},
 	{pattern: "drop/*.md", what: "a dropped message", owner: "engine/inbox", mode: private, check: letterFile},
 	{pattern: "drop/*.txt", what: "a dropped message", owner: "engine/inbox", mode: private, check: letterFile},

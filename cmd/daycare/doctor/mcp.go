@@ -17,6 +17,7 @@ import (
 // checkMCP looks whether the programs of MCP servers are there, and what they changed of their
 // tools.
 func checkMCP(d *doctor) error {
+	d.add(config.ReadProject(d.root).Found...)
 	for _, s := range d.conf.MCP.Servers {
 		settings := filepath.Join(d.root, config.Name)
 		if s.Command != "" && !strings.Contains(s.Command, "/") {

@@ -15,6 +15,7 @@ import (
 	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
+	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
 
@@ -128,6 +129,10 @@ func rm(c *term.App) *cobra.Command {
 				return err
 			}
 			after, err := config.Remove(before, "mcp", "servers", args[0])
+			if err != nil && ofProject(c, args[0]) {
+				return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("%s is in %s", args[0], config.ProjectName),
+					Do: "remove it there, then: daycare mcp trust " + config.ProjectName}
+			}
 			if err != nil {
 				return err
 			}

@@ -27,7 +27,7 @@ import (
 func Command(c *term.App) *cobra.Command {
 	return term.Group("mcp", "Add, list and test MCP servers",
 		"  daycare mcp add files -- npx -y @modelcontextprotocol/server-filesystem .\n  daycare mcp ls\n  daycare mcp test files",
-		ls(c), add(c), rm(c), test(c), trust(c), logs(c), serve(c))
+		ls(c), add(c), rm(c), test(c), login(c), trust(c), logs(c), serve(c))
 }
 
 func ls(c *term.App) *cobra.Command {
@@ -36,6 +36,7 @@ func ls(c *term.App) *cobra.Command {
 		Short:   "List MCP servers, their state and tools",
 		Example: "  daycare mcp ls --json",
 		Args:    term.Words(0),
+		PreRun:  func(*cobra.Command, []string) { warnOfProject(c) },
 		RunE: term.List(c, term.Listing[event.Service]{Key: "servers", What: "MCP servers",
 			None: "there are no MCP servers in settings.yaml; add one with: daycare mcp add",
 			Get: func(client *control.Client, ctx context.Context) ([]event.Service, error) {
@@ -94,14 +95,19 @@ func printTools(c *term.App, list []mcp.Definition) error {
 func trust(c *term.App) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use:   "trust ID",
-		Short: "Review the tools that an MCP server changed, and let agents have them",
+		Use:   "trust ID | .mcp.json",
+		Short: "Review what an MCP server, or the workspace's .mcp.json, changed, and use it",
 		Long: "Show what an MCP server says differently of its tools than when they were pinned, and pin\n" +
 			"that after you agree. Until then agents do not have the changed and the new tools. What a\n" +
-			"server says goes into the prompts of agents: look for instructions in it.",
-		Example: "  daycare mcp trust files\n  daycare mcp trust files --yes",
+			"server says goes into the prompts of agents: look for instructions in it.\n\n" +
+			"With .mcp.json show the servers that this file of the workspace lists, and use them after you\n" +
+			"agree. When the file changes, none of them is used until you trust it again.",
+		Example: "  daycare mcp trust files\n  daycare mcp trust .mcp.json",
 		Args:    term.Words(0, "the ID of an MCP server"), ValidArgsFunction: c.Complete(ids),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] == config.ProjectName {
+				return trustProject(cmd, c, yes)
+			}
 			home, err := known(c, args[0])
 			if err != nil {
 				return err

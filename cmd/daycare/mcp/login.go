@@ -1,0 +1,149 @@
+package mcp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/daemon"
+	"daycare/cmd/daycare/term"
+	"daycare/engine/fault"
+	"daycare/tools/mcp"
+)
+
+// loginIn bounds how long a user may take to log in.
+const loginIn = 10 * time.Minute
+
+func login(c *term.App) *cobra.Command {
+	var l browser
+	var scopes []string
+	cmd := &cobra.Command{
+		Use:   "login ID",
+		Short: "Log in at an MCP server with a browser",
+		Long: "Log in at an MCP server that wants OAuth: open an address in your browser, wait until it comes\n" +
+			"back to this machine, and save the tokens in auth.json. Tokens are renewed by themselves.\n" +
+			"On a machine without a browser use --no-browser: open the address elsewhere, and paste the\n" +
+			"address that the browser ends at, although it shows an error there.",
+		Example: "  daycare mcp login hub\n  daycare mcp login hub --no-browser",
+		Args:    term.Words(0, "the ID of an MCP server"), ValidArgsFunction: c.Complete(ids),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := known(c, args[0]); err != nil {
+				return err
+			}
+			root, err := c.Root()
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), loginIn)
+			defer cancel()
+			l.app = c
+			redirect, stop, err := l.listen(ctx)
+			if err != nil {
+				return err
+			}
+			defer stop()
+			list, err := daemon.LoginMCP(ctx, root, args[0], mcp.Asker{Redirect: redirect, Scopes: scopes, Ask: l.ask}, c.Warn)
+			if err != nil {
+				return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("log in at %s: %w", args[0], err),
+					Do: "try again: daycare mcp login " + args[0]}
+			}
+			c.Note("logged in at %s, which has %d tools; the tokens are in auth.json", args[0], len(list))
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&l.none, "no-browser", false, "only print the address, and accept the one that the browser ends at")
+	f.IntVar(&l.port, "port", 0, "the port of the redirect address, if the service wants a fixed one")
+	f.StringSliceVar(&scopes, "scope", nil, "a scope to ask for beside those that the service names")
+	return cmd
+}
+
+// A browser has the user log in with one.
+type browser struct {
+	app     *term.App
+	none    bool
+	port    int
+	answers chan *url.URL // where it was sent to
+}
+
+// listen waits for the browser on a port of this machine alone (RFC 8252, 7.3).
+func (b *browser) listen(ctx context.Context) (redirect string, stop func(), err error) {
+	var conf net.ListenConfig
+	l, err := conf.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", b.port))
+	if err != nil {
+		return "", nil, fmt.Errorf("wait for the browser: %w", err)
+	}
+	b.answers = make(chan *url.URL, 1)
+	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if r.Method != http.MethodGet || r.URL.Path != "/callback" || !q.Has("state") {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		fmt.Fprintln(w, "daycare has the answer. You can close this page and look at the terminal.")
+		select {
+		case b.answers <- r.URL:
+		default: // it has one
+		}
+	})}
+	go server.Serve(l)
+	return "http://" + l.Addr().String() + "/callback", func() { server.Close() }, nil
+}
+
+// ask shows an address, and waits for where the browser is sent to.
+func (b *browser) ask(ctx context.Context, address string) (*url.URL, error) {
+	b.app.Print("Open this address to log in:\n\n  %s\n\n", term.Clean(address))
+	if b.none {
+		b.app.Print("Then paste the address that the browser ends at: ")
+		go b.paste()
+	} else if err := open(ctx, address); err != nil {
+		b.app.Note("no browser could be opened (%v); open the address yourself", err)
+	}
+	select {
+	case answer := <-b.answers:
+		return answer, nil
+	case <-ctx.Done():
+		return nil, errors.New("nobody logged in within " + loginIn.String())
+	}
+}
+
+// paste reads the address of the user.
+func (b *browser) paste() {
+	lines := bufio.NewScanner(b.app.In)
+	for lines.Scan() {
+		answer, err := url.Parse(strings.TrimSpace(lines.Text()))
+		if err != nil || !answer.Query().Has("state") {
+			b.app.Note("that is not the address at the end: it has code= and state= in it")
+			continue
+		}
+		b.answers <- answer
+		return
+	}
+}
+
+// open shows an address of a web page in the user's browser. It comes from a service: only an
+// address is passed, and to no shell.
+func open(ctx context.Context, address string) error {
+	if u, err := url.Parse(address); err != nil || u.Scheme != "https" && u.Scheme != "http" {
+		return errors.New("it is not an address of the web")
+	}
+	program := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		program = "open"
+	}
+	if err := exec.CommandContext(ctx, program, address).Start(); err != nil {
+		return fmt.Errorf("start %s: %w", program, err)
+	}
+	return nil
+}
