@@ -50,7 +50,8 @@ func ReadProject(home string) Project {
 	}
 	if err != nil {
 		p.Content = nil
-		tell(finding.Warning, "unreadable", "it cannot be read: "+beneath.Reason(err).Error(), "It must be a plain file of at most 256 KiB.")
+		tell(finding.Warning, "unreadable", "it cannot be read: "+beneath.Reason(err).Error(),
+			"It must be a plain file of at most 256 KiB.")
 		return p
 	}
 	p.Trusted, _, err = beneath.Own(filepath.Join(home, TrustedName), maxProject)

@@ -73,7 +73,7 @@ func (f *flow) authorizer() (*authorizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := s.newAuthorizer()
+	a := newAuthorizer(s)
 	c := &auth.AuthorizationCodeHandlerConfig{RedirectURL: f.asker.Redirect, AuthorizationCodeFetcher: f.fetch, Client: a.client,
 		RequestRefreshToken: true, AcceptUnadvertisedIss: true, NewTokenSource: f.keep(a),
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
@@ -128,7 +128,8 @@ func (f *flow) keep(a *authorizer) func(context.Context, *oauth2.Config, *oauth2
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		l := Login{At: time.Now().UTC().Truncate(time.Second), URL: f.server.conf.URL, Resource: f.resource, TokenURL: c.Endpoint.TokenURL,
-			Client: Client{ID: c.ClientID, Secret: c.ClientSecret}, Header: c.Endpoint.AuthStyle == oauth2.AuthStyleInHeader && c.ClientSecret != "",
+			Client: Client{ID: c.ClientID, Secret: c.ClientSecret},
+			Header: c.Endpoint.AuthStyle == oauth2.AuthStyleInHeader && c.ClientSecret != "",
 			Expiry: t.Expiry, Access: t.AccessToken, Refresh: t.RefreshToken}
 		if err := f.server.pool.options.Logins.KeepLogin(f.server.conf, l); err != nil {
 			return nil, fmt.Errorf("keep the login: %w", err)

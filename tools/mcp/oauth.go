@@ -72,7 +72,7 @@ type authorizer struct {
 }
 
 // newAuthorizer is that of a connection of the daemon, which asks nobody.
-func (s *server) newAuthorizer() *authorizer {
+func newAuthorizer(s *server) *authorizer {
 	return &authorizer{server: s, client: oauthClient(s.conf.URL)}
 }
 

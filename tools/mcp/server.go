@@ -93,7 +93,7 @@ func (s *server) start(starting chan struct{}) {
 	defer close(starting)
 	ctx, cancel := context.WithTimeout(s.pool.ctx, startIn)
 	defer cancel()
-	got, err := s.connect(ctx)
+	got, err := s.dial(ctx, nil)
 	if err == nil {
 		err = s.list(ctx, got)
 	}
@@ -118,9 +118,6 @@ func (s *server) start(starting chan struct{}) {
 	got.idle = time.AfterFunc(idleFor, func() { s.stop(got) })
 	s.pool.wait.Go(func() { s.follow(got) })
 }
-
-// connect opens a session.
-func (s *server) connect(ctx context.Context) (*session, error) { return s.dial(ctx, nil) }
 
 // dial opens a session, with the login of a at a service. Nothing of what a server may ask of a
 // client is offered: no sampling, no roots, no elicitation.

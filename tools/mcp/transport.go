@@ -27,7 +27,7 @@ func (s *server) transport(a *authorizer) (sdk.Transport, error) {
 	base.ResponseHeaderTimeout = s.conf.Timeout
 	client := &http.Client{Transport: &visitor{base, headers}, CheckRedirect: sameHost}
 	if a == nil {
-		a = s.newAuthorizer()
+		a = newAuthorizer(s)
 	}
 	return &sdk.StreamableClientTransport{Endpoint: s.conf.URL, HTTPClient: client, MaxRetries: 2,
 		MaxEventSize: maxMessage, OAuthHandler: a}, nil
