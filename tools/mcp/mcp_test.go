@@ -28,6 +28,13 @@ func TestMain(m *testing.M) {
 		mcptest.Serve(how)
 		return
 	}
+	if os.Getenv(probeEnv) != "" {
+		if err := runProbe(os.Args[len(os.Args)-1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }
 
