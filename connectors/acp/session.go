@@ -199,6 +199,7 @@ func (s *session) post(ctx context.Context, p *prompt, m control.Message, key st
 		if receipt.Duplicate {
 			s.door.wg.Go(func() { s.await(p, m) })
 		}
+		s.door.wg.Go(func() { questions{s}.look(s.ctx, c, false) }) // what was left open is asked again
 		return nil
 	})
 

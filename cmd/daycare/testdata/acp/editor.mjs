@@ -152,6 +152,16 @@ end = await editor.prompt(sessionId, "/review this");
 check("an own command", end.stopReason === "end_turn", end);
 const none = await editor.prompt(sessionId, "/nothing").catch((e) => e);
 check("no such command", /no command \/nothing/.test(none.message), String(none));
+
+editor.answer = async () => ({ outcome: { outcome: "cancelled" } });
+const left = editor.prompt(sessionId, "run it once more");
+await until("a question that is left open", () => editor.asked.length === 1);
+await editor.connection.agent.notify(m.agent.session.cancel, { sessionId });
+end = await left;
+check("cancel while it asks", end.stopReason === "cancelled", end);
+editor.answer = async () => ({ outcome: { outcome: "selected", optionId: "deny" } });
+await editor.prompt(sessionId, "anything else?");
+await until("it is asked again with the next prompt", () => editor.asked.length === 2);
 console.log("done");
 editor.process.stdin.end();
 await new Promise((r) => editor.process.on("exit", r));
