@@ -28,6 +28,7 @@ type visit struct {
 	house  *commandtest.Server
 	offer  Offer
 	home   string
+	door   *Door
 	client *sdk.ClientSession
 	told   chan string // progress
 }
@@ -38,6 +39,7 @@ func visiting(t *testing.T, turn func(h *commandtest.Server, in message.Incoming
 		told: make(chan string, 100)}
 	d := New(Options{Version: "1", Home: v.home, Offer: func() Offer { return v.offer }})
 	d.local = Peer{Name: "stdio", API: v.house.Client()}
+	v.door = d
 	ours, theirs := sdk.NewInMemoryTransports()
 	if _, err := d.server.Connect(t.Context(), ours, nil); err != nil {
 		t.Fatal(err)
@@ -314,6 +316,11 @@ func TestNotes(t *testing.T) {
 	if got := read(anna); got != "likes tea" {
 		t.Errorf("the note is %q", got)
 	}
+	v.door.local.Some = true // with rights about some agents only
+	if got := read(anna); got == "likes tea" {
+		t.Error("who reaches some agents reads the notes of all")
+	}
+	v.door.local.Some = false
 	for _, uri := range []string{"entities/link.md", "entities/hard.md", "../auth.md", "%2e%2e/auth.md", "entities/x.json", "/etc/passwd.md", ""} {
 		if got := read("daycare://memory/" + uri); strings.Contains(got, "SECRET") {
 			t.Errorf("%s: %q", uri, got)
