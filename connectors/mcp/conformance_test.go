@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 the suite asks for what newer versions of the protocol leave out
+
 package mcp
 
 import (
@@ -99,7 +101,7 @@ func fixtureTools(s *sdk.Server) {
 
 	tool(s, "test_tool_with_logging", func(ctx context.Context, r *sdk.CallToolRequest, _ map[string]any) (*sdk.CallToolResult, error) {
 		for _, step := range []string{"Tool execution started", "Tool processing data", "Tool execution completed"} {
-			_ = r.Session.Log(ctx, &sdk.LoggingMessageParams{Level: "info", Data: step}) //nolint:staticcheck // the suite asks for it
+			_ = r.Session.Log(ctx, &sdk.LoggingMessageParams{Level: "info", Data: step})
 		}
 		return text("logged"), nil
 	})
@@ -135,7 +137,7 @@ func fixtureTools(s *sdk.Server) {
 // fixtureDialogs ask the client something.
 func fixtureDialogs(s *sdk.Server) {
 	tool(s, "test_sampling", func(ctx context.Context, r *sdk.CallToolRequest, in map[string]any) (*sdk.CallToolResult, error) {
-		answer, err := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 100, //nolint:staticcheck // the suite asks for it
+		answer, err := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 100,
 			Messages: []*sdk.SamplingMessage{{Role: "user", Content: &sdk.TextContent{Text: fmt.Sprint(in["prompt"])}}}})
 		if err != nil {
 			return nil, err
