@@ -394,3 +394,17 @@ func missing(t *testing.T, f *form.File, typ reflect.Type, path string) {
 		missing(t, f, field.Type, at)
 	}
 }
+
+// The OpenAI format has one place in the API, so one connector can serve it, for tokens and not
+// for people.
+func TestOneConnectorServesTheOpenAIFormat(t *testing.T) {
+	const text = "connectors:\n  - {id: a, type: openai}\n  - {id: b, type: openai, pairing: true}\n"
+	_, found, err := Load(dir(t, map[string]string{Name: text}), noEnv, "openai")
+	if err == nil || len(found) != 2 || found[0].Line != 3 || found[1].Line != 3 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	_, found, err = Load(dir(t, map[string]string{Name: "connectors:\n  - {id: a, type: openai}\n"}), noEnv, "openai")
+	if err != nil || len(found) > 0 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}

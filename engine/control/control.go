@@ -6,7 +6,8 @@
 // Where to look: ops.go is the list of operations, table.go ties them to what does them, op.go
 // makes requests and answers of them, api.go has the bodies of requests, errors.go what an error
 // becomes on the wire and back, feed.go what a watcher is told, server.go, unix.go and tcp.go who
-// may connect, client.go the other side. Package openapi describes it all for other programs.
+// may connect, client.go the other side, translate.go what serves clients of another API. Package
+// openapi describes it all for other programs.
 package control
 
 import (
