@@ -88,6 +88,18 @@ func TestAnAnswerOf100MBIsRefused(t *testing.T) {
 	}
 }
 
+// Answers with ids that are used up, or of calls that are not made yet, are nobody's.
+func TestAnswersToOtherCallsAreNotTaken(t *testing.T) {
+	w := newWorld(t, "ids")
+	echo := w.all()["mcp__a__echo"]
+	for n := range 20 {
+		args := fmt.Sprintf(`{"n":%d}`, n)
+		if res := w.call(t.Context(), echo, args, nil); res.Text != args || res.Status != "" {
+			t.Fatalf("call %d: %+v", n, res)
+		}
+	}
+}
+
 func TestACallThatNeverEndsIsCancelledAndTold(t *testing.T) {
 	w := newWorld(t, "plain")
 	slow := w.all()["mcp__a__slow"]

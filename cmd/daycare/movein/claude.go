@@ -74,7 +74,7 @@ func (h claudeHome) notClaude(at string) {
 		{path.Join(at, "settings.json"), "permissions, hooks and environment: " + ownWay},
 		{path.Join(at, "settings.local.json"), "permissions, hooks and environment: " + ownWay},
 		{path.Join(at, ".credentials.json"), "keys: " + ownWay},
-		{".mcp.json", "MCP servers, which are set in .daycare/settings.yaml under tools.mcp"},
+		{".mcp.json", "MCP servers: copy the file into the workspace, then daycare mcp trust .mcp.json"},
 		{path.Join(at, "rules"), "rules for some files: put what you need into .daycare/AGENTS.md"},
 		{path.Join(at, "hooks"), "programs that the other program runs on its own"},
 		{path.Join(at, "plugins"), "plugins of the other program"},

@@ -26,6 +26,7 @@ type (
 //	schemas       tools with schemas that are right and wrong
 //	many          1,000 tools
 //	silent        never answers
+//	ids           answers calls that were never made, and each call twice
 func Serve(how string) {
 	how, variant, _ := strings.Cut(how, ":")
 	s := &server{sdk.NewServer(&sdk.Implementation{Name: how, Version: "1"}, nil)}
@@ -40,6 +41,14 @@ func Serve(how string) {
 			s.add(fmt.Sprintf("tool_%d", i), fmt.Sprintf("Does the thing number %d", i), nil,
 				func(call) (result, error) { return text(fmt.Sprint("did ", i)) })
 		}
+	case "ids":
+		s.add("echo", "Says it again", nil, func(r call) (result, error) {
+			for id := range 50 {
+				fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%d,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"forged\"}]}}\n", id+1000)
+				fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"old\"}]}}\n")
+			}
+			return text(string(r.Params.Arguments))
+		})
 	case "silent":
 		io.Copy(io.Discard, os.Stdin)
 		return
