@@ -69,9 +69,15 @@ var Bugs = []Bug{
 	{"onelane", "a chat that is slow holds nobody up: all wait for it", "late: of "},
 }
 
-// hidden are the bugs that take more than sixty cases each to be seen. A short hunt leaves
-// them out.
-var hidden = []string{"blindrecovery", "sendfirst", "keysforgotten", "shortmemory", "deliverylate"}
+// soonest are ways to die, or scenarios, that show a bug before a round of kills does. A short
+// hunt begins with their cases; a longer one does not know what to look for.
+var soonest = map[string]string{
+	"nosync": "power cut", "ackearly": "power cut", "nofoldersync": "power cut", "nofilesync": "power cut",
+	"sendfirst": "power cut", "blindrecovery": "kill, then power", "lostcallok": "kill, then power",
+	"keysforgotten": "peace", "shortmemory": "peace",
+	"newestanswer": "neighbours", "onelane": "neighbours", "deliverylate": "labour",
+	"oncetwice": "once", "alwayslost": "always", "revokelost": "revoke",
+}
 
 // shownBy reports whether a violation shows the bug.
 func (b Bug) shownBy(violation string) bool {
@@ -113,7 +119,7 @@ func (r *Report) printBugs(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "\n%d of %d caught, after %d cases; time: %.0f s, %.0f s of processor\n", caught,
 		len(r.Bugs), cases, r.Seconds, r.Processor)
 	if left := len(Bugs) - len(r.Bugs); left > 0 && err == nil {
-		_, err = fmt.Fprintf(w, "left out: %d of the seeded bugs; without --short and --bug all are hunted\n", left)
+		_, err = fmt.Fprintf(w, "left out: %d of the seeded bugs; without --bug all are hunted\n", left)
 	}
 
 	return err

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -185,9 +186,11 @@ func TestBugs(t *testing.T) {
 		t.Errorf("%d bugs are seeded, want 25", len(Bugs))
 	}
 
-	for _, name := range hidden {
-		if !slices.ContainsFunc(Bugs, func(b Bug) bool { return b.Name == name }) {
-			t.Errorf("%s is left out of short hunts and is no bug", name)
+	for name, what := range soonest {
+		known := slices.Contains(ways, what) ||
+			slices.ContainsFunc(Scenarios(), func(s *Scenario) bool { return s.Name == what })
+		if !known || !slices.ContainsFunc(Bugs, func(b Bug) bool { return b.Name == name }) {
+			t.Errorf("a short hunt for %s begins with %q: there is no such bug, way to die or scenario", name, what)
 		}
 	}
 
@@ -220,6 +223,33 @@ func TestGround(t *testing.T) {
 	if again := h.ground(scenarios); again[3].String() != all[3].String() || len(all) < 30 {
 		t.Errorf("%d cases, the fourth is %s and then %s; want many, in the same order each time", len(all), all[3], again[3])
 	}
+
+	early := sooner("power cut", all)
+	if len(early) != len(all) || early[0].String() != all[2].String() || early[len(early)-2].Way == "power cut" {
+		t.Errorf("with power cuts first there are %d cases, from %s to %s", len(early), early[0], early[len(early)-1])
+	}
+
+	// A step more in one scenario changes the order of its own cases at most.
+	of := func(s *Scenario, list []Case) (names []string) {
+		for _, c := range list {
+			if c.Scenario == s {
+				names = append(names, c.String())
+			}
+		}
+		return names
+	}
+	h.learned["one"] = append([]string{"home.write"}, passed...)
+	longer := h.ground(scenarios)
+	if d := cmp.Diff(of(scenarios[1], all), of(scenarios[1], longer)); d != "" {
+		t.Errorf("a step more in scenario one changes the order of scenario two:\n%s", d)
+	}
+	for k, list := range map[int][]string{3: passed, 4: h.learned["one"]} {
+		c := Case{Way: "kill", Scenario: scenarios[0], Deaths: []Death{{Failpoint: fmt.Sprintf("kill@#%d:0", k)}}}
+		if got := c.named(list); got != "kill one kill@inbox.sync#1:0" || c.Deaths[0].Failpoint != fmt.Sprintf("kill@#%d:0", k) {
+			t.Errorf("%s is called %s, want it called by its failpoint", c, got)
+		}
+	}
+
 	if last := all[len(all)-1]; last.Way != "random power cut" {
 		t.Errorf("the last case is a %s, want random power cuts", last.Way)
 	}

@@ -60,7 +60,7 @@ func Command(c *term.App) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&full, "full", false, "each step, and each fault in each scenario: about 40 minutes")
-	flags.BoolVar(&short, "short", false, "a sample: about a minute; with --bugs, those that are seen soon")
+	flags.BoolVar(&short, "short", false, "a sample: about a minute; with --bugs, where each is seen soon")
 	flags.StringVar(&o.Scenario, "scenario", "", "play only the scenario `NAME`")
 	flags.StringVar(&o.Way, "way", "", "play only this `WAY` to die, named as in the table")
 	flags.StringVar(&o.Kill, "kill", "", "play only the case with these `DEATHS`, as a failing case is printed")

@@ -1,12 +1,15 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -32,20 +35,24 @@ func (h *harness) bugs(ctx context.Context) error {
 		return err
 	}
 
+	bugs := slices.DeleteFunc(slices.Clone(Bugs), func(b Bug) bool { return h.Bug != "" && b.Name != h.Bug })
+	// A short hunt is in another order, and not among fewer cases: the one that shows a bug
+	// early might be among those that are left out.
+	short := h.Length == Short
+	h.Length = Default
 	ground := h.ground(scenarios)
-	bugs := slices.DeleteFunc(slices.Clone(Bugs), func(b Bug) bool {
-		if h.Bug != "" {
-			return b.Name != h.Bug
-		}
-		return h.Length == Short && slices.Contains(hidden, b.Name)
-	})
+
 	caught := make([]Caught, len(bugs))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(workers())
+	slots := make(chan struct{}, workers())
 	var done atomic.Int64
 	for i, bug := range bugs {
 		group.Go(func() (err error) {
-			caught[i], err = h.hunt(ctx, bug, ground)
+			cases := ground
+			if short {
+				cases = sooner(soonest[bug.Name], ground)
+			}
+			caught[i], err = h.hunt(ctx, bug, cases, slots)
 			h.Progress(int(done.Add(1)), len(bugs), "seeded bug "+bug.Name)
 			return err
 		})
@@ -56,28 +63,44 @@ func (h *harness) bugs(ctx context.Context) error {
 	return err
 }
 
-// hunt plays one case after the other until one shows the bug.
-func (h *harness) hunt(ctx context.Context, bug Bug, ground []Case) (Caught, error) {
+// sooner are the same cases, those of one way to die or one scenario before the others.
+func sooner(what string, cases []Case) []Case {
+	var early, late []Case
+	for _, c := range cases {
+		if c.Way == what || c.Scenario.Name == what {
+			early = append(early, c)
+		} else {
+			late = append(late, c)
+		}
+	}
+
+	return append(early, late...)
+}
+
+// hunt plays cases until one shows the bug: the first in their order that does. All hunts share
+// the slots. The longer one takes the more cases it plays beside each other, because in the
+// end there are only hunts that take long, and a case waits more than it computes.
+func (h *harness) hunt(ctx context.Context, bug Bug, ground []Case, slots chan struct{}) (Caught, error) {
 	caught := Caught{Bug: bug.Name, Breaks: bug.Breaks, Stopped: true}
-	for _, c := range ground {
-		c.Bug = bug.Name
-		r, err := h.play(ctx, c)
+	for len(ground) > 0 {
+		some := ground[:min(len(ground), cap(slots), 1+caught.Cases/casesPerLane)]
+		ground = ground[len(some):]
+		results, err := h.playWith(ctx, bug, some, slots)
 		if err != nil {
 			return caught, err
 		}
-		caught.Cases++
 
-		for _, v := range r.Violations {
-			if bug.shownBy(v) {
-				caught.Stopped = false
-				caught.By, caught.Case, caught.Saw = r.way, r.Case, v
-				return caught, os.RemoveAll(r.Dir)
+		for _, r := range results {
+			if caught.By == "" {
+				caught.sees(bug, r)
 			}
-			caught.Saw = v
+			if err := os.RemoveAll(r.Dir); err != nil {
+				return caught, err
+			}
 		}
 
-		if err := os.RemoveAll(r.Dir); err != nil {
-			return caught, err
+		if caught.By != "" {
+			break
 		}
 	}
 
@@ -85,12 +108,48 @@ func (h *harness) hunt(ctx context.Context, bug Bug, ground []Case) (Caught, err
 	return caught, nil
 }
 
+// casesPerLane is after how many cases a hunt plays one more of them at a time.
+const casesPerLane = 16
+
+// playWith plays cases with the bug switched on, each as soon as there is a slot for it.
+func (h *harness) playWith(ctx context.Context, bug Bug, cases []Case, slots chan struct{}) ([]*Result, error) {
+	results := make([]*Result, len(cases))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, c := range cases {
+		c.Bug = bug.Name
+		group.Go(func() (err error) {
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			defer func() { <-slots }()
+
+			results[i], err = h.play(ctx, c)
+			return err
+		})
+	}
+
+	return results, group.Wait()
+}
+
+// sees counts a case, and says whether it shows the bug.
+func (c *Caught) sees(bug Bug, r *Result) {
+	c.Cases++
+	for _, v := range r.Violations {
+		c.Saw = v
+		if bug.shownBy(v) {
+			c.By, c.Case = r.way, r.Case
+			return
+		}
+	}
+}
+
 // ground are the cases that are played against each bug, in the same order: one of each
 // scenario, chosen by lot, in each round. The rounds are kills, power cuts, no death at
 // all, a kill and then a power cut, and two kills; at the end there are deaths at random
 // moments.
 func (h *planner) ground(scenarios []*Scenario) (all []Case) {
-	lot := rand.New(rand.NewPCG(0, 0)) // the same order each time
 	var rounds [][]Case
 	for _, s := range scenarios {
 		passed := h.learned[s.Name]
@@ -98,7 +157,7 @@ func (h *planner) ground(scenarios []*Scenario) (all []Case) {
 		cut, killThenCut := split(h.cutCases(s, passed))
 		kinds := [][]Case{kill, cut, {h.peace(s)}, killThenCut, killTwice}
 		for _, cases := range kinds {
-			lot.Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] })
+			byLot(cases, func(c Case) string { return c.named(passed) })
 		}
 
 		for n := 0; ; n++ {
@@ -119,11 +178,45 @@ func (h *planner) ground(scenarios []*Scenario) (all []Case) {
 		}
 	}
 
-	for _, round := range rounds {
-		lot.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
+	for n, round := range rounds {
+		byLot(round, func(c Case) string { return fmt.Sprint(n, c.Scenario.Name) })
 		all = append(all, round...)
 	}
 	return append(all[:min(len(all), mostHunted)], randomCase(deathsPerLoad, false), randomCase(deathsPerLoad, true))
+}
+
+// byLot orders cases by a number that is drawn for the name of each. A case has its place
+// whatever the others are: a shuffle would put all of them elsewhere when a scenario passes a
+// step more than in the run before, and a hunt that took a minute would take four.
+func byLot(cases []Case, name func(Case) string) {
+	slices.SortFunc(cases, func(a, b Case) int {
+		one, other := sha256.Sum256([]byte(name(a))), sha256.Sum256([]byte(name(b)))
+		return bytes.Compare(one[:], other[:])
+	})
+}
+
+// named is a case with the operation that dies first called by its failpoint, and not counted
+// from the start: a step more before it makes it no other case.
+func (c Case) named(passed []string) string {
+	if len(c.Deaths) == 0 {
+		return c.String()
+	}
+	action, rest, counted := strings.Cut(c.Deaths[0].Failpoint, "@#")
+	number, tear, _ := strings.Cut(rest, ":")
+	k, err := strconv.Atoi(number)
+	if !counted || err != nil || k < 1 || k > len(passed) {
+		return c.String()
+	}
+
+	times := 0
+	for _, name := range passed[:k] {
+		if name == passed[k-1] {
+			times++
+		}
+	}
+	c.Deaths = slices.Clone(c.Deaths)
+	c.Deaths[0].Failpoint = fmt.Sprintf("%s@%s#%d:%s", action, passed[k-1], times, tear)
+	return c.String()
 }
 
 // split parts cases of one death from those of two.
