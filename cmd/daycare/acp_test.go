@@ -23,7 +23,8 @@ var editorScript = `rules:
   - { tool_result: read, reply: [ { calls: [ { name: edit, arguments: { path: a.txt, old: one, new: two } } ] } ] }
   - { tool_result: "*", reply: [ { text: "It is done." } ] }
   - { contains: edit the file, reply: [ { calls: [ { name: read, arguments: { path: a.txt } } ] } ] }
-  - { after: permission, contains: "Allowed once", reply: [ { calls: [ { name: exec, arguments: { command: "echo x > ran; echo printed" } } ] } ] }
+  - { after: permission, contains: "Allowed once", reply: [ { calls: [ { name: exec, arguments: { command: "echo x > ran; echo ` +
+	`printed" } } ] } ] }
   - { after: permission, reply: [ { text: "So be it." } ] }
   - { contains: run it, round: 1, reply: [ { calls: [ { name: exec, arguments: { command: "echo x > ran; echo printed" } } ] } ] }
   - { contains: take long, reply: [ { text: "` + longText + `", chunk: 4, every: 50ms } ] }

@@ -22,7 +22,8 @@ func TestAnswersFromTwoSurfacesAtOnce(t *testing.T) {
 	t.Parallel()
 	bot, workspace := telegramWorkspace(t, "", `
 rules:
-  - { match: 'look at (?<n>\d+)', round: 1, reply: [ { calls: [ { name: request_permission, arguments: { permission: "@read:/srv/{{.Name.n}}", reason: "to look" } } ] } ] }
+  - { match: 'look at (?<n>\d+)', round: 1, reply: [ { calls: [ { name: request_permission, arguments: { permission: `+
+		`"@read:/srv/{{.Name.n}}", reason: "to look" } } ] } ] }
   - { after: permission, reply: [ { text: "I was told." } ] }
   - { reply: [ { text: "I wait." } ] }
 `, "1001")

@@ -16,9 +16,12 @@ import (
 
 // attackTests are the tests that try attacks, by the packages that they are in.
 var attackTests = map[string]string{
-	"tools/shell": "TestEscapes|TestGitOfThePersonRunsNothing|TestWhatGitsConfigurationNamesIsKept|TestWhatRunsLaterIsPutAside|TestNoFileWithOtherRightsIsLeftBehind|TestNoCommandReachesTheMemoryOfOthers|" +
-		"TestNothingSurvivesAtAnyLevel|TestForkBomb|TestReplacedFolder|TestRulesHoldForEverySegment|TestRedirectToAFileIsAsked|TestRuleOfTheBeginningCoversNothingElse",
-	"tools/files":        "TestEscapes|TestWritingWhatRunsLaterAsks|TestWritingWhatGitsConfigurationNamesAsks|TestSecretsAreNotReadThroughAWiderRight|TestReplacedFolderIsNotTheGrantedOne",
+	"tools/shell": "TestEscapes|TestGitOfThePersonRunsNothing|TestWhatGitsConfigurationNamesIsKept|TestWhatRunsLaterIsPutAside|" +
+		"TestNoFileWithOtherRightsIsLeftBehind|TestNoCommandReachesTheMemoryOfOthers|" +
+		"TestNothingSurvivesAtAnyLevel|TestForkBomb|TestReplacedFolder|TestRulesHoldForEverySegment|TestRedirectToAFileIsAsked|" +
+		"TestRuleOfTheBeginningCoversNothingElse",
+	"tools/files": "TestEscapes|TestWritingWhatRunsLaterAsks|TestWritingWhatGitsConfigurationNamesAsks|" +
+		"TestSecretsAreNotReadThroughAWiderRight|TestReplacedFolderIsNotTheGrantedOne",
 	"tools/fetch":        "TestSSRF|TestRedirects",
 	"tools/skills":       "TestHostileSkills",
 	"tools/memory":       "TestHostileNotes",

@@ -19,8 +19,9 @@ func newBot(t *testing.T) (bot *telegramtest.Server, dir string) {
 	t.Cleanup(bot.Close)
 	dir = t.TempDir()
 	write(t, filepath.Join(dir, "script.yaml"), `rules: [ { reply: [ { text: "heard {{.Text}}" } ] } ]`)
-	write(t, filepath.Join(dir, home, config.Name), "# mine\nproviders:\n  - { id: echo, type: scripted, options: { script: script.yaml } }\n"+
-		"\n#connectors:\n#  - id: x\n")
+	write(t, filepath.Join(dir, home, config.Name),
+		"# mine\nproviders:\n  - { id: echo, type: scripted, options: { script: script.yaml } }\n"+
+			"\n#connectors:\n#  - id: x\n")
 
 	return bot, dir
 }
@@ -131,7 +132,8 @@ func TestConnectorsAddByFlags(t *testing.T) {
 		{[]string{"irc"}, fault.ExitUsage, "--set server=… (Server, such as irc.libera.chat:6697)\n--set nick=…"},
 		{[]string{"slack", "--set", "listen=127.0.0.1:1", "--allow", "U024BE7LH"}, fault.ExitUsage,
 			"--token-from-env signing=NAME or --token-file signing=FILE (Signing secret)"},
-		{[]string{"telegram", "--token-from-env", "NO_SUCH_BOT", "--allow", "1"}, fault.ExitUsage, "NO_SUCH_BOT is not set in the environment"},
+		{[]string{"telegram", "--token-from-env", "NO_SUCH_BOT", "--allow", "1"}, fault.ExitUsage,
+			"NO_SUCH_BOT is not set in the environment"},
 		{[]string{"telegram", "--token-from-env", "app=MY_BOT", "--allow", "1"}, fault.ExitUsage, "has no such token"},
 		{[]string{"telegram", "--token-file", "no.txt", "--allow", "1"}, fault.ExitNotFound, "there is no file no.txt"},
 		{[]string{"telegram", "--token-file", filepath.Join(dir, "wrong.txt"), "--allow", "1", "--set", at}, fault.ExitFailure,
@@ -147,7 +149,8 @@ func TestConnectorsAddByFlags(t *testing.T) {
 		}
 	}
 
-	if code, said := run("telegram", "--token-from-env", "MY_BOT", "--allow", "1001", "--allow", "1002", "--set", at, "--json"); code != fault.ExitOK ||
+	if code, said := run("telegram", "--token-from-env", "MY_BOT", "--allow", "1001", "--allow", "1002", "--set", at,
+		"--json"); code != fault.ExitOK ||
 		!strings.Contains(said, `"id":"telegram","type":"telegram","allow":["1001","1002"]`) {
 		t.Errorf("exit code %d: %s", code, said)
 	}

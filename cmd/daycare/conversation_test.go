@@ -42,8 +42,10 @@ rules:
   - { contains: "main.go", round: 1, reply: [ { delay: 15ms, calls: [ { name: read, arguments: { path: "main.go" } } ] } ] }
   - { tool_result: read, reply: [ { delay: 15ms, text: "LOW main.go:1: nothing to see." } ] }
 
-  - { contains: "Count the lines", round: 1, reply: [ { delay: 15ms, calls: [ { name: request_permission, arguments: { permission: "@read:/var/log", reason: "the log is there" } } ] } ] }
-  - { after: permission, round: 1, reply: [ { delay: 15ms, calls: [ { name: request_permission, arguments: { permission: "@read:/var/log", reason: "the log is there" } } ] } ] }
+  - { contains: "Count the lines", round: 1, reply: [ { delay: 15ms, calls: [ { name: request_permission, arguments: { permission: ` +
+	`"@read:/var/log", reason: "the log is there" } } ] } ] }
+  - { after: permission, round: 1, reply: [ { delay: 15ms, calls: [ { name: request_permission, arguments: { permission: ` +
+	`"@read:/var/log", reason: "the log is there" } } ] } ] }
   - { tool_result: request_permission, turn: 1, reply: [ { delay: 15ms, text: "I wait for an answer." } ] }
   - { tool_result: request_permission, reply: [ { delay: 15ms, text: "There are three lines." } ] }
 

@@ -17,7 +17,8 @@ func TestMailServers(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"dovecot", "smtpd"} {
 		if _, err := exec.LookPath(name); err != nil || os.Getuid() != 0 {
-			t.Skipf("SKIPPED: no %s here, or not root (apt-get install dovecot-imapd opensmtpd), so no real mail server was spoken to", name)
+			t.Skipf("SKIPPED: no %s here, or not root (apt-get install dovecot-imapd opensmtpd), so no real mail server was "+
+				"spoken to", name)
 		}
 	}
 
@@ -40,7 +41,8 @@ func TestMailServers(t *testing.T) {
 	write(t, filepath.Join(d.workspace, home, "settings.yaml"), fmt.Sprintf(`
 providers: [ { id: echo, type: scripted, options: { script: %q } } ]
 connectors:
-  - { id: email, type: email, address: bot@mail.test, user: bot, imap: %q, smtp: %q, plaintext: true, trustFrom: true, allow: [ada@mail.test] }
+  - { id: email, type: email, address: bot@mail.test, user: bot, imap: %q, smtp: %q, plaintext: true, trustFrom: true, allow: `+
+		`[ada@mail.test] }
 `, filepath.Join(d.workspace, "script.yaml"), boxes, post))
 	n := 0
 	converse(t, d, "opensmtpd and dovecot", func(word string) {

@@ -45,7 +45,8 @@ connectors: [ { id: telegram, type: telegram, baseURL: %q, allow: ["1001"] } ]
 agents: { queue: followup }
 `, filepath.Join(h.workspace, "script.yaml"), bot.URL))
 	write(t, filepath.Join(h.workspace, "script.yaml"), `rules:
-  - { match: '^may I see (?<host>\S+)$', round: 1, reply: [ { calls: [ { name: request_permission, arguments: { permission: "@web:{{.Name.host}}", reason: "to see it" } } ] } ] }
+  - { match: '^may I see (?<host>\S+)$', round: 1, reply: [ { calls: [ { name: request_permission, arguments: { permission: `+
+		`"@web:{{.Name.host}}", reason: "to see it" } } ] } ] }
   - { reply: [ { text: "NO_MESSAGE" } ] }
 `)
 	h.start()

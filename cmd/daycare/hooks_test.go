@@ -37,7 +37,8 @@ func newHooked(t *testing.T, script, event, matcher, work, settings string) *hoo
 	h.log = filepath.Join(dir, "log")
 	write(t, filepath.Join(dir, "program.sh"), fmt.Sprintf(gated, dir, work))
 	write(t, filepath.Join(h.workspace, "script.yaml"), script)
-	write(t, filepath.Join(h.workspace, home, "settings.yaml"), fmt.Sprintf(`providers: [ { id: s, type: scripted, options: { script: script.yaml } } ]
+	write(t, filepath.Join(h.workspace, home, "settings.yaml"),
+		fmt.Sprintf(`providers: [ { id: s, type: scripted, options: { script: script.yaml } } ]
 hooks: { %s: [ { matcher: "%s", command: "sh .daycare/hooks/program.sh", sandbox: false } ] }
 %s`, event, matcher, settings))
 	h.start()
@@ -129,7 +130,8 @@ func TestAHookRunsOnWhileTheSettingsChange(t *testing.T) {
 	defer h.kill()
 	h.run("send", "Ada", "make it")
 	waitFor(t, "the hook", func() bool { return len(h.runs()) == 1 })
-	write(t, filepath.Join(h.workspace, home, "settings.yaml"), "providers: [ { id: s, type: scripted, options: { script: script.yaml } } ]\n")
+	write(t, filepath.Join(h.workspace, home, "settings.yaml"),
+		"providers: [ { id: s, type: scripted, options: { script: script.yaml } } ]\n")
 	h.run("reload")
 	write(t, filepath.Join(filepath.Dir(h.log), "go"), "")
 	h.answer("denied by a hook of the owner: the old rule")
@@ -150,7 +152,8 @@ func TestAFormatterHookSurvivesAKill(t *testing.T) {
 	h := newHooked(t, `rules:
   - { round: 1, reply: [ { calls: [ { name: write, arguments: { path: below/main.txt, content: "a   b" } } ] } ] }
   - { reply: [ { text: "told: {{.Result}}" } ] }
-`, "after_tool", "write|edit|apply_patch", `tr -s ' ' < below/main.txt > below/new && mv below/new below/main.txt && echo '{"additionalContext":"formatted"}'`, "")
+`, "after_tool", "write|edit|apply_patch", `tr -s ' ' < below/main.txt > below/new && mv below/new below/main.txt && echo `+
+		`'{"additionalContext":"formatted"}'`, "")
 	defer h.kill()
 	write(t, filepath.Join(h.workspace, "below", "README"), "")
 	h.run("send", "Ada", "write it")

@@ -48,11 +48,13 @@ var imports = map[string][]string{
 	"cmd/daycare/talk": {"cmd/daycare/setup", "cmd/daycare/show", "cmd/daycare/term", "engine/address", "engine/control",
 		"engine/disk", "engine/event", "engine/inbox", "engine/message", "engine/permission", "engine/record"},
 	"cmd/daycare/commands": {"cmd/daycare/doctor", "cmd/daycare/follow", "cmd/daycare/logfile", "cmd/daycare/machine",
-		"cmd/daycare/plugins", "cmd/daycare/setup", "cmd/daycare/show", "cmd/daycare/term", "cmd/daycare/version", "agents/prompt", "agents/subagent",
+		"cmd/daycare/plugins", "cmd/daycare/setup", "cmd/daycare/show", "cmd/daycare/term", "cmd/daycare/version", "agents/prompt",
+		"agents/subagent",
 		"tools/peers", "engine/address", "engine/config",
 		"engine/control", "engine/disk", "engine/event", "engine/finding", "engine/folders", "engine/inbox", "engine/message",
 		"engine/permission", "engine/record"},
-	"cmd/daycare/upkeep": {"cmd/daycare/machine", "cmd/daycare/plugins", "cmd/daycare/setup", "cmd/daycare/term", "cmd/daycare/version", "engine/backup",
+	"cmd/daycare/upkeep": {"cmd/daycare/machine", "cmd/daycare/plugins", "cmd/daycare/setup", "cmd/daycare/term", "cmd/daycare/version",
+		"engine/backup",
 		"engine/config", "engine/control", "engine/disk", "engine/fault", "engine/release", "engine/tarball"},
 	// an import knows the form of what it places.
 	"cmd/daycare/movein": {"cmd/daycare/term", "agents/prompt", "agents/subagent", "tools/skills", "engine", "engine/address",
@@ -171,12 +173,16 @@ var imports = map[string][]string{
 
 	"connectors/openai": {"connectors", "connectors/chat", "engine/apitoken", "engine/control", "engine/event", "engine/form",
 		"engine/inbox", "engine/message"},
-	"connectors/webhook": {"connectors", "connectors/format", "connectors/ingress", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/webhook": {"connectors", "connectors/format", "connectors/ingress", "engine/message", "engine/inbox", "engine/disk",
+		"engine/finding"},
 	"connectors/telegram": {"connectors", "connectors/chat", "connectors/format", "connectors/ingress", "engine/message",
 		"engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/signal": {"connectors", "connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/irc":    {"connectors", "connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/email":  {"connectors", "connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/signal": {"connectors", "connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk",
+		"engine/finding"},
+	"connectors/irc": {"connectors", "connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk",
+		"engine/finding"},
+	"connectors/email": {"connectors", "connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk",
+		"engine/finding"},
 	"connectors/slack": {"connectors", "connectors/chat", "connectors/format", "connectors/ingress", "engine/message",
 		"engine/inbox", "engine/disk", "engine/finding"},
 	"connectors/discord": {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
@@ -209,7 +215,8 @@ var only = map[string][]string{
 
 // noCommandLine are the folders of the command that know of no command line: whoever
 // runs a workspace otherwise than by a command can use them.
-var noCommandLine = []string{"cmd/daycare/daemon", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/version", "cmd/daycare/logfile"}
+var noCommandLine = []string{"cmd/daycare/daemon", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/version",
+	"cmd/daycare/logfile"}
 
 // A use is one import in one file.
 type use struct {

@@ -30,13 +30,15 @@ func modelServer(t *testing.T, key string) string {
 			return true
 		}
 		w.WriteHeader(http.StatusUnauthorized)
-		fmt.Fprint(w, `{"error":{"message":"Incorrect API key provided.","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`)
+		fmt.Fprint(w, `{"error":{"message":"Incorrect API key provided.","type":"invalid_request_error","param":null,`+
+			`"code":"invalid_api_key"}}`)
 		return false
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, r *http.Request) {
 		if allowed(w, r) {
-			fmt.Fprint(w, `{"object":"list","data":[{"id":"qwen3","object":"model","created":1686935002,"owned_by":"library"},{"id":"gpt-oss","object":"model"}]}`)
+			fmt.Fprint(w, `{"object":"list","data":[{"id":"qwen3","object":"model","created":1686935002,"owned_by":"library"},`+
+				`{"id":"gpt-oss","object":"model"}]}`)
 		}
 	})
 
@@ -58,7 +60,8 @@ func modelServer(t *testing.T, key string) string {
 
 		w.Header().Set("Content-Type", "text/event-stream")
 		chunk := func(delta, finish string) {
-			fmt.Fprintf(w, "data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":%q,\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n", req.Model, delta, finish)
+			fmt.Fprintf(w, "data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":%q,\"choices\":[{\"index\":0,"+
+				"\"delta\":%s,\"finish_reason\":%s}]}\n\n", req.Model, delta, finish)
 		}
 		last := req.Messages[len(req.Messages)-1]
 		asked := fmt.Sprint(last.Content)
@@ -68,7 +71,8 @@ func modelServer(t *testing.T, key string) string {
 			chunk(`{"content":"buy milk."}`, "null")
 			chunk(`{}`, `"stop"`)
 		case strings.Contains(asked, "notes.txt"):
-			chunk(`{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"read","arguments":"{\"path\":\"notes.txt\"}"}}]}`, "null")
+			chunk(`{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"read",`+
+				`"arguments":"{\"path\":\"notes.txt\"}"}}]}`, "null")
 			chunk(`{}`, `"tool_calls"`)
 		case strings.Contains(asked, "one word: ready"):
 			chunk(`{"content":"ready"}`, `"stop"`)
@@ -77,7 +81,8 @@ func modelServer(t *testing.T, key string) string {
 			chunk(`{}`, `"stop"`)
 		}
 
-		fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":100,\"completion_tokens\":9,\"total_tokens\":109}}\n\ndata: [DONE]\n\n")
+		fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":100,\"completion_tokens\":9,\"total_tokens\":109}}\n\ndata: "+
+			"[DONE]\n\n")
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)

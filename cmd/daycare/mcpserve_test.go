@@ -196,7 +196,8 @@ func TestTypeScriptClientOfMCP(t *testing.T) {
 	for name, out := range map[string]string{"stdio": talk("stdio", d.workspace),
 		"http": talk("http", url, strings.TrimSpace(string(token)))} {
 		for _, want := range []string{`"list_agents","list_approvals","read_history","send_message"`, `"progress":"accepted"`, `enough`,
-			`"answer":"heard hi"`, `"sender":"typescript (MCP client)"`, `"untrusted":true`, `"approvals":[]`, `SYSTEM.md`, `is offered here`} {
+			`"answer":"heard hi"`, `"sender":"typescript (MCP client)"`, `"untrusted":true`, `"approvals":[]`, `SYSTEM.md`,
+			`is offered here`} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: %q is missing in\n%s", name, want, out)
 			}

@@ -138,8 +138,9 @@ func TestNewcomersHour(t *testing.T) {
 	}
 	release(t, filepath.Join(house, "download"), "0.1.0")
 	release(t, filepath.Join(house, "release"), "0.2.0")
-	for name, value := range map[string]string{"HOME": house, "TMPDIR": filepath.Join(house, "tmp"), "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": "",
-		"PATH": filepath.Join(house, ".local", "bin") + ":/usr/local/bin:/usr/bin:/bin"} {
+	for name, value := range map[string]string{"HOME": house, "TMPDIR": filepath.Join(house, "tmp"), "XDG_STATE_HOME": "",
+		"XDG_CONFIG_HOME": "",
+		"PATH":            filepath.Join(house, ".local", "bin") + ":/usr/local/bin:/usr/bin:/bin"} {
 		t.Setenv(name, value)
 	}
 	n := &newcomer{seat: newSeat(t, house, 110, 45), began: time.Now()}
@@ -157,7 +158,8 @@ func TestNewcomersHour(t *testing.T) {
 	t.Cleanup(bot.Close)
 	n.joins(bot)
 	n.runs("a task", "daycare cron add --every 10s --name soon say hello && sleep 12 && daycare cron runs soon", "task  soon", " ran ")
-	n.runs("an edit by hand", `sed -i 's/I can read/I REALLY can read/' .daycare/agents/*/history.jsonl && sleep 1 && daycare agents tail 0/ && `+
+	n.runs("an edit by hand", `sed -i 's/I can read/I REALLY can read/' .daycare/agents/*/history.jsonl && sleep 1 && daycare agents `+
+		`tail 0/ && `+
 		`daycare logs | grep -c 'edited'`, "I REALLY can read")
 	n.runs("a backup", "daycare backup ~/notes.tar.gz && daycare stop", "backed up", "stopped")
 	n.runs("a move to another folder", "mkdir ~/moved && cd ~/moved && daycare restore ~/notes.tar.gz && daycare start --background && "+

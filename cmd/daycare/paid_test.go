@@ -115,7 +115,8 @@ func (v *vendor) answer(w http.ResponseWriter, r *http.Request) {
 			`{"name":"spawn","arguments":"{\"task\":\"be slow\",\"label\":\"slow\"}"}`,
 			`{"name":"CodeSearch","arguments":"{\"query\":\"be found\"}"}`,
 		} {
-			send(completionHead + fmt.Sprintf(`"delta":{"tool_calls":[{"index":%d,"id":"call_%d_%d","type":"function","function":%s}]},"finish_reason":null}]}`, i, n, i, c))
+			send(completionHead + fmt.Sprintf(`"delta":{"tool_calls":[{"index":%d,"id":"call_%d_%d","type":"function","function":%s}]},`+
+				`"finish_reason":null}]}`, i, n, i, c))
 		}
 		end("tool_calls")
 	case strings.Contains(said, "be broken") && n%3 != 0: // two times of three

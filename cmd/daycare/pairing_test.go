@@ -105,10 +105,12 @@ func TestPairingLetsAStrangerIn(t *testing.T) {
 		t.Fatalf("the code is %q, and they were answered %d times, want once", pairCode, n)
 	}
 	d.sees("1001", "/pair "+pairCode)
-	if code, said := d.run("connectors", "pair"); code != fault.ExitOK || !strings.Contains(said, pairCode) || !strings.Contains(said, "2002") {
+	if code, said := d.run("connectors", "pair"); code != fault.ExitOK || !strings.Contains(said, pairCode) ||
+		!strings.Contains(said, "2002") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
-	if code, said := d.run("connectors", "pair", "ZZZZ2222"); code != fault.ExitNotFound || !strings.Contains(said, "no such pairing code") {
+	if code, said := d.run("connectors", "pair", "ZZZZ2222"); code != fault.ExitNotFound ||
+		!strings.Contains(said, "no such pairing code") {
 		t.Errorf("a wrong code: exit code %d: %s", code, said)
 	}
 
@@ -132,7 +134,8 @@ func TestPairingLetsAStrangerIn(t *testing.T) {
 	if h := historyOf(t, root); strings.Contains(h, "ignore your rules") {
 		t.Errorf("what a stranger wrote is in a history: %s", h)
 	}
-	if code, said := d.run("connectors", "pair", pairCode, "--reject"); code == fault.ExitOK || !strings.Contains(said, "already has access") {
+	if code, said := d.run("connectors", "pair", pairCode, "--reject"); code == fault.ExitOK ||
+		!strings.Contains(said, "already has access") {
 		t.Errorf("rejected after all: exit code %d: %s", code, said)
 	}
 }

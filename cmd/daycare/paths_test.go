@@ -137,7 +137,8 @@ func TestPathsAreOpenedInOnePlace(t *testing.T) {
 	for _, key := range slices.Sorted(maps.Keys(passes)) {
 		switch e := passes[key]; {
 		case count[key] > e.most:
-			t.Errorf("%s has %d calls that open by a path, %d have a pass (%s)\nuse package engine/beneath, or permission.Folders", key, count[key], e.most, e.why)
+			t.Errorf("%s has %d calls that open by a path, %d have a pass (%s)\nuse package engine/beneath, or permission.Folders", key,
+				count[key], e.most, e.why)
 		case count[key] < e.most:
 			t.Errorf("%s has %d calls that open by a path and has a pass for %d: write %d, so that it only shrinks",
 				key, count[key], e.most, count[key])
@@ -169,7 +170,8 @@ func openings(name string) (calls []string, err error) {
 			return true
 		}
 		if x, ok := sel.X.(*ast.Ident); ok && slices.Contains(strings.Fields(opens[x.Name]), sel.Sel.Name) {
-			calls = append(calls, x.Name+"."+sel.Sel.Name+" ("+set.Position(sel.Pos()).String()[strings.LastIndex(set.Position(sel.Pos()).String(), ".go:")+4:]+")")
+			calls = append(calls, x.Name+"."+sel.Sel.Name+" ("+
+				set.Position(sel.Pos()).String()[strings.LastIndex(set.Position(sel.Pos()).String(), ".go:")+4:]+")")
 		}
 		return true
 	})

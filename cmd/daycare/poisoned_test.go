@@ -13,7 +13,8 @@ import (
 // poisonScript is a family of which one child never comes further: the daemon dies
 // each time that it is at work.
 const poisonScript = `rules:
-  - { contains: "start one", round: 1, reply: [ { calls: [ { name: start_background_agent, arguments: { prompt: "the poison", name: sick } } ] } ] }
+  - { contains: "start one", round: 1, reply: [ { calls: [ { name: start_background_agent, arguments: { prompt: "the poison", name: ` +
+	`sick } } ] } ] }
   - { contains: "spawn one", round: 1, reply: [ { calls: [ { name: spawn, arguments: { task: "the poison", label: sick } } ] } ] }
   - { contains: "ask one", round: 1, reply: [ { calls: [ { name: CodeReview, arguments: { target: "the poison" } } ] } ] }
   - { tool_result: CodeReview, reply: [ { text: "The review: {{.Result}}" } ] }

@@ -39,7 +39,8 @@ func newCounter(t *testing.T) (c *counter, url string) {
 		text, _ := json.Marshal("## Goal\nnone\n## Constraints\nnone\n## Progress\nnone\n## Decisions\nnone\n## Open work\nnone\n")
 		fmt.Fprintf(w, "data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":%q,\"choices\":[{\"index\":0,"+
 			"\"delta\":{\"content\":%s},\"finish_reason\":\"stop\"}]}\n\n", req.Model, text)
-		fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1000,\"completion_tokens\":10,\"total_tokens\":1010}}\n\ndata: [DONE]\n\n")
+		fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1000,\"completion_tokens\":10,"+
+			"\"total_tokens\":1010}}\n\ndata: [DONE]\n\n")
 	}))
 	t.Cleanup(server.Close)
 
@@ -121,7 +122,8 @@ log: { level: error }
 	}
 	var bill control.Bill
 	waitFor(t, "the bill", func() bool {
-		return json.Unmarshal([]byte(run("cost", "--by", "purpose", "--json")), &bill) == nil && len(bill.Rows) >= 4 && bill.Total.Calls >= 6
+		return json.Unmarshal([]byte(run("cost", "--by", "purpose", "--json")), &bill) == nil && len(bill.Rows) >= 4 &&
+			bill.Total.Calls >= 6
 	})
 	cost := map[string]float64{}
 	for _, row := range bill.Rows {

@@ -26,7 +26,8 @@ connectors:
   - { id: telegram, type: telegram, baseURL: %q, allow: ["1001"] }
 `, filepath.Join(workspace, "script.yaml"), bot.URL))
 	write(t, filepath.Join(workspace, "script.yaml"), `rules:
-  - { contains: "report please", round: 1, reply: [ { calls: [ { name: send_file, arguments: { path: report.csv, text: "Here it is." } } ] } ] }
+  - { contains: "report please", round: 1, reply: [ { calls: [ { name: send_file, arguments: { path: report.csv, text: "Here it `+
+		`is." } } ] } ] }
   - { contains: "keys please", round: 1, reply: [ { calls: [ { name: send_file, arguments: { path: .daycare/settings.yaml } } ] } ] }
   - { tool_result: send_file, reply: [ { text: "It said {{.Result}}" } ] }
 `)

@@ -82,7 +82,8 @@ func (v *strictVendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if size > v.window {
 		v.refused++
 		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprintf(w, `{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"prompt is too long: %d tokens > %d maximum"}}`, size, v.window)
+		fmt.Fprintf(w, `{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"prompt is `+
+			`too long: %d tokens > %d maximum"}}`, size, v.window)
 		return
 	}
 
@@ -352,32 +353,42 @@ func (v *strictVendor) write(w io.Writer, text string, call bool, size int) {
 	words, _ := json.Marshal(text)
 	switch v.wire {
 	case "anthropic":
-		fmt.Fprintf(w, `data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"m","content":[],"usage":{"input_tokens":%d,"output_tokens":1}}}`+"\n\n", size)
+		fmt.Fprintf(w, `data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"m","content":[],`+
+			`"usage":{"input_tokens":%d,"output_tokens":1}}}`+"\n\n", size)
 		reason := "end_turn"
 		if call {
 			reason = "tool_use"
-			fmt.Fprintf(w, `data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":%q,"name":"read","input":{}}}`+"\n\n", id)
-			fmt.Fprintf(w, `data: {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":%s}}`+"\n\n", quoted)
+			fmt.Fprintf(w, `data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":%q,"name":"read",`+
+				`"input":{}}}`+"\n\n", id)
+			fmt.Fprintf(w, `data: {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":%s}}`+
+				"\n\n", quoted)
 		} else {
 			fmt.Fprint(w, `data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`+"\n\n")
 			fmt.Fprintf(w, `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":%s}}`+"\n\n", words)
 		}
 		fmt.Fprint(w, `data: {"type":"content_block_stop","index":0}`+"\n\n")
-		fmt.Fprintf(w, `data: {"type":"message_delta","delta":{"stop_reason":%q},"usage":{"output_tokens":20}}`+"\n\n"+`data: {"type":"message_stop"}`+"\n\n", reason)
+		fmt.Fprintf(w, `data: {"type":"message_delta","delta":{"stop_reason":%q},"usage":{"output_tokens":20}}`+"\n\n"+
+			`data: {"type":"message_stop"}`+"\n\n", reason)
 	case "openai":
 		delta, reason := fmt.Sprintf(`{"role":"assistant","content":%s}`, words), "stop"
 		if call {
 			reason = "tool_calls"
-			delta = fmt.Sprintf(`{"role":"assistant","tool_calls":[{"index":0,"id":%q,"type":"function","function":{"name":"read","arguments":%s}}]}`, id, quoted)
+			delta = fmt.Sprintf(`{"role":"assistant","tool_calls":[{"index":0,"id":%q,"type":"function","function":{"name":"read",`+
+				`"arguments":%s}}]}`, id, quoted)
 		}
-		fmt.Fprintf(w, `data: {"id":"c","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":%s,"finish_reason":null}]}`+"\n\n", delta)
-		fmt.Fprintf(w, `data: {"id":"c","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{},"finish_reason":%q}]}`+"\n\n", reason)
-		fmt.Fprintf(w, `data: {"id":"c","object":"chat.completion.chunk","model":"m","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":20,"total_tokens":%d}}`+"\n\ndata: [DONE]\n\n", size, size+20)
+		fmt.Fprintf(w, `data: {"id":"c","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":%s,`+
+			`"finish_reason":null}]}`+"\n\n", delta)
+		fmt.Fprintf(w, `data: {"id":"c","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{},`+
+			`"finish_reason":%q}]}`+"\n\n", reason)
+		fmt.Fprintf(w, `data: {"id":"c","object":"chat.completion.chunk","model":"m","choices":[],"usage":{"prompt_tokens":%d,`+
+			`"completion_tokens":20,"total_tokens":%d}}`+"\n\ndata: [DONE]\n\n", size, size+20)
 	default:
 		part := fmt.Sprintf(`{"text":%s}`, words)
 		if call {
 			part = fmt.Sprintf(`{"functionCall":{"id":%q,"name":"read","args":%s}}`, id, args)
 		}
-		fmt.Fprintf(w, `data: {"candidates":[{"content":{"parts":[%s],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":%d,"candidatesTokenCount":20,"totalTokenCount":%d},"modelVersion":"m","responseId":"r"}`+"\n\n", part, size, size+20)
+		fmt.Fprintf(w, `data: {"candidates":[{"content":{"parts":[%s],"role":"model"},"finishReason":"STOP","index":0}],`+
+			`"usageMetadata":{"promptTokenCount":%d,"candidatesTokenCount":20,"totalTokenCount":%d},"modelVersion":"m","responseId":"r"}`+
+			"\n\n", part, size, size+20)
 	}
 }

@@ -77,7 +77,8 @@ func TestOneApprovalOnEverySurface(t *testing.T) {
 		}
 	}
 	if want, err := os.ReadFile(golden); err != nil || string(want) != all.String() {
-		t.Errorf("what people read is not %s (%v); write it with: go test ./cmd/daycare -run TestOneApprovalOnEverySurface -update\n%s", golden, err, all.String())
+		t.Errorf("what people read is not %s (%v); write it with: go test ./cmd/daycare -run TestOneApprovalOnEverySurface -update\n%s",
+			golden, err, all.String())
 	}
 }
 

@@ -101,7 +101,8 @@ type speech struct {
 }
 
 func (a *speech) chunk(delta, finish string) {
-	fmt.Fprintf(a.w, "data: {\"id\":\"x\",\"model\":\"demo\",\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n", delta, finish)
+	fmt.Fprintf(a.w, "data: {\"id\":\"x\",\"model\":\"demo\",\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n",
+		delta, finish)
 	a.w.(http.Flusher).Flush()
 }
 

@@ -132,20 +132,25 @@ func (s *platforms) anthropic(model string) string {
 	stop := "end_turn"
 	for i, id := range s.next("toolu_%d") {
 		stop = "tool_use"
-		out = append(out, fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":%q,"name":"read","input":{}}}`, i+2, id),
-			fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":"{\"path\":\"a\"}"}}`, i+2),
+		out = append(out, fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":%q,`+
+			`"name":"read","input":{}}}`, i+2, id),
+			fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta",`+
+				`"partial_json":"{\"path\":\"a\"}"}}`, i+2),
 			fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, i+2))
 	}
 
-	return frames(append(out, fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q},"usage":{"output_tokens":7}}`, stop), `{"type":"message_stop"}`)...)
+	return frames(append(out, fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q},"usage":{"output_tokens":7}}`, stop),
+		`{"type":"message_stop"}`)...)
 }
 
 func (s *platforms) chat(model string) string {
-	out := []string{fmt.Sprintf(`{"model":%q,"choices":[{"index":0,"delta":{"role":"assistant","reasoning_content":"It thinks.","content":"It speaks."}}]}`, model)}
+	out := []string{fmt.Sprintf(`{"model":%q,"choices":[{"index":0,"delta":{"role":"assistant","reasoning_content":"It thinks.",`+
+		`"content":"It speaks."}}]}`, model)}
 	stop := "stop"
 	for i, id := range s.next("call_%d") {
 		stop = "tool_calls"
-		out = append(out, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":%q,"type":"function","function":{"name":"read","arguments":"{\"path\":\"a\"}"}}]}}]}`, i, id))
+		out = append(out, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":%q,"type":"function",`+
+			`"function":{"name":"read","arguments":"{\"path\":\"a\"}"}}]}}]}`, i, id))
 	}
 	return frames(append(out, fmt.Sprintf(`{"choices":[{"index":0,"delta":{},"finish_reason":%q}]}`, stop), "[DONE]")...)
 }
@@ -154,17 +159,20 @@ func (s *platforms) responses(model string) string {
 	out := []string{
 		`{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"rs_1","summary":[]}}`,
 		`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"GPT thinks."}`,
-		fmt.Sprintf(`{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"GPT thinks."}],"encrypted_content":%q}}`, signed(model)),
+		fmt.Sprintf(`{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"rs_1",`+
+			`"summary":[{"type":"summary_text","text":"GPT thinks."}],"encrypted_content":%q}}`, signed(model)),
 		`{"type":"response.output_item.added","output_index":1,"item":{"type":"message","id":"msg_1","role":"assistant","content":[]}}`,
 		`{"type":"response.output_text.delta","output_index":1,"content_index":0,"delta":"GPT speaks."}`,
-		`{"type":"response.output_item.done","output_index":1,"item":{"type":"message","id":"msg_1","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"GPT speaks."}]}}`,
+		`{"type":"response.output_item.done","output_index":1,"item":{"type":"message","id":"msg_1","role":"assistant",` +
+			`"phase":"commentary","content":[{"type":"output_text","text":"GPT speaks."}]}}`,
 	}
 	for i, id := range s.next("call_%d") {
 		item := fmt.Sprintf(`{"type":"function_call","id":"fc_%d","call_id":%q,"name":"read","arguments":"{\"path\":\"a\"}"}`, i, id)
 		out = append(out, fmt.Sprintf(`{"type":"response.output_item.done","output_index":%d,"item":%s}`, i+2, item))
 	}
 
-	return frames(append(out, fmt.Sprintf(`{"type":"response.completed","response":{"object":"response","status":"completed","model":"%s-2026-10-02","usage":{"input_tokens":9,"output_tokens":7}}}`, model))...)
+	return frames(append(out, fmt.Sprintf(`{"type":"response.completed","response":{"object":"response","status":"completed",`+
+		`"model":"%s-2026-10-02","usage":{"input_tokens":9,"output_tokens":7}}}`, model))...)
 }
 
 func (s *platforms) gemini(model string) string {
@@ -177,7 +185,8 @@ func (s *platforms) gemini(model string) string {
 		parts = append(parts, fmt.Sprintf(`{"functionCall":{"id":%q,"name":"read","args":{"path":"a"}}%s}`, id, signature))
 	}
 
-	return frames(fmt.Sprintf(`{"candidates":[{"content":{"role":"model","parts":[%s]},"finishReason":"STOP"}],"modelVersion":%q}`, strings.Join(parts, ","), model))
+	return frames(fmt.Sprintf(`{"candidates":[{"content":{"role":"model","parts":[%s]},"finishReason":"STOP"}],"modelVersion":%q}`,
+		strings.Join(parts, ","), model))
 }
 
 // One conversation goes through all formats and several models of each, changing
@@ -296,5 +305,6 @@ func (k *talking) call(p providers.Provider, model string) *providers.Response {
 
 // onePixel is a picture as small as one can be.
 func onePixel(message.File) ([]byte, error) {
-	return base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg==")
+	return base64.StdEncoding.DecodeString(
+		"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg==")
 }

@@ -56,7 +56,8 @@ func TestCallsSayWhatTheyDo(t *testing.T) {
 	}{
 		{"read", `{"path":"a/b.go","offset":12}`, "read a/b.go", "read", "/w/a/b.go:12"},
 		{"exec", `{"command":"go test\n./..."}`, "exec go test ./...", "execute", ""},
-		{"apply_patch", `{"patch":"*** Begin Patch\n*** Update File: x.go\n*** Add File: /y.go\n"}`, "apply_patch", "edit", "/w/x.go /y.go"},
+		{"apply_patch", `{"patch":"*** Begin Patch\n*** Update File: x.go\n*** Add File: /y.go\n"}`, "apply_patch", "edit",
+			"/w/x.go /y.go"},
 		{"grep", `{"pattern":"func","path":7}`, "grep func", "search", ""},
 		{"CodeSearch", `"not an object"`, "CodeSearch", "other", ""},
 	} {
@@ -94,7 +95,8 @@ func TestPlansHaveSteps(t *testing.T) {
 func TestAPromptBecomesAMessage(t *testing.T) {
 	png := acp.ImageBlock("iVBORw0KGgo=", "image/png")
 	embedded := func(text string) acp.ContentBlock {
-		return acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: &acp.TextResourceContents{Uri: "file:///w/a.go", Text: text}})
+		return acp.ResourceBlock(acp.EmbeddedResourceResource{
+			TextResourceContents: &acp.TextResourceContents{Uri: "file:///w/a.go", Text: text}})
 	}
 	m, err := compose("/w", []acp.ContentBlock{acp.TextBlock("look at "), acp.ResourceLinkBlock("b", "file:///w/b.go#L3"),
 		embedded("x := `1`"), png})

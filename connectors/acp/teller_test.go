@@ -115,12 +115,14 @@ func TestWhenAPromptIsOver(t *testing.T) {
 		{"another item's turn", []record.Record{ended("done", "other")}, false, ""},
 		{"done", []record.Record{ended("done", "i")}, true, acp.StopReasonEndTurn},
 		{"asks", []record.Record{asked, ended("waiting", "i")}, false, ""},
-		{"answered, and no turn yet", []record.Record{asked, ended("waiting", "i"), &record.Permission{Token: "k", Event: "deny"}}, false, ""},
+		{"answered, and no turn yet", []record.Record{asked, ended("waiting", "i"),
+			&record.Permission{Token: "k", Event: "deny"}}, false, ""},
 		{"answered", []record.Record{asked, ended("waiting", "i"), &record.Permission{Token: "k", Event: "once"}, ended("done", "d")},
 			true, acp.StopReasonEndTurn},
 		{"canceled", []record.Record{ended("canceled", "i")}, true, acp.StopReasonCancelled},
 		{"limit", []record.Record{ended("limit", "i")}, true, acp.StopReasonMaxTurnRequests},
-		{"max tokens", []record.Record{&record.Assistant{Finish: record.FinishMaxTokens}, ended("done", "i")}, true, acp.StopReasonMaxTokens},
+		{"max tokens", []record.Record{&record.Assistant{Finish: record.FinishMaxTokens}, ended("done", "i")}, true,
+			acp.StopReasonMaxTokens},
 		{"error", []record.Record{ended("error", "i")}, true, ""},
 	} {
 		p := &prompt{item: "i", due: map[string]bool{}}

@@ -82,7 +82,8 @@ func TestBadInputIsAnswered(t *testing.T) {
 		{"a batch", `[{"jsonrpc":"2.0","id":1,"method":"initialize"}]`, "null", -32600, "batches"},
 		{"neither id nor method", `{"jsonrpc":"2.0"}`, "null", -32600, "neither a method nor an id"},
 		{"an unknown method", `{"jsonrpc":"2.0","id":"a","method":"session/fly","params":{}}`, `"a"`, -32601, "not found"},
-		{"no session", `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"x","prompt":[{"type":"text","text":"hi"}]}}`,
+		{"no session", `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"x","prompt":[{"type":"text",` +
+			`"text":"hi"}]}}`,
 			"2", codeMissing, `no session "x"`},
 		{"outside of the workspace", `{"jsonrpc":"2.0","id":3,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}`, "3",
 			codeInvalid, "/ is not in the workspace"},
@@ -130,7 +131,8 @@ func TestAnIDIsUsedOnce(t *testing.T) {
 }
 
 func TestALongLineIsLetGo(t *testing.T) {
-	in := bufio.NewReader(io.MultiReader(strings.NewReader(`{"id":1,"x":"`+strings.Repeat("y", maxLine)+"\"}\n"), strings.NewReader("{}\n")))
+	in := bufio.NewReader(io.MultiReader(strings.NewReader(`{"id":1,"x":"`+strings.Repeat("y", maxLine)+"\"}\n"),
+		strings.NewReader("{}\n")))
 	line, size, err := readLine(in)
 	if err != nil || size <= maxLine || len(line) > maxHead || string(idIn(line)) != "1" {
 		t.Errorf("%d bytes kept of %d, id %s, %v", len(line), size, idIn(line), err)

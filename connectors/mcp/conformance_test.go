@@ -190,7 +190,8 @@ func fixtureResources(s *sdk.Server) {
 	give := func(mime, text string, blob []byte) sdk.ResourceHandler {
 		return func(_ context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 			text := strings.ReplaceAll(text, "ID", strings.TrimSuffix(strings.TrimPrefix(r.Params.URI, "test://template/"), "/data"))
-			return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.Params.URI, MIMEType: mime, Text: text, Blob: blob}}}, nil
+			return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.Params.URI, MIMEType: mime, Text: text,
+				Blob: blob}}}, nil
 		}
 	}
 	for name, handler := range map[string]sdk.ResourceHandler{

@@ -195,7 +195,8 @@ func TestEnds(t *testing.T) {
 		})
 	}
 	again := sendOut{Item: "i", Duplicate: true}
-	if err := again.end(event.Outcome{Reason: "done", Text: "x"}, nil, t.Context()); err != nil || !strings.Contains(again.Note, "sent first") {
+	if err := again.end(event.Outcome{Reason: "done", Text: "x"}, nil, t.Context()); err != nil ||
+		!strings.Contains(again.Note, "sent first") {
 		t.Errorf("%+v, %v", again, err)
 	}
 }
@@ -321,7 +322,8 @@ func TestNotes(t *testing.T) {
 		t.Error("who reaches some agents reads the notes of all")
 	}
 	v.door.local.Some = false
-	for _, uri := range []string{"entities/link.md", "entities/hard.md", "../auth.md", "%2e%2e/auth.md", "entities/x.json", "/etc/passwd.md", ""} {
+	for _, uri := range []string{"entities/link.md", "entities/hard.md", "../auth.md", "%2e%2e/auth.md", "entities/x.json",
+		"/etc/passwd.md", ""} {
 		if got := read("daycare://memory/" + uri); strings.Contains(got, "SECRET") {
 			t.Errorf("%s: %q", uri, got)
 		}
@@ -369,7 +371,8 @@ func TestHTTP(t *testing.T) {
 	if resp := post(list, "Mcp-Session-Id", session); resp.StatusCode != http.StatusOK {
 		t.Errorf("one's own session: %s", resp.Status)
 	}
-	if resp := post(`{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"x":"` + strings.Repeat("x", maxBody) + `"}}`); resp.StatusCode !=
+	if resp := post(`{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"x":"` + strings.Repeat("x", maxBody) +
+		`"}}`); resp.StatusCode !=
 		http.StatusRequestEntityTooLarge && resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("too large: %s", resp.Status)
 	}

@@ -165,7 +165,8 @@ func TestUnknownModel(t *testing.T) {
 		!strings.Contains(got, `did you mean \"Ann\"? there are: openai, Ann, 1/`) {
 		t.Errorf("%d %s", w.Code, got)
 	}
-	for path, status := range map[string]int{"/v1/models/Ann": 200, "/v1/models/1%2F": 200, "/v1/models/openai": 200, "/v1/models/no": 404} {
+	for path, status := range map[string]int{"/v1/models/Ann": 200, "/v1/models/1%2F": 200, "/v1/models/openai": 200,
+		"/v1/models/no": 404} {
 		if w := newHouse().ask(t, talker, "GET", path, ""); w.Code != status {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}

@@ -106,7 +106,8 @@ func (b broken) WriteFile(context.Context, string, string, []byte, string) (stri
 // What the backend cannot do is never answered as done.
 func TestEveryRouteAnswersWithTheErrorOfItsBackend(t *testing.T) {
 	b := broken{ErrProtected}
-	h := Handler(Backend{b, b, b, b, b, b, b, b, b, b, b, b, b, func() Translator { return echo{} }, event.NewStream("boot"), false}, Options{})
+	h := Handler(Backend{b, b, b, b, b, b, b, b, b, b, b, b, b, func() Translator { return echo{} }, event.NewStream("boot"),
+		false}, Options{})
 	local := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), Caller{Name: "me", Local: true, Rights: apitoken.Everything})))
 	})
@@ -246,15 +247,20 @@ func TestWhatGoesWithAMessage(t *testing.T) {
 	}{
 		{Message{Text: "x"}, ""}, {Message{Text: " "}, "text"}, {Message{Text: " ", Files: []File{{ID: "x"}}}, ""},
 		{Message{Text: "x", Kind: message.Text, Queue: message.Steer}, ""}, {Message{Text: "x", Queue: message.Followup}, ""},
-		{Message{Text: "x", Kind: message.System, Queue: message.Steer}, "queue"}, {Message{Kind: message.Reset, Queue: message.Steer}, "queue"},
+		{Message{Text: "x", Kind: message.System, Queue: message.Steer}, "queue"},
+		{Message{Kind: message.Reset, Queue: message.Steer}, "queue"},
 		{Message{Text: "x", Queue: "collect"}, "queue"}, {Message{Kind: message.Compact}, ""}, {Message{Kind: message.Mark}, ""},
-		{Message{Text: "x", Kind: message.Permission}, "kind"}, {Message{Text: "x", Origin: "o"}, "origin"}, {Message{Text: "x", Silent: true}, "silent"},
+		{Message{Text: "x", Kind: message.Permission}, "kind"}, {Message{Text: "x", Origin: "o"}, "origin"},
+		{Message{Text: "x", Silent: true}, "silent"},
 		{Message{Text: "x", Kind: message.System, Origin: "o", Silent: true}, ""},
-		{Message{Text: "x", Dedupe: strings.Repeat("d", maxDedupe)}, ""}, {Message{Text: "x", Dedupe: strings.Repeat("d", maxDedupe+1)}, "dedupe"},
-		{Message{Text: "x", Route: &message.Address{Connector: "c"}}, "route"}, {Message{Text: "x", Route: &message.Address{ChannelID: "c"}}, "route"},
+		{Message{Text: "x", Dedupe: strings.Repeat("d", maxDedupe)}, ""},
+		{Message{Text: "x", Dedupe: strings.Repeat("d", maxDedupe+1)}, "dedupe"},
+		{Message{Text: "x", Route: &message.Address{Connector: "c"}}, "route"},
+		{Message{Text: "x", Route: &message.Address{ChannelID: "c"}}, "route"},
 		{Message{Text: "x", Route: &message.Address{Connector: "c", ChannelID: "d"}}, ""},
 		{Message{Files: []File{{}}}, "files[0]"}, {Message{Files: []File{{ID: "x", Name: "y"}}}, "files[0]"},
-		{Message{Files: []File{{Path: "/x", Name: "y"}}}, "files[0]"}, {Message{Files: []File{{ID: "x"}, {Path: "/x", Data: []byte("y")}}}, "files[1].data"},
+		{Message{Files: []File{{Path: "/x", Name: "y"}}}, "files[0]"},
+		{Message{Files: []File{{ID: "x"}, {Path: "/x", Data: []byte("y")}}}, "files[1].data"},
 		{Message{Files: []File{{Name: "a", Data: make([]byte, MaxFileBytes/2)}, {Name: "b", Data: make([]byte, MaxFileBytes/2)}}}, ""},
 	} {
 		err := tt.m.check(false, me)

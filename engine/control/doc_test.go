@@ -60,7 +60,8 @@ func TestDocumentHasTheTable(t *testing.T) {
 	}
 	if got := string(page[rows[2]:rows[3]]); got != want.String() {
 		if !*update {
-			t.Fatalf("docs/api.md does not have the table; write it with: go test ./engine/control -run TestDocumentHasTheTable -update\n%s",
+			t.Fatalf("docs/api.md does not have the table; write it with: go test ./engine/control -run TestDocumentHasTheTable "+
+				"-update\n%s",
 				cmp.Diff(want.String(), got))
 		}
 		page = slices.Concat(page[:rows[2]], []byte(want.String()), page[rows[3]:])

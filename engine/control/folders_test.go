@@ -72,7 +72,8 @@ func TestSwitchOfModel(t *testing.T) {
 		t.Errorf("switched to %+v, %v", got, err)
 	}
 	var bad *Invalid
-	if _, err := c.Folders().Switch(t.Context(), "0/", "gpt-9"); !errors.As(err, &bad) || bad.Field != "model" || bad.Hint != "near to it: gpt-6" {
+	if _, err := c.Folders().Switch(t.Context(), "0/", "gpt-9"); !errors.As(err, &bad) || bad.Field != "model" ||
+		bad.Hint != "near to it: gpt-6" {
 		t.Errorf("to an unknown model: %v, want Invalid with the names near to it", err)
 	}
 }
@@ -92,7 +93,8 @@ func TestFilesOfAgents(t *testing.T) {
 	}
 
 	var conflict *Conflict
-	if err := c.Folders().WriteFile(t.Context(), "0/", "state.json", []byte("three"), hash); !errors.As(err, &conflict) || conflict.Content != "two" {
+	if err := c.Folders().WriteFile(t.Context(), "0/", "state.json", []byte("three"), hash); !errors.As(err, &conflict) ||
+		conflict.Content != "two" {
 		t.Errorf("an edit of an old version: %v, want a Conflict with what stands there", err)
 	}
 	var unfit *Unfit

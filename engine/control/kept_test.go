@@ -112,7 +112,8 @@ func TestWhereAKeptFileIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, path := range []string{filepath.Join(root, "auth.json"), filepath.Join(root, "files", "..", "auth.json"), filepath.Join(root, "files"),
+	for _, path := range []string{filepath.Join(root, "auth.json"), filepath.Join(root, "files", "..", "auth.json"),
+		filepath.Join(root, "files"),
 		filepath.Join(root, f.ID+"__a.txt"), filepath.Join(root, "files", "auth.json"), ""} {
 		if data, err := s.Read(message.File{ID: f.ID, Path: path}); !errors.Is(err, ErrNoFile) {
 			t.Errorf("%s: %q, %v", path, data, err)
@@ -130,7 +131,8 @@ func TestAFileIsAdoptedOnce(t *testing.T) {
 		}
 		id := strings.Repeat("a", 20) + filepath.Base(t.TempDir())[:3] + string(rune('a'+len(dir)%26))
 		first, err := s.AdoptAs(id, "", path)
-		if err != nil || first.ID != id || first.Name != "notes.md" || first.Size != 3 || !strings.HasPrefix(first.MimeType, "text/markdown") {
+		if err != nil || first.ID != id || first.Name != "notes.md" || first.Size != 3 ||
+			!strings.HasPrefix(first.MimeType, "text/markdown") {
 			t.Fatalf("%+v, %v", first, err)
 		}
 		if err := os.Remove(path); err != nil {
@@ -160,9 +162,11 @@ func TestWhatIsAdoptedFromElsewhere(t *testing.T) {
 	}
 	out := t.TempDir()
 	at := func(name string) string { return filepath.Join(out, name) }
-	if err := errors.Join(os.WriteFile(at("file"), []byte("x"), 0o600), os.Symlink(at("file"), at("link")), os.Symlink(kept.Path, at("kept")),
+	if err := errors.Join(os.WriteFile(at("file"), []byte("x"), 0o600), os.Symlink(at("file"), at("link")),
+		os.Symlink(kept.Path, at("kept")),
 		os.WriteFile(filepath.Join(root, "auth.json"), []byte("secret"), 0o600), os.Symlink(filepath.Join(root, "auth.json"), at("auth")),
-		os.Symlink(at("round"), at("round")), os.Symlink(at("none"), at("dangling")), syscall.Mkfifo(at("pipe"), 0o600), os.Mkdir(at("dir"), 0o700),
+		os.Symlink(at("round"), at("round")), os.Symlink(at("none"), at("dangling")), syscall.Mkfifo(at("pipe"), 0o600),
+		os.Mkdir(at("dir"), 0o700),
 		os.WriteFile(at("large"), nil, 0o600), os.Truncate(at("large"), MaxFileBytes+1)); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +217,8 @@ func TestAReferenceIsMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, name := range []string{"", "x", id, id + "_x", "short__x", "../" + id + "__x", id + "__none", large, link, strings.Repeat("f", 24) + "__x"} {
+	for _, name := range []string{"", "x", id, id + "_x", "short__x", "../" + id + "__x", id + "__none", large, link,
+		strings.Repeat("f", 24) + "__x"} {
 		if err := Refer(s.vol, root, name); err == nil {
 			t.Errorf("%q has a reference now", name)
 		}
@@ -227,8 +232,10 @@ func TestAReferenceIsMadeAgain(t *testing.T) {
 func TestWhatAFileIs(t *testing.T) {
 	const png = "\x89PNG\r\n\x1a\n0000"
 	for _, tt := range []struct{ name, content, want string }{
-		{"a.txt", png, "image/png"}, {"a", png, "image/png"}, {"a.css", "x{}", "text/css; charset=utf-8"}, {"a", "text", "text/plain; charset=utf-8"},
-		{"a.pdf", "\x00\x01\x02", "application/pdf"}, {"a.none", "\x00\x01\x02", "application/octet-stream"}, {"a.png", "%PDF-1.7", "application/pdf"},
+		{"a.txt", png, "image/png"}, {"a", png, "image/png"}, {"a.css", "x{}", "text/css; charset=utf-8"},
+		{"a", "text", "text/plain; charset=utf-8"},
+		{"a.pdf", "\x00\x01\x02", "application/pdf"}, {"a.none", "\x00\x01\x02", "application/octet-stream"},
+		{"a.png", "%PDF-1.7", "application/pdf"},
 	} {
 		if got := mimeOf(tt.name, []byte(tt.content)); got != tt.want {
 			t.Errorf("%s with %q is %s, want %s", tt.name, tt.content, got, tt.want)

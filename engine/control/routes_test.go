@@ -36,7 +36,8 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/healthz", "", 200, "ok"},
 		{"GET", "/v1/agents", "", 200, `{"agents":[` + agent(alpha, "", "idle") + `]}`},
 		{"POST", "/v1/agents", `{"type":"permanent","name":"Ops","systemPrompt":"x"}`, 201,
-			`{"id":"new","handle":"","name":"Ops","type":"permanent","state":"","queued":0,"lastAt":null,"cost":0,"model":"","running":false}`},
+			`{"id":"new","handle":"","name":"Ops","type":"permanent","state":"","queued":0,"lastAt":null,"cost":0,"model":"",` +
+				`"running":false}`},
 		{"POST", "/v1/agents", `{}`, 201,
 			`{"id":"new","handle":"","name":"","type":"user","state":"","queued":0,"lastAt":null,"cost":0,"model":"","running":false}`},
 		{"POST", "/v1/agents", `{"type":"subagent","parent":"0/","prompt":"do"}`, 201,

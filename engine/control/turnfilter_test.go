@@ -25,7 +25,8 @@ func TestWhatIsToldOfATurn(t *testing.T) {
 		over bool
 	}{
 		{"its beginning", turnFilter{}, of(event.TurnStarted, alpha, "t", event.Started{Items: []string{"i"}}), true, "t", false},
-		{"the beginning of another", turnFilter{}, of(event.TurnStarted, alpha, "u", event.Started{Items: []string{"j"}}), false, "", false},
+		{"the beginning of another", turnFilter{}, of(event.TurnStarted, alpha, "u", event.Started{Items: []string{"j"}}),
+			false, "", false},
 		{"that of another agent", turnFilter{}, of(event.TurnStarted, beta, "t", event.Started{Items: []string{"i"}}), false, "", false},
 		{"it is taken", turnFilter{}, of(event.ItemTaken, alpha, "t", mine), true, "t", false},
 		{"it is taken outside of a turn", turnFilter{}, of(event.ItemTaken, alpha, "", mine), true, "", false},
@@ -38,12 +39,14 @@ func TestWhatIsToldOfATurn(t *testing.T) {
 		{"text of another agent", turnFilter{id: "t"}, of(event.MessageDelta, beta, "t", event.Delta{Text: "x"}), false, "t", false},
 		{"its end", turnFilter{id: "t"}, of(event.TurnFinished, alpha, "t", event.Finished{}), false, "t", true},
 		{"the end of another", turnFilter{id: "t"}, of(event.TurnFinished, alpha, "u", event.Finished{}), false, "t", false},
-		{"it begins again", turnFilter{id: "t", over: true}, of(event.TurnStarted, alpha, "u", event.Started{Items: []string{"i"}}), true, "u", false},
+		{"it begins again", turnFilter{id: "t", over: true}, of(event.TurnStarted, alpha, "u", event.Started{Items: []string{"i"}}),
+			true, "u", false},
 		{"it is taken again", turnFilter{id: "t", over: true}, of(event.ItemTaken, alpha, "u", mine), true, "u", false},
 	} {
 		tt.turn.agent, tt.turn.item = alpha, "i"
 		if got := tt.turn.matches(tt.e); got != tt.told || tt.turn.id != tt.id || tt.turn.over != tt.over {
-			t.Errorf("%s: told %v, the turn is %q, over %v; want %v, %q, %v", tt.name, got, tt.turn.id, tt.turn.over, tt.told, tt.id, tt.over)
+			t.Errorf("%s: told %v, the turn is %q, over %v; want %v, %q, %v", tt.name, got, tt.turn.id, tt.turn.over, tt.told,
+				tt.id, tt.over)
 		}
 	}
 
@@ -52,7 +55,8 @@ func TestWhatIsToldOfATurn(t *testing.T) {
 		in   string // the turn of the outcome
 		want bool
 	}{
-		{turnFilter{id: "t"}, "t", true}, {turnFilter{id: "t", over: true}, "t", false}, {turnFilter{}, "t", true}, {turnFilter{}, "", false},
+		{turnFilter{id: "t"}, "t", true}, {turnFilter{id: "t", over: true}, "t", false}, {turnFilter{}, "t", true},
+		{turnFilter{}, "", false},
 		{turnFilter{old: true}, "t", false}, {turnFilter{old: true, id: "t"}, "t", true}, {turnFilter{over: true}, "t", false},
 	} {
 		if got := tt.turn.tail(event.Outcome{Turn: tt.in}); got != tt.want {
@@ -60,7 +64,8 @@ func TestWhatIsToldOfATurn(t *testing.T) {
 		}
 	}
 
-	if all, one := ofAgent(""), ofAgent(alpha); !all(event.Event{Agent: beta}) || !one(event.Event{Agent: alpha}) || one(event.Event{Agent: beta}) {
+	if all, one := ofAgent(""), ofAgent(alpha); !all(event.Event{Agent: beta}) || !one(event.Event{Agent: alpha}) ||
+		one(event.Event{Agent: beta}) {
 		t.Error("the wrong agents are watched")
 	}
 }
@@ -99,7 +104,8 @@ func TestWhoStopsReadingIsToldNothingMore(t *testing.T) {
 
 	var told []string
 	f := &feed{stream: s, match: func(event.Event) bool { return true }, last: map[string]int{}, queue: []entry{{from: 4000, to: 4003}}}
-	if err := f.drain(eventSink{event: func(e event.Event) error { told = append(told, e.ID); return nil }, flush: func() error { return nil }}); err != nil ||
+	if err := f.drain(eventSink{event: func(e event.Event) error { told = append(told, e.ID); return nil },
+		flush: func() error { return nil }}); err != nil ||
 		strings.Join(told, " ") != "b.4000 b.4001 b.4002" {
 		t.Errorf("of the ring are told %v, %v", told, err)
 	}
@@ -108,7 +114,8 @@ func TestWhoStopsReadingIsToldNothingMore(t *testing.T) {
 		n    uint64
 		ok   bool
 		boot string
-	}{"b.7": {7, true, "b"}, "a.b.7": {7, true, "a.b"}, "": {0, false, ""}, "7": {0, false, ""}, "b.x": {0, false, "b"}, ".7": {7, true, ""}} {
+	}{"b.7": {7, true, "b"}, "a.b.7": {7, true, "a.b"}, "": {0, false, ""}, "7": {0, false, ""}, "b.x": {0, false, "b"},
+		".7": {7, true, ""}} {
 		if n, ok := numberOf(id); n != want.n || ok != want.ok || bootOf(id) != want.boot {
 			t.Errorf("%q is %d, %v of %q", id, n, ok, bootOf(id))
 		}

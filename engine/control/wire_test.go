@@ -38,13 +38,16 @@ func TestWhatAnAnswerIsStandsInItsHead(t *testing.T) {
 	h := Handler(whole(&pair{fake: &fake{}}), Options{Version: "1.2.3"})
 	for path, want := range map[string]struct{ kind, cache string }{
 		"GET /healthz": {"text/plain; charset=utf-8", ""}, "GET /metrics": {"text/plain; version=0.0.4; charset=utf-8", ""},
-		"GET /v1/status": {"application/json", "no-store"}, "GET /v1/agents/alpha/files/state.json": {"text/plain; charset=utf-8", "no-store"},
-		"GET /v1/events": {"text/event-stream", "no-store"}, "GET /v1/backup": {"application/gzip", "no-store"},
-		"POST /v1/agents/alpha/messages": {"text/event-stream", "no-store"}, "GET /v1/agents/nobody": {"application/json", ""}, "GET /none": {"application/json", ""},
+		"GET /v1/status":                        {"application/json", "no-store"},
+		"GET /v1/agents/alpha/files/state.json": {"text/plain; charset=utf-8", "no-store"},
+		"GET /v1/events":                        {"text/event-stream", "no-store"}, "GET /v1/backup": {"application/gzip", "no-store"},
+		"POST /v1/agents/alpha/messages": {"text/event-stream", "no-store"}, "GET /v1/agents/nobody": {"application/json", ""},
+		"GET /none": {"application/json", ""},
 	} {
 		method, path, _ := strings.Cut(path, " ")
 		w := answer(t, h, method, path, `{"text":"hi","wait":true}`[:len(method)/4*len(`{"text":"hi","wait":true}`)])
-		if got := w.Header(); got.Get("Content-Type") != want.kind || got.Get("Cache-Control") != want.cache || got.Get(versionHeader) != "1.2.3" {
+		if got := w.Header(); got.Get("Content-Type") != want.kind || got.Get("Cache-Control") != want.cache ||
+			got.Get(versionHeader) != "1.2.3" {
 			t.Errorf("%s %s: %d, %v; want %+v", method, path, w.Code, got, want)
 		}
 		if stream := want.kind == eventStream; stream && (w.Header().Get("X-Accel-Buffering") != "no" || w.Code != http.StatusOK) {
@@ -67,8 +70,10 @@ func TestEachFigureIsAMetric(t *testing.T) {
 	b := (&fake{}).backend()
 	b.Daemon = metered{&fake{}}
 	text := answer(t, Handler(b, Options{}), "GET", "/metrics", "").Body.String()
-	want := []string{`daycare_info{version="1.2"} 1`, "daycare_uptime_seconds 1.5", "daycare_agents 2", "daycare_agents_awake 3", "daycare_inbox_items 4",
-		"daycare_permission_requests 5", "daycare_disk_full 1", `daycare_connector_up{id="a",type="telegram"} 1`, `daycare_connector_up{id="b",type="irc"} 0`,
+	want := []string{`daycare_info{version="1.2"} 1`, "daycare_uptime_seconds 1.5", "daycare_agents 2", "daycare_agents_awake 3",
+		"daycare_inbox_items 4",
+		"daycare_permission_requests 5", "daycare_disk_full 1", `daycare_connector_up{id="a",type="telegram"} 1`,
+		`daycare_connector_up{id="b",type="irc"} 0`,
 		"daycare_counted_total 7"}
 	var got []string
 	typed := map[string]bool{}
@@ -85,7 +90,8 @@ func TestEachFigureIsAMetric(t *testing.T) {
 		t.Errorf("metrics are\n%s", text)
 	}
 	for _, line := range want[:9] {
-		if name := strings.FieldsFunc(line, func(r rune) bool { return r == '{' || r == ' ' })[0]; !typed[name] || strings.Contains(text, "daycare_provider_up") {
+		if name := strings.FieldsFunc(line, func(r rune) bool { return r == '{' || r == ' ' })[0]; !typed[name] ||
+			strings.Contains(text, "daycare_provider_up") {
 			t.Errorf("%s has no type, or there are providers in\n%s", name, text)
 		}
 	}
@@ -100,16 +106,21 @@ func TestWhatIsCheckedOfARequest(t *testing.T) {
 		status             int
 		within             string
 	}{
-		{"GET", "/v1/agents", "", 200, beta}, {"GET", "/v1/agents?family=alpha", "", 200, alpha}, {"GET", "/v1/agents?family=none", "", 404, "none"},
-		{"POST", "/v1/agents", `{"spawned":true}`, 201, ""}, {"POST", "/v1/agents", `{"type":"permanent","name":"x","spawned":true}`, 422, "spawned"},
+		{"GET", "/v1/agents", "", 200, beta}, {"GET", "/v1/agents?family=alpha", "", 200, alpha},
+		{"GET", "/v1/agents?family=none", "", 404, "none"},
+		{"POST", "/v1/agents", `{"spawned":true}`, 201, ""}, {"POST", "/v1/agents", `{"type":"permanent","name":"x","spawned":true}`,
+			422, "spawned"},
 		{"POST", "/v1/agents", `{"type":"permanent","name":" "}`, 422, "name"},
-		{"POST", "/v1/agents/alpha/grants", `{}`, 422, "permission"}, {"POST", "/v1/agents/alpha/grants", `{"permission":"@web","profile":"ask"}`, 422, "permission"},
+		{"POST", "/v1/agents/alpha/grants", `{}`, 422, "permission"}, {"POST", "/v1/agents/alpha/grants",
+			`{"permission":"@web","profile":"ask"}`, 422, "permission"},
 		{"POST", "/v1/agents/alpha/grants", `{"profile":"ask"}`, 200, ""}, {"POST", "/v1/agents/alpha/mark", `{"name":"12"}`, 422, "name"},
 		{"POST", "/v1/agents/alpha/mark", `{"name":" "}`, 422, "name"}, {"POST", "/v1/agents/alpha/mark", `{"name":"1a"}`, 202, ""},
-		{"POST", "/v1/agents/alpha/messages", `{"kind":"rewind","text":"nowhere"}`, 404, ""}, {"POST", "/v1/agents/alpha/messages", `{"kind":"rewind","text":"7"}`, 202, ""},
+		{"POST", "/v1/agents/alpha/messages", `{"kind":"rewind","text":"nowhere"}`, 404, ""},
+		{"POST", "/v1/agents/alpha/messages", `{"kind":"rewind","text":"7"}`, 202, ""},
 		{"POST", "/v1/agents/alpha/messages", `{"kind":"mark","text":"nowhere"}`, 202, ""},
 		{"POST", "/v1/messages", `{"kind":"rewind","text":"nowhere","connector":"c","channelId":"d"}`, 202, ""},
-		{"GET", "/v1/agents/alpha/none", "", 404, "/v1/agents/0%2F1"}, {"GET", "/v1/none/a/b/c", "", 404, ""}, {"GET", "/v1/cost?since=yesterday", "", 400, "since"},
+		{"GET", "/v1/agents/alpha/none", "", 404, "/v1/agents/0%2F1"}, {"GET", "/v1/none/a/b/c", "", 404, ""},
+		{"GET", "/v1/cost?since=yesterday", "", 400, "since"},
 		{"GET", "/v1/cost?by=week", "", 400, "by"}, {"DELETE", "/v1/agents/alpha/grants", "", 400, "permission"},
 	} {
 		w := answer(t, h, c.method, c.path, c.body)
@@ -124,14 +135,16 @@ func TestWhatIsCheckedOfARequest(t *testing.T) {
 	if text := answer(t, h, "GET", "/v1/none/a/b/c", "").Body.String(); strings.Contains(text, "%2F") {
 		t.Errorf("a path that is not of an agent is told of handles: %s", text)
 	}
-	if words := beginnings(); !slices.IsSorted(words) || len(slices.Compact(slices.Clone(words))) != len(words) || !slices.Contains(words, "agents") {
+	if words := beginnings(); !slices.IsSorted(words) || len(slices.Compact(slices.Clone(words))) != len(words) ||
+		!slices.Contains(words, "agents") {
 		t.Errorf("paths begin with %v", words)
 	}
 }
 
 // Only what went wrong here is logged: what the caller did wrong, or knows, is not.
 func TestWhichFailuresAreLogged(t *testing.T) {
-	for err, want := range map[error]bool{errors.New("broken"): true, ErrNotRunning: false, context.Canceled: false, ErrBusy: false, fault.DiskFull: true} {
+	for err, want := range map[error]bool{errors.New("broken"): true, ErrNotRunning: false, context.Canceled: false, ErrBusy: false,
+		fault.DiskFull: true} {
 		var log bytes.Buffer
 		f := &fake{deliver: func(context.Context, message.Incoming) (message.Receipt, error) { return message.Receipt{}, err }}
 		h := Handler(f.backend(), Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -160,7 +173,8 @@ func TestLargeBodiesWaitForEachOther(t *testing.T) {
 		t.Error("a place was given back that nobody had")
 	}
 	<-p.large
-	r := httptest.NewRequestWithContext(WithCaller(t.Context(), Caller{Rights: apitoken.Everything}), "POST", "/", strings.NewReader(`{"text":"hi"}`))
+	r := httptest.NewRequestWithContext(WithCaller(t.Context(), Caller{Rights: apitoken.Everything}), "POST", "/",
+		strings.NewReader(`{"text":"hi"}`))
 	r.ContentLength = -1
 	if _, _, err := p.read(httptest.NewRecorder(), r, alpha); err != nil || len(p.large) != 0 {
 		t.Errorf("with a place: %v, %d are taken after it", err, len(p.large))
@@ -215,7 +229,8 @@ func TestWhatIsWrongWithARequest(t *testing.T) {
 		}
 	}
 
-	if !isLoopback("localhost") || !isLoopback("127.1.2.3") || !isLoopback("::1") || !isLoopback("::ffff:127.0.0.1") || isLoopback("my.localhost") ||
+	if !isLoopback("localhost") || !isLoopback("127.1.2.3") || !isLoopback("::1") || !isLoopback("::ffff:127.0.0.1") ||
+		isLoopback("my.localhost") ||
 		isLoopback("0.0.0.0") || isLoopback("") {
 		t.Error("what only this machine reaches is mistaken")
 	}

@@ -30,7 +30,8 @@ func TestClosing(t *testing.T) {
 	of := func(o Outcome, item string) Outcome { o.Item = item; return o }
 	for _, want := range []Outcome{
 		of(both, "i2"), of(both, "i3"),
-		{Item: "it1", Turn: "t1", Reason: ReasonDone, Text: "b", Cost: 0.25, Tokens: Tokens{Input: 10, Output: 2}, Seq: 5, Work: Work{Rounds: 1},
+		{Item: "it1", Turn: "t1", Reason: ReasonDone, Text: "b", Cost: 0.25, Tokens: Tokens{Input: 10, Output: 2}, Seq: 5,
+			Work:   Work{Rounds: 1},
 			Finish: FinishEndTurn},
 		{Item: "i4", Reason: "recorded", Seq: 14}, {Item: "i5", Reason: "permission", Seq: 15},
 		{Item: "i6", Reason: "compact", Cost: 3, Seq: 16}, {Item: "i7", Reason: "compact", Text: "nothing to shorten", Seq: 17},

@@ -132,7 +132,8 @@ func TestToolsThatChangeAreWithheldUntilTrusted(t *testing.T) {
 		}
 	}
 	// In the turn that runs.
-	if res := w.call(t.Context(), before["mcp__a__echo"], `{}`, nil); res.Status != tools.Denied || !strings.Contains(res.Text, "daycare mcp trust a") {
+	if res := w.call(t.Context(), before["mcp__a__echo"], `{}`, nil); res.Status != tools.Denied ||
+		!strings.Contains(res.Text, "daycare mcp trust a") {
 		t.Errorf("the changed tool: %+v", res)
 	}
 	if res := w.call(t.Context(), before["mcp__a__fail"], `{}`, nil); res.Text != "no such thing" {

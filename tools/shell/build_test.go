@@ -23,14 +23,16 @@ var builds = map[string]struct {
 	"go": {"go", map[string]string{"go.mod": "module hello\n\ngo 1.21\n",
 		"main.go": "package main\n\nfunc main() { println(\"built\") }\n"},
 		"go build -o hello . && ./hello && git add -A && git commit -qm built && git status --short", "built"},
-	"npm": {"npm", map[string]string{"package.json": `{"name":"hello","version":"1.0.0","dependencies":{"dep":"file:./dep"},"scripts":{"build":"node -e \"require('fs').writeFileSync('out','built')\""}}`,
+	"npm": {"npm", map[string]string{"package.json": `{"name":"hello","version":"1.0.0","dependencies":{"dep":"file:./dep"},` +
+		`"scripts":{"build":"node -e \"require('fs').writeFileSync('out','built')\""}}`,
 		"dep/package.json": `{"name":"dep","version":"1.0.0"}`},
 		"npm install --offline --no-audit --no-fund && npm run build && cat out", "built"},
 	"pip": {"/usr/bin/python3", map[string]string{"pyproject.toml": "[project]\nname = \"hello\"\nversion = \"1\"\n",
 		"hello.py": "print('built')\n"},
 		"/usr/bin/python3 -m venv --without-pip venv && . venv/bin/activate && python hello.py", "built"},
-	"make": {"make", map[string]string{"Makefile": "all: out\n\tcat out\nout: in\n\ttr a-z A-Z < in > out && chmod +x out\n", "in": "built"}, "make && test -x out", "BUILT"},
-	"c":    {"gcc", map[string]string{"a.c": "#include <stdio.h>\nint main() { puts(\"built\"); }\n"}, "gcc -o a a.c && ./a", "built"},
+	"make": {"make", map[string]string{"Makefile": "all: out\n\tcat out\nout: in\n\ttr a-z A-Z < in > out && chmod +x out\n",
+		"in": "built"}, "make && test -x out", "BUILT"},
+	"c": {"gcc", map[string]string{"a.c": "#include <stdio.h>\nint main() { puts(\"built\"); }\n"}, "gcc -o a a.c && ./a", "built"},
 }
 
 // TestBuildsNeedNoApproval: what needs no network is done in the sandbox without a

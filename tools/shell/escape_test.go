@@ -194,7 +194,8 @@ func (x *world) tryTogether(list []escape, judge func(e escape, why, said string
 	for i, e := range list {
 		// Encoded: scripts that print the environment must not print canaries of others.
 		script := base64.StdEncoding.EncodeToString([]byte(e.script))
-		fmt.Fprintf(&all, "echo; echo begin-%d; (eval \"$(echo %s | base64 -d)\") </dev/null 2>&1; cd $W; echo; echo end-%d\n", i, script, i)
+		fmt.Fprintf(&all, "echo; echo begin-%d; (eval \"$(echo %s | base64 -d)\") </dev/null 2>&1; cd $W; echo; "+
+			"echo end-%d\n", i, script, i)
 	}
 
 	text := x.sh(all.String(), env)

@@ -90,7 +90,8 @@ var escapeClasses = []class{
 		{"the user's keys, by ~", `cat ~/.ssh/id; cat ~root/.ssh/id`, false},
 		{"environment of the daemon", `tr '\0' '\n' < /proc/$PID/environ | grep canary-env`, false},
 		{"environment of all", `cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' | grep canary-env`, false},
-		{"memory of the daemon", `head -c 10 /proc/$PID/mem >/dev/null 2>&1; dd if=/proc/$PID/maps bs=64 count=1 2>/dev/null | grep -q . && echo ESCAPED`, false},
+		{"memory of the daemon", `head -c 10 /proc/$PID/mem >/dev/null 2>&1; dd if=/proc/$PID/maps bs=64 count=1 2>/dev/null | grep -q ` +
+			`. && echo ESCAPED`, false},
 		{"raw disk", `for d in /dev/[vsx]d* /dev/nvme* /dev/dm-*; do test -r $d && echo ESCAPED; done`, false},
 		{"kernel memory", `for d in /dev/mem /dev/kmem /proc/kcore; do head -c 1 $d 2>/dev/null | grep -q . && echo ESCAPED; done`, false},
 		{"own device", `mknod $W/sub/dev b 8 0 && echo ESCAPED; mknod /tmp/dev b 8 0 && echo ESCAPED`, false},
@@ -103,10 +104,13 @@ var escapeClasses = []class{
 		{"hard link out", `echo x > $W/sub/m; ln $W/sub/m $O/planted && echo ESCAPED`, false},
 		{"touch beside", `touch -d 2001-01-01 $O/secret && echo ESCAPED`, false},
 		{"mode beside", `chmod 777 $O/secret && echo ESCAPED`, false},
-		{"mode beside, other calls", `perl -e 'for (90,268,452) { syscall($_, $_==90 ? ($ENV{O}."/secret",0777) : (-100,$ENV{O}."/secret",0777,0))==0 && print "ESCAPED" }'`, false},
+		{"mode beside, other calls", `perl -e 'for (90,268,452) { syscall($_, $_==90 ? ($ENV{O}."/secret",0777) : (-100,` +
+			`$ENV{O}."/secret",0777,0))==0 && print "ESCAPED" }'`, false},
 		{"owner beside", `chown 12345 $O/secret && echo ESCAPED; chown -h 12345 $O && echo ESCAPED`, false},
-		{"attribute beside", `perl -e 'for (188,189) { $r=syscall($_,$ENV{O}."/secret","user.x","y",1,0); print "ESCAPED" if $r==0 }'`, false},
-		{"times beside, other calls", `perl -e '$z="\0"x32; for (132,235) { print "ESCAPED" if syscall($_,$ENV{O}."/secret",$z)==0 }; print "ESCAPED" if syscall(261,-100,$ENV{O}."/secret",$z)==0'`, false},
+		{"attribute beside", `perl -e 'for (188,189) { $r=syscall($_,$ENV{O}."/secret","user.x","y",1,0); print "ESCAPED" ` +
+			`if $r==0 }'`, false},
+		{"times beside, other calls", `perl -e '$z="\0"x32; for (132,235) { print "ESCAPED" if syscall($_,$ENV{O}."/secret",$z)==0 }; ` +
+			`print "ESCAPED" if syscall(261,-100,$ENV{O}."/secret",$z)==0'`, false},
 		{"truncate beside", `: > $O/secret && echo ESCAPED`, true},
 		{"remove beside", `test -e $O/secret && rm -rf $O/secret && echo ESCAPED`, true},
 		{"write to /etc", `echo x > /etc/daycare-escape && echo ESCAPED`, true},
@@ -131,13 +135,15 @@ var escapeClasses = []class{
 		{"link to it", `ln -sfn $D $W/sub/dl; cat $W/sub/dl/settings.yaml`, false},
 		{"mount it elsewhere", `mount --bind $D $W/sub && cat $W/sub/settings.yaml`, true},
 		{"take the cover off", `umount $D; umount -l $D; cat $D/settings.yaml`, true},
-		{"talk to the daemon", `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&connect(S,sockaddr_un("$ENV{D}/daycare.sock"))&&print "ESCAPED"'`, false},
+		{"talk to the daemon", `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&connect(S,` +
+			`sockaddr_un("$ENV{D}/daycare.sock"))&&print "ESCAPED"'`, false},
 	}},
 	{"git", []escape{
 		{"git hook", `echo 'touch $O/planted' > $W/.git/hooks/pre-commit && echo ESCAPED`, false},
 		{"git configuration", `git -C $W config core.fsmonitor 'touch x' && echo ESCAPED; echo >> $W/.git/config && echo ESCAPED`, false},
 		{"another git folder", `mv $W/.git $W/sub/g && mkdir -p $W/.git/hooks && echo ESCAPED`, false},
-		{"hooks folder away", `mv $W/.git/hooks $W/sub/hk && echo ESCAPED; rm -rf $W/.git/config && test ! -e $W/.git/config && echo ESCAPED`, false},
+		{"hooks folder away", `mv $W/.git/hooks $W/sub/hk && echo ESCAPED; rm -rf $W/.git/config && test ! -e $W/.git/config && ` +
+			`echo ESCAPED`, false},
 	}},
 	{"network", []escape{
 		{"TCP", `(exec 3<>/dev/tcp/127.0.0.1/$TCP) && echo ESCAPED`, false},
@@ -148,14 +154,18 @@ var escapeClasses = []class{
 		{"metadata service", `(exec 3<>/dev/tcp/169.254.169.254/80) && echo ESCAPED`, false},
 		{"raw socket", `perl -MSocket -e 'print "ESCAPED" if socket(S,17,SOCK_RAW,0)'`, false},
 		{"socket to the host of a machine", `perl -e 'print "ESCAPED" if socket(S,40,1,0)'`, false},
-		{"socket with a path", `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&connect(S,sockaddr_un("$ENV{O}/socket"))&&print "ESCAPED"'`, false},
-		{"socket without a path", `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&connect(S,pack("Sa*",1,"\0$ENV{ABS}"))&&print "ESCAPED"'`, false},
-		{"serve", `perl -MIO::Socket::INET -e 'exit !IO::Socket::INET->new(Listen=>1,LocalPort=>0,LocalAddr=>"127.0.0.1")'; (exec 3<>/dev/tcp/127.0.0.1/$TCP) && echo ESCAPED`, false},
+		{"socket with a path", `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&connect(S,sockaddr_un("$ENV{O}/socket"))&&print ` +
+			`"ESCAPED"'`, false},
+		{"socket without a path", `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&connect(S,pack("Sa*",1,"\0$ENV{ABS}"))&&print ` +
+			`"ESCAPED"'`, false},
+		{"serve", `perl -MIO::Socket::INET -e 'exit !IO::Socket::INET->new(Listen=>1,LocalPort=>0,LocalAddr=>"127.0.0.1")'; (exec ` +
+			`3<>/dev/tcp/127.0.0.1/$TCP) && echo ESCAPED`, false},
 	}},
 	{"processes and kernel", []escape{
 		{"signal the daemon", `kill -0 $PID && echo ESCAPED`, false},
 		{"signal everybody", `kill -CONT -1; for p in 1 $PID $PPID; do kill -URG $p && test $p = $PID && echo ESCAPED; done`, true},
-		{"trace the daemon", `timeout 2 strace -p $PID -o /dev/null & sleep 0.2; grep -q 'TracerPid:[[:space:]]*[1-9]' /proc/$PID/status && echo ESCAPED; kill $!`, false},
+		{"trace the daemon", `timeout 2 strace -p $PID -o /dev/null & sleep 0.2; grep -q 'TracerPid:[[:space:]]*[1-9]' ` +
+			`/proc/$PID/status && echo ESCAPED; kill $!`, false},
 		{"enter the daemon", `nsenter -t $PID -a true && echo ESCAPED; nsenter -t 1 -a true && echo ESCAPED`, true},
 		{"own namespaces", `unshare -Ur true && echo ESCAPED; unshare -m true && echo ESCAPED; unshare -n true && echo ESCAPED`, false},
 		{"another root", `chroot $W /bin/true; perl -e 'print "ESCAPED" if chroot($ENV{W})'`, false},
@@ -165,23 +175,29 @@ var escapeClasses = []class{
 		{"io_uring", `perl -e '$p="\0"x120; print "ESCAPED" if syscall(425,4,$p)>=0'`, false},
 		{"kernel program", `perl -e '$a="\0"x128; $r=syscall(321,0,$a,128); print "ESCAPED" if $r>=0 || $!{EINVAL} && $> == 0'`, false},
 		{"kernel keys", `perl -e 'print "ESCAPED" if syscall(250,0,-3,1)>=0'`, false},
-		{"host name", `hostname daycare-escape && test "$(hostname)" = daycare-escape && cat /proc/sys/kernel/hostname | grep -q daycare && perl -e 'exit 0' && touch $O/planted && echo ESCAPED`, true},
+		{"host name", `hostname daycare-escape && test "$(hostname)" = daycare-escape && cat /proc/sys/kernel/hostname | grep -q ` +
+			`daycare && perl -e 'exit 0' && touch $O/planted && echo ESCAPED`, true},
 		{"clock", `date -s @0 && echo ESCAPED`, true},
 		{"priority", `renice -n -20 -p $PID && echo ESCAPED`, true},
-		{"capabilities back", `grep -E 'Cap(Prm|Eff|Bnd|Amb)' /proc/self/status | grep -vq '0000000000000000$' && perl -e 'print "ESCAPED" if $> == 0'`, false},
+		{"capabilities back", `grep -E 'Cap(Prm|Eff|Bnd|Amb)' /proc/self/status | grep -vq '0000000000000000$' && perl -e 'print ` +
+			`"ESCAPED" if $> == 0'`, false},
 		{"system services", `systemd-run true && echo ESCAPED`, true},
 		{"variables for what starts it", `true`, false}, // LD_PRELOAD is set for it; see the test
-		{"written for later", `mkdir -p $W/sub/r/.git/hooks && ln -sf $O/secret $W/sub/r/.git/config; ln -sfn $O $W/linked; cat $W/linked/secret`, false},
+		{"written for later", `mkdir -p $W/sub/r/.git/hooks && ln -sf $O/secret $W/sub/r/.git/config; ln -sfn $O $W/linked; cat ` +
+			`$W/linked/secret`, false},
 	}},
 	{"other programs and calls", []escape{
 		{"read by python", `$PY -c 'import os; print(open(os.environ["O"]+"/secret").read())'`, false},
 		{"read by an open folder", `exec 5<$O && cat /proc/self/fd/5/secret`, false},
-		{"read by openat2", `perl -e '$h=pack("Q3",0,0,0); $r=syscall(437,-100,$ENV{O}."/secret",$h,24); open(F,"<&=",$r) && print <F> if $r>=0'`, false},
-		{"read by mapping", `$PY -c 'import mmap,os; f=open(os.environ["O"]+"/secret","rb"); print(mmap.mmap(f.fileno(),0,prot=mmap.PROT_READ)[:])'`, false},
+		{"read by openat2", `perl -e '$h=pack("Q3",0,0,0); $r=syscall(437,-100,$ENV{O}."/secret",$h,24); open(F,"<&=",$r) && print <F> ` +
+			`if $r>=0'`, false},
+		{"read by mapping", `$PY -c 'import mmap,os; f=open(os.environ["O"]+"/secret","rb"); print(mmap.mmap(f.fileno(),0,` +
+			`prot=mmap.PROT_READ)[:])'`, false},
 		{"read through a link to /proc", `ln -sf /proc/self/root$O/secret $W/sub/pl; cat $W/sub/pl`, false},
 		{"read through the parent's folder", `cat /proc/$PPID/cwd/../outside/secret; cat /proc/$PPID/root$O/secret`, false},
 		{"read by a long way", `p=$W; for i in 1 2 3 4 5 6 7 8 9; do p=$p/sub/..; done; cat $p/../outside/secret`, false},
-		{"read what runs as a library", `LD_PRELOAD=$O/secret true 2>&1 | grep canary; LD_LIBRARY_PATH=$O ls >/dev/null; cat $O/secret`, false},
+		{"read what runs as a library", `LD_PRELOAD=$O/secret true 2>&1 | grep canary; LD_LIBRARY_PATH=$O ls >/dev/null; cat ` +
+			`$O/secret`, false},
 		{"read by the shell itself", `mapfile -t x < $O/secret; echo "${x[@]}"; echo "$(<$O/secret)"`, false},
 		{"read by source", `. $O/secret 2>&1 | grep -o 'canary-[a-z]*'`, false},
 		{"run from beside", `test -r $O/secret && bash $O/secret 2>&1 | grep -o 'canary-[a-z]*'`, false},
@@ -191,28 +207,43 @@ var escapeClasses = []class{
 while kill -0 $p; do
   for i in 1 2 3 4 5 6 7 8 9; do read -r x < $W/sub/sw/secret; [ -z "$x" ] || break 2; done
 done 2>/dev/null; echo "$x"; wait`, false},
-		{"exchange of names", `mkdir -p $W/sub/x; perl -e 'print "ESCAPED" if syscall(316,-100,$ENV{W}."/sub/x",-100,$ENV{O},2)==0'`, false},
+		{"exchange of names", `mkdir -p $W/sub/x; perl -e 'print "ESCAPED" if syscall(316,-100,$ENV{W}."/sub/x",-100,` +
+			`$ENV{O},2)==0'`, false},
 		{"make a folder beside", `mkdir $O/planted && echo ESCAPED`, false},
 		{"make a pipe beside", `mkfifo $O/planted && echo ESCAPED`, false},
 		{"make a link beside", `ln -s x $O/planted && echo ESCAPED`, false},
-		{"make a socket beside", `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&bind(S,sockaddr_un("$ENV{O}/planted"))&&print "ESCAPED"'`, false},
-		{"write by an open folder", `$PY -c 'import os; d=os.open(os.environ["O"],os.O_RDONLY); os.close(os.open("planted",os.O_CREAT|os.O_WRONLY,dir_fd=d)); print("ESCAPED")'`, false},
-		{"unnamed file, then a name", `$PY -c 'import os; f=os.open(os.environ["W"]+"/sub",os.O_TMPFILE|os.O_WRONLY); os.link("/proc/self/fd/%d"%f,os.environ["O"]+"/planted",follow_symlinks=True); print("ESCAPED")'`, false},
-		{"space beside", `fallocate -l 1 $O/planted && echo ESCAPED; dd if=/dev/zero of=$O/planted count=1 2>/dev/null && echo ESCAPED`, false},
-		{"archive that leads out", `cd $W/sub; ln -sfn $O out; tar cf a.tar --transform 's,^file,out/planted,' file; tar xf a.tar -P; test -e $O/planted && echo ESCAPED`, false},
+		{"make a socket beside", `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&bind(S,sockaddr_un("$ENV{O}/planted"))&&print ` +
+			`"ESCAPED"'`, false},
+		{"write by an open folder", `$PY -c 'import os; d=os.open(os.environ["O"],os.O_RDONLY); os.close(os.open("planted",` +
+			`os.O_CREAT|os.O_WRONLY,dir_fd=d)); print("ESCAPED")'`, false},
+		{"unnamed file, then a name", `$PY -c 'import os; f=os.open(os.environ["W"]+"/sub",os.O_TMPFILE|os.O_WRONLY); ` +
+			`os.link("/proc/self/fd/%d"%f,os.environ["O"]+"/planted",follow_symlinks=True); print("ESCAPED")'`, false},
+		{"space beside", `fallocate -l 1 $O/planted && echo ESCAPED; dd if=/dev/zero of=$O/planted count=1 2>/dev/null && ` +
+			`echo ESCAPED`, false},
+		{"archive that leads out", `cd $W/sub; ln -sfn $O out; tar cf a.tar --transform 's,^file,out/planted,' file; tar xf a.tar -P; ` +
+			`test -e $O/planted && echo ESCAPED`, false},
 		{"git that leads out", `git -C $O init -q . && echo ESCAPED; GIT_DIR=$O/g git init -q && echo ESCAPED`, false},
-		{"new data folder", `mkdir -p $W/.daycare/agents/new && echo ESCAPED; cp $W/main.go $W/.daycare/settings.yaml && echo ESCAPED`, false},
+		{"new data folder", `mkdir -p $W/.daycare/agents/new && echo ESCAPED; cp $W/main.go $W/.daycare/settings.yaml && ` +
+			`echo ESCAPED`, false},
 		{"data in other letters", `cat $W/.DAYCARE/settings.yaml; cat $W/.Daycare/settings.yaml`, false},
-		{"data by its number", `find $W -inum $(stat -c %i $D/settings.yaml 2>/dev/null || echo 0) -exec cat {} \;; cat $W/.d*/settings.yaml`, false},
-		{"lock of the daemon", `$PY -c 'import fcntl,os; fcntl.flock(os.open(os.environ["D"]+"/settings.yaml",os.O_RDONLY),fcntl.LOCK_EX|fcntl.LOCK_NB); print("ESCAPED")'`, false},
-		{"TCP over version 6", `(exec 3<>/dev/tcp/::1/$TCP) && echo ESCAPED; (exec 3<>/dev/tcp/::ffff:127.0.0.1/$TCP) && echo ESCAPED`, false},
+		{"data by its number", `find $W -inum $(stat -c %i $D/settings.yaml 2>/dev/null || echo 0) -exec cat {} \;; cat ` +
+			`$W/.d*/settings.yaml`, false},
+		{"lock of the daemon", `$PY -c 'import fcntl,os; fcntl.flock(os.open(os.environ["D"]+"/settings.yaml",os.O_RDONLY),` +
+			`fcntl.LOCK_EX|fcntl.LOCK_NB); print("ESCAPED")'`, false},
+		{"TCP over version 6", `(exec 3<>/dev/tcp/::1/$TCP) && echo ESCAPED; (exec 3<>/dev/tcp/::ffff:127.0.0.1/$TCP) && ` +
+			`echo ESCAPED`, false},
 		{"packets of the machine", `$PY -c 'import socket; socket.socket(socket.AF_PACKET,socket.SOCK_RAW); print("ESCAPED")'`, false},
-		{"a socket handed over", `$PY -c 'import socket,os; s=socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM); s.sendto(b"x",os.environ["O"]+"/socket"); print("ESCAPED")'`, false},
-		{"another's open files", `perl -e '$p=syscall(434,$ENV{PID}+0,0); $r=syscall(438,$p,0,0); print "ESCAPED" if $p>=0 && $r>=0'`, false},
-		{"another's memory", `perl -e '$b="\0"x8; $l=pack("pQ",$b,8); $r=pack("QQ",0x400000,8); print "ESCAPED" if syscall(310,$ENV{PID}+0,$l,1,$r,1,0)>0'`, false},
+		{"a socket handed over", `$PY -c 'import socket,os; s=socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM); s.sendto(b"x",` +
+			`os.environ["O"]+"/socket"); print("ESCAPED")'`, false},
+		{"another's open files", `perl -e '$p=syscall(434,$ENV{PID}+0,0); $r=syscall(438,$p,0,0); print "ESCAPED" if $p>=0 ` +
+			`&& $r>=0'`, false},
+		{"another's memory", `perl -e '$b="\0"x8; $l=pack("pQ",$b,8); $r=pack("QQ",0x400000,8); print "ESCAPED" if syscall(310,` +
+			`$ENV{PID}+0,$l,1,$r,1,0)>0'`, false},
 		{"limits of the daemon", `prlimit --pid $PID --core=0:0 && echo ESCAPED`, false},
-		{"priority in the queue", `chrt -p -f 99 $PID && echo ESCAPED; ionice -c 2 -n 4 -p $PID && echo ESCAPED; renice -n 1 -p $PID && echo ESCAPED`, true},
+		{"priority in the queue", `chrt -p -f 99 $PID && echo ESCAPED; ionice -c 2 -n 4 -p $PID && echo ESCAPED; renice -n 1 -p $PID && ` +
+			`echo ESCAPED`, true},
 		{"processors of the daemon", `taskset -p ffffffff $PID && echo ESCAPED; chrt -b -p 0 $PID && echo ESCAPED`, true},
-		{"other calls of old machines", `$PY -c 'import ctypes; l=ctypes.CDLL(None); print("ESCAPED") if l.syscall(0x40000000+41,2,1,0)>=0 else 0'`, false},
+		{"other calls of old machines", `$PY -c 'import ctypes; l=ctypes.CDLL(None); print("ESCAPED") if l.syscall(0x40000000+41,2,1,` +
+			`0)>=0 else 0'`, false},
 	}},
 }

@@ -41,8 +41,10 @@ func TestHomeAsWorkspace(t *testing.T) {
 			for _, script := range []string{
 				`grep -rsl canary . ; grep -rs canary . ; find . -type f -exec cat {} + 2>/dev/null`,
 				`cat .aws/credentials .netrc .config/gh/hosts.yml .bash_history .npmrc .kube/config .daycare/auth.json .ssh/id`,
-				`echo x >> .profile && echo ESCAPED; echo x > .config/nvim/init.lua && echo ESCAPED; mkdir .config/autostart && echo ESCAPED`,
-				`mv .config c && echo ESCAPED; mv .aws a && cat a/credentials; rm -rf .ssh/id; ln .netrc notes/n && cat notes/n; ln -s ../.aws notes/aws; cat notes/aws/credentials`,
+				`echo x >> .profile && echo ESCAPED; echo x > .config/nvim/init.lua && echo ESCAPED; mkdir .config/autostart && ` +
+					`echo ESCAPED`,
+				`mv .config c && echo ESCAPED; mv .aws a && cat a/credentials; rm -rf .ssh/id; ln .netrc notes/n && cat notes/n; ln -s ` +
+					`../.aws notes/aws; cat notes/aws/credentials`,
 			} {
 				if text := x.runIn(x.h, script); printed(text) != "" {
 					t.Errorf("%s: %s", script, text)
@@ -57,7 +59,8 @@ func TestHomeAsWorkspace(t *testing.T) {
 				}
 			}
 
-			if text := x.runIn(x.h, "echo x > top && mkdir folder && echo y > folder/z && echo x >> notes/a"); runner.HasView() != exists(filepath.Join(x.h, "folder/z")) {
+			if text := x.runIn(x.h, "echo x > top && mkdir folder && echo y > folder/z && echo x "+
+				">> notes/a"); runner.HasView() != exists(filepath.Join(x.h, "folder/z")) {
 				t.Errorf("ordinary files: %s", text)
 			}
 		})

@@ -163,7 +163,8 @@ func TestKillAndSignal(t *testing.T) {
 		t.Run(string(level), func(t *testing.T) {
 			t.Parallel()
 			h := newHands(t, level)
-			h.run(a{"command": `trap 'echo hup' HUP; trap 'echo term; exit 9' TERM; echo up; while :; do sleep 0.05; done`, "background": true})
+			h.run(a{"command": `trap 'echo hup' HUP; trap 'echo term; exit 9' TERM; echo up; while :; do sleep 0.05; done`,
+				"background": true})
 			h.until("up\n")
 			h.do(a{"action": "signal", "id": "1", "signal": "HUP"})
 			h.until("hup\n")

@@ -135,56 +135,71 @@ var objectName = regexp.MustCompile(`^[0-9a-f]{38}$`)
 
 // evilConfig is a git configuration that runs something, made by the script's $E.
 const evilGit = `E='touch $O/planted'; E=$(eval echo "$E")
-evil() { mkdir -p $1/objects $1/refs/heads $1/info; echo 'ref: refs/heads/main' > $1/HEAD; printf '[core]\n\trepositoryformatversion = 0\n\tbare = %s\n\tfsmonitor = "%s"\n' "${2:-false}" "$E" > $1/config; }
+evil() { mkdir -p $1/objects $1/refs/heads $1/info; echo 'ref: refs/heads/main' > $1/HEAD; printf ` +
+	`'[core]\n\trepositoryformatversion = 0\n\tbare = %s\n\tfsmonitor = "%s"\n' "${2:-false}" "$E" > $1/config; }
 `
 
 // laterWays are ways to have the person's own use of git run a program of the agent.
 var laterWays = map[string]string{
-	"commondir":                       `evil sub/c; echo ../sub/c > .git/commondir`,
-	"gitdir file":                     `evil sub/g; mkdir -p sub/t; echo 'gitdir: ../g' > sub/t/.git`,
-	"gitdir file out of the way":      `evil $HOME/g; echo "gitdir: $HOME/g" > sub/.git`,
-	"gitdir file for the workspace":   `evil sub/g; mv .git sub/old; rm -rf .git; echo 'gitdir: sub/g' > .git`,
-	"worktree":                        `evil sub/g; mkdir -p .git/worktrees/w sub/t; echo ../../../sub/g > .git/worktrees/w/commondir; echo ref: refs/heads/main > .git/worktrees/w/HEAD; echo "gitdir: $W/.git/worktrees/w" > sub/t/.git`,
-	"worktree, by git":                `git worktree add -q sub/t; git -C sub/t config --worktree core.fsmonitor "$E"; git -C sub/t config core.fsmonitor "$E"`,
-	"configuration of the worktree":   `git config extensions.worktreeConfig true; printf '[core]\n\tfsmonitor = "%s"\n' "$E" > .git/config.worktree`,
-	"submodule":                       `mkdir sub/m; git init -q sub/m; git -C sub/m -c user.name=x -c user.email=x commit -q --allow-empty -m x; git add sub/m; git -C sub/m config core.fsmonitor "$E"`,
+	"commondir":                     `evil sub/c; echo ../sub/c > .git/commondir`,
+	"gitdir file":                   `evil sub/g; mkdir -p sub/t; echo 'gitdir: ../g' > sub/t/.git`,
+	"gitdir file out of the way":    `evil $HOME/g; echo "gitdir: $HOME/g" > sub/.git`,
+	"gitdir file for the workspace": `evil sub/g; mv .git sub/old; rm -rf .git; echo 'gitdir: sub/g' > .git`,
+	"worktree": `evil sub/g; mkdir -p .git/worktrees/w sub/t; echo ../../../sub/g > .git/worktrees/w/commondir; ` +
+		`echo ref: refs/heads/main > .git/worktrees/w/HEAD; echo "gitdir: $W/.git/worktrees/w" > sub/t/.git`,
+	"worktree, by git": `git worktree add -q sub/t; git -C sub/t config --worktree core.fsmonitor "$E"; git -C sub/t ` +
+		`config core.fsmonitor "$E"`,
+	"configuration of the worktree": `git config extensions.worktreeConfig true; printf '[core]\n\tfsmonitor = "%s"\n' "$E" > ` +
+		`.git/config.worktree`,
+	"submodule": `mkdir sub/m; git init -q sub/m; git -C sub/m -c user.name=x -c user.email=x commit -q ` +
+		`--allow-empty -m x; git add sub/m; git -C sub/m config core.fsmonitor "$E"`,
 	"submodule, absorbed":             `evil .git/modules/m; mkdir sub/m; echo 'gitdir: ../../.git/modules/m' > sub/m/.git; git add -A`,
 	"git init":                        `git init -q sub/n; git -C sub/n config core.fsmonitor "$E"`,
 	"git init in the workspace's way": `git init -q --template=sub . ; git config core.fsmonitor "$E"`,
-	"hook of a new repository":        `git init -q sub/n; printf '#!/bin/sh\n%s\n' "$E" > sub/n/.git/hooks/post-index-change; chmod +x sub/n/.git/hooks/post-index-change; echo x > sub/n/f`,
-	"hook by template":                `mkdir -p sub/tpl/hooks; printf '#!/bin/sh\n%s\n' "$E" > sub/tpl/hooks/post-index-change; chmod +x sub/tpl/hooks/*; git init -q --template=sub/tpl sub/n; echo x > sub/n/f`,
-	"bare folder":                     `evil sub/bare true`,
-	"bare folder with a work tree":    `evil sub/bare; printf '\tworktree = ..\n' >> sub/bare/config`,
-	"bare folder, by commondir":       `evil sub/c true; mkdir sub/b; cp sub/c/HEAD sub/b; echo ../c > sub/b/commondir`,
-	"bare folder in other letters":    `evil sub/bare true; mkdir sub/b2; evil sub/b2/x true; mv sub/b2/x/* sub/b2`,
-	"two folders down":                `mkdir -p sub/a/b; evil sub/a/b/.git`,
-	"ten folders down":                `mkdir -p sub/1/2/3/4/5/6/7/8/9; evil sub/1/2/3/4/5/6/7/8/9/.git`,
-	"in node_modules":                 `mkdir -p sub/node_modules/x; evil sub/node_modules/x/.git`,
-	"link":                            `evil sub/g; mkdir sub/t; ln -s ../g sub/t/.git`,
-	"link to a link":                  `evil sub/g; mkdir sub/t; ln -s g sub/g2; ln -s ../g2 sub/t/.git`,
-	"renamed":                         `evil sub/x; mkdir sub/t; mv sub/x sub/t/.git`,
-	"renamed folder above":            `mkdir -p sub/x/y; evil sub/x/y/.git; mv sub/x sub/z`,
-	"unpacked":                        `evil $HOME/p/.git; tar cf $HOME/p.tar -C $HOME p; tar xf $HOME/p.tar -C sub`,
-	"copied with links":               `evil sub/q; cp -rl sub/q sub/.git 2>/dev/null || cp -r sub/q sub/.git`,
-	"included":                        `git init -q sub/n; printf '[core]\n\tfsmonitor = "%s"\n' "$E" > sub/inc; printf '[include]\n\tpath = ../../inc\n' >> sub/n/.git/config`,
-	"section and setting in a line":   `git init -q sub/n; printf '[core] fsmonitor = "%s"\n' "$E" >> sub/n/.git/config`,
-	"continued line":                  `git init -q sub/n; printf '[user]\n\tname = x\\\n\n[core]\n\tfsmonitor = "%s"\n' "$E" >> sub/n/.git/config`,
-	"comment that ends":               `git init -q sub/n; printf '# x\r[core]\n\tfsmonitor = "%s"\n' "$E" >> sub/n/.git/config`,
-	"letters of the section":          `git init -q sub/n; printf '[CoRe]\n\tFsMonitor = "%s"\n' "$E" >> sub/n/.git/config`,
-	"external transport":              `git init -q sub/n; printf '[remote "origin"]\n\turl = ext::sh -c "%s"\n[protocol]\n\tallow = always\n' "$E" >> sub/n/.git/config`,
-	"hooks elsewhere":                 `git init -q sub/n; mkdir sub/hk; printf '#!/bin/sh\n%s\n' "$E" > sub/hk/post-index-change; chmod +x sub/hk/*; git -C sub/n config core.hooksPath ../hk; echo x > sub/n/f`,
-	"rebase to go on with":            `git -c user.name=x -c user.email=x@x -c sequence.editor="printf 'break\nexec %s\n' '$E' >" rebase -q -i --root`,
-	"rebase that stopped, extended":   `git -c user.name=x -c user.email=x@x -c sequence.editor="echo break >" rebase -q -i --root; echo "x $E" >> .git/rebase-merge/git-rebase-todo`,
-	"existing hook":                   `printf '#!/bin/sh\n%s\n' "$E" > .git/hooks/post-index-change; chmod +x .git/hooks/post-index-change; echo x > sub/f`,
-	"existing configuration":          `git config core.fsmonitor "$E"; printf '[core]\n\tfsmonitor = "%s"\n' "$E" >> .git/config`,
-	"configuration replaced":          `cp .git/config sub/cfg; printf '[core]\n\tfsmonitor = "%s"\n' "$E" >> sub/cfg; mv sub/cfg .git/config; rm -f .git/config; cp sub/cfg .git/config`,
-	"other repository in its place":   `evil sub/g; mv .git sub/o && mv sub/g .git`,
-	"two at once":                     `evil sub/a/.git; evil sub/b/.git; evil sub/b/.git/x/.git`,
-	"left behind by a process":        `(setsid sh -c "sleep 0.2; mkdir -p $W/sub/l" &); evil sub/l/.git; sleep 0.3`,
-	"in the folder of another":        `mkdir -p .git/objects/x; evil .git/objects/x/.git; evil .git/y/.git`,
-	"in a bare folder":                `git init -q --bare sub/b; evil sub/b/x/.git; evil sub/b/objects/x/.git`,
-	"in what is put aside":            `mkdir sub/.vscode; evil sub/.vscode/x/.git; evil sub/z/.git; evil sub/z/.git/.git/.git/.git`,
-	"folder that cannot be read":      `mkdir -p sub/u; evil sub/u/.git; chmod 0 sub/u 2>/dev/null; true`,
+	"hook of a new repository": `git init -q sub/n; printf '#!/bin/sh\n%s\n' "$E" > sub/n/.git/hooks/post-index-change; chmod +x ` +
+		`sub/n/.git/hooks/post-index-change; echo x > sub/n/f`,
+	"hook by template": `mkdir -p sub/tpl/hooks; printf '#!/bin/sh\n%s\n' "$E" > sub/tpl/hooks/post-index-change; chmod +x ` +
+		`sub/tpl/hooks/*; git init -q --template=sub/tpl sub/n; echo x > sub/n/f`,
+	"bare folder":                  `evil sub/bare true`,
+	"bare folder with a work tree": `evil sub/bare; printf '\tworktree = ..\n' >> sub/bare/config`,
+	"bare folder, by commondir":    `evil sub/c true; mkdir sub/b; cp sub/c/HEAD sub/b; echo ../c > sub/b/commondir`,
+	"bare folder in other letters": `evil sub/bare true; mkdir sub/b2; evil sub/b2/x true; mv sub/b2/x/* sub/b2`,
+	"two folders down":             `mkdir -p sub/a/b; evil sub/a/b/.git`,
+	"ten folders down":             `mkdir -p sub/1/2/3/4/5/6/7/8/9; evil sub/1/2/3/4/5/6/7/8/9/.git`,
+	"in node_modules":              `mkdir -p sub/node_modules/x; evil sub/node_modules/x/.git`,
+	"link":                         `evil sub/g; mkdir sub/t; ln -s ../g sub/t/.git`,
+	"link to a link":               `evil sub/g; mkdir sub/t; ln -s g sub/g2; ln -s ../g2 sub/t/.git`,
+	"renamed":                      `evil sub/x; mkdir sub/t; mv sub/x sub/t/.git`,
+	"renamed folder above":         `mkdir -p sub/x/y; evil sub/x/y/.git; mv sub/x sub/z`,
+	"unpacked":                     `evil $HOME/p/.git; tar cf $HOME/p.tar -C $HOME p; tar xf $HOME/p.tar -C sub`,
+	"copied with links":            `evil sub/q; cp -rl sub/q sub/.git 2>/dev/null || cp -r sub/q sub/.git`,
+	"included": `git init -q sub/n; printf '[core]\n\tfsmonitor = "%s"\n' "$E" > sub/inc; printf ` +
+		`'[include]\n\tpath = ../../inc\n' >> sub/n/.git/config`,
+	"section and setting in a line": `git init -q sub/n; printf '[core] fsmonitor = "%s"\n' "$E" >> sub/n/.git/config`,
+	"continued line": `git init -q sub/n; printf '[user]\n\tname = x\\\n\n[core]\n\tfsmonitor = "%s"\n' "$E" >> ` +
+		`sub/n/.git/config`,
+	"comment that ends":      `git init -q sub/n; printf '# x\r[core]\n\tfsmonitor = "%s"\n' "$E" >> sub/n/.git/config`,
+	"letters of the section": `git init -q sub/n; printf '[CoRe]\n\tFsMonitor = "%s"\n' "$E" >> sub/n/.git/config`,
+	"external transport": `git init -q sub/n; printf '[remote "origin"]\n\turl = ext::sh -c "%s"\n[protocol]\n\tallow = ` +
+		`always\n' "$E" >> sub/n/.git/config`,
+	"hooks elsewhere": `git init -q sub/n; mkdir sub/hk; printf '#!/bin/sh\n%s\n' "$E" > sub/hk/post-index-change; chmod ` +
+		`+x sub/hk/*; git -C sub/n config core.hooksPath ../hk; echo x > sub/n/f`,
+	"rebase to go on with": `git -c user.name=x -c user.email=x@x -c sequence.editor="printf 'break\nexec %s\n' '$E' >" rebase ` +
+		`-q -i --root`,
+	"rebase that stopped, extended": `git -c user.name=x -c user.email=x@x -c sequence.editor="echo break >" rebase -q -i --root; echo ` +
+		`"x $E" >> .git/rebase-merge/git-rebase-todo`,
+	"existing hook": `printf '#!/bin/sh\n%s\n' "$E" > .git/hooks/post-index-change; chmod +x ` +
+		`.git/hooks/post-index-change; echo x > sub/f`,
+	"existing configuration": `git config core.fsmonitor "$E"; printf '[core]\n\tfsmonitor = "%s"\n' "$E" >> .git/config`,
+	"configuration replaced": `cp .git/config sub/cfg; printf '[core]\n\tfsmonitor = "%s"\n' "$E" >> sub/cfg; mv sub/cfg ` +
+		`.git/config; rm -f .git/config; cp sub/cfg .git/config`,
+	"other repository in its place": `evil sub/g; mv .git sub/o && mv sub/g .git`,
+	"two at once":                   `evil sub/a/.git; evil sub/b/.git; evil sub/b/.git/x/.git`,
+	"left behind by a process":      `(setsid sh -c "sleep 0.2; mkdir -p $W/sub/l" &); evil sub/l/.git; sleep 0.3`,
+	"in the folder of another":      `mkdir -p .git/objects/x; evil .git/objects/x/.git; evil .git/y/.git`,
+	"in a bare folder":              `git init -q --bare sub/b; evil sub/b/x/.git; evil sub/b/objects/x/.git`,
+	"in what is put aside":          `mkdir sub/.vscode; evil sub/.vscode/x/.git; evil sub/z/.git; evil sub/z/.git/.git/.git/.git`,
+	"folder that cannot be read":    `mkdir -p sub/u; evil sub/u/.git; chmod 0 sub/u 2>/dev/null; true`,
 }
 
 // TestWorkspaceBecomesARepository: a workspace that is none must not become one that
@@ -350,7 +365,8 @@ func TestLinkOfTheKindThatIsReplaced(t *testing.T) {
 				t.Errorf("%s: %s is the person's, and was put aside", level, path)
 			}
 		}
-		text := x.sh("cd $W; "+evilGit+`rm sub/.envrc && echo bad > sub/.envrc; rm sub/t/.git && evil sub/t/.git; ln -sfn /bad sub/AGENTS.md`, x.env())
+		text := x.sh("cd $W; "+evilGit+`rm sub/.envrc && echo bad > sub/.envrc; rm sub/t/.git && evil sub/t/.git; ln -sfn /bad `+
+			`sub/AGENTS.md`, x.env())
 		for _, path := range []string{"sub/.envrc", "sub/t/.git", "sub/AGENTS.md"} {
 			if target, err := os.Readlink(filepath.Join(x.w, path)); err == nil && target == "/bad" ||
 				err != nil && exists(filepath.Join(x.w, path)) {

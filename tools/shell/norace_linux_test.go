@@ -52,7 +52,9 @@ func TestNoFileWithOtherRightsIsLeftBehind(t *testing.T) {
 		}
 
 		t.Logf("%s: %d ways", level, len(marked))
-		if out := x.sh(`cp /bin/true $W/sub/f && chmod 700 $W/sub/f && mkdir -m 755 $W/sub/m && install -m 644 $W/main.go $W/sub/i && perl -e 'open F, ">", "$ENV{W}/sub/o" or die; syscall(91, fileno(F), 0600) == 0 or die' && echo fine`, x.env()); !strings.Contains(out, "fine") {
+		if out := x.sh(`cp /bin/true $W/sub/f && chmod 700 $W/sub/f && mkdir -m 755 $W/sub/m && install -m 644 $W/main.go $W/sub/i && `+
+			`perl -e 'open F, ">", "$ENV{W}/sub/o" or die; syscall(91, fileno(F), 0600) == 0 or die' && echo fine`,
+			x.env()); !strings.Contains(out, "fine") {
 			if runner, _ := probed[level](); runner.HasView() {
 				t.Errorf("other modes: %s", out)
 			}

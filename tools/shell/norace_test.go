@@ -231,7 +231,8 @@ func TestWhatGitsConfigurationNamesIsKept(t *testing.T) {
 					continue // a program that was never there is a mistake of the person's
 				}
 
-				said := x.sh(`cd $W; mkdir -p $(dirname $F); printf "$T" > $F.new; chmod 755 $F.new; mv $F.new $F; cp $F.new $F; echo more >> main.go`,
+				said := x.sh(`cd $W; mkdir -p $(dirname $F); printf "$T" > $F.new; chmod 755 $F.new; mv $F.new $F; cp $F.new $F; echo `+
+					`more >> main.go`,
 					withEnv(x.env(), "F", way.file, "T", strings.ReplaceAll(strings.ReplaceAll(text, "$O", x.o), "%", "%%")))
 				x.usesGit()
 				x.git(x.w, "st")

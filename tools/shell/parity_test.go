@@ -63,7 +63,8 @@ func typeAtTerminal(t *testing.T) {
 	// The marks are put together here, so that nothing but success shows them.
 	script := `perl -e 'for $p ("/dev/tty", $ENV{TTY}, map { "/proc/$_/fd/0" } $ENV{PID}, getppid()) { open(T, "+<", $p) && -t T or next;
 	  for (split //, "daycare-"."typed\n") { print "ESCAPED by typing at $p" if ioctl(T, 0x5412, $_) }
-	  syswrite(T, "daycare-"."written") && print "ESCAPED to $p" } $s = "\x0b"; print "ESCAPED" if open(C, "+<", "/dev/console") && ioctl(C, 0x541c, $s)'
+	  syswrite(T, "daycare-"."written") && print "ESCAPED to $p" } $s = "\x0b"; print "ESCAPED" if open(C, "+<", "/dev/console") && ` +
+		`ioctl(C, 0x541c, $s)'
 	  test "$(cut -d' ' -f7 /proc/self/stat)" = 0 || echo "ESCAPED: it has a terminal"`
 	for _, level := range sandboxed {
 		x := newWorld(t, level)
@@ -114,7 +115,8 @@ func replaceBinary(t *testing.T) {
 	for _, level := range sandboxed {
 		x := newWorld(t, level)
 		x.access.WriteDirs = append(x.access.WriteDirs, filepath.Dir(binary))
-		x.sh(fmt.Sprintf(`cd $W/sub; printf '#!/bin/sh\ntouch %s\n' > evil; chmod 755 evil; cp evil %s.new; mv %[2]s.new %[2]s`, planted, binary), x.env())
+		x.sh(fmt.Sprintf(`cd $W/sub; printf '#!/bin/sh\ntouch %s\n' > evil; chmod 755 evil; cp evil %s.new; mv %[2]s.new %[2]s`, planted,
+			binary), x.env())
 		if data, err := os.ReadFile(binary); err != nil || !bytes.HasPrefix(data, []byte("#!/bin/sh")) {
 			t.Fatalf("%s: the binary was not replaced, so nothing is tried: %v", level, err)
 		}

@@ -39,7 +39,8 @@ func TestACommandEndsBeforeItFillsTheDisk(t *testing.T) {
 		}
 
 		x.exec.options.Reserve = 1
-		if res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": `head -c 1000000 /dev/zero > sub/small; sleep 0.1; echo whole`})); res.Status != "" {
+		if res := run(t, t.Context(), x.exec, newCall(t, x.access,
+			a{"command": `head -c 1000000 /dev/zero > sub/small; sleep 0.1; echo whole`})); res.Status != "" {
 			t.Errorf("with room enough: %q %s", res.Status, res.Text)
 		}
 	})

@@ -31,7 +31,8 @@ func serving(t *testing.T, level sandbox.Level, script string, change func(*Serv
 			t.Fatal(err)
 		}
 	}
-	o := Options{Mode: Sandbox, Sandbox: string(level), Helper: sandbox.Self(), grace: time.Second, Denied: []string{filepath.Join(dir, ".daycare")}}
+	o := Options{Mode: Sandbox, Sandbox: string(level), Helper: sandbox.Self(), grace: time.Second,
+		Denied: []string{filepath.Join(dir, ".daycare")}}
 	if level == sandbox.None {
 		o.Mode = Off
 	}

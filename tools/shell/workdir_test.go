@@ -110,13 +110,15 @@ func TestQuestionsForFoldersOfCommands(t *testing.T) {
 	if need := needs(a{"command": "ls", "workdir": dir + "/note"}); need == nil {
 		t.Errorf("the question tells what is a file")
 	}
-	if need := needs(a{"command": "ls", "workdir": filepath.Join(x.root, ".ssh")}); need == nil || !strings.Contains(need.Reason, "secrets") {
+	if need := needs(a{"command": "ls", "workdir": filepath.Join(x.root, ".ssh")}); need == nil ||
+		!strings.Contains(need.Reason, "secrets") {
 		t.Errorf("a folder of keys: %+v", need)
 	}
 
 	// One answer is for all that the call needs, and each of it is named.
 	need := needs(a{"command": "ls", "workdir": dir, "allowedDomains": []string{"a.example", "b.example", "a.example"}})
-	if need == nil || !slices.Equal(append([]string{need.Tag}, need.Also...), []string{"@read:" + dir, "@web:a.example", "@web:b.example"}) {
+	if need == nil || !slices.Equal(append([]string{need.Tag}, need.Also...),
+		[]string{"@read:" + dir, "@web:a.example", "@web:b.example"}) {
 		t.Errorf("folder and hosts: %+v", need)
 	}
 	x.exec.options.Mode = Ask

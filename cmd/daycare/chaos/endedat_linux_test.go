@@ -30,8 +30,9 @@ func TestALifeEndsAtItsLastStep(t *testing.T) {
 		armed Death
 		atEnd bool
 	}{
-		"at a step":                     {daemon{cmd: died, trace: trace}, Death{Failpoint: "kill@#1"}, true},
-		"by the harness":                {daemon{cmd: died, trace: trace, killed: true, killedAt: time.Now()}, Death{Failpoint: "kill@#1"}, false},
+		"at a step": {daemon{cmd: died, trace: trace}, Death{Failpoint: "kill@#1"}, true},
+		"by the harness": {daemon{cmd: died, trace: trace, killed: true, killedAt: time.Now()},
+			Death{Failpoint: "kill@#1"}, false},
 		"by the harness, seen late":     {daemon{cmd: died, trace: trace + "none", killed: true, killedAt: last}, Death{}, true},
 		"at any moment":                 {daemon{cmd: died, trace: trace}, Death{After: time.Second}, false},
 		"in order, before its step":     {daemon{cmd: ended, trace: trace}, Death{Failpoint: "kill@#1"}, false},
