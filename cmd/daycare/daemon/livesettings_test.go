@@ -184,6 +184,13 @@ func liveMCP() map[string]live {
 		entry := func(n int) string { return "id: a, command: x, sandbox: {" + key + ": " + values[n] + "}" }
 		server("sandbox."+key, entry(0), entry(1))
 	}
+	for key, values := range map[string][2]string{"clientId": {"a", "b"}, "clientSecret": {"a", "b"}, "scopes": {"[a]", "[b]"}} {
+		entry := func(n int) string {
+			more := map[bool]string{true: ", clientId: c"}[key == "clientSecret"]
+			return "id: a, url: 'http://127.0.0.1:1', oauth: {" + key + ": " + values[n] + more + "}"
+		}
+		server("oauth."+key, entry(0), entry(1))
+	}
 	return known
 }
 
