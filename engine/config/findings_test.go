@@ -399,11 +399,11 @@ func missing(t *testing.T, f *form.File, typ reflect.Type, path string) {
 // for people.
 func TestOneConnectorServesTheOpenAIFormat(t *testing.T) {
 	const text = "connectors:\n  - {id: a, type: openai}\n  - {id: b, type: openai, pairing: true}\n"
-	_, found, err := Load(dir(t, map[string]string{Name: text}), noEnv, "openai")
+	_, found, err := Load(dir(t, map[string]string{Name: text}), noEnv, kindsOf("openai")...)
 	if err == nil || len(found) != 2 || found[0].Line != 3 || found[1].Line != 3 {
 		t.Errorf("%+v, %v", found, err)
 	}
-	_, found, err = Load(dir(t, map[string]string{Name: "connectors:\n  - {id: a, type: openai}\n"}), noEnv, "openai")
+	_, found, err = Load(dir(t, map[string]string{Name: "connectors:\n  - {id: a, type: openai}\n"}), noEnv, kindsOf("openai")...)
 	if err != nil || len(found) > 0 {
 		t.Errorf("%+v, %v", found, err)
 	}

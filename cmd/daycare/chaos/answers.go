@@ -84,7 +84,7 @@ func (c *checker) needlessly(v view) {
 		case first.life == r.life:
 			c.violate("answered again: %s came again in the same life, %s after the platform took it", r.out,
 				r.at.Sub(first.told).Round(time.Millisecond))
-		case lived > sureAfter+c.play.h.starved(first.told, died):
+		case lived > sureAfter+c.play.h.stalls.between(first.told, died):
 			c.violate("answered again: %s came again%s%s after the platform took it",
 				r.out, livedFor, lived.Round(time.Millisecond))
 		}

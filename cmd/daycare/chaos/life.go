@@ -105,7 +105,7 @@ func (w *watch) look(now time.Time) sight {
 	}
 
 	switch p := w.p; {
-	case p.timed() && !p.Scenario.Fails && now.Sub(w.since) > nothingFor+p.h.starved(w.since, now):
+	case p.timed() && !p.Scenario.Fails && now.Sub(w.since) > nothingFor+p.h.stalls.between(w.since, now):
 		return nothingHappens
 	case !p.allSaid():
 		w.quiet = 0
@@ -188,7 +188,7 @@ func (p *play) end(ctx context.Context, d *daemon, armed Death) bool {
 	if !p.timed() {
 		within = patience
 	}
-	if began := time.Now(); !d.stop(within) && !d.stop(p.h.starved(began, time.Now())) {
+	if began := time.Now(); !d.stop(within) && !d.stop(p.h.stalls.between(began, time.Now())) {
 		p.result.violate("late: it did not end within %s of SIGTERM", within)
 		d.stuck()
 		return false

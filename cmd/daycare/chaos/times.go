@@ -35,7 +35,7 @@ func (c *checker) late(v view) {
 				}
 				began := outside(m.At, c.play.ahead)
 				from := latest(s.at, busy, c.play.user.lifeOf(began))
-				if waited := began.Sub(from); waited > latestWake+c.play.h.starved(from, began) {
+				if waited := began.Sub(from); waited > latestWake+c.play.h.stalls.between(from, began) {
 					c.violate("late: %s was accepted, and its agent, which had no other work, began %s later", s.key,
 						waited.Round(time.Millisecond))
 				}
@@ -171,5 +171,3 @@ func (c *stallClock) between(from, to time.Time) (sum time.Duration) {
 
 	return sum
 }
-
-func (h *harness) starved(from, to time.Time) time.Duration { return h.stalls.between(from, to) }
