@@ -56,6 +56,9 @@ type Logins interface {
 // expiryMargin is how long before its end a token is replaced.
 const expiryMargin = 30 * time.Second
 
+// longestToken bounds how long a token is believed to last, in seconds: ten years.
+const longestToken = 10 * 365 * 24 * 60 * 60
+
 // maxToken bounds the answer of an authorization server, in bytes.
 const maxToken = 1 << 20
 
@@ -192,7 +195,7 @@ func (a *authorizer) refresh(ctx context.Context) error {
 	}
 	l.Access, l.Expiry = fresh.Access, time.Time{}
 	if fresh.Seconds > 0 {
-		l.Expiry = time.Now().Add(time.Duration(fresh.Seconds) * time.Second)
+		l.Expiry = time.Now().Add(time.Duration(min(fresh.Seconds, longestToken)) * time.Second)
 	}
 	if fresh.Refresh != "" {
 		l.Refresh = fresh.Refresh
