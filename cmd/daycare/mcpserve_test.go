@@ -162,7 +162,8 @@ func TestTypeScriptClientOfMCP(t *testing.T) {
 			"  DAYCARE_MCP_CONFORMANCE=/tmp/conformance/node_modules go test ./cmd/daycare -run TestTypeScriptClientOfMCP")
 	}
 	addr := freePort(t)
-	d := servedWorkspace(t, `rules: [ { reply: [ { text: "heard {{.Text}}" } ] } ]`,
+	// The model takes its time, so that the client can cancel while the agent works.
+	d := servedWorkspace(t, `rules: [ { reply: [ { delay: 500ms, text: "heard {{.Text}}" } ] } ]`,
 		fmt.Sprintf("control: { listen: \"%s\" }\n", addr))
 	token, err := exec.Command("daycare", "--workspace", d.workspace, "auth", "token", "create", "ide", "--scope", "chat").Output()
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/fault"
+	"daycare/engine/folders"
 	"daycare/engine/workspace"
 )
 
@@ -43,6 +44,9 @@ func agentsEdit(c *term.App) *cobra.Command {
 }
 
 func editAgent(ctx context.Context, c *term.App, client *control.Client, ref, name string) error {
+	if _, err := folders.CheckFile(name, nil); err != nil { // some are only read
+		return err
+	}
 	a, err := client.Agent(ctx, ref)
 	if err != nil {
 		return term.About(err, "find agent", ref)

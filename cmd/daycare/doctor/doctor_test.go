@@ -295,7 +295,8 @@ func (w *ward) brokenHistories() []string {
 
 func (w *ward) brokenFiles() []string {
 	w.file("settings.yaml", "providers:", "  - { id: main, type: anthropic }", "  - { id: odd, type: anthropic, model: claude-sonet-5-5 }",
-		"connectors:", "  - { id: hook, type: webhook, agentId: "+id(97)+", hooks: [{ id: a, secretEnv: NO_SUCH_SECRET }] }",
+		"connectors:", "  - { id: hook, type: webhook, listen: \"127.0.0.1:0\", agentId: "+id(97)+", "+
+			"hooks: [{ id: a, secretEnv: NO_SUCH_SECRET }] }",
 		"  - { id: irc, type: irc, server: 127.0.0.1:1, nick: d, channels: [c] }", "modles: []")
 	w.file("cron/daily/TASK.md", "---", "taskId: "+id(4), "schedule: \"61 * * * *\"", "---", "Do it.")
 	w.file("cron/other/TASK.md", "---", "taskId: "+id(5), "agentId: "+id(96), "every: 1h", "---", "Do it.")
@@ -319,6 +320,7 @@ func (w *ward) brokenFiles() []string {
 	return []string{
 		"provider-no-key settings.yaml:2", "provider-no-key settings.yaml:3", "provider-model settings.yaml:3",
 		"settings-unknown-key settings.yaml:7", "settings-agent-missing settings.yaml:5", "connector-broken settings.yaml:5",
+		"settings-bad-value settings.yaml:6",
 		"schedule-timing cron/daily/TASK.md:3", "schedule-id-twice cron/queue/TASK.md:2", "schedule-agent-missing cron/other/TASK.md:3",
 		"schedule-wrong-value heartbeat/look.md:2", "permission-file permissions/tok1.json:1",
 		"file-missing files/f1.json:1", "letter-refused drop/bad/letter.md:1",
@@ -326,7 +328,7 @@ func (w *ward) brokenFiles() []string {
 		"schedule-name cron/Not A Slug/TASK.md", "schedule-name heartbeat/Disk Check.md",
 		"schedule-stray heartbeat/disk.txt", "subagent-invalid subagents/broken.md:4",
 		"skill-name skills/talk/SKILL.md:2", "persona-not-text SOUL.md:2",
-		"connector-nobody settings.yaml:6", "connector-broken settings.yaml:6",
+		"connector-nobody settings.yaml:6",
 	}
 }
 

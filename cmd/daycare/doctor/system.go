@@ -226,8 +226,9 @@ func checkRoutes(d *doctor) {
 // checkReceivers looks whether connectors can be made of their settings.
 func checkReceivers(d *doctor) error {
 	for _, s := range d.conf.Connectors {
-		if _, err := plugins.NewConnector(plugins.NewVault(func() *config.Config { return d.conf }), s, chat.Host{},
-			slog.New(slog.DiscardHandler)); err != nil {
+		_, err := plugins.NewConnector(plugins.NewVault(func() *config.Config { return d.conf }), s, chat.Host{},
+			slog.New(slog.DiscardHandler))
+		if err != nil && len(wrongSettings(s)) == 0 { // else it was reported with its place
 			reason, remedy, _ := strings.Cut(err.Error(), "\n")
 			d.report(finding.Error, "connector-broken", filepath.Join(d.root, config.Name), s.Raw.Line,
 				"connector "+s.ID+" does not start: "+reason, remedy)

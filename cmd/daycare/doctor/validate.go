@@ -178,16 +178,20 @@ func wrongConnectors(conf *config.Config) (found []finding.Finding) {
 		return nil
 	}
 	for _, c := range conf.Connectors {
-		for _, kind := range plugins.ConnectorChecks {
-			if kind.Type == c.Type {
-				found = append(found, slices.DeleteFunc(kind.Check(c), func(f finding.Finding) bool {
-					return f.Severity != finding.Error
-				})...)
-			}
-		}
+		found = append(found, wrongSettings(c)...)
 	}
 
 	return found
+}
+
+func wrongSettings(c config.Connector) []finding.Finding {
+	for _, kind := range plugins.ConnectorChecks {
+		if kind.Type == c.Type {
+			return slices.DeleteFunc(kind.Check(c), func(f finding.Finding) bool { return f.Severity != finding.Error })
+		}
+	}
+
+	return nil
 }
 
 // withoutUnknown leaves out unknown members.
