@@ -32,17 +32,27 @@ type entry struct {
 	activity atomic.Pointer[activity]
 	edited   chan struct{} // capacity 1: a person may have written in the folder
 
-	mu      sync.Mutex
-	box     inbox.Mailbox // nil: asleep
-	file    *inbox.File   // the same, for what is wrong with it
-	scans   int           // of the file when its broken lines were last reported
-	users   int           // deliveries and waits that need the box now
-	running bool          // an actor goroutine exists
-	ended   bool          // killed or removed: accepts nothing more
-	gone    bool          // no longer the engine's entry of this agent
+	mu sync.Mutex
+	opened
+	actor
+	ended bool // killed or removed: accepts nothing more
+	gone  bool // no longer the engine's entry of this agent
+}
+
+// opened is the inbox of an agent that is awake.
+type opened struct {
+	box   inbox.Mailbox // nil while the agent sleeps
+	file  *inbox.File   // the same, for what is wrong with it
+	scans int           // of the file when its broken lines were last reported
+	users int           // deliveries and waits that need the box now
+}
+
+// actor is the goroutine of an agent that is awake.
+type actor struct {
+	running bool // it exists
 	cancel  context.CancelCauseFunc
 	stop    context.CancelCauseFunc // of the turn under way
-	done    chan struct{}           // closed when the actor goroutine ended
+	done    chan struct{}           // closed when it ended
 }
 
 // errGone: the entry went to sleep between its lookup and its use; look again.
