@@ -27,15 +27,20 @@ type waker struct {
 	log   *slog.Logger
 	leave chan struct{} // receives while idle agents are to leave
 
-	mu      sync.Mutex
-	closed  bool
-	taken   int                // places in use or granted
-	lent    int                // places more, because their owners wait for other agents
-	line    []string           // ids that wait for a place, the first first
-	inLine  map[string]bool    // the same
-	granted map[string]bool    // ids that have a place and are about to use it
+	mu     sync.Mutex
+	closed bool
+	places
 	trouble map[string]*relief // ids that are tried again
 	logged  map[error]bool     // causes of failed wakes that were logged and are not over
+}
+
+// places are those of agents that may be awake at once.
+type places struct {
+	taken   int             // in use or granted
+	lent    int             // more of them, because their owners wait for other agents
+	line    []string        // ids that wait for a place, the first first
+	inLine  map[string]bool // the same
+	granted map[string]bool // ids that have a place and are about to use it
 }
 
 // A relief is the next try of an agent in trouble.
@@ -48,7 +53,7 @@ type relief struct {
 
 func newWaker(limit func() int, try func(string), spawn func(func()), log *slog.Logger) *waker {
 	return &waker{try: try, limit: limit, spawn: spawn, log: log, leave: make(chan struct{}, 16),
-		inLine: map[string]bool{}, granted: map[string]bool{}, trouble: map[string]*relief{}, logged: map[error]bool{}}
+		places: places{inLine: map[string]bool{}, granted: map[string]bool{}}, trouble: map[string]*relief{}, logged: map[error]bool{}}
 }
 
 // take gives an agent a place, or puts it in line (false). One in trouble that is
