@@ -51,10 +51,15 @@ type session struct {
 	writing  sync.Mutex
 	speaking sync.Mutex // one part at a time, so that errors are its own
 	heard    chan ircmsg.Message
-	done     chan struct{}
-	wg       sync.WaitGroup
-	stopped  context.Context
-	stop     context.CancelCauseFunc
+	ending
+}
+
+// ending is how a session is ended, and how its end is known.
+type ending struct {
+	done    chan struct{}
+	wg      sync.WaitGroup
+	stopped context.Context
+	stop    context.CancelCauseFunc
 }
 
 // connect calls the server, greets it, and joins the channels.
@@ -75,7 +80,7 @@ func (c *Connector) connect(ctx context.Context) (*session, error) {
 
 	s := &session{c: c, conn: conn, caps: map[string]bool{},
 		limiter: rate.NewLimiter(rate.Every(c.flood.every), c.flood.burst),
-		heard:   make(chan ircmsg.Message, 16), done: make(chan struct{})}
+		heard:   make(chan ircmsg.Message, 16), ending: ending{done: make(chan struct{})}}
 	s.nick.Store(c.o.Nick)
 	s.reader.Initialize(conn, 512, maxLength)
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
