@@ -52,17 +52,26 @@ type Server struct {
 	updates updates
 	ids     int64 // message id
 	polls   int   // counts getUpdates, so that a second one ends the first
-	sent    []Sent
-	calls   map[string]int
-	menu    []string
+	called
+	posts
+	calm chan struct{} // closed when stalled calls are to end
+}
+
+// called is what the bot called, and with what.
+type called struct {
+	sent      []Sent
+	calls     map[string]int
+	menu      []string
+	answers   []string          // texts of answerCallbackQuery
+	reactions map[string]string // of setMessageReaction: chat/message -> emoji
+}
+
+// posts are the updates that the server brings to a webhook.
+type posts struct {
 	hook    string
 	secret  string
-	answers []string // texts of answerCallbackQuery
-	// of setMessageReaction: chat/message -> emoji
-	reactions map[string]string
-	stop      context.CancelFunc
-	posting   sync.WaitGroup
-	calm      chan struct{} // closed: stalled calls end
+	stop    context.CancelFunc
+	posting sync.WaitGroup
 }
 
 // updates are what people did that the bot has not confirmed, under the server's lock.
@@ -91,7 +100,7 @@ func New(token string) *Server {
 func Handler(token string) *Server {
 	return &Server{Token: token, BusyFor: time.Second, Files: map[string][]byte{},
 		updates: updates{changed: make(chan struct{}), next: 1000},
-		ids:     1, calls: map[string]int{}, reactions: map[string]string{}, calm: make(chan struct{})}
+		ids:     1, called: called{calls: map[string]int{}, reactions: map[string]string{}}, calm: make(chan struct{})}
 }
 
 // Close ends it.
