@@ -20,10 +20,15 @@ import (
 
 // taskFlags are the flags of add and edit.
 type taskFlags struct {
-	name, cron, every, at, tz, agent, catchUp, model, gate, description, watchCommand string
-	watch                                                                             []string
-	deleteAfterRun                                                                    bool
+	timeFlags
+	name, agent, catchUp, model, gate, description, watchCommand string
+
+	watch          []string
+	deleteAfterRun bool
 }
+
+// timeFlags say when a task runs.
+type timeFlags struct{ cron, every, at, tz string }
 
 func (f *taskFlags) define(c *term.App, cmd *cobra.Command) {
 	flags := cmd.Flags()
