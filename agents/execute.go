@@ -146,7 +146,7 @@ func (x *executor) execute(ctx, inner context.Context, t *turn, calls []record.T
 }
 
 // batch runs calls beside each other; the results keep their order. verdicts are those of
-// the hooks before them; nil: there are none.
+// the hooks before them; nil: none.
 func (x *executor) batch(ctx context.Context, t *turn, calls []record.ToolCall, verdicts []hooks.Verdict) ([]record.Record, error) {
 	prepared := make([]prepared, len(calls))
 	for i, c := range calls {

@@ -21,7 +21,7 @@ const maxGoOn = 3
 // A hooking runs the hooks of the settings at moments of the agent's work. A hook may refuse,
 // ask or add; what it decided is a note in history.
 type hooking struct {
-	hooks      Hooks // nil: there are none
+	hooks      Hooks // nil: none
 	journal    *journal
 	deliveries *deliveries
 }
@@ -160,7 +160,7 @@ func (h *hooking) goOn(ctx context.Context, t *turn, answer string) (why string,
 	return v.Reason, nil
 }
 
-// heard are the verdicts of on_message hooks on items, in their order; nil: there are none.
+// heard are the verdicts of on_message hooks on items, in their order; nil: none.
 // What agents and daycare itself tell each other is no message of that kind.
 func (h *hooking) heard(ctx context.Context, s *self, turn string, items []inbox.Item) []hooks.Verdict {
 	if !h.any(hooks.OnMessage, "") {

@@ -23,7 +23,7 @@ type postponed struct {
 // waits reports whether an item is not to be taken up yet.
 func (p *postponed) waits(id string) bool { return p.items[id] && time.Now().Before(p.next) }
 
-// due fires when the postponed items are to be tried again; nil: there are none.
+// due fires when the postponed items are to be tried again; nil: none.
 func (p *postponed) due() <-chan time.Time {
 	if len(p.items) == 0 {
 		return nil

@@ -245,7 +245,7 @@ func (d *Door) ListSessions(ctx context.Context, p acp.ListSessionsRequest) (acp
 	if p.Cursor != nil {
 		n, err := strconv.Atoi(*p.Cursor)
 		if err != nil || n < 0 {
-			return out, problem(codeInvalid, "cursor: %q is none of this list", *p.Cursor)
+			return out, problem(codeInvalid, "cursor: %q is not one of this list", *p.Cursor)
 		}
 		from = n
 	}

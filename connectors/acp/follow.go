@@ -15,7 +15,7 @@ const fromStart = "0.0"
 // A follower tells a session of its agent.
 type follower struct{ *session }
 
-// followed waits until the session's agent is followed and all its records are told.
+// followed waits until the session's agent is followed and all its records were sent.
 func (s *session) followed(ctx context.Context) error {
 	s.mu.Lock()
 	if s.ready == nil {

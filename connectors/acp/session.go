@@ -99,7 +99,7 @@ func (p *prompt) answered(r *record.Permission) {
 
 func (p *prompt) over() bool { return p.closed && (len(p.due) == 0 || p.canceled) }
 
-// result is what the editor is told at the end.
+// result is what the editor gets at the end.
 func (p *prompt) result() (acp.PromptResponse, error) {
 	stop := func(r acp.StopReason) (acp.PromptResponse, error) { return acp.PromptResponse{StopReason: r}, nil }
 	switch {

@@ -27,7 +27,7 @@ const (
 type teller struct {
 	root  string
 	say   func(acp.SessionUpdate)
-	seq   int64           // of the newest record that was told
+	seq   int64           // of the newest record that was sent
 	mine  map[string]bool // items that this editor sent: it shows them itself
 	calls map[string]*call
 	asks  map[string]*call // calls that wait for an answer, by token

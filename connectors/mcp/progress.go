@@ -21,7 +21,7 @@ type progress struct {
 	token any
 	steps float64
 	bytes int       // of the answer so far
-	last  time.Time // when the growing answer was told of
+	last  time.Time // when the growing answer was last reported
 }
 
 func newProgress(ctx context.Context, r *sdk.CallToolRequest) *progress {

@@ -158,7 +158,7 @@ func TestRightsOfATokenApply(t *testing.T) {
 	}
 }
 
-// A model that is none is refused with those that there are.
+// An unknown model is refused; the error lists those that exist.
 func TestUnknownModel(t *testing.T) {
 	w := newHouse().ask(t, talker, "POST", "/v1/chat/completions", strings.Replace(hello, "Ann", "Amn", 1))
 	if got := w.Body.String(); w.Code != 404 || !strings.Contains(got, `"code":"model_not_found"`) ||

@@ -118,12 +118,12 @@ type Backend struct {
 	Schedules   Schedules // nil: nothing runs by the clock
 	Grants      Grants    // nil: rights are not shown here
 	Pairings    Pairings  // nil: there is no pairing
-	SubAgents   SubAgents // nil: there are none
-	Hooks       Hooks     // nil: there are none
+	SubAgents   SubAgents // nil: none
+	Hooks       Hooks     // nil: none
 	Catalog     Catalog   // nil: there is nothing to choose from
 	Costs       Costs     // nil: nothing is summed here
 	Backups     Backups   // nil: nothing is backed up here
-	// Translator serves clients of another API while it returns one; nil: there is none.
+	// Translator serves clients of another API while it returns one; nil: none.
 	Translator func() Translator
 	Events     *event.Stream // nil: nothing happens here that could be watched
 	Offline    bool          // there is no daemon: what needs it is ErrNotRunning

@@ -102,8 +102,8 @@ func (p posts) streamTurn(w http.ResponseWriter, r *http.Request, in message.Inc
 	}
 }
 
-// A Told is told of the turn that a message is worked on in. An error of one of its functions
-// ends the telling, not the turn.
+// A Told gets what happens in the turn that works on a message. An error of one of its functions
+// ends that, not the turn.
 type Told struct {
 	Accepted func(message.Receipt) error // the message is durable: the first call
 	Event    func(event.Event) error

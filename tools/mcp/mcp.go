@@ -55,7 +55,7 @@ type Options struct {
 	Start func(s Server, errors io.Writer) (io.ReadWriteCloser, error)
 	// Headers are those of each request to a service.
 	Headers func(s Server) (http.Header, error)
-	// Logins keep users' logins at services; nil: there are none.
+	// Logins keep users' logins at services; nil: none.
 	Logins Logins
 	// WriteFile replaces a file of Dir durably, WriteDraft without waiting for the disk; nil:
 	// nothing is written.

@@ -45,7 +45,7 @@ type Client struct {
 // Logins keep what users' logins gave. They are asked each time, because another process may
 // have changed them.
 type Logins interface {
-	// Login is that of a server; the zero Login if there is none.
+	// Login is that of a server; the zero Login if none is kept.
 	Login(s Server) (Login, error)
 	// KeepLogin replaces it durably.
 	KeepLogin(s Server, l Login) error

@@ -71,7 +71,7 @@ func (d Definition) shown() json.RawMessage {
 // The members of a schema that are not schemas themselves (JSON Schema 2020-12, and what earlier
 // drafts had in their place).
 var (
-	// values are data: a member "description" in them is none of the schema.
+	// values are data: a member "description" in them is not one of the schema.
 	values = map[string]bool{"const": true, "enum": true, "required": true, "dependentRequired": true}
 	// annotations are data that no argument is checked against: they are left out where they are
 	// long, or people cannot see all of them.

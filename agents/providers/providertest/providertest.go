@@ -46,7 +46,7 @@ type Wire struct {
 	Overflow []Reply
 	// NoCredit are those for an account without money.
 	NoCredit []Reply
-	// Unmark takes cache markers out of a request; nil: there are none.
+	// Unmark takes cache markers out of a request; nil: none.
 	Unmark func(body []byte) []byte
 }
 

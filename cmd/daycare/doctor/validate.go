@@ -172,7 +172,7 @@ func validateSettings(_, path string, _ []byte) ([]finding.Finding, error) {
 }
 
 // wrongConnectors are the errors in the settings of connectors, which then do not run: all
-// other settings are in force.
+// other settings apply.
 func wrongConnectors(conf *config.Config) (found []finding.Finding) {
 	if conf == nil {
 		return nil
