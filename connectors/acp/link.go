@@ -56,7 +56,7 @@ func (l *link) forget() {
 	l.client = nil
 }
 
-// with calls f with a client, and again after a daemon that went away was replacel.
+// with calls f with a client, and again after a daemon that went away was replaced.
 func (l *link) with(ctx context.Context, f func(*control.Client) error) error {
 	for tries := 0; ; tries++ {
 		c, err := l.connected(ctx)
