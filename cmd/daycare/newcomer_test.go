@@ -213,11 +213,11 @@ func (n *newcomer) joins(bot *telegramtest.Server) {
 	begin := time.Now()
 	n.types("daycare connectors add telegram --set baseURL=" + bot.URL + "; echo [done $?]")
 	n.keys("Enter")
-	n.answers("kept in auth.json): ", bot.Token)
-	n.sees("Now write to it")
+	n.answers("saved in auth.json): ", bot.Token)
+	n.sees("Now send it a message")
 	bot.Push(telegramtest.Text(1001, "hello"))
 	n.answers("Is this you? [y/N] ", "y")
-	n.sees("\n[done 0]", "added telegram: 1001 may write to it", "the daemon applies it now")
+	n.sees("\n[done 0]", "added telegram: access for 1001", "the daemon applies it now")
 	bot.Push(telegramtest.Text(1001, "hello"))
 	waitFor(n.t, "an answer on Telegram", func() bool {
 		return slices.ContainsFunc(bot.Sent(), func(m telegramtest.Sent) bool {
