@@ -119,13 +119,11 @@ func TestWhatAnAllowedRequestSays(t *testing.T) {
 // Arguments that do not fit ask for nothing and give nothing.
 func TestArgumentsThatDoNotFitGiveNothing(t *testing.T) {
 	s := &sharing{}
-	call := tools.Call{ID: "c", Agent: "a", Access: access(), Arguments: json.RawMessage(`{"permission":7}`)}
-	for name, asks := range map[string]tools.Asks{"request": request{}, "plan": plan{}} {
-		if name == "plan" {
-			call.Arguments = json.RawMessage(`{"plan":7}`)
-		}
+	call := tools.Call{ID: "c", Agent: "a", Access: access()}
+	for name, asks := range map[string]tools.Asks{"permission": request{}, "plan": plan{}} {
+		call.Arguments = json.RawMessage(`{"` + name + `":7}`)
 		if need, err := asks.Needs(call); err == nil || !strings.Contains(err.Error(), "the arguments do not fit") {
-			t.Errorf("a %s asks for %+v, %v", name, need, err)
+			t.Errorf("a %s that is a number asks for %+v, %v", name, need, err)
 		}
 	}
 	call.Arguments = json.RawMessage(`{"permission":"@read:/proj/a","agentId":7}`)
