@@ -122,7 +122,10 @@ func spread(long, short []Case) (all []Case) {
 // again at the end, when nothing else runs: the machine may have had no time for them.
 func (h *harness) each(ctx context.Context, cases []Case) error {
 	var late lateCases
-	defer func() { h.report.LateOnce = late.once }()
+	defer func() {
+		late.giveUp(h.take)
+		h.report.LateOnce = late.once
+	}()
 	if err := late.first(ctx, h, cases); err != nil {
 		return err
 	}

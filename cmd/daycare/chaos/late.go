@@ -33,8 +33,8 @@ func (l *lateCases) keep(c Case, r *Result) bool {
 
 // again plays each case again, alone. What is wrong then is a failure.
 func (l *lateCases) again(ctx context.Context, h *harness) error {
-	for i, c := range l.cases {
-		first, failed := l.seen[i], false
+	for len(l.cases) > 0 {
+		c, first, failed := l.cases[0], l.seen[0], false
 		for n := 0; n < playedAgain && !failed; n++ {
 			r, err := h.play(ctx, c)
 			if err != nil {
@@ -47,6 +47,7 @@ func (l *lateCases) again(ctx context.Context, h *harness) error {
 			}
 		}
 
+		l.cases, l.seen = l.cases[1:], l.seen[1:]
 		if !failed {
 			l.once = append(l.once, &Result{Case: first.Case, Repeat: first.Repeat, Violations: first.Violations})
 			first.Violations = nil
@@ -55,6 +56,14 @@ func (l *lateCases) again(ctx context.Context, h *harness) error {
 	}
 
 	return nil
+}
+
+// giveUp counts those that were not played again, because the run was ended, as failures.
+func (l *lateCases) giveUp(take func(*Result)) {
+	for _, r := range l.seen {
+		take(r)
+	}
+	l.cases, l.seen = nil, nil
 }
 
 // onlyLate reports whether a case came out right, and too late.

@@ -28,3 +28,14 @@ func TestOnlyWhatWasLateIsPlayedAgain(t *testing.T) {
 		t.Error("more cases were late than a busy machine explains, and one more was put off")
 	}
 }
+
+// A run that is ended before a late case was played again does not forget it.
+func TestLateCasesOfAnEndedRunAreFailures(t *testing.T) {
+	var l lateCases
+	l.keep(Case{}, &Result{Violations: []string{"late: x"}})
+	report := newReport()
+	l.giveUp(report.add)
+	if len(report.Failures) != 1 || report.OK() {
+		t.Errorf("failures: %v", report.Failures)
+	}
+}
