@@ -9,7 +9,7 @@ import (
 	acp "github.com/coder/acp-go-sdk"
 )
 
-// lastWords is how long responses may take at the end: nobody may be there to read them.
+// lastWords is how long responses may take at the end: perhaps no one reads them.
 const lastWords = 5 * time.Second
 
 // Run serves an editor on in and out until the input or ctx ends. Agents work on.

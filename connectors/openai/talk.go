@@ -64,7 +64,7 @@ func (r request) messageID() string {
 
 // seen is the newest exchange over this connector, as the agent's history has it.
 type seen struct {
-	id    string // of the message; "": there is none in this conversation
+	id    string // of the message; "": none in this conversation
 	reply string // the agent's newest text after it
 }
 

@@ -65,7 +65,7 @@ func withClosing(ctx context.Context, closing <-chan struct{}) context.Context {
 	return context.WithValue(ctx, closingKey{}, closing)
 }
 
-// Closing is closed when the server behind a request wants to end; nil where there is none.
+// Closing is closed when the server behind a request wants to end; nil: none.
 func Closing(ctx context.Context) <-chan struct{} { return closingOf(ctx) }
 
 // closingOf is nil, so never closed, where no server is behind the request.
