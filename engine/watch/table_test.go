@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -25,6 +26,7 @@ func TestWhoIsRemovedHearsNothing(t *testing.T) {
 		w.source.remove = func(dir string) error { removed = append(removed, dir); return nil }
 		f.events <- fsnotify.Event{Name: a + "/x", Op: fsnotify.Write}
 		f.events <- fsnotify.Event{Name: b + "/x", Op: fsnotify.Write}
+		synctest.Wait() // both are noted, for those who listen now
 		w.Remove(a)
 		other := 0
 		w.Add(b, Options{}, func(Hint) { other++ })
