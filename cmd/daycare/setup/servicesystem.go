@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	goruntime "runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -122,15 +123,17 @@ func protectHome(workspace string) string {
 	return "yes"
 }
 
-// inHome reports a path in the home of somebody.
-func inHome(path string) bool {
-	for _, home := range []string{"/home", "/root", "/run/user"} {
-		if rel, err := filepath.Rel(home, path); err == nil && filepath.IsLocal(rel) {
-			return true
-		}
-	}
+// inHome reports whether a path is in a user's home.
+func inHome(path string) bool { return inAny(path, "/home", "/root", "/run/user") }
 
-	return false
+// isTemporary reports whether a path is in a folder that PrivateTmp= replaces by an empty one.
+func isTemporary(path string) bool { return inAny(path, "/tmp", "/var/tmp") }
+
+func inAny(path string, folders ...string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool {
+		rel, err := filepath.Rel(folder, path)
+		return err == nil && filepath.IsLocal(rel)
+	})
 }
 
 // preparing are the commands before a system service can be started: its user and its folder,
@@ -149,10 +152,15 @@ func preparing(s service) (commands [][]string) {
 
 // installable says why a system service cannot be installed as it is.
 func installable(s service, dir string) error {
-	if inHome(s.program) {
+	if inHome(s.program) || isTemporary(s.program) {
 		return &term.Problem{Code: fault.ExitFailure,
-			Err: fmt.Errorf("%s is in the home of a user, which user %s cannot read", s.program, s.user),
+			Err: fmt.Errorf("%s is in a home or a temporary folder, which the service cannot read", s.program),
 			Do:  "install the program first: install -m 0755 " + s.program + " /usr/local/bin/daycare"}
+	}
+	if isTemporary(dir) {
+		return &term.Problem{Code: fault.ExitFailure,
+			Err: fmt.Errorf("%s is in a temporary folder, and the service has one of its own in its place", dir),
+			Do:  "move the workspace, or install a service of this user: daycare service install"}
 	}
 
 	info, err := os.Stat(dir)
@@ -216,6 +224,11 @@ func showSystem(c *term.App, s service) error {
 	for _, command := range after {
 		c.Print("# then: %s\n", strings.Join(command, " "))
 	}
+	if err := installable(s, s.workspace); err != nil {
+		_, do := term.Explain(err)
+		c.Note("the installation would fail: %s; %s", err, do)
+	}
+
 	return nil
 }
 

@@ -79,21 +79,24 @@ func TestSystemdReadsTheSystemUnit(t *testing.T) {
 // What would not work is said before anything is done, with the command that helps.
 func TestSystemServiceThatCannotBeInstalled(t *testing.T) {
 	s := systemService(t, "")
-	home := s
-	home.program = "/home/anna/bin/daycare"
-	const install = "install -m 0755 /home/anna/bin/daycare /usr/local/bin/daycare"
-	if _, do := term.Explain(installable(home, "/nowhere")); !strings.Contains(do, install) {
-		t.Errorf("a program in a home: %q", do)
+	for _, hidden := range []string{"/home/anna/bin/daycare", "/root/daycare", "/tmp/daycare", "/var/tmp/bin/daycare"} {
+		from := s
+		from.program = hidden
+		if _, do := term.Explain(installable(from, "/nowhere")); !strings.Contains(do, "install -m 0755 "+hidden+" /usr/local/bin/daycare") {
+			t.Errorf("the program %s: %q", hidden, do)
+		}
+	}
+	if err := installable(s, "/tmp/notes"); err == nil || !strings.Contains(err.Error(), "/tmp/notes is in a temporary folder") {
+		t.Errorf("a workspace in /tmp: %v", err)
 	}
 
 	foreign := s
 	foreign.user = "nobody-of-that-name"
-	dir := t.TempDir()
-	if _, do := term.Explain(installable(foreign, dir)); !strings.Contains(do, "chown -R nobody-of-that-name: "+dir) {
-		t.Errorf("a workspace of somebody else: %q", do)
+	if _, do := term.Explain(installable(foreign, "/etc")); !strings.Contains(do, "chown -R nobody-of-that-name: /etc") {
+		t.Errorf("another user's workspace: %q", do)
 	}
-	if err := installable(s, filepath.Join(dir, "new")); err != nil {
-		t.Errorf("a workspace that is not there yet: %v", err)
+	if err := installable(s, "/nowhere/new"); err != nil {
+		t.Errorf("a workspace that does not exist yet: %v", err)
 	}
 
 	s.workspace, s.user = "/srv/notes", "anna"
