@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"daycare/engine/lan"
 )
 
 // Limits of a request. They bound what a stranger can hold, who has proved nothing
@@ -121,10 +123,5 @@ func (l *Listener) end(server *http.Server, working context.Context, stop contex
 // local reports whether only this machine can reach a listen address.
 func local(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return err == nil && lan.Loopback(host)
 }

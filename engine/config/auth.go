@@ -178,14 +178,15 @@ func (c *Config) SecretSources() []SecretSource {
 		at(id, "")
 	}
 
+	given := func(id string) bool { return !c.secrets[id].IsZero() || !c.SecretEnv(secretEnv(id)).IsZero() }
 	for _, p := range c.Providers {
-		if p.Type != scripted {
+		if p.Type != scripted && !p.onThisMachine() || given(p.ID) {
 			at(p.ID, "provider "+p.ID, p.KeyEnv())
 		}
 	}
 
 	for _, k := range c.Connectors {
-		if _, ok := c.secrets[k.ID]; ok || !c.SecretEnv(secretEnv(k.ID)).IsZero() {
+		if given(k.ID) {
 			at(k.ID, "connector "+k.ID)
 		}
 		for _, name := range envNames(k.Raw) {

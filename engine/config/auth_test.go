@@ -78,7 +78,8 @@ func TestSecretSources(t *testing.T) {
 	settings := "providers:\n" +
 		"  - { id: main, type: anthropic }\n" +
 		"  - { id: gate, type: openai, baseURL: https://gate.example/v1, model: m, apiKeyEnv: GATE_KEY }\n" +
-		"  - { id: local, type: openai, baseURL: http://127.0.0.1:1/v1, model: m }\n" +
+		"  - { id: local, type: openai, baseURL: http://127.0.0.1:1/v1, model: m }\n" + // needs no key
+		"  - { id: remote, type: openai, baseURL: https://models.example/v1, model: m }\n" +
 		"connectors:\n" +
 		"  - { id: hooks, type: webhook, hooks: [{ id: a, secretEnv: HOOK_SECRET }] }\n"
 	for name, text := range map[string]string{Name: settings,
@@ -96,8 +97,8 @@ func TestSecretSources(t *testing.T) {
 	want := []SecretSource{
 		{ID: "HOOK_SECRET", Source: AuthName, File: true, UsedBy: []string{"connector hooks"}},
 		{ID: "gate", Source: "GATE_KEY", UsedBy: []string{"provider gate"}},
-		{ID: "local", UsedBy: []string{"provider local"}},
 		{ID: "main", Source: "ANTHROPIC_API_KEY", File: true, UsedBy: []string{"provider main"}},
+		{ID: "remote", UsedBy: []string{"provider remote"}},
 		{ID: "spare", Source: AuthName, File: true},
 	}
 	if diff := cmp.Diff(want, c.SecretSources()); diff != "" {

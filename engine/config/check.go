@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -168,16 +167,11 @@ func (r *reader) checkControl(c *Config) {
 	if c.Control.Token.IsZero() {
 		r.Tell(finding.Error, "missing", at, "control.listen needs a token", "set one with: daycare auth set control")
 	}
-	if host, _, err := net.SplitHostPort(c.Control.Listen); err == nil && !loopback(host) && c.Control.TLSCert == "" {
+	if host, _, err := net.SplitHostPort(c.Control.Listen); err == nil && !lan.Loopback(host) && c.Control.TLSCert == "" {
 		r.Tell(finding.Error, "missing", at,
 			fmt.Sprintf("control.listen: %q is not a loopback address and needs tlsCert and tlsKey", host),
 			"listen on 127.0.0.1, or name a certificate and its key")
 	}
-}
-
-func loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 // Decode reads a connector's own options into a pointer to a struct with the tags of

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
+
+	"daycare/engine/lan"
 )
 
 // Default models, one a vendor: the middle of its current range, which is fast
@@ -61,6 +64,13 @@ func (p Provider) KeyEnv() string {
 	}
 	v, _ := vendorOf(p.Type, p.BaseURL)
 	return v.keyEnv
+}
+
+// onThisMachine reports whether the provider is a server of this machine, which usually has no
+// key: one is asked for only if the settings name its variable.
+func (p Provider) onThisMachine() bool {
+	u, err := url.Parse(p.BaseURL)
+	return err == nil && p.APIKeyEnv == "" && lan.Loopback(u.Hostname())
 }
 
 // defaultModel is the model if the settings do not name one; "" where there is

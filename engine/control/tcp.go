@@ -11,12 +11,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"daycare/engine/apitoken"
 	"daycare/engine/fault"
+	"daycare/engine/lan"
 )
 
 // TCP says how the API is served on a network address.
@@ -50,7 +50,7 @@ func ListenTCP(o TCP) (*Listener, error) {
 		return nil, fmt.Errorf("listen on %q: %w", o.Addr, err)
 	}
 
-	loopback := isLoopback(host)
+	loopback := lan.Loopback(host)
 	if !loopback && (o.Cert == "" || o.Key == "") {
 		return nil, errNoTLS
 	}
@@ -83,16 +83,6 @@ func ListenTCP(o TCP) (*Listener, error) {
 	}
 
 	return &Listener{Listener: l, caller: Caller{Name: apiConnector}, guard: g.wrap}, nil // the guard says what it may do
-}
-
-// isLoopback reports whether a host is only reachable from this machine. Names
-// other than localhost are not: what they stand for can change.
-func isLoopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
 }
 
 // A guard judges requests from the network.

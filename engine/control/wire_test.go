@@ -228,10 +228,4 @@ func TestWhatIsWrongWithARequest(t *testing.T) {
 			t.Errorf("%s: the hint of the daemon is lost: %+v", name, f)
 		}
 	}
-
-	if !isLoopback("localhost") || !isLoopback("127.1.2.3") || !isLoopback("::1") || !isLoopback("::ffff:127.0.0.1") ||
-		isLoopback("my.localhost") ||
-		isLoopback("0.0.0.0") || isLoopback("") {
-		t.Error("what only this machine reaches is mistaken")
-	}
 }

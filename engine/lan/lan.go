@@ -76,6 +76,13 @@ func Plainly(host string) bool {
 	return host == "localhost" || err == nil && Of(ip, net.InterfaceAddrs) != Public
 }
 
+// Loopback reports whether a host can be reached only from this machine: localhost, or a
+// loopback address. What any other name stands for can change.
+func Loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
 // own reports whether an address is one of this machine's.
 func own(a netip.Addr, mine Interfaces) bool {
 	all, err := mine()

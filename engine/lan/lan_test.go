@@ -87,3 +87,13 @@ func TestOwnAddressesAreInside(t *testing.T) {
 		}
 	}
 }
+
+// Only localhost and loopback addresses in any spelling are this machine alone.
+func TestLoopback(t *testing.T) {
+	for host, want := range map[string]bool{"localhost": true, "127.1.2.3": true, "::1": true, "::ffff:127.0.0.1": true,
+		"my.localhost": false, "0.0.0.0": false, "": false, "127.0.0.1.example": false, "10.0.0.1": false} {
+		if Loopback(host) != want {
+			t.Errorf("Loopback(%q) is %t", host, !want)
+		}
+	}
+}

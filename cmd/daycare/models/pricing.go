@@ -3,7 +3,6 @@ package models
 import (
 	"cmp"
 	"context"
-	"net/netip"
 	"net/url"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"daycare/agents/providers/catalogue"
 	"daycare/engine/config"
 	"daycare/engine/finding"
+	"daycare/engine/lan"
 	"daycare/engine/record"
 )
 
@@ -109,12 +109,7 @@ func (m *Chain) sight(p config.Provider) func(model string) providers.Sight {
 // local reports an address on this machine.
 func local(baseURL string) bool {
 	u, err := url.Parse(baseURL)
-	if err != nil || u.Host == "" {
-		return false
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-
-	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+	return err == nil && lan.Loopback(u.Hostname())
 }
 
 // noModel is the model of an agent that asks for one that nobody knows.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -23,6 +22,7 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/fault"
+	"daycare/engine/lan"
 	"daycare/engine/workspace"
 )
 
@@ -116,9 +116,7 @@ func fetchModels(ctx context.Context, source string) ([]byte, error) {
 		return data, err
 	}
 
-	ip := net.ParseIP(u.Hostname())
-	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
-	if u.Scheme != "https" && (u.Scheme != "http" || !here) {
+	if u.Scheme != "https" && (u.Scheme != "http" || !lan.Loopback(u.Hostname())) {
 		return nil, &term.Problem{Code: fault.ExitFailure,
 			Err: fmt.Errorf("fetch %s: prices are accepted over https only", source),
 			Do:  "download it yourself, and name the file with --from"}

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"daycare/engine/lan"
 )
 
 // A source is where a release is: a folder, or an address that ends like one.
@@ -49,10 +50,7 @@ func allowed(address string) error {
 	if err != nil {
 		return err
 	}
-	host := u.Hostname()
-	ip := net.ParseIP(host)
-	switch {
-	case u.Scheme == "https", u.Scheme == "http" && (host == "localhost" || ip != nil && ip.IsLoopback()):
+	if u.Scheme == "https" || u.Scheme == "http" && lan.Loopback(u.Hostname()) {
 		return nil
 	}
 
