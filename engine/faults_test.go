@@ -39,8 +39,9 @@ func newStill(t *testing.T, change ...func(*Options)) *still {
 	must(t, err)
 	t.Cleanup(func() { asks.Close() })
 	t.Cleanup(func() { index.Close() })
-	o := Options{Root: root, Volume: vol, Index: index, Events: event.NewStream("t"), Asks: asks, Log: log,
-		NewState: func(address.Descriptor) ([]byte, error) { return []byte("{}\n"), nil }}
+	o := Options{Asks: asks, Files: Files{Root: root, Volume: vol, Index: index},
+		Reports:       Reports{Events: event.NewStream("t"), Log: log},
+		AgentDefaults: AgentDefaults{NewState: func(address.Descriptor) ([]byte, error) { return []byte("{}\n"), nil }}}
 	for _, c := range change {
 		c(&o)
 	}

@@ -27,49 +27,64 @@ import (
 
 // Options are what a System is built from.
 type Options struct {
-	Root       string       // the .daycare directory
-	Volume     *disk.Volume // nil: for looking at the files only, never Run
-	Index      *address.Index
-	Events     *event.Stream
+	Files
+	Reports
+	AgentDefaults
 	Asks       *permission.Queue
 	Connectors []Connector
-	Problems   *finding.Problems // what is wrong with files; nil: one of its own
-	Watcher    *watch.Watcher    // nil: drop/ is read only at start
-	Log        *slog.Logger
-	// NewState is the state.json of a new agent.
-	NewState func(d address.Descriptor) ([]byte, error)
-	// PerMinute is how many messages one sender of a connector may write in a
-	// minute, 0 any number; nil: any number.
+	// PerMinute returns how many messages one sender of a connector can send in a
+	// minute; 0, or a nil function: any number.
 	PerMinute func() int
-	// Answers names the model that answers for agents of a type with a choice, and how many
-	// tokens of context there is room for, 0: not known. nil: nothing is known.
-	Answers func(t address.Type, choice record.Model) (model string, window int)
-	// Budget is how many US dollars an agent may cost over its life, with those it started,
-	// where its own state says this; 0 is no limit. nil: not known of any.
-	Budget func(d address.Descriptor, own *record.Budget) float64
-	// Queue is how agents of a connector, "" of none, take what comes while they work,
-	// if their own state does not say; nil: not known of any.
-	Queue func(connector string) string
-	// Owns reports whether the person of a user's agent is an owner, who answers for what
-	// works for the house. nil: everybody is.
+	// Owns reports whether the user of a user's agent is an owner, who answers the requests of
+	// agents that belong to nobody. nil: every user is.
 	Owns func(d address.Descriptor) bool
-	// Foreign says whose message it is that does not speak for the owner ("the guest Bob");
-	// "" if it does. nil: everybody's does.
+	// Foreign names the sender of a message that does not speak for the owner ("the guest Bob");
+	// "" if it does. nil: every message does.
 	Foreign func(from message.Address, sender string) string
-	// Redact takes secrets out of what is accepted, before it is written anywhere. nil:
-	// none are known.
+	// Redact removes secrets from what is accepted, before it is written anywhere. nil:
+	// no secrets are known.
 	Redact *redact.Redactor
-	// Folders are the folders that agents were given; nil: as they are now.
-	Folders *permission.Folders
 	// Enclose keeps a copy of the nth file of a dropped message, which becomes the item with
-	// that id. The same file of the same message is kept once, however often it is asked
-	// for. nil: dropped messages have no files.
+	// that id. It may be called again for the same file, of which it must keep one copy. nil:
+	// dropped messages carry no files.
 	Enclose func(item string, n int, e inbox.Enclosure) (message.File, error)
-	// Awake is how many agents may be awake at a time, 0 any number; nil: any number. It
-	// is never more than there are file descriptors for.
+	// Awake returns how many agents can be awake at a time; 0, or a nil function: any number.
+	// It is never more than there are file descriptors for.
 	Awake func() int
-	// Grace bounds how long answers under way may take to leave at shutdown.
+	// Grace is how long deliveries may still run at shutdown.
 	Grace time.Duration
+}
+
+// Files are the files that a System works on.
+type Files struct {
+	Root    string       // the .daycare directory
+	Volume  *disk.Volume // nil: the files are only read, and Run must not be called
+	Index   *address.Index
+	Watcher *watch.Watcher // nil: drop/ is read only at start
+	// Folders are the folders that agents were granted; nil: as they are now.
+	Folders *permission.Folders
+}
+
+// Reports are where a System reports what happens.
+type Reports struct {
+	Events   *event.Stream
+	Problems *finding.Problems // of files; nil: a new list
+	Log      *slog.Logger
+}
+
+// AgentDefaults are what applies to an agent whose own state.json does not say.
+type AgentDefaults struct {
+	// NewState returns the state.json of a new agent.
+	NewState func(d address.Descriptor) ([]byte, error)
+	// Answers returns the model that answers for agents of a type with a choice, and the size
+	// of its context window in tokens, 0: unknown. nil: no model is known.
+	Answers func(t address.Type, choice record.Model) (model string, window int)
+	// Budget returns how many US dollars an agent can cost over its life, together with those
+	// it started; 0: no limit. own is the budget in its state.json. nil: no limit.
+	Budget func(d address.Descriptor, own *record.Budget) float64
+	// Queue returns how agents of a connector ("": of none) handle messages that arrive while
+	// they work. nil: unknown.
+	Queue func(connector string) string
 }
 
 // A System is all agents of one .daycare directory. Each part has a task and the state

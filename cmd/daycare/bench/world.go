@@ -59,11 +59,13 @@ func NewWorld(dir string, model providers.Provider, queue agents.Queue, connecto
 	if w.tools, err = tools.NewSet(); err != nil {
 		return nil, err
 	}
-	w.System, err = engine.New(engine.Options{Root: w.Root, Volume: w.Volume, Index: w.index, Events: w.Events,
-		Problems: w.problems, Asks: w.Asks, Connectors: connectors, Log: log, Grace: time.Second,
-		NewState: func(address.Descriptor) ([]byte, error) {
+	w.System, err = engine.New(engine.Options{
+		Files:   engine.Files{Root: w.Root, Volume: w.Volume, Index: w.index},
+		Reports: engine.Reports{Events: w.Events, Problems: w.problems, Log: log},
+		AgentDefaults: engine.AgentDefaults{NewState: func(address.Descriptor) ([]byte, error) {
 			return record.EncodeState(dir, record.State{Permissions: permission.Default(dir), CreatedAt: disk.StampOf(time.Now())})
-		}})
+		}},
+		Asks: w.Asks, Connectors: connectors, Grace: time.Second})
 	return w, err
 }
 

@@ -175,18 +175,19 @@ func (r *Daemon) build(c *config.Config) (err error) {
 		r.notes = append(r.notes, f.Reason)
 	}
 	r.system, err = engine.New(engine.Options{
-		Root: r.root, Volume: r.vol, Index: r.index, Events: r.events, Asks: r.asks, Connectors: connectors,
-		Problems: r.problems, Watcher: r.watcher, Log: r.log, NewState: factory{r}.newState, Answers: r.answers,
-		Grace:     shutdownGrace,
-		Redact:    &r.secrets,
-		Folders:   r.folders,
-		Budget:    r.budgetOf,
-		Queue:     r.queueOf,
-		Enclose:   workbench{r}.enclose,
-		Awake:     func() int { return r.settings.Current().Agents.MaxAwake },
-		Owns:      authority{r}.owns,
-		Foreign:   authority{r}.foreign,
-		PerMinute: func() int { return r.settings.Current().Agents.PerMinute },
+		Files:   engine.Files{Root: r.root, Volume: r.vol, Index: r.index, Watcher: r.watcher, Folders: r.folders},
+		Reports: engine.Reports{Events: r.events, Problems: r.problems, Log: r.log},
+		AgentDefaults: engine.AgentDefaults{NewState: factory{r}.newState, Answers: r.answers, Budget: r.budgetOf,
+			Queue: r.queueOf},
+		Asks:       r.asks,
+		Connectors: connectors,
+		Grace:      shutdownGrace,
+		Redact:     &r.secrets,
+		Enclose:    workbench{r}.enclose,
+		Awake:      func() int { return r.settings.Current().Agents.MaxAwake },
+		Owns:       authority{r}.owns,
+		Foreign:    authority{r}.foreign,
+		PerMinute:  func() int { return r.settings.Current().Agents.PerMinute },
 	})
 	if err != nil {
 		return err
