@@ -63,8 +63,10 @@ func (e *engine) clock() *Clock {
 
 func firing() schedule.Firing {
 	return schedule.Firing{Kind: schedule.Cron, Slug: "queue-watch", Name: "Queue watch", TaskID: "tz4a98xxat96iws9zmbrgj3a",
-		Slot: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), Zone: time.UTC, Dedupe: "cron:tz4a98xxat96iws9zmbrgj3a/2026-11-20T09:00:00Z",
-		Dir: "/w/.daycare/cron/queue-watch/files", Prompt: "Summarise the queue.", Memory: "yesterday: 3\n", Gate: "5 lines"}
+		Dir: "/w/.daycare/cron/queue-watch/files",
+		Trigger: schedule.Trigger{Slot: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), Zone: time.UTC,
+			Dedupe: "cron:tz4a98xxat96iws9zmbrgj3a/2026-11-20T09:00:00Z"},
+		Input: schedule.Input{Prompt: "Summarise the queue.", Memory: "yesterday: 3\n", Gate: "5 lines"}}
 }
 
 // A full disk makes a run late. It does not end it.
@@ -131,8 +133,9 @@ func TestHeartbeat(t *testing.T) {
 	for answer, nothing := range map[string]bool{"HEARTBEAT_OK": true, " `HEARTBEAT_OK.` ": true, "NO_MESSAGE": true, "": false,
 		"HEARTBEAT_OK but the disk is full": false} {
 		e := &engine{end: End{Reason: "done", Text: answer}}
-		f := schedule.Firing{Kind: schedule.Heartbeat, Slot: time.Unix(1700000000, 0), Dedupe: "heartbeat:x",
-			Prompt: "## Disk\nIs it full?", Memory: "it was fine"}
+		f := schedule.Firing{Kind: schedule.Heartbeat,
+			Trigger: schedule.Trigger{Slot: time.Unix(1700000000, 0), Dedupe: "heartbeat:x"},
+			Input:   schedule.Input{Prompt: "## Disk\nIs it full?", Memory: "it was fine"}}
 		res, err := e.clock().Due(t.Context(), f)
 		if err != nil || res.Outcome != schedule.Ran || res.Nothing != nothing {
 			t.Errorf("%q: %+v, %v; want nothing %v", answer, res, err, nothing)

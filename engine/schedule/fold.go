@@ -8,23 +8,26 @@ import (
 
 // A state is what a ledger says, seen from a time.
 type state struct {
-	spec string    // which schedule the newest slots are of; "": never seen
-	set  string    // its text, if the line is near enough
-	from time.Time // since when it counts
-	// cursor: every slot up to here has its line. done are those after it, in seconds
-	// and in order, that have one too, and top is the newest: the clock was ahead
-	// once, and what ran then does not run again.
-	cursor time.Time
-	done   []int64
-	top    time.Time
-	anchor time.Time // a point of the grid of every
+	accounted
+	spec   string    // hash of the schedule that the newest slots belong to; "": never seen
+	set    string    // text of that schedule, if its line was read
+	from   time.Time // when that schedule took effect
 	hash   string    // of what was watched when it ran last
-	open   *line     // a firing whose end is not known
+	open   *line     // a firing whose result is not known
 	last   *line     // the newest line with an outcome
 	at     time.Time // when something was last run or skipped
-	fails  int       // failed runs without one that ran in between
+	fails  int       // number of failed runs since the last one that ran
 	okHash string    // of the inputs when the newest run had nothing to report
-	text   string    // what the newest run answered
+	text   string    // answer of the newest run
+}
+
+// accounted says which slots of a schedule have a line. Slots after cursor have one if the
+// clock was ahead once: what ran then does not run again.
+type accounted struct {
+	cursor time.Time // every slot up to here has a line
+	done   []int64   // the slots after cursor that have one, in Unix seconds, ascending
+	top    time.Time // the newest slot that has one
+	anchor time.Time // a slot from which the others of "every" are calculated
 }
 
 // fold reads the lines of a ledger. Nothing before its first line is believed.
@@ -127,57 +130,57 @@ func (s *state) mark(l line, now time.Time) {
 
 // account notes which slots a line is of. What is noted as missed and has not come
 // yet (the clock went back since) was not missed after all.
-func (s *state) account(l line, now time.Time) {
+func (a *accounted) account(l line, now time.Time) {
 	slot := *l.slot()
 	top := slot
 	switch {
 	case !l.Via.nominal():
 		return
 	case !slot.After(now):
-		s.cursor = later(s.cursor, slot)
+		a.cursor = later(a.cursor, slot)
 	case l.From != nil && !l.From.After(now):
-		s.cursor = later(s.cursor, now)
+		a.cursor = later(a.cursor, now)
 	}
 
 	if l.Outcome == Missed || l.From != nil {
 		top = top.Add(-time.Second)
-	} else if i, known := slices.BinarySearch(s.done, slot.Unix()); !known && slot.After(now) {
-		s.done = slices.Insert(s.done, i, slot.Unix())
+	} else if i, known := slices.BinarySearch(a.done, slot.Unix()); !known && slot.After(now) {
+		a.done = slices.Insert(a.done, i, slot.Unix())
 	}
 
-	s.top = later(s.top, top)
+	a.top = later(a.top, top)
 }
 
 // pass moves the cursor over slots that have a line since the clock was ahead, as
 // their time comes.
-func (s *state) pass(now time.Time) {
-	i, known := slices.BinarySearch(s.done, now.Unix())
+func (a *accounted) pass(now time.Time) {
+	i, known := slices.BinarySearch(a.done, now.Unix())
 	if known {
 		i++
 	}
 	if i > 0 {
-		s.cursor = later(s.cursor, time.Unix(s.done[i-1], 0))
-		s.done = slices.Delete(s.done, 0, i)
+		a.cursor = later(a.cursor, time.Unix(a.done[i-1], 0))
+		a.done = slices.Delete(a.done, 0, i)
 	}
-	if !s.top.After(now) {
-		s.cursor = later(s.cursor, s.top)
+	if !a.top.After(now) {
+		a.cursor = later(a.cursor, a.top)
 	}
 }
 
 // ahead is the newest slot with a line, if it is after t; else nil.
-func (s *state) ahead(t time.Time) *time.Time {
-	if !s.top.After(t) {
+func (a *accounted) ahead(t time.Time) *time.Time {
+	if !a.top.After(t) {
 		return nil
 	}
-	top := s.top
+	top := a.top
 	return &top
 }
 
 // next is the first slot after t that has no line.
-func (s *state) next(when Schedule, t time.Time) (time.Time, bool) {
+func (a *accounted) next(when Schedule, t time.Time) (time.Time, bool) {
 	for {
-		slot, ok := when.Next(t, s.anchor)
-		if _, done := slices.BinarySearch(s.done, slot.Unix()); !ok || !done {
+		slot, ok := when.Next(t, a.anchor)
+		if _, done := slices.BinarySearch(a.done, slot.Unix()); !ok || !done {
 			return slot, ok
 		}
 		t = slot

@@ -124,12 +124,13 @@ func TestWhatAFiringSays(t *testing.T) {
 		t.Fatalf("%d firings, %d gates: %v", len(w.firings), len(gates), w.outcomes("t"))
 	}
 
-	for i, want := range []Firing{
+	for i, trigger := range []Trigger{
 		{Via: ViaSchedule, Slot: noon.Add(10 * time.Minute), Why: "changed: notes/*",
 			Dedupe: "cron:tz4a98xxat96iws9zmbrgj3a/2026-11-20T12:10:00Z"},
 		{Via: ViaHand, Slot: noon.Add(12 * time.Minute), Why: "run by hand",
 			Dedupe: "cron:tz4a98xxat96iws9zmbrgj3a/2026-11-20T12:12:00.000Z-hand"},
 	} {
+		want := Firing{Trigger: trigger}
 		want.Kind, want.Slug, want.Name, want.TaskID, want.Agent, want.Maker = Cron, "t", "Name", "tz4a98xxat96iws9zmbrgj3a", "", "bert"
 		want.Source, want.Model, want.Prompt, want.Memory, want.Gate = "mail from eve", "m", "Do it.", "remember\n", "open"
 		want.Zone, want.Dir = zone(t, "Europe/Berlin"), filepath.Join(w.root, "cron/t/files")

@@ -125,7 +125,7 @@ func (s *Scheduler) sayStopped(ctx context.Context, now time.Time) {
 		if err := s.o.Say(ctx, "heartbeat:stopped/"+last.Slot.UTC().Format(time.RFC3339), text); err != nil {
 			return err
 		}
-		return r.close(Firing{Kind: Heartbeat, Slot: slot}, line{Slot: &slot, At: now, Outcome: Skipped,
+		return r.close(Firing{Kind: Heartbeat, Trigger: Trigger{Slot: slot}}, line{Slot: &slot, At: now, Outcome: Skipped,
 			Reason: fmt.Sprintf("stopped after %d failures in a row", fails)})
 	})
 }
@@ -152,8 +152,9 @@ func (s *Scheduler) BeatNow() (time.Time, error) {
 func (r *run) beat(ctx context.Context, l line, st state, resumed bool) error {
 	s := r.s
 	began, slot := s.Now(), l.Firing.UTC()
-	f := Firing{Kind: Heartbeat, Name: "heartbeat", Slot: slot, Via: l.Via, Why: l.Why, Zone: s.Zone(), Memory: st.text,
-		Dedupe: "heartbeat:" + slot.Format(time.RFC3339), Prompt: l.Extra, Resumed: resumed}
+	f := Firing{Kind: Heartbeat, Name: "heartbeat", Input: Input{Prompt: l.Extra, Memory: st.text, Resumed: resumed},
+		Trigger: Trigger{Slot: slot, Via: l.Via, Why: l.Why, Zone: s.Zone(),
+			Dedupe: "heartbeat:" + slot.Format(time.RFC3339)}}
 	if l.Via == ViaHand {
 		f.Dedupe = "heartbeat:" + slot.Format("2006-01-02T15:04:05.000Z") + "-hand"
 	}

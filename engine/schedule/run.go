@@ -239,9 +239,9 @@ func (gs gates) ask(ctx context.Context, agent, dir string, g Gate) (text, skip 
 func (k *known) firing(t Task, l line) Firing {
 	slot := l.slot().UTC()
 	f := Firing{Kind: Cron, Slug: t.Slug, Name: t.Name, TaskID: t.ID, Agent: t.Agent, Maker: t.CreatedBy,
-		Source: t.Source, Slot: slot, Via: l.Via, Why: l.Why,
-		Dedupe: "cron:" + t.ID + "/" + slot.Format(time.RFC3339), Zone: t.When.zone, Model: t.Model,
-		Prompt: t.Prompt}
+		Source: t.Source, Model: t.Model, Input: Input{Prompt: t.Prompt},
+		Trigger: Trigger{Slot: slot, Via: l.Via, Why: l.Why, Zone: t.When.zone,
+			Dedupe: "cron:" + t.ID + "/" + slot.Format(time.RFC3339)}}
 	if !l.Via.nominal() {
 		f.Dedupe += "-" + string(l.Via)
 	}
@@ -255,7 +255,7 @@ func (k *known) firing(t Task, l line) Firing {
 	f.Dir = k.files().cron(t.Slug, filesDir)
 	if isDir(filepath.Dir(f.Dir)) {
 		if err := k.Volume.MkdirAll(f.Dir); err != nil {
-			k.o.Log.Warn("cannot create the task'k folder", "dir", f.Dir, "err", err)
+			k.o.Log.Warn("cannot create the task's folder", "dir", f.Dir, "err", err)
 		}
 	}
 

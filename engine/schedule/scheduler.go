@@ -24,27 +24,36 @@ const (
 	Heartbeat Kind = "heartbeat"
 )
 
-// A Firing is a slot on its way to an agent.
+// A Firing is one run of a task or of the heartbeat, on its way to an agent.
 type Firing struct {
+	Trigger
+	Input
 	Kind   Kind
-	Slug   string // of the task; "" for the heartbeat
+	Slug   string // name of the task's folder; "": the heartbeat
 	Name   string
 	TaskID string
-	Agent  string // whom it is for; "": the task's own agent, or the heartbeat's
-	Maker  string // the agent that made the task; "": a person did
-	Source string // what had been read from outside when it was written; "": nothing
-	Slot   time.Time
-	Via    Via
-	Why    string // in words, what woke it, where that is not the schedule
-	Dedupe string // the same at every try: cron:<taskId>/<slot>
-	Zone   *time.Location
-	Model  string
-	Dir    string // the task's files/, made; "" if it speaks to an agent that has a folder of its own
+	Agent  string // id of the agent that it is for; "": the task's own agent, or the heartbeat's
+	Maker  string // id of the agent that created the task; "": a user did
+	Source string // what the turn that wrote the task had read from outside; "": nothing
+	Model  string // "": the agent's own
+	Dir    string // absolute path of the task's files/, created; "" if the agent has a folder of its own
+}
 
+// A Trigger is when and why a firing happens.
+type Trigger struct {
+	Slot   time.Time // the time that it was due
+	Via    Via
+	Why    string // what caused it, in words, unless it was the schedule
+	Dedupe string // dedupe key, the same for every attempt: cron:<taskId>/<slot>
+	Zone   *time.Location
+}
+
+// Input is what the agent gets to read.
+type Input struct {
 	Prompt string
-	Memory string // MEMORY.md
-	Gate   string // what the gate said
-	// Resumed: it may have been handed over before, and Gate is what it said then.
+	Memory string // MEMORY.md of a task, the last answer of the heartbeat
+	Gate   string // output of the gate
+	// Resumed: it may have been handed over before; Gate is the output of that time.
 	Resumed bool
 }
 
