@@ -162,7 +162,8 @@ func TestWhichAttemptComesNext(t *testing.T) {
 		"a death":                {record.OpenTurn{Attempt: 2}, 3},
 		"an orderly stop":        {record.OpenTurn{Attempt: 2, Suspended: true}, 2},
 		"a death after progress": {record.OpenTurn{Attempt: 3, Progress: true}, 2},
-		"a death with a call":    {record.OpenTurn{Attempt: 2, Calls: []record.OpenCall{{Call: record.ToolCall{Name: "p"}}}}, 3},
+		"a death with a call": {record.OpenTurn{Attempt: 2,
+			ToolWork: record.ToolWork{Calls: []record.OpenCall{{Call: record.ToolCall{Name: "p"}}}}}, 3},
 	} {
 		if got := s.nextAttempt(&tt.open); got != tt.want {
 			t.Errorf("after %s comes attempt %d, want %d", name, got, tt.want)

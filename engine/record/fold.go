@@ -29,27 +29,32 @@ type Obligations struct {
 
 // An OpenTurn is a turn that began and has not ended.
 type OpenTurn struct {
+	ToolWork
 	Turn    string
-	Items   []string // whose user_message lies in the turn, silent ones apart
-	Taken   []string // as the newest turn_begin named them
-	Attempt int
-	Began   time.Time  // the newest turn_begin
-	Calls   []OpenCall // without a result, in the order of the model
-	Worked  []ToolCall // whose result was ok
-	Asked   []string   // tokens of the requests in it that a person was asked
-	Rounds  int        // answers with tool calls so far
-	// HasAnswer is the answer that ended the conversation of the turn, where the
+	Items   []string  // items whose user_message belongs to the turn, without silent ones
+	Taken   []string  // items named by the newest turn_begin
+	Users   []*Entry  // the user_messages of Items, in order
+	Attempt int       // from 1
+	Began   time.Time // time of the newest turn_begin
+	// HasAnswer is the answer that ended the conversation of the turn, while its
 	// turn_end is still missing: finish end_turn, max_tokens, canceled or error.
 	HasAnswer *Entry
-	// Held: the newest answer did not end the turn, though it calls no tools, and what the
-	// model was asked to do first is not recorded.
+	// Held: the newest answer calls no tools and still did not end the turn, and what the
+	// model was asked to do first is not recorded yet.
 	Held bool
-	// Progress: an answer or a result was recorded since the newest turn_begin.
-	// What recovery writes (interrupted) is none.
+	// Progress: an answer or a result was recorded since the newest turn_begin. What
+	// recovery writes (interrupted) does not count.
 	Progress bool
-	// Suspended: an orderly stop left it open; opening it again is no new attempt.
+	// Suspended: an orderly stop left it open; reopening it does not count as an attempt.
 	Suspended bool
-	Users     []*Entry // the user_messages of Items, in order
+}
+
+// ToolWork is the state of the tool calls of a turn.
+type ToolWork struct {
+	Calls  []OpenCall // calls without a result, in the order of the model
+	Worked []ToolCall // calls whose result was ok
+	Asked  []string   // tokens of the approval requests that were made
+	Rounds int        // number of answers with tool calls so far
 }
 
 // An OpenCall is a tool call without result.
