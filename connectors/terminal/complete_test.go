@@ -36,7 +36,7 @@ func TestMentionFindsFilesByLetters(t *testing.T) {
 	} {
 		t.Run(tt.typed, func(t *testing.T) {
 			var n menu
-			n.suggest(&Model{opts: Options{Workspace: root}, world: newWorld()}, tt.typed)
+			n.suggest(&Model{environment: environment{opts: Options{Workspace: root}}, world: newWorld()}, tt.typed)
 			var got []string
 			for _, c := range n.choices {
 				got = append(got, c.text)
@@ -52,7 +52,7 @@ func TestMentionFindsFilesByLetters(t *testing.T) {
 		})
 	}
 	var n menu
-	if n.suggest(&Model{opts: Options{Workspace: root}, world: newWorld()}, "@zzzz"); n.open() {
+	if n.suggest(&Model{environment: environment{opts: Options{Workspace: root}}, world: newWorld()}, "@zzzz"); n.open() {
 		t.Errorf("letters that no file has find %+v", n.choices)
 	}
 }

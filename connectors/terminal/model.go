@@ -18,12 +18,7 @@ const (
 
 // A Model is the whole UI. It is changed by Update alone, in one goroutine.
 type Model struct {
-	opts       Options
-	link       follower
-	call       caller
-	background background
-	memory     *memory
-
+	environment
 	screen screen
 	conn   connection
 	world  *world
@@ -37,6 +32,15 @@ type Model struct {
 	pressed
 	receiving deadline // of /receive; zero while it does not run
 	welcome
+}
+
+// An environment is what the UI uses beside the terminal.
+type environment struct {
+	opts       Options
+	link       follower
+	call       caller
+	background background
+	memory     *memory
 }
 
 // pressed are keys that wait for a second one or must not act twice.
@@ -75,7 +79,8 @@ type tick time.Time
 
 func newModel(o Options, l follower, call caller, bg background) *Model {
 	mem := &memory{dir: o.Hints}
-	m := &Model{opts: o, link: l, call: call, background: bg, memory: mem, world: newWorld(), talk: newTalk(mem.typed())}
+	m := &Model{environment: environment{opts: o, link: l, call: call, background: bg, memory: mem},
+		world: newWorld(), talk: newTalk(mem.typed())}
 	m.screen = screen{width: 80, height: 24, now: time.Now(), mouse: true, terminal: theme.Terminal{Dark: !lightByEnvironment()}}
 	m.conn.since = m.screen.now
 	m.screen.dress()

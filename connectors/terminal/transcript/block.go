@@ -24,22 +24,23 @@ const (
 
 // A block is one piece of a conversation: what it says, and how it was set last.
 type block struct {
-	kind   kind
-	seq    int64 // of its record; 0: not recorded yet
-	at     time.Time
-	turn   string
-	item   string // person, system: of the inbox
-	text   string
-	files  []file
-	from   string // system: who speaks
-	tool   *tool  // card
-	open   bool   // foldable blocks: all of it is shown
+	position // Seq is 0 until it is recorded; Item is that of the inbox
+	kind     kind
+	text     string
+	files    []file
+	from     string // system: who speaks
+	tool     *tool  // card
+	layout
 	streak bool   // the answer under way: its end may change
-	before int64  // person: the record to go back to, to say it anew; 0: none
-	mark   string // note: the name of the mark that it tells of
+	before int64  // person: the record to rewind to, to say it anew; 0: none
+	mark   string // note: name of the mark that it reports
 	fresh  bool   // note: a conversation begins here
-	gone   bool   // it was rewound: the model does not see it any more
+	gone   bool   // it was rewound: it is no longer in the model's context
+}
 
+// A layout is how a block is drawn.
+type layout struct {
+	open    bool // foldable blocks: all of it is shown
 	set     setting
 	growing markdown.Stream // streak
 }
@@ -126,7 +127,7 @@ func (b *block) result(r *record) {
 // complete the card of their call.
 func blocksOf(r *record) []*block {
 	at := func(k kind, text string) *block {
-		return &block{kind: k, seq: r.Seq, at: r.At, turn: r.Turn, item: r.Item, text: text}
+		return &block{kind: k, position: r.position, text: text}
 	}
 	one := func(k kind, text string) []*block { return []*block{at(k, text)} }
 	switch r.Type {

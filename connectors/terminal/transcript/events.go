@@ -88,7 +88,7 @@ func (x *text) delta(k kind, e control.RawEvent, d event.Delta) (hole bool) {
 		if d.Offset > 0 {
 			return true
 		}
-		b = &block{kind: k, at: e.At, turn: e.Turn, streak: true}
+		b = &block{kind: k, position: position{At: e.At, Turn: e.Turn}, streak: true}
 		x.live = append(x.live, b)
 	}
 	have := len(b.text)
@@ -109,7 +109,7 @@ func (t *Transcript) Draft(d event.Draft, at time.Time) {
 		case text == "":
 			return
 		case b == nil:
-			t.text.live = append(t.text.live, &block{kind: k, at: at, turn: d.Turn, streak: true, text: text})
+			t.text.live = append(t.text.live, &block{kind: k, position: position{At: at, Turn: d.Turn}, streak: true, text: text})
 		case len(text) > len(b.text):
 			b.text = text
 		}
@@ -128,7 +128,7 @@ func (x *text) started(cs cards, e control.RawEvent, c event.Tool) bool {
 	if _, ok := cs[c.Call]; ok {
 		return false
 	}
-	b := &block{kind: card, at: e.At, turn: e.Turn,
+	b := &block{kind: card, position: position{At: e.At, Turn: e.Turn},
 		tool: &tool{call: call{ID: c.Call, Name: c.Name, Arguments: c.Arguments}, began: e.At}}
 	cs[c.Call] = b
 	x.live = append(x.live, b)

@@ -18,9 +18,9 @@ func (t *Transcript) Places() []Place {
 		switch b := t.text.blocks[i]; {
 		case b.gone:
 		case b.mark != "":
-			list = append(list, Place{Seq: b.seq, Text: b.mark, Mark: true, At: b.at})
+			list = append(list, Place{Seq: b.Seq, Text: b.mark, Mark: true, At: b.At})
 		case b.kind == person && b.before > 0:
-			list = append(list, Place{Seq: b.before, Text: b.text, At: b.at})
+			list = append(list, Place{Seq: b.before, Text: b.text, At: b.At})
 		}
 	}
 	return list

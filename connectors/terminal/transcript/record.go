@@ -7,50 +7,63 @@ import (
 )
 
 // A record is one line of history with the members that are shown here. What a
-// newer version adds is passed over.
+// newer version adds is ignored.
 type record struct {
+	Type string `json:"type"`
+	position
+	Text string `json:"text"` // user_message, assistant_message, summary, note
+	messageRecord
+	answerRecord
+	resultRecord
+	turnRecord
+	requestRecord
+	To    int64 `json:"to"`    // rewind
+	Final bool  `json:"final"` // delivery
+}
+
+// A position says which part of the history a record is.
+type position struct {
 	Seq  int64     `json:"seq"`
 	At   time.Time `json:"at"`
-	Type string    `json:"type"`
 	Turn string    `json:"turn"`
 	Item string    `json:"item"`
-	Text string    `json:"text"` // user_message, assistant_message, summary, note
-
-	// user_message
-	Origin string `json:"origin"`
-	Silent bool   `json:"silent"`
-	Files  []file `json:"files"` // and of tool_result
-
-	// assistant_message
-	Thinking  []thought `json:"thinking"`
-	ToolCalls []call    `json:"toolCalls"`
-	Finish    string    `json:"finish"`
-	Model     string    `json:"model"`
-	Tokens    tokens    `json:"tokens"`
-
-	// tool_result
-	Call   string `json:"toolCallId"`
-	Name   string `json:"name"` // and of mark
-	Status string `json:"status"`
-	Output output `json:"output"`
-	MS     int64  `json:"ms"`
-
-	// turn_begin, turn_end, reset
-	Attempt int    `json:"attempt"`
-	Reason  string `json:"reason"`
-	Error   string `json:"error"` // and of delivery
-
-	// permission
-	Event   string `json:"event"`
-	Token   string `json:"token"`
-	Tag     string `json:"tag"`
-	By      string `json:"by"`
-	Request string `json:"request"`
-
-	Message string `json:"message"` // reset
-	To      int64  `json:"to"`      // rewind
-	Final   bool   `json:"final"`   // delivery
 }
+
+// What only records of these types have.
+type (
+	messageRecord struct { // user_message
+		Origin string `json:"origin"`
+		Silent bool   `json:"silent"`
+		Files  []file `json:"files"` // also of tool_result
+	}
+	answerRecord struct { // assistant_message
+		Thinking  []thought `json:"thinking"`
+		ToolCalls []call    `json:"toolCalls"`
+		Finish    string    `json:"finish"`
+		Model     string    `json:"model"`
+		Tokens    tokens    `json:"tokens"`
+	}
+	resultRecord struct { // tool_result
+		Call   string `json:"toolCallId"`
+		Name   string `json:"name"` // also of mark
+		Status string `json:"status"`
+		Output output `json:"output"`
+		MS     int64  `json:"ms"`
+	}
+	turnRecord struct { // turn_begin, turn_end, reset
+		Attempt int    `json:"attempt"`
+		Reason  string `json:"reason"`
+		Error   string `json:"error"` // also of delivery
+		Message string `json:"message"`
+	}
+	requestRecord struct { // permission
+		Event   string `json:"event"`
+		Token   string `json:"token"`
+		Tag     string `json:"tag"`
+		By      string `json:"by"`
+		Request string `json:"request"`
+	}
+)
 
 type (
 	file struct {
@@ -85,7 +98,7 @@ type (
 // context is how much of the model's window the call had in it.
 func (t tokens) context() int64 { return t.Input + t.CacheRead + t.CacheWrite + t.Output }
 
-// diff is the change that a tool tells of, "" if it made none.
+// diff is the change that a tool reports, "" if it made none.
 func (o output) diff() string {
 	for _, b := range o.Blocks {
 		if b.Type == "diff" {
@@ -95,7 +108,7 @@ func (o output) diff() string {
 	return ""
 }
 
-// UnmarshalJSON takes rewind's number and delivery's address, which share a name.
+// UnmarshalJSON accepts both the number of a rewind and the address of a delivery: they share a name.
 func (r *record) UnmarshalJSON(data []byte) error {
 	type plain record
 	aux := struct {

@@ -66,7 +66,7 @@ func (b *block) make(f Frame) []string {
 	case person:
 		style := t.Person
 		mark := t.Accent.Bold(true).Inherit(style).Render("› ")
-		if b.seq == 0 {
+		if b.Seq == 0 {
 			mark = t.Dim.Inherit(style).Render("… ")
 		}
 		return filled(mark, style.Render("  "), b.words(f, width), style, f.Width)

@@ -179,7 +179,7 @@ func (t *Transcript) add(r *record) {
 			b.before, t.before = t.before, 0 // what joins the turn later is no place to begin at
 		}
 		if n := len(t.text.blocks); b.kind == trouble && r.Type == "turn_end" && n > 0 &&
-			t.text.blocks[n-1].kind == trouble && t.text.blocks[n-1].turn == b.turn {
+			t.text.blocks[n-1].kind == trouble && t.text.blocks[n-1].Turn == b.Turn {
 			continue // the person was told in better words
 		}
 		t.take(b)
@@ -205,7 +205,7 @@ func (t *Transcript) reply(r *record) (told bool) {
 			b.tool.answer = answer
 			b.touch()
 			n := len(t.text.blocks)
-			told = n > 0 && b.turn != "" && b.turn == t.text.blocks[n-1].turn
+			told = n > 0 && b.Turn != "" && b.Turn == t.text.blocks[n-1].Turn
 		}
 	}
 	return told
@@ -214,7 +214,7 @@ func (t *Transcript) reply(r *record) (told bool) {
 // asked reports whether a call of a turn asked a person.
 func (cs cards) asked(turn string) bool {
 	for _, b := range cs {
-		if b.turn == turn && b.tool.token != "" {
+		if b.Turn == turn && b.tool.token != "" {
 			return true
 		}
 	}
@@ -224,7 +224,7 @@ func (cs cards) asked(turn string) bool {
 // forget: what follows a record is not in the model's context any more.
 func (x *text) forget(to int64) {
 	for _, b := range x.blocks {
-		if b.seq > to && !b.gone {
+		if b.Seq > to && !b.gone {
 			b.gone = true
 			b.touch()
 		}
@@ -234,7 +234,7 @@ func (x *text) forget(to int64) {
 // take adds a recorded block in place of the one that told of it early.
 func (t *Transcript) take(b *block) {
 	if b.kind == card {
-		if early, ok := t.cards[b.tool.ID]; ok && early.seq == 0 {
+		if early, ok := t.cards[b.tool.ID]; ok && early.Seq == 0 {
 			b.tool, b.open = early.tool, early.open
 		}
 		t.cards[b.tool.ID] = b
@@ -259,7 +259,7 @@ func (l *block) foretells(b *block) bool {
 	case l.kind == card:
 		return b.kind == card && l.tool.ID == b.tool.ID
 	case l.kind == person:
-		return l.item != "" && l.item == b.item
+		return l.Item != "" && l.Item == b.Item
 	case l.kind == shell:
 		return b.kind == shell && l.text == b.text
 	case l.kind == answer && b.kind == trouble:
@@ -300,20 +300,20 @@ func (x *text) orphans() {
 // Sending shows a message that was sent and is not recorded yet; Sent names its
 // item, and Unsent takes it away.
 func (t *Transcript) Sending(key, text string, at time.Time) {
-	t.text.live = append(t.text.live, &block{kind: person, item: key, text: text, at: at})
+	t.text.live = append(t.text.live, &block{kind: person, position: position{Item: key, At: at}, text: text})
 }
 
 // Sent gives a message that is being sent the id of its item.
 func (t *Transcript) Sent(key, item string) {
 	for _, b := range t.text.blocks {
-		if b.item == item {
+		if b.Item == item {
 			t.Unsent(key)
 			return
 		}
 	}
 	for _, l := range t.text.live {
-		if l.item == key {
-			l.item = item
+		if l.Item == key {
+			l.Item = item
 		}
 	}
 }
@@ -322,7 +322,7 @@ func (t *Transcript) Sent(key, item string) {
 // gives its text.
 func (t *Transcript) Unsent(key string) (text string) {
 	for i, l := range t.text.live {
-		if l.kind == person && l.item == key {
+		if l.kind == person && l.Item == key {
 			t.text.live = append(t.text.live[:i], t.text.live[i+1:]...)
 			return l.text
 		}
@@ -333,7 +333,8 @@ func (t *Transcript) Unsent(key string) (text string) {
 // Shell shows a command that the person ran, and what it printed. If the agent is
 // told of it, the record takes its place.
 func (t *Transcript) Shell(command, output string, at time.Time) {
-	t.text.live = append(t.text.live, &block{kind: shell, text: command, at: at, open: true, tool: &tool{status: "ok", output: output}})
+	t.text.live = append(t.text.live, &block{kind: shell, text: command, position: position{At: at}, layout: layout{open: true},
+		tool: &tool{status: "ok", output: output}})
 }
 
 // ShellOrigin is who tells an agent what the person did in the shell.
