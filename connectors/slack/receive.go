@@ -56,15 +56,12 @@ type outer struct {
 }
 
 type event struct {
-	Type     string `json:"type"` // message, app_mention, reaction_added
-	Subtype  string `json:"subtype"`
-	User     string `json:"user"`
-	Bot      string `json:"bot_id"`
-	Text     string `json:"text"`
-	Channel  string `json:"channel"`
-	Room     string `json:"channel_type"` // im, mpim, channel, group
-	TS       string `json:"ts"`           // with the channel the id of a message
-	ThreadTS string `json:"thread_ts"`
+	Type    string `json:"type"` // message, app_mention, reaction_added
+	Subtype string `json:"subtype"`
+	User    string `json:"user"`
+	Bot     string `json:"bot_id"`
+	Text    string `json:"text"`
+	position
 	Files    []file `json:"files"`
 	Message  *event `json:"message"` // of message_changed
 	Reaction string `json:"reaction"`
@@ -73,6 +70,14 @@ type event struct {
 		TS      string `json:"ts"`
 	} `json:"item"`
 	EventTS string `json:"event_ts"`
+}
+
+// A position says where a message is in Slack: channel and time stamp together identify it.
+type position struct {
+	Channel  string `json:"channel"`
+	Room     string `json:"channel_type"` // im, mpim, channel, group
+	TS       string `json:"ts"`
+	ThreadTS string `json:"thread_ts"`
 }
 
 type file struct {

@@ -62,20 +62,20 @@ func TestUpdatesWithoutAMessage(t *testing.T) {
 // Each attachment is there once, under its own name or one of its kind.
 func TestAttachmentsOfAMessage(t *testing.T) {
 	c := canned(t, nil)
-	named := func(m *incoming) (names []string) {
+	named := func(m media) (names []string) {
 		for _, f := range c.reader.files(m) {
 			names = append(names, f.Name)
 		}
 		return names
 	}
-	all := &incoming{Photo: []file{{Name: "small"}, {}}, Document: &file{Name: "d.pdf"}, Voice: &file{},
+	all := media{Photo: []file{{Name: "small"}, {}}, Document: &file{Name: "d.pdf"}, Voice: &file{},
 		Audio: &file{}, Video: &file{},
 		VideoNote: &file{Name: "round.mp4"}}
 	if diff := cmp.Diff([]string{"photo.jpg", "d.pdf", "voice.ogg", "audio.mp3", "video.mp4", "round.mp4"},
 		named(all)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"animation.mp4"}, named(&incoming{Animation: &file{},
+	if diff := cmp.Diff([]string{"animation.mp4"}, named(media{Animation: &file{},
 		Document: &file{Name: "same"}})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -66,11 +66,11 @@ func (r *reader) message(key string, m *incoming) (chat.Post, bool) {
 	if from := forwarded(m.Forward); from != "" {
 		p.Text = "[forwarded from " + from + "]\n" + p.Text
 	}
-	if more := described(m); more != "" {
+	if more := m.described(); more != "" {
 		p.Text = strings.TrimSpace(p.Text + "\n" + more)
 	}
 
-	p.Files = r.files(m)
+	p.Files = r.files(m.media)
 	return p, true
 }
 
@@ -156,8 +156,8 @@ func forwarded(o *origin) string {
 	return "somebody"
 }
 
-// described is what a message holds beside text and files, in words.
-func described(m *incoming) string {
+// described returns what a message holds beside text and files, in words; "" for nothing.
+func (m media) described() string {
 	switch {
 	case m.Venue != nil && m.Location != nil:
 		return fmt.Sprintf("[place: %s, %s (%.6f, %.6f)]", m.Venue.Title, m.Venue.Address, m.Location.Latitude, m.Location.Longitude)
@@ -174,8 +174,8 @@ func described(m *incoming) string {
 	return ""
 }
 
-// files are the attachments of a message, still at Telegram.
-func (r *reader) files(m *incoming) []chat.File {
+// files are the attachments of a message, not yet downloaded.
+func (r *reader) files(m media) []chat.File {
 	var all []chat.File
 	add := func(f *file, fallback string) {
 		if f == nil {

@@ -37,8 +37,12 @@ type incoming struct {
 	Entities []entity  `json:"entities"`
 	Caption  string    `json:"caption"`
 	InCaps   []entity  `json:"caption_entities"`
+	media
+}
 
-	Photo     []file    `json:"photo"` // the same in several sizes, smallest first
+// media is what a message holds beside its text. The first seven are files.
+type media struct {
+	Photo     []file    `json:"photo"` // one picture in several sizes, smallest first
 	Document  *file     `json:"document"`
 	Voice     *file     `json:"voice"`
 	Audio     *file     `json:"audio"`

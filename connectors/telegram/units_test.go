@@ -130,18 +130,18 @@ func TestDescriptions(t *testing.T) {
 	}
 
 	at := &location{Latitude: 1.5, Longitude: -2}
-	for want, m := range map[string]*incoming{
+	for want, m := range map[string]media{
 		"": {}, "[location: 1.500000, -2.000000]": {Location: at},
 		"[place: Museum, Street 1 (1.500000, -2.000000)]": {Location: at, Venue: &venue{"Museum", "Street 1"}},
 		"[contact: Ada Lovelace, 123]":                    {Contact: &contact{"123", "Ada", "Lovelace"}},
 		"[poll: Why?]":                                    {Poll: &poll{Question: "Why?"}}, "😀": {Sticker: &sticker{"😀"}},
 	} {
-		if got := described(m); got != want {
+		if got := m.described(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 
-	if described(&incoming{Sticker: &sticker{}}) != "" || described(&incoming{Venue: &venue{}}) != "" {
+	if (media{Sticker: &sticker{}}).described() != "" || (media{Venue: &venue{}}).described() != "" {
 		t.Error("nothing is described")
 	}
 	if name(&user{Username: "ada"}) != "ada" || name(&user{FirstName: "Ada", Username: "x"}) != "Ada" {
