@@ -46,21 +46,26 @@ func Why(c *term.App) *cobra.Command {
 	}
 }
 
-// A why is a story with what lies outside of history.
+// A why is a story, together with what is not in history.
 type why struct {
 	ID      string         `json:"id"`
 	Agent   string         `json:"agent"`
 	Handle  string         `json:"handle"`
 	Name    string         `json:"name"`
-	Waiting bool           `json:"waiting,omitempty"` // accepted, and not in history yet
-	Inbound []inbox.Item   `json:"inbound"`           // as the inbox has them; a rotated inbox has none
+	Waiting bool           `json:"waiting,omitempty"` // accepted, but not yet in history
+	Inbound []inbox.Item   `json:"inbound"`           // as they are in the inbox; empty if it was rotated since
 	Turn    string         `json:"turn,omitempty"`
 	Prompt  []promptPart   `json:"prompt,omitempty"`
 	Records []record.Entry `json:"-"`
 	Lines   []line         `json:"records"`
-	Calls   int            `json:"calls"` // of the model
-	Cost    float64        `json:"cost"`  // US dollars
-	Tokens  record.Tokens  `json:"tokens"`
+	modelUse
+}
+
+// modelUse is what the model calls of a story used.
+type modelUse struct {
+	Calls  int           `json:"calls"`
+	Cost   float64       `json:"cost"` // US dollars
+	Tokens record.Tokens `json:"tokens"`
 }
 
 // A line is a record as JSON has it.
@@ -71,11 +76,11 @@ type line struct {
 	Fields record.Record `json:"fields"`
 }
 
-// A promptPart is what a part of the context took when the turn began.
+// A promptPart is the size of one part of the context when the turn began.
 type promptPart struct {
 	Part   string `json:"part"`
 	Count  int    `json:"count,omitempty"` // records
-	Tokens int    `json:"tokens"`          // about: characters / 4
+	Tokens int    `json:"tokens"`          // estimated: characters / 4
 }
 
 // findStory looks through all agents for who knows the id.
