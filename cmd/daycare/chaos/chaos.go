@@ -37,24 +37,29 @@ const (
 
 // Options say what to play.
 type Options struct {
-	Binary   string // the daycare to kill
-	Dir      string // where cases live; "": in memory where possible
+	Binary string // the daycare to kill
+	Dir    string // where cases live; "": in memory where possible
+	Filter
 	Length   Length
-	Scenario string                                     // only this one; "": all
-	Way      string                                     // only this way to die; "": all
-	Kill     string                                     // only this one case of Scenario, as a failing case is printed
-	Random   int                                        // deaths at random moments; -1: as Length says
-	Power    int                                        // power cuts of each real file system; -1: as Length says
+	Random   int                                        // number of deaths at random moments; -1: as Length says
+	Power    int                                        // number of power cuts of each real file system; -1: as Length says
 	Soak     time.Duration                              // play this long in one workspace, instead
 	CSV      string                                     // file for the samples of a soak; "": none
 	Bugs     bool                                       // show that each seeded bug is caught, instead
-	Bug      string                                     // only this one of them; "": all
 	Build    func(ctx context.Context, to string) error // makes a binary that has the seeded bugs
 	Progress func(done, of int, what string)
 	Log      io.Writer // what was cleaned up before
 }
 
-func (o Options) plays(way string) bool { return o.Way == "" || o.Way == way }
+// A Filter limits what is played. Its zero value plays everything.
+type Filter struct {
+	Scenario string // name of a scenario
+	Way      string // name of a way to die
+	Kill     string // one case of Scenario, as a failing case is printed
+	Bug      string // name of a seeded bug
+}
+
+func (f Filter) plays(way string) bool { return f.Way == "" || f.Way == way }
 
 // A harness runs cases.
 type harness struct {

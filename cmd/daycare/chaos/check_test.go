@@ -139,7 +139,8 @@ func (f fact) check(t *testing.T) {
 	s := &Scenario{Name: "test"}
 	h := &harness{stalls: &stallClock{}}
 	root := filepath.Join(dir, ".daycare")
-	p := &play{Case: Case{Scenario: s}, h: h, root: root, user: newUser(w, root, "", ""), result: newResult(Case{Scenario: s})}
+	p := &play{Case: Case{Scenario: s}, h: h, ground: ground{root: root},
+		conversation: conversation{user: newUser(w, root, "", "")}, result: newResult(Case{Scenario: s})}
 	p.check = &checker{play: p}
 	agent := filepath.Join(root, "agents", "a1")
 	if err := os.MkdirAll(agent, 0o700); err != nil {

@@ -18,39 +18,64 @@ import (
 
 // A line is any line of an inbox or a history, as far as it is judged.
 type line struct {
-	Seq        int64           `json:"seq"`
-	At         time.Time       `json:"at"`
-	Type       string          `json:"type"`
-	ID         string          `json:"id"`
-	IDs        []string        `json:"ids"`
-	Item       string          `json:"item"`
-	Items      []string        `json:"items"`
-	Text       string          `json:"text"`
-	Turn       string          `json:"turn"`
-	Reason     string          `json:"reason"`
-	Out        json.RawMessage `json:"out"`
-	Part       int             `json:"part"`
-	Parts      int             `json:"parts"`
-	Error      string          `json:"error"`
-	Final      bool            `json:"final"`
-	ToolCallID string          `json:"toolCallId"`
-	Name       string          `json:"name"`
-	Status     string          `json:"status"`
-	Silent     bool            `json:"silent"`
-	Joins      bool            `json:"joins"` // it continues the message before it
-	Origin     string          `json:"origin"`
-	Event      string          `json:"event"`
-	Token      string          `json:"token"`
-	Decision   string          `json:"decision"`
-	Context    struct {
-		Sender string `json:"sender"`
-	} `json:"context"`
-	Route     *route      `json:"route"`
-	Files     []reference `json:"files"`
-	Output    output      `json:"output"`
-	ToolCalls []toolCall  `json:"toolCalls"`
+	Seq  int64     `json:"seq"`
+	At   time.Time `json:"at"`
+	Type string    `json:"type"`
+	lineItems
+	lineMessage
+	Turn      string     `json:"turn"`
+	Reason    string     `json:"reason"`
+	ToolCalls []toolCall `json:"toolCalls"`
+	lineResult
+	lineDelivery
+	lineDecision
 
 	before bool // the case begins with it
+}
+
+// lineItems are the inbox items that a line is about.
+type lineItems struct {
+	ID    string   `json:"id"`
+	IDs   []string `json:"ids"`
+	Item  string   `json:"item"`
+	Items []string `json:"items"`
+}
+
+// lineMessage is a message: what was said, by whom, and where the answer goes.
+type lineMessage struct {
+	Text    string `json:"text"`
+	Origin  string `json:"origin"`
+	Context struct {
+		Sender string `json:"sender"`
+	} `json:"context"`
+	Route  *route      `json:"route"`
+	Files  []reference `json:"files"`
+	Silent bool        `json:"silent"`
+	Joins  bool        `json:"joins"` // it continues the message before it
+}
+
+// lineResult is the result of a tool call.
+type lineResult struct {
+	ToolCallID string `json:"toolCallId"`
+	Name       string `json:"name"`
+	Status     string `json:"status"`
+	Output     output `json:"output"`
+}
+
+// lineDelivery is the delivery of an answer.
+type lineDelivery struct {
+	Out   json.RawMessage `json:"out"`
+	Part  int             `json:"part"`
+	Parts int             `json:"parts"`
+	Error string          `json:"error"`
+	Final bool            `json:"final"`
+}
+
+// lineDecision is a step of an approval request.
+type lineDecision struct {
+	Event    string `json:"event"`
+	Token    string `json:"token"`
+	Decision string `json:"decision"`
 }
 
 // A route says where an answer goes.

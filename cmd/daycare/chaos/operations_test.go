@@ -11,7 +11,7 @@ import (
 // The default length dies at the first passing of each failpoint, also of those that the
 // scenario is not for, and at some that pass one once more; a full run at all.
 func TestOperations(t *testing.T) {
-	s := &Scenario{Name: "test", Only: []string{"inbox."}}
+	s := &Scenario{Name: "test", Selection: Selection{Only: []string{"inbox."}}}
 	passed := []string{"home.dirsync", "inbox.write"}
 	for range repeatEvery {
 		passed = append(passed, "inbox.write", "turn.taken")
@@ -43,7 +43,7 @@ func TestOperations(t *testing.T) {
 // the first one, and what is dear at each fourth later one of what the scenario is for. Each
 // failpoint has all faults.
 func TestFullRun(t *testing.T) {
-	s := &Scenario{Name: "test", Only: []string{"inbox."}}
+	s := &Scenario{Name: "test", Selection: Selection{Only: []string{"inbox."}}}
 	passed := []string{"home.dirsync"}
 	const rounds = 9 // passings 0 to 8, of which 0, 4 and 8 are dear
 	for range rounds {

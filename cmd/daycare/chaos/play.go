@@ -12,29 +12,41 @@ import (
 	"daycare/engine/crash"
 )
 
-// A play is a case under way.
+// A play is a running case.
 type play struct {
 	Case
-	h      *harness
-	dir    string // of the case
-	root   string // the .daycare directory
-	mirror string
-	// address is where the daemon listens for webhooks.
-	address string
-	user    *user
-	life    int
-	result  *Result
-	// arguments are what is called; none: the daemon is started.
-	arguments []string
+	ground
+	process
+	conversation
+	h         *harness
+	result    *Result
+	arguments []string // of the command to run; empty: the daemon is started
 	check     *checker
-	follow    *follower
-	known     map[string]line // of the workspace that the case begins with
-	said      chan struct{}   // closed when the user is through with the scenario
-	failed    error           // and why, if not by saying everything
+}
 
-	pid     atomic.Int64  // of the process that lives now
-	greeted int           // troubles that were followed by a greeting
-	ahead   time.Duration // of the daemon's clock, in the life that begins next
+// A ground is where a case runs.
+type ground struct {
+	dir     string          // the folder of the case
+	root    string          // the .daycare directory
+	mirror  string          // what of root is durable; "": no power is cut in this case
+	address string          // host:port where the daemon listens for webhooks
+	known   map[string]line // lines of the workspace that the case begins with, by path
+}
+
+// A process is one life of the program under test.
+type process struct {
+	life   int           // number of the life, from 0
+	pid    atomic.Int64  // process id
+	follow *follower     // reads the logs that this life writes
+	ahead  time.Duration // how far the daemon's clock is ahead, from the next life on
+}
+
+// A conversation is the user's side of a case.
+type conversation struct {
+	user    *user
+	said    chan struct{} // closed when the user has played all steps
+	failed  error         // why the user stopped before the last step; nil: they did not
+	greeted int           // number of troubles after which a greeting was sent
 }
 
 func (h *harness) play(ctx context.Context, c Case) (*Result, error) {

@@ -30,23 +30,33 @@ type Result struct {
 	DiedAt  map[string]int  `json:"-"`
 }
 
-// Figures are what the table adds up.
+// Totals are one row of the table.
 type Totals struct {
-	Cases       int     `json:"cases"`
-	Deaths      int     `json:"deaths"`
-	GaveUp      int     `json:"gaveUp"` // ended by itself, because storage failed
-	Messages    int     `json:"messages"`
-	ToolCalls   int     `json:"toolCalls"`
-	Effects     int     `json:"effects"`
-	Lost        int     `json:"lost"`
-	Duplicated  int     `json:"duplicated"`
-	Reordered   int     `json:"reordered"`
-	Wrong       int     `json:"wrong"` // contents, senders, chats, agents
-	Repeated    int     `json:"repeatedEffects"`
-	Again       int     `json:"answersAgain"` // in the window between sending and noting it
+	Cases     int `json:"cases"`
+	Deaths    int `json:"deaths"`
+	GaveUp    int `json:"gaveUp"` // ended by itself, because storage failed
+	Messages  int `json:"messages"`
+	ToolCalls int `json:"toolCalls"`
+	Effects   int `json:"effects"`
+	Broken
+	Again       int     `json:"answersAgain"` // sent again, in the window between sending and recording
 	Torn        int     `json:"tornRepaired"`
 	Interrupted int     `json:"interrupted"`
 	Seconds     float64 `json:"seconds"`
+}
+
+// Broken counts what must never happen.
+type Broken struct {
+	Lost       int `json:"lost"`
+	Duplicated int `json:"duplicated"`
+	Reordered  int `json:"reordered"`
+	Wrong      int `json:"wrong"` // contents, senders, chats, agents
+	Repeated   int `json:"repeatedEffects"`
+}
+
+func (b *Broken) add(o Broken) {
+	b.Lost, b.Duplicated, b.Reordered = b.Lost+o.Lost, b.Duplicated+o.Duplicated, b.Reordered+o.Reordered
+	b.Wrong, b.Repeated = b.Wrong+o.Wrong, b.Repeated+o.Repeated
 }
 
 func newResult(c Case) *Result {
@@ -85,10 +95,9 @@ func (r *Result) tally(v view) {
 func (f *Totals) add(o Totals) {
 	f.Cases, f.Deaths, f.GaveUp = f.Cases+o.Cases, f.Deaths+o.Deaths, f.GaveUp+o.GaveUp
 	f.Messages, f.ToolCalls, f.Effects = f.Messages+o.Messages, f.ToolCalls+o.ToolCalls, f.Effects+o.Effects
-	f.Lost, f.Duplicated, f.Reordered = f.Lost+o.Lost, f.Duplicated+o.Duplicated, f.Reordered+o.Reordered
-	f.Wrong += o.Wrong
-	f.Repeated, f.Again = f.Repeated+o.Repeated, f.Again+o.Again
-	f.Torn, f.Interrupted, f.Seconds = f.Torn+o.Torn, f.Interrupted+o.Interrupted, f.Seconds+o.Seconds
+	f.Broken.add(o.Broken)
+	f.Again, f.Torn = f.Again+o.Again, f.Torn+o.Torn
+	f.Interrupted, f.Seconds = f.Interrupted+o.Interrupted, f.Seconds+o.Seconds
 }
 
 // A Report is what a run came to.
@@ -105,15 +114,20 @@ type Report struct {
 	Bugs     []Caught
 	Soak     []Tenth
 	Seconds  float64
-	// Processor is what the harness and what it started used, in seconds.
+	// Processor is the processor time of the harness and of what it started, in seconds.
 	Processor float64
-	LeftOut   string // what a longer run plays
+	Coverage
+}
+
+// Coverage says how much of what could be played was played.
+type Coverage struct {
 	// Points are the failpoints that the scenarios pass, each counted once for each
 	// scenario that passes it; PointsPlayed those of them that were died at, with each tear.
 	Points, PointsPlayed int
 	// Planned are the cases beside those of real file systems, Unplayed those of them that
 	// an interruption, or enough failures, kept from being played to their end.
 	Planned, Unplayed int
+	LeftOut           string // what a longer run plays
 }
 
 func newReport() *Report {

@@ -21,29 +21,37 @@ type Scenario struct {
 	// Command is what a person calls while no daemon runs, again and again until it
 	// succeeds. It is what dies; then the daemon starts, and lives.
 	Command *invocation
-	// Hooks are the names of the webhooks; none: one.
-	Hooks []string
-	// Asks: commands need the approval of a person.
-	Asks bool
-	// Bot: a chat platform is connected beside the webhooks.
-	Bot bool
-	// Clocked: it is about what is due by the clock.
-	Clocked bool
-	// Crowd: it has more agents than a process with few descriptors can have awake.
-	Crowd bool
-	// Only: the points, by their beginning, that are worth dying at where they are passed
-	// once more; none: all. The default length dies at the first passing of any.
-	Only []string
+	Settings
+	Selection
+	Platform
 	// After is done to the files after each death, as a person would.
 	After func(u *user) error
-	// Refuse: so many answers are refused by the platform after it took them.
-	Refuse int
-	// Fails: the platform fails a third of its calls, half of them after it took the answer.
-	Fails bool
-	// Hangs is how long the platform of a hook takes to say that it has an answer.
-	Hangs map[string]time.Duration
 	// Check looks at the end for what only this scenario promises.
 	Check func(u *user, v view) error
+}
+
+// Settings are what settings.yaml of a scenario says.
+type Settings struct {
+	Hooks []string // names of the webhooks; empty: one, "a"
+	Asks  bool     // commands need the approval of a person
+	Bot   bool     // a chat platform is connected beside the webhooks
+}
+
+// A Selection limits the ways to die, and the failpoints, that a scenario is played with.
+type Selection struct {
+	Clocked bool // it is about what is due by the clock, so clocks are not changed
+	Crowd   bool // it has more agents than a process with few descriptors can keep awake
+	// Only are the prefixes of the failpoints that are worth dying at each time they are
+	// passed; empty: all. The default length dies at the first passing of any.
+	Only []string
+}
+
+// A Platform is how the chat platforms of a scenario fail.
+type Platform struct {
+	Refuse int  // number of answers that are refused after they were accepted
+	Fails  bool // a third of the calls fail, half of them after the answer was accepted
+	// Hangs is how long the platform of a hook takes to confirm an answer, by hook.
+	Hangs map[string]time.Duration
 }
 
 // A step is something that a person or platform does. It returns when it is done,

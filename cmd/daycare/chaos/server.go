@@ -86,9 +86,9 @@ func (s *server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 // has not.
 func (w *world) arrive(r reply) bool {
 	w.mu.Lock()
-	refused, took := w.refuse > 0, true
+	refused, took := w.platform.refuse > 0, true
 	if refused {
-		w.refuse--
+		w.platform.refuse--
 	} else if w.platform.fails != nil {
 		refused, took = w.platform.fails()
 	}

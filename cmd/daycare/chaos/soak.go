@@ -61,7 +61,7 @@ func (h *harness) soak(ctx context.Context) error {
 
 // soaked is the scenario.
 func soaked(end time.Time) *Scenario {
-	s := &Scenario{Name: "soak", Fails: true}
+	s := &Scenario{Name: "soak", Platform: Platform{Fails: true}}
 	var all []step
 	for i := range soakAgents {
 		hook := fmt.Sprintf("s%03d", i)

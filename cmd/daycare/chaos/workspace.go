@@ -35,7 +35,7 @@ func (h *harness) newPlay(ctx context.Context, c Case) (*play, error) {
 // stage makes the folder of a case that begins with a copy of a template; nil: with nothing.
 func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, error) {
 	id := fmt.Sprintf("case-%05d", caseNumber.Add(1))
-	p := &play{Case: c, h: h, dir: filepath.Join(h.dir, id), result: newResult(c)}
+	p := &play{Case: c, h: h, ground: ground{dir: filepath.Join(h.dir, id)}, result: newResult(c)}
 	p.result.Dir = p.dir
 	workspace := filepath.Join(p.dir, "workspace")
 	if c.Root != "" {
@@ -64,8 +64,8 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 	if err != nil {
 		return nil, err
 	}
-	world.refuse, world.broken, world.stalls = c.Scenario.Refuse, p.broken(), h.stalls
-	world.platform = platform{hangs: c.Scenario.Hangs}
+	world.broken, world.stalls = p.broken(), h.stalls
+	world.platform = platform{hangs: c.Scenario.Hangs, refuse: c.Scenario.Refuse}
 	if c.Scenario.Fails {
 		world.platform.fails = func() (fails, took bool) { n := rand.IntN(6); return n < 2, n == 0 }
 	}
@@ -242,7 +242,7 @@ func (t *templates) of(ctx context.Context, s *Scenario) (*template, error) {
 
 // make plays what comes before a scenario, in peace.
 func (t *templates) make(ctx context.Context, s *Scenario, one *template) error {
-	quiet := &Scenario{Name: s.Name, Steps: s.Before, Hooks: s.Hooks, Asks: s.Asks}
+	quiet := &Scenario{Name: s.Name, Steps: s.Before, Settings: Settings{Hooks: s.Hooks, Asks: s.Asks}}
 	p, err := t.h.stage(ctx, Case{Way: "before", Scenario: quiet}, nil)
 	if err != nil {
 		return err

@@ -22,19 +22,28 @@ type world struct {
 	broken  bool // its disk fails once
 	stalls  *stallClock
 
-	mu        sync.Mutex
-	log       io.Writer
+	mu  sync.Mutex // held to use what follows, settings apart
+	log io.Writer
+	exchanged
+	lives
+	platform platform
+
+	settings sync.Mutex // held while settings.yaml is written
+}
+
+// What was exchanged is everything that the world said to daycare and heard from it.
+type exchanged struct {
 	said      []*saying
 	byKey     map[string]*saying
 	replies   []reply
 	decisions []*decision
-	deaths    int
-	life      int               // the one that began last
-	ended     map[int]time.Time // when lives died
-	refuse    int               // so many callbacks still fail, after they were noted
-	platform  platform
+}
 
-	settings sync.Mutex // of who writes settings.yaml
+// lives are the processes of the case, as the world saw them.
+type lives struct {
+	deaths int
+	life   int               // number of the newest, from 0
+	ended  map[int]time.Time // when each died, by its number
 }
 
 // A saying is one message, known by the first word of its text.
@@ -73,7 +82,8 @@ type decision struct {
 
 // A platform is how the other side of callbacks behaves.
 type platform struct {
-	hangs map[string]time.Duration // how long it takes to answer, by chat
+	refuse int                      // number of callbacks that still fail, after they were recorded
+	hangs  map[string]time.Duration // how long it takes to answer, by chat
 	// fails says whether it answers this one with an error, and whether it took it all the
 	// same; nil: it never fails.
 	fails func() (fails, took bool)
@@ -84,8 +94,8 @@ func newWorld(dir, id string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &world{id: id, effects: filepath.Join(dir, "effects"), bot: newBot(), log: log, byKey: map[string]*saying{},
-		ended: map[int]time.Time{}}, nil
+	return &world{id: id, effects: filepath.Join(dir, "effects"), bot: newBot(), log: log,
+		exchanged: exchanged{byKey: map[string]*saying{}}, lives: lives{ended: map[int]time.Time{}}}, nil
 }
 
 // note writes one line of the world's own log, for people who look at a failure.
