@@ -20,7 +20,8 @@ func BenchmarkExec(b *testing.B) {
 	for _, level := range levels {
 		b.Run(string(level), func(b *testing.B) {
 			dir, access := b.TempDir(), permission.Default(b.TempDir())
-			o := Options{Mode: Sandbox, Sandbox: string(level), Helper: self, Home: func(string) string { return dir }}
+			o := Options{Mode: Sandbox, SandboxOptions: SandboxOptions{Sandbox: string(level), Helper: self},
+				AgentFolders: AgentFolders{Home: func(string) string { return dir }}}
 			if level == sandbox.None {
 				o.Mode = Off
 			}

@@ -260,7 +260,7 @@ func (x *world) noticed(heard int32) string {
 // Where no sandbox works, a person is asked for every script, whatever was granted
 // for good; nobody there to answer, it is not run (the runtime sees to that).
 func TestEscapesAreAskedForWithoutASandbox(t *testing.T) {
-	e := newExec(Options{Mode: Sandbox, Sandbox: "auto"})
+	e := newExec(Options{Mode: Sandbox, SandboxOptions: SandboxOptions{Sandbox: "auto"}})
 	access := workspace(t)
 	access.Exec = []string{"cat", "ln", "perl", "python3", "echo", "cd"}
 	for _, x := range escapes {

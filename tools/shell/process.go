@@ -35,32 +35,47 @@ const (
 
 // process is one command to run.
 type process struct {
-	shell, command string
-	argv           []string // is run instead, without a shell, if it is not nil
-	env            []string
-	stdin          string            // ignored if keepOpen
-	keepOpen       bool              // standard input stays open for more
-	stderr         io.Writer         // takes standard error, and what is said of the command; nil: with the output
-	mark           string            // id of the call
-	rule           permission.Access // what a person had to allow; nil: nothing
-	covered        func(permission.Set) bool
-	grace          time.Duration
-	runner         *sandbox.Runner
-	view           sandbox.View
-	watch          *guard.Watch // over what it makes; nil: it is not watched
-	refused        func(what string)
-	room           *room    // on its disks
-	proxy          *proxy   // its network, closed with its end; nil: none
-	domains        []string // that it reaches through proxy
-	secrets        *redact.Redactor
-	began          func() (ended func()) // tells that it begins
+	commandLine
+	isolation
+	approval
+	stderr  io.Writer             // receives standard error and notes about the command; nil: they go with the output
+	secrets *redact.Redactor      // removes secrets from the output
+	grace   time.Duration         // between SIGTERM and SIGKILL
+	began   func() (ended func()) // is called before it starts; ended when nothing of it is left
+	refused func(what string)     // is called with what the guard put aside
 }
 
-// confined is an environment as it is in the sandbox of the process: with the home and the
-// temporary folder of its view.
-func (p process) confined(env []string) []string {
+// A commandLine is what to run, and with what input.
+type commandLine struct {
+	shell, command string
+	argv           []string // run instead of command, without a shell, unless it is nil
+	env            []string // NAME=value
+	stdin          string   // ignored if keepOpen
+	keepOpen       bool     // standard input stays open for more
+	mark           string   // id of the call, by which processes that left the group are found; "": none
+}
+
+// isolation limits what a command reaches: files, disks, hosts.
+type isolation struct {
+	runner  *sandbox.Runner
+	view    sandbox.View
+	watch   *guard.Watch // watches the files that it makes; nil: it is not watched
+	room    *room        // on the disks that it writes to
+	proxy   *proxy       // its network, closed when it ends; nil: none
+	domains []string     // hosts that it can reach through proxy
+}
+
+// approval is what permits a command to run.
+type approval struct {
+	rule    permission.Access         // the right that a user had to give; nil: it needed none
+	covered func(permission.Set) bool // reports whether a set of rights still permits it; nil: any set does
+}
+
+// confined returns an environment for the inside of the sandbox: with the home and the
+// temporary folder of the view.
+func (i isolation) confined(env []string) []string {
 	env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "HOME=") || strings.HasPrefix(kv, "TMPDIR=") })
-	return append(env, p.runner.Environment(p.view)...)
+	return append(env, i.runner.Environment(i.view)...)
 }
 
 // ending is how a command ended.
@@ -166,11 +181,12 @@ func (p process) environment() []string {
 	return append(append(append([]string(nil), p.env...), "PWD="+p.view.Dir), p.marked()...)
 }
 
-func (p process) marked() []string {
-	if p.mark == "" {
+// marked returns the environment variable that marks all processes of the call.
+func (c commandLine) marked() []string {
+	if c.mark == "" {
 		return nil
 	}
-	return []string{markName + "=" + p.mark}
+	return []string{markName + "=" + c.mark}
 }
 
 // connect gives the command its input and its supervisor.
@@ -318,10 +334,10 @@ func (r *running) release() {
 }
 
 // sweep ends what the shell left behind: its group, and what left the group.
-func (p process) sweep(group int) {
+func (c commandLine) sweep(group int) {
 	syscall.Kill(-group, syscall.SIGKILL) // an error means that nothing is left
-	if p.mark != "" {
-		killMarked(markName + "=" + p.mark)
+	if c.mark != "" {
+		killMarked(markName + "=" + c.mark)
 	}
 }
 

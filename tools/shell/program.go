@@ -57,9 +57,11 @@ func (o Program) process(e *Exec) (process, error) {
 	if err != nil {
 		return process{}, err
 	}
-	p := process{began: e.began(o.Agent, runner), grace: min(e.options.grace, programGrace), shell: e.shell,
-		command: o.Command, stdin: o.Stdin, mark: o.Mark, stderr: o.Err, runner: runner, refused: e.refused(o.Agent),
-		view: sandbox.View{Dir: o.Dir}}
+	p := process{
+		commandLine: commandLine{shell: e.shell, command: o.Command, stdin: o.Stdin, mark: o.Mark},
+		isolation:   isolation{runner: runner, view: sandbox.View{Dir: o.Dir}},
+		stderr:      o.Err, grace: min(e.options.grace, programGrace),
+		began: e.began(o.Agent, runner), refused: e.refused(o.Agent)}
 	env := e.options.environment()
 	if runner.Level != sandbox.None {
 		if p.view, p.watch, err = e.confine.view(o.As, o.Access, o.Dir); err != nil {

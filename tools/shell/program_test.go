@@ -124,7 +124,7 @@ func TestProgramsInTheSandbox(t *testing.T) {
 	if out, err := run(e, true); err != nil || !strings.Contains(out, "canary-file") || strings.Contains(out, "canary-env") {
 		t.Errorf("without: %v\n%s", err, out)
 	}
-	none := newExec(Options{Mode: Sandbox, Sandbox: "auto", Helper: sandbox.Self()})
+	none := newExec(Options{Mode: Sandbox, SandboxOptions: SandboxOptions{Sandbox: "auto", Helper: sandbox.Self()}})
 	none.confine.once.Do(func() { none.confine.runner = sandbox.Plain(sandbox.Self()) })
 	if _, err := run(none, false); !errors.Is(err, ErrNoSandbox) {
 		t.Errorf("where no sandbox works: %v", err)

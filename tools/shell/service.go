@@ -117,8 +117,11 @@ func (v Service) found() ([]string, error) {
 
 // process is the service, ready to start.
 func (s *Services) process(v Service, argv []string, runner *sandbox.Runner) (process, error) {
-	p := process{argv: argv, stderr: s.options.Redact.Writer(v.Errors), keepOpen: true, grace: s.options.grace,
-		mark: fmt.Sprintf("service-%d-%d", os.Getpid(), time.Now().UnixNano()), runner: runner, view: sandbox.View{Dir: v.Dir},
+	p := process{
+		commandLine: commandLine{argv: argv, keepOpen: true,
+			mark: fmt.Sprintf("service-%d-%d", os.Getpid(), time.Now().UnixNano())},
+		isolation: isolation{runner: runner, view: sandbox.View{Dir: v.Dir}},
+		stderr:    s.options.Redact.Writer(v.Errors), grace: s.options.grace,
 		began: func() func() { return s.begins(v, runner) }, refused: func(what string) { s.tell(v.Name, what) }}
 	env := s.options.environment()
 	if runner.Level != sandbox.None {

@@ -31,8 +31,8 @@ func serving(t *testing.T, level sandbox.Level, script string, change func(*Serv
 			t.Fatal(err)
 		}
 	}
-	o := Options{Mode: Sandbox, Sandbox: string(level), Helper: sandbox.Self(), grace: time.Second,
-		Denied: []string{filepath.Join(dir, ".daycare")}}
+	o := Options{Mode: Sandbox, grace: time.Second, SandboxOptions: SandboxOptions{
+		Sandbox: string(level), Helper: sandbox.Self(), Denied: []string{filepath.Join(dir, ".daycare")}}}
 	if level == sandbox.None {
 		o.Mode = Off
 	}
@@ -176,7 +176,7 @@ func TestNothingOfAServiceSurvivesItsEnd(t *testing.T) {
 }
 
 func TestAServiceThatCannotStartSaysWhy(t *testing.T) {
-	s := NewServices(Options{Mode: Off, Helper: sandbox.Self()})
+	s := NewServices(Options{Mode: Off, SandboxOptions: SandboxOptions{Helper: sandbox.Self()}})
 	for want, v := range map[string]Service{
 		"find no-such-program":              {Argv: []string{"no-such-program"}},
 		"/none is not a folder to start in": {Argv: []string{"sh"}, Dir: "/none"},

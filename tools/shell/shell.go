@@ -50,56 +50,65 @@ const (
 
 // Options say how commands are run.
 type Options struct {
+	SandboxOptions
+	AgentFolders
 	Mode Mode // "" is Ask
-	// Live is the mode now, asked at each call; nil: Mode for ever.
+	// Live returns the current mode and is called for each call; nil: Mode, always.
 	Live func() Mode
-	// Sandbox is the wanted one: auto, bwrap, landlock, seatbelt; "" is none.
-	Sandbox string
-	// Helper is the path of the daycare binary, which must call sandbox.Main; "":
-	// there is no sandbox and no supervisor.
-	Helper string
 	// Timeout is for calls that name none; 0 is DefaultTimeout.
 	Timeout time.Duration
-	// Reserve is how many bytes stay free on the disks that a command writes to: it is
-	// ended before. 0: it may fill them.
-	Reserve int64
-	// Keep are names of environment variables that commands get beside the usual
+	// Keep are names of environment variables that commands get in addition to the usual
 	// ones.
 	Keep []string
-	// Spill is the folder that takes the full text of long output, "" or nil:
-	// none.
-	Spill func(agent string) string
-	// Began is told when a command of an agent begins, and whether a sandbox holds it;
-	// ended is called when nothing of it is left. nil: nobody is told.
+	// Began is called when a command of an agent starts; sandboxed says whether it runs in a
+	// sandbox. It returns what is called when nothing of the command is left. nil: not called.
 	Began func(agent string, sandboxed bool) (ended func())
-	// Folders are the granted folders as they were when they were given; nil: as they
-	// are now.
-	Folders *permission.Folders
-	// Denied are absolute paths out of reach of every command: .daycare. What package
-	// sensitive names is added.
-	Denied []string
-	// Guard watches over what commands leave behind; nil: one of this tool's own.
-	Guard *guard.Guard
-	// Refused is told what the sandbox kept an agent's command from, where daycare
-	// notices. nil: nobody is.
+	// Refused is called with what the sandbox kept an agent's command from, where daycare
+	// notices. nil: not called.
 	Refused func(agent, what string)
-	// Shown are the folders in .daycare that an agent's commands may read, and
-	// those that they may write too. nil: none.
-	Shown func(agent string) (read, write []string)
-	// Home is the private home folder of an agent's commands, made when needed.
-	// nil: one for all, among the temporary files.
-	Home func(agent string) string
-	// Jobs is the folder that keeps an agent's background processes. nil: there
-	// are none.
-	Jobs func(agent string) string
-	// Redact takes secrets out of all that a command prints, before it is shown or
-	// kept anywhere. nil: none are known.
+	// Redact removes secrets from everything that a command prints, before it is shown or
+	// stored. nil: no secrets are known.
 	Redact *redact.Redactor
 	// Dial makes the connections of commands that may reach a domain. nil: no
 	// command has a network.
 	Dial Dial
 
-	grace time.Duration // between SIGTERM and SIGKILL; tests are impatient
+	grace time.Duration // between SIGTERM and SIGKILL; shorter in tests
+}
+
+// SandboxOptions say what commands are kept from.
+type SandboxOptions struct {
+	// Sandbox is the requested sandbox: auto, bwrap, landlock or seatbelt; "": none.
+	Sandbox string
+	// Helper is the path of the daycare binary, which must call sandbox.Main; "":
+	// there is no sandbox and no supervisor.
+	Helper string
+	// Folders are the granted folders as they were when they were granted; nil: as they
+	// are now.
+	Folders *permission.Folders
+	// Denied are absolute paths that no command can reach: .daycare. What package
+	// sensitive names is added.
+	Denied []string
+	// Guard checks what commands leave behind; nil: a new one for these tools.
+	Guard *guard.Guard
+	// Reserve is how many bytes stay free on the disks that a command writes to: it is
+	// ended before it uses them. 0: it can fill the disks.
+	Reserve int64
+}
+
+// AgentFolders are the folders of an agent that its commands use, by the id of the agent.
+type AgentFolders struct {
+	// Spill is the folder that receives the full text of long output; "" or nil: none.
+	Spill func(agent string) string
+	// Shown are the folders in .daycare that an agent's commands can read, and
+	// those that they can write too. nil: none.
+	Shown func(agent string) (read, write []string)
+	// Home is the private home folder of an agent's commands, created when needed.
+	// nil: one for all, in the folder of temporary files.
+	Home func(agent string) string
+	// Jobs is the folder that keeps an agent's background processes. nil: there
+	// are none.
+	Jobs func(agent string) string
 }
 
 // New makes the tools exec and process, and the background processes that they
@@ -192,10 +201,12 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 // process is the command of a call, ready to start. open is what it may see and change.
 func (e *Exec) process(call tools.Call, a arguments, dir string, open permission.Set, runner *sandbox.Runner) (process, error) {
 	what := resolve(a.Command, dir, call.Access)
-	p := process{began: e.began(call.Agent, runner), grace: e.options.grace, shell: e.shell, secrets: e.options.Redact,
-		command: a.Command, stdin: a.Stdin, mark: call.ID, rule: e.rule(call.Access, a, runner, what),
-		covered: e.covered(call, a, runner, what),
-		runner:  runner, refused: e.refused(call.Agent), view: sandbox.View{Dir: dir}}
+	p := process{
+		commandLine: commandLine{shell: e.shell, command: a.Command, stdin: a.Stdin, mark: call.ID},
+		isolation:   isolation{runner: runner, view: sandbox.View{Dir: dir}},
+		approval:    approval{rule: e.rule(call.Access, a, runner, what), covered: e.covered(call, a, runner, what)},
+		secrets:     e.options.Redact, grace: e.options.grace,
+		began: e.began(call.Agent, runner), refused: e.refused(call.Agent)}
 	env := e.options.environment()
 	if runner.Level != sandbox.None {
 		var err error
@@ -286,20 +297,20 @@ var heldBack = lazyregexp.New(`(?i)from proxy|permission denied|operation not pe
 
 // explained adds what may be the reason to a result that failed. With Landlock alone a part
 // of a command may fail that a person would expect to work, and the rest go on.
-func (p process) explained(res tools.Result) tools.Result {
-	went := res.Status == tools.Failed || res.Status == "" && !p.runner.HasView()
-	if p.runner.Level != sandbox.None && went && heldBack.MatchString(res.Text) {
+func (i isolation) explained(res tools.Result) tools.Result {
+	went := res.Status == tools.Failed || res.Status == "" && !i.runner.HasView()
+	if i.runner.Level != sandbox.None && went && heldBack.MatchString(res.Text) {
 		limits := "only the granted folders, no network; allowedDomains gives one"
 		switch {
-		case !p.runner.HasView():
+		case !i.runner.HasView():
 			limits = "only the granted folders, no new entries in a folder that holds .daycare or .git (make a " +
 				"subfolder with the tool write and work there), no chmod, no network; bubblewrap would allow these"
-		case len(p.domains) > 0:
-			limits = "only the granted folders, of the network only " + strings.Join(p.domains, ", ")
+		case len(i.domains) > 0:
+			limits = "only the granted folders, of the network only " + strings.Join(i.domains, ", ")
 		}
 		res.Text += "\n[commands run in a sandbox: " + limits + "]"
 	}
-	if p.runner.Level != sandbox.None && gitKept.MatchString(res.Text) {
+	if i.runner.Level != sandbox.None && gitKept.MatchString(res.Text) {
 		res.Text += "\n[the configuration and hooks of a repository can only be read here; one that exists needs no git init. " +
 			"To change them, ask with request_permission for @write: of the path]"
 	}

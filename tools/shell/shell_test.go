@@ -134,7 +134,7 @@ func TestWorkdir(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(access.WorkingDir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	e := newExec(Options{Mode: Off, Denied: []string{filepath.Join(access.WorkingDir, "no")}})
+	e := newExec(Options{Mode: Off, SandboxOptions: SandboxOptions{Denied: []string{filepath.Join(access.WorkingDir, "no")}}})
 	for dir, want := range map[string]string{"": access.WorkingDir, "sub": sub, sub: sub, "sub/../sub/.": sub} {
 		res := run(t, t.Context(), e, newCall(t, access, a{"command": "pwd; echo $PWD", "workdir": dir}))
 		if !strings.HasPrefix(res.Text, want+"\n"+want+"\n") {
@@ -266,7 +266,7 @@ func TestEndlessOutputNeedsLittleMemory(t *testing.T) {
 		size = 30_000_000
 	}
 	spill := t.TempDir()
-	e := newExec(Options{Mode: Off, Spill: func(string) string { return spill }})
+	e := newExec(Options{Mode: Off, AgentFolders: AgentFolders{Spill: func(string) string { return spill }}})
 	call := newCall(t, workspace(t), a{"command": fmt.Sprintf("echo first; yes | head -c %d; echo last", size), "timeoutMs": 1_800_000})
 	told := 0
 	call.Progress = func(text string) { told = max(told, len(text)) }

@@ -23,9 +23,10 @@ import (
 func held(t *testing.T, level sandbox.Level) (*Exec, *Process, *Jobs) {
 	t.Helper()
 	self, dir := sandbox.Self(), t.TempDir()
-	o := Options{Mode: Sandbox, Sandbox: string(level), Helper: self, grace: time.Second,
-		Home: func(string) string { return dir + "/home" },
-		Jobs: func(agent string) string { return filepath.Join(dir, agent) }}
+	o := Options{Mode: Sandbox, grace: time.Second, SandboxOptions: SandboxOptions{Sandbox: string(level), Helper: self},
+		AgentFolders: AgentFolders{
+			Home: func(string) string { return dir + "/home" },
+			Jobs: func(agent string) string { return filepath.Join(dir, agent) }}}
 	if level == sandbox.None {
 		o.Mode = Off
 	}
@@ -168,8 +169,8 @@ func daemon() {
 	parts := strings.SplitN(os.Getenv(daemonEnv), "|", 3)
 	dir := parts[1]
 	level := sandbox.Level(parts[0])
-	o := Options{Mode: Sandbox, Sandbox: parts[0], Helper: sandbox.Self(),
-		Home: func(string) string { return dir + "/home" }, Jobs: func(string) string { return dir + "/jobs" }}
+	o := Options{Mode: Sandbox, SandboxOptions: SandboxOptions{Sandbox: parts[0], Helper: sandbox.Self()}, AgentFolders: AgentFolders{
+		Home: func(string) string { return dir + "/home" }, Jobs: func(string) string { return dir + "/jobs" }}}
 	if level == sandbox.None {
 		o.Mode = Off
 	}

@@ -30,29 +30,30 @@ func (r workbench) shellOptions() toolshell.Options {
 	homes := commandHomes(root)
 	c := live()
 	return toolshell.Options{
-		Mode: shellMode(c), Live: func() toolshell.Mode { return liveMode(c, live()) }, Sandbox: c.Tools.Exec.Sandbox,
-		Helper: sandbox.Self(), Timeout: c.Tools.Exec.Timeout, Reserve: int64(c.Tools.Exec.ReserveMB) << 20,
-		Began:   r.commandBegan,
-		Refused: r.refused,
-		Folders: r.folders,
-		// The home folders of all agents, so that none finds another's where they lie in
-		// what it was granted: what it put there would run with the other's rights.
-		Denied: []string{root, homes},
-		Shown: func(id string) (read, write []string) {
-			if id == hookHome {
-				return []string{r.hookFolder()}, []string{filepath.Join(homes, id)}
-			}
-			write = []string{filepath.Join(homes, id)}
-			if dir := taskDir(id); dir != "" {
-				write = append(write, dir)
-			}
-			return append(conversationsOf(r.Daemon).paths(id), filepath.Join(root, "skills"), agent(id, "blobs")), write
+		Mode: shellMode(c), Live: func() toolshell.Mode { return liveMode(c, live()) }, Timeout: c.Tools.Exec.Timeout,
+		Began: r.commandBegan, Refused: r.refused, Redact: &r.secrets, Dial: fetch.Dial,
+		SandboxOptions: toolshell.SandboxOptions{
+			Sandbox: c.Tools.Exec.Sandbox, Helper: sandbox.Self(), Reserve: int64(c.Tools.Exec.ReserveMB) << 20,
+			Folders: r.folders,
+			// The home folders of all agents, so that no agent finds another's inside a folder
+			// that it was granted: what it put there would run with the other's rights.
+			Denied: []string{root, homes},
 		},
-		Home:   func(id string) string { return filepath.Join(homes, id) },
-		Spill:  func(id string) string { return agent(id, "blobs") },
-		Redact: &r.secrets,
-		Jobs:   func(id string) string { return agent(id, "jobs") },
-		Dial:   fetch.Dial,
+		AgentFolders: toolshell.AgentFolders{
+			Shown: func(id string) (read, write []string) {
+				if id == hookHome {
+					return []string{r.hookFolder()}, []string{filepath.Join(homes, id)}
+				}
+				write = []string{filepath.Join(homes, id)}
+				if dir := taskDir(id); dir != "" {
+					write = append(write, dir)
+				}
+				return append(conversationsOf(r.Daemon).paths(id), filepath.Join(root, "skills"), agent(id, "blobs")), write
+			},
+			Home:  func(id string) string { return filepath.Join(homes, id) },
+			Spill: func(id string) string { return agent(id, "blobs") },
+			Jobs:  func(id string) string { return agent(id, "jobs") },
+		},
 	}
 }
 
