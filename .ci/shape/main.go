@@ -39,10 +39,10 @@ var limits = map[string]int{
 	"structs over 12 fields":  18,
 	"lines over 140 columns":  0,
 	"folders over 40 files":   1,
-	"lines of one function":   69,
+	"lines of one function":   67,
 	"lines of cmd/daycare":    690,
 	"lines of one file":       500,
-	"functions over 60 lines": 5,
+	"functions over 60 lines": 4,
 }
 
 // A place is something that a figure counts, largest first.

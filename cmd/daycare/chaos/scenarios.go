@@ -16,8 +16,11 @@ import (
 
 var first = []step{say("a", "first", "hello"), answered(1)}
 
-// Scenarios lists all that is played.
-func Scenarios() []*Scenario {
+// Scenarios lists all scenarios.
+func Scenarios() []*Scenario { return slices.Concat(conversations(), workspaces()) }
+
+// conversations are about one conversation: messages, tool calls, approvals, deliveries.
+func conversations() []*Scenario {
 	return []*Scenario{
 		{Name: "chat", Steps: []step{say("a", "m1", "hello"), answered(1), say("a", "m2", "hello"), say("a", "m3", "think")}},
 		{Name: "waiting", Before: first, Steps: []step{burst("a", "w", "think", 6)}},
@@ -61,6 +64,12 @@ func Scenarios() []*Scenario {
 			Check: quick("b", "c", "d"),
 			Steps: []step{say("a", "a0", "hello"),
 				together(say("a", "a1", "labour"), burst("b", "b", "hello", 4), burst("c", "c", "look", 4), burst("d", "d", "act", 4))}},
+	}
+}
+
+// workspaces are about agents that start each other, tasks, folders and files.
+func workspaces() []*Scenario {
+	return []*Scenario{
 		{Name: "file", Before: first, Steps: []step{attach("f1")}},
 		{Name: "remove", Before: first, Steps: []step{remove}},
 		{Name: "background", Before: first, Check: reported,
