@@ -65,8 +65,8 @@ type plan struct{}
 // Spec describes the tool.
 func (plan) Spec() tools.Spec {
 	return tools.Spec{Name: "submit_plan", Replay: tools.Idempotent,
-		Description: "Ask the person to approve your plan: every step, file and command. Once it is approved you may " +
-			"carry it out in that turn.",
+		Description: "Ask the user to approve your plan: every step, file and command. Once it is approved, carry it " +
+			"out in the same turn.",
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{
 			"plan":{"type":"string","minLength":1,"maxLength":20000}},"required":["plan"]}`)}
 }
@@ -98,8 +98,8 @@ func (plan) Run(ctx context.Context, _ tools.Call) (tools.Result, error) {
 // Spec describes the tool.
 func (request) Spec() tools.Spec {
 	return tools.Spec{Name: tools.RequestPermission, Replay: tools.Idempotent,
-		Description: "Ask the person for a right: @read:/path, @write:/path, @web, @web:host, " +
-			"@lan:host:port (your owner's network) or @exec:command.",
+		Description: "Ask the user for a permission: @read:/path, @write:/path, @web, @web:host, " +
+			"@lan:host:port (in the owner's network) or @exec:command.",
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{
 			"permission":{"type":"string","minLength":1,"maxLength":4096},
 			"reason":{"type":"string","minLength":1,"maxLength":500}},"required":["permission","reason"]}`)}
@@ -155,7 +155,7 @@ type grant struct{ asker Asker }
 // Spec describes the tool.
 func (grant) Spec() tools.Spec {
 	return tools.Spec{Name: "grant_permission", Replay: tools.Idempotent,
-		Description: "Share a right you hold with an agent you started.",
+		Description: "Give one of your permissions to an agent that you started.",
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{
 			"agentId":{"type":"string","minLength":1},
 			"permission":{"type":"string","minLength":1,"maxLength":4096,` +

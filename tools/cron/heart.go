@@ -23,20 +23,20 @@ const (
 	none           = `{"type":"object","properties":{},"additionalProperties":false}`
 	heartAddSchema = `{"type":"object","properties":{
 "title":{"type":"string"},
-"prompt":{"type":"string","description":"what to look at, what deserves attention"},
-"activeHours":{"type":"string","description":"08:00-22:00; default: always"},
-"gate":{"type":"string","description":"command; left out unless it exits with 0"}},
+"prompt":{"type":"string","description":"what to check, and what to report"},
+"activeHours":{"type":"string","description":"such as 08:00-22:00; default: always"},
+"gate":{"type":"string","description":"command: the item is skipped unless it exits with 0"}},
 "required":["title","prompt"],"additionalProperties":false}`
 	heartSchema = `{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}`
 )
 
 func (c *clocks) heartTools() []tools.Tool {
 	return []tools.Tool{
-		makeTool("heartbeat_add", "Add something to look at now and then, in the background.", tools.Idempotent,
+		makeTool("heartbeat_add", "Add an item to the heartbeat, a periodic background check.", tools.Idempotent,
 			heartAddSchema, c.heartAdd),
-		makeTool("heartbeat_list", "List what the heartbeat looks at and how it went.", tools.ReadOnly, none, c.heartList),
-		makeTool("heartbeat_run", "Run the heartbeat now, changed or not.", tools.Once, none, c.heartRun),
-		makeTool("heartbeat_remove", "Remove a point from the heartbeat, into the trash.", tools.Once, heartSchema, c.heartRemove),
+		makeTool("heartbeat_list", "List the items of the heartbeat and its last result.", tools.ReadOnly, none, c.heartList),
+		makeTool("heartbeat_run", "Run the heartbeat now, even if nothing changed.", tools.Once, none, c.heartRun),
+		makeTool("heartbeat_remove", "Move an item of the heartbeat to the trash.", tools.Once, heartSchema, c.heartRemove),
 	}
 }
 

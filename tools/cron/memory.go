@@ -17,8 +17,9 @@ const memorySchema = `{"type":"object","properties":{
 
 func (c *clocks) memoryTools() []tools.Tool {
 	return []tools.Tool{
-		makeTool("cron_read_memory", "Read what a scheduled task noted for its next run.", tools.ReadOnly, slugSchema, c.readMemory),
-		makeTool("cron_write_memory", "Replace what a scheduled task knows at its next run.", tools.Idempotent,
+		makeTool("cron_read_memory", "Read the notes that a scheduled task keeps for its next run.", tools.ReadOnly,
+			slugSchema, c.readMemory),
+		makeTool("cron_write_memory", "Replace the notes that a scheduled task keeps for its next run.", tools.Idempotent,
 			memorySchema, c.writeMemory),
 	}
 }

@@ -39,12 +39,12 @@ const (
 	addSchema = `{"type":"object","properties":{
 "name":{"type":"string"},
 "when":{"type":"string","description":"` + whenHelp + `"},
-"prompt":{"type":"string","description":"all it needs: the task does not know this conversation"},
+"prompt":{"type":"string","description":"everything it needs: the task does not see this conversation"},
 "timezone":{"type":"string","description":"default: the user's"},
-"here":{"type":"boolean","description":"run in this conversation and its chat: for reminders"},
+"here":{"type":"boolean","description":"run in this conversation, as a reminder"},
 "deleteAfterRun":{"type":"boolean"},
-"gate":{"type":"string","description":"command; runs only if it exits with 0, and gets its output"},
-"watch":{"type":"array","items":{"type":"string"},"description":"globs: run only when such a file changed"}},
+"gate":{"type":"string","description":"command: the task runs only if it exits with 0, and gets its output"},
+"watch":{"type":"array","items":{"type":"string"},"description":"globs: run only when a matching file changed"}},
 "required":["prompt"],"additionalProperties":false}`
 
 	updateSchema = `{"type":"object","properties":{
@@ -54,20 +54,20 @@ const (
 "prompt":{"type":"string"},
 "timezone":{"type":"string"},
 "enabled":{"type":"boolean"},
-"gate":{"type":"string","description":"empty: none"}},
+"gate":{"type":"string","description":"empty: remove it"}},
 "required":["task"],"additionalProperties":false}`
 )
 
 func (c *clocks) taskTools() []tools.Tool {
 	return []tools.Tool{
-		makeTool("add_cron", "Schedule a task: once or repeating, at a time or when files change. Says when it will run.",
+		makeTool("add_cron", "Schedule a task: once or repeatedly, at a time or when files change. Returns the next runs.",
 			tools.Idempotent, addSchema, c.add),
-		makeTool("cron_list", "List scheduled tasks with their next times and last outcome.", tools.ReadOnly,
+		makeTool("cron_list", "List scheduled tasks with their next runs and last result.", tools.ReadOnly,
 			`{"type":"object","properties":{},"additionalProperties":false}`, c.list),
 		makeTool("cron_read_task", "Read the file of a scheduled task.", tools.ReadOnly, slugSchema, c.read),
-		makeTool("cron_update", "Change a scheduled task. What is not given stays.", tools.Idempotent, updateSchema, c.update),
-		makeTool("cron_run", "Run a scheduled task now, beside its schedule.", tools.Once, slugSchema, c.runNow),
-		makeTool("cron_delete_task", "Delete a scheduled task. It goes to the trash.", tools.Once, slugSchema, c.remove),
+		makeTool("cron_update", "Change a scheduled task. Fields that you omit stay unchanged.", tools.Idempotent, updateSchema, c.update),
+		makeTool("cron_run", "Run a scheduled task now, in addition to its schedule.", tools.Once, slugSchema, c.runNow),
+		makeTool("cron_delete_task", "Move a scheduled task to the trash.", tools.Once, slugSchema, c.remove),
 	}
 }
 

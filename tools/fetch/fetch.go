@@ -55,10 +55,10 @@ func New(o Options) []tools.Tool {
 type fetch struct{ options Options }
 
 var fetchSpec = tools.Spec{Name: "web_fetch", Replay: tools.ReadOnly, Parallel: true, Timeout: 2 * fetchTimeout,
-	Description: "Read a web page as Markdown, or a PDF, another text or an image.",
+	Description: "Fetch a web page as Markdown, or a PDF, a text file or an image.",
 	Schema: json.RawMessage(`{"type":"object","properties":{
 "url":{"type":"string"},
-"raw":{"type":"boolean","description":"not as Markdown"},
+"raw":{"type":"boolean","description":"the source instead of Markdown"},
 "page":{"type":"integer","minimum":1,"description":"first page of a PDF"}},
 "required":["url"],"additionalProperties":false}`)}
 

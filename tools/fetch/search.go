@@ -60,7 +60,7 @@ func FindService(setting string, key func(name string) string) (*Service, error)
 type search struct{ service Service }
 
 var searchSpec = tools.Spec{Name: "web_search", Replay: tools.ReadOnly, Parallel: true, Timeout: fetchTimeout,
-	Description: "Search the web: titles, addresses and extracts. Read what matters with web_fetch.",
+	Description: "Search the web. Returns titles, addresses and extracts; read pages with web_fetch.",
 	Schema: json.RawMessage(`{"type":"object","properties":{
 "query":{"type":"string"},
 "count":{"type":"integer","minimum":1,"maximum":20}},

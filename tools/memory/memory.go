@@ -72,7 +72,7 @@ func noted(text string) string {
 
 var (
 	searchSpec = tools.Spec{Name: "memory_search", Replay: tools.ReadOnly, Parallel: true,
-		Description: "Search your notes from earlier conversations by words. Do it before you say that you do not know.",
+		Description: "Search the notes from earlier conversations by keywords. Do this before you say that you do not know.",
 		Schema: json.RawMessage(`{"type":"object","properties":{
 "query":{"type":"string"},
 "limit":{"type":"integer","minimum":1,"maximum":20}},
@@ -86,14 +86,14 @@ var (
 "lines":{"type":"integer","minimum":1}},
 "required":["file"],"additionalProperties":false}`)}
 
-	// Appended twice, a note would stand there twice.
+	// Run twice, it would append the note twice.
 	writeSpec = tools.Spec{Name: "memory_write", Replay: tools.Once,
-		Description: "Keep something for later conversations. Without file: in today's notes; of a person or thing: " +
-			"entities/NAME.md. Facts, not talk; no secrets.",
+		Description: "Save facts for later conversations; no chatter, no secrets. Without file: in today's notes. About a person or " +
+			"thing: entities/NAME.md.",
 		Schema: json.RawMessage(`{"type":"object","properties":{
 "text":{"type":"string"},
 "file":{"type":"string"},
-"replace":{"type":"boolean","description":"the whole file becomes text"}},
+"replace":{"type":"boolean","description":"replace the whole file"}},
 "required":["text"],"additionalProperties":false}`)}
 
 	listSpec = tools.Spec{Name: "memory_list", Replay: tools.ReadOnly, Parallel: true,

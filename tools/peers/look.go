@@ -22,7 +22,7 @@ func (p *peers) list() tools.Tool {
 }
 
 func (p *peers) running() tools.Tool {
-	return makeTool("subagents", "List the agents you started that are at work.", `"properties":{}`,
+	return makeTool("subagents", "List the agents that you started and that are working.", `"properties":{}`,
 		func(ctx context.Context, call tools.Call, _ noArgs) (tools.Result, error) {
 			return p.lines(ctx, call, "None of your agents is at work.", func(a event.Agent) bool {
 				return a.ParentAgentID == call.Agent && a.State != event.Ended && a.State != event.Idle
@@ -35,7 +35,7 @@ type limitArgs struct {
 }
 
 func (p *peers) sessionsList() tools.Tool {
-	return makeTool("sessions_list", "List the agents' conversations with the time of the newest message.",
+	return makeTool("sessions_list", "List the conversations of the agents with the time of the newest message.",
 		`"properties":{"limit":{"type":"integer","minimum":1,"maximum":500}}`,
 		func(ctx context.Context, call tools.Call, args limitArgs) (tools.Result, error) {
 			all, err := p.agents.List(ctx, call.Agent)
@@ -120,7 +120,7 @@ func (p *peers) status(name, description string) tools.Tool {
 }
 
 func (p *peers) sessionsStatus() tools.Tool {
-	return makeTool("sessions_status", "An agent's messages, tokens, cost and state; without agentId your own.",
+	return makeTool("sessions_status", "Show the messages, tokens, cost and state of an agent; without agentId, your own.",
 		`"properties":{"agentId":{"type":"string"}}`,
 		func(ctx context.Context, call tools.Call, args whoArgs) (tools.Result, error) {
 			id := call.Agent
@@ -176,7 +176,8 @@ func (p *peers) find(ctx context.Context, asker, ref string) (event.Agent, error
 }
 
 func (p *peers) stop() tools.Tool {
-	return makeTool("agent_stop", "Stop an agent that you started, and what it started, for good.", whoSchema,
+	return makeTool("agent_stop",
+		"Stop an agent that you started, and all agents that it started. They cannot be resumed.", whoSchema,
 		func(ctx context.Context, call tools.Call, args whoArgs) (tools.Result, error) {
 			a, err := p.agents.Stop(ctx, call.Agent, args.AgentID)
 			if err != nil {

@@ -74,7 +74,7 @@ func New(a Agents) []tools.Tool {
 	p := &peers{a}
 	list := []tools.Tool{
 		p.startBackground(), p.spawn(), p.send(), p.sessionsSend(),
-		p.list(), p.status("agent_status", "Tell what an agent is doing, what waits, cost."), p.stop(),
+		p.list(), p.status("agent_status", "Show what an agent is doing, what is queued for it, and its cost."), p.stop(),
 		p.sessionsList(), p.sessionsHistory(), p.sessionsStatus(),
 		p.running(), p.createPermanent(),
 	}

@@ -22,10 +22,10 @@ type startArgs struct {
 
 func (p *peers) startBackground() tools.Tool {
 	return makeTool("start_background_agent",
-		"Start an agent that works in the background while you go on. It knows only its prompt.",
+		"Start an agent that works in the background while you continue. It sees only its prompt.",
 		`"properties":{
 			"prompt":{"type":"string","minLength":1},
-			"name":{"type":"string","maxLength":60,"description":"like log-reader"},
+			"name":{"type":"string","maxLength":60,"description":"such as log-reader"},
 			"model":{"type":"string"}},"required":["prompt"]`,
 		func(ctx context.Context, call tools.Call, args startArgs) (tools.Result, error) {
 			a, err := p.agents.Create(ctx, child(call, args.Name, args.Model), text(call, "", args.Prompt))
@@ -45,7 +45,7 @@ type spawnArgs struct {
 
 func (p *peers) spawn() tools.Tool {
 	return makeTool("spawn",
-		"Start a subagent for one task. You are told the result, under the label, when it is done.",
+		"Start a sub-agent for one task. When it is done, you get its result under the label.",
 		`"properties":{
 			"task":{"type":"string","minLength":1},
 			"label":{"type":"string","maxLength":60},
@@ -84,10 +84,10 @@ type permanentArgs struct {
 
 func (p *peers) createPermanent() tools.Tool {
 	return makeTool("create_permanent_agent",
-		"Make a standing colleague, written to by name, or change one that you made. Without systemPrompt and description: list them.",
+		"Create a permanent agent, or change one that you created. Without systemPrompt and description: list them.",
 		`"properties":{
 			"name":{"type":"string","maxLength":60},
-			"description":{"type":"string","maxLength":500,"description":"what it is there for"},
+			"description":{"type":"string","maxLength":500,"description":"what it is for"},
 			"systemPrompt":{"type":"string","maxLength":20000},
 			"workspaceDir":{"type":"string","description":"a folder of the workspace"}}`,
 		func(ctx context.Context, call tools.Call, args permanentArgs) (tools.Result, error) {

@@ -23,11 +23,11 @@ const sendName = "send_agent_message"
 
 func (p *peers) send() tools.Tool {
 	return p.telling(makeTool(sendName,
-		"Write to another agent. Without agentId: to who started you, or to the agent that speaks with the person.",
+		"Send a message to another agent. Without agentId: to the agent that started you, or the one that talks with the user.",
 		`"properties":{
 			"text":{"type":"string","minLength":1},
 			"agentId":{"type":"string","description":"id, name or handle"},
-			"silent":{"type":"boolean","description":"note it without starting work"}},"required":["text"]`,
+			"silent":{"type":"boolean","description":"do not start a turn"}},"required":["text"]`,
 		func(ctx context.Context, call tools.Call, args sendArgs) (tools.Result, error) {
 			in := text(call, args.AgentID, args.Text)
 			in.Silent = args.Silent
@@ -83,7 +83,7 @@ const maxWait = 10 * time.Minute
 
 func (p *peers) sessionsSend() tools.Tool {
 	return p.telling(makeTool("sessions_send",
-		"Write to another agent and wait for its answer; without text: wait for what it is working on. timeoutSeconds 0: do not wait.",
+		"Send a message to another agent and wait for its answer; without text: wait for its current turn. timeoutSeconds 0: do not wait.",
 		`"properties":{
 			"agentId":{"type":"string","minLength":1},
 			"text":{"type":"string"},
@@ -171,7 +171,7 @@ type messageArgs struct {
 
 func (p *peers) message(c Courier) tools.Tool {
 	return p.telling(makeTool("message",
-		"Write to the chat now, beside your answer. With agentId: to that agent's chat, if it is the same person's.",
+		"Send a message to the chat now, in addition to your answer. With agentId: to that agent's chat, if it is the same user's.",
 		`"properties":{
 			"text":{"type":"string","minLength":1},
 			"agentId":{"type":"string"}},"required":["text"]`,
@@ -196,10 +196,10 @@ const maxEmoji = 64
 
 func (p *peers) react(r Reactor) tools.Tool {
 	return makeTool("set_reaction",
-		"React with an emoji to the message that you answer. Where that says it all, answer NO_MESSAGE.",
+		"React with an emoji to the message that you are answering. If that is enough, answer NO_MESSAGE.",
 		`"properties":{
 			"emoji":{"type":"string","minLength":1},
-			"messageId":{"type":"string","description":"another message"}},"required":["emoji"]`,
+			"messageId":{"type":"string","description":"default: the message that you are answering"}},"required":["emoji"]`,
 		func(ctx context.Context, call tools.Call, args reactArgs) (tools.Result, error) {
 			id := cmp.Or(args.MessageID, call.Message)
 			switch {

@@ -21,14 +21,14 @@ const maxWait = 10 * time.Minute
 type Process struct{ jobs *Jobs }
 
 var processSpec = tools.Spec{Name: "process", Replay: tools.Once,
-	Description: "Background processes of exec. poll: output since cursor or the last poll; waitMs waits for it.",
+	Description: "Control background processes of exec. poll: output since cursor or the last poll; waitMs: wait for new output.",
 	Schema: json.RawMessage(`{"type":"object","properties":{
 "action":{"type":"string","enum":["list","status","poll","input","signal","kill"]},
 "id":{"type":"string"},
 "cursor":{"type":"integer","minimum":0},
 "waitMs":{"type":"integer","minimum":0,"maximum":600000},
 "input":{"type":"string"},
-"close":{"type":"boolean","description":"end its input"},
+"close":{"type":"boolean","description":"close its standard input"},
 "signal":{"type":"string","enum":["INT","TERM","HUP","USR1","USR2","KILL"]}},
 "required":["action"],"additionalProperties":false}`)}
 

@@ -1,14 +1,14 @@
-// Package shell runs commands for agents: exec, and process for those that go on in
-// the background.
+// Package shell runs commands for agents: the tool exec, and process for commands that
+// continue in the background.
 //
-// A command runs in a sandbox (package sandbox) that makes the agent's grants true,
-// without network, with a scrubbed environment. Where no sandbox works, each call
-// asks a person first.
+// A command runs in a sandbox (package sandbox) that enforces the agent's permissions,
+// without network and with a scrubbed environment. Where no sandbox works, each call
+// needs an approval.
 //
-// It ends when its time is up, its turn is stopped, or its shell ends: what it left
-// running by itself is ended too (guarantee G15). What is to go on is started as a
-// background process, or becomes one when it runs for longer than a minute; that
-// ends with the runtime at the latest.
+// A command ends when its time is up, its turn is stopped, or its shell ends; processes
+// that it left running are ended, too (guarantee G15). To keep one running, start it as a
+// background process; a command that runs for longer than a minute becomes one. Background
+// processes end with the runtime at the latest.
 package shell
 
 import (
@@ -32,18 +32,18 @@ import (
 	"daycare/tools/shell/sandbox"
 )
 
-// A Mode says what stands between a model and the shell.
+// A Mode says what limits the commands of a model.
 type Mode string
 
 const (
-	Sandbox Mode = "sandbox" // in a sandbox commands just run; a person is asked where there is none
-	Ask     Mode = "ask"     // a person is asked for each command, unless its beginning was granted
+	Sandbox Mode = "sandbox" // commands run in a sandbox without asking; without a sandbox they need approval
+	Ask     Mode = "ask"     // each command needs approval, unless a rule covers it
 	Deny    Mode = "deny"    // commands are not run
-	Off     Mode = "off"     // the owner has switched the sandbox off: commands just run
+	Off     Mode = "off"     // the owner has switched the sandbox off: commands run without asking
 )
 
 const (
-	// DefaultTimeout bounds a command that does not say, MaxTimeout any.
+	// DefaultTimeout applies to calls without timeoutMs, MaxTimeout to all.
 	DefaultTimeout = 30 * time.Second
 	MaxTimeout     = 30 * time.Minute
 )
@@ -123,7 +123,7 @@ func New(o Options) ([]tools.Tool, *Jobs) {
 	return []tools.Tool{&Exec{options: o, shell: shell, confine: &confinement{options: o}, jobs: jobs}, &Process{jobs}}, jobs
 }
 
-// complete is the options with what they leave open.
+// complete returns the options with defaults for what is not set.
 func (o Options) complete() Options {
 	o.Mode, o.Timeout, o.grace = cmp.Or(o.Mode, Ask), cmp.Or(max(o.Timeout, 0), DefaultTimeout), cmp.Or(o.grace, grace)
 	if o.Folders == nil {
@@ -145,7 +145,8 @@ type Exec struct {
 }
 
 var spec = tools.Spec{Name: "exec", Replay: tools.Once,
-	Description: "Run a shell command. What it starts ends with it. background: it goes on, see process; so does what runs for a minute.",
+	Description: "Run a shell command. Processes that it starts end with it. With background, or after a minute, it " +
+		"continues; see process.",
 	Schema: json.RawMessage(`{"type":"object","properties":{
 "command":{"type":"string"},
 "workdir":{"type":"string"},
@@ -154,7 +155,7 @@ var spec = tools.Spec{Name: "exec", Replay: tools.Once,
 "stdin":{"type":"string"},
 "background":{"type":"boolean"},
 "allowedDomains":{"type":"array","items":{"type":"string"},
-	"description":"hosts to reach over HTTP(S), else no network; host:port in the owner's network"}},
+	"description":"hosts it can reach over HTTP(S); none: no network. host:port in the owner's network"}},
 "required":["command"],"additionalProperties":false}`)}
 
 // Spec describes the tool.
@@ -198,7 +199,7 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	return res, nil
 }
 
-// process is the command of a call, ready to start. open is what it may see and change.
+// process returns the command of a call, ready to start. open is what it can see and change.
 func (e *Exec) process(call tools.Call, a arguments, dir string, open permission.Set, runner *sandbox.Runner) (process, error) {
 	what := resolve(a.Command, dir, call.Access)
 	p := process{
@@ -230,7 +231,7 @@ func (e *Exec) process(call tools.Call, a arguments, dir string, open permission
 	return p, nil
 }
 
-// network names the hosts that a command could read from; "" for none.
+// network names the hosts that a command could read from, as a source of the turn; "" for none.
 func network(domains []string) string {
 	if len(domains) == 0 {
 		return ""
@@ -238,7 +239,7 @@ func network(domains []string) string {
 	return "the network by a command: " + strings.Join(domains, ", ")
 }
 
-// began says how a command of an agent tells that it begins.
+// began returns the function that reports the start of a command of an agent.
 func (e *Exec) began(agent string, runner *sandbox.Runner) func() (ended func()) {
 	return func() func() {
 		if e.options.Began == nil {
@@ -248,7 +249,7 @@ func (e *Exec) began(agent string, runner *sandbox.Runner) func() (ended func())
 	}
 }
 
-// refused reports what the sandbox kept a command of an agent from.
+// refused returns the function that reports what the sandbox kept a command of an agent from.
 func (e *Exec) refused(agent string) func(string) {
 	return func(what string) {
 		if e.options.Refused != nil {
@@ -257,7 +258,7 @@ func (e *Exec) refused(agent string) func(string) {
 	}
 }
 
-// network is the proxy through which a command reaches its domains; nil for none.
+// network returns the proxy through which a command reaches its domains; nil for none.
 func (e *Exec) network(domains []string, set permission.Set, runner *sandbox.Runner) (*proxy, error) {
 	switch {
 	case len(domains) == 0:
@@ -291,12 +292,12 @@ func (e *Exec) inForeground(ctx context.Context, call tools.Call, p process, tim
 	return p.explained(result(ctx, end, timeout, out))
 }
 
-// heldBack is what programs say when the sandbox keeps something from them.
+// heldBack matches what programs print when the sandbox keeps something from them.
 var heldBack = lazyregexp.New(`(?i)from proxy|permission denied|operation not permitted|read-only file system|` +
 	`network is unreachable|could not resolve|name resolution|no such host`)
 
-// explained adds what may be the reason to a result that failed. With Landlock alone a part
-// of a command may fail that a person would expect to work, and the rest go on.
+// explained adds the likely reason to a result that failed. With Landlock alone, a part of a
+// command may fail that users expect to work, while the rest continues.
 func (i isolation) explained(res tools.Result) tools.Result {
 	went := res.Status == tools.Failed || res.Status == "" && !i.runner.HasView()
 	if i.runner.Level != sandbox.None && went && heldBack.MatchString(res.Text) {
@@ -320,14 +321,14 @@ func (i isolation) explained(res tools.Result) tools.Result {
 	return res
 }
 
-// gitKept is what git says when it would write its configuration, as every git init does
-// that meets a repository.
+// gitKept matches what git prints if it cannot write its configuration, as git init does in
+// an existing repository.
 var gitKept = lazyregexp.New(`could not (?:write|lock) config file`)
 
-// noneLeft is what programs say when they may start no more processes.
+// noneLeft matches what programs print when they cannot start more processes.
 var noneLeft = lazyregexp.New(`(?i)(?:fork|clone|pthread_create|thread)[^\n]*resource temporarily unavailable|can(?:no|')t fork`)
 
-// result puts the end of a command into words.
+// result describes how a command ended.
 func result(ctx context.Context, end ending, timeout time.Duration, out *capture) tools.Result {
 	text, whole := out.text()
 	note := ""
