@@ -13,7 +13,7 @@ import (
 	"daycare/engine/lazyregexp"
 )
 
-// An Access is one right, written as a tag: Read, Write, Web, Lan or Exec.
+// An Access is one permission, written as a tag: Read, Write, Web, Lan or Exec.
 type Access interface {
 	// Tag is the canonical text: Parse of it gives the Access back.
 	Tag() string
@@ -21,19 +21,19 @@ type Access interface {
 }
 
 type (
-	// Read is the right to read a file, or a folder with all that is in it.
+	// Read is the permission to read a file, or a folder and everything in it.
 	Read struct{ Path string } // absolute and clean
-	// Write is the right to change and to read it.
+	// Write is the permission to change a file, or a folder and everything in it, and to read it.
 	Write struct{ Path string } // absolute and clean
-	// Web is the right to reach a host on the Internet, "*.example.com" all hosts below
-	// example.com, "" any host. It opens no private address.
+	// Web is the permission to reach a host on the Internet; "*.example.com": all hosts below
+	// example.com; "": any host. It never covers private addresses.
 	Web struct{ Host string } // lower case
-	// Lan is the right to reach one port of a host that is this machine or in its network.
+	// Lan is the permission to reach one port of a host that is this machine or in its network.
 	Lan struct {
 		Host string // lower case, or an IP address
 		Port uint16
 	}
-	// Exec is the right to run commands that begin with these words.
+	// Exec is the permission to run commands that begin with these words.
 	Exec struct{ Prefix string }
 )
 
@@ -80,7 +80,7 @@ var hostName = lazyregexp.New(`^(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9](
 // agentID is how the ids of agents look.
 var agentID = lazyregexp.New(`^[a-z0-9]{24,32}$`)
 
-// Parse reads a tag. Errors wrap ErrTag and say what is allowed.
+// Parse reads a tag. Errors wrap ErrTag and say which tags are allowed.
 func Parse(tag string) (Access, error) {
 	if len(tag) > maxTag {
 		return nil, fmt.Errorf("%w: %d bytes are too long; allowed: %d", ErrTag, len(tag), maxTag)

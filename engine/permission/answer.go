@@ -16,9 +16,9 @@ import (
 // byFile is who decided by an edit of a file.
 const byFile = "file"
 
-// Settle moves a request, whose decision the asker's inbox has accepted, to the
-// log, durably, and returns it as it stands there. A request that does not wait
-// any more is ErrUnknown, which is no failure for a caller that repeats itself.
+// Settle moves a request whose decision was accepted by the agent's inbox to the log, durably, and
+// returns it as recorded there. If the request is no longer pending the error is ErrUnknown, which
+// callers that repeat themselves can ignore.
 func (q *Queue) Settle(token string, decision Decision, by string, at time.Time) (Pending, error) {
 	if !slices.Contains(decisions, decision) {
 		return Pending{}, fmt.Errorf("answer approval request %s: decision %q is not one of %v", token, decision, decisions)
@@ -49,11 +49,10 @@ func (q *Queue) Settle(token string, decision Decision, by string, at time.Time)
 // many move the old file away and then write a new one.
 const replacing = time.Second
 
-// Answered looks for decisions that people wrote into the files: each request is
-// returned with the decision found. A file that was changed in more than its
-// decision is not an answer; that is reported, once for each change. A file that
-// is gone is an answer too: deny; an editor gets a second to bring it back. Only the
-// files of these requests are read; without tokens those of all.
+// Answered looks for decisions that users wrote into the files and returns each such request with
+// its decision. If anything other than the decision was changed, the file is not an answer and is
+// reported, once per change. A deleted file means deny; an editor has a second to put it back. Only
+// the files of these requests are read; without tokens, all.
 func (q *Queue) Answered(tokens ...string) ([]Pending, []finding.Finding) {
 	var answers, missing []Pending
 	var findings []finding.Finding
@@ -144,8 +143,8 @@ func (r refusals) report(token, path string, err error) *finding.Finding {
 	return &f
 }
 
-// Log reads the requests that were answered, oldest first. It needs no Queue:
-// root is .daycare. Lines that cannot be read are skipped.
+// Log reads the answered requests, oldest first, without a Queue. root is the .daycare directory.
+// Lines that cannot be read are skipped.
 func Log(root string) ([]Pending, error) {
 	path := filepath.Join(root, folder, logName)
 	data, err := os.ReadFile(path)

@@ -24,15 +24,15 @@ const (
 	Tokens = "tokens"
 )
 
-// Budget is the right to go on beyond a limit of what may be spent. It is never part of a
-// Set: Once raises the limit by More this time, Always raises it to Raised for good, both
-// where limits are kept.
+// Budget is the permission to continue beyond a spending limit. It is never part of a Set: Once
+// raises the limit by More this one time, Always raises it to Raised permanently; both are written
+// where limits are stored.
 type Budget struct {
 	Scope string // BudgetTotal, BudgetPerDay, BudgetPerAgent, or the id of an agent
 	Day   string // of BudgetPerDay: 2026-11-22
 	Unit  string
-	Limit float64 // that was reached, with what it was raised by once
-	More  float64 // the amount that is written, as often as the next request needs it
+	Limit float64 // the limit that was reached, including what it was raised by once
+	More  float64 // by how much an approval raises it: a multiple of the configured amount
 }
 
 func (Budget) access() {}
@@ -46,7 +46,7 @@ func (b Budget) Tag() string {
 	return "@budget:" + scope + ":" + b.Unit + ":" + number(b.Limit) + "+" + number(b.More)
 }
 
-// BudgetOf is the budget that a tag names.
+// BudgetOf returns the budget that a tag names.
 func BudgetOf(tag string) (b Budget, ok bool) {
 	a, err := Parse(tag)
 	if err != nil {
@@ -57,15 +57,15 @@ func BudgetOf(tag string) (b Budget, ok bool) {
 	return b, ok
 }
 
-// Raised is the limit after it was raised for good.
+// Raised is the limit after it was raised permanently, in Unit.
 func (b Budget) Raised() float64 { return b.Limit + b.More }
 
-// Request asks a person to raise the limit. reason says how much was spent.
+// Request returns the request to raise the limit. reason says how much was spent.
 func (b Budget) Request(reason string) Request {
 	return Request{Tag: b.Tag(), Reason: reason, Detail: Detail{Budget: b.String()}}
 }
 
-// String is what a person is asked to allow.
+// String is the text that a user is asked to approve.
 func (b Budget) String() string {
 	text := "go on beyond the budget of " + b.amount(b.Limit)
 	switch b.Scope {
@@ -80,12 +80,12 @@ func (b Budget) String() string {
 	return text + " for agent " + b.Scope + " and those that it started (" + b.Key() + ")"
 }
 
-// Setting reports whether the limit is one of the settings, rather than of one agent.
+// Setting reports whether the limit is in settings.yaml, as opposed to the state.json of one agent.
 func (b Budget) Setting() bool {
 	return b.Scope == BudgetTotal || b.Scope == BudgetPerDay || b.Scope == BudgetPerAgent
 }
 
-// Key is where the limit is written.
+// Key is the name under which the limit is stored.
 func (b Budget) Key() string {
 	if b.Setting() {
 		return "budget." + b.Scope + "." + b.Unit + " in settings.yaml"

@@ -12,16 +12,16 @@ import (
 // of the command is bound to what it contained when it was asked for.
 type Script = message.Script
 
-// Unreadable is the SHA256 of a script that cannot be read whole. No content has it, so
-// an approval never carries over to another run.
+// Unreadable is the SHA256 of a script that cannot be read completely. No content has this hash, so
+// an approval never applies to another run.
 const Unreadable = "unreadable"
 
-// Shown is the exact thing that would be done, with every invisible character named.
+// Shown returns exactly what would be done, with every invisible character replaced by its name.
 func (r Request) Shown() string { return Visible(r.Detail.String()) }
 
-// Facts say what decides what the request does beside its own text: where it runs, what
-// holds it, which program and which content, and what the turn read before. Each value
-// is one line.
+// Facts returns what decides about the effect of a request beside its own text: where it runs, in
+// which sandbox, which program with which content, and what the turn has read before. Each value is
+// one line.
 func (r Request) Facts() (facts []event.Fact) {
 	add := func(name, value string) {
 		if value != "" {
@@ -52,8 +52,8 @@ func (r Request) Facts() (facts []event.Fact) {
 	return facts
 }
 
-// Card is the whole request as every surface shows it: what would be done, indented so
-// that no line of it can pass for a fact, then the facts.
+// Card returns the whole request as every user interface shows it: what would be done, indented so
+// that no line of it can be mistaken for a fact, then the facts.
 func (r Request) Card() string {
 	var b strings.Builder
 	if text := strings.TrimRight(r.Shown(), "\n"); text != "" {
@@ -65,8 +65,8 @@ func (r Request) Card() string {
 	return b.String()
 }
 
-// Choices are the answers that a request takes, each with what it means. The rule is
-// offered only where it covers exactly this request.
+// Choices returns the possible answers to a request, each with its meaning. Prefix is among them
+// only if its rule covers exactly this request.
 func (r Request) Choices() []event.Choice {
 	if b, ok := BudgetOf(r.Tag); ok {
 		return b.choices()
@@ -86,7 +86,7 @@ func (r Request) rule() string {
 	return "Always commands that begin with `" + VisibleLine(strings.TrimPrefix(r.Prefix, "@exec:")) + "`"
 }
 
-// Ask is a request that waits, as the API and every user interface have it.
+// Ask returns a pending request as the API and every user interface show it.
 func (p Pending) Ask() event.Ask {
 	r := p.Request
 	return event.Ask{Token: p.Token, AgentID: p.Agent, Tag: r.Tag, Reason: r.Reason, Request: r.Detail.String(),

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Ceiling is the set of a list of tags: what people may allow who are no owners.
+// Ceiling returns the set of a list of tags: the most that users who are not owners can approve.
 func Ceiling(tags []string) (s Set, err error) {
 	for _, tag := range tags {
 		if s, err = s.Grant(Grant{Tag: tag}); err != nil {
@@ -17,9 +17,9 @@ func Ceiling(tags []string) (s Set, err error) {
 	return s, nil
 }
 
-// Covers reports whether an answer to a request gives nothing beyond the set, of all the
-// rights that it is for. A command is covered as a whole, and only where a sandbox holds
-// it: the tag of its request names its first words alone.
+// Covers reports whether an answer to a request, with all permissions that it needs, grants nothing
+// beyond the set. A command is covered only as a whole and only in a sandbox, because the tag of
+// its request contains only its first words.
 func (s Set) Covers(r Request, d Decision) bool {
 	tag := r.Tag
 	if d == Prefix {

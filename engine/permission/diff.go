@@ -2,9 +2,8 @@ package permission
 
 import "slices"
 
-// Diff says what a has to become b, one change a line as people read it:
-// "+@web:example.com", "-@exec:git push", "workingDir /a → /b". None: the two allow
-// the same.
+// Diff returns the changes that turn a into b, one per line: "+@web:example.com", "-@exec:git
+// push", "workingDir /a → /b". It is empty if both allow the same.
 func Diff(a, b Set) (lines []string) {
 	if a.WorkingDir != b.WorkingDir {
 		lines = append(lines, "workingDir "+orNone(a.WorkingDir)+" → "+orNone(b.WorkingDir))
@@ -26,7 +25,7 @@ func Diff(a, b Set) (lines []string) {
 	return lines
 }
 
-// Added are the folders of b that a does not name.
+// Added returns the folders of b that a does not contain.
 func Added(a, b Set) (added []Access) {
 	for _, path := range append([]string{b.WorkingDir}, b.WriteDirs...) {
 		if path != a.WorkingDir && !slices.Contains(a.WriteDirs, path) {

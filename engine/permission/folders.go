@@ -17,16 +17,16 @@ import (
 	"daycare/engine/disk"
 )
 
-// FoldersFile is where a .daycare folder keeps its Folders.
+// FoldersFile is the name of the file in .daycare that stores Folders.
 const FoldersFile = "folders.json"
 
-// Folders remembers which folder each granted path was when it was given, by device and inode.
-// A grant is that folder and no other: an agent that can write above it may put a link or
-// another folder in its place, which must not give somebody else what lies there.
+// Folders remembers which folder each granted path was when it was granted, by device and inode. A
+// grant is for that folder only: an agent that can write above it could replace it by a link or
+// another folder, and must not gain access to something else that way.
 //
-// A folder is opened from the outermost folder that some agent can write, name by name, and no
-// symbolic link is followed from there on. A path that was never seen is pinned when Know first
-// meets it. Only the owner pins it anew (Give), and a start does for the workspace itself.
+// A folder is opened from the outermost folder that some agent can write, name by name, and from
+// there on no symbolic link is followed. A path that was never seen is pinned when Know first sees
+// it. Only the owner pins it again (Give); the workspace itself is pinned again at each start.
 //
 // Its methods may be called from any goroutine.
 type Folders struct {
@@ -51,7 +51,7 @@ type foldersOnDisk struct {
 	Folders map[string]pin `json:"folders"`
 }
 
-// A Replaced error says that a granted path is no longer the folder that was given.
+// A Replaced error says that the folder at a granted path is no longer the one that was granted.
 type Replaced struct{ Path, What string }
 
 func (e *Replaced) Error() string {
@@ -60,8 +60,7 @@ func (e *Replaced) Error() string {
 		e.Path, e.What, e.Path)
 }
 
-// NewFolders returns Folders that know only the workspace, "" for none, and forget all when the
-// process ends.
+// NewFolders returns Folders that know only the workspace ("": none) and are not stored.
 func NewFolders(workspace string) *Folders {
 	f := &Folders{report: func(string, error) {}, known: map[string]pin{}}
 	if workspace == "" {
@@ -75,9 +74,10 @@ func NewFolders(workspace string) *Folders {
 	return f
 }
 
-// OpenFolders returns the Folders of a workspace, the folder that holds .daycare. In a workspace
-// that was copied or restored all folders are others than before, so all are pinned anew. A nil
-// volume is for looking only. report gets what Open finds: an error, or nil once it is good.
+// OpenFolders returns the Folders of a workspace, the folder that contains .daycare. In a workspace
+// that was copied or restored every folder has another inode, so all are pinned again. With a nil
+// volume nothing is written. report is called with what Open finds: an error, or nil once the
+// folder can be opened again.
 func OpenFolders(vol *disk.Volume, workspace string, report func(path string, err error)) (*Folders, error) {
 	f := NewFolders(workspace)
 	f.vol, f.report = vol, report
@@ -122,8 +122,8 @@ func bootID() string {
 	return strings.TrimSpace(string(data))
 }
 
-// Know pins the folders of a set that were never pinned. What cannot be opened now is left for
-// the next time.
+// Know pins the folders of a set that were never pinned. A folder that cannot be opened now is
+// tried again the next time.
 func (f *Folders) Know(set Set) error {
 	changed := false
 	for _, write := range []bool{true, false} { // first: they say where links are followed
@@ -170,8 +170,8 @@ func (f *Folders) know(path string, write bool) (changed bool) {
 	return true
 }
 
-// Give pins the folder that is at a path now: its owner has given it, perhaps again. A path that
-// is no folder is not pinned.
+// Give pins the folder that is at a path now, because its owner granted it, perhaps again. A path
+// that is not a folder is not pinned.
 func (f *Folders) Give(a Access) error {
 	path, write := "", false
 	switch a := a.(type) {
@@ -304,9 +304,9 @@ func (f *Folders) same(path string, dir *os.Root) error {
 	return nil
 }
 
-// Around opens a granted folder, or for the grant of a file, or of what is not there yet, the
-// folder that it is in. at is the path of what was opened. A folder that was pinned and is gone
-// is fs.ErrNotExist.
+// Around opens a granted folder; for a granted file, or a path that does not exist yet, the folder
+// around it. at is the path of the opened folder. A folder that was pinned and no longer exists is
+// fs.ErrNotExist.
 func (f *Folders) Around(path string) (dir *os.Root, at, real string, err error) {
 	path = filepath.Clean(path)
 	dir, real, err = f.Open(path)
@@ -326,7 +326,8 @@ func (f *Folders) pinned(path string) bool {
 	return ok
 }
 
-// Locate returns where a granted folder or file is without symbolic links, and what is there now.
+// Locate returns the path of a granted folder or file without symbolic links, and the device and
+// inode that it has now.
 func (f *Folders) Locate(path string) (real string, id beneath.ID, err error) {
 	dir, at, real, err := f.Around(path)
 	if err != nil {
@@ -358,7 +359,8 @@ func (f *Folders) Writable(path string) bool {
 	return false
 }
 
-// Check looks at every pinned folder that exists and returns what was replaced, by path.
+// Check looks at every pinned folder that exists and returns those that were replaced, sorted by
+// path.
 func (f *Folders) Check() (replaced []*Replaced) {
 	f.mu.Lock()
 	paths := make([]string, 0, len(f.known))

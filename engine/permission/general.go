@@ -2,19 +2,19 @@ package permission
 
 import "fmt"
 
-// Revoked is the word of an item that takes a right away again. It answers no
-// request.
+// Revoked is the decision of an inbox item that takes a permission away. It answers no request.
 const Revoked Decision = "revoked"
 
-// Used is the word of an item that says that what was allowed once was done, where
-// no call of the agent did it: the gate of a task ran.
+// Used is the decision of an inbox item which records that a Once approval was used by something
+// other than a call of the agent: the gate of a task.
 const Used Decision = "used"
 
-// Profiled is the word of an item that gives an agent another profile: its Tag.
+// Profiled is the decision of an inbox item that gives an agent another profile, which is in its
+// Tag.
 const Profiled Decision = "profile"
 
-// General is the request for a right as such, not for one exact call: what
-// request_permission asks. Allowed always, it widens the agent's set.
+// General returns the request for a permission as such, as opposed to one exact call: what the tool
+// request_permission asks for. If the answer is Always, it widens the agent's set.
 func General(tag, reason string) (Request, error) {
 	a, err := Parse(tag)
 	if err != nil {

@@ -25,7 +25,8 @@ const saving = time.Minute
 // answered ends the names of files that were set aside.
 const answered = ".answered"
 
-// TokenOf returns which request the file of a name in the folder of requests is about.
+// TokenOf returns the token of the request that a file in the folder of requests belongs to, by the
+// name of the file.
 func TokenOf(name string) (token string, ok bool) {
 	if ext := filepath.Ext(name); ext != ".json" && ext != answered {
 		return "", false
@@ -182,12 +183,12 @@ func (a *asides) read(one aside) (p Pending, final bool, err error) {
 	return p, final, err
 }
 
-// Late reports each answer, once, that was saved in the file of a request after another
-// answer was first.
+// Late reports each answer, once, that was saved in the file of a request after another answer had
+// won.
 func (q *Queue) Late(tell func(late, first Pending)) error { return q.asides.look(tell) }
 
-// SetAside finds the files that an editor wrote anew after their request was settled: Late
-// looks at them too. Only those of these requests are looked for; without tokens all.
+// SetAside finds files that an editor wrote again after their request was settled, so that Late
+// looks at them, too. Only files of these requests are looked for; without tokens, all.
 func (q *Queue) SetAside(tokens ...string) error {
 	paths, err := q.gone(tokens)
 	if err != nil || len(paths) == 0 {

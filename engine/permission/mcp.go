@@ -7,8 +7,8 @@ import (
 	"daycare/engine/lazyregexp"
 )
 
-// Mcp is the right to call one tool of an MCP server, or with Tool "" all of its tools. What
-// the server says about a tool, such as that it only reads, gives no right.
+// Mcp is the permission to call one tool of an MCP server, or with Tool "" all its tools. What the
+// server claims about a tool, such as that it only reads, grants nothing.
 type Mcp struct{ Server, Tool string }
 
 func (Mcp) access() {}
@@ -26,7 +26,7 @@ func (a Mcp) name() string {
 
 const mcpKind = "@mcp"
 
-// SourceOf is the source that a turn has read when a tool of an MCP server answered.
+// SourceOf is the source that is recorded for a turn when a tool of an MCP server answered.
 func (a Mcp) SourceOf() string { return "the MCP server " + a.Server }
 
 // mcpServer is the id of a server; what follows the slash is the server's own name of a tool.

@@ -12,13 +12,13 @@ import (
 	"daycare/engine/form"
 )
 
-// An Owner is the person who may answer a request in a chat.
+// An Owner is the user who can answer a request in a chat.
 type Owner struct {
 	Connector string `json:"connector"`
 	UserID    string `json:"userId"`
 }
 
-// A Pending is a request that waits for an answer, or that was just answered.
+// A Pending is a request that waits for an answer, or was just answered.
 type Pending struct {
 	Token     string // cuid2
 	Agent     string // who asks
@@ -33,11 +33,11 @@ type Pending struct {
 	DecidedAt time.Time
 }
 
-// CodeLength is how much of a token people type at least to answer, in characters.
+// CodeLength is how many characters of a token a user has to type at least to answer a request.
 const CodeLength = 6
 
-// DedupeKey is the key under which a decision enters the asker's inbox. Every
-// surface posts under the same key, so the first answer is the one that counts.
+// DedupeKey is the dedupe key of the decision in the inbox of the agent. Every user interface posts
+// with the same key, so the first answer wins.
 func (p Pending) DedupeKey() string { return "perm:" + p.Token }
 
 // file is a Pending on disk. Members that a person may set come last.
@@ -60,7 +60,7 @@ type file struct {
 	DecidedAt  *disk.Stamp `json:"decidedAt,omitempty"`
 }
 
-// FileType is the type of a request on disk, for its JSON Schema.
+// FileType is the type of a request file, for its JSON Schema.
 func FileType() reflect.Type { return reflect.TypeFor[file]() }
 
 // fileDetail adds to the request where and how it would run, without which the hash

@@ -1,6 +1,5 @@
-// Package permission is what an agent may do and how it asks for more: Access and
-// Set with their tags, Request and Decision, and the durable queue of requests
-// in .daycare/permissions.
+// Package permission defines what an agent can do and how it requests more: Access and Set with
+// their tags, Request and Decision, and the durable queue of requests in .daycare/permissions.
 package permission
 
 import (
@@ -12,10 +11,10 @@ import (
 	"daycare/engine/disk"
 )
 
-// A Set is the rights of one agent, the permissions member of its state.json.
+// A Set is the permissions of one agent: the member permissions of its state.json.
 type Set struct {
 	WorkingDir string   `json:"workingDir"` // absolute; on disk relative if it lies in the workspace
-	ReadDirs   []string `json:"readDirs"`   // likewise, beside WorkingDir
+	ReadDirs   []string `json:"readDirs"`   // likewise, in addition to WorkingDir
 	WriteDirs  []string `json:"writeDirs"`
 	Web        bool     `json:"web"`
 	Hosts      []string `json:"hosts,omitempty"`
@@ -23,27 +22,27 @@ type Set struct {
 	Exec       []string `json:"exec"`          // command prefixes allowed without asking
 	MCP        []string `json:"mcp,omitempty"` // server/tool, or server for all of its tools
 	Grants     []Grant  `json:"grants,omitempty"`
-	// Profile narrows all of it; "" is that of the settings.
+	// Profile narrows all of them; "": the one in settings.yaml.
 	Profile Profile `json:"profile,omitempty" allow:"|read-only|ask|auto|plan"`
 	// Planned: a plan was approved in this turn.
 	Planned bool `json:"-"`
 }
 
-// A Grant remembers who gave a right and when.
+// A Grant records who gave a permission, and when.
 type Grant struct {
 	Tag   string     `json:"tag"`
 	At    disk.Stamp `json:"at"`
 	By    string     `json:"by"`
 	Token string     `json:"token,omitempty"`
-	// SHA256 binds the grant to one exact request, where the tag alone would
-	// allow more than the person saw.
+	// SHA256 limits the grant to one exact request, if the tag alone would allow more than
+	// the user saw.
 	SHA256 string `json:"sha256,omitempty"`
-	// Scripts are the contents of the files that the words of an @exec: rule name: with
-	// another content the rule does not cover the command.
+	// Scripts are the contents of the files that an @exec: rule names. If a file has other
+	// content, the rule does not cover the command.
 	Scripts []Script `json:"scripts,omitempty"`
 }
 
-// Detail is the exact thing that a person is asked to allow; one member is set.
+// Detail is exactly what a user is asked to approve. One member is set.
 type Detail struct {
 	Command string `json:"command,omitempty"`
 	Diff    string `json:"diff,omitempty"`
@@ -53,47 +52,47 @@ type Detail struct {
 	Call    string `json:"call,omitempty"` // of a tool of an MCP server, with its arguments
 }
 
-// String is the detail as people read it.
+// String is the text shown to users.
 func (d Detail) String() string { return cmp.Or(d.Command, d.Diff, d.Path, d.Host, d.Budget, d.Call) }
 
-// A Request is what a tool call needs beyond the agent's rights.
+// A Request is what a tool call needs beyond the permissions of the agent.
 type Request struct {
 	Tag string // "@exec:git push": what "always" would grant
-	// Also are the further rights without which the call cannot run: the same answer is
-	// for all of them. Part of the hash.
+	// Also are the tags of further permissions that the call needs; one answer is for all
+	// of them. Part of the hash.
 	Also    []string
 	Reason  string
 	Detail  Detail
-	Workdir string // where it would run; part of the hash
-	// Sandbox is what would hold a command: the level of a sandbox, NoSandbox, or "" for
-	// what is not a command. That there is none is part of the hash.
+	Workdir string // absolute path of the folder where it would run; part of the hash
+	// Sandbox is the level of the sandbox that a command would run in, NoSandbox, or "" if
+	// it is not a command. Whether there is one is part of the hash.
 	Sandbox string
 	// Programs are the programs that a command names and the files that would run,
 	// "git: /usr/bin/git".
 	Programs []string
-	// Scripts are the files named by a command that the agent could change; part of the
+	// Scripts are the files that a command names and the agent could change. Part of the
 	// hash.
 	Scripts []Script
-	// Prefix is the tag that the answer Prefix grants: "@exec:git push". "" where no rule
+	// Prefix is the tag that the answer Prefix grants: "@exec:git push"; "" if no rule
 	// covers exactly this request.
 	Prefix string
-	// Sources are what the turn read from outside before it asked, with who is not known
-	// to speak for the owner: "https://example.com/".
+	// Sources are what the turn had read from outside when it asked, and senders who do not
+	// speak for the owner: "https://example.com/", "the guest Bob".
 	Sources []string
-	// AskAlways makes every call ask, whatever was granted for the tag: there is
-	// no sandbox to hold the command.
+	// AskAlways: every call asks, even if the tag was granted, for example because there is
+	// no sandbox.
 	AskAlways bool
-	// Gate: no call of the agent asks but the gate of a scheduled task. The answer is
-	// nothing to the model, which has not asked.
+	// Gate: the request comes from the gate of a scheduled task, not from a call of the
+	// agent, so the model is not notified of the answer.
 	Gate bool
 }
 
-// NoSandbox is the Request.Sandbox of a command that nothing holds.
+// NoSandbox is the Request.Sandbox of a command that runs without a sandbox.
 const NoSandbox = "none"
 
-// SHA256 is the hash that binds an approval to the exact request of one agent. What was
-// allowed in a sandbox is not allowed without one, nor with another content of the
-// scripts that it names.
+// SHA256 is the hash that binds an approval to the exact request of one agent. An approval for a
+// command in a sandbox is not valid without a sandbox, nor if the scripts that the command names
+// have other content.
 func (r Request) SHA256(agent string) string {
 	if b, ok := BudgetOf(r.Tag); ok {
 		b.More = 0 // each request that a limit refuses is the same question
@@ -115,10 +114,10 @@ type Decision string
 
 const (
 	Once    Decision = "once"
-	Always  Decision = "always" // this exact request, or the right that was asked for as such
+	Always  Decision = "always" // this exact request from now on; for a General request the permission itself
 	Prefix  Decision = "prefix" // every command that begins with the words of Request.Prefix
 	Deny    Decision = "deny"
 	Expired Decision = "expired"
-	// Freed: a limit that was reached has room again, so that the question is no more.
+	// Freed: the request became obsolete because the limit that was reached has room again.
 	Freed Decision = "freed"
 )

@@ -6,12 +6,12 @@ import (
 	"daycare/engine/workspace"
 )
 
-// Stored is the set as it is written to disk: paths in the workspace root are relative.
+// Stored returns the set as it is written to disk: paths inside the workspace root are relative.
 func (s Set) Stored(root string) Set {
 	return s.at(root, workspace.Store, workspace.StoreTag)
 }
 
-// Resolved is the set with absolute paths, as it is used.
+// Resolved returns the set with absolute paths, as it is used at run time.
 func (s Set) Resolved(root string) Set {
 	return s.at(root, workspace.Resolve, workspace.ResolveTag)
 }

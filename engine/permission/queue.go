@@ -20,7 +20,7 @@ import (
 	"daycare/engine/finding"
 )
 
-// DefaultExpiry is how long a request waits for an answer.
+// DefaultExpiry is how long a request waits for an answer before it expires.
 const DefaultExpiry = 24 * time.Hour
 
 const (
@@ -28,29 +28,27 @@ const (
 	logName = "log.jsonl"
 )
 
-// ErrUnknown: no request with that token waits. It was answered, or there never
-// was one.
+// ErrUnknown: no pending request has that token. It was answered, or never existed.
 var ErrUnknown = fault.NoAsk
 
-// ErrNoPrefix: the request takes no answer that allows all commands with its beginning.
+// ErrNoPrefix: the request cannot be answered with Prefix, which would allow all commands that
+// begin with the same words.
 var ErrNoPrefix = errors.New("prefix does not apply to this request; allowed: once, always, deny")
 
-// A Queue holds the requests that wait for an answer: one file each in
-// permissions/, and permissions/log.jsonl of those that were answered. Its
-// methods may be called from many goroutines at once.
+// A Queue holds the requests that wait for an answer: one file each in permissions/, and
+// permissions/log.jsonl for answered ones. Its methods may be called from many goroutines at once.
 //
-// An answer becomes true when the asker's inbox has accepted the item with
-// Pending.DedupeKey, from whichever surface came first: a chat, a user
-// interface, the command line, a hand edit (Answered), the clock (Expired). So
-// whoever has an answer calls, in this order,
+// An answer takes effect when the agent's inbox has accepted the item with Pending.DedupeKey,
+// whichever came first: a chat, a user interface, the command line, an edited file (Answered) or
+// the clock (Expired). So whoever has an answer calls, in this order,
 //
 //	p, err := queue.Get(token)
-//	receipt, err := deliver(item with p.DedupeKey())   // first answer wins
+//	receipt, err := deliver(item with p.DedupeKey())   // the first answer wins
 //	err = queue.Settle(token, decision, by, at)        // unless receipt.Duplicate
 //
-// and the agent's runtime calls Settle once more, with the decision of the item,
-// when it takes the item: after a crash in between that finishes the move.
-// Settle of a request that is settled does nothing.
+// and the agent's runtime calls Settle again, with the decision of the item, when it claims the
+// item: after a crash in between this finishes the job. Settle does nothing if the request is
+// already settled.
 type Queue struct {
 	store  store
 	now    func() time.Time
@@ -78,18 +76,17 @@ func newQueue(vol *disk.Volume, root string, now func() time.Time, expiry time.D
 	return q
 }
 
-// ReadQueue is OpenQueue for looking only: nothing is written, and what would
-// change the queue fails.
+// ReadQueue is OpenQueue for reading only: nothing is written, and methods that would change the
+// queue return an error.
 func ReadQueue(_ *disk.Volume, root string, now func() time.Time, expiry time.Duration) (*Queue, []finding.Finding, error) {
 	q := newQueue(nil, root, now, expiry)
 	found, err := q.load()
 	return q, found, err
 }
 
-// OpenQueue opens the queue in root/permissions, root being .daycare, and
-// finishes what a crash left: requests that are in the log leave the queue. A
-// file that cannot be read is a finding and stays where it is. expiry 0 is
-// DefaultExpiry; now nil is time.Now.
+// OpenQueue opens the queue in root/permissions, root being .daycare, and finishes what a crash
+// interrupted: requests that are in the log leave the queue. A file that cannot be read is a
+// finding and stays where it is. expiry 0 is DefaultExpiry; a nil now is time.Now.
 func OpenQueue(vol *disk.Volume, root string, now func() time.Time, expiry time.Duration) (*Queue, []finding.Finding, error) {
 	q := newQueue(vol, root, now, expiry)
 	if err := vol.MkdirAll(q.store.dir); err != nil {
@@ -195,7 +192,7 @@ func (q *Queue) finishMoves(kept []string) error {
 	return nil
 }
 
-// SetExpiry changes how long requests wait that are asked from now on.
+// SetExpiry changes how long requests wait that are made from now on.
 func (q *Queue) SetExpiry(d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -219,9 +216,8 @@ func (q *Queue) claim(key string) (release func()) {
 	}
 }
 
-// Ask puts a request of an agent into the queue. It returns after the request is
-// durable. The same request of the same agent that waits already is not asked
-// twice: it is returned, with fresh false.
+// Ask adds a request of an agent to the queue and returns when it is durable. If the same request
+// of the same agent is already pending, that one is returned, with fresh false.
 func (q *Queue) Ask(agent string, owner Owner, r Request) (p Pending, fresh bool, err error) {
 	for _, tag := range append([]string{r.Tag}, r.Also...) {
 		if _, err := Parse(tag); err != nil {
@@ -253,31 +249,30 @@ func (q *Queue) Ask(agent string, owner Owner, r Request) (p Pending, fresh bool
 	return p, true, nil
 }
 
-// Find returns the request with that hash, if it waits. A decision enters the
-// asker's inbox before its request leaves the queue: who finds nothing here and
-// then nothing in the inbox may ask.
+// Find returns the pending request with that hash. A decision enters the inbox before its request
+// leaves the queue, so a caller that finds it neither here nor, afterwards, in the inbox can ask.
 func (q *Queue) Find(agent, sha string) (p Pending, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.waiting.find(agent, sha)
 }
 
-// List returns what waits, oldest first.
+// List returns the pending requests, oldest first.
 func (q *Queue) List() []Pending {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.waiting.sorted(slices.Collect(maps.Keys(q.waiting.byToken)))
 }
 
-// Of returns what waits of one agent, oldest first.
+// Of returns the pending requests of one agent, oldest first.
 func (q *Queue) Of(agent string) []Pending {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.waiting.of(agent)
 }
 
-// Next is when the first request ends that nobody answers, or Late has something to do;
-// false: nothing is pending.
+// Next returns when the next request expires or Late has something to do; false: nothing is
+// pending.
 func (q *Queue) Next() (time.Time, bool) {
 	q.mu.Lock()
 	first, waits := q.waiting.ending.Min()
@@ -289,7 +284,7 @@ func (q *Queue) Next() (time.Time, bool) {
 	return at, ok
 }
 
-// Get returns a request that waits, or ErrUnknown.
+// Get returns a pending request, or ErrUnknown.
 func (q *Queue) Get(token string) (Pending, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -300,7 +295,7 @@ func (q *Queue) Get(token string) (Pending, error) {
 	return p, nil
 }
 
-// Expired returns what waits and is due, with the decision Expired.
+// Expired returns the pending requests whose time is up, with the decision Expired.
 func (q *Queue) Expired(now time.Time) []Pending {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 	"daycare/engine/sensitive"
 )
 
-// Default is what an agent may do that nobody gave more: read and write inside
-// the workspace, nothing else.
+// Default returns the permissions of an agent that was granted nothing: to read and write inside
+// the workspace.
 func Default(workspace string) Set {
 	return Set{WorkingDir: filepath.Clean(workspace), ReadDirs: []string{}, WriteDirs: []string{}, Exec: []string{}}
 }
 
-// Allows reports whether the set holds a. Paths are compared as they are
-// written: that no symbolic link leads out is the business of who opens them.
+// Allows reports whether the set contains a. Paths are compared as written: whoever opens them must
+// make sure that no symbolic link leads out.
 func (s Set) Allows(a Access) bool {
 	switch a := a.(type) {
 	case Read:
@@ -39,9 +39,9 @@ func (s Set) Allows(a Access) bool {
 	return false // nil
 }
 
-// Withheld returns what a right must name so that the set reaches the path of a, where
-// the folders of the set alone do not: a secret, or to write something that runs later.
-// "": nothing is between.
+// Withheld returns the path that a permission has to name so that the set reaches the path of a,
+// although a folder of the set contains it: a secret, or a file that runs later, to write it. "":
+// the set reaches it.
 func (s Set) Withheld(a Access, t sensitive.Table) (anchor string) {
 	var path string
 	named, in := slices.Concat([]string{s.WorkingDir}, s.WriteDirs), t.Secret
@@ -66,18 +66,18 @@ func (s Set) Withheld(a Access, t sensitive.Table) (anchor string) {
 	return anchor
 }
 
-// Named returns the paths that rights of the set name to read and to write, also those
-// that lie beneath another. They say what was meant, not what is opened: see ReadRoots.
+// Named returns the paths that permissions of the set name, to read and to write, including those
+// beneath another. They say what was meant, not what is opened: see ReadRoots.
 func (s Set) Named() (read, write []string) {
 	return slices.Clone(s.ReadDirs), slices.Concat([]string{s.WorkingDir}, s.WriteDirs)
 }
 
-// ReadRoots are the folders and files that may be read: absolute, clean, none
-// beneath another. What may be written may be read.
+// ReadRoots returns the folders and files that can be read: absolute, clean, none beneath another.
+// What can be written can also be read.
 func (s Set) ReadRoots() []string { return roots(s.WorkingDir, s.WriteDirs, s.ReadDirs) }
 
-// WriteRoots are the folders and files that may be written: none under a profile that
-// changes nothing.
+// WriteRoots returns the folders and files that can be written; none with a profile that changes
+// nothing.
 func (s Set) WriteRoots() []string {
 	if !s.Changes() {
 		return nil
@@ -108,8 +108,8 @@ func roots(workingDir string, lists ...[]string) []string {
 	return kept
 }
 
-// Beneath reports whether path is root or lies in it. Of a relative path and an absolute
-// one it is false.
+// Beneath reports whether path is root or inside it. It is false if one of them is relative and the
+// other absolute.
 func Beneath(root, path string) bool {
 	rel, err := filepath.Rel(root, path)
 	return err == nil && filepath.IsLocal(rel)
@@ -142,9 +142,8 @@ func begins(prefix, command string) bool {
 	return ok && (rest[0] == ' ' || rest[0] == '\t') && !strings.ContainsAny(command, joiners)
 }
 
-// Grant gives the right of g.Tag and remembers who gave it. A grant that is bound
-// to one exact request (g.SHA256) is remembered alone: it does not widen the set.
-// s itself is not changed.
+// Grant returns the set with the permission g.Tag and a record of the grant. A grant for one exact
+// request (g.SHA256) is only recorded: it does not widen the set. s itself does not change.
 func (s Set) Grant(g Grant) (Set, error) {
 	a, err := Parse(g.Tag)
 	if err != nil {
@@ -182,8 +181,8 @@ func (s Set) Grant(g Grant) (Set, error) {
 	return s, nil
 }
 
-// Revoke takes a right away again, however it came into the set. What a wider
-// right still covers stays allowed.
+// Revoke returns the set without a permission, however the set got it. What a wider permission
+// still covers stays allowed.
 func (s Set) Revoke(tag string) (Set, error) {
 	a, err := Parse(tag)
 	if err != nil {
@@ -213,8 +212,8 @@ func (s Set) Revoke(tag string) (Set, error) {
 	return s, nil
 }
 
-// Within is what of s the parent has too: a child gets at most its parent's
-// rights. A working folder out of the parent's reach becomes the parent's.
+// Within returns the part of s that the parent also has: a child never gets more than its parent. A
+// working folder out of the parent's reach is replaced by the parent's.
 func (s Set) Within(parent Set) Set {
 	drop := func(list []string, access func(string) Access) []string {
 		return slices.DeleteFunc(slices.Clone(list), func(v string) bool { return !parent.Allows(access(v)) })
@@ -256,7 +255,7 @@ func without(list []string, v string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(old string) bool { return old == v })
 }
 
-// Rights lists what a set allows, one permission after the other.
+// Rights lists the permissions in a set, one by one.
 func (s Set) Rights() []Access {
 	list := []Access{Write{Path: s.WorkingDir}}
 	for _, dir := range s.WriteDirs {

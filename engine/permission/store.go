@@ -46,7 +46,7 @@ func parse(path string, data []byte) (Pending, error) {
 	return p, err
 }
 
-// CheckFile is what is wrong with a request in the file of that path, nil for nothing.
+// CheckFile returns what is wrong with the content of a request file at that path; nil: nothing.
 func CheckFile(path string, content []byte) *finding.Finding {
 	var f finding.Finding
 	if _, err := parse(path, content); errors.As(err, &f) {

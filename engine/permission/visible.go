@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Visible is text in which every character that cannot be seen is named: "[U+202E]"
-// for one that turns the reading direction around, "[0xFF]" for a byte that is not
-// text. What an agent asks for is shown through it on every surface, so that a
-// command cannot be made to look like another. Line breaks and tabs stay.
+// Visible replaces every character that cannot be seen by its name: "[U+202E]" for one that
+// reverses the reading direction, "[0xFF]" for a byte that is not UTF-8. Every user interface shows
+// requests through it, so that a command cannot be disguised as another. Line breaks and tabs stay.
 func Visible(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
@@ -30,7 +29,7 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// VisibleLine is Visible for what must stay on one line: line breaks are named too.
+// VisibleLine is Visible for text that must stay on one line: line breaks are replaced, too.
 func VisibleLine(text string) string {
 	return strings.NewReplacer("\n", "[U+000A]", "\t", "[U+0009]").Replace(Visible(text))
 }
