@@ -101,8 +101,8 @@ func (a *api) post(ctx context.Context, method, token, media string, body io.Rea
 func (a *api) download(ctx context.Context, address string) (io.ReadCloser, error) {
 	u, err := url.Parse(address)
 	base, _ := url.Parse(a.Base)
-	slacks := u != nil && u.Scheme == "https" && (u.Hostname() == "files.slack.com" || strings.HasSuffix(u.Hostname(), ".slack.com"))
-	if err != nil || !slacks && u.Host != base.Host {
+	slacks := u != nil && u.Scheme == "https" && strings.HasSuffix(u.Hostname(), ".slack.com")
+	if err != nil || !slacks && (u.Scheme != base.Scheme || u.Host != base.Host) {
 		return nil, errors.New("download file: its address is not Slack's")
 	}
 

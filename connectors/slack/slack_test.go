@@ -288,6 +288,15 @@ func TestForged(t *testing.T) {
 		{"oversized", signed(c.Address(), "application/json", []byte(strings.Repeat(" ", maxBody+1)), now, canaries.Signing), 413},
 		{"not JSON", signed(c.Address(), "application/json", []byte("{"), now, canaries.Signing), 400},
 		{"an empty form", signed(c.Address(), "application/x-www-form-urlencoded", []byte("a=b"), now, canaries.Signing), 400},
+		{"a form that is none", signed(c.Address(), "application/x-www-form-urlencoded", []byte("%zz"), now, canaries.Signing), 400},
+		{"a form without JSON", signed(c.Address(), "application/x-www-form-urlencoded", []byte("payload=x"), now, canaries.Signing), 400},
+		{"oversized, in chunks", func() *http.Request {
+			r := signed(c.Address(), "application/json", []byte(strings.Repeat(" ", maxBody+1)), now, canaries.Signing)
+			r.ContentLength = -1
+			return r
+		}(), 413},
+		{"as large as may be", signed(c.Address(), "application/json", []byte(strings.Repeat(" ", maxBody)), now, canaries.Signing), 400},
+		{"not stale yet", signed(c.Address(), "application/json", stranger, now.Add(-4*time.Minute), canaries.Signing), 200},
 		{"a stranger, really of Slack", signed(c.Address(), "application/json", stranger, now, canaries.Signing), 200},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -364,12 +373,35 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
+func TestValidate(t *testing.T) {
+	for _, o := range []Options{{ID: "slack"}, {ID: "slack", Listen: ":8788", BaseURL: "http://x"}, {ID: "slack", BaseURL: "https://x/api"}} {
+		if err := o.Validate(); err != nil {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	for _, o := range []Options{{}, {ID: "slack", Listen: "x"}, {ID: "slack", Listen: "x:"}, {ID: "slack", BaseURL: "ftp://x"},
+		{ID: "slack", BaseURL: "http:///x"}, {ID: "slack", BaseURL: ":"}, {ID: "slack", Allow: []string{"u024be7lh"}}} {
+		if o.Validate() == nil {
+			t.Errorf("%+v is valid, want an error", o)
+		}
+	}
+}
+
 func TestProbeAndSecrets(t *testing.T) {
 	s := newWorkspace(t)
 	c := testConnector(t, s, Options{}, chat.Host{Waiting: &s.waiting}, slog.New(slog.DiscardHandler))
 	if verdict, err := c.Probe(t.Context()); err != nil || verdict != "@bot is in Test; Socket Mode is open" {
 		t.Errorf("Probe = %q, %v", verdict, err)
 	}
+	if verdict, err := testConnector(t, s, Options{Listen: "127.0.0.1:8788"}, chat.Host{}, c.log).Probe(t.Context()); err != nil ||
+		verdict != "@bot is in Test; events are posted to 127.0.0.1:8788" {
+		t.Errorf("Probe of posted events = %q, %v", verdict, err)
+	}
+	c.api.secrets.Bot = "wrong"
+	if _, err := c.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "auth.test: invalid_auth") {
+		t.Errorf("Probe with another token = %v", err)
+	}
+	c.api.secrets.Bot = canaries.Bot
 	c.api.secrets.App = "wrong"
 	if _, err := c.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "auth set slack-app") {
 		t.Errorf("Probe = %v, want what to do", err)
