@@ -22,6 +22,7 @@ type server struct {
 	password string
 
 	mu    sync.Mutex
+	calls int                 // connections ever made
 	conns map[net.Conn]string // nick of each that is let in
 	all   map[net.Conn]bool
 	sent  []connectortest.Sent
@@ -38,15 +39,20 @@ func newServer(t *testing.T, password string) *server {
 	s.wg.Go(s.accept)
 	t.Cleanup(func() {
 		l.Close()
-		s.mu.Lock()
-		for c := range s.all {
-			c.Close()
-		}
-		s.mu.Unlock()
+		s.hangUp()
 		s.wg.Wait()
 	})
 
 	return s
+}
+
+// hangUp ends all connections.
+func (s *server) hangUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.all {
+		c.Close()
+	}
 }
 
 func (s *server) accept() {
@@ -56,6 +62,7 @@ func (s *server) accept() {
 			return
 		}
 		s.mu.Lock()
+		s.calls++
 		s.all[conn] = true
 		s.mu.Unlock()
 		s.wg.Go(func() { s.serve(conn) })

@@ -43,14 +43,14 @@ func (d *dialogue) has(t *testing.T, line string) {
 	t.Errorf("the server heard %q, want %q", d.lines(), line)
 }
 
-// talk has a connector greet a server that answers so; nil ends the connection.
-func talk(t *testing.T, o Options, log *slog.Logger, answer func(line string) []string) (*session, *dialogue, error) {
+// converse starts a server for one connection that answers so; nil ends the connection.
+func converse(t *testing.T, answer func(line string) []string) (address string, d *dialogue) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &dialogue{}
+	d = &dialogue{}
 	var served sync.WaitGroup
 	served.Go(func() {
 		conn, err := l.Accept()
@@ -74,14 +74,24 @@ func talk(t *testing.T, o Options, log *slog.Logger, answer func(line string) []
 			}
 		}
 	})
-	o.Server = l.Addr().String()
+	t.Cleanup(func() {
+		l.Close()
+		served.Wait()
+	})
+
+	return l.Addr().String(), d
+}
+
+// talk has a connector greet a server that answers so; nil ends the connection.
+func talk(t *testing.T, o Options, log *slog.Logger, answer func(line string) []string) (*session, *dialogue, error) {
+	t.Helper()
+	var d *dialogue
+	o.Server, d = converse(t, answer)
 	s, err := testConnector(t, o, chat.Host{}, log).connect(t.Context())
 	t.Cleanup(func() {
 		if s != nil {
 			s.close()
 		}
-		l.Close()
-		served.Wait()
 	})
 	return s, d, err
 }

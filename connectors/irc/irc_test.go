@@ -1,6 +1,7 @@
 package irc
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"log/slog"
@@ -9,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"daycare/connectors/chat"
@@ -68,7 +69,7 @@ func TestConnector(t *testing.T) {
 
 func testConnector(t *testing.T, o Options, host chat.Host, log *slog.Logger) *Connector {
 	t.Helper()
-	o.ID, o.Nick, o.Plaintext = "irc", "bot", true
+	o.ID, o.Nick, o.Plaintext = "irc", cmp.Or(o.Nick, "bot"), true
 	c, err := New(o, canary, host, log)
 	if err != nil {
 		t.Fatal(err)
@@ -137,6 +138,7 @@ func TestAddressed(t *testing.T) {
 	}{
 		{"bot: hello", "hello", true}, {"Bot, hello", "hello", true}, {"ask bot!", "ask bot!", true},
 		{"robots are many", "robots are many", false}, {"bottle", "bottle", false}, {"@bot x", "@bot x", true},
+		{"bot", "bot", true}, {"bo", "bo", false},
 	} {
 		if rest, forUs := addressed(test.text, "bot"); rest != test.rest || forUs != test.forUs {
 			t.Errorf("addressed(%q) = %q, %v", test.text, rest, forUs)
@@ -145,9 +147,9 @@ func TestAddressed(t *testing.T) {
 }
 
 func TestLines(t *testing.T) {
-	got := lines("a\r\n\n  \nPRIVMSG #x :b\x00\x01\n" + strings.Repeat("é", 300))
-	want := []string{"a", "PRIVMSG #x :b", strings.Repeat("é", 200), strings.Repeat("é", 100)}
-	if diff := cmp.Diff(want, got); diff != "" {
+	got := lines("a\tb\r\n\n  \nPRIVMSG #x :b\x00\x01\n" + strings.Repeat("é", 300))
+	want := []string{"a b", "PRIVMSG #x :b", strings.Repeat("é", 200), strings.Repeat("é", 100)}
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 }
@@ -179,13 +181,23 @@ func TestValidate(t *testing.T) {
 	}
 
 	for _, change := range []func(*Options){
-		func(o *Options) { o.Server = "x" }, func(o *Options) { o.Nick = "a b" }, func(o *Options) { o.Channels = []string{"x"} },
-		func(o *Options) { o.Allow = []string{"*"} }, func(o *Options) { o.ID = "" }, func(o *Options) { o.Allow = []string{"*!*@*"} },
+		func(o *Options) { o.Server = "x" }, func(o *Options) { o.Server = ":1" }, func(o *Options) { o.Server = "x:" },
+		func(o *Options) { o.Nick = "a b" }, func(o *Options) { o.Channels = []string{"x"} }, func(o *Options) { o.ID = "" },
+		func(o *Options) { o.Allow = []string{"*"} }, func(o *Options) { o.Allow = []string{"*!*@*"} },
+		func(o *Options) { o.Allow = []string{"a b"} },
 	} {
 		o := good
 		change(&o)
 		if o.Validate() == nil {
 			t.Errorf("%+v is valid, want an error", o)
 		}
+		if _, err := New(o, canary, chat.Host{}, slog.New(slog.DiscardHandler)); err == nil {
+			t.Errorf("%+v makes a connector", o)
+		}
+	}
+
+	good.Account = "daycare"
+	if _, err := New(good, "", chat.Host{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "auth set irc") {
+		t.Errorf("an account without a password: %v, want what to do", err)
 	}
 }
