@@ -3,6 +3,7 @@ package email
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -91,6 +92,8 @@ func TestVouched(t *testing.T) {
 		{"MX.example.com 1; spf=fail; dmarc=pass (p=NONE; sp=x) header.from=Example.org", true},
 		{"mx.example.com; dkim=pass header.d=example.org", true},
 		{"mx.example.com; dkim=pass header.i=@example.org", true},
+		{"mx.example.com; dkim=pass header.i=@evil.example header.d=example.org", true},
+		{"mx.example.com; dkim=pass header.i=@example.org header.d=evil.example", false},
 		{"mx.example.com; dmarc=fail header.from=example.org; dkim=fail header.d=example.org", false},
 		{"mx.example.com; dmarc=pass header.from=evil.example", false},
 		{"mx.example.com; dkim=pass header.d=evil.example", false},
@@ -103,6 +106,15 @@ func TestVouched(t *testing.T) {
 		{"mx.example.com (; dmarc=pass header.from=example.org", false},
 		{`mx.example.com; x="; dmarc=pass header.from=example.org"`, false},
 		{"mx.example.com; dmarc=fail\nAuthentication-Results: mx.example.com; dmarc=pass header.from=example.org", false},
+		{`mx.example.com; dkim=pass header.d="example.org"`, true},
+		{`mx.example.com; dkim=fail reason="no \"; dmarc=pass header.from=example.org"`, false},
+		{`mx.example.com; dkim=fail reason="(x"; dmarc=pass header.from=example.org; y=")"`, true},
+		{"mx.example.com; spf=pass (a (b) c); dmarc=pass header.from=example.org", true},
+		{"mx.example.com; spf=pass (a (b; dmarc=pass header.from=example.org) c)", false},
+		{"mx.example.com; spf=pass :); dmarc=pass header.from=example.org", true},
+		{`mx.example.com; (\)) dmarc=pass header.from=example.org`, true},
+		{"mx.example.com; ; dmarc=pass header.from=example.org", true},
+		{"; dmarc=pass header.from=example.org", false},
 		{"", false},
 	} {
 		r, err := mail.CreateReader(strings.NewReader("Authentication-Results: " +
@@ -112,6 +124,13 @@ func TestVouched(t *testing.T) {
 		}
 		if got := vouched(r.Header, "mx.example.com", "ada@example.org"); got != test.want {
 			t.Errorf("vouched(%q) = %v, want %v", test.results, got, test.want)
+		}
+	}
+
+	for pair, want := range map[[2]string]bool{{"example.org", "example.org"}: true, {"mail.example.org", "example.org"}: true,
+		{"example.org", "mail.example.org"}: false, {"example.org", "org"}: false, {"badexample.org", "example.org"}: false} {
+		if got := aligned(pair[0], pair[1]); got != want {
+			t.Errorf("a mail of %s signed by %s: %v, want %v", pair[0], pair[1], got, want)
 		}
 	}
 }
@@ -228,13 +247,29 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("the mail lacks %q:\n%s", want, all)
 		}
 	}
+
+	sent := len(s.received())
+	out.Files[0].Path += "gone"
+	var no *message.NotSent
+	if _, err := c.Send(t.Context(), out); !errors.As(err, &no) || !no.Final || len(s.received()) != sent {
+		t.Errorf("a file that is gone: %v, want that trying again is no use", err)
+	}
 }
 
 func TestProbe(t *testing.T) {
 	s := newServers(t)
 	c := testConnector(t, s, chat.Host{Waiting: &s.waiting}, slog.New(slog.DiscardHandler))
-	if verdict, err := c.Probe(t.Context()); err != nil || !strings.Contains(verdict, "both servers accepted the login") {
+	if verdict, err := c.Probe(t.Context()); err != nil || !strings.Contains(verdict, "both servers accepted the login") ||
+		!strings.Contains(verdict, "at once") {
 		t.Errorf("Probe = %q, %v", verdict, err)
+	}
+	s.smtp, c.o.SMTP = c.o.SMTP, "127.0.0.1:1"
+	if _, err := c.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "connect to 127.0.0.1:1") {
+		t.Errorf("Probe without an SMTP server = %v", err)
+	}
+	old := scripted(t, Options{IMAP: imapServer(nil).listen(t), SMTP: s.smtp, User: "bot@example.com", Plaintext: true})
+	if verdict, err := old.Probe(t.Context()); err != nil || !strings.Contains(verdict, "is polled for new mail every half minute") {
+		t.Errorf("Probe of a server without IDLE = %q, %v", verdict, err)
 	}
 	c.password = "wrong"
 	if _, err := c.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "auth set email") {
@@ -249,7 +284,8 @@ func TestValidate(t *testing.T) {
 	}
 
 	for _, change := range []func(*Options){
-		func(o *Options) { o.Address = "A <a@b>" }, func(o *Options) { o.IMAP = "x" }, func(o *Options) { o.Authserv = "" },
+		func(o *Options) { o.Address = "A <a@b>" }, func(o *Options) { o.IMAP = "x" }, func(o *Options) { o.SMTP = ":25" },
+		func(o *Options) { o.SMTP = "x:" }, func(o *Options) { o.Authserv = "" },
 		func(o *Options) { o.Allow = []string{"@b.c"} }, func(o *Options) { o.ID = "" },
 	} {
 		o := good
@@ -257,5 +293,20 @@ func TestValidate(t *testing.T) {
 		if o.Validate() == nil {
 			t.Errorf("%+v is valid, want an error", o)
 		}
+		if _, err := New(o, canary, chat.Host{}, slog.New(slog.DiscardHandler)); err == nil {
+			t.Errorf("%+v makes a connector", o)
+		}
+	}
+
+	if _, err := New(good, "", chat.Host{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "auth set email") {
+		t.Errorf("no password: %v, want what to do", err)
+	}
+	good.Authserv, good.TrustFrom = "", true
+	if c, err := New(good, canary, chat.Host{}, slog.New(slog.DiscardHandler)); err != nil || c.o.User != "a@b.c" || c.o.Mailbox != "INBOX" {
+		t.Errorf("without a user and a mailbox: %v, want the address and INBOX", err)
+	}
+	good.User, good.Mailbox = "me", "Agent"
+	if c, err := New(good, canary, chat.Host{}, slog.New(slog.DiscardHandler)); err != nil || c.o.User != "me" || c.o.Mailbox != "Agent" {
+		t.Errorf("with a user and a mailbox: %v", err)
 	}
 }
