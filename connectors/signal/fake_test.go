@@ -31,7 +31,7 @@ type daemon struct {
 	sent    []connectortest.Sent
 	fault   connectortest.Fault
 	calm    chan struct{}
-	files   map[string]string // base64 by id
+	says    map[string]string // answers by method, or a status
 	waiting connectortest.Keeper
 	cut     int // streams end after so many events, 0: never
 }
@@ -42,7 +42,7 @@ type call struct {
 }
 
 func newDaemon(t *testing.T) *daemon {
-	d := &daemon{changed: make(chan struct{}), calm: make(chan struct{}), files: map[string]string{}}
+	d := &daemon{changed: make(chan struct{}), calm: make(chan struct{}), says: map[string]string{}}
 	d.Server = httptest.NewServer(d)
 	t.Cleanup(func() {
 		d.misbehave(connectortest.None)
@@ -140,8 +140,17 @@ func (d *daemon) rpc(w http.ResponseWriter, r *http.Request) {
 	}
 	d.mu.Lock()
 	d.calls = append(d.calls, k)
-	fault, calm := d.fault, d.calm
+	fault, calm, says := d.fault, d.calm, d.says[k.Method]
 	d.mu.Unlock()
+	if status, err := strconv.Atoi(says); err == nil {
+		http.Error(w, "", status)
+		return
+	}
+	if says != "" {
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":"1",%s}`, says)
+		return
+	}
+
 	answer := func(member string, v any) {
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": "1", member: v})
@@ -153,13 +162,6 @@ func (d *daemon) rpc(w http.ResponseWriter, r *http.Request) {
 	switch k.Method {
 	case "listAccounts":
 		answer("result", []any{map[string]any{"number": account}})
-		return
-	case "getAttachment":
-		if id, _ := k.Params["id"].(string); d.files[id] != "" {
-			answer("result", map[string]any{"data": d.files[id]})
-			return
-		}
-		no(-1, "Could not find attachment")
 		return
 	case "send":
 	default:

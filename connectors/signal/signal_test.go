@@ -6,8 +6,6 @@ import (
 	"hash/fnv"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"daycare/connectors/chat"
@@ -199,7 +196,7 @@ func TestEnvelopes(t *testing.T) {
 		}
 	}
 
-	d.files["f1"] = base64.StdEncoding.EncodeToString([]byte("content"))
+	d.says["getAttachment"] = `"result":{"data":"` + base64.StdEncoding.EncodeToString([]byte("content")) + `"}`
 	p, _ = post(t, c, map[string]any{"dataMessage": map[string]any{"message": "x",
 		"attachments": []any{map[string]any{"id": "f1", "filename": "a.txt", "size": 7}}}})
 	body, err := p.Files[0].Open(t.Context())
@@ -209,86 +206,14 @@ func TestEnvelopes(t *testing.T) {
 	if got, _ := io.ReadAll(body); string(got) != "content" {
 		t.Errorf("attachment %q", got)
 	}
-}
-
-// TestStreamBreaks: a stream that ends after each event loses and doubles nothing.
-func TestStreamBreaks(t *testing.T) {
-	d := newDaemon(t)
-	d.cut = 1
-	c := testConnector(t, d, chat.Host{Waiting: &d.waiting}, slog.New(slog.DiscardHandler))
-	got := make(chan string, 100)
-	c.arrived = chat.NewQueue(c.desk, 0, func(p chat.Post) { got <- p.Text })
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		var err error
-		for ctx.Err() == nil && (err == nil || strings.Contains(err.Error(), "ended the stream")) { // as the engine does
-			err = c.Run(ctx, func(context.Context, message.Incoming) (message.Receipt, error) { return message.Receipt{}, nil })
+	if k, _ := d.called("getAttachment"); k.Params["id"] != "f1" || k.Params["recipient"] != ada {
+		t.Errorf("it was asked for with %v", k.Params)
+	}
+	for says, want := range map[string]string{`"result":{}`: "sent nothing", `"error":{"code":-1,"message":"gone"}`: "gone (-1)"} {
+		d.says["getAttachment"] = says
+		if _, err := p.Files[0].Open(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("an attachment that is answered with %s: %v, want %q", says, err, want)
 		}
-		done <- err
-	}()
-
-	for i := range 10 {
-		want := strconv.Itoa(i)
-		d.push(envelopeOf(want, want))
-		select {
-		case text := <-got:
-			if text != want {
-				t.Errorf("took %s, want %s", text, want)
-			}
-		case <-time.After(5 * time.Second):
-			t.Fatalf("%s did not come", want)
-		}
-	}
-
-	cancel()
-	if err := <-done; err != nil && !strings.Contains(err.Error(), "ended the stream") {
-		t.Error(err)
-	}
-}
-
-func TestSend(t *testing.T) {
-	d := newDaemon(t)
-	c := testConnector(t, d, chat.Host{Waiting: &d.waiting}, slog.New(slog.DiscardHandler))
-	path := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(path, []byte("1,2"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-
-	out := message.Outgoing{ID: "o", Parts: 1, To: message.Address{Connector: "signal", ChannelID: ada},
-		ReplyTo: ada + "/99", Text: "😀 **b**",
-		Files: []message.File{{Name: "a;b.csv", MimeType: "text/csv", Path: path}}}
-	id, err := c.Send(t.Context(), out)
-	if err != nil || id != "1234" {
-		t.Fatalf("Send = %q, %v", id, err)
-	}
-
-	k, _ := d.called("send")
-	want := map[string]any{"account": account, "recipient": ada, "message": "😀 b", "textStyle": []any{"3:1:BOLD"},
-		"quoteAuthor": ada, "quoteTimestamp": float64(99), "attachments": []any{"data:text/csv;filename=a_b.csv;base64,MSwy"}}
-	if diff := cmp.Diff(want, k.Params); diff != "" {
-		t.Errorf("send (-want +got):\n%s", diff)
-	}
-}
-
-func TestReact(t *testing.T) {
-	d := newDaemon(t)
-	c := testConnector(t, d, chat.Host{Waiting: &d.waiting}, slog.New(slog.DiscardHandler))
-	for channel, member := range map[string]string{ada: "recipient", "group:abc=": "groupId"} {
-		if err := c.React(t.Context(), message.Address{ChannelID: channel}, ada+"/99", "👍"); err != nil {
-			t.Fatal(err)
-		}
-		k, _ := d.called("sendReaction")
-		want := map[string]any{"account": account, member: strings.TrimPrefix(channel, "group:"), "emoji": "👍",
-			"targetAuthor": ada, "targetTimestamp": float64(99)}
-		if diff := cmp.Diff(want, k.Params); diff != "" {
-			t.Errorf("sendReaction (-want +got):\n%s", diff)
-		}
-	}
-
-	if err := c.React(t.Context(), message.Address{ChannelID: ada}, "99", "👍"); err == nil ||
-		!strings.Contains(err.Error(), "not a Signal message id") {
-		t.Errorf("a number alone: %v", err)
 	}
 }
 
@@ -302,71 +227,17 @@ func TestProbe(t *testing.T) {
 	if _, err := c.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "link it") {
 		t.Errorf("Probe = %v, want what to do", err)
 	}
-}
 
-// TestChild: a program in place of signal-cli is started with the daemon's flags
-// and ended with Run.
-func TestChild(t *testing.T) {
-	dir := t.TempDir()
-	script := filepath.Join(dir, "signal-cli")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"$@\" > "+dir+"/args\nexec sleep 60\n"), 0o700); err != nil {
-		t.Fatal(err)
+	d.says["listAccounts"] = `"error":{"code":-32601,"message":"Method not implemented"}`
+	if verdict, err := c.Probe(t.Context()); err != nil || !strings.Contains(verdict, "serves a single account") {
+		t.Errorf("a daemon of one account: %q, %v", verdict, err)
 	}
-	c, err := New(Options{ID: "signal", Account: account, URL: "http://127.0.0.1:8080", Command: script}, chat.Host{},
-		slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- c.child(ctx) }()
-	var args []byte
-	for end := time.Now().Add(5 * time.Second); len(args) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
-		args, _ = os.ReadFile(dir + "/args")
-	}
-
-	if want := "-a " + account + " daemon --http 127.0.0.1:8080 --receive-mode manual\n"; string(args) != want {
-		t.Errorf("started with %q, want %q", args, want)
-	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Errorf("child = %v", err)
-	}
-}
-
-// TestRunWithChild: Run receives once the daemon that it started answers, and ends with its error
-// when the daemon ends.
-func TestRunWithChild(t *testing.T) {
-	d := newDaemon(t)
-	c := testConnector(t, d, chat.Host{Waiting: &d.waiting}, slog.New(slog.DiscardHandler))
-	c.o.Command = filepath.Join(t.TempDir(), "signal-cli")
-	if err := os.WriteFile(c.o.Command, []byte("#!/bin/sh\nwhile [ ! -e \"$0.end\" ]; do sleep 0.05; done\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-
-	got := make(chan string, 1)
-	c.arrived = chat.NewQueue(c.desk, 0, func(p chat.Post) { got <- p.Text })
-	done := make(chan error, 1)
-	go func() {
-		done <- c.Run(t.Context(), func(context.Context, message.Incoming) (message.Receipt, error) { return message.Receipt{}, nil })
-	}()
-
-	d.push(envelopeOf("1", "hello"))
-	select {
-	case text := <-got:
-		if text != "hello" {
-			t.Errorf("took %q", text)
+	for says, want := range map[string]string{`"error":{"code":-3,"message":"locked"}`: "locked", "502": "the daemon answers 502 Bad Gateway",
+		"none": "read answer of listAccounts", `"result":7`: "read result of listAccounts"} {
+		d.says["listAccounts"] = says
+		if _, err := c.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a daemon that answers %s: %v, want %q", says, err, want)
 		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("nothing came")
-	}
-
-	if err := os.WriteFile(c.o.Command+".end", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err == nil || !strings.Contains(err.Error(), "signal-cli exited") {
-		t.Errorf("Run = %v", err)
 	}
 }
 
@@ -378,12 +249,24 @@ func TestValidate(t *testing.T) {
 
 	for _, change := range []func(*Options){
 		func(o *Options) { o.ID = "" }, func(o *Options) { o.Account = "0151" }, func(o *Options) { o.URL = "127.0.0.1:1" },
-		func(o *Options) { o.URL = "http://u:p@x" }, func(o *Options) { o.Allow = []string{"ada"} },
+		func(o *Options) { o.URL = "http://u:p@x" }, func(o *Options) { o.URL = "http:///x" },
+		func(o *Options) { o.URL = "ftp://x" }, func(o *Options) { o.URL = "http://x:%" }, func(o *Options) { o.Allow = []string{"ada"} },
 	} {
 		o := good
 		change(&o)
 		if o.Validate() == nil {
 			t.Errorf("%+v is valid, want an error", o)
+		}
+		if _, err := New(o, chat.Host{}, slog.New(slog.DiscardHandler)); err == nil {
+			t.Errorf("%+v makes a connector", o)
+		}
+	}
+
+	for _, tt := range []struct{ uuid, number, want string }{
+		{ada, "+49151234", "+49151234"}, {ada, "+49151235", ada}, {ada, "", ada}, {"", "+49151235", "+49151235"},
+	} {
+		if got := good.identity(tt.uuid, tt.number); got != tt.want {
+			t.Errorf("who has the account %q and the number %q is %q, want %q", tt.uuid, tt.number, got, tt.want)
 		}
 	}
 }
