@@ -114,6 +114,8 @@ func TestVouched(t *testing.T) {
 		{"mx.example.com; spf=pass :); dmarc=pass header.from=example.org", true},
 		{`mx.example.com; (\)) dmarc=pass header.from=example.org`, true},
 		{"mx.example.com; ; dmarc=pass header.from=example.org", true},
+		{"mx.example.com; ;", false},
+		{`mx.example.com; "dmarc=pa ss" header.from=example.org`, false},
 		{"; dmarc=pass header.from=example.org", false},
 		{"", false},
 	} {
@@ -242,10 +244,17 @@ func TestAnswer(t *testing.T) {
 	}
 
 	all := string(s.last)
-	for _, want := range []string{"text/plain", "text/html", "<strong>bold</strong> &lt;script&gt;", "a.csv"} {
+	for _, want := range []string{"text/plain", "text/html", "text/csv", "<bot@example.com>", "<strong>bold</strong> &lt;script&gt;", "a.csv"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("the mail lacks %q:\n%s", want, all)
 		}
+	}
+
+	if date, err := r.Header.Date(); err != nil || time.Since(date) > time.Hour {
+		t.Errorf("it is of %v, %v", date, err)
+	}
+	if to, ok := c.Direct("ada@example.org"); !ok || to.ChannelID != "ada@example.org" {
+		t.Errorf("the owner is notified at %+v, %v", to, ok)
 	}
 
 	sent := len(s.received())
@@ -274,6 +283,9 @@ func TestProbe(t *testing.T) {
 	c.password = "wrong"
 	if _, err := c.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "auth set email") {
 		t.Errorf("Probe = %v, want what to do", err)
+	}
+	if err := c.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "auth set email") {
+		t.Errorf("Run = %v, want what to do", err)
 	}
 }
 

@@ -76,6 +76,9 @@ func TestWhatAMailBecomes(t *testing.T) {
 			t.Errorf("a mail from %s is of %q, %v, want %q", from, p.Sender, err, want)
 		}
 	}
+	if _, err := c.read([]byte("no header\r\n\r\nhi"), "1.2"); err == nil || !strings.Contains(err.Error(), "read mail: ") {
+		t.Errorf("a mail that cannot be read: %v", err)
+	}
 	if _, err := c.read([]byte("From: ada@x\r\nContent-Type: multipart/mixed\r\n\r\nhi"), "1.2"); err != nil {
 		t.Errorf("a mail of parts without a boundary: %v", err)
 	}

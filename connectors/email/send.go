@@ -162,7 +162,6 @@ func (c *Connector) dial(ctx context.Context) (*smtp.Client, error) {
 	if c.o.Plaintext || port == "465" {
 		client = smtp.NewClient(conn)
 	} else if client, err = smtp.NewClientStartTLS(conn, &tls.Config{ServerName: host}); err != nil {
-		conn.Close()
 		return nil, fmt.Errorf("secure the connection to %s: %w", c.o.SMTP, err)
 	}
 	if ok, _ := client.Extension("AUTH"); ok || !c.o.Plaintext {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,7 +128,7 @@ func TestHowAServerIsGreeted(t *testing.T) {
 			"bot", "CAP REQ message-tags", ""},
 		"in two lines": {"ada", map[string]string{"CAP LS": ":s CAP * LS * :sasl=PLAIN\n:s CAP * LS :server-time",
 			"CAP REQ":            ":s CAP * ACK :server-time sasl",
-			"AUTHENTICATE PLAIN": "AUTHENTICATE +", "AUTHENTICATE ": ":s 903 * :in", "CAP END": welcome}, "bot",
+			"AUTHENTICATE PLAIN": "AUTHENTICATE +", "AUTHENTICATE ": ":s 903 * :in", "CAP END": "PING :a", "PONG a": welcome}, "bot",
 			"CAP REQ :server-time sasl", ""},
 		"without any": {"", map[string]string{"CAP LS": ":s CAP * LS :", "CAP END": welcome}, "bot", "CAP END", ""},
 		"it changes its mind": {"", map[string]string{"CAP LS": ":s CAP * LS :message-tags", "CAP REQ": ":s CAP * NAK :message-tags",
@@ -151,18 +152,26 @@ func TestHowAServerIsGreeted(t *testing.T) {
 		"its own password": {"", map[string]string{"NICK": ":s 464 bot :password"}, "", "",
 			"the server refuses the connection: password"},
 		"an error":            {"", map[string]string{"NICK": "ERROR :closing link"}, "", "", "the server said: closing link"},
-		"a ping first":        {"", map[string]string{"NICK": "PING :abc", "PONG abc": welcome}, "bot", "PONG abc", ""},
+		"a ping first":        {"", map[string]string{"NICK": "PING :abc", "PONG abc": "PING :def", "PONG def": welcome}, "bot", "PONG abc", ""},
+		"a notice first":      {"", map[string]string{"NICK": ":s NOTICE * :wait\nPING :abc", "PONG abc": welcome}, "bot", "PONG abc", ""},
 		"a line that is none": {"", map[string]string{"NICK": "\x00\n" + welcome}, "bot", "NICK bot", ""},
 		"nothing":             {"", map[string]string{"CAP LS": "bye"}, "", "", "greet 127.0.0.1:"},
 	} {
-		s, d, err := talk(t, Options{Account: tt.account}, slog.New(slog.DiscardHandler), func(line string) []string {
+		var welcomed, early atomic.Bool
+		o := Options{Account: tt.account, Channels: []string{"#room"}}
+		s, d, err := talk(t, o, slog.New(slog.DiscardHandler), func(line string) []string {
+			if line == "JOIN #room" && !welcomed.Load() {
+				early.Store(true)
+			}
 			if line == "NICK bot" && name == "a nick that is taken" {
 				return []string{tt.server["NICK bot"]}
 			}
 			if line == "AUTHENTICATE PLAIN" {
 				return []string{tt.server[line]}
 			}
-			return answers(tt.server)(line)
+			reply := answers(tt.server)(line)
+			welcomed.Store(welcomed.Load() || strings.Contains(strings.Join(reply, " "), ":s 001"))
+			return reply
 		})
 		if (err == nil) != (tt.nick != "") || err != nil && (!strings.Contains(err.Error(), tt.wrong) ||
 			strings.Contains(err.Error(), canary)) {
@@ -176,6 +185,9 @@ func TestHowAServerIsGreeted(t *testing.T) {
 			t.Errorf("%s: we are %q, want %q", name, s.me(), tt.nick)
 		}
 		d.has(t, tt.said)
+		if d.has(t, "JOIN #room"); early.Load() {
+			t.Errorf("%s: we join before we are welcome: %q", name, d.lines())
+		}
 	}
 }
 
@@ -250,7 +262,7 @@ func TestWhatALineBecomes(t *testing.T) {
 			t.Errorf("%q becomes %+v (%v), want %+v", tt.line, got, ok, tt.want)
 		}
 	}
-	m, err := ircmsg.ParseLine(":Ada!ada@h PRIVMSG bot :hello")
+	m, err := ircmsg.ParseLine("@msgid= :Ada!ada@h PRIVMSG bot :hello")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -140,11 +140,25 @@ func TestOneConnection(t *testing.T) {
 	s.hangUp()
 	<-second.done
 	third := acquire(3)
+	if err := second.conn.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("an ended connection is still open: %v", err)
+	}
 	c.release()
 	if third.ended() {
 		t.Error("who leaves an ended connection ends the next one")
 	}
 	c.release()
+}
+
+// A server that is not there is named.
+func TestNoServer(t *testing.T) {
+	for _, plaintext := range []bool{true, false} {
+		c := testConnector(t, Options{Server: "127.0.0.1:1"}, chat.Host{}, slog.New(slog.DiscardHandler))
+		c.o.Plaintext = plaintext
+		if err := c.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "connect to 127.0.0.1:1: ") {
+			t.Errorf("plaintext %v: Run = %v", plaintext, err)
+		}
+	}
 }
 
 // A daemon that stops while a server lets it wait does not report that as a failure.
@@ -200,12 +214,24 @@ func TestAQuietConnection(t *testing.T) {
 		ours, theirs = net.Pipe()
 		s = &session{c: s.c, conn: ours, ending: ending{done: make(chan struct{})}}
 		s.stopped, s.stop = context.WithCancelCause(t.Context())
-		s.wg.Go(func() { <-s.stopped.Done() })
+		last := false
+		s.wg.Go(func() {
+			<-s.stopped.Done()
+			time.Sleep(time.Minute)
+			last = true
+		})
 		begun = time.Now()
-		go s.close()
+		closed := make(chan struct{})
+		go func() {
+			s.close()
+			close(closed)
+		}()
 		in = bufio.NewScanner(theirs)
 		if in.Scan(); in.Text() != "QUIT :daycare is stopping" || in.Scan() || time.Since(begun) != byeTime {
 			t.Errorf("it says %q and hangs up after %v", in.Text(), time.Since(begun))
+		}
+		if <-closed; !last {
+			t.Error("it is closed before all has ended")
 		}
 	})
 }
