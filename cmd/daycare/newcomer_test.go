@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"daycare/cmd/daycare/version"
 	"daycare/connectors/telegram/telegramtest"
 	"daycare/engine/tarball"
 )
@@ -67,23 +66,9 @@ func (n *newcomer) answers(question, answer string) {
 // release packs a program as a release does, with its checksum, and returns the archive.
 func release(t *testing.T, dir, number string) string {
 	t.Helper()
-	source, err := filepath.Abs("version/version.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, overlay, program := filepath.Join(dir, number+".go"), filepath.Join(dir, number+".json"), filepath.Join(dir, number)
-	put := func(path, text string) {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put(other, strings.Replace(string(text), `Number = "`+version.Number+`"`, `Number = "`+number+`"`, 1))
-	put(overlay, fmt.Sprintf(`{"Replace":{%q:%q}}`, source, other))
-	if out, err := exec.Command("go", "build", "-overlay", overlay, "-o", program, ".").CombinedOutput(); err != nil {
+	program := filepath.Join(dir, number)
+	flags := "-s -w -X daycare/cmd/daycare/version.Number=" + number
+	if out, err := exec.Command("go", "build", "-ldflags", flags, "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	name := "daycare-" + number + "-" + runtime.GOOS + "-" + runtime.GOARCH
@@ -93,7 +78,10 @@ func release(t *testing.T, dir, number string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(filepath.Join(dir, "SHA256SUMS"), fmt.Sprintf("%x  %s.tar.gz\n", sha256.Sum256(packed), name))
+	sums := fmt.Sprintf("%x  %s.tar.gz\n", sha256.Sum256(packed), name)
+	if err := os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(sums), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return archive
 }
 

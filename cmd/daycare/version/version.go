@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Number is the release that this source becomes.
-const Number = "0.1.0"
+// Number is the release that this source becomes. Only the linker changes it, for tests of an
+// update.
+var Number = "0.1.0"
 
 // revision is set by .ci/release, which builds without looking at the repository.
 var revision string
