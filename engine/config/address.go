@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// HideLogin is an address without the user and password in it, to be shown.
+// HideLogin returns an address without its user and password, for display.
 func HideLogin(address string) string {
 	scheme, rest, ok := strings.Cut(address, "://")
 	if !ok {

@@ -10,10 +10,10 @@ import (
 	"daycare/engine/finding"
 )
 
-// Append returns settings with one more entry at the end of a list, and everything else as
-// it is, comments included. keys lead to the list as those of Set do. item is YAML: a value
-// on one line, or a mapping with a line for each key. A list that is missing begins in front
-// of its example, where the file has one as a comment.
+// Append returns the settings with one more entry at the end of a list; everything else, including
+// comments, stays as it is. keys lead to the list as in Set. item is YAML: a value on one line, or
+// a mapping with one line per key. A missing list is inserted before its commented example, if the
+// file has one.
 func Append(data []byte, item string, keys ...string) ([]byte, error) {
 	name, item := strings.Join(keys, "."), strings.TrimRight(item, "\n")
 	var want any

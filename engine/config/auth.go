@@ -15,12 +15,11 @@ import (
 	"daycare/engine/form"
 )
 
-// ErrNoSecret: auth.json has no secret of that id.
+// ErrNoSecret: auth.json has no secret with that id.
 var ErrNoSecret = fault.NoSecret
 
-// SetSecret puts a secret into auth.json of a .daycare directory. The file is
-// replaced in one step and is nobody's but its owner's. One that cannot be read is
-// not overwritten: the error is its findings.
+// SetSecret writes a secret to auth.json of a .daycare directory. The file is replaced in one step,
+// with mode 0600. A file that cannot be read is not overwritten: the error is its findings.
 func SetSecret(root, id string, s Secret) error {
 	if !form.Is("id", id) {
 		return fmt.Errorf("set secret: found id %q, allowed: %s", id, form.Of("id"))
@@ -35,7 +34,7 @@ func SetSecret(root, id string, s Secret) error {
 	})
 }
 
-// KeepSecrets puts several secrets into auth.json in one step; undo puts back what was there.
+// KeepSecrets writes several secrets to auth.json in one step; undo restores the previous ones.
 func KeepSecrets(root string, more map[string]Secret) (undo func() error, err error) {
 	before := map[string]Secret{}
 	err = changeAuth(root, func(secrets map[string]Secret) error {
@@ -59,8 +58,8 @@ func KeepSecrets(root string, more map[string]Secret) (undo func() error, err er
 	}, err
 }
 
-// StoredSecrets are secrets of auth.json as the file has them now, whatever is in the
-// environment, in the order of ids. One that is not there is zero.
+// StoredSecrets returns secrets as they are in auth.json now, regardless of the environment, in the
+// order of ids. A missing one is zero.
 func StoredSecrets(root string, ids ...string) (list []Secret, err error) {
 	secrets, _, err := readAuth(root)
 	for _, id := range ids {
@@ -69,7 +68,7 @@ func StoredSecrets(root string, ids ...string) (list []Secret, err error) {
 	return list, err
 }
 
-// ReplaceSecrets puts secrets into auth.json, and takes out those that are zero, in one step.
+// ReplaceSecrets writes secrets to auth.json, and removes those that are zero, in one step.
 func ReplaceSecrets(root string, more map[string]Secret) error {
 	return changeAuth(root, func(secrets map[string]Secret) error {
 		for id, s := range more {
@@ -81,8 +80,8 @@ func ReplaceSecrets(root string, more map[string]Secret) error {
 	})
 }
 
-// WithSecrets is the configuration with secrets that are not in auth.json yet. The
-// environment wins over them, too.
+// WithSecrets returns the configuration with additional secrets that are not in auth.json yet. The
+// environment overrides them, too.
 func (c *Config) WithSecrets(more map[string]Secret) *Config {
 	with := *c
 	with.secrets = maps.Clone(c.secrets)
@@ -94,7 +93,7 @@ func (c *Config) WithSecrets(more map[string]Secret) *Config {
 	return &with
 }
 
-// RemoveSecret takes a secret out of auth.json, or returns ErrNoSecret.
+// RemoveSecret removes a secret from auth.json. Errors: ErrNoSecret.
 func RemoveSecret(root, id string) error {
 	return changeAuth(root, func(secrets map[string]Secret) error {
 		if _, ok := secrets[id]; !ok {
@@ -143,16 +142,15 @@ func changeAuth(root string, change func(map[string]Secret) error) error {
 	return nil
 }
 
-// A SecretSource says where one secret comes from, without saying it.
+// A SecretSource says where one secret comes from, without its value.
 type SecretSource struct {
 	ID     string   `json:"id"`
-	Source string   `json:"source"`           // auth.json, or the variable that holds it; "": it is missing
+	Source string   `json:"source"`           // auth.json, or the environment variable that contains it; "": it is missing
 	File   bool     `json:"file"`             // it is in auth.json, perhaps overridden
 	UsedBy []string `json:"usedBy,omitempty"` // "provider claude", "connector ops"
 }
 
-// SecretSources lists the secrets that are in auth.json or that the settings ask
-// for, by id.
+// SecretSources lists the secrets that are in auth.json or needed by the settings, by id.
 func (c *Config) SecretSources() []SecretSource {
 	all := map[string]*SecretSource{}
 	at := func(id, usedBy string, envs ...string) {
@@ -205,5 +203,5 @@ func (c *Config) SecretSources() []SecretSource {
 	return list
 }
 
-// Missing reports whether nobody has the secret.
+// Missing reports whether the secret is nowhere.
 func (s SecretSource) Missing() bool { return s.Source == "" }

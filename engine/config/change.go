@@ -13,12 +13,11 @@ import (
 	"daycare/engine/finding"
 )
 
-// ErrNotPlain: a value is not a plain one in settings.yaml, so it can only be changed by
-// hand.
+// ErrNotPlain: a value is not a plain value in settings.yaml, so it can only be changed by hand.
 var ErrNotPlain = errors.New("not a plain value in settings.yaml")
 
-// SetPlain replaces one value of settings.yaml, such as 5 in budget.perDay.usd, and leaves
-// every other character of the file as it is. Who saves the file meanwhile is first.
+// SetPlain replaces one value of settings.yaml, such as 5 in budget.perDay.usd, and leaves every
+// other character of the file as it is. If someone saves the file meanwhile, their version wins.
 // Errors: ErrNotPlain, disk.ErrChanged.
 func SetPlain(vol *disk.Volume, root, value string, keys ...string) error {
 	name := strings.Join(keys, ".")

@@ -174,9 +174,9 @@ func (r *reader) checkControl(c *Config) {
 	}
 }
 
-// Decode reads a connector's own options into a pointer to a struct with the tags of
-// engine/form. Fields that are not in the file keep their value. The connector does not
-// start with findings of severity Error.
+// Decode reads a connector's own options into a pointer to a struct with the tags of engine/form.
+// Fields that are not in the file keep their value. With findings of severity Error the connector
+// does not start.
 func (k Connector) Decode(into any) []finding.Finding {
 	if k.Raw == nil {
 		return nil
@@ -193,14 +193,14 @@ func (k Connector) Decode(into any) []finding.Finding {
 	return f.Found
 }
 
-// A ConnectorKind is a type of connectors, with what checks the settings of one.
+// A ConnectorKind is a type of connectors, with the function that checks the settings of one.
 type ConnectorKind struct {
 	Type  string
 	Check func(Connector) []finding.Finding
 }
 
-// Invalid are the findings for an error about the connector's own settings: a line each,
-// which may begin with a key.
+// Invalid returns the findings for an error about the connector's own settings: one per line, each
+// of which may begin with a key.
 func (k Connector) Invalid(err error) (found []finding.Finding) {
 	if err == nil || k.Raw == nil {
 		return nil

@@ -56,8 +56,8 @@ func vendorOf(kind, baseURL string) (vendor, bool) {
 	return vendors[i], true
 }
 
-// KeyEnv is where a provider's key is looked for if the settings do not say. A
-// vendor's usual variable is only for the vendor: its key is not sent elsewhere.
+// KeyEnv returns the environment variable of a provider's key if the settings name none. A vendor's
+// usual variable is used only for the vendor itself: its key is not sent elsewhere.
 func (p Provider) KeyEnv() string {
 	if p.APIKeyEnv != "" {
 		return p.APIKeyEnv
@@ -101,14 +101,14 @@ func (c *Config) findSecrets() {
 	}
 }
 
-// A Probe looks for a model on this machine: its first model, and whether there
+// A Probe looks for a model server on this machine and returns its first model, and whether there
 // is one.
 type Probe func(ctx context.Context) (model string, ok bool)
 
-// Choose is the providers to use, in fallback order, each with Why: those of the
-// settings; without any, the first vendor whose key is in the environment or, by the
-// vendor's id, in auth.json; else Ollama, if probe finds it; else the scripted provider,
-// which works offline and says so.
+// Choose returns the providers to use, in fallback order, each with Why: those in the settings; if
+// there are none, the first vendor with a key in the environment or, by the vendor's id, in
+// auth.json; else Ollama, if probe finds it; else the scripted provider, which works offline and
+// says so.
 func (c *Config) Choose(ctx context.Context, probe Probe) []Provider {
 	if len(c.Providers) > 0 {
 		return c.Providers
@@ -136,7 +136,7 @@ func (c *Config) Choose(ctx context.Context, probe Probe) []Provider {
 			", no Ollama on " + ollamaAddr}}
 }
 
-// Ollama is the Probe of the real program.
+// Ollama is the Probe of the daemon: it looks for Ollama on this machine.
 func Ollama(ctx context.Context) (model string, ok bool) { return probeOllama(ctx, ollamaAddr) }
 
 func probeOllama(ctx context.Context, addr string) (model string, ok bool) {

@@ -1,12 +1,12 @@
-// Package config makes one immutable Config of settings.yaml, auth.json and the
-// environment. It is the only importer of viper.
+// Package config reads settings.yaml, auth.json and the environment into one immutable Config. No
+// other package imports viper.
 //
-// The structs below are the schema: engine/form reads the file by their tags, so that
-// everything wrong with it is reported with line and column; what is right goes to
-// viper, which lays the environment (DAYCARE_LOG_LEVEL=debug) over it.
+// The structs below are the schema. engine/form reads the file by their tags and reports everything
+// that is wrong with line and column; the valid rest goes to viper, which applies the environment
+// (DAYCARE_LOG_LEVEL=debug) on top.
 //
-// To add a setting: a field here, its default in defaults, a line in
-// settings.example.yaml (a test compares the three).
+// To add a setting: a field here, its default in defaults, a line in settings.example.yaml (a test
+// compares the three).
 package config
 
 import (
@@ -20,9 +20,9 @@ import (
 	"daycare/engine/finding"
 )
 
-// A Config is the configuration in force. Nobody changes it once it is made. A section
-// with apply:"restart" takes effect after a restart, because open sockets and built tools
-// hang on it; all others apply as soon as the file is read.
+// A Config is the active configuration. It never changes after it was built. A section with
+// apply:"restart" takes effect after a restart, because open sockets and existing tools depend on
+// it; all others apply as soon as the file is read.
 type Config struct {
 	Providers   []Provider  `json:"providers"` // in fallback order
 	Models      []Model     `json:"models"`
@@ -39,7 +39,7 @@ type Config struct {
 	Retention   Retention   `json:"retention"`
 	Control     Control     `json:"control" apply:"restart"`
 	Log         Log         `json:"log" apply:"restart"`
-	ModelsURL   string      `json:"modelsURL"` // a newer catalogue, for daycare models refresh
+	ModelsURL   string      `json:"modelsURL"` // address of a newer catalogue, for daycare models refresh
 
 	env     Env
 	secrets map[string]Secret          // auth.json
@@ -53,39 +53,39 @@ type Env func(name string) (value string, set bool)
 type Provider struct {
 	ID   string `json:"id" check:"id,required"`
 	Type string `json:"type" check:"required" allow:"anthropic|openai|gemini|scripted"`
-	// BaseURL "" is the vendor's own. Type openai speaks to any compatible service.
+	// BaseURL "" is the vendor's own. Type openai works with any compatible service.
 	BaseURL string `json:"baseURL" check:"url"`
-	// Model "" is the vendor's default of this release.
+	// Model "" is the default model of the vendor in this release.
 	Model string `json:"model"`
-	// APIKeyEnv names the variable that holds the key; "" is the vendor's usual one.
+	// APIKeyEnv is the environment variable with the key; "": the vendor's usual one.
 	APIKeyEnv   string            `json:"apiKeyEnv" check:"env"`
-	Concurrency int               `json:"concurrency" min:"1" max:"1000"` // calls at once
+	Concurrency int               `json:"concurrency" min:"1" max:"1000"` // maximum of simultaneous calls
 	Headers     map[string]string `json:"headers"`
-	Options     Options           `json:"options"` // of the vendor, sent as they are
+	Options     Options           `json:"options"` // options of the vendor, sent as they are
 
-	// APIKey is found by apiKeyEnv, DAYCARE_SECRET_<ID> or auth.json, in this order.
+	// APIKey comes from apiKeyEnv, DAYCARE_SECRET_<ID> or auth.json, in this order.
 	APIKey Secret `json:"-"`
 	// Why says where this provider comes from: "settings.yaml:4",
 	// "ANTHROPIC_API_KEY in the environment".
 	Why string `json:"-"`
 }
 
-// Options are settings that somebody else's documentation explains. (A named
-// type: viper lower-cases the keys of plain maps.)
+// Options are settings that are documented elsewhere, by a vendor. (A named type: viper lower-cases
+// the keys of plain maps.)
 type Options map[string]any
 
-// A Model overrides what the built-in catalogue says of one.
+// A Model overrides the entry of a model in the built-in catalogue.
 type Model struct {
 	ID        string `json:"id" check:"required"`
-	Provider  string `json:"provider"`          // id; "": wherever it is served
+	Provider  string `json:"provider"`          // id of a provider; "": any
 	Window    int    `json:"window" min:"0"`    // tokens; 0: as in the catalogue
 	MaxOutput int    `json:"maxOutput" min:"0"` // tokens
-	Images    *bool  `json:"images"`            // it takes pictures; nil: as in the catalogue
-	Documents *bool  `json:"documents"`         // it takes PDFs
+	Images    *bool  `json:"images"`            // it accepts pictures; nil: as in the catalogue
+	Documents *bool  `json:"documents"`         // it accepts PDFs; nil: as in the catalogue
 	Price     Price  `json:"price"`
 }
 
-// A Price is in US dollars per million tokens; nil is what the catalogue says.
+// A Price is in US dollars per million tokens; nil: as in the catalogue.
 type Price struct {
 	Input      *float64 `json:"input" min:"0"`
 	Output     *float64 `json:"output" min:"0"`
@@ -93,41 +93,41 @@ type Price struct {
 	CacheWrite *float64 `json:"cacheWrite" min:"0"`
 }
 
-// Route is the place of a route by its key: a finding without a reason.
+// Route returns the place of a route in the file, by its key: a finding without a reason.
 func (c *Config) Route(key string) finding.Finding { return c.routes[key] }
 
-// Routing gives kinds of calls models of their own: PROVIDER, PROVIDER/MODEL, or a model that
-// a provider of the settings has; "": as any other call.
+// Routing selects models for some kinds of calls: PROVIDER, PROVIDER/MODEL, or a model of a
+// provider in the settings; "": like all other calls.
 type Routing struct {
 	Summary   string `json:"summary"`   // summaries of conversations that grew too long
 	Heartbeat string `json:"heartbeat"` // turns of the heartbeat
 	Subagent  string `json:"subagent"`  // turns of sub-agents and background agents
 }
 
-// Routes are the routes that are set, by their keys.
+// Routes returns the routes that are set, by their keys.
 func (r Routing) Routes() map[string]string {
 	all := map[string]string{"summary": r.Summary, "heartbeat": r.Heartbeat, "subagent": r.Subagent}
 	maps.DeleteFunc(all, func(_, to string) bool { return to == "" })
 	return all
 }
 
-// A Connector is one way in. Options beyond these are of its type: Decode.
+// A Connector is the entry of one connector. Options beyond these depend on its type: see Decode.
 type Connector struct {
 	ID      string   `json:"id" check:"id,required"`
 	Type    string   `json:"type" check:"required"`
-	Allow   []string `json:"allow"`   // user ids; empty is nobody
-	Owners  []string `json:"owners"`  // of allow: who answers approvals; empty: the first of allow
-	Ceiling []string `json:"ceiling"` // what the others may allow their own agents, as permission tags
-	Pairing bool     `json:"pairing"` // who is not in allow gets a code, with which an owner lets them in
+	Allow   []string `json:"allow"`   // user ids; empty: nobody
+	Owners  []string `json:"owners"`  // users in allow who answer approvals; empty: the first in allow
+	Ceiling []string `json:"ceiling"` // permission tags that other users can approve for their own agents
+	Pairing bool     `json:"pairing"` // users who are not in allow get a code, with which an owner can add them
 	AgentID string   `json:"agentId"` // all its messages go to this agent
-	// Queue is how what arrives here during a turn is taken; "": as agents.queue.
+	// Queue says how messages that arrive here during a turn are handled; "": as agents.queue.
 	Queue string `json:"queue" allow:"|steer|followup|collect|interrupt"`
 
 	Raw  *yaml.Node `json:"-"` // the whole entry, for Decode
 	file string
 }
 
-// Place is where a connector's entry begins: for findings about it.
+// Place is the position of the connector's entry in the file, for findings about it.
 func (c Connector) Place() (file string, line, column int) {
 	if c.Raw != nil {
 		line, column = c.Raw.Line, c.Raw.Column
@@ -135,8 +135,8 @@ func (c Connector) Place() (file string, line, column int) {
 	return c.file, line, column
 }
 
-// OwnerIDs are the people of allow who answer approvals. Where nobody is named it is the
-// first of the list: who runs daycare alone has nobody else on it.
+// OwnerIDs returns the users in allow who answer approvals. If none are named it is the first in
+// allow, because someone who runs daycare alone is the only entry.
 func (c Connector) OwnerIDs() []string {
 	if len(c.Owners) > 0 || len(c.Allow) == 0 {
 		return c.Owners
@@ -144,66 +144,65 @@ func (c Connector) OwnerIDs() []string {
 	return c.Allow[:1]
 }
 
-// Agents bounds what agents do.
+// Agents limits what agents do.
 type Agents struct {
 	EmergencyContextLimit int           `json:"emergencyContextLimit" min:"1000"` // tokens
 	ToolRounds            ToolRounds    `json:"toolRounds"`
 	ParallelTools         int           `json:"parallelTools" min:"1" max:"64"`
 	Queue                 string        `json:"queue" allow:"steer|followup|collect|interrupt"`
-	PerMinute             int           `json:"perMinute" min:"0"`          // messages of one sender of a connector; 0: any number
-	MaxChildren           int           `json:"maxChildren" min:"0"`        // running, of one agent
+	PerMinute             int           `json:"perMinute" min:"0"`          // messages per minute and sender of a connector; 0: any number
+	MaxChildren           int           `json:"maxChildren" min:"0"`        // running children of one agent
 	MaxRunningChildren    int           `json:"maxRunningChildren" min:"0"` // in all
 	MaxSpawned            int           `json:"maxSpawned" min:"0"`         // by /spawn in the terminal
-	MaxAwake              int           `json:"maxAwake" min:"0"`           // in memory at a time; 0: as many as there are descriptors for
-	SubagentTTL           time.Duration `json:"subagentTTL" min:"1s"`       // without work, before it ends
+	MaxAwake              int           `json:"maxAwake" min:"0"`           // agents in memory; 0: as many as file descriptors allow
+	SubagentTTL           time.Duration `json:"subagentTTL" min:"1s"`       // how long it may be without work before it ends
 }
 
-// ToolRounds is how often per turn the model may call tools.
+// ToolRounds limits how many times per turn the model can call tools.
 type ToolRounds struct {
 	Foreground int `json:"foreground" min:"1" max:"1000"`
 	Background int `json:"background" min:"1" max:"1000"`
 }
 
-// Tools is what tools need to know.
+// Tools configures tools.
 type Tools struct {
 	Exec Exec `json:"exec"`
 	Web  Web  `json:"web"`
 }
 
-// Exec is of the shell.
+// Exec configures the tool exec.
 type Exec struct {
 	Sandbox string        `json:"sandbox" allow:"auto|bwrap|landlock|seatbelt|off"`
-	Timeout time.Duration `json:"timeout" min:"1s" max:"30m"` // for calls that name none
-	// ReserveMB stays free on the disks that commands write to; 0: nothing.
+	Timeout time.Duration `json:"timeout" min:"1s" max:"30m"` // for calls without timeoutMs
+	// ReserveMB is how many megabytes (MiB) stay free on the disks that commands write to; 0: none.
 	ReserveMB int `json:"reserveMB" min:"0" max:"1000000"`
 }
 
-// Web is of web_fetch and web_search.
+// Web configures web_fetch and web_search.
 type Web struct {
-	// Search is the service behind web_search: "" for none, else its name or
-	// address.
+	// Search is the name or address of the service behind web_search; "": none.
 	Search string `json:"search"`
 }
 
-// Cron is of scheduled tasks.
+// Cron configures scheduled tasks.
 type Cron struct {
 	Timezone string `json:"timezone" check:"timezone"` // IANA name; "": the machine's
 }
 
-// Heartbeat is of the agent that looks around by itself.
+// Heartbeat configures the heartbeat, a periodic background check.
 type Heartbeat struct {
-	Every       time.Duration `json:"every" check:"off" min:"1m"` // 0: never
+	Every       time.Duration `json:"every" check:"off" min:"1m"` // 0: switched off
 	ActiveHours string        `json:"activeHours" check:"hours"`  // "08:00-22:00"; "": always
 }
 
-// Permissions is what new agents may do and how long a request waits.
+// Permissions configures what new agents can do and how long an approval request waits.
 type Permissions struct {
 	Expiry   time.Duration `json:"expiry" min:"1m"`
-	Profile  string        `json:"profile" allow:"|read-only|ask|auto|plan"` // of agents that have none; "": as defaults.exec says
+	Profile  string        `json:"profile" allow:"|read-only|ask|auto|plan"` // of agents that have none; "": as defaults.exec implies
 	Defaults Defaults      `json:"defaults"`
 }
 
-// Defaults are the rights of a new agent beside its workspace.
+// Defaults are the permissions of a new agent, in addition to its workspace.
 type Defaults struct {
 	Web   bool     `json:"web"`
 	Hosts []string `json:"hosts"`
@@ -211,8 +210,8 @@ type Defaults struct {
 	Exec  string   `json:"exec" allow:"sandbox|ask|deny"`
 }
 
-// Hooks are programs that run at moments of an agent's work. Those of one moment run one
-// after the other, in the order of the list.
+// Hooks are programs that run at certain moments of an agent's work. The hooks of one moment run
+// one after the other, in the order of the list.
 type Hooks struct {
 	SessionStart []Hook `json:"session_start"`
 	OnMessage    []Hook `json:"on_message"`
@@ -230,43 +229,42 @@ type Hook struct {
 	Matcher string        `json:"matcher"`
 	Command string        `json:"command" check:"required"`
 	Timeout time.Duration `json:"timeout" min:"100ms" max:"10m"` // 0: DefaultHookTimeout
-	// OnError is what follows when the program fails; "": as the moment says.
+	// OnError is the decision if the program fails; "": the default of the moment.
 	OnError string `json:"onError" allow:"|allow|deny"`
 	Sandbox *bool  `json:"sandbox"` // nil: true
 	Approve bool   `json:"approve"` // its "allow" answers the approval that a call needs
 }
 
-// DefaultHookTimeout is the time limit of a hook that names none.
+// DefaultHookTimeout is the time limit of a hook that sets none.
 const DefaultHookTimeout = 30 * time.Second
 
-// A Moment is the hooks of one list.
+// A Moment is one list of hooks.
 type Moment struct {
 	Name  string // the key of the list
 	Hooks []Hook
 }
 
-// Moments are all lists, in the order in which they come in a turn.
+// Moments returns all lists, in the order of the moments in a turn.
 func (h Hooks) Moments() []Moment {
 	return []Moment{{"session_start", h.SessionStart}, {"on_message", h.OnMessage}, {"before_prompt", h.BeforePrompt},
 		{"before_tool", h.BeforeTool}, {"after_tool", h.AfterTool}, {"turn_end", h.TurnEnd}, {"approval", h.Approval}}
 }
 
-// Budget is what may be spent; 0 is no limit.
+// Budget limits what agents may spend; 0: no limit.
 type Budget struct {
-	OnLimit  string `json:"onLimit" allow:"ask|stop"` // at a limit: an agent pauses and asks to raise it, or stops
+	OnLimit  string `json:"onLimit" allow:"ask|stop"` // at a limit an agent pauses and asks to raise it, or stops
 	PerDay   Limit  `json:"perDay"`
 	PerAgent Limit  `json:"perAgent"`
 	Total    Limit  `json:"total"`
 }
 
-// A Limit counts both; whichever is reached first holds.
+// A Limit has both units; the one that is reached first applies.
 type Limit struct {
 	USD    float64 `json:"usd" min:"0"`
 	Tokens int64   `json:"tokens" min:"0"`
 }
 
-// Retention is after how long daycare gc offers things for deletion; 0 is never.
-// Nothing is deleted without gc.
+// Retention says after how long daycare gc offers things for deletion; 0: never. Only gc deletes.
 type Retention struct {
 	Trash   time.Duration `json:"trash" check:"off" min:"1h"`   // removed agents and tasks
 	Blobs   time.Duration `json:"blobs" check:"off" min:"1h"`   // long outputs that no history names
@@ -274,7 +272,7 @@ type Retention struct {
 	Logs    time.Duration `json:"logs" check:"off" min:"1h"`    // older files of the log
 }
 
-// Control is of the API beyond the unix socket.
+// Control configures the API beyond the unix socket.
 type Control struct {
 	Listen  string `json:"listen" check:"listen"` // HOST:PORT; "": the socket only
 	Token   Secret `json:"token"`                 // or DAYCARE_SECRET_CONTROL, or auth.json
@@ -282,14 +280,14 @@ type Control struct {
 	TLSKey  string `json:"tlsKey"`
 }
 
-// Log is of the log.
+// Log configures the log.
 type Log struct {
 	Level  string `json:"level" allow:"debug|info|warn|error"`
 	Format string `json:"format" allow:"text|json"` // on the terminal
 	File   string `json:"file"`                     // JSON lines; relative to .daycare; "": none
 }
 
-// Default is the configuration without a settings file.
+// Default returns the configuration without a settings file.
 func Default() *Config {
 	return &Config{
 		Agents: Agents{
@@ -311,7 +309,7 @@ func Default() *Config {
 // defaultConcurrency is how many calls one provider gets at once.
 const defaultConcurrency = 8
 
-// Connector finds a connector by id.
+// Connector returns the connector with an id.
 func (c *Config) Connector(id string) (Connector, bool) {
 	i := slices.IndexFunc(c.Connectors, func(k Connector) bool { return k.ID == id })
 	if i < 0 {

@@ -39,7 +39,7 @@ func (r *reader) unusedKey(at, why string) {
 	r.Tell(finding.Warning, "unused", at, fmt.Sprintf("%s has no effect: %s", at, why), "take it out")
 }
 
-// Matching is the expression that a matcher stands for: over the whole name.
+// Matching returns the regular expression of a matcher, anchored to the whole name.
 func Matching(matcher string) string {
 	if matcher == "" || matcher == "*" {
 		return ""

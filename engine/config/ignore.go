@@ -7,10 +7,10 @@ import (
 	"daycare/engine/disk"
 )
 
-// IgnoreName is the file that keeps git from committing what is secret or live.
+// IgnoreName is the name of the file that keeps git from committing secrets and runtime files.
 const IgnoreName = ".gitignore"
 
-// IgnoreText is its content as daycare writes it.
+// IgnoreText is the content of that file as daycare writes it.
 const IgnoreText = `# What a repository should not hold: secrets, what is live, what can be made again.
 auth.json
 tokens.json
@@ -31,9 +31,9 @@ agents/*/draft.json
 agents/*/blobs/
 `
 
-// Ignore writes the .gitignore of a .daycare directory that has none. It is called
-// wherever the directory or auth.json is made, and at each start, because people make
-// them by hand, too. One that is there stays as it is, even empty.
+// Ignore writes the .gitignore of a .daycare directory that has none. It is called wherever the
+// directory or auth.json is created, and at each start, because people create them by hand, too. An
+// existing file stays as it is, even if it is empty.
 func Ignore(root string) error {
 	path := filepath.Join(root, IgnoreName)
 	if disk.Exists(path) {

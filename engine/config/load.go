@@ -17,17 +17,16 @@ import (
 	"github.com/spf13/viper"
 )
 
-// Name is the settings file in a .daycare directory.
+// Name is the name of the settings file in .daycare.
 const Name = "settings.yaml"
 
 // maxSettings bounds the settings file, in bytes.
 const maxSettings = 1 << 20
 
-// Load reads the configuration of a .daycare directory. No settings file is all
-// defaults. Findings come in any case, warnings also beside a Config; the error
-// says that there is none, because a file cannot be read or has findings of
-// severity Error (finding.Join of them). kinds are the connectors that exist;
-// without any, they are not checked.
+// Load reads the configuration of a .daycare directory; without a settings file it returns the
+// defaults. Findings are always returned, warnings together with a Config. The error says that
+// there is no Config, because a file cannot be read or has findings of severity Error (finding.Join
+// of them). kinds are the existing types of connectors; without any, connectors are not checked.
 func Load(root string, env Env, kinds ...ConnectorKind) (*Config, []finding.Finding, error) {
 	data, err := readSettings(filepath.Join(root, Name))
 	if err != nil {
@@ -36,7 +35,7 @@ func Load(root string, env Env, kinds ...ConnectorKind) (*Config, []finding.Find
 	return LoadText(root, data, env, kinds...)
 }
 
-// LoadText is Load with data in the place of what settings.yaml holds.
+// LoadText is Load with data instead of the content of settings.yaml.
 func LoadText(root string, data []byte, env Env, kinds ...ConnectorKind) (*Config, []finding.Finding, error) {
 	r := &reader{kind.YAML(filepath.Join(root, Name), data)}
 	c, err := r.settings(env)

@@ -8,9 +8,9 @@ import (
 	"daycare/engine/form"
 )
 
-// Masked is the configuration in the spelling of settings.yaml, for people to
-// read: secrets and logins in addresses are [redacted], durations as they are
-// written in the file, and of connectors only what is known not to be secret.
+// Masked returns the configuration in the spelling of settings.yaml, for display: secrets and
+// logins in addresses are [redacted], durations are formatted as in the file, and of connectors
+// only options are included that are known not to be secret.
 func (c *Config) Masked() any { return masked(reflect.ValueOf(*c)) }
 
 func masked(v reflect.Value) any {
@@ -49,7 +49,7 @@ func masked(v reflect.Value) any {
 	return v.Interface()
 }
 
-// FormatDuration writes a duration as people do: 30m, not 30m0s.
+// FormatDuration formats a duration as people write it: 30m, not 30m0s.
 func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

@@ -8,18 +8,19 @@ import (
 	"daycare/engine/finding"
 )
 
-// MCP is of servers of the Model Context Protocol, whose tools agents can call.
+// MCP configures servers of the Model Context Protocol, whose tools agents can call, and what
+// daycare serves itself.
 type MCP struct {
 	Servers []MCPServer `json:"servers"`
-	// ToolTokens is how many tokens their tools may add to each prompt; beyond it agents search
-	// for them.
+	// ToolTokens is how many tokens the tools of servers may add to each prompt; if they are
+	// larger, agents search for tools instead.
 	ToolTokens int `json:"toolTokens" min:"0"`
 	// Serve is what daycare offers to MCP clients.
 	Serve MCPServe `json:"serve"`
 }
 
-// An MCPServe says what clients of the Model Context Protocol reach, by `daycare mcp serve` and
-// at /mcp of the API.
+// An MCPServe says what clients of the Model Context Protocol can access, by `daycare mcp serve`
+// and at /mcp of the API.
 type MCPServe struct {
 	Agents []string `json:"agents"` // handle, name or id; empty: nothing is served
 	Memory bool     `json:"memory"` // the notes in .daycare/memory can be read
@@ -37,23 +38,23 @@ type MCPServer struct {
 	Headers    map[string]string `json:"headers"`
 	OAuth      MCPOAuth          `json:"oauth"`
 	Timeout    time.Duration     `json:"timeout" min:"1s" max:"1h"` // of one call
-	Project    bool              `json:"-"`                         // it is of the workspace's .mcp.json
+	Project    bool              `json:"-"`                         // it comes from .mcp.json of the workspace
 }
 
-// MCPOAuth is how daycare presents itself where users log in at a service. Empty: it registers
+// MCPOAuth is how daycare identifies itself when users log in at a service. Empty: it registers
 // itself at each login.
 type MCPOAuth struct {
-	ClientID     string   `json:"clientId"`     // of the authorization server, or the https address of a document
+	ClientID     string   `json:"clientId"`     // as registered, or the https address of a client metadata document
 	ClientSecret string   `json:"clientSecret"` // ${NAME}
-	Scopes       []string `json:"scopes"`       // beside those that the service names
+	Scopes       []string `json:"scopes"`       // in addition to those that the service names
 }
 
 // defaultMCPTimeout is how long a call may take.
 const defaultMCPTimeout = 2 * time.Minute
 
-// An MCPSandbox is what the program of a server reaches beside its folder.
+// An MCPSandbox is what the program of a server can access in addition to its own folder.
 type MCPSandbox struct {
-	Off     bool     `json:"off"`     // it can do whatever the user can do
+	Off     bool     `json:"off"`     // it can do everything that the user can do
 	Read    []string `json:"read"`    // files and folders, relative to the workspace
 	Write   []string `json:"write"`   // likewise
 	Network []string `json:"network"` // hosts, as allowedDomains of exec
@@ -96,9 +97,9 @@ func (r *reader) checkMCP(c *Config) {
 	}
 }
 
-// Expand replaces each ${NAME} by the environment variable of that name, else by the secret of
-// that id, and ${NAME:-default} by the default where there is neither. missing are the names
-// that there is nothing for.
+// Expand replaces each ${NAME} by the environment variable of that name, or else by the secret with
+// that id, and ${NAME:-default} by the default if there is neither. missing are the names without a
+// value.
 func (c *Config) Expand(text string) (_ string, missing []string) {
 	expanded := reference.ReplaceAllStringFunc(text, func(ref string) string {
 		name, fallback, has := strings.Cut(ref[2:len(ref)-1], ":-")

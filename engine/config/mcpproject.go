@@ -29,9 +29,9 @@ const (
 // A Project is the .mcp.json of a workspace. An agent may have written it.
 type Project struct {
 	Path             string
-	Content, Trusted []byte // nil: there is no such file
+	Content, Trusted []byte // nil: the file does not exist
 	Servers          []MCPServer
-	Found            []finding.Finding // what is wrong with it, and that it waits for its owner
+	Found            []finding.Finding // its problems, and that it needs review by the owner
 }
 
 var projectKind = form.Kind{ID: "mcp-project", Max: maxProject, Unknown: finding.Info,
@@ -73,7 +73,7 @@ func ReadProject(home string) Project {
 	return p
 }
 
-// IsTrusted reports whether the file is, byte for byte, what its owner trusted.
+// IsTrusted reports whether the content is, byte for byte, what the owner trusted.
 func (p Project) IsTrusted() bool {
 	return p.Content != nil && p.Trusted != nil && bytes.Equal(p.Content, p.Trusted)
 }
@@ -118,7 +118,7 @@ func parseProject(path string, content []byte) (list []MCPServer, found []findin
 	return list, f.Found
 }
 
-// CheckProject finds what is wrong in the content of such a file.
+// CheckProject returns what is wrong with the content of a .mcp.json; path is for the findings.
 func CheckProject(path string, content []byte) ([]finding.Finding, error) {
 	_, found := parseProject(path, content)
 	return found, nil
@@ -155,7 +155,7 @@ func (c *Config) fill(text string) string {
 	return text
 }
 
-// References are the names in ${NAME} and ${NAME:-default} of a text, in order.
+// References returns the names in ${NAME} and ${NAME:-default} in a text, in order.
 func References(text string) (names []string) {
 	for _, ref := range reference.FindAllStringSubmatch(text, -1) {
 		names = append(names, ref[1])

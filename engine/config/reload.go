@@ -9,7 +9,7 @@ import (
 	"daycare/engine/finding"
 )
 
-// A Reloader holds the configuration in force: the last good one.
+// A Reloader holds the active configuration: the last valid one.
 type Reloader struct {
 	root  string
 	env   Env
@@ -19,8 +19,8 @@ type Reloader struct {
 	current atomic.Pointer[Config]
 }
 
-// NewReloader loads for the first time. Without a good configuration there is
-// nothing to keep: the error says why.
+// NewReloader loads the configuration for the first time. If it is not valid there is nothing to
+// keep, and the error says why.
 func NewReloader(root string, env Env, kinds ...ConnectorKind) (*Reloader, []finding.Finding, error) {
 	r := &Reloader{root: root, env: env, kinds: kinds}
 	c, found, err := Load(root, env, kinds...)
@@ -32,7 +32,7 @@ func NewReloader(root string, env Env, kinds ...ConnectorKind) (*Reloader, []fin
 	return r, found, nil
 }
 
-// NewDefaults holds the defaults, for whoever only looks at a workspace whose
+// NewDefaults returns a Reloader with the defaults, for callers that only look at a workspace whose
 // settings are broken.
 func NewDefaults(root string, env Env, kinds ...ConnectorKind) *Reloader {
 	r := &Reloader{root: root, env: env, kinds: kinds}
@@ -40,11 +40,11 @@ func NewDefaults(root string, env Env, kinds ...ConnectorKind) *Reloader {
 	return r
 }
 
-// Current is the configuration in force. Read it once per piece of work.
+// Current returns the active configuration. Read it once per piece of work.
 func (r *Reloader) Current() *Config { return r.current.Load() }
 
-// Reload reads the files again. With a finding of severity Error the last good
-// configuration stays in force.
+// Reload reads the files again. With a finding of severity Error the last valid configuration stays
+// active.
 func (r *Reloader) Reload() []finding.Finding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,8 +61,8 @@ func (r *Reloader) Reload() []finding.Finding {
 	return found
 }
 
-// NeedRestart names the sections that differ and take effect after a restart, in the
-// order of the file.
+// NeedRestart returns the names of the sections that differ and take effect only after a restart,
+// in the order of the file.
 func NeedRestart(before, now *Config) (sections []string) {
 	a, b := reflect.ValueOf(*before), reflect.ValueOf(*now)
 	for i := range a.NumField() {

@@ -10,8 +10,8 @@ import (
 	"daycare/engine/finding"
 )
 
-// Remove returns settings without one entry of a list, and everything else as it is, comments
-// included. keys lead to the list, and the last one is the id of the entry.
+// Remove returns the settings without one entry of a list; everything else, including comments,
+// stays as it is. keys lead to the list, and the last one is the id of the entry.
 func Remove(data []byte, keys ...string) ([]byte, error) {
 	name := strings.Join(keys, ".")
 	file := kind.YAML(Name, data)

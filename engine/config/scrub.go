@@ -18,9 +18,9 @@ var errSecretsStay = errors.New(Name + " contains a key or token that cannot be 
 // minSecret is how long a secret is at least that is looked for in a text, in bytes.
 const minSecret = 6
 
-// Scrub returns the text of settings.yaml without the secrets that the configuration knows:
-// the places where they were are empty. A text that is no YAML is an error, because a secret in
-// it would not be known.
+// Scrub returns the text of settings.yaml without the secrets that the configuration knows; empty
+// strings take their places. Text that is not valid YAML is an error, because a secret in it could
+// not be recognised.
 func (c *Config) Scrub(text []byte) ([]byte, error) {
 	var before, after yaml.Node
 	if err := yaml.Unmarshal(text, &before); err != nil {
@@ -53,8 +53,8 @@ func (c *Config) hasSecret(n *yaml.Node) bool {
 	return false
 }
 
-// Named lists the files in the workspace that the settings name, relative to it; private are
-// those of them that are keys.
+// Named lists the files in the workspace that the settings name, relative to it; private are those
+// that contain keys.
 func (c *Config) Named(root string) (all, private []string) {
 	add := func(path string) string {
 		rel := workspace.Store(root, workspace.Resolve(root, path))

@@ -31,7 +31,7 @@ var secretType = reflect.TypeFor[Secret]()
 
 const redacted = "[redacted]"
 
-// Reveal is the secret itself, for the one place that needs it.
+// Reveal returns the secret itself, for the one place that needs it.
 func (s Secret) Reveal() string { return s.value }
 
 // IsZero reports whether there is no secret.
@@ -44,10 +44,10 @@ func (s Secret) String() string {
 	return redacted
 }
 
-// GoString is for %#v.
+// GoString handles %#v.
 func (s Secret) GoString() string { return "config.Secret{" + s.String() + "}" }
 
-// Format covers every other verb: %x would print a struct's string.
+// Format handles all other verbs: %x would print a struct's string.
 func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.String()) }
 
 // MarshalJSON writes [redacted].
@@ -56,17 +56,17 @@ func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) 
 // MarshalYAML writes [redacted].
 func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
 
-// UnmarshalText keeps a text as a secret.
+// UnmarshalText stores a text as a secret.
 func (s *Secret) UnmarshalText(text []byte) error {
 	s.value = string(text)
 	return nil
 }
 
-// LogValue is for slog.
+// LogValue handles slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// Secret finds a secret by id: DAYCARE_SECRET_<ID> in the environment, else
-// auth.json. It is zero if there is none.
+// Secret returns the secret with an id: DAYCARE_SECRET_<ID> in the environment, else auth.json. It
+// is zero if there is none.
 func (c *Config) Secret(id string) Secret {
 	if s := c.SecretEnv(secretEnv(id)); !s.IsZero() {
 		return s
@@ -83,8 +83,8 @@ func (c *Config) SecretEnv(name string) Secret {
 	return Secret{strings.TrimSpace(v)}
 }
 
-// SecretNamed is the secret that a connector's setting names: the environment
-// variable of that name, else the secret of that id.
+// SecretNamed returns the secret that a connector's setting names: the environment variable of that
+// name, else the secret with that id.
 func (c *Config) SecretNamed(name string) Secret {
 	if s := c.SecretEnv(name); !s.IsZero() {
 		return s
@@ -92,8 +92,8 @@ func (c *Config) SecretNamed(name string) Secret {
 	return c.Secret(name)
 }
 
-// Secrets lists every secret that the configuration knows of, so that their
-// values can be kept out of what is written and sent.
+// Secrets lists every secret that the configuration knows, so that their values can be removed from
+// what is written and sent.
 func (c *Config) Secrets() []Secret {
 	var all []Secret
 	add := func(s Secret) {
@@ -169,7 +169,7 @@ func envNames(n *yaml.Node) (names []string) {
 	return names
 }
 
-// AuthName is the file of secrets in a .daycare directory.
+// AuthName is the name of the file in .daycare that stores secrets.
 const AuthName = "auth.json"
 
 // readAuth reads auth.json, an object of id to secret. A file that others can
@@ -191,7 +191,7 @@ func readAuth(root string) (map[string]Secret, []finding.Finding, error) {
 	return secrets, append(found, bad...), nil
 }
 
-// CheckAuth finds what is wrong in the content of an auth.json; path is for the findings.
+// CheckAuth returns what is wrong with the content of an auth.json; path is for the findings.
 func CheckAuth(path string, content []byte) ([]finding.Finding, error) {
 	secrets, found := parseAuth(path, content)
 	for id := range secrets {

@@ -15,14 +15,14 @@ import (
 	"daycare/engine/finding"
 )
 
-// Text reads settings.yaml of a .daycare directory as it is; nil if there is none.
+// Text returns settings.yaml of a .daycare directory as it is; nil if there is none.
 func Text(root string) ([]byte, error) { return readSettings(filepath.Join(root, Name)) }
 
-// YAML is a part of the settings as it would be written in settings.yaml.
+// YAML returns a part of the settings as it is written in settings.yaml.
 func YAML(part any) ([]byte, error) { return yaml.Marshal(part) }
 
-// Replace puts data in the place of settings.yaml, in one step, unless the file no longer
-// holds before: then the error is disk.ErrChanged.
+// Replace replaces settings.yaml by data in one step, unless the file no longer contains before:
+// then the error is disk.ErrChanged.
 func Replace(vol *disk.Volume, root string, data, before []byte) error {
 	path, err := disk.Through(root, filepath.Join(root, Name))
 	if err == nil {
@@ -38,9 +38,9 @@ func Replace(vol *disk.Volume, root string, data, before []byte) error {
 // errByHand: the place of a value is written in a way that only an editor can change.
 var errByHand = errors.New("it is written in several lines, or used in several places; change it with: daycare config edit")
 
-// Set returns settings with one value changed or added, and everything else as it is,
-// comments included. keys lead to it from the top; an entry of a list goes by its id. value
-// is YAML on one line.
+// Set returns the settings with one value changed or added; everything else, including comments,
+// stays as it is. keys lead to it from the top; an entry of a list is named by its id. value is
+// YAML on one line.
 func Set(data []byte, value string, keys ...string) ([]byte, error) {
 	name := strings.Join(keys, ".")
 	var want any

@@ -65,7 +65,8 @@ type promptKeys struct {
 	conditions
 }
 
-// TaskType and PromptType are what the keys of a TASK.md and of a prompt are read into.
+// TaskType and PromptType are the structs that the keys of a TASK.md and of a heartbeat item are
+// read into.
 func TaskType() reflect.Type   { return reflect.TypeFor[taskKeys]() }
 func PromptType() reflect.Type { return reflect.TypeFor[promptKeys]() }
 

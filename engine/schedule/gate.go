@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// A Gate is a command that decides whether a task runs: exit 0 runs it with the
-// output appended.
+// A Gate is a command that decides whether a task runs: exit code 0 runs it and adds the output to
+// the prompt.
 type Gate struct {
 	Command        string
 	Timeout        time.Duration
 	Permissions    []string // tags that the command needs
 	AllowedDomains []string
-	// ByHand: a person runs the task now, and may be asked what they said no to before.
+	// ByHand: a user runs the task now, so requests that they denied before can be made again.
 	ByHand bool
 }
 
-// An Output is how a gate ended.
+// An Output is the result of a gate.
 type Output struct {
 	Code int    // exit code
 	Text string // standard output and error, bounded by whoever ran it
 	// Refused says why the command was not run: a permission is missing and was
-	// asked for.
+	// requested.
 	Refused string
 }
 
-// A GateFunc runs a gate with the rights of an agent, in the folder dir.
+// A GateFunc runs a gate with the permissions of an agent, in the folder dir (absolute).
 type GateFunc func(ctx context.Context, agentID, dir string, g Gate) (Output, error)
 
 // gateTimeout is how long a gate may take that does not say.

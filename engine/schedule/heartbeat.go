@@ -130,7 +130,8 @@ func (s *Scheduler) sayStopped(ctx context.Context, now time.Time) {
 	})
 }
 
-// BeatNow runs the heartbeat once, changed or not, and returns its slot.
+// BeatNow runs the heartbeat once, even if nothing changed, and returns its slot. Errors:
+// ErrNotFound (no items), ErrBusy.
 func (s *Scheduler) BeatNow() (time.Time, error) {
 	s.loop.Lock()
 	defer s.loop.Unlock()

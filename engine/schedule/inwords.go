@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// String says in words when a schedule is due, its time zone included.
+// String describes in words when the schedule is due, including its time zone.
 func (s Schedule) String() string {
 	switch {
 	case s.expr != nil:

@@ -237,7 +237,7 @@ func (s *Scheduler) start(ctx context.Context, j *job, l line, resumed bool) {
 	})
 }
 
-// ErrBusy: a run of the task is under way.
+// ErrBusy: a run of the task is in progress.
 var ErrBusy = fault.TaskBusy
 
 // RunNow runs a task once, whatever its schedule says, and returns its slot.

@@ -20,24 +20,24 @@ import (
 	"daycare/engine/disk"
 )
 
-// Outcome is what became of a slot.
+// Outcome is the result of a slot.
 type Outcome string
 
 const (
 	Ran     Outcome = "ran"
-	Skipped Outcome = "skipped" // the reason says why: a gate, busy, disabled, unchanged …
+	Skipped Outcome = "skipped" // for a reason: gate, busy, disabled, unchanged …
 	Missed  Outcome = "missed"  // nothing ran at that time, or another slot ran for it
 	Failed  Outcome = "failed"
 )
 
-// Via is what made a slot run.
+// Via is what started the run of a slot.
 type Via string
 
 const (
 	ViaSchedule Via = ""         // on time
 	ViaCatchUp  Via = "catch-up" // late
 	ViaWatch    Via = "watch"    // something changed
-	ViaHand     Via = "hand"     // somebody asked
+	ViaHand     Via = "hand"     // a user or agent requested it
 )
 
 // nominal reports a slot that the schedule names.

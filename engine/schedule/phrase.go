@@ -10,7 +10,7 @@ import (
 	"daycare/engine/lazyregexp"
 )
 
-// ErrPhrase: the words do not say when, or could mean more than one thing.
+// ErrPhrase: the words contain no time, or can mean more than one.
 var ErrPhrase = errors.New("ambiguous time")
 
 const phraseHelp = `say it like "every weekday at 9:00", "every 10 minutes", "every monday at 18:30", ` +
@@ -26,8 +26,8 @@ var (
 	hourPhrase  = lazyregexp.New(`^(\d{1,2})(?::(\d{2}))? ?(am|pm)?$`)
 )
 
-// ParsePhrase reads when something is due from plain words, but only where they
-// can mean one thing; the rest is ErrPhrase, with a hint.
+// ParsePhrase reads a time from plain words, but only if they can mean one thing; otherwise the
+// error is ErrPhrase, with a hint.
 func ParsePhrase(text string, now time.Time, zone *time.Location) (Timing, error) {
 	p := strings.Join(strings.Fields(strings.ToLower(strings.Trim(strings.TrimSpace(text), "."))), " ")
 	if m := inPhrase.FindStringSubmatch(p); m != nil {
@@ -67,8 +67,8 @@ func ParsePhrase(text string, now time.Time, zone *time.Location) (Timing, error
 	return Timing{}, unclear(text, phraseHelp)
 }
 
-// ParseWhen reads when something is due in any way that people write it: a date and
-// time, a time span, a cron expression, plain words.
+// ParseWhen reads a time in any form that users write: a date and time, a duration, a cron
+// expression, plain words.
 func ParseWhen(text string, now time.Time, zone *time.Location) (Timing, error) {
 	text = strings.TrimSpace(text)
 	for _, t := range []Timing{{At: text}, {Every: text}} {

@@ -21,8 +21,8 @@ type Prompt struct {
 	Text         string
 }
 
-// DecodePrompt reads a prompt of the heartbeat. The keys are optional, and so are
-// the lines of --- around them.
+// DecodePrompt reads a heartbeat item. The keys are optional, and so are the lines of --- around
+// them.
 func DecodePrompt(file, slug string, data []byte) (Prompt, []finding.Finding) {
 	f := kind.Front(file, data)
 	k := promptKeys{Enabled: true}
@@ -40,10 +40,10 @@ func DecodePrompt(file, slug string, data []byte) (Prompt, []finding.Finding) {
 	return p, f.Found
 }
 
-// Hours are a part of the day, by the clock on the wall. The zero value is always.
+// Hours are a part of the day in local time. The zero value is the whole day.
 type Hours struct{ from, to int } // minutes from midnight
 
-// ParseHours reads "08:00-22:00"; "22:00-06:00" goes over midnight, "" is always.
+// ParseHours reads "08:00-22:00"; "22:00-06:00" crosses midnight, "" is the whole day.
 func ParseHours(text string) (Hours, error) {
 	if text == "" {
 		return Hours{}, nil
@@ -64,7 +64,7 @@ func ParseHours(text string) (Hours, error) {
 
 func minuteOf(t time.Time) int { return t.Hour()*60 + t.Minute() }
 
-// Cover reports whether a time lies in the hours. t is in the zone of the clock.
+// Cover reports whether a time is within the hours. t must be in the time zone of the schedule.
 func (h Hours) Cover(t time.Time) bool {
 	now := minuteOf(t)
 	switch {

@@ -9,27 +9,26 @@ import (
 	"daycare/engine/finding"
 )
 
-// DefaultEvery is how often the heartbeat beats.
+// DefaultEvery is the interval of the heartbeat.
 const DefaultEvery = 30 * time.Minute
 
-// A HeartbeatStatus is the heartbeat as a whole: its prompts and what its ledger says.
+// A HeartbeatStatus is the heartbeat as a whole: its items and the state computed from its ledger.
 type HeartbeatStatus struct {
 	Prompts []PromptEntry
 	Every   time.Duration // 0: switched off
-	Next    time.Time     // zero: not due (no prompt, stopped, switched off)
+	Next    time.Time     // zero: not due (no items, stopped, switched off)
 	Last    *Run
 	Running bool
 	Stopped bool // after too many failures in a row
 }
 
-// A PromptEntry is a prompt with what is wrong with its file.
+// A PromptEntry is a heartbeat item with the problems of its file.
 type PromptEntry struct {
 	Prompt
 	Found []finding.Finding
 }
 
-// Heartbeat reads all prompts and the ledger. What is wrong with the file of one prompt
-// stands with that prompt.
+// Heartbeat reads all items and the ledger. Problems of an item's file are in its entry.
 func (s *Store) Heartbeat() (HeartbeatStatus, []finding.Finding, error) {
 	b := HeartbeatStatus{Every: s.Every()}
 	names, found, err := slugs(s.files().heart(), ".md")
@@ -81,8 +80,8 @@ func beatDue(st state, every time.Duration, now time.Time) time.Time {
 	return last.Add(every).UTC().Truncate(time.Second)
 }
 
-// AddPrompt makes a prompt of the heartbeat. With replay set, a prompt of the same
-// title and text is the one that an earlier try made.
+// AddPrompt adds a heartbeat item. With replay, an item with the same title and text is returned as
+// the one that an earlier attempt created.
 func (s *Store) AddPrompt(title, text, gate, hours string, replay bool) (PromptEntry, error) {
 	if title = strings.TrimSpace(title); title == "" {
 		title = strings.Join(collect(firstWords(text, 4)), " ")
@@ -131,7 +130,7 @@ func collect(seq func(func(string) bool)) []string {
 	return all
 }
 
-// RemovePrompt moves a prompt to the trash.
+// RemovePrompt moves a heartbeat item to the trash and returns its new path.
 func (s *Store) RemovePrompt(slug string) (string, error) {
 	if !ValidSlug(slug) {
 		return "", fmt.Errorf("%w: %q", ErrName, slug)
@@ -143,7 +142,7 @@ func (s *Store) RemovePrompt(slug string) (string, error) {
 	return to, err
 }
 
-// PromptRuns are the newest n beats, oldest first.
+// PromptRuns returns the newest n runs of the heartbeat, oldest first.
 func (s *Store) PromptRuns(n int) ([]Run, error) { return newest(s.files().heart(runsFile), n) }
 
 // prompts reads the prompts that take part now.

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// A Run is a slot with its result, as people see it.
+// A Run is a slot with its result, as shown to users.
 type Run struct {
 	Slot    time.Time // the nominal time
 	At      time.Time // the actual time
-	Outcome Outcome   // "": it is under way
+	Outcome Outcome   // "": it is in progress
 	Reason  string
 	Via     Via
 	Why     string
 	Item    string
-	MS      int64
-	From    time.Time // Count slots from here to Slot share this line
+	MS      int64     // duration in milliseconds
+	From    time.Time // Count slots from From to Slot share this line of the ledger
 	Count   int
 }
 
-// Runs are the newest n slots of a task, oldest first; the newest may be under way.
+// Runs returns the newest n slots of a task, oldest first; the last may be in progress.
 func (s *Store) Runs(slug string, n int) ([]Run, error) {
 	if !ValidSlug(slug) {
 		return nil, fmt.Errorf("%w: %q", ErrName, slug)

@@ -16,7 +16,7 @@ import (
 	"daycare/engine/finding"
 )
 
-// Kind says what a firing is of.
+// Kind says what a firing belongs to.
 type Kind string
 
 const (
@@ -48,7 +48,7 @@ type Trigger struct {
 	Zone   *time.Location
 }
 
-// Input is what the agent gets to read.
+// Input is what the agent reads in a run.
 type Input struct {
 	Prompt string
 	Memory string // MEMORY.md of a task, the last answer of the heartbeat
@@ -68,32 +68,31 @@ type Result struct {
 	Nothing bool
 }
 
-// Options are what a Scheduler is run with. All functions may be called from
-// several goroutines at once.
+// Options configure a Scheduler. All functions may be called from several goroutines at once.
 type Options struct {
 	Store *Store
-	// Target makes sure that the agent of a firing is there and returns its id.
+	// Target creates the agent of a firing if it does not exist, and returns its id.
 	Target func(ctx context.Context, f Firing) (agent string, err error)
-	// Due hands a firing over and returns when it has ended. When ctx ends it
-	// returns ctx's error; the same firing then comes again at the next start.
+	// Due runs a firing and returns when it has ended. When ctx ends it returns ctx's error;
+	// the same firing is then repeated at the next start.
 	Due func(ctx context.Context, f Firing) (Result, error)
-	// Gate runs a command with the rights of an agent; nil: no gate opens.
+	// Gate runs a command with the permissions of an agent; nil: every gate stays closed.
 	Gate GateFunc
 	// Workspace is the folder that watch patterns are relative to.
 	Workspace string
-	// OnRun is called for every run: when it is handed over (outcome "") and of each
-	// line of the ledger. Findings tell what is wrong with which files, all there
-	// is, at the first look and whenever that changes. Say tells the owner something, once per key.
+	// OnRun is called for every run: when it is handed over (outcome "") and for each line
+	// of the ledger. Findings is called with all problems of files, at first and whenever
+	// they change. Say sends a message to the owner, once per key.
 	OnRun    func(f Firing, r Run)
 	Findings func([]finding.Finding)
 	Say      func(ctx context.Context, key, text string) error
-	// Folders is told which folders to watch; a change in one calls Changed.
+	// Folders is called with the folders to watch; its implementation calls Changed if
+	// something in them changes.
 	Folders func(dirs []string)
 	Log     *slog.Logger
 }
 
-// A Scheduler fires what is due. Its zero cost is zero: with nothing scheduled Run
-// sleeps until Changed is called.
+// A Scheduler fires what is due. With nothing scheduled, Run sleeps until Changed is called.
 type Scheduler struct {
 	known
 	gates gates
@@ -129,7 +128,7 @@ func (a alarm) ring() {
 	}
 }
 
-// New makes a Scheduler that does nothing before Run.
+// New returns a Scheduler, which does nothing before Run.
 func New(o Options) *Scheduler {
 	if o.OnRun == nil {
 		o.OnRun = func(Firing, Run) {}
@@ -156,15 +155,14 @@ func New(o Options) *Scheduler {
 // clock jumps, nothing is later than this.
 const longest = 30 * time.Second
 
-// Changed makes the loop look at the folders of these tasks again, without names at all
-// files.
+// Changed makes the loop read the folders of these tasks again; without names, all files.
 func (s *Scheduler) Changed(slugs ...string) {
 	s.stale.add(slugs...)
 	s.wake.ring()
 }
 
-// Run fires what is due until ctx ends, and returns when everything it started has
-// ended. It fails only with durable storage.
+// Run fires what is due until ctx ends, and returns when everything it started has ended. It
+// returns an error only if durable storage fails.
 func (s *Scheduler) Run(ctx context.Context) error {
 	defer s.wg.Wait()
 	for _, dir := range []string{s.files().cron(), s.files().heart()} { // what is not there cannot be watched

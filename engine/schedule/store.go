@@ -19,11 +19,11 @@ import (
 )
 
 var (
-	// ErrNotFound: no task or prompt has that name.
+	// ErrNotFound: no task or heartbeat item has that name.
 	ErrNotFound = fault.NoTask
-	// ErrName: the name is no slug. Names are never paths.
+	// ErrName: the name is not a valid slug. Names are never paths.
 	ErrName = errors.New("not a valid task name: lower-case letters, digits and - only, at most 64")
-	// ErrExists: there is one of that name.
+	// ErrExists: a task or item with that name exists.
 	ErrExists = errors.New("the name is already in use")
 )
 
@@ -31,15 +31,15 @@ var (
 // that people write too.
 const fileStep = "task"
 
-// A Store is the tasks and prompts of one .daycare directory as files. It holds
-// nothing in memory: everything is read when it is asked for, so it is right with
-// the daemon running or not.
+// A Store gives access to the tasks and heartbeat items of one .daycare directory as files. It
+// caches nothing: everything is read when it is requested, so it is correct whether the daemon runs
+// or not.
 type Store struct {
 	Root   string // the .daycare directory
 	Volume *disk.Volume
 	Now    func() time.Time
-	Zone   func() *time.Location // of files that name none
-	// Every and Hours are of the heartbeat. Every 0: it is switched off.
+	Zone   func() *time.Location // time zone of tasks that name none
+	// Every is the interval of the heartbeat, 0: it is switched off; Hours when it runs.
 	Every func() time.Duration
 	Hours func() Hours
 	// Changed, if set, is called after a change.
@@ -130,8 +130,8 @@ func badName(path, name string) finding.Finding {
 		Remedy: "rename it: lower-case letters, digits and - only, at most 64"}
 }
 
-// Strays reports what is in the folders of tasks and prompts and is ignored there
-// because of what it is; a name that cannot be used its own file reports.
+// Strays reports files and folders among tasks and heartbeat items that are ignored because of
+// their kind. Invalid names are reported with the task or item instead.
 func Strays(root string) ([]finding.Finding, error) {
 	_, tasks, err := slugs(filepath.Join(root, "cron"), "")
 	_, prompts, err2 := slugs(filepath.Join(root, "heartbeat"), ".md")
@@ -233,7 +233,7 @@ func first(data []byte, k key) []byte {
 	return []byte("---\n" + k.Name + ": " + k.Value + "\n" + rest)
 }
 
-// Slug makes a name of a title: what can be the name of a task or prompt.
+// Slug turns a title into a valid name of a task or heartbeat item.
 func Slug(title string) string {
 	slug := strings.Trim(strings.Join(slices.DeleteFunc(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')

@@ -11,12 +11,12 @@ import (
 	"daycare/engine/lazyregexp"
 )
 
-// CatchUp says what becomes of slots that were missed while nothing ran.
+// CatchUp says what happens to slots that were missed while daycare did not run.
 type CatchUp string
 
 const (
 	CatchUpOne  CatchUp = "one"  // the newest runs, late; the others are missed
-	CatchUpAll  CatchUp = "all"  // every slot runs, one after the other, late if need be
+	CatchUpAll  CatchUp = "all"  // every slot runs, one after the other, late if necessary
 	CatchUpNone CatchUp = "none" // they are missed
 )
 
@@ -29,9 +29,9 @@ type Task struct {
 	When           Schedule
 	Timezone       string // as written; "": the default
 	Enabled        bool
-	Agent          string // agentId: whom it is for; "": the task's own agent
-	CreatedBy      string // the agent that made it; "": a person did
-	Source         string // what the turn had read from outside in which it was written; "": nothing
+	Agent          string // agentId: id of the agent that it is for; "": the task's own agent
+	CreatedBy      string // id of the agent that created it; "": a user did
+	Source         string // what the turn that wrote it had read from outside; "": nothing
 	CatchUp        CatchUp
 	DeleteAfterRun bool
 	Model          string
@@ -74,13 +74,13 @@ var (
 	idRule   = lazyregexp.New(`^[a-z0-9]{24,32}$`)
 )
 
-// ValidSlug reports whether s can be the name of a task or prompt. It is never a
+// ValidSlug reports whether s can be the name of a task or heartbeat item. A valid name is never a
 // path.
 func ValidSlug(s string) bool { return slugRule.MatchString(s) }
 
-// DecodeTask reads a TASK.md. With a finding of severity Error the task is not in
-// force. byDefault is the zone of tasks that name none. An ID that is empty or no
-// id is left empty: the file gets one.
+// DecodeTask reads a TASK.md. With a finding of severity Error the task is not active. byDefault is
+// the time zone of tasks that name none. If the id is missing or invalid, ID is "": the file then
+// gets one.
 func DecodeTask(file, slug string, data []byte, byDefault *time.Location) (Task, []finding.Finding) {
 	f := kind.Front(file, data)
 	k := taskKeys{Enabled: true}

@@ -20,17 +20,17 @@ const (
 	filesDir   = "files" // where the task works
 )
 
-// An Entry is a task with what follows from its ledger and the time.
+// An Entry is a task, with its next and last runs as computed from its ledger.
 type Entry struct {
 	Task
 	Next    []time.Time // at most three
 	Last    *Run
 	Running bool
-	Found   []finding.Finding // with one of severity Error the file is not in force
+	Found   []finding.Finding // with one of severity Error the file is not active
 }
 
-// Tasks lists all tasks by name. What is in a folder that is none is a finding; what is
-// wrong with the files of one task stands with that task.
+// Tasks lists all tasks by name. A finding is about something in the folder that is not a task;
+// problems of a task's own files are in its entry.
 func (s *Store) Tasks() ([]Entry, []finding.Finding, error) {
 	names, found, err := slugs(s.files().cron(), "")
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Store) Tasks() ([]Entry, []finding.Finding, error) {
 	return all, found, nil
 }
 
-// Task is one task by its name. A file of it that cannot be read is a finding.
+// Task returns one task by its name. A file of it that cannot be read is a finding.
 func (s *Store) Task(slug string) (Entry, error) {
 	t, found, err := s.load(slug)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Store) load(slug string) (Task, []finding.Finding, error) {
 	return t, found, nil
 }
 
-// A Change is what to write into a task's file; nil leaves it as it is.
+// A Change is what to write into a task's file; a nil member stays unchanged.
 type Change struct {
 	Name, Description, Prompt *string
 	Timing                    *Timing
@@ -109,7 +109,7 @@ type Change struct {
 	CatchUp                   *CatchUp
 	DeleteAfterRun            *bool
 	Model                     *string
-	GateCommand               *string // "" takes the gate away
+	GateCommand               *string // "" removes the gate
 	Watch                     *[]string
 	WatchCommand              *string
 }
@@ -173,8 +173,8 @@ func (s *Store) apply(slug string, data []byte, c Change) ([]byte, error) {
 	return data, finding.Join(found)
 }
 
-// Create makes a task. id may name its taskId, so that a repeated call finds the
-// task that the first one made; "": a new one. A findings error says what is wrong.
+// Create creates a task. id is its taskId, so that a repeated call returns the task that the first
+// one created; "": a new one. If the error contains findings, they say what is wrong.
 func (s *Store) Create(id string, c Change) (Entry, error) {
 	if id == "" {
 		id = cuid2.Generate()
@@ -224,7 +224,7 @@ func (s *Store) byID(id string) (Entry, bool, error) {
 	return Entry{}, false, err
 }
 
-// Update changes a task's file; comments and unknown keys stay.
+// Update changes a task's file, except comments and unknown keys.
 func (s *Store) Update(slug string, c Change) (Entry, error) {
 	if !ValidSlug(slug) {
 		return Entry{}, fmt.Errorf("%w: %q", ErrName, slug)
@@ -237,7 +237,7 @@ func (s *Store) Update(slug string, c Change) (Entry, error) {
 	return s.Task(slug)
 }
 
-// Remove moves a task's folder to the trash and says where it lies there.
+// Remove moves a task's folder to the trash and returns its new path.
 func (s *Store) Remove(slug string) (string, error) {
 	if !ValidSlug(slug) {
 		return "", fmt.Errorf("%w: %q", ErrName, slug)
@@ -249,7 +249,7 @@ func (s *Store) Remove(slug string) (string, error) {
 	return to, err
 }
 
-// Source is a task's file as it stands.
+// Source returns the text of a task's file.
 func (s *Store) Source(slug string) (string, error) {
 	if !ValidSlug(slug) {
 		return "", fmt.Errorf("%w: %q", ErrName, slug)
@@ -258,7 +258,7 @@ func (s *Store) Source(slug string) (string, error) {
 	return string(data), err
 }
 
-// Memory is what a task keeps for its next run; "" if there is nothing.
+// Memory returns the notes that a task keeps for its next run; "" if there are none.
 func (s *Store) Memory(slug string) (string, error) {
 	if err := s.known(slug); err != nil {
 		return "", err
@@ -281,7 +281,7 @@ func (s *Store) known(slug string) error {
 	return nil
 }
 
-// SetMemory replaces it.
+// SetMemory replaces the notes that a task keeps for its next run.
 func (s *Store) SetMemory(slug, text string) error {
 	if err := s.known(slug); err != nil {
 		return err

@@ -11,14 +11,14 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// A Timing is a schedule as people write it. At most one member is set.
+// A Timing is a schedule as users write it. At most one member is set.
 type Timing struct {
 	Cron  string `json:"schedule" jsonschema:"five fields as in cron, or @hourly, @daily, @weekly, @monthly, @yearly"`
 	Every string `json:"every" jsonschema:"instead of schedule: a duration like 10m"`
 	At    string `json:"at" jsonschema:"instead of schedule: once, like 2026-12-01T09:00"`
 }
 
-// Empty reports that nothing was said.
+// Empty reports whether no member is set.
 func (t Timing) Empty() bool { return t == Timing{} }
 
 // A Schedule says when a task is due. The zero value is never due.
@@ -63,13 +63,13 @@ func NewSchedule(t Timing, zone *time.Location) (Schedule, error) {
 	return s, err
 }
 
-// Timing is what the schedule was made of.
+// Timing returns the timing that the schedule was made from.
 func (s Schedule) Timing() Timing { return s.timing }
 
-// Zone is the time zone that the schedule is read in.
+// Zone is the time zone of the schedule.
 func (s Schedule) Zone() *time.Location { return s.zone }
 
-// Once reports a schedule with one slot only.
+// Once reports whether the schedule has only one slot.
 func (s Schedule) Once() bool { return !s.at.IsZero() }
 
 // text tells two schedules apart.
@@ -80,9 +80,8 @@ func (s Schedule) text() string {
 	return s.timing.Cron + s.timing.Every + s.timing.At + " " + s.zone.String()
 }
 
-// Next is the first slot after a time; ok is false if there is none. The slots of
-// Every lie on a grid through anchor: any slot that was, or the time from which
-// the schedule counts.
+// Next returns the first slot after a time; ok is false if there is none. The slots of Every are on
+// a grid through anchor: any earlier slot, or the time from which the schedule applies.
 func (s Schedule) Next(after, anchor time.Time) (slot time.Time, ok bool) {
 	switch {
 	case s.expr != nil && s.fixed:
@@ -198,7 +197,7 @@ func sane(t time.Time, text string) error {
 	return nil
 }
 
-// LoadZone finds a time zone by its IANA name; "" is byDefault.
+// LoadZone returns the time zone with an IANA name; "" is byDefault.
 func LoadZone(name string, byDefault *time.Location) (*time.Location, error) {
 	if name == "" || strings.EqualFold(name, "local") {
 		return byDefault, nil
