@@ -26,35 +26,35 @@ type Message struct {
 	Text  string       `json:"text"`
 	Kind  message.Kind `json:"kind,omitempty"` // message (default), system_message, reset, compact
 	Files []File       `json:"files,omitempty"`
-	// Origin and Silent are of system_message: who speaks (default "system"), and
-	// whether the agent takes note of it without a turn.
+	// Origin and Silent apply to system_message: who sends it (default "system"), and
+	// whether it is added to the conversation without starting a turn.
 	Origin string `json:"origin,omitempty"`
 	Silent bool   `json:"silent,omitempty"`
-	// Queue is how an agent at work takes the message, whatever its own way is:
-	// steer, into the turn under way, or followup, in a turn of its own behind it.
+	// Queue overrides how a working agent handles the message: steer, in the current turn,
+	// or followup, in a separate turn after it.
 	Queue message.Queue `json:"queue,omitempty"`
-	// Untrusted says that the text is a stranger's: the turn that reads it is marked, and asks
-	// again before it uses what was allowed "always" outside the workspace.
+	// Untrusted says that the text comes from a stranger: the turn that reads it is marked,
+	// and asks again before it uses permissions granted "always" outside the workspace.
 	Untrusted bool `json:"untrusted,omitempty"`
 	// Dedupe makes sending again harmless: the same key for the same agent within
 	// 7 days is the same item.
 	Dedupe string `json:"dedupe,omitempty"`
-	// Context is the message id, the message answered and a sender's name.
+	// Context is the message id, the id of the message that it answers, and the sender's name.
 	Context message.Context `json:"context,omitzero"`
-	// Route says where the answer goes, if not where the descriptor says.
+	// Route is where the answer goes, if not to the address of the descriptor.
 	Route *message.Address `json:"route,omitempty"`
-	// The descriptor: whose agent it is. Required by /v1/messages; on an agent's
-	// own route it only says who speaks.
+	// The descriptor selects the agent. /v1/messages requires it; on the route of an agent it
+	// only says who the sender is.
 	Connector string `json:"connector,omitempty"`
 	UserID    string `json:"userId,omitempty"`
 	ChannelID string `json:"channelId,omitempty"`
 	ThreadID  string `json:"threadId,omitempty"`
-	// Wait asks for a stream of the item's turn instead of a receipt.
+	// Wait requests a stream of the item's turn instead of a receipt.
 	Wait bool `json:"wait,omitempty"`
 }
 
-// A File of a Message: a path on this machine (unix socket only), a name with
-// its content, or the id of a file that daycare keeps already.
+// A File of a Message: a path on this machine (unix socket only), a name with its content, or the
+// id of a file that daycare already stores.
 type File struct {
 	Path string `json:"path,omitempty"` // absolute
 	Name string `json:"name,omitempty"`
@@ -65,8 +65,8 @@ type File struct {
 // An Answer is the body of POST /v1/permissions/{token}.
 type Answer struct {
 	Decision string `json:"decision"` // once, always, prefix, deny
-	// By says who decided, where the caller can know better than the API: it is
-	// heeded on the unix socket only.
+	// By says who decided, if the caller knows better than the API. It is ignored except on
+	// the unix socket.
 	By string `json:"by,omitempty"`
 }
 
@@ -96,17 +96,17 @@ type (
 	empty struct{}
 )
 
-// A Gap is the data of `event: gap`: what happened after From and before To
-// cannot be replayed any more. Both are event ids.
+// A Gap is the data of `event: gap`: events after From and before To can no longer be replayed.
+// Both are event ids.
 type Gap struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// GapType is the Type of a RawEvent that announces a Gap.
+// GapType is the Type of a RawEvent that contains a Gap.
 const GapType event.Type = "gap"
 
-// A RawEvent is an event as a client reads it: the head, and all of the JSON.
+// A RawEvent is an event as a client reads it: its head, and its data as JSON.
 type RawEvent struct {
 	ID    string          `json:"id"`
 	Type  event.Type      `json:"type"`
@@ -116,8 +116,7 @@ type RawEvent struct {
 	Data  json.RawMessage `json:"-"`
 }
 
-// Decode reads the event's data into v, one of the bodies of package event or a
-// Gap.
+// Decode decodes the event's data into v, one of the bodies of package event or a Gap.
 func (e RawEvent) Decode(v any) error {
 	if err := json.Unmarshal(e.Data, v); err != nil {
 		return fmt.Errorf("decode event %s: %w", e.Type, err)
@@ -125,7 +124,7 @@ func (e RawEvent) Decode(v any) error {
 	return nil
 }
 
-// Body is the event's data as a T: Body[event.Delta](e).
+// Body decodes the event's data as a T: Body[event.Delta](e).
 func Body[T any](e RawEvent) (T, error) {
 	var v T
 	err := e.Decode(&v)

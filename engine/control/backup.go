@@ -9,7 +9,7 @@ import (
 	"daycare/engine/fault"
 )
 
-// Backups copies the workspace.
+// Backups archives the workspace.
 type Backups interface {
 	// Backup writes an archive of the workspace as it is at one moment, with keys and
 	// tokens if secrets.
@@ -20,7 +20,7 @@ type backupIn struct {
 	Secrets bool `query:"secrets"`
 }
 
-// Archive is an answer of a gzipped tar.
+// Archive is a response with a gzipped tar.
 type Archive struct{}
 
 // backupTime bounds how long a client may take to receive a backup.
@@ -60,8 +60,8 @@ func (c *counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Backup returns an archive of the workspace, which the caller closes. Whether it is whole
-// is known at its end.
+// Backup returns an archive of the workspace, which the caller closes. Only its end shows whether
+// it is complete.
 func (c daemonCalls) Backup(ctx context.Context, secrets bool) (io.ReadCloser, error) {
 	resp, err := backup.send(ctx, c.wire, backupIn{secrets}, "")
 	if err != nil {

@@ -6,23 +6,22 @@ import (
 	"daycare/engine/event"
 )
 
-// Catalog is what people can choose from for their agents.
+// Catalog lists what users can choose for their agents.
 type Catalog interface {
-	// Models are those that an agent can be switched to, the one in force for agents
-	// that chose none first.
+	// Models lists the models that an agent can be switched to; the first is the default.
 	Models(ctx context.Context) ([]ModelInfo, error)
-	// Providers are the model services in the order in which they are asked.
+	// Providers lists the model services in fallback order.
 	Providers(ctx context.Context) ([]event.Service, error)
-	// Skills are those in force.
+	// Skills lists the active skills.
 	Skills(ctx context.Context) ([]SkillInfo, error)
-	// Commands are those that users wrote.
+	// Commands lists the commands that users wrote.
 	Commands(ctx context.Context) ([]CommandInfo, error)
-	// Expand is the message that a command makes of what was typed behind its name.
+	// Expand returns the message of a command with the arguments typed after its name.
 	// Errors: fault.NoCommand.
 	Expand(ctx context.Context, name, arguments string) (text string, err error)
 }
 
-// CommandInfo is one command that a user wrote: a file that makes a message.
+// CommandInfo is one command that a user wrote: a file with the text of a message.
 type CommandInfo struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
@@ -32,7 +31,7 @@ type CommandInfo struct {
 
 // ModelInfo is one model that an agent can be switched to.
 type ModelInfo struct {
-	Choice   string   `json:"choice"` // what Switch takes
+	Choice   string   `json:"choice"` // the argument of Switch
 	Provider string   `json:"provider"`
 	Model    string   `json:"model"`
 	Window   int      `json:"window,omitempty"` // tokens of context; 0: not known
@@ -109,7 +108,7 @@ func (f catalogRoutes) providers(ctx context.Context, _ nothing) (providersBody,
 	return providersBody{some(list)}, err
 }
 
-// Providers lists the model services in the order in which they are asked.
+// Providers lists the model services in fallback order.
 func (c catalogCalls) Providers(ctx context.Context) ([]event.Service, error) {
 	b, err := providers.call(ctx, c.wire, nothing{})
 	return b.Providers, err
@@ -131,7 +130,7 @@ func (c catalogCalls) Commands(ctx context.Context) ([]CommandInfo, error) {
 	return b.Commands, err
 }
 
-// Expand is the message that a command makes of what was typed behind its name.
+// Expand returns the message of a command with the arguments typed after its name.
 func (c catalogCalls) Expand(ctx context.Context, name, arguments string) (string, error) {
 	b, err := expand.call(ctx, c.wire, expandIn{name, expandBody{arguments}})
 	return b.Text, err
@@ -143,7 +142,7 @@ func (c catalogCalls) Models(ctx context.Context) ([]ModelInfo, error) {
 	return b.Models, err
 }
 
-// Skills lists the skills in force.
+// Skills lists the active skills.
 func (c catalogCalls) Skills(ctx context.Context) ([]SkillInfo, error) {
 	b, err := skills.call(ctx, c.wire, nothing{})
 	return b.Skills, err

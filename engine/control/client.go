@@ -21,9 +21,9 @@ import (
 	"daycare/engine/permission"
 )
 
-// A Client speaks the API. An error of the server is an *APIError, which
-// errors.Is and errors.As see through to what it was made of. No daemon is
-// ErrNotRunning, whenever it is noticed.
+// A Client calls the API. An error of the server is an *APIError; errors.Is and errors.As find the
+// error that it was made from. If there is no daemon, the error is ErrNotRunning, whenever that is
+// noticed.
 type Client struct {
 	*wire
 	agentCalls
@@ -55,8 +55,8 @@ const silence = 5 * time.Second
 // dialTimeout bounds connecting to the socket; a daemon that lives accepts at once.
 const dialTimeout = 2 * time.Second
 
-// Dial connects to the daemon of a .daycare directory. It is ErrNotRunning if
-// nobody listens.
+// Dial connects to the daemon of a .daycare directory. The error is ErrNotRunning if no daemon
+// listens.
 func Dial(root string) (*Client, error) {
 	path := filepath.Join(root, SocketName)
 	conn, err := dialUnix(path)
@@ -68,8 +68,8 @@ func Dial(root string) (*Client, error) {
 	return Redial(root), nil
 }
 
-// Redial is Dial for a program that outlives daemons: it connects with each request, so that a
-// request while nobody listens is ErrNotRunning, and the next one may find a daemon.
+// Redial is Dial for a program that outlives daemons: it connects anew for each request, so that a
+// request without a daemon fails with ErrNotRunning and a later one can succeed.
 func Redial(root string) *Client {
 	path := filepath.Join(root, SocketName)
 	return NewClient(&http.Transport{
@@ -79,13 +79,13 @@ func Redial(root string) *Client {
 	})
 }
 
-// NewClient speaks over any transport: Local, or one for a TCP listener.
+// NewClient returns a client over any transport: Local, or one for a TCP listener.
 func NewClient(rt http.RoundTripper) *Client {
 	w := &wire{http: &http.Client{Transport: rt}}
 	return &Client{w, agentCalls{w}, permissionCalls{w}, catalogCalls{w}, daemonCalls{w}}
 }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (c *wire) Close() { c.http.CloseIdleConnections() }
 
 // segment escapes one element of a path, also the ones that would be taken for
@@ -101,9 +101,8 @@ func segment(s string) string {
 	return url.PathEscape(s)
 }
 
-// OnSilence sets the function that is called, in a goroutine of its own, when a GET has no
-// answer after 5 s: a suspended or hanging process still accepts connections. Call it before
-// the client is used.
+// OnSilence sets a function that is called, in its own goroutine, if a GET has no response after 5
+// s: a suspended or hanging process still accepts connections. Call it before the client is used.
 func (c *wire) OnSilence(silent func()) { c.silent = silent }
 
 func (c *wire) roundTrip(req *http.Request) (*http.Response, error) {
@@ -158,12 +157,12 @@ func gone(err error) error {
 	return err
 }
 
-// Status is the daemon as a whole.
+// Status returns the state of the daemon as a whole.
 func (c daemonCalls) Status(ctx context.Context) (event.Status, error) {
 	return status.call(ctx, c.wire, nothing{})
 }
 
-// Config is the configuration in force as JSON, secrets masked.
+// Config returns the active configuration as JSON, with secrets masked.
 func (c daemonCalls) Config(ctx context.Context) (json.RawMessage, error) {
 	return settings.call(ctx, c.wire, nothing{})
 }
@@ -174,8 +173,8 @@ func (c catalogCalls) Tools(ctx context.Context) ([]ToolInfo, error) {
 	return b.Tools, err
 }
 
-// Reload makes the daemon read its settings again. Findings come back also with
-// the error that says that the last good settings stay in force.
+// Reload makes the daemon read its settings again. Findings are also returned with the error that
+// says that the last valid settings stay active.
 func (c daemonCalls) Reload(ctx context.Context) ([]finding.Finding, error) {
 	b, err := reload.call(ctx, c.wire, nothing{})
 	if api, ok := errors.AsType[*APIError](err); ok {
@@ -184,13 +183,13 @@ func (c daemonCalls) Reload(ctx context.Context) ([]finding.Finding, error) {
 	return b.Findings, err
 }
 
-// Shutdown begins the orderly end; it does not wait for it.
+// Shutdown starts an orderly shutdown; it does not wait for its end.
 func (c daemonCalls) Shutdown(ctx context.Context) error {
 	_, err := shutDown.call(ctx, c.wire, nothing{})
 	return err
 }
 
-// Metrics is the text of GET /metrics.
+// Metrics returns the text of GET /metrics.
 func (c daemonCalls) Metrics(ctx context.Context) (string, error) {
 	resp, err := metric.send(ctx, c.wire, nothing{}, "")
 	if err != nil {
@@ -202,7 +201,7 @@ func (c daemonCalls) Metrics(ctx context.Context) (string, error) {
 	return string(data), err
 }
 
-// Permissions lists the requests that wait for an answer.
+// Permissions lists the pending approval requests.
 func (c permissionCalls) Permissions(ctx context.Context) ([]event.Ask, error) {
 	b, err := asks.call(ctx, c.wire, nothing{})
 	for i, a := range b.Permissions {
@@ -218,24 +217,24 @@ func (c permissionCalls) Permissions(ctx context.Context) ([]event.Ask, error) {
 	return b.Permissions, err
 }
 
-// Decide answers a permission request: once, always, prefix or deny. by says who, "" the
+// Decide answers an approval request: once, always, prefix or deny. by says who decided; "": the
 // caller.
 func (c permissionCalls) Decide(ctx context.Context, token, decision, by string) error {
 	_, err := decide.call(ctx, c.wire, decideIn{token, Answer{decision, by}})
 	return err
 }
 
-// History is a page of records before a seq; 0: the newest. limit 0: 100.
+// History returns a page of records before a seq; 0: the newest. limit 0: 100.
 func (c agentCalls) History(ctx context.Context, ref string, before int64, limit int) (event.Page, error) {
 	return history.call(ctx, c.wire, historyIn{ref, max(before, 0), int64(max(limit, 0))})
 }
 
-// Reset makes the agent forget the conversation.
+// Reset starts a new conversation with an empty context.
 func (c agentCalls) Reset(ctx context.Context, ref string) (message.Receipt, error) {
 	return reset.call(ctx, c.wire, anAgent{ref})
 }
 
-// Compact makes the agent shorten its context.
+// Compact makes the agent compact its context.
 func (c agentCalls) Compact(ctx context.Context, ref string) (message.Receipt, error) {
 	return compact.call(ctx, c.wire, anAgent{ref})
 }

@@ -16,66 +16,66 @@ import (
 // Agents lists all agents.
 func (c agentCalls) Agents(ctx context.Context) ([]event.Agent, error) { return c.Family(ctx, "") }
 
-// Family is an agent and those below it that have not ended. A daemon of an older version
+// Family returns an agent and its descendants that have not ended. A daemon of an older version
 // lists all agents.
 func (c agentCalls) Family(ctx context.Context, ref string) ([]event.Agent, error) {
 	b, err := listAgents.call(ctx, c.wire, listIn{ref})
 	return b.Agents, err
 }
 
-// Agent is one agent; ref is an id, handle, name or prefix of an id.
+// Agent returns one agent; ref is an id, handle, name or prefix of an id.
 func (c agentCalls) Agent(ctx context.Context, ref string) (event.Agent, error) {
 	return showAgent.call(ctx, c.wire, anAgent{ref})
 }
 
-// Create makes an agent.
+// Create creates an agent.
 func (c agentCalls) Create(ctx context.Context, n NewAgent) (event.Agent, error) {
 	return createAgent.call(ctx, c.wire, aBody[NewAgent]{n})
 }
 
-// Remove moves an agent to the trash and says where it lies there.
+// Remove moves an agent to the trash and returns its new path.
 func (c agentCalls) Remove(ctx context.Context, ref string, force bool) (string, error) {
 	b, err := removeAgent.call(ctx, c.wire, removeIn{ref, force})
 	return b.Trash, err
 }
 
-// Stop cancels the turn under way; false: there was none.
+// Stop cancels the current turn; false: there was none.
 func (c agentCalls) Stop(ctx context.Context, ref string) (bool, error) {
 	b, err := stop.call(ctx, c.wire, anAgent{ref})
 	return b.Stopped, err
 }
 
-// Kill ends an agent with its children.
+// Kill ends an agent and its children permanently.
 func (c agentCalls) Kill(ctx context.Context, ref string) error {
 	_, err := kill.call(ctx, c.wire, anAgent{ref})
 	return err
 }
 
-// Draft is the answer that is being streamed; empty if there is none.
+// Draft returns the answer that is being streamed; empty if there is none.
 func (c agentCalls) Draft(ctx context.Context, ref string) (event.Draft, error) {
 	return draft.call(ctx, c.wire, anAgent{ref})
 }
 
-// Inbox lists what waits.
+// Inbox lists the queued items.
 func (c agentCalls) Inbox(ctx context.Context, ref string) ([]event.Waiting, error) {
 	b, err := waiting.call(ctx, c.wire, anAgent{ref})
 	return b.Items, err
 }
 
-// Drop removes an item that waits.
+// Drop removes a queued item.
 func (c agentCalls) Drop(ctx context.Context, ref, item string) error {
 	_, err := dropItem.call(ctx, c.wire, itemIn{ref, item})
 	return err
 }
 
-// Front moves an item that waits before all others.
+// Front moves a queued item to the front.
 func (c agentCalls) Front(ctx context.Context, ref, item string) error {
 	_, err := moveToFront.call(ctx, c.wire, itemIn{ref, item})
 	return err
 }
 
-// Send puts a message into an agent's inbox; ref "" is the agent of the message's
-// descriptor. It is durable when Send returns.
+// Send puts a message into an agent's inbox; ref "" is the agent of the message's descriptor. The
+// message is durable when Send returns.
 func (c agentCalls) Send(ctx context.Context, ref string, m Message) (message.Receipt, error) {
 	m.Wait = false
 	if ref == "" {
@@ -84,11 +84,10 @@ func (c agentCalls) Send(ctx context.Context, ref string, m Message) (message.Re
 	return postToAgent.call(ctx, c.wire, agentBody[Message]{ref, m})
 }
 
-// Stream is Send that waits for the answer. f (nil: nobody) is called with the
-// events of the turn as they come: first item.queued, which carries the receipt,
-// last turn.finished. ErrCut says that the stream broke off: the outcome then
-// names agent and item, if they were known; the message is safe, and sending it
-// again with the same Dedupe waits for the rest.
+// Stream is Send that waits for the answer. f (may be nil) is called with the events of the turn as
+// they arrive: first item.queued, which contains the receipt, last turn.finished. ErrCut says that
+// the stream broke off: the outcome then contains agent and item, if they were known; the message
+// is safe, and sending it again with the same Dedupe waits for the rest.
 func (c agentCalls) Stream(ctx context.Context, ref string, m Message, f func(RawEvent)) (event.Outcome, error) {
 	m.Wait = true
 	var o event.Outcome
@@ -155,10 +154,9 @@ func streamError(e RawEvent) error {
 	return b.Error
 }
 
-// Events calls f with each event until ctx or the daemon ends; it always returns
-// an error. lastID goes on after that event (""; from now on); what cannot be
-// replayed is told as an event of GapType. Connecting again is the caller's: keep
-// the last ID that was not empty.
+// Events calls f with each event until ctx or the daemon ends; it always returns an error. lastID:
+// continue after that event ("": from now on). If events cannot be replayed, f gets an event of
+// GapType. To reconnect, call it again with the last ID that was not empty.
 func (c agentCalls) Events(ctx context.Context, filter Filter, lastID string, f func(RawEvent) error) error {
 	types := make([]string, len(filter.Types))
 	for i, t := range filter.Types {

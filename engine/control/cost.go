@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Costs is what was spent.
+// Costs sums up what was spent.
 type Costs interface {
 	// Cost sums all calls since a time (zero: all there ever were), a row for each
 	// of by, one of CostBy.
 	Cost(ctx context.Context, since time.Time, by string) (Bill, error)
 }
 
-// CostBy are what a Bill can have rows for; the first is the default.
+// CostBy are the possible rows of a Bill; the first is the default.
 var CostBy = []string{"agent", "model", "day", "purpose"}
 
-// A Bill sums calls of models, those of removed agents included.
+// A Bill sums up model calls, including those of removed agents.
 type Bill struct {
 	Since time.Time `json:"since,omitzero"`
 	By    string    `json:"by"` // agent, model, day or purpose
@@ -23,8 +23,8 @@ type Bill struct {
 	Total Spent     `json:"total"`
 }
 
-// Spent is one line of a Bill. Tokens are counted, Cost is US dollars at the price
-// that held when the call was made.
+// Spent is one row of a Bill. Tokens are counted; Cost is in US dollars at the price that applied
+// when the call was made.
 type Spent struct {
 	Key        string  `json:"key"`            // handle of an agent, trash/NAME, a model, YYYY-MM-DD, a purpose, total
 	Name       string  `json:"name,omitempty"` // of an agent
@@ -34,8 +34,8 @@ type Spent struct {
 	CacheRead  int64   `json:"cacheRead"`
 	CacheWrite int64   `json:"cacheWrite"`
 	Cost       float64 `json:"cost"`
-	Estimated  int     `json:"estimated,omitempty"` // calls whose tokens the service did not count
-	Unpriced   int     `json:"unpriced,omitempty"`  // calls of a model without a known price
+	Estimated  int     `json:"estimated,omitempty"` // number of calls whose tokens are estimated
+	Unpriced   int     `json:"unpriced,omitempty"`  // number of calls whose price is unknown
 }
 
 // sumCost makes the handler of what was spent.
@@ -47,7 +47,7 @@ func sumCost(c Costs) func(context.Context, costIn) (Bill, error) {
 	}
 }
 
-// Cost is what was spent since a time; zero is from the beginning.
+// Cost returns what was spent since a time; zero: since the beginning.
 func (c daemonCalls) Cost(ctx context.Context, since time.Time, by string) (Bill, error) {
 	return cost.call(ctx, c.wire, costIn{by, since})
 }

@@ -19,21 +19,21 @@ var (
 	ErrNotRunning = fault.NotRunning
 	// ErrNoAsk: no permission request has that token.
 	ErrNoAsk = fault.NoAsk
-	// ErrBusy: the agent has work under way or waiting.
+	// ErrBusy: the agent is working or has queued items.
 	ErrBusy = fault.Busy
-	// ErrProtected: agents of this kind are not killed; reset or remove them.
+	// ErrProtected: agents of this type cannot be killed; reset or remove them.
 	ErrProtected = fault.Protected
-	// ErrAgentLimit: there are as many agents as a setting allows. Nothing was made.
+	// ErrAgentLimit: there are as many agents as a setting allows. None was created.
 	ErrAgentLimit = fault.AgentLimit
-	// ErrNoFile: no kept file has that id.
+	// ErrNoFile: no stored file has that id.
 	ErrNoFile = fault.NoFile
-	// ErrFileTooLarge: the file is over MaxFileBytes.
+	// ErrFileTooLarge: the file is larger than MaxFileBytes.
 	ErrFileTooLarge = fault.FileTooLarge
 	// ErrCut: a stream ended before its turn did. What was accepted is safe.
 	ErrCut = fault.Cut
 )
 
-// An Ambiguous ref fits several agents.
+// An Ambiguous ref matches several agents.
 type Ambiguous = address.Ambiguous
 
 // Decided says who answered a request first.
@@ -49,16 +49,16 @@ func (e *Decided) Error() string {
 // Unwrap returns the fault.
 func (e *Decided) Unwrap() error { return fault.Decided }
 
-// An Invalid request has a field that cannot be used. Backends return it too, for
-// what only they can check.
+// An Invalid request has a field that cannot be used. Backends return it, too, for what only they
+// can check.
 type Invalid struct {
 	Field  string // as in the JSON; "" is the request as a whole
 	Reason string // what was found and what is allowed
 	Hint   string
-	Err    error // what it was made of; nil: of nothing
+	Err    error // its cause; nil: none
 }
 
-// Unwrap returns the fault and what it was made of.
+// Unwrap returns the fault and the error that it was made from.
 func (e *Invalid) Unwrap() []error {
 	if e.Err == nil {
 		return []error{fault.Invalid}
@@ -66,8 +66,8 @@ func (e *Invalid) Unwrap() []error {
 	return []error{fault.Invalid, e.Err}
 }
 
-// Fault returns the fault with the hint of this request. Without a field, what is wrong is not
-// what was typed.
+// Fault returns the fault with the hint of this request. Without a field, the problem is not what
+// the user typed.
 func (e *Invalid) Fault() *fault.Fault {
 	f := fault.Invalid.Advises(e.Hint)
 	if e.Field == "" {
@@ -92,8 +92,8 @@ func (e *malformed) Unwrap() error { return fault.Malformed }
 // Fault returns the fault with the hint of this request.
 func (e *malformed) Fault() *fault.Fault { return fault.Malformed.Advises(e.Hint) }
 
-// An APIError is an error as it travels. Unwrap gives the error it was made of,
-// so that errors.Is and errors.As work the same on both sides.
+// An APIError is an error as it is sent. Unwrap returns the error that it was made from, so that
+// errors.Is and errors.As work the same on both sides.
 type APIError struct {
 	Status  int    `json:"-"` // of HTTP
 	Code    string `json:"code"`
@@ -118,7 +118,7 @@ type DecidedBody struct {
 
 func (e *APIError) Error() string { return e.Message }
 
-// Unwrap gives the sentinel or typed error that the code stands for.
+// Unwrap returns the sentinel or typed error of the code.
 func (e *APIError) Unwrap() error {
 	f := fault.ByCode(e.Code)
 	switch {
@@ -139,8 +139,7 @@ func (e *APIError) Unwrap() error {
 	return f.Sentinel()
 }
 
-// Fault returns the fault that the code stands for, with the hint that came along where the
-// fault has none.
+// Fault returns the fault of the code, with the hint of the answer if the fault has none.
 func (e *APIError) Fault() *fault.Fault {
 	f := fault.Find(e.Unwrap())
 	if f.Hint == "" {
@@ -155,7 +154,7 @@ func refuse(f *fault.Fault, hint, format string, args ...any) *APIError {
 	return &APIError{Status: status, Code: code, Message: fmt.Sprintf(format, args...), Hint: cmp.Or(hint, f.Route, f.Hint)}
 }
 
-// Describe is the one function from errors to what is sent, and to what --json prints.
+// Describe converts any error to what is sent, and to what --json prints.
 func Describe(err error) *APIError {
 	if api, ok := errors.AsType[*APIError](err); ok {
 		return api

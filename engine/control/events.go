@@ -12,7 +12,7 @@ import (
 	"daycare/engine/event"
 )
 
-// A Filter narrows a stream of events; the zero value lets all pass.
+// A Filter limits a stream of events; the zero value passes all.
 type Filter struct {
 	Agent string       // ref of one agent
 	Types []event.Type // only these

@@ -33,8 +33,8 @@ type FileStore struct {
 	folders *permission.Folders // where agents write
 }
 
-// NewFileStore makes the store of a .daycare directory. A nil volume is for looking
-// only. folders say where agents write, and may have put a link to something else.
+// NewFileStore returns the store of a .daycare directory. With a nil volume nothing is written.
+// folders say where agents can write, and so may have put a link to something else.
 func NewFileStore(root string, vol *disk.Volume, folders *permission.Folders) (*FileStore, error) {
 	abs, err := filepath.Abs(root)
 	if err != nil {
@@ -43,8 +43,7 @@ func NewFileStore(root string, vol *disk.Volume, folders *permission.Folders) (*
 	return &FileStore{root: abs, vol: vol, folders: folders}, nil
 }
 
-// Recover removes what a crash left half written. Only who holds the lock of the
-// directory calls it.
+// Recover removes what a crash left half written. The caller must hold the lock of the directory.
 func (s *FileStore) Recover() error {
 	if err := s.vol.MkdirAll(s.dir()); err != nil {
 		return fmt.Errorf("make %s: %w", s.dir(), err)
@@ -63,7 +62,7 @@ type reference struct {
 	Size     int64  `json:"size"`
 }
 
-// Put keeps what r gives, at most MaxFileBytes.
+// Put stores the content of r, at most MaxFileBytes.
 func (s *FileStore) Put(name string, r io.Reader) (message.File, error) {
 	return s.put(cuid2.Generate(), name, r)
 }
@@ -97,14 +96,14 @@ func (s *FileStore) put(id, name string, r io.Reader) (message.File, error) {
 	return s.file(ref), nil
 }
 
-// Adopt keeps a copy of a regular file. What lies in .daycare (settings, secrets,
-// other agents' histories) is refused, so that nobody is talked into sending it.
+// Adopt stores a copy of a regular file. Files in .daycare (settings, secrets, other agents'
+// histories) are refused, so that nobody can be talked into sending them.
 func (s *FileStore) Adopt(path string) (message.File, error) {
 	return s.AdoptAs(cuid2.Generate(), "", path)
 }
 
-// AdoptAs is Adopt under an id that is decided already: what is kept under it by then
-// is not copied again. name "" is that of the file.
+// AdoptAs is Adopt with a given id: if a file is already stored under it, it is not copied again.
+// name "": the name of the file.
 func (s *FileStore) AdoptAs(id, name, path string) (message.File, error) {
 	if kept, err := s.Get(id); err == nil {
 		return kept, nil
@@ -169,7 +168,7 @@ func (s *FileStore) shared(path string) ([]byte, error) {
 	return content, err
 }
 
-// Read returns the content of a kept file, wherever the workspace was when it was kept.
+// Read returns the content of a stored file, wherever the workspace was when it was stored.
 func (s *FileStore) Read(f message.File) ([]byte, error) {
 	dir, name := filepath.Split(f.Path)
 	if filepath.Base(dir) != "files" || !strings.HasPrefix(name, f.ID+"__") {
@@ -183,7 +182,7 @@ func isID(s string) bool {
 	return len(s) >= 24 && len(s) <= 32 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
-// Get finds a kept file.
+// Get returns a stored file by its id. Errors: ErrNoFile.
 func (s *FileStore) Get(id string) (message.File, error) {
 	if !isID(id) {
 		return message.File{}, fmt.Errorf("%w: %q is not an id", ErrNoFile, id)
@@ -274,9 +273,8 @@ func plain(err error) string {
 	return err.Error()
 }
 
-// Refer writes the FileReference of a content that lies in the store of a .daycare
-// directory, where a crash or an accident left it without one. content is the name
-// of the file, <id>__<name>.
+// Refer writes the FileReference of a stored file that has none because of a crash or accident.
+// content is the name of the file, <id>__<name>.
 func Refer(vol *disk.Volume, root, content string) error {
 	id, name, ok := strings.Cut(content, "__")
 	if !ok || !isID(id) {

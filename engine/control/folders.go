@@ -12,50 +12,50 @@ import (
 	"daycare/engine/finding"
 )
 
-// Folders is what the API does with the folders and files of agents.
+// Folders is what the API needs for the folders and files of agents.
 type Folders interface {
-	// Fork makes an agent that goes on from a record of another's history; 0 is the
+	// Fork creates an agent that continues from a record of another's history; 0: the
 	// end of its newest turn.
 	Fork(ctx context.Context, id string, at int64, name string) (event.Agent, error)
-	// Rewindable says whether the conversation has a place to go back to: a seq, the
-	// name of a mark, "" for before the newest turn. Errors: ErrNoRecord.
+	// Rewindable reports whether the conversation can be rewound to a place: a seq, the
+	// name of a checkpoint, "" for before the newest turn. Errors: ErrNoRecord.
 	Rewindable(ctx context.Context, id, to string) error
-	// Trash lists the agents that were removed, the newest first.
+	// Trash lists the removed agents, newest first.
 	Trash(ctx context.Context) ([]event.Trashed, error)
-	// Restore brings one back; ref is its name in the trash, its id or handle.
+	// Restore moves an agent back from the trash; ref is its name there, its id or handle.
 	Restore(ctx context.Context, ref string) (event.Agent, error)
-	// Import makes an agent of what Export wrote; name "" is the one it had.
+	// Import creates an agent from an exported one; name "": the name it had.
 	Import(ctx context.Context, tar io.Reader, name string) (event.Agent, error)
-	// ReadFile and WriteFile are of the files that people edit. WriteFile publishes
-	// content if the file still has that hash. Errors: *Conflict, *Unfit.
+	// ReadFile and WriteFile access editable files. WriteFile replaces the content if the
+	// file still has that hash. Errors: *Conflict, *Unfit.
 	ReadFile(ctx context.Context, id, name string) (content []byte, hash string, err error)
 	WriteFile(ctx context.Context, id, name string, content []byte, hash string) (newHash string, err error)
 	// Switch changes the model of an agent from its next turn on. model is the id of
-	// a provider, a model, or PROVIDER/MODEL; "default" leaves it to the settings, ""
-	// changes nothing. Errors: *Invalid, which names what may have been meant.
+	// a provider, a model, or PROVIDER/MODEL; "default": as in the settings; "": no change.
+	// Errors: *Invalid, which suggests similar names.
 	Switch(ctx context.Context, id, model string) (Choice, error)
 }
 
-// A Choice is what an agent's next turn is given to.
+// A Choice is the model of an agent's next turn.
 type Choice struct {
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
-	Chosen   bool   `json:"chosen"`            // for this agent; else the settings say so
-	Problem  string `json:"problem,omitempty"` // why it cannot be followed
+	Chosen   bool   `json:"chosen"`            // chosen for this agent; false: by the settings
+	Problem  string `json:"problem,omitempty"` // why the choice cannot be used
 }
 
 var (
 	// ErrNoRecord: the history has no such record or mark.
 	ErrNoRecord = fault.NoRecord
-	// ErrNoTrash: nothing of that name lies in the trash.
+	// ErrNoTrash: nothing in the trash has that name.
 	ErrNoTrash = fault.NoTrash
 	// ErrTaken: another agent has the id or the address.
 	ErrTaken = fault.Taken
-	// ErrNoHandFile: the file is none that people edit.
+	// ErrNotEditable: the file cannot be edited through the API.
 	ErrNotEditable = fault.NotEditable
 )
 
-// Conflict says that a file is not the version that an edit was made from.
+// Conflict says that a file is no longer the version that an edit was made from.
 type Conflict struct {
 	Content string `json:"content"` // as it is now
 	Hash    string `json:"hash"`
@@ -66,7 +66,7 @@ func (e *Conflict) Error() string { return fault.Conflict.Text }
 // Unwrap returns the fault.
 func (e *Conflict) Unwrap() error { return fault.Conflict }
 
-// Unfit says what is wrong with a file that was to be written.
+// Unfit says what is wrong with the new content of a file.
 type Unfit struct{ Findings []finding.Finding }
 
 func (e *Unfit) Error() string { return finding.Join(e.Findings).Error() }

@@ -6,36 +6,36 @@ import (
 	"daycare/engine/permission"
 )
 
-// Grants is what agents were allowed.
+// Grants is what the API needs for the permissions of agents.
 type Grants interface {
-	// Grants is the rights of an agent, with who gave them.
+	// Grants returns the permissions of an agent, with who granted them.
 	Grants(ctx context.Context, id string) (permission.Set, error)
-	// Revoke takes the right of a tag away; by says who. Errors: *Invalid.
+	// Revoke takes away the permission of a tag; by says who. Errors: *Invalid.
 	Revoke(ctx context.Context, id, tag, by string) error
-	// Grant gives a right, or another profile; by says who. Errors: *Invalid.
+	// Grant gives a permission or another profile; by says who. Errors: *Invalid.
 	Grant(ctx context.Context, id string, g Granting, by string) error
-	// Why says what an agent would be allowed, and by which rule. Errors: *Invalid.
+	// Why returns what an agent would be allowed, and by which rule. Errors: *Invalid.
 	Why(ctx context.Context, id, what string) (Verdict, error)
 }
 
-// A Granting is the body of POST /v1/agents/{id}/grants: one of the two.
+// A Granting is the body of POST /v1/agents/{id}/grants: a permission or a profile.
 type Granting struct {
 	Permission string `json:"permission,omitempty"` // a tag: @exec:git push
-	// Profile is read-only, ask, auto or plan; default is that of the settings.
+	// Profile is read-only, ask, auto or plan; default: the one in the settings.
 	Profile string `json:"profile,omitempty"`
 }
 
-// A Verdict is what rights say of a tag or a command.
+// A Verdict is what permissions say about a tag or a command.
 type Verdict struct {
 	Decision string `json:"decision"`       // allowed, asks, refused
-	Rule     string `json:"rule,omitempty"` // the right, profile or setting that decides
+	Rule     string `json:"rule,omitempty"` // the permission, profile or setting that decides
 	By       string `json:"by,omitempty"`   // who gave it
 	Reason   string `json:"reason"`
 	// Hooks are the programs that run before and can still deny or ask.
 	Hooks []string `json:"hooks,omitempty"`
 }
 
-// SubAgents are the definitions of sub-agents in force.
+// SubAgents is what the API needs for the active definitions of sub-agents.
 type SubAgents interface {
 	SubAgents(ctx context.Context) ([]SubAgentInfo, error)
 }
@@ -87,29 +87,29 @@ func listSubAgents(s SubAgents) func(context.Context, nothing) (subAgentsBody, e
 	}
 }
 
-// Grants is the rights of an agent, with who gave them.
+// Grants returns the permissions of an agent, with who granted them.
 func (c permissionCalls) Grants(ctx context.Context, ref string) (permission.Set, error) {
 	return grants.call(ctx, c.wire, anAgent{ref})
 }
 
-// Revoke takes a right away from an agent.
+// Revoke takes a permission away from an agent.
 func (c permissionCalls) Revoke(ctx context.Context, ref, tag string) error {
 	_, err := revoke.call(ctx, c.wire, revokeIn{ref, tag})
 	return err
 }
 
-// Grant gives an agent a right or another profile.
+// Grant gives an agent a permission or another profile.
 func (c permissionCalls) Grant(ctx context.Context, ref string, g Granting) error {
 	_, err := grant.call(ctx, c.wire, agentBody[Granting]{ref, g})
 	return err
 }
 
-// Why says what an agent would be allowed, and by which rule.
+// Why returns what an agent would be allowed, and by which rule.
 func (c permissionCalls) Why(ctx context.Context, ref, what string) (Verdict, error) {
 	return why.call(ctx, c.wire, whyIn{ref, what})
 }
 
-// SubAgents lists the definitions of sub-agents in force.
+// SubAgents lists the active definitions of sub-agents.
 func (c permissionCalls) SubAgents(ctx context.Context) ([]SubAgentInfo, error) {
 	b, err := subAgents.call(ctx, c.wire, nothing{})
 	return b.SubAgents, err

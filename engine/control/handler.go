@@ -24,10 +24,9 @@ type Options struct {
 	Version string       // of the daemon, said in each answer; "": not said
 }
 
-// A Caller is who sent a request, as far as the way it came by tells.
+// A Caller is who sent a request, as far as the connection tells.
 type Caller struct {
-	// Name stands for the caller where a decision is recorded: "api", "web", the
-	// name of the machine's user.
+	// Name is recorded with decisions: "api", "web", the name of the machine's user.
 	Name string
 	// Local: the caller is the user that daycare runs as, on this machine. Only
 	// such a caller may name paths and say on whose behalf it decides.
@@ -41,13 +40,13 @@ type Caller struct {
 
 type callerKey struct{}
 
-// WithCaller marks the requests of ctx. Without a mark the caller is "api", not
-// local, and may do nothing. A user interface that serves the handler to browsers marks its own.
+// WithCaller sets the caller of the requests of ctx. Without it the caller is "api", not local, and
+// has no rights. A user interface that serves the handler to browsers sets its own.
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerOf is the caller of a request, for a handler that the listeners guard as they guard the API.
+// CallerOf returns the caller of a request, for other handlers behind the same listeners.
 func CallerOf(ctx context.Context) Caller { return callerOf(ctx) }
 
 func callerOf(ctx context.Context) Caller {
@@ -65,7 +64,8 @@ func withClosing(ctx context.Context, closing <-chan struct{}) context.Context {
 	return context.WithValue(ctx, closingKey{}, closing)
 }
 
-// Closing is closed when the server behind a request wants to end; nil: none.
+// Closing returns a channel that is closed when the server of a request is about to end; nil: there
+// is no server.
 func Closing(ctx context.Context) <-chan struct{} { return closingOf(ctx) }
 
 // closingOf is nil, so never closed, where no server is behind the request.
@@ -81,8 +81,8 @@ type api struct {
 	log     *slog.Logger
 }
 
-// Handler serves the API of contract version 1 from a backend. What a caller may do is in
-// its rights: Serve and the listeners decide who it is.
+// Handler serves version 1 of the API from a backend. What a caller can do depends on its rights;
+// Serve and the listeners decide who it is.
 func Handler(b Backend, o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -5,15 +5,15 @@ import (
 	"encoding/json"
 )
 
-// Hooks are the programs of the settings that run at moments of agents' work.
+// Hooks is what the API needs for the programs that the settings run at moments of agents' work.
 type Hooks interface {
-	// Hooks are those in force, in the order in which they run.
+	// Hooks lists the active hooks in the order in which they run.
 	Hooks(ctx context.Context) ([]HookInfo, error)
-	// TestHooks runs those of a moment with a sample. Errors: *Invalid.
+	// TestHooks runs the hooks of a moment with a sample. Errors: *Invalid.
 	TestHooks(ctx context.Context, s HookSample) (HookTest, error)
 }
 
-// HookInfo is one hook as the settings have it.
+// HookInfo is one hook of the settings.
 type HookInfo struct {
 	Event     string `json:"event"`
 	Matcher   string `json:"matcher,omitempty"` // "" for every tool
@@ -24,7 +24,7 @@ type HookInfo struct {
 	Approve   bool   `json:"approve,omitempty"`
 }
 
-// A HookSample is what hooks are tried with.
+// A HookSample is the input of a test of hooks.
 type HookSample struct {
 	Event string          `json:"event"`
 	Tool  string          `json:"tool,omitempty"`
@@ -32,7 +32,7 @@ type HookSample struct {
 	Text  string          `json:"text,omitempty"`  // of the message, the result or the answer
 }
 
-// A HookTest is what hooks said to a sample together.
+// A HookTest is the combined result of hooks for a sample.
 type HookTest struct {
 	Decision string          `json:"decision"` // allow, ask, deny, stop; "" for none
 	Reason   string          `json:"reason,omitempty"`
@@ -41,7 +41,7 @@ type HookTest struct {
 	Runs     []HookRun       `json:"runs"`
 }
 
-// A HookRun is what one hook said.
+// A HookRun is the result of one hook.
 type HookRun struct {
 	Command  string `json:"command"`
 	Code     int    `json:"code"`
@@ -71,10 +71,10 @@ func (h hookRoutes) test(ctx context.Context, in aBody[HookSample]) (HookTest, e
 	return t, err
 }
 
-// HookClient asks a daemon for its hooks.
+// HookClient has the operations on hooks.
 type HookClient struct{ Client *Client }
 
-// List lists the hooks in force.
+// List lists the active hooks.
 func (h HookClient) List(ctx context.Context) ([]HookInfo, error) {
 	b, err := hooks.call(ctx, h.Client.wire, nothing{})
 	return b.Hooks, err

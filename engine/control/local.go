@@ -12,16 +12,15 @@ import (
 	"daycare/engine/apitoken"
 )
 
-// Local is a transport to a handler in the same process, for a program that is
-// its own server: `daycare chat` without a daemon, the commands that read files.
-// Answers really stream: each byte is read while the handler still runs. Whoever
-// gets a response closes its body, which ends the request's context and waits
-// for the handler.
+// Local returns a transport to a handler in the same process, for a program that is its own server:
+// `daycare chat` without a daemon, commands that read files. Responses stream: each byte can be
+// read while the handler still runs. Close the body of each response; this ends the request's
+// context and waits for the handler.
 func Local(h http.Handler) http.RoundTripper {
 	return LocalAs(h, Caller{Name: osUser(), Local: true, Rights: apitoken.Everything})
 }
 
-// LocalAs is Local for a caller with a name and rights of its own.
+// LocalAs is Local for a caller with its own name and rights.
 func LocalAs(h http.Handler, caller Caller) http.RoundTripper { return local{h, caller} }
 
 type local struct {

@@ -18,7 +18,7 @@ import (
 	"daycare/engine/fault"
 )
 
-// A Route says of one operation where it is and who may use it.
+// A Route is the address of one operation and the scope that it needs.
 type Route struct {
 	Name         string // operationId in OpenAPI
 	Method, Path string
@@ -28,14 +28,13 @@ type Route struct {
 	About        string // one cell of the table in docs/api.md, Markdown
 }
 
-// An Op is a route with what goes in and what comes out. The members of In have a tag: path,
-// query or header with their name there, or body with its media type. A query parameter may have
-// the tags default, min, max, allow (its values, divided by |) and need (it is required; what to
-// do without it). Server, client, docs/api.md and the OpenAPI document are all made of it.
+// An Op is a route with its input and output. The members of In have a tag: path, query or header
+// with their name there, or body with its media type. A query parameter may have the tags default,
+// min, max, allow (its values, separated by |) and need (it is required; the text says what to do
+// without it). Server, client, docs/api.md and the OpenAPI document are all generated from it.
 type Op[In, Out any] Route
 
-// A Reach says which agents a route is about, for callers whose rights are about some
-// agents only.
+// A Reach says which agents a route is about, for callers whose rights are limited to some agents.
 type Reach int
 
 // What a route can be about.
@@ -47,7 +46,7 @@ const (
 	all         // all of them, or the daemon: not for such callers
 )
 
-// A Trait is what is special about a route.
+// A Trait is a special property of a route.
 type Trait int
 
 // Traits of routes.
@@ -64,10 +63,10 @@ func (r Route) NeedsDaemon() bool { return r.Traits&needsDaemon != 0 }
 // Streams reports whether the route may answer with server-sent events.
 func (r Route) Streams() bool { return r.Traits&streams != 0 }
 
-// AllAgents reports whether the route is closed to tokens for some agents only.
+// AllAgents reports whether the route is closed to tokens that are limited to some agents.
 func (r Route) AllAgents() bool { return r.Reach == all }
 
-// Status is the HTTP status of success.
+// Status is the HTTP status code of success.
 func (r Route) Status() int {
 	switch {
 	case r.Traits&created != 0:
@@ -79,17 +78,17 @@ func (r Route) Status() int {
 	return http.StatusOK
 }
 
-// Pattern is the route as http.ServeMux knows it.
+// Pattern is the route in the syntax of http.ServeMux.
 func (r Route) Pattern() string { return r.Method + " " + r.Path }
 
-// A Param is a member of an In.
+// A Param is a member of the input of an operation.
 type Param struct {
 	In    string // path, query, header or body
 	Name  string // of a body its media type
 	Field reflect.StructField
 }
 
-// Params lists the members of an In.
+// Params lists the members of the input of an operation.
 func Params(in reflect.Type) (list []Param) {
 	for i := range in.NumField() {
 		f := in.Field(i)
@@ -270,7 +269,7 @@ func read(v reflect.Value, p Param, s string) error {
 	return nil
 }
 
-// Bounds are the least and the greatest value of a number.
+// Bounds returns the smallest and largest value that the tags of a number allow.
 func Bounds(tag reflect.StructTag) (low, high int64) {
 	low, _ = strconv.ParseInt(tag.Get("min"), 10, 64)
 	high, err := strconv.ParseInt(tag.Get("max"), 10, 64)

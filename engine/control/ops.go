@@ -46,9 +46,9 @@ type (
 
 // What comes out that is not JSON.
 type (
-	// Text is a text/plain answer.
+	// Text is a text/plain response.
 	Text struct{}
-	// EventStream is an answer of server-sent events.
+	// EventStream is a response with server-sent events.
 	EventStream struct{}
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Pairings are the requests of unknown users for access to a connector.
+// Pairings is what the API needs for the requests of unknown users for access to a connector.
 type Pairings interface {
 	Pairings(ctx context.Context) ([]Pairing, error)
 	// Pair grants access to the user with a code, or rejects them; by is who decided.
@@ -14,7 +14,7 @@ type Pairings interface {
 	Pair(ctx context.Context, code string, reject bool, by string) (Paired, error)
 }
 
-// A Pairing is one pending request.
+// A Pairing is one pending pairing request.
 type Pairing struct {
 	Code      string    `json:"code"`
 	Connector string    `json:"connector"`
@@ -24,7 +24,7 @@ type Pairing struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
-// Paired is the result of an answer.
+// Paired is the result of answering a pairing request.
 type Paired struct {
 	Pairing
 	// Owner means that they are now first in allow, so they answer approvals.

@@ -8,21 +8,21 @@ import (
 	"daycare/engine/finding"
 )
 
-// ErrNoTask: no task or prompt of the heartbeat has that name.
+// ErrNoTask: no task or heartbeat item has that name.
 var ErrNoTask = fault.NoTask
 
-// ErrTaskBusy: a run of it is under way.
+// ErrTaskBusy: a run of the task is in progress.
 var ErrTaskBusy = fault.TaskBusy
 
-// Schedules is what the API needs of the clocks. A name that is no slug and a
-// change that would not be in force are *Invalid.
+// Schedules is what the API needs for tasks and the heartbeat. An invalid name, and a change that
+// would make the file invalid, are *Invalid.
 type Schedules interface {
 	Tasks(ctx context.Context) ([]Task, error)
 	Task(ctx context.Context, slug string) (Task, error)
 	AddTask(ctx context.Context, c TaskChange) (Task, error)
 	ChangeTask(ctx context.Context, slug string, c TaskChange) (Task, error)
 	RemoveTask(ctx context.Context, slug string) (trash string, err error)
-	// RunTask begins a run beside the schedule and returns its slot.
+	// RunTask starts a run in addition to the schedule and returns its slot.
 	RunTask(ctx context.Context, slug string) (slot time.Time, err error)
 	TaskRuns(ctx context.Context, slug string, limit int) ([]TaskRun, error)
 
@@ -39,7 +39,7 @@ type Task struct {
 	TaskID         string            `json:"taskId,omitempty"`
 	Name           string            `json:"name"`
 	Description    string            `json:"description,omitempty"`
-	Words          string            `json:"words"` // when it is due, in words
+	Words          string            `json:"words"` // when it is due, in plain words
 	Schedule       string            `json:"schedule,omitempty"`
 	Every          string            `json:"every,omitempty"`
 	At             string            `json:"at,omitempty"`
@@ -56,7 +56,7 @@ type Task struct {
 	Running        bool              `json:"running"`
 	Next           []time.Time       `json:"next"` // at most three
 	Last           *TaskRun          `json:"last"`
-	Findings       []finding.Finding `json:"findings,omitempty"` // with one of severity error it is not in force
+	Findings       []finding.Finding `json:"findings,omitempty"` // with one of severity error it is not active
 }
 
 // A TaskRun is one slot and its result.
@@ -65,21 +65,21 @@ type TaskRun struct {
 	At      time.Time  `json:"at"`      // the actual time
 	Outcome string     `json:"outcome"` // ran, skipped, missed, failed, running
 	Reason  string     `json:"reason,omitempty"`
-	Via     string     `json:"via,omitempty"` // catch-up, watch, hand; "" is on time
+	Via     string     `json:"via,omitempty"` // catch-up, watch, hand; "": on time
 	Why     string     `json:"why,omitempty"`
 	Item    string     `json:"item,omitempty"`
 	MS      int64      `json:"ms,omitempty"`
-	From    *time.Time `json:"from,omitempty"` // Count slots from here to Slot share the line
+	From    *time.Time `json:"from,omitempty"` // Count slots from From to Slot share this line of the ledger
 	Count   int        `json:"count,omitempty"`
 }
 
-// A TaskChange is the body of POST and PUT /v1/cron; what is absent stays as it is.
+// A TaskChange is the body of POST and PUT /v1/cron; members that are absent stay unchanged.
 type TaskChange struct {
 	Name        *string `json:"name,omitempty"`
 	Description *string `json:"description,omitempty"`
 	Prompt      *string `json:"prompt,omitempty"`
-	// When is any way to say it: plain words, a date, a time span, a cron
-	// expression. The three after it say which it is.
+	// When is a time in any form: plain words, a date, a duration, a cron
+	// expression. The next three are for one form each.
 	When           *string   `json:"when,omitempty"`
 	Schedule       *string   `json:"schedule,omitempty"`
 	Every          *string   `json:"every,omitempty"`
@@ -95,9 +95,9 @@ type TaskChange struct {
 	WatchCommand   *string   `json:"watchCommand,omitempty"`
 }
 
-// A Heartbeat is what is looked at now and then, and how that goes.
+// A Heartbeat is the items of the heartbeat and its state.
 type Heartbeat struct {
-	Every   string     `json:"every"` // "" if it is switched off
+	Every   string     `json:"every"` // "": switched off
 	Next    *time.Time `json:"next"`
 	Last    *TaskRun   `json:"last"`
 	Running bool       `json:"running"`
@@ -105,7 +105,7 @@ type Heartbeat struct {
 	Prompts []Prompt   `json:"prompts"`
 }
 
-// A Prompt is one point of the heartbeat.
+// A Prompt is one item of the heartbeat.
 type Prompt struct {
 	Slug     string            `json:"slug"`
 	Title    string            `json:"title"`

@@ -14,9 +14,9 @@ import (
 // grace is how long requests under way may take to finish when the server ends.
 const grace = 5 * time.Second
 
-// Serve answers on all listeners until ctx ends; then streams end at once, other
-// requests within 5 s, and all that was started has ended when it returns. One
-// listener that fails ends all. The listeners are closed in any case.
+// Serve serves all listeners until ctx ends; then streams end at once and other requests within 5
+// s, and everything that was started has ended when it returns. If one listener fails, all end. The
+// listeners are always closed.
 func Serve(ctx context.Context, h http.Handler, log *slog.Logger, listeners ...*Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

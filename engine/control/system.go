@@ -81,6 +81,5 @@ func (s system) metrics(w http.ResponseWriter, r *http.Request, _ nothing) {
 	}
 }
 
-// A Meter is a Daemon that also counts what it did. It writes in the text format
-// of Prometheus.
+// A Meter is a Daemon with metrics, in the text format of Prometheus.
 type Meter interface{ WriteMetrics(w io.Writer) }

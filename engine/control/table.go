@@ -48,7 +48,7 @@ func table(a *api, b Backend) (rows []row) {
 	return rows
 }
 
-// An Operation is a row of the table for those who describe the API.
+// An Operation is a row of the table, for generating descriptions of the API.
 type Operation struct {
 	Route
 	In, Out reflect.Type // In: see Params

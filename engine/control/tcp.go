@@ -19,11 +19,11 @@ import (
 	"daycare/engine/lan"
 )
 
-// TCP says how the API is served on a network address.
+// TCP configures the API on a network address.
 type TCP struct {
 	Addr  string // HOST:PORT
-	Token string // what callers send as `Authorization: Bearer`, with the right to everything
-	// Tokens are those that may do less, or end sooner; nil: none.
+	Token string // what callers send as `Authorization: Bearer`; it allows everything
+	// Tokens are tokens with limited rights or lifetime; nil: none.
 	Tokens *apitoken.Store
 	// Cert and Key are PEM files. They are required unless Addr is loopback.
 	Cert, Key string
@@ -37,10 +37,9 @@ var (
 		"or name a certificate")
 )
 
-// ListenTCP opens a listener that lets in only requests with the token, addressed
-// to this very host, and from no other web page than one of its own. Beyond
-// loopback it speaks TLS only, and the names it answers to are those of the
-// certificate.
+// ListenTCP opens a listener that accepts only requests with a token, addressed to this host, and
+// from no web page but its own. Beyond loopback it requires TLS, and the host names are those of
+// the certificate.
 func ListenTCP(o TCP) (*Listener, error) {
 	if o.Token == "" {
 		return nil, errNoToken

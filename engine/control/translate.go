@@ -17,10 +17,10 @@ import (
 	"daycare/engine/message"
 )
 
-// A Translator serves clients of another API, OpenAI's, at the paths of the table that are its.
-// It reaches agents through a Line only, so rights, durability and streams are those of this API.
+// A Translator serves clients of another API, OpenAI's, at its paths in the table. It accesses
+// agents only through a Line, so rights, durability and streams are those of this API.
 type Translator interface {
-	// Models are the agents that the caller of the line may talk to.
+	// Models lists the agents that the caller of the line can talk to.
 	Models(ctx context.Context, line Line) ([]ForeignModel, error)
 	Model(ctx context.Context, line Line, name string) (ForeignModel, error)
 	Chat(w http.ResponseWriter, r *http.Request, line Line)
@@ -97,21 +97,21 @@ func (t translated) responses(w http.ResponseWriter, r *http.Request, _ foreignI
 	to.Responses(w, r, t.line(r.Context()))
 }
 
-// A Line is how a Translator reaches agents on behalf of one caller. What the caller may not
-// know does not exist for it.
+// A Line is how a Translator accesses agents on behalf of one caller. Agents that the caller has no
+// access to do not exist for it.
 type Line struct {
 	caller Caller
 	routes translated
 }
 
-// Caller names who asks, as decisions are recorded: "token:phone".
+// Caller is the name of the caller as it is recorded with decisions: "token:phone".
 func (l Line) Caller() string { return l.caller.Name }
 
-// Restricted reports whether the caller's token is about some agents only: no new agent can be
-// made for it.
+// Restricted reports whether the caller's token is limited to some agents: then no new agent can be
+// created for it.
 func (l Line) Restricted() bool { return l.caller.Rights.Restricted() }
 
-// Agents are all agents that the caller may know of.
+// Agents returns all agents that the caller can access.
 func (l Line) Agents(ctx context.Context) ([]event.Agent, error) {
 	list, err := l.routes.api.agents.Agents(ctx)
 	return slices.DeleteFunc(slices.Clone(list), func(a event.Agent) bool { return !l.caller.Rights.Know(a.ID) }), err
@@ -127,13 +127,13 @@ func (l Line) History(ctx context.Context, id string, before int64, limit int) (
 	return l.routes.api.agents.History(ctx, id, before, limit)
 }
 
-// Asks are the approvals that an agent waits for.
+// Asks returns the approval requests of an agent.
 func (l Line) Asks(ctx context.Context, agent string) ([]event.Ask, error) {
 	all, err := l.routes.asks.Asks(ctx)
 	return slices.DeleteFunc(slices.Clone(all), func(a event.Ask) bool { return a.AgentID != agent }), err
 }
 
-// Body reads the body of a request. Few large ones are read at once.
+// Body reads the body of a request. Only a few large ones are read at the same time.
 func (l Line) Body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	free, err := l.routes.posts.slot(r)
 	if err != nil {
@@ -159,7 +159,7 @@ func (l Line) Keep(files []File) ([]message.File, error) {
 	return l.routes.posts.keep(files)
 }
 
-// Follow posts a message and tells of the turn that it is worked on in, until that has ended.
+// Follow posts a message and reports the turn that works on it until it has ended.
 func (l Line) Follow(ctx context.Context, in message.Incoming, told Told) (event.Outcome, error) {
 	if in.Source == "" && !l.caller.Rights.Allow(apitoken.Approve) {
 		in.Source = guestSource(l.caller)
@@ -167,7 +167,7 @@ func (l Line) Follow(ctx context.Context, in message.Incoming, told Told) (event
 	return l.routes.posts.follow(ctx, in, told)
 }
 
-// Fail sends an error in the form of OpenAI's API.
+// Fail sends an error in the format of OpenAI's API.
 func (l Line) Fail(w http.ResponseWriter, r *http.Request, err error) { l.routes.api.fail(w, r, err) }
 
 // isForeign reports whether a path is of OpenAI's API.
@@ -175,15 +175,16 @@ func isForeign(path string) bool {
 	return path == chatCompletions.Path || path == createResponse.Path || strings.HasPrefix(path, models.Path+"/")
 }
 
-// A ForeignError is an error in the form of OpenAI's API, with the members of this one beside.
+// A ForeignError is an error in the format of OpenAI's API, with the members of this API in
+// addition.
 type ForeignError struct {
 	*APIError
 	Type  string  `json:"type"`
 	Param *string `json:"param"`
 }
 
-// Foreign makes an error one of OpenAI's API. The status of an invalid value is 400 there, and
-// the message has to say what to do: clients show nothing else.
+// Foreign converts an error to the format of OpenAI's API. There the status of an invalid value is
+// 400, and the message has to contain the remedy: clients show nothing else.
 func Foreign(err error) ForeignError {
 	e := *Describe(err)
 	f := ForeignError{APIError: &e, Type: "invalid_request_error"}

@@ -102,13 +102,13 @@ func (p posts) streamTurn(w http.ResponseWriter, r *http.Request, in message.Inc
 	}
 }
 
-// A Told gets what happens in the turn that works on a message. An error of one of its functions
-// ends that, not the turn.
+// A Told receives what happens in the turn that works on a message. If one of its functions returns
+// an error, the reports end, but not the turn.
 type Told struct {
-	Accepted func(message.Receipt) error // the message is durable: the first call
+	Accepted func(message.Receipt) error // called first, when the message is durable
 	Event    func(event.Event) error
-	Flush    func() error // after the last of the events that wait
-	Alive    func() error // nothing happened for keepAlive
+	Flush    func() error // called when no more events are buffered
+	Alive    func() error // called when nothing happened for keepAlive
 }
 
 // follow posts a message and tells of its turn until the item has ended. It subscribes before
@@ -178,7 +178,7 @@ func tellTurn(ctx context.Context, f *feed, told Told, turn *turnFilter, ended <
 // errorType is the type of the event that ends a stream which cannot go on.
 const errorType event.Type = "error"
 
-// ErrorBody is the answer to a request that failed.
+// ErrorBody is the body of a failed request.
 type ErrorBody struct {
 	Error *APIError `json:"error"`
 }

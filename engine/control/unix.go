@@ -15,24 +15,23 @@ import (
 	"daycare/engine/apitoken"
 )
 
-// SocketName is the socket in a .daycare directory.
+// SocketName is the name of the socket in a .daycare directory.
 const SocketName = "daycare.sock"
 
 // maxSocketPath is what fits into sockaddr_un everywhere: 104 bytes on macOS,
 // 108 on Linux, with the final zero.
 const maxSocketPath = 100
 
-// A Listener is one way in: connections, who may make requests on them, and what
-// is known of those who do.
+// A Listener is one way to connect: it accepts connections and knows who may make requests on them.
 type Listener struct {
 	net.Listener
 	caller Caller
 	guard  func(http.Handler) http.Handler
 }
 
-// ListenUnix opens the socket of a .daycare directory, mode 0600, for the user
-// that the process runs as (and root). The caller holds daycare.lock: what is left
-// at the path is of a process that died.
+// ListenUnix opens the socket of a .daycare directory, mode 0600, for the user of the process (and
+// root). The caller holds daycare.lock, so a socket that is left at the path belongs to a process
+// that died.
 func ListenUnix(root string, log *slog.Logger) (*Listener, error) {
 	path := filepath.Join(root, SocketName)
 	if conn, err := dialUnix(path); err == nil {

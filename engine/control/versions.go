@@ -24,8 +24,8 @@ func sayVersion(version string, next http.Handler) http.Handler {
 	})
 }
 
-// Introduce has the client say its version in each request. differs is called when an answer
-// says that the daemon has another one. It is called before the client is used.
+// Introduce makes the client send its version with each request. differs is called if a response
+// says that the daemon has another version. Call it before the client is used.
 func (c *wire) Introduce(version string, differs func(theirs string)) {
 	c.version, c.differs = version, differs
 }
