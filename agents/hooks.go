@@ -153,7 +153,7 @@ func (h *hooking) goOn(ctx context.Context, t *turn, answer string) (why string,
 		return "", err
 	}
 	if t.goneOn >= maxGoOn || t.rounds+1 >= t.settings.Rounds {
-		h.journal.log.Warn("a turn_end hook has asked to go on too often, so the turn ends", "turn", t.id)
+		h.journal.log.Warn("a turn_end hook asked too often to continue, so the turn ends", "turn", t.id)
 		return "", nil
 	}
 	t.goneOn++

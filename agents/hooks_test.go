@@ -404,7 +404,7 @@ func TestATornWriteBehindAnAnswerGoesOn(t *testing.T) {
 	b.run()
 	out := b.outcome(item)
 	asked := b.model.request(b.model.calls() - 1)
-	if out.Reason != record.ReasonDone || !strings.Contains(asked, "A hook asked you to go on before the turn ends") ||
+	if out.Reason != record.ReasonDone || !strings.Contains(asked, "A hook asked you to continue before the turn ends") ||
 		!strings.Contains(asked, "done: ") {
 		t.Errorf("%+v; the model was asked\n%s\n%s", out, asked, b.history())
 	}

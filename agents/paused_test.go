@@ -62,7 +62,7 @@ func (p *purse) raise(b permission.Budget, d permission.Decision, token, by stri
 const pausedScript = `
 rules:
   - { contains: step, round: 1, reply: [ { calls: [ { name: tell, arguments: {} } ] } ] }
-  - { contains: "go on where you stopped", reply: [ { text: "went on" } ] }
+  - { contains: "continue where you stopped", reply: [ { text: "went on" } ] }
   - { reply: [ { text: "heard {{.Text}}" } ] }
 `
 
@@ -128,7 +128,7 @@ func TestAnAgentPausesAtABudgetAndGoesOn(t *testing.T) {
 				t.Errorf("raised is %q, want %q", p.raised, want)
 			}
 			last := b.model.request(b.model.calls() - 1)
-			for _, want := range []string{"step", "meanwhile", "tell", "go on where you stopped"} {
+			for _, want := range []string{"step", "meanwhile", "tell", "continue where you stopped"} {
 				if !strings.Contains(last, want) {
 					t.Errorf("%s: the model does not see %q:\n%s", decision, want, last)
 				}

@@ -113,7 +113,7 @@ func (t *turn) notice(reason string) *record.Assistant {
 	}
 	switch reason {
 	case record.ReasonLimit:
-		text = fmt.Sprintf("I stopped after %d rounds of tool calls. Say \"continue\" to let me go on.", t.rounds)
+		text = fmt.Sprintf("I stopped after %d rounds of tool calls. Say \"continue\" to let me continue.", t.rounds)
 	case record.ReasonLoop:
 		text = fmt.Sprintf("I stopped because I made the same call with the same result %d times. Tell me how to go on.",
 			loopTimes)

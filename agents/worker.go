@@ -85,7 +85,7 @@ func (w *worker) resume(ctx context.Context, s self, open *record.OpenTurn) (out
 		return nil, err
 	}
 	if recs = append(recs, cut...); open.Held { // a torn write lost what the hook wanted
-		recs = append(recs, goOn("A hook asked you to go on before the turn ends. Check your work, then finish.", t.settings.Zone))
+		recs = append(recs, goOn("A hook asked you to continue before the turn ends. Check your work, then finish.", t.settings.Zone))
 	}
 	if t.attempt > maxAttempts {
 		recs = append(recs, t.setAside(open.Calls)...)
@@ -259,7 +259,7 @@ func (w *worker) overspent(ctx context.Context, t *turn, f *providers.Failure) e
 	text := "I stopped: " + why + ". " + remedy + ", and say \"continue\"."
 	if token != "" {
 		text = "I paused: " + why + ". I asked whether to raise it (request " + token +
-			"), and go on where I am when it is raised."
+			"), and continue from here when it is raised."
 	}
 	return w.replies.finish(t, record.ReasonBudget, t.says(text), f)
 }

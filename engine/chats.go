@@ -21,7 +21,7 @@ type chats struct {
 const sayLimit = time.Minute
 
 // ErrNoChat: there is no chat that a message could be sent to.
-var ErrNoChat = errors.New("people read this conversation where it is shown, so there is no chat to send to: just answer")
+var ErrNoChat = errors.New("the user reads this conversation directly, so there is no chat to send to: just answer")
 
 // Say sends a text of an agent, and files with it, to its own chat, at the address to, or to the chat
 // of another agent of the same person. key is the same at every try, for the
@@ -59,7 +59,7 @@ func (ch *chats) Say(ctx context.Context, asker, ref string, to message.Address,
 }
 
 // ErrNoReaction: the chat does not take reactions.
-var ErrNoReaction = errors.New("this chat takes no reactions: say it in words")
+var ErrNoReaction = errors.New("this chat does not support reactions: say it in words")
 
 // Speaks reports whether an agent can send a message to a chat at all: to its own, or,
 // where any platform with chats is connected, to that of another agent of the same person.

@@ -14,7 +14,7 @@ import (
 var Sections = []string{"Goal", "Constraints", "Progress", "Decisions", "Open work", "Files", "Next step"}
 
 // ErrUseless: the model answered with something that is no summary.
-var ErrUseless = errors.New("the model's answer is no summary")
+var ErrUseless = errors.New("the model's answer is not a summary")
 
 // A Model answers requests: *providers.Caller.
 type Model interface {
@@ -162,7 +162,7 @@ func (t Task) RequestCut() (n int) {
 const (
 	runningHead = "## Running now"
 	requestHead = "## Latest request (word for word)"
-	requestOpen = "Work on this request is under way: go on with it."
+	requestOpen = "Work on this request is in progress: continue it."
 	requestDone = "This request has been answered."
 )
 

@@ -113,7 +113,7 @@ func (b *Builder) document(f message.File) (_ *providers.Document, note string) 
 	case note != "":
 		return nil, note
 	case !bytes.HasPrefix(data, []byte("%PDF-")):
-		return nil, "not shown: it is no PDF"
+		return nil, "not shown: it is not a PDF"
 	case !b.room(len(data)):
 		return nil, tooMany
 	}

@@ -102,7 +102,7 @@ func permissionText(at time.Time, p *record.Permission) string {
 func budgetText(at time.Time, p *record.Permission) string {
 	switch p.Event {
 	case "once", "always", "freed":
-		return system(at, "You were paused because a budget was used up. There is room again: go on where you stopped.")
+		return system(at, "You were paused because a budget was used up. There is room again: continue where you stopped.")
 	case "deny", "expired":
 		return system(at, "You were paused because a budget was used up, and it was not raised. Say in a few words how far you came.")
 	}

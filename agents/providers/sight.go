@@ -34,7 +34,7 @@ func (d Document) instead() string {
 	if d.Text == "" {
 		return noDocument
 	}
-	return "[This model takes no documents; this is the text of it:]\n" + d.Text
+	return "[This model does not accept documents; this is the text of it:]\n" + d.Text
 }
 
 // only is req with what the model takes. Messages without anything else stay the

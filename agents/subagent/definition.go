@@ -44,7 +44,7 @@ var nameRule = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
 // usualInput is the input of a definition that names none.
 const usualInput = `{"type":"object","properties":{"task":` +
-	`{"type":"string","minLength":1,"description":"what is to be done, with all that it needs to know"}},` +
+	`{"type":"string","minLength":1,"description":"the task, with everything that it needs to know"}},` +
 	`"required":["task"],"additionalProperties":false}`
 
 // Parse reads a definition; file is for the findings. With one of severity Error

@@ -173,10 +173,10 @@ func (t *tool) summary(child string, o event.Outcome) Summary {
 	switch {
 	case o.Reason == "done":
 	case o.Reason == "waiting", o.Reason == "budget" && asks && budget:
-		s.Output = "It waits for a person to allow something. It goes on by itself then, and you get its report as a system message."
+		s.Output = "It waits for an approval by the user. Then it continues by itself, and you get its report as a system message."
 		if budget {
-			s.Output = "It is paused at a budget that is used up, and a person was asked to raise it. It goes on by " +
-				"itself then, and you get its report as a system message."
+			s.Output = "It is paused because a budget is used up; the user was asked to raise it. Then it continues " +
+				"by itself, and you get its report as a system message."
 		}
 		if asks {
 			s.Waiting = asked.Token

@@ -271,9 +271,9 @@ func TestWhatComesOfASubAgent(t *testing.T) {
 		asked   *permission.Pending
 		want    Summary
 	}{
-		"waits":         {event.Outcome{Reason: "waiting"}, ask, Summary{Output: "It waits for a person", Waiting: "tok"}},
-		"waits no more": {event.Outcome{Reason: "waiting"}, nil, Summary{Output: "It waits for a person"}},
-		"is paused":     {event.Outcome{Reason: "budget"}, budget, Summary{Output: "It is paused at a budget", Waiting: "tok"}},
+		"waits":         {event.Outcome{Reason: "waiting"}, ask, Summary{Output: "It waits for an approval", Waiting: "tok"}},
+		"waits no more": {event.Outcome{Reason: "waiting"}, nil, Summary{Output: "It waits for an approval"}},
+		"is paused":     {event.Outcome{Reason: "budget"}, budget, Summary{Output: "It is paused because a budget", Waiting: "tok"}},
 		"asks for more and all": {event.Outcome{Reason: "budget", Text: "b"}, ask,
 			Summary{Output: "[It was ended before it was finished: b]"}},
 		"went round": {event.Outcome{Reason: "loop", Text: "l", Work: event.Work{Said: "s"}}, nil,

@@ -21,7 +21,7 @@ func acpCommand(c *term.App) *cobra.Command {
 		Short: "Serve an editor over the Agent Client Protocol (on stdin and stdout)",
 		Long: "Let an editor talk to agents over the Agent Client Protocol. Editors start this command;\n" +
 			"docs/acp.md has the settings of Zed, JetBrains, Neovim and Emacs. Joins the daemon of the\n" +
-			"workspace, or starts it. Agents go on when the editor ends.",
+			"workspace, or starts it. Agents continue when the editor closes.",
 		Example: "  daycare --workspace ~/project acp",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -575,9 +575,9 @@ func TestAPausedAgentAsksInTheChat(t *testing.T) {
 	w.asks = []permission.Pending{p}
 	d.approvals.look(t.Context())
 	said := strings.Join(w.heard(), "\n")
-	for _, want := range []string{"**Paused at a budget**: 0/", "    go on beyond the budget of 2,000 tokens",
+	for _, want := range []string{"**Paused at a budget**: 0/", "    continue beyond the budget of 2,000 tokens",
 		"{Raise once: 2,000 tokens more once " + token + "}",
-		"{Raise for good, to 4,000 tokens: budget.total.tokens in settings.yaml always " + token + "}", "{Stop deny " + token + "}"} {
+		"{Raise limit to 4,000 tokens: budget.total.tokens in settings.yaml always " + token + "}", "{Stop deny " + token + "}"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the card lacks %q:\n%s", want, said)
 		}

@@ -25,7 +25,7 @@ import (
 const maxText = 512 << 10
 
 // errIgnored is why a mail is not passed on.
-var errIgnored = errors.New("not a person's mail")
+var errIgnored = errors.New("not sent by a person")
 
 // read makes a post of a mail. uid names it where it has no Message-ID.
 func (c *Connector) read(raw []byte, uid string) (chat.Post, error) {

@@ -54,7 +54,7 @@ func TestFirstSession(t *testing.T) {
 			d.shows("Ctrl+Z", "/quit", "@FILE")
 			d.hides("more lines")
 			d.press("esc", "ctrl+c")
-			d.shows("Ctrl+C again leaves; the agents go on")
+			d.shows("press Ctrl+C again to leave; the agents continue")
 			if got, want := d.m.world.farewell(),
 				"1 agent at work. Come back with: daycare   stop everything with: daycare stop\n"; got != want {
 				t.Errorf("the shell shows %q, want %q", got, want)

@@ -172,9 +172,9 @@ func TestAPausedAgentAsksOnTheScreen(t *testing.T) {
 			d.wait(time.Second)
 			d.shows("paused: the budget budget.perDay is used up")
 			d.press("enter", "ctrl+y")
-			d.shows("is paused and asks to", "go on beyond the budget of $5.00 for all agents on 2026-11-22",
+			d.shows("is paused and asks to", "continue beyond the budget of $5.00 for all agents on 2026-11-22",
 				"[o] Raise once: $5.00 more on 2026-11-22",
-				"[a] Raise for good, to $10.00: budget.perDay.usd in settings.yaml", "[d] Stop")
+				"[a] Raise limit to $10.00: budget.perDay.usd in settings.yaml", "[d] Stop")
 			d.press("a")
 			if got := d0.calls(); len(got) != 1 || got[0] != "decide tok1 always" {
 				t.Errorf("asked of the daemon: %q", got)

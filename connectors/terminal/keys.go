@@ -156,7 +156,7 @@ func (m *Model) interrupt() tea.Cmd {
 		return tea.Quit
 	default:
 		m.leaving = m.screen.now
-		m.screen.say("Ctrl+C again leaves; the agents go on")
+		m.screen.say("press Ctrl+C again to leave; the agents continue")
 	}
 	return nil
 }

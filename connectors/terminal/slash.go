@@ -49,7 +49,7 @@ func commands() []command {
 		{name: "setup", does: "set up a model: a service and its key, or your own server", run: setupCommand},
 		{name: "status", does: "show the daemon, its connectors and models", run: statusCommand},
 		{name: "help", does: "list every key and command", run: func(m *Model, _ string) tea.Cmd { m.over = &help{}; return nil }},
-		{name: "quit", does: "leave; the agents go on", run: func(m *Model, _ string) tea.Cmd { return tea.Quit }},
+		{name: "quit", does: "leave; the agents continue", run: func(m *Model, _ string) tea.Cmd { return tea.Quit }},
 	}
 }
 

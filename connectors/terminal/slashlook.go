@@ -61,7 +61,7 @@ func receiveCommand(m *Model, arg string) tea.Cmd {
 		}
 	}
 	m.receiving = deadline{m.screen.now.Add(wait)}
-	m.screen.say("waiting " + transcript.Elapsed(wait) + " for the next answer or question; you can go on typing")
+	m.screen.say("waiting " + transcript.Elapsed(wait) + " for the next answer or question; you can continue typing")
 	return nil
 }
 

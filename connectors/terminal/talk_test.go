@@ -266,7 +266,7 @@ func TestEscapeAndInterrupt(t *testing.T) {
 			d.press("ctrl+c")
 			d.hides("something")
 			d.press("ctrl+c")
-			d.shows("Ctrl+C again leaves")
+			d.shows("press Ctrl+C again to leave")
 		})
 	})
 }

@@ -213,9 +213,9 @@ func (w *wizard) apply(m *Model) tea.Cmd {
 func (w *wizard) help(*Model) string {
 	switch w.step {
 	case stepChoose:
-		return "↑↓ choose · Enter goes on · Esc later"
+		return "↑↓ choose · Enter continues · Esc later"
 	case stepType:
-		return "Enter goes on · Ctrl+U clears · Esc goes back"
+		return "Enter continues · Ctrl+U clears · Esc goes back"
 	case stepTry:
 		return "Esc stops"
 	}

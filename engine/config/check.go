@@ -72,10 +72,10 @@ func (r *reader) checkConnectors(c *Config, kinds []ConnectorKind) {
 			r.Bad(at("id"), `: found %q, which is reserved for %s; use another id`, k.ID, what)
 		}
 		if k.Pairing && k.Type == "webhook" {
-			r.Tell(finding.Warning, "unused", at("pairing"), at("pairing")+": a webhook has secrets in the place of people", "take it out")
+			r.Tell(finding.Warning, "unused", at("pairing"), at("pairing")+": a webhook has secrets instead of users", "take it out")
 		}
 		if k.Pairing && k.Type == "openai" {
-			r.Tell(finding.Warning, "unused", at("pairing"), at("pairing")+": clients have tokens in the place of people", "take it out")
+			r.Tell(finding.Warning, "unused", at("pairing"), at("pairing")+": clients have tokens instead of users", "take it out")
 		}
 		if k.Type == "openai" && slices.ContainsFunc(c.Connectors[:i], func(o Connector) bool { return o.Type == k.Type }) {
 			r.Bad(at("type"), ": only one connector can be of type openai, because all clients use the same paths; remove one")

@@ -67,7 +67,7 @@ func (b Budget) Request(reason string) Request {
 
 // String is the text that a user is asked to approve.
 func (b Budget) String() string {
-	text := "go on beyond the budget of " + b.amount(b.Limit)
+	text := "continue beyond the budget of " + b.amount(b.Limit)
 	switch b.Scope {
 	case BudgetTotal:
 		return text + " for everything, ever (" + b.Key() + ")"
@@ -100,7 +100,7 @@ func (b Budget) choices() []event.Choice {
 		once += " on " + b.Day
 	}
 	return []event.Choice{{Decision: string(Once), Text: once},
-		{Decision: string(Always), Text: "Raise for good, to " + b.amount(b.Raised()) + ": " + b.Key()},
+		{Decision: string(Always), Text: "Raise limit to " + b.amount(b.Raised()) + ": " + b.Key()},
 		{Decision: string(Deny), Text: "Stop"}}
 }
 

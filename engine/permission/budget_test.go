@@ -16,16 +16,16 @@ func TestCardOfABudgetSaysWhatKindItIs(t *testing.T) {
 	}{
 		"everything, money": {Budget{BudgetTotal, "", USD, 5, 5},
 			[]string{"beyond the budget of $5.00 for everything, ever", "budget.total.usd in settings.yaml",
-				"Raise once: $5.00 more", "Raise for good, to $10.00"}},
+				"Raise once: $5.00 more", "Raise limit to $10.00"}},
 		"a day, money": {Budget{BudgetPerDay, "2026-11-22", USD, 2.5, 2.5},
 			[]string{"of $2.50 for all agents on 2026-11-22", "budget.perDay.usd",
-				"Raise once: $2.50 more on 2026-11-22", "Raise for good, to $5.00"}},
+				"Raise once: $2.50 more on 2026-11-22", "Raise limit to $5.00"}},
 		"an agent, tokens": {Budget{BudgetPerAgent, "", Tokens, 1_000_000, 500_000},
 			[]string{"of 1,000,000 tokens for one agent", "budget.perAgent.tokens", "Raise once: 500,000 tokens more",
-				"Raise for good, to 1,500,000 tokens"}},
+				"Raise limit to 1,500,000 tokens"}},
 		"its own, a fraction of a cent": {Budget{someAgent, "", USD, 0.005, 0.005},
 			[]string{"of $0.005 for agent " + someAgent, "budget.usd in its state.json", "Raise once: $0.005 more",
-				"Raise for good, to $0.01"}},
+				"Raise limit to $0.01"}},
 	} {
 		r := tt.b.Request("it is used up")
 		text := r.Card() + "\n"

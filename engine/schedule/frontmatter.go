@@ -28,7 +28,7 @@ type taskKeys struct {
 	Timing
 	Timezone       string  `json:"timezone" jsonschema:"an IANA name like Europe/Berlin"`
 	Enabled        bool    `json:"enabled"`
-	AgentID        string  `json:"agentId" jsonschema:"whom the task is for; empty: its own agent"`
+	AgentID        string  `json:"agentId" jsonschema:"id of the agent that runs it; empty: its own agent"`
 	CatchUp        CatchUp `json:"catchUp" allow:"|one|all|none"`
 	DeleteAfterRun bool    `json:"deleteAfterRun"`
 	Model          string  `json:"model"`

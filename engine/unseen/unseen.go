@@ -56,7 +56,7 @@ func (c *Change) Finding(path string) finding.Finding {
 	switch {
 	case c.Removed:
 		remedy = "To bring it back, restore the text, which is in .daycare/" + Dir +
-			". To remove it for good, delete the copy there and restart daycare"
+			". To remove it permanently, delete the copy there and restart daycare"
 	case c.Before == nil:
 		remedy += "delete it"
 	default:

@@ -33,7 +33,7 @@ func document(ctx context.Context, resp *http.Response, body []byte, from int) t
 		head += fmt.Sprintf(", from page %d", text.First)
 	}
 	if text.Next > 0 {
-		text.Body += fmt.Sprintf("\n\n[pages %d-%d of %d; go on with page %d]", text.First, text.Last, text.Pages, text.Next)
+		text.Body += fmt.Sprintf("\n\n[pages %d-%d of %d; continue with page %d]", text.First, text.Last, text.Pages, text.Next)
 	}
 
 	return tools.Result{Text: head + "\n\n" + text.Body}

@@ -92,9 +92,9 @@ func address(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, errors.New("that is no address")
+		return nil, errors.New("that is not an address")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("%q is no address of the web; http and https are", u.Scheme)
+		return nil, fmt.Errorf("%q is not a web address; it must begin with http:// or https://", u.Scheme)
 	case u.Hostname() == "":
 		return nil, errors.New("the address names no host")
 	case u.User != nil:
@@ -325,7 +325,7 @@ func (f *fetch) result(resp *http.Response, body []byte, asIs bool, cut string) 
 		kind == "application/javascript" || kind == "application/yaml":
 		text = decode(body, params["charset"])
 	default:
-		return tools.Errorf("%s\n[%d bytes that are no text; nothing can be read of them]", head, len(body))
+		return tools.Errorf("%s\n[%d bytes that are not text; they cannot be shown]", head, len(body))
 	}
 
 	if n := utf8.RuneCountInString(text); n > maxText {

@@ -133,7 +133,7 @@ func TestPDF(t *testing.T) {
 	for args, want := range map[string]string{
 		"/paper": ", application/pdf, 3 pages\n\n[page 1]\nAll of it it", "/octets": "[page 3]\nAll of it", "/large": "[page 2]\nAll of it",
 		`/paper","page":3,"raw":false,"url":"/paper`: "3 pages, from page 3\n\n[page 3]\nAll of it",
-		"/long": "go on with page 67",
+		"/long": "continue with page 67",
 	} {
 		if res := fetched(t, s.URL, args); res.Status != "" || !strings.Contains(res.Text, want) {
 			t.Errorf("%s: %q %.300s … %s, want %q", args, res.Status, res.Text, res.Text[max(0, len(res.Text)-200):], want)

@@ -74,7 +74,7 @@ func (*search) Spec() tools.Spec { return searchSpec }
 func (s *search) Needs(call tools.Call) (*permission.Request, error) {
 	u, err := url.Parse(s.service.address())
 	if err != nil {
-		return nil, fmt.Errorf("web_search: the address of the service is no address: %w", err)
+		return nil, fmt.Errorf("web_search: the address of the service is invalid: %w", err)
 	}
 	if s.service.URL != "" {
 		return nil, nil // the owner named it in the settings

@@ -24,10 +24,10 @@ func TestAddresses(t *testing.T) {
 	for in, want := range map[string]string{
 		"https://example.com/a?b=c#d": "https://example.com/a?b=c", " example.com/x ": "https://example.com/x",
 		"http://localhost:8080": "http://localhost:8080", long: long, long + "x": "!the address is too long",
-		"localhost": "!\"\" is no address of the web", "ftp://example.com": "!\"ftp\" is no address of the web",
-		"file:///etc/passwd": "!\"file\" is no address of the web", "http://": "!the address names no host",
+		"localhost": "!\"\" is not a web address", "ftp://example.com": "!\"ftp\" is not a web address",
+		"file:///etc/passwd": "!\"file\" is not a web address", "http://": "!the address names no host",
 		"http://:80/": "!the address names no host", "http://ada:pw@example.com": "!an address with a user name",
-		"http://[::1": "!that is no address", "": "!\"\" is no address of the web",
+		"http://[::1": "!that is not an address", "": "!\"\" is not a web address",
 	} {
 		u, err := address(in)
 		if wrong, fails := strings.CutPrefix(want, "!"); fails {
@@ -143,7 +143,7 @@ func TestHowMuchOfAnAnswerIsShown(t *testing.T) {
 		"/whole": strings.Repeat("ö", 10), "/more": "[the first 200000 of 200001 characters]", "/most": "text/plain\n\nxxx",
 		"/beyond": "text/plain, the first 5 MB\n\nxxx", `/app","raw":true,"url":"/app`: "\n\n<title>T</title><script>go()</script>",
 		"/js": "\n\ngo()", "/yaml": "\n\na: 1", "/svg": "\n\n<svg/>", "/ld": "\n\n{}",
-		"/zip":  "[2 bytes that are no text; nothing can be read of them]",
+		"/zip":  "[2 bytes that are not text; they cannot be shown]",
 		"/gone": "400 Bad Request, text/plain\n\nno", "/retry": "200 OK, text/plain\n\nfine", "/same": "\n\nfine",
 	} {
 		res := fetched(t, s.URL, path)
@@ -185,8 +185,8 @@ func TestPictures(t *testing.T) {
 		}
 	}
 	full = true
-	for path, want := range map[string]string{"/a/cat.png": "the picture cannot be kept: the disk is full", "/lost.png": "no text",
-		"/large.png": "no text"} {
+	for path, want := range map[string]string{"/a/cat.png": "the picture cannot be kept: the disk is full", "/lost.png": "not text",
+		"/large.png": "not text"} {
 		if res := get(f, path); res.Status != tools.Failed || !strings.Contains(res.Text, want) {
 			t.Errorf("%s: %+v", path, res)
 		}

@@ -48,7 +48,7 @@ func (r *reach) document(ctx context.Context, p *place, f *os.File, first int) (
 		body = fmt.Sprintf("[no text on pages %d-%d: they are pictures, a scan perhaps]", text.First, text.Last)
 	}
 	if text.Next > 0 {
-		body += fmt.Sprintf("\n[pages %d-%d of %d; go on with offset %d]", text.First, text.Last, text.Pages, text.Next)
+		body += fmt.Sprintf("\n[pages %d-%d of %d; continue with offset %d]", text.First, text.Last, text.Pages, text.Next)
 	}
 	if first > 1 || len(data) > maxShown || text.Pages > maxPages {
 		return tools.Result{Text: head + "; its text:\n" + body}, nil

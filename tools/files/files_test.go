@@ -149,7 +149,7 @@ func TestRead(t *testing.T) {
 	w := newWorld(t)
 	w.file("a.txt", "one\r\ntwo\n\nfour")
 	w.want(w.call("read", a{"path": "a.txt"}), tools.OK, "1\tone\n2\ttwo\n3\t\n4\tfour\n")
-	w.want(w.call("read", a{"path": w.ws + "/a.txt", "offset": 2, "limit": 1}), tools.OK, "2\ttwo\n[lines 2-2 of 4; go on with offset 3]\n")
+	w.want(w.call("read", a{"path": w.ws + "/a.txt", "offset": 2, "limit": 1}), tools.OK, "2\ttwo\n[lines 2-2 of 4; continue with offset 3]\n")
 	w.want(w.call("read", a{"path": "a.txt", "offset": 9}), tools.Failed, "has 4 lines; offset 9 is behind its end")
 	w.file("empty", "")
 	w.want(w.call("read", a{"path": "empty"}), tools.OK, "[empty is empty]")
@@ -171,11 +171,11 @@ func TestReadIsCapped(t *testing.T) {
 	}
 	w.file("long", b.String())
 	res := w.call("read", a{"path": "long"})
-	w.want(res, tools.OK, "2000\tl2000\n[lines 1-2000 of 5123; go on with offset 2001]")
+	w.want(res, tools.OK, "2000\tl2000\n[lines 1-2000 of 5123; continue with offset 2001]")
 	w.want(w.call("read", a{"path": "long", "offset": 5000}), tools.OK, "5123\tl5123\n")
 	w.file("wide", strings.Repeat(strings.Repeat("x", 1000)+"\n", 100))
 	if res := w.call("read", a{"path": "wide"}); len(res.Text) > maxReadBytes+100 ||
-		!strings.Contains(res.Text, "of 100; go on with offset") {
+		!strings.Contains(res.Text, "of 100; continue with offset") {
 		t.Errorf("a read of %d bytes", len(res.Text))
 	}
 
@@ -234,7 +234,7 @@ func TestReadPDF(t *testing.T) {
 	w.want(w.call("read", a{"path": "plan.pdf", "offset": 9}), tools.Failed, "has 3 pages; offset 9 is behind its end")
 	w.file("book.pdf", somePDF(maxPages+1, strings.Repeat("long ", 100)))
 	res = w.call("read", a{"path": "book.pdf"})
-	w.want(res, tools.OK, "of 101; go on with offset")
+	w.want(res, tools.OK, "of 101; continue with offset")
 	if len(res.Blocks) != 0 {
 		t.Error("vendors refuse a document of more than 100 pages")
 	}

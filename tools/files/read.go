@@ -112,7 +112,7 @@ func readText(ctx context.Context, name string, in *bufio.Reader, offset, limit 
 	case last == 0:
 		return tools.Errorf("%s has %d lines; offset %d is behind its end", name, line, offset), nil
 	case full:
-		fmt.Fprintf(&b, "[lines %d-%d of %d; go on with offset %d]\n", offset, last, line, last+1)
+		fmt.Fprintf(&b, "[lines %d-%d of %d; continue with offset %d]\n", offset, last, line, last+1)
 	}
 
 	return tools.Result{Text: b.String()}, nil

@@ -62,7 +62,7 @@ func (s *seen) stale(agent string, p *place, name string) error {
 	defer s.mu.Unlock()
 	v, ok := s.files[seenFile{agent, p.real}]
 	if ok && !v.is(p.info) {
-		return refuse("%s has changed since you read it (by a person, or by a command); read it again, then make your change", name)
+		return refuse("%s has changed since you read it (by the user or a command); read it again, then make your change", name)
 	}
 
 	return nil

@@ -34,12 +34,12 @@ func TestWhichLinesAreShown(t *testing.T) {
 		first, last, n int
 		note           string
 	}{
-		{long.String(), 1, 0, 1, 2000, 2000, "[lines 1-2000 of 2500; go on with offset 2001]"},
+		{long.String(), 1, 0, 1, 2000, 2000, "[lines 1-2000 of 2500; continue with offset 2001]"},
 		{long.String(), 501, 0, 501, 2500, 2000, ""},
-		{long.String(), 500, 9999, 500, 2499, 2000, "[lines 500-2499 of 2500; go on with offset 2500]"},
+		{long.String(), 500, 9999, 500, 2499, 2000, "[lines 500-2499 of 2500; continue with offset 2500]"},
 		{long.String(), 2500, 5, 2500, 2500, 1, ""},
-		{long.String(), 3, 2, 3, 4, 2, "[lines 3-4 of 2500; go on with offset 5]"}, {long.String(), 2499, 2, 2499, 2500, 2, ""},
-		{wide.String(), 1, 0, 1, 51, 51, "[lines 1-51 of 60; go on with offset 52]"}, {"a\r\nb", 1, 0, 1, 2, 2, ""},
+		{long.String(), 3, 2, 3, 4, 2, "[lines 3-4 of 2500; continue with offset 5]"}, {long.String(), 2499, 2, 2499, 2500, 2, ""},
+		{wide.String(), 1, 0, 1, 51, 51, "[lines 1-51 of 60; continue with offset 52]"}, {"a\r\nb", 1, 0, 1, 2, 2, ""},
 	} {
 		res, err := readText(t.Context(), "f", bufio.NewReader(strings.NewReader(tt.text)), tt.offset, tt.limit)
 		if err != nil {

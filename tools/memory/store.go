@@ -167,7 +167,7 @@ func fileName(name string) (string, error) {
 		return p == "" || strings.HasPrefix(p, ".") || strings.ContainsAny(p, "\\\x00\n\r\t:") || len(p) > 100
 	})
 	if bad || !fs.ValidPath(clean) {
-		return "", fmt.Errorf("%q is no usable name; take one like entities/anna.md", name)
+		return "", fmt.Errorf("%q is not a valid name; use one such as entities/anna.md", name)
 	}
 	return clean, nil
 }

@@ -28,9 +28,9 @@ import (
 
 // Errors of Read, beside those of the context.
 var (
-	ErrNoPDF     = errors.New("it is no PDF")
+	ErrNoPDF     = errors.New("it is not a PDF")
 	ErrEncrypted = errors.New("it is encrypted")
-	ErrDamaged   = errors.New("it is damaged: there are no pages in it")
+	ErrDamaged   = errors.New("it is damaged: it has no pages")
 	ErrTooLarge  = errors.New("it takes too much work to read")
 )
 

@@ -109,7 +109,7 @@ func (p *peers) needs(call tools.Call, ref, text string) *permission.Request {
 		return nil
 	}
 
-	return &permission.Request{Tag: permission.Message{Agent: id}.Tag(), Reason: "write to somebody else's agent", AskAlways: true,
+	return &permission.Request{Tag: permission.Message{Agent: id}.Tag(), Reason: "write to another user's agent", AskAlways: true,
 		Detail: permission.Detail{Command: text}}
 }
 

@@ -164,7 +164,7 @@ func TestReaction(t *testing.T) {
 		t.Errorf("reactions (-want +got):\n%s", diff)
 	}
 
-	for args, want := range map[string]string{`{"emoji":"👍"}`: "no message of a chat",
+	for args, want := range map[string]string{`{"emoji":"👍"}`: "is not from a chat",
 		`{"emoji":"` + strings.Repeat("👍", 30) + `","messageId":"1"}`: "one emoji"} {
 		if r := callFrom(t, h, "set_reaction", args, ""); r.Status != tools.Failed || !strings.Contains(r.Text, want) {
 			t.Errorf("%s: %q %s", args, r.Status, r.Text)

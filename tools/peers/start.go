@@ -62,7 +62,7 @@ func (p *peers) spawn() tools.Tool {
 				return tools.Result{}, err
 			}
 
-			return said("Subagent [%s] started (id: %s). Its result comes as a system message; go on meanwhile.", label, a.ID)
+			return said("Subagent [%s] started (id: %s). Its result comes as a system message; continue meanwhile.", label, a.ID)
 		})
 }
 

@@ -206,7 +206,7 @@ func (p *peers) react(r Reactor) tools.Tool {
 			case len(args.Emoji) > maxEmoji:
 				return tools.Errorf("set_reaction: one emoji, please"), nil
 			case id == "":
-				return tools.Errorf("set_reaction: what you answer is no message of a chat; name one by messageId"), nil
+				return tools.Errorf("set_reaction: the message that you answer is not from a chat; name one by messageId"), nil
 			}
 
 			if err := r.React(ctx, call.Route, id, args.Emoji); err != nil {

@@ -76,7 +76,7 @@ func (a arguments) rendered() string {
 		b.WriteString("\n[network] " + strings.Join(a.Domains, ", "))
 	}
 	if a.Background {
-		b.WriteString("\n[background] it goes on after the call")
+		b.WriteString("\n[background] it continues after the call")
 	}
 	if a.TimeoutMs > 0 {
 		b.WriteString("\n[time limit] " + a.timeout(0).String())

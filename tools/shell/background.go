@@ -62,7 +62,7 @@ func (e *Exec) yielding(ctx context.Context, call tools.Call, p process, timeout
 		text, whole := j.detach() // from here on only the process's own output grows
 		e.jobs.adopt(j, timeout-e.jobs.yieldAfter)
 		return tools.Result{Whole: whole,
-			Text: fmt.Sprintf("%s\n[still running after %v: it goes on in the background as process %s, for at most %v; see process]",
+			Text: fmt.Sprintf("%s\n[still running after %v: it continues in the background as process %s, for at most %v; see process]",
 				text, e.jobs.yieldAfter, j.info.ID, timeout)}
 	}
 

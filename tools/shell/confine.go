@@ -65,7 +65,7 @@ func (c *confinement) view(agent string, set permission.Set, dir string) (sandbo
 	v.Write = c.located(set.WriteRoots(), v.Pinned)
 	if bwrap := c.runner.Outside(); bwrap != "" &&
 		slices.ContainsFunc(v.Write, func(root string) bool { return within(root, beneath.Real(bwrap)) }) {
-		return v, nil, fmt.Errorf("%s makes the sandbox and lies in a folder that you can write, so nothing is run; "+
+		return v, nil, fmt.Errorf("%s makes the sandbox and is in a folder that you can write, so nothing is run; "+
 			"your user must move one of them", bwrap)
 	}
 	if c.options.Shown != nil {

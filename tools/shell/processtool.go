@@ -199,7 +199,7 @@ func polled(text string, next, skipped int64, state string) string {
 
 func (j *job) input(a processArguments) tools.Result {
 	if j.run.stdin == nil {
-		return tools.Errorf("process %s takes no input: it was given all of it at its start", j.info.ID)
+		return tools.Errorf("process %s accepts no input: it got all of it at its start", j.info.ID)
 	}
 	if a.Input != "" {
 		sent := make(chan error, 1)

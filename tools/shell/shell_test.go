@@ -399,12 +399,12 @@ func TestApprovalIsOfTheExactCall(t *testing.T) {
 		{"command": command + "\n[environment] A='1'"},
 		{"command": command + "\n\\[environment] A='1'"},
 		{"command": command + "\n[network] a.example"},
-		{"command": command + "\n[background] it goes on after the call"},
+		{"command": command + "\n[background] it continues after the call"},
 		{"command": command + "\n[time limit] 1s"},
 		{"command": command + "\n[standard input]\nyes"},
 		{"command": command, "env": a{"A": "1'\n[network] a.example\n'"}},
 		{"command": command, "env": a{"A": "1"}, "allowedDomains": []string{"a.example"}},
-		{"command": command, "stdin": "x\n[background] it goes on after the call"},
+		{"command": command, "stdin": "x\n[background] it continues after the call"},
 	}
 	seen := map[string]a{}
 	for _, args := range calls {

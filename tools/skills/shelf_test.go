@@ -267,9 +267,9 @@ func TestWhatTheToolSaysOfWhatIsNotThere(t *testing.T) {
 	for args, want := range map[string]string{
 		`{"name":"none"}`:                         `there is no skill "none"; there are: skill-writing, tea`,
 		`{"name":"skill-writing","file":"x"}`:     "skill skill-writing is built in; it has no files",
-		`{"name":"tea","file":"../tea/SKILL.md"}`: `"../tea/SKILL.md" is no file of the skill`,
+		`{"name":"tea","file":"../tea/SKILL.md"}`: `"../tea/SKILL.md" is not a file of the skill`,
 		`{"name":"tea","file":"none.txt"}`:        "skill tea: none.txt cannot be read: ",
-		`{"name":"tea","file":"bin"}`:             "bin is no text; its path is " + dir + "/tea/bin",
+		`{"name":"tea","file":"bin"}`:             "bin is not text; its path is " + dir + "/tea/bin",
 		`{"name":7}`:                              "skill: the arguments do not fit: ",
 		``:                                        `there is no skill ""; there are: `,
 	} {

@@ -99,7 +99,7 @@ func content(s Skill, name string) tools.Result {
 		return tools.Errorf("skill %s is built in; it has no files", s.Name)
 	}
 	if !fs.ValidPath(clean) {
-		return tools.Errorf("%q is no file of the skill", name)
+		return tools.Errorf("%q is not a file of the skill", name)
 	}
 
 	data, err := s.source.read(clean)
@@ -107,7 +107,7 @@ func content(s Skill, name string) tools.Result {
 	case err != nil:
 		return tools.Errorf("skill %s: %s cannot be read: %v", s.Name, clean, beneath.Reason(err))
 	case bytes.IndexByte(data, 0) >= 0:
-		return tools.Errorf("%s is no text; its path is %s", clean, filepath.Join(s.Dir, clean))
+		return tools.Errorf("%s is not text; its path is %s", clean, filepath.Join(s.Dir, clean))
 	}
 
 	return tools.Result{Text: strings.ToValidUTF8(string(data), "\uFFFD")}

@@ -30,7 +30,7 @@ func runner(c *config.Config) (*sandbox.Runner, error) {
 
 // narrow says what does not work where Landlock is alone, and what to do.
 const (
-	narrow = "commands are confined by Landlock alone: they cannot create files beside .daycare or .git, commit " +
+	narrow = "commands are confined by Landlock alone: they cannot create files next to .daycare or .git, commit " +
 		"or chmod, and have no network"
 	narrowRemedy = "Install bubblewrap, or allow user namespaces (sysctl kernel.unprivileged_userns_clone, " +
 		"kernel.apparmor_restrict_unprivileged_userns). Until then agents create files there with the tool write, or work in a subfolder."
@@ -56,7 +56,7 @@ func checkSandbox(d *doctor) error {
 	for _, h := range r.Holds() {
 		if !h.Held && h.What == "processes" && !r.HasView() {
 			d.report(finding.Info, "sandbox-uncounted", path, 0,
-				"daycare runs as root, for whom the kernel does not limit processes, and it cannot create control "+
+				"daycare runs as root, whose processes the kernel does not limit, and it cannot create control "+
 					"groups: a command that multiplies is killed only when daycare sees it with "+
 					fmt.Sprint(sandbox.MaxProcesses)+" processes",
 				"Run daycare as an ordinary user; on Linux, bubblewrap helps too.")

@@ -64,7 +64,7 @@ func login(c *term.App) *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&l.none, "no-browser", false, "only print the address, and accept the one that the browser ends at")
 	f.IntVar(&l.port, "port", 0, "the port of the redirect address, if the service wants a fixed one")
-	f.StringSliceVar(&scopes, "scope", nil, "a scope to ask for beside those that the service names")
+	f.StringSliceVar(&scopes, "scope", nil, "a scope to request in addition to those that the service names")
 	return cmd
 }
 

@@ -211,7 +211,7 @@ func endOf(r *record, one func(kind, string) []*block) []*block {
 	case "done", "":
 		return nil
 	case "waiting":
-		return one(note, "it goes on when its agents have reported")
+		return one(note, "it continues when its agents have reported")
 	case "canceled":
 		return one(note, "stopped")
 	case "limit":

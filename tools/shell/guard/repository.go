@@ -119,7 +119,7 @@ func samplesOnly(root *os.Root) error {
 		return nil
 	}
 	if err != nil || !info.IsDir() {
-		return errors.New("its hooks are no folder")
+		return errors.New("its hooks are not a folder")
 	}
 
 	f, err := root.Open("hooks")

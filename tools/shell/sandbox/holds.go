@@ -21,10 +21,10 @@ func (r *Runner) Holds() []Hold {
 		return Hold{what, false, otherwise}
 	}
 	table := []Hold{
-		{"files beside the granted folders", true, "they do not exist for a command, or the kernel refuses them"},
+		{"files outside the granted folders", true, "they do not exist for a command, or the kernel refuses them"},
 		{"your keys, and every .daycare", true, "hidden, whatever folder around them is granted"},
 		view("files that run later", "read only, or put aside when the command has ended; commits work",
-			"a folder with one of them takes no new entries: no commits, and no new files beside .daycare"),
+			"nothing can be created in a folder with one of them: no commits, and no new files next to .daycare"),
 		{"connections", true, "no network"},
 		view("some hosts only", "a proxy of the command's own, for the hosts that its call names",
 			"not to be had: allowedDomains is refused"),
