@@ -181,9 +181,6 @@ func (f *File) Done(ids ...string) error {
 		}
 	}
 
-	if len(f.owed) == 0 {
-		return nil
-	}
 	err := f.write(func(b []byte) []byte { return b })
 	if errors.Is(err, disk.ErrFull) {
 		return nil

@@ -56,6 +56,52 @@ func TestDropOfOneOfTwo(t *testing.T) {
 	}
 }
 
+// A rotation keeps an open item whose line there was no memory for, and what it forgets of
+// keys takes no memory either.
+func TestRotationWithoutMemory(t *testing.T) {
+	q, dir := NewQuota(0), t.TempDir()
+	q.kept.Store(maxKept)
+	f := openIn(t, dir, q)
+	accepted(t, f, text("x"))
+	f.ix.keys[7] = key{at: time.Now().Add(-DedupeWindow - time.Hour).Unix()}
+	if f.ix.order[0].line != nil {
+		t.Fatal("its line is in memory")
+	}
+	if err := f.rewrite(f.log.Size()); err != nil {
+		t.Fatal(err)
+	}
+	if items, err := ReadAll(dir); err != nil || len(items) != 1 || items[0].Text != "x" {
+		t.Errorf("open are %+v, %v", items, err)
+	}
+	if _, ok := f.ix.keys[7]; ok {
+		t.Error("a key that is too old is kept in memory")
+	}
+}
+
+// What an edit takes out of the file was accepted all the same: its sender offers it in vain
+// after a rotation too.
+func TestKeysOutliveAnEdit(t *testing.T) {
+	dir := t.TempDir()
+	f := openIn(t, dir, nil)
+	it := text("x")
+	it.Dedupe = "k"
+	if err := f.Done(accepted(t, f, it)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, FileName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.reload(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.rewrite(f.log.Size()); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := f.Accept(t.Context(), it); err != nil || !r.Duplicate {
+		t.Errorf("offered again: %+v, %v, want a duplicate", r, err)
+	}
+}
+
 // Only a report of the system can be silent.
 func TestSilentItems(t *testing.T) {
 	f := openIn(t, t.TempDir(), nil)

@@ -209,6 +209,16 @@ func TestSettledAndSurvey(t *testing.T) {
 	settled(true)
 	e.must(e.Close())
 
+	whole := e.data()
+	last := whole[strings.LastIndexByte(strings.TrimSpace(string(whole)), '\n')+1:]
+	for what, content := range map[string]string{"the last line alone": string(last), "empty lines": "\n\n"} {
+		os.WriteFile(e.path, []byte(content), 0o600)
+		if got, err := inbox.Settled(e.dir); !got || err != nil {
+			t.Errorf("%s: settled: %v, %v", what, got, err)
+		}
+	}
+
+	os.WriteFile(e.path, whole, 0o600)
 	for what, tail := range map[string]string{"half a line": `{"seq":`, "a line by hand": `{"type":"done","ids":[],"open":0}` + "\n"} {
 		os.WriteFile(e.path, append(e.data(), tail...), 0o600)
 		if got, _ := inbox.Settled(e.dir); got {
