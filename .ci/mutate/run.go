@@ -62,7 +62,7 @@ func (o options) build(pkg string) (*binary, error) {
 		return nil, err
 	}
 	b := &binary{tmp: tmp, path: filepath.Join(tmp, "package.test")}
-	if err := b.compile(pkg); err != nil {
+	if err := errors.Join(os.Chmod(tmp, 0o755), b.compile(pkg)); err != nil {
 		b.remove()
 		return nil, err
 	}
@@ -120,6 +120,9 @@ func (o options) reach(b *binary) error {
 	o.parallel(len(b.tests), func(n int) {
 		t := &b.tests[n]
 		file := filepath.Join(b.tmp, "reached-"+t.name)
+		if errs[n] = shared(file); errs[n] != nil {
+			return
+		}
 		for range 2 {
 			begin := time.Now()
 			out, err := o.run(b, 10*time.Minute, []string{"MUTATE_REACHED=" + file}, t.name)
@@ -130,7 +133,8 @@ func (o options) reach(b *binary) error {
 			errs[n] = fmt.Errorf("%s fails without any change: %w\n%s", t.name, err, out)
 		}
 
-		data, _ := os.ReadFile(file) // there is none if it reaches nothing
+		data, err := os.ReadFile(file)
+		errs[n] = errors.Join(errs[n], err)
 		for line := range strings.FieldsSeq(string(data)) {
 			if i, err := strconv.Atoi(line); err == nil {
 				t.reaches[i] = true
@@ -139,6 +143,11 @@ func (o options) reach(b *binary) error {
 	})
 
 	return errors.Join(errs...)
+}
+
+// shared makes a file that a test can write that runs itself as another user.
+func shared(path string) error {
+	return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o666))
 }
 
 var failed = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
