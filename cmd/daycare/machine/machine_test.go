@@ -75,6 +75,17 @@ func TestWhatIsNotNoted(t *testing.T) {
 	if err := Note("/w/a", time.Now()); err != nil {
 		t.Error(err)
 	}
+	t.Chdir(state)
+	if err := os.WriteFile(fileOf("/w/a"), []byte(`{"path":"/w/a"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := List(); err != nil || len(all) > 0 {
+		t.Errorf("with nothing noted, listed are %+v %v", all, err)
+	}
+	if known, err := Forget("/w/a"); err != nil || known {
+		t.Errorf("with nothing noted, forgotten: %v %v", known, err)
+	}
+
 	t.Setenv("XDG_STATE_HOME", "")
 	t.Setenv("HOME", filepath.Join(temp, "no-home"))
 	if err := Note("/w/a", time.Now()); err != nil {
@@ -87,6 +98,31 @@ func TestWhatIsNotNoted(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", state)
 	if all, err := List(); err != nil || len(all) > 0 {
 		t.Errorf("noted are %+v %v", all, err)
+	}
+
+	// A folder of the environment that is relative means nothing, and the home counts.
+	t.Setenv("HOME", temp)
+	t.Setenv("XDG_STATE_HOME", "state")
+	if err := Note("/w/a", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(temp, ".local", "state", "daycare", "workspaces", fileOf("/w/a"))); err != nil {
+		t.Error(err)
+	}
+}
+
+// A workspace is named by its folder, whichever way it is named.
+func TestClean(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	for named, want := range map[string]string{"/w/a": "/w/a", "/w/a/": "/w/a", "/w/b/../a/.daycare": "/w/a",
+		"a": filepath.Join(dir, "a"), ".": dir, "/w/a.daycare": "/w/a.daycare"} {
+		if got, err := Clean(named); err != nil || got != want {
+			t.Errorf("%s is %s %v, want %s", named, got, err, want)
+		}
 	}
 }
 
@@ -134,9 +170,6 @@ func TestNotesThatCannotBeKept(t *testing.T) {
 	t.Setenv("TMPDIR", "/nowhere")
 	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
 		t.Setenv("XDG_STATE_HOME", fresh(t))
-		if err := os.MkdirAll(dir(), 0o700); err != nil {
-			t.Fatal(err)
-		}
 		return func() error { return Note("/w/a", time.Now()) }
 	})
 	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
