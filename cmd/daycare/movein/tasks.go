@@ -137,14 +137,19 @@ func (h *home) jobs(kind, rel string) {
 		return
 	}
 
+	if n := len(file.Jobs); n > maxTasks {
+		h.skip("task", rel, "there are %d jobs; only the first %d are imported", n, maxTasks)
+		file.Jobs = file.Jobs[:maxTasks]
+	}
+
+	at := 0
 	for n, raw := range file.Jobs {
-		if n >= maxTasks {
-			h.skip("task", rel, "there are %d jobs; only the first %d are imported", len(file.Jobs), maxTasks)
-			return
-		}
+		at += bytes.Index(data[at:], raw) // jobs may be alike
+		begin := at
+		at += len(raw)
 		var j job
 		if err := json.Unmarshal(raw, &j); err != nil {
-			h.skip("task", fmt.Sprintf("%s: job %d", rel, n+1), "%s", jsonError(rel, data, bytes.Index(data, raw), err))
+			h.skip("task", fmt.Sprintf("%s: job %d", rel, n+1), "%s", jsonError(rel, data, begin, err))
 			continue
 		}
 
