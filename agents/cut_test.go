@@ -90,6 +90,43 @@ func TestATurnIsTakenUpWhereItWasCut(t *testing.T) {
 	}
 }
 
+// A turn of two messages of which a death lost one takes up both, in one answer.
+func TestALostMessageOfATurnIsTakenAgain(t *testing.T) {
+	b := newBench(t, `rules: [ { reply: [ { text: "heard" } ] } ]`)
+	one, two := b.say("first"), b.say("second")
+	b.cutAfter(&record.TurnBegin{Turn: "turn", Items: []string{one, two}, Attempt: 1}, &record.User{Item: one, Text: "first"})
+	b.run()
+	b.outcome(one)
+	b.outcome(two)
+	b.halt()
+	asked := b.model.request(0)
+	if n := b.model.calls(); n != 1 || !strings.Contains(asked, "first") || !strings.Contains(asked, "second") {
+		t.Errorf("the model was asked %d times:\n%s", n, asked)
+	}
+	if users, ends := b.count("user_message"), b.count("turn_end"); users != 2 || ends != 1 {
+		t.Errorf("%d messages and %d ends, want 2 and 1\n%s", users, ends, b.history())
+	}
+}
+
+// What a model thought is recorded with the name that it was asked under, where it answers
+// under another: its thoughts are only for that one.
+func TestTheNameOfAModelThatThinks(t *testing.T) {
+	rs := &replies{costs: costs{&world{}}}
+	thought := []providers.Reasoning{{Text: "hm"}}
+	for name, tt := range map[string]struct {
+		response providers.Response
+		want     string
+	}{
+		"an alias":         {providers.Response{Asked: "best", Model: "m-1", Thinking: thought}, "best"},
+		"its own name":     {providers.Response{Asked: "m-1", Model: "m-1", Thinking: thought}, ""},
+		"without thoughts": {providers.Response{Asked: "best", Model: "m-1"}, ""},
+	} {
+		if as := rs.assistant(&turn{}, &tt.response, record.FinishEndTurn); as.Asked != tt.want || len(as.Thinking) != len(tt.response.Thinking) {
+			t.Errorf("%s: recorded is %+v, want it asked as %q", name, as, tt.want)
+		}
+	}
+}
+
 // An answer that a death cut is kept as far as it had come, with what it cost.
 func TestACutAnswerIsKeptWithItsCost(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -305,6 +305,9 @@ type summarizer struct {
 	write chan struct{}
 }
 
+// spent is what each summary of a summarizer uses.
+var spent = providers.Usage{Input: 100, Output: 10, CacheRead: 3, CacheWrite: 2}
+
 func (s summarizer) Call(ctx context.Context, req *providers.Request, watch func(providers.Event)) (*providers.Response, error) {
 	if strings.HasPrefix(req.System, "You write the memory") {
 		s.asked <- textOf(req)
@@ -313,6 +316,11 @@ func (s summarizer) Call(ctx context.Context, req *providers.Request, watch func
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
+		r, err := s.windowed.Call(ctx, req, watch)
+		if err == nil {
+			r.Usage = spent
+		}
+		return r, err
 	}
 
 	return s.windowed.Call(ctx, req, watch)
@@ -356,8 +364,13 @@ func TestAnEditOfLinesUnderASummary(t *testing.T) {
 	}
 	w.write <- struct{}{}
 	b.wait(r.Item)
-	if n := b.count("summary"); n != 1 {
-		t.Errorf("history has %d summaries, want 1", n)
+	c, err := record.ContextOf(b.dir)
+	if n := b.count("summary"); n != 1 || err != nil || c.Summary == nil {
+		t.Fatalf("history has %d summaries, want 1; %v", n, err)
+	}
+	if got := c.Summary.Rec.(*record.Summary).Tokens; got.Input != 2*spent.Input || got.Output != 2*spent.Output ||
+		got.CacheRead != 2*spent.CacheRead || got.CacheWrite != 2*spent.CacheWrite {
+		t.Errorf("it is said to have used %+v, want what both used", got)
 	}
 	edit("crow1", "raven1")
 	edited <- struct{}{}
