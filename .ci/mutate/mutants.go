@@ -180,6 +180,12 @@ func (c *changer) visit(n ast.Node) bool {
 		if strings.Contains(c.text(n.Cond), "crash.Bug(") {
 			return false // a seeded bug, which is never switched on in this build
 		}
+		if c.onlyLogs(n) {
+			if n.Init != nil {
+				ast.Inspect(n.Init, c.visit)
+			}
+			return false
+		}
 		c.condition(n)
 		if c.text(n.Cond) == "err != nil" {
 			for _, s := range n.Body.List {
@@ -214,6 +220,18 @@ func (c *changer) calls(list []ast.Stmt) {
 			c.around(s, fmt.Sprintf("if !mutateOn(%d) { ", c.number("call left out", s)), " }")
 		}
 	}
+}
+
+// onlyLogs reports whether a branch does nothing but write lines of a log.
+func (c *changer) onlyLogs(n *ast.IfStmt) bool {
+	return n.Else == nil && len(n.Body.List) > 0 && !slices.ContainsFunc(n.Body.List, func(s ast.Stmt) bool {
+		e, ok := s.(*ast.ExprStmt)
+		if !ok {
+			return true
+		}
+		call, ok := e.X.(*ast.CallExpr)
+		return !ok || !c.logs(call)
+	})
 }
 
 // logs reports whether a call writes a line of a log, which is for people to read and
