@@ -204,6 +204,16 @@ func TestGiveAndRevoke(t *testing.T) {
 	if err := h.Revoke(t.Context(), one, "nonsense", "me", nil); !errors.Is(err, permission.ErrTag) {
 		t.Errorf("%v", err)
 	}
+
+	// An agent that has ended can do nothing any more, and there is nothing to take away.
+	must(t, h.Kill(t.Context(), ops.ID))
+	less := 0
+	if err := h.Revoke(t.Context(), child.ID, "@web", "me", func(string, permission.Set) { less++ }); err != nil || less != 1 {
+		t.Errorf("of a family of which one has ended: %v, revoked of %d", err, less)
+	}
+	if err := h.Revoke(t.Context(), ops.ID, "@web", "me", func(string, permission.Set) { less++ }); err == nil || less != 1 {
+		t.Errorf("of an agent that has ended: %v, revoked of %d", err, less)
+	}
 	if err := h.Revoke(t.Context(), one, "@plan", "me", nil); err == nil {
 		t.Error("what is no right was revoked")
 	}
@@ -227,7 +237,7 @@ func TestGiveAndRevoke(t *testing.T) {
 		}
 	}
 	h.mu.Unlock()
-	if diff := cmp.Diff(sorted([]string{"revoked @web by me", "revoked @web by me", "always @read:/srv by the owner",
+	if diff := cmp.Diff(sorted([]string{"revoked @web by me", "revoked @web by me", "revoked @web by me", "always @read:/srv by the owner",
 		"profile read-only by the owner"}), sorted(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -84,6 +84,7 @@ func TestAFolderThatIsTakenAwayEndsItsAgent(t *testing.T) {
 	if _, err := h.Deliver(t.Context(), message.Incoming{Agent: r.Agent, Text: "x"}); !errors.Is(err, message.ErrUnknownAgent) {
 		t.Errorf("it was written to all the same: %v", err)
 	}
+	waitFor(t, "the agent to end", func() bool { _, awake, _ := h.Counts(); return awake == 0 })
 }
 
 // told is all events so far.

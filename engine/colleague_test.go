@@ -84,7 +84,7 @@ func TestSessionOfAnAgentThatIsAwake(t *testing.T) {
 		s, err := h.Family.Session(t.Context(), one, one)
 		turns := int64(messages / 2)
 		if err != nil || s.Title != "Logs" || s.Messages != messages || s.PromptTokens != 400*turns ||
-			s.CompletionTokens != 20*turns || s.Context != 420 || s.State == "" {
+			s.CompletionTokens != 20*turns || s.Context != 420 || s.State == "" || s.StartedAt == nil {
 			t.Errorf("after %d messages: %+v, %v", messages, s, err)
 		}
 	}

@@ -142,6 +142,42 @@ func TestAFailingConnectorIsReplaced(t *testing.T) {
 	})
 }
 
+// A spell is a connector that works for a while each time it is started.
+type spell struct {
+	*line
+	lasts []time.Duration
+}
+
+func (s *spell) Run(context.Context, message.Deliver) error {
+	time.Sleep(s.lasts[0])
+	s.lasts = s.lasts[1:]
+	return errors.New("the line is dead")
+}
+
+// The pauses of a connector that fails grow, up to a bound, and begin anew after it worked.
+func TestPausesOfAConnector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var pauses []time.Duration
+		l := newConnectors(nil, func(_ string, _ error, pause time.Duration) {
+			if pauses = append(pauses, pause); len(pauses) == 12 {
+				cancel()
+			}
+		})
+		lasts := make([]time.Duration, 12)
+		lasts[10], lasts[11] = restartLast+time.Second, restartLast
+		must(t, l.set([]Connector{&spell{&line{id: "a"}, lasts}}))
+		l.receive(ctx)
+		want := []time.Duration{}
+		for pause := restartFirst; len(want) < 10; pause = min(2*pause, restartLast) {
+			want = append(want, pause)
+		}
+		if want = append(want, restartFirst, 2*restartFirst); !slices.Equal(pauses, want) {
+			t.Errorf("pauses %v, want %v", pauses, want)
+		}
+	})
+}
+
 // What was promised while a connector could not send leaves by the one that
 // replaces it; where it was removed, it is given up.
 func TestPromisesLeaveByTheNewConnector(t *testing.T) {

@@ -95,6 +95,12 @@ func TestEachFailedStepOfAnActionIsReported(t *testing.T) {
 			id := s.colleague(t)
 			return func() error { return s.Kill(context.Background(), id) }
 		},
+		"a kill of a family": func(t *testing.T, s *still) func() error {
+			id := s.colleague(t)
+			_, err := s.System.Create(t.Context(), address.Descriptor{Type: address.Subagent, ParentAgentID: id, Name: "x"})
+			must(t, err)
+			return func() error { return s.Kill(context.Background(), id) }
+		},
 		"a removal": func(t *testing.T, s *still) func() error {
 			id := s.colleague(t)
 			return func() error { _, err := s.Remove(context.Background(), id, false); return err }

@@ -3,11 +3,14 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"daycare/engine/address"
+	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -56,6 +59,25 @@ func TestTheFirstAnswerWinsAndTheOtherIsToldWho(t *testing.T) {
 		if e := earlier[lost]; errs[lost] != nil || e.DecidedBy != surfaces[won].by || e.Decision != surfaces[won].d {
 			t.Errorf("%s is told %+v, %v; want %s: %s", surfaces[lost].by, e, errs[lost], surfaces[won].by, surfaces[won].d)
 		}
+	}
+}
+
+// Whoever answers in a file after somebody else is told who was first.
+func TestALateAnswerInAFileIsTold(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	p, _, err := h.approvals.asks.Ask(h.person("one"), permission.Owner{}, mustGeneral(t, "@web"))
+	must(t, err)
+	_, err = h.Decide(t.Context(), p.Token, permission.Deny, "the chat")
+	must(t, err)
+	late := p
+	late.Decision = permission.Always
+	if left := h.approvals.decide(t.Context(), []permission.Pending{late}); len(left) != 0 {
+		t.Errorf("left are %v", left)
+	}
+	if !slices.ContainsFunc(told(h.house), func(e event.Event) bool {
+		return strings.Contains(fmt.Sprintf("%+v", e.Body), "the answer always came too late: deny by the chat came first")
+	}) {
+		t.Errorf("told is %+v", told(h.house))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -396,8 +397,15 @@ func TestKillAndRemove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	grandchild, err := h.Create(ctx, address.Descriptor{Type: address.Subagent, ParentAgentID: child.ID, Name: "y"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := h.Kill(ctx, parent.ID); err != nil {
 		t.Fatal(err)
+	}
+	if got, want := ends(h), []string{grandchild.ID + " killed", child.ID + " killed", parent.ID + " killed"}; !slices.Equal(got, want) {
+		t.Errorf("the ends are told as %q, want the youngest first: %q", got, want)
 	}
 	for _, id := range []string{parent.ID, child.ID} {
 		if _, err := h.Deliver(ctx, message.Incoming{Agent: id, Text: "x"}); !errors.Is(err, message.ErrUnknownAgent) {
@@ -418,8 +426,64 @@ func TestKillAndRemove(t *testing.T) {
 	if items, err := inbox.ReadAll(trash); err != nil || len(items) != 1 {
 		t.Errorf("the item did not go along: %d items, %v", len(items), err)
 	}
+	if _, awake := h.lifecycle.actors.awake(busy.Agent); awake || !slices.Contains(ends(h), busy.Agent+" removed") {
+		t.Errorf("the removed agent is still in memory: %v; the ends are %q", awake, ends(h))
+	}
 	if again := h.deliver(from("busy", "x")); again.Agent == busy.Agent {
 		t.Error("the next message went to the removed agent")
+	}
+}
+
+// ends are the agents that have ended, and why, in their order.
+func ends(h *house) (list []string) {
+	for _, e := range told(h) {
+		if r, ok := e.Body.(event.Reason); ok && e.Type == event.AgentEnded {
+			list = append(list, e.Agent+" "+r.Reason)
+		}
+	}
+
+	return list
+}
+
+// Who ends an agent waits until it has ended, as long as there is time.
+func TestAnAgentIsEndedWhenItsKillReturns(t *testing.T) {
+	release := make(chan struct{})
+	var ended atomic.Bool
+	h := newHouse(t, t.TempDir(), func(ctx context.Context, _ Runtime) error {
+		<-ctx.Done()
+		<-release
+		time.Sleep(20 * time.Millisecond)
+		ended.Store(true)
+		return nil
+	})
+	made, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	must(t, err)
+	h.deliver(message.Incoming{Agent: made.ID, Text: "x"})
+	waitFor(t, "the agent to wake", func() bool { _, awake, _ := h.Counts(); return awake == 1 })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := h.Kill(ctx, made.ID); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("kill of an agent that does not end: %v, want that there was no time", err)
+	}
+	close(release)
+	if err := h.Kill(t.Context(), made.ID); err != nil || !ended.Load() {
+		t.Errorf("kill: %v; the agent has ended: %v", err, ended.Load())
+	}
+}
+
+// Who stops daycare waits for its agents, which write down where they are.
+func TestAgentsHaveEndedWhenTheSystemHas(t *testing.T) {
+	var ended atomic.Bool
+	h := newHouse(t, t.TempDir(), func(ctx context.Context, _ Runtime) error {
+		<-ctx.Done()
+		time.Sleep(300 * time.Millisecond) // longer than the grace that senders have
+		ended.Store(true)
+		return nil
+	})
+	h.deliver(from("one", "x"))
+	waitFor(t, "the agent to wake", func() bool { _, awake, _ := h.Counts(); return awake == 1 })
+	if err := h.end(); err != nil || !ended.Load() {
+		t.Errorf("the end: %v; the agent has ended: %v", err, ended.Load())
 	}
 }
 
