@@ -91,12 +91,8 @@ func Note(root string, now time.Time) error {
 
 // List lists the workspaces that are known, by path.
 func List() (all []Entry, err error) {
-	folder := dir()
-	if folder == "" {
-		return nil, nil
-	}
-	at, err := beneath.Root(folder)
-	if errors.Is(err, fs.ErrNotExist) {
+	at, err := beneath.Root(dir())
+	if errors.Is(err, fs.ErrNotExist) { // nothing was noted yet, or nothing is
 		return nil, nil
 	}
 	if err != nil {
