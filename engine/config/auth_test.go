@@ -2,8 +2,10 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,6 +108,147 @@ func TestSecretSources(t *testing.T) {
 	}
 	if got := c.SecretNamed("HOOK_SECRET").Reveal(); got != "in-the-file-2" {
 		t.Errorf("SecretNamed = %q", got)
+	}
+	for _, s := range c.SecretSources() {
+		if s.Missing() != (s.ID == "local") {
+			t.Errorf("%s is missing: %v", s.ID, s.Missing())
+		}
+	}
+}
+
+// A secret of a connector, and that of the control API, are listed where they are asked for.
+func TestSourcesOfConnectorsAndControl(t *testing.T) {
+	root := dir(t, map[string]string{AuthName: `{"one": "in-the-file", "control": "token"}`,
+		Name: "connectors: [{id: one, type: telegram}, {id: two, type: telegram}, {id: three, type: telegram}]\n" +
+			"control: {listen: \"127.0.0.1:1\"}\n"})
+	c, _, err := Load(root, environment(map[string]string{"DAYCARE_SECRET_TWO": "from-env"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []SecretSource{{ID: "control", Source: AuthName, File: true, UsedBy: []string{"control.listen"}},
+		{ID: "one", Source: AuthName, File: true, UsedBy: []string{"connector one"}},
+		{ID: "two", Source: "DAYCARE_SECRET_TWO", UsedBy: []string{"connector two"}}}
+	if diff := cmp.Diff(want, c.SecretSources()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	if k, ok := c.Connector("two"); !ok || k.ID != "two" {
+		t.Errorf("the connector two is %+v, %v", k, ok)
+	} else if file, line, column := k.Place(); file != filepath.Join(root, Name) || line != 1 || column != 41 {
+		t.Errorf("it begins at %s:%d:%d", file, line, column)
+	}
+	if k, ok := c.Connector("four"); ok {
+		t.Errorf("a connector that there is not is %+v", k)
+	}
+}
+
+// Every secret that the settings name is known as one: it is kept out of logs, files and
+// what models read.
+func TestEverySecretIsKnown(t *testing.T) {
+	root := dir(t, map[string]string{AuthName: `{"chat-app": "s-app", "chat-signing": "s-signing", "spare": "s-spare"}`, Name: `
+modelsURL: https://s-models@h/
+tools: {web: {search: "https://u:s-search@h/"}}
+providers: [{id: p, type: openai, model: m, apiKeyEnv: PK, baseURL: "https://s-base@h/v1", headers: {X-Key: s-header, X-Title: plain}}]
+connectors: [{id: chat, type: slack, tokenEnv: CHAT, server: "https://s-server@h/"}]
+control: {token: s-control}
+mcp:
+  servers:
+    - {id: a, command: x, env: {GITHUB_TOKEN: s-env, MODE: plain, A: "${NAMED}"}}
+    - {id: b, url: "https://s-url@h/", headers: {Authorization: "Bearer s-bearer"}, oauth: {clientId: i, clientSecret: "${spare}"}}
+`})
+	c, found, err := Load(root, environment(map[string]string{"CHAT": "s-chat", "NAMED": "s-named", "PK": "s-provider",
+		"OPENAI_API_KEY": "s-vendor", "DAYCARE_SECRET_CHAT": "s-own", "DAYCARE_SECRET_SPARE": "s-over"}))
+	if err != nil || len(found) > 0 {
+		t.Fatal(err, found)
+	}
+	want := []string{"s-app", "s-base", "s-bearer", "s-chat", "s-control", "s-env", "s-header", "s-models", "s-named", "s-over", "s-own",
+		"s-provider", "s-search", "s-server", "s-signing", "s-spare", "s-url", "s-vendor"}
+	var got []string
+	for _, s := range c.Secrets() {
+		if got = append(got, s.Reveal()); strings.Contains(fmt.Sprintf("%v %+v %x %q", s, s, s, s), s.Reveal()) {
+			t.Errorf("%s is printed", s.Reveal())
+		}
+	}
+	if diff := cmp.Diff(want, slices.DeleteFunc(got, func(s string) bool { return s == "${NAMED}" })); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if text := fmt.Sprint(NewSecret("s-x"), "|", Secret{}); text != "[redacted]|" {
+		t.Errorf("a secret, and none, are printed as %q", text)
+	}
+}
+
+// Several secrets are stored in one step, and taken back as they were.
+func TestSeveralSecrets(t *testing.T) {
+	root := dir(t, map[string]string{AuthName: `{"a": "1", "b": "2"}`})
+	has := func(want ...string) {
+		t.Helper()
+		list, err := StoredSecrets(root, "a", "b", "c")
+		for i, s := range list {
+			if err != nil || s.Reveal() != want[i] {
+				t.Errorf("stored are %q, %v, want %q", s.Reveal(), err, want[i])
+			}
+		}
+	}
+	undo, err := KeepSecrets(root, map[string]Secret{"a": NewSecret("new"), "c": NewSecret("3")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	has("new", "2", "3")
+	if err := undo(); err != nil {
+		t.Fatal(err)
+	}
+	has("1", "2", "")
+	if err := ReplaceSecrets(root, map[string]Secret{"a": {}, "c": NewSecret("3")}); err != nil {
+		t.Fatal(err)
+	}
+	has("", "2", "3")
+
+	if err := os.WriteFile(filepath.Join(root, AuthName), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, kept := KeepSecrets(root, map[string]Secret{"a": NewSecret("new")})
+	for what, err := range map[string]error{"kept": kept, "replaced": ReplaceSecrets(root, nil), "removed": RemoveSecret(root, "a")} {
+		if err == nil {
+			t.Errorf("%s in a file that cannot be read", what)
+		}
+	}
+	if data, err := os.ReadFile(filepath.Join(root, AuthName)); err != nil || string(data) != "{" {
+		t.Errorf("it is now %q, %v", data, err)
+	}
+
+	for _, of := range []*Config{{}, {secrets: map[string]Secret{"a": NewSecret("1")}}} {
+		with := of.WithSecrets(map[string]Secret{"b": NewSecret("2")})
+		if with.Secret("b").Reveal() != "2" || with.Secret("a") != of.Secret("a") || !of.Secret("b").IsZero() {
+			t.Errorf("with one more it has %v, before it has %v", with.secrets, of.secrets)
+		}
+	}
+}
+
+// An id that nothing can have, and a file that others can read, are reported.
+func TestCheckAuth(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, AuthName)
+	content := []byte("{\"$schema\": \"x\", \"good\": \"x\",\n \"not an id\": \"s3cret\"}")
+	for mode, want := range map[os.FileMode][]string{0o600: {"auth-id"}, 0o644: {"auth-id", "auth-mode"}, 0o640: {"auth-id", "auth-mode"}} {
+		if err := errors.Join(os.WriteFile(path, content, mode), os.Chmod(path, mode)); err != nil {
+			t.Fatal(err)
+		}
+		found, err := CheckAuth(path, content)
+		var got []string
+		for _, f := range found {
+			if got = append(got, f.ID); strings.Contains(f.Reason+f.Remedy, "s3cret") || f.ID == "auth-id" && (f.Line != 2 || f.Column != 2) {
+				t.Errorf("mode %04o: %+v", mode, f)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("mode %04o: %v (-want +got):\n%s", mode, err, diff)
+		}
+		if _, found, err := Load(root, noEnv); err != nil || (len(found) > 0) != (mode != 0o600) {
+			t.Errorf("mode %04o is loaded with %v, %v", mode, found, err)
+		}
+	}
+	if found, err := CheckAuth(filepath.Join(root, "none"), nil); err != nil || len(found) > 0 {
+		t.Errorf("an empty file: %v, %v", found, err)
 	}
 }
 

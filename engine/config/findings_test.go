@@ -104,10 +104,26 @@ var badSettings = []struct {
 	{"listen to the world", "control: {listen: \"0.0.0.0:7331\", token: t}\n",
 		[]string{`1:19 error: control.listen: "0.0.0.0" is not a loopback address and needs tlsCert and tlsKey | listen on 127.0.0.1, ` +
 			`or name a certificate and its key`}},
+	{"a certificate without its key", "control: {tlsKey: a.pem}\n",
+		[]string{`1:10 error: control: found one of tlsCert and tlsKey, allowed: both or neither`}},
 	{"half a certificate", "control: {tlsCert: a.pem}\n",
 		[]string{`1:10 error: control: found one of tlsCert and tlsKey, allowed: both or neither`}},
 	{"what is not there yet", "tools:\n  mcp:\n    - id: x\n",
 		[]string{`2:3 warning: tools.mcp is unknown and ignored | known here: exec, web`}},
+	{"a service without a default", "providers: [{id: a, type: openai, baseURL: \"http://127.0.0.1:1/v1\"}]\n",
+		[]string{`1:13 error: providers[0].model is missing: this service has no default`}},
+	{"pairing of programs", "connectors:\n  - {id: w, type: webhook, pairing: true}\n", []string{
+		`2:37 warning: connectors[0].pairing: a webhook has secrets in the place of people | take it out`}},
+	{"an owner who is a stranger", "connectors:\n  - {id: t, type: telegram, allow: [a, B], owners: [b, c]}\n", []string{
+		`2:52 error: connectors[0].owners: "c" is not in allow, so their messages are refused | add the id to allow of this connector, ` +
+			`or remove it from owners`}},
+	{"routes", "providers:\n  - {id: claude, type: scripted, model: one/big}\nrouting:\n  heartbeat: claud\n  summary: claude/small\n" +
+		"  subagent: one/big\n", []string{
+		`4:14 error: routing.heartbeat: found "claud", and no provider has that id or model | did you mean "claude"?`}},
+	{"a route to nothing like it", "providers: [{id: claude, type: scripted}]\nrouting: {summary: x}\n", []string{
+		`2:20 error: routing.summary: found "x", and no provider has that id or model | write PROVIDER or PROVIDER/MODEL, with a PROVIDER ` +
+			`of the list providers`}},
+	{"routes of the environment", "routing:\n  heartbeat: claud\n", nil},
 	{"unused model", "providers: [{id: a, type: scripted}]\nmodels: [{id: m, provider: b}]\n",
 		[]string{`2:28 warning: models[0].provider: no provider has the id "b" | use an id from the list providers`}},
 	{"key twice", "log:\n  level: info\n  level: warn\n", []string{`3:3 error: log.level appears twice, first on line 2`}},

@@ -274,6 +274,15 @@ func TestReloadKeepsTheLastGood(t *testing.T) {
 	if found := r.Reload(); finding.Join(found) == nil || r.Current().Log.Level != "error" {
 		t.Errorf("unreadable file: findings %v, level %s", found, r.Current().Log.Level)
 	}
+
+	// Without a good configuration there is nothing to keep, but for who only looks.
+	if _, _, err := NewReloader(root, noEnv); err == nil {
+		t.Error("an unreadable file is loaded")
+	}
+	looking := NewDefaults(root, noEnv)
+	if found := looking.Reload(); finding.Join(found) == nil || looking.Current().Log.Level != Default().Log.Level {
+		t.Errorf("who only looks: findings %v, level %s", found, looking.Current().Log.Level)
+	}
 }
 
 func TestChoose(t *testing.T) {

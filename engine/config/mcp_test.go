@@ -4,28 +4,47 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"daycare/engine/finding"
 )
 
 func TestWhatIsWrongWithMcpServers(t *testing.T) {
 	for text, want := range map[string]string{
-		"{id: a}":                                    "has no command and no url",
-		"{id: a, command: x, url: 'http://h/'}":      "not both",
-		"{id: a, url: 'http://h/', args: [x]}":       "args, env and workingDir are of a command",
-		"{id: a, command: x, headers: {A: b}}":       "headers are of a url",
-		"{id: a, command: x, env: {'A=B': c}}":       "is not the name of a variable",
-		"{id: a/b, command: x}":                      "letters, digits",
-		"{id: a, command: x}, {id: A, command: y}":   "a second time",
-		"{id: a, command: x, timeout: 2h}":           "timeout",
-		"{id: a, command: x, sandbox: {off: maybe}}": "sandbox.off",
-		"{command: x}":                               "id",
+		"{id: a}":                                             "has no command and no url",
+		"{id: a, command: x, url: 'http://h/'}":               "not both",
+		"{id: a, url: 'http://h/', args: [x]}":                "args, env and workingDir are of a command",
+		"{id: a, command: x, headers: {A: b}}":                "headers are of a url",
+		"{id: a, command: x, env: {'A=B': c}}":                "is not the name of a variable",
+		"{id: a, command: x, env: {'': c}}":                   "is not the name of a variable",
+		"{id: a, url: 'http://h/', env: {A: x}}":              "args, env and workingDir are of a command",
+		"{id: a, url: 'http://h/', workingDir: x}":            "args, env and workingDir are of a command",
+		"{id: a, command: x, oauth: {clientId: i}}":           "oauth is of a url",
+		"{id: a, command: x, oauth: {scopes: [s]}}":           "oauth is of a url",
+		"{id: a, url: 'http://h/', oauth: {clientSecret: s}}": "a clientSecret needs a clientId",
+		"{id: a/b, command: x}":                               "letters, digits",
+		"{id: a, command: x}, {id: A, command: y}":            "a second time",
+		"{id: a, command: x, timeout: 2h}":                    "timeout",
+		"{id: a, command: x, sandbox: {off: maybe}}":          "sandbox.off",
+		"{command: x}": "id",
 	} {
 		_, found, _ := Load(dir(t, map[string]string{Name: "mcp: {servers: [" + text + "]}\n"}), noEnv)
 		err := finding.Join(found)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
+	}
+}
+
+func TestWhatIsRightWithMcpServers(t *testing.T) {
+	text := "mcp: {servers: [{id: a, command: x, args: [y], env: {A: b}, workingDir: z}, {id: b, url: 'http://h/', headers: {A: b}, " +
+		"oauth: {clientId: i, clientSecret: s, scopes: [c]}, timeout: 5s}]}\n"
+	c, found, err := Load(dir(t, map[string]string{Name: text}), noEnv)
+	if err != nil || len(found) > 0 {
+		t.Fatal(err, found)
+	}
+	if one, two := c.MCP.Servers[0].Timeout, c.MCP.Servers[1].Timeout; one != defaultMCPTimeout || two != 5*time.Second {
+		t.Errorf("calls may take %v and %v", one, two)
 	}
 }
 
