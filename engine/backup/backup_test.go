@@ -262,11 +262,12 @@ func TestAgentsLeadNoBackupAstray(t *testing.T) {
 // In the moment of a rotation and of taking a dropped message a file has two names: the copy
 // has one, that of before.
 func TestAFileWithTwoNamesIsCopiedOnce(t *testing.T) {
-	root := workspace(t, map[string]string{agent + "history.jsonl": "{}\n", home + "/drop/b.md": "hello"})
+	root := workspace(t, map[string]string{agent + "history.jsonl": "{}\n", home + "/drop/b.md": "hello", home + "/SOUL.md": "soul"})
 	taken := filepath.Join(root, home, "drop", ".taken")
 	if err := errors.Join(os.MkdirAll(filepath.Join(root, agent, "history"), 0o700), os.MkdirAll(taken, 0o700),
 		os.Link(filepath.Join(root, agent, "history.jsonl"), filepath.Join(root, agent, "history", "000001.jsonl")),
-		os.Link(filepath.Join(root, home, "drop", "b.md"), filepath.Join(taken, "x__b.md"))); err != nil {
+		os.Link(filepath.Join(root, home, "drop", "b.md"), filepath.Join(taken, "x__b.md")),
+		os.Link(filepath.Join(root, home, "SOUL.md"), filepath.Join(root, home, ".SOUL.md"))); err != nil {
 		t.Fatal(err)
 	}
 
@@ -275,7 +276,7 @@ func TestAFileWithTwoNamesIsCopiedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := tree(t, to)
-	if len(got) != 2 || got[agent+"history.jsonl"] == "" || got[home+"/drop/b.md"] == "" {
+	if len(got) != 3 || got[agent+"history.jsonl"] == "" || got[home+"/drop/b.md"] == "" || got[home+"/SOUL.md"] == "" {
 		t.Errorf("there is now %q", got)
 	}
 }

@@ -199,8 +199,8 @@ func TestAFileThatChangesWhileItIsWritten(t *testing.T) {
 
 // A restore leaves alone what is the same already, and what it cannot do is undone.
 func TestARestoreThatCannotBeDoneIsUndone(t *testing.T) {
-	files := map[string]string{home + "/SOUL.md": "new", "0.yaml": "new", "a/b.yaml": "new", "c.yaml": "same"}
-	data := written(t, Options{Root: workspace(t, files), Named: []string{"0.yaml", "a/b.yaml", "c.yaml"}})
+	files := map[string]string{home + "/SOUL.md": "new", "0.yaml": "new", "a/b.yaml": "new", "c.yaml": "same", "d.yaml": ""}
+	data := written(t, Options{Root: workspace(t, files), Named: []string{"0.yaml", "a/b.yaml", "c.yaml", "d.yaml"}})
 	to := workspace(t, map[string]string{home + "/SOUL.md": "old", "0.yaml": "old", "a": "a file in the way", "c.yaml": "same"})
 	before := tree(t, to)
 	r, err := Restore(bytes.NewReader(data), to)
@@ -219,8 +219,8 @@ func TestARestoreThatCannotBeDoneIsUndone(t *testing.T) {
 	}
 	now := tree(t, to)
 	for name, want := range files {
-		if now[name] != want {
-			t.Errorf("%s is %q", name, now[name])
+		if got, ok := now[name]; !ok || got != want {
+			t.Errorf("%s is %q, %v", name, got, ok)
 		}
 	}
 	if _, err := Restore(bytes.NewReader(data), filepath.Join(to, "none")); err == nil {
