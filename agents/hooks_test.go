@@ -443,48 +443,23 @@ func TestHooksSeeWhatACrashCut(t *testing.T) {
 	}
 }
 
-// A relay calls echo.
-type relay struct{}
-
-func (relay) Spec() tools.Spec {
-	return tools.Spec{Name: "relay", Description: "calls a tool", Replay: tools.Once, Schema: json.RawMessage(`{"type":"object"}`)}
-}
-
-func (relay) Inner(arguments json.RawMessage) (string, json.RawMessage) {
-	var a struct {
-		Tool string
-		With json.RawMessage
-	}
-	_ = json.Unmarshal(arguments, &a) // which then names none
-	return a.Tool, a.With
-}
-
-func (r relay) Outer(arguments, inner json.RawMessage) (json.RawMessage, error) {
-	name, _ := r.Inner(arguments)
-	return json.RawMessage(fmt.Sprintf(`{"tool":%q,"with":%s}`, name, inner)), nil
-}
-
-func (r relay) Run(_ context.Context, c tools.Call) (tools.Result, error) {
-	_, with := r.Inner(c.Arguments)
-	return tools.Result{Text: "relayed " + string(with)}, nil
-}
-
 // What is called through another tool has the hooks of the tool that is called: a policy
 // cannot be passed by.
 func TestHooksSeeTheToolThatIsMeant(t *testing.T) {
 	script := strings.ReplaceAll(callEcho, "name: echo, arguments: { text: one }",
-		"name: relay, arguments: { tool: echo, with: { text: one } }")
-	script = strings.ReplaceAll(script, "tool_result: echo", "tool_result: relay")
+		"name: tool_call, arguments: { tool: echo, arguments: { text: one } }")
+	script = strings.ReplaceAll(script, "tool_result: echo", "tool_result: tool_call")
 	for name, tt := range map[string]struct {
 		verdict hooks.Verdict
 		told    string
 		starts  int
 	}{
-		"nothing to say": {hooks.Verdict{}, `relayed {"text":"one"}`, 1},
+		"nothing to say": {hooks.Verdict{}, `echo {"text":"one"}`, 1},
 		"deny":           {hooks.Verdict{Decision: hooks.Deny, Reason: "no echoes here"}, "no echoes here", 0},
-		"another input":  {hooks.Verdict{Input: json.RawMessage(`{"text":"two"}`)}, `relayed {"text":"two"}`, 1},
+		"another input":  {hooks.Verdict{Input: json.RawMessage(`{"text":"two"}`)}, `echo {"text":"two"}`, 1},
 	} {
-		b := newBench(t, script, relay{})
+		b := newBench(t, script, newEcho(tools.Once))
+		b.hide("echo")
 		h := b.hooking(moments{hooks.BeforeTool: always(tt.verdict), hooks.AfterTool: always(hooks.Verdict{})})
 		b.run()
 		out := b.outcome(b.say("go"))

@@ -21,7 +21,7 @@ import (
 // with its own: the calls behind it are not run.
 func (h *hooking) before(ctx context.Context, t *turn, calls []record.ToolCall) ([]hooks.Verdict, error) {
 	asks := func(c record.ToolCall) bool {
-		if name, _ := t.meant(c.Name, c.Arguments); !h.any(hooks.BeforeTool, name) {
+		if !h.any(hooks.BeforeTool, c.Name) {
 			return false
 		}
 		_, _, known := t.tools.Get(c.Name)
@@ -36,8 +36,7 @@ func (h *hooking) before(ctx context.Context, t *turn, calls []record.ToolCall) 
 			continue
 		}
 		m := h.moment(hooks.BeforeTool, t)
-		m.ID = c.ID
-		m.Tool, m.Input = t.meant(c.Name, c.Arguments)
+		m.ID, m.Tool, m.Input = c.ID, c.Name, c.Arguments
 		var err error
 		if verdicts[i], err = h.run(ctx, t, m); err != nil {
 			return nil, err
@@ -65,27 +64,8 @@ func (t *turn) hooked(c record.ToolCall, v hooks.Verdict) (record.ToolCall, *too
 		return c, &tools.Result{Status: tools.Denied, Text: "denied: a hook changed the input of " + c.Name +
 			", which no hook may change"}
 	}
-	if r, relays := tool.(tools.Relays); relays {
-		outer, err := r.Outer(c.Arguments, v.Input)
-		if err != nil {
-			return c, &tools.Result{Status: tools.Denied, Text: "denied: " + err.Error()}
-		}
-		v.Input = outer
-	}
 	c.Arguments = v.Input
 	return c, nil
-}
-
-// meant is the tool that a call is for, with its arguments, as hooks see it: not one that only
-// passes calls on, behind which a policy would not find the tool that it is about.
-func (s *self) meant(name string, arguments json.RawMessage) (string, json.RawMessage) {
-	tool, _, _ := s.tools.Get(name)
-	if r, relays := tool.(tools.Relays); relays {
-		if inner, with := r.Inner(arguments); inner != "" {
-			return inner, with
-		}
-	}
-	return name, arguments
 }
 
 // after asks the after_tool hooks of a call that ran, and adds what they say to its result.
@@ -123,15 +103,14 @@ type watching struct {
 func (h *hooking) watching(t *turn, calls []record.ToolCall, prepared []prepared) *watching {
 	var w *watching
 	for i, c := range calls {
-		name, input := t.meant(c.Name, prepared[i].call.Arguments)
-		if prepared[i].answer != nil || !h.any(hooks.AfterTool, name) {
+		if prepared[i].answer != nil || !h.any(hooks.AfterTool, c.Name) {
 			continue
 		}
 		if w == nil {
 			w = &watching{h, make([]hooks.Moment, len(calls)), make([]hooks.Verdict, len(calls))}
 		}
 		m := h.moment(hooks.AfterTool, t)
-		m.Tool, m.ID, m.Input = name, c.ID, input
+		m.Tool, m.ID, m.Input = c.Name, c.ID, prepared[i].call.Arguments
 		w.moments[i] = m
 	}
 	return w
@@ -174,12 +153,11 @@ func (h *hooking) lost(ctx context.Context, t *turn, calls []record.OpenCall, re
 				arguments = c.Call.Arguments
 			}
 		}
-		name, input := t.meant(r.Name, arguments)
-		if !h.any(hooks.AfterTool, name) {
+		if !h.any(hooks.AfterTool, r.Name) {
 			continue
 		}
 		m := h.moment(hooks.AfterTool, t)
-		m.Tool, m.ID, m.Input = name, r.ToolCallID, input
+		m.Tool, m.ID, m.Input = r.Name, r.ToolCallID, arguments
 		var v hooks.Verdict
 		h.deliveries.meanwhile(func(func(func())) { v = h.after(ctx, m, r) })
 		if err := h.note(m, v); err != nil {

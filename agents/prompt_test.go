@@ -18,7 +18,7 @@ import (
 // What was edited of the prompt is told by its name, to those who watch and to the model;
 // without an edit the session keeps its prompt.
 func TestWhatWasEditedOfThePrompt(t *testing.T) {
-	was := prompt.Definition{Name: "n", Role: prompt.Subagent, Tools: []string{"read"},
+	was := prompt.Definition{Name: "n", Role: prompt.Subagent,
 		Files:  prompt.Files{Soul: "s", User: "u", Rules: "r", Agents: "a"},
 		Skills: []prompt.Skill{{Name: "one", Description: "d"}, {Name: "two", Description: "d"}}}
 	for name, tt := range map[string]struct {
@@ -31,13 +31,12 @@ func TestWhatWasEditedOfThePrompt(t *testing.T) {
 		"person":     {func(d *prompt.Definition) { d.Files.User = "x" }, "USER.md", []string{"USER.md"}},
 		"rules":      {func(d *prompt.Definition) { d.Files.Rules = "x" }, ".daycare/AGENTS.md", []string{".daycare/AGENTS.md"}},
 		"project":    {func(d *prompt.Definition) { d.Files.Agents = "x" }, "AGENTS.md", []string{"AGENTS.md"}},
-		"tools":      {func(d *prompt.Definition) { d.Tools = []string{"read", "write"} }, "its tools", nil},
 		"descriptor": {func(d *prompt.Definition) { d.Prompt = "x" }, "descriptor.json", nil},
 		"a skill":    {func(d *prompt.Definition) { d.Skills[0].Description = "x" }, "one/SKILL.md", []string{"one/SKILL.md"}},
 		"a new skill": {func(d *prompt.Definition) { d.Skills = append(d.Skills, prompt.Skill{Name: "three"}) }, "three/SKILL.md",
 			[]string{"three/SKILL.md"}},
 		"a skill less": {func(d *prompt.Definition) { d.Skills = d.Skills[:1] }, "two/SKILL.md", []string{"two/SKILL.md"}},
-		"two things":   {func(d *prompt.Definition) { d.Files.Soul, d.Tools = "x", nil }, "SOUL.md", []string{"SOUL.md"}},
+		"two things":   {func(d *prompt.Definition) { d.Files.Soul, d.Prompt = "x", "x" }, "SOUL.md", []string{"SOUL.md"}},
 	} {
 		b := newBench(t, callHold)
 		now := was

@@ -11,6 +11,7 @@ import (
 	"daycare/engine/crash"
 	"daycare/engine/event"
 	"daycare/engine/record"
+	"daycare/tools"
 	"daycare/tools/hooks"
 )
 
@@ -25,6 +26,19 @@ func arguments(c providers.ResponseCall) json.RawMessage {
 		return json.RawMessage(`""`)
 	}
 	return raw
+}
+
+// meant is a call of the model as it is recorded. One of tool_call is recorded as a call of the
+// tool that it names, so that permissions, hooks, and whoever reads history see that one.
+func (s *self) meant(c providers.ResponseCall) record.ToolCall {
+	call := record.ToolCall{ID: cuid2.Generate(), RemoteID: c.RemoteID, Name: c.Name, Arguments: arguments(c)}
+	if c.Name != tools.CallTool || !c.Valid || s.tools == nil {
+		return call
+	}
+	if name, inner, ok := s.tools.Called(c.Arguments); ok {
+		call.Name, call.Arguments, call.Via = name, inner, c.Name
+	}
+	return call
 }
 
 // nothing reports an answer that is not to be delivered.
@@ -49,8 +63,7 @@ type replies struct {
 func (rs *replies) record(t *turn, answer *providers.Response) ([]record.ToolCall, error) {
 	as := rs.assistant(t, answer, record.FinishToolUse)
 	for _, c := range answer.Calls {
-		as.ToolCalls = append(as.ToolCalls,
-			record.ToolCall{ID: cuid2.Generate(), RemoteID: c.RemoteID, Name: c.Name, Arguments: arguments(c)})
+		as.ToolCalls = append(as.ToolCalls, t.meant(c))
 	}
 	if to := t.answerTo(rs.journal); strings.TrimSpace(as.Text) != "" && rs.outbox.Interim(to) {
 		as.Out = rs.promise(t, as.Text)

@@ -64,7 +64,7 @@ func offer(set *tools.Set) []providers.Tool {
 		return nil
 	}
 	offer := make([]providers.Tool, 0, set.Len())
-	for s := range set.All() {
+	for s := range set.Told {
 		offer = append(offer, providers.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema})
 	}
 
@@ -89,11 +89,7 @@ func (r *requests) lookAtPrompt(s *self) error {
 		r.journal.emit(event.FileEdited, "", event.File{File: name, Text: "changed; takes effect with this turn"})
 	}
 
-	switch {
-	case len(edited) > 0:
-	case !slices.Equal(was.Tools, now.Tools):
-		edited = []string{"its tools"}
-	default:
+	if len(edited) == 0 {
 		edited = []string{"descriptor.json"}
 	}
 

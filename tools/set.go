@@ -20,6 +20,7 @@ var nameRule = lazyregexp.New(`^[a-zA-Z0-9_-]{1,64}$`)
 type Set struct {
 	names  []string
 	byName map[string]entry
+	family map[string]string // of the tools behind a search; see Behind
 }
 
 type entry struct {
@@ -104,7 +105,12 @@ func (s *Set) Validate(name string, args []byte) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 
-	return c.Validate(args)
+	if err := c.Validate(args); err != nil && s.family[name] != "" { // the model may not have seen it
+		return fmt.Errorf("%w\nits arguments: %s", err, e.spec.Schema)
+	} else if err != nil {
+		return err
+	}
+	return nil
 }
 
 // Only is the subset of the named tools, in the set's order; names that it does

@@ -67,15 +67,6 @@ type Widens interface {
 	Widens(call Call) (tag string)
 }
 
-// Relays is the optional ability of a tool whose calls are calls of other tools. Whoever judges
-// calls by the name of their tool judges the inner one.
-type Relays interface {
-	// Inner is the tool that a call is for, with its arguments; "" if the arguments name none.
-	Inner(arguments json.RawMessage) (name string, inner json.RawMessage)
-	// Outer are arguments for the same tool with others of its own.
-	Outer(arguments, inner json.RawMessage) (json.RawMessage, error)
-}
-
 // Held is the optional ability of a tool that runs what it is told, within bounds that the
 // set of the call makes true.
 type Held interface {

@@ -167,7 +167,9 @@ func (b *Builder) assistant(e *record.Entry, a *record.Assistant) {
 		m.Parts = append(m.Parts, providers.Text{Text: text})
 	}
 	for _, c := range a.ToolCalls {
-		m.Parts = append(m.Parts, providers.Call{ID: c.ID, Name: c.Name, Arguments: arguments(c.Arguments)})
+		c.Arguments = arguments(c.Arguments)
+		name, args := c.Written()
+		m.Parts = append(m.Parts, providers.Call{ID: c.ID, Name: name, Arguments: args})
 	}
 
 	if b.open.empty() {

@@ -22,10 +22,9 @@ type Definition struct {
 	Workspace string // absolute
 	OS        string // runtime.GOOS
 
-	Prompt string   // what a definition or a descriptor adds in its own words
-	Tools  []string // names of its tools; told to background agents
-	Peers  bool     // it can start and write to other agents
-	Skills []Skill  // how-tos that it can read with the tool skill
+	Prompt string  // what a definition or a descriptor adds in its own words
+	Peers  bool    // it can start and write to other agents
+	Skills []Skill // how-tos that it can read with the tool skill
 
 	Files Files
 }

@@ -111,6 +111,7 @@ func (g *group) makeResults() *providers.Message {
 		if !ok {
 			r = missing(c, g.canceled)
 		}
+		r.Name, _ = c.Written() // every wire wants the name that was called
 		m.Parts = append(m.Parts, r)
 	}
 

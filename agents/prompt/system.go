@@ -106,9 +106,6 @@ func background(d Definition) string {
 	} else {
 		b.WriteString("- Your final text is your report: the outcome, what you changed, what is left.")
 	}
-	if len(d.Tools) > 0 {
-		b.WriteString("\n- Your tools: " + strings.Join(d.Tools, ", ") + ".")
-	}
 
 	return b.String()
 }

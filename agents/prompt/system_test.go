@@ -19,7 +19,6 @@ func backgroundSample() Definition {
 	return Definition{
 		Name: "log-reader", Handle: "0/1", Role: Subagent, Parent: "tz4a98xxat96iws9zmbrgj3a",
 		Workspace: "/home/ada/projects/website", OS: "linux", Peers: true,
-		Tools: []string{"read", "write", "edit", "ls", "glob", "grep", "exec", "send_agent_message", "web_fetch"},
 	}
 }
 
@@ -33,7 +32,7 @@ func TestSystem(t *testing.T) {
 		Agents: "Run `make check` before you say done.\n",
 	}
 	cron := backgroundSample()
-	cron.Role, cron.Parent, cron.Peers, cron.Tools = Cron, "", false, nil
+	cron.Role, cron.Parent, cron.Peers = Cron, "", false
 	cron.Prompt = "Summarise what is waiting in the queue."
 
 	for name, d := range map[string]Definition{
@@ -89,7 +88,7 @@ func TestSystemCutsLongFiles(t *testing.T) {
 // A tool that only peers have must not be spoken of where it does not exist.
 func TestSystemNamesOnlyExistingTools(t *testing.T) {
 	for _, d := range []Definition{foregroundSample(), backgroundSample()} {
-		d.Peers, d.Tools = false, nil
+		d.Peers = false
 		if sys := System(d); strings.Contains(sys, "send_agent_message") {
 			t.Errorf("%s: send_agent_message is mentioned without Peers", d.Role)
 		}

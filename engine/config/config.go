@@ -296,7 +296,7 @@ func Default() *Config {
 			SubagentTTL: time.Hour,
 		},
 		Tools:       Tools{Exec: Exec{Sandbox: "auto", Timeout: 30 * time.Second, ReserveMB: 256}},
-		MCP:         MCP{ToolTokens: 4000},
+		MCP:         MCP{ToolTokens: 500},
 		Heartbeat:   Heartbeat{Every: 30 * time.Minute},
 		Budget:      Budget{OnLimit: "ask"},
 		Permissions: Permissions{Expiry: 24 * time.Hour, Defaults: Defaults{Exec: "sandbox"}},

@@ -92,6 +92,9 @@ type ToolInfo struct {
 	Description string `json:"description"`
 	Replay      string `json:"replay"`
 	Tokens      int    `json:"tokens"` // estimated size of its definition, which is part of every call
+	// Prompt is whose prompts have it: those of "all" agents or of a "user"; "search": models find
+	// it with tool_search.
+	Prompt string `json:"prompt"`
 }
 
 // Files stores attachments; FileStore does it in .daycare/files.

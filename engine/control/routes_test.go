@@ -63,7 +63,7 @@ func TestRoutes(t *testing.T) {
 				`","permission":"@web","reason":"","request":"","askedAt":"0001-01-01T00:00:00Z","expiresAt":"0001-01-01T00:00:00Z"}]}`},
 		{"POST", "/v1/permissions/tok", `{"decision":"once"}`, 200, `{}`},
 		{"GET", "/v1/config", "", 200, `{"log":{"level":"info"}}`},
-		{"GET", "/v1/tools", "", 200, `{"tools":[{"name":"read","description":"","replay":"readonly","tokens":0}]}`},
+		{"GET", "/v1/tools", "", 200, `{"tools":[{"name":"read","description":"","replay":"readonly","tokens":0,"prompt":""}]}`},
 		{"POST", "/v1/reload", "", 200, `{"findings":[]}`},
 		{"POST", "/v1/shutdown", "", 202, `{}`},
 	} {

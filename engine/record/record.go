@@ -14,6 +14,7 @@ package record
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"daycare/engine/disk"
@@ -252,6 +253,18 @@ type ToolCall struct {
 	// Arguments is the JSON that the model wrote. Where that was not JSON it is
 	// a JSON string of the raw text, and the call's result says so.
 	Arguments json.RawMessage `json:"arguments"`
+	// Via is the tool that the model called to call this one; "": it called this one.
+	Via string `json:"via,omitempty"`
+}
+
+// Written is the call as the model wrote it: one through another tool names this one in its
+// arguments, {"tool":NAME,"arguments":{…}}.
+func (c ToolCall) Written() (name string, arguments json.RawMessage) {
+	if c.Via == "" {
+		return c.Name, c.Arguments
+	}
+	tool, _ := marshal(c.Name) // a string
+	return c.Via, slices.Concat([]byte(`{"tool":`), tool, []byte(`,"arguments":`), c.Arguments, []byte(`}`))
 }
 
 // Finish is why the model stopped.

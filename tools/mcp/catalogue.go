@@ -109,12 +109,17 @@ func (d Definition) sum() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// define is a tool as a server lists it.
-func define(t *sdk.Tool) Definition {
-	d := Definition{Name: t.Name, Description: cmp.Or(t.Description, t.Title)}
-	d.Schema, _ = json.Marshal(t.InputSchema) // it came as JSON
+// Define is what a server says of a tool, with its hash.
+func Define(name, description string, schema json.RawMessage) Definition {
+	d := Definition{Name: name, Description: description, Schema: schema}
 	d.SHA256 = d.sum()
 	return d
+}
+
+// define is a tool as a server lists it.
+func define(t *sdk.Tool) Definition {
+	schema, _ := json.Marshal(t.InputSchema) // it came as JSON
+	return Define(t.Name, cmp.Or(t.Description, t.Title), schema)
 }
 
 // usable reports why agents cannot be given a tool; nil: they can.

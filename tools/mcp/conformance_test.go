@@ -134,7 +134,7 @@ func (p *probe) run() error {
 		return err
 	}
 	done()
-	list, _ := p.Tools()
+	list, _, _ := p.Tools()
 	for _, t := range list {
 		p.tools[t.(*tool).def.Name] = t.(*tool)
 	}

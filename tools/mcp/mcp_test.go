@@ -119,7 +119,7 @@ func (w *world) all() map[string]tools.Tool {
 		}
 		done()
 	}
-	list, _ := w.Tools()
+	list, _, _ := w.Tools()
 	set, err := tools.NewSet(list...)
 	if err != nil {
 		w.t.Fatal(err)

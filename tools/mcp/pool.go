@@ -89,27 +89,29 @@ func (p *Pool) find(id string) *server {
 	return p.servers[id]
 }
 
-// Tools are the tools that agents have now. version changes when they do. A server that was
-// never seen is started, so that its tools are there at a later turn.
-func (p *Pool) Tools() (list []tools.Tool, version int) {
+// Tools are the tools that agents have now, and those of them by server that their models should
+// find by a search, because all would cost more than the budget. version changes when they do. A
+// server that was never seen is started, so that its tools are there at a later turn.
+func (p *Pool) Tools() (list []tools.Tool, many []tools.Family, version int) {
 	taken := map[string]bool{}
-	var found []*tool
+	cost := 0
 	for _, s := range p.all() {
+		family := tools.Family{Name: "MCP server " + s.conf.ID}
 		for _, d := range s.offered() {
 			if d.usable() == nil {
-				found = append(found, newTool(p, s.conf, d, taken))
+				t := newTool(p, s.conf, d, taken)
+				list, family.Tools = append(list, t), append(family.Tools, t.name)
+				cost += t.tokens()
 			}
 		}
+		many = append(many, family)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.options.Budget != nil && tokens(found) > p.options.Budget() {
-		return behindSearch(found), p.version
+	if p.options.Budget == nil || cost <= p.options.Budget() {
+		many = nil
 	}
-	for _, t := range found {
-		list = append(list, t)
-	}
-	return list, p.version
+	return list, many, p.version
 }
 
 // changed says that agents have other tools from now on.

@@ -53,6 +53,9 @@ func modelName(server, tool string) string {
 	return name[:min(len(name), maxName)]
 }
 
+// tokens is about what the tool costs in each prompt.
+func (t *tool) tokens() int { return (len(t.name)+len(t.def.told(t.server.ID))+len(t.schema))/4 + 10 }
+
 // right is what a call needs.
 func (t *tool) right() permission.Mcp { return permission.Mcp{Server: t.server.ID, Tool: t.def.Name} }
 

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,12 +9,10 @@ import (
 	"slices"
 
 	"daycare/agents/prompt"
-	"daycare/agents/subagent"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/record"
 	"daycare/engine/workspace"
-	"daycare/tools/peers"
 )
 
 // A contextSize is what the model of an agent is sent, in tokens, about.
@@ -73,24 +70,14 @@ func toolTokens(ctx context.Context, client *control.Client, dir, kind string) (
 		return 0, fmt.Errorf("list sub-agents: %w", err)
 	}
 
-	has := func(string) bool { return true }
-	if kind != "user" {
-		has = func(tool string) bool { return !slices.Contains(peers.ToChat, tool) }
+	told := func(t control.ToolInfo) bool { return t.Prompt == "all" || t.Prompt == "user" && kind == "user" }
+	if definition := definitionOf(dir); kind == "subagent" && definition != "" {
+		i := slices.IndexFunc(subs, func(s control.SubAgentInfo) bool { return s.Name == definition })
+		told = func(t control.ToolInfo) bool { return i >= 0 && slices.Contains(subs[i].Tools, t.Name) }
 	}
-	if kind == "subagent" {
-		definition := definitionOf(dir)
-		has = func(tool string) bool {
-			i := slices.IndexFunc(subs, func(s control.SubAgentInfo) bool { return s.Name == cmp.Or(definition, tool) })
-			if definition != "" {
-				return i >= 0 && slices.Contains(subs[i].Tools, tool)
-			}
-			return i < 0 && !slices.Contains(peers.ToChat, tool) && !subagent.Forbidden(tool)
-		}
-	}
-
 	sum := 0
 	for _, t := range all {
-		if has(t.Name) {
+		if told(t) {
 			sum += t.Tokens
 		}
 	}

@@ -22,9 +22,9 @@ func toolsLs(c *term.App) *cobra.Command {
 		Args:    term.Words(0),
 		RunE: term.List(c, term.Listing[control.ToolInfo]{Key: "tools", Get: (*control.Client).Tools,
 			Table: func(tools []control.ToolInfo) (t term.Table, _ error) {
-				t.Row("NAME", "AFTER A CRASH", "TOKENS", "DESCRIPTION")
+				t.Row("NAME", "AFTER A CRASH", "PROMPT", "TOKENS", "DESCRIPTION")
 				for _, tool := range tools {
-					t.Row(tool.Name, tool.Replay, strconv.Itoa(tool.Tokens), term.OneLine(tool.Description, 80))
+					t.Row(tool.Name, tool.Replay, tool.Prompt, strconv.Itoa(tool.Tokens), term.OneLine(tool.Description, 80))
 				}
 				return t, nil
 			}}),

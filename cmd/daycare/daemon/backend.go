@@ -15,6 +15,7 @@ import (
 	"daycare/engine/finding"
 	"daycare/engine/message"
 	"daycare/engine/permission"
+	"daycare/tools"
 )
 
 // A backend is the engine as the API wants it: its methods, with the words of the API where the
@@ -173,9 +174,9 @@ func (b *backend) Config(context.Context) (any, error) {
 // Tools lists the tools that agents have.
 func (b *backend) Tools(context.Context) ([]control.ToolInfo, error) {
 	list := []control.ToolInfo{}
-	for s := range b.parts.toolset.all().All() {
+	b.parts.toolset.each(func(s tools.Spec, prompt string) {
 		list = append(list, control.ToolInfo{Name: s.Name, Description: s.Description, Replay: string(s.Replay),
-			Tokens: (len(s.Name) + len(s.Description) + len(s.Schema)) / 4})
-	}
+			Tokens: (len(s.Name) + len(s.Description) + len(s.Schema)) / 4, Prompt: prompt})
+	})
 	return list, nil
 }

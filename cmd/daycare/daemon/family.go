@@ -108,7 +108,7 @@ func (r factory) inherit(d address.Descriptor, s record.State) (record.State, er
 // definition.
 func (r factory) known(meta address.Meta, p prompt.Definition) prompt.Definition {
 	names := r.toolset.of(meta).Names()
-	p.Tools, p.Peers = names, slices.Contains(names, "send_agent_message")
+	p.Peers = slices.Contains(names, "send_agent_message")
 	if !slices.Contains(names, "skill") {
 		p.Skills = nil
 	}

@@ -1,7 +1,7 @@
 package daemon
 
 import (
-	"fmt"
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,6 +25,9 @@ import (
 //	cron, heartbeat, permanent  all but those to a chat: they speak to people through agents
 //	subagent                    what starts no others, sets no clock, reaches no person
 //	subagent of a definition    the definition's tools alone
+//
+// Models are told of what agents of that kind usually need; the rest is behind a search, see
+// families.
 type toolsets struct {
 	registry *subagent.Registry
 	family   *engine.Family
@@ -37,7 +40,8 @@ type toolsets struct {
 	version int // of the registry that full is made of
 	served  int // likewise, of the tools of servers
 	full    *tools.Set
-	only    map[string]*tools.Set // by what of names an agent
+	many    []tools.Family // tools of servers that are behind a search
+	only    map[kind]*tools.Set
 }
 
 // newToolsets puts the tools between agents to the others.
@@ -50,7 +54,7 @@ func newToolsets(root string, set *tools.Set, send tools.Tool, f *engine.Family,
 	t := &toolsets{family: f, events: events, base: base, full: base}
 	reserved := func(name string) bool {
 		_, _, ok := base.Get(name)
-		return ok || strings.HasPrefix(name, "mcp_")
+		return ok || strings.HasPrefix(name, "mcp_") || name == tools.SearchTool || name == tools.CallTool
 	}
 	if t.registry, err = subagent.NewRegistry(filepath.Join(root, "subagents"), reserved, report); err != nil {
 		return nil, err
@@ -77,12 +81,12 @@ func (t *toolsets) all() *tools.Set {
 	}
 	if t.mcp != nil {
 		var tools []tools.Tool
-		tools, served = t.mcp.Tools()
+		tools, t.many, served = t.mcp.Tools()
 		if full, err := t.full.With(tools...); err == nil { // the pool has checked them
 			t.full = full
 		}
 	}
-	t.version, t.served, t.only = version, served, map[string]*tools.Set{}
+	t.version, t.served, t.only = version, served, map[kind]*tools.Set{}
 	return t.full
 }
 
@@ -97,41 +101,100 @@ func (t *toolsets) definition(d address.Descriptor) (subagent.Definition, bool) 
 // of are an agent's tools as they are now.
 func (t *toolsets) of(meta address.Meta) *tools.Set {
 	d, full := meta.Descriptor, t.all()
-	if t.plans != nil && t.plans(meta.ID) {
-		return t.planning(full, d)
-	}
-	if d.Type == address.User && t.family.Reacts(d.Connector) {
-		return full
+	k := kind{Type: d.Type, definition: d.Definition, plans: t.plans != nil && t.plans(meta.ID)}
+	if d.Type == address.User {
+		k.reacts, k.speaks = t.family.Reacts(d.Connector), t.family.Speaks(d)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := fmt.Sprintf("%s/%s/%v", d.Type, d.Definition, d.Type == address.User && t.family.Speaks(d))
-	if t.only[key] == nil {
-		t.only[key], _ = full.Only(t.names(full, d)...)
+	if t.only[k] == nil {
+		t.only[k] = t.choose(full, k)
 	}
-	return t.only[key]
+	return t.only[k]
 }
 
-// planning are the tools of an agent that plans first: the usual ones and submit_plan.
-func (t *toolsets) planning(full *tools.Set, d address.Descriptor) *tools.Set {
-	names := t.names(full, d)
-	if d.Type == address.User && t.family.Reacts(d.Connector) {
-		names = full.Names()
+// A kind of agent is what its tools follow from.
+type kind struct {
+	address.Type
+	definition     string // of a sub-agent
+	speaks, reacts bool   // of a user's agent: there is a chat; it takes reactions
+	plans          bool   // before it changes anything
+}
+
+// choose makes the tools of a kind of agents; mu is held.
+func (t *toolsets) choose(full *tools.Set, k kind) *tools.Set {
+	set, _ := full.Only(t.names(full, k)...) // names of its own
+	if more, err := set.With(ask.NewPlan()); err == nil && k.plans {
+		set = more
 	}
-	set, _ := full.Only(names...) // names of its own
-	if more, err := set.With(ask.NewPlan()); err == nil {
-		return more
+	if k.Type == address.Subagent && k.definition != "" {
+		return set
+	}
+	list := slices.Concat(families, t.many)
+	if k.Type != address.User {
+		list = slices.Concat(families, inBackground, t.many)
+	}
+	subs, _ := t.registry.List()
+	if len(subs) > 0 {
+		var names []string
+		for _, def := range subs {
+			names = append(names, def.Name)
+		}
+		list = append(list, tools.Family{Name: "sub-agents (" + strings.Join(names, ", ") + ")", Tools: names})
+	}
+	if behind, err := set.Behind(list...); err == nil { // only a sub-agent could be called like the search
+		set = behind
 	}
 	return set
 }
 
+// each calls yield with every tool, and whose prompts have it: as control.ToolInfo says it.
+func (t *toolsets) each(yield func(s tools.Spec, prompt string)) {
+	full := t.all()
+	t.mu.Lock()
+	users := t.choose(full, kind{Type: address.User, speaks: true, reacts: true})
+	others := t.choose(full, kind{Type: address.Permanent})
+	t.mu.Unlock()
+	told := map[string]string{}
+	for s := range users.Told {
+		told[s.Name] = "user"
+	}
+	for s := range others.Told {
+		told[s.Name] = "all"
+	}
+	for s := range users.All() {
+		yield(s, cmp.Or(told[s.Name], "search"))
+	}
+}
+
+// families are the tools that an agent rarely needs: its model finds them by a search.
+var families = []tools.Family{
+	{Name: "scheduled tasks and reminders", Tools: []string{"add_cron", "cron_list", "cron_read_task", "cron_update", "cron_run",
+		"cron_delete_task", "cron_read_memory", "cron_write_memory"}},
+	{Name: "heartbeat", Tools: []string{"heartbeat_add", "heartbeat_list", "heartbeat_run", "heartbeat_remove"}},
+	{Name: "patches", Tools: []string{"apply_patch"}},
+	{Name: "notes", Tools: []string{"memory_get", "memory_list"}},
+	{Name: "other agents and their sessions", Tools: []string{"spawn", "sessions_send", "agents_list", "agent_status", "agent_stop",
+		"sessions_list", "sessions_history", "sessions_status", "subagents", "create_permanent_agent"}},
+	{Name: "permissions", Tools: []string{"grant_permission"}},
+}
+
+// inBackground are those that agents in the background rarely need as well.
+var inBackground = []tools.Family{
+	{Name: "finding files and text (ls, glob, grep)", Tools: []string{"ls", "glob", "grep"}},
+	{Name: "background processes", Tools: []string{"process"}},
+	{Name: "web", Tools: []string{"web_fetch", "web_search"}},
+	{Name: "notes", Tools: []string{"memory_search", "memory_write"}},
+	{Name: "other agents and their sessions", Tools: []string{"start_background_agent"}},
+	{Name: "permissions", Tools: []string{tools.RequestPermission}},
+}
+
 const reaction = "set_reaction"
 
-// names are those of the tools that an agent may have; a user's agent that comes
-// here has a chat without reactions.
-func (t *toolsets) names(full *tools.Set, d address.Descriptor) []string {
-	if d.Type == address.Subagent && d.Definition != "" {
-		def, _ := t.registry.Get(d.Definition) // one that is gone leaves no tools
+// names are those of the tools that a kind of agent may have.
+func (t *toolsets) names(full *tools.Set, k kind) []string {
+	if k.Type == address.Subagent && k.definition != "" {
+		def, _ := t.registry.Get(k.definition) // one that is gone leaves no tools
 		return def.Tools
 	}
 	list, _ := t.registry.List()
@@ -142,12 +205,12 @@ func (t *toolsets) names(full *tools.Set, d address.Descriptor) []string {
 	var names []string
 	for _, name := range full.Names() {
 		switch {
-		case d.Type == address.User && !slices.Contains(peers.ToChat, name):
+		case k.Type == address.User && (k.reacts || !slices.Contains(peers.ToChat, name)):
 			names = append(names, name)
-		case d.Type == address.User && name != reaction && t.family.Speaks(d):
+		case k.Type == address.User && name != reaction && k.speaks:
 			names = append(names, name)
 		case slices.Contains(peers.ToChat, name):
-		case d.Type == address.Subagent && (agent[name] || subagent.Forbidden(name)):
+		case k.Type == address.Subagent && (agent[name] || subagent.Forbidden(name)):
 		default:
 			names = append(names, name)
 		}
