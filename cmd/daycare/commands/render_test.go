@@ -105,7 +105,7 @@ func TestReading(t *testing.T) {
 		{[]string{"permissions", "ls"}, fault.ExitOK, strings.Repeat("x", 200) + "[U+202E];"},
 		{[]string{"permissions", "show", "tok1"}, fault.ExitOK,
 			strings.Repeat("x", 200) + "[U+202E];\npermission  @web\nreason      to look it up\n"},
-		{[]string{"tools", "ls"}, fault.ExitOK, "read  read-only      0       Read a file"},
+		{[]string{"tools", "ls"}, fault.ExitOK, "read  read-only              0       Read a file"},
 		{[]string{"agents", "kill", "0/"}, fault.ExitNotRunning, ""},
 	} {
 		if code := s.Do(test.args...); code != test.code || !strings.Contains(s.Stdout.String(), test.has) {
