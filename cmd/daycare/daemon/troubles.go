@@ -11,6 +11,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/beneath"
 	"daycare/engine/config"
+	"daycare/engine/event"
 	"daycare/engine/finding"
 	"daycare/engine/permission"
 	"daycare/engine/record"
@@ -140,4 +141,13 @@ func (r factory) brokenFor(meta address.Meta) []finding.Finding {
 
 func inFolder(found []finding.Finding, dir string) []finding.Finding {
 	return slices.DeleteFunc(found, func(f finding.Finding) bool { return !permission.Beneath(dir, f.File) })
+}
+
+// Problems converts findings to what user interfaces show.
+func Problems(found []finding.Finding) []event.File {
+	files := []event.File{}
+	for _, f := range found {
+		files = append(files, event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason})
+	}
+	return files
 }
