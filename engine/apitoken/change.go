@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -29,10 +30,29 @@ const prefix = "daycare_"
 
 // Create makes a token and keeps its hash. The token is returned this once.
 func Create(root, name string, rights Rights, expires *time.Time) (secret string, made Token, err error) {
+	return keep(root, name, Token{Scopes: rights.Scopes, Agents: rights.Agents, Expires: expires})
+}
+
+// sessionLife is how long a browser stays logged in.
+const sessionLife = 30 * 24 * time.Hour
+
+// CreateSession makes the login of a browser, with the owner's rights, for 30 days. Its secret is
+// for a cookie only: FindSession finds it, Find does not. browser is a part of its name:
+// web-firefox-1c9e04.
+func CreateSession(root, browser string) (secret, name string, made Token, err error) {
+	unique := make([]byte, 4)
+	rand.Read(unique)
+	name = fmt.Sprintf("web-%s-%x", browser, unique)
+	until := crash.Now().Add(sessionLife).UTC().Truncate(time.Second)
+	secret, made, err = keep(root, name, Token{Scopes: Everything.Scopes, Expires: &until, Via: viaWeb})
+	return secret, name, made, err
+}
+
+func keep(root, name string, made Token) (secret string, _ Token, err error) {
 	random := make([]byte, 32)
 	rand.Read(random) // it never fails
 	secret = prefix + base64.RawURLEncoding.EncodeToString(random)
-	made = Token{Hash: hash(secret), Scopes: rights.Scopes, Agents: rights.Agents, Created: disk.StampOf(crash.Now()), Expires: expires}
+	made.Hash, made.Created = hash(secret), disk.StampOf(crash.Now())
 	if err := made.check(name); err != nil {
 		return "", made, fmt.Errorf("create token %s: %w", name, err)
 	}
@@ -41,6 +61,7 @@ func Create(root, name string, rights Rights, expires *time.Time) (secret string
 		if _, ok := tokens[name]; ok {
 			return fmt.Errorf("create token %q: %w", name, ErrTaken)
 		}
+		maps.DeleteFunc(tokens, func(_ string, t Token) bool { return t.Via == viaWeb && t.Expired(crash.Now()) })
 		tokens[name] = made
 		return nil
 	})

@@ -31,7 +31,15 @@ type Token struct {
 	Agents  []string   `json:"agents,omitempty"` // ids of the only agents that it is about; absent: all
 	Created disk.Stamp `json:"created"`
 	Expires *time.Time `json:"expires,omitempty"` // absent: never
+	// Via is "web" for the login of a browser: its secret is a cookie and not accepted in a header.
+	Via string `json:"via,omitempty" allow:"web"`
 }
+
+// viaWeb is the Via of the login of a browser.
+const viaWeb = "web"
+
+// IsSession reports whether it is the login of a browser.
+func (t Token) IsSession() bool { return t.Via == viaWeb }
 
 // Expired reports whether a token is too old at a time.
 func (t Token) Expired(now time.Time) bool { return t.Expires != nil && !now.Before(*t.Expires) }

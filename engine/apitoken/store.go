@@ -1,6 +1,7 @@
 package apitoken
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
@@ -56,6 +57,8 @@ type Holder struct {
 	Rights  Rights
 	Expires *time.Time
 	Done    <-chan struct{}
+
+	via string // of the token
 }
 
 // Open reads the tokens of a .daycare directory. report gets all that is wrong with the
@@ -118,7 +121,27 @@ func (s *Store) replace(tokens map[string]Token) {
 
 // Find returns whose token it is. The comparison takes as long for a wrong token as for
 // one that is nearly right.
-func (s *Store) Find(secret string) (Holder, bool) {
+func (s *Store) Find(secret string) (Holder, bool) { return s.find(secret, "") }
+
+// FindSession is Find for the cookie of a browser.
+func (s *Store) FindSession(secret string) (Holder, bool) { return s.find(secret, viaWeb) }
+
+// HasSessions reports whether a browser is logged in.
+func (s *Store) HasSessions() bool {
+	s.Refresh()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.active {
+		if e.Via == viaWeb && !e.Expired(crash.Now()) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// find looks for a secret among the tokens of one kind.
+func (s *Store) find(secret, via string) (Holder, bool) {
 	s.Refresh()
 	now := crash.Now()
 	sum := []byte(hash(secret))
@@ -127,8 +150,8 @@ func (s *Store) Find(secret string) (Holder, bool) {
 	var h Holder
 	found := false
 	for name, e := range s.active {
-		if subtle.ConstantTimeCompare([]byte(e.Hash), sum) == 1 {
-			h, found = Holder{Name: name, Rights: e.rights(), Expires: e.Expires, Done: e.gone}, !e.Expired(now)
+		if subtle.ConstantTimeCompare([]byte(e.Hash), sum) == 1 && e.Via == via {
+			h, found = Holder{Name: name, Rights: e.rights(), Expires: e.Expires, Done: e.gone, via: e.Via}, !e.Expired(now)
 		}
 	}
 
@@ -206,5 +229,5 @@ func Used(root string) map[string]time.Time {
 	return used
 }
 
-// String names the holder where a decision is recorded.
-func (h Holder) String() string { return fmt.Sprintf("token:%s", h.Name) }
+// String names the holder where a decision is recorded: token:phone, web:web-firefox-1c9e04.
+func (h Holder) String() string { return fmt.Sprintf("%s:%s", cmp.Or(h.via, "token"), h.Name) }

@@ -22,6 +22,7 @@ func (r *reader) check(c *Config, kinds []ConnectorKind) {
 	r.checkModels(c)
 	r.checkRouting(c)
 	r.checkControl(c)
+	r.checkWeb(c)
 	r.checkMCP(c)
 	r.checkHosts(c.Permissions.Defaults.Hosts)
 	r.checkHooks(c.Hooks)
@@ -171,6 +172,21 @@ func (r *reader) checkControl(c *Config) {
 		r.Tell(finding.Error, "missing", at,
 			fmt.Sprintf("control.listen: %q is not a loopback address and needs tlsCert and tlsKey", host),
 			"listen on 127.0.0.1, or name a certificate and its key")
+	}
+}
+
+// checkWeb keeps the page from being opened to more than is guarded.
+func (r *reader) checkWeb(c *Config) {
+	if host, _, err := net.SplitHostPort(c.Web.Listen); err == nil && !lan.Loopback(host) && c.Control.TLSCert == "" {
+		r.Tell(finding.Error, "missing", "web.listen",
+			fmt.Sprintf("web.listen: %q is not a loopback address and needs control.tlsCert and control.tlsKey", host),
+			"listen on 127.0.0.1, or name a certificate and its key")
+	}
+	for i, name := range c.Web.Hosts {
+		if name == "" || strings.ContainsAny(name, "/@* ") {
+			r.Tell(finding.Error, "bad-value", fmt.Sprintf("web.hosts[%d]", i),
+				fmt.Sprintf("web.hosts: found %q, allowed: a name such as box.example.org, or with a port", name), "")
+		}
 	}
 }
 

@@ -38,6 +38,7 @@ type Config struct {
 	Budget      Budget      `json:"budget"`
 	Retention   Retention   `json:"retention"`
 	Control     Control     `json:"control" apply:"restart"`
+	Web         WebPage     `json:"web" apply:"restart"`
 	Log         Log         `json:"log" apply:"restart"`
 	ModelsURL   string      `json:"modelsURL"` // address of a newer catalogue, for daycare models refresh
 
@@ -278,6 +279,13 @@ type Control struct {
 	Token   Secret `json:"token"`                 // or DAYCARE_SECRET_CONTROL, or auth.json
 	TLSCert string `json:"tlsCert"`
 	TLSKey  string `json:"tlsKey"`
+}
+
+// WebPage configures the page, which is served after the first `daycare web`.
+type WebPage struct {
+	// Listen is HOST:PORT. "": control.listen, or without it a loopback port that the workspace keeps.
+	Listen string   `json:"listen" check:"listen"`
+	Hosts  []string `json:"hosts"`                 // further names of this machine, HOST or HOST:PORT
 }
 
 // Log configures the log.

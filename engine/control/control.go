@@ -125,6 +125,7 @@ type Backend struct {
 	Catalog     Catalog   // nil: nothing to choose from
 	Costs       Costs     // nil: no costs
 	Backups     Backups   // nil: no backups
+	Browsers    Browsers  // nil: no page
 	// Translator returns what serves clients of another API, nil while none does.
 	Translator func() Translator
 	Events     *event.Stream // nil: no events

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"reflect"
 	"slices"
@@ -36,6 +37,8 @@ type Caller struct {
 	// Via is the connector of this process that speaks for the caller: it names the senders of
 	// its messages itself. "": the caller uses the API directly.
 	Via string
+	// Session is the name of the session of a browser; "": the caller is none.
+	Session string
 }
 
 type callerKey struct{}
@@ -128,6 +131,9 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if errors.Is(err, inbox.ErrFull) {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+	}
+	if wait, ok := errors.AsType[*Wait](err); ok {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.After.Seconds()))))
 	}
 
 	w.Header().Set("Content-Type", "application/json")

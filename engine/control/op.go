@@ -55,6 +55,7 @@ const (
 	created                       // answers 201
 	accepted                      // answers 202
 	streams                       // may answer with server-sent events
+	anyone                        // serves callers without rights: they prove who they are by it
 )
 
 // NeedsDaemon reports whether only a running daemon serves the route.

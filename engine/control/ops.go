@@ -87,6 +87,31 @@ var (
 		"shuts the daemon down"}
 )
 
+// The page in a browser. A login token is of one use and made by somebody with the owner's rights.
+var (
+	openPage = Op[nothing, Invitation]{"openPage", post, "/v1/web", apitoken.Admin, all, needsDaemon,
+		"serves the [page](web.md) from now on: `{url, address, expiresAt}`, where `url` has a login token of one use"}
+	login = Op[aBody[loginBody], Session]{"login", post, "/v1/session", apitoken.Read, none, needsDaemon | anyone,
+		"`{token}`: logs a browser in, which gets a cookie and is told what `GET` says; needs no token in a header"}
+	whoAmI = Op[nothing, Session]{"session", get, "/v1/session", apitoken.Read, none, 0,
+		"who calls: `{caller, name?, createdAt?, lastAt?, expiresAt?}`; `name` is of a browser that is logged in"}
+	logout = Op[nothing, empty]{"logout", del, "/v1/session", apitoken.Read, none, needsDaemon,
+		"ends the session of the browser that calls, and its cookie"}
+	listSessions = Op[nothing, sessionsBody]{"sessions", get, "/v1/sessions", apitoken.Admin, all, 0,
+		"`{sessions}`: browsers that are logged in"}
+	endSession = Op[sessionIn, empty]{"endSession", del, "/v1/sessions/{session}", apitoken.Admin, all, 0,
+		"ends the session of a browser; what it has open ends at once"}
+)
+
+type (
+	loginBody struct {
+		Token string `json:"token"`
+	}
+	sessionIn struct {
+		Session string `path:"session"`
+	}
+)
+
 type costIn struct {
 	By    string    `query:"by" default:"agent" allow:"agent|model|day|purpose"`
 	Since time.Time `query:"since"`

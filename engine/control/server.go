@@ -18,21 +18,24 @@ const grace = 5 * time.Second
 // s, and everything that was started has ended when it returns. If one listener fails, all end. The
 // listeners are always closed.
 func Serve(ctx context.Context, h http.Handler, log *slog.Logger, listeners ...*Listener) error {
+	return ServeLater(ctx, h, log, nil, listeners...)
+}
+
+// ServeLater is Serve that also answers on what comes from later, from then on.
+func ServeLater(ctx context.Context, h http.Handler, log *slog.Logger, later <-chan *Listener, listeners ...*Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
 	// Requests do not end with ctx but after it: base outlives it.
 	base := withClosing(context.WithoutCancel(ctx), ctx.Done())
-	errs := make(chan error, len(listeners))
-	servers, fresh := make([]*http.Server, len(listeners)), &freshConns{}
-	for i, l := range listeners {
-		servers[i] = newServer(base, h, log, l)
-		servers[i].ConnState = fresh.note
-	}
-
-	for i, l := range listeners {
+	errs, fresh := make(chan error), &freshConns{}
+	var servers []*http.Server
+	start := func(l *Listener) {
+		s := newServer(base, h, log, l)
+		s.ConnState = fresh.note
+		servers = append(servers, s)
 		go func() {
-			err := servers[i].Serve(l.Listener)
+			err := s.Serve(l.Listener)
 			if errors.Is(err, http.ErrServerClosed) {
 				err = nil
 			} else {
@@ -43,11 +46,21 @@ func Serve(ctx context.Context, h http.Handler, log *slog.Logger, listeners ...*
 		}()
 	}
 
-	<-ctx.Done()
+	for _, l := range listeners {
+		start(l)
+	}
+	for ctx.Err() == nil {
+		select {
+		case l := <-later:
+			start(l)
+		case <-ctx.Done():
+		}
+	}
+
 	fresh.close()
 	shutdown(base, servers)
 	var all []error
-	for range listeners {
+	for range servers {
 		all = append(all, <-errs)
 	}
 

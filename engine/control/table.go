@@ -26,6 +26,7 @@ func parts(a *api, b Backend) []part {
 		{b.Backups != nil, []row{stream(a, backup, sendBackup(a, b.Backups))}},
 		{b.Catalog != nil, offerRows(a, catalogRoutes{b.Catalog, other})},
 		{b.Costs != nil, []row{on(a, cost, sumCost(b.Costs))}},
+		{b.Browsers != nil, browserRows(a, browserRoutes{a, b.Browsers})},
 		{true, agentRows(a, agentRoutes{a, b.Agents}, words)},
 		{true, messageRows(a, mail)},
 		{b.Translator != nil, translatedRows(a, other)},
@@ -74,6 +75,11 @@ func systemRows(a *api, s system) []row {
 		on(a, shutDown, s.shutdown),
 		on(a, tools, s.tools),
 	}
+}
+
+func browserRows(a *api, b browserRoutes) []row {
+	return []row{on(a, openPage, b.invite), stream(a, login, b.login), on(a, whoAmI, b.who), stream(a, logout, b.logout),
+		on(a, listSessions, b.list), on(a, endSession, b.end)}
 }
 
 func offerRows(a *api, f catalogRoutes) []row {
@@ -168,7 +174,7 @@ func (a *api) permit(row row) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		rights := callerOf(r.Context()).Rights
 		switch {
-		case !rights.Allow(row.Scope):
+		case row.Traits&anyone == 0 && !rights.Allow(row.Scope):
 			a.fail(w, r, lacksScope(row.Scope, row.Pattern(), rights))
 		case row.Reach == all && rights.Restricted():
 			e := refuse(fault.Scope, "create a token without --agent: daycare auth token create NAME --scope "+string(row.Scope),

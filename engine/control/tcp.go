@@ -27,7 +27,14 @@ type TCP struct {
 	Tokens *apitoken.Store
 	// Cert and Key are PEM files. They are required unless Addr is loopback.
 	Cert, Key string
-	Log       *slog.Logger
+	// Hosts are further names of this server, as in the header Host; a name without a port has that
+	// of Addr.
+	Hosts []string
+	// Page is served to browsers, whose cookie counts as a token. nil: none.
+	Page Page
+	// BrowsersOnly: no token is accepted, and none is needed.
+	BrowsersOnly bool
+	Log          *slog.Logger
 }
 
 // Errors of ListenTCP that are about settings.
@@ -41,7 +48,7 @@ var (
 // from no web page but its own. Beyond loopback it requires TLS, and the host names are those of
 // the certificate.
 func ListenTCP(o TCP) (*Listener, error) {
-	if o.Token == "" {
+	if o.Token == "" && !o.BrowsersOnly {
 		return nil, errNoToken
 	}
 	host, _, err := net.SplitHostPort(o.Addr)
@@ -72,7 +79,11 @@ func ListenTCP(o TCP) (*Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", o.Addr, err)
 	}
 
-	g := &guard{token: sha256.Sum256([]byte(o.Token)), tokens: o.Tokens, scheme: "http", port: port, log: o.Log}
+	g := &guard{tokens: o.Tokens, scheme: "http", port: port, extra: lower(o.Hosts), page: o.Page, log: o.Log}
+	if !o.BrowsersOnly {
+		sum := sha256.Sum256([]byte(o.Token))
+		g.token = &sum
+	}
 	if loopback {
 		g.hosts = []string{"localhost", "127.0.0.1", "::1", host}
 	}
@@ -81,23 +92,48 @@ func ListenTCP(o TCP) (*Listener, error) {
 		l = tls.NewListener(l, conf)
 	}
 
-	return &Listener{Listener: l, caller: Caller{Name: apiConnector}, guard: g.wrap}, nil // the guard says what it may do
+	return &Listener{Listener: l, URL: g.scheme + "://" + g.ownName(host), caller: Caller{Name: apiConnector},
+		guard: g.wrap}, nil // the guard says what callers may do
+}
+
+func lower(names []string) (list []string) {
+	for _, n := range names {
+		list = append(list, strings.ToLower(n))
+	}
+	return list
 }
 
 // A guard judges requests from the network.
 type guard struct {
-	token        [sha256.Size]byte
+	token        *[sha256.Size]byte // nil: only browsers are let in
 	tokens       *apitoken.Store
 	scheme, port string
 	hosts        []string          // names of this server, without port
+	extra        []string          // further ones of the settings, with or without port
 	cert         *x509.Certificate // whose names are the server's too; nil: none
+	page         Page              // nil: none
 	log          *slog.Logger
+}
+
+// ownName is what browsers on this machine, or that have the certificate, reach the server by.
+func (g *guard) ownName(host string) string {
+	if ip, err := netip.ParseAddr(host); (err == nil && ip.IsUnspecified() || host == "") && g.cert != nil && len(g.cert.DNSNames) > 0 {
+		host = g.cert.DNSNames[0]
+	}
+	return net.JoinHostPort(host, g.port)
 }
 
 func (g *guard) wrap(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := g.check(r, cross)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+		if e == nil && g.served() && g.page.Has(r) {
+			g.page.ServeHTTP(w, r)
+			return
+		}
+
 		var ctx context.Context
 		end := func() {}
 		if e == nil {
@@ -120,7 +156,8 @@ func (g *guard) wrap(next http.Handler) http.Handler {
 
 func (g *guard) check(r *http.Request, cross *http.CrossOriginProtection) *APIError {
 	if !g.isMe(r.Host) {
-		return refuse(fault.Forbidden, "use the address that daycare listens on", "unknown name in Host")
+		return refuse(fault.Forbidden, fmt.Sprintf("use the address that daycare listens on, or add to settings.yaml: "+
+			"web: { hosts: [%q] }", r.Host), "unknown name in Host")
 	}
 
 	// CrossOriginProtection lets GET pass; events and history must not be read
@@ -135,15 +172,22 @@ func (g *guard) check(r *http.Request, cross *http.CrossOriginProtection) *APIEr
 	return nil
 }
 
-// identify finds out whose token a request has. The context that it returns ends with the
-// token; call end when the request is done.
+// served reports whether there is a page, and somebody asked for it.
+func (g *guard) served() bool { return g.page != nil && g.page.On() }
+
+// identify finds out whose token, or whose cookie, a request has. The context that it returns
+// ends with the token; call end when the request is done.
 func (g *guard) identify(r *http.Request) (ctx context.Context, end func(), refused *APIError) {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	authorization := r.Header.Get("Authorization")
+	if authorization == "" && g.served() {
+		return g.browser(r)
+	}
+	token, ok := strings.CutPrefix(authorization, "Bearer ")
 	sum := sha256.Sum256([]byte(token))
-	if ok && subtle.ConstantTimeCompare(sum[:], g.token[:]) == 1 {
+	if ok && g.token != nil && subtle.ConstantTimeCompare(sum[:], g.token[:]) == 1 {
 		return WithCaller(r.Context(), Caller{Name: apiConnector, Rights: apitoken.Everything}), func() {}, nil
 	}
-	if ok && g.tokens != nil {
+	if ok && g.token != nil && g.tokens != nil {
 		if h, known := g.tokens.Find(token); known {
 			ctx, cancel := h.Within(r.Context())
 			return WithCaller(ctx, Caller{Name: h.String(), Rights: h.Rights}), cancel, nil
@@ -159,9 +203,13 @@ func (g *guard) isMe(hostport string) bool {
 	if err != nil {
 		host, port = strings.Trim(hostport, "[]"), map[string]string{"http": "80", "https": "443"}[g.scheme]
 	}
+	if slices.Contains(g.extra, strings.ToLower(hostport)) {
+		return true
+	}
 	if port != g.port {
 		return false
 	}
 
-	return slices.Contains(g.hosts, strings.ToLower(host)) || g.cert != nil && g.cert.VerifyHostname(host) == nil
+	host = strings.ToLower(host)
+	return slices.Contains(g.extra, host) || slices.Contains(g.hosts, host) || g.cert != nil && g.cert.VerifyHostname(host) == nil
 }

@@ -25,6 +25,7 @@ const maxSocketPath = 100
 // A Listener is one way to connect: it accepts connections and knows who may make requests on them.
 type Listener struct {
 	net.Listener
+	URL    string // where browsers find it: http://127.0.0.1:7331; "" of a socket
 	caller Caller
 	guard  func(http.Handler) http.Handler
 }

@@ -17,6 +17,12 @@ var (
 	Forbidden = &Fault{Code: "forbidden", Status: http.StatusForbidden, Exit: ExitFailure,
 		Text:  "requests from other web pages are refused",
 		About: "a foreign name in `Host`, or a foreign `Origin`"}
+	WrongLogin = &Fault{Code: "wrong_login", Status: http.StatusUnauthorized, Exit: ExitFailure,
+		Text: "the login token is wrong, used or expired", Hint: "get another one with: daycare web",
+		About: "a login token of the page that is wrong, was used or is older than 5 minutes"}
+	LoginLater = &Fault{Code: "login_later", Status: http.StatusTooManyRequests, Exit: ExitFailure,
+		Text: "too many wrong login tokens", Hint: "wait, then get another one with: daycare web",
+		About: "too many wrong login tokens; `Retry-After` says when to try again"}
 	Scope = &Fault{Code: "scope", Status: http.StatusForbidden, Exit: ExitFailure, Text: "the token lacks the scope",
 		About: "the token lacks the scope (`scope` names what it needs)"}
 	OtherVersion = &Fault{Exit: ExitFailure, Text: "the daemon has another version", Hint: "restart it: daycare restart"}
@@ -70,6 +76,9 @@ var (
 	NoPairing = &Fault{Code: "unknown_code", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "no such pairing code",
 		Hint: "list pending codes with: daycare connectors pair", Route: "GET /v1/pairings lists pending codes",
 		About: "no pending pairing request has this code, or it has expired"}
+	NoSession = &Fault{Code: "unknown_session", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "no such session",
+		Hint: "list them with: daycare web ls", Route: "GET /v1/sessions lists them",
+		About: "no browser is logged in under that name"}
 	NoSecret = &Fault{Exit: ExitNotFound, Text: "no such secret", Hint: "list them with: daycare auth ls"}
 )
 
@@ -138,9 +147,10 @@ const seeLog = "see the log for details: daycare logs"
 
 // All is the list, in the order of docs/api.md.
 var All = []*Fault{
-	Malformed, Unauthorized, Forbidden, Scope,
-	UnknownAgent, UnknownItem, NoAsk, NoFile, NotEditable, NoRecord, NoTask, NoTrash, NoCommand, NoPairing, NoRoute, OtherVersion, NoSecret,
+	Malformed, Unauthorized, WrongLogin, Forbidden, Scope,
+	UnknownAgent, UnknownItem, NoAsk, NoFile, NotEditable, NoRecord, NoTask, NoTrash, NoCommand, NoPairing, NoSession, NoRoute,
+	OtherVersion, NoSecret,
 	Ambiguous, Decided, Busy, Protected, AgentLimit, Taken, ItemTaken, TaskBusy, Conflict,
-	TooLarge, FileTooLarge, Invalid, InvalidConfig, InvalidFile, InboxFull,
+	TooLarge, FileTooLarge, Invalid, InvalidConfig, InvalidFile, InboxFull, LoginLater,
 	DiskFull, DiskFailed, NotRunning, ShuttingDown, Cut, Timeout, Canceled, Interrupted, NoAccess, unlisted,
 }

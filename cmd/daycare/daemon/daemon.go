@@ -44,6 +44,7 @@ type Daemon struct {
 	kit
 	work
 	life
+	shown
 }
 
 // A place is where a workspace is, and who has it.

@@ -73,6 +73,7 @@ func newParts(workspace string, loud slog.Level) *Daemon {
 		people:  people{attached: record.NewAttached(), admitted: make(chan pairing.Request, pairing.Most)},
 		work:    work{freed: make(chan struct{}, 1)},
 		life:    life{stopped: make(chan struct{})},
+		shown:   shown{later: make(chan *control.Listener)},
 	}
 }
 
@@ -198,10 +199,12 @@ func (r *Daemon) build(c *config.Config) (err error) {
 		return err
 	}
 	r.toolset.plans, r.toolset.mcp = authority{r}.plansFirst, r.mcp
+	r.shown.door = webPage{r}.newDoor()
 	b := &backend{System: r.system, parts: r}
 	r.handler = control.Handler(control.Backend{Agents: b, Permissions: b, Daemon: b, Files: r.files, Events: r.events, Folders: folders{b},
 		Grants: grants{r}, Pairings: admission{r}, SubAgents: grants{r}, Catalog: choices{r}, Hooks: hooked{r},
-		Costs: costs{r}, Backups: backups{r}, Schedules: schedules{r.clocks}, Translator: r.connectors.translator, Offline: r.lock == nil},
+		Costs: costs{r}, Backups: backups{r}, Schedules: schedules{r.clocks}, Translator: r.connectors.translator,
+		Browsers: r.shown.door, Offline: r.lock == nil},
 		control.Options{Log: r.log, Version: version.Number})
 	r.handler = mcpServer{r}.beside(r.handler)
 	return nil

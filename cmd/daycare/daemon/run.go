@@ -117,7 +117,7 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 	if err := r.system.TakeDropped(ctx); err != nil {
 		return err
 	}
-	listeners, err := r.listen(listen)
+	listeners, err := r.listen(listen, connect)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,9 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 	add(&g, reloader{r}.watchPlace)
 	add(&g, r.keepEventLog)
 	add(&g, r.watcher.Run)
-	add(&g, func(ctx context.Context) error { return control.Serve(ctx, r.handler, r.log, listeners...) })
+	add(&g, func(ctx context.Context) error {
+		return control.ServeLater(ctx, r.handler, r.log, r.shown.later, listeners...)
+	})
 	ready()
 	SaveMemory()
 	r.rest = time.AfterFunc(restAfter, giveBack) // what the start needed
@@ -150,26 +152,42 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 	return g.Run()
 }
 
-func (r *Daemon) listen(addr string) ([]*control.Listener, error) {
+// listen opens the ways in: the socket, what the settings or addr say, and for a daemon the page
+// that browsers still show.
+func (r *Daemon) listen(addr string, page bool) ([]*control.Listener, error) {
 	l, err := control.ListenUnix(r.root, r.log)
 	if err != nil {
 		return nil, fmt.Errorf("open the API: %w", err)
 	}
-	c := r.settings.Current().Control
+	all := []*control.Listener{l}
+	c := r.settings.Current()
 	if addr == "" {
-		addr = c.Listen
+		addr = c.Control.Listen
 	}
-	if addr == "" {
-		return []*control.Listener{l}, nil
+	if addr != "" {
+		o := control.TCP{Addr: addr, Token: c.Control.Token.Reveal(), Hosts: c.Web.Hosts,
+			Cert: ws.Resolve(r.workspace, c.Control.TLSCert), Key: ws.Resolve(r.workspace, c.Control.TLSKey),
+			Tokens: r.tokens, Log: r.log}
+		if c.Web.Listen == "" {
+			o.Page = r.shown.door
+		}
+		tcp, err := control.ListenTCP(o)
+		if err != nil {
+			l.Close()
+			return nil, fmt.Errorf("open the API: %w", err)
+		}
+		if o.Page != nil {
+			r.shown.address = tcp.URL
+		}
+		all = append(all, tcp)
 	}
-	tcp, err := control.ListenTCP(control.TCP{Addr: addr, Token: c.Token.Reveal(),
-		Cert: ws.Resolve(r.workspace, c.TLSCert), Key: ws.Resolve(r.workspace, c.TLSKey),
-		Tokens: r.tokens, Log: r.log})
-	if err != nil {
-		l.Close()
-		return nil, fmt.Errorf("open the API: %w", err)
+
+	if page {
+		if l := (webPage{r}).atStart(); l != nil {
+			all = append(all, l)
+		}
 	}
-	return []*control.Listener{l, tcp}, nil
+	return all, nil
 }
 
 // add adds a part whose interrupt waits until it has ended, so that the parts end

@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os/exec"
-	"runtime"
 	"strings"
 	"time"
 
@@ -107,7 +105,7 @@ func (b *browser) ask(ctx context.Context, address string) (*url.URL, error) {
 	if b.none {
 		b.app.Print("Then paste the address that the browser ends at: ")
 		go b.paste()
-	} else if err := open(ctx, address); err != nil {
+	} else if err := term.OpenInBrowser(address); err != nil {
 		b.app.Note("no browser could be opened (%v); open the address yourself", err)
 	}
 	select {
@@ -130,20 +128,4 @@ func (b *browser) paste() {
 		b.answers <- answer
 		return
 	}
-}
-
-// open shows an address of a web page in the user's browser. It comes from a service: only an
-// address is passed, and to no shell.
-func open(ctx context.Context, address string) error {
-	if u, err := url.Parse(address); err != nil || u.Scheme != "https" && u.Scheme != "http" {
-		return errors.New("it is not an address of the web")
-	}
-	program := "xdg-open"
-	if runtime.GOOS == "darwin" {
-		program = "open"
-	}
-	if err := exec.CommandContext(ctx, program, address).Start(); err != nil {
-		return fmt.Errorf("start %s: %w", program, err)
-	}
-	return nil
 }

@@ -216,6 +216,7 @@ var hints = map[string]string{
 	"item":          "the id of an inbox item",
 	"token":         "the token of the approval request",
 	"code":          "the code that the stranger was told",
+	"session":       "the name of a browser's session",
 	"slug":          "the name of the task or heartbeat item",
 	"name":          "a name",
 	"family":        "only this agent and its descendants that have not ended",

@@ -1,0 +1,102 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"strconv"
+	"sync"
+
+	"daycare/connectors/web"
+	"daycare/engine/control"
+	ws "daycare/engine/workspace"
+)
+
+// A shown is what browsers see, and where.
+type shown struct {
+	door    *web.Door
+	later   chan *control.Listener // for the server that runs
+	opening sync.Mutex
+	address string // http://127.0.0.1:7331; "": no listener has the page yet
+}
+
+// A webPage serves the page on the listener of the API, or on one of its own.
+type webPage struct{ *Daemon }
+
+func (r webPage) newDoor() *web.Door {
+	return web.New(web.Options{Root: r.root, Tokens: r.tokens, Open: r.open})
+}
+
+// atStart opens the page again for browsers that were logged in when the last daemon ended. One
+// that cannot be opened is no reason not to start.
+func (r webPage) atStart() *control.Listener {
+	if !r.tokens.HasSessions() {
+		return nil
+	}
+	var l *control.Listener
+	if r.shown.address == "" {
+		var err error
+		if l, err = r.listen(); err != nil {
+			r.log.Warn("the page is not served", "err", err)
+			r.notes = append(r.notes, fmt.Sprintf("the page is not served: %v", err))
+			return nil
+		}
+		r.shown.address = l.URL
+	}
+
+	r.shown.door.Serve()
+	return l
+}
+
+// open has a listener for the page, and returns its address.
+func (r webPage) open(ctx context.Context) (string, error) {
+	r.shown.opening.Lock()
+	defer r.shown.opening.Unlock()
+	if r.shown.address != "" {
+		return r.shown.address, nil
+	}
+	l, err := r.listen()
+	if err != nil {
+		return "", err
+	}
+
+	select {
+	case r.shown.later <- l:
+	case <-ctx.Done():
+		l.Close()
+		return "", ctx.Err()
+	}
+	r.shown.address = l.URL
+	return r.shown.address, nil
+}
+
+// listen opens a listener for browsers alone.
+func (r webPage) listen() (*control.Listener, error) {
+	c := r.settings.Current()
+	addr := c.Web.Listen
+	if addr == "" {
+		addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(portOf(r.workspace)))
+	}
+	l, err := control.ListenTCP(control.TCP{Addr: addr, BrowsersOnly: true, Page: r.shown.door, Hosts: c.Web.Hosts,
+		Cert: ws.Resolve(r.workspace, c.Control.TLSCert), Key: ws.Resolve(r.workspace, c.Control.TLSKey),
+		Tokens: r.tokens, Log: r.log})
+	if err != nil {
+		return nil, fmt.Errorf("open the page: %w\nchoose another address with web.listen in settings.yaml", err)
+	}
+	return l, nil
+}
+
+// Ports of pages are below those that systems give to outgoing connections.
+const (
+	firstPort = 20_000
+	manyPorts = 10_000
+)
+
+// portOf is the port of a workspace's page: the same after each start, so that an open page and
+// its cookie find the daemon again.
+func portOf(workspace string) int {
+	h := fnv.New32a()
+	h.Write([]byte(workspace))
+	return firstPort + int(h.Sum32()%manyPorts)
+}
