@@ -51,7 +51,7 @@ func startCommand(c *term.App) *cobra.Command {
 				return commands.StartBackground(cmd.Context(), c, root, listen)
 			}
 
-			return startForeground(cmd.Context(), c, daemon.Options{Workspace: root, Listen: listen})
+			return startForeground(cmd.Context(), c, daemon.Options{Workspace: root, Listen: listen, Inspector: inspector{root}})
 		},
 	}
 	cmd.Flags().BoolVar(&background, "background", false, "run in the background: wait until it answers, print its pid")

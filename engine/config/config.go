@@ -285,7 +285,7 @@ type Control struct {
 type WebPage struct {
 	// Listen is HOST:PORT. "": control.listen, or without it a loopback port that the workspace keeps.
 	Listen string   `json:"listen" check:"listen"`
-	Hosts  []string `json:"hosts"`                 // further names of this machine, HOST or HOST:PORT
+	Hosts  []string `json:"hosts"` // further names of this machine, HOST or HOST:PORT
 }
 
 // Log configures the log.

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -103,7 +104,16 @@ func (b broken) WriteFile(context.Context, string, string, []byte, string) (stri
 	return "", b.why
 }
 
-func (b broken) Invite(context.Context) (Invitation, error) { return Invitation{}, b.why }
+func (b broken) Trace(context.Context, string) (json.RawMessage, error) { return nil, b.why }
+func (b broken) Examine(context.Context) (Checkup, error)               { return Checkup{}, b.why }
+func (b broken) Treat(context.Context, []string) (Checkup, error)       { return Checkup{}, b.why }
+func (b broken) Validate(context.Context, string, []byte) ([]finding.Finding, error) {
+	return nil, b.why
+}
+func (b broken) Schema(string) (json.RawMessage, error)                  { return nil, b.why }
+func (b broken) Size(context.Context, string) (json.RawMessage, error)   { return nil, b.why }
+func (b broken) Log(context.Context, LogQuery, func([]byte) error) error { return b.why }
+func (b broken) Invite(context.Context) (Invitation, error)              { return Invitation{}, b.why }
 func (b broken) Login(context.Context, string, string) (Session, string, error) {
 	return Session{}, "", b.why
 }
@@ -113,7 +123,7 @@ func (b broken) End(context.Context, string) error           { return b.why }
 // What the backend cannot do is never answered as done.
 func TestEveryRouteAnswersWithTheErrorOfItsBackend(t *testing.T) {
 	b := broken{ErrProtected}
-	h := Handler(Backend{b, b, b, b, b, b, b, b, b, b, b, b, b, b, func() Translator { return echo{} }, event.NewStream("boot"),
+	h := Handler(Backend{b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, func() Translator { return echo{} }, event.NewStream("boot"),
 		false}, Options{})
 	local := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), Caller{Name: "me", Local: true, Rights: apitoken.Everything})))

@@ -126,6 +126,7 @@ type Backend struct {
 	Costs       Costs     // nil: no costs
 	Backups     Backups   // nil: no backups
 	Browsers    Browsers  // nil: no page
+	Inspector   Inspector // nil: no inspection of files
 	// Translator returns what serves clients of another API, nil while none does.
 	Translator func() Translator
 	Events     *event.Stream // nil: no events

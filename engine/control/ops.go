@@ -117,6 +117,26 @@ type costIn struct {
 	Since time.Time `query:"since"`
 }
 
+// What the commands that look at files print with --json.
+var (
+	traceOp = Op[traceIn, json.RawMessage]{"trace", get, "/v1/why/{ref}", apitoken.Read, all, 0,
+		"everything that led from a message to its reply, by the id of an item, a reply, a turn, a tool call or an approval: as " +
+			"`daycare why ID --json`"}
+	examine = Op[nothing, Checkup]{"doctor", get, "/v1/doctor", apitoken.Read, all, 0,
+		"problems of files and of the system: as `daycare doctor --json`"}
+	treat = Op[aBody[treatBody], Checkup]{"fix", post, "/v1/doctor/fix", apitoken.Admin, all, needsDaemon,
+		"`{findings?}`: repairs what can be repaired without losing data, of the findings with these ids or of all, and looks again"}
+	validate = Op[aBody[validateBody], findingsBody]{"validate", post, "/v1/validate", apitoken.Read, all, 0,
+		"`{name, text}`: checks a text as the file at the path `name` in `.daycare`, without saving it: `{findings}`"}
+	schemaOf = Op[schemaIn, json.RawMessage]{"schema", get, "/v1/schema/{name}", apitoken.Read, none, 0,
+		"the JSON Schema of a file: as `daycare schema NAME`"}
+	logOp = Op[logIn, linesBody]{"logs", get, "/v1/logs", apitoken.Admin, all, streams,
+		"`{lines}` of the log, `?agent=`, `?level=debug`, `?since=`, `?limit=200`; with `?follow=1` a stream with an event `log` for each " +
+			"line, those that are there first"}
+	sizeOf = Op[anAgent, json.RawMessage]{"context", get, "/v1/agents/{id}/context", apitoken.Read, one, 0,
+		"what its model is sent, in tokens, by part: `context` of `daycare agents show ID --json`; null before the first message"}
+)
+
 // The OpenAI format.
 var (
 	foreignModel = Op[foreignModelIn, ForeignModel]{"foreignModel", get, "/v1/models/{model}", apitoken.Read, known, 0,

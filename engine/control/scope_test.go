@@ -112,6 +112,26 @@ func (lobby) Sessions(context.Context) ([]Session, error) {
 }
 func (lobby) End(context.Context, string) error { return nil }
 
+// looker is an Inspector of nothing, with a log of one line.
+type looker struct{ p *pair }
+
+func (looker) Trace(context.Context, string) (json.RawMessage, error) {
+	return json.RawMessage(`{}`), nil
+}
+func (looker) Examine(context.Context) (Checkup, error)         { return Checkup{}, nil }
+func (looker) Treat(context.Context, []string) (Checkup, error) { return Checkup{}, nil }
+func (looker) Validate(context.Context, string, []byte) ([]finding.Finding, error) {
+	return nil, nil
+}
+func (looker) Schema(string) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
+func (l looker) Size(_ context.Context, id string) (json.RawMessage, error) {
+	l.p.note("Size", id)
+	return json.RawMessage(`null`), nil
+}
+func (looker) Log(_ context.Context, _ LogQuery, line func([]byte) error) error {
+	return line([]byte(`{"msg":"started"}`))
+}
+
 // programs are the hooks of a test: one, which denies whatever it is tried with.
 type programs struct{}
 
@@ -131,6 +151,7 @@ func whole(p *pair) Backend {
 	b.Pairings, b.Hooks = doorbell{p}, programs{}
 	b.Grants, b.SubAgents, b.Backups = rules{p}, rules{p}, fakeBackups{first: "x"}
 	b.Translator, b.Browsers = func() Translator { return echo{} }, lobby{}
+	b.Inspector = looker{p}
 	return b
 }
 

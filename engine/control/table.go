@@ -26,6 +26,7 @@ func parts(a *api, b Backend) []part {
 		{b.Backups != nil, []row{stream(a, backup, sendBackup(a, b.Backups))}},
 		{b.Catalog != nil, offerRows(a, catalogRoutes{b.Catalog, other})},
 		{b.Costs != nil, []row{on(a, cost, sumCost(b.Costs))}},
+		{b.Inspector != nil, inspectRows(a, inspections{a, b.Inspector})},
 		{b.Browsers != nil, browserRows(a, browserRoutes{a, b.Browsers})},
 		{true, agentRows(a, agentRoutes{a, b.Agents}, words)},
 		{true, messageRows(a, mail)},
@@ -80,6 +81,11 @@ func systemRows(a *api, s system) []row {
 func browserRows(a *api, b browserRoutes) []row {
 	return []row{on(a, openPage, b.invite), stream(a, login, b.login), on(a, whoAmI, b.who), stream(a, logout, b.logout),
 		on(a, listSessions, b.list), on(a, endSession, b.end)}
+}
+
+func inspectRows(a *api, n inspections) []row {
+	return []row{on(a, traceOp, n.trace), on(a, examine, n.examine), on(a, treat, n.treat), on(a, validate, n.validate),
+		on(a, schemaOf, n.schema), stream(a, logOp, n.log), on(a, sizeOf, n.size)}
 }
 
 func offerRows(a *api, f catalogRoutes) []row {

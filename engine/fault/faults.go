@@ -79,6 +79,9 @@ var (
 	NoSession = &Fault{Code: "unknown_session", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "no such session",
 		Hint: "list them with: daycare web ls", Route: "GET /v1/sessions lists them",
 		About: "no browser is logged in under that name"}
+	NoTrace = &Fault{Code: "unknown_id", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "in no history and no inbox",
+		Hint: "find ids with: daycare agents tail ID --json", Route: "GET /v1/agents/{id}/history has ids",
+		About: "no history and no inbox has that id"}
 	NoSecret = &Fault{Exit: ExitNotFound, Text: "no such secret", Hint: "list them with: daycare auth ls"}
 )
 
@@ -148,7 +151,7 @@ const seeLog = "see the log for details: daycare logs"
 // All is the list, in the order of docs/api.md.
 var All = []*Fault{
 	Malformed, Unauthorized, WrongLogin, Forbidden, Scope,
-	UnknownAgent, UnknownItem, NoAsk, NoFile, NotEditable, NoRecord, NoTask, NoTrash, NoCommand, NoPairing, NoSession, NoRoute,
+	UnknownAgent, UnknownItem, NoAsk, NoFile, NotEditable, NoRecord, NoTask, NoTrash, NoCommand, NoPairing, NoSession, NoTrace, NoRoute,
 	OtherVersion, NoSecret,
 	Ambiguous, Decided, Busy, Protected, AgentLimit, Taken, ItemTaken, TaskBusy, Conflict,
 	TooLarge, FileTooLarge, Invalid, InvalidConfig, InvalidFile, InboxFull, LoginLater,

@@ -22,6 +22,19 @@ type contextSize struct {
 	Room  int `json:"room,omitempty"` // what fits; 0: not known
 }
 
+// SizeOf is what the model of an agent is sent; nil: it was never asked anything.
+func SizeOf(ctx context.Context, client *control.Client, home, id string) (any, error) {
+	a, err := client.Agent(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	size, err := measure(ctx, client, shown{Agent: a, Paths: map[string]string{"folder": filepath.Join(home, "agents", a.ID)}})
+	if size == nil {
+		return nil, err
+	}
+	return size, err
+}
+
 // measure tells what an agent's context is made of, from its files and the list of
 // tools. It works with the daemon stopped.
 func measure(ctx context.Context, client *control.Client, s shown) (*contextSize, error) {

@@ -22,6 +22,8 @@ import (
 	"daycare/cmd/daycare/logfile"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/address"
+	"daycare/engine/config"
+	"daycare/engine/control"
 	"daycare/engine/workspace"
 )
 
@@ -89,27 +91,42 @@ func logs(ctx context.Context, c *term.App, q logQuery) error {
 		return err
 	}
 
-	path := logfile.Path(root, conf)
+	show := func(raw []byte) error { return showLog(c, &q, raw) }
+	return readLog(ctx, root, conf, &q, show)
+}
+
+// ReadLog calls show with the lines of the log that q asks for: those that are there, and with
+// Follow those that are added until ctx ends.
+func ReadLog(ctx context.Context, home string, conf *config.Config, q control.LogQuery, show func(raw []byte) error) error {
+	own := logQuery{agent: q.Agent, since: q.Since, lines: q.Lines, follow: q.Follow}
+	if err := own.level.UnmarshalText([]byte(q.Level)); err != nil {
+		return &control.Invalid{Field: "level", Reason: err.Error()}
+	}
+	return readLog(ctx, home, conf, &own, show)
+}
+
+func readLog(ctx context.Context, home string, conf *config.Config, q *logQuery, show func(raw []byte) error) error {
+	path := logfile.Path(home, conf)
 	if path == "" {
 		return term.NotFound("set log.file in the settings", "the settings disable the log file")
 	}
-	if err := q.resolve(root); err != nil {
+	if err := q.resolve(home); err != nil {
 		return err
 	}
 
 	t := follow.Open(path)
 	defer t.Close()
-	if err := showNewest(c, &q, t); err != nil || !q.follow {
+	if err := showNewest(q, t, show); err != nil || !q.follow {
 		return err
 	}
 
-	return followLog(ctx, c, t, &q)
+	return followLog(ctx, q, t, show)
 }
 
 // showNewest prints what the files hold now. The newest is opened first and read
 // last, so that a rotation in between neither hides nor doubles a line, and
 // following goes on where this ends.
-func showNewest(c *term.App, q *logQuery, t *follow.File) error {
+func showNewest(q *logQuery, t *follow.File, show func(raw []byte) error) error {
 	var newest [][]byte
 	keep := func(line []byte) error {
 		if q.fits(line) {
@@ -140,7 +157,7 @@ func showNewest(c *term.App, q *logQuery, t *follow.File) error {
 	}
 
 	for _, line := range newest {
-		if err := showLog(c, q, line); err != nil {
+		if err := show(line); err != nil {
 			return err
 		}
 	}
@@ -250,7 +267,7 @@ func prettyLog(raw []byte, name func(id string) string, s term.Style) string {
 }
 
 // followLog prints what is added to the log until ctx ends, over rotations.
-func followLog(ctx context.Context, c *term.App, t *follow.File, q *logQuery) error {
+func followLog(ctx context.Context, q *logQuery, t *follow.File, show func(raw []byte) error) error {
 	f := follow.Watch(ctx)
 	defer f.Close()
 	f.Add(t.Dir())
@@ -259,7 +276,7 @@ func followLog(ctx context.Context, c *term.App, t *follow.File, q *logQuery) er
 			if !q.fits(line) {
 				return nil
 			}
-			return showLog(c, q, line)
+			return show(line)
 		})
 		if err != nil {
 			return err

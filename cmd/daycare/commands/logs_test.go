@@ -120,11 +120,12 @@ func TestFollowLog(t *testing.T) {
 	done := make(chan error, 1)
 	tail := follow.Open(path)
 	defer tail.Close()
-	if err := showNewest(c, &logQuery{level: slog.LevelError}, tail); err != nil {
+	show := func(raw []byte) error { return showLog(c, &logQuery{}, raw) }
+	if err := showNewest(&logQuery{level: slog.LevelError}, tail, show); err != nil {
 		t.Fatal(err)
 	}
 
-	go func() { done <- followLog(ctx, c, tail, &logQuery{level: slog.LevelInfo}) }()
+	go func() { done <- followLog(ctx, &logQuery{level: slog.LevelInfo}, tail, show) }()
 	for n := 0; n < 60; n++ {
 		log.Info("line", "n", n)
 		if n%7 == 0 {

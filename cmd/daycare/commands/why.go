@@ -12,6 +12,7 @@ import (
 
 	"daycare/cmd/daycare/term"
 	"daycare/engine/address"
+	"daycare/engine/fault"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/record"
@@ -83,6 +84,9 @@ type promptPart struct {
 	Tokens int    `json:"tokens"`          // estimated: characters / 4
 }
 
+// Story is what daycare why prints with --json.
+func Story(ctx context.Context, home, id string) (any, error) { return findStory(ctx, home, id) }
+
 // findStory looks through all agents for who knows the id.
 func findStory(ctx context.Context, home, id string) (why, error) {
 	index, _, err := address.Look(home, slog.New(slog.DiscardHandler))
@@ -109,7 +113,7 @@ func findStory(ctx context.Context, home, id string) (why, error) {
 		}
 	}
 
-	return why{}, term.NotFound("find ids with: daycare agents tail ID --json", "%s is in no history and no inbox", id)
+	return why{}, fault.NoTrace.Says("%s is in no history and no inbox", id)
 }
 
 // tell puts a story together.

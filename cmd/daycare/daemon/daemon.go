@@ -120,10 +120,11 @@ type work struct {
 
 // life is how a daemon is reached and ended while it runs.
 type life struct {
-	handler  http.Handler
-	rest     *time.Timer // gives memory back when there was no work for a while
-	stopOnce sync.Once
-	stopped  chan struct{} // closed: shut down
+	handler   http.Handler
+	inspector control.Inspector // nil: files are not looked at for the API
+	rest      *time.Timer       // gives memory back when there was no work for a while
+	stopOnce  sync.Once
+	stopped   chan struct{} // closed: shut down
 }
 
 // System is the engine that the daemon runs.

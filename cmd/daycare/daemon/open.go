@@ -38,6 +38,7 @@ const shutdownGrace = 5 * time.Second
 // before run. Errors: disk.ErrLocked, disk.ErrFailed, findings of bad settings.
 func Open(ctx context.Context, o Options, loud slog.Level) (*Daemon, error) {
 	r := newParts(o.Workspace, loud)
+	r.inspector = o.Inspector
 	var err error
 	if r.lock, _, err = disk.TryLock(ws.Lock(o.Workspace), disk.Holder{
 		PID: os.Getpid(), StartedAt: disk.StampOf(r.startAt), Listen: o.Listen,
@@ -204,7 +205,7 @@ func (r *Daemon) build(c *config.Config) (err error) {
 	r.handler = control.Handler(control.Backend{Agents: b, Permissions: b, Daemon: b, Files: r.files, Events: r.events, Folders: folders{b},
 		Grants: grants{r}, Pairings: admission{r}, SubAgents: grants{r}, Catalog: choices{r}, Hooks: hooked{r},
 		Costs: costs{r}, Backups: backups{r}, Schedules: schedules{r.clocks}, Translator: r.connectors.translator,
-		Browsers: r.shown.door, Offline: r.lock == nil},
+		Browsers: r.shown.door, Inspector: r.inspector, Offline: r.lock == nil},
 		control.Options{Log: r.log, Version: version.Number})
 	r.handler = mcpServer{r}.beside(r.handler)
 	return nil

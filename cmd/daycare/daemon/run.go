@@ -29,6 +29,8 @@ import (
 type Options struct {
 	Workspace string // the folder that holds .daycare, absolute
 	Listen    string // address of the TCP listener; "": as in settings
+	// Inspector looks at files for the API, as commands do; nil: nothing does.
+	Inspector control.Inspector
 }
 
 // A Banner is what start says once it runs.

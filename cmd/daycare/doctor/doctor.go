@@ -5,6 +5,7 @@ package doctor
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/address"
 	"daycare/engine/config"
+	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/fault"
 	"daycare/engine/finding"
@@ -58,7 +60,7 @@ func Command(c *term.App) *cobra.Command {
 				return err
 			}
 			if fix {
-				if d, err = treat(cmd.Context(), c, d); err != nil {
+				if d, err = treat(cmd.Context(), d, reloading(c, root)); err != nil {
 					return err
 				}
 			}
@@ -160,39 +162,59 @@ func (d *doctor) report(s finding.Severity, id, file string, line int, reason, r
 	d.add(finding.Finding{ID: id, Severity: s, File: file, Line: line, Reason: reason, Remedy: remedy})
 }
 
-// A checkup is the result in --json.
-type checkup struct {
-	Healthy  bool              `json:"healthy"` // neither errors nor warnings
-	Running  bool              `json:"running"`
-	Agents   int               `json:"agents"`
-	Findings []sickness        `json:"findings"`
-	Fixed    []finding.Finding `json:"fixed,omitempty"`
+// Examine looks for what is wrong in a workspace and around it.
+func Examine(workspace string) (control.Checkup, error) {
+	d, err := examine(workspace)
+	if err != nil {
+		return control.Checkup{}, err
+	}
+	return d.checkup(), nil
 }
 
-type sickness struct {
-	finding.Finding
-	Fixable bool `json:"fixable,omitempty"`
+// Treat repairs what can be repaired without losing data, of the findings with these ids or of
+// all, and looks again. reload has a daemon that runs look at its agents.
+func Treat(ctx context.Context, workspace string, ids []string, reload func(context.Context) error) (control.Checkup, error) {
+	d, err := examine(workspace)
+	if err != nil {
+		return control.Checkup{}, err
+	}
+	if ids != nil {
+		d.ailments = slices.DeleteFunc(d.ailments, func(a ailment) bool { return !slices.Contains(ids, a.ID) })
+	}
+	if d, err = treat(ctx, d, reload); err != nil {
+		return control.Checkup{}, err
+	}
+	return d.checkup(), nil
 }
 
-func showDoctor(c *term.App, d *doctor) error {
-	count := map[finding.Severity]int{}
-	result := checkup{Running: d.held, Agents: len(d.index.All()), Findings: []sickness{}}
-	fixable, later := 0, 0 // now; with the daemon stopped
+// checkup is the result in --json.
+func (d *doctor) checkup() control.Checkup {
+	result := control.Checkup{Healthy: true, Running: d.held, Agents: len(d.index.All()), Findings: []control.Ailment{}}
 	for _, a := range d.ailments {
-		count[a.Severity]++
-		can := a.fix != nil && (a.live || a.asleep || !d.held)
-		switch {
-		case can:
-			fixable++
-		case a.fix != nil && a.Severity != finding.Info:
-			later++
-		}
-		result.Findings = append(result.Findings, sickness{d.shown(a.Finding), can})
+		result.Healthy = result.Healthy && a.Severity == finding.Info
+		result.Findings = append(result.Findings, control.Ailment{Finding: d.shown(a.Finding), Fixable: d.fixable(a)})
 	}
 	for _, f := range d.fixed {
 		result.Fixed = append(result.Fixed, d.shown(f))
 	}
-	result.Healthy = count[finding.Error]+count[finding.Warning] == 0
+	return result
+}
+
+// fixable reports whether an ailment can be repaired now.
+func (d *doctor) fixable(a ailment) bool { return a.fix != nil && (a.live || a.asleep || !d.held) }
+
+func showDoctor(c *term.App, d *doctor) error {
+	count := map[finding.Severity]int{}
+	fixable, later := 0, 0 // now; with the daemon stopped
+	for _, a := range d.ailments {
+		count[a.Severity]++
+		if d.fixable(a) {
+			fixable++
+		} else if a.fix != nil && a.Severity != finding.Info {
+			later++
+		}
+	}
+	result := d.checkup()
 	var failed error
 	if !result.Healthy {
 		failed = term.ErrSilent

@@ -30,7 +30,7 @@ const treatWait = 20 * time.Second
 
 // treat repairs what can be repaired and looks again. The files of agents that a
 // running daemon owns are repaired by it: it is asked to wake those agents.
-func treat(ctx context.Context, c *term.App, d *doctor) (*doctor, error) {
+func treat(ctx context.Context, d *doctor, reload func(context.Context) error) (*doctor, error) {
 	fixed, err := d.repair()
 	if err != nil {
 		return nil, err
@@ -40,11 +40,7 @@ func treat(ctx context.Context, c *term.App, d *doctor) (*doctor, error) {
 		return nil, err
 	}
 	if left := after.asleep(); d.held && len(left) > 0 {
-		client, err := c.Dial(ctx, d.workspace)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := client.Reload(ctx); err != nil && !errors.As(err, new(*control.APIError)) { // bad settings are told already
+		if err := reload(ctx); err != nil && !errors.As(err, new(*control.APIError)) { // bad settings are told already
 			return nil, fmt.Errorf("have the daemon repair: %w", err)
 		}
 
@@ -64,6 +60,17 @@ func treat(ctx context.Context, c *term.App, d *doctor) (*doctor, error) {
 
 	after.fixed = fixed
 	return after, nil
+}
+
+// reloading has the daemon of a workspace look at the files of all agents.
+func reloading(c *term.App, dir string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		client, err := c.Dial(ctx, dir)
+		if err == nil {
+			_, err = client.Reload(ctx)
+		}
+		return err
+	}
 }
 
 // asleep are the ailments that a running daemon repairs itself when an agent wakes.

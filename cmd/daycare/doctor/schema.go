@@ -123,7 +123,7 @@ func SchemaCommand(c *term.App) *cobra.Command {
 			if len(args) == 0 {
 				return term.Usage(cmd, "give a NAME: %s", strings.Join(names, ", "))
 			}
-			data, err := schemaText(args[0])
+			data, err := SchemaText(args[0])
 			if err != nil {
 				return err
 			}
@@ -138,7 +138,8 @@ func SchemaCommand(c *term.App) *cobra.Command {
 // apiName is the name of the OpenAPI document among the schemas.
 const apiName = "api"
 
-func schemaText(name string) ([]byte, error) {
+// SchemaText is the schema of a file, or the OpenAPI document, as JSON.
+func SchemaText(name string) ([]byte, error) {
 	if name == apiName {
 		return openapi.Document()
 	}
@@ -160,7 +161,7 @@ func writeSchemas(c *term.App, dir string, names []string) error {
 		return fmt.Errorf("write schemas: %w", err)
 	}
 	for _, name := range names {
-		data, err := schemaText(name)
+		data, err := SchemaText(name)
 		if err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"daycare/cmd/daycare/plugins"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
+	"daycare/engine/control"
 	"daycare/engine/fault"
 	"daycare/engine/finding"
 	"daycare/engine/inbox"
@@ -122,6 +123,29 @@ func CheckFile(path string) ([]finding.Finding, error) {
 		Do: "list the kinds of files with: daycare validate --help"}
 }
 
+// CheckText checks a text as the file at a path in a .daycare directory, without saving it. In the
+// findings the file has that path. Errors: *control.Invalid.
+func CheckText(home, name string, content []byte) ([]finding.Finding, error) {
+	full := filepath.Join(home, filepath.FromSlash(name))
+	k, ok := kindOfFile(full)
+	if !ok || !filepath.IsLocal(filepath.FromSlash(name)) {
+		return nil, &control.Invalid{Field: "name", Reason: fmt.Sprintf("%q is not a file that daycare knows", name),
+			Hint: "name a file by its path in .daycare, such as settings.yaml or cron/mail/TASK.md"}
+	}
+
+	check := k.check
+	if k.schema == "settings" {
+		check = validateSettingsText
+	}
+	found, err := check(k.schema, full, content)
+	for i := range found {
+		if found[i].File == full {
+			found[i].File = name
+		}
+	}
+	return found, err
+}
+
 // readWhole reads a file. Where the last of its lines is just being written, it looks
 // again.
 func readWhole(path string) (content []byte, err error) {
@@ -155,7 +179,15 @@ func taskFile(_, path string, content []byte) ([]finding.Finding, error) {
 }
 
 func validateSettings(_, path string, _ []byte) ([]finding.Finding, error) {
-	conf, found, err := config.Load(filepath.Dir(path), os.LookupEnv, plugins.ConnectorChecks...)
+	return settingsFindings(config.Load(filepath.Dir(path), os.LookupEnv, plugins.ConnectorChecks...))
+}
+
+// validateSettingsText is validateSettings of a text that is not saved.
+func validateSettingsText(_, path string, content []byte) ([]finding.Finding, error) {
+	return settingsFindings(config.LoadText(filepath.Dir(path), content, os.LookupEnv, plugins.ConnectorChecks...))
+}
+
+func settingsFindings(conf *config.Config, found []finding.Finding, err error) ([]finding.Finding, error) {
 	var bad finding.Finding
 	if err != nil && !errors.As(err, &bad) {
 		return found, fmt.Errorf("validate: %w", err)

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"daycare/cmd/daycare/commands"
+	"daycare/cmd/daycare/doctor"
+	"daycare/cmd/daycare/plugins"
+	"daycare/cmd/daycare/term"
+	"daycare/engine/config"
+	"daycare/engine/control"
+	"daycare/engine/finding"
+	"daycare/engine/workspace"
+)
+
+// An inspector gives the API of a workspace's daemon what the commands print that look at files.
+type inspector struct{ root string }
+
+var _ control.Inspector = inspector{}
+
+func (n inspector) home() string { return filepath.Join(n.root, workspace.Home) }
+
+// Trace is daycare why.
+func (n inspector) Trace(ctx context.Context, id string) (json.RawMessage, error) {
+	story, err := commands.Story(ctx, n.home(), id)
+	return encoded(story, err)
+}
+
+// Examine is daycare doctor.
+func (n inspector) Examine(context.Context) (control.Checkup, error) { return doctor.Examine(n.root) }
+
+// Treat is daycare doctor --fix.
+func (n inspector) Treat(ctx context.Context, ids []string) (control.Checkup, error) {
+	return doctor.Treat(ctx, n.root, ids, func(ctx context.Context) error {
+		client := control.Redial(n.home())
+		defer client.Close()
+		_, err := client.Reload(ctx)
+		return err
+	})
+}
+
+// Validate is daycare validate, for a text that is not saved.
+func (n inspector) Validate(_ context.Context, name string, text []byte) ([]finding.Finding, error) {
+	found, err := doctor.CheckText(n.home(), name, text)
+	return found, asInvalid("name", err)
+}
+
+// Schema is daycare schema.
+func (n inspector) Schema(name string) (json.RawMessage, error) {
+	data, err := doctor.SchemaText(name)
+	return data, asInvalid("name", err)
+}
+
+// Size is a part of daycare agents show.
+func (n inspector) Size(ctx context.Context, id string) (json.RawMessage, error) {
+	client := control.Redial(n.home())
+	defer client.Close()
+	size, err := commands.SizeOf(ctx, client, n.home(), id)
+	return encoded(size, err)
+}
+
+// Log is daycare logs.
+func (n inspector) Log(ctx context.Context, q control.LogQuery, line func(raw []byte) error) error {
+	conf, _, err := config.Load(n.home(), os.LookupEnv, plugins.ConnectorChecks...)
+	if err != nil {
+		conf = config.Default()
+	}
+	return asInvalid("agent", commands.ReadLog(ctx, n.home(), conf, q, line))
+}
+
+// encoded is an answer as JSON.
+func encoded(v any, err error) (json.RawMessage, error) {
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode answer: %w", err)
+	}
+	return data, nil
+}
+
+// asInvalid makes a problem with what was typed one with a field of a request.
+func asInvalid(field string, err error) error {
+	if p, ok := errors.AsType[*term.Problem](err); ok {
+		return &control.Invalid{Field: field, Reason: p.Error(), Hint: p.Do}
+	}
+	return err
+}

@@ -1,0 +1,80 @@
+package control
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"daycare/engine/fault"
+)
+
+// logger is an Inspector whose log gets a line with each send to more.
+type logger struct {
+	Inspector
+	more  chan string
+	fails error
+}
+
+func (l logger) Log(ctx context.Context, q LogQuery, line func([]byte) error) error {
+	if l.fails != nil {
+		return l.fails
+	}
+	if err := line([]byte(`{"msg":"old"}`)); err != nil || !q.Follow {
+		return err
+	}
+	for {
+		select {
+		case text := <-l.more:
+			if err := line([]byte(text)); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func TestLogIsFollowedUntilTheClientLeaves(t *testing.T) {
+	b := whole(&pair{fake: &fake{}})
+	l := logger{more: make(chan string)}
+	b.Inspector = l
+	h := Handler(b, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://daycare/v1/logs?follow=1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := Local(h).RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	go func() { l.more <- `{"msg":"new"}` }()
+	lines := bufio.NewScanner(resp.Body)
+	for _, want := range []string{`{"msg":"old"}`, `{"msg":"new"}`} {
+		found := false
+		for !found && lines.Scan() {
+			found = lines.Text() == "data: "+want
+		}
+		if !found {
+			t.Fatalf("%s is not told: %v", want, lines.Err())
+		}
+	}
+	cancel() // goleak sees what goes on
+}
+
+func TestLogThatCannotBeReadIsAnError(t *testing.T) {
+	b := whole(&pair{fake: &fake{}})
+	for _, path := range []string{"/v1/logs", "/v1/logs?follow=1"} {
+		b.Inspector = logger{fails: fault.UnknownAgent}
+		if status, _, text := raw(t, Handler(b, Options{}), "GET", path, ""); status != http.StatusNotFound {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	if status, _, text := raw(t, Handler(b, Options{}), "GET", "/v1/logs?level=loud", ""); status != 400 ||
+		!strings.Contains(text, "debug, info") {
+		t.Errorf("%d %s", status, text)
+	}
+}
