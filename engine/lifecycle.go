@@ -86,7 +86,13 @@ func (l *lifecycle) Front(_ context.Context, id, item string) error {
 	}
 	defer e.release()
 
-	return box.Front(item)
+	if err := box.Front(item); err != nil {
+		return err
+	}
+
+	l.events.Emit(event.Event{Type: event.ItemMoved, Agent: id, Body: event.Item{Item: item}})
+
+	return nil
 }
 
 // Kill ends an agent for good, and its children with it. Its folder stays

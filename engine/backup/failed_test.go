@@ -295,7 +295,7 @@ func TestARestoreWithoutRightsIsUndone(t *testing.T) {
 // A restore leaves room on the disk.
 func TestARestoreLeavesRoom(t *testing.T) {
 	to := t.TempDir()
-	free, err := disk.Free(to)
+	free, _, err := disk.Space(to)
 	if err != nil || free < 2*reserve {
 		t.Skip(free, err)
 	}

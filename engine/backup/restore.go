@@ -193,7 +193,7 @@ func Restore(from io.Reader, workspace string) (r Restored, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, root.RemoveAll(stage)) }()
-	free, err := disk.Free(workspace)
+	free, _, err := disk.Space(workspace)
 	if err != nil {
 		return r, err
 	}

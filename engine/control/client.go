@@ -76,6 +76,7 @@ func Redial(root string) *Client {
 		DialContext:         func(context.Context, string, string) (net.Conn, error) { return dialUnix(path) },
 		MaxIdleConnsPerHost: 4,
 		IdleConnTimeout:     30 * time.Second,
+		DisableCompression:  true, // a socket carries more than a processor compresses
 	})
 }
 

@@ -162,7 +162,7 @@ func (c agentCalls) Events(ctx context.Context, filter Filter, lastID string, f 
 	for i, t := range filter.Types {
 		types[i] = string(t)
 	}
-	resp, err := events.send(ctx, c.wire, eventsIn{filter.Agent, strings.Join(types, ","), lastID}, eventStream)
+	resp, err := events.send(ctx, c.wire, eventsIn{Agent: filter.Agent, Types: strings.Join(types, ","), LastID: lastID}, eventStream)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -45,7 +46,7 @@ func (g watchers) watch(w http.ResponseWriter, r *http.Request, in eventsIn) {
 
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	from, gap := g.resume(in.LastID)
+	from, gap := g.resume(cmp.Or(in.LastID, in.After))
 	out, err := startSSE(w)
 	if err != nil {
 		return // the client is gone

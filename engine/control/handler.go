@@ -1,6 +1,8 @@
 package control
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -116,10 +118,28 @@ func (a *api) send(w http.ResponseWriter, r *http.Request, status int, v any) {
 
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
+	data = append(data, '\n')
+	if len(data) >= worthZipping && !callerOf(r.Context()).Local && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Vary", "Accept-Encoding")
+		data = zip(data)
+	}
 	w.WriteHeader(status)
 
 	// An error here means that the client went away; there is nobody to tell.
-	_, _ = w.Write(append(data, '\n'))
+	_, _ = w.Write(data)
+}
+
+// worthZipping is how large an answer is that goes over the network in less time compressed, in
+// bytes: more than one packet.
+const worthZipping = 1400
+
+func zip(data []byte) []byte {
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	_, _ = z.Write(data) // into memory
+	_ = z.Close()
+	return b.Bytes()
 }
 
 // fail sends an error.

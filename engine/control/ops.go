@@ -231,6 +231,7 @@ type (
 	eventsIn struct {
 		Agent  string `query:"agent"`
 		Types  string `query:"types"`
+		After  string `query:"after"`
 		LastID string `header:"Last-Event-ID"`
 	}
 	decideIn struct {

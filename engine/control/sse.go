@@ -16,8 +16,8 @@ import (
 const (
 	eventStream = "text/event-stream"
 	// keepAlive is how often a silent stream says that it lives; proxies cut
-	// connections after 30 s and more.
-	keepAlive = 15 * time.Second
+	// connections after 30 s and more, and the page connects again after 15.
+	keepAlive = 10 * time.Second
 	// writeTimeout ends a stream whose reader takes nothing at all.
 	writeTimeout = 60 * time.Second
 	// maxEvent bounds one event that a client reads, in bytes. The largest are

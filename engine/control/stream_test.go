@@ -376,3 +376,30 @@ func TestProgressIsTold(t *testing.T) {
 		t.Errorf("%d events are kept that there is no room for", len(got))
 	}
 }
+
+// A page that connects again by itself cannot send Last-Event-ID.
+func TestAfterIsLastEventID(t *testing.T) {
+	b := (&fake{}).backend()
+	for n := range 3 {
+		b.Events.Emit(event.Event{Type: event.AgentWoke, Agent: alpha, Body: event.Reason{Reason: fmt.Sprint("woke ", n)}})
+	}
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://daycare/v1/events?after="+b.Events.Boot()+".1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := Local(Handler(b, Options{})).RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var told []string
+	err = readSSE(resp.Body, func(e sseEvent) error {
+		if told = append(told, e.ID); len(told) == 2 {
+			return errEnough
+		}
+		return nil
+	})
+	if want := []string{b.Events.Boot() + ".2", b.Events.Boot() + ".3"}; !errors.Is(err, errEnough) || !slices.Equal(told, want) {
+		t.Errorf("told %v, %v; want %v", told, err, want)
+	}
+}

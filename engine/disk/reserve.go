@@ -51,7 +51,7 @@ func (r *reserve) Full() bool {
 	if !r.full.Load() {
 		return false
 	}
-	free, err := Free(r.dir)
+	free, _, err := Space(r.dir)
 	if err != nil || free < 2*ballastBytes {
 		return true
 	}

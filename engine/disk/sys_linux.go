@@ -37,13 +37,13 @@ func exchange(a, b string) (ok bool, err error) {
 	return err == nil, err
 }
 
-// Free returns how many bytes may still be written to the disk of dir.
-func Free(dir string) (int64, error) {
+// Space returns the size of the disk of dir, and how many bytes may still be written to it.
+func Space(dir string) (free, size int64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return int64(s.Bavail) * s.Bsize, nil
+	return int64(s.Bavail) * int64(s.Bsize), int64(s.Blocks) * int64(s.Bsize), nil
 }
 
 func identify(info os.FileInfo) identity {

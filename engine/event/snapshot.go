@@ -186,11 +186,18 @@ type Status struct {
 	Queued     int        `json:"queued"` // items in all inboxes
 	Asks       int        `json:"asks"`   // permission requests that wait
 	DiskFull   bool       `json:"diskFull,omitempty"`
+	Disk       *Disk      `json:"disk,omitempty"` // that of the workspace
 	Connectors []Service  `json:"connectors"`
 	Providers  []Service  `json:"providers"`
 	MCP        []Service  `json:"mcp,omitempty"`
 	// Problems are what is wrong with files that people edit, as far as they were read.
 	Problems []File `json:"problems,omitempty"`
+}
+
+// Disk is the space on a disk, in bytes.
+type Disk struct {
+	Free int64 `json:"free"` // may still be written
+	Size int64 `json:"size"`
 }
 
 // NoModel reports whether of these providers the built-in offline model answers because

@@ -11,6 +11,7 @@ import (
 	"daycare/engine"
 	"daycare/engine/address"
 	"daycare/engine/control"
+	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/finding"
 	"daycare/engine/message"
@@ -126,6 +127,9 @@ func (b *backend) Status(ctx context.Context) (event.Status, error) {
 		if err := p.lookAtAll(); err != nil {
 			return event.Status{}, err
 		}
+	}
+	if free, size, err := disk.Space(p.root); err == nil {
+		s.Disk = &event.Disk{Free: free, Size: size}
 	}
 	s.MCP = workbench{p}.mcpStates()
 	s.Problems = Problems(p.problems.All())

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/models"
 	"daycare/cmd/daycare/plugins"
@@ -113,11 +111,10 @@ const (
 
 // checkSpace looks at the disk.
 func checkSpace(d *doctor) error {
-	var s unix.Statfs_t
-	if err := unix.Statfs(d.root, &s); err != nil {
+	free, _, err := disk.Space(d.root)
+	if err != nil {
 		return err
 	}
-	free := int64(s.Bavail) * int64(s.Bsize)
 	switch {
 	case free < noSpace:
 		d.report(finding.Error, "disk-full", d.root, 0, term.Size(free)+" free: soon daycare accepts no new messages",

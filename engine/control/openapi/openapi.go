@@ -234,6 +234,7 @@ var hints = map[string]string{
 	"permission":    "a tag, such as `@exec:git push`",
 	"what":          "a tag or a command",
 	"If-Match":      "the `ETag` of the version that was edited",
+	"after":         "`Last-Event-ID` for clients that cannot send the header",
 	"Last-Event-ID": "continue after this event",
 
 	"model":                  "a model of `data` in `GET /v1/models`, or the handle, name or id of an agent",
