@@ -151,9 +151,40 @@ func (ap *approvals) withdraw(id string) {
 func (ap *approvals) Asks(context.Context) ([]event.Ask, error) {
 	asks := []event.Ask{}
 	for _, p := range ap.asks.List() {
+		a := p.Ask()
+		a.Lineage = ap.lineage(p.Agent)
+		asks = append(asks, a)
+	}
+	return asks, nil
+}
+
+// Answered lists the newest requests that were answered, the newest first, at most limit.
+func (ap *approvals) Answered(_ context.Context, limit int) ([]event.Ask, error) {
+	log, err := permission.Log(ap.root)
+	if err != nil {
+		return nil, err
+	}
+	asks := []event.Ask{}
+	for _, p := range slices.Backward(log) {
+		if len(asks) == limit {
+			break
+		}
 		asks = append(asks, p.Ask())
 	}
 	return asks, nil
+}
+
+// lineage are the handles of those whom an agent works for, its parent first.
+func (ap *approvals) lineage(id string) (handles []string) {
+	seen := map[string]bool{} // a hand edit can make a cycle
+	for meta, ok := ap.index.Get(id); ok && meta.Descriptor.ParentAgentID != "" && !seen[id]; meta, ok = ap.index.Get(id) {
+		seen[id] = true
+		id = meta.Descriptor.ParentAgentID
+		if handle := ap.index.Handle(id); handle != "" {
+			handles = append(handles, handle)
+		}
+	}
+	return handles
 }
 
 // Decide answers a permission request: the decision becomes an item of the agent

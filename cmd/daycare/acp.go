@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/commands"
 	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/cmd/daycare/version"
@@ -34,7 +35,7 @@ func acpCommand(c *term.App) *cobra.Command {
 				if err := setup.EnsureHome(c, root); err != nil {
 					return nil, err
 				}
-				if err := ensureDaemon(ctx, c, root); err != nil {
+				if err := commands.EnsureDaemon(ctx, c, root); err != nil {
 					return nil, err
 				}
 				return dial(ctx)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"daycare/cmd/daycare/inspect"
 	"daycare/engine/control"
 	"daycare/engine/fault"
 )
@@ -53,7 +54,7 @@ func TestTheAPIAnswersWhatCommandsPrint(t *testing.T) {
 
 	write("settings.yaml", "providers:\n- {id: s, type: scripted}\n")
 	printed(t, dir, "chat", "hello")
-	n := inspector{dir}
+	n := inspect.Inspector(dir)
 
 	turn := ""
 	history, err := filepath.Glob(filepath.Join(dir, ".daycare", "agents", "*", "history.jsonl"))
@@ -111,7 +112,7 @@ func TestATextIsCheckedAsItsFile(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, ".daycare"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	n := inspector{dir}
+	n := inspect.Inspector(dir)
 	for _, c := range []struct {
 		name, text string
 		line, col  int

@@ -39,7 +39,7 @@ func newRoot(c *term.App) *cobra.Command {
 	c.Attach(root)
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 
-	addGroup(root, "Talk to agents:", talk.Chat(c), talk.Send(c), webCommand(c), acpCommand(c), commands.Permissions(c), commands.Why(c))
+	addGroup(root, "Talk to agents:", talk.Chat(c), talk.Send(c), commands.Web(c), acpCommand(c), commands.Permissions(c), commands.Why(c))
 	addGroup(root, "Manage agents:",
 		commands.Agents(c), commands.Inbox(c), commands.Tools(c), commands.SubAgents(c), commands.Skills(c),
 		commands.Slash(c), commands.Hooks(c), commands.Cron(c), commands.Heartbeat(c))

@@ -13,6 +13,7 @@ import (
 	"daycare/cmd/daycare/commands"
 	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/doctor"
+	"daycare/cmd/daycare/inspect"
 	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/cmd/daycare/version"
@@ -51,7 +52,7 @@ func startCommand(c *term.App) *cobra.Command {
 				return commands.StartBackground(cmd.Context(), c, root, listen)
 			}
 
-			return startForeground(cmd.Context(), c, daemon.Options{Workspace: root, Listen: listen, Inspector: inspector{root}})
+			return startForeground(cmd.Context(), c, daemon.Options{Workspace: root, Listen: listen, Inspector: inspect.Inspector(root)})
 		},
 	}
 	cmd.Flags().BoolVar(&background, "background", false, "run in the background: wait until it answers, print its pid")

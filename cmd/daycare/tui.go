@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -37,14 +35,14 @@ func tui(c *term.App, cmd *cobra.Command) error {
 	if err := setup.EnsureHome(c, root); err != nil {
 		return err
 	}
-	if err := ensureDaemon(cmd.Context(), c, root); err != nil {
+	if err := commands.EnsureDaemon(cmd.Context(), c, root); err != nil {
 		return err
 	}
 	var other otherVersion
 	c.TakeSignals() // the UI answers them: it has the screen to give back first
 	return terminal.Run(cmd.Context(), terminal.Options{
 		Dial:      func(context.Context) (*control.Client, error) { return other.dial(root) },
-		Start:     func(ctx context.Context) error { return ensureDaemon(ctx, c, root) },
+		Start:     func(ctx context.Context) error { return commands.EnsureDaemon(ctx, c, root) },
 		Own:       talk.Own,
 		Hints:     filepath.Join(root, workspace.Home, "connectors", "terminal"),
 		Setup:     modelSetup(root, &other),
@@ -87,23 +85,4 @@ func modelSetup(root string, other *otherVersion) *terminal.Setup {
 			return setup.Apply(ctx, root, setup.Answers(a))
 		},
 	}
-}
-
-// ensureDaemon joins the daemon of a workspace, or starts it in the background. It
-// says nothing: the screen belongs to the UI.
-func ensureDaemon(ctx context.Context, c *term.App, root string) error {
-	client, err := c.Dial(ctx, root)
-	if err == nil {
-		client.Close()
-		return nil
-	}
-	if !errors.Is(err, control.ErrNotRunning) {
-		return err
-	}
-	if client, err := c.JoinStarting(ctx, root); client != nil || err != nil {
-		return err
-	}
-	quiet := &term.App{Streams: term.Streams{In: c.In, Out: io.Discard, Err: io.Discard}, Workspace: c.Workspace,
-		Offline: c.Offline, InProcess: c.InProcess}
-	return commands.StartBackground(ctx, quiet, root, "")
 }

@@ -82,6 +82,7 @@ func (a agents) Await(_ context.Context, id, item string) (event.Outcome, error)
 }
 
 func (h *house) Asks(context.Context) ([]event.Ask, error)            { return h.asks, nil }
+func (h *house) Answered(context.Context, int) ([]event.Ask, error)   { return nil, nil }
 func (h *house) Decide(context.Context, string, string, string) error { return nil }
 
 // ask sends one request as a caller with these rights.

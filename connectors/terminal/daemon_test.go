@@ -322,6 +322,8 @@ func (d *daemon) Remove(context.Context, string, bool) (string, error) {
 	return "", errors.New("not here")
 }
 
+func (d *daemon) Answered(context.Context, int) ([]event.Ask, error) { return nil, nil }
+
 func (d *daemon) Asks(context.Context) ([]event.Ask, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

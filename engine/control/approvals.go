@@ -11,15 +11,29 @@ import (
 // approvals serve the requests that wait for an answer.
 type approvals struct{ permissions Permissions }
 
-func (p approvals) list(ctx context.Context, _ nothing) (asksBody, error) {
+func (p approvals) list(ctx context.Context, in asksIn) (asksBody, error) {
+	if in.State == "decided" {
+		asks, err := p.permissions.Answered(ctx, int(in.Limit))
+		return asksBody{some(onlyKnown(ctx, asks))}, err
+	}
 	asks, err := p.known(ctx)
 	return asksBody{some(asks)}, err
 }
 
-// known are the requests of the agents that the caller's rights are about.
+// known are the pending requests of the agents that the caller's rights are about.
 func (p approvals) known(ctx context.Context) ([]event.Ask, error) {
 	asks, err := p.permissions.Asks(ctx)
-	return slices.DeleteFunc(asks, func(v event.Ask) bool { return !knows(ctx, v.AgentID) }), err
+	return onlyKnown(ctx, asks), err
+}
+
+func onlyKnown(ctx context.Context, asks []event.Ask) []event.Ask {
+	asks = slices.DeleteFunc(asks, func(v event.Ask) bool { return !knows(ctx, v.AgentID) })
+	if callerOf(ctx).Rights.Restricted() {
+		for i := range asks {
+			asks[i].Lineage = nil // it tells of other agents
+		}
+	}
+	return asks
 }
 
 func (p approvals) decide(ctx context.Context, in decideIn) (empty, error) {

@@ -204,7 +204,7 @@ func (c daemonCalls) Metrics(ctx context.Context) (string, error) {
 
 // Permissions lists the pending approval requests.
 func (c permissionCalls) Permissions(ctx context.Context) ([]event.Ask, error) {
-	b, err := asks.call(ctx, c.wire, nothing{})
+	b, err := asks.call(ctx, c.wire, asksIn{})
 	for i, a := range b.Permissions {
 		if a.Card != "" {
 			continue

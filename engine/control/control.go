@@ -67,6 +67,8 @@ type NewAgent struct {
 // Permissions is what the API needs for approval requests.
 type Permissions interface {
 	Asks(ctx context.Context) ([]event.Ask, error)
+	// Answered returns the newest answered requests, the newest first.
+	Answered(ctx context.Context, limit int) ([]event.Ask, error)
 	// Decide answers a request; by says who. Errors: *Decided if it was answered before,
 	// ErrNoAsk if it does not exist.
 	Decide(ctx context.Context, token, decision, by string) error

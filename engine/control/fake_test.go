@@ -160,6 +160,10 @@ func (f *fake) Asks(context.Context) ([]event.Ask, error) {
 	return []event.Ask{{Token: "tok", AgentID: alpha, Tag: "@web"}}, nil
 }
 
+func (f *fake) Answered(_ context.Context, limit int) ([]event.Ask, error) {
+	return []event.Ask{{Token: "old", AgentID: alpha, Tag: "@web", Decision: "deny", Reason: fmt.Sprint(limit)}}, nil
+}
+
 func (f *fake) Decide(_ context.Context, token, decision, by string) error {
 	f.call("decide %s %s %s", token, decision, by)
 	if f.decide != nil {

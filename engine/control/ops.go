@@ -131,8 +131,8 @@ var (
 	schemaOf = Op[schemaIn, json.RawMessage]{"schema", get, "/v1/schema/{name}", apitoken.Read, none, 0,
 		"the JSON Schema of a file: as `daycare schema NAME`"}
 	logOp = Op[logIn, linesBody]{"logs", get, "/v1/logs", apitoken.Admin, all, streams,
-		"`{lines}` of the log, `?agent=`, `?level=debug`, `?since=`, `?limit=200`; with `?follow=1` a stream with an event `log` for each " +
-			"line, those that are there first"}
+		"`{lines}` of the log, `?agent=`, `?level=debug`, `?since=`, `?limit=200`; with `?follow=1` a stream with an event `log` for " +
+			"each line, those that are there first"}
 	sizeOf = Op[anAgent, json.RawMessage]{"context", get, "/v1/agents/{id}/context", apitoken.Read, one, 0,
 		"what its model is sent, in tokens, by part: `context` of `daycare agents show ID --json`; null before the first message"}
 )
@@ -220,9 +220,10 @@ var (
 		needsDaemon | accepted | streams,
 		"the same, to the agent of `{connector, userId, channelId, threadId?}`, which is created if needed"}
 	events = Op[eventsIn, EventStream]{"events", get, "/v1/events", apitoken.Read, known, streams, "the stream of events, below"}
-	asks   = Op[nothing, asksBody]{"permissions", get, "/v1/permissions", apitoken.Read, known, 0,
-		"`{permissions}`: pending approvals. A `permission` that begins with `@budget:` asks to raise a limit; its agent is " +
-			"`paused`. A request has `shown`, `facts` and `choices`, and all of it as text in `card`"}
+	asks   = Op[asksIn, asksBody]{"permissions", get, "/v1/permissions", apitoken.Read, known, 0,
+		"`{permissions}`: pending approvals; with `?state=decided` those that were answered, the newest first, `?limit=100`. A " +
+			"`permission` that begins with `@budget:` asks to raise a limit; its agent is `paused`. A request has `shown`, `facts` " +
+			"and `choices`, and all of it as text in `card`"}
 	decide = Op[decideIn, empty]{"decide", post, "/v1/permissions/{token}", apitoken.Approve, known, needsDaemon,
 		"`{decision}`: once, always, prefix or deny. The first answer wins. For a budget: once, always (permanently) or deny (stop)"}
 )
@@ -233,6 +234,10 @@ type (
 		Types  string `query:"types"`
 		After  string `query:"after"`
 		LastID string `header:"Last-Event-ID"`
+	}
+	asksIn struct {
+		State string `query:"state" default:"pending" allow:"pending|decided"`
+		Limit int64  `query:"limit" default:"100" min:"1" max:"1000"`
 	}
 	decideIn struct {
 		Token string `path:"token"`

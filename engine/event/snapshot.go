@@ -137,7 +137,13 @@ type Ask struct {
 	Facts   []Fact   `json:"facts,omitempty"`
 	Card    string   `json:"card,omitempty"`
 	Choices []Choice `json:"choices,omitempty"`
+	// Unseen is where Request has characters that cannot be seen, at most 100.
+	Unseen []Unseen `json:"unseen,omitempty"`
+	// Lineage are the handles of those whom the asker works for, the nearest first.
+	Lineage []string `json:"lineage,omitempty"`
 	// The same for programs.
+	Kind      string   `json:"kind,omitempty"`   // what Request is: command, diff, path, host, call or budget
+	SHA256    string   `json:"sha256,omitempty"` // what the answer is bound to
 	Folder    string   `json:"folder,omitempty"`
 	Sandbox   string   `json:"sandbox,omitempty"` // level that holds the command; "" is not a command
 	Programs  []string `json:"programs,omitempty"`
@@ -146,6 +152,18 @@ type Ask struct {
 
 	AskedAt   time.Time `json:"askedAt"`
 	ExpiresAt time.Time `json:"expiresAt"`
+
+	// Of one that was answered.
+	Decision  string     `json:"decision,omitempty"` // once, always, prefix, deny, expired or freed
+	DecidedBy string     `json:"decidedBy,omitempty"`
+	DecidedAt *time.Time `json:"decidedAt,omitempty"`
+}
+
+// An Unseen is a character that cannot be seen, by its place in a text.
+type Unseen struct {
+	Char   string `json:"char"` // U+202E; 0xFF for a byte that is not text
+	Line   int    `json:"line"`
+	Column int    `json:"column"` // in characters, from 1
 }
 
 // A Fact is one line beside a request: folder, sandbox, program, script, source.

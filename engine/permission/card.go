@@ -89,9 +89,33 @@ func (r Request) rule() string {
 // Ask returns a pending request as the API and every user interface show it.
 func (p Pending) Ask() event.Ask {
 	r := p.Request
-	return event.Ask{Token: p.Token, AgentID: p.Agent, Tag: r.Tag, Reason: r.Reason, Request: r.Detail.String(),
+	a := event.Ask{Token: p.Token, AgentID: p.Agent, Tag: r.Tag, Reason: r.Reason, Request: r.Detail.String(),
 		Shown: r.Shown(), Facts: r.Facts(), Card: r.Card(), Choices: r.Choices(), Folder: r.Workdir, Sandbox: r.Sandbox,
-		Programs: r.Programs, Prefix: r.Prefix, Untrusted: r.Sources, AskedAt: p.AskedAt, ExpiresAt: p.ExpiresAt}
+		Programs: r.Programs, Prefix: r.Prefix, Untrusted: r.Sources, AskedAt: p.AskedAt, ExpiresAt: p.ExpiresAt,
+		Kind: r.Detail.kind(), SHA256: p.SHA256, Unseen: Unseen(r.Detail.String())}
+	if p.Decision != "" {
+		a.Decision, a.DecidedBy, a.DecidedAt, a.Choices = string(p.Decision), p.DecidedBy, &p.DecidedAt, nil
+	}
+	return a
+}
+
+// kind is what String shows.
+func (d Detail) kind() string {
+	switch {
+	case d.Command != "":
+		return "command"
+	case d.Diff != "":
+		return "diff"
+	case d.Path != "":
+		return "path"
+	case d.Host != "":
+		return "host"
+	case d.Budget != "":
+		return "budget"
+	case d.Call != "":
+		return "call"
+	}
+	return ""
 }
 
 // always spells what the answer "always" gives.

@@ -95,7 +95,7 @@ func TestAskHasAll(t *testing.T) {
 	r := p.Request
 	want := event.Ask{Token: "tok", AgentID: agent, Tag: "@exec:a", Reason: "why", Request: "a", Shown: "a",
 		Facts: r.Facts(), Card: r.Card(), Choices: r.Choices(),
-		Folder: "/ws", Sandbox: "bwrap", Programs: []string{"p"}, Prefix: "@exec:a", Untrusted: []string{"s"},
+		Kind: "command", Folder: "/ws", Sandbox: "bwrap", Programs: []string{"p"}, Prefix: "@exec:a", Untrusted: []string{"s"},
 		AskedAt: noon, ExpiresAt: noon}
 	if diff := cmp.Diff(want, p.Ask()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

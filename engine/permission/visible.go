@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"daycare/engine/event"
 )
 
 // Visible replaces every character that cannot be seen by its name: "[U+202E]" for one that
@@ -27,6 +29,30 @@ func Visible(text string) string {
 	}
 
 	return b.String()
+}
+
+// mostUnseen bounds what Unseen returns: nobody reads more of them.
+const mostUnseen = 100
+
+// Unseen returns where a text has the characters that Visible names.
+func Unseen(text string) (list []event.Unseen) {
+	line, column := 1, 0
+	for i := 0; i < len(text) && len(list) < mostUnseen; {
+		r, n := utf8.DecodeRuneInString(text[i:])
+		column++
+		switch {
+		case r == utf8.RuneError && n == 1:
+			list = append(list, event.Unseen{Char: fmt.Sprintf("0x%02X", text[i]), Line: line, Column: column})
+		case unseen(r):
+			list = append(list, event.Unseen{Char: fmt.Sprintf("U+%04X", r), Line: line, Column: column})
+		case r == '\n':
+			line, column = line+1, 0
+		}
+
+		i += n
+	}
+
+	return list
 }
 
 // VisibleLine is Visible for text that must stay on one line: line breaks are replaced, too.

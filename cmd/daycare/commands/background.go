@@ -3,7 +3,9 @@ package commands
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 
 	"daycare/cmd/daycare/doctor"
 	"daycare/cmd/daycare/term"
+	"daycare/engine/control"
 	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
@@ -126,4 +129,23 @@ func startFailed(c *term.App, root, path string, from int64, code int) error {
 func lastLines(s string, n int) string {
 	lines := strings.Split(s, "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// EnsureDaemon joins the daemon of a workspace, or starts it in the background. It
+// says nothing: the screen belongs to the UI.
+func EnsureDaemon(ctx context.Context, c *term.App, root string) error {
+	client, err := c.Dial(ctx, root)
+	if err == nil {
+		client.Close()
+		return nil
+	}
+	if !errors.Is(err, control.ErrNotRunning) {
+		return err
+	}
+	if client, err := c.JoinStarting(ctx, root); client != nil || err != nil {
+		return err
+	}
+	quiet := &term.App{Streams: term.Streams{In: c.In, Out: io.Discard, Err: io.Discard}, Workspace: c.Workspace,
+		Offline: c.Offline, InProcess: c.InProcess}
+	return StartBackground(ctx, quiet, root, "")
 }

@@ -121,6 +121,8 @@ func (h agents) Stop(context.Context, string) (bool, error) {
 	return true, nil
 }
 
+func (h permissions) Answered(context.Context, int) ([]event.Ask, error) { return nil, nil }
+
 func (h permissions) Asks(context.Context) ([]event.Ask, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

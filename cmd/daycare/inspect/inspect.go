@@ -1,4 +1,6 @@
-package main
+// Package inspect gives the API of a daemon what the commands print that look at files: why, doctor,
+// validate, schema, logs and the size of a context.
+package inspect
 
 import (
 	"context"
@@ -18,25 +20,27 @@ import (
 	"daycare/engine/workspace"
 )
 
-// An inspector gives the API of a workspace's daemon what the commands print that look at files.
-type inspector struct{ root string }
+// An Inspector looks at the workspace in a folder.
+type Inspector string
 
-var _ control.Inspector = inspector{}
+var _ control.Inspector = Inspector("")
 
-func (n inspector) home() string { return filepath.Join(n.root, workspace.Home) }
+func (n Inspector) home() string { return filepath.Join(string(n), workspace.Home) }
 
 // Trace is daycare why.
-func (n inspector) Trace(ctx context.Context, id string) (json.RawMessage, error) {
+func (n Inspector) Trace(ctx context.Context, id string) (json.RawMessage, error) {
 	story, err := commands.Story(ctx, n.home(), id)
 	return encoded(story, err)
 }
 
 // Examine is daycare doctor.
-func (n inspector) Examine(context.Context) (control.Checkup, error) { return doctor.Examine(n.root) }
+func (n Inspector) Examine(context.Context) (control.Checkup, error) {
+	return doctor.Examine(string(n))
+}
 
 // Treat is daycare doctor --fix.
-func (n inspector) Treat(ctx context.Context, ids []string) (control.Checkup, error) {
-	return doctor.Treat(ctx, n.root, ids, func(ctx context.Context) error {
+func (n Inspector) Treat(ctx context.Context, ids []string) (control.Checkup, error) {
+	return doctor.Treat(ctx, string(n), ids, func(ctx context.Context) error {
 		client := control.Redial(n.home())
 		defer client.Close()
 		_, err := client.Reload(ctx)
@@ -45,19 +49,19 @@ func (n inspector) Treat(ctx context.Context, ids []string) (control.Checkup, er
 }
 
 // Validate is daycare validate, for a text that is not saved.
-func (n inspector) Validate(_ context.Context, name string, text []byte) ([]finding.Finding, error) {
+func (n Inspector) Validate(_ context.Context, name string, text []byte) ([]finding.Finding, error) {
 	found, err := doctor.CheckText(n.home(), name, text)
 	return found, asInvalid("name", err)
 }
 
 // Schema is daycare schema.
-func (n inspector) Schema(name string) (json.RawMessage, error) {
+func (n Inspector) Schema(name string) (json.RawMessage, error) {
 	data, err := doctor.SchemaText(name)
 	return data, asInvalid("name", err)
 }
 
 // Size is a part of daycare agents show.
-func (n inspector) Size(ctx context.Context, id string) (json.RawMessage, error) {
+func (n Inspector) Size(ctx context.Context, id string) (json.RawMessage, error) {
 	client := control.Redial(n.home())
 	defer client.Close()
 	size, err := commands.SizeOf(ctx, client, n.home(), id)
@@ -65,7 +69,7 @@ func (n inspector) Size(ctx context.Context, id string) (json.RawMessage, error)
 }
 
 // Log is daycare logs.
-func (n inspector) Log(ctx context.Context, q control.LogQuery, line func(raw []byte) error) error {
+func (n Inspector) Log(ctx context.Context, q control.LogQuery, line func(raw []byte) error) error {
 	conf, _, err := config.Load(n.home(), os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		conf = config.Default()

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"cmp"
@@ -16,7 +16,8 @@ import (
 	"daycare/engine/control"
 )
 
-func webCommand(c *term.App) *cobra.Command {
+// Web opens the page in a browser, and manages the browsers that are logged in.
+func Web(c *term.App) *cobra.Command {
 	var stay bool
 	cmd := &cobra.Command{
 		Use:   "web",
@@ -43,7 +44,7 @@ func openPage(ctx context.Context, c *term.App, stay bool) error {
 	if err := setup.EnsureHome(c, root); err != nil {
 		return err
 	}
-	if err := ensureDaemon(ctx, c, root); err != nil {
+	if err := EnsureDaemon(ctx, c, root); err != nil {
 		return err
 	}
 	client, err := c.Daemon(ctx)
