@@ -72,8 +72,9 @@ var imports = map[string][]string{
 	"cmd/daycare/logfile": {"engine/config"},
 	"cmd/daycare/commandtest": {"cmd/daycare/term", "engine/control", "engine/event", "engine/finding", "engine/message",
 		"engine/record"},
-	"cmd/daycare/chaos": {"..."},
-	"cmd/daycare/bench": {"..."},
+	"cmd/daycare/browser": {}, // it has the command, and what a browser shows
+	"cmd/daycare/chaos":   {"..."},
+	"cmd/daycare/bench":   {"..."},
 
 	"engine":                 {"engine/..."},
 	"engine/attacktest":      {},
