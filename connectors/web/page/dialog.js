@@ -1,0 +1,79 @@
+// What lies over the page: questions, sheets, short messages; and what is told to screen readers.
+import { h, icon } from './dom.js';
+
+// open shows a modal dialog with these children and returns it. It is named by label, closed by Esc and by
+// a click beside it, and gives the focus back. kind is 'box' (centred), 'sheet' (a pane at the right) or
+// 'palette'.
+export function open(kind, label, ...children) {
+  const dialog = h(`dialog.${kind}`, { 'aria-label': label }, ...children);
+  const before = document.activeElement;
+  dialog.addEventListener('close', () => {
+    dialog.remove();
+    if (before?.isConnected) before.focus();
+    else document.getElementById('main').focus();
+  });
+  dialog.addEventListener('click', (e) => { if (e.target === dialog) dialog.close(); });
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
+// ask asks a question and returns whether yes was chosen. body says what will change and what will not; field,
+// if there is one, is {label, value} of a text that is asked for: then the answer is the text, or null.
+export function ask({ title, body, yes, danger = false, field }) {
+  return new Promise((answer) => {
+    const input = field && h('input.in', { value: field.value ?? '', 'aria-label': field.label, placeholder: field.label, autofocus: true });
+    let result = field ? null : false;
+    const form = h('form', { method: 'dialog', onsubmit: () => { result = field ? input.value.trim() : true; } },
+      h('div.body', h('h2', title), [body].flat().map((p) => (typeof p === 'string' ? h('p', p) : p)), input),
+      h('div.acts', h(`button.btn.${danger ? 'bad' : 'main'}`, { type: 'submit' }, yes),
+        h('button.btn', { type: 'button', onclick: () => dialog.close() }, 'Cancel')));
+    const dialog = open('box', title, form);
+    dialog.addEventListener('close', () => answer(result));
+    (input ?? form.querySelector('button')).focus();
+  });
+}
+
+// sheet opens a pane over the right of the page, with a heading and a button that closes it.
+export function sheet(title, note, ...children) {
+  const close = h('button.tap', { type: 'button', 'aria-label': 'Close', onclick: () => dialog.close() }, icon('close'));
+  const dialog = open('sheet', title, h('div.head', h('h1', title), h('span.quiet.cut', note), h('span.grow'), close), ...children);
+  return dialog;
+}
+
+let hide = null;
+
+// toast shows a short message at the bottom for some seconds; action, {label, run}, is a button in it.
+export function toast(text, { action, ms = 5000 } = {}) {
+  const node = document.getElementById('toast');
+  clearTimeout(hide);
+  const done = () => { node.hidden = true; };
+  node.replaceChildren(h('span', text), action ? h('button.btn.small', { type: 'button', onclick: () => { done(); action.run(); } }, action.label) : '');
+  node.hidden = false;
+  hide = setTimeout(done, ms);
+}
+
+// failed shows why something did not work: what the API said, and what to do.
+export function failed(err) {
+  toast(err.hint ? `${err.message}. ${err.hint}` : err.message, { ms: 8000 });
+}
+
+// TELL_MS is the pause between two sentences for screen readers, in milliseconds.
+const TELL_MS = 2000;
+const sentences = [];
+let telling = null;
+
+// announce tells a whole sentence to screen readers, at most one in two seconds; of many, the newest three.
+export function announce(sentence) {
+  sentences.push(sentence);
+  if (sentences.length > 3) sentences.shift();
+  telling ??= setTimeout(next, 0);
+}
+
+function next() {
+  document.getElementById('live').textContent = sentences.shift();
+  telling = setTimeout(() => {
+    telling = null;
+    if (sentences.length) next();
+  }, TELL_MS);
+}

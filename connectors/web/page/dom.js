@@ -1,0 +1,121 @@
+// Elements, without innerHTML: everything enters the page as text. The one exception is setRendered.
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+// h returns a new element. spec is a tag with classes, as in 'div.row.on'. Attributes follow, then
+// children: nodes, text, numbers, lists of these; null, undefined and false are left out. An attribute
+// that is a function is a listener (onclick), true is an empty attribute, false and null are none.
+export function h(spec, ...rest) {
+  const [tag, ...classes] = spec.split('.');
+  const node = document.createElement(tag);
+  if (classes.length) node.className = classes.join(' ');
+  if (isAttributes(rest[0])) setAttributes(node, rest.shift());
+  add(node, rest);
+  return node;
+}
+
+// svg is h for SVG elements; lengths are attributes there, as the page has no inline styles.
+export function svg(tag, attributes, ...children) {
+  const node = document.createElementNS(SVG, tag);
+  setAttributes(node, attributes ?? {});
+  add(node, children);
+  return node;
+}
+
+function isAttributes(v) {
+  return v !== null && typeof v === 'object' && !(v instanceof Node) && !Array.isArray(v);
+}
+
+function setAttributes(node, attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === 'function') node.addEventListener(name.slice(2), value);
+    else if (name === 'class') node.setAttribute('class', `${node.getAttribute('class') ?? ''} ${value}`.trim());
+    else if (name === 'value') node.value = value;
+    else node.setAttribute(name, value === true ? '' : value);
+  }
+}
+
+function add(node, children) {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    if (Array.isArray(child)) add(node, child);
+    else node.append(child);
+  }
+}
+
+// icon returns an icon of the sprite in index.html, 16 px; sign one of the signs of a state, 14 px.
+export function icon(name, label) {
+  return use('icon', `#i-${name}`, label);
+}
+
+export function sign(name, label) {
+  return use(`sign ${name}`, `#s-${name}`, label);
+}
+
+function use(classes, href, label) {
+  const named = label ? { role: 'img', 'aria-label': label } : { 'aria-hidden': 'true' };
+  return svg('svg', { class: classes, ...named }, svg('use', { href }));
+}
+
+// setText changes the text of a node only if it differs, so that nothing is laid out for nothing.
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+// fill makes the children of a node these, and moves only what is not in its place.
+export function fill(node, children) {
+  let at = node.firstChild;
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    const next = typeof child === 'string' ? document.createTextNode(child) : child;
+    if (next === at) at = at.nextSibling;
+    else node.insertBefore(next, at);
+  }
+  while (at) {
+    const gone = at;
+    at = at.nextSibling;
+    gone.remove();
+  }
+}
+
+const policy = globalThis.trustedTypes?.createPolicy('daycare', { createHTML: (html) => html });
+
+// setRendered puts HTML into a node that the server made from Markdown and sanitised. It is the only
+// function that may set HTML, and only the member "html" of a record may be given to it.
+export function setRendered(node, html) {
+  node.innerHTML = policy ? policy.createHTML(html) : html;
+}
+
+// invisible are the characters that a reader cannot see, or that change the order of others: control
+// characters but newline and tab, soft hyphen, zero-width and bidirectional ones, tags, variation selectors.
+const invisible =
+  /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u034F\u061C\u115F\u1160\u17B4\u17B5\u180B-\u180F\u200B-\u200F\u2028-\u202E\u2060-\u206F\u3164\uFE00-\uFE0F\uFEFF\uFFA0\uFFF9-\uFFFB]|[\u{E0000}-\u{E0FFF}]/gu;
+
+// named returns text as nodes in which each invisible character is a mark with its number.
+export function named(text) {
+  const nodes = [];
+  let from = 0;
+  for (const found of text.matchAll(invisible)) {
+    if (found.index > from) nodes.push(text.slice(from, found.index));
+    nodes.push(h('mark', codePoint(found[0])));
+    from = found.index + found[0].length;
+  }
+  if (from < text.length) nodes.push(text.slice(from));
+  return nodes;
+}
+
+// plain is named as one string, for names, titles and labels.
+export function plain(text) {
+  return String(text ?? '').replace(invisible, (c) => `[${codePoint(c)}]`);
+}
+
+// unseenIn lists the invisible characters of a text, with line and column from 1.
+export function unseenIn(text) {
+  return text.split('\n').flatMap((line, i) =>
+    [...line.matchAll(invisible)].map((m) => ({ name: codePoint(m[0]), line: i + 1, column: [...line.slice(0, m.index)].length + 1 })));
+}
+
+function codePoint(c) {
+  return `U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
+}

@@ -1,0 +1,288 @@
+// Home: all agents, those that need a person first, and what today costs and brings.
+import { fill, h, icon, setText, sign, svg } from '../dom.js';
+import { get } from '../api.js';
+import { allAgents, askOf, ready as loaded, subscribe } from '../store.js';
+import { depth, doing, groupOf, GROUPS, keyOf, nameOf, titleOf, urlOf, WORDS } from '../state.js';
+import { ago, at, hour, money, plural, until, when } from '../format.js';
+import { go, setQuery } from '../router.js';
+import { newAgent, firstMessage } from '../newagent.js';
+import { nextRuns } from '../clock.js';
+
+export const title = 'Home';
+
+// REGROUP_MS is how often agents change places at most, so that no row jumps away under a pointer; FIRST is how
+// many rows are made before the first paint.
+const REGROUP_MS = 1000;
+const FIRST = 60;
+
+export function render(params) {
+  return new Home(params).view();
+}
+
+class Home {
+  #rows = new Map(); // {node, parts} by id
+  #off = [];
+  #today = null; // what was spent since midnight, by handle
+  #next = [];
+  #feed = [];
+  #grouped = 0;
+  #timer = null;
+  #query;
+
+  constructor(params) {
+    this.#query = params.query;
+    this.filter = h('input.in', { type: 'search', placeholder: 'Filter agents', 'aria-label': 'Filter agents', 'data-filter': true,
+      value: params.query.get('q') ?? '', oninput: () => setQuery({ q: this.filter.value }) });
+    this.strip = h('dl.strip');
+    this.rows = h('div.rows', { role: 'table', 'aria-label': 'Agents' });
+    this.side = h('aside', { 'aria-label': 'Next and just now' });
+    this.node = h('div.page');
+  }
+
+  view() {
+    this.#off.push(subscribe('agents', () => this.#draw()), subscribe('asks', () => this.#draw()));
+    this.#frame();
+    this.#draw();
+    this.#read();
+    const minute = setInterval(() => this.#drawStrip(), 30_000);
+    return {
+      node: this.node,
+      ready: () => { if (this.#query.has('new')) this.#create(); },
+      update: (params) => this.#update(params),
+      event: (e) => this.#take(e),
+      again: () => this.#read(),
+      close: () => { this.#off.forEach((off) => off()); clearTimeout(this.#timer); clearInterval(minute); },
+      keys: [
+        { key: 'j', label: 'Next row', run: () => this.#step(1) },
+        { key: 'k', label: 'Previous row', run: () => this.#step(-1) },
+      ],
+    };
+  }
+
+  #update(params) {
+    this.#query = params.query;
+    if (params.query.has('new')) this.#create();
+    if (this.filter.value !== (params.query.get('q') ?? '')) this.filter.value = params.query.get('q') ?? '';
+    this.#group();
+    return true;
+  }
+
+  async #create() {
+    setQuery({ new: null });
+    const agent = await newAgent();
+    if (agent) go(urlOf(agent));
+  }
+
+  // frame is the page with agents, or the text field of a workspace that has none.
+  #frame() {
+    if (loaded() && allAgents().length === 0) {
+      if (!this.first) {
+        this.first = firstMessage((agent) => go(urlOf(agent)));
+        this.node.replaceChildren(this.first);
+      }
+      return;
+    }
+    if (this.first || !this.node.firstChild) {
+      this.first = null;
+      this.node.replaceChildren(
+        h('div.head', h('h1', 'Home'), h('span.grow'), h('span.wide', this.filter), h('kbd', '/'),
+          h('button.btn.main', { type: 'button', onclick: () => this.#create() }, icon('plus'), 'New agent')),
+        this.strip, h('div.cols', this.rows, this.side));
+    }
+  }
+
+  // read asks for what no event tells: today's cost, and what is due next.
+  async #read() {
+    const midnight = new Date();
+    midnight.setHours(0, 0, 0, 0);
+    const [bill, next] = await Promise.all([
+      get(`/v1/cost?since=${encodeURIComponent(midnight.toISOString())}`).catch(() => null),
+      nextRuns().catch(() => []),
+    ]);
+    if (bill) this.#today = { total: bill.total, by: new Map(bill.rows.map((r) => [r.key, r])) };
+    this.#next = next;
+    this.#draw();
+    this.#drawSide();
+  }
+
+  #take(e) {
+    const line = happened(e);
+    if (line) {
+      this.#feed.unshift({ at: e.at, ...line });
+      this.#feed.length = Math.min(this.#feed.length, 12);
+      this.#drawSide();
+    }
+    if (e.type === 'turn.finished' || e.type.startsWith('cron.')) {
+      clearTimeout(this.reading);
+      this.reading = setTimeout(() => this.#read(), 2000);
+    }
+  }
+
+  // draw changes rows in their places at once, and moves them between groups at most once a second.
+  #draw() {
+    this.#frame();
+    for (const agent of allAgents()) if (this.#rows.has(agent.id)) this.#drawRow(agent);
+    this.#drawStrip();
+    const wait = this.#grouped + REGROUP_MS - Date.now();
+    clearTimeout(this.#timer);
+    if (wait <= 0) this.#group();
+    else this.#timer = setTimeout(() => this.#group(), wait);
+  }
+
+  #group() {
+    this.#grouped = Date.now();
+    const groups = grouped(this.#filtered());
+    let left = this.#rows.size ? Infinity : FIRST;
+    const children = [this.top ??= header()];
+    for (const { key, title: heading } of GROUPS) {
+      const list = groups.get(key) ?? [];
+      if (list.length === 0) continue;
+      const some = list.slice(0, left);
+      left -= some.length;
+      children.push(h('div.group', { role: 'presentation' }, h('h2', heading), h('span.quiet', list.filter((a) => groupOf(a) === key).length), h('hr')));
+      children.push(...some.map((a) => this.#row(a).node));
+    }
+    if (!loaded()) children.push(h('p.hint', 'Reading the agents …'));
+    else if (groups.size === 0 && this.filter.value) children.push(h('p.hint', 'No agent has this in its handle, name or state.'));
+    fill(this.rows, children);
+    if (left <= 0) requestAnimationFrame(() => setTimeout(() => this.#group(), 0)); // the rest behind the first paint
+  }
+
+  #filtered() {
+    const words = this.filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    if (!words.length) return allAgents();
+    return allAgents().filter((a) => {
+      const text = `${a.handle} ${a.name} ${WORDS[keyOf(a)]} ${a.connector ?? ''}`.toLowerCase();
+      return words.every((w) => text.includes(w));
+    });
+  }
+
+  #row(agent) {
+    if (!this.#rows.has(agent.id)) {
+      const parts = {
+        who: h('div.who', { role: 'rowheader' }, h('span.mono'), h('a.cut')), doing: h('div.doing', { role: 'cell' }),
+        inbox: h('div.inbox.right', { role: 'cell' }), full: h('div.full-of.spare', { role: 'cell' }), cost: h('div.cost.right', { role: 'cell' }),
+        next: h('div.right.quiet.spare', { role: 'cell' }), last: h('div.right.quiet.spare', { role: 'cell' }),
+      };
+      this.#rows.set(agent.id, { parts, shown: '', node: h('div', { role: 'row' }, Object.values(parts)) });
+      this.#drawRow(agent);
+    }
+    return this.#rows.get(agent.id);
+  }
+
+  // drawRow changes a row if what it shows is another than before.
+  #drawRow(agent) {
+    const row = this.#rows.get(agent.id);
+    const key = keyOf(agent);
+    const does = doing(agent);
+    const ask = askOf(agent.id);
+    const spent = this.#today?.by.get(agent.handle)?.cost;
+    const next = this.#next.find((n) => n.agentId === agent.id)?.at;
+    const shown = JSON.stringify([key, does, ask?.token, agent.queued, agent.oldestAt, agent.context, agent.window, spent, next, agent.lastAt, agent.name, agent.handle]);
+    if (row.shown === shown) return;
+    row.shown = shown;
+    const { who, doing: cell, inbox, full, cost, next: nextCell, last } = row.parts;
+    who.className = `who${depth(agent) ? ' child' : ''}`;
+    who.replaceChildren(sign(key, WORDS[key]), h('span.mono', agent.handle), h('a.cut', { href: urlOf(agent), title: titleOf(agent) }, nameOf(agent)));
+    cell.className = `doing ${key}`;
+    cell.replaceChildren(h('span.cut', { title: `${does.text}${does.code ?? ''}` || null }, does.text, does.code ? h('code', does.code) : null));
+    if (ask) cell.append(h('a.btn.small.spare', { href: `/approvals/${ask.token}`, 'aria-label': `Review what ${titleOf(agent)} asks` }, 'Review'));
+    inbox.replaceChildren(...agent.queued ? [h('span.chip.queued', { title: 'in its inbox, and how long the oldest waits' }, agent.oldestAt ? `${agent.queued} · ${ago(agent.oldestAt)}` : agent.queued)] : []);
+    full.replaceChildren(...agent.window ? [meter(agent.context / agent.window), `${Math.round(100 * (agent.context ?? 0) / agent.window)}%`] : []);
+    setText(cost, spent ? money(spent) : '');
+    nextCell.replaceChildren(...next ? [at(next)] : []);
+    last.replaceChildren(...agent.lastAt ? [when(agent.lastAt)] : []);
+  }
+
+  #drawStrip() {
+    if (!loaded()) return;
+    const agents = allAgents();
+    const needs = agents.filter((a) => groupOf(a) === 'needs').length;
+    const busy = agents.filter((a) => keyOf(a) === 'work' || keyOf(a) === 'retry');
+    const retries = busy.filter((a) => keyOf(a) === 'retry').length;
+    const waits = agents.reduce((n, a) => n + a.queued, 0);
+    const oldest = agents.map((a) => a.oldestAt).filter(Boolean).sort()[0];
+    const next = this.#next[0];
+    fill(this.strip, [
+      figure('Need you', h(`span${needs ? '.ask' : ''}`, needs)),
+      figure('At work', busy.length, retries ? `${retries} tries again` : ''),
+      figure('In inboxes', waits, oldest ? `oldest ${ago(oldest)}` : ''),
+      figure('Spent today', this.#today ? money(this.#today.total.cost, this.#today.total.estimated) : '–'),
+      figure('Next wake', next ? hour(next.at) : '–', next ? `${next.name}, ${until(next.at)}` : 'nothing is scheduled'),
+    ]);
+  }
+
+  #drawSide() {
+    const next = this.#next.slice(0, 6).map((n) => h('li', at(n.at), h('div', h('a', { href: n.path }, n.name), h('small', until(n.at)))));
+    const feed = this.#feed.map((f) => h('li', at(f.at), h('div', h('a', { href: f.path }, f.text), f.more ? h('small', f.more) : null)));
+    fill(this.side, [
+      h('h2', 'Next'), next.length ? h('ul.feed', next) : h('p.hint', 'No task is due. ', h('a', { href: '/clocks' }, 'Clocks')),
+      h('h2', 'Just now'), feed.length ? h('ul.feed', feed) : h('p.hint', 'What happens while this page is open.'),
+    ]);
+  }
+
+  #step(by) {
+    const links = [...this.rows.querySelectorAll('.who a')];
+    const at = links.indexOf(document.activeElement);
+    links[Math.max(0, Math.min(links.length - 1, at + by))]?.focus();
+    return links.length > 0;
+  }
+}
+
+function header() {
+  return h('div.top', { role: 'row' }, ...['Agent', 'Doing, or said last', 'Inbox', 'Context', 'Today', 'Next', 'Last'].map((text, i) =>
+    h(`span${i === 2 || i > 3 ? '.right' : ''}`, { role: 'columnheader' }, text)));
+}
+
+function figure(name, value, note) {
+  return h('div', h('dt', name), h('dd', value, note ? h('small', note) : null));
+}
+
+// meter is a bar for a share from 0 to 1; the mark is where the context is compacted.
+export function meter(share, limit = 0.8) {
+  const to = Math.max(0, Math.min(1, share || 0)) * 100;
+  return svg('svg', { class: 'meter', viewBox: '0 0 100 4', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+    svg('rect', { class: 'back', width: 100, height: 4, rx: 2 }), svg('rect', { class: 'full', width: to, height: 4, rx: 2 }),
+    limit ? svg('rect', { class: 'tick', x: limit * 100, width: 1.5, height: 4 }) : null);
+}
+
+// grouped puts agents into groups. A family stays together, under its most urgent member.
+function grouped(agents) {
+  const order = GROUPS.map((g) => g.key);
+  const families = new Map();
+  for (const a of agents) {
+    const root = a.handle.split('/')[0];
+    if (!families.has(root)) families.set(root, []);
+    families.get(root).push(a);
+  }
+  const groups = new Map();
+  for (const family of families.values()) {
+    const ended = family.filter((a) => groupOf(a) === 'ended');
+    const here = family.filter((a) => groupOf(a) !== 'ended');
+    const key = order[Math.min(...here.map((a) => order.indexOf(groupOf(a))), order.length - 1)];
+    for (const [group, list] of [[key, here], ['ended', ended]]) {
+      if (list.length) groups.set(group, [...groups.get(group) ?? [], ...list]);
+    }
+  }
+  return groups;
+}
+
+// happened is an event as a line of what happened just now, null for those that are not told.
+function happened(e) {
+  const agent = allAgents().find((a) => a.id === e.agent);
+  const name = agent ? titleOf(agent) : '';
+  const path = agent ? urlOf(agent) : '/health';
+  switch (e.type) {
+    case 'permission.requested': return { text: `${name} asks for a permission`, more: e.permission, path: `/approvals/${e.token}` };
+    case 'permission.decided': return { text: `${name}: ${e.decision === 'deny' ? 'denied' : 'allowed'}`, more: `${e.permission}${e.by ? `, by ${e.by}` : ''}`, path };
+    case 'retry': return { text: `${name} tries again`, more: e.reason, path };
+    case 'turn.finished': return e.reason === 'error' ? { text: `${name} failed`, more: e.error, path } : null;
+    case 'outbox.failed': return { text: 'An answer was not delivered', more: `${name} by ${e.connector}: ${e.error ?? ''}`, path };
+    case 'agent.created': return { text: `${name || 'An agent'} is new`, path };
+    case 'budget.reached': return { text: `${name} reached a budget`, more: e.reason, path };
+    case 'cron.skipped': return { text: 'A run was skipped', more: e.reason, path: '/clocks' };
+    case 'file.invalid': case 'config.invalid': return { text: `${e.file} has a mistake`, more: e.text, path: '/health' };
+    case 'config.reloaded': return { text: 'The settings were read again', path: '/settings' };
+    default: return null;
+  }
+}
