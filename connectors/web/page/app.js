@@ -10,6 +10,7 @@ import { show as showPalette, PAGES } from './palette.js';
 import { announce, open } from './dialog.js';
 import { keepSeen, titleOf, urlOf } from './state.js';
 import { notify } from './notify.js';
+import { resume } from './drafts.js';
 
 const main = document.getElementById('main');
 let view = null; // what is shown: {name, module, shown, params}
@@ -52,6 +53,7 @@ function run() {
   live.on('again', () => view?.shown?.again?.());
   live.connect((status) => signedOut({ message: status === 403 ? 'The server refused this page' : 'The session is over' }));
   store.begin().catch(() => {});
+  resume();
   router.start(show);
 }
 

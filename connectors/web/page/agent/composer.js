@@ -1,0 +1,192 @@
+// The field below a transcript: what is typed is kept, and sent once.
+import { fill, h, icon, plain, sign } from '../dom.js';
+import { agentOf } from '../store.js';
+import { keyOf, titleOf } from '../state.js';
+import { draftOf, keep, send, sending } from '../drafts.js';
+import { announce, failed } from '../dialog.js';
+import { size } from '../format.js';
+
+// MOST_BYTES is what the files of a message may have together; the API refuses more.
+const MOST_BYTES = 20 << 20;
+
+// WAYS are how an agent takes a message while it works: what the switch says, the button, and the sentence.
+const WAYS = {
+  steer: { says: 'At its next step', button: 'Steer' },
+  followup: { says: 'When it is done', button: 'Queue' },
+  collect: { says: 'With all that waits', button: 'Queue' },
+  interrupt: { says: 'It stops and reads this', button: 'Interrupt' },
+};
+
+// wayOf names when an agent reads an item of its inbox.
+export function wayOf(agent, item) {
+  return { steer: 'read at its next step', followup: 'read when it is done', collect: 'read together when done',
+    interrupt: 'it stops and reads this' }[item.queue || agent.queue || 'steer'];
+}
+
+export class Composer {
+  #id;
+  #way = ''; // '': as the agent does it
+  #files = [];
+  #sending = false;
+  #saving = null;
+
+  // takeBack gets an item of the inbox out of it and returns whether that worked.
+  constructor(agent, { takeBack, sent }) {
+    this.#id = agent.id;
+    this.takeBack = takeBack;
+    this.sent = sent;
+    this.text = h('textarea', { rows: 1, 'aria-label': `Message to ${plain(titleOf(agent))}`, placeholder: `Write to ${plain(titleOf(agent))}`,
+      oninput: () => this.#typed(), onkeydown: (e) => this.#key(e), onpaste: (e) => this.#paste(e) });
+    this.waiting = h('div');
+    this.chips = h('div.chips', { hidden: true });
+    this.picker = h('input', { type: 'file', multiple: true, hidden: true, onchange: () => { this.#add(this.picker.files); this.picker.value = ''; } });
+    this.switch = h('div.seg', { role: 'group', 'aria-label': 'When it reads this' });
+    this.help = h('span.help.wide');
+    this.button = h('button.btn.main.keep', { type: 'button', onclick: () => this.send(this.#way) }, 'Send');
+    this.field = h('div.field', this.text, this.chips, h('div.bar', this.switch,
+      h('button.tap', { type: 'button', 'aria-label': 'Attach files', title: 'Attach files', onclick: () => this.picker.click() }, icon('clip')),
+      this.help, h('span.grow'), this.button, this.picker));
+    this.node = h('div.composer', h('div', this.waiting, this.field));
+    this.#drop();
+    this.draw();
+  }
+
+  // load shows the draft of the agent, and waits for a message that is still being sent.
+  load() {
+    this.text.value = draftOf(this.#id).text;
+    const sent = sending(this.#id);
+    if (!sent) return;
+    this.#pending(true);
+    sent.catch(failed).finally(() => {
+      this.text.value = draftOf(this.#id).text;
+      this.#pending(false);
+    });
+  }
+
+  close() {
+    this.#save();
+  }
+
+  #typed() {
+    clearTimeout(this.#saving);
+    this.#saving = setTimeout(() => this.#save(), 150);
+  }
+
+  #save() {
+    clearTimeout(this.#saving);
+    if (!this.#sending) keep(this.#id, this.text.value);
+  }
+
+  // put adds text to the field, as what was taken back.
+  put(text) {
+    this.text.value = [this.text.value.trim(), text].filter(Boolean).join('\n\n');
+    this.#save();
+    this.text.focus();
+  }
+
+  #key(e) {
+    if (e.key !== 'Enter' || e.isComposing || e.shiftKey || e.altKey) return;
+    e.preventDefault();
+    if (!e.repeat) this.send(e.ctrlKey || e.metaKey ? 'followup' : this.#way);
+  }
+
+  // send posts what is typed. The field is cleared by the answer, not by the key.
+  async send(way) {
+    const text = this.text.value;
+    if (this.#sending || (!text.trim() && this.#files.length === 0)) return;
+    this.#pending(true);
+    try {
+      await send(this.#id, { text, queue: this.#busy() ? way : '', files: this.#files.map(({ name, data }) => ({ name, data })) });
+      this.text.value = '';
+      this.#files = [];
+      this.#drawFiles();
+      announce('Message accepted');
+      this.sent();
+    } catch (err) {
+      failed(err);
+    } finally {
+      this.#pending(false);
+    }
+  }
+
+  #pending(yes) {
+    this.#sending = yes;
+    this.text.readOnly = yes;
+    this.button.disabled = yes;
+    this.draw();
+  }
+
+  #busy() {
+    const agent = agentOf(this.#id);
+    return Boolean(agent) && ['work', 'retry', 'ask', 'queued'].includes(keyOf(agent));
+  }
+
+  // draw shows when the agent reads a message: only while it works is there a choice.
+  draw() {
+    const agent = agentOf(this.#id);
+    const own = agent?.queue || 'steer';
+    const busy = this.#busy();
+    const other = own === 'followup' ? 'steer' : 'followup';
+    this.switch.hidden = !busy;
+    fill(this.switch, busy ? [['', own], [other, other]].map(([way, kind]) => h('button', { type: 'button', 'aria-pressed': String(this.#way === way),
+      onclick: () => { this.#way = way; this.draw(); } }, WAYS[kind].says)) : []);
+    if (!busy) this.#way = '';
+    this.button.textContent = this.#sending ? 'Sending …' : busy ? WAYS[this.#way || own].button : 'Send';
+    fill(this.help, [h('kbd', 'Enter'), ' sends · ', h('kbd', 'Shift Enter'), ' new line', ...(busy && own !== 'followup' ? [' · ', h('kbd', 'Ctrl Enter'), ' when it is done'] : [])]);
+  }
+
+  // drawWaiting shows what of the inbox waits, and takes the newest message back into the field.
+  drawWaiting(agent, items) {
+    const messages = items.filter((i) => i.state === 'waiting' && i.type === 'message');
+    const last = messages.at(-1);
+    fill(this.waiting, last ? [h('div.waiting', sign('queued'), h('span.cut.grow', `${messages.length} ${messages.length === 1 ? 'waits' : 'wait'}, ${wayOf(agent, last)}: `,
+      h('span.second', plain(last.text.slice(0, 300)))),
+    h('button.btn.small', { type: 'button', onclick: async () => { if (await this.takeBack(last)) this.put(last.text); } }, 'Take back'))] : []);
+  }
+
+  // drop accepts files that are dragged onto the field.
+  #drop() {
+    for (const type of ['dragover', 'dragleave', 'drop']) {
+      this.field.addEventListener(type, (e) => {
+        if (![...e.dataTransfer.types].includes('Files')) return;
+        e.preventDefault();
+        this.field.classList.toggle('over', type === 'dragover');
+        if (type === 'drop') this.#add(e.dataTransfer.files);
+      });
+    }
+  }
+
+  #paste(e) {
+    if (e.clipboardData.files.length === 0) return;
+    e.preventDefault();
+    this.#add(e.clipboardData.files);
+  }
+
+  async #add(list) {
+    for (const file of list) {
+      const total = this.#files.reduce((n, f) => n + f.bytes, 0) + file.size;
+      if (total > MOST_BYTES) {
+        failed({ message: `${file.name} is not attached: files may have ${size(MOST_BYTES)} together` });
+        continue;
+      }
+      this.#files.push({ name: file.name || 'pasted.png', bytes: file.size, data: await base64(file) });
+    }
+    this.#drawFiles();
+  }
+
+  #drawFiles() {
+    this.chips.hidden = this.#files.length === 0;
+    fill(this.chips, this.#files.map((f) => h('span.chip', plain(f.name), ` ${size(f.bytes)}`,
+      h('button.tap', { type: 'button', 'aria-label': `Remove ${plain(f.name)}`, onclick: () => { this.#files = this.#files.filter((o) => o !== f); this.#drawFiles(); } }, icon('close')))));
+  }
+}
+
+// base64 is the content of a file as the API wants it.
+function base64(file) {
+  return new Promise((done, fail) => {
+    const reader = new FileReader();
+    reader.onload = () => done(reader.result.slice(reader.result.indexOf(',') + 1));
+    reader.onerror = () => fail(reader.error);
+    reader.readAsDataURL(file);
+  });
+}

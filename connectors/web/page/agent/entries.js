@@ -1,0 +1,119 @@
+// Records of a history as entries of the transcript.
+import { h, icon, named, plain, setRendered, sign } from '../dom.js';
+import { agentOf } from '../store.js';
+import { titleOf } from '../state.js';
+import { at, plural, size } from '../format.js';
+import { Card, cutText, thinking } from './cards.js';
+
+const ANSWERS = { once: 'allowed once', always: 'always allowed', prefix: 'allowed for commands like it', deny: 'denied', expired: 'expired',
+  freed: 'withdrawn', used: 'used', revoked: 'revoked', profile: 'changed the profile', 'changed-by-hand': 'changed by hand' };
+const ENDS = { canceled: 'stopped', limit: 'ended at a limit', loop: 'ended because it repeated itself', budget: 'ended at a budget', error: 'failed',
+  poison: 'failed too often and was given up', waiting: 'waits' };
+
+// entriesOf returns the list items of a record, in their order; most records have one, some none. cards are
+// the calls by id: calls are added, and results finish them, in whatever order their pages come.
+export function entriesOf(record, cards) {
+  const make = MAKERS[record.type];
+  return make ? make(record, cards).filter(Boolean) : [];
+}
+
+const MAKERS = {
+  user_message: (r) => [r.silent && !r.text ? null : person(r)],
+  assistant_message: (r, cards) => [
+    ...(r.thinking ?? []).filter((t) => t.text).map((t) => h('li', thinking(t.text).node)),
+    r.text ? answer(r) : null,
+    ...(r.toolCalls ?? []).map((c) => h('li', { 'data-call': c.id }, cards.of(c).node)),
+    r.finish === 'max_tokens' ? note('The answer was cut at the longest that the model gives.') : null,
+    r.finish === 'interrupted' ? note('This answer was interrupted; the model does not see it.') : null,
+  ],
+  tool_result: (r, cards) => {
+    cards.finish(r.toolCallId, { status: r.status, text: r.output?.text, blocks: r.output?.blocks, blob: r.output?.blob, ms: r.ms });
+    return [];
+  },
+  permission: (r) => [permission(r)],
+  turn_begin: (r) => [r.attempt > 1 ? note(`Began again after an interruption, attempt ${r.attempt}`) : null],
+  turn_end: (r) => [r.reason === 'done' || r.reason === 'waiting' ? null : note(`The turn ${ENDS[r.reason] ?? r.reason}${r.error ? `: ${r.error}` : ''}`,
+    { error: r.reason !== 'canceled', mark: 'warn' })],
+  delivery: (r) => [r.error ? note(`Part ${r.part} of ${r.parts} was not delivered${r.final ? '' : ' yet'}: ${r.error}`, { error: true, mark: 'warn' }) : null],
+  summary: (r) => [summary(r)],
+  reset: (r) => [note(`New conversation${r.message ? `: ${r.message}` : ''}`, { rule: true })],
+  start: (r) => [r.forkedFrom ? note('Continues another agent from here', { rule: true }) : null],
+  mark: (r) => [note(`Checkpoint ${r.name}`, { rule: true, mark: 'mark' })],
+  rewind: () => [note('Rewound: the model no longer sees the greyed part above', { rule: true, mark: 'rewind' })],
+  note: (r) => [note(r.text)],
+};
+
+function person(r) {
+  const from = r.origin ? sender(r.origin) : (r.context?.sender ?? '');
+  return h('li', h(`div.you${r.origin ? '.other' : ''}`, cutText('div.text', r.text ?? ''),
+    r.files?.length ? h('div.bar', r.files.map((f) => h('span.chip', icon('clip'), ` ${plain(f.name)}${f.size ? `, ${size(f.size)}` : ''}`))) : null,
+    h('small', from ? `${plain(from)} · ` : '', at(r.at), r.route?.connector ? ` · ${plain(r.route.connector)}` : '', ` · #${r.seq}`,
+      r.untrusted ? ' · from outside' : '')));
+}
+
+function sender(origin) {
+  if (origin === 'system') return 'daycare';
+  const agent = agentOf(origin);
+  return agent ? titleOf(agent) : origin;
+}
+
+// answer is what the model said: the HTML that the server made of it, or its text.
+function answer(r) {
+  if (!r.html) return h('li', h('div.said.raw', cutText('div', r.text)));
+  const node = h('div.said');
+  setRendered(node, r.html);
+  return h('li', node);
+}
+
+function permission(r) {
+  if (r.silent || r.event === 'used') return null;
+  const what = h('span', r.event === 'asked' ? 'Asked for ' : `${ANSWERS[r.event] ?? r.event}: `, h('code', named(r.tag ?? '')), r.by ? ` · ${plain(r.by)}` : '');
+  what.firstChild.data = what.firstChild.data.replace(/^./, (c) => c.toUpperCase());
+  const mark = r.event === 'asked' ? sign('ask') : icon(r.event === 'deny' || r.event === 'expired' ? 'close' : 'check');
+  return h('li.note', mark, what, at(r.at));
+}
+
+function summary(r) {
+  return h('li', h('details.tool', h('summary', icon('info'), h('strong', 'Summary'),
+    h('span.cut.second', `${plural(r.keptFrom - r.from, 'record')} before this; the model reads the summary instead`), h('span.grow'), h('span.turn', icon('right'))),
+  h('div.thought', named(r.text ?? ''))));
+}
+
+// note is a line about what happened; rule draws a line behind it, mark is an icon.
+export function note(text, { rule = false, error = false, mark = '' } = {}) {
+  return h(`li.note${rule ? '.rule' : ''}${error ? '.error' : ''}`, mark ? icon(mark) : null, h('span', named(text.slice(0, 4000))));
+}
+
+// Cards are the calls of a transcript by id.
+export class Cards {
+  #cards = new Map();
+  #early = new Map(); // results whose call is on a page that was not read yet
+
+  // of returns the card of a call, a new one if there is none.
+  of(call) {
+    let card = this.#cards.get(call.id);
+    if (!card) {
+      card = new Card(call);
+      this.#cards.set(call.id, card);
+      const result = this.#early.get(call.id);
+      if (result) card.finish(result);
+      this.#early.delete(call.id);
+    }
+    return card;
+  }
+
+  get(id) {
+    return this.#cards.get(id);
+  }
+
+  finish(id, result) {
+    const card = this.#cards.get(id);
+    if (card) card.finish(result);
+    else this.#early.set(id, result);
+  }
+
+  clear() {
+    this.#cards.clear();
+    this.#early.clear();
+  }
+}

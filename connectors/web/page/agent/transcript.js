@@ -1,0 +1,290 @@
+// The transcript of one agent: pages of its history, and what streams at its end. It stays where the reader
+// is: it follows the end only while the end is in view.
+import { h, plain, sign } from '../dom.js';
+import { get, agentPath } from '../api.js';
+import { at as timeOf } from '../format.js';
+import { announce, failed } from '../dialog.js';
+import { AGENT_TOOLS, family } from './cards.js';
+import { Cards, entriesOf } from './entries.js';
+import { Stream as Text } from './streaming.js';
+
+const PAGE = 100; // records of one request
+const MOST = 500; // records in the page; older ones are let go, and read again on scrolling up
+const NEAR = 600; // how near the top older records are asked for, in pixels
+const END = 48; // how near the bottom is at the end, in pixels
+
+export class Transcript {
+  #agent;
+  #records = []; // {record, nodes}, oldest first
+  #before = null; // what to ask for the page before; null: there is none
+  #cards = new Cards();
+  #families = [];
+  #text;
+  #live = new Map(); // list items of calls that have no record yet, by id
+  #atEnd = true;
+  #unseen = 0;
+  #reading = null;
+  #again = false;
+  #closed = false;
+
+  // actionsOf makes the buttons of a record; loaded is called after each reading.
+  constructor(agent, { actionsOf, loaded }) {
+    this.#agent = agent;
+    this.actionsOf = actionsOf;
+    this.loaded = loaded;
+    this.list = h('ol.entries');
+    this.#text = new Text(this.list, () => this.#follow());
+    this.newer = h('button.btn.small.newer.keep', { type: 'button', hidden: true, onclick: () => this.toEnd() });
+    this.node = h('div.log', { tabindex: 0, role: 'region', 'aria-label': `Transcript of ${plain(agent.name)}`, onscroll: () => this.#scrolled() },
+      this.list, this.newer);
+  }
+
+  close() {
+    this.#closed = true;
+    this.#text.clear();
+  }
+
+  // load reads the newest page, and what streams.
+  async load() {
+    try {
+      const page = await this.#page();
+      if (this.#closed) return;
+      this.#clear();
+      this.#before = page.before;
+      for (const record of page.records) this.#append(record);
+      if (this.#records.length === 0) this.list.replaceChildren(h('li.hint', 'No messages yet. Write below: it reads your message when you send it.'));
+      this.toEnd();
+      this.loaded?.();
+      await this.draft();
+    } catch (err) {
+      if (!this.#closed) failed(err);
+    }
+  }
+
+  #page(before) {
+    const query = new URLSearchParams({ limit: PAGE, html: 1, ...(before ? { before } : {}) });
+    return get(agentPath(this.#agent.id, `/history?${query}`));
+  }
+
+  #clear() {
+    this.#records = [];
+    this.#families = [];
+    this.#cards.clear();
+    this.#live.clear();
+    this.#text.clear();
+    this.list.replaceChildren();
+  }
+
+  // refresh reads the records that were written since, soon; several calls become one reading.
+  refresh() {
+    if (this.#reading) {
+      this.#again = true;
+      return;
+    }
+    this.#reading = setTimeout(async () => {
+      try {
+        await this.#readNewer();
+      } catch { /* the connection is lost, or the agent is gone: what is shown stays */ }
+      this.#reading = null;
+      if (this.#again) {
+        this.#again = false;
+        this.refresh();
+      }
+    }, 120);
+  }
+
+  async #readNewer() {
+    const newest = this.#records.at(-1)?.record.seq ?? 0;
+    const page = await this.#page();
+    if (this.#closed) return;
+    const fresh = page.records.filter((r) => r.seq > newest);
+    if (newest === 0 || fresh.length === page.records.length && page.before !== null) {
+      await this.load(); // more than a page came meanwhile
+      return;
+    }
+    for (const record of fresh) this.#append(record);
+    if (fresh.length) this.#told(fresh);
+    this.loaded?.();
+  }
+
+  // append shows a record at the end. What streamed of it gives way; a call keeps its card.
+  #append(record) {
+    if (this.#records.length === 0) this.list.querySelector('.hint')?.remove();
+    if (record.type === 'assistant_message') this.#text.recorded(record.text ?? '');
+    if (record.type === 'turn_end') this.#text.clear();
+    const nodes = this.#make(record);
+    for (const node of nodes) this.#live.delete(node.dataset.call);
+    const anchor = this.#firstLive();
+    for (const node of nodes) this.list.insertBefore(node, anchor);
+    this.#records.push({ record, nodes });
+    if (record.type === 'rewind') this.#forget(record);
+    if (this.#atEnd) this.#trim();
+  }
+
+  // firstLive is the first item that has no record yet: records are put before it.
+  #firstLive() {
+    const live = [this.#live.values().next().value, this.#text.first()].filter((n) => n?.isConnected);
+    return live.sort((a, b) => (a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1))[0] ?? null;
+  }
+
+  // make returns the list items of a record, with its buttons.
+  #make(record) {
+    const nodes = entriesOf(record, this.#cards).map((node) => this.#reuse(node));
+    const actions = nodes.length ? this.actionsOf(record) : null;
+    if (actions) nodes[0].append(actions);
+    if (record.type === 'assistant_message') this.#group(record, nodes);
+    return nodes;
+  }
+
+  // reuse replaces a new list item of a call by the one that was live, so that nothing jumps.
+  #reuse(node) {
+    const live = this.#live.get(node.dataset.call);
+    if (!live) return node;
+    live.replaceChildren(...node.childNodes);
+    return live;
+  }
+
+  // group puts one card for all agents in the place of three or more calls that start some.
+  #group(record, nodes) {
+    const calls = (record.toolCalls ?? []).filter((c) => AGENT_TOOLS.has(c.name));
+    if (calls.length < 3) return;
+    const shared = family(this.#agent.id);
+    this.#families.push(shared);
+    const first = nodes.findIndex((n) => n.dataset.call === calls[0].id);
+    nodes.splice(first, 0, h('li', shared.node));
+  }
+
+  // members redraws the cards of agents: called when agents changed.
+  members() {
+    for (const f of this.#families) f.draw();
+  }
+
+  // forget greys what a rewind took out of the context.
+  #forget(rewind) {
+    for (const { record, nodes } of this.#records) {
+      if (record.seq > rewind.to && record.seq < rewind.seq) for (const n of nodes) n.classList.add('forgotten');
+    }
+  }
+
+  #trim() {
+    if (this.#records.length <= MOST) return;
+    const gone = this.#records.splice(0, PAGE);
+    for (const { nodes } of gone) for (const n of nodes) n.remove();
+    this.#before = this.#records[0].record.seq;
+  }
+
+  // older reads the page before the first record, without moving what is on the screen.
+  async #older() {
+    if (this.#before === null || this.#closed || this.reading) return;
+    this.reading = true;
+    try {
+      const page = await this.#page(this.#before);
+      if (this.#closed) return;
+      const first = this.list.firstElementChild;
+      const place = first?.getBoundingClientRect().top ?? 0;
+      const made = page.records.map((record) => ({ record, nodes: this.#make(record) }));
+      first ? first.before(...made.flatMap((m) => m.nodes)) : this.list.append(...made.flatMap((m) => m.nodes));
+      this.#records.unshift(...made);
+      for (const { record } of this.#records) if (record.type === 'rewind') this.#forget(record);
+      this.#before = page.before;
+      if (first) this.node.scrollTop += first.getBoundingClientRect().top - place;
+    } catch (err) {
+      failed(err);
+    } finally {
+      this.reading = false;
+    }
+  }
+
+  #scrolled() {
+    this.#atEnd = this.node.scrollHeight - this.node.scrollTop - this.node.clientHeight < END;
+    if (this.#atEnd) this.#seen();
+    if (this.node.scrollTop < NEAR) this.#older();
+  }
+
+  #told(fresh) {
+    const said = fresh.filter((r) => r.type === 'assistant_message' && r.text || r.type === 'user_message' && !r.silent).length;
+    if (this.#atEnd) this.toEnd();
+    else if (said) {
+      this.#unseen += said;
+      this.newer.textContent = `${this.#unseen} new`;
+      this.newer.hidden = false;
+    }
+  }
+
+  #seen() {
+    this.#unseen = 0;
+    this.newer.hidden = true;
+  }
+
+  // toEnd goes to the end and follows it.
+  toEnd() {
+    this.#atEnd = true;
+    this.#seen();
+    this.node.scrollTop = this.node.scrollHeight;
+  }
+
+  #follow() {
+    if (this.#atEnd) this.node.scrollTop = this.node.scrollHeight;
+  }
+
+  get atEnd() {
+    return this.#atEnd && !document.hidden;
+  }
+
+  // draft fills in the answer under way from what is on disk: at the beginning, and where pieces were missed.
+  async draft() {
+    const draft = await get(agentPath(this.#agent.id, '/draft')).catch(() => null);
+    if (!draft?.turn || this.#closed) return;
+    this.#text.fill('message.thinking', draft.thinking ?? '');
+    this.#text.fill('message.delta', draft.text);
+  }
+
+  // take shows an event of the agent.
+  take(e) {
+    switch (e.type) {
+      case 'message.delta':
+      case 'message.thinking':
+        if (this.#text.piece(e.type, e.offset, e.text)) this.draft();
+        break;
+      case 'tool.started':
+        this.#started(e);
+        break;
+      case 'tool.progress':
+        this.#cards.get(e.toolCallId)?.progress(e.text);
+        break;
+      case 'tool.finished':
+        this.#cards.get(e.toolCallId)?.finish({ status: e.status, text: e.output, ms: e.ms });
+        this.refresh();
+        break;
+      case 'retry':
+        if (e.discard) this.#text.clear();
+        break;
+      case 'turn.finished':
+        if (e.reason === 'done') announce(`${plain(this.#agent.handle)} has answered`);
+        this.refresh();
+        break;
+      case 'file.edited':
+        this.load();
+        break;
+      default:
+        if (/^(turn|item\.taken|agent|permission|outbox|message)/.test(e.type)) this.refresh();
+    }
+  }
+
+  // started shows a call before its record is read.
+  #started(e) {
+    this.#text.settle();
+    if (this.#cards.get(e.toolCallId)) return;
+    const card = this.#cards.of({ id: e.toolCallId, name: e.name, arguments: e.arguments });
+    const node = h('li', { 'data-call': e.toolCallId }, card.node);
+    this.#live.set(e.toolCallId, node);
+    this.list.append(node);
+    this.#follow();
+    this.refresh();
+  }
+}
+
+// working is the line under the transcript: what the agent does, and since when.
+export function working(text, since, kind) {
+  return h(`p.note.${kind}`, sign(kind), h('span', text), since ? h('span.quiet', 'since ', timeOf(since)) : null);
+}
