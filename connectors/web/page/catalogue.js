@@ -9,7 +9,7 @@ import { setQuery } from './router.js';
 // row makes {name, about, facts, action, mono} of one, empty says how things come here, event is which events
 // change the list.
 export function list({ title, read, event, empty, words, row }) {
-  const node = h('div.page.narrow', { 'aria-busy': 'true' });
+  const node = h('div.page.slim', { 'aria-busy': 'true' });
   const filter = h('input.in', { type: 'search', placeholder: `Filter ${title.toLowerCase()}`, 'aria-label': `Filter ${title.toLowerCase()}`, 'data-filter': true, 'data-key': 'filter',
     oninput: () => { setQuery({ q: filter.value }); } });
   let items = null;

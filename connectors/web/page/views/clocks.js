@@ -72,7 +72,7 @@ class Clocks {
   #draw() {
     const chosen = this.#current();
     const range = span();
-    const body = this.#clocks.length ? [this.#table(range, chosen), legend(), chosen && ledger(chosen, chosen.runs.slice(0, LEDGER_RUNS))] : [empty()];
+    const body = this.#clocks.length ? [this.#table(range, chosen), legend(), chosen && ledger(chosen, chosen.runs.slice(-LEDGER_RUNS).reverse())] : [empty()];
     redraw(this.node, [header(this.#clocks), body]);
     this.node.removeAttribute('aria-busy');
   }
@@ -158,8 +158,13 @@ function lastNote(run) {
 
 function nextOf(c) {
   if (!c.enabled) return h('span.quiet', 'disabled');
-  if (c.next.length) return h('time', { datetime: c.next[0], title: absolute(c.next[0]) }, hour(c.next[0]));
+  if (c.next.length) return h('time', { datetime: c.next[0], title: absolute(c.next[0]) }, soonHour(c.next[0]));
   return c.watch ? 'on change' : h('span.quiet', 'none');
+}
+
+// soonHour is the time of day; the date is shown only if that could be another day.
+function soonHour(time) {
+  return new Date(time) - Date.now() < 18 * 3600_000 ? hour(time, new Date(time)) : hour(time);
 }
 
 async function runNow(c) {
