@@ -1,0 +1,170 @@
+//go:build !race
+
+package browser
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/network"
+)
+
+const talkScript = `
+rules:
+  - { contains: "what is in", round: 1, reply: [ { calls: [ { name: read, arguments: { path: "notes.txt" } } ] } ] }
+  - { tool_result: read, reply: [ { text: "It says: milk and bread. That is everything that the file has.", chunk: 4, every: 40ms } ] }
+  - { contains: "take your time", round: 1, reply: [ { calls: [ { name: read, arguments: { path: "notes.txt" } } ], delay: 5s } ] }
+  - { reply: [ { text: "Noted." } ] }
+`
+
+// A first visit: the address works once, the page is empty, and the first message makes an
+// agent whose answer streams in and is the same after a reload and on disk.
+func TestFirstVisit(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, talkScript, "")
+	w.write("notes.txt", "milk and bread\n")
+	w.start()
+	address := w.address()
+	p := newTab(t)
+	p.origin = address.Scheme + "://" + address.Host
+	p.onNew(`addEventListener("DOMContentLoaded", () => {
+		window.texts = [];
+		new MutationObserver(() => {
+			const said = [...document.querySelectorAll("main .said")].at(-1);
+			if (said && texts.at(-1) !== said.textContent) texts.push(said.textContent);
+		}).observe(document.querySelector("main"), { childList: true, subtree: true, characterData: true });
+	})`)
+	p.open(address.String())
+	p.sees("No agents yet")
+	if at := eval[string](p, "location.href"); strings.Contains(at, "token") {
+		t.Errorf("the token is still in the address: %s", at)
+	}
+	if kept := eval[string](p, "document.cookie + JSON.stringify(localStorage)"); strings.Contains(kept, "daycare_session") {
+		t.Errorf("a script can read the session: %s", kept)
+	}
+	cookies := call(p, network.GetCookies, network.GetCookiesParams{}).Cookies
+	if len(cookies) != 1 || !cookies[0].HTTPOnly || cookies[0].SameSite != network.CookieSameSiteStrict || cookies[0].Path != "/" {
+		t.Errorf("the session is not one HttpOnly, SameSite=Strict cookie: %+v", cookies)
+	}
+
+	p.fill("textbox", "Message to your agent", "what is in notes.txt?")
+	p.press("Enter")
+	const answer = "It says: milk and bread. That is everything that the file has."
+	p.sees(answer)
+	p.find("region", "Transcript of …")
+	w.until("the answer is recorded", func() bool { return strings.Contains(w.history(w.only()), answer) })
+	if texts := eval[[]string](p, "texts"); len(texts) < 4 {
+		t.Errorf("the answer came in %d pieces, which is no stream: %q", len(texts), texts)
+	}
+	if url := eval[string](p, "location.pathname"); url != "/agents/0" {
+		t.Errorf("the agent's page is %s, want /agents/0", url)
+	}
+	p.goTo("/agents/0")
+	p.sees(answer)
+	p.sees("notes.txt")
+
+	other := newTab(t)
+	other.origin = p.origin
+	other.expect("401")
+	other.open(address.String())
+	other.sees("Sign in")
+	other.seesNot("milk and bread")
+	other.looks("sign in")
+}
+
+// only is the id of the only agent.
+func (w *workspace) only() string {
+	w.t.Helper()
+	var list struct{ Agents []struct{ ID string } }
+	w.api("GET", "/v1/agents", nil, &list)
+	if len(list.Agents) != 1 {
+		w.t.Fatalf("there are %d agents, want 1", len(list.Agents))
+	}
+	return list.Agents[0].ID
+}
+
+// inbox is the texts that wait for an agent, in order.
+func (w *workspace) inbox(agent string) (texts []string) {
+	w.t.Helper()
+	var list struct {
+		Items []struct{ Text, State string }
+	}
+	w.api("GET", "/v1/agents/"+agent+"/inbox", nil, &list)
+	for _, i := range list.Items {
+		if i.State == "waiting" {
+			texts = append(texts, i.Text)
+		}
+	}
+	return texts
+}
+
+// What is written while the agent works is queued, moved, dropped and taken back, and the
+// inbox agrees at each step.
+func TestWrittenWhileItWorks(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, `
+rules:
+  - { contains: "take your time", round: 1, reply: [ { delay: 10m, text: "Done." } ] }
+  - { reply: [ { text: "Noted." } ] }
+`, "")
+	w.start()
+	agent := w.agent("worker")
+	p := w.visit()
+	p.goTo("/agents/0")
+	p.write("worker", "take your time")
+	w.state(agent, "thinking")
+	p.find("button", "Steer")
+	p.click("button", "When it is done")
+	for _, text := range []string{"first", "second", "third"} {
+		p.write("worker", text)
+	}
+	w.waits(agent, "first", "second", "third")
+
+	p.click("button", "Take back")
+	w.waits(agent, "first", "second")
+	p.wait("document.querySelector('main textarea').value === 'third'", "the text is in the field again")
+	p.fill("textbox", "Message to 0/ worker", "")
+	p.clickIn("second", "Move to the front")
+	w.waits(agent, "second", "first")
+	p.clickIn("second", "Drop")
+	w.waits(agent, "first")
+	p.click("button", "Undo")
+	w.waits(agent, "first", "second")
+
+	p.click("button", "Stop")
+	w.until("the turn has ended", func() bool { return strings.Contains(w.history(agent), `"reason":"canceled"`) })
+	w.until("the queue is worked off", func() bool { return strings.Count(w.history(agent), "Noted.") >= 1 })
+	w.state(agent, "idle")
+	for _, text := range []string{"first", "second"} {
+		if n := strings.Count(w.history(agent), `"text":"`+text+`"`); n != 1 {
+			t.Errorf("%q is %d times in the history, want once", text, n)
+		}
+	}
+}
+
+// write sends a message from the page, and returns when it is accepted.
+func (p *tab) write(agent, text string) {
+	p.t.Helper()
+	p.fill("textbox", "Message to 0/ "+agent, text)
+	p.press("Enter")
+	p.wait("document.querySelector('main textarea').value === ''", "the message "+text+" is accepted")
+}
+
+// waits checks what waits in an inbox.
+func (w *workspace) waits(agent string, want ...string) {
+	w.t.Helper()
+	var got []string
+	w.until("the inbox is "+strings.Join(want, ", "), func() bool {
+		got = w.inbox(agent)
+		return strings.Join(got, "|") == strings.Join(want, "|")
+	})
+}
+
+// clickIn clicks a button of the item of the inbox that has a text.
+func (p *tab) clickIn(text, button string) {
+	p.t.Helper()
+	find := "[...document.querySelectorAll('main aside .item, main aside li')].find(e => e.innerText.includes(" + quote(text) + "))?.querySelector('button[aria-label=" +
+		quote(button) + "]')"
+	p.wait(find, "the item "+text+" has a button "+button)
+	eval[bool](p, "("+find+".click(), true)")
+}
