@@ -87,16 +87,30 @@ export function setRendered(node, html) {
   node.innerHTML = policy ? policy.createHTML(html) : html;
 }
 
-// invisible are the characters that a reader cannot see, or that change the order of others: control
-// characters but newline and tab, soft hyphen, zero-width and bidirectional ones, tags, variation selectors.
-const invisible =
-  /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u034F\u061C\u115F\u1160\u17B4\u17B5\u180B-\u180F\u200B-\u200F\u2028-\u202E\u2060-\u206F\u3164\uFE00-\uFE0F\uFEFF\uFFA0\uFFF9-\uFFFB]|[\u{E0000}-\u{E0FFF}]/gu;
+// UNSEEN are the characters without a shape of their own, the same as on every other surface of daycare:
+// controls, format characters, spaces other than the usual one, selectors, fillers, private and unassigned ones.
+const UNSEEN =
+  /[\u034F\u115F\u1160\u17B4\u17B5\u180B-\u180F\u2800\u3164\uFFA0]|[\p{Zl}\p{Zp}]|(?! )\p{Zs}|[\p{Variation_Selector}\p{Default_Ignorable_Code_Point}]|(?![\n\t])\p{C}/gu;
 
-// named returns text as nodes in which each invisible character is a mark with its number.
+// HARMFUL are those of them that change what other text says: controls, reading direction, zero width. Emoji
+// keep their joiners and selectors.
+const HARMFUL = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u061C\u200B\u200C\u200E\u200F\u2028-\u202E\u2060-\u206F\uFEFF\uFFF9-\uFFFB]|[\u{E0000}-\u{E007F}]/gu;
+
+// exact returns text as nodes in which each unseen character is a mark with its number: for what somebody is
+// asked to allow.
+export function exact(text) {
+  return marked(text, UNSEEN);
+}
+
+// named is the same for everything else that agents and files say: only harmful characters are marks.
 export function named(text) {
+  return marked(text, HARMFUL);
+}
+
+function marked(text, which) {
   const nodes = [];
   let from = 0;
-  for (const found of text.matchAll(invisible)) {
+  for (const found of text.matchAll(which)) {
     if (found.index > from) nodes.push(text.slice(from, found.index));
     nodes.push(h('mark', codePoint(found[0])));
     from = found.index + found[0].length;
@@ -105,15 +119,19 @@ export function named(text) {
   return nodes;
 }
 
-// plain is named as one string, for names, titles and labels.
+// plain is named as one string, for names, titles and labels; exactText is exact as one.
 export function plain(text) {
-  return String(text ?? '').replace(invisible, (c) => `[${codePoint(c)}]`);
+  return String(text ?? '').replace(HARMFUL, (c) => `[${codePoint(c)}]`);
 }
 
-// unseenIn lists the invisible characters of a text, with line and column from 1.
+export function exactText(text) {
+  return text.replace(UNSEEN, (c) => `[${codePoint(c)}]`);
+}
+
+// unseenIn lists the unseen characters of a text, with line and column from 1.
 export function unseenIn(text) {
   return text.split('\n').flatMap((line, i) =>
-    [...line.matchAll(invisible)].map((m) => ({ name: codePoint(m[0]), line: i + 1, column: [...line.slice(0, m.index)].length + 1 })));
+    [...line.matchAll(UNSEEN)].map((m) => ({ name: codePoint(m[0]), line: i + 1, column: [...line.slice(0, m.index)].length + 1 })));
 }
 
 function codePoint(c) {

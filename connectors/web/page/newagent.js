@@ -1,8 +1,8 @@
 // Making an agent: the dialog, and the text field of a workspace that has none yet.
-import { h } from './dom.js';
+import { h, svg } from './dom.js';
 import { post, agentPath, dedupeKey } from './api.js';
 import { ask, failed } from './dialog.js';
-import { daemonStatus } from './store.js';
+import { daemonStatus, subscribe } from './store.js';
 
 // newAgent asks for a name and makes an agent; it returns the agent, or null.
 export async function newAgent() {
@@ -30,7 +30,7 @@ export function firstMessage(made) {
     if (!text.value.trim()) return;
     text.readOnly = true;
     try {
-      agent ??= await create('');
+      agent ??= await create(nameFrom(text.value));
       if (!agent) return;
       await post(agentPath(agent.id, '/messages'), { text: text.value, dedupe });
       made(agent);
@@ -45,10 +45,20 @@ export function firstMessage(made) {
     e.preventDefault();
     send();
   });
-  const where = daemonStatus()?.workspace;
-  return h('div.empty', h('h1', 'No agents yet'),
-    h('p', 'Write below: your first message creates an agent. It works in ', where ? h('code', where) : 'the workspace',
-      ', continues when you close this page, and asks before it does what it has no permission for.'),
+  const where = h('span', 'the workspace');
+  const off = subscribe('status', () => { where.replaceChildren(h('code', daemonStatus()?.workspace ?? '')); off(); });
+  return h('div.empty', logo(), h('h1', 'No agents yet'),
+    h('p', 'Write below: your first message creates an agent. It works in ', where, ', continues when you close this page, and asks before it does what it has no permission for.'),
     h('div.field', text, h('div.bar', h('span.help', h('kbd', 'Enter'), ' sends · ', h('kbd', 'Shift Enter'), ' new line'), h('span.grow'),
       h('button.btn.main', { type: 'button', onclick: send }, 'Send'))));
+}
+
+// nameFrom makes a name of the first words of a message.
+function nameFrom(text) {
+  const words = text.replace(/[^\p{L}\p{N} '-]/gu, ' ').trim().split(/\s+/).filter((w) => !/^(please|can|could|you|the|a)$/i.test(w));
+  return words.slice(0, 4).join(' ').slice(0, 40);
+}
+
+function logo() {
+  return svg('svg', { class: 'logo', 'aria-hidden': 'true' }, svg('use', { href: '#logo' }));
 }

@@ -1,5 +1,5 @@
 // What is beside a transcript: the inbox, the agents it started, context, cost and permissions.
-import { fill, h, icon, named, plain, sign, svg } from '../dom.js';
+import { exact, fill, h, icon, named, plain, sign, svg } from '../dom.js';
 import { get, post, del, agentPath } from '../api.js';
 import { agentOf, childrenOf } from '../store.js';
 import { doing, keyOf, nameOf, titleOf, urlOf, WORDS } from '../state.js';
@@ -111,7 +111,7 @@ export class Beside {
     if (!set) return;
     const own = (set.grants ?? []).map((g) => ({ tag: g.tag, at: g.at, by: g.by }));
     fill(this.grants, [h('h2', 'May', h('a.small', { href: `/files/${this.#id}/state.json` }, 'state.json')),
-      own.length ? h('dl.pairs', own.flatMap((g) => [h('dt', h('code.cut', { title: plain(g.by ? `${g.tag}, by ${g.by}` : g.tag) }, named(g.tag))),
+      own.length ? h('dl.pairs', own.flatMap((g) => [h('dt', h('code.cut', { title: plain(g.by ? `${g.tag}, by ${g.by}` : g.tag) }, exact(g.tag))),
         h('dd', hour(g.at), h('button.tap', { type: 'button', 'aria-label': `Revoke ${plain(g.tag)}`, title: 'Revoke', onclick: () => this.#revoke(g.tag) }, icon('close')))]))
         : h('p.quiet.small', 'Its workspace; it asks for everything else.')]);
   }

@@ -1,5 +1,5 @@
 // Records of a history as entries of the transcript.
-import { h, icon, named, plain, setRendered, sign } from '../dom.js';
+import { exact, h, icon, named, plain, setRendered, sign } from '../dom.js';
 import { agentOf } from '../store.js';
 import { titleOf } from '../state.js';
 import { at, plural, size } from '../format.js';
@@ -67,7 +67,7 @@ function answer(r) {
 
 function permission(r) {
   if (r.silent || r.event === 'used') return null;
-  const what = h('span', r.event === 'asked' ? 'Asked for ' : `${ANSWERS[r.event] ?? r.event}: `, h('code', named(r.tag ?? '')), r.by ? ` · ${plain(r.by)}` : '');
+  const what = h('span', r.event === 'asked' ? 'Asked for ' : `${ANSWERS[r.event] ?? r.event}: `, h('code', exact(r.tag ?? '')), r.by ? ` · ${plain(r.by)}` : '');
   what.firstChild.data = what.firstChild.data.replace(/^./, (c) => c.toUpperCase());
   const mark = r.event === 'asked' ? sign('ask') : icon(r.event === 'deny' || r.event === 'expired' ? 'close' : 'check');
   return h('li.note', mark, what, at(r.at));

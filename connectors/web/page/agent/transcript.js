@@ -26,6 +26,8 @@ export class Transcript {
   #reading = null;
   #again = false;
   #closed = false;
+  #top = 0; // where the reader was last
+  #grown = new ResizeObserver(() => this.#follow());
 
   // actionsOf makes the buttons of a record; loaded is called after each reading.
   constructor(agent, { actionsOf, loaded }) {
@@ -37,10 +39,12 @@ export class Transcript {
     this.newer = h('button.btn.small.newer.keep', { type: 'button', hidden: true, onclick: () => this.toEnd() });
     this.node = h('div.log', { tabindex: 0, role: 'region', 'aria-label': `Transcript of ${plain(agent.name)}`, onscroll: () => this.#scrolled() },
       this.list, this.newer);
+    this.#grown.observe(this.list);
   }
 
   close() {
     this.#closed = true;
+    this.#grown.disconnect();
     this.#text.clear();
   }
 
@@ -195,9 +199,13 @@ export class Transcript {
     }
   }
 
+  // scrolled follows the end again when it is in view; only scrolling up ends that, not what grows below.
   #scrolled() {
-    this.#atEnd = this.node.scrollHeight - this.node.scrollTop - this.node.clientHeight < END;
-    if (this.#atEnd) this.#seen();
+    const top = this.node.scrollTop;
+    const near = this.node.scrollHeight - top - this.node.clientHeight < END;
+    if (near) this.#seen();
+    if (near || top < this.#top - 2) this.#atEnd = near;
+    this.#top = top;
     if (this.node.scrollTop < NEAR) this.#older();
   }
 
