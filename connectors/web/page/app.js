@@ -151,7 +151,7 @@ function pageKeys() {
     { key: '/', label: 'Filter', run: () => { const f = main.querySelector('[data-filter]'); f?.focus(); return Boolean(f); } },
     { key: ']', label: 'Next agent', run: () => step(1) },
     { key: '[', label: 'Previous agent', run: () => step(-1) },
-    ...[1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => ({ key: String(n), label: n === 1 ? '1 to 9: an agent' : '', run: () => nth(n - 1) })),
+    ...[1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => ({ key: String(n), label: n === 1 ? 'An agent, 1 to 9' : '', run: () => nth(n - 1) })),
     { key: '?', label: 'Keys', action: true, icon: 'info', run: showKeys },
   ];
 }
@@ -178,7 +178,8 @@ function showKeys() {
   const rows = [...own, ...page].filter((k) => k.label).map((k) => [k.show ?? k.key, k.label]);
   const off = h('input', { type: 'checkbox', onchange: () => keys.setLetters(off.checked) });
   off.checked = keys.lettersOn();
-  open('box', 'Keys', h('div.body', h('h2', 'Keys'),
-    h('dl.keys', [...rows, ...jumps.map((k) => [`g ${k.key}`, k.label]), ['Esc', 'close, leave a field']].map(([key, label]) => [h('dt', h('kbd', key)), h('dd', label)])),
-    h('label.check', off, 'Single letters act')));
+  const dialog = open('box', 'Keys', h('div.body', h('h2', 'Keys'),
+    h('dl.keys', [...rows, ...jumps.map((k) => [`g ${k.key}`, k.label]), ['Esc', 'Close, leave a field']].map(([key, label]) =>
+      h('div', h('dt', h('kbd', key)), h('dd', label)))),
+    h('label.check', off, 'Single letters act')), h('div.acts', h('button.btn', { type: 'button', autofocus: true, onclick: () => dialog.close() }, 'Close')));
 }

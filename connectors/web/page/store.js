@@ -147,6 +147,25 @@ function readAgain(id) {
   }, stale.size > 1 || agents.size > 50 ? READ_MS : TELL_MS);
 }
 
+const asked = new Set(); // agents whose last answer was looked for
+
+// readSaid finds out what agents said last, for those of whom nothing is known; a few at a time.
+export async function readSaid(ids) {
+  const wanted = ids.filter((id) => !asked.has(id) && !agents.get(id)?.said);
+  for (const id of wanted) asked.add(id);
+  const next = async () => {
+    for (let id = wanted.shift(); id; id = wanted.shift()) {
+      const page = await get(agentPath(id, '/history?limit=8')).catch(() => null);
+      const last = page?.records.findLast((r) => r.type === 'assistant_message' && r.text);
+      const agent = agents.get(id);
+      if (!last || !agent || agent.said) continue;
+      agent.said = last.text.slice(0, 400);
+      changedAgents();
+    }
+  };
+  await Promise.all([next(), next(), next()]);
+}
+
 async function readOne(id) {
   try {
     put(await get(agentPath(id)));

@@ -9,8 +9,10 @@ import { wayOf } from './composer.js';
 
 const UNDO_MS = 5000;
 
-// PARTS are the parts of a context in the order in which the model reads them.
-export const PARTS = ['system prompt', 'tools', 'summary', 'messages', 'answers', 'calls', 'results'];
+// PARTS are the parts of a context as the API names them and as they are shown, in the order in which the model
+// reads them.
+const PARTS = [['system', 'system prompt'], ['tools', 'tools'], ['memory', 'memory'], ['summary', 'summary'], ['messages', 'messages'],
+  ['answers', 'answers'], ['calls', 'calls'], ['results', 'results']];
 
 export class Beside {
   #id;
@@ -102,7 +104,8 @@ export class Beside {
   }
 
   async readContext() {
-    this.parts = (await get(agentPath(this.#id, '/context')).catch(() => null))?.parts ?? null;
+    const sizes = await get(agentPath(this.#id, '/context')).catch(() => null);
+    this.parts = sizes ? PARTS.map(([key, part]) => ({ part, tokens: sizes[key] ?? 0 })).filter((p) => p.tokens > 0) : [];
     this.draw();
   }
 
@@ -140,8 +143,8 @@ export class Beside {
     const all = childrenOf(this.#id);
     this.family.hidden = all.length === 0;
     fill(this.family, [h('h2', 'Its agents', h('span.quiet.small', all.length)),
-      h('div.subs', all.slice(0, 30).map((a) => h('a', { href: urlOf(a), title: titleOf(a) }, sign(keyOf(a), WORDS[keyOf(a)]), h('span.mono.quiet', a.handle),
-        h('span.cut', nameOf(a)), h('span.quiet.small.cut', doing(a).code ?? doing(a).text))))]);
+      h('div.kin', all.slice(0, 30).map((a) => h('a', { href: urlOf(a), title: titleOf(a) }, sign(keyOf(a), WORDS[keyOf(a)]),
+        h('span.cut', h('span.mono.quiet', a.handle), ' ', nameOf(a)), h('span.quiet.small.cut', doing(a).code ?? doing(a).text))))]);
   }
 
   #drawContext(agent) {

@@ -47,7 +47,7 @@ function person(r) {
   const from = r.origin ? sender(r.origin) : (r.context?.sender ?? '');
   return h('li', h(`div.you${r.origin ? '.other' : ''}`, cutText('div.text', r.text ?? ''),
     r.files?.length ? h('div.bar', r.files.map((f) => h('span.chip', icon('clip'), ` ${plain(f.name)}${f.size ? `, ${size(f.size)}` : ''}`))) : null,
-    h('small', from ? `${plain(from)} · ` : '', at(r.at), r.route?.connector ? ` · ${plain(r.route.connector)}` : '', ` · #${r.seq}`,
+    h('small', from ? `${plain(from)} · ` : '', at(r.at), r.route?.connector && !r.origin ? ` · ${plain(r.route.connector)}` : '', ` · #${r.seq}`,
       r.untrusted ? ' · from outside' : '')));
 }
 

@@ -155,6 +155,7 @@ export class Transcript {
     const shared = family(this.#agent.id);
     this.#families.push(shared);
     const first = nodes.findIndex((n) => n.dataset.call === calls[0].id);
+    for (const n of nodes) if (calls.some((c) => c.id === n.dataset.call)) n.hidden = true;
     nodes.splice(first, 0, h('li', shared.node));
   }
 

@@ -1,7 +1,7 @@
 // Home: all agents, those that need a person first, and what today costs and brings.
 import { fill, h, icon, setText, sign, svg } from '../dom.js';
 import { get } from '../api.js';
-import { allAgents, askOf, ready as loaded, subscribe } from '../store.js';
+import { allAgents, askOf, readSaid, ready as loaded, subscribe } from '../store.js';
 import { depth, doing, groupOf, GROUPS, keyOf, nameOf, titleOf, urlOf, WORDS } from '../state.js';
 import { ago, at, hour, money, plural, until, when } from '../format.js';
 import { go, setQuery } from '../router.js';
@@ -145,6 +145,7 @@ class Home {
     if (!loaded()) children.push(h('p.hint', 'Reading the agents …'));
     else if (groups.size === 0 && this.filter.value) children.push(h('p.hint', 'No agent has this in its handle, name or state.'));
     fill(this.rows, children);
+    readSaid(children.filter((n) => n.agent).slice(0, FIRST).map((n) => n.agent));
     if (left <= 0) requestAnimationFrame(() => setTimeout(() => this.#group(), 0)); // the rest behind the first paint
   }
 
@@ -164,7 +165,9 @@ class Home {
         inbox: h('div.inbox.right', { role: 'cell' }), full: h('div.full-of.spare', { role: 'cell' }), cost: h('div.cost.right', { role: 'cell' }),
         next: h('div.right.quiet.spare', { role: 'cell' }), last: h('div.right.quiet.spare', { role: 'cell' }),
       };
-      this.#rows.set(agent.id, { parts, shown: '', node: h('div', { role: 'row' }, Object.values(parts)) });
+      const node = h('div', { role: 'row' }, Object.values(parts));
+      node.agent = agent.id;
+      this.#rows.set(agent.id, { parts, shown: '', node });
       this.#drawRow(agent);
     }
     return this.#rows.get(agent.id);
@@ -207,7 +210,7 @@ class Home {
       figure('Need you', h(`span${needs ? '.ask' : ''}`, needs)),
       figure('At work', busy.length, retries ? `${retries} tries again` : ''),
       figure('In inboxes', waits, oldest ? `oldest ${ago(oldest)}` : ''),
-      figure('Spent today', this.#today ? money(this.#today.total.cost, this.#today.total.estimated) : '–'),
+      figure('Spent today', this.#today ? money(this.#today.total.cost, this.#today.total.cost > 0 && this.#today.total.estimated) : '–'),
       figure('Next wake', next ? hour(next.at) : '–', next ? `${next.name}, ${until(next.at)}` : 'nothing is scheduled'),
     ]);
   }
