@@ -130,6 +130,8 @@
     const box = e.getBoundingClientRect();
     if (e.matches("a") && getComputedStyle(e).display === "inline") continue; // in a text
     if (e.closest("label")) continue; // the label is the target
+    const cover = getComputedStyle(e, "::after");
+    if (cover.content !== "none" && cover.position === "absolute") continue; // the whole row is the target
     if (box.width && (box.width < 23.5 || box.height < 23.5)) {
       say(e, `a target of ${Math.round(box.width)}×${Math.round(box.height)} pixels`);
     }

@@ -27,7 +27,7 @@ export function render(params) {
     event: (e) => { if (/^(cron|file|config)\./.test(e.type)) view.again(); },
     again: () => view.again(),
     keys: [{ key: 'r', label: 'Run the chosen task now', action: true, icon: 'run', run: () => view.runChosen() }],
-    actions: () => [{ label: 'Add a task', icon: 'plus', run: add }],
+    actions: () => [{ label: 'Add a task', icon: 'plus', run: view.add }],
   };
 }
 
@@ -36,10 +36,11 @@ class Clocks {
   #chosen;
   #clocks = []; // tasks and the heartbeat, as clockOf makes them
   again = soon(() => this.read());
+  add = () => add(this.again);
 
   constructor(chosen) {
     this.#chosen = chosen;
-    fill(this.node, [header([])]);
+    fill(this.node, [header([], this.add)]);
   }
 
   choose(slug) {
@@ -73,7 +74,7 @@ class Clocks {
     const chosen = this.#current();
     const range = span();
     const body = this.#clocks.length ? [this.#table(range, chosen), legend(), chosen && ledger(chosen, chosen.runs.slice(-LEDGER_RUNS).reverse())] : [empty()];
-    redraw(this.node, [header(this.#clocks), body]);
+    redraw(this.node, [header(this.#clocks, this.add), body]);
     this.node.removeAttribute('aria-busy');
   }
 
@@ -103,7 +104,7 @@ function ofHeartbeat(b) {
   };
 }
 
-function header(clocks) {
+function header(clocks, add) {
   const tasks = clocks.filter((c) => c.switches);
   const zones = [...new Set(tasks.map((t) => t.zone).filter(Boolean))];
   const beats = clocks.length > tasks.length ? ', 1 heartbeat' : '';
@@ -117,7 +118,7 @@ function row(c, range, chosen) {
   const last = c.running ? { outcome: 'running' } : c.last;
   const bad = c.findings.find((f) => f.severity === 'error');
   return h(`div.clock${chosen ? '.on' : ''}`, { role: 'row' },
-    h('span.task', { role: 'cell' }, c.switches && toggle(c),
+    h('span.task', { role: 'cell' }, c.switches && h('label.tick', toggle(c)),
       h('a.open', { href: `/clocks/${encodeURIComponent(c.slug)}`, 'data-key': `open-${c.slug}`, 'aria-current': chosen ? 'true' : null }, c.name)),
     h('span.words', { role: 'cell' }, bad ? h('span.error', bad.reason) : c.words),
     h('span.day', { role: 'cell' }, lane({ runs: c.runs, next: c.enabled ? c.next : [], range, label })),
@@ -191,7 +192,7 @@ function ledger(c, runs) {
     h('div.head', h('h2', `Ledger of ${c.name}`), c.gate && h('span.quiet.cut', 'gate ', h('code', plain(c.gate))), h('span.grow'),
       agent && h('a.btn.small', { href: urlOf(agent), title: titleOf(agent) }, 'Transcript'),
       c.file && h('a.btn.small', { href: c.file }, 'TASK.md')),
-    runs.length ? h('table', h('thead', h('tr', ['Due', 'At', 'Outcome', 'Took', 'Reason'].map((name) => h(`th${name === 'Took' ? '.right' : ''}`, { scope: 'col' }, name)))), h('tbody', rows))
+    runs.length ? h('table', { 'aria-label': `Ledger of ${c.name}` }, h('thead', h('tr', ['Due', 'At', 'Outcome', 'Took', 'Reason'].map((name) => h(`th${name === 'Took' ? '.right' : ''}`, { scope: 'col' }, name)))), h('tbody', rows))
       : h('p.quiet', 'It has not been due yet.'));
 }
 
@@ -200,8 +201,8 @@ function empty() {
     h('p.quiet', 'Add one here, write .daycare/cron/NAME/TASK.md, or ask an agent to.'));
 }
 
-// add asks for a new task in plain words.
-function add() {
+// add asks for a new task in plain words, and calls done when there is one.
+function add(done) {
   const when = h('input.in', { required: true, placeholder: 'every weekday at 9', autofocus: true, id: 'task-when' });
   const prompt = h('textarea.in', { required: true, rows: 4, id: 'task-prompt' });
   const name = h('input.in', { id: 'task-name' });
@@ -211,6 +212,7 @@ function add() {
     try {
       const task = await post('/v1/cron', { when: when.value, prompt: prompt.value, ...(name.value ? { name: name.value } : {}) });
       dialog.close();
+      done();
       go(`/clocks/${encodeURIComponent(task.slug)}`);
     } catch (err) {
       wrong.textContent = [err.message, err.hint].filter(Boolean).join('. ');

@@ -84,7 +84,7 @@ class Costs {
     const rows = all.rows.toSorted((a, b) => b.cost - a.cost).map((r) => h('tr', h('td.cut', nameOf(r, this.#by)), h('td.right', count(r.calls)),
       h('td.right', short(r.input)), h('td.right', short(r.output)), h('td.right', r.input ? `${Math.round((100 * r.cacheRead) / r.input)}%` : ''),
       h('td.right', money(now.get(r.key)?.cost ?? 0)), h('td.right', money(r.cost, r.estimated > 0)), h('td.share', share(r.cost / most))));
-    return h('section.panel', { 'aria-label': 'Sums' }, h('table',
+    return h('section.panel', { 'aria-label': 'Sums' }, h('table', { 'aria-label': 'Sums' },
       h('thead', h('tr', heads.map((head, i) => h(`th${i > 0 && i < 7 ? '.right' : ''}`, { scope: 'col' }, head || h('span.unseen', 'Share'))))), h('tbody', rows)),
     rows.length === 0 && h('p.hint', 'Nothing was spent yet. Calls of models are listed here with their tokens and cost.'));
   }

@@ -93,7 +93,7 @@ class Health {
     const { connectors, providers, mcp = [] } = this.#status;
     const rows = [...connectors.map((s) => ['connectors', s]), ...providers.map((s) => ['providers', s]), ...mcp.map((s) => ['mcp', s])];
     if (!rows.length) return h('p.hint', 'No chat platform is set up. Agents are reached from here, the terminal and the API.');
-    return h('table', h('thead', h('tr', h('th', { scope: 'col' }, 'Name'), h('th', { scope: 'col' }, 'State'), h('th', { scope: 'col' }, 'Detail'), h('th', { scope: 'col' }, h('span.unseen', 'Actions')))),
+    return h('table', { 'aria-label': 'Connectors and models' }, h('thead', h('tr', h('th', { scope: 'col' }, 'Name'), h('th', { scope: 'col' }, 'State'), h('th', { scope: 'col' }, 'Detail'), h('th', { scope: 'col' }, h('span.unseen', 'Actions')))),
       h('tbody', rows.map(([kind, s]) => this.#service(kind, s))));
   }
 
