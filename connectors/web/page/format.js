@@ -3,7 +3,7 @@ import { h } from './dom.js';
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
-const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' });
 const whole = new Intl.NumberFormat('en-US');
 
 // span returns a duration in milliseconds in few characters: 12 ms, 2.3s, 41s, 9m, 3h, 2d.

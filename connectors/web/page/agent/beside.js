@@ -48,8 +48,8 @@ export class Beside {
   #drawInbox() {
     const agent = agentOf(this.#id);
     if (!agent) return;
-    const oldest = this.#items[0]?.at;
-    fill(this.inbox, [h('h2', 'Inbox', this.#items.length ? h('span.chip.queued', `${this.#items.length} · oldest ${ago(oldest)}`) : h('span.quiet.small', 'empty')),
+    const waiting = this.#items.filter((i) => i.state === 'waiting');
+    fill(this.inbox, [h('h2', 'Inbox', waiting.length ? h('span.chip.queued', `${waiting.length} · oldest ${ago(waiting[0].at)}`) : h('span.quiet.small', 'empty')),
       ...this.#items.map((item) => this.#item(agent, item))]);
   }
 

@@ -59,10 +59,11 @@ function sender(origin) {
 
 // answer is what the model said: the HTML that the server made of it, or its text.
 function answer(r) {
-  if (!r.html) return h('li', h('div.said.raw', cutText('div', r.text)));
+  const gone = r.finish === 'interrupted' ? '.forgotten' : '';
+  if (!r.html) return h(`li${gone}`, h('div.said.raw', cutText('div', r.text)));
   const node = h('div.said');
   setRendered(node, r.html);
-  return h('li', node);
+  return h(`li${gone}`, node);
 }
 
 function permission(r) {

@@ -4,7 +4,7 @@ import { h, named, plain, svg } from '../dom.js';
 import { get } from '../api.js';
 import { sheet } from '../dialog.js';
 import { absolute, count, money, short, span } from '../format.js';
-import { subjectOf } from '../store.js';
+import { agentOf, subjectOf } from '../store.js';
 import { titleOf } from '../state.js';
 import { stack } from './beside.js';
 
@@ -32,8 +32,14 @@ function came(why, records) {
     const item = (why.inbound ?? []).find((i) => i.id === r.item);
     const waited = item?.at ? Date.parse(r.at) - Date.parse(item.at) : -1;
     return [h('p.quote', named((r.text ?? '').slice(0, 2000))),
-      h('p.small.quiet', `${absolute(item?.at ?? r.at)} · ${plain(r.route?.connector ?? r.origin ?? 'daycare')}${waited >= 0 ? ` · read after ${span(waited)}` : ''} · #${r.seq}`)];
+      h('p.small.quiet', `${absolute(item?.at ?? r.at)} · ${plain(source(r))}${waited >= 0 ? ` · read after ${span(waited)}` : ''} · #${r.seq}`)];
   }));
+}
+
+function source(r) {
+  if (!r.origin) return r.route?.connector ?? 'daycare';
+  const agent = agentOf(r.origin);
+  return agent ? titleOf(agent) : r.origin;
 }
 
 function given(why) {
@@ -76,7 +82,7 @@ function happened(steps) {
   if (steps.length === 0) return null;
   const from = Math.min(...steps.map((s) => s.from));
   const whole = Math.max(1, Math.max(...steps.map((s) => s.to)) - from);
-  const head = [h('span.top', absolute(from)), h('span.top.axis', ['0', span(whole / 2), span(whole)].map((t) => h('span', t))), ...['Took', 'Tokens', 'Cost'].map((t, i) =>
+  const head = [h('span.top', absolute(from)), h('span.top.axis', ['0', whole < 4 ? '' : span(whole / 2), span(whole)].map((t) => h('span', t))), ...['Took', 'Tokens', 'Cost'].map((t, i) =>
     h(`span.top.right${i === 1 ? '.tokens' : ''}`, t))];
   return h('section', h('h2', `What happened, in ${span(whole)}`), h('div.waterfall', head, steps.flatMap((s) => row(s, from, whole))));
 }

@@ -97,7 +97,7 @@ class AgentView {
     this.state = h('div', { 'aria-live': 'off' });
     this.transcript = new Transcript(agent, { actionsOf: (r) => this.#buttons(r), loaded: () => { if (this.transcript.atEnd) markRead(this.#agent); } });
     this.transcript.node.append(h('div.entries-end', this.state));
-    this.beside = new Beside(agent, (items) => { this.#items = items; this.composer.drawWaiting(this.#agent, items); this.#drawHead(); });
+    this.beside = new Beside(agent, (items) => { this.#items = items.filter((i) => i.state === 'waiting'); this.composer.drawWaiting(this.#agent, items); this.#drawHead(); });
     this.composer = new Composer(agent, { takeBack: (item) => this.beside.remove(item), sent: () => { this.transcript.toEnd(); this.beside.readInbox(); } });
     fill(this.node, [this.head, this.transcript.node, this.beside.node, this.composer.node]);
     this.composer.load();
