@@ -3,10 +3,11 @@ import { fill, h, icon, plain, setText, sign } from './dom.js';
 import { allAgents, daemonStatus, openAsks, ready, subscribe } from './store.js';
 import { depth, keyOf, nameOf, titleOf, urlOf, WORDS } from './state.js';
 import { connection, on, retry } from './live.js';
-import { hour, refreshTimes } from './format.js';
+import { hour, plural, refreshTimes } from './format.js';
 import { announce } from './dialog.js';
 
 const rows = new Map(); // of the agents at the left, by id
+const MOST = 150; // agents at the left; Home has all
 let heading = 'daycare';
 let current = location.pathname;
 
@@ -77,7 +78,9 @@ function drawAgents() {
   const head = document.querySelector('#agents h2') ??
     h('h2', h('span', 'Agents'), h('a.tap', { href: '/?new', 'aria-label': 'New agent', title: 'New agent' }, icon('plus')));
   const ul = document.querySelector('#agents ul') ?? h('ul');
-  fill(ul, shown.map((a) => agentRow(a).parentNode));
+  const more = shown.length - MOST;
+  fill(ul, [...shown.slice(0, MOST).map((a) => agentRow(a).parentNode),
+    more > 0 ? h('li', h('a', { href: '/' }, `and ${plural(more, 'more', 'more')}`)) : null]);
   fill(document.getElementById('agents'), ready() ? [head, ul] : []);
   drawTitle();
 }
@@ -117,7 +120,7 @@ let counting = null;
 function drawConnection(s) {
   const conn = document.getElementById('conn');
   const lost = !s.live && !s.connecting;
-  setText(conn, s.live ? 'live' : 'not connected');
+  setText(conn, s.live ? 'live' : 'lost');
   conn.classList.toggle('lost', lost);
   document.body.classList.toggle('lost', lost);
   clearInterval(counting);

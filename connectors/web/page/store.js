@@ -12,6 +12,7 @@ const agents = new Map(); // by id
 const listeners = { agents: new Set(), asks: new Set(), status: new Set() };
 let sorted = null;
 let asks = [];
+let askBy = new Map(); // the oldest by agent
 let status = null;
 let loaded = false;
 
@@ -49,7 +50,7 @@ export function openAsks() {
 }
 
 export function askOf(id) {
-  return asks.find((a) => a.agentId === id);
+  return askBy.get(id);
 }
 
 export function daemonStatus() {
@@ -58,12 +59,15 @@ export function daemonStatus() {
 
 // load reads everything; begin does it once and keeps it up to date by events.
 export async function load() {
-  const [list, open] = await Promise.all([get('/v1/agents'), get('/v1/permissions')]);
+  const open = loadAsks();
+  const list = await get('/v1/agents');
+  const known = new Map(agents);
   agents.clear();
-  for (const a of list.agents) agents.set(a.id, a);
+  for (const a of list.agents) agents.set(a.id, known.has(a.id) ? { ...a, said: known.get(a.id).said } : a);
   loaded = true;
-  changedAgents();
-  setAsks(open.permissions);
+  sorted = null;
+  emit('agents'); // at once: this is what the first paint with agents waits for
+  await open;
   loadStatus();
 }
 
@@ -85,6 +89,7 @@ async function loadAsks() {
 
 function setAsks(list) {
   asks = list.toSorted((a, b) => a.askedAt.localeCompare(b.askedAt));
+  askBy = new Map(asks.toReversed().map((a) => [a.agentId, a]));
   emit('asks');
   changedAgents();
 }
@@ -196,7 +201,7 @@ function changedAgents() {
   telling ??= setTimeout(() => {
     telling = null;
     emit('agents');
-  }, telling === null && !loaded ? 0 : TELL_MS);
+  }, TELL_MS);
 }
 
 function emit(what) {

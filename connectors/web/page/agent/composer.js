@@ -4,6 +4,7 @@ import { agentOf } from '../store.js';
 import { keyOf, titleOf } from '../state.js';
 import { draftOf, keep, send, sending } from '../drafts.js';
 import { announce, failed } from '../dialog.js';
+import { connection } from '../live.js';
 import { size } from '../format.js';
 
 // MOST_BYTES is what the files of a message may have together; the API refuses more.
@@ -132,6 +133,10 @@ export class Composer {
       onclick: () => { this.#way = way; this.draw(); } }, WAYS[kind].says)) : []);
     if (!busy) this.#way = '';
     this.button.textContent = this.#sending ? 'Sending …' : busy ? WAYS[this.#way || own].button : 'Send';
+    if (this.#sending) {
+      fill(this.help, [connection().live ? '' : 'It is sent, once, when daycare answers.']);
+      return;
+    }
     fill(this.help, [h('kbd', 'Enter'), ' sends · ', h('kbd', 'Shift Enter'), ' new line', ...(busy && own !== 'followup' ? [' · ', h('kbd', 'Ctrl Enter'), ' when it is done'] : [])]);
   }
 

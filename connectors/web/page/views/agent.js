@@ -139,6 +139,7 @@ class AgentView {
   }
 
   #connected(s) {
+    this.composer?.draw();
     if (s.live && this.#stream) this.#stream.retry();
   }
 

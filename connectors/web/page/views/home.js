@@ -10,10 +10,12 @@ import { nextRuns } from '../clock.js';
 
 export const title = 'Home';
 
-// REGROUP_MS is how often agents change places at most, so that no row jumps away under a pointer; FIRST is how
-// many rows are made before the first paint.
+// REGROUP_MS is how often agents change places at most, so that no row jumps away under a pointer. FIRST is how
+// many rows are made at first, MORE how many at a time when the end of the list comes near, in NEAR pixels.
 const REGROUP_MS = 1000;
 const FIRST = 60;
+const MORE = 150;
+const NEAR = 1500;
 
 export function render(params) {
   return new Home(params).view();
@@ -27,6 +29,9 @@ class Home {
   #feed = [];
   #grouped = 0;
   #timer = null;
+  #limit = FIRST;
+  #near = new IntersectionObserver((entries) => this.#grow(entries), 
+    { root: document.getElementById('main'), rootMargin: `${NEAR}px` });
   #query;
 
   constructor(params) {
@@ -35,6 +40,8 @@ class Home {
       value: params.query.get('q') ?? '', oninput: () => setQuery({ q: this.filter.value }) });
     this.strip = h('dl.strip');
     this.rows = h('div.rows', { role: 'table', 'aria-label': 'Agents' });
+    this.end = h('p.hint');
+    this.#near.observe(this.end);
     this.side = h('aside', { 'aria-label': 'Next and just now' });
     this.node = h('div.page');
   }
@@ -51,7 +58,7 @@ class Home {
       update: (params) => this.#update(params),
       event: (e) => this.#take(e),
       again: () => this.#read(),
-      close: () => { this.#off.forEach((off) => off()); clearTimeout(this.#timer); clearInterval(minute); },
+      close: () => { this.#off.forEach((off) => off()); clearTimeout(this.#timer); clearInterval(minute); this.#near.disconnect(); },
       keys: [
         { key: 'j', label: 'Next row', run: () => this.#step(1) },
         { key: 'k', label: 'Previous row', run: () => this.#step(-1) },
@@ -132,21 +139,36 @@ class Home {
   #group() {
     this.#grouped = Date.now();
     const groups = grouped(this.#filtered());
-    let left = this.#rows.size ? Infinity : FIRST;
+    const ids = [];
     const children = [this.top ??= header()];
+    let left = this.#limit;
+    let more = 0;
     for (const { key, title: heading } of GROUPS) {
       const list = groups.get(key) ?? [];
       if (list.length === 0) continue;
       const some = list.slice(0, left);
       left -= some.length;
-      children.push(h('div.group', { role: 'presentation' }, h('h2', heading), h('span.quiet', list.filter((a) => groupOf(a) === key).length), h('hr')));
-      children.push(...some.map((a) => this.#row(a).node));
+      more += list.length - some.length;
+      if (some.length === 0) continue;
+      const n = list.filter((a) => groupOf(a) === key).length;
+      children.push(h('div.group', { role: 'presentation' }, h('h2', heading), h('span.quiet', n), h('hr')), ...some.map((a) => this.#row(a).node));
+      ids.push(...some.map((a) => a.id));
     }
     if (!loaded()) children.push(h('p.hint', 'Reading the agents …'));
     else if (groups.size === 0 && this.filter.value) children.push(h('p.hint', 'No agent has this in its handle, name or state.'));
+    if (more) children.push(this.end);
+    this.end.textContent = `and ${plural(more, 'more', 'more')}`;
     fill(this.rows, children);
-    readSaid(children.filter((n) => n.agent).slice(0, FIRST).map((n) => n.agent));
-    if (left <= 0) requestAnimationFrame(() => setTimeout(() => this.#group(), 0)); // the rest behind the first paint
+    readSaid(ids.slice(0, FIRST));
+  }
+
+  // grow shows more rows when the end of the list comes near.
+  #grow(entries) {
+    if (!entries.some((e) => e.isIntersecting)) return;
+    this.#limit += MORE;
+    this.#group();
+    this.#near.unobserve(this.end); // observing anew tells again if the end is still near
+    this.#near.observe(this.end);
   }
 
   #filtered() {
@@ -165,9 +187,7 @@ class Home {
         inbox: h('div.inbox.right', { role: 'cell' }), full: h('div.full-of.spare', { role: 'cell' }), cost: h('div.cost.right', { role: 'cell' }),
         next: h('div.right.quiet.spare', { role: 'cell' }), last: h('div.right.quiet.spare', { role: 'cell' }),
       };
-      const node = h('div', { role: 'row' }, Object.values(parts));
-      node.agent = agent.id;
-      this.#rows.set(agent.id, { parts, shown: '', node });
+      this.#rows.set(agent.id, { parts, shown: '', node: h('div', { role: 'row' }, Object.values(parts)) });
       this.#drawRow(agent);
     }
     return this.#rows.get(agent.id);
