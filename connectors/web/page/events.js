@@ -1,8 +1,8 @@
 // The stream of events: one connection, read with fetch. An EventSource would hide the status of an answer
 // (a session that is over), the comments that keep a silent stream alive, and when it tries again.
 
-// SILENT_MS is how long nothing may come, in milliseconds: the server writes at least every 15 s.
-const SILENT_MS = 35_000;
+// SILENT_MS is how long nothing may come, in milliseconds: the server writes at least every 10 s.
+const SILENT_MS = 25_000;
 
 // WAITS_MS are the pauses before connecting again.
 const WAITS_MS = [1000, 2000, 4000, 8000, 15_000];
