@@ -8,13 +8,24 @@ import (
 	"time"
 )
 
-// A view is a view of the page and where it is.
-type view struct{ name, path string }
+// A view is a view of the page, where it is, and what the Tab key leads to in it.
+type view struct {
+	name, path string
+	reach      []string
+}
 
 var views = []view{
-	{"home", "/"}, {"agent", "/agents/0"}, {"approvals", "/approvals"}, {"clocks", "/clocks"}, {"files", "/files/0/state.json"},
-	{"history", "/files/0/history.jsonl"}, {"costs", "/costs"}, {"health", "/health"}, {"settings", "/settings"}, {"skills", "/skills"},
-	{"tools", "/tools"}, {"trash", "/trash"},
+	{"home", "/", []string{"Find or do", "Filter agents", "New agent", "Review"}},
+	{"agent", "/agents/0", []string{"Message to 0/", "Fork", "Model"}},
+	{"approvals", "/approvals", []string{"reviewer"}},
+	{"clocks", "/clocks", []string{"Add a task", "Run Queue watch", "Queue watch is enabled"}},
+	{"files", "/files/0/state.json", []string{"settings.yaml", "Text of state.json"}},
+	{"history", "/files/0/history.jsonl", []string{"Select record", "Edit record"}},
+	{"costs", "/costs", []string{"14 days", "By model"}},
+	{"health", "/health", []string{"Check again", "Test scripted", "warn"}},
+	{"skills", "/skills", []string{"Filter skills"}},
+	{"tools", "/tools", []string{"Filter tools"}},
+	{"trash", "/trash", []string{"Restore"}},
 }
 
 // demoScript is a few agents with something to show: tools, an edit, a question, a failure.
@@ -22,13 +33,13 @@ const demoScript = `
 rules:
   - { contains: "login fail", round: 1, reply: [ { thinking: "The update touched sessions, so look at the tests.", calls: [
       { name: read, arguments: { path: "auth/login_test.go" } }, { name: read, arguments: { path: "auth/nothing.go" } } ], usage: { input: 14200, output: 212 } } ] }
-  - { contains: "login fail", round: 2, reply: [ { text: "I will look at the code first.", calls: [
-      { name: edit, arguments: { path: "auth/login.go", old_string: "if s == nil {", new_string: "if s == nil || s.Expired() {" } } ], usage: { input: 15100, output: 340 } } ] }
-  - { contains: "login fail", reply: [ { text: "The session was checked for ` + "`nil`" + ` only. After the update it survives a restart, so it can be there and expired:\n\n` +
+  - { tool_result: read, reply: [ { text: "I will look at the code first.", calls: [
+      { name: edit, arguments: { path: "auth/login.go", old: "if s == nil {", new: "if s == nil || s.Expired() {" } } ], usage: { input: 15100, output: 340 } } ] }
+  - { tool_result: edit, reply: [ { text: "The session was checked for ` + "`nil`" + ` only. After the update it survives a restart, so it can be there and expired:\n\n` +
 	"```go\\nif s == nil || s.Expired() {\\n```" + `\n\nWith the second check the test passes.", usage: { input: 16000, output: 618 } } ] }
   - { contains: "push", round: 1, reply: [ { calls: [ { name: request_permission, arguments: { permission: "@exec:git push",
       reason: "The fix is reviewed and the tests pass. I push the branch so that the build can run." } } ], usage: { input: 9000, output: 90 } } ] }
-  - { contains: "push", reply: [ { text: "I wait for your answer." } ] }
+  - { tool_result: request_permission, reply: [ { text: "I wait for your answer.", usage: { input: 9100, output: 20 } } ] }
   - { contains: "broken", reply: [ { fault: { kind: rejected, message: "the model refused the request" } } ] }
   - { reply: [ { text: "Noted: {{.Text}}", usage: { input: 4200, output: 60 } } ] }
 `

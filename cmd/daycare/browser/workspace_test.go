@@ -24,7 +24,7 @@ import (
 
 // patience is how long a test waits for something that happens at once on a machine with
 // nothing else to do.
-const patience = 90 * time.Second
+const patience = time.Minute
 
 var update = flag.Bool("update", false, "make the pictures of the docs and the golden files anew")
 

@@ -135,7 +135,7 @@ class Approvals {
     fill(this.detail, [
       h('div.head', h('p', agent ? h('a', { href: urlOf(agent) }, titleOf(agent)) : 'An agent that is gone', this.#lineage(ask, agent)), h('span.grow'),
         h('span.quiet.small', 'asked ', h('time', { datetime: ask.askedAt, title: absolute(ask.askedAt) }, `${ago(ask.askedAt)} ago`), ask.expiresAt ? ` · expires ${until(ask.expiresAt)}` : '')),
-      h('h1', 'Asks for ', h('code', exact(ask.permission))),
+      h('h2.asks', 'Asks for ', h('code', exact(ask.permission))),
       ask.reason ? [h('h2', 'It says'), h('p.quote', exact(ask.reason))] : null,
       h('h2', 'Exactly this'), this.#exactly(ask), this.choices, this.hint,
       h('p.quiet.small', h('kbd', 'j'), ' ', h('kbd', 'k'), ' next, previous'),
