@@ -99,6 +99,7 @@ export class Composer {
     try {
       await send(this.#id, { text, queue: this.#busy() ? way : '', files: this.#files.map(({ name, data }) => ({ name, data })) });
       this.text.value = '';
+      this.#way = '';
       this.#files = [];
       this.#drawFiles();
       announce('Message accepted');
