@@ -77,7 +77,11 @@ async function send(method, path, { body, raw, headers = {}, signal } = {}) {
   let answer;
   try {
     answer = await fetch(path, {
-      method, headers, cache: 'no-store', credentials: 'same-origin', redirect: 'error',
+      method,
+      headers,
+      cache: 'no-store',
+      credentials: 'same-origin',
+      redirect: 'error',
       body: body === undefined ? raw : JSON.stringify(body),
       signal: signal ? AbortSignal.any([signal, limit]) : limit,
     });

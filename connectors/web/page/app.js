@@ -38,7 +38,10 @@ async function signIn() {
     await post('/v1/session', { token });
     return true;
   } catch (err) {
-    const signedIn = await get('/v1/session').then(() => true, () => false);
+    const signedIn = await get('/v1/session').then(
+      () => true,
+      () => false,
+    );
     if (!signedIn) signedOut(err);
     return signedIn;
   }
@@ -108,8 +111,14 @@ function failedView(err) {
   }
   return {
     title: 'Not available',
-    render: () => ({ node: h('div.empty', h('h1', 'This page could not be loaded'), h('p', String(err.message)),
-      h('button.btn', { type: 'button', onclick: () => location.reload() }, 'Load it again')) }),
+    render: () => ({
+      node: h(
+        'div.empty',
+        h('h1', 'This page could not be loaded'),
+        h('p', String(err.message)),
+        h('button.btn', { type: 'button', onclick: () => location.reload() }, 'Load it again'),
+      ),
+    }),
   };
 }
 
@@ -121,9 +130,26 @@ function signedOut(err) {
   document.body.classList.add('out');
   const field = h('input.in', { 'aria-label': 'Link or token', placeholder: 'Link or token', autocomplete: 'off' });
   const why = h('p.error', { role: 'alert' }, err?.message ?? '');
-  main.replaceChildren(h('form.empty', { onsubmit: (e) => { e.preventDefault(); enter(field.value, why); } },
-    h('h1', 'Sign in'), h('p', 'Run ', h('code', 'daycare web'), ' in the workspace. It opens this page, and prints a link that works once, for five minutes.'),
-    why, h('div.bar', field, h('button.btn.main', { type: 'submit' }, 'Sign in'))));
+  main.replaceChildren(
+    h(
+      'form.empty',
+      {
+        onsubmit: (e) => {
+          e.preventDefault();
+          enter(field.value, why);
+        },
+      },
+      h('h1', 'Sign in'),
+      h(
+        'p',
+        'Run ',
+        h('code', 'daycare web'),
+        ' in the workspace. It opens this page, and prints a link that works once, for five minutes.',
+      ),
+      why,
+      h('div.bar', field, h('button.btn.main', { type: 'submit' }, 'Sign in')),
+    ),
+  );
   frame.setHeading('Sign in');
   field.focus();
 }
@@ -145,10 +171,26 @@ function openPalette() {
 // pageKeys mean the same everywhere; those with action are in the palette as well.
 function pageKeys() {
   return [
-    { key: 'k', ctrl: true, show: 'Ctrl K', label: 'Find or do', run: () => { if (!document.querySelector('dialog[open]')) openPalette(); } },
+    {
+      key: 'k',
+      ctrl: true,
+      show: 'Ctrl K',
+      label: 'Find or do',
+      run: () => {
+        if (!document.querySelector('dialog[open]')) openPalette();
+      },
+    },
     { key: 'n', label: 'New agent', action: true, icon: 'plus', run: () => router.go('/?new') },
     { key: 'y', label: 'Review the oldest request', action: true, icon: 'approvals', run: oldest },
-    { key: '/', label: 'Filter', run: () => { const f = main.querySelector('[data-filter]'); f?.focus(); return Boolean(f); } },
+    {
+      key: '/',
+      label: 'Filter',
+      run: () => {
+        const f = main.querySelector('[data-filter]');
+        f?.focus();
+        return Boolean(f);
+      },
+    },
     { key: ']', label: 'Next agent', run: () => step(1) },
     { key: '[', label: 'Previous agent', run: () => step(-1) },
     ...[1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => ({ key: String(n), label: n === 1 ? 'An agent, 1 to 9' : '', run: () => nth(n - 1) })),
@@ -178,8 +220,20 @@ function showKeys() {
   const rows = [...own, ...page].filter((k) => k.label).map((k) => [k.show ?? k.key, k.label]);
   const off = h('input', { type: 'checkbox', onchange: () => keys.setLetters(off.checked) });
   off.checked = keys.lettersOn();
-  const dialog = open('box', 'Keys', h('div.body', h('h2', 'Keys'),
-    h('dl.keys', [...rows, ...jumps.map((k) => [`g ${k.key}`, k.label]), ['Esc', 'Close, leave a field']].map(([key, label]) =>
-      h('div', h('dt', h('kbd', key)), h('dd', label)))),
-    h('label.check', off, 'Single letters act')), h('div.acts', h('button.btn', { type: 'button', autofocus: true, onclick: () => dialog.close() }, 'Close')));
+  const dialog = open(
+    'box',
+    'Keys',
+    h(
+      'div.body',
+      h('h2', 'Keys'),
+      h(
+        'dl.keys',
+        [...rows, ...jumps.map((k) => [`g ${k.key}`, k.label]), ['Esc', 'Close, leave a field']].map(([key, label]) =>
+          h('div', h('dt', h('kbd', key)), h('dd', label)),
+        ),
+      ),
+      h('label.check', off, 'Single letters act'),
+    ),
+    h('div.acts', h('button.btn', { type: 'button', autofocus: true, onclick: () => dialog.close() }, 'Close')),
+  );
 }

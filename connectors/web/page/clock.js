@@ -7,7 +7,8 @@ export async function nextRuns() {
   const list = [];
   for (const task of tasks.tasks ?? []) {
     if (!task.enabled) continue;
-    for (const t of task.next ?? []) list.push({ at: t, name: task.name, agentId: task.agentId || task.taskId, path: `/clocks/${encodeURIComponent(task.slug)}` });
+    for (const t of task.next ?? [])
+      list.push({ at: t, name: task.name, agentId: task.agentId || task.taskId, path: `/clocks/${encodeURIComponent(task.slug)}` });
   }
   if (heart.next) list.push({ at: heart.next, name: 'Heartbeat', agentId: '', path: '/clocks/heartbeat' });
   return list.sort((a, b) => a.at.localeCompare(b.at));

@@ -12,7 +12,9 @@ export function open(kind, label, ...children) {
     if (before?.isConnected) before.focus();
     else document.getElementById('main').focus();
   });
-  dialog.addEventListener('click', (e) => { if (e.target === dialog) dialog.close(); });
+  dialog.addEventListener('click', (e) => {
+    if (e.target === dialog) dialog.close();
+  });
   document.body.append(dialog);
   dialog.showModal();
   return dialog;
@@ -22,12 +24,29 @@ export function open(kind, label, ...children) {
 // if there is one, is {label, value} of a text that is asked for: then the answer is the text, or null.
 export function ask({ title, body, yes, danger = false, field }) {
   return new Promise((answer) => {
-    const input = field && h('input.in', { value: field.value ?? '', 'aria-label': field.label, placeholder: field.label, autofocus: true });
+    const input =
+      field && h('input.in', { value: field.value ?? '', 'aria-label': field.label, placeholder: field.label, autofocus: true });
     let result = field ? null : false;
-    const form = h('form', { method: 'dialog', onsubmit: () => { result = field ? input.value.trim() : true; } },
-      h('div.body', h('h2', title), [body].flat().map((p) => (typeof p === 'string' ? h('p', p) : p)), input),
-      h('div.acts', h(`button.btn.${danger ? 'bad' : 'main'}`, { type: 'submit' }, yes),
-        h('button.btn', { type: 'button', onclick: () => dialog.close() }, 'Cancel')));
+    const form = h(
+      'form',
+      {
+        method: 'dialog',
+        onsubmit: () => {
+          result = field ? input.value.trim() : true;
+        },
+      },
+      h(
+        'div.body',
+        h('h2', title),
+        [body].flat().map((p) => (typeof p === 'string' ? h('p', p) : p)),
+        input,
+      ),
+      h(
+        'div.acts',
+        h(`button.btn.${danger ? 'bad' : 'main'}`, { type: 'submit' }, yes),
+        h('button.btn', { type: 'button', onclick: () => dialog.close() }, 'Cancel'),
+      ),
+    );
     const dialog = open('box', title, form);
     dialog.addEventListener('close', () => answer(result));
     (input ?? form.querySelector('button')).focus();
@@ -47,8 +66,25 @@ let hide = null;
 export function toast(text, { action, ms = 5000 } = {}) {
   const node = document.getElementById('toast');
   clearTimeout(hide);
-  const done = () => { node.hidden = true; };
-  node.replaceChildren(h('span', text), action ? h('button.btn.small', { type: 'button', onclick: () => { done(); action.run(); } }, action.label) : '');
+  const done = () => {
+    node.hidden = true;
+  };
+  node.replaceChildren(
+    h('span', text),
+    action
+      ? h(
+          'button.btn.small',
+          {
+            type: 'button',
+            onclick: () => {
+              done();
+              action.run();
+            },
+          },
+          action.label,
+        )
+      : '',
+  );
   node.hidden = false;
   hide = setTimeout(done, ms);
 }

@@ -94,7 +94,8 @@ const UNSEEN =
 
 // HARMFUL are those of them that change what other text says: controls, reading direction, zero width. Emoji
 // keep their joiners and selectors.
-const HARMFUL = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u061C\u200B\u200C\u200E\u200F\u2028-\u202E\u2060-\u206F\uFEFF\uFFF9-\uFFFB]|[\u{E0000}-\u{E007F}]/gu;
+const HARMFUL =
+  /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u061C\u200B\u200C\u200E\u200F\u2028-\u202E\u2060-\u206F\uFEFF\uFFF9-\uFFFB]|[\u{E0000}-\u{E007F}]/gu;
 
 // exact returns text as nodes in which each unseen character is a mark with its number: for what somebody is
 // asked to allow.
@@ -130,8 +131,11 @@ export function exactText(text) {
 
 // unseenIn lists the unseen characters of a text, with line and column from 1.
 export function unseenIn(text) {
-  return text.split('\n').flatMap((line, i) =>
-    [...line.matchAll(UNSEEN)].map((m) => ({ name: codePoint(m[0]), line: i + 1, column: [...line.slice(0, m.index)].length + 1 })));
+  return text
+    .split('\n')
+    .flatMap((line, i) =>
+      [...line.matchAll(UNSEEN)].map((m) => ({ name: codePoint(m[0]), line: i + 1, column: [...line.slice(0, m.index)].length + 1 })),
+    );
 }
 
 function codePoint(c) {

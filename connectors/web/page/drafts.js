@@ -25,7 +25,9 @@ function store(id, draft) {
   try {
     if (draft.text || draft.sending) localStorage.setItem(PREFIX + id, JSON.stringify(draft));
     else localStorage.removeItem(PREFIX + id);
-  } catch { /* the browser keeps nothing: the field still has it */ }
+  } catch {
+    /* the browser keeps nothing: the field still has it */
+  }
 }
 
 // send posts a message and returns the receipt. While the daemon does not answer it waits and sends the same

@@ -60,7 +60,10 @@ export class Stream {
       this.#told.state({ live: false, since: this.#since, retryAt: Date.now() + wait });
       await new Promise((done) => {
         const timer = setTimeout(done, wait);
-        this.#wake = () => { clearTimeout(timer); done(); };
+        this.#wake = () => {
+          clearTimeout(timer);
+          done();
+        };
       });
       this.#wake = null;
     }

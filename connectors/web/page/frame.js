@@ -14,11 +14,21 @@ let current = location.pathname;
 // start draws the frame and keeps it up to date.
 export function start() {
   subscribe('agents', drawAgents);
-  subscribe('asks', () => { drawCounts(); drawTitle(); });
-  subscribe('status', () => { drawCounts(); drawWhere(); });
+  subscribe('asks', () => {
+    drawCounts();
+    drawTitle();
+  });
+  subscribe('status', () => {
+    drawCounts();
+    drawWhere();
+  });
   on('state', drawConnection);
-  setInterval(() => { if (!document.hidden) refreshTimes(); }, 5000);
-  document.addEventListener('visibilitychange', () => { if (!document.hidden) refreshTimes(); });
+  setInterval(() => {
+    if (!document.hidden) refreshTimes();
+  }, 5000);
+  document.addEventListener('visibilitychange', () => {
+    if (!document.hidden) refreshTimes();
+  });
   theme();
 }
 
@@ -75,12 +85,15 @@ function drawAgents() {
   const shown = list.filter((a) => a.state !== 'ended');
   const ids = new Set(shown.map((a) => a.id));
   for (const id of rows.keys()) if (!ids.has(id)) rows.delete(id);
-  const head = document.querySelector('#agents h2') ??
+  const head =
+    document.querySelector('#agents h2') ??
     h('h2', h('span', 'Agents'), h('a.tap', { href: '/?new', 'aria-label': 'New agent', title: 'New agent' }, icon('plus')));
   const ul = document.querySelector('#agents ul') ?? h('ul');
   const more = shown.length - MOST;
-  fill(ul, [...shown.slice(0, MOST).map((a) => agentRow(a).parentNode),
-    more > 0 ? h('li', h('a', { href: '/' }, `and ${plural(more, 'more', 'more')}`)) : null]);
+  fill(ul, [
+    ...shown.slice(0, MOST).map((a) => agentRow(a).parentNode),
+    more > 0 ? h('li', h('a', { href: '/' }, `and ${plural(more, 'more', 'more')}`)) : null,
+  ]);
   fill(document.getElementById('agents'), ready() ? [head, ul] : []);
   drawTitle();
 }
@@ -134,10 +147,18 @@ function drawConnection(s) {
   const tick = () => setText(left, ` Next attempt in ${Math.max(0, Math.ceil((connection().retryAt - Date.now()) / 1000))} s.`);
   tick();
   counting = setInterval(tick, 1000);
-  const text = h('p', h('strong', 'daycare does not answer. '),
-    `What you see is from ${hour(s.since)}. What you sent is stored; what you typed stays here.`);
+  const text = h(
+    'p',
+    h('strong', 'daycare does not answer. '),
+    `What you see is from ${hour(s.since)}. What you sent is stored; what you typed stays here.`,
+  );
   if (bar.hidden) {
-    bar.replaceChildren(icon('warn'), text, h('span.quiet', { 'aria-hidden': 'true' }, left), h('button.btn.small', { type: 'button', onclick: retry }, 'Try now'));
+    bar.replaceChildren(
+      icon('warn'),
+      text,
+      h('span.quiet', { 'aria-hidden': 'true' }, left),
+      h('button.btn.small', { type: 'button', onclick: retry }, 'Try now'),
+    );
     bar.hidden = false;
   } else {
     bar.querySelector('.quiet').replaceChildren(left);

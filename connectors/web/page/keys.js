@@ -49,7 +49,10 @@ export function listen() {
   document.addEventListener('keydown', (e) => {
     if (e.defaultPrevented || e.isComposing || e.repeat) return;
     if ((e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey) {
-      act(e, [...viewKeys, ...pageKeys].filter((k) => k.ctrl));
+      act(
+        e,
+        [...viewKeys, ...pageKeys].filter((k) => k.ctrl),
+      );
       return;
     }
     if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]')) return;
@@ -64,7 +67,10 @@ export function listen() {
     } else if (e.key === 'g') {
       going = Date.now();
     } else {
-      act(e, [...viewKeys, ...pageKeys].filter((k) => !k.ctrl));
+      act(
+        e,
+        [...viewKeys, ...pageKeys].filter((k) => !k.ctrl),
+      );
     }
   });
 }

@@ -4,12 +4,39 @@ import { Stream } from './events.js';
 import { setReachable } from './api.js';
 
 // TYPES are the events that the pages live by: all but streamed text and the output of running tools.
-const TYPES = ['agent.created', 'agent.woke', 'agent.slept', 'agent.reset', 'agent.compacted', 'agent.ended',
-  'item.queued', 'item.taken', 'item.done', 'item.dropped', 'turn.started', 'turn.finished',
-  'tool.started', 'tool.finished', 'sub_agent_start', 'sub_agent_end', 'retry',
-  'permission.requested', 'permission.decided', 'permission.granted', 'permission.revoked',
-  'outbox.sent', 'outbox.failed', 'cron.fired', 'cron.skipped', 'config.reloaded', 'config.invalid',
-  'file.edited', 'file.invalid', 'budget.reached', 'sandbox.refused'];
+const TYPES = [
+  'agent.created',
+  'agent.woke',
+  'agent.slept',
+  'agent.reset',
+  'agent.compacted',
+  'agent.ended',
+  'item.queued',
+  'item.taken',
+  'item.done',
+  'item.dropped',
+  'turn.started',
+  'turn.finished',
+  'tool.started',
+  'tool.finished',
+  'sub_agent_start',
+  'sub_agent_end',
+  'retry',
+  'permission.requested',
+  'permission.decided',
+  'permission.granted',
+  'permission.revoked',
+  'outbox.sent',
+  'outbox.failed',
+  'cron.fired',
+  'cron.skipped',
+  'config.reloaded',
+  'config.invalid',
+  'file.edited',
+  'file.invalid',
+  'budget.reached',
+  'sandbox.refused',
+];
 
 const listeners = { event: new Set(), state: new Set(), again: new Set() };
 let state = { live: false, since: Date.now(), connecting: true };
@@ -45,7 +72,9 @@ export function connect(refused) {
   if (navigator.locks) navigator.locks.request('daycare-events', lead);
   else lead();
   addEventListener('online', retry);
-  document.addEventListener('visibilitychange', () => { if (!document.hidden) retry(); });
+  document.addEventListener('visibilitychange', () => {
+    if (!document.hidden) retry();
+  });
 }
 
 // retry connects at once if the connection is lost.
@@ -60,7 +89,10 @@ function startStream(refused) {
     event: (e) => share({ event: e }),
     gap: () => share({ again: true }),
     state: (s) => share({ state: s }),
-    refused: (status) => { share({ refused: status }); refused(status); },
+    refused: (status) => {
+      share({ refused: status });
+      refused(status);
+    },
   });
   stream.start(last);
 }

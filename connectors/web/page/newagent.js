@@ -6,8 +6,12 @@ import { daemonStatus, subscribe } from './store.js';
 
 // newAgent asks for a name and makes an agent; it returns the agent, or null.
 export async function newAgent() {
-  const name = await ask({ title: 'New agent', body: 'It gets its own conversation, and works in the workspace. It waits for your first message.',
-    yes: 'Create', field: { label: 'Name, or empty' } });
+  const name = await ask({
+    title: 'New agent',
+    body: 'It gets its own conversation, and works in the workspace. It waits for your first message.',
+    yes: 'Create',
+    field: { label: 'Name, or empty' },
+  });
   if (name === null) return null;
   return create(name);
 }
@@ -46,16 +50,40 @@ export function firstMessage(made) {
     send();
   });
   const where = h('span', 'the workspace');
-  const off = subscribe('status', () => { where.replaceChildren(h('code', daemonStatus()?.workspace ?? '')); off(); });
-  return h('div.empty', logo(), h('h1', 'No agents yet'),
-    h('p', 'Write below: your first message creates an agent. It works in ', where, ', continues when you close this page, and asks before it does what it has no permission for.'),
-    h('div.field', text, h('div.bar', h('span.help', h('kbd', 'Enter'), ' sends · ', h('kbd', 'Shift Enter'), ' new line'), h('span.grow'),
-      h('button.btn.main', { type: 'button', onclick: send }, 'Send'))));
+  const off = subscribe('status', () => {
+    where.replaceChildren(h('code', daemonStatus()?.workspace ?? ''));
+    off();
+  });
+  return h(
+    'div.empty',
+    logo(),
+    h('h1', 'No agents yet'),
+    h(
+      'p',
+      'Write below: your first message creates an agent. It works in ',
+      where,
+      ', continues when you close this page, and asks before it does what it has no permission for.',
+    ),
+    h(
+      'div.field',
+      text,
+      h(
+        'div.bar',
+        h('span.help', h('kbd', 'Enter'), ' sends · ', h('kbd', 'Shift Enter'), ' new line'),
+        h('span.grow'),
+        h('button.btn.main', { type: 'button', onclick: send }, 'Send'),
+      ),
+    ),
+  );
 }
 
 // nameFrom makes a name of the first words of a message.
 function nameFrom(text) {
-  const words = text.replace(/[^\p{L}\p{N} '-]/gu, ' ').trim().split(/\s+/).filter((w) => !/^(please|can|could|you|the|a)$/i.test(w));
+  const words = text
+    .replace(/[^\p{L}\p{N} '-]/gu, ' ')
+    .trim()
+    .split(/\s+/)
+    .filter((w) => !/^(please|can|could|you|the|a)$/i.test(w));
   return words.slice(0, 4).join(' ').slice(0, 40);
 }
 

@@ -15,7 +15,7 @@ export function enabled() {
 
 // enable asks the browser for leave and returns whether notifications come from now on.
 export async function enable() {
-  if (!possible() || await Notification.requestPermission() !== 'granted') return false;
+  if (!possible() || (await Notification.requestPermission()) !== 'granted') return false;
   localStorage.setItem(ON, 'on');
   return true;
 }

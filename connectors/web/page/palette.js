@@ -24,8 +24,16 @@ const MOST = 60; // results that are shown
 
 // show opens the palette. actions are those of the view: {label, key, run, icon, danger}.
 export function show(actions) {
-  const input = h('input', { type: 'text', role: 'combobox', 'aria-expanded': 'true', 'aria-controls': 'found', 'aria-label': 'Find or do',
-    placeholder: 'Find or do', autocomplete: 'off', spellcheck: 'false' });
+  const input = h('input', {
+    type: 'text',
+    role: 'combobox',
+    'aria-expanded': 'true',
+    'aria-controls': 'found',
+    'aria-label': 'Find or do',
+    placeholder: 'Find or do',
+    autocomplete: 'off',
+    spellcheck: 'false',
+  });
   const found = h('ul', { id: 'found', role: 'listbox', 'aria-label': 'Results' });
   const count = h('div.unseen', { role: 'status' });
   const dialog = open('palette', 'Find or do', input, found, count);
@@ -68,12 +76,28 @@ export function show(actions) {
 function entries(actions) {
   const { page } = list();
   return [
-    ...openAsks().map((a) => ({ group: 'To answer', mark: () => sign('ask', WORDS.ask), text: `Review ${titleOf(agentOf(a.agentId))}: ${plain(a.permission)}`,
-      run: () => go(`/approvals/${a.token}`) })),
-    ...allAgents().map((a) => ({ group: 'Agents', mark: () => sign(keyOf(a), WORDS[keyOf(a)]), handle: a.handle, text: nameOf(a), run: () => go(urlOf(a)) })),
+    ...openAsks().map((a) => ({
+      group: 'To answer',
+      mark: () => sign('ask', WORDS.ask),
+      text: `Review ${titleOf(agentOf(a.agentId))}: ${plain(a.permission)}`,
+      run: () => go(`/approvals/${a.token}`),
+    })),
+    ...allAgents().map((a) => ({
+      group: 'Agents',
+      mark: () => sign(keyOf(a), WORDS[keyOf(a)]),
+      handle: a.handle,
+      text: nameOf(a),
+      run: () => go(urlOf(a)),
+    })),
     ...PAGES.map((p) => ({ group: 'Pages', mark: () => icon(p.icon), text: p.title, key: `g ${p.key}`, run: () => go(p.path) })),
-    ...[...actions, ...page.filter((k) => k.action)].map((a) => ({ group: 'Actions', mark: () => icon(a.icon ?? 'right'), text: a.label, key: a.show ?? a.key,
-      danger: a.danger, run: a.run })),
+    ...[...actions, ...page.filter((k) => k.action)].map((a) => ({
+      group: 'Actions',
+      mark: () => icon(a.icon ?? 'right'),
+      text: a.label,
+      key: a.show ?? a.key,
+      danger: a.danger,
+      run: a.run,
+    })),
   ];
 }
 
@@ -83,7 +107,8 @@ function match(all, typed) {
   const text = (e) => `${e.handle ?? ''} ${e.text} ${e.group}`.toLowerCase();
   const fits = all.filter((e) => words.every((w) => text(e).includes(w))).slice(0, MOST);
   if (!words.length) return fits;
-  const rank = (e) => (e.danger ? 2 : 0) + ((e.handle ?? e.text).toLowerCase().startsWith(words[0]) || e.text.toLowerCase().startsWith(words[0]) ? 0 : 1);
+  const rank = (e) =>
+    (e.danger ? 2 : 0) + ((e.handle ?? e.text).toLowerCase().startsWith(words[0]) || e.text.toLowerCase().startsWith(words[0]) ? 0 : 1);
   return fits.toSorted((a, b) => rank(a) - rank(b));
 }
 
@@ -92,7 +117,16 @@ function rows(shown, choose) {
   return shown.flatMap((entry, i) => {
     const head = entry.group === group ? [] : [h('li.group', { role: 'presentation' }, entry.group)];
     group = entry.group;
-    return [...head, h('li', { role: 'option', id: `found-${i}`, onclick: () => choose(entry) }, entry.mark(),
-      entry.handle ? h('span.mono', entry.handle) : null, h('span.cut', entry.text), entry.key ? h('kbd', entry.key) : null)];
+    return [
+      ...head,
+      h(
+        'li',
+        { role: 'option', id: `found-${i}`, onclick: () => choose(entry) },
+        entry.mark(),
+        entry.handle ? h('span.mono', entry.handle) : null,
+        h('span.cut', entry.text),
+        entry.key ? h('kbd', entry.key) : null,
+      ),
+    ];
   });
 }

@@ -2,8 +2,17 @@
 // and back works.
 
 const VIEWS = {
-  '': 'home', agents: 'agent', approvals: 'approvals', clocks: 'clocks', files: 'files', costs: 'costs',
-  health: 'health', settings: 'settings', skills: 'skills', tools: 'tools', trash: 'trash',
+  '': 'home',
+  agents: 'agent',
+  approvals: 'approvals',
+  clocks: 'clocks',
+  files: 'files',
+  costs: 'costs',
+  health: 'health',
+  settings: 'settings',
+  skills: 'skills',
+  tools: 'tools',
+  trash: 'trash',
 };
 
 let show = () => {};

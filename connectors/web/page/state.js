@@ -14,10 +14,30 @@ export const GROUPS = [
   { key: 'ended', title: 'Ended' },
 ];
 
-const GROUP_OF = { ask: 'needs', error: 'needs', paused: 'needs', work: 'working', retry: 'working', queued: 'working', new: 'new', idle: 'idle', ended: 'ended' };
+const GROUP_OF = {
+  ask: 'needs',
+  error: 'needs',
+  paused: 'needs',
+  work: 'working',
+  retry: 'working',
+  queued: 'working',
+  new: 'new',
+  idle: 'idle',
+  ended: 'ended',
+};
 
 // WORDS name each state for people who cannot see its sign.
-export const WORDS = { ask: 'asks you', error: 'failed', paused: 'paused', work: 'at work', retry: 'tries again', queued: 'has work waiting', new: 'said something new', idle: 'idle', ended: 'ended' };
+export const WORDS = {
+  ask: 'asks you',
+  error: 'failed',
+  paused: 'paused',
+  work: 'at work',
+  retry: 'tries again',
+  queued: 'has work waiting',
+  new: 'said something new',
+  idle: 'idle',
+  ended: 'ended',
+};
 
 // keyOf is the state of an agent as the page tells it apart: one of the keys of WORDS.
 export function keyOf(agent) {
@@ -40,13 +60,20 @@ export function doing(agent) {
   const ask = askOf(agent.id);
   const detail = plain(agent.detail ?? '');
   switch (keyOf(agent)) {
-    case 'ask': return ask ? { text: 'asks: ', code: firstLine(ask.shown ?? ask.request) } : { text: 'asks for a permission' };
-    case 'paused': return { text: detail ? `paused: ${detail}` : 'paused' };
-    case 'error': return { text: detail ? `error: ${detail}` : 'error' };
-    case 'retry': return { text: detail.startsWith('retry ') ? detail : `tries again: ${detail}` };
-    case 'queued': return { text: detail || 'has work waiting' };
-    case 'work': break;
-    default: return { text: plain(firstLine(agent.said ?? '')) };
+    case 'ask':
+      return ask ? { text: 'asks: ', code: firstLine(ask.shown ?? ask.request) } : { text: 'asks for a permission' };
+    case 'paused':
+      return { text: detail ? `paused: ${detail}` : 'paused' };
+    case 'error':
+      return { text: detail ? `error: ${detail}` : 'error' };
+    case 'retry':
+      return { text: detail.startsWith('retry ') ? detail : `tries again: ${detail}` };
+    case 'queued':
+      return { text: detail || 'has work waiting' };
+    case 'work':
+      break;
+    default:
+      return { text: plain(firstLine(agent.said ?? '')) };
   }
   if (agent.state === 'tool') return { text: '', code: detail };
   if (agent.state === 'waiting-agent') return { text: waitsFor(agent) };
@@ -54,7 +81,9 @@ export function doing(agent) {
 }
 
 function waitsFor(agent) {
-  const busy = childrenOf(agent.id).filter((c) => c.state !== 'idle' && c.state !== 'ended').map((c) => c.handle);
+  const busy = childrenOf(agent.id)
+    .filter((c) => c.state !== 'idle' && c.state !== 'ended')
+    .map((c) => c.handle);
   return busy.length ? `waits for ${busy.join(', ')}` : 'waits for its agents';
 }
 
@@ -90,7 +119,9 @@ let seen = null;
 function readSeen() {
   try {
     seen = JSON.parse(localStorage.getItem(SEEN) ?? 'null');
-  } catch { /* a hint that cannot be read is none */ }
+  } catch {
+    /* a hint that cannot be read is none */
+  }
   seen ??= { since: new Date().toISOString(), agents: {} };
   return seen;
 }
@@ -107,14 +138,18 @@ export function markRead(agent) {
   seen.agents[agent.id] = agent.lastAt;
   try {
     localStorage.setItem(SEEN, JSON.stringify(seen));
-  } catch { /* the browser keeps nothing: everything stays new */ }
+  } catch {
+    /* the browser keeps nothing: everything stays new */
+  }
 }
 
 // keepSeen stores the first visit, so that what came before it is not new.
 export function keepSeen() {
   try {
     if (!localStorage.getItem(SEEN)) localStorage.setItem(SEEN, JSON.stringify(readSeen()));
-  } catch { /* the same */ }
+  } catch {
+    /* the same */
+  }
 }
 
 // elapsed is since when an agent is at work, '' if that is not known.

@@ -143,13 +143,16 @@ let reading = null;
 // readAgain reads an agent and those it works for again, soon: few one by one, many as the whole list.
 function readAgain(id) {
   for (let at = id; at && !stale.has(at); at = agents.get(at)?.parentAgentId) stale.add(at);
-  reading ??= setTimeout(async () => {
-    const ids = [...stale];
-    stale.clear();
-    await (ids.length > 4 ? readAll() : Promise.all(ids.map(readOne))).catch(() => {});
-    reading = null;
-    if (stale.size) readAgain([...stale][0]);
-  }, stale.size > 1 || agents.size > 50 ? READ_MS : TELL_MS);
+  reading ??= setTimeout(
+    async () => {
+      const ids = [...stale];
+      stale.clear();
+      await (ids.length > 4 ? readAll() : Promise.all(ids.map(readOne))).catch(() => {});
+      reading = null;
+      if (stale.size) readAgain([...stale][0]);
+    },
+    stale.size > 1 || agents.size > 50 ? READ_MS : TELL_MS,
+  );
 }
 
 const asked = new Set(); // agents whose last answer was looked for

@@ -8,8 +8,16 @@ import { urlOf } from '../state.js';
 
 // stop cancels the turn. It asks in place while a tool runs, because the work of the tool would be lost.
 export async function stop(agent) {
-  if (agent.state === 'tool' && !await ask({ title: `Stop ${agent.handle}?`, body: 'A tool is running. Its work is lost, and the agent is told that it was stopped.',
-    yes: 'Stop', danger: true })) return;
+  if (
+    agent.state === 'tool' &&
+    !(await ask({
+      title: `Stop ${agent.handle}?`,
+      body: 'A tool is running. Its work is lost, and the agent is told that it was stopped.',
+      yes: 'Stop',
+      danger: true,
+    }))
+  )
+    return;
   try {
     const { stopped } = await post(agentPath(agent.id, '/stop'));
     toast(stopped ? 'Stopped' : 'It was not working');
@@ -19,9 +27,15 @@ export async function stop(agent) {
 }
 
 export async function fork(agent, at) {
-  const name = await ask({ title: at ? `Fork at #${at}` : 'Fork', yes: 'Fork', field: { label: 'Name, or empty' }, body: [
-    'A new agent continues from here, with the same permissions, model and budget.',
-    'This agent stays as it is. Its children, schedules and undelivered replies stay with it.'] });
+  const name = await ask({
+    title: at ? `Fork at #${at}` : 'Fork',
+    yes: 'Fork',
+    field: { label: 'Name, or empty' },
+    body: [
+      'A new agent continues from here, with the same permissions, model and budget.',
+      'This agent stays as it is. Its children, schedules and undelivered replies stay with it.',
+    ],
+  });
   if (name === null) return;
   try {
     go(urlOf(await post(agentPath(agent.id, '/fork'), { ...(at ? { at } : {}), ...(name ? { name } : {}) })));
@@ -32,20 +46,35 @@ export async function fork(agent, at) {
 
 // rewind goes back to a record or checkpoint; without one, before the newest turn.
 export async function rewind(agent, to) {
-  const ok = await ask({ title: to ? `Rewind to #${to}` : 'Undo the newest turn', yes: 'Rewind', danger: true, body: [
-    'What follows leaves the context: the model no longer sees it. It stays in the history, greyed.',
-    'Files that the agent changed stay as they are, and replies that were sent stay sent.'] });
+  const ok = await ask({
+    title: to ? `Rewind to #${to}` : 'Undo the newest turn',
+    yes: 'Rewind',
+    danger: true,
+    body: [
+      'What follows leaves the context: the model no longer sees it. It stays in the history, greyed.',
+      'Files that the agent changed stay as they are, and replies that were sent stay sent.',
+    ],
+  });
   if (ok) await run(agent, '/rewind', to ? { to: String(to) } : {}, 'Rewinding between two turns');
 }
 
 export async function mark(agent) {
-  const name = await ask({ title: 'Set a checkpoint', yes: 'Set', body: 'You can rewind to it by its name. Nothing else changes.', field: { label: 'Name' } });
+  const name = await ask({
+    title: 'Set a checkpoint',
+    yes: 'Set',
+    body: 'You can rewind to it by its name. Nothing else changes.',
+    field: { label: 'Name' },
+  });
   if (name) await run(agent, '/mark', { name }, `Checkpoint ${name}`);
 }
 
 export async function reset(agent) {
-  const ok = await ask({ title: 'Start a new conversation', yes: 'Start anew', danger: true, body: [
-    'The model forgets this conversation. The history keeps it.', 'Permissions, model and budget stay.'] });
+  const ok = await ask({
+    title: 'Start a new conversation',
+    yes: 'Start anew',
+    danger: true,
+    body: ['The model forgets this conversation. The history keeps it.', 'Permissions, model and budget stay.'],
+  });
   if (ok) await run(agent, '/reset', undefined, 'A new conversation begins with the next message');
 }
 

@@ -11,8 +11,16 @@ const UNDO_MS = 5000;
 
 // PARTS are the parts of a context as the API names them and as they are shown, in the order in which the model
 // reads them.
-const PARTS = [['system', 'system prompt'], ['tools', 'tools'], ['memory', 'memory'], ['summary', 'summary'], ['messages', 'messages'],
-  ['answers', 'answers'], ['calls', 'calls'], ['results', 'results']];
+const PARTS = [
+  ['system', 'system prompt'],
+  ['tools', 'tools'],
+  ['memory', 'memory'],
+  ['summary', 'summary'],
+  ['messages', 'messages'],
+  ['answers', 'answers'],
+  ['calls', 'calls'],
+  ['results', 'results'],
+];
 
 export class Beside {
   #id;
@@ -27,7 +35,15 @@ export class Beside {
     this.context = h('section');
     this.cost = h('section');
     this.grants = h('section');
-    this.node = h('aside.beside', { 'aria-label': `About ${plain(titleOf(agent))}` }, this.inbox, this.family, this.context, this.cost, this.grants);
+    this.node = h(
+      'aside.beside',
+      { 'aria-label': `About ${plain(titleOf(agent))}` },
+      this.inbox,
+      this.family,
+      this.context,
+      this.cost,
+      this.grants,
+    );
   }
 
   // read asks for everything that agents do not carry themselves.
@@ -49,17 +65,37 @@ export class Beside {
     const agent = agentOf(this.#id);
     if (!agent) return;
     const waiting = this.#items.filter((i) => i.state === 'waiting');
-    fill(this.inbox, [h('h2', 'Inbox', waiting.length ? h('span.chip.queued', `${waiting.length} · oldest ${ago(waiting[0].at)}`) : h('span.quiet.small', 'empty')),
-      ...this.#items.map((item) => this.#item(agent, item))]);
+    fill(this.inbox, [
+      h(
+        'h2',
+        'Inbox',
+        waiting.length ? h('span.chip.queued', `${waiting.length} · oldest ${ago(waiting[0].at)}`) : h('span.quiet.small', 'empty'),
+      ),
+      ...this.#items.map((item) => this.#item(agent, item)),
+    ]);
   }
 
   #item(agent, item) {
     const taken = item.state !== 'waiting';
     const text = item.text || item.type.replaceAll('_', ' ');
     const how = taken ? 'being worked on' : item.type === 'message' ? wayOf(agent, item) : item.type.replaceAll('_', ' ');
-    return h('div.item', { 'data-item': item.id }, h('span', named(text.slice(0, 400))), h('small', `${how} · `, when(item.at)), taken ? null : h('div',
-      h('button.tap', { type: 'button', 'aria-label': 'Move to the front', title: 'Move to the front', onclick: () => this.#front(item) }, icon('front')),
-      h('button.tap', { type: 'button', 'aria-label': 'Drop', title: 'Drop', onclick: () => this.#drop(item) }, icon('close'))));
+    return h(
+      'div.item',
+      { 'data-item': item.id },
+      h('span', named(text.slice(0, 400))),
+      h('small', `${how} · `, when(item.at)),
+      taken
+        ? null
+        : h(
+            'div',
+            h(
+              'button.tap',
+              { type: 'button', 'aria-label': 'Move to the front', title: 'Move to the front', onclick: () => this.#front(item) },
+              icon('front'),
+            ),
+            h('button.tap', { type: 'button', 'aria-label': 'Drop', title: 'Drop', onclick: () => this.#drop(item) }, icon('close')),
+          ),
+    );
   }
 
   async #front(item) {
@@ -74,7 +110,7 @@ export class Beside {
 
   // drop removes an item; for some seconds it can be posted again. The next one gets the focus.
   async #drop(item) {
-    if (!await this.remove(item)) return;
+    if (!(await this.remove(item))) return;
     const after = this.inbox.querySelector('.item .tap') ?? this.inbox;
     after.focus?.();
     const undo = { label: 'Undo', run: () => this.#post(item) };
@@ -113,16 +149,40 @@ export class Beside {
     const set = await get(agentPath(this.#id, '/grants')).catch(() => null);
     if (!set) return;
     const own = (set.grants ?? []).map((g) => ({ tag: g.tag, at: g.at, by: g.by }));
-    fill(this.grants, [h('h2', 'May', h('a.small', { href: `/files/${this.#id}/state.json` }, 'state.json')),
-      own.length ? h('dl.pairs', own.flatMap((g) => [h('dt', h('code.cut', { title: plain(g.by ? `${g.tag}, by ${g.by}` : g.tag) }, exact(g.tag))),
-        h('dd', hour(g.at), h('button.tap', { type: 'button', 'aria-label': `Revoke ${plain(g.tag)}`, title: 'Revoke', onclick: () => this.#revoke(g.tag) }, icon('close')))]))
-        : h('p.quiet.small', 'Its workspace; it asks for everything else.')]);
+    fill(this.grants, [
+      h('h2', 'May', h('a.small', { href: `/files/${this.#id}/state.json` }, 'state.json')),
+      own.length
+        ? h(
+            'dl.pairs',
+            own.flatMap((g) => [
+              h('dt', h('code.cut', { title: plain(g.by ? `${g.tag}, by ${g.by}` : g.tag) }, exact(g.tag))),
+              h(
+                'dd',
+                hour(g.at),
+                h(
+                  'button.tap',
+                  { type: 'button', 'aria-label': `Revoke ${plain(g.tag)}`, title: 'Revoke', onclick: () => this.#revoke(g.tag) },
+                  icon('close'),
+                ),
+              ),
+            ]),
+          )
+        : h('p.quiet.small', 'Its workspace; it asks for everything else.'),
+    ]);
   }
 
   async #revoke(tag) {
     try {
       await del(agentPath(this.#id, `/grants?permission=${encodeURIComponent(tag)}`));
-      toast(`Revoked ${tag}`, { action: { label: 'Undo', run: () => post(agentPath(this.#id, '/grants'), { permission: tag }).catch(failed).then(() => this.readGrants()) } });
+      toast(`Revoked ${tag}`, {
+        action: {
+          label: 'Undo',
+          run: () =>
+            post(agentPath(this.#id, '/grants'), { permission: tag })
+              .catch(failed)
+              .then(() => this.readGrants()),
+        },
+      });
     } catch (err) {
       failed(err);
     }
@@ -142,27 +202,60 @@ export class Beside {
   #drawFamily() {
     const all = childrenOf(this.#id);
     this.family.hidden = all.length === 0;
-    fill(this.family, [h('h2', 'Its agents', h('span.quiet.small', all.length)),
-      h('div.kin', all.slice(0, 30).map((a) => h('a', { href: urlOf(a), title: titleOf(a) }, sign(keyOf(a), WORDS[keyOf(a)]),
-        h('span.cut', h('span.mono.quiet', a.handle), ' ', nameOf(a)), h('span.quiet.small.cut', doing(a).code ?? doing(a).text))))]);
+    fill(this.family, [
+      h('h2', 'Its agents', h('span.quiet.small', all.length)),
+      h(
+        'div.kin',
+        all
+          .slice(0, 30)
+          .map((a) =>
+            h(
+              'a',
+              { href: urlOf(a), title: titleOf(a) },
+              sign(keyOf(a), WORDS[keyOf(a)]),
+              h('span.cut', h('span.mono.quiet', a.handle), ' ', nameOf(a)),
+              h('span.quiet.small.cut', doing(a).code ?? doing(a).text),
+            ),
+          ),
+      ),
+    ]);
   }
 
   #drawContext(agent) {
     this.context.hidden = !agent.context;
     if (!agent.context) return;
     const parts = this.parts ?? [];
-    fill(this.context, [h('h2', 'Context', h('span.second.small', agent.window ? `${short(agent.context)} of ${short(agent.window)}` : `${short(agent.context)} tokens`)),
+    fill(this.context, [
+      h(
+        'h2',
+        'Context',
+        h('span.second.small', agent.window ? `${short(agent.context)} of ${short(agent.window)}` : `${short(agent.context)} tokens`),
+      ),
       agent.window ? stack(parts.length ? parts : [{ part: '', tokens: agent.context }], agent.window) : null,
-      parts.length ? h('dl.pairs', parts.flatMap((p, i) => [h('dt', h(`span.dot.c${i % 7}`), p.part), h('dd', count(p.tokens))])) : null]);
+      parts.length
+        ? h(
+            'dl.pairs',
+            parts.flatMap((p, i) => [h('dt', h(`span.dot.c${i % 7}`), p.part), h('dd', count(p.tokens))]),
+          )
+        : null,
+    ]);
   }
 
   #drawCost(agent) {
     const below = agent.cost - (agent.ownCost ?? agent.cost);
-    fill(this.cost, [h('h2', 'Cost', h('span.second.small', money(agent.cost))),
+    fill(this.cost, [
+      h('h2', 'Cost', h('span.second.small', money(agent.cost))),
       agent.budget ? stack([{ part: 'spent', tokens: agent.cost }], agent.budget) : null,
-      h('dl.pairs', h('dt', 'itself'), h('dd', money(agent.ownCost ?? agent.cost)),
+      h(
+        'dl.pairs',
+        h('dt', 'itself'),
+        h('dd', money(agent.ownCost ?? agent.cost)),
         below > 0 ? [h('dt', 'its agents'), h('dd', money(below))] : null,
-        agent.budget ? [h('dt', `of its budget of ${money(agent.budget)}`), h('dd', `${money(Math.max(0, agent.budget - agent.cost))} left`)] : null)]);
+        agent.budget
+          ? [h('dt', `of its budget of ${money(agent.budget)}`), h('dd', `${money(Math.max(0, agent.budget - agent.cost))} left`)]
+          : null,
+      ),
+    ]);
   }
 }
 
@@ -170,10 +263,19 @@ export class Beside {
 export function stack(parts, whole) {
   let x = 0;
   const rects = parts.map((p, i) => {
-    const width = Math.min(100 - x, 100 * p.tokens / whole);
-    const rect = svg('rect', { class: `c${i % 7}`, x, width: Math.max(0, width - 0.2), height: 8 }, p.part ? svg('title', {}, `${p.part}: ${count(Math.round(p.tokens))}`) : null);
+    const width = Math.min(100 - x, (100 * p.tokens) / whole);
+    const rect = svg(
+      'rect',
+      { class: `c${i % 7}`, x, width: Math.max(0, width - 0.2), height: 8 },
+      p.part ? svg('title', {}, `${p.part}: ${count(Math.round(p.tokens))}`) : null,
+    );
     x += width;
     return rect;
   });
-  return svg('svg', { class: 'stack', viewBox: '0 0 100 8', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, svg('rect', { class: 'c7', width: 100, height: 8 }), rects);
+  return svg(
+    'svg',
+    { class: 'stack', viewBox: '0 0 100 8', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+    svg('rect', { class: 'c7', width: 100, height: 8 }),
+    rects,
+  );
 }

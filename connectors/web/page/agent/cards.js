@@ -24,8 +24,14 @@ export class Card {
     this.status = '';
     this.mark = h('span');
     this.took = h('span.took');
-    this.summary = h('summary', this.mark, h('strong', plain(call.name)), h('code.subject.cut', { title: plain(subjectOf(call.arguments)).slice(0, 500) },
-      plain(subjectOf(call.arguments)).slice(0, 300)), this.took, h('span.turn', icon('right')));
+    this.summary = h(
+      'summary',
+      this.mark,
+      h('strong', plain(call.name)),
+      h('code.subject.cut', { title: plain(subjectOf(call.arguments)).slice(0, 500) }, plain(subjectOf(call.arguments)).slice(0, 300)),
+      this.took,
+      h('span.turn', icon('right')),
+    );
     this.body = h('div');
     this.node = h('details.tool', { ontoggle: () => this.#draw() }, this.summary, this.body);
     this.#mark('running', 'is running');
@@ -50,7 +56,10 @@ export class Card {
     this.status = status || 'ok';
     this.text = text ?? '';
     this.blob = blob;
-    this.diff = blocks.filter((b) => b.type === 'diff').map((b) => b.text).join('\n');
+    this.diff = blocks
+      .filter((b) => b.type === 'diff')
+      .map((b) => b.text)
+      .join('\n');
     this.#mark(this.status, ENDED[this.status] ?? this.status);
     this.took.textContent = ms ? span(ms) : '';
     this.node.classList.toggle('bad', this.status !== 'ok');
@@ -67,9 +76,12 @@ export class Card {
     }
     if (this.drawn === this.status) return;
     this.drawn = this.status;
-    this.body.replaceChildren(this.diff ? '' : this.#arguments(), this.diff ? diff(this.diff) : '',
+    this.body.replaceChildren(
+      this.diff ? '' : this.#arguments(),
+      this.diff ? diff(this.diff) : '',
       this.diff && this.status === 'ok' ? '' : output(this.text),
-      this.blob ? h('p.more.quiet.small', `The whole output is in blobs/${this.blob.slice(0, 12)}… in the folder of the agent.`) : '');
+      this.blob ? h('p.more.quiet.small', `The whole output is in blobs/${this.blob.slice(0, 12)}… in the folder of the agent.`) : '',
+    );
   }
 
   // arguments shows them all where the line above has only a part.
@@ -78,7 +90,12 @@ export class Card {
     const subject = subjectOf(args);
     const all = typeof args === 'object' && args !== null ? Object.keys(args) : [];
     if (all.length <= 1 && subject.length < 80 && !subject.includes('\n')) return '';
-    return cutText('pre', typeof args === 'string' ? args : all.map((k) => `${k}: ${typeof args[k] === 'string' ? args[k] : JSON.stringify(args[k])}`).join('\n'));
+    return cutText(
+      'pre',
+      typeof args === 'string'
+        ? args
+        : all.map((k) => `${k}: ${typeof args[k] === 'string' ? args[k] : JSON.stringify(args[k])}`).join('\n'),
+    );
   }
 }
 
@@ -90,7 +107,17 @@ function output(text) {
 export function cutText(spec, text) {
   if (text.length <= MOST) return h(spec, named(text));
   const node = h(spec, named(text.slice(0, MOST)));
-  const all = h('button.btn.small', { type: 'button', onclick: () => { node.replaceChildren(...named(text)); all.remove(); } }, `Show all, ${size(text.length)}`);
+  const all = h(
+    'button.btn.small',
+    {
+      type: 'button',
+      onclick: () => {
+        node.replaceChildren(...named(text));
+        all.remove();
+      },
+    },
+    `Show all, ${size(text.length)}`,
+  );
   return h('div', node, h('div.more', all));
 }
 
@@ -127,7 +154,11 @@ function describeDiff(text) {
 export function thinking(text) {
   const body = h('div.thought');
   const first = h('span.cut.second');
-  const node = h('details.tool', h('summary', icon('info'), h('strong', 'Thinking'), first, h('span.grow'), h('span.turn', icon('right'))), body);
+  const node = h(
+    'details.tool',
+    h('summary', icon('info'), h('strong', 'Thinking'), first, h('span.grow'), h('span.turn', icon('right'))),
+    body,
+  );
   const set = (all) => {
     text = all;
     first.textContent = plain(all.split('\n', 1)[0].slice(0, 200));
@@ -148,10 +179,17 @@ export function family(id) {
     const all = childrenOf(id);
     node.hidden = all.length === 0;
     const of = (...keys) => all.filter((a) => keys.includes(keyOf(a))).length;
-    const parts = [[of('work', 'retry', 'queued'), 'at work'], [of('ask'), 'asks you'], [of('error', 'paused'), 'failed'], [of('idle', 'new', 'ended'), 'done']];
+    const parts = [
+      [of('work', 'retry', 'queued'), 'at work'],
+      [of('ask'), 'asks you'],
+      [of('error', 'paused'), 'failed'],
+      [of('idle', 'new', 'ended'), 'done'],
+    ];
     const cost = all.reduce((sum, a) => sum + a.cost, 0);
-    node.replaceChildren(h('h3', [`${all.length} agents`, ...parts.filter(([n]) => n).map(([n, word]) => `${n} ${word}`), money(cost)].join(' · ')),
-      ...all.map(member));
+    node.replaceChildren(
+      h('h3', [`${all.length} agents`, ...parts.filter(([n]) => n).map(([n, word]) => `${n} ${word}`), money(cost)].join(' · ')),
+      ...all.map(member),
+    );
   };
   draw();
   return { node, draw };
@@ -159,7 +197,12 @@ export function family(id) {
 
 function member(agent) {
   const does = doing(agent);
-  return h('a', { href: urlOf(agent), title: titleOf(agent) }, sign(keyOf(agent), WORDS[keyOf(agent)]),
+  return h(
+    'a',
+    { href: urlOf(agent), title: titleOf(agent) },
+    sign(keyOf(agent), WORDS[keyOf(agent)]),
     h('span.cut', h('span.mono.quiet', agent.handle), ' ', h('strong', nameOf(agent))),
-    h(`span.cut.${keyOf(agent)}`, does.text, does.code ? h('code', does.code) : null), h('span.quiet.small', money(agent.cost)));
+    h(`span.cut.${keyOf(agent)}`, does.text, does.code ? h('code', does.code) : null),
+    h('span.quiet.small', money(agent.cost)),
+  );
 }

@@ -20,8 +20,12 @@ const WAYS = {
 
 // wayOf names when an agent reads an item of its inbox.
 export function wayOf(agent, item) {
-  return { steer: 'read at its next step', followup: 'read when it is done', collect: 'read together when done',
-    interrupt: 'it stops and reads this' }[item.queue || agent.queue || 'steer'];
+  return {
+    steer: 'read at its next step',
+    followup: 'read when it is done',
+    collect: 'read together when done',
+    interrupt: 'it stops and reads this',
+  }[item.queue || agent.queue || 'steer'];
 }
 
 export class Composer {
@@ -36,17 +40,46 @@ export class Composer {
     this.#id = agent.id;
     this.takeBack = takeBack;
     this.sent = sent;
-    this.text = h('textarea', { rows: 1, 'aria-label': `Message to ${plain(titleOf(agent))}`, placeholder: `Write to ${plain(titleOf(agent))}`,
-      oninput: () => this.#typed(), onkeydown: (e) => this.#key(e), onpaste: (e) => this.#paste(e) });
+    this.text = h('textarea', {
+      rows: 1,
+      'aria-label': `Message to ${plain(titleOf(agent))}`,
+      placeholder: `Write to ${plain(titleOf(agent))}`,
+      oninput: () => this.#typed(),
+      onkeydown: (e) => this.#key(e),
+      onpaste: (e) => this.#paste(e),
+    });
     this.waiting = h('div');
     this.chips = h('div.chips', { hidden: true });
-    this.picker = h('input', { type: 'file', multiple: true, hidden: true, onchange: () => { this.#add(this.picker.files); this.picker.value = ''; } });
+    this.picker = h('input', {
+      type: 'file',
+      multiple: true,
+      hidden: true,
+      onchange: () => {
+        this.#add(this.picker.files);
+        this.picker.value = '';
+      },
+    });
     this.switch = h('div.seg', { role: 'group', 'aria-label': 'When it reads this' });
     this.help = h('span.help.wide');
     this.button = h('button.btn.main.keep', { type: 'button', onclick: () => this.send(this.#way) }, 'Send');
-    this.field = h('div.field', this.text, this.chips, h('div.bar', this.switch,
-      h('button.tap', { type: 'button', 'aria-label': 'Attach files', title: 'Attach files', onclick: () => this.picker.click() }, icon('clip')),
-      this.help, h('span.grow'), this.button, this.picker));
+    this.field = h(
+      'div.field',
+      this.text,
+      this.chips,
+      h(
+        'div.bar',
+        this.switch,
+        h(
+          'button.tap',
+          { type: 'button', 'aria-label': 'Attach files', title: 'Attach files', onclick: () => this.picker.click() },
+          icon('clip'),
+        ),
+        this.help,
+        h('span.grow'),
+        this.button,
+        this.picker,
+      ),
+    );
     this.node = h('div.composer', h('div', this.waiting, this.field));
     this.#drop();
     this.draw();
@@ -130,24 +163,73 @@ export class Composer {
     const busy = this.#busy();
     const other = own === 'followup' ? 'steer' : 'followup';
     this.switch.hidden = !busy;
-    fill(this.switch, busy ? [['', own], [other, other]].map(([way, kind]) => h('button', { type: 'button', 'aria-pressed': String(this.#way === way),
-      onclick: () => { this.#way = way; this.draw(); } }, WAYS[kind].says)) : []);
+    fill(
+      this.switch,
+      busy
+        ? [
+            ['', own],
+            [other, other],
+          ].map(([way, kind]) =>
+            h(
+              'button',
+              {
+                type: 'button',
+                'aria-pressed': String(this.#way === way),
+                onclick: () => {
+                  this.#way = way;
+                  this.draw();
+                },
+              },
+              WAYS[kind].says,
+            ),
+          )
+        : [],
+    );
     if (!busy) this.#way = '';
     this.button.textContent = this.#sending ? 'Sending …' : busy ? WAYS[this.#way || own].button : 'Send';
     if (this.#sending) {
       fill(this.help, [connection().live ? '' : 'It is sent, once, when daycare answers.']);
       return;
     }
-    fill(this.help, [h('kbd', 'Enter'), ' sends · ', h('kbd', 'Shift Enter'), ' new line', ...(busy && own !== 'followup' ? [' · ', h('kbd', 'Ctrl Enter'), ' when it is done'] : [])]);
+    fill(this.help, [
+      h('kbd', 'Enter'),
+      ' sends · ',
+      h('kbd', 'Shift Enter'),
+      ' new line',
+      ...(busy && own !== 'followup' ? [' · ', h('kbd', 'Ctrl Enter'), ' when it is done'] : []),
+    ]);
   }
 
   // drawWaiting shows what of the inbox waits, and takes the newest message back into the field.
   drawWaiting(agent, items) {
     const messages = items.filter((i) => i.state === 'waiting' && i.type === 'message');
     const last = messages.at(-1);
-    fill(this.waiting, last ? [h('div.waiting', sign('queued'), h('span.cut.grow', `${messages.length} ${messages.length === 1 ? 'waits' : 'wait'}, ${wayOf(agent, last)}: `,
-      h('span.second', plain(last.text.slice(0, 300)))),
-    h('button.btn.small', { type: 'button', onclick: async () => { if (await this.takeBack(last)) this.put(last.text); } }, 'Take back'))] : []);
+    fill(
+      this.waiting,
+      last
+        ? [
+            h(
+              'div.waiting',
+              sign('queued'),
+              h(
+                'span.cut.grow',
+                `${messages.length} ${messages.length === 1 ? 'waits' : 'wait'}, ${wayOf(agent, last)}: `,
+                h('span.second', plain(last.text.slice(0, 300))),
+              ),
+              h(
+                'button.btn.small',
+                {
+                  type: 'button',
+                  onclick: async () => {
+                    if (await this.takeBack(last)) this.put(last.text);
+                  },
+                },
+                'Take back',
+              ),
+            ),
+          ]
+        : [],
+    );
   }
 
   // drop accepts files that are dragged onto the field.
@@ -182,8 +264,28 @@ export class Composer {
 
   #drawFiles() {
     this.chips.hidden = this.#files.length === 0;
-    fill(this.chips, this.#files.map((f) => h('span.chip', plain(f.name), ` ${size(f.bytes)}`,
-      h('button.tap', { type: 'button', 'aria-label': `Remove ${plain(f.name)}`, onclick: () => { this.#files = this.#files.filter((o) => o !== f); this.#drawFiles(); } }, icon('close')))));
+    fill(
+      this.chips,
+      this.#files.map((f) =>
+        h(
+          'span.chip',
+          plain(f.name),
+          ` ${size(f.bytes)}`,
+          h(
+            'button.tap',
+            {
+              type: 'button',
+              'aria-label': `Remove ${plain(f.name)}`,
+              onclick: () => {
+                this.#files = this.#files.filter((o) => o !== f);
+                this.#drawFiles();
+              },
+            },
+            icon('close'),
+          ),
+        ),
+      ),
+    );
   }
 }
 

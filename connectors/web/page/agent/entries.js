@@ -5,10 +5,27 @@ import { titleOf } from '../state.js';
 import { at, plural, size } from '../format.js';
 import { Card, cutText, thinking } from './cards.js';
 
-const ANSWERS = { once: 'allowed once', always: 'always allowed', prefix: 'allowed for commands like it', deny: 'denied', expired: 'expired',
-  freed: 'withdrawn', used: 'used', revoked: 'revoked', profile: 'changed the profile', 'changed-by-hand': 'changed by hand' };
-const ENDS = { canceled: 'stopped', limit: 'ended at a limit', loop: 'ended because it repeated itself', budget: 'ended at a budget', error: 'failed',
-  poison: 'failed too often and was given up', waiting: 'waits' };
+const ANSWERS = {
+  once: 'allowed once',
+  always: 'always allowed',
+  prefix: 'allowed for commands like it',
+  deny: 'denied',
+  expired: 'expired',
+  freed: 'withdrawn',
+  used: 'used',
+  revoked: 'revoked',
+  profile: 'changed the profile',
+  'changed-by-hand': 'changed by hand',
+};
+const ENDS = {
+  canceled: 'stopped',
+  limit: 'ended at a limit',
+  loop: 'ended because it repeated itself',
+  budget: 'ended at a budget',
+  error: 'failed',
+  poison: 'failed too often and was given up',
+  waiting: 'waits',
+};
 
 // entriesOf returns the list items of a record, in their order; most records have one, some none. cards are
 // the calls by id: calls are added, and results finish them, in whatever order their pages come.
@@ -32,9 +49,16 @@ const MAKERS = {
   },
   permission: (r) => [permission(r)],
   turn_begin: (r) => [r.attempt > 1 ? note(`Began again after an interruption, attempt ${r.attempt}`) : null],
-  turn_end: (r) => [r.reason === 'done' || r.reason === 'waiting' ? null : note(`The turn ${ENDS[r.reason] ?? r.reason}${r.error ? `: ${r.error}` : ''}`,
-    { error: r.reason !== 'canceled', mark: 'warn' })],
-  delivery: (r) => [r.error ? note(`Part ${r.part} of ${r.parts} was not delivered${r.final ? '' : ' yet'}: ${r.error}`, { error: true, mark: 'warn' }) : null],
+  turn_end: (r) => [
+    r.reason === 'done' || r.reason === 'waiting'
+      ? null
+      : note(`The turn ${ENDS[r.reason] ?? r.reason}${r.error ? `: ${r.error}` : ''}`, { error: r.reason !== 'canceled', mark: 'warn' }),
+  ],
+  delivery: (r) => [
+    r.error
+      ? note(`Part ${r.part} of ${r.parts} was not delivered${r.final ? '' : ' yet'}: ${r.error}`, { error: true, mark: 'warn' })
+      : null,
+  ],
   summary: (r) => [summary(r)],
   reset: (r) => [note(`New conversation${r.message ? `: ${r.message}` : ''}`, { rule: true })],
   start: (r) => [r.forkedFrom ? note('Continues another agent from here', { rule: true }) : null],
@@ -45,10 +69,27 @@ const MAKERS = {
 
 function person(r) {
   const from = r.origin ? sender(r.origin) : (r.context?.sender ?? '');
-  return h('li', h(`div.you${r.origin ? '.other' : ''}`, cutText('div.text', r.text ?? ''),
-    r.files?.length ? h('div.bar', r.files.map((f) => h('span.chip', icon('clip'), ` ${plain(f.name)}${f.size ? `, ${size(f.size)}` : ''}`))) : null,
-    h('small', from ? `${plain(from)} · ` : '', at(r.at), r.route?.connector && !r.origin ? ` · ${plain(r.route.connector)}` : '', ` · #${r.seq}`,
-      r.untrusted ? ' · from outside' : '')));
+  return h(
+    'li',
+    h(
+      `div.you${r.origin ? '.other' : ''}`,
+      cutText('div.text', r.text ?? ''),
+      r.files?.length
+        ? h(
+            'div.bar',
+            r.files.map((f) => h('span.chip', icon('clip'), ` ${plain(f.name)}${f.size ? `, ${size(f.size)}` : ''}`)),
+          )
+        : null,
+      h(
+        'small',
+        from ? `${plain(from)} · ` : '',
+        at(r.at),
+        r.route?.connector && !r.origin ? ` · ${plain(r.route.connector)}` : '',
+        ` · #${r.seq}`,
+        r.untrusted ? ' · from outside' : '',
+      ),
+    ),
+  );
 }
 
 function sender(origin) {
@@ -68,16 +109,33 @@ function answer(r) {
 
 function permission(r) {
   if (r.silent || r.event === 'used') return null;
-  const what = h('span', r.event === 'asked' ? 'Asked for ' : `${ANSWERS[r.event] ?? r.event}: `, h('code', exact(r.tag ?? '')), r.by ? ` · ${plain(r.by)}` : '');
+  const what = h(
+    'span',
+    r.event === 'asked' ? 'Asked for ' : `${ANSWERS[r.event] ?? r.event}: `,
+    h('code', exact(r.tag ?? '')),
+    r.by ? ` · ${plain(r.by)}` : '',
+  );
   what.firstChild.data = what.firstChild.data.replace(/^./, (c) => c.toUpperCase());
   const mark = r.event === 'asked' ? sign('ask') : icon(r.event === 'deny' || r.event === 'expired' ? 'close' : 'check');
   return h('li.note', mark, what, at(r.at));
 }
 
 function summary(r) {
-  return h('li', h('details.tool', h('summary', icon('info'), h('strong', 'Summary'),
-    h('span.cut.second', `${plural(r.keptFrom - r.from, 'record')} before this; the model reads the summary instead`), h('span.grow'), h('span.turn', icon('right'))),
-  h('div.thought', named(r.text ?? ''))));
+  return h(
+    'li',
+    h(
+      'details.tool',
+      h(
+        'summary',
+        icon('info'),
+        h('strong', 'Summary'),
+        h('span.cut.second', `${plural(r.keptFrom - r.from, 'record')} before this; the model reads the summary instead`),
+        h('span.grow'),
+        h('span.turn', icon('right')),
+      ),
+      h('div.thought', named(r.text ?? '')),
+    ),
+  );
 }
 
 // note is a line about what happened; rule draws a line behind it, mark is an icon.

@@ -44,7 +44,7 @@ export class Stream {
   fill(type, text) {
     const bytes = encoder.encode(text);
     const part = this.#parts.get(type);
-    if (bytes.length === 0 || part && part.bytes >= bytes.length) return;
+    if (bytes.length === 0 || (part && part.bytes >= bytes.length)) return;
     const fresh = part ? new TextDecoder().decode(bytes.subarray(part.bytes)) : text;
     this.#add(part ?? this.#begin(type), fresh, bytes.length);
   }

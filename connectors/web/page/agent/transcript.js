@@ -37,8 +37,12 @@ export class Transcript {
     this.list = h('ol.entries');
     this.#text = new Text(this.list, () => this.#follow());
     this.newer = h('button.btn.small.newer.keep', { type: 'button', hidden: true, onclick: () => this.toEnd() });
-    this.node = h('div.log', { tabindex: 0, role: 'region', 'aria-label': `Transcript of ${plain(agent.name)}`, onscroll: () => this.#scrolled() },
-      this.list, this.newer);
+    this.node = h(
+      'div.log',
+      { tabindex: 0, role: 'region', 'aria-label': `Transcript of ${plain(agent.name)}`, onscroll: () => this.#scrolled() },
+      this.list,
+      this.newer,
+    );
     this.#grown.observe(this.list);
   }
 
@@ -56,7 +60,8 @@ export class Transcript {
       this.#clear();
       this.#before = page.before;
       for (const record of page.records) this.#append(record);
-      if (this.#records.length === 0) this.list.replaceChildren(h('li.hint', 'No messages yet. Write below: it reads your message when you send it.'));
+      if (this.#records.length === 0)
+        this.list.replaceChildren(h('li.hint', 'No messages yet. Write below: it reads your message when you send it.'));
       this.toEnd();
       this.loaded?.();
       await this.draft();
@@ -88,7 +93,9 @@ export class Transcript {
     this.#reading = setTimeout(async () => {
       try {
         await this.#readNewer();
-      } catch { /* the connection is lost, or the agent is gone: what is shown stays */ }
+      } catch {
+        /* the connection is lost, or the agent is gone: what is shown stays */
+      }
       this.#reading = null;
       if (this.#again) {
         this.#again = false;
@@ -102,7 +109,7 @@ export class Transcript {
     const page = await this.#page();
     if (this.#closed) return;
     const fresh = page.records.filter((r) => r.seq > newest);
-    if (newest === 0 || fresh.length === page.records.length && page.before !== null) {
+    if (newest === 0 || (fresh.length === page.records.length && page.before !== null)) {
       await this.load(); // more than a page came meanwhile
       return;
     }
@@ -211,7 +218,7 @@ export class Transcript {
   }
 
   #told(fresh) {
-    const said = fresh.filter((r) => r.type === 'assistant_message' && r.text || r.type === 'user_message' && !r.silent).length;
+    const said = fresh.filter((r) => (r.type === 'assistant_message' && r.text) || (r.type === 'user_message' && !r.silent)).length;
     if (this.#atEnd) this.toEnd();
     else if (said) {
       this.#unseen += said;

@@ -28,12 +28,21 @@ function sections(why) {
 function came(why, records) {
   const users = records.filter((r) => r.type === 'user_message');
   if (users.length === 0 && why.waiting) return h('section', h('h2', 'Came in'), h('p', 'It waits in the inbox.'));
-  return h('section', h('h2', 'Came in'), users.map((r) => {
-    const item = (why.inbound ?? []).find((i) => i.id === r.item);
-    const waited = item?.at ? Date.parse(r.at) - Date.parse(item.at) : -1;
-    return [h('p.quote', named((r.text ?? '').slice(0, 2000))),
-      h('p.small.quiet', `${absolute(item?.at ?? r.at)} · ${plain(source(r))}${waited >= 0 ? ` · read after ${span(waited)}` : ''} · #${r.seq}`)];
-  }));
+  return h(
+    'section',
+    h('h2', 'Came in'),
+    users.map((r) => {
+      const item = (why.inbound ?? []).find((i) => i.id === r.item);
+      const waited = item?.at ? Date.parse(r.at) - Date.parse(item.at) : -1;
+      return [
+        h('p.quote', named((r.text ?? '').slice(0, 2000))),
+        h(
+          'p.small.quiet',
+          `${absolute(item?.at ?? r.at)} · ${plain(source(r))}${waited >= 0 ? ` · read after ${span(waited)}` : ''} · #${r.seq}`,
+        ),
+      ];
+    }),
+  );
 }
 
 function source(r) {
@@ -46,8 +55,15 @@ function given(why) {
   const parts = (why.prompt ?? []).filter((p) => p.tokens > 0);
   if (parts.length === 0) return null;
   const all = parts.reduce((n, p) => n + p.tokens, 0);
-  return h('section', h('h2', `The model was given about ${count(all)} tokens`), stack(parts, all),
-    h('ul.legend', parts.map((p, i) => h('li', h(`span.dot.c${i % 7}`), `${p.part} `, h('strong', count(p.tokens))))));
+  return h(
+    'section',
+    h('h2', `The model was given about ${count(all)} tokens`),
+    stack(parts, all),
+    h(
+      'ul.legend',
+      parts.map((p, i) => h('li', h(`span.dot.c${i % 7}`), `${p.part} `, h('strong', count(p.tokens)))),
+    ),
+  );
 }
 
 // stepsOf turns the records of a turn into steps {name, code?, from, to, kind, tokens?, cost?, under?}, times in
@@ -63,16 +79,32 @@ function stepsOf(records) {
     if (r.type === 'assistant_message') {
       const t = r.tokens ?? {};
       const input = (t.input ?? 0) + (t.cacheRead ?? 0) + (t.cacheWrite ?? 0);
-      steps.push({ name: `Model call ${++model}`, from: r.ms ? at - r.ms : clock, to: at, kind: 'c0', cost: r.cost, estimated: t.estimated, tokens: `${short(input)} + ${short(t.output ?? 0)}` });
+      steps.push({
+        name: `Model call ${++model}`,
+        from: r.ms ? at - r.ms : clock,
+        to: at,
+        kind: 'c0',
+        cost: r.cost,
+        estimated: t.estimated,
+        tokens: `${short(input)} + ${short(t.output ?? 0)}`,
+      });
       for (const c of r.toolCalls ?? []) calls.set(c.id, c);
     } else if (r.type === 'tool_result') {
       const call = calls.get(r.toolCallId);
-      steps.push({ name: r.name, code: plain(subjectOf(call?.arguments)).slice(0, 80), from: at - r.ms, to: at, kind: r.status === 'ok' ? 'ok' : 'bad', under: true });
+      steps.push({
+        name: r.name,
+        code: plain(subjectOf(call?.arguments)).slice(0, 80),
+        from: at - r.ms,
+        to: at,
+        kind: r.status === 'ok' ? 'ok' : 'bad',
+        under: true,
+      });
     } else if (r.type === 'permission' && r.event === 'asked') asked = at;
     else if (r.type === 'permission' && asked) {
       steps.push({ name: 'Waited for you', from: asked, to: at, kind: 'wait', under: true });
       asked = null;
-    } else if (r.type === 'delivery') steps.push({ name: `Delivered, part ${r.part} of ${r.parts}`, from: clock, to: at, kind: r.error ? 'bad' : 'c1' });
+    } else if (r.type === 'delivery')
+      steps.push({ name: `Delivered, part ${r.part} of ${r.parts}`, from: clock, to: at, kind: r.error ? 'bad' : 'c1' });
     clock = at;
   }
   return steps;
@@ -82,25 +114,68 @@ function happened(steps) {
   if (steps.length === 0) return null;
   const from = Math.min(...steps.map((s) => s.from));
   const whole = Math.max(1, Math.max(...steps.map((s) => s.to)) - from);
-  const head = [h('span.top', absolute(from)), h('span.top.axis', ['0', whole < 4 ? '' : span(whole / 2), span(whole)].map((t) => h('span', t))), ...['Took', 'Tokens', 'Cost'].map((t, i) =>
-    h(`span.top.right${i === 1 ? '.tokens' : ''}`, t))];
-  return h('section', h('h2', `What happened, in ${span(whole)}`), h('div.waterfall', head, steps.flatMap((s) => row(s, from, whole))));
+  const head = [
+    h('span.top', absolute(from)),
+    h(
+      'span.top.axis',
+      ['0', whole < 4 ? '' : span(whole / 2), span(whole)].map((t) => h('span', t)),
+    ),
+    ...['Took', 'Tokens', 'Cost'].map((t, i) => h(`span.top.right${i === 1 ? '.tokens' : ''}`, t)),
+  ];
+  return h(
+    'section',
+    h('h2', `What happened, in ${span(whole)}`),
+    h(
+      'div.waterfall',
+      head,
+      steps.flatMap((s) => row(s, from, whole)),
+    ),
+  );
 }
 
 function row(s, from, whole) {
-  const x = 1000 * (s.from - from) / whole;
-  const width = Math.max(3, 1000 * (s.to - s.from) / whole);
-  const name = h(`span${s.under ? '.under' : ''}${s.kind === 'bad' ? '.error' : ''}`, { title: `${s.name} ${s.code ?? ''}` }, s.name, s.code ? [' ', h('code', s.code)] : null);
+  const x = (1000 * (s.from - from)) / whole;
+  const width = Math.max(3, (1000 * (s.to - s.from)) / whole);
+  const name = h(
+    `span${s.under ? '.under' : ''}${s.kind === 'bad' ? '.error' : ''}`,
+    { title: `${s.name} ${s.code ?? ''}` },
+    s.name,
+    s.code ? [' ', h('code', s.code)] : null,
+  );
   const lines = [0, 250, 500, 750, 1000].map((at) => svg('line', { x1: at, x2: at, y1: 0, y2: 26, 'vector-effect': 'non-scaling-stroke' }));
-  return [name, svg('svg', { viewBox: '0 0 1000 26', height: 26, preserveAspectRatio: 'none', 'aria-hidden': 'true' }, lines,
-    svg('rect', { class: s.kind, x: Math.min(x, 997), y: 8, width, height: 10, 'vector-effect': 'non-scaling-stroke' })),
-  h('span.right', span(s.to - s.from)), h('span.right.tokens.quiet', s.tokens ?? ''), h('span.right', s.cost ? money(s.cost, s.estimated) : '')];
+  return [
+    name,
+    svg(
+      'svg',
+      { viewBox: '0 0 1000 26', height: 26, preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+      lines,
+      svg('rect', { class: s.kind, x: Math.min(x, 997), y: 8, width, height: 10, 'vector-effect': 'non-scaling-stroke' }),
+    ),
+    h('span.right', span(s.to - s.from)),
+    h('span.right.tokens.quiet', s.tokens ?? ''),
+    h('span.right', s.cost ? money(s.cost, s.estimated) : ''),
+  ];
 }
 
 function total(why, records) {
   const allowed = records.filter((r) => r.type === 'permission' && r.event !== 'asked' && r.event !== 'used');
-  return h('section', h('h2', 'In all'), h('dl.pairs', allowed.flatMap((r) => [h('dt', `${r.event}: `, h('code', named(r.tag))), h('dd', plain(r.by ?? ''))]),
-    h('dt', 'Model calls'), h('dd', count(why.calls)), h('dt', 'Tokens in, of them from the cache'),
-    h('dd', `${count((why.tokens?.input ?? 0) + (why.tokens?.cacheRead ?? 0) + (why.tokens?.cacheWrite ?? 0))} · ${count(why.tokens?.cacheRead ?? 0)}`),
-    h('dt', 'Tokens out'), h('dd', count(why.tokens?.output ?? 0)), h('dt', 'Cost'), h('dd', h('strong', money(why.cost, why.tokens?.estimated)))));
+  return h(
+    'section',
+    h('h2', 'In all'),
+    h(
+      'dl.pairs',
+      allowed.flatMap((r) => [h('dt', `${r.event}: `, h('code', named(r.tag))), h('dd', plain(r.by ?? ''))]),
+      h('dt', 'Model calls'),
+      h('dd', count(why.calls)),
+      h('dt', 'Tokens in, of them from the cache'),
+      h(
+        'dd',
+        `${count((why.tokens?.input ?? 0) + (why.tokens?.cacheRead ?? 0) + (why.tokens?.cacheWrite ?? 0))} · ${count(why.tokens?.cacheRead ?? 0)}`,
+      ),
+      h('dt', 'Tokens out'),
+      h('dd', count(why.tokens?.output ?? 0)),
+      h('dt', 'Cost'),
+      h('dd', h('strong', money(why.cost, why.tokens?.estimated))),
+    ),
+  );
 }

@@ -40,7 +40,11 @@ class AgentView {
   }
 
   view() {
-    this.#off.push(subscribe('agents', () => this.#changed()), subscribe('asks', () => this.#changed()), on('state', (s) => this.#connected(s)));
+    this.#off.push(
+      subscribe('agents', () => this.#changed()),
+      subscribe('asks', () => this.#changed()),
+      on('state', (s) => this.#connected(s)),
+    );
     this.#changed();
     const visible = () => this.#watch();
     document.addEventListener('visibilitychange', visible);
@@ -87,25 +91,57 @@ class AgentView {
   }
 
   #missing() {
-    if (this.#agent) fill(this.node, [h('div.empty', h('h1', 'This agent was removed'), h('p', 'It is in the trash, from where it can be restored.'), h('a.btn', { href: '/trash' }, 'Trash'))]);
-    else fill(this.node, [h('div.empty', h('h1', 'No such agent'), h('p', `Nothing has the handle ${plain(this.#ref)}.`), h('a.btn', { href: '/' }, 'Home'))]);
+    if (this.#agent)
+      fill(this.node, [
+        h(
+          'div.empty',
+          h('h1', 'This agent was removed'),
+          h('p', 'It is in the trash, from where it can be restored.'),
+          h('a.btn', { href: '/trash' }, 'Trash'),
+        ),
+      ]);
+    else
+      fill(this.node, [
+        h('div.empty', h('h1', 'No such agent'), h('p', `Nothing has the handle ${plain(this.#ref)}.`), h('a.btn', { href: '/' }, 'Home')),
+      ]);
   }
 
   #begin(agent) {
     this.#agent = agent;
     this.head = h('header.head');
     this.state = h('div', { 'aria-live': 'off' });
-    this.transcript = new Transcript(agent, { actionsOf: (r) => this.#buttons(r), loaded: () => { if (this.transcript.atEnd) markRead(this.#agent); } });
+    this.transcript = new Transcript(agent, {
+      actionsOf: (r) => this.#buttons(r),
+      loaded: () => {
+        if (this.transcript.atEnd) markRead(this.#agent);
+      },
+    });
     this.transcript.node.append(h('div.entries-end', this.state));
-    this.beside = new Beside(agent, (items) => { this.#items = items.filter((i) => i.state === 'waiting'); this.composer.drawWaiting(this.#agent, items); this.#drawHead(); });
-    this.composer = new Composer(agent, { takeBack: (item) => this.beside.remove(item), sent: () => { this.transcript.toEnd(); this.beside.readInbox(); } });
+    this.beside = new Beside(agent, (items) => {
+      this.#items = items.filter((i) => i.state === 'waiting');
+      this.composer.drawWaiting(this.#agent, items);
+      this.#drawHead();
+    });
+    this.composer = new Composer(agent, {
+      takeBack: (item) => this.beside.remove(item),
+      sent: () => {
+        this.transcript.toEnd();
+        this.beside.readInbox();
+      },
+    });
     fill(this.node, [this.head, this.transcript.node, this.beside.node, this.composer.node]);
     this.composer.load();
     this.transcript.load().then(() => this.#why(this.params));
     this.beside.read();
     this.#watch();
     setHeading(titleOf(agent));
-    get('/v1/models').then((m) => { this.#models = m.models; this.#drawHead(); }, () => {});
+    get('/v1/models').then(
+      (m) => {
+        this.#models = m.models;
+        this.#drawHead();
+      },
+      () => {},
+    );
   }
 
   // watch follows the agent word by word while the page is visible; a hidden one reads again when it is shown.
@@ -120,7 +156,9 @@ class AgentView {
     this.#stream = new Stream(`/v1/events?agent=${this.#agent.id}`, {
       event: (e) => this.#take(e),
       gap: () => this.transcript.refresh(),
-      state: (s) => { if (s.live) this.#resync(); },
+      state: (s) => {
+        if (s.live) this.#resync();
+      },
       refused: () => {},
     });
     this.#stream.start();
@@ -157,19 +195,39 @@ class AgentView {
     const a = this.#agent;
     const key = keyOf(a);
     const busy = key === 'work' || key === 'retry' || key === 'ask';
-    const shown = JSON.stringify([key, a.name, a.handle, a.context, a.window, a.model, a.channelId, this.#items.length, Boolean(this.#models)]);
+    const shown = JSON.stringify([
+      key,
+      a.name,
+      a.handle,
+      a.context,
+      a.window,
+      a.model,
+      a.channelId,
+      this.#items.length,
+      Boolean(this.#models),
+    ]);
     if (this.shown === shown) return;
     this.shown = shown;
     const held = this.head.contains(document.activeElement) ? document.activeElement.dataset.name : null;
     fill(this.head, [
       h('h1', sign(key, WORDS[key]), h('span.mono', a.handle), h('span.cut', { title: titleOf(a) }, nameOf(a))),
-      a.connector ? h('span.chip.wide', plain(`${a.connector}:${a.channelId}`).slice(0, 40)) : null, h('span.grow'),
-      a.window ? h('span.context.wide', `Context ${Math.round(100 * (a.context ?? 0) / a.window)}%`, meter((a.context ?? 0) / a.window)) : null,
+      a.connector ? h('span.chip.wide', plain(`${a.connector}:${a.channelId}`).slice(0, 40)) : null,
+      h('span.grow'),
+      a.window
+        ? h('span.context.wide', `Context ${Math.round((100 * (a.context ?? 0)) / a.window)}%`, meter((a.context ?? 0) / a.window))
+        : null,
       this.#models ? h('span.wide', this.#modelChoice(a)) : null,
-      this.#headButton('fork', 'Fork', () => actions.fork(a)), this.#headButton('rewind', 'Rewind', () => actions.rewind(a)),
+      this.#headButton('fork', 'Fork', () => actions.fork(a)),
+      this.#headButton('rewind', 'Rewind', () => actions.rewind(a)),
       this.#headButton('mark', 'Mark', () => actions.mark(a)),
-      busy ? h('button.btn.bad', { type: 'button', 'data-name': 'stop', onclick: () => actions.stop(this.#agent) }, icon('stop'), 'Stop') : null,
-      h('button.btn.narrow', { type: 'button', 'data-name': 'about', onclick: () => this.#about() }, this.#items.length ? `${this.#items.length} waiting` : 'About'),
+      busy
+        ? h('button.btn.bad', { type: 'button', 'data-name': 'stop', onclick: () => actions.stop(this.#agent) }, icon('stop'), 'Stop')
+        : null,
+      h(
+        'button.btn.narrow',
+        { type: 'button', 'data-name': 'about', onclick: () => this.#about() },
+        this.#items.length ? `${this.#items.length} waiting` : 'About',
+      ),
     ]);
     if (held) this.head.querySelector(`[data-name=${held}]`)?.focus();
   }
@@ -181,19 +239,47 @@ class AgentView {
   #modelChoice(agent) {
     const all = this.#models;
     const known = all.some((m) => m.model === agent.model || m.choice === agent.model);
-    const select = h('select.in', { 'aria-label': 'Model', 'data-name': 'model', onchange: () => actions.chooseModel(agent, select.value) },
+    const select = h(
+      'select.in',
+      { 'aria-label': 'Model', 'data-name': 'model', onchange: () => actions.chooseModel(agent, select.value) },
       known ? null : h('option', { value: '', selected: true, disabled: true }, plain(agent.model)),
       h('option', { value: 'default' }, 'as in the settings'),
-      all.map((m) => h('option', { value: m.choice, selected: m.model === agent.model || m.choice === agent.model }, plain(m.model))));
+      all.map((m) => h('option', { value: m.choice, selected: m.model === agent.model || m.choice === agent.model }, plain(m.model))),
+    );
     return select;
   }
 
   // about shows what is beside the transcript where there is no room for it.
   #about() {
-    const dialog = open('sheet', `About ${titleOf(this.#agent)}`, h('div.head', h('h1', 'About ', plain(this.#agent.handle)), h('span.grow'),
-      h('button.tap', { type: 'button', 'aria-label': 'Close', onclick: () => dialog.close() }, icon('close'))),
-    h('div.bar.pads', ['fork', 'rewind', 'mark'].map((name) => h('button.btn', { type: 'button', onclick: () => { dialog.close(); actions[name](this.#agent); } },
-      icon(name), name[0].toUpperCase() + name.slice(1))), this.#models ? this.#modelChoice(this.#agent) : null), this.beside.node);
+    const dialog = open(
+      'sheet',
+      `About ${titleOf(this.#agent)}`,
+      h(
+        'div.head',
+        h('h1', 'About ', plain(this.#agent.handle)),
+        h('span.grow'),
+        h('button.tap', { type: 'button', 'aria-label': 'Close', onclick: () => dialog.close() }, icon('close')),
+      ),
+      h(
+        'div.bar.pads',
+        ['fork', 'rewind', 'mark'].map((name) =>
+          h(
+            'button.btn',
+            {
+              type: 'button',
+              onclick: () => {
+                dialog.close();
+                actions[name](this.#agent);
+              },
+            },
+            icon(name),
+            name[0].toUpperCase() + name.slice(1),
+          ),
+        ),
+        this.#models ? this.#modelChoice(this.#agent) : null,
+      ),
+      this.beside.node,
+    );
     dialog.addEventListener('close', () => this.transcript.node.after(this.beside.node));
   }
 
@@ -202,7 +288,9 @@ class AgentView {
     const agent = this.#agent;
     const key = keyOf(agent);
     const does = doing(agent);
-    const text = this.#retry ? `tries again, ${this.#retry.n} of ${this.#retry.of}: ${plain(this.#retry.reason)}` : `${does.text}${does.code ?? ''}`;
+    const text = this.#retry
+      ? `tries again, ${this.#retry.n} of ${this.#retry.of}: ${plain(this.#retry.reason)}`
+      : `${does.text}${does.code ?? ''}`;
     const quiet = key === 'idle' || key === 'new';
     fill(this.state, quiet ? [] : [working(text, agent.since, key)]);
     const ask = askOf(agent.id);
@@ -213,9 +301,12 @@ class AgentView {
   #buttons(record) {
     if (record.type !== 'user_message' && !(record.type === 'assistant_message' && record.text)) return null;
     const why = record.item ?? record.turn;
-    return h('div.acts-at', why ? actions.button('why', 'Why', () => this.#openWhy(why)) : null,
+    return h(
+      'div.acts-at',
+      why ? actions.button('why', 'Why', () => this.#openWhy(why)) : null,
       actions.button('fork', `Fork at #${record.seq}`, () => actions.fork(this.#agent, record.seq)),
-      actions.button('rewind', `Rewind to #${record.seq}`, () => actions.rewind(this.#agent, record.seq)));
+      actions.button('rewind', `Rewind to #${record.seq}`, () => actions.rewind(this.#agent, record.seq)),
+    );
   }
 
   #openWhy(id) {

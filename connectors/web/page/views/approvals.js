@@ -17,8 +17,10 @@ const SEEN_MS = 400;
 
 const KEYS = { once: 'o', always: 'a', prefix: 'p', deny: 'd' };
 const LABELS = { once: 'Once', always: 'Always', prefix: 'Alike', deny: 'Deny' };
-const MEANING = { once: 'Exactly this call, one time. Another word, folder or host needs a new approval.',
-  deny: 'The agent continues without it, and cannot ask for the same again until you write to it.' };
+const MEANING = {
+  once: 'Exactly this call, one time. Another word, folder or host needs a new approval.',
+  deny: 'The agent continues without it, and cannot ask for the same again until you write to it.',
+};
 const DONE = { once: 'Allowed once', always: 'Always allowed', prefix: 'Allowed, and what is alike', deny: 'Denied', expired: 'Expired' };
 
 export function render(params) {
@@ -42,7 +44,10 @@ class Approvals {
   }
 
   view() {
-    this.#off.push(subscribe('asks', () => this.#changed()), subscribe('agents', () => this.#drawList()));
+    this.#off.push(
+      subscribe('asks', () => this.#changed()),
+      subscribe('agents', () => this.#drawList()),
+    );
     const hidden = () => this.#watchEnd();
     document.addEventListener('visibilitychange', hidden);
     this.#off.push(() => document.removeEventListener('visibilitychange', hidden));
@@ -50,12 +55,23 @@ class Approvals {
     this.#readDecided();
     return {
       node: this.node,
-      update: (params) => { this.#choose(params.path[0]); return true; },
+      update: (params) => {
+        this.#choose(params.path[0]);
+        return true;
+      },
       event: (e) => this.#take(e),
       again: () => this.#readDecided(),
-      close: () => { this.#off.forEach((off) => off()); this.#observer?.disconnect(); clearTimeout(this.timer); },
+      close: () => {
+        this.#off.forEach((off) => off());
+        this.#observer?.disconnect();
+        clearTimeout(this.timer);
+      },
       keys: [
-        ...Object.entries(KEYS).map(([decision, key]) => ({ key, label: decision === 'prefix' ? 'Allow what is alike' : LABELS[decision], run: () => this.#answer(decision) })),
+        ...Object.entries(KEYS).map(([decision, key]) => ({
+          key,
+          label: decision === 'prefix' ? 'Allow what is alike' : LABELS[decision],
+          run: () => this.#answer(decision),
+        })),
         { key: 'j', label: 'Next request', run: () => this.#step(1) },
         { key: 'k', label: 'Previous request', run: () => this.#step(-1) },
       ],
@@ -82,7 +98,7 @@ class Approvals {
   // choose shows a request. One that comes in never takes its place.
   #choose(token) {
     this.token = token;
-    const ask = token ? openAsks().find((a) => a.token === token) ?? this.#decided.find((a) => a.token === token) : null;
+    const ask = token ? (openAsks().find((a) => a.token === token) ?? this.#decided.find((a) => a.token === token)) : null;
     if (ask && ask.token === this.#ask?.token) return;
     this.#ask = ask ?? null;
     this.#answered = ask?.decision ? { decision: ask.decision, by: ask.decidedBy ?? ask.by, at: ask.decidedAt } : null;
@@ -93,29 +109,68 @@ class Approvals {
   #drawList() {
     const asks = openAsks();
     fill(this.list, [
-      h('div.head', h('h1', 'Approvals'), h('span.quiet', asks.length ? `${asks.length} to answer` : ''), h('span.grow'), this.#notifyButton()),
-      asks.length ? h('ul', asks.map((a) => this.#row(a, sign('ask', WORDS.ask), firstLine(a.shown ?? exactText(a.request))))) : h('p.hint.pad8', 'No pending approvals.'),
+      h(
+        'div.head',
+        h('h1', 'Approvals'),
+        h('span.quiet', asks.length ? `${asks.length} to answer` : ''),
+        h('span.grow'),
+        this.#notifyButton(),
+      ),
+      asks.length
+        ? h(
+            'ul',
+            asks.map((a) => this.#row(a, sign('ask', WORDS.ask), firstLine(a.shown ?? exactText(a.request)))),
+          )
+        : h('p.hint.pad8', 'No pending approvals.'),
       this.#decided.length ? h('h2', 'Answered') : null,
-      this.#decided.length ? h('ul', this.#decided.map((a) => this.#row(a, icon(a.decision === 'deny' ? 'close' : a.decision === 'expired' ? 'clocks' : 'check', DONE[a.decision]),
-        `${firstLine(a.shown ?? exactText(a.request))}`, `${DONE[a.decision] ?? a.decision}${a.decidedBy ? `, ${plain(a.decidedBy)}` : ''}`))) : null,
+      this.#decided.length
+        ? h(
+            'ul',
+            this.#decided.map((a) =>
+              this.#row(
+                a,
+                icon(a.decision === 'deny' ? 'close' : a.decision === 'expired' ? 'clocks' : 'check', DONE[a.decision]),
+                `${firstLine(a.shown ?? exactText(a.request))}`,
+                `${DONE[a.decision] ?? a.decision}${a.decidedBy ? `, ${plain(a.decidedBy)}` : ''}`,
+              ),
+            ),
+          )
+        : null,
     ]);
   }
 
   #row(ask, mark, line, note) {
     const agent = agentOf(ask.agentId);
-    return h('li', h('a.request', { href: `/approvals/${ask.token}`, 'aria-current': this.#ask?.token === ask.token ? 'true' : null }, mark,
-      h(`${note ? 'span' : 'strong'}.cut`, agent ? titleOf(agent) : 'an agent that is gone'), note ? h('time', hour(ask.decidedAt ?? ask.askedAt)) : when(ask.askedAt),
-      h('code.line2.cut', line), note ? h('span.line2', note) : null));
+    return h(
+      'li',
+      h(
+        'a.request',
+        { href: `/approvals/${ask.token}`, 'aria-current': this.#ask?.token === ask.token ? 'true' : null },
+        mark,
+        h(`${note ? 'span' : 'strong'}.cut`, agent ? titleOf(agent) : 'an agent that is gone'),
+        note ? h('time', hour(ask.decidedAt ?? ask.askedAt)) : when(ask.askedAt),
+        h('code.line2.cut', line),
+        note ? h('span.line2', note) : null,
+      ),
+    );
   }
 
   #notifyButton() {
     if (!possible() || Notification.permission === 'denied') return null;
     const on = enabled();
-    return h('button.btn.small', { type: 'button', 'aria-pressed': String(on), onclick: async () => {
-      if (on) disable();
-      else await enable();
-      this.#drawList();
-    } }, on ? 'Notifications on' : 'Notify me');
+    return h(
+      'button.btn.small',
+      {
+        type: 'button',
+        'aria-pressed': String(on),
+        onclick: async () => {
+          if (on) disable();
+          else await enable();
+          this.#drawList();
+        },
+      },
+      on ? 'Notifications on' : 'Notify me',
+    );
   }
 
   #drawDetail() {
@@ -124,8 +179,16 @@ class Approvals {
     this.#busy = false;
     if (!ask) {
       const waiting = openAsks().length;
-      fill(this.detail, [h('p.hint', this.token && loaded() ? 'This request is no longer open.' : waiting ? 'Choose a request to read it.'
-        : 'When an agent needs a permission that it does not have, its request is here, exactly as it would be carried out.')]);
+      fill(this.detail, [
+        h(
+          'p.hint',
+          this.token && loaded()
+            ? 'This request is no longer open.'
+            : waiting
+              ? 'Choose a request to read it.'
+              : 'When an agent needs a permission that it does not have, its request is here, exactly as it would be carried out.',
+        ),
+      ]);
       return;
     }
     const agent = agentOf(ask.agentId);
@@ -133,11 +196,23 @@ class Approvals {
     this.end = h('span');
     this.hint = h('p.quiet.small', { 'aria-live': 'polite' });
     fill(this.detail, [
-      h('div.head', h('p', agent ? h('a', { href: urlOf(agent) }, titleOf(agent)) : 'An agent that is gone', this.#lineage(ask, agent)), h('span.grow'),
-        h('span.quiet.small', 'asked ', h('time', { datetime: ask.askedAt, title: absolute(ask.askedAt) }, `${ago(ask.askedAt)} ago`), ask.expiresAt ? ` · expires ${until(ask.expiresAt)}` : '')),
-      h('h2.asks', 'Asks for ', h('code', exact(ask.permission))),
+      h(
+        'div.head',
+        h('p', agent ? h('a', { href: urlOf(agent) }, titleOf(agent)) : 'An agent that is gone', this.#lineage(ask, agent)),
+        h('span.grow'),
+        h(
+          'span.quiet.small',
+          'asked ',
+          h('time', { datetime: ask.askedAt, title: absolute(ask.askedAt) }, `${ago(ask.askedAt)} ago`),
+          ask.expiresAt ? ` · expires ${until(ask.expiresAt)}` : '',
+        ),
+      ),
+      h('h1', 'Asks for ', h('code', exact(ask.permission))),
       ask.reason ? [h('h2', 'It says'), h('p.quote', exact(ask.reason))] : null,
-      h('h2', 'Exactly this'), this.#exactly(ask), this.choices, this.hint,
+      h('h2', 'Exactly this'),
+      this.#exactly(ask),
+      this.choices,
+      this.hint,
       h('p.quiet.small', h('kbd', 'j'), ' ', h('kbd', 'k'), ' next, previous'),
     ]);
     this.detail.scrollTop = 0;
@@ -160,11 +235,45 @@ class Approvals {
     const lines = text.split('\n').map((line) => h(`span.line${change ? kindOf(line) : ''}`, exact(line), '\n'));
     const unseen = unseenIn(ask.request);
     const facts = (ask.facts ?? []).filter((f) => f.name !== 'reason' && !(f.name === 'permission' && f.value === ask.permission));
-    return h('div.asked', h('pre', { tabindex: 0, role: 'region', 'aria-label': 'The whole request' }, lines, this.end),
-      unseen.length ? h('div.warn', icon('warn'), h('p', `${unseen.length === 1 ? '1 character' : `${unseen.length} characters`} that cannot be seen: `,
-        unseen.slice(0, 20).map((u) => `${u.name}, line ${u.line}, column ${u.column}`).join('; '))) : null,
-      facts.some((f) => f.name === 'untrusted') ? h('div.warn', icon('warn'), h('p', facts.filter((f) => f.name === 'untrusted').map((f) => f.value).join('; '))) : null,
-      facts.length ? h('dl', facts.filter((f) => f.name !== 'untrusted').flatMap((f) => [h('dt', f.name[0].toUpperCase() + f.name.slice(1)), h('dd', named(f.value))])) : null);
+    return h(
+      'div.asked',
+      h('pre', { tabindex: 0, role: 'region', 'aria-label': 'The whole request' }, lines, this.end),
+      unseen.length
+        ? h(
+            'div.warn',
+            icon('warn'),
+            h(
+              'p',
+              `${unseen.length === 1 ? '1 character' : `${unseen.length} characters`} that cannot be seen: `,
+              unseen
+                .slice(0, 20)
+                .map((u) => `${u.name}, line ${u.line}, column ${u.column}`)
+                .join('; '),
+            ),
+          )
+        : null,
+      facts.some((f) => f.name === 'untrusted')
+        ? h(
+            'div.warn',
+            icon('warn'),
+            h(
+              'p',
+              facts
+                .filter((f) => f.name === 'untrusted')
+                .map((f) => f.value)
+                .join('; '),
+            ),
+          )
+        : null,
+      facts.length
+        ? h(
+            'dl',
+            facts
+              .filter((f) => f.name !== 'untrusted')
+              .flatMap((f) => [h('dt', f.name[0].toUpperCase() + f.name.slice(1)), h('dd', named(f.value))]),
+          )
+        : null,
+    );
   }
 
   // watchEnd finds out when all of the request was seen: its end was on the screen, and the page was visible for
@@ -177,7 +286,12 @@ class Approvals {
       clearTimeout(this.timer);
       const visible = entries.some((e) => e.isIntersecting);
       this.hint.textContent = visible ? '' : 'Read it to its end; then you can answer.';
-      if (visible) this.timer = setTimeout(() => { this.#seen = Date.now(); this.#observer.disconnect(); this.#drawChoices(); }, SEEN_MS);
+      if (visible)
+        this.timer = setTimeout(() => {
+          this.#seen = Date.now();
+          this.#observer.disconnect();
+          this.#drawChoices();
+        }, SEEN_MS);
     });
     this.#observer.observe(this.end);
   }
@@ -185,16 +299,29 @@ class Approvals {
   #drawChoices() {
     if (this.#answered) {
       const { decision, by, at } = this.#answered;
-      fill(this.choices, [h('p', h('strong', `${DONE[decision] ?? decision}`), by ? ` by ${plain(by)}` : '', at ? `, ${hour(at)}` : '', '.')]);
+      fill(this.choices, [
+        h('p', h('strong', `${DONE[decision] ?? decision}`), by ? ` by ${plain(by)}` : '', at ? `, ${hour(at)}` : '', '.'),
+      ]);
       return;
     }
     const open = this.#seen > 0 && !this.#busy;
     const given = this.#ask.choices ?? Object.keys(MEANING).map((decision) => ({ decision, text: '' }));
     const budget = this.#ask.permission.startsWith('@budget:');
-    fill(this.choices, given.map(({ decision, text }) => h('div.choice',
-      h(`button.btn${decision === 'once' ? '.main' : decision === 'deny' ? '.bad' : ''}`, { type: 'button', 'data-decision': decision, 'aria-disabled': String(!open),
-        onclick: () => this.#answer(decision, true) }, LABELS[decision] ?? decision, h('kbd', KEYS[decision])),
-      h('span', named((!budget && MEANING[decision]) || `${text}.`)))));
+    fill(
+      this.choices,
+      given.map(({ decision, text }) =>
+        h(
+          'div.choice',
+          h(
+            `button.btn${decision === 'once' ? '.main' : decision === 'deny' ? '.bad' : ''}`,
+            { type: 'button', 'data-decision': decision, 'aria-disabled': String(!open), onclick: () => this.#answer(decision, true) },
+            LABELS[decision] ?? decision,
+            h('kbd', KEYS[decision]),
+          ),
+          h('span', named((!budget && MEANING[decision]) || `${text}.`)),
+        ),
+      ),
+    );
   }
 
   // answer decides, once: a key that is held or typed again does nothing more.

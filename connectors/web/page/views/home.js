@@ -7,6 +7,7 @@ import { ago, at, hour, money, plural, until, when } from '../format.js';
 import { go, setQuery } from '../router.js';
 import { newAgent, firstMessage } from '../newagent.js';
 import { nextRuns } from '../clock.js';
+import { happened } from '../happened.js';
 
 export const title = 'Home';
 
@@ -30,14 +31,19 @@ class Home {
   #grouped = 0;
   #timer = null;
   #limit = FIRST;
-  #near = new IntersectionObserver((entries) => this.#grow(entries), 
-    { root: document.getElementById('main'), rootMargin: `${NEAR}px` });
+  #near = new IntersectionObserver((entries) => this.#grow(entries), { root: document.getElementById('main'), rootMargin: `${NEAR}px` });
   #query;
 
   constructor(params) {
     this.#query = params.query;
-    this.filter = h('input.in', { type: 'search', placeholder: 'Filter agents', 'aria-label': 'Filter agents', 'data-filter': true,
-      value: params.query.get('q') ?? '', oninput: () => setQuery({ q: this.filter.value }) });
+    this.filter = h('input.in', {
+      type: 'search',
+      placeholder: 'Filter agents',
+      'aria-label': 'Filter agents',
+      'data-filter': true,
+      value: params.query.get('q') ?? '',
+      oninput: () => setQuery({ q: this.filter.value }),
+    });
     this.strip = h('dl.strip');
     this.rows = h('div.rows', { role: 'table', 'aria-label': 'Agents' });
     this.end = h('p.hint');
@@ -47,18 +53,28 @@ class Home {
   }
 
   view() {
-    this.#off.push(subscribe('agents', () => this.#draw()), subscribe('asks', () => this.#draw()));
+    this.#off.push(
+      subscribe('agents', () => this.#draw()),
+      subscribe('asks', () => this.#draw()),
+    );
     this.#frame();
     this.#draw();
     this.#read();
     const minute = setInterval(() => this.#drawStrip(), 30_000);
     return {
       node: this.node,
-      ready: () => { if (this.#query.has('new')) this.#create(); },
+      ready: () => {
+        if (this.#query.has('new')) this.#create();
+      },
       update: (params) => this.#update(params),
       event: (e) => this.#take(e),
       again: () => this.#read(),
-      close: () => { this.#off.forEach((off) => off()); clearTimeout(this.#timer); clearInterval(minute); this.#near.disconnect(); },
+      close: () => {
+        this.#off.forEach((off) => off());
+        clearTimeout(this.#timer);
+        clearInterval(minute);
+        this.#near.disconnect();
+      },
       keys: [
         { key: 'j', label: 'Next row', run: () => this.#step(1) },
         { key: 'k', label: 'Previous row', run: () => this.#step(-1) },
@@ -92,9 +108,17 @@ class Home {
     if (this.first || !this.node.firstChild) {
       this.first = null;
       this.node.replaceChildren(
-        h('div.head', h('h1', 'Home'), h('span.grow'), h('span.wide', this.filter), h('kbd', '/'),
-          h('button.btn.main', { type: 'button', onclick: () => this.#create() }, icon('plus'), 'New agent')),
-        this.strip, h('div.cols', this.rows, this.side));
+        h(
+          'div.head',
+          h('h1', 'Home'),
+          h('span.grow'),
+          h('span.wide', this.filter),
+          h('kbd', '/'),
+          h('button.btn.main', { type: 'button', onclick: () => this.#create() }, icon('plus'), 'New agent'),
+        ),
+        this.strip,
+        h('div.cols', this.rows, this.side),
+      );
     }
   }
 
@@ -140,7 +164,7 @@ class Home {
     this.#grouped = Date.now();
     const groups = grouped(this.#filtered());
     const ids = [];
-    const children = [this.top ??= header()];
+    const children = [(this.top ??= header())];
     let left = this.#limit;
     let more = 0;
     for (const { key, title: heading } of GROUPS) {
@@ -151,7 +175,10 @@ class Home {
       more += list.length - some.length;
       if (some.length === 0) continue;
       const n = list.filter((a) => groupOf(a) === key).length;
-      children.push(h('div.group', { role: 'presentation' }, h('h2', heading), h('span.quiet', n), h('hr')), ...some.map((a) => this.#row(a).node));
+      children.push(
+        h('div.group', { role: 'presentation' }, h('h2', heading), h('span.quiet', n), h('hr')),
+        ...some.map((a) => this.#row(a).node),
+      );
       ids.push(...some.map((a) => a.id));
     }
     if (!loaded()) children.push(h('p.hint', 'Reading the agents …'));
@@ -183,9 +210,13 @@ class Home {
   #row(agent) {
     if (!this.#rows.has(agent.id)) {
       const parts = {
-        who: h('div.who', { role: 'rowheader' }, h('span.mono'), h('a.cut')), doing: h('div.doing', { role: 'cell' }),
-        inbox: h('div.inbox.right', { role: 'cell' }), full: h('div.full-of.spare', { role: 'cell' }), cost: h('div.cost.right', { role: 'cell' }),
-        next: h('div.right.quiet.spare', { role: 'cell' }), last: h('div.right.quiet.spare', { role: 'cell' }),
+        who: h('div.who', { role: 'rowheader' }, h('span.mono'), h('a.cut')),
+        doing: h('div.doing', { role: 'cell' }),
+        inbox: h('div.inbox.right', { role: 'cell' }),
+        full: h('div.full-of.spare', { role: 'cell' }),
+        cost: h('div.cost.right', { role: 'cell' }),
+        next: h('div.right.quiet.spare', { role: 'cell' }),
+        last: h('div.right.quiet.spare', { role: 'cell' }),
       };
       this.#rows.set(agent.id, { parts, shown: '', node: h('div', { role: 'row' }, Object.values(parts)) });
       this.#drawRow(agent);
@@ -201,20 +232,54 @@ class Home {
     const ask = askOf(agent.id);
     const spent = this.#today?.by.get(agent.handle)?.cost;
     const next = this.#next.find((n) => n.agentId === agent.id)?.at;
-    const shown = JSON.stringify([key, does, ask?.token, agent.queued, agent.oldestAt, agent.context, agent.window, spent, next, agent.lastAt, agent.name, agent.handle]);
+    const shown = JSON.stringify([
+      key,
+      does,
+      ask?.token,
+      agent.queued,
+      agent.oldestAt,
+      agent.context,
+      agent.window,
+      spent,
+      next,
+      agent.lastAt,
+      agent.name,
+      agent.handle,
+    ]);
     if (row.shown === shown) return;
     row.shown = shown;
     const { who, doing: cell, inbox, full, cost, next: nextCell, last } = row.parts;
     who.className = `who${depth(agent) ? ' child' : ''}`;
-    who.replaceChildren(sign(key, WORDS[key]), h('span.mono', agent.handle), h('a.cut', { href: urlOf(agent), title: titleOf(agent) }, nameOf(agent)));
+    who.replaceChildren(
+      sign(key, WORDS[key]),
+      h('span.mono', agent.handle),
+      h('a.cut', { href: urlOf(agent), title: titleOf(agent) }, nameOf(agent)),
+    );
     cell.className = `doing ${key}`;
-    cell.replaceChildren(h('span.cut', { title: `${does.text}${does.code ?? ''}` || null }, does.text, does.code ? h('code', does.code) : null));
-    if (ask) cell.append(h('a.btn.small.spare', { href: `/approvals/${ask.token}`, 'aria-label': `Review what ${titleOf(agent)} asks` }, 'Review'));
-    inbox.replaceChildren(...agent.queued ? [h('span.chip.queued', { title: 'in its inbox, and how long the oldest waits' }, agent.oldestAt ? `${agent.queued} · ${ago(agent.oldestAt)}` : agent.queued)] : []);
-    full.replaceChildren(...agent.window ? [meter(agent.context / agent.window), `${Math.round(100 * (agent.context ?? 0) / agent.window)}%`] : []);
+    cell.replaceChildren(
+      h('span.cut', { title: `${does.text}${does.code ?? ''}` || null }, does.text, does.code ? h('code', does.code) : null),
+    );
+    if (ask)
+      cell.append(
+        h('a.btn.small.spare', { href: `/approvals/${ask.token}`, 'aria-label': `Review what ${titleOf(agent)} asks` }, 'Review'),
+      );
+    inbox.replaceChildren(
+      ...(agent.queued
+        ? [
+            h(
+              'span.chip.queued',
+              { title: 'in its inbox, and how long the oldest waits' },
+              agent.oldestAt ? `${agent.queued} · ${ago(agent.oldestAt)}` : agent.queued,
+            ),
+          ]
+        : []),
+    );
+    full.replaceChildren(
+      ...(agent.window ? [meter(agent.context / agent.window), `${Math.round((100 * (agent.context ?? 0)) / agent.window)}%`] : []),
+    );
     setText(cost, spent ? money(spent) : '');
-    nextCell.replaceChildren(...next ? [at(next)] : []);
-    last.replaceChildren(...agent.lastAt ? [when(agent.lastAt)] : []);
+    nextCell.replaceChildren(...(next ? [at(next)] : []));
+    last.replaceChildren(...(agent.lastAt ? [when(agent.lastAt)] : []));
   }
 
   #drawStrip() {
@@ -224,7 +289,10 @@ class Home {
     const busy = agents.filter((a) => keyOf(a) === 'work' || keyOf(a) === 'retry');
     const retries = busy.filter((a) => keyOf(a) === 'retry').length;
     const waits = agents.reduce((n, a) => n + a.queued, 0);
-    const oldest = agents.map((a) => a.oldestAt).filter(Boolean).sort()[0];
+    const oldest = agents
+      .map((a) => a.oldestAt)
+      .filter(Boolean)
+      .sort()[0];
     const next = this.#next[0];
     fill(this.strip, [
       figure('Need you', h(`span${needs ? '.ask' : ''}`, needs)),
@@ -239,8 +307,10 @@ class Home {
     const next = this.#next.slice(0, 6).map((n) => h('li', at(n.at), h('div', h('a', { href: n.path }, n.name), h('small', until(n.at)))));
     const feed = this.#feed.map((f) => h('li', at(f.at), h('div', h('a', { href: f.path }, f.text), f.more ? h('small', f.more) : null)));
     fill(this.side, [
-      h('h2', 'Next'), next.length ? h('ul.feed', next) : h('p.hint', 'No task is due. ', h('a', { href: '/clocks' }, 'Clocks')),
-      h('h2', 'Just now'), feed.length ? h('ul.feed', feed) : h('p.hint', 'What happens while this page is open.'),
+      h('h2', 'Next'),
+      next.length ? h('ul.feed', next) : h('p.hint', 'No task is due. ', h('a', { href: '/clocks' }, 'Clocks')),
+      h('h2', 'Just now'),
+      feed.length ? h('ul.feed', feed) : h('p.hint', 'What happens while this page is open.'),
     ]);
   }
 
@@ -253,8 +323,13 @@ class Home {
 }
 
 function header() {
-  return h('div.top', { role: 'row' }, ...['Agent', 'Doing, or said last', 'Inbox', 'Context', 'Today', 'Next', 'Last'].map((text, i) =>
-    h(`span${i === 2 || i > 3 ? '.right' : ''}`, { role: 'columnheader' }, text)));
+  return h(
+    'div.top',
+    { role: 'row' },
+    ...['Agent', 'Doing, or said last', 'Inbox', 'Context', 'Today', 'Next', 'Last'].map((text, i) =>
+      h(`span${i === 2 || i > 3 ? '.right' : ''}`, { role: 'columnheader' }, text),
+    ),
+  );
 }
 
 function figure(name, value, note) {
@@ -264,9 +339,13 @@ function figure(name, value, note) {
 // meter is a bar for a share from 0 to 1; the mark is where the context is compacted.
 export function meter(share, limit = 0.8) {
   const to = Math.max(0, Math.min(1, share || 0)) * 100;
-  return svg('svg', { class: 'meter', viewBox: '0 0 100 4', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
-    svg('rect', { class: 'back', width: 100, height: 4, rx: 2 }), svg('rect', { class: 'full', width: to, height: 4, rx: 2 }),
-    limit ? svg('rect', { class: 'tick', x: limit * 100, width: 1.5, height: 4 }) : null);
+  return svg(
+    'svg',
+    { class: 'meter', viewBox: '0 0 100 4', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+    svg('rect', { class: 'back', width: 100, height: 4, rx: 2 }),
+    svg('rect', { class: 'full', width: to, height: 4, rx: 2 }),
+    limit ? svg('rect', { class: 'tick', x: limit * 100, width: 1.5, height: 4 }) : null,
+  );
 }
 
 // grouped puts agents into groups. A family stays together, under its most urgent member.
@@ -283,29 +362,12 @@ function grouped(agents) {
     const ended = family.filter((a) => groupOf(a) === 'ended');
     const here = family.filter((a) => groupOf(a) !== 'ended');
     const key = order[Math.min(...here.map((a) => order.indexOf(groupOf(a))), order.length - 1)];
-    for (const [group, list] of [[key, here], ['ended', ended]]) {
-      if (list.length) groups.set(group, [...groups.get(group) ?? [], ...list]);
+    for (const [group, list] of [
+      [key, here],
+      ['ended', ended],
+    ]) {
+      if (list.length) groups.set(group, [...(groups.get(group) ?? []), ...list]);
     }
   }
   return groups;
-}
-
-// happened is an event as a line of what happened just now, null for those that are not told.
-function happened(e) {
-  const agent = allAgents().find((a) => a.id === e.agent);
-  const name = agent ? titleOf(agent) : '';
-  const path = agent ? urlOf(agent) : '/health';
-  switch (e.type) {
-    case 'permission.requested': return { text: `${name} asks for a permission`, more: e.permission, path: `/approvals/${e.token}` };
-    case 'permission.decided': return { text: `${name}: ${e.decision === 'deny' ? 'denied' : 'allowed'}`, more: `${e.permission}${e.by ? `, by ${e.by}` : ''}`, path };
-    case 'retry': return { text: `${name} tries again`, more: e.reason, path };
-    case 'turn.finished': return e.reason === 'error' ? { text: `${name} failed`, more: e.error, path } : null;
-    case 'outbox.failed': return { text: 'An answer was not delivered', more: `${name} by ${e.connector}: ${e.error ?? ''}`, path };
-    case 'agent.created': return { text: `${name || 'An agent'} is new`, path };
-    case 'budget.reached': return { text: `${name} reached a budget`, more: e.reason, path };
-    case 'cron.skipped': return { text: 'A run was skipped', more: e.reason, path: '/clocks' };
-    case 'file.invalid': case 'config.invalid': return { text: `${e.file} has a mistake`, more: e.text, path: '/health' };
-    case 'config.reloaded': return { text: 'The settings were read again', path: '/settings' };
-    default: return null;
-  }
 }
