@@ -85,6 +85,7 @@ const policy = globalThis.trustedTypes?.createPolicy('daycare', { createHTML: (h
 // function that may set HTML, and only the member "html" of a record may be given to it.
 export function setRendered(node, html) {
   node.innerHTML = policy ? policy.createHTML(html) : html;
+  for (const link of node.querySelectorAll('a[href]')) link.target = '_blank'; // the page stays
 }
 
 // UNSEEN are the characters without a shape of their own, the same as on every other surface of daycare:

@@ -51,7 +51,15 @@ export class Card {
     if (this.node.open) this.#draw();
   }
 
-  // finish shows how the call ended. Failures are open, and so is a change of a file.
+  // child links the agent that the call started, as far as events told.
+  child(agent) {
+    if (this.link || !agent) return;
+    this.link = h('a.chip', { href: urlOf(agent) }, titleOf(agent));
+    this.took.before(this.link);
+  }
+
+  // finish shows how the call ended. Failures are open at first, and so is a change of a file. It is called with
+  // what the event has, the beginning of the output, and again with the record.
   finish({ status, text, blocks = [], blob, ms }) {
     this.status = status || 'ok';
     this.text = text ?? '';
@@ -63,7 +71,8 @@ export class Card {
     this.#mark(this.status, ENDED[this.status] ?? this.status);
     this.took.textContent = ms ? span(ms) : '';
     this.node.classList.toggle('bad', this.status !== 'ok');
-    if (this.status !== 'ok' || this.diff) this.node.open = true;
+    this.drawn = '';
+    if ((this.status !== 'ok' || this.diff) && !this.opened) this.node.open = this.opened = true;
     this.#draw();
   }
 

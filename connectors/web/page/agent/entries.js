@@ -27,6 +27,9 @@ const ENDS = {
   waiting: 'waits',
 };
 
+// LONG is from how many characters on an answer is shown as its text, and not all at once.
+const LONG = 200_000;
+
 // entriesOf returns the list items of a record, in their order; most records have one, some none. cards are
 // the calls by id: calls are added, and results finish them, in whatever order their pages come.
 export function entriesOf(record, cards) {
@@ -101,7 +104,7 @@ function sender(origin) {
 // answer is what the model said: the HTML that the server made of it, or its text.
 function answer(r) {
   const gone = r.finish === 'interrupted' ? '.forgotten' : '';
-  if (!r.html) return h(`li${gone}`, h('div.said.raw', cutText('div', r.text)));
+  if (!r.html || r.text.length > LONG) return h(`li${gone}`, h('div.said.raw', cutText('div', r.text)));
   const node = h('div.said');
   setRendered(node, r.html);
   return h(`li${gone}`, node);

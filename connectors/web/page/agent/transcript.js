@@ -2,6 +2,7 @@
 // is: it follows the end only while the end is in view.
 import { h, plain, sign } from '../dom.js';
 import { get, agentPath } from '../api.js';
+import { agentOf, callLine } from '../store.js';
 import { at as timeOf } from '../format.js';
 import { announce, failed } from '../dialog.js';
 import { AGENT_TOOLS, family } from './cards.js';
@@ -267,6 +268,12 @@ export class Transcript {
         break;
       case 'tool.progress':
         this.#cards.get(e.toolCallId)?.progress(e.text);
+        break;
+      case 'sub_agent_start':
+        this.#cards.get(e.toolCallId)?.child(agentOf(e.subAgentId));
+        break;
+      case 'sub_agent_progress':
+        if (e.event?.type === 'tool.started') this.#cards.get(e.toolCallId)?.progress(`${callLine(e.event)}\n`);
         break;
       case 'tool.finished':
         this.#cards.get(e.toolCallId)?.finish({ status: e.status, text: e.output, ms: e.ms });

@@ -211,12 +211,12 @@ class AgentView {
     const held = this.head.contains(document.activeElement) ? document.activeElement.dataset.name : null;
     fill(this.head, [
       h('h1', sign(key, WORDS[key]), h('span.mono', a.handle), h('span.cut', { title: titleOf(a) }, nameOf(a))),
-      a.connector ? h('span.chip.wide', plain(`${a.connector}:${a.channelId}`).slice(0, 40)) : null,
+      a.connector ? h('span.chip.roomy', plain(`${a.connector}:${a.channelId}`).slice(0, 40)) : null,
       h('span.grow'),
       a.window
-        ? h('span.context.wide', `Context ${Math.round((100 * (a.context ?? 0)) / a.window)}%`, meter((a.context ?? 0) / a.window))
+        ? h('span.context.roomy', `Context ${Math.round((100 * (a.context ?? 0)) / a.window)}%`, meter((a.context ?? 0) / a.window))
         : null,
-      this.#models ? h('span.wide', this.#modelChoice(a)) : null,
+      this.#models ? h('span.roomy', this.#modelChoice(a)) : null,
       this.#headButton('fork', 'Fork', () => actions.fork(a)),
       this.#headButton('rewind', 'Rewind', () => actions.rewind(a)),
       this.#headButton('mark', 'Mark', () => actions.mark(a)),
@@ -233,7 +233,7 @@ class AgentView {
   }
 
   #headButton(name, label, run) {
-    return h('button.btn.wide', { type: 'button', 'data-name': name, onclick: run }, icon(name), label);
+    return h('button.btn.roomy', { type: 'button', 'data-name': name, onclick: run }, icon(name), label);
   }
 
   #modelChoice(agent) {

@@ -16,12 +16,12 @@ export const title = 'Approvals';
 const SEEN_MS = 400;
 
 const KEYS = { once: 'o', always: 'a', prefix: 'p', deny: 'd' };
-const LABELS = { once: 'Once', always: 'Always', prefix: 'Alike', deny: 'Deny' };
+const LABELS = { once: 'Once', always: 'Always', prefix: 'Prefix', deny: 'Deny' };
 const MEANING = {
   once: 'Exactly this call, one time. Another word, folder or host needs a new approval.',
   deny: 'The agent continues without it, and cannot ask for the same again until you write to it.',
 };
-const DONE = { once: 'Allowed once', always: 'Always allowed', prefix: 'Allowed, and what is alike', deny: 'Denied', expired: 'Expired' };
+const DONE = { once: 'Allowed once', always: 'Always allowed', prefix: 'Allowed, with commands that begin like it', deny: 'Denied', expired: 'Expired' };
 
 export function render(params) {
   return new Approvals(params).view();
@@ -69,7 +69,7 @@ class Approvals {
       keys: [
         ...Object.entries(KEYS).map(([decision, key]) => ({
           key,
-          label: decision === 'prefix' ? 'Allow what is alike' : LABELS[decision],
+          label: decision === 'prefix' ? 'Allow commands that begin like it' : LABELS[decision],
           run: () => this.#answer(decision),
         })),
         { key: 'j', label: 'Next request', run: () => this.#step(1) },
@@ -318,7 +318,7 @@ class Approvals {
             LABELS[decision] ?? decision,
             h('kbd', KEYS[decision]),
           ),
-          h('span', named((!budget && MEANING[decision]) || `${text}.`)),
+          h('span', meaning((!budget && MEANING[decision]) || `${text}.`)),
         ),
       ),
     );
@@ -362,6 +362,11 @@ class Approvals {
     const next = at < 0 ? 0 : Math.max(0, Math.min(asks.length - 1, at + by));
     go(`/approvals/${asks[next].token}`);
   }
+}
+
+// meaning is what an answer allows; what is between backquotes is code.
+function meaning(text) {
+  return text.split('`').map((part, i) => (i % 2 ? h('code', exact(part)) : exact(part)));
 }
 
 // kindOf is the class of a line of a diff.

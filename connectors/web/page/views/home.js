@@ -26,6 +26,7 @@ class Home {
   #rows = new Map(); // {node, parts} by id
   #off = [];
   #today = null; // what was spent since midnight, by handle
+  #limitToday = 0; // US dollars that may be spent in a day; 0: no limit
   #next = [];
   #feed = [];
   #grouped = 0;
@@ -126,10 +127,12 @@ class Home {
   async #read() {
     const midnight = new Date();
     midnight.setHours(0, 0, 0, 0);
-    const [bill, next] = await Promise.all([
+    const [bill, next, settings] = await Promise.all([
       get(`/v1/cost?since=${encodeURIComponent(midnight.toISOString())}`).catch(() => null),
       nextRuns().catch(() => []),
+      get('/v1/config').catch(() => null),
     ]);
+    this.#limitToday = settings?.budget?.perDay?.usd ?? 0;
     if (bill) this.#today = { total: bill.total, by: new Map(bill.rows.map((r) => [r.key, r])) };
     this.#next = next;
     this.#draw();
@@ -298,9 +301,18 @@ class Home {
       figure('Need you', h(`span${needs ? '.ask' : ''}`, needs)),
       figure('At work', busy.length, retries ? `${retries} tries again` : ''),
       figure('In inboxes', waits, oldest ? `oldest ${ago(oldest)}` : ''),
-      figure('Spent today', this.#today ? money(this.#today.total.cost, this.#today.total.cost > 0 && this.#today.total.estimated) : '–'),
+      this.#spent(),
       figure('Next wake', next ? hour(next.at) : '–', next ? `${next.name}, ${until(next.at)}` : 'nothing is scheduled'),
     ]);
+  }
+
+  // spent is what today cost, of what it may cost.
+  #spent() {
+    const { cost, estimated } = this.#today?.total ?? { cost: 0 };
+    const limit = this.#limitToday;
+    const shown = figure('Spent today', this.#today ? money(cost, cost > 0 && estimated) : '–', limit ? `of ${money(limit)}` : '');
+    if (limit) shown.append(meter(cost / limit, 0));
+    return shown;
   }
 
   #drawSide() {
