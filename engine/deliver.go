@@ -2,9 +2,11 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,11 +149,67 @@ func (m *mailroom) Await(ctx context.Context, agent, item string) (event.Outcome
 		return event.Outcome{Agent: agent, Item: item, Reason: "dropped"}, nil
 	}
 
+	return outcome(agent, item, o), nil
+}
+
+func outcome(agent, item string, o record.Outcome) event.Outcome {
 	return event.Outcome{Untrusted: sourceTexts(o.Sources), Agent: agent, Item: item, Turn: o.Turn, Reason: o.Reason,
 		Text: o.Text, Error: o.Error, Cost: o.Cost, Finish: string(o.Finish),
 		Work: event.Work{Rounds: o.Rounds, ToolCalls: o.ToolCalls, Said: o.Said,
 			Input: o.Tokens.Input + o.Tokens.CacheRead + o.Tokens.CacheWrite, CacheRead: o.Tokens.CacheRead,
-			Output: o.Tokens.Output, Reasoning: o.Tokens.Reasoning}}, nil
+			Output: o.Tokens.Output, Reasoning: o.Tokens.Reasoning}}
+}
+
+// Item is an item that an agent accepted: as its inbox has it while it is open, then as history
+// has it. Errors: inbox.ErrUnknown, also of one that was removed from the inbox.
+func (m *mailroom) Item(ctx context.Context, agent, item string) (event.Posted, error) {
+	e, box, err := m.actors.acquire(agent)
+	if err != nil {
+		return event.Posted{}, err
+	}
+	it, err := box.Read(item)
+	heads := box.Open()
+	e.release()
+	i := slices.IndexFunc(heads, func(h inbox.Head) bool { return h.ID == item })
+	if err == nil && i >= 0 {
+		p := event.Posted{Agent: agent, Item: item, Type: string(it.Kind), State: "waiting", At: it.At, Text: it.Text,
+			MessageID: it.Context.MessageID, Route: route(it.Route)}
+		if heads[i].Taken {
+			p.State = "taken"
+		}
+		return p, nil
+	}
+	if err != nil && !errors.Is(err, inbox.ErrUnknown) {
+		return event.Posted{}, err
+	}
+
+	o, ok, err := m.closing(ctx, agent, item)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %q", inbox.ErrUnknown, item)
+	}
+	if err != nil {
+		return event.Posted{}, err
+	}
+	end := outcome(agent, item, o)
+	p := event.Posted{Agent: agent, Item: item, State: "done", Type: o.Reason, At: o.At, EndedAt: &o.At, Outcome: &end}
+	if u := o.Asked; u != nil {
+		p.Type, p.At, p.Text, p.Route = string(message.Text), o.AskedAt, u.Text, route(u.Route)
+		if u.Origin != "" {
+			p.Type = string(message.System)
+		}
+		if u.Context != nil {
+			p.MessageID = u.Context.MessageID
+		}
+	}
+
+	return p, nil
+}
+
+func route(to *message.Address) *event.Route {
+	if to == nil {
+		return nil
+	}
+	return &event.Route{Connector: to.Connector, ChannelID: to.ChannelID, UserID: to.UserID, ThreadID: to.ThreadID}
 }
 
 func sourceTexts(all []record.Source) (list []string) {

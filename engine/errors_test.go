@@ -133,11 +133,24 @@ func TestTheOutcomeOfAnItem(t *testing.T) {
 		math.Abs(o.Cost-3) > 1e-9 {
 		t.Errorf("outcome %+v", o)
 	}
+	p, err := s.System.Item(t.Context(), r.Agent, r.Item)
+	must(t, err)
+	if p.State != "done" || p.Text != "hello" || p.Type != string(message.Text) || p.EndedAt.Before(p.At) || p.Outcome.Text != "well" {
+		t.Errorf("item %+v", p)
+	}
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	second, err := s.Deliver(t.Context(), from("one", "later"))
 	must(t, err)
+	p, err = s.System.Item(t.Context(), r.Agent, second.Item)
+	must(t, err)
+	if p.State != "waiting" || p.Text != "later" || p.Outcome != nil {
+		t.Errorf("item %+v", p)
+	}
+	if _, err := s.System.Item(t.Context(), r.Agent, "none"); !errors.Is(err, inbox.ErrUnknown) {
+		t.Errorf("an item that never was: %v", err)
+	}
 	if _, err := s.System.Await(ctx, second.Agent, second.Item); !errors.Is(err, context.Canceled) {
 		t.Errorf("who waits no longer gets %v", err)
 	}

@@ -110,6 +110,10 @@ func (g agentRoutes) front(ctx context.Context, in itemIn) (empty, error) {
 	return empty{}, g.agents.Front(ctx, in.ID, in.Item)
 }
 
+func (g agentRoutes) item(ctx context.Context, in itemIn) (event.Posted, error) {
+	return g.agents.Item(ctx, in.ID, in.Item)
+}
+
 // some makes a nil list an empty one: clients read [] more easily than null.
 func some[T any](list []T) []T {
 	if list == nil {

@@ -36,6 +36,9 @@ type Message struct {
 	// Untrusted says that the text comes from a stranger: the turn that reads it is marked,
 	// and asks again before it uses permissions granted "always" outside the workspace.
 	Untrusted bool `json:"untrusted,omitempty"`
+	// ID is the id of the item, if the caller chooses one: 16 to 64 of a-z and 0-9. A message with
+	// the id of another one is that one, sent again.
+	ID string `json:"id,omitempty"`
 	// Dedupe makes sending again harmless: the same key for the same agent within
 	// 7 days is the same item.
 	Dedupe string `json:"dedupe,omitempty"`

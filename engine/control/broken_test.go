@@ -32,6 +32,9 @@ func (b broken) Create(context.Context, NewAgent) (event.Agent, error) { return 
 func (b broken) Await(context.Context, string, string) (event.Outcome, error) {
 	return event.Outcome{}, b.why
 }
+func (b broken) Item(context.Context, string, string) (event.Posted, error) {
+	return event.Posted{}, b.why
+}
 func (b broken) Inbox(context.Context, string) ([]event.Waiting, error)       { return nil, b.why }
 func (b broken) Drop(context.Context, string, string) error                   { return b.why }
 func (b broken) Front(context.Context, string, string) error                  { return b.why }

@@ -90,7 +90,6 @@ func (c agentCalls) Send(ctx context.Context, ref string, m Message) (message.Re
 // is safe, and sending it again with the same Dedupe waits for the rest.
 func (c agentCalls) Stream(ctx context.Context, ref string, m Message, f func(RawEvent)) (event.Outcome, error) {
 	m.Wait = true
-	var o event.Outcome
 	var resp *http.Response
 	var err error
 	if ref == "" {
@@ -99,8 +98,27 @@ func (c agentCalls) Stream(ctx context.Context, ref string, m Message, f func(Ra
 		resp, err = postToAgent.send(ctx, c.wire, agentBody[Message]{ref, m}, eventStream)
 	}
 	if err != nil {
-		return o, err
+		return event.Outcome{}, err
 	}
+	return readTurn(ctx, resp, f)
+}
+
+// Item is an item that an agent accepted, and how it ended.
+func (c agentCalls) Item(ctx context.Context, ref, item string) (event.Posted, error) {
+	return showItem.call(ctx, c.wire, itemIn{ref, item})
+}
+
+// Follow is Stream for an item that was accepted before.
+func (c agentCalls) Follow(ctx context.Context, ref, item string, f func(RawEvent)) (event.Outcome, error) {
+	resp, err := followItem.send(ctx, c.wire, itemIn{ref, item}, eventStream)
+	if err != nil {
+		return event.Outcome{}, err
+	}
+	return readTurn(ctx, resp, f)
+}
+
+// readTurn reads the stream of a turn and closes it.
+func readTurn(ctx context.Context, resp *http.Response, f func(RawEvent)) (o event.Outcome, err error) {
 	defer resp.Body.Close()
 	err = readEvents(resp.Body, func(e RawEvent) error {
 		if e.Type == errorType {

@@ -31,6 +31,8 @@ type Agents interface {
 	Deliver(ctx context.Context, in message.Incoming) (message.Receipt, error)
 	// Await waits for the end of an item and returns its outcome.
 	Await(ctx context.Context, id, item string) (event.Outcome, error)
+	// Item is an item that the agent accepted. Errors: inbox.ErrUnknown.
+	Item(ctx context.Context, id, item string) (event.Posted, error)
 	History(ctx context.Context, id string, before int64, limit int) (event.Page, error)
 	Inbox(ctx context.Context, id string) ([]event.Waiting, error)
 	Drop(ctx context.Context, id, item string) error

@@ -15,6 +15,7 @@ import (
 
 	"daycare/engine/event"
 	"daycare/engine/finding"
+	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
 
@@ -105,6 +106,13 @@ func (f *fake) Await(ctx context.Context, id, item string) (event.Outcome, error
 		return f.await(ctx, id, item)
 	}
 	return event.Outcome{Agent: id, Item: item, Turn: "turn1", Reason: "done", Text: "the answer", Cost: 0.5}, nil
+}
+
+func (f *fake) Item(_ context.Context, id, item string) (event.Posted, error) {
+	if item == "none" {
+		return event.Posted{}, fmt.Errorf("%w: %q", inbox.ErrUnknown, item)
+	}
+	return event.Posted{Agent: id, Item: item, Type: "message", State: "taken", Text: "hi"}, nil
 }
 
 func (f *fake) History(_ context.Context, id string, before int64, limit int) (event.Page, error) {

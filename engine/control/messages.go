@@ -11,6 +11,7 @@ import (
 	"daycare/engine/apitoken"
 	"daycare/engine/event"
 	"daycare/engine/inbox"
+	"daycare/engine/lazyregexp"
 	"daycare/engine/message"
 )
 
@@ -49,7 +50,7 @@ func (p posts) post(w http.ResponseWriter, r *http.Request, agent string) {
 		return
 	}
 	if wait || strings.Contains(r.Header.Get("Accept"), eventStream) {
-		p.streamTurn(w, r, in)
+		p.streamTurn(w, r, in.Kind, func(told Told) (event.Outcome, error) { return p.follow(r.Context(), in, told) })
 		return
 	}
 
@@ -139,6 +140,9 @@ func (m *Message) check(byDescriptor bool, caller Caller) error {
 		return &Invalid{Field: "queue", Reason: fmt.Sprintf("found %q, allowed: %s, %s", m.Queue, message.Steer, message.Followup)}
 	}
 
+	if m.ID != "" && !chosenID.MatchString(m.ID) {
+		return &Invalid{Field: "id", Reason: fmt.Sprintf("found %.80q, allowed: 16 to 64 characters of a-z and 0-9", m.ID)}
+	}
 	if len(m.Dedupe) > maxDedupe {
 		return &Invalid{Field: "dedupe", Reason: fmt.Sprintf("has %d bytes, allowed: %d", len(m.Dedupe), maxDedupe)}
 	}
@@ -187,6 +191,9 @@ func (m *Message) forOthers(caller Caller) error {
 
 	return nil
 }
+
+// chosenID is what an item may be called by its sender.
+var chosenID = lazyregexp.New(`^[a-z0-9]{16,64}$`)
 
 // maxDedupe bounds a dedupe key, in bytes; platforms' keys are far shorter.
 const maxDedupe = 512
@@ -257,7 +264,7 @@ func inField(field string, err error) error {
 
 func (m *Message) incoming(agent string, caller Caller, files []message.File) message.Incoming {
 	in := message.Incoming{
-		Agent: agent, Kind: m.Kind, Context: m.Context, Route: m.Route, Text: m.Text, Files: files,
+		Agent: agent, Kind: m.Kind, ID: m.ID, Context: m.Context, Route: m.Route, Text: m.Text, Files: files,
 		Silent: m.Silent, Queue: m.Queue, Untrusted: m.Untrusted && m.Kind != message.System,
 		From: message.Address{Connector: m.Connector, ChannelID: m.ChannelID, UserID: m.UserID, ThreadID: m.ThreadID},
 	}

@@ -183,6 +183,11 @@ var (
 		"removes a queued item"}
 	moveToFront = Op[itemIn, empty]{"moveToFront", post, "/v1/agents/{id}/inbox/{item}/front", apitoken.Chat, one, needsDaemon,
 		"moves a queued item to the front"}
+	showItem = Op[itemIn, event.Posted]{"showItem", get, "/v1/agents/{id}/items/{item}", apitoken.Read, one, needsDaemon,
+		"an item that the agent accepted: `{agent, item, type, state, at, text, messageId?, route?, endedAt?, outcome?}`. `state` is " +
+			"waiting, taken or done; `outcome` is how it ended; 404 if it was removed from the inbox"}
+	followItem = Op[itemIn, EventStream]{"followItem", get, "/v1/agents/{id}/items/{item}/events", apitoken.Read, one,
+		needsDaemon | streams, "the events of its turn until it ends, as of a message that was posted with `wait`"}
 	stop = Op[anAgent, stoppedBody]{"stop", post, "/v1/agents/{id}/stop", apitoken.Chat, one, needsDaemon,
 		"cancels the current turn: `{stopped}`"}
 	reset = Op[anAgent, message.Receipt]{"reset", post, "/v1/agents/{id}/reset", apitoken.Chat, one, needsDaemon | accepted,
@@ -214,7 +219,7 @@ type (
 var (
 	postToAgent = Op[agentBody[Message], message.Receipt]{"postToAgent", post, "/v1/agents/{id}/messages", apitoken.Chat, one,
 		needsDaemon | accepted | streams,
-		"`{text, files?, kind?, origin?, silent?, queue?, untrusted?, dedupe?, context?, route?, wait?}`; " +
+		"`{text, files?, kind?, origin?, silent?, queue?, untrusted?, id?, dedupe?, context?, route?, wait?}`; " +
 			"202 `{agent, item, seq, duplicate}` once it is durable. See below"}
 	postByDescriptor = Op[aBody[Message], message.Receipt]{"postByDescriptor", post, "/v1/messages", apitoken.Admin, all,
 		needsDaemon | accepted | streams,

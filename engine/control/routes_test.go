@@ -56,6 +56,8 @@ func TestRoutes(t *testing.T) {
 			`{"items":[{"id":"item1","seq":7,"at":"0001-01-01T00:00:00Z","type":"message","text":"hi","bytes":0,"state":""}]}`},
 		{"DELETE", "/v1/agents/alpha/inbox/item1", "", 200, `{}`},
 		{"POST", "/v1/agents/alpha/inbox/item1/front", "", 200, `{}`},
+		{"GET", "/v1/agents/alpha/items/item1", "", 200, `{"agent":"` + alpha + `","item":"item1","type":"message","state":"taken",` +
+			`"at":"0001-01-01T00:00:00Z","text":"hi"}`},
 		{"POST", "/v1/agents/alpha/messages", `{"text":"hi"}`, 202, receipt},
 		{"POST", "/v1/messages", `{"connector":"web","channelId":"c","userId":"u","text":"hi"}`, 202, receipt},
 		{"GET", "/v1/permissions", "", 200,
@@ -91,6 +93,9 @@ func TestBadRequests(t *testing.T) {
 		{"POST", msgs, `{"text":"  \n"}`, 422, "invalid", "text", "a message needs a text or a file"},
 		{"POST", msgs, `{"text":"x","kind":"shout"}`, 422, "invalid", "kind",
 			`found "shout", allowed: message, system_message, reset, compact`},
+		{"POST", msgs, `{"text":"x","id":"Mine"}`, 422, "invalid", "id", "16 to 64 characters"},
+		{"GET", "/v1/agents/alpha/items/none", "", 404, "unknown_item", "", "none"},
+		{"GET", "/v1/agents/alpha/items/none/events", "", 404, "unknown_item", "", "none"},
 		{"POST", msgs, `{"text":"x","origin":"me"}`, 422, "invalid", "origin", "system_message"},
 		{"POST", msgs, `{"text":"x","silent":true}`, 422, "invalid", "silent", "system_message"},
 		{"POST", msgs, `{"text":"x","queue":"later"}`, 422, "invalid", "queue", `found "later", allowed: steer, followup`},

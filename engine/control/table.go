@@ -104,6 +104,7 @@ func agentRows(a *api, g agentRoutes, t talks) []row {
 		on(a, waiting, g.inbox),
 		on(a, dropItem, g.drop),
 		on(a, moveToFront, g.front),
+		on(a, showItem, g.item),
 		on(a, stop, g.stop),
 		on(a, reset, t.reset),
 		on(a, compact, t.compact),
@@ -113,7 +114,7 @@ func agentRows(a *api, g agentRoutes, t talks) []row {
 }
 
 func messageRows(a *api, p posts) []row {
-	return []row{stream(a, postToAgent, p.toAgent), stream(a, postByDescriptor, p.byDescriptor)}
+	return []row{stream(a, postToAgent, p.toAgent), stream(a, postByDescriptor, p.byDescriptor), stream(a, followItem, p.resume)}
 }
 
 func translatedRows(a *api, t translated) []row {

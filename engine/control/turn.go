@@ -18,6 +18,7 @@ import (
 type turnFilter struct {
 	agent, item string
 	old         bool   // the item was accepted before: its turn may be long over
+	current     bool   // it is in the turn under way, which is known by its next event
 	id          string // the turn; "" before the item was taken
 	over        bool   // its turn.finished was seen
 }
@@ -48,6 +49,9 @@ func (t *turnFilter) matches(e event.Event) bool {
 	if e.Agent != t.agent {
 		return false
 	}
+	if t.current && t.id == "" {
+		t.id = e.Turn
+	}
 	switch body := e.Body.(type) {
 	case event.Item:
 		if body.Item != t.item {
@@ -77,15 +81,30 @@ func (t *turnFilter) tail(o event.Outcome) bool {
 	return !t.over && (t.id != "" || o.Turn != "" && !t.old)
 }
 
-// streamTurn posts a message and streams the turn that it is worked on in.
-func (p posts) streamTurn(w http.ResponseWriter, r *http.Request, in message.Incoming) {
+// resume streams the turn of an item that was accepted before.
+func (p posts) resume(w http.ResponseWriter, r *http.Request, in itemIn) {
+	if err := p.api.ready(Route(followItem)); err != nil {
+		p.api.fail(w, r, err)
+		return
+	}
+	p.streamTurn(w, r, message.Text, func(told Told) (event.Outcome, error) {
+		return p.tell(r.Context(), in.ID, told, func(ctx context.Context, turn *turnFilter) (message.Receipt, error) {
+			item, err := p.talks.agents.Item(ctx, in.ID, in.Item)
+			turn.current = item.State == "taken"
+			return message.Receipt{Agent: in.ID, Item: in.Item, Duplicate: true}, err
+		})
+	})
+}
+
+// streamTurn streams the turn that follow tells of.
+func (p posts) streamTurn(w http.ResponseWriter, r *http.Request, kind message.Kind, follow func(Told) (event.Outcome, error)) {
 	var out *sseWriter
-	o, err := p.follow(r.Context(), in, Told{
+	o, err := follow(Told{
 		Accepted: func(receipt message.Receipt) (err error) {
 			if out, err = startSSE(w); err != nil {
 				return err
 			}
-			return out.send("", event.ItemQueued, queued(receipt, in))
+			return out.send("", event.ItemQueued, queued(receipt, kind))
 		},
 		Event: func(e event.Event) error { return out.event(e) },
 		Flush: func() error { return out.flush() },
@@ -111,20 +130,28 @@ type Told struct {
 	Alive    func() error // called when nothing happened for keepAlive
 }
 
-// follow posts a message and tells of its turn until the item has ended. It subscribes before
-// it posts, so that no event of the turn is missed, and takes the end from Await, because
-// events are lossy.
+// follow posts a message and tells of its turn until the item has ended.
 func (p posts) follow(ctx context.Context, in message.Incoming, told Told) (event.Outcome, error) {
+	return p.tell(ctx, in.Agent, told, func(ctx context.Context, _ *turnFilter) (message.Receipt, error) {
+		return p.talks.deliver(ctx, in)
+	})
+}
+
+// tell tells of the turn of an item until that has ended. It subscribes before it asks for the
+// item, so that no event of the turn is missed, and takes the end from Await, because events are
+// lossy. agent "": only the receipt says whose the item is.
+func (p posts) tell(ctx context.Context, agent string, told Told,
+	item func(context.Context, *turnFilter) (message.Receipt, error)) (event.Outcome, error) {
 	if p.feed == nil {
 		return event.Outcome{}, fmt.Errorf("stream a turn: %w", ErrNotRunning)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	turn := &turnFilter{}
-	f := newFeed(ctx, p.feed, p.feed.Next(), ofAgent(in.Agent))
+	f := newFeed(ctx, p.feed, p.feed.Next(), ofAgent(agent))
 	defer func() { cancel(); <-f.done }()
 
-	receipt, err := p.talks.deliver(ctx, in)
+	receipt, err := item(ctx, turn)
 	if err != nil {
 		return event.Outcome{}, err
 	}
@@ -206,9 +233,9 @@ func endTurn(ctx context.Context, f *feed, t eventSink, turn *turnFilter, end aw
 }
 
 // queued is the first event of a turn's stream: the receipt, as an event.
-func queued(r message.Receipt, in message.Incoming) event.Event {
+func queued(r message.Receipt, kind message.Kind) event.Event {
 	return event.Event{Type: event.ItemQueued, At: time.Now(), Agent: r.Agent,
-		Body: event.Item{Item: r.Item, Kind: string(in.Kind), Seq: r.Seq, Duplicate: r.Duplicate}}
+		Body: event.Item{Item: r.Item, Kind: string(kind), Seq: r.Seq, Duplicate: r.Duplicate}}
 }
 
 // finished is the last event of a turn's stream.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -217,5 +218,43 @@ func TestLocalStreamsAndEnds(t *testing.T) {
 	hangs := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() })
 	if _, err := Local(hangs).RoundTrip(req.WithContext(ctx)); !errors.Is(err, context.Canceled) {
 		t.Errorf("caller gone: %v", err)
+	}
+}
+
+// A turn that runs already is followed from where it is to its end.
+func TestFollowAnItem(t *testing.T) {
+	begun, heard := make(chan struct{}), make(chan struct{}, 1)
+	release := make(chan struct{})
+	f := &fake{await: func(ctx context.Context, id, item string) (event.Outcome, error) {
+		close(begun)
+		select {
+		case <-release:
+			return event.Outcome{Agent: id, Item: item, Turn: "t1", Reason: "done", Text: "hello"}, nil
+		case <-ctx.Done():
+			return event.Outcome{}, ctx.Err()
+		}
+	}}
+	c, s := serve(t, f)
+	go func() {
+		<-begun
+		s.Emit(event.Event{Type: event.MessageDelta, Agent: alpha, Turn: "t1", Body: event.Delta{Text: "hel"}})
+		s.Emit(event.Event{Type: event.MessageDelta, Agent: "other", Turn: "t9", Body: event.Delta{Text: "no"}})
+		<-heard
+		s.Emit(event.Event{Type: event.TurnFinished, Agent: alpha, Turn: "t1", Body: event.Finished{Reason: "from the broker"}})
+		s.Emit(event.Event{Type: event.MessageDelta, Agent: alpha, Turn: "t2", Body: event.Delta{Text: "of a later turn"}})
+		close(release)
+	}()
+	var got []string
+	o, err := c.Follow(t.Context(), "alpha", "item1", func(e RawEvent) {
+		if got = append(got, string(e.Type)+" "+e.Turn); e.Type == event.MessageDelta {
+			heard <- struct{}{}
+		}
+	})
+	want := []string{"item.queued ", "message.delta t1", "turn.finished t1"}
+	if err != nil || o.Text != "hello" || o.Item != "item1" || !slices.Equal(got, want) {
+		t.Errorf("%+v, %v\n%q\nwant %q", o, err, got, want)
+	}
+	if p, err := c.Item(t.Context(), "alpha", "item1"); err != nil || p.State != "taken" || p.Item != "item1" {
+		t.Errorf("%+v, %v", p, err)
 	}
 }

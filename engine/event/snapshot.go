@@ -80,6 +80,28 @@ type Waiting struct {
 	Queue string    `json:"queue,omitempty"` // steer, followup: how it asks to be taken
 }
 
+// A Posted is one item that an agent accepted, and how it ended.
+type Posted struct {
+	Agent     string     `json:"agent"`
+	Item      string     `json:"item"`
+	Type      string     `json:"type"`
+	State     string     `json:"state"` // waiting, taken, done
+	At        time.Time  `json:"at"`    // when it was accepted; of one that is done, when the agent read it
+	Text      string     `json:"text"`
+	MessageID string     `json:"messageId,omitempty"` // what its platform calls it
+	Route     *Route     `json:"route,omitempty"`     // where its answer goes, if not to the agent's own address
+	EndedAt   *time.Time `json:"endedAt,omitempty"`
+	Outcome   *Outcome   `json:"outcome,omitempty"` // done
+}
+
+// A Route is where an answer goes.
+type Route struct {
+	Connector string `json:"connector"`
+	ChannelID string `json:"channelId"`
+	UserID    string `json:"userId,omitempty"`
+	ThreadID  string `json:"threadId,omitempty"`
+}
+
 // An Outcome is how an item ended.
 type Outcome struct {
 	Agent  string  `json:"agent"`

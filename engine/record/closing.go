@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"time"
 )
 
 // An Outcome is how an item ended.
@@ -15,7 +16,11 @@ type Outcome struct {
 	Error  string
 	Cost   float64 // of the whole turn, US dollars
 	Tokens Tokens
-	Seq    int64 // of the closing record
+	Seq    int64     // of the closing record
+	At     time.Time // when it was written
+
+	Asked   *User     // the item as it entered the conversation; nil: it did not, or not in this turn
+	AskedAt time.Time // when it did
 
 	Finish Finish // of the final answer
 	Work
@@ -185,7 +190,7 @@ func (s *closingSearch) closing(e *Entry) bool {
 	if !slices.Contains(items, s.item) {
 		return true
 	}
-	s.ok, s.o = true, Outcome{Item: s.item, Reason: reason, Seq: e.Seq}
+	s.ok, s.o = true, Outcome{Item: s.item, Reason: reason, Seq: e.Seq, At: e.At}
 
 	switch r := e.Rec.(type) {
 	case *TurnEnd:
@@ -197,6 +202,8 @@ func (s *closingSearch) closing(e *Entry) bool {
 		s.o.Text = r.Text
 	case *Reset:
 		s.o.Text = r.Message
+	case *User:
+		s.o.Asked, s.o.AskedAt = r, e.At
 	}
 
 	return false
@@ -209,6 +216,10 @@ func (s *closingSearch) turn(e *Entry) bool {
 		return false
 	case *TurnBegin:
 		return r.Turn == s.o.Turn && r.Attempt > 1
+	case *User:
+		if r.Item == s.item {
+			s.o.Asked, s.o.AskedAt = r, e.At
+		}
 	case *Summary:
 		s.spend(r.Tokens, r.Cost)
 	case *Assistant:

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -41,6 +42,7 @@ func TestClosing(t *testing.T) {
 		if err != nil || !ok {
 			t.Errorf("%s: found %v, %v", want.Item, ok, err)
 		}
+		checkAsked(t, &got, want.Turn != "" || want.Reason == "recorded")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", want.Item, diff)
 		}
@@ -54,6 +56,15 @@ func TestClosing(t *testing.T) {
 	if _, ok, err := Closing(t.TempDir(), "i"); ok || err != nil {
 		t.Errorf("no history: %v, %v", ok, err)
 	}
+}
+
+// checkAsked looks at the message of an outcome, and at its times, and takes them out.
+func checkAsked(t *testing.T, o *Outcome, asked bool) {
+	t.Helper()
+	if o.At.IsZero() || asked != (o.Asked != nil) || asked && (o.Asked.Item != o.Item || o.AskedAt.After(o.At) || o.AskedAt.IsZero()) {
+		t.Errorf("%s: asked %+v at %s, ended at %s", o.Item, o.Asked, o.AskedAt, o.At)
+	}
+	o.At, o.Asked, o.AskedAt = time.Time{}, nil, time.Time{}
 }
 
 func TestSettled(t *testing.T) {

@@ -42,6 +42,7 @@ func TestClosingAddsTheWholeTurnUp(t *testing.T) {
 	got, ok, err := Closing(h.dir, "it1")
 	sources := got.Sources
 	got.Sources = nil
+	checkAsked(t, &got, true)
 	if diff := cmp.Diff(want, got); diff != "" || !ok || err != nil {
 		t.Errorf("%v, %v (-want +got):\n%s", ok, err, diff)
 	}

@@ -114,6 +114,9 @@ func (h agents) Kill(context.Context, string) error                     { return
 func (h agents) Remove(context.Context, string, bool) (string, error) {
 	return "", control.ErrBusy
 }
+func (h agents) Item(_ context.Context, id, item string) (event.Posted, error) {
+	return event.Posted{Agent: id, Item: item, Type: "message", State: "waiting"}, nil
+}
 func (h agents) Draft(context.Context, string) (event.Draft, error) { return event.Draft{}, nil }
 
 func (h agents) Stop(context.Context, string) (bool, error) {

@@ -157,6 +157,8 @@ var questions = []question{
 	{404, "POST", "/v1/permissions/none", "/v1/permissions/{token}", `{"decision":"once"}`},
 	{404, "DELETE", "/v1/agents/Ann/inbox/none", agent + "/inbox/{item}", ""},
 	{404, "POST", "/v1/agents/Ann/inbox/none/front", agent + "/inbox/{item}/front", ""},
+	{404, "GET", "/v1/agents/Ann/items/none", agent + "/items/{item}", ""},
+	{404, "GET", "/v1/agents/Ann/items/none/events", agent + "/items/{item}/events", ""},
 	{202, "POST", "/v1/messages", "/v1/messages", `{"text":"hello","connector":"c","channelId":"d","userId":"u"}`},
 	{200, "GET", "/v1/models/Ann", "/v1/models/{model}", ""},
 	{200, "POST", "/v1/chat/completions", "/v1/chat/completions", `{"model":"Ann","messages":[{"role":"user","content":"hello"}]}`},
