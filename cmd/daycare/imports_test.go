@@ -176,6 +176,8 @@ var imports = map[string][]string{
 	"connectors/terminal/markdown":   {"connectors/terminal/highlight", "connectors/terminal/theme"},
 	"connectors/terminal/transcript": {"connectors/terminal/markdown", "connectors/terminal/theme", "engine/control", "engine/event"},
 
+	"connectors/a2a": {"connectors", "connectors/chat", "engine/apitoken", "engine/control", "engine/event", "engine/lan",
+		"engine/message"},
 	"connectors/openai": {"connectors", "connectors/chat", "engine/apitoken", "engine/control", "engine/event", "engine/form",
 		"engine/inbox", "engine/message"},
 	"connectors/webhook": {"connectors", "connectors/format", "connectors/ingress", "engine/message", "engine/inbox", "engine/disk",
@@ -214,6 +216,7 @@ var only = map[string][]string{
 	"github.com/spf13/viper":                 {"engine/config"},
 	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "tools/mcp/mcptest", "connectors/mcp"},
 	"github.com/coder/acp-go-sdk":            {"connectors/acp"},
+	"github.com/a2aproject/a2a-go":           {"connectors/a2a", "tools/a2a"},
 	// What people edit is read by engine/form; the two others change a file in place.
 	"go.yaml.in/yaml": {"engine/form", "engine/config", "engine/schedule"},
 }

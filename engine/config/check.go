@@ -66,6 +66,9 @@ func (r *reader) checkProviders(c *Config) {
 var reservedIDs = map[string]string{"api": "the control API", "mcp": "MCP clients", "terminal": "the terminal",
 	"acp": "editors (daycare acp)"}
 
+// shared are the types of connectors whose clients come through the control API.
+var shared = []string{"openai", "a2a"}
+
 func (r *reader) checkConnectors(c *Config, kinds []ConnectorKind) {
 	for i, k := range c.Connectors {
 		at := func(key string) string { return entry("connectors", i, key) }
@@ -75,11 +78,11 @@ func (r *reader) checkConnectors(c *Config, kinds []ConnectorKind) {
 		if k.Pairing && k.Type == "webhook" {
 			r.Tell(finding.Warning, "unused", at("pairing"), at("pairing")+": a webhook has secrets instead of users", "take it out")
 		}
-		if k.Pairing && k.Type == "openai" {
+		if k.Pairing && slices.Contains(shared, k.Type) {
 			r.Tell(finding.Warning, "unused", at("pairing"), at("pairing")+": clients have tokens instead of users", "take it out")
 		}
-		if k.Type == "openai" && slices.ContainsFunc(c.Connectors[:i], func(o Connector) bool { return o.Type == k.Type }) {
-			r.Bad(at("type"), ": only one connector can be of type openai, because all clients use the same paths; remove one")
+		if slices.Contains(shared, k.Type) && slices.ContainsFunc(c.Connectors[:i], func(o Connector) bool { return o.Type == k.Type }) {
+			r.Bad(at("type"), ": only one connector can be of type %s, because all clients use the same paths; remove one", k.Type)
 		}
 		for _, owner := range k.Owners {
 			if !slices.ContainsFunc(k.Allow, func(id string) bool { return strings.EqualFold(id, owner) }) {

@@ -16,16 +16,20 @@ type Outcome struct {
 	Error  string
 	Cost   float64 // of the whole turn, US dollars
 	Tokens Tokens
-	Seq    int64     // of the closing record
-	At     time.Time // when it was written
-
-	Asked   *User     // the item as it entered the conversation; nil: it did not, or not in this turn
-	AskedAt time.Time // when it did
+	Seq    int64 // of the closing record
+	Span
 
 	Finish Finish // of the final answer
 	Work
 
 	Sources []Source // what the turn had read from outside
+}
+
+// A Span is from the message of an item to its end.
+type Span struct {
+	At      time.Time // of the closing record
+	Asked   *User     // the item as it entered the conversation; nil: it did not, or not in this turn
+	AskedAt time.Time // when it did
 }
 
 // Work is what a turn took, beside tokens.
@@ -190,7 +194,7 @@ func (s *closingSearch) closing(e *Entry) bool {
 	if !slices.Contains(items, s.item) {
 		return true
 	}
-	s.ok, s.o = true, Outcome{Item: s.item, Reason: reason, Seq: e.Seq, At: e.At}
+	s.ok, s.o = true, Outcome{Item: s.item, Reason: reason, Seq: e.Seq, Span: Span{At: e.At}}
 
 	switch r := e.Rec.(type) {
 	case *TurnEnd:

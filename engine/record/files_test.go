@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -64,7 +63,7 @@ func checkAsked(t *testing.T, o *Outcome, asked bool) {
 	if o.At.IsZero() || asked != (o.Asked != nil) || asked && (o.Asked.Item != o.Item || o.AskedAt.After(o.At) || o.AskedAt.IsZero()) {
 		t.Errorf("%s: asked %+v at %s, ended at %s", o.Item, o.Asked, o.AskedAt, o.At)
 	}
-	o.At, o.Asked, o.AskedAt = time.Time{}, nil, time.Time{}
+	o.Span = Span{}
 }
 
 func TestSettled(t *testing.T) {

@@ -60,6 +60,11 @@ func (c chats) Known(ctx context.Context, asker string) ([]event.Agent, error) {
 	return c.r.family.List(ctx, asker)
 }
 
+// Item is an item that an agent accepted, and how it ended.
+func (c chats) Item(ctx context.Context, agent, item string) (event.Posted, error) {
+	return c.r.system.Item(ctx, agent, item)
+}
+
 // Stop cancels the turn that an agent is in.
 func (c chats) Stop(ctx context.Context, id string) (bool, error) { return c.r.system.Stop(ctx, id) }
 

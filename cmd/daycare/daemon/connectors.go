@@ -3,11 +3,13 @@ package daemon
 import (
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"reflect"
 	"sync"
 
 	"daycare/cmd/daycare/plugins"
+	"daycare/connectors/a2a"
 	"daycare/connectors/chat"
 	"daycare/engine"
 	"daycare/engine/config"
@@ -89,16 +91,37 @@ func (p *connectorSet) buildOne(s config.Connector, old configured) configured {
 }
 
 // translator is the connector that serves the clients of another API; nil: none is set up.
-func (p *connectorSet) translator() control.Translator {
+func (p *connectorSet) translator() control.Translator { return connectorOf[control.Translator](p) }
+
+// connectorOf is the first connector that is a T; nil: none is set up.
+func connectorOf[T any](p *connectorSet) (found T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, k := range p.built {
-		if t, ok := k.conn.(control.Translator); ok {
+		if t, ok := k.conn.(T); ok {
 			return t
 		}
 	}
 
-	return nil
+	return found
+}
+
+// besideA2A serves clients of A2A beside the API, while a connector for them is set up.
+func (p *connectorSet) besideA2A(api http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		var door *a2a.Connector
+		if a2a.Serves(req.URL.Path) {
+			door = connectorOf[*a2a.Connector](p)
+		}
+		if door == nil {
+			api.ServeHTTP(w, req)
+			return
+		}
+		caller := control.CallerOf(req.Context())
+		name := caller.Name
+		caller.Via, caller.Local = door.ID(), false
+		door.Serve(w, req, a2a.Peer{Name: name, API: control.NewClient(control.LocalAs(api, caller))})
+	})
 }
 
 // problem says why a connector does not run, or not as the settings say; "": it does.

@@ -207,6 +207,6 @@ func (r *Daemon) build(c *config.Config) (err error) {
 		Costs: costs{r}, Backups: backups{r}, Schedules: schedules{r.clocks}, Translator: r.connectors.translator,
 		Browsers: r.shown.door, Inspector: r.inspector, Offline: r.lock == nil},
 		control.Options{Log: r.log, Version: version.Number})
-	r.handler = mcpServer{r}.beside(r.handler)
+	r.handler = mcpServer{r}.beside(r.connectors.besideA2A(r.handler))
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"daycare/agents/providers/responses"
 	"daycare/agents/providers/scripted"
 	"daycare/connectors"
+	"daycare/connectors/a2a"
 	"daycare/connectors/chat"
 	"daycare/connectors/email"
 	"daycare/connectors/irc"
@@ -31,7 +32,7 @@ import (
 )
 
 // connectorKinds are the platforms that settings may name.
-var connectorKinds = []connectors.Kind{email.Kind, irc.Kind, compatible.Kind, signal.Kind, slack.Kind, telegram.Kind,
+var connectorKinds = []connectors.Kind{a2a.Kind, email.Kind, irc.Kind, compatible.Kind, signal.Kind, slack.Kind, telegram.Kind,
 	webhook.Kind}
 
 // ConnectorTypes are their types.

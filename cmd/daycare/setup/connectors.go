@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,7 +119,7 @@ func probe(ctx context.Context, c *term.App, id string) (string, error) {
 	}
 
 	verdict, err := verdictOf(ctx, conn, s.Type)
-	if err == nil && len(s.Allow) == 0 && s.Type != "webhook" && s.Type != "openai" {
+	if err == nil && len(s.Allow) == 0 && !slices.Contains([]string{"webhook", "openai", "a2a"}, s.Type) {
 		verdict += "; nobody can message an agent there until you add them to allow"
 	}
 
