@@ -28,7 +28,7 @@ func guarded(set permission.Set, sources []record.Source) permission.Set {
 		if err != nil || g.SHA256 != "" || !given(g, foreign(a, sources)) {
 			continue
 		}
-		if _, mcp := a.(permission.Mcp); mcp || anyHost(a) {
+		if hearer(a) != "" || anyHost(a) {
 			if less, err := set.Revoke(g.Tag); err == nil {
 				set = less
 			}
@@ -37,14 +37,26 @@ func guarded(set permission.Set, sources []record.Source) permission.Set {
 	return set
 }
 
-// foreign are the sources that a right is to be asked for again after. What an MCP server said
-// says nothing new to that server.
+// foreign are the sources that a right is to be asked for again after. What an MCP server or a
+// remote agent said says nothing new to it.
 func foreign(a permission.Access, sources []record.Source) []record.Source {
-	mcp, ok := a.(permission.Mcp)
-	if !ok {
+	own := hearer(a)
+	if own == "" {
 		return sources
 	}
-	return slices.DeleteFunc(slices.Clone(sources), func(s record.Source) bool { return s.Source == mcp.SourceOf() })
+	return slices.DeleteFunc(slices.Clone(sources), func(s record.Source) bool { return s.Source == own })
+}
+
+// hearer is the source that answers where a right is used, which hears the arguments of a call: an
+// MCP server, a remote agent. "" for other rights.
+func hearer(a permission.Access) string {
+	switch a := a.(type) {
+	case permission.Mcp:
+		return a.SourceOf()
+	case permission.A2A:
+		return a.SourceOf()
+	}
+	return ""
 }
 
 // anyHost reports whether a right is to hosts that it does not name.
@@ -54,12 +66,12 @@ func anyHost(a permission.Access) bool {
 }
 
 // outside reports whether a request reaches outside the workspace with nothing to hold
-// it: a command without a sandbox, a message to somebody else, a tool of an MCP server.
+// it: a command without a sandbox, a message to somebody else, a tool of an MCP server, a task for
+// a remote agent.
 func outside(r permission.Request) bool {
 	a, err := permission.Parse(r.Tag)
 	_, tells := a.(permission.Message)
-	_, mcp := a.(permission.Mcp)
-	return err == nil && (tells || mcp) || r.Sandbox == permission.NoSandbox
+	return err == nil && (tells || hearer(a) != "") || r.Sandbox == permission.NoSandbox
 }
 
 // texts are the sources as a card names them.

@@ -95,6 +95,7 @@ func TestWhichRequestsReachOutside(t *testing.T) {
 		"a command in a sandbox":      {permission.Request{Tag: "@exec:ls", Sandbox: "full"}, false},
 		"a message":                   {permission.Request{Tag: permission.Message{Agent: strings.Repeat("a", 24)}.Tag()}, true},
 		"a tool of an MCP server":     {permission.Request{Tag: "@mcp:files/write"}, true},
+		"a task for a remote agent":   {permission.Request{Tag: "@a2a:example.org"}, true},
 		"a folder":                    {permission.Request{Tag: "@read:/srv"}, false},
 	} {
 		if got := outside(tt.r); got != tt.want {

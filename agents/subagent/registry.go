@@ -200,10 +200,10 @@ func (r *Registry) allowed(d Definition, path string) (found []finding.Finding) 
 
 // forbidden are tools that no sub-agent has, beside sub-agents themselves.
 var forbidden = []string{"message", "send_file", "set_reaction", "spawn", "start_background_agent",
-	"create_permanent_agent", "agent_stop", "subagents", "add_cron"}
+	"create_permanent_agent", "agent_stop", "subagents", "add_cron", "ask_remote_agent"}
 
 // Forbidden reports a tool that no sub-agent may have: it would start others, speak
-// to people past its parent, or set a clock.
+// to people past its parent, set a clock, or get an answer when it has ended.
 func Forbidden(tool string) bool {
 	return slices.Contains(forbidden, tool) || strings.HasPrefix(tool, "cron_") || strings.HasPrefix(tool, "heartbeat_")
 }

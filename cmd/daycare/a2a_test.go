@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -269,4 +270,81 @@ func a2aScript(t *testing.T, name string, env ...string) *exec.Cmd {
 	cmd.Env = append(os.Environ(), env...)
 
 	return cmd
+}
+
+// TestA2ARemoteAgent has an agent give tasks to a server of npm's @a2a-js/sdk, over both bindings: one
+// that is done at once, and one that outlives the daemon.
+func TestA2ARemoteAgent(t *testing.T) {
+	for _, binding := range []string{"JSONRPC", "HTTP+JSON"} {
+		t.Run(binding, func(t *testing.T) {
+			address, done := freePort(t), filepath.Join(t.TempDir(), "done")
+			server := a2aScript(t, "server.mjs", "ADDRESS="+address, "BINDING="+binding, "DONE="+done, "TOKEN=theirs")
+			started, err := server.StdoutPipe()
+			if err == nil {
+				err = server.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
+			if line, err := bufio.NewReader(started).ReadString('\n'); err != nil {
+				t.Fatal(line, err)
+			}
+
+			d := &process{t: t, workspace: t.TempDir(), env: []string{"WEATHER=theirs"}}
+			write(t, filepath.Join(d.workspace, home, "settings.yaml"), fmt.Sprintf(`
+providers: [ { id: play, type: scripted, options: { script: script.yaml } } ]
+a2a:
+  remotes:
+    - { id: weather, url: "http://%s/agent", about: Forecasts, headers: { Authorization: "Bearer ${WEATHER}" }, local: true }
+`, address))
+			write(t, filepath.Join(d.workspace, "script.yaml"), `
+rules:
+  - contains: "the task is done"
+    reply: [ { text: "told: {{.Text}}" } ]
+  - contains: tomorrow
+    round: 1
+    reply: [ { calls: [ { name: ask_remote_agent, arguments: { agent: weather, text: "{{.Text}}" } } ] } ]
+  - reply: [ { text: "I know: {{.Text}}" } ]
+`)
+			d.start()
+			defer func() { d.kill() }()
+			run := func(args ...string) string {
+				t.Helper()
+				out, err := exec.Command("daycare", append([]string{"--workspace", d.workspace}, args...)...).CombinedOutput()
+				if err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+				return string(out)
+			}
+			run("agents", "new", "--name", "Ada")
+			run("permissions", "grant", "Ada", "@a2a:127.0.0.1")
+			root := filepath.Join(d.workspace, home)
+
+			run("send", "Ada", "tomorrow", "--wait")
+			if history := historyOf(t, root); !strings.Contains(history, "it rains on tomorrow") ||
+				!strings.Contains(history, `"source":"an A2A agent at 127.0.0.1"`) {
+				t.Fatalf("no answer in history: %s", history)
+			}
+
+			run("send", "Ada", "slow tomorrow", "--wait")
+			kept, err := os.ReadFile(filepath.Join(root, "a2a.json"))
+			if err != nil || !strings.Contains(string(kept), `"remote": "weather"`) {
+				t.Fatalf("%s, %v", kept, err)
+			}
+			d.kill()
+			write(t, done, "")
+			d.start()
+			waitFor(t, "the message that the task is done", func() bool {
+				return strings.Contains(historyOf(t, root), "it rains on slow tomorrow")
+			})
+			waitFor(t, "the turn that it begins", func() bool {
+				kept, err := os.ReadFile(filepath.Join(root, "a2a.json"))
+				return err == nil && !strings.Contains(string(kept), "weather") && strings.Contains(historyOf(t, root), `"text":"told: `)
+			})
+			if history := historyOf(t, root); strings.Count(history, `"origin":"system"`) != 1 || strings.Contains(history, "theirs") {
+				t.Errorf("%s", history)
+			}
+		})
+	}
 }

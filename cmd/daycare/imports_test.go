@@ -153,6 +153,7 @@ var imports = map[string][]string{
 	"tools/cron":          {"tools", "engine/message", "engine/permission", "engine/schedule", "engine/finding", "engine/disk"},
 	"tools/ask":           {"tools", "engine/message", "engine/permission"},
 	"tools/mcp/mcptest":   {},
+	"tools/a2a":           {"tools", "engine/lan", "engine/message", "engine/permission"},
 	"tools/mcp": {"tools", "engine/beneath", "engine/finding", "engine/form", "engine/message",
 		"engine/permission"},
 	"tools/skills": {"engine/unseen", "engine/disk", "tools", "engine/beneath", "engine/message",

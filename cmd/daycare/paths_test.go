@@ -49,7 +49,7 @@ var passes = map[string]pass{
 	"agents/subagent":                       {3, daycares},
 	"cmd/daycare/commands":                  {9, daycares + "; or " + persons},
 	"cmd/daycare/talk":                      {1, persons},
-	"cmd/daycare/daemon":                    {8, daycares + "; or " + machines},
+	"cmd/daycare/daemon":                    {9, daycares + "; or " + machines},
 	"cmd/daycare/doctor":                    {29, daycares},
 	"cmd/daycare/follow":                    {2, daycares},
 	"cmd/daycare/logfile":                   {1, daycares},

@@ -24,6 +24,7 @@ func (r *reader) check(c *Config, kinds []ConnectorKind) {
 	r.checkControl(c)
 	r.checkWeb(c)
 	r.checkMCP(c)
+	uniqueIDs(r, "a2a.remotes", c.A2A.Remotes, func(a A2ARemote) string { return a.ID })
 	r.checkHosts(c.Permissions.Defaults.Hosts)
 	r.checkHooks(c.Hooks)
 }

@@ -31,6 +31,7 @@ type Config struct {
 	Agents      Agents      `json:"agents"`
 	Tools       Tools       `json:"tools" apply:"restart"`
 	MCP         MCP         `json:"mcp"`
+	A2A         A2A         `json:"a2a" apply:"restart"`
 	Cron        Cron        `json:"cron"`
 	Heartbeat   Heartbeat   `json:"heartbeat"`
 	Permissions Permissions `json:"permissions"`

@@ -201,6 +201,7 @@ func TestExampleHasEveryKey(t *testing.T) {
 	want.Hooks.BeforeTool = []Hook{{Command: ".daycare/hooks/policy.sh", Timeout: DefaultHookTimeout, Sandbox: &yes}}
 	want.MCP.Servers = []MCPServer{{ID: "files", Command: "npx", Args: []string{"-y", "@modelcontextprotocol/server-filesystem", "."},
 		Timeout: defaultMCPTimeout}}
+	want.A2A.Remotes = []A2ARemote{{ID: "weather", URL: "https://agents.example.com/weather", About: "Forecasts for every town"}}
 	if d := cmp.Diff(want, c, same); d != "" {
 		t.Errorf("a value in settings.example.yaml is not the default (-want +got):\n%s", d)
 	}

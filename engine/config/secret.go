@@ -128,6 +128,15 @@ func (c *Config) Secrets() []Secret {
 		}
 		urls = append(urls, s.URL)
 	}
+	for _, s := range c.A2A.Remotes {
+		addNamed(add, s.Headers)
+		for _, text := range s.Headers {
+			for _, name := range References(text) {
+				add(c.SecretNamed(name))
+			}
+		}
+		urls = append(urls, s.URL)
+	}
 	for _, v := range vendors {
 		add(c.SecretEnv(v.keyEnv))
 	}

@@ -69,7 +69,7 @@ func (a Exec) Tag() string { return "@exec:" + a.Prefix }
 // ErrTag: the text is not a permission tag.
 var ErrTag = errors.New("not a permission tag")
 
-const tagHelp = "allowed: @read:/path, @write:/path, @web, @web:host, @lan:host:port, @exec:command, @mcp:server/tool"
+const tagHelp = "allowed: @read:/path, @write:/path, @web, @web:host, @lan:host:port, @exec:command, @mcp:server/tool, @a2a:host"
 
 // maxTag bounds a tag, in bytes: people must be able to read what they allow.
 const maxTag = 4096
@@ -119,6 +119,8 @@ func Parse(tag string) (Access, error) {
 		return Write{Path: filepath.Clean(value)}, nil
 	case kind == mcpKind:
 		return parseMcp(value)
+	case kind == a2aKind:
+		return parseA2A(value)
 	case kind == "@exec":
 		if value == "" {
 			return nil, fmt.Errorf("%w: @exec: needs the beginning of a command; %s", ErrTag, tagHelp)

@@ -71,6 +71,9 @@ func (s Set) tags() (tags []string) {
 	for _, entry := range s.MCP {
 		tags = append(tags, mcpKind+":"+entry)
 	}
+	for _, host := range s.A2A {
+		tags = append(tags, A2A{host}.Tag())
+	}
 	for _, g := range s.Grants {
 		if g.SHA256 != "" { // the others stand in the lists
 			tags = append(tags, g.Tag+" (one exact request)")

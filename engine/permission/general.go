@@ -40,6 +40,8 @@ func General(tag, reason string) (Request, error) {
 		if a.Tool == "" {
 			r.Detail.Call = "every tool of the MCP server " + a.Server
 		}
+	case A2A:
+		r.Detail.Call = "any task for an agent at " + a.Host
 	default:
 		return r, fmt.Errorf("%w: %s is of an unknown kind", ErrTag, tag)
 	}

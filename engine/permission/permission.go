@@ -21,6 +21,7 @@ type Set struct {
 	Lan        []string `json:"lan,omitempty"` // host:port of this machine or in its network
 	Exec       []string `json:"exec"`          // command prefixes allowed without asking
 	MCP        []string `json:"mcp,omitempty"` // server/tool, or server for all of its tools
+	A2A        []string `json:"a2a,omitempty"` // hosts whose agents it may give tasks to
 	Grants     []Grant  `json:"grants,omitempty"`
 	// Profile narrows all of them; "": the one in settings.yaml.
 	Profile Profile `json:"profile,omitempty" allow:"|read-only|ask|auto|plan"`
@@ -49,7 +50,7 @@ type Detail struct {
 	Path    string `json:"path,omitempty"`
 	Host    string `json:"host,omitempty"`
 	Budget  string `json:"budget,omitempty"`
-	Call    string `json:"call,omitempty"` // of a tool of an MCP server, with its arguments
+	Call    string `json:"call,omitempty"` // of a tool of an MCP server, or a task for a remote agent, whole
 }
 
 // String is the text shown to users.

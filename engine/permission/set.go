@@ -33,6 +33,8 @@ func (s Set) Allows(a Access) bool {
 		return slices.ContainsFunc(s.Exec, func(prefix string) bool { return begins(prefix, a.Prefix) })
 	case Mcp:
 		return slices.ContainsFunc(s.MCP, func(entry string) bool { return coversMcp(entry, a) })
+	case A2A:
+		return slices.Contains(s.A2A, a.Host)
 	case Plan:
 		return s.Planned
 	}
@@ -173,6 +175,8 @@ func (s Set) Grant(g Grant) (Set, error) {
 		s.Exec = with(s.Exec, a.Prefix)
 	case Mcp:
 		s.MCP = with(s.MCP, a.name())
+	case A2A:
+		s.A2A = with(s.A2A, a.Host)
 	case Plan:
 		s.Planned = true
 	default:
@@ -205,6 +209,8 @@ func (s Set) Revoke(tag string) (Set, error) {
 		s.Exec = without(s.Exec, a.Prefix)
 	case Mcp:
 		s.MCP = without(s.MCP, a.name())
+	case A2A:
+		s.A2A = without(s.A2A, a.Host)
 	default:
 		return s, fmt.Errorf("revoke %q: unknown kind of right", tag)
 	}
@@ -237,6 +243,7 @@ func (s Set) Within(parent Set) Set {
 		a, err := parseMcp(entry)
 		return err != nil || !parent.Allows(a)
 	})
+	s.A2A = drop(s.A2A, func(h string) Access { return A2A{Host: h} })
 	s.Grants = slices.DeleteFunc(slices.Clone(s.Grants), func(g Grant) bool {
 		a, err := Parse(g.Tag)
 		return err != nil || !parent.Allows(a)
@@ -282,6 +289,9 @@ func (s Set) Rights() []Access {
 		if a, err := parseMcp(entry); err == nil {
 			list = append(list, a)
 		}
+	}
+	for _, host := range s.A2A {
+		list = append(list, A2A{Host: host})
 	}
 	return list
 }

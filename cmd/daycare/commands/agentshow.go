@@ -161,7 +161,7 @@ func showRights(c *term.App, p *permission.Set) {
 	c.Fields("works in", p.WorkingDir, "may read", strings.Join(p.ReadDirs, ", "),
 		"may write", strings.Join(p.WriteDirs, ", "), "web", web,
 		"own network", strings.Join(p.Lan, ", "), "may run", strings.Join(p.Exec, ", "),
-		"MCP tools", strings.Join(p.MCP, ", "))
+		"MCP tools", strings.Join(p.MCP, ", "), "remote agents at", strings.Join(p.A2A, ", "))
 	for _, g := range p.Grants {
 		c.Fields("granted", term.Join("  ", g.Tag, g.At.Local().Format("2006-01-02 15:04"), "by "+g.By))
 	}

@@ -57,12 +57,13 @@ func grantTable(set permission.Set, now time.Time) term.Table {
 func permissionsGrant(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "grant ID PERMISSION",
-		Short: "Grant a permission: @read:/path, @write:/path, @web:host, @lan:host:port, @exec:git push or @mcp:server/tool",
+		Short: "Grant a permission: @read:/path, @write:/path, @web:host, @lan:host:port, @exec:git push, @mcp:server/tool or @a2a:host",
 		Long: "Grant an agent a permission. @web:host is a host on the Internet; @lan:host:port is one port of this\n" +
 			"machine or of a host in your network. @exec:git push covers commands that begin with these words, with any\n" +
 			"further words, and with no other command, redirection, variable or input. If the words name\n" +
 			"a script that the agent can change, the permission covers only its current content. @mcp:server/tool is\n" +
-			"one tool of an MCP server with any arguments, @mcp:server all of its tools.",
+			"one tool of an MCP server with any arguments, @mcp:server all of its tools. @a2a:host is any task for the\n" +
+			"remote agents at a host.",
 		Example: "  daycare permissions grant 0/ '@exec:git push'\n  daycare permissions grant 0/ @web:example.com\n" +
 			"  daycare permissions grant 0/ @lan:nas.home:8080",
 		Args: term.Words(-1, "the ID of an agent", "the PERMISSION"), ValidArgsFunction: c.Refs,

@@ -26,6 +26,7 @@ import (
 	"daycare/engine/unseen"
 	"daycare/engine/watch"
 	"daycare/tools"
+	"daycare/tools/a2a"
 	"daycare/tools/mcp"
 	toolshell "daycare/tools/shell"
 	"daycare/tools/skills"
@@ -102,6 +103,7 @@ type kit struct {
 	skills  *skills.Set
 	jobs    *toolshell.Jobs // background processes; they end with the daemon
 	mcp     *mcp.Pool
+	remotes *a2a.Desk // tasks for agents of other programs; nil: the settings have none
 	// services are programs that agents share, such as MCP servers; they end with the daemon, too.
 	services *toolshell.Services
 	files    *control.FileStore

@@ -43,6 +43,10 @@ func (r workbench) newTools(ctx context.Context, c *config.Config) (*tools.Set, 
 	list = append(list, fetch.New(fetch.Options{Keep: r.keep, Search: r.searchService(c)})...)
 	list = append(list, memory.New(memory.Options{Dir: filepath.Join(r.root, "memory"), Now: time.Now})...)
 	list = append(list, skills.New(r.skills.List)...)
+	if len(c.A2A.Remotes) > 0 {
+		r.remotes = r.newRemotes(c)
+		list = append(list, r.remotes.Tool())
+	}
 	r.services = toolshell.NewServices(s)
 	r.mcp = r.newMCP(ctx)
 	set, err := tools.NewSet(list...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"daycare/cmd/daycare/version"
 	"daycare/engine/config"
 	"daycare/engine/event"
+	"daycare/engine/message"
+	"daycare/tools/a2a"
 	"daycare/tools/mcp"
 	toolshell "daycare/tools/shell"
 )
@@ -141,13 +144,44 @@ func (r workbench) mcpHeaders(s mcp.Server) (http.Header, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := expanded(c, conf.Headers, "headers")
+	return headersOf(c, conf.Headers)
+}
+
+// headersOf are headers of the settings with their secrets.
+func headersOf(c *config.Config, values map[string]string) (http.Header, error) {
+	list, err := expanded(c, values, "headers")
 	headers := http.Header{}
 	for _, kv := range list {
 		name, value, _ := strings.Cut(kv, "=")
 		headers.Set(name, value)
 	}
 	return headers, err
+}
+
+// remotesName is the file of .daycare with the tasks that remote agents work on.
+const remotesName = "a2a.json"
+
+// newRemotes makes the desk for agents of other programs. Nothing is started.
+func (r workbench) newRemotes(c *config.Config) *a2a.Desk {
+	path := filepath.Join(r.root, remotesName)
+	o := a2a.Options{Log: r.log,
+		Post: func(ctx context.Context, in message.Incoming) (message.Receipt, error) {
+			return r.system.Deliver(ctx, in)
+		},
+		Load: func() ([]byte, error) { return os.ReadFile(path) },
+		Save: func(data []byte) error { return r.vol.WriteFile("a2a", path, data) },
+		Headers: func(id string) (http.Header, error) {
+			c := r.settings.Current()
+			i := slices.IndexFunc(c.A2A.Remotes, func(s config.A2ARemote) bool { return s.ID == id })
+			if i < 0 {
+				return nil, fmt.Errorf("the remote agent %s is not in the settings", id)
+			}
+			return headersOf(c, c.A2A.Remotes[i].Headers)
+		}}
+	for _, s := range c.A2A.Remotes {
+		o.Remotes = append(o.Remotes, a2a.Remote{ID: s.ID, URL: s.URL, About: s.About, Local: s.Local})
+	}
+	return a2a.New(o)
 }
 
 // mcpStates are the servers as the status has them.

@@ -137,6 +137,9 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 		add(&g, r.clocks.Run)
 	}
 	add(&g, r.family.Run)
+	if r.remotes != nil {
+		add(&g, r.remotes.Run)
+	}
 	add(&g, func(ctx context.Context) error { return r.system.Run(ctx, factory{r}.start) })
 	add(&g, budgets{r}.watchBudgets)
 	add(&g, admission{r}.welcome)

@@ -133,6 +133,7 @@ var ofRuntime = []kind{
 		check: by(mcp.Check)},
 	{pattern: config.TrustedName, what: "the .mcp.json of the workspace that you trusted", owner: "engine/config", mode: private,
 		check: by(config.CheckProject)},
+	{pattern: "a2a.json", what: "tasks that remote agents work on", owner: "tools/a2a", mode: private, check: object},
 	{pattern: "mcp/*.log", what: "the error output of an MCP server", owner: "tools/mcp", mode: private},
 	{pattern: "drop/*.md", what: "a dropped message", owner: "engine/inbox", mode: private, check: letterFile},
 	{pattern: "drop/*.txt", what: "a dropped message", owner: "engine/inbox", mode: private, check: letterFile},
