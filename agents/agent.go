@@ -154,7 +154,7 @@ func (a *agent) wait(ctx context.Context) (sleep bool, err error) {
 	return false, nil
 }
 
-// leave is the orderly stop: answers under way may still arrive, or are told to be
+// leave is the orderly stop: deliveries in progress may still arrive, or are recorded to be
 // kept for the next start.
 func (a *agent) leave() error {
 	if crash.Bug("slowstop") {
@@ -193,7 +193,7 @@ func (a *agent) disturbed() error {
 }
 
 // begin works on a turn over items; none: the turn that a decision asks for. What people
-// changed since the last turn counts from here on.
+// changed since the last turn applies from here on.
 func (a *agent) begin(ctx context.Context, items []inbox.Item) error {
 	if err := a.journal.begin(); err != nil {
 		return err

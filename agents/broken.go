@@ -49,7 +49,7 @@ func notices(broken findings, open map[string][]string) []string {
 	return lines
 }
 
-// notice is how the model is told of a finding.
+// notice is the text that reports a finding to the model.
 func notice(f finding.Finding) string {
 	place := ""
 	switch {

@@ -31,14 +31,14 @@ type stream struct {
 	failed   error // of writing history
 }
 
-// shown is text that people were told while it came: without secrets, which may be cut
+// shown is the text that users saw while it was streamed: without secrets, which may be cut
 // between two pieces.
 type shown struct {
 	strings.Builder
 	clean *redact.Stream
 }
 
-// add takes a piece. It returns what is to be told by now, and where in the text that
+// add adds a piece. It returns what can be shown by now, and where in the text that
 // begins.
 func (t *shown) add(piece string) (offset int, text string) {
 	offset, text = t.Len(), t.clean.Next(piece)
@@ -215,7 +215,7 @@ func (c *caller) model(choice record.Model) Model {
 	return besideModel{c.deliveries, c.models.Model(choice)}
 }
 
-// cut is the record of an answer that the crash cut; nil: there is none.
+// cut returns the record of an answer that the crash cut off; nil: none.
 func (c *caller) cut(turn string) *record.Assistant {
 	d, ok, err := record.ReadDraft(c.journal.dir)
 	if err != nil || !ok || d.Turn != turn || d.Text+d.Thinking == "" {

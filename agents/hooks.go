@@ -183,7 +183,7 @@ func (h *hooking) heard(ctx context.Context, s *self, turn string, items []inbox
 // refuses reports whether a message is refused.
 func refuses(v hooks.Verdict) bool { return v.Stop || v.Decision == hooks.Deny }
 
-// refusedText begins what stands in the place of a refused message.
+// refusedText begins the text that replaces a refused message.
 const refusedText = "(A hook of the owner refused this message, so it is not shown: "
 
 // refusedBefore is why hooks refused all messages of a turn that is taken up again; "": they

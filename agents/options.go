@@ -39,10 +39,10 @@ type Options struct {
 type Deciders struct {
 	Permits  Permits  // nil: nobody is asked
 	Overseer Overseer // of an agent in the background; nil: its own person answers
-	Hooks    Hooks    // programs of the owner; nil: there are none
+	Hooks    Hooks    // programs of the owner; nil: none
 }
 
-// A Place is where an agent lives: its id, its files, and who hears of them.
+// A Place is where an agent lives: its id, its files, and where it reports.
 type Place struct {
 	ID     string
 	Dir    string // the agent's folder
@@ -93,7 +93,7 @@ type Costs interface {
 	Price(provider, model string, u providers.Usage) float64
 	// Cut counts an answer that a death cut, with about what it used.
 	Cut(provider, model string, u providers.Usage)
-	// Raise raises a limit of what may be spent, once or for good. To do it again is harmless.
+	// Raise raises a spending limit, once or permanently. Repeating it is harmless.
 	Raise(ctx context.Context, b permission.Budget, d permission.Decision, token, by string) error
 }
 
@@ -159,7 +159,7 @@ type Overseer interface {
 	// Owner is who may answer in a chat.
 	Owner() permission.Owner
 	// Note tells that person's agent something that asks for no turn. key is the
-	// same each time that the same is told.
+	// same each time that the same is reported.
 	Note(key, text string) error
 }
 
@@ -182,7 +182,7 @@ type Settings struct {
 	Zone         string // IANA name of the zone people are in
 }
 
-// Routes are the models that the settings choose; zero is none.
+// Routes are the models that the settings choose; zero: none.
 type Routes struct {
 	Own     record.Model // of an agent whose state chooses none
 	Summary record.Model // of summaries

@@ -176,7 +176,7 @@ func (pm *permits) askToRaise(ctx context.Context, t *turn, f *providers.Failure
 }
 
 // decided records a person's answer to a request of this agent. The decision is
-// true from here on; a turn follows in which the model hears of it.
+// in effect from here on; in the turn that follows the model is notified.
 func (pm *permits) decided(ctx context.Context, it inbox.Item) error {
 	if crash.Bug("denyignored") && it.Decision == string(permission.Deny) {
 		it.Decision = string(permission.Once)

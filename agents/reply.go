@@ -192,7 +192,7 @@ func (rs *replies) announce(t *turn, end *record.TurnEnd, as *record.Assistant) 
 	rs.journal.emit(event.TurnFinished, t.id, f)
 }
 
-// promise is the promise to deliver an answer; nil where there is none to deliver
+// promise is the promise to deliver an answer; nil if there is nothing to deliver
 // or people read it from history.
 func (rs *replies) promise(t *turn, text string) *record.Out {
 	to := t.answerTo(rs.journal)

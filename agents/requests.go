@@ -58,7 +58,7 @@ func (r *requests) introduce(s *self, session string) {
 	}
 }
 
-// offer is the list of tools as the model is told of it.
+// offer is the list of tools as it is sent to the model.
 func offer(set *tools.Set) []providers.Tool {
 	if set == nil {
 		return nil

@@ -23,7 +23,7 @@ type room struct {
 	rotate   bool   // a summary was recorded since history was last rotated
 }
 
-// What came of an attempt to shorten the context.
+// Results of an attempt to compact the context.
 type attempt int
 
 const (
@@ -36,7 +36,7 @@ const (
 const maxEdited = 3
 
 // compact shortens the context because somebody asked for it. Its record closes
-// the item, whatever came of it.
+// the item, whatever the result.
 func (a *agent) compact(ctx context.Context, it inbox.Item) error {
 	inner, end := a.stage.Turn(ctx)
 	defer end()

@@ -97,7 +97,7 @@ func (t *turn) answerTo(j *journal) message.Address {
 	return t.address()
 }
 
-// workRoute is where the outcome of work that is begun in this turn is to be told.
+// workRoute is the address that results of work started in this turn go to.
 func (t *turn) workRoute(j *journal) message.Address {
 	if t.foreground() {
 		return t.answerTo(j)

@@ -169,7 +169,7 @@ func (a *actors) ended(id string) bool {
 		return ended
 	}
 
-	state, _, _ := record.CurrentState(a.vol, a.folder(id)) // what cannot be read is told by the agent
+	state, _, _ := record.CurrentState(a.vol, a.folder(id)) // the agent reports what cannot be read
 	a.index.SawEnded(id, state.Ended != nil)
 	return state.Ended != nil
 }

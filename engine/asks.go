@@ -227,7 +227,7 @@ func (ap *approvals) Decide(ctx context.Context, token string, d permission.Deci
 		return &first, nil
 	}
 	_, err = ap.asks.Settle(token, d, by, time.Now())
-	// Afterwards: who hears of it and lists what waits must not find it again.
+	// Afterwards, so that a watcher who then lists the pending requests does not find it again.
 	ap.events.Emit(event.Event{Type: event.PermissionDecided, Agent: p.Agent,
 		Body: event.Asked{Token: token, Tag: p.Request.Tag, Decision: string(d), By: by}})
 	if err != nil && !errors.Is(err, permission.ErrUnknown) {

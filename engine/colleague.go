@@ -46,7 +46,7 @@ func (f *Family) Update(ctx context.Context, asker, id, description, systemPromp
 	return f.directory.Agent(ctx, id)
 }
 
-// Work is the newest item of an agent that is not finished; "" if there is none.
+// Work returns the newest unfinished item of an agent; "" if there is none.
 func (f *Family) Work(_ context.Context, asker, id string) (item string, err error) {
 	if _, ok := f.place.index.Get(id); !ok {
 		return "", message.ErrUnknownAgent

@@ -19,7 +19,7 @@ import (
 // it; state and history are the agent's own to read, which is only poked.
 
 // rereads are how long after a broken descriptor was seen it is read again before
-// anybody is told: an editor that writes in pieces is not done yet.
+// anything is reported: an editor that writes in pieces is not done yet.
 var rereads = [...]time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
 // edits are the agents whose descriptor may have been edited.
@@ -159,7 +159,7 @@ func (ds *descriptors) reread(id string, last bool) (broken bool) {
 	return c.Broken
 }
 
-// copyKept tells of a save that could not be put in place and lies beside its file.
+// copyKept reports a save that could not be put in place and is kept next to its file.
 func (ds *descriptors) copyKept(path, kept string) {
 	ds.problems.Report(agentOf(ds.root, path), finding.Finding{ID: "conflict-kept", Severity: finding.Warning, File: path,
 		Reason: "two simultaneous saves; one of them is kept as " + filepath.Base(kept),

@@ -78,7 +78,7 @@ func (e *entry) open() (inbox.Mailbox, error) {
 }
 
 // revived reports whether a person took the end of an agent out of its state.json. The end
-// is written there before the agent is stopped, so that one which is about to end is none of
+// is written there before the agent is stopped, so that one which is about to end is not one of
 // these. The lock is held.
 func (e *entry) revived() bool {
 	if e.running || e.box != nil || !disk.Exists(filepath.Join(e.dir, address.File)) {
@@ -146,7 +146,7 @@ func (e *entry) release() {
 	e.sleep()
 }
 
-// wake starts the actor if there is none, as soon as there is a place for it. The lock
+// wake starts the actor if none runs, as soon as there is a place for it. The lock
 // is held.
 func (e *entry) wake() {
 	start, w := e.actors.start.Load(), e.actors.waker
@@ -293,7 +293,7 @@ func (e *entry) turn(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// stopTurn cancels the turn under way; false: there is none.
+// stopTurn cancels the current turn; false: there is none.
 func (e *entry) stopTurn() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

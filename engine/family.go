@@ -79,7 +79,7 @@ func (f *Family) Post(ctx context.Context, in message.Incoming) (message.Receipt
 		return message.Receipt{}, ErrStranger
 	}
 	if from, _ := f.place.index.Get(in.Origin); from.Descriptor.ParentAgentID != to {
-		in.Route = nil // only what is told to a parent is answered where the work was asked for
+		in.Route = nil // only reports to a parent are answered where the work was requested
 	}
 
 	in.Agent = to

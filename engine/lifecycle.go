@@ -95,7 +95,7 @@ func (l *lifecycle) Front(_ context.Context, id, item string) error {
 	return nil
 }
 
-// Kill ends an agent for good, and its children with it. Its folder stays
+// Kill ends an agent permanently, and its children with it. Its folder stays
 // readable until it is removed.
 func (l *lifecycle) Kill(ctx context.Context, id string) error {
 	meta, ok := l.index.Get(id)

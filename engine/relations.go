@@ -11,15 +11,15 @@ type relations struct {
 }
 
 // knows reports whether an agent may see and reach another. The agents of the
-// machine's own user and those that work for the house know all; those of other
-// people, who come in through a chat, know their own family and the colleagues of the
-// house. What an agent made (a task, a colleague) belongs to its family.
+// machine's own user and those of the workspace itself know all; those of other
+// users, who come in through a chat, know their own family and the colleagues of the
+// workspace. What an agent created (a task, a colleague) belongs to its family.
 func (k *relations) knows(from, to string) bool {
 	return k.Reads(from, to) || k.Root(to).Descriptor.Type == address.Permanent
 }
 
 // Reads reports whether an agent may read the conversation of another: what people say
-// to a colleague of the house is not for all who may write to it.
+// to a colleague of the workspace is not for everyone who can write to it.
 func (k *relations) Reads(from, to string) bool {
 	root, top := k.Root(from), k.Root(to)
 	mine, theirs := root.Descriptor, top.Descriptor
@@ -67,7 +67,7 @@ func (k *relations) Stranger(asker, ref string) (id string, ok bool) {
 }
 
 // Root is the agent at the head of an agent's family: the one that speaks with a person,
-// or the agent of the house that made all others. What was made by an agent that is gone
+// or the agent of the workspace that created the others. What was created by an agent that is gone
 // still is of that family, and of nobody's that is left.
 func (k *relations) Root(id string) address.Meta {
 	for range maxDepth {

@@ -19,7 +19,7 @@ var ErrNotHeld = errors.New("you do not have that permission yourself; ask for i
 
 // Overseer is the agent of the person who answers for an agent: its nearest
 // ancestor that speaks with one, else the agent that an owner wrote to last. Somebody
-// else who wrote last must not answer for what works for the house.
+// else who wrote last must not answer for agents of the workspace itself.
 func (f *Family) Overseer(id string) (address.Meta, bool) {
 	for range maxDepth {
 		meta, ok := f.place.index.Get(id)
@@ -40,7 +40,7 @@ func (f *Family) Overseer(id string) (address.Meta, bool) {
 }
 
 // Note tells an agent something that asks for no turn. key is the same each time
-// that the same is told.
+// that the same is reported.
 func (f *Family) Note(ctx context.Context, to, from, key, text string) error {
 	_, err := f.mailroom.deliverSystem(ctx, message.Incoming{Agent: to, Kind: message.System, Origin: from, Silent: true,
 		Dedupe: key, Text: text})

@@ -104,7 +104,7 @@ type System struct {
 	grace  time.Duration
 }
 
-// A place is where the agents of one .daycare directory are, and who hears of them.
+// A place is where the agents of one .daycare directory are, and where events are reported.
 type place struct {
 	root     string
 	vol      *disk.Volume // nil: files are only looked at

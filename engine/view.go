@@ -144,7 +144,7 @@ func (dy *directory) look(meta address.Meta) event.Agent {
 	if dy.queue != nil {
 		a.Queue = dy.queue(meta.Descriptor.Connector)
 	}
-	state, _, _ := record.CurrentState(dy.vol, dir) // what is wrong with the file is told apart
+	state, _, _ := record.CurrentState(dy.vol, dir) // problems of the file are reported elsewhere
 	dy.index.SawEnded(meta.ID, state.Ended != nil)
 	a.Queue = cmp.Or(state.Queue, a.Queue)
 	if state.Ended != nil {

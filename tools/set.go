@@ -15,7 +15,7 @@ import (
 // nameRule is what every vendor allows in the name of a tool.
 var nameRule = lazyregexp.New(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// A Set is the tools of one agent, in the order in which a model is told of
+// A Set is the tools of one agent, in the order in which a model gets
 // them. It is not changed once made and may be used from many goroutines.
 type Set struct {
 	names  []string

@@ -7,7 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// told is a schema as a model is told of it: what costs tokens with every call and
+// told is a schema as a model gets it: what costs tokens with every call and
 // tells it nothing is left out. Arguments are checked against the whole schema all
 // the same. The order of members stays, because it is part of the prompt's prefix.
 func told(schema json.RawMessage) json.RawMessage {
@@ -40,7 +40,7 @@ func tellSchema(b *bytes.Buffer, v gjson.Result) {
 		case "additionalProperties":
 			return value.Type == gjson.False
 		case "minLength", "minimum":
-			return value.Num <= 1 // who writes nothing, or 0 days, is told so then
+			return value.Num <= 1 // an empty string, or 0 days, gets an error from the tool itself
 		case "maxLength":
 			return true
 		}

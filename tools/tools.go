@@ -67,7 +67,7 @@ type Widens interface {
 	Widens(call Call) (tag string)
 }
 
-// Held is the optional ability of a tool that runs what it is told, within bounds that the
+// Held is the optional ability of a tool that runs arbitrary commands, within bounds that the
 // set of the call makes true.
 type Held interface {
 	// Held reports whether something holds what the call runs.
@@ -146,7 +146,7 @@ func (w *Whole) Shorten(head, tail string, left int64) string {
 	return head + w.Marker + tail
 }
 
-// Status is how a call ended, as the model and history are told.
+// Status is how a call ended, as the model and history record it.
 type Status string
 
 const (

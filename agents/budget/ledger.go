@@ -4,11 +4,11 @@
 //
 // Files: .daycare/usage/<date>.jsonl, one line a request (agent, model, tokens, cost).
 // They are a cache of what the histories say, so they are appended without a barrier,
-// what is broken in them is skipped, and they may be deleted: spending then counts from
+// what is broken in them is skipped, and they may be deleted: spending is then counted from
 // zero, until daycare doctor --fix makes them anew (Missing, Add). usage/sums.json is
 // what the files of past days add up to (sums.go).
 //
-// A limit that is reached can be raised, once or for good; a raise for good is written where
+// A limit that is reached can be raised, once or permanently; a permanent raise is written where
 // the limit is, and one that is given once is in usage/raises.json (raises.go).
 //
 // cmd/daycare makes the ledger and puts the decorator around the providers of each
@@ -28,7 +28,7 @@ import (
 	"daycare/engine/disk"
 )
 
-// An Amount is money and tokens; as a limit, 0 is none.
+// An Amount is money (US dollars) and tokens; as a limit, 0 means no limit.
 type Amount struct {
 	USD    float64 `json:"usd"`
 	Tokens int64   `json:"tokens"`

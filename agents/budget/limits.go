@@ -12,7 +12,7 @@ import (
 type limit struct {
 	scope  string // of permission.Budget
 	agent  string // whose spending it bounds, with that of all below it; "": everybody's
-	amount Amount // as the settings or state.json say; 0 is none
+	amount Amount // as in the settings or state.json; 0: no limit
 }
 
 // limits are all that bound the requests of an agent, and its family: itself first, the
@@ -45,7 +45,7 @@ func (l *Ledger) spentOf(m limit) Amount {
 	return l.spent.Agents[m.agent]
 }
 
-// A Reached says which limit stands in the way of a request.
+// A Reached says which limit prevents a request.
 type Reached struct {
 	Setting string // budget.perDay, …
 	Spent   Amount

@@ -81,10 +81,10 @@ func Make(ctx *record.Context, l Limits, next int64) (p Plan, ok bool) {
 	return p, true
 }
 
-// SHA256 is the hash of the records that go, as they stand in history.
+// SHA256 is the hash of the records that are replaced, as they are in history.
 func (p Plan) SHA256() string { return record.SummedUp(p.Gone) }
 
-// Holds reports whether what was planned to go still stands in the context as it was:
+// Holds reports whether the records to be replaced are still in the context as they were:
 // a person may have edited it while the summary was written.
 func (p Plan) Holds(ctx *record.Context) bool {
 	before := ""

@@ -174,7 +174,7 @@ func quoted(summary string) (text string, answered bool) {
 	return strings.TrimSuffix(text, requestOpen), answered
 }
 
-// strip takes away what an earlier summary had added: it is told anew.
+// strip removes what an earlier summary had added: it is added anew.
 func strip(text string) string {
 	for _, head := range []string{runningHead, requestHead} {
 		if i := strings.Index(text, head); i >= 0 {

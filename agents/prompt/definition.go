@@ -17,7 +17,7 @@ type Definition struct {
 	Name   string
 	Handle string // "0/1"
 	Role   Role   // "" is User
-	Parent string // id of the agent that started it; "" where there is none
+	Parent string // id of the agent that started it; "": none
 
 	Workspace string // absolute
 	OS        string // runtime.GOOS
@@ -29,7 +29,7 @@ type Definition struct {
 	Files Files
 }
 
-// A Skill is what a model is told of a how-to before it reads it.
+// A Skill is what the model sees of a skill before it reads it.
 type Skill struct{ Name, Description string }
 
 // Files are the texts that people write for their agents. Each is cut at MaxFile.

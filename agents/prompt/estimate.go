@@ -43,7 +43,7 @@ func (s *estimate) tail(open []*providers.Message) {
 	}
 }
 
-// seal moves the open group and its answer to what is counted for good.
+// seal adds the open group and its answer to the final count.
 func (s *estimate) seal(answer *providers.Message) {
 	s.answered += s.open + messageChars(answer)
 	s.open = 0

@@ -106,7 +106,7 @@ func (b *Builder) text(f message.File, limit int) (_, note string) {
 	return head, fmt.Sprintf("its first %d bytes follow", len(head))
 }
 
-// document fetches a PDF. The model that cannot take it is told so by its provider.
+// document loads a PDF. The provider of a model that does not accept PDFs reports that.
 func (b *Builder) document(f message.File) (_ *providers.Document, note string) {
 	data, note := b.read(f)
 	switch {

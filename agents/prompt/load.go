@@ -54,7 +54,7 @@ func readText(workspace, path string, use Use) (text []byte, there bool, found [
 	}
 	text, info, err := read(filepath.Dir(path), filepath.Base(path))
 	if errors.Is(err, beneath.ErrTooLarge) {
-		err = nil // what is left out is told in its place
+		err = nil // a note in its place says what is left out
 	}
 
 	unread := err != nil && !errors.Is(err, fs.ErrNotExist)
@@ -72,7 +72,7 @@ func readText(workspace, path string, use Use) (text []byte, there bool, found [
 	return text, there || unread, found
 }
 
-// A Use says which text of a file is to be used; info is nil if there is none.
+// A Use says which text of a file to use; info is nil if the file does not exist.
 type Use = func(path string, data []byte, info fs.FileInfo) (text []byte, there bool, waits *unseen.Change)
 
 func unusable(path string, err error) finding.Finding {

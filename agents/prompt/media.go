@@ -9,7 +9,7 @@ import (
 
 const (
 	tooMany = "not shown: too many pictures and documents in this message"
-	// gone stands in the place of a picture or document that is no longer sent. Its
+	// gone replaces a picture or document that is no longer sent. Its
 	// file is named beside it.
 	gone = "[no longer shown here, as newer pictures and documents are; read the file to see it again]"
 )

@@ -44,7 +44,7 @@ type Request struct {
 	Foreground bool   // a person waits: goes before background calls
 }
 
-// A Tool is a tool as the model is told of it.
+// A Tool is a tool as it is described to the model.
 type Tool struct {
 	Name        string
 	Description string

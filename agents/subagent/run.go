@@ -164,7 +164,7 @@ func (t *tool) question(input map[string]any) string {
 	return strings.Join(lines, "\n")
 }
 
-// summary is what came of it.
+// summary is the result of a sub-agent.
 func (t *tool) summary(child string, o event.Outcome) Summary {
 	s := Summary{Success: o.Reason == "done", Output: o.Text, ToolCallCount: o.Work.ToolCalls, Iterations: o.Work.Rounds,
 		Usage: usage{o.Work.Input, o.Work.Output}, Cost: o.Cost}

@@ -35,7 +35,7 @@ func (s *session) followed(ctx context.Context) error {
 	}
 }
 
-// follow tells of the agent until the session ends or, while no prompt waits, the daemon.
+// follow reports on the agent until the session ends or, while no prompt waits, the daemon.
 func (s follower) follow(ready chan struct{}) {
 	told := false
 	opened := func() {
@@ -69,7 +69,7 @@ func (s *session) waits() bool {
 	return s.prompt != nil
 }
 
-// listen tells of the agent until the connection ends.
+// listen reports on the agent until the connection ends.
 func (s follower) listen(opened func()) error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -109,7 +109,7 @@ func (s follower) listen(opened func()) error {
 	})
 }
 
-// event tells of one event.
+// event reports one event.
 func (s follower) event(ctx context.Context, c *control.Client, e control.RawEvent) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

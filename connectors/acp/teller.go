@@ -199,7 +199,7 @@ func (t *teller) draft(d event.Draft) {
 	}
 }
 
-// start tells of a call, or that it is made again now that it is allowed.
+// start reports a call, or that it is repeated because it is allowed now.
 func (t *teller) start(id, tool string, raw json.RawMessage, status acp.ToolCallStatus) {
 	if _, known := t.calls[id]; known {
 		return

@@ -93,7 +93,7 @@ func (q *approvals) show(ctx context.Context, p permission.Pending) {
 	if !ok {
 		q.log.Warn("a request waits for an owner, who cannot be reached here", "token", p.Token,
 			"remedy", "daycare permissions show "+p.Token)
-		q.cards.put(p.Token, card{}) // so that it is told once
+		q.cards.put(p.Token, card{}) // so that it is reported once
 	} else {
 		q.put(ctx, p, owner)
 	}
@@ -231,7 +231,7 @@ func (q *approvals) decide(ctx context.Context, from message.Address, decision p
 	if _, ok := q.voice.platform.(CardSender); ok {
 		q.settle(ctx, token, decision, from.Connector+":"+from.UserID)
 	} else {
-		q.cards.take(token) // they are told here
+		q.cards.take(token) // the result is shown here
 	}
 	return told[decision] + "."
 }
@@ -267,7 +267,7 @@ func (q *approvals) hidden(token string) bool {
 	return slices.ContainsFunc(q.host.Asks.List(), func(p permission.Pending) bool { return p.Token == token && !whole(p.Request) })
 }
 
-// settle takes the buttons off a card, once; where there are none it says that the
+// settle removes the buttons of a card, once; without buttons it says that the
 // request is closed.
 func (q *approvals) settle(ctx context.Context, token string, decision permission.Decision, by string) {
 	k, ok := q.cards.take(token)

@@ -34,7 +34,7 @@ type cards struct {
 	shown map[string]card // by token
 }
 
-// A card is one request as it stands in a chat.
+// A card is one request as shown in a chat.
 type card struct {
 	To     message.Address `json:"to"`
 	Remote string          `json:"remote,omitempty"` // the platform's id of it, "" where nothing can be replaced

@@ -73,7 +73,7 @@ type Host struct {
 type Own interface {
 	Commands() []Command
 	// Expand is the message that a command makes of what was typed behind its name; ok is
-	// false where there is none of that name.
+	// false if none has that name.
 	Expand(name, arguments string) (text string, ok bool)
 }
 
@@ -91,7 +91,7 @@ type Agents interface {
 	Agents(ctx context.Context) ([]event.Agent, error)
 	// Known are the agents that an agent may know of.
 	Known(ctx context.Context, asker string) ([]event.Agent, error)
-	// Stop cancels the turn under way; false: there is none.
+	// Stop cancels the current turn; false: there is none.
 	Stop(ctx context.Context, id string) (bool, error)
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // maxStrangers bounds how many people are remembered as told; beyond it nobody
-// new is told anything.
+// new gets an answer.
 const maxStrangers = 1000
 
 // A gate admits the users of the allow list, and remembers who was refused.
@@ -41,7 +41,7 @@ func (g *gate) first(user string) bool {
 	return true
 }
 
-// stranger turns somebody away: logged once, told once, and the owner is told how
+// stranger refuses an unknown user: logged once, answered once, and the owner learns how
 // to let them in. Nothing of what they wrote is kept.
 func (d *Desk) stranger(ctx context.Context, p Post) {
 	if p.Group && !p.Addressed || p.Note {

@@ -28,7 +28,7 @@ type Queue struct {
 }
 
 // NewQueue makes the queue of a desk. pause is waited after the first refusal;
-// taken (nil: nobody) is told of each message that is done with.
+// taken (may be nil) is called with each message that is finished.
 func NewQueue(d *Desk, pause time.Duration, taken func(Post)) *Queue {
 	return &Queue{desk: d, arrived: make(chan Post, queued), pause: pause, taken: taken, strikes: Strikes{Log: d.log}}
 }

@@ -18,7 +18,7 @@ import (
 // waitingFile is where messages wait, as a JSON array, oldest first.
 const waitingFile = "waiting.json"
 
-// Bounds of what waits. Beyond them a message is refused, and its sender is told.
+// Limits of the queue. Beyond them a message is refused, and its sender is notified.
 const (
 	maxWaiting         = 20 // of one sender
 	maxWaitingAll      = 500

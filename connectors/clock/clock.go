@@ -37,7 +37,7 @@ type Agents interface {
 	// Heartbeat makes or finds the agent of the heartbeat.
 	Heartbeat(ctx context.Context) (id string, err error)
 	// Find is the id of an agent by whatever a person calls it. Errors wrap
-	// message.ErrUnknownAgent where there is none.
+	// message.ErrUnknownAgent if there is none.
 	Find(ref string) (id string, err error)
 	// Busy reports whether an agent has work under way or waiting.
 	Busy(id string) bool
@@ -110,7 +110,7 @@ func (c *Clock) Due(ctx context.Context, f schedule.Firing) (schedule.Result, er
 			return schedule.Result{Outcome: schedule.Skipped, Reason: "busy: the heartbeat's agent is in a turn"}, nil
 		}
 
-		// A context of its own: what the last beat said is told in a line.
+		// An empty context: one line repeats the answer of the last run.
 		reset := message.Incoming{Agent: agent, Kind: message.Reset, Dedupe: f.Dedupe + "/reset", Text: "a new heartbeat"}
 		if _, err := c.offer(ctx, reset); err != nil {
 			return schedule.Result{}, err

@@ -80,7 +80,7 @@ type Harness struct {
 	// Sent is what the platform took so far, oldest first. nil: there is no way
 	// out, and Send is not tested.
 	Sent func() []Sent
-	// Fault makes the platform misbehave until it is told otherwise.
+	// Fault makes the platform misbehave until the next call.
 	Fault func(f Fault)
 	// Unable lists faults that this platform cannot have.
 	Unable []Fault

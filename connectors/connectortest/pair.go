@@ -17,8 +17,8 @@ func (k admission) Ask(ctx context.Context, s chat.Stranger) (chat.Reply, bool) 
 
 func (admission) Admit(context.Context, string, string, bool, string) (string, error) { return "", nil }
 
-// strangers: somebody who is not on the allow list is told the code that the host gives them,
-// and what they wrote goes nowhere. Without a code they are told nothing.
+// strangers: a user who is not on the allow list gets the code from the host,
+// and what they wrote goes nowhere. Without a code they get no answer.
 func strangers(t *testing.T, p *platform) {
 	if p.Strangers == nil {
 		t.Skip("nobody talks over this platform")

@@ -162,7 +162,7 @@ func (e *notTaken) Error() string { return e.err.Error() }
 func (e *notTaken) Unwrap() error { return e.err }
 
 // takeAll takes all mails that are not marked as seen, oldest first. The mark is
-// how the mailbox is told "received": it is set only when a mail is durable.
+// how the mailbox records "received": it is set only when a mail is durable.
 func (c *Connector) takeAll(ctx context.Context, box *mailbox, deliver message.Deliver) error {
 	found, err := box.UIDSearch(&imap.SearchCriteria{NotFlag: []imap.Flag{imap.FlagSeen}}, nil).Wait()
 	if err != nil {

@@ -194,7 +194,7 @@ func (c *Connector) post(ctx context.Context, to string, body []byte) error {
 }
 
 // judge says what the engine is to do about an error: a code of 500 and above is
-// for good, except where it is about us and not about the mail.
+// permanent, except if it is about us and not about the mail.
 func judge(err error) error {
 	var no *smtp.SMTPError
 	if !errors.As(err, &no) || no.Code < 500 {

@@ -12,7 +12,7 @@ import (
 // what a phone shows of fixed-width text without breaking lines, and some more.
 const tableWidth = 60
 
-// A cell is what stands in one place of a table.
+// A cell is the content of one cell of a table.
 type cell struct {
 	spans []span
 	right bool
@@ -135,7 +135,7 @@ func (w *writer) records(rows [][]cell) {
 	}
 }
 
-// field writes "Header: cell". The header stands in each record, because the next
+// field writes "Header: cell". The header is in each record, because the next
 // record may be in the next message.
 func (w *writer) field(j int, header, row []cell) {
 	if j < len(header) && len(header[j].spans) > 0 {

@@ -99,7 +99,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	}
 }
 
-// acquire returns the connection, making it if there is none; each acquire needs a
+// acquire returns the connection, connecting if necessary; each acquire needs a
 // release.
 func (c *Connector) acquire(ctx context.Context) (*session, error) {
 	c.one.Lock()

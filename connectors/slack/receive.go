@@ -179,7 +179,7 @@ func (s slash) post() (chat.Post, bool) {
 		From: message.Address{ChannelID: s.Channel, UserID: s.User}}, s.User != "" && s.Channel != ""
 }
 
-// pressed takes a pressed button and tells the person alone what came of it.
+// pressed handles a pressed button and shows the result to that user only.
 func (c *Connector) pressed(ctx context.Context, payload json.RawMessage) {
 	var p struct {
 		Type    string                   `json:"type"`

@@ -22,7 +22,7 @@ import (
 // before its sender is known.
 const maxUpdate = 1 << 20
 
-// secretHeader carries what setWebhook was told.
+// secretHeader carries the secret that setWebhook got.
 const secretHeader = "X-Telegram-Bot-Api-Secret-Token"
 
 // A receiver takes updates that Telegram posts.
@@ -67,7 +67,7 @@ func (h *receiver) posted(w http.ResponseWriter, r *http.Request, deliver messag
 		return
 	}
 
-	h.order.Lock() // Telegram is told to post one at a time; a proxy may have held two
+	h.order.Lock() // setWebhook asks for one post at a time; a proxy may have held two
 	err := h.take(r.Context(), deliver, u)
 	h.order.Unlock()
 	if err == nil {

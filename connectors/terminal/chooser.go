@@ -27,7 +27,7 @@ type option struct {
 	sign  string // one or two columns before the name
 	name  string
 	about string
-	more  string                 // told of the one under the cursor
+	more  string                 // details of the option under the cursor
 	take  func(m *Model) tea.Cmd // Enter
 }
 
@@ -140,7 +140,7 @@ func (c *chooser) rows(m *Model, list []option, width int) (rows []string, at in
 	return rows, at
 }
 
-// about is what is told of the option under the cursor.
+// about returns the details of the option under the cursor.
 func (c *chooser) about(o option, width, height int) []string {
 	if o.more == "" {
 		return nil

@@ -94,7 +94,7 @@ const (
 	maxListed = 2000
 	// maxFound bounds how many of them are offered.
 	maxFound = 50
-	// maxApart is how far apart letters may stand in a path that is still offered.
+	// maxApart is how far apart letters may be in a path that is still offered.
 	maxApart = 30
 )
 
@@ -189,7 +189,7 @@ func likeness(start, path string) int {
 	return s + 1
 }
 
-// halfMention is the mention at the end of a text that names no file; "" if there is none.
+// halfMention returns the mention at the end of a text that names no file; "": none.
 func halfMention(root, text string) string {
 	word := text[strings.LastIndexAny(text, " \n")+1:]
 	if len(word) < 2 || word[0] != '@' {

@@ -1,6 +1,6 @@
 // Package terminal is the full-screen user interface: all agents at a glance, and
 // a conversation with each. It is a client of engine/control like any other and
-// keeps nothing that matters: what is true stands in the daemon's files, and the
+// stores nothing that matters: the truth is in the daemon's files, and the
 // few hints of its own (drafts, what was read) may be deleted.
 //
 // Where to look:
@@ -11,7 +11,7 @@
 //	model.go     the model: which message goes to which part
 //	keys.go      keys that mean the same everywhere
 //	world.go     all agents: the newest snapshot, with what events told since; words.go
-//	             is what is told of them
+//	             are the texts about them
 //	screen.go    what everything is drawn for, and the pieces that all pages draw with
 //	home.go      the page of all agents; homeview.go is how it looks
 //	talk.go      the page of one conversation; talkview.go is how it looks, talkkeys.go

@@ -161,7 +161,7 @@ func (m *Model) interrupt() tea.Cmd {
 	return nil
 }
 
-// farewell is what stands in the shell after leaving.
+// farewell is the text in the shell after leaving.
 func (w *world) farewell() string {
 	at := ""
 	if n := w.count(working); n > 0 {

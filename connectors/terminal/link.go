@@ -59,7 +59,7 @@ func newLink(dial func(context.Context) (*control.Client, error)) *link {
 	return &link{dial: dial, want: make(chan followed, 1)}
 }
 
-// current is the client, nil while there is none.
+// current returns the client, nil while there is no connection.
 func (l *link) current() *control.Client {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +73,7 @@ func (l *link) set(c *control.Client) {
 }
 
 // follow listens to another agent; "" to none. What happened since the newest
-// event known is told again, so that nothing falls between history and events.
+// known event is repeated, so that nothing is lost between history and events.
 func (l *link) follow(agent string) {
 	l.mu.Lock()
 	f := followed{agent, l.lastID}

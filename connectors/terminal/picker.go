@@ -49,7 +49,7 @@ func (p *picker) found(m *Model) []*agent {
 	return list
 }
 
-// fuzzy reports whether the letters of query stand in text in their order; lower is
+// fuzzy reports whether the letters of query occur in text in their order; lower is
 // better, -1 is not. Letters that stand together are best.
 func fuzzy(query, text string) int {
 	q, t := []rune(strings.ToLower(query)), []rune(strings.ToLower(text))

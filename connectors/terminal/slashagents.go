@@ -13,7 +13,7 @@ import (
 )
 
 // spawnHere goes to a new agent: it is made when the first message is sent, unless
-// there is none yet, for which the person's own is made.
+// there is none yet; then the user's own agent is created.
 func spawnHere(m *Model) string {
 	m.talk.input.set("/spawn ")
 	m.talk.agents.current().draft = "/spawn "

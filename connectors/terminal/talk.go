@@ -120,7 +120,7 @@ func (a *conversations) heard(m *Model, msg heardOne) tea.Cmd {
 }
 
 // soon looks at the conversation again: what was asked of the agent may leave a
-// record that no event tells of.
+// record that no event reports.
 func (a *conversations) soon(m *Model, agent string) tea.Cmd {
 	c := a.get(agent)
 	if agent == "" || m.page != talkPage {

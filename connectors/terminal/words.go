@@ -9,7 +9,7 @@ import (
 	"daycare/engine/message"
 )
 
-// What is told of agents, and of what waits for them, in words.
+// Texts about agents and what is queued for them.
 
 // name is what people call an agent: handle and name.
 func (w *world) name(id string) string {

@@ -134,7 +134,7 @@ func serials(handle string) []int {
 	return path
 }
 
-// event takes what was told of an agent. It reports whether the snapshots are out
+// event applies an event about an agent. It reports whether the snapshots are out
 // of date by it, and whether a person should be called.
 func (w *world) event(e control.RawEvent) (stale, call bool) {
 	if e.Type == event.PermissionDecided {
@@ -200,7 +200,7 @@ func plain(text string) string {
 
 var (
 	marks = strings.NewReplacer("**", "", "`", "", "\n### ", "\n", "\n## ", "\n", "\n# ", "\n", "\n- ", "\n· ")
-	// linked is a link: its words are told, not where it leads.
+	// linked is a link: its text is shown, not its target.
 	linked = lazyregexp.New(`\[([^\]\n]+)\]\([^)\s]+\)`)
 )
 

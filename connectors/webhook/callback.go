@@ -32,7 +32,7 @@ type answer struct {
 	Files   []attachment `json:"files,omitempty"`
 }
 
-// An attachment tells of a file; its content is not sent.
+// An attachment describes a file; its content is not sent.
 type attachment struct {
 	Name     string `json:"name"`
 	MimeType string `json:"mimeType"`

@@ -34,7 +34,7 @@ type Hook struct {
 	SecretEnv string `json:"secretEnv"`          // the name its secret is found under, never the secret
 	AgentID   string `json:"agentId,omitempty"`  // "": the agent that the hook's address maps to
 	Template  string `json:"template,omitempty"` // Go text/template over the payload
-	Callback  string `json:"callback,omitempty"` // answers are posted here; "": there are none
+	Callback  string `json:"callback,omitempty"` // answers are posted here; "": no answers
 }
 
 var hookID = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)

@@ -43,7 +43,7 @@ var deliveryHeaders = []string{"Webhook-Id", "X-Webhook-Delivery", "X-GitHub-Del
 // maxDeliveryID bounds what a sender may put into a dedupe key, bytes.
 const maxDeliveryID = 200
 
-// A refusal is why a request is not believed. It says nothing that would help to
+// A refusal is why a request is not trusted. It says nothing that would help to
 // forge one, and nothing of what the request held.
 type refusal struct {
 	status int

@@ -3,7 +3,7 @@
 // agent before the sender hears 202. Answers go to the hook's callback, signed
 // with the same secret, or nowhere.
 //
-// config.go has the settings, verify.go decides who is believed, payload.go and
+// config.go has the settings, verify.go verifies senders, payload.go and
 // template.go make the text, callback.go sends answers. docs/connectors/webhook.md
 // is for those who send.
 package webhook
@@ -62,7 +62,7 @@ var Kind = connectors.Of("webhook", nil, func(o Options, m connectors.Making) (c
 })
 
 // New makes the connector that o describes. secret gives the value found under a
-// name, "" if there is none; every hook must have one.
+// name; "": missing; every hook must have one.
 func New(o Options, secret func(name string) string, log *slog.Logger) (*Connector, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("webhook %q: %w", o.ID, err)

@@ -141,7 +141,7 @@ func (k *folderMaker) build(id string, descriptor, state []byte, fill func(dir s
 		return err
 	}
 	if err = k.vol.Rename("folder", temp, final); err != nil && k.vol.Err() == nil {
-		// Its name may be there and not durable. Whoever asked is told that there is no
+		// Its name may exist without being durable. The caller is told that there is no
 		// agent, and asks again: there must not be two then.
 		if back := k.vol.Rename("folder", final, temp); back != nil && !errors.Is(back, fs.ErrNotExist) {
 			err = errors.Join(err, back)

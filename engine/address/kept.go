@@ -49,7 +49,7 @@ func (x *Index) Keep(id string) {
 	}
 }
 
-// current is the descriptor that stands in a file.
+// current returns the descriptor in a file.
 func current(path string) (Descriptor, bool) {
 	data, err := os.ReadFile(path)
 	if err != nil {

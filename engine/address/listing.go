@@ -194,7 +194,7 @@ func (f *families) below(kind facetKind, id string) []Meta {
 // handles, until it returns false.
 func (f *families) Live(kind Kind, look func(Meta) bool) { f.walk(byLive, string(kind), look) }
 
-// Colleagues is Live for the permanent agents of one family; House is that of the house.
+// Colleagues is Live for the permanent agents of one family; House is that of the workspace itself.
 func (f *families) Colleagues(family string, look func(Meta) bool) {
 	f.walk(byFamily, family+familyEnd, look)
 }

@@ -17,7 +17,7 @@ type Change struct {
 }
 
 // Reread reads one agent's descriptor again, if it was written since. What is good
-// counts from now on. Findings of a file that is broken are told once, and only if
+// applies from now on. Findings of a broken file are reported once, and only if
 // last is set: an editor may be in the middle of it, and the caller looks again.
 func (x *Index) Reread(id string, last bool) (Change, error) {
 	for range staleTries {

@@ -38,7 +38,7 @@ type scan struct {
 
 	// Under the mu of known.
 	seen      map[string]stamp         // of each descriptor that is in force
-	told      map[finding.Finding]bool // each thing is told once
+	told      map[finding.Finding]bool // what was reported
 	forgotten int                      // how many agents were forgotten
 }
 
@@ -82,8 +82,8 @@ func (s *scan) basis(id string) (b basis, inForce bool) {
 }
 
 // Rescan reads the folders of these agents again, without ids those of all: agents that
-// were added, changed or removed by hand count from now on. A descriptor that is now
-// broken leaves the last good one in force. Findings are told once.
+// were added, changed or removed by hand take effect. A descriptor that is now
+// broken leaves the last valid one active. Findings are reported once.
 func (x *Index) Rescan(ids ...string) (Diff, []finding.Finding, error) { return x.scan.rescan(ids) }
 
 func (s *scan) rescan(ids []string) (Diff, []finding.Finding, error) {
@@ -271,7 +271,7 @@ func readDescriptor(path, id string, known stamp) (r reading, ok bool) {
 	return r, true
 }
 
-// taken is what came of readings.
+// taken is the result of readings.
 type taken struct {
 	added, changed []string
 	found          []finding.Finding

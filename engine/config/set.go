@@ -77,7 +77,7 @@ func says(data []byte, want any, keys []string) bool {
 	return node != nil && node.Decode(&got) == nil && reflect.DeepEqual(got, want)
 }
 
-// change is Set without a look at what came of it.
+// change is Set without a check of the result.
 func change(data []byte, value string, keys []string) ([]byte, error) {
 	file := kind.YAML(Name, data)
 	if file.Failed() {

@@ -22,7 +22,7 @@ const (
 	tailCheck = time.Second
 )
 
-// A feed is what one watcher is still to be told, between the Broker, which
+// A feed holds the events that one watcher has not read yet, between the Broker, which
 // never waits, and a reader, who may. It holds a bounded number of events,
 // joins the deltas of one agent while the reader is slow, and knows by the
 // numbers which of the other events were lost: it leaves a mark in their place,

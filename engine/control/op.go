@@ -320,7 +320,7 @@ func stream[In, Out any](a *api, o Op[In, Out], do func(w http.ResponseWriter, r
 	}}
 }
 
-// ready refuses what needs the daemon where there is none.
+// ready refuses operations that need the daemon if there is none.
 func (a *api) ready(r Route) error {
 	if a.offline && r.NeedsDaemon() {
 		return fault.NotRunning

@@ -82,7 +82,7 @@ func newServer(base context.Context, h http.Handler, log *slog.Logger, l *Listen
 	return s
 }
 
-// shutdown ends servers beside each other: gently, then for good.
+// shutdown ends servers in parallel: gracefully, then at once.
 func shutdown(base context.Context, servers []*http.Server) {
 	ctx, cancel := context.WithTimeout(base, grace)
 	defer cancel()

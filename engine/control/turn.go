@@ -25,7 +25,7 @@ type turnFilter struct {
 
 // ofAgent is what the feed keeps: the events of the agent that the message is
 // for, or of all where only the engine knows which that is. The turn is picked
-// out when an event is told: the feed is older than the item.
+// out when an event arrives: the feed is older than the item.
 func ofAgent(id string) func(event.Event) bool {
 	return func(e event.Event) bool { return id == "" || e.Agent == id }
 }
@@ -130,14 +130,14 @@ type Told struct {
 	Alive    func() error // called when nothing happened for keepAlive
 }
 
-// follow posts a message and tells of its turn until the item has ended.
+// follow posts a message and reports its turn until the item has ended.
 func (p posts) follow(ctx context.Context, in message.Incoming, told Told) (event.Outcome, error) {
 	return p.tell(ctx, in.Agent, told, func(ctx context.Context, _ *turnFilter) (message.Receipt, error) {
 		return p.talks.deliver(ctx, in)
 	})
 }
 
-// tell tells of the turn of an item until that has ended. It subscribes before it asks for the
+// tell reports the turn of an item until that has ended. It subscribes before it asks for the
 // item, so that no event of the turn is missed, and takes the end from Await, because events are
 // lossy. agent "": only the receipt says whose the item is.
 func (p posts) tell(ctx context.Context, agent string, told Told,

@@ -11,7 +11,7 @@
 //	DAYCARE_FAILPOINT=ACTION@POINT#K[:PERCENT][;...]
 //
 // ACTION is kill, stall, slow, clock or a fault; POINT is a name of Names or
-// empty for any; K counts from 1 the times that the point is passed; PERCENT
+// empty for any; K is how many times the point is passed, from 1; PERCENT
 // (default 0) is how much of a write reaches the file before the action. For Do
 // a percentage of 100 means that the operation was done first. stall is kill by a
 // disk that hangs: the process dies a moment later, in which the rest of it goes on.

@@ -15,7 +15,7 @@ var transient = []error{
 
 // Transient reports whether an error says nothing about what is in a file: too many
 // files are open, the disk does not answer, the rights are missing. Whoever has to
-// decide about the file for good tries again instead.
+// decide permanently about the file tries again instead.
 func Transient(err error) bool {
 	return slices.ContainsFunc(transient, func(t error) bool { return errors.Is(err, t) })
 }

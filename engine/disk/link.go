@@ -22,7 +22,7 @@ var ErrLink = errors.New("it is a link that daycare does not follow for writing"
 func Through(root, path string) (string, error) {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&os.ModeSymlink == 0 {
-		return path, nil // what is not there is told by whoever opens it
+		return path, nil // whoever opens it reports that it does not exist
 	}
 	to, err := filepath.EvalSymlinks(path)
 	if err != nil {

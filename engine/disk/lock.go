@@ -17,7 +17,7 @@ type Holder struct {
 	PID       int    `json:"pid"`
 	StartedAt Stamp  `json:"startedAt"`
 	Socket    string `json:"socket"`
-	Listen    string `json:"listen,omitempty"` // what it was told to listen on beside, so that a restart does the same
+	Listen    string `json:"listen,omitempty"` // additional address that it listens on, so that a restart does the same
 }
 
 // ErrLocked: another process holds the lock.

@@ -13,7 +13,7 @@ import (
 	"daycare/engine/crash"
 )
 
-// A Torn tells of a last line that a crash had left incomplete: it was cut off
+// A Torn reports a last line that a crash left incomplete: it was cut off
 // and kept beside the file.
 type Torn struct {
 	Offset int64  // where it began

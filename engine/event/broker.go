@@ -68,7 +68,7 @@ const (
 
 // A Stream is the Broker of all events of one process. It numbers them and keeps
 // the newest (deltas aside) within ringSize and ringBytes, so that a watcher that lost
-// some can fetch them, or is told that it cannot.
+// some can fetch them, or learns that it cannot.
 type Stream struct {
 	Broker[Event]
 	boot string

@@ -25,7 +25,7 @@ import (
 // folder that are needed to go on elsewhere. What only the running process needs
 // (drafts, rendered prompts, temporary files) is not in it.
 
-// ErrBadArchive: the file is none that an export wrote.
+// ErrBadArchive: the file was not written by an export.
 var ErrBadArchive = errors.New("not an exported agent")
 
 // archived are the names that an archive may hold, relative to its folder.

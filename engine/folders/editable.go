@@ -25,7 +25,7 @@ var editableFiles = []string{address.File, "state.json", "history.jsonl"}
 // promptFile is the last rendered system prompt of an agent, which people only read.
 const promptFile = "SYSTEM.md"
 
-// ErrNotEditable: the file is none that people edit.
+// ErrNotEditable: the file cannot be edited through the API.
 var ErrNotEditable = fault.NotEditable
 
 // A Version is a file's content at one time.

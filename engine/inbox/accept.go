@@ -210,7 +210,7 @@ func (ix *index) room(n int, quota *Quota) error {
 
 // settle waits until everything appended so far is durable in the file that has
 // the inbox's name, then lets it be seen: also what another Accept appended whose
-// barrier failed, because whoever offers that again is told that it is there. If the
+// barrier failed, because a sender that offers it again learns that it is there. If the
 // file was read anew meanwhile, or is no longer the one that was synced, that is done
 // again; but not for ever, because an editor may as well save right after.
 func (f *File) settle(e *entry) error {

@@ -22,7 +22,7 @@ func Accepted(dir string, ids map[string]bool) (items []Item, err error) {
 	for _, raw := range disk.Lines(data) {
 		l, err := decode(bytes.TrimSpace(raw))
 		if err != nil || !ids[l.ID] {
-			continue // what cannot be read is told by whoever opens the inbox
+			continue // whoever opens the inbox reports what cannot be read
 		}
 		switch string(l.Kind) {
 		case lineDone, lineKeys, lineDropped, lineFront:

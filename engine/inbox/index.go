@@ -55,7 +55,7 @@ func (ix *index) remove(e *entry) {
 	}
 }
 
-// close takes an item out for good.
+// close removes an item permanently.
 func (ix *index) close(e *entry) {
 	ix.remove(e)
 	ix.closed = append(ix.closed, hash64(e.ID))

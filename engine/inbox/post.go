@@ -20,7 +20,7 @@ func Post(vol *disk.Volume, dir, ref string, l Fields) (item string, err error) 
 		return "", fmt.Errorf("write to drop folder: %w", err)
 	}
 
-	// Messages that are posted within one tick of the file system's clock are told apart
+	// Messages that are posted within one tick of the file system's clock are distinguished
 	// by their names.
 	name := time.Now().UTC().Format("20060102T150405.000000000Z-") + l.ID + ".json"
 	if ref != "" {

@@ -46,7 +46,7 @@ func (f *File) Reached(seq int64) {
 // Arrived receives after items became open.
 func (f *File) Arrived() <-chan struct{} { return f.signals.arrived }
 
-// Read returns the body of an open item as it stands in the file now.
+// Read returns the body of an open item as it is in the file now.
 func (f *File) Read(id string) (Item, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -73,7 +73,7 @@ func (x *ledger) paid(off int64) {
 
 // reload takes the file as it is now. Items that it no longer has are appended
 // again if they could not be in the editor's version yet, and count as removed
-// on purpose if they could. That is believed of a file which is whole and was
+// on purpose if they could. This is assumed of a file that is whole and was
 // left alone for a while before; in one that somebody writes all the time it is
 // more likely that two writes went through each other.
 //
@@ -156,7 +156,7 @@ func (d *onDisk) loadAnd(urgent []byte) (data []byte, landed bool, err error) {
 // urgentTries is how often a file is read for the sake of urgent lines alone.
 const urgentTries = 20
 
-// calm is how long a file must have been left alone for a removal to be believed.
+// calm is how long a file must not have changed for a removal to count as intended.
 const calm = 2 * time.Second
 
 // load reads the file at the path. One that was deleted is made again, in a
@@ -266,7 +266,7 @@ func (x *ledger) missing(next *index, e *entry, removed, closed bool) {
 	case removed:
 		x.seen.add("inbox-item-removed", finding.Info, "item "+e.ID+" was removed from the file; daycare treats it as dropped", "")
 	case e.line == nil && !e.durable:
-		// Nobody was told that it was accepted: whoever offers it again offers it anew.
+		// Its sender got no receipt: if they offer it again, it is a new item.
 		e.lost, closed = true, true
 		maps.DeleteFunc(x.ix.keys, func(_ uint64, k key) bool { return k.off == e.off })
 	case e.line == nil:

@@ -48,7 +48,7 @@ func orNone(path string) string {
 }
 
 // tags are all rights of a set but its working folder. Paths are as they were
-// written: a person who edits a file is shown what stands in it.
+// written: a user who edits a file is shown its content.
 func (s Set) tags() (tags []string) {
 	for _, path := range s.ReadDirs {
 		tags = append(tags, Read{path}.Tag())
@@ -75,7 +75,7 @@ func (s Set) tags() (tags []string) {
 		tags = append(tags, A2A{host}.Tag())
 	}
 	for _, g := range s.Grants {
-		if g.SHA256 != "" { // the others stand in the lists
+		if g.SHA256 != "" { // the others are in the lists
 			tags = append(tags, g.Tag+" (one exact request)")
 		}
 	}

@@ -265,7 +265,7 @@ func (f *Folders) open(path string) (*os.Root, string, error) {
 }
 
 // outermost returns the outermost folder around path that some agent can write, path itself if
-// there is none: what lies above it only the owner changes.
+// there is none: only the owner changes what is above it.
 func (f *Folders) outermost(path string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -227,7 +227,7 @@ func (q *Queue) Ask(agent string, owner Owner, r Request) (p Pending, fresh bool
 	hash := r.SHA256(agent)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	// A second Ask for the same must not be told of a request that is not durable yet.
+	// A second Ask for the same must not return a request that is not durable yet.
 	defer q.claim(hash)()
 	if old, ok := q.waiting.find(agent, hash); ok {
 		return old, false, nil

@@ -79,7 +79,7 @@ func (a *Attached) Names(dir string) ([]string, error) {
 	return now.names, nil
 }
 
-// filesOf are the attachments that a line names as such. What a text says is none.
+// filesOf returns the attachments of a line. A path in a text is not one.
 func filesOf(line []byte) (files []message.File) {
 	if !bytes.Contains(line, []byte(`"mimeType"`)) {
 		return nil

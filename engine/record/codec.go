@@ -21,7 +21,7 @@ const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 // runtime wrote.
 const crcTail = 18
 
-// maxSeq is the highest seq that is believed: beyond it JSON numbers are no
+// maxSeq is the highest valid seq: beyond it JSON numbers are no
 // longer exact, and no history gets there.
 const maxSeq = 1 << 53
 

@@ -170,7 +170,7 @@ func standOf(path string) fileState {
 	return fileState{info.Size(), info.ModTime()}
 }
 
-// seqs yields the numbers of the lines of content that can be read, and tells of
+// seqs yields the numbers of the lines of content that can be read, and reports
 // the others and of those written by a hand.
 func (o *ownFile) seqs(content []byte) iter.Seq[int64] {
 	src := &source{o.path(), bytes.NewReader(content), int64(len(content))}

@@ -197,7 +197,7 @@ func (f *fold) boundary(session string, outs []Out, from int64, once []OnceGrant
 const maxListed = 64
 
 // owed is what a boundary record lists of promises: the newest, and from which record on
-// the others are found; 0: there are none.
+// the others are found; 0: none.
 func (f *fold) owed() (outs []Out, from int64) {
 	outs = []Out{}
 	more := len(f.o.Outs) - maxListed
@@ -225,7 +225,7 @@ func decision(event string) bool {
 	}
 }
 
-// owes reports whether a turn must follow in which the model hears of it.
+// owes reports whether a turn must follow in which the model is notified of it.
 func (r *Permission) owes() bool { return decision(r.Event) && !r.Silent }
 
 func (f *fold) permission(r *Permission) {
@@ -377,7 +377,7 @@ func (f *fold) result(r *ToolResult) {
 // maxSources is how many sources are remembered; the oldest go.
 const maxSources = 20
 
-// read notes text from outside; "" is none.
+// read records text from outside; "": none.
 func (f *fold) read(e *Entry, source string) {
 	if source == "" {
 		return

@@ -68,7 +68,7 @@ func (o *object) encode() ([]byte, error) {
 }
 
 // merge applies to raw what differs between the objects old and updated. What does
-// not differ, and what neither of them knows, stays as it stands in raw.
+// not differ, and what neither of them knows, stays as it is in raw.
 func merge(raw, old, updated []byte) ([]byte, error) {
 	doc, ok, err := parseObject(raw)
 	if err != nil || !ok {

@@ -8,19 +8,19 @@ import (
 	"daycare/engine/finding"
 )
 
-// A report collects what a person should hear of, each thing once.
+// A report collects problems for the user, each once.
 type report struct {
 	found []finding.Finding
-	told  map[uint64]bool // lines that were told of
+	told  map[uint64]bool // lines that were reported
 	root  string          // the workspace, which paths in records are relative to
 }
 
 var lineSeed = maphash.MakeSeed()
 
-// line tells of one line, unless it was told of before.
+// line reports a problem of one line, unless the line was reported before.
 func (r *report) line(l rawLine, make func() finding.Finding) { r.once(l.text, make) }
 
-// once tells of something, unless it was told of before.
+// once reports a finding, unless it was reported before.
 func (r *report) once(what []byte, make func() finding.Finding) {
 	sum := maphash.Bytes(lineSeed, what)
 	if r.told[sum] {
@@ -33,12 +33,12 @@ func (r *report) once(what []byte, make func() finding.Finding) {
 	r.found = append(r.found, make())
 }
 
-// bad tells of a line that cannot be read.
+// bad reports a line that cannot be read.
 func (r *report) bad(l rawLine, err error) {
 	r.line(l, func() finding.Finding { return l.finding(err) })
 }
 
-// byHand tells of a line that a person wrote.
+// byHand reports a line that a user wrote.
 func (r *report) byHand(l rawLine) {
 	r.line(l, func() finding.Finding {
 		return finding.Finding{ID: "history-by-hand", Severity: finding.Info, File: l.src.path, Line: l.lineNumber(),
@@ -46,7 +46,7 @@ func (r *report) byHand(l rawLine) {
 	})
 }
 
-// torn tells of a half line that a crash had left.
+// torn reports a half line that a crash left.
 func (r *report) torn(path string, t *disk.Torn) {
 	if t == nil {
 		return
@@ -62,7 +62,7 @@ func (r *report) take() []finding.Finding {
 	return found
 }
 
-// decode reads a line and tells of what is wrong with it; nil: it is skipped.
+// decode reads a line and reports what is wrong with it; nil: it is skipped.
 func (r *report) decode(l rawLine) *Entry {
 	e, err := Decode(l.text)
 	if err != nil {

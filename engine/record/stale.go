@@ -18,8 +18,8 @@ func SummedUp(entries []*Entry) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// reportStale tells a person who edited lines under the summary in force that the model
-// does not see them: it reads the summary, which says what it said before. It is told
+// reportStale reports edited lines that the current summary replaces: the model
+// does not see them, because it reads the summary, which did not change. They are reported
 // once for each state of the lines.
 func (h *folded) reportStale() error {
 	s := staleScan{report: &h.report}

@@ -37,7 +37,7 @@ func (s *Stream) Rest() string {
 }
 
 // open is where the first spelling begins that the end of text may have cut. A place
-// inside a spelling that stands there whole is none: that one counts.
+// inside a complete spelling does not count: the complete one does.
 func (k *known) open(text string) int {
 	next := 0 // where the next spelling may stand: the first one counts, not one that overlaps it
 	for at := max(0, len(text)-len(k.forms[0])+1); at < len(text); at++ {

@@ -30,7 +30,7 @@ type accounted struct {
 	anchor time.Time // a slot from which the others of "every" are calculated
 }
 
-// fold reads the lines of a ledger. Nothing before its first line is believed.
+// fold reads the lines of a ledger. It assumes nothing about the time before the first line.
 func fold(lines []line, now time.Time) state {
 	var s state
 	if len(lines) > 0 && lines[0].Set == "" {
@@ -257,7 +257,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// earlier is the earlier of two times, of which zero is none.
+// earlier returns the earlier of two times; zero means none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -202,7 +202,7 @@ func (r *run) beat(ctx context.Context, l line, st state, resumed bool) error {
 	return r.ended(f, end, res)
 }
 
-// beginning is as much of an answer as the next beat is told of.
+// beginning is how much of an answer the next run of the heartbeat gets.
 func beginning(text string) string {
 	const most = 500
 	if len(text) <= most {
@@ -212,7 +212,7 @@ func beginning(text string) string {
 }
 
 // batch makes one text of all prompts that take part now, and the hash of all that
-// they look at. none says why there is none.
+// they check. none says why there is no prompt.
 func (s *Scheduler) batch(ctx context.Context, agent string, now time.Time, always bool) (text, hash, none string, err error) {
 	prompts, err := s.prompts()
 	if err != nil {

@@ -62,7 +62,7 @@ type line struct {
 
 	Firing *time.Time `json:"firing,omitempty"` // this slot is being handed over
 	Extra  string     `json:"extra,omitempty"`  // firing: what the gate said
-	Set    string     `json:"set,omitempty"`    // the schedule counts from From on
+	Set    string     `json:"set,omitempty"`    // text of the schedule that applies from From on
 	Spec   string     `json:"spec,omitempty"`   // which schedule the slot is of
 	Hash   string     `json:"hash,omitempty"`   // of what was looked at
 	Remove bool       `json:"remove,omitempty"` // it ran, and the task goes to the trash

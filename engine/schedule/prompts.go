@@ -71,7 +71,7 @@ func (p Prompt) beats(found []finding.Finding) bool {
 }
 
 // beatDue is when the heartbeat is due: a while after the last time it was looked
-// at, whatever came of it.
+// at, whatever the result.
 func beatDue(st state, every time.Duration, now time.Time) time.Time {
 	last := st.at
 	if last.IsZero() || last.After(now) {

@@ -206,7 +206,7 @@ func (gs gates) inputs(ctx context.Context, agent, dir string, patterns []string
 	return "", nil
 }
 
-// maxExtra bounds what a gate hands to the task, in bytes: it stands in the ledger
+// maxExtra limits the output of a gate that the task gets, in bytes: it is in the ledger
 // until the run has ended.
 const maxExtra = 16 << 10
 

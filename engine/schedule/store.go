@@ -146,7 +146,7 @@ func (f folder) publish(path string, content, base []byte) error {
 }
 
 // amend is publish for what daycare adds by itself. The file keeps the time of its
-// last save: a schedule that is not in the ledger yet counts from it.
+// last save: a schedule that is not in the ledger yet applies from then on.
 func (f folder) amend(path string, content, base []byte) error {
 	return f.put(f.vol.Amend, path, content, base)
 }

@@ -186,7 +186,7 @@ func (c Command) Expand(arguments string) string {
 	return text
 }
 
-// Words splits at blanks; what stands in quotes is one word.
+// Words splits at blanks; text in quotes is one word.
 func Words(s string) (words []string) {
 	var word strings.Builder
 	quote, in := rune(0), false

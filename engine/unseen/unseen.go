@@ -50,7 +50,7 @@ func (c *Change) Error() string {
 	return fmt.Sprintf("it changed while a command of agent %s ran, and you have not reviewed it; agents use the old text", c.Agent)
 }
 
-// Finding is the change as people are told of it; path is absolute.
+// Finding returns the change as it is reported to users; path is absolute.
 func (c *Change) Finding(path string) finding.Finding {
 	remedy := "Review it. To use it, save it again or run: touch " + path + ". To reject it, "
 	switch {
@@ -146,7 +146,7 @@ func (t *Texts) Began(agent string, safe ...string) (ended func()) {
 	}
 }
 
-// Use returns the text to use of a file, and the change of it that waits; nil: there is none. info
+// Use returns the text to use of a file, and its pending change; nil: none. info
 // is of the file that data was read from, nil if it is not there; there says the same of text.
 func (t *Texts) Use(path string, data []byte, info fs.FileInfo) (text []byte, there bool, waits *Change) {
 	t.mu.Lock()

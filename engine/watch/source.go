@@ -50,7 +50,7 @@ func (w *Watcher) begin(listening *sync.WaitGroup) {
 	}
 }
 
-// reopen opens the source if there is none and it can be had: the system bounds
+// reopen opens the source if it is closed and available: the system limits
 // how many a user may have. arming is held.
 func (w *Watcher) reopen(listening *sync.WaitGroup) {
 	if w.source != nil {

@@ -34,10 +34,10 @@ type Rights interface {
 	Task(agent, task string) (missing []string, err error)
 	// Heartbeat compares with the agent of the heartbeat.
 	Heartbeat(agent string) (missing []string, err error)
-	// Knows reports whether an agent may know of what maker made, "" being the house. Who
-	// gives a task its words has what that task's agent knows work for it.
+	// Knows reports whether an agent may know of what maker created; "": the workspace. Who
+	// writes the text of a task gets at what the agent of the task knows.
 	Knows(agent, maker string) bool
-	// Maker is the agent that answers for what an agent schedules; "": the house.
+	// Maker is the agent that answers for what an agent schedules; "": the workspace.
 	Maker(agent string) string
 }
 

@@ -39,7 +39,7 @@ const (
 type Options struct {
 	// Keep stores a picture that was fetched. nil: pictures are not shown.
 	Keep func(name, mimeType string, data []byte) (message.File, error)
-	// Search is the service behind web_search; nil: there is none.
+	// Search is the service behind web_search; nil: none.
 	Search *Service
 }
 

@@ -139,7 +139,7 @@ func (s *search) ask(ctx context.Context, query string, count int) ([]byte, erro
 	}
 
 	set := permission.Set{Hosts: []string{host}}
-	if s.service.URL != "" { // the owner named the server, which may be one in the house
+	if s.service.URL != "" { // the owner named the server, which may be in their network
 		set.Lan = []string{net.JoinHostPort(host, strconv.Itoa(int(port)))}
 	}
 	client := &http.Client{Transport: transport(set, fetchTimeout), CheckRedirect: func(*http.Request, []*http.Request) error {

@@ -42,8 +42,8 @@ type Options struct {
 	// TaskDir is the files folder of the agent's own scheduled task, which it may
 	// read and write, "" if it has none. nil: no agent has one.
 	TaskDir func(agent string) string
-	// Accept is told of a path that runs something later and that a right to write names,
-	// before it is written. nil: nobody is.
+	// Accept is called with a path that runs something later and that a permission to write names,
+	// before it is written. nil: not called.
 	Accept func(path string)
 	// Keep stores a picture that was read, so that what the model is shown later
 	// is what was read now. nil: the result names the file itself.

@@ -40,7 +40,7 @@ type grepArgs struct {
 // It reads the files itself, through the handle of the folder that was granted. A
 // ripgrep beside it opens its files by name: a folder that is exchanged for a link
 // while it walks leads it out, and what it then prints under a name inside cannot
-// be told from what is there. In the sandbox it would be held, but its regular
+// be distinguished from what is there. In the sandbox it would be safe, but its regular
 // expressions, its encodings and its reading of .gitignore are not ours, so the same
 // call would find other lines where it is there. What is slow here, expressions
 // without a fixed beginning, is helped by required instead.
@@ -48,7 +48,7 @@ type grepper struct {
 	ctx    context.Context
 	reach  *reach
 	re     *regexp.Regexp
-	need   []byte // stands in every line that matches; nil: nothing is known
+	need   []byte // occurs in every line that matches; nil: unknown
 	around int
 	in     *bufio.Reader // of one file after the other
 	out    strings.Builder
@@ -58,7 +58,7 @@ type grepper struct {
 // match reports whether a line matches.
 func (g *grepper) match(line []byte) bool { return bytes.Contains(line, g.need) && g.re.Match(line) }
 
-// required is the longest text that stands in all that a regular expression
+// required returns the longest text that occurs in everything that a regular expression
 // matches; "" if there is none.
 func required(re *syntax.Regexp) string {
 	switch re.Op {

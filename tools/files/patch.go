@@ -248,7 +248,7 @@ func after(line int) string {
 	return fmt.Sprintf(" after line %d", line)
 }
 
-// find is where lines stand in a text from a line on, -1 if nowhere. With end they
+// find returns where lines occur in a text from a line on; -1: nowhere. With end they
 // must be its last.
 func find(text, lines []string, from int, end bool) int {
 	for _, same := range []func(a, b string) bool{

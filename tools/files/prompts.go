@@ -14,7 +14,7 @@ import (
 	"daycare/tools"
 )
 
-// What stands in AGENTS.md and in skills is part of the prompts of all agents, also of
+// The content of AGENTS.md and of skills is part of the prompts of all agents, also of
 // those with more rights than who writes it. So a right to the folder around does not
 // reach it: each change asks a person, who is shown its diff.
 

@@ -65,7 +65,7 @@ func (b *base) reach(call tools.Call) *reach {
 }
 
 // forbidden reports whether the file at path, which holds no symbolic link, is
-// out of reach whatever was granted. info is nil if there is none yet.
+// out of reach whatever was granted. info is nil if the file does not exist yet.
 func (r *rights) forbidden(path string, info os.FileInfo) bool {
 	return closed(path) || r.isDenied(path, info)
 }

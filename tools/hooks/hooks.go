@@ -35,7 +35,7 @@ const (
 var Events = []Event{SessionStart, OnMessage, BeforePrompt, BeforeTool, AfterTool, TurnEnd, Approval}
 
 // closed reports whether a hook that fails refuses, unless the settings say otherwise: where
-// hooks stand guard over what an agent is told and does.
+// hooks check what an agent reads and does.
 func (e Event) closed() bool { return e == OnMessage || e == BeforeTool }
 
 // informs reports whether what a hook prints, if that is not JSON, is context for the model.

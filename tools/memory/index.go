@@ -31,7 +31,7 @@ type hit struct {
 	score float64
 }
 
-// An index knows which words stand in which passages.
+// An index knows which words occur in which passages.
 type index struct {
 	files  map[string][]int32 // passages of a file
 	docs   []doc

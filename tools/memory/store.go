@@ -233,7 +233,7 @@ func replace(root *os.Root, name string, info fs.FileInfo, text string) (bool, e
 }
 
 // syncFolders makes the names of a folder and of those above it durable: what the model
-// was told is noted stays so when the power goes.
+// was told is saved survives a power cut.
 func syncFolders(root *os.Root, dir string) error {
 	for dir != "." {
 		dir = path.Dir(dir)

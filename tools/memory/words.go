@@ -10,7 +10,7 @@ import (
 func words(text string) []string {
 	var out []string
 	var word strings.Builder
-	var before rune // the last character of a script without spaces; 0: there is none
+	var before rune // the last character of a script without spaces; 0: none
 	flush := func() {
 		if word.Len() > 0 {
 			out = append(out, word.String())

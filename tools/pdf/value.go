@@ -63,7 +63,7 @@ func (p *parser) keyword(w string) bool {
 	return true
 }
 
-// value reads the next value; a word that is none is returned as such.
+// value reads the next value; a keyword is returned as such.
 func (p *parser) value(depth int) any {
 	p.space()
 	if p.at >= len(p.data) || !p.file.left.charge(valueWork) {
@@ -121,7 +121,7 @@ func (p *parser) regular() any {
 		if n, err := strconv.ParseFloat(s, 64); err == nil {
 			return n
 		}
-		return 0.0 // "--5" and the like stand in files
+		return 0.0 // "--5" and the like occur in files
 	}
 
 	switch s {

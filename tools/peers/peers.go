@@ -22,7 +22,7 @@ import (
 	"daycare/tools"
 )
 
-// Agents is the house that the tools act on. Agents are named by id, unique prefix
+// Agents is what the tools need of the engine. Agents are named by id, unique prefix
 // of it, name or handle.
 type Agents interface {
 	// Post puts a message of agent in.Origin into the inbox of in.Agent; "" is the

@@ -11,7 +11,7 @@ import (
 	"daycare/tools"
 )
 
-// maxTask is how much of a task stands in the report about it, in characters.
+// maxTask is how much of a task is quoted in the report about it, in characters.
 const maxTask = 500
 
 type startArgs struct {

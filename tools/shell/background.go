@@ -15,7 +15,7 @@ const (
 	// MaxBackground bounds a background process that names no timeout.
 	MaxBackground = 24 * time.Hour
 	// settleFor is how long the start of a background process is watched: what
-	// fails at once is told at once.
+	// fails at once is reported at once.
 	settleFor = 500 * time.Millisecond
 )
 

@@ -20,9 +20,9 @@ const (
 	half      = maxOutput / 2
 	// maxSpill is how much of long output goes to a file, in bytes.
 	maxSpill = 64 << 20
-	// progressEvery is how often people who watch are told, at most.
+	// progressEvery is the shortest time between two reports to watchers.
 	progressEvery = 100 * time.Millisecond
-	// maxProgress is how much they are told at once, in bytes.
+	// maxProgress is how much one report contains at most, in bytes.
 	maxProgress = 4096
 )
 
@@ -155,7 +155,7 @@ func (c *capture) flush() {
 		return
 	}
 
-	// A character may be cut at the end; it is told with what follows.
+	// A character may be cut at the end; it is reported with what follows.
 	n := len(c.pending)
 	for i := 1; i <= min(utf8.UTFMax-1, n); i++ {
 		if b := c.pending[n-i]; utf8.RuneStart(b) {

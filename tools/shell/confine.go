@@ -134,14 +134,14 @@ func (c *confinement) located(roots []string, pinned map[string]beneath.ID) (pat
 	for _, root := range roots {
 		real, id, err := c.options.Folders.Locate(root)
 		if err != nil {
-			continue // nothing yet, or not what was granted, which its owner is told
+			continue // it does not exist yet, or is not what was granted, which is reported to its owner
 		}
 		paths, pinned[real] = append(paths, real), id
 	}
 	return paths
 }
 
-// in are those of the paths that lie in a folder; the folder itself is none.
+// in returns the paths inside a folder, without the folder itself.
 func in(dir string, paths []string) (inside []string) {
 	for _, path := range paths {
 		if path != dir && within(dir, path) {

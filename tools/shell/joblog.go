@@ -27,7 +27,7 @@ type jobLog struct {
 	file  *os.File
 	first int64 // position of the file's first byte
 	size  int64
-	also  *capture // the foreground's view; nil: there is none (any more)
+	also  *capture // the foreground's view; nil: none (any more)
 	grown chan struct{}
 }
 

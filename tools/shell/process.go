@@ -95,7 +95,7 @@ type running struct {
 
 	grace   time.Duration
 	mu      sync.Mutex
-	control *os.File // its end ends everything below the supervisor; nil: there is none
+	control *os.File // its end ends everything below the supervisor; nil: no supervisor
 	killer  *time.Timer
 }
 

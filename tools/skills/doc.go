@@ -4,7 +4,7 @@
 //	skills/pdf-forms/SKILL.md      front matter (name, description, …) and the how-to
 //	skills/pdf-forms/scripts/…     what it refers to
 //
-// A model is told of each skill by name and description only; the tool skill gives
+// A model sees only the name and description of each skill; the tool skill gives
 // it the rest when it wants it. Files are read at each use (Set), so an edit counts
 // at once.
 //

@@ -50,7 +50,7 @@ type Use = func(path string, data []byte, info fs.FileInfo) (text []byte, there 
 
 // NewSet makes a Set. folders, asked at each use, need not exist. use may be nil. report takes
 // all that is wrong with a file, when it is not what was
-// told of it before.
+// notified of it before.
 func NewSet(folders func() []Folder, use Use, report func(path string, found []finding.Finding)) *Set {
 	return &Set{folders: folders, use: use, report: report, files: map[string]file{}, base: Builtin()}
 }

@@ -219,7 +219,7 @@ func (p *Provider) appendPart(b []byte, part providers.Part, model string) []byt
 		b = append(b, `,"input":`...)
 		if providers.IsObject(part.Arguments) {
 			b = append(b, part.Arguments...)
-		} else { // the model was told in the result
+		} else { // the result told the model
 			b = append(b, "{}"...)
 		}
 		return append(b, '}')

@@ -1,5 +1,5 @@
 // Package catalogue is what daycare knows of models: how much fits into one, what
-// it costs, whether it sees pictures, how hard it can be told to think.
+// it costs, whether it sees pictures, which thinking levels it has.
 // cmd/daycare makes one Catalogue of the embedded list (models.json) and the
 // overrides in the settings, prices every answer with it and lists it in
 // `daycare models`.

@@ -103,7 +103,7 @@ func (c *Catalogue) Near(name string, n int) []string {
 	return names
 }
 
-// distance is that of Levenshtein; a name of a thousand letters is none.
+// distance is the Levenshtein distance, of names of a usual length only.
 func distance(a, b string) int {
 	if len(a) > 64 {
 		return len(a)

@@ -217,7 +217,7 @@ func appendCall(b []byte, call providers.Call, signature string) []byte {
 	b = append(b, `,"args":`...)
 	if providers.IsObject(call.Arguments) {
 		b = append(b, call.Arguments...)
-	} else { // the model was told in the result
+	} else { // the result told the model
 		b = append(b, "{}"...)
 	}
 

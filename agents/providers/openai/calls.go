@@ -21,7 +21,7 @@ type calls struct {
 
 type call struct {
 	remote    string // the id that the server gave, if any
-	id        string // the one that was told: unique in the answer
+	id        string // as reported: unique in the answer
 	name      string
 	arguments strings.Builder
 	started   bool // ToolUseStart was sent
@@ -102,7 +102,7 @@ func (c *calls) grow(index int64) int {
 	return len(c.list) - 1
 }
 
-// start tells of a call. From here on its id stands.
+// start reports a call. From here on its id is fixed.
 func (c *calls) start(place int, emit func(providers.Event)) {
 	one := c.list[place]
 	one.id = cmp.Or(one.remote, "call_"+strconv.Itoa(place))

@@ -185,7 +185,7 @@ func (p *Provider) appendAssistant(b []byte, m *providers.Message, model string)
 
 func appendCall(b []byte, call providers.Call, signature string) []byte {
 	arguments := string(call.Arguments)
-	if !providers.IsObject(call.Arguments) { // the model was told in the result
+	if !providers.IsObject(call.Arguments) { // the result told the model
 		arguments = "{}"
 	}
 	b = append(b, `{"id":`...)

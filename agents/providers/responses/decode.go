@@ -20,8 +20,8 @@ type decoder struct {
 	x       *providers.Exchange
 	out     []providers.Event
 	items   map[int64]*item // that are open, by output_index
-	ids     map[string]bool // of the calls that were told
-	said    bool            // some of the answer's text was told
+	ids     map[string]bool // of the calls that were reported
+	said    bool            // some of the answer's text was reported
 	refused bool            // in words
 	model   string
 }

@@ -154,7 +154,7 @@ func (p *Provider) appendAnswer(b []byte, m *providers.Message, model string) []
 			}
 			b = appendReasoning(separate(b, empty), part)
 		case providers.Text:
-			// The phase stands in front, as all reasoning does.
+			// The phase comes first, like all reasoning.
 			if part.Text != "" {
 				b = appendSaid(separate(b, empty), part.Text, phase)
 			}
@@ -194,7 +194,7 @@ func appendSaid(b []byte, text, phase string) []byte {
 
 func appendCall(b []byte, call providers.Call) []byte {
 	arguments := string(call.Arguments)
-	if !providers.IsObject(call.Arguments) { // the model was told in the result
+	if !providers.IsObject(call.Arguments) { // the result told the model
 		arguments = "{}"
 	}
 	b = append(b, `{"type":"function_call","call_id":`...)

@@ -251,7 +251,7 @@ func saidIn(m *providers.Message) []said {
 	return all
 }
 
-// nextSaid takes the first wrapped message off a text; false: there is none.
+// nextSaid splits the first wrapped message off a text; false: none.
 func nextSaid(text string) (one said, rest string, ok bool) {
 	at := opening.FindStringSubmatchIndex(text)
 	if at == nil {

@@ -21,7 +21,7 @@ type Row struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`            // "1/s", "ms", "MiB"
-	Limit float64 `json:"limit,omitempty"` // what the machine allows, in the same unit; 0: there is none
+	Limit float64 `json:"limit,omitempty"` // what the machine allows, in the same unit; 0: no limit
 	Ratio float64 `json:"ratio,omitempty"` // Value / Limit
 	Note  string  `json:"note,omitempty"`
 }

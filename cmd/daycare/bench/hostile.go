@@ -99,7 +99,7 @@ func (f Flood) leaks(ctx context.Context, d *child, before Usage, rows []Row) ([
 }
 
 // slack is how many descriptors and goroutines may be more than before: idle
-// connections, and what the first message started for good.
+// connections, and what the first message started permanently.
 const slack = 25
 
 func (u Usage) leaks(before Usage) bool {

@@ -59,7 +59,7 @@ func (r budgets) bounded(m agents.Model) agents.Model {
 	return &providers.Caller{Chain: chain}
 }
 
-// raise raises a limit that an agent has reached, once or for good: where the limit is
+// raise raises a limit that an agent has reached, once or permanently: where the limit is
 // written. Doing it again is harmless.
 func (r budgets) raise(ctx context.Context, agent string, b permission.Budget, d permission.Decision,
 	token, by string) error {
@@ -100,7 +100,7 @@ func (r *conf) applies(b permission.Budget) bool {
 	return usd == l.USD && tokens == l.Tokens
 }
 
-// raised are both numbers of a limit after one of them was raised for good. One that is
+// raised are both numbers of a limit after one of them was raised permanently. One that is
 // higher, or no limit any more, stays as it is.
 func raised(b permission.Budget, usd float64, tokens int64) (float64, int64) {
 	switch {

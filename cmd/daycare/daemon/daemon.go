@@ -57,7 +57,7 @@ type place struct {
 	vol       *disk.Volume
 }
 
-// logging is where what happens is told.
+// logging is the log and what it needs.
 type logging struct {
 	loud    slog.Level // what a person on the terminal sees at least
 	log     *slog.Logger

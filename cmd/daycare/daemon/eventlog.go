@@ -9,7 +9,7 @@ import (
 	"daycare/engine/event"
 )
 
-// An eventLog writes what happens into the log and counts it. It hears of it by the
+// An eventLog logs and counts what happens. It learns of it from the
 // events, which wait for nobody: what it misses in a flood is missing in the log,
 // and never in history.
 type eventLog struct {

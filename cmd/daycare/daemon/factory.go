@@ -58,7 +58,7 @@ func (r workbench) fileOptions() files.Options {
 	return files.Options{Data: r.root, Folders: r.folders, Keep: r.keep, TaskDir: r.clocks.FilesOf, Attached: conversationsOf(r.Daemon).has}
 }
 
-// A factory makes agents: what each is, may do, is told and reports.
+// A factory makes agents: their identity, permissions, prompt and reports.
 type factory struct{ *Daemon }
 
 // settingsFor returns the settings in force, as they are for one agent.

@@ -19,7 +19,7 @@ import (
 )
 
 // This file ties agents to each other: who reports to whom, what a child inherits,
-// what a person's agent is told of those that work for it.
+// what the agent of a user is shown of those that work for it.
 
 // reports is how a child's turns are reported to its parent.
 func (r factory) reports(meta address.Meta) agents.Reports {
@@ -44,7 +44,7 @@ func (r factory) reports(meta address.Meta) agents.Reports {
 }
 
 // preface tells a person's agent of those that work for it, as one line each. It
-// stands in the message, not in the system prompt, because it varies.
+// is part of the message, not of the system prompt, because it varies.
 func (r factory) preface(id string) string {
 	var lines []string
 	for _, a := range r.family.Running(context.Background(), id) {

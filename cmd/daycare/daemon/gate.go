@@ -142,7 +142,7 @@ func (r gate) permit(ctx context.Context, agent string, needs []permission.Reque
 	return "", nil
 }
 
-// allowed is what was allowed to an agent for good and once. An answer to one of these
+// allowed is what an agent was allowed permanently and once. An answer to one of these
 // requests that lies in its inbox counts as well: it is waited for until the agent has
 // recorded it.
 func (r gate) allowed(ctx context.Context, agent string, needs []permission.Request) (state record.State,
@@ -219,7 +219,7 @@ func (r gate) useOnce(ctx context.Context, agent, sha string) (bool, error) {
 	return true, nil
 }
 
-// ask asks the owner, without waiting. The answer counts from the next time
+// ask asks the owner, without waiting. The answer applies from the next time
 // on.
 func (r gate) ask(ctx context.Context, agent string, need permission.Request) (token string, err error) {
 	need.Reason, need.Gate = "the gate of a scheduled task", true

@@ -109,7 +109,7 @@ func (k grants) Why(_ context.Context, id, what string) (control.Verdict, error)
 func alone(right permission.Access) permission.Set {
 	set, err := permission.Set{}.Grant(permission.Grant{Tag: right.Tag()})
 	if err != nil {
-		return permission.Set{} // a working folder that is none covers nothing
+		return permission.Set{} // an invalid working folder covers nothing
 	}
 	return set
 }

@@ -36,7 +36,7 @@ type Options struct {
 // A Banner is what start says once it runs.
 type Banner struct {
 	Socket     string
-	Settings   string // the file; "" if there is none
+	Settings   string // path of the settings file; "" if there is none
 	Listen     string // where else the API answers
 	Agents     int
 	Waiting    int      // items found in inboxes

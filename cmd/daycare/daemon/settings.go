@@ -216,7 +216,7 @@ func (r *conf) hideSecrets() {
 }
 
 // keyOf is the key of a provider as the settings in force have it: a new one
-// counts from the next request on.
+// applies from the next request on.
 func (r *conf) keyOf(p config.Provider) func() string {
 	return func() string {
 		for _, now := range r.settings.Current().Providers {

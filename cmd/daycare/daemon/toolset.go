@@ -34,7 +34,7 @@ type toolsets struct {
 	events   *event.Stream
 	base     *tools.Set              // of all agents, those between agents among them
 	plans    func(agent string) bool // whether it plans before it changes anything; nil: none does
-	mcp      *mcp.Pool               // servers whose tools all agents have; nil: there are none
+	mcp      *mcp.Pool               // servers whose tools all agents have; nil: none
 
 	mu      sync.Mutex
 	version int // of the registry that full is made of

@@ -49,7 +49,7 @@ func (r factory) promptFiles() prompt.Files {
 	return texts
 }
 
-// readSettings notes what was found in the settings; user interfaces are told by events
+// readSettings records what was found in the settings; user interfaces are notified by events
 // of their own.
 func (r reloader) readSettings(found []finding.Finding) {
 	var broken []finding.Finding
@@ -122,7 +122,7 @@ func (r *Daemon) lookAtAll() error {
 	return r.lookAtTasks()
 }
 
-// brokenFor is what an agent's model is to hear of: its own files, for an agent that
+// brokenFor returns the problems to report to an agent's model: of its own files, for an agent that
 // speaks with a person also those that agents share, for one of the clock its task.
 func (r factory) brokenFor(meta address.Meta) []finding.Finding {
 	found, shared := r.problems.Of(meta.ID), r.problems.Of("")

@@ -312,7 +312,7 @@ func checkLines(d *doctor, path string) {
 	}
 }
 
-// tornLine tells of a ledger's last line. With a daemon running there is nothing to do:
+// tornLine reports the torn last line of a ledger. With a running daemon there is nothing to do:
 // it looks at the end of the file before it writes there.
 func tornLine(d *doctor, path string, line int) {
 	f := finding.Finding{ID: "lines-torn", Severity: finding.Warning, File: path, Line: line,

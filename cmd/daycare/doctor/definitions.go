@@ -120,7 +120,7 @@ func checkUsage(d *doctor) error {
 }
 
 // readCalls are the requests that agents made, as their histories say. What a fork took
-// along from another, and what stands in a copy too, was that other's.
+// along from another, and what is in a copy too, was that other's.
 func readCalls(d *doctor) (calls []budget.Call) {
 	seen := map[string]bool{}
 	for _, m := range d.index.All() {
@@ -130,7 +130,7 @@ func readCalls(d *doctor) (calls []budget.Call) {
 			state.CreatedAt = disk.Stamp{} // told elsewhere
 		}
 
-		// What cannot be read is told by the check of histories.
+		// The check of histories reports what cannot be read.
 		_ = record.Spent(dir, state.CreatedAt.Time, func(s record.Spend) {
 			if seen[s.Call] {
 				return

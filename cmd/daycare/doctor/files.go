@@ -213,7 +213,7 @@ func checkLedgers(d *doctor) error {
 }
 
 // checkForms holds the files of agents and the letters that wait against their schemas, as
-// daycare validate does for all files. What has been told of a line is not told again.
+// daycare validate does for all files. A line is not reported twice.
 func checkForms(d *doctor) error {
 	told := map[string]bool{}
 	for _, a := range d.ailments {
@@ -286,7 +286,7 @@ func checkLeftovers(d *doctor) error {
 	})
 }
 
-// addRemnant tells of a file that was left behind. What is half written goes away by itself.
+// addRemnant reports a file that was left behind. Half-written files go away by themselves.
 func addRemnant(d *doctor, path string, e fs.DirEntry, left remnant) {
 	a := ailment{Finding: left.found}
 	a.File = path
@@ -388,7 +388,7 @@ func checkModes(d *doctor) error {
 	return nil
 }
 
-// openRoot tells of a folder that is open to others, as a clone of a workspace is: git keeps
+// openRoot reports a folder that other users can read, such as a clone of a workspace: git keeps
 // no modes. That is one mistake, however many files are in the folder.
 func openRoot(d *doctor, mode fs.FileMode, files []string) {
 	f := finding.Finding{ID: "file-mode", Severity: finding.Warning, File: d.root,

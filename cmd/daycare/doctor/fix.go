@@ -40,7 +40,7 @@ func treat(ctx context.Context, d *doctor, reload func(context.Context) error) (
 		return nil, err
 	}
 	if left := after.asleep(); d.held && len(left) > 0 {
-		if err := reload(ctx); err != nil && !errors.As(err, new(*control.APIError)) { // bad settings are told already
+		if err := reload(ctx); err != nil && !errors.As(err, new(*control.APIError)) { // bad settings are already reported
 			return nil, fmt.Errorf("have the daemon repair: %w", err)
 		}
 

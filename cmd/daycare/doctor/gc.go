@@ -84,7 +84,7 @@ type garbage struct {
 // in the making.
 type collector struct {
 	root  string
-	log   string // path of the newest log; "": there is none
+	log   string // path of the newest log; "": none
 	ages  config.Retention
 	now   time.Time
 	held  bool
@@ -121,7 +121,7 @@ func (g *collector) look() error {
 	err := filepath.WalkDir(g.root, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return nil // doctor tells of it
+			return nil // doctor reports it
 		case e.IsDir() && (e.Name() == "trash" || e.Name() == "skills"):
 			return fs.SkipDir
 		case !e.Type().IsRegular():

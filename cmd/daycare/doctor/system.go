@@ -212,7 +212,7 @@ func checkRoutes(d *doctor) {
 	key := func(p config.Provider) func() string { return p.APIKey.Reveal }
 	chain, err := models.New(context.Background(), d.conf, d.workspace, key)
 	if err != nil {
-		return // of a provider, which was told
+		return // it belongs to a provider, which was reported
 	}
 
 	for _, f := range chain.Misrouted() {

@@ -22,7 +22,7 @@ const (
 
 // A File is the log, rotated by size. Only the process that holds the lock has
 // one. A write that fails is dropped: the log is the last thing that work may wait
-// for, and a full disk is told elsewhere.
+// for, and a full disk is reported elsewhere.
 type File struct {
 	path  string
 	bytes int64 // of one file

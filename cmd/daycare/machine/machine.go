@@ -118,7 +118,7 @@ func List() (all []Entry, err error) {
 	return all, nil
 }
 
-// Forget removes the note of a workspace, and nothing else. known is false if there is none.
+// Forget removes the entry of a workspace, and nothing else. known is false if there is none.
 func Forget(root string) (known bool, err error) {
 	path := filepath.Join(dir(), fileOf(root))
 	if dir() == "" || !disk.Exists(path) {

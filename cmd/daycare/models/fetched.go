@@ -12,7 +12,7 @@ import (
 // FileName is the file in .daycare with the list of models that a person fetched.
 const FileName = "models.json"
 
-// ReadFetched reads that file; nil where there is none.
+// ReadFetched reads that file; nil if it does not exist.
 func ReadFetched(path string) (*catalogue.Newer, error) {
 	data, err := os.ReadFile(path)
 	if path == "" || errors.Is(err, os.ErrNotExist) {

@@ -45,7 +45,7 @@ func claude(of *home) {
 	h.notClaude(at)
 }
 
-// projects takes the notes of each project, and tells of its conversations.
+// projects imports the notes of each project, and reports its conversations.
 func (h claudeHome) projects(at string) {
 	talks := 0
 	for _, e := range h.list("memory", at) {

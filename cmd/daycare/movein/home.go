@@ -60,7 +60,7 @@ func (h *home) has(rel string) bool {
 
 func (h *home) add(i item) { h.items = append(h.items, &i) }
 
-// skip tells of something that is not taken, and why.
+// skip reports something that is not imported, and why.
 func (h *home) skip(what, from, why string, args ...any) {
 	h.add(item{what: what, from: from, skip: strings.ReplaceAll(fmt.Sprintf(why, args...), "\n", "; ")})
 }

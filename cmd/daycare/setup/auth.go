@@ -92,7 +92,7 @@ func asSecret(text string) (config.Secret, error) {
 }
 
 // secretKept says what becomes of it: whether a variable hides it, and that a
-// running daemon has to be told.
+// running daemon has to be notified.
 func secretKept(c *term.App, root, id string) error {
 	s := config.SecretSource{ID: id, Source: config.AuthName, File: true}
 	conf, err := c.Config()

@@ -22,7 +22,7 @@ type Installed struct {
 }
 
 // InstalledServices lists the services that daycare service install made for this user, whatever
-// their workspace. Where there is no service manager there are none.
+// their workspace; empty without a service manager.
 func InstalledServices() ([]Installed, error) {
 	s, err := newService("/", "")
 	if p := (*term.Problem)(nil); errors.As(err, &p) {

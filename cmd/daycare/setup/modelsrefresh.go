@@ -29,7 +29,7 @@ import (
 // maxModelsFile bounds it, in bytes.
 const maxModelsFile = 32 << 20
 
-// modelsFile is where it lies in this workspace; "" where there is none.
+// modelsFile is its path in this workspace; "" without a workspace.
 func modelsFile(c *term.App) string {
 	root, err := c.Root()
 	if err != nil {

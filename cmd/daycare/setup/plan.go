@@ -68,7 +68,7 @@ func (c choice) note(conf *config.Config, found config.Provider) string {
 	return ""
 }
 
-// A plan is what init was told, by flags or by a person.
+// A plan is what the user told init to do, by flags or answers.
 type plan struct {
 	provider string // name of a choice; "": not told
 	model    string

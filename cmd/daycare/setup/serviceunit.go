@@ -20,7 +20,7 @@ import (
 	"daycare/engine/workspace"
 )
 
-// A service is what the system's keeper of programs is told: a systemd user unit,
+// A service is a definition for the service manager of the system: a systemd user unit,
 // or a launchd agent. Each workspace has its own.
 type service struct {
 	system    string // systemd, launchd

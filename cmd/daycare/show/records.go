@@ -96,7 +96,7 @@ func speakAssistant(r *record.Assistant) (who, what string) {
 	return "agent", strings.Join(lines, "\n")
 }
 
-// speakDelivery tells of what went wrong; what went right need not be read.
+// speakDelivery reports failed deliveries; successful ones need not be shown.
 func speakDelivery(r *record.Delivery) (who, what string) {
 	switch {
 	case r.Final:

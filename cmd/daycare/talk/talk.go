@@ -127,7 +127,7 @@ func (t *talk) run(ctx context.Context, text string) error {
 	}
 }
 
-// say sends a message and hears of its end.
+// say sends a message and waits for its end.
 func (t *talk) say(ctx context.Context, text string) {
 	m := Own(control.Message{Text: text})
 	show := func(control.RawEvent) {}
@@ -167,7 +167,7 @@ func (p *peer) watch(ctx context.Context) {
 	})
 }
 
-// watchAsks hears of requests of any agent: those of the agent's family are shown here.
+// watchAsks gets the requests of all agents: those of the agent's family are shown here.
 func (p *peer) watchAsks(ctx context.Context) {
 	filter := control.Filter{Types: []event.Type{event.PermissionRequested, event.PermissionDecided}}
 	p.wg.Go(func() {

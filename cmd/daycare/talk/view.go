@@ -13,7 +13,7 @@ import (
 )
 
 // A view prints the turns of one agent while they happen: the answer on stdout,
-// everything about it on stderr. It is told events, which may be lost, and at the
+// everything about it on stderr. It gets events, which may be lost, and at the
 // end the whole text, which cannot; what was not printed by then is printed then.
 type view struct {
 	out, talk io.Writer

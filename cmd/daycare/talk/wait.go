@@ -59,7 +59,7 @@ func (p *peer) busy(ctx context.Context) (bool, error) {
 	return slices.ContainsFunc(agents, func(a event.Agent) bool { return inFamily(agents, a.ID, p.agent) && busy(a, true) }), err
 }
 
-// calmLimit is how long an agent without work is believed to begin a turn that a
+// calmLimit is how long to wait for an idle agent to start the turn that a
 // decision has to lead to.
 const calmLimit = 10 * time.Second
 

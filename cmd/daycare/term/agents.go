@@ -35,7 +35,7 @@ func OneOf(words ...cobra.Completion) cobra.CompletionFunc {
 func (c *App) AgentRefs(cmd *cobra.Command, _ []string, typed string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
 	client, err := c.Reader(cmd.Context())
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp // nobody can be told while a line is being typed
+		return nil, cobra.ShellCompDirectiveNoFileComp // errors cannot be shown while a line is being typed
 	}
 	agents, err := client.Agents(cmd.Context())
 	if err != nil {

@@ -72,7 +72,7 @@ func (c *App) Hidden(prompt string) (string, error) {
 	}
 
 	restore := func() {
-		_ = xterm.Restore(int(f.Fd()), before) // the program ends; nobody is left to be told
+		_ = xterm.Restore(int(f.Fd()), before) // the program ends; an error cannot be reported any more
 		fmt.Fprintln(c.Err)
 	}
 	c.beforeLeaving(restore)

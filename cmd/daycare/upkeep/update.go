@@ -83,7 +83,7 @@ type updating struct {
 	ours    string // version of this program
 	program string // its path
 	from    string
-	key     *publicKey // nil: there is none
+	key     *publicKey // nil: none
 
 	unsigned, dry, yes, downgrade bool
 }

@@ -14,7 +14,7 @@ const (
 	OK       Fault = ""
 	Broken   Fault = "500"         // takes nothing
 	Busy     Fault = "429"         // takes nothing, asks to wait
-	Gone     Fault = "403"         // takes nothing, for good
+	Gone     Fault = "403"         // accepts nothing, permanently
 	Conflict Fault = "409"         // of getUpdates: somebody else asks, too
 	Stall    Fault = "stall"       // takes nothing and never answers
 	Drop     Fault = "drop"        // takes it, and the connection breaks before the answer

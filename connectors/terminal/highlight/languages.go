@@ -30,7 +30,7 @@ type quote struct {
 	open, close string
 	raw         bool // a backslash is a character like any other
 	lines       bool // it goes on over line ends
-	short       int  // it ends within so many bytes, or is none
+	short       int  // it ends within so many bytes, or is not one
 }
 
 func (l *Language) has(word string) bool {

@@ -9,7 +9,7 @@ type Stream struct {
 
 	renderer *Renderer
 	width    int
-	head     string     // what was set for good
+	head     string     // lines that are final
 	lines    []string   // of head
 	open     *codeBlock // that head ends in, nil: in none
 }
@@ -45,7 +45,7 @@ func (s *Stream) Lines(r *Renderer, source string, width int) []string {
 	return append(set, s.end(&now)...)
 }
 
-// step sets the beginning of a text for good, and says how much that is.
+// step makes lines of the beginning of a text that are final, and says how much that is.
 func (s *Stream) step(text string) int {
 	line, _, whole := strings.Cut(text, "\n")
 	mark, language := opening(line)
@@ -127,7 +127,7 @@ func (s *Stream) spaced(head, tail []string) []string {
 	return append(head, prefix(s.Margin, tail)...)
 }
 
-// settled is how much of a text can be set for good: up to the first code block that stands
+// settled is how much of a text can be final: up to the first code block that is
 // for itself, else to the last empty line after which something new begins.
 func settled(text string) (cut int) {
 	fence := ""

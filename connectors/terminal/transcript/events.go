@@ -67,7 +67,7 @@ func apply[T any](e control.RawEvent, f func(T) bool) bool {
 	return err == nil && f(body)
 }
 
-// under is the block of this kind that is being streamed, nil if there is none.
+// under returns the block of this kind that is being streamed; nil: none.
 func (x *text) under(k kind) *block {
 	for i := len(x.live) - 1; i >= 0; i-- {
 		if x.live[i].kind == k && x.live[i].streak {

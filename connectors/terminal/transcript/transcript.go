@@ -180,7 +180,7 @@ func (t *Transcript) add(r *record) {
 		}
 		if n := len(t.text.blocks); b.kind == trouble && r.Type == "turn_end" && n > 0 &&
 			t.text.blocks[n-1].kind == trouble && t.text.blocks[n-1].Turn == b.Turn {
-			continue // the person was told in better words
+			continue // a better text was shown already
 		}
 		t.take(b)
 	}
@@ -231,7 +231,7 @@ func (x *text) forget(to int64) {
 	}
 }
 
-// take adds a recorded block in place of the one that told of it early.
+// take adds a recorded block in place of the one that an event created.
 func (t *Transcript) take(b *block) {
 	if b.kind == card {
 		if early, ok := t.cards[b.tool.ID]; ok && early.Seq == 0 {
@@ -342,10 +342,10 @@ const ShellOrigin = "terminal"
 
 const shellHead = "The person ran a shell command.\n$ "
 
-// ShellNote is what an agent is told of a command that the person ran.
+// ShellNote is the text for the agent about a command that the user ran.
 func ShellNote(command, output string) string { return shellHead + command + "\n" + output }
 
-// shellBlock is a note of ShellNote as what it tells of.
+// shellBlock turns the text of ShellNote back into the command.
 func shellBlock(b *block) {
 	rest, ok := strings.CutPrefix(b.text, shellHead)
 	if !ok {

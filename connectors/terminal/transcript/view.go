@@ -203,7 +203,7 @@ func (v *View) Toggle() bool {
 	return true
 }
 
-// ToggleAt opens or closes what stands in row y of the view.
+// ToggleAt opens or closes the block in row y of the view.
 func (v *View) ToggleAt(y int, f Frame) bool {
 	i, line := v.top(f)
 	for ; i < v.text.all(); i++ {

@@ -32,7 +32,7 @@ const (
 	Inner      Kind = "inner"      // what git obeys in a repository: can be read
 	Sealed     Kind = "sealed"     // a folder whose mode keeps daycare out
 	Unfinished Kind = "unfinished" // a rebase to go on with: as Inner if going on runs a program, else as data
-	Socket     Kind = "socket"     // of another program, which does what it is told there: hidden
+	Socket     Kind = "socket"     // of another program, which takes orders through it: hidden
 )
 
 // An Item is one file or folder of such a kind.

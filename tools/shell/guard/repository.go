@@ -97,7 +97,7 @@ func harmless(repository string) error {
 func namedBy(repository string, table sensitive.Table) (items []Item) {
 	config, err := beneath.ReadFile(repository, "config", maxConfig)
 	if err != nil {
-		return nil // there is none, or it is nothing that git itself makes
+		return nil // it does not exist, or is nothing that git itself makes
 	}
 	tree := filepath.Dir(repository)
 	for _, path := range sensitive.GitNames(tree, string(config)) {
@@ -187,7 +187,7 @@ func plain(config string) error {
 }
 
 // putAside renames an item, so that nothing finds it by its name any more, and returns
-// the new path. Of a repository it renames HEAD, too: without that it is none, whatever
+// the new path. Of a repository it renames HEAD, too: without HEAD it is not a repository, whatever
 // it is called. A sealed folder is opened, to be looked into.
 func putAside(top string, item Item) (string, error) {
 	root, err := os.OpenRoot(top)

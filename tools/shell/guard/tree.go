@@ -70,7 +70,7 @@ var maxFolders = 1_000_000
 // ErrTooMany: what a command made, or could run, in so many folders cannot be judged.
 var ErrTooMany = errors.New("it has too many folders to be watched")
 
-// look returns the items below root; root itself is none. What is skipped is passed by. With
+// look returns the items below root, without root itself. What is skipped is ignored. With
 // ErrTooMany the items are those that were found until then.
 func (t *tree) look(root string, table sensitive.Table, skip map[string]bool) (found []Item, err error) {
 	type place struct {

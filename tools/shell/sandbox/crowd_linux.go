@@ -191,7 +191,7 @@ func proportional(pid int) int64 {
 
 	for line := range strings.Lines(string(data)) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "Pss_Anon:" {
-			kb, _ := strconv.ParseInt(fields[1], 10, 64) // 0 if it is none, as if it had ended
+			kb, _ := strconv.ParseInt(fields[1], 10, 64) // 0 if it is not a number, as if it had ended
 			return kb << 10
 		}
 	}
@@ -285,7 +285,7 @@ func alive(pid int) bool {
 	return state != 'Z' && state != 'X'
 }
 
-// stat is the state and the parent of a process; X is none.
+// stat returns the state and the parent of a process; X: it does not exist.
 func stat(pid int) (state byte, parent int) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -315,7 +315,7 @@ func environ(pid int) error {
 }
 
 // dial reports whether something could be sent; a datagram that vanished in a
-// private network is none that arrived, which bait.taken finds out.
+// private network does not count as one that arrived, which bait.taken finds out.
 func dial(network, address string) error {
 	c, err := net.DialTimeout(network, address, time.Second)
 	if err != nil {

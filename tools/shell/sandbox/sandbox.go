@@ -21,7 +21,7 @@
 //
 // On Linux the daycare binary runs itself again as a helper (Main): as supervisor,
 // the parent of the command, which ends everything below it when the command ends,
-// when it is told to, and when the daemon dies; and inside the sandbox, to
+// when told to, and when the daemon dies; and inside the sandbox, to
 // restrict itself and then become the command. Restrictions of Landlock and
 // seccomp cannot be taken back, so they are never applied to the daemon.
 //
@@ -58,7 +58,7 @@ const (
 const MaxProcesses = 512
 
 // MaxThreads is how many threads, processes counted, the kernel gives one command
-// where it can be told: more than are counted as too many processes, so that a
+// where they can be distinguished: more than are counted as too many processes, so that a
 // program of many threads works and what multiplies is noticed.
 const MaxThreads = 4 * MaxProcesses
 
@@ -295,7 +295,7 @@ func (r *Runner) inside(v View, argv, env []string) ([]string, *task, error) {
 type task struct {
 	View   View     `json:"view"`
 	Env    []string `json:"env"`
-	Inside bool     `json:"inside,omitempty"` // in a view of mounts, where paths need not be told apart
+	Inside bool     `json:"inside,omitempty"` // in a view of mounts, where paths need not be distinguished
 	Plan   *plan    `json:"plan,omitempty"`   // of that view, where the helper makes it
 	Self   bool     `json:"self,omitempty"`   // the command is the helper again (the probe)
 }
@@ -313,7 +313,7 @@ func (r *Runner) Proxied() bool { return r.HasView() }
 // proxyAddress is where commands find the proxy, on their own loopback.
 const proxyAddress = "127.0.0.1:3128"
 
-// Environment is what a command is told of its home, its temporary files and its
+// Environment returns the variables for a command's home, temporary files and
 // way to the network.
 func (r *Runner) Environment(v View) []string {
 	switch {
