@@ -174,7 +174,7 @@ func (a *agent) sleep() error {
 	return a.files.cacheState()
 }
 
-// lookAround takes over what a person changed in the descriptor and state.json.
+// lookAround takes over what a user changed in the descriptor and state.json.
 func (a *agent) lookAround() error {
 	read, err := a.files.lookAround()
 	if read {
@@ -192,7 +192,7 @@ func (a *agent) disturbed() error {
 	return a.journal.refresh("")
 }
 
-// begin works on a turn over items; none: the turn that a decision asks for. What people
+// begin works on a turn over items; none: the turn that a decision asks for. What users
 // changed since the last turn applies from here on.
 func (a *agent) begin(ctx context.Context, items []inbox.Item) error {
 	if err := a.journal.begin(); err != nil {

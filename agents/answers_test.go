@@ -23,7 +23,7 @@ func (s speaker) Call(ctx context.Context, _ *providers.Request, watch func(prov
 // speaks has a model answer for the agent.
 func (b *bench) speaks(s speaker) { b.opts.Model = func(record.Model) Model { return s } }
 
-// However a model ends, the person reads an answer.
+// However a model ends, the user reads an answer.
 func TestHowAnAnswerEnds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer providers.Response
@@ -57,7 +57,7 @@ func TestHowAnAnswerEnds(t *testing.T) {
 	}
 }
 
-// A model that says nothing for too long ends the turn, with words for the person.
+// A model that says nothing for too long ends the turn, with words for the user.
 func TestAModelThatHangsEndsTheTurn(t *testing.T) {
 	b := newBench(t, callHold)
 	b.opts.Settings.Stuck = 30 * time.Millisecond
@@ -141,7 +141,7 @@ func TestAnAnswerInVainThatCannotBeRecordedEndsTheAgent(t *testing.T) {
 }
 
 // A message that is to interrupt does so; one that is taken otherwise, an order and a silent
-// one let the model go on.
+// one let the model continue.
 func TestWhatInterruptsAnAnswer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		kind       message.Kind

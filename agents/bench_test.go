@@ -42,7 +42,7 @@ type bench struct {
 
 	mu   sync.Mutex
 	sent []message.Promise
-	stop context.CancelCauseFunc // of the turn under way
+	stop context.CancelCauseFunc // of the current turn
 
 	end  context.CancelFunc
 	done chan error

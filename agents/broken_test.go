@@ -68,7 +68,7 @@ func TestTheModelHearsOfABrokenFileOnce(t *testing.T) {
 	}
 }
 
-// A line of history that cannot be read is told to people and to the model, and is
+// A line of history that cannot be read is told to users and to the model, and is
 // over when it is mended.
 func TestABrokenLineOfHistoryIsToldUntilItIsMended(t *testing.T) {
 	b := newBench(t, hear)
@@ -135,7 +135,7 @@ func TestManyBrokenFiles(t *testing.T) {
 }
 
 // A state.json that was broken while the agent slept takes no right with it: the last good
-// version applies, and people are told.
+// version applies, and users are told.
 func TestAStateThatBrokeWhileTheAgentSlept(t *testing.T) {
 	b := newBench(t, rightsScript, look{})
 	if err := record.UpdateState(b.vol, b.dir, func(s *record.State) {

@@ -134,7 +134,7 @@ func TestHowManyCallsRunBesideEachOther(t *testing.T) {
 	}
 }
 
-// A call that a death cut is lost only if it was started and must not run twice. An agent
+// A call that a crash cut is lost only if it was started and must not run twice. An agent
 // that no longer has the tool cannot run it again.
 func TestWhichCallsADeathLoses(t *testing.T) {
 	s := withTools(t, tools.Spec{Name: "once", Replay: tools.Once}, tools.Spec{Name: "again", Replay: tools.Idempotent})

@@ -33,7 +33,7 @@ func (b *bench) cutAfter(recs ...record.Record) {
 	b.openBox()
 }
 
-// What a death left of a turn is taken up where it ended: nothing is said, asked or
+// What a crash left of a turn is taken up where it ended: nothing is said, asked or
 // recorded twice, and nothing is left out.
 func TestATurnIsTakenUpWhereItWasCut(t *testing.T) {
 	begin := func(item string) *record.TurnBegin {
@@ -127,7 +127,7 @@ func TestTheNameOfAModelThatThinks(t *testing.T) {
 	}
 }
 
-// An answer that a death cut is kept as far as it had come, with what it cost.
+// An answer that a crash cut is kept as far as it had come, with what it cost.
 func TestACutAnswerIsKeptWithItsCost(t *testing.T) {
 	for name, tt := range map[string]struct {
 		draft record.Draft
@@ -191,7 +191,7 @@ func TestACutAnswerIsKeptWithItsCost(t *testing.T) {
 	}
 }
 
-// A decision that is recorded, and whose request a death kept in the queue, leaves the
+// A decision that is recorded, and whose request a crash kept in the queue, leaves the
 // queue at the next start and changes nothing again.
 func TestARecordedDecisionIsConcluded(t *testing.T) {
 	b := newBench(t, rightsScript, general{}, look{})
@@ -228,7 +228,7 @@ func TestARecordedDecisionIsConcluded(t *testing.T) {
 	}
 }
 
-// A person who answered while the agent was down is not asked again by the turn that is
+// A user who answered while the agent was down is not asked again by the turn that is
 // taken up.
 func TestAnAnswerInTheInboxIsNotAskedForAgain(t *testing.T) {
 	b := newBench(t, rightsScript, general{}, look{})

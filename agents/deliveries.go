@@ -90,7 +90,7 @@ func (d *deliveries) settle() error {
 }
 
 // meanwhile runs work, which may take long, on its own goroutine, and records delivery
-// results until it returns: a death in the middle of it must not send again what a chat
+// results until it returns: a crash in the middle of it must not send again what a chat
 // has had for minutes. The agent's files stay with the agent's goroutine: work touches
 // the agent only in functions that it hands to do, which runs them there.
 func (d *deliveries) meanwhile(work func(do func(f func()))) {
@@ -135,7 +135,7 @@ func (d *deliveries) meanwhile(work func(do func(f func()))) {
 	}
 }
 
-// wait waits until every answer under way arrived, or is to be kept for the next start.
+// wait waits until every answer in progress arrived, or is to be kept for the next start.
 func (d *deliveries) wait() error {
 	for len(d.pending) > 0 {
 		<-d.results.Arrived()

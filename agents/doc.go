@@ -11,12 +11,12 @@
 //	shortener   keeps the context shorter than what the model takes
 //	caller      calls the model (call.go)
 //	executor    runs tool calls (execute.go)
-//	permits     ask a person for what a call needs, and record what people decide
+//	permits     ask a user for what a call needs, and record what users decide
 //	rights      say what the agent may do now
 //	hooking     runs the owner's programs at moments of a turn (hooks.go, hooktools.go)
 //	replies     record answers and close the turn (reply.go, report.go)
 //	deliveries  give answers to the outbox and record what became of them
-//	files       are what people edit: the descriptor and state.json
+//	files       are what users edit: the descriptor and state.json
 //	journal     writes history; all of the above write through it
 //
 // A turn is five steps that follow each other in worker.go: build the request (requests),
@@ -25,5 +25,5 @@
 //
 // Every step is decided from the files. So a turn that a crash cut is not a special
 // case: recover.go brings the history to where a step can begin, and the same
-// steps go on. options.go has what an agent needs of its world.
+// steps continue. options.go has what an agent needs of its world.
 package agents

@@ -156,7 +156,7 @@ func TestRightsChangedByHandAreAnnounced(t *testing.T) {
 	}
 }
 
-// A grant that the runtime writes is no edit of a person.
+// A grant that the runtime writes is no edit of a user.
 func TestOwnGrantsAreNotAnnounced(t *testing.T) {
 	b := newBench(t, hear)
 	b.writeState(`{"permissions":{"workingDir":"/w","readDirs":[],"writeDirs":[],"web":false,"exec":[]}}`)
@@ -244,7 +244,7 @@ func TestAnEditOfHistoryCountsInTheMiddleOfATurn(t *testing.T) {
 }
 
 // A state.json that goes away, with an editor or for good, takes no rights with it:
-// the last good version stays in force and is written again.
+// the last good version stays active and is written again.
 func TestAStateThatIsGoneIsWrittenAgain(t *testing.T) {
 	b := newBench(t, hear)
 	b.writeState(`{"permissions":{"workingDir":"/w","readDirs":[],"writeDirs":[],"web":false,"exec":["git push"]},"provider":{"id":"",` +
@@ -266,7 +266,7 @@ func TestAStateThatIsGoneIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// A state.json that is gone when the agent wakes took the rights with it: people are
+// A state.json that is gone when the agent wakes took the rights with it: users are
 // told so, once, but not of an agent that is new.
 func TestAStateThatIsMissingIsTold(t *testing.T) {
 	b := newBench(t, hear)
@@ -327,7 +327,7 @@ func (s summarizer) Call(ctx context.Context, req *providers.Request, watch func
 }
 
 // Lines that are edited while they are summarised are in the summary as they are
-// then; lines that are edited afterwards are under it, and the person is told.
+// then; lines that are edited afterwards are under it, and the user is told.
 func TestAnEditOfLinesUnderASummary(t *testing.T) {
 	w := summarizer{&windowed{window: 2_000_000}, make(chan string, 10), make(chan struct{})}
 	b := newWindowed(t, w.windowed, &bigTool{})

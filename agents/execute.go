@@ -97,7 +97,7 @@ type executor struct {
 
 // execute runs the calls of one answer, in order; calls of parallel-safe tools that
 // stand side by side run beside each other. It returns the reason to end the turn,
-// "" to go on.
+// "" to continue.
 func (x *executor) execute(ctx, inner context.Context, t *turn, calls []record.ToolCall) (reason string, err error) {
 	for len(calls) > 0 {
 		if ctx.Err() != nil {

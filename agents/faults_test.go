@@ -108,11 +108,11 @@ type job struct {
 
 // excused are the steps whose failure need not be reported.
 var excused = []string{
-	"turn.called", "turn.taken", "turn.answered", "turn.closed", "tool.before", "tool.after", // places for a death
+	"turn.called", "turn.taken", "turn.answered", "turn.closed", "tool.before", "tool.after", // places for a crash
 	"state.kept.write", "state.kept.rename", "draft.write", "draft.rename", // may be lost
 }
 
-// triedAgain are the steps whose failure need not be reported where the disk goes on: what
+// triedAgain are the steps whose failure need not be reported where the disk continues: what
 // they write is written again later, or was a second copy.
 var triedAgain = []string{"state.rename", "state.dirsync", "blob.rename", "blob.dirsync", "mkdir.dirsync"}
 

@@ -19,7 +19,7 @@ import (
 	"daycare/engine/record"
 )
 
-// What people edit while the agent works is read when a turn begins, and when the engine
+// What users edit while the agent works is read when a turn begins, and when the engine
 // saw a change in the folder while the agent waits. A good file applies from then on. A
 // broken one is reported once, and the last good version stays in use.
 
@@ -27,7 +27,7 @@ import (
 // told: an editor that writes in pieces is not done yet.
 var rereads = [...]time.Duration{200 * time.Millisecond, 300 * time.Millisecond, 500 * time.Millisecond}
 
-// files are what people edit of an agent while it works: its descriptor, and state.json
+// files are what users edit of an agent while it works: its descriptor, and state.json
 // with its rights.
 type files struct {
 	self      // as the files say
@@ -49,7 +49,7 @@ func (f *files) lookAround() (read bool, err error) {
 	return read, f.announceRights()
 }
 
-// lookAtState takes over what a person wrote into state.json. Where the file cannot be
+// lookAtState takes over what a user wrote into state.json. Where the file cannot be
 // read, the last good version stays in use.
 func (f *files) lookAtState() (read bool) {
 	state, info, found, ok := f.readState()
@@ -118,7 +118,7 @@ func (f *files) reportMissing(path string) {
 		Remedy: "Restore the file, or add the permissions to the new one: daycare agents edit"})
 }
 
-// announceRights says what a person changed by hand in the agent's rights. What people
+// announceRights says what a user changed by hand in the agent's rights. What users
 // were told last is kept in state.json, so that an edit while the agent slept is
 // announced too.
 func (f *files) announceRights() error {
@@ -221,7 +221,7 @@ func (f *files) saveState(change func(*record.State)) error {
 }
 
 // cacheState is saveState of the caches alone: where they cannot be written that is
-// logged, and work goes on.
+// logged, and work continues.
 func (f *files) cacheState() error {
 	err := f.saveState(nil)
 	if err == nil || errors.Is(err, disk.ErrFailed) {
@@ -237,7 +237,7 @@ func unchanged(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
-// owned are the members of state.json that belong to people and differ, rights
+// owned are the members of state.json that belong to users and differ, rights
 // apart: those are announced.
 func owned(before, now record.State) (names []string) {
 	for _, m := range []struct {

@@ -15,7 +15,7 @@ import (
 // hookOrigin is who speaks to the model in what a hook adds.
 const hookOrigin = "hook"
 
-// maxGoOn is how often hooks may have one turn go on that the model has ended.
+// maxGoOn is how often hooks may have one turn continue that the model has ended.
 const maxGoOn = 3
 
 // A hooking runs the hooks of the settings at moments of the agent's work. A hook may refuse,
@@ -84,7 +84,7 @@ func added(event hooks.Event, text, zone string) []record.Record {
 
 // opening runs what comes before the first model call of a turn: session_start, where the
 // model has not answered yet in this session, and before_prompt. refused is why the turn ends
-// without a call; "": it goes on.
+// without a call; "": it continues.
 func (h *hooking) opening(ctx context.Context, t *turn) (refused string, err error) {
 	if t.opened {
 		return "", nil

@@ -119,8 +119,8 @@ func TestHooksBeforeATool(t *testing.T) {
 	}
 }
 
-// A hook that asks makes a person decide what the agent could do without; what its hook may
-// approve needs no person; and what a person denied stays denied.
+// A hook that asks makes a user decide what the agent could do without; what its hook may
+// approve needs no user; and what a user denied stays denied.
 func TestHooksAskAndApprove(t *testing.T) {
 	b := newBench(t, callEcho, newEcho(tools.Once))
 	b.hooking(moments{hooks.BeforeTool: always(hooks.Verdict{Decision: hooks.Ask, Reason: "is that wise?"})})
@@ -275,7 +275,7 @@ func TestHooksRefuseAPrompt(t *testing.T) {
 	}
 }
 
-// turn_end can have the model go on, not for ever; the answer that counts is the last.
+// turn_end can have the model continue, not forever; the answer that counts is the last.
 func TestHooksHaveATurnGoOn(t *testing.T) {
 	for name, tt := range map[string]struct {
 		blocks int // how often it is not content
@@ -372,7 +372,7 @@ func TestAStopDuringAHookLeavesTheMessage(t *testing.T) {
 }
 
 // A write that is torn between an answer and what a hook wants done first leaves a turn that
-// goes on: the answer is not lost, and not taken for the end.
+// continues: the answer is not lost, and not taken for the end.
 func TestATornWriteBehindAnAnswerGoesOn(t *testing.T) {
 	b := newBench(t, `rules: [ { reply: [ { text: "done: {{.Text}}" } ] } ]`)
 	inboxFile, blocks := filepath.Join(b.dir, "inbox.jsonl"), 1

@@ -178,7 +178,7 @@ func (h *hooking) asked(ctx context.Context, t *turn, token string, need permiss
 	return err
 }
 
-// asked is the request of a call that a hook wants a person to decide: what the call needs
+// asked is the request of a call that a hook wants a user to decide: what the call needs
 // where each asks first, else the call itself. Nothing that was granted before answers it, but
 // for an answer to exactly this.
 func asked(p prepared, need *permission.Request) (*permission.Request, error) {

@@ -23,7 +23,7 @@ type intake struct {
 	hooks    *hooking
 }
 
-// claim takes those of the items that still wait. A person may drop one between the
+// claim takes those of the items that still wait. A user may drop one between the
 // look into the inbox and here, which is no error.
 func (in *intake) claim(ids ...string) ([]inbox.Item, error) {
 	for {
@@ -242,7 +242,7 @@ func (in *intake) takeAgain(ctx context.Context, t *turn, open *record.OpenTurn)
 	return in.journal.append(recs...)
 }
 
-// decisionWaits finds the token of a request whose decision lies in the inbox. A
+// decisionWaits finds the token of a request whose decision is in the inbox. A
 // turn that is taken up again after a crash comes to the same call once more; the
 // person who answered meanwhile must not be asked twice.
 func (in *intake) decisionWaits(sha string) (token string) {

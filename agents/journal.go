@@ -150,8 +150,8 @@ func (j *journal) refresh(turn string) error {
 	return nil
 }
 
-// answered is how the same request was answered last, in one of those ways, if no person
-// has spoken since: a model that goes on asking is answered without them.
+// answered is how the same request was answered last, in one of those ways, if no user
+// has spoken since: a model that continues asking is answered without them.
 func (j *journal) answered(sha string, ways ...permission.Decision) *record.Permission {
 	c, err := j.history.Context()
 	if err != nil {
@@ -175,7 +175,7 @@ func (j *journal) answered(sha string, ways ...permission.Decision) *record.Perm
 	return nil
 }
 
-// lastRoute is the route of the newest message of a person, if it had one.
+// lastRoute is the route of the newest message of a user, if it had one.
 func (j *journal) lastRoute() *message.Address {
 	c, err := j.history.Context()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"daycare/engine/record"
 )
 
-// What runs by a right ends when the right does, whoever takes it back: a person in a chat, by
+// What runs by a right ends when the right does, whoever takes it back: a user in a chat, by
 // another profile, or with an editor.
 func TestWhatRunsByARightThatIsTakenBackEnds(t *testing.T) {
 	order := func(d permission.Decision, tag string) func(b *bench) {

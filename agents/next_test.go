@@ -98,7 +98,7 @@ func TestWhichMessagesMakeTheNextTurn(t *testing.T) {
 	}
 }
 
-// What the model reads as one message was written by one person within two seconds.
+// What the model reads as one message was written by one user within two seconds.
 func TestWhichMessagesAreReadAsOne(t *testing.T) {
 	now := time.Unix(1000, 0)
 	first := inbox.Item{ID: "a", Kind: message.Text, At: now, Context: message.Context{Sender: "ada"}}

@@ -38,7 +38,7 @@ type Options struct {
 // Deciders have a say in what the agent does, beside its rights.
 type Deciders struct {
 	Permits  Permits  // nil: nobody is asked
-	Overseer Overseer // of an agent in the background; nil: its own person answers
+	Overseer Overseer // of an agent in the background; nil: its own user answers
 	Hooks    Hooks    // programs of the owner; nil: none
 }
 
@@ -64,7 +64,7 @@ type Place struct {
 	Edited <-chan struct{}
 }
 
-// An Identity is what the agent is, with what people changed meanwhile.
+// An Identity is what the agent is, with what users changed meanwhile.
 type Identity interface {
 	// Meta is the descriptor as it is now.
 	Meta() address.Meta
@@ -91,7 +91,7 @@ type Model interface {
 type Costs interface {
 	// Price is what a call cost, in US dollars.
 	Price(provider, model string, u providers.Usage) float64
-	// Cut counts an answer that a death cut, with about what it used.
+	// Cut counts an answer that a crash cut, with about what it used.
 	Cut(provider, model string, u providers.Usage)
 	// Raise raises a spending limit, once or permanently. Repeating it is harmless.
 	Raise(ctx context.Context, b permission.Budget, d permission.Decision, token, by string) error
@@ -101,7 +101,7 @@ type Costs interface {
 type Briefing interface {
 	// Definition is what the system prompt is made of.
 	Definition(meta address.Meta, state record.State) prompt.Definition
-	// Preface stands before a person's message: agents at work; "": nothing.
+	// Preface stands before a user's message: agents at work; "": nothing.
 	Preface() string
 	// Broken is what is wrong with files now that the model should know of.
 	Broken() []finding.Finding
@@ -133,7 +133,7 @@ type Stage interface {
 	Show(state event.State, detail string)
 }
 
-// Permits asks a person for what a tool call needs: *permission.Queue.
+// Permits asks a user for what a tool call needs: *permission.Queue.
 type Permits interface {
 	Ask(agent string, owner permission.Owner, r permission.Request) (p permission.Pending, fresh bool, err error)
 	// Find is the request with that hash, if it waits.
@@ -153,12 +153,12 @@ type Hooks interface {
 	Run(ctx context.Context, m hooks.Moment) hooks.Verdict
 }
 
-// An Overseer is who answers for an agent in the background: the person of its
-// nearest ancestor that speaks with one, else of whom a person wrote to last.
+// An Overseer is who answers for an agent in the background: the user of its
+// nearest ancestor that speaks with one, else of whom a user wrote to last.
 type Overseer interface {
 	// Owner is who may answer in a chat.
 	Owner() permission.Owner
-	// Note tells that person's agent something that asks for no turn. key is the
+	// Note tells that user's agent something that asks for no turn. key is the
 	// same each time that the same is reported.
 	Note(key, text string) error
 }
@@ -179,7 +179,7 @@ type Settings struct {
 	// model takes; 0 is the default.
 	ContextLimit int
 	Routes       Routes
-	Zone         string // IANA name of the zone people are in
+	Zone         string // IANA name of the zone users are in
 }
 
 // Routes are the models that the settings choose; zero: none.
@@ -189,7 +189,7 @@ type Routes struct {
 }
 
 // Reports say whom an agent tells how its turns ended. The zero value is nobody:
-// the agent of a person, whose answer goes to a chat.
+// the agent of a user, whose answer goes to a chat.
 type Reports struct {
 	To string // id of the parent
 	// Always: each turn is reported, also one in which the agent told its parent
@@ -200,7 +200,7 @@ type Reports struct {
 	Awaited string
 	// Told reports whether a call, which succeeded, told the parent something.
 	Told func(c record.ToolCall) bool
-	// Waits reports whether the agent goes on later by itself, because agents of
+	// Waits reports whether the agent continues later by itself, because agents of
 	// its own are at work.
 	Waits func() bool
 }

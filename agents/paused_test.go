@@ -93,7 +93,7 @@ func (b *bench) turns(n int) (reasons []string) {
 	return reasons
 }
 
-// At a limit a person is asked, once; the work goes on where it stopped when it is raised,
+// At a limit a user is asked, once; the work continues where it stopped when it is raised,
 // with what came meanwhile, also over a restart.
 func TestAnAgentPausesAtABudgetAndGoesOn(t *testing.T) {
 	for _, decision := range []permission.Decision{permission.Once, permission.Always, permission.Freed} {
@@ -248,7 +248,7 @@ func TestARaiseThatCannotBeStoredIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A death after the question and before the end of the turn asks it no second time.
+// A crash after the question and before the end of the turn asks it no second time.
 func TestAnOpenQuestionIsNotAskedTwiceAfterADeath(t *testing.T) {
 	b := newBench(t, pausedScript, teller{})
 	newPurse(b, 0)

@@ -20,10 +20,10 @@ import (
 	"daycare/tools/hooks"
 )
 
-// permits ask a person for what a tool call needs, and record what people decide.
+// permits ask a user for what a tool call needs, and record what users decide.
 type permits struct {
 	queue     Permits  // nil: nobody is asked
-	overseer  Overseer // of an agent in the background; nil: its own person answers
+	overseer  Overseer // of an agent in the background; nil: its own user answers
 	journal   *journal
 	intake    *intake
 	files     *files
@@ -69,7 +69,7 @@ func (pm *permits) permit(ctx context.Context, t *turn, p *prepared) (grant stri
 			return o.Token, nil, nil
 		}
 	}
-	if ob.Turn != nil { // this very call, run again after a death
+	if ob.Turn != nil { // this very call, run again after a crash
 		for _, c := range ob.Turn.Calls {
 			if c.Call.ID == p.call.ID && c.Grant.SHA256 == sha {
 				p.call.Approved = need.Tag
@@ -89,7 +89,7 @@ func (pm *permits) permit(ctx context.Context, t *turn, p *prepared) (grant stri
 	return "", refused, err
 }
 
-// request asks a person, without waiting: the decision arrives as an item. approved is the
+// request asks a user, without waiting: the decision arrives as an item. approved is the
 // hook that answers in their place, as its settings let it; "": none does. Then nothing is
 // refused.
 func (pm *permits) request(ctx context.Context, t *turn, need permission.Request, sha, approved string) (*tools.Result, error) {
@@ -152,13 +152,13 @@ func (pm *permits) askOnce(ctx context.Context, t *turn, need permission.Request
 	return pending.Token, err
 }
 
-// At the limit of a budget a turn ends, and a person is asked whether to raise it. The
+// At the limit of a budget a turn ends, and a user is asked whether to raise it. The
 // agent is paused until they answer: what it is sent meanwhile is recorded and answered
 // with the same words. A turn follows the answer, with all of it in the context. If the
 // limit was not raised, that turn comes to the limit again, and ends without a question.
 
-// askToRaise asks a person to raise the limit that was reached. The token is empty where
-// nobody is asked: the settings say so, or a person has answered and not spoken since.
+// askToRaise asks a user to raise the limit that was reached. The token is empty where
+// nobody is asked: the settings say so, or a user has answered and not spoken since.
 func (pm *permits) askToRaise(ctx context.Context, t *turn, f *providers.Failure) (token string, err error) {
 	var reached interface {
 		error
@@ -175,7 +175,7 @@ func (pm *permits) askToRaise(ctx context.Context, t *turn, f *providers.Failure
 	return pm.askOnce(ctx, t, need, sha)
 }
 
-// decided records a person's answer to a request of this agent. The decision is
+// decided records a user's answer to a request of this agent. The decision is
 // in effect from here on; in the turn that follows the model is notified.
 func (pm *permits) decided(ctx context.Context, it inbox.Item) error {
 	if crash.Bug("denyignored") && it.Decision == string(permission.Deny) {
@@ -220,7 +220,7 @@ func (pm *permits) decided(ctx context.Context, it inbox.Item) error {
 	return pm.intake.done(it.ID)
 }
 
-// raise raises a limit as a person said, durably. Doing it again is harmless.
+// raise raises a limit as a user said, durably. Doing it again is harmless.
 func (pm *permits) raise(ctx context.Context, it inbox.Item) error {
 	b, ok := permission.BudgetOf(it.Tag)
 	if !ok {
@@ -302,7 +302,7 @@ func (pm *permits) owner() permission.Owner {
 	return permission.Owner{Connector: d.Connector, UserID: d.UserID}
 }
 
-// note tells the agent of the person who answers. The request stands without it, so
+// note tells the agent of the user who answers. The request stands without it, so
 // a failure is only logged.
 func (pm *permits) note(key, text string) {
 	if pm.overseer == nil {
@@ -313,14 +313,14 @@ func (pm *permits) note(key, text string) {
 	}
 }
 
-// noteRequest tells the agent of the person who is asked.
+// noteRequest tells the agent of the user who is asked.
 func (pm *permits) noteRequest(token string, need permission.Request) {
 	pm.note("ask:"+token, fmt.Sprintf("Agent %s (id: %s) asks the user to allow %s (%s). Reason: %s. The request is "+
 		"%s; only the user can answer it, not you.",
 		pm.files.meta.Name, pm.journal.id, need.Tag, need.Detail, need.Reason, token))
 }
 
-// noteDecision tells the agent of the person who answered.
+// noteDecision tells the agent of the user who answered.
 func (pm *permits) noteDecision(it inbox.Item) {
 	pm.note("decided:"+it.Token, fmt.Sprintf("The request %s of agent %s for %s was answered by %s: %s.", it.Token,
 		pm.files.meta.Name, it.Tag, it.By, it.Decision))

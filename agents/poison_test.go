@@ -11,7 +11,7 @@ import (
 	"daycare/tools"
 )
 
-// A turn may be set aside with calls under way; each of them has a result after that,
+// A turn may be set aside with calls in progress; each of them has a result after that,
 // whether it was started or not, and whether it might be run again or not.
 func TestPoisonousTurnLeavesNoCallWithoutResult(t *testing.T) {
 	for name, replay := range map[string]tools.Replay{"once": tools.Once, "read-only": tools.ReadOnly} {

@@ -61,7 +61,7 @@ func needs(p prepared) (*permission.Request, error) {
 		Workdir: p.call.Access.WorkingDir, Detail: permission.Detail{Command: text}}, err
 }
 
-// spelled is a call as people read it: a line for each argument, the lines of a long one
+// spelled is a call as users read it: a line for each argument, the lines of a long one
 // marked so that none can pass for another argument.
 func spelled(call tools.Call) (string, error) {
 	var args map[string]json.RawMessage

@@ -75,7 +75,7 @@ func TestWhatWasEditedOfThePrompt(t *testing.T) {
 	}
 }
 
-// What people changed in state.json is told by its name.
+// What users changed in state.json is told by its name.
 func TestWhatWasChangedInState(t *testing.T) {
 	for want, change := range map[string]func(s *record.State){
 		"":         func(s *record.State) { s.Permissions.Web = true }, // rights are announced

@@ -9,7 +9,7 @@ import (
 	"daycare/engine/record"
 )
 
-// A turn that has read text from outside may be doing what that text says. What a person
+// A turn that has read text from outside may be doing what that text says. What a user
 // allowed "always" before, for everything to come, did not mean that: where it reaches
 // outside the workspace it is asked for again, with the source named. What was said in so
 // many words (settings, permissions grant) stays.

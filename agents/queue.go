@@ -17,7 +17,7 @@ const (
 	Steer     Queue = "steer"     // what arrives during a turn joins it before the next model call
 	Followup  Queue = "followup"  // one turn each
 	Collect   Queue = "collect"   // all that waits becomes one next turn
-	Interrupt Queue = "interrupt" // a new message cancels the turn under way
+	Interrupt Queue = "interrupt" // a new message cancels the current turn
 )
 
 // joinWithin is how close two messages of one sender are to be read as one.

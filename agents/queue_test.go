@@ -32,7 +32,7 @@ func (h *hasty) Open() []inbox.Head {
 }
 
 // An item that is dropped between the look into the inbox and its taking is not worked
-// on, and costs nobody else anything: not what came beside it, nor the turn under way.
+// on, and costs nobody else anything: not what came beside it, nor the current turn.
 func TestAnItemDroppedBeforeItIsTaken(t *testing.T) {
 	for name, dropped := range map[string]inbox.Item{
 		"message": {Kind: message.Text, Text: "never mind"},

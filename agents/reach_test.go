@@ -15,12 +15,12 @@ import (
 	"daycare/engine/record"
 )
 
-// The answer to a report goes where the person wrote from last, and to the agent's own
+// The answer to a report goes where the user wrote from last, and to the agent's own
 // chat where nobody wrote from elsewhere.
 func TestAnAnswerToAReportGoesWhereThePersonIs(t *testing.T) {
 	elsewhere := message.Address{Connector: "chat", ChannelID: "phone", UserID: "u1"}
 	for name, tt := range map[string]struct {
-		routes []*message.Address // of what the person writes, one after the other
+		routes []*message.Address // of what the user writes, one after the other
 		want   string
 	}{
 		"nobody wrote":         {nil, "c1"},
@@ -56,7 +56,7 @@ func TestAnAnswerToAReportGoesWhereThePersonIs(t *testing.T) {
 	}
 }
 
-// A promised answer that a person took out of history is given up once, and owed no more.
+// A promised answer that a user took out of history is given up once, and owed no more.
 func TestAPromiseWithoutItsAnswerIsGivenUp(t *testing.T) {
 	b := newBench(t, callHold)
 	out := strings.Repeat("o", 24)

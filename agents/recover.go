@@ -46,7 +46,7 @@ func (a *agent) recover() error {
 	for _, o := range ob.Outs {
 		if o.Entry == nil {
 			// A hand took it away. The promise is given up, or the agent would owe it
-			// for ever.
+			// forever.
 			a.journal.log.Warn("promised answer is no longer in history", "out", o.ID)
 			removed = append(removed, &record.Delivery{Out: o.ID, Parts: 1, Error: "the answer was removed from history", Final: true})
 			continue
@@ -114,7 +114,7 @@ func (s *self) waited(c record.ToolCall, since time.Time) bool {
 	return waits && w.AtWork(tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Agent: s.meta.ID}, since)
 }
 
-// nextAttempt counts deaths without progress. An orderly stop is none, and a death
+// nextAttempt counts deaths without progress. An orderly stop is none, and a crash
 // while a call waited for an agent at work is counted by that agent.
 func (s *self) nextAttempt(open *record.OpenTurn) int {
 	switch {

@@ -193,7 +193,7 @@ func (rs *replies) announce(t *turn, end *record.TurnEnd, as *record.Assistant) 
 }
 
 // promise is the promise to deliver an answer; nil if there is nothing to deliver
-// or people read it from history.
+// or users read it from history.
 func (rs *replies) promise(t *turn, text string) *record.Out {
 	to := t.answerTo(rs.journal)
 	if nothing(text) || !rs.outbox.Answers(to) {

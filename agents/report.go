@@ -10,7 +10,7 @@ import (
 
 // reporting is the last answer of a turn with the report in it, where one is due.
 // A turn without an answer gets an empty one to carry it. An answer that goes to a
-// chat already, because a person wrote to this agent from there, is no report too.
+// chat already, because a user wrote to this agent from there, is no report too.
 func (rs *replies) reporting(t *turn, reason string, as *record.Assistant) *record.Assistant {
 	out := rs.report(t, reason, as)
 	if out == nil {

@@ -64,7 +64,7 @@ func grants(g permission.Grant) func(*record.State) {
 	}
 }
 
-// rightGiven is the right that a person's decision gave; nil: none. What another agent
+// rightGiven is the right that a user's decision gave; nil: none. What another agent
 // shares is what that one holds, with its folder as it was given to it.
 func rightGiven(it inbox.Item) permission.Access {
 	if permission.Decision(it.Decision) != permission.Always || strings.HasPrefix(it.By, "agent ") {

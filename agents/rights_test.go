@@ -126,7 +126,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// A person who said no is not asked the same again until they speak: the model of the
+// A user who said no is not asked the same again until they speak: the model of the
 // script asks at each answer.
 func TestANoIsNotAskedAgain(t *testing.T) {
 	b := newBench(t, rightsScript, general{}, look{})
@@ -193,7 +193,7 @@ func TestThePersonOfABackgroundAgentIsAskedAndTold(t *testing.T) {
 	}
 }
 
-// A death right after a decision was recorded must not keep what follows from it from
+// A crash right after a decision was recorded must not keep what follows from it from
 // being done: the note to who oversees the agent, and the request's way out of the queue.
 func TestADecisionIsConcludedAfterADeath(t *testing.T) {
 	b := newBench(t, rightsScript, general{}, look{})
@@ -229,8 +229,8 @@ func TestADecisionIsConcludedAfterADeath(t *testing.T) {
 	}
 }
 
-// A death after an approval for once was used up, and before the call had its result,
-// must not make a person answer again: the call is run again with it.
+// A crash after an approval for once was used up, and before the call had its result,
+// must not make a user answer again: the call is run again with it.
 func TestOnceCoversTheCallThatADeathCut(t *testing.T) {
 	b := newBench(t, rightsScript, general{}, look{})
 	b.run()
@@ -276,7 +276,7 @@ func (wide) Needs(tools.Call) (*permission.Request, error) {
 }
 
 // A request whose tag is too long to be asked for is an error that the model reads; the
-// turn goes on to its end.
+// turn continues to its end.
 func TestOverlongTagIsAnErrorOfTheCall(t *testing.T) {
 	b := newBench(t, `
 rules:
@@ -461,7 +461,7 @@ func (exact) Run(_ context.Context, c tools.Call) (tools.Result, error) {
 	return tools.Result{Text: "approved " + c.Approved}, nil
 }
 
-// A tool learns what a person allowed for its very call: the answer widens no right.
+// A tool learns what a user allowed for its very call: the answer widens no right.
 func TestACallKnowsWhatWasApprovedForIt(t *testing.T) {
 	for _, decision := range []permission.Decision{permission.Once, permission.Always} {
 		b := newBench(t, `

@@ -64,7 +64,7 @@ func summarizing(req *providers.Request) bool {
 	return strings.HasPrefix(req.System, "You write the memory")
 }
 
-// busy answers what people say, and fails for each summary; tries counts those.
+// busy answers what users say, and fails for each summary; tries counts those.
 func busy(tries *int) thinker {
 	var mu sync.Mutex
 	return func(_ context.Context, req *providers.Request, _ func(providers.Event)) (*providers.Response, error) {

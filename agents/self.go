@@ -7,7 +7,7 @@ import (
 	"daycare/tools"
 )
 
-// A self is what the agent is while it does one piece of work: people may change it
+// A self is what the agent is while it does one piece of work: users may change it
 // before the next one. A turn has a copy of its own.
 type self struct {
 	meta     address.Meta
@@ -16,7 +16,7 @@ type self struct {
 	tools    *tools.Set
 }
 
-// foreground reports whether a person waits for the answers of this agent.
+// foreground reports whether a user waits for the answers of this agent.
 func (s *self) foreground() bool { return s.meta.Descriptor.Type == address.User }
 
 // model is the agent's choice, or where its state makes none that of the settings.

@@ -173,7 +173,7 @@ func (sh *shortener) conversation() int {
 
 // shorten puts a summary in the place of what is older in the context.
 //
-// What a person edits while the summary is written is not in it: the summary is
+// What a user edits while the summary is written is not in it: the summary is
 // thrown away, its cost is not, and the next one is made of what stands there then.
 func (sh *shortener) shorten(ctx context.Context, g shortening) (attempt, error) {
 	var wasted record.Summary
@@ -186,7 +186,7 @@ func (sh *shortener) shorten(ctx context.Context, g shortening) (attempt, error)
 	}
 }
 
-// shortenOnce is one try. edited: a person changed history meanwhile, and wasted has the cost
+// shortenOnce is one try. edited: a user changed history meanwhile, and wasted has the cost
 // of the summary that is thrown away.
 func (sh *shortener) shortenOnce(ctx context.Context, g shortening, wasted *record.Summary,
 	last bool) (came attempt, edited bool, err error) {
@@ -216,7 +216,7 @@ func (sh *shortener) shortenOnce(ctx context.Context, g shortening, wasted *reco
 	if ctx.Err() != nil {
 		return 0, false, callError{context.Cause(ctx)}
 	}
-	if g.turn != nil && budgetOf(err) != nil { // to go on without a summary would cost as much, and the summary
+	if g.turn != nil && budgetOf(err) != nil { // to continue without a summary would cost as much, and the summary
 		return 0, false, callError{err}
 	}
 	if err != nil {

@@ -92,7 +92,7 @@ func (w *windowed) summary(text string) string {
 		"## Progress\nnone\n## Decisions\nnone\n## Open work\nnone\n## Files\nnone\n## Next step\nnone"
 }
 
-// answer calls tools once a turn, then says what the person asked for.
+// answer calls tools once a turn, then says what the user asked for.
 func (w *windowed) answer(req *providers.Request, r *providers.Response) {
 	last := req.Messages[len(req.Messages)-1]
 	asked := textOf(&providers.Request{Messages: []*providers.Message{last}})

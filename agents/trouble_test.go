@@ -109,7 +109,7 @@ func TestAnInboxThatFailsEndsTheAgent(t *testing.T) {
 	}
 }
 
-// A message that cannot be taken into the turn under way ends the agent; the next life
+// A message that cannot be taken into the current turn ends the agent; the next life
 // reads it.
 func TestAMessageThatCannotJoinEndsTheAgent(t *testing.T) {
 	h := newHold("hold", tools.ReadOnly)
@@ -144,7 +144,7 @@ func (mumbling) Settle(string, permission.Decision, string, time.Time) (p permis
 	return p, errSeeded
 }
 
-// A call whose approval cannot be asked for does not run, nor does a turn at its limit go on.
+// A call whose approval cannot be asked for does not run, nor does a turn at its limit continue.
 func TestWhatCannotBeAskedForIsNotDone(t *testing.T) {
 	ran := false
 	tool := asks{plain: plain{spec: tools.Spec{Name: "tell", Replay: tools.Once}, run: func(context.Context) (tools.Result, error) {
@@ -234,7 +234,7 @@ func TestWhatNeedsTheHistorySaysThatItFails(t *testing.T) {
 	}
 }
 
-// A history that a person made unreadable is reported by whatever looks at it.
+// A history that a user made unreadable is reported by whatever looks at it.
 func TestAHistoryThatCannotBeReadIsReported(t *testing.T) {
 	for name, do := range map[string]func(a *agent) error{
 		"a look":            func(a *agent) error { return a.journal.refresh("") },
@@ -296,7 +296,7 @@ func TestEachFailedStepOfAStopIsReported(t *testing.T) {
 	}
 }
 
-// An orderly stop waits for answers under way, and says so where their result cannot be
+// An orderly stop waits for answers in progress, and says so where their result cannot be
 // recorded.
 func TestAStopWaitsForAnswersUnderWay(t *testing.T) {
 	for _, fails := range []bool{false, true} {

@@ -15,7 +15,7 @@ type turn struct {
 	addressee
 	id       string
 	attempt  int
-	items    []string // whose user_message lies in the turn
+	items    []string // whose user_message is in the turn
 	hops     int
 	rounds   int  // of tool calls
 	waiting  bool // a tool call asked for a permission
@@ -35,7 +35,7 @@ type bounds struct {
 type hookState struct {
 	again   bool   // it is taken up again
 	opened  bool   // the hooks before its first model call have run
-	goneOn  int    // how often hooks had it go on
+	goneOn  int    // how often hooks had it continue
 	stopped string // why a hook ends it; "": none does
 	refused string // why hooks refused all of its messages; "": they did not
 	said    string // the text of its last message
@@ -45,7 +45,7 @@ type hookState struct {
 // An addressee is who gets the turn's answer.
 type addressee struct {
 	route   *message.Address // of its last message; nil: that one came from the agent's own address
-	spoken  bool             // a person's message is in it
+	spoken  bool             // a user's message is in it
 	replyTo string
 }
 
@@ -105,7 +105,7 @@ func (t *turn) workRoute(j *journal) message.Address {
 	return t.meta.Descriptor.Route
 }
 
-// notice is what a person reads when a turn was ended by a limit.
+// notice is what a user reads when a turn was ended by a limit.
 func (t *turn) notice(reason string) *record.Assistant {
 	var text string
 	if t.stopped != "" {
@@ -123,10 +123,10 @@ func (t *turn) notice(reason string) *record.Assistant {
 	return t.says(text)
 }
 
-// apology is the one short message that a person gets instead of an answer.
+// apology is the one short message that a user gets instead of an answer.
 func (t *turn) apology(err error) *record.Assistant { return t.says(short(err)) }
 
-// says is what a person reads that does not come from the model.
+// says is what a user reads that does not come from the model.
 func (t *turn) says(text string) *record.Assistant {
 	return &record.Assistant{Turn: t.id, Text: text, Finish: record.FinishError}
 }

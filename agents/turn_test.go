@@ -18,9 +18,9 @@ type answering struct {
 
 func (a answering) Answers(message.Address) bool { return a.own }
 
-// A turn answers where the last message of a person came from. Who reads along in a
+// A turn answers where the last message of a user came from. Who reads along in a
 // terminal takes no answer away from who waits elsewhere; a report asks for the answer
-// where its work was asked for, unless a person has spoken since.
+// where its work was asked for, unless a user has spoken since.
 func TestWhereATurnAnswers(t *testing.T) {
 	a, b := &message.Address{Connector: "hook", ChannelID: "a"}, &message.Address{Connector: "chat", ChannelID: "b"}
 	person := func(item string, route *message.Address, id string) *record.Entry {
@@ -87,7 +87,7 @@ func TestATurnJoinsMessagesAlone(t *testing.T) {
 	}
 }
 
-// Work that is begun in the turn of a person reports where the turn answers; that of an
+// Work that is begun in the turn of a user reports where the turn answers; that of an
 // agent in the background where the agent itself was started from.
 func TestWhereWorkIsReported(t *testing.T) {
 	hook, origin := message.Address{Connector: "hook", ChannelID: "a"}, message.Address{Connector: "chat", ChannelID: "b"}

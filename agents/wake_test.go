@@ -10,7 +10,7 @@ import (
 )
 
 // An agent that wakes does not read its whole past, whether for a new message, for a
-// dropped one, whose id is not the mailbox's own, or after a death: the files that its
+// dropped one, whose id is not the mailbox's own, or after a crash: the files that its
 // history was rotated into are not opened, however many there are.
 func TestWakingDoesNotReadThePast(t *testing.T) {
 	for _, why := range []string{"message", "dropped message", "death"} {

@@ -67,7 +67,7 @@ func TestHowABrokenFileIsSaid(t *testing.T) {
 	}
 }
 
-// A person reads what kind of failure it was and what to do, in one line.
+// A user reads what kind of failure it was and what to do, in one line.
 func TestHowAFailureIsSaid(t *testing.T) {
 	for kind, want := range map[providers.Kind]string{
 		providers.NoKey:    "why",

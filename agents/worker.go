@@ -226,7 +226,7 @@ func (w *worker) broken(ctx, inner context.Context, t *turn, partial *providers.
 	case inner.Err() != nil, errors.Is(err, errInterrupt):
 		return nil, w.replies.finish(t, record.ReasonCanceled, w.replies.assistant(t, partial, record.FinishCanceled))
 	}
-	if errors.Is(err, prompt.ErrNothingNew) { // a person took the messages of this turn out of history
+	if errors.Is(err, prompt.ErrNothingNew) { // a user took the messages of this turn out of history
 		return nil, w.replies.finish(t, record.ReasonDone, nil)
 	}
 	if overflowed(err) {

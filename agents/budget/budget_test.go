@@ -478,7 +478,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// Waiting helps at the limit of a day alone: at any other it would be for ever.
+// Waiting helps at the limit of a day alone: at any other it would be forever.
 func TestRemedyOfALimit(t *testing.T) {
 	for scope, want := range map[string]string{
 		permission.BudgetPerDay:   "Raise it in the settings, or wait until the next day",

@@ -52,7 +52,7 @@ type Options struct {
 	Log    *slog.Logger
 	Now    func() time.Time
 	Limits func() Limits
-	// Own is the limit that a person wrote into an agent's state.json. An error means
+	// Own is the limit that a user wrote into an agent's state.json. An error means
 	// that it is not known, and nothing is spent.
 	Own func(agent string) (Amount, error)
 	// Line is the agent and its ancestors, the oldest last.
@@ -70,7 +70,7 @@ type Ledger struct {
 	raises   []raise
 	calendar calendar
 	turned   bool  // what is kept says another day, or nothing was kept yet
-	writeErr error // the newest; the ledger goes on in memory
+	writeErr error // the newest; the ledger continues in memory
 
 	file sync.Mutex // held while a file is written; never with mu
 }
@@ -218,7 +218,7 @@ func (l *Ledger) settle(r *reservation, provider, model string, u providers.Usag
 	}
 }
 
-// Spend counts what an agent spent and nobody reserved: an answer that a death cut, found
+// Spend counts what an agent spent and nobody reserved: an answer that a crash cut, found
 // at the next start.
 func (l *Ledger) Spend(agent, provider, model string, u providers.Usage) {
 	l.settle(&reservation{family: append([]string{agent}, l.o.Line(agent)...)}, provider, model, u)

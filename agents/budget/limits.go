@@ -115,5 +115,5 @@ func (r *Reached) Error() string {
 	return text
 }
 
-// Request asks a person to raise the limit.
+// Request asks a user to raise the limit.
 func (r *Reached) Request() permission.Request { return r.Budget.Request(r.Error()) }

@@ -63,7 +63,7 @@ func (o Options) readRaises() (list []raise, data []byte, err error) {
 	return r.Raises, data, nil
 }
 
-// standing are the raises to which another one is added: those of the file, which a person
+// standing are the raises to which another one is added: those of the file, which a user
 // may have changed since the start. A file that cannot be parsed is kept under another name
 // before it is replaced; one that cannot be read is not replaced.
 func (o Options) standing() ([]raise, error) {

@@ -31,7 +31,7 @@ func spend(t *testing.T, w *world, agent string) (n int, r *Reached) {
 }
 
 // Every kind of limit can be raised once: by its own amount, durably, and no more often
-// than the person said so.
+// than the user said so.
 func TestALimitRaisedOnce(t *testing.T) {
 	for name, set := range map[string]func(*world){
 		"in all":       func(w *world) { w.limits.Total.USD = 0.44 },
@@ -149,7 +149,7 @@ func TestBrokenRaises(t *testing.T) {
 	}
 }
 
-// What a death left of a raise that was being written goes at the next start, and raises of
+// What a crash left of a raise that was being written goes at the next start, and raises of
 // days that are over are not kept.
 func TestWhatIsOverOfRaisesGoes(t *testing.T) {
 	w := newWorld(t)
@@ -178,7 +178,7 @@ func TestWhatIsOverOfRaisesGoes(t *testing.T) {
 }
 
 // A raise never replaces what it does not know: a file that cannot be parsed is kept beside
-// the new one, and what a person wrote into it since the start stays in it.
+// the new one, and what a user wrote into it since the start stays in it.
 func TestARaiseKeepsWhatStoodInTheFile(t *testing.T) {
 	const broken = `{"raises": [{"token": "old", "amount": 5,` // as an editor saved it too soon
 	const edited = `{"raises": [{"at": "2026-01-02T03:04:05Z", "token": "by-hand", "scope": "total", "unit": "tokens",

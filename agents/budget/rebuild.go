@@ -101,7 +101,7 @@ func eachLine(path string, fn func(line)) error {
 	for {
 		text, err := readLine(r)
 		var one line
-		if json.Unmarshal(text, &one) == nil && one.Agent != "" { // else torn, or a person's own words
+		if json.Unmarshal(text, &one) == nil && one.Agent != "" { // else torn, or a user's own words
 			fn(one)
 		}
 		if errors.Is(err, io.EOF) {

@@ -13,7 +13,7 @@ import (
 )
 
 // sumsFile keeps what the files of past days add up to, so that a start reads the
-// newest alone. It is made anew whenever it cannot be used.
+// newest alone. It is made again whenever it cannot be used.
 const sumsFile = "sums.json"
 
 // sums are amounts added up.
@@ -140,7 +140,7 @@ type calendar struct {
 	Past  []stay `json:"past"`  // days that were left, oldest first
 }
 
-// A stay is a day that was in force and was left: what was charged to it beside its
+// A stay is a day that was active and was left: what was charged to it beside its
 // own, and all that was ever spent until then.
 type stay struct {
 	Day   string `json:"day"`

@@ -105,7 +105,7 @@ func TestFirstLine(t *testing.T) {
 	}
 }
 
-// The budget goes on in memory where a line cannot be written, and says why.
+// The budget continues in memory where a line cannot be written, and says why.
 func TestLinesThatCannotBeWritten(t *testing.T) {
 	const day = "2026-11-20.jsonl"
 	for name, tt := range map[string]struct {
@@ -207,7 +207,7 @@ func save(path, text string, at time.Time) error {
 	return errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, at, at))
 }
 
-// Sums that are not whole are made anew, and it is said of those that are broken.
+// Sums that are not whole are made again, and it is said of those that are broken.
 func TestSumsThatAreNotWhole(t *testing.T) {
 	for sums, said := range map[string]bool{
 		`{"files":{},"days":{}}`:   false,

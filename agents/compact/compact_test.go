@@ -185,7 +185,7 @@ func TestDigestGrowsAndForgetsTheOldest(t *testing.T) {
 	}
 }
 
-// A request that was answered is not told as one to go on with, and one that a turn still
+// A request that was answered is not told as one to continue with, and one that a turn still
 // works on is quoted by every summary of that turn.
 func TestRequestStaysUntilItIsAnswered(t *testing.T) {
 	l := Limits{Tail: 20, Round: 20, Summary: 200, Request: 50, Part: 1000}

@@ -8,7 +8,7 @@
 // The newest records stay as they are, as many as fit Limits.Tail, and always
 // from a place on where a conversation may begin: what somebody said, or an
 // answer of the model. The latest request stays word for word: as a record, or,
-// if the turn under way has outgrown the tail, quoted in the summary.
+// if the current turn has outgrown the tail, quoted in the summary.
 //
 // # What the summary is
 //

@@ -10,7 +10,7 @@ import (
 type Limits struct {
 	Trigger int // a context larger than this is shortened
 	Tail    int // what stays as it is
-	Round   int // what stays of a turn under way whose newest round alone passes Tail
+	Round   int // what stays of a turn in progress whose newest round alone passes Tail
 	Summary int // the longest summary
 	Request int // the longest quotation of the latest request
 	Part    int // of a transcript that is summarised at once
@@ -34,7 +34,7 @@ func For(limit int) Limits {
 
 // A Plan is what goes and what stays.
 type Plan struct {
-	Before   string          // text of the summary in force, which goes too
+	Before   string          // text of the current summary, which goes too
 	Gone     []*record.Entry // oldest first
 	Kept     []*record.Entry
 	Requests []*record.User // the latest request, where it is not among Kept
@@ -85,7 +85,7 @@ func Make(ctx *record.Context, l Limits, next int64) (p Plan, ok bool) {
 func (p Plan) SHA256() string { return record.SummedUp(p.Gone) }
 
 // Holds reports whether the records to be replaced are still in the context as they were:
-// a person may have edited it while the summary was written.
+// a user may have edited it while the summary was written.
 func (p Plan) Holds(ctx *record.Context) bool {
 	before := ""
 	if ctx.Summary != nil {
@@ -98,7 +98,7 @@ func (p Plan) Holds(ctx *record.Context) bool {
 }
 
 // cut is how many of the entries go. The tail is as long as Tail allows; the whole
-// turn under way, or at least its newest round, is worth the room of Round.
+// turn in progress, or at least its newest round, is worth the room of Round.
 func (l Limits) cut(entries []*record.Entry) int {
 	n, asked := len(entries), request(entries)
 	tail, turn, newest := n, n, n

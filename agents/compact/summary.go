@@ -27,8 +27,8 @@ type Task struct {
 	Limits  Limits
 	Model   string // "" is the provider's own
 	Agent   string
-	Focus   string // what the person wants to be kept above all; may be empty
-	Waiting bool   // a person waits
+	Focus   string // what the user wants to be kept above all; may be empty
+	Waiting bool   // a user waits
 	Running []string
 	Watch   func(providers.Event) // sees the stream; nil: nobody
 }

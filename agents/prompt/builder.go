@@ -143,7 +143,7 @@ func (b *Builder) add(e *record.Entry) {
 }
 
 // assistant closes the open group with the model's answer to it. An answer that
-// the model need not see (cut off by a crash, an error told to the person,
+// the model need not see (cut off by a crash, an error told to the user,
 // nothing at all) leaves it open.
 func (b *Builder) assistant(e *record.Entry, a *record.Assistant) {
 	if a.Finish == record.FinishInterrupted || a.Finish == record.FinishError {

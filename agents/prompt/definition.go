@@ -4,7 +4,7 @@ package prompt
 type Role string
 
 const (
-	User      Role = "user" // in the foreground: a person reads what it answers
+	User      Role = "user" // in the foreground: a user reads what it answers
 	Subagent  Role = "subagent"
 	Cron      Role = "cron"
 	Heartbeat Role = "heartbeat"
@@ -32,7 +32,7 @@ type Definition struct {
 // A Skill is what the model sees of a skill before it reads it.
 type Skill struct{ Name, Description string }
 
-// Files are the texts that people write for their agents. Each is cut at MaxFile.
+// Files are the texts that users write for their agents. Each is cut at MaxFile.
 type Files struct {
 	Soul   string // .daycare/SOUL.md: how the agent is
 	User   string // .daycare/USER.md: whom it works for

@@ -141,7 +141,7 @@ func (b *Builder) read(f message.File) (_ []byte, note string) {
 	return data, ""
 }
 
-// result renders a ToolResult record. Diffs among its blocks are for people.
+// result renders a ToolResult record. Diffs among its blocks are for users.
 func (b *Builder) result(r *record.ToolResult) providers.Result {
 	text := r.Output.Text
 	switch {

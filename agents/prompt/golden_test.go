@@ -39,7 +39,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// dump is a request as people read it: settings on a line, then each message.
+// dump is a request as users read it: settings on a line, then each message.
 func dump(req *providers.Request, tokens int) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "model=%s max=%d agent=%s session=%s foreground=%v tools=%d tokens=%d\n",

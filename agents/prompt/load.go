@@ -90,7 +90,7 @@ func unusable(path string, err error) finding.Finding {
 }
 
 // sharedText reads a file of a folder that agents write to. It is no link, but for one
-// to another Markdown file beside it, as people have it who keep one text for several
+// to another Markdown file beside it, as users have it who keep one text for several
 // programs.
 func sharedText(dir, name string) ([]byte, fs.FileInfo, error) {
 	root, err := beneath.Root(dir)

@@ -137,7 +137,7 @@ func TestPromptFilesAreNoWayOut(t *testing.T) {
 	attacktest.AsUser(t)
 }
 
-// People keep one text for several programs, and their own files where they like.
+// Users keep one text for several programs, and their own files where they like.
 func TestLinksThatOwnersMake(t *testing.T) {
 	dir, dotfiles := t.TempDir(), t.TempDir()
 	err := errors.Join(os.Mkdir(dir+"/.daycare", 0o700),

@@ -13,7 +13,7 @@ type Parts struct {
 	System   int `json:"system"`
 	Tools    int `json:"tools"`
 	Summary  int `json:"summary"`  // of what was before
-	Messages int `json:"messages"` // of people and agents
+	Messages int `json:"messages"` // of users and agents
 	Answers  int `json:"answers"`  // of the model, with its thinking
 	Calls    int `json:"calls"`    // of tools, with their arguments
 	Results  int `json:"results"`  // of tools

@@ -97,7 +97,7 @@ func permissionText(at time.Time, p *record.Permission) string {
 	return system(at, text)
 }
 
-// budgetText tells the model how the question was answered whether it may go on beyond a
+// budgetText tells the model how the question was answered whether it may continue beyond a
 // budget.
 func budgetText(at time.Time, p *record.Permission) string {
 	switch p.Event {

@@ -7,7 +7,7 @@ import (
 )
 
 // System renders the system prompt: who the agent is, how messages reach it, how
-// to use tools, its role, then the texts that people wrote. It stays under 600
+// to use tools, its role, then the texts that users wrote. It stays under 600
 // tokens without those.
 func System(d Definition) string {
 	parts := []string{
@@ -129,7 +129,7 @@ func (d Definition) purpose() string {
 	}
 }
 
-// written renders what people wrote, each text under the name of its file, so
+// written renders what users wrote, each text under the name of its file, so
 // that the model can say where a rule comes from.
 func written(f Files) []string {
 	var parts []string

@@ -221,7 +221,7 @@ func poisonTalk() *record.Context {
 		&record.TurnEnd{Turn: "t2", Items: []string{"bad"}, Reason: record.ReasonPoison}, good)
 }
 
-// byHandTalk is a history out of which a person deleted lines.
+// byHandTalk is a history out of which a user deleted lines.
 func byHandTalk() *record.Context {
 	return talk(
 		says("An answer to a line that was deleted."),

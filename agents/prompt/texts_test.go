@@ -42,7 +42,7 @@ func media(list []*providers.Message) (n, size int) {
 	return n, size
 }
 
-// Old pictures and documents that tools brought are taken out as those that people sent are,
+// Old pictures and documents that tools brought are taken out as those that users sent are,
 // and make room for new ones.
 func TestWhatToolsBroughtMakesRoom(t *testing.T) {
 	pixel := drawn(2, 2)

@@ -165,7 +165,7 @@ func (a *attempts) wasted(p Provider, c *collector) {
 }
 
 // noteEmpty makes an empty answer a failure: models give one now and then, and
-// the next try is mostly better; one that insists on it is not asked for ever.
+// the next try is mostly better; one that insists on it is not asked forever.
 func (a *attempts) noteEmpty(p Provider) error {
 	a.empty++
 	f := &Failure{Kind: Broken, Provider: p.ID(), Err: ErrEmpty}

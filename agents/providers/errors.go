@@ -36,7 +36,7 @@ type Failure struct {
 	Err        error         // cause, or nil
 }
 
-// Error is one line, for the log and for people.
+// Error is one line, for the log and for users.
 func (f *Failure) Error() string {
 	if f.Kind == NoKey && f.Message != "" {
 		return f.Message // it names the provider

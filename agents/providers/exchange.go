@@ -43,7 +43,7 @@ type Exchange struct {
 	Idle     time.Duration // longest silence of the stream; 0 takes IdleTimeout
 }
 
-// A Decoder is the reading half of a wire format, made anew for every stream.
+// A Decoder is the reading half of a wire format, made again for every stream.
 type Decoder interface {
 	// Decode returns what a frame means. Complete or Error is the last event of
 	// all; the slice is valid until the next call.

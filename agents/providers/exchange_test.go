@@ -55,7 +55,7 @@ func TestNoKey(t *testing.T) {
 	}
 }
 
-// A model that streams for ever is given up, whatever it streams, and not asked
+// A model that streams forever is given up, whatever it streams, and not asked
 // again: it would do the same.
 func TestEndlessAnswer(t *testing.T) {
 	piece := strings.Repeat("word ", 20_000)

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// DefaultConcurrency is how many calls of one provider are under way at once.
+// DefaultConcurrency is how many calls of one provider are in progress at once.
 const DefaultConcurrency = 8
 
-// A Limiter bounds the calls of a provider that are under way. Who has to wait is
+// A Limiter bounds the calls of a provider that are in progress. Who has to wait is
 // served fairly: foreground before background, and among the agents that wait in
 // turn, so that one with twenty calls does not keep the others out. Of several places
-// background calls leave one free: children do not hold up the agent that a person
+// background calls leave one free: children do not hold up the agent that a user
 // waits for. Waiting ends with the context.
 type Limiter struct {
 	Provider

@@ -1,7 +1,7 @@
 // Package providers is the contract with model vendors: Request in, a stream of
 // Events out, errors that say whether to try again. One folder a wire format:
 // anthropic, openai (and everything that speaks its chat completions), scripted.
-// Retry, fallback order and the bound on calls under way are here, once for all.
+// Retry, fallback order and the bound on calls in progress are here, once for all.
 //
 // To add a vendor: a folder with a type that has ID and Stream, the suite of
 // providertest run over it, and one line in cmd/daycare/plugins.
@@ -41,7 +41,7 @@ type Request struct {
 
 	Agent      string // whose call it is, for fairness and for the log
 	Session    string // stable inside a conversation: a cache key where a vendor has one
-	Foreground bool   // a person waits: goes before background calls
+	Foreground bool   // a user waits: goes before background calls
 }
 
 // A Tool is a tool as it is described to the model.

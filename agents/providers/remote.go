@@ -16,7 +16,7 @@ type Service struct {
 	BaseURL   string // up to and without the path of the wire; "" is the vendor's own service
 	Model     string
 	Key       func() string     // asked at every request, so that a new key counts at once
-	KeyEnv    string            // the variable that the key is looked for in, for people; "" if it is not known
+	KeyEnv    string            // the variable that the key is looked for in, for users; "" if it is not known
 	Headers   map[string]string // added to every request; win over the wire's own
 	Options   map[string]any    // fields added to every request body; win over the wire's own
 	HTTP      *http.Client      // nil makes one with NewTransport
@@ -34,7 +34,7 @@ type Remote struct {
 }
 
 // NewRemote checks the settings of a service; an error is their fault. base is the
-// vendor's own service; path is what people leave at the end of a base URL that the
+// vendor's own service; path is what users leave at the end of a base URL that the
 // wire adds itself; reserved are fields of the body that settings may not replace.
 func NewRemote(wire string, s Service, base, path string, reserved ...string) (Remote, error) {
 	fields, err := EncodeOptions(s.Options, reserved...)

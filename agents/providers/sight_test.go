@@ -15,7 +15,8 @@ func TestSeeText(t *testing.T) {
 	req := &Request{Messages: []*Message{{Role: Results, Parts: []Part{read}}}}
 	for sight, want := range map[Sight]Result{
 		{Documents: true}: read,
-		{Images: true}:    {CallID: "c", Text: "a.pdf: 2 pages\n[This model does not accept documents; this is the text of it:]\n[page 1]\nhello"},
+		{Images: true}: {CallID: "c",
+			Text: "a.pdf: 2 pages\n[This model does not accept documents; this is the text of it:]\n[page 1]\nhello"},
 	} {
 		h := &heard{}
 		for range See(h, func(string) Sight { return sight }).Stream(t.Context(), req) {

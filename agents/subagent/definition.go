@@ -15,7 +15,7 @@ import (
 type Definition struct {
 	Name          string          `json:"name" check:"required"`
 	Description   string          `json:"description" check:"required" jsonschema:"for the model that calls it"`
-	Icon          string          `json:"icon"` // for people
+	Icon          string          `json:"icon"` // for users
 	Tools         []string        `json:"tools"`
 	MaxIterations int             `json:"maxIterations" min:"1" max:"100"` // rounds of tool calls
 	Model         string          `json:"model"`                           // "": that of the caller

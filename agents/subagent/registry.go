@@ -20,9 +20,9 @@ import (
 //go:embed builtin/*.md
 var builtin embed.FS
 
-// A Registry is the definitions in force: those built in and those in a folder.
+// A Registry is the active definitions: those built in and those in a folder.
 // Every use looks at the folder again, so an edit counts at once. A file that
-// cannot be used is reported; its last good version stays in force.
+// cannot be used is reported; its last good version stays active.
 type Registry struct {
 	dir      string
 	reserved func(tool string) bool
@@ -55,7 +55,7 @@ var rereads = [...]time.Duration{200 * time.Millisecond, 300 * time.Millisecond,
 // NewRegistry makes a Registry of the folder dir, which need not exist. reserved
 // reports the names that no definition can have or use as a tool, because agents
 // have tools of that name that are not for sub-agents, or that its own would hide;
-// report takes all that is wrong with a file, when files were read anew.
+// report takes all that is wrong with a file, when files were read again.
 func NewRegistry(dir string, reserved func(tool string) bool, report func(path string, found []finding.Finding)) (*Registry, error) {
 	r := &Registry{dir: dir, reserved: reserved, report: report, base: map[string]Definition{}, files: map[string]file{}}
 	names, err := fs.Glob(builtin, "builtin/*.md")
@@ -79,7 +79,7 @@ func NewRegistry(dir string, reserved func(tool string) bool, report func(path s
 	return r, nil
 }
 
-// List is the definitions in force, by name. version changes when they do.
+// List is the active definitions, by name. version changes when they do.
 func (r *Registry) List() (list []Definition, version int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +107,7 @@ func (r *Registry) Get(name string) (Definition, bool) {
 func (r *Registry) look() (changed bool) {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false // what was read stays in force
+		return false // what was read stays active
 	}
 	present := map[string]bool{}
 	for _, e := range entries {
@@ -203,7 +203,7 @@ var forbidden = []string{"message", "send_file", "set_reaction", "spawn", "start
 	"create_permanent_agent", "agent_stop", "subagents", "add_cron", "ask_remote_agent"}
 
 // Forbidden reports a tool that no sub-agent may have: it would start others, speak
-// to people past its parent, set a clock, or get an answer when it has ended.
+// to users past its parent, schedule a task, or get an answer when it has ended.
 func Forbidden(tool string) bool {
 	return slices.Contains(forbidden, tool) || strings.HasPrefix(tool, "cron_") || strings.HasPrefix(tool, "heartbeat_")
 }

@@ -74,7 +74,7 @@ func TestFindingsHaveTheirPlace(t *testing.T) {
 	}
 }
 
-// The program's own are held to all that those of people are, but not at each start.
+// The program's own are held to all that those of users are, but not at each start.
 func TestBuiltIns(t *testing.T) {
 	names, err := fs.Glob(builtin, "builtin/*.md")
 	if err != nil || len(names) < 4 {

@@ -25,7 +25,7 @@ type Family interface {
 	Await(ctx context.Context, agent, item string) (event.Outcome, error)
 	// Cancel ends the agent's turn, unless everything is being shut down.
 	Cancel(ctx context.Context, agent string)
-	// Asked is what the agent waits for a person to allow.
+	// Asked is what the agent waits for a user to allow.
 	Asked(agent string) (p permission.Pending, ok bool)
 	// AtWork reports whether the agent had work at any time since then.
 	AtWork(agent string, since time.Time) bool

@@ -28,7 +28,7 @@ func tempered(model string) bool {
 var unbound = lazyregexp.New(`claude-((opus|sonnet|haiku|fable|mythos)-5($|-20|@)|mythos-preview)`)
 
 // bound reports whether a model's thinking is bound to all that stood before it.
-// A conversation that was shortened or edited by hand would be refused for ever
+// A conversation that was shortened or edited by hand would be refused forever
 // ("bound to a different conversation"); with dropBound the service leaves out the
 // thinking that does not fit any more, and answers.
 func bound(model string) bool {

@@ -13,7 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// A Newer is a list that a person fetched after this program was built. It lies in
+// A Newer is a list that a user fetched after this program was built. It is in
 // .daycare/models.json, as the embedded list does, with where it came from. What it
 // says of a model wins over the embedded list, and the settings win over it.
 type Newer struct {

@@ -22,7 +22,7 @@ func (r roundTripper) RoundTrip(*http.Request) (*http.Response, error) {
 
 // Fuzz feeds any bytes as an answer: the stream never panics and always ends in
 // exactly one Complete or Error. Run it with -fuzzminimizetime 10x: connections
-// have goroutines, so coverage varies, and the default minimises for ever.
+// have goroutines, so coverage varies, and the default minimises forever.
 func Fuzz(f *testing.F, provider New) {
 	files, _ := filepath.Glob(filepath.Join("testdata", "transcripts", "*.sse"))
 	for _, file := range files {

@@ -219,7 +219,7 @@ func (s suite) play(t testing.TB, text string, n int) []providers.Event {
 	return Collect(t, t.Context(), p, Hello())
 }
 
-// lines writes events for people, one a line.
+// lines writes events for users, one a line.
 func lines(t testing.TB, events []providers.Event) []byte {
 	t.Helper()
 	var b bytes.Buffer

@@ -40,7 +40,7 @@ func newTalk(t *testing.T, o Options) *talkTo {
 	return &talkTo{t: t, p: p, req: req}
 }
 
-// person adds what a person says, wrapped as agents/prompt does it.
+// person adds what a user says, wrapped as agents/prompt does it.
 func (c *talkTo) person(text string) *talkTo {
 	text = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 	return c.user("<time>2026-11-20 18:22 CET (Europe/Berlin)</time><message>" + text + "</message>")
@@ -105,7 +105,7 @@ func (c *talkTo) answer() (text string, calls []string) {
 	return text, calls
 }
 
-// What people type on their first try, and the call that must come of it. An
+// What users type on their first try, and the call that must come of it. An
 // answer that begins with a word instead of a call is the beginning of the text.
 func TestUnderstands(t *testing.T) {
 	for _, tc := range []struct{ said, want string }{

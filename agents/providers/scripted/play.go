@@ -121,7 +121,7 @@ func (pl *player) broken(what string, err error) bool {
 }
 
 // shown is how many characters a piece has when the answer is slowed down for
-// people and the script does not say.
+// users and the script does not say.
 const shown = 12
 
 // text yields text in pieces of chunk characters.

@@ -46,7 +46,7 @@ type scene struct {
 	arrived []providers.Result
 }
 
-// newScene finds the turn under way: what follows the last answer that made no
+// newScene finds the current turn: what follows the last answer that made no
 // calls.
 func newScene(req *providers.Request) scene {
 	sc := scene{req: req, turn: 1, round: 1}

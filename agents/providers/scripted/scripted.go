@@ -19,7 +19,7 @@ type Options struct {
 	Path   string // of the script
 	Source []byte // the script itself, instead of Path; neither: the offline model
 	Model  string // the name in Complete; "" takes the script's
-	// Delay is waited before each piece of text, so that a person sees it
+	// Delay is waited before each piece of text, so that a user sees it
 	// stream. 0 plays as fast as it can.
 	Delay time.Duration
 }
@@ -110,7 +110,7 @@ func (p *Provider) Stream(ctx context.Context, req *providers.Request) iter.Seq[
 	}
 }
 
-// play plays the rule that fits. It reports whether the answer can go on.
+// play plays the rule that fits. It reports whether the answer can continue.
 func (p *Provider) play(pl *player, sc scene) bool {
 	for i, r := range p.script.Rules {
 		if view, ok := r.fits(sc); ok && (!r.Once || p.first(sc.req.Agent, i)) {
