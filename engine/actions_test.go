@@ -30,7 +30,7 @@ import (
 // idle is an agent that leaves its items where they are until it is stopped.
 func idle(ctx context.Context, _ Runtime) error { <-ctx.Done(); return nil }
 
-// What people do to an agent that nobody knows is an error each time, and changes nothing.
+// What users do to an agent that nobody knows is an error each time, and changes nothing.
 func TestActionsOnUnknownAgents(t *testing.T) {
 	h := newHousehold(t, Limits{})
 	none := strings.Repeat("a", 24)
@@ -314,7 +314,7 @@ func TestFamilies(t *testing.T) {
 	waitFor(t, "a note", func() bool { return slices.Contains(h.items(), "by the way") })
 }
 
-// What a person removed comes back as it was, found by any of its names, unless somebody
+// What a user removed comes back as it was, found by any of its names, unless somebody
 // else has its address now.
 func TestTrash(t *testing.T) {
 	h := newHousehold(t, Limits{})
@@ -400,7 +400,7 @@ func TestTrash(t *testing.T) {
 	}
 }
 
-// A fork goes on from a conversation: with its context and rights, under a name of its own,
+// A fork continues from a conversation: with its context and rights, under a name of its own,
 // and with no grant for one request.
 func TestFork(t *testing.T) {
 	h := newHousehold(t, Limits{})
@@ -494,7 +494,7 @@ func (m *moody) React(_ context.Context, to message.Address, id, emoji string) e
 }
 func (*moody) Interim() bool { return true }
 
-// What an agent says outside of its answers goes to its chat, or to one of the same person.
+// What an agent says outside of its answers goes to its chat, or to one of the same user.
 func TestSayAndReact(t *testing.T) {
 	room := &moody{}
 	h := newHousehold(t, Limits{}, room)
@@ -592,7 +592,7 @@ func TestDelivered(t *testing.T) {
 	}
 }
 
-// A copy that works in the place of its original is found; an agent that a person lets
+// A copy that works in the place of its original is found; an agent that a user lets
 // work elsewhere is not sure to be one.
 func TestElsewhere(t *testing.T) {
 	base := t.TempDir()

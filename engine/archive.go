@@ -20,7 +20,7 @@ type archive struct {
 	descriptors *descriptors
 }
 
-// Fork makes a new agent that goes on from a record of another's history, 0: from the
+// Fork makes a new agent that continues from a record of another's history, 0: from the
 // end of its newest turn. Errors: those of folders.Fork.
 func (ar *archive) Fork(_ context.Context, id string, at int64, name string) (event.Agent, error) {
 	meta, err := ar.folders.Fork(id, at, name)
@@ -63,12 +63,12 @@ func (ar *archive) Restore(ctx context.Context, ref string) (event.Agent, error)
 	return ar.directory.Agent(ctx, id)
 }
 
-// ReadFile reads a file of an agent that people edit.
+// ReadFile reads a file of an agent that users edit.
 func (ar *archive) ReadFile(_ context.Context, id, name string) (folders.Version, error) {
 	return ar.folders.Read(id, name)
 }
 
-// WriteFile publishes a person's version of a file; it counts as if an editor had saved
+// WriteFile publishes a user's version of a file; it counts as if an editor had saved
 // it. Errors: those of folders.Write.
 func (ar *archive) WriteFile(_ context.Context, id, name string, content []byte, hash string) (folders.Version, error) {
 	v, err := ar.folders.Write(id, name, content, hash)

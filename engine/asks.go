@@ -30,7 +30,7 @@ type approvals struct {
 	mailroom *mailroom
 }
 
-// watchAsks makes decisions of what people write into the files of requests by
+// watchAsks makes decisions of what users write into the files of requests by
 // hand, and of requests that nobody answered in time.
 func (ap *approvals) watchAsks(ctx context.Context, w *watch.Watcher) {
 	changed := newEdits()
@@ -210,7 +210,7 @@ func (ap *approvals) Decide(ctx context.Context, token string, d permission.Deci
 		in.Tag, in.Scripts = p.Request.Prefix, p.Request.Scripts
 	}
 	receipt, err := ap.mailroom.Deliver(ctx, in)
-	if errors.Is(err, message.ErrUnknownAgent) { // its folder was taken away by hand, or a death came before
+	if errors.Is(err, message.ErrUnknownAgent) { // its folder was taken away by hand, or a crash came before
 		ap.withdraw(p.Agent)
 	}
 	if err != nil {
@@ -218,7 +218,7 @@ func (ap *approvals) Decide(ctx context.Context, token string, d permission.Deci
 	}
 	if receipt.Duplicate {
 		first := ap.firstAnswer(p, receipt.Item)
-		if first.Decision != "" { // a death may have come before it left the queue
+		if first.Decision != "" { // a crash may have come before it left the queue
 			if _, err := ap.asks.Settle(token, first.Decision, first.DecidedBy, first.DecidedAt); err != nil &&
 				!errors.Is(err, permission.ErrUnknown) {
 				return nil, err
@@ -254,7 +254,7 @@ func (ap *approvals) firstAnswer(p permission.Pending, item string) permission.P
 }
 
 // answered finds a request in the log of those that were answered, by its token or, as
-// people type it, the beginning that no other one has.
+// users type it, the beginning that no other one has.
 func (ap *approvals) answered(token string) (permission.Pending, bool) {
 	log, err := permission.Log(ap.root)
 	if err != nil {

@@ -93,7 +93,7 @@ func told(h *house) []event.Event {
 	return list
 }
 
-// What a person changes in the descriptor of an agent that sleeps counts, and is told by
+// What a user changes in the descriptor of an agent that sleeps counts, and is told by
 // the names of the members.
 func TestADescriptorThatIsEditedWhileItsAgentSleeps(t *testing.T) {
 	h := newHouse(t, t.TempDir(), idle)
@@ -186,7 +186,7 @@ func TestTheFamilyOfAnAgent(t *testing.T) {
 	}
 }
 
-// Who works for the house knows all colleagues; a person in a chat their own first, then
+// Who works for the house knows all colleagues; a user in a chat their own first, then
 // those of the house. Those that ended are nobody's.
 func TestColleaguesAreListedUpToANumber(t *testing.T) {
 	s := newStill(t)

@@ -24,7 +24,7 @@ const sayLimit = time.Minute
 var ErrNoChat = errors.New("the user reads this conversation directly, so there is no chat to send to: just answer")
 
 // Say sends a text of an agent, and files with it, to its own chat, at the address to, or to the chat
-// of another agent of the same person. key is the same at every try, for the
+// of another agent of the same user. key is the same at every try, for the
 // platforms that know such keys.
 func (ch *chats) Say(ctx context.Context, asker, ref string, to message.Address, key, text string,
 	files ...message.File) error {
@@ -62,7 +62,7 @@ func (ch *chats) Say(ctx context.Context, asker, ref string, to message.Address,
 var ErrNoReaction = errors.New("this chat does not support reactions: say it in words")
 
 // Speaks reports whether an agent can send a message to a chat at all: to its own, or,
-// where any platform with chats is connected, to that of another agent of the same person.
+// where any platform with chats is connected, to that of another agent of the same user.
 func (ch *chats) Speaks(d address.Descriptor) bool {
 	own := message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
 	return ch.connectors.answers(own) || ch.connectors.any(func(c Connector) bool {

@@ -135,7 +135,7 @@ func (c *children) running(parent string) (own, all int) {
 	return own, all
 }
 
-// Running is the children of an agent that are at work or wait for a person.
+// Running is the children of an agent that are at work or wait for a user.
 func (c *children) Running(ctx context.Context, parent string) []event.Agent {
 	var list []event.Agent
 	for _, meta := range c.place.index.Running(parent) {
@@ -178,7 +178,7 @@ func (f *Family) Colleagues(asker string, most int) (list []address.Meta, more b
 	return list, more
 }
 
-// Spawn is Create for an agent of the terminal that a person starts beside the one at
+// Spawn is Create for an agent of the terminal that a user starts beside the one at
 // hand, within the limit for those. Agents that are made otherwise are not counted.
 func (c *children) Spawn(ctx context.Context, d address.Descriptor) (event.Agent, error) {
 	c.spawning.Lock()
@@ -235,14 +235,14 @@ func (c *children) reap(ctx context.Context) {
 	})
 }
 
-// needed reports whether a subagent has work, waits for a person, or had work
+// needed reports whether a subagent has work, waits for a user, or had work
 // lately.
 func (c *children) needed(id string, ttl time.Duration) bool {
 	if _, asked := c.Asked(id); asked || c.actors.busy(id) || len(c.Running(context.Background(), id)) > 0 {
 		return true
 	}
 	at, err := record.LastAt(c.place.folder(id))
-	if err == nil && at.IsZero() { // a death may have come before its first message, which is to come yet
+	if err == nil && at.IsZero() { // a crash may have come before its first message, which is to come yet
 		var folder os.FileInfo
 		if folder, err = os.Stat(c.place.folder(id)); err == nil {
 			at = folder.ModTime()

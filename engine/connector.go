@@ -6,7 +6,7 @@ import (
 	"daycare/engine/message"
 )
 
-// A Connector is one way in which people or services reach agents. Its settings
+// A Connector is one way in which users or services reach agents. Its settings
 // are its own; everything that is the same for all (retry, order, splitting into
 // promised parts, dedupe, restart after a failure) is the engine's.
 //

@@ -59,7 +59,7 @@ func (l *line) Run(ctx context.Context, _ message.Deliver) error {
 
 func (l *line) Send(context.Context, message.Outgoing) (string, error) { return l.id, l.send }
 
-// Connectors are replaced, added and removed while others go on; the old one of an
+// Connectors are replaced, added and removed while others continue; the old one of an
 // id has ended before the new one begins.
 func TestConnectorsAreChangedWhileTheyRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 )
 
 // The cost of a parent is its own and that of its children, whether their turns
-// were finished, are under way or were cut, and whether state.json has counted them.
+// were finished, are in progress or were cut, and whether state.json has counted them.
 func TestTheCostOfAParentHasThatOfItsChildren(t *testing.T) {
 	h := newHousehold(t, Limits{})
 	one := h.person("one")

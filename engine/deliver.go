@@ -220,7 +220,7 @@ func sourceTexts(all []record.Source) (list []string) {
 }
 
 // closing looks for the record that closes an item which is done. One that is not
-// there was dropped, unless a person saves the history at this moment: then the file
+// there was dropped, unless a user saves the history at this moment: then the file
 // may be short for an instant.
 func (m *mailroom) closing(ctx context.Context, agent, item string) (o record.Outcome, ok bool, err error) {
 	path := filepath.Join(m.folder(agent), "history.jsonl")

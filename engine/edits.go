@@ -14,7 +14,7 @@ import (
 	"daycare/engine/watch"
 )
 
-// The folder of every agent in memory is watched. What a person writes there counts
+// The folder of every agent in memory is watched. What a user writes there counts
 // from the agent's next turn: the engine reads the descriptor, because it routes by
 // it; state and history are the agent's own to read, which is only poked.
 
@@ -89,7 +89,7 @@ func runtimeOnly(name string) bool {
 	return watch.Hidden(name)
 }
 
-// descriptors are what people edit that the engine routes by.
+// descriptors are what users edit that the engine routes by.
 type descriptors struct {
 	place
 	recent *recent
@@ -132,7 +132,7 @@ func (ds *descriptors) watchEdits(ctx context.Context) {
 	}
 }
 
-// reread takes over what a person wrote into a descriptor, and says so. With last a
+// reread takes over what a user wrote into a descriptor, and says so. With last a
 // broken one is reported; else broken asks to look again.
 func (ds *descriptors) reread(id string, last bool) (broken bool) {
 	c, err := ds.index.Reread(id, last)
@@ -166,7 +166,7 @@ func (ds *descriptors) copyKept(path, kept string) {
 		Remedy: "Compare the two, then remove the copy."})
 }
 
-// descriptorEdited tells which members of a descriptor a person changed.
+// descriptorEdited tells which members of a descriptor a user changed.
 func (ds *descriptors) descriptorEdited(id string, members []string) {
 	text := strings.Join(members, ", ") + " changed; takes effect with the next turn"
 	ds.events.Emit(event.Event{Type: event.FileEdited, Agent: id, Body: event.File{File: address.File, Text: text}})

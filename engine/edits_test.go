@@ -18,7 +18,7 @@ import (
 )
 
 // A descriptor that is edited while its agent is in memory reaches the agent, and
-// people are told what changed; a broken one is reported with its place and leaves
+// users are told what changed; a broken one is reported with its place and leaves
 // the last good one in force.
 func TestADescriptorEditReachesTheRunningAgent(t *testing.T) {
 	root := t.TempDir()

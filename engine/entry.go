@@ -30,7 +30,7 @@ type entry struct {
 	dir    string
 
 	activity atomic.Pointer[activity]
-	edited   chan struct{} // capacity 1: a person may have written in the folder
+	edited   chan struct{} // capacity 1: a user may have written in the folder
 
 	mu sync.Mutex
 	opened
@@ -51,7 +51,7 @@ type opened struct {
 type actor struct {
 	running bool // it exists
 	cancel  context.CancelCauseFunc
-	stop    context.CancelCauseFunc // of the turn under way
+	stop    context.CancelCauseFunc // of the current turn
 	done    chan struct{}           // closed when it ended
 }
 
@@ -77,7 +77,7 @@ func (e *entry) open() (inbox.Mailbox, error) {
 	return e.box, nil
 }
 
-// revived reports whether a person took the end of an agent out of its state.json. The end
+// revived reports whether a user took the end of an agent out of its state.json. The end
 // is written there before the agent is stopped, so that one which is about to end is not one of
 // these. The lock is held.
 func (e *entry) revived() bool {

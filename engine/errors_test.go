@@ -82,7 +82,7 @@ func TestWhatMayBeShared(t *testing.T) {
 	}
 }
 
-// What people talk to by an address stays: it is not killed, but reset or removed.
+// What users talk to by an address stays: it is not killed, but reset or removed.
 func TestWhatCanBeKilled(t *testing.T) {
 	s := newStill(t)
 	terminal := Terminal()

@@ -64,7 +64,7 @@ func NewFamily(s *System, limits func() Limits) *Family {
 
 // Post puts a message of one agent into the inbox of another. When it returns nil
 // the message is durable. in.Agent "" is the default target: the sender's parent if
-// that is a user's agent, else the agent that a person wrote to last. Errors:
+// that is a user's agent, else the agent that a user wrote to last. Errors:
 // ErrHops, ErrNobody, ErrStranger, message.ErrUnknownAgent, *address.Ambiguous, and
 // those of Deliver.
 func (f *Family) Post(ctx context.Context, in message.Incoming) (message.Receipt, error) {

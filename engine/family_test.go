@@ -58,7 +58,7 @@ func newHousehold(t *testing.T, limits Limits, connectors ...Connector) *househo
 	return h
 }
 
-// person is an agent of a person in a chat, who has just written.
+// person is an agent of a user in a chat, who has just written.
 func (h *household) person(chat string) string {
 	r := h.deliver(from(chat, "hello"))
 	if _, err := h.System.Await(h.t.Context(), r.Agent, r.Item); err != nil {
@@ -472,7 +472,7 @@ func TestTheRequestsOfAnAgentThatEnded(t *testing.T) {
 	}
 }
 
-// A death between the making of an agent and its first message leaves one that never
+// A crash between the making of an agent and its first message leaves one that never
 // did anything: it is not old for that.
 func TestASubagentWithoutItsFirstMessageIsNotIdle(t *testing.T) {
 	h := newHousehold(t, Limits{TTL: time.Hour})
@@ -575,7 +575,7 @@ func TestOnlySpawnedAgentsAreCounted(t *testing.T) {
 	}
 }
 
-// What the agent of a person in a chat makes, a task or a colleague, knows no more than
+// What the agent of a user in a chat makes, a task or a colleague, knows no more than
 // its maker: also when that is gone, and however long the chain is.
 func TestWhatAnAgentMadeKnowsWhatItsMakerKnows(t *testing.T) {
 	h := newHousehold(t, Limits{})
@@ -633,7 +633,7 @@ func TestWhatAnAgentMadeKnowsWhatItsMakerKnows(t *testing.T) {
 	t.Logf("%d looks at what others said", tried)
 }
 
-// Who works for whom: the person's own agents, those of the house, and strangers.
+// Who works for whom: the user's own agents, those of the house, and strangers.
 func TestStrangersAndKin(t *testing.T) {
 	h := newHousehold(t, Limits{})
 	post := func(channel, user string) string {

@@ -143,7 +143,7 @@ func TestEachFailedStepOfAnActionIsReported(t *testing.T) {
 		},
 	}
 	excused := []string{
-		// a place for a death: nothing is done there
+		// a place for a crash: nothing is done there
 		"inbox.accepted",
 		"state.kept.write", "state.kept.rename", "descriptor.kept.write", "descriptor.kept.rename", // copies for repairs by hand
 	}

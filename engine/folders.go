@@ -13,7 +13,7 @@ import (
 	"daycare/engine/watch"
 )
 
-// A folderWatch notices agents that a person makes, takes away or changes by hand.
+// A folderWatch notices agents that a user makes, takes away or changes by hand.
 type folderWatch struct {
 	place
 	actors      *actors
@@ -21,7 +21,7 @@ type folderWatch struct {
 	recent      *recent
 }
 
-// watchFolders notices agents that a person made, took away or changed by hand:
+// watchFolders notices agents that a user made, took away or changed by hand:
 // a folder that was copied in is an agent from then on, one that is gone has ended.
 func (fw *folderWatch) watchFolders(ctx context.Context, w *watch.Watcher) {
 	changed := newEdits()
@@ -107,7 +107,7 @@ func (fw *folderWatch) unexpected(name string) bool {
 	return address.ValidID(name) && known != disk.Exists(fw.folder(name))
 }
 
-// rescan takes over what a person changed in the folders of these agents, without ids in
+// rescan takes over what a user changed in the folders of these agents, without ids in
 // those of all.
 func (fw *folderWatch) rescan(ids ...string) {
 	before := map[string]address.Descriptor{}

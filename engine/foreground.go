@@ -15,7 +15,7 @@ import (
 )
 
 // Foreground is the most recent foreground agent: the user agent with the newest
-// message of a person on disk, whether it is in memory or not. An owner's comes before
+// message of a user on disk, whether it is in memory or not. An owner's comes before
 // those of others.
 func (s *System) Foreground() (id string, ok bool) { return s.recent.foreground() }
 
@@ -36,7 +36,7 @@ type recent struct {
 	others *btree.BTreeG[spoken]
 }
 
-// spoken is when a person last wrote to an agent. Until that is read from the inbox it is
+// spoken is when a user last wrote to an agent. Until that is read from the inbox it is
 // when the file was last written, which is later or the same.
 type spoken struct {
 	at    time.Time
@@ -52,7 +52,7 @@ func (r *recent) forget() {
 	r.read = false
 }
 
-// wrote says that a person wrote to an agent.
+// wrote says that a user wrote to an agent.
 func (r *recent) wrote(meta address.Meta, kind message.Kind, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +82,7 @@ func (r *recent) foreground() (id string, ok bool) {
 	return r.newest(false)
 }
 
-// newest is the agent that a person wrote to last, among those of owners or of others.
+// newest is the agent that a user wrote to last, among those of owners or of others.
 func (r *recent) newest(owners bool) (id string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"daycare/engine/message"
 )
 
-// Who wrote last is found without a look at all agents, and stays right as people write,
+// Who wrote last is found without a look at all agents, and stays right as users write,
 // agents go and owners change.
 func TestTheForegroundIsKeptRightWithoutALookAtAllAgents(t *testing.T) {
 	h := newHousehold(t, Limits{})

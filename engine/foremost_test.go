@@ -13,7 +13,7 @@ import (
 	"daycare/engine/message"
 )
 
-// Whoever a person wrote to last is in the foreground, and answers for the house if that
+// Whoever a user wrote to last is in the foreground, and answers for the house if that
 // person owns it, whatever became of other agents meanwhile: by what was seen, and by the files alone.
 func TestTheForegroundIsWhomAPersonWroteToLast(t *testing.T) {
 	owns := func(o *Options) { o.Owns = func(d address.Descriptor) bool { return d.UserID == "owner" } }

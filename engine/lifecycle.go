@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	// ErrBusy: the agent has work under way or waiting.
+	// ErrBusy: the agent has work in progress or waiting.
 	ErrBusy = fault.Busy
 	// ErrProtected: agents of this kind are not killed; reset or remove them.
 	ErrProtected = fault.Protected
@@ -133,7 +133,7 @@ func (l *lifecycle) below(id string) (list []address.Meta) {
 	return list
 }
 
-// killable: what a person or an agent started may be killed; what an address maps
+// killable: what a user or an agent started may be killed; what an address maps
 // to would be made again by the next message.
 func killable(meta address.Meta) bool {
 	switch d := meta.Descriptor; d.Type {

@@ -74,7 +74,7 @@ func openFiles(t *testing.T) int {
 	return len(entries)
 }
 
-// Whatever people do to agents that sleep leaves none of their files open.
+// Whatever users do to agents that sleep leaves none of their files open.
 func TestSleepingAgentsHaveNoFileOpen(t *testing.T) {
 	s := newStill(t)
 	first := s.colleague(t)

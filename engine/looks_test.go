@@ -85,7 +85,7 @@ func TestWhenAnAgentIsBusy(t *testing.T) {
 	}
 }
 
-// Whoever a person wrote to last is an agent of a person that is there: no colleague, and none
+// Whoever a user wrote to last is an agent of a user that is there: no colleague, and none
 // whose folder was taken away.
 func TestTheForegroundIsThere(t *testing.T) {
 	root := t.TempDir()

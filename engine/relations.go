@@ -18,7 +18,7 @@ func (k *relations) knows(from, to string) bool {
 	return k.Reads(from, to) || k.Root(to).Descriptor.Type == address.Permanent
 }
 
-// Reads reports whether an agent may read the conversation of another: what people say
+// Reads reports whether an agent may read the conversation of another: what users say
 // to a colleague of the workspace is not for everyone who can write to it.
 func (k *relations) Reads(from, to string) bool {
 	root, top := k.Root(from), k.Root(to)
@@ -40,7 +40,7 @@ func (k *relations) OfHouse(id string) bool {
 	return d.Type != address.User || Here(d.Connector)
 }
 
-// Related reports whether two agents work for one person.
+// Related reports whether two agents work for one user.
 func (k *relations) Related(asker, ref string) bool {
 	id, err := k.place.index.Resolve(ref)
 	if err != nil {
@@ -66,7 +66,7 @@ func (k *relations) Stranger(asker, ref string) (id string, ok bool) {
 	return id, !owner && !k.Related(asker, id)
 }
 
-// Root is the agent at the head of an agent's family: the one that speaks with a person,
+// Root is the agent at the head of an agent's family: the one that speaks with a user,
 // or the agent of the workspace that created the others. What was created by an agent that is gone
 // still is of that family, and of nobody's that is left.
 func (k *relations) Root(id string) address.Meta {

@@ -17,7 +17,7 @@ import (
 // ErrNotHeld: an agent gives only what it holds itself.
 var ErrNotHeld = errors.New("you do not have that permission yourself; ask for it with request_permission")
 
-// Overseer is the agent of the person who answers for an agent: its nearest
+// Overseer is the agent of the user who answers for an agent: its nearest
 // ancestor that speaks with one, else the agent that an owner wrote to last. Somebody
 // else who wrote last must not answer for agents of the workspace itself.
 func (f *Family) Overseer(id string) (address.Meta, bool) {
@@ -88,7 +88,7 @@ func (g *grants) Share(ctx context.Context, from, ref, tag, key string) error {
 	return err
 }
 
-// Grants is what people gave an agent, and its rights.
+// Grants is what users gave an agent, and its rights.
 func (g *grants) Grants(id string) (permission.Set, error) {
 	if _, ok := g.place.index.Get(id); !ok {
 		return permission.Set{}, message.ErrUnknownAgent

@@ -166,7 +166,7 @@ func (s *senders) send(p message.Promise) {
 	}
 }
 
-// drop takes back what an agent has promised and is not delivered yet. A try under way
+// drop takes back what an agent has promised and is not delivered yet. A try in progress
 // is cut short, and its result is not reported any more.
 func (s *senders) drop(agent string) {
 	s.mu.Lock()
@@ -352,7 +352,7 @@ func (s *senders) settle(p *promise, f message.Result) {
 	s.report(p, f)
 }
 
-// close gives what is under way some time to leave, then ends all senders.
+// close gives what is in progress some time to leave, then ends all senders.
 func (s *senders) close(grace time.Duration) {
 	timer := time.AfterFunc(grace, s.cancel)
 	s.mu.Lock()

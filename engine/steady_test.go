@@ -143,7 +143,7 @@ func TestAKilledAgentIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// A decision that a death kept from leaving the queue is the first answer: whoever comes
+// A decision that a crash kept from leaving the queue is the first answer: whoever comes
 // later learns of it, and the request is over.
 func TestTheFirstAnswerStandsAfterADeath(t *testing.T) {
 	s := newStill(t)

@@ -178,7 +178,7 @@ func New(o Options) (*System, error) {
 }
 
 // Run wakes every agent that has something to do and lets agents work until ctx
-// ends. Then turns under way are suspended, answers under way may still leave for
+// ends. Then turns in progress are suspended, answers in progress may still leave for
 // a while, and Run returns when everything has stopped.
 func (s *System) Run(ctx context.Context, start StartFunc) error {
 	s.actors.start.Store(&start)
@@ -223,11 +223,11 @@ func (s *System) shutdown() {
 	}
 }
 
-// Here reports whether the people of a connector are whoever sits at this machine: those of the
+// Here reports whether the users of a connector are whoever sits at this machine: those of the
 // terminal and of an editor on it. No connector in the settings can have such an id.
 func Here(connector string) bool { return connector == "terminal" || connector == "acp" }
 
-// Terminal is the address of the terminal's own agent: that of the person whose
+// Terminal is the address of the terminal's own agent: that of the user whose
 // machine this is.
 func Terminal() message.Address {
 	name := "user"

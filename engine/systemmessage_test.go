@@ -12,7 +12,7 @@ import (
 
 // A long message between agents is a file, and the short one that names it is accepted
 // only when the file survives a power cut. Told again, as after a crash, it is never
-// away, whatever the moment of a death. Failpoints are set for a whole process, so a
+// away, whatever the moment of a crash. Failpoints are set for a whole process, so a
 // child writes it.
 func TestALongMessageIsDurableAndNeverAway(t *testing.T) {
 	const variable, name = "ENGINE_TEST_WORKSPACE", "x.md"

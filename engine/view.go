@@ -12,7 +12,7 @@ import (
 	"daycare/engine/record"
 )
 
-// What people see is computed when they ask: from an agent in memory if it is
+// What users see is computed when they ask: from an agent in memory if it is
 // awake, else from its files. So it works with nothing running, too.
 
 // A directory says what there is to see of agents.

@@ -2,8 +2,8 @@
 // descriptor.json, and the Index from descriptor, handle and name to agent id.
 //
 // Files: agents/<id>/descriptor.json says who an agent is, written once when it is
-// made and a person's from then on; agents/handles.jsonl gives every agent a path
-// of serial numbers for people, append-only, so that a number is never used twice;
+// made and a user's from then on; agents/handles.jsonl gives every agent a path
+// of serial numbers for users, append-only, so that a number is never used twice;
 // agents/<id>/.descriptor.json is a copy of the last good descriptor (kept.go).
 // The engine reads the Index; nobody else writes agents/.
 package address
@@ -24,7 +24,7 @@ import (
 type Type string
 
 const (
-	User      Type = "user"      // a person in a chat
+	User      Type = "user"      // a user in a chat
 	Cron      Type = "cron"      // a scheduled task; the agent's id is the task's
 	Heartbeat Type = "heartbeat" // the one that looks around now and then
 	Subagent  Type = "subagent"  // started by another agent

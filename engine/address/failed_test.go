@@ -13,7 +13,7 @@ import (
 	"daycare/engine/disk"
 )
 
-// A step that fails is reported also where the disk goes on after it: no agent is made, or
+// A step that fails is reported also where the disk continues after it: no agent is made, or
 // taken in, without a handle that is durable.
 func TestAStepThatFailsOnceIsReported(t *testing.T) {
 	copies := []string{"descriptor.kept.write", "descriptor.kept.rename"}
@@ -87,7 +87,7 @@ func TestAFolderOfAgentsThatCannotBeListed(t *testing.T) {
 	}
 }
 
-// Of an agent nothing is known until somebody has looked at its state; that it goes on is
+// Of an agent nothing is known until somebody has looked at its state; that it continues is
 // then known as well as that it has ended.
 func TestWhatIsKnownOfAnEnd(t *testing.T) {
 	x, _ := load(t, t.TempDir())

@@ -19,7 +19,7 @@ import (
 )
 
 // A handle is one line of handles.jsonl: the path of serial numbers by which
-// people call an agent, "3/" at the top, "3/0" for its first child.
+// users call an agent, "3/" at the top, "3/0" for its first child.
 type handle struct {
 	Handle string     `json:"handle" check:"required" pattern:"^(0|[1-9][0-9]*)(/(0|[1-9][0-9]*))*/?$"`
 	ID     string     `json:"id" check:"required" pattern:"^[a-z0-9]{24,32}$"`
@@ -177,7 +177,7 @@ func (h *handles) append(given ...handle) error {
 	return err
 }
 
-// reload takes over what a person made of the file. Lines that are missing are
+// reload takes over what a user made of the file. Lines that are missing are
 // appended again: a number that was given is never given again.
 func (h *handles) reload() error {
 	for {
@@ -263,7 +263,7 @@ func join(parent string, serial int) string {
 	return strings.TrimSuffix(parent, "/") + "/" + strconv.Itoa(serial)
 }
 
-// compareHandles orders handles as people count: 2 before 10, parents before
+// compareHandles orders handles as users count: 2 before 10, parents before
 // children; "" last.
 func compareHandles(a, b string) int {
 	if a == "" || b == "" {

@@ -19,7 +19,7 @@ import (
 	"daycare/engine/message"
 )
 
-// A handle is serial numbers as people count, without leading zeros; one at the top may be
+// A handle is serial numbers as users count, without leading zeros; one at the top may be
 // written without its slash.
 func TestWhatIsAHandle(t *testing.T) {
 	for s, want := range map[string]string{"0": "0/", "0/": "0/", "12/": "12/", "3/0": "3/0", "3/0/": "3/0", "3/0/11": "3/0/11"} {
@@ -45,7 +45,7 @@ func TestWhatIsAHandle(t *testing.T) {
 	}
 }
 
-// Handles are in the order in which people count, and so are the texts that they are found by.
+// Handles are in the order in which users count, and so are the texts that they are found by.
 func TestTheOrderOfHandles(t *testing.T) {
 	order := []string{"0/", "0/0", "0/0/5", "0/2", "0/10", "1/", "2/", "9/", "9/9", "10/", "10/0", "100/"}
 	mixed := slices.Clone(order)

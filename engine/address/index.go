@@ -177,10 +177,10 @@ func (x *Index) called(handle string) (id string, ok bool) {
 // maxCandidates is how many agents an Ambiguous names.
 const maxCandidates = 20
 
-// MinPrefix is how much of an id a person must type.
+// MinPrefix is how much of an id a user must type.
 const MinPrefix = 4
 
-// Resolve finds the agent that a person means: by exact id, handle ("0/1"; "0" is
+// Resolve finds the agent that a user means: by exact id, handle ("0/1"; "0" is
 // "0/"), name, or a unique prefix of the id of at least four characters. Errors:
 // message.ErrUnknownAgent, *Ambiguous.
 func (x *Index) Resolve(ref string) (string, error) {
@@ -230,7 +230,7 @@ func (x *Index) Resolve(ref string) (string, error) {
 }
 
 // NextSerial is the serial number that the next top-level agent gets: the channel
-// id of an agent that a person makes by hand.
+// id of an agent that a user makes by hand.
 func (x *Index) NextSerial() string {
 	x.scan.handles.mu.Lock()
 	defer x.scan.handles.mu.Unlock()

@@ -12,14 +12,14 @@ import (
 // keptFile is a copy of the last good descriptor, beside it. Agents that an address
 // maps to are found by their descriptor alone: without the copy a typing error that
 // is read at a start would make the address free, and its next message would make a
-// second agent. It is a cache, written without a barrier: a person may remove it.
+// second agent. It is a cache, written without a barrier: a user may remove it.
 const keptFile = ".descriptor.json"
 
 // kept reports whether agents like d need a copy. Others are found by their id, which
 // is the name of their folder.
 func (d Descriptor) kept() bool { return d.Type == User || d.Type == Heartbeat }
 
-// Keep copies the descriptor of an agent, as it is in force. It is called when an agent
+// Keep copies the descriptor of an agent, as it is active. It is called when an agent
 // is made, wakes or was edited, so that a start reads no more than the descriptors. The
 // copy has the time of its original: a look tells whether there is anything to do. What
 // goes wrong is only logged: the descriptor itself is good.
@@ -37,7 +37,7 @@ func (x *Index) Keep(id string) {
 		return
 	}
 	if d, ok := current(path); !ok || d != m.Descriptor {
-		return // what stands there is not in force
+		return // what stands there is not active
 	}
 
 	data, err := Encode(m.Descriptor)
@@ -60,7 +60,7 @@ func current(path string) (Descriptor, bool) {
 	return d, finding.Join(found) == nil
 }
 
-// lastGood is the descriptor that was in force before the one that stands there now;
+// lastGood is the descriptor that was active before the one that stands there now;
 // nil: it is not known.
 func (s *scan) lastGood(id string) *Descriptor {
 	d, ok := current(filepath.Join(s.dir, id, keptFile))

@@ -78,10 +78,10 @@ func (m Meta) Maker() string {
 // is another family.
 const familyEnd = "\x00\x00"
 
-// House is the family of the permanent agents that no agent of a person made.
+// House is the family of the permanent agents that no agent of a user made.
 const House = "house"
 
-// FamilyOf names the family of the agent at the head of it: those of one person are one.
+// FamilyOf names the family of the agent at the head of it: those of one user are one.
 func FamilyOf(root Meta) string {
 	switch d := root.Descriptor; {
 	case d.Type == Permanent:

@@ -41,7 +41,7 @@ type listing struct {
 	byID     map[string]Meta
 	byKey    map[string]string // key of a descriptor -> id
 	byHandle map[string]string // handle -> id
-	sorted   []Meta            // by handle; nil: to be made anew
+	sorted   []Meta            // by handle; nil: to be made again
 
 	facets   *btree.BTreeG[facet]
 	ended    map[string]life   // by id: what is known of it

@@ -12,7 +12,7 @@ import (
 type Change struct {
 	Members []string // of its descriptor that are different now, sorted; none: it is as it was
 	Found   []finding.Finding
-	// Broken: the file is not in force as it stands. The last good version is.
+	// Broken: the file is not active as it stands. The last good version is.
 	Broken bool
 }
 

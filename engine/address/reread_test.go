@@ -66,7 +66,7 @@ func TestReread(t *testing.T) {
 	}
 }
 
-// A descriptor that takes the address of another agent is not in force, and is told as one that is
+// A descriptor that takes the address of another agent is not active, and is told as one that is
 // broken.
 func TestRereadOfAnAddressThatIsTaken(t *testing.T) {
 	root := t.TempDir()

@@ -37,7 +37,7 @@ type scan struct {
 	one     sync.Mutex // one Rescan at a time; nobody else waits for it
 
 	// Under the mu of known.
-	seen      map[string]stamp         // of each descriptor that is in force
+	seen      map[string]stamp         // of each descriptor that is active
 	told      map[finding.Finding]bool // what was reported
 	forgotten int                      // how many agents were forgotten
 }
@@ -62,7 +62,7 @@ type reading struct {
 	id     string
 	d      Descriptor
 	last   *Descriptor // the last good one, if there is one
-	asked  bool        // last was looked for: this one cannot be in force, and no other is
+	asked  bool        // last was looked for: this one cannot be active, and no other is
 	handle string      // "": none yet
 	stamp  stamp
 	basis  basis
@@ -323,7 +323,7 @@ func (s *scan) takeIn(read []reading) (t taken, err error) {
 	return t, nil
 }
 
-// number gives the agents among the readings that come to be in force their handles,
+// number gives the agents among the readings that come to be active their handles,
 // durably. It writes, so it is done before the index is locked.
 func (s *scan) number(read []reading) error {
 	claimed := map[string]string{} // address -> id
@@ -360,7 +360,7 @@ func (s *scan) number(read []reading) error {
 }
 
 // choose decides about a reading: whether its descriptor, or the last good one in its
-// place, can be in force, and what is wrong. claimed are addresses that others get
+// place, can be active, and what is wrong. claimed are addresses that others get
 // before it. l.mu is held.
 func (s *scan) choose(r *reading, claimed map[string]string) (found []finding.Finding, good bool) {
 	found = r.found

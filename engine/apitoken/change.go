@@ -25,7 +25,7 @@ var (
 	ErrTaken = errors.New("a token with this name already exists")
 )
 
-// prefix begins every token, so that people and scanners recognise one.
+// prefix begins every token, so that users and scanners recognise one.
 const prefix = "daycare_"
 
 // Create makes a token and keeps its hash. The token is returned this once.

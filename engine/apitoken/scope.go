@@ -21,7 +21,7 @@ const (
 // Scopes are all scopes, the weakest first.
 var Scopes = []Scope{Read, Chat, Approve, Admin}
 
-// Names lists scopes for people.
+// Names lists scopes for users.
 func Names(scopes []Scope) string {
 	names := make([]string, len(scopes))
 	for i, s := range scopes {

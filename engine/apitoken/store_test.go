@@ -91,7 +91,7 @@ func TestWhenATokenExpires(t *testing.T) {
 	}
 }
 
-// A token that is revoked or changed ends what was begun with it; the others go on.
+// A token that is revoked or changed ends what was begun with it; the others continue.
 func TestOnlyWhatChangedEnds(t *testing.T) {
 	root := t.TempDir()
 	soon := time.Now().Add(time.Hour)

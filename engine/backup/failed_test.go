@@ -228,7 +228,7 @@ func TestARestoreThatCannotBeDoneIsUndone(t *testing.T) {
 	}
 }
 
-// What ends as a backup and goes on is none, and so is one without a workspace.
+// What ends as a backup and continues is none, and so is one without a workspace.
 func TestWhatFollowsABackup(t *testing.T) {
 	good := written(t, Options{Root: workspace(t, map[string]string{home + "/SOUL.md": "new"}), Named: nil})
 	zip, err := gzip.NewReader(bytes.NewReader(good))

@@ -213,7 +213,7 @@ func Restore(from io.Reader, workspace string) (r Restored, err error) {
 }
 
 // place moves what was unpacked in the folder stage of the workspace to its place, .daycare last.
-// Nothing outside of the workspace is touched, whatever links lie in it. If that fails, what was
+// Nothing outside of the workspace is touched, whatever links are in it. If that fails, what was
 // done is undone.
 func place(root *os.Root, stage string) (aside []string, err error) {
 	syscall.Sync() // all files, before one of them has its name

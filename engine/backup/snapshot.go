@@ -232,7 +232,7 @@ func (s *snapshot) scrub(f seen) (seen, error) {
 	return f, err
 }
 
-// grows reports whether a file is only appended to, or never changed. An inbox is made anew
+// grows reports whether a file is only appended to, or never changed. An inbox is made again
 // now and then, and what was in it is then nowhere else.
 func grows(name string) bool {
 	if path.Ext(name) == ".jsonl" {

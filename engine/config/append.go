@@ -143,7 +143,7 @@ func beginning(data []byte, key string) (line int, space string) {
 	return lineCount(data), ""
 }
 
-// within reports whether lines go on with a value that began before them.
+// within reports whether lines continue with a value that began before them.
 func within(lines []string) bool {
 	for _, line := range lines {
 		if text := strings.TrimSpace(line); text != "" && text[0] != '#' {

@@ -10,7 +10,7 @@ import (
 	"daycare/engine/disk"
 )
 
-// One number is replaced, and nothing else of what a person wrote.
+// One number is replaced, and nothing else of what a user wrote.
 func TestOneValueIsReplacedAndNothingElse(t *testing.T) {
 	for name, text := range map[string]string{
 		"in a line":  "# Grüße\nbudget: { perDay: { usd: 5, tokens: 5 }, total: { usd: 5 } } # five\n",
@@ -43,7 +43,7 @@ func TestOneValueIsReplacedAndNothingElse(t *testing.T) {
 	}
 }
 
-// What is not there as a number of its own is left to the person.
+// What is not there as a number of its own is left to the user.
 func TestWhatIsNotPlainIsNotReplaced(t *testing.T) {
 	for name, text := range map[string]string{
 		"missing": "budget: { total: { usd: 5 } }\n", "no settings": "", "an alias": "budget: { total: &t { usd: 5 }, perDay: *t }\n",

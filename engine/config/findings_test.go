@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// badSettings is a table of what people get wrong: the text, and each finding as
+// badSettings is a table of what users get wrong: the text, and each finding as
 // "line:column severity: reason | remedy".
 var badSettings = []struct {
 	name, text string
@@ -412,7 +412,7 @@ func missing(t *testing.T, f *form.File, typ reflect.Type, path string) {
 }
 
 // The OpenAI format has one place in the API, so one connector can serve it, for tokens and not
-// for people.
+// for users.
 func TestOneConnectorServesTheOpenAIFormat(t *testing.T) {
 	const text = "connectors:\n  - {id: a, type: openai}\n  - {id: b, type: openai, pairing: true}\n"
 	_, found, err := Load(dir(t, map[string]string{Name: text}), noEnv, kindsOf("openai")...)

@@ -32,7 +32,7 @@ agents/*/blobs/
 `
 
 // Ignore writes the .gitignore of a .daycare directory that has none. It is called wherever the
-// directory or auth.json is created, and at each start, because people create them by hand, too. An
+// directory or auth.json is created, and at each start, because users create them by hand, too. An
 // existing file stays as it is, even if it is empty.
 func Ignore(root string) error {
 	path := filepath.Join(root, IgnoreName)

@@ -159,7 +159,7 @@ func TestMergeKeys(t *testing.T) {
 	}
 }
 
-// example is the file that people copy.
+// example is the file that users copy.
 func example(t testing.TB) string {
 	t.Helper()
 	data, err := os.ReadFile("../../settings.example.yaml")

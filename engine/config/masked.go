@@ -49,7 +49,7 @@ func masked(v reflect.Value) any {
 	return v.Interface()
 }
 
-// FormatDuration formats a duration as people write it: 30m, not 30m0s.
+// FormatDuration formats a duration as users write it: 30m, not 30m0s.
 func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

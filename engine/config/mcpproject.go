@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// ProjectName is the file of a workspace that lists MCP servers for every program that people
+	// ProjectName is the file of a workspace that lists MCP servers for every program that users
 	// use in it. Its format is that of Claude Code: code.claude.com/docs/en/mcp.
 	ProjectName = ".mcp.json"
 	// TrustedName is the file of .daycare that holds the content of it that an owner trusted.

@@ -239,7 +239,7 @@ func TestEveryCallReturnsTheErrorOfTheDaemon(t *testing.T) {
 	})
 }
 
-// A reset that cannot stop the turn under way is not said to be done.
+// A reset that cannot stop the current turn is not said to be done.
 func TestAResetThatCannotStopIsRefused(t *testing.T) {
 	f := &fake{stop: func(string) (bool, error) { return false, ErrBusy }}
 	c, _ := serve(t, f)

@@ -79,7 +79,7 @@ type (
 	}
 )
 
-// catalogRoutes serve what people can choose from.
+// catalogRoutes serve what users can choose from.
 type catalogRoutes struct {
 	catalog Catalog
 	other   translated

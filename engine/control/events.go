@@ -111,7 +111,7 @@ func (g watchers) filter(ctx context.Context, in eventsIn) (Filter, error) {
 	return f, nil
 }
 
-// resume finds the number to go on from. Where the ring cannot tell what
+// resume finds the number to continue from. Where the ring cannot tell what
 // happened since, because it is of another process, there is a gap.
 func (g watchers) resume(last string) (from uint64, gap *Gap) {
 	next := g.events.Next()

@@ -148,7 +148,7 @@ func (f *feed) push(e entry) {
 }
 
 // addDelta joins a delta to the one that waits, if that is the agent's newest
-// entry and the text goes on where it ends; else it gets an entry of its own.
+// entry and the text continues where it ends; else it gets an entry of its own.
 func (f *feed) addDelta(e event.Event) {
 	if p, ok := e.Body.(event.Progress); ok {
 		f.addProgress(e, len(p.Text))

@@ -199,7 +199,7 @@ func (s *FileStore) Get(id string) (message.File, error) {
 	if err := json.Unmarshal(data, &ref); err != nil {
 		return message.File{}, fmt.Errorf("decode reference of file %s: %w", id, err)
 	}
-	ref.ID, ref.Name = id, cleanName(ref.Name) // a person may have edited it
+	ref.ID, ref.Name = id, cleanName(ref.Name) // a user may have edited it
 
 	return s.file(ref), nil
 }

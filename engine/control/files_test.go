@@ -76,7 +76,7 @@ func TestFileStore(t *testing.T) {
 	}
 }
 
-// TestEditedReference: a reference that a person edited cannot lead elsewhere.
+// TestEditedReference: a reference that a user edited cannot lead elsewhere.
 func TestEditedReference(t *testing.T) {
 	s, root := store(t)
 	f, err := s.Put("a.txt", strings.NewReader("x"))

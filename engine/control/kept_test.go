@@ -152,7 +152,7 @@ func TestAFileIsAdoptedOnce(t *testing.T) {
 	}
 }
 
-// Outside of where agents write, links are the user's own; what is no file, and what lies in
+// Outside of where agents write, links are the user's own; what is no file, and what is in
 // .daycare, is refused there too.
 func TestWhatIsAdoptedFromElsewhere(t *testing.T) {
 	s, root := store(t)

@@ -328,7 +328,7 @@ func TestResetStops(t *testing.T) {
 	}
 }
 
-// TestCallers: only who comes by the unix socket may name paths and people.
+// TestCallers: only who comes by the unix socket may name paths and users.
 func TestCallers(t *testing.T) {
 	f := &fake{}
 	h := Handler(f.backend(), Options{})

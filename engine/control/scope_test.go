@@ -188,7 +188,7 @@ func filled(pattern, agent string) (method, path string) {
 		"{slug}", "t", "{model}", agent).Replace(path)
 }
 
-// bodies are what routes need to go on to their backend.
+// bodies are what routes need to continue to their backend.
 var bodies = map[string]string{
 	"POST /v1/agents/{id}/messages": `{"text":"hi"}`, "POST /v1/messages": `{"text":"hi","connector":"c","channelId":"d"}`,
 	"POST /v1/permissions/{token}": `{"decision":"deny"}`, "POST /v1/agents/{id}/mark": `{"name":"here"}`,

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// grace is how long requests under way may take to finish when the server ends.
+// grace is how long requests in progress may take to finish when the server ends.
 const grace = 5 * time.Second
 
 // Serve serves all listeners until ctx ends; then streams end at once and other requests within 5

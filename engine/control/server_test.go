@@ -206,7 +206,7 @@ func TestAConnectionWithoutARequestDoesNotDelayTheEnd(t *testing.T) {
 	}
 }
 
-// TestShutdown: streams end at once, a request under way gets its answer.
+// TestShutdown: streams end at once, a request in progress gets its answer.
 func TestShutdown(t *testing.T) {
 	root := t.TempDir()
 	entered, release := make(chan struct{}), make(chan struct{})

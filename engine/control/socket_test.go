@@ -59,7 +59,7 @@ func unless(ok bool, f func() error) error {
 	return nil
 }
 
-// What lies in the place of the socket and is none is not removed unasked.
+// What is in the place of the socket and is none is not removed unasked.
 func TestAFolderInThePlaceOfTheSocket(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, SocketName)

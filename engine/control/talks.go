@@ -15,7 +15,7 @@ type talks struct {
 }
 
 // reset is stop and reset: who asks for an empty slate does not want to wait for
-// the turn under way.
+// the current turn.
 func (t talks) reset(ctx context.Context, in anAgent) (message.Receipt, error) {
 	return t.order(ctx, in.ID, message.Reset, "")
 }
@@ -29,7 +29,7 @@ func (t talks) order(ctx context.Context, id string, kind message.Kind, text str
 	return t.deliver(ctx, message.Incoming{Agent: id, Kind: kind, Text: strings.TrimSpace(text), From: callerAddress(ctx)})
 }
 
-// deliver hands an item to the engine. A reset also stops the turn under way:
+// deliver hands an item to the engine. A reset also stops the current turn:
 // before, so that the reset is what comes next; after, where only the engine
 // knows which agent the message is for.
 func (t talks) deliver(ctx context.Context, in message.Incoming) (message.Receipt, error) {

@@ -33,7 +33,7 @@ type ForeignModel struct {
 	Object  string `json:"object"` // model
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
-	Name    string `json:"name,omitempty"` // for people
+	Name    string `json:"name,omitempty"` // for users
 }
 
 // translated are the routes of a Translator.

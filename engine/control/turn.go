@@ -202,7 +202,7 @@ func tellTurn(ctx context.Context, f *feed, told Told, turn *turnFilter, ended <
 	}
 }
 
-// errorType is the type of the event that ends a stream which cannot go on.
+// errorType is the type of the event that ends a stream which cannot continue.
 const errorType event.Type = "error"
 
 // ErrorBody is the body of a failed request.

@@ -2,7 +2,7 @@
 
 package crash
 
-// In every binary that people get no bug is switched on; the compiler removes the branches
+// In every binary that users get no bug is switched on; the compiler removes the branches
 // behind it.
 
 func seeded(string) bool              { return false }

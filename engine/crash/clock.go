@@ -27,7 +27,7 @@ var setClock = sync.OnceFunc(func() {
 })
 
 // Now is the time that is written into files and compared with what files say. A harness
-// can move it, as a person, a battery that ran out or a time server moves the clock. Like
+// can move it, as a user, a battery that ran out or a time server moves the clock. Like
 // the clock of a machine that was started anew it has no monotonic part once it moved.
 func Now() time.Time {
 	setClock()

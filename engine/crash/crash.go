@@ -1,7 +1,7 @@
 // Package crash holds the failpoints that stand at every durable step, so that
 // a harness can make the process die or the disk fail exactly there.
 //
-// Three shapes of step exist: Write (bytes go to a file, a death may leave part
+// Three shapes of step exist: Write (bytes go to a file, a crash may leave part
 // of them), Do (one operation that happens or does not: a sync, a rename, an
 // unlink) and Point (a place between two steps). Unarmed, each costs two loads.
 //
@@ -14,7 +14,7 @@
 // empty for any; K is how many times the point is passed, from 1; PERCENT
 // (default 0) is how much of a write reaches the file before the action. For Do
 // a percentage of 100 means that the operation was done first. stall is kill by a
-// disk that hangs: the process dies a moment later, in which the rest of it goes on.
+// disk that hangs: the process dies a moment later, in which the rest of it continues.
 // slow makes a sync take a second, clock+72h or clock-72h moves what Now returns; the
 // operation itself is done. The faults are enospc, eio, erofs, emfile, enfile, enomem,
 // eacces, eintr, estale, einval, and short, which writes a part and then has no room.
@@ -271,7 +271,7 @@ func Do(name string, op func() error) error {
 	return faults[a.action]
 }
 
-// Write runs one write of p, of which a death or a fault may leave only the
+// Write runs one write of p, of which a crash or a fault may leave only the
 // first part in the file. It returns how many bytes were written.
 func Write(name string, p []byte, write func([]byte) (int, error)) (int, error) {
 	if holdable(name) {

@@ -13,7 +13,7 @@ var steps sync.RWMutex
 // .daycare is not: it may be on a disk that does not answer, and all would wait with it.
 func holdable(name string) bool { return !strings.HasPrefix(name, "tool.file.") }
 
-// Hold waits until no durable step in .daycare is under way in this process, and has all others wait
+// Hold waits until no durable step in .daycare is in progress in this process, and has all others wait
 // until release is called; further calls of release do nothing. Meanwhile the files are
 // what a kill between two steps would leave, which is what a backup copies.
 func Hold() (release func()) {

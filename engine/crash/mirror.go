@@ -151,7 +151,7 @@ type listing struct {
 	Own map[string]Name `json:"own"`
 }
 
-// listings are all directories, by ID. They lie in one file, because a rename
+// listings are all directories, by ID. They are in one file, because a rename
 // between two directories happens in both or in none.
 type listings map[string]listing
 

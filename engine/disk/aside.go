@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Two kinds of hidden names lie in a folder while a file is being replaced.
+// Two kinds of hidden names are in a folder while a file is being replaced.
 //
 //	.tmp-NAME-RANDOM                 ours, perhaps not written to its end
 //	.swap-NAME-RANDOM.BASE.OURS      trades places with NAME
 //
 // BASE and OURS begin the SHA-256 of what NAME held and of what is put in its place.
-// So after a death it is known what a .swap- file is: base and ours can go; anything
-// else is a save of a person that came between the look and the swap.
+// So after a crash it is known what a .swap- file is: base and ours can go; anything
+// else is a save of a user that came between the look and the swap.
 const (
 	tempPrefix = ".tmp-"
 	swapPrefix = ".swap-"
@@ -66,7 +66,7 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// keep gives a person's version that cannot be put in place the name
+// keep gives a user's version that cannot be put in place the name
 // NAME.conflict-TIME. If even that fails it stays where it is, for Recover.
 func (x *exchanges) keep(aside, path string) (kept string) {
 	for now := time.Now().UTC(); ; now = now.Add(time.Millisecond) {
@@ -90,8 +90,8 @@ func (x *exchanges) keep(aside, path string) (kept string) {
 	return kept
 }
 
-// Recover ends what a death left half done in dir: unfinished files go, and a save
-// of a person that had been swapped out and not yet been looked at comes back. With
+// Recover ends what a crash left half done in dir: unfinished files go, and a save
+// of a user that had been swapped out and not yet been looked at comes back. With
 // names only what belongs to those files is touched; the caller keeps other writers
 // of them out. A nil volume, of who only looks, can remove unfinished files.
 func (v *Volume) Recover(dir string, names ...string) error {

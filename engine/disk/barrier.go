@@ -69,7 +69,7 @@ func (l *Log) Durable() bool {
 	return l.synced >= l.written
 }
 
-// settle waits for a sync under way, so that its file can be closed.
+// settle waits for a sync in progress, so that its file can be closed.
 func (l *Log) settle() {
 	for l.syncing {
 		l.cond.Wait()

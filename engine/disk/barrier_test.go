@@ -74,7 +74,7 @@ func appendDurably(t *testing.T, l *Log, line string) {
 	}
 }
 
-// A log that becomes shorter while people wait for it leaves nobody waiting.
+// A log that becomes shorter while users wait for it leaves nobody waiting.
 func TestBarrierAcrossReplaceAndReload(t *testing.T) {
 	l := openLog(t, filepath.Join(t.TempDir(), "log"))
 	stop := make(chan struct{})

@@ -132,7 +132,7 @@ func TestASaveThatCannotBeSwappedBackIsKept(t *testing.T) {
 }
 
 // A log that a full disk cuts short has room again once something was removed, and what it
-// held back was used for what is under way alone.
+// held back was used for what is in progress alone.
 func TestTheSpaceKeptBackIsForWhatIsUnderWay(t *testing.T) {
 	for _, ballast := range []bool{false, true} {
 		dir := t.TempDir()

@@ -213,7 +213,7 @@ func replaceLog(dir string) error {
 	return l.Replace([]byte("new\n"), filepath.Join(dir, "kept"))
 }
 
-// replaceEdited is replaceLog with a save of a person after the look at the file.
+// replaceEdited is replaceLog with a save of a user after the look at the file.
 func replaceEdited(dir string) error {
 	v := NewVolume(dir)
 	l, _, err := v.OpenLog(filepath.Join(dir, "log"), LogOptions{Name: "history"})
@@ -275,7 +275,7 @@ func TestFileSystemThatCannotSyncFolders(t *testing.T) {
 	child(t, "fail", t.TempDir(), "einval@inbox.sync#1")
 }
 
-// A death at any step of a replacement leaves the old content or the new one
+// A crash at any step of a replacement leaves the old content or the new one
 // under the name, whole, and the old one under its second name before that.
 func TestReplaceDies(t *testing.T) {
 	for _, step := range []string{"write#1:0", "write#1:50", "sync#1", "dirsync#1", "link#1", "link#1:100", "dirsync#2",
@@ -346,8 +346,8 @@ func recovered(t *testing.T, dir string, want ...string) {
 	}
 }
 
-// A person saves, and before daycare has looked at what it swapped out it dies. At
-// the next start the save is back; unless the person saved once more, then it lies
+// A user saves, and before daycare has looked at what it swapped out it dies. At
+// the next start the save is back; unless the user saved once more, then it lies
 // beside.
 func TestExchangeDiesOnASave(t *testing.T) {
 	for _, step := range []string{"write#1:50", "sync#1", "rename#1", "rename#1:100"} {

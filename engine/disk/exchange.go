@@ -21,9 +21,9 @@ type exchanges struct {
 }
 
 // Exchange publishes content at path if what stands there is still base (nil: no
-// file). It is for files that people write too. The two names are swapped in one
-// step and what came out is looked at, so a save that a person made in between is
-// never lost: the person's version is put back and returned with ErrChanged, for
+// file). It is for files that users write too. The two names are swapped in one
+// step and what came out is looked at, so a save that a user made in between is
+// never lost: the user's version is put back and returned with ErrChanged, for
 // the caller to merge and try again. What came out and is neither base nor ours is
 // never removed, whatever goes wrong: it is put back, or kept beside the file as
 // NAME.conflict-TIME, of which OnKept tells. A process that dies in between leaves
@@ -43,7 +43,7 @@ func (x *exchanges) Exchange(step, path string, content, base []byte) (found []b
 	return x.swap(step, temp, path, content, base)
 }
 
-// Amend is Exchange for a change of the runtime's own in a person's file, which is no
+// Amend is Exchange for a change of the runtime's own in a user's file, which is no
 // save of theirs: the file keeps the time at which it was saved.
 func (x *exchanges) Amend(step, path string, content, base []byte) (found []byte, err error) {
 	if path, err = Through(x.disk.dir, path); err != nil {
@@ -140,7 +140,7 @@ func whatCameOut(aside string) (content []byte, busy bool, err error) {
 	return content, busy, err
 }
 
-// putBack swaps the person's version in again and returns it with ErrChanged. If
+// putBack swaps the user's version in again and returns it with ErrChanged. If
 // another save landed on ours meanwhile, that newer one comes out and is swapped
 // back in turn, and the older one is kept beside the file.
 func (x *exchanges) putBack(aside, path string, ours []byte) ([]byte, error) {

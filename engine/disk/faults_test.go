@@ -437,7 +437,7 @@ func TestDraft(t *testing.T) {
 	}
 }
 
-// An amendment is no save of the person: the time of it stays.
+// An amendment is no save of the user: the time of it stays.
 func TestAmendKeepsTheTimeOfTheSave(t *testing.T) {
 	dir := t.TempDir()
 	v := NewVolume(dir)

@@ -97,7 +97,7 @@ func (v *Volume) WriteDraftOf(step, path string, content []byte, saved time.Time
 	return err
 }
 
-// newDraft makes the file that is to take a draft's place. One that a death left is removed,
+// newDraft makes the file that is to take a draft's place. One that a crash left is removed,
 // never written over: after a power cut it can be a second name of the draft itself, which
 // would be torn by writing, and the rename of a file over itself would leave both names.
 func newDraft(temp string) (*os.File, error) {

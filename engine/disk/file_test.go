@@ -128,7 +128,7 @@ func TestExchangeUnderAnOpenFile(t *testing.T) {
 }
 
 // saver is an editor that saves in bursts, by exchanging names. The last save of
-// a burst is what the person wants; it must come to be seen by whoever writes the
+// a burst is what the user wants; it must come to be seen by whoever writes the
 // file besides.
 type saver struct {
 	path string
@@ -262,7 +262,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// A rotation puts back what a person saved while it was under way.
+// A rotation puts back what a user saved while it was in progress.
 func TestReplaceUnderHostileEditor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	l := openLog(t, path)

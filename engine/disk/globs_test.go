@@ -12,7 +12,7 @@ import (
 // globs finds patterns that begin with something else than a constant, such as "/proc/[0-9]*".
 var globs = regexp.MustCompile(`filepath\.Glob\(([^"])`)
 
-// A workspace may lie in a folder whose name has brackets in it. What is built into a
+// A workspace may are in a folder whose name has brackets in it. What is built into a
 // pattern of filepath.Glob then matches nothing: waiting requests, usage files and agents
 // would not be found.
 func TestNoPatternHasThePathOfAWorkspace(t *testing.T) {

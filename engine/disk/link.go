@@ -12,8 +12,8 @@ import (
 // is.
 var ErrLink = errors.New("it is a link that daycare does not follow for writing")
 
-// Through is where a file that people edit is written: path, or what it is a link to,
-// as people have it who keep such files elsewhere. A link is never replaced by a plain
+// Through is where a file that users edit is written: path, or what it is a link to,
+// as users have it who keep such files elsewhere. A link is never replaced by a plain
 // file. root is .daycare.
 //
 // ErrLink: it leads to nothing, to something else than a file, to a file of another

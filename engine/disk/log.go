@@ -23,7 +23,7 @@ type identity struct {
 // A Log is an append-only file of whole lines. Its methods may be called from
 // many goroutines at once.
 //
-// People edit these files too. Each append therefore checks, before and after,
+// Users edit these files too. Each append therefore checks, before and after,
 // that the file at the path is still the one the last append left (device,
 // inode, link count, size, time of change); if not it returns ErrChanged, and the owner calls
 // Reload, compares, and appends again what is missing.
@@ -60,9 +60,9 @@ type logFile struct {
 type LogOptions struct {
 	Name string // failpoint prefix: "inbox", "history", …
 	// Ballast lets appends use the space that is kept back for a full disk. It
-	// is for recording what is already under way, never for accepting more.
+	// is for recording what is already in progress, never for accepting more.
 	Ballast bool
-	// Valid judges a last line without newline: true keeps it (a person's
+	// Valid judges a last line without newline: true keeps it (a user's
 	// editor left the newline out), false cuts it off as torn.
 	Valid func(line []byte) bool
 }

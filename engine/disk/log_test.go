@@ -123,7 +123,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// What people do to a file while it is open is seen by the next append, and
+// What users do to a file while it is open is seen by the next append, and
 // Reload takes the file as they left it.
 func TestIdentity(t *testing.T) {
 	for name, edit := range map[string]func(path string) error{

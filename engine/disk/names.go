@@ -36,7 +36,7 @@ func (v *Volume) Shift(step, from, to string) error {
 	return nil
 }
 
-// folders are those that two paths lie in.
+// folders are those that two paths are in.
 func folders(a, b string) []string {
 	if filepath.Dir(a) == filepath.Dir(b) {
 		return []string{filepath.Dir(a)}

@@ -30,7 +30,7 @@ func failing(n int, why error, before map[int]func()) func(a, b string) (bool, e
 	}
 }
 
-// A save that cannot be put back is kept beside the file, of a person's file and of a log.
+// A save that cannot be put back is kept beside the file, of a user's file and of a log.
 func TestASaveThatCannotBePutBackIsKept(t *testing.T) {
 	for why, want := range map[error]error{syscall.EMFILE: syscall.EMFILE, syscall.ENOENT: ErrChanged, syscall.EIO: syscall.EIO} {
 		dir := t.TempDir()

@@ -13,7 +13,7 @@ import (
 
 // Replace puts content in place of the log: temp file, sync, exchange of the
 // names, directory sync. With keep set the old file gets that name first (a hard
-// link, so that there is no moment without a log). A save that a person made
+// link, so that there is no moment without a log). A save that a user made
 // meanwhile is put back and reported as ErrChanged, as Append does. When Replace
 // returns, content is durable. Failpoints are name.rotate.*.
 func (l *Log) Replace(content []byte, keep string) error {
@@ -112,7 +112,7 @@ func (l *logFile) link(step, keep string) error {
 }
 
 // swap exchanges aside with the log's file and looks at what came out: if it is not
-// the file that the last append left, a person's save is put back. The new file is
+// the file that the last append left, a user's save is put back. The new file is
 // looked at before it has the name, when nobody else can write to it.
 func (l *logFile) swap(step, aside string, old identity) (f *os.File, ours os.FileInfo, err error) {
 	f, err = os.OpenFile(aside, os.O_RDWR|os.O_APPEND, 0o600)

@@ -8,7 +8,7 @@ import (
 )
 
 // ballastBytes is space kept back, given up when the disk is full so that
-// what is under way can still be recorded.
+// what is in progress can still be recorded.
 const ballastBytes = 4 << 20
 
 // A reserve is the space that is kept back for a full disk, and whether it is full.

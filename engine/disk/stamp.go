@@ -6,7 +6,7 @@ import (
 )
 
 // A Stamp is a time as it is written in files: RFC 3339, UTC, always three decimals, so
-// that lines sorted as text are sorted by time. What people write may be any RFC 3339.
+// that lines sorted as text are sorted by time. What users write may be any RFC 3339.
 type Stamp struct{ time.Time }
 
 // StampLayout is how a Stamp is written.

@@ -58,7 +58,7 @@ func TestLogIsWrittenAgainAfterAFailedSync(t *testing.T) {
 	}
 }
 
-// A death in the middle leaves what was there: the bytes are the same.
+// A crash in the middle leaves what was there: the bytes are the same.
 func TestDeathWhileALogIsWrittenAgain(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "log")

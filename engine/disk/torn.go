@@ -26,7 +26,7 @@ const tailWindow = 64 << 10
 
 // repair gives a valid last line its newline and puts any other that has none
 // aside. It may use the space that is kept back for a full disk: without it
-// nothing that is under way could be recorded.
+// nothing that is in progress could be recorded.
 //
 // To cut is only for what a crash left. Where a program has the file open, more may
 // come at any instant, and the cut would take it along. There the line gets a newline,

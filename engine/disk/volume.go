@@ -1,10 +1,10 @@
 // Package disk is how bytes become durable: append logs with joined barriers,
-// atomic replacement, exchange-and-verify for files that people write too, the
+// atomic replacement, exchange-and-verify for files that users write too, the
 // repair of a torn tail, the lock of the data directory. It knows bytes and
 // lines, never what they mean.
 //
 // A barrier is one fdatasync (F_FULLFSYNC on macOS). Everybody who waits on the
-// same file joins the one under way or the next; a Volume bounds how many run at
+// same file joins the one in progress or the next; a Volume bounds how many run at
 // once.
 //
 // What a failing disk means is decided here. A full disk (ENOSPC, EDQUOT) is
@@ -38,7 +38,7 @@ var (
 	ErrChanged = errors.New("file was changed by another writer")
 )
 
-// maxBarriers bounds the barriers under way at once in the process. 64 is
+// maxBarriers bounds the barriers in progress at once in the process. 64 is
 // where more writers stop to help on common disks.
 const maxBarriers = 64
 
@@ -116,7 +116,7 @@ func (d *flusher) sync(name string, f *os.File) error {
 	return d.syncEntered(name, f)
 }
 
-// enter waits for one of the barriers that may be under way at once.
+// enter waits for one of the barriers that may be in progress at once.
 func (d *flusher) enter() { d.slots <- struct{}{} }
 func (d *flusher) leave() { <-d.slots }
 

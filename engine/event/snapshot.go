@@ -47,7 +47,7 @@ type Agent struct {
 	// is how many there is room for.
 	Context int64 `json:"context,omitempty"`
 	Window  int64 `json:"window,omitempty"`
-	// Queue is how it takes what people write while it works: steer, followup, collect
+	// Queue is how it takes what users write while it works: steer, followup, collect
 	// or interrupt; "" is not known.
 	Queue   string `json:"queue,omitempty"`
 	Running bool   `json:"running"` // in memory now
@@ -152,7 +152,7 @@ type Ask struct {
 	Tag     string `json:"permission"`
 	Reason  string `json:"reason"`
 	Request string `json:"request"` // the exact command, path, host or diff
-	// What a person reads before answering, made in one place for all surfaces: Shown is
+	// What a user reads before answering, made in one place for all surfaces: Shown is
 	// Request with every invisible character named, Facts is where and how it would run,
 	// Card is both as text. Choices are the answers it takes.
 	Shown   string   `json:"shown,omitempty"`
@@ -230,7 +230,7 @@ type Status struct {
 	Connectors []Service  `json:"connectors"`
 	Providers  []Service  `json:"providers"`
 	MCP        []Service  `json:"mcp,omitempty"`
-	// Problems are what is wrong with files that people edit, as far as they were read.
+	// Problems are what is wrong with files that users edit, as far as they were read.
 	Problems []File `json:"problems,omitempty"`
 }
 
@@ -253,6 +253,6 @@ type Trashed struct {
 	ID     string    `json:"id"`
 	Handle string    `json:"handle,omitempty"`
 	Type   string    `json:"type,omitempty"`
-	Title  string    `json:"title,omitempty"` // the name that people gave it
+	Title  string    `json:"title,omitempty"` // the name that users gave it
 	At     time.Time `json:"at"`              // when it was removed
 }

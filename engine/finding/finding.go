@@ -17,7 +17,7 @@ type Severity string
 const (
 	Info    Severity = "info"    // worth knowing; nothing is out of force
 	Warning Severity = "warning" // part of the file is not used
-	Error   Severity = "error"   // the file as it stands is not in force
+	Error   Severity = "error"   // the file as it stands is not active
 )
 
 // Level is how loud a log is about it.

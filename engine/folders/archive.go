@@ -22,7 +22,7 @@ import (
 )
 
 // An exported agent is a tar of one folder, <id>/, with the files of the agent's
-// folder that are needed to go on elsewhere. What only the running process needs
+// folder that are needed to continue elsewhere. What only the running process needs
 // (drafts, rendered prompts, temporary files) is not in it.
 
 // ErrBadArchive: the file was not written by an export.
@@ -103,7 +103,7 @@ func (f *Folders) Import(from io.Reader, name string) (address.Meta, error) {
 		return address.Meta{}, disk.ErrFull
 	}
 
-	// The next start removes what begins so: a death may leave it.
+	// The next start removes what begins so: a crash may leave it.
 	temp, err := os.MkdirTemp(filepath.Join(f.Root, "agents"), ".new-import-")
 	if err != nil {
 		return address.Meta{}, fmt.Errorf("unpack archive: %w", err)

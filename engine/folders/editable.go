@@ -19,10 +19,10 @@ import (
 	"daycare/engine/record"
 )
 
-// editableFiles are the files of an agent that people edit.
+// editableFiles are the files of an agent that users edit.
 var editableFiles = []string{address.File, "state.json", "history.jsonl"}
 
-// promptFile is the last rendered system prompt of an agent, which people only read.
+// promptFile is the last rendered system prompt of an agent, which users only read.
 const promptFile = "SYSTEM.md"
 
 // ErrNotEditable: the file cannot be edited through the API.
@@ -44,7 +44,7 @@ type Changed struct{ Now Version }
 
 func (e *Changed) Error() string { return "the file has changed meanwhile" }
 
-// CheckFile finds what is wrong in the content of a file that people edit, by its
+// CheckFile finds what is wrong in the content of a file that users edit, by its
 // name; path is for the findings.
 func CheckFile(path string, content []byte) ([]finding.Finding, error) {
 	switch filepath.Base(path) {
@@ -61,7 +61,7 @@ func CheckFile(path string, content []byte) ([]finding.Finding, error) {
 	return nil, fmt.Errorf("%w: %s; allowed: %s", ErrNotEditable, filepath.Base(path), strings.Join(editableFiles, ", "))
 }
 
-// Read reads a file of an agent that people edit, or its system prompt (SYSTEM.md); one that is
+// Read reads a file of an agent that users edit, or its system prompt (SYSTEM.md); one that is
 // not there is empty.
 func (f *Folders) Read(id, name string) (Version, error) {
 	listed := name
@@ -81,7 +81,7 @@ func (f *Folders) Read(id, name string) (Version, error) {
 	return version(content), nil
 }
 
-// Write publishes a person's version of a file, if it is good and what stands
+// Write publishes a user's version of a file, if it is good and what stands
 // there is still the version with that hash; it counts as if an editor had saved it.
 // Errors: *Changed, findings of severity Error.
 func (f *Folders) Write(id, name string, content []byte, hash string) (Version, error) {
@@ -144,7 +144,7 @@ func (f *Folders) sameAgent(id, path string, content []byte) error {
 	return finding.Join([]finding.Finding{wrong})
 }
 
-// editableFile is the path of a file that people edit.
+// editableFile is the path of a file that users edit.
 func (f *Folders) editableFile(id, name string) (string, error) {
 	if _, ok := f.Index.Get(id); !ok {
 		return "", message.ErrUnknownAgent

@@ -10,11 +10,11 @@ import (
 	"daycare/engine/permission"
 )
 
-// Elsewhere finds out whether the rights of an agent, which lies in the workspace root
+// Elsewhere finds out whether the rights of an agent, which is in the workspace root
 // under that id, name a place outside of it as the one where it works: older versions
 // wrote whole paths, and a workspace that was moved or copied kept them. from is the
 // folder that was the workspace then; "": the agent works here. sure: that folder is gone,
-// or has the agent that this one is a copy of; else a person may have meant it so.
+// or has the agent that this one is a copy of; else a user may have meant it so.
 func Elsewhere(root, id string, d address.Descriptor, rights permission.Set) (from string, sure bool) {
 	dir := rights.WorkingDir
 	if dir == "" || permission.Beneath(beneath.Real(root), beneath.Real(dir)) {

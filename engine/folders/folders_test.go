@@ -78,7 +78,7 @@ func text(t *testing.T, path ...string) string {
 	return string(data)
 }
 
-// A person's version of a file is published if it is good and nobody saved another one
+// A user's version of a file is published if it is good and nobody saved another one
 // meanwhile, with the daemon and without.
 func TestAFileIsWrittenOverTheVersionThatWasRead(t *testing.T) {
 	for name, running := range map[string]bool{"running": true, "not running": false} {
@@ -109,7 +109,7 @@ func TestAFileIsWrittenOverTheVersionThatWasRead(t *testing.T) {
 	}
 }
 
-// Only the files that people edit, of agents that there are, are read and written; what is
+// Only the files that users edit, of agents that there are, are read and written; what is
 // wrong in one is said, and it stays as it was.
 func TestFilesThatAreRefused(t *testing.T) {
 	f := open(t)
@@ -182,7 +182,7 @@ func TestADescriptorWithTheAddressOfAnotherIsRefused(t *testing.T) {
 	}
 }
 
-// What lies in the trash is found by all that people call it; of several the person chooses.
+// What is in the trash is found by all that users call it; of several the user chooses.
 func TestAgentsInTheTrash(t *testing.T) {
 	f := open(t)
 	if list, err := f.Trash(); err != nil || list == nil || len(list) > 0 {
@@ -295,7 +295,7 @@ func TestEachFailedStepIsReported(t *testing.T) {
 	}, "descriptor.kept.write", "descriptor.kept.rename", "state.kept.write", "state.kept.rename")
 }
 
-// A fork goes on from a record with the rights of the other and its long outputs, and owes
+// A fork continues from a record with the rights of the other and its long outputs, and owes
 // nothing: neither approvals of single requests nor an end.
 func TestAForkGoesOnFromARecord(t *testing.T) {
 	f := open(t)
@@ -601,7 +601,7 @@ func serial(f *Folders) func(address.Descriptor, []byte, func(string) error) (ad
 	}
 }
 
-// A workspace that was moved is told from a place that a person chose, and an import brings
+// A workspace that was moved is told from a place that a user chose, and an import brings
 // the paths of the old one along.
 func TestAnAgentThatWorksElsewhere(t *testing.T) {
 	f := open(t)

@@ -17,7 +17,7 @@ import (
 	"daycare/engine/record"
 )
 
-// Fork makes a new agent that goes on from a record of another's history (0: from
+// Fork makes a new agent that continues from a record of another's history (0: from
 // the end of its newest turn), with its rights, model, queue and budget. Children,
 // schedules, promises and approvals of single requests stay with the other. It reads
 // files alone, so the other may be in the middle of a turn. Errors:
@@ -106,7 +106,7 @@ func (f *Folders) fillFork(from, to string, cut record.Cut) error {
 	return f.Volume.WriteFile("fork", filepath.Join(to, "history.jsonl"), cut.Content)
 }
 
-// byHand is the descriptor of an agent that a person makes of another: one that
+// byHand is the descriptor of an agent that a user makes of another: one that
 // stands by itself.
 func (f *Folders) byHand(of address.Descriptor, name string) address.Descriptor {
 	if of.Type == address.Permanent {

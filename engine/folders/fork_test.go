@@ -6,7 +6,7 @@ import (
 	"daycare/engine/address"
 )
 
-// What a person makes of an agent stands by itself: a colleague stays one, everything else
+// What a user makes of an agent stands by itself: a colleague stays one, everything else
 // becomes an agent of the terminal.
 func TestAForkStandsByItself(t *testing.T) {
 	f := &Folders{User: "ann"}

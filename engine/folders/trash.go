@@ -19,7 +19,7 @@ import (
 var (
 	// ErrTaken: another agent has the id or the address.
 	ErrTaken = fault.Taken
-	// ErrNoTrash: nothing of that name lies in the trash.
+	// ErrNoTrash: nothing of that name is in the trash.
 	ErrNoTrash = fault.NoTrash
 )
 
@@ -37,7 +37,7 @@ func (f *Folders) Trash() ([]event.Trashed, error) {
 		at, id, ok := strings.Cut(e.Name(), "-")
 		when, err := time.Parse(trashTime, at)
 		if !ok || err != nil || !address.ValidID(id) || !e.IsDir() {
-			continue // a person keeps something here
+			continue // a user keeps something here
 		}
 
 		t := event.Trashed{Name: e.Name(), ID: id, At: when, Handle: f.Index.Handle(id)}
@@ -106,7 +106,7 @@ func (f *Folders) Restore(ref string) (id string, err error) {
 		return "", fmt.Errorf("%s: %w", lost.Name, err)
 	}
 
-	// The mark that ended it is taken off while it still lies in the trash: agents/
+	// The mark that ended it is taken off while it still is in the trash: agents/
 	// never holds it half alive.
 	if err := record.UpdateState(f.Volume, from, func(st *record.State) { st.Ended = nil }); err != nil {
 		return "", fmt.Errorf("%s: %w", lost.Name, err)

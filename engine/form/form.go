@@ -1,4 +1,4 @@
-// Package form is the one reader of what people edit: YAML, JSON, lines of JSON and the
+// Package form is the one reader of what users edit: YAML, JSON, lines of JSON and the
 // front matter of Markdown become a Go struct, and findings with line and column.
 //
 // The struct is the form. The json tag is the key; the others say what is allowed:
@@ -52,7 +52,7 @@ type Kind struct {
 	Max int
 	// Keys: Markdown has to begin with keys.
 	Keys bool
-	// Loose files are written by people in a hurry: texts are trimmed, yes and off are
+	// Loose files are written by users in a hurry: texts are trimmed, yes and off are
 	// true and false, and one text is a list of one.
 	Loose bool
 }

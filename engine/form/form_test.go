@@ -130,7 +130,7 @@ func TestEmptyLists(t *testing.T) {
 	}
 }
 
-// Loose files mean what people in a hurry write.
+// Loose files mean what users in a hurry write.
 func TestLooseFiles(t *testing.T) {
 	k := Kind{ID: "x", Loose: true, Wrong: finding.Warning}
 	f := k.Front("f", []byte("---\nname: \" a \"\non: \"No\"\nglobs: notes/*\ngate: \"exit 0\"\nmode: [fast]\ncount: many\n"+

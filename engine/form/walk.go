@@ -360,7 +360,7 @@ func (r *reader) unknown(key *yaml.Node, path string, known []Field) {
 	}
 }
 
-// describe says what is in the file, in words for people.
+// describe says what is in the file, in words for users.
 func (r *reader) describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

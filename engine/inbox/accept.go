@@ -125,7 +125,7 @@ func (d *onDisk) idOf(k key) (string, int64) {
 }
 
 // appendItem writes the item's line and makes its entry. Where the file has to be
-// read anew it may turn out to have the item: from a try before this one, which
+// read again it may turn out to have the item: from a try before this one, which
 // failed after its line was written.
 func (x *ledger) appendItem(item *Item) (message.Receipt, *entry, error) {
 	buf := make([]byte, 0, len(item.Text)+256)
@@ -211,8 +211,8 @@ func (ix *index) room(n int, quota *Quota) error {
 // settle waits until everything appended so far is durable in the file that has
 // the inbox's name, then lets it be seen: also what another Accept appended whose
 // barrier failed, because a sender that offers it again learns that it is there. If the
-// file was read anew meanwhile, or is no longer the one that was synced, that is done
-// again; but not for ever, because an editor may as well save right after.
+// file was read again meanwhile, or is no longer the one that was synced, that is done
+// again; but not forever, because an editor may as well save right after.
 func (f *File) settle(e *entry) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -60,7 +60,7 @@ func TestItemTakenAwayBeforeItsBarrierIsNotAcknowledged(t *testing.T) {
 }
 
 // The line was written to a file that an editor exchanged at that moment, and the file
-// could not be read anew: the try after that finds the line instead of writing a second.
+// could not be read again: the try after that finds the line instead of writing a second.
 func TestAcceptAfterAFailedReloadFindsItsLine(t *testing.T) {
 	f := openIn(t, t.TempDir(), NewQuota(0))
 	it := Item{Kind: message.Text, Text: strings.Repeat("x", 100), Dedupe: "k:1"}

@@ -17,7 +17,7 @@ import (
 	"daycare/engine/message"
 )
 
-// Failpoints are read from the environment once per process, so a death or a
+// Failpoints are read from the environment once per process, so a crash or a
 // faulty disk is tried in a child: this test binary, told by INBOX_TEST_CHILD in
 // which folder to work. What it acknowledges it writes to standard output.
 func TestMain(m *testing.M) {
@@ -93,7 +93,7 @@ func run(t *testing.T, dir, failpoint string) (accepted, done map[int]bool, said
 	return accepted, done, string(out)
 }
 
-// A death at any durable step loses nothing that was acknowledged, opens nothing
+// A crash at any durable step loses nothing that was acknowledged, opens nothing
 // again that was done before a later accept, and every key is known once.
 func TestDeathAtEveryStep(t *testing.T) {
 	kills := []string{"inbox.accepted#7", "log.dirsync#1", "log.dirsync#1:100"}

@@ -133,7 +133,7 @@ func (s *DropFolder) readyIn(name string, now time.Time, before sight) time.Dura
 	}
 
 	touched := beneath.ChangedAt(info)
-	lain := now.Sub(touched).Abs() // a clock that was set back must not keep it for ever
+	lain := now.Sub(touched).Abs() // a clock that was set back must not keep it forever
 	is := sight{touched: touched, size: info.Size(), readable: before.readable}
 	if is != before {
 		_, err = s.parse(path, name)

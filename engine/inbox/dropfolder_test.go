@@ -211,7 +211,7 @@ func TestReady(t *testing.T) {
 		t.Errorf("after a minute: %v, again %v", names, again)
 	}
 
-	// A clock that was set back does not keep a letter for ever.
+	// A clock that was set back does not keep a letter forever.
 	if names, _, _ = s.Ready(now.Add(-time.Hour)); !slices.Contains(names, "inplace.md") {
 		t.Errorf("with the clock set back: %v", names)
 	}

@@ -19,7 +19,7 @@ import (
 	"daycare/engine/message"
 )
 
-// An edited is an inbox whose file a person edits while it is open.
+// An edited is an inbox whose file a user edits while it is open.
 type edited struct {
 	*testing.T
 	*inbox.File

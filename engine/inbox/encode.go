@@ -16,8 +16,8 @@ import (
 // Types of lines that are not items.
 const (
 	lineDone    = "done"    // ids[] are closed; open says how many are left
-	lineDropped = "dropped" // id was taken out by a person
-	lineFront   = "front"   // id was moved before all others by a person
+	lineDropped = "dropped" // id was taken out by a user
+	lineFront   = "front"   // id was moved before all others by a user
 	lineKeys    = "keys"    // dedupe keys carried over a rotation
 )
 

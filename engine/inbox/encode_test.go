@@ -58,7 +58,7 @@ func TestEveryFieldIsEncoded(t *testing.T) {
 	}
 }
 
-// The format is a promise to people and to files that exist: nobody edits these.
+// The format is a promise to users and to files that exist: nobody edits these.
 func TestLines(t *testing.T) {
 	at := time.Date(2026, 11, 20, 18, 22, 0, 0, time.FixedZone("CET", 3600))
 	for _, tt := range []struct {

@@ -500,7 +500,7 @@ func TestInboxesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// What people and commands are told of a file: its lines, its items, its newest message.
+// What users and commands are told of a file: its lines, its items, its newest message.
 func TestLooksAtAFile(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	item := func(seq int64, id string, kind message.Kind) string {
@@ -668,7 +668,7 @@ func TestPostNames(t *testing.T) {
 	}
 }
 
-// Where the file cannot be read anew nothing is acknowledged, and nobody tries for seconds.
+// Where the file cannot be read again nothing is acknowledged, and nobody tries for seconds.
 func TestAFileThatCannotBeReadAnew(t *testing.T) {
 	f := openIn(t, t.TempDir(), nil)
 	id := accepted(t, f, text("x"))

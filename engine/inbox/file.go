@@ -20,7 +20,7 @@ const FileName = "inbox.jsonl"
 //
 // In memory are the heads of the open items, where their lines are and hashes of
 // the dedupe keys; bodies are read from the file. Whenever the file turns out to
-// have been changed by somebody else it is read anew and compared by id and seq
+// have been changed by somebody else it is read again and compared by id and seq
 // (reload.go). It starts no goroutines.
 type File struct {
 	inflight sync.WaitGroup
@@ -36,12 +36,12 @@ type ledger struct {
 	ages    ages
 	signals signals // which need no lock
 
-	ix      *index    // replaced whenever the file is read anew
+	ix      *index    // replaced whenever the file is read again
 	waiting []*entry  // appended, not yet behind a barrier, in order
 	lost    []*entry  // open, but an edit of the file took them out: owed to it
 	owed    []string  // ids that are done and not yet named in a done line
 	reached int64     // the agent's history has come to this record
-	reread  time.Time // when the file was last read anew
+	reread  time.Time // when the file was last read again
 }
 
 // onDisk is the file, and what was noticed in it.
@@ -142,7 +142,7 @@ func (f *File) Findings() []finding.Finding {
 	return found
 }
 
-// Broken returns the lines that could not be read when the file was last read anew,
+// Broken returns the lines that could not be read when the file was last read again,
 // the first 100 of them, and how often it was read: with the same number they are the
 // same.
 func (f *File) Broken() (found []finding.Finding, scans int) {
@@ -197,7 +197,7 @@ func (s signals) isClosed() bool {
 	}
 }
 
-// Close waits for the accepts under way and ends the mailbox.
+// Close waits for the accepts in progress and ends the mailbox.
 func (f *File) Close() error {
 	f.mu.Lock()
 	if f.signals.isClosed() {

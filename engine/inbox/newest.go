@@ -9,7 +9,7 @@ import (
 	"daycare/engine/message"
 )
 
-// LastMessage is when the newest message of a person was accepted, read from the
+// LastMessage is when the newest message of a user was accepted, read from the
 // end of the file; false: there is none. System messages do not count.
 func LastMessage(dir string) (time.Time, bool) {
 	f, err := os.Open(filepath.Join(dir, FileName))

@@ -137,8 +137,8 @@ func (f *File) Refresh() error {
 	return f.look()
 }
 
-// body reads an item. The line at the offset counts, also when a person changed
-// it in place; if it is another item's the file is read anew.
+// body reads an item. The line at the offset counts, also when a user changed
+// it in place; if it is another item's the file is read again.
 func (x *ledger) body(e *entry) (Item, error) {
 	for range 2 {
 		if e.off < 0 {

@@ -12,7 +12,7 @@ import (
 	"daycare/engine/finding"
 )
 
-// nextSeq is the label of the next line. It goes on over a rotation, because it
+// nextSeq is the label of the next line. It continues over a rotation, because it
 // is what tells a line that was removed in the middle of the file from one that
 // an editor never saw.
 func (ix *index) nextSeq() int64 {

@@ -16,7 +16,7 @@ import (
 )
 
 // What could not be written uses nothing of the quota, and a disk that is full takes nothing
-// before it has room for the work under way.
+// before it has room for the current work.
 func TestRoomOfWhatWasNotAccepted(t *testing.T) {
 	q := NewQuota(0)
 	dir := t.TempDir()

@@ -161,7 +161,7 @@ func TestFindingsAreBounded(t *testing.T) {
 	}
 }
 
-// An item whose line a person made another one, in a way that the size and the time of the
+// An item whose line a user made another one, in a way that the size and the time of the
 // file do not show, is gone, and the other one is there.
 func TestAnItemWhoseLineBecameAnother(t *testing.T) {
 	f := openIn(t, t.TempDir(), nil)
@@ -292,7 +292,7 @@ func TestUrgentLines(t *testing.T) {
 	}
 }
 
-// A file that cannot be rotated stays as it is, and the agent goes on, unless the disk failed.
+// A file that cannot be rotated stays as it is, and the agent continues, unless the disk failed.
 func TestRotationThatFails(t *testing.T) {
 	for fault, failed := range map[string]bool{"enospc@inbox.rotate.write#1": false,
 		"emfile@inbox.rotate.rename#1": false, "emfile@inbox.rotate.dirsync#1": false,

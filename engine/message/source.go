@@ -8,7 +8,7 @@ import (
 // What an agent keeps for later (a note, the memory of a task) is a text that other turns
 // read as their own. So that it does not lose where it came from, a text of a turn that had
 // read something from outside is marked: a comment of Markdown at the end of each
-// paragraph, which people do not see in a rendered note and can take away by hand.
+// paragraph, which users do not see in a rendered note and can take away by hand.
 const (
 	markBegin = "<!-- untrusted: "
 	markEnd   = " -->"

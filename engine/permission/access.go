@@ -71,7 +71,7 @@ var ErrTag = errors.New("not a permission tag")
 
 const tagHelp = "allowed: @read:/path, @write:/path, @web, @web:host, @lan:host:port, @exec:command, @mcp:server/tool, @a2a:host"
 
-// maxTag bounds a tag, in bytes: people must be able to read what they allow.
+// maxTag bounds a tag, in bytes: users must be able to read what they allow.
 const maxTag = 4096
 
 // hostName is a DNS name or an IPv4 address, with *. in front for all below it.

@@ -8,7 +8,7 @@ import (
 	"daycare/engine/attacktest"
 )
 
-// Every character that cannot be seen is named in what people read before they answer.
+// Every character that cannot be seen is named in what users read before they answer.
 func TestEveryInvisibleCharacterIsNamed(t *testing.T) {
 	named := map[string]rune{"right-to-left override": 0x202e, "left-to-right isolate": 0x2066,
 		"zero width space": 0x200b, "zero width joiner": 0x200d,

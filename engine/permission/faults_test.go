@@ -215,7 +215,7 @@ func TestFindAndExpiry(t *testing.T) {
 	}
 }
 
-// A person's edit of the log stays, and the decision comes behind it.
+// A user's edit of the log stays, and the decision comes behind it.
 func TestLogEditedByHand(t *testing.T) {
 	root := t.TempDir()
 	q := open(t, root)

@@ -40,7 +40,7 @@ const CodeLength = 6
 // with the same key, so the first answer wins.
 func (p Pending) DedupeKey() string { return "perm:" + p.Token }
 
-// file is a Pending on disk. Members that a person may set come last.
+// file is a Pending on disk. Members that a user may set come last.
 type file struct {
 	Token      string      `json:"token" check:"required"`
 	AgentID    string      `json:"agentId" check:"required"`
@@ -81,7 +81,7 @@ func (f file) request() Request {
 		Scripts: d.Scripts, Also: d.Also, Prefix: f.Prefix, Sources: f.Untrusted, AskAlways: f.AskAlways, Gate: f.Gate}
 }
 
-// encode writes p as one JSON object: on one line for the log, with an indent for people.
+// encode writes p as one JSON object: on one line for the log, with an indent for users.
 func encode(p Pending, indent string) ([]byte, error) {
 	r := p.Request
 	f := file{
@@ -100,7 +100,7 @@ func encode(p Pending, indent string) ([]byte, error) {
 
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // people read commands here
+	enc.SetEscapeHTML(false) // users read commands here
 	enc.SetIndent("", indent)
 	if err := enc.Encode(f); err != nil {
 		return nil, fmt.Errorf("encode request %s: %w", p.Token, err)

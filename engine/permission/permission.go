@@ -13,7 +13,7 @@ import (
 
 // A Set is the permissions of one agent: the member permissions of its state.json.
 type Set struct {
-	WorkingDir string   `json:"workingDir"` // absolute; on disk relative if it lies in the workspace
+	WorkingDir string   `json:"workingDir"` // absolute; on disk relative if it is in the workspace
 	ReadDirs   []string `json:"readDirs"`   // likewise, in addition to WorkingDir
 	WriteDirs  []string `json:"writeDirs"`
 	Web        bool     `json:"web"`

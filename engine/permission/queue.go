@@ -152,7 +152,7 @@ func (q *Queue) load() ([]finding.Finding, error) {
 // finishMoves sets the files of requests aside that a crash left after their line was in
 // the log, and those in kept were set aside before it.
 func (q *Queue) finishMoves(kept []string) error {
-	// What was read may only be in the page cache: a file must not go on the
+	// What was read may only be in the page cache: a file must not continue the
 	// word of a line that a power cut takes back.
 	if err := q.store.log.Barrier(); err != nil {
 		return fmt.Errorf("repair permission log: %w", err)
@@ -169,7 +169,7 @@ func (q *Queue) finishMoves(kept []string) error {
 		if json.Unmarshal(line, &entry) != nil || first[entry.Token].Token != "" {
 			continue
 		}
-		p, _ := decode(q.store.logPath(), line) // a line that a person has changed settles it all the same
+		p, _ := decode(q.store.logPath(), line) // a line that a user has changed settles it all the same
 		p.Token = entry.Token
 		first[entry.Token] = p
 	}

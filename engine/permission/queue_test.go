@@ -238,7 +238,7 @@ func late(t *testing.T, q *Queue) (said []Decision) {
 }
 
 // Whoever answers in a file after somebody else is told: whether the file was saved
-// before the request left the queue, or was written anew afterwards.
+// before the request left the queue, or was written again afterwards.
 func TestLateAnswersInFiles(t *testing.T) {
 	root := t.TempDir()
 	q := open(t, root)

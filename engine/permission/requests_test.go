@@ -28,7 +28,7 @@ func TestParseAtItsBounds(t *testing.T) {
 	}
 }
 
-// What people read of a request: each fact that there is, and none that there is not.
+// What users read of a request: each fact that there is, and none that there is not.
 func TestCard(t *testing.T) {
 	full := Request{Tag: "@exec:git push", Reason: "publish", Detail: Detail{Command: "git push\ngit log\n"},
 		Workdir: "/ws", Sandbox: "bwrap",

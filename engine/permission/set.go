@@ -87,7 +87,7 @@ func (s Set) WriteRoots() []string {
 	return roots(s.WorkingDir, s.WriteDirs)
 }
 
-// roots drops every path that lies beneath another. It is more than tidiness: a
+// roots drops every path that is beneath another. It is more than tidiness: a
 // folder inside one that the agent can write could be replaced by a symbolic
 // link, so it must be reached through the outer one and never opened by itself.
 func roots(workingDir string, lists ...[]string) []string {

@@ -67,8 +67,8 @@ func (s *store) record(p Pending) error {
 	return nil
 }
 
-// append writes one line to the log. A person may have edited the log or moved
-// it away; it is a record for people, so what stands there now is gone on with.
+// append writes one line to the log. A user may have edited the log or moved
+// it away; it is a record for users, so what stands there now is continued with.
 func (s *store) append(line []byte) error {
 	s.logging.Lock()
 	_, err := s.log.Append(line)

@@ -47,7 +47,7 @@ func (a *Attached) Names(dir string) ([]string, error) {
 	a.mu.Unlock()
 	switch {
 	case !ok || !os.SameFile(known.file, info) || info.Size() < known.file.Size():
-		known = attached{} // rotated, or edited by hand: it is read anew
+		known = attached{} // rotated, or edited by hand: it is read again
 	case info.Size() == known.file.Size() && info.ModTime().Equal(known.file.ModTime()) && time.Since(info.ModTime()) > time.Second:
 		return known.names, nil
 	}

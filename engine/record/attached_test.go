@@ -43,7 +43,7 @@ func TestAttachedKnowsWhoseFilesTheyAre(t *testing.T) {
 			Arguments: []byte(`{"files":[{"id":"f9","mimeType":"x","path":"/w/.daycare/files/f9__n"}],"path":"files/f9__n"}`)}}})
 	want("f3__n", "f2__n", "f1__n")
 
-	// A reset forgets nothing; a hand edit is read anew.
+	// A reset forgets nothing; a hand edit is read again.
 	add(t, h, &Reset{Session: "s2", V: Version, Reason: "user"})
 	if _, err := h.Rotate(); err != nil {
 		t.Fatal(err)

@@ -128,7 +128,7 @@ func TestCheckHistory(t *testing.T) {
 	}
 }
 
-// A person goes back to a number, a mark, or before the newest turn that counts.
+// A user goes back to a number, a mark, or before the newest turn that counts.
 func TestRewindTo(t *testing.T) {
 	h := begun(t)                                                                             // 1
 	turn(t, h, "t1", "a", "b")                                                                // 2 to 5

@@ -76,7 +76,7 @@ func encodeFields(r Record) []byte {
 	return fields
 }
 
-// marshal is json.Marshal with <, > and & left as people wrote them.
+// marshal is json.Marshal with <, > and & left as users wrote them.
 func marshal(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

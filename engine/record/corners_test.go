@@ -62,7 +62,7 @@ func TestFoldersInThePlaceOfFilesAreErrors(t *testing.T) {
 	}
 }
 
-// An answer that is owed and lies in a file that cannot be read keeps the agent from starting,
+// An answer that is owed and is in a file that cannot be read keeps the agent from starting,
 // and the file that was opened is closed again.
 func TestOwedAnswerThatCannotBeRead(t *testing.T) {
 	for name, start := range map[string]*Start{
@@ -131,7 +131,7 @@ func TestLookingIsNoEdit(t *testing.T) {
 	}
 }
 
-// A person who saves while a history is rotated keeps the file; the next boundary will do.
+// A user who saves while a history is rotated keeps the file; the next boundary will do.
 func TestRotationBesideAPerson(t *testing.T) {
 	h := large(t)
 	add(t, h, &Reset{Session: "s2", V: Version, Reason: "user"})
@@ -220,7 +220,7 @@ func TestRewindOverLinesByHand(t *testing.T) {
 	}
 }
 
-// The session of a history whose end is a person's is the one that its start or reset names.
+// The session of a history whose end is a user's is the one that its start or reset names.
 func TestSessionBehindAHandWrittenEnd(t *testing.T) {
 	for _, opening := range []Record{&Start{Session: "s7"}, &Reset{Session: "s7"}} {
 		dir := t.TempDir()
@@ -273,7 +273,7 @@ func TestClosingOverLinesThatNameTheItem(t *testing.T) {
 }
 
 // A cut behind a record steps over lines that cannot be read, with and without a number, and
-// over a person's end of a turn, which no cut can name.
+// over a user's end of a turn, which no cut can name.
 func TestCutOverBrokenLines(t *testing.T) {
 	h := begun(t)
 	turn(t, h, "t1", "a", "b") // 2 to 5
@@ -481,7 +481,7 @@ func TestWordsOfStateFindings(t *testing.T) {
 	}
 }
 
-// A person's line with a path stays a person's line for readers, with the path resolved.
+// A user's line with a path stays a user's line for readers, with the path resolved.
 func TestPathsInLinesByHand(t *testing.T) {
 	ws := t.TempDir()
 	dir := agentIn(t, ws)

@@ -39,7 +39,7 @@ func CutAt(dir, agent string, at int64, session string, now time.Time) (Cut, err
 	err := backFiles(dir, func(l rawLine) bool {
 		if !found {
 			seq := seqOf(l.text)
-			if e, err := Decode(l.text); seq == 0 && err == nil { // a person's line, its members in any order
+			if e, err := Decode(l.text); seq == 0 && err == nil { // a user's line, its members in any order
 				seq = e.Seq
 			}
 			if seq == 0 || seq > at {

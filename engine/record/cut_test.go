@@ -42,7 +42,7 @@ func TestCutAt(t *testing.T) {
 	add(t, h, &Permission{Token: "p", Event: "once", Tag: "@web", SHA256: "1"})
 	add(t, h, &TurnBegin{Turn: "t3", Items: []string{"i3"}, Attempt: 1}, user("i3", "three"))
 
-	f, c := forked(t, h, 0) // the turn under way stays out
+	f, c := forked(t, h, 0) // the current turn stays out
 	wantTexts(t, f, "one", "uno", "two", "dos")
 	ob := f.Obligations()
 	if ob.Turn != nil || len(ob.Outs) > 0 || len(ob.Once) > 0 || ob.Owed {

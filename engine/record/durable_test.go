@@ -136,7 +136,7 @@ func TestEveryFailedStepIsReported(t *testing.T) {
 	}
 }
 
-// On a full disk a history is not rotated, its sessions are noted later, and the agent goes on.
+// On a full disk a history is not rotated, its sessions are noted later, and the agent continues.
 func TestRotationOnAFullDisk(t *testing.T) {
 	for _, step := range []string{"history.rotate.write", "history.rotate.rename", "sessions.write"} {
 		t.Run(step, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"daycare/engine/finding"
 )
 
-// write appends encoded lines. If a person changed the file, their version is
+// write appends encoded lines. If a user changed the file, their version is
 // taken over, and the lines go behind it.
 func (h *folded) write(entries []*Entry, lines [][]byte) error {
 	// What was missing before must come first: order is line order.
@@ -64,8 +64,8 @@ func (o *ownFile) intact() bool {
 	return err == nil && bytes.Equal(got, want)
 }
 
-// reconcile takes over the file as a person left it, appends again what is missing
-// at its end, and has the context made anew. Obligations stay: an edit changes
+// reconcile takes over the file as a user left it, appends again what is missing
+// at its end, and has the context made again. Obligations stay: an edit changes
 // what the model sees, never what is owed.
 func (h *folded) reconcile() error {
 	last := h.fold.o.LastSeq
@@ -112,7 +112,7 @@ func (o *ownFile) reconcileOnce(fresh, last int64) (again bool, err error) {
 	return false, nil
 }
 
-// steady reads the file, once more where a person's save in place cut it short
+// steady reads the file, once more where a user's save in place cut it short
 // meanwhile.
 func (h *folded) steady(read func() error) error {
 	for try := 0; ; try++ {

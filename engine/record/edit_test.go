@@ -280,7 +280,7 @@ func TestHostileSaves(t *testing.T) {
 }
 
 // TestBarriersBesideTheWork: the barrier of a delivery runs beside the next turn,
-// while a person saves.
+// while a user saves.
 func TestBarriersBesideTheWork(t *testing.T) {
 	h := begun(t)
 	done := make(chan error)

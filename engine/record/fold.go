@@ -350,7 +350,7 @@ func (f *fold) started(r *ToolStart) {
 		for i := range t.Calls {
 			if c := &t.Calls[i]; c.Call.ID == r.ToolCallID {
 				c.Started = true
-				if used.Token != "" { // a second start, after a death, uses up nothing more
+				if used.Token != "" { // a second start, after a crash, uses up nothing more
 					c.Grant = used
 				}
 			}

@@ -62,7 +62,7 @@ func TestAskedInATurn(t *testing.T) {
 	}
 }
 
-// A person's lines without time or session leave both as they were.
+// A user's lines without time or session leave both as they were.
 func TestLinesWithoutTimeOrSession(t *testing.T) {
 	h := begun(t)
 	turn(t, h, "t1", "a", "b")

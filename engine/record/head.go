@@ -14,7 +14,7 @@ type head struct {
 }
 
 // readHead reads the head of a line as the runtime writes it. ok is false for a
-// line that a person wrote in another order or spacing; Decode reads those.
+// line that a user wrote in another order or spacing; Decode reads those.
 func readHead(line []byte) (h head, ok bool) {
 	seq, rest, ok := between(line, `{"seq":`, ',')
 	if !ok {

@@ -38,7 +38,7 @@ type folded struct {
 	fold   fold
 	view   view
 	tally  tally
-	edited bool // a person's version was taken over since the last Refresh
+	edited bool // a user's version was taken over since the last Refresh
 }
 
 // An ownFile is history.jsonl, with what was last written to it: so it is known what
@@ -107,10 +107,10 @@ func wholeLine(line []byte) bool {
 	return err == nil || errors.Is(err, ErrUnknownType)
 }
 
-// cleanUp ends what a crash left half done: replacements under way, and the second
+// cleanUp ends what a crash left half done: replacements in progress, and the second
 // name of a history whose rotation did not get to the new file.
 func cleanUp(vol *disk.Volume, dir string) error {
-	// The lock, because a person's version may be on its way into the folder right now.
+	// The lock, because a user's version may be on its way into the folder right now.
 	unlock, err := lockFolder(dir)
 	if err != nil {
 		return err
@@ -247,7 +247,7 @@ func (h *History) Refresh() (changed bool, found []finding.Finding, err error) {
 	return changed, h.report.take(), err
 }
 
-// takeOver takes a person's version over if there is one.
+// takeOver takes a user's version over if there is one.
 func (h *folded) takeOver() error {
 	if !h.changed() {
 		return nil

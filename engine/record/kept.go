@@ -17,7 +17,7 @@ import (
 // keptState is a copy of the last good state.json, beside it: of what is decided there,
 // without what can be counted anew. A typing error must neither lift a budget nor
 // revive an agent that has ended, whether the agent sleeps or daycare starts. It is a
-// cache, written without a barrier: a person may remove it.
+// cache, written without a barrier: a user may remove it.
 const keptState = ".state.json"
 
 // CurrentState is state.json as it applies: as it stands or, if it cannot be read or
@@ -101,7 +101,7 @@ func keepUpdate(vol *disk.Volume, dir string, content []byte) {
 	path := filepath.Join(dir, stateName)
 	info, err := os.Stat(path)
 	if now, rerr := os.ReadFile(path); err != nil || rerr != nil || !bytes.Equal(now, content) {
-		return // a person was faster; the next reading copies that
+		return // a user was faster; the next reading copies that
 	}
 	if s, found := ParseState(path, content); finding.Join(found) == nil {
 		keepLocked(vol, filepath.Join(dir, keptState), s, info.ModTime())

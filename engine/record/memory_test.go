@@ -7,7 +7,7 @@ import (
 )
 
 // What a process keeps of a history does not grow with the file: a start keeps the turn that
-// is open, the model's context what came after the summary in force, and a turn only itself.
+// is open, the model's context what came after the current summary, and a turn only itself.
 func TestMemoryDoesNotGrowWithTheHistory(t *testing.T) {
 	short, long := keptOf(t, 1<<20), keptOf(t, 64<<20)
 	for _, k := range []struct {

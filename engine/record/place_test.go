@@ -32,7 +32,7 @@ func rightsIn(ws string) permission.Set {
 }
 
 // A state.json of an older version has whole paths. They become relative with the next
-// change of the file, and then mean the workspace that the file lies in.
+// change of the file, and then mean the workspace that the file is in.
 func TestStateMovesWithItsWorkspace(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()
 	dir := agentIn(t, one)

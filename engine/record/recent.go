@@ -7,14 +7,14 @@ import (
 
 const (
 	// keepBytes of the newest lines are kept to be appended again: enough for the
-	// time that a person has an editor open.
+	// time that a user has an editor open.
 	keepBytes = 1 << 20
 	// maxRecent bounds them also within one turn.
 	maxRecent = 64 << 20
 )
 
 // recent keeps the lines appended last as they were written, at least those since
-// the newest two turn_ends: what a person's save of an older copy takes off the
+// the newest two turn_ends: what a user's save of an older copy takes off the
 // end of the file is appended again from here.
 type recent struct {
 	lines []ownLine

@@ -58,7 +58,7 @@ type Entry struct {
 
 type (
 	// Start opens a history; its session begins with it. After a rotation it opens
-	// the new file (Continues names the old one) and the session goes on.
+	// the new file (Continues names the old one) and the session continues.
 	Start struct {
 		Session    string      `json:"session"`
 		V          int         `json:"v"`

@@ -101,7 +101,7 @@ func (h *folded) unlisted(boundary *Entry) error {
 }
 
 // complete looks further back for what the newest turn does not have: the texts of
-// answers still owed, and, where a person wrote its lines, session and number.
+// answers still owed, and, where a user wrote its lines, session and number.
 func (h *folded) complete() error {
 	o := &h.fold.o
 	texts := map[string]*OpenOut{}
@@ -116,7 +116,7 @@ func (h *folded) complete() error {
 		return nil
 	}
 	return h.backAll(func(l rawLine) bool {
-		if o.LastSeq == 0 { // all newer lines are a person's, without numbers
+		if o.LastSeq == 0 { // all newer lines are a user's, without numbers
 			o.LastSeq = seqOf(l.text)
 		}
 		if noSession {

@@ -139,7 +139,7 @@ func (h *folded) rotate(begin int64) (name string, err error) {
 	line := Encode(&Entry{Seq: startSeq(kept, h.fold.o.LastSeq), At: h.now().UTC(), Rec: start})
 	content := append(line, kept...)
 	if err := h.file.Replace(content, filepath.Join(h.dir, name)); errors.Is(err, disk.ErrChanged) {
-		return historyName, nil // a person was at it: the next boundary will do
+		return historyName, nil // a user was at it: the next boundary will do
 	} else if err != nil {
 		return "", err
 	}

@@ -45,7 +45,7 @@ func (h *folded) reportStale() error {
 	return nil
 }
 
-// staleScan finds the summary in force, and what it was made of.
+// staleScan finds the current summary, and what it was made of.
 type staleScan struct {
 	report  *report
 	summary *Entry
@@ -53,7 +53,7 @@ type staleScan struct {
 	finder  contextScan // up to the summary
 	under   contextScan // from there on
 	oldest  int64       // the lowest seq seen
-	rotated bool        // the file goes on from an older one
+	rotated bool        // the file continues from an older one
 }
 
 func (s *staleScan) step(l rawLine) bool {

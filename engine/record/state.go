@@ -180,7 +180,7 @@ func UpdateState(vol *disk.Volume, dir string, change func(*State)) error {
 // editors move the old one away before they write the new one.
 var awayFor = [...]time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}
 
-// lockFolder keeps other updates out: exchange-and-verify holds against people, who
+// lockFolder keeps other updates out: exchange-and-verify holds against users, who
 // never look at what stands there for an instant; two updates at once would.
 func lockFolder(dir string) (unlock func(), err error) {
 	f, err := os.Open(dir)

@@ -234,8 +234,8 @@ func (s Stats) plus(other Stats) Stats {
 	return s
 }
 
-// TestUpdateStateLosesNoSave: a person saves again and again, whatever the runtime
-// wrote meanwhile. Each save is in force until the next.
+// TestUpdateStateLosesNoSave: a user saves again and again, whatever the runtime
+// wrote meanwhile. Each save is active until the next.
 func TestUpdateStateLosesNoSave(t *testing.T) {
 	dir := t.TempDir()
 	path, vol := filepath.Join(dir, stateName), disk.NewVolume(dir)

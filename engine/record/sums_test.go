@@ -108,7 +108,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// A session counts what people read, and what was paid for.
+// A session counts what users read, and what was paid for.
 func TestSessionCounts(t *testing.T) {
 	h := begun(t)
 	tokens := Tokens{Input: 1, Output: 20, CacheRead: 300, CacheWrite: 4000}
@@ -298,7 +298,7 @@ func TestMendedRecords(t *testing.T) {
 	}
 }
 
-// A session that a person's history begins without a start has the name that it is given.
+// A session that a user's history begins without a start has the name that it is given.
 func TestBeginOfAHistoryByHand(t *testing.T) {
 	dir := t.TempDir()
 	text := `{"type":"user_message","item":"i","text":"by hand"}` + "\n"
@@ -353,7 +353,7 @@ func TestDraftThatIsBroken(t *testing.T) {
 	}
 }
 
-// Times and numbers that no record can have make a line one of a person, or a broken one.
+// Times and numbers that no record can have make a line one of a user, or a broken one.
 func TestHeadsOfLines(t *testing.T) {
 	good := string(Encode(&Entry{Seq: 7, At: time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC), Rec: &Note{Text: "x"}}))
 	if h, ok := readHead([]byte(good)); !ok || h.seq != 7 || h.typ != TypeNote || h.at.Nanosecond() != 6e6 {

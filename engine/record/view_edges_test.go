@@ -17,7 +17,7 @@ func TestSummaryWithoutAPlace(t *testing.T) {
 	wantTexts(t, h, "summary S", "c", "d")
 }
 
-// A person's summary, which has no number, keeps from where it says.
+// A user's summary, which has no number, keeps from where it says.
 func TestSummaryByHand(t *testing.T) {
 	h := begun(t)
 	turn(t, h, "t1", "a", "b") // 2 to 5

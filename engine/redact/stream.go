@@ -55,7 +55,7 @@ func (k *known) open(text string) int {
 	return len(text)
 }
 
-// begins reports whether a spelling begins with all of text and goes on.
+// begins reports whether a spelling begins with all of text and continues.
 func (k *known) begins(text string) bool {
 	for _, form := range k.forms {
 		if len(form) <= len(text) {

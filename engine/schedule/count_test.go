@@ -90,7 +90,7 @@ func TestQuotedTextsAreReadAsTheyWere(t *testing.T) {
 	}
 }
 
-// Days of a week are said the way that people say them.
+// Days of a week are said the way that users say them.
 func TestDaysInWords(t *testing.T) {
 	for expr, want := range map[string]string{
 		"0 9 * * 0-6": "every day", "0 9 * * 1-5": "Monday to Friday", "0 9 * * 0": "every Sunday",

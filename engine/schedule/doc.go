@@ -1,5 +1,5 @@
 // Package schedule stores what runs by the clock, tasks (cron) and the items of the heartbeat, as
-// files that people read and edit, and runs the loop that fires them.
+// files that users read and edit, and runs the loop that fires them.
 //
 //	.daycare/cron/<slug>/TASK.md     front matter (when, for whom, how) and the prompt
 //	.daycare/cron/<slug>/MEMORY.md   notes that the task keeps for its next run

@@ -113,7 +113,7 @@ func TestWithKeys(t *testing.T) {
 	}
 }
 
-// A person who saves while the runtime writes loses nothing.
+// A user who saves while the runtime writes loses nothing.
 func TestEditUnderAPersonsHands(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)
 	w.task("t", "every: 1h")
@@ -150,7 +150,7 @@ func TestNamesAreNeverPaths(t *testing.T) {
 	}
 }
 
-// Without a scheduler a store reads what one left, and changes files as a person would.
+// Without a scheduler a store reads what one left, and changes files as a user would.
 func TestStoreAlone(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)
 	w.task("t", "taskId: tttttttttttttttttttttttt\nevery: 10m")
@@ -169,7 +169,7 @@ func TestStoreAlone(t *testing.T) {
 	}
 }
 
-// Lines of a ledger that people or crashes spoilt are passed over.
+// Lines of a ledger that users or crashes spoilt are passed over.
 func TestSpoiltLedger(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)
 	w.task("t", "every: 10m")
@@ -207,7 +207,7 @@ func FuzzTask(f *testing.F) {
 			}
 		}
 
-		// What is written into a file that is in force is read again, and nothing
+		// What is written into a file that is active is read again, and nothing
 		// else is changed by it.
 		if name = strings.TrimSpace(strings.ToValidUTF8(name, "")); name == "" {
 			return

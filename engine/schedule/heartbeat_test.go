@@ -142,7 +142,7 @@ func TestHeartbeatWithNothingToDo(t *testing.T) {
 	}
 }
 
-// Five failures in a row stop it, which is said once; saving a prompt goes on.
+// Five failures in a row stop it, which is said once; saving a prompt continues.
 func TestHeartbeatStops(t *testing.T) {
 	w := hearts(t)
 	w.due = func(*world, Firing) (Result, error) { return Result{}, errors.New("no key") }

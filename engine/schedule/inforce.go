@@ -31,8 +31,8 @@ func (k *known) FilesOf(agent string) string {
 	return ""
 }
 
-// Tasks lists all tasks by name, each as it is in force: where a file is broken, the
-// version before goes on, if this process has read it.
+// Tasks lists all tasks by name, each as it is active: where a file is broken, the
+// version before continues, if this process has read it.
 func (k *known) Tasks() ([]Entry, []finding.Finding, error) {
 	all, found, err := k.Store.Tasks()
 	for i := range all {
@@ -41,7 +41,7 @@ func (k *known) Tasks() ([]Entry, []finding.Finding, error) {
 	return all, found, err
 }
 
-// Task is one task by its name, as it is in force.
+// Task is one task by its name, as it is active.
 func (k *known) Task(slug string) (Entry, error) {
 	e, err := k.Store.Task(slug)
 	if err == nil {

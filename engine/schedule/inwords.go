@@ -100,7 +100,7 @@ func (s Schedule) days() string {
 }
 
 func weekdayWords(days []int) string {
-	if len(days) > 1 && days[0] == 0 { // people's weeks end on Sunday
+	if len(days) > 1 && days[0] == 0 { // users's weeks end on Sunday
 		days = append(days[1:], 7)
 	}
 	n := len(days)
@@ -154,7 +154,7 @@ func numbers(all []int) []string {
 	return text
 }
 
-// list joins words as people do.
+// list joins words as users do.
 func list(all []string) string {
 	if n := len(all); n > 1 {
 		return strings.Join(all[:n-1], ", ") + " and " + all[n-1]

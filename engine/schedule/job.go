@@ -20,7 +20,7 @@ type job struct {
 	file os.FileInfo
 	track
 	looked time.Time // when what it watches was looked at
-	first  bool      // the run under way only remembers what is watched
+	first  bool      // the current run only remembers what is watched
 	hand   time.Time // somebody asked for a run at this time
 	begun  bool      // the ledger says since when its schedule counts
 	bad    time.Time // since when its file has been broken; zero: it is not
@@ -106,7 +106,7 @@ func (j *job) coming(now time.Time) time.Time {
 	return slot
 }
 
-// overlap is advance while a run is under way. A slot that comes meanwhile is
+// overlap is advance while a run is in progress. A slot that comes meanwhile is
 // skipped, unless all slots are to run: then it waits.
 func (s *Scheduler) overlap(j *job, path string, now time.Time) (time.Time, error) {
 	if !j.begun || j.first || !j.task.Enabled || j.task.CatchUp == CatchUpAll || j.task.When.timing.Empty() || j.st.cursor.After(now) {

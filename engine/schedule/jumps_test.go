@@ -167,7 +167,7 @@ func TestEndsBetweenTasks(t *testing.T) {
 }
 
 // However the clock jumps, no slot runs twice, no jump costs more runs than are
-// caught up with, and once the clock goes on evenly every slot runs on time.
+// caught up with, and once the clock continues evenly every slot runs on time.
 func TestWildClock(t *testing.T) {
 	lives, fired, lines := 4, 0, 0
 	if os.Getenv("DAYCARE_LONG") != "" {

@@ -232,7 +232,7 @@ func readOlder(path string) ([]line, error) {
 }
 
 // readEnd reads the lines in the last bytes of a file, oldest first. Lines that are
-// none are skipped: people edit this file too.
+// none are skipped: users edit this file too.
 func readEnd(path string, most int64) ([]line, error) {
 	f, info, err := beneath.OpenOwn(path)
 	if err != nil {

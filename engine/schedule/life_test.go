@@ -15,10 +15,10 @@ type life struct {
 	long     int // a run took so long that others came due meanwhile
 }
 
-// A longRun is a run that goes on while the clock does.
+// A longRun is a run that continues while the clock does.
 type longRun struct {
 	until  time.Time
-	killed chan bool // it goes on, or its process has died
+	killed chan bool // it continues, or its process has died
 	done   chan struct{}
 }
 

@@ -12,7 +12,7 @@ import (
 	"daycare/engine/finding"
 )
 
-// A run that a new process goes on with skips the slots that come meanwhile, as any other.
+// A run that a new process continues with skips the slots that come meanwhile, as any other.
 func TestBusyAfterARestart(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)
 	w.task("t", `schedule: "* * * * *"`)
@@ -32,7 +32,7 @@ func TestBusyAfterARestart(t *testing.T) {
 	w.want("t", "12:01 ran", "12:03 skipped (busy)", "12:02 ran")
 }
 
-// While a run is under way that is not of the schedule, or of one that was switched off, no
+// While a run is in progress that is not of the schedule, or of one that was switched off, no
 // slot is skipped: there is none, or it waits.
 func TestWhatIsNotSkippedMeanwhile(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -297,7 +297,7 @@ func TestALateRunSaysHowLate(t *testing.T) {
 	}
 }
 
-// Another schedule counts from when the run under way has ended: until then none of its slots
+// Another schedule counts from when the current run has ended: until then none of its slots
 // is skipped.
 func TestAnotherScheduleDuringARun(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)

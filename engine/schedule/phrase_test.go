@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A time is read in any way in which people write one.
+// A time is read in any way in which users write one.
 func TestTimesAsPeopleWriteThem(t *testing.T) {
 	now := time.Date(2026, 11, 20, 17, 22, 3, 0, time.UTC) // a Friday; 18:22 in Berlin
 	berlin := zone(t, "Europe/Berlin")

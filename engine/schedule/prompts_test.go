@@ -129,7 +129,7 @@ func TestWhatIsShownOfTheHeartbeat(t *testing.T) {
 	}
 }
 
-// A person runs the heartbeat whatever the time and whether or not anything has changed.
+// A user runs the heartbeat whatever the time and whether or not anything has changed.
 func TestBeatByHand(t *testing.T) {
 	w := hearts(t)
 	if _, err := w.sched.BeatNow(); !errors.Is(err, ErrNotFound) {

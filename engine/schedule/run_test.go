@@ -189,7 +189,7 @@ func TestOneShot(t *testing.T) {
 }
 
 // daycare writes an id into a task that has none. If it dies before the ledger says since
-// when the task counts, that still is when the person saved it, not when the id came.
+// when the task counts, that still is when the user saved it, not when the id came.
 func TestCrashBehindTheId(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)
 	path := filepath.Join(w.root, "cron/once/TASK.md")
@@ -238,7 +238,7 @@ func TestCrashBeforeTheTrash(t *testing.T) {
 	}
 }
 
-// While a run is under way the next slot is skipped; with all it waits.
+// While a run is in progress the next slot is skipped; with all it waits.
 func TestBusy(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)
 	w.task("one", `schedule: "* * * * *"`)
@@ -277,7 +277,7 @@ func TestFilesChangedByHand(t *testing.T) {
 		!strings.HasSuffix(text, "\n# mine\nschedule: \"*/10 * * * *\"   # often\n---\nDo it.\n") {
 		t.Errorf("with its id the file is\n%s", text)
 	}
-	// Broken: the last good version stays in force, and the place is told.
+	// Broken: the last good version stays active, and the place is told.
 	good := string(data)
 	w.write("cron/t/TASK.md", strings.Replace(good, "*/10", "*/x", 1))
 	w.until(noon.Add(20 * time.Minute))

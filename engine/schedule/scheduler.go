@@ -239,7 +239,7 @@ func (k *known) sorted() []*job {
 }
 
 // A track is what a job and the heartbeat have in common: their ledger, and
-// whether a run is under way.
+// whether a run is in progress.
 type track struct {
 	st      state
 	read    bool // st is what the ledger says

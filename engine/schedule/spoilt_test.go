@@ -116,7 +116,7 @@ func TestWhichOfTwoIsTheCopy(t *testing.T) {
 	}
 }
 
-// What a death left half done and cannot be ended is said, and stops no clock: the rest is
+// What a crash left half done and cannot be ended is said, and stops no clock: the rest is
 // recovered all the same.
 func TestWhatCannotBeRecoveredIsSaid(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)
@@ -166,7 +166,7 @@ func TestWhatCannotBeRecoveredIsSaid(t *testing.T) {
 	}
 }
 
-// A job sleeps until its time comes, or where something else will say: a run that is under way
+// A job sleeps until its time comes, or where something else will say: a run that is in progress
 // is looked at by the clock.
 func TestWhenAJobSleeps(t *testing.T) {
 	for i, tt := range []struct {

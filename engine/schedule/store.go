@@ -28,7 +28,7 @@ var (
 )
 
 // fileStep is the failpoint prefix of TASK.md, MEMORY.md and prompts: whole files
-// that people write too.
+// that users write too.
 const fileStep = "task"
 
 // A Store gives access to the tasks and heartbeat items of one .daycare directory as files. It
@@ -139,7 +139,7 @@ func Strays(root string) ([]finding.Finding, error) {
 	return all, errors.Join(err, err2)
 }
 
-// publish replaces a file that people write too. base is what the change was made
+// publish replaces a file that users write too. base is what the change was made
 // from; nil: there was no file. Somebody else's change in between is ErrChanged.
 func (f folder) publish(path string, content, base []byte) error {
 	return f.put(f.vol.Exchange, path, content, base)
@@ -165,7 +165,7 @@ func (f folder) put(replace func(step, path string, content, base []byte) ([]byt
 	return nil
 }
 
-// recover ends what a death left half done in the folders of tasks and prompts. What
+// recover ends what a crash left half done in the folders of tasks and prompts. What
 // cannot be ended in one folder stays there, and keeps it from no other.
 func (f folder) recover() error {
 	names, _, err := slugs(f.cron(), "")
@@ -226,7 +226,7 @@ func (f folder) identify(slug string) error {
 	})
 }
 
-// first writes a key as the first of its file, where people look for it.
+// first writes a key as the first of its file, where users look for it.
 func first(data []byte, k key) []byte {
 	data = withKeys(data, key{Name: k.Name})
 	_, rest, _ := strings.Cut(string(data), "\n")

@@ -66,7 +66,7 @@ func TestAChangeIsReadAsItWasMeant(t *testing.T) {
 	}
 }
 
-// What would not be in force is refused, and nothing of it is left.
+// What would not be active is refused, and nothing of it is left.
 func TestAChangeThatIsRefusedLeavesNothing(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)
 	s, changed := counted(w)
@@ -225,7 +225,7 @@ func TestEachFailedStepOfATaskIsReported(t *testing.T) {
 	}
 }
 
-// A run is under way from its firing to its end; the newest are shown, the oldest first.
+// A run is in progress from its firing to its end; the newest are shown, the oldest first.
 func TestRunsOfATask(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)
 	seen := 0
@@ -269,7 +269,7 @@ func unreadOnly(found []finding.Finding, path string) bool {
 }
 
 // A task whose file, or whose ledger, cannot be read is listed with that, beside the others
-// as they are. What this process has read of it goes on, and it counts again once it can be
+// as they are. What this process has read of it continues, and it counts again once it can be
 // read, though nothing says so.
 func TestATaskThatCannotBeReadHidesNoOther(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)

@@ -163,7 +163,7 @@ func (c Change) keys() []key {
 	return all
 }
 
-// apply changes a file, and refuses what would not be in force.
+// apply changes a file, and refuses what would not be active.
 func (s *Store) apply(slug string, data []byte, c Change) ([]byte, error) {
 	data = withKeys(data, c.keys()...)
 	if c.Prompt != nil {

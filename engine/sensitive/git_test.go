@@ -54,7 +54,7 @@ func TestWhatAGitConfigurationNames(t *testing.T) {
 	}
 }
 
-// The homes of people are those of root and of who can log in.
+// The homes of users are those of root and of who can log in.
 func TestHomesOfPeople(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "passwd")
 	text := strings.Join([]string{"root:x:0:0::/root:/bin/sh", "daemon:x:1:1::/usr/sbin:/bin/sh", "ada:x:1000:1000::/home/ada:/bin/sh",

@@ -1,12 +1,12 @@
-// Package sensitive says which files in the folders of a person are more than data:
-// those that run something later, or tell a program of the person what to run, and
+// Package sensitive says which files in the folders of a user are more than data:
+// those that run something later, or tell a program of the user what to run, and
 // those that hold secrets. The file tools, the sandbox of commands and doctor all go
 // by these two tables.
 //
 // A right to a wider folder does not reach such a file. It needs a right of its own: one
 // to the file itself, or to something on the way to it that is in the table. So a grant
 // of a project lets an agent write everything in it but .vscode/tasks.json, and a grant
-// of that file, which a person was asked for by its name, lets it write that.
+// of that file, which a user was asked for by its name, lets it write that.
 package sensitive
 
 import (
@@ -48,7 +48,7 @@ func Fold(name string) string {
 // which programs are looked for by their names.
 type Table struct{ homes, programs []string }
 
-// Here returns the table with the homes of this machine's people and of the one that
+// Here returns the table with the homes of this machine's users and of the one that
 // runs daycare, and with the folders of the PATH.
 func Here() Table {
 	t := people().Programs(searched()...)
@@ -70,7 +70,7 @@ func (t Table) And(home string) Table {
 }
 
 // Programs returns the table with folders of programs: whatever is put into one runs later,
-// under a name that a person or a script types.
+// under a name that a user or a script types.
 func (t Table) Programs(dirs ...string) Table {
 	t.programs = dirs
 	return t
@@ -175,10 +175,10 @@ func (t Table) Secrets() (paths []string) {
 	return paths
 }
 
-// IsHome reports whether a folder is the home of a person.
+// IsHome reports whether a folder is the home of a user.
 func (t Table) IsHome(folder string) bool { return slices.Contains(t.homes, folder) }
 
-// HomeIn is a home that is a folder or lies in it; "": none.
+// HomeIn is a home that is a folder or is in it; "": none.
 func (t Table) HomeIn(folder string) string {
 	for _, home := range t.homes {
 		if home == folder || folder == "/" || strings.HasPrefix(home, folder+"/") {

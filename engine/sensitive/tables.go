@@ -30,7 +30,7 @@ var later = names(
 	// What chooses the program that runs: a toolchain by its path, a release of yarn.
 	"rust-toolchain rust-toolchain.toml .bazelrc .bazeliskrc .buckconfig bunfig.toml uv.toml "+
 		".yarn/releases .yarn/plugins .yarn/sdks",
-	// What other agents of the person obey, daycare's included.
+	// What other agents of the user obey, daycare's included.
 	"AGENTS.md AGENT.md CLAUDE.md CLAUDE.local.md GEMINI.md .agents .claude .codex .gemini .cursor .cursorrules "+
 		".windsurf .windsurfrules .clinerules .roo .continue .aider.conf.yml .mcp.json .daycare",
 	"AGENTS.override.md copilot-instructions.md QWEN.md CRUSH.md WARP.md .qwen .kiro .junie .amazonq .opencode "+
@@ -80,7 +80,7 @@ var homeSecret = []string{".azure", ".kube", ".docker", ".config/gcloud", ".conf
 	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv",
 	".zprofile", ".zlogin", ".zlogout",
 	".kshrc", ".cshrc", ".tcshrc", ".login", ".config/fish", ".config/environment.d", ".pam_environment",
-	// What a person typed.
+	// What a user typed.
 	".bash_history", ".zsh_history", ".histfile", ".history", ".sh_history", ".local/share/fish", ".python_history", ".node_repl_history",
 	".psql_history", ".mysql_history", ".sqlite_history", ".rediscli_history", ".irb_history", ".lesshst", ".viminfo",
 	".wget-hsts", ".local/state/bash", ".zsh_sessions",

@@ -30,7 +30,7 @@ const Dir = "unseen"
 
 // A Change is one that waits.
 type Change struct {
-	Path    string    `json:"path"`  // relative to the workspace if it lies there
+	Path    string    `json:"path"`  // relative to the workspace if it is there
 	Agent   string    `json:"agent"` // whose command ran
 	At      time.Time `json:"at"`    // when the file changed
 	SHA256  string    `json:"sha256"`

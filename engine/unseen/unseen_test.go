@@ -47,7 +47,7 @@ func (g *ground) write(text string) {
 	}
 }
 
-// save writes as a person does, who is slower than the clock of a file system: the file has
+// save writes as a user does, who is slower than the clock of a file system: the file has
 // another time than before.
 func (g *ground) save(text string) {
 	g.t.Helper()

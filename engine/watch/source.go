@@ -233,7 +233,7 @@ func (w *Watcher) arm(d *directory) {
 	}
 }
 
-// watch sets one watch; an error says, for people, why changes may go unseen.
+// watch sets one watch; an error says, for users, why changes may go unseen.
 func (w *Watcher) watch(dir string) error {
 	info, err := os.Stat(dir)
 	switch {

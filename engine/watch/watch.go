@@ -142,7 +142,7 @@ func (w *Watcher) Add(dir string, o Options, hear func(Hint)) {
 	}
 }
 
-// Remove ends the watch of a directory. A hint that is under way may still come.
+// Remove ends the watch of a directory. A hint that is in progress may still come.
 func (w *Watcher) Remove(dir string) {
 	dir = filepath.Clean(dir)
 	w.arming.Lock()

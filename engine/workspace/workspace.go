@@ -14,7 +14,7 @@ const Home = ".daycare"
 // Lock is the path of the lock that whoever runs a workspace holds.
 func Lock(root string) string { return filepath.Join(root, Home, "daycare.lock") }
 
-// Of is the workspace that an agent's folder lies in: ROOT/.daycare/agents/ID, or one
+// Of is the workspace that an agent's folder is in: ROOT/.daycare/agents/ID, or one
 // beside agents.
 func Of(agentDir string) string {
 	if abs, err := filepath.Abs(agentDir); err == nil {
@@ -23,7 +23,7 @@ func Of(agentDir string) string {
 	return filepath.Dir(filepath.Dir(filepath.Dir(agentDir)))
 }
 
-// Store is an absolute path as it is written to disk: relative if it lies in root. With
+// Store is an absolute path as it is written to disk: relative if it is in root. With
 // root "", here and below, a path stays as it is.
 func Store(root, path string) string {
 	if root == "" {
@@ -48,7 +48,7 @@ func Resolve(root, path string) string {
 	return filepath.Join(root, path)
 }
 
-// kept is where attachments lie in a workspace.
+// kept is where attachments are in a workspace.
 const kept = "/.daycare/files/"
 
 // ResolveFile is Resolve for an attachment. An absolute path, as older versions wrote it,

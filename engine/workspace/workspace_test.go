@@ -54,7 +54,7 @@ func TestOfAnAgentsFolder(t *testing.T) {
 	}
 }
 
-// A path is changed only by the workspace that it lies in: without one, or in another form, it
+// A path is changed only by the workspace that it is in: without one, or in another form, it
 // stays byte for byte as it is.
 func TestWhatStaysAsItIs(t *testing.T) {
 	for _, path := range []string{"", "docs/", "/a/../b", "/old/ws/docs/"} {
