@@ -14,12 +14,12 @@
 //  6. Write a fake of the platform on loopback, a connectortest.Harness around it,
 //     and call connectortest.Run. Add what is the platform's own beside it.
 //  7. A connector imports engine/message, engine/inbox and engine/disk for their
-//     words, connectors/format for its text, connectors/chat if people talk over
+//     words, connectors/format for its text, connectors/chat if users talk over
 //     it (the allow list, commands, approvals, files, typing, an HTTP client, Rest,
 //     Strikes and Progress are there),
 //     connectors/ingress if the platform posts to it, and no other connector.
 //  8. List its Kind in cmd/daycare/plugins, its settings in settings.example.yaml, and
-//     tell people how to set it up in docs/connectors/NAME.md.
+//     tell users how to set it up in docs/connectors/NAME.md.
 //
 // connectors/webhook is the one to read first; of the chats connectors/signal is
 // the shortest, connectors/telegram the fullest.

@@ -27,7 +27,7 @@ type Kind struct {
 // A Setup is what a connector is set up with, beside the settings that its options ask for.
 type Setup struct {
 	Secrets []Secret
-	// Person asks who may write, where people know how the platform names them; "": whoever
+	// Person asks who may write, where users know how the platform names them; "": whoever
 	// writes first is asked whether that is them.
 	Person string
 }
@@ -35,7 +35,7 @@ type Setup struct {
 // A Secret is what a connector proves itself with.
 type Secret struct {
 	Name          string // "" for the first; the end of its id, and what flags call it
-	What          string // for people: "bot token of @BotFather"
+	What          string // for users: "bot token of @BotFather"
 	Env           string // the setting that names the environment variable it is in
 	With, Without string // a setting that it is needed with, or without; "": always
 }
@@ -53,7 +53,7 @@ func (s Secret) Needed(has func(key string) bool) bool {
 	return (s.With == "" || has(s.With)) && (s.Without == "" || !has(s.Without))
 }
 
-// An Option is a setting of a kind that people are asked for.
+// An Option is a setting of a kind that users are asked for.
 type Option struct {
 	Key, Question string
 	Optional      bool

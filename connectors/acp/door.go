@@ -131,14 +131,14 @@ func (d *Door) session(id acp.SessionId) (*session, error) {
 	return nil, problem(codeMissing, "this connection has no session %q: open it with session/new or session/load", id)
 }
 
-// LoadSession tells the whole conversation of a session, and goes on with it.
+// LoadSession tells the whole conversation of a session, and continues with it.
 func (d *Door) LoadSession(ctx context.Context, p acp.LoadSessionRequest) (acp.LoadSessionResponse, error) {
 	d.ignored(p.McpServers)
 	m, err := d.take(ctx, p.SessionId, p.Cwd, true)
 	return acp.LoadSessionResponse{Modes: m}, err
 }
 
-// ResumeSession goes on with a session without telling what was said.
+// ResumeSession continues with a session without telling what was said.
 func (d *Door) ResumeSession(ctx context.Context, p acp.ResumeSessionRequest) (acp.ResumeSessionResponse, error) {
 	d.ignored(p.McpServers)
 	m, err := d.take(ctx, p.SessionId, p.Cwd, false)
@@ -335,7 +335,7 @@ func (d *Door) Prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptRespo
 	return s.wait(ctx, turn)
 }
 
-// Cancel ends the prompt under way.
+// Cancel ends the prompt in progress.
 func (d *Door) Cancel(ctx context.Context, p acp.CancelNotification) error {
 	s, err := d.session(p.SessionId)
 	if err != nil {

@@ -182,7 +182,7 @@ func (s follower) streams(ctx context.Context, c *control.Client, e control.RawE
 	return nil
 }
 
-// missed tells what of the answer under way was missed. s.mu is held.
+// missed tells what of the current answer was missed. s.mu is held.
 func (s follower) missed(ctx context.Context, c *control.Client) error {
 	d, err := c.Draft(ctx, s.agent)
 	if err == nil {

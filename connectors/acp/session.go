@@ -31,7 +31,7 @@ type session struct {
 	mu       sync.Mutex
 	agent    string // id; "" before the first prompt
 	tell     *teller
-	prompt   *prompt // under way; nil: none
+	prompt   *prompt // in progress; nil: none
 	arrivals arrivals
 	ready    chan struct{}
 	asked    map[string]context.CancelFunc // requests that were shown, by token; nil: no longer
@@ -120,7 +120,7 @@ func (p *prompt) result() (acp.PromptResponse, error) {
 	return stop(acp.StopReasonEndTurn)
 }
 
-// begin makes a prompt the one under way.
+// begin makes a prompt the one in progress.
 func (s *session) begin() (*prompt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,7 +259,7 @@ func (s *session) wait(ctx context.Context, p *prompt) (acp.PromptResponse, erro
 	return p.result()
 }
 
-// cancel stops the prompt under way. What its agent asked for stays open for others to answer.
+// cancel stops the prompt in progress. What its agent asked for stays open for others to answer.
 func (s *session) cancel(ctx context.Context) {
 	s.mu.Lock()
 	p, agent := s.prompt, s.agent
@@ -302,7 +302,7 @@ func (s *session) stop(ctx context.Context, agent, item string) error {
 	return err
 }
 
-// fail ends the prompt under way without a turn.
+// fail ends the prompt in progress without a turn.
 func (s *session) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,7 +33,7 @@ type teller struct {
 	asks  map[string]*call // calls that wait for an answer, by token
 	again map[string]*call // calls that were allowed and will be made again, by what they do
 
-	answer, thought string           // what was said of the answer under way
+	answer, thought string           // what was said of the current answer
 	recorded        time.Time        // when the newest answer was recorded
 	newest          record.Assistant // it
 	plan            plan
@@ -156,7 +156,7 @@ func (t *teller) cut() {
 	t.answer, t.thought = "", ""
 }
 
-// begins reports whether a piece begins an answer while another one is under way that has no
+// begins reports whether a piece begins an answer while another one is in progress that has no
 // record.
 func (t *teller) begins(thinking bool, d event.Delta) bool {
 	said := t.answer
@@ -185,7 +185,7 @@ func (t *teller) delta(thinking bool, d event.Delta) (hole bool) {
 	return false
 }
 
-// draft says what of the answer under way was missed.
+// draft says what of the current answer was missed.
 func (t *teller) draft(d event.Draft) {
 	old := d.Turn == t.newest.Turn && strings.HasPrefix(t.newest.Text, d.Text) && t.newest.Text != ""
 	if d.Turn == "" || old { // it is removed a moment after its record was written

@@ -70,7 +70,7 @@ func (e *editor) says(line string) (r response) {
 	return r
 }
 
-// Bad input gets an error that says why, and the connection goes on.
+// Bad input gets an error that says why, and the connection continues.
 func TestBadInputIsAnswered(t *testing.T) {
 	e := connect(t)
 	for _, tt := range []struct {

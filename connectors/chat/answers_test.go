@@ -30,7 +30,7 @@ func (d *Desk) says(t *testing.T, w *world, p Post) string {
 	return strings.Join(w.heard(), "\n")
 }
 
-// door lets people in with a code.
+// door lets users in with a code.
 type door struct {
 	reply Reply
 	shut  bool // the allow list has the last word
@@ -206,7 +206,7 @@ func (broken) Agent(context.Context, string) (event.Agent, error) {
 func (broken) Agents(context.Context) ([]event.Agent, error) { return nil, errors.New("gone") }
 func (broken) Stop(context.Context, string) (bool, error)    { return false, errors.New("gone") }
 
-// idle is one in which no turn is under way.
+// idle is one in which no turn is in progress.
 type idle struct{ *world }
 
 func (idle) Stop(context.Context, string) (bool, error) { return false, nil }
@@ -346,7 +346,7 @@ func TestTypingEndsWithTheTurn(t *testing.T) {
 				time.Sleep(2*typingEvery + time.Second)
 				synctest.Wait()
 				want := 1
-				if over == event.ItemDone { // the turn goes on
+				if over == event.ItemDone { // the turn continues
 					want = 3
 				}
 				if w.typed != want {

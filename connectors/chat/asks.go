@@ -19,7 +19,7 @@ var decisions = map[string]permission.Decision{
 	"prefix": permission.Prefix, "deny": permission.Deny,
 }
 
-// told is what people read of a decision.
+// told is what users read of a decision.
 var told = map[permission.Decision]string{
 	permission.Once: "Allowed once", permission.Always: "Allowed from now on",
 	permission.Prefix: "Allowed from now on, with any words that follow",
@@ -48,7 +48,7 @@ func clip(text string, most int) string {
 	return text
 }
 
-// approvals shows the requests of agents to people, and takes their answers.
+// approvals shows the requests of agents to users, and takes their answers.
 type approvals struct {
 	o     Options
 	host  Host
@@ -78,8 +78,8 @@ func (q *approvals) look(ctx context.Context) {
 	}
 }
 
-// show puts a request before whoever may answer it, if they are reached here: the person
-// of the agent, or an owner where that person may not allow it.
+// show puts a request before whoever may answer it, if they are reached here: the user
+// of the agent, or an owner where that user may not allow it.
 func (q *approvals) show(ctx context.Context, p permission.Pending) {
 	to, ok := q.who.home(p.Agent)
 	if !ok {
@@ -132,7 +132,7 @@ func (q *approvals) put(ctx context.Context, p permission.Pending, to message.Ad
 	q.cards.put(p.Token, k)
 }
 
-// typed are the answers of a request as people type them where there are no buttons.
+// typed are the answers of a request as users type them where there are no buttons.
 func (q *approvals) typed(p permission.Pending) string {
 	var b strings.Builder
 	for _, c := range choices(p) {
@@ -188,7 +188,7 @@ func offered(r permission.Request) (text string) {
 	return text
 }
 
-// Answer takes a pressed button and returns what to tell the person who pressed.
+// Answer takes a pressed button and returns what to tell the user who pressed.
 func (d *Desk) Answer(ctx context.Context, from message.Address, data string) string {
 	from.Connector = d.o.ID
 	if !d.gate.allows(from.UserID) {
@@ -202,7 +202,7 @@ func (d *Desk) Answer(ctx context.Context, from message.Address, data string) st
 	return d.approvals.decide(ctx, from, decision, token)
 }
 
-// decide answers a request for a person, by its token or the beginning of it.
+// decide answers a request for a user, by its token or the beginning of it.
 func (q *approvals) decide(ctx context.Context, from message.Address, decision permission.Decision, code string) string {
 	if q.host.Asks == nil {
 		return "I cannot do that right now."
@@ -236,7 +236,7 @@ func (q *approvals) decide(ctx context.Context, from message.Address, decision p
 	return told[decision] + "."
 }
 
-// token finds the one request that a code means and that this person may answer.
+// token finds the one request that a code means and that this user may answer.
 func (q *approvals) token(from message.Address, code string, decision permission.Decision) (token, refused string) {
 	if len(code) < 4 {
 		return "", fmt.Sprintf("Say which one: `%spermissions` lists pending approvals.", q.o.mark())
@@ -301,7 +301,7 @@ func orSomebody(by string) string {
 	return by
 }
 
-// list shows what waits for this person, with buttons.
+// list shows what waits for this user, with buttons.
 func (q *approvals) list(ctx context.Context, p Post) {
 	var mine []permission.Pending
 	if q.host.Asks != nil {

@@ -40,7 +40,7 @@ type CardSender interface {
 	Settle(ctx context.Context, to message.Address, remoteID, text string) error
 }
 
-// A DirectMessenger finds the private chat with a person by their id.
+// A DirectMessenger finds the private chat with a user by their id.
 type DirectMessenger interface {
 	Direct(userID string) (to message.Address, ok bool)
 }
@@ -59,12 +59,12 @@ type Host struct {
 	Hints     Keeper
 	Waiting   Keeper // that keeps durably what is refused for now
 	Session   func(agent string) (Session, error)
-	// Owners are the people of a connector who answer for what agents ask, and the rights
+	// Owners are the users of a connector who answer for what agents ask, and the rights
 	// that the others may give their own agents. nil: the first of Options.Allow, none.
 	Owners    func(connector string) (ids []string, ceiling permission.Set)
 	Admission Admission // nil: the allow list has the last word
-	// Switch changes the model of an agent and says what is in force from its next
-	// turn on. Its error is for people: it names what may have been meant.
+	// Switch changes the model of an agent and says what is active from its next
+	// turn on. Its error is for users: it names what may have been meant.
 	Switch func(ctx context.Context, agent, model string) (now string, err error)
 	Own    Own
 }
@@ -81,7 +81,7 @@ type Own interface {
 type Directory interface {
 	// Find is the agent that an address maps to, if it was made already.
 	Find(from message.Address) (agent string, ok bool)
-	// Home is where the person is reached that an agent works for.
+	// Home is where the user is reached that an agent works for.
 	Home(agent string) (to message.Address, ok bool)
 }
 
@@ -109,7 +109,7 @@ type Events interface {
 	Subscribe(ctx context.Context) <-chan event.Event
 }
 
-// Files keeps what people send.
+// Files keeps what users send.
 type Files interface {
 	Put(name string, r io.Reader) (message.File, error)
 }
@@ -129,7 +129,7 @@ type Session struct {
 type Post struct {
 	Key       string // the platform's own id of it, for the dedupe key
 	From      message.Address
-	Sender    string // a name for people
+	Sender    string // a name for users
 	MessageID string
 	ReplyTo   string // id of the message that it answers
 	Quote     string // the text of that message, if the platform says

@@ -35,7 +35,7 @@ type world struct {
 	asks    []permission.Pending
 	decided *permission.Pending
 	stopped bool
-	homeOf  string // the person of the agent, ada if it is not said
+	homeOf  string // the user of the agent, ada if it is not said
 	log     bytes.Buffer
 	hints   map[string][]byte // that survive the desk
 	keepErr error             // of keeping a message that waits
@@ -386,7 +386,7 @@ func TestApprovalByText(t *testing.T) {
 	}
 }
 
-// TestCompactionIsReported: the person reads that their conversation was shortened, what
+// TestCompactionIsReported: the user reads that their conversation was shortened, what
 // it cost their last message, and why nothing came of one that they asked for.
 func TestCompactionIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -35,7 +35,7 @@ var Commands = []Command{
 // command. A platform that adds @bot to commands has taken it off.
 var commandRule = lazyregexp.New(`^([/!])([A-Za-z_][A-Za-z0-9_:-]{0,64})(?:[ \t]+([^\n]*))?$`)
 
-// commands runs what people type as commands.
+// commands runs what users type as commands.
 type commands struct {
 	o         Options
 	host      Host
@@ -126,7 +126,7 @@ func (cs *commands) list() string {
 	return b.String()
 }
 
-// control posts what changes the agent; a reset also stops what is under way.
+// control posts what changes the agent; a reset also stops what is in progress.
 func (cs *commands) control(ctx context.Context, deliver message.Deliver, p Post, name string) error {
 	in := message.Incoming{From: p.From, Agent: cs.o.AgentID, Kind: message.Compact, Dedupe: cs.o.ID + ":" + p.Key}
 	done := "I will compact this conversation."
@@ -260,7 +260,7 @@ func (cs *commands) switchModel(ctx context.Context, a event.Agent, to string) s
 // maxListed bounds lists: a chat is no place for hundreds of lines.
 const maxListed = 30
 
-// known are the agents that a person may know of: an owner of all, others of those that
+// known are the agents that a user may know of: an owner of all, others of those that
 // their own agent knows. An agent that many share says of none but itself.
 func (cs *commands) known(ctx context.Context, from message.Address) ([]event.Agent, error) {
 	if cs.who.owns(from.UserID) {

@@ -166,7 +166,7 @@ func quoted(text string) string {
 	return "> " + strings.ReplaceAll(text, "\n", "\n> ")
 }
 
-// mark is what a person types before a command.
+// mark is what a user types before a command.
 func (o Options) mark() string {
 	if o.Prefix != "" {
 		return o.Prefix

@@ -17,7 +17,7 @@ import (
 
 const (
 	maxFile = 20 << 20 // bytes: what the file store keeps of one
-	// fetchTries is how often a file is asked for before the message goes on
+	// fetchTries is how often a file is asked for before the message continues
 	// without it: one broken picture must not block a chat forever.
 	fetchTries = 4
 	// A file that comes too slowly is not asked for again: others wait behind its message.

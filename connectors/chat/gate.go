@@ -10,7 +10,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxStrangers bounds how many people are remembered as told; beyond it nobody
+// maxStrangers bounds how many users are remembered as told; beyond it nobody
 // new gets an answer.
 const maxStrangers = 1000
 

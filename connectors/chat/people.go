@@ -8,7 +8,7 @@ import (
 	"daycare/engine/permission"
 )
 
-// people knows who may do what, and who is reached where.
+// users knows who may do what, and who is reached where.
 type people struct {
 	o        Options
 	host     Host
@@ -28,7 +28,7 @@ func (w *people) wrote(agent string, from message.Address) {
 	}
 }
 
-// agent is the agent that a person talks to.
+// agent is the agent that a user talks to.
 func (w *people) agent(from message.Address) (string, bool) {
 	if w.o.AgentID != "" {
 		w.mu.Lock()
@@ -55,7 +55,7 @@ func (w *people) home(agent string) (message.Address, bool) {
 	return to, ok && to.Connector == w.o.ID
 }
 
-// mayAnswer reports whether a request is any of a person's business: its own agent's, or,
+// mayAnswer reports whether a request is any of a user's business: its own agent's, or,
 // for an owner, that of every agent of this connector. Who wrote last to an agent that
 // many share is no owner by that.
 func (w *people) mayAnswer(from message.Address, p permission.Pending) bool {
@@ -66,7 +66,7 @@ func (w *people) mayAnswer(from message.Address, p permission.Pending) bool {
 	return w.owns(from.UserID) && (here || p.Owner.Connector == w.o.ID)
 }
 
-// mayAllow reports whether a person may give what an answer gives: an owner all, others
+// mayAllow reports whether a user may give what an answer gives: an owner all, others
 // their own agent what the ceiling of the connector covers. Anybody may deny.
 func (w *people) mayAllow(from message.Address, p permission.Pending, decision permission.Decision) bool {
 	if w.owns(from.UserID) {
@@ -89,7 +89,7 @@ func (w *people) owner() (message.Address, bool) {
 	return to, ok
 }
 
-// owners are the people of this connector who answer approvals, and what the others may
+// owners are the users of this connector who answer approvals, and what the others may
 // allow their own agents.
 func (w *people) owners() (ids []string, ceiling permission.Set) {
 	if w.host.Owners == nil {
@@ -98,7 +98,7 @@ func (w *people) owners() (ids []string, ceiling permission.Set) {
 	return w.host.Owners(w.o.ID)
 }
 
-// owns reports whether a person is an owner.
+// owns reports whether a user is an owner.
 func (w *people) owns(user string) bool {
 	ids, _ := w.owners()
 	return slices.Contains(ids, user) && w.gate.allows(user)

@@ -21,7 +21,7 @@ func Refuse(w http.ResponseWriter, err error) {
 	case errors.Is(err, inbox.ErrFull):
 		status, after, text = http.StatusTooManyRequests, 5, "inbox is full" // a turn takes seconds
 	case errors.Is(err, disk.ErrFull):
-		after, text = 30, "no space to store it" // a person has to act
+		after, text = 30, "no space to store it" // a user has to act
 	}
 
 	if after > 0 {

@@ -58,7 +58,7 @@ func (s *Strikes) Guard(key string, f func() error) (err error) {
 	return f()
 }
 
-// Progress remembers how many messages of a part were sent, so that a second try goes on
+// Progress remembers how many messages of a part were sent, so that a second try continues
 // there, for platforms that know no idempotency key.
 type Progress struct {
 	mu   sync.Mutex

@@ -28,7 +28,7 @@ const (
 
 // waiting are messages that the engine refused because of their sender: the agent's
 // inbox is full, or they write too fast. A platform that offers all messages in one row
-// is told that they were received, and goes on with those of others.
+// is told that they were received, and continues with those of others.
 type waiting struct {
 	connector string
 	keeper    Keeper // keeps durably; nil: nothing waits here, the platform offers it again
@@ -195,7 +195,7 @@ func (w *waiting) run(ctx context.Context, pause time.Duration, deliver func(con
 	}
 }
 
-// try tries one message and says when to go on with its sender.
+// try tries one message and says when to continue with its sender.
 func (w *waiting) try(ctx context.Context, in message.Incoming, a attempt, pause time.Duration,
 	deliver func(context.Context, message.Incoming) error) (next attempt) {
 	err := w.strikes.Guard(in.Dedupe, func() error { return deliver(ctx, in) })

@@ -28,7 +28,7 @@ func (d *Desk) Run(ctx context.Context, deliver message.Deliver, pause time.Dura
 	d.watcher.watch(ctx)
 }
 
-// A watcher shows people what happens in the engine.
+// A watcher shows users what happens in the engine.
 type watcher struct {
 	host      Host
 	who       *people
@@ -107,7 +107,7 @@ func (w *watcher) happened(ctx context.Context, e event.Event, work map[string]m
 	}
 }
 
-// compacted tells the person that their conversation was shortened, and what it cost
+// compacted tells the user that their conversation was shortened, and what it cost
 // their last message.
 func (w *watcher) compacted(ctx context.Context, agent string, c event.Compacted) {
 	to, ok := w.who.home(agent)
@@ -115,7 +115,7 @@ func (w *watcher) compacted(ctx context.Context, agent string, c event.Compacted
 		return
 	}
 	if a, err := w.host.Agents.Agent(ctx, agent); err != nil || a.Type != "user" {
-		return // what clocks and background agents forget is not the person's conversation
+		return // what clocks and background agents forget is not the user's conversation
 	}
 
 	text := "Our conversation was getting too long for me, so I replaced its older part by a summary."
@@ -131,7 +131,7 @@ func (w *watcher) compacted(ctx context.Context, agent string, c event.Compacted
 	w.voice.sayTo(ctx, to, "", text)
 }
 
-// speaks reports whether an agent answers people itself: its children's work is
+// speaks reports whether an agent answers users itself: its children's work is
 // shown by nobody.
 func (w *watcher) speaks(ctx context.Context, agent string) bool {
 	if w.host.Agents == nil {

@@ -27,7 +27,7 @@ type Task struct {
 	Name  string
 	Model string // "": the usual one
 	Dir   string // where it works, absolute
-	Maker string // the agent that made the task; "": a person did
+	Maker string // the agent that made the task; "": a user did
 }
 
 // Agents is what the clock needs of the engine.
@@ -36,12 +36,12 @@ type Agents interface {
 	Cron(ctx context.Context, t Task) (id string, err error)
 	// Heartbeat makes or finds the agent of the heartbeat.
 	Heartbeat(ctx context.Context) (id string, err error)
-	// Find is the id of an agent by whatever a person calls it. Errors wrap
+	// Find is the id of an agent by whatever a user calls it. Errors wrap
 	// message.ErrUnknownAgent if there is none.
 	Find(ref string) (id string, err error)
-	// Busy reports whether an agent has work under way or waiting.
+	// Busy reports whether an agent has work in progress or waiting.
 	Busy(id string) bool
-	// Foreground is the agent that a person wrote to last, found on disk.
+	// Foreground is the agent that a user wrote to last, found on disk.
 	Foreground() (id string, ok bool)
 }
 
@@ -161,7 +161,7 @@ func judge(end End) schedule.Result {
 	res := schedule.Result{Outcome: schedule.Ran, Text: end.Text, Source: end.Source, Nothing: nothing(end.Text)}
 	switch end.Reason {
 	case "done":
-	case "waiting": // it goes on when a person or a child has answered
+	case "waiting": // it continues when a user or a child has answered
 		res.Reason = "waiting for an answer"
 	case "dropped", "reset":
 		res.Outcome, res.Reason = schedule.Skipped, "removed from the inbox by hand"
@@ -192,7 +192,7 @@ func firstLine(s string) string {
 	return s
 }
 
-// Say tells the owner something by the agent that a person wrote to last. key makes
+// Say tells the owner something by the agent that a user wrote to last. key makes
 // saying it again harmless.
 func (c *Clock) Say(ctx context.Context, key, text string) error {
 	agent, ok := c.agents.Foreground()

@@ -73,7 +73,7 @@ type Harness struct {
 	// Forge has somebody offer a message who may not: not on the allow list, or
 	// with a wrong signature. It returns when the connector is done with it.
 	Forge func(ctx context.Context, m Message)
-	// Strangers are people who are not on the allow list; nil: nobody talks over this platform.
+	// Strangers are users who are not on the allow list; nil: nobody talks over this platform.
 	Strangers *Strangers
 	// To are chats that can be answered, at least one.
 	To []message.Address

@@ -4,7 +4,7 @@
 // config.go has the settings, fetch.go asks the IMAP server, sender.go decides
 // whose mail is trusted, read.go makes posts of mails, send.go answers. What is
 // the same for all chats is in connectors/chat. docs/connectors/email.md is for
-// people.
+// users.
 package email
 
 import (
@@ -94,7 +94,7 @@ func (c *Connector) clean(err error) error {
 	return err
 }
 
-// Direct is the way to a person, which is their address.
+// Direct is the way to a user, which is their address.
 func (c *Connector) Direct(userID string) (message.Address, bool) {
 	return message.Address{ChannelID: userID, UserID: userID}, true
 }

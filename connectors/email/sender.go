@@ -85,7 +85,7 @@ func plainResults(s string) string {
 	return b.String()
 }
 
-// automatic reports mail that no person wrote: answering it may begin a loop that
+// automatic reports mail that no user wrote: answering it may begin a loop that
 // never ends.
 func automatic(h mail.Header) bool {
 	if a := strings.ToLower(h.Get("Auto-Submitted")); a != "" && a != "no" {

@@ -2,7 +2,7 @@ package format
 
 import "strings"
 
-// A fence is the code fence or the table that a place in a text lies in; zero:
+// A fence is the code fence or the table that a place in a text is in; zero:
 // none. A part that begins in one begins with its first lines again.
 type fence struct {
 	line string // the opening line, without its end; of a table its two

@@ -122,7 +122,7 @@ func TestIndentedCode(t *testing.T) {
 }
 
 // TestLongAnswer is what each platform shows of one long answer with tables and
-// code: golden files for people to look at.
+// code: golden files for users to look at.
 func TestLongAnswer(t *testing.T) {
 	source, err := os.ReadFile("testdata/long.md")
 	if err != nil {

@@ -31,7 +31,7 @@ const (
 )
 
 // A span is a stretch of text that looks one way. The spans of a Markdown text,
-// one after the other, are all that a person reads of it: line ends, bullets and
+// one after the other, are all that a user reads of it: line ends, bullets and
 // the columns of tables are in their texts.
 type span struct {
 	text  string
@@ -41,7 +41,7 @@ type span struct {
 }
 
 // markdown parses what models write. There is no HTML in it, so that tags are
-// text that a person sees, and no reference is defined in one place and used in
+// text that a user sees, and no reference is defined in one place and used in
 // another, because the two may be split into two messages.
 var markdown = goldmark.New(
 	goldmark.WithParser(parser.NewParser(

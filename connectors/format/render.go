@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Length is how long Markdown is as a person reads it, in units of count (nil:
+// Length is how long Markdown is as a user reads it, in units of count (nil:
 // characters): without marks and without where links lead.
 func Length(source string, count func(string) int) int {
 	if count == nil {

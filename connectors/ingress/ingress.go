@@ -25,7 +25,7 @@ const (
 	maxHeader  = 16 << 10 // bytes
 )
 
-// Grace is how long requests under way have at the end to be answered.
+// Grace is how long requests in progress have at the end to be answered.
 const Grace = 5 * time.Second
 
 // A Listener takes the requests of one connector.
@@ -54,7 +54,7 @@ func (l *Listener) set(address string) {
 	l.address = address
 }
 
-// Serve serves until ctx ends; requests that are under way then have the grace to
+// Serve serves until ctx ends; requests that are in progress then have the grace to
 // be answered: their context outlives ctx by it, and Serve returns after the last of
 // them. listening (nil: nothing) is called once requests are taken; its error ends
 // the serving.

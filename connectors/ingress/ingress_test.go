@@ -15,7 +15,7 @@ import (
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// A request that is under way at the end is answered; one that takes too long loses
+// A request that is in progress at the end is answered; one that takes too long loses
 // its context, and Serve waits for it.
 func TestEndOfRequests(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -55,7 +55,7 @@ func (s *session) greeting(m ircmsg.Message) (welcome bool, err error) {
 		return false, s.write("NICK", s.me())
 	case "464", "465":
 		return false, errors.New("the server refuses the connection: " + last(m))
-	case "421": // it does not know CAP, and will go on without
+	case "421": // it does not know CAP, and will continue without
 		if o.Account != "" {
 			return false, errors.New("the server does not support accounts: leave account empty")
 		}

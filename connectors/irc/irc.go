@@ -6,7 +6,7 @@
 // config.go has the settings, session.go is one connection, greet.go how it begins,
 // text.go makes lines.
 // What is the same for all chats is in connectors/chat. docs/connectors/irc.md is
-// for people.
+// for users.
 package irc
 
 import (

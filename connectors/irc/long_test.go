@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata anew from what the code gives now")
 
-// TestLongAnswerOnIRC is what people see of one long answer with tables and code: a
+// TestLongAnswerOnIRC is what users see of one long answer with tables and code: a
 // golden file to look at, beside those of the other platforms in connectors/format.
 func TestLongAnswerOnIRC(t *testing.T) {
 	source, err := os.ReadFile("../format/testdata/long.md")

@@ -80,7 +80,7 @@ func (c *Connector) Send(context.Context, message.Outgoing) (string, error) {
 	return "", &message.NotSent{Final: true, Err: errors.New("clients of the OpenAI format read answers from their own requests")}
 }
 
-// Models are the connector's own model, then the agents that people talk to.
+// Models are the connector's own model, then the agents that users talk to.
 func (c *Connector) Models(ctx context.Context, line control.Line) ([]control.ForeignModel, error) {
 	agents, err := line.Agents(ctx)
 	if err != nil {

@@ -22,7 +22,7 @@ type request struct {
 	instructions string // of the client: its system and developer messages
 	turns        []turn // the conversation, oldest first
 	conversation string // the client's key of it; ""
-	previous     string // id of the response that it goes on from; ""
+	previous     string // id of the response that it continues from; ""
 	key          string // Idempotency-Key; ""
 	ignored      []string
 }

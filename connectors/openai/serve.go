@@ -37,7 +37,7 @@ type layout interface {
 }
 
 // serve posts the message of a request and answers with its turn. A client that goes away ends
-// only the telling: the turn goes on, and its answer is in history.
+// only the telling: the turn continues, and its answer is in history.
 func (c *Connector) serve(w http.ResponseWriter, r *http.Request, line control.Line,
 	read func([]byte, http.Header) (request, error), shape func(*answer) layout) {
 	body, err := line.Body(w, r)
@@ -184,7 +184,7 @@ type answer struct {
 	form    layout
 	begun   bool
 	sent    strings.Builder // all that was streamed
-	current string          // the model's answer under way, as far as it was streamed
+	current string          // the model's answer in progress, as far as it was streamed
 }
 
 func (a *answer) accepted(r message.Receipt) error {

@@ -270,7 +270,7 @@ func TestEndsOfTurns(t *testing.T) {
 	}
 }
 
-// The next request of a client that goes on from a response is for the same agent.
+// The next request of a client that continues from a response is for the same agent.
 func TestResponsesGoOn(t *testing.T) {
 	h := newHouse()
 	var first, second response

@@ -62,7 +62,7 @@ type data struct {
 	} `json:"reaction"`
 }
 
-// groupPrefix tells a group's channel from a person's.
+// groupPrefix tells a group's channel from a user's.
 const groupPrefix = "group:"
 
 // post makes a post of an envelope; false: there is nothing in it for an agent

@@ -156,7 +156,7 @@ func (s sent) classify(cause error) error {
 		return &message.NotSent{After: time.Duration(r.RetryAfter) * time.Second, Err: cause}
 	}
 
-	return cause // a network that is down, an identity that a person has to trust
+	return cause // a network that is down, an identity that a user has to trust
 }
 
 // React puts an emoji under a message, in the place of the one before.
@@ -181,7 +181,7 @@ func (c *Connector) Typing(ctx context.Context, to message.Address) error {
 	return c.call(ctx, "sendTyping", params, nil)
 }
 
-// Direct is the chat with a person, which has the person's id.
+// Direct is the chat with a user, which has the user's id.
 func (c *Connector) Direct(userID string) (message.Address, bool) {
 	return message.Address{ChannelID: userID, UserID: userID}, true
 }

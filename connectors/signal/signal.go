@@ -5,7 +5,7 @@
 // config.go has the settings, rpc.go calls methods, events.go reads the stream,
 // receive.go makes posts of envelopes, send.go answers, child.go starts the
 // daemon. What is the same for all chats is in connectors/chat.
-// docs/connectors/signal.md is for people.
+// docs/connectors/signal.md is for users.
 package signal
 
 import (

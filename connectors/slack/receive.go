@@ -128,7 +128,7 @@ func (c *Connector) event(e event) (chat.Post, bool) {
 	return p, true
 }
 
-// direct reports whether a channel is a conversation with one person.
+// direct reports whether a channel is a conversation with one user.
 func direct(channel string) bool { return strings.HasPrefix(channel, "D") }
 
 var (

@@ -167,7 +167,7 @@ func (c *Connector) Settle(ctx context.Context, to message.Address, remoteID, ma
 		posting{Channel: to.ChannelID, TS: remoteID, Text: format.Slack(markdown), Blocks: []block{section(markdown)}}, nil)
 }
 
-// Direct is the conversation with a person: Slack opens it for their id.
+// Direct is the conversation with a user: Slack opens it for their id.
 func (c *Connector) Direct(userID string) (message.Address, bool) {
 	return message.Address{ChannelID: userID, UserID: userID}, true
 }

@@ -5,7 +5,7 @@
 //
 // config.go has the settings, api.go calls methods, socket.go and posted.go are
 // the two ways in, receive.go reads events, send.go answers. What is the same for
-// all chats is in connectors/chat. docs/connectors/slack.md is for people.
+// all chats is in connectors/chat. docs/connectors/slack.md is for users.
 package slack
 
 import (

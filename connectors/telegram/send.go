@@ -21,7 +21,7 @@ const (
 )
 
 // Send delivers one part: its text, then its files. Telegram knows no idempotency
-// key; what of a part was sent is remembered, so that a second try goes on there.
+// key; what of a part was sent is remembered, so that a second try continues there.
 func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID string, err error) {
 	base, err := outgoingTo(out.To)
 	if err != nil {
@@ -248,7 +248,7 @@ func (c *Connector) Settle(ctx context.Context, to message.Address, remoteID, te
 	return c.api.call(ctx, "editMessageText", o, nil)
 }
 
-// Direct is the private chat with a person, which has the person's number.
+// Direct is the private chat with a user, which has the user's number.
 func (c *Connector) Direct(userID string) (message.Address, bool) {
 	return message.Address{ChannelID: userID, UserID: userID}, true
 }

@@ -5,7 +5,7 @@
 //
 // config.go has the settings, api.go calls methods, poll.go and webhook.go are
 // the two ways in, receive.go reads updates, send.go answers. What is the same
-// for all chats is in connectors/chat. docs/connectors/telegram.md is for people.
+// for all chats is in connectors/chat. docs/connectors/telegram.md is for users.
 package telegram
 
 import (
@@ -25,7 +25,7 @@ import (
 	"daycare/engine/message"
 )
 
-// maxText is the longest text of a message, in UTF-16 units as a person reads it.
+// maxText is the longest text of a message, in UTF-16 units as a user reads it.
 const maxText = 4096
 
 // A Connector is one bot.

@@ -281,7 +281,7 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// A file that is not there is not tried for ever; long texts go beside their files.
+// A file that is not there is not tried forever; long texts go beside their files.
 func TestFilesThatAreSent(t *testing.T) {
 	s := newStage(t, Options{}, chat.Host{})
 	path := filepath.Join(t.TempDir(), "f")
@@ -334,7 +334,7 @@ func TestFilesThatAreSent(t *testing.T) {
 	}
 }
 
-// The verdict of a probe has what a person should do about it.
+// The verdict of a probe has what a user should do about it.
 func TestProbeSaysWhatIsOdd(t *testing.T) {
 	s := newStage(t, Options{}, chat.Host{})
 	if verdict, err := s.c.Probe(t.Context()); err != nil || strings.Contains(verdict, "webhook") {

@@ -16,7 +16,7 @@ import (
 
 // Answers of the API as messages.
 type (
-	// failed says what went wrong with what the person asked for.
+	// failed says what went wrong with what the user asked for.
 	failed struct {
 		what string
 		err  error
@@ -47,14 +47,14 @@ type (
 		agent string
 		items []event.Waiting
 	}
-	// saidRead is the newest thing that an agent or a person said, for Home.
+	// saidRead is the newest thing that an agent or a user said, for Home.
 	saidRead struct {
 		agent string
 		at    time.Time
 		page  event.Page
 	}
 	sent struct {
-		agent   string // as it was sent to; "" is the person's own
+		agent   string // as it was sent to; "" is the user's own
 		key     string
 		receipt message.Receipt
 		err     error
@@ -67,7 +67,7 @@ type (
 		token string
 		err   error
 	}
-	// did reports that something was done, in words for the person.
+	// did reports that something was done, in words for the user.
 	did struct{ what string }
 )
 

@@ -250,7 +250,7 @@ func (d *daemon) take(id, turn string) {
 	d.emit(event.TurnStarted, id, turn, event.Started{Attempt: 1})
 }
 
-// say is a piece of the answer under way.
+// say is a piece of the current answer.
 func (d *daemon) say(id, turn string, offset int, text string) {
 	d.emit(event.MessageDelta, id, turn, event.Delta{Offset: offset, Text: text})
 }

@@ -63,7 +63,7 @@ func TestFirstSession(t *testing.T) {
 	})
 }
 
-// asksToRun is a turn that ends because a person has to allow a command.
+// asksToRun is a turn that ends because a user has to allow a command.
 func asksToRun(d *daemon, id string) {
 	d.take(id, "t2")
 	call := map[string]any{"id": "c1", "name": "exec", "arguments": map[string]string{"command": "go test ./..."}}

@@ -11,7 +11,7 @@ import (
 // A help is every key and command.
 type help struct{ top, below int }
 
-// keyHelp are the keys, in the order in which a person meets them.
+// keyHelp are the keys, in the order in which a user meets them.
 var keyHelp = [][2]string{
 	{"Enter", "send; a busy agent reads it at its next step"},
 	{"Tab", "send when the agent has finished its turn"},

@@ -43,7 +43,7 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	return m.talk.key(m, k)
 }
 
-// afterEscape is the key of a person who typed on right after Esc: terminals tell
+// afterEscape is the key of a user who typed on right after Esc: terminals tell
 // the two as one, with Alt. Nothing that opens over a page has keys with Alt, and a
 // letter there may be an answer.
 func afterEscape(k tea.KeyPressMsg) (tea.KeyPressMsg, bool) {

@@ -21,7 +21,7 @@ import (
 	"daycare/engine/event"
 )
 
-// Fifty agents stream at a hundred pieces a second each, and a person types: what
+// Fifty agents stream at a hundred pieces a second each, and a user types: what
 // it costs, how much goes to the terminal, and how soon a key is seen.
 const (
 	loadAgents = 50

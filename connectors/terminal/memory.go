@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What is kept on disk, in the folder of hints: where a person was, what was typed
+// What is kept on disk, in the folder of hints: where a user was, what was typed
 // and not sent, what was read. Losing it loses no message; it is neither synced nor
 // guarded against a second terminal, whose save then counts.
 const (
@@ -28,7 +28,7 @@ type memory struct {
 
 // hints are view.json.
 type hints struct {
-	Shown  string               `json:"shown"` // agent; "" and Home false: the person's own
+	Shown  string               `json:"shown"` // agent; "" and Home false: the user's own
 	Home   bool                 `json:"home"`
 	Own    string               `json:"own,omitempty"`
 	Ring   []string             `json:"ring,omitempty"`

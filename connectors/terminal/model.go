@@ -148,7 +148,7 @@ func (m *Model) tick(now time.Time) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// arrive decides where a person begins: where they left off, else at Home, and with
+// arrive decides where a user begins: where they left off, else at Home, and with
 // nobody else there in the conversation with their own agent.
 func (m *Model) arrive(first bool) tea.Cmd {
 	if m.talk.agents.own == "" || m.world.get(m.talk.agents.own) == nil {
@@ -180,6 +180,6 @@ func (m *Model) arrive(first bool) tea.Cmd {
 	return nil
 }
 
-// ownName is the name of the agent that a person's first message makes
+// ownName is the name of the agent that a user's first message makes
 // (engine/address.Own).
 const ownName = "main"

@@ -39,7 +39,7 @@ type Options struct {
 // What streams comes in at half of that, see batchEvery.
 const framesPerSecond = 60
 
-// Run shows the UI until the person leaves. The agents go on.
+// Run shows the UI until the user leaves. The agents continue.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// shellLimit bounds a command that a person runs here.
+	// shellLimit bounds a command that a user runs here.
 	shellLimit = 2 * time.Minute
 	// shellShared is how much of its output the agent gets, in bytes.
 	shellShared = 16 << 10
 )
 
 type (
-	// shellRan is a command that the person ran.
+	// shellRan is a command that the user ran.
 	shellRan struct {
 		agent, command, output string
 	}

@@ -143,7 +143,7 @@ func (s *side) asks(a *agent) {
 	}
 }
 
-// agents are all agents in the order in which they need a person, the one that is shown among
+// agents are all agents in the order in which they need a user, the one that is shown among
 // them, in at most height lines.
 func (s *side) agents(height int) {
 	t := s.screen.theme

@@ -86,7 +86,7 @@ func TestThePaneOfManyAgentsHasTheOneThatIsShown(t *testing.T) {
 	})
 }
 
-// Any size at any moment gives a frame of that size, whatever is open and under way.
+// Any size at any moment gives a frame of that size, whatever is open and in progress.
 func TestAnySizeAtAnyMoment(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d0, id := midway()

@@ -130,7 +130,7 @@ func (w *world) family(id string) []*agent {
 	return list
 }
 
-// forkCommand goes on beside an agent from where it is now.
+// forkCommand continues beside an agent from where it is now.
 func forkCommand(m *Model, name string) tea.Cmd {
 	a, ok := m.target("")
 	if !ok {

@@ -31,9 +31,9 @@ type messageKeys struct {
 
 // conversations are those of all agents.
 type conversations struct {
-	all      map[string]*conversation // by agent; "": the person's own, not made yet
+	all      map[string]*conversation // by agent; "": the user's own, not made yet
 	shown    string
-	own      string            // the person's own agent, once it is known
+	own      string            // the user's own agent, once it is known
 	children map[string]string // call to the id of the agent that it starts, if it does
 }
 
@@ -45,11 +45,11 @@ type conversation struct {
 	inbox []event.Waiting
 
 	due     transcript.Needs // what is to be asked for, once it has calmed down
-	waiting bool             // a calming pause is under way
+	waiting bool             // a calming pause is in progress
 	paging  bool             // an older page is on its way
 }
 
-// calm is how long events may go on before what they call for is asked for.
+// calm is how long events may continue before what they call for is asked for.
 const calm = 60 * time.Millisecond
 
 // fetchDue ends the pause of a conversation.
@@ -210,7 +210,7 @@ func (p *talk) takeSent(m *Model, msg sent) tea.Cmd {
 	return tea.Batch(m.call.inbox(msg.agent), m.call.history(msg.agent, 0, newest))
 }
 
-// born: the first message has made the person's own agent.
+// born: the first message has made the user's own agent.
 func (a *conversations) born(m *Model, id string, msg sent) tea.Cmd {
 	c := a.get("")
 	delete(a.all, "")
@@ -272,7 +272,7 @@ func (p *talk) takeBack(m *Model) tea.Cmd {
 	return nil
 }
 
-// takesBack reports whether Alt+↑ may take back what waits: what a person wrote.
+// takesBack reports whether Alt+↑ may take back what waits: what a user wrote.
 func takesBack(w event.Waiting) bool { return w.Type == string(message.Text) }
 
 // unsend drops an item and gives its text back.

@@ -202,7 +202,7 @@ func (c *conversation) family(m *Model, width int) []string {
 	return lines
 }
 
-// asked reports whether the agent waits for an answer of the person.
+// asked reports whether the agent waits for an answer of the user.
 func (c *conversation) asked(m *Model) bool {
 	a := m.world.get(c.agent)
 	return a != nil && a.asks

@@ -110,7 +110,7 @@ func width1(names []string, i int) int {
 	return ansi.StringWidth(names[i])
 }
 
-// drawBadges say on every page what waits for the person.
+// drawBadges say on every page what waits for the user.
 func drawBadges(m *Model) string {
 	t := m.screen.theme
 	var parts []string
@@ -138,7 +138,7 @@ func drawBadges(m *Model) string {
 
 func badgeWidth(m *Model) int { return ansi.StringWidth(drawBadges(m)) }
 
-// windowTitle says how many wait for the person, also while the window is not in front.
+// windowTitle says how many wait for the user, also while the window is not in front.
 func windowTitle(m *Model) string {
 	if n := len(m.world.asks); n > 0 {
 		return fmt.Sprintf("(%d?) daycare", n)

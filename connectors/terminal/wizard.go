@@ -84,7 +84,7 @@ func (w *wizard) choose(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	return false, nil
 }
 
-// chosen goes on with the questions that the chosen service needs.
+// chosen continues with the questions that the chosen service needs.
 func (w *wizard) chosen(m *Model) tea.Cmd {
 	o := w.offers[w.at]
 	w.answers, w.trouble = Answers{Name: o.Name, Address: o.Address}, ""

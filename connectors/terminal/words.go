@@ -11,7 +11,7 @@ import (
 
 // Texts about agents and what is queued for them.
 
-// name is what people call an agent: handle and name.
+// name is what users call an agent: handle and name.
 func (w *world) name(id string) string {
 	if a := w.get(id); a != nil {
 		return a.Handle + " " + title(a)

@@ -19,7 +19,7 @@ import (
 // An agent is the newest snapshot, with what events told since.
 type agent struct {
 	event.Agent
-	since  time.Time // of the turn under way; zero: not known
+	since  time.Time // of the current turn; zero: not known
 	says   string    // the newest thing said, on one line
 	saidAt time.Time // LastAt when it was read
 	unread bool      // something was said since the agent was looked at
@@ -27,7 +27,7 @@ type agent struct {
 	broke  string    // how the newest turn failed, until it is looked at
 }
 
-// rank is what the agents are sorted by: who needs a person comes first.
+// rank is what the agents are sorted by: who needs a user comes first.
 type rank int
 
 const (
@@ -135,7 +135,7 @@ func serials(handle string) []int {
 }
 
 // event applies an event about an agent. It reports whether the snapshots are out
-// of date by it, and whether a person should be called.
+// of date by it, and whether a user should be called.
 func (w *world) event(e control.RawEvent) (stale, call bool) {
 	if e.Type == event.PermissionDecided {
 		hear(e, func(d event.Asked) { w.answered(d.Token) })
@@ -211,7 +211,7 @@ func hear[T any](e control.RawEvent, f func(T)) {
 	}
 }
 
-// looked notes that a person looks at an agent.
+// looked notes that a user looks at an agent.
 func (w *world) looked(id string) {
 	a := w.get(id)
 	if a == nil {

@@ -32,7 +32,7 @@ const (
 	drainTime      = 2 * time.Second
 	webhookUserID  = "webhook"
 	retryFull      = 5 * time.Second  // an inbox is full: a turn takes seconds
-	retryNoStorage = 30 * time.Second // the disk is full: a person has to act
+	retryNoStorage = 30 * time.Second // the disk is full: a user has to act
 )
 
 // A Connector serves the hooks of one listen address.
@@ -45,7 +45,7 @@ type Connector struct {
 	log    *slog.Logger
 	caller *http.Client
 	used   used
-	busy   chan struct{} // one token for each signed request under way
+	busy   chan struct{} // one token for each signed request in progress
 
 	ingress ingress.Listener
 }
@@ -105,7 +105,7 @@ func (c *Connector) ID() string { return c.id }
 // Address is where the connector listens, HOST:PORT; "" while it does not.
 func (c *Connector) Address() string { return c.ingress.Address() }
 
-// Run serves until ctx ends. Requests that are under way then get a few seconds
+// Run serves until ctx ends. Requests that are in progress then get a few seconds
 // to be answered.
 func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	return c.ingress.Serve(ctx, c.listen, func(w http.ResponseWriter, r *http.Request) { c.serve(w, r, deliver) }, nil)

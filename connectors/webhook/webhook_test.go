@@ -262,7 +262,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestShutdown: a request that is under way when ctx ends is answered, a new one
+// TestShutdown: a request that is in progress when ctx ends is answered, a new one
 // finds nobody.
 func TestShutdown(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})

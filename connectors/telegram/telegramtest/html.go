@@ -20,7 +20,7 @@ var mayHold = map[string]string{
 }
 
 // ParseHTML reads a text as the Bot API does with parse_mode HTML and returns what
-// a person sees. It errors where the Bot API answers "can't parse entities", and
+// a user sees. It errors where the Bot API answers "can't parse entities", and
 // on nestings that it documents as not allowed.
 func ParseHTML(source string) (shown string, err error) {
 	var b strings.Builder

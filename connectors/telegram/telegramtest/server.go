@@ -29,7 +29,7 @@ type Sent struct {
 	ID      int64
 	Chat    string
 	Thread  string
-	Text    string // as a person reads it
+	Text    string // as a user reads it
 	Source  string // as it was sent
 	Mode    string
 	Reply   string // id of the message answered
@@ -74,7 +74,7 @@ type posts struct {
 	posting sync.WaitGroup
 }
 
-// updates are what people did that the bot has not confirmed, under the server's lock.
+// updates are what users did that the bot has not confirmed, under the server's lock.
 type updates struct {
 	changed chan struct{} // closed and renewed when anything of the server changes
 	waiting []*entry
@@ -228,7 +228,7 @@ func (s *Server) Calls(method string) int {
 }
 
 // Menu is what setMyCommands was told, Hook what setWebhook was told, Answers what
-// people read after pressing buttons.
+// users read after pressing buttons.
 func (s *Server) Menu() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,7 +249,7 @@ func (s *Server) Reaction(chat, message string) string {
 	return s.reactions[chat+"/"+message]
 }
 
-// Answers are the texts that people read after pressing buttons.
+// Answers are the texts that users read after pressing buttons.
 func (s *Server) Answers() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,7 @@
 // be coloured. It knows languages from tables of a few lines, not their grammar: where it is wrong,
 // a word has another colour, and never another letter.
 //
-// It goes line by line and carries what goes on over line ends from one to the next, so that a
+// It goes line by line and carries what continues over line ends from one to the next, so that a
 // text that grows is looked at once. Nothing is built before a language is asked for.
 package highlight
 
@@ -32,15 +32,15 @@ type Span struct {
 	Kind Kind
 }
 
-// A State is what goes on from the line before. The zero value begins a text.
+// A State is what continues from the line before. The zero value begins a text.
 type State struct {
-	close string // what ends it; "": nothing goes on
+	close string // what ends it; "": nothing continues
 	kind  Kind
 	raw   bool // a backslash is a character like any other
 	tag   bool // within the brackets of a tag
 }
 
-// Line finds the parts of a line, which has no line break, and what goes on from there.
+// Line finds the parts of a line, which has no line break, and what continues from there.
 func (l *Language) Line(line string, s State) ([]Span, State) {
 	x := &lexer{Language: l, line: line, State: s}
 	if x.close != "" {
@@ -82,7 +82,7 @@ func (x *lexer) take(n int, k Kind) {
 	x.at = end
 }
 
-// until takes what goes on, to its end or that of the line; it began skip bytes ago.
+// until takes what continues, to its end or that of the line; it began skip bytes ago.
 func (x *lexer) until(skip int) {
 	for i := x.at + skip; i < len(x.line); i++ {
 		if x.line[i] == '\\' && !x.raw {
@@ -164,7 +164,7 @@ func (x *lexer) comment(rest string) bool {
 	return false
 }
 
-// quoted takes a string, if one begins here. One that may not go on over line ends does not.
+// quoted takes a string, if one begins here. One that may not continue over line ends does not.
 func (x *lexer) quoted(rest string) bool {
 	if x.markup && !x.tag {
 		return false

@@ -58,7 +58,7 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// Names are as people write them behind the marks of a code block; other words are no language.
+// Names are as users write them behind the marks of a code block; other words are no language.
 func TestNames(t *testing.T) {
 	for _, name := range append(names, "Go", "{.python}", "BASH", "tsx", "yml") {
 		if Named(name) == nil {

@@ -29,7 +29,7 @@ type style struct {
 type quote struct {
 	open, close string
 	raw         bool // a backslash is a character like any other
-	lines       bool // it goes on over line ends
+	lines       bool // it continues over line ends
 	short       int  // it ends within so many bytes, or is not one
 }
 

@@ -6,7 +6,7 @@ import (
 	"daycare/engine/plain"
 )
 
-// Clean makes text from models, people and files safe to show, also where its lines end as
+// Clean makes text from models, users and files safe to show, also where its lines end as
 // on Windows.
 func Clean(s string) string { return plain.Text(strings.ReplaceAll(s, "\r\n", "\n")) }
 

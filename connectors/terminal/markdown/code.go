@@ -10,7 +10,7 @@ import (
 	"daycare/connectors/terminal/theme"
 )
 
-// code sets a code block. Long lines are broken, not cut: a person may want to copy
+// code sets a code block. Long lines are broken, not cut: a user may want to copy
 // all of it.
 func (s setter) code(source, language string, width int) []string {
 	return prefix(s.bar(), s.Code(source, language, width-2))
@@ -47,7 +47,7 @@ func (r *Renderer) coder(language string) coder {
 	return coder{Renderer: r, language: highlight.Named(language), diff: language == "diff" || language == "patch"}
 }
 
-// line sets a line. What does not fit goes on below it, with a mark that says so.
+// line sets a line. What does not fit continues below it, with a mark that says so.
 func (c *coder) line(line string, width int) (lines []string) {
 	line = strings.ReplaceAll(line, "\t", "    ")
 	b := c.brush(line)

@@ -38,7 +38,7 @@ func (s *Stream) Lines(r *Renderer, source string, width int) []string {
 	if s.open == nil {
 		return s.spaced(set, r.Lines(rest, width))
 	}
-	now := *s.open // the line under way may be set again
+	now := *s.open // the line in progress may be set again
 	if rest != "" && !closing(rest, now.mark) {
 		set = append(set, s.code(&now, rest)...)
 	}

@@ -19,7 +19,7 @@ type Theme struct {
 	Warn   lipgloss.Style // needs you
 	Bad    lipgloss.Style
 
-	Person   lipgloss.Style // what people wrote
+	Person   lipgloss.Style // what users wrote
 	Selected lipgloss.Style // a row under the cursor
 	Rule     lipgloss.Style // lines between areas
 

@@ -21,7 +21,7 @@ var palettes = map[string][16]uint32{
 		0x555555, 0xff5555, 0x55ff55, 0xffff55, 0x5555ff, 0xff55ff, 0x55ffff, 0xffffff},
 }
 
-// Every colour can be read on its background, and on the pale one of what people wrote.
+// Every colour can be read on its background, and on the pale one of what users wrote.
 func TestContrast(t *testing.T) {
 	for name, palette := range palettes {
 		for _, on := range []theme.Terminal{{Dark: true}, {}, {Dark: true, Sixteen: true}, {Sixteen: true}} {

@@ -12,14 +12,14 @@ import (
 type kind int
 
 const (
-	person   kind = iota // what a person wrote
+	person   kind = iota // what a user wrote
 	system               // what another agent or the runtime wrote
 	answer               // what the model said
 	thinking             // what it thought
 	card                 // a tool call
 	note                 // what happened beside it
 	trouble              // what went wrong: never folded away
-	shell                // a command that the person ran here
+	shell                // a command that the user ran here
 )
 
 // A block is one piece of a conversation: what it says, and how it was set last.
@@ -31,7 +31,7 @@ type block struct {
 	from     string // system: who speaks
 	tool     *tool  // card
 	layout
-	streak bool   // the answer under way: its end may change
+	streak bool   // the current answer: its end may change
 	before int64  // person: the record to rewind to, to say it anew; 0: none
 	mark   string // note: name of the mark that it reports
 	fresh  bool   // note: a conversation begins here
@@ -59,7 +59,7 @@ type tool struct {
 	answer   *reply // to that request, nil: none yet
 }
 
-// A reply is a person's answer to a request, or that there was none.
+// A reply is a user's answer to a request, or that there was none.
 type reply struct {
 	words   string // by whom, too
 	refused bool
@@ -95,7 +95,7 @@ func (b *block) volatile() bool { return b.kind == card && b.tool.status == "" }
 // touch drops what was set: the block has changed.
 func (b *block) touch() { b.set.lines = nil }
 
-// needsApproval begins the result of a call that a person has to allow; the token of
+// needsApproval begins the result of a call that a user has to allow; the token of
 // the request follows.
 const needsApproval = "needs approval "
 

@@ -101,7 +101,7 @@ func (x *text) delta(k kind, e control.RawEvent, d event.Delta) (hole bool) {
 	return false
 }
 
-// Draft fills in the answer under way from what is on disk.
+// Draft fills in the current answer from what is on disk.
 func (t *Transcript) Draft(d event.Draft, at time.Time) {
 	fill := func(k kind, text string) {
 		b := t.text.under(k)

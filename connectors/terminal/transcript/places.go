@@ -10,7 +10,7 @@ type Place struct {
 	At   time.Time
 }
 
-// Places are the messages of people that began a turn, and the marks, the newest
+// Places are the messages of users that began a turn, and the marks, the newest
 // first, as far back as this conversation and the pages that are here go.
 func (t *Transcript) Places() []Place {
 	var list []Place

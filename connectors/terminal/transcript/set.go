@@ -27,8 +27,8 @@ const (
 	maxText = 110
 )
 
-// asks is the status of a call that waits for a person's answer: for the model it
-// was denied, for people it is not over.
+// asks is the status of a call that waits for a user's answer: for the model it
+// was denied, for users it is not over.
 const asks = "asks"
 
 // lines are the block as it is shown now.
@@ -171,7 +171,7 @@ func (b *block) card(f Frame, width int) []string {
 	return lines
 }
 
-// asking is the mark of a call that a person had to be asked about, and how that
+// asking is the mark of a call that a user had to be asked about, and how that
 // stands. Once it is allowed the model makes the call again, on a card of its own.
 func (b *block) asking(t *theme.Theme) (mark, how string) {
 	switch a := b.tool.answer; {

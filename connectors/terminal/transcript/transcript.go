@@ -1,4 +1,4 @@
-// Package transcript is one agent's conversation as a person reads it: the records
+// Package transcript is one agent's conversation as a user reads it: the records
 // of history, and behind them what streams in before it is recorded. History is the
 // truth; events only show early what a record will say, and give way to it.
 //
@@ -41,7 +41,7 @@ type text struct {
 // cards are the blocks of tool calls, by the id of the call.
 type cards map[string]*block
 
-// A Turn is what is known of the turn under way.
+// A Turn is what is known of the current turn.
 type Turn struct {
 	ID    string // "" between turns
 	Began time.Time
@@ -65,7 +65,7 @@ func New() *Transcript {
 // Loaded reports whether history was merged yet.
 func (t *Transcript) Loaded() bool { return t.loaded }
 
-// Turn is the turn under way.
+// Turn is the current turn.
 func (t *Transcript) Turn() Turn { return t.turn }
 
 // Usage is what the newest answer used.
@@ -211,7 +211,7 @@ func (t *Transcript) reply(r *record) (told bool) {
 	return told
 }
 
-// asked reports whether a call of a turn asked a person.
+// asked reports whether a call of a turn asked a user.
 func (cs cards) asked(turn string) bool {
 	for _, b := range cs {
 		if b.Turn == turn && b.tool.token != "" {
@@ -330,14 +330,14 @@ func (t *Transcript) Unsent(key string) (text string) {
 	return ""
 }
 
-// Shell shows a command that the person ran, and what it printed. If the agent is
+// Shell shows a command that the user ran, and what it printed. If the agent is
 // told of it, the record takes its place.
 func (t *Transcript) Shell(command, output string, at time.Time) {
 	t.text.live = append(t.text.live, &block{kind: shell, text: command, position: position{At: at}, layout: layout{open: true},
 		tool: &tool{status: "ok", output: output}})
 }
 
-// ShellOrigin is who tells an agent what the person did in the shell.
+// ShellOrigin is who tells an agent what the user did in the shell.
 const ShellOrigin = "terminal"
 
 const shellHead = "The person ran a shell command.\n$ "

@@ -8,7 +8,7 @@ import (
 
 // A View is which part of the conversation is looked at: the end, or a line of
 // a block. It is tied to the block, so that what comes before or after it does not
-// move what a person reads.
+// move what a user reads.
 type View struct {
 	text   *text
 	anchor *block // of the top line; nil: the end is followed
@@ -23,7 +23,7 @@ type Frame struct {
 	*markdown.Renderer
 	Width, Height int
 	Now           time.Time
-	Names         func(agent string) string       // id to what people call it
+	Names         func(agent string) string       // id to what users call it
 	Child         func(call string) (Child, bool) // the agent that a call started
 }
 
