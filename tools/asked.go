@@ -2,7 +2,7 @@ package tools
 
 import "sync"
 
-// Asked is what calls asked a person for, by the call: paths that were looked at then. The
+// Asked is what calls asked a user for, by the call: paths that were looked at then. The
 // runtime runs such a call only when it was allowed, so what was asked for, and nothing else
 // that a link leads to by then, is open to it. Its methods may be called from any goroutine.
 type Asked[T any] struct {

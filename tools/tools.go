@@ -53,7 +53,7 @@ type Tool interface {
 // RequestPermission is the tool by which an agent asks for a right as such.
 const RequestPermission = "request_permission"
 
-// Asks is the optional ability of a tool whose calls may need a person's
+// Asks is the optional ability of a tool whose calls may need a user's
 // approval. The runtime asks for what Needs returns and runs the call only when
 // it is granted. nil: nothing to ask.
 type Asks interface {
@@ -89,13 +89,13 @@ type Call struct {
 	Agent     string          // id of the calling agent
 	Turn      string
 	Access    permission.Set  // what the agent may do, with WorkingDir
-	Approved  string          // tag of the request that a person allowed for this very call; "": it needed none
+	Approved  string          // tag of the request that a user allowed for this very call; "": it needed none
 	Sources   []string        // what the turn has read from outside; none: it speaks for the owner
 	Unasked   bool            // the agent has no request_permission, so what it lacks the call itself asks for
 	Hops      int             // how many agents the cause of the turn has passed
 	Route     message.Address // where the turn's answer goes; zero: to nobody
 	Message   string          // the platform's id of the message that is answered there; "" for none
-	// Progress, never nil, takes output while the tool runs, for people who watch.
+	// Progress, never nil, takes output while the tool runs, for users who watch.
 	Progress func(text string)
 }
 
@@ -103,7 +103,7 @@ type Call struct {
 type Result struct {
 	Text   string  // for the model
 	Status Status  // "" is OK
-	Blocks []Block // images and documents for the model, diffs for people
+	Blocks []Block // images and documents for the model, diffs for users
 	Files  []message.File
 	// Whole is set when Text is only the head and the tail of a longer output.
 	Whole *Whole
@@ -128,7 +128,7 @@ type Whole struct {
 }
 
 // Shorten makes the text for which left bytes of the output are missing between head
-// and tail, and notes it in w. The file is named as it lies in the agent's folder, so that
+// and tail, and notes it in w. The file is named as it is in the agent's folder, so that
 // a folder which is moved, forked or imported names its own; the model gets the absolute
 // path.
 func (w *Whole) Shorten(head, tail string, left int64) string {
@@ -160,7 +160,7 @@ const (
 // A Block is a part of a result that is not plain text.
 type Block struct {
 	// Type is "image": File; "document": File is a PDF, Text what a model reads that takes
-	// none; "diff": Text is a unified diff, shown to people only.
+	// none; "diff": Text is a unified diff, shown to users only.
 	Type string
 	File *message.File
 	Text string

@@ -147,7 +147,7 @@ func bounds(s *jsonschema.Schema) string {
 	return number(*s.Maximum) + " or less"
 }
 
-// number is a number as people and models write it, never 1.8e+06.
+// number is a number as users and models write it, never 1.8e+06.
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 func typeOf(v any) string {

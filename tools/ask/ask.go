@@ -1,7 +1,7 @@
 // Package ask is how an agent gets more rights and passes on those it has:
-// request_permission puts a question to a person, grant_permission shares a right
+// request_permission puts a question to a user, grant_permission shares a right
 // with an agent that this one started. Neither can widen anything by itself: the
-// runtime asks the person, and only what the giver holds is given.
+// runtime asks the user, and only what the giver holds is given.
 //
 // To add a tool: a type with Spec and Run, its name in New, toolstest.Run on it.
 package ask

@@ -155,7 +155,7 @@ func TestAPathIsNamedFromTheWorkingDirectory(t *testing.T) {
 	}
 }
 
-// A plan is put to a person each time, as it was written, and lets the turn in which it is
+// A plan is put to a user each time, as it was written, and lets the turn in which it is
 // approved change things.
 func TestAPlanIsAskedFor(t *testing.T) {
 	tool := NewPlan()

@@ -232,13 +232,13 @@ func (less) Heartbeat(string) ([]string, error)    { return []string{"@write:/w"
 func (less) Knows(string, string) bool             { return true }
 func (less) Maker(string) string                   { return "" }
 
-// guest are those of the agent of a person in a chat: it knows of its own.
+// guest are those of the agent of a user in a chat: it knows of its own.
 type guest struct{ allowed }
 
 func (guest) Knows(_, maker string) bool { return maker == caller }
 func (guest) Maker(string) string        { return caller }
 
-// The clocks of others do not exist for the agent of a person in a chat, and those that
+// The clocks of others do not exist for the agent of a user in a chat, and those that
 // it sets are its own: what they know is what it knows.
 func TestClocksOfOthersAreNotSeenNorGivenWords(t *testing.T) {
 	root, set := setupFor(t, guest{})

@@ -68,7 +68,7 @@ func TestWhoseATaskIs(t *testing.T) {
 	}
 }
 
-// A person reads when a task is due, to the second only where that matters.
+// A user reads when a task is due, to the second only where that matters.
 func TestWhenATaskIsDue(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -93,7 +93,7 @@ func TestWhenATaskIsDue(t *testing.T) {
 	}
 }
 
-// A person reads how the newest run ended, and why.
+// A user reads how the newest run ended, and why.
 func TestHowTheNewestRunEnded(t *testing.T) {
 	at := time.Date(2026, 11, 20, 17, 0, 0, 0, time.UTC)
 	for want, r := range map[string]*schedule.Run{

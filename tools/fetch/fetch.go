@@ -156,7 +156,7 @@ func hostPort(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// opened is the set of a call with what a person allowed for this call alone: its first host.
+// opened is the set of a call with what a user allowed for this call alone: its first host.
 func opened(call tools.Call, u *url.URL) permission.Set {
 	set := call.Access
 	if call.Approved == "" {

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// maxTags bounds how much of a page is read: no page for people has more.
+// maxTags bounds how much of a page is read: no page for users has more.
 const maxTags = 200_000
 
 // dropped elements are not part of what a page says.

@@ -112,7 +112,7 @@ func TestEscapes(t *testing.T) {
 			w := newWorld(t)
 			secrets := w.fill()
 
-			// The home folder is granted whole, as careless people do.
+			// The home folder is granted whole, as careless users do.
 			w.access.ReadDirs, w.access.WriteDirs = []string{w.home}, []string{w.home}
 			path := escapes(w)[name]()
 			for tool, args := range map[string]a{
@@ -222,7 +222,7 @@ func TestWhatIsOpen(t *testing.T) {
 }
 
 // An agent reads the attachments of its own conversation, by their names, and neither those of
-// other people nor the list of them.
+// other users nor the list of them.
 func TestAttachmentsOfOthersAreOutOfReach(t *testing.T) {
 	w := newWorld(t)
 	w.file(".daycare/files/mine__a.txt", "attached")

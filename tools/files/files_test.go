@@ -149,7 +149,8 @@ func TestRead(t *testing.T) {
 	w := newWorld(t)
 	w.file("a.txt", "one\r\ntwo\n\nfour")
 	w.want(w.call("read", a{"path": "a.txt"}), tools.OK, "1\tone\n2\ttwo\n3\t\n4\tfour\n")
-	w.want(w.call("read", a{"path": w.ws + "/a.txt", "offset": 2, "limit": 1}), tools.OK, "2\ttwo\n[lines 2-2 of 4; continue with offset 3]\n")
+	w.want(w.call("read", a{"path": w.ws + "/a.txt", "offset": 2, "limit": 1}), tools.OK,
+		"2\ttwo\n[lines 2-2 of 4; continue with offset 3]\n")
 	w.want(w.call("read", a{"path": "a.txt", "offset": 9}), tools.Failed, "has 4 lines; offset 9 is behind its end")
 	w.file("empty", "")
 	w.want(w.call("read", a{"path": "empty"}), tools.OK, "[empty is empty]")

@@ -12,7 +12,7 @@ import (
 )
 
 // withheld refuses what the tables of package sensitive keep from a right to a wider
-// folder: reading secrets, and writing what runs later, which a person is asked for.
+// folder: reading secrets, and writing what runs later, which a user is asked for.
 func (r *reach) withheld(access permission.Access, path string) error {
 	_, write := access.(permission.Write)
 	why, anchor := "holds secrets", r.set.Withheld(access, r.table)
@@ -78,7 +78,7 @@ func (r *rights) repository(path string) string {
 const maxConfig = 64 << 10
 
 // namedByGit is what the configuration of a repository above path names to be run, if path
-// is that or lies in it and no right names it.
+// is that or is in it and no right names it.
 func (r *rights) namedByGit(path string) string {
 	for _, root := range r.set.WriteRoots() {
 		if !permission.Beneath(root, path) {

@@ -10,7 +10,7 @@ import (
 	"daycare/tools"
 )
 
-// laterPaths are what a program of the person runs or obeys later, by who does.
+// laterPaths are what a program of the user runs or obeys later, by who does.
 var laterPaths = map[string][]string{
 	"git": {".git", ".git/commondir", ".git/info/attributes", ".git/modules/x/config", "sub/.git", "sub/.git/HEAD",
 		"sub/deep/er/.git/config.worktree",
@@ -95,7 +95,7 @@ func TestWritingWhatRunsLaterAsks(t *testing.T) {
 	attacktest.AsUser(t)
 }
 
-// A person is asked with the diff, and what was allowed is written, however "always" was
+// A user is asked with the diff, and what was allowed is written, however "always" was
 // meant: a right that names the path asks no more.
 func TestWhatRunsLaterIsAskedForWithItsDiff(t *testing.T) {
 	w := newWorld(t)

@@ -75,7 +75,7 @@ func (r *rights) covered(path string, write bool) bool {
 }
 
 // canonical is a path as it is asked for: outside of the agent's folders without symbolic
-// links, so that what a person allows is the file that they read the name of.
+// links, so that what a user allows is the file that they read the name of.
 func (r *rights) canonical(path string, write bool) string {
 	if !r.asks || r.covered(path, write) {
 		return path

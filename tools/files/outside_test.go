@@ -39,7 +39,7 @@ func (w *world) sending() {
 }
 
 // Whatever file tool it is: an agent that cannot ask for a folder has the call ask for what
-// is outside, and it is done when a person allowed it, once.
+// is outside, and it is done when a user allowed it, once.
 func TestACallAsksForWhatIsOutsideItsFolders(t *testing.T) {
 	for tool, tt := range map[string]struct {
 		args func(out string) a
@@ -118,7 +118,7 @@ func TestTheQuestionTellsNothingOfWhatIsOutside(t *testing.T) {
 	}
 }
 
-// What a person allowed is the file whose name they read: not where a link leads that was
+// What a user allowed is the file whose name they read: not where a link leads that was
 // put there since, nor another file of the same call.
 func TestWhatIsAllowedOutsideIsThatFile(t *testing.T) {
 	w := newWorld(t)

@@ -53,7 +53,7 @@ func (r *reach) locate(path string, write bool) (*place, error) {
 	return nil, errLinks
 }
 
-// walkTo walks from the permitted folder that abs lies in, name by name. At a
+// walkTo walks from the permitted folder that abs is in, name by name. At a
 // symbolic link it returns the path with the link replaced.
 func (r *reach) walkTo(abs string, write bool) (p *place, next string, err error) {
 	root, own, err := r.ground(abs, write)

@@ -16,7 +16,7 @@ import (
 
 // The content of AGENTS.md and of skills is part of the prompts of all agents, also of
 // those with more rights than who writes it. So a right to the folder around does not
-// reach it: each change asks a person, who is shown its diff.
+// reach it: each change asks a user, who is shown its diff.
 
 // prompts reports whether the file at path, which holds no symbolic link, is part of the
 // prompts of agents.
@@ -36,7 +36,7 @@ func (r *rights) prompts(path string) bool {
 		return false
 	}
 	return slices.ContainsFunc(agentsFiles, func(name string) bool {
-		// It may be a link, as people have it who keep one text for several programs.
+		// It may be a link, as users have it who keep one text for several programs.
 		return sensitive.Fold(filepath.Base(path)) == sensitive.Fold(name) || path == beneath.Real(filepath.Join(workspace, name))
 	})
 }

@@ -23,7 +23,7 @@ func (w *world) needs(tool string, args a) (*permission.Request, error) {
 	return asks.Needs(tools.Call{ID: "c", Agent: agent, Access: w.access, Arguments: data})
 }
 
-// Whatever tool changes what all agents are told, and by whatever name: a person is asked, with
+// Whatever tool changes what all agents are told, and by whatever name: a user is asked, with
 // the diff, and nothing is changed meanwhile.
 func TestChangesOfPromptsAskWithTheirDiff(t *testing.T) {
 	w := newWorld(t)
@@ -69,7 +69,7 @@ func TestChangesOfPromptsAskWithTheirDiff(t *testing.T) {
 	if _, err := os.Stat(w.ws + "/.agents/skills/new"); err == nil {
 		t.Error("a folder was made by asking")
 	}
-	// What a person allowed is done, and what is no prompt is not asked for.
+	// What a user allowed is done, and what is no prompt is not asked for.
 	if need, err := w.needs("write", a{"path": "AGENTS.md", "content": "obey me\n"}); need == nil || err != nil {
 		t.Error(need, err)
 	}

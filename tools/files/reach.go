@@ -17,10 +17,10 @@ type reach struct {
 	rights
 	trial *trial // nil: what is changed is changed
 
-	looking  bool     // for what a person must be asked: nothing is refused for that
+	looking  bool     // for what a user must be asked: nothing is refused for that
 	wanted   []string // what was found so
 	outside  []string // what of it is outside of its folders
-	approved []string // paths that a person was asked for
+	approved []string // paths that a user was asked for
 }
 
 // rights are what an agent may touch.
@@ -139,7 +139,7 @@ func (r *rights) own(write bool) []string {
 }
 
 // attached reports whether a path is an attachment of the agent's own conversation. Those
-// of others lie in the same folder, which can therefore not be listed.
+// of others are in the same folder, which can therefore not be listed.
 func (r *rights) attached(path string) bool {
 	if r.Data == "" || r.Attached == nil || filepath.Dir(path) != filepath.Join(r.Data, "files") {
 		return false
@@ -175,7 +175,7 @@ func (r *rights) shown(abs string) string {
 	return abs
 }
 
-// ground is the permitted folder or file that path lies in; own tells that it is
+// ground is the permitted folder or file that path is in; own tells that it is
 // one of the agent's own in .daycare.
 func (r *reach) ground(path string, write bool) (root string, own bool, err error) {
 	for _, dir := range r.own(write) {

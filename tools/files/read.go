@@ -23,7 +23,7 @@ import (
 const (
 	maxReadLines = 2000
 	maxReadBytes = 50 << 10
-	// maxReadNote is room for the line that says where to go on.
+	// maxReadNote is room for the line that says where to continue.
 	maxReadNote = 200
 	// maxLine is how many bytes of one line are shown: more is no text that
 	// anybody reads.
@@ -70,7 +70,7 @@ func read(ctx context.Context, r *reach, a readArgs) (tools.Result, error) {
 	return readText(ctx, r.shown(p.abs), in, max(int(a.Offset), 1), int(a.Limit))
 }
 
-// readText shows lines from offset on and says how to go on where it stops.
+// readText shows lines from offset on and says how to continue where it stops.
 func readText(ctx context.Context, name string, in *bufio.Reader, offset, limit int) (tools.Result, error) {
 	if limit <= 0 || limit > maxReadLines {
 		limit = maxReadLines
@@ -226,7 +226,7 @@ func readAll(p *place, name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// size is a number of bytes for people.
+// size is a number of bytes for users.
 func size(n int64) string {
 	switch {
 	case n < 1000:

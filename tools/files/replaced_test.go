@@ -33,7 +33,7 @@ func replaced(w *world) map[string]func() {
 }
 
 // An agent that works in sub/mole keeps its folder, whatever somebody with more rights puts in
-// its place: nothing of what lies there is read, listed, searched or written.
+// its place: nothing of what is there is read, listed, searched or written.
 func TestReplacedFolderIsNotTheGrantedOne(t *testing.T) {
 	for name := range replaced(newWorld(t)) {
 		t.Run(name, func(t *testing.T) {

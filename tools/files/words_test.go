@@ -90,7 +90,7 @@ func TestALongLineIsCut(t *testing.T) {
 	}
 }
 
-// Sizes are said as people read them.
+// Sizes are said as users read them.
 func TestSizes(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.0 KB", 999_949: "999.9 KB", 1_000_000: "1.0 MB",
 		2_500_000: "2.5 MB", 1_000_000_000: "1.0 GB"} {
@@ -150,7 +150,7 @@ func TestAnEditKeepsTheLineEnds(t *testing.T) {
 	}
 }
 
-// A change is shown to people as a diff, unless it is too long to be read.
+// A change is shown to users as a diff, unless it is too long to be read.
 func TestADiffHasAnEnd(t *testing.T) {
 	half := strings.Repeat("x", maxDiff/2)
 	for added, shown := range map[string]bool{half: true, half + "y": false} {
@@ -322,7 +322,7 @@ func TestWhatWasDoneBeforeAFailure(t *testing.T) {
 	}
 }
 
-// Paths are named as the model named them: ~ is the home, what lies in the working folder is
+// Paths are named as the model named them: ~ is the home, what is in the working folder is
 // short, and what cannot be a path is refused.
 func TestHowPathsAreNamed(t *testing.T) {
 	w := newWorld(t)

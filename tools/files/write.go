@@ -193,7 +193,7 @@ func countLines(s string) string {
 	return fmt.Sprintf("%d lines", n)
 }
 
-// diff is a unified diff for people, nothing if it would be too long.
+// diff is a unified diff for users, nothing if it would be too long.
 func diff(name, before, after string) []tools.Block {
 	if len(before)+len(after) > maxDiff {
 		return nil

@@ -29,10 +29,10 @@ const (
 type answer struct {
 	decision Decision
 	reason   string
-	stop     bool // end the turn; reason is for people
+	stop     bool // end the turn; reason is for users
 	context  string
 	input    json.RawMessage
-	notice   string // for people
+	notice   string // for users
 }
 
 // output is the JSON that a program may print.
@@ -107,7 +107,7 @@ func (o output) answer() (a answer, err error) {
 	return a, nil
 }
 
-// maxText is how many bytes of one text of a hook the model or a person reads.
+// maxText is how many bytes of one text of a hook the model or a user reads.
 const maxText = 10_000
 
 // shown is a text of a hook, cut where it is too long.

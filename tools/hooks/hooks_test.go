@@ -146,7 +146,7 @@ func TestHooksOfOneMoment(t *testing.T) {
 	}
 }
 
-// What fails closed by itself is what stands guard; the rest is told and goes on.
+// What fails closed by itself is what stands guard; the rest is told and continues.
 func TestFailuresByMoment(t *testing.T) {
 	for _, e := range Events {
 		v := set(t, Hook{Event: e, Command: "missing"}).Run(t.Context(), Moment{Event: e}, says)

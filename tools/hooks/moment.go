@@ -17,7 +17,7 @@ type Moment struct {
 	Call            // before_tool, after_tool
 	Message Message // on_message, before_prompt
 	Answer  string  // turn_end: what the model said last
-	Again   bool    // turn_end: the turn goes on because of a hook
+	Again   bool    // turn_end: the turn continues because of a hook
 	Source  string  // session_start: startup
 	Request Request // approval
 }
@@ -47,7 +47,7 @@ type Response struct {
 	Output string `json:"output"`
 }
 
-// A Request is what a person is asked.
+// A Request is what a user is asked.
 type Request struct{ Token, Permission, Reason, Detail string }
 
 // their names of events, for programs that look at hook_event_name.

@@ -11,12 +11,12 @@ import (
 // A Verdict is what the hooks of one moment said together.
 type Verdict struct {
 	Decision Decision
-	Reason   string          // of Ask and Deny: for the model; with Stop: for people
+	Reason   string          // of Ask and Deny: for the model; with Stop: for users
 	Approved string          // the command of the hook whose Allow answers an approval; "" for none
 	Stop     bool            // the turn ends
 	Context  string          // for the model
 	Input    json.RawMessage // nil: as it was
-	Notices  []string        // for people
+	Notices  []string        // for users
 	Ran      []Ran
 }
 
@@ -111,7 +111,7 @@ func (v *Verdict) add(h Hook, a answer) {
 	}
 }
 
-// tells is what a run did, for people.
+// tells is what a run did, for users.
 func (r *Ran) tells(a answer) string {
 	var did []string
 	switch {

@@ -1,9 +1,9 @@
 // Package memory is what agents keep between conversations: Markdown files in
-// .daycare/memory, which people read and edit too, and the tools memory_search,
+// .daycare/memory, which users read and edit too, and the tools memory_search,
 // memory_get, memory_write and memory_list.
 //
 //	memory/daily/2026-11-20.md   notes of a day, one a line
-//	memory/entities/anna.md      what is known of a person, a project, a thing
+//	memory/entities/anna.md      what is known of a user, a project, a thing
 //	memory/anything/else.md
 //
 // # Search

@@ -18,7 +18,7 @@ import (
 // Options say where memory is.
 type Options struct {
 	Dir string           // .daycare/memory
-	Now func() time.Time // in the zone of the people; names the daily notes
+	Now func() time.Time // in the zone of the users; names the daily notes
 }
 
 // New makes the tools memory_search, memory_get, memory_write and memory_list.

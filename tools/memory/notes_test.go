@@ -166,7 +166,7 @@ func TestANoteIsWrittenIntoTheNewestVersion(t *testing.T) {
 	}
 }
 
-// Notes are the Markdown files that people do not hide, not too far down.
+// Notes are the Markdown files that users do not hide, not too far down.
 func TestWhichFilesAreNotes(t *testing.T) {
 	notes := map[string]string{}
 	for _, name := range []string{"a.md", "sub/b.md", "dir.md/c.md", "1/2/3/4/5/d.md", // these are

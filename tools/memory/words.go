@@ -42,7 +42,7 @@ func words(text string) []string {
 	return out
 }
 
-// plain is a letter without its accent: people leave them out.
+// plain is a letter without its accent: users leave them out.
 func plain(r rune) rune {
 	if r < 0xC0 {
 		return r

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A text is taken apart as people search: in lower case, without accents, whatever stands
+// A text is taken apart as users search: in lower case, without accents, whatever stands
 // between words. A script without spaces gives each character with the one before it.
 func TestHowATextIsTakenApart(t *testing.T) {
 	for text, want := range map[string]string{

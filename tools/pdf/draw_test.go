@@ -86,7 +86,7 @@ func TestContentInParts(t *testing.T) {
 	}
 }
 
-// Of pages in pages each is read once, with the resources of what it lies in unless it has
+// Of pages in pages each is read once, with the resources of what it is in unless it has
 // its own.
 func TestPagesInPages(t *testing.T) {
 	font := "/Resources<</Font<</F1 9 0 R>>>>"

@@ -59,7 +59,7 @@ type Text struct {
 	First, Last int    // the pages that Body shows; Last < First: none
 	Body        string // each page begins with a line "[page N]"
 	Empty       bool   // none of these pages has text: they are pictures
-	Next        int    // the page to go on with; 0: there are no more
+	Next        int    // the page to continue with; 0: there are no more
 }
 
 // Is reports whether a file that begins with head is a PDF. Some have a few bytes

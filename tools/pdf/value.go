@@ -297,7 +297,7 @@ func (p *parser) dict(depth int) dict {
 	for i := 0; i+1 < len(list); i += 2 {
 		key, ok := list[i].(name)
 		if !ok {
-			i-- // a value too many: go on with the next key
+			i-- // a value too many: continue with the next key
 			continue
 		}
 		d[key] = list[i+1]

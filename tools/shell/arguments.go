@@ -10,7 +10,7 @@ import (
 	"daycare/tools"
 )
 
-// The arguments of exec: what a model says, checked, and put into words for the person who
+// The arguments of exec: what a model says, checked, and put into words for the user who
 // is asked.
 
 type arguments struct {
@@ -23,7 +23,7 @@ type arguments struct {
 	Domains    []string          `json:"allowedDomains"`
 }
 
-// maxDomains bounds the list that a person has to read.
+// maxDomains bounds the list that a user has to read.
 const maxDomains = 20
 
 func decode(call tools.Call) (arguments, error) {
@@ -60,7 +60,7 @@ func decode(call tools.Call) (arguments, error) {
 
 var envName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// rendered is all that decides what the call does but its folder, as a person is
+// rendered is all that decides what the call does but its folder, as a user is
 // shown it and as the approval is bound to it: no two calls have the same.
 func (a arguments) rendered() string {
 	var b strings.Builder

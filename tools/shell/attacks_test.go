@@ -1,7 +1,7 @@
 package shell
 
 // moreClasses are further ways out, by what they go for. $APP is a socket in the workspace
-// that a program of the person listens at, $PTS the person's terminal.
+// that a program of the user listens at, $PTS the user's terminal.
 var moreClasses = []class{
 	{"sockets of other programs", []escape{
 		{"socket in the workspace", `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&connect(S,sockaddr_un($ENV{APP}))&&print ` +

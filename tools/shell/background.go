@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// yieldAfter is how long a turn waits for a command; what runs longer goes on
+	// yieldAfter is how long a turn waits for a command; what runs longer continues
 	// in the background.
 	yieldAfter = time.Minute
 	// MaxBackground bounds a background process that names no timeout.

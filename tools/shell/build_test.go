@@ -13,7 +13,7 @@ import (
 
 // Compilers do the work here: the race detector has nothing to find. .ci/run runs this without it.
 
-// builds are what people have agents do all day, without a network.
+// builds are what users have agents do all day, without a network.
 var builds = map[string]struct {
 	needs string // the program
 	files map[string]string

@@ -135,7 +135,7 @@ func (c *capture) discard() {
 	c.file, c.dir = nil, ""
 }
 
-// tell hands output on to people, not too often: what comes between is joined
+// tell hands output on to users, not too often: what comes between is joined
 // and, if it is much, shortened to its end.
 func (c *capture) report(p []byte) {
 	if c.progress == nil {

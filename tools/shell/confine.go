@@ -151,7 +151,7 @@ func in(dir string, paths []string) (inside []string) {
 	return inside
 }
 
-// searched are the folders of PATH: people keep programs in their home, too.
+// searched are the folders of PATH: users keep programs in their home, too.
 func searched() []string {
 	var dirs []string
 	home, _ := os.UserHomeDir() // "": nothing is above it
@@ -168,7 +168,7 @@ func searched() []string {
 	return dirs
 }
 
-// within reports whether path is dir or lies in it.
+// within reports whether path is dir or is in it.
 func within(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)

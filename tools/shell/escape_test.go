@@ -27,7 +27,7 @@ type world struct {
 	t                  *testing.T
 	root, w, o, d, h   string
 	tcp, udp, abstract string
-	app, pts           string       // a socket in the workspace, a terminal of the person
+	app, pts           string       // a socket in the workspace, a terminal of the user
 	reached            atomic.Int32 // how often somebody outside heard something
 	exec               *Exec
 	before             string
@@ -257,7 +257,7 @@ func (x *world) noticed(heard int32) string {
 	return ""
 }
 
-// Where no sandbox works, a person is asked for every script, whatever was granted
+// Where no sandbox works, a user is asked for every script, whatever was granted
 // for good; nobody there to answer, it is not run (the runtime sees to that).
 func TestEscapesAreAskedForWithoutASandbox(t *testing.T) {
 	e := newExec(Options{Mode: Sandbox, SandboxOptions: SandboxOptions{Sandbox: "auto"}})

@@ -70,7 +70,7 @@ func TestHomeAsWorkspace(t *testing.T) {
 }
 
 // TestHomesOfCommandsAreApart: what one agent's command leaves in its home no other
-// agent's command finds, also where all homes lie in what was granted.
+// agent's command finds, also where all homes are in what was granted.
 func TestHomesOfCommandsAreApart(t *testing.T) {
 	asEverybody(t, func(t *testing.T, level sandbox.Level) {
 		x := newWorld(t, level)

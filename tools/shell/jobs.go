@@ -54,7 +54,7 @@ type jobInfo struct {
 type job struct {
 	agent string
 	dir   string
-	rule  permission.Access // what a person had to allow; nil: nothing
+	rule  permission.Access // what a user had to allow; nil: nothing
 	// covered reports whether rights still allow it.
 	covered func(permission.Set) bool
 	info    jobInfo

@@ -113,7 +113,7 @@ func TestBackgroundProcess(t *testing.T) {
 	}
 }
 
-// What a process reads decides what it does: where a person had to allow the command,
+// What a process reads decides what it does: where a user had to allow the command,
 // the input is asked for too.
 func TestInputIsAskedFor(t *testing.T) {
 	t.Parallel()

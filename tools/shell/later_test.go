@@ -16,7 +16,7 @@ import (
 	"daycare/tools/shell/sandbox"
 )
 
-// git runs git as the person does, with a home of his own.
+// git runs git as the user does, with a home of his own.
 func (x *world) git(dir string, args ...string) string {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
@@ -84,7 +84,7 @@ func (x *world) read(dir string) fstest.MapFS {
 	return all
 }
 
-// usesGit has the person use git everywhere in the workspace.
+// usesGit has the user use git everywhere in the workspace.
 func (x *world) usesGit() {
 	var dirs []string
 	filepath.WalkDir(x.w, func(path string, e fs.DirEntry, err error) error {
@@ -139,7 +139,7 @@ evil() { mkdir -p $1/objects $1/refs/heads $1/info; echo 'ref: refs/heads/main' 
 	`'[core]\n\trepositoryformatversion = 0\n\tbare = %s\n\tfsmonitor = "%s"\n' "${2:-false}" "$E" > $1/config; }
 `
 
-// laterWays are ways to have the person's own use of git run a program of the agent.
+// laterWays are ways to have the user's own use of git run a program of the agent.
 var laterWays = map[string]string{
 	"commondir":                     `evil sub/c; echo ../sub/c > .git/commondir`,
 	"gitdir file":                   `evil sub/g; mkdir -p sub/t; echo 'gitdir: ../g' > sub/t/.git`,
@@ -277,7 +277,7 @@ func TestGitWorksInTheSandbox(t *testing.T) {
 	})
 }
 
-// plants are what programs of the person run or obey, made by a command.
+// plants are what programs of the user run or obey, made by a command.
 var plants = []string{".envrc", "sub/.envrc", ".vscode/tasks.json", "sub/deep/.vscode/settings.json", ".idea/x.xml",
 	".vimrc", ".npmrc", "sub/.npmrc", "pip.conf",
 	".cargo/config.toml", "AGENTS.md", "sub/CLAUDE.md", ".agents/skills/x/SKILL.md", ".claude/settings.json",

@@ -94,7 +94,7 @@ func (e *Exec) Held(tools.Call) bool {
 	return err == nil && runner.Level != sandbox.None
 }
 
-// rule is what a person is asked for before the command may run at all; nil: nothing.
+// rule is what a user is asked for before the command may run at all; nil: nothing.
 func (e *Exec) rule(set permission.Set, a arguments, runner *sandbox.Runner, what resolved) permission.Access {
 	mode := e.mode(set)
 	if mode == Off || runner.Level != sandbox.None && (mode != Ask || granted(set, a, what)) {

@@ -89,7 +89,7 @@ func TestEscapesAreReal(t *testing.T) {
 	}
 }
 
-// TestGitOfThePersonRunsNothing: whatever a command leaves behind, the person's
+// TestGitOfThePersonRunsNothing: whatever a command leaves behind, the user's
 // own git in any folder of the workspace runs no program of it.
 func TestGitOfThePersonRunsNothing(t *testing.T) {
 	asEverybody(t, func(t *testing.T, level sandbox.Level) {
@@ -191,7 +191,7 @@ func TestWhatRunsLaterIsPutAside(t *testing.T) {
 	})
 }
 
-// What the person's own configuration of git names in the workspace is as git's own hooks:
+// What the user's own configuration of git names in the workspace is as git's own hooks:
 // a command can read it, and neither change it nor make it.
 func TestWhatGitsConfigurationNamesIsKept(t *testing.T) {
 	const planted = "#!/bin/sh\ntouch $O/planted\n"
@@ -228,7 +228,7 @@ func TestWhatGitsConfigurationNamesIsKept(t *testing.T) {
 					text = "[core]\n\tfsmonitor = touch $O/planted\n"
 				}
 				if !there && !strings.Contains(way.config, "Path") && !strings.Contains(way.config, "path") {
-					continue // a program that was never there is a mistake of the person's
+					continue // a program that was never there is a mistake of the user's
 				}
 
 				said := x.sh(`cd $W; mkdir -p $(dirname $F); printf "$T" > $F.new; chmod 755 $F.new; mv $F.new $F; cp $F.new $F; echo `+

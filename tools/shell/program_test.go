@@ -79,7 +79,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// A program that prints for ever is read and ended; its turn ends it too.
+// A program that prints forever is read and ended; its turn ends it too.
 func TestAProgramThatPrintsAndIsStopped(t *testing.T) {
 	t.Parallel()
 	e, _, _ := held(t, sandbox.Landlock)

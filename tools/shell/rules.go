@@ -12,7 +12,7 @@ import (
 )
 
 // Commands are parsed to say what they do and to compare them with @exec: rules,
-// segment by segment. That is a convenience for people, never a wall: what a
+// segment by segment. That is a convenience for users, never a wall: what a
 // program does, its words do not say.
 
 // segments are the simple commands that a command line is made of, as words. plain
@@ -179,7 +179,7 @@ func asks(set permission.Set, command string, r resolved) string {
 	return cmp.Or(firstWords(command), "a command of signs that cannot be shown")
 }
 
-// does names the programs of a command, for the person who is asked.
+// does names the programs of a command, for the user who is asked.
 func does(command string) string {
 	list, _ := segments(command)
 	var names []string

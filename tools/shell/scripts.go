@@ -16,7 +16,7 @@ import (
 	"daycare/engine/permission"
 )
 
-// What a command would run is resolved here, for the person who is asked and for the
+// What a command would run is resolved here, for the user who is asked and for the
 // approvals that are bound to it: the program behind each name, and the content of
 // every file that is named as a script and that the agent could change meanwhile.
 
@@ -241,7 +241,7 @@ func openRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
-// programs are the resolved programs as a person reads them.
+// programs are the resolved programs as a user reads them.
 func (r resolved) programs() (list []string) {
 	for _, s := range r.segments {
 		text := s.words[0] + ": " + cmp.Or(s.program, "done by the shell itself, or not found")
@@ -270,7 +270,7 @@ func (r resolved) pins() (list []permission.Script) {
 	return list
 }
 
-// prefix is the rule that a person is offered for a command: the program with its
+// prefix is the rule that a user is offered for a command: the program with its
 // sub-command or its script. nil: no such rule covers exactly this command. The name of a
 // program alone says too little of what it does; whoever wants that writes the rule.
 func (r resolved) prefix(a arguments) permission.Access {

@@ -273,7 +273,7 @@ func (e *Exec) network(domains []string, set permission.Set, runner *sandbox.Run
 }
 
 // inForeground runs the command and waits for its end, but not longer than
-// yieldAfter: then it goes on in the background.
+// yieldAfter: then it continues in the background.
 func (e *Exec) inForeground(ctx context.Context, call tools.Call, p process, timeout time.Duration) tools.Result {
 	spill := ""
 	if e.options.Spill != nil {

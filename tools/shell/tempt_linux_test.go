@@ -29,7 +29,7 @@ func (x *world) signalled() {
 	}()
 }
 
-// terminal makes a terminal that a person sits at: what is written to it is noticed.
+// terminal makes a terminal that a user sits at: what is written to it is noticed.
 func (x *world) terminal() {
 	x.t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -20,7 +20,7 @@ var errNoFolder = errors.New("no such folder")
 
 // workdir is where the command starts, symbolic links resolved. It keeps a command where it
 // belongs; it is no wall, which only a sandbox can be. beyond: no right of the agent reaches
-// the folder, so a person has to allow it, and whether there is such a folder is not said
+// the folder, so a user has to allow it, and whether there is such a folder is not said
 // before.
 func (e *Exec) workdir(call tools.Call, path string) (dir string, beyond bool, err error) {
 	set := call.Access
@@ -74,7 +74,7 @@ func isFolder(asked, real string) error {
 }
 
 // start is where the command of a call starts, and what is open to it there: a folder
-// beyond the agent's own is to the one call for which a person allowed it, if nothing
+// beyond the agent's own is to the one call for which a user allowed it, if nothing
 // leads elsewhere by now.
 func (e *Exec) start(call tools.Call, path string) (dir string, open permission.Set, err error) {
 	open = call.Access

@@ -28,7 +28,7 @@ func (f Folder) path() string { return filepath.Join(f.Root, f.Path) }
 
 // A source is where one SKILL.md is, or why it is not read.
 type source struct {
-	file      string // its path as people know it
+	file      string // its path as users know it
 	root, dir string // the skill's folder is opened as dir beneath root
 	err       error
 }
@@ -39,7 +39,7 @@ func sources(folders []Folder) (all []source) {
 	for _, f := range folders {
 		dir, err := beneath.Dir(f.Root, f.Path)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // most people have not all of them
+			continue // most users have not all of them
 		}
 		if err != nil {
 			all = append(all, source{file: f.path(), err: err})

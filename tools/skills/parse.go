@@ -27,7 +27,7 @@ type Skill struct {
 	Body          string            `json:"-"`
 	Dir           string            `json:"-"` // absolute
 	File          string            `json:"-"`
-	SHA256        string            `json:"-"` // of the whole file, so that a person sees whether it changed
+	SHA256        string            `json:"-"` // of the whole file, so that a user sees whether it changed
 
 	source source // of its other files
 }

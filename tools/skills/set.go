@@ -55,7 +55,7 @@ func NewSet(folders func() []Folder, use Use, report func(path string, found []f
 	return &Set{folders: folders, use: use, report: report, files: map[string]file{}, base: Builtin()}
 }
 
-// List is the skills in force, by name. Of two with one name the one of the earlier
+// List is the active skills, by name. Of two with one name the one of the earlier
 // folder counts, and what is built in last.
 func (s *Set) List() []Skill {
 	s.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"daycare/tools"
 )
 
-// New makes the tool skill. list is the skills in force, asked at each call.
+// New makes the tool skill. list is the active skills, asked at each call.
 func New(list func() []Skill) []tools.Tool { return []tools.Tool{skill{list}} }
 
 type skill struct{ list func() []Skill }

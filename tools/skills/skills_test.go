@@ -164,7 +164,7 @@ func FuzzParse(f *testing.F) {
 }
 
 // A SKILL.md is added, changed, broken, mended, broken from the start and removed: what
-// is in force follows, but for what cannot be used, which is told once with its place.
+// is active follows, but for what cannot be used, which is told once with its place.
 func TestShelfFollowsItsFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := dir + "/tea/SKILL.md"

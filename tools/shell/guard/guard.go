@@ -1,7 +1,7 @@
 // Package guard finds what in granted folders runs something later, holds secrets or
 // belongs to daycare (package sensitive), for the sandbox of commands: before a
 // command starts, so that these are hidden from it or can only be read, and when it has
-// ended, so that what it made of the kind is put aside before a person's program runs it.
+// ended, so that what it made of the kind is put aside before a user's program runs it.
 //
 // What does not exist yet cannot be kept from being made: the kernel refuses writing in a
 // folder, not a name in it. So everything of the kind that appears while a command that
@@ -31,7 +31,7 @@ const (
 	Repository Kind = "repository" // a folder that git takes for one; what is below is up to its Inner
 	Inner      Kind = "inner"      // what git obeys in a repository: can be read
 	Sealed     Kind = "sealed"     // a folder whose mode keeps daycare out
-	Unfinished Kind = "unfinished" // a rebase to go on with: as Inner if going on runs a program, else as data
+	Unfinished Kind = "unfinished" // a rebase to continue with: as Inner if going on runs a program, else as data
 	Socket     Kind = "socket"     // of another program, which takes orders through it: hidden
 )
 
@@ -51,7 +51,7 @@ type Guard struct {
 }
 
 // New returns a Guard that knows nothing yet. It does not look into the folders of skip,
-// which no person uses.
+// which no user uses.
 func New(t sensitive.Table, skip ...string) *Guard {
 	g := &Guard{table: t, skip: map[string]bool{}, trees: map[string]*tree{}}
 	for _, path := range skip {
@@ -114,7 +114,7 @@ func (t *tree) begin(root string, g *Guard) (found []Item, err error) {
 	items, err := t.look(root, g.table, g.skip)
 	for _, item := range items {
 		if item.Kind == Unfinished && !goesOnWithProgram(item.Path) {
-			continue // the command may go on with it
+			continue // the command may continue with it
 		}
 		if t.running == 0 {
 			t.known[item.Path] = linkAt(item.Path)
@@ -208,7 +208,7 @@ func (w *Watch) end(root string, t *tree) (held []Held) {
 	}
 
 	if t.running--; t.running == 0 {
-		t.known = map[string]uint64{} // what a person makes from now on is his
+		t.known = map[string]uint64{} // what a user makes from now on is his
 	}
 	return held
 }
@@ -255,7 +255,7 @@ func (w *Watch) settle(root string, t *tree) (held []Held, changed bool) {
 	return held, changed
 }
 
-// Accept has a path stay that daycare itself made, for a person who was asked.
+// Accept has a path stay that daycare itself made, for a user who was asked.
 func (g *Guard) Accept(path string) {
 	g.mu.Lock()
 	around := map[string]*tree{}

@@ -76,7 +76,7 @@ func TestLookSeesEveryChange(t *testing.T) {
 	}
 }
 
-// What a person makes while no command runs stays, also when commands run later, and what
+// What a user makes while no command runs stays, also when commands run later, and what
 // daycare made for him meanwhile.
 func TestWhatIsOfAPersonStays(t *testing.T) {
 	root := t.TempDir()

@@ -232,7 +232,7 @@ type Vector struct{ Path, Why string }
 
 // Vectors are those beneath a folder that git itself seldom makes, or that a command
 // could not have left there. A configuration and hooks of a repository called .git are
-// none: people have these.
+// none: users have these.
 func Vectors(root string, table sensitive.Table) (all []Vector) {
 	items, _ := (&tree{folders: map[string]folder{}}).look(root, table, nil) // as far as it can be looked into
 	for _, item := range items {

@@ -11,7 +11,7 @@ import (
 
 // A group is a control group that one command runs in: the kernel gives all of it
 // together no more than so many threads and so much memory, root's too. nil: this process
-// may make none, which is usual for people that are not root.
+// may make none, which is usual for users that are not root.
 type group struct {
 	threads, memory *part // version 2 has one folder for both; nil: not bounded
 }

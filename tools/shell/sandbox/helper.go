@@ -31,7 +31,7 @@ type bounds struct {
 	memory    int64 // bytes
 }
 
-// helperWord makes the binary the helper. It is no command for people.
+// helperWord makes the binary the helper. It is no command for users.
 const helperWord = "__sandbox"
 
 // Main is the helper: it is to be called first in main, with os.Args. ours is false

@@ -1,7 +1,7 @@
 package sandbox
 
 // A Hold says whether a runner keeps a command from something on this machine, and by
-// what, for people.
+// what, for users.
 type Hold struct {
 	What string `json:"what"`
 	Held bool   `json:"held"`

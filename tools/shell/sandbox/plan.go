@@ -58,7 +58,7 @@ func (v View) plan() (*plan, error) {
 		mounts = append(mounts, mount{proxyInside, readOnly, v.Proxy})
 	}
 
-	// What lies deeper covers what lies above it. (The order of equals stays.)
+	// What lies deeper covers what is above it. (The order of equals stays.)
 	slices.SortStableFunc(mounts, func(a, b mount) int { return cmp.Compare(depth(a.At), depth(b.At)) })
 	p := &plan{Mounts: mounts}
 	for _, path := range v.Hidden { // only then, when what is shown in it is in place

@@ -205,7 +205,7 @@ func (r *task) itself() []landlock.Rule {
 }
 
 // devices are the files in /dev that programs use. The terminal is not one of them: a
-// command must not write or type where a person reads and answers.
+// command must not write or type where a user reads and answers.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
 // listing is the right to see names.
@@ -277,7 +277,7 @@ func (v View) changeable(paths ...string) []landlock.Rule {
 // sorted tells folders from files. Other things (pipes, sockets, devices) are not
 // granted: what they lead to is outside.
 //
-// A path is opened without following any link, beneath the pinned folder that it lies in, and
+// A path is opened without following any link, beneath the pinned folder that it is in, and
 // granted as what was opened: a command that runs already cannot put something else in its
 // place in between.
 func (v View) sorted(paths []string) (dirs, files []string) {

@@ -87,7 +87,7 @@ var ErrUnusable = errors.New("no usable sandbox")
 // A Runner runs commands at one level.
 type Runner struct {
 	Level Level
-	// Why says in half a sentence what was found, for people.
+	// Why says in half a sentence what was found, for users.
 	Why string
 	// Memory is how many bytes one command may use; 0: three quarters of the machine's.
 	Memory int64

@@ -55,7 +55,7 @@ var ofOthers = []struct{ nr, arg uint32 }{
 var shared = []uint32{unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
 	unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK}
 
-// typed are requests to a terminal that put input into it, as if a person had typed.
+// typed are requests to a terminal that put input into it, as if a user had typed.
 var typed = []uint32{unix.TIOCSTI, unix.TIOCLINUX}
 
 // modes are the calls that give a file its mode, with the argument that it is: a file

@@ -201,7 +201,7 @@ func lookPath(name string) (string, error) {
 }
 
 // attributesOf is how what has a shape is started: in a session of its own, so that no
-// command has the terminal of a person.
+// command has the terminal of a user.
 func attributesOf(how shape) *syscall.SysProcAttr {
 	if how == ownSpace {
 		return ownSpaces()

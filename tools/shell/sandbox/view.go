@@ -62,7 +62,7 @@ func (v View) prepare() (View, error) {
 	return v, nil
 }
 
-// homeGranted reports that the home lies in a granted folder. It is then not to be
+// homeGranted reports that the home is in a granted folder. It is then not to be
 // granted again by its own path, which a command could make lead elsewhere.
 func (v View) homeGranted() bool {
 	for _, root := range v.Write {
@@ -74,7 +74,7 @@ func (v View) homeGranted() bool {
 	return false
 }
 
-// within reports whether path is root or lies in it.
+// within reports whether path is root or is in it.
 func within(root, path string) bool {
 	return root == path || root == "/" || strings.HasPrefix(path, root+"/")
 }
