@@ -77,7 +77,7 @@ func main() {
 		o.seeds = append(o.seeds, seed)
 	}
 
-	// A loop that no longer ends may append for ever.
+	// A loop that no longer ends may append forever.
 	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: maxMemory, Max: maxMemory}); err != nil {
 		log.Fatal(err)
 	}

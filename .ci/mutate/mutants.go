@@ -234,7 +234,7 @@ func (c *changer) onlyLogs(n *ast.IfStmt) bool {
 	})
 }
 
-// logs reports whether a call writes a line of a log, which is for people to read and
+// logs reports whether a call writes a line of a log, which is for users to read and
 // changes nothing else.
 func (c *changer) logs(call *ast.CallExpr) bool {
 	f, ok := call.Fun.(*ast.SelectorExpr)

@@ -10,7 +10,7 @@ import (
 	"daycare/engine/fault"
 )
 
-// TestTheLimitOfSpawnedAgentsIsAnErrorOfItsOwn: what a person starts by /spawn is bounded,
+// TestTheLimitOfSpawnedAgentsIsAnErrorOfItsOwn: what a user starts by /spawn is bounded,
 // what a program makes is not, and neither is ever a defect of the daemon.
 func TestTheLimitOfSpawnedAgentsIsAnErrorOfItsOwn(t *testing.T) {
 	t.Parallel()

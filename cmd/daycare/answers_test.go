@@ -101,7 +101,7 @@ func shownRequest(t *testing.T, bot *telegramtest.Server, n int) (token, text st
 	return token, text
 }
 
-// denyByCommand is a person at the command line.
+// denyByCommand is a user at the command line.
 func denyByCommand(workspace, token string) error {
 	out, err := exec.Command("daycare", "--workspace", workspace, "permissions", "deny", token).CombinedOutput()
 	if err != nil {

@@ -121,7 +121,7 @@ models:
 	run(append([]string{"send", "0/", "--wait", "what is this?"}, files...)...)
 	check("seer", true, ".daycare/files/")
 
-	// The same conversation goes on with a model that takes none of it.
+	// The same conversation continues with a model that takes none of it.
 	run("agents", "model", "0/", "blind")
 	run("send", "0/", "--wait", "and now?")
 	check("reader", false, ".daycare/files/")

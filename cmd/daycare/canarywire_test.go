@@ -72,7 +72,7 @@ func (p *parrot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":2,\"total_tokens\":12}}\n\ndata: [DONE]\n\n")
 }
 
-// TestCanaryOnEverySurface has a secret come in by every way (what a person writes,
+// TestCanaryOnEverySurface has a secret come in by every way (what a user writes,
 // attaches and drops, what commands print, what the model says in pieces) and looks
 // for it wherever daycare writes, shows or sends something.
 func TestCanaryOnEverySurface(t *testing.T) {
@@ -138,7 +138,7 @@ func TestCanaryOnEverySurface(t *testing.T) {
 	hidden := 0
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(dir, path)
-		// What people wrote themselves, and what they attached, stays as it is.
+		// What users wrote themselves, and what they attached, stays as it is.
 		if err != nil || !e.Type().IsRegular() || !strings.Contains(rel, "/") || rel == home+"/auth.json" ||
 			strings.HasPrefix(rel, home+"/files/") {
 			return err

@@ -17,7 +17,7 @@ import (
 	"daycare/engine/fault"
 )
 
-// completions are what a person types, ending with Tab, and what the line is then.
+// completions are what a user types, ending with Tab, and what the line is then.
 var completions = []struct{ typed, line string }{
 	{"daycare stat", "daycare status"},
 	{"daycare agents show 0", "daycare agents show 0/"},

@@ -24,8 +24,8 @@ import (
 	"daycare/engine/message"
 )
 
-// conversationScript is one conversation among agents: a person asks, the agent
-// starts two background agents and two sub-agents beside each other, goes on
+// conversationScript is one conversation among agents: a user asks, the agent
+// starts two background agents and two sub-agents beside each other, continues
 // talking, one child asks for a permission, the other fails, both report.
 const conversationScript = `
 rules:
@@ -138,7 +138,7 @@ func (h *chatHouse) kill() {
 	}
 }
 
-// room is where the person of the test reads.
+// room is where the user of the test reads.
 var room = message.Address{Connector: "hooks", ChannelID: "ask", UserID: "ada"}
 
 // send offers a message; an error means that it is to be offered again. Each is
@@ -149,7 +149,7 @@ func (h *chatHouse) send(c *control.Client, agent, text string) error {
 	return err
 }
 
-// allow answers what waits for a person, as another terminal would.
+// allow answers what waits for a user, as another terminal would.
 func (h *chatHouse) allow(c *control.Client) {
 	asks, err := c.Permissions(h.t.Context())
 	if err != nil {
@@ -194,7 +194,7 @@ func (h *chatHouse) calm(c *control.Client) {
 	h.t.Fatalf("the agents come to no end: %+v", list)
 }
 
-// asked is what the person says.
+// asked is what the user says.
 var asked = []string{"please do it all", "how are you?"}
 
 // outcome is what the conversation must have come to, whatever happened.
@@ -204,7 +204,7 @@ var outcome = []string{"Fine, thank you.", "Four agents are on it.", "The counte
 var mustHear = []string{"There are three lines.", "[Subagent 'prober' failed]", "how are you?", "note: Agent counter",
 	"note: The request", "please do it all"}
 
-// judge compares what the person read, and what each agent was told, with what
+// judge compares what the user read, and what each agent was told, with what
 // must be.
 func (h *chatHouse) judge(c *control.Client, agent string) {
 	h.t.Helper()
@@ -273,7 +273,7 @@ func (h *chatHouse) records(c *control.Client, agent, kind string) string {
 	return b.String()
 }
 
-// lead is the agent that the person speaks with.
+// lead is the agent that the user speaks with.
 func (h *chatHouse) lead(c *control.Client) string {
 	h.t.Helper()
 	a, err := c.Create(h.t.Context(), control.NewAgent{Name: "lead"})

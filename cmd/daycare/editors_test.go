@@ -165,7 +165,7 @@ func gitCheckout(t *testing.T, path, old, new string) error {
 	return nil
 }
 
-// nano has no batch mode: it gets a terminal, and keys like from a person.
+// nano has no batch mode: it gets a terminal, and keys like from a user.
 func nano(t *testing.T, path, old, new string) error {
 	if _, err := exec.LookPath("script"); err != nil {
 		t.Skip("NOT TRIED: script, which gives nano its terminal, is not installed")

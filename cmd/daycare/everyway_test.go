@@ -62,7 +62,7 @@ connectors:
 	}
 	defer client.Close()
 
-	// A person at the terminal.
+	// A user at the terminal.
 	ctx := t.Context()
 	o, err := client.Stream(ctx, "", talk.Own(control.Message{Text: "alpha"}), func(control.RawEvent) {})
 	if err != nil || o.Text != "heard alpha" {

@@ -20,7 +20,7 @@ import (
 )
 
 // TestExitCodes holds what each kind of error ends the program with, however deep it
-// is wrapped, and that a person is told what to do.
+// is wrapped, and that a user is told what to do.
 func TestExitCodes(t *testing.T) {
 	for _, test := range []struct {
 		err  error

@@ -18,7 +18,7 @@ import (
 	"daycare/engine/permission"
 )
 
-// A house of answers is a daemon whose agent asks a person in a chat.
+// A house of answers is a daemon whose agent asks a user in a chat.
 type answerHouse struct {
 	*process
 	root string

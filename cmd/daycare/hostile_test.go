@@ -113,7 +113,7 @@ func withMember(text, mark string) string {
 	return strings.Replace(text, "{", fmt.Sprintf("{\"mine\": %q,", mark), 1)
 }
 
-// withLine puts the mark into a history as a line of a person.
+// withLine puts the mark into a history as a line of a user.
 func withLine(text, mark string) string {
 	return text + fmt.Sprintf("{\"type\":\"note\",\"text\":%q}\n", mark)
 }

@@ -21,7 +21,7 @@ import (
 var module = strings.TrimSuffix(reflect.TypeFor[term.App]().PkgPath(), "/cmd/daycare/term")
 
 // imports is which packages of this module each folder may import, beside those
-// in its own test suites. Arrows point to the engine: people (connectors), actors
+// in its own test suites. Arrows point to the engine: users (connectors), actors
 // (agents) and abilities (tools) import it, it imports none of them. "x/..." is x
 // and all that is below it.
 //
@@ -218,7 +218,7 @@ var only = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "tools/mcp/mcptest", "connectors/mcp"},
 	"github.com/coder/acp-go-sdk":            {"connectors/acp"},
 	"github.com/a2aproject/a2a-go":           {"connectors/a2a", "tools/a2a"},
-	// What people edit is read by engine/form; the two others change a file in place.
+	// What users edit is read by engine/form; the two others change a file in place.
 	"go.yaml.in/yaml": {"engine/form", "engine/config", "engine/schedule"},
 }
 

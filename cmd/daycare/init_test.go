@@ -152,7 +152,7 @@ func settingsOf(t *testing.T, dir string) *config.Config {
 	return conf
 }
 
-// A person who is asked says where answers come from; a wrong number, a wrong address
+// A user who is asked says where answers come from; a wrong number, a wrong address
 // and a wrong key are told, and what works is written down. A second time nothing is asked.
 func TestInitAsks(t *testing.T) {
 	url, dir := modelServer(t, "sk-right"), t.TempDir()

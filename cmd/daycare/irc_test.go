@@ -63,7 +63,7 @@ connectors:
   - { id: irc, type: irc, server: %q, nick: daybot, plaintext: true, allow: ["*!~ada@127.0.0.1"], channels: ["#room"] }
 `, filepath.Join(d.workspace, "script.yaml"), address))
 	converse(t, d, "ngircd", func(word string) {
-		// As a person does: wait until the other is there.
+		// As a user does: wait until the other is there.
 		waitFor(t, "the bot in the channel", func() bool {
 			fmt.Fprintf(ada.conn, "NAMES #room\r\n")
 			time.Sleep(20 * time.Millisecond)

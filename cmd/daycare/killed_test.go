@@ -69,7 +69,7 @@ func (d *process) kill() {
 	_ = d.cmd.Wait()
 }
 
-// converse has a person say words one after the other, each when the one before
+// converse has a user say words one after the other, each when the one before
 // was answered, to a daemon that is killed after it has accepted some of them and
 // before it answers. Every word must be in history once and be answered once.
 func converse(t *testing.T, d *process, connector string, say func(word string), heard func() string) {

@@ -59,7 +59,7 @@ func newVendorHouse(t *testing.T, v *strictVendor) *chatHouse {
 	return h
 }
 
-// newcomer makes an agent that a person talks with.
+// newcomer makes an agent that a user talks with.
 func (h *chatHouse) newcomer(c *control.Client) string {
 	h.t.Helper()
 	a, err := c.Create(h.t.Context(), control.NewAgent{Type: "user"})

@@ -63,7 +63,7 @@ func (k keyless) Run() int {
 // hookSecret is what webhooks of tests are signed with.
 const hookSecret = "a secret of the hook"
 
-// TestScripts runs the command line as a person would, one script a subject.
+// TestScripts runs the command line as a user would, one script a subject.
 // Scripts see no environment but their own, so no key of the machine: the offline
 // model answers.
 func TestScripts(t *testing.T) {

@@ -100,7 +100,7 @@ func (o ops) edited() []string {
 }
 
 // TestEditorMatrix lets every editor change every file beside a running agent: each
-// edit is in force in the next turn, or at once, and nothing that anybody wrote is
+// edit is active in the next turn, or at once, and nothing that anybody wrote is
 // lost.
 func TestEditorMatrix(t *testing.T) {
 	t.Parallel()
@@ -112,7 +112,7 @@ func TestEditorMatrix(t *testing.T) {
 			next := fmt.Sprintf("word%02d", i+1)
 			for _, path := range o.edited() {
 				// Where the agent appends while the editor has the file open, the editor
-				// refuses to overwrite that; a person then saves once more.
+				// refuses to overwrite that; a user then saves once more.
 				want := next
 				if filepath.Base(path) == "history.jsonl" {
 					want = "begin " + next // the agent writes the word as well, when it announces a right
@@ -169,7 +169,7 @@ func (o ops) checkTurn(t *testing.T, word string, turns int) {
 	}
 }
 
-// checkShared waits until the files that are not the agent's own are in force.
+// checkShared waits until the files that are not the agent's own are active.
 func (o ops) checkShared(t *testing.T, word string) {
 	t.Helper()
 	waitFor(t, "settings.yaml to be in force", func() bool {
@@ -197,7 +197,7 @@ func (o ops) checkShared(t *testing.T, word string) {
 }
 
 // A mistake in any of the files is told with its place, and the last good version
-// stays in force.
+// stays active.
 func TestMistakesAreTold(t *testing.T) {
 	t.Parallel()
 	o := newOps(t)

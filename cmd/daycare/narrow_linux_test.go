@@ -22,7 +22,7 @@ func withoutNamespaces(t *testing.T, workspace string, args ...string) string {
 }
 
 // Where Landlock is alone, commands make no files at the top of the workspace. Why, and what
-// to do, is said to the model by the result, and to the person by start and doctor.
+// to do, is said to the model by the result, and to the user by start and doctor.
 func TestLandlockAloneSaysWhyAndWhatToDo(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("unshare"); err != nil {

@@ -165,7 +165,7 @@ log: { level: error }
 }
 
 // bill compares what agents' histories say with the vendor's log. kills is how often
-// the daemon died: each time, what was under way may have been sold and not recorded.
+// the daemon died: each time, what was in progress may have been sold and not recorded.
 func (h *chatHouse) bill(c *control.Client, v *vendor, kills int) {
 	t := h.t
 	t.Helper()
@@ -279,7 +279,7 @@ func TestTheCostOfAFamilyIsTheVendors(t *testing.T) {
 	h.ledger(c, 0)
 }
 
-// ledger compares what the budget counted with what the histories say. A death can come
+// ledger compares what the budget counted with what the histories say. A crash can come
 // between the two: then they differ by a call, of about ten dollars.
 func (h *chatHouse) ledger(c *control.Client, kills int) {
 	h.t.Helper()

@@ -68,7 +68,7 @@ func addGroup(root *cobra.Command, title string, cmds ...*cobra.Command) {
 	}
 }
 
-// synonyms are the names under which people look for a command that other tools have, too.
+// synonyms are the names under which users look for a command that other tools have, too.
 var synonyms = map[string][]string{
 	"ls": {"list", "ps"}, "show": {"inspect", "view"}, "new": {"create"}, "add": {"create", "new"}, "rm": {"remove", "delete"},
 	"allow": {"approve"}, "tail": {"logs"}, "chat": {"ask", "run"}, "gc": {"prune"}, "permissions": {"permission"},

@@ -46,7 +46,7 @@ const (
 	vendorImage = 1500
 )
 
-// question and number are what the person of the test says; a memory is what a
+// question and number are what the user of the test says; a memory is what a
 // summary keeps.
 var (
 	longNumber   = regexp.MustCompile(`this is turn (\d+)`)

@@ -16,7 +16,7 @@ import (
 	"daycare/engine/event"
 )
 
-// TestOneApprovalOnEverySurface has an agent ask for one command and takes down what a person
+// TestOneApprovalOnEverySurface has an agent ask for one command and takes down what a user
 // reads of it in a chat, on the command line, in the full-screen UI and over the API: the
 // same text. testdata/approval.txt keeps it; -update writes it anew.
 func TestOneApprovalOnEverySurface(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"daycare/connectors/telegram/telegramtest"
 )
 
-// TestTelegramOnABadDay sends many messages of many people through the whole
+// TestTelegramOnABadDay sends many messages of many users through the whole
 // program over a Bot API that fails in one call of twenty: it refuses, takes and
 // loses the answer, sends half of it, asks to wait, hands the same update out
 // again. Each message must stand in its agent's history exactly once and in
@@ -189,7 +189,7 @@ func (x *trouble) unsure() int {
 }
 
 // telegramWorkspace makes a workspace with a scripted model and a chat platform, in which
-// those people may write. settings are further lines of settings.yaml.
+// those users may write. settings are further lines of settings.yaml.
 func telegramWorkspace(t *testing.T, settings, script string, allowed ...string) (bot *telegramtest.Server, workspace string) {
 	t.Helper()
 	const token = "777:canary-token_of-a-test"
@@ -210,7 +210,7 @@ connectors:
 	return bot, workspace
 }
 
-// TestTelegramApproval: an agent asks to run a command, the person presses a
+// TestTelegramApproval: an agent asks to run a command, the user presses a
 // button, the command runs; somebody else's finger and a second press do nothing.
 func TestTelegramApproval(t *testing.T) {
 	t.Parallel()

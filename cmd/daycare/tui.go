@@ -18,7 +18,7 @@ import (
 	"daycare/engine/workspace"
 )
 
-// tui opens the full-screen UI where a person sits at a terminal that can show it;
+// tui opens the full-screen UI where a user sits at a terminal that can show it;
 // else help is what they need.
 func tui(c *term.App, cmd *cobra.Command) error {
 	if c.NoInput || c.JSON || !term.IsTerminal(c.In) || !term.IsTerminal(c.Out) {

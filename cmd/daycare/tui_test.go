@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A seat is a person in front of a real terminal: tmux, which knows what every
+// A seat is a user in front of a real terminal: tmux, which knows what every
 // cell of the screen shows.
 type seat struct {
 	t    *testing.T
@@ -166,7 +166,7 @@ func TestTerminal(t *testing.T) {
 	s.keys("Enter")
 	s.sees("Write to your agent below and press Enter.")
 
-	// The first words make the person's own agent; three more are spawned.
+	// The first words make the user's own agent; three more are spawned.
 	s.enters("hello there")
 	s.sees("You said: hello there", "to 0/ main")
 	for i := 1; i <= 3; i++ {
@@ -188,7 +188,7 @@ func TestTerminal(t *testing.T) {
 	s.keys("C-Right")
 	s.sees("to 2/", "› draft for two", "● 3")
 
-	// Mail from a person and from an agent to another one; it waits until the stream
+	// Mail from a user and from an agent to another one; it waits until the stream
 	// is over, and is read in its order.
 	s.keys("C-c")
 	s.loses("draft for two")
@@ -234,7 +234,7 @@ func TestTerminal(t *testing.T) {
 	s.tmux("resize-window", "-x", "120", "-y", "40")
 	s.sees("to 3/ stream number 3", "› draft for three", "It printed: made-by-approval")
 
-	// The daemon goes while an agent streams, and comes back; the agent goes on.
+	// The daemon goes while an agent streams, and comes back; the agent continues.
 	s.daycare("stop")
 	s.sees("disconnected", "daycare does not answer", "It printed: made-by-approval")
 	s.keys("C-r")

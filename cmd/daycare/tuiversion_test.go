@@ -7,7 +7,7 @@ import (
 	"daycare/engine/config"
 )
 
-// A UI that stays open while the daemon is updated and starts again does not go on to say that
+// A UI that stays open while the daemon is updated and starts again does not continue to say that
 // the daemon is of another version.
 func TestTheUIForgetsTheVersionOfTheDaemonBefore(t *testing.T) {
 	t.Parallel()

@@ -191,7 +191,7 @@ func (s *platforms) gemini(model string) string {
 
 // One conversation goes through all formats and several models of each, changing
 // between turns and between the rounds of a turn, with thinking, calls, pictures
-// and a person who interrupts: every request keeps the rules of its platform.
+// and a user who interrupts: every request keeps the rules of its platform.
 func TestConversationThatChangesProvider(t *testing.T) {
 	t.Parallel()
 	service := &platforms{t: t, seen: map[string]int{}}
@@ -228,7 +228,7 @@ func TestConversationThatChangesProvider(t *testing.T) {
 		answer := talk.call(p, model)
 		if len(answer.Calls) == 0 {
 			talk.add(&record.User{Item: fmt.Sprint("i", round+1), Text: "And now?"})
-		} else if round%3 == 0 { // a person speaks while the calls run
+		} else if round%3 == 0 { // a user speaks while the calls run
 			talk.add(&record.User{Item: fmt.Sprint("i", round+1), Text: "Hurry."})
 		}
 	}

@@ -2,7 +2,7 @@
 // in a durable write stands beside what the disk itself can do (Disk): a rate is
 // good or bad only as a share of that limit, because disks differ a hundredfold.
 //
-// A measurement gives Rows. Print writes them for people, PrintJSON for programs
+// A measurement gives Rows. Print writes them for users, PrintJSON for programs
 // that compare runs, Plot draws how a figure grows with the load.
 package bench
 

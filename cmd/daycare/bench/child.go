@@ -141,7 +141,7 @@ func (c *child) usage(ctx context.Context) (u Usage, err error) {
 	return u, err
 }
 
-// count finds what each match of pattern in the messages that people wrote, as all
+// count finds what each match of pattern in the messages that users wrote, as all
 // histories hold them, was, and how often it is there.
 func (c *child) count(pattern *lazyregexp.Regexp) (map[string]int, error) {
 	seen := map[string]int{}

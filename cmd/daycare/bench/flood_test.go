@@ -51,7 +51,7 @@ func (r rewrite) RoundTrip(req *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(req)
 }
 
-// Messages are found in all files of a history, and only those of people.
+// Messages are found in all files of a history, and only those of users.
 func TestCountFindsEveryMessage(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{

@@ -38,7 +38,7 @@ func (c *checker) accepted(v view) {
 	}
 }
 
-// inSlot reports whether a letter still lies in the slot.
+// inSlot reports whether a letter still is in the slot.
 func (c *checker) inSlot(key string) bool {
 	for _, dir := range []string{"drop", "drop/.taken"} {
 		entries, err := os.ReadDir(filepath.Join(c.play.root, dir))

@@ -13,7 +13,7 @@ import (
 )
 
 // lengthen brings the history just over the size beyond which a reset rotates it. What
-// makes it long lies in the session before, behind the newest reset: a start and a turn
+// makes it long is in the session before, behind the newest reset: a start and a turn
 // read back to that one.
 func lengthen(root string) error {
 	paths, err := filepath.Glob(filepath.Join(root, "agents", "*", "history.jsonl"))
@@ -51,6 +51,6 @@ func lengthen(root string) error {
 		long = append(long, record.Encode(e)...)
 	}
 
-	// What was noted of the session that ended is made anew: its numbers have moved.
+	// What was noted of the session that ended is made again: its numbers have moved.
 	return errors.Join(os.WriteFile(paths[0], long, 0o600), os.Remove(filepath.Join(filepath.Dir(paths[0]), "sessions.jsonl")))
 }

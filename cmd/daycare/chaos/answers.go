@@ -64,7 +64,7 @@ func (c *checker) repeated(v view) {
 }
 
 // needlessly: an answer that the platform took does not come again in the same life, nor
-// if the life that brought it went on for a second.
+// if the life that brought it continued for a second.
 func (c *checker) needlessly(v view) {
 	if c.play.broken() || c.play.Pauses != nil {
 		return // what a disk refused is not on it; who stands still writes nothing

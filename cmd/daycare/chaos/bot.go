@@ -10,7 +10,7 @@ import (
 	"daycare/connectors/telegram/telegramtest"
 )
 
-// A bot is a person's chat with a Telegram bot.
+// A bot is a user's chat with a Telegram bot.
 type bot struct{ *telegramtest.Server }
 
 const (
@@ -78,7 +78,7 @@ func chats(key, text string) step {
 
 // presses waits for a card and presses its first button, until the command has had its
 // effect, or the bot says something: a command that a death interrupted may have none. A
-// disk that fails may not take the answer, so a person presses again.
+// disk that fails may not take the answer, so a user presses again.
 func presses(key string) step {
 	return func(ctx context.Context, u *user) error {
 		data, ok := "", false

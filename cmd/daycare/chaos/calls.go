@@ -17,7 +17,7 @@ func (c *checker) effects(v view) {
 	calls, keys := map[string]int{}, map[string]int{}
 	for _, e := range v.effects {
 		calls[e.call]++
-		if e.key != approvedKey { // a person may allow it twice; see usedRights
+		if e.key != approvedKey { // a user may allow it twice; see usedRights
 			keys[e.key]++
 		}
 		if !started[e.call] && !c.anyRemoved(v) {

@@ -1,5 +1,5 @@
 // Package chaos makes daycare die in every way it can and shows that nothing is
-// lost: it starts the real daemon, talks to it as chat platforms and people do,
+// lost: it starts the real daemon, talks to it as chat platforms and users do,
 // kills it at every durable step, cuts its power, breaks its disk, and compares
 // after every death what the files say with what the outside world saw.
 //

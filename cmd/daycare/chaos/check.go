@@ -48,7 +48,7 @@ type complaint func(format string, args ...any)
 
 func (c *checker) violate(format string, args ...any) { c.play.result.violate(format, args...) }
 
-// atDeath checks what must hold at any moment, whatever was under way.
+// atDeath checks what must hold at any moment, whatever was in progress.
 func (c *checker) atDeath() {
 	if v, ok := c.view(); ok {
 		c.always(v)

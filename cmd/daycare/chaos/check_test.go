@@ -173,7 +173,7 @@ func (f fact) check(t *testing.T) {
 	}
 }
 
-// decides has a person decide, each time after so many effects.
+// decides has a user decide, each time after so many effects.
 func decides(whatAndBefore ...any) func(*world, *play) {
 	return func(w *world, _ *play) {
 		for i := 0; i < len(whatAndBefore); i += 2 {

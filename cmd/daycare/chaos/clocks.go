@@ -28,7 +28,7 @@ func heartbeatPrompt(u *user) error {
 		hourOld(filepath.Join(u.root, "heartbeat", "runs.jsonl"), `{"at":"`+began+`","set":"heartbeat"}`+"\n"))
 }
 
-// hourOld writes a file as a person did an hour ago.
+// hourOld writes a file as a user did an hour ago.
 func hourOld(path, content string) error {
 	then := time.Now().Add(-time.Hour)
 	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600), os.Chtimes(path, then, then))

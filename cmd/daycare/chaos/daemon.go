@@ -159,7 +159,7 @@ func (d *daemon) died() bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// said is the end of what it wrote for people.
+// said is the end of what it wrote for users.
 func (d *daemon) said() string {
 	data, err := os.ReadFile(d.stderr)
 	if err != nil {

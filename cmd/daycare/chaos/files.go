@@ -355,7 +355,7 @@ func (a *folder) greeted() bool {
 	return slices.ContainsFunc(a.history, func(l line) bool { return strings.HasPrefix(l.key(), "again") })
 }
 
-// withoutTurn is the history without the turn that an item lies in; false: that
+// withoutTurn is the history without the turn that an item is in; false: that
 // turn is not over yet, or nothing follows it.
 func (a *folder) withoutTurn(item string) ([]byte, bool) {
 	turn, after := "", false

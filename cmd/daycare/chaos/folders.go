@@ -17,7 +17,7 @@ import (
 
 // Scenarios of whole agents: forked, taken to a file and brought back.
 
-// branch makes an agent that goes on from another.
+// branch makes an agent that continues from another.
 func branch(name string) step {
 	return made(func(*user) (string, error) { return name, nil }, func(ctx context.Context, _ *user, c *control.Client) error {
 		_, err := c.Folders().Fork(ctx, "0/", 0, name)
@@ -42,7 +42,7 @@ func bring() step {
 	})
 }
 
-// made makes an agent unless it is there: a person who does not know whether it was
+// made makes an agent unless it is there: a user who does not know whether it was
 // made looks first.
 func made(ref func(*user) (string, error), do func(context.Context, *user, *control.Client) error) step {
 	return func(ctx context.Context, u *user) error {

@@ -63,14 +63,14 @@ func edit(key string) step {
 	}
 }
 
-// reworded notes that a person is about to change what stands of a message.
+// reworded notes that a user is about to change what stands of a message.
 func (w *world) reworded(key, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.byKey[key].texts = append(w.byKey[key].texts, text)
 }
 
-// editStands: what a person put is what stands there.
+// editStands: what a user put is what stands there.
 func editStands(_ *user, v view) error {
 	n := 0
 	for _, a := range v.agents {

@@ -99,7 +99,7 @@ func badLines(u *user) error {
 	return errors.Join(pastTask(u), hourOld(ledgerOf(u), good+badLine+good))
 }
 
-// mended: the ledger has the lines that can be read, and the other lies beside it.
+// mended: the ledger has the lines that can be read, and the other is next to it.
 func mended(u *user) error {
 	data, err := os.ReadFile(ledgerOf(u))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // A folder of cases holds a lock as long as its harness lives. A folder whose lock
 // nobody holds was left by a harness that was killed. One without the lock is kept for
-// a person, who looks at what failed.
+// a user, who looks at what failed.
 const (
 	folderPrefix = "daycare-chaos-"
 	lockName     = "harness.lock"

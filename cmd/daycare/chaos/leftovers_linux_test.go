@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a killed harness left goes; what a living one has and what is kept for a person stay.
+// What a killed harness left goes; what a living one has and what is kept for a user stay.
 func TestSweep(t *testing.T) {
 	parent := t.TempDir()
 	left, lock, err := newFolder(parent)

@@ -55,7 +55,7 @@ func (p *play) live(ctx context.Context, d *daemon, armed Death) (ended bool) {
 	}
 }
 
-// A watch looks at a life as it goes on.
+// A watch looks at a life as it continues.
 type watch struct {
 	p       *play
 	through time.Time // since when the user has nothing more to say
@@ -134,7 +134,7 @@ func (w *world) happenings() int64 {
 }
 
 // awaitAccepted waits until the daemon has accepted something in this life, but not
-// for ever: it may have enough to do with what it has.
+// forever: it may have enough to do with what it has.
 func (u *user) awaitAccepted(ctx context.Context, d *daemon) {
 	limited, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()

@@ -29,7 +29,7 @@ func (a *folder) open() map[string]line {
 type owed struct {
 	items   map[string]line // open in the inbox
 	closed  map[string]bool
-	turn    string                  // under way
+	turn    string                  // in progress
 	turnDue bool                    // after a decision
 	outs    map[string]map[int]bool // answers promised: their parts that arrived
 	settled map[string]bool         // answers that arrived, or were given up

@@ -79,7 +79,7 @@ func (p *play) run(ctx context.Context) (*Result, error) {
 
 var errStuck = errors.New("it does not get on")
 
-// lives plays one life after the other, while the user goes on as if nothing was.
+// lives plays one life after the other, while the user continues as if nothing was.
 func (p *play) lives(ctx context.Context) error {
 	inner, cancel := context.WithCancel(ctx)
 	if p.Scenario.Command != nil {
@@ -205,7 +205,7 @@ func (p *play) checkExit(d *daemon, armed Death) {
 // exitDisk is the exit code that says that durable storage failed.
 const exitDisk = 75
 
-// afterDeath does what happens between two lives: the power comes back, a person
+// afterDeath does what happens between two lives: the power comes back, a user
 // looks into the files, everything is compared.
 func (p *play) afterDeath(d *daemon, armed Death) error {
 	p.user.died(d.endedAt(armed))

@@ -202,7 +202,7 @@ func (r *Report) Unreached() (names []string) {
 	return names
 }
 
-// Print writes the report for people.
+// Print writes the report for users.
 func (r *Report) Print(w io.Writer) error {
 	if len(r.Bugs) > 0 {
 		return r.printBugs(w)

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// What is checked of rights: what a person allowed once happens once, what they denied or
+// What is checked of rights: what a user allowed once happens once, what they denied or
 // took back does not happen, and what they allowed for always is written down.
 
 // decided is a copy of the decisions that were made.

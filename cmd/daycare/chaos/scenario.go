@@ -18,13 +18,13 @@ type Scenario struct {
 	// Prepare changes the files once more before a case begins.
 	Prepare func(u *user) error
 	Steps   []step
-	// Command is what a person calls while no daemon runs, again and again until it
+	// Command is what a user calls while no daemon runs, again and again until it
 	// succeeds. It is what dies; then the daemon starts, and lives.
 	Command *invocation
 	Settings
 	Selection
 	Platform
-	// After is done to the files after each death, as a person would.
+	// After is done to the files after each death, as a user would.
 	After func(u *user) error
 	// Check looks at the end for what only this scenario promises.
 	Check func(u *user, v view) error
@@ -33,7 +33,7 @@ type Scenario struct {
 // Settings are what settings.yaml of a scenario says.
 type Settings struct {
 	Hooks []string // names of the webhooks; empty: one, "a"
-	Asks  bool     // commands need the approval of a person
+	Asks  bool     // commands need the approval of a user
 	Bot   bool     // a chat platform is connected beside the webhooks
 }
 
@@ -54,7 +54,7 @@ type Platform struct {
 	Hangs map[string]time.Duration
 }
 
-// A step is something that a person or platform does. It returns when it is done,
+// A step is something that a user or platform does. It returns when it is done,
 // however often the daemon dies meanwhile.
 type step func(ctx context.Context, u *user) error
 

@@ -172,7 +172,7 @@ func longFile(u *user) error {
 	return os.WriteFile(filepath.Join(filepath.Dir(u.root), "long.txt"), []byte(text), 0o600)
 }
 
-// letters lie in the slot before the daemon starts; one brings a file.
+// letters are in the slot before the daemon starts; one brings a file.
 func letters(u *user) error {
 	if err := u.drop("0-__one.md", "l1 hello from a script", saying{key: "l1", texts: []string{"l1 hello from a script"}}); err != nil {
 		return err
@@ -226,7 +226,7 @@ func remove(ctx context.Context, u *user) error {
 }
 
 // cutTurn removes the turn of a message from the history, once it is finished and
-// another followed it: what a person removed in the middle must not come back.
+// another followed it: what a user removed in the middle must not come back.
 func cutTurn(key string) func(u *user) error {
 	return func(u *user) error {
 		s := u.byKey[key]

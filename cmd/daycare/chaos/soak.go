@@ -14,7 +14,7 @@ import (
 	"daycare/engine/message"
 )
 
-// A soak is one workspace that lives long: many agents at work, a person who edits files
+// A soak is one workspace that lives long: many agents at work, a user who edits files
 // beside them, a process that is killed every minute, a platform that fails a third of its
 // calls. It shows what becomes more with time: memory, descriptors, what is lost.
 
@@ -75,7 +75,7 @@ func soaked(end time.Time) *Scenario {
 }
 
 // resetsOn ends the conversation of one agent after the other. The model's context, which an
-// agent that is awake keeps in memory, grows until then, as its history does for ever.
+// agent that is awake keeps in memory, grows until then, as its history does forever.
 func resetsOn(end time.Time) step {
 	return func(ctx context.Context, u *user) error {
 		for n := 0; ; n++ {

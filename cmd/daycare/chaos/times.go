@@ -18,7 +18,7 @@ const (
 )
 
 // late: an agent that has nothing else to do begins with a message soon. The time counts
-// within the life that took the message up: a turn that a death cut goes on in the next one,
+// within the life that took the message up: a turn that a death cut continues in the next one,
 // and messages join it there.
 func (c *checker) late(v view) {
 	if !c.play.timed() {

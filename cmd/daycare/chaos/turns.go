@@ -9,13 +9,13 @@ import (
 type turnOf struct {
 	id, reason string // reason "": it has not ended
 	begin, end time.Time
-	messages   []line // of people, that lie in it
+	messages   []line // of users, that are in it
 	answers    []line // that were promised
 	calls      int
 	reported   bool // another agent spoke after the newest message
 }
 
-// newest is the newest message as the model sees it: those of one person that came right
+// newest is the newest message as the model sees it: those of one user that came right
 // after each other are one.
 func (t turnOf) newest() string {
 	from := len(t.messages) - 1

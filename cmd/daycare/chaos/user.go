@@ -22,7 +22,7 @@ import (
 	"daycare/engine/event"
 )
 
-// A user is the people and platforms that talk to the daemon of a case. Whatever
+// A user is the users and platforms that talk to the daemon of a case. Whatever
 // they do they try again until the daemon has said that it holds, as a platform
 // does: a daemon that is dead is one that does not answer yet.
 type user struct {
@@ -33,7 +33,7 @@ type user struct {
 	client *http.Client
 	mirror *crash.Mirror // nil: power is not cut in this case
 
-	power sync.RWMutex // held while the power is cut: what a person does to a file comes before it or after
+	power sync.RWMutex // held while the power is cut: what a user does to a file comes before it or after
 }
 
 // newSecret makes what signs the posts of one harness. The daemons of another one, should
@@ -179,7 +179,7 @@ func (u *user) decide(ctx context.Context, what string) error {
 	})
 }
 
-// decision takes note of what a person is about to answer to the first request that they
+// decision takes note of what a user is about to answer to the first request that they
 // did not answer before.
 func (u *user) decision(what string, asks []event.Ask) (*decision, error) {
 	u.mu.Lock()

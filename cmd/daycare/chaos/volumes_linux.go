@@ -195,7 +195,7 @@ const (
 //
 // A power cut takes the process in the same instant. A file system that is shut down
 // under a process that runs on may say of a sync that waited for its journal that it
-// was done (ext4 does), and the process would tell people so; hence the process stands
+// was done (ext4 does), and the process would tell users so; hence the process stands
 // still before.
 func (v *volume) cut(d *daemon) error {
 	f, err := os.Open(v.at)

@@ -51,14 +51,14 @@ type saying struct {
 	key      string
 	hook     string            // ordered among those of one hook; "": came by another door
 	kind     string            // of its record in history
-	texts    []string          // what may stand there: as it was offered, and as a person changed it later; none: not judged
+	texts    []string          // what may stand there: as it was offered, and as a user changed it later; none: not judged
 	sender   string            // as the record must name them
 	files    map[string]string // attached, by name
 	item     string            // as the daemon named it, when it accepted it
 	accepted bool
 	at       time.Time // when it was accepted
 	life     int       // and in which life
-	removed  bool      // a person took its turn out of the file
+	removed  bool      // a user took its turn out of the file
 	// again offers it once more, as a platform does days later; nil: its platform does not.
 	again func(ctx context.Context) (item string, ok bool)
 }
@@ -73,7 +73,7 @@ type reply struct {
 	told time.Time // when the platform said that it has it; zero: it said that it has not
 }
 
-// A decision is a person's answer to a request, or a right taken back.
+// A decision is a user's answer to a request, or a right taken back.
 type decision struct {
 	token, what string
 	before      int // effects of approved calls when it was made
@@ -98,7 +98,7 @@ func newWorld(dir, id string) (*world, error) {
 		exchanged: exchanged{byKey: map[string]*saying{}}, lives: lives{ended: map[int]time.Time{}}}, nil
 }
 
-// note writes one line of the world's own log, for people who look at a failure.
+// note writes one line of the world's own log, for users who look at a failure.
 // One write a line, so that it does not tear.
 func (w *world) note(what string, v any) {
 	data, err := json.Marshal(v)
@@ -219,7 +219,7 @@ func (w *world) done() ([]effect, error) {
 	return all, nil
 }
 
-// approved is how many effects there are of calls that a person has to allow.
+// approved is how many effects there are of calls that a user has to allow.
 func (w *world) approved() (n int, err error) {
 	all, err := w.done()
 	for _, e := range all {
@@ -234,7 +234,7 @@ func (w *world) approved() (n int, err error) {
 // revoked is the decision to take back all that was allowed for always.
 const revoked = "revoked"
 
-// approvedKey is what a call that a person allowed writes.
+// approvedKey is what a call that a user allowed writes.
 const approvedKey = "approved"
 
 // poll is how soon something that only files or attempts show is looked for again; after

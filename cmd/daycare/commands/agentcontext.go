@@ -134,7 +134,7 @@ func showContext(c *term.App, s *contextSize) {
 	c.Fields(pairs...)
 }
 
-// thousands is a number as people read it: 12,345.
+// thousands is a number as users read it: 12,345.
 func thousands(n int) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

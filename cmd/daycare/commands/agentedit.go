@@ -118,7 +118,7 @@ func leftEditor(c *term.App, err error, path string, before []byte, agent string
 	return fmt.Errorf("edit %s: %w", name, err)
 }
 
-// notSaved says why an edit was refused, and asks a person whether to go on.
+// notSaved says why an edit was refused, and asks a user whether to continue.
 func notSaved(c *term.App, err error, path string) (again bool, _ error) {
 	var unfit *control.Unfit
 	var conflict *control.Conflict

@@ -14,7 +14,7 @@ import (
 	"daycare/engine/message"
 )
 
-// handCommands are the commands by which people copy agents, take back what was said
+// handCommands are the commands by which users copy agents, take back what was said
 // and edit their files.
 func handCommands(c *term.App) []*cobra.Command {
 	return []*cobra.Command{agentsFork(c), agentsRewind(c), agentsMark(c), agentsRestore(c), agentsTrash(c),

@@ -26,7 +26,7 @@ func Agents(c *term.App) *cobra.Command {
 	return cmd
 }
 
-// Shortcuts are the commands that people also find at the root, by their names there.
+// Shortcuts are the commands that users also find at the root, by their names there.
 func Shortcuts(c *term.App) map[string]*cobra.Command {
 	return map[string]*cobra.Command{
 		"ls": agentsLs(c), "new": agentsNew(c), "rm": agentsRm(c), "show": agentsShow(c), "allow": permissionsAllow(c)}

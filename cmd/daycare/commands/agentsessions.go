@@ -22,13 +22,13 @@ type sessionLine struct {
 	ID               string     `json:"id"`
 	Title            string     `json:"title"`
 	StartedAt        time.Time  `json:"startedAt"`
-	EndedAt          *time.Time `json:"endedAt"` // null: it goes on
+	EndedAt          *time.Time `json:"endedAt"` // null: it continues
 	Messages         int        `json:"messages"`
 	PromptTokens     int64      `json:"promptTokens"`
 	CompletionTokens int64      `json:"completionTokens"`
 	Cost             float64    `json:"cost"`
 
-	first, last int64 // seq of its records; last 0: it goes on
+	first, last int64 // seq of its records; last 0: it continues
 }
 
 func agentsSessions(c *term.App) *cobra.Command {
@@ -137,7 +137,7 @@ func pickSession(list []sessionLine, ref, agent string) (sessionLine, error) {
 	return sessionLine{}, term.NotFound("daycare agents sessions "+agent+" lists them", "%s has no session %q", agent, ref)
 }
 
-// readSession shows the records of a session, from whatever file they lie in.
+// readSession shows the records of a session, from whatever file they are in.
 func readSession(ctx context.Context, c *term.App, client *control.Client, a event.Agent, s sessionLine) error {
 	const page = 500
 	before := int64(0)

@@ -92,7 +92,7 @@ func tail(ctx context.Context, c *term.App, ref string, n int, following bool) e
 	}
 }
 
-// after reads the records that were added since seq. The client is made anew each
+// after reads the records that were added since seq. The client is made again each
 // time, because the daemon may start or end in between.
 func after(ctx context.Context, c *term.App, id string, seq int64) ([]json.RawMessage, error) {
 	client, err := c.Reader(ctx)

@@ -116,7 +116,7 @@ func lastRun(r *control.TaskRun, now time.Time) string {
 	return r.Outcome + " " + term.Ago(r.At, now)
 }
 
-// showFindings says what is wrong with files, for people.
+// showFindings says what is wrong with files, for users.
 func showFindings(c *term.App, tasks []control.Task) {
 	for _, t := range tasks {
 		for _, f := range t.Findings {

@@ -226,7 +226,7 @@ func runEditor(ctx context.Context, editor, path string) error {
 	return nil
 }
 
-// editFile opens the person's editor on a file.
+// editFile opens the user's editor on a file.
 func editFile(ctx context.Context, c *term.App, path string) error {
 	if !term.Exists(path) {
 		return term.NotFound("list them with: daycare cron ls", "there is no file %s", path)

@@ -162,7 +162,7 @@ func findItem(ctx context.Context, client *control.Client, ref, prefix string) (
 	return items[n], nil
 }
 
-// byPrefix finds the one id that is, or begins with, what a person typed (4
+// byPrefix finds the one id that is, or begins with, what a user typed (4
 // characters at least).
 func byPrefix(what string, ids []string, typed, do string) (int, error) {
 	var fits []int

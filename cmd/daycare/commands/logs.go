@@ -125,7 +125,7 @@ func readLog(ctx context.Context, home string, conf *config.Config, q *logQuery,
 
 // showNewest prints what the files hold now. The newest is opened first and read
 // last, so that a rotation in between neither hides nor doubles a line, and
-// following goes on where this ends.
+// following continues where this ends.
 func showNewest(q *logQuery, t *follow.File, show func(raw []byte) error) error {
 	var newest [][]byte
 	keep := func(line []byte) error {
@@ -218,7 +218,7 @@ func (q *logQuery) fits(raw []byte) bool {
 	return l.Level >= q.level && !l.Time.Before(q.since) && (q.agent == "" || l.Agent == q.agent)
 }
 
-// showLog prints a line: as it is, or for a person.
+// showLog prints a line: as it is, or for a user.
 func showLog(c *term.App, q *logQuery, raw []byte) error {
 	if !term.IsTerminal(c.Out) || c.JSON {
 		return c.PrintLine(raw)
@@ -230,7 +230,7 @@ func showLog(c *term.App, q *logQuery, raw []byte) error {
 	return nil
 }
 
-// prettyLog is a line for people: when, how bad, what, and the data behind it.
+// prettyLog is a line for users: when, how bad, what, and the data behind it.
 func prettyLog(raw []byte, name func(id string) string, s term.Style) string {
 	var l logLine
 	var rest map[string]any

@@ -50,7 +50,7 @@ func TestLogRotation(t *testing.T) {
 	log := slog.New(slog.NewJSONHandler(f, nil))
 	for n := range 100 {
 		log.Info("line", "n", n)
-		if n == 50 { // a restart goes on in the same file
+		if n == 50 { // a restart continues in the same file
 			if err := f.Close(); err != nil {
 				t.Fatal(err)
 			}

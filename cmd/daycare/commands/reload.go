@@ -63,6 +63,6 @@ func off(found []finding.Finding) error {
 }
 
 type reloaded struct {
-	Reloaded bool              `json:"reloaded"` // false: the last good settings stay in force
+	Reloaded bool              `json:"reloaded"` // false: the last good settings stay active
 	Findings []finding.Finding `json:"findings"`
 }

@@ -42,7 +42,7 @@ func skillsLs(c *term.App) *cobra.Command {
 	}
 }
 
-// within is a path as it is named from the workspace, if it lies in it.
+// within is a path as it is named from the workspace, if it is in it.
 func within(root, path string) string {
 	if rel, err := filepath.Rel(root, path); path != "" && err == nil && filepath.IsLocal(rel) {
 		return rel

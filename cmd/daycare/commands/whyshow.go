@@ -10,7 +10,7 @@ import (
 	"daycare/engine/record"
 )
 
-// showStory tells a why to a person, from what came in to what it cost.
+// showStory tells a why to a user, from what came in to what it cost.
 func showStory(c *term.App, w why) {
 	c.Fields("agent", term.Join("  ", w.Handle, w.Name, w.Agent), "turn", w.Turn)
 	heading(c, "came in", len(w.Inbound))

@@ -15,7 +15,7 @@ import (
 // folders is the engine as the API wants it for what is done with agents' folders.
 type folders struct{ *backend }
 
-// Fork makes an agent that goes on from a record of another's history.
+// Fork makes an agent that continues from a record of another's history.
 func (h folders) Fork(ctx context.Context, id string, at int64, name string) (event.Agent, error) {
 	a, err := h.System.Fork(ctx, id, at, name)
 	return a, inWords(err)
@@ -41,7 +41,7 @@ func (h folders) Import(ctx context.Context, tar io.Reader, name string) (event.
 	return a, inWords(err)
 }
 
-// ReadFile reads a file that people edit.
+// ReadFile reads a file that users edit.
 func (h folders) ReadFile(ctx context.Context, id, name string) ([]byte, string, error) {
 	v, err := h.System.ReadFile(ctx, id, name)
 	return v.Content, v.Hash, inWords(err)

@@ -70,7 +70,7 @@ func (s agentRuntime) Definition(meta address.Meta, state record.State) prompt.D
 	return s.define(meta, state)
 }
 
-// Preface names the agents that work for the agent of a person.
+// Preface names the agents that work for the agent of a user.
 func (s agentRuntime) Preface() string {
 	if s.rt.Meta.Descriptor.Type != address.User {
 		return ""

@@ -27,7 +27,7 @@ type backend struct {
 	parts *Daemon
 }
 
-// Resolve turns what a person typed into an agent's id.
+// Resolve turns what a user typed into an agent's id.
 func (b *backend) Resolve(ref string) (string, error) {
 	return b.parts.index.Resolve(ref)
 }
@@ -170,7 +170,7 @@ func (b *backend) Shutdown(context.Context) error {
 	return nil
 }
 
-// Config is the configuration in force, secrets masked.
+// Config is the active configuration, secrets masked.
 func (b *backend) Config(context.Context) (any, error) {
 	return b.parts.settings.Current().Masked(), nil
 }

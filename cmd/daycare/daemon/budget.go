@@ -18,7 +18,7 @@ import (
 	"daycare/engine/record"
 )
 
-// budgets stop agents that reach a limit of what they may spend, and let them go on.
+// budgets stop agents that reach a limit of what they may spend, and let them continue.
 type budgets struct{ *Daemon }
 
 // newLedger opens the ledger of what agents spend. It is asked before every request,
@@ -113,7 +113,7 @@ func raised(b permission.Budget, usd float64, tokens int64) (float64, int64) {
 	return usd, tokens
 }
 
-// roomAgain has watchBudgets look whether agents that are paused may go on.
+// roomAgain has watchBudgets look whether agents that are paused may continue.
 func (r budgets) roomAgain() {
 	select {
 	case r.freed <- struct{}{}:
@@ -125,7 +125,7 @@ func (r budgets) roomAgain() {
 // slept meanwhile.
 const budgetPause = time.Hour
 
-// watchBudgets lets agents go on whose limit has room again: it was raised for another
+// watchBudgets lets agents continue whose limit has room again: it was raised for another
 // agent or by hand, or its day is over. Their question is no more.
 func (r budgets) watchBudgets(ctx context.Context) error {
 	for {

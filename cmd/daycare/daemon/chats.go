@@ -35,7 +35,7 @@ func (c chats) Find(from message.Address) (string, bool) {
 		UserID: from.UserID, ChannelID: from.ChannelID})
 }
 
-// Home is where the person is reached that answers for an agent: its own chat, that
+// Home is where the user is reached that answers for an agent: its own chat, that
 // of its nearest ancestor that has one, else that of the agent an owner wrote to last.
 func (c chats) Home(agent string) (message.Address, bool) {
 	meta, ok := c.r.family.Overseer(agent)

@@ -155,7 +155,7 @@ func (r clockAgents) furnish(t clock.Task) error {
 		return fmt.Errorf("read state of the task's agent: %w", err)
 	}
 
-	// A person may have given it another folder; only the default is replaced.
+	// A user may have given it another folder; only the default is replaced.
 	moved := state.Permissions.WorkingDir == r.workspace
 	if !moved && (t.Model == "" || state.Provider.Model == t.Model) {
 		return nil
@@ -191,7 +191,7 @@ func (r clockAgents) Busy(id string) bool {
 	return err == nil && (a.Queued > 0 || a.State != event.Idle)
 }
 
-// Foreground is the agent that a person wrote to last.
+// Foreground is the agent that a user wrote to last.
 func (r clockAgents) Foreground() (string, bool) { return r.system.Foreground() }
 
 // clockRights compares what agents may do with what the agents of the clocks may.

@@ -41,10 +41,10 @@ func newConnectorSet(current func() *config.Config, host chat.Host, log *slog.Lo
 	return &connectorSet{current: current, host: host, log: log}
 }
 
-// build makes what the settings in force ask for and lists all that can run. One that
+// build makes what the active settings ask for and lists all that can run. One that
 // cannot be made (its secret is missing) does not run, and a warning says why; the
 // others do. Where the settings became wrong and the secrets are as they were, the
-// connector goes on as before.
+// connector continues as before.
 func (p *connectorSet) build() (all []engine.Connector, found []finding.Finding) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +146,7 @@ func plain(c config.Connector) any {
 	return value
 }
 
-// connect puts the connectors of the settings in force.
+// connect puts the connectors of the active settings.
 func (r reloader) connect() []finding.Finding {
 	all, found := r.connectors.build()
 	if err := r.system.Connect(all); err != nil { // two of one id; the settings' check allows none

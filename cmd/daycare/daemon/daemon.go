@@ -59,7 +59,7 @@ type place struct {
 
 // logging is the log and what it needs.
 type logging struct {
-	loud    slog.Level // what a person on the terminal sees at least
+	loud    slog.Level // what a user on the terminal sees at least
 	log     *slog.Logger
 	logFile *logfile.File
 	meter   meter
@@ -83,7 +83,7 @@ type troubles struct {
 	notes    []string // for the banner: what did not start
 }
 
-// people are who there is, and what each may do and see.
+// users are who there is, and what each may do and see.
 type people struct {
 	index    *address.Index
 	asks     *permission.Queue

@@ -61,7 +61,7 @@ func (r workbench) fileOptions() files.Options {
 // A factory makes agents: their identity, permissions, prompt and reports.
 type factory struct{ *Daemon }
 
-// settingsFor returns the settings in force, as they are for one agent.
+// settingsFor returns the active settings, as they are for one agent.
 func (r factory) settingsFor(d address.Descriptor) agents.Settings {
 	c := r.settings.Current()
 	rounds := c.Agents.ToolRounds.Background

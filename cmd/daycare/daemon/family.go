@@ -43,7 +43,7 @@ func (r factory) reports(meta address.Meta) agents.Reports {
 	return rep
 }
 
-// preface tells a person's agent of those that work for it, as one line each. It
+// preface tells a user's agent of those that work for it, as one line each. It
 // is part of the message, not of the system prompt, because it varies.
 func (r factory) preface(id string) string {
 	var lines []string
@@ -67,7 +67,7 @@ func (r factory) preface(id string) string {
 }
 
 // inherit is the first state of an agent that another one made: its model, and at
-// most its rights. What a person allowed the parent for one exact request stays
+// most its rights. What a user allowed the parent for one exact request stays
 // the parent's.
 func (r factory) inherit(d address.Descriptor, s record.State) (record.State, error) {
 	by := cmp.Or(d.ParentAgentID, d.CreatedBy)
@@ -112,20 +112,20 @@ func (r factory) known(meta address.Meta, p prompt.Definition) prompt.Definition
 	if !slices.Contains(names, "skill") {
 		p.Skills = nil
 	}
-	if meta.Descriptor.Definition != "" { // it works for an agent, not for the person
+	if meta.Descriptor.Definition != "" { // it works for an agent, not for the user
 		p.Files.Soul, p.Files.User = "", ""
 	}
 
 	return p
 }
 
-// limits are those of the settings in force.
+// limits are those of the active settings.
 func (r *conf) limits() engine.Limits {
 	a := r.settings.Current().Agents
 	return engine.Limits{Children: a.MaxChildren, Running: a.MaxRunningChildren, Spawned: a.MaxSpawned, TTL: a.SubagentTTL}
 }
 
-// overseer is the agent of the person who answers for an agent in the background.
+// overseer is the agent of the user who answers for an agent in the background.
 type overseer struct {
 	parts *Daemon
 	id    string // of the agent in the background
@@ -140,11 +140,11 @@ func (o overseer) Owner() permission.Owner {
 	return permission.Owner{Connector: meta.Descriptor.Connector, UserID: meta.Descriptor.UserID}
 }
 
-// Note tells the person's agent.
+// Note tells the user's agent.
 func (o overseer) Note(key, text string) error {
 	meta, ok := o.parts.family.Overseer(o.id)
 	if !ok {
-		return nil // nobody to tell yet; the request is shown where people look
+		return nil // nobody to tell yet; the request is shown where users look
 	}
 	return o.parts.family.Note(context.Background(), meta.ID, o.id, key, text)
 }

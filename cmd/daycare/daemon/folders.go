@@ -21,7 +21,7 @@ func (r *Daemon) keepFolders() error {
 		return nil // it was not opened
 	}
 
-	// What a death left of a file that was being written goes first.
+	// What a crash left of a file that was being written goes first.
 	if err := r.vol.Recover(r.root, config.IgnoreName, permission.FoldersFile, apitoken.Name, apitoken.UsedName); err != nil {
 		return err
 	}

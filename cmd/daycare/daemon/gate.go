@@ -143,7 +143,7 @@ func (r gate) permit(ctx context.Context, agent string, needs []permission.Reque
 }
 
 // allowed is what an agent was allowed permanently and once. An answer to one of these
-// requests that lies in its inbox counts as well: it is waited for until the agent has
+// requests that is in its inbox counts as well: it is waited for until the agent has
 // recorded it.
 func (r gate) allowed(ctx context.Context, agent string, needs []permission.Request) (state record.State,
 	once []record.OnceGrant, err error) {

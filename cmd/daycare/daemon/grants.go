@@ -137,7 +137,7 @@ func (r authority) narrowed(agent string, left permission.Set) {
 	}
 }
 
-// SubAgents are the definitions in force.
+// SubAgents are the active definitions.
 func (k grants) SubAgents(context.Context) ([]control.SubAgentInfo, error) {
 	list, _ := k.parts.toolset.registry.List()
 	infos := make([]control.SubAgentInfo, len(list))

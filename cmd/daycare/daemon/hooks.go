@@ -21,7 +21,7 @@ import (
 // what a hook would read.
 const hookHome = "hooks"
 
-// A hooked is the hooks of the settings, made anew when those change. It is the agents.Hooks
+// A hooked is the hooks of the settings, made again when those change. It is the agents.Hooks
 // of all agents.
 type hooked struct{ *Daemon }
 
@@ -31,7 +31,7 @@ type hookSet struct {
 	set *hooks.Set
 }
 
-// current is the hooks of the settings now. What runs goes on with those it began with.
+// current is the hooks of the settings now. What runs continues with those it began with.
 func (r hooked) current() *hooks.Set {
 	c := r.settings.Current()
 	if known := r.hookSet.Load(); known != nil && known.of == c {

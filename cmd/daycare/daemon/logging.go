@@ -15,7 +15,7 @@ import (
 )
 
 // openLog makes the log of the settings: JSON lines in a file, and on the terminal
-// what a person should see at once. No secret that the settings know of gets into
+// what a user should see at once. No secret that the settings know of gets into
 // either.
 func (r *Daemon) openLog() error {
 	c := r.settings.Current()
@@ -60,7 +60,7 @@ func stamped(hide func([]string, slog.Attr) slog.Attr) func([]string, slog.Attr)
 	}
 }
 
-// terminalHandler writes for a person.
+// terminalHandler writes for a user.
 func terminalHandler(w io.Writer, format string, level slog.Level, hide func([]string, slog.Attr) slog.Attr) slog.Handler {
 	if format == "json" {
 		return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: hide})

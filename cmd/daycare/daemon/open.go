@@ -31,7 +31,7 @@ import (
 	ws "daycare/engine/workspace"
 )
 
-// shutdownGrace bounds how long answers under way may take to leave at the end.
+// shutdownGrace bounds how long answers in progress may take to leave at the end.
 const shutdownGrace = 5 * time.Second
 
 // Open takes the lock of a workspace and builds everything. Nothing runs
@@ -143,7 +143,7 @@ func (r *Daemon) open(ctx context.Context) (err error) {
 	return r.build(c)
 }
 
-// openAgents reads who there is and what waits for a person. Without the lock it is read
+// openAgents reads who there is and what waits for a user. Without the lock it is read
 // for looking, and most commands look at one agent only.
 func (r *Daemon) openAgents(c *config.Config) error {
 	load, openQueue := address.Look, permission.ReadQueue

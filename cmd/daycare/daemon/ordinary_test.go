@@ -12,7 +12,7 @@ import (
 	"daycare/tools/shell/sandbox"
 )
 
-// ordinary is what people have agents do all day, with how many approvals each may need.
+// ordinary is what users have agents do all day, with how many approvals each may need.
 var ordinary = []struct {
 	what  string
 	most  int
@@ -44,7 +44,7 @@ var ordinary = []struct {
 	{"edit AGENTS.md", 1, "", []string{`write {"path":"AGENTS.md","content":"Be kind.\n"}`}},
 }
 
-// TestApprovalsThatOrdinaryWorkNeeds counts what a person is asked by an agent with the
+// TestApprovalsThatOrdinaryWorkNeeds counts what a user is asked by an agent with the
 // rights that every agent has, and that the same is not asked again after "always".
 func TestApprovalsThatOrdinaryWorkNeeds(t *testing.T) {
 	if testing.Short() {

@@ -21,7 +21,7 @@ const (
 // An authority knows who may decide what.
 type authority struct{ *Daemon }
 
-// owners are the people of a connector who answer approvals, as the settings are now, and
+// owners are the users of a connector who answer approvals, as the settings are now, and
 // what the others may allow their own agents.
 func (r authority) owners(connector string) ([]string, permission.Set) {
 	c, ok := r.settings.Current().Connector(connector)
@@ -29,14 +29,14 @@ func (r authority) owners(connector string) ([]string, permission.Set) {
 		return nil, permission.Set{}
 	}
 	ceiling, err := permission.Ceiling(c.Ceiling)
-	if err != nil { // such a connector does not start, or goes on with what it had
+	if err != nil { // such a connector does not start, or continues with what it had
 		r.log.Warn("a connector's permission ceiling is ignored", "connector", connector, "err", err)
 	}
 
 	return ownerIDs(c), ceiling
 }
 
-// ownerIDs are the ids of a connector's owners as it names people.
+// ownerIDs are the ids of a connector's owners as it names users.
 func ownerIDs(c config.Connector) []string {
 	ids := slices.Clone(c.OwnerIDs())
 	if c.Type == "email" {
@@ -48,7 +48,7 @@ func ownerIDs(c config.Connector) []string {
 	return ids
 }
 
-// owns reports whether the person of a user's agent is an owner: whoever sits at the
+// owns reports whether the user of a user's agent is an owner: whoever sits at the
 // machine, and the owners of connectors.
 func (r authority) owns(d address.Descriptor) bool {
 	if d.Type != address.User {

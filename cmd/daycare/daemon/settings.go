@@ -215,7 +215,7 @@ func (r *conf) hideSecrets() {
 	r.secrets.Set(values)
 }
 
-// keyOf is the key of a provider as the settings in force have it: a new one
+// keyOf is the key of a provider as the active settings have it: a new one
 // applies from the next request on.
 func (r *conf) keyOf(p config.Provider) func() string {
 	return func() string {

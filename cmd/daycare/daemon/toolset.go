@@ -22,8 +22,8 @@ import (
 //
 //	user                        all; those to a chat where there is one to reach, set_reaction
 //	                            where it takes reactions
-//	cron, heartbeat, permanent  all but those to a chat: they speak to people through agents
-//	subagent                    what starts no others, sets no clock, reaches no person
+//	cron, heartbeat, permanent  all but those to a chat: they speak to users through agents
+//	subagent                    what starts no others, sets no clock, reaches no user
 //	subagent of a definition    the definition's tools alone
 //
 // Models are told of what agents of that kind usually need; the rest is behind a search, see

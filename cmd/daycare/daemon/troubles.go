@@ -40,7 +40,7 @@ func FolderReplaced(path string, err error) finding.Finding {
 	return finding.Finding{ID: "folder-replaced", Severity: finding.Error, File: path, Reason: reason, Remedy: remedy}
 }
 
-// promptFiles reads what people wrote for all agents, and notes what cannot be used.
+// promptFiles reads what users wrote for all agents, and notes what cannot be used.
 func (r factory) promptFiles() prompt.Files {
 	texts, found := prompt.Load(r.workspace, r.texts.Use)
 	for _, path := range prompt.Paths(r.workspace) {
@@ -123,7 +123,7 @@ func (r *Daemon) lookAtAll() error {
 }
 
 // brokenFor returns the problems to report to an agent's model: of its own files, for an agent that
-// speaks with a person also those that agents share, for one of the clock its task.
+// speaks with a user also those that agents share, for one of the clock its task.
 func (r factory) brokenFor(meta address.Meta) []finding.Finding {
 	found, shared := r.problems.Of(meta.ID), r.problems.Of("")
 	switch meta.Descriptor.Type {

@@ -33,8 +33,8 @@ type attempt struct {
 	as   string   // who tries: a key of widening.agents
 	kid  bool     // a child of that agent tries
 	step []string // calls "tool {arguments}", one a line
-	asks bool     // the last step ends in a question to a person, which is not answered
-	// answer is what a person says to what the first step asks.
+	asks bool     // the last step ends in a question to a user, which is not answered
+	// answer is what a user says to what the first step asks.
 	answer permission.Decision
 }
 
@@ -247,7 +247,7 @@ func (w *widening) calm(id string) {
 	})
 }
 
-// decide has a person answer what an agent asks, and waits until it has heard.
+// decide has a user answer what an agent asks, and waits until it has heard.
 func (w *widening) decide(id string, d permission.Decision) {
 	w.t.Helper()
 	for _, p := range w.r.asks.List() {
@@ -300,7 +300,7 @@ func (w *widening) results(id string, after int64) (list []*record.ToolResult) {
 }
 
 // standing is everything that rights rest on: what each agent may do, who it is, what
-// was asked and answered, the settings, definitions, tasks, and the person's own files.
+// was asked and answered, the settings, definitions, tasks, and the user's own files.
 func (w *widening) standing() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
@@ -394,7 +394,7 @@ func (w *widening) judge(list []attempt) {
 			pins := filepath.Join(w.r.root, "folders.json") // which folders the rights are of, noted when they are first used
 			delete(before, pins)
 			delete(after, pins)
-			if a.answer != "" { // what the person allows is allowed; what is tried with it is not
+			if a.answer != "" { // what the user allows is allowed; what is tried with it is not
 				before["answers"], after["answers"] = "", ""
 				before["rights of "+a.as], after["rights of "+a.as] = "", ""
 			}

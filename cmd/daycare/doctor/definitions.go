@@ -22,7 +22,7 @@ import (
 	"daycare/tools/skills"
 )
 
-// checkDefinitions looks at what people write for agents: sub-agents, skills, persona.
+// checkDefinitions looks at what users write for agents: sub-agents, skills, persona.
 func checkDefinitions(d *doctor) error {
 	_, err := subagent.NewRegistry(filepath.Join(d.root, "subagents"), func(string) bool { return false },
 		func(_ string, found []finding.Finding) { d.add(found...) })

@@ -88,7 +88,7 @@ type doctor struct {
 // An ailment is a finding, and how to repair it where that is safe.
 type ailment struct {
 	finding.Finding
-	fix func(*repairer) error // nil: a person has to
+	fix func(*repairer) error // nil: a user has to
 	// live: it may be repaired with the daemon running.
 	live bool
 	// asleep: a running daemon repairs it when the agent wakes.
@@ -150,7 +150,7 @@ func rank(s finding.Severity) int {
 	return slices.Index([]finding.Severity{finding.Error, finding.Warning, finding.Info}, s)
 }
 
-// add adds findings that only a person can do something about.
+// add adds findings that only a user can do something about.
 func (d *doctor) add(found ...finding.Finding) {
 	for _, f := range found {
 		d.ailments = append(d.ailments, ailment{Finding: f})

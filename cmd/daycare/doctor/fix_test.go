@@ -154,7 +154,7 @@ func TestDoctorRepairs(t *testing.T) {
 		}
 	}
 
-	changed["files/"+fmt.Sprintf("file%03dxxxxxxxxxxxxxxxxx", 1)+".json"] = true // made anew
+	changed["files/"+fmt.Sprintf("file%03dxxxxxxxxxxxxxxxxx", 1)+".json"] = true // made again
 	w.repairs(d, changed)
 	after := w.examine()
 	for _, a := range after.ailments {

@@ -108,7 +108,7 @@ func (d *doctor) rights() map[string]permission.Set {
 	return sets
 }
 
-// homeCaution says what is wrong with a workspace that holds the home folder of a person;
+// homeCaution says what is wrong with a workspace that holds the home folder of a user;
 // "" if it holds none.
 func homeCaution(workspace string) string {
 	home := sensitive.Here().HomeIn(beneath.Real(workspace))

@@ -122,7 +122,7 @@ func (t *File) Read(fn func([]byte) error) error {
 			return nil
 		}
 
-		// Its name is another file's: go on with that, after what was written here meanwhile.
+		// Its name is another file's: continue with that, after what was written here meanwhile.
 		if err := t.rest(fn); err != nil {
 			return err
 		}

@@ -87,7 +87,7 @@ func (l *File) Write(p []byte) (int, error) {
 }
 
 // rotate moves every file one number up; the oldest goes. Where a file cannot be
-// moved, writing goes on in the one that is open.
+// moved, writing continues in the one that is open.
 func (l *File) rotate() {
 	for n := l.files - 2; n >= 0; n-- {
 		err := os.Rename(Numbered(l.path, n), Numbered(l.path, n+1))

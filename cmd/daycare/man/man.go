@@ -55,7 +55,7 @@ func Command(c *term.App) *cobra.Command {
 	}
 }
 
-// Documented are a command and all below it that people use, in the order of help.
+// Documented are a command and all below it that users use, in the order of help.
 func Documented(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
 	for _, sub := range cmd.Commands() {

@@ -24,7 +24,7 @@ type Chain struct {
 	Catalogue *catalogue.Catalogue
 	routes    routes
 	misrouted []finding.Finding
-	Stamp     string // stamp of the list that a person fetched
+	Stamp     string // stamp of the list that a user fetched
 }
 
 // New makes the chain of the settings of a workspace.

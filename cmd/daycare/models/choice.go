@@ -15,7 +15,7 @@ import (
 // unmade is the name of the choice that the settings make.
 const unmade = "default"
 
-// Choose reads what a person typed as the model of an agent: the id of a provider,
+// Choose reads what a user typed as the model of an agent: the id of a provider,
 // a model, or both with a slash between them; "default" leaves it to the settings.
 // What else the agent's choice says (temperature, thinking) stays. The error names
 // what may have been meant.

@@ -9,7 +9,7 @@ import (
 	"daycare/agents/providers/catalogue"
 )
 
-// FileName is the file in .daycare with the list of models that a person fetched.
+// FileName is the file in .daycare with the list of models that a user fetched.
 const FileName = "models.json"
 
 // ReadFetched reads that file; nil if it does not exist.

@@ -52,7 +52,7 @@ func terminal(id, name string) address.Descriptor {
 
 // A talk is a conversation of another program.
 type talk struct {
-	id      string // of the agent that goes on with it
+	id      string // of the agent that continues with it
 	name    string // what the agent is called
 	summary string // of what was said before
 	said    []record.Said
@@ -63,7 +63,7 @@ type talk struct {
 // maxTalks bounds how many conversations are taken of a home.
 const maxTalks = 200
 
-// talk takes a conversation as an agent that goes on with it.
+// talk takes a conversation as an agent that continues with it.
 func (h *home) talk(from string, t talk) {
 	if len(t.said) == 0 && t.summary == "" {
 		h.skip("conversation", from, "the conversation is empty")

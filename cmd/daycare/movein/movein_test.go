@@ -71,7 +71,7 @@ func contents(t *testing.T, root string) map[string]string {
 	return all
 }
 
-// The table of each sample home is as it was looked at by a person; a second import changes
+// The table of each sample home is as it was looked at by a user; a second import changes
 // nothing, and no key of the home is in the workspace.
 func TestSampleHomes(t *testing.T) {
 	for _, name := range []string{"openclaw", "openclaw-half", "claude", "picoclaw"} {

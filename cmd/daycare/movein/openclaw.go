@@ -156,7 +156,7 @@ func (h clawHome) sessionKeys(rel string) (keys map[string]string, ok bool) {
 	return keys, true
 }
 
-// ofMachine reports a conversation that no person has.
+// ofMachine reports a conversation that no user has.
 func ofMachine(key string) bool {
 	for _, part := range strings.Split(key, ":") {
 		if part == "cron" || part == "hook" || part == "subagent" || part == "acp" || part == "heartbeat" {

@@ -2,7 +2,7 @@ package plugins
 
 import "daycare/engine/config"
 
-// A Vault hands out secrets of the settings in force, and remembers which a
+// A Vault hands out secrets of the active settings, and remembers which a
 // connector was made of.
 type Vault struct {
 	current func() *config.Config

@@ -12,7 +12,7 @@ import (
 	"daycare/engine/fault"
 )
 
-// ask asks a person where answers are to come from, until what they say works or they
+// ask asks a user where answers are to come from, until what they say works or they
 // keep it all the same. Without an answer (end of input) nothing is set up.
 func ask(ctx context.Context, c *term.App, root string, conf *config.Config) (*plan, *trial, error) {
 	for {

@@ -195,7 +195,7 @@ func tokenLs(c *term.App) *cobra.Command {
 	}
 }
 
-// expiry says for people when a token stops working.
+// expiry says for users when a token stops working.
 func (k shownToken) expiry(now time.Time) string {
 	switch {
 	case k.Expires == nil:

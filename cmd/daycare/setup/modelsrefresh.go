@@ -49,7 +49,7 @@ type refreshed struct {
 	AsOf    string                 `json:"asOf"`
 	Models  int                    `json:"models"`
 	Changes []catalogue.Difference `json:"changes"`
-	Kept    bool                   `json:"kept"` // it is in force
+	Kept    bool                   `json:"kept"` // it is active
 }
 
 func modelsRefresh(c *term.App) *cobra.Command {
@@ -150,7 +150,7 @@ func fetchModels(ctx context.Context, source string) ([]byte, error) {
 	return data, nil
 }
 
-// keepModels shows what a list changes, and keeps it if the person wants that.
+// keepModels shows what a list changes, and keeps it if the user wants that.
 func keepModels(ctx context.Context, c *term.App, root, path string, now *catalogue.Catalogue, newer *catalogue.Newer,
 	dry, yes bool) error {
 	r := refreshed{Source: newer.Source, AsOf: newer.AsOf, Models: len(newer.Models), Changes: now.Compare(newer)}

@@ -26,7 +26,7 @@ import (
 // A choice is where answers may come from, as init offers it.
 type choice struct {
 	name    string // of --provider, and the provider's id
-	label   string // for people
+	label   string // for users
 	kind    string // type in the settings
 	keyEnv  string
 	baseURL string // of vendors that speak another's format, and a guess for "server"

@@ -115,7 +115,7 @@ func systemUnit(s service) string {
 	return strings.Join(lines, "\n")
 }
 
-// protectHome hides the homes of people, unless the workspace lies in one.
+// protectHome hides the homes of users, unless the workspace is in one.
 func protectHome(workspace string) string {
 	if inHome(workspace) {
 		return "no"

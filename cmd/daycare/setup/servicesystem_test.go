@@ -30,7 +30,7 @@ func systemService(t *testing.T, workspace string) service {
 	return s
 }
 
-// The unit of a system service is as a person has reviewed it.
+// The unit of a system service is as a user has reviewed it.
 func TestSystemUnit(t *testing.T) {
 	const path = "testdata/system.service"
 	got := systemService(t, "").unit()

@@ -18,7 +18,7 @@ import (
 
 // Saved is what became of settings that were written.
 type Saved struct {
-	When    string            // they apply, for people
+	When    string            // they apply, for users
 	Running bool              // a daemon has read them
 	Found   []finding.Finding // that it reported
 }

@@ -54,7 +54,7 @@ func Handles(ctx context.Context, client *control.Client, asks ...event.Ask) map
 	return out
 }
 
-// IsBudget reports whether a request is to go on beyond a budget.
+// IsBudget reports whether a request is to continue beyond a budget.
 func IsBudget(a event.Ask) bool {
 	_, ok := permission.BudgetOf(a.Tag)
 	return ok

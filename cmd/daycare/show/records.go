@@ -10,7 +10,7 @@ import (
 	"daycare/engine/record"
 )
 
-// Record is a record for people: its seq, as rewind and fork take it, a time, who,
+// Record is a record for users: its seq, as rewind and fork take it, a time, who,
 // and what. Records that only the runtime cares about give "".
 func Record(e *record.Entry, s term.Style) string {
 	who, what := Words(e.Rec)

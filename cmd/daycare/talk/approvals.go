@@ -22,7 +22,7 @@ type approvals struct {
 	seen   map[string]bool   // tokens that were dealt with
 	old    map[string]bool   // tokens that waited before the talk began
 	names  map[string]string // handles by agent id
-	queue  []event.Ask       // to be asked of the person; the first is on the screen
+	queue  []event.Ask       // to be asked of the user; the first is on the screen
 	due    []string          // tokens of decisions that a turn must follow
 	denied bool
 	left   *event.Ask // the first that was left waiting
@@ -40,7 +40,7 @@ func newApprovals(c *term.App, flag string) *approvals {
 	return &approvals{c: c, policy: policy, seen: map[string]bool{}, old: map[string]bool{}}
 }
 
-// begin looks at what waits already. A conversation puts it to the person; a
+// begin looks at what waits already. A conversation puts it to the user; a
 // single message has nothing to do with it, and a flag must not allow it.
 func (p *approvals) begin(ctx context.Context, client *control.Client, once bool) error {
 	if !once && p.policy == "ask" {
@@ -59,7 +59,7 @@ func (p *approvals) begin(ctx context.Context, client *control.Client, once bool
 }
 
 // waiting shows what the agent, and those below it, asked for before the talk begins. A
-// conversation puts it to the person; else they read how to answer.
+// conversation puts it to the user; else they read how to answer.
 func (t *talk) waiting(ctx context.Context) error {
 	if asks, err := t.client.Permissions(ctx); err != nil || len(asks) == 0 {
 		return err
@@ -188,7 +188,7 @@ func takenAs(a event.Ask, decision string) bool {
 	return slices.ContainsFunc(a.Choices, func(c event.Choice) bool { return c.Decision == decision })
 }
 
-// decisionOf reads what a person answered; "" is no answer.
+// decisionOf reads what a user answered; "" is no answer.
 func decisionOf(a event.Ask, line string) string {
 	decision := ""
 	switch strings.ToLower(strings.TrimSpace(line)) {

@@ -21,7 +21,7 @@ import (
 type chatOptions struct {
 	agent      string // ref; "": the terminal's own agent
 	wait       bool
-	permission string // ask, deny, allow; "": ask where a person can be asked
+	permission string // ask, deny, allow; "": ask where a user can be asked
 }
 
 func Chat(c *term.App) *cobra.Command {

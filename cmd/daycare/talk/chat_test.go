@@ -135,7 +135,7 @@ func TestChatPermission(t *testing.T) {
 	}
 }
 
-// TestChatAsks holds a conversation in which the person is asked.
+// TestChatAsks holds a conversation in which the user is asked.
 func TestChatAsks(t *testing.T) {
 	h := asking(t)
 	s := commandtest.NewShell(t, h, "maybe\no\n", Chat)
@@ -156,7 +156,7 @@ func TestChatAsks(t *testing.T) {
 }
 
 // TestChatShowsWhatWaits: a talk begins with what the agent asked for before. A conversation
-// puts the question; else the person reads how to answer, and nothing is answered for them.
+// puts the question; else the user reads how to answer, and nothing is answered for them.
 func TestChatShowsWhatWaits(t *testing.T) {
 	waiting := func(name string) *commandtest.Server {
 		h := commandtest.NewHouse(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
@@ -230,7 +230,7 @@ func TestChatConversation(t *testing.T) {
 
 	for _, line := range []string{"one", "/help", "/nonsense", "/etc/hosts", "two", "/quit"} {
 		lines <- line + "\n"
-		time.Sleep(50 * time.Millisecond) // as a person would; the answers come in between
+		time.Sleep(50 * time.Millisecond) // as a user would; the answers come in between
 	}
 	if err := <-done; err != nil {
 		t.Fatalf("talk: %v", err)

@@ -42,7 +42,7 @@ func failed(what, do string) error {
 	return &term.Problem{Code: fault.ExitFailure, Err: errors.New(what), Do: do}
 }
 
-// asksOn reports whether a turn ended because a person has to answer first.
+// asksOn reports whether a turn ended because a user has to answer first.
 func asksOn(reason string) bool {
 	return reason == record.ReasonWaiting || reason == record.ReasonBudget
 }

@@ -48,7 +48,7 @@ type peer struct {
 	wg       sync.WaitGroup
 }
 
-// flight is what is under way.
+// flight is what is in progress.
 type flight struct {
 	open      int           // own messages without an outcome
 	following bool          // a turn is due that no own message waits for
@@ -79,7 +79,7 @@ func newTalk(c *term.App, client *control.Client, o chatOptions, signals <-chan 
 }
 
 // run talks until it is over: after the answer to text, or, with no text, when
-// the person leaves.
+// the user leaves.
 func (t *talk) run(ctx context.Context, text string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer t.wg.Wait()
@@ -269,7 +269,7 @@ type outcomeLine struct {
 	event.Outcome
 }
 
-// nextLine makes ready for what the person types next.
+// nextLine makes ready for what the user types next.
 func (t *talk) nextLine() {
 	if t.flight.last.Reason != "" {
 		t.c.Report(ending(t.flight.last))

@@ -127,7 +127,7 @@ func (t *talk) command(ctx context.Context, line string) (over bool, err error) 
 	}
 
 	if err != nil {
-		t.c.Report(err) // the conversation goes on
+		t.c.Report(err) // the conversation continues
 	}
 	t.prompt()
 	return false, nil

@@ -20,8 +20,8 @@ type view struct {
 	style     term.Style // of talk
 	raw       bool       // stdout is not a terminal: the text goes out as it is
 
-	turn   string          // the turn under way, "" between turns
-	answer strings.Builder // of the answer under way, what stands on stdout
+	turn   string          // the current turn, "" between turns
+	answer strings.Builder // of the current answer, what stands on stdout
 	last   string          // the answer before, complete
 	broken bool            // the line on stdout is not ended
 	typing bool            // neither is that on stderr: the prompt stands there
@@ -102,7 +102,7 @@ func (v *view) begin(e control.RawEvent) {
 	})
 }
 
-// delta prints the part of the text that goes on where the printed part ends. What
+// delta prints the part of the text that continues where the printed part ends. What
 // follows a hole waits for the end of the turn.
 func (v *view) delta(d event.Delta) {
 	have := v.answer.Len()
@@ -130,7 +130,7 @@ func (v *view) print(text string) {
 	io.WriteString(v.out, text)
 }
 
-// endAnswer ends the line of the answer under way, which is complete.
+// endAnswer ends the line of the current answer, which is complete.
 func (v *view) endAnswer() {
 	if v.answer.Len() > 0 {
 		v.last = v.answer.String()
@@ -157,7 +157,7 @@ func (v *view) note(format string, args ...any) {
 	fmt.Fprintln(v.talk, v.style.Dim(term.Clean(fmt.Sprintf(format, args...))))
 }
 
-// prompt stands before what a person types.
+// prompt stands before what a user types.
 func (v *view) prompt(text string) {
 	v.newline()
 	v.wrote, v.typing = false, true

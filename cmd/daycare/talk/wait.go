@@ -13,8 +13,8 @@ import (
 	"daycare/engine/record"
 )
 
-// settle decides, with no own message under way, whether more is to come: the
-// answer of a person to what the agent asks, and the turns that follow from it.
+// settle decides, with no own message in progress, whether more is to come: the
+// answer of a user to what the agent asks, and the turns that follow from it.
 func (t *talk) settle(ctx context.Context) (over bool, err error) {
 	asks, err := familyAsks(ctx, t.client, t.agent)
 	if err != nil {

@@ -24,7 +24,7 @@ type App struct {
 	// what would change something is control.ErrNotRunning.
 	Offline func(root string, warn func(format string, args ...any)) (*control.Client, error)
 	// InProcess runs the engine inside this process. It has the lock until stop
-	// returned; stop ends or suspends what is under way.
+	// returned; stop ends or suspends what is in progress.
 	InProcess func(ctx context.Context, root string) (client *control.Client, stop func() error, err error)
 
 	Streams

@@ -43,7 +43,7 @@ func readLine(r io.Reader) (string, error) {
 	}
 }
 
-// Agrees asks a person a question that is answered with yes or no.
+// Agrees asks a user a question that is answered with yes or no.
 func (s *Streams) Agrees(question string) bool {
 	fmt.Fprintf(s.Err, "%s [y/N] ", question)
 	line, err := readLine(s.In)

@@ -72,7 +72,7 @@ func About(err error, doing, name string) error {
 	return fmt.Errorf("%s %s: %w", doing, name, err)
 }
 
-// badFlag says what is wrong with a flag in words for people, not for programmers of Go.
+// badFlag says what is wrong with a flag in words for users, not for programmers of Go.
 func badFlag(cmd *cobra.Command, err error) error {
 	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
@@ -88,7 +88,7 @@ func badFlag(cmd *cobra.Command, err error) error {
 	return Usage(cmd, "--%s %q is not %s", f.Name, bad.GetValue(), want)
 }
 
-// Explain returns the exit code of an error, and what a person can do.
+// Explain returns the exit code of an error, and what a user can do.
 func Explain(err error) (code int, do string) {
 	if err == nil {
 		return fault.ExitOK, ""
@@ -97,7 +97,7 @@ func Explain(err error) (code int, do string) {
 	return f.Exit, f.Hint
 }
 
-// Report prints err, for a person or with --json as one object, and returns the exit code.
+// Report prints err, for a user or with --json as one object, and returns the exit code.
 func (s *Streams) Report(err error) int {
 	code, do := Explain(err)
 	if err == nil || err.Error() == "" || errors.Is(err, ErrInterrupted) {

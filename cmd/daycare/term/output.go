@@ -65,7 +65,7 @@ func inert(text string) string {
 	return b.String()
 }
 
-// Print writes data for a person.
+// Print writes data for a user.
 func (s *Streams) Print(format string, args ...any) {
 	fmt.Fprintf(s.Out, format, args...)
 }
@@ -126,7 +126,7 @@ func (s *Streams) Fields(pairs ...string) {
 	}
 }
 
-// Ago says how long ago t was, the way people do.
+// Ago says how long ago t was, the way users do.
 func Ago(t, now time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -168,7 +168,7 @@ func Span(d time.Duration) string {
 // small model costs.
 func Money(usd float64) string { return fmt.Sprintf("$%.4f", usd) }
 
-// Size is a number of bytes for people.
+// Size is a number of bytes for users.
 func Size(n int64) string {
 	switch {
 	case n < 1<<10:

@@ -17,7 +17,7 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Asks reports whether a person can be asked something.
+// Asks reports whether a user can be asked something.
 func (s *Streams) Asks() bool {
 	return !s.NoInput && IsTerminal(s.In) && IsTerminal(s.Err)
 }

@@ -60,7 +60,7 @@ func (c *App) MadeRoot() (string, error) {
 	return dir, nil
 }
 
-// Reader is a client for commands that read, or edit as a person would: of the daemon
+// Reader is a client for commands that read, or edit as a user would: of the daemon
 // if one runs, else of the files.
 func (c *App) Reader(ctx context.Context) (*control.Client, error) {
 	dir, err := c.MadeRoot()

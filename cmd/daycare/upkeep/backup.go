@@ -117,7 +117,7 @@ func backupToFile(c *term.App, root, path string, archive io.Reader, force bool)
 	return nil
 }
 
-// within reports whether a path is a folder or lies below it, whatever links lead there.
+// within reports whether a path is a folder or is below it, whatever links lead there.
 func within(dir, path string) bool {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
