@@ -330,7 +330,7 @@ func TestAForkGoesOnFromARecord(t *testing.T) {
 	if meta, err = f.Fork(id, 4, "early"); err != nil || meta.Descriptor.Name != "early" {
 		t.Fatalf("%+v, %v", meta, err)
 	}
-	if history := text(t, f.folder(meta.ID), "history.jsonl"); strings.Contains(history, "bye") {
+	if history := text(t, f.folder(meta.ID), "history.jsonl"); strings.Contains(history, `"bye"`) {
 		t.Errorf("from an earlier record:\n%s", history)
 	}
 	if _, err := f.Fork(id, 999, ""); !errors.Is(err, record.ErrNoRecord) {
@@ -346,9 +346,15 @@ func TestAForkGoesOnFromARecord(t *testing.T) {
 		t.Errorf("beside one that is missing, the long output is %q, %v", got, err)
 	}
 	must(t, os.WriteFile(filepath.Join(f.folder(id), "state.json"), []byte("{"), 0o600))
+	meta, err = f.Fork(id, 0, "of the last good one")
+	must(t, err)
+	if s, _, _, err := record.ReadState(f.folder(meta.ID)); err != nil || !slices.Equal(s.Permissions.Hosts, []string{"a.org"}) {
+		t.Errorf("of an agent whose state is broken: %+v, %v", s.Permissions, err)
+	}
 	must(t, os.RemoveAll(filepath.Join(f.folder(id), ".state.json")))
-	if _, err := f.Fork(id, 0, "of a broken one"); err != nil {
-		t.Logf("of an agent with a broken state: %v", err)
+	before := len(f.Index.All())
+	if _, err := f.Fork(id, 0, "of a broken one"); err == nil || len(f.Index.All()) != before {
+		t.Errorf("of an agent whose permissions are not known: %v, %d agents more", err, len(f.Index.All())-before)
 	}
 }
 
@@ -525,9 +531,11 @@ func TestArchivesOfNoAgentMakeNothing(t *testing.T) {
 	const good = `{"type":"permanent","id":"` + id + `","name":"Ops"}`
 	f := open(t)
 	for name, entries := range map[string][]string{
-		"nothing": nil, "another file": {id + "/SYSTEM.md", "x"}, "of two agents": {id + "/state.json", "{}",
+		"nothing": nil, "another file": {id + "/descriptor.json", good, id + "/state.json", "{}", id + "/SYSTEM.md", "x"},
+		"of two agents": {id + "/state.json", "{}",
 			other + "/descriptor.json", good},
-		"no id": {"short/descriptor.json", good}, "no state": {id + "/descriptor.json", good}, "no descriptor": {id + "/state.json", "{}"},
+		"no id":    {"short/descriptor.json", good, "short/state.json", "{}"},
+		"no state": {id + "/descriptor.json", good}, "no descriptor": {id + "/state.json", "{}"},
 		"a way out": {id + "/../../settings.yaml", "x"}, "twice": {id + "/state.json", "{}", id + "/state.json", "{}"},
 	} {
 		if meta, err := f.Import(bytes.NewReader(archiveOf(t, entries...)), ""); !errors.Is(err, ErrBadArchive) {

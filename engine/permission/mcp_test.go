@@ -46,6 +46,22 @@ func TestRightsToToolsOfMcpServers(t *testing.T) {
 	}
 }
 
+// Every right of a set is listed, and is one that the set allows.
+func TestRights(t *testing.T) {
+	set := Set{WorkingDir: "/w", WriteDirs: []string{"/out"}, ReadDirs: []string{"/in"}, Web: true, Hosts: []string{"a.org"},
+		Lan: []string{"nas.home:8080"}, Exec: []string{"git"}, MCP: []string{"files"}}
+	var tags []string
+	for _, right := range set.Rights() {
+		if tags = append(tags, right.Tag()); !set.Allows(right) {
+			t.Errorf("%s is listed, and not allowed", right.Tag())
+		}
+	}
+	want := "@write:/w @write:/out @read:/in @web @web:a.org @lan:nas.home:8080 @exec:git @mcp:files"
+	if got := strings.Join(tags, " "); got != want {
+		t.Errorf("listed are %s, want %s", got, want)
+	}
+}
+
 func TestTheCardOfAnMcpCallShowsAllOfItAndItsAnswers(t *testing.T) {
 	r := Request{Tag: "@mcp:files/write", Prefix: "@mcp:files/write", Reason: "call a tool of the MCP server files",
 		Detail: Detail{Call: "files/write\npath: a\u202eb"}}

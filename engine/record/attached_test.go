@@ -66,6 +66,9 @@ func TestAttachedKnowsWhoseFilesTheyAre(t *testing.T) {
 	if got, err := all.Names(t.TempDir()); err != nil || got != nil {
 		t.Errorf("of nobody: %v, %v", got, err)
 	}
+	if got, err := all.Names(filepath.Join(h.dir, historyName)); err == nil {
+		t.Errorf("of what is no folder: %v", got)
+	}
 }
 
 // A history that stands still is not read again; what is written into it in place, without

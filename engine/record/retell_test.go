@@ -3,6 +3,7 @@ package record
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -49,6 +50,15 @@ func TestRetoldConversationIsSeenAndOwesNothing(t *testing.T) {
 	}
 	if ok, err := Settled(dir); err != nil || !ok {
 		t.Errorf("settled: %v %v", ok, err)
+	}
+
+	if first := c.Entries[0].At; !first.Equal(now.Add(-time.Hour)) {
+		t.Errorf("it begins at %v", first)
+	}
+	for _, said := range [][]Said{nil, {{Text: "hi"}}} {
+		if empty := Retell("s1", "a summary", said, now); !strings.Contains(string(empty.Content), "2026-11-20T12:00:00") {
+			t.Errorf("a conversation without a time begins\n%s", empty.Content)
+		}
 	}
 
 	s, err := SessionOf(dir)
