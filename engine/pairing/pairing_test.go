@@ -80,8 +80,12 @@ func TestRequestsAreBounded(t *testing.T) {
 	if list, err := b.List(); err != nil || len(list) != mostAll {
 		t.Errorf("%d requests wait, %v; want %d", len(list), err, mostAll)
 	}
-	if code := ask(t, Open(t.TempDir(), nil), from(strings.Repeat("x", maxID))); code != "" {
-		t.Error("somebody with an endless id was given a code")
+	endless := strings.Repeat("x", maxID)
+	for _, who := range []message.Address{from(endless), {Connector: "c", UserID: "u", ChannelID: endless},
+		{Connector: "c", UserID: "u", ThreadID: endless}, {Connector: "c"}} {
+		if code := ask(t, Open(t.TempDir(), nil), who); code != "" {
+			t.Errorf("somebody with an endless id, or none, was given a code: %.60v", who)
+		}
 	}
 	if info, err := os.Stat(filepath.Join(root, Name)); err != nil || info.Size() > 64<<10 || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v", info, err)

@@ -194,6 +194,28 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
+// A redirect to another host in the network is followed if the agent may reach that one, too.
+func TestRedirectsInTheNetwork(t *testing.T) {
+	to := site(t, map[string]func(http.ResponseWriter){"/": page("text/plain", "you are there")})
+	_, port, err := net.SplitHostPort(to.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := "localhost:" + port
+	s := httptest.NewServer(http.RedirectHandler("http://"+other+"/", http.StatusFound))
+	t.Cleanup(s.Close)
+	for _, allowed := range []bool{true, false} {
+		set := local(s.URL)
+		if allowed {
+			set.Lan = append(set.Lan, other)
+		}
+		res := fetchWith(t, t.Context(), set, s.URL)
+		if strings.Contains(res.Text, "you are there") != allowed || (res.Status == tools.Denied) == allowed {
+			t.Errorf("allowed %v: %s %s", allowed, res.Status, res.Text)
+		}
+	}
+}
+
 // Redirects are judged at every hop.
 func TestRedirects(t *testing.T) {
 	port, heard := canary(t)
