@@ -102,6 +102,50 @@ func TestKeysOutliveAnEdit(t *testing.T) {
 	}
 }
 
+// An item that was accepted, and that an older version of the file took away before there was
+// memory for a copy of it, is reported as lost.
+func TestALostItemIsReported(t *testing.T) {
+	q, dir := NewQuota(0), t.TempDir()
+	q.kept.Store(maxKept)
+	f := openIn(t, dir, q)
+	id := accepted(t, f, text("x"))
+	if err := os.Truncate(filepath.Join(dir, FileName), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+	found := f.Findings()
+	if len(found) != 1 || found[0].ID != "inbox-item-lost" || !strings.Contains(found[0].Reason, id) || f.Len() != 0 || q.Used() != 0 {
+		t.Errorf("found %+v, %d items of %d bytes", found, f.Len(), q.Used())
+	}
+}
+
+// An item that an edit took away, and that the disk has no room to write again, is not written
+// again once it is done.
+func TestALostItemThatIsDoneStaysDone(t *testing.T) {
+	dir := t.TempDir()
+	f := openIn(t, dir, nil)
+	id := accepted(t, f, text("x"))
+	if err := os.MkdirAll(filepath.Join(dir, ".ballast", "x"), 0o700); err != nil { // no room can be kept back
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, FileName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	crash.Arm(t, "enospc@inbox.write#1")
+	if _, err := f.reload(nil); err != nil || len(f.lost) != 1 || f.Len() != 1 {
+		t.Fatalf("%v, %d are lost, %d open", err, len(f.lost), f.Len())
+	}
+	if err := errors.Join(os.RemoveAll(filepath.Join(dir, ".ballast")), f.Done(id)); err != nil || len(f.lost) != 0 {
+		t.Errorf("done: %v, %d are lost", err, len(f.lost))
+	}
+	accepted(t, f, text("y"))
+	if items, err := ReadAll(dir); err != nil || len(items) != 1 || items[0].Text != "y" {
+		t.Errorf("open are %+v, %v", items, err)
+	}
+}
+
 // Only a report of the system can be silent.
 func TestSilentItems(t *testing.T) {
 	f := openIn(t, t.TempDir(), nil)

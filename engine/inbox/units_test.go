@@ -237,6 +237,15 @@ func TestBodies(t *testing.T) {
 	default:
 		t.Error("nobody hears that it waits again")
 	}
+	if err := f.Front(two); err != nil {
+		t.Fatal(err)
+	}
+
+	select {
+	case <-f.Arrived():
+	default:
+		t.Error("nobody hears that it is before all others")
+	}
 	if it, err := f.Read("none"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("%+v, %v", it, err)
 	}
