@@ -121,7 +121,8 @@ func TestTheNameOfAModelThatThinks(t *testing.T) {
 		"its own name":     {providers.Response{Asked: "m-1", Model: "m-1", Thinking: thought}, ""},
 		"without thoughts": {providers.Response{Asked: "best", Model: "m-1"}, ""},
 	} {
-		if as := rs.assistant(&turn{}, &tt.response, record.FinishEndTurn); as.Asked != tt.want || len(as.Thinking) != len(tt.response.Thinking) {
+		if as := rs.assistant(&turn{}, &tt.response, record.FinishEndTurn); as.Asked != tt.want ||
+			len(as.Thinking) != len(tt.response.Thinking) {
 			t.Errorf("%s: recorded is %+v, want it asked as %q", name, as, tt.want)
 		}
 	}

@@ -244,7 +244,8 @@ func TestAnswer(t *testing.T) {
 	}
 
 	all := string(s.last)
-	for _, want := range []string{"text/plain", "text/html", "text/csv", "<bot@example.com>", "<strong>bold</strong> &lt;script&gt;", "a.csv"} {
+	for _, want := range []string{"text/plain", "text/html", "text/csv", "<bot@example.com>",
+		"<strong>bold</strong> &lt;script&gt;", "a.csv"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("the mail lacks %q:\n%s", want, all)
 		}
@@ -314,7 +315,8 @@ func TestValidate(t *testing.T) {
 		t.Errorf("no password: %v, want what to do", err)
 	}
 	good.Authserv, good.TrustFrom = "", true
-	if c, err := New(good, canary, chat.Host{}, slog.New(slog.DiscardHandler)); err != nil || c.o.User != "a@b.c" || c.o.Mailbox != "INBOX" {
+	if c, err := New(good, canary, chat.Host{}, slog.New(slog.DiscardHandler)); err != nil || c.o.User != "a@b.c" ||
+		c.o.Mailbox != "INBOX" {
 		t.Errorf("without a user and a mailbox: %v, want the address and INBOX", err)
 	}
 	good.User, good.Mailbox = "me", "Agent"

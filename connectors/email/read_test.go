@@ -70,7 +70,8 @@ func TestWhatAMailBecomes(t *testing.T) {
 		}
 	}
 
-	for from, want := range map[string]string{"ada@Example.org": "ada@example.org", "Ada@x, Eve@x": "", "BOT@example.com": "", "nobody": ""} {
+	for from, want := range map[string]string{"ada@Example.org": "ada@example.org", "Ada@x, Eve@x": "", "BOT@example.com": "",
+		"nobody": ""} {
 		p, err := c.read([]byte("From: "+from+"\r\n\r\nhi"), "1.2")
 		if (err == nil) != (want != "") || p.Sender != want || p.From.UserID != want {
 			t.Errorf("a mail from %s is of %q, %v, want %q", from, p.Sender, err, want)
@@ -89,7 +90,8 @@ func TestWhatAMailBecomes(t *testing.T) {
 func TestUnquoted(t *testing.T) {
 	for text, want := range map[string]string{
 		"hi\n> a\n> b\n": "hi", "hi\r\n\r\nAda wrote:\r\n\r\n> a\r\n": "hi", "hi\nOn Friday,\nAda wrote:\n> a": "hi", "Ada wrote:\n> a": "",
-		"hi\nSo On\nAda wrote:\n> a": "hi\nSo On", "> a\nno": "> a\nno", "two things:\n\n": "two things:", "hi\n> a\n\n": "hi", "> a": "", "": "",
+		"hi\nSo On\nAda wrote:\n> a": "hi\nSo On", "> a\nno": "> a\nno", "two things:\n\n": "two things:", "hi\n> a\n\n": "hi",
+		"> a": "", "": "",
 		"hi\nbye\n> a": "hi\nbye",
 	} {
 		if got := unquoted(text); got != want {

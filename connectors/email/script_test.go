@@ -49,7 +49,8 @@ func (s *script) serve(conn net.Conn) {
 			}
 			answer, ends := strings.CutSuffix(answer, "bye")
 			if answer != "" {
-				fmt.Fprintf(conn, "%s\r\n", strings.ReplaceAll(strings.ReplaceAll(strings.TrimSuffix(answer, "\n"), "\n", "\r\n"), "@", tag))
+				answer = strings.ReplaceAll(strings.TrimSuffix(answer, "\n"), "\n", "\r\n")
+				fmt.Fprintf(conn, "%s\r\n", strings.ReplaceAll(answer, "@", tag))
 			}
 			if ends {
 				return
@@ -113,7 +114,8 @@ func TestWhatAMailboxAnswers(t *testing.T) {
 		wrong string
 		read  bool
 	}{
-		"a wrong password": {map[string]string{"LOGIN": "@ NO " + canary + " is wrong"}, "set the password with: daycare auth set email", false},
+		"a wrong password": {map[string]string{"LOGIN": "@ NO " + canary + " is wrong"},
+			"set the password with: daycare auth set email", false},
 		"no login":         {map[string]string{"LOGIN": "bye"}, "log in to 127.0.0.1:", false},
 		"no such mailbox":  {map[string]string{"SELECT": "@ NO none"}, "open mailbox INBOX: ", false},
 		"no search":        {map[string]string{"UID SEARCH": "@ NO busy"}, "search for mail: ", false},

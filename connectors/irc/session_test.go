@@ -96,7 +96,8 @@ func TestProbe(t *testing.T) {
 		"refused":     {"daycare", map[string]string{"AUTHENTICATE A": ":s 904 * :no"}, "", "auth set irc"},
 	} {
 		address, d := converse(t, echo(tt.server))
-		c := testConnector(t, Options{Server: address, Nick: "averylongnick", Account: tt.account, Channels: []string{"#room"}}, chat.Host{},
+		c := testConnector(t, Options{Server: address, Nick: "averylongnick", Account: tt.account, Channels: []string{"#room"}},
+			chat.Host{},
 			slog.New(slog.DiscardHandler))
 		verdict, err := c.Probe(t.Context())
 		if (err != nil) != (tt.wrong != "") || err != nil && !strings.Contains(err.Error(), tt.wrong) ||

@@ -232,7 +232,8 @@ func TestProbe(t *testing.T) {
 	if verdict, err := c.Probe(t.Context()); err != nil || !strings.Contains(verdict, "serves a single account") {
 		t.Errorf("a daemon of one account: %q, %v", verdict, err)
 	}
-	for says, want := range map[string]string{`"error":{"code":-3,"message":"locked"}`: "locked", "502": "the daemon answers 502 Bad Gateway",
+	for says, want := range map[string]string{`"error":{"code":-3,"message":"locked"}`: "locked",
+		"502":  "the daemon answers 502 Bad Gateway",
 		"none": "read answer of listAccounts", `"result":7`: "read result of listAccounts"} {
 		d.says["listAccounts"] = says
 		if _, err := c.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), want) {

@@ -63,7 +63,8 @@ func TestWhichEventsCount(t *testing.T) {
 	d := newDaemon(t)
 	c := testConnector(t, d, chat.Host{}, slog.New(slog.DiscardHandler))
 	event := func(account, text string) string {
-		return fmt.Sprintf(`{"account":%q,"envelope":{"sourceUuid":%q,"timestamp":%d,"dataMessage":{"message":%q}}}`, account, ada, today, text)
+		return fmt.Sprintf(`{"account":%q,"envelope":{"sourceUuid":%q,"timestamp":%d,"dataMessage":{"message":%q}}}`,
+			account, ada, today, text)
 	}
 	d.events = []string{"none", event("+491", "another"), `{"jsonrpc":"2.0","params":` + event("+491", "another") + `}`,
 		`{"jsonrpc":"2.0","params":` + event(account, "wrapped") + `}`, event("", "of the only account"), event(account, "last")}

@@ -101,10 +101,12 @@ func TestWhatSlackRefuses(t *testing.T) {
 		"another result":    {map[string]string{"chat.postMessage": `{"ok":true,"ts":7}`}, "", "later", "read result of chat.postMessage"},
 		"a file that is no": {nil, path + "gone", "final", "read file a.csv"},
 		"no place":          {map[string]string{"files.getUploadURLExternal": no("invalid_arguments")}, path, "final", "invalid_arguments"},
-		"a place nowhere":   {map[string]string{"files.getUploadURLExternal": `{"ok":true,"upload_url":":"}`}, path, "later", "invalid address"},
+		"a place nowhere": {map[string]string{"files.getUploadURLExternal": `{"ok":true,"upload_url":":"}`}, path, "later",
+			"invalid address"},
 		"a place that fails": {map[string]string{"files.getUploadURLExternal": place, "up": "507"}, path, "later",
 			"upload file: slack answers 507"},
-		"a place that is gone": {map[string]string{"files.getUploadURLExternal": `{"ok":true,"upload_url":"http://127.0.0.1:1/canary-ticket"}`},
+		"a place that is gone": {map[string]string{
+			"files.getUploadURLExternal": `{"ok":true,"upload_url":"http://127.0.0.1:1/canary-ticket"}`},
 			path, "later", "upload file: "},
 		"not completed": {map[string]string{"files.getUploadURLExternal": place, "files.completeUploadExternal": no("is_archived")}, path,
 			"final", "is_archived"},
@@ -236,7 +238,8 @@ func TestPressed(t *testing.T) {
 // What has nothing to show is not sent, and the text of a card is cut to what Slack accepts.
 func TestWhatIsShown(t *testing.T) {
 	c, s := scripted(t, Options{}, map[string]string{"chat.postMessage": `{"ok":true,"ts":"1"}`})
-	if id, err := c.Send(t.Context(), message.Outgoing{ID: "o", Parts: 1, Text: "\n"}); id != "" || err != nil || len(s.calls("chat.")) != 0 {
+	if id, err := c.Send(t.Context(), message.Outgoing{ID: "o", Parts: 1, Text: "\n"}); id != "" || err != nil ||
+		len(s.calls("chat.")) != 0 {
 		t.Errorf("nothing was sent as %q, %v", s.calls("chat."), err)
 	}
 	if got := section(strings.Repeat("é", maxSection+1)).Text.Text; got != strings.Repeat("é", maxSection) {
@@ -263,7 +266,8 @@ func TestWhereATokenGoes(t *testing.T) {
 	secure := newAPI("", canaries)
 	secure.HTTP = c.api.HTTP
 	for address, own := range map[string]bool{s.URL + "/file": true, "https" + strings.TrimPrefix(s.URL, "http") + "/file": false,
-		"http://files.slack.com/x": false, "https://slack.com.evil.example/x": false, "https://evilslack.com/x": false, ":": false, "": false} {
+		"http://files.slack.com/x": false, "https://slack.com.evil.example/x": false, "https://evilslack.com/x": false, ":": false,
+		"": false} {
 		body, err := c.api.download(t.Context(), address)
 		if (err == nil) != own {
 			t.Errorf("%q: %v, want that it is Slack's: %v", address, err, own)

@@ -374,7 +374,8 @@ func TestRefresh(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	for _, o := range []Options{{ID: "slack"}, {ID: "slack", Listen: ":8788", BaseURL: "http://x"}, {ID: "slack", BaseURL: "https://x/api"}} {
+	for _, o := range []Options{{ID: "slack"}, {ID: "slack", Listen: ":8788", BaseURL: "http://x"},
+		{ID: "slack", BaseURL: "https://x/api"}} {
 		if err := o.Validate(); err != nil {
 			t.Errorf("%+v: %v", o, err)
 		}

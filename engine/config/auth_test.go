@@ -236,7 +236,8 @@ func TestCheckAuth(t *testing.T) {
 		found, err := CheckAuth(path, content)
 		var got []string
 		for _, f := range found {
-			if got = append(got, f.ID); strings.Contains(f.Reason+f.Remedy, "s3cret") || f.ID == "auth-id" && (f.Line != 2 || f.Column != 2) {
+			if got = append(got, f.ID); strings.Contains(f.Reason+f.Remedy, "s3cret") ||
+				f.ID == "auth-id" && (f.Line != 2 || f.Column != 2) {
 				t.Errorf("mode %04o: %+v", mode, f)
 			}
 		}

@@ -121,8 +121,8 @@ var badSettings = []struct {
 		"  subagent: one/big\n", []string{
 		`4:14 error: routing.heartbeat: found "claud", and no provider has that id or model | did you mean "claude"?`}},
 	{"a route to nothing like it", "providers: [{id: claude, type: scripted}]\nrouting: {summary: x}\n", []string{
-		`2:20 error: routing.summary: found "x", and no provider has that id or model | write PROVIDER or PROVIDER/MODEL, with a PROVIDER ` +
-			`of the list providers`}},
+		`2:20 error: routing.summary: found "x", and no provider has that id or model | write PROVIDER or PROVIDER/MODEL, with a ` +
+			`PROVIDER of the list providers`}},
 	{"routes of the environment", "routing:\n  heartbeat: claud\n", nil},
 	{"unused model", "providers: [{id: a, type: scripted}]\nmodels: [{id: m, provider: b}]\n",
 		[]string{`2:28 warning: models[0].provider: no provider has the id "b" | use an id from the list providers`}},

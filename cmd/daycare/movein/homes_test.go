@@ -61,7 +61,8 @@ func TestWhatIsTaken(t *testing.T) {
 		"a heartbeat of nothing": {"openclaw", map[string]string{"SOUL.md": "x", "HEARTBEAT.md": "# Work\n<!-- x -->\n- [ ] \n* \n"},
 			[]string{"HEARTBEAT.md .+ it has no text"}},
 		"a heartbeat": {"openclaw", map[string]string{"SOUL.md": "x", "HEARTBEAT.md": "- [ ] look\n"}, []string{"HEARTBEAT.md .+ new"}},
-		"skills": {"openclaw", map[string]string{"skills/a:b/SKILL.md": skillText, "skills/file/SKILL.md": skillText, "skills/file/c:d": "x",
+		"skills": {"openclaw", map[string]string{"skills/a:b/SKILL.md": skillText, "skills/file/SKILL.md": skillText,
+			"skills/file/c:d":      "x",
 			"skills/none/SKILL.md": "no description", "skills/bytes/SKILL.md": "\xff", "skills/deep/SKILL.md": skillText,
 			"skills/deep/a/b/c/d/e/f/x": "x", "skills/flat/skill.md": skillText, "skills/flat/a/b/c/d/e/x": "x",
 			"skills/flat/.git/x":         "x",
@@ -87,9 +88,11 @@ func TestWhatIsTaken(t *testing.T) {
 			`"payload":{"kind":"agentTurn","message":"x"}},
 			{"jobId":"2","schedule":{"kind":"every","everyMs":60000},"payload":{"kind":"systemEvent","text":" one two three four five "},
 			"delivery":null},
-			{"id":"3","name":"mail","schedule":{"kind":"every","everyMs":60000},"payload":{"kind":"agent_turn","message":"x","deliver":true}},
+			{"id":"3","name":"mail","schedule":{"kind":"every","everyMs":60000},
+				"payload":{"kind":"agent_turn","message":"x","deliver":true}},
 			{"id":"4","name":"other","schedule":{"kind":"every","everyMs":60000},"payload":{"kind":"other","message":"x"}},
-			{"id":"5","name":"zone","schedule":{"kind":"cron","expr":"0 9 * * *","tz":"Moon/Base"},"payload":{"kind":"agentTurn","message":"x"}},
+			{"id":"5","name":"zone","schedule":{"kind":"cron","expr":"0 9 * * *","tz":"Moon/Base"},
+				"payload":{"kind":"agentTurn","message":"x"}},
 			{"id":"6","name":"when","payload":{"kind":"agentTurn","message":"x"}}]}`},
 			[]string{"job 1 .+ cron/jobs.json:1:2[0-9]: name is a JSON number, which does not fit", "job 2 .+ it has no text",
 				"no id .+ it has no id",
@@ -199,7 +202,8 @@ func TestTimesOfJobs(t *testing.T) {
 		"every 2h": {Kind: "every", EveryMS: ms(7_200_000)}, "every 90m": {Kind: "every", EveryMS: ms(5_400_000)},
 		"every 1m1s": {Kind: "every", EveryMS: ms(61_000)}, "interval": {Kind: "every"}, "interval 0": {Kind: "every", EveryMS: ms(0)},
 		"interval most":           {Kind: "every", EveryMS: ms(schedule.MaxEvery.Milliseconds() + 1)},
-		"at 2030-01-02T03:04:05Z": {Kind: "at", At: "2030-01-02T05:04:05+02:00"}, "at 2030-01-02T03:04:00Z": {Kind: "at", At: "2030-01-02T03:04"},
+		"at 2030-01-02T03:04:05Z": {Kind: "at", At: "2030-01-02T05:04:05+02:00"},
+		"at 2030-01-02T03:04:00Z": {Kind: "at", At: "2030-01-02T03:04"},
 		"at 2030-01-02T00:00:00Z": {Kind: "at", At: "2030-01-02"}, "at 2029-01-02T00:00:00Z": {Kind: "at", AtMS: ms(1_862_006_400_000)},
 		`time "soon"`: {Kind: "at", At: "soon"},
 	} {
@@ -251,7 +255,8 @@ func TestWhatAnImportMakes(t *testing.T) {
 			`"payload":{"kind":"agentTurn","message":"x"}}]}`} {
 		write(t, filepath.Join(dir, rel), text)
 	}
-	if _, said, err := imported(t, root, "openclaw", dir, options{yes: true, enable: true}); err != nil || !strings.Contains(said, "cron ls") {
+	if _, said, err := imported(t, root, "openclaw", dir, options{yes: true, enable: true}); err != nil ||
+		!strings.Contains(said, "cron ls") {
 		t.Fatal(err, said)
 	}
 	for rel, wants := range map[string][]string{"SOUL.md": {"Be brief.\n\nA cat.\n"}, "heartbeat/openclaw.md": {"enabled: true",
