@@ -2,15 +2,18 @@ package agents
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"daycare/agents/providers"
+	"daycare/engine/address"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/record"
+	"daycare/tools"
 )
 
 // A speaker is a model that says what a test says.
@@ -68,6 +71,67 @@ func TestAModelThatHangsEndsTheTurn(t *testing.T) {
 	b.run()
 	if o := b.outcome(b.say("hello")); o.Reason != record.ReasonError || !strings.Contains(o.Text, "no progress for 30ms") {
 		t.Errorf("outcome %+v", o)
+	}
+}
+
+// Who stops a turn while the model is asked is told that it was stopped, and not that it hung.
+func TestAStopWhileTheModelIsAsked(t *testing.T) {
+	b := newBench(t, callHold)
+	asked := make(chan bool, 1)
+	b.speaks(func(ctx context.Context, _ func(providers.Event)) (*providers.Response, error) {
+		asked <- true
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	b.run()
+	item := b.say("hello")
+	<-asked
+	b.mu.Lock()
+	b.stop(errors.New("stopped"))
+	b.mu.Unlock()
+	if o := b.outcome(item); o.Reason != record.ReasonCanceled || strings.Contains(o.Text, "no progress") {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
+// A model is offered the tools of its agent, as they describe themselves.
+func TestToolsAreOffered(t *testing.T) {
+	b := newBench(t, `rules: [ { reply: [ { text: "hi" } ] } ]`, newEcho(tools.Once))
+	b.run()
+	b.outcome(b.say("hello"))
+	b.halt()
+	if got := b.model.asked[0].Tools; len(got) != 1 || got[0].Name != "echo" || got[0].Description != "says it" ||
+		!strings.Contains(string(got[0].Schema), `"text"`) {
+		t.Errorf("offered are %+v", got)
+	}
+}
+
+// An agent asks the model of its own choice, else that of the settings; for summaries the one
+// that the settings name for them.
+func TestWhichModelIsAsked(t *testing.T) {
+	own, general, small := record.Model{ID: "own"}, record.Model{ID: "general"}, record.Model{ID: "small", Model: "m"}
+	for name, tt := range map[string]struct {
+		state, settings, summary record.Model
+		asked, summarist         record.Model
+	}{
+		"its own":             {own, general, record.Model{}, own, own},
+		"its own model alone": {record.Model{Model: "x"}, general, small, record.Model{Model: "x"}, small},
+		"of the settings":     {record.Model{}, general, small, general, small},
+		"nobody's choice":     {},
+	} {
+		s := &self{}
+		s.state.Provider, s.settings.Routes.Own, s.settings.Routes.Summary = tt.state, tt.settings, tt.summary
+		if s.model() != tt.asked || s.summarist() != tt.summarist {
+			t.Errorf("%s: asked is %+v, for summaries %+v; want %+v and %+v", name, s.model(), s.summarist(), tt.asked, tt.summarist)
+		}
+	}
+	chat := address.Descriptor{Type: address.User, Connector: "chat", ChannelID: "c", UserID: "u"}
+	s := &self{meta: address.Meta{Descriptor: chat}}
+	if to := s.address(); to != (message.Address{Connector: "chat", ChannelID: "c", UserID: "u"}) {
+		t.Errorf("its chat is %+v", to)
+	}
+	if s.meta.Descriptor.Type = address.Permanent; s.address() != (message.Address{}) {
+		t.Errorf("an agent without a chat has %+v", s.address())
 	}
 }
 

@@ -137,7 +137,8 @@ func TestHooksAskAndApprove(t *testing.T) {
 		b.hooking(moments{hooks.BeforeTool: always(hooks.Verdict{Decision: hooks.Allow, Approved: approved})})
 		b.run()
 		out := b.outcome(b.say("go"))
-		if waits := out.Reason == record.ReasonWaiting; waits == (approved != "") {
+		if waits := out.Reason == record.ReasonWaiting; waits == (approved != "") ||
+			strings.Contains(out.Text, "with the approval of "+need.Tag) == waits {
 			t.Errorf("approved by %q: %+v", approved, out)
 		}
 		b.halt()
@@ -151,6 +152,12 @@ type needing struct {
 }
 
 func (n needing) Needs(tools.Call) (*permission.Request, error) { return &n.need, nil }
+
+func (n needing) Run(ctx context.Context, c tools.Call) (tools.Result, error) {
+	r, err := n.echo.Run(ctx, c)
+	r.Text += " with the approval of " + c.Approved
+	return r, err
+}
 
 // A hook cannot change the input of what widens rights: the right would be that of the words
 // of the model, which nobody approved.
