@@ -445,7 +445,7 @@ func TestHooksSeeWhatACrashCut(t *testing.T) {
 	b.run()
 	b.outcome(item)
 	if seen.times(hooks.AfterTool) != 1 || seen.ran[0].Response.Status != "interrupted" || seen.ran[0].Tool != "hold" ||
-		!strings.Contains(b.history(), "[hook after_tool] checked the files") {
+		string(seen.ran[0].Input) != "{}" || !strings.Contains(b.history(), "[hook after_tool] checked the files") {
 		t.Errorf("%d times: %+v\n%s", seen.times(hooks.AfterTool), seen.ran, b.history())
 	}
 }
