@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net/url"
 	"os/exec"
 	"sync"
@@ -39,6 +40,7 @@ func (c *Connector) child(ctx context.Context) error {
 		for lines := bufio.NewScanner(said); lines.Scan(); {
 			c.log.Debug("signal-cli", "said", lines.Text())
 		}
+		_, _ = io.Copy(io.Discard, said) // a line too long for the scanner ends it, and must not hold up signal-cli
 	})
 
 	reading.Wait()

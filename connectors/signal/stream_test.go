@@ -166,11 +166,15 @@ func TestChild(t *testing.T) {
 		t.Errorf("a command that does not exist: %v", err)
 	}
 	c.o.Command = script
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nexit 3\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.child(t.Context()); err == nil || !strings.Contains(err.Error(), "signal-cli ended: exit status 3") {
-		t.Errorf("a command that fails: %v", err)
+	for name, says := range map[string]string{"nothing": "", "a line that never ends": "head -c 300000 /dev/zero | tr '\\0' x >&2\n"} {
+		if err := os.WriteFile(script, []byte("#!/bin/sh\n"+says+"exit 3\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		if err := c.child(ctx); err == nil || !strings.Contains(err.Error(), "signal-cli ended: exit status 3") {
+			t.Errorf("a command that says %s and fails: %v", name, err)
+		}
+		cancel()
 	}
 }
 
