@@ -75,6 +75,7 @@ func TestAFolderThatIsTakenAwayEndsItsAgent(t *testing.T) {
 	h := newHouse(t, t.TempDir(), idle)
 	r := h.deliver(from("one", "hello"))
 	waitFor(t, "the agent to wake", func() bool { _, awake, _ := h.Counts(); return awake == 1 })
+	h.problems.Add(r.Agent, finding.Finding{ID: "seeded", Severity: finding.Error, File: filepath.Join(h.folder(r.Agent), "state.json")})
 	must(t, os.RemoveAll(h.folder(r.Agent)))
 	waitFor(t, "the end is told", func() bool {
 		return slices.ContainsFunc(told(h), func(e event.Event) bool {
@@ -85,6 +86,25 @@ func TestAFolderThatIsTakenAwayEndsItsAgent(t *testing.T) {
 		t.Errorf("it was written to all the same: %v", err)
 	}
 	waitFor(t, "the agent to end", func() bool { _, awake, _ := h.Counts(); return awake == 0 })
+	if left := h.problems.Of(r.Agent); len(left) > 0 {
+		t.Errorf("its problems are still shown: %+v", left)
+	}
+}
+
+// A descriptor that cannot be read is reported, and the agent keeps the one that it has.
+func TestADescriptorThatCannotBeRead(t *testing.T) {
+	h := newHouse(t, t.TempDir(), idle)
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	must(t, err)
+	path := filepath.Join(h.folder(a.ID), address.File)
+	must(t, errors.Join(os.Remove(path), os.Mkdir(path, 0o700)))
+	h.reread(a.ID, true)
+	if all := h.problems.Of(a.ID); len(all) != 1 || all[0].File != path || !strings.Contains(all[0].Reason, "cannot be read") {
+		t.Errorf("reported are %+v", all)
+	}
+	if m, ok := h.index.Get(a.ID); !ok || m.Name != "Ops" {
+		t.Errorf("it is %+v, %v", m, ok)
+	}
 }
 
 // told is all events so far.

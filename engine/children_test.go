@@ -151,3 +151,19 @@ func TestAnExportHasWholeLines(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
+
+// A subagent that sleeps is not looked at where those at work are counted.
+func TestSubagentsThatSleepAreNotCounted(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one := h.person("one")
+	if _, err := h.child(one, "a", false); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the child to sleep", func() bool {
+		_, awake := h.lifecycle.actors.awake(address.ChildID(one, "a"))
+		return !awake
+	})
+	if left := h.lifecycle.actors.awakeSubagents(); len(left) > 0 {
+		t.Errorf("%d subagents are counted, and all sleep", len(left))
+	}
+}
