@@ -249,6 +249,15 @@ func TestWhatIsShown(t *testing.T) {
 		t.Errorf("a card says %q", got)
 	}
 
+	c, _ = scripted(t, Options{}, map[string]string{"chat.postMessage": "500", "chat.update": "500"})
+	_, card := c.Card(t.Context(), message.Address{}, "ask", nil)
+	for what, err := range map[string]error{"a notice": c.Say(t.Context(), message.Address{}, "", "hi"), "a card": card,
+		"a settled card": c.Settle(t.Context(), message.Address{}, "1", "done")} {
+		if err == nil {
+			t.Errorf("%s that Slack did not take is reported as sent", what)
+		}
+	}
+
 	for emoji, want := range map[string]string{"👍": "+1", "❤\uFE0F": "heart", ":eyes:": "eyes", "thumbs up": ""} {
 		if name, ok := emojiName(emoji); ok != (want != "") || ok && name != want {
 			t.Errorf("%s is called %q (%v), want %q", emoji, name, ok, want)

@@ -413,12 +413,13 @@ func TestProbeAndSecrets(t *testing.T) {
 		s    Secrets
 		want string
 	}{
-		{Options{ID: "slack"}, Secrets{}, "auth set slack"}, {Options{ID: "slack"}, Secrets{Bot: "b"}, "auth set slack-app"},
+		{Options{ID: "slack"}, Secrets{}, "auth set slack"}, {Options{ID: "slack"}, Secrets{App: "a"}, "auth set slack"},
+		{Options{ID: "slack"}, Secrets{Bot: "b"}, "auth set slack-app"},
 		{Options{ID: "slack", Listen: "127.0.0.1:1"}, Secrets{Bot: "b", App: "a"}, "auth set slack-signing"},
 		{Options{ID: "slack", Allow: []string{"ada"}}, canaries, "member id"}, {Options{ID: "slack", Listen: "x"}, canaries, "HOST:PORT"},
 	} {
 		if _, err := New(test.o, test.s, chat.Host{}, slog.New(slog.DiscardHandler)); err == nil ||
-			!strings.Contains(err.Error(), test.want) {
+			!strings.Contains(err.Error()+"\n", test.want+"\n") && !strings.Contains(err.Error(), test.want+" ") {
 			t.Errorf("New(%+v) = %v, want %q", test.o, err, test.want)
 		}
 	}
