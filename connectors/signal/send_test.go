@@ -107,6 +107,9 @@ func TestWhatTheDaemonRefuses(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%s: %q (%v), want %q", tt.says, got, err, tt.want)
 		}
+		if err := c.Say(t.Context(), message.Address{ChannelID: ada}, "", "x"); (err != nil) != (tt.want != "") {
+			t.Errorf("%s: Say = %v", tt.says, err)
+		}
 	}
 }
 

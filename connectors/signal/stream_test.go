@@ -62,13 +62,15 @@ func TestStreamBreaks(t *testing.T) {
 func TestWhichEventsCount(t *testing.T) {
 	d := newDaemon(t)
 	c := testConnector(t, d, chat.Host{}, slog.New(slog.DiscardHandler))
+	long := strings.Repeat("x", 100<<10)
 	event := func(account, text string) string {
 		return fmt.Sprintf(`{"account":%q,"envelope":{"sourceUuid":%q,"timestamp":%d,"dataMessage":{"message":%q}}}`,
 			account, ada, today, text)
 	}
 	d.events = []string{"none", event("+491", "another"), `{"jsonrpc":"2.0","params":` + event("+491", "another") + `}`,
-		`{"jsonrpc":"2.0","params":` + event(account, "wrapped") + `}`, event("", "of the only account"), event(account, "last")}
-	got := make(chan string, 10)
+		`{"jsonrpc":"2.0","params":` + event(account, "wrapped") + `}`, event("", "of the only account"),
+		strings.Replace(event(account, "of two lines"), ",", ",\ndata:", 1), event(account, long), event(account, "last")}
+	got := make(chan string, len(d.events))
 	c.arrived = chat.NewQueue(c.desk, 0, func(p chat.Post) { got <- p.Text })
 	d.cut = len(d.events)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -77,14 +79,19 @@ func TestWhichEventsCount(t *testing.T) {
 		c.arrived.Run(ctx, func(context.Context, message.Incoming) (message.Receipt, error) { return message.Receipt{}, nil })
 	})
 	err := c.stream(ctx)
-	for _, want := range []string{"wrapped", "of the only account", "last"} {
-		if text := <-got; text != want {
-			t.Errorf("took %q, want %q", text, want)
+	for _, want := range []string{"wrapped", "of the only account", "of two lines", long, "last"} {
+		select {
+		case text := <-got:
+			if text != want {
+				t.Errorf("took %.40q, want %.40q", text, want)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("%.40q did not come", want)
 		}
 	}
 	cancel()
 	queue.Wait()
-	if err == nil || !strings.Contains(err.Error(), "ended the stream") || c.last != "run-6" {
+	if err == nil || !strings.Contains(err.Error(), "ended the stream") || c.last != "run-8" {
 		t.Errorf("stream = %v, the last event is %q", err, c.last)
 	}
 }
