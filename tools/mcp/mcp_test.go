@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -51,7 +52,10 @@ type world struct {
 
 // newWorld is a pool with servers "a" that behave as said.
 func newWorld(t *testing.T, how ...string) *world {
-	w := &world{t: t, dir: t.TempDir(), found: map[string][]finding.Finding{}, kept: map[string]string{}}
+	w := &world{t: t, dir: filepath.Join(t.TempDir(), "mcp"), found: map[string][]finding.Finding{}, kept: map[string]string{}}
+	if err := os.Mkdir(w.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	write := func(path string, data []byte) error { return os.WriteFile(path, data, 0o600) }
 	w.Pool = NewPool(t.Context(), Options{Dir: w.dir, Version: "test", Start: w.start, WriteFile: write, WriteDraft: write,
 		Headers: func(Server) (http.Header, error) { return http.Header{"Authorization": {"Bearer key"}}, nil },

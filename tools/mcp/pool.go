@@ -12,10 +12,11 @@ import (
 
 // A Pool is the servers of a workspace. Its methods may be called from any goroutine.
 type Pool struct {
-	options Options
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	wait    sync.WaitGroup
+	options   Options
+	questions *ledger
+	ctx       context.Context // ends with Close
+	cancel    context.CancelFunc
+	wait      sync.WaitGroup
 
 	mu      sync.Mutex
 	servers map[string]*server
@@ -26,7 +27,7 @@ type Pool struct {
 
 // NewPool makes a pool without servers.
 func NewPool(ctx context.Context, o Options) *Pool {
-	p := &Pool{options: o, servers: map[string]*server{}}
+	p := &Pool{options: o, questions: newLedger(o), servers: map[string]*server{}}
 	p.ctx, p.cancel = context.WithCancel(ctx)
 	return p
 }
@@ -111,7 +112,25 @@ func (p *Pool) Tools() (list []tools.Tool, many []tools.Family, version int) {
 	if p.options.Budget == nil || cost <= p.options.Budget() {
 		many = nil
 	}
+	if len(list) > 0 {
+		list = append(list, &answerer{p})
+		many = append(many, tools.Family{Name: "questions of MCP servers", Tools: []string{answerTool}})
+	}
 	return list, many, p.version
+}
+
+// tool is a tool that agents have now; nil: there is none.
+func (p *Pool) tool(server, name string) *tool {
+	s := p.find(server)
+	if s == nil {
+		return nil
+	}
+	for _, d := range s.offered() {
+		if d.Name == name && d.usable() == nil {
+			return newTool(p, s.conf, d, map[string]bool{})
+		}
+	}
+	return nil
 }
 
 // changed says that agents have other tools from now on.

@@ -14,11 +14,11 @@ import (
 
 // A server is one of the settings, whether it runs or not.
 type server struct {
-	pool     *Pool
-	conf     Server
-	log      *stderr
-	pages    pages
-	progress watchers // of calls under way
+	pool  *Pool
+	conf  Server
+	log   *stderr
+	pages pages
+	underWay
 
 	mu       sync.Mutex
 	session  *session      // nil: it does not run
@@ -27,6 +27,12 @@ type server struct {
 	retryAt  time.Time
 	lastErr  error
 	closed   bool
+}
+
+// underWay is what belongs to calls that have no result yet.
+type underWay struct {
+	progress watchers
+	calls    callings
 }
 
 // A session is one connection to a server.
@@ -119,15 +125,17 @@ func (s *server) start(starting chan struct{}) {
 	s.pool.wait.Go(func() { s.follow(got) })
 }
 
-// dial opens a session, with the login of a at a service. Nothing of what a server may ask of a
-// client is offered: no sampling, no roots, no elicitation.
+// dial opens a session, with the login of a at a service. Of what a server may ask of a client
+// only questions for the user are offered: no sampling, no roots.
 func (s *server) dial(ctx context.Context, a *authorizer) (*session, error) {
 	transport, err := s.transport(a)
 	if err != nil {
 		return nil, err
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "daycare", Version: s.pool.options.Version}, &sdk.ClientOptions{
-		Capabilities: &sdk.ClientCapabilities{},
+		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
+			Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}}},
+		ElicitationHandler: s.calls.asked,
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			s.pool.begin(s.refresh)
 		},

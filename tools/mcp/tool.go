@@ -104,6 +104,11 @@ func spelled(right permission.Mcp, arguments json.RawMessage) (string, error) {
 
 // Run calls the tool. The runtime has asked for approval, and recorded the start.
 func (t *tool) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
+	return t.call(ctx, call, nil)
+}
+
+// call calls the tool; g answers a question that the server asked in an earlier call.
+func (t *tool) call(ctx context.Context, call tools.Call, g *given) (tools.Result, error) {
 	s := t.pool.find(t.server.ID)
 	if s == nil {
 		return tools.Errorf("the MCP server %s is not in the settings any more", t.server.ID), nil
@@ -121,23 +126,41 @@ func (t *tool) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	defer cancel()
 	forget := s.progress.watch(call.ID, call.Progress)
 	defer forget()
+	c := &calling{given: g, end: cancel,
+		of: Question{Agent: call.Agent, Server: t.server.ID, Tool: t.def.Name, Arguments: call.Arguments}}
+	defer s.calls.begin(got.ClientSession, c)()
 	params := &sdk.CallToolParams{Name: t.def.Name, Arguments: call.Arguments}
 	params.SetProgressToken(call.ID)
-	answer, err := got.CallTool(limited, params)
+	answer, err := got.CallTool(context.WithValue(limited, callingKey{}, c), params)
+	c.wanted(err)
+	open, why := c.left()
 	switch {
+	case ctx.Err() != nil:
+		return tools.Result{Text: "Cancelled: the server was told so; what it did until then is unknown", Status: tools.Canceled}, nil
+	case why != "":
+		return tools.Errorf("the MCP server %s asked the user something, and was refused: %s. Whether the call took effect is unknown.",
+			t.server.ID, why), nil
+	case open != nil:
+		return t.asks(*open), nil
 	case err == nil:
 		s.works()
 		res := t.result(answer)
 		res.Source = t.right().SourceOf()
 		return res, nil
-	case ctx.Err() != nil:
-		return tools.Result{Text: "Cancelled: the server was told so; what it did until then is unknown", Status: tools.Canceled}, nil
 	case limited.Err() != nil:
 		s.pool.begin(func() { s.drop(got) })
 		return tools.Result{Status: tools.TimedOut, Text: fmt.Sprintf("no answer within %s (timeout of the MCP server %s in the "+
 			"settings); whether it did anything is unknown", s.conf.Timeout, t.server.ID)}, nil
 	}
 	return t.broken(s, err), nil
+}
+
+// asks is the result of a call in which the server asked the user something.
+func (t *tool) asks(q Question) tools.Result {
+	if err := t.pool.questions.keep(q, false); err != nil {
+		return tools.Errorf("not done: the MCP server %s asked the user something: %v", t.server.ID, err)
+	}
+	return tools.Result{Text: q.told(), Status: tools.Failed, Source: t.right().SourceOf()}
 }
 
 // withheld is the result of a call of a tool that the server describes differently by now.

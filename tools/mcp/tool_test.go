@@ -185,7 +185,7 @@ func TestAnEditedCatalogueIsNotUsed(t *testing.T) {
 func TestToolsWithoutAUsableSchemaAreLeftOut(t *testing.T) {
 	w := newWorld(t, "schemas")
 	all := w.all()
-	if len(all) != 2 || all["mcp__a__good"] == nil || all["mcp__a__draft7"] == nil {
+	if len(all) != 3 || all["mcp__a__good"] == nil || all["mcp__a__draft7"] == nil {
 		t.Errorf("offered: %v", all)
 	}
 	if wrong := w.wrong(); !strings.Contains(wrong, "2 tools of the MCP server a cannot be used") {
@@ -230,7 +230,7 @@ func TestToolsOfAKnownServerNeedNoStart(t *testing.T) {
 	if list, _, _ := again.Tools(); len(list) != n || again.starts != 0 {
 		t.Errorf("%d tools with %d starts, want %d with none", len(list), again.starts, n)
 	}
-	if st := again.States(); len(st) != 1 || st[0].State != "idle" || st[0].Tools != n {
+	if st := again.States(); len(st) != 1 || st[0].State != "idle" || st[0].Tools != n-1 {
 		t.Errorf("states: %+v", st)
 	}
 }
@@ -260,10 +260,10 @@ func TestManyToolsAreBehindASearch(t *testing.T) {
 	w.options.Budget = func() int { return 4000 }
 	all := w.all()
 	list, many, _ := w.Tools()
-	if len(many) != 2 || many[0].Name != "MCP server a" || len(many[0].Tools) != 1000 || many[1].Name != "MCP server b" {
+	if len(many) != 3 || many[0].Name != "MCP server a" || len(many[0].Tools) != 1000 || many[1].Name != "MCP server b" {
 		t.Fatalf("%d families, want one for each server", len(many))
 	}
-	if len(list) != 1000+len(many[1].Tools) {
+	if len(list) != 1000+len(many[1].Tools)+1 {
 		t.Errorf("%d tools", len(list))
 	}
 	if res := w.call(t.Context(), all["mcp__a__tool_731"], `{}`, nil); res.Text != "did 731" {
@@ -283,7 +283,7 @@ func TestAnotherBudgetAppliesAtOnce(t *testing.T) {
 	if w.Version() == before {
 		t.Error("the version of the tools must change with the budget, or agents keep those that they have")
 	}
-	if _, many, _ := w.Tools(); len(many) != 1 {
+	if _, many, _ := w.Tools(); len(many) != 2 {
 		t.Error("without a budget, tools are told with every call")
 	}
 }

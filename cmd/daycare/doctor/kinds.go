@@ -131,6 +131,8 @@ var ofClocks = []kind{
 var ofRuntime = []kind{
 	{pattern: "mcp/*.json", what: "the pinned tools of an MCP server", owner: "tools/mcp", mode: private, schema: "mcp",
 		check: by(mcp.Check)},
+	{pattern: mcp.QuestionsName, what: "questions of MCP servers to the user", owner: "tools/mcp", mode: private, schema: "mcp-questions",
+		check: by(mcp.CheckQuestions)},
 	{pattern: config.TrustedName, what: "the .mcp.json of the workspace that you trusted", owner: "engine/config", mode: private,
 		check: by(config.CheckProject)},
 	{pattern: "a2a.json", what: "tasks that remote agents work on", owner: "tools/a2a", mode: private, check: object},

@@ -82,6 +82,7 @@ func layouts() []layout {
 					items.Enum = append(items.Enum, scope)
 				}
 			}},
+		{name: "mcp-questions", about: "mcp.questions.json: what MCP servers asked users", of: mcp.QuestionsType(), loose: true},
 		{name: "mcp", about: "mcp/ID.json: the tools of an MCP server as they were pinned", of: mcp.FileType(), loose: true},
 		{name: "pairing", about: "pairing.json: pending pairing codes", of: pairing.FileType(), loose: true},
 		{name: "lock", about: "daycare.lock: the running daemon, or the last one", of: reflect.TypeFor[disk.Holder](), loose: true,

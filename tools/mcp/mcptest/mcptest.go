@@ -26,6 +26,7 @@ type (
 //	schemas       tools with schemas that are right and wrong
 //	many          1,000 tools
 //	silent        never answers
+//	questions[:old]  tools that ask the user something, as servers do or once did
 //	ids           answers calls that were never made, and each call twice
 func Serve(how string) {
 	how, variant, _ := strings.Cut(how, ":")
@@ -36,6 +37,12 @@ func Serve(how string) {
 		s.bad()
 	case "schemas":
 		s.schemas()
+	case "questions":
+		if variant == "old" {
+			oldQuestions()
+			return
+		}
+		s.questions()
 	case "many":
 		for i := range 1000 {
 			s.add(fmt.Sprintf("tool_%d", i), fmt.Sprintf("Does the thing number %d", i), nil,
