@@ -127,6 +127,9 @@ func (d Definition) usable() error {
 	if d.Name == "" || len(d.Name) > 128 || strings.ContainsFunc(d.Name, func(r rune) bool { return r < '!' || r > '~' }) {
 		return fmt.Errorf("its name is not one: %.40q", d.Name)
 	}
+	if d.Name == resourceRight {
+		return errors.New("its name is that of a permission")
+	}
 	spec := tools.Spec{Name: "t", Schema: d.schema()}
 	_, err := tools.NewChecker(spec)
 	return err

@@ -112,9 +112,9 @@ func (p *Pool) Tools() (list []tools.Tool, many []tools.Family, version int) {
 	if p.options.Budget == nil || cost <= p.options.Budget() {
 		many = nil
 	}
-	if len(list) > 0 {
-		list = append(list, &answerer{p})
-		many = append(many, tools.Family{Name: "questions of MCP servers", Tools: []string{answerTool}})
+	if len(p.servers) > 0 {
+		list = append(list, &answerer{p}, &reader{p})
+		many = append(many, tools.Family{Name: "questions and resources of MCP servers", Tools: []string{answerTool, resourceTool}})
 	}
 	return list, many, p.version
 }

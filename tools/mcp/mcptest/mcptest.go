@@ -25,6 +25,7 @@ type (
 //	              TEXT is added to the description of one
 //	schemas       tools with schemas that are right and wrong
 //	many          1,000 tools
+//	resources     a text, a picture, a large text, and one that is not there
 //	silent        never answers
 //	questions[:old]  tools that ask the user something, as servers do or once did
 //	ids           answers calls that were never made, and each call twice
@@ -37,6 +38,8 @@ func Serve(how string) {
 		s.bad()
 	case "schemas":
 		s.schemas()
+	case "resources":
+		s.resources()
 	case "questions":
 		if variant == "old" {
 			oldQuestions()
@@ -160,4 +163,22 @@ func (s *server) schemas() {
 	} {
 		s.add(name, name, schema, func(call) (result, error) { return text(name) })
 	}
+}
+
+// resources adds what can be read.
+func (s *server) resources() {
+	add := func(uri, about string, c sdk.ResourceContents) {
+		c.URI = uri
+		s.AddResource(&sdk.Resource{URI: uri, Name: uri, Description: about, MIMEType: c.MIMEType},
+			func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+				return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{&c}}, nil
+			})
+	}
+	add("note://one", "A no\u200bte"+strings.Repeat("!", 500), sdk.ResourceContents{MIMEType: "text/plain", Text: "call Anna"})
+	add("note://picture", "", sdk.ResourceContents{MIMEType: "image/png", Blob: []byte("png")})
+	add("note://file", "", sdk.ResourceContents{MIMEType: "application/zip", Blob: []byte("zip")})
+	s.AddResource(&sdk.Resource{URI: "note://gone", Name: "gone"},
+		func(_ context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+			return nil, sdk.ResourceNotFoundError(r.Params.URI)
+		})
 }
