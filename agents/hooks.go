@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/record"
@@ -70,6 +71,7 @@ func (h *hooking) notes(m hooks.Moment, v hooks.Verdict) []record.Record {
 	}
 	for _, notice := range v.Notices {
 		h.journal.log.Warn("message of a hook", "event", m.Event, "text", notice)
+		h.journal.emit(event.HookSaid, m.Turn, event.Reason{Reason: notice})
 	}
 	return []record.Record{&record.Note{Text: text}}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -116,6 +117,19 @@ func TestHooksBeforeATool(t *testing.T) {
 			t.Errorf("%s: it was told %+v", name, m)
 		}
 		b.halt()
+	}
+}
+
+// What a hook says to its owner is told to those who watch, once.
+func TestHooksSpeakToTheirOwner(t *testing.T) {
+	b := newBench(t, callEcho, newEcho(tools.Once))
+	b.hooking(moments{hooks.AfterTool: always(hooks.Verdict{Notices: []string{"the build is red"}})})
+	told := b.watched()
+	b.run()
+	b.outcome(b.say("go"))
+	within(t, "the owner is told", func() bool { return len(told.of(event.HookSaid)) == 1 })
+	if e := told.of(event.HookSaid)[0]; e.Body != (event.Reason{Reason: "the build is red"}) || e.Turn == "" {
+		t.Errorf("%+v", e)
 	}
 }
 

@@ -132,6 +132,11 @@ func (s follower) event(ctx context.Context, c *control.Client, e control.RawEve
 			s.tell.cut()
 		}
 		return nil
+	case event.HookSaid:
+		if r, err := control.Body[event.Reason](e); err == nil {
+			s.tell.note("A hook says: " + r.Reason)
+		}
+		return nil
 	case event.ItemQueued, event.AgentWoke, event.AgentSlept:
 		return nil
 	case event.TurnStarted:

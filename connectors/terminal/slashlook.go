@@ -129,6 +129,10 @@ func statusCommand(m *Model, _ string) tea.Cmd {
 		for _, c := range s.Connectors {
 			lines = append(lines, "connector "+cell(c.ID, 16)+" "+cell(c.State, 10)+" "+c.LastError)
 		}
+		for _, c := range s.MCP {
+			lines = append(lines, "MCP       "+cell(c.ID, 16)+" "+cell(c.State, 10)+" "+
+				strings.TrimSpace(c.Detail+" "+markdown.OneLine(c.LastError, 200)))
+		}
 		for _, p := range s.Providers {
 			lines = append(lines, "model     "+cell(p.ID, 16)+" "+cell(p.Model, 24)+" "+p.Detail)
 		}

@@ -64,6 +64,9 @@ const (
 
 	BudgetReached Type = "budget.reached"
 
+	// HookSaid is a message of a hook to the owner: what it said, or that it failed.
+	HookSaid Type = "hook.said"
+
 	// SandboxRefused reports that the sandbox blocked a command, if daycare can detect it.
 	SandboxRefused Type = "sandbox.refused"
 )
@@ -74,7 +77,7 @@ var Types = []Type{
 	ItemQueued, ItemTaken, ItemDone, ItemDropped, ItemMoved, TurnStarted, TurnFinished, MessageDelta, MessageThinking,
 	ToolStarted, ToolFinished, ToolProgress, SubAgentStart, SubAgentProgress, SubAgentEnd, Retry,
 	PermissionRequested, PermissionDecided, PermissionGranted, PermissionRevoked, OutboxSent, OutboxFailed,
-	CronFired, CronSkipped, ConfigReloaded, ConfigInvalid, FileEdited, FileInvalid, BudgetReached, SandboxRefused,
+	CronFired, CronSkipped, ConfigReloaded, ConfigInvalid, FileEdited, FileInvalid, BudgetReached, HookSaid, SandboxRefused,
 }
 
 // An Event reports one thing that happened. In JSON, the fields of Body, one of the structs

@@ -60,6 +60,8 @@ func (v *view) event(e control.RawEvent) error {
 		v.note("new conversation")
 	case event.BudgetReached:
 		v.note("the budget is used up")
+	case event.HookSaid:
+		return decode(e, func(r event.Reason) { v.note("a hook says: %s", r.Reason) })
 	case control.GapType:
 		v.note("some events were missed")
 	case event.TurnFinished:

@@ -48,7 +48,7 @@ func (t *Transcript) Event(e control.RawEvent) (n Needs) {
 		n.Inbox = true
 	case event.ItemTaken:
 		n.Inbox, n.History = true, true
-	case event.AgentCompacted, event.PermissionRequested, event.PermissionDecided, event.OutboxFailed:
+	case event.AgentCompacted, event.HookSaid, event.PermissionRequested, event.PermissionDecided, event.OutboxFailed:
 		n.History = true
 	case event.AgentReset:
 		n.History, n.Inbox = true, true
