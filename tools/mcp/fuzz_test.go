@@ -9,7 +9,8 @@ import (
 // question can be told and shown.
 func FuzzQuestions(f *testing.F) {
 	for _, seed := range []string{
-		`{"questions":[{"id":"0123456789ab","agent":"x","server":"a","tool":"b","arguments":{},"message":"Name?","schema":{"type":"object"}}]}`,
+		`{"questions":[{"id":"0123456789ab","agent":"x","server":"a","tool":"b","arguments":{},"message":"Name?",` +
+			`"schema":{"type":"object"}}]}`,
 		`{"questions":[{"id":"1","agent":"x","server":"a","tool":"b","arguments":null,"message":"\u202e","url":"https://h/?a=1"}]}`,
 		`{"questions":[{}]}`, `{"questions":null}`, `[]`, `{`, ``,
 	} {
