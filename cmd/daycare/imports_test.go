@@ -55,7 +55,7 @@ var imports = map[string][]string{
 		"engine/permission", "engine/record"},
 	// what commands print that look at files, for the API.
 	"cmd/daycare/inspect": {"cmd/daycare/commands", "cmd/daycare/doctor", "cmd/daycare/plugins", "cmd/daycare/term",
-		"engine/config", "engine/control", "engine/finding"},
+		"engine/beneath", "engine/config", "engine/control", "engine/disk", "engine/finding"},
 	"cmd/daycare/upkeep": {"cmd/daycare/machine", "cmd/daycare/plugins", "cmd/daycare/setup", "cmd/daycare/term", "cmd/daycare/version",
 		"engine/backup",
 		"engine/config", "engine/control", "engine/disk", "engine/fault", "engine/release", "engine/tarball"},

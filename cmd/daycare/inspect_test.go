@@ -141,3 +141,94 @@ func TestATextIsCheckedAsItsFile(t *testing.T) {
 		}
 	}
 }
+
+func TestSharedFilesAreEditedByHash(t *testing.T) {
+	dir := t.TempDir()
+	home := filepath.Join(dir, ".daycare")
+	if err := errors.Join(os.MkdirAll(filepath.Join(home, "agents", "x"), 0o700),
+		os.WriteFile(filepath.Join(dir, "planted.md"), []byte("of an agent"), 0o600),
+		os.Symlink(filepath.Join(dir, "planted.md"), filepath.Join(home, "USER.md"))); err != nil {
+		t.Fatal(err)
+	}
+	n, ctx := inspect.Inspector(dir), t.Context()
+
+	none, hash, err := n.ReadShared(ctx, "SOUL.md")
+	if err != nil || len(none) != 0 {
+		t.Fatalf("a file that is missing: %q, %v", none, err)
+	}
+	first, err := n.WriteShared(ctx, "SOUL.md", []byte("You are kind.\n"), hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conflict *control.Conflict
+	if _, err := n.WriteShared(ctx, "SOUL.md", []byte("You are rude.\n"), hash); !errors.As(err, &conflict) ||
+		conflict.Content != "You are kind.\n" || conflict.Hash != first {
+		t.Errorf("over another version: %v", err)
+	}
+	if _, err := n.WriteShared(ctx, "SOUL.md", []byte("You are brief.\n"), first); err != nil {
+		t.Errorf("over its version: %v", err)
+	}
+
+	var unfit *control.Unfit
+	_, hash, _ = n.ReadShared(ctx, "cron/look/TASK.md")
+	if _, err := n.WriteShared(ctx, "cron/look/TASK.md", []byte("---\nschedule: sometimes\n---\nlook\n"), hash); !errors.As(err, &unfit) ||
+		unfit.Findings[0].Line != 2 {
+		t.Errorf("a task that never runs: %v", err)
+	}
+	if _, err := n.WriteShared(ctx, "cron/look/TASK.md", []byte("---\nschedule: \"0 9 * * *\"\n---\nlook\n"), hash); err != nil {
+		t.Errorf("a new task: %v", err)
+	}
+
+	for _, name := range []string{"auth.json", "tokens.json", "../x.md", "agents/x/state.json", "heartbeat/.x.md", "cron/../auth.json",
+		"subagents/a/b.md", ""} {
+		if _, _, err := n.ReadShared(ctx, name); !errors.Is(err, fault.NotEditable) {
+			t.Errorf("%q is read: %v", name, err)
+		}
+		if _, err := n.WriteShared(ctx, name, []byte("x"), "x"); !errors.Is(err, fault.NotEditable) {
+			t.Errorf("%q is written: %v", name, err)
+		}
+	}
+	_, hash, _ = n.ReadShared(ctx, "USER.md")
+	if _, err := n.WriteShared(ctx, "USER.md", []byte("x"), hash); err == nil {
+		t.Error("a link into the workspace is written through")
+	}
+
+	files, err := n.SharedFiles(ctx)
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Name+" "+f.Schema)
+	}
+	if err != nil || !strings.Contains(strings.Join(names, ","), "SOUL.md ,") ||
+		!strings.Contains(strings.Join(names, ","), "cron/look/TASK.md task") {
+		t.Errorf("files %v, %v", names, err)
+	}
+}
+
+// The API shows no secret: settings with one in them are edited elsewhere.
+func TestSettingsWithSecretsAreNotShown(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, ".daycare", "settings.yaml")
+	put := func(text string) {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, ctx := inspect.Inspector(dir), t.Context()
+	put("log: {level: info}\n")
+	text, hash, err := n.ReadShared(ctx, "settings.yaml")
+	if err != nil || string(text) != "log: {level: info}\n" {
+		t.Fatalf("%q, %v", text, err)
+	}
+	for _, bad := range []string{"control: {listen: \"127.0.0.1:0\", token: canary-token}\n", "log: {level: [\ncontrol: {token: canary-token}\n"} {
+		put(bad)
+		var invalid *control.Invalid
+		text, _, err := n.ReadShared(ctx, "settings.yaml")
+		if !errors.As(err, &invalid) || strings.Contains(err.Error()+invalid.Hint, "canary") {
+			t.Errorf("%q is read: %q, %v", bad, text, err)
+		}
+		if _, err := n.WriteShared(ctx, "settings.yaml", []byte("log: {level: warn}\n"), hash); !errors.As(err, &invalid) ||
+			strings.Contains(err.Error(), "canary") {
+			t.Errorf("the conflict shows it: %v", err)
+		}
+	}
+}

@@ -117,7 +117,14 @@ func (b broken) Schema(string) (json.RawMessage, error)                  { retur
 func (b broken) Size(context.Context, string) (json.RawMessage, error)   { return nil, b.why }
 func (b broken) Log(context.Context, LogQuery, func([]byte) error) error { return b.why }
 func (b broken) Answered(context.Context, int) ([]event.Ask, error)      { return nil, b.why }
-func (b broken) Invite(context.Context) (Invitation, error)              { return Invitation{}, b.why }
+func (b broken) SharedFiles(context.Context) ([]SharedFile, error)       { return nil, b.why }
+func (b broken) ReadShared(context.Context, string) ([]byte, string, error) {
+	return nil, "", b.why
+}
+func (b broken) WriteShared(context.Context, string, []byte, string) (string, error) {
+	return "", b.why
+}
+func (b broken) Invite(context.Context) (Invitation, error) { return Invitation{}, b.why }
 func (b broken) Login(context.Context, string, string) (Session, string, error) {
 	return Session{}, "", b.why
 }

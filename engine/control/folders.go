@@ -142,39 +142,51 @@ func (f folderRoutes) importAgent(w http.ResponseWriter, r *http.Request, in imp
 	f.api.send(w, r, Route(importAgent).Status(), made)
 }
 
-// readFile answers with the content itself; its hash is the ETag.
 func (f folderRoutes) readFile(w http.ResponseWriter, r *http.Request, in fileIn) {
 	content, hash, err := f.folders.ReadFile(r.Context(), in.ID, in.Name)
+	f.api.sendFile(w, r, content, hash, err)
+}
+
+func (f folderRoutes) writeFile(w http.ResponseWriter, r *http.Request, in writeIn) {
+	f.api.takeFile(w, r, in.Match, func(content []byte, hash string) (string, error) {
+		return f.folders.WriteFile(r.Context(), in.ID, in.Name, content, hash)
+	})
+}
+
+// sendFile answers with the content itself; its hash is the ETag.
+func (a *api) sendFile(w http.ResponseWriter, r *http.Request, content []byte, hash string, err error) {
 	if err != nil {
-		f.api.fail(w, r, err)
+		a.fail(w, r, err)
 		return
 	}
 
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Disposition", "attachment")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("ETag", `"`+hash+`"`)
 	_, _ = w.Write(content) // an error means that the client went away
 }
 
-func (f folderRoutes) writeFile(w http.ResponseWriter, r *http.Request, in writeIn) {
-	hash := strings.Trim(strings.TrimPrefix(in.Match, "W/"), `"`)
+// takeFile publishes the body of a request, if the file still is the version of If-Match.
+func (a *api) takeFile(w http.ResponseWriter, r *http.Request, match string, write func(content []byte, hash string) (string, error)) {
+	hash := strings.Trim(strings.TrimPrefix(match, "W/"), `"`)
 	if hash == "" {
-		f.api.fail(w, r, &malformed{Invalid{Field: "If-Match", Reason: "is missing",
+		a.fail(w, r, &malformed{Invalid{Field: "If-Match", Reason: "is missing",
 			Hint: "GET the file first and send its ETag, so that no edit is lost"}})
 		return
 	}
 
 	content, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessageBody))
 	if err != nil {
-		f.api.fail(w, r, explain(err))
+		a.fail(w, r, explain(err))
 		return
 	}
-	if hash, err = f.folders.WriteFile(r.Context(), in.ID, in.Name, content, hash); err != nil {
-		f.api.fail(w, r, err)
+	if hash, err = write(content, hash); err != nil {
+		a.fail(w, r, err)
 		return
 	}
 
 	w.Header().Set("ETag", `"`+hash+`"`)
-	f.api.send(w, r, Route(writeFile).Status(), fileBody{hash})
+	a.send(w, r, http.StatusOK, fileBody{hash})
 }

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"slices"
 	"time"
@@ -25,6 +26,12 @@ type Inspector interface {
 	Validate(ctx context.Context, name string, text []byte) ([]finding.Finding, error)
 	// Schema is the JSON Schema of a kind of file. Errors: *Invalid.
 	Schema(name string) (json.RawMessage, error)
+	// SharedFiles are the files that people edit and that belong to no agent. ReadShared and
+	// WriteShared are as those of Folders, by the path in .daycare. Errors: fault.NotEditable,
+	// *Conflict, *Unfit.
+	SharedFiles(ctx context.Context) ([]SharedFile, error)
+	ReadShared(ctx context.Context, name string) (content []byte, hash string, err error)
+	WriteShared(ctx context.Context, name string, content []byte, hash string) (newHash string, err error)
 	// Size is what the model of an agent is sent, in tokens; null: it was never asked anything.
 	Size(ctx context.Context, id string) (json.RawMessage, error)
 	// Log calls line with what the log has, the oldest first; with Follow also with what is added,
@@ -45,6 +52,14 @@ type Checkup struct {
 type Ailment struct {
 	finding.Finding
 	Fixable bool `json:"fixable,omitempty"` // now: some only with the daemon stopped
+}
+
+// A SharedFile is a file that people edit and that belongs to no agent.
+type SharedFile struct {
+	Name      string    `json:"name"`             // path in .daycare
+	Schema    string    `json:"schema,omitempty"` // name of its schema
+	Bytes     int64     `json:"bytes"`
+	ChangedAt time.Time `json:"changedAt"`
 }
 
 // A LogQuery is what is wanted of the log.
@@ -69,6 +84,17 @@ type (
 	}
 	findingsBody struct {
 		Findings []finding.Finding `json:"findings"`
+	}
+	sharedBody struct {
+		Files []SharedFile `json:"files"`
+	}
+	sharedIn struct {
+		Name string `path:"name"`
+	}
+	sharedWriteIn struct {
+		Name  string    `path:"name"`
+		Match string    `header:"If-Match"`
+		Body  io.Reader `body:"text/plain"`
 	}
 	schemaIn struct {
 		Name string `path:"name"`
@@ -110,6 +136,22 @@ func (n inspections) validate(ctx context.Context, in aBody[validateBody]) (find
 
 func (n inspections) schema(_ context.Context, in schemaIn) (json.RawMessage, error) {
 	return n.at.Schema(in.Name)
+}
+
+func (n inspections) shared(ctx context.Context, _ nothing) (sharedBody, error) {
+	list, err := n.at.SharedFiles(ctx)
+	return sharedBody{some(list)}, err
+}
+
+func (n inspections) readShared(w http.ResponseWriter, r *http.Request, in sharedIn) {
+	content, hash, err := n.at.ReadShared(r.Context(), in.Name)
+	n.api.sendFile(w, r, content, hash, err)
+}
+
+func (n inspections) writeShared(w http.ResponseWriter, r *http.Request, in sharedWriteIn) {
+	n.api.takeFile(w, r, in.Match, func(content []byte, hash string) (string, error) {
+		return n.at.WriteShared(r.Context(), in.Name, content, hash)
+	})
 }
 
 func (n inspections) size(ctx context.Context, in anAgent) (json.RawMessage, error) {

@@ -133,6 +133,12 @@ var (
 	logOp = Op[logIn, linesBody]{"logs", get, "/v1/logs", apitoken.Admin, all, streams,
 		"`{lines}` of the log, `?agent=`, `?level=debug`, `?since=`, `?limit=200`; with `?follow=1` a stream with an event `log` for " +
 			"each line, those that are there first"}
+	sharedFiles = Op[nothing, sharedBody]{"files", get, "/v1/files", apitoken.Admin, all, 0,
+		"`{files}`: the files that people edit and that belong to no agent, each `{name, schema?, bytes, changedAt}`"}
+	readShared = Op[sharedIn, Text]{"readShared", get, "/v1/files/{name}", apitoken.Admin, all, 0,
+		"one of them, by its path in `.daycare` with `%2F`, with its hash as `ETag`; 422 for settings with a key or a token in them"}
+	writeShared = Op[sharedWriteIn, fileBody]{"writeShared", put, "/v1/files/{name}", apitoken.Admin, all, 0,
+		"replaces or makes it; needs its `ETag` as `If-Match`"}
 	sizeOf = Op[anAgent, json.RawMessage]{"context", get, "/v1/agents/{id}/context", apitoken.Read, one, 0,
 		"what its model is sent, in tokens, by part: `context` of `daycare agents show ID --json`; null before the first message"}
 )

@@ -208,6 +208,12 @@ func kindOfFile(file string) (kind, bool) {
 	return kinds[i], true
 }
 
+// SchemaNameOf is the name of the schema of a file; "": it has none.
+func SchemaNameOf(file string) string {
+	k, _ := kindOfFile(file)
+	return k.schema
+}
+
 // PatternOf is where in .daycare files of the kind of a file are; "": it is of no kind.
 func PatternOf(file string) string {
 	k, _ := kindOfFile(file)
