@@ -1,7 +1,9 @@
 package control
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 type agentRoutes struct {
 	api    *api
 	agents Agents
+	html   func(markdown string) string // nil: records have no HTML
 }
 
 func (g agentRoutes) list(ctx context.Context, in listIn) (agentsBody, error) {
@@ -90,7 +93,31 @@ func (g agentRoutes) kill(ctx context.Context, in anAgent) (empty, error) {
 func (g agentRoutes) history(ctx context.Context, in historyIn) (event.Page, error) {
 	page, err := g.agents.History(ctx, in.ID, in.Before, int(in.Limit))
 	page.Records = some(page.Records)
+	if in.HTML && g.html != nil {
+		for i, r := range page.Records {
+			page.Records[i] = withHTML(r, g.html)
+		}
+	}
 	return page, err
+}
+
+// withHTML adds html to a record that has a text: what people, models and summaries say.
+func withHTML(record json.RawMessage, render func(string) string) json.RawMessage {
+	var r struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	said := []string{"user_message", "assistant_message", "system_message", "summary"}
+	if json.Unmarshal(record, &r) != nil || r.Text == "" || !slices.Contains(said, r.Type) {
+		return record
+	}
+	made, err := json.Marshal(render(r.Text))
+	end := bytes.LastIndexByte(record, '}')
+	if err != nil || end < 0 {
+		return record
+	}
+
+	return slices.Concat(record[:end], []byte(`,"html":`), made, []byte("}"))
 }
 
 func (g agentRoutes) draft(ctx context.Context, in anAgent) (event.Draft, error) {

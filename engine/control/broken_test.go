@@ -134,7 +134,7 @@ func (b broken) End(context.Context, string) error           { return b.why }
 // What the backend cannot do is never answered as done.
 func TestEveryRouteAnswersWithTheErrorOfItsBackend(t *testing.T) {
 	b := broken{ErrProtected}
-	h := Handler(Backend{b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, func() Translator { return echo{} }, event.NewStream("boot"),
+	h := Handler(Backend{b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, nil, func() Translator { return echo{} }, event.NewStream("boot"),
 		false}, Options{})
 	local := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), Caller{Name: "me", Local: true, Rights: apitoken.Everything})))

@@ -227,7 +227,7 @@ func (c permissionCalls) Decide(ctx context.Context, token, decision, by string)
 
 // History returns a page of records before a seq; 0: the newest. limit 0: 100.
 func (c agentCalls) History(ctx context.Context, ref string, before int64, limit int) (event.Page, error) {
-	return history.call(ctx, c.wire, historyIn{ref, max(before, 0), int64(max(limit, 0))})
+	return history.call(ctx, c.wire, historyIn{ID: ref, Before: max(before, 0), Limit: int64(max(limit, 0))})
 }
 
 // Reset starts a new conversation with an empty context.

@@ -131,6 +131,8 @@ type Backend struct {
 	Backups     Backups   // nil: no backups
 	Browsers    Browsers  // nil: no page
 	Inspector   Inspector // nil: no inspection of files
+	// HTML renders Markdown as safe HTML; nil: records have none.
+	HTML func(markdown string) string
 	// Translator returns what serves clients of another API, nil while none does.
 	Translator func() Translator
 	Events     *event.Stream // nil: no events

@@ -180,7 +180,8 @@ var (
 	removeAgent = Op[removeIn, trashBody]{"removeAgent", del, "/v1/agents/{id}", apitoken.Admin, one, needsDaemon,
 		"moves it to the trash: `{trash}`; 409 while it has work, unless `?force=1`"}
 	history = Op[historyIn, event.Page]{"history", get, "/v1/agents/{id}/history", apitoken.Read, one, 0,
-		"`?before=SEQ&limit=100`: `{records, before}`, oldest first; pass `before` to get the previous page, null on the first"}
+		"`?before=SEQ&limit=100`: `{records, before}`, oldest first; pass `before` to get the previous page, null on the first. " +
+			"With `?html=1` records with a text have it as `html`, too: Markdown as HTML that is safe to show"}
 	draft = Op[anAgent, event.Draft]{"draft", get, "/v1/agents/{id}/draft", apitoken.Read, one, 0,
 		"the answer being streamed: `{turn, text, thinking?}`"}
 	waiting = Op[anAgent, inboxBody]{"inbox", get, "/v1/agents/{id}/inbox", apitoken.Read, one, 0,
@@ -218,6 +219,7 @@ type (
 		ID     string `path:"id"`
 		Before int64  `query:"before" min:"1"`
 		Limit  int64  `query:"limit" default:"100" min:"1" max:"1000"`
+		HTML   bool   `query:"html"`
 	}
 )
 

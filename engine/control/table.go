@@ -28,7 +28,7 @@ func parts(a *api, b Backend) []part {
 		{b.Costs != nil, []row{on(a, cost, sumCost(b.Costs))}},
 		{b.Inspector != nil, inspectRows(a, inspections{a, b.Inspector})},
 		{b.Browsers != nil, browserRows(a, browserRoutes{a, b.Browsers})},
-		{true, agentRows(a, agentRoutes{a, b.Agents}, words)},
+		{true, agentRows(a, agentRoutes{a, b.Agents, b.HTML}, words)},
 		{true, messageRows(a, mail)},
 		{b.Translator != nil, translatedRows(a, other)},
 		{true, []row{stream(a, events, watchers{a, b.Events}.watch)}},

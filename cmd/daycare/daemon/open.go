@@ -14,6 +14,7 @@ import (
 	"daycare/cmd/daycare/models"
 	"daycare/cmd/daycare/plugins"
 	"daycare/cmd/daycare/version"
+	"daycare/connectors/web"
 	"daycare/engine"
 	"daycare/engine/address"
 	"daycare/engine/apitoken"
@@ -205,7 +206,7 @@ func (r *Daemon) build(c *config.Config) (err error) {
 	r.handler = control.Handler(control.Backend{Agents: b, Permissions: b, Daemon: b, Files: r.files, Events: r.events, Folders: folders{b},
 		Grants: grants{r}, Pairings: admission{r}, SubAgents: grants{r}, Catalog: choices{r}, Hooks: hooked{r},
 		Costs: costs{r}, Backups: backups{r}, Schedules: schedules{r.clocks}, Translator: r.connectors.translator,
-		Browsers: r.shown.door, Inspector: r.inspector, Offline: r.lock == nil},
+		Browsers: r.shown.door, Inspector: r.inspector, HTML: web.HTML, Offline: r.lock == nil},
 		control.Options{Log: r.log, Version: version.Number})
 	r.handler = mcpServer{r}.beside(r.connectors.besideA2A(r.handler))
 	return nil

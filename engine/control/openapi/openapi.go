@@ -225,6 +225,7 @@ var hints = map[string]string{
 	"before":        "only records before this seq (default: the newest)",
 	"limit":         "maximum number of results",
 	"agent":         "only what is about this agent",
+	"html":          "with Markdown as HTML",
 	"state":         "pending or decided",
 	"ref":           "the id of an item, a reply, a turn, a tool call or an approval",
 	"level":         "this level and above",

@@ -51,3 +51,38 @@ func TestLongAnswersAreCompressedOnTheNetwork(t *testing.T) {
 		}
 	}
 }
+
+func TestRecordsHaveTheirTextAsHTML(t *testing.T) {
+	records := []string{`{"seq":1,"type":"user_message","text":"**a** }"}`, `{"seq":2,"type":"tool_result","text":"**b**"}`,
+		`{"seq":3,"type":"assistant_message","text":""}`, `{"seq":4,"type":"summary","text":"}"}`, `{"seq":5,"type":"note"}`}
+	f := &fake{history: func(string, int64, int) (page event.Page, _ error) {
+		for _, r := range records {
+			page.Records = append(page.Records, json.RawMessage(r))
+		}
+		return page, nil
+	}}
+	b := f.backend()
+	b.HTML = func(text string) string { return "<i>" + text + "</i>" }
+	ask := func(path string) (got []string) {
+		_, _, text := raw(t, Handler(b, Options{}), "GET", path, "")
+		var page struct {
+			Records []struct {
+				Seq  int
+				HTML string
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &page); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		for _, r := range page.Records {
+			got = append(got, r.HTML)
+		}
+		return got
+	}
+	if got := strings.Join(ask("/v1/agents/alpha/history?html=1"), "|"); got != "<i>**a** }</i>|||<i>}</i>|" {
+		t.Errorf("HTML %q", got)
+	}
+	if got := strings.Join(ask("/v1/agents/alpha/history"), ""); got != "" {
+		t.Errorf("nobody asked for %q", got)
+	}
+}
