@@ -33,6 +33,40 @@ func (l *Ledger) limits(agent string) (family []string, list []limit, err error)
 	return family, list, nil
 }
 
+// A Level is a limit with what counts against it.
+type Level struct {
+	Scope string // of permission.Budget: total, perDay, perAgent or the id of an agent
+	Agent string // whose spending it bounds, with that of all below it; "": everybody's
+	Limit Amount // with what it was raised by
+	Spent Amount // with what requests that run may cost
+}
+
+// Levels are all limits that bound one of these agents, those for everybody first. An agent whose
+// own limit cannot be read has none here; it spends nothing until it can.
+func (l *Ledger) Levels(agents []string) (levels []Level) {
+	of := l.o.Limits()
+	list := []limit{{permission.BudgetTotal, "", of.Total}, {permission.BudgetPerDay, "", of.PerDay}}
+	for _, id := range agents {
+		_, more, err := l.limits(id)
+		if err == nil {
+			list = append(list, more...)
+		}
+	}
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.turn()
+	seen := map[[2]string]bool{}
+	for _, m := range list {
+		if key := [2]string{m.scope, m.agent}; m.amount != (Amount{}) && !seen[key] {
+			seen[key] = true
+			levels = append(levels, Level{m.scope, m.agent, l.raised(m), l.spentOf(m)})
+		}
+	}
+
+	return levels
+}
+
 // spentOf is what counts against a limit. l.mu is held.
 func (l *Ledger) spentOf(m limit) Amount {
 	switch m.scope {

@@ -10,15 +10,48 @@ type Costs interface {
 	// Cost sums all calls since a time (zero: all there ever were), a row for each
 	// of by, one of CostBy.
 	Cost(ctx context.Context, since time.Time, by string) (Bill, error)
+	// Budgets are the limits of what agents may spend, those for everybody first.
+	Budgets(ctx context.Context) ([]Budget, error)
+}
+
+// A Budget is a limit and what counts against it: of all agents, of one, or of each that has no
+// parent, always with those below it. Spent has what requests that run may cost. A limit of 0 is
+// none in that unit.
+type Budget struct {
+	Scope   string       `json:"scope"`             // total, perDay, perAgent (of the settings) or own (of its state.json)
+	AgentID string       `json:"agentId,omitempty"` // whose; absent: all
+	Handle  string       `json:"handle,omitempty"`
+	Name    string       `json:"name,omitempty"`
+	Parent  string       `json:"parent,omitempty"` // handle of the agent above it
+	Limit   BudgetAmount `json:"limit"`
+	Spent   BudgetAmount `json:"spent"`
+}
+
+// A BudgetAmount is money and tokens.
+type BudgetAmount struct {
+	USD    float64 `json:"usd"`
+	Tokens int64   `json:"tokens"`
+}
+
+type budgetsBody struct {
+	Budgets []Budget `json:"budgets"`
+}
+
+// listBudgets makes the handler of the limits.
+func listBudgets(c Costs) func(context.Context, nothing) (budgetsBody, error) {
+	return func(ctx context.Context, _ nothing) (budgetsBody, error) {
+		list, err := c.Budgets(ctx)
+		return budgetsBody{some(list)}, err
+	}
 }
 
 // CostBy are the possible rows of a Bill; the first is the default.
-var CostBy = []string{"agent", "model", "day", "purpose"}
+var CostBy = []string{"agent", "model", "day", "purpose", "day,agent", "day,model", "day,purpose"}
 
 // A Bill sums up model calls, including those of removed agents.
 type Bill struct {
 	Since time.Time `json:"since,omitzero"`
-	By    string    `json:"by"` // agent, model, day or purpose
+	By    string    `json:"by"` // agent, model, day, purpose, or day with another
 	Rows  []*Spent  `json:"rows"`
 	Total Spent     `json:"total"`
 }
@@ -27,6 +60,7 @@ type Bill struct {
 // when the call was made.
 type Spent struct {
 	Key        string  `json:"key"`            // handle of an agent, trash/NAME, a model, YYYY-MM-DD, a purpose, total
+	Then       string  `json:"then,omitempty"` // second key
 	Name       string  `json:"name,omitempty"` // of an agent
 	Calls      int     `json:"calls"`
 	Input      int64   `json:"input"`

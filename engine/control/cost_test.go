@@ -16,6 +16,8 @@ func (s till) Cost(_ context.Context, since time.Time, by string) (Bill, error) 
 	return *s.asked, nil
 }
 
+func (s till) Budgets(context.Context) ([]Budget, error) { return nil, nil }
+
 func TestCost(t *testing.T) {
 	var asked Bill
 	b := (&fake{}).backend()

@@ -73,8 +73,11 @@ var (
 	models = Op[nothing, modelsBody]{"models", get, "/v1/models", apitoken.Read, known, 0,
 		"the available models; with the [OpenAI format](openai.md), agents as models are in `data`"}
 	cost = Op[costIn, Bill]{"cost", get, "/v1/cost", apitoken.Read, all, 0,
-		"spending: `?by=` agent (default), model, day or purpose (conversation, summary, heartbeat, cron, subagent); " +
-			"`?since=` a time"}
+		"spending: `?by=` agent (default), model, day or purpose (conversation, summary, heartbeat, cron, subagent), or a day with " +
+			"another, `day,model`, whose rows have it as `then`; `?since=` a time"}
+	budgets = Op[nothing, budgetsBody]{"budgets", get, "/v1/budgets", apitoken.Read, all, 0,
+		"`{budgets}`: the limits of what agents may spend, each `{scope, agentId?, handle?, name?, parent?, limit, spent}` with `usd` and " +
+			"`tokens`"}
 	hooks = Op[nothing, hooksBody]{"hooks", get, "/v1/hooks", apitoken.Admin, all, 0,
 		"the programs that run at moments of a turn, in the order in which they run"}
 	testHooks = Op[aBody[HookSample], HookTest]{"testhooks", post, "/v1/hooks/test", apitoken.Admin, all, 0,
@@ -113,7 +116,7 @@ type (
 )
 
 type costIn struct {
-	By    string    `query:"by" default:"agent" allow:"agent|model|day|purpose"`
+	By    string    `query:"by" default:"agent" allow:"agent|model|day|purpose|day,agent|day,model|day,purpose"`
 	Since time.Time `query:"since"`
 }
 

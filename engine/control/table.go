@@ -25,7 +25,7 @@ func parts(a *api, b Backend) []part {
 		{b.Hooks != nil, []row{on(a, hooks, hookRoutes{b.Hooks}.list), on(a, testHooks, hookRoutes{b.Hooks}.test)}},
 		{b.Backups != nil, []row{stream(a, backup, sendBackup(a, b.Backups))}},
 		{b.Catalog != nil, offerRows(a, catalogRoutes{b.Catalog, other})},
-		{b.Costs != nil, []row{on(a, cost, sumCost(b.Costs))}},
+		{b.Costs != nil, []row{on(a, cost, sumCost(b.Costs)), on(a, budgets, listBudgets(b.Costs))}},
 		{b.Inspector != nil, inspectRows(a, inspections{a, b.Inspector})},
 		{b.Browsers != nil, browserRows(a, browserRoutes{a, b.Browsers})},
 		{true, agentRows(a, agentRoutes{a, b.Agents, b.HTML}, words)},

@@ -46,7 +46,7 @@ func Cost(c *term.App) *cobra.Command {
 		},
 	}
 	term.SinceFlag(cmd, &since)
-	cmd.Flags().StringVar(&by, "by", "agent", "group by `agent`, model, day or purpose")
+	cmd.Flags().StringVar(&by, "by", "agent", "group by `agent`, model, day or purpose, or by two: day,agent; day,model; day,purpose")
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(control.CostBy, cobra.ShellCompDirectiveNoFileComp))
 
 	return cmd
@@ -68,7 +68,7 @@ func showBill(c *term.App, b control.Bill) error {
 		if s.Estimated > 0 {
 			cost = "~" + cost
 		}
-		t.Row(strings.TrimSpace(s.Key+"  "+term.OneLine(s.Name, 30)), strconv.Itoa(s.Calls), number(s.Input), number(s.Output),
+		t.Row(term.Join("  ", s.Key, s.Then, term.OneLine(s.Name, 30)), strconv.Itoa(s.Calls), number(s.Input), number(s.Output),
 			number(s.CacheRead), number(s.CacheWrite), cost)
 	}
 

@@ -34,19 +34,20 @@ func (c costs) Cost(_ context.Context, since time.Time, by string) (control.Bill
 			}
 			seen[call.Call] = true
 			row := agent
-			switch by {
-			case "model":
-				row = control.Spent{Key: cmp.Or(call.Model, call.Provider)}
-			case "purpose":
-				row = control.Spent{Key: purpose(kind, call)}
-			case "day":
-				row = control.Spent{Key: call.At.Local().Format(time.DateOnly)}
+			first, second, two := strings.Cut(by, ",")
+			row.Key = rowKey(first, agent, kind, call)
+			if two {
+				row.Then = rowKey(second, agent, kind, call)
+			}
+			if first != "agent" && second != "agent" {
+				row.Name = ""
 			}
 
-			if rows[row.Key] == nil {
-				rows[row.Key] = &row
+			id := row.Key + "\x00" + row.Then
+			if rows[id] == nil {
+				rows[id] = &row
 			}
-			tally(rows[row.Key], call)
+			tally(rows[id], call)
 			tally(&b.Total, call)
 		})
 	}
@@ -74,6 +75,43 @@ func (c costs) Cost(_ context.Context, since time.Time, by string) (control.Bill
 
 	b.Rows, b.Total.Key = sortCosts(rows, by), "total"
 	return b, nil
+}
+
+// Budgets are the limits that bound any agent.
+func (c costs) Budgets(context.Context) ([]control.Budget, error) {
+	index := c.parts.index
+	var ids []string
+	for _, m := range index.All() {
+		ids = append(ids, m.ID)
+	}
+
+	list := []control.Budget{}
+	for _, level := range c.parts.ledger.Levels(ids) {
+		b := control.Budget{Scope: level.Scope, AgentID: level.Agent, Limit: control.BudgetAmount(level.Limit),
+			Spent: control.BudgetAmount(level.Spent)}
+		if m, ok := index.Get(level.Agent); ok {
+			b.Handle, b.Name, b.Parent = m.Handle, m.Name, index.Handle(m.Descriptor.ParentAgentID)
+		}
+		if level.Scope == level.Agent && level.Agent != "" {
+			b.Scope = "own"
+		}
+		list = append(list, b)
+	}
+
+	return list, nil
+}
+
+// rowKey is the row that a call belongs to.
+func rowKey(by string, agent control.Spent, kind address.Type, call record.Spend) string {
+	switch by {
+	case "model":
+		return cmp.Or(call.Model, call.Provider)
+	case "purpose":
+		return purpose(kind, call)
+	case "day":
+		return call.At.Local().Format(time.DateOnly)
+	}
+	return agent.Key
 }
 
 // purpose is what a call was for, as the settings route calls.
@@ -119,7 +157,7 @@ func tally(s *control.Spent, c record.Spend) {
 // sortCosts puts days in their order, all else by what it cost.
 func sortCosts(rows map[string]*control.Spent, by string) []*control.Spent {
 	return slices.SortedFunc(maps.Values(rows), func(x, y *control.Spent) int {
-		if by == "day" {
+		if strings.HasPrefix(by, "day") && x.Key != y.Key {
 			return strings.Compare(x.Key, y.Key)
 		}
 		return cmp.Or(cmp.Compare(y.Cost, x.Cost), cmp.Compare(y.Output, x.Output), strings.Compare(x.Key, y.Key))

@@ -94,6 +94,8 @@ var questions = []question{
 	{422, "POST", "/v1/hooks/test", "/v1/hooks/test", `{"event":"never"}`},
 	{200, "GET", "/v1/models", "/v1/models", ""},
 	{200, "GET", "/v1/cost", "/v1/cost", ""},
+	{200, "GET", "/v1/cost?by=day,model", "/v1/cost", ""},
+	{200, "GET", "/v1/budgets", "/v1/budgets", ""},
 	{200, "GET", "/v1/session", "/v1/session", ""},
 	{422, "DELETE", "/v1/session", "/v1/session", ""},
 	{200, "GET", "/v1/sessions", "/v1/sessions", ""},
