@@ -51,7 +51,7 @@ function run() {
   onSignedOut(signedOut);
   live.on('event', (e) => {
     view?.shown?.event?.(e);
-    if (e.type === 'permission.requested') told(e);
+    if (e.type === 'permission.requested') announceRequest(e);
   });
   live.on('again', () => view?.shown?.again?.());
   live.connect((status) => signedOut({ message: status === 403 ? 'The server refused this page' : 'The session is over' }));
@@ -60,8 +60,8 @@ function run() {
   router.start(show);
 }
 
-// told tells of a new request: to screen readers, and as a notification where nobody looks at the page.
-function told(e) {
+// announceRequest reports a new request: to screen readers, and as a notification if the page is not looked at.
+function announceRequest(e) {
   const agent = store.agentOf(e.agent);
   announce(`${titleOf(agent)} asks for ${e.permission}`);
   if (live.leads()) notify(e, titleOf(agent));
@@ -232,7 +232,7 @@ function showKeys() {
           h('div', h('dt', h('kbd', key)), h('dd', label)),
         ),
       ),
-      h('label.check', off, 'Single letters act'),
+      h('label.check', off, 'Single-letter keys'),
     ),
     h('div.acts', h('button.btn', { type: 'button', autofocus: true, onclick: () => dialog.close() }, 'Close')),
   );

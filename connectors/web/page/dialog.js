@@ -1,4 +1,4 @@
-// What lies over the page: questions, sheets, short messages; and what is told to screen readers.
+// What lies over the page: questions, sheets, short messages; and sentences for screen readers.
 import { h, icon } from './dom.js';
 
 // open shows a modal dialog with these children and returns it. It is named by label, closed by Esc and by
@@ -99,7 +99,7 @@ const TELL_MS = 2000;
 const sentences = [];
 let telling = null;
 
-// announce tells a whole sentence to screen readers, at most one in two seconds; of many, the newest three.
+// announce gives a whole sentence to screen readers, at most one in two seconds; of many, the newest three.
 export function announce(sentence) {
   sentences.push(sentence);
   if (sentences.length > 3) sentences.shift();

@@ -7,14 +7,14 @@ const SILENT_MS = 25_000;
 // WAITS_MS are the pauses before connecting again.
 const WAITS_MS = [1000, 2000, 4000, 8000, 15_000];
 
-// A Stream reads server-sent events of a path until stop. told gets
+// A Stream reads server-sent events of a path until stop. handlers gets
 //   event(e)           the data of an event, with its type
 //   gap()              events were lost: read again what is shown
 //   state(s)           {live, since, retryAt}: connected or not, since when, when it tries again
 //   refused(status)    the server refuses: 401 the session is over; the stream has ended
 export class Stream {
   #path;
-  #told;
+  #handlers;
   #last = '';
   #abort = null;
   #stopped = true;
@@ -22,9 +22,9 @@ export class Stream {
   #since = Date.now();
   #wake = null;
 
-  constructor(path, told) {
+  constructor(path, handlers) {
     this.#path = path;
-    this.#told = told;
+    this.#handlers = handlers;
   }
 
   // last is the id of the newest event; start goes on behind it.
@@ -57,7 +57,7 @@ export class Stream {
       if (live) this.#since = Date.now();
       this.#failures = live ? 0 : this.#failures + 1;
       const wait = WAITS_MS[Math.min(this.#failures, WAITS_MS.length - 1)];
-      this.#told.state({ live: false, since: this.#since, retryAt: Date.now() + wait });
+      this.#handlers.state({ live: false, since: this.#since, retryAt: Date.now() + wait });
       await new Promise((done) => {
         const timer = setTimeout(done, wait);
         this.#wake = () => {
@@ -80,12 +80,12 @@ export class Stream {
       const answer = await fetch(this.#path, { headers, signal: this.#abort.signal, cache: 'no-store', redirect: 'error' });
       if (answer.status === 401 || answer.status === 403) {
         this.#stopped = true;
-        this.#told.refused(answer.status);
+        this.#handlers.refused(answer.status);
         return false;
       }
       if (!answer.ok) return false;
       live = true;
-      this.#told.state({ live: true, since: Date.now() });
+      this.#handlers.state({ live: true, since: Date.now() });
       const parser = new Parser((message) => this.#message(message));
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       for (;;) {
@@ -110,12 +110,12 @@ export class Stream {
     if (id) this.#last = id;
     if (type === 'gap') {
       this.#last = JSON.parse(data).to ?? '';
-      this.#told.gap();
+      this.#handlers.gap();
       return;
     }
     const event = JSON.parse(data);
     event.type ??= type;
-    this.#told.event(event);
+    this.#handlers.event(event);
   }
 }
 

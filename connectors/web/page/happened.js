@@ -2,14 +2,14 @@
 import { allAgents } from './store.js';
 import { titleOf, urlOf } from './state.js';
 
-// happened is an event as a line {text, more?, path}, null for those that are not told.
+// happened is an event as a line {text, more?, path}, null for those that are not listed.
 export function happened(e) {
   const agent = allAgents().find((a) => a.id === e.agent);
   const name = agent ? titleOf(agent) : '';
   const path = agent ? urlOf(agent) : '/health';
   switch (e.type) {
     case 'permission.requested':
-      return { text: `${name} asks for a permission`, more: e.permission, path: `/approvals/${e.token}` };
+      return { text: `${name} asks for approval`, more: e.permission, path: `/approvals/${e.token}` };
     case 'permission.decided':
       return {
         text: `${name}: ${e.decision === 'deny' ? 'denied' : 'allowed'}`,
@@ -17,7 +17,7 @@ export function happened(e) {
         path,
       };
     case 'retry':
-      return { text: `${name} tries again`, more: e.reason, path };
+      return { text: `${name} is retrying`, more: e.reason, path };
     case 'turn.finished':
       return e.reason === 'error' ? { text: `${name} failed`, more: e.error, path } : null;
     case 'outbox.failed':

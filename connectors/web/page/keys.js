@@ -1,4 +1,4 @@
-// Keys. Single letters act only outside of fields and dialogs, never when held, and can be switched off
+// Keys. Single letters act only outside of fields and dialogs, never when held, and can be disabled
 // (WCAG 2.1.4). Tab and what browsers and screen readers own is never taken.
 
 const OFF = 'daycare.keys';

@@ -1,4 +1,4 @@
-// Notifications of the browser for requests, if they were switched on. They say who asks, not for what: text
+// Notifications of the browser for requests, if they are enabled. They say who asks, not for what: text
 // of an agent does not leave the page.
 import { go } from './router.js';
 

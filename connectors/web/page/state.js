@@ -28,13 +28,13 @@ const GROUP_OF = {
 
 // WORDS name each state for people who cannot see its sign.
 export const WORDS = {
-  ask: 'asks you',
+  ask: 'asks for approval',
   error: 'failed',
   paused: 'paused',
-  work: 'at work',
-  retry: 'tries again',
-  queued: 'has work waiting',
-  new: 'said something new',
+  work: 'working',
+  retry: 'retrying',
+  queued: 'has queued work',
+  new: 'has a new answer',
   idle: 'idle',
   ended: 'ended',
 };
@@ -61,15 +61,15 @@ export function doing(agent) {
   const detail = plain(agent.detail ?? '');
   switch (keyOf(agent)) {
     case 'ask':
-      return ask ? { text: 'asks: ', code: firstLine(ask.shown ?? ask.request) } : { text: 'asks for a permission' };
+      return ask ? { text: 'asks: ', code: firstLine(ask.shown ?? ask.request) } : { text: 'asks for approval' };
     case 'paused':
       return { text: detail ? `paused: ${detail}` : 'paused' };
     case 'error':
       return { text: detail ? `error: ${detail}` : 'error' };
     case 'retry':
-      return { text: detail.startsWith('retry ') ? detail : `tries again: ${detail}` };
+      return { text: detail.startsWith('retry ') ? detail : `retrying: ${detail}` };
     case 'queued':
-      return { text: detail || 'has work waiting' };
+      return { text: detail || 'has queued work' };
     case 'work':
       break;
     default:

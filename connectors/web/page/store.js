@@ -1,10 +1,10 @@
 // What the whole page knows: all agents, the requests that wait, the status. It is the newest snapshot of
-// the API with what the events since then told; nothing of it is kept.
+// the API with what events added since; nothing of it is stored.
 import { get, agentPath } from './api.js';
 import { on } from './live.js';
 
 // READ_MS is how often agents are read again at most while events say that they changed, in milliseconds;
-// TELL_MS how often a change of agents is told: 4 times a second.
+// TELL_MS how often listeners are called when agents change: 4 times a second.
 const READ_MS = 1000;
 const TELL_MS = 250;
 
@@ -191,7 +191,7 @@ async function readAll() {
   changedAgents();
 }
 
-// put takes an agent as it is now, and keeps what only events told of it.
+// put takes an agent as it is now, and keeps what only events say about it.
 function put(agent) {
   const before = agents.get(agent.id);
   agents.set(agent.id, { ...agent, said: agent.said ?? before?.said, since: before?.since });

@@ -12,7 +12,7 @@ export async function stop(agent) {
     agent.state === 'tool' &&
     !(await ask({
       title: `Stop ${agent.handle}?`,
-      body: 'A tool is running. Its work is lost, and the agent is told that it was stopped.',
+      body: 'A tool is running. Its work is lost, and the agent is notified that you stopped it.',
       yes: 'Stop',
       danger: true,
     }))
@@ -71,7 +71,7 @@ export async function mark(agent) {
 export async function reset(agent) {
   const ok = await ask({
     title: 'Start a new conversation',
-    yes: 'Start anew',
+    yes: 'Start',
     danger: true,
     body: ['The model forgets this conversation. The history keeps it.', 'Permissions, model and budget stay.'],
   });

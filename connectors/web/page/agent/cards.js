@@ -51,7 +51,7 @@ export class Card {
     if (this.node.open) this.#draw();
   }
 
-  // child links the agent that the call started, as far as events told.
+  // child links the agent that the call started, if an event named it.
   child(agent) {
     if (this.link || !agent) return;
     this.link = h('a.chip', { href: urlOf(agent) }, titleOf(agent));
@@ -189,8 +189,8 @@ export function family(id) {
     node.hidden = all.length === 0;
     const of = (...keys) => all.filter((a) => keys.includes(keyOf(a))).length;
     const parts = [
-      [of('work', 'retry', 'queued'), 'at work'],
-      [of('ask'), 'asks you'],
+      [of('work', 'retry', 'queued'), 'working'],
+      [of('ask'), 'waiting for you'],
       [of('error', 'paused'), 'failed'],
       [of('idle', 'new', 'ended'), 'done'],
     ];

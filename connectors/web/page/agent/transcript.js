@@ -115,7 +115,7 @@ export class Transcript {
       return;
     }
     for (const record of fresh) this.#append(record);
-    if (fresh.length) this.#told(fresh);
+    if (fresh.length) this.#count(fresh);
     this.loaded?.();
   }
 
@@ -218,7 +218,7 @@ export class Transcript {
     if (this.node.scrollTop < NEAR) this.#older();
   }
 
-  #told(fresh) {
+  #count(fresh) {
     const said = fresh.filter((r) => (r.type === 'assistant_message' && r.text) || (r.type === 'user_message' && !r.silent)).length;
     if (this.#atEnd) this.toEnd();
     else if (said) {

@@ -27,10 +27,10 @@ function sections(why) {
 
 function came(why, records) {
   const users = records.filter((r) => r.type === 'user_message');
-  if (users.length === 0 && why.waiting) return h('section', h('h2', 'Came in'), h('p', 'It waits in the inbox.'));
+  if (users.length === 0 && why.waiting) return h('section', h('h2', 'Message'), h('p', 'It waits in the inbox.'));
   return h(
     'section',
-    h('h2', 'Came in'),
+    h('h2', 'Message'),
     users.map((r) => {
       const item = (why.inbound ?? []).find((i) => i.id === r.item);
       const waited = item?.at ? Date.parse(r.at) - Date.parse(item.at) : -1;
@@ -161,7 +161,7 @@ function total(why, records) {
   const allowed = records.filter((r) => r.type === 'permission' && r.event !== 'asked' && r.event !== 'used');
   return h(
     'section',
-    h('h2', 'In all'),
+    h('h2', 'Total'),
     h(
       'dl.pairs',
       allowed.flatMap((r) => [h('dt', `${r.event}: `, h('code', named(r.tag))), h('dd', plain(r.by ?? ''))]),

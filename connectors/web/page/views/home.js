@@ -299,10 +299,10 @@ class Home {
     const next = this.#next[0];
     fill(this.strip, [
       figure('Need you', h(`span${needs ? '.ask' : ''}`, needs)),
-      figure('At work', busy.length, retries ? `${retries} tries again` : ''),
+      figure('Working', busy.length, retries ? `${retries} retrying` : ''),
       figure('In inboxes', waits, oldest ? `oldest ${ago(oldest)}` : ''),
       this.#spent(),
-      figure('Next wake', next ? hour(next.at) : '–', next ? `${next.name}, ${until(next.at)}` : 'nothing is scheduled'),
+      figure('Next run', next ? hour(next.at) : '–', next ? `${next.name}, ${until(next.at)}` : 'nothing is scheduled'),
     ]);
   }
 
@@ -338,7 +338,7 @@ function header() {
   return h(
     'div.top',
     { role: 'row' },
-    ...['Agent', 'Doing, or said last', 'Inbox', 'Context', 'Today', 'Next', 'Last'].map((text, i) =>
+    ...['Agent', 'Doing, or last answer', 'Inbox', 'Context', 'Today', 'Next', 'Last'].map((text, i) =>
       h(`span${i === 2 || i > 3 ? '.right' : ''}`, { role: 'columnheader' }, text),
     ),
   );
