@@ -107,16 +107,29 @@ export class Transcript {
 
   async #readNewer() {
     const newest = this.#records.at(-1)?.record.seq ?? 0;
-    const page = await this.#page();
+    const fresh = newest ? await this.#since(newest) : null;
     if (this.#closed) return;
-    const fresh = page.records.filter((r) => r.seq > newest);
-    if (newest === 0 || (fresh.length === page.records.length && page.before !== null)) {
-      await this.load(); // more than a page came meanwhile
+    if (!fresh) {
+      await this.load();
       return;
     }
     for (const record of fresh) this.#append(record);
     if (fresh.length) this.#count(fresh);
     this.loaded?.();
+  }
+
+  // since reads the records behind a seq, oldest first; null if they are more than a few pages.
+  async #since(newest) {
+    let fresh = [];
+    let before = null;
+    for (let pages = 0; pages < MOST / PAGE; pages++) {
+      const page = await this.#page(before);
+      const here = page.records.filter((r) => r.seq > newest);
+      fresh = [...here, ...fresh];
+      before = page.before;
+      if (here.length < page.records.length || before === null) return fresh;
+    }
+    return null;
   }
 
   // append shows a record at the end. What streamed of it gives way; a call keeps its card.
@@ -287,7 +300,7 @@ export class Transcript {
         this.refresh();
         break;
       case 'file.edited':
-        this.load();
+        if (e.file?.endsWith('history.jsonl')) this.load();
         break;
       default:
         if (/^(turn|item\.taken|agent|permission|outbox|message)/.test(e.type)) this.refresh();
