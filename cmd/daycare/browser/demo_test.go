@@ -8,24 +8,26 @@ import (
 	"time"
 )
 
-// A view is a view of the page, where it is, and what the Tab key leads to in it.
+// A view is a view of the page: where it is, what the Tab key leads to in it, and the keys that
+// are pressed before it is looked at.
 type view struct {
 	name, path string
 	reach      []string
+	keys       []string
 }
 
 var views = []view{
-	{"home", "/", []string{"Find or do", "Filter agents", "New agent", "Review"}},
-	{"agent", "/agents/0", []string{"Message to 0/", "Fork", "Model"}},
-	{"approvals", "/approvals", []string{"reviewer"}},
-	{"clocks", "/clocks", []string{"Add a task", "Run Queue watch", "Queue watch is enabled"}},
-	{"files", "/files/0/state.json", []string{"settings.yaml", "Text of state.json"}},
-	{"history", "/files/0/history.jsonl", []string{"Select record", "Edit record"}},
-	{"costs", "/costs", []string{"14 days", "By model"}},
-	{"health", "/health", []string{"Check again", "Test scripted", "warn"}},
-	{"skills", "/skills", []string{"Filter skills"}},
-	{"tools", "/tools", []string{"Filter tools"}},
-	{"trash", "/trash", []string{"Restore"}},
+	{name: "home", path: "/", reach: []string{"Find or do", "Filter agents", "New agent", "Review"}},
+	{name: "agent", path: "/agents/0", reach: []string{"Message to 0/", "Fork", "Model"}},
+	{name: "approvals", path: "/approvals", reach: []string{"reviewer", "Once", "Deny"}, keys: []string{"j"}},
+	{name: "clocks", path: "/clocks", reach: []string{"Add a task", "Run Queue watch", "Queue watch is enabled"}},
+	{name: "files", path: "/files/0/state.json", reach: []string{"settings.yaml", "Text of state.json"}},
+	{name: "history", path: "/files/0/history.jsonl", reach: []string{"Select record", "Edit record"}},
+	{name: "costs", path: "/costs", reach: []string{"14 days", "By model"}},
+	{name: "health", path: "/health", reach: []string{"Check again", "Test scripted", "warn"}},
+	{name: "skills", path: "/skills", reach: []string{"Filter skills"}},
+	{name: "tools", path: "/tools", reach: []string{"Filter tools"}},
+	{name: "trash", path: "/trash", reach: []string{"Restore"}},
 }
 
 // demoScript is a few agents with something to show: tools, an edit, a question, a failure.

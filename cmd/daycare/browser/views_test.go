@@ -35,6 +35,7 @@ func TestViews(t *testing.T) {
 		p.scheme("light")
 		p.size(1440, 900)
 		p.goTo(v.path)
+		p.press(v.keys...)
 		p.settled()
 		p.looks(v.name)
 		p.keep(v.name)
@@ -108,7 +109,13 @@ func (p *tab) keep(name string) {
 	}
 }
 
-// fewColours is a picture with the 256 colours that are in it most often, every other one
+// alike reports whether the eye hardly tells two colours apart.
+func alike(a, b color.RGBA) bool {
+	r, g, u := int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B)
+	return r*r+g*g+u*u < 120
+}
+
+// fewColours is a picture with at most 256 colours, the most frequent of it, every other one
 // replaced by the nearest of them: a page is text on plain ground, and looks the same.
 func fewColours(shot image.Image) *image.Paletted {
 	counts := map[color.RGBA]int{}
@@ -123,8 +130,10 @@ func fewColours(shot image.Image) *image.Paletted {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a.R, b.R), cmp.Compare(a.G, b.G), cmp.Compare(a.B, b.B))
 	})
 	var palette color.Palette
-	for _, c := range most[:min(len(most), 256)] {
-		palette = append(palette, c)
+	for _, c := range most { // of those that are alike, one
+		if len(palette) < 256 && !slices.ContainsFunc(palette, func(p color.Color) bool { return alike(p.(color.RGBA), c) }) {
+			palette = append(palette, c)
+		}
 	}
 
 	few := image.NewPaletted(bounds, palette)

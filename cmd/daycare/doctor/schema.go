@@ -47,7 +47,7 @@ type layout struct {
 // layouts lists the files that have a JSON Schema.
 func layouts() []layout {
 	return []layout{
-		{name: "settings", about: "settings.yaml", of: reflect.TypeFor[config.Config]()},
+		{name: "settings", about: "settings.yaml", of: reflect.TypeFor[config.Config](), finish: sayRestart},
 		{name: "auth", about: "auth.json: secrets by id", of: reflect.TypeFor[map[string]string](), finish: func(s *jsonschema.Schema) {
 			s.PropertyNames = &jsonschema.Schema{Pattern: `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$|^\$schema$`}
 		}},
@@ -93,6 +93,16 @@ func layouts() []layout {
 }
 
 // logEntry is what every line of the log has beside the keys of its message.
+// sayRestart marks the sections of the settings that take effect after a restart, by x-apply.
+func sayRestart(s *jsonschema.Schema) {
+	sections := reflect.TypeFor[config.Config]()
+	for i := range sections.NumField() {
+		if apply := sections.Field(i).Tag.Get("apply"); apply != "" {
+			s.Properties[sections.Field(i).Tag.Get("json")].Extra = map[string]any{"x-apply": apply}
+		}
+	}
+}
+
 type logEntry struct {
 	Time  disk.Stamp `json:"time"`
 	Level string     `json:"level" allow:"DEBUG|INFO|WARN|ERROR"`

@@ -10,15 +10,31 @@ import { setQuery } from './router.js';
 // change the list.
 export function list({ title, read, event, empty, words, row }) {
   const node = h('div.page.slim', { 'aria-busy': 'true' });
-  const filter = h('input.in', { type: 'search', placeholder: `Filter ${title.toLowerCase()}`, 'aria-label': `Filter ${title.toLowerCase()}`, 'data-filter': true, 'data-key': 'filter',
-    oninput: () => { setQuery({ q: filter.value }); } });
+  const filter = h('input.in', {
+    type: 'search',
+    placeholder: `Filter ${title.toLowerCase()}`,
+    'aria-label': `Filter ${title.toLowerCase()}`,
+    'data-filter': true,
+    'data-key': 'filter',
+    oninput: () => {
+      setQuery({ q: filter.value });
+    },
+  });
   let items = null;
   const draw = () => {
     const q = filter.value.trim().toLowerCase();
     const shown = (items ?? []).filter((item) => words(item).toLowerCase().includes(q));
     const count = items === null ? '' : q ? `${shown.length} of ${items.length}` : plural(items.length, 'entry', 'entries');
-    redraw(node, [h('header.head', h('h1', title), h('span.quiet', count), h('span.grow'), filter),
-      items !== null && (shown.length ? h('ul.catalogue', shown.map((item) => entry(row(item, again)))) : h('p.hint', items.length ? 'Nothing fits the filter.' : empty))]);
+    redraw(node, [
+      h('header.head', h('h1', title), h('span.quiet', count), h('span.grow'), filter),
+      items !== null &&
+        (shown.length
+          ? h(
+              'ul.catalogue',
+              shown.map((item) => entry(row(item, again))),
+            )
+          : h('p.hint', items.length ? 'Nothing fits the filter.' : empty)),
+    ]);
   };
   const again = soon(async () => {
     try {
@@ -32,10 +48,31 @@ export function list({ title, read, event, empty, words, row }) {
   filter.value = new URLSearchParams(location.search).get('q') ?? '';
   fill(node, [h('header.head', h('h1', title))]);
   again();
-  return { node, again, event: (e) => { if (event.test(e.type)) again(); }, update: () => { draw(); return true; } };
+  return {
+    node,
+    again,
+    event: (e) => {
+      if (event.test(e.type)) again();
+    },
+    update: () => {
+      draw();
+      return true;
+    },
+  };
 }
 
 function entry({ name, about, facts, action, mono }) {
-  return h('li', h('div', h(`h2${mono ? '.mono' : ''}`, plain(name)), about && h('p', plain(about)),
-    h('p.facts', facts.filter(Boolean).map((f) => h('span', f)))), action);
+  return h(
+    'li',
+    h(
+      'div',
+      h(`h2${mono ? '.mono' : ''}`, plain(name)),
+      about && h('p', plain(about)),
+      h(
+        'p.facts',
+        facts.filter(Boolean).map((f) => h('span', f)),
+      ),
+    ),
+    action,
+  );
 }

@@ -19,8 +19,10 @@ export function bars({ days, series, limit = 0, label }) {
   const y = (usd) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - usd / top);
   const lines = [];
   for (let usd = 0; usd <= top + step / 2; usd += step) {
-    lines.push(svg('line', { class: 'grid', x1: `${LEFT}%`, x2: '100%', y1: y(usd), y2: y(usd) }),
-      svg('text', { x: 0, y: y(usd) + 4 }, money(usd).replace(/\.00$/, '')));
+    lines.push(
+      svg('line', { class: 'grid', x1: `${LEFT}%`, x2: '100%', y1: y(usd), y2: y(usd) }),
+      svg('text', { x: 0, y: y(usd) + 4 }, money(usd).replace(/\.00$/, '')),
+    );
   }
   const width = (100 - LEFT) / days.length;
   const drawn = days.map((d, i) => column(d, LEFT + i * width, width, y, series, days.length));
@@ -36,11 +38,15 @@ function column(d, left, width, y, series, many) {
     const from = y(below);
     below += usd;
     const height = Math.max(0, from - y(below) - (usd > 0 ? 1 : 0));
-    return svg('rect', { class: `c${Math.min(i, COLOURS)}`, x, width: `${thick.toFixed(2)}%`, y: y(below), height },
-      svg('title', {}, `${d.day}, ${series[i]}: ${money(usd)}`));
+    return svg(
+      'rect',
+      { class: `c${Math.min(i, COLOURS)}`, x, width: `${thick.toFixed(2)}%`, y: y(below), height },
+      svg('title', {}, `${d.day}, ${series[i]}: ${money(usd)}`),
+    );
   });
   const shown = many <= 16 || Number(d.day.slice(8)) % 5 === 0;
-  const name = shown && svg('text', { class: 'day', x: `${(left + width / 2).toFixed(2)}%`, y: HEIGHT - 6 }, String(Number(d.day.slice(8))));
+  const name =
+    shown && svg('text', { class: 'day', x: `${(left + width / 2).toFixed(2)}%`, y: HEIGHT - 6 }, String(Number(d.day.slice(8))));
   return svg('g', {}, parts, name);
 }
 
@@ -56,7 +62,11 @@ function niceStep(least) {
 
 // legend names the colours.
 export function legend(series, more) {
-  return h('ul.legend', series.map((name, i) => h('li', square(i), name)), more && h('li', more));
+  return h(
+    'ul.legend',
+    series.map((name, i) => h('li', square(i), name)),
+    more && h('li', more),
+  );
 }
 
 // square is the colour of a series.
@@ -68,6 +78,10 @@ export function square(i) {
 export function share(part, kind = '', label) {
   const percent = `${(Math.max(0, Math.min(1, part)) * 100).toFixed(1)}%`;
   const named = label ? { role: 'img', 'aria-label': label } : { 'aria-hidden': 'true' };
-  return svg('svg', { class: 'meter', height: 4, ...named }, svg('rect', { class: 'back', width: '100%', height: 4, rx: 2 }),
-    svg('rect', { class: kind || 'full', width: percent, height: 4, rx: 2 }));
+  return svg(
+    'svg',
+    { class: 'meter', height: 4, ...named },
+    svg('rect', { class: 'back', width: '100%', height: 4, rx: 2 }),
+    svg('rect', { class: kind || 'full', width: percent, height: 4, rx: 2 }),
+  );
 }

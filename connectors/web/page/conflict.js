@@ -6,11 +6,20 @@ import { difference, changesOf, onTopOf } from './difference.js';
 
 // diffTable shows the lines of a difference; null in the list is a gap.
 export function diffTable(lines, label = 'Change') {
-  return h('div.diff', { role: 'group', 'aria-label': label, tabindex: lines.length > 12 ? '0' : null }, lines.map((line) => {
-    if (line === null) return h('div.hunk', h('i'), h('span'), h('span', '⋯'));
-    const kind = { '+': 'add', '-': 'del' }[line.kind] ?? 'same';
-    return h(`div.${kind}`, h('i', String(line.now ?? line.old)), h('span', { 'aria-label': { add: 'added', del: 'removed' }[kind] ?? null }, line.kind), h('span', named(line.text)));
-  }));
+  return h(
+    'div.diff',
+    { role: 'group', 'aria-label': label, tabindex: lines.length > 12 ? '0' : null },
+    lines.map((line) => {
+      if (line === null) return h('div.hunk', h('i'), h('span'), h('span', '⋯'));
+      const kind = { '+': 'add', '-': 'del' }[line.kind] ?? 'same';
+      return h(
+        `div.${kind}`,
+        h('i', String(line.now ?? line.old)),
+        h('span', { 'aria-label': { add: 'added', del: 'removed' }[kind] ?? null }, line.kind),
+        h('span', named(line.text)),
+      );
+    }),
+  );
 }
 
 // settle asks what to do with an edit whose file was changed meanwhile. It returns {took, text, clashes}: took is
@@ -27,12 +36,24 @@ export function settle({ name, base, mine, disk }) {
       const lines = changesOf(difference(base, to));
       return h('section', h('h3', heading), lines.length ? diffTable(lines, heading) : h('p.quiet', 'No line differs.'));
     };
-    const dialog = open('box.wide', `${name} has changed`, h('div.body', h('h2', `${name} has changed on disk`),
-      h('p', 'Something else wrote it after you opened it. Nothing is lost: choose what to keep.'),
-      h('div.halves', half('Your change', mine), half(`On disk since ${hour(disk.since)}`, disk.text)), verdict(merged.clashes)),
-    h('div.acts', h('button.btn.main', { type: 'button', onclick: take('mine', merged.text, merged.clashes) }, 'Put mine on top of it'),
-      h('button.btn', { type: 'button', onclick: take('theirs', disk.text, []) }, 'Take what is on disk'), h('span.grow'),
-      h('button.btn', { type: 'button', onclick: () => dialog.close() }, 'Keep editing')));
+    const dialog = open(
+      'box.wide',
+      `${name} has changed`,
+      h(
+        'div.body',
+        h('h2', `${name} has changed on disk`),
+        h('p', 'Something else wrote it after you opened it. Nothing is lost: choose what to keep.'),
+        h('div.halves', half('Your change', mine), half(`On disk since ${hour(disk.since)}`, disk.text)),
+        verdict(merged.clashes),
+      ),
+      h(
+        'div.acts',
+        h('button.btn.main', { type: 'button', onclick: take('mine', merged.text, merged.clashes) }, 'Put mine on top of it'),
+        h('button.btn', { type: 'button', onclick: take('theirs', disk.text, []) }, 'Take what is on disk'),
+        h('span.grow'),
+        h('button.btn', { type: 'button', onclick: () => dialog.close() }, 'Keep editing'),
+      ),
+    );
     dialog.addEventListener('close', () => answer(choice));
   });
 }

@@ -53,7 +53,7 @@ function middle(a, b) {
     trace.push(new Map(furthest));
     for (let k = -edits; k <= edits; k += 2) {
       const down = k === -edits || (k !== edits && (furthest.get(k - 1) ?? -1) < (furthest.get(k + 1) ?? -1));
-      let x = down ? furthest.get(k + 1) ?? 0 : furthest.get(k - 1) + 1;
+      let x = down ? (furthest.get(k + 1) ?? 0) : furthest.get(k - 1) + 1;
       while (x < a.length && x - k < b.length && a[x] === b[x - k]) x++;
       furthest.set(k, x);
       if (x >= a.length && x - k >= b.length) return walkBack(trace, a, b);
@@ -70,7 +70,7 @@ function walkBack(trace, a, b) {
     const furthest = trace[edits];
     const k = x - y;
     const down = k === -edits || (k !== edits && (furthest.get(k - 1) ?? -1) < (furthest.get(k + 1) ?? -1));
-    const from = down ? furthest.get(k + 1) ?? 0 : furthest.get(k - 1) ?? 0;
+    const from = down ? (furthest.get(k + 1) ?? 0) : (furthest.get(k - 1) ?? 0);
     const fromK = down ? k + 1 : k - 1;
     while (x > from && y > from - fromK && x > 0 && y > 0 && a[x - 1] === b[y - 1]) found.push([--x, --y]);
     if (edits === 0) break;
@@ -101,9 +101,16 @@ export function onTopOf(base, mine, theirs) {
     const both = all.some((h) => ours.includes(h)) && all.some((h) => others.includes(h));
     const taken = both ? ours : all.some((h) => ours.includes(h)) ? ours : others;
     const start = result.length;
-    rewrite(result, lines, all.filter((h) => taken.includes(h)), at, end);
+    rewrite(
+      result,
+      lines,
+      all.filter((h) => taken.includes(h)),
+      at,
+      end,
+    );
     if (both && !same(all, ours, others)) clashes.push([start + 1, Math.max(start + 1, result.length)]);
-    if (end === at) { // an insertion: the line behind it is still to come
+    if (end === at) {
+      // an insertion: the line behind it is still to come
       if (at < lines.length) result.push(lines[at]);
       at++;
     } else {
@@ -124,7 +131,7 @@ function hunks(base, changed) {
       at = line.old;
       continue;
     }
-    if (!open) list.push(open = { from: at, to: at, text: [] });
+    if (!open) list.push((open = { from: at, to: at, text: [] }));
     if (line.kind === '-') at = open.to = line.old;
     else open.text.push(line.text);
   }
@@ -137,7 +144,7 @@ function together(own, other, ours, others) {
   const all = [own, other].filter(Boolean);
   const from = all[0].from;
   let end = Math.max(...all.map((h) => h.to));
-  for (let grown = true; grown;) {
+  for (let grown = true; grown; ) {
     grown = false;
     for (const h of [...ours, ...others]) {
       if (all.includes(h) || h.from < from || h.from >= end) continue;

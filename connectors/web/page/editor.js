@@ -10,8 +10,17 @@ export class Editor {
 
   constructor({ label, changed, described }) {
     this.#field = h('textarea', {
-      'aria-label': label, 'aria-describedby': described, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', wrap: 'off', 'data-key': 'editor',
-      oninput: () => { this.#measure(); changed(); },
+      'aria-label': label,
+      'aria-describedby': described,
+      spellcheck: 'false',
+      autocapitalize: 'off',
+      autocomplete: 'off',
+      wrap: 'off',
+      'data-key': 'editor',
+      oninput: () => {
+        this.#measure();
+        changed();
+      },
     });
     this.node = h('div.code', this.#gutter, h('div.sheet-of-text', this.#marks, this.#field));
   }

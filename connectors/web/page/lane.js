@@ -24,11 +24,19 @@ function x(time, { from, to }) {
 // which daycare was not running. label says the same in words.
 export function lane({ runs, next, down = [], range, label }) {
   const marks = runs.flatMap((run) => mark(run, range));
-  const coming = next.map((time) => x(time, range)).filter(Boolean)
+  const coming = next
+    .map((time) => x(time, range))
+    .filter(Boolean)
     .map((cx) => svg('circle', { class: 'next', cx, cy: MIDDLE, r: 2 }));
-  return svg('svg', { class: 'lane', height: HEIGHT, role: 'img', 'aria-label': label },
-    pauses(down, range), svg('line', { class: 'axis', x1: '0', x2: '100%', y1: MIDDLE, y2: MIDDLE }),
-    marks, coming, svg('line', { class: 'today', x1: x(range.now, range), x2: x(range.now, range), y1: 0, y2: HEIGHT }));
+  return svg(
+    'svg',
+    { class: 'lane', height: HEIGHT, role: 'img', 'aria-label': label },
+    pauses(down, range),
+    svg('line', { class: 'axis', x1: '0', x2: '100%', y1: MIDDLE, y2: MIDDLE }),
+    marks,
+    coming,
+    svg('line', { class: 'today', x1: x(range.now, range), x2: x(range.now, range), y1: 0, y2: HEIGHT }),
+  );
 }
 
 function pauses(down, range) {
@@ -53,12 +61,20 @@ function mark(run, range) {
 
 function shape(outcome, place, tip) {
   switch (outcome) {
-    case 'missed': return svg('line', { class: 'missed', x1: place, x2: place, y1: MIDDLE - 7, y2: MIDDLE + 7 }, tip);
-    case 'failed': return svg('svg', { x: place, y: MIDDLE, overflow: 'visible' },
-      svg('rect', { class: 'failed', x: -3.5, y: -3.5, width: 7, height: 7 }, tip));
-    case 'skipped': return svg('circle', { class: 'skipped', cx: place, cy: MIDDLE, r: 3.5 }, tip);
-    case 'running': return svg('circle', { class: 'running', cx: place, cy: MIDDLE, r: 4.5 }, tip);
-    default: return svg('circle', { class: 'ran', cx: place, cy: MIDDLE, r: 3.5 }, tip);
+    case 'missed':
+      return svg('line', { class: 'missed', x1: place, x2: place, y1: MIDDLE - 7, y2: MIDDLE + 7 }, tip);
+    case 'failed':
+      return svg(
+        'svg',
+        { x: place, y: MIDDLE, overflow: 'visible' },
+        svg('rect', { class: 'failed', x: -3.5, y: -3.5, width: 7, height: 7 }, tip),
+      );
+    case 'skipped':
+      return svg('circle', { class: 'skipped', cx: place, cy: MIDDLE, r: 3.5 }, tip);
+    case 'running':
+      return svg('circle', { class: 'running', cx: place, cy: MIDDLE, r: 4.5 }, tip);
+    default:
+      return svg('circle', { class: 'ran', cx: place, cy: MIDDLE, r: 3.5 }, tip);
   }
 }
 
@@ -72,8 +88,12 @@ export function axis(range) {
     const place = x(t, range);
     if (even && place && Math.abs(t - range.now) > 45 * 60_000) labels.push(svg('text', { x: place, y: 12 }, hourOf(t)));
   }
-  return svg('svg', { class: 'lane hours', height: 16, 'aria-hidden': 'true' }, labels,
-    svg('text', { class: 'today', x: x(range.now, range), y: 12 }, hourOf(range.now)));
+  return svg(
+    'svg',
+    { class: 'lane hours', height: 16, 'aria-hidden': 'true' },
+    labels,
+    svg('text', { class: 'today', x: x(range.now, range), y: 12 }, hourOf(range.now)),
+  );
 }
 
 function hourOf(t) {

@@ -26,7 +26,10 @@ export class LogLines {
     this.close();
     this.node.replaceChildren();
     this.#stream = new Stream(`/v1/logs?level=${level}&limit=100&follow=1`, {
-      event: (line) => this.#take(line), gap: () => {}, state: () => {}, refused: () => {},
+      event: (line) => this.#take(line),
+      gap: () => {},
+      state: () => {},
+      refused: () => {},
     });
     this.#stream.start();
   }
@@ -59,7 +62,12 @@ function row({ time, level = 'INFO', msg, type, ...rest }) {
   const colour = { warn: 'ask', error: 'error', debug: 'quiet' }[kind] ?? 'second';
   const at = time ? new Date(time) : null;
   const clock = at ? `${at.toLocaleTimeString(undefined, { hourCycle: 'h23' })}.${String(at.getMilliseconds()).padStart(3, '0')}` : '';
-  return h('div', h('time', { datetime: time ?? null }, clock), h(`span.${colour}`, kind), h('span', plain([msg, ...Object.entries(rest).map(pair)].join(' '))));
+  return h(
+    'div',
+    h('time', { datetime: time ?? null }, clock),
+    h(`span.${colour}`, kind),
+    h('span', plain([msg, ...Object.entries(rest).map(pair)].join(' '))),
+  );
 }
 
 function pair([key, value]) {

@@ -24,8 +24,16 @@ const EFFECTS = {
 
 // OWNERS say who writes which members of a file that you and daycare share.
 const OWNERS = {
-  'state.json': [['permissions, provider', 'yours'], ['queue, budget', 'yours'], ['createdAt, ended', 'daycare’s'], ['session, tokens, stats', 'recomputed']],
-  'descriptor.json': [['name, systemPrompt, tools', 'yours'], ['id, type, createdAt', 'daycare’s']],
+  'state.json': [
+    ['permissions, provider', 'yours'],
+    ['queue, budget', 'yours'],
+    ['createdAt, ended', 'daycare’s'],
+    ['session, tokens, stats', 'recomputed'],
+  ],
+  'descriptor.json': [
+    ['name, systemPrompt, tools', 'yours'],
+    ['id, type, createdAt', 'daycare’s'],
+  ],
 };
 
 // place is the file that the path of a URL names: {path, name, title, agent, url, effect, owners}; null if there is none
@@ -38,7 +46,12 @@ export function place(parts) {
     return about({ name, agent, title: titleOf(agent), path: agentPath(agent.id, `/files/${name}`), url: urlOf(agent, name) });
   }
   const path = parts.join('/');
-  return about({ name, title: path === name ? 'workspace' : path.slice(0, -name.length - 1), path: `/v1/files/${parts.map(encodeURIComponent).join('/')}`, url: `/files/${parts.map(encodeURIComponent).join('/')}` });
+  return about({
+    name,
+    title: path === name ? 'workspace' : path.slice(0, -name.length - 1),
+    path: `/v1/files/${encodeURIComponent(path)}`,
+    url: `/files/${parts.map(encodeURIComponent).join('/')}`,
+  });
 }
 
 function about(file) {

@@ -13,9 +13,20 @@ const BYTES_PER_TOKEN = 4;
 
 // KINDS name the types of records in a word.
 const KINDS = {
-  user_message: 'message', assistant_message: 'answer', tool_started: 'started', tool_result: 'result', permission: 'permission',
-  turn_begin: 'turn', turn_end: 'turn ends', delivery: 'delivery', summary: 'summary', note: 'note', mark: 'checkpoint', rewind: 'rewind',
-  start: 'start', reset: 'reset',
+  user_message: 'message',
+  assistant_message: 'answer',
+  tool_started: 'started',
+  tool_result: 'result',
+  permission: 'permission',
+  turn_begin: 'turn',
+  turn_end: 'turn ends',
+  delivery: 'delivery',
+  summary: 'summary',
+  note: 'note',
+  mark: 'checkpoint',
+  rewind: 'rewind',
+  start: 'start',
+  reset: 'reset',
 };
 
 // SEEN are the types that the model reads; only they are worth cutting.
@@ -75,16 +86,23 @@ export class Records {
 
   #row(r) {
     const box = h('input', {
-      type: 'checkbox', 'aria-label': `Select record ${r.seq}`, disabled: !SEEN.has(r.type),
+      type: 'checkbox',
+      'aria-label': `Select record ${r.seq}`,
+      disabled: !SEEN.has(r.type),
       onclick: (e) => this.#pick(r.seq, box.checked, e.shiftKey),
     });
     box.checked = this.#picked.has(r.seq);
     const text = plain(textOf(r));
-    return h(`div.record.${r.type}`, { 'data-seq': r.seq }, h('label', box, h('span.mono', String(r.seq))),
+    return h(
+      `div.record.${r.type}`,
+      { 'data-seq': r.seq },
+      h('label', box, h('span.mono', String(r.seq))),
       h('time', { datetime: r.at, title: absolute(r.at) }, r.at ? new Date(r.at).toLocaleTimeString(undefined, { hourCycle: 'h23' }) : ''),
-      h('span.kind', KINDS[r.type] ?? r.type), h('span.cut.says', { title: text.slice(0, 500) }, text),
+      h('span.kind', KINDS[r.type] ?? r.type),
+      h('span.cut.says', { title: text.slice(0, 500) }, text),
       h('span.right.quiet', SEEN.has(r.type) ? count(tokensOf(r)) : ''),
-      h('button.tap', { type: 'button', 'aria-label': `Edit record ${r.seq}`, title: 'Edit', onclick: () => this.#edit(r) }, icon('right')));
+      h('button.tap', { type: 'button', 'aria-label': `Edit record ${r.seq}`, title: 'Edit', onclick: () => this.#edit(r) }, icon('right')),
+    );
   }
 
   #pick(seq, on, range) {
@@ -105,10 +123,28 @@ export class Records {
     for (const row of this.node.querySelectorAll('.record')) row.classList.toggle('picked', this.#picked.has(Number(row.dataset.seq)));
     const n = picked.length;
     fill(this.actions, [
-      h('button.btn', { type: 'button', disabled: n === 0, onclick: () => { this.#picked.clear(); this.#draw(); } }, 'Clear'),
-      h('button.btn.bad', { type: 'button', disabled: n === 0, onclick: () => this.#cut(picked) }, n ? `Cut ${plural(n, 'record')}` : 'Cut'),
+      h(
+        'button.btn',
+        {
+          type: 'button',
+          disabled: n === 0,
+          onclick: () => {
+            this.#picked.clear();
+            this.#draw();
+          },
+        },
+        'Clear',
+      ),
+      h(
+        'button.btn.bad',
+        { type: 'button', disabled: n === 0, onclick: () => this.#cut(picked) },
+        n ? `Cut ${plural(n, 'record')}` : 'Cut',
+      ),
     ]);
-    fill(this.side, [h('h2', 'Cut'), h('p', n ? this.#told(picked) : 'Select records to remove them from the conversation. Shift selects a range.')]);
+    fill(this.side, [
+      h('h2', 'Cut'),
+      h('p', n ? this.#told(picked) : 'Select records to remove them from the conversation. Shift selects a range.'),
+    ]);
   }
 
   // told says in words what the model then no longer knows.
@@ -117,15 +153,30 @@ export class Records {
       const n = picked.filter((r) => r.type === type).length;
       return n ? plural(n, one, many) : null;
     };
-    const what = [kinds('user_message', 'message'), kinds('assistant_message', 'answer'), kinds('tool_result', 'result'), kinds('summary', 'summary', 'summaries'), kinds('permission', 'permission')]
-      .filter(Boolean).join(', ');
+    const what = [
+      kinds('user_message', 'message'),
+      kinds('assistant_message', 'answer'),
+      kinds('tool_result', 'result'),
+      kinds('summary', 'summary', 'summaries'),
+      kinds('permission', 'permission'),
+    ]
+      .filter(Boolean)
+      .join(', ');
     const tokens = picked.reduce((n, r) => n + tokensOf(r), 0);
-    return `#${picked[0].seq} to #${picked.at(-1).seq}: ${what}, about ${count(tokens)} tokens. The model will not have seen them. What is owed to anyone does not change.`;
+    const range = `#${picked[0].seq} to #${picked.at(-1).seq}`;
+    return `${range}: ${what}, about ${count(tokens)} tokens. The model will not have seen them. What is owed does not change.`;
   }
 
   async #cut(picked) {
-    const yes = await ask({ title: `Cut ${plural(picked.length, 'record')}?`, yes: 'Cut', danger: true,
-      body: [this.#told(picked), 'Lines at the end of a history are appended again by daycare: to remove the newest turn, rewind the agent instead.'] });
+    const yes = await ask({
+      title: `Cut ${plural(picked.length, 'record')}?`,
+      yes: 'Cut',
+      danger: true,
+      body: [
+        this.#told(picked),
+        'Lines at the end of a history are appended again by daycare: to remove the newest turn, rewind the agent instead.',
+      ],
+    });
     if (!yes) return;
     const gone = new Set(picked.map((r) => r.seq));
     await this.#rewrite((line) => (gone.has(line.seq) ? null : line), `${plural(picked.length, 'record')} cut`);
@@ -150,9 +201,26 @@ export class Records {
       delete changed.crc;
       if (await this.#rewrite((line) => (line.seq === r.seq ? changed : line), `Record ${r.seq} is published`)) dialog.close();
     };
-    const dialog = open('box.wide', `Record ${r.seq}`, h('form', { onsubmit: save },
-      h('div.body', h('h2', `Record ${r.seq}`), h('p', 'Change a text, and the model remembers it that way. What is owed does not change.'), field, wrong),
-      h('div.acts', h('button.btn.main', { type: 'submit' }, 'Publish'), h('button.btn', { type: 'button', onclick: () => dialog.close() }, 'Cancel'))));
+    const dialog = open(
+      'box.wide',
+      `Record ${r.seq}`,
+      h(
+        'form',
+        { onsubmit: save },
+        h(
+          'div.body',
+          h('h2', `Record ${r.seq}`),
+          h('p', 'Change a text, and the model remembers it that way. What is owed does not change.'),
+          field,
+          wrong,
+        ),
+        h(
+          'div.acts',
+          h('button.btn.main', { type: 'submit' }, 'Publish'),
+          h('button.btn', { type: 'button', onclick: () => dialog.close() }, 'Cancel'),
+        ),
+      ),
+    );
     field.focus();
   }
 
@@ -186,20 +254,36 @@ export class Records {
 // textOf is a record in one line.
 export function textOf(r) {
   switch (r.type) {
-    case 'user_message': case 'summary': case 'note': return r.text;
-    case 'assistant_message': return [r.text, ...(r.toolCalls ?? []).map((c) => callLine(c))].filter(Boolean).join(' · ');
-    case 'tool_started': return r.name;
-    case 'tool_result': return `${r.name}: ${typeof r.output === 'string' ? r.output : r.output?.text ?? ''}`;
-    case 'permission': return `${r.tag} ${r.event}`;
-    case 'turn_end': return r.error ? `${r.reason}: ${r.error}` : r.reason;
-    case 'delivery': return r.error ?? `part ${r.part} of ${r.parts}`;
-    case 'mark': return r.name;
-    case 'rewind': return `to ${r.to}`;
-    default: return r.message ?? r.reason ?? '';
+    case 'user_message':
+    case 'summary':
+    case 'note':
+      return r.text;
+    case 'assistant_message':
+      return [r.text, ...(r.toolCalls ?? []).map((c) => callLine(c))].filter(Boolean).join(' · ');
+    case 'tool_started':
+      return r.name;
+    case 'tool_result':
+      return `${r.name}: ${typeof r.output === 'string' ? r.output : (r.output?.text ?? '')}`;
+    case 'permission':
+      return `${r.tag} ${r.event}`;
+    case 'turn_end':
+      return r.error ? `${r.reason}: ${r.error}` : r.reason;
+    case 'delivery':
+      return r.error ?? `part ${r.part} of ${r.parts}`;
+    case 'mark':
+      return r.name;
+    case 'rewind':
+      return `to ${r.to}`;
+    default:
+      return r.message ?? r.reason ?? '';
   }
 }
 
 function tokensOf(r) {
-  const text = [r.text ?? '', typeof r.output === 'string' ? r.output : r.output?.text ?? '', r.toolCalls ? JSON.stringify(r.toolCalls) : ''].join('');
+  const text = [
+    r.text ?? '',
+    typeof r.output === 'string' ? r.output : (r.output?.text ?? ''),
+    r.toolCalls ? JSON.stringify(r.toolCalls) : '',
+  ].join('');
   return Math.ceil(text.length / BYTES_PER_TOKEN);
 }

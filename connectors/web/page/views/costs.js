@@ -19,8 +19,13 @@ export function render(params) {
   view.show(params);
   return {
     node: view.node,
-    update: (changed) => { view.show(changed); return true; },
-    event: (e) => { if (e.type === 'turn.finished' || e.type === 'budget.reached') view.again(); },
+    update: (changed) => {
+      view.show(changed);
+      return true;
+    },
+    event: (e) => {
+      if (e.type === 'turn.finished' || e.type === 'budget.reached') view.again();
+    },
     again: () => view.again(),
   };
 }
@@ -43,10 +48,23 @@ class Costs {
   }
 
   #header() {
-    const link = (by, days, text, here) => h('a', { href: `/costs?by=${by}&since=${days}d`, 'aria-current': here ? 'true' : null, 'data-key': `${by}${days}` }, text);
-    return h('header.head', h('h1', title), h('span.grow'),
-      h('span.seg', { role: 'group', 'aria-label': 'Days' }, SPANS.map((d) => link(this.#by, d, `${d} days`, d === this.#days))),
-      h('span.seg', { role: 'group', 'aria-label': 'Rows' }, Object.entries(KEYS).map(([by, text]) => link(by, this.#days, text, by === this.#by))));
+    const link = (by, days, text, here) =>
+      h('a', { href: `/costs?by=${by}&since=${days}d`, 'aria-current': here ? 'true' : null, 'data-key': `${by}${days}` }, text);
+    return h(
+      'header.head',
+      h('h1', title),
+      h('span.grow'),
+      h(
+        'span.seg',
+        { role: 'group', 'aria-label': 'Days' },
+        SPANS.map((d) => link(this.#by, d, `${d} days`, d === this.#days)),
+      ),
+      h(
+        'span.seg',
+        { role: 'group', 'aria-label': 'Rows' },
+        Object.entries(KEYS).map(([by, text]) => link(by, this.#days, text, by === this.#by)),
+      ),
+    );
   }
 
   async #read() {
@@ -55,8 +73,10 @@ class Costs {
     try {
       const [days, today, all, budgets] = await Promise.all([
         get(`/v1/cost?by=day,${by}&since=${since}`).catch(() => get(`/v1/cost?by=day&since=${since}`)),
-        get(`/v1/cost?by=${by}&since=${midnight(0)}`), get(`/v1/cost?by=${by}&since=${since}`),
-        get('/v1/budgets').catch(() => null)]);
+        get(`/v1/cost?by=${by}&since=${midnight(0)}`),
+        get(`/v1/cost?by=${by}&since=${since}`),
+        get('/v1/budgets').catch(() => null),
+      ]);
       if (by !== this.#by) return;
       this.#draw({ days, today, all, budgets });
     } catch (err) {
@@ -70,23 +90,72 @@ class Costs {
     const columns = columnsOf(days, series, this.#days);
     const limit = dayLimit(budgets);
     const label = `${money(all.total.cost)} in ${this.#days} days; the table below has the sums`;
-    redraw(this.node, [this.#header(), figures(today, all, this.#days), h('div.costs',
-      h('section', { 'aria-label': 'By day' }, h('h2', 'By day'), bars({ days: columns, series: series.map((s) => s.name), limit, label }),
-        legend(series.map((s) => s.name), limit > 0 && 'line: the limit of a day')),
-      h('section', { 'aria-label': 'Budgets' }, h('h2', 'Budgets'), budgetList(budgets, today.total.cost))),
-    this.#table(today, all)]);
+    redraw(this.node, [
+      this.#header(),
+      figures(today, all, this.#days),
+      h(
+        'div.costs',
+        h(
+          'section',
+          { 'aria-label': 'By day' },
+          h('h2', 'By day'),
+          bars({ days: columns, series: series.map((s) => s.name), limit, label }),
+          legend(
+            series.map((s) => s.name),
+            limit > 0 && 'line: the limit of a day',
+          ),
+        ),
+        h('section', { 'aria-label': 'Budgets' }, h('h2', 'Budgets'), budgetList(budgets, today.total.cost)),
+      ),
+      this.#table(today, all),
+    ]);
   }
 
   #table(today, all) {
     const most = Math.max(...all.rows.map((r) => r.cost), 0.0001);
     const now = new Map(today.rows.map((r) => [r.key, r]));
-    const heads = [{ agent: 'Agent', model: 'Model', purpose: 'Purpose' }[this.#by], 'Calls', 'In', 'Out', 'Cached', 'Today', `${this.#days} days`, ''];
-    const rows = all.rows.toSorted((a, b) => b.cost - a.cost).map((r) => h('tr', h('td.cut', nameOf(r, this.#by)), h('td.right', count(r.calls)),
-      h('td.right', short(r.input)), h('td.right', short(r.output)), h('td.right', r.input ? `${Math.round((100 * r.cacheRead) / r.input)}%` : ''),
-      h('td.right', money(now.get(r.key)?.cost ?? 0)), h('td.right', money(r.cost, r.estimated > 0)), h('td.share', share(r.cost / most))));
-    return h('section.panel', { 'aria-label': 'Sums' }, h('table', { 'aria-label': 'Sums' },
-      h('thead', h('tr', heads.map((head, i) => h(`th${i > 0 && i < 7 ? '.right' : ''}`, { scope: 'col' }, head || h('span.unseen', 'Share'))))), h('tbody', rows)),
-    rows.length === 0 && h('p.hint', 'Nothing was spent yet. Calls of models are listed here with their tokens and cost.'));
+    const heads = [
+      { agent: 'Agent', model: 'Model', purpose: 'Purpose' }[this.#by],
+      'Calls',
+      'In',
+      'Out',
+      'Cached',
+      'Today',
+      `${this.#days} days`,
+      '',
+    ];
+    const rows = all.rows
+      .toSorted((a, b) => b.cost - a.cost)
+      .map((r) =>
+        h(
+          'tr',
+          h('td.cut', nameOf(r, this.#by)),
+          h('td.right', count(r.calls)),
+          h('td.right', short(r.input)),
+          h('td.right', short(r.output)),
+          h('td.right', r.input ? `${Math.round((100 * r.cacheRead) / r.input)}%` : ''),
+          h('td.right', money(now.get(r.key)?.cost ?? 0)),
+          h('td.right', money(r.cost, r.estimated > 0)),
+          h('td.share', share(r.cost / most)),
+        ),
+      );
+    return h(
+      'section.panel',
+      { 'aria-label': 'Sums' },
+      h(
+        'table',
+        { 'aria-label': 'Sums' },
+        h(
+          'thead',
+          h(
+            'tr',
+            heads.map((head, i) => h(`th${i > 0 && i < 7 ? '.right' : ''}`, { scope: 'col' }, head || h('span.unseen', 'Share'))),
+          ),
+        ),
+        h('tbody', rows),
+      ),
+      rows.length === 0 && h('p.hint', 'Nothing was spent yet. Calls of models are listed here with their tokens and cost.'),
+    );
   }
 }
 
@@ -132,10 +201,17 @@ function figures(today, all, days) {
   const { total } = all;
   const cached = total.input ? Math.round((100 * total.cacheRead) / total.input) : 0;
   const unsure = total.calls ? Math.round((100 * (total.estimated ?? 0)) / total.calls) : 0;
-  const list = [['Today', money(today.total.cost, today.total.estimated > 0)], [`${days} days`, money(total.cost, total.estimated > 0)],
-    ['Model calls', count(today.total.calls), 'today'], ['From the cache', `${cached}%`, 'of tokens in'],
-    ['Estimated', `${unsure}%`, total.unpriced ? `${plural(total.unpriced, 'call')} without a price` : 'of calls']];
-  return h('dl.strip', list.map(([name, value, note]) => h('div', h('dt', name), h('dd', h('span', value), note && h('small', note)))));
+  const list = [
+    ['Today', money(today.total.cost, today.total.estimated > 0)],
+    [`${days} days`, money(total.cost, total.estimated > 0)],
+    ['Model calls', count(today.total.calls), 'today'],
+    ['From the cache', `${cached}%`, 'of tokens in'],
+    ['Estimated', `${unsure}%`, total.unpriced ? `${plural(total.unpriced, 'call')} without a price` : 'of calls'],
+  ];
+  return h(
+    'dl.strip',
+    list.map(([name, value, note]) => h('div', h('dt', name), h('dd', h('span', value), note && h('small', note)))),
+  );
 }
 
 function nameOf(row, by) {
@@ -155,7 +231,10 @@ function dayLimit(budgets) {
 // budgetList shows every limit with what is spent of it, agents below those they work for.
 function budgetList(budgets, today) {
   if (!budgets) return limitsOfAgents(today);
-  return h('ul.budgets', budgets.budgets.map((b) => budget(b)));
+  return h(
+    'ul.budgets',
+    budgets.budgets.map((b) => budget(b)),
+  );
 }
 
 function budget(b) {
@@ -164,17 +243,32 @@ function budget(b) {
   const amount = (n) => (b.unit === 'tokens' ? `${short(n)} tokens` : money(n));
   const sum = b.limit > 0 ? `${amount(b.spent)} of ${amount(b.limit)}` : `${amount(b.spent)}, no limit`;
   const name = agent ? h('a', { href: urlOf(agent) }, titleOf(agent)) : plain(b.name ?? b.scope);
-  return h('li', h('div', h('span.cut', name), h(`span${reached ? '.error' : '.second'}`, sum, b.reserved ? `, ${amount(b.reserved)} reserved` : '')),
-    b.limit > 0 && share(b.spent / b.limit, reached ? 'error' : ''), b.children?.length > 0 && h('ul', b.children.map(budget)));
+  return h(
+    'li',
+    h('div', h('span.cut', name), h(`span${reached ? '.error' : '.second'}`, sum, b.reserved ? `, ${amount(b.reserved)} reserved` : '')),
+    b.limit > 0 && share(b.spent / b.limit, reached ? 'error' : ''),
+    b.children?.length > 0 && h('ul', b.children.map(budget)),
+  );
 }
 
 // limitsOfAgents are the budgets that agents have of their own.
 function limitsOfAgents(today) {
   const item = (a) => {
     const reached = a.budget > 0 && a.cost >= a.budget;
-    return h('li', h('div', h('a.cut', { href: urlOf(a) }, titleOf(a)), h(`span${reached ? '.error' : '.second'}`, a.budget ? `${money(a.cost)} of ${money(a.budget)}` : money(a.cost))),
-      a.budget > 0 && share(a.cost / a.budget, reached ? 'error' : ''), childrenOf(a.id).length > 0 && h('ul', childrenOf(a.id).map(item)));
+    return h(
+      'li',
+      h(
+        'div',
+        h('a.cut', { href: urlOf(a) }, titleOf(a)),
+        h(`span${reached ? '.error' : '.second'}`, a.budget ? `${money(a.cost)} of ${money(a.budget)}` : money(a.cost)),
+      ),
+      a.budget > 0 && share(a.cost / a.budget, reached ? 'error' : ''),
+      childrenOf(a.id).length > 0 && h('ul', childrenOf(a.id).map(item)),
+    );
   };
-  const top = allAgents().filter((a) => !a.parentAgentId && (a.budget || a.cost)).sort((a, b) => b.cost - a.cost).slice(0, 8);
+  const top = allAgents()
+    .filter((a) => !a.parentAgentId && (a.budget || a.cost))
+    .sort((a, b) => b.cost - a.cost)
+    .slice(0, 8);
   return h('ul.budgets', h('li', h('div', 'All agents, today', h('span.second', money(today)))), top.map(item));
 }

@@ -17,8 +17,13 @@ export function render(params) {
   view.check();
   return {
     node: view.node,
-    update: (changed) => { view.level(changed.query.get('level') ?? 'info'); return true; },
-    event: (e) => { if (/^(config|file|outbox\.failed|agent\.created|agent\.ended)/.test(e.type)) view.again(); },
+    update: (changed) => {
+      view.level(changed.query.get('level') ?? 'info');
+      return true;
+    },
+    event: (e) => {
+      if (/^(config|file|outbox\.failed|agent\.created|agent\.ended)/.test(e.type)) view.again();
+    },
     again: () => view.again(),
     close: () => view.close(),
     keys: [{ key: 'r', label: 'Check again', action: true, icon: 'health', run: () => view.check() }],
@@ -53,7 +58,13 @@ class Health {
 
   async check() {
     const began = Date.now();
-    const [status, report] = await Promise.all([get('/v1/status').catch((err) => { failed(err); return this.#status; }), get('/v1/doctor').catch(() => null)]);
+    const [status, report] = await Promise.all([
+      get('/v1/status').catch((err) => {
+        failed(err);
+        return this.#status;
+      }),
+      get('/v1/doctor').catch(() => null),
+    ]);
     this.#status = status;
     this.#report = report;
     this.#checked = { at: new Date().toISOString(), ms: Date.now() - began };
@@ -63,53 +74,128 @@ class Health {
 
   get #findings() {
     if (this.#report) return this.#report.findings;
-    return (this.#status?.problems ?? []).map((p) => ({ id: 'file', severity: 'error', file: p.file, line: p.line, column: p.column, reason: p.text }));
+    return (this.#status?.problems ?? []).map((p) => ({
+      id: 'file',
+      severity: 'error',
+      file: p.file,
+      line: p.line,
+      column: p.column,
+      reason: p.text,
+    }));
   }
 
   #draw() {
     if (!this.#status) return;
     const fixable = this.#findings.filter((f) => f.fixable);
     redraw(this.node, [
-      h('header.head', h('h1', title), h('span.quiet', { title: absolute(this.#checked.at) }, `checked ${ago(this.#checked.at)} in ${span(this.#checked.ms)}`), h('span.grow'),
-        fixable.length > 0 && h('button.btn', { type: 'button', 'data-key': 'fix', onclick: () => this.#fix(fixable) }, `Repair ${fixable.length}`),
-        h('button.btn', { type: 'button', 'data-key': 'check', onclick: () => this.check() }, 'Check again')),
+      h(
+        'header.head',
+        h('h1', title),
+        h('span.quiet', { title: absolute(this.#checked.at) }, `checked ${ago(this.#checked.at)} in ${span(this.#checked.ms)}`),
+        h('span.grow'),
+        fixable.length > 0 &&
+          h('button.btn', { type: 'button', 'data-key': 'fix', onclick: () => this.#fix(fixable) }, `Repair ${fixable.length}`),
+        h('button.btn', { type: 'button', 'data-key': 'check', onclick: () => this.check() }, 'Check again'),
+      ),
       figures(this.#status, this.#findings),
-      h('div.health', h('section', { 'aria-label': 'Findings' }, h('h2', 'Findings'), this.#list()),
-        h('section', { 'aria-label': 'Connectors and models' }, h('h2', 'Connectors and models'), this.#services())),
+      h(
+        'div.health',
+        h('section', { 'aria-label': 'Findings' }, h('h2', 'Findings'), this.#list()),
+        h('section', { 'aria-label': 'Connectors and models' }, h('h2', 'Connectors and models'), this.#services()),
+      ),
       this.#foot,
     ]);
   }
 
   #list() {
     if (!this.#findings.length) return h('p.hint', icon('check'), ' Nothing is wrong.');
-    return h('ul.findings', this.#findings.map((f) => h('li', mark(f.severity), h('div', h('p', h('b', f.id), ' ', h('span.mono.quiet', place(f))),
-      h('p', plain(f.reason)), f.remedy && h('p.quiet', plain(f.remedy))),
-    h('span.acts', fileOf(f) && h('a.btn.small', { href: fileOf(f), 'aria-label': `Open ${f.file}` }, 'Open'),
-      command(f) && h('button.btn.small', { type: 'button', 'aria-label': `Copy ${command(f)}`, onclick: () => copy(command(f)) }, 'Copy'),
-      f.fixable && h('button.btn.small', { type: 'button', 'aria-label': `Repair ${f.id} ${place(f)}`, onclick: () => this.#fix([f]) }, 'Repair')))));
+    return h(
+      'ul.findings',
+      this.#findings.map((f) =>
+        h(
+          'li',
+          mark(f.severity),
+          h(
+            'div',
+            h('p', h('b', f.id), ' ', h('span.mono.quiet', place(f))),
+            h('p', plain(f.reason)),
+            f.remedy && h('p.quiet', plain(f.remedy)),
+          ),
+          h(
+            'span.acts',
+            fileOf(f) && h('a.btn.small', { href: fileOf(f), 'aria-label': `Open ${f.file}` }, 'Open'),
+            command(f) &&
+              h('button.btn.small', { type: 'button', 'aria-label': `Copy ${command(f)}`, onclick: () => copy(command(f)) }, 'Copy'),
+            f.fixable &&
+              h(
+                'button.btn.small',
+                { type: 'button', 'aria-label': `Repair ${f.id} ${place(f)}`, onclick: () => this.#fix([f]) },
+                'Repair',
+              ),
+          ),
+        ),
+      ),
+    );
   }
 
   #services() {
     const { connectors, providers, mcp = [] } = this.#status;
     const rows = [...connectors.map((s) => ['connectors', s]), ...providers.map((s) => ['providers', s]), ...mcp.map((s) => ['mcp', s])];
     if (!rows.length) return h('p.hint', 'No chat platform is set up. Agents are reached from here, the terminal and the API.');
-    return h('table', { 'aria-label': 'Connectors and models' }, h('thead', h('tr', h('th', { scope: 'col' }, 'Name'), h('th', { scope: 'col' }, 'State'), h('th', { scope: 'col' }, 'Detail'), h('th', { scope: 'col' }, h('span.unseen', 'Actions')))),
-      h('tbody', rows.map(([kind, s]) => this.#service(kind, s))));
+    return h(
+      'table',
+      { 'aria-label': 'Connectors and models' },
+      h(
+        'thead',
+        h(
+          'tr',
+          h('th', { scope: 'col' }, 'Name'),
+          h('th', { scope: 'col' }, 'State'),
+          h('th', { scope: 'col' }, 'Detail'),
+          h('th', { scope: 'col' }, h('span.unseen', 'Actions')),
+        ),
+      ),
+      h(
+        'tbody',
+        rows.map(([kind, s]) => this.#service(kind, s)),
+      ),
+    );
   }
 
   #service(kind, s) {
     const tested = this.#tests.get(`${kind}/${s.id}`);
     const bad = /failing|failed/.test(s.state) ? 'ask' : s.state === 'stopped' ? 'error' : s.state === 'running' ? 'work' : 'second';
     const said = tested ?? { text: s.lastError || [s.type, s.model, s.detail].filter(Boolean).join(', ') };
-    return h('tr', h('td', h('b', plain(s.id))), h(`td.${bad}`, s.state), h(`td.detail${tested ? (tested.ok ? '.work' : '.error') : ''}`, plain(said.text)),
-      h('td.right', kind !== 'mcp' && h('button.btn.small', { type: 'button', 'data-key': `test-${kind}-${s.id}`, 'aria-label': `Test ${s.id}`, onclick: (e) => this.#test(kind, s, e.target) }, 'Test')));
+    return h(
+      'tr',
+      h('td', h('b', plain(s.id))),
+      h(`td.${bad}`, s.state),
+      h(`td.detail${tested ? (tested.ok ? '.work' : '.error') : ''}`, plain(said.text)),
+      h(
+        'td.right',
+        kind !== 'mcp' &&
+          h(
+            'button.btn.small',
+            {
+              type: 'button',
+              'data-key': `test-${kind}-${s.id}`,
+              'aria-label': `Test ${s.id}`,
+              onclick: (e) => this.#test(kind, s, e.target),
+            },
+            'Test',
+          ),
+      ),
+    );
   }
 
   async #test(kind, s, button) {
     button.disabled = true;
     try {
       const result = await post(`/v1/${kind}/${encodeURIComponent(s.id)}/test`);
-      this.#tests.set(`${kind}/${s.id}`, { ok: result.ok !== false && !result.error, text: result.error ?? result.detail ?? result.text ?? 'It works.' });
+      this.#tests.set(`${kind}/${s.id}`, {
+        ok: result.ok !== false && !result.error,
+        text: result.error ?? result.detail ?? result.text ?? 'It works.',
+      });
     } catch (err) {
       this.#tests.set(`${kind}/${s.id}`, { ok: false, text: [err.message, err.hint].filter(Boolean).join('. ') });
     }
@@ -117,8 +203,17 @@ class Health {
   }
 
   async #fix(findings) {
-    const yes = await ask({ title: `Repair ${plural(findings.length, 'finding')}?`, yes: 'Repair',
-      body: [h('ul.plain', findings.map((f) => h('li', `${f.id}: ${place(f)}`))), 'No data is lost: what is moved stays beside its file.'] });
+    const yes = await ask({
+      title: `Repair ${plural(findings.length, 'finding')}?`,
+      yes: 'Repair',
+      body: [
+        h(
+          'ul.plain',
+          findings.map((f) => h('li', `${f.id}: ${place(f)}`)),
+        ),
+        'No data is lost: what is moved stays beside its file.',
+      ],
+    });
     if (!yes) return;
     try {
       const report = await post('/v1/doctor/fix', { findings: findings.map(({ id, file, line }) => ({ id, file, line })) });
@@ -130,8 +225,29 @@ class Health {
   }
 
   #drawLog() {
-    fill(this.#foot, [h('div.head', h('h2', 'Log'), h('span.grow'), h('span.seg', { role: 'group', 'aria-label': 'Level' },
-      LEVELS.map((l) => h('button', { type: 'button', 'aria-pressed': String(l === this.#log.shown), onclick: () => setQuery({ level: l === 'info' ? null : l }) }, l)))), this.#log.node]);
+    fill(this.#foot, [
+      h(
+        'div.head',
+        h('h2', 'Log'),
+        h('span.grow'),
+        h(
+          'span.seg',
+          { role: 'group', 'aria-label': 'Level' },
+          LEVELS.map((l) =>
+            h(
+              'button',
+              {
+                type: 'button',
+                'aria-pressed': String(l === this.#log.shown),
+                onclick: () => setQuery({ level: l === 'info' ? null : l }),
+              },
+              l,
+            ),
+          ),
+        ),
+      ),
+      this.#log.node,
+    ]);
   }
 }
 
@@ -140,12 +256,25 @@ function figures(s, findings) {
   const warnings = findings.filter((f) => f.severity === 'warning').length;
   const disk = s.disk;
   const used = disk ? 1 - disk.free / disk.size : 0;
-  return h('dl.strip', [
-    ['Findings', h(`span${errors ? '.error' : ''}`, String(errors + warnings)), `${plural(errors, 'error')}, ${plural(warnings, 'warning')}`],
-    ['Running', span(s.uptimeMs ?? 0)], ['In memory', String(s.awake), `of ${plural(s.agents, 'agent')}`],
-    ['Disk', disk ? size(disk.free) : s.diskFull ? h('span.error', 'full') : 'ok', disk && `free of ${size(disk.size)}`, disk && share(used, used > 0.95 ? 'error' : '')],
-    ['Version', s.version, s.pid ? `pid ${s.pid}` : ''],
-  ].map(([name, value, note, bar]) => h('div', h('dt', name), h('dd', value, note && h('small', note)), bar)));
+  return h(
+    'dl.strip',
+    [
+      [
+        'Findings',
+        h(`span${errors ? '.error' : ''}`, String(errors + warnings)),
+        `${plural(errors, 'error')}, ${plural(warnings, 'warning')}`,
+      ],
+      ['Running', span(s.uptimeMs ?? 0)],
+      ['In memory', String(s.awake), `of ${plural(s.agents, 'agent')}`],
+      [
+        'Disk',
+        disk ? size(disk.free) : s.diskFull ? h('span.error', 'full') : 'ok',
+        disk && `free of ${size(disk.size)}`,
+        disk && share(used, used > 0.95 ? 'error' : ''),
+      ],
+      ['Version', s.version, s.pid ? `pid ${s.pid}` : ''],
+    ].map(([name, value, note, bar]) => h('div', h('dt', name), h('dd', value, note && h('small', note)), bar)),
+  );
 }
 
 function mark(severity) {
@@ -175,7 +304,10 @@ function command(f) {
 }
 
 async function copy(text) {
-  await navigator.clipboard.writeText(text).then(() => toast('Copied'), () => toast(text, { ms: 15_000 }));
+  await navigator.clipboard.writeText(text).then(
+    () => toast('Copied'),
+    () => toast(text, { ms: 15_000 }),
+  );
 }
 
 async function reload() {

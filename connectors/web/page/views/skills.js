@@ -7,9 +7,19 @@ export const title = 'Skills';
 
 export function render() {
   return list({
-    title, read: async () => (await get('/v1/skills')).skills, event: /^(file|config)\./,
+    title,
+    read: async () => (await get('/v1/skills')).skills,
+    event: /^(file|config)\./,
     empty: 'No skills are installed. A skill is a folder with a SKILL.md: .daycare/skills/NAME/SKILL.md, or daycare skills add.',
     words: (s) => `${s.name} ${s.description}`,
-    row: (s) => ({ name: s.name, about: s.description, facts: [s.tools && `tools: ${plain(s.tools)}`, h('span.mono', plain(s.file)), s.sha256 && h('span.mono', { title: s.sha256 }, s.sha256.slice(0, 8))] }),
+    row: (s) => ({
+      name: s.name,
+      about: s.description,
+      facts: [
+        s.tools && `tools: ${plain(s.tools)}`,
+        h('span.mono', plain(s.file)),
+        s.sha256 && h('span.mono', { title: s.sha256 }, s.sha256.slice(0, 8)),
+      ],
+    }),
   });
 }

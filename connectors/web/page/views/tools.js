@@ -9,7 +9,9 @@ const REPEATS = { 'read-only': 'only reads', idempotent: 'can be repeated', once
 
 export function render() {
   return list({
-    title, read: async () => (await get('/v1/tools')).tools, event: /^(file|config)\./,
+    title,
+    read: async () => (await get('/v1/tools')).tools,
+    event: /^(file|config)\./,
     empty: 'No tools are available.',
     words: (t) => `${t.name} ${t.description}`,
     row: (t) => ({ name: t.name, mono: true, about: t.description, facts: [REPEATS[t.replay] ?? t.replay] }),

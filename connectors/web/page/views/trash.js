@@ -11,12 +11,20 @@ export const title = 'Trash';
 
 export function render() {
   return list({
-    title, read: async () => (await get('/v1/trash')).trash, event: /^agent\./,
+    title,
+    read: async () => (await get('/v1/trash')).trash,
+    event: /^agent\./,
     empty: 'The trash is empty. A removed agent is kept here with everything it has, until daycare gc removes it.',
     words: (a) => `${a.handle ?? ''} ${a.title ?? ''} ${a.name}`,
     row: (a, again) => ({
-      name: [a.handle, a.title].filter(Boolean).join(' ') || a.name, about: '', facts: [h('span', 'removed ', when(a.at)), h('span.mono', a.name)],
-      action: h('button.btn.small', { type: 'button', 'aria-label': `Restore ${a.handle ?? a.name}`, onclick: () => restore(a, again) }, 'Restore'),
+      name: [a.handle, a.title].filter(Boolean).join(' ') || a.name,
+      about: '',
+      facts: [h('span', 'removed ', when(a.at)), h('span.mono', a.name)],
+      action: h(
+        'button.btn.small',
+        { type: 'button', 'aria-label': `Restore ${a.handle ?? a.name}`, onclick: () => restore(a, again) },
+        'Restore',
+      ),
     }),
   });
 }

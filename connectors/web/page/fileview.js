@@ -1,0 +1,401 @@
+// One file that is edited, with what is wrong while it is typed. Nothing that was typed is lost: an edit is kept in
+// the browser until it was published or given up.
+import { h, icon, plain, fill } from './dom.js';
+import { post, readFile, writeFile } from './api.js';
+import { allAgents, daemonStatus, subscribe } from './store.js';
+import { nameOf } from './state.js';
+import { hour } from './format.js';
+import { failed, toast } from './dialog.js';
+import { Editor } from './editor.js';
+import { difference, changesOf } from './difference.js';
+import { diffTable, settle } from './conflict.js';
+import { Records } from './records.js';
+import { OF_AGENT, OF_WORKSPACE, place, urlOf, isHistory } from './place.js';
+import { soon } from './redraw.js';
+
+// CHECK_MS is how long nothing is typed before the text is checked, in milliseconds.
+const CHECK_MS = 300;
+
+// DRAFT is where edits are kept that were not published, by the path of their file.
+const DRAFT = 'daycare.edit.';
+
+// Files is the view of one file. The tree of files is at its left; with beside, it is what beside({changed, goTo})
+// returns: something with a node, and show(text), which is called with every text that is edited.
+export class Files {
+  node = h('div.files', { 'aria-busy': 'true' });
+  #parts;
+  #file = null;
+  #editor = null;
+  #records = null;
+  #opened = { text: '', etag: '' }; // what the edit is based on
+  #disk = null; // a newer version on disk: {text, etag, since}
+  #findings = [];
+  #timer = null;
+  #head = h('header.head.line');
+  #tree = h('nav.tree', { 'aria-label': 'Files', 'data-scrolls': 'tree' });
+  #bar = h('div.banner', { role: 'status', hidden: true });
+  #problems = h('ul.problems', { id: 'problems', 'aria-label': 'Problems', hidden: true });
+  #side = h('aside.insp', { 'aria-label': 'About this file' });
+  #edit = h('div.edit');
+  look = soon(() => this.#look());
+
+  #heading;
+  #beside = null;
+  #off;
+
+  constructor(parts, { heading = 'Files', kind = 'files', beside } = {}) {
+    this.#parts = parts;
+    this.#heading = heading;
+    this.node.className = kind;
+    this.#off = subscribe('agents', () => this.agents());
+    fill(this.#head, [h('h1', heading)]);
+    addEventListener('focus', this.look);
+    if (!beside) {
+      fill(this.node, [this.#head, this.#tree, this.#edit, this.#side]);
+      return;
+    }
+    fill(this.node, [this.#head, this.#edit]);
+    beside({ changed: (text) => this.#replace(text), goTo: (line) => this.#editor?.goTo(line) }).then((made) => {
+      if (!made) return;
+      this.#beside = made;
+      this.#edit.before(made.node);
+      if (this.#editor) made.show(this.#editor.text);
+    });
+  }
+
+  // view is what the page shows.
+  view() {
+    return {
+      node: this.node,
+      event: (e) => this.event(e),
+      again: () => this.look(),
+      close: () => this.close(),
+      keys: [{ key: 's', ctrl: true, show: 'Ctrl S', label: 'Publish', action: true, icon: 'check', run: () => this.publish() }],
+      actions: () => [{ label: 'Check the file on disk again', icon: 'files', run: () => this.look() }],
+    };
+  }
+
+  // replace puts another text into the editor, as if it was typed.
+  #replace(text) {
+    this.#editor.set(text);
+    this.#typed();
+  }
+
+  close() {
+    this.#off();
+    clearTimeout(this.#timer);
+    removeEventListener('focus', this.look);
+    this.#records?.close();
+  }
+
+  // agents draws the tree anew, and opens the file when its agent is known.
+  agents() {
+    if (!this.#file) this.open();
+    else this.#drawTree();
+  }
+
+  event(e) {
+    if (/^(file|config)\./.test(e.type) || (this.#file?.agent?.id === e.agent && /^(turn\.finished|agent\.)/.test(e.type))) this.look();
+  }
+
+  async open() {
+    this.#file = place(this.#parts);
+    this.#drawTree();
+    if (!this.#file) return;
+    if (isHistory(this.#file)) {
+      this.#records = new Records(this.#file);
+      fill(this.#edit, [this.#records.node]);
+      this.#drawHead([this.#records.actions]);
+      fill(this.#side, [this.#records.side]);
+      await this.#records.open();
+    } else {
+      await this.#openText();
+    }
+    this.node.removeAttribute('aria-busy');
+  }
+
+  async #openText() {
+    this.#editor = new Editor({ label: `Text of ${this.#file.name}`, described: 'problems', changed: () => this.#typed() });
+    fill(this.#edit, [this.#bar, this.#editor.node, this.#problems]);
+    try {
+      this.#opened = await readFile(this.#file.path);
+    } catch (err) {
+      if (err.status !== 404) return failed(err);
+      this.#opened = { text: '', etag: '' }; // it is made by publishing it
+    }
+    const kept = draftOf(this.#file);
+    this.#editor.set(kept?.text ?? this.#opened.text);
+    if (kept && kept.etag !== this.#opened.etag) {
+      this.#disk = { ...this.#opened, since: Date.now() };
+      this.#opened = { text: kept.base, etag: kept.etag };
+    }
+    this.#draw();
+    this.#check();
+  }
+
+  get #changed() {
+    return this.#editor.text !== this.#opened.text;
+  }
+
+  #typed() {
+    keepDraft(this.#file, this.#changed ? { text: this.#editor.text, base: this.#opened.text, etag: this.#opened.etag } : null);
+    this.#draw();
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#check(), CHECK_MS);
+  }
+
+  // check asks what is wrong with the text as it is typed.
+  async #check() {
+    const text = this.#editor.text;
+    try {
+      const { findings } = await post('/v1/validate', {
+        name: this.#file.agent ? `agents/${this.#file.agent.id}/${this.#file.name}` : this.#parts.join('/'),
+        text,
+      });
+      if (text === this.#editor.text) this.#show(findings ?? []);
+    } catch (err) {
+      if (err.status !== 404 && err.status !== 0) failed(err);
+    }
+  }
+
+  #show(findings) {
+    this.#findings = findings;
+    this.#editor.mark(findings);
+    this.#problems.hidden = findings.length === 0;
+    fill(
+      this.#problems,
+      findings.map((f) =>
+        h(
+          'li',
+          icon(f.severity === 'info' ? 'info' : f.severity === 'error' ? 'close' : 'warn', f.severity),
+          f.line
+            ? h(
+                'button.link.mono',
+                { type: 'button', onclick: () => this.#editor.goTo(f.line, f.column) },
+                `${f.line}${f.column ? `:${f.column}` : ''}`,
+              )
+            : h('span'),
+          h('span', h('span', plain(f.reason)), f.remedy && h('small', plain(f.remedy))),
+        ),
+      ),
+    );
+    this.#draw();
+  }
+
+  // look reads the file again, as something else may have written it.
+  async #look() {
+    if (!this.#file) return;
+    if (this.#records) return this.#records.look();
+    const disk = await readFile(this.#file.path).catch(() => null);
+    if (!disk || disk.etag === this.#opened.etag || disk.etag === this.#disk?.etag) return;
+    if (this.#changed) {
+      this.#disk = { ...disk, since: Date.now() };
+    } else {
+      this.#opened = disk;
+      this.#disk = null;
+      this.#editor.set(disk.text);
+      this.#check();
+    }
+    this.#draw();
+  }
+
+  async publish() {
+    if (!this.#editor || !this.#changed || this.#wrong) return;
+    const text = this.#editor.text;
+    try {
+      this.#taken(text, await writeFile(this.#file.path, text, this.#opened.etag || '""'));
+      toast(`${this.#file.name} is published`);
+    } catch (err) {
+      if (err.status === 409 && err.error.conflict) {
+        this.#disk = { text: err.error.conflict.content, etag: `"${err.error.conflict.hash}"`, since: Date.now() };
+        this.#draw();
+        this.#settle();
+      } else {
+        if (err.error?.findings) this.#show(err.error.findings);
+        failed(err);
+      }
+    }
+  }
+
+  // taken notes that a text is what is on disk now.
+  #taken(text, etag) {
+    this.#opened = { text, etag };
+    this.#disk = null;
+    keepDraft(this.#file, null);
+    this.#draw();
+  }
+
+  get #wrong() {
+    return this.#findings.some((f) => f.severity === 'error');
+  }
+
+  // settle asks what to do with two versions; none of them is lost.
+  async #settle() {
+    const mine = this.#editor.text;
+    const choice = await settle({ name: this.#file.name, base: this.#opened.text, mine, disk: this.#disk });
+    if (choice === null) return;
+    const disk = this.#disk;
+    this.#opened = { text: disk.text, etag: disk.etag };
+    this.#disk = null;
+    this.#editor.set(choice.text);
+    if (choice.took === 'theirs') {
+      toast('Your version was replaced', {
+        action: {
+          label: 'Undo',
+          run: () => {
+            this.#editor.set(mine);
+            this.#typed();
+          },
+        },
+        ms: 15_000,
+      });
+    }
+    this.#typed();
+    if (choice.took === 'mine' && !choice.clashes.length) await this.publish();
+  }
+
+  revert() {
+    const mine = this.#editor.text;
+    if (this.#disk) this.#opened = this.#disk;
+    this.#disk = null;
+    this.#editor.set(this.#opened.text);
+    this.#typed();
+    toast('Your change was given up', {
+      action: {
+        label: 'Undo',
+        run: () => {
+          this.#editor.set(mine);
+          this.#typed();
+        },
+      },
+      ms: 15_000,
+    });
+  }
+
+  #draw() {
+    const off = !this.#changed || this.#wrong;
+    this.#drawHead([
+      h('button.btn', { type: 'button', 'data-key': 'revert', disabled: !this.#changed, onclick: () => this.revert() }, 'Revert'),
+      h(
+        'button.btn.main',
+        {
+          type: 'button',
+          'data-key': 'publish',
+          disabled: off,
+          onclick: () => this.publish(),
+          title: this.#wrong ? 'There is an error in the text' : null,
+        },
+        'Publish',
+        h('kbd', 'Ctrl S'),
+      ),
+    ]);
+    this.#bar.hidden = !this.#disk;
+    if (this.#disk) {
+      fill(this.#bar, [
+        icon('info'),
+        h('span.grow', `Changed on disk at ${hour(this.#disk.since)}. Your edit is based on the version before.`),
+        h('button.btn.small', { type: 'button', onclick: () => this.#settle() }, 'Compare'),
+      ]);
+    }
+    this.#drawSide();
+  }
+
+  #drawHead(actions) {
+    const { agent, name } = this.#file;
+    const tabs =
+      agent &&
+      h(
+        'span.seg',
+        { role: 'group', 'aria-label': `Files of ${agent.handle}` },
+        OF_AGENT.map((n) => h('a', { href: urlOf(agent, n), 'aria-current': n === name ? 'page' : null }, n)),
+      );
+    const active = document.activeElement?.dataset?.key;
+    fill(this.#head, [
+      h('h1', this.#heading),
+      h('span.quiet.cut', agent ? this.#file.title : this.#parts.join('/')),
+      h('span.grow'),
+      tabs,
+      actions,
+    ]);
+    if (active && this.#head.querySelector(`[data-key="${active}"]`)) this.#head.querySelector(`[data-key="${active}"]`).focus();
+  }
+
+  #drawSide() {
+    this.#beside?.show(this.#editor.text);
+    const lines = changesOf(difference(this.#opened.text, this.#editor.text));
+    const effect = this.#file.effect;
+    fill(this.#side, [
+      h('section', h('h2', 'Your change'), lines.length ? diffTable(lines) : h('p.quiet', 'Nothing is changed.')),
+      h('section', h('h2', 'When it takes effect'), h('p', effect)),
+      this.#file.owners.length > 0 &&
+        h(
+          'section',
+          h('h2', 'Who writes what'),
+          h(
+            'dl.pairs',
+            this.#file.owners.map(([k, v]) => [h('dt', k), h('dd', v)]),
+          ),
+        ),
+      h(
+        'section',
+        h('h2', 'Version'),
+        h(
+          'dl.pairs',
+          [
+            ['opened', this.#opened.etag],
+            ['on disk', (this.#disk ?? this.#opened).etag],
+          ].map(([k, v]) => [h('dt', k), h('dd.mono', v.replace(/"/g, '').slice(0, 8) || 'not there yet')]),
+        ),
+      ),
+    ]);
+  }
+
+  #drawTree() {
+    const broken = (daemonStatus()?.problems ?? []).map((p) => p.file);
+    const link = (url, name, path) =>
+      h(
+        'a',
+        { href: url, 'aria-current': url === this.#file?.url ? 'page' : null },
+        h('span.cut', name),
+        broken.some((f) => f.endsWith(path)) && icon('warn', 'it has a problem'),
+      );
+    const agents = allAgents().filter((a) => a.state !== 'ended');
+    fill(this.#tree, [
+      h('h2', 'Workspace'),
+      h(
+        'ul',
+        OF_WORKSPACE.map((n) => h('li', link(`/files/${n}`, n, n))),
+      ),
+      agents.length > 0 && h('h2', 'Agents'),
+      agents.map((a) =>
+        h(
+          'details',
+          { open: a.id === this.#file?.agent?.id },
+          h('summary', h('span.mono', a.handle), h('span.cut', nameOf(a))),
+          h(
+            'ul',
+            OF_AGENT.map((n) => h('li', link(urlOf(a, n), n, `${a.id}/${n}`))),
+          ),
+        ),
+      ),
+    ]);
+  }
+}
+
+function draftOf(file) {
+  try {
+    return JSON.parse(localStorage.getItem(DRAFT + file.path) ?? 'null');
+  } catch {
+    return null;
+  }
+}
+
+// keepDraft stores an edit until it is published; null forgets it.
+function keepDraft(file, draft) {
+  try {
+    if (draft) localStorage.setItem(DRAFT + file.path, JSON.stringify(draft));
+    else localStorage.removeItem(DRAFT + file.path);
+  } catch {
+    /* the browser keeps nothing: the edit is in this tab alone */
+  }
+}
