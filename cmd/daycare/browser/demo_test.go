@@ -25,6 +25,7 @@ var views = []view{
 	{name: "history", path: "/files/0/history.jsonl", reach: []string{"Select record", "Edit record"}},
 	{name: "costs", path: "/costs", reach: []string{"14 days", "By model"}},
 	{name: "health", path: "/health", reach: []string{"Check again", "Test scripted", "warn"}},
+	{name: "settings", path: "/settings", reach: []string{"agents", "Text of settings.yaml"}},
 	{name: "skills", path: "/skills", reach: []string{"Filter skills"}},
 	{name: "tools", path: "/tools", reach: []string{"Filter tools"}},
 	{name: "trash", path: "/trash", reach: []string{"Restore"}},

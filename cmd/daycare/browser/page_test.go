@@ -81,6 +81,7 @@ func newTab(t *testing.T) *tab {
 func (w *workspace) visit() *tab {
 	w.t.Helper()
 	p := newTab(w.t)
+	p.expect("/v1/(cost|budgets)")
 	p.login(w)
 	return p
 }

@@ -35,6 +35,7 @@ func TestViews(t *testing.T) {
 		p.scheme("light")
 		p.size(1440, 900)
 		p.goTo(v.path)
+		p.settled()
 		p.press(v.keys...)
 		p.settled()
 		p.looks(v.name)

@@ -84,7 +84,7 @@ export function axis(range) {
   const first = new Date(range.from);
   first.setMinutes(0, 0, 0);
   for (let t = first.getTime(); t < range.to; t += 3600_000) {
-    const even = new Date(t).getHours() % 2 === 0;
+    const even = new Date(t).getHours() % 2 === 0 && range.to - t > 2700_000; // not over what is beside it
     const place = x(t, range);
     if (even && place && Math.abs(t - range.now) > 45 * 60_000) labels.push(svg('text', { x: place, y: 12 }, hourOf(t)));
   }

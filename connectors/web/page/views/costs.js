@@ -86,7 +86,7 @@ class Costs {
   }
 
   #draw({ days, today, all, budgets }) {
-    const series = seriesOf(all, this.#by);
+    const series = days.by === 'day' ? [{ key: null, name: 'all' }] : seriesOf(all, this.#by);
     const columns = columnsOf(days, series, this.#days);
     const limit = dayLimit(budgets);
     const label = `${money(all.total.cost)} in ${this.#days} days; the table below has the sums`;

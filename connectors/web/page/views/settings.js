@@ -2,7 +2,7 @@
 import { get } from '../api.js';
 import { failed } from '../dialog.js';
 import { Form } from '../settingsform.js';
-import { Files } from './files.js';
+import { Files } from '../fileview.js';
 
 export const title = 'Settings';
 
