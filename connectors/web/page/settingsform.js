@@ -8,7 +8,7 @@ export class Form {
   #schema;
   #active;
   #text = '';
-  #open = new Set();
+  #open = new Set(['agents']);
   #changed;
   #goTo;
 
@@ -25,14 +25,14 @@ export class Form {
     if (text === this.#text && this.node.firstChild) return;
     this.#text = text;
     const focused = this.node.contains(document.activeElement) ? document.activeElement.id : null;
-    const sections = Object.entries(this.#schema.properties).map(([name, schema]) => this.#section(name, schema));
-    fill(this.node, sections);
+    const sections = Object.entries(this.#schema.properties).filter(([name]) => !name.startsWith('$')).map(([name, schema]) => this.#section(name, schema));
+    fill(this.node, [h('p.hint', 'Changes take effect at once, except in sections that are marked.'), sections]);
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
   }
 
   #section(name, schema) {
     const fields = fieldsOf(schema, [name], this.#active?.[name]);
-    const set = fields.filter((f) => valueAt(this.#text, f.keys)).length;
+    const set = new Set(fields.map((f) => valueAt(this.#text, f.keys)?.line).filter(Boolean)).size;
     const restart = schema['x-apply'] === 'restart';
     const details = h(
       'details',
