@@ -13,6 +13,7 @@ func TestDaemonDies(t *testing.T) {
 	t.Parallel()
 	const answer = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen."
 	w := newWorkspace(t, `
+each: true
 rules:
   - { contains: "count", reply: [ { text: "`+answer+`", chunk: 4, every: 150ms } ] }
   - { reply: [ { text: "Noted: {{.Text}}" } ] }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -238,10 +239,14 @@ func (w *workspace) until(what string, holds func() bool) {
 	}
 }
 
-// history is the file history.jsonl of an agent, with all that was ever written to it.
+// history is the file history.jsonl of an agent; "" before its first turn.
 func (w *workspace) history(agent string) string {
 	w.t.Helper()
-	return w.read(".daycare/agents/" + agent + "/history.jsonl")
+	data, err := os.ReadFile(w.path(".daycare/agents/" + agent + "/history.jsonl"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		w.t.Fatal(err)
+	}
+	return string(data)
 }
 
 var address = regexp.MustCompile(`https?://\S+`)

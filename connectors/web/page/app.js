@@ -25,6 +25,10 @@ async function begin() {
   keys.setJumps(PAGES.map((p) => ({ key: p.key, label: p.title, run: () => router.go(p.path) })));
   document.getElementById('find').addEventListener('click', openPalette);
   document.getElementById('keys').addEventListener('click', showKeys);
+  // A new link that is opened in this very tab changes only what is behind #.
+  addEventListener('hashchange', () => {
+    if (location.hash.includes('token=')) location.reload();
+  });
   if (await signIn()) run();
 }
 

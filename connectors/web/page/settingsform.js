@@ -25,7 +25,9 @@ export class Form {
     if (text === this.#text && this.node.firstChild) return;
     this.#text = text;
     const focused = this.node.contains(document.activeElement) ? document.activeElement.id : null;
-    const sections = Object.entries(this.#schema.properties).filter(([name]) => !name.startsWith('$')).map(([name, schema]) => this.#section(name, schema));
+    const sections = Object.entries(this.#schema.properties)
+      .filter(([name]) => !name.startsWith('$'))
+      .map(([name, schema]) => this.#section(name, schema));
     fill(this.node, [h('p.hint', 'Changes take effect at once, except in sections that are marked.'), sections]);
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
   }
@@ -42,11 +44,7 @@ export class Form {
         icon('right'),
         name,
         set > 0 && h('span.quiet', `${set} set`),
-        h(
-          'span.chip',
-          { title: restart ? 'A change takes effect after a restart' : 'A change takes effect at once' },
-          restart ? 'restart' : 'at once',
-        ),
+        restart && h('span.chip', { title: 'A change takes effect after a restart' }, 'restart'),
       ),
       h(
         'div.fields',
