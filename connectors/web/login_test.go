@@ -420,7 +420,7 @@ func TestTheShell(t *testing.T) {
 	}
 }
 
-// All of the page is less than 100 KB on the wire.
+// All of the page is less than 150 KB on the wire.
 func TestThePageIsSmall(t *testing.T) {
 	sum := 0
 	for at, f := range load().files {
@@ -431,7 +431,7 @@ func TestThePageIsSmall(t *testing.T) {
 			t.Logf("%s names an address elsewhere", at)
 		}
 	}
-	if t.Logf("%d files, %d bytes compressed", len(load().files), sum); sum > 100_000 {
-		t.Errorf("the page has %d bytes compressed, allowed: 100000", sum)
+	if t.Logf("%d files, %d bytes compressed", len(load().files), sum); sum > 150_000 {
+		t.Errorf("the page has %d bytes compressed, allowed: 150000", sum)
 	}
 }

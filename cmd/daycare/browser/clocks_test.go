@@ -25,7 +25,8 @@ func TestClocks(t *testing.T) {
 	}
 	w.api("GET", "/v1/cron/queue-watch/runs?limit=50", nil, &ledger)
 	type shown struct{ Outcome, Reason string }
-	rows := eval[[]shown](p, `[...document.querySelectorAll("main tbody tr")].map(r => ({ Outcome: r.cells[2].innerText, Reason: r.cells[4].innerText })).reverse()`)
+	rows := eval[[]shown](p, `[...document.querySelectorAll("main tbody tr")].reverse()
+		.map(r => ({ Outcome: r.cells[2].innerText, Reason: r.cells[4].innerText }))`)
 	if len(rows) != len(ledger.Runs) {
 		t.Fatalf("the page lists %d runs, the ledger has %d", len(rows), len(ledger.Runs))
 	}
@@ -34,12 +35,13 @@ func TestClocks(t *testing.T) {
 			t.Errorf("run %d is shown as %+v, want %+v", i, rows[i], r)
 		}
 	}
-	if marks := eval[[]string](p, `[...document.querySelectorAll("main .lane:not(.legend) title")].map(e => e.textContent)`); len(marks) < 3 {
-		t.Errorf("the lane has %d marks, want those of the last hours: %q", len(marks), marks)
+	if marks := eval[int](p, `document.querySelectorAll("main .lane:not(.legend) title").length`); marks < 3 {
+		t.Errorf("the lane has %d marks, want those of the last hours", marks)
 	}
 
 	p.click("button", "Run Queue watch")
-	p.wait(`[...document.querySelectorAll("main tbody tr")].some(r => r.cells[4].innerText.startsWith("hand") && r.cells[2].innerText === "ran")`, "the run by hand is in the ledger")
+	p.wait(`[...document.querySelectorAll("main tbody tr")].some(r => r.cells[4].innerText.startsWith("hand") &&
+		r.cells[2].innerText === "ran")`, "the run by hand is in the ledger")
 	if n := strings.Count(w.read(".daycare/cron/queue-watch/runs.jsonl"), `"via":"hand"`); n == 0 {
 		t.Error("the ledger has no run by hand")
 	}
@@ -84,7 +86,8 @@ func TestCosts(t *testing.T) {
 	if err := json.Unmarshal([]byte(w.run("cost", "--json")), &bill); err != nil {
 		t.Fatal(err)
 	}
-	rows := eval[map[string]string](p, `Object.fromEntries([...document.querySelectorAll("main tbody tr")].map(r => [r.cells[0].innerText.split(" ")[0], r.cells[1].innerText]))`)
+	rows := eval[map[string]string](p, `Object.fromEntries([...document.querySelectorAll("main tbody tr")]
+		.map(r => [r.cells[0].innerText.split(" ")[0], r.cells[1].innerText]))`)
 	if len(rows) != len(bill.Rows) {
 		t.Errorf("the page has %d rows, daycare cost %d", len(rows), len(bill.Rows))
 	}

@@ -35,13 +35,17 @@ var views = []view{
 const demoScript = `
 rules:
   - { contains: "login fail", round: 1, reply: [ { thinking: "The update touched sessions, so look at the tests.", calls: [
-      { name: read, arguments: { path: "auth/login_test.go" } }, { name: read, arguments: { path: "auth/nothing.go" } } ], usage: { input: 14200, output: 212 } } ] }
+      { name: read, arguments: { path: "auth/login_test.go" } }, { name: read, arguments: { path: "auth/nothing.go" } } ],
+      usage: { input: 14200, output: 212 } } ] }
   - { tool_result: read, reply: [ { text: "I will look at the code first.", calls: [
-      { name: edit, arguments: { path: "auth/login.go", old: "if s == nil {", new: "if s == nil || s.Expired() {" } } ], usage: { input: 15100, output: 340 } } ] }
-  - { tool_result: edit, reply: [ { text: "The session was checked for ` + "`nil`" + ` only. After the update it survives a restart, so it can be there and expired:\n\n` +
+      { name: edit, arguments: { path: "auth/login.go", old: "if s == nil {", new: "if s == nil || s.Expired() {" } } ],
+      usage: { input: 15100, output: 340 } } ] }
+  - { tool_result: edit, reply: [ { text: "The session was checked for ` + "`nil`" + ` only. After the update it survives ` +
+	`a restart, so it can be there and expired:\n\n` +
 	"```go\\nif s == nil || s.Expired() {\\n```" + `\n\nWith the second check the test passes.", usage: { input: 16000, output: 618 } } ] }
   - { contains: "push", round: 1, reply: [ { calls: [ { name: request_permission, arguments: { permission: "@exec:git push",
-      reason: "The fix is reviewed and the tests pass. I push the branch so that the build can run." } } ], usage: { input: 9000, output: 90 } } ] }
+      reason: "The fix is reviewed and the tests pass. I push the branch so that the build can run." } } ],
+      usage: { input: 9000, output: 90 } } ] }
   - { tool_result: request_permission, reply: [ { text: "I wait for your answer.", usage: { input: 9100, output: 20 } } ] }
   - { contains: "broken", reply: [ { fault: { kind: rejected, message: "the model refused the request" } } ] }
   - { reply: [ { text: "Noted: {{.Text}}", usage: { input: 4200, output: 60 } } ] }
@@ -55,11 +59,14 @@ budget: { perDay: { usd: 8 } }
 // furnish writes what the demonstration has before the daemon starts.
 func (w *workspace) furnish() {
 	w.t.Helper()
-	w.write("auth/login.go", "package auth\n\nfunc (h *Handler) login(w, r) {\n\ts := h.sessions.Get(r)\n\tif s == nil {\n\t\treturn h.redirect(w, r, \"/login\")\n\t}\n}\n")
+	w.write("auth/login.go", "package auth\n\nfunc (h *Handler) login(w, r) {\n\ts := h.sessions.Get(r)\n\tif s == nil {\n"+
+		"\t\treturn h.redirect(w, r, \"/login\")\n\t}\n}\n")
 	w.write("auth/login_test.go", "package auth\n\nfunc TestLogin(t *testing.T) {}\n")
 	w.write(".daycare/SOUL.md", "You are careful and brief.\n")
-	w.write(".daycare/skills/release-notes/SKILL.md", "---\nname: release-notes\ndescription: How release notes are written here: one line a change, users first.\n---\nRead CHANGELOG.md.\n")
-	w.task("queue-watch", "Queue watch", "*/20 * * * *", "Summarise what is waiting in the queue.", []string{"ran", "skipped", "ran", "skipped", "missed", "ran", "skipped", "failed", "ran", "ran"}, 20)
+	w.write(".daycare/skills/release-notes/SKILL.md", "---\nname: release-notes\n"+
+		"description: \"How release notes are written here: one line a change, users first.\"\n---\nRead CHANGELOG.md.\n")
+	w.task("queue-watch", "Queue watch", "*/20 * * * *", "Summarise what is waiting in the queue.",
+		[]string{"ran", "skipped", "ran", "skipped", "missed", "ran", "skipped", "failed", "ran", "ran"}, 20)
 	w.task("morning-review", "Morning review", "30 8 * * 1-5", "Review what was merged yesterday.", []string{"ran"}, 240)
 	w.task("index", "Index", "12 */2 * * *", "Bring the index up to date.", []string{"ran", "failed", "ran", "ran"}, 120)
 }
@@ -67,13 +74,16 @@ func (w *workspace) furnish() {
 // task writes a task and a ledger whose newest run was `minutes` ago, each one before it as long before.
 func (w *workspace) task(slug, name, schedule, prompt string, outcomes []string, minutes int) {
 	w.t.Helper()
-	w.write(".daycare/cron/"+slug+"/TASK.md", fmt.Sprintf("---\nname: %s\nschedule: %q\ntimezone: UTC\nenabled: true\n---\n%s\n", name, schedule, prompt))
+	w.write(".daycare/cron/"+slug+"/TASK.md",
+		fmt.Sprintf("---\nname: %s\nschedule: %q\ntimezone: UTC\nenabled: true\n---\n%s\n", name, schedule, prompt))
 	var ledger strings.Builder
-	reasons := map[string]string{"skipped": "gate: exit code 1", "missed": "a newer one ran instead (catch-up: one)", "failed": "503, 3 attempts"}
+	reasons := map[string]string{"skipped": "gate: exit code 1", "failed": "503, 3 attempts",
+		"missed": "a newer one ran instead (catch-up: one)"}
 	now := time.Now().UTC().Truncate(time.Duration(minutes) * time.Minute)
 	for i, outcome := range outcomes {
 		slot := now.Add(-time.Duration(len(outcomes)-i) * time.Duration(minutes) * time.Minute)
-		fmt.Fprintf(&ledger, `{"slot":%q,"at":%q,"outcome":%q,"reason":%q,"ms":2800}`+"\n", slot.Format(time.RFC3339), slot.Add(3*time.Second).Format("2006-01-02T15:04:05.000Z"), outcome, reasons[outcome])
+		fmt.Fprintf(&ledger, `{"slot":%q,"at":%q,"outcome":%q,"reason":%q,"ms":2800}`+"\n", slot.Format(time.RFC3339),
+			slot.Add(3*time.Second).Format("2006-01-02T15:04:05.000Z"), outcome, reasons[outcome])
 	}
 	w.write(".daycare/cron/"+slug+"/runs.jsonl", ledger.String())
 }

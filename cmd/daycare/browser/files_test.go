@@ -133,7 +133,8 @@ func TestCutHistory(t *testing.T) {
 	p.sees("Noted: the second")
 	p.looks("history")
 	for _, text := range []string{"the second", "Noted: the second"} {
-		seq := eval[int](p, fmt.Sprintf("+[...document.querySelectorAll('main .record')].find(e => e.querySelector('.says').innerText === %s).dataset.seq", quote(text)))
+		seq := eval[int](p, fmt.Sprintf("+[...document.querySelectorAll('main .record')].find(e => "+
+			"e.querySelector('.says').innerText === %s).dataset.seq", quote(text)))
 		p.click("checkbox", fmt.Sprintf("Select record %d", seq))
 	}
 	p.sees("1 message, 1 answer")

@@ -39,7 +39,8 @@ func hostileScript() string {
 	var b strings.Builder
 	b.WriteString("rules:\n")
 	for i, text := range hostileTexts {
-		fmt.Fprintf(&b, "  - { match: '^say %d$', round: 1, reply: [ { thinking: %[2]s, text: %[2]s, calls: [ { name: read, arguments: { path: %[2]s } } ] } ] }\n", i, escaped(text))
+		fmt.Fprintf(&b, "  - { match: '^say %d$', round: 1, reply: [ { thinking: %[2]s, text: %[2]s, "+
+			"calls: [ { name: read, arguments: { path: %[2]s } } ] } ] }\n", i, escaped(text))
 	}
 	b.WriteString("  - { contains: long, reply: [ { text: \"{{repeat 1048576}}\" } ] }\n")
 	b.WriteString("  - { reply: [ { text: \"{{.Text}}\" } ] }\n")
@@ -75,7 +76,7 @@ func TestHostileTranscript(t *testing.T) {
 	w.say(agent, "a long one")
 	w.until("the long one is said", func() bool { return strings.Count(w.history(agent), `"type":"turn_end"`) > len(hostileTexts) })
 
-	for _, path := range []string{"/agents/0", "/agents/1", "/", "/files/0/history.jsonl", "/files/0/descriptor.json", "/costs", "/clocks"} {
+	for _, path := range []string{"/agents/0", "/agents/1", "/", "/files/0/history.jsonl", "/files/0/descriptor.json", "/costs"} {
 		p.goTo(path)
 		if path == "/agents/0" {
 			p.wait("document.querySelectorAll('main .said').length > 20", "the transcript is shown")
@@ -84,7 +85,11 @@ func TestHostileTranscript(t *testing.T) {
 		p.harmless(path)
 	}
 	p.goTo("/agents/0")
-	eval[bool](p, "(document.querySelectorAll('main details').forEach(d => d.open = true), document.querySelectorAll('main .said *').forEach(e => e.dispatchEvent(new MouseEvent('mouseover', { bubbles: true }))), true)")
+	eval[bool](p, `(() => {
+		for (const d of document.querySelectorAll("main details")) d.open = true;
+		for (const e of document.querySelectorAll("main .said *")) e.dispatchEvent(new MouseEvent("mouseover", { bubbles: true }));
+		return true;
+	})()`)
 	p.harmless("everything open")
 	p.looks("hostile transcript")
 	p.size(390, 844)
@@ -105,11 +110,15 @@ func (p *tab) harmless(where string) {
 	for _, v := range eval[[]string](p, "violations") {
 		p.t.Errorf("%s: the security policy had to stop something: %s", where, v)
 	}
-	found := eval[[]string](p, `[...document.querySelectorAll("script:not([src]), iframe, object, embed, base, style, meta[http-equiv], form[action], img:not([src^='data:']), [onerror], [onload], [onclick], [ontoggle], a[href^='javascript:' i], a[href^='data:' i]")].map(e => e.outerHTML.slice(0, 120))`)
+	found := eval[[]string](p, `[...document.querySelectorAll("script:not([src]), iframe, object, embed, base, style, " +
+		"meta[http-equiv], form[action], img:not([src^='data:']), [onerror], [onload], [onclick], [ontoggle], " +
+		"a[href^='javascript:' i], a[href^='data:' i]")].map(e => e.outerHTML.slice(0, 120))`)
 	for _, html := range found {
 		p.t.Errorf("%s: the page has %s", where, html)
 	}
-	for _, rel := range eval[[]string](p, `[...document.querySelectorAll("main .said a[href]")].filter(a => !/noopener/.test(a.rel) || !/^(https?|mailto):/.test(a.href)).map(a => a.outerHTML)`) {
-		p.t.Errorf("%s: a link that is not safe: %s", where, rel)
+	links := eval[[]string](p, `[...document.querySelectorAll("main .said a[href]")]
+		.filter(a => !/noopener/.test(a.rel) || !/^(https?|mailto):/.test(a.href)).map(a => a.outerHTML)`)
+	for _, link := range links {
+		p.t.Errorf("%s: a link that is not safe: %s", where, link)
 	}
 }

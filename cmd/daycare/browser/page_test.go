@@ -46,7 +46,7 @@ func newTab(t *testing.T) *tab {
 	if err != nil {
 		t.Fatalf("chromium does not start: %v", err)
 	}
-	ctx, end := chromedp.NewContext(root, chromedp.WithNewBrowserContext())
+	ctx, end := chromedp.NewContext(root, chromedp.WithNewBrowserContext(), chromedp.WithNewWindow(true))
 	p := &tab{t: t, ctx: ctx}
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("open a tab: %v", err)
@@ -73,6 +73,8 @@ func newTab(t *testing.T) *tab {
 			t.Errorf("the console of the page: %s", problem)
 		}
 	})
+	// What is not in front is not drawn.
+	call(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	p.size(1440, 900)
 	return p
 }
@@ -81,7 +83,6 @@ func newTab(t *testing.T) *tab {
 func (w *workspace) visit() *tab {
 	w.t.Helper()
 	p := newTab(w.t)
-	p.expect("/v1/(cost|budgets)")
 	p.login(w)
 	return p
 }
@@ -204,8 +205,8 @@ func (p *tab) open(url string) {
 func (p *tab) goTo(path string) {
 	p.t.Helper()
 	p.open(p.origin + path)
-	p.wait("document.readyState === 'complete' && document.querySelector('main h1') !== null && !document.querySelector('[aria-busy=true]')",
-		"the view "+path+" is shown")
+	p.wait("document.readyState === 'complete' && document.querySelector('main h1') && "+
+		"!document.querySelector('[aria-busy=true]')", "the view "+path+" is shown")
 }
 
 // A control is an element as a screen reader announces it.

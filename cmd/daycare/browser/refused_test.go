@@ -40,8 +40,11 @@ func TestOtherPagesAreRefused(t *testing.T) {
 		};
 		await attempt("read", "/v1/agents");
 		await attempt("read without looking", "/v1/agents", { mode: "no-cors" });
-		await attempt("write", "/v1/agents/AGENT/messages", { method: "POST", body: '{"text":"evil"}', headers: { "Content-Type": "application/json", "X-Daycare": "1" } });
-		await attempt("write as a form", "/v1/agents/AGENT/messages", { method: "POST", mode: "no-cors", body: '{"text":"evil"}', headers: { "Content-Type": "text/plain" } });
+		const message = { method: "POST", body: '{"text":"evil"}' };
+		await attempt("write", "/v1/agents/AGENT/messages",
+			{ ...message, headers: { "Content-Type": "application/json", "X-Daycare": "1" } });
+		await attempt("write as a form", "/v1/agents/AGENT/messages",
+			{ ...message, mode: "no-cors", headers: { "Content-Type": "text/plain" } });
 		await attempt("events", "/v1/events");
 		await attempt("log in", "/v1/session", { method: "POST", mode: "no-cors", body: '{"token":"x"}' });
 		const frame = document.createElement("iframe");

@@ -15,7 +15,8 @@ const flawed = `<!doctype html><html><head><title></title><style>
 	body { background: #fff; color: #000; font: 13px sans-serif } :focus { outline: none } #a { outline: 2px solid }
 	.pale { color: #aaa } .wide { width: 3000px; height: 1px } .tiny { width: 10px; height: 10px; padding: 0; border: 0 }
 	</style></head><body><main><h2>Two</h2><h4>Four</h4><p class=pale>pale</p><div class=wide></div>
-	<button id=a>first</button><button id=a>second</button><button class=tiny aria-label=tiny></button><button><svg width=30 height=30></svg></button>
+	<button id=a>first</button><button id=a>second</button><button class=tiny aria-label=tiny></button>
+	<button><svg width=30 height=30></svg></button>
 	<nav>somewhere</nav><input aria-describedby=nothing></main></body></html>`
 
 // The checks find what they are for.
@@ -30,7 +31,8 @@ func TestChecksFindFlaws(t *testing.T) {
 	found := strings.Join(append(eval[[]string](p, looksScript), p.nameless()...), "\n")
 	for _, want := range []string{
 		"html has no lang", "the page has no title", "0 elements h1 in main", "a heading of level 4 after one of level 2",
-		"has a contrast of 2.32", "scrolls sideways", "ends at 3", "its id is there twice", "a target of 10×10", "a landmark without a name",
+		"has a contrast of 2.32", "scrolls sideways", "ends at 3", "its id is there twice", "a target of 10×10",
+		"a landmark without a name",
 		"aria-describedby names nothing", "a button without a name", "a textbox without a name",
 	} {
 		if !strings.Contains(found, want) {

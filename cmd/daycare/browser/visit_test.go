@@ -3,6 +3,7 @@
 package browser
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -163,8 +164,8 @@ func (w *workspace) waits(agent string, want ...string) {
 // clickIn clicks a button of the item of the inbox that has a text.
 func (p *tab) clickIn(text, button string) {
 	p.t.Helper()
-	find := "[...document.querySelectorAll('main aside .item, main aside li')].find(e => e.innerText.includes(" + quote(text) + "))?.querySelector('button[aria-label=" +
-		quote(button) + "]')"
+	find := fmt.Sprintf("[...document.querySelectorAll('main aside li, main aside .item')].find(e => e.innerText.includes(%s))"+
+		"?.querySelector('button[aria-label=%s]')", quote(text), quote(button))
 	p.wait(find, "the item "+text+" has a button "+button)
 	eval[bool](p, "("+find+".click(), true)")
 }

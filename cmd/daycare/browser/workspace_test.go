@@ -74,7 +74,8 @@ func newWorkspace(t *testing.T, script, settings string) *workspace {
 	needsChromium(t)
 	w := &workspace{t: t, dir: t.TempDir(), home: t.TempDir()}
 	w.write(".daycare/script.yaml", script)
-	w.write(".daycare/settings.yaml", "providers:\n  - { id: scripted, type: scripted, options: { script: .daycare/script.yaml } }\n"+settings)
+	const model = "providers:\n  - { id: scripted, type: scripted, options: { script: .daycare/script.yaml } }\n"
+	w.write(".daycare/settings.yaml", model+settings)
 	t.Cleanup(w.kill)
 	return w
 }

@@ -1,7 +1,7 @@
 // Costs: what was spent by day, by agent or model, and the budgets.
 import { h, fill, plain } from '../dom.js';
 import { get } from '../api.js';
-import { allAgents, agentOf, childrenOf } from '../store.js';
+import { agentOf } from '../store.js';
 import { titleOf, urlOf } from '../state.js';
 import { money, short, count, plural } from '../format.js';
 import { failed } from '../dialog.js';
@@ -72,10 +72,10 @@ class Costs {
     const since = midnight(this.#days - 1);
     try {
       const [days, today, all, budgets] = await Promise.all([
-        get(`/v1/cost?by=day,${by}&since=${since}`).catch(() => get(`/v1/cost?by=day&since=${since}`)),
+        get(`/v1/cost?by=day,${by}&since=${since}`),
         get(`/v1/cost?by=${by}&since=${midnight(0)}`),
         get(`/v1/cost?by=${by}&since=${since}`),
-        get('/v1/budgets').catch(() => null),
+        get('/v1/budgets'),
       ]);
       if (by !== this.#by) return;
       this.#draw({ days, today, all, budgets });
@@ -86,9 +86,9 @@ class Costs {
   }
 
   #draw({ days, today, all, budgets }) {
-    const series = days.by === 'day' ? [{ key: null, name: 'all' }] : seriesOf(all, this.#by);
+    const series = seriesOf(all, this.#by);
     const columns = columnsOf(days, series, this.#days);
-    const limit = dayLimit(budgets);
+    const limit = dayLimit(budgets.budgets);
     const label = `${money(all.total.cost)} in ${this.#days} days; the table below has the sums`;
     redraw(this.node, [
       this.#header(),
@@ -105,7 +105,7 @@ class Costs {
             limit > 0 && 'line: the limit of a day',
           ),
         ),
-        h('section', { 'aria-label': 'Budgets' }, h('h2', 'Budgets'), budgetList(budgets, today.total.cost)),
+        h('section', { 'aria-label': 'Budgets' }, h('h2', 'Budgets'), budgetList(budgets.budgets)),
       ),
       this.#table(today, all),
     ]);
@@ -176,8 +176,7 @@ function seriesOf(bill, by) {
   return series.length ? series : [{ key: null, name: 'all' }];
 }
 
-// columnsOf are the sums of each day, in the order of the series. A row of two keys is DAY and a key behind a
-// space; without a second key everything is in the last series.
+// columnsOf are the sums of each day, in the order of the series.
 function columnsOf(bill, series, days) {
   const columns = new Map();
   for (let back = days - 1; back >= 0; back--) {
@@ -187,11 +186,9 @@ function columnsOf(bill, series, days) {
     columns.set(day, { day, parts: series.map(() => 0) });
   }
   for (const row of bill.rows) {
-    const day = row.day ?? row.key.slice(0, 10);
-    const key = row.day ? row.key : row.key.slice(11);
-    const column = columns.get(day);
+    const column = columns.get(row.key);
     if (!column) continue;
-    const at = series.findIndex((s) => s.key === key);
+    const at = series.findIndex((s) => s.key === row.then);
     column.parts[at < 0 ? series.length - 1 : at] += row.cost;
   }
   return [...columns.values()];
@@ -224,51 +221,37 @@ function textOf(row, by) {
   return agent ? titleOf(agent) : plain(`${row.key}${row.name ? ` ${row.name}` : ''}`);
 }
 
+// SCOPES name the budgets of the settings.
+const SCOPES = { total: 'Everything, ever', perDay: 'All agents, today' };
+
 function dayLimit(budgets) {
-  return budgets?.budgets?.find((b) => b.scope === 'day' && b.unit !== 'tokens')?.limit ?? 0;
+  return budgets.find((b) => b.scope === 'perDay')?.limit.usd ?? 0;
 }
 
 // budgetList shows every limit with what is spent of it, agents below those they work for.
-function budgetList(budgets, today) {
-  if (!budgets) return limitsOfAgents(today);
-  return h(
-    'ul.budgets',
-    budgets.budgets.map((b) => budget(b)),
-  );
+function budgetList(budgets) {
+  const handles = new Set(budgets.map((b) => b.handle).filter(Boolean));
+  const below = (handle) => budgets.filter((b) => b.handle && (handles.has(b.parent) ? b.parent : '') === handle);
+  const item = (b) => h('li', amounts(b), b.handle && below(b.handle).length > 0 && h('ul', below(b.handle).map(item)));
+  const list = [...budgets.filter((b) => !b.handle), ...below('')].filter((b) => b.limit.usd || b.limit.tokens || b.spent.usd);
+  if (!list.length) return h('p.hint', 'No budget is set. Add one in the settings, or in the state.json of an agent.');
+  return h('ul.budgets', list.map(item));
 }
 
-function budget(b) {
-  const reached = b.limit > 0 && b.spent >= b.limit;
-  const agent = b.agent && agentOf(b.agent);
-  const amount = (n) => (b.unit === 'tokens' ? `${short(n)} tokens` : money(n));
-  const sum = b.limit > 0 ? `${amount(b.spent)} of ${amount(b.limit)}` : `${amount(b.spent)}, no limit`;
-  const name = agent ? h('a', { href: urlOf(agent) }, titleOf(agent)) : plain(b.name ?? b.scope);
-  return h(
-    'li',
-    h('div', h('span.cut', name), h(`span${reached ? '.error' : '.second'}`, sum, b.reserved ? `, ${amount(b.reserved)} reserved` : '')),
-    b.limit > 0 && share(b.spent / b.limit, reached ? 'error' : ''),
-    b.children?.length > 0 && h('ul', b.children.map(budget)),
-  );
-}
-
-// limitsOfAgents are the budgets that agents have of their own.
-function limitsOfAgents(today) {
-  const item = (a) => {
-    const reached = a.budget > 0 && a.cost >= a.budget;
-    return h(
-      'li',
-      h(
-        'div',
-        h('a.cut', { href: urlOf(a) }, titleOf(a)),
-        h(`span${reached ? '.error' : '.second'}`, a.budget ? `${money(a.cost)} of ${money(a.budget)}` : money(a.cost)),
-      ),
-      a.budget > 0 && share(a.cost / a.budget, reached ? 'error' : ''),
-      childrenOf(a.id).length > 0 && h('ul', childrenOf(a.id).map(item)),
-    );
-  };
-  const top = allAgents()
-    .filter((a) => !a.parentAgentId && (a.budget || a.cost))
-    .sort((a, b) => b.cost - a.cost)
-    .slice(0, 8);
-  return h('ul.budgets', h('li', h('div', 'All agents, today', h('span.second', money(today)))), top.map(item));
+// amounts is one budget: its name, what is spent of its limit in dollars and tokens, and how full it is.
+function amounts({ scope, handle, name, limit, spent }) {
+  const agent = handle && agentOf(handle);
+  const named = agent
+    ? h('a.cut', { href: urlOf(agent) }, titleOf(agent))
+    : h('span.cut', SCOPES[scope] ?? plain(`${handle} ${name ?? ''}`));
+  const part = Math.max(limit.usd ? spent.usd / limit.usd : 0, limit.tokens ? spent.tokens / limit.tokens : 0);
+  const said = [
+    limit.usd ? `${money(spent.usd)} of ${money(limit.usd)}` : money(spent.usd),
+    limit.tokens && `${short(spent.tokens)} of ${short(limit.tokens)} tokens`,
+  ];
+  const limited = limit.usd > 0 || limit.tokens > 0;
+  return [
+    h('div', named, h(`span${part >= 1 ? '.error' : '.second'}`, said.filter(Boolean).join(', '), limited ? '' : ', no limit')),
+    limited && share(part, part >= 1 ? 'error' : ''),
+  ];
 }
