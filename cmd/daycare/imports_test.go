@@ -54,7 +54,7 @@ var imports = map[string][]string{
 		"engine/control", "engine/disk", "engine/event", "engine/finding", "engine/folders", "engine/inbox", "engine/message",
 		"engine/permission", "engine/record"},
 	// what commands print that look at files, for the API.
-	"cmd/daycare/inspect": {"cmd/daycare/commands", "cmd/daycare/doctor", "cmd/daycare/plugins", "cmd/daycare/term",
+	"cmd/daycare/inspect": {"cmd/daycare/commands", "cmd/daycare/doctor", "cmd/daycare/plugins", "cmd/daycare/setup", "cmd/daycare/term",
 		"engine/beneath", "engine/config", "engine/control", "engine/disk", "engine/finding"},
 	"cmd/daycare/upkeep": {"cmd/daycare/machine", "cmd/daycare/plugins", "cmd/daycare/setup", "cmd/daycare/term", "cmd/daycare/version",
 		"engine/backup",

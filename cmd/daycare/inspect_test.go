@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -229,6 +230,42 @@ func TestSettingsWithSecretsAreNotShown(t *testing.T) {
 		if _, err := n.WriteShared(ctx, "settings.yaml", []byte("log: {level: warn}\n"), hash); !errors.As(err, &invalid) ||
 			strings.Contains(err.Error(), "canary") {
 			t.Errorf("the conflict shows it: %v", err)
+		}
+	}
+}
+
+func TestServicesAreTriedOverTheAPI(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, ".daycare", "settings.yaml")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("providers:\n- {id: s, type: scripted}\n"+
+		"connectors:\n- {id: hooks, type: webhook, listen: \"127.0.0.1:0\", hooks: [{id: ci}]}\n- {id: openai, type: openai}\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	n, ctx := inspect.Inspector(dir), t.Context()
+	var got struct {
+		ID             string
+		OK             bool
+		Verdict, Model string
+	}
+	try := func(answer json.RawMessage, err error) {
+		t.Helper()
+		if got.OK, got.Verdict = false, ""; errors.Join(err, json.Unmarshal(answer, &got)) != nil {
+			t.Fatalf("%s, %v", answer, err)
+		}
+	}
+	if try(n.TestProvider(ctx, "s")); !got.OK || got.ID != "s" {
+		t.Errorf("provider: %+v", got)
+	}
+	if try(n.TestConnector(ctx, "openai")); !got.OK || got.Verdict == "" {
+		t.Errorf("connector: %+v", got)
+	}
+	if try(n.TestConnector(ctx, "hooks")); got.OK || !strings.Contains(got.Verdict, "secret") {
+		t.Errorf("a connector without its secret: %+v", got)
+	}
+	for _, ask := range []func(context.Context, string) (json.RawMessage, error){n.TestProvider, n.TestConnector} {
+		_, err := ask(ctx, "none")
+		if invalid, ok := errors.AsType[*control.Invalid](err); !ok || invalid.Field != "name" {
+			t.Errorf("an unknown id: %v", err)
 		}
 	}
 }

@@ -124,7 +124,13 @@ func (b broken) ReadShared(context.Context, string) ([]byte, string, error) {
 func (b broken) WriteShared(context.Context, string, []byte, string) (string, error) {
 	return "", b.why
 }
-func (b broken) Budgets(context.Context) ([]Budget, error)  { return nil, b.why }
+func (b broken) Budgets(context.Context) ([]Budget, error) { return nil, b.why }
+func (b broken) TestConnector(context.Context, string) (json.RawMessage, error) {
+	return nil, b.why
+}
+func (b broken) TestProvider(context.Context, string) (json.RawMessage, error) {
+	return nil, b.why
+}
 func (b broken) Invite(context.Context) (Invitation, error) { return Invitation{}, b.why }
 func (b broken) Login(context.Context, string, string) (Session, string, error) {
 	return Session{}, "", b.why

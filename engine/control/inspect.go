@@ -32,6 +32,10 @@ type Inspector interface {
 	SharedFiles(ctx context.Context) ([]SharedFile, error)
 	ReadShared(ctx context.Context, name string) (content []byte, hash string, err error)
 	WriteShared(ctx context.Context, name string, content []byte, hash string) (newHash string, err error)
+	// TestConnector and TestProvider ask a platform, or a model service, whether it can be used. An
+	// answer that it cannot is no error. Errors: *Invalid.
+	TestConnector(ctx context.Context, id string) (json.RawMessage, error)
+	TestProvider(ctx context.Context, id string) (json.RawMessage, error)
 	// Size is what the model of an agent is sent, in tokens; null: it was never asked anything.
 	Size(ctx context.Context, id string) (json.RawMessage, error)
 	// Log calls line with what the log has, the oldest first; with Follow also with what is added,
@@ -136,6 +140,14 @@ func (n inspections) validate(ctx context.Context, in aBody[validateBody]) (find
 
 func (n inspections) schema(_ context.Context, in schemaIn) (json.RawMessage, error) {
 	return n.at.Schema(in.Name)
+}
+
+func (n inspections) testConnector(ctx context.Context, in sharedIn) (json.RawMessage, error) {
+	return n.at.TestConnector(ctx, in.Name)
+}
+
+func (n inspections) testProvider(ctx context.Context, in sharedIn) (json.RawMessage, error) {
+	return n.at.TestProvider(ctx, in.Name)
 }
 
 func (n inspections) shared(ctx context.Context, _ nothing) (sharedBody, error) {

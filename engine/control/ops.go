@@ -142,6 +142,10 @@ var (
 		"one of them, by its path in `.daycare` with `%2F`, with its hash as `ETag`; 422 for settings with a key or a token in them"}
 	writeShared = Op[sharedWriteIn, fileBody]{"writeShared", put, "/v1/files/{name}", apitoken.Admin, all, 0,
 		"replaces or makes it; needs its `ETag` as `If-Match`"}
+	testConnector = Op[sharedIn, json.RawMessage]{"testConnector", post, "/v1/connectors/{name}/test", apitoken.Admin, all, needsDaemon,
+		"asks the platform of a connector: `{id, ok, verdict}`, as `daycare connectors test`"}
+	testProvider = Op[sharedIn, json.RawMessage]{"testProvider", post, "/v1/providers/{name}/test", apitoken.Admin, all, needsDaemon,
+		"asks a model service for one word: `{id, model, ok, firstMs?, ms, cost, answer?, error?, remedy?}`, as `daycare providers test`"}
 	sizeOf = Op[anAgent, json.RawMessage]{"context", get, "/v1/agents/{id}/context", apitoken.Read, one, 0,
 		"what its model is sent, in tokens, by part: `context` of `daycare agents show ID --json`; null before the first message"}
 )

@@ -123,6 +123,12 @@ func (looker) Treat(context.Context, []string) (Checkup, error) { return Checkup
 func (looker) Validate(context.Context, string, []byte) ([]finding.Finding, error) {
 	return nil, nil
 }
+func (looker) TestConnector(context.Context, string) (json.RawMessage, error) {
+	return json.RawMessage(`{}`), nil
+}
+func (looker) TestProvider(context.Context, string) (json.RawMessage, error) {
+	return json.RawMessage(`{}`), nil
+}
 func (looker) SharedFiles(context.Context) ([]SharedFile, error) { return nil, nil }
 func (looker) ReadShared(context.Context, string) ([]byte, string, error) {
 	return []byte("x"), "h-", nil

@@ -110,6 +110,8 @@ var questions = []question{
 	{404, "GET", "/v1/schema/task", "/v1/schema/{name}", ""},
 	{404, "GET", "/v1/logs", "/v1/logs", ""},
 	{404, "GET", "/v1/files", "/v1/files", ""},
+	{404, "POST", "/v1/connectors/x/test", "/v1/connectors/{name}/test", ""},
+	{404, "POST", "/v1/providers/x/test", "/v1/providers/{name}/test", ""},
 	{404, "GET", "/v1/files/SOUL.md", "/v1/files/{name}", ""},
 	{404, "PUT", "/v1/files/SOUL.md", "/v1/files/{name}", "x"},
 	{404, "GET", "/v1/agents/Ann/context", agent + "/context", ""},

@@ -7,12 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"daycare/cmd/daycare/commands"
 	"daycare/cmd/daycare/doctor"
 	"daycare/cmd/daycare/plugins"
+	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
 	"daycare/engine/control"
@@ -66,6 +69,23 @@ func (n Inspector) Size(ctx context.Context, id string) (json.RawMessage, error)
 	defer client.Close()
 	size, err := commands.SizeOf(ctx, client, n.home(), id)
 	return encoded(size, err)
+}
+
+// TestConnector is daycare connectors test.
+func (n Inspector) TestConnector(ctx context.Context, id string) (json.RawMessage, error) {
+	trial, err := setup.TestConnector(ctx, n.app(), id)
+	return encoded(trial, asInvalid("name", err))
+}
+
+// TestProvider is daycare providers test.
+func (n Inspector) TestProvider(ctx context.Context, id string) (json.RawMessage, error) {
+	trial, err := setup.TestProvider(ctx, n.app(), id)
+	return encoded(trial, asInvalid("name", err))
+}
+
+// app is a command line of the workspace at which nobody is.
+func (n Inspector) app() *term.App {
+	return &term.App{Streams: term.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, Workspace: string(n)}
 }
 
 // Log is daycare logs.

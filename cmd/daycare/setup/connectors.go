@@ -2,6 +2,7 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -87,17 +88,32 @@ func connectorsTest(c *term.App) *cobra.Command {
 				return fmt.Errorf("test connector %s: %w", args[0], err)
 			}
 			if c.JSON {
-				return c.PrintJSON(struct {
-					ID      string `json:"id"`
-					OK      bool   `json:"ok"`
-					Verdict string `json:"verdict"`
-				}{args[0], true, verdict})
+				return c.PrintJSON(ConnectorTrial{ID: args[0], OK: true, Verdict: verdict})
 			}
 
 			c.Print("%s: %s\n", args[0], term.Clean(verdict))
 			return nil
 		},
 	}
+}
+
+// A ConnectorTrial is how a connector did.
+type ConnectorTrial struct {
+	ID      string `json:"id"`
+	OK      bool   `json:"ok"`
+	Verdict string `json:"verdict"` // what its platform said, or what is wrong
+}
+
+// TestConnector is daycare connectors test. An error is about the id.
+func TestConnector(ctx context.Context, c *term.App, id string) (ConnectorTrial, error) {
+	verdict, err := probe(ctx, c, id)
+	if p, ok := errors.AsType[*term.Problem](err); ok && p.Code == fault.ExitNotFound {
+		return ConnectorTrial{}, err
+	}
+	if err != nil {
+		verdict = err.Error()
+	}
+	return ConnectorTrial{ID: id, OK: err == nil, Verdict: verdict}, nil
 }
 
 // probe makes the connector of the settings beside whatever runs, and asks.

@@ -141,7 +141,7 @@ func providersTest(c *term.App) *cobra.Command {
 			return testProviders(cmd.Context(), c, models.Catalogue(conf, modelsFile(c)), root, list, timeout)
 		},
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time limit for each service")
+	cmd.Flags().DurationVar(&timeout, "timeout", trialTime, "time limit for each service")
 
 	return cmd
 }
@@ -179,6 +179,27 @@ func named(all []config.Provider, ids []string) ([]config.Provider, error) {
 	}
 
 	return some, nil
+}
+
+// trialTime bounds the test of a provider that nobody gave a time.
+const trialTime = 30 * time.Second
+
+// TestProvider is daycare providers test with one id. An error is about the id.
+func TestProvider(ctx context.Context, c *term.App, id string) (any, error) {
+	conf, err := c.Config()
+	if err != nil {
+		return nil, err
+	}
+	list, err := named(conf.Choose(ctx, config.Ollama), []string{id})
+	if err != nil {
+		return nil, err
+	}
+	root, err := c.Root()
+	if err != nil {
+		return nil, err
+	}
+
+	return try(ctx, models.Catalogue(conf, modelsFile(c)), root, list[0], trialTime), nil
 }
 
 // A trial is how one provider did.
