@@ -65,7 +65,7 @@ func (r *reader) checkProviders(c *Config) {
 // reservedIDs are the ids of daycare's own connectors. Messages from the terminal and from
 // editors are the owner's.
 var reservedIDs = map[string]string{"api": "the control API", "mcp": "MCP clients", "terminal": "the terminal",
-	"acp": "editors (daycare acp)"}
+	"web": "the page", "acp": "editors (daycare acp)"}
 
 // shared are the types of connectors whose clients come through the control API.
 var shared = []string{"openai", "a2a"}

@@ -286,7 +286,7 @@ func (m *Message) incoming(agent string, caller Caller, files []message.File) me
 	if m.Dedupe != "" {
 		// The prefix keeps callers out of the keys that the runtime itself uses
 		// (perm:, call:, report:, drop: and those of connectors).
-		in.Dedupe = apiConnector + ":" + m.Dedupe
+		in.Dedupe = addressOf(caller).Connector + ":" + m.Dedupe
 	}
 
 	return in
@@ -298,7 +298,13 @@ func guestSource(c Caller) string { return "a message of the API caller " + c.Na
 // apiConnector is the connector id of those who speak through the API itself.
 const apiConnector = "api"
 
+// webConnector is the connector id of browsers.
+const webConnector = "web"
+
 func addressOf(c Caller) message.Address {
+	if c.Session != "" {
+		return message.Address{Connector: webConnector, ChannelID: webConnector, UserID: c.Session}
+	}
 	return message.Address{Connector: apiConnector, ChannelID: apiConnector, UserID: c.Name}
 }
 

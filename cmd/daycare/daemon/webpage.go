@@ -39,7 +39,7 @@ func (r webPage) atStart() *control.Listener {
 		var err error
 		if l, err = r.listen(); err != nil {
 			r.log.Warn("the page is not served", "err", err)
-			r.notes = append(r.notes, fmt.Sprintf("the page is not served: %v", err))
+			r.notes = append(r.notes, fmt.Sprintf("%v; %s", err, otherAddress))
 			return nil
 		}
 		r.shown.address = l.URL
@@ -71,6 +71,8 @@ func (r webPage) open(ctx context.Context) (string, error) {
 	return r.shown.address, nil
 }
 
+const otherAddress = "choose another address with web.listen in settings.yaml"
+
 // listen opens a listener for browsers alone.
 func (r webPage) listen() (*control.Listener, error) {
 	c := r.settings.Current()
@@ -82,7 +84,7 @@ func (r webPage) listen() (*control.Listener, error) {
 		Cert: ws.Resolve(r.workspace, c.Control.TLSCert), Key: ws.Resolve(r.workspace, c.Control.TLSKey),
 		Tokens: r.tokens, Log: r.log})
 	if err != nil {
-		return nil, fmt.Errorf("open the page: %w\nchoose another address with web.listen in settings.yaml", err)
+		return nil, &control.Invalid{Reason: fmt.Sprintf("the page cannot be served: %v", err), Hint: otherAddress, Err: err}
 	}
 	return l, nil
 }
