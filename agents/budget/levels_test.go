@@ -24,7 +24,8 @@ func TestLevelsAreTheLimitsOnce(t *testing.T) {
 		t.Fatalf("levels %+v", got)
 	}
 	for i := range want {
-		if got[i].Scope != want[i].Scope || got[i].Agent != want[i].Agent || got[i].Limit != want[i].Limit || !near(got[i].Spent, want[i].Spent) {
+		if got[i].Scope != want[i].Scope || got[i].Agent != want[i].Agent || got[i].Limit != want[i].Limit ||
+			!near(got[i].Spent, want[i].Spent) {
 			t.Errorf("%+v, want %+v", got[i], want[i])
 		}
 	}

@@ -220,7 +220,8 @@ func TestSettingsWithSecretsAreNotShown(t *testing.T) {
 	if err != nil || string(text) != "log: {level: info}\n" {
 		t.Fatalf("%q, %v", text, err)
 	}
-	for _, bad := range []string{"control: {listen: \"127.0.0.1:0\", token: canary-token}\n", "log: {level: [\ncontrol: {token: canary-token}\n"} {
+	for _, bad := range []string{"control: {listen: \"127.0.0.1:0\", token: canary-token}\n",
+		"log: {level: [\ncontrol: {token: canary-token}\n"} {
 		put(bad)
 		var invalid *control.Invalid
 		text, _, err := n.ReadShared(ctx, "settings.yaml")
@@ -238,7 +239,8 @@ func TestServicesAreTriedOverTheAPI(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".daycare", "settings.yaml")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("providers:\n- {id: s, type: scripted}\n"+
-		"connectors:\n- {id: hooks, type: webhook, listen: \"127.0.0.1:0\", hooks: [{id: ci}]}\n- {id: openai, type: openai}\n"), 0o600)); err != nil {
+		"connectors:\n- {id: hooks, type: webhook, listen: \"127.0.0.1:0\", hooks: [{id: ci}]}\n"+
+		"- {id: openai, type: openai}\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	n, ctx := inspect.Inspector(dir), t.Context()

@@ -76,8 +76,8 @@ var (
 		"spending: `?by=` agent (default), model, day or purpose (conversation, summary, heartbeat, cron, subagent), or a day with " +
 			"another, `day,model`, whose rows have it as `then`; `?since=` a time"}
 	budgets = Op[nothing, budgetsBody]{"budgets", get, "/v1/budgets", apitoken.Read, all, 0,
-		"`{budgets}`: the limits of what agents may spend, each `{scope, agentId?, handle?, name?, parent?, limit, spent}` with `usd` and " +
-			"`tokens`"}
+		"`{budgets}`: the limits of what agents may spend, each `{scope, agentId?, handle?, name?, parent?, limit, spent}` with `usd` " +
+			"and `tokens`"}
 	hooks = Op[nothing, hooksBody]{"hooks", get, "/v1/hooks", apitoken.Admin, all, 0,
 		"the programs that run at moments of a turn, in the order in which they run"}
 	testHooks = Op[aBody[HookSample], HookTest]{"testhooks", post, "/v1/hooks/test", apitoken.Admin, all, 0,
