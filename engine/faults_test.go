@@ -19,6 +19,7 @@ import (
 	"daycare/engine/folders"
 	"daycare/engine/message"
 	"daycare/engine/permission"
+	"daycare/engine/record"
 )
 
 // A still is a System in which nothing runs: no agent works, and nothing is watched.
@@ -134,6 +135,13 @@ func TestEachFailedStepOfAnActionIsReported(t *testing.T) {
 			return func() error {
 				return s.Note(context.Background(), id, "other", "key", strings.Repeat("long ", maxSystemText))
 			}
+		},
+		"a right that is shared": func(t *testing.T, s *still) func() error {
+			id := s.colleague(t)
+			child, err := s.System.Create(t.Context(), address.Descriptor{Type: address.Subagent, ParentAgentID: id, Name: "x"})
+			must(t, err)
+			must(t, record.UpdateState(s.System.vol, s.System.folder(id), func(st *record.State) { st.Permissions.Web = true }))
+			return func() error { return s.Share(context.Background(), id, child.ID, "@web", "key") }
 		},
 		"a decision": func(t *testing.T, s *still) func() error {
 			id := s.colleague(t)

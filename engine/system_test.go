@@ -434,6 +434,23 @@ func TestKillAndRemove(t *testing.T) {
 	}
 }
 
+// Who watches is told of each item once: when it waits. What is delivered again is not news.
+func TestADeliveryIsTold(t *testing.T) {
+	h := newHouse(t, t.TempDir(), idle)
+	in := from("one", "hello")
+	in.Dedupe = "key"
+	first, again := h.deliver(in), h.deliver(in)
+	queued := 0
+	for _, e := range told(h) {
+		if i, ok := e.Body.(event.Item); ok && e.Type == event.ItemQueued && e.Agent == first.Agent && i.Item == first.Item {
+			queued++
+		}
+	}
+	if queued != 1 || !again.Duplicate {
+		t.Errorf("it is told %d times, want once; delivered again it is %+v", queued, again)
+	}
+}
+
 // ends are the agents that have ended, and why, in their order.
 func ends(h *house) (list []string) {
 	for _, e := range told(h) {
