@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 
@@ -75,6 +76,11 @@ func TestAnItemDroppedBeforeItIsTaken(t *testing.T) {
 				b.halt() // reports an agent that failed
 				if _, ok, err := record.Closing(b.dir, r.Item); ok || err != nil {
 					t.Errorf("the dropped item was worked on, or %v\n%s", err, b.history())
+				}
+				for line := range strings.Lines(b.history()) {
+					if strings.Contains(line, `"type":"turn_begin"`) && !strings.Contains(line, `"items":["`) {
+						t.Errorf("a turn was begun for nothing: %s", line)
+					}
 				}
 			})
 		}
