@@ -120,16 +120,21 @@ func TestADescriptorThatIsEditedWhileItsAgentSleeps(t *testing.T) {
 	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops", SystemPrompt: "be calm"})
 	must(t, err)
 	path := filepath.Join(h.folder(a.ID), address.File)
-	writeFile(t, path, strings.Replace(readFile(t, path), "be calm", "be quick", 1))
-	h.rescan(a.ID)
-	if m, _ := h.index.Get(a.ID); m.Descriptor.SystemPrompt != "be quick" {
-		t.Errorf("the descriptor is %+v", m.Descriptor)
-	}
-	if !slices.ContainsFunc(told(h), func(e event.Event) bool {
-		f, ok := e.Body.(event.File)
-		return ok && e.Agent == a.ID && f.File == address.File && strings.HasPrefix(f.Text, "systemPrompt changed")
-	}) {
-		t.Errorf("nobody is told of the change: %+v", told(h))
+	was := "be calm"
+	for now, looks := range map[string][]string{"be quick": {a.ID}, "be slow": nil} { // at this agent, and at all
+		before := len(told(h))
+		writeFile(t, path, strings.Replace(readFile(t, path), was, now, 1))
+		h.rescan(looks...)
+		if m, _ := h.index.Get(a.ID); m.Descriptor.SystemPrompt != now {
+			t.Errorf("the descriptor is %+v", m.Descriptor)
+		}
+		if !slices.ContainsFunc(told(h)[before:], func(e event.Event) bool {
+			f, ok := e.Body.(event.File)
+			return ok && e.Agent == a.ID && f.File == address.File && strings.HasPrefix(f.Text, "systemPrompt changed")
+		}) {
+			t.Errorf("nobody is told of the change to %q: %+v", now, told(h)[before:])
+		}
+		was = now
 	}
 }
 
