@@ -36,6 +36,9 @@ func TestACircleOfParentsIsWalkedOnce(t *testing.T) {
 		if line := s.Line(id); len(line) > maxDepth {
 			t.Errorf("it has %d ancestors", len(line))
 		}
+		if s.descends(id, strings.Repeat("c", 24)) {
+			t.Error("it descends from an agent outside of the circle")
+		}
 		if family, err := s.System.Family(t.Context(), id); err != nil || len(family) != 2 {
 			t.Errorf("a family of %d, %v", len(family), err)
 		}

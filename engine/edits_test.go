@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,31 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/record"
 )
+
+// Whoever saves a file while somebody else does learns where the other version is.
+func TestACopyOfAConflictIsReported(t *testing.T) {
+	h := newHouse(t, t.TempDir(), idle)
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	must(t, err)
+	path := filepath.Join(h.folder(a.ID), address.File)
+	h.descriptors.copyKept(path, path+".kept-1")
+	if !slices.ContainsFunc(told(h), func(e event.Event) bool {
+		f, ok := e.Body.(event.File)
+		return ok && e.Agent == a.ID && f.File == path && strings.Contains(f.Text, "kept as descriptor.json.kept-1")
+	}) {
+		t.Errorf("told is %+v", told(h))
+	}
+}
+
+// An edit is looked at once, however often a watcher hints at it.
+func TestHintsOfEditsAreTakenOnce(t *testing.T) {
+	d := newEdits()
+	d.hint("one")
+	d.hint("one")
+	if ids := d.take(); len(ids) != 1 || ids[0] != "one" || len(d.take()) != 0 {
+		t.Errorf("taken are %v, and then more", ids)
+	}
+}
 
 // A descriptor that is edited while its agent is in memory reaches the agent, and
 // users are told what changed; a broken one is reported with its place and leaves
