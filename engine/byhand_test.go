@@ -91,6 +91,58 @@ func TestAFolderThatIsTakenAwayEndsItsAgent(t *testing.T) {
 	}
 }
 
+// An agent is shown with the model that answers for it, what it may cost and how it takes what
+// comes, as the settings say it, unless its own state does.
+func TestWhatTheSettingsSayOfAnAgent(t *testing.T) {
+	h := newHouseWith(t, t.TempDir(), idle, Options{
+		Answers: func(_ address.Type, own record.Model) (string, int) { return "for " + own.Model, 7 },
+		Budget: func(_ address.Descriptor, own *record.Budget) float64 {
+			if own != nil {
+				return own.USD
+			}
+			return 5
+		},
+		Queue: func(connector string) string { return "of " + connector }})
+	id := h.deliver(from("one", "hello")).Agent
+	a, err := h.Agent(t.Context(), id)
+	if err != nil || a.Model != "for " || a.Window != 7 || a.Budget != 5 || a.Queue != "of c" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	must(t, record.UpdateState(h.vol, h.folder(id), func(s *record.State) {
+		s.Provider.Model, s.Budget, s.Queue = "own", &record.Budget{USD: 2}, "collect"
+	}))
+	a, err = h.Agent(t.Context(), id)
+	if err != nil || a.Model != "for own" || a.Budget != 2 || a.Queue != "collect" {
+		t.Errorf("with a state of its own: %+v, %v", a, err)
+	}
+	h.directory.answers = nil
+	if a, err = h.Agent(t.Context(), id); err != nil || a.Model != "own" || a.Window != 0 {
+		t.Errorf("where nobody knows the models: %+v, %v", a, err)
+	}
+}
+
+// A drop folder that cannot be read is reported until it can be.
+func TestADropFolderThatCannotBeRead(t *testing.T) {
+	s := newStill(t)
+	drop := filepath.Join(s.System.root, "drop")
+	must(t, errors.Join(os.RemoveAll(drop), os.WriteFile(drop, nil, 0o600)))
+	must(t, s.TakeDropped(t.Context()))
+	var reported []string
+	for _, f := range s.problems.Of("") {
+		reported = append(reported, f.Reason)
+	}
+	all := strings.Join(reported, "\n")
+	if !strings.Contains(all, "dropped messages cannot be delivered now") ||
+		!strings.Contains(all, "the drop folder cannot be delivered now") {
+		t.Errorf("reported are %q", reported)
+	}
+	must(t, errors.Join(os.Remove(drop), os.MkdirAll(filepath.Join(drop, ".taken"), 0o700)))
+	must(t, s.TakeDropped(t.Context()))
+	if left := s.problems.Of(""); len(left) != 0 {
+		t.Errorf("still reported are %+v", left)
+	}
+}
+
 // A descriptor that cannot be read is reported, and the agent keeps the one that it has.
 func TestADescriptorThatCannotBeRead(t *testing.T) {
 	h := newHouse(t, t.TempDir(), idle)

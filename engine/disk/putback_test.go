@@ -86,6 +86,30 @@ func TestTwoSavesDuringOneReplacement(t *testing.T) {
 	}
 }
 
+// One save during a replacement is put back, and what was to replace it is not kept beside it
+// as if somebody had saved that.
+func TestOneSaveDuringAReplacement(t *testing.T) {
+	dir := t.TempDir()
+	v := NewVolume(dir)
+	path := filepath.Join(dir, "state.json")
+	write(t, path, "by hand")
+	if found, err := v.Exchange("state", path, []byte("new"), []byte("old")); !errors.Is(err, ErrChanged) || string(found) != "by hand" {
+		t.Errorf("%q, %v", found, err)
+	}
+	if got := content(t, path) + copies(t, dir); got != "by hand" {
+		t.Errorf("the file and its copies hold %q", got)
+	}
+
+	l := openLog(t, filepath.Join(t.TempDir(), "log"))
+	l.vol.exchange = failing(9, nil, map[int]func(){1: func() { write(t, l.path, "{by hand}\n") }})
+	if err := l.Replace([]byte("{new}\n"), ""); !errors.Is(err, ErrChanged) {
+		t.Errorf("%v", err)
+	}
+	if got := content(t, l.path) + copies(t, filepath.Dir(l.path)); got != "{by hand}\n" {
+		t.Errorf("the log and its copies hold %q", got)
+	}
+}
+
 // copies is the content of the files that were kept beside the others; hidden ones are none.
 func copies(t *testing.T, dir string) (all string) {
 	t.Helper()
