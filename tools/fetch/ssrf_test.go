@@ -194,9 +194,16 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// A redirect to another host in the network is followed if the agent may reach that one, too.
+// A redirect to another host in the network is followed if the agent may reach that one, too,
+// which is not told where it came from.
 func TestRedirectsInTheNetwork(t *testing.T) {
-	to := site(t, map[string]func(http.ResponseWriter){"/": page("text/plain", "you are there")})
+	to := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if from := r.Header.Get("Referer"); from != "" {
+			t.Errorf("it is told of %s", from)
+		}
+		fmt.Fprint(w, "you are there")
+	}))
+	t.Cleanup(to.Close)
 	_, port, err := net.SplitHostPort(to.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
