@@ -34,6 +34,7 @@ type Definition struct {
 type Catalogue struct {
 	Tools   []Definition `json:"tools"`
 	Pending []Definition `json:"pending,omitempty"` // all that it says now; none: the same as Tools
+	Prompts []Prompt     `json:"prompts,omitempty"` // as it lists them now: models are not told of them
 }
 
 // FileType is the form of the file.
@@ -127,7 +128,7 @@ func (d Definition) usable() error {
 	if d.Name == "" || len(d.Name) > 128 || strings.ContainsFunc(d.Name, func(r rune) bool { return r < '!' || r > '~' }) {
 		return fmt.Errorf("its name is not one: %.40q", d.Name)
 	}
-	if d.Name == resourceRight {
+	if d.Name == resourceRight || d.Name == promptRight {
 		return errors.New("its name is that of a permission")
 	}
 	spec := tools.Spec{Name: "t", Schema: d.schema()}
@@ -177,11 +178,11 @@ func (c *Catalogue) offered() []Definition {
 
 // seen is the catalogue after the server gave a list. Tools that are gone, and nothing else,
 // need nobody's trust.
-func (c *Catalogue) seen(list []Definition) *Catalogue {
+func (c *Catalogue) seen(list []Definition, prompts []Prompt) *Catalogue {
 	if c == nil {
-		return &Catalogue{Tools: list}
+		return &Catalogue{Tools: list, Prompts: prompts}
 	}
-	next := &Catalogue{Tools: c.Tools, Pending: list}
+	next := &Catalogue{Tools: c.Tools, Pending: list, Prompts: prompts}
 	if added, changed, gone := next.Changes(); len(added)+len(changed)+len(gone) == 0 {
 		next.Pending = nil
 	}
@@ -193,14 +194,17 @@ func (c *Catalogue) Trusted() *Catalogue {
 	if c.Pending == nil {
 		return c
 	}
-	return &Catalogue{Tools: c.Pending}
+	return &Catalogue{Tools: c.Pending, Prompts: c.Prompts}
 }
 
 // equal reports whether two catalogues say the same.
 func (c *Catalogue) equal(other *Catalogue) bool {
 	same := func(a, b Definition) bool { return a.Name == b.Name && a.SHA256 == b.SHA256 }
 	return c != nil && other != nil && slices.EqualFunc(c.Tools, other.Tools, same) &&
-		slices.EqualFunc(c.Pending, other.Pending, same) && (c.Pending == nil) == (other.Pending == nil)
+		slices.EqualFunc(c.Pending, other.Pending, same) && (c.Pending == nil) == (other.Pending == nil) &&
+		slices.EqualFunc(c.Prompts, other.Prompts, func(a, b Prompt) bool {
+			return a.Name == b.Name && a.Description == b.Description && slices.Equal(a.Arguments, b.Arguments)
+		})
 }
 
 // findings are what the owner of a server should know of its tools.

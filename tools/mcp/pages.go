@@ -72,14 +72,14 @@ func (p *pages) current() (c *Catalogue, known bool) {
 }
 
 // saw keeps the list that a server gave, and reports whether agents have other tools by it.
-func (p *pages) saw(list []Definition) (changed bool, err error) {
+func (p *pages) saw(list []Definition, prompts []Prompt) (changed bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reread()
 	if p.bad || p.write == nil {
 		return false, nil
 	}
-	next := p.now.seen(list)
+	next := p.now.seen(list, prompts)
 	if next.equal(p.now) {
 		return false, nil
 	}

@@ -113,8 +113,9 @@ func (p *Pool) Tools() (list []tools.Tool, many []tools.Family, version int) {
 		many = nil
 	}
 	if len(p.servers) > 0 {
-		list = append(list, &answerer{p}, &reader{p})
-		many = append(many, tools.Family{Name: "questions and resources of MCP servers", Tools: []string{answerTool, resourceTool}})
+		list = append(list, &answerer{p}, &reader{p}, &prompter{p})
+		many = append(many, tools.Family{Name: "questions, resources and prompts of MCP servers",
+			Tools: []string{answerTool, resourceTool, promptTool}})
 	}
 	return list, many, p.version
 }

@@ -139,6 +139,9 @@ func (s *server) dial(ctx context.Context, a *authorizer) (*session, error) {
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			s.pool.begin(s.refresh)
 		},
+		PromptListChangedHandler: func(context.Context, *sdk.PromptListChangedRequest) {
+			s.pool.begin(s.refresh)
+		},
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 			s.progress.tell(r.Params)
 		},
@@ -180,7 +183,11 @@ func (s *server) list(ctx context.Context, got *session) error {
 	s.mu.Lock()
 	got.live = live
 	s.mu.Unlock()
-	changed, err := s.pages.saw(list)
+	prompts, err := got.prompts(ctx)
+	if err != nil {
+		s.log.note(err.Error()) // its tools can be called all the same
+	}
+	changed, err := s.pages.saw(list, prompts)
 	if changed {
 		s.pool.changed()
 	}

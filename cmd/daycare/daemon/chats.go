@@ -25,7 +25,7 @@ type chats struct{ r *Daemon }
 func (r *Daemon) chatHost() chat.Host {
 	c := chats{r}
 	return chat.Host{Directory: c, Agents: c, Asks: c, Events: r.events, Files: r.files, Hints: hints{r},
-		Waiting: unlost{hints{r}}, Session: c.session, Owners: authority{c.r}.owners, Switch: c.switchModel, Own: ownCommands{r.workspace},
+		Waiting: unlost{hints{r}}, Session: c.session, Owners: authority{c.r}.owners, Switch: c.switchModel, Own: ownCommands{choices{r}},
 		Admission: admission{r}}
 }
 

@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"daycare/agents/providers/catalogue"
@@ -67,29 +68,41 @@ func (o choices) Skills(context.Context) ([]control.SkillInfo, error) {
 	return infos, nil
 }
 
-// Commands are those of the workspace.
-func (o choices) Commands(context.Context) ([]control.CommandInfo, error) {
+// Commands are those of the workspace, and the prompts of MCP servers.
+func (o choices) Commands(context.Context) ([]control.CommandInfo, error) { return o.commands(), nil }
+
+func (o choices) commands() []control.CommandInfo {
 	list, _ := slash.List(o.parts.workspace) // what is wrong with one is doctor's to say
 	infos := make([]control.CommandInfo, len(list))
 	for i, c := range list {
 		infos[i] = control.CommandInfo{Name: c.Name, Description: c.Description, Arguments: c.Arguments, File: c.File}
 	}
 
-	return infos, nil
+	for _, c := range o.parts.mcp.Commands() {
+		infos = append(infos, control.CommandInfo{Name: c.Name, Description: c.About, Arguments: c.Arguments})
+	}
+	return infos
 }
 
-// Expand is the message that a command makes.
-func (o choices) Expand(_ context.Context, name, arguments string) (string, error) {
-	return slash.Expand(o.parts.workspace, name, arguments)
+// Expand is the message that a command makes: one of the workspace, or a prompt of an MCP server.
+func (o choices) Expand(_ context.Context, name, arguments string) (string, error) { return o.expand(name, arguments) }
+
+func (o choices) expand(name, arguments string) (string, error) {
+	text, err := slash.Expand(o.parts.workspace, name, arguments)
+	if errors.Is(err, slash.ErrUnknown) {
+		if text, ok := o.parts.mcp.Expand(name, arguments); ok {
+			return text, nil
+		}
+	}
+	return text, err
 }
 
 // ownCommands are the commands of a workspace as chats see them.
-type ownCommands struct{ workspace string }
+type ownCommands struct{ choices }
 
 // Commands lists them, with what each is for.
 func (o ownCommands) Commands() (list []chat.Command) {
-	all, _ := slash.List(o.workspace)
-	for _, c := range all {
+	for _, c := range o.commands() {
 		list = append(list, chat.Command{Name: c.Name, About: cmp.Or(c.Description, "a message of this workspace")})
 	}
 	return list
@@ -97,6 +110,6 @@ func (o ownCommands) Commands() (list []chat.Command) {
 
 // Expand is the message that a command makes.
 func (o ownCommands) Expand(name, arguments string) (text string, ok bool) {
-	text, err := slash.Expand(o.workspace, name, arguments)
+	text, err := o.expand(name, arguments)
 	return text, err == nil
 }

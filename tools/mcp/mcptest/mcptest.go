@@ -5,6 +5,7 @@ package mcptest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,6 +26,7 @@ type (
 //	              TEXT is added to the description of one
 //	schemas       tools with schemas that are right and wrong
 //	many          1,000 tools
+//	prompts       two prompts, and one that cannot be a command
 //	resources     a text, a picture, a large text, and one that is not there
 //	silent        never answers
 //	questions[:old]  tools that ask the user something, as servers do or once did
@@ -38,6 +40,8 @@ func Serve(how string) {
 		s.bad()
 	case "schemas":
 		s.schemas()
+	case "prompts":
+		s.prompts()
 	case "resources":
 		s.resources()
 	case "questions":
@@ -181,4 +185,21 @@ func (s *server) resources() {
 		func(_ context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 			return nil, sdk.ResourceNotFoundError(r.Params.URI)
 		})
+}
+
+// prompts adds texts that users can ask for.
+func (s *server) prompts() {
+	for _, name := range []string{"review", "plain", "not a word"} {
+		p := &sdk.Prompt{Name: name, Description: "Re\u200bview a file"}
+		if name == "review" {
+			p.Arguments = []*sdk.PromptArgument{{Name: "file", Required: true}, {Name: "how"}}
+		}
+		s.AddPrompt(p, func(_ context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+			if name == "review" && r.Params.Arguments["file"] == "" {
+				return nil, errors.New("which file?")
+			}
+			return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{{Role: "user", Content: &sdk.TextContent{
+				Text: fmt.Sprintf("Review %s %s", r.Params.Arguments["file"], r.Params.Arguments["how"])}}}}, nil
+		})
+	}
 }
