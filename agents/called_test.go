@@ -1,11 +1,14 @@
 package agents
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 
 	"daycare/agents/providers"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/tools"
@@ -106,8 +109,29 @@ func parts(req *providers.Request) (all [][]any) {
 	return all
 }
 
+// prefixes checks that each request begins with the one before, and returns the last one.
+func prefixes(t *testing.T, list []*providers.Request) (last string) {
+	t.Helper()
+	for i, req := range list {
+		now := written(t, req)
+		if base := strings.TrimSuffix(last, "]\n"); !strings.HasPrefix(now, base) {
+			t.Errorf("request %d does not begin with the one before:\n%s\n---\n%s", i, base, now)
+		}
+		last = now
+	}
+	return last
+}
+
+// fixedPart is what every request of a session begins with.
+func fixedPart(t *testing.T, req *providers.Request) string {
+	t.Helper()
+	text, _, _ := strings.Cut(written(t, req), "\n[[")
+	return text
+}
+
 // What a model found and called stays in its conversation as it wrote it: each request begins
-// with the one before, also after a restart and for the summary of a compaction.
+// with the one before, also after a restart; and after a compaction, system prompt and tools are
+// the same bytes as ever.
 func TestCallsThroughASearchKeepThePrefix(t *testing.T) {
 	b := newBench(t, callBehind, newEcho(tools.ReadOnly))
 	b.hide("echo")
@@ -120,14 +144,7 @@ func TestCallsThroughASearchKeepThePrefix(t *testing.T) {
 	b.run()
 	b.outcome(b.say("again"))
 
-	last := ""
-	for i, req := range b.model.asked {
-		now := written(t, req)
-		if base := strings.TrimSuffix(last, "]\n"); !strings.HasPrefix(now, base) {
-			t.Errorf("request %d does not begin with the one before:\n%s\n---\n%s", i, base, now)
-		}
-		last = now
-	}
+	last := prefixes(t, b.model.asked)
 	want := `{"ID":"` // the vendor's own id is another in each wire
 	if !strings.Contains(last, want) || !strings.Contains(last, `"Name":"tool_call","Arguments":{"tool":"echo","arguments":{"text":`) {
 		t.Errorf("the model reads another call than it made:\n%s", last)
@@ -138,6 +155,43 @@ func TestCallsThroughASearchKeepThePrefix(t *testing.T) {
 				t.Error("a result has a name that was not called")
 			}
 		}
+	}
+}
+
+// A summing model writes summaries beside its script.
+type summing struct{ *recording }
+
+func (s summing) Call(ctx context.Context, req *providers.Request, watch func(providers.Event)) (*providers.Response, error) {
+	if strings.HasPrefix(req.System, "You write the memory") {
+		return &providers.Response{Finish: providers.EndTurn, Text: (&windowed{}).summary(textOf(req))}, nil
+	}
+	return s.recording.Call(ctx, req, watch)
+}
+
+// A compaction takes what was found out of the conversation, and changes nothing of what requests
+// begin with.
+func TestACompactionLeavesWhatRequestsBeginWith(t *testing.T) {
+	b := newBench(t, callBehind, newEcho(tools.ReadOnly))
+	b.hide("echo")
+	b.opts.Model = func(record.Model) Model { return summing{b.model} }
+	b.opts.Window = func(record.Model) int { return 32_000 }
+	b.run()
+	long := strings.Repeat("lorem ipsum ", 2000)
+	for _, text := range []string{"find it", "go through", long, long, long, "hello", "so"} {
+		b.outcome(b.say(text))
+	}
+	r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Compact})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.wait(r.Item)
+	before := b.model.calls()
+	b.outcome(b.say("go through"))
+	if b.count("summary") == 0 {
+		t.Fatalf("not compacted\n%s", b.history())
+	}
+	if first, now := fixedPart(t, b.model.asked[0]), fixedPart(t, b.model.asked[before]); first != now || !strings.Contains(now, "tool_call") {
+		t.Errorf("after a compaction requests begin with\n%s\nand not with\n%s", now, first)
 	}
 }
 
