@@ -94,7 +94,7 @@ func TestAFolderThatIsTakenAwayEndsItsAgent(t *testing.T) {
 // An agent is shown with the model that answers for it, what it may cost and how it takes what
 // comes, as the settings say it, unless its own state does.
 func TestWhatTheSettingsSayOfAnAgent(t *testing.T) {
-	h := newHouseWith(t, t.TempDir(), idle, Options{
+	h := newHouseWith(t, t.TempDir(), idle, Options{AgentDefaults: AgentDefaults{
 		Answers: func(_ address.Type, own record.Model) (string, int) { return "for " + own.Model, 7 },
 		Budget: func(_ address.Descriptor, own *record.Budget) float64 {
 			if own != nil {
@@ -102,7 +102,7 @@ func TestWhatTheSettingsSayOfAnAgent(t *testing.T) {
 			}
 			return 5
 		},
-		Queue: func(connector string) string { return "of " + connector }})
+		Queue: func(connector string) string { return "of " + connector }}})
 	id := h.deliver(from("one", "hello")).Agent
 	a, err := h.Agent(t.Context(), id)
 	if err != nil || a.Model != "for " || a.Window != 7 || a.Budget != 5 || a.Queue != "of c" {
