@@ -286,6 +286,10 @@ func (d *daemon) Inbox(_ context.Context, id string) ([]event.Waiting, error) {
 	return slices.Clone(d.inbox[id]), nil
 }
 
+func (d *daemon) Item(context.Context, string, string) (event.Posted, error) {
+	return event.Posted{}, control.ErrNotRunning
+}
+
 func (d *daemon) Drop(_ context.Context, id, item string) error {
 	d.call("drop %s", item)
 	d.mu.Lock()

@@ -110,7 +110,7 @@ func TestSecretSources(t *testing.T) {
 		t.Errorf("SecretNamed = %q", got)
 	}
 	for _, s := range c.SecretSources() {
-		if s.Missing() != (s.ID == "local") {
+		if s.Missing() != (s.ID == "remote") {
 			t.Errorf("%s is missing: %v", s.ID, s.Missing())
 		}
 	}

@@ -121,7 +121,7 @@ var badSettings = []struct {
 	{"a service without a default", "providers: [{id: a, type: openai, baseURL: \"http://127.0.0.1:1/v1\"}]\n",
 		[]string{`1:13 error: providers[0].model is missing: this service has no default`}},
 	{"pairing of programs", "connectors:\n  - {id: w, type: webhook, pairing: true}\n", []string{
-		`2:37 warning: connectors[0].pairing: a webhook has secrets in the place of people | take it out`}},
+		`2:37 warning: connectors[0].pairing: a webhook has secrets instead of users | take it out`}},
 	{"an owner who is a stranger", "connectors:\n  - {id: t, type: telegram, allow: [a, B], owners: [b, c]}\n", []string{
 		`2:52 error: connectors[0].owners: "c" is not in allow, so their messages are refused | add the id to allow of this connector, ` +
 			`or remove it from owners`}},
