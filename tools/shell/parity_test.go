@@ -178,7 +178,7 @@ func TestBubblewrapInAGrantIsNotRun(t *testing.T) {
 	}
 	x.exec.confine.runner = runner
 	if res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": "echo ran"})); res.Status != tools.Failed ||
-		!strings.Contains(res.Text, "makes the sandbox and lies in a folder that you can write") {
+		!strings.Contains(res.Text, "makes the sandbox and is in a folder that you can write") {
 		t.Errorf("%+v", res)
 	}
 }
