@@ -348,6 +348,9 @@ var (
 		"runs it now, in addition to its schedule; 202 `{slot}`"}
 	taskRuns = Op[runsIn, runsBody]{"taskRuns", get, "/v1/cron/{slug}/runs", apitoken.Read, all, 0, "`{runs}`, `?limit=20`"}
 
+	allRuns = Op[sinceIn, allRunsBody]{"runs", get, "/v1/runs", apitoken.Read, all, 0,
+		"`{runs}` of all tasks and the heartbeat, the newest first, each with its `slug`, empty for the heartbeat; `?since=` a time"}
+
 	heartbeat = Op[nothing, Heartbeat]{"heartbeat", get, "/v1/heartbeats", apitoken.Read, all, 0, "the heartbeat and its items"}
 	addPrompt = Op[aBody[PromptChange], Prompt]{"addPrompt", post, "/v1/heartbeats", apitoken.Admin, all, created,
 		"adds an item; to change it, edit its file"}
@@ -366,6 +369,9 @@ type (
 	runsIn struct {
 		Slug  string `path:"slug"`
 		Limit int64  `query:"limit" default:"20" min:"1" max:"1000"`
+	}
+	sinceIn struct {
+		Since time.Time `query:"since"`
 	}
 	limitIn struct {
 		Limit int64 `query:"limit" default:"20" min:"1" max:"1000"`

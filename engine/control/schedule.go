@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"daycare/engine/fault"
@@ -130,6 +132,9 @@ type (
 	runsBody struct {
 		Runs []TaskRun `json:"runs"`
 	}
+	allRunsBody struct {
+		Runs []SlugRun `json:"runs"`
+	}
 	slotBody struct {
 		Slot time.Time `json:"slot"`
 	}
@@ -171,6 +176,43 @@ func (c clocks) runTask(ctx context.Context, in slugIn) (slotBody, error) {
 func (c clocks) taskRuns(ctx context.Context, in runsIn) (runsBody, error) {
 	runs, err := c.schedules.TaskRuns(ctx, in.Slug, int(in.Limit))
 	return runsBody{some(runs)}, err
+}
+
+// A SlugRun is a run with the task that it is of; "" is the heartbeat.
+type SlugRun struct {
+	Slug string `json:"slug"`
+	TaskRun
+}
+
+// mostRuns is how many runs of one task are looked through.
+const mostRuns = 1000
+
+// allRuns are the runs of all tasks and of the heartbeat since a time, the newest first.
+func (c clocks) allRuns(ctx context.Context, in sinceIn) (allRunsBody, error) {
+	runs := []SlugRun{}
+	add := func(slug string, list []TaskRun) {
+		for _, r := range list {
+			if !r.Slot.Before(in.Since) || !r.At.Before(in.Since) {
+				runs = append(runs, SlugRun{slug, r})
+			}
+		}
+	}
+	tasks, err := c.schedules.Tasks(ctx)
+	if err != nil {
+		return allRunsBody{}, err
+	}
+	for _, t := range tasks {
+		list, err := c.schedules.TaskRuns(ctx, t.Slug, mostRuns)
+		if err != nil && !errors.Is(err, ErrNoTask) { // it was removed meanwhile
+			return allRunsBody{}, err
+		}
+		add(t.Slug, list)
+	}
+
+	list, err := c.schedules.HeartbeatRuns(ctx, mostRuns)
+	add("", list)
+	slices.SortStableFunc(runs, func(a, b SlugRun) int { return b.At.Compare(a.At) })
+	return allRunsBody{runs}, err
 }
 
 func (c clocks) heartbeat(ctx context.Context, _ nothing) (Heartbeat, error) {

@@ -2,7 +2,10 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,5 +95,49 @@ func TestScheduleRoutes(t *testing.T) {
 	}
 	if runs, err := c.Schedule().HeartbeatRuns(ctx, 0); err != nil || runs == nil {
 		t.Errorf("beats: %v, %v", runs, err)
+	}
+}
+
+// ledgers are two tasks and a heartbeat with their runs, in hours of a day.
+type ledgers struct {
+	*diary
+	runs map[string][]int
+}
+
+func (l ledgers) Tasks(context.Context) ([]Task, error) {
+	return []Task{{Slug: "a"}, {Slug: "b"}, {Slug: "gone"}}, nil
+}
+
+func (l ledgers) TaskRuns(_ context.Context, slug string, _ int) (list []TaskRun, err error) {
+	if slug == "gone" {
+		return nil, ErrNoTask
+	}
+	for _, hour := range l.runs[slug] {
+		at := time.Date(2026, 11, 20, hour, 0, 0, 0, time.UTC)
+		list = append(list, TaskRun{Slot: at, At: at, Outcome: "ran"})
+	}
+	return list, nil
+}
+
+func (l ledgers) HeartbeatRuns(ctx context.Context, n int) ([]TaskRun, error) {
+	return l.TaskRuns(ctx, "", n)
+}
+
+func TestRunsOfAllTasks(t *testing.T) {
+	b := (&fake{}).backend()
+	b.Schedules = ledgers{&diary{}, map[string][]int{"a": {1, 5}, "b": {4}, "": {3, 2}}}
+	for query, want := range map[string]string{"": "a5 b4 3 2 a1", "?since=2026-11-20T03:00:00Z": "a5 b4 3", "?since=2026-11-21T00:00:00Z": ""} {
+		_, _, text := raw(t, Handler(b, Options{}), "GET", "/v1/runs"+query, "")
+		var got allRunsBody
+		if err := json.Unmarshal([]byte(text), &got); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		var runs []string
+		for _, r := range got.Runs {
+			runs = append(runs, fmt.Sprint(r.Slug, r.At.Hour()))
+		}
+		if strings.Join(runs, " ") != want {
+			t.Errorf("%s: %v, want %s", query, runs, want)
+		}
 	}
 }

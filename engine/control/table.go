@@ -157,6 +157,7 @@ func scheduleRows(a *api, c clocks) []row {
 		on(a, removeTask, c.removeTask),
 		on(a, runTask, c.runTask),
 		on(a, taskRuns, c.taskRuns),
+		on(a, allRuns, c.allRuns),
 		on(a, heartbeat, c.heartbeat),
 		on(a, addPrompt, c.addPrompt),
 		on(a, removePrompt, c.removePrompt),

@@ -120,6 +120,7 @@ var questions = []question{
 	{200, "GET", "/v1/permissions", "/v1/permissions", ""},
 	{200, "GET", "/v1/cron", "/v1/cron", ""},
 	{200, "GET", "/v1/heartbeats", "/v1/heartbeats", ""},
+	{200, "GET", "/v1/runs", "/v1/runs", ""},
 	{200, "GET", "/v1/heartbeats/runs", "/v1/heartbeats/runs", ""},
 	{200, "GET", "/v1/agents/Ann", agent, ""},
 	{200, "GET", "/v1/agents/Ann/history", agent + "/history", ""},
