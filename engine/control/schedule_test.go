@@ -126,7 +126,8 @@ func (l ledgers) HeartbeatRuns(ctx context.Context, n int) ([]TaskRun, error) {
 func TestRunsOfAllTasks(t *testing.T) {
 	b := (&fake{}).backend()
 	b.Schedules = ledgers{&diary{}, map[string][]int{"a": {1, 5}, "b": {4}, "": {3, 2}}}
-	for query, want := range map[string]string{"": "a5 b4 3 2 a1", "?since=2026-11-20T03:00:00Z": "a5 b4 3", "?since=2026-11-21T00:00:00Z": ""} {
+	for query, want := range map[string]string{"": "a5 b4 3 2 a1", "?since=2026-11-20T03:00:00Z": "a5 b4 3",
+		"?since=2026-11-21T00:00:00Z": ""} {
 		_, _, text := raw(t, Handler(b, Options{}), "GET", "/v1/runs"+query, "")
 		var got allRunsBody
 		if err := json.Unmarshal([]byte(text), &got); err != nil {

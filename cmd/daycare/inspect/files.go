@@ -41,8 +41,8 @@ func (n Inspector) SharedFiles(context.Context) (list []control.SharedFile, err 
 		}
 		for _, at := range paths {
 			rel, err := filepath.Rel(n.home(), at)
-			info, serr := os.Stat(at)
-			if err == nil && serr == nil && info.Mode().IsRegular() {
+			_, info, oerr := beneath.Own(at, maxShared)
+			if err == nil && oerr == nil {
 				list = append(list, control.SharedFile{Name: filepath.ToSlash(rel), Schema: doctor.SchemaNameOf(at), Bytes: info.Size(),
 					ChangedAt: info.ModTime().UTC()})
 			}
