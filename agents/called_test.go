@@ -190,7 +190,8 @@ func TestACompactionLeavesWhatRequestsBeginWith(t *testing.T) {
 	if b.count("summary") == 0 {
 		t.Fatalf("not compacted\n%s", b.history())
 	}
-	if first, now := fixedPart(t, b.model.asked[0]), fixedPart(t, b.model.asked[before]); first != now || !strings.Contains(now, "tool_call") {
+	first, now := fixedPart(t, b.model.asked[0]), fixedPart(t, b.model.asked[before])
+	if first != now || !strings.Contains(now, "tool_call") {
 		t.Errorf("after a compaction requests begin with\n%s\nand not with\n%s", now, first)
 	}
 }

@@ -10,15 +10,16 @@ import (
 	"daycare/tools"
 )
 
-// answerTool is the name of the tool with which a model answers questions of servers.
-const answerTool = "mcp_answer"
+// AnswerTool is the name of the tool with which a model answers questions of servers. Whoever has
+// a tool of a server needs it.
+const AnswerTool = "mcp_answer"
 
 // An answerer is that tool.
 type answerer struct{ pool *Pool }
 
 // Spec describes the tool.
 func (a *answerer) Spec() tools.Spec {
-	return tools.Spec{Name: answerTool, Replay: tools.Once, Writes: true,
+	return tools.Spec{Name: AnswerTool, Replay: tools.Once, Writes: true,
 		Description: "Answer what an MCP server asked the user in a call, and make the call again.",
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"question":{"type":"string","description":"its id"},
@@ -52,7 +53,7 @@ func (a *answerer) read(call tools.Call) (args answering, q Question, t *tool, e
 	if len(args.Content) == 0 {
 		args.Content = json.RawMessage(`{}`)
 	}
-	if err := tools.Validate(tools.Spec{Name: answerTool, Schema: q.Schema}, args.Content); err != nil {
+	if err := tools.Validate(tools.Spec{Name: AnswerTool, Schema: q.Schema}, args.Content); err != nil {
 		return args, q, t, fmt.Errorf("the server does not take this answer: %w", err)
 	}
 	return args, q, t, nil

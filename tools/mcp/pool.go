@@ -115,7 +115,7 @@ func (p *Pool) Tools() (list []tools.Tool, many []tools.Family, version int) {
 	if len(p.servers) > 0 {
 		list = append(list, &answerer{p}, &reader{p}, &prompter{p})
 		many = append(many, tools.Family{Name: "questions, resources and prompts of MCP servers",
-			Tools: []string{answerTool, resourceTool, promptTool}})
+			Tools: []string{AnswerTool, resourceTool, promptTool}})
 	}
 	return list, many, p.version
 }

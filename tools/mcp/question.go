@@ -295,10 +295,10 @@ func (q Question) told() string {
 		q.ID, q.Server, cleaned(q.Message, maxDescription))
 	if q.URL != "" {
 		fmt.Fprintf(&b, "The user, and nobody else, should open this address: %s\nGive it to the user, then call %s with "+
-			`{"question":%q}.`, permission.VisibleLine(q.URL), answerTool, q.ID)
+			`{"question":%q}.`, permission.VisibleLine(q.URL), AnswerTool, q.ID)
 	} else {
 		fmt.Fprintf(&b, "Fields of the answer: %s\nAsk the user for what you do not know, then call %s with "+
-			`{"question":%q,"content":{…}}.`, Definition{Schema: q.Schema}.shown(), answerTool, q.ID)
+			`{"question":%q,"content":{…}}.`, Definition{Schema: q.Schema}.shown(), AnswerTool, q.ID)
 	}
 	fmt.Fprintf(&b, " The user approves what is sent, and the call is made again. To decline: {\"question\":%q,\"decline\":true}.", q.ID)
 	return b.String()

@@ -22,7 +22,7 @@ func answerTo(t *testing.T, text, rest string) tools.Call {
 	if m == nil {
 		t.Fatalf("no question in %s", text)
 	}
-	return tools.Call{ID: "call-2", Name: answerTool, Arguments: json.RawMessage(fmt.Sprintf(`{"question":%q%s}`, m[1], rest)), Agent: "x",
+	return tools.Call{ID: "call-2", Name: AnswerTool, Arguments: json.RawMessage(fmt.Sprintf(`{"question":%q%s}`, m[1], rest)), Agent: "x",
 		Access: permission.Default("/w"), Progress: func(string) {}}
 }
 
@@ -44,7 +44,7 @@ func TestAQuestionIsAnsweredWithAnApproval(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer := again.all()[answerTool]
+	answer := again.all()[AnswerTool]
 	for rest, want := range map[string]string{
 		`,"content":{"name":"x"}`:                   "does not take this answer",
 		`,"content":{"size":"small"}`:               `missing field "name"`,
@@ -75,10 +75,10 @@ func TestAQuestionIsDeclined(t *testing.T) {
 	all := w.all()
 	res := w.call(t.Context(), all["mcp__a__register"], `{}`, nil)
 	call := answerTo(t, res.Text, `,"decline":true`)
-	if need, err := all[answerTool].(tools.Asks).Needs(call); err != nil || need.AskAlways || need.Tag != "@mcp:a/register" {
+	if need, err := all[AnswerTool].(tools.Asks).Needs(call); err != nil || need.AskAlways || need.Tag != "@mcp:a/register" {
 		t.Errorf("%+v, %v", need, err)
 	}
-	if got, _ := all[answerTool].Run(t.Context(), call); got.Text != "decline <nil> <nil>" {
+	if got, _ := all[AnswerTool].Run(t.Context(), call); got.Text != "decline <nil> <nil>" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -88,10 +88,10 @@ func TestAQuestionWithoutFields(t *testing.T) {
 	w := newWorld(t, "questions")
 	all := w.all()
 	call := answerTo(t, w.call(t.Context(), all["mcp__a__confirm"], `{}`, nil).Text, "")
-	if need, err := all[answerTool].(tools.Asks).Needs(call); err != nil || !need.AskAlways {
+	if need, err := all[AnswerTool].(tools.Asks).Needs(call); err != nil || !need.AskAlways {
 		t.Errorf("%+v, %v", need, err)
 	}
-	if got, _ := all[answerTool].Run(t.Context(), call); got.Text != "accept <nil> <nil>" {
+	if got, _ := all[AnswerTool].Run(t.Context(), call); got.Text != "accept <nil> <nil>" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -101,10 +101,10 @@ func TestAQuestionBelongsToItsAgent(t *testing.T) {
 	all := w.all()
 	call := answerTo(t, w.call(t.Context(), all["mcp__a__register"], `{}`, nil).Text, `,"content":{"name":"Eve"}`)
 	call.Agent = "y"
-	if _, err := all[answerTool].(tools.Asks).Needs(call); err == nil {
+	if _, err := all[AnswerTool].(tools.Asks).Needs(call); err == nil {
 		t.Error("another agent can answer")
 	}
-	toolstest.Run(t, all[answerTool], toolstest.Options{Access: permission.Default(t.TempDir()), Bad: []string{`{"question":"none"}`}})
+	toolstest.Run(t, all[AnswerTool], toolstest.Options{Access: permission.Default(t.TempDir()), Bad: []string{`{"question":"none"}`}})
 }
 
 func TestAnAddressIsOpenedByTheUser(t *testing.T) {
@@ -115,11 +115,11 @@ func TestAnAddressIsOpenedByTheUser(t *testing.T) {
 		t.Fatal(res.Text)
 	}
 	call := answerTo(t, res.Text, "")
-	need, err := all[answerTool].(tools.Asks).Needs(call)
+	need, err := all[AnswerTool].(tools.Asks).Needs(call)
 	if err != nil || !strings.Contains(need.Detail.Call, "open this address yourself, then allow: https://pay.example.com/bill?nonce=1") {
 		t.Errorf("%+v, %v", need, err)
 	}
-	if got, _ := all[answerTool].Run(t.Context(), call); got.Text != "accept <nil> <nil>" {
+	if got, _ := all[AnswerTool].Run(t.Context(), call); got.Text != "accept <nil> <nil>" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -161,7 +161,7 @@ func TestQuestionsOfOldServers(t *testing.T) {
 		"register": `{"action":"accept","content":{"name":"Ada","size":"small"}}`} {
 		res := w.call(t.Context(), all["mcp__a__"+name], `{}`, nil)
 		call := answerTo(t, res.Text, `,"content":{"name":"Ada"}`)
-		if got, err := all[answerTool].Run(t.Context(), call); err != nil || got.Text != want {
+		if got, err := all[AnswerTool].Run(t.Context(), call); err != nil || got.Text != want {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}

@@ -85,7 +85,9 @@ func (o choices) commands() []control.CommandInfo {
 }
 
 // Expand is the message that a command makes: one of the workspace, or a prompt of an MCP server.
-func (o choices) Expand(_ context.Context, name, arguments string) (string, error) { return o.expand(name, arguments) }
+func (o choices) Expand(_ context.Context, name, arguments string) (string, error) {
+	return o.expand(name, arguments)
+}
 
 func (o choices) expand(name, arguments string) (string, error) {
 	text, err := slash.Expand(o.parts.workspace, name, arguments)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,6 +113,20 @@ func TestFixedPartOfPrompts(t *testing.T) {
 			t.Errorf("docs/tools.md must say in its table:\n%s", strings.Join(rows, ""))
 			break
 		}
+	}
+}
+
+// A sub-agent that has a tool of a server can answer what the server asks in it.
+func TestADefinitionWithAToolOfAServer(t *testing.T) {
+	r := withServer(t, 3)
+	write(t, filepath.Join(r.root, "subagents", "Updater.md"), "---\nname: Updater\ndescription: Updates things.\n"+
+		"tools: [read, mcp__hub__update_thing_1]\n---\nUpdate what you are told.\n")
+	var names []string
+	for s := range r.toolset.of(address.Meta{Descriptor: address.Descriptor{Type: address.Subagent, Definition: "Updater"}}).Told {
+		names = append(names, s.Name)
+	}
+	if want := []string{"read", "mcp__hub__update_thing_1", mcp.AnswerTool}; !slices.Equal(names, want) {
+		t.Errorf("it has %v, want %v", names, want)
 	}
 }
 

@@ -195,6 +195,9 @@ const reaction = "set_reaction"
 func (t *toolsets) names(full *tools.Set, k kind) []string {
 	if k.Type == address.Subagent && k.definition != "" {
 		def, _ := t.registry.Get(k.definition) // one that is gone leaves no tools
+		if slices.ContainsFunc(def.Tools, func(name string) bool { return strings.HasPrefix(name, "mcp__") }) {
+			return append(slices.Clone(def.Tools), mcp.AnswerTool)
+		}
 		return def.Tools
 	}
 	list, _ := t.registry.List()
