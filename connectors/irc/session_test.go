@@ -204,10 +204,10 @@ func TestAQuietConnection(t *testing.T) {
 			t.Errorf("three pings took %v", took)
 		}
 
-		go func() {
+		go func(in *bufio.Scanner) {
 			for in.Scan() {
 			}
-		}()
+		}(in)
 		begun = time.Now()
 		s.wg.Go(s.read)
 		if <-s.done; time.Since(begun) != silence || s.err() == nil || !strings.Contains(s.err().Error(), "read from") {
