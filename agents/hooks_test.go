@@ -286,6 +286,18 @@ func TestHooksAddContextBehindThePrefix(t *testing.T) {
 	}
 }
 
+// A hook that has nothing to say adds nothing to the conversation.
+func TestHooksWithoutWordsAddNothing(t *testing.T) {
+	b := newBench(t, `rules: [ { reply: [ { text: "hi" } ] } ]`)
+	h := b.hooking(moments{hooks.BeforePrompt: always(hooks.Verdict{}), hooks.SessionStart: always(hooks.Verdict{})})
+	b.run()
+	b.outcome(b.say("hello"))
+	b.halt()
+	if ran := h.times(hooks.BeforePrompt) + h.times(hooks.SessionStart); ran != 2 || b.count("user_message") != 1 {
+		t.Errorf("they ran %d times, and there are %d messages\n%s", ran, b.count("user_message"), b.history())
+	}
+}
+
 // before_prompt can end a turn before the model is called.
 func TestHooksRefuseAPrompt(t *testing.T) {
 	b := newBench(t, `rules: [ { reply: [ { text: "heard" } ] } ]`)
