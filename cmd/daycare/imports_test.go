@@ -30,12 +30,13 @@ var module = strings.TrimSuffix(reflect.TypeFor[term.App]().PkgPath(), "/cmd/day
 var imports = map[string][]string{
 	"cmd/daycare": {"..."},
 	// What builds and runs a workspace knows of no command line.
-	"cmd/daycare/daemon": {"cmd/daycare/logfile", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/version",
-		"engine/...", "agents/...", "tools/...", "connectors/..."},
+	"cmd/daycare/daemon": {"cmd/daycare/logfile", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/tracing",
+		"cmd/daycare/version", "engine/...", "agents/...", "tools/...", "connectors/..."},
 	"cmd/daycare/models": {"cmd/daycare/plugins", "agents", "agents/providers", "agents/providers/catalogue",
 		"engine/config", "engine/event", "engine/finding", "engine/record"},
 	"cmd/daycare/plugins": {"connectors/...", "agents/providers/...", "engine", "engine/config", "engine/finding", "engine/permission"},
 	"cmd/daycare/version": {},
+	"cmd/daycare/tracing": {"agents", "agents/providers", "engine/event"},
 	"cmd/daycare/man":     {"cmd/daycare/term", "cmd/daycare/version", "engine/fault"},
 	"cmd/daycare/mcp": {"cmd/daycare/daemon", "cmd/daycare/plugins", "cmd/daycare/setup", "cmd/daycare/term",
 		"cmd/daycare/version", "connectors/mcp",
@@ -218,6 +219,7 @@ var only = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk": {"tools/mcp", "tools/mcp/mcptest", "connectors/mcp"},
 	"github.com/coder/acp-go-sdk":            {"connectors/acp"},
 	"github.com/a2aproject/a2a-go":           {"connectors/a2a", "tools/a2a"},
+	"go.opentelemetry.io":                    {"cmd/daycare/tracing"},
 	// What users edit is read by engine/form; the two others change a file in place.
 	"go.yaml.in/yaml": {"engine/form", "engine/config", "engine/schedule"},
 }

@@ -41,6 +41,7 @@ type Config struct {
 	Control     Control     `json:"control" apply:"restart"`
 	Web         WebPage     `json:"web" apply:"restart"`
 	Log         Log         `json:"log" apply:"restart"`
+	Tracing     Tracing     `json:"tracing" apply:"restart"`
 	ModelsURL   string      `json:"modelsURL"` // address of a newer catalogue, for daycare models refresh
 
 	env     Env

@@ -128,15 +128,19 @@ func (c *Config) Secrets() []Secret {
 		}
 		urls = append(urls, s.URL)
 	}
+	headers := []map[string]string{c.Tracing.Headers}
 	for _, s := range c.A2A.Remotes {
-		addNamed(add, s.Headers)
-		for _, text := range s.Headers {
+		headers, urls = append(headers, s.Headers), append(urls, s.URL)
+	}
+	for _, values := range headers {
+		addNamed(add, values)
+		for _, text := range values {
 			for _, name := range References(text) {
 				add(c.SecretNamed(name))
 			}
 		}
-		urls = append(urls, s.URL)
 	}
+	urls = append(urls, c.Tracing.Endpoint)
 	for _, v := range vendors {
 		add(c.SecretEnv(v.keyEnv))
 	}

@@ -46,7 +46,11 @@ func (s agentRuntime) Tools() *tools.Set         { return s.toolset.of(s.rt.Meta
 
 // Model is the chain of an agent's choice, each request within the budgets.
 func (s agentRuntime) Model(choice record.Model) agents.Model {
-	return budgets{s.Daemon}.bounded(s.models.Load().Caller(choice))
+	m := budgets{s.Daemon}.bounded(s.models.Load().Caller(choice))
+	if s.tracer == nil {
+		return m
+	}
+	return s.tracer.Model(s.rt.Meta.ID, m)
 }
 
 func (s agentRuntime) Window(choice record.Model) int { return s.models.Load().Window(choice) }

@@ -10,6 +10,7 @@ import (
 	"daycare/agents/budget"
 	"daycare/cmd/daycare/logfile"
 	"daycare/cmd/daycare/models"
+	"daycare/cmd/daycare/tracing"
 	"daycare/engine"
 	"daycare/engine/address"
 	"daycare/engine/apitoken"
@@ -64,6 +65,7 @@ type logging struct {
 	logFile *logfile.File
 	meter   meter
 	events  *event.Stream
+	tracer  *tracing.Tracer // nil: nothing is traced
 }
 
 // conf is what the settings say now.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,7 +11,9 @@ import (
 	"github.com/lmittmann/tint"
 
 	"daycare/cmd/daycare/logfile"
+	"daycare/cmd/daycare/tracing"
 	"daycare/cmd/daycare/version"
+	"daycare/engine/config"
 	"daycare/engine/disk"
 )
 
@@ -38,6 +41,30 @@ func (r *Daemon) openLog() error {
 	r.log = slog.New(slog.NewMultiHandler(handlers...))
 	r.log.Info("daycare started", "version", version.Number, "pid", os.Getpid(), "workspace", r.workspace)
 	return nil
+}
+
+// newTracer makes what sends traces; nil, and a note, where that cannot be.
+func newTracer(ctx context.Context, r *Daemon, c *config.Config) *tracing.Tracer {
+	headers, err := headersOf(c, c.Tracing.Headers)
+	var t *tracing.Tracer
+	if err == nil {
+		o := tracing.Options{Endpoint: c.Tracing.Endpoint, Headers: map[string]string{}, Version: version.Number,
+			Events: r.events, Log: r.log}
+		for name := range headers {
+			o.Headers[name] = headers.Get(name)
+		}
+		o.Name = func(agent string) string {
+			meta, _ := r.index.Get(agent)
+			return meta.Name
+		}
+		t, err = tracing.New(ctx, o)
+	}
+	if err != nil {
+		r.log.Warn("nothing is traced", "err", err)
+		r.notes = append(r.notes, err.Error())
+		return nil
+	}
+	return t
 }
 
 // heard is how loud something must be to be shown on the terminal: the banner says

@@ -141,6 +141,9 @@ func (r *Daemon) open(ctx context.Context) (err error) {
 	if r.tools, r.jobs, err = (workbench{r}).newTools(ctx, c); err != nil {
 		return err
 	}
+	if r.lock != nil && c.Tracing.Endpoint != "" {
+		r.tracer = newTracer(ctx, r, c)
+	}
 	return r.build(c)
 }
 

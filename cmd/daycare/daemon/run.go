@@ -146,6 +146,9 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 	add(&g, reloader{r}.watchSettings)
 	add(&g, reloader{r}.watchPlace)
 	add(&g, r.keepEventLog)
+	if r.tracer != nil {
+		add(&g, r.tracer.Run)
+	}
 	add(&g, r.watcher.Run)
 	add(&g, func(ctx context.Context) error {
 		return control.ServeLater(ctx, r.handler, r.log, r.shown.later, listeners...)
