@@ -3,10 +3,7 @@
 package browser
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 	"time"
 )
@@ -111,30 +108,4 @@ func (w *workspace) live() {
 	})
 	gone := w.agent("an old try")
 	w.api("DELETE", "/v1/agents/"+gone, nil, nil)
-	w.spent([]string{main, reviewer, idle})
-}
-
-// spent writes what the agents spent on the days before this one, and restarts the daemon, which
-// adds it up.
-func (w *workspace) spent(agents []string) {
-	w.t.Helper()
-	w.run("stop")
-	w.daemon.Wait()
-	w.daemon = nil
-	daily := []float64{1.7, 2.1, 1.3, 0.4, 0.3, 2.0, 2.4, 2.2, 1.7, 2.6, 0.5, 0.4, 2.2}
-	for back, usd := range daily {
-		day := time.Now().UTC().AddDate(0, 0, -1-back)
-		var lines strings.Builder
-		for i, agent := range agents {
-			cost := usd * []float64{1, 0.7, 0.45}[i]
-			fmt.Fprintf(&lines, `{"at":%q,"agent":%q,"provider":"scripted","model":"scripted",`+
-				`"tokens":{"input":%d,"output":%d,"cacheRead":%d,"cacheWrite":0},"cost":%.4f}`+"\n",
-				day.Format("2006-01-02T12:00:00.000Z"), agent, int(cost*250_000), int(cost*9_000), int(cost*220_000), cost)
-		}
-		w.write(".daycare/usage/"+day.Format(time.DateOnly)+".jsonl", lines.String())
-	}
-	if err := os.Remove(w.path(".daycare/usage/sums.json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		w.t.Fatal(err)
-	}
-	w.start()
 }
