@@ -82,7 +82,8 @@ func TestSystemServiceThatCannotBeInstalled(t *testing.T) {
 	for _, hidden := range []string{"/home/anna/bin/daycare", "/root/daycare", "/tmp/daycare", "/var/tmp/bin/daycare"} {
 		from := s
 		from.program = hidden
-		if _, do := term.Explain(installable(from, "/nowhere")); !strings.Contains(do, "install -m 0755 "+hidden+" /usr/local/bin/daycare") {
+		_, do := term.Explain(installable(from, "/nowhere"))
+		if !strings.Contains(do, "install -m 0755 "+hidden+" /usr/local/bin/daycare") {
 			t.Errorf("the program %s: %q", hidden, do)
 		}
 	}
