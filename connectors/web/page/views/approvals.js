@@ -1,6 +1,6 @@
 // Approvals: what agents ask to be allowed, exactly, and the answers. Nothing is answered by accident: a request
 // opens only when it is chosen, and an answer counts only after all of it was seen.
-import { exact, exactText, fill, fillIf, h, icon, named, plain, sign, unseenIn } from '../dom.js';
+import { exact, exactText, fill, h, icon, named, plain, sign, unseenIn } from '../dom.js';
 import { get, post } from '../api.js';
 import { agentOf, openAsks, ready as loaded, subscribe } from '../store.js';
 import { firstLine, titleOf, urlOf, WORDS } from '../state.js';
@@ -21,13 +21,7 @@ const MEANING = {
   once: 'Exactly this call, one time. Another word, folder or host needs a new approval.',
   deny: 'The agent continues without it, and cannot ask for the same again until you write to it.',
 };
-const DONE = {
-  once: 'Allowed once',
-  always: 'Always allowed',
-  prefix: 'Allowed, with commands that begin like it',
-  deny: 'Denied',
-  expired: 'Expired',
-};
+const DONE = { once: 'Allowed once', always: 'Always allowed', prefix: 'Allowed, with commands that begin like it', deny: 'Denied', expired: 'Expired' };
 
 export function render(params) {
   return new Approvals(params).view();
@@ -114,15 +108,7 @@ class Approvals {
 
   #drawList() {
     const asks = openAsks();
-    const names = [...asks, ...this.#decided].map((a) => titleOf(agentOf(a.agentId)));
-    const state = [
-      asks.map((a) => a.token),
-      this.#decided.map((a) => [a.token, a.decision]),
-      names,
-      this.#ask?.token,
-      possible() && enabled(),
-    ];
-    fillIf(this.list, state, () => [
+    fill(this.list, [
       h(
         'div.head',
         h('h1', 'Approvals'),
@@ -222,7 +208,7 @@ class Approvals {
         ),
       ),
       h('h2.as-h1', 'Asks for ', h('code', exact(ask.permission))),
-      ask.reason ? [h('h3', 'Reason'), h('p.quote', exact(ask.reason))] : null,
+      ask.reason ? [h('h3', 'It says'), h('p.quote', exact(ask.reason))] : null,
       h('h3', 'Exactly this'),
       this.#exactly(ask),
       this.choices,
@@ -245,22 +231,48 @@ class Approvals {
   #exactly(ask) {
     const same = !ask.shown || exactText(ask.request) === ask.shown;
     const text = (same ? ask.request : ask.shown).replace(/\n$/, '');
-    const change = ask.kind === 'diff';
+    const change = /^--- .*\n\+\+\+ /m.test(text);
     const lines = text.split('\n').map((line) => h(`span.line${change ? kindOf(line) : ''}`, exact(line), '\n'));
+    const unseen = unseenIn(ask.request);
     const facts = (ask.facts ?? []).filter((f) => f.name !== 'reason' && !(f.name === 'permission' && f.value === ask.permission));
-    if (ask.sha256) facts.push({ name: 'hash', value: `${ask.sha256.slice(0, 8)} ${ask.sha256.slice(8, 16)}` });
-    const untrusted = facts.filter((f) => f.name === 'untrusted').map((f) => f.value);
     return h(
       'div.asked',
       h('pre', { tabindex: 0, role: 'region', 'aria-label': 'The whole request' }, lines, this.end),
-      warning(unseenLine(ask)),
-      warning(untrusted.join('; ')),
-      h(
-        'dl',
-        facts
-          .filter((f) => f.name !== 'untrusted')
-          .flatMap((f) => [h('dt', f.name[0].toUpperCase() + f.name.slice(1)), h('dd', named(f.value))]),
-      ),
+      unseen.length
+        ? h(
+            'div.warn',
+            icon('warn'),
+            h(
+              'p',
+              `${unseen.length === 1 ? '1 character' : `${unseen.length} characters`} that cannot be seen: `,
+              unseen
+                .slice(0, 20)
+                .map((u) => `${u.name}, line ${u.line}, column ${u.column}`)
+                .join('; '),
+            ),
+          )
+        : null,
+      facts.some((f) => f.name === 'untrusted')
+        ? h(
+            'div.warn',
+            icon('warn'),
+            h(
+              'p',
+              facts
+                .filter((f) => f.name === 'untrusted')
+                .map((f) => f.value)
+                .join('; '),
+            ),
+          )
+        : null,
+      facts.length
+        ? h(
+            'dl',
+            facts
+              .filter((f) => f.name !== 'untrusted')
+              .flatMap((f) => [h('dt', f.name[0].toUpperCase() + f.name.slice(1)), h('dd', named(f.value))]),
+          )
+        : null,
     );
   }
 
@@ -350,19 +362,6 @@ class Approvals {
     const next = at < 0 ? 0 : Math.max(0, Math.min(asks.length - 1, at + by));
     go(`/approvals/${asks[next].token}`);
   }
-}
-
-// unseenLine names the characters of a request that cannot be seen, '' if there are none.
-function unseenLine(ask) {
-  const unseen = ask.unseen?.map((u) => ({ ...u, name: u.char })) ?? unseenIn(ask.request);
-  if (unseen.length === 0) return '';
-  const places = unseen.slice(0, 20).map((u) => `${u.name}, line ${u.line}, column ${u.column}`);
-  if (unseen.length > places.length) places.push(`and ${unseen.length - places.length} more`);
-  return `${unseen.length === 1 ? '1 character' : `${unseen.length} characters`} that cannot be seen: ${places.join('; ')}`;
-}
-
-function warning(text) {
-  return text ? h('div.warn', icon('warn'), h('p', plain(text))) : null;
 }
 
 // meaning is what an answer allows; what is between backquotes is code.

@@ -179,7 +179,7 @@ class Home {
       if (some.length === 0) continue;
       const n = list.filter((a) => groupOf(a) === key).length;
       children.push(
-        h('div.group', { role: 'presentation' }, h('h2', heading), h('span.quiet', n), h('hr')),
+        h('div', { role: 'row' }, h('div.group', { role: 'cell', 'aria-colspan': 7 }, h('h2', heading), h('span.quiet', n), h('hr'))),
         ...some.map((a) => this.#row(a).node),
       );
       ids.push(...some.map((a) => a.id));
@@ -221,7 +221,7 @@ class Home {
         next: h('div.right.quiet.spare', { role: 'cell' }),
         last: h('div.right.quiet.spare', { role: 'cell' }),
       };
-      this.#rows.set(agent.id, { parts, shown: '', node: h('div', { role: 'row' }, Object.values(parts)) });
+      this.#rows.set(agent.id, { parts, shown: '', node: h('div.row', { role: 'row' }, Object.values(parts)) });
       this.#drawRow(agent);
     }
     return this.#rows.get(agent.id);
@@ -336,7 +336,7 @@ class Home {
 
 function header() {
   return h(
-    'div.top',
+    'div.row.top',
     { role: 'row' },
     ...['Agent', 'Doing, or last answer', 'Inbox', 'Context', 'Today', 'Next', 'Last'].map((text, i) =>
       h(`span${i === 2 || i > 3 ? '.right' : ''}`, { role: 'columnheader' }, text),
