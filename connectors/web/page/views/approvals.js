@@ -231,48 +231,22 @@ class Approvals {
   #exactly(ask) {
     const same = !ask.shown || exactText(ask.request) === ask.shown;
     const text = (same ? ask.request : ask.shown).replace(/\n$/, '');
-    const change = /^--- .*\n\+\+\+ /m.test(text);
+    const change = ask.kind === 'diff';
     const lines = text.split('\n').map((line) => h(`span.line${change ? kindOf(line) : ''}`, exact(line), '\n'));
-    const unseen = unseenIn(ask.request);
     const facts = (ask.facts ?? []).filter((f) => f.name !== 'reason' && !(f.name === 'permission' && f.value === ask.permission));
+    if (ask.sha256) facts.push({ name: 'hash', value: `${ask.sha256.slice(0, 8)} ${ask.sha256.slice(8, 16)}` });
+    const untrusted = facts.filter((f) => f.name === 'untrusted').map((f) => f.value);
     return h(
       'div.asked',
       h('pre', { tabindex: 0, role: 'region', 'aria-label': 'The whole request' }, lines, this.end),
-      unseen.length
-        ? h(
-            'div.warn',
-            icon('warn'),
-            h(
-              'p',
-              `${unseen.length === 1 ? '1 character' : `${unseen.length} characters`} that cannot be seen: `,
-              unseen
-                .slice(0, 20)
-                .map((u) => `${u.name}, line ${u.line}, column ${u.column}`)
-                .join('; '),
-            ),
-          )
-        : null,
-      facts.some((f) => f.name === 'untrusted')
-        ? h(
-            'div.warn',
-            icon('warn'),
-            h(
-              'p',
-              facts
-                .filter((f) => f.name === 'untrusted')
-                .map((f) => f.value)
-                .join('; '),
-            ),
-          )
-        : null,
-      facts.length
-        ? h(
-            'dl',
-            facts
-              .filter((f) => f.name !== 'untrusted')
-              .flatMap((f) => [h('dt', f.name[0].toUpperCase() + f.name.slice(1)), h('dd', named(f.value))]),
-          )
-        : null,
+      warning(unseenLine(ask)),
+      warning(untrusted.join('; ')),
+      h(
+        'dl',
+        facts
+          .filter((f) => f.name !== 'untrusted')
+          .flatMap((f) => [h('dt', f.name[0].toUpperCase() + f.name.slice(1)), h('dd', named(f.value))]),
+      ),
     );
   }
 
@@ -362,6 +336,19 @@ class Approvals {
     const next = at < 0 ? 0 : Math.max(0, Math.min(asks.length - 1, at + by));
     go(`/approvals/${asks[next].token}`);
   }
+}
+
+// unseenLine names the characters of a request that cannot be seen, '' if there are none.
+function unseenLine(ask) {
+  const unseen = ask.unseen?.map((u) => ({ ...u, name: u.char })) ?? unseenIn(ask.request);
+  if (unseen.length === 0) return '';
+  const places = unseen.slice(0, 20).map((u) => `${u.name}, line ${u.line}, column ${u.column}`);
+  if (unseen.length > places.length) places.push(`and ${unseen.length - places.length} more`);
+  return `${unseen.length === 1 ? '1 character' : `${unseen.length} characters`} that cannot be seen: ${places.join('; ')}`;
+}
+
+function warning(text) {
+  return text ? h('div.warn', icon('warn'), h('p', plain(text))) : null;
 }
 
 // meaning is what an answer allows; what is between backquotes is code.
