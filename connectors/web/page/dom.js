@@ -79,6 +79,17 @@ export function fill(node, children) {
   }
 }
 
+const drawnFrom = new WeakMap();
+
+// fillIf fills a node with what make returns, if state is another than when it was filled last; state is anything
+// that JSON can write. So what is under a pointer or has the focus is not replaced for nothing.
+export function fillIf(node, state, make) {
+  const now = JSON.stringify(state);
+  if (drawnFrom.get(node) === now) return;
+  drawnFrom.set(node, now);
+  fill(node, make());
+}
+
 const policy = globalThis.trustedTypes?.createPolicy('daycare', { createHTML: (html) => html });
 
 // setRendered puts HTML into a node that the server made from Markdown and sanitised. It is the only

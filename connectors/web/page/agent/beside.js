@@ -1,5 +1,5 @@
 // What is beside a transcript: the inbox, the agents it started, context, cost and permissions.
-import { exact, fill, h, icon, named, plain, sign, svg } from '../dom.js';
+import { exact, fillIf, h, icon, named, plain, sign, svg } from '../dom.js';
 import { get, post, del, agentPath } from '../api.js';
 import { agentOf, childrenOf } from '../store.js';
 import { doing, keyOf, nameOf, titleOf, urlOf, WORDS } from '../state.js';
@@ -65,12 +65,9 @@ export class Beside {
     const agent = agentOf(this.#id);
     if (!agent) return;
     const waiting = this.#items.filter((i) => i.state === 'waiting');
-    fill(this.inbox, [
-      h(
-        'h2',
-        'Inbox',
-        waiting.length ? h('span.chip.queued', `${waiting.length} · oldest ${ago(waiting[0].at)}`) : h('span.quiet.small', 'empty'),
-      ),
+    const age = waiting.length ? ago(waiting[0].at) : '';
+    fillIf(this.inbox, [this.#items, agent.queue, age], () => [
+      h('h2', 'Inbox', waiting.length ? h('span.chip.queued', `${waiting.length} · oldest ${age}`) : h('span.quiet.small', 'empty')),
       ...this.#items.map((item) => this.#item(agent, item)),
     ]);
   }
@@ -149,7 +146,7 @@ export class Beside {
     const set = await get(agentPath(this.#id, '/grants')).catch(() => null);
     if (!set) return;
     const own = (set.grants ?? []).map((g) => ({ tag: g.tag, at: g.at, by: g.by }));
-    fill(this.grants, [
+    fillIf(this.grants, own, () => [
       h('h2', 'May', h('a.small.aim', { href: `/files/${this.#id}/state.json` }, 'state.json')),
       own.length
         ? h(
@@ -202,30 +199,34 @@ export class Beside {
   #drawFamily() {
     const all = childrenOf(this.#id);
     this.family.hidden = all.length === 0;
-    fill(this.family, [
-      h('h2', 'Its agents', h('span.quiet.small', all.length)),
-      h(
-        'div.kin',
-        all
-          .slice(0, 30)
-          .map((a) =>
-            h(
-              'a',
-              { href: urlOf(a), title: titleOf(a) },
-              sign(keyOf(a), WORDS[keyOf(a)]),
-              h('span.cut', h('span.mono.quiet', a.handle), ' ', nameOf(a)),
-              h('span.quiet.small.cut', doing(a).code ?? doing(a).text),
+    fillIf(
+      this.family,
+      all.map((a) => [a.handle, a.name, keyOf(a), doing(a)]),
+      () => [
+        h('h2', 'Its agents', h('span.quiet.small', all.length)),
+        h(
+          'div.kin',
+          all
+            .slice(0, 30)
+            .map((a) =>
+              h(
+                'a',
+                { href: urlOf(a), title: titleOf(a) },
+                sign(keyOf(a), WORDS[keyOf(a)]),
+                h('span.cut', h('span.mono.quiet', a.handle), ' ', nameOf(a)),
+                h('span.quiet.small.cut', doing(a).code ?? doing(a).text),
+              ),
             ),
-          ),
-      ),
-    ]);
+        ),
+      ],
+    );
   }
 
   #drawContext(agent) {
     this.context.hidden = !agent.context;
     if (!agent.context) return;
     const parts = this.parts ?? [];
-    fill(this.context, [
+    fillIf(this.context, [agent.context, agent.window, parts], () => [
       h(
         'h2',
         'Context',
@@ -243,7 +244,7 @@ export class Beside {
 
   #drawCost(agent) {
     const below = agent.cost - (agent.ownCost ?? agent.cost);
-    fill(this.cost, [
+    fillIf(this.cost, [agent.cost, agent.ownCost, agent.budget], () => [
       h('h2', 'Cost', h('span.second.small', money(agent.cost))),
       agent.budget ? stack([{ part: 'spent', tokens: agent.cost }], agent.budget) : null,
       h(

@@ -1,6 +1,6 @@
 // Cards of the transcript: a tool call in one line, with its output or its change on demand; thinking; a group
 // of agents.
-import { h, icon, named, plain, sign } from '../dom.js';
+import { fillIf, h, icon, named, plain, sign } from '../dom.js';
 import { money, size, span } from '../format.js';
 import { childrenOf, subjectOf } from '../store.js';
 import { doing, keyOf, nameOf, titleOf, urlOf, WORDS } from '../state.js';
@@ -195,10 +195,10 @@ export function family(id) {
       [of('idle', 'new', 'ended'), 'done'],
     ];
     const cost = all.reduce((sum, a) => sum + a.cost, 0);
-    node.replaceChildren(
+    fillIf(node, [cost, all.map((a) => [a.handle, a.name, keyOf(a), doing(a), a.cost])], () => [
       h('h3', [`${all.length} agents`, ...parts.filter(([n]) => n).map(([n, word]) => `${n} ${word}`), money(cost)].join(' · ')),
       ...all.map(member),
-    );
+    ]);
   };
   draw();
   return { node, draw };

@@ -1,5 +1,5 @@
 // The field below a transcript: what is typed is kept, and sent once.
-import { fill, h, icon, plain, sign } from '../dom.js';
+import { fill, fillIf, h, icon, plain, sign } from '../dom.js';
 import { agentOf } from '../store.js';
 import { keyOf, titleOf } from '../state.js';
 import { draftOf, keep, send, sending } from '../drafts.js';
@@ -163,8 +163,8 @@ export class Composer {
     const busy = this.#busy();
     const other = own === 'followup' ? 'steer' : 'followup';
     this.switch.hidden = !busy;
-    fill(
-      this.switch,
+    if (!busy) this.#way = '';
+    fillIf(this.switch, [busy, own, this.#way], () =>
       busy
         ? [
             ['', own],
@@ -178,6 +178,7 @@ export class Composer {
                 onclick: () => {
                   this.#way = way;
                   this.draw();
+                  this.switch.querySelector('[aria-pressed=true]').focus();
                 },
               },
               WAYS[kind].says,
@@ -185,13 +186,13 @@ export class Composer {
           )
         : [],
     );
-    if (!busy) this.#way = '';
     this.button.textContent = this.#sending ? 'Sending …' : busy ? WAYS[this.#way || own].button : 'Send';
     if (this.#sending) {
-      fill(this.help, [connection().live ? '' : 'It is sent, once, when daycare answers.']);
+      const lost = !connection().live;
+      fillIf(this.help, ['sending', lost], () => [lost ? 'It is sent, once, when daycare answers.' : '']);
       return;
     }
-    fill(this.help, [
+    fillIf(this.help, [busy, own], () => [
       h('kbd', 'Enter'),
       ' sends · ',
       h('kbd', 'Shift Enter'),
@@ -204,8 +205,7 @@ export class Composer {
   drawWaiting(agent, items) {
     const messages = items.filter((i) => i.state === 'waiting' && i.type === 'message');
     const last = messages.at(-1);
-    fill(
-      this.waiting,
+    fillIf(this.waiting, [messages.length, last?.id, last?.text, last && wayOf(agent, last)], () =>
       last
         ? [
             h(

@@ -1,5 +1,5 @@
 // Agent: its conversation, live; what is written to it; what waits, what it costs, what it may do.
-import { fill, h, icon, plain, sign } from '../dom.js';
+import { fill, fillIf, h, icon, plain, sign } from '../dom.js';
 import { get, agentPath } from '../api.js';
 import { agentOf, askOf, ready as loaded, subscribe } from '../store.js';
 import { doing, keyOf, markRead, nameOf, titleOf, WORDS } from '../state.js';
@@ -216,7 +216,7 @@ class AgentView {
       a.window
         ? h('span.context.roomy', `Context ${Math.round((100 * (a.context ?? 0)) / a.window)}%`, meter((a.context ?? 0) / a.window))
         : null,
-      this.#models ? h('span.roomy', this.#modelChoice(a)) : null,
+      this.#models ? this.#headSelect(a) : null,
       this.#headButton('fork', 'Fork', () => actions.fork(a)),
       this.#headButton('rewind', 'Rewind', () => actions.rewind(a)),
       this.#headButton('mark', 'Mark', () => actions.mark(a)),
@@ -234,6 +234,15 @@ class AgentView {
 
   #headButton(name, label, run) {
     return h('button.btn.roomy', { type: 'button', 'data-name': name, onclick: run }, icon(name), label);
+  }
+
+  // headSelect is the choice of the model in the head: the same element while nothing of it changed, as it may be open.
+  #headSelect(agent) {
+    if (this.selected !== agent.model) {
+      this.select = h('span.roomy', this.#modelChoice(agent));
+      this.selected = agent.model;
+    }
+    return this.select;
   }
 
   #modelChoice(agent) {
@@ -292,9 +301,8 @@ class AgentView {
       ? `tries again, ${this.#retry.n} of ${this.#retry.of}: ${plain(this.#retry.reason)}`
       : `${does.text}${does.code ?? ''}`;
     const quiet = key === 'idle' || key === 'new';
-    fill(this.state, quiet ? [] : [working(text, agent.since, key)]);
     const ask = askOf(agent.id);
-    if (ask) this.state.firstChild?.append(h('a.btn.small', { href: `/approvals/${ask.token}` }, 'Review'));
+    fillIf(this.state, [quiet, text, agent.since, key, ask?.token], () => (quiet ? [] : [working(text, agent.since, key, ask)]));
   }
 
   // buttons are those at a record: why, fork, rewind.

@@ -1,6 +1,6 @@
 // Approvals: what agents ask to be allowed, exactly, and the answers. Nothing is answered by accident: a request
 // opens only when it is chosen, and an answer counts only after all of it was seen.
-import { exact, exactText, fill, h, icon, named, plain, sign, unseenIn } from '../dom.js';
+import { exact, exactText, fill, fillIf, h, icon, named, plain, sign, unseenIn } from '../dom.js';
 import { get, post } from '../api.js';
 import { agentOf, openAsks, ready as loaded, subscribe } from '../store.js';
 import { firstLine, titleOf, urlOf, WORDS } from '../state.js';
@@ -21,7 +21,13 @@ const MEANING = {
   once: 'Exactly this call, one time. Another word, folder or host needs a new approval.',
   deny: 'The agent continues without it, and cannot ask for the same again until you write to it.',
 };
-const DONE = { once: 'Allowed once', always: 'Always allowed', prefix: 'Allowed, with commands that begin like it', deny: 'Denied', expired: 'Expired' };
+const DONE = {
+  once: 'Allowed once',
+  always: 'Always allowed',
+  prefix: 'Allowed, with commands that begin like it',
+  deny: 'Denied',
+  expired: 'Expired',
+};
 
 export function render(params) {
   return new Approvals(params).view();
@@ -108,7 +114,15 @@ class Approvals {
 
   #drawList() {
     const asks = openAsks();
-    fill(this.list, [
+    const names = [...asks, ...this.#decided].map((a) => titleOf(agentOf(a.agentId)));
+    const state = [
+      asks.map((a) => a.token),
+      this.#decided.map((a) => [a.token, a.decision]),
+      names,
+      this.#ask?.token,
+      possible() && enabled(),
+    ];
+    fillIf(this.list, state, () => [
       h(
         'div.head',
         h('h1', 'Approvals'),

@@ -1,5 +1,5 @@
 // Home: all agents, those that need a person first, and what today costs and brings.
-import { fill, h, icon, setText, sign, svg } from '../dom.js';
+import { fill, fillIf, h, icon, setText, sign, svg } from '../dom.js';
 import { get } from '../api.js';
 import { allAgents, askOf, readSaid, ready as loaded, subscribe } from '../store.js';
 import { depth, doing, groupOf, GROUPS, keyOf, nameOf, titleOf, urlOf, WORDS } from '../state.js';
@@ -318,7 +318,7 @@ class Home {
   #drawSide() {
     const next = this.#next.slice(0, 6).map((n) => h('li', at(n.at), h('div', h('a', { href: n.path }, n.name), h('small', until(n.at)))));
     const feed = this.#feed.map((f) => h('li', at(f.at), h('div', h('a', { href: f.path }, f.text), f.more ? h('small', f.more) : null)));
-    fill(this.side, [
+    fillIf(this.side, [this.#feed, this.#next.slice(0, 6).map((n) => [n, until(n.at)])], () => [
       h('h2', 'Next'),
       next.length ? h('ul.feed', next) : h('p.hint', 'No task is due. ', h('a', { href: '/clocks' }, 'Clocks')),
       h('h2', 'Just now'),
