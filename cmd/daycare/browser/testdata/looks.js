@@ -94,7 +94,7 @@
     const [hi, lo] = [light(a), light(b)].sort((x, y) => y - x);
     return (hi + 0.05) / (lo + 0.05);
   };
-  const disabled = e => e.closest(":disabled, [aria-disabled=true]");
+  const disabled = e => e.closest(":disabled, [aria-disabled=true], .lost main .btn:not(.keep)");
   const measure = (e, colour, least, what) => {
     const under = ground(e);
     const [r, g, b, a] = bytes(colour);

@@ -147,7 +147,7 @@ export class Beside {
     if (!set) return;
     const own = (set.grants ?? []).map((g) => ({ tag: g.tag, at: g.at, by: g.by }));
     fillIf(this.grants, own, () => [
-      h('h2', 'May', h('a.small.aim', { href: `/files/${this.#id}/state.json` }, 'state.json')),
+      h('h2', 'Permissions', h('a.small.aim', { href: `/files/${this.#id}/state.json` }, 'state.json')),
       own.length
         ? h(
             'dl.pairs',

@@ -222,7 +222,7 @@ class Approvals {
         ),
       ),
       h('h2.as-h1', 'Asks for ', h('code', exact(ask.permission))),
-      ask.reason ? [h('h3', 'It says'), h('p.quote', exact(ask.reason))] : null,
+      ask.reason ? [h('h3', 'Reason'), h('p.quote', exact(ask.reason))] : null,
       h('h3', 'Exactly this'),
       this.#exactly(ask),
       this.choices,

@@ -216,7 +216,7 @@ class Health {
     });
     if (!yes) return;
     try {
-      const report = await post('/v1/doctor/fix', { findings: findings.map(({ id, file, line }) => ({ id, file, line })) });
+      const report = await post('/v1/doctor/fix', { findings: [...new Set(findings.map((f) => f.id))] });
       toast(`${plural(report.fixed?.length ?? 0, 'finding')} repaired`);
     } catch (err) {
       failed(err);
