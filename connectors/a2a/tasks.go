@@ -10,6 +10,7 @@ import (
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
 
+	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/fault"
 )
@@ -25,7 +26,10 @@ var _ a2asrv.RequestHandler = tasks{}
 // SendMessage gives the agent a task, and waits for its end unless the client does not want that.
 func (t tasks) SendMessage(ctx context.Context, r *sdk.SendMessageRequest) (sdk.SendMessageResult, error) {
 	from := callOf(ctx)
-	in, err := t.accept(ctx, from, r)
+	in, err := t.prepare(ctx, from, r)
+	if err == nil {
+		_, err = from.API.Send(ctx, from.agent.ID, in.message)
+	}
 	if err != nil {
 		return nil, said(err)
 	}
@@ -45,8 +49,9 @@ func (t tasks) SendMessage(ctx context.Context, r *sdk.SendMessageRequest) (sdk.
 	return task, nil
 }
 
-// accept makes a message durable, and before it what the client wants to be notified of.
-func (t tasks) accept(ctx context.Context, from call, r *sdk.SendMessageRequest) (task, error) {
+// prepare reads a message and makes durable what the client wants to be notified of, before the
+// message is.
+func (t tasks) prepare(ctx context.Context, from call, r *sdk.SendMessageRequest) (task, error) {
 	in, err := t.read(from, r)
 	if err != nil {
 		return in, err
@@ -59,9 +64,8 @@ func (t tasks) accept(ctx context.Context, from call, r *sdk.SendMessageRequest)
 			return in, err
 		}
 	}
-	_, err = from.API.Send(ctx, from.agent.ID, in.message)
 
-	return in, err
+	return in, nil
 }
 
 // continues refuses a message to a task: each message is one of its own.
@@ -152,12 +156,15 @@ func (t tasks) CancelTask(ctx context.Context, r *sdk.CancelTaskRequest) (*sdk.T
 func (t tasks) SendStreamingMessage(ctx context.Context, r *sdk.SendMessageRequest) iter.Seq2[sdk.Event, error] {
 	return func(yield func(sdk.Event, error) bool) {
 		from := callOf(ctx)
-		in, err := t.accept(ctx, from, r)
+		in, err := t.prepare(ctx, from, r)
 		if err != nil {
 			yield(nil, said(err))
 			return
 		}
-		t.follow(ctx, from, sdk.TaskID(in.id), yield)
+		// One request, so that nothing of the turn is missed.
+		t.follow(ctx, from, sdk.TaskID(in.id), yield, func(ctx context.Context, f func(control.RawEvent)) (event.Outcome, error) {
+			return from.API.Stream(ctx, from.agent.ID, in.message, f)
+		})
 	}
 }
 
@@ -172,36 +179,49 @@ func (t tasks) SubscribeToTask(ctx context.Context, r *sdk.SubscribeToTaskReques
 		case task.Status.State.Terminal():
 			yield(nil, unsupported("the task is %s; get it to read its answer", task.Status.State))
 		default:
-			t.follow(ctx, from, r.ID, yield)
+			t.follow(ctx, from, r.ID, yield, func(ctx context.Context, f func(control.RawEvent)) (event.Outcome, error) {
+				return from.API.Follow(ctx, from.agent.ID, string(r.ID), f)
+			})
 		}
 	}
 }
 
-// follow yields a task as it is, and then what happens in its turn, to its end.
-func (t tasks) follow(ctx context.Context, from call, id sdk.TaskID, yield func(sdk.Event, error) bool) {
+// follow yields a task as it is, and then what happens in its turn, to its end. turn tells of that,
+// first of the item.
+func (t tasks) follow(ctx context.Context, from call, id sdk.TaskID, yield func(sdk.Event, error) bool,
+	turn func(context.Context, func(control.RawEvent)) (event.Outcome, error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	task, err := t.task(ctx, from, id)
-	if err != nil {
-		yield(nil, said(why(ctx, err)))
-		return
-	}
-	ended := task.Status.State != sdk.TaskStateSubmitted && task.Status.State != sdk.TaskStateWorking
-	if !yield(task, nil) || ended {
-		return
-	}
-
 	gone := false
-	w := &teller{task: task, yield: func(e sdk.Event) {
-		if !gone && !yield(e, nil) {
+	tell := func(e sdk.Event, err error) {
+		if !gone && (!yield(e, err) || err != nil) {
 			gone = true
 			cancel()
 		}
-	}}
-	o, err := from.API.Follow(ctx, from.agent.ID, string(id), w.happened)
+	}
+	w := &teller{yield: func(e sdk.Event) { tell(e, nil) }}
+	o, err := turn(ctx, func(e control.RawEvent) {
+		if w.task != nil {
+			w.happened(e)
+			return
+		}
+		task, err := t.task(ctx, from, id)
+		if err != nil {
+			tell(nil, said(why(ctx, err)))
+			return
+		}
+		w.task = task
+		tell(task, nil)
+		if s := task.Status.State; s != sdk.TaskStateSubmitted && s != sdk.TaskStateWorking { // it has ended
+			gone = true
+			cancel()
+		}
+	})
 	switch {
 	case gone:
-	case err != nil && !errors.Is(err, fault.UnknownItem):
+	case err == nil && w.task == nil:
+		yield(nil, sdk.ErrInternalError)
+	case err != nil && (w.task == nil || !errors.Is(err, fault.UnknownItem)):
 		yield(nil, said(why(ctx, err)))
 	case err != nil: // somebody took it out of the inbox
 		w.end(event.Outcome{Reason: "dropped"})
