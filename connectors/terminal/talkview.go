@@ -123,7 +123,7 @@ func (c *conversation) welcome(m *Model, width int) []string {
 	say(plain, "It works in "+markdown.OneLine(m.opts.Workspace, 2*width)+", and keeps running when you leave.")
 	say(plain, "It asks you before doing anything it has no permission for.")
 	text = append(text, "")
-	say(t.Dim, "/spawn starts another agent beside it. Ctrl+G shows all agents, ? every key.")
+	say(t.Dim, "/spawn starts another agent. Ctrl+G shows all agents, ? every key.")
 	if event.NoModel(m.world.status.Providers) {
 		text = append(text, "")
 		say(t.Warn, "No model is set up: the built-in offline model answers, which has few abilities.")

@@ -21,11 +21,11 @@ func Command(c *term.App) *cobra.Command {
 	var plot string
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure daycare on this machine, beside what the disk itself can do",
-		Long: "Measure daycare in a folder of its own on this disk. Rates stand beside the limit\n" +
-			"that was measured in the same run, so that they can be compared over machines.\n" +
-			"It takes some minutes, --quick half a one; other work on the machine shows in the\n" +
-			"figures.",
+		Short: "Measure daycare on this machine, next to what the disk itself can do",
+		Long: "Measure daycare in a temporary folder on this disk. Rates are shown with the limit\n" +
+			"that was measured in the same run, so that they can be compared across machines.\n" +
+			"It takes some minutes, with --quick half a minute; other work on the machine affects\n" +
+			"the results.",
 		Example: "  daycare bench --dir /var/tmp --plot cost.svg",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -67,8 +67,8 @@ func besideCommand(c *term.App) *cobra.Command {
 	b := Beside{}
 	cmd := &cobra.Command{
 		Use:   "beside",
-		Short: "Measure what one agent costs beside many others",
-		Long: "Start a daemon of its own on a workspace with many agents, and measure a turn of one\n" +
+		Short: "Measure what one agent costs among many others",
+		Long: "Start a separate daemon on a workspace with many agents, and measure a turn of one\n" +
 			"agent, a new agent and a chat's first message. The figures should not grow with the\n" +
 			"number of agents. --binary compares another version of daycare on the same machine.",
 		Example: "  daycare bench beside\n  daycare bench beside --agents 10,100000 --binary ./daycare-before",
@@ -102,7 +102,7 @@ func floodCommand(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "flood",
 		Short: "Write far more to a daemon than it can work off, and look for what is missing",
-		Long: "Start a daemon of its own and flood it: a thousand senders at once, all of them to one\n" +
+		Long: "Start a separate daemon and flood it: a thousand senders at once, all of them to one\n" +
 			"slow agent, a tool that prints ten gigabytes, a model that does not stop. The table\n" +
 			"says what was accepted, refused and missing, and how much memory it took. It ends\n" +
 			"with 1 if a message is lost or taken twice, or if anything is left over at the end.\n" +
@@ -137,7 +137,7 @@ func soakCommand(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "soak",
 		Short: "Steady work for a long time: does anything grow, or get lost?",
-		Long: "Start a daemon of its own and talk to its agents without a pause. The table says how\n" +
+		Long: "Start a separate daemon and talk to its agents without a pause. The table says how\n" +
 			"memory, descriptors and goroutines were before, in the middle, at the end and after\n" +
 			"it. It ends with 1 if a message is lost or taken twice, an answer is wrong, or\n" +
 			"descriptors or goroutines are left over.",

@@ -21,8 +21,8 @@ func Command(c *term.App) *cobra.Command {
 	var full, short bool
 	cmd := &cobra.Command{
 		Use:   "chaos",
-		Short: "Kill daycare in every way it can die, and show that nothing is lost",
-		Long: "Start this very program in workspaces of its own, talk to it, kill it at every\n" +
+		Short: "Kill daycare in every way, and show that nothing is lost",
+		Long: "Start this program in temporary workspaces, talk to it, kill it at every\n" +
 			"durable step, cut its power, break its disk, and compare after each death what\n" +
 			"its files say with what the outside world saw. It touches none of your workspaces.\n" +
 			"A failing case leaves its folder and the flags that play it again.\n\n" +
@@ -38,11 +38,11 @@ func Command(c *term.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case full && short:
-				return term.Usage(cmd, "--full and --short exclude each other")
+				return term.Usage(cmd, "--full and --short cannot be combined")
 			case o.Soak < 0:
 				return term.Usage(cmd, "--soak must be longer than 0")
 			case o.Soak > 0 && (o.Bugs || full || short || o.Scenario != "" || o.Way != ""):
-				return term.Usage(cmd, "--soak is a run of its own: leave the other flags out, --csv and --dir apart")
+				return term.Usage(cmd, "--soak can only be combined with --csv and --dir")
 			case o.Way != "" && (o.Bugs || o.Kill != ""):
 				return term.Usage(cmd, "--way cannot be combined with --bugs or --kill")
 			case o.CSV != "" && o.Soak == 0:

@@ -128,6 +128,7 @@ function failedView(err) {
 
 // signedOut replaces everything by the way to sign in: nothing of a session stays on the screen.
 function signedOut(err) {
+  if (document.body.classList.contains('out')) return;
   view?.shown?.close?.();
   view = null;
   keys.setViewKeys([]);
