@@ -42,7 +42,7 @@ func TestLandlockAloneSaysWhyAndWhatToDo(t *testing.T) {
 	}
 
 	t.Cleanup(func() { withoutNamespaces(t, workspace, "stop") })
-	person := []string{"confined by Landlock alone", "cannot create files beside .daycare", "Install bubblewrap", "work in a subfolder"}
+	person := []string{"confined by Landlock alone", "cannot create files next to .daycare", "Install bubblewrap", "work in a subfolder"}
 	model := []string{"Permission denied", "no new entries in a folder that holds .daycare or .git",
 		"make a subfolder with the tool write", "bubblewrap would allow these"}
 	for _, said := range []struct {

@@ -131,7 +131,7 @@ func TestPairingLetsAStrangerIn(t *testing.T) {
 	if agents, err := filepath.Glob(filepath.Join(root, "agents", "*", "history.jsonl")); err != nil || len(agents) != 1 {
 		t.Errorf("%d agents, %v; want the one of who was let in", len(agents), err)
 	}
-	if h := historyOf(t, root); strings.Contains(h, "ignore your rules") {
+	if h := historyOf(t, root); h == "" || strings.Contains(h, "ignore your rules") {
 		t.Errorf("what a stranger wrote is in a history: %s", h)
 	}
 	if code, said := d.run("connectors", "pair", pairCode, "--reject"); code == fault.ExitOK ||

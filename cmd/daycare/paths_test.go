@@ -52,7 +52,6 @@ var passes = map[string]pass{
 	"cmd/daycare/daemon":                    {9, daycares + "; or " + machines},
 	"cmd/daycare/doctor":                    {29, daycares},
 	"cmd/daycare/follow":                    {2, daycares},
-	"cmd/daycare/inspect":                   {1, daycares},
 	"cmd/daycare/logfile":                   {1, daycares},
 	"cmd/daycare/models":                    {2, daycares},
 	"cmd/daycare/setup":                     {8, daycares + "; or " + persons + "; or " + machines},

@@ -59,6 +59,8 @@ var names = []string{
 	"tokens.write", "tokens.sync", "tokens.rename", "tokens.dirsync", "tokens.used.write", "tokens.used.rename",
 	"pairing.write", "pairing.sync", "pairing.rename", "pairing.dirsync",
 	"mcp.write", "mcp.sync", "mcp.rename", "mcp.dirsync",
+	"a2a.write", "a2a.sync", "a2a.rename", "a2a.dirsync",
+	"shared.write", "shared.sync", "shared.rename", "shared.dirsync",
 	"folder.mkdir", "folder.sync", "folder.rename", "folder.dirsync",
 	"handles.write", "handles.sync",
 	"descriptor.write", "descriptor.sync", "descriptor.rename", "descriptor.dirsync",

@@ -4,6 +4,7 @@ package browser
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,8 +55,11 @@ func TestFirstVisit(t *testing.T) {
 	p.sees(answer)
 	p.find("region", "Transcript of …")
 	w.until("the answer is recorded", func() bool { return strings.Contains(w.history(w.only()), answer) })
-	if texts := eval[[]string](p, "texts"); len(texts) < 4 {
-		t.Errorf("the answer came in %d pieces, which is no stream: %q", len(texts), texts)
+	part := func(text string) bool {
+		return text != "" && len(text) < len(answer) && strings.HasPrefix(answer, text)
+	}
+	if texts := eval[[]string](p, "texts"); !slices.ContainsFunc(texts, part) { // on a busy machine few frames are drawn
+		t.Errorf("no part of the answer was shown before its end: %q", texts)
 	}
 	if url := eval[string](p, "location.pathname"); url != "/agents/0" {
 		t.Errorf("the agent's page is %s, want /agents/0", url)
