@@ -72,7 +72,10 @@ type workspace struct {
 func newWorkspace(t *testing.T, script, settings string) *workspace {
 	t.Helper()
 	needsChromium(t)
-	w := &workspace{t: t, dir: t.TempDir(), home: t.TempDir()}
+	w := &workspace{t: t, dir: filepath.Join(t.TempDir(), "notes"), home: t.TempDir()}
+	if err := os.Mkdir(w.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	w.write(".daycare/script.yaml", script)
 	const model = "providers:\n  - { id: scripted, type: scripted, options: { script: .daycare/script.yaml } }\n"
 	w.write(".daycare/settings.yaml", model+settings)

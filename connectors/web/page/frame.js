@@ -77,7 +77,8 @@ function drawWhere() {
   const path = daemonStatus()?.workspace ?? '';
   const where = document.getElementById('where');
   where.title = path;
-  setText(where, path.replace(/^\/(home|Users)\/[^/]+/, '~'));
+  const short = path.replace(/^\/(home|Users)\/[^/]+/, '~');
+  setText(where, short.length > 24 ? `…/${short.split('/').at(-1)}` : short);
 }
 
 function drawAgents() {
