@@ -303,7 +303,7 @@ export class Transcript {
         if (e.file?.endsWith('history.jsonl')) this.load();
         break;
       default:
-        if (/^(turn|item\.taken|agent|permission|outbox|message)/.test(e.type)) this.refresh();
+        if (/^(turn|item|agent|permission|outbox|message)/.test(e.type)) this.refresh();
     }
   }
 
