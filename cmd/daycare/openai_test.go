@@ -90,8 +90,8 @@ func TestOpenAIRequestOutlivesKill(t *testing.T) {
 			_, err := complete(base, token, key, text)
 			cut <- err
 		}()
-		waitFor(t, "the message in the inbox", func() bool {
-			paths, _ := filepath.Glob(filepath.Join(workspace, home, "agents", "*", "inbox.jsonl"))
+		waitFor(t, "the message in the inbox, or already in history", func() bool {
+			paths, _ := filepath.Glob(filepath.Join(workspace, home, "agents", "*", "*.jsonl"))
 			for _, path := range paths {
 				if data, err := os.ReadFile(path); err == nil && strings.Contains(string(data), text) {
 					return true
