@@ -22,10 +22,11 @@ import (
 const (
 	maxKey   = 200 // bytes of an id that a client chooses
 	maxParts = 100 // parts of a message
-	// answer is the artifact of every task: what the agent says, as Markdown.
-	answer   sdk.ArtifactID = "answer"
-	markdown                = "text/markdown"
+	markdown = "text/markdown"
 )
+
+// answer is the artifact of every task: what the agent says, as Markdown.
+const answer sdk.ArtifactID = "answer"
 
 // keyForm is what a client may call a context: it is shown to owners beside approvals.
 var keyForm = lazyregexp.New(`^[!-~]+$`)

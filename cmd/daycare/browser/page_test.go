@@ -279,12 +279,6 @@ func (p *tab) find(role, name string) control {
 	return control{}
 }
 
-// has reports whether there is an element with a role and a name now.
-func (p *tab) has(role, name string) bool {
-	list, err := p.controls(role, name)
-	return err == nil && len(list) > 0
-}
-
 // click clicks an element with the mouse, where a user would see it.
 func (p *tab) click(role, name string) {
 	p.t.Helper()

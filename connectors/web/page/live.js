@@ -127,12 +127,14 @@ function tellEvent(e) {
   emit('event', e);
 }
 
+// tellState passes the state of the connection on. What was read before there was one, the first time as
+// well, is read again: events may have come in between.
 function tellState(s) {
-  const back = s.live && !state.live && !state.connecting;
+  const begins = s.live && !state.live;
   state = s;
   setReachable(s.live);
   emit('state', s);
-  if (back) emit('again');
+  if (begins) emit('again');
 }
 
 function emit(what, value) {

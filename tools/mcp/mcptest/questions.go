@@ -29,6 +29,7 @@ func (s *server) questions() {
 	s.asking("file", func() sdk.InputRequest {
 		return &sdk.ElicitParams{Mode: "url", Message: "Look", URL: "file:///etc/passwd"}
 	})
+	//lint:ignore SA1019 servers can still ask for samples, which are refused
 	s.asking("sample", func() sdk.InputRequest { return &sdk.CreateMessageParams{MaxTokens: 10} })
 	s.add("nag", "Asks again and again", nil, func(r call) (result, error) {
 		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"q": &sdk.ElicitParams{

@@ -185,7 +185,7 @@ class AgentView {
     if (e.type === 'retry') this.#retry = { ...e, until: Date.parse(e.at) + e.inMs };
     else if (/^(message|tool|turn)\./.test(e.type)) this.#retry = null;
     this.transcript.take(e);
-    if (/^(item|turn)\./.test(e.type) || e.type === 'inbox.moved') this.beside.readInbox();
+    if (/^(item|turn)\./.test(e.type)) this.beside.readInbox();
     if (/^permission\.(granted|revoked|decided)$/.test(e.type)) this.beside.readGrants();
     if (e.type === 'turn.finished' || e.type === 'agent.compacted') this.beside.readContext();
     if (!e.type.startsWith('message.') && e.type !== 'tool.progress') this.#drawState();
