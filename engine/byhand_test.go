@@ -190,6 +190,39 @@ func TestADescriptorThatIsEditedWhileItsAgentSleeps(t *testing.T) {
 	}
 }
 
+// What a person changed in a descriptor stays in use when a later change is broken, over a
+// restart too.
+func TestTheLastGoodDescriptorIsTheEditedOne(t *testing.T) {
+	for name, edit := range map[string]func(h *house, id, path, text string) error{
+		"in an editor": func(h *house, id, path, text string) error {
+			writeFile(h.t, path, text)
+			h.rescan(id)
+			return nil
+		},
+		"by the API": func(h *house, id, _, text string) error {
+			v, err := h.ReadFile(h.t.Context(), id, address.File)
+			if err == nil {
+				_, err = h.WriteFile(h.t.Context(), id, address.File, []byte(text), v.Hash)
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			h := newHouse(t, root, idle)
+			id := h.deliver(from("one", "hello")).Agent
+			path := filepath.Join(h.folder(id), address.File)
+			must(t, edit(h, id, path, strings.Replace(readFile(t, path), "{", `{"name": "Ada",`, 1)))
+			must(t, h.end())
+			writeFile(t, path, "{")
+			h = newHouse(t, root, idle)
+			if m, ok := h.index.Get(id); !ok || m.Descriptor.Name != "Ada" {
+				t.Errorf("after a broken change it is %+v, %v; want the name of the change before", m.Descriptor, ok)
+			}
+		})
+	}
+}
+
 // A descriptor that is broken, of another agent, or with the address of another one is
 // refused with the reason, and the file stays as it was.
 func TestDescriptorsThatAreRefused(t *testing.T) {
