@@ -46,20 +46,19 @@ type memory struct {
 
 // WakeAll wakes the agents whose files do not prove that they have nothing to do. An
 // agent that wakes repairs what a crash or a hand left in its files.
-func (a *actors) WakeAll(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
+func (a *actors) WakeAll(ctx context.Context) {
+	var group errgroup.Group
 	group.SetLimit(2 * runtime.GOMAXPROCS(0))
 	for _, meta := range a.index.All() {
 		group.Go(func() error {
-			if ctx.Err() != nil || a.settled(meta.ID) {
-				return nil
+			if ctx.Err() == nil && !a.settled(meta.ID) {
+				a.wake(meta.ID)
 			}
-			a.wake(meta.ID)
 			return nil
 		})
 	}
 
-	return group.Wait()
+	_ = group.Wait() // none of them fails
 }
 
 // wake starts an agent that has work in its files. An entry that goes to sleep at this

@@ -183,9 +183,7 @@ func New(o Options) (*System, error) {
 func (s *System) Run(ctx context.Context, start StartFunc) error {
 	s.actors.start.Store(&start)
 	defer s.shutdown()
-	if err := s.actors.WakeAll(ctx); err != nil {
-		return err
-	}
+	s.actors.WakeAll(ctx)
 	if s.watcher != nil {
 		inner, cancel := context.WithCancel(ctx)
 		var wg sync.WaitGroup

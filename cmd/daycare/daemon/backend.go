@@ -161,7 +161,9 @@ func (b *backend) connectors() []event.Service {
 // them.
 func (b *backend) Reload(ctx context.Context) ([]finding.Finding, error) {
 	found := reloader{b.parts}.reload(ctx)
-	return found, b.System.WakeAll(ctx)
+	b.System.WakeAll(ctx)
+
+	return found, nil
 }
 
 // Shutdown begins the orderly end.
