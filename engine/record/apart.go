@@ -9,9 +9,8 @@ import (
 	"daycare/engine/message"
 )
 
-// AppendApart appends records to the history of an agent that is not at work and will
-// not be, behind a barrier. build gets what the agent owes; with nothing to append
-// nothing is written.
+// AppendApart appends records to the history of an agent that does not run and will not, and syncs
+// them. build gets what the agent owes; if it returns nothing, nothing is written.
 func AppendApart(vol *disk.Volume, dir string, log *slog.Logger, build func(*Obligations) []Record) (err error) {
 	h, _, err := Open(vol, dir, time.Now, log)
 	if err != nil {
@@ -34,7 +33,7 @@ func AppendApart(vol *disk.Volume, dir string, log *slog.Logger, build func(*Obl
 	return h.Barrier()
 }
 
-// GiveUp is the records that close all promises of an agent that cannot keep them.
+// GiveUp returns the records that close all promised answers of an agent that cannot deliver them.
 func (o *Obligations) GiveUp(why string) (recs []Record) {
 	for _, out := range o.Outs {
 		recs = append(recs, &Delivery{Out: out.ID, Parts: max(out.Parts, 1), Error: why, Final: true})
@@ -42,8 +41,8 @@ func (o *Obligations) GiveUp(why string) (recs []Record) {
 	return recs
 }
 
-// DeliveryOf is the record of a sender's result; nil where there is nothing to record:
-// the promise stands, or is tried again.
+// DeliveryOf returns the record of a sender's result; nil if there is nothing to record because the
+// delivery continues or is tried again.
 func DeliveryOf(f message.Result) *Delivery {
 	if f.Kept || !f.Delivered() && !f.Final {
 		return nil

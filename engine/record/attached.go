@@ -14,9 +14,9 @@ import (
 	"daycare/engine/message"
 )
 
-// Attached knows which attachments belong to whose conversation: those that a person
-// sent or a tool returned there, whatever became of the session since. It is read from
-// the histories, each time what was added. Its methods may be called from any goroutine.
+// Attached knows which attachments belong to which conversation: all that a user sent or a tool
+// returned there, even if the session was reset since. It reads the histories, each time only what
+// was added. Its methods may be called from any goroutine.
 type Attached struct {
 	mu     sync.Mutex
 	agents map[string]attached // by folder
@@ -31,8 +31,8 @@ type attached struct {
 // NewAttached returns an Attached that has read nothing yet.
 func NewAttached() *Attached { return &Attached{agents: map[string]attached{}} }
 
-// Names returns the names in .daycare/files of all attachments in the history of the
-// agent folder dir, the newest first.
+// Names returns the names in .daycare/files of all attachments in the history of the agent folder
+// dir, newest first.
 func (a *Attached) Names(dir string) ([]string, error) {
 	info, err := os.Stat(filepath.Join(dir, historyName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,12 +16,12 @@ const blobDir = "blobs"
 
 var blobName = lazyregexp.New(`^[0-9a-f]{64}$`)
 
-// BlobPath is where a blob lies in its agent's folder, as the text of a shortened output
-// names it.
+// BlobPath is the path of a blob relative to its agent's folder, as it is named in the text of a
+// shortened output.
 func BlobPath(sha string) string { return blobDir + "/" + sha }
 
-// PutBlob stores a text under its hash in the folder's blobs/ and returns the hash.
-// It is durable on return; the same text is stored once.
+// PutBlob stores a text in the folder's blobs/ under its hash and returns the hash. It is durable
+// on return; the same text is stored once.
 func PutBlob(vol *disk.Volume, dir, text string) (sha string, err error) {
 	sum := sha256.Sum256([]byte(text))
 	sha = hex.EncodeToString(sum[:])
@@ -44,8 +44,8 @@ func PutBlob(vol *disk.Volume, dir, text string) (sha string, err error) {
 	return sha, nil
 }
 
-// KeepBlob makes a blob durable that a tool wrote into the folder's blobs/, before a
-// record names it.
+// KeepBlob syncs a blob that a tool wrote into the folder's blobs/. It must be called before a
+// record names the blob.
 func KeepBlob(vol *disk.Volume, dir, sha string) error {
 	folder := filepath.Join(dir, blobDir)
 	return errors.Join(
@@ -54,7 +54,7 @@ func KeepBlob(vol *disk.Volume, dir, sha string) error {
 		vol.SyncDir("blob.dirsync", dir))
 }
 
-// ReadBlob reads the text that PutBlob stored.
+// ReadBlob reads a text that PutBlob stored.
 func ReadBlob(dir, sha string) (string, error) {
 	if !blobName.MatchString(sha) {
 		return "", fmt.Errorf("read blob: %q is not a SHA-256", sha)

@@ -14,15 +14,15 @@ import (
 	"daycare/engine/finding"
 )
 
-// Unreadable reports a finding of a line that the model does not see until somebody
-// mends it.
+// Unreadable reports whether a finding is about a line that the model does not see until someone
+// repairs it.
 func Unreadable(f finding.Finding) bool {
 	return f.ID == "history-bad-line" || f.ID == "history-unknown-type"
 }
 
-// Check looks at every line of the history in the folder dir, the rotated files
-// included, with the runtime running or not: lines that cannot be read, a torn
-// end, numbers given twice, records that belong to nothing. It changes nothing.
+// Check reads every line of the history in the folder dir, including rotated files, and reports
+// unreadable lines, a torn end, duplicate numbers and records that belong to nothing. It changes
+// nothing and works whether the agent runs or not.
 func Check(dir string, now time.Time) ([]finding.Finding, error) {
 	paths, err := closedFiles(dir)
 	if err != nil {

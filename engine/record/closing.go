@@ -11,8 +11,8 @@ import (
 type Outcome struct {
 	Item   string
 	Turn   string
-	Reason string // of the turn's end, or: reset, rewind, permission, recorded, compact
-	Text   string // the final answer, or the short error that the person got
+	Reason string // reason of the turn's end, or: reset, rewind, permission, recorded, compact
+	Text   string // the final answer, or the short error message for the user
 	Error  string
 	Cost   float64 // of the whole turn, US dollars
 	Tokens Tokens
@@ -32,13 +32,13 @@ type Span struct {
 	AskedAt time.Time // when it did
 }
 
-// Work is what a turn took, beside tokens.
+// Work counts what a turn did, beside tokens.
 type Work struct {
 	Rounds, ToolCalls int    // answers of the model, and calls in them
-	Said              string // the newest text beside tool calls
+	Said              string // the newest text next to tool calls
 }
 
-// SourcesOf are what the newest turn that ended in the folder dir had read from outside.
+// SourcesOf returns what the newest ended turn in the folder dir had read from outside.
 func SourcesOf(dir string) (list []Source, err error) {
 	err = backFiles(dir, func(l rawLine) bool {
 		if !mayClose(l.text) {
@@ -118,9 +118,9 @@ func mayClose(line []byte) bool {
 	}
 }
 
-// Closed reports which of the items have a closing record. after is, by item, the
-// number of the record behind which that can be at the earliest; with a 0 the whole
-// history is read, if need be. It reads backward until all are found.
+// Closed reports which of the items have a closing record. after is, by item, the number of the
+// last record before which that cannot be; with 0 the whole history may be read. It reads backward
+// until all are found.
 func (h *History) Closed(after map[string]int64) (map[string]bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -155,8 +155,8 @@ func (h *History) Closed(after map[string]int64) (map[string]bool, error) {
 	return found, err
 }
 
-// Closing finds the record that closes an item in the files of an agent's folder,
-// with the runtime running or not. ok is false while there is none.
+// Closing finds the record that closes an item in the files of an agent's folder, whether the agent
+// runs or not. ok is false if there is none yet.
 func Closing(dir, item string) (o Outcome, ok bool, err error) {
 	s := closingSearch{item: item}
 	err = backFiles(dir, s.step)

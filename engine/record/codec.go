@@ -27,11 +27,11 @@ const maxSeq = 1 << 53
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// ErrUnknownType: a line is well formed but its type is none of ours, perhaps of
-// a newer version. Such a line is skipped with a warning and stays in the file.
+// ErrUnknownType: a line is well formed but has an unknown type, perhaps of a newer version. Such a
+// line is skipped with a warning and stays in the file.
 var ErrUnknownType = errors.New("unknown record type")
 
-// Encode makes the line of an entry, newline included.
+// Encode returns the line of an entry, with the newline.
 func Encode(e *Entry) []byte {
 	fields := encodeFields(e.Rec)
 	line := make([]byte, 0, len(fields)+96)
@@ -142,10 +142,9 @@ func number(f float64) float64 {
 	return f
 }
 
-// Decode reads one line. An error is, or wraps, a finding.Finding with reason and
-// column; the caller knows file and line. With ErrUnknownType the entry is
-// returned too, without Rec. A missing or wrong crc is no error: a person wrote
-// the line, and ByHand says so.
+// Decode reads one line. An error is, or wraps, a finding.Finding with reason and column; the
+// caller adds file and line. With ErrUnknownType the entry is returned, too, without Rec. A missing
+// or wrong crc is not an error: it means that a user wrote the line, and sets ByHand.
 func Decode(line []byte) (*Entry, error) {
 	line = bytes.TrimRight(line, "\r\n")
 	sealed := isSealed(line)
@@ -194,7 +193,7 @@ func decodeByHand(line []byte, sealed bool) (*Entry, error) {
 	return e, nil
 }
 
-// Blanks are new records, one of each type: what lines of history are made of.
+// Blanks returns an empty record of each type.
 func Blanks() (all []Record) {
 	for _, t := range []Type{TypeStart, TypeReset, TypeMark, TypeRewind, TypePermission, TypeTurnBegin, TypeUser,
 		TypeAssistant, TypeToolStart,

@@ -9,23 +9,23 @@ import (
 	"daycare/engine/fault"
 )
 
-// ErrNoRecord: history has no record where one was named.
+// ErrNoRecord: history has no record with the given number or name.
 var ErrNoRecord = fault.NoRecord
 
-// A Cut is what a new agent takes along of another's history: the context as it was
-// after one record. It owes nothing to anybody: promises, approvals and items stay
-// with the agent that they were given to, and nothing in it was paid for again.
+// A Cut is the part of a history that a fork gets: the context as it was after one record. A fork
+// owes nothing: promised answers, approvals and items stay with the original agent, and no cost is
+// counted twice.
 type Cut struct {
 	Content []byte   // the new history.jsonl
 	Blobs   []string // hashes of the long outputs that it names
 	Session Session
-	At      int64 // the newest record that was taken
+	At      int64 // seq of the newest record that was copied
 	Last    int64 // seq of the last line of Content
 }
 
-// CutAt reads the history of an agent's folder, with the runtime running or not, and
-// cuts it after the record at; 0 is the end of the newest turn that is over. A record
-// of an earlier session gives that session. session is the id of the new one.
+// CutAt reads the history of an agent's folder and cuts it after the record at; 0: after the newest
+// turn that ended. A record of an earlier session selects that session. session is the id of the
+// new one. It works whether the agent runs or not.
 func CutAt(dir, agent string, at int64, session string, now time.Time) (Cut, error) {
 	if at <= 0 {
 		var err error

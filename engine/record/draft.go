@@ -13,21 +13,21 @@ import (
 
 const draftName = "draft.json"
 
-// A Draft is the answer that is being streamed. It is gone when its record is
-// written; what is there at a start was cut by a crash.
+// A Draft is the answer that is being streamed. It is removed when its record is written; one that
+// exists at a start was interrupted by a crash.
 type Draft struct {
 	Turn     string `json:"turn"`
 	Text     string `json:"text"`
 	Thinking string `json:"thinking,omitempty"`
-	// Who is asked, and about how many tokens the request holds: what it cost, if a
-	// crash cuts the answer.
+	// Provider and Model are who answers, Input the estimated size of the request in tokens:
+	// with them the cost is estimated if a crash cuts off the answer.
 	Provider string `json:"provider,omitempty"`
 	Model    string `json:"model,omitempty"`
 	Input    int64  `json:"input,omitempty"`
 }
 
-// WriteDraft replaces the draft, without a barrier: it survives a kill, perhaps not
-// a power cut.
+// WriteDraft replaces the draft without syncing it: it survives a crash of the process, but perhaps
+// not a power cut.
 func WriteDraft(vol *disk.Volume, dir string, d Draft) error {
 	data, err := marshal(d)
 	if err != nil {
@@ -40,8 +40,7 @@ func WriteDraft(vol *disk.Volume, dir string, d Draft) error {
 	return nil
 }
 
-// ReadDraft reads the draft; ok is false if there is none. One that a power cut
-// left half written counts as none: nobody relies on it.
+// ReadDraft reads the draft; ok is false if there is none, or if a power cut left it half written.
 func ReadDraft(dir string) (d Draft, ok bool, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, draftName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +56,7 @@ func ReadDraft(dir string) (d Draft, ok bool, err error) {
 	return d, true, nil
 }
 
-// RemoveDraft takes the draft away, if there is one.
+// RemoveDraft removes the draft, if there is one.
 func RemoveDraft(dir string) error {
 	err := os.Remove(filepath.Join(dir, draftName))
 	if errors.Is(err, fs.ErrNotExist) {

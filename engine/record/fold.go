@@ -13,15 +13,14 @@ import (
 	"daycare/engine/permission"
 )
 
-// Obligations are what an agent owes at one moment, folded over the log: the turn
-// under way, the answers promised, the decision that waits to be acted on. It is a
-// copy; later appends do not change it.
+// Obligations are what an agent owes at one moment, folded over the log: the open turn, promised
+// answers, a decision to act on. It is a copy; later appends do not change it.
 type Obligations struct {
-	Turn    *OpenTurn // nil: none is open
+	Turn    *OpenTurn // nil: no turn is open
 	Outs    []OpenOut
-	Owed    bool // a permission decision came after the newest turn; a turn is due
+	Owed    bool // a decision was made after the newest turn, so a turn must follow
 	Once    []OnceGrant
-	Sources []Source // read from outside since an owner's message began a turn
+	Sources []Source // what was read from outside since an owner's message started a turn
 	Session string
 	LastSeq int64
 	LastAt  time.Time
@@ -57,21 +56,21 @@ type ToolWork struct {
 	Rounds int        // number of answers with tool calls so far
 }
 
-// An OpenCall is a tool call without result.
+// An OpenCall is a tool call without a result.
 type OpenCall struct {
 	Call    ToolCall
-	Started bool // a tool_started was recorded: it may have had its effect
-	// Grant is the once approval that its start used up: the call may be run again
-	// with it, after a death, and no other call may.
+	Started bool // a tool_started was recorded: the call may have had its effect
+	// Grant is the Once approval that its start used up. After a crash this call, and no
+	// other, can run again with it.
 	Grant OnceGrant
 }
 
-// An OpenOut is a promise that is not yet kept.
+// An OpenOut is a promised answer that is not delivered yet.
 type OpenOut struct {
 	Out
-	Entry     *Entry // the assistant_message that carries it; nil: not found in any file
-	Delivered map[int]bool
-	Parts     int // 0: not known yet
+	Entry     *Entry       // the assistant_message with the answer; nil: not found in any file
+	Delivered map[int]bool // which parts were delivered, by number from 0
+	Parts     int          // how many parts the answer has; 0: not known yet
 }
 
 // fold keeps the obligations up to date, one entry at a time.
@@ -241,8 +240,7 @@ func (f *fold) permission(r *Permission) {
 	}
 }
 
-// OnceOf lists what the agent in the folder dir was allowed to do once and has not
-// done, with the runtime running or not.
+// OnceOf returns the unused Once approvals of the agent in the folder dir, whether it runs or not.
 func OnceOf(dir string) ([]OnceGrant, error) {
 	f := &fold{}
 	var since []*Entry // the newest first

@@ -14,15 +14,15 @@ import (
 	"daycare/engine/workspace"
 )
 
-// ErrGone: the folder or the history of the agent was taken away. The agent ends;
-// the files are never made again.
+// ErrGone: the folder or the history of the agent was removed. The agent ends; its files are never
+// created again.
 var ErrGone = errors.New("history is gone")
 
-// RotateBytes is the size beyond which a history is rotated at a reset or summary.
+// RotateBytes is the size above which a history is rotated at a reset or summary, in bytes.
 const RotateBytes = 8 << 20
 
-// A History is history.jsonl of one agent, open for appending, with both folds
-// kept up to date. One goroutine owns it.
+// A History is history.jsonl of one agent, open for appending, with obligations and context kept up
+// to date. It belongs to one goroutine.
 type History struct {
 	mu sync.Mutex // for Barrier alone, which may run beside the owner's work
 	folded
@@ -69,9 +69,9 @@ func (f *logFile) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Open opens the history of the agent folder dir, repairs what a crash left and
-// folds the open turn. It reads one turn, however long the file is, and writes
-// nothing to an empty history. Nothing that it found is durable before Sync.
+// Open opens the history of the agent folder dir, repairs what a crash left and folds the open
+// turn. It reads back to the start of that turn, however long the file is, and writes nothing to an
+// empty history. What it read is durable only after Sync.
 func Open(vol *disk.Volume, dir string, now func() time.Time, log *slog.Logger) (*History, []finding.Finding, error) {
 	own := ownFile{dir: dir, report: report{root: workspace.Of(dir)}, limits: limits{rotate: RotateBytes, quiet: 100 * time.Millisecond}}
 	h := &History{folded: folded{ownFile: own, vol: vol, now: now, log: log}}
@@ -157,13 +157,12 @@ func (h *History) Begin(session string) error {
 	return err
 }
 
-// Obligations is what the agent owes now.
+// Obligations returns what the agent owes now.
 func (h *History) Obligations() *Obligations { return h.fold.snapshot() }
 
-// Append writes records as whole lines in one write, without a barrier, and folds
-// them. The lists of what is owed in boundary records (TurnEnd, Reset) are set
-// here, from the log. If a person changed the file meanwhile, their version is
-// taken over first. Errors: ErrGone, disk.ErrFull (nothing was written),
+// Append writes records as whole lines in one write, without syncing them, and folds them. It fills
+// in the lists of what is owed in TurnEnd and Reset from the log. If a user changed the file
+// meanwhile, that version is read first. Errors: ErrGone, disk.ErrFull (nothing was written),
 // disk.ErrFailed.
 func (h *History) Append(recs ...Record) ([]*Entry, error) {
 	if len(recs) == 0 {
@@ -202,8 +201,8 @@ func (h *History) Append(recs ...Record) ([]*Entry, error) {
 	return entries, nil
 }
 
-// Barrier returns when everything appended is durable, in the file that a reader
-// would find. Unlike all other methods it may be called from any goroutine.
+// Barrier returns when everything appended is durable in the file that a reader would find. Unlike
+// all other methods it may be called from any goroutine.
 func (h *History) Barrier() error {
 	for {
 		if err := h.file.Barrier(); err != nil {
@@ -223,15 +222,14 @@ func (h *History) Barrier() error {
 	}
 }
 
-// Sync forces what was read at Open to the disk: it may only be in the page cache.
+// Sync makes what was read by Open durable: it may be only in the page cache.
 func (h *History) Sync() error { return h.Barrier() }
 
-// Durable reports whether everything appended is behind a barrier.
+// Durable reports whether everything appended is durable.
 func (h *History) Durable() bool { return h.file.Durable() }
 
-// Refresh looks whether a person changed the file, and takes their version over.
-// It is called before each model call. found is everything noticed since the last
-// Refresh that a person should hear of.
+// Refresh reads the file again if a user changed it. It is called before each model call. found
+// lists the problems found since the last Refresh that a user should know.
 func (h *History) Refresh() (changed bool, found []finding.Finding, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -255,5 +253,5 @@ func (h *folded) takeOver() error {
 	return h.reconcile()
 }
 
-// Close ends it without a barrier.
+// Close closes the file without syncing it.
 func (h *History) Close() error { return h.file.Close() }

@@ -6,16 +6,16 @@ import (
 	"daycare/engine/disk"
 )
 
-// A Said is one thing that was said in a conversation which another program kept.
+// A Said is one message of a conversation stored by another program.
 type Said struct {
-	At    time.Time // zero: the program does not say
-	Agent bool      // the agent said it; else its user
+	At    time.Time // zero: unknown
+	Agent bool      // said by the agent; false: by its user
 	Text  string
 }
 
 // Retell writes a conversation of another program as the history of a new agent, which owes
-// nothing to anybody. summary stands for what was said before, "" for nothing. session is the
-// id of the new session.
+// nothing. summary stands for what was said before ("": nothing). session is the id of the new
+// session.
 func Retell(session, summary string, said []Said, now time.Time) Cut {
 	begin := now
 	if len(said) > 0 && !said[0].At.IsZero() {

@@ -20,11 +20,11 @@ import (
 // cache, written without a barrier: a user may remove it.
 const keptState = ".state.json"
 
-// CurrentState is state.json as it applies: as it stands or, if it cannot be read or
-// has errors, with the rights, model, queue, budget and end of its last good version.
-// If it is missing, only budget and end are as they were: without the file an agent has
-// no rights. An error means that no earlier version is known either; the state is then
-// what could be read. With a nil volume nothing is written.
+// CurrentState returns state.json as it applies: its content or, if it cannot be read or has
+// errors, the permissions, model, queue, budget and end of its last valid version. If the file is
+// missing, only budget and end are kept: without the file an agent has no permissions. An error
+// means that no earlier version is known either; the state is then what could be read. With a nil
+// volume nothing is written.
 func CurrentState(vol *disk.Volume, dir string) (State, []finding.Finding, error) {
 	info, serr := os.Stat(filepath.Join(dir, stateName)) // before it is read: it may be written in between
 	s, raw, found, err := ReadState(dir)
@@ -108,9 +108,9 @@ func keepUpdate(vol *disk.Volume, dir string, content []byte) {
 	}
 }
 
-// EndState marks the agent of the folder dir as ended, durably. A state.json with errors
-// does not protect it: the last good version is marked and put in place, and the broken
-// one stays beside it, as kept.
+// EndState marks the agent of the folder dir as ended, durably. If state.json has errors, its last
+// valid version is marked and put in its place, and the broken file is kept next to it; kept is its
+// path.
 func EndState(vol *disk.Volume, dir string, ended Ended) (kept string, err error) {
 	err = UpdateState(vol, dir, func(s *State) { s.Ended = &ended })
 	var f finding.Finding

@@ -85,7 +85,7 @@ func filesAt(files []message.File, path func(string) string) []message.File {
 	return files
 }
 
-// Move has the rights in a state apply to root instead of the folder from.
+// Move changes the paths in the permissions from the folder from to root.
 func (s *State) Move(from, root string) { *s = s.stored(from).resolved(root) }
 
 // stored is a state as it is written.

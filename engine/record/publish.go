@@ -10,10 +10,9 @@ import (
 	"daycare/engine/finding"
 )
 
-// Publish puts a person's version of a file of the agent folder dir in the place of
-// base, the version that it was made from. If something else stands there now, that
-// stays, and is returned with disk.ErrChanged. Updates of the runtime are kept out
-// meanwhile; what it appends to a history is found by its next append.
+// Publish replaces a file of the agent folder dir by a user's version, which was made from base. If
+// the file is no longer base it stays, and its content is returned with disk.ErrChanged. Updates by
+// the runtime wait meanwhile; records appended to a history meanwhile are found by its next Append.
 func Publish(vol *disk.Volume, dir, name string, content, base []byte) (found []byte, err error) {
 	unlock, err := lockFolder(dir)
 	if err != nil {
@@ -27,9 +26,9 @@ func Publish(vol *disk.Volume, dir, name string, content, base []byte) (found []
 	return vol.Exchange("edit", filepath.Join(dir, name), content, base)
 }
 
-// CheckHistory finds what is wrong in a history that is not in its place yet; path is
-// for the findings. A line that cannot be read is an error here: in the file itself
-// it would be skipped.
+// CheckHistory returns what is wrong with the content of a history that is not in its place yet;
+// path is for the findings. An unreadable line is an error here, while in the file itself it would
+// be skipped.
 func CheckHistory(path string, content []byte) (found []finding.Finding) {
 	n := 0
 	for _, line := range disk.Lines(content) {

@@ -1,15 +1,14 @@
-// Package record is what an agent keeps: history.jsonl (conversation, turn journal
-// and outbox in one append-only file), state.json, draft.json and sessions.jsonl in
-// the agent's folder.
+// Package record stores what an agent does: history.jsonl (conversation, turn journal and outbox in
+// one append-only file), state.json, draft.json and sessions.jsonl in the agent's folder.
 //
-// History is one log with two folds. Obligations (items taken, calls started,
-// replies promised) are folded over every record, whatever a person rewinds or
-// edits away; Context (what the model sees) is folded with reset, summary, rewind
-// and hand edits applied. A hand edit can change the second, never the first.
+// History is one log that is read in two ways. Obligations (items claimed, calls started, replies
+// promised) are folded over every record, even those that a user rewound or edited away; Context
+// (what the model sees) is folded with reset, summary, rewind and hand edits applied. A hand edit
+// can change the second, never the first.
 //
-// Only the agent's own goroutine writes here, except UpdateState, which the engine
-// calls too. The reading functions (Closing, Tail, Settled, ReadState…) work on the
-// files alone, with the runtime running or not.
+// Only the agent's own goroutine writes here, except UpdateState, which the engine calls too. The
+// reading functions (Closing, Tail, Settled, ReadState…) use only the files, whether the agent runs
+// or not.
 package record
 
 import (
@@ -21,7 +20,7 @@ import (
 	"daycare/engine/message"
 )
 
-// Type is the word in a line's "type".
+// Type is the value of "type" in a line.
 type Type string
 
 const (
@@ -41,19 +40,19 @@ const (
 	TypeNote       Type = "note"
 )
 
-// Version is the format version written into start and reset records.
+// Version is the format version in start and reset records.
 const Version = 1
 
 // A Record is one of the fourteen record structs below, always as a pointer.
 type Record interface{ Type() Type }
 
-// An Entry is one line of history. It is never changed once made, so a pointer
-// to it may be kept and used as a key.
+// An Entry is one line of history. It never changes, so a pointer to it can be kept and used as a
+// key.
 type Entry struct {
 	Seq    int64
 	At     time.Time
 	Rec    Record
-	ByHand bool // its crc is missing or wrong: a person wrote the line
+	ByHand bool // its crc is missing or wrong: a user wrote the line
 }
 
 type (
@@ -69,70 +68,70 @@ type (
 		ForkedFrom *Fork       `json:"forkedFrom,omitempty"`
 		Continues  string      `json:"continues,omitempty"` // "history/000001.jsonl"
 	}
-	// Reset ends the session and opens the next: the context is empty after it.
+	// Reset ends the session and starts the next one, with an empty context.
 	Reset struct {
 		Session string `json:"session"`
 		V       int    `json:"v"`
 		Outs    []Out  `json:"outs,omitempty"` // set by Append
-		// OwedFrom is the lowest seq of an answer that is owed and not in Outs, of which
-		// there are at most maxListed; 0: all that is owed is there. Set by Append.
+		// OwedFrom is the lowest seq of an owed answer that is not in Outs, which lists at most
+		// maxListed; 0: Outs lists all. Set by Append.
 		OwedFrom int64       `json:"owedFrom,omitempty"`
 		Once     []OnceGrant `json:"once,omitempty"` // set by Append
 		Item     string      `json:"item,omitempty"`
 		Reason   string      `json:"reason" allow:"user|emergency|api"`
 		Message  string      `json:"message,omitempty"`
 	}
-	// Mark names a place to rewind to.
+	// Mark names a checkpoint: a place to rewind to.
 	Mark struct {
 		Name string `json:"name"`
 		Item string `json:"item,omitempty"`
 	}
-	// Rewind takes what follows seq To out of the context, not out of the file.
+	// Rewind removes the records after number To from the context, not from the file.
 	Rewind struct {
 		To   int64  `json:"to"`
 		Item string `json:"item,omitempty"`
 	}
-	// Permission is a step in the life of a permission request or grant.
+	// Permission is a step in the life of an approval request or a permission.
 	Permission struct {
 		Token string `json:"token"`
 		Item  string `json:"item,omitempty"`
 		Event string `json:"event" allow:"asked|once|always|prefix|deny|expired|freed|used|revoked|profile|changed-by-hand"`
 		Tag   string `json:"tag"`
 		By    string `json:"by,omitempty"`
-		// SHA256 binds a decision to the exact request that was asked.
+		// SHA256 is the hash of the exact request that was decided.
 		SHA256 string `json:"sha256,omitempty"`
-		// Request is the request as people read it: the command, the path.
+		// Request is the request as users read it: the command, the path.
 		Request string `json:"request,omitempty"`
-		// Silent: it is nothing to the model, which has not asked.
+		// Silent: the model is not notified, because it did not make the request.
 		Silent bool `json:"silent,omitempty"`
 	}
-	// TurnBegin opens a turn, or opens it again after a crash (Attempt > 1).
+	// TurnBegin opens a turn, or reopens it after a crash (Attempt > 1).
 	TurnBegin struct {
 		Turn    string   `json:"turn"`
 		Items   []string `json:"items"`
 		Attempt int      `json:"attempt"`
 		Model   string   `json:"model,omitempty"`
 	}
-	// User is an item as it entered the conversation.
+	// User is an item as it was added to the conversation.
 	User struct {
 		Item      string           `json:"item"`
 		Text      string           `json:"text"`
 		Files     []message.File   `json:"files,omitempty"`
 		Context   *message.Context `json:"context,omitempty"`
 		Route     *message.Address `json:"route,omitempty"`
-		Zone      string           `json:"zone"`              // IANA name in force when it was recorded
-		Preface   string           `json:"preface,omitempty"` // what varies, rendered once
-		Origin    string           `json:"origin,omitempty"`  // agent id: it is a system message
+		Zone      string           `json:"zone"`              // IANA name of the time zone when it was recorded
+		Preface   string           `json:"preface,omitempty"` // the changing part of the prompt (time, running children), rendered once
+		Origin    string           `json:"origin,omitempty"`  // id of the agent that sent it; set: it is a system message
 		Silent    bool             `json:"silent,omitempty"`
 		Hops      int              `json:"hops,omitempty"`
 		Untrusted bool             `json:"untrusted,omitempty"`
-		Source    string           `json:"source,omitempty"` // where it came from, if that does not speak for the owner
-		// Joins: the sender wrote it at most 2 s after the message before it, and
-		// the model reads the two as one.
+		Source    string           `json:"source,omitempty"` // who sent it, if they do not speak for the owner
+		// Joins: it was sent at most 2 s after the previous message of the same sender; the
+		// model reads the two as one.
 		Joins bool `json:"joins,omitempty"`
 	}
-	// Assistant is one answer of the model, or the short error that a person got
-	// instead (Finish error).
+	// Assistant is one answer of the model, or the short error message that the user got instead
+	// (Finish error).
 	Assistant struct {
 		Turn      string     `json:"turn"`
 		Text      string     `json:"text"`
@@ -141,8 +140,8 @@ type (
 		Finish    Finish     `json:"finish" allow:"end_turn|tool_use|max_tokens|canceled|interrupted|error"`
 		Provider  string     `json:"provider,omitempty"`
 		Model     string     `json:"model,omitempty"`
-		// the model that was asked for, if Model spells it otherwise and there is thinking that
-		// only it can read
+		// Asked is the requested model, if Model spells it differently and there is thinking
+		// that only the requested one can read
 		Asked  string  `json:"asked,omitempty"`
 		Tokens Tokens  `json:"tokens"`
 		Cost   float64 `json:"cost"` // US dollars
@@ -154,14 +153,14 @@ type (
 		Name       string `json:"name"`
 		Grant      string `json:"grant,omitempty"` // token of the once approval that this start uses up
 	}
-	// ToolResult is what a call gave.
+	// ToolResult is the result of a call.
 	ToolResult struct {
 		ToolCallID string         `json:"toolCallId"`
 		Name       string         `json:"name"`
 		Status     Status         `json:"status" allow:"ok|error|canceled|interrupted|denied|timeout"`
 		Output     Output         `json:"output"`
 		Files      []message.File `json:"files,omitempty"`
-		Source     string         `json:"source,omitempty"` // outside text that it brought into the conversation
+		Source     string         `json:"source,omitempty"` // text from outside that it brought into the conversation
 		MS         int64          `json:"ms"`
 	}
 	// Delivery is the result of one part of a promised reply.
@@ -172,27 +171,27 @@ type (
 		RemoteID string `json:"remoteId,omitempty"`
 		Error    string `json:"error,omitempty"`
 		Retry    bool   `json:"retry,omitempty"`
-		Final    bool   `json:"final,omitempty"` // given up
+		Final    bool   `json:"final,omitempty"` // no further attempts
 	}
-	// TurnEnd closes a turn and every item in it.
-	// All that is still owed at that moment stands in it, so that recovery reads
-	// no further back; of very much the newest, and from where on to read for the rest.
+	// TurnEnd closes a turn and every item in it. It lists all that is still owed at that moment,
+	// so that recovery reads no further back; if that is very much, the newest part and the number
+	// to read the rest from.
 	TurnEnd struct {
 		Turn  string   `json:"turn"`
-		Items []string `json:"items"` // nil: set by Append to the items whose user_message lies in the turn
-		// Outs are promised and not yet delivered, written also when there are
-		// none. Append sets Outs, OwedFrom, Once and Session.
+		Items []string `json:"items"` // nil: set by Append to the items whose user_message is in the turn
+		// Outs are the promised answers that are not delivered yet; written even if empty.
+		// Append sets Outs, OwedFrom, Once and Session.
 		Outs     []Out       `json:"outs"`
 		OwedFrom int64       `json:"owedFrom,omitempty"`
 		Once     []OnceGrant `json:"once,omitempty"`
 		Session  string      `json:"session,omitempty"`
-		// Sources are what was read from outside since an owner's message began a turn: what
-		// follows from a decision is marked by them, too. Set by Append.
+		// Sources are what was read from outside since an owner's message started a turn; turns
+		// that follow from a decision are marked with them, too. Set by Append.
 		Sources []Source `json:"sources,omitempty"`
 		Reason  string   `json:"reason" allow:"done|waiting|canceled|limit|loop|budget|error|poison"`
-		Error   string   `json:"error,omitempty"` // for people who read the file; the person got Assistant.Text
+		Error   string   `json:"error,omitempty"` // for readers of the file; the user got Assistant.Text
 	}
-	// Summary stands for the records From up to KeptFrom (exclusive).
+	// Summary replaces the records From up to KeptFrom (exclusive) in the context.
 	Summary struct {
 		Text     string  `json:"text"`
 		From     int64   `json:"from"`
@@ -204,14 +203,14 @@ type (
 		Tokens   Tokens  `json:"tokens"`
 		Cost     float64 `json:"cost"`
 	}
-	// Note is for people who read the file; the model never sees it.
+	// Note is for users who read the file; the model never sees it.
 	Note struct {
 		Text string `json:"text"`
 		Item string `json:"item,omitempty"`
-		// Refused: Item asked for something that cannot be done; Text says why.
+		// Refused: what Item asked for cannot be done; Text says why.
 		Refused bool `json:"refused,omitempty"`
-		// Suspended is the turn that an orderly stop left open: reopening it is
-		// not another attempt.
+		// Suspended is the id of the turn that an orderly stop left open: reopening it does
+		// not count as another attempt.
 		Suspended string `json:"suspended,omitempty"`
 	}
 )
@@ -231,21 +230,20 @@ func (*TurnEnd) Type() Type    { return TypeTurnEnd }
 func (*Summary) Type() Type    { return TypeSummary }
 func (*Note) Type() Type       { return TypeNote }
 
-// Fork says which history a new one was copied from.
+// Fork says which history a new one was copied from, and up to which record.
 type Fork struct {
 	Agent string `json:"agent"`
 	Seq   int64  `json:"seq"`
 }
 
-// Thinking is one block of a model's reasoning, with the signature that its
-// vendor wants back.
+// Thinking is one block of a model's reasoning, with the signature that its vendor needs back.
 type Thinking struct {
 	Text      string `json:"text"`
 	Signature string `json:"signature,omitempty"`
 }
 
-// A ToolCall is a call that the model made. ID is daycare's own and unique over
-// all agents; RemoteID is the vendor's.
+// A ToolCall is a call that the model made. ID is daycare's own and unique across all agents;
+// RemoteID is the vendor's.
 type ToolCall struct {
 	ID       string `json:"id"`
 	RemoteID string `json:"remoteId,omitempty"`
@@ -275,11 +273,11 @@ const (
 	FinishToolUse     Finish = "tool_use"
 	FinishMaxTokens   Finish = "max_tokens"
 	FinishCanceled    Finish = "canceled"
-	FinishInterrupted Finish = "interrupted" // cut by a crash, or paid for in vain; people see it, the model does not
-	FinishError       Finish = "error"       // no answer; Text is the short error people got
+	FinishInterrupted Finish = "interrupted" // cut off by a crash, or discarded; users see it, the model does not
+	FinishError       Finish = "error"       // no answer; Text is the short error message for the user
 )
 
-// Tokens is what a model call used. Input excludes what came from or went to the
+// Tokens is the usage of a model call. Input does not include tokens read from or written to the
 // cache.
 type Tokens struct {
 	Input      int64 `json:"input"`
@@ -295,14 +293,14 @@ type Out struct {
 	ID      string          `json:"id"`
 	To      message.Address `json:"to"`
 	ReplyTo string          `json:"replyTo,omitempty"`
-	Hops    int             `json:"hops,omitempty"` // to another agent: how many it has passed
+	Hops    int             `json:"hops,omitempty"` // to another agent: how many agents it has passed
 	// Parts and Delivered say, in a list of what is still owed, how far it got:
 	// without them a restart would send delivered parts again.
 	Parts     int   `json:"parts,omitempty"`
 	Delivered []int `json:"delivered,omitempty"`
 }
 
-// A OnceGrant is an approval for exactly one call that no call has used yet.
+// A OnceGrant is an approval for exactly one call that was not used yet.
 type OnceGrant struct {
 	Token  string `json:"token"`
 	SHA256 string `json:"sha256,omitempty"`
@@ -326,16 +324,16 @@ const (
 	StatusTimeout     Status = "timeout"
 )
 
-// Output is what a tool gave: text for the model, blocks beside it, or the hash
-// of a file in blobs/ that holds a text too long for a line.
+// Output is the result of a tool: text for the model, further blocks, or the hash of a file in
+// blobs/ with a text that is too long for a line.
 type Output struct {
 	Text   string  `json:"text"`
 	Blocks []Block `json:"blocks,omitempty"`
 	Blob   string  `json:"blob,omitempty"`
 }
 
-// A Block is a part of a tool's output that is not plain text: an image by
-// reference, or a diff for user interfaces.
+// A Block is a part of a tool's output that is not plain text: a reference to an image or document,
+// or a diff for user interfaces.
 type Block struct {
 	Type string        `json:"type" allow:"image|document|diff"`
 	File *message.File `json:"file,omitempty"`

@@ -9,10 +9,9 @@ import (
 	"strconv"
 )
 
-// RewindTo finds the record that a person wants to go back to: a seq, the name of
-// the newest mark of that name, or "" for the end of the turn before the newest one
-// that is still part of the context. A rewind never leads back over the beginning of
-// the session, nor over what was moved to an older file. Errors: ErrNoRecord.
+// RewindTo finds the record to rewind to: by its number, by the name of a mark (the newest with
+// that name), or "" for the end of the turn before the newest one in the context. A rewind never
+// goes back beyond the start of the session, nor into a rotated file. Errors: ErrNoRecord.
 func (h *History) RewindTo(to string) (int64, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -23,8 +22,8 @@ func (h *History) RewindTo(to string) (int64, error) {
 	return findPlace(h.source(), &h.report, to)
 }
 
-// Rewindable says whether there is such a place, as RewindTo would find it now. It
-// reads the file alone, whoever writes it. Errors: ErrNoRecord.
+// Rewindable reports whether RewindTo would find the place now, by reading the file only. Errors:
+// ErrNoRecord.
 func Rewindable(dir, to string) error {
 	src := &source{path: filepath.Join(dir, historyName)}
 	f, err := os.Open(src.path)

@@ -22,13 +22,13 @@ type EndedSession struct {
 	PromptTokens     int64      `json:"promptTokens"`
 	CompletionTokens int64      `json:"completionTokens"`
 	Cost             float64    `json:"cost"`
-	File             string     `json:"file"`  // where its last record lies
+	File             string     `json:"file"`  // path of the file with its last record
 	First            int64      `json:"first"` // seq of its first and last record
 	Last             int64      `json:"last"`
 }
 
-// EndedSessions reads the sessions of the agent in dir that are over, the oldest first. A line
-// that cannot be read is left out; it is nothing but a copy.
+// EndedSessions reads the sessions of the agent in dir that ended, oldest first. Unreadable lines
+// are skipped: the file is only an index.
 func EndedSessions(dir string) ([]EndedSession, error) {
 	data, err := os.ReadFile(filepath.Join(dir, sessionsName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,10 +70,10 @@ func (h *folded) endedBy(recs []Record) []EndedSession {
 	return nil
 }
 
-// Rotate is called after a reset or a summary was appended, between turns. It
-// writes the line of the session that ended to sessions.jsonl. Where history is
-// over RotateBytes and what the context still needs is under half of it, that part
-// goes to a new file and the old file becomes history/NNNNNN.jsonl.
+// Rotate is called between turns, after a reset or summary was appended. It writes the line of the
+// session that ended to sessions.jsonl. If the history is larger than RotateBytes and the context
+// needs less than half of it, that part goes to a new file and the old file becomes
+// history/NNNNNN.jsonl.
 func (h *History) Rotate() (rotated bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

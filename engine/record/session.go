@@ -9,7 +9,7 @@ import (
 	"daycare/engine/disk"
 )
 
-// A Session is a conversation from one start or reset to the next, counted.
+// A Session is the conversation from one start or reset to the next, with its totals.
 type Session struct {
 	ID               string     `json:"id"`
 	Parent           string     `json:"parent,omitempty"` // id of the agent that it was forked from, or that started this one
@@ -96,8 +96,8 @@ func title(text string) string {
 	return strings.TrimSpace(string([]rune(line)[:maxTitle-1])) + "…"
 }
 
-// Session counts the current session. The first call reads what came after the
-// counts in state.json, and without those the whole session.
+// Session counts the current session. The first call reads what came after the counts in
+// state.json, or the whole session if there are none.
 func (h *History) Session() (Session, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -139,8 +139,8 @@ func (h *folded) countSession() error {
 	return nil
 }
 
-// SessionOf counts the current session of the folder dir, with the runtime running
-// or not. What cannot be read is left out.
+// SessionOf counts the current session of the folder dir, whether the agent runs or not. Unreadable
+// lines are skipped.
 func SessionOf(dir string) (Session, error) {
 	cached, _, _, err := ReadState(dir)
 	if err != nil {
@@ -202,7 +202,7 @@ func begins(e *Entry) bool {
 	return false
 }
 
-// A Usage is what calls of one model cost.
+// A Usage sums up the calls of one model.
 type Usage struct {
 	Input      int64   `json:"input"`
 	Output     int64   `json:"output"`
@@ -212,7 +212,7 @@ type Usage struct {
 	Calls      int     `json:"calls"`
 }
 
-// Stats are usage by provider and model.
+// Stats is usage by provider and model.
 type Stats map[string]map[string]Usage
 
 func (s Stats) add(provider, model string, t Tokens, cost float64) {
@@ -246,8 +246,8 @@ func (s Stats) Add(other Stats) {
 	}
 }
 
-// Totals sums what the records after seq since used, and gives what the last request
-// among them used, nil if there was none. It reads no further back.
+// Totals sums the usage of the records after since, and returns the usage of the last request among
+// them; nil if there was none. It reads no further back.
 func (h *History) Totals(since int64) (Stats, *Tokens, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// A Spend is what one call of a model used, as history has it.
+// A Spend is the usage of one model call, as recorded in history.
 type Spend struct {
 	At              time.Time
 	Provider, Model string
 	Tokens          Tokens
 	Cost            float64 // US dollars
 	Summary         bool    // it summarised a conversation
-	// Call is the same in every copy of the record: an agent that was imported beside
-	// the one it was exported from, or a folder copied by hand, paid nothing again.
+	// Call is the same in every copy of the record, so that an imported agent, or a folder
+	// copied by hand, does not count a cost twice.
 	Call string
 }
 
-// Spent calls fn for each call of a model in the history of the folder dir since
-// that time, the newest first, with the runtime running or not. A zero time is
-// all of it; otherwise nothing older is read. What cannot be read is left out.
+// Spent calls fn for each model call in the history of the folder dir since that time, newest
+// first; a zero time means all. It reads nothing older, skips what cannot be read, and works
+// whether the agent runs or not.
 func Spent(dir string, since time.Time, fn func(Spend)) error {
 	err := backFiles(dir, func(l rawLine) bool {
 		h, ok := readHead(l.text)
@@ -48,9 +48,9 @@ func Spent(dir string, since time.Time, fn func(Spend)) error {
 // maxLooked bounds how many lines InContext reads back for an answer.
 const maxLooked = 1000
 
-// InContext is about how many tokens of context the next call of the model has: as
-// many as its newest call had, with the answer. 0 is not known: there was no call
-// yet, or the context was begun anew or cut since.
+// InContext estimates how many tokens of context the next model call has: those of the newest call,
+// plus its answer. 0: unknown, because there was no call yet, or the context was reset or shortened
+// since.
 func InContext(dir string) (tokens int64, err error) {
 	looked := 0
 	err = backFiles(dir, func(l rawLine) bool {
@@ -94,8 +94,8 @@ func spend(e *Entry) (s Spend, ok bool) {
 	return s, s.Provider != ""
 }
 
-// CostAfter sums the cost of the calls after the record with number seq: what
-// state.json, which counts up to there, does not have yet.
+// CostAfter sums the cost of the model calls after the record with number seq, in US dollars: what
+// is not yet counted in state.json, which counts up to there.
 func CostAfter(dir string, seq int64) (cost float64, err error) {
 	err = backFiles(dir, func(l rawLine) bool {
 		if n := seqOf(l.text); n > 0 && n <= seq {

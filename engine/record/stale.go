@@ -9,7 +9,7 @@ import (
 	"daycare/engine/finding"
 )
 
-// SummedUp is the hash by which a summary knows the records that it stands for.
+// SummedUp is the hash by which a summary identifies the records that it replaces.
 func SummedUp(entries []*Entry) string {
 	h := sha256.New()
 	for _, e := range entries {

@@ -24,27 +24,26 @@ const (
 	maxState  = 16 << 20 // bytes
 )
 
-// State is state.json. People own Permissions, Provider, Queue and Budget; the
-// runtime owns CreatedAt and Ended; all else is a cache that can be rebuilt from
-// history.
+// State is state.json. Users own Permissions, Provider, Queue and Budget; the runtime owns
+// CreatedAt and Ended; everything else is a cache that can be rebuilt from history.
 type State struct {
 	Permissions permission.Set `json:"permissions"`
 	Provider    Model          `json:"provider"`
 	Queue       string         `json:"queue,omitempty" allow:"|steer|followup|collect|interrupt"` // "": the connector's
 	Budget      *Budget        `json:"budget,omitempty"`
 	Session     Session        `json:"session"`
-	Tokens      *Tokens        `json:"tokens"` // last usage
+	Tokens      *Tokens        `json:"tokens"` // usage of the newest call
 	Stats       Stats          `json:"stats"`
-	Seq         int64          `json:"seq"` // history is counted into Session and Stats up to here
+	Seq         int64          `json:"seq"` // number of the record up to which Session and Stats count
 	CreatedAt   disk.Stamp     `json:"createdAt"`
 	UpdatedAt   disk.Stamp     `json:"updatedAt"`
 	Ended       *Ended         `json:"ended,omitempty"`
-	// Announced are the rights as people were last told of them: what Permissions
-	// has beyond is an edit by hand. The runtime owns it.
+	// Announced are the permissions as last shown to users; what Permissions has in addition
+	// was added by hand. The runtime owns it.
 	Announced *permission.Set `json:"announced,omitempty"`
 }
 
-// A Model is which model an agent uses; empty members mean the configured default.
+// A Model says which model an agent uses; empty members mean the configured default.
 type Model struct {
 	ID          string   `json:"id"` // of the provider in settings
 	Model       string   `json:"model"`
@@ -53,7 +52,7 @@ type Model struct {
 	Thinking    string   `json:"thinking,omitempty" allow:"|low|medium|high"`
 }
 
-// A Budget is what an agent may spend; 0 is no limit.
+// A Budget is what an agent may spend over its life; 0: no limit.
 type Budget struct {
 	USD    float64 `json:"usd,omitempty"`
 	Tokens int64   `json:"tokens,omitempty"`
@@ -67,10 +66,9 @@ type Ended struct {
 	Reason string     `json:"reason"`
 }
 
-// ReadState reads state.json of the agent folder dir. A missing file is the zero
-// State with raw nil. A member that cannot be read keeps its zero value and is a
-// finding of severity Error; unknown members are findings of severity Info. Paths are
-// absolute.
+// ReadState reads state.json of the agent folder dir. If the file is missing, the state is zero and
+// raw nil. A member that cannot be read keeps its zero value and is a finding of severity Error;
+// unknown members are findings of severity Info. Paths are absolute.
 func ReadState(dir string) (s State, raw []byte, found []finding.Finding, err error) {
 	s, raw, found, err = readStored(dir)
 	return s.resolved(workspace.Of(dir)), raw, found, err
@@ -96,8 +94,8 @@ func readStored(dir string) (s State, raw []byte, found []finding.Finding, err e
 var stateKind = form.Kind{ID: "state", Unknown: finding.Info, Odd: finding.Warning,
 	Remedy: "Until you correct it, the last valid version stays active."}
 
-// ParseState is ReadState of content that is not in its place yet; path is for the
-// findings. Paths in the content stay as they are written.
+// ParseState is ReadState for content that is not in its place yet; path is for the findings. Paths
+// in the content stay as they are written.
 func ParseState(path string, raw []byte) (s State, found []finding.Finding) {
 	if form.Clean(raw, &s) && !s.Budget.negative() {
 		return s, nil
@@ -112,7 +110,7 @@ func ParseState(path string, raw []byte) (s State, found []finding.Finding) {
 	return s, f.Found
 }
 
-// EncodeState is the content of a new state.json in the workspace root.
+// EncodeState returns the content of a new state.json in the workspace root.
 func EncodeState(root string, s State) ([]byte, error) {
 	s = s.stored(root)
 	if s.Stats == nil {
@@ -136,11 +134,10 @@ func indented(data []byte) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// UpdateState changes state.json. change gets the newest version and must set only
-// what the runtime owns; everything that it leaves alone stays as it is written,
-// unknown members and order included. A save that a person makes meanwhile is kept:
-// change is then called again with that version. A file that a person broke is not
-// overwritten: the findings are returned.
+// UpdateState changes state.json. change gets the newest version and must only set what the runtime
+// owns; everything else stays as it is written, including unknown members and their order. If a
+// user saves the file meanwhile, change is called again with that version. A file that a user broke
+// is not overwritten: the findings are returned as the error.
 func UpdateState(vol *disk.Volume, dir string, change func(*State)) error {
 	path := filepath.Join(dir, stateName)
 	unlock, err := lockFolder(dir)
@@ -205,8 +202,9 @@ func lockFolder(dir string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// ChangeState is the content of a state.json of the workspace root after a change that
-// is made as UpdateState makes it: what change leaves alone stays as it is written in raw.
+// ChangeState returns the content of a state.json of the workspace root after change, without
+// writing it. Like UpdateState it keeps members that change does not touch as they are written in
+// raw.
 func ChangeState(root string, raw []byte, change func(*State)) ([]byte, error) {
 	before, found := ParseState(stateName, raw)
 	if err := finding.Join(found); err != nil {

@@ -18,9 +18,9 @@ import (
 // settledWindow is how much of the end of a history the check at boot reads.
 const settledWindow = 4 << 10
 
-// Settled reports whether the end of the history in dir proves that nothing is to
-// be done: no turn is open, no decision waits, every promise was kept or given up.
-// It reads 4 KiB; false says only that they prove nothing.
+// Settled reports whether the end of the history in dir proves that there is nothing to do: no open
+// turn, no decision to act on, every answer delivered or given up. It reads the last 4 KiB; false
+// only means that they prove nothing.
 func Settled(dir string) (bool, error) {
 	tail, whole, err := readTail(filepath.Join(dir, historyName), settledWindow)
 	if err != nil || len(tail) == 0 {
@@ -134,10 +134,9 @@ func (p *proof) kept(outs []Out) bool {
 	return true
 }
 
-// Tail returns up to limit lines of history that come before seq before (0: from
-// the end), oldest first, as they stand on disk, and what to ask for next; next is
-// nil at the beginning. It goes on into the rotated files. Lines that are no JSON
-// are left out.
+// Tail returns up to limit lines of history before the number before (0: from the end), oldest
+// first, exactly as on disk, and the number to ask for next; nil at the beginning. It continues
+// into rotated files. Lines that are not JSON are skipped.
 func Tail(dir string, before int64, limit int) (lines []json.RawMessage, next *int64, err error) {
 	if limit <= 0 {
 		limit = 100
@@ -180,7 +179,7 @@ func Tail(dir string, before int64, limit int) (lines []json.RawMessage, next *i
 	return lines, next, err
 }
 
-// LastSeq is the number of the newest record in dir that can be read, 0 if there is none.
+// LastSeq returns the number of the newest readable record in dir; 0 if there is none.
 func LastSeq(dir string) (seq int64, err error) {
 	err = backFiles(dir, func(l rawLine) bool {
 		if e, err := Decode(bytes.TrimSpace(l.text)); err == nil {
@@ -192,7 +191,7 @@ func LastSeq(dir string) (seq int64, err error) {
 	return seq, err
 }
 
-// LastAt is the time of the newest record in dir, zero if there is none.
+// LastAt returns the time of the newest record in dir; zero if there is none.
 func LastAt(dir string) (at time.Time, err error) {
 	err = backFiles(dir, func(l rawLine) bool {
 		if head, ok := readHead(l.text); ok && isSealed(l.text) {

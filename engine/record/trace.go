@@ -7,20 +7,20 @@ import (
 	"slices"
 )
 
-// A Trace is everything a history records about one item or answer: the turn it is in,
-// from turn_begin to turn_end, and what became of the turn's answers. An item that
-// needs no turn (a reset, a mark, a decision) has its one record.
+// A Trace is everything that a history records about one item or answer: its turn, from turn_begin
+// to turn_end, and the deliveries of the turn's answers. An item that needs no turn (a reset, a
+// mark, a decision) has one record.
 type Trace struct {
 	Turn    string
 	Entries []*Entry // oldest first
-	// Before is what the model saw of the conversation when the turn began.
+	// Before is the context of the model when the turn started.
 	Before  []*Entry
-	Summary *Entry // that stood for what was older; or nil
+	Summary *Entry // the summary in that context; nil: none
 }
 
-// TraceOf finds the trace of an item, a promised answer (out), a turn or a tool call
-// by its id, in the files of an agent's folder, with the runtime running or not. ok
-// is false if history does not know the id.
+// TraceOf finds the trace of an item, a promised answer (out), a turn or a tool call by its id, in
+// the files of an agent's folder, whether the agent runs or not. ok is false if history has no such
+// id.
 func TraceOf(dir, id string) (s Trace, ok bool, err error) {
 	t := tracer{id: id, later: map[string][]*Entry{}}
 	if err := backFiles(dir, t.step); err != nil {
@@ -43,8 +43,8 @@ func TraceOf(dir, id string) (s Trace, ok bool, err error) {
 	return s, true, err
 }
 
-// ContextOf is what the model of the agent in dir sees, with the runtime running or
-// not. What cannot be read is left out.
+// ContextOf returns the context of the agent in dir, whether it runs or not. Unreadable lines are
+// skipped.
 func ContextOf(dir string) (*Context, error) {
 	entries, summary, err := contextAt(dir, math.MaxInt64)
 	return &Context{Summary: summary, Entries: entries}, err

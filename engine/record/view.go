@@ -5,15 +5,14 @@ import (
 	"slices"
 )
 
-// A Context is what the model sees of the conversation: the records since the
-// session began or since a summary, without what was rewound. Its Entries are
-// User, Assistant (neither interrupted nor error), ToolResult, the decisions and
-// changes among Permission, and a TurnEnd that set its messages aside or was canceled. A rewind
-// never leads back over a reset.
+// A Context is what the model sees of the conversation: the records since the start of the session
+// or since a summary, without rewound ones. Its Entries are User, Assistant (neither interrupted
+// nor error), ToolResult, the decisions and changes among Permission, and each TurnEnd that set its
+// messages aside or was canceled. A rewind never goes back beyond a reset.
 type Context struct {
 	Session    string
-	Generation int    // changes when this is not the former context plus new entries
-	Summary    *Entry // the summary in force: it stands for what is older; or nil
+	Generation int    // changes when this is not the previous context plus new entries
+	Summary    *Entry // the summary that replaces older records; nil: none
 	Entries    []*Entry
 }
 
@@ -63,10 +62,9 @@ func visible(e *Entry) bool {
 	return false
 }
 
-// Context is what the model sees. The first call reads the file backward to the
-// beginning of the session or the summary in force, later ones nothing, unless a
-// person changed the file. It must not be changed; its entries stay the same
-// pointers as long as they are part of it.
+// Context returns what the model sees. The first call reads the file backward to the start of the
+// session or the newest summary, later calls read nothing unless a user changed the file. The
+// result must not be modified; its entries stay the same pointers as long as they are part of it.
 func (h *History) Context() (*Context, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
