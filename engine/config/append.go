@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"daycare/engine/finding"
 )
 
 // Append returns the settings with one more entry at the end of a list; everything else, including
@@ -34,7 +32,11 @@ func Append(data []byte, item string, keys ...string) ([]byte, error) {
 
 // endsWith reports whether the list at keys has an entry, as its last one.
 func endsWith(data []byte, want any, keys []string) bool {
-	_, list, err := at(kind.YAML(Name, data).Node(""), keys)
+	node, err := document(data)
+	if err != nil {
+		return false
+	}
+	_, list, err := at(node, keys)
 	if err != nil || list == nil || list.Kind != yaml.SequenceNode || len(list.Content) == 0 {
 		return false
 	}
@@ -59,11 +61,11 @@ func at(n *yaml.Node, keys []string) (label, value *yaml.Node, err error) {
 
 // appended is Append without a look at the result.
 func appended(data []byte, item string, keys []string) ([]byte, error) {
-	file := kind.YAML(Name, data)
-	if file.Failed() {
-		return nil, finding.Join(file.Found)
+	top, err := document(data)
+	if err != nil {
+		return nil, err
 	}
-	label, list, err := at(file.Node(""), keys)
+	label, list, err := at(top, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +76,7 @@ func appended(data []byte, item string, keys []string) ([]byte, error) {
 	}
 	block := strings.Contains(item, "\n")
 	switch {
-	case list == nil && block && len(keys) == 1 && !flowing(file.Node("")):
+	case list == nil && block && len(keys) == 1 && !flowing(top):
 		line, space := beginning(data, keys[0])
 		return insertLine(data, line, keys[0]+":\n"+listed(item, "  ")+space), nil
 	case list == nil:

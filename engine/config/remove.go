@@ -6,19 +6,17 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"daycare/engine/finding"
 )
 
 // Remove returns the settings without one entry of a list; everything else, including comments,
 // stays as it is. keys lead to the list, and the last one is the id of the entry.
 func Remove(data []byte, keys ...string) ([]byte, error) {
 	name := strings.Join(keys, ".")
-	file := kind.YAML(Name, data)
-	if file.Failed() {
-		return nil, finding.Join(file.Found)
+	top, err := document(data)
+	if err != nil {
+		return nil, fmt.Errorf("remove %s: %w", name, err)
 	}
-	_, list, err := at(file.Node(""), keys[:len(keys)-1])
+	_, list, err := at(top, keys[:len(keys)-1])
 	if err == nil && (list == nil || list.Kind != yaml.SequenceNode) {
 		err = errByHand
 	}

@@ -61,29 +61,39 @@ func Set(data []byte, value string, keys ...string) ([]byte, error) {
 
 // says reports whether settings hold a value at keys.
 func says(data []byte, want any, keys []string) bool {
-	node := kind.YAML(Name, data).Node("")
-	for _, key := range keys {
-		if node == nil {
-			return false
-		}
-		var err error
-		if _, node, err = child(node, key); err != nil {
-			return false
-		}
+	node, err := document(data)
+	if err == nil {
+		_, node, err = at(node, keys)
 	}
-
 	var got any
 
-	return node != nil && node.Decode(&got) == nil && reflect.DeepEqual(got, want)
+	return err == nil && node != nil && node.Decode(&got) == nil && reflect.DeepEqual(got, want)
 }
 
-// change is Set without a check of the result.
-func change(data []byte, value string, keys []string) ([]byte, error) {
+// document is what settings.yaml says, nil for an empty file. A file that is not valid YAML in
+// all its parts is not edited: what it says would depend on who reads it.
+func document(data []byte) (*yaml.Node, error) {
 	file := kind.YAML(Name, data)
 	if file.Failed() {
 		return nil, finding.Join(file.Found)
 	}
-	node := file.Node("")
+	if err := yaml.Unmarshal(data, new(any)); err != nil {
+		reason := strings.TrimPrefix(err.Error(), "yaml: ")
+		if wrong := (*yaml.TypeError)(nil); errors.As(err, &wrong) { // keys that appear twice
+			reason = strings.Join(wrong.Errors, "; ")
+		}
+		return nil, fmt.Errorf("%s is not valid: %s; correct it first: daycare config edit", Name, reason)
+	}
+
+	return file.Node(""), nil
+}
+
+// change is Set without a check of the result.
+func change(data []byte, value string, keys []string) ([]byte, error) {
+	node, err := document(data)
+	if err != nil {
+		return nil, err
+	}
 	if node == nil {
 		return insertLine(data, lineCount(data), block(keys, value, "")), nil
 	}

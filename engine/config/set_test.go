@@ -54,6 +54,7 @@ func TestSetRefuses(t *testing.T) {
 		"an anchor":             {"a: &x 1\nc: *x\n", "a", "daycare config edit"},
 		"no such entry":         {"providers:\n  - id: a\n", "providers.b.model", `no entry with the id "b"`},
 		"below a value":         {"a: 1\n", "a.b", "below a single value"},
+		"a key twice":           {"a:\nb:\nb:\n", "b.c", `line 3: mapping key "b" already defined at line 2; correct it first`},
 		"no YAML":               {"a: [\n", "a", "not YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,6 +70,7 @@ func TestSetRefuses(t *testing.T) {
 func FuzzSet(f *testing.F) {
 	f.Add("budget:\n  perDay: { usd: 5 }\n", "budget.perDay.usd", "7")
 	f.Add("a: 'x'\nb: [1]\n", "b", "{}")
+	f.Add("a:\nb:\nb:", "b", "{}")
 	f.Fuzz(func(t *testing.T, before, keys, value string) {
 		got, err := Set([]byte(before), value, strings.Split(keys, ".")...)
 		if err == nil && yaml.Unmarshal(got, new(any)) != nil {
