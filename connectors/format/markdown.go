@@ -62,12 +62,36 @@ var markdown = goldmark.New(
 			util.Prioritized(parser.NewAutoLinkParser(), 300),
 			util.Prioritized(parser.NewEmphasisParser(), 500),
 		),
+		parser.WithASTTransformers(util.Prioritized(inOrderOfText{}, 100)),
 	)),
 	goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList),
 	goldmark.WithRenderer(renderer.NewRenderer(renderer.WithNodeRenderers(
 		util.Prioritized(ghtml.NewRenderer(ghtml.WithHardWraps()), 1000),
 	))),
 )
+
+// inOrderOfText puts a heading in front of the table that follows its text. Where a line of
+// dashes comes after the table, the parser makes a heading of the text before the table, and
+// leaves it behind the table.
+type inOrderOfText struct{}
+
+func (inOrderOfText) Transform(document *ast.Document, _ text.Reader, _ parser.Context) {
+	var headings []ast.Node
+	ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // never an error
+		if entering && n.Kind() == ast.KindHeading {
+			headings = append(headings, n)
+		}
+		return ast.WalkContinue, nil
+	})
+
+	for _, h := range headings {
+		parent := h.Parent()
+		for before := h.PreviousSibling(); before != nil && before.Kind() == tables.KindTable && h.Pos() <= before.Pos(); {
+			parent.InsertBefore(parent, before, h)
+			before = h.PreviousSibling()
+		}
+	}
+}
 
 // parse makes spans of Markdown.
 func parse(source string) []span {
