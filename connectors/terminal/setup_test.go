@@ -133,3 +133,18 @@ func TestUINamesTheKeyThatTheDaemonLacks(t *testing.T) {
 		})
 	})
 }
+
+// On a screen that is wide enough, what can be chosen is shown whole.
+func TestChoicesAreWhole(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d0, _ := newcomer(0)
+		offers := d0.setup.Offers
+		const label = "none for now: the offline model, which needs no key and has few abilities"
+		d0.setup.Offers = func(ctx context.Context) ([]Offer, int, error) {
+			list, at, err := offers(ctx)
+			list[len(list)-1].Label = label
+			return list, at, err
+		}
+		drive(t, d0, 120, 24, func(d *driver) { d.shows(label, "OPENAI_API_KEY is set") })
+	})
+}

@@ -227,7 +227,11 @@ func (w *wizard) lines(m *Model, width, height int) []string {
 	out := []string{" " + t.Bold.Render("Which model service do you want to use?"), ""}
 	if w.step == stepChoose {
 		for i, o := range w.offers {
-			line := itoa(i+1) + "  " + cell(o.Label, min(44, max(1, width-6)))
+			room := max(1, width-6)
+			if o.Note != "" {
+				room = min(44, room)
+			}
+			line := itoa(i+1) + "  " + cell(o.Label, room)
 			if i == w.at {
 				out = append(out, t.Selected.Render(cell(" ▌ "+line+" "+o.Note, width)))
 				continue
