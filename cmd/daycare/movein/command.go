@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -98,6 +99,8 @@ func run(ctx context.Context, c *term.App, k kind, dir string, o options) error 
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return term.NotFound("give the folder with the files of the other program", "there is no folder %s", dir)
+	case errors.Is(err, syscall.ENOTDIR):
+		return term.NotFound("give the folder with the files of the other program", "%s is not a folder", dir)
 	case err != nil:
 		return fmt.Errorf("import %s: %w", dir, err)
 	}

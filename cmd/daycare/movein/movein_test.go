@@ -377,7 +377,8 @@ func TestOtherWorkspace(t *testing.T) {
 // What is typed wrong is said with what to do.
 func TestImportMistakes(t *testing.T) {
 	root := newWorkspace(t)
-	for dir, want := range map[string]string{"testdata/nothing": "there is no folder", t.TempDir(): "nothing that can be imported"} {
+	for dir, want := range map[string]string{"testdata/nothing": "there is no folder", "testdata/claude.golden": "is not a folder",
+		t.TempDir(): "nothing that can be imported"} {
 		_, _, err := imported(t, root, "claude", dir, options{yes: true})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", dir, err, want)
