@@ -12,8 +12,8 @@ import (
 // daycare serves itself.
 type MCP struct {
 	Servers []MCPServer `json:"servers"`
-	// ToolTokens is how many tokens the tools of servers may add to each prompt; if they are
-	// larger, agents search for tools instead.
+	// ToolTokens is how many tokens the tools of servers may add to each prompt of a chat; if
+	// they are larger, agents search for tools instead, as agents in the background always do.
 	ToolTokens int `json:"toolTokens" min:"0"`
 	// Serve is what daycare offers to MCP clients.
 	Serve MCPServe `json:"serve"`

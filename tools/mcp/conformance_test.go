@@ -137,7 +137,7 @@ func (p *probe) run() error {
 		return err
 	}
 	done()
-	list, _, _ := p.Tools()
+	list := p.Offered().Tools
 	for _, t := range list {
 		if t, ok := t.(*tool); ok {
 			p.tools[t.def.Name] = t

@@ -115,7 +115,7 @@ func (w *world) start(s Server, errs io.Writer) (io.ReadWriteCloser, error) {
 // all waits until the servers were seen, and returns the tools by name.
 func (w *world) all() map[string]tools.Tool {
 	w.t.Helper()
-	w.Tools()
+	w.Offered()
 	for _, s := range w.Pool.all() {
 		_, done, err := s.use(w.t.Context())
 		if err != nil {
@@ -123,7 +123,7 @@ func (w *world) all() map[string]tools.Tool {
 		}
 		done()
 	}
-	list, _, _ := w.Tools()
+	list := w.Offered().Tools
 	set, err := tools.NewSet(list...)
 	if err != nil {
 		w.t.Fatal(err)

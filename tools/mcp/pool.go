@@ -90,10 +90,18 @@ func (p *Pool) find(id string) *server {
 	return p.servers[id]
 }
 
-// Tools are the tools that agents have now, and those of them by server that their models should
-// find by a search, because all would cost more than the budget. version changes when they do. A
-// server that was never seen is started, so that its tools are there at a later turn.
-func (p *Pool) Tools() (list []tools.Tool, many []tools.Family, version int) {
+// Offered is what agents have of the servers.
+type Offered struct {
+	Tools   []tools.Tool
+	Servers []tools.Family // the tools of each server
+	Small   bool           // together they cost at most the budget, so that an agent of a chat is told of them with every call
+	Rare    []tools.Family // what comes with servers and is rarely needed
+	Version int            // changes when the tools do
+}
+
+// Offered are the tools that agents have now. A server that was never seen is started, so that
+// its tools are there at a later turn.
+func (p *Pool) Offered() (o Offered) {
 	taken := map[string]bool{}
 	cost := 0
 	for _, s := range p.all() {
@@ -101,23 +109,22 @@ func (p *Pool) Tools() (list []tools.Tool, many []tools.Family, version int) {
 		for _, d := range s.offered() {
 			if d.usable() == nil {
 				t := newTool(p, s.conf, d, taken)
-				list, family.Tools = append(list, t), append(family.Tools, t.name)
+				o.Tools, family.Tools = append(o.Tools, t), append(family.Tools, t.name)
 				cost += t.tokens()
 			}
 		}
-		many = append(many, family)
+		o.Servers = append(o.Servers, family)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.options.Budget == nil || cost <= p.options.Budget() {
-		many = nil
-	}
+	o.Small = p.options.Budget == nil || cost <= p.options.Budget()
 	if len(p.servers) > 0 {
-		list = append(list, &answerer{p}, &reader{p}, &prompter{p})
-		many = append(many, tools.Family{Name: "questions, resources and prompts of MCP servers",
-			Tools: []string{AnswerTool, resourceTool, promptTool}})
+		o.Tools = append(o.Tools, &answerer{p}, &reader{p}, &prompter{p})
+		o.Rare = []tools.Family{{Name: "questions, resources and prompts of MCP servers",
+			Tools: []string{AnswerTool, resourceTool, promptTool}}}
 	}
-	return list, many, p.version
+	o.Version = p.version
+	return o
 }
 
 // tool is a tool that agents have now; nil: there is none.

@@ -40,7 +40,7 @@ type toolsets struct {
 	version int // of the registry that full is made of
 	served  int // likewise, of the tools of servers
 	full    *tools.Set
-	many    []tools.Family // tools of servers that are behind a search
+	offered mcp.Offered // of servers; without its tools, which are in full
 	only    map[kind]*tools.Set
 }
 
@@ -80,11 +80,11 @@ func (t *toolsets) all() *tools.Set {
 		t.full = full
 	}
 	if t.mcp != nil {
-		var tools []tools.Tool
-		tools, t.many, served = t.mcp.Tools()
-		if full, err := t.full.With(tools...); err == nil { // the pool has checked them
+		t.offered = t.mcp.Offered()
+		if full, err := t.full.With(t.offered.Tools...); err == nil { // the pool has checked them
 			t.full = full
 		}
+		t.offered.Tools, served = nil, t.offered.Version
 	}
 	t.version, t.served, t.only = version, served, map[kind]*tools.Set{}
 	return t.full
@@ -130,9 +130,12 @@ func (t *toolsets) choose(full *tools.Set, k kind) *tools.Set {
 	if k.Type == address.Subagent && k.definition != "" {
 		return set
 	}
-	list := slices.Concat(families, t.many)
+	list := slices.Concat(families, t.offered.Rare)
 	if k.Type != address.User {
-		list = slices.Concat(families, inBackground, t.many)
+		list = append(list, inBackground...)
+	}
+	if k.Type != address.User || !t.offered.Small {
+		list = append(list, t.offered.Servers...)
 	}
 	subs, _ := t.registry.List()
 	if len(subs) > 0 {
