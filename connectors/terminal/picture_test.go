@@ -73,7 +73,7 @@ func draw(content string, columns int, title string) string {
 <rect width="100%%" height="100%%" rx="9" fill="%s"/>
 <path d="M0 %d V9 a9 9 0 0 1 9 -9 H%.0f a9 9 0 0 1 9 9 V%d z" fill="%s"/>
 <circle cx="20" cy="17" r="6" fill="#ff5f57"/><circle cx="40" cy="17" r="6" fill="#febc2e"/><circle cx="60" cy="17" r="6" fill="#28c840"/>
-<g font-family="ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14" xml:space="preserve">
+<g font-family="ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14">
 `, width, height, html.EscapeString(title), paper, barHeight, width-9, barHeight, barColour)
 	for row, line := range lines {
 		for _, r := range styledRuns(line) {
@@ -110,9 +110,12 @@ func (r run) draw(b *strings.Builder, top int) {
 	if back != "" && width > 0 {
 		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n", x, top, width, cellHeight, back)
 	}
-	if strings.TrimSpace(r.text) == "" {
+	text := strings.TrimSpace(r.text) // browsers leave out spaces at the ends, and would stretch the rest
+	if text == "" {
 		return
 	}
+	x += float64(len(r.text)-len(strings.TrimLeft(r.text, " "))) * cellWidth
+	width = float64(ansi.StringWidth(text)) * cellWidth
 	if fore == "" {
 		fore = ink
 	}
@@ -127,7 +130,7 @@ func (r run) draw(b *strings.Builder, top int) {
 		more += ` text-decoration="underline"`
 	}
 	fmt.Fprintf(b, `<text x="%.1f" y="%d" textLength="%.1f" lengthAdjust="spacingAndGlyphs" fill="%s"%s>%s</text>`+"\n",
-		x, top+14, width, fore, more, html.EscapeString(r.text))
+		x, top+14, width, fore, more, html.EscapeString(text))
 }
 
 var sgr = regexp.MustCompile("\x1b\\[([0-9;:]*)m")
