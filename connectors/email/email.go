@@ -9,7 +9,6 @@ package email
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -89,10 +88,21 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 // clean takes the password out of what a server said.
 func (c *Connector) clean(err error) error {
 	if err != nil && strings.Contains(err.Error(), c.password) {
-		return errors.New(strings.ReplaceAll(err.Error(), c.password, "[redacted]"))
+		return &cleaned{strings.ReplaceAll(err.Error(), c.password, "[redacted]"), err}
 	}
 	return err
 }
+
+// cleaned is an error whose text has no password in it; what kind of error it is can still be
+// asked.
+type cleaned struct {
+	text string
+	err  error
+}
+
+func (e *cleaned) Error() string { return e.text }
+
+func (e *cleaned) Unwrap() error { return e.err }
 
 // Direct is the way to a user, which is their address.
 func (c *Connector) Direct(userID string) (message.Address, bool) {

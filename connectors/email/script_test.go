@@ -279,5 +279,10 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		if err := c.Say(t.Context(), to, "", "hi"); err == nil || strings.Contains(err.Error(), canary) {
 			t.Errorf("code %d: Say = %v, want an error without the password", code, err)
 		}
+		_, err = c.Send(t.Context(), message.Outgoing{To: to, Text: "hi"})
+		no = nil
+		if got := errors.As(err, &no) && no.Final; got != final || err == nil || strings.Contains(err.Error(), canary) {
+			t.Errorf("code %d with the password: %v, final %v; want %v", code, err, got, final)
+		}
 	}
 }
