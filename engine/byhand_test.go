@@ -333,6 +333,27 @@ func TestColleaguesAreListedUpToANumber(t *testing.T) {
 	}
 }
 
+// An agent that ended before the last start is nobody's colleague either.
+func TestAnEndedColleagueStaysUnlisted(t *testing.T) {
+	root := t.TempDir()
+	h := newHouse(t, root, echo(func(string, inbox.Item) {}))
+	var ids []string
+	for _, name := range []string{"gone", "here"} {
+		a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: name})
+		must(t, err)
+		ids = append(ids, a.ID)
+	}
+	must(t, h.Kill(t.Context(), ids[0]))
+	must(t, h.end())
+
+	h = newHouse(t, root, echo(func(string, inbox.Item) {}))
+	r := h.deliver(message.Incoming{From: Terminal(), Text: "hello"})
+	list, more := NewFamily(h.System, func() Limits { return Limits{} }).Colleagues(r.Agent, 5)
+	if len(list) != 1 || list[0].ID != ids[1] || more {
+		t.Errorf("the colleagues are %v (more: %v), want the one that lives", list, more)
+	}
+}
+
 // An agent is at work while it says so, also where no item waits: a turn may follow from
 // a decision.
 func TestAnAgentThatShowsWorkIsAtWork(t *testing.T) {

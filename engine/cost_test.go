@@ -134,3 +134,21 @@ func TestAForkIsNotPaidForTwice(t *testing.T) {
 		t.Errorf("its totals are %v (%v), want none", used, err)
 	}
 }
+
+// What an agent cost that has ended is read once, however often its parent is looked at: one
+// that started a thousand agents would be read a thousand times over at each look.
+func TestTheCostOfAnEndedAgentIsReadOnce(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one := h.person("one")
+	child, err := h.child(one, "c", false)
+	must(t, err)
+	spend(t, h.System, child.ID, 5)
+	must(t, h.Kill(t.Context(), child.ID))
+	waitFor(t, "the child sleeps", func() bool { _, awake := h.awake(child.ID); return !awake })
+	if cost := h.actors.ownCost(child.ID); cost != 5 {
+		t.Fatalf("it cost %v, want 5", cost)
+	}
+	if n := testing.AllocsPerRun(10, func() { h.actors.ownCost(child.ID) }); n > 1 {
+		t.Errorf("looked at again it takes %v allocations: its files are read", n)
+	}
+}

@@ -126,3 +126,40 @@ func TestAnAgentGoesOnWithoutItsHistory(t *testing.T) {
 		}
 	}
 }
+
+// What the runtime itself writes into an agent's folder is no edit of a user: the agent does
+// not read its files again for it.
+func TestWhatTheRuntimeWritesIsNoEdit(t *testing.T) {
+	root := t.TempDir()
+	awake := make(chan Runtime, 1)
+	h := newHouse(t, root, func(ctx context.Context, rt Runtime) error {
+		awake <- rt
+		<-ctx.Done()
+		return nil
+	})
+	events := h.events.Subscribe(t.Context())
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops", SystemPrompt: "old"})
+	must(t, err)
+	h.deliver(message.Incoming{Agent: a.ID, Text: "hello"})
+	rt := <-awake
+	dir := filepath.Join(root, "agents", a.ID)
+	for _, name := range []string{"draft.json", "sessions.jsonl", "SYSTEM.md"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
+	}
+
+	// A watcher that saw these saw them before, or with, the edit that follows.
+	path := filepath.Join(dir, address.File)
+	made := filepath.Join(dir, ".new")
+	must(t, os.WriteFile(made, []byte(`{"type":"permanent","id":"`+a.ID+`","name":"Ops","systemPrompt":"new"}`), 0o600))
+	must(t, os.Rename(made, path))
+	for e := range events {
+		if e.Type == event.FileEdited {
+			break
+		}
+	}
+	select {
+	case <-rt.Edited():
+		t.Error("the agent is told that a user edited its files")
+	default:
+	}
+}

@@ -173,6 +173,9 @@ func TestAFullDiskTakesNoNewAgent(t *testing.T) {
 	if _, err := s.Deliver(t.Context(), message.Incoming{Agent: id, Text: "hello"}); err == nil {
 		t.Fatal("a message was accepted although nothing can be written")
 	}
+	if err := s.Give(t.Context(), id, "@web", "me", nil); err == nil {
+		t.Error("a right was given that cannot be stored")
+	}
 	if !s.vol.Full() {
 		t.Fatal("the volume is not known to be full")
 	}

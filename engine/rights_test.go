@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -146,5 +149,41 @@ func TestOnlyWhatIsHeldIsShared(t *testing.T) {
 
 	if got.Tag != "@read:/srv/logs" || got.Decision != "always" || !permission.IsGeneral(child.ID, got.Tag, got.SHA256) {
 		t.Errorf("the child is given %+v", got)
+	}
+}
+
+// A right that was given is in the agent's inbox: whoever stops waiting for an agent at work
+// is not told that it failed.
+func TestARightThatIsGivenToABusyAgentIsGiven(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one := h.person("one")
+	child, err := h.child(one, "c", true) // at work
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := h.Give(ctx, child.ID, "@web", "me", nil); err != nil {
+		t.Errorf("given to an agent at work: %v", err)
+	}
+	items, err := inbox.ReadAll(h.folder(child.ID))
+	must(t, err)
+	if !slices.ContainsFunc(items, func(it inbox.Item) bool { return it.Tag == "@web" && it.Decision == string(permission.Always) }) {
+		t.Errorf("the right is not among what waits: %+v", items)
+	}
+
+	h.mu.Lock()
+	close(h.hold["c"])
+	h.mu.Unlock()
+}
+
+// Whether a right was recorded is not known if the agent's history cannot be read, and whoever
+// gave it hears so.
+func TestARightOfWhichNothingIsKnownIsReported(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one := h.person("one")
+	history := filepath.Join(h.folder(one), "history.jsonl")
+	os.Remove(history)
+	must(t, os.Mkdir(history, 0o700))
+	if err := h.Give(t.Context(), one, "@web", "me", nil); err == nil {
+		t.Error("given, although nobody can know")
 	}
 }

@@ -693,3 +693,35 @@ func TestEmptyAndOversizedMessagesAreRefused(t *testing.T) {
 		t.Errorf("a refused message made %d agents", n)
 	}
 }
+
+// An agent that is being removed accepts nothing more, also while somebody still waits for
+// something of it: it would be lost with its folder.
+func TestAnAgentThatIsBeingRemovedAcceptsNothing(t *testing.T) {
+	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}))
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	must(t, err)
+	e, _, err := h.acquire(a.ID)
+	must(t, err)
+	defer e.release()
+	must(t, e.halt(t.Context()))
+	if r, err := h.Deliver(t.Context(), message.Incoming{Agent: a.ID, Text: "x"}); !errors.Is(err, message.ErrUnknownAgent) {
+		t.Errorf("accepted as %+v, %v", r, err)
+	}
+}
+
+// A message does not bring an agent back whose folder was taken away.
+func TestAMessageMakesNoFolderOfAnAgentThatIsGone(t *testing.T) {
+	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}))
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	must(t, err)
+	e, err := h.entry(a.ID)
+	must(t, err)
+	must(t, os.RemoveAll(h.folder(a.ID)))
+	e.end()
+	if _, err := e.open(); !errors.Is(err, message.ErrUnknownAgent) {
+		t.Errorf("opened: %v", err)
+	}
+	if disk.Exists(h.folder(a.ID)) {
+		t.Error("its folder is there again")
+	}
+}

@@ -16,7 +16,7 @@ import (
 	"daycare/engine/record"
 )
 
-// maxTold is how long a message between agents may be, in characters. A longer one
+// maxSystemText is how long a message between agents may be, in characters. A longer one
 // goes to a file, so that it does not fill the receiver's context unasked.
 const maxSystemText = 8_000
 
