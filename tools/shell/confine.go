@@ -92,10 +92,10 @@ func (c *confinement) view(agent string, set permission.Set, dir string) (sandbo
 	for _, item := range found {
 		switch item.Kind {
 		case guard.Data, guard.Secret:
-			v.Hidden = append(v.Hidden, item.Path)
+			v.Found = append(v.Found, item.Path)
 		case guard.Socket:
 			if c.runner.HasView() { // else no command can make a socket to connect with
-				v.Hidden = append(v.Hidden, item.Path)
+				v.Found = append(v.Found, item.Path)
 			}
 		case guard.Later, guard.Inner, guard.Unfinished:
 			v.Locked = append(v.Locked, locked(item.Path, v.Write)...)

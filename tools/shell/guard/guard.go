@@ -243,7 +243,10 @@ func (w *Watch) settle(root string, t *tree) (held []Held, changed bool) {
 		}
 
 		h := Held{Path: item.Path}
-		if h.Aside, h.Err = putAside(root, item); h.Err != nil {
+		if h.Aside, h.Err = putAsideIfThere(root, item); h == (Held{Path: item.Path}) {
+			continue // removed meanwhile
+		}
+		if h.Err != nil {
 			t.known[item.Path] = linkAt(item.Path) // once is enough
 		}
 		changed = changed || h.Err == nil

@@ -211,3 +211,17 @@ func TestTooManyFolders(t *testing.T) {
 		t.Errorf("it is not at rest: %+v, %d, %d", held, g.trees[root].users, g.trees[root].running)
 	}
 }
+
+// What is removed while the guard looks into its folder, or puts it aside, is not reported:
+// it is gone.
+func TestWhatIsRemovedMeanwhileIsNoItem(t *testing.T) {
+	root := t.TempDir()
+	if f := survey(filepath.Join(root, "gone"), node{}, sensitive.With()); len(f.items) > 0 {
+		t.Errorf("a folder that is gone has %v", f.items)
+	}
+	for _, kind := range []Kind{Later, Repository, Sealed} {
+		if aside, err := putAsideIfThere(root, Item{filepath.Join(root, "gone"), kind}); aside != "" || err != nil {
+			t.Errorf("a %s that is gone is put aside as %q, %v", kind, aside, err)
+		}
+	}
+}

@@ -186,6 +186,21 @@ func plain(config string) error {
 	return nil
 }
 
+// putAsideIfThere is putAside for what somebody can remove at any moment: then it returns "".
+func putAsideIfThere(top string, item Item) (aside string, err error) {
+	const tries = 100 // it can be made again just as often
+	for range tries {
+		if aside, err = putAside(top, item); !errors.Is(err, os.ErrNotExist) {
+			return aside, err
+		}
+		if !exists(item.Path) {
+			return "", nil
+		}
+	}
+
+	return "", err
+}
+
 // putAside renames an item, so that nothing finds it by its name any more, and returns
 // the new path. Of a repository it renames HEAD, too: without HEAD it is not a repository, whatever
 // it is called. A sealed folder is opened, to be looked into.

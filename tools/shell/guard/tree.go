@@ -138,6 +138,9 @@ func nodeOf(path string) (n node, ok bool) {
 func survey(path string, n node, table sensitive.Table) folder {
 	f := folder{node: n, read: time.Now()}
 	entries, err := os.ReadDir(path)
+	if errors.Is(err, os.ErrNotExist) { // it was there a moment ago
+		return f
+	}
 	if err != nil { // by its mode: a command may have made it so
 		return folder{items: []Item{{path, Sealed}}}
 	}

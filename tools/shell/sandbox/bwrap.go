@@ -3,11 +3,7 @@ package sandbox
 import "strconv"
 
 // bwrapArgs is the command line of bubblewrap up to the command.
-func (r *Runner) bwrapArgs(v View) ([]string, error) {
-	p, err := v.plan()
-	if err != nil {
-		return nil, err
-	}
+func (r *Runner) bwrapArgs(p *plan, dir string) []string {
 	args := []string{r.bwrap, "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
 		"--die-with-parent", "--new-session",
 		// For the helper, which holds paths in place and then gives them up.
@@ -19,7 +15,7 @@ func (r *Runner) bwrapArgs(v View) ([]string, error) {
 	for _, path := range p.ReadOnly {
 		args = append(args, "--remount-ro", path)
 	}
-	return append(args, "--chdir", v.Dir), nil
+	return append(args, "--chdir", dir)
 }
 
 func (m mount) bwrap() []string {
@@ -30,5 +26,9 @@ func (m mount) bwrap() []string {
 		return []string{"--size", strconv.Itoa(tmpBytes), "--tmpfs", m.At}
 	}
 
-	return []string{"--" + string(m.Kind), m.From, m.At}
+	option := "--" + string(m.Kind)
+	if m.Gone {
+		option += "-try"
+	}
+	return []string{option, m.From, m.At}
 }

@@ -12,6 +12,9 @@ const (
 	// proxyInside is where the view has the socket of the proxy: in its own /dev, where
 	// it can be put whatever is granted.
 	proxyInside = "/dev/daycare-proxy.sock"
+	// emptyFile and emptyFolder are what the helper puts over Covered. They are there, too.
+	emptyFile   = "/dev/daycare-hidden-file"
+	emptyFolder = "/dev/daycare-hidden-folder"
 	// tmpBytes bounds each private folder for temporary files, which live in memory.
 	tmpBytes = 1 << 30
 )
@@ -20,6 +23,9 @@ const (
 type plan struct {
 	Mounts   []mount  `json:"mounts"`   // in this order
 	ReadOnly []string `json:"readOnly"` // mounts that become read only when all are in place
+	// Covered are hidden by the helper, inside of the view, if they still exist by then. A
+	// mount of the plan would fail without them, or make them.
+	Covered []string `json:"covered"`
 }
 
 // A mount is one step of making the view. Where it takes something from is found
@@ -30,6 +36,7 @@ type mount struct {
 	At   string `json:"at"`
 	Kind kind   `json:"kind"`
 	From string `json:"from,omitempty"`
+	Gone bool   `json:"gone,omitempty"` // From can be gone by now: there is nothing to mount then
 }
 
 // A kind of mount, spelled as bubblewrap's option.
@@ -55,12 +62,19 @@ func (v View) plan() (*plan, error) {
 		return nil, err
 	}
 	if v.Proxy != "" {
-		mounts = append(mounts, mount{proxyInside, readOnly, v.Proxy})
+		mounts = append(mounts, mount{At: proxyInside, Kind: readOnly, From: v.Proxy})
+	}
+
+	p := &plan{ReadOnly: []string{emptyFolder}}
+	for _, path := range v.Found {
+		if v.shows(path) {
+			p.Covered = append(p.Covered, path)
+		}
 	}
 
 	// What lies deeper covers what is above it. (The order of equals stays.)
 	slices.SortStableFunc(mounts, func(a, b mount) int { return cmp.Compare(depth(a.At), depth(b.At)) })
-	p := &plan{Mounts: mounts}
+	p.Mounts = mounts
 	for _, path := range v.Hidden { // only then, when what is shown in it is in place
 		if isDir(path) && v.visible(path) {
 			p.ReadOnly = append(p.ReadOnly, path)
@@ -94,7 +108,7 @@ func (v View) mounts() ([]mount, error) {
 		ms = append(ms, v.system(dir)...)
 	}
 	for _, path := range v.Read {
-		ms = append(ms, bind(readOnly, path))
+		ms = append(ms, grant(readOnly, path))
 	}
 
 	for _, path := range v.Write {
@@ -115,17 +129,21 @@ func (v View) mounts() ([]mount, error) {
 	}
 
 	for _, path := range v.Shown {
-		ms = append(ms, bind(readOnly, path))
+		ms = append(ms, grant(readOnly, path))
 	}
 	for _, path := range v.Own {
-		ms = append(ms, bind(writable, path))
+		ms = append(ms, grant(writable, path))
 	}
 
 	// Last, so that no grant brings the processes and devices of the system with it.
-	return append(ms, mount{At: "/proc", Kind: procFS}, mount{At: "/dev", Kind: devFS}, mount{At: "/dev/shm", Kind: tmpFS}), nil
+	return append(ms, mount{At: "/proc", Kind: procFS}, mount{At: "/dev", Kind: devFS}, mount{At: "/dev/shm", Kind: tmpFS},
+		mount{At: emptyFile, Kind: readOnly, From: "/dev/null"}, mount{At: emptyFolder, Kind: tmpFS}), nil
 }
 
 func bind(how kind, path string) mount { return mount{At: path, Kind: how, From: path} }
+
+// grant binds what somebody can remove while the view is made.
+func grant(how kind, path string) mount { return mount{At: path, Kind: how, From: path, Gone: true} }
 
 // system binds a folder of the system, or makes the link that it is, where no granted
 // folder brings it along.
@@ -162,11 +180,11 @@ func (v View) granted(root string) ([]mount, error) {
 	}
 	var ms []mount
 	for _, dir := range opened {
-		ms = append(ms, bind(readOnly, dir))
+		ms = append(ms, grant(readOnly, dir))
 	}
 
 	for _, part := range parts {
-		ms = append(ms, bind(writable, part))
+		ms = append(ms, grant(writable, part))
 	}
 
 	return ms, nil
@@ -192,9 +210,11 @@ func (v View) missing(root string) []string {
 
 // visible reports whether a hidden path exists where the view would show it.
 func (v View) visible(path string) bool {
-	if !exists(path) {
-		return false
-	}
+	return exists(path) && v.shows(path)
+}
+
+// shows reports whether the view would show what is at a path.
+func (v View) shows(path string) bool {
 	for _, roots := range [][]string{v.Read, v.Write, systemDirs} {
 		for _, root := range roots {
 			if within(root, path) {

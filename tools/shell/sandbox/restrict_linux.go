@@ -123,16 +123,13 @@ func (r *task) lock() error {
 			return nil
 		}
 		done[path] = true
-		if err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		if err := holdAt(path, flags); err != nil {
 			return fmt.Errorf("hold %s: %w", path, err)
 		}
-		if flags == 0 {
-			return nil
-		}
 
-		return remount(path, flags)
+		return nil
 	}
-	for _, path := range slices.Concat(r.View.Locked, r.View.Hidden) {
+	for _, path := range slices.Concat(r.View.Locked, r.View.concealed()) {
 		for _, root := range r.View.Write {
 			var way []string
 			for dir := filepath.Dir(path); dir != root && within(root, dir); dir = filepath.Dir(dir) {
@@ -155,24 +152,51 @@ func (r *task) lock() error {
 		}
 	}
 
+	for _, path := range r.Plan.Covered {
+		if err := hide(path); err != nil {
+			return fmt.Errorf("hide %s: %w", path, err)
+		}
+	}
+
 	return nil
 }
+
+// tries bounds how often something is mounted on what is replaced each time.
+const tries = 100
+
+// holdAt makes what is at a path, if there is something, a mount with flags.
+func holdAt(path string, flags uintptr) (err error) {
+	for range tries {
+		err = unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, "")
+		if err == nil && flags != 0 {
+			err = remount(path, flags)
+		}
+		if !exists(path) {
+			return nil
+		}
+		if !gone(err) && !errors.Is(err, unix.EINVAL) { // it is a mount no longer if its file was replaced
+			return err
+		}
+	}
+
+	return err
+}
+
+// gone reports whether what a path names was removed, or a folder on the way to it.
+func gone(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) }
 
 // remount adds flags to those that a mount has: some of them cannot be taken away.
 func remount(path string, flags uintptr) error {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {
-		return fmt.Errorf("look at %s: %w", path, err)
+		return err
 	}
 	flags |= uintptr(s.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_NOATIME | unix.MS_NODIRATIME)
 	if s.Flags&unix.ST_RELATIME != 0 {
 		flags |= unix.MS_RELATIME
 	}
-	if err := unix.Mount("none", path, "", unix.MS_BIND|unix.MS_REMOUNT|flags, ""); err != nil {
-		return fmt.Errorf("lock %s: %w", path, err)
-	}
 
-	return nil
+	return unix.Mount("none", path, "", unix.MS_BIND|unix.MS_REMOUNT|flags, "")
 }
 
 // landlock restricts the process. Inside a view of mounts it is the second wall,
@@ -231,7 +255,7 @@ func (v View) rules() ([]landlock.Rule, error) {
 		if _, ok := v.Pinned[root]; !ok && !slices.Contains(v.Locked, root) {
 			root = beneath.Real(root)
 		}
-		parts, opened, err := without(root, v.Hidden)
+		parts, opened, err := without(root, v.concealed())
 		if err != nil && !errors.Is(err, os.ErrPermission) {
 			return nil, fmt.Errorf("look into %s: %w", root, err)
 		}
@@ -241,7 +265,7 @@ func (v View) rules() ([]landlock.Rule, error) {
 	}
 
 	for _, root := range v.Write {
-		parts, opened, err := without(root, slices.Concat(v.Hidden, v.Locked, v.missing(root)))
+		parts, opened, err := without(root, slices.Concat(v.concealed(), v.Locked, v.missing(root)))
 		if err != nil {
 			return nil, fmt.Errorf("look into %s: %w", root, err)
 		}

@@ -70,9 +70,12 @@ type View struct {
 	Read   []string `json:"read,omitempty"` // folders and files
 	Write  []string `json:"write,omitempty"`
 	Hidden []string `json:"hidden,omitempty"` // out of reach, also where Read or Write name them; need not exist
+	// Found are out of reach like Hidden, as long as they exist: files that come and go,
+	// such as sockets. A command can make them where they are gone.
+	Found  []string `json:"found,omitempty"`
 	Locked []string `json:"locked,omitempty"` // can be read, not changed or replaced, beneath Write
-	Shown  []string `json:"shown,omitempty"`  // can be read beneath Hidden
-	Own    []string `json:"own,omitempty"`    // can be changed beneath Hidden
+	Shown  []string `json:"shown,omitempty"`  // can be read beneath Hidden and Found
+	Own    []string `json:"own,omitempty"`    // can be changed beneath Hidden and Found
 	// Pinned says which folder or file a path of Read or Write must be. Such a path has
 	// no symbolic link in it. Where something else is found the command is not run.
 	Pinned map[string]beneath.ID `json:"pinned,omitempty"`
@@ -268,15 +271,18 @@ func (r *Runner) shape() shape {
 // in it; nil: there is no helper in it.
 func (r *Runner) inside(v View, argv, env []string) ([]string, *task, error) {
 	restrict := append([]string{helperWord, "restrict", "--"}, argv...)
-	switch r.shape() {
-	case bwrapped:
-		args, err := r.bwrapArgs(v)
-		line := append(append(args, "--", selfFile), restrict...)
-		return line, &task{View: v, Env: env, Inside: true}, err
-	case ownSpace:
+	switch shape := r.shape(); shape {
+	case bwrapped, ownSpace:
 		p, err := v.plan()
+		if err != nil {
+			return nil, nil, err
+		}
+		t := &task{View: v, Env: env, Inside: true, Plan: p}
+		if shape == bwrapped {
+			return append(append(r.bwrapArgs(p, v.Dir), "--", selfFile), restrict...), t, nil
+		}
 		restrict[1] = "view"
-		return append([]string{r.helper}, restrict...), &task{View: v, Env: env, Inside: true, Plan: p}, err
+		return append([]string{r.helper}, restrict...), t, nil
 	case single:
 		return append([]string{r.helper}, restrict...), &task{View: v, Env: env}, nil
 	}
@@ -296,7 +302,7 @@ type task struct {
 	View   View     `json:"view"`
 	Env    []string `json:"env"`
 	Inside bool     `json:"inside,omitempty"` // in a view of mounts, where paths need not be distinguished
-	Plan   *plan    `json:"plan,omitempty"`   // of that view, where the helper makes it
+	Plan   *plan    `json:"plan,omitempty"`   // of that view
 	Self   bool     `json:"self,omitempty"`   // the command is the helper again (the probe)
 }
 

@@ -166,40 +166,61 @@ func relative(root string, paths []string) string {
 func TestMissingHiddenFile(t *testing.T) {
 	root := tree(t, "home/.profile", "home/docs/x")
 	home := filepath.Join(root, "home")
-	r := &Runner{Level: Bwrap, helper: "/h", bwrap: "bwrap"}
-	args, err := r.bwrapArgs(View{Dir: home, Home: t.TempDir(), Write: []string{home},
+	line, _ := bwrapLine(t, View{Dir: home, Home: t.TempDir(), Write: []string{home},
 		Hidden: []string{home + "/.zshenv", home + "/.config/fish", home + "/.profile"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	line := strings.Join(args, " ")
-	for _, want := range []string{"--ro-bind " + home + " " + home, "--bind " + home + "/docs",
+	for _, want := range []string{"--ro-bind-try " + home + " " + home, "--bind-try " + home + "/docs",
 		"--ro-bind /dev/null " + home + "/.profile"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("%q is not in %s", want, line)
 		}
 	}
 
-	if strings.Contains(line, "--bind "+home+" ") && !strings.Contains(line, "--ro-bind "+home+" ") {
+	if strings.Contains(line, "--bind-try "+home+" ") {
 		t.Error("the folder is writable")
 	}
+}
+
+// A hidden file that was found, and is gone by now, changes nothing: its folder stays
+// writable, and nothing is mounted where it was.
+func TestFoundFileThatIsGone(t *testing.T) {
+	root := tree(t, "w/.netrc", "w/keys/a", "w/keys/b")
+	w := filepath.Join(root, "w")
+	line, covered := bwrapLine(t, View{Dir: w, Home: t.TempDir(), Write: []string{w}, Own: []string{w + "/keys/a"},
+		Found: []string{w + "/run.sock", w + "/.netrc", w + "/keys", "/elsewhere/run.sock"}})
+	if !strings.Contains(line, "--bind-try "+w+" "+w) || strings.Contains(line, "run.sock") || strings.Contains(line, ".netrc") {
+		t.Error(line)
+	}
+	if diff := cmp.Diff([]string{w + "/run.sock", w + "/.netrc"}, covered); diff != "" {
+		t.Errorf("what the helper covers: %s", diff)
+	}
+
+	// What is opened in a hidden folder has to be mounted after it.
+	cover, opened := strings.Index(line, "--tmpfs "+w+"/keys "), strings.Index(line, "--bind-try "+w+"/keys/a ")
+	if cover < 0 || opened < cover {
+		t.Error(line)
+	}
+}
+
+// bwrapLine is the command line of a view, and what is covered in it.
+func bwrapLine(t *testing.T, v View) (line string, covered []string) {
+	t.Helper()
+	r := &Runner{Level: Bwrap, helper: "/h", bwrap: "bwrap"}
+	args, task, err := r.inside(v, []string{"/bin/true"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return strings.Join(args, " "), task.Plan.Covered
 }
 
 // A grant does not open what is hidden, also where it names it.
 func TestHiddenWinsOverGrants(t *testing.T) {
 	root := tree(t, "data/agents/x", "data/files/f", "data/own/o")
 	data := filepath.Join(root, "data")
-	r := &Runner{Level: Bwrap, helper: "/h", bwrap: "bwrap"}
-	args, err := r.bwrapArgs(View{Dir: "/", Home: t.TempDir(), Read: []string{data + "/agents"}, Write: []string{data + "/agents/x"},
+	line, _ := bwrapLine(t, View{Dir: "/", Home: t.TempDir(), Read: []string{data + "/agents"}, Write: []string{data + "/agents/x"},
 		Hidden: []string{data}, Shown: []string{data + "/files"}, Own: []string{data + "/own"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	line := strings.Join(args, " ")
-	if strings.Contains(line, data+"/agents") || !strings.Contains(line, "--ro-bind "+data+"/files") ||
-		!strings.Contains(line, "--bind "+data+"/own") {
+	if strings.Contains(line, data+"/agents") || !strings.Contains(line, "--ro-bind-try "+data+"/files") ||
+		!strings.Contains(line, "--bind-try "+data+"/own") {
 		t.Error(line)
 	}
 }

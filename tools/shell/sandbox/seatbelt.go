@@ -23,7 +23,7 @@ func seatbeltProfile(v View) string {
 		b.WriteString("(deny file-write*" + subpaths(v.Locked...) + ")\n")
 	}
 
-	b.WriteString("(deny file-read* file-write*" + subpaths(append(v.Hidden, "/private/etc/master.passwd")...) + ")\n")
+	b.WriteString("(deny file-read* file-write*" + subpaths(append(v.concealed(), "/private/etc/master.passwd")...) + ")\n")
 	if len(v.Shown) > 0 {
 		b.WriteString("(allow file-read*" + subpaths(v.Shown...) + ")\n")
 	}

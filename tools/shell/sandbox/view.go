@@ -42,13 +42,24 @@ func (v View) prepare() (View, error) {
 		*list = kept
 	}
 
-	hidden := append(slices.Clone(v.Hidden), secrets...)
-	for i, path := range hidden {
-		hidden[i] = beneath.Real(path)
+	v.Hidden, v.Found = append(slices.Clone(v.Hidden), secrets...), slices.Clone(v.Found)
+	for _, list := range [][]string{v.Hidden, v.Found} {
+		for i, path := range list {
+			list[i] = beneath.Real(path)
+		}
 	}
-	v.Hidden = hidden
+
+	// What is shown in a folder has to be mounted after what hides the folder.
+	v.Found = slices.DeleteFunc(v.Found, func(path string) bool {
+		opened := slices.ContainsFunc(slices.Concat(v.Shown, v.Own), func(shown string) bool { return within(path, shown) })
+		if opened {
+			v.Hidden = append(v.Hidden, path)
+		}
+		return opened
+	})
+
 	covered := func(path string) bool {
-		return slices.ContainsFunc(hidden, func(h string) bool { return within(h, path) })
+		return slices.ContainsFunc(v.concealed(), func(h string) bool { return within(h, path) })
 	}
 	v.Read, v.Write = slices.DeleteFunc(v.Read, covered), slices.DeleteFunc(v.Write, covered)
 	if v.homeGranted() {
@@ -61,6 +72,9 @@ func (v View) prepare() (View, error) {
 	}
 	return v, nil
 }
+
+// concealed are all paths that are out of reach.
+func (v View) concealed() []string { return slices.Concat(v.Hidden, v.Found) }
 
 // homeGranted reports that the home is in a granted folder. It is then not to be
 // granted again by its own path, which a command could make lead elsewhere.

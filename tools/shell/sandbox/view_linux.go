@@ -164,10 +164,15 @@ func enterRoot() error {
 
 func (m mount) make() error {
 	switch m.Kind {
-	case readOnly:
-		return bindTo(m.From, m.At, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
-	case writable:
-		return bindTo(m.From, m.At, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	case readOnly, writable:
+		attributes := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
+		if m.Kind == readOnly {
+			attributes |= unix.MOUNT_ATTR_RDONLY
+		}
+		if err := bindTo(m.From, m.At, attributes); !m.Gone || !gone(err) {
+			return err
+		}
+		return nil
 	case tmpFS:
 		return mountAt(m.At, "tmpfs", 0, fmt.Sprintf("mode=0755,size=%d", tmpBytes))
 	case procFS:
@@ -274,6 +279,41 @@ func bindTo(from, at string, attributes uint64) error {
 	}
 
 	return nil
+}
+
+// hide puts something empty over what is at a path of the view, if there is something.
+func hide(path string) (err error) {
+	for range tries {
+		var target int
+		target, err = openIn("/", path)
+		if gone(err) || errors.Is(err, unix.EACCES) { // what the helper cannot reach, a command cannot
+			return nil
+		}
+		if err == nil {
+			err = hideAt(target)
+			unix.Close(target)
+		}
+		if !gone(err) {
+			return err
+		}
+	}
+
+	return err
+}
+
+// hideAt mounts on what was opened, so that it makes nothing.
+func hideAt(target int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(target, &st); err != nil {
+		return err
+	}
+
+	empty := emptyFile
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		empty = emptyFolder
+	}
+
+	return unix.Mount(empty, fmt.Sprintf("/proc/self/fd/%d", target), "", unix.MS_BIND, "")
 }
 
 func setMount(fd int, attributes uint64, flags uint) error {
