@@ -200,6 +200,10 @@ func TestBadBackupsChangeNothing(t *testing.T) {
 		"no checksum": on(sumsName, func(h *tar.Header, b []byte) (*tar.Header, []byte) {
 			return h, b[:bytes.IndexByte(b, '\n')+1]
 		}),
+		"token too long": on(sumsName, func(h *tar.Header, b []byte) (*tar.Header, []byte) {
+			return h, append(b, bytes.Repeat([]byte("x"), 100<<10)...)
+		}),
+		headName + ": ":           on(headName, head(`"format": 1`, `"format": `)),
 		"first file":              on(headName, func(*tar.Header, []byte) (*tar.Header, []byte) { return nil, nil }),
 		"format is 9":             on(headName, head(`"format": 1`, `"format": 9`)),
 		"more than the declared":  on(headName, head(`"bytes": 6`, `"bytes": 5`)),

@@ -72,15 +72,26 @@ func TestWhatIsLeftOut(t *testing.T) {
 // Dropped messages are in a backup in the order in which they came: what is restored gets
 // them in that order.
 func TestDroppedMessagesKeepTheirOrder(t *testing.T) {
-	root := workspace(t, map[string]string{home + "/drop/b.md": "first"})
+	root := workspace(t, map[string]string{home + "/tasks/old.md": "older than any message"})
+	time.Sleep(20 * time.Millisecond) // of the file system's clock
+	if err := errors.Join(os.Mkdir(filepath.Join(root, home, "drop"), 0o700),
+		os.WriteFile(filepath.Join(root, home, "drop", "b.md"), []byte("first"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	for i, name := range []string{"c.md", "a.md"} {
 		path := filepath.Join(root, home, "drop", name)
-		time.Sleep(20 * time.Millisecond) // of the file system's clock
+		time.Sleep(20 * time.Millisecond)
 		if err := os.WriteFile(path, []byte{byte('0' + i)}, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := []string{headName, home + "/drop/b.md", home + "/drop/c.md", home + "/drop/a.md", sumsName}
+	later := filepath.Join(root, home, "agents", "late.md") // later than any message, and before them in the backup
+	time.Sleep(20 * time.Millisecond)
+	if err := errors.Join(os.Mkdir(filepath.Dir(later), 0o700), os.WriteFile(later, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{headName, home + "/agents/late.md", home + "/drop/b.md", home + "/drop/c.md", home + "/drop/a.md",
+		home + "/tasks/old.md", sumsName}
 	if names := entries(t, written(t, Options{Root: root})); !slices.Equal(names, want) {
 		t.Errorf("they are in the order %v, want %v", names, want)
 	}
@@ -315,7 +326,7 @@ func TestARestoreLeavesRoom(t *testing.T) {
 func TestBackupsThatAreCutShort(t *testing.T) {
 	good := written(t, Options{Root: workspace(t, map[string]string{home + "/SOUL.md": strings.Repeat("new", 100)})})
 	for n := range good {
-		if _, err := Verify(bytes.NewReader(good[:n])); !errors.Is(err, ErrBad) {
+		if _, err := Verify(bytes.NewReader(good[:n])); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), "truncated") {
 			t.Errorf("%d of %d bytes: %v", n, len(good), err)
 		}
 	}
@@ -345,6 +356,33 @@ func TestAFileThatIsSwappedMeanwhile(t *testing.T) {
 		}
 		if err := s.keep(f); (err == nil) != f.theirs || len(s.files) != seen {
 			t.Errorf("%s, which is gone: %v, %d files", f.Name, err, len(s.files))
+		}
+	}
+}
+
+// A task's folder that is gone by the time its files are copied, or that is a link by then, is
+// left out: an agent can do that at any moment.
+func TestAFolderOfAnAgentThatGoesMeanwhile(t *testing.T) {
+	for name, change := range map[string]func(files string) error{
+		"removed": os.RemoveAll,
+		"a link by now": func(files string) error {
+			return errors.Join(os.Rename(files, files+"-moved"), os.Symlink(files+"-moved", files))
+		},
+	} {
+		root := workspace(t, map[string]string{home + "/cron/a/files/x": "x", home + "/SOUL.md": "x"})
+		s, err := take(Options{Root: root})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.spool.Close()
+		i := slices.IndexFunc(s.files, func(f seen) bool { return f.theirs })
+		f := s.files[i]
+		if err := change(filepath.Join(root, home, "cron", "a", "files")); err != nil {
+			t.Fatal(err)
+		}
+		seen := len(s.files)
+		if err := s.keep(f); err != nil || len(s.files) != seen {
+			t.Errorf("%s: %v, %d files more", name, err, len(s.files)-seen)
 		}
 	}
 }

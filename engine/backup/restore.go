@@ -141,24 +141,35 @@ func (u *unpacking) begin(e tarball.Entry, content io.Reader) error {
 
 // compare holds the files against the checksums.
 func (u *unpacking) compare(content io.Reader) error {
+	var wrong error
 	lines := bufio.NewScanner(content)
 	for lines.Scan() {
-		sum, name, _ := strings.Cut(lines.Text(), "  ")
-		switch got, ok := u.sums[name]; {
-		case !ok:
-			return fmt.Errorf("%q is missing", name)
-		case got != sum:
-			return fmt.Errorf("%q was damaged or changed: its SHA-256 is %s, expected %s", name, got, sum)
+		if wrong == nil { // the last line of a truncated list is part of one
+			wrong = u.compareOne(lines.Text())
 		}
-		delete(u.sums, name)
 	}
 	if err := lines.Err(); err != nil {
 		return err
 	}
-	if n := len(u.sums); n > 0 {
-		return fmt.Errorf("%d of its files have no checksum", n)
+	if n := len(u.sums); wrong == nil && n > 0 {
+		wrong = fmt.Errorf("%d of its files have no checksum", n)
 	}
-	u.done = true
+
+	u.done = wrong == nil
+	return wrong
+}
+
+// compareOne holds one file against its line of the checksums.
+func (u *unpacking) compareOne(line string) error {
+	sum, name, _ := strings.Cut(line, "  ")
+	switch got, ok := u.sums[name]; {
+	case !ok:
+		return fmt.Errorf("%q is missing", name)
+	case got != sum:
+		return fmt.Errorf("%q was damaged or changed: its SHA-256 is %s, expected %s", name, got, sum)
+	}
+	delete(u.sums, name)
+
 	return nil
 }
 

@@ -393,3 +393,69 @@ func TestAMirrorThatIsBroken(t *testing.T) {
 		t.Error("content is kept where no mirror is")
 	}
 }
+
+// A file that grew is kept by its end: what was durable before is not away for a moment, and a
+// long log is not copied at each of its syncs. One that was written anew is copied.
+func TestAMirrorKeepsTheEndOfAFileThatGrows(t *testing.T) {
+	r := newReflected(t)
+	text := strings.Repeat("line of a log\n", 20)
+	r.write("log", text)
+	r.sync("log")
+	before, err := os.Stat(r.Path(r.id("log")))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, tt := range []struct {
+		text string
+		same bool
+	}{{text + "more\n", true}, {text + "more\nand more\n", true}, {"another text, as long as before: " + text + text, false}} {
+		id := r.id("log")
+		r.write("log", tt.text)
+		r.sync("log")
+		after, err := os.Stat(r.Path(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.kept(id); got != tt.text || os.SameFile(before, after) != tt.same {
+			t.Errorf("kept are %d bytes of %d, in the copy of before: %v", len(got), len(tt.text), os.SameFile(before, after))
+		}
+	}
+}
+
+// A sync whose mirror cannot be written failed: what it reflects would pass for lost.
+func TestASyncThatCannotBeReflectedFails(t *testing.T) {
+	r := newReflected(t)
+	r.write("file", "x")
+	if err := errors.Join(os.Mkdir(r.Path(r.id("file")), 0o700), os.WriteFile(r.Path(r.id("file"))+"/in the way", nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(r.path("file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := r.Sync(f, (*os.File).Sync); err == nil {
+		t.Error("a sync that nothing was kept of is done")
+	}
+}
+
+// Without a mirror a sync is that of the system, and its error is its own.
+func TestASyncWithoutAMirror(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	want := errors.New("the disk is gone")
+	called := 0
+	for _, how := range []error{nil, want} {
+		err := Sync(f, func(*os.File) error { called++; return how })
+		if !errors.Is(err, how) {
+			t.Errorf("a sync with the error %v reports %v", how, err)
+		}
+	}
+	if called != 2 {
+		t.Errorf("synced %d times, want 2", called)
+	}
+}

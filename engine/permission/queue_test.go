@@ -311,6 +311,57 @@ func TestExpired(t *testing.T) {
 	}
 }
 
+// A request expires by itself: whoever waits for something to do is told when the next one does,
+// whatever else there is to do later.
+func TestTheNextExpiryIsKnown(t *testing.T) {
+	q := open(t, t.TempDir())
+	if at, ok := q.Next(); ok {
+		t.Errorf("nothing waits, and there is something to do at %v", at)
+	}
+	now := noon
+	q.now = func() time.Time { return now }
+	first := ask(t, q, request)
+	now = noon.Add(time.Hour)
+	second := ask(t, q, Request{Tag: "@web", Reason: "to look"})
+	if at, ok := q.Next(); !ok || !at.Equal(first.ExpiresAt) {
+		t.Errorf("the next look is at %v, %v; want %v, when the first request expires", at, ok, first.ExpiresAt)
+	}
+
+	now = first.ExpiresAt.Add(-saving / 2)
+	settle(t, q, second, Always) // whose file is looked after for a minute
+	if at, ok := q.Next(); !ok || !at.Equal(first.ExpiresAt) {
+		t.Errorf("with a file that is kept for longer the next look is at %v, %v; want %v", at, ok, first.ExpiresAt)
+	}
+}
+
+// After a hint only the files of the requests that it names are read: each costs a read, and
+// there can be hundreds.
+func TestOnlyNamedRequestsAreLookedAt(t *testing.T) {
+	q := open(t, t.TempDir())
+	one, other := ask(t, q, request), ask(t, q, Request{Tag: "@web", Reason: "to look"})
+	for _, p := range []Pending{one, other} {
+		edit(t, q, p, `"decision": null`, `"decision": "once"`)
+	}
+	if got, _ := q.Answered(other.Token, "gone"); len(got) != 1 || got[0].Token != other.Token {
+		t.Errorf("of the one that is named, answered are %+v", got)
+	}
+	if got, _ := q.Answered(); len(got) != 2 {
+		t.Errorf("of all, answered are %+v", got)
+	}
+	q.List() // no lock is left
+}
+
+// A file in the folder of requests says by its name which request it belongs to; what else is
+// saved there belongs to none.
+func TestWhichRequestAFileBelongsTo(t *testing.T) {
+	for name, want := range map[string]string{"tok.json": "tok", "tok.x1.answered": "tok", "tok.json.swp": "", "README.md": "",
+		"tok": "", ".json": ""} {
+		if token, ok := TokenOf(name); token != want || ok != (want != "" || name == ".json") {
+			t.Errorf("%s belongs to %q, %v; want %q", name, token, ok, want)
+		}
+	}
+}
+
 func TestOpenWithBadFiles(t *testing.T) {
 	root := t.TempDir()
 	q := open(t, root)
