@@ -108,15 +108,18 @@ func TestItemsThatWait(t *testing.T) {
 	if a, err := h.Agent(t.Context(), id); err != nil || a.Queued != 0 {
 		t.Errorf("%+v, %v", a, err)
 	}
-	dropped := 0
+	dropped, moved := 0, 0
 	events, _ := h.events.Since(0)
 	for _, ev := range events {
-		if ev.Type == event.ItemDropped && ev.Agent == id && ev.Body == (event.Item{Item: first.Item}) {
+		switch {
+		case ev.Type == event.ItemDropped && ev.Agent == id && ev.Body == (event.Item{Item: first.Item}):
 			dropped++
+		case ev.Type == event.ItemMoved && ev.Agent == id && ev.Body == (event.Item{Item: second.Item}):
+			moved++
 		}
 	}
-	if dropped != 1 {
-		t.Errorf("told %d times of the item that was dropped", dropped)
+	if dropped != 1 || moved != 1 {
+		t.Errorf("told %d times of the item that was dropped, %d times of the one that was moved", dropped, moved)
 	}
 	if err := h.end(); err != nil {
 		t.Fatal(err)

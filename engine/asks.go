@@ -177,9 +177,10 @@ func (ap *approvals) Answered(_ context.Context, limit int) ([]event.Ask, error)
 // lineage are the handles of those whom an agent works for, its parent first.
 func (ap *approvals) lineage(id string) (handles []string) {
 	seen := map[string]bool{} // a hand edit can make a cycle
-	for meta, ok := ap.index.Get(id); ok && meta.Descriptor.ParentAgentID != "" && !seen[id]; meta, ok = ap.index.Get(id) {
+	for !seen[id] {
 		seen[id] = true
-		id = meta.Descriptor.ParentAgentID
+		meta, _ := ap.index.Get(id)
+		id = meta.Descriptor.ParentAgentID // "" at the top, which has no handle
 		if handle := ap.index.Handle(id); handle != "" {
 			handles = append(handles, handle)
 		}

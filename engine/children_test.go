@@ -36,6 +36,9 @@ func TestACircleOfParentsIsWalkedOnce(t *testing.T) {
 		if line := s.Line(id); len(line) > maxDepth {
 			t.Errorf("it has %d ancestors", len(line))
 		}
+		if above := s.approvals.lineage(id); len(above) != 2 {
+			t.Errorf("it works for %v", above)
+		}
 		if s.descends(id, strings.Repeat("c", 24)) {
 			t.Error("it descends from an agent outside of the circle")
 		}

@@ -661,3 +661,20 @@ func TestStrangersAndKin(t *testing.T) {
 		}
 	}
 }
+
+// Whether an agent is at work is asked of agents, not of any folder that a name leads to.
+func TestOnlyAgentsAreAtWork(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one := h.person("one")
+	child, err := h.child(one, "c", true)
+	must(t, err)
+	for id, want := range map[string]bool{child.ID: true, "nobody": false, "x/../" + child.ID: false, "./" + child.ID: false} {
+		if got := h.AtWork(id, time.Time{}); got != want {
+			t.Errorf("%s is at work: %v", id, got)
+		}
+	}
+
+	h.mu.Lock()
+	close(h.hold["c"])
+	h.mu.Unlock()
+}

@@ -85,3 +85,25 @@ func TestTheForegroundIsWhomAPersonWroteToLast(t *testing.T) {
 		}
 	}
 }
+
+// An agent that a user wrote to twice is in the foreground once: removed, it is there no more.
+func TestAnAgentThatIsRemovedLeavesTheForeground(t *testing.T) {
+	s := newStill(t)
+	write := func(chat string) string {
+		r, err := s.Deliver(t.Context(), from(chat, "x"))
+		must(t, err)
+		return r.Agent
+	}
+	stays := write("one")
+	s.Foreground() // from here on it is kept right
+	goes := write("two")
+	write("two")
+	if id, _ := s.Foreground(); id != goes {
+		t.Errorf("the foreground is %q, want %q", id, goes)
+	}
+	_, err := s.Remove(t.Context(), goes, true)
+	must(t, err)
+	if id, ok := s.Foreground(); !ok || id != stays {
+		t.Errorf("the foreground is %q, want %q", id, stays)
+	}
+}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -302,5 +303,46 @@ func TestResultsDuringTheShutdownAreRecorded(t *testing.T) {
 	}
 	if settled, err := record.Settled(h.folder(meta.ID)); err != nil || !settled {
 		t.Errorf("the answer would be sent again: settled %v, %v", settled, err)
+	}
+}
+
+// A lastSend is a chat whose sending takes a moment to end.
+type lastSend struct {
+	*slowRoom
+	began, ended chan struct{}
+}
+
+func (l *lastSend) Send(ctx context.Context, _ message.Outgoing) (string, error) {
+	close(l.began)
+	<-ctx.Done()
+	time.Sleep(50 * time.Millisecond)
+	close(l.ended)
+	return "", ctx.Err()
+}
+
+// When the system has ended, nothing is being sent any more: a connector could use what is
+// closed by then.
+func TestNothingIsSentAfterTheEnd(t *testing.T) {
+	room := &lastSend{newSlowRoom(), make(chan struct{}), make(chan struct{})}
+	h := newHouse(t, t.TempDir(), idle, room)
+	h.senders.send(message.Promise{Since: time.Now(), Report: func(message.Result) {}, Outgoing: message.Outgoing{ID: "a", Text: "x", To: toRoom}})
+	<-room.began
+	must(t, h.end())
+	select {
+	case <-room.ended:
+	default:
+		t.Error("the system has ended, and its connector still sends")
+	}
+}
+
+// What an agent promised whose folder is gone is given up without a trace: no folder is made
+// for it.
+func TestGivingUpMakesNoFolder(t *testing.T) {
+	h := newHouse(t, t.TempDir(), idle)
+	meta := owing(t, h)
+	must(t, os.RemoveAll(h.folder(meta.ID)))
+	h.actors.abandon(meta.ID, "it was removed")
+	if disk.Exists(h.folder(meta.ID)) {
+		t.Error("its folder is there again")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"daycare/engine/event"
 	"daycare/engine/inbox"
@@ -213,4 +215,38 @@ func TestWhatAnAgentThatAsksIsShownAs(t *testing.T) {
 			t.Errorf("%s: %s, %q, %v; want %s", tag, a.State, a.Detail, err, want)
 		}
 	}
+}
+
+// An agent that was to be tried again, and does not want to work any more when its turn comes,
+// is in no trouble.
+func TestAnAgentThatIsNotWantedIsInNoTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaker(func() int { return 1 }, func(string) {}, func(f func()) { go f() }, slog.New(slog.DiscardHandler))
+		defer w.close()
+		w.unwoken("a", os.ErrClosed)
+		if waits, err := w.waits("a"); !waits || err == nil {
+			t.Errorf("waits: %v, for %v", waits, err)
+		}
+		time.Sleep(2 * restartFirst)
+		synctest.Wait()
+		if waits, err := w.waits("a"); waits || err != nil {
+			t.Errorf("still waits: %v, for %v", waits, err)
+		}
+	})
+}
+
+// After the end nothing is tried again, also not what was to be tried later.
+func TestNothingIsTriedAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tried := 0
+		w := newWaker(func() int { return 1 }, func(string) { tried++ }, func(f func()) { f() }, slog.New(slog.DiscardHandler))
+		w.failed("before", os.ErrClosed)
+		w.close()
+		w.failed("after", os.ErrClosed)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if tried > 0 || w.take("new") {
+			t.Errorf("tried %d times", tried)
+		}
+	})
 }

@@ -707,6 +707,9 @@ func TestAnAgentThatIsBeingRemovedAcceptsNothing(t *testing.T) {
 	if r, err := h.Deliver(t.Context(), message.Incoming{Agent: a.ID, Text: "x"}); !errors.Is(err, message.ErrUnknownAgent) {
 		t.Errorf("accepted as %+v, %v", r, err)
 	}
+	if !h.actors.ended(a.ID) {
+		t.Error("it passes for an agent that lives")
+	}
 }
 
 // A message does not bring an agent back whose folder was taken away.

@@ -269,16 +269,11 @@ func (w *waker) waits(id string) (waits bool, err error) {
 	return w.inLine[id] || w.granted[id] || r != nil && r.timer != nil, err
 }
 
-// close ends all tries.
+// close ends all tries: a timer that fires later finds it closed.
 func (w *waker) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
-	for _, r := range w.trouble {
-		if r.timer != nil {
-			r.timer.Stop()
-		}
-	}
 }
 
 // perAgent is how many file descriptors an agent at work may need: its two logs, three to
