@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"daycare/engine/address"
 	"daycare/engine/event"
@@ -162,8 +163,8 @@ func (dy *directory) look(meta address.Meta) event.Agent {
 		model, window := dy.answers(meta.Descriptor.Type, state.Provider)
 		a.Model, a.Window = model, int64(window)
 	}
-	if at, err := record.LastAt(dir); err == nil && !at.IsZero() {
-		a.LastAt = &at
+	if at, said, err := record.Newest(dir); err == nil && !at.IsZero() {
+		a.LastAt, a.Said = &at, firstLine(said)
 	}
 	heads := dy.actors.waiting(meta.ID)
 	for _, h := range heads {
@@ -193,6 +194,25 @@ func (dy *directory) look(meta address.Meta) event.Agent {
 		}
 	}
 	return a
+}
+
+// mostSaid is how much of an answer a list shows, in characters.
+const mostSaid = 160
+
+// firstLine is the first line of a text; … says that there is more.
+func firstLine(text string) string {
+	line, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	many := 0
+	for i := range line {
+		if many++; many > mostSaid {
+			return line[:i] + " …"
+		}
+	}
+	if line = strings.TrimSpace(line); rest != "" {
+		line += " …"
+	}
+
+	return line
 }
 
 // asking shows that a request of an agent waits for an answer.

@@ -39,6 +39,7 @@ type Agent struct {
 	Queued        int        `json:"queued"`
 	OldestAt      *time.Time `json:"oldestAt,omitempty"` // of what waits
 	LastAt        *time.Time `json:"lastAt"`             // of the newest record; null: none yet
+	Said          string     `json:"said,omitempty"`     // the first line of its newest answer, at most 160 characters
 	Cost          float64    `json:"cost"`               // US dollars, over its life, with the agents that it started
 	OwnCost       float64    `json:"ownCost,omitempty"`  // without them
 	Budget        float64    `json:"budget,omitempty"`   // US dollars that Cost may come to; 0: no limit of its own

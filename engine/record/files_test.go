@@ -187,6 +187,26 @@ func TestLastAt(t *testing.T) {
 	}
 }
 
+func TestNewest(t *testing.T) {
+	h := begun(t)
+	turn(t, h, "t1", "a", "the first answer")
+	turn(t, h, "t2", "b", "the second answer")
+	e := add(t, h, &Note{Text: `"assistant_message"`})[0]
+	if at, said, err := Newest(h.dir); err != nil || !at.Equal(e.At) || said != "the second answer" {
+		t.Errorf("newest %v %q, %v; want %v, the second answer", at, said, err, e.At)
+	}
+	if at, said, err := Newest(t.TempDir()); err != nil || !at.IsZero() || said != "" {
+		t.Errorf("no history: %v %q, %v", at, said, err)
+	}
+
+	for range saidWithin/10_000 + 1 { // an answer far from the end is not looked for
+		add(t, h, &Note{Text: strings.Repeat("long ", 2000)})
+	}
+	if at, said, err := Newest(h.dir); err != nil || at.IsZero() || said != "" {
+		t.Errorf("behind long records: %v %q, %v", at, said, err)
+	}
+}
+
 func TestDraftAndBlob(t *testing.T) {
 	h := begun(t)
 	if _, ok, err := ReadDraft(h.dir); ok || err != nil {

@@ -194,14 +194,49 @@ func LastSeq(dir string) (seq int64, err error) {
 // LastAt returns the time of the newest record in dir; zero if there is none.
 func LastAt(dir string) (at time.Time, err error) {
 	err = backFiles(dir, func(l rawLine) bool {
-		if head, ok := readHead(l.text); ok && isSealed(l.text) {
-			at = head.at
-		} else if e, err := Decode(l.text); err == nil {
-			at = e.At
-		}
-
+		at = l.at()
 		return at.IsZero()
 	})
 
 	return at, err
+}
+
+// at is the time of a line; zero if it is not a record.
+func (l rawLine) at() time.Time {
+	if head, ok := readHead(l.text); ok && isSealed(l.text) {
+		return head.at
+	}
+	e, err := Decode(l.text)
+	if err != nil {
+		return time.Time{}
+	}
+
+	return e.At
+}
+
+// saidWithin is how far from its end Newest looks for an answer, in bytes: an agent that
+// works for long has many results behind its last words.
+const saidWithin = 64 << 10
+
+// Newest returns the time of the newest record in dir, zero if there is none, and the text of the newest
+// answer, "" if there is none in the last 64 KiB.
+func Newest(dir string) (at time.Time, said string, err error) {
+	left := saidWithin
+	err = backFiles(dir, func(l rawLine) bool {
+		if at.IsZero() {
+			at = l.at()
+		}
+		left -= len(l.text)
+		if bytes.Contains(l.text, []byte(`"`+TypeAssistant+`"`)) {
+			if e, err := Decode(l.text); err == nil {
+				if a, ok := e.Rec.(*Assistant); ok {
+					said = a.Text
+				}
+			}
+		}
+
+		return at.IsZero() || said == "" && left > 0
+	})
+
+	return at, said, err
 }
