@@ -52,6 +52,7 @@ func (b broken) Tools(context.Context) ([]ToolInfo, error)                    { 
 func (b broken) Put(string, io.Reader) (message.File, error)                  { return message.File{}, b.why }
 func (b broken) Adopt(string) (message.File, error)                           { return message.File{}, b.why }
 func (b broken) Get(string) (message.File, error)                             { return message.File{}, b.why }
+func (b broken) Read(message.File) ([]byte, error)                            { return nil, b.why }
 func (b broken) Rewindable(context.Context, string, string) error             { return b.why }
 func (b broken) Trash(context.Context) ([]event.Trashed, error)               { return nil, b.why }
 func (b broken) Restore(context.Context, string) (event.Agent, error)         { return event.Agent{}, b.why }

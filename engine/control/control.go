@@ -108,8 +108,9 @@ type Files interface {
 	Put(name string, r io.Reader) (message.File, error)
 	// Adopt stores a copy of the file at an absolute path.
 	Adopt(path string) (message.File, error)
-	// Get returns a stored file by its id. Errors: ErrNoFile.
+	// Get returns a stored file by its id, Read its content. Errors: ErrNoFile.
 	Get(id string) (message.File, error)
+	Read(f message.File) ([]byte, error)
 }
 
 // Backend is everything behind the handler. Without a daemon the command line serves the same

@@ -223,6 +223,8 @@ func (f fakeFiles) Adopt(path string) (message.File, error) {
 	return message.File{ID: "id-adopted", Name: path}, nil
 }
 
+func (f fakeFiles) Read(file message.File) ([]byte, error) { return []byte(f[file.ID]), nil }
+
 func (f fakeFiles) Get(id string) (message.File, error) {
 	if _, ok := f[strings.TrimPrefix(id, "id-")]; !ok {
 		return message.File{}, fmt.Errorf("%w: %s", ErrNoFile, id)

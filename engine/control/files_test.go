@@ -3,6 +3,8 @@ package control
 import (
 	"bytes"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"daycare/engine/apitoken"
 	"daycare/engine/disk"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -77,6 +80,49 @@ func TestFileStore(t *testing.T) {
 }
 
 // TestEditedReference: a reference that a user edited cannot lead elsewhere.
+// A stored file is shown only if its content is a picture that cannot have a script, whatever it is called.
+func TestAttachment(t *testing.T) {
+	s, _ := store(t)
+	h := Handler(Backend{Agents: &fake{}, Files: s}, Options{})
+	get := func(id string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("GET", "/v1/attachments/"+id, nil)
+		h.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), Caller{Name: "me", Rights: apitoken.Everything})))
+		return w
+	}
+	for name, c := range map[string]struct{ content, kind, way string }{
+		"a.png":   {"\x89PNG\r\n\x1a\n0000", "image/png", "inline; filename=a.png"},
+		"b.txt":   {"GIF89a....", "image/gif", "inline; filename=b.txt"},
+		"c.png":   {"<svg onload='alert(1)'/>", "application/octet-stream", "attachment; filename=c.png"},
+		"d.svg":   {"<svg xmlns='http://www.w3.org/2000/svg'/>", "application/octet-stream", "attachment; filename=d.svg"},
+		"e.html":  {"<!doctype html><script>alert(1)</script>", "application/octet-stream", "attachment; filename=e.html"},
+		"f g.pdf": {"%PDF-1.7", "application/octet-stream", `attachment; filename="f g.pdf"`},
+	} {
+		f, err := s.Put(name, strings.NewReader(c.content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := get(f.ID)
+		header := w.Header()
+		if w.Code != http.StatusOK || w.Body.String() != c.content || header.Get("Content-Type") != c.kind ||
+			header.Get("Content-Disposition") != c.way || header.Get("X-Content-Type-Options") != "nosniff" ||
+			!strings.Contains(header.Get("Content-Security-Policy"), "sandbox") {
+			t.Errorf("%s: %d %q %v", name, w.Code, w.Body, header)
+		}
+		if err := os.Remove(f.Path); err != nil {
+			t.Fatal(err)
+		}
+		if w := get(f.ID); w.Code != http.StatusNotFound {
+			t.Errorf("%s without its content: %d %s", name, w.Code, w.Body)
+		}
+	}
+	for _, id := range []string{"nothing", "..%2Fsettings.yaml", strings.Repeat("a", 24)} {
+		if w := get(id); w.Code != http.StatusNotFound {
+			t.Errorf("%s: %d %s", id, w.Code, w.Body)
+		}
+	}
+}
+
 func TestEditedReference(t *testing.T) {
 	s, root := store(t)
 	f, err := s.Put("a.txt", strings.NewReader("x"))

@@ -5,7 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"mime"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 
 	"daycare/engine/apitoken"
@@ -251,6 +255,47 @@ func (p posts) keep(files []File) ([]message.File, error) {
 	}
 
 	return kept, nil
+}
+
+// pictures are the types of stored files that browsers show in place. None of them can have a script.
+var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// attachment answers with the content of a stored file: a picture, to be shown, or anything else, to be saved. Which
+// of them it is, is seen in the content: its name and its type are what somebody said.
+func (p posts) attachment(w http.ResponseWriter, r *http.Request, in storedIn) {
+	f, content, err := p.stored(in.File)
+	if err != nil {
+		p.api.fail(w, r, err)
+		return
+	}
+
+	kind, way := http.DetectContentType(content), "inline"
+	if !slices.Contains(pictures, kind) {
+		kind, way = "application/octet-stream", "attachment"
+	}
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Disposition", mime.FormatMediaType(way, map[string]string{"filename": f.Name}))
+	h.Set("Content-Length", strconv.Itoa(len(content)))
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	_, _ = w.Write(content) // an error means that the client went away
+}
+
+func (p posts) stored(id string) (f message.File, content []byte, err error) {
+	if p.files == nil {
+		return f, nil, ErrNoFile
+	}
+	if f, err = p.files.Get(id); err == nil {
+		content, err = p.files.Read(f)
+	}
+	if errors.Is(err, fs.ErrNotExist) { // its reference is there, its content is not
+		err = fmt.Errorf("%w: %s", ErrNoFile, id)
+	}
+
+	return f, content, err
 }
 
 // inField says in which field of the request a file was named.

@@ -39,6 +39,9 @@ type (
 		ID   string `path:"id"`
 		Item string `path:"item"`
 	}
+	storedIn struct {
+		File string `path:"file"`
+	}
 	slugIn struct {
 		Slug string `path:"slug"`
 	}
@@ -50,6 +53,8 @@ type (
 	Text struct{}
 	// EventStream is a response with server-sent events.
 	EventStream struct{}
+	// Attachment is a response with the content of a stored file.
+	Attachment struct{}
 )
 
 // The daemon.
@@ -202,6 +207,9 @@ var (
 			"waiting, taken or done; `outcome` is how it ended; 404 if it was removed from the inbox"}
 	followItem = Op[itemIn, EventStream]{"followItem", get, "/v1/agents/{id}/items/{item}/events", apitoken.Read, one,
 		needsDaemon | streams, "the events of its turn until it ends, as of a message that was posted with `wait`"}
+	attachment = Op[storedIn, Attachment]{"attachment", get, "/v1/attachments/{file}", apitoken.Read, all, 0,
+		"the content of a stored file, by the id that a message or a result names it by: PNG, JPEG, GIF and WebP as what they are, " +
+			"everything else as a download"}
 	stop = Op[anAgent, stoppedBody]{"stop", post, "/v1/agents/{id}/stop", apitoken.Chat, one, needsDaemon,
 		"cancels the current turn: `{stopped}`"}
 	reset = Op[anAgent, message.Receipt]{"reset", post, "/v1/agents/{id}/reset", apitoken.Chat, one, needsDaemon | accepted,
@@ -275,7 +283,8 @@ var (
 	switchModel = Op[agentBody[modelBody], Choice]{"switchModel", post, "/v1/agents/{id}/model", apitoken.Admin, one, 0,
 		"`{model}`: a provider, a model, PROVIDER/MODEL or `default`"}
 	readFile = Op[fileIn, Text]{"readFile", get, "/v1/agents/{id}/files/{name}", apitoken.Read, one, 0,
-		"descriptor.json, state.json, history.jsonl or SYSTEM.md, with its hash as `ETag`"}
+		"descriptor.json, state.json, history.jsonl, SYSTEM.md, or a text that the history names by hash, `blobs%2FHASH`, with " +
+			"its hash as `ETag`"}
 	writeFile = Op[writeIn, fileBody]{"writeFile", put, "/v1/agents/{id}/files/{name}", apitoken.Admin, all, 0,
 		"replaces the file; needs its `ETag` as `If-Match`"}
 	trash   = Op[nothing, trashListBody]{"trash", get, "/v1/trash", apitoken.Read, all, 0, "removed agents"}

@@ -116,7 +116,8 @@ func agentRows(a *api, g agentRoutes, t talks) []row {
 }
 
 func messageRows(a *api, p posts) []row {
-	return []row{stream(a, postToAgent, p.toAgent), stream(a, postByDescriptor, p.byDescriptor), stream(a, followItem, p.resume)}
+	return []row{stream(a, postToAgent, p.toAgent), stream(a, postByDescriptor, p.byDescriptor), stream(a, followItem, p.resume),
+		stream(a, attachment, p.attachment)}
 }
 
 func translatedRows(a *api, t translated) []row {

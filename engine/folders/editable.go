@@ -61,9 +61,16 @@ func CheckFile(path string, content []byte) ([]finding.Finding, error) {
 	return nil, fmt.Errorf("%w: %s; allowed: %s", ErrNotEditable, filepath.Base(path), strings.Join(editableFiles, ", "))
 }
 
-// Read reads a file of an agent that users edit, or its system prompt (SYSTEM.md); one that is
-// not there is empty.
+// blobs is the folder of texts that are too long for a history. Users only read them.
+const blobs = "blobs/"
+
+// Read reads a file of an agent that users edit, its system prompt (SYSTEM.md), or a text that its
+// history names by hash (blobs/HASH). One that is not there is empty, but for the last. Errors:
+// ErrNotEditable, fault.NoFile.
 func (f *Folders) Read(id, name string) (Version, error) {
+	if hash, ok := strings.CutPrefix(name, blobs); ok {
+		return f.blob(id, hash)
+	}
 	listed := name
 	if name == promptFile {
 		listed = address.File
@@ -79,6 +86,19 @@ func (f *Folders) Read(id, name string) (Version, error) {
 	}
 
 	return version(content), nil
+}
+
+func (f *Folders) blob(id, hash string) (Version, error) {
+	path, err := f.editableFile(id, address.File)
+	if err != nil {
+		return Version{}, err
+	}
+	text, err := record.ReadBlob(filepath.Dir(path), hash)
+	if err != nil {
+		return Version{}, fmt.Errorf("%w: %s%.80s", fault.NoFile, blobs, hash)
+	}
+
+	return version([]byte(text)), nil
 }
 
 // Write publishes a user's version of a file, if it is good and what stands

@@ -195,6 +195,8 @@ func (b builder) answer(o control.Operation) response {
 	case reflect.TypeFor[control.Archive]():
 		bytes := &schema{Type: "string", Format: "binary"}
 		return response{Description: "a gzipped tar", Content: map[string]media{"application/gzip": {bytes}}}
+	case reflect.TypeFor[control.Attachment]():
+		return response{Description: "the content", Content: map[string]media{"*/*": {&schema{Type: "string", Format: "binary"}}}}
 	case reflect.TypeFor[control.EventStream]():
 		return response{}
 	}
@@ -214,6 +216,7 @@ func (b builder) body(t reflect.Type) *schema {
 var hints = map[string]string{
 	"id":            "an agent: its exact id, handle (`0%2F1`), name, or the first four or more letters of its id",
 	"item":          "the id of an inbox item",
+	"file":          "the id of a stored file",
 	"token":         "the token of the approval request",
 	"code":          "the code that the stranger was told",
 	"session":       "the name of a browser's session",
