@@ -25,6 +25,8 @@ type stream struct {
 	asking   providers.Asking
 	text     shown
 	thinking shown
+	began    time.Time // when the model was asked
+	first    time.Time // when the first piece of the answer came; zero: not yet
 	next     time.Time // when the draft may be written again
 	onDisk   bool
 	retried  bool
@@ -67,11 +69,13 @@ func (s *stream) see(ev providers.Event) {
 
 	switch ev := ev.(type) {
 	case providers.ContentDelta:
+		s.begins()
 		if offset, text := s.text.add(ev.Text); text != "" {
 			s.caller.journal.emit(event.MessageDelta, s.turn.id, event.Delta{Offset: offset, Text: text})
 		}
 		s.draft()
 	case providers.ThinkingDelta:
+		s.begins()
 		if offset, text := s.thinking.add(ev.Text); text != "" {
 			s.caller.journal.emit(event.MessageThinking, s.turn.id, event.Delta{Offset: offset, Text: text})
 		}
@@ -83,6 +87,22 @@ func (s *stream) see(ev providers.Event) {
 	case providers.Retry:
 		s.retry(ev)
 	}
+}
+
+// begins notes when the answer began to come.
+func (s *stream) begins() {
+	if s.first.IsZero() {
+		s.first = time.Now()
+	}
+}
+
+// timed is an answer with how long it took.
+func (s *stream) timed(r providers.Response) *providers.Response {
+	r.Took = time.Since(s.began)
+	if !s.first.IsZero() {
+		r.First = s.first.Sub(s.began)
+	}
+	return &r
 }
 
 // wasted writes down a request that was paid for in vain, so that no cost is missing. A
@@ -100,6 +120,7 @@ func (s *stream) wasted(w providers.Wasted) {
 
 func (s *stream) retry(r providers.Retry) {
 	if r.Discard {
+		s.first = time.Time{}
 		s.text.discard()
 		s.thinking.discard()
 	}
@@ -154,7 +175,8 @@ type caller struct {
 // on disk. With a callError, which is the model's, it returns what had come so far.
 func (c *caller) call(ctx context.Context, t *turn, req *providers.Request) (*providers.Response, error) {
 	c.journal.show(event.Thinking, "")
-	s := &stream{caller: c, turn: t, req: req, next: time.Now().Add(draftEvery), text: shown{clean: c.journal.redact.Stream()},
+	began := time.Now()
+	s := &stream{caller: c, turn: t, req: req, began: began, next: began.Add(draftEvery), text: shown{clean: c.journal.redact.Stream()},
 		thinking: shown{clean: c.journal.redact.Stream()}}
 	stop := func() bool { return true }
 	if t.interrupts() {
@@ -169,13 +191,13 @@ func (c *caller) call(ctx context.Context, t *turn, req *providers.Request) (*pr
 		return nil, s.failed
 	}
 	if err != nil {
-		return &providers.Response{Text: s.text.all()}, callError{err}
+		return s.timed(providers.Response{Text: s.text.all()}), callError{err}
 	}
 	if s.onDisk {
 		defer record.RemoveDraft(c.journal.dir)
 	}
 
-	return answer, nil
+	return s.timed(*answer), nil
 }
 
 // interruptible makes a context that ends when a message arrives that is to

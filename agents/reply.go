@@ -208,6 +208,7 @@ func (rs *replies) assistant(t *turn, r *providers.Response, finish record.Finis
 		return nil
 	}
 	as := paid(rs.costs, &record.Assistant{Turn: t.id, Text: r.Text, Finish: finish, Provider: r.Provider, Model: r.Model}, r.Usage)
+	as.MS, as.FirstMS = r.Took.Milliseconds(), r.First.Milliseconds()
 	if len(r.Thinking) > 0 && r.Asked != r.Model {
 		as.Asked = r.Asked
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/tidwall/gjson"
 )
@@ -18,6 +19,9 @@ type Response struct {
 	Provider string // id of the provider that answered
 	Model    string // as the vendor names it; may be empty
 	Asked    string // as it was asked for; may be an alias, or empty
+	// Took is how long the answer took, with all attempts, and First how long until the first piece of its
+	// text came; the agent measures both.
+	Took, First time.Duration
 }
 
 // A ResponseCall is a tool call of an answer.

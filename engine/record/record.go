@@ -145,7 +145,11 @@ type (
 		Asked  string  `json:"asked,omitempty"`
 		Tokens Tokens  `json:"tokens"`
 		Cost   float64 `json:"cost"` // US dollars
-		Out    *Out    `json:"out,omitempty"`
+		// MS is how long the model took, with all attempts, and FirstMS how long until the first piece of
+		// its text came.
+		MS      int64 `json:"ms,omitempty"`
+		FirstMS int64 `json:"firstMs,omitempty"`
+		Out     *Out  `json:"out,omitempty"`
 	}
 	// ToolStart is written before a tool runs that must not run twice.
 	ToolStart struct {
