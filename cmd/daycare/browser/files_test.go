@@ -23,7 +23,7 @@ func (w *workspace) edits(t *testing.T) (p *tab, agent string) {
 func (p *tab) replaces(old, text string) {
 	p.t.Helper()
 	at := eval[int](p, fmt.Sprintf(`(() => {
-		const field = document.querySelector("main textarea"), at = field.value.indexOf(%s);
+		const field = document.querySelector("main .edit textarea"), at = field.value.indexOf(%s);
 		field.focus();
 		field.setSelectionRange(at, at + %s.length);
 		return at;

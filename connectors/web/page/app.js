@@ -51,14 +51,15 @@ async function signIn() {
   }
 }
 
-function run() {
+async function run() {
   onSignedOut(signedOut);
   live.on('event', (e) => {
     view?.shown?.event?.(e);
     if (e.type === 'permission.requested') announceRequest(e);
   });
   live.on('again', () => view?.shown?.again?.());
-  live.connect((status) => signedOut({ message: status === 403 ? 'The server refused this page' : 'The session is over' }));
+  await live.connect((status) => signedOut({ message: status === 403 ? 'The server refused this page' : 'The session is over' }));
+  if (document.body.classList.contains('out')) return;
   store.begin().catch(() => {});
   resume();
   router.start(show);

@@ -73,15 +73,3 @@ export function legend(series, more) {
 export function square(i) {
   return h(`span.dot.c${Math.min(i, COLOURS)}`, { 'aria-hidden': 'true' });
 }
-
-// share returns a bar for a share of a whole, 4 px high. kind is a class: 'error' when a limit is reached.
-export function share(part, kind = '', label) {
-  const percent = `${(Math.max(0, Math.min(1, part)) * 100).toFixed(1)}%`;
-  const named = label ? { role: 'img', 'aria-label': label } : { 'aria-hidden': 'true' };
-  return svg(
-    'svg',
-    { class: 'meter', height: 4, ...named },
-    svg('rect', { class: 'back', width: '100%', height: 4, rx: 2 }),
-    svg('rect', { class: kind || 'full', width: percent, height: 4, rx: 2 }),
-  );
-}

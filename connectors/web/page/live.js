@@ -38,12 +38,17 @@ const TYPES = [
   'sandbox.refused',
 ];
 
+// FIRST_MS is how long the page waits for its connection before it reads anything, in milliseconds.
+const FIRST_MS = 250;
+
 const listeners = { event: new Set(), state: new Set(), again: new Set() };
 let state = { live: false, since: Date.now(), connecting: true };
 let stream = null;
 let last = '';
 let boot = '';
 let channel = null;
+let begun = false; // something was read
+let known; // called when it is known whether there is a connection
 
 // on calls f for 'event' (each event), 'state' (connected or not) or 'again' (events were lost, or the daemon
 // was restarted: read everything in view again). It returns what ends that.
@@ -63,8 +68,14 @@ export function leads() {
   return stream !== null;
 }
 
-// connect begins; refused is called when the server ends the session.
+// connect begins, and returns a promise that is kept when the connection is there or cannot be made, soon in any
+// case: what is read after it misses no event, so that nothing has to be read twice. refused is called when the
+// server ends the session.
 export function connect(refused) {
+  const first = new Promise((done) => {
+    known = done;
+    setTimeout(done, FIRST_MS);
+  });
   channel = new BroadcastChannel('daycare');
   channel.onmessage = ({ data }) => hear(data, refused);
   channel.postMessage({ hello: true });
@@ -74,6 +85,9 @@ export function connect(refused) {
   addEventListener('online', retry);
   document.addEventListener('visibilitychange', () => {
     if (!document.hidden) retry();
+  });
+  return first.then(() => {
+    begun = true;
   });
 }
 
@@ -127,14 +141,15 @@ function tellEvent(e) {
   emit('event', e);
 }
 
-// tellState passes the state of the connection on. What was read before there was one, the first time as
-// well, is read again: events may have come in between.
+// tellState passes the state of the connection on. What was read before there was one is read again: events may
+// have come in between.
 function tellState(s) {
   const begins = s.live && !state.live;
   state = s;
   setReachable(s.live);
   emit('state', s);
-  if (begins) emit('again');
+  known();
+  if (begins && begun) emit('again');
 }
 
 function emit(what, value) {

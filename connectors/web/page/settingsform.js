@@ -1,8 +1,8 @@
 // The settings as a form: sections and fields come from the schema, values from the text beside it.
 import { h, icon, fill, plain } from './dom.js';
-import { valueAt, withValue } from './yaml.js';
+import { entriesAt, listAt, valueAt, withEntry, withList, withoutEntry, withValue } from './yaml.js';
 
-// Form shows fields for everything that has one value. changed gets the new text; goTo(line) shows a line of it.
+// Form shows fields for everything that has one value, or a list of them. changed gets the new text; goTo(line) shows a line of it.
 export class Form {
   node = h('div.form', { role: 'form', 'aria-label': 'Settings', 'data-scrolls': 'form' });
   #schema;
@@ -54,15 +54,75 @@ export class Form {
     return details;
   }
 
-  #field({ keys, schema, active }) {
+  #field({ keys, schema, active, within = 1 }) {
     const id = `set-${keys.join('-')}`;
+    if (schema.type === 'array' && schema.items?.type === 'object') return this.#entries(id, keys, schema.items, active);
     const at = valueAt(this.#text, keys);
-    const label = h(`label${at ? '.set' : ''}`, { for: id }, keys.length > 1 ? keys.slice(1).join('.') : keys[0]);
+    const label = h(`label${at ? '.set' : ''}`, { for: id }, keys.length > 1 ? keys.slice(within).join('.') : keys[0]);
+    if (schema.type === 'array' && schema.items?.type === 'string') return [label, this.#list(id, keys, active)];
     if (at && !at.raw) return [label, this.#inText(id, keys, at.line)];
     const input = inputOf(schema, id, at?.value, active);
     if (!input) return [label, this.#inText(id, keys, at?.line)];
     input.addEventListener('change', () => this.#set(keys, schema, input));
     return [label, input];
+  }
+
+  // list is a field with a value on each line.
+  #list(id, keys, active) {
+    const at = listAt(this.#text, keys);
+    if (at && !at.values) return this.#inText(id, keys, at.line);
+    const values = at?.values ?? [];
+    const field = h('textarea.in', {
+      id,
+      rows: Math.max(2, values.length + 1),
+      placeholder: (!at && active?.join?.('\n')) || 'one on each line',
+      spellcheck: 'false',
+      onchange: () => {
+        const list = field.value.split('\n').map((line) => line.trim());
+        this.#publish(keys, withList(this.#text, keys, [...new Set(list)].filter(Boolean)));
+      },
+    });
+    field.value = values.join('\n');
+    return field;
+  }
+
+  // entries are the mappings of a list, each with its fields.
+  #entries(id, keys, schema, active) {
+    const n = entriesAt(this.#text, keys);
+    const name = keys.length > 1 ? keys.slice(1).join('.') : keys[0];
+    if (n === null) return [h('label', { for: id }, name), this.#inText(id, keys)];
+    const add = () => {
+      const names = schema.required ?? Object.keys(schema.properties).slice(0, 1);
+      const fields = names.map((key) => [key, schema.properties[key].enum?.find(Boolean) ?? '']);
+      this.#publish(keys, withEntry(this.#text, keys, fields));
+    };
+    const one = (_, i) => {
+      const own = [...keys, i];
+      const flow = valueAt(this.#text, own);
+      if (flow?.value) return [h('p', this.#inText(`${id}-${i}`, own, flow.line))];
+      const title = ['id', 'command'].map((key) => valueAt(this.#text, [...own, key])?.value).find(Boolean) ?? String(i + 1);
+      const remove = () => this.#publish(keys, withoutEntry(this.#text, keys, i));
+      return h(
+        'fieldset',
+        h('legend', plain(title)),
+        h(
+          'div.fields',
+          fieldsOf(schema, own, active?.[i]).map((f) => this.#field({ ...f, within: own.length })),
+        ),
+        h('button.btn.small', { type: 'button', 'aria-label': `Remove ${name} ${plain(title)}`, onclick: remove }, 'Remove'),
+      );
+    };
+    return h(
+      'div.entries-of',
+      Array.from({ length: n }, one),
+      h('button.btn.small', { id, type: 'button', 'aria-label': `Add to ${name}`, onclick: add }, icon('plus'), `Add to ${name}`),
+    );
+  }
+
+  // publish passes a changed text on, or leads to the place that only the text can change.
+  #publish(keys, text) {
+    if (text === null) this.#goTo(valueAt(this.#text, keys)?.line ?? valueAt(this.#text, keys.slice(0, 1))?.line ?? 1);
+    else this.#changed(text);
   }
 
   // inText leads to the place in the text of what has no field.
@@ -78,9 +138,7 @@ export class Form {
   #set(keys, schema, input) {
     const raw = input.value;
     const value = schema.type === 'boolean' ? raw === 'true' : /integer|number/.test(schema.type) && raw !== '' ? Number(raw) : raw;
-    const text = withValue(this.#text, keys, value);
-    if (text === null) this.#goTo(valueAt(this.#text, keys).line);
-    else this.#changed(text);
+    this.#publish(keys, withValue(this.#text, keys, value));
   }
 }
 

@@ -61,9 +61,8 @@ export function daemonStatus() {
 export async function load() {
   const open = loadAsks();
   const list = await get('/v1/agents');
-  const known = new Map(agents);
   agents.clear();
-  for (const a of list.agents) agents.set(a.id, known.has(a.id) ? { ...a, said: known.get(a.id).said } : a);
+  for (const a of list.agents) agents.set(a.id, a);
   loaded = true;
   sorted = null;
   emit('agents'); // at once: this is what the first paint with agents waits for
@@ -100,7 +99,7 @@ const QUICK = {
   'tool.started': (e) => ({ state: 'tool', detail: callLine(e) }),
   'tool.finished': () => ({ state: 'thinking', detail: '' }),
   retry: (e) => ({ state: 'retrying', detail: `retry ${e.n}/${e.of} in ${Math.ceil(e.inMs / 1000)}s: ${e.reason}` }),
-  'turn.finished': (e) => ({ said: e.text?.slice(0, 400) }),
+  'turn.finished': (e) => (e.text ? { said: e.text.slice(0, 400) } : {}),
 };
 
 // AGAIN are the events after which an agent is read again.
@@ -140,6 +139,9 @@ export function subjectOf(args) {
 const stale = new Set();
 let reading = null;
 
+// MANY is from how many agents on the whole list is read instead of them, unless it has far more.
+const MANY = 4;
+
 // readAgain reads an agent and those it works for again, soon: few one by one, many as the whole list.
 function readAgain(id) {
   for (let at = id; at && !stale.has(at); at = agents.get(at)?.parentAgentId) stale.add(at);
@@ -147,31 +149,12 @@ function readAgain(id) {
     async () => {
       const ids = [...stale];
       stale.clear();
-      await (ids.length > 4 ? readAll() : Promise.all(ids.map(readOne))).catch(() => {});
+      await (ids.length > Math.max(MANY, agents.size / 16) ? readAll() : Promise.all(ids.map(readOne))).catch(() => {});
       reading = null;
       if (stale.size) readAgain([...stale][0]);
     },
     stale.size > 1 || agents.size > 50 ? READ_MS : TELL_MS,
   );
-}
-
-const asked = new Set(); // agents whose last answer was looked for
-
-// readSaid finds out what agents said last, for those of whom nothing is known; a few at a time.
-export async function readSaid(ids) {
-  const wanted = ids.filter((id) => !asked.has(id) && !agents.get(id)?.said);
-  for (const id of wanted) asked.add(id);
-  const next = async () => {
-    for (let id = wanted.shift(); id; id = wanted.shift()) {
-      const page = await get(agentPath(id, '/history?limit=8')).catch(() => null);
-      const last = page?.records.findLast((r) => r.type === 'assistant_message' && r.text);
-      const agent = agents.get(id);
-      if (!last || !agent || agent.said) continue;
-      agent.said = last.text.slice(0, 400);
-      changedAgents();
-    }
-  };
-  await Promise.all([next(), next(), next()]);
 }
 
 async function readOne(id) {
@@ -193,8 +176,7 @@ async function readAll() {
 
 // put takes an agent as it is now, and keeps what only events say about it.
 function put(agent) {
-  const before = agents.get(agent.id);
-  agents.set(agent.id, { ...agent, said: agent.said ?? before?.said, since: before?.since });
+  agents.set(agent.id, { ...agent, since: agents.get(agent.id)?.since });
 }
 
 let telling = null;

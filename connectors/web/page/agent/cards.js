@@ -2,8 +2,10 @@
 // of agents.
 import { fillIf, h, icon, named, plain, sign } from '../dom.js';
 import { money, size, span } from '../format.js';
+import { agentPath } from '../api.js';
 import { childrenOf, subjectOf } from '../store.js';
 import { doing, keyOf, nameOf, titleOf, urlOf, WORDS } from '../state.js';
+import { attached, download } from './attached.js';
 
 // MOST is how much of a text is shown before all of it is asked for, in characters.
 const MOST = 12_000;
@@ -18,9 +20,10 @@ const ENDED = { ok: 'done', error: 'failed', canceled: 'canceled', interrupted: 
 export class Card {
   #progress = '';
 
-  // call is {id, name, arguments} as history or an event has it.
-  constructor(call) {
+  // call is {id, name, arguments} as history or an event has it, agent the id of the agent that made it.
+  constructor(call, agent) {
     this.call = call;
+    this.agent = agent;
     this.status = '';
     this.mark = h('span');
     this.took = h('span.took');
@@ -58,9 +61,9 @@ export class Card {
     this.took.before(this.link);
   }
 
-  // finish shows how the call ended. Failures are open at first, and so is a change of a file. It is called with
-  // what the event has, the beginning of the output, and again with the record.
-  finish({ status, text, blocks = [], blob, ms }) {
+  // finish shows how the call ended. Failures are open at first, and so are changes of files and pictures. It is called
+  // with what the event has, the beginning of the output, and again with the record.
+  finish({ status, text, blocks = [], blob, files = [], ms }) {
     this.status = status || 'ok';
     this.text = text ?? '';
     this.blob = blob;
@@ -68,11 +71,12 @@ export class Card {
       .filter((b) => b.type === 'diff')
       .map((b) => b.text)
       .join('\n');
+    this.files = [...blocks.map((b) => b.file).filter(Boolean), ...files];
     this.#mark(this.status, ENDED[this.status] ?? this.status);
     this.took.textContent = ms ? span(ms) : '';
     this.node.classList.toggle('bad', this.status !== 'ok');
     this.drawn = '';
-    if ((this.status !== 'ok' || this.diff) && !this.opened) this.node.open = this.opened = true;
+    if ((this.status !== 'ok' || this.diff || this.files.length) && !this.opened) this.node.open = this.opened = true;
     this.#draw();
   }
 
@@ -89,7 +93,8 @@ export class Card {
       this.diff ? '' : this.#arguments(),
       this.diff ? diff(this.diff) : '',
       this.diff && this.status === 'ok' ? '' : output(this.text),
-      this.blob ? h('p.more.quiet.small', `The whole output is in blobs/${this.blob.slice(0, 12)}… in the folder of the agent.`) : '',
+      attached(this.files) ?? '',
+      this.blob ? h('p.more', download(agentPath(this.agent, `/files/blobs%2F${this.blob}`), `${plain(this.call.name)}.txt`)) : '',
     );
   }
 

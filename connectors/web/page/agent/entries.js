@@ -2,7 +2,8 @@
 import { exact, h, icon, named, plain, setRendered, sign } from '../dom.js';
 import { agentOf } from '../store.js';
 import { titleOf } from '../state.js';
-import { at, plural, size } from '../format.js';
+import { at, plural } from '../format.js';
+import { attached } from './attached.js';
 import { Card, cutText, thinking } from './cards.js';
 
 const ANSWERS = {
@@ -47,7 +48,8 @@ const MAKERS = {
     r.finish === 'interrupted' ? note('This answer was interrupted; the model does not see it.') : null,
   ],
   tool_result: (r, cards) => {
-    cards.finish(r.toolCallId, { status: r.status, text: r.output?.text, blocks: r.output?.blocks, blob: r.output?.blob, ms: r.ms });
+    const { text, blocks, blob } = r.output ?? {};
+    cards.finish(r.toolCallId, { status: r.status, text, blocks, blob, files: r.files, ms: r.ms });
     return [];
   },
   permission: (r) => [permission(r)],
@@ -77,12 +79,7 @@ function person(r) {
     h(
       `div.you${r.origin ? '.other' : ''}`,
       cutText('div.text', r.text ?? ''),
-      r.files?.length
-        ? h(
-            'div.bar',
-            r.files.map((f) => h('span.chip', icon('clip'), ` ${plain(f.name)}${f.size ? `, ${size(f.size)}` : ''}`)),
-          )
-        : null,
+      attached(r.files),
       h(
         'small',
         from ? `${plain(from)} · ` : '',
@@ -148,14 +145,20 @@ export function note(text, { rule = false, error = false, mark = '' } = {}) {
 
 // Cards are the calls of a transcript by id.
 export class Cards {
+  #agent;
   #cards = new Map();
   #early = new Map(); // results whose call is on a page that was not read yet
+
+  // agent is the id of the agent whose calls they are.
+  constructor(agent) {
+    this.#agent = agent;
+  }
 
   // of returns the card of a call, a new one if there is none.
   of(call) {
     let card = this.#cards.get(call.id);
     if (!card) {
-      card = new Card(call);
+      card = new Card(call, this.#agent);
       this.#cards.set(call.id, card);
       const result = this.#early.get(call.id);
       if (result) card.finish(result);
@@ -166,6 +169,10 @@ export class Cards {
 
   get(id) {
     return this.#cards.get(id);
+  }
+
+  delete(id) {
+    this.#cards.delete(id);
   }
 
   finish(id, result) {

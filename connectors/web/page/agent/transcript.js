@@ -10,7 +10,7 @@ import { Cards, entriesOf } from './entries.js';
 import { Stream as Text } from './streaming.js';
 
 const PAGE = 100; // records of one request
-const MOST = 500; // records in the page; older ones are let go, and read again on scrolling up
+const MOST = 500; // records in the page; those far from the reader are let go, and read again on scrolling there
 const NEAR = 600; // how near the top older records are asked for, in pixels
 const END = 48; // how near the bottom is at the end, in pixels
 
@@ -18,7 +18,8 @@ export class Transcript {
   #agent;
   #records = []; // {record, nodes}, oldest first
   #before = null; // what to ask for the page before; null: there is none
-  #cards = new Cards();
+  #below = []; // what was let go at the end, in pieces: the seq of the newest record of each, the nearest one last
+  #cards;
   #families = [];
   #text;
   #live = new Map(); // list items of calls that have no record yet, by id
@@ -33,6 +34,7 @@ export class Transcript {
   // actionsOf makes the buttons of a record; loaded is called after each reading.
   constructor(agent, { actionsOf, loaded }) {
     this.#agent = agent;
+    this.#cards = new Cards(agent.id);
     this.actionsOf = actionsOf;
     this.loaded = loaded;
     this.list = h('ol.entries');
@@ -78,6 +80,7 @@ export class Transcript {
 
   #clear() {
     this.#records = [];
+    this.#below = [];
     this.#families = [];
     this.#cards.clear();
     this.#live.clear();
@@ -87,6 +90,7 @@ export class Transcript {
 
   // refresh reads the records that were written since, soon; several calls become one reading.
   refresh() {
+    if (this.#below.length) return;
     if (this.#reading) {
       this.#again = true;
       return;
@@ -108,7 +112,7 @@ export class Transcript {
   async #readNewer() {
     const newest = this.#records.at(-1)?.record.seq ?? 0;
     const fresh = newest ? await this.#since(newest) : null;
-    if (this.#closed) return;
+    if (this.#closed || this.#below.length) return;
     if (!fresh) {
       await this.load();
       return;
@@ -193,13 +197,38 @@ export class Transcript {
   }
 
   #trim() {
-    if (this.#records.length <= MOST) return;
-    const gone = this.#records.splice(0, PAGE);
-    for (const { nodes } of gone) for (const n of nodes) n.remove();
-    this.#before = this.#records[0].record.seq;
+    while (this.#records.length > MOST) {
+      this.#letGo(this.#records.splice(0, PAGE));
+      this.#before = this.#records[0].record.seq;
+    }
   }
 
-  // older reads the page before the first record, without moving what is on the screen.
+  // trimEnd lets go of the newest records, and of what streams behind them, while the reader is far above.
+  #trimEnd() {
+    while (this.#records.length > MOST) {
+      const gone = this.#records.splice(-PAGE);
+      this.#below.push(gone.at(-1).record.seq);
+      this.#letGo(gone);
+    }
+    if (!this.#below.length) return;
+    this.#text.clear();
+    for (const node of this.#live.values()) node.remove();
+    this.#live.clear();
+    this.#offer();
+  }
+
+  // letGo removes records from the page. A call whose result stays keeps its card: the result would not come again.
+  #letGo(gone) {
+    const results = new Set(this.#records.map(({ record }) => record.toolCallId));
+    for (const { record, nodes } of gone) {
+      for (const node of nodes) node.remove();
+      for (const call of record.toolCalls ?? []) if (!results.has(call.id)) this.#cards.delete(call.id);
+    }
+    this.#families = this.#families.filter((f) => f.node.isConnected);
+  }
+
+  // older reads the page before the first record, newer what was let go behind the last one. Neither moves what is
+  // on the screen.
   async #older() {
     if (this.#before === null || this.#closed || this.reading) return;
     this.reading = true;
@@ -207,13 +236,14 @@ export class Transcript {
       const page = await this.#page(this.#before);
       if (this.#closed) return;
       const first = this.list.firstElementChild;
-      const place = first?.getBoundingClientRect().top ?? 0;
-      const made = page.records.map((record) => ({ record, nodes: this.#make(record) }));
-      first ? first.before(...made.flatMap((m) => m.nodes)) : this.list.append(...made.flatMap((m) => m.nodes));
-      this.#records.unshift(...made);
-      for (const { record } of this.#records) if (record.type === 'rewind') this.#forget(record);
-      this.#before = page.before;
-      if (first) this.node.scrollTop += first.getBoundingClientRect().top - place;
+      this.#still(first, () => {
+        const made = page.records.map((record) => ({ record, nodes: this.#make(record) }));
+        this.list.prepend(...made.flatMap((m) => m.nodes));
+        this.#records.unshift(...made);
+        for (const { record } of this.#records) if (record.type === 'rewind') this.#forget(record);
+        this.#before = page.before;
+        this.#trimEnd();
+      });
     } catch (err) {
       failed(err);
     } finally {
@@ -221,33 +251,75 @@ export class Transcript {
     }
   }
 
+  async #newer() {
+    if (!this.#below.length || this.#closed || this.reading) return;
+    this.reading = true;
+    try {
+      const page = await this.#page(this.#below.at(-1) + 1);
+      if (this.#closed) return;
+      const { record: last } = this.#records.at(-1);
+      this.#still(this.list.lastElementChild, () => {
+        for (const record of page.records) if (record.seq > last.seq) this.#append(record);
+        this.#trim();
+      });
+      this.#below.pop();
+      this.#offer();
+    } catch (err) {
+      failed(err);
+    } finally {
+      this.reading = false;
+    }
+    if (!this.#below.length) {
+      this.refresh();
+      this.draft();
+    }
+  }
+
+  // still makes a change without moving an item on the screen.
+  #still(item, change) {
+    const place = item?.getBoundingClientRect().top;
+    change();
+    if (item?.isConnected) this.node.scrollTop += item.getBoundingClientRect().top - place;
+  }
+
   // scrolled follows the end again when it is in view; only scrolling up ends that, not what grows below.
   #scrolled() {
     const top = this.node.scrollTop;
-    const near = this.node.scrollHeight - top - this.node.clientHeight < END;
+    const left = this.node.scrollHeight - top - this.node.clientHeight;
+    const near = left < END && !this.#below.length;
     if (near) this.#seen();
     if (near || top < this.#top - 2) this.#atEnd = near;
     this.#top = top;
-    if (this.node.scrollTop < NEAR) this.#older();
+    if (top < NEAR) this.#older();
+    else if (left < NEAR) this.#newer();
   }
 
   #count(fresh) {
     const said = fresh.filter((r) => (r.type === 'assistant_message' && r.text) || (r.type === 'user_message' && !r.silent)).length;
     if (this.#atEnd) this.toEnd();
-    else if (said) {
+    else {
       this.#unseen += said;
-      this.newer.textContent = `${this.#unseen} new`;
-      this.newer.hidden = false;
+      this.#offer();
     }
+  }
+
+  // offer shows the way to the end, where there is something that was not seen or was let go.
+  #offer() {
+    this.newer.textContent = this.#unseen ? `${this.#unseen} new` : 'To the newest';
+    this.newer.hidden = !this.#unseen && !this.#below.length;
   }
 
   #seen() {
     this.#unseen = 0;
-    this.newer.hidden = true;
+    this.#offer();
   }
 
   // toEnd goes to the end and follows it.
   toEnd() {
+    if (this.#below.length) {
+      this.load();
+      return;
+    }
     this.#atEnd = true;
     this.#seen();
     this.node.scrollTop = this.node.scrollHeight;
@@ -264,13 +336,18 @@ export class Transcript {
   // draft fills in the answer under way from what is on disk: at the beginning, and where pieces were missed.
   async draft() {
     const draft = await get(agentPath(this.#agent.id, '/draft')).catch(() => null);
-    if (!draft?.turn || this.#closed) return;
+    if (!draft?.turn || this.#closed || this.#below.length) return;
     this.#text.fill('message.thinking', draft.thinking ?? '');
     this.#text.fill('message.delta', draft.text);
   }
 
-  // take shows an event of the agent.
+  // take shows an event of the agent. Far above the end only the number of new answers changes.
   take(e) {
+    if (this.#below.length && e.type !== 'file.edited') {
+      if (e.type === 'turn.finished') this.#unseen++;
+      this.#offer();
+      return;
+    }
     switch (e.type) {
       case 'message.delta':
       case 'message.thinking':

@@ -66,8 +66,9 @@ function given(why) {
   );
 }
 
-// stepsOf turns the records of a turn into steps {name, code?, from, to, kind, tokens?, cost?, under?}, times in
-// ms. A model call begins when what was before it ended.
+// stepsOf turns the records of a turn into steps {name, code?, from, to, first?, kind, tokens?, cost?, under?}, times
+// in ms; first is when an answer began to come. A model call of which it is not known how long it took begins when
+// what was before it ended.
 function stepsOf(records) {
   const steps = [];
   const calls = new Map();
@@ -83,6 +84,7 @@ function stepsOf(records) {
         name: `Model call ${++model}`,
         from: r.ms ? at - r.ms : clock,
         to: at,
+        first: r.ms && r.firstMs ? at - r.ms + r.firstMs : 0,
         kind: 'c0',
         cost: r.cost,
         estimated: t.estimated,
@@ -107,7 +109,25 @@ function stepsOf(records) {
       steps.push({ name: `Delivered, part ${r.part} of ${r.parts}`, from: clock, to: at, kind: r.error ? 'bad' : 'c1' });
     clock = at;
   }
-  return steps;
+  return withGaps(steps);
+}
+
+// GAP_MS is how long nothing runs before that is a step of its own, in milliseconds; or GAP of the whole, if that is more.
+const GAP_MS = 100;
+const GAP = 0.02;
+
+// withGaps puts the steps in the order of time, and one more wherever nothing ran.
+function withGaps(steps) {
+  steps.sort((a, b) => a.from - b.from);
+  const least = Math.max(GAP_MS, GAP * (Math.max(...steps.map((s) => s.to)) - steps[0]?.from));
+  const all = [];
+  let ended = steps[0]?.from;
+  for (const s of steps) {
+    if (s.from - ended > least) all.push({ name: 'Nothing ran', from: ended, to: s.from, kind: 'gap', under: true });
+    ended = Math.max(ended, s.to);
+    all.push(s);
+  }
+  return all;
 }
 
 function happened(steps) {
@@ -150,11 +170,18 @@ function row(s, from, whole) {
       { viewBox: '0 0 1000 26', height: 26, preserveAspectRatio: 'none', 'aria-hidden': 'true' },
       lines,
       svg('rect', { class: s.kind, x: Math.min(x, 997), y: 8, width, height: 10, 'vector-effect': 'non-scaling-stroke' }),
+      s.first ? svg('rect', { class: 'before', x: Math.min(x, 997), y: 8, width: (1000 * (s.first - s.from)) / whole, height: 10 }) : null,
     ),
-    h('span.right', span(s.to - s.from)),
+    h('span.right', { title: s.first ? `the answer began to come after ${span(s.first - s.from)}` : null }, span(s.to - s.from)),
     h('span.right.tokens.quiet', s.tokens ?? ''),
     h('span.right', s.cost ? money(s.cost, s.estimated) : ''),
   ];
+}
+
+// first is how long the first piece of an answer took to come, of the call that took longest.
+function first(records) {
+  const most = Math.max(0, ...records.map((r) => r.firstMs ?? 0));
+  return most ? [h('dt', 'First piece of an answer after'), h('dd', span(most))] : [];
 }
 
 function total(why, records) {
@@ -167,6 +194,7 @@ function total(why, records) {
       allowed.flatMap((r) => [h('dt', `${r.event}: `, h('code', named(r.tag))), h('dd', plain(r.by ?? ''))]),
       h('dt', 'Model calls'),
       h('dd', count(why.calls)),
+      ...first(records),
       h('dt', 'Tokens in, of them from the cache'),
       h(
         'dd',

@@ -10,7 +10,7 @@ import { Composer } from '../agent/composer.js';
 import { Beside } from '../agent/beside.js';
 import * as actions from '../agent/actions.js';
 import { showWhy } from '../agent/why.js';
-import { meter } from './home.js';
+import { COMPACTED, meter } from '../meter.js';
 import { open } from '../dialog.js';
 import { setHeading } from '../frame.js';
 import { go } from '../router.js';
@@ -32,6 +32,7 @@ class AgentView {
   #items = [];
   #models = null;
   #retry = null;
+  #begun = false; // everything was read
 
   constructor(ref, params) {
     this.#ref = ref;
@@ -131,8 +132,6 @@ class AgentView {
     });
     fill(this.node, [this.head, this.transcript.node, this.beside.node, this.composer.node]);
     this.composer.load();
-    this.transcript.load().then(() => this.#why(this.params));
-    this.beside.read();
     this.#watch();
     setHeading(titleOf(agent));
     get('/v1/models').then(
@@ -150,6 +149,7 @@ class AgentView {
     if (document.hidden) {
       this.#stream?.stop();
       this.#stream = null;
+      this.#first();
       return;
     }
     if (this.#stream) return;
@@ -157,15 +157,26 @@ class AgentView {
       event: (e) => this.#take(e),
       gap: () => this.transcript.refresh(),
       state: (s) => {
-        if (s.live) this.#resync();
+        if (s.live || !this.#begun) this.#resync();
       },
       refused: () => {},
     });
     this.#stream.start();
   }
 
+  // first reads everything, once: when the stream of the agent is there, so that nothing is missed and nothing has
+  // to be read twice.
+  #first() {
+    if (this.#begun) return false;
+    this.#begun = true;
+    this.transcript.load().then(() => this.#why(this.params));
+    this.beside.read();
+    return true;
+  }
+
   // resync reads what happened before the stream of the agent began.
   #resync() {
+    if (this.#first()) return;
     this.transcript.refresh();
     this.transcript.draft();
     this.beside.readInbox();
@@ -214,7 +225,7 @@ class AgentView {
       a.connector ? h('span.chip.roomy', plain(`${a.connector}:${a.channelId}`).slice(0, 40)) : null,
       h('span.grow'),
       a.window
-        ? h('span.context.roomy', `Context ${Math.round((100 * (a.context ?? 0)) / a.window)}%`, meter((a.context ?? 0) / a.window))
+        ? h('span.context.roomy', `Context ${Math.round((100 * (a.context ?? 0)) / a.window)}%`, meter((a.context ?? 0) / a.window, { tick: COMPACTED }))
         : null,
       this.#models ? this.#headSelect(a) : null,
       this.#headButton('fork', 'Fork', () => actions.fork(a)),

@@ -5,7 +5,8 @@ import { agentOf } from '../store.js';
 import { titleOf, urlOf } from '../state.js';
 import { money, short, count, plural } from '../format.js';
 import { failed } from '../dialog.js';
-import { bars, legend, share, COLOURS } from '../chart.js';
+import { bars, legend, COLOURS } from '../chart.js';
+import { meter } from '../meter.js';
 import { redraw, soon } from '../redraw.js';
 
 export const title = 'Costs';
@@ -136,7 +137,7 @@ class Costs {
           h('td.right', r.input ? `${Math.round((100 * r.cacheRead) / r.input)}%` : ''),
           h('td.right', money(now.get(r.key)?.cost ?? 0)),
           h('td.right', money(r.cost, r.estimated > 0)),
-          h('td.share', share(r.cost / most)),
+          h('td.share', meter(r.cost / most)),
         ),
       );
     return h(
@@ -252,6 +253,6 @@ function amounts({ scope, handle, name, limit, spent }) {
   const limited = limit.usd > 0 || limit.tokens > 0;
   return [
     h('div', named, h(`span${part >= 1 ? '.error' : '.second'}`, said.filter(Boolean).join(', '), limited ? '' : ', no limit')),
-    limited && share(part, part >= 1 ? 'error' : ''),
+    limited && meter(part, { kind: part >= 1 ? 'error' : '' }),
   ];
 }

@@ -4,7 +4,7 @@ import { get, post } from '../api.js';
 import { agentOf, allAgents } from '../store.js';
 import { absolute, ago, size, span, plural } from '../format.js';
 import { ask, failed, toast } from '../dialog.js';
-import { share } from '../chart.js';
+import { meter } from '../meter.js';
 import { LogLines, LEVELS } from '../logs.js';
 import { urlOf as fileUrl, OF_AGENT, OF_WORKSPACE } from '../place.js';
 import { redraw, soon } from '../redraw.js';
@@ -270,7 +270,7 @@ function figures(s, findings) {
         'Disk',
         disk ? size(disk.free) : s.diskFull ? h('span.error', 'full') : 'ok',
         disk && `free of ${size(disk.size)}`,
-        disk && share(used, used > 0.95 ? 'error' : ''),
+        disk && meter(used, { kind: used > 0.95 ? 'error' : '' }),
       ],
       ['Version', s.version, s.pid ? `pid ${s.pid}` : ''],
     ].map(([name, value, note, bar]) => h('div', h('dt', name), h('dd', value, note && h('small', note)), bar)),

@@ -1,13 +1,14 @@
 // Home: all agents, those that need a person first, and what today costs and brings.
-import { fill, fillIf, h, icon, setText, sign, svg } from '../dom.js';
+import { fill, fillIf, h, icon, setText, sign } from '../dom.js';
 import { get } from '../api.js';
-import { allAgents, askOf, readSaid, ready as loaded, subscribe } from '../store.js';
+import { allAgents, askOf, ready as loaded, subscribe } from '../store.js';
 import { depth, doing, groupOf, GROUPS, keyOf, nameOf, titleOf, urlOf, WORDS } from '../state.js';
 import { ago, at, hour, money, plural, until, when } from '../format.js';
 import { go, setQuery } from '../router.js';
 import { newAgent, firstMessage } from '../newagent.js';
 import { nextRuns } from '../clock.js';
 import { happened } from '../happened.js';
+import { COMPACTED, meter } from '../meter.js';
 
 export const title = 'Home';
 
@@ -166,7 +167,6 @@ class Home {
   #group() {
     this.#grouped = Date.now();
     const groups = grouped(this.#filtered());
-    const ids = [];
     const children = [(this.top ??= header())];
     let left = this.#limit;
     let more = 0;
@@ -182,14 +182,12 @@ class Home {
         h('div', { role: 'row' }, h('div.group', { role: 'cell', 'aria-colspan': 7 }, h('h2', heading), h('span.quiet', n), h('hr'))),
         ...some.map((a) => this.#row(a).node),
       );
-      ids.push(...some.map((a) => a.id));
     }
     if (!loaded()) children.push(h('p.hint', 'Reading the agents …'));
     else if (groups.size === 0 && this.filter.value) children.push(h('p.hint', 'No agent has this in its handle, name or state.'));
     if (more) children.push(this.end);
     this.end.textContent = `and ${plural(more, 'more', 'more')}`;
     fill(this.rows, children);
-    readSaid(ids.slice(0, FIRST));
   }
 
   // grow shows more rows when the end of the list comes near.
@@ -278,7 +276,7 @@ class Home {
         : []),
     );
     full.replaceChildren(
-      ...(agent.window ? [meter(agent.context / agent.window), `${Math.round((100 * (agent.context ?? 0)) / agent.window)}%`] : []),
+      ...(agent.window ? [meter(agent.context / agent.window, { tick: COMPACTED }), `${Math.round((100 * (agent.context ?? 0)) / agent.window)}%`] : []),
     );
     setText(cost, spent ? money(spent) : '');
     nextCell.replaceChildren(...(next ? [at(next)] : []));
@@ -311,7 +309,7 @@ class Home {
     const { cost, estimated } = this.#today?.total ?? { cost: 0 };
     const limit = this.#limitToday;
     const shown = figure('Spent today', this.#today ? money(cost, cost > 0 && estimated) : '–', limit ? `of ${money(limit)}` : '');
-    if (limit) shown.append(meter(cost / limit, 0));
+    if (limit) shown.append(meter(cost / limit));
     return shown;
   }
 
@@ -346,18 +344,6 @@ function header() {
 
 function figure(name, value, note) {
   return h('div', h('dt', name), h('dd', value, note ? h('small', note) : null));
-}
-
-// meter is a bar for a share from 0 to 1; the mark is where the context is compacted.
-export function meter(share, limit = 0.8) {
-  const to = Math.max(0, Math.min(1, share || 0)) * 100;
-  return svg(
-    'svg',
-    { class: 'meter', viewBox: '0 0 100 4', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
-    svg('rect', { class: 'back', width: 100, height: 4, rx: 2 }),
-    svg('rect', { class: 'full', width: to, height: 4, rx: 2 }),
-    limit ? svg('rect', { class: 'tick', x: limit * 100, width: 1.5, height: 4 }) : null,
-  );
 }
 
 // grouped puts agents into groups. A family stays together, under its most urgent member.
