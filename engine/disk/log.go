@@ -149,7 +149,7 @@ func (l *Log) Append(lines []byte) (offset int64, err error) {
 
 	// A rename over the path between check and write sends the line to a file
 	// that nobody will read again, so the check is made once more.
-	return offset, l.same(l.id)
+	return offset, l.landed()
 }
 
 // same compares the file at the path with what it should be.
@@ -181,7 +181,6 @@ func (l *logFile) write(p []byte, ballast bool) error {
 	if err == nil {
 		l.id.size += int64(n)
 		l.written += int64(n)
-		l.stamp()
 		return nil
 	}
 
@@ -213,6 +212,21 @@ func (l *logFile) cutBack(n int) error {
 	l.stamp()
 
 	return nil
+}
+
+// landed is same just after a write of ours: it notes when the file was changed.
+func (l *logFile) landed() error {
+	want := l.id
+	if info, err := os.Lstat(l.path); err == nil {
+		want.mtime = identify(info).mtime
+		if identify(info) == want {
+			l.id = want
+			return nil
+		}
+	}
+
+	l.stamp()
+	return l.same(l.id)
 }
 
 // stamp notes when the file was changed, just after we did so.

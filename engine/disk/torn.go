@@ -77,7 +77,10 @@ func (l *logFile) lastLine() (start int64, line []byte, err error) {
 }
 
 // endLine writes the newline that the last line has not.
-func (l *logFile) endLine() error { return l.write([]byte{'\n'}, true) }
+func (l *logFile) endLine() error {
+	defer l.stamp()
+	return l.write([]byte{'\n'}, true)
+}
 
 // alone waits until no other program has the file open, and keeps others from opening
 // it until release is called. It waits a second at most.
