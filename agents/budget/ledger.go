@@ -73,6 +73,7 @@ type Ledger struct {
 	writeErr error // the newest; the ledger continues in memory
 
 	file sync.Mutex // held while a file is written; never with mu
+	day  dayFile    // under file
 }
 
 // A line is one request in a file.
@@ -208,7 +209,7 @@ func (l *Ledger) settle(r *reservation, provider, model string, u providers.Usag
 	day, turned := l.calendar.Day, l.turned
 	l.mu.Unlock()
 	l.file.Lock()
-	err := appendLine(filepath.Join(l.o.Dir, day+".jsonl"), one)
+	err := l.day.append(filepath.Join(l.o.Dir, day+".jsonl"), one)
 	l.file.Unlock()
 	l.mu.Lock()
 	l.writeErr = err

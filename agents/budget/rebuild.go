@@ -72,10 +72,12 @@ func Day(at time.Time) string { return at.Local().Format(time.DateOnly) + ".json
 
 // Add writes calls into the files of their days. No Ledger may be open meanwhile: it
 // would not know of them.
-func Add(dir string, calls []Call) error {
+func Add(dir string, calls []Call) (err error) {
+	var file dayFile
+	defer func() { err = errors.Join(err, file.close()) }()
 	slices.SortStableFunc(calls, func(a, b Call) int { return a.At.Compare(b.At) })
 	for _, c := range calls {
-		err := appendLine(filepath.Join(dir, Day(c.At)),
+		err := file.append(filepath.Join(dir, Day(c.At)),
 			line{At: disk.StampOf(c.At), Agent: c.Agent, Above: c.Above, Provider: c.Provider, Model: c.Model,
 				Tokens: tokensOf(c.Usage), Cost: c.Cost, Estimated: c.Usage.Estimated})
 		if err != nil {
@@ -127,35 +129,4 @@ func readLine(r *bufio.Reader) (text []byte, err error) {
 			return text, err
 		}
 	}
-}
-
-// appendLine adds a line to a file, in one write. Half a line that a crash left at its
-// end gets a line of its own, so that this one can be read.
-func appendLine(path string, one line) (err error) {
-	data, err := json.Marshal(one)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	last := []byte{'\n'}
-	if size, _ := f.Seek(0, io.SeekEnd); size > 0 {
-		last[0] = 0 // what cannot be read may be half a line
-		f.ReadAt(last, size-1)
-	}
-
-	data = append(data, '\n')
-	if last[0] != '\n' {
-		data = append([]byte{'\n'}, data...)
-	}
-	_, err = f.Write(data)
-
-	return err
 }

@@ -205,8 +205,8 @@ func packagesWithTypes(t *testing.T) (all []*typed) {
 
 var excuses = map[string]excuse{
 	// Caches, drafts and hints: after a power cut they are made again.
-	"agents/budget/rebuild.go": {"MkdirAll OpenFile", "a cache of sums that are counted again from the histories"},
-	"engine/record/draft.go":   {"Remove", "a draft is a hint of an answer under way; a stale one is overwritten"},
+	"agents/budget/append.go": {"MkdirAll OpenFile", "a cache of sums that are counted again from the histories"},
+	"engine/record/draft.go":  {"Remove", "a draft is a hint of an answer under way; a stale one is overwritten"},
 	"tools/shell/capture.go": {"CreateTemp MkdirAll Remove Rename",
 		"the whole output of a command; what the model was told is in the history"},
 	"tools/shell/confine.go":          {"MkdirAll", "a home for commands, made again for each"},
