@@ -55,7 +55,8 @@ func open(ctx context.Context, o Options) (*agent, error) {
 	}
 	o.Sources.Dir = o.Dir
 	j := &journal{id: o.ID, volume: o.Volume, dir: o.Dir, redact: o.Redact, events: o.Events, show: o.Stage.Show,
-		problems: o.Problems, over: ctx.Done(), log: o.Log.With("agent", o.ID)}
+		problems: o.Problems, over: ctx.Done(), log: o.Log.With("agent", o.ID),
+		drafted: true}
 	history, found, err := record.Open(o.Volume, o.Dir, crash.Now, j.log)
 	if err != nil {
 		return nil, fmt.Errorf("open history: %w", err)

@@ -157,6 +157,7 @@ func (s *stream) write() {
 	if d.Provider != "" {
 		d.Input = providers.Estimate(s.req)
 	}
+	s.caller.journal.drafted = true
 	if err := record.WriteDraft(s.caller.journal.volume, s.caller.journal.dir, d); err != nil {
 		s.caller.journal.log.Warn("draft not written", "err", err)
 	}
@@ -194,7 +195,7 @@ func (c *caller) call(ctx context.Context, t *turn, req *providers.Request) (*pr
 		return s.timed(providers.Response{Text: s.text.all()}), callError{err}
 	}
 	if s.onDisk {
-		defer record.RemoveDraft(c.journal.dir)
+		defer c.journal.removeDraft()
 	}
 
 	return s.timed(*answer), nil

@@ -34,6 +34,7 @@ type journal struct {
 	problems *finding.Problems
 	over     <-chan struct{} // closed when the agent must stop
 	log      *slog.Logger
+	drafted  bool // there may be a draft on disk
 }
 
 // path returns the path of a file in the agent's folder.
@@ -220,6 +221,13 @@ func (j *journal) readNotices() map[string][]string {
 	}
 
 	return open
+}
+
+// removeDraft removes the draft of an answer, if there may be one.
+func (j *journal) removeDraft() {
+	if j.drafted && record.RemoveDraft(j.dir) == nil {
+		j.drafted = false
+	}
 }
 
 // suspend leaves the turn open for the next start, which is not another attempt.

@@ -155,7 +155,7 @@ func (rs *replies) finish(t *turn, reason string, as *record.Assistant, cause ..
 		return err
 	}
 	crash.Point("turn.closed")
-	record.RemoveDraft(rs.journal.dir)
+	rs.journal.removeDraft()
 	if as != nil && as.Out != nil && !crash.Bug("sendfirst") {
 		rs.deliveries.send(*as.Out, entries[0], nil, false)
 	}

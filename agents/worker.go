@@ -99,7 +99,7 @@ func (w *worker) resume(ctx context.Context, s self, open *record.OpenTurn) (out
 	if _, err := w.journal.append(recs...); err != nil {
 		return nil, err
 	}
-	record.RemoveDraft(w.journal.dir)
+	w.journal.removeDraft()
 	var calls []record.ToolCall
 	for _, c := range open.Calls {
 		if !t.lost(c) {
