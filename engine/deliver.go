@@ -226,8 +226,11 @@ func (m *mailroom) closing(ctx context.Context, agent, item string) (o record.Ou
 	path := filepath.Join(m.folder(agent), "history.jsonl")
 	for range 20 {
 		o, ok, err = record.Closing(m.folder(agent), item)
+		if ok || err != nil {
+			break
+		}
 		info, serr := os.Stat(path)
-		if ok || serr != nil || time.Since(info.ModTime()) > unrest {
+		if serr != nil || time.Since(info.ModTime()) > unrest {
 			break
 		}
 

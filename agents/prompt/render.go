@@ -3,6 +3,7 @@ package prompt
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -32,7 +33,7 @@ func escape(text string) string { return escapeText.Replace(clean(text)) }
 // clock renders a time from what the record holds and nothing else. An unknown
 // zone, which only a hand can have written, is UTC.
 func clock(at time.Time, zone string) string {
-	loc, err := time.LoadLocation(zone)
+	loc, err := location(zone)
 	if err != nil || zone == "" {
 		loc, zone = time.UTC, ""
 	}
@@ -42,6 +43,22 @@ func clock(at time.Time, zone string) string {
 	}
 
 	return "<time>" + text + "</time>"
+}
+
+// locations are the zones that were loaded, by name. There are as many as the system has names; a new
+// version of the system's files takes effect at the next start.
+var locations sync.Map
+
+func location(zone string) (*time.Location, error) {
+	if loc, ok := locations.Load(zone); ok {
+		return loc.(*time.Location), nil
+	}
+	loc, err := time.LoadLocation(zone)
+	if err == nil {
+		locations.Store(zone, loc)
+	}
+
+	return loc, err
 }
 
 // fileLine names an attachment. note says why its content is not shown, if the

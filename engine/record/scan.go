@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"daycare/engine/disk"
 	"daycare/engine/finding"
@@ -98,13 +99,19 @@ func closedFiles(dir string) ([]string, error) {
 
 var closedName = lazyregexp.New(`^[0-9]{6}\.jsonl$`)
 
+// open opens a file of history for reading. Not to wait for it spares the system's questions whether
+// one could.
+func open(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
 // backFiles reads the whole history of a folder backward from its files, with the
 // runtime running or not. What a rotation carried over is seen once, in the newer
 // file.
 func backFiles(dir string, fn func(rawLine) bool) error {
 	path := filepath.Join(dir, historyName)
 	lowest := int64(0)
-	f, err := os.Open(path)
+	f, err := open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -158,7 +165,7 @@ func backClosed(dir string, lowest int64, fn func(rawLine) bool) error {
 }
 
 func backOne(path string, lowest int64, fn func(rawLine) bool) (done bool, low int64, err error) {
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return false, lowest, err
 	}
