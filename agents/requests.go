@@ -79,7 +79,7 @@ func (r *requests) lookAtPrompt(s *self) error {
 		return nil // rendered at the next call anyway
 	}
 	was, now := r.definition, r.briefing.Definition(s.meta, s.state)
-	if prompt.System(was) == prompt.System(now) {
+	if was.Equal(now) || prompt.System(was) == prompt.System(now) {
 		return nil
 	}
 

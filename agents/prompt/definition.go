@@ -1,5 +1,10 @@
 package prompt
 
+import (
+	"reflect"
+	"slices"
+)
+
 // A Role is why an agent exists. The words are those of a descriptor's "type".
 type Role string
 
@@ -27,6 +32,16 @@ type Definition struct {
 	Skills []Skill // how-tos that it can read with the tool skill
 
 	Files Files
+}
+
+// Equal reports whether two definitions give the same system prompt, without rendering it: false may be
+// wrong.
+func (d Definition) Equal(other Definition) bool {
+	if !slices.Equal(d.Skills, other.Skills) {
+		return false
+	}
+	d.Skills, other.Skills = nil, nil
+	return reflect.DeepEqual(d, other)
 }
 
 // A Skill is what the model sees of a skill before it reads it.

@@ -15,6 +15,7 @@ import (
 
 	"daycare/engine/beneath"
 	"daycare/engine/finding"
+	"daycare/engine/watch"
 )
 
 //go:embed builtin/*.md
@@ -33,6 +34,8 @@ type Registry struct {
 	files   map[string]file // by name in the folder
 	list    []Definition    // by name; never changed once made
 	version int
+	quiet   *watch.Quiet // nil: nothing tells that the folder is as it was
+	mark    watch.Mark   // before the last look; zero: only a look tells
 }
 
 // A file is one file of the folder as it was read last.
@@ -79,10 +82,21 @@ func NewRegistry(dir string, reserved func(tool string) bool, report func(path s
 	return r, nil
 }
 
+// Trust leaves out a look at the folder while q knows that nothing in it changed.
+func (r *Registry) Trust(q *watch.Quiet) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.quiet, r.mark = q, watch.Mark{}
+}
+
 // List is the active definitions, by name. version changes when they do.
 func (r *Registry) List() (list []Definition, version int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.list != nil && r.quiet.Still(r.mark, watch.Place{Dir: r.dir}) {
+		return r.list, r.version
+	}
+	r.mark = r.quiet.Mark()
 	if r.look() || r.list == nil {
 		r.list = r.merge()
 		r.version++
@@ -107,6 +121,7 @@ func (r *Registry) Get(name string) (Definition, bool) {
 func (r *Registry) look() (changed bool) {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.mark = watch.Mark{}
 		return false // what was read stays active
 	}
 	present := map[string]bool{}
@@ -115,6 +130,9 @@ func (r *Registry) look() (changed bool) {
 			continue
 		}
 		info, err := os.Stat(filepath.Join(r.dir, e.Name()))
+		if err != nil || !e.Type().IsRegular() || beneath.Links(info) > 1 {
+			r.mark = watch.Mark{} // it changes elsewhere
+		}
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}

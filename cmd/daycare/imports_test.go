@@ -126,7 +126,7 @@ var imports = map[string][]string{
 		"engine/beneath", "engine/disk", "engine/crash", "engine/finding", "engine/unseen"},
 	"agents/compact": {"agents/providers", "engine/record", "engine/message"},
 	"agents/budget":  {"agents/providers", "engine/permission", "engine/disk"},
-	"agents/subagent": {"engine/beneath", "tools", "engine/address", "engine/finding", "engine/form", "engine/event",
+	"agents/subagent": {"engine/beneath", "engine/watch", "tools", "engine/address", "engine/finding", "engine/form", "engine/event",
 		"engine/message", "engine/permission"},
 	"agents/providers":        {},
 	"agents/providers/openai": {"agents/providers"},

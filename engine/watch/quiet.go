@@ -48,6 +48,9 @@ type Mark struct {
 	at time.Time
 }
 
+// Age is how long ago a mark was taken; very long for the zero Mark.
+func (m Mark) Age() time.Duration { return time.Since(m.at) }
+
 // armed is a place with its watches, or why it has none.
 type armed struct {
 	since uint64
@@ -81,7 +84,7 @@ func (q *Quiet) Mark() Mark {
 // this is not known: the mark is older than MaxStill, or the system cannot watch a place. Places that
 // were not watched before are from now on.
 func (q *Quiet) Still(m Mark, places ...Place) bool {
-	if q == nil || m.at.IsZero() || time.Since(m.at) > MaxStill {
+	if q == nil || m.at.IsZero() || m.Age() > MaxStill {
 		return false
 	}
 	q.mu.Lock()

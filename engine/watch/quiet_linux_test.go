@@ -42,7 +42,8 @@ func TestAChangeIsSeenAtOnce(t *testing.T) {
 			return err
 		},
 		"saved by a rename": func(_, dir string) error {
-			return errors.Join(write(filepath.Join(dir, ".new"), "new"), os.Rename(filepath.Join(dir, ".new"), filepath.Join(dir, "a.md")))
+			fresh := filepath.Join(dir, ".new")
+			return errors.Join(write(fresh, "new"), os.Rename(fresh, filepath.Join(dir, "a.md")))
 		},
 		"made":           func(_, dir string) error { return write(filepath.Join(dir, "b.md"), "new") },
 		"removed":        func(_, dir string) error { return os.Remove(filepath.Join(dir, "a.md")) },

@@ -30,11 +30,8 @@ func (r budgets) newLedger() *budget.Ledger {
 			return budget.Limits{PerDay: amount(b.PerDay), PerAgent: amount(b.PerAgent), Total: amount(b.Total)}
 		},
 		Own: func(agent string) (budget.Amount, error) {
-			state, _, err := record.CurrentState(r.vol, filepath.Join(r.root, "agents", agent))
-			if err != nil || state.Budget == nil {
-				return budget.Amount{}, err
-			}
-			return budget.Amount{USD: state.Budget.USD, Tokens: state.Budget.Tokens}, nil
+			state, err := r.gists.Of(r.vol, filepath.Join(r.root, "agents", agent))
+			return budget.Amount{USD: state.Budget.USD, Tokens: state.Budget.Tokens}, err
 		},
 		Line: r.family.Line,
 		Price: func(provider, model string, u providers.Usage) float64 {

@@ -96,6 +96,7 @@ type people struct {
 	deciding sync.Mutex          // one such request is answered at a time
 	admitted chan pairing.Request
 	attached *record.Attached // which attachment belongs to whose conversation
+	gists    record.Gists     // of their state.json
 }
 
 // A kit is what agents work with.
@@ -109,6 +110,7 @@ type kit struct {
 	// services are programs that agents share, such as MCP servers; they end with the daemon, too.
 	services *toolshell.Services
 	files    *control.FileStore
+	shared   atomic.Pointer[shared] // what was read last for all prompts
 }
 
 // work is what makes agents work: messages, connectors, clocks, budgets.
@@ -120,6 +122,7 @@ type work struct {
 	ledger     *budget.Ledger
 	freed      chan struct{} // a limit may have room again
 	watcher    *watch.Watcher
+	quiet      *watch.Quiet // whether what all prompts share is as it was
 }
 
 // life is how a daemon is reached and ended while it runs.

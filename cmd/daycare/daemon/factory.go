@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"daycare/agents"
@@ -106,7 +107,7 @@ const (
 
 // define is what the system prompt of an agent is made of.
 func (r factory) define(meta address.Meta, state record.State) prompt.Definition {
-	texts := r.promptFiles()
+	texts, known := r.sharedTexts()
 	d := meta.Descriptor
 	workspace := state.Permissions.WorkingDir
 	if workspace == "" {
@@ -114,7 +115,7 @@ func (r factory) define(meta address.Meta, state record.State) prompt.Definition
 	}
 	return r.known(meta, prompt.Definition{
 		Name: meta.Name, Handle: meta.Handle, Role: prompt.Role(d.Type), Parent: d.ParentAgentID,
-		Workspace: workspace, OS: runtime.GOOS, Prompt: d.SystemPrompt, Files: texts, Skills: r.knownSkills(),
+		Workspace: workspace, OS: runtime.GOOS, Prompt: d.SystemPrompt, Files: texts, Skills: known,
 	})
 }
 
@@ -176,7 +177,8 @@ func (r factory) workplace(dir string) (string, error) {
 	return filepath.Join(r.workspace, dir), nil
 }
 
-// zone is the IANA name of the machine's time zone.
+// zone is the IANA name of the machine's time zone. Like time.Local it is that of the start: another
+// one of the machine takes effect with the next.
 func zone() string {
 	if name := os.Getenv("TZ"); name != "" {
 		return strings.TrimPrefix(name, ":")
@@ -184,10 +186,14 @@ func zone() string {
 	if name := time.Local.String(); name != "Local" {
 		return name
 	}
+	return linkedZone()
+}
+
+var linkedZone = sync.OnceValue(func() string {
 	if target, err := os.Readlink("/etc/localtime"); err == nil {
 		if _, name, ok := strings.Cut(target, "zoneinfo/"); ok {
 			return name
 		}
 	}
 	return "UTC"
-}
+})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -38,8 +39,11 @@ func (r *conf) under(s permission.Set) permission.Set {
 
 // plansFirst reports whether an agent plans before it changes anything.
 func (r authority) plansFirst(agent string) bool {
-	set, err := r.family.Grants(agent)
-	return err == nil && r.under(set).Profile == permission.Planning
+	if _, known := r.index.Get(agent); !known {
+		return false
+	}
+	state, err := r.gists.Of(r.vol, filepath.Join(r.root, "agents", agent))
+	return err == nil && r.under(permission.Set{Profile: state.Profile}).Profile == permission.Planning
 }
 
 // Grant gives a right, bound to the content of the scripts that its words name, or

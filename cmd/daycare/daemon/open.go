@@ -73,7 +73,7 @@ func newParts(workspace string, loud slog.Level) *Daemon {
 		place:   place{root: filepath.Join(workspace, ws.Home), workspace: workspace, startAt: time.Now()},
 		logging: logging{loud: loud, log: slog.New(slog.DiscardHandler)},
 		people:  people{attached: record.NewAttached(), admitted: make(chan pairing.Request, pairing.Most)},
-		work:    work{freed: make(chan struct{}, 1)},
+		work:    work{freed: make(chan struct{}, 1), quiet: watch.NewQuiet()},
 		life:    life{stopped: make(chan struct{})},
 		shown:   shown{later: make(chan *control.Listener)},
 	}
@@ -204,6 +204,7 @@ func (r *Daemon) build(c *config.Config) (err error) {
 		return err
 	}
 	r.toolset.plans, r.toolset.mcp = authority{r}.plansFirst, r.mcp
+	r.toolset.registry.Trust(r.quiet)
 	r.shown.door = webPage{r}.newDoor()
 	b := &backend{System: r.system, parts: r}
 	r.handler = control.Handler(control.Backend{Agents: b, Permissions: b, Daemon: b, Files: r.files, Events: r.events, Folders: folders{b},

@@ -229,6 +229,7 @@ func (r *Daemon) close() {
 	if r.index != nil {
 		errs = append(errs, r.index.Close())
 	}
+	r.quiet.Close()
 	if r.logFile != nil {
 		errs = append(errs, r.logFile.Close())
 	}

@@ -40,13 +40,13 @@ func FolderReplaced(path string, err error) finding.Finding {
 	return finding.Finding{ID: "folder-replaced", Severity: finding.Error, File: path, Reason: reason, Remedy: remedy}
 }
 
-// promptFiles reads what users wrote for all agents, and notes what cannot be used.
-func (r factory) promptFiles() prompt.Files {
+// promptFiles reads what users wrote for all agents, and notes what cannot be used: then fine is false.
+func (r factory) promptFiles() (texts prompt.Files, fine bool) {
 	texts, found := prompt.Load(r.workspace, r.texts.Use)
 	for _, path := range prompt.Paths(r.workspace) {
 		r.readShared(path, slices.DeleteFunc(slices.Clone(found), func(f finding.Finding) bool { return f.File != path }))
 	}
-	return texts
+	return texts, len(found) == 0
 }
 
 // readSettings records what was found in the settings; user interfaces are notified by events
