@@ -96,6 +96,7 @@ var imports = map[string][]string{
 	"engine/redact":          {},
 	"engine/sensitive":       {},
 	"engine/disk":            {"engine/crash"},
+	"engine/disk/disktest":   {"engine/disk"},
 	"engine/lan":             {},
 	"engine/permission": {"engine/lan", "engine/sensitive", "engine/beneath", "engine/disk", "engine/crash",
 		"engine/finding", "engine/form", "engine/message", "engine/event"},
@@ -203,7 +204,8 @@ var imports = map[string][]string{
 // suites are contracts as tests; every test may import them, and what is written
 // to be used by tests.
 var suites = []string{
-	"engine/inbox/inboxtest", "engine/crash/crashtest", "engine/attacktest", "agents/providers/providertest", "agents/providers/scripted",
+	"engine/inbox/inboxtest", "engine/crash/crashtest", "engine/disk/disktest", "engine/attacktest",
+	"agents/providers/providertest", "agents/providers/scripted",
 	"connectors/connectortest", "connectors/telegram/telegramtest", "tools/toolstest", "cmd/daycare/commandtest",
 	"tools/mcp/mcptest",
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"daycare/engine/apitoken"
+	"daycare/engine/disk"
 	"daycare/engine/fault"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -149,7 +150,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Status >= http.StatusInternalServerError && !quiet {
 		a.log.Warn("request failed", "method", r.Method, "route", r.Pattern, "code", e.Code, "err", err)
 	}
-	if errors.Is(err, inbox.ErrFull) {
+	if errors.Is(err, inbox.ErrFull) || errors.Is(err, disk.ErrAway) {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 	}
 	if wait, ok := errors.AsType[*Wait](err); ok {
@@ -165,8 +166,8 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	_ = json.NewEncoder(w).Encode(map[string]*APIError{"error": e})
 }
 
-// retryAfter is what a client with a full inbox is asked to wait, in seconds:
-// about one turn.
+// retryAfter is what a client is asked to wait, in seconds, with a full inbox or while the
+// other machines cannot be reached: about one turn, or one election.
 const retryAfter = 5
 
 // noRoute answers what no route matches, with a hint that helps.

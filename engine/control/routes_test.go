@@ -172,6 +172,7 @@ func TestErrors(t *testing.T) {
 		{inbox.ErrClosed, 503, "shutting_down"},
 		{disk.ErrFull, 503, "disk_full"},
 		{disk.ErrFailed, 503, "disk_failed"},
+		{disk.ErrAway, 503, "replica_away"},
 		{ErrNotRunning, 503, "not_running"},
 		{ErrNoAsk, 404, "unknown_permission"},
 		{ErrBusy, 409, "busy"},
@@ -265,13 +266,13 @@ func TestEveryFaultTravels(t *testing.T) {
 	t.Logf("%d of %d travelled", travelled, len(fault.All))
 }
 
-func TestFullInboxAsksToWait(t *testing.T) {
-	f := &fake{deliver: func(context.Context, message.Incoming) (message.Receipt, error) {
-		return message.Receipt{}, inbox.ErrFull
-	}}
-	status, header, _ := raw(t, Handler(f.backend(), Options{}), "POST", "/v1/agents/alpha/messages", `{"text":"x"}`)
-	if status != http.StatusTooManyRequests || header.Get("Retry-After") != "5" {
-		t.Errorf("status %d, Retry-After %q", status, header.Get("Retry-After"))
+func TestARefusalAsksToWait(t *testing.T) {
+	for err, want := range map[error]int{inbox.ErrFull: http.StatusTooManyRequests, disk.ErrAway: http.StatusServiceUnavailable} {
+		f := &fake{deliver: func(context.Context, message.Incoming) (message.Receipt, error) { return message.Receipt{}, err }}
+		status, header, _ := raw(t, Handler(f.backend(), Options{}), "POST", "/v1/agents/alpha/messages", `{"text":"x"}`)
+		if status != want || header.Get("Retry-After") != "5" {
+			t.Errorf("%v: status %d, Retry-After %q", err, status, header.Get("Retry-After"))
+		}
 	}
 }
 

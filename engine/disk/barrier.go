@@ -2,6 +2,7 @@ package disk
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 )
 
@@ -33,21 +34,29 @@ func (l *Log) Barrier() error {
 // of it meanwhile; syncing keeps Reload, Replace and Close from closing the file.
 func (l *Log) syncOnce() error {
 	l.syncing = true
-	f, named := l.f, l.named
+	f, named, here := l.f, l.named, !l.mirrored.on || !l.vol.elsewhere
 	l.mu.Unlock()
-	l.vol.enter()
+	if here {
+		l.vol.enter()
+	}
 
 	// What it covers is looked up only when its turn has come, so that all who
 	// appended while it waited are covered too.
 	l.mu.Lock()
 	covers := l.written
+	next, lacks := l.mirrored.shipment(l.id.size)
 	l.mu.Unlock()
-	err := l.vol.syncEntered(l.steps.sync, f)
-	l.vol.leave()
-	if err == nil && !named {
-		// The file may be new, or new under this name: without its entry in the
-		// directory what is in it could not be found again.
-		err = l.vol.SyncDir("log.dirsync", filepath.Dir(l.path))
+
+	replicated := func() error { return nil }
+	if lacks {
+		replicated = l.ship(f, next)
+	}
+	var err error
+	if here {
+		err = l.syncHere(f, named)
+	}
+	if err == nil {
+		err = replicated()
 	}
 
 	l.mu.Lock()
@@ -57,9 +66,23 @@ func (l *Log) syncOnce() error {
 		return err
 	}
 
-	l.named = true
+	l.named = l.named || here
 	l.synced = max(l.synced, covers)
 	return nil
+}
+
+// syncHere is the sync on this disk, between enter and leave; named is set where the
+// directory entry of the file is durable.
+func (l *Log) syncHere(f *os.File, named bool) error {
+	err := l.vol.syncEntered(l.steps.sync, f)
+	l.vol.leave()
+	if err != nil || named {
+		return err
+	}
+
+	// The file may be new, or new under this name: without its entry in the
+	// directory what is in it could not be found again.
+	return l.vol.SyncDir("log.dirsync", filepath.Dir(l.path))
 }
 
 // Durable reports whether everything appended is behind a barrier.

@@ -33,34 +33,44 @@ type exchanges struct {
 //
 // Failpoints are step.write, .sync, .rename (the swap) and .dirsync.
 func (x *exchanges) Exchange(step, path string, content, base []byte) (found []byte, err error) {
-	if path, err = Through(x.disk.dir, path); err != nil {
-		return nil, err
-	}
-	temp, err := x.disk.temp(step, path, content)
+	to, err := Through(x.disk.dir, path)
 	if err != nil {
 		return nil, err
 	}
-	return x.swap(step, temp, path, content, base)
+	temp, err := x.disk.temp(step, to, content)
+	if err != nil {
+		return nil, err
+	}
+	if found, err = x.swap(step, temp, to, content, base); err != nil {
+		return found, err
+	}
+
+	return nil, x.disk.put(Content{path, content})
 }
 
 // Amend is Exchange for a change of the runtime's own in a user's file, which is no
 // save of theirs: the file keeps the time at which it was saved.
 func (x *exchanges) Amend(step, path string, content, base []byte) (found []byte, err error) {
-	if path, err = Through(x.disk.dir, path); err != nil {
+	to, err := Through(x.disk.dir, path)
+	if err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(path)
+	info, err := os.Stat(to)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s is gone", ErrChanged, path)
+		return nil, fmt.Errorf("%w: %s is gone", ErrChanged, to)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("stat %s: %w", path, err)
+		return nil, fmt.Errorf("stat %s: %w", to, err)
 	}
-	temp, err := x.disk.tempOf(step, path, content, info.ModTime())
+	temp, err := x.disk.tempOf(step, to, content, info.ModTime())
 	if err != nil {
 		return nil, err
 	}
-	return x.swap(step, temp, path, content, base)
+	if found, err = x.swap(step, temp, to, content, base); err != nil {
+		return found, err
+	}
+
+	return nil, x.disk.put(Content{path, content})
 }
 
 // swap publishes temp, which holds content, in the place of base.

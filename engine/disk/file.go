@@ -63,8 +63,11 @@ func (v *Volume) WriteFile(step, path string, content []byte) error {
 		os.Remove(temp)
 		return v.classifyName(fmt.Errorf("replace %s: %w", path, err))
 	}
+	if err := v.SyncDir(step+".dirsync", filepath.Dir(path)); err != nil {
+		return err
+	}
 
-	return v.SyncDir(step+".dirsync", filepath.Dir(path))
+	return v.put(Content{path, content})
 }
 
 // WriteDraft replaces the file at path in one step without any barrier: after a

@@ -52,6 +52,7 @@ type logFile struct {
 	written int64
 	named   bool // the directory entry is durable too
 
+	mirrored
 	hectic  time.Time // when Reload last waited in vain for the file to be left alone
 	crowded time.Time // when ReloadAlone last did
 }
@@ -89,6 +90,7 @@ func (v *Volume) OpenLog(path string, o LogOptions) (l *Log, torn *Torn, err err
 		return nil, nil, err
 	}
 
+	l.mirrored = v.mirror(path, l.id.size)
 	return l, torn, nil
 }
 

@@ -68,7 +68,7 @@ func (v *Volume) Remove(step, path string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return v.classifyName(err)
 	}
-	return nil
+	return v.replication.remove(path)
 }
 
 // MkdirAll makes a folder of the runtime's own, and those above it that are missing,

@@ -44,6 +44,10 @@ func (l *Log) reloadWith(hold bool) (content []byte, release func(), err error) 
 			release = func() { letGo(f) }
 		}
 
+		if err == nil {
+			l.mirrored.whole = l.mirrored.on
+		}
+
 		// io.EOF: somebody truncated it while it was read.
 		if !errors.Is(err, io.EOF) || try == reloadTries {
 			return content, release, err

@@ -60,7 +60,7 @@ func (l *Log) Replace(content []byte, keep string) error {
 	l.f.Close()
 	l.take(f, info)
 	l.named, l.synced = true, l.written
-	return nil
+	return l.replaced(content, keep)
 }
 
 // aside writes content to the file that will trade places with the log.

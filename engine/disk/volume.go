@@ -53,6 +53,7 @@ type Volume struct {
 // one means: from then on everything is refused.
 type flusher struct {
 	reserve
+	replication
 	slots chan struct{}
 
 	failOnce sync.Once

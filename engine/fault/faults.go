@@ -123,6 +123,10 @@ var (
 	DiskFailed = &Fault{Code: "disk_failed", Status: http.StatusServiceUnavailable, Exit: ExitDisk, Text: "durable storage failed",
 		Hint:  "check the disk that holds .daycare, then restart daycare; everything acknowledged is safe",
 		Route: "check the disk, then restart daycare; everything acknowledged is safe"}
+	ReplicaAway = &Fault{Code: "replica_away", Status: http.StatusServiceUnavailable, Exit: ExitFailure,
+		Text:  "the other machines of the cluster do not answer",
+		Hint:  "check the network and the other machines; what was accepted is safe, and daycare continues by itself",
+		Route: "nothing was accepted; send it again later"}
 	Cut = &Fault{Code: "cut", Status: http.StatusServiceUnavailable, Exit: ExitNotRunning,
 		Text:  "the connection closed before the turn ended",
 		Hint:  "restart daycare and the turn continues: daycare start --background",
@@ -155,5 +159,5 @@ var All = []*Fault{
 	OtherVersion, NoSecret,
 	Ambiguous, Decided, Busy, Protected, AgentLimit, Taken, ItemTaken, TaskBusy, Conflict,
 	TooLarge, FileTooLarge, Invalid, InvalidConfig, InvalidFile, InboxFull, LoginLater,
-	DiskFull, DiskFailed, NotRunning, ShuttingDown, Cut, Timeout, Canceled, Interrupted, NoAccess, unlisted,
+	DiskFull, DiskFailed, ReplicaAway, NotRunning, ShuttingDown, Cut, Timeout, Canceled, Interrupted, NoAccess, unlisted,
 }

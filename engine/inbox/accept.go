@@ -26,6 +26,9 @@ func (f *File) Accept(ctx context.Context, item Item) (message.Receipt, error) {
 	if f.vol.Full() {
 		return message.Receipt{}, disk.ErrFull
 	}
+	if f.vol.Away() {
+		return message.Receipt{}, disk.ErrAway
+	}
 
 	f.mu.Lock()
 	if f.signals.isClosed() {

@@ -113,7 +113,7 @@ const (
 //     item passed to Done is never open again once a later Accept has returned.
 type Mailbox interface {
 	// Accept adds an item and returns when it is durable. It sets Seq, and ID and At if they
-	// are empty. Errors: ErrFull, ErrTooLarge, disk.ErrFull, disk.ErrFailed.
+	// are empty. Errors: ErrFull, ErrTooLarge, disk.ErrFull, disk.ErrFailed, disk.ErrAway, disk.ErrFenced.
 	Accept(ctx context.Context, item Item) (message.Receipt, error)
 	// Open returns the heads of all open items.
 	Open() []Head
