@@ -12,6 +12,7 @@ import (
 
 	"daycare/engine/address"
 	"daycare/engine/crash"
+	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -93,15 +94,17 @@ func (m *mailroom) agentOf(in message.Incoming) (string, error) {
 	return meta.ID, err
 }
 
-// post appends an item to an agent's inbox and wakes the agent.
-func (m *mailroom) post(ctx context.Context, id string, it inbox.Item) (message.Receipt, error) {
+// postHere appends an item to an agent's inbox and wakes the agent.
+func (m *mailroom) postHere(ctx context.Context, id string, it inbox.Item) (message.Receipt, error) {
 	e, box, err := m.actors.acquire(id)
 	if err != nil {
 		return message.Receipt{}, err
 	}
 	defer e.release()
-	it.Text = m.redact.Text(it.Text) // history would have it so, and the inbox is a file as well
 	receipt, err := box.Accept(ctx, it)
+	if errors.Is(err, disk.ErrFenced) {
+		m.actors.letGo(e)
+	}
 	if err != nil {
 		return receipt, err
 	}

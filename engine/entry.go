@@ -45,6 +45,8 @@ type opened struct {
 	file  *inbox.File   // the same, for what is wrong with it
 	scans int           // of the file when its broken lines were last reported
 	users int           // deliveries and waits that need the box now
+
+	fenced bool // another machine has taken the agent over: the box refuses everything
 }
 
 // actor is the goroutine of an agent that is awake.
@@ -69,7 +71,13 @@ func (e *entry) open() (inbox.Mailbox, error) {
 	if e.gone {
 		return nil, errGone
 	}
+	if e.fenced {
+		return nil, fmt.Errorf("%w: %s", disk.ErrFenced, e.meta.Handle)
+	}
 	if err := e.load(); err != nil {
+		if hasMoved(err) {
+			e.sleep() // nothing is to be known of it here
+		}
 		return nil, err
 	}
 	e.users++
@@ -94,6 +102,18 @@ func (e *entry) load() error {
 	if e.box != nil {
 		return nil
 	}
+	err := e.actors.own(e.meta.ID)
+	if err == nil {
+		if err = e.openBox(); err != nil {
+			e.actors.giveUp(e.meta.ID, false)
+		}
+	}
+
+	return err
+}
+
+// openBox opens the mailbox of an agent that is owned here.
+func (e *entry) openBox() error {
 	state, _, err := record.CurrentState(e.actors.vol, e.dir)
 	if e.actors.index.SetEnded(e.meta.ID, state.Ended != nil); state.Ended == nil {
 		e.actors.spent.Delete(e.meta.ID)
@@ -150,14 +170,14 @@ func (e *entry) release() {
 // is held.
 func (e *entry) wake() {
 	start, w := e.actors.start.Load(), e.actors.waker
-	if e.running || e.ended || start == nil || e.actors.ctx.Err() != nil || e.actors.vol.Err() != nil {
+	if e.running || e.ended || e.fenced || start == nil || e.actors.ctx.Err() != nil || e.actors.vol.Err() != nil {
 		return
 	}
 	if !w.take(e.meta.ID) {
 		return
 	}
 	if err := e.load(); err != nil { // woken by its history, not by a delivery
-		if e.ended {
+		if e.ended || hasMoved(err) {
 			w.well(e.meta.ID)
 		} else {
 			w.unwoken(e.meta.ID, err)
@@ -195,6 +215,7 @@ func (e *entry) sleep() {
 		if err := e.box.Close(); err != nil {
 			e.actors.log.Error("inbox not closed", "agent", e.meta.ID, "err", err)
 		}
+		e.actors.giveUp(e.meta.ID, e.fenced)
 	}
 
 	e.box, e.gone = nil, true
@@ -247,6 +268,10 @@ func (e *entry) failed(err error) {
 		e.actors.problems.Report(id, finding.Finding{ID: "history-gone", Severity: finding.Warning,
 			File:   filepath.Join(e.dir, "history.jsonl"),
 			Reason: "it was removed while the agent was running; starting a new one"})
+	case errors.Is(err, disk.ErrFenced):
+		e.actors.log.Info("agent continues on another machine", "agent", id)
+		e.actors.letGo(e)
+		return
 	case errors.Is(err, disk.ErrFailed):
 		e.actors.log.Error("agent stopped: durable storage failed", "agent", id, "err", err)
 		return

@@ -63,6 +63,7 @@ type Files struct {
 	Watcher *watch.Watcher // nil: drop/ is read only at start
 	// Folders are the folders that agents were granted; nil: as they are now.
 	Folders *permission.Folders
+	Peers   Peers // nil: no other machine works on these agents
 }
 
 // Reports are where a System reports what happens.
@@ -108,6 +109,7 @@ type System struct {
 type place struct {
 	root     string
 	vol      *disk.Volume // nil: files are only looked at
+	peers    Peers        // nil: all agents are owned here
 	index    *address.Index
 	events   *event.Stream
 	problems *finding.Problems
@@ -132,7 +134,7 @@ func New(o Options) (*System, error) {
 		o.Problems = NewProblems(o.Log, o.Events)
 	}
 	p := place{root: o.Root, vol: o.Volume, index: o.Index, events: o.Events, problems: o.Problems, watcher: o.Watcher,
-		log: o.Log}
+		peers: o.Peers, log: o.Log}
 
 	a := &actors{place: p, quota: inbox.NewQuota(inbox.MaxBytesTotal),
 		memory: memory{entries: map[string]*entry{}, subagents: map[string]*entry{}}}
@@ -184,6 +186,13 @@ func (s *System) Run(ctx context.Context, start StartFunc) error {
 	s.actors.start.Store(&start)
 	defer s.shutdown()
 	s.actors.WakeAll(ctx)
+	if s.peers != nil {
+		inner, cancel := context.WithCancel(ctx)
+		var watching sync.WaitGroup
+		watching.Go(func() { s.peers.Watch(inner, s.adopt, s.lose) })
+		defer watching.Wait()
+		defer cancel()
+	}
 	if s.watcher != nil {
 		inner, cancel := context.WithCancel(ctx)
 		var wg sync.WaitGroup

@@ -7,6 +7,9 @@ import (
 	"github.com/nrednav/cuid2"
 )
 
+// NewID returns an id for an item that its sender may have to offer more than once.
+func NewID() string { return newID()() }
+
 // newID makes the ids of items. They have to be unique, not secret, so the
 // runtime's generator, which the system seeds, will do; it is four times as fast
 // as asking the system for every character.

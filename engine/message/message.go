@@ -202,3 +202,8 @@ func (e *NotSent) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *NotSent) Unwrap() error { return e.Err }
+
+// Elsewhere means that the agent is owned by another machine.
+type Elsewhere struct{ Node string }
+
+func (e *Elsewhere) Error() string { return "the agent is on machine " + e.Node }

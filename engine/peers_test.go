@@ -1,0 +1,225 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"daycare/engine/disk"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+)
+
+// others plays the other machines: who owns which agent, and what they accept.
+type others struct {
+	mu       sync.Mutex
+	owned    map[string]bool   // here
+	at       map[string]string // the machine that owns an agent
+	calls    []string
+	accepted []inbox.Item
+	refuse   int // how many of the next forwards are refused, as by a machine that does not answer
+	watch    func(ctx context.Context, adopt, lose func(string))
+}
+
+func newOthers() *others { return &others{owned: map[string]bool{}, at: map[string]string{}} }
+
+func (o *others) Acquire(agent string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if node := o.at[agent]; node != "" {
+		return &message.Elsewhere{Node: node}
+	}
+	if !o.owned[agent] {
+		o.calls = append(o.calls, "acquire")
+	}
+	o.owned[agent] = true
+
+	return nil
+}
+
+func (o *others) Release(agent string, open bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.owned, agent)
+	o.calls = append(o.calls, fmt.Sprint("release open=", open))
+}
+
+func (o *others) Forward(_ context.Context, node, agent string, it inbox.Item) (message.Receipt, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.refuse > 0 {
+		o.refuse--
+		return message.Receipt{}, &message.Elsewhere{Node: node}
+	}
+	r := message.Receipt{Agent: agent, Item: it.ID}
+	for _, had := range o.accepted {
+		r.Duplicate = r.Duplicate || had.ID == it.ID
+	}
+	o.accepted = append(o.accepted, it)
+
+	return r, nil
+}
+
+func (o *others) Watch(ctx context.Context, adopt, lose func(string)) {
+	if o.watch != nil {
+		o.watch(ctx, adopt, lose)
+	}
+	<-ctx.Done()
+}
+
+func (o *others) took() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]string(nil), o.calls...)
+}
+
+func (o *others) move(agent, node string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.at[agent] = node
+}
+
+// newHouseAmong is a house on one of several machines.
+func newHouseAmong(t *testing.T, o *others, start StartFunc) *house {
+	t.Helper()
+	return newHouseWith(t, t.TempDir(), start, Options{Files: Files{Peers: o}})
+}
+
+// An agent is owned from its first use until its files are closed.
+func TestAnAgentIsOwnedWhileItIsAwake(t *testing.T) {
+	o := newOthers()
+	h := newHouseAmong(t, o, echo(func(string, inbox.Item) {}))
+	r := h.deliver(from("one", "hello"))
+	if _, err := h.Await(t.Context(), r.Agent, r.Item); err != nil && !errors.Is(err, inbox.ErrClosed) {
+		t.Fatal(err)
+	}
+	until(t, "the agent is given up", func() bool {
+		calls := o.took()
+		return len(calls) > 0 && len(calls)%2 == 0
+	})
+	for i, call := range o.took() {
+		if want := []string{"acquire", "release open=false"}[i%2]; call != want {
+			t.Fatalf("calls %q", o.took())
+		}
+	}
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: " + what)
+		}
+	}
+}
+
+// A message for an agent of another machine goes there, under one id however often it is
+// offered.
+func TestAMessageFollowsItsAgent(t *testing.T) {
+	o := newOthers()
+	h := newHouseAmong(t, o, echo(func(string, inbox.Item) {}))
+	first := h.deliver(from("one", "first"))
+	until(t, "the agent sleeps", func() bool { _, awake := h.awake(first.Agent); return !awake })
+
+	o.move(first.Agent, "other")
+	o.mu.Lock()
+	o.refuse = 2
+	o.mu.Unlock()
+	r := h.deliver(from("one", "second"))
+	if len(o.accepted) != 1 || o.accepted[0].Text != "second" || o.accepted[0].ID != r.Item || r.Item == "" || r.Duplicate {
+		t.Errorf("accepted elsewhere: %+v, receipt %+v", o.accepted, r)
+	}
+
+	// Back here, it is accepted here.
+	o.move(first.Agent, "")
+	if r := h.deliver(from("one", "third")); r.Item == "" || len(o.accepted) != 1 {
+		t.Errorf("receipt %+v, accepted elsewhere %d", r, len(o.accepted))
+	}
+}
+
+// Another machine offers the items that it forwards to whoever owns the agent, and not on.
+func TestAForwardedMessageIsNotForwardedAgain(t *testing.T) {
+	o := newOthers()
+	h := newHouseAmong(t, o, echo(func(string, inbox.Item) {}))
+	r := h.deliver(from("one", "first"))
+	until(t, "the agent sleeps", func() bool { _, awake := h.awake(r.Agent); return !awake })
+	o.move(r.Agent, "other")
+	_, err := h.Posted(t.Context(), r.Agent, inbox.Item{Kind: message.Text, ID: inbox.NewID(), Text: "x"})
+	if !errors.As(err, new(*message.Elsewhere)) || len(o.accepted) > 0 {
+		t.Errorf("%v, %d accepted elsewhere", err, len(o.accepted))
+	}
+}
+
+// An agent that another machine has taken over stops here, and its next message goes there.
+func TestAnAgentIsLetGo(t *testing.T) {
+	for name, lost := range map[string]func(h *house, id string) error{
+		"by a fenced write": func(*house, string) error { return fmt.Errorf("sync history: %w", disk.ErrFenced) },
+		"by the watch":      func(h *house, id string) error { h.lose(id); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOthers()
+			var h *house
+			ready, stopped := make(chan string, 10), make(chan error, 10)
+			h = newHouseAmong(t, o, func(ctx context.Context, rt Runtime) error {
+				ready <- rt.Meta.ID
+				o.move(rt.Meta.ID, "other")
+				if err := lost(h, rt.Meta.ID); err != nil {
+					stopped <- err
+					return err
+				}
+				<-ctx.Done()
+				stopped <- context.Cause(ctx)
+
+				return nil
+			})
+			r := h.deliver(from("one", "first"))
+			<-ready
+			if err := <-stopped; !errors.Is(err, disk.ErrFenced) {
+				t.Errorf("stopped by %v", err)
+			}
+			if got := h.deliver(from("one", "second")); len(o.accepted) != 1 || got.Item != o.accepted[0].ID {
+				t.Errorf("the second message: %+v, accepted elsewhere %+v", got, o.accepted)
+			}
+			until(t, "the files are closed", func() bool { _, awake := h.awake(r.Agent); return !awake })
+			select {
+			case id := <-ready:
+				t.Errorf("agent %s was woken again", id)
+			case <-time.After(50 * time.Millisecond):
+			}
+		})
+	}
+}
+
+// An agent whose owner has ended continues here.
+func TestAnOrphanIsAdopted(t *testing.T) {
+	o := newOthers()
+	var adopt func(string)
+	got := make(chan struct{})
+	o.watch = func(_ context.Context, a, _ func(string)) { adopt = a; close(got) }
+	started := make(chan string, 10)
+	h := newHouseAmong(t, o, func(_ context.Context, rt Runtime) error {
+		started <- rt.Meta.ID
+		for _, head := range rt.Inbox.Open() {
+			if err := rt.Inbox.Done(head.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	<-got
+	r := h.deliver(from("one", "first"))
+	<-started
+	until(t, "the agent sleeps", func() bool { _, awake := h.awake(r.Agent); return !awake })
+	adopt(r.Agent)
+	select {
+	case id := <-started:
+		if id != r.Agent {
+			t.Errorf("agent %s was woken", id)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the orphan was not woken")
+	}
+}
