@@ -184,11 +184,12 @@ func (c *caller) call(ctx context.Context, t *turn, req *providers.Request) (*pr
 		ctx, stop = c.interruptible(ctx, &t.self)
 	}
 
+	counted := c.count(t)
 	answer, err := c.model(t.model()).Call(ctx, req, s.see)
 	if !stop() && err != nil {
 		err = errInterrupt
 	}
-	if s.failed != nil {
+	if s.failed = errors.Join(s.failed, counted()); s.failed != nil {
 		return nil, s.failed
 	}
 	if err != nil {
@@ -199,6 +200,17 @@ func (c *caller) call(ctx context.Context, t *turn, req *providers.Request) (*pr
 	}
 
 	return s.timed(*answer), nil
+}
+
+// count makes the beginning of a turn durable beside its first model call, not before it: a
+// message that ends its process, or its machine, is counted. wait returns when it is, which
+// is long before the model has answered.
+func (c *caller) count(t *turn) (wait func() error) {
+	if t.counted {
+		return func() error { return nil }
+	}
+	t.counted = true
+	return c.deliveries.syncBeside()
 }
 
 // interruptible makes a context that ends when a message arrives that is to

@@ -79,14 +79,22 @@ func (d *deliveries) settle() error {
 		}
 	}
 
-	// Beside the next turn, not before it.
+	d.syncBeside() // the next turn, not before it
+	return nil
+}
+
+// syncBeside makes what is recorded durable while the work goes on. wait returns when it is.
+func (d *deliveries) syncBeside() (wait func() error) {
+	done := make(chan error, 1)
 	d.syncs.Go(func() {
-		if err := d.journal.history.Barrier(); err != nil {
-			d.journal.log.Error("delivery not synced", "err", err)
+		err := d.journal.barrier()
+		if err != nil {
+			d.journal.log.Error("history not synced", "err", err)
 		}
+		done <- err
 	})
 
-	return nil
+	return func() error { return <-done }
 }
 
 // meanwhile runs work, which may take long, on its own goroutine, and records delivery

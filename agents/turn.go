@@ -29,6 +29,8 @@ type turn struct {
 type bounds struct {
 	loop  loopGuard
 	clock *progress // nil before its first model call
+
+	counted bool // this attempt is durable, or about to be
 }
 
 // A hookState is what hooks have to do with a turn.
