@@ -4,6 +4,7 @@
 //     and Validate; NAME.go has Kind, Connector, New(Options, secret, log), ID, Run, Send.
 //  2. Run calls deliver for each message, with Dedupe "<id>:<platform's own key>",
 //     and tells the platform "received" only after deliver returned nil.
+//     What its sender does to a message afterwards is a Post with Amends, the id of that message.
 //  3. Ingress is closed by default: an empty allow list is nobody, a missing
 //     secret does not start, a signature is checked before anything is read.
 //  4. Run returns when the connection is lost: the engine calls it again after a pause. Send

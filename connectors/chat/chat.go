@@ -67,6 +67,9 @@ type Host struct {
 	// turn on. Its error is for users: it names what may have been meant.
 	Switch func(ctx context.Context, agent, model string) (now string, err error)
 	Own    Own
+	// Amend edits or drops a queued message whose sender did so; false: it is not queued
+	// any more. nil: all amendments are notes.
+	Amend func(ctx context.Context, a message.Amendment) (done bool, err error)
 }
 
 // Own are the commands that users of the workspace wrote as files.
@@ -140,6 +143,10 @@ type Post struct {
 	// Note: it changes what was said before (an edit, a reaction). The agent hears
 	// of it with its next message and begins no turn.
 	Note bool
+	// Amends is the id of the sender's earlier message that Text replaces, or that was
+	// deleted. A queued one is edited or dropped; of another one the agent hears as of a Note.
+	Amends  string
+	Deleted bool
 }
 
 // A File is an attachment that is still on the platform.

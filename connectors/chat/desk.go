@@ -59,6 +59,9 @@ func (d *Desk) Take(ctx context.Context, deliver message.Deliver, p Post) error 
 		d.stranger(ctx, p)
 		return nil
 	}
+	if p.Amends != "" {
+		return d.amend(ctx, deliver, p)
+	}
 	if p.Group && !p.Addressed {
 		return nil
 	}

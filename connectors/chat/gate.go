@@ -44,7 +44,7 @@ func (g *gate) first(user string) bool {
 // stranger refuses an unknown user: logged once, answered once, and the owner learns how
 // to let them in. Nothing of what they wrote is kept.
 func (d *Desk) stranger(ctx context.Context, p Post) {
-	if p.Group && !p.Addressed || p.Note {
+	if p.Group && !p.Addressed || p.Note || p.Amends != "" {
 		return // they do not talk to us
 	}
 	if d.askAdmission(ctx, p) {

@@ -39,6 +39,7 @@ type waiting struct {
 	mu   sync.Mutex
 	read bool
 	all  []message.Incoming
+	busy string          // the dedupe key of the message that is being tried
 	told map[sender]bool // that what they write is not taken
 }
 
@@ -198,6 +199,11 @@ func (w *waiting) run(ctx context.Context, pause time.Duration, deliver func(con
 // try tries one message and says when to continue with its sender.
 func (w *waiting) try(ctx context.Context, in message.Incoming, a attempt, pause time.Duration,
 	deliver func(context.Context, message.Incoming) error) (next attempt) {
+	in, ok := w.begin(in)
+	if !ok {
+		return a // its sender deleted it
+	}
+	defer w.end()
 	err := w.strikes.Guard(in.Dedupe, func() error { return deliver(ctx, in) })
 	var fast *message.TooFast
 	wait := min(pause<<min(a.n, 10), longPause)
@@ -212,6 +218,25 @@ func (w *waiting) try(ctx context.Context, in message.Incoming, a attempt, pause
 	w.log.Debug("waiting message not accepted", "err", err, "in", wait)
 
 	return attempt{at: time.Now().Add(wait), n: a.n + 1}
+}
+
+// begin returns a message as it is now, and keeps it from being amended until end.
+func (w *waiting) begin(in message.Incoming) (message.Incoming, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.IndexFunc(w.all, func(now message.Incoming) bool { return now.Dedupe == in.Dedupe })
+	if i < 0 {
+		return in, false
+	}
+	w.busy = in.Dedupe
+
+	return w.all[i], true
+}
+
+func (w *waiting) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy = ""
 }
 
 // ofSender reports whether a refusal concerns the sender of a message alone. A disk that

@@ -131,21 +131,6 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-func TestAddressed(t *testing.T) {
-	for _, test := range []struct {
-		text, rest string
-		forUs      bool
-	}{
-		{"bot: hello", "hello", true}, {"Bot, hello", "hello", true}, {"ask bot!", "ask bot!", true},
-		{"robots are many", "robots are many", false}, {"bottle", "bottle", false}, {"@bot x", "@bot x", true},
-		{"bot", "bot", true}, {"bo", "bo", false},
-	} {
-		if rest, forUs := addressed(test.text, "bot"); rest != test.rest || forUs != test.forUs {
-			t.Errorf("addressed(%q) = %q, %v", test.text, rest, forUs)
-		}
-	}
-}
-
 func TestLines(t *testing.T) {
 	got := lines("a\tb\r\n\n  \nPRIVMSG #x :b\x00\x01\n" + strings.Repeat("é", 300))
 	want := []string{"a b", "PRIVMSG #x :b", strings.Repeat("é", 200), strings.Repeat("é", 100)}

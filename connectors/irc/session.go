@@ -220,7 +220,7 @@ func (s *session) post(m ircmsg.Message) (chat.Post, bool) {
 	p.From = message.Address{ChannelID: strings.ToLower(m.Nick()), UserID: s.c.o.identity(account, m.Source)}
 	if channelRule.MatchString(target) {
 		p.Group, p.From.ChannelID = true, strings.ToLower(target)
-		p.Text, p.Addressed = addressed(text, s.me())
+		p.Text, p.Addressed = chat.Mentioned(text, s.me())
 	}
 
 	return p, true
@@ -233,21 +233,6 @@ func id(m ircmsg.Message) string {
 		return id
 	}
 	return "at" + strconv.FormatInt(time.Now().UnixNano(), 36)
-}
-
-// addressed looks for our nick at the beginning of what is said in a channel, and
-// anywhere as a word. A command is for us if it begins with our nick.
-func addressed(text, nick string) (rest string, forUs bool) {
-	if len(text) > len(nick) && strings.EqualFold(text[:len(nick)], nick) && strings.ContainsRune(":, ", rune(text[len(nick)])) {
-		return strings.TrimLeft(text[len(nick):], ":, "), true
-	}
-	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(" ,.:;!?()\"'", r) }) {
-		if strings.EqualFold(strings.TrimPrefix(word, "@"), nick) {
-			return text, true
-		}
-	}
-
-	return text, false
 }
 
 // say says lines and waits until the server has seen them: it answers a ping

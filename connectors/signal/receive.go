@@ -60,6 +60,9 @@ type data struct {
 		Target int64  `json:"targetSentTimestamp"`
 		Remove bool   `json:"isRemove"`
 	} `json:"reaction"`
+	Deleted *struct {
+		Timestamp int64 `json:"timestamp"`
+	} `json:"remoteDelete"`
 }
 
 // groupPrefix tells a group's channel from a user's.
@@ -68,9 +71,9 @@ const groupPrefix = "group:"
 // post makes a post of an envelope; false: there is nothing in it for an agent
 // (receipts, typing, what we sent ourselves from another device).
 func (c *Connector) post(e envelope) (chat.Post, bool) {
-	d, note := e.Data, false
-	if e.Edit != nil {
-		d, note = e.Edit.Data, true
+	d, edited := e.Data, e.Edit != nil
+	if edited {
+		d = e.Edit.Data
 	}
 	sender := e.UUID
 	if sender == "" {
@@ -80,8 +83,8 @@ func (c *Connector) post(e envelope) (chat.Post, bool) {
 		return chat.Post{}, false
 	}
 
-	stamp := strconv.FormatInt(e.Timestamp, 10)
-	p := chat.Post{Key: sender + "/" + stamp, MessageID: sender + "/" + stamp, Sender: e.Name, Note: note,
+	id := messageID(sender, e.Timestamp)
+	p := chat.Post{Key: id, MessageID: id, Sender: e.Name,
 		From: message.Address{ChannelID: sender, UserID: c.o.identity(e.UUID, e.Number)}}
 	var forUs bool
 	p.Text, forUs = c.mentioned(d)
@@ -90,7 +93,7 @@ func (c *Connector) post(e envelope) (chat.Post, bool) {
 		p.Addressed = forUs || d.Quote != nil && d.Quote.Author == c.o.Account
 	}
 	if q := d.Quote; q != nil {
-		p.Quote, p.ReplyTo = q.Text, q.UUID+"/"+strconv.FormatInt(q.ID, 10)
+		p.Quote, p.ReplyTo = q.Text, messageID(q.UUID, q.ID)
 	}
 
 	for _, a := range d.Attachments {
@@ -104,9 +107,10 @@ func (c *Connector) post(e envelope) (chat.Post, bool) {
 	}
 
 	switch r := d.Reaction; {
-	case note:
-		p.Files = nil
-		p.Text = fmt.Sprintf("The person edited message %d. It now reads:\n\n%s", e.Edit.Target, p.Text)
+	case d.Deleted != nil:
+		p.Amends, p.Deleted = messageID(sender, d.Deleted.Timestamp), true
+	case edited:
+		p.Amends, p.Files = messageID(sender, e.Edit.Target), nil
 	case r != nil && r.Remove:
 		p.Note, p.Text = true, fmt.Sprintf("The person took their reaction off message %d", r.Target)
 	case r != nil:
@@ -114,6 +118,11 @@ func (c *Connector) post(e envelope) (chat.Post, bool) {
 	}
 
 	return p, true
+}
+
+// messageID is how a message is known: by its sender and when they sent it.
+func messageID(sender string, timestamp int64) string {
+	return sender + "/" + strconv.FormatInt(timestamp, 10)
 }
 
 // mentioned puts the names in where Signal has placeholders, and reports whether

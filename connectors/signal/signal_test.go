@@ -179,7 +179,7 @@ func TestEnvelopes(t *testing.T) {
 	}
 	if p, _ := post(t, c, map[string]any{"dataMessage": nil,
 		"editMessage": map[string]any{"targetSentTimestamp": 7,
-			"dataMessage": map[string]any{"message": "better"}}}); !p.Note || !strings.HasSuffix(p.Text, "better") {
+			"dataMessage": map[string]any{"message": "better"}}}); !strings.HasSuffix(p.Amends, "/7") || p.Text != "better" {
 		t.Errorf("an edit is %+v", p)
 	}
 	if p, _ := post(t, c, map[string]any{"dataMessage": map[string]any{"reaction": map[string]any{"emoji": "❤",

@@ -146,7 +146,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("chatter is %+v", p)
 	}
 	if p, ok := read(`{"type":"message","subtype":"message_changed","channel":"D1","event_ts":"9","message":{"user":"U1","ts":"3",` +
-		`"text":"better"}}`); !ok || !p.Note || !strings.HasSuffix(p.Text, "better") {
+		`"text":"better"}}`); !ok || p.Amends != "3" || p.Text != "better" {
 		t.Errorf("an edit is %+v", p)
 	}
 	if p, ok := read(`{"type":"reaction_added","user":"U1","reaction":"heart","event_ts":"9","item":{"channel":"D1","ts":"3"}}`); !ok ||

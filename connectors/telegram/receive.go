@@ -31,8 +31,7 @@ func (r *reader) read(u update) (chat.Post, bool) {
 		return r.message(key, u.Message)
 	case u.Edited != nil:
 		p, ok := r.message(key, u.Edited)
-		p.Note, p.Files, p.Quote = true, nil, ""
-		p.Text = fmt.Sprintf("The person edited message %s. It now reads:\n\n%s", p.MessageID, p.Text)
+		p.Amends, p.Files = p.MessageID, nil
 		return p, ok
 	case u.Reaction != nil && u.Reaction.User != nil:
 		return r.reacted(key, u.Reaction)

@@ -22,7 +22,7 @@ const (
 // outline is what is heard of all agents: everything but the text that streams.
 var outline = []event.Type{
 	event.AgentCreated, event.AgentWoke, event.AgentSlept, event.AgentReset, event.AgentCompacted, event.AgentEnded,
-	event.ItemQueued, event.ItemTaken, event.ItemDone, event.ItemDropped, event.ItemMoved,
+	event.ItemQueued, event.ItemTaken, event.ItemDone, event.ItemDropped, event.ItemEdited, event.ItemMoved,
 	event.TurnStarted, event.TurnFinished, event.ToolStarted, event.ToolFinished,
 	event.SubAgentStart, event.SubAgentEnd, event.Retry,
 	event.PermissionRequested, event.PermissionDecided, event.PermissionGranted, event.PermissionRevoked,

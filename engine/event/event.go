@@ -25,6 +25,8 @@ const (
 	ItemTaken   Type = "item.taken"
 	ItemDone    Type = "item.done"
 	ItemDropped Type = "item.dropped"
+	// ItemEdited: the sender of a queued message edited it; text is the new one.
+	ItemEdited Type = "item.edited"
 	// ItemMoved: a queued item was moved to the front.
 	ItemMoved Type = "item.moved"
 
@@ -74,7 +76,7 @@ const (
 // Types are all types of events.
 var Types = []Type{
 	AgentCreated, AgentWoke, AgentSlept, AgentReset, AgentCompacted, AgentEnded,
-	ItemQueued, ItemTaken, ItemDone, ItemDropped, ItemMoved, TurnStarted, TurnFinished, MessageDelta, MessageThinking,
+	ItemQueued, ItemTaken, ItemDone, ItemDropped, ItemEdited, ItemMoved, TurnStarted, TurnFinished, MessageDelta, MessageThinking,
 	ToolStarted, ToolFinished, ToolProgress, SubAgentStart, SubAgentProgress, SubAgentEnd, Retry,
 	PermissionRequested, PermissionDecided, PermissionGranted, PermissionRevoked, OutboxSent, OutboxFailed,
 	CronFired, CronSkipped, ConfigReloaded, ConfigInvalid, FileEdited, FileInvalid, BudgetReached, HookSaid, SandboxRefused,

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"daycare/engine/disk"
 )
@@ -27,6 +28,9 @@ func Accepted(dir string, ids map[string]bool) (items []Item, err error) {
 		switch string(l.Kind) {
 		case lineDone, lineKeys, lineDropped, lineFront:
 		default:
+			if l.Edited {
+				items = slices.DeleteFunc(items, func(it Item) bool { return it.ID == l.ID })
+			}
 			items = append(items, l.Item)
 		}
 	}

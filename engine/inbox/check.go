@@ -64,7 +64,7 @@ func twice(path string, data []byte) (found []finding.Finding) {
 		case lineDone, lineKeys, lineDropped, lineFront:
 			continue
 		}
-		if line := first[l.ID]; line > 0 {
+		if line := first[l.ID]; line > 0 && !l.Edited {
 			found = append(found, finding.Finding{ID: "inbox-id-twice", Severity: finding.Warning, File: path, Line: n,
 				Reason: fmt.Sprintf("item %s is already on line %d; this line is ignored", l.ID, line),
 				Remedy: "Give it another id, or remove the line."})

@@ -147,6 +147,7 @@ func appendItem(buf []byte, it *Item) []byte {
 	if it.After != 0 {
 		e.integer("after", it.After)
 	}
+	e.flag("edited", it.Edited)
 
 	return e.seal()
 }

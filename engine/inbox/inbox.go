@@ -46,6 +46,8 @@ type Item struct {
 	Scripts []message.Script `json:"scripts,omitempty"`
 	// see Mailbox.Reached; set by the mailbox
 	After int64 `json:"after,omitempty"`
+	// the line replaces an earlier one with the same id; set by Mailbox.Edit
+	Edited bool `json:"edited,omitempty"`
 }
 
 // A Head is the part of an open item that is kept in memory; the rest stays on disk.
@@ -131,6 +133,10 @@ type Mailbox interface {
 	Done(ids ...string) error
 	// Drop removes an open item for a user. Errors: ErrUnknown, ErrTaken.
 	Drop(id string) error
+	// Edit replaces the text of an open item, which keeps its place, and returns when that
+	// is durable. Errors: ErrUnknown, ErrTaken, ErrTooLarge, ErrFull, disk.ErrFull,
+	// disk.ErrFailed.
+	Edit(id, text string) error
 	// Front moves an open item before all others. Errors: ErrUnknown, ErrTaken.
 	Front(id string) error
 	// Reached reports that the agent's history has reached record seq: items accepted from

@@ -168,13 +168,19 @@ func (r *reader) item(l line, off int64, n int) {
 	if l.Dedupe != "" {
 		r.keys[hash64(l.Dedupe)] = key{at: l.At.Unix(), off: off}
 	}
-	if r.byID[l.ID] != nil || r.over[hash64(l.ID)] {
+	had := r.byID[l.ID]
+	if had != nil && !l.Edited || r.over[hash64(l.ID)] {
 		return // the same line twice, or one that was closed before
 	}
 	if l.byHand {
 		l.After = 0
 	}
 
+	if had != nil {
+		r.bytes += int64(n - had.Bytes)
+		had.Head, had.off = headOf(&l.Item, n), off
+		return
+	}
 	e := &entry{Head: headOf(&l.Item, n), off: off, durable: true}
 	r.add(e)
 }

@@ -166,6 +166,16 @@ func (o Outgoing) Key() string {
 	return o.ID + "." + strconv.Itoa(o.Part)
 }
 
+// An Amendment is what the sender of a message did to it afterwards on the platform: they
+// edited or deleted it.
+type Amendment struct {
+	From      Address // of the sender, who can only amend their own messages
+	Agent     string  // as in Incoming
+	MessageID string  // the platform's id of the message
+	Text      string  // what it reads now
+	Deleted   bool
+}
+
 // A Receipt confirms that an item is durable.
 type Receipt struct {
 	Agent     string `json:"agent"`

@@ -44,7 +44,7 @@ func (t *Transcript) Event(e control.RawEvent) (n Needs) {
 	case event.TurnFinished:
 		t.turn = Turn{}
 		n.History, n.Inbox = true, true
-	case event.ItemQueued, event.ItemDropped, event.ItemMoved, event.ItemDone:
+	case event.ItemQueued, event.ItemDropped, event.ItemEdited, event.ItemMoved, event.ItemDone:
 		n.Inbox = true
 	case event.ItemTaken:
 		n.Inbox, n.History = true, true

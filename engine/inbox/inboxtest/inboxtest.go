@@ -32,6 +32,7 @@ func Run(t *testing.T, open func(t *testing.T, dir string) inbox.Mailbox) {
 		"dedupe over reopen": dedupeOverReopen,
 		"front":              front,
 		"drop":               drop,
+		"edit":               edit,
 		"taken":              taken,
 		"unknown":            unknown,
 		"too large":          tooLarge,

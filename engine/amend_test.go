@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"testing"
+
+	"daycare/engine/event"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+)
+
+// A sender edits and deletes what is queued; of others, in other chats, and what is in a turn
+// nothing changes.
+func TestSendersAmendWhatIsQueued(t *testing.T) {
+	h := newHouse(t, t.TempDir(), idle)
+	events := h.events.Subscribe(t.Context())
+	send := func(id string) message.Receipt {
+		in := from("room", id)
+		in.Context.MessageID, in.Dedupe = id, "c:"+id
+		in.Route = &in.From
+		return h.deliver(in)
+	}
+	first, second := send("one"), send("two")
+	e, box, err := h.actors.acquire(first.Agent)
+	must(t, err)
+	defer e.release()
+	amend := func(id, user, channel, text string, deleted bool) bool {
+		t.Helper()
+		done, err := h.Amend(t.Context(), message.Amendment{From: message.Address{Connector: "c", ChannelID: channel, UserID: user},
+			Agent: first.Agent, MessageID: id, Text: text, Deleted: deleted})
+		must(t, err)
+		return done
+	}
+
+	for _, tt := range []struct {
+		id, user, channel string
+		done              bool
+	}{{"two", "u", "room", true}, {"two", "mallory", "room", false}, {"two", "u", "elsewhere", false}, {"three", "u", "room", false},
+		{"", "u", "room", false}} {
+		if done := amend(tt.id, tt.user, tt.channel, "edited by "+tt.user, false); done != tt.done {
+			t.Errorf("editing %q of %s in %s: %v, want %v", tt.id, tt.user, tt.channel, done, tt.done)
+		}
+	}
+	if it, err := box.Read(second.Item); err != nil || it.Text != "edited by u" {
+		t.Errorf("%v: the queued item reads %q", err, it.Text)
+	}
+	var edited event.Event
+	for edited = range events {
+		if edited.Type == event.ItemEdited {
+			break
+		}
+	}
+	if i, ok := edited.Body.(event.Item); !ok || i.Item != second.Item || i.Text != "edited by u" {
+		t.Errorf("told is %+v", edited)
+	}
+
+	_, err = box.Take(first.Item)
+	must(t, err)
+	if amend("one", "u", "room", "too late", false) || amend("one", "u", "room", "", true) {
+		t.Error("a message in a turn was amended")
+	}
+	if !amend("two", "u", "room", "", true) {
+		t.Error("a queued message was not dropped")
+	}
+	if open := box.Open(); len(open) != 1 || open[0].ID != first.Item {
+		t.Errorf("open are %+v, want the first alone", open)
+	}
+	_, err = box.Read(second.Item)
+	if err == nil {
+		t.Errorf("%v: the dropped item can be read, want inbox.ErrUnknown", inbox.ErrUnknown)
+	}
+
+	if done, err := h.Amend(t.Context(), message.Amendment{From: message.Address{Connector: "c", ChannelID: "nobody", UserID: "u"},
+		MessageID: "one"}); done || err != nil {
+		t.Errorf("in a chat without an agent: %v, %v", done, err)
+	}
+}
