@@ -446,7 +446,7 @@ func TestAClientSendsItsToken(t *testing.T) {
 	c := NewClient(s.URL)
 	defer c.HTTP.CloseIdleConnections()
 	for _, bearer := range []string{"", "secret"} {
-		if _, err := c.Post(t.Context(), Call{Name: "m", Media: "text/plain", Bearer: bearer}); err != nil {
+		if _, err := c.Do(t.Context(), Call{Name: "m", Media: "text/plain", Bearer: bearer}); err != nil {
 			t.Fatal(err)
 		}
 		body, err := c.Download(t.Context(), s.URL, bearer)

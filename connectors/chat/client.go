@@ -1,10 +1,12 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -39,8 +41,10 @@ func NewClient(base string, secrets ...string) *Client {
 // A Call is one request to an API.
 type Call struct {
 	Name   string // for errors
+	Method string // "": POST
 	Path   string // behind Base
 	Bearer string // "": no such header
+	Header http.Header
 	Media  string // of Body
 	Body   io.Reader
 	Within time.Duration // 0: half a minute
@@ -50,22 +54,26 @@ type Call struct {
 type Answer struct {
 	Status     int
 	RetryAfter time.Duration // as the header says; 0: it does not
+	Header     http.Header
 	Body       []byte
 }
 
-// Post makes a call.
-func (c *Client) Post(ctx context.Context, call Call) (Answer, error) {
+// Do makes a call.
+func (c *Client) Do(ctx context.Context, call Call) (Answer, error) {
 	if call.Within == 0 {
 		call.Within = callTime
 	}
 	ctx, cancel := context.WithTimeout(ctx, call.Within)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Base+call.Path, call.Body)
+	req, err := http.NewRequestWithContext(ctx, cmp.Or(call.Method, http.MethodPost), c.Base+call.Path, call.Body)
 	if err != nil {
 		return Answer{}, fmt.Errorf("call %s: %w", call.Name, c.Clean(err))
 	}
 
-	req.Header.Set("Content-Type", call.Media)
+	maps.Copy(req.Header, call.Header)
+	if call.Media != "" {
+		req.Header.Set("Content-Type", call.Media)
+	}
 	if call.Bearer != "" {
 		req.Header.Set("Authorization", "Bearer "+call.Bearer)
 	}
@@ -80,7 +88,7 @@ func (c *Client) Post(ctx context.Context, call Call) (Answer, error) {
 	}
 
 	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // what is no number is not said
-	return Answer{resp.StatusCode, time.Duration(seconds) * time.Second, body}, nil
+	return Answer{resp.StatusCode, time.Duration(seconds) * time.Second, resp.Header, body}, nil
 }
 
 // Download opens what is at an address.

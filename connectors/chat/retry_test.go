@@ -104,7 +104,7 @@ func TestClient(t *testing.T) {
 	c := NewClient(s.URL+"/", secret)
 	defer c.HTTP.CloseIdleConnections()
 	post := func(path string) (Answer, error) {
-		return c.Post(t.Context(), Call{Name: "m", Path: path, Media: "text/plain", Bearer: secret, Body: strings.NewReader("body")})
+		return c.Do(t.Context(), Call{Name: "m", Path: path, Media: "text/plain", Bearer: secret, Body: strings.NewReader("body")})
 	}
 	if a, err := post("/echo"); err != nil || a.Status != http.StatusOK || string(a.Body) != "body" {
 		t.Errorf("%+v, %v", a, err)
@@ -117,8 +117,8 @@ func TestClient(t *testing.T) {
 	}
 
 	_, cut := post("/cut")
-	_, unreadable := NewClient("http://a b/"+secret, secret).Post(t.Context(), Call{Name: "m"})
-	_, refused := NewClient("http://127.0.0.1:1/"+secret, secret).Post(t.Context(), Call{Name: "m"})
+	_, unreadable := NewClient("http://a b/"+secret, secret).Do(t.Context(), Call{Name: "m"})
+	_, refused := NewClient("http://127.0.0.1:1/"+secret, secret).Do(t.Context(), Call{Name: "m"})
 	_, gone := c.Download(t.Context(), s.URL+"/slow?"+secret, secret)
 	_, never := c.Download(t.Context(), "http://127.0.0.1:1/"+secret, secret)
 	for name, err := range map[string]error{"cut": cut, "unreadable": unreadable, "refused": refused, "gone": gone, "never": never,

@@ -43,7 +43,7 @@ func (c *Connector) call(ctx context.Context, method string, params map[string]a
 		return fmt.Errorf("encode %s: %w", method, err)
 	}
 
-	got, err := c.client.Post(ctx, chat.Call{Name: method, Path: "/api/v1/rpc", Media: "application/json", Body: bytes.NewReader(body),
+	got, err := c.client.Do(ctx, chat.Call{Name: method, Path: "/api/v1/rpc", Media: "application/json", Body: bytes.NewReader(body),
 		Within: time.Minute})
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func (a *api) form(ctx context.Context, method string, params url.Values, result
 }
 
 func (a *api) post(ctx context.Context, method, token, media string, body io.Reader, result any) error {
-	got, err := a.Post(ctx, chat.Call{Name: method, Path: "/" + method, Bearer: token, Media: media, Body: body})
+	got, err := a.Do(ctx, chat.Call{Name: method, Path: "/" + method, Bearer: token, Media: media, Body: body})
 	switch {
 	case err != nil:
 		return err

@@ -91,7 +91,7 @@ func (a *api) upload(ctx context.Context, method string, params map[string]strin
 }
 
 func (a *api) post(ctx context.Context, method, media string, body io.Reader, result any) error {
-	answer, err := a.Post(ctx, chat.Call{Name: method, Path: "/bot" + a.token + "/" + method, Media: media, Body: body, Within: callTime})
+	answer, err := a.Do(ctx, chat.Call{Name: method, Path: "/bot" + a.token + "/" + method, Media: media, Body: body, Within: callTime})
 	if err != nil {
 		return err
 	}
