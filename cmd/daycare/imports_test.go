@@ -195,8 +195,9 @@ var imports = map[string][]string{
 		"engine/finding"},
 	"connectors/slack": {"connectors", "connectors/chat", "connectors/format", "connectors/ingress", "engine/message",
 		"engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/discord": {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/mcp":     {"engine/beneath", "engine/message", "engine/control", "engine/event", "engine/record"},
+	"connectors/discord": {"connectors", "connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk",
+		"engine/finding", "engine/event", "engine/permission"},
+	"connectors/mcp": {"engine/beneath", "engine/message", "engine/control", "engine/event", "engine/record"},
 
 	"connectors/telegram/telegramtest": {},
 }

@@ -58,6 +58,7 @@ var passes = map[string]pass{
 	"cmd/daycare/upkeep":                    {6, persons},
 	"cmd/daycare/term":                      {4, daycares + "; or " + persons},
 	"connectors/acp":                        {2, "the editor's folder and the workspace, which are compared and not opened"},
+	"connectors/discord":                    {1, keptFile},
 	"connectors/email":                      {1, keptFile},
 	"connectors/signal":                     {1, keptFile},
 	"connectors/slack":                      {1, keptFile},

@@ -63,6 +63,22 @@ func TestRenderings(t *testing.T) {
 	}
 }
 
+// TestDiscord: what Discord would read as markup is shown as it is, and addresses stay whole.
+func TestDiscord(t *testing.T) {
+	for source, want := range map[string]string{
+		"**b** *i* ~~s~~ `c`": "**b** *i* ~~s~~ `c`", "# T\ntext": "**T**\n\ntext", "a \\* b_c_d \\|\\|x\\|\\|": `a \* b\_c\_d \|\|x\|\|`,
+		"<@80351110224678912> @everyone": `\<@80351110224678912> @everyone`, "[go](https://go.dev/a_b)": "[go](<https://go.dev/a_b>)",
+		"https://go.dev/a_b is": "https://go.dev/a_b is", "[x](javascript:alert)": "x (javascript:alert)",
+		"```go\na `` b\n```": "```go\na `` b\n```", "````\n```\n````": "```\n`\u200b``\n```", "> a\n> **b**": "> a\n> **b**",
+		"\\# a\n\n\\> b": "\\# a\n\n\\> b",
+		"- a\n- b":       "• a\n• b",
+	} {
+		if got := Discord(source); got != want {
+			t.Errorf("%q is shown as %q, want %q", source, got, want)
+		}
+	}
+}
+
 func TestWideTable(t *testing.T) {
 	long := strings.Repeat("word ", 12)
 	got := Telegram("| Name | About |\n|---|---|\n| one | " + long + "|\n| **two** | x |")
@@ -141,6 +157,7 @@ func TestLongAnswer(t *testing.T) {
 	}{
 		{"telegram", 4096, Telegram},
 		{"slack", 3900, Slack},
+		{"discord", 2000, Discord},
 		{"signal", 2000, func(s string) string { text, _ := Signal(s); return text }},
 		{"plain", 4000, Plain},
 		{"mail", 1 << 20, HTML},
@@ -234,7 +251,8 @@ func FuzzRender(f *testing.F) {
 			return // entities, links and the language of a fence are shown as something else
 		}
 
-		for name, got := range map[string]string{"telegram": shown, "plain": Plain(source), "slack": Slack(source), "signal": text} {
+		for name, got := range map[string]string{"telegram": shown, "plain": Plain(source), "slack": Slack(source),
+			"discord": Discord(source), "signal": text} {
 			lost := inOrder
 			if strings.Contains(source, "|") { // a wide table is shown as records, with its header in each
 				lost = anywhere

@@ -17,6 +17,7 @@ import (
 	"daycare/connectors"
 	"daycare/connectors/a2a"
 	"daycare/connectors/chat"
+	"daycare/connectors/discord"
 	"daycare/connectors/email"
 	"daycare/connectors/irc"
 	compatible "daycare/connectors/openai"
@@ -32,8 +33,8 @@ import (
 )
 
 // connectorKinds are the platforms that settings may name.
-var connectorKinds = []connectors.Kind{a2a.Kind, email.Kind, irc.Kind, compatible.Kind, signal.Kind, slack.Kind, telegram.Kind,
-	webhook.Kind}
+var connectorKinds = []connectors.Kind{a2a.Kind, discord.Kind, email.Kind, irc.Kind, compatible.Kind, signal.Kind, slack.Kind,
+	telegram.Kind, webhook.Kind}
 
 // ConnectorTypes are their types.
 var ConnectorTypes = connectors.Types(connectorKinds)

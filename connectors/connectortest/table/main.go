@@ -37,7 +37,7 @@ func main() {
 
 // suites are the tests that call connectortest.Run, by the column that they are.
 var suites = map[string]string{
-	"email TestConnector": "email", "irc TestConnector": "irc", "signal TestConnector": "signal",
+	"discord TestConnector": "discord", "email TestConnector": "email", "irc TestConnector": "irc", "signal TestConnector": "signal",
 	"slack TestSocketMode": "slack socket", "slack TestPostedEvents": "slack events",
 	"telegram TestPolling": "telegram poll", "telegram TestWebhook": "telegram webhook", "webhook TestConnector": "webhook",
 }
