@@ -134,6 +134,7 @@ func documents(t *testing.T) map[string][]byte {
 // The tours of these documents are done, each in one workspace from top to bottom, and what
 // comes back is what stands there.
 func TestFilesTour(t *testing.T)      { tour(t, "files.md", 20) }
+func TestLabTour(t *testing.T)        { tour(t, "lab.md", 5) }
 func TestLivingTour(t *testing.T)     { tour(t, "living.md", 5) }
 func TestConceptsTour(t *testing.T)   { tour(t, "concepts.md", 10) }
 func TestTeamServerTour(t *testing.T) { tour(t, "team-server.md", 8) }

@@ -73,6 +73,11 @@ var imports = map[string][]string{
 	"cmd/daycare/logfile": {"engine/config"},
 	"cmd/daycare/commandtest": {"cmd/daycare/term", "engine/control", "engine/event", "engine/finding", "engine/message",
 		"engine/record"},
+	// The lab runs engines of its own, and knows what answers in them.
+	"cmd/daycare/lab": {"cmd/daycare/daemon", "cmd/daycare/follow", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/show",
+		"cmd/daycare/term", "agents/prompt", "agents/providers", "agents/providers/cassette", "agents/providers/scripted", "agents/trial",
+		"engine/address", "engine/beneath", "engine/config", "engine/control", "engine/disk", "engine/event", "engine/finding",
+		"engine/form", "engine/record", "engine/unseen", "tools/shell/sandbox"}, // its tests are the helper of commands
 	"cmd/daycare/browser": {}, // it has the command, and what a browser shows
 	"cmd/daycare/chaos":   {"..."},
 	"cmd/daycare/bench":   {"..."},
@@ -129,6 +134,7 @@ var imports = map[string][]string{
 	"agents/budget":  {"agents/providers", "engine/permission", "engine/disk"},
 	"agents/subagent": {"engine/beneath", "engine/watch", "tools", "engine/address", "engine/finding", "engine/form", "engine/event",
 		"engine/message", "engine/permission"},
+	"agents/trial":            {"engine/finding", "engine/form"},
 	"agents/providers":        {},
 	"agents/providers/openai": {"agents/providers"},
 
@@ -136,6 +142,7 @@ var imports = map[string][]string{
 	"agents/providers/anthropic":    {"agents/providers"},
 	"agents/providers/gemini":       {"agents/providers"},
 	"agents/providers/responses":    {"agents/providers"},
+	"agents/providers/cassette":     {"agents/providers"},
 	"agents/providers/scripted":     {"agents/providers", "engine/finding", "engine/form"},
 	"agents/providers/providertest": {"agents/providers"},
 

@@ -50,7 +50,7 @@ type excuse struct{ calls, why string }
 
 // mostExcuses is how many calls are excused. It may only become lower, but for a command
 // that writes files outside of .daycare.
-const mostExcuses = 79
+const mostExcuses = 84
 
 // TestWritesGoThroughTheDisk finds every place outside of engine/disk that changes files
 // by itself. Each has an excuse that says why, or goes through engine/disk. The list of
@@ -245,6 +245,8 @@ var excuses = map[string]excuse{
 	"cmd/daycare/commands/agentexport.go": {"OpenFile Remove", "a file of the user, which can be exported again"},
 	"cmd/daycare/commandtest/shell.go":    {"Mkdir", "a folder of a test"},
 	"cmd/daycare/man/man.go":              {"MkdirAll WriteFile", "manual pages"},
+	"cmd/daycare/lab/throwaway.go":        {"MkdirAll MkdirTemp RemoveAll WriteFile", "the workspace of a test, which goes with it"},
+	"cmd/daycare/lab/junit.go":            {"WriteFile", "a report, where the user wants it"},
 	"cmd/daycare/doctor/schema.go":        {"MkdirAll WriteFile", "schemas"},
 	"cmd/daycare/setup/service.go":        {"MkdirAll Remove WriteFile", "the unit of the service manager, and the folder of logs"},
 	"cmd/daycare/setup/servicesystem.go":  {"MkdirAll Remove WriteFile", "the unit of systemd, and the file of its environment"},

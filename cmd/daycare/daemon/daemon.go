@@ -75,6 +75,7 @@ type conf struct {
 	secrets   redact.Redactor // of what is written and sent
 	hookSet   atomic.Pointer[hookSet]
 	models    atomic.Pointer[models.Chain]
+	provider  models.Maker                     // nil: as the settings say
 	warn      func(format string, args ...any) // nil: broken settings are an error
 }
 

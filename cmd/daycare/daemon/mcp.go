@@ -105,7 +105,7 @@ func (r workbench) startMCP(s mcp.Server, errors io.Writer) (io.ReadWriteCloser,
 		return nil, err
 	}
 	v := toolshell.Service{Name: "mcp-" + s.ID, Argv: append([]string{conf.Command}, conf.Args...), Env: env,
-		Home: filepath.Join(commandHomes(r.root), "mcp-"+s.ID), Read: r.inWorkspace(conf.Sandbox.Read...),
+		Home: filepath.Join(CommandHomes(r.root), "mcp-"+s.ID), Read: r.inWorkspace(conf.Sandbox.Read...),
 		Write: r.inWorkspace(conf.Sandbox.Write...), Network: conf.Sandbox.Network, Open: conf.Sandbox.Off, Errors: errors}
 	if conf.WorkingDir != "" {
 		v.Dir = r.inWorkspace(conf.WorkingDir)[0]

@@ -39,7 +39,7 @@ const shutdownGrace = 5 * time.Second
 // before run. Errors: disk.ErrLocked, disk.ErrFailed, findings of bad settings.
 func Open(ctx context.Context, o Options, loud slog.Level) (*Daemon, error) {
 	r := newParts(o.Workspace, loud)
-	r.inspector = o.Inspector
+	r.inspector, r.provider = o.Inspector, o.Provider
 	var err error
 	if r.lock, _, err = disk.TryLock(ws.Lock(o.Workspace), disk.Holder{
 		PID: os.Getpid(), StartedAt: disk.StampOf(r.startAt), Listen: o.Listen,
@@ -115,7 +115,7 @@ func (r *Daemon) open(ctx context.Context) (err error) {
 		return err
 	}
 	r.watcher = watch.New(r.log)
-	chain, err := models.New(ctx, c, r.workspace, r.keyOf)
+	chain, err := models.New(ctx, c, r.workspace, r.keyOf, r.provider)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/oklog/run"
 
+	"daycare/cmd/daycare/models"
 	"daycare/cmd/daycare/version"
 	door "daycare/connectors/mcp"
 	"daycare/engine"
@@ -31,6 +32,8 @@ type Options struct {
 	Listen    string // address of the TCP listener; "": as in settings
 	// Inspector looks at files for the API, as commands do; nil: nothing does.
 	Inspector control.Inspector
+	// Provider makes the model services, if not plugins.NewProvider does: for tests of agents.
+	Provider models.Maker
 }
 
 // A Banner is what start says once it runs.
@@ -86,7 +89,12 @@ func Look(root string, warn func(format string, args ...any)) (*control.Client, 
 // Inside runs the engine in this process, with the socket, so that other
 // commands join it, but without receiving from connectors: that is the daemon's.
 func Inside(ctx context.Context, root string) (*control.Client, func() error, error) {
-	r, err := Open(ctx, Options{Workspace: root}, slog.LevelError)
+	return InsideWith(ctx, Options{Workspace: root})
+}
+
+// InsideWith is Inside with options; Listen has no effect.
+func InsideWith(ctx context.Context, o Options) (*control.Client, func() error, error) {
+	r, err := Open(ctx, o, slog.LevelError)
 	if err != nil {
 		return nil, nil, err
 	}

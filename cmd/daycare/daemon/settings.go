@@ -38,7 +38,7 @@ func (r reloader) reload(ctx context.Context) []finding.Finding {
 	path := filepath.Join(r.root, config.Name)
 	list := filepath.Join(r.root, models.FileName)
 	if now != before || models.StampOf(list) != r.models.Load().Stamp {
-		chain, err := models.New(ctx, now, r.workspace, r.keyOf)
+		chain, err := models.New(ctx, now, r.workspace, r.keyOf, r.provider)
 		if err == nil {
 			err = chain.CheckAll()
 		}

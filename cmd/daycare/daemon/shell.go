@@ -27,7 +27,7 @@ type workbench struct{ *Daemon }
 func (r workbench) shellOptions() toolshell.Options {
 	root, taskDir, live := r.root, r.clocks.FilesOf, r.settings.Current
 	agent := func(id, name string) string { return filepath.Join(root, "agents", id, name) }
-	homes := commandHomes(root)
+	homes := CommandHomes(root)
 	c := live()
 	return toolshell.Options{
 		Mode: shellMode(c), Live: func() toolshell.Mode { return liveMode(c, live()) }, Timeout: c.Tools.Exec.Timeout,
@@ -76,9 +76,9 @@ func shellMode(c *config.Config) toolshell.Mode {
 	return toolshell.Sandbox
 }
 
-// commandHomes is where the home folders of agents' commands are: caches of
-// compilers and the like, which may be removed at any time.
-func commandHomes(root string) string {
+// CommandHomes is where the home folders of agents' commands are, of the .daycare directory
+// root: caches of compilers and the like, which may be removed at any time.
+func CommandHomes(root string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = os.TempDir()

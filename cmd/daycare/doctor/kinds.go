@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"daycare/agents/subagent"
+	"daycare/agents/trial"
 	"daycare/engine/apitoken"
 	"daycare/engine/config"
 	"daycare/engine/disk"
@@ -78,6 +79,9 @@ var kinds = slices.Concat(
 				_, found := slash.Parse(path, content)
 				return found, nil
 			})},
+		{pattern: "tests/*.test.yaml", what: "a test of an agent", owner: "agents/trial", schema: "test", check: by(trial.CheckFile)},
+		{pattern: "tests/*/*.test.yaml", what: "a test of an agent", owner: "agents/trial", schema: "test", check: by(trial.CheckFile)},
+		{pattern: "tests/**", what: "scripts and cassettes of tests", owner: "agents/providers/cassette"},
 		{pattern: "memory/*.md", what: "notes of agents", owner: "tools/memory", check: text},
 	},
 	ofRuntime,
@@ -104,6 +108,10 @@ var ofAgents = []kind{
 		gc: &end{why: "a long output that no history refers to", age: blobAge, list: unnamedBlobs, making: true}},
 	{pattern: "agents/*/.descriptor.json", what: "the last good descriptor", owner: "engine/address", mode: private},
 	{pattern: "agents/*/.state.json", what: "the last good state", owner: "engine/record", mode: private},
+	{pattern: "agents/*/*.test.yaml", what: "a test of an agent", owner: "agents/trial", mode: private, schema: "test",
+		check: by(trial.CheckFile)},
+	{pattern: "agents/*/cassettes/*.jsonl", what: "recorded answers of a model, for a test", owner: "agents/providers/cassette",
+		mode: private},
 	{pattern: "agents/handles.jsonl", what: "handles of agents", owner: "engine/address", mode: private, schema: "handle",
 		check: ledger},
 }

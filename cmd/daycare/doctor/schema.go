@@ -13,6 +13,7 @@ import (
 
 	"daycare/agents/budget"
 	"daycare/agents/subagent"
+	"daycare/agents/trial"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/address"
 	"daycare/engine/apitoken"
@@ -64,6 +65,7 @@ func layouts() []layout {
 		{name: "run", about: "a line of cron/SLUG/runs.jsonl or heartbeat/runs.jsonl", of: schedule.LineType(),
 			loose: true, need: []string{"at"}},
 		{name: "subagent", about: "the front matter of subagents/NAME.md", of: reflect.TypeFor[subagent.Definition]()},
+		{name: "test", about: "tests/NAME.test.yaml: a test of an agent", of: reflect.TypeFor[trial.Test]()},
 		{name: "skill", about: "the front matter of skills/NAME/SKILL.md", of: reflect.TypeFor[skills.Skill]()},
 		{name: "letter", about: "a dropped message in drop/, as ID__anything.json", of: reflect.TypeFor[inbox.Fields](),
 			loose: true, finish: func(s *jsonschema.Schema) {

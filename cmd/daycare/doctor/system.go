@@ -210,7 +210,7 @@ func checkRoutes(d *doctor) {
 		return
 	}
 	key := func(p config.Provider) func() string { return p.APIKey.Reveal }
-	chain, err := models.New(context.Background(), d.conf, d.workspace, key)
+	chain, err := models.New(context.Background(), d.conf, d.workspace, key, nil)
 	if err != nil {
 		return // it belongs to a provider, which was reported
 	}

@@ -16,7 +16,7 @@ func TestChooseModel(t *testing.T) {
 		{ID: "claude", Type: "anthropic", Model: "claude-sonnet-5-5"},
 		{ID: "gpt", Type: "openai", Model: "gpt-6.1-sol"},
 		{ID: "local", Type: "openai", BaseURL: "http://127.0.0.1:1/v1", Model: "qwen3"},
-	}}, "", func(config.Provider) func() string { return func() string { return "" } })
+	}}, "", func(config.Provider) func() string { return func() string { return "" } }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,11 @@ func (b builder) object(t reflect.Type, tag reflect.StructTag) *jsonschema.Schem
 			s.Required = append(s.Required, f.Key)
 		}
 		if short := f.Tag.Get("short"); short != "" {
-			p = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Description: "the " + short}, p}}
+			of := &p
+			if p.Items != nil { // each entry of a list
+				of = &p.Items
+			}
+			*of = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Description: "the " + short}, *of}}
 		}
 
 		s.Properties[f.Key] = p
