@@ -325,7 +325,8 @@ func (l *lastSend) Send(ctx context.Context, _ message.Outgoing) (string, error)
 func TestNothingIsSentAfterTheEnd(t *testing.T) {
 	room := &lastSend{newSlowRoom(), make(chan struct{}), make(chan struct{})}
 	h := newHouse(t, t.TempDir(), idle, room)
-	h.senders.send(message.Promise{Since: time.Now(), Report: func(message.Result) {}, Outgoing: message.Outgoing{ID: "a", Text: "x", To: toRoom}})
+	h.senders.send(message.Promise{Since: time.Now(), Report: func(message.Result) {},
+		Outgoing: message.Outgoing{ID: "a", Text: "x", To: toRoom}})
 	<-room.began
 	must(t, h.end())
 	select {

@@ -23,8 +23,8 @@ func (d *Desk) amend(ctx context.Context, deliver message.Deliver, p Post) error
 	}
 
 	done, err := d.waiting.amend(a)
-	if !done && err == nil && d.host.Amend != nil {
-		done, err = d.host.Amend(ctx, a)
+	if !done && err == nil && d.host.Agents != nil {
+		done, err = d.host.Agents.Amend(ctx, a)
 	}
 	switch {
 	case done && err == nil:

@@ -49,6 +49,15 @@ func TestWaitingMessagesAreAmended(t *testing.T) {
 	}
 }
 
+type host = Agents // whose name is that of one of its methods
+
+type amending struct {
+	host
+	amend func(a message.Amendment) (bool, error)
+}
+
+func (a amending) Amend(_ context.Context, m message.Amendment) (bool, error) { return a.amend(m) }
+
 // The host amends what is queued; of the rest the agent hears without a turn, in groups only
 // if it is for us. A disk that is full has the platform offer it again.
 func TestAmendmentsGoToTheHostOrAreNotes(t *testing.T) {
@@ -56,10 +65,10 @@ func TestAmendmentsGoToTheHostOrAreNotes(t *testing.T) {
 	var asked []message.Amendment
 	queued, failure := true, error(nil)
 	d := w.desk(Options{Allow: []string{"eve"}}, talker{w})
-	d.host.Amend = func(_ context.Context, a message.Amendment) (bool, error) {
+	d.host.Agents = amending{d.host.Agents, func(a message.Amendment) (bool, error) {
 		asked = append(asked, a)
 		return queued, failure
-	}
+	}}
 	p := from("eve", "e1", "better")
 	p.Amends = "m1"
 	take := func() error { return d.Take(t.Context(), w.deliver, p) }

@@ -67,9 +67,6 @@ type Host struct {
 	// turn on. Its error is for users: it names what may have been meant.
 	Switch func(ctx context.Context, agent, model string) (now string, err error)
 	Own    Own
-	// Amend edits or drops a queued message whose sender did so; false: it is not queued
-	// any more. nil: all amendments are notes.
-	Amend func(ctx context.Context, a message.Amendment) (done bool, err error)
 }
 
 // Own are the commands that users of the workspace wrote as files.
@@ -96,6 +93,9 @@ type Agents interface {
 	Known(ctx context.Context, asker string) ([]event.Agent, error)
 	// Stop cancels the current turn; false: there is none.
 	Stop(ctx context.Context, id string) (bool, error)
+	// Amend edits or drops a queued message whose sender did so; false: it is not queued
+	// any more.
+	Amend(ctx context.Context, a message.Amendment) (done bool, err error)
 }
 
 // Asks is the queue of permission requests.
@@ -143,9 +143,13 @@ type Post struct {
 	// Note: it changes what was said before (an edit, a reaction). The agent hears
 	// of it with its next message and begins no turn.
 	Note bool
-	// Amends is the id of the sender's earlier message that Text replaces, or that was
-	// deleted. A queued one is edited or dropped; of another one the agent hears as of a Note.
-	Amends  string
+	Amended
+}
+
+// Amended is what a sender did to an earlier message of theirs. A queued one is edited or
+// dropped; of another one the agent hears as of a Post.Note.
+type Amended struct {
+	Amends  string // the id of the message that Text replaces, or that was deleted; "": none
 	Deleted bool
 }
 

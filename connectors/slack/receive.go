@@ -97,12 +97,12 @@ func (c *Connector) event(e event) (chat.Post, bool) {
 			Text: fmt.Sprintf("The person reacted to message %s with :%s:", e.Item.TS, e.Reaction)}, true
 	case e.Subtype == "message_changed" && e.Message != nil && e.Message.User != me && e.Message.Bot == "":
 		m := e.Message
-		return chat.Post{Key: e.Channel + "/" + m.TS + "/" + e.EventTS, Amends: m.TS, Sender: m.User, MessageID: m.TS,
-			Group: !direct(e.Channel), From: message.Address{ChannelID: e.Channel, UserID: m.User}, Text: c.unmentioned(m.Text)}, true
+		return chat.Post{Key: e.Channel + "/" + m.TS + "/" + e.EventTS, Amended: chat.Amended{Amends: m.TS}, Sender: m.User,
+			MessageID: m.TS, Group: !direct(e.Channel), From: message.Address{ChannelID: e.Channel, UserID: m.User}, Text: unmentioned(m.Text, me)}, true
 	case e.Subtype == "message_deleted" && e.Previous != nil && e.Previous.User != "" && e.Previous.User != me && e.Previous.Bot == "":
 		m := e.Previous
-		return chat.Post{Key: e.Channel + "/" + m.TS + "/" + e.EventTS, Amends: m.TS, Deleted: true, Sender: m.User, MessageID: m.TS,
-			Group: !direct(e.Channel), From: message.Address{ChannelID: e.Channel, UserID: m.User}}, true
+		return chat.Post{Key: e.Channel + "/" + m.TS + "/" + e.EventTS, Amended: chat.Amended{Amends: m.TS, Deleted: true}, Sender: m.User,
+			MessageID: m.TS, Group: !direct(e.Channel), From: message.Address{ChannelID: e.Channel, UserID: m.User}}, true
 	case e.Type != "message" && e.Type != "app_mention", e.User == "" || e.User == me || e.Bot != "":
 		return chat.Post{}, false
 	}
@@ -121,7 +121,7 @@ func (c *Connector) event(e event) (chat.Post, bool) {
 		p.From.ThreadID = e.TS // a channel is answered in a thread
 	}
 
-	p.Text = c.unmentioned(e.Text)
+	p.Text = unmentioned(e.Text, me)
 	for _, f := range e.Files {
 		p.Files = append(p.Files, chat.File{Name: f.Name, Size: f.Size, Open: func(ctx context.Context) (io.ReadCloser, error) {
 			return c.api.download(ctx, f.URL)
@@ -164,8 +164,8 @@ func plain(text string) string {
 }
 
 // unmentioned is the text of a message without our name at its beginning.
-func (c *Connector) unmentioned(text string) string {
-	return plain(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "<@"+c.self()+">")))
+func unmentioned(text, me string) string {
+	return plain(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "<@"+me+">")))
 }
 
 // slash is a slash command, of which the app may have one: /daycare status.

@@ -211,7 +211,7 @@ func (l *logFile) cutBack(n int) error {
 		return l.vol.Fail(fmt.Errorf("cut back half a line of %s: %w", l.path, err))
 	}
 
-	l.stamp()
+	l.id.stamp(l.f)
 
 	return nil
 }
@@ -227,14 +227,14 @@ func (l *logFile) landed() error {
 		}
 	}
 
-	l.stamp()
+	l.id.stamp(l.f)
 	return l.same(l.id)
 }
 
 // stamp notes when the file was changed, just after we did so.
-func (l *logFile) stamp() {
-	if info, err := l.f.Stat(); err == nil {
-		l.id.mtime = info.ModTime().UnixNano()
+func (id *identity) stamp(f *os.File) {
+	if info, err := f.Stat(); err == nil {
+		id.mtime = info.ModTime().UnixNano()
 	}
 }
 

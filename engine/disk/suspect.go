@@ -59,7 +59,7 @@ func (l *logFile) rewriteTail() error {
 		return l.vol.classify(fmt.Errorf("write the end of %s again: %w", l.path, err))
 	}
 
-	l.stamp()
+	l.id.stamp(l.f)
 	return nil
 }
 

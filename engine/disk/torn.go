@@ -59,7 +59,7 @@ func (l *logFile) repair() (*Torn, error) {
 
 	l.written -= int64(len(tail))
 	l.id.size = start
-	l.stamp()
+	l.id.stamp(l.f)
 	return &Torn{Offset: start, Bytes: len(tail), Kept: kept}, nil
 }
 
@@ -78,7 +78,7 @@ func (l *logFile) lastLine() (start int64, line []byte, err error) {
 
 // endLine writes the newline that the last line has not.
 func (l *logFile) endLine() error {
-	defer l.stamp()
+	defer l.id.stamp(l.f)
 	return l.write([]byte{'\n'}, true)
 }
 

@@ -145,11 +145,14 @@ type (
 		Asked  string  `json:"asked,omitempty"`
 		Tokens Tokens  `json:"tokens"`
 		Cost   float64 `json:"cost"` // US dollars
-		// MS is how long the model took, with all attempts, and FirstMS how long until the first piece of
-		// its text came.
+		Timing
+		Out *Out `json:"out,omitempty"`
+	}
+	// Timing is how long a model took, with all attempts, and how long until the first piece of
+	// its text came; milliseconds.
+	Timing struct {
 		MS      int64 `json:"ms,omitempty"`
 		FirstMS int64 `json:"firstMs,omitempty"`
-		Out     *Out  `json:"out,omitempty"`
 	}
 	// ToolStart is written before a tool runs that must not run twice.
 	ToolStart struct {

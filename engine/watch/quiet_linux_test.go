@@ -55,7 +55,8 @@ func TestAChangeIsSeenAtOnce(t *testing.T) {
 		"exchanged above": func(top, dir string) error {
 			other := filepath.Join(top, "other", "dir")
 			return errors.Join(os.MkdirAll(other, 0o700), write(filepath.Join(other, "a.md"), "other"),
-				os.Rename(filepath.Join(top, "x"), filepath.Join(top, "y")), os.Rename(filepath.Join(top, "other"), filepath.Join(top, "x")))
+				os.Rename(filepath.Join(top, "x"), filepath.Join(top, "y")),
+				os.Rename(filepath.Join(top, "other"), filepath.Join(top, "x")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -261,7 +261,8 @@ func TestManyToolsAreBehindASearch(t *testing.T) {
 	all := w.all()
 	o := w.Offered()
 	servers := o.Servers
-	if o.Small || len(servers) != 2 || servers[0].Name != "MCP server a" || len(servers[0].Tools) != 1000 || servers[1].Name != "MCP server b" {
+	if o.Small || len(servers) != 2 || servers[0].Name != "MCP server a" || len(servers[0].Tools) != 1000 ||
+		servers[1].Name != "MCP server b" {
 		t.Fatalf("small %v, %d families, want one for each server", o.Small, len(servers))
 	}
 	if len(o.Tools) != 1000+len(servers[1].Tools)+3 {

@@ -61,12 +61,14 @@ func TestSettingsLists(t *testing.T) {
 	p.change("set-connectors-0-allow", "12\n77\ncarl")
 	p.change("set-connectors-0-queue", "collect")
 	p.change("set-permissions-defaults-hosts", "example.org")
-	p.do("open the sections", chromedp.Evaluate[chromedp.Void]("document.querySelectorAll('main details').forEach(d => { d.open = true; })"))
+	p.do("open the sections", chromedp.Evaluate[chromedp.Void](
+		"document.querySelectorAll('main details').forEach(d => { d.open = true; })"))
 	p.click("button", "Add to models")
 	p.wait("document.getElementById('set-models-0-id')", "a new entry has fields")
 	p.change("set-models-0-id", "scripted")
 	p.looks("settings, lists")
-	const want = "connectors:\n  - id: hall # the hall\n    type: webhook\n    allow:\n      - \"12\"  # Ann\n      - \"77\"\n      - carl\n" +
+	const want = "connectors:\n  - id: hall # the hall\n    type: webhook\n" +
+		"    allow:\n      - \"12\"  # Ann\n      - \"77\"\n      - carl\n" +
 		"    options: { secretEnv: HALL }\n    queue: collect\n" +
 		"permissions:\n  defaults:\n    hosts: [example.org]\nmodels:\n  - id: scripted\n"
 	text := eval[string](p, "document.querySelector('main .edit textarea').value")

@@ -26,11 +26,11 @@ func (r *Daemon) chatHost() chat.Host {
 	c := chats{r}
 	return chat.Host{Directory: c, Agents: c, Asks: c, Events: r.events, Files: r.files, Hints: hints{r},
 		Waiting: unlost{hints{r}}, Session: c.session, Owners: authority{c.r}.owners, Switch: c.switchModel, Own: ownCommands{choices{r}},
-		Admission: admission{r}, Amend: c.amend}
+		Admission: admission{r}}
 }
 
-// amend edits or drops a queued message.
-func (c chats) amend(ctx context.Context, a message.Amendment) (bool, error) {
+// Amend edits or drops a queued message.
+func (c chats) Amend(ctx context.Context, a message.Amendment) (bool, error) {
 	return c.r.system.Amend(ctx, a)
 }
 
