@@ -210,6 +210,7 @@ func TestBadBackupsChangeNothing(t *testing.T) {
 		"free: ":                  on(headName, head(`"bytes": 6`, `"bytes": 900000000000000`)),
 		"points outside":          on(soul, named(home+"/../../x")),
 		"points outside ":         on(soul, named("/etc/passwd")),
+		"file exists":             on(home+"/USER.md", named(soul+"/x")),
 		`contains ".git/hooks/x"`: on(soul, named(".git/hooks/x")),
 		"twice":                   on(soul, named(home+"/user.md")),
 		"invalid header":          []byte("this is no backup at all, and long enough to look at"),

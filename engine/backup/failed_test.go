@@ -303,6 +303,24 @@ func TestARestoreWithoutRightsIsUndone(t *testing.T) {
 	}
 }
 
+// A backup of what cannot be copied at one moment is refused, and says where.
+func TestABackupWithoutRightsSaysSo(t *testing.T) {
+	attacktest.AsUser(t)
+	if os.Getuid() == 0 {
+		return // root may write everywhere
+	}
+	root := workspace(t, map[string]string{home + "/SOUL.md": "x"})
+	if err := os.Chmod(filepath.Join(root, home), 0o500); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(filepath.Join(root, home), 0o700)
+	var b bytes.Buffer
+	if err := Write(t.Context(), &b, Options{Root: root}); !errors.Is(err, os.ErrPermission) || b.Len() > 0 ||
+		!strings.Contains(err.Error(), root) {
+		t.Errorf("%d bytes, %v", b.Len(), err)
+	}
+}
+
 // A restore leaves room on the disk.
 func TestARestoreLeavesRoom(t *testing.T) {
 	to := t.TempDir()

@@ -442,7 +442,7 @@ func TestASyncThatCannotBeReflectedFails(t *testing.T) {
 
 // Without a mirror a sync is that of the system, and its error is its own.
 func TestASyncWithoutAMirror(t *testing.T) {
-	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	f, err := os.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

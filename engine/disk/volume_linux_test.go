@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -58,8 +59,18 @@ func TestReloadAlone(t *testing.T) {
 	}
 
 	content, release, err := l.ReloadAlone()
-	defer release()
 	if err != nil || string(content) != "{a}\n" {
 		t.Errorf("%q, %v", content, err)
 	}
+	if f, err := os.OpenFile(l.path, os.O_RDWR|syscall.O_NONBLOCK, 0); !errors.Is(err, syscall.EWOULDBLOCK) {
+		f.Close()
+		t.Errorf("another program opens it meanwhile: %v", err)
+	}
+
+	release()
+	f, err := os.OpenFile(l.path, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Errorf("another program cannot open it afterwards: %v", err)
+	}
+	f.Close()
 }

@@ -110,6 +110,8 @@ func TestGeneral(t *testing.T) {
 	for tag, want := range map[string]Detail{
 		"@read:/a/": {Path: "/a"}, "@write:/a": {Path: "/a"}, "@web": {Host: "any host"},
 		"@web:a.example": {Host: "a.example"}, "@exec:git push": {Command: "git push …"},
+		"@mcp:files": {Call: "every tool of the MCP server files"}, "@mcp:files/read": {Call: "files/read with any arguments"},
+		"@a2a:a.example": {Call: "any task for an agent at a.example"},
 	} {
 		r, err := General(tag, "why")
 		if err != nil || r.Detail != want || r.Reason != "why" || !r.general() {
