@@ -65,6 +65,7 @@ var errGone = errors.New("entry is gone")
 func (e *entry) open() (inbox.Mailbox, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer e.sleep() // if it could not be opened
 	if e.ended = e.ended && !e.revived(); e.ended {
 		return nil, fmt.Errorf("%w: %s has ended", message.ErrUnknownAgent, e.meta.Handle)
 	}
@@ -221,6 +222,13 @@ func (e *entry) sleep() {
 	e.box, e.gone = nil, true
 	e.activity.Store(nil)
 	e.actors.forget(e)
+}
+
+// lockAndSleep is sleep for callers that do not hold the lock.
+func (e *entry) lockAndSleep() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.sleep()
 }
 
 // act is the actor: it runs the agent until it may sleep. One that fails leaves, and

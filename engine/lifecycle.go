@@ -165,6 +165,7 @@ func (l *lifecycle) retire(ctx context.Context, id, reason string) error {
 
 	err = e.halt(ctx)
 	l.index.SetEnded(id, true)
+	e.lockAndSleep()
 	if err != nil {
 		return err
 	}
@@ -202,10 +203,7 @@ func (l *lifecycle) remove(ctx context.Context, id string) (trash string, err er
 	if err := l.retire(ctx, id, "removed"); err != nil {
 		return "", err
 	}
-	if e, ok := l.actors.awake(id); ok {
-		e.mu.Lock()
-		e.sleep()
-		e.mu.Unlock()
+	if e, ok := l.actors.awake(id); ok { // somebody still waits for something of it
 		l.actors.forget(e)
 	}
 

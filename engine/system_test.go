@@ -728,3 +728,30 @@ func TestAMessageMakesNoFolderOfAnAgentThatIsGone(t *testing.T) {
 		t.Error("its folder is there again")
 	}
 }
+
+// An agent that has ended is not in memory, whether it slept when it was ended or somebody wrote
+// to it since: a daemon that runs for a year ends many.
+func TestAgentsThatEndedAreNotInMemory(t *testing.T) {
+	root := t.TempDir()
+	h := newHouse(t, root, echo(func(string, inbox.Item) {}))
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	must(t, err)
+	must(t, h.Kill(t.Context(), a.ID))
+	write := func() {
+		t.Helper()
+		if _, err := h.Deliver(t.Context(), message.Incoming{Agent: a.ID, Text: "x"}); !errors.Is(err, message.ErrUnknownAgent) {
+			t.Errorf("written to after its end: %v", err)
+		}
+		if _, in := h.awake(a.ID); in {
+			t.Error("written to after its end, it is in memory")
+		}
+	}
+	if _, in := h.awake(a.ID); in {
+		t.Error("after its end it is in memory")
+	}
+	write()
+	must(t, h.end())
+
+	h = newHouse(t, root, echo(func(string, inbox.Item) {}))
+	write()
+}
