@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"daycare/agents/providers"
 	"daycare/engine/event"
@@ -310,6 +311,9 @@ func TestNoMessageIsRecordedAndNotDelivered(t *testing.T) {
 		if got := len(b.sent) == 0; got != silent {
 			t.Errorf("%s: delivered %v", text, !got)
 		}
+		if n := b.count("assistant_message"); n != 1 {
+			t.Errorf("%s: it is in history %d times\n%s", text, n, b.history())
+		}
 	}
 }
 
@@ -327,6 +331,31 @@ func TestSilentMessageNeedsNoTurn(t *testing.T) {
 	b.wait(b.say("hello"))
 	if req := b.model.request(0); !strings.Contains(req, "for later") {
 		t.Errorf("the next request does not have it:\n%s", req)
+	}
+}
+
+// A message behind silent ones is worked on when they are heard, not when the agent would
+// have gone to sleep.
+func TestAMessageBehindASilentOneIsNotKeptWaiting(t *testing.T) {
+	b := newBench(t, callHold)
+	for _, it := range []inbox.Item{{Kind: message.System, Origin: "system", Silent: true, Text: "for later"},
+		{Kind: message.Text, Text: "hello"}} {
+		if _, err := b.box.Accept(t.Context(), it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-b.box.Arrived(): // as for an agent that has just looked
+	default:
+	}
+	b.opts.Settings.Idle = time.Hour
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { ended <- b.opts.Run(ctx) }()
+	within(t, "the message is worked on", func() bool { return b.box.Len() == 0 })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -351,3 +351,28 @@ func TestEachFailedStepOfALateResultIsReported(t *testing.T) {
 		}
 	}, excused...)
 }
+
+// Where it cannot be known which messages were answered before, none is answered: it would be
+// a second time.
+func TestWhatMayHaveBeenAnsweredIsNotAnsweredAgain(t *testing.T) {
+	b := newBench(t, callHold)
+	item := b.say("hello")
+	b.openBox() // by a later life
+	older := filepath.Join(b.dir, "history", "000001.jsonl")
+	if err := os.MkdirAll(older, 0o700); err != nil { // no file: it cannot be read
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := b.opts.Run(ctx); err == nil || b.model.calls() > 0 {
+		t.Fatalf("it ended with %v after %d calls of the model", err, b.model.calls())
+	}
+
+	if err := os.Remove(older); err != nil {
+		t.Fatal(err)
+	}
+	b.reopen()
+	if err := b.until(item); err != nil {
+		t.Error(err)
+	}
+}
