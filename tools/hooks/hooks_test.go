@@ -224,3 +224,27 @@ func TestNew(t *testing.T) {
 		t.Errorf("without hooks: %v, %v", s, err)
 	}
 }
+
+// History says in a line what a hook did: each thing that it did, and that it had no objection
+// only if it did nothing.
+func TestWhatAHookDidIsNoted(t *testing.T) {
+	for want, tt := range map[string]struct {
+		ran Ran
+		a   answer
+	}{
+		"had no objection":             {Ran{}, answer{}},
+		"allowed":                      {Ran{}, answer{decision: Allow}},
+		"denied: no":                   {Ran{}, answer{decision: Deny, reason: "no"}},
+		"asks: sure?":                  {Ran{}, answer{decision: Ask, reason: "sure?"}},
+		"added 7 bytes of context":     {Ran{}, answer{context: "context"}},
+		"says: look":                   {Ran{}, answer{notice: "look"}},
+		`changed the input to {"a":1}`: {Ran{}, answer{input: []byte(`{"a":1}`)}},
+		"ended the turn: enough":       {Ran{}, answer{stop: true, reason: "enough"}},
+		"failed: exit 1":               {Ran{Error: "exit 1"}, answer{notice: "the hook failed: exit 1"}},
+		"allowed; added 3 bytes of context; says: look": {Ran{}, answer{decision: Allow, context: "abc", notice: "look"}},
+	} {
+		if got := tt.ran.tells(tt.a); got != want {
+			t.Errorf("noted is %q, want %q", got, want)
+		}
+	}
+}
