@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/address"
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -176,5 +177,41 @@ func TestLetterWhoseFileCannotBeReadNowIsTriedAgain(t *testing.T) {
 				t.Errorf("%d files are in drop/bad", len(bad))
 			}
 		})
+	}
+}
+
+// A dropped message is gone from the folder when its agent has it, and does not come again at
+// the next start. One for an agent that has ended is kept with the reason.
+func TestADroppedMessageIsKeptUntilItIsDelivered(t *testing.T) {
+	root := t.TempDir()
+	got := make(chan string, 10)
+	start := echo(func(_ string, it inbox.Item) { got <- it.Text })
+	h := newHouse(t, root, start)
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	must(t, err)
+	left := func() (files []string) {
+		must(t, filepath.WalkDir(filepath.Join(root, "drop"), func(path string, d os.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				files = append(files, d.Name())
+			}
+			return nil // it may be gone by now
+		}))
+		return files
+	}
+
+	dropped(t, root, a.ID+"__note.md", "hello")
+	if text := <-got; text != "hello" {
+		t.Errorf("got %q", text)
+	}
+	waitFor(t, "nothing is left of it", func() bool { return len(left()) == 0 })
+	must(t, h.Kill(t.Context(), a.ID))
+	dropped(t, root, a.ID+"__late.md", "too late")
+	waitFor(t, "it is refused", func() bool { return disk.Exists(filepath.Join(root, "drop", "bad", a.ID+"__late.md")) })
+	must(t, h.end())
+
+	h = newHouse(t, root, start)
+	dropped(t, root, "after.md", "after the start")
+	if text := <-got; text != "after the start" {
+		t.Errorf("after a start got %q", text)
 	}
 }
