@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -21,6 +22,8 @@ const (
 	// maxPages bounds how far one request looks for tasks: most records are not of this client.
 	maxPages   = 5
 	pageLength = 200
+	// newest is the page token of the history as a whole, behind what is in the inbox.
+	newest = math.MaxInt64
 )
 
 // A line is what is read of a record of history.
@@ -62,8 +65,9 @@ func (t tasks) ListTasks(ctx context.Context, r *sdk.ListTasksRequest) (*sdk.Lis
 
 	from := callOf(ctx)
 	l := listing{tasks: t, from: from, request: r, size: size}
-	if before == 0 {
+	if l.first = before == 0; l.first {
 		err = l.waiting(ctx)
+		before = newest
 	}
 	for range maxPages {
 		if err != nil || len(l.found) >= size {
@@ -96,6 +100,7 @@ type listing struct {
 	from    call
 	request *sdk.ListTasksRequest
 	size    int
+	first   bool // the first page, which has what is in the inbox
 	found   []*sdk.Task
 }
 
@@ -116,6 +121,9 @@ func (l *listing) waiting(ctx context.Context) error {
 
 // page finds tasks in the records before one; more: there are older ones.
 func (l *listing) page(ctx context.Context, before int64) (next int64, more bool, err error) {
+	if before == newest {
+		before = 0
+	}
 	page, err := l.from.API.History(ctx, l.from.agent.ID, before, pageLength)
 	if err != nil {
 		return 0, false, err
@@ -152,6 +160,8 @@ func (l *listing) add(ctx context.Context, id string) error {
 		return nil // of somebody else, or removed meanwhile
 	case err != nil:
 		return err
+	case !l.first && (task.Status.State == sdk.TaskStateSubmitted || task.Status.State == sdk.TaskStateWorking):
+		return nil // it is in the inbox, too
 	case r.ContextID != "" && task.ContextID != r.ContextID, r.Status != "" && task.Status.State != r.Status:
 		return nil
 	case r.StatusTimestampAfter != nil && task.Status.Timestamp != nil && !task.Status.Timestamp.After(*r.StatusTimestampAfter):
