@@ -374,7 +374,6 @@ func (e *entry) halt(ctx context.Context) error {
 	if running {
 		e.cancel(ErrStopped)
 	}
-	e.sleep() // one that slept is looked up for this alone
 
 	e.mu.Unlock()
 	e.actors.senders.drop(e.meta.ID)
