@@ -66,8 +66,8 @@ async function run() {
 }
 
 // announceRequest reports a new request: to screen readers, and as a notification if the page is not looked at.
-function announceRequest(e) {
-  const agent = store.agentOf(e.agent);
+async function announceRequest(e) {
+  const agent = await store.read(e.agent);
   announce(`${titleOf(agent)} asks for ${e.permission}`);
   if (live.leads()) notify(e, titleOf(agent));
 }

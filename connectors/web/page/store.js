@@ -39,6 +39,12 @@ export function agentOf(ref) {
   return allAgents().find((a) => a.handle.replace(/\/$/, '') === handle);
 }
 
+// read is an agent by id, read if it is so new that it is not known yet; undefined if there is none.
+export async function read(id) {
+  if (!agents.has(id)) await readOne(id).catch(() => {});
+  return agents.get(id);
+}
+
 // childrenOf lists the agents that work for an agent, by handle.
 export function childrenOf(id) {
   return allAgents().filter((a) => a.parentAgentId === id);

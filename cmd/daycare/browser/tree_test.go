@@ -1,0 +1,153 @@
+//go:build !race
+
+package browser
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chromedp/cdproto/accessibility"
+)
+
+// changing is what differs from run to run in the names of controls, and what stands for it in the golden files.
+var changing = []struct {
+	found *regexp.Regexp
+	shown string
+}{
+	{regexp.MustCompile(`\d{1,2} [A-Z][a-z]{2},? (?:\d{4}, )?\d\d:\d\d(?::\d\d)?|[A-Z][a-z]{2} \d{1,2},? (?:\d{4}, )?\d\d:\d\d(?::\d\d)?`), "TIME"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d(?:T[\d:.]+Z)?`), "DAY"},
+	{regexp.MustCompile(`\b\d\d:\d\d(?::\d\d)?\b`), "TIME"},
+	{regexp.MustCompile(`\b(?:in )?\d+(?:\.\d+)?(?: ?(?:ms|min|s|m|h|d|days))\b|^now$|\bnow$`), ""},
+	{regexp.MustCompile(`\d+(?:\.\d+)? (?:B|KB|MB|GB)\b`), "SIZE"},
+	{regexp.MustCompile(`\b(?:[a-z][a-z0-9]{23}|[0-9a-f]{8}|[0-9a-f]{12,64}|\d{8}T\d{6}\.\d+Z)\b|\b[a-z0-9]{4,8}…`), "ID"},
+	{regexp.MustCompile(`~?\$\d+(?:\.\d+)?`), "MONEY"},
+	{regexp.MustCompile(`/\S*/notes\b|…/notes`), "WORKSPACE"},
+	{regexp.MustCompile(`web-\w+-[0-9a-f]{8}`), "BROWSER"},
+	{regexp.MustCompile(`\d+ errors?, \d+ warnings?`), "N errors, N warnings"},
+	{regexp.MustCompile(`pid \d+`), "PID"},
+	{regexp.MustCompile(`\b(?:Queue watch|Index|Morning review)\b`), "TASK"}, // what is next depends on the time of day
+	{regexp.MustCompile(`\b\d[\d,.]*k?\b`), "N"},
+}
+
+// tree is the accessibility tree of what is shown, a line for each element that has a role and a name or children:
+// what a screen reader announces. from is the role of the element that it begins with.
+func (p *tab) tree(from string) string {
+	p.t.Helper()
+	nodes := call(p, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{}).Nodes
+	byID := map[accessibility.NodeID]*accessibility.Node{}
+	for _, n := range nodes {
+		byID[n.NodeID] = n
+	}
+	var out strings.Builder
+	var write func(n *accessibility.Node, within string, depth int)
+	write = func(n *accessibility.Node, within string, depth int) {
+		role, name, line := announced(n)
+		if role == "text" && strings.Contains(within, name) {
+			return
+		}
+		if role != "" {
+			out.WriteString(strings.Repeat("  ", depth) + line + "\n")
+			depth, within = depth+1, name
+		}
+		for _, id := range n.ChildIDs {
+			if child := byID[id]; child != nil && !strange(role, name) {
+				write(child, within, depth)
+			}
+		}
+	}
+	at := slices.IndexFunc(nodes, func(n *accessibility.Node) bool { return said(n.Role) == from })
+	if at < 0 {
+		p.t.Fatalf("the page has no %s", from)
+	}
+	write(nodes[at], "", 0)
+	return out.String()
+}
+
+// strange reports whether what is in an element depends on the machine or comes in no certain order.
+func strange(role, name string) bool { return role == "log" || role == "region" && name == "Findings" }
+
+// silent are the roles that say nothing by themselves.
+var silent = []string{"none", "generic", "InlineTextBox", "LineBreak", "ListMarker", "RootWebArea", "paragraph", "LayoutTable",
+	"LayoutTableRow", "LayoutTableCell", "strong", "code", "time", "DescriptionListTerm", "Abbr", "mark", "emphasis"}
+
+// states are the properties that are part of what is announced.
+var states = []accessibility.PropertyName{"disabled", "checked", "pressed", "selected", "expanded", "level", "required", "readonly"}
+
+// announced is an element as a line; role is "" for those that say nothing.
+func announced(n *accessibility.Node) (role, name, line string) {
+	role = said(n.Role)
+	if n.Ignored || slices.Contains(silent, role) {
+		return "", "", ""
+	}
+	name = stable(said(n.Name))
+	if role == "StaticText" {
+		if name == "" {
+			return "", "", ""
+		}
+		role = "text"
+	}
+	line = role
+	if name != "" {
+		line += " " + quote(name)
+	}
+	for _, state := range states {
+		for _, is := range n.Properties {
+			if value := string(is.Value.Value); is.Name == state && value != "false" && value != `"false"` {
+				line += " " + string(state) + "=" + strings.Trim(value, `"`)
+			}
+		}
+	}
+	return role, name, line
+}
+
+func stable(text string) string {
+	for _, c := range changing {
+		text = c.found.ReplaceAllString(text, c.shown)
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// The accessibility tree of every view is a golden file, in which a change of what a screen reader announces can be read.
+func TestTrees(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, demoScript, demoSettings)
+	w.furnish()
+	w.start()
+	w.live()
+	p := w.visit()
+	p.scheme("light")
+	for _, v := range views {
+		p.goTo(v.path)
+		p.settled()
+		p.press(v.keys...)
+		p.settled()
+		from := "main"
+		if v.name == "home" { // what is around the views, once
+			from = "RootWebArea"
+		}
+		got := p.tree(from)
+		golden := filepath.Join("testdata", "trees", v.name+".txt")
+		if *update {
+			if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
+			t.Errorf("%s is announced in another way; if that is better: go test ./cmd/daycare/browser -run TestTrees -update\n%s", v.name, d)
+		}
+	}
+}
