@@ -119,8 +119,29 @@ function take(e) {
     changedAgents();
   }
   if (e.agent && AGAIN.test(e.type)) readAgain(e.agent);
-  if (e.type.startsWith('permission.') || e.type === 'budget.reached') loadAsks();
-  if (/^(config|file)\./.test(e.type)) loadStatus();
+  if (e.type.startsWith('permission.') || e.type === 'budget.reached') asksAgain();
+  if (/^(config|file)\./.test(e.type)) statusAgain();
+}
+
+// A history that was changed by hand can have a problem, and so an event, on each line: many are one reading.
+const asksAgain = calm(loadAsks);
+const statusAgain = calm(loadStatus);
+
+// calm returns a function that calls read soon, once for many calls, and not while it still reads.
+function calm(read) {
+  let waiting = false;
+  let again = false;
+  const run = async () => {
+    again = false;
+    await read();
+    waiting = again;
+    if (again) setTimeout(run, READ_MS);
+  };
+  return () => {
+    again = true;
+    if (!waiting) setTimeout(run, 0);
+    waiting = true;
+  };
 }
 
 // callLine is a call as one line: the name, and the argument that says most.

@@ -11,15 +11,13 @@ const encoder = new TextEncoder();
 // A Stream shows the answer of a turn while it comes. Offsets of pieces are bytes of UTF-8 from its beginning.
 export class Stream {
   #list;
-  #drawn;
   #parts = new Map(); // by type of event
   #settled = []; // {text, nodes} of answers that have ended and are not recorded yet
   #frame = 0;
 
-  // list gets the items; drawn is called after each writing.
-  constructor(list, drawn) {
+  // list gets the items.
+  constructor(list) {
     this.#list = list;
-    this.#drawn = drawn;
   }
 
   // piece takes a piece of text. It returns true if text before it is missing.
@@ -78,7 +76,6 @@ export class Stream {
       if (part.waiting) part.write();
       part.waiting = '';
     }
-    this.#drawn();
   }
 
   #write(part) {

@@ -29,7 +29,7 @@ export class Transcript {
   #again = false;
   #closed = false;
   #top = 0; // where the reader was last
-  #grown = new ResizeObserver(() => this.#follow());
+  #grown = new ResizeObserver(() => this.#follow()); // after the layout of a frame, so that none is made for it
 
   // actionsOf makes the buttons of a record; loaded is called after each reading.
   constructor(agent, { actionsOf, loaded }) {
@@ -38,7 +38,7 @@ export class Transcript {
     this.actionsOf = actionsOf;
     this.loaded = loaded;
     this.list = h('ol.entries');
-    this.#text = new Text(this.list, () => this.#follow());
+    this.#text = new Text(this.list);
     this.newer = h('button.btn.small.newer.keep', { type: 'button', hidden: true, onclick: () => this.toEnd() });
     this.node = h(
       'div.log',
@@ -392,7 +392,6 @@ export class Transcript {
     const node = h('li', { 'data-call': e.toolCallId }, card.node);
     this.#live.set(e.toolCallId, node);
     this.list.append(node);
-    this.#follow();
     this.refresh();
   }
 }
