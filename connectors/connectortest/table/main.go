@@ -40,6 +40,7 @@ var suites = map[string]string{
 	"discord TestConnector": "discord", "email TestConnector": "email", "irc TestConnector": "irc", "signal TestConnector": "signal",
 	"slack TestSocketMode": "slack socket", "slack TestPostedEvents": "slack events",
 	"telegram TestPolling": "telegram poll", "telegram TestWebhook": "telegram webhook", "webhook TestConnector": "webhook",
+	"web TestConnector": "web",
 }
 
 // servers are the tests that need a real server, and what they hold.
