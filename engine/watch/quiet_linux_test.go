@@ -53,10 +53,9 @@ func TestAChangeIsSeenAtOnce(t *testing.T) {
 		"folder removed": func(_, dir string) error { return os.RemoveAll(dir) },
 		"moved above":    func(top, _ string) error { return os.Rename(filepath.Join(top, "x"), filepath.Join(top, "y")) },
 		"exchanged above": func(top, dir string) error {
-			other := filepath.Join(top, "other", "dir")
-			return errors.Join(os.MkdirAll(other, 0o700), write(filepath.Join(other, "a.md"), "other"),
-				os.Rename(filepath.Join(top, "x"), filepath.Join(top, "y")),
-				os.Rename(filepath.Join(top, "other"), filepath.Join(top, "x")))
+			here, other := filepath.Join(top, "x"), filepath.Join(top, "other")
+			return errors.Join(os.MkdirAll(filepath.Join(other, "dir"), 0o700), write(filepath.Join(other, "dir", "a.md"), "other"),
+				os.Rename(here, filepath.Join(top, "y")), os.Rename(other, here))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
