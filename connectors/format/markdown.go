@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html"
 	"strings"
+	"sync"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -43,32 +44,34 @@ type span struct {
 // markdown parses what models write. There is no HTML in it, so that tags are
 // text that a user sees, and no reference is defined in one place and used in
 // another, because the two may be split into two messages.
-var markdown = goldmark.New(
-	goldmark.WithParser(parser.NewParser(
-		parser.WithBlockParsers(
-			util.Prioritized(parser.NewSetextHeadingParser(), 100),
-			util.Prioritized(parser.NewThematicBreakParser(), 200),
-			util.Prioritized(parser.NewListParser(), 300),
-			util.Prioritized(parser.NewListItemParser(), 400),
-			util.Prioritized(parser.NewCodeBlockParser(), 500),
-			util.Prioritized(parser.NewATXHeadingParser(), 600),
-			util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
-			util.Prioritized(parser.NewBlockquoteParser(), 800),
-			util.Prioritized(parser.NewParagraphParser(), 1000),
-		),
-		parser.WithInlineParsers(
-			util.Prioritized(parser.NewCodeSpanParser(), 100),
-			util.Prioritized(parser.NewLinkParser(), 200),
-			util.Prioritized(parser.NewAutoLinkParser(), 300),
-			util.Prioritized(parser.NewEmphasisParser(), 500),
-		),
-		parser.WithASTTransformers(util.Prioritized(inOrderOfText{}, 100)),
-	)),
-	goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList),
-	goldmark.WithRenderer(renderer.NewRenderer(renderer.WithNodeRenderers(
-		util.Prioritized(ghtml.NewRenderer(ghtml.WithHardWraps()), 1000),
-	))),
-)
+var markdown = sync.OnceValue(func() goldmark.Markdown {
+	return goldmark.New(
+		goldmark.WithParser(parser.NewParser(
+			parser.WithBlockParsers(
+				util.Prioritized(parser.NewSetextHeadingParser(), 100),
+				util.Prioritized(parser.NewThematicBreakParser(), 200),
+				util.Prioritized(parser.NewListParser(), 300),
+				util.Prioritized(parser.NewListItemParser(), 400),
+				util.Prioritized(parser.NewCodeBlockParser(), 500),
+				util.Prioritized(parser.NewATXHeadingParser(), 600),
+				util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
+				util.Prioritized(parser.NewBlockquoteParser(), 800),
+				util.Prioritized(parser.NewParagraphParser(), 1000),
+			),
+			parser.WithInlineParsers(
+				util.Prioritized(parser.NewCodeSpanParser(), 100),
+				util.Prioritized(parser.NewLinkParser(), 200),
+				util.Prioritized(parser.NewAutoLinkParser(), 300),
+				util.Prioritized(parser.NewEmphasisParser(), 500),
+			),
+			parser.WithASTTransformers(util.Prioritized(inOrderOfText{}, 100)),
+		)),
+		goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList),
+		goldmark.WithRenderer(renderer.NewRenderer(renderer.WithNodeRenderers(
+			util.Prioritized(ghtml.NewRenderer(ghtml.WithHardWraps()), 1000),
+		))),
+	)
+})
 
 // inOrderOfText puts a heading in front of the table that follows its text. Where a line of
 // dashes comes after the table, the parser makes a heading of the text before the table, and
@@ -97,7 +100,7 @@ func (inOrderOfText) Transform(document *ast.Document, _ text.Reader, _ parser.C
 func parse(source string) []span {
 	src := []byte(strings.ToValidUTF8(source, "\uFFFD"))
 	w := &writer{src: src}
-	w.blocks(markdown.Parser().Parse(text.NewReader(src)), "")
+	w.blocks(markdown().Parser().Parse(text.NewReader(src)), "")
 	return w.spans
 }
 
@@ -105,7 +108,7 @@ func parse(source string) []span {
 // tags in the text are shown, dangerous links are not links.
 func HTML(source string) string {
 	var b bytes.Buffer
-	if err := markdown.Convert([]byte(strings.ToValidUTF8(source, "\uFFFD")), &b); err != nil {
+	if err := markdown().Convert([]byte(strings.ToValidUTF8(source, "\uFFFD")), &b); err != nil {
 		return "<pre>" + html.EscapeString(source) + "</pre>"
 	}
 	return b.String()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"daycare/engine/lazyregexp"
 	"daycare/engine/message"
@@ -11,7 +12,7 @@ import (
 
 // emojiNames are Slack's names of the emoji that models react with. Others can be
 // given by their name.
-var emojiNames = func() map[string]string {
+var emojiNames = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
 	for _, pair := range strings.Fields(`👍:+1 👎:-1 ❤:heart 🎉:tada 😂:joy 👀:eyes ✅:white_check_mark ✔:heavy_check_mark ❌:x 🔥:fire 🙏:pray
 👏:clap 🚀:rocket 💯:100 😀:grinning 😃:smiley 😄:smile 😁:grin 😊:blush 🙂:slightly_smiling_face 😉:wink 😅:sweat_smile
@@ -28,14 +29,14 @@ var emojiNames = func() map[string]string {
 	}
 
 	return m
-}()
+})
 
 // plainName is what Slack takes as the name of an emoji.
 var plainName = lazyregexp.New(`^[a-z0-9_+'-]+$`)
 
 // emojiName is Slack's name of an emoji, which may be given as one: eyes, :eyes:.
 func emojiName(emoji string) (string, bool) {
-	if name, ok := emojiNames[strings.ReplaceAll(emoji, "\uFE0F", "")]; ok {
+	if name, ok := emojiNames()[strings.ReplaceAll(emoji, "\uFE0F", "")]; ok {
 		return name, true
 	}
 	name := strings.Trim(emoji, ":")

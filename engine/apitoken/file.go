@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/form"
+	"daycare/engine/lazyregexp"
 )
 
 // Name is the file of tokens in a .daycare directory.
@@ -50,8 +50,8 @@ func (t Token) rights() Rights { return Rights{Scopes: t.Scopes, Agents: t.Agent
 const namePattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`
 
 var (
-	names  = regexp.MustCompile(namePattern)
-	hashes = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	names  = lazyregexp.New(namePattern)
+	hashes = lazyregexp.New(`^sha256:[0-9a-f]{64}$`)
 )
 
 // hash is what the file keeps of a token. A token has 256 random bits, so a fast hash

@@ -3,6 +3,7 @@ package inbox
 import (
 	"hash/crc32"
 	"strconv"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -24,7 +25,8 @@ const (
 // timeFormat is RFC 3339 in UTC with exactly three decimals.
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// castagnoli is made with the first line: a command that reads none does not pay for it.
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // A line being encoded begins at start of buf; comma says whether a member
 // precedes the next one.
@@ -95,7 +97,7 @@ func (e *encoder) list(name string, all []string) {
 
 // seal ends the line with the checksum of what it holds so far.
 func (e *encoder) seal() []byte {
-	sum := crc32.Checksum(e.buf[e.start:], castagnoli)
+	sum := crc32.Checksum(e.buf[e.start:], castagnoli())
 	e.buf = append(e.buf, crcMark...)
 	for shift := 28; shift >= 0; shift -= 4 {
 		e.buf = append(e.buf, hexDigits[sum>>shift&15])

@@ -75,7 +75,7 @@ func intact(raw []byte) bool {
 		return false
 	}
 	var sum [4]byte
-	binary.BigEndian.PutUint32(sum[:], crc32.Checksum(raw[:body], castagnoli))
+	binary.BigEndian.PutUint32(sum[:], crc32.Checksum(raw[:body], castagnoli()))
 	digits := raw[body+len(crcMark) : len(raw)-2]
 	for i, b := range sum {
 		if digits[2*i] != hexDigits[b>>4] || digits[2*i+1] != hexDigits[b&15] {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"daycare/engine/finding"
@@ -25,7 +26,8 @@ const crcTail = 18
 // longer exact, and no history gets there.
 const maxSeq = 1 << 53
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// castagnoli is made with the first line: a command that reads none does not pay for it.
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // ErrUnknownType: a line is well formed but has an unknown type, perhaps of a newer version. Such a
 // line is skipped with a warning and stays in the file.
@@ -47,7 +49,7 @@ func Encode(e *Entry) []byte {
 		line = append(line, fields[1:len(fields)-1]...)
 	}
 
-	sum := crc32.Checksum(line, castagnoli)
+	sum := crc32.Checksum(line, castagnoli())
 	line = append(line, `,"crc":"`...)
 	return append(appendCRC(line, sum), '"', '}', '\n')
 }
@@ -247,7 +249,7 @@ func isSealed(line []byte) bool {
 		return false
 	}
 	var want [8]byte
-	appendCRC(want[:0], crc32.Checksum(line[:at], castagnoli))
+	appendCRC(want[:0], crc32.Checksum(line[:at], castagnoli()))
 
 	return bytes.Equal(want[:], line[at+8:at+16]) && string(line[at+16:]) == `"}`
 }

@@ -72,7 +72,7 @@ func absolute(root string, e *Entry, line []byte) []byte {
 
 	if sealed && !bytes.Equal(line, before) {
 		body := line[:len(line)-crcTail]
-		line = append(appendCRC(append(slices.Clone(body), `,"crc":"`...), crc32.Checksum(body, castagnoli)), `"}`...)
+		line = append(appendCRC(append(slices.Clone(body), `,"crc":"`...), crc32.Checksum(body, castagnoli())), `"}`...)
 	}
 	return line
 }
