@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -39,7 +37,7 @@ func (a *agent) control(ctx context.Context, id string) error {
 
 // reset ends the session: id and files stay, the context is empty.
 func (a *agent) reset(item, reason, text string) error {
-	if _, err := a.journal.append(&record.Reset{Session: cuid2.Generate(), V: record.Version,
+	if _, err := a.journal.append(&record.Reset{Session: inbox.NewID(), V: record.Version,
 		Item: item, Reason: reason, Message: text}); err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func (d *deliveries) syncBeside() (wait func() error) {
 // has had for minutes. The agent's files stay with the agent's goroutine: work touches
 // the agent only in functions that it hands to do, which runs them there.
 func (d *deliveries) meanwhile(work func(do func(f func()))) {
-	asked, done, over := make(chan func()), make(chan string, 1), make(chan struct{})
+	asked, done, over := make(chan errand), make(chan string, 1), make(chan struct{})
 	defer close(over)
 	go func() {
 		defer func() {
@@ -113,20 +113,32 @@ func (d *deliveries) meanwhile(work func(do func(f func()))) {
 			done <- crashed
 		}()
 
+		free := make(chan chan struct{}, 1) // a streaming answer has an errand for each piece
 		work(func(f func()) {
-			ran := make(chan struct{})
+			e := errand{f: f}
 			select {
-			case asked <- func() { defer close(ran); f() }:
-				<-ran
+			case e.ran = <-free:
+			default:
+				e.ran = make(chan struct{}, 1)
+			}
+
+			select {
+			case asked <- e:
+				<-e.ran
 			case <-over:
+			}
+
+			select {
+			case free <- e.ran:
+			default:
 			}
 		})
 	}()
 
 	for {
 		select {
-		case f := <-asked:
-			f()
+		case e := <-asked:
+			e.run()
 		case <-d.results.Arrived():
 			if crash.Bug("deliverylate") {
 				continue
@@ -141,6 +153,17 @@ func (d *deliveries) meanwhile(work func(do func(f func()))) {
 			return
 		}
 	}
+}
+
+// An errand is a function that the agent's goroutine runs for another one, which waits for ran.
+type errand struct {
+	f   func()
+	ran chan struct{} // capacity 1
+}
+
+func (e errand) run() {
+	defer func() { e.ran <- struct{}{} }()
+	e.f()
 }
 
 // wait waits until every answer in progress arrived, or is to be kept for the next start.

@@ -10,11 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/finding"
+	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
@@ -44,7 +43,10 @@ func (j *journal) path(elem ...string) string {
 
 // begin prepares the history for the next records, and creates it if it is missing.
 func (j *journal) begin() error {
-	if err := j.history.Begin(cuid2.Generate()); err != nil {
+	if j.history.Begun() {
+		return nil
+	}
+	if err := j.history.Begin(inbox.NewID()); err != nil {
 		return fmt.Errorf("begin history: %w", err)
 	}
 	return nil

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/agents/prompt"
 	"daycare/agents/providers"
 	"daycare/engine/crash"
@@ -38,7 +36,7 @@ type worker struct {
 
 // begin opens a turn over items; none: the turn that a decision asks for.
 func (w *worker) begin(ctx context.Context, s self, items []inbox.Item) (outgrown, err error) {
-	t := &turn{self: s, id: cuid2.Generate(), attempt: 1}
+	t := &turn{self: s, id: inbox.NewID(), attempt: 1}
 	taken := make([]string, len(items))
 	for i, it := range items {
 		taken[i] = it.ID

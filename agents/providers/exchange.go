@@ -145,6 +145,7 @@ func (x *Exchange) run(parent context.Context, yield func(Frame) bool) error {
 	}
 
 	events := newSSEReader(resp.Body, func() { watchdog.Reset(idle) })
+	defer events.close()
 	for {
 		frame, err := events.next()
 		if errors.Is(err, io.EOF) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 )
 
 // maxLine bounds one line of a stream: the arguments of a tool call that some
@@ -29,11 +30,24 @@ type sseReader struct {
 	r    *bufio.Reader
 	seen func()
 	line []byte // grows for lines longer than the reader's buffer
+	data []byte // of the event that is read
 	bom  bool   // the start of the stream was looked at
 }
 
 func newSSEReader(r io.Reader, seen func()) *sseReader {
-	return &sseReader{r: bufio.NewReaderSize(r, 16<<10), seen: seen}
+	buf := streamBuffers.Get().(*bufio.Reader)
+	buf.Reset(r)
+	return &sseReader{r: buf, seen: seen}
+}
+
+// streamBuffers are those of streams that have ended.
+var streamBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 16<<10) }}
+
+// close gives the buffer back. Nothing is read afterwards.
+func (s *sseReader) close() {
+	s.r.Reset(nil)
+	streamBuffers.Put(s.r)
+	s.r = nil
 }
 
 // next returns the next event that has data, or io.EOF at a clean end. What is
@@ -41,8 +55,8 @@ func newSSEReader(r io.Reader, seen func()) *sseReader {
 // last one out.
 func (s *sseReader) next() (Frame, error) {
 	var f Frame
-	var data []byte
-	has := false
+	data, has := s.data[:0], false
+	defer func() { s.data = data }()
 	for {
 		line, err := s.readLine()
 		if err != nil && !(errors.Is(err, io.EOF) && has) {

@@ -31,7 +31,7 @@ func NewTransport(header time.Duration) *http.Transport {
 		TLSHandshakeTimeout:   connectTimeout,
 		ResponseHeaderTimeout: header,
 		IdleConnTimeout:       90 * time.Second,
-		MaxIdleConnsPerHost:   16,
+		MaxIdleConnsPerHost:   64, // as many conversations at once need no new connection for each call
 		ForceAttemptHTTP2:     true,
 		// A connection that died without a word is found by pings, not by the
 		// next agent that uses it.

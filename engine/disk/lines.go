@@ -23,12 +23,17 @@ func Lines(data []byte) iter.Seq2[int64, []byte] {
 	}
 }
 
+// firstWindow is how much Backward reads first: most who read backward want the last few lines. It
+// doubles up to tailWindow.
+const firstWindow int64 = 4 << 10
+
 // Backward yields the lines of the first size bytes of r from the last to the
 // first, with their offsets. Memory use is one window plus the longest line.
 // A read error ends it and is left in *err.
 func Backward(r io.ReaderAt, size int64, err *error) iter.Seq2[int64, []byte] {
 	return func(yield func(int64, []byte) bool) {
 		var rest []byte // what is read and not yet yielded, beginning at offset at
+		window := firstWindow
 		at := size
 		for {
 			end := len(rest)
@@ -47,7 +52,8 @@ func Backward(r io.ReaderAt, size int64, err *error) iter.Seq2[int64, []byte] {
 				return
 			}
 
-			n := min(at, max(tailWindow, int64(len(rest))))
+			n := min(at, max(window, int64(len(rest))))
+			window = min(2*window, tailWindow)
 			chunk := make([]byte, n, n+int64(len(rest)))
 			if got, rerr := r.ReadAt(chunk, at-n); got < len(chunk) {
 				if rerr == nil || rerr == io.EOF {

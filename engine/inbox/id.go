@@ -7,12 +7,12 @@ import (
 	"github.com/nrednav/cuid2"
 )
 
-// NewID returns an id for an item that its sender may have to offer more than once.
+// NewID returns an id for an item, or for anything else whose id has to be unique and not secret: a
+// turn, a call, an answer.
 func NewID() string { return newID()() }
 
-// newID makes the ids of items. They have to be unique, not secret, so the
-// runtime's generator, which the system seeds, will do; it is four times as fast
-// as asking the system for every character.
+// newID makes the ids. The runtime's generator, which the system seeds, will do; it is four times as
+// fast as asking the system for every character.
 var newID = sync.OnceValue(func() func() string {
 	make, err := cuid2.Init(cuid2.WithRandomFunc(rand.Float64))
 	if err != nil {

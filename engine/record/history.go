@@ -157,6 +157,9 @@ func (h *History) Begin(session string) error {
 	return err
 }
 
+// Begun reports whether the history has a session.
+func (h *History) Begun() bool { return h.file.Size() > 0 && h.fold.o.Session != "" }
+
 // Obligations returns what the agent owes now.
 func (h *History) Obligations() *Obligations { return h.fold.snapshot() }
 
