@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -57,10 +58,11 @@ func (l *Log) Replace(content []byte, keep string) error {
 		return err
 	}
 
-	l.f.Close()
+	was := io.NewSectionReader(l.f, 0, l.id.size)
+	defer l.f.Close()
 	l.take(f, info)
 	l.named, l.synced = true, l.written
-	return l.replaced(content, keep)
+	return l.replaced(content, keep, was)
 }
 
 // aside writes content to the file that will trade places with the log.

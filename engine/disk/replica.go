@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"daycare/engine/fault"
@@ -163,17 +164,17 @@ func (l *Log) ship(f *os.File, s shipment) (wait func() error) {
 	}
 }
 
-// replaced has the replica replace the log by content. keep is the name that the file had
-// that was replaced, if it has one: the replica gets both at once, or a history would be
-// there twice.
-func (l *logFile) replaced(content []byte, keep string) error {
+// replaced has the replica replace the log, as it was, by content. keep is the name that the
+// old file has now, if it has one: the replica gets both at once, or a history would be there
+// twice.
+func (l *logFile) replaced(content []byte, keep string, was io.Reader) error {
 	if !l.mirrored.on {
 		return nil
 	}
 
 	files := []Content{{l.path, content}}
 	if keep != "" {
-		old, err := os.ReadFile(keep)
+		old, err := io.ReadAll(was)
 		if err != nil {
 			return fmt.Errorf("replicate %s: %w", keep, err)
 		}
