@@ -21,6 +21,7 @@ rules:
 	bench.run()
 	b.ReportAllocs()
 
+	before, _ := bench.vol.Stats()
 	for b.Loop() {
 		reset, err := bench.box.Accept(context.Background(), inbox.Item{Kind: message.Reset})
 		if err != nil {
@@ -28,4 +29,6 @@ rules:
 		}
 		bench.wait(reset.Item, bench.say("go"))
 	}
+	after, _ := bench.vol.Stats()
+	b.ReportMetric(float64(after-before)/float64(b.N), "barriers/op")
 }
