@@ -110,6 +110,7 @@ var imports = map[string][]string{
 	"engine/inbox": {"engine/beneath", "engine/disk", "engine/crash", "engine/message", "engine/finding"},
 	"engine/folders": {"engine/address", "engine/beneath", "engine/crash", "engine/disk", "engine/event", "engine/fault", "engine/finding",
 		"engine/inbox", "engine/lazyregexp", "engine/message", "engine/permission", "engine/record", "engine/tarball"},
+	"engine/cluster":         {"engine/crash", "engine/disk", "engine/inbox", "engine/message"},
 	"engine/backup":          {"engine/beneath", "engine/crash", "engine/disk", "engine/tarball"},
 	"engine/tarball":         {},
 	"engine/release":         {},
@@ -230,6 +231,8 @@ var only = map[string][]string{
 	"github.com/coder/acp-go-sdk":            {"connectors/acp"},
 	"github.com/a2aproject/a2a-go":           {"connectors/a2a", "tools/a2a"},
 	"go.opentelemetry.io":                    {"cmd/daycare/tracing"},
+	"github.com/nats-io":                     {"engine/cluster"},
+	"github.com/synadia-io/orbit.go":         {"engine/cluster"},
 	// What users edit is read by engine/form; the two others change a file in place.
 	"go.yaml.in/yaml": {"engine/form", "engine/config", "engine/schedule"},
 }

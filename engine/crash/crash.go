@@ -90,6 +90,7 @@ var names = []string{
 	"fork.write", "fork.sync", "fork.rename", "fork.dirsync", "import.sync", "import.dirsync",
 	"machine.write", "machine.sync", "machine.rename", "machine.dirsync", "machine.unlink",
 	"movein.write", "movein.sync", "movein.rename", "movein.dirsync",
+	"claim.write", "claim.rename", "claim.dirsync", "claim.unlink",
 	"trash.rename", "trash.dirsync",
 	"hints.write", "hints.rename", "usage.write", "usage.rename",
 	"raises.write", "raises.sync", "raises.rename", "raises.dirsync",

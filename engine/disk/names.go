@@ -71,6 +71,20 @@ func (v *Volume) Remove(step, path string) error {
 	return v.replication.remove(path)
 }
 
+// RemoveAll removes a folder of the runtime's own and all that is in it, without a barrier:
+// after a power cut parts of it may be there again. One that is gone is no error. The failpoint
+// is step.unlink.
+func (v *Volume) RemoveAll(step, dir string) error {
+	if err := v.Err(); err != nil {
+		return err
+	}
+	if err := crash.Do(step+".unlink", func() error { return os.RemoveAll(dir) }); err != nil {
+		return v.classifyName(err)
+	}
+
+	return nil
+}
+
 // MkdirAll makes a folder of the runtime's own, and those above it that are missing,
 // durably: what is kept in a folder lasts as long as the folder's name. The failpoint
 // is mkdir.dirsync.

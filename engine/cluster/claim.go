@@ -1,0 +1,222 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nrednav/cuid2"
+
+	"daycare/engine/disk"
+	"daycare/engine/message"
+)
+
+// claimFor bounds how long one claim tries.
+const claimFor = 10 * time.Second
+
+// Acquire is that of engine.Peers.
+func (n *Node) Acquire(agent string) error {
+	if agent == "" || strings.ContainsAny(agent, `/\. `) { // it becomes a name of a folder
+		return fmt.Errorf("%q is not the id of an agent", agent)
+	}
+	n.units.mu.Lock()
+	one := n.claiming[agent]
+	if one == nil {
+		one = &sync.Mutex{}
+		n.claiming[agent] = one
+	}
+	n.units.mu.Unlock()
+	one.Lock()
+	defer one.Unlock()
+
+	n.units.mu.Lock()
+	u := n.owned[agent]
+	n.units.mu.Unlock()
+	if u != nil {
+		u.mu.Lock()
+		fenced := u.fenced
+		u.mu.Unlock()
+		if fenced {
+			return disk.ErrFenced // its files are not closed yet
+		}
+		return nil
+	}
+	if n.Away() {
+		return disk.ErrAway
+	}
+
+	ctx, cancel := context.WithTimeout(n.ctx, claimFor)
+	defer cancel()
+	err := n.claim(ctx, agent)
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", disk.ErrAway, err)
+	}
+
+	return err
+}
+
+// claim makes this machine the owner of an agent that nobody else alive owns.
+func (n *Node) claim(ctx context.Context, agent string) error {
+	for tried := false; ; tried = true {
+		head, err := n.store.last(ctx, agent)
+		if err != nil {
+			return err
+		}
+		if head.seq > 0 && !head.released && head.owner != n.boot && !n.links.dead(head.owner) {
+			if tried { // the note of the winner may have been written over
+				err = n.presence.own(ctx, agent, owner{Boot: head.owner})
+			}
+			return errors.Join(&message.Elsewhere{Node: head.owner}, err)
+		}
+
+		// Before the claim: the list may name too many, never too few.
+		if err := n.presence.took(ctx, agent); err != nil {
+			return err
+		}
+		m := logged{n: head.n + 1, owner: n.boot, id: cuid2.Generate()}
+		m.body = encode([]segment{{Op: opClaim}})
+		seq, err := n.publishOnce(ctx, agent, head.seq, m)
+		if _, refused := errors.AsType[*wrongSequence](err); refused {
+			select {
+			case <-time.After(10 * time.Millisecond):
+				continue
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		if err != nil {
+			return err
+		}
+
+		return n.own(ctx, agent, head, place{seq, m.n})
+	}
+}
+
+// publishOnce publishes a message and, if the answer is lost, finds out whether it is there.
+func (n *Node) publishOnce(ctx context.Context, agent string, expect uint64, m logged) (uint64, error) {
+	for {
+		seq, err := n.store.publish(ctx, agent, expect, m)
+		if err == nil {
+			return seq, nil
+		}
+		if newest, rerr := n.store.last(ctx, agent); rerr == nil && newest.id == m.id {
+			return newest.seq, nil
+		}
+		if errors.As(err, new(*wrongSequence)) {
+			return 0, err
+		}
+
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return 0, err
+		}
+	}
+}
+
+// own makes the folder of a unit that was just claimed, and the unit. head is the message
+// before the claim.
+func (n *Node) own(ctx context.Context, agent string, head logged, at place) error {
+	dir := n.folder(agent)
+	old, marked, err := n.readMark(dir)
+	if err != nil {
+		return err
+	}
+
+	u := &unit{node: n, agent: agent, place: at, files: map[string]*copied{}}
+	switch {
+	case head.seq == 0: // it was never in the cluster: what is here is all there is
+	case marked && old.Seq == head.seq && old.N == head.n:
+		if u.files, err = n.asItWas(dir, old); err != nil {
+			return err
+		}
+	default:
+		files, err := n.readLog(ctx, agent, head.seq)
+		if err != nil {
+			return err
+		}
+		if u.files, err = n.build(ctx, agent, files, old, marked); err != nil {
+			return err
+		}
+	}
+
+	// What differs from the log was changed by hand while nobody owned the folder.
+	found, err := n.list(dir)
+	if err != nil {
+		return err
+	}
+	if differ := n.differences(u.files, found); len(differ) > 0 {
+		if differ, err = n.fit(append([]segment{{Op: opSnapshot}}, all(found)...)); err != nil {
+			return err
+		}
+		if err := u.commit(&commit{segments: differ}); err != nil {
+			return err
+		}
+	}
+
+	n.units.mu.Lock()
+	defer n.units.mu.Unlock()
+	n.owned[agent] = u
+
+	return nil
+}
+
+// all are the segments of whole files.
+func all(files map[string][]byte) (segments []segment) {
+	for name, data := range files {
+		segments = append(segments, content(opPut, name, 0, data))
+	}
+	return segments
+}
+
+// asItWas are the files of a folder that are as they were when it was given up.
+func (n *Node) asItWas(dir string, old mark) (map[string]*copied, error) {
+	found, err := n.list(dir)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]*copied{}
+	for name, noted := range old.Files {
+		c := &copied{size: -1} // it was changed or removed
+		if data, ok := found[name]; ok && noted == (stamp{int64(len(data)), sum(data)}) {
+			c = newCopied(data)
+		}
+		files[name] = c
+	}
+
+	return files, nil
+}
+
+// readLog reads the log of a unit up to the message that was claimed on. A server that is
+// behind is asked again.
+func (n *Node) readLog(ctx context.Context, agent string, upTo uint64) (map[string]file, error) {
+	for {
+		log, err := n.store.read(ctx, agent)
+		if err != nil {
+			return nil, err
+		}
+		for len(log) > 0 && log[len(log)-1].seq > upTo {
+			log = log[:len(log)-1] // the claim itself
+		}
+
+		err = errHole
+		if len(log) > 0 && log[len(log)-1].seq == upTo {
+			var files map[string]file
+			if files, err = fold(ctx, n.store, log, n.covers); err == nil {
+				return files, nil
+			}
+		}
+		if !errors.Is(err, errHole) {
+			return nil, fmt.Errorf("read the log of %s: %w", agent, err)
+		}
+
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("read the log of %s: %w", agent, err)
+		}
+	}
+}

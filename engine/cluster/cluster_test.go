@@ -1,0 +1,305 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"daycare/engine/disk"
+	"daycare/engine/fault"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+)
+
+// What was behind a barrier on a machine that died is there on the next one.
+func TestTakeover(t *testing.T) {
+	s := serve(t, t.TempDir(), -1)
+	a, b := newHost(t, s), newHost(t, s)
+	a.make("one")
+	a.own("one")
+	history := a.open("one", "history.jsonl")
+	add(t, history, "1", "2", "3")
+	big := strings.Repeat("x", 3*inlineMost)
+	a.make("one/blobs")
+	for name, content := range map[string]string{"state.json": "{}", "blobs/big": big} {
+		if err := a.vol.WriteFile("state", a.path("one", name), []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Acquire("one"); !errors.As(err, new(*message.Elsewhere)) {
+		t.Fatalf("acquired while its owner lives: %v", err)
+	}
+
+	a.die()
+	if err := write(history, "late"); !errors.Is(err, disk.ErrAway) {
+		t.Errorf("a barrier of a dead node: %v", err)
+	}
+	b.own("one")
+	if got := b.lines("one", "history.jsonl"); !slices.Equal(got, []string{"1", "2", "3"}) {
+		t.Errorf("history is %q", got)
+	}
+	if got := strings.Join(b.lines("one", "blobs/big"), ""); got != big {
+		t.Errorf("the large file has %d bytes, want %d", len(got), len(big))
+	}
+	add(t, b.open("one", "history.jsonl"), "4")
+}
+
+// A machine that does not know that it was replaced cannot append, and is told.
+func TestZombieIsFenced(t *testing.T) {
+	s := serve(t, t.TempDir(), -1)
+	a, b := newHost(t, s), newHost(t, s)
+	lost := make(chan string, 1)
+	watching, stop := context.WithCancel(t.Context())
+	defer stop()
+	go a.Watch(watching, func(string) {}, func(agent string) { lost <- agent })
+	a.make("one")
+	a.own("one")
+	history := a.open("one", "history.jsonl")
+	add(t, history, "1")
+
+	a.silence() // it works on, but nobody hears of it
+	b.own("one")
+	add(t, b.open("one", "history.jsonl"), "2")
+	if err := write(history, "zombie"); !errors.Is(err, disk.ErrFenced) {
+		t.Errorf("the zombie's barrier: %v, want ErrFenced", err)
+	}
+	select {
+	case agent := <-lost:
+		if agent != "one" {
+			t.Errorf("lost %s", agent)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("nobody was told that the agent is lost")
+	}
+	if got := b.lines("one", "history.jsonl"); !slices.Equal(got, []string{"1", "2"}) {
+		t.Errorf("history is %q", got)
+	}
+}
+
+// A folder that was given up is taken as it is, with what was edited meanwhile; where another
+// machine went on it is built from the log, and an edit is kept aside.
+func TestFolderBetweenOwners(t *testing.T) {
+	s := serve(t, t.TempDir(), -1)
+	a, b := newHost(t, s), newHost(t, s)
+	a.make("one")
+	a.own("one")
+	l := a.open("one", "history.jsonl")
+	add(t, l, "1")
+	if _, err := l.Append([]byte("unsynced\n")); err != nil { // as the marks of an inbox are
+		t.Fatal(err)
+	}
+	l.Close()
+	a.Release("one", false)
+	if err := os.WriteFile(a.path("one", "state.json"), []byte("edited"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	draft := a.path("one", "draft.json")
+	if err := os.WriteFile(draft, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	a.own("one")
+	if !disk.Exists(draft) {
+		t.Error("the folder was built again, although nobody had touched the log")
+	}
+	a.Release("one", false)
+	b.own("one")
+	if got := b.lines("one", "history.jsonl"); !slices.Equal(got, []string{"1", "unsynced"}) {
+		t.Errorf("history is %q", got)
+	}
+	if got := b.lines("one", "state.json"); !slices.Equal(got, []string{"edited"}) {
+		t.Errorf("state is %q: the edit was not replicated", got)
+	}
+
+	add(t, b.open("one", "history.jsonl"), "2")
+	b.Release("one", false)
+	if err := os.WriteFile(a.path("one", "state.json"), []byte("too late"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.own("one")
+	if got := a.lines("one", "state.json"); !slices.Equal(got, []string{"edited"}) {
+		t.Errorf("state is %q, want what the log has", got)
+	}
+	if data, err := os.ReadFile(filepath.Join(a.root, "away", "one", "state.json")); err != nil || string(data) != "too late" {
+		t.Errorf("the edit was not kept: %q, %v", data, err)
+	}
+}
+
+// A long log is shortened, and makes the same files.
+func TestLongLogIsShortened(t *testing.T) {
+	s := serve(t, t.TempDir(), -1)
+	a, b := newHost(t, s), newHost(t, s)
+	a.make("one")
+	a.own("one")
+	l := a.open("one", "history.jsonl")
+	var want []string
+	for i := range snapshotAfter + 100 {
+		want = append(want, fmt.Sprint(i))
+		add(t, l, want[i])
+	}
+	log, err := a.store.read(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(log) > 150 {
+		t.Errorf("the log has %d messages", len(log))
+	}
+	l.Close()
+	a.Release("one", false)
+	b.own("one")
+	if got := b.lines("one", "history.jsonl"); !slices.Equal(got, want) {
+		t.Errorf("%d lines arrived, want %d", len(got), len(want))
+	}
+}
+
+// More files than a message can name are one object.
+func TestManyFiles(t *testing.T) {
+	s := serve(t, t.TempDir(), -1)
+	a, b := newHost(t, s), newHost(t, s)
+	a.make("one/blobs")
+	const many = 5000
+	for i := range many {
+		if err := os.WriteFile(a.path("one", fmt.Sprintf("blobs/%064d", i)), []byte(fmt.Sprint(i)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.own("one")
+	a.Release("one", false)
+	b.own("one")
+	entries, err := os.ReadDir(b.path("one", "blobs"))
+	if err != nil || len(entries) != many {
+		t.Errorf("%d files arrived, want %d (%v)", len(entries), many, err)
+	}
+	if got := b.lines("one", fmt.Sprintf("blobs/%064d", 4321)); !slices.Equal(got, []string{"4321"}) {
+		t.Errorf("a file has %q", got)
+	}
+}
+
+// The store of the cluster is wiped: its owner writes the log again from its folder.
+func TestWipedStoreIsSeededAgain(t *testing.T) {
+	s := serve(t, t.TempDir(), -1)
+	port := s.Addr().String()[strings.LastIndex(s.Addr().String(), ":")+1:]
+	a := newHost(t, s)
+	a.make("one")
+	a.own("one")
+	l := a.open("one", "history.jsonl")
+	add(t, l, "1", "2")
+
+	s.Shutdown()
+	s.WaitForShutdown()
+	done := make(chan error, 1)
+	go func() { done <- write(l, "3") }()
+	time.Sleep(100 * time.Millisecond)
+	var n int
+	fmt.Sscan(port, &n)
+	s = serve(t, t.TempDir(), n)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	for end := time.Now().Add(time.Minute); a.Away() && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	}
+	a.Release("one", false)
+
+	b := newHost(t, s)
+	b.own("one")
+	if got := b.lines("one", "history.jsonl"); !slices.Equal(got, []string{"1", "2", "3"}) {
+		t.Errorf("history is %q", got)
+	}
+}
+
+// Agents with work are looked after when their owner dies, or leaves them with work.
+func TestOrphans(t *testing.T) {
+	s := serve(t, t.TempDir(), -1)
+	a, b := newHost(t, s), newHost(t, s)
+	for _, agent := range []string{"dead", "left", "asleep"} {
+		a.make(agent)
+		a.own(agent)
+	}
+	a.Release("left", true)
+	a.Release("asleep", false)
+	a.die()
+
+	adopted := make(chan string, 100)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	go b.Watch(ctx, func(agent string) {
+		if err := b.Acquire(agent); err == nil {
+			adopted <- agent
+		}
+	}, func(string) {})
+	got := map[string]bool{}
+	for len(got) < 2 {
+		select {
+		case agent := <-adopted:
+			got[agent] = true
+		case <-ctx.Done():
+			t.Fatalf("adopted: %v", got)
+		}
+	}
+	if got["asleep"] {
+		t.Error("an agent without work was adopted")
+	}
+}
+
+// An item reaches the machine that owns its agent, and its refusal comes back.
+func TestForward(t *testing.T) {
+	s := serve(t, t.TempDir(), -1)
+	a, b := newHost(t, s), newHost(t, s)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go b.Serve(ctx, func(_ context.Context, agent string, it inbox.Item) (message.Receipt, error) {
+		switch it.Text {
+		case "full":
+			return message.Receipt{}, inbox.ErrFull
+		case "moved":
+			return message.Receipt{}, fmt.Errorf("x: %w", &message.Elsewhere{Node: "third"})
+		}
+		return message.Receipt{Agent: agent, Item: it.ID, Seq: 7}, nil
+	})
+
+	send := func(node, text string) (message.Receipt, error) {
+		return a.Forward(t.Context(), node, "one", inbox.Item{Kind: message.Text, ID: "i1", Text: text})
+	}
+	var r message.Receipt
+	var err error
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if r, err = send(b.boot, "hello"); err == nil {
+			break // it answers by now
+		}
+	}
+	if err != nil || r != (message.Receipt{Agent: "one", Item: "i1", Seq: 7}) {
+		t.Errorf("receipt %+v, %v", r, err)
+	}
+	if _, err := send(b.boot, "full"); !errors.Is(err, fault.InboxFull) {
+		t.Errorf("refusal: %v", err)
+	}
+	for name, call := range map[string]func() (message.Receipt, error){
+		"moved":   func() (message.Receipt, error) { return send(b.boot, "moved") },
+		"no node": func() (message.Receipt, error) { return send("nobody", "x") },
+	} {
+		if _, err := call(); !errors.As(err, new(*message.Elsewhere)) {
+			t.Errorf("%s: %v, want Elsewhere", name, err)
+		}
+	}
+}
+
+// Names that would lead out of the folder of agents are refused.
+func TestHostileNames(t *testing.T) {
+	n := &Node{}
+	for _, agent := range []string{"", "..", "a/b", `a\b`, "a.b", "a b"} {
+		if err := n.Acquire(agent); err == nil {
+			t.Errorf("%q was acquired", agent)
+		}
+	}
+	log := []logged{{seq: 1, n: 1, body: encode([]segment{content(opPut, "../../x", 0, []byte("y"))})}}
+	if _, err := fold(t.Context(), nil, log, covered); !errors.Is(err, errDamaged) {
+		t.Errorf("a file outside of the folder: %v", err)
+	}
+}

@@ -1,0 +1,31 @@
+// Package cluster keeps the folders of agents on several machines, in NATS JetStream. It is
+// the only package that imports nats.
+//
+// A unit is a folder with one writer at a time: that of one agent. What its barriers make
+// durable is appended to the log of the unit, which is one subject (dc.log.<agent>) of the
+// stream "daycare". A message is appended only if the newest one of the subject is the one
+// that its writer knows (a compare-and-set): so the log is what happened, in one order, and
+// a writer that was replaced cannot append any more. That is the only fence. Leases and
+// clocks decide when a machine tries to take over; a wrong guess costs work, never data.
+//
+// A message has headers:
+//
+//	D-V         1, the version of this format
+//	D-Owner     the boot id of the writer
+//	D-Id        an id of the message, by which a writer that got no answer finds it
+//	D-N         its number in the unit, from 1, without gaps
+//	D-Released  1: the writer gave the unit up with it
+//
+// and a body of segments: a line of JSON each (see segment), followed by n bytes. Contents
+// over 64 KiB are in the object store "dc-objects" under their SHA-256, and the segment
+// names it.
+//
+// Buckets, which hold nothing that cannot be lost:
+//
+//	dc-nodes   boot id -> a machine; a key that is not renewed for 3 seconds is gone
+//	dc-owners  agent -> who has it awake, or left it with work; so that it is looked after
+//
+// A Node is one machine of it: the disk.Replica of its volume, and the engine.Peers of its
+// System. The folder of an agent is the working copy of its owner. Whoever claims the unit
+// reads the log and builds the folder; that is then an ordinary start of the agent.
+package cluster

@@ -1,0 +1,185 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"daycare/engine/disk"
+)
+
+// markName is the name of the file in a folder that says which state of the unit it is. It
+// is there only while nobody on this machine owns the unit.
+const markName = ".replica"
+
+// A mark is what is in it.
+type mark struct {
+	Seq   uint64           `json:"seq"`   // of the message with which the unit was released
+	N     uint64           `json:"n"`     // its number
+	Files map[string]stamp `json:"files"` // what the folder had
+}
+
+// A stamp is a content, by its size in bytes and its SHA-256.
+type stamp struct {
+	Size int64  `json:"size"`
+	SHA  string `json:"sha"`
+}
+
+func (n *Node) folder(agent string) string { return filepath.Join(n.root, "agents", agent) }
+
+// list returns the files of a folder that belong to its unit, by name.
+func (n *Node) list(dir string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		rel, rerr := filepath.Rel(dir, path)
+		if err = errors.Join(err, rerr); err != nil || !d.Type().IsRegular() || !n.covers(filepath.ToSlash(rel)) {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		files[filepath.ToSlash(rel)] = data
+
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", dir, err)
+	}
+
+	return files, nil
+}
+
+// readMark reads the mark of a folder and removes it; ok is false if there is none.
+func (n *Node) readMark(dir string) (m mark, ok bool, err error) {
+	path := filepath.Join(dir, markName)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return mark{}, false, nil
+	}
+	if err != nil {
+		return mark{}, false, err
+	}
+	if err := n.vol.Remove("claim", path); err != nil {
+		return mark{}, false, err
+	}
+
+	return m, json.Unmarshal(data, &m) == nil, nil
+}
+
+// writeMark notes that a folder is the state of its unit at a place. It makes no barrier: a
+// folder without a mark is built again.
+func (n *Node) writeMark(dir string, at place, files map[string]*copied) error {
+	m := mark{Seq: at.last, N: at.n, Files: map[string]stamp{}}
+	for name, c := range files {
+		m.Files[name] = stamp{c.size, c.sum()}
+	}
+	data, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+
+	return n.vol.WriteDraft("claim", filepath.Join(dir, markName), append(data, '\n'))
+}
+
+// differences are the segments that bring the log of a unit to what its folder has.
+func (n *Node) differences(have map[string]*copied, folder map[string][]byte) (segments []segment) {
+	for name, data := range folder {
+		c := have[name]
+		switch {
+		case c != nil && c.size == int64(len(data)) && c.sum() == sum(data):
+		case c != nil && c.size >= 0 && c.size < int64(len(data)) && int64(len(data))-c.size <= appendMost &&
+			c.sum() == sum(data[:c.size]):
+			segments = append(segments, content(opAppend, name, c.size, data[c.size:]))
+		default:
+			segments = append(segments, content(opPut, name, 0, data))
+		}
+	}
+	for name := range have {
+		if _, ok := folder[name]; !ok {
+			segments = append(segments, segment{Op: opRemove, File: name})
+		}
+	}
+
+	slices.SortFunc(segments, func(a, b segment) int { return strings.Compare(a.File, b.File) })
+	return segments
+}
+
+// build makes the folder of an agent from its log and puts it in the place of the one that is
+// there. That one is kept in away/ if it has anything that it had not when it was last given
+// up: an edit, or what a process that died had not yet replicated.
+func (n *Node) build(ctx context.Context, agent string, files map[string]file, old mark, marked bool) (map[string]*copied, error) {
+	temp, dir := filepath.Join(n.root, "agents", ".new-claim-"+agent), n.folder(agent)
+	if err := n.vol.RemoveAll("claim", temp); err != nil {
+		return nil, err
+	}
+	if err := n.vol.MkdirAll(temp); err != nil {
+		return nil, err
+	}
+	defer n.vol.RemoveAll("claim", temp) // it has its name by then, or is of no use
+
+	have := map[string]*copied{}
+	for name, f := range files {
+		data, err := f.bytes(ctx, n.store)
+		if err != nil {
+			return nil, err
+		}
+		path := filepath.Join(temp, filepath.FromSlash(name))
+		if err := n.vol.MkdirAll(filepath.Dir(path)); err != nil {
+			return nil, err
+		}
+		if err := n.vol.WriteDraft("claim", path, data); err != nil {
+			return nil, fmt.Errorf("build the folder of %s: %w", agent, err)
+		}
+		have[name] = newCopied(data)
+	}
+
+	if err := n.setAside(agent, dir, old, marked); err != nil {
+		return nil, err
+	}
+	return have, n.vol.Rename("claim", temp, dir)
+}
+
+// setAside moves the folder of an agent away, or removes it if nothing in it is new.
+func (n *Node) setAside(agent, dir string, old mark, marked bool) error {
+	if !disk.Exists(dir) {
+		return nil
+	}
+	away := filepath.Join(n.root, "away", agent)
+	if err := n.vol.MkdirAll(filepath.Dir(away)); err != nil {
+		return err
+	}
+	if err := n.vol.RemoveAll("claim", away); err != nil {
+		return err
+	}
+
+	found, err := n.list(dir)
+	if err != nil {
+		return err
+	}
+	if err := n.vol.Shift("claim", dir, away); err != nil {
+		return err
+	}
+	if marked && sameAs(found, old.Files) {
+		return n.vol.RemoveAll("claim", away)
+	}
+
+	n.log.Info("the folder of an agent that continued on another machine was set aside", "agent", agent, "folder", away)
+	return nil
+}
+
+// sameAs reports whether files are those that were noted.
+func sameAs(files map[string][]byte, noted map[string]stamp) bool {
+	for name, data := range files {
+		if noted[name] != (stamp{int64(len(data)), sum(data)}) {
+			return false
+		}
+	}
+	return len(files) == len(noted)
+}

@@ -1,0 +1,104 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"daycare/engine/disk"
+	"daycare/engine/fault"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+)
+
+// forwardFor bounds how long the owner of an agent may take to accept an item. The item has
+// its id by then, so it can be offered again.
+const forwardFor = 2 * time.Second
+
+// A call is an item for an agent that another machine owns.
+type call struct {
+	Agent string     `json:"agent"`
+	Item  inbox.Item `json:"item"`
+}
+
+// An answer is what became of it.
+type answer struct {
+	Receipt message.Receipt `json:"receipt"`
+	Moved   bool            `json:"moved,omitempty"` // that machine does not own the agent
+	Code    string          `json:"code,omitempty"`  // of the fault
+	Error   string          `json:"error,omitempty"`
+}
+
+func (n *Node) forward(ctx context.Context, node, agent string, it inbox.Item) (message.Receipt, error) {
+	data, err := json.Marshal(call{agent, it})
+	if err != nil {
+		return message.Receipt{}, err
+	}
+	asking, cancel := context.WithTimeout(ctx, forwardFor)
+	defer cancel()
+	reply, err := n.conn.RequestWithContext(asking, callSubject+node, data)
+	if err != nil {
+		if ctx.Err() != nil {
+			return message.Receipt{}, ctx.Err()
+		}
+		return message.Receipt{}, fmt.Errorf("%w: %w", &message.Elsewhere{Node: node}, err)
+	}
+
+	var a answer
+	if err := json.Unmarshal(reply.Data, &a); err != nil {
+		return message.Receipt{}, fmt.Errorf("answer of machine %s: %w", node, err)
+	}
+	switch {
+	case a.Moved:
+		return message.Receipt{}, &message.Elsewhere{Node: node}
+	case a.Error == "":
+		return a.Receipt, nil
+	}
+	if f := fault.ByCode(a.Code); f != nil {
+		return a.Receipt, f.Says("%s", a.Error)
+	}
+
+	return a.Receipt, errors.New(a.Error)
+}
+
+// Serve answers the machines that forward items, with posted, until ctx ends.
+func (n *Node) Serve(ctx context.Context, posted func(context.Context, string, inbox.Item) (message.Receipt, error)) error {
+	sub, err := n.conn.Subscribe(callSubject+n.boot, func(m *nats.Msg) {
+		n.jobs.Go(func() {
+			data, err := json.Marshal(n.accept(ctx, m.Data, posted))
+			if err == nil {
+				err = m.Respond(data)
+			}
+			if err != nil {
+				n.log.Info("forwarded item not answered; it is offered again", "err", err)
+			}
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("accept forwarded items: %w", err)
+	}
+
+	<-ctx.Done()
+	return sub.Unsubscribe()
+}
+
+func (n *Node) accept(ctx context.Context, data []byte, posted func(context.Context, string, inbox.Item) (message.Receipt, error)) answer {
+	var c call
+	if err := json.Unmarshal(data, &c); err != nil {
+		return answer{Error: fmt.Sprintf("a forwarded item cannot be read: %v", err)}
+	}
+	receipt, err := posted(ctx, c.Agent, c.Item)
+	switch {
+	case err == nil:
+		return answer{Receipt: receipt}
+	case errors.Is(err, disk.ErrFenced), errors.As(err, new(*message.Elsewhere)):
+		return answer{Moved: true}
+	}
+	code, _ := fault.Find(err).Wire()
+
+	return answer{Receipt: receipt, Code: code, Error: err.Error()}
+}

@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"daycare/engine/disk"
+)
+
+// messages makes a log of which each message has one segment.
+func messages(segments ...segment) (log []logged) {
+	for i, s := range segments {
+		log = append(log, logged{seq: uint64(10 * (i + 1)), n: uint64(i + 1), body: encode([]segment{s})})
+	}
+	return log
+}
+
+// A log from which a message is missing is not taken for a whole one.
+func TestFoldSeesHoles(t *testing.T) {
+	log := messages(content(opPut, "state.json", 0, []byte("1")), content(opPut, "inbox.jsonl", 0, []byte("x")),
+		content(opPut, "state.json", 0, []byte("2")), content(opAppend, "inbox.jsonl", 1, []byte("y")))
+	files, err := fold(t.Context(), nil, log, covered)
+	if err != nil || string(files["inbox.jsonl"].tail) != "xy" || string(files["state.json"].tail) != "2" {
+		t.Fatalf("files %v, %v", files, err)
+	}
+	for i := range len(log) - 1 {
+		if _, err := fold(t.Context(), nil, slices.Delete(slices.Clone(log), i, i+1), covered); !errors.Is(err, errHole) {
+			t.Errorf("without message %d: %v, want a hole", i+1, err)
+		}
+	}
+
+	// A message that was put in the place of another one.
+	log[3] = logged{seq: 40, n: 4, body: encode([]segment{content(opAppend, "inbox.jsonl", 2, []byte("y"))})}
+	if _, err := fold(t.Context(), nil, log, covered); !errors.Is(err, errHole) {
+		t.Errorf("appended behind the end: %v", err)
+	}
+}
+
+// What a newer version wrote is not read as far as it is understood.
+func TestNewerVersions(t *testing.T) {
+	m := logged{n: 1, owner: "o", id: "i"}
+	h := m.header()
+	if _, err := received(1, h, nil); err != nil {
+		t.Error(err)
+	}
+	h.Set("D-V", "2")
+	if _, err := received(1, h, nil); !errors.Is(err, errVersion) {
+		t.Errorf("version 2: %v", err)
+	}
+	if _, err := decode([]byte(`{"op":"rename"}` + "\n")); !errors.Is(err, errVersion) {
+		t.Errorf("an unknown operation: %v", err)
+	}
+}
+
+// silent is a store that appends and does not answer, at first.
+type silent struct {
+	store
+	left int
+}
+
+func (s *silent) publish(ctx context.Context, unit string, expect uint64, m logged) (uint64, error) {
+	seq, err := s.store.publish(ctx, unit, expect, m)
+	if s.left > 0 {
+		s.left--
+		return 0, errors.New("no answer")
+	}
+	return seq, err
+}
+
+// An answer that was lost is not taken for another machine, and nothing is there twice.
+func TestLostAnswers(t *testing.T) {
+	a := newHost(t, serve(t, t.TempDir(), -1))
+	a.make("one")
+	a.store = &silent{store: a.store, left: 1}
+	a.own("one")
+	l := a.open("one", "history.jsonl")
+	var want []string
+	for _, line := range []string{"1", "2", "3", "4"} {
+		a.store.(*silent).left = 1
+		add(t, l, line)
+		want = append(want, line)
+	}
+
+	log, err := a.store.read(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := fold(t.Context(), a.store, log, covered)
+	if err != nil || string(files["history.jsonl"].tail) != "1\n2\n3\n4\n" {
+		t.Errorf("the log has %q, want %q (%v)", files["history.jsonl"].tail, want, err)
+	}
+}
+
+// An append that would leave a hole is refused, and the log stays readable.
+func TestNoHoleIsWritten(t *testing.T) {
+	a := newHost(t, serve(t, t.TempDir(), -1))
+	a.make("one")
+	a.own("one")
+	path := a.path("one", "history.jsonl")
+	if err := a.Append(path, 5, []byte("x\n")); err == nil || errors.Is(err, disk.ErrFenced) {
+		t.Errorf("appended at 5 of 0 bytes: %v", err)
+	}
+	if err := a.Append(path, 0, []byte("x\n")); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,334 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nrednav/cuid2"
+
+	"daycare/engine/disk"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+)
+
+// Config is what a Node is made from.
+type Config struct {
+	Servers  []string     // of NATS, such as nats://10.0.0.1:4222
+	Name     string       // of this machine, for users
+	Replicas int          // of everything in JetStream; 0: 1
+	Root     string       // the .daycare directory
+	Volume   *disk.Volume // of Root; replicated by the node
+	// Covers says which files of an agent's folder are replicated, by their names with slashes.
+	Covers func(name string) bool
+	// Lease is after how long a machine that does not report is replaced; 0: 3 seconds.
+	Lease time.Duration
+	Log   *slog.Logger
+}
+
+// A Node is one machine of the cluster: the disk.Replica of its volume and the engine.Peers
+// of its System.
+type Node struct {
+	root   string
+	vol    *disk.Volume
+	covers func(string) bool
+	log    *slog.Logger
+
+	boot string // of this process
+	conn *nats.Conn
+	links
+	presence *presence
+
+	life
+
+	units
+}
+
+// links are to the rest of the cluster. Tests have others.
+type links struct {
+	store store
+	dead  func(boot string) bool // a machine is known to be gone
+}
+
+// A life is how long a node lives.
+type life struct {
+	ctx     context.Context // ends with the node
+	stop    context.CancelFunc
+	silence context.CancelFunc // ends its reports
+	jobs    sync.WaitGroup
+}
+
+// units are those that this machine owns.
+type units struct {
+	mu       sync.Mutex
+	owned    map[string]*unit
+	claiming map[string]*sync.Mutex // one claim of an agent at a time
+	lose     func(agent string)     // nil: nobody wants to know
+}
+
+// defaultLease is after how long a machine that does not report is replaced.
+const defaultLease = 3 * time.Second
+
+// Join connects to the cluster, makes in JetStream what is missing, and reports this machine
+// until Close. It fails if no server answers before ctx ends.
+func Join(ctx context.Context, c Config) (*Node, error) {
+	n := &Node{root: c.Root, vol: c.Volume, covers: c.Covers, log: c.Log, boot: cuid2.Generate(),
+		units: units{owned: map[string]*unit{}, claiming: map[string]*sync.Mutex{}}}
+	conn, err := nats.Connect(strings.Join(c.Servers, ","), nats.Name("daycare "+c.Name), nats.MaxReconnects(-1),
+		nats.ReconnectWait(200*time.Millisecond),
+		nats.ReconnectBufSize(-1)) // what was published while away must not be sent later, blindly
+	if err != nil {
+		return nil, fmt.Errorf("join the cluster: %w", err)
+	}
+	js, err := jetstream.New(conn)
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("join the cluster: %w", err)
+	}
+
+	lease := cmp.Or(c.Lease, defaultLease)
+	s := &natsStore{js: js, replicas: max(c.Replicas, 1)}
+	if s.handles, err = s.ensure(ctx, lease); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("join the cluster: %w", err)
+	}
+	n.presence = newPresence(n.boot, c.Name, lease, s, c.Log)
+	n.conn, n.links = conn, links{store: s, dead: n.presence.dead}
+	n.ctx, n.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if err := n.presence.renew(ctx); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("join the cluster: %w", err)
+	}
+	reporting, silence := context.WithCancel(n.ctx)
+	n.silence = silence
+	n.jobs.Go(func() { n.presence.run(reporting) })
+	n.vol.Replicate(n, true)
+
+	return n, nil
+}
+
+// Close leaves the cluster. Agents that are still owned here are taken over by others after
+// the lease; whoever waits for the cluster gets an error.
+func (n *Node) Close() {
+	n.silence()
+	n.presence.leave()
+	n.abandon()
+}
+
+// abandon ends the node without a word, as a crash does.
+func (n *Node) abandon() {
+	n.stop()
+	n.conn.Close()
+	n.jobs.Wait()
+}
+
+// of splits the path of a file into its agent and its name; ok is false where it belongs to
+// no unit.
+func (n *Node) of(path string) (agent, name string, ok bool) {
+	rel, err := filepath.Rel(filepath.Join(n.root, "agents"), path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return "", "", false
+	}
+	agent, name, ok = strings.Cut(filepath.ToSlash(rel), "/")
+
+	return agent, name, ok && n.covers(name)
+}
+
+// unit returns the unit that a file belongs to, if this machine owns it.
+func (n *Node) unit(path string) (u *unit, name string, ok bool) {
+	agent, name, ok := n.of(path)
+	if !ok {
+		return nil, "", false
+	}
+	n.units.mu.Lock()
+	defer n.units.mu.Unlock()
+	u, ok = n.owned[agent]
+
+	return u, name, ok
+}
+
+// Covers is that of disk.Replica: it covers the folders of agents that are owned here.
+func (n *Node) Covers(path string) (size int64, ok bool) {
+	u, name, ok := n.unit(path)
+	if !ok {
+		return 0, false
+	}
+	return u.size(name), true
+}
+
+// Append is that of disk.Replica.
+func (n *Node) Append(path string, at int64, p []byte) error {
+	u, name, ok := n.unit(path)
+	if !ok {
+		return disk.ErrFenced // it was given up
+	}
+	for len(p) > 0 {
+		k := min(len(p), appendMost)
+		if err := u.commit(&commit{segments: []segment{content(opAppend, name, at, p[:k])}}); err != nil {
+			return err
+		}
+		p, at = p[k:], at+int64(k)
+	}
+
+	return nil
+}
+
+// Put is that of disk.Replica. The files are of one unit.
+func (n *Node) Put(files ...disk.Content) error {
+	var owner *unit
+	var segments []segment
+	for _, f := range files {
+		u, name, ok := n.unit(f.Path)
+		if !ok {
+			return disk.ErrFenced
+		}
+		if owner != nil && u != owner {
+			return fmt.Errorf("%s belongs to another agent than %s", f.Path, files[0].Path)
+		}
+		owner, segments = u, append(segments, content(opPut, name, 0, f.Data))
+	}
+
+	return owner.commitLarge(segments)
+}
+
+// Remove is that of disk.Replica.
+func (n *Node) Remove(path string) error {
+	u, name, ok := n.unit(path)
+	if !ok {
+		return disk.ErrFenced
+	}
+	return u.commit(&commit{segments: []segment{{Op: opRemove, File: name}}})
+}
+
+// commitLarge commits segments whose contents may be large.
+func (u *unit) commitLarge(segments []segment) error {
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		fitting, err := u.node.fit(segments)
+		if err == nil {
+			return u.commit(&commit{segments: fitting})
+		}
+
+		select {
+		case <-time.After(pause):
+		case <-u.node.ctx.Done():
+			return fmt.Errorf("%w: %w", disk.ErrAway, err)
+		}
+	}
+}
+
+// fit puts large contents into the object store. Nothing refers to an object before the
+// message with its name is in a log. A snapshot that is still too long for a message becomes
+// an object itself.
+func (n *Node) fit(segments []segment) ([]segment, error) {
+	ctx, cancel := context.WithTimeout(n.ctx, 30*time.Second)
+	defer cancel()
+	list := make([]segment, len(segments))
+	size := 0
+	for i, s := range segments {
+		if s.Op == opPut && len(s.data) > inlineMost {
+			if err := n.store.put(ctx, s.SHA, s.data); err != nil {
+				return nil, err
+			}
+			s.Object = true
+		} else {
+			size += len(s.data)
+		}
+		list[i], size = s, size+200
+	}
+	if size <= bodyMost || list[0].Op != opSnapshot {
+		return list, nil
+	}
+
+	body := encode(list[1:])
+	whole := content(opSnapshot, "", 0, body)
+	whole.Object = true
+	if err := n.store.put(ctx, whole.SHA, body); err != nil {
+		return nil, err
+	}
+	whole.data, whole.inner = nil, list[1:]
+
+	return []segment{whole}, nil
+}
+
+// lost tells that another machine has taken an agent over, unless it was given up already.
+func (n *Node) lost(u *unit) {
+	n.units.mu.Lock()
+	defer n.units.mu.Unlock()
+	if lose := n.lose; lose != nil && n.owned[u.agent] == u {
+		go lose(u.agent)
+	}
+}
+
+// releaseFor bounds how long an agent that goes to sleep waits for the servers.
+const releaseFor = 5 * time.Second
+
+// Release is that of engine.Peers.
+func (n *Node) Release(agent string, open bool) {
+	n.units.mu.Lock()
+	u := n.owned[agent]
+	n.units.mu.Unlock()
+	if u == nil {
+		return
+	}
+
+	if err := n.release(u, open); err != nil && !errors.Is(err, disk.ErrFenced) {
+		// The hint stays, so it is looked after.
+		n.log.Info("agent not given up in order; another machine takes it over after the lease", "agent", agent, "err", err)
+	}
+	n.units.mu.Lock()
+	defer n.units.mu.Unlock()
+	if n.owned[agent] == u {
+		delete(n.owned, agent)
+	}
+}
+
+// release replicates the rest of a folder, which nobody writes to any more, and says in the
+// log that nobody owns it.
+func (n *Node) release(u *unit, open bool) error {
+	if n.Away() {
+		return disk.ErrAway
+	}
+	dir := n.folder(u.agent)
+	found, err := n.list(dir)
+	if err != nil {
+		return err
+	}
+	u.mu.Lock()
+	segments := n.differences(u.files, found)
+	u.mu.Unlock()
+	if segments, err = n.fit(append(segments, segment{Op: opRelease, Open: open})); err != nil {
+		return err
+	}
+	select {
+	case err = <-u.begin(&commit{segments: segments, release: true}):
+	case <-time.After(releaseFor):
+		err = disk.ErrAway // it is written when the servers are back, if nobody was quicker
+	}
+	if err != nil {
+		return err
+	}
+
+	u.mu.Lock()
+	at, files := u.place, u.files
+	u.mu.Unlock()
+	if err := n.writeMark(dir, at, files); err != nil {
+		n.log.Info("folder not marked", "agent", u.agent, "err", err)
+	}
+	return n.presence.gaveUp(n.ctx, u.agent, open)
+}
+
+// Forward is that of engine.Peers.
+func (n *Node) Forward(ctx context.Context, node, agent string, it inbox.Item) (message.Receipt, error) {
+	return n.forward(ctx, node, agent, it)
+}
+
+// Away is that of disk.Replica.
+func (n *Node) Away() bool { return n.presence.away() }

@@ -1,0 +1,290 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A presence knows which machines are alive, and which agents have to be looked after.
+//
+// A machine that is alive renews its key three times in a lease. Keys are watched, and their
+// age is measured by the clock of who watches, so that nobody's clock matters. When the
+// servers pause (an election takes longer than a lease) all keys seem old at once: therefore
+// nobody is declared dead before this machine has heard its own key for a whole lease without
+// a gap.
+type presence struct {
+	boot, name string
+	lease      time.Duration
+	store      *natsStore
+	log        *slog.Logger
+
+	mu     sync.Mutex
+	seen   map[string]time.Time // boot -> when its key was last renewed
+	heard  time.Time            // since when this machine hears its own key without a gap; zero: it does not
+	owners map[string]owner     // agent -> who looks after it
+}
+
+// An owner is who has an agent awake, or who has left it with work.
+type owner struct {
+	Boot string `json:"boot"`
+	Left bool   `json:"left,omitempty"` // it was given up, with work
+}
+
+// A machine is what it says of itself.
+type machine struct {
+	Name    string `json:"name"`
+	Version int    `json:"v"` // of the format of the log
+}
+
+func newPresence(boot, name string, lease time.Duration, s *natsStore, log *slog.Logger) *presence {
+	return &presence{boot: boot, name: name, lease: lease, store: s, log: log,
+		seen: map[string]time.Time{boot: time.Now()}, owners: map[string]owner{}}
+}
+
+// renew says that this machine is alive.
+func (p *presence) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, p.lease/2)
+	defer cancel()
+	data, err := json.Marshal(machine{Name: p.name, Version: version})
+	if err == nil {
+		_, err = p.store.handles.nodes.Put(ctx, p.boot, data)
+	}
+	if err != nil {
+		return fmt.Errorf("renew the lease: %w", err)
+	}
+
+	return nil
+}
+
+// leave says that this machine ends.
+func (p *presence) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), p.lease/2)
+	defer cancel()
+	if err := p.store.handles.nodes.Delete(ctx, p.boot); err != nil {
+		p.log.Debug("the cluster was left without a word", "err", err)
+	}
+}
+
+// run renews the lease and watches those of the others until ctx ends. What is missing in
+// JetStream is made again: the store may have been wiped.
+func (p *presence) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		watching, cancel := context.WithCancel(ctx)
+		var watches sync.WaitGroup
+		watches.Go(func() { p.watch(watching, p.store.handles.nodes, p.noteNode) })
+		watches.Go(func() { p.watch(watching, p.store.handles.owners, p.noteOwner) })
+
+		for failed := 0; failed < 3 && ctx.Err() == nil; {
+			select {
+			case <-time.After(p.lease / 3):
+			case <-ctx.Done():
+			}
+			if err := p.renew(ctx); err != nil && ctx.Err() == nil {
+				failed++
+				p.log.Debug("lease not renewed", "err", err)
+			} else {
+				failed = 0
+			}
+		}
+		cancel()
+		watches.Wait()
+		p.mend(ctx)
+	}
+}
+
+// mend makes what is missing in JetStream, and waits until it is there.
+func (p *presence) mend(ctx context.Context) {
+	for ctx.Err() == nil {
+		trying, cancel := context.WithTimeout(ctx, 2*time.Second)
+		_, err := p.store.ensure(trying, p.lease)
+		cancel()
+		if err == nil {
+			return
+		}
+
+		select {
+		case <-time.After(p.lease / 10):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// watch calls note with each change of a bucket, those that are there first.
+func (p *presence) watch(ctx context.Context, kv jetstream.KeyValue, note func(jetstream.KeyValueEntry)) {
+	for ctx.Err() == nil {
+		w, err := kv.WatchAll(ctx)
+		if err != nil {
+			select {
+			case <-time.After(p.lease / 10):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		follow(ctx, w, note)
+	}
+}
+
+// follow calls note until the watch or ctx ends.
+func follow(ctx context.Context, w jetstream.KeyWatcher, note func(jetstream.KeyValueEntry)) {
+	defer w.Stop() // it has ended, or the connection has
+	for {
+		select {
+		case e, ok := <-w.Updates():
+			if !ok {
+				return
+			}
+			if e != nil { // nil: all that were there have come
+				note(e)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *presence) noteNode(e jetstream.KeyValueEntry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	boot, now := e.Key(), time.Now()
+	if e.Operation() != jetstream.KeyValuePut {
+		if boot != p.boot {
+			delete(p.seen, boot)
+		}
+		return
+	}
+	if boot == p.boot && (p.heard.IsZero() || now.Sub(p.seen[boot]) >= p.lease) {
+		p.heard = now
+	}
+	p.seen[boot] = now
+}
+
+func (p *presence) noteOwner(e jetstream.KeyValueEntry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var o owner
+	if e.Operation() != jetstream.KeyValuePut || json.Unmarshal(e.Value(), &o) != nil {
+		delete(p.owners, e.Key())
+		return
+	}
+	p.owners[e.Key()] = o
+}
+
+// away reports whether this machine has not heard its own key for a lease: then others may
+// have replaced it, and nothing can be appended.
+func (p *presence) away() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Since(p.seen[p.boot]) >= p.lease
+}
+
+// dead reports whether a machine is known to be gone.
+func (p *presence) dead(boot string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.isDead(boot)
+}
+
+// isDead is dead with the lock held.
+func (p *presence) isDead(boot string) bool {
+	now := time.Now()
+	if own, ok := p.seen[p.boot]; !ok || now.Sub(own) >= p.lease || p.heard.IsZero() || now.Sub(p.heard) < p.lease {
+		return false // the watch is too young, or deaf
+	}
+	seen, ok := p.seen[boot]
+
+	return !ok || now.Sub(seen) >= p.lease
+}
+
+// orphans are the agents with work that nobody alive looks after, and that are this machine's
+// to take over.
+func (p *presence) orphans() (list []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for agent, o := range p.owners {
+		if (o.Left || o.Boot != p.boot && p.isDead(o.Boot)) && p.first(agent) {
+			list = append(list, agent)
+		}
+	}
+
+	return list
+}
+
+// first reports whether this machine is the one of those alive that an agent falls to. All
+// machines come to the same answer, as a rule; where they do not, the log decides. The lock
+// is held.
+func (p *presence) first(agent string) bool {
+	mine := weight(agent, p.boot)
+	for boot, seen := range p.seen {
+		if boot != p.boot && time.Since(seen) < p.lease && weight(agent, boot) > mine {
+			return false
+		}
+	}
+	return true
+}
+
+// weight is that of rendezvous hashing.
+func weight(agent, boot string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(agent + "/" + boot))
+	return h.Sum64()
+}
+
+// took notes that this machine looks after an agent.
+func (p *presence) took(ctx context.Context, agent string) error {
+	return p.own(ctx, agent, owner{Boot: p.boot})
+}
+
+func (p *presence) own(ctx context.Context, agent string, o owner) error {
+	data, err := json.Marshal(o)
+	if err == nil {
+		_, err = p.store.handles.owners.Put(ctx, agent, data)
+	}
+	if err != nil {
+		return fmt.Errorf("note the owner of %s: %w", agent, err)
+	}
+
+	return nil
+}
+
+// gaveUp notes that nobody looks after an agent: it sleeps, or is left with work.
+func (p *presence) gaveUp(ctx context.Context, agent string, open bool) error {
+	ctx, cancel := context.WithTimeout(ctx, p.lease/2)
+	defer cancel()
+	if open {
+		return p.own(ctx, agent, owner{Boot: p.boot, Left: true})
+	}
+	if err := p.store.handles.owners.Delete(ctx, agent); err != nil {
+		return fmt.Errorf("note that nobody owns %s: %w", agent, err)
+	}
+
+	return nil
+}
+
+// Watch is that of engine.Peers.
+func (n *Node) Watch(ctx context.Context, adopt, lose func(agent string)) {
+	n.units.mu.Lock()
+	n.lose = lose
+	n.units.mu.Unlock()
+	tick := time.NewTicker(n.presence.lease / 3)
+	defer tick.Stop()
+
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		for _, agent := range n.presence.orphans() {
+			if ctx.Err() == nil {
+				adopt(agent)
+			}
+		}
+	}
+}

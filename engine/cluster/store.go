@@ -1,0 +1,198 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/synadia-io/orbit.go/jetstreamext"
+)
+
+// A store has the logs of all units, and the large contents that they name.
+type store interface {
+	// last returns the newest message of a unit, as some server knows it: it may be behind.
+	// One with seq 0: there is none.
+	last(ctx context.Context, unit string) (logged, error)
+	// read returns the messages of a unit, the oldest first. It may be behind, too.
+	read(ctx context.Context, unit string) ([]logged, error)
+	// publish appends a message if the newest one of the unit is expect (0: none). Errors:
+	// *wrongSequence; after any other the message may have been appended or not.
+	publish(ctx context.Context, unit string, expect uint64, m logged) (seq uint64, err error)
+	// purge removes the messages of a unit below seq.
+	purge(ctx context.Context, unit string, seq uint64) error
+	// put keeps a content under its SHA-256; get returns it.
+	put(ctx context.Context, sha string, data []byte) error
+	get(ctx context.Context, sha string) ([]byte, error)
+}
+
+// A wrongSequence refuses a message because the newest one is another than its writer
+// expected, or because another one is on its way.
+type wrongSequence struct {
+	known bool   // last is what the server that decides says
+	last  uint64 // the newest message; 0: there is none
+}
+
+func (e *wrongSequence) Error() string { return fmt.Sprintf("the newest message is %d", e.last) }
+
+// Names in JetStream.
+const (
+	streamName   = "daycare"
+	logSubject   = "dc.log."
+	callSubject  = "dc.rpc."
+	nodesBucket  = "dc-nodes"
+	ownersBucket = "dc-owners"
+	objectBucket = "dc-objects"
+)
+
+// A natsStore is a store on JetStream.
+type natsStore struct {
+	js       jetstream.JetStream
+	replicas int
+	handles  handles
+}
+
+// handles are what is in JetStream. They are names: what was made again under one is found.
+type handles struct {
+	stream  jetstream.Stream
+	objects jetstream.ObjectStore
+	nodes   jetstream.KeyValue
+	owners  jetstream.KeyValue
+}
+
+// ensure makes the stream and the buckets that are missing. Those that are there keep the
+// settings that an operator gave them.
+func (s *natsStore) ensure(ctx context.Context, lease time.Duration) (h handles, err error) {
+	h.stream, err = s.js.Stream(ctx, streamName)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		h.stream, err = s.js.CreateStream(ctx, jetstream.StreamConfig{Name: streamName, Subjects: []string{logSubject + ">"},
+			Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage,
+			Replicas: s.replicas, AllowDirect: true, MaxConsumers: 100_000})
+	}
+	if err != nil {
+		return h, fmt.Errorf("open stream %s: %w", streamName, err)
+	}
+
+	h.objects, err = s.js.ObjectStore(ctx, objectBucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		h.objects, err = s.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: objectBucket, Replicas: s.replicas})
+	}
+	if err != nil {
+		return h, fmt.Errorf("open bucket %s: %w", objectBucket, err)
+	}
+	if h.nodes, err = s.bucket(ctx, nodesBucket, lease); err != nil {
+		return h, err
+	}
+	h.owners, err = s.bucket(ctx, ownersBucket, 0)
+
+	return h, err
+}
+
+func (s *natsStore) bucket(ctx context.Context, name string, ttl time.Duration) (jetstream.KeyValue, error) {
+	kv, err := s.js.KeyValue(ctx, name)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		kv, err = s.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, TTL: ttl, Replicas: s.replicas})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s: %w", name, err)
+	}
+
+	return kv, nil
+}
+
+func (s *natsStore) last(ctx context.Context, unit string) (logged, error) {
+	m, err := s.handles.stream.GetLastMsgForSubject(ctx, logSubject+unit)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return logged{}, nil
+	}
+	if err != nil {
+		return logged{}, fmt.Errorf("read the newest message of %s: %w", unit, err)
+	}
+
+	return received(m.Sequence, m.Header, m.Data)
+}
+
+// readAtOnce is how many messages are asked for at a time.
+const readAtOnce = 500
+
+func (s *natsStore) read(ctx context.Context, unit string) (list []logged, err error) {
+	for from := uint64(1); ; from = list[len(list)-1].seq + 1 {
+		batch, err := jetstreamext.GetBatch(ctx, s.js, streamName, readAtOnce, jetstreamext.GetBatchSubject(logSubject+unit),
+			jetstreamext.GetBatchSeq(from))
+		if err != nil {
+			return nil, fmt.Errorf("read the log of %s: %w", unit, err)
+		}
+
+		got := 0
+		for m, err := range batch {
+			if errors.Is(err, jetstreamext.ErrNoMessages) {
+				return list, nil
+			}
+			if err != nil {
+				return nil, fmt.Errorf("read the log of %s: %w", unit, err)
+			}
+			l, err := received(m.Sequence, m.Header, m.Data)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, l)
+			got++
+		}
+		if got == 0 {
+			return list, nil
+		}
+	}
+}
+
+func (s *natsStore) publish(ctx context.Context, unit string, expect uint64, m logged) (uint64, error) {
+	msg := &nats.Msg{Subject: logSubject + unit, Header: m.header(), Data: m.body}
+	ack, err := s.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(expect), jetstream.WithRetryAttempts(0))
+	if err == nil {
+		return ack.Sequence, nil
+	}
+
+	refused, ok := errors.AsType[*jetstream.APIError](err)
+	switch {
+	case !ok:
+	case refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence:
+		e := &wrongSequence{}
+		_, err := fmt.Sscanf(refused.Description, "wrong last sequence: %d", &e.last)
+		e.known = err == nil
+		return 0, e
+	case refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant:
+		return 0, &wrongSequence{}
+	}
+
+	return 0, fmt.Errorf("append to the log of %s: %w", unit, err)
+}
+
+func (s *natsStore) purge(ctx context.Context, unit string, seq uint64) error {
+	if err := s.handles.stream.Purge(ctx, jetstream.WithPurgeSubject(logSubject+unit), jetstream.WithPurgeSequence(seq)); err != nil {
+		return fmt.Errorf("shorten the log of %s: %w", unit, err)
+	}
+	return nil
+}
+
+func (s *natsStore) put(ctx context.Context, sha string, data []byte) error {
+	if _, err := s.handles.objects.GetInfo(ctx, sha); err == nil {
+		return nil
+	}
+	if _, err := s.handles.objects.PutBytes(ctx, sha, data); err != nil {
+		return fmt.Errorf("keep object %s: %w", sha, err)
+	}
+	return nil
+}
+
+func (s *natsStore) get(ctx context.Context, sha string) ([]byte, error) {
+	data, err := s.handles.objects.GetBytes(ctx, sha)
+	if err != nil {
+		return nil, fmt.Errorf("read object %s: %w", sha, err)
+	}
+	if sum(data) != sha {
+		return nil, fmt.Errorf("%w: object %s has another checksum", errDamaged, sha)
+	}
+
+	return data, nil
+}

@@ -1,0 +1,157 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"daycare/engine/disk"
+	"daycare/engine/message"
+)
+
+// covered are the files of these tests that are replicated.
+func covered(name string) bool {
+	return slices.Contains([]string{"inbox.jsonl", "history.jsonl", "state.json"}, name) || strings.HasPrefix(name, "blobs/")
+}
+
+// serve runs a NATS server in this process. dir is its store.
+func serve(t testing.TB, dir string, port int) *server.Server {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Start()
+	if !s.ReadyForConnections(30 * time.Second) {
+		t.Fatal("the server does not start")
+	}
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+
+	return s
+}
+
+// A host is a node with its volume.
+type host struct {
+	*Node
+	t    testing.TB
+	root string
+	vol  *disk.Volume
+}
+
+// testLease is short, and long enough for a machine with much to do.
+const testLease = 1500 * time.Millisecond
+
+// join makes a machine on root.
+func join(t testing.TB, s *server.Server, root string) *host {
+	t.Helper()
+	vol := disk.NewVolume(root)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	n, err := Join(ctx, Config{Servers: []string{s.ClientURL()}, Name: filepath.Base(root), Root: root, Volume: vol, Covers: covered,
+		Lease: testLease, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &host{Node: n, t: t, root: root, vol: vol}
+	t.Cleanup(func() {
+		if n.ctx.Err() == nil {
+			n.Close()
+		}
+	})
+
+	return m
+}
+
+// newHost is join on a new folder.
+func newHost(t testing.TB, s *server.Server) *host {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "agents"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return join(t, s, root)
+}
+
+func (m *host) path(agent, name string) string {
+	return filepath.Join(m.root, "agents", agent, filepath.FromSlash(name))
+}
+
+// own acquires an agent, waiting for the lease of a machine that died.
+func (m *host) own(agent string) {
+	m.t.Helper()
+	var err error
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if err = m.Acquire(agent); err == nil {
+			return
+		}
+		if !errors.As(err, new(*message.Elsewhere)) && !errors.Is(err, disk.ErrAway) {
+			break
+		}
+	}
+	m.t.Fatalf("%s is not acquired: %v", agent, err)
+}
+
+// make makes the folder of an agent.
+func (m *host) make(agent string) {
+	m.t.Helper()
+	if err := os.MkdirAll(m.path(agent, "."), 0o700); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// open opens a log of an agent.
+func (m *host) open(agent, name string) *disk.Log {
+	m.t.Helper()
+	l, _, err := m.vol.OpenLog(m.path(agent, name), disk.LogOptions{Name: "history"})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() { l.Close() })
+
+	return l
+}
+
+// add appends lines to a log, each behind a barrier of its own.
+func add(t testing.TB, l *disk.Log, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if err := write(l, line); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func write(l *disk.Log, line string) error {
+	_, err := l.Append([]byte(line + "\n"))
+	if errors.Is(err, disk.ErrChanged) {
+		if _, err = l.Reload(); err == nil {
+			_, err = l.Append([]byte(line + "\n"))
+		}
+	}
+	if err == nil {
+		err = l.Barrier()
+	}
+
+	return err
+}
+
+// lines reads a file of an agent.
+func (m *host) lines(agent, name string) []string {
+	m.t.Helper()
+	data, err := os.ReadFile(m.path(agent, name))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		m.t.Fatal(err)
+	}
+	return strings.Fields(string(data))
+}
+
+// die ends a machine as a crash does.
+func (m *host) die() { m.abandon() }
