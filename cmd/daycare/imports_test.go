@@ -203,6 +203,8 @@ var imports = map[string][]string{
 		"engine/finding"},
 	"connectors/slack": {"connectors", "connectors/chat", "connectors/format", "connectors/ingress", "engine/message",
 		"engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/xmpp": {"connectors", "connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk",
+		"engine/finding"},
 	"connectors/discord": {"connectors", "connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk",
 		"engine/finding", "engine/event", "engine/permission"},
 	"connectors/mcp": {"engine/beneath", "engine/message", "engine/control", "engine/event", "engine/record"},

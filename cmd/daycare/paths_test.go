@@ -64,6 +64,7 @@ var passes = map[string]pass{
 	"connectors/slack":                      {1, keptFile},
 	"connectors/telegram":                   {1, keptFile},
 	"connectors/terminal":                   {6, persons},
+	"connectors/xmpp":                       {1, keptFile},
 	"engine":                                {4, daycares},
 	"engine/attacktest":                     {2, "the program of a test, for the test"},
 	"engine/address":                        {8, daycares},

@@ -35,7 +35,7 @@ func TestWaitingMessagesAreAmended(t *testing.T) {
 	edit.Amends, edit.Quote = "two", "before"
 	take(edit)
 	gone := from("eve", "e2", "")
-	gone.Amends, gone.Deleted = "one", true
+	gone.Amends = "one"
 	take(gone)
 
 	d = w.desk(o, talker{w}) // a new process
@@ -49,15 +49,6 @@ func TestWaitingMessagesAreAmended(t *testing.T) {
 	}
 }
 
-type host = Agents // whose name is that of one of its methods
-
-type amending struct {
-	host
-	amend func(a message.Amendment) (bool, error)
-}
-
-func (a amending) Amend(_ context.Context, m message.Amendment) (bool, error) { return a.amend(m) }
-
 // The host amends what is queued; of the rest the agent hears without a turn, in groups only
 // if it is for us. A disk that is full has the platform offer it again.
 func TestAmendmentsGoToTheHostOrAreNotes(t *testing.T) {
@@ -65,7 +56,7 @@ func TestAmendmentsGoToTheHostOrAreNotes(t *testing.T) {
 	var asked []message.Amendment
 	queued, failure := true, error(nil)
 	d := w.desk(Options{Allow: []string{"eve"}}, talker{w})
-	d.host.Agents = amending{d.host.Agents, func(a message.Amendment) (bool, error) {
+	d.host.Agents = amender{w, func(a message.Amendment) (bool, error) {
 		asked = append(asked, a)
 		return queued, failure
 	}}
@@ -91,7 +82,7 @@ func TestAmendmentsGoToTheHostOrAreNotes(t *testing.T) {
 		w.taken[0].Text != "The person edited message m1. It now reads:\n\nbetter" {
 		t.Fatalf("%v: delivered %+v, want a silent note", err, w.taken)
 	}
-	p.Group, p.Deleted, p.Text, p.Key = false, true, "", "e2"
+	p.Group, p.Text, p.Key = false, "", "e2"
 	if err := take(); err != nil || len(w.taken) != 2 || w.taken[1].Text != "The person deleted message m1." || !w.taken[1].Silent {
 		t.Fatalf("%v: delivered %+v, want a silent note", err, w.taken)
 	}
@@ -101,3 +92,11 @@ func TestAmendmentsGoToTheHostOrAreNotes(t *testing.T) {
 		t.Errorf("%v: a stranger's edit got an answer or an effect: %q", err, w.heard())
 	}
 }
+
+// amender is a world whose queue can be amended.
+type amender struct {
+	*world
+	amend func(message.Amendment) (bool, error)
+}
+
+func (a amender) Amend(_ context.Context, m message.Amendment) (bool, error) { return a.amend(m) }

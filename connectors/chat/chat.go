@@ -93,8 +93,11 @@ type Agents interface {
 	Known(ctx context.Context, asker string) ([]event.Agent, error)
 	// Stop cancels the current turn; false: there is none.
 	Stop(ctx context.Context, id string) (bool, error)
-	// Amend edits or drops a queued message whose sender did so; false: it is not queued
-	// any more.
+}
+
+// An Amender is an Agents that edits or drops a queued message whose sender did so; false: it
+// is not queued any more. Without one all amendments are notes.
+type Amender interface {
 	Amend(ctx context.Context, a message.Amendment) (done bool, err error)
 }
 
@@ -143,14 +146,10 @@ type Post struct {
 	// Note: it changes what was said before (an edit, a reaction). The agent hears
 	// of it with its next message and begins no turn.
 	Note bool
-	Amended
-}
-
-// Amended is what a sender did to an earlier message of theirs. A queued one is edited or
-// dropped; of another one the agent hears as of a Post.Note.
-type Amended struct {
-	Amends  string // the id of the message that Text replaces, or that was deleted; "": none
-	Deleted bool
+	// Amends is the id of the sender's earlier message that Text replaces, or that was
+	// deleted (no Text). A queued one is edited or dropped; of another one the agent hears as
+	// of a Note.
+	Amends string
 }
 
 // A File is an attachment that is still on the platform.

@@ -102,8 +102,6 @@ func (w *world) Agent(context.Context, string) (event.Agent, error) {
 	defer w.mu.Unlock()
 	return w.agent, nil
 }
-func (w *world) Amend(context.Context, message.Amendment) (bool, error) { return false, nil }
-
 func (w *world) Known(_ context.Context, asker string) ([]event.Agent, error) {
 	return []event.Agent{{ID: asker, Handle: "3/", Type: "user", State: event.Idle}}, nil
 }

@@ -108,7 +108,7 @@ func (c *Connector) post(e envelope) (chat.Post, bool) {
 
 	switch r := d.Reaction; {
 	case d.Deleted != nil:
-		p.Amends, p.Deleted = messageID(sender, d.Deleted.Timestamp), true
+		p.Amends, p.Text, p.Files = messageID(sender, d.Deleted.Timestamp), "", nil
 	case edited:
 		p.Amends, p.Files = messageID(sender, e.Edit.Target), nil
 	case r != nil && r.Remove:

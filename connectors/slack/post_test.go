@@ -36,11 +36,11 @@ func TestWhatAnEventBecomes(t *testing.T) {
 		{`{"type":"reaction_added","user":"` + me + `","reaction":"eyes","item":{"channel":"C1","ts":"7"},"event_ts":"9"}`, ``},
 		{`{"type":"message","subtype":"message_changed","channel":"D1","event_ts":"9","message":{"user":"U1","ts":"7","text":"new"}}`,
 			`false false false "" new`},
-		{`{"type":"message","subtype":"message_deleted","channel":"D1","event_ts":"9",` +
-			`"previous_message":{"user":"U1","ts":"7","text":"old"}}`,
+		{`{"type":"message","subtype":"message_deleted","channel":"D1","event_ts":"9","previous_message":{"user":"U1",` +
+			`"ts":"7","text":"old"}}`,
 			`false false false "" `},
-		{`{"type":"message","subtype":"message_deleted","channel":"D1","event_ts":"9",` +
-			`"previous_message":{"user":"` + me + `","ts":"7"}}`, ``},
+		{`{"type":"message","subtype":"message_deleted","channel":"D1","event_ts":"9","previous_message":{"user":"` + me +
+			`","ts":"7"}}`, ``},
 		{`{"type":"message","subtype":"message_changed","channel":"D1","event_ts":"9","message":{"user":"` + me +
 			`","ts":"7","text":"new"}}`, ``},
 		{`{"type":"message","subtype":"message_changed","channel":"D1","event_ts":"9","message":{"user":"U1","bot_id":"B","ts":"7",` +

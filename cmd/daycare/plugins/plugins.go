@@ -25,6 +25,7 @@ import (
 	"daycare/connectors/slack"
 	"daycare/connectors/telegram"
 	"daycare/connectors/webhook"
+	"daycare/connectors/xmpp"
 	"daycare/engine"
 	"daycare/engine/config"
 	"daycare/engine/finding"
@@ -34,7 +35,7 @@ import (
 
 // connectorKinds are the platforms that settings may name.
 var connectorKinds = []connectors.Kind{a2a.Kind, discord.Kind, email.Kind, irc.Kind, compatible.Kind, signal.Kind, slack.Kind,
-	telegram.Kind, webhook.Kind}
+	telegram.Kind, webhook.Kind, xmpp.Kind}
 
 // ConnectorTypes are their types.
 var ConnectorTypes = connectors.Types(connectorKinds)

@@ -40,12 +40,13 @@ var suites = map[string]string{
 	"discord TestConnector": "discord", "email TestConnector": "email", "irc TestConnector": "irc", "signal TestConnector": "signal",
 	"slack TestSocketMode": "slack socket", "slack TestPostedEvents": "slack events",
 	"telegram TestPolling": "telegram poll", "telegram TestWebhook": "telegram webhook", "webhook TestConnector": "webhook",
-	"web TestConnector": "web",
+	"web TestConnector": "web", "xmpp TestConnector": "xmpp",
 }
 
 // servers are the tests that need a real server, and what they hold.
 var servers = map[string]string{
 	"TestIRCServer": "irc over a real IRC server", "TestMailServers": "email over real mail servers",
+	"TestXMPPServer/chat": "xmpp over a real XMPP server", "TestXMPPServer/room": "xmpp in a room of a real XMPP server",
 }
 
 type table struct {

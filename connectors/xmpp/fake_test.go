@@ -1,0 +1,362 @@
+package xmpp
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/xml"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"daycare/connectors/connectortest"
+)
+
+const (
+	botJID = "bot@test.example"
+	adaJID = "ada@test.example"
+	bobJID = "bob@test.example"
+	eveJID = "eve@test.example"
+)
+
+// server is a fake of an XMPP server, with stream management and faults that a real one
+// would not have on demand.
+type server struct {
+	t        *testing.T
+	listener net.Listener
+	wg       sync.WaitGroup
+	password string
+	features string // behind the login, beside bind
+
+	mu      sync.Mutex
+	all     map[net.Conn]bool
+	peers   []*peer // that are there, the newest last
+	sent    []connectortest.Sent
+	told    []connectortest.Sent // all, notices too
+	stanzas []element            // as they came
+	fault   connectortest.Fault
+	answer  func(p *peer, e element) bool // asked first; true: dealt with
+	kept    map[string]*peer              // that can be resumed, by id
+}
+
+// peer is one session.
+type peer struct {
+	s     *server
+	conn  net.Conn
+	mu    sync.Mutex
+	in    uint32
+	out   uint32
+	acked uint32
+	queue []string // written and not acknowledged
+	here  bool
+	gone  chan struct{}
+}
+
+func newServer(t *testing.T, password string) *server {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t: t, listener: l, password: password, all: map[net.Conn]bool{}, kept: map[string]*peer{},
+		features: "<sm xmlns='" + nsSM + "'/>"}
+	s.wg.Go(s.accept)
+	t.Cleanup(func() {
+		l.Close()
+		s.hangUp()
+		s.wg.Wait()
+	})
+
+	return s
+}
+
+// hangUp breaks all connections.
+func (s *server) hangUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.all {
+		c.Close()
+	}
+}
+
+func (s *server) accept() {
+	for {
+		conn, err := s.listener.Accept()
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		s.all[conn] = true
+		s.mu.Unlock()
+		s.wg.Go(func() {
+			s.serve(conn)
+			conn.Close()
+			s.mu.Lock()
+			delete(s.all, conn)
+			s.mu.Unlock()
+		})
+	}
+}
+
+func (s *server) serve(conn net.Conn) {
+	for n, offers := 0, "<mechanisms xmlns='"+nsSASL+"'><mechanism>PLAIN</mechanism></mechanisms>"; ; n++ {
+		dec := xml.NewDecoder(conn)
+		for {
+			token, err := dec.Token()
+			if err != nil {
+				return
+			}
+			if _, ok := token.(xml.StartElement); ok {
+				break
+			}
+		}
+		fmt.Fprintf(conn, "<?xml version='1.0'?><stream:stream xmlns='%s' xmlns:stream='%s' id='x' version='1.0'>", nsClient, nsStream)
+		fmt.Fprintf(conn, "<stream:features>%s</stream:features>", offers)
+		if n == 1 {
+			s.session(conn, dec)
+			return
+		}
+		e, err := read(dec)
+		if err != nil {
+			return
+		}
+		if text, _ := base64.StdEncoding.DecodeString(e.Text); string(text) != "\x00bot\x00"+s.password {
+			fmt.Fprintf(conn, "<failure xmlns='%s'><not-authorized/></failure></stream:stream>", nsSASL)
+			return
+		}
+		fmt.Fprintf(conn, "<success xmlns='%s'/>", nsSASL)
+		offers = "<bind xmlns='" + nsBind + "'/>" + s.features
+	}
+}
+
+func read(dec *xml.Decoder) (e element, err error) {
+	for {
+		token, err := dec.Token()
+		if err != nil {
+			return e, err
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			return e, dec.DecodeElement(&e, &t)
+		case xml.EndElement:
+			return e, net.ErrClosed
+		}
+	}
+}
+
+func (s *server) session(conn net.Conn, dec *xml.Decoder) {
+	p := &peer{s: s, conn: conn, gone: make(chan struct{})}
+	defer func() {
+		s.mu.Lock()
+		for i, other := range s.peers {
+			if other == p {
+				s.peers = append(s.peers[:i], s.peers[i+1:]...)
+				break
+			}
+		}
+		s.mu.Unlock()
+		close(p.gone)
+	}()
+	for {
+		e, err := read(dec)
+		if err != nil {
+			return
+		}
+		if e.XMLName.Space == nsClient {
+			p.mu.Lock()
+			p.in++
+			p.mu.Unlock()
+		}
+		s.mu.Lock()
+		s.stanzas = append(s.stanzas, e)
+		answer := s.answer
+		s.mu.Unlock()
+		if answer != nil && answer(p, e) {
+			continue
+		}
+		if !s.deal(p, e) {
+			return
+		}
+	}
+}
+
+// deal is what a server does with an element; false: it hangs up.
+func (s *server) deal(p *peer, e element) bool {
+	switch e.XMLName.Local {
+	case "enable": // what comes behind it counts
+		p.mu.Lock()
+		p.in, p.out, p.queue = 0, 0, nil
+		p.mu.Unlock()
+		p.raw("<enabled xmlns='" + nsSM + "'/>")
+	case "resume":
+		p.raw("<failed xmlns='" + nsSM + "'><item-not-found xmlns='" + nsErrors + "'/></failed>")
+	case "r":
+		if !s.is(connectortest.Stall) {
+			p.raw(fmt.Sprintf("<a xmlns='%s' h='%d'/>", nsSM, p.in))
+		}
+	case "a":
+		h, _ := strconv.ParseUint(e.attr("h"), 10, 32)
+		p.mu.Lock()
+		if n := uint32(h) - p.acked; int(n) <= len(p.queue) {
+			p.queue = p.queue[n:]
+			p.acked = uint32(h)
+		}
+		p.mu.Unlock()
+	case "presence":
+		s.mu.Lock()
+		if !p.here && e.attr("to") == "" {
+			p.here = true
+			s.peers = append(s.peers, p)
+		}
+		s.mu.Unlock()
+	case "iq":
+		s.iq(p, e)
+	case "message":
+		return s.message(p, e)
+	}
+
+	return true
+}
+
+func (s *server) iq(p *peer, e element) {
+	body := ""
+	switch {
+	case e.attr("type") == "result", e.attr("type") == "error":
+		return
+	case e.has(nsBind, "bind"):
+		body = "<bind xmlns='" + nsBind + "'><jid>" + botJID + "/daycare</jid></bind>"
+	case e.has(nsInfo, "query"):
+		body = "<query xmlns='" + nsInfo + "'/>"
+	case e.has(nsPing, "ping") && s.is(connectortest.Stall):
+		return
+	}
+	p.put(fmt.Sprintf("<iq type='result' id='%s' from='%s'>%s</iq>", e.attr("id"), e.attr("to"), body))
+}
+
+// message keeps what was said, if it does; false: it hangs up.
+func (s *server) message(p *peer, e element) bool {
+	body, ok := e.kid(nsClient, "body")
+	if !ok {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sent := connectortest.Sent{Key: e.attr("id"), Text: body.Text}
+	switch s.fault {
+	case connectortest.Broken:
+		return false
+	case connectortest.Gone:
+		p.put(fmt.Sprintf("<message type='error' id='%s' from='%s'><error type='cancel'><item-not-found xmlns='%s'/></error></message>",
+			e.attr("id"), e.attr("to"), nsErrors))
+		return true
+	case connectortest.Stall:
+		return true
+	}
+	s.told = append(s.told, sent)
+	if e.attr("to") != eveJID && !strings.Contains(body.Text, "requests access") && !strings.Contains(body.Text, "is not in") {
+		s.sent = append(s.sent, sent)
+	}
+
+	return s.fault != connectortest.Drop
+}
+
+func (p *peer) raw(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, _ = p.conn.Write([]byte(text)) // who hung up does not read
+}
+
+// put sends a stanza and returns its number.
+func (p *peer) put(text string) uint32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out++
+	p.queue = append(p.queue, text)
+	_, _ = p.conn.Write([]byte(text))
+	return p.out
+}
+
+func (p *peer) has(n uint32) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.acked >= n
+}
+
+func (s *server) is(f connectortest.Fault) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fault == f
+}
+
+func (s *server) misbehave(f connectortest.Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = f
+}
+
+func (s *server) received() []connectortest.Sent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]connectortest.Sent(nil), s.sent...)
+}
+
+func (s *server) heard() []connectortest.Sent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]connectortest.Sent(nil), s.told...)
+}
+
+// there waits for a session that is there.
+func (s *server) there(ctx context.Context) *peer {
+	for {
+		s.mu.Lock()
+		n := len(s.peers)
+		if n > 0 {
+			p := s.peers[n-1]
+			s.mu.Unlock()
+			return p
+		}
+		s.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// speech is a message as a stanza.
+func speech(from, id, text string) string {
+	return string(node(nsClient, "message", "from", from, "to", botJID, "type", "chat", "id", id).with(
+		node(nsClient, "body").saying(text)).bytes())
+}
+
+// tell sends stanzas and tells of each whether it was acknowledged.
+func (s *server) tell(ctx context.Context, stanzas ...string) []bool {
+	received := make([]bool, len(stanzas))
+	p := s.there(ctx)
+	if p == nil {
+		return received
+	}
+	var numbers []uint32
+	for _, text := range stanzas {
+		numbers = append(numbers, p.put(text))
+	}
+	for i, n := range numbers {
+		for !p.has(n) {
+			select {
+			case <-ctx.Done():
+				return received
+			case <-p.gone:
+				return received
+			case <-time.After(time.Millisecond):
+			}
+		}
+		received[i] = true
+	}
+
+	return received
+}

@@ -1,0 +1,165 @@
+package xmpp
+
+import (
+	"slices"
+	"sync"
+)
+
+// A flow is which stanzas either side has (XEP-0198). It outlives its connection: a new one
+// that resumes it goes on where the old one broke off.
+type flow struct {
+	mu   sync.Mutex
+	id   string // to resume by; "": cannot be resumed
+	me   jid    // the full address of the session
+	on   bool   // the server counts stanzas
+	read uint32 // stanzas read in this flow
+	done map[uint32]bool
+	h    uint32 // all up to this one are handled
+
+	wrote     uint32 // stanzas written
+	unacked   []*sent
+	delivered []string // keys of messages that the server has, the newest
+
+	talk
+}
+
+// A talk is what a session has begun with the server and others.
+type talk struct {
+	state    sync.Mutex
+	awaited  map[string]func(*session, element) // by who answers and the id of the question
+	queries  map[string]query                   // of archives, by their id
+	archives map[string]*archive                // by address
+	rooms    map[string]*room                   // by address
+	listens  bool                               // we said that we are here
+	told     map[string]bool                    // who was told that we cannot read what is encrypted
+}
+
+// A sent is a stanza that the server may not have.
+type sent struct {
+	n    uint32
+	key  string // the id of a message that somebody waits for
+	raw  []byte
+	done chan struct{} // closed when the server has it, or refused it
+	err  error         // that it refused it
+}
+
+// Bounds of what is remembered of a flow.
+const (
+	maxDelivered = 256
+	maxUnacked   = 1000
+)
+
+func newFlow(me jid) *flow {
+	return &flow{me: me, done: map[uint32]bool{}, talk: talk{awaited: map[string]func(*session, element){},
+		queries: map[string]query{}, archives: map[string]*archive{}, rooms: map[string]*room{}, told: map[string]bool{}}}
+}
+
+// count numbers a stanza that was read.
+func (f *flow) count() uint32 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.read++
+	return f.read
+}
+
+// handled notes that a stanza is done with: durable, or of no use.
+func (f *flow) handled(n uint32) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if int32(n-f.h) <= 0 {
+		return
+	}
+	for f.done[n] = true; f.done[f.h+1]; f.h++ {
+		delete(f.done, f.h+1)
+	}
+}
+
+// have is how many stanzas are handled.
+func (f *flow) have() uint32 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.h
+}
+
+// add notes a stanza that is about to be written.
+func (f *flow) add(key string, raw []byte) *sent {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wrote++
+	s := &sent{n: f.wrote, key: key, raw: raw, done: make(chan struct{})}
+	if len(f.unacked) < maxUnacked {
+		f.unacked = append(f.unacked, s)
+	}
+
+	return s
+}
+
+// acked notes that the server has all stanzas up to h.
+func (f *flow) acked(h uint32) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.unacked) > 0 && int32(h-f.unacked[0].n) >= 0 {
+		s := f.unacked[0]
+		f.unacked = f.unacked[1:]
+		f.finish(s, nil)
+	}
+}
+
+// finish ends the wait for a stanza. mu is held.
+func (f *flow) finish(s *sent, err error) {
+	select {
+	case <-s.done:
+		return
+	default:
+	}
+	s.err = err
+	close(s.done)
+	if s.key != "" && err == nil {
+		f.delivered = append(f.delivered, s.key)
+		f.delivered = f.delivered[max(0, len(f.delivered)-maxDelivered):]
+	}
+}
+
+// refuse notes that a message came back. It reports whether somebody waits for it.
+func (f *flow) refuse(key string, err error) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.IndexFunc(f.unacked, func(s *sent) bool { return s.key == key && key != "" })
+	if i < 0 {
+		f.delivered = slices.DeleteFunc(f.delivered, func(k string) bool { return k == key })
+		return false
+	}
+	f.finish(f.unacked[i], err)
+
+	return true
+}
+
+// known looks for a message that was written in this flow: it waits, or the server has it.
+func (f *flow) known(key string) (waits *sent, has bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if slices.Contains(f.delivered, key) {
+		return nil, true
+	}
+	for _, s := range f.unacked {
+		if s.key == key && s.err == nil {
+			return s, false
+		}
+	}
+
+	return nil, false
+}
+
+// resumed takes over after a break: the server has h of ours, and sends again what we have
+// not handled. It returns what has to be written again.
+func (f *flow) resumed(h uint32) (again [][]byte) {
+	f.acked(h)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.read = f.h
+	for _, s := range f.unacked {
+		again = append(again, s.raw)
+	}
+
+	return again
+}

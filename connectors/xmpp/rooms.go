@@ -1,0 +1,194 @@
+package xmpp
+
+import (
+	"context"
+	"encoding/xml"
+	"fmt"
+	"strings"
+)
+
+// A room is one that we are in, or want to be in.
+type room struct {
+	address string
+	nick    string
+	joined  bool
+	people  map[string]string // the accounts of those in it, by nick, as far as the room says
+	waits   []chan error
+	archive *archive // nil: it has none
+}
+
+// rooms is a session in rooms.
+type rooms struct{ *session }
+
+// join enters a room. It returns when we are in, or cannot be.
+func (s rooms) join(ctx context.Context, address string) error {
+	info, err := s.await(ctx, "get", address, node(nsInfo, "query"))
+	archived := err == nil && feature(info, nsMAM)
+	s.flow.state.Lock()
+	r := s.flow.rooms[address]
+	if r == nil {
+		r = &room{address: address, nick: s.c.nick, people: map[string]string{}}
+		s.flow.rooms[address] = r
+	}
+	if r.joined {
+		s.flow.state.Unlock()
+		return nil
+	}
+	if archived {
+		_, known := s.c.marks.place(address)
+		r.archive = &archive{address: address, busy: known}
+		s.flow.archives[address] = r.archive
+	}
+	wait := make(chan error, 1)
+	r.waits = append(r.waits, wait)
+	s.flow.state.Unlock()
+	if err := s.enter(r); err != nil {
+		return err
+	}
+
+	select {
+	case err := <-wait:
+		return err
+	case <-s.done:
+		return s.err()
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the room %s: %w", address, ctx.Err())
+	}
+}
+
+// enter asks a room to let us in, without what was said before: that is in its archive.
+func (s rooms) enter(r *room) error {
+	return s.put(node(nsClient, "presence", "to", r.address+"/"+r.nick).with(
+		node(nsMUC, "x").with(node(nsMUC, "history", "maxstanzas", "0"))))
+}
+
+// presence deals with who comes and goes.
+func (s rooms) presence(e element) {
+	from, err := parseJID(e.attr("from"))
+	if err != nil {
+		return
+	}
+	s.flow.state.Lock()
+	r := s.flow.rooms[from.bare()]
+	s.flow.state.Unlock()
+	if r != nil {
+		s.occupant(r, from.resource, e)
+		return
+	}
+	if e.attr("type") == "subscribe" && contains(s.c.o.Allow, from.bare()) {
+		_ = s.put(node(nsClient, "presence", "to", from.bare(), "type", "subscribed"))
+		_ = s.put(node(nsClient, "presence", "to", from.bare(), "type", "subscribe"))
+	}
+}
+
+// occupant deals with somebody in a room, which may be us.
+func (s rooms) occupant(r *room, nick string, e element) {
+	x, _ := e.kid(nsMUCUser, "x")
+	self, made := false, false
+	for _, k := range x.Kids {
+		self = self || k.XMLName.Local == "status" && k.attr("code") == "110"
+		made = made || k.XMLName.Local == "status" && k.attr("code") == "201"
+	}
+
+	s.flow.state.Lock()
+	act := func() {}
+	switch e.attr("type") {
+	case "error":
+		no, _ := e.kid(nsClient, "error")
+		if no.has(nsErrors, "conflict") && !r.joined && len(r.nick) < maxNick {
+			r.nick += "_" // somebody else has our nick
+			act = func() { _ = s.enter(r) }
+			break
+		}
+		s.c.log.Warn("cannot join a room", "room", r.address, "err", condition(e))
+		r.answer(failure(e))
+	case "unavailable":
+		delete(r.people, nick)
+		if self {
+			r.joined = false
+			s.c.log.Warn("left a room: the agent does not read it any more", "room", r.address)
+		}
+	case "":
+		item, _ := x.kid(nsMUCUser, "item")
+		delete(r.people, nick)
+		if who := bareOf(item.attr("jid")); who != "" {
+			r.people[nick] = who
+		}
+		if self && !r.joined {
+			r.joined, r.nick = true, nick
+			r.answer(nil)
+			act = func() { s.entered(r, made) }
+		}
+	}
+	s.flow.state.Unlock()
+	act()
+}
+
+// maxNick bounds how long a nick grows while others have it, in bytes.
+const maxNick = 60
+
+// answer ends the waits for a room. The lock is held.
+func (r *room) answer(err error) {
+	for _, w := range r.waits {
+		w <- err
+	}
+	r.waits = nil
+}
+
+// entered goes on when we are in a room: one that we have just made is opened with the
+// settings of its server, and what was said while we were away is read.
+func (s rooms) entered(r *room, made bool) {
+	if made {
+		_ = s.request("set", r.address, node(nsOwner, "query").with(node(nsForm, "x", "type", "submit")), func(*session, element) {})
+	}
+	switch a := r.archive; {
+	case a == nil:
+	case a.busy:
+		archives{s.session}.catchUp(a)
+	default: // the first time: from now on
+		_ = archives{s.session}.newest(context.Background(), r.address, func(s *session, last position, e element) {
+			if e.attr("type") != "error" {
+				s.c.marks.start(r.address, last)
+			}
+		})
+	}
+}
+
+// who is the account of somebody in a room: what the archived message says, or what the room
+// says now. "": the room does not tell.
+func (s rooms) who(r *room, nick string, m element, archived bool) string {
+	if archived {
+		return bareOf(m.down(xml.Name{Space: nsMUCUser, Local: "x"}, xml.Name{Space: nsMUCUser, Local: "item"}).attr("jid"))
+	}
+	s.flow.state.Lock()
+	defer s.flow.state.Unlock()
+	return r.people[nick]
+}
+
+func (s rooms) room(address string) (r *room, nick string) {
+	s.flow.state.Lock()
+	defer s.flow.state.Unlock()
+	if r = s.flow.rooms[address]; r != nil {
+		nick = r.nick
+	}
+	return r, nick
+}
+
+// feature reports whether somebody can do something, as they say.
+func feature(info element, name string) bool {
+	q, _ := info.kid(nsInfo, "query")
+	for _, k := range q.Kids {
+		if k.XMLName.Local == "feature" && k.attr("var") == name {
+			return true
+		}
+	}
+	return false
+}
+
+// nickOf is the name in rooms: as set, else what stands before the @.
+func (o Options) nickOf(me jid) string {
+	if nick := strings.TrimSpace(o.Nick); nick != "" {
+		return nick
+	}
+	return me.local
+}

@@ -1,0 +1,349 @@
+package xmpp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"daycare/connectors/chat"
+	"daycare/connectors/connectortest"
+	"daycare/engine/message"
+)
+
+// The example of RFC 7677, section 3.
+func TestSCRAM(t *testing.T) {
+	const nonce = "rOprNGfwEbeRWgbNEkqO"
+	s := &scram{hash: sha256.New, password: "pencil", nonce: nonce, first: "n=user,r=" + nonce}
+	const challenge = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+	got, err := s.answer(challenge)
+	const want = "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+	if got != want || err != nil {
+		t.Errorf("answer = %q, %v, want %q", got, err, want)
+	}
+	if err := s.verify("v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="); err != nil {
+		t.Error(err)
+	}
+
+	for _, end := range []string{"", "v=", "v=AAAA", "e=other-error"} {
+		if s.verify(end) == nil {
+			t.Errorf("a server that ends with %q is believed", end)
+		}
+	}
+	for _, bad := range []string{"", "r=other,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "r=" + nonce + ",s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
+		"r=" + nonce + "x,s=,i=4096", "r=" + nonce + "x,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=1",
+		"r=" + nonce + "x,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=999999999",
+		"m=x," + challenge} {
+		if got, err := s.answer(bad); err == nil {
+			t.Errorf("the challenge %q is answered with %q", bad, got)
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for in, want := range map[string]string{
+		"Ada@Example.ORG": "ada@example.org", "ada@example.org./Phone": "ada@example.org/Phone", "example.org": "example.org",
+		"\u00c5da@xn--mller-kva.example": "\u00e5da@m\u00fcller.example", "a@b/c@d/e": "a@b/c@d/e",
+	} {
+		if j, err := parseJID(in); err != nil || j.String() != want {
+			t.Errorf("%q is %q, %v, want %q", in, j, err, want)
+		}
+	}
+	for _, bad := range []string{"", "@example.org", "a b@example.org", "a@", "a@b/", "ada<x>@example.org", "a@b c",
+		strings.Repeat("a", maxPart+1) + "@example.org"} {
+		if j, err := parseJID(bad); err == nil {
+			t.Errorf("%q is the address %q", bad, j)
+		}
+	}
+	if !contains([]string{"ADA@example.org"}, "ada@EXAMPLE.org/x") || contains([]string{"ada@example.org"}, "ada@example.org.evil") {
+		t.Error("addresses are compared as text")
+	}
+}
+
+func FuzzElement(f *testing.F) {
+	f.Add("<message from='a@b' type='chat'><body>hi &amp; \x00bye</body></message>")
+	f.Fuzz(func(t *testing.T, text string) {
+		sent := node(nsClient, "message", "to", text, "id", "1").with(node(nsClient, "body").saying(text),
+			node(nsSID, "x").with(node(nsHints, "y")))
+		var got element
+		if err := xml.Unmarshal([]byte("<s xmlns='"+nsClient+"'>"+string(sent.bytes())+"</s>"), &got); err != nil || len(got.Kids) != 1 {
+			t.Fatalf("%q makes %q: %v", text, sent.bytes(), err)
+		}
+		if m := got.Kids[0]; !m.has(nsClient, "body") || !m.Kids[len(m.Kids)-1].has(nsHints, "y") {
+			t.Errorf("%q makes %+v", text, m)
+		}
+		_, _ = parseJID(text)
+		quote, rest := replied(got.Kids[0], text)
+		_, _ = quote, rest
+	})
+}
+
+func TestValidate(t *testing.T) {
+	good := Options{ID: "xmpp", JID: botJID, Server: "localhost:5222", Plaintext: true, Rooms: []string{"r@rooms.example"},
+		Allow: []string{adaJID}, Names: Names{Always: []string{"R@rooms.example"}}}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+	for _, change := range []func(*Options){
+		func(o *Options) { o.ID = "" }, func(o *Options) { o.JID = "bot" }, func(o *Options) { o.JID = botJID + "/x" },
+		func(o *Options) { o.Server = "x" }, func(o *Options) { o.Server = "xmpp.example:5222" }, func(o *Options) { o.Server = "" },
+		func(o *Options) { o.DirectTLS = true }, func(o *Options) { o.Allow = []string{"ada"} }, func(o *Options) { o.Nick = "a/b" },
+		func(o *Options) { o.Allow = []string{"r@rooms.example/ada"} }, func(o *Options) { o.Rooms = nil },
+	} {
+		o := good
+		change(&o)
+		if o.Validate() == nil {
+			t.Errorf("%+v is valid, want an error", o)
+		}
+	}
+	if _, err := New(good, "", chat.Host{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "auth set xmpp") {
+		t.Errorf("without a password: %v, want what to do", err)
+	}
+}
+
+func TestWrongPassword(t *testing.T) {
+	s := newServer(t, "something else")
+	c := testConnector(t, s, Options{}, chat.Host{}, slog.New(slog.DiscardHandler))
+	err := c.Run(t.Context(), nil)
+	if err == nil || !strings.Contains(err.Error(), "auth set xmpp") || strings.Contains(err.Error(), canary) {
+		t.Errorf("Run = %v, want what to do", err)
+	}
+}
+
+// A password is never sent where somebody could listen, and a server that speaks without end
+// is cut off.
+func TestServersThatAreNotTrusted(t *testing.T) {
+	for name, said := range map[string]string{
+		"no TLS":      "<stream:features><mechanisms xmlns='" + nsSASL + "'><mechanism>PLAIN</mechanism></mechanisms></stream:features>",
+		"no end":      "<stream:features>" + strings.Repeat(" ", 2*maxStanza),
+		"a directive": "<!DOCTYPE x [<!ENTITY a 'b'>]><stream:features/>",
+		"not XMPP":    "</stream:stream>",
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			defer wg.Wait()
+			defer l.Close()
+			var heard string
+			wg.Go(func() {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				defer conn.Close()
+				fmt.Fprintf(conn, "<stream:stream xmlns='%s' xmlns:stream='%s'>%s", nsClient, nsStream, said)
+				buf := make([]byte, 1<<16)
+				for {
+					n, err := conn.Read(buf)
+					heard += string(buf[:n])
+					if err != nil {
+						return
+					}
+				}
+			})
+			c, err := New(Options{ID: "xmpp", JID: botJID, Server: l.Addr().String()}, canary, chat.Host{}, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Run(t.Context(), nil); err == nil {
+				t.Error("Run = nil, want an error")
+			}
+			wg.Wait()
+			if strings.Contains(heard, "<auth") {
+				t.Errorf("the server heard %q", heard)
+			}
+		})
+	}
+}
+
+// What others claim in the name of our server, of a room or of an archive is not believed.
+func TestForgeries(t *testing.T) {
+	s := newServer(t, canary)
+	c := testConnector(t, s, Options{}, chat.Host{}, slog.New(slog.DiscardHandler))
+	var mu sync.Mutex
+	var got []string
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var run sync.WaitGroup
+	running, stop := context.WithCancel(ctx)
+	run.Go(func() {
+		_ = c.Run(running, func(_ context.Context, in message.Incoming) (message.Receipt, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, in.Text)
+			return message.Receipt{Agent: "a", Item: in.Dedupe}, nil
+		})
+	})
+	ownCopy := strings.Replace(forgedCopy("c", "a true copy"), "from='"+eveJID+"'", "from='"+botJID+"'", 1)
+	s.tell(ctx, forgedCopy("1", "a forged copy"), forgedResult("2", "of no archive"),
+		speech("r@rooms.example/ada", "3", "of a room that we are not in"),
+		strings.Replace(speech("r@rooms.example/ada", "4", "in a room"), "chat", "groupchat", 1),
+		speech(botJID+"/other", "5", "of ourselves"), ownCopy, speech(adaJID+"/x", "6", "hello"))
+	stop()
+	run.Wait()
+	if want := []string{"a true copy", "hello"}; !slices.Equal(got, want) {
+		t.Errorf("delivered %q, want %q", got, want)
+	}
+}
+
+// What a message does to others, and what it quotes.
+func TestWhatAStanzaBecomes(t *testing.T) {
+	c := testConnector(t, newServer(t, canary), Options{Rooms: []string{"r@rooms.example"}}, chat.Host{}, slog.New(slog.DiscardHandler))
+	s := &session{c: c, flow: newFlow(jid{"bot", "test.example", "daycare"})}
+	s.flow.rooms["r@rooms.example"] = &room{address: "r@rooms.example", nick: "bot", people: map[string]string{"Ada": adaJID}}
+	parse := func(kind, from, inner string) (chat.Post, bool) {
+		t.Helper()
+		var e element
+		text := "<message xmlns='jabber:client' id='m' type='" + kind + "' from='" + from + "'>" + inner + "</message>"
+		if err := xml.Unmarshal([]byte(text), &e); err != nil {
+			t.Fatal(err)
+		}
+		j, err := parseJID(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return intake{s}.post(j, e, false)
+	}
+	for name, tt := range map[string]struct {
+		kind, from, inner, text string
+		right                   func(chat.Post) bool
+	}{
+		"a correction": {"chat", adaJID, "<body>new</body><replace xmlns='" + nsCorrect + "' id='old'/>", "new",
+			func(p chat.Post) bool { return p.Amends == "old" }},
+		"a deletion": {"chat", adaJID, "<body>This person deleted</body><retract xmlns='" + nsRetract + "' id='old'/>", "",
+			func(p chat.Post) bool { return p.Amends == "old" }},
+		"an old deletion": {"chat", adaJID, "<apply-to xmlns='" + nsFasten +
+			"' id='old'><retract xmlns='urn:xmpp:message-retract:0'/></apply-to>", "",
+			func(p chat.Post) bool { return p.Amends == "old" }},
+		"a reaction": {"chat", adaJID, "<reactions xmlns='" + nsReact + "' id='old'><reaction>+</reaction></reactions>",
+			"The person reacted to message old with +", func(p chat.Post) bool { return p.Note }},
+		"a reply": {"chat", adaJID, "<body>&gt; was\nyes</body><reply xmlns='" + nsReply + "' id='old'/><fallback xmlns='" + nsFall +
+			"' for='" + nsReply + "'><body start='0' end='6'/></fallback>", "yes",
+			func(p chat.Post) bool { return p.Quote == "was" && p.ReplyTo == "old" }},
+		"a file": {"chat", adaJID, "<body>https://x.example/a/b.png</body><x xmlns='" + nsOOB + "'><url>https://x.example/a/b.png</url></x>",
+			"",
+			func(p chat.Post) bool { return len(p.Files) == 1 && p.Files[0].Name == "b.png" }},
+		"chatter": {"groupchat", "r@rooms.example/Ada", "<body>hi all</body>", "hi all",
+			func(p chat.Post) bool { return p.Group && !p.Addressed && p.From.UserID == adaJID }},
+		"to us": {"groupchat", "r@rooms.example/Ada", "<body>Bot: hi</body><stanza-id xmlns='" + nsSID + "' by='r@rooms.example' id='7'/>",
+			"hi",
+			func(p chat.Post) bool { return p.Addressed && p.MessageID == "7" }},
+		"a correction in a room": {"groupchat", "r@rooms.example/Ada", "<body>bot: ho</body><replace xmlns='" + nsCorrect + "' id='m'/>",
+			"ho",
+			func(p chat.Post) bool { return p.Amends == "7" || p.Amends == "m" }},
+		"of who is hidden": {"groupchat", "r@rooms.example/Eve", "<body>bot: hi</body>", "hi",
+			func(p chat.Post) bool { return p.From.UserID == "r@rooms.example/Eve" }},
+		"of ourselves":       {"groupchat", "r@rooms.example/bot", "<body>hi</body>", "-", nil},
+		"in private, masked": {"chat", "r@rooms.example/Ada", "<body>hi</body>", "-", nil},
+		"masked elsewhere":   {"chat", "q@rooms.example/Ada", "<body>hi</body><x xmlns='" + nsMUCUser + "'/>", "-", nil},
+		"typing":             {"chat", adaJID, "<composing xmlns='" + nsStates + "'/>", "-", nil},
+		"a headline":         {"headline", adaJID, "<body>news</body>", "-", nil},
+	} {
+		p, ok := parse(tt.kind, tt.from, tt.inner)
+		if ok != (tt.right != nil) || ok && (p.Text != tt.text || !tt.right(p)) {
+			t.Errorf("%s is %+v, %v", name, p, ok)
+		}
+	}
+}
+
+// Addresses that users send lead to the Internet, or to our own server.
+func TestFilesComeFromTheInternet(t *testing.T) {
+	f := newFiles(Options{}, jid{domain: "example.org"})
+	for _, bad := range []string{"http://example.org/x", "https://ada@example.org/x", "file:///etc/passwd",
+		"aesgcm://x/y", "https:///x", "::"} {
+		if _, err := f.fetch(t.Context(), bad); err == nil {
+			t.Errorf("%q was fetched", bad)
+		}
+	}
+	if _, err := f.fetch(t.Context(), "https://127.0.0.1:1/x"); !errors.Is(err, errPlace) {
+		t.Errorf("this machine: %v, want %v", err, errPlace)
+	}
+}
+
+// A break of the connection is no break of the conversation: the session goes on, what was
+// not handled comes again, and what the server did not get is sent again, each once.
+func TestSessionsAreResumed(t *testing.T) {
+	s := newServer(t, canary)
+	var mu sync.Mutex
+	var old *peer
+	resumed := 0
+	s.answer = func(p *peer, e element) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		switch e.XMLName.Local {
+		case "enable":
+			old = p
+			p.mu.Lock()
+			p.in, p.out, p.queue = 0, 0, nil
+			p.mu.Unlock()
+			p.raw("<enabled xmlns='" + nsSM + "' id='session' resume='true'/>")
+			return true
+		case "resume":
+			resumed++
+			p.mu.Lock()
+			p.in, p.out, p.acked = old.in, old.out, old.acked
+			p.mu.Unlock()
+			p.raw(fmt.Sprintf("<resumed xmlns='%s' previd='session' h='%d'/>", nsSM, old.in))
+			for _, text := range old.queue {
+				p.raw(text)
+			}
+			p.mu.Lock()
+			p.queue = old.queue
+			p.mu.Unlock()
+			s.mu.Lock()
+			s.peers = append(s.peers, p)
+			s.mu.Unlock()
+			return true
+		}
+		return false
+	}
+	c := testConnector(t, s, Options{}, chat.Host{Waiting: &connectortest.Keeper{}}, slog.New(slog.DiscardHandler))
+	var keys []string
+	deliver := func(_ context.Context, in message.Incoming) (message.Receipt, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		keys = append(keys, in.Text)
+		return message.Receipt{Agent: "a", Item: in.Dedupe}, nil
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var run sync.WaitGroup
+	run.Go(func() {
+		for ctx.Err() == nil {
+			_ = c.Run(ctx, deliver)
+		}
+	})
+	s.tell(ctx, speech(adaJID, "1", "one"))
+	s.there(ctx).conn.Close()
+	for n := 0; n == 0 && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		mu.Lock()
+		n = resumed
+		mu.Unlock()
+	}
+	s.tell(ctx, speech(adaJID, "2", "two"))
+	for _, again := range []bool{false, true} {
+		out := message.Outgoing{ID: "out", To: message.Address{ChannelID: adaJID}, Text: "answer", Parts: 1, Retry: again}
+		if _, err := c.Send(ctx, out); err != nil {
+			t.Error(err)
+		}
+	}
+	cancel()
+	run.Wait()
+	if !slices.Equal(keys, []string{"one", "two"}) || resumed != 1 {
+		t.Errorf("delivered %q in %d resumptions, want each once and one", keys, resumed)
+	}
+	if got := s.received(); len(got) != 1 {
+		t.Errorf("the server got %+v, want the answer once", got)
+	}
+}
