@@ -171,3 +171,22 @@ func (c *Connector) Settle(ctx context.Context, to message.Address, remoteID, ma
 func (c *Connector) Direct(userID string) (message.Address, bool) {
 	return message.Address{ChannelID: userID, UserID: userID}, true
 }
+
+// React puts an emoji under a message, beside those that are there.
+func (c *Connector) React(ctx context.Context, to message.Address, messageID, emoji string) error {
+	name, ok := chat.EmojiName(emoji)
+	if !ok {
+		return fmt.Errorf("slack needs emoji names, and daycare does not know the name of %s: write :eyes: or the like", emoji)
+	}
+	err := c.api.call(ctx, "reactions.add", map[string]string{"channel": to.ChannelID, "timestamp": messageID, "name": name}, nil)
+	switch {
+	case is(err, "already_reacted"):
+		return nil
+	case is(err, "invalid_name"):
+		return fmt.Errorf("there is no emoji :%s: in this workspace", name)
+	case is(err, "missing_scope"):
+		return fmt.Errorf("%w: the app needs the scope reactions:write", err)
+	}
+
+	return err
+}

@@ -1,17 +1,14 @@
-package slack
+package chat
 
 import (
-	"context"
-	"fmt"
 	"strings"
 	"sync"
 
 	"daycare/engine/lazyregexp"
-	"daycare/engine/message"
 )
 
-// emojiNames are Slack's names of the emoji that models react with. Others can be
-// given by their name.
+// emojiNames are the names that Slack and Mattermost have of the emoji that models react
+// with. Others can be given by their name.
 var emojiNames = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
 	for _, pair := range strings.Fields(`👍:+1 👎:-1 ❤:heart 🎉:tada 😂:joy 👀:eyes ✅:white_check_mark ✔:heavy_check_mark ❌:x 🔥:fire 🙏:pray
@@ -31,33 +28,15 @@ var emojiNames = sync.OnceValue(func() map[string]string {
 	return m
 })
 
-// plainName is what Slack takes as the name of an emoji.
+// plainName is what can be the name of an emoji.
 var plainName = lazyregexp.New(`^[a-z0-9_+'-]+$`)
 
-// emojiName is Slack's name of an emoji, which may be given as one: eyes, :eyes:.
-func emojiName(emoji string) (string, bool) {
+// EmojiName is the name of an emoji for platforms that know them by name. It may be given as
+// one: eyes, :eyes:.
+func EmojiName(emoji string) (string, bool) {
 	if name, ok := emojiNames()[strings.ReplaceAll(emoji, "\uFE0F", "")]; ok {
 		return name, true
 	}
 	name := strings.Trim(emoji, ":")
 	return name, plainName.MatchString(name)
-}
-
-// React puts an emoji under a message, beside those that are there.
-func (c *Connector) React(ctx context.Context, to message.Address, messageID, emoji string) error {
-	name, ok := emojiName(emoji)
-	if !ok {
-		return fmt.Errorf("slack needs emoji names, and daycare does not know the name of %s: write :eyes: or the like", emoji)
-	}
-	err := c.api.call(ctx, "reactions.add", map[string]string{"channel": to.ChannelID, "timestamp": messageID, "name": name}, nil)
-	switch {
-	case is(err, "already_reacted"):
-		return nil
-	case is(err, "invalid_name"):
-		return fmt.Errorf("there is no emoji :%s: in this workspace", name)
-	case is(err, "missing_scope"):
-		return fmt.Errorf("%w: the app needs the scope reactions:write", err)
-	}
-
-	return err
 }
