@@ -163,6 +163,9 @@ func TestRateLimits(t *testing.T) {
 	if _, _, err := c.in.rooms.direct(t.Context(), ada); retryAfter(err) != 50*time.Millisecond {
 		t.Errorf("refused: %v", err)
 	}
+	if _, _, err := c.in.rooms.direct(t.Context(), ada); retryAfter(err) == 0 || len(s.calls) != 1 {
+		t.Errorf("%v after %d calls, want the second one not made", err, len(s.calls))
+	}
 	time.Sleep(60 * time.Millisecond)
 	if _, _, err := c.in.rooms.direct(t.Context(), ada); err != nil {
 		t.Error(err)
