@@ -63,6 +63,19 @@ func TestRenderings(t *testing.T) {
 	}
 }
 
+// TestMattermost: Markdown stays as it is, but for what notifies everyone and what is fetched.
+func TestMattermost(t *testing.T) {
+	for source, want := range map[string]string{
+		"**b** | [x](https://y)\n":          "**b** | [x](https://y)",
+		"@all @Here x@channel! @allen @ada": "@\u200ball @\u200bHere x@\u200bchannel! @allen @ada",
+		"![x](https://y)":                   "[x](https://y)", "!![x](y)": "[x](y)", " \n": "",
+	} {
+		if got := Mattermost(source); got != want {
+			t.Errorf("%q is shown as %q, want %q", source, got, want)
+		}
+	}
+}
+
 // TestDiscord: what Discord would read as markup is shown as it is, and addresses stay whole.
 func TestDiscord(t *testing.T) {
 	for source, want := range map[string]string{

@@ -20,6 +20,7 @@ import (
 	"daycare/connectors/discord"
 	"daycare/connectors/email"
 	"daycare/connectors/irc"
+	"daycare/connectors/mattermost"
 	compatible "daycare/connectors/openai"
 	"daycare/connectors/signal"
 	"daycare/connectors/slack"
@@ -34,8 +35,8 @@ import (
 )
 
 // connectorKinds are the platforms that settings may name.
-var connectorKinds = []connectors.Kind{a2a.Kind, discord.Kind, email.Kind, irc.Kind, compatible.Kind, signal.Kind, slack.Kind,
-	telegram.Kind, webhook.Kind, xmpp.Kind}
+var connectorKinds = []connectors.Kind{a2a.Kind, discord.Kind, email.Kind, irc.Kind, mattermost.Kind, compatible.Kind, signal.Kind,
+	slack.Kind, telegram.Kind, webhook.Kind, xmpp.Kind}
 
 // ConnectorTypes are their types.
 var ConnectorTypes = connectors.Types(connectorKinds)

@@ -37,7 +37,8 @@ func main() {
 
 // suites are the tests that call connectortest.Run, by the column that they are.
 var suites = map[string]string{
-	"discord TestConnector": "discord", "email TestConnector": "email", "irc TestConnector": "irc", "signal TestConnector": "signal",
+	"discord TestConnector": "discord", "email TestConnector": "email", "irc TestConnector": "irc",
+	"mattermost TestConnector": "mattermost", "signal TestConnector": "signal",
 	"slack TestSocketMode": "slack socket", "slack TestPostedEvents": "slack events",
 	"telegram TestPolling": "telegram poll", "telegram TestWebhook": "telegram webhook", "webhook TestConnector": "webhook",
 	"web TestConnector": "web", "xmpp TestConnector": "xmpp",

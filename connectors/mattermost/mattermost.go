@@ -1,0 +1,160 @@
+// Package mattermost is the connector for a bot account on a Mattermost server, over its
+// websocket and REST API: the official library brings the server's model of everything.
+//
+// config.go has the settings, api.go calls the REST API, socket.go is the connection over
+// which the server tells what happens, rooms.go fetches what was missed, receive.go reads
+// posts, send.go answers, buttons.go has approvals with buttons. What is the same for all
+// chats is in connectors/chat. docs/connectors/mattermost.md is for users.
+package mattermost
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"daycare/connectors"
+	"daycare/connectors/chat"
+	"daycare/connectors/format"
+	"daycare/engine/message"
+)
+
+// maxText is the longest text of a post, in characters: what servers take at least.
+const maxText = 4000
+
+// A Connector is one bot account.
+type Connector struct {
+	o     Options
+	api   *api
+	desk  *chat.Desk
+	log   *slog.Logger
+	pause time.Duration // after the first failure of anything that is tried again
+
+	backlog *chat.Backlog[event]
+	rooms   *rooms
+	in      reader
+	hook    *receiver // of pressed buttons; nil: none
+	sent    chat.Progress
+}
+
+// Kind is how settings make a connector.
+var Kind = connectors.Of("mattermost", &connectors.Setup{
+	Secrets: []connectors.Secret{{What: "Token of the bot account", Env: "tokenEnv"}},
+}, func(o Options, m connectors.Making) (connectors.Connector, error) {
+	return New(o, m.Secret(o.TokenEnv, o.ID), m.Host, m.Log)
+})
+
+// New makes the connector that o describes.
+func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector, error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("mattermost %q: %w", o.ID, err)
+	}
+	if !userID.MatchString(token) { // tokens look like ids
+		return nil, fmt.Errorf("mattermost %q has no token of a bot account (26 letters and digits)\n"+
+			"set it with: daycare auth set %s", o.ID, o.ID)
+	}
+
+	c := &Connector{o: o, api: newAPI(o.URL, token), log: log.With("connector", o.ID), pause: time.Second}
+	c.rooms = newRooms(c.api)
+	c.in = reader{c.rooms, o}
+	var platform chat.Platform = c
+	if o.Buttons.Listen != "" {
+		c.hook = &receiver{listen: o.Buttons.Listen, secret: buttonSecret(token, o.ID), log: c.log}
+		c.hook.ingress.Name, c.hook.ingress.Log = "mattermost", c.log
+		platform = &withButtons{c}
+	}
+	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, platform, c.log)
+	if c.hook != nil {
+		c.hook.answer = c.desk.Answer
+	}
+	c.backlog = c.newBacklog(host.Waiting)
+
+	return c, nil
+}
+
+// newBacklog makes the backlog of posts.
+func (c *Connector) newBacklog(k chat.Keeper) *chat.Backlog[event] {
+	now := time.Now()
+	return chat.NewBacklog(chat.Source[event]{Connector: c.o.ID, Keeper: k, Now: place(now.UnixMilli(), 0),
+		Then: place(now.Add(-24*time.Hour).UnixMilli(), 0), Margin: place(time.Minute.Milliseconds(), 0),
+		Take: c.take, Fetch: c.rooms.fetch}, c.pause, c.log)
+}
+
+// ID is the connector's id in settings.
+func (c *Connector) ID() string { return c.o.ID }
+
+// Interim reports whether text beside tool calls is delivered too.
+func (c *Connector) Interim() bool { return c.o.Interim }
+
+// Split cuts an answer into messages.
+func (c *Connector) Split(text string) []string {
+	return format.Split(text, maxText, func(s string) int { return len([]rune(format.Mattermost(s))) })
+}
+
+// Run receives until ctx ends.
+func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
+	running, cancel := context.WithCancelCause(ctx)
+	var beside sync.WaitGroup
+	defer c.api.HTTP.CloseIdleConnections()
+	defer beside.Wait()
+	defer cancel(nil)
+	me, err := c.api.self(running)
+	if err != nil {
+		return c.explain(ctx, err)
+	}
+	c.rooms.setSelf(me)
+	beside.Go(func() { c.desk.Run(running, deliver, c.pause) })
+	beside.Go(func() { c.backlog.Run(running, deliver) })
+	if c.hook != nil {
+		beside.Go(func() {
+			if err := c.hook.serve(running); err != nil {
+				cancel(err)
+			}
+		})
+	}
+
+	err = c.listen(running)
+	if cause := context.Cause(running); cause != nil && ctx.Err() == nil {
+		err = cause
+	}
+
+	return c.explain(ctx, err)
+}
+
+// explain says what to do about errors that no repetition heals.
+func (c *Connector) explain(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	if status(err, http.StatusUnauthorized) {
+		return fmt.Errorf("%w\nthe token is not valid (any more), or the bot account is disabled: check it under Integrations, "+
+			"Bot Accounts, then: daycare auth set %s", err, c.o.ID)
+	}
+
+	return err
+}
+
+// Probe asks the server who the bot is, for `daycare connectors test`.
+func (c *Connector) Probe(ctx context.Context) (string, error) {
+	me, err := c.api.self(ctx)
+	if err != nil {
+		return "", c.explain(ctx, err)
+	}
+	in, err := c.api.joined(ctx)
+	if err != nil {
+		return "", err
+	}
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return "", fmt.Errorf("@%s answers, but %w", me.Name, err)
+	}
+	conn.CloseNow()
+	verdict := fmt.Sprintf("@%s answers; it is in %d channels", me.Name, len(in))
+	if !me.Bot {
+		verdict += "; it is a user's account: better make a bot account"
+	}
+
+	return verdict, nil
+}
