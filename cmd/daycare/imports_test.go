@@ -209,6 +209,8 @@ var imports = map[string][]string{
 		"engine/finding", "engine/event", "engine/permission"},
 	"connectors/mattermost": {"connectors", "connectors/chat", "connectors/format", "connectors/ingress", "engine/message",
 		"engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/whatsapp": {"connectors", "connectors/chat", "connectors/format", "connectors/ingress", "engine/message",
+		"engine/inbox", "engine/disk", "engine/finding", "engine/permission"},
 	"connectors/mcp": {"engine/beneath", "engine/message", "engine/control", "engine/event", "engine/record"},
 
 	"connectors/telegram/telegramtest": {},

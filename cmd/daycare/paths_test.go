@@ -64,6 +64,7 @@ var passes = map[string]pass{
 	"connectors/signal":                     {1, keptFile},
 	"connectors/slack":                      {1, keptFile},
 	"connectors/telegram":                   {1, keptFile},
+	"connectors/whatsapp":                   {1, keptFile},
 	"connectors/terminal":                   {6, persons},
 	"connectors/xmpp":                       {1, keptFile},
 	"engine":                                {4, daycares},

@@ -171,6 +171,7 @@ func TestLongAnswer(t *testing.T) {
 		{"telegram", 4096, Telegram},
 		{"slack", 3900, Slack},
 		{"discord", 2000, Discord},
+		{"whatsapp", 4096, WhatsApp},
 		{"signal", 2000, func(s string) string { text, _ := Signal(s); return text }},
 		{"plain", 4000, Plain},
 		{"mail", 1 << 20, HTML},
@@ -265,7 +266,7 @@ func FuzzRender(f *testing.F) {
 		}
 
 		for name, got := range map[string]string{"telegram": shown, "plain": Plain(source), "slack": Slack(source),
-			"discord": Discord(source), "signal": text} {
+			"discord": Discord(source), "whatsapp": WhatsApp(source), "signal": text} {
 			lost := inOrder
 			if strings.Contains(source, "|") { // a wide table is shown as records, with its header in each
 				lost = anywhere

@@ -26,6 +26,7 @@ import (
 	"daycare/connectors/slack"
 	"daycare/connectors/telegram"
 	"daycare/connectors/webhook"
+	"daycare/connectors/whatsapp"
 	"daycare/connectors/xmpp"
 	"daycare/engine"
 	"daycare/engine/config"
@@ -36,7 +37,7 @@ import (
 
 // connectorKinds are the platforms that settings may name.
 var connectorKinds = []connectors.Kind{a2a.Kind, discord.Kind, email.Kind, irc.Kind, mattermost.Kind, compatible.Kind, signal.Kind,
-	slack.Kind, telegram.Kind, webhook.Kind, xmpp.Kind}
+	slack.Kind, telegram.Kind, webhook.Kind, whatsapp.Kind, xmpp.Kind}
 
 // ConnectorTypes are their types.
 var ConnectorTypes = connectors.Types(connectorKinds)

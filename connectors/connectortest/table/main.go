@@ -41,7 +41,7 @@ var suites = map[string]string{
 	"mattermost TestConnector": "mattermost", "signal TestConnector": "signal",
 	"slack TestSocketMode": "slack socket", "slack TestPostedEvents": "slack events",
 	"telegram TestPolling": "telegram poll", "telegram TestWebhook": "telegram webhook", "webhook TestConnector": "webhook",
-	"web TestConnector": "web", "xmpp TestConnector": "xmpp",
+	"web TestConnector": "web", "whatsapp TestConnector": "whatsapp", "xmpp TestConnector": "xmpp",
 }
 
 // servers are the tests that need a real server, and what they hold.
