@@ -211,6 +211,9 @@ func (rs *replies) assistant(t *turn, r *providers.Response, finish record.Finis
 	if len(r.Thinking) > 0 && r.Asked != r.Model {
 		as.Asked = r.Asked
 	}
+	if r.Sent.Body != "" {
+		as.Sent = &record.Sent{Model: r.Asked, SHA256: r.Sent.Body, System: r.Sent.System, Tools: r.Sent.Tools}
+	}
 	for _, th := range r.Thinking {
 		as.Thinking = append(as.Thinking, record.Thinking{Text: th.Text, Signature: th.Signature})
 	}

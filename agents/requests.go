@@ -36,16 +36,25 @@ func (r *requests) build(t *turn) (*providers.Request, error) {
 		r.introduce(&t.self, context.Session)
 	}
 
-	choice := t.model()
-	req, err := r.builder.Build(context, r.system, offer(t.tools), prompt.Options{
-		Model: choice.Model, MaxTokens: choice.MaxTokens, Temperature: choice.Temperature, Thinking: choice.Thinking,
-		Agent: r.journal.id, Foreground: t.foreground(),
-	})
+	o := options(t.model())
+	o.Agent, o.Foreground = r.journal.id, t.foreground()
+	req, err := r.builder.Build(context, r.system, offer(t.tools), o)
 	if err != nil {
 		return nil, fmt.Errorf("build request: %w", err)
 	}
 
 	return req, nil
+}
+
+// options are what the choice of a model says about its requests.
+func options(choice record.Model) prompt.Options {
+	return prompt.Options{Model: choice.Model, MaxTokens: choice.MaxTokens, Temperature: choice.Temperature, Thinking: choice.Thinking}
+}
+
+// RequestOf is the request that an agent makes of a context: with this system prompt, these tools
+// and this model. Nothing of the agent has to run.
+func RequestOf(b *prompt.Builder, c *record.Context, system string, set *tools.Set, choice record.Model) (*providers.Request, error) {
+	return b.Build(c, system, offer(set), options(choice))
 }
 
 // introduce renders the system prompt of a session. It is kept for the whole

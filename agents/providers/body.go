@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,6 +31,16 @@ func (b *Body) Len() int64 { return b.size }
 
 // Bytes is the whole body in one piece, for tests and logs.
 func (b *Body) Bytes() []byte { return slices.Concat(b.parts...) }
+
+// Sum is the SHA-256 of the body, in hexadecimal.
+func (b *Body) Sum() string {
+	h := sha256.New()
+	for _, p := range b.parts {
+		h.Write(p)
+	}
+
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
 
 // Reader reads the body from its start; any number may be in use at once.
 func (b *Body) Reader() io.ReadCloser { return &bodyReader{rest: b.parts} }

@@ -75,6 +75,7 @@ func (x *Exchange) Events(ctx context.Context, d Decoder) iter.Seq[Event] {
 					e.Usage = EstimateUsage(x.Request, chars)
 				}
 				e.Asked, e.Model = x.Model, cmp.Or(e.Model, x.Model) // some servers do not name it
+				e.Sent = x.Body.Sum()
 				ev = e
 			case Error:
 				over = true

@@ -179,6 +179,7 @@ type (
 		Usage  Usage
 		Model  string // the model that answered, as the vendor names it
 		Asked  string `json:"-"` // the model that was asked for, which may be an alias of it
+		Sent   string `json:"-"` // SHA-256 of the body of the request, in hexadecimal; "" if nothing was sent
 	}
 	// Error ends a failed one.
 	Error struct{ Err error }

@@ -94,6 +94,11 @@ type Outgoing struct {
 // costs are the reader's. See Provider.
 func (r *Remote) Stream(ctx context.Context, req *Request, prepare func() Outgoing) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
+		if r := rehearsed(ctx); r != nil {
+			r.body = prepare().Body
+			yield(Error{Err: errRehearsed})
+			return
+		}
 		key := strings.TrimSpace(r.Service.Key())
 		if key == "" && r.Own && len(r.Service.Headers) == 0 {
 			yield(Error{Err: &Failure{Kind: NoKey, Provider: r.Service.ID, Message: r.noKey()}})

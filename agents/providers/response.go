@@ -2,7 +2,10 @@ package providers
 
 import (
 	"cmp"
+	"crypto/sha256"
+	hexa "encoding/hex"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -22,6 +25,42 @@ type Response struct {
 	// Took is how long the answer took, with all attempts, and First how long until the first piece of its
 	// text came; the agent measures both.
 	Took, First time.Duration
+	Sent     Sent   // what the request was; zero if nothing was sent
+}
+
+// Sent identifies a request, so that it can be proved later what was sent.
+type Sent struct {
+	Body   string // SHA-256 of the body, in hexadecimal
+	System string // the beginning of that of the system prompt
+	Tools  string // and of the tools
+}
+
+// sentOf identifies the request of an answer.
+func sentOf(req *Request, body string) Sent {
+	if body == "" {
+		return Sent{}
+	}
+	return Sent{Body: body, System: SystemSum(req.System), Tools: ToolsSum(req.Tools)}
+}
+
+// sumLength is how much of a sum identifies a part of a request: it has only to differ from those
+// before it.
+const sumLength = 16
+
+// SystemSum identifies a system prompt.
+func SystemSum(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hexa.EncodeToString(sum[:])[:sumLength]
+}
+
+// ToolsSum identifies the definitions of tools.
+func ToolsSum(tools []Tool) string {
+	h := sha256.New()
+	for _, t := range tools {
+		fmt.Fprintf(h, "%d %s%d %s%d %s", len(t.Name), t.Name, len(t.Description), t.Description, len(t.Schema), t.Schema)
+	}
+
+	return hexa.EncodeToString(h.Sum(nil))[:sumLength]
 }
 
 // A ResponseCall is a tool call of an answer.
@@ -89,7 +128,7 @@ func (c *collector) call(id string) *ResponseCall {
 func (c *collector) response(p string, req *Request, end Complete) *Response {
 	r := &Response{
 		Text: c.text.String(), Thinking: c.thinking, Calls: c.calls,
-		Finish: end.Finish, Usage: end.Usage, Provider: p, Model: end.Model, Asked: end.Asked,
+		Finish: end.Finish, Usage: end.Usage, Provider: p, Model: end.Model, Asked: end.Asked, Sent: sentOf(req, end.Sent),
 	}
 	for i := range r.Thinking {
 		r.Thinking[i].Provider, r.Thinking[i].Model = p, cmp.Or(end.Asked, end.Model)

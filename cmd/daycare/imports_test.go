@@ -77,7 +77,7 @@ var imports = map[string][]string{
 	"cmd/daycare/lab": {"cmd/daycare/daemon", "cmd/daycare/follow", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/show",
 		"cmd/daycare/term", "agents/prompt", "agents/providers", "agents/providers/cassette", "agents/providers/scripted", "agents/trial",
 		"engine/address", "engine/beneath", "engine/config", "engine/control", "engine/disk", "engine/event", "engine/finding",
-		"engine/form", "engine/record", "engine/unseen", "tools/shell/sandbox"}, // its tests are the helper of commands
+		"engine/form", "engine/record", "engine/unseen", "tools", "tools/shell/sandbox"}, // its tests are the helper of commands
 	"cmd/daycare/browser": {}, // it has the command, and what a browser shows
 	"cmd/daycare/chaos":   {"..."},
 	"cmd/daycare/bench":   {"..."},

@@ -145,14 +145,15 @@ type (
 		Asked  string  `json:"asked,omitempty"`
 		Tokens Tokens  `json:"tokens"`
 		Cost   float64 `json:"cost"` // US dollars
-		Timing
+		Exchange
 		Out *Out `json:"out,omitempty"`
 	}
-	// Timing is how long a model took, with all attempts, and how long until the first piece of
-	// its text came; milliseconds.
-	Timing struct {
+	// Exchange is how an answer was got from its model: how long that took with all attempts, how
+	// long until the first piece of the text came (milliseconds), and what was sent.
+	Exchange struct {
 		MS      int64 `json:"ms,omitempty"`
 		FirstMS int64 `json:"firstMs,omitempty"`
+		Sent    *Sent `json:"sent,omitempty"`
 	}
 	// ToolStart is written before a tool runs that must not run twice.
 	ToolStart struct {
@@ -293,6 +294,15 @@ type Tokens struct {
 	CacheWrite int64 `json:"cacheWrite"`
 	Reasoning  int64 `json:"reasoning,omitempty"` // of Output
 	Estimated  bool  `json:"estimated,omitempty"`
+}
+
+// Sent identifies the request that was answered, so that one that is made again of the files can
+// be compared with it. A model that needs no network has none.
+type Sent struct {
+	Model  string `json:"model,omitempty"` // that was asked for
+	SHA256 string `json:"sha256"`          // of the body of the HTTP request
+	System string `json:"system"`          // the first 16 digits of the SHA-256 of the system prompt
+	Tools  string `json:"tools"`           // and of the definitions of tools
 }
 
 // An Out is a promise to deliver an answer.

@@ -70,6 +70,7 @@ func Run(t *testing.T, provider New, wire Wire) {
 	t.Run("inside the stream", s.streamErrors)
 	t.Run("cancel", s.cancel)
 	t.Run("prefix", s.prefix)
+	t.Run("sent", s.sent)
 	t.Run("many at once", s.concurrent)
 }
 

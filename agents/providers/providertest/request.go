@@ -2,7 +2,9 @@ package providertest
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -134,6 +136,31 @@ func NoKey(t *testing.T, p providers.Provider, err error) {
 		t.Fatal(err)
 	}
 	wantKind(t, Collect(t, t.Context(), p, Hello()), providers.NoKey)
+}
+
+// sent: an answer says which bytes it answers, and the same bytes can be made again without sending
+// them, whatever the provider is wrapped in.
+func (s suite) sent(t *testing.T) {
+	var body []byte
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ = io.ReadAll(r.Body)
+		stream(w, transcript(t, "text"), 64)
+	}))
+	defer server.Close()
+	blind := func(string) providers.Sight { return providers.Sight{} }
+	p := providers.Limit(providers.See(s.new(t, server.URL, client(t)), blind), 1)
+	req := Conversation(p.ID())
+	events := Collect(t, t.Context(), p, req)
+	want := fmt.Sprintf("%x", sha256.Sum256(body))
+	if end, ok := events[len(events)-1].(providers.Complete); !ok || end.Sent != want {
+		t.Errorf("the stream ends with %+v, want Sent %s", events[len(events)-1], want)
+	}
+
+	server.Close()
+	made, err := providers.Rehearse(t.Context(), p, Conversation(p.ID()))
+	if err != nil || !bytes.Equal(made.Bytes(), body) {
+		t.Errorf("made again: %v\n%s\nsent:\n%s", err, made.Bytes(), body)
+	}
 }
 
 // prefix: what a turn sent is, but for cache markers and the closing brackets, the

@@ -1,4 +1,5 @@
-// Package lab has the commands that try agents out without touching those that work: test.
+// Package lab has the commands that try agents out without touching those that work: test and
+// replay.
 //
 // A test runs in a throwaway workspace (throwaway.go) with an engine of its own in this
 // process. Which model answers there is decided by the lab (models.go): a scripted one, one

@@ -5,6 +5,7 @@ package models
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	"daycare/agents"
 	"daycare/agents/providers"
@@ -53,6 +54,15 @@ func New(ctx context.Context, c *config.Config, workspace string, key func(confi
 
 	m.route(c)
 	return m, nil
+}
+
+// Named is the provider with an id, as it is asked.
+func (m *Chain) Named(id string) (providers.Provider, bool) {
+	i := slices.IndexFunc(m.providers, func(p providers.Provider) bool { return p.ID() == id })
+	if i < 0 {
+		return nil, false
+	}
+	return m.providers[i], true
 }
 
 // First is the settings of the provider that is asked first.

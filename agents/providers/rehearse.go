@@ -1,0 +1,44 @@
+package providers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// errRehearsed ends the stream of a request that was only made, not sent.
+var errRehearsed = errors.New("the request was made and not sent")
+
+// ErrNoWire: a provider sends nothing, so its requests have no bytes.
+var ErrNoWire = errors.New("the provider sends nothing")
+
+// A rehearsal is where a request is kept instead of being sent.
+type rehearsal struct{ body *Body }
+
+type rehearsalKey struct{}
+
+func rehearsed(ctx context.Context) *rehearsal {
+	r, _ := ctx.Value(rehearsalKey{}).(*rehearsal)
+	return r
+}
+
+// Rehearse returns the body that p would send for req, through all that p is wrapped in, and
+// sends nothing. It needs no key. Errors: ErrNoWire.
+func Rehearse(ctx context.Context, p Provider, req *Request) (*Body, error) {
+	var r rehearsal
+	var last error
+	for ev := range p.Stream(context.WithValue(ctx, rehearsalKey{}, &r), req) {
+		if e, ok := ev.(Error); ok {
+			last = e.Err
+		}
+	}
+
+	switch {
+	case r.body != nil:
+		return r.body, nil
+	case last != nil && ctx.Err() != nil:
+		return nil, last
+	}
+
+	return nil, fmt.Errorf("make request for %s: %w", p.ID(), ErrNoWire)
+}
