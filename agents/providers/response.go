@@ -25,7 +25,7 @@ type Response struct {
 	// Took is how long the answer took, with all attempts, and First how long until the first piece of its
 	// text came; the agent measures both.
 	Took, First time.Duration
-	Sent     Sent   // what the request was; zero if nothing was sent
+	Sent        Sent // what the request was; zero if nothing was sent
 }
 
 // Sent identifies a request, so that it can be proved later what was sent.
