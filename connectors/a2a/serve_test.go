@@ -94,6 +94,14 @@ func TestCards(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want %d", tt.method, tt.path, w.Code, w.Body, tt.status)
 		}
 	}
+	// One that is published and gone keeps nobody from the others, and a name can have any letters.
+	c.o.Agents = []Published{{Agent: "Gone", Description: "Went"}, {Agent: "Ann", Description: "Knows"}}
+	for _, path := range []string{"/.well-known/agent-card.json", "/a2a/Ann/.well-known/agent-card.json",
+		"/a2a/%41nn/.well-known/agent-card.json", "/a2a/0%2F/.well-known/agent-card.json"} {
+		if w := ask(t, c, talker, "GET", path, ""); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "Knows") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
 	if Serves("/v1/agents") || Serves("/a2a") {
 		t.Error("a path of the API is one of A2A")
 	}

@@ -29,6 +29,8 @@ type worker struct {
 	posted  []*event.Posted
 	ended   map[string]chan struct{}
 	records []string // lines of history
+	refuse  error    // of each message
+	events  *event.Stream
 }
 
 func (w *worker) find(item string) (*event.Posted, error) {
@@ -50,6 +52,9 @@ func (w *worker) end(p *event.Posted, reason, text string) {
 func (w *worker) Deliver(_ context.Context, in message.Incoming) (message.Receipt, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.refuse != nil {
+		return message.Receipt{}, w.refuse
+	}
 	receipt := message.Receipt{Agent: in.Agent, Item: in.ID}
 	if _, err := w.find(in.ID); err == nil {
 		receipt.Duplicate = true
@@ -57,8 +62,8 @@ func (w *worker) Deliver(_ context.Context, in message.Incoming) (message.Receip
 	}
 
 	to := in.Route
-	p := &event.Posted{Agent: in.Agent, Item: in.ID, Type: string(in.Kind), State: "waiting", Text: in.Text, MessageID: in.Context.MessageID,
-		At:    time.Date(2026, 1, 1, 12, len(w.posted), 0, 0, time.UTC),
+	p := &event.Posted{Agent: in.Agent, Item: in.ID, Type: string(in.Kind), State: "waiting", Text: in.Text,
+		MessageID: in.Context.MessageID, At: time.Date(2026, 1, 1, 12, len(w.posted), 0, 0, time.UTC),
 		Route: &event.Route{Connector: to.Connector, ChannelID: to.ChannelID, UserID: to.UserID, ThreadID: to.ThreadID}}
 	w.posted, w.ended[in.ID] = append(w.posted, p), make(chan struct{})
 	switch {
@@ -185,7 +190,7 @@ type client struct {
 
 func newClient(t *testing.T, w *worker, name string) *client {
 	t.Helper()
-	api := control.Handler(control.Backend{Agents: w, Events: event.NewStream("t")}, control.Options{})
+	api := control.Handler(control.Backend{Agents: w, Events: w.events}, control.Options{})
 	rights := apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Chat}}
 	local := control.LocalAs(api, control.Caller{Name: name, Rights: rights, Via: "a2a"})
 	ctx := context.WithValue(t.Context(), callKey{}, call{Peer{name, control.NewClient(local)}, someone.agent})
@@ -193,7 +198,9 @@ func newClient(t *testing.T, w *worker, name string) *client {
 	return &client{tasks: tasks{newConnector(t)}, worker: w, ctx: ctx}
 }
 
-func newWorker() *worker { return &worker{ended: map[string]chan struct{}{}} }
+func newWorker() *worker {
+	return &worker{ended: map[string]chan struct{}{}, events: event.NewStream("t")}
+}
 
 // send gives Ann a task; config is that of the request.
 func (c *client) send(text string, config *sdk.SendMessageConfig, change ...func(*sdk.Message)) (*sdk.Task, error) {
@@ -340,7 +347,8 @@ func TestATaskGoesOnAfterAnApproval(t *testing.T) {
 	item := string(asked.ID)
 	c.records = []string{`"type":"turn_end","items":["` + item + `"],"reason":"waiting"`,
 		`"type":"turn_begin","turn":"t2"`, `"type":"user_message","item":"i","text":"of another"`,
-		`"type":"assistant_message","finish":"end_turn","text":"for another"`, `"type":"turn_end","turn":"t2","items":["i"],"reason":"done"`}
+		`"type":"assistant_message","finish":"end_turn","text":"for another"`,
+		`"type":"turn_end","turn":"t2","items":["i"],"reason":"done"`}
 	if got := c.get(t, asked.ID); got.Status.State != sdk.TaskStateAuthRequired || answerOf(got) != "" {
 		t.Errorf("after a turn of another it is %+v", got)
 	}
@@ -433,7 +441,8 @@ func TestNotificationsOfATask(t *testing.T) {
 	if err != nil || len(list.Configs) != 1 || list.Configs[0].ID != "n2" {
 		t.Errorf("left are %+v, %v", list, err)
 	}
-	if _, err := c.GetTaskPushConfig(c.ctx, &sdk.GetTaskPushConfigRequest{TaskID: task.ID, ID: "n1"}); !errors.Is(err, sdk.ErrTaskNotFound) {
+	_, err = c.GetTaskPushConfig(c.ctx, &sdk.GetTaskPushConfigRequest{TaskID: task.ID, ID: "n1"})
+	if !errors.Is(err, sdk.ErrTaskNotFound) {
 		t.Errorf("the one that was deleted: %v", err)
 	}
 
@@ -441,7 +450,8 @@ func TestNotificationsOfATask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.CreateTaskPushConfig(c.ctx, &sdk.PushConfig{TaskID: done.ID, URL: to.URL}); !errors.Is(err, sdk.ErrUnsupportedOperation) {
+	_, err = c.CreateTaskPushConfig(c.ctx, &sdk.PushConfig{TaskID: done.ID, URL: to.URL})
+	if !errors.Is(err, sdk.ErrUnsupportedOperation) {
 		t.Errorf("of a task that has ended: %v", err)
 	}
 
@@ -510,5 +520,50 @@ func TestATaskIsStreamed(t *testing.T) {
 	}
 	if !slices.Equal(states, []sdk.TaskState{sdk.TaskStateWorking, sdk.TaskStateCanceled}) {
 		t.Errorf("told is %v", states)
+	}
+
+	c.refuse = message.ErrUnknownAgent
+	if told, err := stream("hello"); err == nil || len(told) > 0 {
+		t.Errorf("of a message that the agent does not accept told is %v, %v", told, err)
+	}
+	if task, err := c.send("hello", nil); err == nil {
+		t.Errorf("a message that the agent does not accept is %+v", task)
+	}
+}
+
+// A stream has the answer piece by piece as the model writes it, and no piece twice.
+func TestAnAnswerIsStreamed(t *testing.T) {
+	c := newClient(t, newWorker(), "token:x")
+	m := sdk.NewMessage(sdk.MessageRoleUser, sdk.NewTextPart("slow"))
+	m.ID = "m1"
+	text, state := "", sdk.TaskStateUnspecified
+	for e, err := range c.SendStreamingMessage(c.ctx, &sdk.SendMessageRequest{Message: m}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := e.(type) {
+		case *sdk.Task:
+			id := string(e.ID)
+			emit := func(kind event.Type, body event.Body) {
+				c.events.Emit(event.Event{Type: kind, Agent: someone.agent.ID, Turn: "t1", Body: body})
+			}
+			emit(event.TurnStarted, event.Started{Items: []string{id}})
+			emit(event.MessageDelta, event.Delta{Text: "it is "})
+			emit(event.MessageDelta, event.Delta{Text: "done", Offset: len("it is ")})
+			c.worker.mu.Lock()
+			p, _ := c.find(id)
+			c.worker.end(p, "done", "it is done")
+			c.worker.mu.Unlock()
+		case *sdk.TaskArtifactUpdateEvent:
+			if !e.Append {
+				text = ""
+			}
+			text += e.Artifact.Parts[0].Text()
+		case *sdk.TaskStatusUpdateEvent:
+			state = e.Status.State
+		}
+	}
+	if text != "it is done" || state != sdk.TaskStateCompleted {
+		t.Errorf("the answer is %q, and the task is %s", text, state)
 	}
 }
