@@ -16,7 +16,7 @@ import (
 	"daycare/engine/apitoken"
 	"daycare/engine/control"
 	"daycare/engine/event"
-	"daycare/engine/inbox"
+	"daycare/engine/fault"
 	"daycare/engine/message"
 )
 
@@ -39,7 +39,7 @@ func (w *worker) find(item string) (*event.Posted, error) {
 			return p, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: %q", inbox.ErrUnknown, item)
+	return nil, fmt.Errorf("%w: %q", fault.UnknownItem, item)
 }
 
 // end is the end of an item. The lock is held.
@@ -125,7 +125,7 @@ func (w *worker) Drop(_ context.Context, _, item string) error {
 	case err != nil:
 		return err
 	case p.State != "waiting":
-		return inbox.ErrTaken
+		return fault.ItemTaken
 	}
 	w.posted = slices.DeleteFunc(w.posted, func(other *event.Posted) bool { return other == p })
 
