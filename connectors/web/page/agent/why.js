@@ -81,7 +81,7 @@ function stepsOf(records) {
       const t = r.tokens ?? {};
       const input = (t.input ?? 0) + (t.cacheRead ?? 0) + (t.cacheWrite ?? 0);
       steps.push({
-        name: `Model call ${++model}`,
+        name: `Model call ${++model}${r.finish === 'interrupted' ? ', interrupted' : ''}`,
         from: r.ms ? at - r.ms : clock,
         to: at,
         first: r.ms && r.firstMs ? at - r.ms + r.firstMs : 0,

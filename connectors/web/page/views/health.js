@@ -192,10 +192,8 @@ class Health {
     button.disabled = true;
     try {
       const result = await post(`/v1/${kind}/${encodeURIComponent(s.id)}/test`);
-      this.#tests.set(`${kind}/${s.id}`, {
-        ok: result.ok !== false && !result.error,
-        text: result.error ?? result.detail ?? result.text ?? 'It works.',
-      });
+      const wrong = [result.error, result.remedy].filter(Boolean).join('. ');
+      this.#tests.set(`${kind}/${s.id}`, { ok: result.ok, text: wrong || result.verdict || `It answered in ${span(result.ms)}` });
     } catch (err) {
       this.#tests.set(`${kind}/${s.id}`, { ok: false, text: [err.message, err.hint].filter(Boolean).join('. ') });
     }
