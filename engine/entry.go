@@ -224,13 +224,6 @@ func (e *entry) sleep() {
 	e.actors.forget(e)
 }
 
-// lockAndSleep is sleep for callers that do not hold the lock.
-func (e *entry) lockAndSleep() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.sleep()
-}
-
 // act is the actor: it runs the agent until it may sleep. One that fails leaves, and
 // the waker has it tried again.
 func (e *entry) act(ctx context.Context, start StartFunc) {

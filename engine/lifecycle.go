@@ -165,7 +165,9 @@ func (l *lifecycle) retire(ctx context.Context, id, reason string) error {
 
 	err = e.halt(ctx)
 	l.index.SetEnded(id, true)
-	e.lockAndSleep()
+	e.mu.Lock()
+	e.sleep() // it may have slept
+	e.mu.Unlock()
 	if err != nil {
 		return err
 	}

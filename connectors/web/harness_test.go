@@ -80,7 +80,8 @@ func (s *served) Run(ctx context.Context, deliver message.Deliver) error {
 	s.deliver = deliver
 	tokens := apitoken.Open(s.root, disk.NewVolume(s.root), func(string, []finding.Finding) {})
 	s.door = New(Options{Root: s.root, Tokens: tokens, Open: func(context.Context) (string, error) { return "http://" + s.addr, nil }})
-	l, err := control.ListenTCP(control.TCP{Addr: cmp.Or(s.addr, "127.0.0.1:0"), BrowsersOnly: true, Tokens: tokens, Page: s.door, Log: s.log})
+	l, err := control.ListenTCP(control.TCP{Addr: cmp.Or(s.addr, "127.0.0.1:0"), BrowsersOnly: true, Tokens: tokens,
+		Page: s.door, Log: s.log})
 	if err != nil {
 		return err
 	}

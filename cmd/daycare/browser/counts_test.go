@@ -64,7 +64,8 @@ func TestLongHistory(t *testing.T) {
 	first := p.seqs()
 	newest := first[len(first)-1]
 
-	p.scrolls("log.scrollTop = 0", "document.querySelector('main .log small')?.innerText.match(/#(\\d+)/)?.[1] < 10", "the beginning is shown")
+	p.scrolls("log.scrollTop = 0", "document.querySelector('main .log small')?.innerText.match(/#(\\d+)/)?.[1] < 10",
+		"the beginning is shown")
 	p.find("button", "To the newest")
 	if seqs := p.seqs(); seqs[len(seqs)-1] >= newest {
 		t.Errorf("the newest record, %d, is still in the page with the first one", newest)
@@ -98,6 +99,7 @@ func (p *tab) seqs() []int {
 // scrolls moves the transcript until something holds.
 func (p *tab) scrolls(move, until, what string) {
 	p.t.Helper()
-	p.wait(fmt.Sprintf("(() => { const log = document.querySelector('main .log'); if (%s) return true; %s; return false; })()", until, move), what)
+	p.wait(fmt.Sprintf("(() => { const log = document.querySelector('main .log'); if (%s) return true; %s; return false; })()",
+		until, move), what)
 	p.seqs()
 }

@@ -57,7 +57,8 @@ rules:
 	type saved struct{ Kind, Way, Text string }
 	got := eval[map[string]saved](p, `Promise.all([...document.querySelectorAll("main .log a[download]")].map(async a => {
 		const answer = await fetch(a.href);
-		return [a.download, { kind: answer.headers.get("Content-Type"), way: answer.headers.get("Content-Disposition"), text: await answer.text() }];
+		const { headers } = answer;
+		return [a.download, { kind: headers.get("Content-Type"), way: headers.get("Content-Disposition"), text: await answer.text() }];
 	})).then(Object.fromEntries)`)
 	if want := (saved{"application/octet-stream", "attachment; filename=notes.txt", "milk"}); got["notes.txt"] != want {
 		t.Errorf("notes.txt is sent as %+v, want %+v", got["notes.txt"], want)

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/chromedp/chromedp"
 )
 
 // A setting that is changed in the form is changed in the text, and nothing else is; what is
@@ -61,15 +59,13 @@ func TestSettingsLists(t *testing.T) {
 	p.change("set-connectors-0-allow", "12\n77\ncarl")
 	p.change("set-connectors-0-queue", "collect")
 	p.change("set-permissions-defaults-hosts", "example.org")
-	p.do("open the sections", chromedp.Evaluate[chromedp.Void](
-		"document.querySelectorAll('main details').forEach(d => { d.open = true; })"))
+	eval[bool](p, "(document.querySelectorAll('main details').forEach(d => { d.open = true; }), true)")
 	p.click("button", "Add to models")
 	p.wait("document.getElementById('set-models-0-id')", "a new entry has fields")
 	p.change("set-models-0-id", "scripted")
 	p.looks("settings, lists")
-	const want = "connectors:\n  - id: hall # the hall\n    type: webhook\n" +
-		"    allow:\n      - \"12\"  # Ann\n      - \"77\"\n      - carl\n" +
-		"    options: { secretEnv: HALL }\n    queue: collect\n" +
+	const want = "connectors:\n  - id: hall # the hall\n    type: webhook\n    allow:\n      - \"12\"  # Ann\n" +
+		"      - \"77\"\n      - carl\n    options: { secretEnv: HALL }\n    queue: collect\n" +
 		"permissions:\n  defaults:\n    hosts: [example.org]\nmodels:\n  - id: scripted\n"
 	text := eval[string](p, "document.querySelector('main .edit textarea').value")
 	if _, lists, _ := strings.Cut(strings.Replace(text, "id: hall   #", "id: hall #", 1), "script.yaml } }\n"); lists != want {

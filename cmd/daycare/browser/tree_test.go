@@ -20,7 +20,7 @@ var changing = []struct {
 	found *regexp.Regexp
 	shown string
 }{
-	{regexp.MustCompile(`\d{1,2} [A-Z][a-z]{2},? (?:\d{4}, )?\d\d:\d\d(?::\d\d)?|[A-Z][a-z]{2} \d{1,2},? (?:\d{4}, )?\d\d:\d\d(?::\d\d)?`), "TIME"},
+	{regexp.MustCompile(`(?:\d{1,2} [A-Z][a-z]{2}|[A-Z][a-z]{2} \d{1,2}),? (?:\d{4}, )?\d\d:\d\d(?::\d\d)?`), "TIME"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d(?:T[\d:.]+Z)?`), "DAY"},
 	{regexp.MustCompile(`\b\d\d:\d\d(?::\d\d)?\b`), "TIME"},
 	{regexp.MustCompile(`\b(?:in )?\d+(?:\.\d+)?(?: ?(?:ms|min|s|m|h|d|days))\b|^now$|\bnow$`), ""},
@@ -147,7 +147,8 @@ func TestTrees(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
-			t.Errorf("%s is announced in another way; if that is better: go test ./cmd/daycare/browser -run TestTrees -update\n%s", v.name, d)
+			t.Errorf("%s is announced in another way; if that is better: go test ./cmd/daycare/browser -run TestTrees -update\n%s",
+				v.name, d)
 		}
 	}
 }

@@ -118,8 +118,8 @@ func TestNothingRan(t *testing.T) {
 			{ seq: 3, at: at(6), type: "tool_result", fields: { toolCallId: "c", name: "read", status: "ok", ms: 1000 } },
 			{ seq: 4, at: at(8), type: "assistant_message", fields: { ms: 2000, tokens: { input: 12, output: 2 }, cost: 0.02 } },
 		];
-		window.fetch = (path, options) => path === "/v1/why/told"
-			? Promise.resolve(Response.json({ id: "told", records, calls: 2, cost: 0.04, tokens: { input: 22, output: 4 } })) : send(path, options);`)
+		const told = { id: "told", records, calls: 2, cost: 0.04, tokens: { input: 22, output: 4 } };
+		window.fetch = (path, options) => path === "/v1/why/told" ? Promise.resolve(Response.json(told)) : send(path, options);`)
 	p.goTo("/agents/0?why=told")
 	p.sees("What happened, in 8.0s")
 	p.looks("why, with a gap")
@@ -130,8 +130,9 @@ func TestNothingRan(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the steps are %v, want %v", got, want)
 	}
-	if x := eval[string](p, "document.querySelector('dialog[open] .waterfall rect.before').getAttribute('width')"); x != "62.5" { // of 1000: 0.5 of 8 s
-		t.Errorf("the wait for the first piece is %s wide, want 62.5", x)
+	wide := eval[string](p, "document.querySelector('dialog[open] .waterfall rect.before').getAttribute('width')")
+	if wide != "62.5" { // of 1000: 0.5 of 8 s
+		t.Errorf("the wait for the first piece is %s wide, want 62.5", wide)
 	}
 	p.sees("First piece of an answer after")
 }

@@ -99,7 +99,7 @@ export class Form {
     const one = (_, i) => {
       const own = [...keys, i];
       const flow = valueAt(this.#text, own);
-      if (flow?.value) return [h('p', this.#inText(`${id}-${i}`, own, flow.line))];
+      if (flow?.value) return h('p.bar', h('code.cut.grow', plain(flow.value)), this.#inText(`${id}-${i}`, own, flow.line));
       const title = ['id', 'command'].map((key) => valueAt(this.#text, [...own, key])?.value).find(Boolean) ?? String(i + 1);
       const remove = () => this.#publish(keys, withoutEntry(this.#text, keys, i));
       return h(
