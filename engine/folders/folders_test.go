@@ -16,6 +16,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -163,6 +164,28 @@ func TestFilesThatAreRefused(t *testing.T) {
 }
 
 // A descriptor must not take the address of another agent.
+// A text that the history names by hash can be read, and nothing else beside it; it cannot be written.
+func TestTextsOfAHistory(t *testing.T) {
+	f := open(t)
+	id := colleague(t, f, "Ops", record.State{})
+	hash := says(t, f, id, "t1", "the answer")
+	v, err := f.Read(id, "blobs/"+hash)
+	if want := text(t, f.folder(id), "blobs", hash); err != nil || string(v.Content) != want || v.Hash != hash {
+		t.Errorf("%d bytes with the hash %s, %v; want %d with %s", len(v.Content), v.Hash, err, len(want), hash)
+	}
+	if _, err := f.Write(id, "blobs/"+hash, []byte("another"), hash); !errors.Is(err, ErrNotEditable) {
+		t.Errorf("written: %v", err)
+	}
+	for _, name := range []string{"", "..", "../state.json", strings.Repeat("0", 64), hash + "/..", strings.ToUpper(hash)} {
+		if v, err := f.Read(id, "blobs/"+name); !errors.Is(err, fault.NoFile) {
+			t.Errorf("blobs/%s: %q, %v; want %v", name, v.Content, err, fault.NoFile)
+		}
+	}
+	if _, err := f.Read("abcdefghijklmnopqrstuvwx", "blobs/"+hash); !errors.Is(err, message.ErrUnknownAgent) {
+		t.Errorf("of no agent: %v", err)
+	}
+}
+
 func TestADescriptorWithTheAddressOfAnotherIsRefused(t *testing.T) {
 	f := open(t)
 	var ids []string

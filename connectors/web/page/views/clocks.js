@@ -222,7 +222,8 @@ function describe(c, range) {
 
 function lastNote(run) {
   if (run.reason) return run.reason;
-  return run.ms ? lasted(run.ms) : run.slot ? hour(run.slot) : '';
+  const at = run.slot || run.at;
+  return at ? hour(at) : '';
 }
 
 function nextOf(c) {
