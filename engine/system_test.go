@@ -42,7 +42,10 @@ func newHouse(t *testing.T, root string, start StartFunc, connectors ...Connecto
 func newHouseWith(t *testing.T, root string, start StartFunc, o Options) *house {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	vol := disk.NewVolume(root)
+	vol := o.Volume
+	if vol == nil {
+		vol = disk.NewVolume(root)
+	}
 	index, _, err := address.Load(vol, root, log)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/cluster/clustertest"
 	"daycare/engine/disk"
 	"daycare/engine/fault"
 	"daycare/engine/inbox"
@@ -19,7 +20,7 @@ import (
 
 // What was behind a barrier on a machine that died is there on the next one.
 func TestTakeover(t *testing.T) {
-	s := serve(t, t.TempDir(), -1)
+	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
 	a.own("one")
@@ -52,7 +53,7 @@ func TestTakeover(t *testing.T) {
 
 // A machine that does not know that it was replaced cannot append, and is told.
 func TestZombieIsFenced(t *testing.T) {
-	s := serve(t, t.TempDir(), -1)
+	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	lost := make(chan string, 1)
 	watching, stop := context.WithCancel(t.Context())
@@ -85,7 +86,7 @@ func TestZombieIsFenced(t *testing.T) {
 // A folder that was given up is taken as it is, with what was edited meanwhile; where another
 // machine went on it is built from the log, and an edit is kept aside.
 func TestFolderBetweenOwners(t *testing.T) {
-	s := serve(t, t.TempDir(), -1)
+	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
 	a.own("one")
@@ -133,7 +134,7 @@ func TestFolderBetweenOwners(t *testing.T) {
 
 // A long log is shortened, and makes the same files.
 func TestLongLogIsShortened(t *testing.T) {
-	s := serve(t, t.TempDir(), -1)
+	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
 	a.own("one")
@@ -160,7 +161,7 @@ func TestLongLogIsShortened(t *testing.T) {
 
 // More files than a message can name are one object.
 func TestManyFiles(t *testing.T) {
-	s := serve(t, t.TempDir(), -1)
+	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one/blobs")
 	const many = 5000
@@ -183,7 +184,7 @@ func TestManyFiles(t *testing.T) {
 
 // The store of the cluster is wiped: its owner writes the log again from its folder.
 func TestWipedStoreIsSeededAgain(t *testing.T) {
-	s := serve(t, t.TempDir(), -1)
+	s := clustertest.Serve(t, t.TempDir(), 0)
 	port := s.Addr().String()[strings.LastIndex(s.Addr().String(), ":")+1:]
 	a := newHost(t, s)
 	a.make("one")
@@ -198,7 +199,7 @@ func TestWipedStoreIsSeededAgain(t *testing.T) {
 	time.Sleep(100 * time.Millisecond)
 	var n int
 	fmt.Sscan(port, &n)
-	s = serve(t, t.TempDir(), n)
+	s = clustertest.Serve(t, t.TempDir(), n)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +217,7 @@ func TestWipedStoreIsSeededAgain(t *testing.T) {
 
 // Agents with work are looked after when their owner dies, or leaves them with work.
 func TestOrphans(t *testing.T) {
-	s := serve(t, t.TempDir(), -1)
+	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	for _, agent := range []string{"dead", "left", "asleep"} {
 		a.make(agent)
@@ -250,7 +251,7 @@ func TestOrphans(t *testing.T) {
 
 // An item reaches the machine that owns its agent, and its refusal comes back.
 func TestForward(t *testing.T) {
-	s := serve(t, t.TempDir(), -1)
+	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

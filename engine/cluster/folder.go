@@ -140,17 +140,38 @@ func (n *Node) build(ctx context.Context, agent string, files map[string]file, o
 		have[name] = newCopied(data)
 	}
 
-	if err := n.setAside(agent, dir, old, marked); err != nil {
-		return nil, err
-	}
-	return have, n.vol.Rename("claim", temp, dir)
+	return have, n.publish(agent, temp, dir, old, marked)
 }
 
-// setAside moves the folder of an agent away, or removes it if nothing in it is new.
-func (n *Node) setAside(agent, dir string, old mark, marked bool) error {
-	if !disk.Exists(dir) {
-		return nil
+// publish puts a folder that was built in the place of the one that is there, in one step
+// where the file system can: the engine must not see that the agent has none.
+func (n *Node) publish(agent, temp, dir string, old mark, marked bool) error {
+	if disk.Exists(dir) {
+		swapped, err := n.vol.Swap("claim", temp, dir)
+		if err != nil {
+			return err
+		}
+		if swapped {
+			return n.setAside(agent, temp, old, marked)
+		}
+		if err := n.setAside(agent, dir, old, marked); err != nil {
+			return err
+		}
 	}
+
+	return n.vol.Rename("claim", temp, dir)
+}
+
+// setAside moves the old folder of an agent away, or removes it if nothing in it is new.
+func (n *Node) setAside(agent, dir string, old mark, marked bool) error {
+	found, err := n.list(dir)
+	if err != nil {
+		return err
+	}
+	if marked && sameAs(found, old.Files) {
+		return n.vol.RemoveAll("claim", dir)
+	}
+
 	away := filepath.Join(n.root, "away", agent)
 	if err := n.vol.MkdirAll(filepath.Dir(away)); err != nil {
 		return err
@@ -158,16 +179,8 @@ func (n *Node) setAside(agent, dir string, old mark, marked bool) error {
 	if err := n.vol.RemoveAll("claim", away); err != nil {
 		return err
 	}
-
-	found, err := n.list(dir)
-	if err != nil {
-		return err
-	}
 	if err := n.vol.Shift("claim", dir, away); err != nil {
 		return err
-	}
-	if marked && sameAs(found, old.Files) {
-		return n.vol.RemoveAll("claim", away)
 	}
 
 	n.log.Info("the folder of an agent that continued on another machine was set aside", "agent", agent, "folder", away)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"daycare/engine/cluster/clustertest"
 	"daycare/engine/disk"
 )
 
@@ -71,7 +72,7 @@ func (s *silent) publish(ctx context.Context, unit string, expect uint64, m logg
 
 // An answer that was lost is not taken for another machine, and nothing is there twice.
 func TestLostAnswers(t *testing.T) {
-	a := newHost(t, serve(t, t.TempDir(), -1))
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
 	a.make("one")
 	a.store = &silent{store: a.store, left: 1}
 	a.own("one")
@@ -95,7 +96,7 @@ func TestLostAnswers(t *testing.T) {
 
 // An append that would leave a hole is refused, and the log stays readable.
 func TestNoHoleIsWritten(t *testing.T) {
-	a := newHost(t, serve(t, t.TempDir(), -1))
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
 	a.make("one")
 	a.own("one")
 	path := a.path("one", "history.jsonl")

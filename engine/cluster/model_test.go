@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"daycare/engine/cluster/clustertest"
 	"daycare/engine/disk"
 	"daycare/engine/message"
 )
@@ -61,7 +62,7 @@ type player struct {
 // every line that was acknowledged, in order and once; besides those, only lines whose writer
 // got an error, each once.
 func TestModel(t *testing.T) {
-	s := serve(t, t.TempDir(), -1)
+	s := clustertest.Serve(t, t.TempDir(), 0)
 	var machines []*player
 	for range 3 {
 		machines = append(machines, &player{host: newHost(t, s)})

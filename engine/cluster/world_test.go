@@ -22,22 +22,6 @@ func covered(name string) bool {
 	return slices.Contains([]string{"inbox.jsonl", "history.jsonl", "state.json"}, name) || strings.HasPrefix(name, "blobs/")
 }
 
-// serve runs a NATS server in this process. dir is its store.
-func serve(t testing.TB, dir string, port int) *server.Server {
-	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go s.Start()
-	if !s.ReadyForConnections(30 * time.Second) {
-		t.Fatal("the server does not start")
-	}
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-
-	return s
-}
-
 // A host is a node with its volume.
 type host struct {
 	*Node

@@ -36,6 +36,20 @@ func (v *Volume) Shift(step, from, to string) error {
 	return nil
 }
 
+// Swap exchanges the names of two files or folders in one step, without a barrier; ok is false
+// where the file system cannot. The failpoint is step.rename.
+func (v *Volume) Swap(step, a, b string) (ok bool, err error) {
+	if err := v.Err(); err != nil {
+		return false, err
+	}
+	err = crash.Do(step+".rename", func() (err error) { ok, err = v.exchange(a, b); return err })
+	if err != nil {
+		return false, v.classifyName(fmt.Errorf("exchange: %w", err))
+	}
+
+	return ok, nil
+}
+
 // folders are those that two paths are in.
 func folders(a, b string) []string {
 	if filepath.Dir(a) == filepath.Dir(b) {
