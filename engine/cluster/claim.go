@@ -96,13 +96,13 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 }
 
 // publishOnce publishes a message and, if the answer is lost, finds out whether it is there.
-func (n *Node) publishOnce(ctx context.Context, agent string, expect uint64, m logged) (uint64, error) {
+func (l links) publishOnce(ctx context.Context, agent string, expect uint64, m logged) (uint64, error) {
 	for {
-		seq, err := n.store.publish(ctx, agent, expect, m)
+		seq, err := l.store.publish(ctx, agent, expect, m)
 		if err == nil {
 			return seq, nil
 		}
-		if newest, rerr := n.store.last(ctx, agent); rerr == nil && newest.id == m.id {
+		if newest, rerr := l.store.last(ctx, agent); rerr == nil && newest.id == m.id {
 			return newest.seq, nil
 		}
 		if errors.As(err, new(*wrongSequence)) {
@@ -134,11 +134,11 @@ func (n *Node) own(ctx context.Context, agent string, head logged, at place) err
 			return err
 		}
 	default:
-		files, err := n.readLog(ctx, agent, head.seq)
+		files, err := n.readLog(ctx, agent, head.seq, n.covers)
 		if err != nil {
 			return err
 		}
-		if u.files, err = n.build(ctx, agent, files, old, marked); err != nil {
+		if u.files, err = n.build(ctx, n.store, agent, files, old, marked); err != nil {
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func (n *Node) own(ctx context.Context, agent string, head logged, at place) err
 	if err != nil {
 		return err
 	}
-	if differ := n.differences(u.files, found); len(differ) > 0 {
+	if differ := differences(u.files, found); len(differ) > 0 {
 		if differ, err = n.fit(append([]segment{{Op: opSnapshot}}, all(found)...)); err != nil {
 			return err
 		}
@@ -173,8 +173,8 @@ func all(files map[string][]byte) (segments []segment) {
 }
 
 // asItWas are the files of a folder that are as they were when it was given up.
-func (n *Node) asItWas(dir string, old mark) (map[string]*copied, error) {
-	found, err := n.list(dir)
+func (w *workingCopy) asItWas(dir string, old mark) (map[string]*copied, error) {
+	found, err := w.list(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -192,9 +192,9 @@ func (n *Node) asItWas(dir string, old mark) (map[string]*copied, error) {
 
 // readLog reads the log of a unit up to the message that was claimed on. A server that is
 // behind is asked again.
-func (n *Node) readLog(ctx context.Context, agent string, upTo uint64) (map[string]file, error) {
+func (l links) readLog(ctx context.Context, agent string, upTo uint64, covers func(string) bool) (map[string]file, error) {
 	for {
-		log, err := n.store.read(ctx, agent)
+		log, err := l.store.read(ctx, agent)
 		if err != nil {
 			return nil, err
 		}
@@ -205,7 +205,7 @@ func (n *Node) readLog(ctx context.Context, agent string, upTo uint64) (map[stri
 		err = errHole
 		if len(log) > 0 && log[len(log)-1].seq == upTo {
 			var files map[string]file
-			if files, err = fold(ctx, n.store, log, n.covers); err == nil {
+			if files, err = fold(ctx, l.store, log, covers); err == nil {
 				return files, nil
 			}
 		}

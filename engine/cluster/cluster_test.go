@@ -132,6 +132,25 @@ func TestFolderBetweenOwners(t *testing.T) {
 	}
 }
 
+// What was edited while nobody owned the folder is in the log as soon as somebody does.
+func TestAnEditIsReplicatedWithTheClaim(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	a.make("one")
+	a.own("one")
+	add(t, a.open("one", "history.jsonl"), "1")
+	a.Release("one", false)
+	if err := os.WriteFile(a.path("one", "state.json"), []byte("edited"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.own("one")
+	a.die()
+	b.own("one")
+	if got := b.lines("one", "state.json"); !slices.Equal(got, []string{"edited"}) {
+		t.Errorf("state is %q", got)
+	}
+}
+
 // A long log is shortened, and makes the same files.
 func TestLongLogIsShortened(t *testing.T) {
 	s := clustertest.Serve(t, t.TempDir(), 0)

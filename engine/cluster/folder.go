@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,17 +32,25 @@ type stamp struct {
 	SHA  string `json:"sha"`
 }
 
-func (n *Node) folder(agent string) string { return filepath.Join(n.root, "agents", agent) }
+// A workingCopy has the folders of agents on this machine.
+type workingCopy struct {
+	root   string // .daycare
+	vol    *disk.Volume
+	covers func(name string) bool
+	log    *slog.Logger
+}
+
+func (w *workingCopy) folder(agent string) string { return filepath.Join(w.root, "agents", agent) }
 
 // list returns the files of a folder that belong to its unit, by name.
-func (n *Node) list(dir string) (map[string][]byte, error) {
+func (w *workingCopy) list(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		rel, rerr := filepath.Rel(dir, path)
-		if err = errors.Join(err, rerr); err != nil || !d.Type().IsRegular() || !n.covers(filepath.ToSlash(rel)) {
+		if err = errors.Join(err, rerr); err != nil || !d.Type().IsRegular() || !w.covers(filepath.ToSlash(rel)) {
 			return err
 		}
 		data, err := os.ReadFile(path)
@@ -57,7 +66,7 @@ func (n *Node) list(dir string) (map[string][]byte, error) {
 }
 
 // readMark reads the mark of a folder and removes it; ok is false if there is none.
-func (n *Node) readMark(dir string) (m mark, ok bool, err error) {
+func (w *workingCopy) readMark(dir string) (m mark, ok bool, err error) {
 	path := filepath.Join(dir, markName)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +75,7 @@ func (n *Node) readMark(dir string) (m mark, ok bool, err error) {
 	if err != nil {
 		return mark{}, false, err
 	}
-	if err := n.vol.Remove("claim", path); err != nil {
+	if err := w.vol.Remove("claim", path); err != nil {
 		return mark{}, false, err
 	}
 
@@ -75,7 +84,7 @@ func (n *Node) readMark(dir string) (m mark, ok bool, err error) {
 
 // writeMark notes that a folder is the state of its unit at a place. It makes no barrier: a
 // folder without a mark is built again.
-func (n *Node) writeMark(dir string, at place, files map[string]*copied) error {
+func (w *workingCopy) writeMark(dir string, at place, files map[string]*copied) error {
 	m := mark{Seq: at.last, N: at.n, Files: map[string]stamp{}}
 	for name, c := range files {
 		m.Files[name] = stamp{c.size, c.sum()}
@@ -85,11 +94,11 @@ func (n *Node) writeMark(dir string, at place, files map[string]*copied) error {
 		return err
 	}
 
-	return n.vol.WriteDraft("claim", filepath.Join(dir, markName), append(data, '\n'))
+	return w.vol.WriteDraft("claim", filepath.Join(dir, markName), append(data, '\n'))
 }
 
 // differences are the segments that bring the log of a unit to what its folder has.
-func (n *Node) differences(have map[string]*copied, folder map[string][]byte) (segments []segment) {
+func differences(have map[string]*copied, folder map[string][]byte) (segments []segment) {
 	for name, data := range folder {
 		c := have[name]
 		switch {
@@ -114,76 +123,78 @@ func (n *Node) differences(have map[string]*copied, folder map[string][]byte) (s
 // build makes the folder of an agent from its log and puts it in the place of the one that is
 // there. That one is kept in away/ if it has anything that it had not when it was last given
 // up: an edit, or what a process that died had not yet replicated.
-func (n *Node) build(ctx context.Context, agent string, files map[string]file, old mark, marked bool) (map[string]*copied, error) {
-	temp, dir := filepath.Join(n.root, "agents", ".new-claim-"+agent), n.folder(agent)
-	if err := n.vol.RemoveAll("claim", temp); err != nil {
+func (w *workingCopy) build(ctx context.Context, s store, agent string, files map[string]file, old mark, marked bool) (
+	map[string]*copied, error,
+) {
+	temp, dir := filepath.Join(w.root, "agents", ".new-claim-"+agent), w.folder(agent)
+	if err := w.vol.RemoveAll("claim", temp); err != nil {
 		return nil, err
 	}
-	if err := n.vol.MkdirAll(temp); err != nil {
+	if err := w.vol.MkdirAll(temp); err != nil {
 		return nil, err
 	}
-	defer n.vol.RemoveAll("claim", temp) // it has its name by then, or is of no use
+	defer w.vol.RemoveAll("claim", temp) // it has its name by then, or is of no use
 
 	have := map[string]*copied{}
 	for name, f := range files {
-		data, err := f.bytes(ctx, n.store)
+		data, err := f.bytes(ctx, s)
 		if err != nil {
 			return nil, err
 		}
 		path := filepath.Join(temp, filepath.FromSlash(name))
-		if err := n.vol.MkdirAll(filepath.Dir(path)); err != nil {
+		if err := w.vol.MkdirAll(filepath.Dir(path)); err != nil {
 			return nil, err
 		}
-		if err := n.vol.WriteDraft("claim", path, data); err != nil {
+		if err := w.vol.WriteDraft("claim", path, data); err != nil {
 			return nil, fmt.Errorf("build the folder of %s: %w", agent, err)
 		}
 		have[name] = newCopied(data)
 	}
 
-	return have, n.publish(agent, temp, dir, old, marked)
+	return have, w.publish(agent, temp, dir, old, marked)
 }
 
 // publish puts a folder that was built in the place of the one that is there, in one step
 // where the file system can: the engine must not see that the agent has none.
-func (n *Node) publish(agent, temp, dir string, old mark, marked bool) error {
+func (w *workingCopy) publish(agent, temp, dir string, old mark, marked bool) error {
 	if disk.Exists(dir) {
-		swapped, err := n.vol.Swap("claim", temp, dir)
+		swapped, err := w.vol.Swap("claim", temp, dir)
 		if err != nil {
 			return err
 		}
 		if swapped {
-			return n.setAside(agent, temp, old, marked)
+			return w.setAside(agent, temp, old, marked)
 		}
-		if err := n.setAside(agent, dir, old, marked); err != nil {
+		if err := w.setAside(agent, dir, old, marked); err != nil {
 			return err
 		}
 	}
 
-	return n.vol.Rename("claim", temp, dir)
+	return w.vol.Rename("claim", temp, dir)
 }
 
 // setAside moves the old folder of an agent away, or removes it if nothing in it is new.
-func (n *Node) setAside(agent, dir string, old mark, marked bool) error {
-	found, err := n.list(dir)
+func (w *workingCopy) setAside(agent, dir string, old mark, marked bool) error {
+	found, err := w.list(dir)
 	if err != nil {
 		return err
 	}
 	if marked && sameAs(found, old.Files) {
-		return n.vol.RemoveAll("claim", dir)
+		return w.vol.RemoveAll("claim", dir)
 	}
 
-	away := filepath.Join(n.root, "away", agent)
-	if err := n.vol.MkdirAll(filepath.Dir(away)); err != nil {
+	away := filepath.Join(w.root, "away", agent)
+	if err := w.vol.MkdirAll(filepath.Dir(away)); err != nil {
 		return err
 	}
-	if err := n.vol.RemoveAll("claim", away); err != nil {
+	if err := w.vol.RemoveAll("claim", away); err != nil {
 		return err
 	}
-	if err := n.vol.Shift("claim", dir, away); err != nil {
+	if err := w.vol.Shift("claim", dir, away); err != nil {
 		return err
 	}
 
-	n.log.Info("the folder of an agent that continued on another machine was set aside", "agent", agent, "folder", away)
+	w.log.Info("the folder of an agent that continued on another machine was set aside", "agent", agent, "folder", away)
 	return nil
 }
 

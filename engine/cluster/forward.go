@@ -33,7 +33,8 @@ type answer struct {
 	Error   string          `json:"error,omitempty"`
 }
 
-func (n *Node) forward(ctx context.Context, node, agent string, it inbox.Item) (message.Receipt, error) {
+// Forward is that of engine.Peers.
+func (n *Node) Forward(ctx context.Context, node, agent string, it inbox.Item) (message.Receipt, error) {
 	data, err := json.Marshal(call{agent, it})
 	if err != nil {
 		return message.Receipt{}, err
@@ -69,7 +70,7 @@ func (n *Node) forward(ctx context.Context, node, agent string, it inbox.Item) (
 func (n *Node) Serve(ctx context.Context, posted func(context.Context, string, inbox.Item) (message.Receipt, error)) error {
 	sub, err := n.conn.Subscribe(callSubject+n.boot, func(m *nats.Msg) {
 		n.jobs.Go(func() {
-			data, err := json.Marshal(n.accept(ctx, m.Data, posted))
+			data, err := json.Marshal(accept(ctx, m.Data, posted))
 			if err == nil {
 				err = m.Respond(data)
 			}
@@ -86,7 +87,8 @@ func (n *Node) Serve(ctx context.Context, posted func(context.Context, string, i
 	return sub.Unsubscribe()
 }
 
-func (n *Node) accept(ctx context.Context, data []byte, posted func(context.Context, string, inbox.Item) (message.Receipt, error)) answer {
+// accept has posted make an item durable that another machine forwarded.
+func accept(ctx context.Context, data []byte, posted func(context.Context, string, inbox.Item) (message.Receipt, error)) answer {
 	var c call
 	if err := json.Unmarshal(data, &c); err != nil {
 		return answer{Error: fmt.Sprintf("a forwarded item cannot be read: %v", err)}

@@ -248,7 +248,8 @@ func (m *model) end() {
 
 // What is written for a message is read again, and nothing else is.
 func FuzzDecode(f *testing.F) {
-	f.Add(encode([]segment{{Op: opClaim}, content(opPut, "state.json", 0, []byte("{}")), content(opAppend, "inbox.jsonl", 7, []byte("x\n"))}))
+	f.Add(encode([]segment{{Op: opClaim}, content(opPut, "state.json", 0, []byte("{}")),
+		content(opAppend, "inbox.jsonl", 7, []byte("x\n"))}))
 	f.Add([]byte(`{"op":"append","n":-1}` + "\n"))
 	f.Add([]byte(`{"op":"put","f":"../x","n":1}` + "\nx"))
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -16,8 +16,6 @@ import (
 	"github.com/nrednav/cuid2"
 
 	"daycare/engine/disk"
-	"daycare/engine/inbox"
-	"daycare/engine/message"
 )
 
 // Config is what a Node is made from.
@@ -37,11 +35,7 @@ type Config struct {
 // A Node is one machine of the cluster: the disk.Replica of its volume and the engine.Peers
 // of its System.
 type Node struct {
-	root   string
-	vol    *disk.Volume
-	covers func(string) bool
-	log    *slog.Logger
-
+	workingCopy
 	boot string // of this process
 	conn *nats.Conn
 	links
@@ -80,7 +74,7 @@ const defaultLease = 3 * time.Second
 // Join connects to the cluster, makes in JetStream what is missing, and reports this machine
 // until Close. It fails if no server answers before ctx ends.
 func Join(ctx context.Context, c Config) (*Node, error) {
-	n := &Node{root: c.Root, vol: c.Volume, covers: c.Covers, log: c.Log, boot: cuid2.Generate(),
+	n := &Node{boot: cuid2.Generate(), workingCopy: workingCopy{root: c.Root, vol: c.Volume, covers: c.Covers, log: c.Log},
 		units: units{owned: map[string]*unit{}, claiming: map[string]*sync.Mutex{}}}
 	conn, err := nats.Connect(strings.Join(c.Servers, ","), nats.Name("daycare "+c.Name), nats.MaxReconnects(-1),
 		nats.ReconnectWait(200*time.Millisecond),
@@ -132,14 +126,14 @@ func (n *Node) abandon() {
 
 // of splits the path of a file into its agent and its name; ok is false where it belongs to
 // no unit.
-func (n *Node) of(path string) (agent, name string, ok bool) {
-	rel, err := filepath.Rel(filepath.Join(n.root, "agents"), path)
+func (w *workingCopy) of(path string) (agent, name string, ok bool) {
+	rel, err := filepath.Rel(filepath.Join(w.root, "agents"), path)
 	if err != nil || !filepath.IsLocal(rel) {
 		return "", "", false
 	}
 	agent, name, ok = strings.Cut(filepath.ToSlash(rel), "/")
 
-	return agent, name, ok && n.covers(name)
+	return agent, name, ok && w.covers(name)
 }
 
 // unit returns the unit that a file belongs to, if this machine owns it.
@@ -302,7 +296,7 @@ func (n *Node) release(u *unit, open bool) error {
 		return err
 	}
 	u.mu.Lock()
-	segments := n.differences(u.files, found)
+	segments := differences(u.files, found)
 	u.mu.Unlock()
 	if segments, err = n.fit(append(segments, segment{Op: opRelease, Open: open})); err != nil {
 		return err
@@ -323,11 +317,6 @@ func (n *Node) release(u *unit, open bool) error {
 		n.log.Info("folder not marked", "agent", u.agent, "err", err)
 	}
 	return n.presence.gaveUp(n.ctx, u.agent, open)
-}
-
-// Forward is that of engine.Peers.
-func (n *Node) Forward(ctx context.Context, node, agent string, it inbox.Item) (message.Receipt, error) {
-	return n.forward(ctx, node, agent, it)
 }
 
 // Away is that of disk.Replica.
