@@ -86,7 +86,7 @@ func (b *Backlog[T]) Put(a Arrival[T]) {
 		return
 	case behind:
 		b.newer[a.Channel] = true
-	case len(b.arrived) >= maxArrived:
+	case b.marks.held, len(b.arrived) >= maxArrived: // others may come before it, or there is no room
 		b.late(a.Channel)
 	default:
 		b.arrived = append(b.arrived, a)
@@ -122,7 +122,8 @@ func (b *Backlog[T]) late(channel string) {
 	}
 }
 
-// Known says whether all channels of which something may have been missed are known.
+// Known says whether all channels of which something may have been missed are known. While
+// they are not, what arrives is fetched, so that it comes after what was missed before it.
 func (b *Backlog[T]) Known(all bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -108,6 +108,19 @@ func TestABacklogFetchesWhatWasMissed(t *testing.T) {
 	})
 }
 
+// What arrives before it is known what was missed comes after that.
+func TestABacklogWaitsForWhatWasMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{kept: map[string]map[string][]byte{}, all: map[string][]int64{"a": {101, 102, 103}}}
+		b := s.backlog(100)
+		b.Put(Arrival[string]{Channel: "a", At: 103})
+		s.run(t, b, time.Minute)
+		if want := []string{"a101", "a102", "a103"}; !slices.Equal(s.taken, want) {
+			t.Errorf("taken are %q, want %q", s.taken, want)
+		}
+	})
+}
+
 // The floor rises only over what was taken in all channels, and while all of them are known.
 func TestMarks(t *testing.T) {
 	s := &shelf{kept: map[string]map[string][]byte{}}
@@ -147,6 +160,7 @@ func TestABacklogKeepsItsOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{kept: map[string]map[string][]byte{}, all: map[string][]int64{}}
 		b := s.backlog(0)
+		b.Known(true)
 		s.refuse = errors.New("full")
 		for i := range int64(maxArrived + 100) {
 			s.all["a"] = append(s.all["a"], i+1)

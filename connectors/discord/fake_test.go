@@ -287,7 +287,7 @@ func (s *server) ended(conn *websocket.Conn, err error) {
 	for _, l := range s.sessions {
 		if l.conn == conn {
 			l.conn = nil
-			l.gone = websocket.CloseStatus(err) == websocket.StatusNormalClosure
+			l.gone = l.gone || websocket.CloseStatus(err) == websocket.StatusNormalClosure
 		}
 	}
 	s.touch()
