@@ -35,7 +35,7 @@ func TestWaitingMessagesAreAmended(t *testing.T) {
 	edit.Amends, edit.Quote = "two", "before"
 	take(edit)
 	gone := from("eve", "e2", "")
-	gone.Amends = "one"
+	gone.Amends, gone.Deleted = "one", true
 	take(gone)
 
 	d = w.desk(o, talker{w}) // a new process
@@ -68,6 +68,12 @@ func TestAmendmentsGoToTheHostOrAreNotes(t *testing.T) {
 		t.Fatalf("%v: asked %+v, delivered %+v; want the queued message edited and no note", err, asked, w.taken)
 	}
 
+	p.Text = "" // of a picture whose caption was removed
+	if err := take(); err != nil || asked[1].Deleted || asked[1].Text != "" {
+		t.Fatalf("%v: asked %+v; want the text removed, and the message kept", err, asked[1])
+	}
+	p.Text = "better"
+
 	queued, failure = false, disk.ErrFull
 	if err := take(); !errors.Is(err, disk.ErrFull) {
 		t.Errorf("on a full disk: %v, want its error", err)
@@ -82,7 +88,7 @@ func TestAmendmentsGoToTheHostOrAreNotes(t *testing.T) {
 		w.taken[0].Text != "The person edited message m1. It now reads:\n\nbetter" {
 		t.Fatalf("%v: delivered %+v, want a silent note", err, w.taken)
 	}
-	p.Group, p.Text, p.Key = false, "", "e2"
+	p.Group, p.Text, p.Key, p.Deleted = false, "", "e2", true
 	if err := take(); err != nil || len(w.taken) != 2 || w.taken[1].Text != "The person deleted message m1." || !w.taken[1].Silent {
 		t.Fatalf("%v: delivered %+v, want a silent note", err, w.taken)
 	}

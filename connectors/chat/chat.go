@@ -146,10 +146,14 @@ type Post struct {
 	// Note: it changes what was said before (an edit, a reaction). The agent hears
 	// of it with its next message and begins no turn.
 	Note bool
-	// Amends is the id of the sender's earlier message that Text replaces, or that was
-	// deleted (no Text). A queued one is edited or dropped; of another one the agent hears as
-	// of a Note.
-	Amends string
+	Amended
+}
+
+// Amended is what a sender did to an earlier message of theirs. A queued one is edited, with its
+// files, or dropped; of another one the agent hears as of a Note.
+type Amended struct {
+	Amends  string // the id of the message that Text replaces, or that was deleted; "": none
+	Deleted bool
 }
 
 // A File is an attachment that is still on the platform.

@@ -51,7 +51,7 @@ func TestWhatAnEventBecomes(t *testing.T) {
 				`"message_snapshots":[{"message":{"content":"old"}}]}`,
 			"5 \"\" false false false [forwarded]\nold\n[sticker: wave]\n[poll: tea?]"},
 		{Options{}, `edit{"id":"1","channel_id":"5","author":{"id":"7"},"content":"new","edited_timestamp":"t"}`,
-			"5 \"\" false false true The person edited message 1. It now reads:\n\nnew"},
+			"5 \"\" false false false new; amends 1"},
 		{Options{}, `edit{"id":"1","channel_id":"5","author":{"id":"7"},"content":"preview"}`, ``},
 		{Options{}, `react{"user_id":"7","channel_id":"5","message_id":"1","emoji":{"name":"👍"}}`,
 			`5 "" false true true The person reacted to message 1 with 👍`},
@@ -77,6 +77,9 @@ func TestWhatAnEventBecomes(t *testing.T) {
 		}
 		p, ok, err := c.in.post(t.Context(), m)
 		got := fmt.Sprintf("%s %q %v %v %v %s", p.From.ChannelID, p.From.ThreadID, p.Group, p.Addressed, p.Note, p.Text)
+		if p.Amends != "" {
+			got += "; amends " + p.Amends
+		}
 		if err != nil || ok != (tt.want != "") || ok && got != tt.want {
 			t.Errorf("%s becomes %q (%v, %v), want %q", tt.event, got, ok, err, tt.want)
 		}

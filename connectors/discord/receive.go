@@ -138,8 +138,7 @@ func (r reader) post(ctx context.Context, m incoming) (p chat.Post, ok bool, err
 
 	p.Text = r.text(m, me)
 	if m.kind == "MESSAGE_UPDATE" {
-		p.Key, p.Note = p.Key+"/"+m.Edited, true
-		p.Text = fmt.Sprintf("The person edited message %s. It now reads:\n\n%s", m.ID, p.Text)
+		p.Key, p.Amends = p.Key+"/"+m.Edited, m.ID
 		return p, true, nil
 	}
 	if to := m.ReplyTo; to != nil {

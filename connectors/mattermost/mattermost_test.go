@@ -229,7 +229,7 @@ func TestWhatAnEventBecomes(t *testing.T) {
 		{"posted", post{Channel: town, User: ada, Props: map[string]any{"from_webhook": "true"}}, ``},
 		{"posted", post{Channel: private(ada), User: me, Text: "own"}, ``},
 		{"post_edited", post{Channel: private(ada), User: ada, Text: "new", stamps: stamps{Edited: 5}},
-			"\"\" false false true The person edited message p. It now reads:\n\nnew"},
+			"\"\" false false false new; amends p"},
 		{"post_edited", post{Channel: private(ada), User: ada, Text: "preview"}, ``},
 		{"post_edited", post{Channel: private(ada), User: stranger, Text: "new", stamps: stamps{Edited: 5}}, ``},
 		{"reaction_added", reaction{Channel: private(ada), User: ada, Post: "p", Emoji: "+1"},
@@ -248,6 +248,9 @@ func TestWhatAnEventBecomes(t *testing.T) {
 		}
 		p, ok, err := c.in.read(t.Context(), e)
 		got := fmt.Sprintf("%q %v %v %v %s", p.From.ThreadID, p.Group, p.Addressed, p.Note, p.Text)
+		if p.Amends != "" {
+			got += "; amends " + p.Amends
+		}
 		if err != nil || ok != (tt.want != "") || ok && got != tt.want {
 			t.Errorf("%s %+v becomes %q (%v, %v), want %q", tt.event, tt.p, got, ok, err, tt.want)
 		}

@@ -103,7 +103,7 @@ func (r reader) read(ctx context.Context, e event) (p chat.Post, ok bool, err er
 		if e.post.Edited == 0 {
 			return p, false, nil // the server added a preview
 		}
-		p.Key, p.Note = fmt.Sprint(e.post.ID, "/", e.post.Edited), true
+		p.Key, p.Amends = fmt.Sprint(e.post.ID, "/", e.post.Edited), e.post.ID
 	default:
 		p.Key = e.post.ID
 	}
@@ -114,8 +114,7 @@ func (r reader) read(ctx context.Context, e event) (p chat.Post, ok bool, err er
 	}
 	p.Text, p.Addressed = mentioned(e.post.Text, r.self().Name)
 	p.Addressed = p.Addressed || r.o.Groups == "always"
-	if p.Note {
-		p.Text = fmt.Sprintf("The person edited message %s. It now reads:\n\n%s", e.post.ID, p.Text)
+	if p.Amends != "" {
 		return p, true, nil
 	}
 	p.Files, err = r.files(ctx, e.post)

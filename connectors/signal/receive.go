@@ -108,7 +108,7 @@ func (c *Connector) post(e envelope) (chat.Post, bool) {
 
 	switch r := d.Reaction; {
 	case d.Deleted != nil:
-		p.Amends, p.Text, p.Files = messageID(sender, d.Deleted.Timestamp), "", nil
+		p.Amended, p.Text, p.Files = chat.Amended{Amends: messageID(sender, d.Deleted.Timestamp), Deleted: true}, "", nil
 	case edited:
 		p.Amends, p.Files = messageID(sender, e.Edit.Target), nil
 	case r != nil && r.Remove:

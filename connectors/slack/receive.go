@@ -97,12 +97,14 @@ func (c *Connector) event(e event) (chat.Post, bool) {
 			Text: fmt.Sprintf("The person reacted to message %s with :%s:", e.Item.TS, e.Reaction)}, true
 	case e.Subtype == "message_changed" && e.Message != nil && e.Message.User != me && e.Message.Bot == "":
 		m := e.Message
-		return chat.Post{Key: e.Channel + "/" + m.TS + "/" + e.EventTS, Amends: m.TS, Sender: m.User, MessageID: m.TS,
-			Group: !direct(e.Channel), From: message.Address{ChannelID: e.Channel, UserID: m.User}, Text: unmentioned(m.Text, me)}, true
+		return chat.Post{Key: e.Channel + "/" + m.TS + "/" + e.EventTS, Sender: m.User, MessageID: m.TS,
+			Group: !direct(e.Channel), From: message.Address{ChannelID: e.Channel, UserID: m.User},
+			Amended: chat.Amended{Amends: m.TS}, Text: unmentioned(m.Text, me)}, true
 	case e.Subtype == "message_deleted" && e.Previous != nil && e.Previous.User != "" && e.Previous.User != me && e.Previous.Bot == "":
 		m := e.Previous
-		return chat.Post{Key: e.Channel + "/" + m.TS + "/" + e.EventTS, Amends: m.TS, Sender: m.User, MessageID: m.TS,
-			Group: !direct(e.Channel), From: message.Address{ChannelID: e.Channel, UserID: m.User}}, true
+		return chat.Post{Key: e.Channel + "/" + m.TS + "/" + e.EventTS, Sender: m.User, MessageID: m.TS,
+			Group: !direct(e.Channel), From: message.Address{ChannelID: e.Channel, UserID: m.User},
+			Amended: chat.Amended{Amends: m.TS, Deleted: true}}, true
 	case e.Type != "message" && e.Type != "app_mention", e.User == "" || e.User == me || e.Bot != "":
 		return chat.Post{}, false
 	}

@@ -209,7 +209,7 @@ func (s intake) changes(p chat.Post, m element, spoken bool) (chat.Post, bool) {
 		}
 	}
 	if retract != "" {
-		p.Amends, p.Text, p.Files = earlier(retract), "", nil
+		p.Amended, p.Text, p.Files = chat.Amended{Amends: earlier(retract), Deleted: true}, "", nil
 		return p, true
 	}
 	if replaces := m.down(xml.Name{Space: nsCorrect, Local: "replace"}).attr("id"); replaces != "" && spoken {
