@@ -88,7 +88,7 @@ func (s follower) listen(opened func()) error {
 		})
 	}()
 
-	since := time.Now()
+	since := time.Now().Truncate(time.Millisecond) // as exact as events say it
 	return c.Events(ctx, control.Filter{Agent: s.agentID()}, fromStart, func(e control.RawEvent) error {
 		if e.ID != "" && e.At.Before(since) && e.Type != control.GapType {
 			return nil // it is on disk, and was read at the gap

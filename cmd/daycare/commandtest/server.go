@@ -49,9 +49,12 @@ func NewHouse(t *testing.T, turn func(h *Server, in message.Incoming) event.Outc
 const Agent0 = "aaaaaaaaaaaaaaaaaaaaaaaa"
 
 // Client speaks to the house through the real API.
-func (h *Server) Client() *control.Client {
-	return control.NewClient(control.Local(control.Handler(
-		control.Backend{Agents: agents{h}, Permissions: permissions{h}, Daemon: daemon{h}, Events: h.events}, control.Options{})))
+func (h *Server) Client() *control.Client { return h.ClientWith(nil) }
+
+// ClientWith is Client with the rights of agents; nil: none are shown.
+func (h *Server) ClientWith(rights control.Grants) *control.Client {
+	return control.NewClient(control.Local(control.Handler(control.Backend{Agents: agents{h}, Permissions: permissions{h},
+		Daemon: daemon{h}, Grants: rights, Events: h.events}, control.Options{})))
 }
 
 // Begin starts a turn that works on an item.

@@ -1,0 +1,390 @@
+package acp
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"daycare/cmd/daycare/commandtest"
+	"daycare/engine/control"
+	"daycare/engine/event"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+)
+
+// unasked is what nobody asks for.
+type unasked interface{ control.Grants }
+
+// rights are those of the agent: a profile, which can be set.
+type rights struct {
+	unasked
+	profile *permission.Profile
+}
+
+func (r rights) Grants(context.Context, string) (permission.Set, error) {
+	return permission.Set{Profile: *r.profile}, nil
+}
+
+func (r rights) Grant(_ context.Context, _ string, g control.Granting, _ string) error {
+	*r.profile = permission.Profile(g.Profile)
+	return nil
+}
+
+// A guest is an editor whose daemon is a house of one agent.
+type guest struct {
+	t         *testing.T
+	house     *commandtest.Server
+	workspace string
+	to        io.Writer
+	answer    func(params json.RawMessage) any // to what the agent asks for
+
+	mu      sync.Mutex
+	n       int
+	waiting map[string]chan response
+	updates []string // what was told: the kind, and its text
+}
+
+// visit opens a connection; turn is what the agent does with a message.
+func visit(t *testing.T, turn func(h *commandtest.Server, in message.Incoming) event.Outcome) *guest {
+	t.Helper()
+	in, to := io.Pipe()
+	from, out := io.Pipe()
+	g := &guest{t: t, house: commandtest.NewHouse(t, turn), workspace: t.TempDir(), to: to, waiting: map[string]chan response{}}
+	profile := rights{profile: new(permission.Profile)}
+	client := func(context.Context) (*control.Client, error) { return g.house.ClientWith(profile), nil }
+	ended, read := make(chan error, 1), make(chan struct{})
+	go func() {
+		ended <- Run(context.Background(), Options{Workspace: g.workspace, Version: "1", Connect: client, Dial: client,
+			Log: slog.New(slog.DiscardHandler)}, in, out)
+		out.Close()
+	}()
+	go func() {
+		defer close(read)
+		lines := bufio.NewScanner(from)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			g.hears(lines.Bytes())
+		}
+	}()
+	t.Cleanup(func() {
+		to.Close()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		<-read
+	})
+
+	return g
+}
+
+// hears takes one line of the agent.
+func (g *guest) hears(line []byte) {
+	var m struct {
+		ID     json.RawMessage
+		Method string
+		Params json.RawMessage
+	}
+	if err := json.Unmarshal(line, &m); err != nil {
+		g.t.Errorf("%s: %v", line, err)
+		return
+	}
+	switch m.Method {
+	case "":
+		var r response
+		_ = json.Unmarshal(line, &r) // read above
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if done := g.waiting[string(m.ID)]; done != nil {
+			done <- r
+		}
+	case "session/update":
+		var p struct {
+			Update struct {
+				SessionUpdate string
+				Content       struct{ Text string }
+			}
+		}
+		_ = json.Unmarshal(m.Params, &p)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.updates = append(g.updates, strings.TrimSuffix(p.Update.SessionUpdate+" "+p.Update.Content.Text, " "))
+	default:
+		answer, _ := json.Marshal(g.answer(m.Params)) // of the test
+		go fmt.Fprintf(g.to, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, answer)
+	}
+}
+
+// begin sends a request, whose response comes later.
+func (g *guest) begin(method, params string) <-chan response {
+	g.mu.Lock()
+	g.n++
+	id, done := fmt.Sprint(g.n), make(chan response, 1)
+	g.waiting[id] = done
+	g.mu.Unlock()
+	if _, err := fmt.Fprintf(g.to, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", id, method, params); err != nil {
+		g.t.Error(err)
+	}
+	return done
+}
+
+func (g *guest) ask(method, params string) response { return <-g.begin(method, params) }
+
+// session opens a new one.
+func (g *guest) session() string {
+	g.t.Helper()
+	r := g.ask("session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[]}`, g.workspace))
+	var s struct{ SessionID string }
+	if err := json.Unmarshal(r.Result, &s); err != nil || s.SessionID == "" {
+		g.t.Fatalf("%s %v: %v", r.Result, r.Error, err)
+	}
+	return s.SessionID
+}
+
+// prompt sends a message, and returns why its turn stopped, or the error.
+func (g *guest) prompt(session, text string) string {
+	return stopOf(g.ask("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":%q}]}`, session, text)))
+}
+
+func stopOf(r response) string {
+	var out struct{ StopReason string }
+	if r.Error.Message != "" || json.Unmarshal(r.Result, &out) != nil {
+		return r.Error.Message
+	}
+	return out.StopReason
+}
+
+func (g *guest) told(update string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Contains(g.updates, update)
+}
+
+// answers is a turn that says something and ends for a reason.
+func answers(text, reason string) func(*commandtest.Server, message.Incoming) event.Outcome {
+	return func(h *commandtest.Server, in message.Incoming) event.Outcome {
+		turn := "turn-" + in.ID
+		h.Record(&record.TurnBegin{Turn: turn})
+		h.Record(&record.User{Item: in.ID, Text: in.Text})
+		h.Begin(turn, in)
+		h.Record(&record.Assistant{Turn: turn, Text: text, Finish: record.FinishEndTurn})
+		h.Record(&record.TurnEnd{Turn: turn, Items: []string{in.ID}, Reason: reason})
+		h.Emit(event.TurnFinished, turn, event.Finished{Reason: reason, Items: []string{in.ID}})
+		return event.Outcome{Turn: turn, Reason: reason, Text: text}
+	}
+}
+
+// A prompt is a message of the session's agent, and its answer is told before the prompt ends.
+func TestAPromptIsAnswered(t *testing.T) {
+	g := visit(t, answers("here it is", record.ReasonDone))
+	s := g.session()
+	if stop := g.prompt(s, "where?"); stop != "end_turn" || !g.told("agent_message_chunk here it is") {
+		t.Errorf("it stopped with %q, told was %q", stop, g.updates)
+	}
+	for deadline := time.Now().Add(30 * time.Second); !g.told("available_commands_update"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the commands were not told: %q", g.updates)
+		}
+	}
+	got := g.house.Received()
+	if len(got) != 1 || got[0].Text != "where?" || got[0].From.Connector != "acp" || got[0].From.ChannelID != s ||
+		!strings.HasPrefix(got[0].Dedupe, "api:acp:"+s+":") && !strings.HasPrefix(got[0].Dedupe, "acp:"+s+":") {
+		t.Errorf("sent was %+v", got)
+	}
+	if stop := g.prompt("none", "x"); !strings.Contains(stop, `no session "none"`) {
+		t.Errorf("in a session that there is not: %q", stop)
+	}
+}
+
+// Why a turn ended is said in the words of the protocol.
+func TestWhyAPromptStopped(t *testing.T) {
+	for reason, want := range map[string]string{record.ReasonLimit: "max_turn_requests", record.ReasonLoop: "max_turn_requests",
+		record.ReasonCanceled: "cancelled", record.ReasonBudget: "the budget is used up",
+		record.ReasonError: "the turn ended with an error"} {
+		t.Run(reason, func(t *testing.T) {
+			g := visit(t, answers("", reason))
+			if stop := g.prompt(g.session(), "x"); !strings.Contains(stop, want) {
+				t.Errorf("%q, want %q", stop, want)
+			}
+		})
+	}
+}
+
+// A cancel ends the prompt and stops the agent's turn.
+func TestAPromptIsCanceled(t *testing.T) {
+	begun, stopped := make(chan struct{}), make(chan struct{})
+	g := visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
+		h.Record(&record.TurnBegin{Turn: "t1"})
+		h.Record(&record.User{Item: in.ID, Text: in.Text})
+		h.Begin("t1", in)
+		close(begun)
+		<-stopped
+		h.Record(&record.TurnEnd{Turn: "t1", Items: []string{in.ID}, Reason: record.ReasonCanceled})
+		h.Emit(event.TurnFinished, "t1", event.Finished{Reason: record.ReasonCanceled, Items: []string{in.ID}})
+		return event.Outcome{Turn: "t1", Reason: record.ReasonCanceled}
+	})
+	s := g.session()
+	done := g.begin("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":"x"}]}`, s))
+	<-begun
+	if again := g.prompt(s, "y"); again == "end_turn" || again == "" {
+		t.Errorf("a second prompt at once: %q", again)
+	}
+	fmt.Fprintf(g.to, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`+"\n", s)
+	if stop := stopOf(<-done); stop != "cancelled" {
+		t.Errorf("it stopped with %q", stop)
+	}
+	close(stopped)
+	if n := len(g.house.Received()); n != 1 {
+		t.Errorf("the agent got %d messages, want the one", n)
+	}
+}
+
+// What the agent wants to be allowed is asked in the editor, and its answer counts.
+func TestAnApprovalIsAskedInTheEditor(t *testing.T) {
+	for option, want := range map[string]string{"once": "tok once", "deny": "tok deny"} {
+		var item string
+		g := visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
+			if in.Kind == message.Permission {
+				h.Record(&record.TurnBegin{Turn: "t2"})
+				h.Record(&record.Assistant{Turn: "t2", Text: "it is " + in.Decision, Finish: record.FinishEndTurn})
+				h.Record(&record.TurnEnd{Turn: "t2", Items: []string{}, Reason: record.ReasonDone})
+				h.Emit(event.TurnFinished, "t2", event.Finished{Reason: record.ReasonDone})
+				return event.Outcome{Turn: "t2", Reason: record.ReasonDone}
+			}
+			item = in.ID
+			h.Record(&record.TurnBegin{Turn: "t1"})
+			h.Record(&record.User{Item: in.ID, Text: in.Text})
+			h.Begin("t1", in)
+			h.Record(&record.Permission{Token: "tok", Event: "asked", Tag: "@web:example.org"})
+			h.Record(&record.TurnEnd{Turn: "t1", Items: []string{item}, Reason: record.ReasonWaiting})
+			h.Ask(event.Ask{Token: "tok", AgentID: commandtest.Agent0, Tag: "@web:example.org", Shown: "example.org",
+				Choices: []event.Choice{{Decision: "once", Text: "Once"}, {Decision: "deny", Text: "Deny"}}})
+			h.Emit(event.PermissionRequested, "t1", event.Asked{})
+			h.Emit(event.TurnFinished, "t1", event.Finished{Reason: record.ReasonWaiting, Items: []string{item}})
+			return event.Outcome{Turn: "t1", Reason: record.ReasonWaiting}
+		})
+		asked := ""
+		g.answer = func(params json.RawMessage) any {
+			asked = string(params)
+			return map[string]any{"outcome": map[string]any{"outcome": "selected", "optionId": option}}
+		}
+		if stop := g.prompt(g.session(), "look"); stop != "end_turn" || !g.told("agent_message_chunk it is "+option) {
+			t.Errorf("%s: it stopped with %q, told was %q", option, stop, g.updates)
+		}
+		if !strings.Contains(asked, "example.org") || g.house.Decided() != want {
+			t.Errorf("asked was %s, decided %q; want %q", asked, g.house.Decided(), want)
+		}
+	}
+}
+
+// A command of the editor is carried out by daycare, and its answer told; one that there is not is
+// refused, and a path is no command.
+func TestACommandIsTyped(t *testing.T) {
+	g := visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
+		if in.Kind == message.Text {
+			return answers("heard", record.ReasonDone)(h, in)
+		}
+		return event.Outcome{Turn: "t", Reason: "done", Text: string(in.Kind) + " " + in.Text}
+	})
+	s := g.session()
+	for text, want := range map[string]string{"/reset": "reset", "/mark before": "mark before", "/mark": "Name the checkpoint",
+		"/context": "No model calls"} {
+		if stop := g.prompt(s, text); stop != "end_turn" {
+			t.Errorf("%s: %q", text, stop)
+		}
+		if !slices.ContainsFunc(g.updates, func(u string) bool { return strings.HasPrefix(u, "agent_message_chunk "+want) }) {
+			t.Errorf("%s: told was %q", text, g.updates)
+		}
+	}
+	if stop := g.prompt(s, "/tmp/x is where?"); stop != "end_turn" || !g.told("agent_message_chunk heard") {
+		t.Errorf("a path: %q, %q", stop, g.updates)
+	}
+}
+
+// Sessions are listed, the newest first, and one that there is goes on with what was said.
+func TestSessionsAreFoundAgain(t *testing.T) {
+	g := visit(t, answers("again", record.ReasonDone))
+	old, last := time.Unix(1700000000, 0), time.Unix(1700003600, 0)
+	g.house.Known = []event.Agent{
+		{ID: commandtest.Agent0, Handle: "0/", Type: "user", Connector: "acp", ChannelID: "mine", LastAt: &old},
+		{ID: strings.Repeat("b", 24), Handle: "1/", Type: "user", Connector: "acp", ChannelID: "newer", LastAt: &last},
+		{ID: strings.Repeat("c", 24), Handle: "2/", Type: "user", Connector: "acp", ChannelID: "over", State: event.Ended},
+		{ID: strings.Repeat("d", 24), Handle: "3/", Type: "user", Connector: "terminal", ChannelID: "x", State: event.Idle},
+	}
+	g.house.Record(&record.TurnBegin{Turn: "t0"})
+	g.house.Record(&record.User{Item: "i0", Text: "what I asked\nand more"})
+	g.house.Record(&record.Assistant{Turn: "t0", Text: "what it said", Finish: record.FinishEndTurn})
+	g.house.Record(&record.TurnEnd{Turn: "t0", Items: []string{"i0"}, Reason: record.ReasonDone})
+
+	var list struct {
+		Sessions []struct{ SessionID, Title, UpdatedAt string }
+	}
+	r := g.ask("session/list", `{}`)
+	if err := json.Unmarshal(r.Result, &list); err != nil || len(list.Sessions) != 2 || list.Sessions[0].SessionID != "newer" ||
+		list.Sessions[1].SessionID != "mine" || list.Sessions[1].Title != "what I asked" ||
+		list.Sessions[1].UpdatedAt != "2023-11-14T22:13:20Z" {
+		t.Errorf("%s %+v, %v", r.Result, r.Error, err)
+	}
+	for _, params := range []string{`{"cursor":"x"}`, `{"cursor":"-1"}`} {
+		if r := g.ask("session/list", params); !strings.Contains(r.Error.Message, "cursor") {
+			t.Errorf("%s: %s %+v", params, r.Result, r.Error)
+		}
+	}
+	for params, want := range map[string]string{
+		fmt.Sprintf(`{"sessionId":"none","cwd":%q,"mcpServers":[]}`, g.workspace): "there is no session",
+		`{"sessionId":"mine","cwd":"/","mcpServers":[]}`:                          "not in the workspace",
+	} {
+		if r := g.ask("session/load", params); !strings.Contains(r.Error.Message, want) {
+			t.Errorf("%s: %s %+v", params, r.Result, r.Error)
+		}
+	}
+
+	load := func(method string) {
+		t.Helper()
+		r := g.ask(method, fmt.Sprintf(`{"sessionId":"mine","cwd":%q,"mcpServers":[]}`, g.workspace))
+		if r.Error.Message != "" {
+			t.Errorf("%s: %+v", method, r.Error)
+		}
+	}
+	if load("session/resume"); g.told("agent_message_chunk what it said") {
+		t.Errorf("resumed, told was %q", g.updates)
+	}
+	if load("session/load"); !g.told("agent_message_chunk what it said") || !g.told("user_message_chunk what I asked\nand more") {
+		t.Errorf("loaded, told was %q", g.updates)
+	}
+	if stop := g.prompt("mine", "more"); stop != "end_turn" || !g.told("agent_message_chunk again") {
+		t.Errorf("it goes on with %q, %q", stop, g.updates)
+	}
+}
+
+// The mode of a session is the profile of its agent.
+func TestTheModeOfASession(t *testing.T) {
+	g := visit(t, answers("x", record.ReasonDone))
+	s := g.session()
+	if r := g.ask("session/set_mode", fmt.Sprintf(`{"sessionId":%q,"modeId":"plan"}`, s)); r.Error.Message != "" {
+		t.Errorf("%+v", r.Error)
+	}
+	g.house.Known[0].Connector, g.house.Known[0].ChannelID = "acp", s
+	var loaded struct {
+		Modes struct {
+			CurrentModeID  string `json:"currentModeId"`
+			AvailableModes []struct{ ID string }
+		}
+	}
+	r := g.ask("session/load", fmt.Sprintf(`{"sessionId":%q,"cwd":%q,"mcpServers":[]}`, s, g.workspace))
+	if err := json.Unmarshal(r.Result, &loaded); err != nil || loaded.Modes.CurrentModeID != "plan" ||
+		len(loaded.Modes.AvailableModes) != 5 {
+		t.Errorf("%s %+v, %v", r.Result, r.Error, err)
+	}
+	if r := g.ask("session/set_mode", `{"sessionId":"none","modeId":"plan"}`); !strings.Contains(r.Error.Message, "no session") {
+		t.Errorf("of none: %s %+v", r.Result, r.Error)
+	}
+}
