@@ -229,3 +229,15 @@ func TestALoginStaysOutsideTheOwnNetwork(t *testing.T) {
 		t.Error("it was reached")
 	}
 }
+
+// A service on the Internet leads its login to other hosts there, and never into the user's own
+// network, whatever name it uses for that: what counts is where the connection goes.
+func TestALoginLeadsOutsideOnly(t *testing.T) {
+	for address, want := range map[string]bool{"93.184.216.34:443": true, "[2606:2800:220:1::1]:443": true,
+		"127.0.0.1:80": false, "10.1.2.3:443": false, "169.254.169.254:80": false, "[::1]:443": false, "[::ffff:192.168.0.1]:443": false,
+		"[fd00::1]:443": false, "0.0.0.0:80": false, "no address": false} {
+		if err := outside("tcp", address, nil); (err == nil) != want {
+			t.Errorf("a connection to %s: %v, want it allowed: %v", address, err, want)
+		}
+	}
+}
