@@ -65,17 +65,25 @@ type Source[T any] struct {
 func NewBacklog[T any](from Source[T], pause time.Duration, log *slog.Logger) *Backlog[T] {
 	b := &Backlog[T]{from: from, log: log, pause: pause, wake: make(chan struct{}, 1), newer: map[string]bool{}, tries: Strikes{Log: log},
 		marks: marks{connector: from.Connector, keeper: from.Keeper, margin: from.Margin}}
-	if err := b.marks.load(from.Now, from.Then); err != nil {
-		log.Error("messages that came while daycare was not running may be missed", "err", err)
-	}
 
 	return b
+}
+
+// load reads the marks at first use: connectors are made to look at them, too. mu is held.
+func (b *Backlog[T]) load() {
+	if b.marks.Channel != nil {
+		return
+	}
+	if err := b.marks.load(b.from.Now, b.from.Then); err != nil {
+		b.log.Error("messages that came while daycare was not running may be missed", "err", err)
+	}
 }
 
 // Put adds what arrived. It never waits.
 func (b *Backlog[T]) Put(a Arrival[T]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.load()
 	_, behind := b.newer[a.Channel]
 	switch {
 	case a.At == 0:
@@ -100,6 +108,7 @@ func (b *Backlog[T]) Put(a Arrival[T]) {
 func (b *Backlog[T]) Missed(channel string, newest int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.load()
 	if newest > 0 && newest <= b.marks.after(channel) {
 		return
 	}
@@ -127,6 +136,7 @@ func (b *Backlog[T]) late(channel string) {
 func (b *Backlog[T]) Known(all bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.load()
 	b.marks.held = !all
 }
 
@@ -134,6 +144,7 @@ func (b *Backlog[T]) Known(all bool) {
 func (b *Backlog[T]) Taken(channel string, at int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.load()
 	return at <= b.marks.after(channel)
 }
 
@@ -146,6 +157,9 @@ func (b *Backlog[T]) poke() {
 
 // Run takes messages until ctx ends. What is left then is taken by the next Run.
 func (b *Backlog[T]) Run(ctx context.Context, deliver message.Deliver) {
+	b.mu.Lock()
+	b.load()
+	b.mu.Unlock()
 	saved, failures := time.Now(), 0
 	var fetchAt time.Time // nothing is fetched before
 	for ctx.Err() == nil {

@@ -113,6 +113,9 @@ func TestABacklogWaitsForWhatWasMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{kept: map[string]map[string][]byte{}, all: map[string][]int64{"a": {101, 102, 103}}}
 		b := s.backlog(100)
+		if len(s.kept) != 0 {
+			t.Error("a backlog that was only made has saved something")
+		}
 		b.Put(Arrival[string]{Channel: "a", At: 103})
 		s.run(t, b, time.Minute)
 		if want := []string{"a101", "a102", "a103"}; !slices.Equal(s.taken, want) {
