@@ -365,6 +365,8 @@ func (s *server) rest(w http.ResponseWriter, r *http.Request, body []byte) {
 		s.posted(w, r, parts[1], body)
 	case what == "GET channels/messages":
 		s.page(w, r, parts[1])
+	case r.Method == http.MethodGet && parts[0] == "channels" && strings.HasPrefix(parts[1], "5"):
+		answer(map[string]any{"id": parts[1], "type": privateChat})
 	case r.Method == http.MethodGet && parts[0] == "channels":
 		s.mu.Lock()
 		defer s.mu.Unlock()
