@@ -17,7 +17,8 @@
 //  7. A connector imports engine/message, engine/inbox and engine/disk for their
 //     words, connectors/format for its text, connectors/chat if users talk over
 //     it (the allow list, commands, approvals, files, typing, an HTTP client, Rest,
-//     Strikes and Progress are there),
+//     Strikes, Progress and, for platforms that can be asked for what was missed, Backlog
+//     are there),
 //     connectors/ingress if the platform posts to it, and no other connector.
 //  8. List its Kind in cmd/daycare/plugins, its settings in settings.example.yaml, and
 //     tell users how to set it up in docs/connectors/NAME.md.
