@@ -1,10 +1,16 @@
-// Package lab has the commands that try agents out without touching those that work: test and
-// replay.
+// Package lab has the commands that try agents out without touching those that work, test and
+// replay, and batch, which asks one many things.
 //
 // A test runs in a throwaway workspace (throwaway.go) with an engine of its own in this
 // process. Which model answers there is decided by the lab (models.go): a scripted one, one
-// that plays a cassette, or the real one, recorded or not. A run (run.go) sends the messages of
+// that plays a cassette, or the real one, recorded or not. A run (try.go, session.go) sends the messages of
 // the test, answers what the agent asks, waits until nothing works any more and reads from the
 // histories what happened; agents/trial compares that with what the test expects. Which tests
 // run how often with which models is in suite.go, what is printed in report.go and junit.go.
+//
+// A replay (replay.go) finds turns in histories. It has their requests made again (exact.go), or
+// asks a model once more and gives it the recorded results of tools (again.go).
+//
+// A batch (batch.go) reads its lines and keeps its results in prompts.go. Nothing else is kept:
+// the address of an agent and the dedupe key of its message follow from the line.
 package lab

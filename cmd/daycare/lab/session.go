@@ -22,6 +22,7 @@ type session struct {
 	where  throwaway
 	judge  *judge
 	agent  string // id
+	family bool   // others work in the workspace: only the agent and its descendants are looked at
 
 	seen   map[string]bool   // tokens of requests that were answered
 	due    map[string]string // those whose answer no turn has followed yet, with who asked
@@ -97,7 +98,7 @@ func (s *session) settle(ctx context.Context) error {
 		if err := s.answer(ctx); err != nil {
 			return cmp.Or(context.Cause(ctx), err)
 		}
-		agents, err := s.client.Agents(ctx)
+		agents, err := s.agents(ctx)
 		if err != nil {
 			return cmp.Or(context.Cause(ctx), err)
 		}
@@ -119,6 +120,14 @@ func (s *session) settle(ctx context.Context) error {
 	}
 }
 
+// agents are those that the session is about.
+func (s *session) agents(ctx context.Context) ([]event.Agent, error) {
+	if s.family {
+		return s.client.Family(ctx, s.agent)
+	}
+	return s.client.Agents(ctx)
+}
+
 // works reports whether an agent is at work, or about to be.
 func works(a event.Agent) bool {
 	switch a.State {
@@ -133,11 +142,16 @@ func works(a event.Agent) bool {
 // answer answers new requests as the test says: nobody else can.
 func (s *session) answer(ctx context.Context) error {
 	asks, err := s.client.Permissions(ctx)
+	if err != nil || len(asks) == 0 {
+		return err
+	}
+	agents, err := s.agents(ctx)
 	if err != nil {
 		return err
 	}
 	for _, a := range asks {
-		if s.seen[a.Token] {
+		mine := slices.ContainsFunc(agents, func(one event.Agent) bool { return one.ID == a.AgentID })
+		if s.seen[a.Token] || !mine {
 			continue
 		}
 		s.seen[a.Token] = true
@@ -197,7 +211,7 @@ func (s *session) history(ctx context.Context, agent string) (entries []*record.
 
 // read learns from the histories what has happened so far.
 func (s *session) read(ctx context.Context) error {
-	agents, err := s.client.Agents(ctx)
+	agents, err := s.agents(ctx)
 	if err != nil {
 		return err
 	}

@@ -70,10 +70,23 @@ func (s subject) born(ctx context.Context, client *control.Client) (id string, e
 	return a.ID, s.chooses(ctx, client, a.ID)
 }
 
+// answersWith gives another agent all that the agent of the workspace says about its model.
+func (s subject) answersWith(ctx context.Context, client *control.Client, id string) error {
+	return s.provided(ctx, client, id, s.model)
+}
+
 // chooses gives it what the agent of the workspace says about its model, beside which it is.
 func (s subject) chooses(ctx context.Context, client *control.Client, id string) error {
 	m := s.model
 	if m.ID, m.Model = "", ""; m == (record.Model{}) {
+		return nil
+	}
+	return s.provided(ctx, client, id, m)
+}
+
+// provided writes the choice of a model into the state of an agent.
+func (s subject) provided(ctx context.Context, client *control.Client, id string, m record.Model) error {
+	if m == (record.Model{}) {
 		return nil
 	}
 	data, hash, err := client.Folders().ReadFile(ctx, id, "state.json")
@@ -84,7 +97,11 @@ func (s subject) chooses(ctx context.Context, client *control.Client, id string)
 	if err := json.Unmarshal(data, &members); err != nil {
 		return fmt.Errorf("read state of the agent: %w", err)
 	}
+	was := string(members["provider"])
 	members["provider"], _ = json.Marshal(m) // texts and numbers
+	if alike(json.RawMessage(was), members["provider"]) {
+		return nil
+	}
 	if data, err = json.MarshalIndent(members, "", "  "); err != nil {
 		return fmt.Errorf("write state of the agent: %w", err)
 	}
