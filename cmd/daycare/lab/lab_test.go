@@ -339,6 +339,13 @@ func TestCassettes(t *testing.T) {
 	d.file(".daycare/settings.yaml", remote(url, "m1"))
 	d.want(fault.ExitOK, nil)
 
+	// A service that fails leaves the cassette as it is.
+	d.file(".daycare/settings.yaml", remote("http://127.0.0.1:1", "m1"))
+	d.want(fault.ExitFailure, []string{"--record"}, `it ended with "error"`)
+	if now, err := os.ReadFile(tape); err != nil || !bytes.Equal(now, data) {
+		t.Errorf("the cassette was replaced after a failure: %v", err)
+	}
+
 	d.file(".daycare/tests/cassettes/prices.v.m1.jsonl", strings.Replace(string(data), `{"message":"m2"`, `{"massage":"m2"`, 1))
 	d.want(fault.ExitFailure, nil, "prices.v.m1.jsonl:", "expected a member system, tools, message or call")
 }

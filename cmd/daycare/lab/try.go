@@ -17,6 +17,7 @@ import (
 	"daycare/engine/beneath"
 	"daycare/engine/config"
 	"daycare/engine/disk"
+	"daycare/engine/record"
 	"daycare/engine/workspace"
 )
 
@@ -114,7 +115,7 @@ func (l *laboratory) inside(ctx context.Context, t trying, w throwaway, r *resul
 		return err
 	}
 
-	return l.concluded(t, tape, r)
+	return l.concluded(t, tape, s.run.Reason, r)
 }
 
 // errTime is the cause of the end of a test that takes too long.
@@ -132,10 +133,11 @@ func blurOf(t trial.Test, w throwaway) cassette.Blur {
 	return b
 }
 
-// concluded ends a run with a cassette: it is kept, or compared with what was asked.
-func (l *laboratory) concluded(t trying, tape *cassette.Tape, r *result) error {
+// concluded ends a run with a cassette: it is kept, or compared with what was asked. reason is that
+// of the end of the newest turn: where a model failed there is nothing to keep.
+func (l *laboratory) concluded(t trying, tape *cassette.Tape, reason string, r *result) error {
 	switch {
-	case tape == nil:
+	case tape == nil, t.how == recorded && reason == record.ReasonError:
 		return nil
 	case t.how == recorded:
 		vol := disk.NewVolume(filepath.Dir(t.tape))
