@@ -113,6 +113,22 @@ func TestBatch(t *testing.T) {
 		`q.jsonl:7:1: the id "b" is that of line 6`)
 }
 
+// Any line is a prompt, or has a place where it is wrong.
+func FuzzReadPrompt(f *testing.F) {
+	for _, line := range []string{`{"prompt":"a"}`, `"a"`, `{"prompt":7}`, `{no`, `{"id":"x"}`, `{} {}`, `"\ud800"`} {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if len(bytes.TrimSpace(line)) == 0 {
+			return // it is left out
+		}
+		q, wrong := readPrompt(line)
+		if wrong == nil && strings.TrimSpace(q.Prompt) == "" || wrong != nil && wrong.Column < 1 {
+			t.Errorf("%q: %+v, %+v", line, q, wrong)
+		}
+	})
+}
+
 // Killed again and again, at any moment, each line is answered once and its cost counted once.
 func TestKilledBatch(t *testing.T) {
 	lines, kills := 40, 5
