@@ -23,6 +23,13 @@ func TestSettings(t *testing.T) {
 	p.change("set-agents-maxSpawned", "7")
 	p.wait("document.querySelector('main .edit textarea').value.includes('maxSpawned: 7')", "the text has the change")
 	p.looks("settings, changed")
+	eval[bool](p, `(window.publish = document.querySelector("main [data-key=publish]"), true)`)
+	p.change("set-agents-maxSpawned", "8")
+	p.change("set-agents-maxSpawned", "7")
+	p.wait("!document.querySelector('main [data-key=publish]').disabled", "the text can be published")
+	if !eval[bool](p, "window.publish.isConnected") {
+		t.Error("the button is made anew while the text changes: a click on it is lost")
+	}
 	p.click("button", "Publish…")
 	p.sees("settings.yaml is published")
 	text := w.read(".daycare/settings.yaml")

@@ -1,6 +1,6 @@
 // One file that is edited, with what is wrong while it is typed. Nothing that was typed is lost: an edit is kept in
 // the browser until it was published or given up.
-import { h, icon, plain, fill } from './dom.js';
+import { h, icon, plain, fill, fillIf } from './dom.js';
 import { post, readFile, writeFile } from './api.js';
 import { allAgents, daemonStatus, subscribe } from './store.js';
 import { nameOf } from './state.js';
@@ -32,6 +32,14 @@ export class Files {
   #findings = [];
   #timer = null;
   #head = h('header.head.line');
+  // The same buttons while the file is open: one that was made anew under the pointer would lose the click.
+  #revert = h('button.btn', { type: 'button', 'data-key': 'revert', onclick: () => this.revert() }, 'Revert');
+  #publish = h(
+    'button.btn.main',
+    { type: 'button', 'data-key': 'publish', onclick: () => this.publish() },
+    'Publish',
+    h('kbd', 'Ctrl S'),
+  );
   #tree = h('nav.tree', { 'aria-label': 'Files', 'data-scrolls': 'tree' });
   #bar = h('div.banner', { role: 'status', hidden: true });
   #problems = h('ul.problems', { id: 'problems', 'aria-label': 'Problems', hidden: true });
@@ -274,21 +282,10 @@ export class Files {
 
   #draw() {
     const off = !this.#changed || this.#wrong;
-    this.#drawHead([
-      h('button.btn', { type: 'button', 'data-key': 'revert', disabled: !this.#changed, onclick: () => this.revert() }, 'Revert'),
-      h(
-        'button.btn.main',
-        {
-          type: 'button',
-          'data-key': 'publish',
-          disabled: off,
-          onclick: () => this.publish(),
-          title: this.#wrong ? 'There is an error in the text' : null,
-        },
-        'Publish',
-        h('kbd', 'Ctrl S'),
-      ),
-    ]);
+    this.#revert.disabled = !this.#changed;
+    this.#publish.disabled = off;
+    this.#publish.title = this.#wrong ? 'There is an error in the text' : '';
+    this.#drawHead([this.#revert, this.#publish]);
     this.#bar.hidden = !this.#disk;
     if (this.#disk) {
       fill(this.#bar, [
@@ -310,9 +307,10 @@ export class Files {
         OF_AGENT.map((n) => h('a', { href: urlOf(agent, n), 'aria-current': n === name ? 'page' : null }, n)),
       );
     const active = document.activeElement?.dataset?.key;
-    fill(this.#head, [
+    const title = agent ? this.#file.title : this.#parts.join('/');
+    fillIf(this.#head, [agent?.handle, title, name], () => [
       h('h1', this.#heading),
-      h('span.quiet.cut', agent ? this.#file.title : this.#parts.join('/')),
+      h('span.quiet.cut', title),
       h('span.grow'),
       tabs,
       actions,
