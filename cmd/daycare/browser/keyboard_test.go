@@ -40,7 +40,7 @@ func (p *tab) writes(text string) {
 	p.press("m", "Control+a")
 	p.types(text)
 	p.press("Enter")
-	p.wait("document.activeElement.value === ''", "the message "+text+" is accepted")
+	p.wait("document.activeElement.value.trim() === ''", "the message "+text+" is accepted")
 	p.press("Escape")
 }
 

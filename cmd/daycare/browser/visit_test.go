@@ -152,7 +152,7 @@ func (p *tab) write(agent, text string) {
 	p.t.Helper()
 	p.fill("textbox", "Message to 0/ "+agent, text)
 	p.press("Enter")
-	p.wait("document.querySelector('main textarea').value === ''", "the message "+text+" is accepted")
+	p.wait("document.querySelector('main textarea').value.trim() === ''", "the message "+text+" is accepted")
 }
 
 // waits checks what waits in an inbox.
