@@ -10,6 +10,7 @@ import { Cards, entriesOf } from './entries.js';
 import { Stream as Text } from './streaming.js';
 
 const PAGE = 100; // records of one request
+const STEP = 40; // records that scrolling adds and lets go at a time: few, so that no frame takes long
 const MOST = 500; // records in the page; those far from the reader are let go, and read again on scrolling there
 const NEAR = 600; // how near the top older records are asked for, in pixels
 const END = 48; // how near the bottom is at the end, in pixels
@@ -73,8 +74,8 @@ export class Transcript {
     }
   }
 
-  #page(before) {
-    const query = new URLSearchParams({ limit: PAGE, html: 1, ...(before ? { before } : {}) });
+  #page(before, limit = PAGE) {
+    const query = new URLSearchParams({ limit, html: 1, ...(before ? { before } : {}) });
     return get(agentPath(this.#agent.id, `/history?${query}`));
   }
 
@@ -198,7 +199,7 @@ export class Transcript {
 
   #trim() {
     while (this.#records.length > MOST) {
-      this.#letGo(this.#records.splice(0, PAGE));
+      this.#letGo(this.#records.splice(0, STEP));
       this.#before = this.#records[0].record.seq;
     }
   }
@@ -206,7 +207,7 @@ export class Transcript {
   // trimEnd lets go of the newest records, and of what streams behind them, while the reader is far above.
   #trimEnd() {
     while (this.#records.length > MOST) {
-      const gone = this.#records.splice(-PAGE);
+      const gone = this.#records.splice(-STEP);
       this.#below.push(gone.at(-1).record.seq);
       this.#letGo(gone);
     }
@@ -233,7 +234,7 @@ export class Transcript {
     if (this.#before === null || this.#closed || this.reading) return;
     this.reading = true;
     try {
-      const page = await this.#page(this.#before);
+      const page = await this.#page(this.#before, STEP);
       if (this.#closed) return;
       const first = this.list.firstElementChild;
       this.#still(first, () => {
@@ -255,7 +256,7 @@ export class Transcript {
     if (!this.#below.length || this.#closed || this.reading) return;
     this.reading = true;
     try {
-      const page = await this.#page(this.#below.at(-1) + 1);
+      const page = await this.#page(this.#below.at(-1) + 1, STEP);
       if (this.#closed) return;
       const { record: last } = this.#records.at(-1);
       this.#still(this.list.lastElementChild, () => {
