@@ -182,8 +182,10 @@ var errSame = errors.New("as before")
 
 // readNewer reads a file that was written since known.
 func readNewer(path string, known stamp) ([]byte, stamp, error) {
-	if info, err := os.Stat(path); err == nil && known != (stamp{}) && stampOf(info) == known {
-		return nil, known, errSame
+	if known != (stamp{}) {
+		if info, err := os.Stat(path); err == nil && stampOf(info) == known {
+			return nil, known, errSame
+		}
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

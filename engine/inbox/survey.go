@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // tailBytes is how much of the end of an inbox Settled reads.
@@ -18,7 +19,7 @@ const tailBytes = 4 << 10
 // file, and an empty one, hold nothing either. It reads 4 KiB at most, so that
 // a start can ask it of every agent.
 func Settled(dir string) (bool, error) {
-	f, err := os.Open(filepath.Join(dir, FileName))
+	f, err := os.OpenFile(filepath.Join(dir, FileName), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -51,7 +50,7 @@ func Settled(dir string) (bool, error) {
 // readTail reads the last n bytes of a file; whole says that this is all of it. A
 // missing file is empty.
 func readTail(path string, n int64) (tail []byte, whole bool, err error) {
-	f, err := os.Open(path)
+	f, err := open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, true, nil
 	}
