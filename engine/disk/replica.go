@@ -172,6 +172,7 @@ func (l *logFile) replaced(content []byte, keep string, was io.Reader) error {
 		return nil
 	}
 
+	l.mirrored.whole = true // until it is there
 	files := []Content{{l.path, content}}
 	if keep != "" {
 		old, err := io.ReadAll(was)
@@ -181,7 +182,6 @@ func (l *logFile) replaced(content []byte, keep string, was io.Reader) error {
 		files = append(files, Content{keep, old})
 	}
 
-	l.mirrored.whole = true // until it is there
 	if err := l.vol.put(files...); err != nil {
 		return err
 	}
