@@ -204,6 +204,8 @@ var imports = map[string][]string{
 		"engine/finding"},
 	"connectors/slack": {"connectors", "connectors/chat", "connectors/format", "connectors/ingress", "engine/message",
 		"engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/matrix": {"connectors", "connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk",
+		"engine/finding"},
 	"connectors/xmpp": {"connectors", "connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk",
 		"engine/finding"},
 	"connectors/discord": {"connectors", "connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk",

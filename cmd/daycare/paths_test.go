@@ -60,6 +60,7 @@ var passes = map[string]pass{
 	"connectors/acp":                        {2, "the editor's folder and the workspace, which are compared and not opened"},
 	"connectors/discord":                    {1, keptFile},
 	"connectors/email":                      {1, keptFile},
+	"connectors/matrix":                     {1, keptFile},
 	"connectors/mattermost":                 {1, keptFile},
 	"connectors/signal":                     {1, keptFile},
 	"connectors/slack":                      {1, keptFile},

@@ -231,7 +231,8 @@ func TestWhatAStanzaBecomes(t *testing.T) {
 		"a reply": {"chat", adaJID, "<body>&gt; was\nyes</body><reply xmlns='" + nsReply + "' id='old'/><fallback xmlns='" + nsFall +
 			"' for='" + nsReply + "'><body start='0' end='6'/></fallback>", "yes",
 			func(p chat.Post) bool { return p.Quote == "was" && p.ReplyTo == "old" }},
-		"a file": {"chat", adaJID, "<body>https://x.example/a/b.png</body><x xmlns='" + nsOOB + "'><url>https://x.example/a/b.png</url></x>",
+		"a file": {"chat", adaJID, "<body>https://x.example/a/b.png</body><x xmlns='" + nsOOB + "'>" +
+			"<url>https://x.example/a/b.png</url></x>",
 			"",
 			func(p chat.Post) bool { return len(p.Files) == 1 && p.Files[0].Name == "b.png" }},
 		"chatter": {"groupchat", "r@rooms.example/Ada", "<body>hi all</body>", "hi all",

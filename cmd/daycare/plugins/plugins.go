@@ -20,6 +20,7 @@ import (
 	"daycare/connectors/discord"
 	"daycare/connectors/email"
 	"daycare/connectors/irc"
+	"daycare/connectors/matrix"
 	"daycare/connectors/mattermost"
 	compatible "daycare/connectors/openai"
 	"daycare/connectors/signal"
@@ -36,8 +37,8 @@ import (
 )
 
 // connectorKinds are the platforms that settings may name.
-var connectorKinds = []connectors.Kind{a2a.Kind, discord.Kind, email.Kind, irc.Kind, mattermost.Kind, compatible.Kind, signal.Kind,
-	slack.Kind, telegram.Kind, webhook.Kind, whatsapp.Kind, xmpp.Kind}
+var connectorKinds = []connectors.Kind{a2a.Kind, discord.Kind, email.Kind, irc.Kind, matrix.Kind, mattermost.Kind, compatible.Kind,
+	signal.Kind, slack.Kind, telegram.Kind, webhook.Kind, whatsapp.Kind, xmpp.Kind}
 
 // ConnectorTypes are their types.
 var ConnectorTypes = connectors.Types(connectorKinds)

@@ -38,7 +38,7 @@ func main() {
 // suites are the tests that call connectortest.Run, by the column that they are.
 var suites = map[string]string{
 	"discord TestConnector": "discord", "email TestConnector": "email", "irc TestConnector": "irc",
-	"mattermost TestConnector": "mattermost", "signal TestConnector": "signal",
+	"matrix TestConnector": "matrix", "mattermost TestConnector": "mattermost", "signal TestConnector": "signal",
 	"slack TestSocketMode": "slack socket", "slack TestPostedEvents": "slack events",
 	"telegram TestPolling": "telegram poll", "telegram TestWebhook": "telegram webhook", "webhook TestConnector": "webhook",
 	"web TestConnector": "web", "whatsapp TestConnector": "whatsapp", "xmpp TestConnector": "xmpp",
@@ -47,7 +47,8 @@ var suites = map[string]string{
 // servers are the tests that need a real server, and what they hold.
 var servers = map[string]string{
 	"TestIRCServer": "irc over a real IRC server", "TestMailServers": "email over real mail servers",
-	"TestXMPPServer/chat": "xmpp over a real XMPP server", "TestXMPPServer/room": "xmpp in a room of a real XMPP server",
+	"TestMatrixServer": "matrix over a real Matrix server", "TestXMPPServer/chat": "xmpp over a real XMPP server",
+	"TestXMPPServer/room": "xmpp in a room of a real XMPP server",
 }
 
 type table struct {

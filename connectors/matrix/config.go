@@ -1,0 +1,63 @@
+package matrix
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"daycare/engine/lan"
+	"daycare/engine/lazyregexp"
+)
+
+// Options are the settings of one Matrix account:
+//
+//	connectors:
+//	  - id: matrix
+//	    type: matrix
+//	    homeserver: https://matrix.example.org
+//	    tokenEnv: ""             # "": the secret of this id (daycare auth set matrix)
+//	    allow: ["@ada:example.org"]
+//	    always: []               # rooms in which every message is for the agent
+type Options struct {
+	ID         string   `json:"id"`
+	Allow      []string `json:"allow"`
+	AgentID    string   `json:"agentId"`
+	Interim    bool     `json:"interim"`
+	Homeserver string   `json:"homeserver" ask:"Address of the homeserver, such as https://matrix.example.org"`
+	TokenEnv   string   `json:"tokenEnv"` // "": the secret of this id
+	Always     []string `json:"always"`
+}
+
+var (
+	userRule = lazyregexp.New(`^@[^:\s]+:[^\s]+$`)
+	roomRule = lazyregexp.New(`^![^\s]+$`)
+)
+
+// Validate reports everything that is wrong with o, as one error of a line each.
+func (o Options) Validate() error {
+	var wrong []error
+	if o.ID == "" {
+		wrong = append(wrong, errors.New("connector without an id"))
+	}
+	u, err := url.Parse(o.Homeserver)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "":
+		wrong = append(wrong, errors.New("homeserver: want an address such as https://matrix.example.org"))
+	case u.Scheme != "https" && !(u.Scheme == "http" && lan.Loopback(u.Hostname())):
+		wrong = append(wrong, errors.New("homeserver: the token would cross the network unencrypted; want https://"))
+	}
+
+	for _, a := range o.Allow {
+		if !userRule.MatchString(a) {
+			wrong = append(wrong, fmt.Errorf("allow: found %q, want a user id such as \"@ada:example.org\"", a))
+		}
+	}
+	for _, a := range o.Always {
+		if !roomRule.MatchString(a) {
+			wrong = append(wrong, fmt.Errorf("always: found %q, want the internal id of a room such as \"!abc:example.org\"", a))
+		}
+	}
+
+	return errors.Join(wrong...)
+}

@@ -1,0 +1,166 @@
+// Package matrix is the connector for Matrix: rooms, threads, replies, reactions, files. It
+// speaks the client-server API with net/http: what is used of it is small, and the place of
+// the sync is moved on when everything before it is durable, not when a library has read it.
+//
+// config.go has the settings, api.go makes calls, sync.go reads what happened, receive.go
+// makes posts of events, send.go answers. What is the same for all chats is in
+// connectors/chat. docs/connectors/matrix.md is for users.
+package matrix
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"daycare/connectors"
+	"daycare/connectors/chat"
+	"daycare/connectors/format"
+	"daycare/engine/message"
+)
+
+// maxText is the longest text of a message, in characters. An event may have 64 KB with both
+// of its forms, each character up to four bytes and more with its marks.
+const maxText = 4000
+
+// A Connector is one account.
+type Connector struct {
+	o     Options
+	api   *api
+	desk  *chat.Desk
+	host  chat.Host
+	log   *slog.Logger
+	pause time.Duration // after the first failure of anything that is tried again
+
+	strikes chat.Strikes
+	sent    chat.Progress
+
+	known
+}
+
+// known is what is known of the account and its rooms.
+type known struct {
+	mu      sync.Mutex
+	me      string          // the user id
+	name    string          // as rooms show it
+	members map[string]int  // of rooms
+	deaf    map[string]bool // rooms that were told that we cannot read what is encrypted
+	place   place           // of the sync
+}
+
+// Kind is how settings make a connector.
+var Kind = connectors.Of("matrix", &connectors.Setup{
+	Secrets: []connectors.Secret{{What: "Access token of the account", Env: "tokenEnv"}},
+	Person:  "Your own Matrix id, such as @ada:example.org",
+}, func(o Options, m connectors.Making) (connectors.Connector, error) {
+	return New(o, m.Secret(o.TokenEnv, o.ID), m.Host, m.Log)
+})
+
+// New makes the connector that o describes.
+func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector, error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("matrix %q: %w", o.ID, err)
+	}
+	if token == "" {
+		return nil, fmt.Errorf("matrix %q has no token\nget one as docs/connectors/matrix.md says, then: daycare auth set %s", o.ID, o.ID)
+	}
+	if strings.ContainsAny(token, " \t\r\n") {
+		return nil, fmt.Errorf("matrix %q: not an access token: it has spaces in it\nset it again: daycare auth set %s", o.ID, o.ID)
+	}
+
+	c := &Connector{o: o, api: &api{chat.NewClient(o.Homeserver, token), token}, host: host, log: log.With("connector", o.ID),
+		pause: time.Second, known: known{members: map[string]int{}, deaf: map[string]bool{}}}
+	c.strikes.Log = c.log
+	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
+
+	return c, nil
+}
+
+// ID is the connector's id in settings.
+func (c *Connector) ID() string { return c.o.ID }
+
+// Interim reports whether text beside tool calls is delivered too.
+func (c *Connector) Interim() bool { return c.o.Interim }
+
+// Split cuts an answer into messages.
+func (c *Connector) Split(text string) []string {
+	return format.Split(text, maxText, func(s string) int { return len([]rune(format.Plain(s))) })
+}
+
+// Run receives until ctx ends.
+func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
+	defer c.api.HTTP.CloseIdleConnections()
+	watch.Go(func() { c.desk.Run(ctx, deliver, c.pause) })
+	err := c.introduce(ctx)
+	if err == nil {
+		err = follower{c}.follow(ctx, deliver)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+
+	return c.explain(err)
+}
+
+// introduce learns who we are.
+func (c *Connector) introduce(ctx context.Context) error {
+	var me struct {
+		UserID string `json:"user_id"`
+	}
+	if err := c.api.do(ctx, call{name: "whoami", method: http.MethodGet, path: client + "/account/whoami"}, &me); err != nil {
+		return err
+	}
+	if !userRule.MatchString(me.UserID) {
+		return fmt.Errorf("the homeserver does not say who we are")
+	}
+	var profile struct {
+		Name string `json:"displayname"`
+	}
+	err := c.api.do(ctx, call{name: "profile", method: http.MethodGet, path: path(client+"/profile", me.UserID, "displayname")}, &profile)
+	if err != nil && ctx.Err() == nil {
+		c.log.Debug("the account has no name", "err", err)
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.me, c.name = me.UserID, profile.Name
+
+	return nil
+}
+
+func (c *Connector) self() (id, name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.me, c.name
+}
+
+// explain says what to do about errors that no repetition heals.
+func (c *Connector) explain(err error) error {
+	if is(err, "M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED") {
+		return fmt.Errorf("%w\nthe token is not valid any more; get another one, then: daycare auth set %s", err, c.o.ID)
+	}
+	return err
+}
+
+// Probe asks the homeserver who we are, for `daycare connectors test`.
+func (c *Connector) Probe(ctx context.Context) (string, error) {
+	if err := c.introduce(ctx); err != nil {
+		return "", c.explain(err)
+	}
+	var joined struct {
+		Rooms []string `json:"joined_rooms"`
+	}
+	if err := c.api.do(ctx, call{name: "joined_rooms", method: http.MethodGet, path: client + "/joined_rooms"}, &joined); err != nil {
+		return "", err
+	}
+	me, _ := c.self()
+
+	return fmt.Sprintf("%s is in %d rooms; invite it to others", me, len(joined.Rooms)), nil
+}
