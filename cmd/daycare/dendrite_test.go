@@ -174,11 +174,7 @@ func TestMatrixServer(t *testing.T) {
 	bot, ada, eve := server.person("daybot"), server.person("ada"), server.person("eve")
 	room, foreign := ada.room(bot.id), eve.room(bot.id)
 	d := &process{t: t, workspace: t.TempDir(), env: []string{"MATRIX_TOKEN=" + bot.token}}
-	write(t, filepath.Join(d.workspace, home, "settings.yaml"), fmt.Sprintf(`
-providers: [ { id: echo, type: scripted, options: { script: script.yaml } } ]
-connectors:
-  - { id: matrix, type: matrix, homeserver: %q, tokenEnv: MATRIX_TOKEN, allow: [%q] }
-`, server.base, ada.id))
+	write(t, filepath.Join(d.workspace, home, "settings.yaml"), server.settings(ada.id, ""))
 	converse(t, d, "dendrite", func(word string) {
 		waitFor(t, "the bot in the room", func() bool { return strings.Contains(ada.members(room), bot.id) })
 		ada.say(room, word, map[string]any{"msgtype": "m.text", "body": word})
