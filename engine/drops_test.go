@@ -209,7 +209,7 @@ func TestADroppedMessageIsKeptUntilItIsDelivered(t *testing.T) {
 	waitFor(t, "it is refused", func() bool { return disk.Exists(filepath.Join(root, "drop", "bad", a.ID+"__late.md")) })
 	must(t, h.end())
 
-	h = newHouse(t, root, start)
+	newHouse(t, root, start)
 	dropped(t, root, "after.md", "after the start")
 	if text := <-got; text != "after the start" {
 		t.Errorf("after a start got %q", text)

@@ -176,9 +176,6 @@ func (w *writer) call(n int, c *call) {
 	_ = w.enc.Encode(out)
 }
 
-// maxLine bounds a line of a tape.
-const maxLine = 64 << 20
-
 // Parse reads the file of a tape. Errors name the line: FILE:LINE.
 func Parse(name string, data []byte, b Blur) (*Tape, error) {
 	t := &Tape{blur: b}
