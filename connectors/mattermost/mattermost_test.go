@@ -350,15 +350,19 @@ func TestButtons(t *testing.T) {
 	if err != nil || card == "" {
 		t.Fatal(card, err)
 	}
+	s.mu.Lock()
 	props, _ := json.Marshal(s.posts[0].Props)
+	s.mu.Unlock()
 	if !strings.Contains(string(props), `"choice":"once tok","secret":"`+c.hook.secret) || strings.Contains(string(props), token) {
 		t.Errorf("the card is %s", props)
 	}
-	if err := b.Settle(t.Context(), message.Address{}, card, "done"); err != nil || !strings.HasSuffix(s.calls[len(s.calls)-1],
-		card+"/patch") ||
-		strings.Contains(s.bodies[len(s.bodies)-1], "actions") {
-		t.Errorf("Settle = %v, %v", err, s.bodies[len(s.bodies)-1])
+	err = b.Settle(t.Context(), message.Address{}, card, "done")
+	s.mu.Lock()
+	at := slices.IndexFunc(s.calls, func(call string) bool { return strings.HasSuffix(call, card+"/patch") })
+	if err != nil || at < 0 || strings.Contains(s.bodies[at], "actions") {
+		t.Errorf("Settle = %v, of the calls %q", err, s.calls)
 	}
+	s.mu.Unlock()
 
 	good := fmt.Sprintf(`{"user_id":%q,"channel_id":"c","context":{"secret":%q,"choice":"once tok"}}`, ada, c.hook.secret)
 	for _, tt := range []struct {

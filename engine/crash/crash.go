@@ -95,7 +95,7 @@ var names = []string{
 	"hints.write", "hints.rename", "usage.write", "usage.rename",
 	"raises.write", "raises.sync", "raises.rename", "raises.dirsync",
 	"waiting.write", "waiting.sync", "waiting.rename", "waiting.dirsync", "state.link",
-	"lab.cassette.write", "lab.cassette.sync", "lab.cassette.rename", "lab.cassette.dirsync",
+	"batch.write", "batch.sync", "lab.cassette.write", "lab.cassette.sync", "lab.cassette.rename", "lab.cassette.dirsync",
 	"models.write", "models.sync", "models.rename", "models.dirsync", "models.unlink",
 	"doctor.aside.write", "doctor.aside.sync", "doctor.aside.rename", "doctor.aside.dirsync",
 	"doctor.lines.write", "doctor.lines.sync", "doctor.lines.rename", "doctor.lines.dirsync",
