@@ -51,7 +51,7 @@ func TestWhatIsSaid(t *testing.T) {
 		"not a nick":      {to: "a b", wrong: `"a b" is not a nick or channel`, final: true},
 		"no nick":         {wrong: "is not a nick or channel", final: true},
 		"not let in":      {to: "ada", server: map[string]string{"CAP LS": ":s 465 bot :banned"}, wrong: "refuses the connection: banned"},
-		"it hangs up":     {to: "ada", server: map[string]string{"PRIVMSG": "bye"}, wrong: "read from"},
+		"it hangs up":     {to: "ada", server: map[string]string{"PRIVMSG": "bye"}, wrong: "127.0.0.1:"}, // seen as it is read or written
 	} {
 		t.Run(name, func(t *testing.T) {
 			address, d := converse(t, echo(tt.server))

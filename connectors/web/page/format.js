@@ -18,6 +18,12 @@ export function span(ms) {
   return `${Math.floor(s / 86400)}d`;
 }
 
+// since says when a time was: just now, 41s ago.
+export function since(at) {
+  const age = ago(at);
+  return age === 'now' ? 'just now' : `${age} ago`;
+}
+
 // ago is how long ago a time is: now, 41s, 9m, 3h, 2d.
 export function ago(at, now = Date.now()) {
   const ms = now - new Date(at).getTime();

@@ -4,7 +4,7 @@ import { exact, exactText, fill, fillIf, h, icon, named, plain, sign, unseenIn }
 import { get, post } from '../api.js';
 import { agentOf, openAsks, ready as loaded, subscribe } from '../store.js';
 import { firstLine, titleOf, urlOf, WORDS } from '../state.js';
-import { absolute, ago, hour, until, when } from '../format.js';
+import { absolute, hour, since, until, when } from '../format.js';
 import { announce, failed } from '../dialog.js';
 import { go } from '../router.js';
 import { inField } from '../keys.js';
@@ -217,7 +217,7 @@ class Approvals {
         h(
           'span.quiet.small',
           'asked ',
-          h('time', { datetime: ask.askedAt, title: absolute(ask.askedAt) }, `${ago(ask.askedAt)} ago`),
+          h('time', { datetime: ask.askedAt, title: absolute(ask.askedAt) }, since(ask.askedAt)),
           ask.expiresAt ? ` · expires ${until(ask.expiresAt)}` : '',
         ),
       ),
