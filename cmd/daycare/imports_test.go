@@ -177,7 +177,7 @@ var imports = map[string][]string{
 	"connectors/connectortest":       {"connectors/chat", "engine/..."},
 	"connectors/connectortest/table": {},
 	"connectors/clock":               {"engine/message", "engine/inbox", "engine/schedule", "engine/finding"},
-	"connectors/web": {"engine/apitoken", "engine/control", "engine/crash", "engine/disk", "engine/event",
+	"connectors/web": {"connectors/format", "engine/apitoken", "engine/control", "engine/crash", "engine/disk", "engine/event",
 		"engine/finding", "engine/message"},
 	"connectors/acp": {"engine/control", "engine/event", "engine/message", "engine/permission", "engine/record"},
 	"connectors/terminal": {"connectors/terminal/...", "engine/address", "engine/message", "engine/control",

@@ -73,6 +73,9 @@ var markdown = sync.OnceValue(func() goldmark.Markdown {
 	)
 })
 
+// Parser is the parser of all Markdown that is shown to users.
+func Parser() parser.Parser { return markdown().Parser() }
+
 // inOrderOfText puts a heading in front of the table that follows its text. Where a line of
 // dashes comes after the table, the parser makes a heading of the text before the table, and
 // leaves it behind the table.

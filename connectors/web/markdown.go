@@ -8,13 +8,12 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
 	tables "github.com/yuin/goldmark/extension/ast"
-	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+
+	"daycare/connectors/format"
 )
 
 const (
@@ -29,30 +28,6 @@ const (
 	mostNested = 32
 )
 
-// commonmark parses what models and people write. It knows no HTML, so that tags are text.
-var commonmark = goldmark.New(
-	goldmark.WithParser(parser.NewParser(
-		parser.WithBlockParsers(
-			util.Prioritized(parser.NewSetextHeadingParser(), 100),
-			util.Prioritized(parser.NewThematicBreakParser(), 200),
-			util.Prioritized(parser.NewListParser(), 300),
-			util.Prioritized(parser.NewListItemParser(), 400),
-			util.Prioritized(parser.NewCodeBlockParser(), 500),
-			util.Prioritized(parser.NewATXHeadingParser(), 600),
-			util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
-			util.Prioritized(parser.NewBlockquoteParser(), 800),
-			util.Prioritized(parser.NewParagraphParser(), 1000),
-		),
-		parser.WithInlineParsers(
-			util.Prioritized(parser.NewCodeSpanParser(), 100),
-			util.Prioritized(parser.NewLinkParser(), 200),
-			util.Prioritized(parser.NewAutoLinkParser(), 300),
-			util.Prioritized(parser.NewEmphasisParser(), 500),
-		),
-	)),
-	goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList),
-)
-
 // HTML makes HTML of a Markdown text that anybody may have written. It consists of the elements and
 // attributes that this file writes and of nothing else: tags in the text are shown as text, images
 // are links, and links lead to http, https or mailto.
@@ -62,7 +37,7 @@ func HTML(source string) string {
 		return "<pre>" + html.EscapeString(source) + "</pre>"
 	}
 	w := &setter{src: []byte(source)}
-	w.children(commonmark.Parser().Parse(text.NewReader(w.src)))
+	w.children(format.Parser().Parse(text.NewReader(w.src)))
 	return w.out.String()
 }
 

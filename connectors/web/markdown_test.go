@@ -18,6 +18,7 @@ func TestMarkdown(t *testing.T) {
 		"3. a\n4. b":              `<ol start="3"><li>a</li><li>b</li></ol>`,
 		"```go\nif a < b {}\n```": `<pre><code data-language="go">if a &lt; b {}` + "\n</code></pre>",
 		"`a<b>` &amp; \\*":        "<p><code>a&lt;b&gt;</code> &amp; *</p>",
+		"a\nb\n|-|\n| c\n-":       `<h4>a</h4><table><tr><th>b</th></tr><tr><td>c</td></tr></table>`,
 		"|a|b|\n|-|-:|\n|1|2|": `<table><tr><th>a</th><th data-align="right">b</th></tr>` +
 			`<tr><td>1</td><td data-align="right">2</td></tr></table>`,
 		"[x](https://a.example/?q&r)": `<p><a href="https://a.example/?q&amp;r" title="https://a.example/?q&amp;r" ` +

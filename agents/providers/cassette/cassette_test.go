@@ -90,14 +90,14 @@ func TestPlaysWhatWasRecorded(t *testing.T) {
 			t.Errorf("the tape has %s:\n%s", secret, data)
 		}
 	}
-	tape := load(t, data, blur("/work/ws2"))
+	tape := load(t, data, blur("/home/ada/ws2"))
 	if diff := cmp.Diff(string(data), string(tape.Bytes())); diff != "" {
 		t.Error(diff)
 	}
 
-	reqs := talk("/work/ws2", idTwo, "tea 3.20")
+	reqs := talk("/home/ada/ws2", idTwo, "tea 3.20")
 	text, calls, err := ask(tape.Play(), reqs[0])
-	if want := []string{`read{"path":"/work/ws2/a.txt"}`, "ls{}"}; err != nil || text != "Let me look." || !cmp.Equal(calls, want) {
+	if want := []string{`read{"path":"/home/ada/ws2/a.txt"}`, "ls{}"}; err != nil || text != "Let me look." || !cmp.Equal(calls, want) {
 		t.Error(text, calls, err)
 	}
 	if text, _, err := ask(tape.Play(), reqs[1]); err != nil || text != "It says: tea 3.20" {
