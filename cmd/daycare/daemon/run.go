@@ -168,14 +168,17 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 	return g.Run()
 }
 
-// listen opens the ways in: the socket, what the settings or addr say, and for a daemon the page
-// that browsers still show.
-func (r *Daemon) listen(addr string, page bool) ([]*control.Listener, error) {
-	l, err := control.ListenUnix(r.root, r.log)
-	if err != nil {
-		return nil, fmt.Errorf("open the API: %w", err)
-	}
-	all := []*control.Listener{l}
+// listen opens the ways in: what the settings or addr say, for a daemon the page that browsers
+// still show, and last the socket: who can connect to it may expect all others to be open.
+func (r *Daemon) listen(addr string, page bool) (all []*control.Listener, err error) {
+	defer func() {
+		if err != nil {
+			for _, l := range all {
+				l.Close()
+			}
+			all, err = nil, fmt.Errorf("open the API: %w", err)
+		}
+	}()
 	c := r.settings.Current()
 	if addr == "" {
 		addr = c.Control.Listen
@@ -189,8 +192,7 @@ func (r *Daemon) listen(addr string, page bool) ([]*control.Listener, error) {
 		}
 		tcp, err := control.ListenTCP(o)
 		if err != nil {
-			l.Close()
-			return nil, fmt.Errorf("open the API: %w", err)
+			return all, err
 		}
 		if o.Page != nil {
 			r.shown.address = tcp.URL
@@ -203,7 +205,11 @@ func (r *Daemon) listen(addr string, page bool) ([]*control.Listener, error) {
 			all = append(all, l)
 		}
 	}
-	return all, nil
+	l, err := control.ListenUnix(r.root, r.log)
+	if err != nil {
+		return all, err
+	}
+	return append(all, l), nil
 }
 
 // add adds a part whose interrupt waits until it has ended, so that the parts end
