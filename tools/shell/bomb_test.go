@@ -1,3 +1,5 @@
+//go:build !race
+
 package shell
 
 import (
@@ -30,6 +32,7 @@ var long = os.Getenv("DAYCARE_LONG") != ""
 // TestForkBomb: what multiplies is ended at the limit, the model is told, nothing is
 // left, and meanwhile this process, the daemon, has its turns. Without DAYCARE_LONG=1
 // it is one bomb in each sandbox: what runs beside it has to live with the load.
+// The race detector tells nothing new of processes, and beside all other tests a bomb holds them up.
 func TestForkBomb(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it loads the machine for a moment")
