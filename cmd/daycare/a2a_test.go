@@ -16,6 +16,7 @@ import (
 
 	"daycare/engine/apitoken"
 	"daycare/engine/control"
+	"daycare/engine/freeport"
 )
 
 // published is a workspace that publishes its agent Ada, with a daemon and a token for a client.
@@ -28,7 +29,7 @@ type published struct {
 func publish(t *testing.T, script, more string, notify ...string) *published {
 	t.Helper()
 	d := &process{t: t, workspace: t.TempDir()}
-	address := freePort(t)
+	address := freeport.Take(t)
 	list, _ := json.Marshal(append([]string{}, notify...)) // of strings
 	write(t, filepath.Join(d.workspace, home, "settings.yaml"), fmt.Sprintf(`
 providers:
@@ -220,7 +221,7 @@ rules:
 // TestA2AClient has the client of npm's @a2a-js/sdk, in DAYCARE_A2A_SDK, a folder node_modules,
 // use every operation over both bindings.
 func TestA2AClient(t *testing.T) {
-	notify := freePort(t)
+	notify := freeport.Take(t)
 	p := publish(t, `
 rules:
   - contains: slow
@@ -277,7 +278,7 @@ func a2aScript(t *testing.T, name string, env ...string) *exec.Cmd {
 func TestA2ARemoteAgent(t *testing.T) {
 	for _, binding := range []string{"JSONRPC", "HTTP+JSON"} {
 		t.Run(binding, func(t *testing.T) {
-			address, done := freePort(t), filepath.Join(t.TempDir(), "done")
+			address, done := freeport.Take(t), filepath.Join(t.TempDir(), "done")
 			server := a2aScript(t, "server.mjs", "ADDRESS="+address, "BINDING="+binding, "DONE="+done, "TOKEN=theirs")
 			started, err := server.StdoutPipe()
 			if err == nil {

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"daycare/engine/control"
+	"daycare/engine/freeport"
 )
 
 // A token that a command revokes loses what it has open in a daemon that runs, and a broken
 // file is a problem that the daemon reports.
 func TestTokensOfARunningDaemon(t *testing.T) {
 	t.Parallel()
-	workspace, listen := t.TempDir(), freePort(t)
+	workspace, listen := t.TempDir(), freeport.Take(t)
 	write(t, filepath.Join(workspace, home, "settings.yaml"),
 		"providers:\n  - { id: echo, type: scripted }\ncontrol: { listen: \""+listen+"\", token: s3cret }\n")
 	client, err := control.Dial(startRuntime(t, workspace))

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"daycare/engine/freeport"
 )
 
 // dendrite is a real Matrix homeserver.
@@ -47,13 +49,13 @@ func newDendrite(t *testing.T) *dendrite {
 	conf += fmt.Sprintf("media_api: { base_path: %q, database: { connection_string: \"file:%s\" } }\n", filepath.Join(d.dir, "media"),
 		filepath.Join(d.dir, "media.db"))
 	write(t, filepath.Join(d.dir, "dendrite.yaml"), conf)
-	at := freePort(t)
+	at := freeport.Take(t)
 	d.base = "http://" + at
 	log, err := os.Create(filepath.Join(d.dir, "log"))
 	must(t, err)
 	defer log.Close()
 	d.cmd = exec.Command(program, "-config", filepath.Join(d.dir, "dendrite.yaml"), "-http-bind-address", at,
-		"-https-bind-address", freePort(t), "-really-enable-open-registration")
+		"-https-bind-address", freeport.Take(t), "-really-enable-open-registration")
 	d.cmd.Dir, d.cmd.Stdout, d.cmd.Stderr = d.dir, log, log
 	must(t, d.cmd.Start())
 	t.Cleanup(func() {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"daycare/engine/freeport"
 )
 
 // TestMailServers holds a conversation by mail over a real OpenSMTPD and a real
@@ -22,7 +24,7 @@ func TestMailServers(t *testing.T) {
 		}
 	}
 
-	post, boxes := freePort(t), freePort(t)
+	post, boxes := freeport.Take(t), freeport.Take(t)
 	place, err := os.MkdirTemp("", "daycare-mail") // t.TempDir is closed to the servers' own users
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(place) })

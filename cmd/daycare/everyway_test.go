@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,6 +22,7 @@ import (
 	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/talk"
 	"daycare/engine/control"
+	"daycare/engine/freeport"
 )
 
 // TestEveryWayIn runs the whole program on a workspace and lets the same agent be
@@ -41,7 +41,7 @@ func TestEveryWayIn(t *testing.T) {
 		callback <- body
 	}))
 	defer receiver.Close()
-	listen := freePort(t)
+	listen := freeport.Take(t)
 	workspace := t.TempDir()
 	settings := fmt.Sprintf(`
 providers:
@@ -160,16 +160,6 @@ func hook(t *testing.T, listen, body, delivery string) int {
 	defer resp.Body.Close()
 
 	return resp.StatusCode
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func write(t *testing.T, path, text string) {

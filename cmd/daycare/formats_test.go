@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"daycare/cmd/daycare/doctor"
+	"daycare/engine/freeport"
 )
 
 // busyScript has the model use what writes files.
@@ -60,7 +61,7 @@ func busyWorkspace(t *testing.T) (root string) {
 	t.Helper()
 	callback := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer callback.Close()
-	listen := freePort(t)
+	listen := freeport.Take(t)
 	workspace := t.TempDir()
 	root = filepath.Join(workspace, home)
 	for name, content := range map[string]string{

@@ -93,6 +93,7 @@ var imports = map[string][]string{
 	"engine/form":            {"engine/finding"},
 	"engine/form/schema":     {"engine/form"},
 	"engine/lazyregexp":      {},
+	"engine/freeport":        {},
 	"engine/workspace":       {},
 	"engine/message":         {},
 	"engine/plain":           {},
@@ -222,7 +223,7 @@ var imports = map[string][]string{
 // suites are contracts as tests; every test may import them, and what is written
 // to be used by tests.
 var suites = []string{
-	"engine/inbox/inboxtest", "engine/crash/crashtest", "engine/disk/disktest", "engine/attacktest",
+	"engine/inbox/inboxtest", "engine/crash/crashtest", "engine/disk/disktest", "engine/attacktest", "engine/freeport",
 	"engine/cluster/clustertest",
 	"agents/providers/providertest", "agents/providers/scripted",
 	"connectors/connectortest", "connectors/telegram/telegramtest", "tools/toolstest", "cmd/daycare/commandtest",

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"daycare/engine/freeport"
 )
 
 // TestIRCServer holds a conversation over a real ngircd while the daemon is killed
@@ -20,7 +22,7 @@ func TestIRCServer(t *testing.T) {
 	if err != nil {
 		t.Skip("SKIPPED: no ngircd here (apt-get install ngircd), so no real IRC server was spoken to")
 	}
-	address := freePort(t)
+	address := freeport.Take(t)
 	_, port, _ := strings.Cut(address, ":")
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "ngircd.conf"), fmt.Sprintf(`[Global]

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"daycare/engine/freeport"
 )
 
 // An mcpClient is a client of `daycare mcp serve` that writes the protocol by hand.
@@ -161,7 +163,7 @@ func TestTypeScriptClientOfMCP(t *testing.T) {
 			"  npm install --prefix /tmp/conformance @modelcontextprotocol/sdk@1.32.2 node@22\n" +
 			"  DAYCARE_MCP_CONFORMANCE=/tmp/conformance/node_modules go test ./cmd/daycare -run TestTypeScriptClientOfMCP")
 	}
-	addr := freePort(t)
+	addr := freeport.Take(t)
 	// The model takes its time, so that the client can cancel while the agent works.
 	d := servedWorkspace(t, `rules: [ { reply: [ { delay: 500ms, text: "heard {{.Text}}" } ] } ]`,
 		fmt.Sprintf("control: { listen: \"%s\" }\n", addr))
@@ -211,7 +213,7 @@ func TestTypeScriptClientOfMCP(t *testing.T) {
 
 // TestMCPDoorRefuses: who has no right to be at /mcp, and what is no request.
 func TestMCPDoorRefuses(t *testing.T) {
-	addr := freePort(t)
+	addr := freeport.Take(t)
 	d := servedWorkspace(t, `rules: [ { reply: [ { text: "heard {{.Text}}" } ] } ]`, fmt.Sprintf("control: { listen: %q }\n", addr))
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
 		`"clientInfo":{"name":"c","version":"1"}}}`

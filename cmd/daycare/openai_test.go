@@ -14,12 +14,13 @@ import (
 
 	"daycare/engine/apitoken"
 	"daycare/engine/control"
+	"daycare/engine/freeport"
 )
 
 // openAIWorkspace has an endpoint of the OpenAI format at an address, and a token for it.
 func openAIWorkspace(t *testing.T, script string) (workspace, address, token string) {
 	t.Helper()
-	workspace, address = t.TempDir(), freePort(t)
+	workspace, address = t.TempDir(), freeport.Take(t)
 	write(t, filepath.Join(workspace, home, "settings.yaml"), fmt.Sprintf(`
 providers:
   - { id: play, type: scripted, options: { script: script.yaml } }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"daycare/engine/freeport"
 )
 
 // prosody is a real XMPP server, with an archive, rooms, files and TLS.
@@ -29,7 +31,7 @@ func newProsody(t *testing.T) *prosody {
 			t.Skipf("SKIPPED: no %s here (apt-get install prosody openssl), so no real XMPP server was spoken to", program)
 		}
 	}
-	p := &prosody{t: t, dir: t.TempDir(), address: freePort(t)}
+	p := &prosody{t: t, dir: t.TempDir(), address: freeport.Take(t)}
 	run(t, "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
 		"-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", filepath.Join(p.dir, "key.pem"), "-out", p.cert())
 	for user, password := range map[string]string{"bot": "of the bot", "ada": "of ada", "eve": "of eve"} {
@@ -37,7 +39,7 @@ func newProsody(t *testing.T) *prosody {
 			fmt.Sprintf("return { [\"password\"] = %q; };\n", password))
 	}
 	_, port, _ := net.SplitHostPort(p.address)
-	_, files, _ := net.SplitHostPort(freePort(t))
+	_, files, _ := net.SplitHostPort(freeport.Take(t))
 	write(t, filepath.Join(p.dir, "prosody.cfg.lua"), fmt.Sprintf(`
 run_as_root = true
 daemonize = false

@@ -3,7 +3,6 @@ package telegram
 import (
 	"context"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"daycare/connectors/connectortest"
 	"daycare/connectors/telegram/telegramtest"
 	"daycare/engine"
+	"daycare/engine/freeport"
 	"daycare/engine/message"
 )
 
@@ -61,7 +61,7 @@ func harness(t *testing.T, hook bool) connectortest.Harness {
 	host := chat.Host{Waiting: &connectortest.Keeper{}}
 	o := Options{ID: "telegram", Allow: []string{"5550001", "5550002"}, BaseURL: b.URL}
 	if hook {
-		o.Webhook = Webhook{Listen: freePort(t)}
+		o.Webhook = Webhook{Listen: freeport.Take(t)}
 		o.Webhook.URL = "http://" + o.Webhook.Listen + "/telegram"
 	}
 
@@ -99,16 +99,6 @@ func connector(t *testing.T, o Options, host chat.Host, log *slog.Logger) *Conne
 	}
 	c.pause, c.poller.pause, c.hook.ingress.Grace = time.Millisecond, time.Millisecond, 100*time.Millisecond
 	return c
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func (b *bot) offer(ctx context.Context, messages ...connectortest.Message) []bool {

@@ -11,13 +11,14 @@ import (
 	"daycare/connectors/chat"
 	"daycare/connectors/telegram/telegramtest"
 	"daycare/engine/disk"
+	"daycare/engine/freeport"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
 
 func hooked(t *testing.T, deliver message.Deliver) (s *stage, address string) {
 	t.Helper()
-	o := Options{Webhook: Webhook{Listen: freePort(t)}}
+	o := Options{Webhook: Webhook{Listen: freeport.Take(t)}}
 	o.Webhook.URL = "http://" + o.Webhook.Listen + "/telegram"
 	s = newStage(t, o, chat.Host{})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -30,7 +31,7 @@ func hooked(t *testing.T, deliver message.Deliver) (s *stage, address string) {
 		}
 	})
 
-	limit, stop := context.WithTimeout(t.Context(), 5*time.Second)
+	limit, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	s.Wait(limit, func() bool { url, _ := s.Hook(); return url != "" })
 	return s, o.Webhook.URL
