@@ -201,7 +201,7 @@ func (b *bench) say(text string) string {
 
 func (b *bench) wait(items ...string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, id := range items {
 		if err := b.box.Wait(ctx, id); err != nil {

@@ -26,7 +26,7 @@ type deadly struct {
 }
 
 func (d deadly) Call(context.Context, *providers.Request, func(providers.Event)) (*providers.Response, error) {
-	for until := time.Now().Add(10 * time.Second); !d.ready() && time.Now().Before(until); {
+	for until := time.Now().Add(time.Minute); !d.ready() && time.Now().Before(until); {
 		time.Sleep(time.Millisecond)
 	}
 	d.end()

@@ -48,7 +48,7 @@ func (b *bench) edit(name, text string) {
 // told waits for an event of a kind whose text has all the words.
 func told(t *testing.T, events <-chan event.Event, kind event.Type, words ...string) event.File {
 	t.Helper()
-	after := time.After(10 * time.Second)
+	after := time.After(time.Minute)
 next:
 	for {
 		select {

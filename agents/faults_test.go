@@ -74,7 +74,7 @@ func (b *bench) until(items ...string) error {
 	go func() { ended <- b.opts.Run(ctx) }()
 	done := make(chan error, 1)
 	go func() {
-		wait, cancel := context.WithTimeout(ctx, 10*time.Second)
+		wait, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		for _, id := range items {
 			if err := b.box.Wait(wait, id); err != nil && ctx.Err() == nil {

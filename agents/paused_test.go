@@ -79,7 +79,7 @@ func (b *bench) waiting() []permission.Pending { return b.opts.Permits.(*permiss
 // turns waits until history has that many ended turns, and returns the reasons.
 func (b *bench) turns(n int) (reasons []string) {
 	b.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); b.count("turn_end") < n; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); b.count("turn_end") < n; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.t.Fatalf("%d turns ended, want %d\n%s", b.count("turn_end"), n, b.history())
 		}

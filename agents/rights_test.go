@@ -108,7 +108,7 @@ func TestDecisions(t *testing.T) {
 		b.run()
 		b.outcome(b.say("ask"))
 		b.decide(decision)
-		for deadline := time.Now().Add(5 * time.Second); b.count("turn_end") < 2 && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(time.Minute); b.count("turn_end") < 2 && time.Now().Before(deadline); {
 			time.Sleep(time.Millisecond)
 		}
 		b.outcome(b.say("look again"))

@@ -93,7 +93,7 @@ func TestAnInboxThatFailsEndsTheAgent(t *testing.T) {
 				b.cutAfter(tt.before(tt.item.ID)...)
 			}
 			b.opts.Inbox = faulty{b.box, tt.operation, all}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if err := b.opts.Run(ctx); !errors.Is(err, errSeeded) {
 				t.Fatalf("the agent ended with %v, want the reason", err)
@@ -159,7 +159,7 @@ func TestWhatCannotBeAskedForIsNotDone(t *testing.T) {
 		prepare(b)
 		b.opts.Permits = mumbling{}
 		b.say("tell")
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if err := b.opts.Run(ctx); !errors.Is(err, errSeeded) {
 			t.Errorf("%s: the agent ended with %v, want the reason", name, err)
 		}
@@ -177,7 +177,7 @@ func TestADecisionThatCannotBeSettledStaysOpen(t *testing.T) {
 	if _, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Permission, Token: "t", Decision: "deny", Tag: "@web"}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := b.opts.Run(ctx); !errors.Is(err, errSeeded) || b.box.Len() != 1 {
 		t.Errorf("the agent ended with %v, %d items are open; want the reason and the decision", err, b.box.Len())
@@ -362,7 +362,7 @@ func TestWhatMayHaveBeenAnsweredIsNotAnsweredAgain(t *testing.T) {
 	if err := os.MkdirAll(older, 0o700); err != nil { // no file: it cannot be read
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := b.opts.Run(ctx); err == nil || b.model.calls() > 0 {
 		t.Fatalf("it ended with %v after %d calls of the model", err, b.model.calls())

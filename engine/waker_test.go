@@ -187,7 +187,7 @@ func TestAnAgentThatWaitsForAnotherLendsItsPlace(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the two wait for each other")
 	}
 }
@@ -205,7 +205,7 @@ func TestFailingAgentsDoNotKeepThePlacesOfOthers(t *testing.T) {
 	}
 
 	for i := range 10 {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		r := h.deliver(from(fmt.Sprint("good", i), "x"))
 		if _, err := h.Await(ctx, r.Agent, r.Item); err != nil {
 			t.Errorf("agent %d waited for a failing one: %v", i, err)
@@ -231,7 +231,7 @@ func TestAnAgentThatEndsGivesUpItsPlaceInLine(t *testing.T) {
 	}
 
 	close(release)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := h.Await(ctx, three.Agent, three.Item); err != nil {
 		t.Errorf("the one behind the removed one: %v", err)

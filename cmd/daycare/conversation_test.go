@@ -208,7 +208,7 @@ var mustHear = []string{"There are three lines.", "[Subagent 'prober' failed]", 
 // must be.
 func (h *chatHouse) judge(c *control.Client, agent string) {
 	h.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); len(h.answers()) < len(outcome) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); len(h.answers()) < len(outcome) && time.Now().Before(deadline); {
 		time.Sleep(20 * time.Millisecond)
 	}
 	if diff := cmp.Diff(outcome, h.answers()); diff != "" {

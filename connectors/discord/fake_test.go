@@ -182,7 +182,7 @@ func (s *server) send(conn *websocket.Conn, f any) {
 		panic(err)
 	}
 	if conn != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		conn.Write(ctx, websocket.MessageText, body)
 	}

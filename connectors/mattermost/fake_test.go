@@ -129,7 +129,7 @@ func (s *server) frame(f any) {
 		panic(err)
 	}
 	if s.conn != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		s.conn.Write(ctx, websocket.MessageText, body)
 	}

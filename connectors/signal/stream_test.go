@@ -46,7 +46,7 @@ func TestStreamBreaks(t *testing.T) {
 			if text != want {
 				t.Errorf("took %s, want %s", text, want)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("%s did not come", want)
 		}
 	}
@@ -156,7 +156,7 @@ func TestChild(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- c.child(ctx) }()
 	var args []byte
-	for end := time.Now().Add(5 * time.Second); len(args) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); len(args) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		args, _ = os.ReadFile(dir + "/args")
 	}
 
@@ -218,7 +218,7 @@ func TestRunWithChild(t *testing.T) {
 		if text != "hello" {
 			t.Errorf("took %q", text)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nothing came")
 	}
 

@@ -350,7 +350,7 @@ func TestPosted(t *testing.T) {
 func TestRefresh(t *testing.T) {
 	s := newWorkspace(t)
 	c := testConnector(t, s, Options{}, chat.Host{Waiting: &s.waiting}, slog.New(slog.DiscardHandler))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	done := make(chan error, 1)
 	running, stop := context.WithCancel(t.Context())

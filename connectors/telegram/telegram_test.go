@@ -66,7 +66,7 @@ func (s *stage) deliver(_ context.Context, in message.Incoming) (message.Receipt
 // push hands an update over and waits until it is confirmed.
 func (s *stage) push(t *testing.T, body map[string]any) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	id := s.Push(body)
 	if !s.Wait(ctx, func() bool { return s.Confirmed(id) }) {
@@ -429,7 +429,7 @@ func TestRunEndsWhereNothingHelps(t *testing.T) {
 				s.Token = "778:another"
 			}
 
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			err := s.c.Run(ctx, s.deliver)
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), token) {

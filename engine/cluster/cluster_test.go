@@ -75,7 +75,7 @@ func TestZombieIsFenced(t *testing.T) {
 		if agent != "one" {
 			t.Errorf("lost %s", agent)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("nobody was told that the agent is lost")
 	}
 	if got := b.lines("one", "history.jsonl"); !slices.Equal(got, []string{"1", "2"}) {
@@ -289,7 +289,7 @@ func TestForward(t *testing.T) {
 	}
 	var r message.Receipt
 	var err error
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if r, err = send(b.boot, "hello"); err == nil {
 			break // it answers by now
 		}

@@ -266,7 +266,7 @@ func raw(t *testing.T, h http.Handler, method, path, body string) (int, http.Hea
 // soon fails the test if cond does not become true.
 func soon(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		if cond() {
 			return
 		}

@@ -37,7 +37,7 @@ func TestAMoveOfAFolderOrOfOneAboveItIsSeen(t *testing.T) {
 			select {
 			case err := <-done:
 				must(t, err)
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("not seen")
 			}
 		})

@@ -28,7 +28,7 @@ func start(t *testing.T, w *Watcher) {
 			if err != nil {
 				t.Errorf("Run = %v, want nil", err)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("Run did not return after its context ended")
 		}
 	})
@@ -41,7 +41,7 @@ func (h hints) hear(x Hint) { h <- x }
 
 func (h hints) until(t *testing.T, what string, want func(Hint) bool) Hint {
 	t.Helper()
-	timeout := time.After(5 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		select {
 		case x := <-h:

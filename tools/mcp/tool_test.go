@@ -54,7 +54,7 @@ func TestAServerThatDiesInACallIsStartedAgainWithAPause(t *testing.T) {
 		t.Errorf("a call that killed its server: %+v", res)
 	}
 	s := w.Pool.find("a")
-	for end := time.Now().Add(20 * time.Second); s.state().State == "running"; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); s.state().State == "running"; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the end of the server is not noticed")
 		}
@@ -125,7 +125,7 @@ func TestToolsThatChangeAreWithheldUntilTrusted(t *testing.T) {
 	}
 	w.call(t.Context(), before["mcp__a__turn"], `{}`, nil)
 	s := w.Pool.find("a")
-	for end := time.Now().Add(20 * time.Second); s.state().Pending < 2; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); s.state().Pending < 2; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the change is not noticed: %+v", s.state())
 		}

@@ -150,7 +150,7 @@ func TestTrees(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := p.tree(from)
-		for end := time.Now().Add(10 * time.Second); got != string(want) && time.Now().Before(end); got = p.tree(from) {
+		for end := time.Now().Add(time.Minute); got != string(want) && time.Now().Before(end); got = p.tree(from) {
 			time.Sleep(100 * time.Millisecond) // something still comes in
 		}
 		if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {

@@ -163,7 +163,7 @@ func (l *lineSink) Write(p []byte) (int, error) {
 
 func (l *lineSink) until(t *testing.T, n int) {
 	t.Helper()
-	for end := time.After(10 * time.Second); len(l.got) < n; {
+	for end := time.After(time.Minute); len(l.got) < n; {
 		select {
 		case line := <-l.lines:
 			l.got = append(l.got, line)
