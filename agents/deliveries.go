@@ -10,7 +10,7 @@ import (
 	"daycare/engine/record"
 )
 
-// deliveries give answers to the outbox, and record what became of them.
+// deliveries give answers to the outbox and record their delivery results.
 type deliveries struct {
 	journal *journal
 	outbox  Outbox

@@ -15,7 +15,7 @@
 //	rights      say what the agent may do now
 //	hooking     runs the owner's programs at moments of a turn (hooks.go, hooktools.go)
 //	replies     record answers and close the turn (reply.go, report.go)
-//	deliveries  give answers to the outbox and record what became of them
+//	deliveries  give answers to the outbox and record their delivery
 //	files       are what users edit: the descriptor and state.json
 //	journal     writes history; all of the above write through it
 //

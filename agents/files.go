@@ -34,7 +34,7 @@ type files struct {
 	identity  Identity
 	journal   *journal
 	rights    *rights
-	folders   *permission.Folders // nil: nobody pins the folders of rights
+	folders   *permission.Folders // nil: the folders of permissions are not pinned
 	stated    os.FileInfo         // of state.json at the last read
 	loaded    bool                // state was read from a good file
 	missed    bool                // there was none since the agent woke

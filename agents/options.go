@@ -37,8 +37,8 @@ type Options struct {
 
 // Deciders have a say in what the agent does, beside its rights.
 type Deciders struct {
-	Permits  Permits  // nil: nobody is asked
-	Overseer Overseer // of an agent in the background; nil: its own user answers
+	Permits  Permits  // nil: no approval is requested
+	Overseer Overseer // answers for a background agent; nil: its own user does
 	Hooks    Hooks    // programs of the owner; nil: none
 }
 
@@ -51,34 +51,34 @@ type Place struct {
 	Events *event.Stream
 	Log    *slog.Logger
 	Redact *redact.Redactor // of secrets, before anything is written; nil: none are known
-	// Folders pins the folders of the agent's rights; nil: nobody does.
+	// Folders pins the folders of the agent's permissions; nil: they are not pinned.
 	Folders *permission.Folders
 	// Problems collects what is wrong with the agent's files; nil: problems are only logged.
 	Problems *finding.Problems
-	// Results is what became of answers, of this run and of earlier ones that failed; nil:
+	// Results has the delivery results of this run and of earlier failed ones; nil:
 	// of this run alone.
 	Results *message.Results
 	// Leave receives when an idle agent should make room for others; may be nil.
 	Leave <-chan struct{}
-	// Edited is sent to when somebody changed files in the folder; may be nil.
+	// Edited receives a value after files in the folder were changed; may be nil.
 	Edited <-chan struct{}
 }
 
 // An Identity is what the agent is, with what users changed meanwhile.
 type Identity interface {
-	// Meta is the descriptor as it is now.
+	// Meta returns the current descriptor.
 	Meta() address.Meta
-	// Settings are those in force. They are taken before each piece of work.
+	// Settings returns the active settings. They are read before each piece of work.
 	Settings() Settings
-	// Tools are what the agent can do. They are taken at the beginning of each turn.
+	// Tools returns what the agent can do. It is read at the beginning of each turn.
 	Tools() *tools.Set
 }
 
 // Models answer for an agent.
 type Models interface {
-	// Model is the chain for an agent's choice.
+	// Model returns the chain of models for an agent's choice.
 	Model(choice record.Model) Model
-	// Window is how many tokens of context the choice takes; 0: not known.
+	// Window returns the size of the choice's context window in tokens, 0 if it is unknown.
 	Window(choice record.Model) int
 }
 
@@ -89,9 +89,9 @@ type Model interface {
 
 // Costs are what models cost, and the limits of it.
 type Costs interface {
-	// Price is what a call cost, in US dollars.
+	// Price returns the cost of a call in US dollars.
 	Price(provider, model string, u providers.Usage) float64
-	// Cut counts an answer that a crash cut, with about what it used.
+	// Cut counts an answer that a crash interrupted, with an estimate of its usage.
 	Cut(provider, model string, u providers.Usage)
 	// Raise raises a spending limit, once or permanently. Repeating it is harmless.
 	Raise(ctx context.Context, b permission.Budget, d permission.Decision, token, by string) error
@@ -99,35 +99,35 @@ type Costs interface {
 
 // A Briefing is what the model reads beside what was said.
 type Briefing interface {
-	// Definition is what the system prompt is made of.
+	// Definition returns the parts of the system prompt.
 	Definition(meta address.Meta, state record.State) prompt.Definition
-	// Preface stands before a user's message: agents at work; "": nothing.
+	// Preface returns text to put before a user's message, such as the agents at work; "" for none.
 	Preface() string
-	// Broken is what is wrong with files now that the model should know of.
+	// Broken returns the current file problems to report to the model.
 	Broken() []finding.Finding
 }
 
 // Jobs are what works for the agent outside of its turns.
 type Jobs interface {
-	// Running are the jobs at work, for summaries.
+	// Running lists the jobs at work, for summaries.
 	Running() []string
-	// Narrowed ends those that run by a right which is not in the set any more.
+	// Narrowed ends the jobs that depend on a permission which is no longer in the set.
 	Narrowed(now permission.Set)
 }
 
 // An Outbox is where answers go.
 type Outbox interface {
-	// Send gives a promised answer to the sender of its chat and returns at once.
+	// Send queues a promised answer for its chat and returns at once.
 	Send(p message.Promise)
 	// Answers reports whether answers to an address are promised at all.
 	Answers(to message.Address) bool
-	// Interim reports whether a chat wants the text beside tool calls too.
+	// Interim reports whether a chat also gets the text that the model writes between tool calls.
 	Interim(to message.Address) bool
 }
 
-// A Stage is where an agent is seen and stopped.
+// A Stage shows what an agent is doing, and lets users stop it.
 type Stage interface {
-	// Turn makes the context of a turn, which ends when somebody stops the turn.
+	// Turn returns the context of a turn, which is canceled when a user stops the turn.
 	Turn(ctx context.Context) (context.Context, func())
 	// Show says what the agent is doing.
 	Show(state event.State, detail string)
@@ -173,7 +173,7 @@ type Settings struct {
 	Stuck      time.Duration      // a turn without progress is canceled after this
 	ExecDenied bool               // what would ask is refused instead
 	Profile    permission.Profile // of an agent whose own rights name none
-	// StopAtLimit: at the limit of a budget a turn ends, and nobody is asked to raise it.
+	// StopAtLimit: at a budget's limit a turn ends, and no approval to raise it is requested.
 	StopAtLimit bool
 	// ContextLimit is how many tokens of context there may be, whatever the
 	// model takes; 0 is the default.
@@ -188,17 +188,17 @@ type Routes struct {
 	Summary record.Model // of summaries
 }
 
-// Reports say whom an agent tells how its turns ended. The zero value is nobody:
+// Reports say which agent is notified when a turn ends. The zero value notifies none:
 // the agent of a user, whose answer goes to a chat.
 type Reports struct {
 	To string // id of the parent
 	// Always: each turn is reported, also one in which the agent told its parent
 	// something itself.
 	Always bool
-	// Awaited is the item whose turn is not reported, because somebody waits for
+	// Awaited is the item whose turn is not reported, because a caller waits for
 	// its outcome: the tool call that started the agent.
 	Awaited string
-	// Told reports whether a call, which succeeded, told the parent something.
+	// Told reports whether a successful call already sent the parent a message.
 	Told func(c record.ToolCall) bool
 	// Waits reports whether the agent continues later by itself, because agents of
 	// its own are at work.

@@ -22,7 +22,7 @@ import (
 
 // permits ask a user for what a tool call needs, and record what users decide.
 type permits struct {
-	queue     Permits  // nil: nobody is asked
+	queue     Permits  // nil: no approval is requested
 	overseer  Overseer // of an agent in the background; nil: its own user answers
 	journal   *journal
 	intake    *intake

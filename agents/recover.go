@@ -97,7 +97,7 @@ func (a *agent) closeDone(heads []inbox.Head) error {
 	return a.intake.done(finished...)
 }
 
-// lost reports a call that was started and may not be run again.
+// lost reports a started call that must not run again.
 func (s *self) lost(c record.OpenCall) bool {
 	if !c.Started || crash.Bug("rerun") {
 		return false

@@ -5,7 +5,7 @@ import (
 )
 
 // hide takes the secrets that daycare knows of out of a record, in place, before it
-// is written: what is in history goes to the model, to chats and to whoever reads
+// is written: what is in history goes to the model, to chats and to everyone who reads
 // the files. Every record passes here; a tool's result a first time before it is
 // shortened, because the whole of it is kept too.
 func (j *journal) hide(rec record.Record) {

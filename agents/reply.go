@@ -182,7 +182,7 @@ func (rs *replies) complete(t *turn, e *record.Entry) error {
 	return rs.intake.done(t.items...) // the promise itself was taken up by recover
 }
 
-// announce tells whoever watches that the turn is over.
+// announce publishes the end of the turn.
 func (rs *replies) announce(t *turn, end *record.TurnEnd, as *record.Assistant) {
 	f := event.Finished{Reason: end.Reason, Error: end.Error, Items: t.items}
 	if as != nil {

@@ -118,7 +118,7 @@ func (ap *approvals) decide(ctx context.Context, answered []permission.Pending) 
 	return left
 }
 
-// tooLate tells whoever answered in a file that somebody else was first.
+// tooLate notifies a user who answered in a file that another answer came first.
 func (ap *approvals) tooLate(p, first permission.Pending) {
 	was := "another answer"
 	if first.Decision != "" { // else it is gone from the log
@@ -131,7 +131,7 @@ func (ap *approvals) tooLate(p, first permission.Pending) {
 }
 
 // withdraw takes the requests of an agent that has ended out of the queue: there is
-// nobody left whom an answer could reach.
+// no agent left that an answer could reach.
 func (ap *approvals) withdraw(id string) {
 	if ap.asks == nil {
 		return

@@ -50,7 +50,7 @@ func (d *edits) take() (ids []string) {
 	return ids
 }
 
-// poke leaves a hint for whoever receives from c.
+// poke leaves a hint for the receiver of c.
 func poke(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

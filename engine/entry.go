@@ -207,7 +207,7 @@ func (e *entry) lockAndWake() bool {
 	return true
 }
 
-// sleep lets go of the mailbox if nobody needs it. The lock is held.
+// sleep closes the mailbox if it is not needed. The lock is held.
 func (e *entry) sleep() {
 	if e.running || e.users > 0 || e.gone {
 		return

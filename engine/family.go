@@ -22,7 +22,7 @@ var (
 	ErrHops = fmt.Errorf("this message has passed %d agents, which looks like a loop: do not answer agents that only answer you", MaxHops)
 	// ErrNobody: there is no agent that a message without a target goes to.
 	ErrNobody = errors.New("no user has written yet, so there is no default recipient: name an agent")
-	// ErrStranger: the agent may not see or reach the other one.
+	// ErrStranger: the agent must not see or reach the other one.
 	ErrStranger = errors.New("that agent belongs to another user")
 )
 

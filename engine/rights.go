@@ -47,7 +47,7 @@ func (f *Family) Note(ctx context.Context, to, from, key, text string) error {
 	return err
 }
 
-// grants are the rights that somebody else gives or takes.
+// grants are the permissions that a user or another agent grants or revokes.
 type grants struct {
 	place     place
 	relations *relations

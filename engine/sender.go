@@ -341,7 +341,7 @@ func (s *senders) once(ctx context.Context, out message.Outgoing) (remoteID stri
 	return remoteID, err
 }
 
-// settle tells the agent, who writes it down, and whoever watches.
+// settle reports the result to the agent, which records it, and to watchers.
 func (s *senders) settle(p *promise, f message.Result) {
 	kind := event.OutboxSent
 	if !f.Delivered() {

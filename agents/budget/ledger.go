@@ -126,10 +126,10 @@ func Open(o Options) *Ledger {
 
 func (l *Ledger) date() string { return l.o.Now().Format(time.DateOnly) }
 
-// today is what is charged to the day in force. l.mu is held.
+// today returns what the current day is charged. l.mu is held.
 func (l *Ledger) today() Amount { return l.spent.Days[l.calendar.Day].plus(l.calendar.Extra) }
 
-// turn looks whether another day has begun. l.mu is held, or nobody has l yet.
+// turn starts a new day if one has begun. l.mu is held, or l is not shared yet.
 func (l *Ledger) turn() {
 	if day := l.date(); day != l.calendar.Day {
 		l.calendar.turn(day, l.spent.Total, l.today())

@@ -151,7 +151,7 @@ type stay struct {
 // maxPast bounds the days that are remembered as left.
 const maxPast = 32
 
-// turn makes another day the one in force. total is all that was ever spent, today what
+// turn makes another day the current one. total is all that was ever spent, today what
 // was charged to the day that is left.
 func (c *calendar) turn(day string, total, today Amount) {
 	left, extra := stay{c.Day, c.Extra, total}, Amount{}

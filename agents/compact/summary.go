@@ -30,7 +30,7 @@ type Task struct {
 	Focus   string // what the user wants to be kept above all; may be empty
 	Waiting bool   // a user waits
 	Running []string
-	Watch   func(providers.Event) // sees the stream; nil: nobody
+	Watch   func(providers.Event) // receives the stream; may be nil
 }
 
 const instructions = `You write the memory of an agent whose conversation has become too long. ` +

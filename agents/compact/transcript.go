@@ -60,7 +60,7 @@ func pictures(files []message.File) int {
 	return n
 }
 
-// transcript is the records as text for whoever summarises, cut into parts of at
+// transcript returns the records as text to summarise, in parts of at
 // most part tokens. It is escaped, so that nothing in it can end it.
 func transcript(entries []*record.Entry, part int) []string {
 	var parts []string

@@ -260,7 +260,7 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 	return "", nil
 }
 
-// notified is the task as its clients are told of it.
+// notified is the task as sent to its clients.
 func (c *Connector) notified(ctx context.Context, w watched, out message.Outgoing) *sdk.Task {
 	p := event.Posted{Agent: w.Agent, Item: out.To.ThreadID, State: "done", MessageID: out.ReplyTo,
 		Route: &event.Route{ChannelID: out.To.ChannelID}}

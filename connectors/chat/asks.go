@@ -102,7 +102,7 @@ func (q *approvals) show(ctx context.Context, p permission.Pending) {
 	}
 }
 
-// forOwner tells somebody that an owner has to answer.
+// forOwner tells a guest that an owner has to answer.
 func forOwner(p permission.Pending) string {
 	return "This needs an owner's approval: " + code(p.Request.Tag) + ". You may deny it: `deny " +
 		p.Token[:permission.CodeLength] + "`, as a command."

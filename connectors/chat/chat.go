@@ -27,7 +27,7 @@ type Platform interface {
 	Say(ctx context.Context, to message.Address, replyTo, text string) error
 }
 
-// A TypingNotifier shows that somebody is at work, for about typingEvery.
+// A TypingNotifier shows that the agent is at work, for about typingEvery.
 type TypingNotifier interface {
 	Typing(ctx context.Context, to message.Address) error
 }

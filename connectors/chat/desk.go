@@ -105,7 +105,7 @@ func (d *Desk) deliver(ctx context.Context, deliver message.Deliver, p Post, in 
 	return nil
 }
 
-// hand hands a message to the engine and says what became of one that cannot be taken.
+// hand hands a message to the engine and reports the result of one that cannot be accepted.
 func (d *Desk) hand(ctx context.Context, deliver message.Deliver, in message.Incoming) error {
 	p := Post{From: in.From, MessageID: in.Context.MessageID}
 	receipt, err := deliver(ctx, in)

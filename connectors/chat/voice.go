@@ -8,7 +8,7 @@ import (
 	"daycare/engine/message"
 )
 
-// A voice says what is nobody's promise: it is tried once.
+// A voice sends notices that are not promised: each is tried once.
 type voice struct {
 	platform Platform
 	log      *slog.Logger
@@ -16,7 +16,7 @@ type voice struct {
 
 const sayTime = 20 * time.Second
 
-// say answers a message with a text that is nobody's promise.
+// say answers a message with an unpromised text.
 func (v voice) say(ctx context.Context, p Post, text string) {
 	v.sayTo(ctx, p.From, p.MessageID, text)
 }

@@ -70,7 +70,7 @@ type Harness struct {
 	// Other has the platform hand over a message of another allowed person, beside
 	// those of Offer, and returns when the connector is done with it or ctx ends.
 	Other func(ctx context.Context, m Message)
-	// Forge has somebody offer a message who may not: not on the allow list, or
+	// Forge offers a message from a sender who is not permitted: not on the allow list, or
 	// with a wrong signature. It returns when the connector is done with it.
 	Forge func(ctx context.Context, m Message)
 	// Strangers are users who are not on the allow list; nil: nobody talks over this platform.

@@ -131,7 +131,7 @@ func judge(err error) error {
 	return err
 }
 
-// classify reads what became of each recipient; nil: at least one has it, or nothing
+// classify reads the result of each recipient; nil: at least one has it, or nothing
 // is known. cause is the error that it came with, nil for none.
 func (s sent) classify(cause error) error {
 	if len(s.Results) == 0 {

@@ -96,7 +96,7 @@ type media struct {
 	Caption string `json:"caption"`
 }
 
-// A delivery is what became of a message that we sent.
+// A delivery is the delivery result of a message that we sent.
 type delivery struct {
 	ID     string `json:"id"`
 	Status string `json:"status"` // sent, delivered, read, failed
@@ -256,8 +256,8 @@ func (a attachments) described() string {
 	return strings.Join(all, "\n")
 }
 
-// delivered notes what became of a message that we sent. The agent hears of one that failed
-// with its next message.
+// delivered records the delivery result of a message that we sent. The agent is notified of a
+// failed one with its next message.
 func (c *Connector) delivered(ctx context.Context, deliver message.Deliver, d delivery) error {
 	if d.Status != "failed" {
 		c.state.confirm(d.Key, d.ID)

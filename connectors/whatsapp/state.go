@@ -105,7 +105,7 @@ func (s *state) open(user string) bool {
 	return !known || time.Since(at) < window
 }
 
-// close notes that Meta says a user may not be written to.
+// close records that Meta does not allow messages to a user.
 func (s *state) close(user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -108,7 +108,7 @@ func (c *Connector) ID() string { return c.o.ID }
 // Interim reports whether text beside tool calls is delivered too.
 func (c *Connector) Interim() bool { return c.o.Interim }
 
-// taken is called with each message that is finished: the server is told that we have it.
+// taken is called with each finished message, to acknowledge it to the server.
 func (c *Connector) taken(chat.Post) {
 	c.marks.taken()
 	for _, then := range c.marks.due() {

@@ -5,7 +5,7 @@
 // made and a user's from then on; agents/handles.jsonl gives every agent a path
 // of serial numbers for users, append-only, so that a number is never used twice;
 // agents/<id>/.descriptor.json is a copy of the last good descriptor (kept.go).
-// The engine reads the Index; nobody else writes agents/.
+// The engine reads the Index, the only writer of agents/.
 package address
 
 import (

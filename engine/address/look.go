@@ -67,7 +67,7 @@ func (u *unread) partial() bool {
 	}
 }
 
-// get returns an agent by its id, and reads its descriptor if nobody did yet.
+// get returns an agent by its id, and reads its descriptor on first use.
 func (u *unread) get(id string) (Meta, bool) {
 	m, ok := u.scan.known.get(id)
 	if !ok && u.partial() && ValidID(id) {

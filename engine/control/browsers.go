@@ -24,7 +24,7 @@ type Browsers interface {
 
 // A Page is what a listener serves to browsers beside the API.
 type Page interface {
-	// On reports whether somebody asked for the page.
+	// On reports whether the page was ever requested.
 	On() bool
 	// Has reports whether a request is for the page, not for the API.
 	Has(r *http.Request) bool

@@ -44,7 +44,7 @@ type (
 type wire struct {
 	http    *http.Client
 	version string              // "": not said
-	differs func(theirs string) // nil: nobody wants to know
+	differs func(theirs string) // may be nil
 	silent  func()              // called when an answer takes long; nil: not reported
 }
 

@@ -45,7 +45,7 @@ func decodeBody(body io.Reader, v any) error {
 	return explain(err)
 }
 
-// explain turns a JSON error into words for whoever wrote the request.
+// explain words a JSON error for the author of the request.
 func explain(err error) error {
 	var (
 		tooLarge *http.MaxBytesError

@@ -100,7 +100,7 @@ var (
 	openPage = Op[nothing, Invitation]{"openPage", post, "/v1/web", apitoken.Admin, all, needsDaemon,
 		"serves the [page](web.md) from now on: `{url, address, expiresAt}`, where `url` has a login token of one use"}
 	login = Op[aBody[loginBody], Session]{"login", post, "/v1/session", apitoken.Read, none, needsDaemon | anyone,
-		"`{token}`: logs a browser in, which gets a cookie and is told what `GET` says; needs no token in a header"}
+		"`{token}`: logs a browser in: it gets a cookie and the response of `GET`; needs no token in a header"}
 	whoAmI = Op[nothing, Session]{"session", get, "/v1/session", apitoken.Read, none, 0,
 		"who calls: `{caller, name?, createdAt?, lastAt?, expiresAt?}`; `name` is of a browser that is logged in"}
 	logout = Op[nothing, empty]{"logout", del, "/v1/session", apitoken.Read, none, needsDaemon,

@@ -173,7 +173,7 @@ func (g *guard) check(r *http.Request, cross *http.CrossOriginProtection) *APIEr
 	return nil
 }
 
-// served reports whether there is a page, and somebody asked for it.
+// served reports whether there is a page that was requested.
 func (g *guard) served() bool { return g.page != nil && g.page.On() }
 
 // identify finds out whose token, or whose cookie, a request has. The context that it returns

@@ -106,7 +106,7 @@ func ReadHolder(path string) (Holder, error) {
 // Alive reports whether the holder still runs.
 func (h Holder) Alive() bool { return h.PID > 0 && syscall.Kill(h.PID, 0) != syscall.ESRCH }
 
-// holderLives is also true while nobody is written in the lock file: whoever holds
+// holderLives is also true while the lock file names no process: the one that holds
 // it is about to write itself there.
 func holderLives(path string) bool {
 	h, err := ReadHolder(path)

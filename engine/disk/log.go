@@ -126,7 +126,7 @@ func (l *logFile) take(f *os.File, info os.FileInfo) {
 
 // Append writes whole lines in one write and returns the offset of the first.
 // They are durable after the next Barrier. A write that did not fit is cut back,
-// so no half line stays. With ErrChanged the lines may or may not be in the file.
+// so no partial line stays. After ErrChanged the lines may or may not be in the file.
 func (l *Log) Append(lines []byte) (offset int64, err error) {
 	if len(lines) == 0 || lines[len(lines)-1] != '\n' {
 		return 0, fmt.Errorf("append to %s: not whole lines", l.path)
@@ -253,7 +253,7 @@ func (l *Log) ReadAt(p []byte, off int64) (int, error) {
 	return f.ReadAt(p, off)
 }
 
-// Changed reports whether somebody else changed the file since the last append.
+// Changed reports whether another program changed the file since the last append.
 func (l *Log) Changed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 // Reload takes the file at the path, as it is now, as the one to append to and
 // returns its content. A file that is gone is an error: fs.ErrNotExist. A last
-// line without newline gets one: somebody else left it like that, so it is not cut.
+// line without newline gets one: another program wrote it that way, so it is not cut.
 // Nothing in the file counts as durable before the next Barrier.
 func (l *Log) Reload() ([]byte, error) {
 	data, release, err := l.reloadWith(false)
@@ -48,7 +48,7 @@ func (l *Log) reloadWith(hold bool) (content []byte, release func(), err error) 
 			l.mirrored.whole = l.mirrored.on
 		}
 
-		// io.EOF: somebody truncated it while it was read.
+		// io.EOF: the file was truncated while it was read.
 		if !errors.Is(err, io.EOF) || try == reloadTries {
 			return content, release, err
 		}

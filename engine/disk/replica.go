@@ -102,7 +102,7 @@ func (r *replication) remove(path string) error {
 type mirrored struct {
 	on    bool  // the replica covers the log
 	size  int64 // bytes it has
-	whole bool  // it is to get the whole file, because somebody else changed it
+	whole bool  // it gets the whole file, because another program changed it
 }
 
 // mirror looks at what the replica has of a log that is being opened, which has size bytes.

@@ -34,7 +34,7 @@ var (
 	ErrFailed = fault.DiskFailed
 	// ErrFull: no space left; nothing was written, and later writes may succeed.
 	ErrFull = fault.DiskFull
-	// ErrChanged: somebody else changed the file since the last append.
+	// ErrChanged: another program changed the file since the last append.
 	ErrChanged = errors.New("file was changed by another writer")
 )
 

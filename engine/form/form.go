@@ -6,7 +6,7 @@
 //	check:"required"     the key must be there, and its text must not be empty
 //	check:"id,…"         a text of some kind: see texts
 //	check:"off"          of a duration: 0 is never
-//	check:"open"         of a list of structs: other keys are somebody else's to read
+//	check:"open"         of a list of structs: other readers read its other keys
 //	allow:"a|b"          one of these texts; with a leading | it may be empty
 //	pattern:"^[a-z]+$"   a text that fits, if it is not empty
 //	min:"1" max:"1000"   bounds of a number or a duration
@@ -48,7 +48,7 @@ type Kind struct {
 	Secret bool
 	// Remedy is what to do about an error, Syntax about a file that cannot be parsed.
 	Remedy, Syntax string
-	// Max bounds a file, in bytes; 0: whoever reads it does.
+	// Max limits a file, in bytes; 0: the caller limits it.
 	Max int
 	// Keys: Markdown has to begin with keys.
 	Keys bool
@@ -103,7 +103,7 @@ func (f *File) Read(into any, foreign ...string) {
 	}
 }
 
-// Any stands for all keys at the top that somebody else reads.
+// Any stands for all top-level keys that another reader reads.
 const Any = "*"
 
 // Check adds what is wrong with the file as a value of type t, and reads nothing.

@@ -74,7 +74,7 @@ func (r *reader) joined(n *yaml.Node, path string) (any, bool) {
 	return strings.Join(parts, " "), true
 }
 
-// loose is what somebody in a hurry means.
+// loose maps common slips to the value that was meant.
 func loose(text string, t reflect.Type) string {
 	text = strings.TrimSpace(text)
 	if t.Kind() == reflect.Bool {

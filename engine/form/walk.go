@@ -19,7 +19,7 @@ import (
 // findings and makes a plain value of what is right; unknown keys are left out.
 type reader struct {
 	*File
-	foreign []string // keys at the top that somebody else reads
+	foreign []string // top-level keys that another reader reads
 	depth   int
 }
 
@@ -117,7 +117,7 @@ func (r *reader) object(n *yaml.Node, t reflect.Type, path string, tag reflect.S
 	return values, true
 }
 
-// others reports a key that somebody else reads.
+// others reports whether another reader reads a key.
 func (r *reader) others(path, key string) bool {
 	return path == "" && (slices.Contains(r.foreign, key) || slices.Contains(r.foreign, Any))
 }

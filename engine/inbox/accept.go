@@ -260,7 +260,7 @@ const settleTries = 4
 func (x *ledger) publish(last *entry) {
 	i := slices.Index(x.waiting, last)
 	if i < 0 {
-		return // somebody else published it, or nothing waited
+		return // another call published it, or nothing waited
 	}
 	for _, e := range x.waiting[:i+1] {
 		e.durable = true

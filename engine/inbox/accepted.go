@@ -23,7 +23,7 @@ func Accepted(dir string, ids map[string]bool) (items []Item, err error) {
 	for _, raw := range disk.Lines(data) {
 		l, err := decode(bytes.TrimSpace(raw))
 		if err != nil || !ids[l.ID] {
-			continue // whoever opens the inbox reports what cannot be read
+			continue // opening the inbox reports what cannot be read
 		}
 		switch string(l.Kind) {
 		case lineDone, lineKeys, lineDropped, lineFront:

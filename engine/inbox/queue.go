@@ -116,7 +116,7 @@ func (f *File) Untake(ids ...string) {
 	f.signals.notify()
 }
 
-// look reads the file anew if somebody changed it.
+// look reads the file again if it was changed.
 func (x *ledger) look() error {
 	if x.signals.isClosed() {
 		return ErrClosed

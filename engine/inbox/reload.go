@@ -21,7 +21,7 @@ func (ix *index) nextSeq() int64 {
 }
 
 // write appends what is owed to the file and the lines that build adds. After an
-// edit by somebody else it reads the file anew and begins again.
+// edit by another program it reads the file again and starts over.
 func (x *ledger) write(build func([]byte) []byte) error {
 	for n, again := 1, tries(); again(); n++ {
 		lines := build(x.debts(nil))

@@ -28,7 +28,7 @@ func (f *Results) Put(result Result) {
 	}
 }
 
-// Return puts back results that were taken but could not be recorded. It notifies nobody,
+// Return puts back results that were taken but could not be recorded. It sends no notification,
 // because the caller tries again.
 func (f *Results) Return(taken []Result) {
 	f.mu.Lock()

@@ -40,7 +40,7 @@ var ErrNoPrefix = errors.New("prefix does not apply to this request; allowed: on
 //
 // An answer takes effect when the agent's inbox has accepted the item with Pending.DedupeKey,
 // whichever came first: a chat, a user interface, the command line, an edited file (Answered) or
-// the clock (Expired). So whoever has an answer calls, in this order,
+// the clock (Expired). So the caller that has an answer calls, in this order,
 //
 //	p, err := queue.Get(token)
 //	receipt, err := deliver(item with p.DedupeKey())   // the first answer wins

@@ -31,7 +31,7 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// mostUnseen bounds what Unseen returns: nobody reads more of them.
+// mostUnseen limits what Unseen returns, because more would not be read.
 const mostUnseen = 100
 
 // Unseen returns where a text has the characters that Visible names.

@@ -18,7 +18,7 @@ type waiting struct {
 	ending  *btree.BTreeG[end]
 }
 
-// An end is when a request ends that nobody answers.
+// An end is when an unanswered request expires.
 type end struct {
 	at    time.Time
 	token string

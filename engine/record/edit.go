@@ -84,7 +84,7 @@ func (h *folded) reconcileFrom(fresh, last int64) error {
 	}
 }
 
-// reconcileOnce is one try; again: somebody wrote meanwhile.
+// reconcileOnce makes one attempt; again: the file was written meanwhile.
 func (o *ownFile) reconcileOnce(fresh, last int64) (again bool, err error) {
 	content, release, err := o.reload()
 	defer release()

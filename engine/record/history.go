@@ -42,7 +42,7 @@ type folded struct {
 }
 
 // An ownFile is history.jsonl, with what was last written to it: so it is known what
-// somebody else changed.
+// another program changed.
 type ownFile struct {
 	dir    string
 	file   *logFile

@@ -190,7 +190,7 @@ func (s *contextScan) take(e *Entry) bool {
 	return true
 }
 
-// summarized takes the newest summary in force. A rewind undoes a summary only
+// summarized applies the newest active summary. A rewind undoes a summary only
 // when it leads back into what the summary stands for.
 func (s *contextScan) summarized(e *Entry, r *Summary) bool {
 	undone := s.rewind >= 0 && r.KeptFrom-1 > s.rewind

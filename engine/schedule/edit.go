@@ -15,7 +15,7 @@ import (
 type key struct{ Name, Value string }
 
 // withKeys sets keys of a file and leaves every other byte as it is: the order,
-// the comments and the keys that nobody here knows belong to whoever wrote them.
+// comments and unknown keys belong to their author.
 func withKeys(data []byte, keys ...key) []byte {
 	head, body, marked, err := form.Split(data)
 	if err != nil {

@@ -19,7 +19,7 @@ type Gate struct {
 // An Output is the result of a gate.
 type Output struct {
 	Code int    // exit code
-	Text string // standard output and error, bounded by whoever ran it
+	Text string // standard output and error, limited by the runner
 	// Refused says why the command was not run: a permission is missing and was
 	// requested.
 	Refused string

@@ -21,7 +21,7 @@ type job struct {
 	track
 	looked time.Time // when what it watches was looked at
 	first  bool      // the current run only remembers what is watched
-	hand   time.Time // somebody asked for a run at this time
+	hand   time.Time // when a user asked for a run
 	begun  bool      // the ledger says since when its schedule counts
 	bad    time.Time // since when its file has been broken; zero: it is not
 	found  []finding.Finding

@@ -176,7 +176,7 @@ func (f folder) recover() error {
 	return errors.Join(errs...)
 }
 
-// edit changes a file, on top of whatever somebody else saved meanwhile.
+// edit changes a file, on top of what was saved meanwhile.
 func (f folder) edit(path string, change func([]byte) ([]byte, error)) error {
 	return f.editBy(f.publish, path, change)
 }

@@ -5,7 +5,7 @@ import "strings"
 // later are names, in any folder or in the named one, of files and folders that run
 // something later.
 // Build files (Makefile, package.json) are not in it: they are what agents work on,
-// and whoever runs a build knows that he runs it.
+// and users know when they run a build.
 var later = names(
 	// Version control runs hooks and programs that its configuration names. HEAD makes
 	// a folder look like a repository.

@@ -11,7 +11,7 @@ import (
 // Home is the folder inside a workspace that daycare keeps its files in.
 const Home = ".daycare"
 
-// Lock is the path of the lock that whoever runs a workspace holds.
+// Lock returns the path of the lock that the process running a workspace holds.
 func Lock(root string) string { return filepath.Join(root, Home, "daycare.lock") }
 
 // Of is the workspace that an agent's folder is in: ROOT/.daycare/agents/ID, or one

@@ -109,7 +109,7 @@ func element(tag string) func(*html.Node) bool {
 	return func(n *html.Node) bool { return dom.NodeName(n) == tag }
 }
 
-// prune removes what nobody would read, and what must not be followed.
+// prune removes what is not worth reading, and what must not be followed.
 func prune(root *html.Node, base *url.URL) {
 	var gone []*html.Node
 	for n := range root.Descendants() {

@@ -163,7 +163,7 @@ func (n *number) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A refusal is what an agent may not do, with the way to ask for it.
+// A refusal says what an agent must not do, and how to request permission for it.
 type refusal struct{ text string }
 
 func (r *refusal) Error() string { return r.text }

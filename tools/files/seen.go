@@ -11,7 +11,7 @@ import (
 const maxSeen = 10_000
 
 // seen remembers what version of a file each agent saw last, so that none changes
-// what somebody else changed meanwhile without having looked. It is not kept over
+// what another program changed meanwhile without having looked. It is not kept over
 // a restart: then the agent's word is taken.
 type seen struct {
 	mu    sync.Mutex

@@ -67,7 +67,7 @@ func (h *Hook) IfItFails() string {
 	return "allow"
 }
 
-// A Set is the hooks of the settings at one moment. Nobody changes it once it is made. nil
+// A Set is the hooks of the settings at one moment. It never changes. nil
 // has none.
 type Set struct{ hooks map[Event][]Hook }
 

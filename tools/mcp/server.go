@@ -252,7 +252,7 @@ func (s *server) release(got *session) {
 	}
 }
 
-// stop ends a session that nobody uses.
+// stop ends an unused session.
 func (s *server) stop(got *session) {
 	s.mu.Lock()
 	if got.users > 0 || s.session != got {
@@ -306,7 +306,7 @@ func (s *server) offered() []Definition {
 	return nil
 }
 
-// look notices that somebody changed the file of the server.
+// look notices changes of the server's file.
 func (s *server) look() {
 	if s.pages.look() {
 		s.pool.changed()

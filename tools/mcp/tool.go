@@ -190,7 +190,7 @@ func (t *tool) broken(s *server, err error) tools.Result {
 		"you call again.", t.server.ID, err)
 }
 
-// watchers are told of the progress of calls.
+// watchers receive the progress of calls.
 type watchers struct {
 	mu sync.Mutex
 	by map[string]func(string) // by token

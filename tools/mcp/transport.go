@@ -66,7 +66,7 @@ func (v *visitor) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// CloseIdleConnections ends what nobody uses.
+// CloseIdleConnections closes unused connections.
 func (v *visitor) CloseIdleConnections() { v.base.CloseIdleConnections() }
 
 // A bounded answer is an error where it is longer than left.

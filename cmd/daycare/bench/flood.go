@@ -178,7 +178,7 @@ func (f Flood) pour(ctx context.Context, d *child, part string, each int, channe
 	return rows, err
 }
 
-// poured is what became of the messages of one part.
+// poured is the outcome of the messages of one part.
 type poured struct {
 	accepted, refused, unsaid atomic.Int64
 	after                     atomic.Int64 // the newest Retry-After, seconds

@@ -161,7 +161,7 @@ func noEditor(path string) error {
 	return &term.Problem{Code: fault.ExitUsage, Err: errNoEditor, Do: "edit the file itself, " + path + "; or set EDITOR"}
 }
 
-// editorOf is the editor of whoever types: vi if they chose none. One that was chosen may
+// editorOf returns the user's editor, vi if they chose none. A chosen one may
 // be a program that needs no terminal.
 func editorOf(c *term.App) (string, error) {
 	if editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")); editor != "" {

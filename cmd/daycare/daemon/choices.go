@@ -56,7 +56,7 @@ func (o choices) Providers(context.Context) ([]event.Service, error) {
 	return o.parts.models.Load().Services(o.parts.lock != nil), nil
 }
 
-// Skills are those in force.
+// Skills returns the active skills.
 func (o choices) Skills(context.Context) ([]control.SkillInfo, error) {
 	list := o.parts.skills.List()
 	infos := make([]control.SkillInfo, len(list))

@@ -171,7 +171,7 @@ func (r gate) allowed(ctx context.Context, agent string, needs []permission.Requ
 	return state, once, err
 }
 
-// saidNo is who denied a request the last time that it was answered; "": nobody.
+// saidNo returns who denied a request when it was last answered; "": no one.
 func (r gate) saidNo(agent, sha string) (by string) {
 	log, err := permission.Log(r.root)
 	if err != nil {
@@ -196,7 +196,7 @@ func granted(set permission.Set, sha string) bool {
 	return false
 }
 
-// useOnce uses up what somebody allowed once, if anybody did: for the next run of
+// useOnce uses up an approval for one time, if there is one: for the next run of
 // the gate, and no other. It is written down before the command runs, so that a crash
 // in between costs the approval and does not double it.
 func (r gate) useOnce(ctx context.Context, agent, sha string) (bool, error) {

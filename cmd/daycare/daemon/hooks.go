@@ -102,7 +102,7 @@ func (r hooked) guarding(tool string) (commands []string) {
 	return commands
 }
 
-// Hooks are those in force.
+// Hooks returns the active hooks.
 func (r hooked) Hooks(context.Context) (list []control.HookInfo, _ error) {
 	for _, h := range hookList(r.settings.Current().Hooks) {
 		list = append(list, control.HookInfo{Event: string(h.Event), Matcher: h.Matcher, Command: h.Command,

@@ -55,7 +55,7 @@ func Open(ctx context.Context, o Options, loud slog.Level) (*Daemon, error) {
 }
 
 // openFiles builds what is needed to look at a workspace, whoever runs it. Broken
-// settings are told to warn, and the defaults hold.
+// settings are reported to warn, and the defaults apply.
 func openFiles(ctx context.Context, workspace string, warn func(format string, args ...any)) (*Daemon, error) {
 	r := newParts(workspace, slog.LevelError)
 	r.warn = warn

@@ -20,7 +20,7 @@ import (
 // Requests makes the requests of agents again, from their files, with nothing running.
 type Requests struct{ d *Daemon }
 
-// OpenRequests reads the files of a workspace. Broken settings are told to warn.
+// OpenRequests reads the files of a workspace. Broken settings are reported to warn.
 func OpenRequests(ctx context.Context, workspace string, warn func(format string, args ...any)) (Requests, error) {
 	d, err := openFiles(ctx, workspace, warn)
 	return Requests{d}, err

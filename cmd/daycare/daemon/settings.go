@@ -25,7 +25,8 @@ import (
 type reloader struct{ *Daemon }
 
 // reload reads the settings again. What is good counts at once: models and limits
-// from each agent's next turn, connectors when those before have ended. Bad settings leave the last good ones in force.
+// from each agent's next turn, connectors when those before have ended. With invalid
+// settings the last valid ones stay active.
 func (r reloader) reload(ctx context.Context) []finding.Finding {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()

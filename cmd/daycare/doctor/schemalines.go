@@ -57,7 +57,7 @@ func historyLines() (all []variant) {
 	return all
 }
 
-// inboxLines are the kinds of inbox.jsonl: items, and what became of them.
+// inboxLines are the kinds of inbox.jsonl: items, and their outcomes.
 func inboxLines() []variant {
 	type (
 		done struct {

@@ -17,7 +17,7 @@ import (
 	ws "daycare/engine/workspace"
 )
 
-// A Chain is the models in force: the providers in fallback order.
+// A Chain is the active models: the providers in fallback order.
 type Chain struct {
 	Settings  []config.Provider
 	providers []providers.Provider

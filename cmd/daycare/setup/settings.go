@@ -16,7 +16,7 @@ import (
 	"daycare/engine/finding"
 )
 
-// Saved is what became of settings that were written.
+// Saved is the effect of settings that were written.
 type Saved struct {
 	When    string            // they apply, for users
 	Running bool              // a daemon has read them

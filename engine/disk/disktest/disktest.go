@@ -15,7 +15,7 @@ import (
 type Replica struct {
 	dir    string
 	covers func(rel string) bool
-	kept   func(files map[string][]byte) // nil: nobody wants to know
+	kept   func(files map[string][]byte) // may be nil
 
 	mu     sync.Mutex
 	files  map[string][]byte
