@@ -245,19 +245,17 @@ func (j job) fail(b *bench, tool *effect, item string) error {
 	return errors.Join(failed, disks)
 }
 
-// An agent whose disk fails at any step of any piece of work says so and stops: nothing
-// leaves it and nothing runs that is not recorded. Its next life finishes the work, once.
-func TestEachFailedStepEndsTheAgentAndNothingIsLost(t *testing.T) {
-	inMemory(t)
-	for name, j := range jobs(t) {
-		for fault, excused := range map[string][]string{"eio": excused, "emfile": slices.Concat(excused, triedAgain)} {
-			t.Run(name, func(t *testing.T) {
-				crashtest.EachStepFails(t, fault, func(t *testing.T) func() error {
-					b, tool, item := j.begin(t)
-					return func() error { return j.fail(b, tool, item) }
-				}, excused...)
-			})
-		}
+// endsAtEachFailedStep plays a job once for each of its steps and each fault, at which the
+// disk fails.
+func endsAtEachFailedStep(t *testing.T, name string) {
+	j := jobs(t)[name]
+	for fault, excused := range map[string][]string{"eio": excused, "emfile": slices.Concat(excused, triedAgain)} {
+		t.Run(name, func(t *testing.T) {
+			crashtest.EachStepFails(t, fault, func(t *testing.T) func() error {
+				b, tool, item := j.begin(t)
+				return func() error { return j.fail(b, tool, item) }
+			}, excused...)
+		})
 	}
 }
 
@@ -273,36 +271,6 @@ func (j job) cut(t *testing.T, step int) (b *bench, tool *effect, item string, m
 	b.reopen()
 
 	return b, tool, item, met, b.box.Len() > 0
-}
-
-// The same where the life before was cut by a disk that failed: the steps of recovery
-// fail, too.
-func TestEachFailedStepOfARecoveryIsReported(t *testing.T) {
-	inMemory(t)
-	stride := 2
-	if testing.Short() {
-		stride = 7
-	}
-
-	for _, name := range []string{"a call of a tool", "a request", "a right for good", "a reset"} {
-		j := jobs(t)[name]
-		for step := 1; ; step += stride {
-			_, _, _, met, was := j.cut(t, step)
-			if len(met) == 0 {
-				break // it has no more steps
-			}
-			if !was {
-				continue
-			}
-
-			t.Run(fmt.Sprintf("%s, cut at step %d", name, step), func(t *testing.T) {
-				crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
-					b, tool, item, _, _ := j.cut(t, step)
-					return func() error { return j.fail(b, tool, item) }
-				}, excused...)
-			})
-		}
-	}
 }
 
 // reopen opens the files anew, as a restart does.

@@ -242,14 +242,10 @@ func newWindowed(t *testing.T, w *windowed, list ...tools.Tool) *bench {
 	return b
 }
 
-// A conversation of 400 turns with outputs that are larger than the window, and
-// pictures, through a model of 32,000 tokens: nothing is ever refused, and what was
-// said in turn 3 is known at the end.
-func TestLongConversationNeverOverflows(t *testing.T) {
-	turns := 400
-	if testing.Short() {
-		turns = 60
-	}
+// longConversation has turns with outputs that are larger than the window, and pictures,
+// through a model of 32,000 tokens: nothing is ever refused, and what was said in turn 3 is
+// known at the end.
+func longConversation(t *testing.T, turns int) {
 	inMemory(t)
 	w := &windowed{window: 32_000}
 	b := newWindowed(t, w, &bigTool{})

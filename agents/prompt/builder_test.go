@@ -74,29 +74,6 @@ func TestNothingNew(t *testing.T) {
 	}
 }
 
-// A picture more than vendors take is named, and it stays so: a refused request
-// would be refused at every later call.
-func TestPicturesAreBounded(t *testing.T) {
-	large := heavy(10, 9, 2_700_000)
-	b := NewBuilder(Sources{File: func(message.File) ([]byte, error) { return large, nil }})
-	u := asks("Look.")
-	for range 12 {
-		u.Files = append(u.Files, file("p.png", "image/png", int64(len(large))))
-	}
-
-	req := build(t, b, talk(u))
-	images := 0
-	for _, p := range req.Messages[0].Parts {
-		if _, ok := p.(providers.Image); ok {
-			images++
-		}
-	}
-
-	if want := maxMedia / len(large); images != want || images < 4 {
-		t.Errorf("%d pictures of %d bytes are sent, want %d", images, len(large), want)
-	}
-}
-
 func TestEstimateIsFlooredByUsage(t *testing.T) {
 	h := &history{ctx: record.Context{Session: "s1"}}
 	answer := says("Yes.")

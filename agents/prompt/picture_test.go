@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"image"
-	"image/color"
-	"image/jpeg"
 	"image/png"
 	"slices"
 	"strings"
@@ -46,67 +44,6 @@ func encoded(img image.Image) []byte {
 		panic(err)
 	}
 	return b.Bytes()
-}
-
-func TestPicture(t *testing.T) {
-	glass := image.NewNRGBA(image.Rect(0, 0, 3000, 10))
-	glass.Set(1, 1, color.NRGBA{255, 0, 0, 90})
-	var photo bytes.Buffer
-	if err := jpeg.Encode(&photo, image.NewGray(image.Rect(0, 0, 40, 20)), nil); err != nil {
-		t.Fatal(err)
-	}
-
-	bomb := drawn(8, 8)
-	copy(bomb[16:24], []byte{0, 1, 0, 0, 0, 1, 0, 0}) // says 65536 x 65536
-	for _, tt := range []struct {
-		name       string
-		data       []byte
-		kind       string
-		w, h       int
-		note       string
-		unmodified bool
-	}{
-		{"small", drawn(30, 20), "image/png", 30, 20, "", true},
-		{"a jpeg, whatever its name says", photo.Bytes(), "image/jpeg", 40, 20, "", true},
-		{"wide", drawn(4000, 40), "image/jpeg", 2000, 20, "4000x40 pixels, shown as 2000x20", false},
-		{"one can look through it", encoded(glass), "image/png", 2000, 6, "3000x10 pixels, shown as 2000x6", false},
-		{"large file", heavy(190, 100, maxPicture+1), "image/jpeg", 190, 100, "190x100 pixels, shown as 190x100", false},
-		{"as large as may be", heavy(190, 100, maxPicture), "image/png", 190, 100, "", true},
-		{"cut", drawn(300, 200)[:200], "", 0, 0, "not shown: it is damaged", false},
-		{"no picture", []byte("hello"), "", 0, 0, "not shown: it cannot be read as a picture", false},
-		{"bomb", bomb, "", 0, 0, "not shown: it cannot be read", false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			img, note := picture(tt.data)
-			if !strings.Contains(note, tt.note) || tt.note == "" && note != "" {
-				t.Errorf("note %q, want %q", note, tt.note)
-			}
-			if tt.kind == "" {
-				if img != nil {
-					t.Fatalf("it is shown as %s", img.MimeType)
-				}
-				return
-			}
-			if img == nil {
-				t.Fatal("it is not shown")
-			}
-
-			c, format, err := image.DecodeConfig(bytes.NewReader(img.Data))
-			if err != nil || img.MimeType != tt.kind || "image/"+format != tt.kind || c.Width != tt.w || c.Height != tt.h {
-				t.Errorf("shown as %s (%s), %dx%d, %v; want %s, %dx%d", img.MimeType, format, c.Width, c.Height, err, tt.kind, tt.w, tt.h)
-			}
-			if len(img.Data) > maxPicture {
-				t.Errorf("%d bytes, over the limit", len(img.Data))
-			}
-			if bytes.Equal(img.Data, tt.data) != tt.unmodified {
-				t.Error("what fits must be sent as it is, what does not must not")
-			}
-			again, _ := picture(tt.data)
-			if !bytes.Equal(again.Data, img.Data) {
-				t.Error("the same file gave other bytes: every cache would be lost")
-			}
-		})
-	}
 }
 
 // Text is inlined up to a limit, over all files of a message; what is no text is

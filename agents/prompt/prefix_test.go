@@ -1,15 +1,14 @@
 package prompt
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"daycare/agents/providers"
 	"daycare/engine/message"
 	"daycare/engine/record"
-
-	"pgregory.net/rapid"
 )
 
 // grower makes random histories as the runtime and its crashes make them.
@@ -69,56 +68,6 @@ func wire(req *providers.Request) (answered, all []byte) {
 		}
 	}
 	return answered, all
-}
-
-// TestPrefix grows histories at random and checks, at every call of the model,
-// the promises of the package comment.
-func TestPrefix(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		g := &grower{history: history{ctx: record.Context{Session: "s1", Generation: 1}}}
-		b := NewBuilder(sources)
-		var requests []*providers.Request
-		var bytesOf [][]byte
-		var before []byte
-		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			g.step(t)
-			if rapid.IntRange(0, 2).Draw(t, "wait") == 0 {
-				continue
-			}
-			req, err := b.Build(&g.ctx, "SYSTEM", nil, Options{})
-			fresh := NewBuilder(sources)
-			again, errAgain := fresh.Build(&g.ctx, "SYSTEM", nil, Options{})
-			if (err == nil) != (errAgain == nil) {
-				t.Fatalf("extended: %v, made anew: %v", err, errAgain)
-			}
-			if err != nil {
-				continue
-			}
-
-			answered, all := wire(req)
-			if _, want := wire(again); !bytes.Equal(all, want) || b.Tokens() != fresh.Tokens() {
-				t.Fatalf("extending and making anew differ\nextended (%d tokens):\n%s\nanew (%d tokens):\n%s",
-					b.Tokens(), all, fresh.Tokens(), want)
-			}
-			if !bytes.HasPrefix(all, before) {
-				t.Fatalf("bytes that were answered for have changed\nbefore:\n%s\nnow:\n%s", before, all)
-			}
-
-			before = answered
-			requests, bytesOf = append(requests, req), append(bytesOf, all)
-			checkShape(t, req.Messages)
-		}
-
-		for i, req := range requests {
-			var now []byte
-			for _, m := range req.Messages {
-				now = append(now, encode(m)...)
-			}
-			if !bytes.Equal(now, bytesOf[i]) {
-				t.Fatalf("request %d was changed after it was given out", i)
-			}
-		}
-	})
 }
 
 // checkShape checks what every wire wants: the model never begins nor ends, roles

@@ -3,11 +3,7 @@ package prompt
 import (
 	"bytes"
 	"fmt"
-	"image"
-	"image/color"
-	"image/jpeg"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,43 +36,6 @@ func media(list []*providers.Message) (n, size int) {
 		}
 	}
 	return n, size
-}
-
-// Old pictures and documents that tools brought are taken out as those that users sent are,
-// and make room for new ones.
-func TestWhatToolsBroughtMakesRoom(t *testing.T) {
-	pixel := drawn(2, 2)
-	src := Sources{File: func(f message.File) ([]byte, error) {
-		if f.MimeType == pdf {
-			return append([]byte("%PDF-1.7 "), make([]byte, maxMedia/8)...), nil
-		}
-		return pixel, nil
-	}}
-	for kind, mime := range map[string]string{"image": "image/png", "document": pdf} {
-		b := NewBuilder(src)
-		h := &history{ctx: record.Context{Session: "s1"}}
-		for i := range maxShown + 8 {
-			f := file(fmt.Sprint("f", i), mime, 100)
-			result := gave(fmt.Sprint("c", i), "read", record.StatusOK, "it")
-			result.Output.Blocks = []record.Block{{Type: kind, File: &f, Text: "its text"}}
-			h.add(asks("Read it."), says("", call(fmt.Sprint("c", i), "read", "{}")), result)
-			now := build(t, b, &h.ctx).Messages
-			n, size := media(now)
-			if n > maxShown || size > maxMedia || n != b.shown || int64(size) != b.media {
-				t.Fatalf("%s %d: %d of %d bytes are sent, counted are %d of %d", kind, i, n, size, b.shown, b.media)
-			}
-			last := now[len(now)-1].Parts[0].(providers.Result)
-			if len(last.Images)+len(last.Documents) != 1 || strings.Contains(last.Text, "not shown") {
-				t.Fatalf("%s %d is not shown: %s", kind, i, last.Text)
-			}
-			h.add(says("Seen."))
-		}
-		h.add(asks("And now?"))
-		first := build(t, b, &h.ctx).Messages[2].Parts[0].(providers.Result)
-		if !strings.HasSuffix(first.Text, gone) || len(first.Images)+len(first.Documents) != 0 {
-			t.Errorf("the first %s is still sent as %q", kind, first.Text)
-		}
-	}
 }
 
 // The list of how-tos has an end, and so has what is said of each.
@@ -197,41 +156,6 @@ func TestHowMuchOfATextFileIsShown(t *testing.T) {
 	if n := strings.Count(text, "x"); n < maxTexts || n > maxTexts+20 ||
 		!strings.Contains(text, "not shown: the files before it are long") {
 		t.Errorf("of four long files %d bytes are shown", n)
-	}
-}
-
-// A picture that one can look through lies on white where it would be too large as it is.
-func TestALargePictureLiesOnWhite(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	img := image.NewNRGBA(image.Rect(0, 0, 1200, 1200))
-	for i := range img.Pix {
-		img.Pix[i] = byte(r.Uint32())
-	}
-	for y := range 100 {
-		for x := range 100 {
-			img.SetNRGBA(x, y, color.NRGBA{})
-		}
-	}
-	kind, data, err := compress(img)
-	if err != nil || kind != "image/jpeg" || len(data) > maxPicture {
-		t.Fatalf("it becomes %s of %d bytes, %v", kind, len(data), err)
-	}
-	got, err := jpeg.Decode(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	bright := 0
-	for y := range 1200 {
-		if red, _, _, _ := got.At(600, y).RGBA(); red < 0x8000 {
-			bright++
-		}
-	}
-	if red, green, blue, _ := got.At(50, 50).RGBA(); min(red, green, blue) < 0xf000 || bright == 0 {
-		t.Errorf("what one can look through is %x %x %x; %d of the others are dark", red, green, blue, bright)
-	}
-	small := image.NewNRGBA(image.Rect(0, 0, 4, 4))
-	if kind, _, err := compress(small); kind != "image/png" || err != nil {
-		t.Errorf("a small one becomes %s, %v", kind, err)
 	}
 }
 
