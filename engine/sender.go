@@ -50,6 +50,7 @@ type senders struct {
 type account struct {
 	outs    map[string]*promise // by the id of the answer
 	results *message.Results
+	away    bool // the agent sleeps: the account ends with its last promise
 }
 
 // A promise is an answer on its way. It ends with its context.
@@ -81,7 +82,9 @@ func (s *senders) account(agent string) *account {
 func (s *senders) results(agent string) *message.Results {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.account(agent).results
+	a := s.account(agent)
+	a.away = false
+	return a.results
 }
 
 // left is called when an agent goes to sleep. It reports whether there are results
@@ -96,6 +99,8 @@ func (s *senders) left(agent string) bool {
 		return true
 	case len(a.outs) == 0:
 		delete(s.accounts, agent)
+	default:
+		a.away = true
 	}
 
 	return false
@@ -207,8 +212,14 @@ func (s *senders) forget(p *promise) {
 	p.cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.owes(p) {
-		delete(s.accounts[p.Agent].outs, p.ID)
+	if !s.owes(p) {
+		return
+	}
+
+	a := s.accounts[p.Agent]
+	delete(a.outs, p.ID)
+	if a.away && len(a.outs) == 0 && a.results.Len() == 0 { // the agent recorded the result and sleeps again
+		delete(s.accounts, p.Agent)
 	}
 }
 

@@ -156,6 +156,25 @@ func TestAResultWakesAnAgentThatSleeps(t *testing.T) {
 	})
 }
 
+// An agent can record a result and sleep before its sender has put the promise away.
+func TestAnAgentThatSleepsBeforeItsSenderEndsLeavesNoAccount(t *testing.T) {
+	room := newSlowRoom()
+	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}), room)
+	h.senders.results("agent")
+	h.senders.send(message.Promise{Agent: "agent", Since: time.Now(), Report: func(message.Result) {}, // recorded at once
+		Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
+	<-room.tries
+	if h.senders.left("agent") {
+		t.Error("there are results that the agent has not recorded")
+	}
+	room.let <- nil
+	waitFor(t, "the account is closed", func() bool {
+		h.senders.mu.Lock()
+		defer h.senders.mu.Unlock()
+		return h.senders.accounts["agent"] == nil
+	})
+}
+
 func TestAPromiseWithNothingLeftToSendIsSettledAtOnce(t *testing.T) {
 	room := &chatRoom{}
 	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}), room)
