@@ -18,6 +18,26 @@ type agentRoutes struct {
 	html   func(markdown string) string // nil: records have no HTML
 }
 
+func agentRows(a *api, g agentRoutes, t talks) []row {
+	return []row{
+		on(a, listAgents, g.list),
+		on(a, createAgent, g.create),
+		on(a, showAgent, g.show),
+		on(a, removeAgent, g.remove),
+		on(a, history, g.history),
+		on(a, draft, g.draft),
+		on(a, waiting, g.inbox),
+		on(a, dropItem, g.drop),
+		on(a, moveToFront, g.front),
+		on(a, showItem, g.item),
+		on(a, stop, g.stop),
+		on(a, reset, t.reset),
+		on(a, compact, t.compact),
+		on(a, mark, t.mark),
+		on(a, kill, g.kill),
+	}
+}
+
 func (g agentRoutes) list(ctx context.Context, in listIn) (agentsBody, error) {
 	list := g.agents.Agents
 	if in.Family != "" {

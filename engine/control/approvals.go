@@ -11,6 +11,10 @@ import (
 // approvals serve the requests that wait for an answer.
 type approvals struct{ permissions Permissions }
 
+func approvalRows(a *api, p approvals) []row {
+	return []row{on(a, asks, p.list), on(a, decide, p.decide)}
+}
+
 func (p approvals) list(ctx context.Context, in asksIn) (asksBody, error) {
 	if in.State == "decided" {
 		asks, err := p.permissions.Answered(ctx, int(in.Limit))

@@ -68,6 +68,11 @@ type browserRoutes struct {
 	browsers Browsers
 }
 
+func browserRows(a *api, b browserRoutes) []row {
+	return []row{on(a, openPage, b.invite), stream(a, login, b.login), on(a, whoAmI, b.who), stream(a, logout, b.logout),
+		on(a, listSessions, b.list), on(a, endSession, b.end)}
+}
+
 func (b browserRoutes) invite(ctx context.Context, _ nothing) (Invitation, error) {
 	return b.browsers.Invite(ctx)
 }

@@ -85,6 +85,11 @@ type catalogRoutes struct {
 	other   translated
 }
 
+func offerRows(a *api, f catalogRoutes) []row {
+	return []row{on(a, skills, f.skills), on(a, models, f.models), on(a, providers, f.providers),
+		on(a, commands, f.commands), on(a, expand, f.expand)}
+}
+
 func (f catalogRoutes) models(ctx context.Context, _ nothing) (modelsBody, error) {
 	list, err := f.catalog.Models(ctx)
 	if err != nil {

@@ -106,6 +106,19 @@ type folderRoutes struct {
 	folders Folders
 }
 
+func folderRows(a *api, f folderRoutes, t talks) []row {
+	return []row{
+		on(a, rewind, t.rewind),
+		on(a, fork, f.fork),
+		on(a, switchModel, f.switchModel),
+		stream(a, readFile, f.readFile),
+		stream(a, writeFile, f.writeFile),
+		on(a, trash, f.trash),
+		on(a, restore, f.restore),
+		stream(a, importAgent, f.importAgent),
+	}
+}
+
 func (f folderRoutes) fork(ctx context.Context, in agentBody[forkBody]) (event.Agent, error) {
 	if in.Body.At < 0 {
 		return event.Agent{}, &Invalid{Field: "at", Reason: "must be the seq of a record, or absent"}

@@ -58,6 +58,10 @@ type subAgentsBody struct {
 // grantRoutes serve the rights of agents.
 type grantRoutes struct{ grants Grants }
 
+func grantRows(a *api, g grantRoutes) []row {
+	return []row{on(a, grants, g.list), on(a, grant, g.grant), on(a, revoke, g.revoke), on(a, why, g.why)}
+}
+
 func (g grantRoutes) list(ctx context.Context, in anAgent) (permission.Set, error) {
 	set, err := g.grants.Grants(ctx, in.ID)
 	set.ReadDirs, set.WriteDirs, set.Exec = some(set.ReadDirs), some(set.WriteDirs), some(set.Exec)

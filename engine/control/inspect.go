@@ -121,6 +121,13 @@ type inspections struct {
 	at  Inspector
 }
 
+func inspectRows(a *api, n inspections) []row {
+	return []row{on(a, traceOp, n.trace), on(a, examine, n.examine), on(a, treat, n.treat), on(a, validate, n.validate),
+		on(a, schemaOf, n.schema), stream(a, logOp, n.log),
+		on(a, sharedFiles, n.shared), stream(a, readShared, n.readShared), stream(a, writeShared, n.writeShared),
+		on(a, testConnector, n.testConnector), on(a, testProvider, n.testProvider), on(a, sizeOf, n.size)}
+}
+
 func (n inspections) trace(ctx context.Context, in traceIn) (json.RawMessage, error) {
 	return n.at.Trace(ctx, in.Ref)
 }

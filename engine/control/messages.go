@@ -30,6 +30,11 @@ type posts struct {
 	large chan struct{}
 }
 
+func messageRows(a *api, p posts) []row {
+	return []row{stream(a, postToAgent, p.toAgent), stream(a, postByDescriptor, p.byDescriptor), stream(a, followItem, p.resume),
+		stream(a, attachment, p.attachment)}
+}
+
 // largeSlots is how many large bodies are read at once: with 34 MB each and the
 // decoded content beside it, some 250 MB at worst.
 const largeSlots = 4

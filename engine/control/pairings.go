@@ -49,6 +49,10 @@ type (
 // pairRoutes serve pairing requests.
 type pairRoutes struct{ pairings Pairings }
 
+func pairRows(a *api, p pairRoutes) []row {
+	return []row{on(a, listPairings, p.list), on(a, decidePairing, p.pair)}
+}
+
 func (p pairRoutes) list(ctx context.Context, _ nothing) (pairingsBody, error) {
 	list, err := p.pairings.Pairings(ctx)
 	return pairingsBody{some(list)}, err

@@ -143,6 +143,24 @@ type (
 // clocks is the routes of Schedules.
 type clocks struct{ schedules Schedules }
 
+func scheduleRows(a *api, c clocks) []row {
+	return []row{
+		on(a, listTasks, c.tasks),
+		on(a, addTask, c.addTask),
+		on(a, showTask, c.task),
+		on(a, setTask, c.changeTask),
+		on(a, removeTask, c.removeTask),
+		on(a, runTask, c.runTask),
+		on(a, taskRuns, c.taskRuns),
+		on(a, allRuns, c.allRuns),
+		on(a, heartbeat, c.heartbeat),
+		on(a, addPrompt, c.addPrompt),
+		on(a, removePrompt, c.removePrompt),
+		on(a, runHeartbeat, c.runHeartbeat),
+		on(a, heartbeatRuns, c.heartbeatRuns),
+	}
+}
+
 func (c clocks) tasks(ctx context.Context, _ nothing) (tasksBody, error) {
 	list, err := c.schedules.Tasks(ctx)
 	return tasksBody{some(list)}, err

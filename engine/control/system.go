@@ -19,6 +19,18 @@ type system struct {
 	daemon Daemon
 }
 
+func systemRows(a *api, s system) []row {
+	return []row{
+		stream(a, health, healthz),
+		stream(a, metric, s.metrics),
+		on(a, status, s.status),
+		on(a, settings, s.config),
+		on(a, reload, s.reload),
+		on(a, shutDown, s.shutdown),
+		on(a, tools, s.tools),
+	}
+}
+
 func (s system) status(ctx context.Context, _ nothing) (event.Status, error) {
 	v, err := s.daemon.Status(ctx)
 	if callerOf(ctx).Rights.Restricted() { // the rest is about all agents

@@ -44,6 +44,10 @@ type translated struct {
 	now   func() Translator
 }
 
+func translatedRows(a *api, t translated) []row {
+	return []row{stream(a, foreignModel, t.model), stream(a, chatCompletions, t.chat), stream(a, createResponse, t.responses)}
+}
+
 // active is the Translator that is configured now; nil: none.
 func (t translated) active() Translator {
 	if t.now == nil {
