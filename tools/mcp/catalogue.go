@@ -166,14 +166,15 @@ func byName(list []Definition) map[string]Definition {
 	return m
 }
 
-// offered are the tools that agents have: those that the server still describes in the words
-// that were pinned.
+// offered are the tools that agents have, in the words that were pinned. One that the server
+// describes differently by now stays among them, so that prompts change by what the owner does
+// alone: a call of it is refused, and says what to do. One that is gone goes.
 func (c *Catalogue) offered() []Definition {
-	if c.Pending == nil {
+	_, _, gone := c.Changes()
+	if len(gone) == 0 {
 		return c.Tools
 	}
-	now := byName(c.Pending)
-	return slices.DeleteFunc(slices.Clone(c.Tools), func(d Definition) bool { return now[d.Name].SHA256 != d.SHA256 })
+	return slices.DeleteFunc(slices.Clone(c.Tools), func(d Definition) bool { return slices.Contains(gone, d.Name) })
 }
 
 // seen is the catalogue after the server gave a list. Tools that are gone, and nothing else,

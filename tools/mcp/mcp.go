@@ -5,8 +5,8 @@
 //
 // What a server says of its tools goes into the prompts of agents, and is text of a stranger.
 // So the tools of a server are pinned: the first list that it gave is in .daycare/mcp/ID.json
-// with hashes, and agents have the tools of that file. One that the server describes
-// differently, or adds, is withheld until its owner trusts the new list. That a tool says it
+// with hashes, and agents have the tools of that file. One that the server adds is withheld until
+// its owner trusts the new list, and so are calls of one that it describes differently. That a tool says it
 // only reads gives no right: every call needs @mcp:SERVER/TOOL.
 //
 // The files of the package: pool.go has the servers, server.go the life of one, catalogue.go
@@ -27,6 +27,8 @@ const (
 	startIn = time.Minute
 	// idleFor is how long a server runs without a call.
 	idleFor = 10 * time.Minute
+	// meetAtOnce is how many servers that were never seen are started at once.
+	meetAtOnce = 8
 	// maxMessage bounds one message of a server, in bytes.
 	maxMessage = 16 << 20
 	// maxTools bounds the tools of one server.

@@ -17,6 +17,7 @@ type Pool struct {
 	ctx       context.Context // ends with Close
 	cancel    context.CancelFunc
 	wait      sync.WaitGroup
+	meets     chan struct{} // a place for each server that is started to be seen for the first time
 
 	mu      sync.Mutex
 	servers map[string]*server
@@ -27,7 +28,7 @@ type Pool struct {
 
 // NewPool makes a pool without servers.
 func NewPool(ctx context.Context, o Options) *Pool {
-	p := &Pool{options: o, questions: newLedger(o), servers: map[string]*server{}}
+	p := &Pool{options: o, questions: newLedger(o), servers: map[string]*server{}, meets: make(chan struct{}, meetAtOnce)}
 	p.ctx, p.cancel = context.WithCancel(ctx)
 	return p
 }
@@ -99,8 +100,8 @@ type Offered struct {
 	Version int            // changes when the tools do
 }
 
-// Offered are the tools that agents have now. A server that was never seen is started, so that
-// its tools are there at a later turn.
+// Offered are the tools that agents have now. A server that was never seen is started in the
+// background, so that its tools are there at a later turn.
 func (p *Pool) Offered() (o Offered) {
 	taken := map[string]bool{}
 	cost := 0

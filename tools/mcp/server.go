@@ -20,13 +20,19 @@ type server struct {
 	pages pages
 	underWay
 
-	mu       sync.Mutex
-	session  *session      // nil: it does not run
-	starting chan struct{} // closed when the start under way has ended; nil: there is none
-	failures int           // starts and runs that failed since one that worked
+	mu      sync.Mutex
+	session *session // nil: it does not run
+	coming
+	failures int // starts and runs that failed since one that worked
 	retryAt  time.Time
 	lastErr  error
 	closed   bool
+}
+
+// coming is a start that is wanted.
+type coming struct {
+	starting chan struct{} // closed when the start under way has ended; nil: there is none
+	meeting  bool          // it waits to be seen for the first time, or is
 }
 
 // underWay is what belongs to calls that have no result yet.
@@ -292,7 +298,8 @@ func (s *server) close() {
 	s.log.save()
 }
 
-// offered are the tools that agents have of a server. One that was never seen is started.
+// offered are the tools that agents have of a server. One that was never seen is met in the
+// background.
 func (s *server) offered() []Definition {
 	c, known := s.pages.current()
 	if known {
@@ -300,10 +307,34 @@ func (s *server) offered() []Definition {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.pool.options.Looking && !s.closed && s.session == nil && s.starting == nil && time.Now().After(s.retryAt) {
-		s.begin()
+	if !s.pool.options.Looking && !s.closed && !s.meeting && s.session == nil && s.starting == nil && time.Now().After(s.retryAt) {
+		s.meeting = s.pool.begin(s.meet)
 	}
 	return nil
+}
+
+// meet starts a server because nobody knows its tools, when it is its turn. It ends again where
+// there are so many that all of them together would be too much.
+func (s *server) meet() {
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.meeting = false
+	}()
+	select {
+	case s.pool.meets <- struct{}{}:
+	case <-s.pool.ctx.Done():
+		return
+	}
+	defer func() { <-s.pool.meets }()
+	got, done, err := s.use(s.pool.ctx)
+	if err != nil {
+		return // use has noted it
+	}
+	done()
+	if len(s.pool.all()) > meetAtOnce {
+		s.stop(got)
+	}
 }
 
 // look notices changes of the server's file.
@@ -324,7 +355,7 @@ func (s *server) state() State {
 	st := State{ID: s.conf.ID, Command: s.conf.Command, URL: s.conf.URL, State: "idle"}
 	if c, known := s.pages.current(); known {
 		added, changed, _ := c.Changes()
-		st.Tools, st.Pending = len(c.offered()), len(added)+len(changed)
+		st.Tools, st.Pending = len(c.offered())-len(changed), len(added)+len(changed)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

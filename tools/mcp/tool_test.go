@@ -3,9 +3,15 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
+	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"daycare/tools"
 )
@@ -138,10 +144,14 @@ func TestToolsThatChangeAreWithheldUntilTrusted(t *testing.T) {
 	if res := w.call(t.Context(), before["mcp__a__fail"], `{}`, nil); res.Text != "no such thing" {
 		t.Errorf("a tool that stayed: %+v", res)
 	}
-	// In the next.
+	// In the next, prompts are what they were.
 	after := w.all()
-	if after["mcp__a__echo"] != nil || after["mcp__a__new"] != nil || len(after) != len(before)-1 {
+	if echo := after["mcp__a__echo"]; echo == nil || len(after) != len(before) ||
+		!reflect.DeepEqual(echo.Spec(), before["mcp__a__echo"].Spec()) {
 		t.Errorf("offered: %d of %d", len(after), len(before))
+	}
+	if st := w.States()[0]; st.Tools != len(before)-4 || st.Pending != 2 {
+		t.Errorf("%+v, want all tools but the changed one, and the three that come with servers", st)
 	}
 	if !strings.Contains(w.wrong(), "2 of its tools differently") || !strings.Contains(w.wrong(), "echo, new") {
 		t.Errorf("told: %s", w.wrong())
@@ -271,6 +281,94 @@ func TestManyToolsAreBehindASearch(t *testing.T) {
 	if res := w.call(t.Context(), all["mcp__a__tool_731"], `{}`, nil); res.Text != "did 731" {
 		t.Errorf("call: %+v", res)
 	}
+}
+
+// Of servers that nobody has seen yet few are started at once, each once, and none stays where
+// there are many. A prompt names some of them alone.
+func TestManyServersAreMetAFewAtATime(t *testing.T) {
+	const many = 1000
+	var mu sync.Mutex
+	running, most, starts := 0, 0, 0
+	w := newWorld(t)
+	w.options.Budget = func() int { return 500 }
+	w.options.Start = func(s Server, _ io.Writer) (io.ReadWriteCloser, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		starts++
+		running++
+		most = max(most, running)
+		ours, theirs := net.Pipe()
+		server := sdk.NewServer(&sdk.Implementation{Name: s.ID, Version: "1"}, nil)
+		server.AddTool(&sdk.Tool{Name: "do_" + s.ID, InputSchema: map[string]any{"type": "object"}},
+			func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "did it"}}}, nil
+			})
+		go server.Run(context.Background(), &sdk.IOTransport{Reader: theirs, Writer: theirs})
+		return &counted{Conn: ours, ended: func() {
+			mu.Lock()
+			defer mu.Unlock()
+			running--
+		}}, nil
+	}
+	var list []Server
+	for i := range many {
+		list = append(list, Server{ID: fmt.Sprintf("s%d", i), Timeout: time.Minute, Command: "x", Stamp: "x"})
+	}
+	w.Configure(list)
+	w.Offered()
+	w.Offered() // as the next turn does
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if len(w.Offered().Tools) == many+3 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d tools", len(w.Offered().Tools))
+		}
+	}
+	mu.Lock()
+	if starts != many || most > meetAtOnce {
+		t.Errorf("%d starts, %d servers at once", starts, most)
+	}
+	mu.Unlock()
+
+	o := w.Offered()
+	set, err := tools.NewSet(o.Tools...)
+	if err != nil || o.Small {
+		t.Fatal(err, o.Small)
+	}
+	behind, err := set.Behind(append(o.Servers, o.Rare...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for spec := range behind.Told {
+		told += len(spec.Description) + len(spec.Schema)
+	}
+	if told > 4000 {
+		t.Errorf("prompts have %d bytes about them", told)
+	}
+	var s731 tools.Tool
+	for spec, tool := range set.All() {
+		if spec.Name == "mcp__s731__do_s731" {
+			s731 = tool
+		}
+	}
+	if res := w.call(t.Context(), s731, `{}`, nil); res.Text != "did it" {
+		t.Errorf("a call: %+v", res)
+	}
+}
+
+// A counted connection tells when it is closed.
+type counted struct {
+	net.Conn
+	once  sync.Once
+	ended func()
+}
+
+func (c *counted) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(c.ended)
+	return err
 }
 
 func TestAnotherBudgetAppliesAtOnce(t *testing.T) {
