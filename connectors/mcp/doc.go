@@ -8,6 +8,7 @@
 //
 //	door.go       the server, who calls, which agents there are
 //	http.go       /mcp of the API: sessions, limits, shutting down
+//	last.go       requests that are under way when a client has said its last word
 //	send.go       send_message: durable, once, with progress
 //	read.go       list_agents, read_history, list_approvals
 //	resources.go  files

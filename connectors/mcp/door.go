@@ -76,7 +76,7 @@ const instructions = "daycare runs agents that live for long: each has a convers
 // Serve talks with one client over a pair of streams until the client closes them or ctx ends.
 func (d *Door) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser, p Peer) error {
 	d.local = p
-	err := d.server.Run(ctx, &sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: maxBody})
+	err := d.server.Run(ctx, patient{&sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: maxBody}})
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("serve the MCP client: %w", err)
 	}
