@@ -53,6 +53,13 @@ func (s Secret) Needed(has func(key string) bool) bool {
 	return (s.With == "" || has(s.With)) && (s.Without == "" || !has(s.Without))
 }
 
+// Listens reports whether a text is HOST:PORT to listen on, such as 127.0.0.1:8787; port 0 takes a
+// free one.
+func Listens(text string) bool { return form.Is("listen", text) }
+
+// HostPort reports whether a text is HOST:PORT of one host, such as irc.libera.chat:6697.
+func HostPort(text string) bool { return form.Is("port", text) }
+
 // An Option is a setting of a kind that users are asked for.
 type Option struct {
 	Key, Question string

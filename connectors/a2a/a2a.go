@@ -85,7 +85,7 @@ func (o Options) Validate() error {
 		}
 	}
 	for i, to := range o.Notify {
-		if host, port, err := net.SplitHostPort(to); err != nil || host == "" || port == "" {
+		if !connectors.HostPort(to) {
 			wrong = append(wrong, fmt.Errorf("notify[%d]: found %q, want HOST:PORT such as nas.home:8443", i, to))
 		}
 	}

@@ -3,9 +3,10 @@ package email
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/mail"
 	"strings"
+
+	"daycare/connectors"
 )
 
 // Options are the settings of one mailbox:
@@ -52,7 +53,7 @@ func (o Options) Validate() error {
 	}
 
 	for key, server := range map[string]string{"imap": o.IMAP, "smtp": o.SMTP} {
-		if host, port, err := net.SplitHostPort(server); err != nil || host == "" || port == "" {
+		if !connectors.HostPort(server) {
 			wrong = append(wrong, fmt.Errorf("%s: found %q, want HOST:PORT", key, server))
 		}
 	}

@@ -3,9 +3,9 @@ package irc
 import (
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 
+	"daycare/connectors"
 	"daycare/engine/lazyregexp"
 )
 
@@ -44,7 +44,7 @@ func (o Options) Validate() error {
 	if o.ID == "" {
 		wrong = append(wrong, errors.New("connector without an id"))
 	}
-	if host, port, err := net.SplitHostPort(o.Server); err != nil || host == "" || port == "" {
+	if !connectors.HostPort(o.Server) {
 		wrong = append(wrong, fmt.Errorf("server: found %q, want HOST:PORT such as irc.libera.chat:6697", o.Server))
 	}
 	if !nickRule.MatchString(o.Nick) {

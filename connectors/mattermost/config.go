@@ -3,9 +3,9 @@ package mattermost
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 
+	"daycare/connectors"
 	"daycare/engine/lazyregexp"
 )
 
@@ -57,7 +57,7 @@ func (o Options) Validate() error {
 		wrong = append(wrong, fmt.Errorf("groups: found %q, want mention or always", o.Groups))
 	}
 	if o.Buttons != (Buttons{}) {
-		if _, port, err := net.SplitHostPort(o.Buttons.Listen); err != nil || port == "" {
+		if !connectors.Listens(o.Buttons.Listen) {
 			wrong = append(wrong, fmt.Errorf("buttons.listen: found %q, want HOST:PORT such as 127.0.0.1:8790", o.Buttons.Listen))
 		}
 		if !web(o.Buttons.URL) {

@@ -3,9 +3,9 @@ package slack
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 
+	"daycare/connectors"
 	"daycare/engine/lazyregexp"
 )
 
@@ -57,10 +57,8 @@ func (o Options) Validate() error {
 		}
 	}
 
-	if o.Listen != "" {
-		if _, port, err := net.SplitHostPort(o.Listen); err != nil || port == "" {
-			wrong = append(wrong, fmt.Errorf("listen: found %q, want HOST:PORT such as 127.0.0.1:8788", o.Listen))
-		}
+	if o.Listen != "" && !connectors.Listens(o.Listen) {
+		wrong = append(wrong, fmt.Errorf("listen: found %q, want HOST:PORT such as 127.0.0.1:8788", o.Listen))
 	}
 	if u, err := url.Parse(o.BaseURL); o.BaseURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 		wrong = append(wrong, errors.New("baseURL: want an http:// or https:// address"))

@@ -3,9 +3,9 @@ package telegram
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 
+	"daycare/connectors"
 	"daycare/engine/lazyregexp"
 )
 
@@ -62,7 +62,7 @@ func (o Options) Validate() error {
 		if u, err := url.Parse(o.Webhook.URL); err != nil || u.Scheme != "https" && o.BaseURL == "" || u.Host == "" {
 			wrong = append(wrong, errors.New("webhook.url: want the https:// address that Telegram posts to"))
 		}
-		if _, port, err := net.SplitHostPort(o.Webhook.Listen); err != nil || port == "" {
+		if !connectors.Listens(o.Webhook.Listen) {
 			wrong = append(wrong, fmt.Errorf("webhook.listen: found %q, want HOST:PORT such as 127.0.0.1:8443", o.Webhook.Listen))
 		}
 	}

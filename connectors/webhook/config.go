@@ -3,10 +3,10 @@ package webhook
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"slices"
 
+	"daycare/connectors"
 	"daycare/engine/lazyregexp"
 )
 
@@ -45,7 +45,7 @@ func (o Options) Validate() error {
 	if o.ID == "" {
 		wrong = append(wrong, errors.New("connector without an id"))
 	}
-	if _, port, err := net.SplitHostPort(o.Listen); err != nil || port == "" {
+	if !connectors.Listens(o.Listen) {
 		wrong = append(wrong, fmt.Errorf("listen: found %q, want HOST:PORT such as 127.0.0.1:8787", o.Listen))
 	}
 	if len(o.Hooks) == 0 {

@@ -3,9 +3,9 @@ package whatsapp
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 
+	"daycare/connectors"
 	"daycare/engine/lazyregexp"
 )
 
@@ -57,7 +57,7 @@ func (o Options) Validate() error {
 	if !graphID.MatchString(o.Number) {
 		wrong = append(wrong, fmt.Errorf("number: found %q, want the phone number id of WhatsApp, API Setup", o.Number))
 	}
-	if _, port, err := net.SplitHostPort(o.Listen); err != nil || port == "" {
+	if !connectors.Listens(o.Listen) {
 		wrong = append(wrong, fmt.Errorf("listen: found %q, want HOST:PORT such as 127.0.0.1:8791", o.Listen))
 	}
 

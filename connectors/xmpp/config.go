@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 
+	"daycare/connectors"
 	"daycare/engine/lan"
 )
 
@@ -51,8 +52,8 @@ func (o Options) Validate() error {
 	if j, err := parseJID(o.JID); err != nil || !j.account() {
 		wrong = append(wrong, fmt.Errorf("jid: found %q, want an address such as mybot@example.org", o.JID))
 	}
-	host, port, err := net.SplitHostPort(o.Server)
-	if o.Server != "" && (err != nil || host == "" || port == "") {
+	host, _, _ := net.SplitHostPort(o.Server)
+	if o.Server != "" && !connectors.HostPort(o.Server) {
 		wrong = append(wrong, fmt.Errorf("server: found %q, want HOST:PORT such as xmpp.example.org:5222", o.Server))
 	}
 	if o.Plaintext && !lan.Loopback(host) {
