@@ -177,6 +177,35 @@ func TestA2ATaskOutlivesKill(t *testing.T) {
 	}
 }
 
+// A client that goes away in the middle of a stream ends nothing: it finds the answer later, by the id
+// of its message, whatever it writes with that id then.
+func TestA2AClientThatVanishes(t *testing.T) {
+	p := publish(t, `rules: [ { reply: [ { text: "first " }, { delay: 300ms, text: "and last" } ] } ]`, "")
+	req, err := http.NewRequest(http.MethodPost, p.base+"/a2a/Ada", strings.NewReader(`{"jsonrpc":"2.0","id":1,
+		"method":"SendStreamingMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+p.token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%d %s, %v", resp.StatusCode, line, err)
+	}
+	resp.Body.Close()
+
+	task, err := p.send("m", "something else", "")
+	if err != nil || task.Status.State != "TASK_STATE_COMPLETED" || task.answer() != "first and last" {
+		t.Errorf("%+v, %v", task, err)
+	}
+	if history := historyOf(t, filepath.Join(p.workspace, home)); strings.Count(history, `"text":"first and last"`) != 1 ||
+		strings.Contains(history, "something else") {
+		t.Errorf("%s", history)
+	}
+}
+
 // A task that waits for an approval says so, and is completed by the turn that goes on after it.
 // Another client does not know of it.
 func TestA2ATaskGoesOnAfterAnApproval(t *testing.T) {
