@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -51,15 +50,9 @@ func TestConnector(t *testing.T) {
 				newest.Store(testConnector(t, s, Options{}, host, log))
 				return newest.Load()
 			},
-			Offer: func(ctx context.Context, messages ...connectortest.Message) []bool {
-				received := make([]bool, len(messages))
-				for i, m := range messages {
-					if received[i] = write(ctx, m, ada); !received[i] {
-						break
-					}
-				}
-				return received
-			},
+			Offer: connectortest.OneByOne(func(ctx context.Context, m connectortest.Message) bool {
+				return write(ctx, m, ada)
+			}),
 			Other:     func(ctx context.Context, m connectortest.Message) { write(ctx, m, bob) },
 			Forge:     forge,
 			Strangers: &connectortest.Strangers{Host: &host, Write: forge, Told: s.sent},
@@ -85,59 +78,6 @@ func testConnector(t *testing.T, s *server, o Options, host chat.Host, log *slog
 	return c
 }
 
-// A taker is the engine: it keeps what is delivered, once.
-type taker struct {
-	mu    sync.Mutex
-	keys  map[string]bool
-	taken []message.Incoming
-}
-
-func (e *taker) deliver(_ context.Context, in message.Incoming) (message.Receipt, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.keys == nil {
-		e.keys = map[string]bool{}
-	}
-	if !e.keys[in.Dedupe] {
-		e.keys[in.Dedupe] = true
-		e.taken = append(e.taken, in)
-	}
-	return message.Receipt{Agent: "agent"}, nil
-}
-
-func (e *taker) texts() (all []string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, in := range e.taken {
-		all = append(all, in.Text)
-	}
-	return all
-}
-
-// until waits until so many messages were taken.
-func (e *taker) until(t *testing.T, n int) {
-	t.Helper()
-	for end := time.Now().Add(60 * time.Second); len(e.texts()) < n; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d messages were taken, want %d", len(e.texts()), n)
-		}
-	}
-}
-
-// run runs a connector until the function it returns is called, or the test ends.
-func run(t *testing.T, c *Connector, e *taker) (stop func() error) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- c.Run(ctx, e.deliver) }()
-	stop = sync.OnceValue(func() error {
-		cancel()
-		return <-done
-	})
-	t.Cleanup(func() { stop() })
-
-	return stop
-}
-
 // keeps is an engine whose process outlives its connectors.
 func keeps(s *server) chat.Host { return chat.Host{Waiting: &s.waiting} }
 
@@ -152,11 +92,11 @@ func (s *server) connected(t *testing.T) {
 // After a night without daycare, 10,000 messages of two chats come in their order, each once,
 // and are not held all at once.
 func TestNight(t *testing.T) {
-	s, e := newServer(t), &taker{}
-	stop := run(t, testConnector(t, s, Options{}, keeps(s), quiet()), e)
+	s, e := newServer(t), &connectortest.Taker{}
+	stop := connectortest.Serve(t, testConnector(t, s, Options{}, keeps(s), quiet()), e.Deliver)
 	s.connected(t)
 	s.write("before", private(ada), ada, "before")
-	e.until(t, 1)
+	e.Until(t, 1)
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -173,20 +113,20 @@ func TestNight(t *testing.T) {
 		done <- testConnector(t, s, Options{}, keeps(s), quiet()).Run(ctx, func(ctx context.Context,
 			in message.Incoming) (message.Receipt, error) {
 			s.mu.Lock()
-			held := int64(s.handed - len(e.taken))
+			held := int64(s.handed - len(e.Taken))
 			s.mu.Unlock()
 			most.Store(max(most.Load(), held))
-			return e.deliver(ctx, in)
+			return e.Deliver(ctx, in)
 		})
 	}()
-	e.until(t, night+1)
+	e.Until(t, night+1)
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 
 	next := map[string]int{}
-	for _, text := range e.texts()[1:] {
+	for _, text := range e.Texts()[1:] {
 		chat, n, _ := strings.Cut(text, " ")
 		if want := fmt.Sprint(next[chat]); n != want {
 			t.Fatalf("message %s of chat %s came where %s was next", n, chat, want)
@@ -200,7 +140,7 @@ func TestNight(t *testing.T) {
 
 // While messages come faster than they are accepted, they are fetched later, in their order.
 func TestFlood(t *testing.T) {
-	s, e := newServer(t), &taker{}
+	s, e := newServer(t), &connectortest.Taker{}
 	hold := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -208,7 +148,7 @@ func TestFlood(t *testing.T) {
 		done <- testConnector(t, s, Options{}, keeps(s), quiet()).Run(ctx, func(ctx context.Context,
 			in message.Incoming) (message.Receipt, error) {
 			<-hold
-			return e.deliver(ctx, in)
+			return e.Deliver(ctx, in)
 		})
 	}()
 	s.connected(t)
@@ -217,12 +157,12 @@ func TestFlood(t *testing.T) {
 		s.write(fmt.Sprint(i), private(ada), ada, fmt.Sprint(i))
 	}
 	close(hold)
-	e.until(t, flood)
+	e.Until(t, flood)
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	for i, text := range e.texts() {
+	for i, text := range e.Texts() {
 		if text != fmt.Sprint(i) {
 			t.Fatalf("message %s came as number %d", text, i)
 		}

@@ -8,25 +8,27 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"daycare/connectors/connectortest"
 )
 
 // A connection that breaks is continued: what was written meanwhile comes, each message once.
 func TestResume(t *testing.T) {
-	s, e := newServer(t), &taker{}
+	s, e := newServer(t), &connectortest.Taker{}
 	c := testConnector(t, s, Options{}, keeps(s), quiet())
 	for round := range 3 {
 		stopped := make(chan error, 1)
-		go func() { stopped <- c.Run(t.Context(), e.deliver) }()
+		go func() { stopped <- c.Run(t.Context(), e.Deliver) }()
 		s.connected(t)
 		s.write(fmt.Sprint("live", round), private(ada), ada, "live")
-		e.until(t, 2*round+1)
+		e.Until(t, 2*round+1)
 		s.cut()
 		if err := <-stopped; err == nil || !strings.Contains(err.Error(), "connection ended") {
 			t.Fatalf("Run = %v after its connection broke", err)
 		}
 		s.write(fmt.Sprint("away", round), private(ada), ada, "away")
-		stop := run(t, c, e) // the engine begins again
-		e.until(t, 2*round+2)
+		stop := connectortest.Serve(t, c, e.Deliver) // the engine begins again
+		e.Until(t, 2*round+2)
 		s.until(t, "resumed", func() bool { return s.sessions[len(s.sessions)-1].conn != nil })
 		if len(s.sessions) != 1 {
 			t.Errorf("round %d: %d sessions, want one that is continued", round, len(s.sessions))
@@ -40,12 +42,12 @@ func TestResume(t *testing.T) {
 
 // Discord asks for another connection now and then, and may not know the session any more.
 func TestReconnects(t *testing.T) {
-	s, e := newServer(t), &taker{}
-	run(t, testConnector(t, s, Options{}, keeps(s), quiet()), e)
+	s, e := newServer(t), &connectortest.Taker{}
+	connectortest.Serve(t, testConnector(t, s, Options{}, keeps(s), quiet()), e.Deliver)
 	s.connected(t)
 	s.with(func() { s.send(s.conn, frame{Op: opReconnect}) })
 	s.write("1", private(ada), ada, "1")
-	e.until(t, 1)
+	e.Until(t, 1)
 	s.with(func() {
 		for _, l := range s.sessions {
 			l.gone = true
@@ -53,9 +55,9 @@ func TestReconnects(t *testing.T) {
 		s.send(s.conn, map[string]any{"op": opInvalid, "d": true})
 	})
 	s.write("2", private(ada), ada, "2")
-	e.until(t, 2)
+	e.Until(t, 2)
 	s.until(t, "a new session", func() bool { return len(s.sessions) == 2 })
-	if got := e.texts(); !slices.Equal(got, []string{"1", "2"}) {
+	if got := e.Texts(); !slices.Equal(got, []string{"1", "2"}) {
 		t.Errorf("taken are %q", got)
 	}
 }
@@ -65,7 +67,8 @@ func TestZombie(t *testing.T) {
 	s := newServer(t)
 	s.deaf, s.interval = true, 20
 	c := testConnector(t, s, Options{}, keeps(s), quiet())
-	if err := c.Run(t.Context(), (&taker{}).deliver); err == nil || !strings.Contains(err.Error(), "did not answer for 20ms") {
+	if err := c.Run(t.Context(), (&connectortest.Taker{}).Deliver); err == nil ||
+		!strings.Contains(err.Error(), "did not answer for 20ms") {
 		t.Errorf("Run = %v", err)
 	}
 	if c.gate.session.Load() == nil {
@@ -90,7 +93,7 @@ func TestRefused(t *testing.T) {
 		s := newServer(t)
 		c := testConnector(t, s, Options{}, keeps(s), quiet())
 		tt.spoil(s, c)
-		if err := c.Run(t.Context(), (&taker{}).deliver); err == nil || !strings.Contains(err.Error(), tt.want) ||
+		if err := c.Run(t.Context(), (&connectortest.Taker{}).Deliver); err == nil || !strings.Contains(err.Error(), tt.want) ||
 			strings.Contains(err.Error(), token) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
@@ -107,8 +110,8 @@ func TestRefused(t *testing.T) {
 // Messages that do not mention the bot are asked for only where they are wanted.
 func TestIntents(t *testing.T) {
 	for groups, want := range map[string]bool{"": false, "mention": false, "always": true} {
-		s, e := newServer(t), &taker{}
-		stop := run(t, testConnector(t, s, Options{Groups: groups}, keeps(s), quiet()), e)
+		s, e := newServer(t), &connectortest.Taker{}
+		stop := connectortest.Serve(t, testConnector(t, s, Options{Groups: groups}, keeps(s), quiet()), e.Deliver)
 		s.connected(t)
 		if got := s.intents&intentMessageContent != 0; got != want {
 			t.Errorf("groups %q: the privileged intent is asked for: %v", groups, got)
@@ -119,9 +122,9 @@ func TestIntents(t *testing.T) {
 		if want {
 			n = 2
 		}
-		e.until(t, n)
+		e.Until(t, n)
 		stop()
-		if got := e.texts(); got[n-1] != "meant" || len(got) != n {
+		if got := e.Texts(); got[n-1] != "meant" || len(got) != n {
 			t.Errorf("groups %q: taken are %q", groups, got)
 		}
 	}

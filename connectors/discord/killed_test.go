@@ -29,7 +29,7 @@ func (m mortal) Save(connector, name string, data []byte) error {
 // However often daycare is killed while messages come, each is taken once and in its order:
 // what a process that died had taken and not noted is fetched again, and dropped by its key.
 func TestKilled(t *testing.T) {
-	s, e := newServer(t), &taker{}
+	s, e := newServer(t), &connectortest.Taker{}
 	const kills, each = 8, 60
 	written := 0
 	for kill := range kills {
@@ -43,12 +43,12 @@ func TestKilled(t *testing.T) {
 				if taken++; taken > 20+5*kill && kill < kills-1 {
 					dead.Store(true)
 					if taken%2 == 0 {
-						_, _ = e.deliver(ctx, in) // it was durable, and nobody heard of it
+						_, _ = e.Deliver(ctx, in) // it was durable, and nobody heard of it
 					}
 					cancel()
 					return message.Receipt{}, context.Canceled
 				}
-				return e.deliver(ctx, in)
+				return e.Deliver(ctx, in)
 			})
 		}()
 		for range each {
@@ -59,7 +59,7 @@ func TestKilled(t *testing.T) {
 			}
 		}
 		if kill == kills-1 {
-			e.until(t, kills*each)
+			e.Until(t, kills*each)
 			cancel()
 		}
 		if err := <-done; err != nil {
@@ -68,12 +68,12 @@ func TestKilled(t *testing.T) {
 		cancel()
 	}
 
-	for i, text := range e.texts() {
+	for i, text := range e.Texts() {
 		if text != fmt.Sprint(i) {
 			t.Fatalf("message %s came as number %d", text, i)
 		}
 	}
-	if len(e.taken) != kills*each {
-		t.Errorf("%d messages, want %d", len(e.taken), kills*each)
+	if len(e.Taken) != kills*each {
+		t.Errorf("%d messages, want %d", len(e.Taken), kills*each)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"daycare/connectors/chat"
+	"daycare/connectors/connectortest"
 	"daycare/engine/event"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -203,13 +204,13 @@ func (s silent) Subscribe(ctx context.Context) <-chan event.Event {
 
 // Buttons and slash commands are acknowledged at once and answered to who used them alone.
 func TestInteractions(t *testing.T) {
-	s, e := newServer(t), &taker{}
+	s, e := newServer(t), &connectortest.Taker{}
 	a := &asks{pending: []permission.Pending{{Token: "abcdefghijkl", Agent: "agent",
 		Owner: permission.Owner{Connector: "discord", UserID: ada}}}}
 	events := make(silent)
 	t.Cleanup(func() { close(events) })
 	host := chat.Host{Waiting: &s.waiting, Asks: a, Directory: directory{}, Events: events}
-	run(t, testConnector(t, s, Options{}, host, quiet()), e)
+	connectortest.Serve(t, testConnector(t, s, Options{}, host, quiet()), e.Deliver)
 	s.connected(t)
 	s.until(t, "the card", func() bool { return len(s.posts) == 1 })
 	if p := s.posts[0]; p.Components == nil || len((*p.Components)[0].Buttons) == 0 || len(p.Embeds) != 1 ||
@@ -251,8 +252,8 @@ func TestInteractions(t *testing.T) {
 		t.Errorf("the answer to /help is %s", got)
 	}
 	interact("4", ada, slashCommand, map[string]any{"name": "mark", "options": []any{map[string]string{"value": "before"}}})
-	if got := said("4"); !strings.Contains(got, "Checkpoint set") || len(e.taken) != 1 || e.taken[0].Text != "before" {
-		t.Errorf("the answer to /mark is %s, delivered %+v", got, e.taken)
+	if got := said("4"); !strings.Contains(got, "Checkpoint set") || len(e.Taken) != 1 || e.Taken[0].Text != "before" {
+		t.Errorf("the answer to /mark is %s, delivered %+v", got, e.Taken)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -58,15 +57,9 @@ func TestConnector(t *testing.T) {
 				newest.Store(testConnector(t, s, Options{}, host, log))
 				return newest.Load()
 			},
-			Offer: func(ctx context.Context, messages ...connectortest.Message) []bool {
-				received := make([]bool, len(messages))
-				for i, m := range messages {
-					if received[i] = write(ctx, m, ada); !received[i] {
-						break
-					}
-				}
-				return received
-			},
+			Offer: connectortest.OneByOne(func(ctx context.Context, m connectortest.Message) bool {
+				return write(ctx, m, ada)
+			}),
 			Other:     func(ctx context.Context, m connectortest.Message) { write(ctx, m, bob) },
 			Forge:     forge,
 			Strangers: &connectortest.Strangers{Host: &host, Write: forge, Told: s.sent},
@@ -96,68 +89,15 @@ func testConnector(t *testing.T, s *server, o Options, host chat.Host, log *slog
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// A taker is the engine: it keeps what is delivered, once.
-type taker struct {
-	mu    sync.Mutex
-	keys  map[string]bool
-	taken []message.Incoming
-}
-
-func (e *taker) deliver(_ context.Context, in message.Incoming) (message.Receipt, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.keys == nil {
-		e.keys = map[string]bool{}
-	}
-	if !e.keys[in.Dedupe] {
-		e.keys[in.Dedupe] = true
-		e.taken = append(e.taken, in)
-	}
-	return message.Receipt{Agent: "agent"}, nil
-}
-
-// until waits until so many messages were taken, and returns their texts.
-func (e *taker) until(t *testing.T, n int) (all []string) {
-	t.Helper()
-	for end := time.Now().Add(60 * time.Second); ; time.Sleep(time.Millisecond) {
-		all = nil
-		e.mu.Lock()
-		for _, in := range e.taken {
-			all = append(all, in.Text)
-		}
-		e.mu.Unlock()
-		if len(all) >= n {
-			return all
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d messages were taken, want %d", len(all), n)
-		}
-	}
-}
-
-// run runs a connector until the function it returns is called, or the test ends.
-func run(t *testing.T, c *Connector, e *taker) (stop func() error) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- c.Run(ctx, e.deliver) }()
-	stop = sync.OnceValue(func() error {
-		cancel()
-		return <-done
-	})
-	t.Cleanup(func() { stop() })
-
-	return stop
-}
-
 // After a night without daycare, 10,000 posts of two channels come in their order, each once,
 // a page at a time, though the server says at once only what is newest.
 func TestNight(t *testing.T) {
-	s, e := newServer(t), &taker{}
+	s, e := newServer(t), &connectortest.Taker{}
 	host := chat.Host{Waiting: &s.waiting}
-	stop := run(t, testConnector(t, s, Options{}, host, quiet()), e)
+	stop := connectortest.Serve(t, testConnector(t, s, Options{}, host, quiet()), e.Deliver)
 	s.connected(t)
 	s.write("before", private(ada), ada, "before")
-	e.until(t, 1)
+	e.Until(t, 1)
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -167,9 +107,9 @@ func TestNight(t *testing.T) {
 		s.write(fmt.Sprint("a", i), private(ada), ada, fmt.Sprint("a ", i))
 		s.write(fmt.Sprint("g", i), town, bob, fmt.Sprint("@bot g ", i))
 	}
-	run(t, testConnector(t, s, Options{}, host, quiet()), e)
+	connectortest.Serve(t, testConnector(t, s, Options{}, host, quiet()), e.Deliver)
 	next := map[string]int{}
-	for _, text := range e.until(t, night+1)[1:] {
+	for _, text := range e.Until(t, night+1)[1:] {
 		chat, n, _ := strings.Cut(text, " ")
 		if want := fmt.Sprint(next[chat]); n != want {
 			t.Fatalf("message %s of chat %s came where %s was next", n, chat, want)
@@ -183,20 +123,20 @@ func TestNight(t *testing.T) {
 
 // A websocket that breaks loses nothing, and neither does one that is refused.
 func TestReconnect(t *testing.T) {
-	s, e := newServer(t), &taker{}
+	s, e := newServer(t), &connectortest.Taker{}
 	c := testConnector(t, s, Options{}, chat.Host{Waiting: &s.waiting}, quiet())
 	done := make(chan error, 1)
-	go func() { done <- c.Run(t.Context(), e.deliver) }()
+	go func() { done <- c.Run(t.Context(), e.Deliver) }()
 	s.connected(t)
 	s.write("1", private(ada), ada, "1")
-	e.until(t, 1)
+	e.Until(t, 1)
 	s.cut()
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "websocket ended") {
 		t.Errorf("Run = %v", err)
 	}
 	s.write("2", private(ada), ada, "2")
-	stop := run(t, c, e)
-	if got := e.until(t, 2); !slices.Equal(got, []string{"1", "2"}) {
+	stop := connectortest.Serve(t, c, e.Deliver)
+	if got := e.Until(t, 2); !slices.Equal(got, []string{"1", "2"}) {
 		t.Errorf("taken are %q", got)
 	}
 	if err := stop(); err != nil {
@@ -204,7 +144,7 @@ func TestReconnect(t *testing.T) {
 	}
 
 	c.api.token = id("other")
-	if err := c.Run(t.Context(), e.deliver); err == nil || !strings.Contains(err.Error(), "daycare auth set mattermost") ||
+	if err := c.Run(t.Context(), e.Deliver); err == nil || !strings.Contains(err.Error(), "daycare auth set mattermost") ||
 		strings.Contains(err.Error(), token) {
 		t.Errorf("Run with another token = %v", err)
 	}
@@ -334,14 +274,14 @@ func TestSend(t *testing.T) {
 
 // Buttons are posted with a secret that users do not see. Nothing else presses them.
 func TestButtons(t *testing.T) {
-	s, e := newServer(t), &taker{}
+	s, e := newServer(t), &connectortest.Taker{}
 	c := testConnector(t, s, Options{Buttons: Buttons{Listen: "127.0.0.1:0", URL: "https://daycare.example/mm"}}, chat.Host{}, quiet())
 	pressed := make(chan string, 10)
 	c.hook.answer = func(_ context.Context, from message.Address, data string) string {
 		pressed <- from.UserID + " " + data
 		return "Allowed once."
 	}
-	stop := run(t, c, e)
+	stop := connectortest.Serve(t, c, e.Deliver)
 	for c.Address() == "" {
 		time.Sleep(time.Millisecond)
 	}

@@ -39,15 +39,9 @@ func TestSocketMode(t *testing.T) {
 	connectortest.Run(t, func(t *testing.T) connectortest.Harness {
 		s := newWorkspace(t)
 		h := harness(s, "")
-		h.Offer = func(ctx context.Context, messages ...connectortest.Message) []bool {
-			received := make([]bool, len(messages))
-			for i, m := range messages {
-				if received[i] = s.envelope(ctx, "events_api", said(m.Key, ada, m.Text)); !received[i] {
-					break
-				}
-			}
-			return received
-		}
+		h.Offer = connectortest.OneByOne(func(ctx context.Context, m connectortest.Message) bool {
+			return s.envelope(ctx, "events_api", said(m.Key, ada, m.Text))
+		})
 		h.Other = func(ctx context.Context, m connectortest.Message) {
 			s.envelope(ctx, "events_api", said(m.Key, bob, m.Text))
 		}
@@ -78,15 +72,9 @@ func TestPostedEvents(t *testing.T) {
 			status, _ := do(signed(newest.Address(), "application/json", body, time.Now(), secret).WithContext(ctx))
 			return status
 		}
-		h.Offer = func(ctx context.Context, messages ...connectortest.Message) []bool {
-			received := make([]bool, len(messages))
-			for i, m := range messages {
-				if received[i] = post(ctx, m, ada, canaries.Signing) == http.StatusOK; !received[i] {
-					break
-				}
-			}
-			return received
-		}
+		h.Offer = connectortest.OneByOne(func(ctx context.Context, m connectortest.Message) bool {
+			return post(ctx, m, ada, canaries.Signing) == http.StatusOK
+		})
 		h.Forge = func(ctx context.Context, m connectortest.Message) { post(ctx, m, ada, "not the secret") }
 		h.Other = func(ctx context.Context, m connectortest.Message) { post(ctx, m, bob, canaries.Signing) }
 		h.Strangers.Write = func(ctx context.Context, m connectortest.Message) { post(ctx, m, "U0STRANGER", canaries.Signing) }

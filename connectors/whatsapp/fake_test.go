@@ -18,7 +18,6 @@ import (
 
 	"daycare/connectors/chat"
 	"daycare/connectors/connectortest"
-	"daycare/engine/message"
 )
 
 const (
@@ -226,18 +225,4 @@ func (g *graph) connector(t *testing.T, o Options, host chat.Host, log *slog.Log
 	g.newest.Store(c)
 
 	return c
-}
-
-// run runs a connector until the function it returns is called, or the test ends.
-func run(t *testing.T, c *Connector, deliver message.Deliver) (stop func() error) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- c.Run(ctx, deliver) }()
-	stop = sync.OnceValue(func() error {
-		cancel()
-		return <-done
-	})
-	t.Cleanup(func() { stop() })
-
-	return stop
 }

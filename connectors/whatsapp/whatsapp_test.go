@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -47,15 +46,9 @@ func TestConnector(t *testing.T) {
 		}
 		return connectortest.Harness{
 			New: func(t *testing.T, log *slog.Logger) engine.Connector { return g.connector(t, Options{}, host, log) },
-			Offer: func(ctx context.Context, messages ...connectortest.Message) []bool {
-				received := make([]bool, len(messages))
-				for i, m := range messages {
-					if received[i] = write(ctx, m, ada, secret); !received[i] {
-						break
-					}
-				}
-				return received
-			},
+			Offer: connectortest.OneByOne(func(ctx context.Context, m connectortest.Message) bool {
+				return write(ctx, m, ada, secret)
+			}),
 			Other: func(ctx context.Context, m connectortest.Message) { write(ctx, m, bob, secret) },
 			Forge: func(ctx context.Context, m connectortest.Message) { write(ctx, m, ada, "not the secret") },
 			Strangers: &connectortest.Strangers{Host: &host, Told: g.answers,
@@ -70,35 +63,11 @@ func TestConnector(t *testing.T) {
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// A taker is the engine: it keeps what is delivered, once.
-type taker struct {
-	mu     sync.Mutex
-	keys   map[string]bool
-	taken  []message.Incoming
-	refuse error
-}
-
-func (e *taker) deliver(_ context.Context, in message.Incoming) (message.Receipt, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.refuse != nil {
-		return message.Receipt{}, e.refuse
-	}
-	if e.keys == nil {
-		e.keys = map[string]bool{}
-	}
-	if !e.keys[in.Dedupe] {
-		e.keys[in.Dedupe] = true
-		e.taken = append(e.taken, in)
-	}
-	return message.Receipt{Agent: "agent"}, nil
-}
-
 // TestForged: nothing reaches an inbox that Meta did not sign, and nothing twice.
 func TestForged(t *testing.T) {
-	g, e := newGraph(t), &taker{}
+	g, e := newGraph(t), &connectortest.Taker{}
 	c := g.connector(t, Options{}, chat.Host{Waiting: &g.waiting}, quiet())
-	run(t, c, e.deliver)
+	connectortest.Serve(t, c, e.Deliver)
 	for c.Address() == "" {
 		time.Sleep(time.Millisecond)
 	}
@@ -132,8 +101,8 @@ func TestForged(t *testing.T) {
 			t.Errorf("%s: status %d %s, want %d", test.name, status, said, test.want)
 		}
 	}
-	if len(e.taken) != 0 {
-		t.Errorf("delivered %+v", e.taken)
+	if len(e.Taken) != 0 {
+		t.Errorf("delivered %+v", e.Taken)
 	}
 
 	// What is posted again is not done again: a message by its key, a command by its id, also
@@ -141,7 +110,7 @@ func TestForged(t *testing.T) {
 	host := chat.Host{Waiting: &g.waiting}
 	for range 2 {
 		c := g.connector(t, Options{}, host, quiet())
-		stop := run(t, c, e.deliver)
+		stop := connectortest.Serve(t, c, e.Deliver)
 		for range 2 {
 			g.post(t.Context(), good, secret)
 			g.post(t.Context(), written(ada, "4", time.Now(), text("/help")), secret)
@@ -156,8 +125,8 @@ func TestForged(t *testing.T) {
 			helps++
 		}
 	}
-	if len(e.taken) != 1 || helps != 1 {
-		t.Errorf("delivered %d messages, answered /help %d times, want each once", len(e.taken), helps)
+	if len(e.Taken) != 1 || helps != 1 {
+		t.Errorf("delivered %d messages, answered /help %d times, want each once", len(e.Taken), helps)
 	}
 }
 
@@ -165,7 +134,7 @@ func TestForged(t *testing.T) {
 func TestChallenge(t *testing.T) {
 	g := newGraph(t)
 	c := g.connector(t, Options{}, chat.Host{}, quiet())
-	run(t, c, (&taker{}).deliver)
+	connectortest.Serve(t, c, (&connectortest.Taker{}).Deliver)
 	for c.Address() == "" {
 		time.Sleep(time.Millisecond)
 	}
@@ -186,9 +155,9 @@ func TestChallenge(t *testing.T) {
 
 // What a user sends becomes a message, and is shown as read once it is durable.
 func TestWhatAMessageBecomes(t *testing.T) {
-	g, e := newGraph(t), &taker{}
+	g, e := newGraph(t), &connectortest.Taker{}
 	c := g.connector(t, Options{}, chat.Host{Waiting: &g.waiting}, quiet())
-	run(t, c, e.deliver)
+	connectortest.Serve(t, c, e.Deliver)
 	for i, tt := range []struct{ raw, want string }{
 		{`{"type":"text","text":{"body":" hi "},"context":{"id":"wamid.q"}}`, "hi"},
 		{`{"type":"text","text":{"body":"old"},"context":{"forwarded":true}}`, "[forwarded]\nold"},
@@ -206,22 +175,22 @@ func TestWhatAMessageBecomes(t *testing.T) {
 		if err := json.Unmarshal([]byte(tt.raw), &more); err != nil {
 			t.Fatal(err)
 		}
-		before := len(e.taken)
+		before := len(e.Taken)
 		if status := g.post(t.Context(), written(ada, fmt.Sprint("m", i), time.Now(), more), secret); status != 200 {
 			t.Errorf("%s: %d", tt.raw, status)
 		}
 		got := ""
-		if len(e.taken) > before {
-			got = e.taken[before].Text
+		if len(e.Taken) > before {
+			got = e.Taken[before].Text
 		}
 		if got != tt.want {
 			t.Errorf("%s becomes %q, want %q", tt.raw, got, tt.want)
 		}
 	}
-	if len(g.reads) != len(e.taken) || g.reads[0]["message_id"] != "wamid.m0" {
-		t.Errorf("%d are shown as read, want %d", len(g.reads), len(e.taken))
+	if len(g.reads) != len(e.Taken) || g.reads[0]["message_id"] != "wamid.m0" {
+		t.Errorf("%d are shown as read, want %d", len(g.reads), len(e.Taken))
 	}
-	e.refuse = disk.ErrFull
+	e.Refuse = disk.ErrFull
 	if status := g.post(t.Context(), written(ada, "full", time.Now(), text("x")), secret); status != http.StatusServiceUnavailable {
 		t.Errorf("on a full disk: %d", status)
 	}
@@ -244,9 +213,9 @@ func TestWhatAMessageBecomes(t *testing.T) {
 // An answer is not sent again once Meta said that it was sent, also where its own answer was
 // lost; files follow the text.
 func TestSend(t *testing.T) {
-	g, e := newGraph(t), &taker{}
+	g, e := newGraph(t), &connectortest.Taker{}
 	c := g.connector(t, Options{}, chat.Host{Waiting: &g.waiting}, quiet())
-	run(t, c, e.deliver)
+	connectortest.Serve(t, c, e.Deliver)
 	path := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(path, []byte("1,2"), 0o600); err != nil {
 		t.Fatal(err)
@@ -291,7 +260,7 @@ func TestSend(t *testing.T) {
 // A user who did not write for a day gets the template, once, and the answer when they write.
 // Without a template whoever reads the error knows what to do.
 func TestWindow(t *testing.T) {
-	g, e := newGraph(t), &taker{}
+	g, e := newGraph(t), &connectortest.Taker{}
 	out := message.Outgoing{ID: "o", Parts: 1, To: message.Address{ChannelID: ada}, Text: "news"}
 	send := func(c *Connector) *message.NotSent {
 		t.Helper()
@@ -320,7 +289,7 @@ func TestWindow(t *testing.T) {
 		t.Errorf("sent %+v, want the template once", all)
 	}
 	g.refuse = ""
-	stop := run(t, c, e.deliver)
+	stop := connectortest.Serve(t, c, e.Deliver)
 	g.post(t.Context(), written(ada, "1", time.Now(), text("hello")), secret)
 	if no := send(c); no != nil || textOf(g.all()[1]) != "news" {
 		t.Errorf("they wrote, and the answer is %v", no)
@@ -332,9 +301,9 @@ func TestWindow(t *testing.T) {
 	for range 2 {
 		g.post(t.Context(), event(failed), secret)
 	}
-	if len(e.taken) != 2 || !e.taken[1].Silent || !strings.Contains(e.taken[1].Text, "24 hours") || len(g.all()) != 3 ||
+	if len(e.Taken) != 2 || !e.Taken[1].Silent || !strings.Contains(e.Taken[1].Text, "24 hours") || len(g.all()) != 3 ||
 		g.all()[2]["type"] != "template" {
-		t.Errorf("delivered %+v, sent %d", e.taken, len(g.all()))
+		t.Errorf("delivered %+v, sent %d", e.Taken, len(g.all()))
 	}
 	if no := send(c); no == nil || no.Final {
 		t.Errorf("Send after that = %v", no)
@@ -349,7 +318,7 @@ func TestRevoked(t *testing.T) {
 	g := newGraph(t)
 	c := g.connector(t, Options{}, chat.Host{}, quiet())
 	done := make(chan error, 1)
-	go func() { done <- c.Run(t.Context(), (&taker{}).deliver) }()
+	go func() { done <- c.Run(t.Context(), (&connectortest.Taker{}).Deliver) }()
 	for c.Address() == "" {
 		time.Sleep(time.Millisecond)
 	}
@@ -363,7 +332,7 @@ func TestRevoked(t *testing.T) {
 			token) {
 			t.Errorf("Run = %v", err)
 		}
-		done <- c.Run(t.Context(), (&taker{}).deliver) // the engine begins again
+		done <- c.Run(t.Context(), (&connectortest.Taker{}).Deliver) // the engine begins again
 	}
 	if _, err := c.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "auth set whatsapp") {
 		t.Errorf("Probe = %v", err)
@@ -384,11 +353,11 @@ func (a *asks) Decide(_ context.Context, token string, d permission.Decision, by
 
 // Approvals have buttons, or a list where WhatsApp takes no more of them.
 func TestButtons(t *testing.T) {
-	g, e := newGraph(t), &taker{}
+	g, e := newGraph(t), &connectortest.Taker{}
 	a := &asks{pending: []permission.Pending{{Token: "abcdefghijkl", Agent: "agent", Owner: permission.Owner{Connector: "whatsapp",
 		UserID: ada}}}}
 	c := g.connector(t, Options{}, chat.Host{Waiting: &g.waiting, Asks: a}, quiet())
-	run(t, c, e.deliver)
+	connectortest.Serve(t, c, e.Deliver)
 	at := message.Address{ChannelID: ada}
 	if id, err := c.Card(t.Context(), at, "**ask**", []chat.Choice{{Label: "Once", Data: "once x"}, {Label: "Deny",
 		Data: "deny x"}}); err != nil || id == "" {
@@ -422,8 +391,8 @@ func TestButtons(t *testing.T) {
 
 // 10,000 messages that Meta posts after a night come in its order, each once.
 func TestNight(t *testing.T) {
-	g, e := newGraph(t), &taker{}
-	run(t, g.connector(t, Options{}, chat.Host{Waiting: &g.waiting}, quiet()), e.deliver)
+	g, e := newGraph(t), &connectortest.Taker{}
+	connectortest.Serve(t, g.connector(t, Options{}, chat.Host{Waiting: &g.waiting}, quiet()), e.Deliver)
 	const night, each = 10_000, 100
 	for first := 0; first < night; first += each {
 		var all []any
@@ -435,13 +404,13 @@ func TestNight(t *testing.T) {
 			t.Fatal(status)
 		}
 	}
-	for i, in := range e.taken {
+	for i, in := range e.Taken {
 		if in.Text != fmt.Sprint(i) {
 			t.Fatalf("message %s came as number %d", in.Text, i)
 		}
 	}
-	if len(e.taken) != night {
-		t.Errorf("%d messages, want %d", len(e.taken), night)
+	if len(e.Taken) != night {
+		t.Errorf("%d messages, want %d", len(e.Taken), night)
 	}
 }
 
