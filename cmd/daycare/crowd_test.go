@@ -187,22 +187,6 @@ func usageOf(pid int) string {
 	return strings.Join(said, ", ")
 }
 
-// TestFiveHundredBackgroundAgents: 50 agents start 500 on a model that takes no time.
-// None is lost: each is heard of once by the one that started it.
-func TestFiveHundredBackgroundAgents(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes a while")
-	}
-	h := newChatHouse(t, crowdScript(0), "agents: { maxChildren: 10, maxRunningChildren: 500 }\nlog: { level: error }")
-	c := h.play(50)
-	if c.started != 500 || c.refused != 0 {
-		t.Errorf("%d were started and %d refused %v, want 500 and none", c.started, c.refused, c.refusedBy)
-	}
-	t.Logf("500 agents of 50: %d turns in %s, %.0f a second; at once %d; %s", c.turns, c.took.Round(time.Millisecond),
-		float64(c.turns)/c.took.Seconds(), c.atOnce, c.usage)
-}
-
 // TestBackgroundAgentsAtTheDefaultLimits: what is over a limit is refused at once and
 // says so; what was started is not lost.
 func TestBackgroundAgentsAtTheDefaultLimits(t *testing.T) {

@@ -131,27 +131,10 @@ func documents(t *testing.T) map[string][]byte {
 	return all
 }
 
-// The tours of these documents are done, each in one workspace from top to bottom, and what
-// comes back is what stands there.
-func TestFilesTour(t *testing.T)      { tour(t, "files.md", 20) }
 func TestLabTour(t *testing.T)        { tour(t, "lab.md", 5) }
 func TestLivingTour(t *testing.T)     { tour(t, "living.md", 5) }
 func TestConceptsTour(t *testing.T)   { tour(t, "concepts.md", 10) }
 func TestTeamServerTour(t *testing.T) { tour(t, "team-server.md", 8) }
-
-// Every recipe works from top to bottom, with the files that it gives.
-func TestRecipes(t *testing.T) {
-	t.Parallel()
-	paths, err := filepath.Glob("../../docs/recipes/*.md")
-	if err != nil || len(paths) < 5 {
-		t.Fatalf("%d recipes: %v", len(paths), err)
-	}
-	for _, path := range paths {
-		if name := filepath.Base(path); name != "README.md" {
-			t.Run(name, func(t *testing.T) { tour(t, "recipes/"+name, 5) })
-		}
-	}
-}
 
 // scenes are what a document does: files that it gives (```yaml file=PATH), and transcripts.
 var scenes = regexp.MustCompile("(?ms)^```(?:console|[a-z]+ file=(\\S+))\n(.*?)^```")

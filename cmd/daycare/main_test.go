@@ -63,13 +63,21 @@ func (k keyless) Run() int {
 // hookSecret is what webhooks of tests are signed with.
 const hookSecret = "a secret of the hook"
 
-// TestScripts runs the command line as a user would, one script a subject.
-// Scripts see no environment but their own, so no key of the machine: the offline
+// playScripts runs the command line as a user would, one script a subject, and each nth of
+// the scripts. They see no environment but their own, so no key of the machine: the offline
 // model answers.
-func TestScripts(t *testing.T) {
-	t.Parallel()
+func playScripts(t *testing.T, nth int) {
+	all, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(all) == 0 {
+		t.Fatalf("no scripts (%v)", err)
+	}
+	var files []string
+	for i := 0; i < len(all); i += nth {
+		files = append(files, all[i])
+	}
+
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Files:               files,
 		RequireExplicitExec: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "eventually": eventually,

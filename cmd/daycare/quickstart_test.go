@@ -2,9 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -21,50 +18,6 @@ var (
 
 // serverInDocs is where the documents say that a model server of this machine is.
 const serverInDocs = "http://127.0.0.1:8080/v1"
-
-// TestQuickstart does what docs/quickstart.md says, from a folder with nothing in it to
-// the first answers, and looks that what comes back is what stands there.
-func TestQuickstart(t *testing.T) {
-	t.Setenv("NO_COLOR", "1")
-	t.Setenv("HOME", t.TempDir())
-	data, err := os.ReadFile("../../docs/quickstart.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	url, dir := modelServer(t, ""), filepath.Join(t.TempDir(), "notes")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { exec.Command("daycare", "--workspace", dir, "stop").Run() })
-	doc := string(data)
-	asked := ttys.FindStringSubmatch(doc)
-	if asked == nil {
-		t.Fatal("the first screen is not in the document")
-	}
-
-	typeAlong(t, dir, asked[1], url)
-	ran := 0
-	for _, block := range consoles.FindAllStringSubmatch(doc, -1) {
-		for _, part := range strings.Split("\n"+block[1], "\n$ ")[1:] {
-			command, want, _ := strings.Cut(part, "\n")
-			cmd := exec.Command("sh", "-c", strings.ReplaceAll(command, serverInDocs, url)+" 2>&1")
-			cmd.Dir = dir
-			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatalf("$ %s\n%s%v", command, out, err)
-			}
-			if got := strings.ReplaceAll(string(out), url, serverInDocs); !likeness(want).MatchString(strings.TrimRight(got, "\n ")) {
-				t.Fatalf("$ %s\nsays\n%s\nand in docs/quickstart.md stands\n%s", command, got, want)
-			}
-			ran++
-		}
-	}
-
-	if ran < 8 {
-		t.Errorf("only %d commands were run", ran)
-	}
-}
 
 // likeness is a text with gaps as an expression.
 func likeness(want string) *regexp.Regexp {

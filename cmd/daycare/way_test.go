@@ -87,6 +87,9 @@ func receiverOf(f *ast.FuncDecl) string {
 	if star, ok := on.(*ast.StarExpr); ok {
 		on = star.X
 	}
+	if generic, ok := on.(*ast.IndexExpr); ok {
+		on = generic.X
+	}
 	if name, ok := on.(*ast.Ident); ok {
 		return name.Name
 	}
