@@ -105,6 +105,17 @@ func TestPageImportsWhatExists(t *testing.T) {
 		}
 	}
 	index := sources(t, ".html")["index.html"]
+	used := map[string]bool{"app.js": true}
+	for name, text := range modules {
+		for _, m := range imports.FindAllStringSubmatch(text, -1) {
+			used[path.Join(path.Dir(name), m[1])] = true
+		}
+	}
+	for name := range modules {
+		if !used[name] && path.Dir(name) != "views" { // app.js imports those by the names that router.js has
+			t.Errorf("nothing imports %s", name)
+		}
+	}
 	all := sources(t, ".js", ".css", ".svg")
 	for _, m := range regexp.MustCompile(`"/page/([^"]+)"`).FindAllStringSubmatch(index, -1) {
 		if all[m[1]] == "" {

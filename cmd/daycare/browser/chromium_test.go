@@ -51,7 +51,7 @@ func program() string {
 func (p *process) start() (context.Context, error) {
 	p.once.Do(func() {
 		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program()), chromedp.WindowSize(1440, 900),
-			chromedp.Flag("font-render-hinting", "none"), chromedp.Flag("hide-scrollbars", true))
+			chromedp.Flag("font-render-hinting", "none"), chromedp.Flag("hide-scrollbars", true), chromedp.WSURLReadTimeout(patience))
 		if os.Getuid() == 0 {
 			options = append(options, chromedp.NoSandbox) // chromium refuses to sandbox for root
 		}

@@ -47,7 +47,7 @@ func TestClocks(t *testing.T) {
 	}
 
 	p.click("checkbox", "Queue watch is enabled")
-	p.sees("Queue watch is disabled")
+	p.told("Queue watch is disabled")
 	var task struct{ Enabled bool }
 	w.api("GET", "/v1/cron/queue-watch", nil, &task)
 	if task.Enabled {

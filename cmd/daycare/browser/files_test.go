@@ -113,7 +113,7 @@ func TestMistakeInFile(t *testing.T) {
 	p.replaces(`"sometimes"`, `true`)
 	p.wait("document.querySelector('main .problems').hidden", "the problem is gone")
 	p.press("Control+s")
-	p.sees("state.json is published")
+	p.told("state.json is published")
 	w.until("it is on disk", func() bool { return strings.Contains(w.read(".daycare/agents/"+agent+"/state.json"), `"web": true`) })
 }
 
@@ -141,7 +141,7 @@ func TestCutHistory(t *testing.T) {
 	p.click("button", "Cut 2 records")
 	p.looks("cut")
 	p.click("button", "Cut")
-	p.sees("2 records cut")
+	p.told("2 records cut")
 	history := w.history(agent)
 	if strings.Contains(history, "the second") {
 		t.Errorf("the history still has what was cut:\n%s", history)

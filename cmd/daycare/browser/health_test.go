@@ -37,7 +37,7 @@ func TestHealth(t *testing.T) {
 	p.click("button", "Repair file…")
 	p.find("dialog", "Repair 1 finding?")
 	p.click("button", "Repair")
-	p.sees("1 finding repaired")
+	p.told("1 finding repaired")
 	p.seesNot(id + "__lost.txt")
 	if text, err := os.ReadFile(reference); err != nil || !strings.Contains(string(text), "lost.txt") {
 		t.Errorf("the reference is %s, %v", text, err)

@@ -44,12 +44,6 @@ func (p *tab) writes(text string) {
 	p.press("Escape")
 }
 
-// at waits until the address has a path.
-func (p *tab) at(path string) {
-	p.t.Helper()
-	p.wait("location.pathname === "+quote(path)+" && document.querySelector('main h1')", "the address is "+path)
-}
-
 // Everything is done by keys alone: an agent is made and talked to, a request answered, a file edited, a task run, a
 // setting looked at, an agent stopped; and every view can be reached and left.
 func TestKeyboardAlone(t *testing.T) {
@@ -87,8 +81,8 @@ func TestKeyboardAlone(t *testing.T) {
 	w.until("it is answered", func() bool { return w.openAsks() == 0 })
 
 	t.Log("a file is edited")
-	p.press("g", "f")
-	p.wait("location.pathname.startsWith('/files') && document.querySelector('main a')", "the files are listed")
+	p.jump("f", "/files")
+	p.wait("document.querySelector('main nav.tree summary')", "the files are listed")
 	p.tabTo("summary 0/")
 	p.press("Enter")
 	p.tabTo("state.json")
@@ -101,12 +95,11 @@ func TestKeyboardAlone(t *testing.T) {
 	})()`))
 	p.types("true")
 	p.press("Control+s")
-	p.sees("state.json is published")
+	p.told("state.json is published")
 	p.press("Escape")
 
 	t.Log("a task runs")
-	p.press("g", "c")
-	p.at("/clocks")
+	p.jump("c", "/clocks")
 	p.tabTo("Run Queue watch")
 	p.press("Enter")
 	w.until("it ran", func() bool {
@@ -118,8 +111,7 @@ func TestKeyboardAlone(t *testing.T) {
 	t.Log("every page has its letter")
 	for _, jump := range [][2]string{{"h", "/"}, {"a", "/approvals"}, {"o", "/costs"}, {"e", "/health"}, {"s", "/settings"},
 		{"k", "/skills"}, {"t", "/tools"}, {"r", "/trash"}} {
-		p.press("g", jump[0])
-		p.at(jump[1])
+		p.jump(jump[0], jump[1])
 	}
 
 	t.Log("the palette leads to an agent, which is stopped")
@@ -134,7 +126,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.writes("take very long")
 	p.find("button", "Stop")
 	p.press("x")
-	p.sees("Stopped")
+	p.told("Stopped")
 	id := eval[string](p, "fetch('/v1/agents').then(r => r.json()).then(l => l.agents.find(a => a.name.includes('slow')).id)")
 	w.state(id, "idle")
 

@@ -73,6 +73,7 @@ func newTab(t *testing.T) *tab {
 			t.Errorf("the console of the page: %s", problem)
 		}
 	})
+	p.onNew(toldScript)
 	// What is not in front is not drawn.
 	call(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	p.size(1440, 900)
@@ -181,6 +182,19 @@ func (p *tab) text() string {
 func (p *tab) sees(text string) {
 	p.t.Helper()
 	p.wait(fmt.Sprintf("document.body.innerText.includes(%s)", quote(text)), "the page shows "+quote(text))
+}
+
+// toldScript keeps the short messages of the page, which are shown for some seconds only.
+const toldScript = `addEventListener("DOMContentLoaded", () => {
+	const messages = document.getElementById("toast");
+	window.told = [];
+	if (messages) new MutationObserver(() => told.push(messages.textContent)).observe(messages, { childList: true });
+})`
+
+// told waits until the page has shown a short message.
+func (p *tab) told(text string) {
+	p.t.Helper()
+	p.wait(fmt.Sprintf("told.some(t => t.includes(%s))", quote(text)), "the page has said "+quote(text))
 }
 
 // seesNot waits until the page shows a text no longer.
@@ -355,6 +369,19 @@ func (p *tab) press(keys ...string) {
 		}
 		p.do("press "+key, chromedp.KeyEvent(last, options...))
 	}
+}
+
+// jump goes to a page by its letter. A g counts for a moment only, so on a busy machine both keys are pressed again.
+func (p *tab) jump(letter, path string) {
+	p.t.Helper()
+	for range 10 {
+		p.press("g", letter)
+		if at := eval[string](p, "location.pathname"); at == path || strings.HasPrefix(at, path+"/") {
+			p.wait("document.querySelector('main h1')", "a view is shown")
+			return
+		}
+	}
+	p.t.Fatalf("g %s does not lead to %s", letter, path)
 }
 
 // size sets the size of the window; less than 760 is a phone.

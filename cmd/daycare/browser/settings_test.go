@@ -31,7 +31,7 @@ func TestSettings(t *testing.T) {
 		t.Error("the button is made anew while the text changes: a click on it is lost")
 	}
 	p.click("button", "Publish…")
-	p.sees("settings.yaml is published")
+	p.told("settings.yaml is published")
 	text := w.read(".daycare/settings.yaml")
 	if !strings.Contains(text, "  queue: collect # how it reads\n  maxSpawned: 7\n") || !strings.Contains(text, "providers:") {
 		t.Errorf("the settings on disk are\n%s", text)
@@ -83,7 +83,7 @@ func TestSettingsLists(t *testing.T) {
 	p.wait("document.querySelector('main .edit textarea').value.includes('connectors: []')", "the entry is gone")
 	p.wait("!document.querySelector('main [data-key=publish]').disabled", "the text can be published")
 	p.click("button", "Publish…")
-	p.sees("settings.yaml is published")
+	p.told("settings.yaml is published")
 	w.until("the settings are in use", func() bool {
 		var active struct {
 			Permissions struct{ Defaults struct{ Hosts []string } }

@@ -14,7 +14,7 @@ import (
 const talkScript = `
 rules:
   - { contains: "what is in", round: 1, reply: [ { calls: [ { name: read, arguments: { path: "notes.txt" } } ] } ] }
-  - { tool_result: read, reply: [ { text: "It says: milk and bread. That is everything that the file has.", chunk: 4, every: 150ms } ] }
+  - { tool_result: read, reply: [ { text: "It says: milk and bread. That is everything that the file has.", chunk: 4, every: 250ms } ] }
   - { contains: "take your time", round: 1, reply: [ { calls: [ { name: read, arguments: { path: "notes.txt" } } ], delay: 5s } ] }
   - { reply: [ { text: "Noted." } ] }
 `

@@ -25,7 +25,7 @@ import (
 
 // patience is how long a test waits for something that happens at once on a machine with
 // nothing else to do.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 var update = flag.Bool("update", false, "make the pictures of the docs and the golden files anew")
 

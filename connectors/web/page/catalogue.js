@@ -1,5 +1,5 @@
 // Lists of things to look up: skills, tools, the trash.
-import { h, plain, fill } from './dom.js';
+import { h, plain, fill, setText } from './dom.js';
 import { failed } from './dialog.js';
 import { plural } from './format.js';
 import { redraw, soon } from './redraw.js';
@@ -15,18 +15,18 @@ export function list({ title, read, event, empty, words, row }) {
     placeholder: `Filter ${title.toLowerCase()}`,
     'aria-label': `Filter ${title.toLowerCase()}`,
     'data-filter': true,
-    'data-key': 'filter',
     oninput: () => {
       setQuery({ q: filter.value });
     },
   });
+  const count = h('span.quiet');
+  const rows = h('div');
   let items = null;
   const draw = () => {
     const q = filter.value.trim().toLowerCase();
     const shown = (items ?? []).filter((item) => words(item).toLowerCase().includes(q));
-    const count = items === null ? '' : q ? `${shown.length} of ${items.length}` : plural(items.length, 'entry', 'entries');
-    redraw(node, [
-      h('header.head', h('h1', title), h('span.quiet', count), h('span.grow'), filter),
+    setText(count, items === null ? '' : q ? `${shown.length} of ${items.length}` : plural(items.length, 'entry', 'entries'));
+    redraw(rows, [
       items !== null &&
         (shown.length
           ? h(
@@ -46,7 +46,7 @@ export function list({ title, read, event, empty, words, row }) {
     draw();
   });
   filter.value = new URLSearchParams(location.search).get('q') ?? '';
-  fill(node, [h('header.head', h('h1', title))]);
+  fill(node, [h('header.head', h('h1', title), count, h('span.grow'), filter), rows]);
   again();
   return {
     node,
@@ -64,6 +64,7 @@ export function list({ title, read, event, empty, words, row }) {
 function entry({ name, about, facts, action, mono }) {
   return h(
     'li',
+    { 'data-key': name },
     h(
       'div',
       h(`h2${mono ? '.mono' : ''}`, plain(name)),

@@ -2,13 +2,15 @@
 import { h, icon } from './dom.js';
 
 // open shows a modal dialog with these children and returns it. It is named by label, closed by Esc and by
-// a click beside it, and gives the focus back. kind is 'box' (centred), 'sheet' (a pane at the right) or
+// a click beside it, and gives the focus back, unless what was done with it has put the focus elsewhere. kind is 'box' (centred), 'sheet' (a pane at the right) or
 // 'palette'.
 export function open(kind, label, ...children) {
   const dialog = h(`dialog.${kind}`, { 'aria-label': label }, ...children);
   const before = document.activeElement;
   dialog.addEventListener('close', () => {
+    const taken = document.activeElement !== document.body && !dialog.contains(document.activeElement);
     dialog.remove();
+    if (taken) return;
     if (before?.isConnected) before.focus();
     else document.getElementById('main').focus();
   });
@@ -62,12 +64,17 @@ export function sheet(title, note, ...children) {
 
 let hide = null;
 
-// toast shows a short message at the bottom for some seconds; action, {label, run}, is a button in it.
+// toast shows a short message at the bottom for some seconds, and while it is pointed at or has the focus; action,
+// {label, run}, is a button in it.
 export function toast(text, { action, ms = 5000 } = {}) {
   const node = document.getElementById('toast');
   clearTimeout(hide);
   const done = () => {
     node.hidden = true;
+  };
+  const later = () => {
+    if (node.matches(':hover, :focus-within')) hide = setTimeout(later, ms);
+    else done();
   };
   node.replaceChildren(
     h('span', text),
@@ -86,7 +93,7 @@ export function toast(text, { action, ms = 5000 } = {}) {
       : '',
   );
   node.hidden = false;
-  hide = setTimeout(done, ms);
+  hide = setTimeout(later, ms);
 }
 
 // failed shows why something did not work: what the API said, and what to do.

@@ -29,11 +29,27 @@ function isAttributes(v) {
 function setAttributes(node, attributes) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (typeof value === 'function') node.addEventListener(name.slice(2), value);
+    if (typeof value === 'function') listen(node, name.slice(2), value);
     else if (name === 'class') node.setAttribute('class', `${node.getAttribute('class') ?? ''} ${value}`.trim());
     else if (name === 'value') node.value = value;
     else node.setAttribute(name, value === true ? '' : value);
   }
+}
+
+const listeners = new WeakMap(); // of an element: its listeners by the name of the event
+
+function listen(node, name, f) {
+  const own = listeners.get(node) ?? {};
+  listeners.set(node, own);
+  if (!(name in own)) node.addEventListener(name, (e) => own[name]?.call(node, e));
+  own[name] = f;
+}
+
+// listenAs makes an element call the listeners that another one was made with, in place of its own.
+export function listenAs(node, other) {
+  const theirs = listeners.get(other) ?? {};
+  for (const name of Object.keys(listeners.get(node) ?? {})) if (!theirs[name]) listen(node, name, null);
+  for (const [name, f] of Object.entries(theirs)) listen(node, name, f);
 }
 
 function add(node, children) {
@@ -63,31 +79,26 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-// fill makes the children of a node these, and moves only what is not in its place.
+// flat is a list of children as nodes: lists in it are opened, texts made, and what is no child left out.
+export function flat(children) {
+  return children
+    .flat(Infinity)
+    .filter((c) => c !== null && c !== undefined && c !== false)
+    .map((c) => (c instanceof Node ? c : document.createTextNode(c)));
+}
+
+// fill makes the children of a node these, and moves only what is not in its place. What has the focus keeps it.
 export function fill(node, children) {
+  const wanted = flat(children);
+  const held = node.contains(document.activeElement) ? document.activeElement : null;
+  const stays = new Set(wanted);
+  for (const child of [...node.childNodes]) if (!stays.has(child)) child.remove();
   let at = node.firstChild;
-  for (const child of children.flat(Infinity)) {
-    if (child === null || child === undefined || child === false) continue;
-    const next = typeof child === 'string' ? document.createTextNode(child) : child;
+  for (const next of wanted) {
     if (next === at) at = at.nextSibling;
     else node.insertBefore(next, at);
   }
-  while (at) {
-    const gone = at;
-    at = at.nextSibling;
-    gone.remove();
-  }
-}
-
-const drawnFrom = new WeakMap();
-
-// fillIf fills a node with what make returns, if state is another than when it was filled last; state is anything
-// that JSON can write. So what is under a pointer or has the focus is not replaced for nothing.
-export function fillIf(node, state, make) {
-  const now = JSON.stringify(state);
-  if (drawnFrom.get(node) === now) return;
-  drawnFrom.set(node, now);
-  fill(node, make());
+  if (held?.isConnected && held !== document.activeElement) held.focus({ preventScroll: true });
 }
 
 const policy = globalThis.trustedTypes?.createPolicy('daycare', { createHTML: (html) => html });

@@ -1,6 +1,6 @@
 // One file that is edited, with what is wrong while it is typed. Nothing that was typed is lost: an edit is kept in
 // the browser until it was published or given up.
-import { h, icon, plain, fill, fillIf } from './dom.js';
+import { h, icon, plain, fill } from './dom.js';
 import { post, readFile, writeFile } from './api.js';
 import { allAgents, daemonStatus, subscribe } from './store.js';
 import { nameOf } from './state.js';
@@ -11,7 +11,7 @@ import { difference, changesOf } from './difference.js';
 import { diffTable, settle } from './conflict.js';
 import { Records } from './records.js';
 import { OF_AGENT, OF_WORKSPACE, place, urlOf, isHistory } from './place.js';
-import { soon } from './redraw.js';
+import { redraw, redrawIf, soon } from './redraw.js';
 
 // CHECK_MS is how long nothing is typed before the text is checked, in milliseconds.
 const CHECK_MS = 300;
@@ -40,7 +40,7 @@ export class Files {
     'Publish',
     h('kbd', 'Ctrl S'),
   );
-  #tree = h('nav.tree', { 'aria-label': 'Files', 'data-scrolls': 'tree' });
+  #tree = h('nav.tree', { 'aria-label': 'Files' });
   #bar = h('div.banner', { role: 'status', hidden: true });
   #problems = h('ul.problems', { id: 'problems', 'aria-label': 'Problems', hidden: true });
   #side = h('aside.insp', { 'aria-label': 'About this file' });
@@ -170,7 +170,7 @@ export class Files {
     this.#findings = findings;
     this.#editor.mark(findings);
     this.#problems.hidden = findings.length === 0;
-    fill(
+    redraw(
       this.#problems,
       findings.map((f) =>
         h(
@@ -282,13 +282,15 @@ export class Files {
 
   #draw() {
     const off = !this.#changed || this.#wrong;
+    const held = [this.#revert, this.#publish].includes(document.activeElement);
     this.#revert.disabled = !this.#changed;
     this.#publish.disabled = off;
+    if (held && document.activeElement?.disabled !== false) this.#editor.focus();
     this.#publish.title = this.#wrong ? 'There is an error in the text' : '';
     this.#drawHead([this.#revert, this.#publish]);
     this.#bar.hidden = !this.#disk;
     if (this.#disk) {
-      fill(this.#bar, [
+      redraw(this.#bar, [
         icon('info'),
         h('span.grow', `Changed on disk at ${hour(this.#disk.since)}. Your edit is based on the version before.`),
         h('button.btn.small', { type: 'button', onclick: () => this.#settle() }, 'Compare'),
@@ -306,23 +308,21 @@ export class Files {
         { role: 'group', 'aria-label': `Files of ${agent.handle}` },
         OF_AGENT.map((n) => h('a', { href: urlOf(agent, n), 'aria-current': n === name ? 'page' : null }, n)),
       );
-    const active = document.activeElement?.dataset?.key;
     const title = agent ? this.#file.title : this.#parts.join('/');
-    fillIf(this.#head, [agent?.handle, title, name], () => [
+    redrawIf(this.#head, [agent?.handle, title, name], () => [
       h('h1', this.#heading),
       h('span.quiet.cut', title),
       h('span.grow'),
       tabs,
       actions,
     ]);
-    if (active && this.#head.querySelector(`[data-key="${active}"]`)) this.#head.querySelector(`[data-key="${active}"]`).focus();
   }
 
   #drawSide() {
     this.#beside?.show(this.#editor.text);
     const lines = changesOf(difference(this.#opened.text, this.#editor.text));
     const effect = this.#file.effect;
-    fill(this.#side, [
+    redraw(this.#side, [
       h('section', h('h2', 'Your change'), lines.length ? diffTable(lines) : h('p.quiet', 'Nothing is changed.')),
       h('section', h('h2', 'When it takes effect'), h('p', effect)),
       this.#file.owners.length > 0 &&
@@ -358,7 +358,8 @@ export class Files {
         broken.some((f) => f.endsWith(path)) && icon('warn', 'it has a problem'),
       );
     const agents = allAgents().filter((a) => a.state !== 'ended');
-    fill(this.#tree, [
+    const shown = [broken, this.#file?.url, agents.map((a) => [a.id, a.handle, nameOf(a)])];
+    redrawIf(this.#tree, shown, () => [
       h('h2', 'Workspace'),
       h(
         'ul',
@@ -368,7 +369,7 @@ export class Files {
       agents.map((a) =>
         h(
           'details',
-          { open: a.id === this.#file?.agent?.id },
+          { open: a.id === this.#file?.agent?.id, 'data-key': a.id },
           h('summary', h('span.mono', a.handle), h('span.cut', nameOf(a))),
           h(
             'ul',

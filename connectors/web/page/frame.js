@@ -8,6 +8,7 @@ import { announce } from './dialog.js';
 
 const rows = new Map(); // of the agents at the left, by id
 const MOST = 150; // agents at the left; Home has all
+const rest = h('li', h('a', { href: '/' }));
 let heading = 'daycare';
 let current = location.pathname;
 
@@ -91,10 +92,8 @@ function drawAgents() {
     h('h2', h('span', 'Agents'), h('a.tap', { href: '/?new', 'aria-label': 'New agent', title: 'New agent' }, icon('plus')));
   const ul = document.querySelector('#agents ul') ?? h('ul');
   const more = shown.length - MOST;
-  fill(ul, [
-    ...shown.slice(0, MOST).map((a) => agentRow(a).parentNode),
-    more > 0 ? h('li', h('a', { href: '/' }, `and ${plural(more, 'more', 'more')}`)) : null,
-  ]);
+  setText(rest.firstChild, `and ${plural(more, 'more', 'more')}`);
+  fill(ul, [...shown.slice(0, MOST).map((a) => agentRow(a).parentNode), more > 0 && rest]);
   fill(document.getElementById('agents'), ready() ? [head, ul] : []);
   drawTitle();
 }

@@ -7,7 +7,7 @@ const GO_MS = 1500; // how long g waits for the letter of a page
 let pageKeys = [];
 let viewKeys = [];
 let jumps = [];
-let going = 0;
+let going = -Infinity; // when g was pressed
 
 // A key is {key, label, run}: key as KeyboardEvent.key gives it, label what the list of keys says. run(event)
 // returns false if it did nothing.
@@ -61,11 +61,11 @@ export function listen() {
       return;
     }
     if (inField() || !lettersOn()) return;
-    if (Date.now() - going < GO_MS) {
-      going = 0;
+    if (e.timeStamp - going < GO_MS) {
+      going = -Infinity;
       act(e, jumps);
     } else if (e.key === 'g') {
-      going = Date.now();
+      going = e.timeStamp;
     } else {
       act(
         e,

@@ -9,7 +9,7 @@ const MOST_LINES = 500;
 
 export class LogLines {
   shown;
-  node = h('div.logs', { role: 'log', 'aria-label': 'Lines of the log', 'aria-live': 'off', tabindex: '0', 'data-scrolls': 'log' });
+  node = h('div.logs', { role: 'log', 'aria-label': 'Lines of the log', 'aria-live': 'off', tabindex: '0', 'data-key': 'lines' });
   #stream = null;
   #waiting = [];
   #frame = 0;

@@ -1,9 +1,10 @@
 // A history as a list of records: read, cut, and changed one by one.
-import { h, icon, plain, fill } from './dom.js';
+import { h, icon, plain } from './dom.js';
 import { agentPath, get, readFile, writeFile } from './api.js';
 import { callLine } from './store.js';
 import { ask, failed, open, toast } from './dialog.js';
 import { absolute, count, plural } from './format.js';
+import { redraw } from './redraw.js';
 
 // PAGE is how many records are read at once.
 const PAGE = 200;
@@ -34,7 +35,7 @@ const SEEN = new Set(['user_message', 'assistant_message', 'tool_result', 'summa
 
 export class Records {
   node = h('div.records', { role: 'group', 'aria-label': 'Records', tabindex: '0' });
-  actions = h('span.bar');
+  actions = h('span.bar', { 'data-key': 'records' });
   side = h('section');
   #agent;
   #file;
@@ -73,7 +74,7 @@ export class Records {
 
   #draw() {
     const older = this.#before && h('button.btn.small', { type: 'button', onclick: () => this.#older() }, 'Show older records');
-    fill(this.node, [older, this.#list.map((r) => this.#row(r)), !this.#list.length && h('p.hint', 'Nothing was said yet.')]);
+    redraw(this.node, [older, this.#list.map((r) => this.#row(r)), !this.#list.length && h('p.hint', 'Nothing was said yet.')]);
     this.#drawPicked();
   }
 
@@ -89,13 +90,13 @@ export class Records {
       type: 'checkbox',
       'aria-label': `Select record ${r.seq}`,
       disabled: !SEEN.has(r.type),
-      onclick: (e) => this.#pick(r.seq, box.checked, e.shiftKey),
+      onclick: (e) => this.#pick(r.seq, e.target.checked, e.shiftKey),
     });
     box.checked = this.#picked.has(r.seq);
     const text = plain(textOf(r));
     return h(
       `div.record.${r.type}`,
-      { 'data-seq': r.seq },
+      { 'data-seq': r.seq, 'data-key': r.seq },
       h('label', box, h('span.mono', String(r.seq))),
       h('time', { datetime: r.at, title: absolute(r.at) }, r.at ? new Date(r.at).toLocaleTimeString(undefined, { hourCycle: 'h23' }) : ''),
       h('span.kind', KINDS[r.type] ?? r.type),
@@ -122,7 +123,8 @@ export class Records {
     const picked = this.#list.filter((r) => this.#picked.has(r.seq));
     for (const row of this.node.querySelectorAll('.record')) row.classList.toggle('picked', this.#picked.has(Number(row.dataset.seq)));
     const n = picked.length;
-    fill(this.actions, [
+    const held = this.actions.contains(document.activeElement);
+    redraw(this.actions, [
       h(
         'button.btn',
         {
@@ -141,7 +143,8 @@ export class Records {
         n ? `Cut ${plural(n, 'record')}` : 'Cut',
       ),
     ]);
-    fill(this.side, [
+    if (held && n === 0) this.node.focus(); // what had it is disabled now
+    redraw(this.side, [
       h('h2', 'Cut'),
       h('p', n ? this.#told(picked) : 'Select records to remove them from the conversation. Shift selects a range.'),
     ]);

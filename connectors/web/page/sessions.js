@@ -1,8 +1,9 @@
 // The browsers that are logged in, each with the button that logs it out.
-import { fill, h, plain } from './dom.js';
+import { h, plain } from './dom.js';
 import { del, get } from './api.js';
 import { ask, failed } from './dialog.js';
 import { when } from './format.js';
+import { redraw } from './redraw.js';
 
 // sessions returns a section that lists them, and reads them at once.
 export function sessions() {
@@ -11,7 +12,18 @@ export function sessions() {
     'section',
     { 'aria-label': 'Browsers' },
     h('h2', 'Browsers that are logged in'),
-    h('table', h('thead', h('tr', h('th', 'Name'), h('th', 'Since'), h('th', 'Last seen'), h('th', h('span.unseen', 'Log out')))), rows),
+    h(
+      'table',
+      { 'aria-label': 'Browsers that are logged in' },
+      h(
+        'thead',
+        h(
+          'tr',
+          ['Name', 'Since', 'Last seen', h('span.unseen', 'Actions')].map((name) => h('th', { scope: 'col' }, name)),
+        ),
+      ),
+      rows,
+    ),
   );
   read(rows);
   return node;
@@ -20,7 +32,7 @@ export function sessions() {
 async function read(rows) {
   try {
     const [{ sessions: all }, own] = await Promise.all([get('/v1/sessions'), get('/v1/session')]);
-    fill(
+    redraw(
       rows,
       all.map((s) => row(s, s.name === own.name, () => read(rows))),
     );
@@ -43,7 +55,8 @@ function row(session, own, again) {
   const name = plain(session.name);
   return h(
     'tr',
-    h('td', h('code', name), own ? h('span.chip', 'this one') : null),
+    { 'data-key': session.name },
+    h('td', h('code', name), own ? [' ', h('span.chip', 'this one')] : null),
     h('td', when(session.createdAt)),
     h('td', when(session.lastAt)),
     h('td', h('button.btn.small', { type: 'button', 'aria-label': `Log out ${name}`, onclick: end }, 'Log out')),

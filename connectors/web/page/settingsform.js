@@ -1,14 +1,14 @@
 // The settings as a form: sections and fields come from the schema, values from the text beside it.
-import { h, icon, fill, plain } from './dom.js';
+import { h, icon, plain } from './dom.js';
+import { redraw } from './redraw.js';
 import { entriesAt, listAt, valueAt, withEntry, withList, withoutEntry, withValue } from './yaml.js';
 
 // Form shows fields for everything that has one value, or a list of them. changed gets the new text; goTo(line) shows a line of it.
 export class Form {
-  node = h('div.form', { role: 'form', 'aria-label': 'Settings', 'data-scrolls': 'form' });
+  node = h('div.form', { role: 'form', 'aria-label': 'Settings' });
   #schema;
   #active;
   #text = '';
-  #open = new Set(['agents']);
   #changed;
   #goTo;
 
@@ -24,21 +24,19 @@ export class Form {
   show(text) {
     if (text === this.#text && this.node.firstChild) return;
     this.#text = text;
-    const focused = this.node.contains(document.activeElement) ? document.activeElement.id : null;
     const sections = Object.entries(this.#schema.properties)
       .filter(([name]) => !name.startsWith('$'))
       .map(([name, schema]) => this.#section(name, schema));
-    fill(this.node, [h('p.hint', 'Changes take effect at once, except in sections that are marked.'), sections]);
-    if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+    redraw(this.node, [h('p.hint', 'Changes take effect at once, except in sections that are marked.'), sections]);
   }
 
   #section(name, schema) {
     const fields = fieldsOf(schema, [name], this.#active?.[name]);
     const set = new Set(fields.map((f) => valueAt(this.#text, f.keys)?.line).filter(Boolean)).size;
     const restart = schema['x-apply'] === 'restart';
-    const details = h(
+    return h(
       'details',
-      { open: this.#open.has(name), ontoggle: () => this.#open[details.open ? 'add' : 'delete'](name) },
+      { open: name === 'agents', 'data-key': name },
       h(
         'summary',
         icon('right'),
@@ -51,7 +49,6 @@ export class Form {
         fields.map((f) => this.#field(f)),
       ),
     );
-    return details;
   }
 
   #field({ keys, schema, active, within = 1 }) {
@@ -61,10 +58,9 @@ export class Form {
     const label = h(`label${at ? '.set' : ''}`, { for: id }, keys.length > 1 ? keys.slice(within).join('.') : keys[0]);
     if (schema.type === 'array' && schema.items?.type === 'string') return [label, this.#list(id, keys, active)];
     if (at && !at.raw) return [label, this.#inText(id, keys, at.line)];
-    const input = inputOf(schema, id, at?.value, active);
-    if (!input) return [label, this.#inText(id, keys, at?.line)];
-    input.addEventListener('change', () => this.#set(keys, schema, input));
-    return [label, input];
+    const onchange = (e) => this.#set(keys, schema, e.target.value);
+    const input = inputOf(schema, { id, onchange }, at?.value, active);
+    return [label, input ?? this.#inText(id, keys, at?.line)];
   }
 
   // list is a field with a value on each line.
@@ -77,8 +73,8 @@ export class Form {
       rows: Math.max(2, values.length + 1),
       placeholder: (!at && active?.join?.('\n')) || 'one on each line',
       spellcheck: 'false',
-      onchange: () => {
-        const list = field.value.split('\n').map((line) => line.trim());
+      onchange: (e) => {
+        const list = e.target.value.split('\n').map((line) => line.trim());
         this.#publish(keys, withList(this.#text, keys, [...new Set(list)].filter(Boolean)));
       },
     });
@@ -135,8 +131,7 @@ export class Form {
     );
   }
 
-  #set(keys, schema, input) {
-    const raw = input.value;
+  #set(keys, schema, raw) {
     const value = schema.type === 'boolean' ? raw === 'true' : /integer|number/.test(schema.type) && raw !== '' ? Number(raw) : raw;
     this.#publish(keys, withValue(this.#text, keys, value));
   }
@@ -149,22 +144,22 @@ function fieldsOf(schema, keys, active) {
 }
 
 // inputOf makes the field of a schema, with the value of the text, and what is in use as its hint; null if it has no field.
-function inputOf(schema, id, value, active) {
+// attributes are those of every field.
+function inputOf(schema, attributes, value, active) {
   const hint = active === undefined || active === null || typeof active === 'object' ? '' : plain(String(active));
   if (schema.enum || schema.type === 'boolean') {
     const choices = schema.enum ?? [true, false];
-    const select = h(
+    return h(
       'select.in',
-      { id },
+      attributes,
       value === undefined && h('option', { value: '', selected: true, disabled: true }, hint ? `${hint} (default)` : 'default'),
       choices.filter((c) => c !== '').map((c) => h('option', { value: String(c), selected: String(c) === value }, String(c))),
     );
-    return select;
   }
   if (schema.type === 'integer' || schema.type === 'number') {
     const step = schema.type === 'integer' ? 1 : 'any';
     return h('input.in', {
-      id,
+      ...attributes,
       type: 'number',
       step,
       min: schema.minimum ?? null,
@@ -174,7 +169,7 @@ function inputOf(schema, id, value, active) {
     });
   }
   if (schema.type === 'string' || (Array.isArray(schema.type) && schema.type.includes('string'))) {
-    return h('input.in', { id, type: 'text', placeholder: hint, value: value ?? '', spellcheck: 'false', autocomplete: 'off' });
+    return h('input.in', { ...attributes, type: 'text', placeholder: hint, value: value ?? '', spellcheck: 'false', autocomplete: 'off' });
   }
   return null;
 }

@@ -1,13 +1,15 @@
 // What is beside a transcript: the inbox, the agents it started, context, cost and permissions.
-import { exact, fillIf, h, icon, named, plain, sign, svg } from '../dom.js';
+import { exact, h, icon, named, plain, sign, svg } from '../dom.js';
 import { get, post, del, agentPath } from '../api.js';
 import { agentOf, childrenOf } from '../store.js';
 import { doing, keyOf, nameOf, titleOf, urlOf, WORDS } from '../state.js';
 import { ago, count, hour, money, short, when } from '../format.js';
 import { announce, failed, toast } from '../dialog.js';
+import { redrawIf } from '../redraw.js';
 import { wayOf } from './composer.js';
 
-const UNDO_MS = 5000;
+// UNDO_MS is how long what was dropped can be posted again, in milliseconds: enough to find the button by keys.
+const UNDO_MS = 15_000;
 
 // PARTS are the parts of a context as the API names them and as they are shown, in the order in which the model
 // reads them.
@@ -66,7 +68,7 @@ export class Beside {
     if (!agent) return;
     const waiting = this.#items.filter((i) => i.state === 'waiting');
     const age = waiting.length ? ago(waiting[0].at) : '';
-    fillIf(this.inbox, [this.#items, agent.queue, age], () => [
+    redrawIf(this.inbox, [this.#items, agent.queue, age], () => [
       h('h2', 'Inbox', waiting.length ? h('span.chip.queued', `${waiting.length} · oldest ${age}`) : h('span.quiet.small', 'empty')),
       ...this.#items.map((item) => this.#item(agent, item)),
     ]);
@@ -78,7 +80,7 @@ export class Beside {
     const how = taken ? 'being worked on' : item.type === 'message' ? wayOf(agent, item) : item.type.replaceAll('_', ' ');
     return h(
       'div.item',
-      { 'data-item': item.id },
+      { 'data-key': item.id },
       h('span', named(text.slice(0, 400))),
       h('small', `${how} · `, when(item.at)),
       taken
@@ -146,7 +148,7 @@ export class Beside {
     const set = await get(agentPath(this.#id, '/grants')).catch(() => null);
     if (!set) return;
     const own = (set.grants ?? []).map((g) => ({ tag: g.tag, at: g.at, by: g.by }));
-    fillIf(this.grants, own, () => [
+    redrawIf(this.grants, own, () => [
       h('h2', 'Permissions', h('a.small.aim', { href: `/files/${this.#id}/state.json` }, 'state.json')),
       own.length
         ? h(
@@ -199,7 +201,7 @@ export class Beside {
   #drawFamily() {
     const all = childrenOf(this.#id);
     this.family.hidden = all.length === 0;
-    fillIf(
+    redrawIf(
       this.family,
       all.map((a) => [a.handle, a.name, keyOf(a), doing(a)]),
       () => [
@@ -211,7 +213,7 @@ export class Beside {
             .map((a) =>
               h(
                 'a',
-                { href: urlOf(a), title: titleOf(a) },
+                { href: urlOf(a), title: titleOf(a), 'data-key': a.id },
                 sign(keyOf(a), WORDS[keyOf(a)]),
                 h('span.cut', h('span.mono.quiet', a.handle), ' ', nameOf(a)),
                 h('span.quiet.small.cut', doing(a).code ?? doing(a).text),
@@ -226,7 +228,7 @@ export class Beside {
     this.context.hidden = !agent.context;
     if (!agent.context) return;
     const parts = this.parts ?? [];
-    fillIf(this.context, [agent.context, agent.window, parts], () => [
+    redrawIf(this.context, [agent.context, agent.window, parts], () => [
       h(
         'h2',
         'Context',
@@ -244,7 +246,7 @@ export class Beside {
 
   #drawCost(agent) {
     const below = agent.cost - (agent.ownCost ?? agent.cost);
-    fillIf(this.cost, [agent.cost, agent.ownCost, agent.budget], () => [
+    redrawIf(this.cost, [agent.cost, agent.ownCost, agent.budget], () => [
       h('h2', 'Cost', h('span.second.small', money(agent.cost))),
       agent.budget ? stack([{ part: 'spent', tokens: agent.cost }], agent.budget) : null,
       h(

@@ -1,10 +1,11 @@
 // Cards of the transcript: a tool call in one line, with its output or its change on demand; thinking; a group
 // of agents.
-import { fillIf, h, icon, named, plain, sign } from '../dom.js';
+import { h, icon, named, plain, sign } from '../dom.js';
 import { money, size, span } from '../format.js';
 import { agentPath } from '../api.js';
 import { childrenOf, subjectOf } from '../store.js';
 import { doing, keyOf, nameOf, titleOf, urlOf, WORDS } from '../state.js';
+import { redrawIf } from '../redraw.js';
 import { attached, download } from './attached.js';
 
 // MOST is how much of a text is shown before all of it is asked for, in characters.
@@ -37,6 +38,7 @@ export class Card {
     );
     this.body = h('div');
     this.node = h('details.tool', { ontoggle: () => this.#draw() }, this.summary, this.body);
+    this.item = h('li', { 'data-call': call.id }, this.node); // of the transcript
     this.#mark('running', 'is running');
   }
 
@@ -200,7 +202,7 @@ export function family(id) {
       [of('idle', 'new', 'ended'), 'done'],
     ];
     const cost = all.reduce((sum, a) => sum + a.cost, 0);
-    fillIf(node, [cost, all.map((a) => [a.handle, a.name, keyOf(a), doing(a), a.cost])], () => [
+    redrawIf(node, [cost, all.map((a) => [a.handle, a.name, keyOf(a), doing(a), a.cost])], () => [
       h('h3', [`${all.length} agents`, ...parts.filter(([n]) => n).map(([n, word]) => `${n} ${word}`), money(cost)].join(' · ')),
       ...all.map(member),
     ]);
@@ -213,7 +215,7 @@ function member(agent) {
   const does = doing(agent);
   return h(
     'a',
-    { href: urlOf(agent), title: titleOf(agent) },
+    { href: urlOf(agent), title: titleOf(agent), 'data-key': agent.id },
     sign(keyOf(agent), WORDS[keyOf(agent)]),
     h('span.cut', h('span.mono.quiet', agent.handle), ' ', h('strong', nameOf(agent))),
     h(`span.cut.${keyOf(agent)}`, does.text, does.code ? h('code', does.code) : null),

@@ -1,10 +1,11 @@
 // The field below a transcript: what is typed is kept, and sent once.
-import { fill, fillIf, h, icon, plain, sign } from '../dom.js';
+import { fill, h, icon, plain, sign } from '../dom.js';
 import { agentOf } from '../store.js';
 import { keyOf, titleOf } from '../state.js';
 import { draftOf, keep, send, sending } from '../drafts.js';
 import { announce, failed } from '../dialog.js';
 import { connection } from '../live.js';
+import { redrawIf } from '../redraw.js';
 import { size } from '../format.js';
 
 // MOST_BYTES is what the files of a message may have together; the API refuses more.
@@ -164,7 +165,7 @@ export class Composer {
     const other = own === 'followup' ? 'steer' : 'followup';
     this.switch.hidden = !busy;
     if (!busy) this.#way = '';
-    fillIf(this.switch, [busy, own, this.#way], () =>
+    redrawIf(this.switch, [busy, own, this.#way], () =>
       busy
         ? [
             ['', own],
@@ -178,7 +179,6 @@ export class Composer {
                 onclick: () => {
                   this.#way = way;
                   this.draw();
-                  this.switch.querySelector('[aria-pressed=true]').focus();
                 },
               },
               WAYS[kind].says,
@@ -189,10 +189,10 @@ export class Composer {
     this.button.textContent = this.#sending ? 'Sending …' : busy ? WAYS[this.#way || own].button : 'Send';
     if (this.#sending) {
       const lost = !connection().live;
-      fillIf(this.help, ['sending', lost], () => [lost ? 'It is sent, once, when daycare answers.' : '']);
+      redrawIf(this.help, ['sending', lost], () => [lost ? 'It is sent, once, when daycare answers.' : '']);
       return;
     }
-    fillIf(this.help, [busy, own], () => [
+    redrawIf(this.help, [busy, own], () => [
       h('kbd', 'Enter'),
       ' sends · ',
       h('kbd', 'Shift Enter'),
@@ -205,7 +205,7 @@ export class Composer {
   drawWaiting(agent, items) {
     const messages = items.filter((i) => i.state === 'waiting' && i.type === 'message');
     const last = messages.at(-1);
-    fillIf(this.waiting, [messages.length, last?.id, last?.text, last && wayOf(agent, last)], () =>
+    redrawIf(this.waiting, [messages.length, last?.id, last?.text, last && wayOf(agent, last)], () =>
       last
         ? [
             h(

@@ -43,7 +43,7 @@ const MAKERS = {
   assistant_message: (r, cards) => [
     ...(r.thinking ?? []).filter((t) => t.text).map((t) => h('li', thinking(t.text).node)),
     r.text ? answer(r) : null,
-    ...(r.toolCalls ?? []).map((c) => h('li', { 'data-call': c.id }, cards.of(c).node)),
+    ...(r.toolCalls ?? []).map((c) => cards.of(c).item),
     r.finish === 'max_tokens' ? note('The answer was cut at the longest that the model gives.') : null,
     r.finish === 'interrupted' ? note('This answer was interrupted; the model does not see it.') : null,
   ],

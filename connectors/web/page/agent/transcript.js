@@ -144,11 +144,18 @@ export class Transcript {
     if (record.type === 'turn_end') this.#text.clear();
     const nodes = this.#make(record);
     for (const node of nodes) this.#live.delete(node.dataset.call);
-    const anchor = this.#firstLive();
-    for (const node of nodes) this.list.insertBefore(node, anchor);
+    this.#put(nodes, this.#firstLive());
     this.#records.push({ record, nodes });
     if (record.type === 'rewind') this.#forget(record);
     if (this.#atEnd) this.#trim();
+  }
+
+  // put inserts list items before another one. A call that was there already is not moved, as somebody may read it.
+  #put(nodes, before) {
+    for (const node of nodes.toReversed()) {
+      if (node.parentNode !== this.list || node.nextSibling !== before) this.list.insertBefore(node, before);
+      before = node;
+    }
   }
 
   // firstLive is the first item that has no record yet: records are put before it.
@@ -159,19 +166,11 @@ export class Transcript {
 
   // make returns the list items of a record, with its buttons.
   #make(record) {
-    const nodes = entriesOf(record, this.#cards).map((node) => this.#reuse(node));
+    const nodes = entriesOf(record, this.#cards);
     const actions = nodes.length ? this.actionsOf(record) : null;
     if (actions) nodes[0].append(actions);
     if (record.type === 'assistant_message') this.#group(record, nodes);
     return nodes;
-  }
-
-  // reuse replaces a new list item of a call by the one that was live, so that nothing jumps.
-  #reuse(node) {
-    const live = this.#live.get(node.dataset.call);
-    if (!live) return node;
-    live.replaceChildren(...node.childNodes);
-    return live;
   }
 
   // group puts one card for all agents in the place of three or more calls that start some.
@@ -390,9 +389,8 @@ export class Transcript {
     this.#text.settle();
     if (this.#cards.get(e.toolCallId)) return;
     const card = this.#cards.of({ id: e.toolCallId, name: e.name, arguments: e.arguments });
-    const node = h('li', { 'data-call': e.toolCallId }, card.node);
-    this.#live.set(e.toolCallId, node);
-    this.list.append(node);
+    this.#live.set(e.toolCallId, card.item);
+    this.list.append(card.item);
     this.refresh();
   }
 }

@@ -1,5 +1,5 @@
 // Agent: its conversation, live; what is written to it; what waits, what it costs, what it may do.
-import { fill, fillIf, h, icon, plain, sign } from '../dom.js';
+import { fill, h, icon, plain, sign } from '../dom.js';
 import { get, agentPath } from '../api.js';
 import { agentOf, askOf, ready as loaded, subscribe } from '../store.js';
 import { doing, keyOf, markRead, nameOf, titleOf, WORDS } from '../state.js';
@@ -14,6 +14,7 @@ import { COMPACTED, meter } from '../meter.js';
 import { open } from '../dialog.js';
 import { setHeading } from '../frame.js';
 import { go } from '../router.js';
+import { redraw, redrawIf } from '../redraw.js';
 
 export function title(params) {
   const agent = agentOf(params.path[0] ?? '');
@@ -219,54 +220,42 @@ class AgentView {
     ]);
     if (this.shown === shown) return;
     this.shown = shown;
-    const held = this.head.contains(document.activeElement) ? document.activeElement.dataset.name : null;
-    fill(this.head, [
+    redraw(this.head, [
       h('h1', sign(key, WORDS[key]), h('span.mono', a.handle), h('span.cut', { title: titleOf(a) }, nameOf(a))),
       a.connector ? h('span.chip.roomy', plain(`${a.connector}:${a.channelId}`).slice(0, 40)) : null,
       h('span.grow'),
       a.window
         ? h('span.context.roomy', `Context ${Math.round((100 * (a.context ?? 0)) / a.window)}%`, meter((a.context ?? 0) / a.window, { tick: COMPACTED }))
         : null,
-      this.#models ? this.#headSelect(a) : null,
+      this.#models ? h('span.roomy', { 'data-key': 'model' }, this.#modelChoice(a)) : null,
       this.#headButton('fork', 'Fork', () => actions.fork(a)),
       this.#headButton('rewind', 'Rewind', () => actions.rewind(a)),
       this.#headButton('mark', 'Mark', () => actions.mark(a)),
       busy
-        ? h('button.btn.bad', { type: 'button', 'data-name': 'stop', onclick: () => actions.stop(this.#agent) }, icon('stop'), 'Stop')
+        ? h('button.btn.bad', { type: 'button', 'data-key': 'stop', onclick: () => actions.stop(this.#agent) }, icon('stop'), 'Stop')
         : null,
       h(
         'button.btn.narrow',
-        { type: 'button', 'data-name': 'about', onclick: () => this.#about() },
+        { type: 'button', 'data-key': 'about', onclick: () => this.#about() },
         this.#items.length ? `${this.#items.length} waiting` : 'About',
       ),
     ]);
-    if (held) this.head.querySelector(`[data-name=${held}]`)?.focus();
   }
 
   #headButton(name, label, run) {
-    return h('button.btn.roomy', { type: 'button', 'data-name': name, onclick: run }, icon(name), label);
-  }
-
-  // headSelect is the choice of the model in the head: the same element while nothing of it changed, as it may be open.
-  #headSelect(agent) {
-    if (this.selected !== agent.model) {
-      this.select = h('span.roomy', this.#modelChoice(agent));
-      this.selected = agent.model;
-    }
-    return this.select;
+    return h('button.btn.roomy', { type: 'button', 'data-key': name, onclick: run }, icon(name), label);
   }
 
   #modelChoice(agent) {
     const all = this.#models;
     const known = all.some((m) => m.model === agent.model || m.choice === agent.model);
-    const select = h(
+    return h(
       'select.in',
-      { 'aria-label': 'Model', 'data-name': 'model', onchange: () => actions.chooseModel(agent, select.value) },
+      { 'aria-label': 'Model', onchange: (e) => actions.chooseModel(agent, e.target.value) },
       known ? null : h('option', { value: '', selected: true, disabled: true }, plain(agent.model)),
       h('option', { value: 'default' }, 'as in the settings'),
       all.map((m) => h('option', { value: m.choice, selected: m.model === agent.model || m.choice === agent.model }, plain(m.model))),
     );
-    return select;
   }
 
   // about shows what is beside the transcript where there is no room for it.
@@ -313,7 +302,7 @@ class AgentView {
       : `${does.text}${does.code ?? ''}`;
     const quiet = key === 'idle' || key === 'new';
     const ask = askOf(agent.id);
-    fillIf(this.state, [quiet, text, agent.since, key, ask?.token], () => (quiet ? [] : [working(text, agent.since, key, ask)]));
+    redrawIf(this.state, [quiet, text, agent.since, key, ask?.token], () => (quiet ? [] : [working(text, agent.since, key, ask)]));
   }
 
   // buttons are those at a record: why, fork, rewind.

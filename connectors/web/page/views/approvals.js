@@ -1,6 +1,6 @@
 // Approvals: what agents ask to be allowed, exactly, and the answers. Nothing is answered by accident: a request
 // opens only when it is chosen, and an answer counts only after all of it was seen.
-import { exact, exactText, fill, fillIf, h, icon, named, plain, sign, unseenIn } from '../dom.js';
+import { exact, exactText, fill, h, icon, named, plain, sign, unseenIn } from '../dom.js';
 import { get, post } from '../api.js';
 import { agentOf, openAsks, ready as loaded, subscribe } from '../store.js';
 import { firstLine, titleOf, urlOf, WORDS } from '../state.js';
@@ -8,6 +8,7 @@ import { absolute, hour, since, until, when } from '../format.js';
 import { announce, failed } from '../dialog.js';
 import { go } from '../router.js';
 import { inField } from '../keys.js';
+import { redraw, redrawIf } from '../redraw.js';
 import { disable, enable, enabled, possible } from '../notify.js';
 
 export const title = 'Approvals';
@@ -122,7 +123,7 @@ class Approvals {
       this.#ask?.token,
       possible() && enabled(),
     ];
-    fillIf(this.list, state, () => [
+    redrawIf(this.list, state, () => [
       h(
         'div.head',
         h('h1', 'Approvals'),
@@ -157,6 +158,7 @@ class Approvals {
     const agent = agentOf(ask.agentId);
     return h(
       'li',
+      { 'data-key': ask.token },
       h(
         'a.request',
         { href: `/approvals/${ask.token}`, 'aria-current': this.#ask?.token === ask.token ? 'true' : null },
@@ -287,7 +289,7 @@ class Approvals {
   #drawChoices() {
     if (this.#answered) {
       const { decision, by, at } = this.#answered;
-      fill(this.choices, [
+      redraw(this.choices, [
         h('p', h('strong', `${DONE[decision] ?? decision}`), by ? ` by ${plain(by)}` : '', at ? `, ${hour(at)}` : '', '.'),
       ]);
       return;
@@ -295,11 +297,12 @@ class Approvals {
     const open = this.#seen > 0 && !this.#busy;
     const given = this.#ask.choices ?? Object.keys(MEANING).map((decision) => ({ decision, text: '' }));
     const budget = this.#ask.permission.startsWith('@budget:');
-    fill(
+    redraw(
       this.choices,
       given.map(({ decision, text }) =>
         h(
           'div.choice',
+          { 'data-key': decision },
           h(
             `button.btn${decision === 'once' ? '.main' : decision === 'deny' ? '.bad' : ''}`,
             { type: 'button', 'data-decision': decision, 'aria-disabled': String(!open), onclick: () => this.#answer(decision, true) },

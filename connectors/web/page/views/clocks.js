@@ -160,7 +160,7 @@ function row(c, range, chosen) {
   const bad = c.findings.find((f) => f.severity === 'error');
   return h(
     `div.clock${chosen ? '.on' : ''}`,
-    { role: 'row' },
+    { role: 'row', 'data-key': `row-${c.slug}` },
     h(
       'span.task',
       { role: 'cell' },
@@ -184,7 +184,7 @@ function row(c, range, chosen) {
       { role: 'cell' },
       h(
         'button.btn.small',
-        { type: 'button', 'data-key': `run-${c.slug}`, 'aria-label': `Run ${c.name}`, disabled: c.running, onclick: () => runNow(c) },
+        { type: 'button', 'data-key': `run-${c.slug}`, 'aria-label': `Run ${c.name}`, 'aria-disabled': c.running ? 'true' : null, onclick: () => runNow(c) },
         icon('run'),
         'Run',
       ),
@@ -238,6 +238,7 @@ function soonHour(time) {
 }
 
 async function runNow(c) {
+  if (c.running) return;
   try {
     await post(`${c.path}/run`);
     toast(`${c.name} runs now`);
@@ -274,7 +275,7 @@ function ledger(c, runs) {
   );
   return h(
     'section.panel',
-    { 'aria-label': `Ledger of ${c.name}` },
+    { 'aria-label': `Ledger of ${c.name}`, 'data-key': `ledger-${c.slug}` },
     h(
       'div.head',
       h('h2', `Ledger of ${c.name}`),

@@ -38,7 +38,8 @@ class Health {
   #checked = null;
   #tests = new Map(); // results by kind and id
   #log;
-  #foot = h('section.panel', { 'aria-label': 'Log' });
+  #testing = new Set(); // what is being tested, as in #tests
+  #foot = h('section.panel', { 'aria-label': 'Log', 'data-key': 'log' });
   again = soon(() => this.check());
 
   constructor(level) {
@@ -114,6 +115,7 @@ class Health {
       this.#findings.map((f) =>
         h(
           'li',
+          { 'data-key': `${f.id} ${place(f)}` },
           mark(f.severity),
           h(
             'div',
@@ -180,7 +182,8 @@ class Health {
               type: 'button',
               'data-key': `test-${kind}-${s.id}`,
               'aria-label': `Test ${s.id}`,
-              onclick: (e) => this.#test(kind, s, e.target),
+              'aria-disabled': this.#testing.has(`${kind}/${s.id}`) ? 'true' : null,
+              onclick: () => this.#test(kind, s),
             },
             'Test',
           ),
@@ -188,15 +191,19 @@ class Health {
     );
   }
 
-  async #test(kind, s, button) {
-    button.disabled = true;
+  async #test(kind, s) {
+    const key = `${kind}/${s.id}`;
+    if (this.#testing.has(key)) return;
+    this.#testing.add(key);
+    this.#draw();
     try {
       const result = await post(`/v1/${kind}/${encodeURIComponent(s.id)}/test`);
       const wrong = [result.error, result.remedy].filter(Boolean).join('. ');
-      this.#tests.set(`${kind}/${s.id}`, { ok: result.ok, text: wrong || result.verdict || `It answered in ${span(result.ms)}` });
+      this.#tests.set(key, { ok: result.ok, text: wrong || result.verdict || `It answered in ${span(result.ms)}` });
     } catch (err) {
-      this.#tests.set(`${kind}/${s.id}`, { ok: false, text: [err.message, err.hint].filter(Boolean).join('. ') });
+      this.#tests.set(key, { ok: false, text: [err.message, err.hint].filter(Boolean).join('. ') });
     }
+    this.#testing.delete(key);
     this.#draw();
   }
 
@@ -223,9 +230,10 @@ class Health {
   }
 
   #drawLog() {
-    fill(this.#foot, [
+    redraw(this.#foot, [
       h(
         'div.head',
+        { 'data-key': 'head' },
         h('h2', 'Log'),
         h('span.grow'),
         h(

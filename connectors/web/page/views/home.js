@@ -1,5 +1,5 @@
 // Home: all agents, those that need a person first, and what today costs and brings.
-import { fill, fillIf, h, icon, setText, sign } from '../dom.js';
+import { fill, h, icon, setText, sign } from '../dom.js';
 import { get } from '../api.js';
 import { allAgents, askOf, ready as loaded, subscribe } from '../store.js';
 import { depth, doing, groupOf, GROUPS, keyOf, nameOf, titleOf, urlOf, WORDS } from '../state.js';
@@ -8,6 +8,7 @@ import { go, setQuery } from '../router.js';
 import { newAgent, firstMessage } from '../newagent.js';
 import { nextRuns } from '../clock.js';
 import { happened } from '../happened.js';
+import { redraw, redrawIf } from '../redraw.js';
 import { COMPACTED, meter } from '../meter.js';
 
 export const title = 'Home';
@@ -25,6 +26,7 @@ export function render(params) {
 
 class Home {
   #rows = new Map(); // {node, parts} by id
+  #heads = new Map(); // {node, count} of groups, by key
   #off = [];
   #today = null; // what was spent since midnight, by handle
   #limitToday = 0; // US dollars that may be spent in a day; 0: no limit
@@ -98,8 +100,10 @@ class Home {
     if (agent) go(urlOf(agent));
   }
 
-  // frame is the page with agents, or the text field of a workspace that has none.
+  // frame is the page with agents, or the text field of a workspace that has none. What is typed there stays until it
+  // is sent, also if an agent comes from elsewhere.
   #frame() {
+    if (this.first?.querySelector('textarea').value.trim()) return;
     if (loaded() && allAgents().length === 0) {
       if (!this.first) {
         this.first = firstMessage((agent) => go(urlOf(agent)));
@@ -179,7 +183,7 @@ class Home {
       if (some.length === 0) continue;
       const n = list.filter((a) => groupOf(a) === key).length;
       children.push(
-        h('div', { role: 'row' }, h('div.group', { role: 'cell', 'aria-colspan': 7 }, h('h2', heading), h('span.quiet', n), h('hr'))),
+        this.#head(key, heading, n),
         ...some.map((a) => this.#row(a).node),
       );
     }
@@ -188,6 +192,18 @@ class Home {
     if (more) children.push(this.end);
     this.end.textContent = `and ${plural(more, 'more', 'more')}`;
     fill(this.rows, children);
+  }
+
+  // head is the line above a group of n agents, the same element as long as the view is shown.
+  #head(key, heading, n) {
+    if (!this.#heads.has(key)) {
+      const count = h('span.quiet');
+      const cell = h('div.group', { role: 'cell', 'aria-colspan': 7 }, h('h2', heading), count, h('hr'));
+      this.#heads.set(key, { node: h('div', { role: 'row' }, cell), count });
+    }
+    const { node, count } = this.#heads.get(key);
+    setText(count, String(n));
+    return node;
   }
 
   // grow shows more rows when the end of the list comes near.
@@ -251,36 +267,34 @@ class Home {
     row.shown = shown;
     const { who, doing: cell, inbox, full, cost, next: nextCell, last } = row.parts;
     who.className = `who${depth(agent) ? ' child' : ''}`;
-    who.replaceChildren(
+    redraw(who, [
       sign(key, WORDS[key]),
       h('span.mono', agent.handle),
       h('a.cut', { href: urlOf(agent), title: titleOf(agent) }, nameOf(agent)),
-    );
+    ]);
     cell.className = `doing ${key}`;
-    cell.replaceChildren(
+    redraw(cell, [
       h('span.cut', { title: `${does.text}${does.code ?? ''}` || null }, does.text, does.code ? h('code', does.code) : null),
-    );
-    if (ask)
-      cell.append(
+      ask &&
         h('a.btn.small.spare', { href: `/approvals/${ask.token}`, 'aria-label': `Review what ${titleOf(agent)} asks` }, 'Review'),
-      );
-    inbox.replaceChildren(
-      ...(agent.queued
-        ? [
-            h(
-              'span.chip.queued',
-              { title: 'in its inbox, and how long the oldest waits' },
-              agent.oldestAt ? `${agent.queued} · ${ago(agent.oldestAt)}` : agent.queued,
-            ),
-          ]
-        : []),
-    );
-    full.replaceChildren(
-      ...(agent.window ? [meter(agent.context / agent.window, { tick: COMPACTED }), `${Math.round((100 * (agent.context ?? 0)) / agent.window)}%`] : []),
+    ]);
+    redraw(inbox, [
+      agent.queued > 0 &&
+        h(
+          'span.chip.queued',
+          { title: 'in its inbox, and how long the oldest waits' },
+          agent.oldestAt ? `${agent.queued} · ${ago(agent.oldestAt)}` : agent.queued,
+        ),
+    ]);
+    redraw(
+      full,
+      agent.window
+        ? [meter(agent.context / agent.window, { tick: COMPACTED }), `${Math.round((100 * (agent.context ?? 0)) / agent.window)}%`]
+        : [],
     );
     setText(cost, spent ? money(spent) : '');
-    nextCell.replaceChildren(...(next ? [at(next)] : []));
-    last.replaceChildren(...(agent.lastAt ? [when(agent.lastAt)] : []));
+    redraw(nextCell, [next && at(next)]);
+    redraw(last, [agent.lastAt && when(agent.lastAt)]);
   }
 
   #drawStrip() {
@@ -295,7 +309,7 @@ class Home {
       .filter(Boolean)
       .sort()[0];
     const next = this.#next[0];
-    fill(this.strip, [
+    redraw(this.strip, [
       figure('Need you', h(`span${needs ? '.ask' : ''}`, needs)),
       figure('Working', busy.length, retries ? `${retries} retrying` : ''),
       figure('In inboxes', waits, oldest ? `oldest ${ago(oldest)}` : ''),
@@ -314,9 +328,9 @@ class Home {
   }
 
   #drawSide() {
-    const next = this.#next.slice(0, 6).map((n) => h('li', at(n.at), h('div', h('a', { href: n.path }, n.name), h('small', until(n.at)))));
-    const feed = this.#feed.map((f) => h('li', at(f.at), h('div', h('a', { href: f.path }, f.text), f.more ? h('small', f.more) : null)));
-    fillIf(this.side, [this.#feed, this.#next.slice(0, 6).map((n) => [n, until(n.at)])], () => [
+    const next = this.#next.slice(0, 6).map((n) => h('li', { 'data-key': `${n.path} ${n.at}` }, at(n.at), h('div', h('a', { href: n.path }, n.name), h('small', until(n.at)))));
+    const feed = this.#feed.map((f) => h('li', { 'data-key': `${f.path} ${f.at}` }, at(f.at), h('div', h('a', { href: f.path }, f.text), f.more ? h('small', f.more) : null)));
+    redrawIf(this.side, [this.#feed, this.#next.slice(0, 6).map((n) => [n, until(n.at)])], () => [
       h('h2', 'Next'),
       next.length ? h('ul.feed', next) : h('p.hint', 'No task is due. ', h('a', { href: '/clocks' }, 'Clocks')),
       h('h2', 'Just now'),
