@@ -91,6 +91,35 @@ func TestFileConflict(t *testing.T) {
 	}
 }
 
+// Two pages edit one file: the second one sees that it has changed, and both changes are on disk in the end.
+func TestTwoPagesEditOneFile(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, talkScript, "")
+	w.start()
+	first, agent := w.edits(t)
+	second := w.visit()
+	second.expect("409")
+	second.goTo("/files/0/state.json")
+	second.wait("document.querySelector('main textarea')?.value.includes('permissions')", "the file is open")
+	second.replaces(`"exec": []`, `"exec": ["git status"]`)
+	first.replaces(`"web": false`, `"web": true`)
+	first.press("Control+s")
+	first.told("state.json is published")
+	second.sees("Changed on disk")
+	second.press("Control+s")
+	second.sees("The two changes do not touch each other.")
+	second.click("button", "Put mine on top of it")
+	second.told("state.json is published")
+	for _, p := range []*tab{first, second} {
+		p.wait(`["git status", '"web": true'].every(s => document.querySelector("main textarea").value.includes(s))`,
+			"the page has both changes")
+	}
+	text := w.read(".daycare/agents/" + agent + "/state.json")
+	if !strings.Contains(text, `"web": true`) || !strings.Contains(text, "git status") {
+		t.Errorf("a change is lost:\n%s", text)
+	}
+}
+
 // A mistake is shown where daycare validate finds it, and cannot be published.
 func TestMistakeInFile(t *testing.T) {
 	t.Parallel()

@@ -64,3 +64,51 @@ func (p *tab) transcript() string {
 	p.t.Helper()
 	return eval[string](p, "document.querySelector('main .log').innerText")
 }
+
+// Events that were lost are made good: the server says that there is a gap, and the page reads again what it shows.
+func TestGap(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, "rules: [ { reply: [ { text: \"Noted: {{.Text}}\" } ] } ]\n", "")
+	w.start()
+	agent := w.agent("worker")
+	w.say(agent, "heard")
+	w.state(agent, "idle")
+	p := w.visit()
+	p.onNew(`
+		const send = fetch;
+		window.deaf = false;
+		window.streams = [];
+		window.fetch = async (path, options) => {
+			const answer = await send(path, options);
+			if (!String(path).startsWith("/v1/events")) return answer;
+			const lossy = new TransformStream({
+				start: to => streams.push(to),
+				transform: (piece, to) => { if (!deaf) to.enqueue(piece); },
+			});
+			return new Response(answer.body.pipeThrough(lossy), { status: answer.status, headers: answer.headers });
+		};`)
+	p.goTo("/agents/0")
+	p.sees("Noted: heard")
+	p.wait("document.querySelector('main aside').innerText.includes('empty')", "the inbox is read")
+	p.settled()
+	eval[bool](p, "deaf = true")
+	w.say(agent, "missed")
+	w.agent("made in the gap")
+	w.until("it is answered", func() bool { return strings.Contains(w.history(agent), "Noted: missed") })
+	w.state(agent, "idle")
+	if text := p.text(); strings.Contains(text, "missed") || strings.Contains(text, "made in the gap") {
+		t.Fatalf("the page hears what the test keeps from it:\n%s", text)
+	}
+
+	eval[bool](p, `(() => {
+		deaf = false;
+		const gap = new TextEncoder().encode('event: gap\ndata: {"to":""}\n\n');
+		for (const s of streams) s.enqueue(gap);
+		return true;
+	})()`)
+	p.sees("Noted: missed")
+	p.wait("document.querySelector('#agents').innerText.includes('made in the gap')", "the new agent is listed")
+	if n := strings.Count(p.transcript(), "Noted: missed"); n != 1 {
+		t.Errorf("the answer is shown %d times, want once", n)
+	}
+}

@@ -114,3 +114,22 @@ func TestSessionIsOver(t *testing.T) {
 	p.login(w)
 	p.sees("secret project")
 }
+
+// Settings list the browsers that are logged in, and log another one out.
+func TestBrowsersInSettings(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, talkScript, "")
+	w.start()
+	first, second := w.visit(), w.visit()
+	second.expect("401")
+	name := eval[string](second, "fetch('/v1/session').then(r => r.json()).then(s => s.name)")
+	first.goTo("/settings")
+	first.sees("this one")
+	first.looks("browsers")
+	first.click("button", "Log out "+name)
+	first.find("dialog", "Log "+name+" out?")
+	first.click("button", "Log out")
+	second.sees("Sign in")
+	first.seesNot(name)
+	first.sees("this one")
+}

@@ -39,7 +39,7 @@ const TYPES = [
 ];
 
 // FIRST_MS is how long the page waits for its connection before it reads anything, in milliseconds.
-const FIRST_MS = 250;
+const FIRST_MS = 350;
 
 const listeners = { event: new Set(), state: new Set(), again: new Set() };
 let state = { live: false, since: Date.now(), connecting: true };
