@@ -52,8 +52,8 @@ type wire struct {
 // to answer at once, event streams with a comment.
 const silence = 5 * time.Second
 
-// dialTimeout bounds connecting to the socket; a daemon that lives accepts at once.
-const dialTimeout = 2 * time.Second
+// dialTimeout bounds connecting to the socket. A daemon that lives accepts at once, on a machine that is not overloaded.
+const dialTimeout = 10 * time.Second
 
 // Dial connects to the daemon of a .daycare directory. The error is ErrNotRunning if no daemon
 // listens.
