@@ -105,11 +105,13 @@ func TestTwoPagesEditOneFile(t *testing.T) {
 	first.replaces(`"web": false`, `"web": true`)
 	first.press("Control+s")
 	first.told("state.json is published")
+	eval[bool](second, "dispatchEvent(new Event('focus'))") // somebody turns to it
 	second.sees("Changed on disk")
 	second.press("Control+s")
 	second.sees("The two changes do not touch each other.")
 	second.click("button", "Put mine on top of it")
 	second.told("state.json is published")
+	eval[bool](first, "dispatchEvent(new Event('focus'))")
 	for _, p := range []*tab{first, second} {
 		p.wait(`["git status", '"web": true'].every(s => document.querySelector("main textarea").value.includes(s))`,
 			"the page has both changes")
