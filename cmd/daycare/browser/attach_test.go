@@ -30,7 +30,8 @@ func TestDropAndPaste(t *testing.T) {
 		const { left, top, width, height } = document.querySelector("main .field").getBoundingClientRect();
 		return { X: left + width / 2, Y: top + height / 2 };
 	})()`)
-	files := &input.DragData{Items: []*input.DragDataItem{}, Files: []string{w.path("list.txt"), w.path("wrong.txt")}, DragOperationsMask: 1}
+	files := &input.DragData{Items: []*input.DragDataItem{}, DragOperationsMask: 1,
+		Files: []string{w.path("list.txt"), w.path("wrong.txt")}}
 	for _, kind := range []input.DispatchDragEventType{input.DispatchDragEventTypeDragEnter, input.DispatchDragEventTypeDragOver,
 		input.DispatchDragEventTypeDrop} {
 		call(p, input.DispatchDragEvent, input.DispatchDragEventParams{Type: kind, X: at.X, Y: at.Y, Data: files})

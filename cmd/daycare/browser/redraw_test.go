@@ -78,7 +78,8 @@ func TestInboxKeepsTheFocus(t *testing.T) {
 	for _, text := range []string{"first", "second"} {
 		w.api("POST", "/v1/agents/"+agent+"/messages", map[string]any{"text": text, "queue": "followup"}, nil)
 	}
-	p.hold("[...document.querySelectorAll('main aside .item')].find(e => e.innerText.includes('second'))?.querySelector('[aria-label=Drop]')")
+	p.hold("[...document.querySelectorAll('main aside .item')].find(e => e.innerText.includes('second'))" +
+		"?.querySelector('[aria-label=Drop]')")
 	w.api("POST", "/v1/agents/"+agent+"/messages", map[string]any{"text": "third", "queue": "followup"}, nil)
 	p.wait("document.querySelector('main aside').innerText.includes('third')", "the third message waits")
 	p.holds("the inbox")
@@ -146,9 +147,10 @@ func TestCardStaysInFocus(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, `
 rules:
-  - { contains: "run it", round: 1, reply: [ { calls: [ { name: exec, arguments: { command: "while [ ! -e go ]; do sleep 0.1; done; echo went" } } ] } ] }
+  - { contains: "run it", round: 1, reply: [ { calls: [ { name: exec,
+      arguments: { command: "while [ ! -e go ]; do sleep 0.1; done; echo went" } } ] } ] }
   - { tool_result: exec, reply: [ { text: "It ran." } ] }
-`, "permissions: { defaults: { profile: full } }\n")
+`, "")
 	w.start()
 	agent := w.agent("worker")
 	p := w.visit()
