@@ -155,6 +155,7 @@ rules:
 	agent := w.agent("worker")
 	p := w.visit()
 	p.goTo("/agents/0")
+	p.sees("No messages yet")
 	w.say(agent, "run it")
 	p.hold("document.querySelector('main .tool summary')")
 	p.press("Enter")

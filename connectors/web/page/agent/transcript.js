@@ -30,6 +30,7 @@ export class Transcript {
   #again = false;
   #closed = false;
   #top = 0; // where the reader was last
+  #newest = () => this.#records.at(-1)?.record.seq ?? 0;
   #grown = new ResizeObserver(() => this.#follow()); // after the layout of a frame, so that none is made for it
 
   // actionsOf makes the buttons of a record; loaded is called after each reading.
@@ -111,13 +112,13 @@ export class Transcript {
   }
 
   async #readNewer() {
-    const newest = this.#records.at(-1)?.record.seq ?? 0;
-    const fresh = newest ? await this.#since(newest) : null;
+    const read = await this.#since(this.#newest());
     if (this.#closed || this.#below.length) return;
-    if (!fresh) {
+    if (!read) {
       await this.load();
       return;
     }
+    const fresh = read.filter((r) => r.seq > this.#newest()); // others may have come meanwhile
     for (const record of fresh) this.#append(record);
     if (fresh.length) this.#count(fresh);
     this.loaded?.();
