@@ -51,6 +51,10 @@ func (pm *permits) permit(ctx context.Context, t *turn, p *prepared) (grant stri
 		return "", nil, nil
 	}
 	access, err := permission.Parse(need.Tag)
+	if overreaches(p.call.Access, access) {
+		return "", &tools.Result{Status: tools.Denied, Text: "denied: this is a dry run, which writes in " +
+			p.call.Access.WorkingDir + " only"}, nil
+	}
 	if err == nil && !need.AskAlways && p.call.Access.Allows(access) {
 		return "", nil, nil
 	}

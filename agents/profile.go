@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"daycare/engine/permission"
+	"daycare/engine/record"
 	"daycare/tools"
 )
 
@@ -23,6 +24,9 @@ var harmless = []string{"agents_list", "agent_status", "subagents", "sessions_li
 // refuses nothing.
 func refusedBy(p prepared) *tools.Result {
 	set := p.call.Access
+	if set.Profile == permission.DryRun {
+		return rehearsed(p)
+	}
 	if set.Changes() || p.spec.Replay == tools.ReadOnly || slices.Contains(harmless, p.spec.Name) {
 		return nil
 	}
@@ -40,6 +44,33 @@ func refusedBy(p prepared) *tools.Result {
 	}
 
 	return &tools.Result{Status: tools.Denied, Text: text}
+}
+
+// noticed are those of the harmless tools that users notice.
+var noticed = []string{"message", "set_reaction"}
+
+// rehearsed is what the model reads of a call that a dry run does not make; nil: it is made. A tool
+// that writes files, and a command in a sandbox, can write in the copy alone.
+func rehearsed(p prepared) *tools.Result {
+	_, waits := p.tool.(tools.Waits)
+	held, commands := p.tool.(tools.Held)
+	harmless := slices.Contains(harmless, p.spec.Name) && !slices.Contains(noticed, p.spec.Name)
+	switch {
+	case p.spec.Replay == tools.ReadOnly, p.spec.Writes, harmless, waits, commands && held.Held(p.call):
+		return nil
+	case commands:
+		return &tools.Result{Status: tools.Denied, Text: "denied: this is a dry run, and there is no sandbox here that would " +
+			"keep a command in the copy of the folder, so none is run"}
+	}
+
+	return &tools.Result{Text: record.NotDone + " This is a dry run. Go on as if it had been done."}
+}
+
+// overreaches reports whether a dry run needs to write outside of its copy, which no approval
+// allows.
+func overreaches(set permission.Set, need permission.Access) bool {
+	w, write := need.(permission.Write)
+	return write && set.Profile == permission.DryRun && !permission.Beneath(set.WorkingDir, w.Path)
 }
 
 // needs is the approval that a call needs: what the tool says, and under the profile ask

@@ -1,10 +1,12 @@
 package agents
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 
+	"daycare/engine/changes"
 	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
@@ -22,7 +24,7 @@ func change(agent string, it inbox.Item) func(*record.State) {
 	}
 	switch permission.Decision(it.Decision) {
 	case permission.Profiled:
-		return func(s *record.State) { s.Permissions.Profile = permission.Profile(it.Tag) }
+		return func(s *record.State) { s.Permissions = profiled(s.Permissions, it) }
 	case permission.Revoked:
 		if crash.Bug("revokelost") {
 			return nil
@@ -46,6 +48,13 @@ func change(agent string, it inbox.Item) func(*record.State) {
 	}
 
 	return nil
+}
+
+// profiled is a set with the profile of a decision, and the working folder that comes with it.
+func profiled(s permission.Set, it inbox.Item) permission.Set {
+	s.Profile = permission.Profile(it.Tag)
+	s.WorkingDir = cmp.Or(it.Text, s.WorkingDir)
+	return s
 }
 
 // rights are what the agent may do.
@@ -99,13 +108,16 @@ func (r *rights) access(s *self) (permission.Set, error) {
 
 		switch it.Decision {
 		case string(permission.Profiled):
-			set.Profile = permission.Profile(it.Tag)
-			set = set.Under(s.settings.Profile)
+			set = profiled(set, it).Under(s.settings.Profile)
 		case string(permission.Revoked):
 			if less, err := set.Revoke(it.Tag); err == nil {
 				set = less
 			}
 		}
+	}
+
+	if _, ok := changes.Of(set.WorkingDir); set.Profile == permission.DryRun && !ok {
+		set.Profile = permission.ReadOnly // there is no copy, or not any more
 	}
 
 	open := r.journal.history.Obligations().Turn

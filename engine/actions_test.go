@@ -221,7 +221,7 @@ func TestGiveAndRevoke(t *testing.T) {
 		t.Error("what is no right was revoked")
 	}
 	if err := errors.Join(h.Give(t.Context(), two, "@read:/srv/", "the owner", []permission.Script{{Path: "/s"}}),
-		h.Profile(t.Context(), two, permission.ReadOnly, "the owner")); err != nil {
+		h.Profile(t.Context(), two, permission.ReadOnly, "", "the owner")); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Give(t.Context(), two, "nonsense", "me", nil); !errors.Is(err, permission.ErrTag) {

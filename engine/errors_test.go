@@ -39,7 +39,7 @@ func TestAgentsCannotReachWhatIsNotThere(t *testing.T) {
 		"say":     h.Say(ctx, one, none, message.Address{}, "key", "x"),
 		"share":   h.Share(ctx, one, none, "@web", "key"),
 		"note":    h.Note(ctx, none, one, "key", "x"),
-		"profile": h.Profile(ctx, none, permission.ReadOnly, "me"),
+		"profile": h.Profile(ctx, none, permission.ReadOnly, "", "me"),
 	} {
 		if !errors.Is(err, message.ErrUnknownAgent) {
 			t.Errorf("%s: %v, want that there is no such agent", what, err)

@@ -162,10 +162,11 @@ func (g *grants) Give(ctx context.Context, id, tag, by string, scripts []permiss
 		Tag: r.Tag, SHA256: r.SHA256(id), Scripts: scripts})
 }
 
-// Profile gives an agent another profile; "" is that of the settings.
-func (g *grants) Profile(ctx context.Context, id string, p permission.Profile, by string) error {
+// Profile gives an agent another profile; "" is that of the settings. folder is its working folder
+// from then on; "": it stays.
+func (g *grants) Profile(ctx context.Context, id string, p permission.Profile, folder, by string) error {
 	return g.change(ctx, message.Incoming{Agent: id, Token: cuid2.Generate(), Decision: string(permission.Profiled), By: by,
-		Tag: string(p)})
+		Tag: string(p), Text: folder})
 }
 
 // changeWait is how long a change of rights is waited for: an idle agent records it at

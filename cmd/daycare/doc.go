@@ -11,7 +11,7 @@
 //	show      how records, requests and choices are put into words, for both
 //	setup     init, auth, providers, models, connectors, service
 //	doctor    doctor, validate, schema, gc: what is in the files, and what is wrong with it
-//	lab       test, replay and batch: tries agents out
+//	lab       test, replay, batch and changes: tries agents out
 //	daemon    builds and runs a workspace; knows no command line
 //	chaos     kills the daemon in every way and compares files with the outside world
 //	bench     measures

@@ -46,12 +46,12 @@ var imports = map[string][]string{
 	"cmd/daycare/setup": {"cmd/daycare/doctor", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/term",
 		"agents/providers", "agents/providers/catalogue", "connectors", "connectors/chat", "engine/apitoken", "engine/config",
 		"engine/control", "engine/disk", "engine/event", "engine/finding", "engine/form", "engine/message"},
-	"cmd/daycare/talk": {"cmd/daycare/setup", "cmd/daycare/show", "cmd/daycare/term", "engine/address", "engine/control",
-		"engine/disk", "engine/event", "engine/inbox", "engine/message", "engine/permission", "engine/record"},
+	"cmd/daycare/talk": {"cmd/daycare/setup", "cmd/daycare/show", "cmd/daycare/term", "engine/address", "engine/changes",
+		"engine/control", "engine/disk", "engine/event", "engine/inbox", "engine/message", "engine/permission", "engine/record"},
 	"cmd/daycare/commands": {"cmd/daycare/doctor", "cmd/daycare/follow", "cmd/daycare/logfile", "cmd/daycare/machine",
 		"cmd/daycare/plugins", "cmd/daycare/setup", "cmd/daycare/show", "cmd/daycare/term", "cmd/daycare/version", "agents/prompt",
 		"agents/subagent",
-		"tools/peers", "engine/address", "engine/config",
+		"tools/peers", "engine/address", "engine/changes", "engine/config",
 		"engine/control", "engine/disk", "engine/event", "engine/finding", "engine/folders", "engine/inbox", "engine/message",
 		"engine/permission", "engine/record"},
 	// what commands print that look at files, for the API.
@@ -76,8 +76,9 @@ var imports = map[string][]string{
 	// The lab runs engines of its own, and knows what answers in them.
 	"cmd/daycare/lab": {"cmd/daycare/daemon", "cmd/daycare/follow", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/show",
 		"cmd/daycare/term", "agents/prompt", "agents/providers", "agents/providers/cassette", "agents/providers/scripted", "agents/trial",
-		"engine/address", "engine/beneath", "engine/config", "engine/control", "engine/disk", "engine/event", "engine/finding",
-		"engine/form", "engine/record", "engine/unseen", "tools", "tools/shell/sandbox"}, // its tests are the helper of commands
+		"engine/address", "engine/beneath", "engine/changes", "engine/config", "engine/control", "engine/disk", "engine/event",
+		"engine/finding", "engine/form", "engine/record", "engine/unseen", "tools",
+		"tools/shell/sandbox"}, // its tests are the helper of commands
 	"cmd/daycare/browser": {}, // it has the command, and what a browser shows
 	"cmd/daycare/chaos":   {"..."},
 	"cmd/daycare/bench":   {"..."},
@@ -108,7 +109,8 @@ var imports = map[string][]string{
 		"engine/finding", "engine/form", "engine/message", "engine/event"},
 	"engine/address": {"engine/beneath", "engine/disk", "engine/crash", "engine/message", "engine/finding", "engine/form",
 		"engine/permission"},
-	"engine/inbox": {"engine/beneath", "engine/disk", "engine/crash", "engine/message", "engine/finding"},
+	"engine/inbox":   {"engine/beneath", "engine/disk", "engine/crash", "engine/message", "engine/finding"},
+	"engine/changes": {"engine/beneath", "engine/crash", "engine/disk", "engine/record", "engine/sensitive"},
 	"engine/folders": {"engine/address", "engine/beneath", "engine/crash", "engine/disk", "engine/event", "engine/fault", "engine/finding",
 		"engine/inbox", "engine/lazyregexp", "engine/message", "engine/permission", "engine/record", "engine/tarball"},
 	"engine/cluster":             {"engine/disk", "engine/inbox", "engine/message"},
@@ -128,7 +130,7 @@ var imports = map[string][]string{
 		"engine/disk", "engine/finding", "engine/permission", "engine/address", "engine/release"},
 	"engine/control/openapi": {"engine/control", "engine/disk", "engine/event", "engine/finding", "engine/message"},
 
-	"agents": {"agents/compact", "agents/prompt", "agents/providers", "tools", "tools/hooks", "engine/record",
+	"agents": {"agents/compact", "agents/prompt", "agents/providers", "tools", "tools/hooks", "engine/changes", "engine/record",
 		"engine/redact", "engine/inbox", "engine/message", "engine/event", "engine/permission", "engine/disk",
 		"engine/crash", "engine/finding", "engine/address"},
 	"agents/prompt": {"agents/providers", "engine/permission", "engine/record", "engine/message",
@@ -151,9 +153,9 @@ var imports = map[string][]string{
 
 	"tools":           {"engine/message", "engine/permission"},
 	"tools/toolstest": {"tools", "engine/message", "engine/permission"},
-	"tools/files": {"tools", "engine/sensitive", "tools/pdf", "engine/beneath", "engine/message",
+	"tools/files": {"tools", "engine/changes", "engine/sensitive", "tools/pdf", "engine/beneath", "engine/message",
 		"engine/permission", "engine/disk", "engine/crash"},
-	"tools/shell": {"tools", "tools/shell/sandbox", "tools/shell/guard", "engine/sensitive", "engine/beneath",
+	"tools/shell": {"tools", "engine/changes", "tools/shell/sandbox", "tools/shell/guard", "engine/sensitive", "engine/beneath",
 		"engine/redact", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
 	"tools/shell/sandbox": {"engine/beneath"},
 	"tools/shell/guard":   {"engine/sensitive", "engine/beneath"},

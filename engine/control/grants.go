@@ -21,7 +21,7 @@ type Grants interface {
 // A Granting is the body of POST /v1/agents/{id}/grants: a permission or a profile.
 type Granting struct {
 	Permission string `json:"permission,omitempty"` // a tag: @exec:git push
-	// Profile is read-only, ask, auto or plan; default: the one in the settings.
+	// Profile is read-only, ask, auto, plan or dry-run; default: the one in the settings.
 	Profile string `json:"profile,omitempty"`
 }
 

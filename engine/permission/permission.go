@@ -24,7 +24,7 @@ type Set struct {
 	A2A        []string `json:"a2a,omitempty"` // hosts whose agents it may give tasks to
 	Grants     []Grant  `json:"grants,omitempty"`
 	// Profile narrows all of them; "": the one in settings.yaml.
-	Profile Profile `json:"profile,omitempty" allow:"|read-only|ask|auto|plan"`
+	Profile Profile `json:"profile,omitempty" allow:"|read-only|ask|auto|plan|dry-run"`
 	// Planned: a plan was approved in this turn.
 	Planned bool `json:"-"`
 }

@@ -14,13 +14,16 @@ const (
 	// Auto runs commands in a sandbox and changes files in the set without asking; it asks
 	// for network access and other folders.
 	Auto Profile = "auto"
+	// DryRun works on a copy of its folder, which is its working folder. It changes nothing else:
+	// calls with an effect outside of the copy are recorded and not made.
+	DryRun Profile = "dry-run"
 	// Planning is ReadOnly until a plan is approved and then Auto for the rest of that
 	// turn.
 	Planning Profile = "plan"
 )
 
 // Profiles lists all profiles, as they are written in settings.yaml.
-var Profiles = []Profile{ReadOnly, AskFirst, Auto, Planning}
+var Profiles = []Profile{ReadOnly, AskFirst, Auto, Planning, DryRun}
 
 // Plan is the approval of a plan. It lasts until the end of the turn that carries the plan out.
 type Plan struct{}

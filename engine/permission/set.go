@@ -79,10 +79,13 @@ func (s Set) Named() (read, write []string) {
 func (s Set) ReadRoots() []string { return roots(s.WorkingDir, s.WriteDirs, s.ReadDirs) }
 
 // WriteRoots returns the folders and files that can be written; none with a profile that changes
-// nothing.
+// nothing, and with a dry run only the copy.
 func (s Set) WriteRoots() []string {
-	if !s.Changes() {
+	switch {
+	case !s.Changes():
 		return nil
+	case s.Profile == DryRun: // nothing but the copy, whatever else was granted
+		return roots(s.WorkingDir)
 	}
 	return roots(s.WorkingDir, s.WriteDirs)
 }
@@ -227,7 +230,7 @@ func (s Set) Within(parent Set) Set {
 	if !parent.Allows(Write{Path: s.WorkingDir}) {
 		s.WorkingDir = parent.WorkingDir
 	}
-	if s.Profile == "" || !parent.Changes() {
+	if s.Profile == "" || !parent.Changes() || parent.Profile == DryRun {
 		s.Profile = parent.Profile
 	}
 	s.ReadDirs = drop(s.ReadDirs, func(p string) Access { return Read{Path: p} })

@@ -213,3 +213,15 @@ func TestWithin(t *testing.T) {
 		t.Errorf("a child has at most its parent's rights (-want +got):\n%s", diff)
 	}
 }
+
+// A dry run writes its copy alone, and so do the agents that it starts.
+func TestADryRunWritesItsCopyAlone(t *testing.T) {
+	s := Set{WorkingDir: "/copy", WriteDirs: []string{"/ws", "/data"}, Profile: DryRun}
+	if got := s.WriteRoots(); len(got) != 1 || got[0] != "/copy" || s.Allows(Write{Path: "/data/x"}) || !s.Allows(Read{Path: "/data/x"}) {
+		t.Errorf("it writes %q", got)
+	}
+	child := Set{WorkingDir: "/ws", Profile: Auto}.Within(s)
+	if child.Profile != DryRun || child.WorkingDir != "/copy" {
+		t.Errorf("its child has %+v", child)
+	}
+}

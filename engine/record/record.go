@@ -341,6 +341,9 @@ const (
 	StatusTimeout     Status = "timeout"
 )
 
+// NotDone begins the result of a call that a dry run recorded instead of making it.
+const NotDone = "[dry run: recorded, not done]"
+
 // Output is the result of a tool: text for the model, further blocks, or the hash of a file in
 // blobs/ with a text that is too long for a line.
 type Output struct {

@@ -73,8 +73,8 @@ func (w *world) contents() map[string]string {
 	return all
 }
 
-// changes are one call of each tool that changes files.
-var changes = map[string]struct {
+// changing is one call of each tool that changes files.
+var changing = map[string]struct {
 	tool string
 	args a
 }{
@@ -103,7 +103,7 @@ func TestACallThatIsStoppedSaysSo(t *testing.T) {
 		"grep":       {"grep", a{"pattern": "nothing like it"}, 5},
 		"grep files": {"grep", a{"pattern": "line 2", "path": "long.txt"}, 1},
 	}
-	for name, c := range changes {
+	for name, c := range changing {
 		calls[name] = call{c.tool, c.args, 1}
 	}
 
@@ -147,7 +147,7 @@ func TestACallThatIsStoppedSaysSo(t *testing.T) {
 // A change of files is reported as failed if any step of it fails, and each file is then
 // what it was or what it should become, as a whole.
 func TestEachFailedStepOfAChangeIsReported(t *testing.T) {
-	for name, c := range changes {
+	for name, c := range changing {
 		for _, fault := range []string{"eio", "enospc"} {
 			t.Run(name, func(t *testing.T) {
 				crashtest.EachStepFails(t, fault, func(t *testing.T) func() error {

@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"daycare/engine/changes"
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/tools"
@@ -45,6 +46,9 @@ type Options struct {
 	// Accept is called with a path that runs something later and that a permission to write names,
 	// before it is written. nil: not called.
 	Accept func(path string)
+	// Written is called before a tool writes or removes a file, with what it held and is going to hold;
+	// an error keeps the tool from it. nil: not called.
+	Written func(agent string, w changes.Written, before, after []byte) error
 	// Keep stores a picture that was read, so that what the model is shown later
 	// is what was read now. nil: the result names the file itself.
 	Keep func(name, mimeType string, data []byte) (message.File, error)

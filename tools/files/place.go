@@ -24,6 +24,7 @@ type place struct {
 	own   bool        // in one of the agent's own folders in .daycare
 	mode  fs.FileMode // of a new file; 0: the usual one
 	trial *trial      // nil: what is changed is changed
+	write written     // what is written is noted
 }
 
 func (p *place) close() { p.dir.Close() }
@@ -65,7 +66,8 @@ func (r *reach) walkTo(abs string, write bool) (p *place, next string, err error
 		return nil, "", err
 	}
 
-	p = &place{dir: dir, name: ".", abs: abs, real: real, own: own, trial: r.trial}
+	p = &place{dir: dir, name: ".", abs: abs, real: real, own: own, trial: r.trial,
+		write: written{note: r.Written, agent: r.agent, turn: r.turn, call: r.call, ground: real}}
 	if next, err = r.walkOn(p, at); err != nil || next != "" {
 		p.close()
 		return nil, next, err

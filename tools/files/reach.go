@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"daycare/engine/beneath"
+	"daycare/engine/changes"
 	"daycare/engine/permission"
 	"daycare/engine/sensitive"
 	"daycare/tools"
@@ -21,6 +22,8 @@ type reach struct {
 	wanted   []string // what was found so
 	outside  []string // what of it is outside of its folders
 	approved []string // paths that a user was asked for
+
+	turn, call string // ids
 }
 
 // rights are what an agent may touch.
@@ -41,7 +44,7 @@ type forbiddenPath struct {
 }
 
 func (b *base) reach(call tools.Call) *reach {
-	r := &reach{rights: rights{base: b, set: call.Access, agent: call.Agent, asks: call.Unasked}}
+	r := &reach{rights: rights{base: b, set: call.Access, agent: call.Agent, asks: call.Unasked}, turn: call.Turn, call: call.ID}
 	paths := slices.Clone(b.Denied)
 	if b.Data != "" {
 		paths = append(paths, b.Data)
@@ -163,7 +166,12 @@ func (r *rights) abs(path string) (string, error) {
 		path = filepath.Join(r.set.WorkingDir, path)
 	}
 
-	return filepath.Clean(path), nil
+	path = filepath.Clean(path)
+	if r.set.Profile == permission.DryRun {
+		path = changes.Inside(r.set.WorkingDir, path)
+	}
+
+	return path, nil
 }
 
 // shown is how a path is named to the model: relative to its working folder if

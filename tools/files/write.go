@@ -13,6 +13,8 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"daycare/engine/beneath"
+	"daycare/engine/changes"
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/tools"
 )
@@ -143,6 +145,13 @@ func (p *place) replace(content []byte) error {
 		p.trial.changed = true
 		return nil
 	}
+	after := changes.StateOf(content, cmp.Or(p.mode, 0o644))
+	if p.info != nil {
+		after.Mode = p.info.Mode().Perm()
+	}
+	if err := p.keep(after, content); err != nil {
+		return err
+	}
 	o := disk.InOptions{Mode: cmp.Or(p.mode, 0o644), Exact: p.info != nil || p.mode != 0, Check: p.unchanged}
 	if p.info != nil {
 		o.Mode = p.info.Mode().Perm() // the umask does not count for a file that exists
@@ -157,7 +166,7 @@ func (p *place) remove() error {
 		p.trial.changed = true
 		return nil
 	}
-	if err := p.unchanged(); err != nil {
+	if err := errors.Join(p.unchanged(), p.keep(changes.State{}, nil)); err != nil {
 		return err
 	}
 	if err := p.dir.Remove(p.name); err != nil {
@@ -165,6 +174,43 @@ func (p *place) remove() error {
 	}
 
 	return disk.SyncIn("tool.file", p.dir, ".")
+}
+
+// written is where a place notes what becomes of its file.
+type written struct {
+	note              func(agent string, w changes.Written, before, after []byte) error // nil: nowhere
+	agent, turn, call string
+	ground            string // the folder that the place was walked to from, without symbolic links
+}
+
+// keep notes what the file holds and is going to hold. What is in a folder of the agent's own in
+// .daycare is not part of the workspace.
+func (p *place) keep(after changes.State, content []byte) error {
+	if p.write.note == nil || p.own {
+		return nil
+	}
+	rel, err := filepath.Rel(p.write.ground, p.real)
+	if err != nil {
+		return err
+	}
+	w := changes.Written{At: disk.StampOf(crash.Now()), Turn: p.write.turn, Call: p.write.call, Folder: p.write.ground,
+		Path: filepath.ToSlash(rel), After: after}
+	var before []byte
+	if p.info != nil {
+		f, err := p.open()
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if w.Before, before, err = changes.ReadFile(f, p.info.Mode(), p.info.Size()); err != nil {
+			return err
+		}
+	}
+	if err := p.write.note(p.write.agent, w, before, content); err != nil {
+		return fmt.Errorf("what it holds now cannot be kept: %w", err)
+	}
+
+	return nil
 }
 
 func (p *place) unchanged() error {

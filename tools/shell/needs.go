@@ -2,6 +2,7 @@ package shell
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"daycare/engine/permission"
@@ -37,6 +38,9 @@ func (e *Exec) needs(call tools.Call) (_ *permission.Request, beyond string, _ e
 	a, err := decode(call)
 	if err != nil {
 		return nil, "", err
+	}
+	if call.Access.Profile == permission.DryRun && len(a.Domains) > 0 {
+		return nil, "", errors.New("exec: this is a dry run, in which commands reach no network; run it without allowedDomains")
 	}
 	dir, outside, err := e.workdir(call, a.Workdir)
 	what := resolve(a.Command, cmp.Or(dir, call.Access.WorkingDir), call.Access)

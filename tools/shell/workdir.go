@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"daycare/engine/beneath"
+	"daycare/engine/changes"
 	"daycare/engine/permission"
 	"daycare/engine/sensitive"
 	"daycare/tools"
@@ -30,6 +31,9 @@ func (e *Exec) workdir(call tools.Call, path string) (dir string, beyond bool, e
 	asked := path
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(set.WorkingDir, path)
+	}
+	if set.Profile == permission.DryRun {
+		path = changes.Inside(set.WorkingDir, path)
 	}
 	real := beneath.Real(path)
 	if e.ownTask(call.Agent, real) {

@@ -17,7 +17,7 @@ import (
 // handCommands are the commands by which users copy agents, take back what was said
 // and edit their files.
 func handCommands(c *term.App) []*cobra.Command {
-	return []*cobra.Command{agentsFork(c), agentsRewind(c), agentsMark(c), agentsRestore(c), agentsTrash(c),
+	return []*cobra.Command{agentsFork(c), agentsRewind(c), agentsUndo(c), agentsDiff(c), agentsMark(c), agentsRestore(c), agentsTrash(c),
 		agentsExport(c), agentsImport(c), agentsEdit(c), agentsModel(c)}
 }
 
@@ -53,10 +53,12 @@ func agentsFork(c *term.App) *cobra.Command {
 
 func agentsRewind(c *term.App) *cobra.Command {
 	var to string
+	var files bool
 	cmd := onAgent(c, "rewind", "Rewind the conversation; the rewound part stays in the file",
 		"  daycare agents rewind 0/              # undo the newest turn\n"+
 			"  daycare agents rewind 0/ 42           # back to the record with this SEQ\n"+
-			"  daycare agents rewind 0/ --to before  # back to a checkpoint",
+			"  daycare agents rewind 0/ --to before  # back to a checkpoint\n"+
+			"  daycare agents rewind 0/ --files      # the files, too",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
 			return ordered(ctx, client, a, control.Message{Kind: message.Rewind, Text: to}, "rewound "+a.Handle)
 		})
@@ -70,9 +72,13 @@ func agentsRewind(c *term.App) *cobra.Command {
 			}
 			to = args[1]
 		}
+		if err := run(cmd, args); err != nil {
+			return err
+		}
 
-		return run(cmd, args)
+		return offer(cmd.Context(), c, args[0], files)
 	}
+	cmd.Flags().BoolVar(&files, "files", false, "take the files back, too, that its tools wrote since; see agents undo")
 	cmd.Flags().StringVar(&to, "to", "", "the `SEQ` of a record or the name of a checkpoint (default: before the newest turn)")
 
 	return cmd

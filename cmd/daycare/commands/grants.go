@@ -76,10 +76,11 @@ func permissionsGrant(c *term.App) *cobra.Command {
 func permissionsProfile(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "profile ID PROFILE",
-		Short: "Set how much an agent does without asking: read-only, ask, auto, plan, default",
+		Short: "Set how much an agent does without asking: read-only, ask, auto, plan, dry-run, default",
 		Long: "Set the profile of an agent. read-only: it reads and changes nothing. ask: it asks before\n" +
 			"each command and each file change. auto: it works in its sandbox without asking, and asks\n" +
 			"for network access. plan: it only reads until you approve its plan, then carries it out.\n" +
+			"dry-run: it works on a copy of its folder; see daycare changes.\n" +
 			"default: permissions.profile of the settings.",
 		Example: "  daycare permissions profile 0/ plan",
 		Args:    term.Words(0, "the ID of an agent", "the PROFILE"), ValidArgsFunction: c.Refs,

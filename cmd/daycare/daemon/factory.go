@@ -15,6 +15,7 @@ import (
 	"daycare/agents/prompt"
 	"daycare/engine/address"
 	"daycare/engine/beneath"
+	"daycare/engine/changes"
 	"daycare/engine/config"
 	"daycare/engine/control"
 	"daycare/engine/disk"
@@ -56,7 +57,10 @@ func (r workbench) newTools(ctx context.Context, c *config.Config) (*tools.Set, 
 
 // fileOptions say what the file tools reach.
 func (r workbench) fileOptions() files.Options {
-	return files.Options{Data: r.root, Folders: r.folders, Keep: r.keep, TaskDir: r.clocks.FilesOf, Attached: conversationsOf(r.Daemon).has}
+	return files.Options{Data: r.root, Folders: r.folders, Keep: r.keep, TaskDir: r.clocks.FilesOf, Attached: conversationsOf(r.Daemon).has,
+		Written: func(agent string, w changes.Written, before, after []byte) error {
+			return changes.Undo(r.vol, filepath.Join(r.root, "agents", agent)).Note(w, before, after)
+		}}
 }
 
 // A factory makes agents: their identity, permissions, prompt and reports.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,10 @@ import (
 
 	"github.com/nrednav/cuid2"
 
+	"daycare/engine/changes"
 	"daycare/engine/control"
+	"daycare/engine/crash"
+	"daycare/engine/disk"
 	"daycare/engine/permission"
 	toolshell "daycare/tools/shell"
 )
@@ -70,9 +74,54 @@ func (k grants) Grant(ctx context.Context, id string, g control.Granting, by str
 func (k grants) profile(ctx context.Context, id, name, by string) error {
 	profile := permission.Profile(strings.TrimSuffix(name, "default"))
 	if profile != "" && !slices.Contains(permission.Profiles, profile) {
-		return &control.Invalid{Field: "profile", Reason: fmt.Sprintf("found %q, allowed: read-only, ask, auto, plan, default", name)}
+		return &control.Invalid{Field: "profile",
+			Reason: fmt.Sprintf("found %q, allowed: read-only, ask, auto, plan, dry-run, default", name)}
 	}
-	return k.parts.family.Profile(ctx, id, profile, by)
+	set, err := k.parts.family.Grants(id)
+	if err != nil {
+		return err
+	}
+	copied, inCopy := changes.Of(set.WorkingDir)
+	was := set.Profile == permission.DryRun
+	switch {
+	case profile == permission.DryRun && !(was && inCopy):
+		return k.rehearse(ctx, id, set, by)
+	case profile != permission.DryRun && was:
+		return k.endRehearsal(ctx, id, profile, cmp.Or(copied.Of, k.parts.workspace), by)
+	}
+
+	return k.parts.family.Profile(ctx, id, profile, "", by)
+}
+
+// rehearse has an agent work on a copy of its folder.
+func (k grants) rehearse(ctx context.Context, id string, set permission.Set, by string) error {
+	of := set.WorkingDir
+	if set.Profile == permission.DryRun { // the copy is gone
+		of = k.parts.workspace
+	}
+	made, err := changes.Make(ctx, k.parts.workspace, of, id, disk.StampOf(crash.Now()))
+	if err != nil {
+		return fmt.Errorf("begin dry run: %w", err)
+	}
+	if err := k.parts.folders.Give(permission.Write{Path: made.Tree()}); err != nil {
+		return errors.Join(fmt.Errorf("begin dry run: %w", err), made.Remove())
+	}
+	if err := k.parts.family.Profile(ctx, id, permission.DryRun, made.Tree(), by); err != nil {
+		return errors.Join(err, made.Remove())
+	}
+
+	return k.parts.family.Note(ctx, id, "system", "dry-run:"+made.Dir, "This is a dry run from now on. You work in a copy of "+
+		of+": your working folder is "+made.Tree()+", and paths in "+of+" mean the files of the copy. Messages to others, and "+
+		"whatever else has an effect outside of the copy, are recorded and not done. The user decides later what is applied.")
+}
+
+// endRehearsal has an agent work in its folder again. The copy stays until it is dropped.
+func (k grants) endRehearsal(ctx context.Context, id string, profile permission.Profile, folder, by string) error {
+	if err := k.parts.family.Profile(ctx, id, profile, folder, by); err != nil {
+		return err
+	}
+	return k.parts.family.Note(ctx, id, "system", "dry-run-ended:"+cuid2.Generate(), "The dry run has ended. Your working folder is "+
+		folder+" again; of what you did in the copy, only what the user applied is there.")
 }
 
 // Why says what an agent would be allowed, and by which rule.

@@ -106,6 +106,7 @@ var ofAgents = []kind{
 	{pattern: "agents/*/SYSTEM.md", what: "the last rendered system prompt", owner: "agents/prompt", mode: private},
 	{pattern: "agents/*/blobs/*", what: "a long output", owner: "engine/record", mode: private,
 		gc: &end{why: "a long output that no history refers to", age: blobAge, list: unnamedBlobs, making: true}},
+	{pattern: "agents/*/undo/**", what: "what an agent's tools wrote, and what was there before", owner: "engine/changes", mode: private},
 	{pattern: "agents/*/.descriptor.json", what: "the last good descriptor", owner: "engine/address", mode: private},
 	{pattern: "agents/*/.state.json", what: "the last good state", owner: "engine/record", mode: private},
 	{pattern: "agents/*/*.test.yaml", what: "a test of an agent", owner: "agents/trial", mode: private, schema: "test",

@@ -15,6 +15,7 @@ import (
 	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
+	"daycare/engine/event"
 )
 
 // chatOptions are the flags of chat.
@@ -22,6 +23,7 @@ type chatOptions struct {
 	agent      string // ref; "": the terminal's own agent
 	wait       bool
 	permission string // ask, deny, allow; "": ask where a user can be asked
+	dryRun     bool
 }
 
 func Chat(c *term.App) *cobra.Command {
@@ -33,9 +35,12 @@ func Chat(c *term.App) *cobra.Command {
 			"conversation line by line (type /help for commands). Text is also read from stdin.\n" +
 			"Joins the daemon if one is running, else runs the engine in this process.\n\n" +
 			"The agent reads a line typed during an answer before its next step.\n" +
-			"Ctrl-C stops the turn, a second Ctrl-C exits.",
+			"Ctrl-C stops the turn, a second Ctrl-C exits.\n\n" +
+			"With --dry-run a copy of the agent works on a copy of its folder, and what would reach others is recorded\n" +
+			"and not sent; daycare changes shows, applies or drops what it did.",
 		Example: "  daycare chat what is in this folder?\n" +
-			"  git diff | daycare chat --agent reviewer",
+			"  git diff | daycare chat --agent reviewer\n" +
+			"  daycare chat --dry-run rename the option in all files; daycare changes",
 		Args: term.Words(-1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains([]string{"", "ask", "deny", "allow"}, o.permission) {
@@ -54,6 +59,7 @@ func Chat(c *term.App) *cobra.Command {
 	flags.BoolVar(&o.wait, "wait", false, "wait until the agent and its background agents are done")
 	flags.StringVar(&o.permission, "permission", "",
 		"how to answer approval requests: `ask` (default on a terminal), deny, or allow (each once)")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "let a copy of the agent work on a copy of its folder")
 	_ = cmd.RegisterFlagCompletionFunc("agent", c.AgentRefs)
 	_ = cmd.RegisterFlagCompletionFunc("permission",
 		cobra.FixedCompletions([]string{"ask", "deny", "allow"}, cobra.ShellCompDirectiveNoFileComp))
@@ -105,18 +111,27 @@ func talkToAgent(ctx context.Context, c *term.App, text string, o chatOptions) e
 
 	signals := c.TakeSignals()
 	t := newTalk(c, client, o, signals, text != "")
-	if o.agent != "" {
-		a, err := client.Agent(ctx, o.agent)
-		if err != nil {
-			return errors.Join(term.About(err, "find agent", o.agent), leave())
-		}
-		t.agent = a.ID
+	var copied event.Agent
+	switch {
+	case o.dryRun:
+		copied, err = rehearse(ctx, client, o.agent)
+		t.agent = copied.ID
+	case o.agent != "":
+		var a event.Agent
+		a, err = client.Agent(ctx, o.agent)
+		t.agent, err = a.ID, term.About(err, "find agent", o.agent)
 	}
-	if text, err = expanded(ctx, client, text); err != nil {
+	if err == nil {
+		text, err = expanded(ctx, client, text)
+	}
+	if err != nil {
 		return errors.Join(err, leave())
 	}
 
 	err = t.run(ctx, text)
+	if o.dryRun {
+		err = errors.Join(err, rehearsed(ctx, c, copied))
+	}
 	left := make(chan error, 1)
 	go func() { left <- leave() }()
 	select {

@@ -28,6 +28,7 @@ type sendOptions struct {
 	wait    bool
 	files   []string
 	timeout time.Duration
+	dryRun  bool
 }
 
 func Send(c *term.App) *cobra.Command {
@@ -61,6 +62,7 @@ func Send(c *term.App) *cobra.Command {
 	flags.BoolVar(&o.silent, "silent", false, "record the message without starting a turn (with --as system)")
 	flags.StringVar(&o.queue, "queue", "", "when a busy agent reads it: `MODE` steer (at its next step) or followup (after its turn)")
 	flags.BoolVar(&o.wait, "wait", false, "wait for the answer and stream it")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "send it to a copy of the agent, which works on a copy of its folder; see daycare changes")
 	flags.StringArrayVar(&o.files, "file", nil, "attach a `FILE`; repeatable")
 	flags.DurationVar(&o.timeout, "timeout", 0, "stop waiting after this duration, such as 90s or 5m (exit code 124)")
 	_ = cmd.RegisterFlagCompletionFunc("as", term.OneOf("user", "system"))
@@ -136,7 +138,7 @@ func attached(paths []string) ([]control.File, error) {
 	return files, nil
 }
 
-func send(ctx context.Context, c *term.App, ref string, m control.Message, o sendOptions) error {
+func send(ctx context.Context, c *term.App, ref string, m control.Message, o sendOptions) (err error) {
 	root, err := c.MadeRoot()
 	if err != nil {
 		return err
@@ -147,14 +149,27 @@ func send(ctx context.Context, c *term.App, ref string, m control.Message, o sen
 
 	client, err := c.Dial(ctx, root)
 	if errors.Is(err, control.ErrNotRunning) {
-		if o.wait {
+		if o.wait || o.dryRun {
 			return &term.Problem{Code: fault.ExitNotRunning, Err: err,
-				Do: "start it with: daycare start --background   (or leave the message without --wait)"}
+				Do: "start it with: daycare start --background   (or leave the message without --wait and --dry-run)"}
 		}
 		return leaveLetter(ctx, c, root, ref, m)
 	}
 	if err != nil {
 		return err
+	}
+	if o.dryRun {
+		var a event.Agent
+		if a, err = rehearse(ctx, client, ref); err != nil {
+			return err
+		}
+		ref = a.ID
+		if o.wait {
+			defer func() { err = errors.Join(err, rehearsed(ctx, c, a)) }()
+		} else {
+			c.Note("dry run: a copy of the agent, %s, works on it; show what it changed with: daycare changes --agent %s",
+				a.Handle, a.Handle)
+		}
 	}
 	if ref, m, err = ownIfNew(ctx, client, ref, m); err != nil {
 		return err

@@ -1,0 +1,369 @@
+package changes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"daycare/engine/crash/crashtest"
+	"daycare/engine/disk"
+)
+
+// TestMain is also the process that is killed while it applies.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("CHANGES_APPLY"); dir != "" {
+		os.Exit(applyAll(dir))
+	}
+	if dir := os.Getenv("CHANGES_BACK"); dir != "" {
+		os.Exit(takeAll(dir))
+	}
+	os.Exit(m.Run())
+}
+
+func applyAll(dir string) int {
+	c, err := read(dir)
+	if err == nil {
+		var list []Change
+		if list, err = c.Changes(context.Background()); err == nil {
+			_, err = c.Apply(context.Background(), list, true)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// A bench is a folder, and its copy.
+type bench struct {
+	t    *testing.T
+	of   string
+	copy Copy
+}
+
+func newBench(t *testing.T, files map[string]string) bench {
+	t.Helper()
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	b := bench{t: t, of: t.TempDir()}
+	for path, text := range files {
+		b.put(b.of, path, text)
+	}
+	var err error
+	if b.copy, err = Make(t.Context(), b.of, b.of, "agent", disk.StampOf(time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b bench) put(dir, path, text string) {
+	b.t.Helper()
+	path = filepath.Join(dir, path)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// has is what a folder holds: path and text of each file.
+func has(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		rel, _ := filepath.Rel(dir, path)
+		files[rel] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func (b bench) changes() []Change {
+	b.t.Helper()
+	list, err := b.copy.Changes(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return list
+}
+
+// told is each change in words, to compare.
+func told(list []Change) (out []string) {
+	for _, c := range list {
+		out = append(out, strings.TrimSpace(c.Kind()+" "+c.Path+" "+c.Why()))
+	}
+	return out
+}
+
+func (b bench) expect(want ...string) []Change {
+	b.t.Helper()
+	list := b.changes()
+	if got := told(list); !slices.Equal(got, want) {
+		b.t.Fatalf("changes are %q, want %q", got, want)
+	}
+	return list
+}
+
+func (b bench) apply(list []Change, merge bool) (out []string) {
+	b.t.Helper()
+	results, err := b.copy.Apply(b.t.Context(), list, merge)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, r := range results {
+		out = append(out, strings.TrimSpace(string(r.Outcome)+" "+r.Path+" "+r.Why))
+	}
+	return out
+}
+
+func TestACopyHasWhatTheFolderHas(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	of := t.TempDir()
+	b := bench{t: t, of: of}
+	b.put(of, "src/a.txt", "a\n")
+	b.put(of, ".daycare/settings.yaml", "secret")
+	b.put(of, "sub/.daycare/x", "secret")
+	b.put(of, "run.sh", "#!/bin/sh\n")
+	if err := errors.Join(os.Chmod(filepath.Join(of, "run.sh"), 0o755), os.Symlink("src/a.txt", filepath.Join(of, "link")),
+		os.Mkdir(filepath.Join(of, "empty"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Make(t.Context(), of, of, "agent", disk.StampOf(time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.copy = c
+	if got := has(t, c.Tree()); len(got) != 2 || got["src/a.txt"] != "a\n" {
+		t.Errorf("the copy has %q", got)
+	}
+	info, err := os.Stat(filepath.Join(c.Tree(), "run.sh"))
+	target, lerr := os.Readlink(filepath.Join(c.Tree(), "link"))
+	if err != nil || lerr != nil || info.Mode().Perm() != 0o755 || target != "src/a.txt" {
+		t.Error(info, target, err, lerr)
+	}
+	b.expect()
+	if found, ok := Of(c.Tree()); !ok || found.Of != c.Of {
+		t.Errorf("the copy of the tree is %+v", found)
+	}
+	for path, want := range map[string]string{filepath.Join(c.Of, "src/a.txt"): filepath.Join(c.Tree(), "src/a.txt"),
+		c.Of: c.Tree(), filepath.Join(c.Tree(), "x"): filepath.Join(c.Tree(), "x"), "/etc/passwd": "/etc/passwd"} {
+		if got := Inside(c.Tree(), path); got != want {
+			t.Errorf("%s is %s in the copy, want %s", path, got, want)
+		}
+	}
+	if err := c.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := List(of); err != nil || len(all) > 0 {
+		t.Error(all, err)
+	}
+}
+
+func TestChangesAreAppliedOneByOne(t *testing.T) {
+	b := newBench(t, map[string]string{"a": "1\n", "b": "1\n", "c": "1\n", "dir/d": "1\n", "gone": "1\n", ".git/HEAD": "x"})
+	tree := b.copy.Tree()
+	for _, path := range []string{"a", "b", "dir/d", "new/deep/e", ".envrc", ".git/HEAD"} {
+		b.put(tree, path, "2\n")
+	}
+	if err := errors.Join(os.Remove(filepath.Join(tree, "gone")), os.Chmod(filepath.Join(tree, "c"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	list := b.expect("added .envrc", "changed a", "changed b", "changed c", "changed dir/d", "removed gone", "added new/deep/e")
+	if !list[0].Later || list[1].Later {
+		t.Error("of these .envrc alone runs later")
+	}
+	got := b.apply(list[1:4], false)
+	if want := []string{"done a", "done b", "done c"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	files := has(t, b.of)
+	if files["a"] != "2\n" || files["dir/d"] != "1\n" || files["gone"] != "1\n" || files["new/deep/e"] != "" {
+		t.Errorf("the folder has %q", files)
+	}
+	info, err := os.Stat(filepath.Join(b.of, "c"))
+	if err != nil || info.Mode().Perm() != 0o755 {
+		t.Error(info, err)
+	}
+	rest := b.expect("added .envrc", "changed dir/d", "removed gone", "added new/deep/e")
+	b.apply(rest, false)
+	files = has(t, b.of)
+	if _, there := files["gone"]; there || files["new/deep/e"] != "2\n" || files["dir/d"] != "2\n" {
+		t.Errorf("the folder has %q", files)
+	}
+	b.expect()
+	b.put(tree, "a", "3\n") // the work goes on from what was applied
+	if got := b.apply(b.expect("changed a"), false); !slices.Equal(got, []string{"done a"}) {
+		t.Error(got)
+	}
+}
+
+func TestWhatChangedMeanwhileIsLeftAlone(t *testing.T) {
+	text := "one\ntwo\nthree\nfour\nfive\nsix\n"
+	b := newBench(t, map[string]string{"a": text, "b": text, "c": text, "same": text})
+	for _, path := range []string{"a", "b", "c", "same"} {
+		b.put(b.copy.Tree(), path, strings.Replace(text, "two", "TWO", 1))
+	}
+	b.put(b.of, "a", strings.Replace(text, "five", "FIVE", 1))
+	b.put(b.of, "b", strings.Replace(text, "two", "Zwei", 1))
+	if err := os.Remove(filepath.Join(b.of, "c")); err != nil {
+		t.Fatal(err)
+	}
+	b.put(b.of, "same", strings.Replace(text, "two", "TWO", 1))
+	list := b.expect("changed a it changed meanwhile", "changed b it changed meanwhile", "changed c it changed meanwhile")
+	before := has(t, b.of)
+	for _, line := range b.apply(list, false) {
+		if !strings.HasPrefix(line, "refused ") {
+			t.Error(line)
+		}
+	}
+	if after := has(t, b.of); fmt.Sprint(before) != fmt.Sprint(after) {
+		t.Errorf("%q became %q", before, after)
+	}
+
+	got := b.apply(list, true)
+	want := []string{"done a", "refused b it changed meanwhile and cannot be merged: both sides changed line 2, or lines beside it",
+		"refused c one side removed it, the other changed it"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	both := "one\nTWO\nthree\nfour\nFIVE\nsix\n"
+	if a, own := has(t, b.of)["a"], has(t, b.copy.Tree())["a"]; a != both || own != both {
+		t.Errorf("merged to %q, and in the copy %q", a, own)
+	}
+	b.expect("changed b it changed meanwhile", "changed c it changed meanwhile")
+}
+
+// What an agent, or somebody else, puts in the way is not followed and not overwritten.
+func TestWhatIsNoFileIsLeftAlone(t *testing.T) {
+	b := newBench(t, map[string]string{"a": "1\n", "dir/b": "1\n", "c": "1\n", "d": "1\n"})
+	tree, outside := b.copy.Tree(), filepath.Join(t.TempDir(), "outside")
+	b.put(filepath.Dir(outside), "outside", "private\n")
+	for _, path := range []string{"a", "dir/b"} {
+		b.put(tree, path, "2\n")
+	}
+	err := errors.Join(os.Remove(filepath.Join(tree, "c")), os.Symlink(outside, filepath.Join(tree, "c")),
+		os.Remove(filepath.Join(tree, "d")), os.Link(outside, filepath.Join(tree, "d")),
+		os.Remove(filepath.Join(b.of, "a")), os.Symlink(outside, filepath.Join(b.of, "a")),
+		os.RemoveAll(filepath.Join(b.of, "dir")), os.Symlink(filepath.Dir(outside), filepath.Join(b.of, "dir")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := b.changes()
+	if len(list) != 4 {
+		t.Fatal(told(list))
+	}
+	for _, line := range b.apply(list, true) {
+		if !strings.HasPrefix(line, "refused ") {
+			t.Error(line)
+		}
+	}
+	if got := has(t, filepath.Dir(outside)); len(got) != 1 || got["outside"] != "private\n" {
+		t.Errorf("outside there is %q", got)
+	}
+}
+
+func TestNoRoom(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	of := t.TempDir()
+	f, err := os.Create(filepath.Join(of, "sparse"))
+	if err == nil {
+		err = errors.Join(f.Truncate(1<<43), f.Close())
+	}
+	if err != nil {
+		t.Skip("no sparse files here:", err)
+	}
+	_, err = Make(t.Context(), of, of, "agent", disk.StampOf(time.Now()))
+	var none *NoRoom
+	if !errors.As(err, &none) {
+		t.Fatal(err)
+	}
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := os.Remove(filepath.Join(of, "sparse")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Make(stopped, of, of, "agent", disk.StampOf(time.Now())); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	home, err := Home(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(home); err != nil || len(left) > 0 {
+		t.Error("copies that were not made whole leave", left, err)
+	}
+}
+
+// An apply of which a step fails says so, and can be tried again.
+func TestFailedApplies(t *testing.T) {
+	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+		b := newBench(t, map[string]string{"a": "1\n", "b": "1\n"})
+		b.put(b.copy.Tree(), "a", "2\n")
+		b.put(b.copy.Tree(), "new/c", "2\n")
+		list := b.changes()
+		return func() error {
+			results, err := b.copy.Apply(context.Background(), list, false)
+			if err == nil && len(Refusals(results)) > 0 {
+				err = errors.New(Refusals(results)[0].Why)
+			}
+			return err
+		}
+	})
+}
+
+func TestOneApplyAtATime(t *testing.T) {
+	b := newBench(t, map[string]string{"a": "1\n"})
+	err := b.copy.store().Locked(b.copy.settle, func() error {
+		_, err := b.copy.Apply(t.Context(), nil, false)
+		return err
+	})
+	if !errors.Is(err, ErrBusy) {
+		t.Error(err)
+	}
+}
+
+func TestMerge(t *testing.T) {
+	for _, tt := range []struct{ name, base, ours, theirs, want string }{
+		{"both ends", "a\nb\nc\nd\n", "A\nb\nc\nd\n", "a\nb\nc\nD\n", "A\nb\nc\nD\n"},
+		{"the same", "a\nb\n", "a\nB\n", "a\nB\n", "a\nB\n"},
+		{"added apart", "a\nb\nc\n", "x\na\nb\nc\n", "a\nb\nc\ny\n", "x\na\nb\nc\ny\n"},
+		{"one removes", "a\nb\nc\nd\n", "b\nc\nd\n", "a\nb\nc\nd\ne\n", "b\nc\nd\ne\n"},
+		{"the same line", "a\nb\n", "a\nB\n", "a\nBB\n", ""},
+		{"neighbours", "a\nb\nc\n", "A\nb\nc\n", "a\nB\nc\n", ""},
+		{"inside what the other removed", "a\nb\nc\nd\n", "a\nd\n", "a\nb\nx\nc\nd\n", ""},
+		{"both add there", "a\n", "a\nx\n", "a\ny\n", ""},
+		{"no text", "a\n", "a\x00\n", "b\n", ""},
+	} {
+		got, err := Merge(tt.base, tt.ours, tt.theirs)
+		if got != tt.want || (err != nil) != (tt.want == "") {
+			t.Errorf("%s: %q, %v, want %q", tt.name, got, err, tt.want)
+		}
+	}
+}
+
+// Merging with a side that changed nothing gives the other.
+func FuzzMerge(f *testing.F) {
+	f.Add("a\nb\nc\n", "a\nB\nc\n", "x\na\nb\nc\n")
+	f.Add("", "a", "b\n")
+	f.Fuzz(func(t *testing.T, base, ours, theirs string) {
+		if merged, err := Merge(base, ours, base); err == nil && merged != ours {
+			t.Errorf("%q and no change of %q: %q", ours, base, merged)
+		}
+		one, err := Merge(base, ours, theirs)
+		other, err2 := Merge(base, theirs, ours)
+		if (err == nil) != (err2 == nil) || err == nil && one != other {
+			t.Errorf("%q and %q of %q: %q, %q, %v, %v", ours, theirs, base, one, other, err, err2)
+		}
+	})
+}

@@ -1,0 +1,215 @@
+package changes
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"daycare/engine/disk"
+)
+
+// A desk is a folder that an agent writes in, turn by turn.
+type desk struct {
+	t      *testing.T
+	dir    string
+	store  Store
+	undone map[string]bool // by turn
+}
+
+func newDesk(t *testing.T) desk {
+	t.Helper()
+	home := t.TempDir()
+	return desk{t: t, dir: t.TempDir(), store: Undo(disk.NewVolume(home), filepath.Join(home, "agents", "one")), undone: map[string]bool{}}
+}
+
+// write is what a tool does in a turn; "" removes the file.
+func (d desk) write(turn int, path, text string) {
+	d.t.Helper()
+	before, err := lookIn(d.dir, path)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	old, err := os.ReadFile(filepath.Join(d.dir, path))
+	if err != nil && !before.Missing() {
+		d.t.Fatal(err)
+	}
+	w := Written{At: disk.StampOf(time.Now()), Turn: fmt.Sprint("t", turn), Call: fmt.Sprint("c", turn, path), Folder: d.dir, Path: path,
+		Before: before}
+	if text != "" {
+		w.After = StateOf([]byte(text), 0o644)
+	}
+	if err := d.store.Note(w, old, []byte(text)); err != nil {
+		d.t.Fatal(err)
+	}
+	d.by(path, text)
+}
+
+// by is what somebody else does.
+func (d desk) by(path, text string) {
+	d.t.Helper()
+	name := filepath.Join(d.dir, path)
+	err := os.Remove(name)
+	if text != "" {
+		err = errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644))
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d desk) takes() []Take {
+	d.t.Helper()
+	list, err := d.store.Written()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	takes, err := Back(list, func(w Written) bool { return d.undone[w.Turn] })
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return takes
+}
+
+func (d desk) expect(want ...string) []Take {
+	d.t.Helper()
+	var got []string
+	takes := d.takes()
+	for _, t := range takes {
+		got = append(got, fmt.Sprint(t.Path, " ", strings.Join(t.Turns, "+"), " ", t.Standing))
+	}
+	if !slices.Equal(got, want) {
+		d.t.Fatalf("offered are %q, want %q", got, want)
+	}
+	return takes
+}
+
+// Ten turns of an agent, with edits of others between; the last seven are taken back.
+func TestTenTurnsTakenBack(t *testing.T) {
+	d := newDesk(t)
+	text := "one\ntwo\nthree\nfour\nfive\nsix\n"
+	d.by("since", text)
+	d.by("deleted", "old\n")
+	d.by("between", "old\n")
+	d.write(1, "kept", "1\n")
+	d.write(2, "ready", "2\n")
+	d.write(3, "kept", "3\n")
+	d.write(4, "ready", "4\n")
+	d.write(4, "dir/new", "4\n")
+	d.write(5, "ready", "5\n")
+	d.write(5, "between", "5\n")
+	d.by("between", "mine\n")
+	d.write(6, "between", "6\n")
+	d.write(7, "since", strings.Replace(text, "two", "TWO", 1))
+	d.by("since", strings.Replace(strings.Replace(text, "two", "TWO", 1), "five", "FIVE", 1))
+	d.write(8, "deleted", "")
+	d.write(9, "clash", "9\n")
+	d.by("clash", "mine\n")
+	d.write(10, "back", "10\n")
+	d.by("back", "")
+	for turn := 4; turn <= 10; turn++ {
+		d.undone[fmt.Sprint("t", turn)] = true
+	}
+	takes := d.expect("back t10 before", "between t5+t6 between", "clash t9 since", "deleted t8 ready", "dir/new t4 ready",
+		"ready t4+t5 ready", "since t7 since")
+
+	ready := slices.DeleteFunc(slices.Clone(takes), func(t Take) bool { return t.Standing != Ready })
+	results, err := d.store.TakeBack(ready, false)
+	if err != nil || len(Refusals(results)) > 0 || len(results) != 3 {
+		t.Fatal(results, err)
+	}
+	files := has(t, d.dir)
+	want := map[string]string{"kept": "3\n", "ready": "2\n", "deleted": "old\n", "between": "6\n", "clash": "mine\n",
+		"since": "one\nTWO\nthree\nfour\nFIVE\nsix\n"}
+	if fmt.Sprint(files) != fmt.Sprint(want) {
+		t.Errorf("the folder has %q", files)
+	}
+
+	rest := d.takes()
+	results, err = d.store.TakeBack(rest, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, r := range results {
+		said = append(said, strings.TrimSpace(fmt.Sprint(r.Outcome, " ", r.Path, " ", r.Why)))
+	}
+	if want := []string{"refused back it is as it was before", "done between", "refused clash it changed since and cannot be merged",
+		"refused deleted it is as it was before", "refused dir/new it is as it was before", "refused ready it is as it was before",
+		"done since"}; !slices.Equal(said, want) {
+		t.Errorf("got %q, want %q", said, want)
+	}
+	files = has(t, d.dir)
+	if files["between"] != "old\n" || files["since"] != "one\ntwo\nthree\nfour\nFIVE\nsix\n" || files["clash"] != "mine\n" {
+		t.Errorf("the folder has %q", files)
+	}
+}
+
+// What the agent wrote again after a rewind stays.
+func TestWrittenAgain(t *testing.T) {
+	d := newDesk(t)
+	d.write(1, "a", "1\n")
+	d.write(2, "a", "2\n")
+	d.write(3, "a", "3\n")
+	d.undone["t2"] = true
+	d.expect("a t2 again")
+	d.undone["t3"] = true
+	d.expect("a t2+t3 ready")
+	d.by("a", "2\n") // as if the third had been taken back alone
+	d.expect("a t2+t3 ready")
+	d.by("a", "1\n")
+	d.expect("a t2+t3 before")
+}
+
+func TestAHalfWrittenLineIsLeftOut(t *testing.T) {
+	d := newDesk(t)
+	d.write(1, "a", "1\n")
+	path := filepath.Join(d.store.Dir, writtenName)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, append(good, `{"at":"2026`...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := d.store.Written(); err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	d.write(2, "a", "2\n")
+	if list, err := d.store.Written(); err != nil || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	if err := os.WriteFile(path, append([]byte("{broken}\n"), good...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.store.Written(); err == nil || !strings.Contains(err.Error(), "written.jsonl:1") {
+		t.Error(err)
+	}
+}
+
+// takeAll takes all back that an agent wrote.
+func takeAll(agentDir string) int {
+	s := Undo(disk.NewVolume(filepath.Dir(filepath.Dir(agentDir))), agentDir)
+	if _, err := s.TakeBack(nil, false); err != nil { // what was cut
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	list, err := s.Written()
+	var takes []Take
+	if err == nil {
+		takes, err = Back(list, func(Written) bool { return true })
+	}
+	if err == nil {
+		takes = slices.DeleteFunc(takes, func(t Take) bool { return t.Standing == Before })
+		_, err = s.TakeBack(takes, false)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
