@@ -2,6 +2,7 @@ package providers
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -195,4 +196,11 @@ func AppendString(dst []byte, s string) []byte {
 	}
 
 	return append(append(dst, s[start:]...), '"')
+}
+
+// AppendData appends data as the rest of a JSON string, with its end: a data URL.
+func AppendData(dst []byte, kind string, data []byte) []byte {
+	prefix := AppendString(nil, "data:"+kind+";base64,")
+	dst = append(dst, prefix[:len(prefix)-1]...)
+	return append(base64.StdEncoding.AppendEncode(dst, data), '"')
 }

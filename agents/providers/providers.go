@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -147,6 +148,19 @@ func Attached(r Result) string {
 		return "Images"
 	}
 	return "Files"
+}
+
+// InWords is the text of a result, for a wire that has no field for an error or for nothing.
+func (r Result) InWords() string {
+	s := r.Text
+	if strings.TrimSpace(s) == "" {
+		s = "(no output)"
+	}
+	if r.IsError && !strings.HasPrefix(strings.ToLower(s), "error") {
+		s = "Error: " + s
+	}
+
+	return s
 }
 
 func (Text) part()      {}

@@ -1,8 +1,10 @@
 package chat
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -48,6 +50,21 @@ type Call struct {
 	Media  string // of Body
 	Body   io.Reader
 	Within time.Duration // 0: half a minute
+}
+
+// With returns the call with JSON parameters; nil: none.
+func (c Call) With(params any) (Call, error) {
+	c.Media = "application/json"
+	if params == nil {
+		return c, nil
+	}
+	data, err := json.Marshal(params)
+	if err != nil {
+		return c, fmt.Errorf("encode %s: %w", c.Name, err)
+	}
+	c.Body = bytes.NewReader(data)
+
+	return c, nil
 }
 
 // An Answer is what an API said, whatever its status.

@@ -70,15 +70,11 @@ func code(err error, any ...int) bool {
 
 // call makes a call with JSON parameters (nil: none) and reads its result.
 func (a *api) call(ctx context.Context, name, method, path string, params, result any) error {
-	var body io.Reader
-	if params != nil {
-		data, err := json.Marshal(params)
-		if err != nil {
-			return fmt.Errorf("encode %s: %w", name, err)
-		}
-		body = bytes.NewReader(data)
+	c, err := chat.Call{Name: name, Method: method, Path: path}.With(params)
+	if err != nil {
+		return err
 	}
-	return a.send(ctx, chat.Call{Name: name, Method: method, Path: path, Media: "application/json", Body: body}, result)
+	return a.send(ctx, c, result)
 }
 
 func (a *api) send(ctx context.Context, c chat.Call, result any) error {

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"encoding/base64"
 	"slices"
 	"strconv"
 	"strings"
@@ -240,7 +239,7 @@ func appendResults(b []byte, m *providers.Message) []byte {
 		b = append(b, `{"role":"tool","tool_call_id":`...)
 		b = providers.AppendString(b, r.CallID)
 		b = append(b, `,"content":`...)
-		b = providers.AppendString(b, resultText(r))
+		b = providers.AppendString(b, r.InWords())
 		b = append(b, '}')
 		if len(r.Images)+len(r.Documents) > 0 {
 			withFiles = append(withFiles, r)
@@ -269,19 +268,6 @@ func appendResults(b []byte, m *providers.Message) []byte {
 	return append(b, "]}"...)
 }
 
-// resultText says in words what the format has no field for.
-func resultText(r providers.Result) string {
-	s := r.Text
-	if strings.TrimSpace(s) == "" {
-		s = "(no output)"
-	}
-	if r.IsError && !strings.HasPrefix(strings.ToLower(s), "error") {
-		s = "Error: " + s
-	}
-
-	return s
-}
-
 func appendText(b []byte, text string) []byte {
 	b = append(b, `{"type":"text","text":`...)
 	b = providers.AppendString(b, text)
@@ -290,19 +276,12 @@ func appendText(b []byte, text string) []byte {
 
 func appendImage(b []byte, image providers.Image) []byte {
 	b = append(b, `{"type":"image_url","image_url":{"url":`...)
-	return append(appendData(b, image.MimeType, image.Data), "}}"...)
+	return append(providers.AppendData(b, image.MimeType, image.Data), "}}"...)
 }
 
 func appendDocument(b []byte, d providers.Document) []byte {
 	b = append(b, `{"type":"file","file":{"filename":`...)
 	b = providers.AppendString(b, d.Name)
 	b = append(b, `,"file_data":`...)
-	return append(appendData(b, d.MimeType, d.Data), "}}"...)
-}
-
-// appendData writes a file as a data URL.
-func appendData(b []byte, kind string, data []byte) []byte {
-	prefix := providers.AppendString(nil, "data:"+kind+";base64,")
-	b = append(b, prefix[:len(prefix)-1]...)
-	return append(base64.StdEncoding.AppendEncode(b, data), '"')
+	return append(providers.AppendData(b, d.MimeType, d.Data), "}}"...)
 }

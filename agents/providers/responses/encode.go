@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"encoding/base64"
 	"strconv"
 	"strings"
 
@@ -220,7 +219,7 @@ func appendResults(b []byte, m *providers.Message) []byte {
 		b = append(separate(b, empty), `{"type":"function_call_output","call_id":`...)
 		b = providers.AppendString(b, r.CallID)
 		b = append(b, `,"output":`...)
-		b = providers.AppendString(b, resultText(r))
+		b = providers.AppendString(b, r.InWords())
 		b = append(b, '}')
 		if len(r.Images)+len(r.Documents) > 0 {
 			files = append(files, r)
@@ -248,19 +247,6 @@ func appendResults(b []byte, m *providers.Message) []byte {
 	return append(b, "]}"...)
 }
 
-// resultText says in words what the format has no field for.
-func resultText(r providers.Result) string {
-	s := r.Text
-	if strings.TrimSpace(s) == "" {
-		s = "(no output)"
-	}
-	if r.IsError && !strings.HasPrefix(strings.ToLower(s), "error") {
-		s = "Error: " + s
-	}
-
-	return s
-}
-
 func appendText(b []byte, kind, text string) []byte {
 	b = append(b, `{"type":"`...)
 	b = append(b, kind...)
@@ -271,19 +257,12 @@ func appendText(b []byte, kind, text string) []byte {
 
 func appendImage(b []byte, image providers.Image) []byte {
 	b = append(b, `{"type":"input_image","image_url":`...)
-	return append(appendData(b, image.MimeType, image.Data), '}')
+	return append(providers.AppendData(b, image.MimeType, image.Data), '}')
 }
 
 func appendDocument(b []byte, d providers.Document) []byte {
 	b = append(b, `{"type":"input_file","filename":`...)
 	b = providers.AppendString(b, d.Name)
 	b = append(b, `,"file_data":`...)
-	return append(appendData(b, d.MimeType, d.Data), '}')
-}
-
-// appendData writes a file as a data URL.
-func appendData(b []byte, kind string, data []byte) []byte {
-	prefix := providers.AppendString(nil, "data:"+kind+";base64,")
-	b = append(b, prefix[:len(prefix)-1]...)
-	return append(base64.StdEncoding.AppendEncode(b, data), '"')
+	return append(providers.AppendData(b, d.MimeType, d.Data), '}')
 }
