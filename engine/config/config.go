@@ -5,7 +5,7 @@
 // that is wrong with line and column; the valid rest goes to viper, which applies the environment
 // (DAYCARE_LOG_LEVEL=debug) on top.
 //
-// To add a setting: a field here, its default in defaults, a line in settings.example.yaml (a test
+// To add a setting: a field here, its default in Default, a line in settings.example.yaml (a test
 // compares the three).
 package config
 

@@ -187,7 +187,7 @@ func TestSlowServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	if res := fetchWith(t, ctx, local(s.URL), s.URL); res.Status == "" || time.Since(start) > 2*time.Second {
+	if res := fetchWith(t, ctx, local(s.URL), s.URL); res.Status == "" || time.Since(start) > fetchTimeout/2 {
 		t.Errorf("%q after %v", res.Status, time.Since(start))
 	}
 }
