@@ -42,5 +42,5 @@ func (s *self) address() message.Address {
 	if d.Type != address.User {
 		return message.Address{}
 	}
-	return message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
+	return d.Address()
 }

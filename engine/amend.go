@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"daycare/engine/address"
 	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -63,8 +62,7 @@ func (m *mailroom) amended(a message.Amendment) (string, bool) {
 		id, err := m.index.Resolve(a.Agent)
 		return id, err == nil
 	}
-	return m.index.Lookup(address.Descriptor{Type: address.User, Connector: a.From.Connector,
-		UserID: a.From.UserID, ChannelID: a.From.ChannelID})
+	return m.index.Lookup(ownerOf(a.From, a.For))
 }
 
 func sameUser(one, other message.Address) bool {

@@ -38,8 +38,7 @@ func (ch *chats) Say(ctx context.Context, asker, ref string, to message.Address,
 		}
 
 		meta, _ := ch.relations.place.index.Get(id)
-		d := meta.Descriptor
-		to = message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
+		to = meta.Descriptor.Address()
 	}
 	if to.Connector == "" || !ch.connectors.answers(to) {
 		return ErrNoChat
@@ -47,7 +46,7 @@ func (ch *chats) Say(ctx context.Context, asker, ref string, to message.Address,
 
 	results := make(chan message.Result, 64)
 	ch.senders.send(message.Promise{Agent: asker,
-		Outgoing: message.Outgoing{ID: key, To: to, Text: text, Files: files}, Since: time.Now(),
+		Outgoing: message.Outgoing{ID: key, To: to, Text: text, Files: files}, Since: time.Now(), Urgent: true,
 		Report: func(result message.Result) {
 			select {
 			case results <- result:
@@ -64,8 +63,7 @@ var ErrNoReaction = errors.New("this chat does not support reactions: say it in 
 // Speaks reports whether an agent can send a message to a chat at all: to its own, or,
 // where any platform with chats is connected, to that of another agent of the same user.
 func (ch *chats) Speaks(d address.Descriptor) bool {
-	own := message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
-	return ch.connectors.answers(own) || ch.connectors.any(func(c Connector) bool {
+	return ch.connectors.answers(d.Address()) || ch.connectors.any(func(c Connector) bool {
 		_, partly := c.(Answerer) // a hook, which has no chats
 		return !partly
 	})

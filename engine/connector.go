@@ -34,6 +34,14 @@ type Splitter interface {
 	Split(text string) []string
 }
 
+// An Attacher is a Splitter whose platform takes files. An answer that is longer than three
+// messages is sent as its beginning, with the whole as a file.
+type Attacher interface {
+	// Rest says, below the beginning, that the whole answer is in the file; "": no files can be
+	// sent now.
+	Rest() string
+}
+
 // An Answerer is a connector that cannot answer everywhere, such as a hook without
 // a callback. Where it cannot, no answer is promised: history is its delivery.
 type Answerer interface {

@@ -15,6 +15,7 @@ import (
 type connectors struct {
 	deliver message.Deliver
 	failed  func(id string, err error, again time.Duration)
+	events  *event.Stream
 
 	change sync.Mutex // one start, change or end at a time
 
@@ -27,14 +28,13 @@ type connectors struct {
 // A connection is one connector and its state.
 type connection struct {
 	Connector
-	state  string // of Run, one word for users
-	last   string // the last error
+	state  event.Service
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-func newConnectors(deliver message.Deliver, failed func(string, error, time.Duration)) *connectors {
-	return &connectors{deliver: deliver, failed: failed, all: map[string]*connection{}}
+func newConnectors(deliver message.Deliver, failed func(string, error, time.Duration), events *event.Stream) *connectors {
+	return &connectors{deliver: deliver, failed: failed, events: events, all: map[string]*connection{}}
 }
 
 // get returns the connector with an id.
@@ -107,7 +107,7 @@ func (c *connectors) set(list []Connector) error {
 
 	for id, one := range now {
 		if c.all[id] == nil {
-			k := &connection{Connector: one, state: "off"}
+			k := &connection{Connector: one, state: event.Service{ID: id, State: event.Off}}
 			c.all[id] = k
 			c.start(k)
 		}
@@ -170,17 +170,18 @@ func halt(list []*connection) {
 func (c *connectors) run(ctx context.Context, k *connection) {
 	for pause := restartFirst; ; {
 		began := time.Now()
-		c.setState(k, "running", nil)
-		err := guard(func() error { return k.Run(ctx, c.deliver) })
+		c.show(k, event.Connecting, nil, 0)
+		up := message.WithUp(ctx, func() { c.show(k, event.Running, nil, 0) })
+		err := guard(func() error { return k.Run(up, c.deliver) })
 		if ctx.Err() != nil {
-			c.setState(k, "stopped", nil)
+			c.show(k, event.Stopped, nil, 0)
 			return
 		}
 		if time.Since(began) > restartLast {
 			pause = restartFirst
 		}
 
-		c.setState(k, "failing", err)
+		c.show(k, event.Degraded, err, pause)
 		c.failed(k.ID(), err, pause)
 		select {
 		case <-ctx.Done():
@@ -192,12 +193,28 @@ func (c *connectors) run(ctx context.Context, k *connection) {
 	}
 }
 
-func (c *connectors) setState(k *connection, state string, err error) {
+// show sets the state of a connector. One that is degraded stays so until it is connected again:
+// a try is no news.
+func (c *connectors) show(k *connection, state string, err error, again time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k.state = state
+	now := time.Now().UTC()
+	s := &k.state
+	if s.State == event.Degraded && state == event.Connecting {
+		return
+	}
+	changed := s.State != state
+	if s.State, s.NextTry = state, nil; changed {
+		s.Since = &now
+	}
 	if err != nil {
-		k.last = err.Error()
+		next := now.Add(again)
+		changed = changed || s.LastError != err.Error()
+		s.LastError, s.NextTry = err.Error(), &next
+	}
+
+	if changed && c.events != nil {
+		c.events.Emit(event.Event{Type: event.ConnectorState, Body: *s})
 	}
 }
 
@@ -206,8 +223,8 @@ func (c *connectors) services() []event.Service {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := make([]event.Service, 0, len(c.all))
-	for id, k := range c.all {
-		list = append(list, event.Service{ID: id, State: k.state, LastError: k.last})
+	for _, k := range c.all {
+		list = append(list, k.state)
 	}
 
 	return list

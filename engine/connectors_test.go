@@ -47,6 +47,9 @@ func (n *notes) take() []string {
 func (l *line) ID() string { return l.id }
 func (l *line) Run(ctx context.Context, _ message.Deliver) error {
 	l.notes.add(l.id + " begins")
+	if l.fail == nil {
+		message.Up(ctx)
+	}
 	if l.fail != nil {
 		return l.fail
 	}
@@ -64,7 +67,7 @@ func (l *line) Send(context.Context, message.Outgoing) (string, error) { return 
 func TestConnectorsAreChangedWhileTheyRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n notes
-		l := newConnectors(nil, func(string, error, time.Duration) {})
+		l := newConnectors(nil, func(string, error, time.Duration) {}, nil)
 		a, b := &line{id: "a", notes: &n}, &line{id: "b", notes: &n}
 		if err := l.set([]Connector{a, b}); err != nil {
 			t.Fatal(err)
@@ -105,7 +108,7 @@ func TestConnectorsAreChangedWhileTheyRun(t *testing.T) {
 		if _, ok := l.get("a"); ok {
 			t.Error("a removed connector still sends")
 		}
-		if got := l.services(); len(got) != 1 || got[0] != (event.Service{ID: "c", State: "running"}) {
+		if got := l.services(); len(got) != 1 || got[0].ID != "c" || got[0].State != event.Running {
 			t.Errorf("services %+v, want c running", got)
 		}
 
@@ -121,24 +124,41 @@ func TestAFailingConnectorIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n notes
 		failed := 0
-		l := newConnectors(nil, func(string, error, time.Duration) { failed++ })
+		stream := event.NewStream("t")
+		told := stream.Subscribe(t.Context())
+		l := newConnectors(nil, func(string, error, time.Duration) { failed++ }, stream)
 		must(t, l.set([]Connector{&line{id: "a", notes: &n, fail: errors.New("port taken")}}))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { l.receive(ctx); close(done) }()
 		time.Sleep(2 * restartFirst)
 		synctest.Wait()
-		if got := l.services()[0]; failed < 2 || got.State != "failing" || got.LastError != "port taken" {
+		got := l.services()[0]
+		if failed < 2 || got.State != event.Degraded || got.LastError != "port taken" {
 			t.Errorf("failed %d times, %+v", failed, got)
+		}
+		if got.Since == nil || !got.Since.Before(time.Now().Add(-restartFirst)) || got.NextTry == nil || !got.NextTry.After(time.Now()) {
+			t.Errorf("since %v, next try %v: want since its first failure, and a try that is still to come", got.Since, got.NextTry)
 		}
 
 		must(t, l.set([]Connector{&line{id: "a", notes: &n}}))
 		synctest.Wait()
-		if got := l.services()[0]; got.State != "running" || got.LastError != "" {
+		if got := l.services()[0]; got.State != event.Running || got.LastError != "" || got.NextTry != nil {
 			t.Errorf("the new one: %+v", got)
 		}
 		cancel()
 		<-done
+
+		var states []string
+		for len(told) > 0 {
+			if e := <-told; e.Type == event.ConnectorState {
+				states = append(states, e.Body.(event.Service).State)
+			}
+		}
+		want := []string{event.Connecting, event.Degraded, event.Connecting, event.Running, event.Stopped}
+		if !slices.Equal(states, want) {
+			t.Errorf("events tell %q, want %q: each change once", states, want)
+		}
 	})
 }
 
@@ -163,7 +183,7 @@ func TestPausesOfAConnector(t *testing.T) {
 			if pauses = append(pauses, pause); len(pauses) == 12 {
 				cancel()
 			}
-		})
+		}, nil)
 		lasts := make([]time.Duration, 12)
 		lasts[10], lasts[11] = restartLast+time.Second, restartLast
 		must(t, l.set([]Connector{&spell{&line{id: "a"}, lasts}}))
@@ -183,8 +203,8 @@ func TestPausesOfAConnector(t *testing.T) {
 func TestPromisesLeaveByTheNewConnector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n notes
-		l := newConnectors(nil, func(string, error, time.Duration) {})
-		s := newSenders(l.get, event.NewStream("t"), slog.New(slog.DiscardHandler))
+		l := newConnectors(nil, func(string, error, time.Duration) {}, nil)
+		s := newSenders(l.get, Outlet{}, event.NewStream("t"), slog.New(slog.DiscardHandler))
 		results := make(chan message.Result, 10)
 		promise := func(id string) message.Promise {
 			return message.Promise{Outgoing: message.Outgoing{ID: id, To: message.Address{Connector: "a", ChannelID: id}, Text: "x"},

@@ -84,14 +84,22 @@ func (m *mailroom) agentOf(in message.Incoming) (string, error) {
 		return "", fmt.Errorf("%w: neither an agent nor an address was given", message.ErrUnknownAgent)
 	}
 
-	d := address.Descriptor{Type: address.User, Connector: in.From.Connector,
-		UserID: in.From.UserID, ChannelID: in.From.ChannelID}
+	d := ownerOf(in.From, in.For)
 	if id, ok := m.index.Lookup(d); ok {
 		return id, nil
 	}
 
 	meta, err := m.registrar.create(d)
 	return meta.ID, err
+}
+
+// ownerOf describes the agent that an address maps to, or the one that it is said to be for.
+func ownerOf(from message.Address, of *message.Address) address.Descriptor {
+	if of != nil {
+		return address.Of(*of)
+	}
+	from.ThreadID = "" // a thread has no agent of its own unless it is said
+	return address.Of(from)
 }
 
 // postHere appends an item to an agent's inbox and wakes the agent.

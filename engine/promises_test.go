@@ -30,7 +30,7 @@ func newPost(known map[string]Connector) *post {
 		defer p.mu.Unlock()
 		c, ok := p.known[id]
 		return c, ok
-	}, event.NewStream("t"), slog.New(slog.DiscardHandler))
+	}, Outlet{}, event.NewStream("t"), slog.New(slog.DiscardHandler))
 
 	return p
 }

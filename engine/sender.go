@@ -22,7 +22,12 @@ const (
 	sendLimit  = 2 * time.Minute
 )
 
-type chat struct{ connector, channel string }
+// A chat is what has a sender. What waits for the end of quiet hours has one of its own, so that
+// it holds up no answer.
+type chat struct {
+	connector, channel string
+	later              bool
+}
 
 // senders deliver promised answers: one sender a chat, so that the order of a chat
 // is kept over all agents and a chat that is down delays no other. A sender exists
@@ -33,6 +38,7 @@ type chat struct{ connector, channel string }
 // is on its way.
 type senders struct {
 	connector func(id string) (Connector, bool)
+	outlet    Outlet
 	events    *event.Stream
 	log       *slog.Logger
 
@@ -56,12 +62,14 @@ type account struct {
 // A promise is an answer on its way. It ends with its context.
 type promise struct {
 	message.Promise
+	chat   chat
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-func newSenders(connector func(id string) (Connector, bool), events *event.Stream, log *slog.Logger) *senders {
-	s := &senders{connector: connector, events: events, log: log, waits: map[chat][]*promise{}, accounts: map[string]*account{}}
+func newSenders(connector func(id string) (Connector, bool), outlet Outlet, events *event.Stream, log *slog.Logger) *senders {
+	s := &senders{connector: connector, outlet: outlet, events: events, log: log,
+		waits: map[chat][]*promise{}, accounts: map[string]*account{}}
 	s.idle = sync.NewCond(&s.mu)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -136,7 +144,7 @@ func (s *senders) unrecorded() map[string][]message.Result {
 
 // send queues a promise behind what its chat still has to send.
 func (s *senders) send(p message.Promise) {
-	c := chat{p.To.Connector, p.To.ChannelID}
+	c := chat{p.To.Connector, p.To.ChannelID, s.disturbs(p)}
 	if crash.Bug("onelane") {
 		c = chat{}
 	}
@@ -155,7 +163,7 @@ func (s *senders) send(p message.Promise) {
 		return
 	}
 
-	made := &promise{Promise: p}
+	made := &promise{Promise: p, chat: c}
 	made.ctx, made.cancel = context.WithCancel(s.ctx)
 	a.outs[p.ID] = made
 	_, running := s.waits[c]
@@ -185,7 +193,7 @@ func (s *senders) drop(agent string) {
 	clear(a.outs) // from here on the sender reports nothing of them
 	for _, p := range dropped {
 		p.cancel()
-		c := chat{p.To.Connector, p.To.ChannelID}
+		c := p.chat
 		if i := slices.Index(s.waits[c], p); i > 0 { // the first one is being sent
 			s.waits[c] = slices.Delete(s.waits[c], i, i+1)
 		}
@@ -242,6 +250,9 @@ func (s *senders) work(c chat) {
 		p := s.waits[c][0]
 		s.mu.Unlock()
 
+		if c.later {
+			s.hold(p)
+		}
 		s.deliver(p)
 		s.forget(p)
 
@@ -263,14 +274,7 @@ func (s *senders) deliver(p *promise) {
 		return
 	}
 
-	parts := []string{p.Text}
-	if sp, ok := conn.(Splitter); ok {
-		parts = sp.Split(p.Text)
-	}
-	if len(parts) == 0 && len(p.Files) > 0 {
-		parts = []string{""} // files without a text
-	}
-
+	parts, files := s.parts(conn, p)
 	sent := false
 	for i, text := range parts {
 		if p.Done[i] {
@@ -278,7 +282,8 @@ func (s *senders) deliver(p *promise) {
 		}
 		sent = true
 		out := p.Outgoing
-		out.Part, out.Parts, out.Text = i, len(parts), text
+		out.Agent = p.Agent
+		out.Part, out.Parts, out.Text, out.Files = i, len(parts), text, files
 		if i > 0 {
 			out.Files = nil
 		}
@@ -367,6 +372,11 @@ func (s *senders) settle(p *promise, f message.Result) {
 func (s *senders) close(grace time.Duration) {
 	timer := time.AfterFunc(grace, s.cancel)
 	s.mu.Lock()
+	for c, waits := range s.waits {
+		for i := 0; c.later && i < len(waits); i++ {
+			waits[i].cancel() // the night is longer
+		}
+	}
 	for len(s.waits) > 0 && s.ctx.Err() == nil {
 		s.idle.Wait()
 	}

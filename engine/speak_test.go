@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"daycare/engine/address"
+	"daycare/engine/event"
 	"daycare/engine/message"
 )
 
@@ -76,7 +77,7 @@ func TestConnectorsReceive(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- s.Receive(ctx) }()
 	r := <-room.got
-	if list := s.Connectors(); len(list) != 1 || list[0].State != "running" {
+	if list := s.Connectors(); len(list) != 1 || list[0].State != event.Connecting {
 		t.Errorf("while it receives: %+v", list)
 	}
 

@@ -51,8 +51,23 @@ type Options struct {
 	// Awake returns how many agents can be awake at a time; 0, or a nil function: any number.
 	// It is never more than there are file descriptors for.
 	Awake func() int
+	Outlet
+}
+
+// Outlet is how answers leave.
+type Outlet struct {
 	// Grace is how long deliveries may still run at shutdown.
 	Grace time.Duration
+	// Keep stores a text as a file under the id of an answer, so that it can be sent as one. It
+	// may be called again for the same id, of which it must keep one copy. nil: long answers are
+	// sent in parts only.
+	Keep func(id, name string, content []byte) (message.File, error)
+	// Speak returns an answer as sound, to be sent with it. It may be called again for the same
+	// answer. false, or a nil function: it is not spoken.
+	Speak func(ctx context.Context, out message.Outgoing) (message.File, bool)
+	// Quiet returns until when a chat is not to be disturbed by what nobody asked for; the zero
+	// time, or a nil function: it can be.
+	Quiet func(to message.Address) time.Time
 }
 
 // Files are the files that a System works on.
@@ -150,7 +165,7 @@ func New(o Options) (*System, error) {
 		folders: o.Folders}
 	a.connectors = newConnectors(newRateLimit(mail.Deliver, o.PerMinute).deliver, func(id string, err error, again time.Duration) {
 		o.Log.Error("connector failed", "connector", id, "err", err, "again", again)
-	})
+	}, o.Events)
 	if err := a.connectors.set(o.Connectors); err != nil {
 		return nil, err
 	}
@@ -165,7 +180,7 @@ func New(o Options) (*System, error) {
 			return parentConnector{mail}, true
 		}
 		return a.connectors.get(id)
-	}, o.Events, o.Log)
+	}, o.Outlet, o.Events, o.Log)
 
 	dir := &directory{place: p, actors: a, asks: o.Asks, answers: o.Answers, budget: o.Budget, queue: o.Queue}
 	asks := &approvals{place: p, asks: o.Asks, actors: a, mailroom: mail}

@@ -175,7 +175,8 @@ var imports = map[string][]string{
 
 	"connectors":                     {"connectors/chat", "engine/finding", "engine/form", "engine/message"},
 	"connectors/format":              {},
-	"connectors/ingress":             {},
+	"connectors/ingress":             {"engine/message"},
+	"connectors/speech":              {"connectors/chat"},
 	"connectors/chat":                {"engine/message", "engine/inbox", "engine/event", "engine/permission", "engine/disk"},
 	"connectors/connectortest":       {"connectors/chat", "engine/..."},
 	"connectors/connectortest/table": {},

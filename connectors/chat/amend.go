@@ -14,7 +14,8 @@ import (
 // changed where it waits; later the agent is told with its next message. In a group that is
 // said only of messages to us: who knows what the others were about.
 func (d *Desk) amend(ctx context.Context, deliver message.Deliver, p Post) error {
-	a := message.Amendment{From: p.From, Agent: d.o.AgentID, MessageID: p.Amends, Text: p.Text, Deleted: p.Deleted}
+	a := message.Amendment{From: p.From, MessageID: p.Amends, Text: p.Text, Deleted: p.Deleted}
+	a.Agent, a.For = d.who.reached(p)
 	if q := strings.TrimSpace(p.Quote); q != "" && !a.Deleted {
 		a.Text = quoted(q) + "\n\n" + a.Text
 	}

@@ -306,7 +306,7 @@ func TestAnAgentThatManyShare(t *testing.T) {
 	}
 	eve.Text = "hello"
 	d.says(t, w, eve)
-	if id, ok := d.who.agent(ada); id != "agent1" || !ok {
+	if id, ok := d.who.agent(Post{From: ada}); id != "agent1" || !ok {
 		t.Errorf("the agent of all is %q", id)
 	}
 	if to, ok := d.who.home("agent1"); to.ChannelID != "c9" || !ok {

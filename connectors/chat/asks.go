@@ -37,6 +37,15 @@ func choices(p permission.Pending) (list []Choice) {
 	return list
 }
 
+// labelled are the choices in the language of the connector.
+func (q *approvals) labelled(p permission.Pending) []Choice {
+	list := choices(p)
+	for i := range list {
+		list[i].Label = q.voice.t(list[i].Label)
+	}
+	return list
+}
+
 // maxLabel is how long the text of a button may be, in characters; Slack takes 75. The
 // card above it has the whole.
 const maxLabel = 70
@@ -98,14 +107,14 @@ func (q *approvals) show(ctx context.Context, p permission.Pending) {
 		q.put(ctx, p, owner)
 	}
 	if q.cards.has(p.Token) {
-		q.voice.sayTo(ctx, to, "", forOwner(p))
+		q.voice.sayTo(ctx, to, "", q.forOwner(p))
 	}
 }
 
 // forOwner tells a guest that an owner has to answer.
-func forOwner(p permission.Pending) string {
-	return "This needs an owner's approval: " + code(p.Request.Tag) + ". You may deny it: `deny " +
-		p.Token[:permission.CodeLength] + "`, as a command."
+func (q *approvals) forOwner(p permission.Pending) string {
+	return q.voice.t("This needs an owner's approval: %s. You may deny it: `deny %s`, as a command.", code(p.Request.Tag),
+		p.Token[:permission.CodeLength])
 }
 
 // code is a short text as it is shown in a sentence.
@@ -118,24 +127,69 @@ func (q *approvals) put(ctx context.Context, p permission.Pending, to message.Ad
 	k := card{To: to, Text: q.describe(ctx, p)}
 	c, ok := q.voice.platform.(CardSender)
 	if !ok {
-		q.cards.put(p.Token, k)
-		q.voice.sayTo(ctx, to, "", k.Text+"\n\nAnswer with:\n"+q.typed(p))
+		q.post(ctx, p, to, k)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, sayTime)
 	defer cancel()
 	var err error
-	if k.Remote, err = c.Card(ctx, to, k.Text, choices(p)); err != nil {
+	if k.Remote, err = c.Card(ctx, to, k.Text, q.labelled(p)); err != nil {
 		q.log.Warn("approval request not shown; retrying", "token", p.Token, "err", err)
 		return
 	}
 	q.cards.put(p.Token, k)
 }
 
+// post shows a request where there are no buttons: the answers are typed, or are reactions.
+func (q *approvals) post(ctx context.Context, p permission.Pending, to message.Address, k card) {
+	how := q.voice.t("Answer with:")
+	poster, ok := q.voice.platform.(Poster)
+	if !ok {
+		q.cards.put(p.Token, k)
+		q.voice.sayTo(ctx, to, "", k.Text+"\n\n"+how+"\n"+q.typed(p))
+		return
+	}
+	if whole(p.Request) {
+		how = q.voice.t("Answer by reacting to this message with %s (once) or %s (deny), or with:", "👍", "👎")
+	}
+	ctx, cancel := context.WithTimeout(ctx, sayTime)
+	defer cancel()
+	var err error
+	if k.Remote, err = poster.Post(ctx, to, "", k.Text+"\n\n"+how+"\n"+q.typed(p)); err != nil {
+		q.log.Warn("approval request not shown; retrying", "token", p.Token, "err", err)
+		return
+	}
+	q.cards.put(p.Token, k)
+}
+
+// meant are the reactions that answer a request.
+var meant = map[string]permission.Decision{"👍": permission.Once, "✅": permission.Once, "✔": permission.Once,
+	"👎": permission.Deny, "❌": permission.Deny,
+	"+1": permission.Once, "thumbsup": permission.Once, "white_check_mark": permission.Once,
+	"-1": permission.Deny, "thumbsdown": permission.Deny, "x": permission.Deny}
+
+// reacted takes a reaction to a request as its answer; false: it is none.
+func (q *approvals) reacted(ctx context.Context, p Post) bool {
+	emoji := strings.Map(func(r rune) rune {
+		if r == '\uFE0F' || r >= '\U0001F3FB' && r <= '\U0001F3FF' { // coloured, and the colour of skin
+			return -1
+		}
+		return r
+	}, p.Reaction.Emoji)
+	decision, ok := meant[strings.Trim(emoji, ":")]
+	token := q.cards.shownAs(p.From.ChannelID, p.Reaction.To)
+	if !ok || token == "" {
+		return false
+	}
+	q.voice.say(ctx, p, q.decide(ctx, p.From, decision, token))
+
+	return true
+}
+
 // typed are the answers of a request as users type them where there are no buttons.
 func (q *approvals) typed(p permission.Pending) string {
 	var b strings.Builder
-	for _, c := range choices(p) {
+	for _, c := range q.labelled(p) {
 		word, _, _ := strings.Cut(c.Data, " ")
 		fmt.Fprintf(&b, "- `%s%s %s`: %s\n", q.o.mark(), word, p.Token[:permission.CodeLength], c.Label)
 	}
@@ -156,13 +210,13 @@ func (q *approvals) describe(ctx context.Context, p permission.Pending) string {
 			who = strings.TrimSpace(a.Handle + " " + a.Name)
 		}
 	}
-	text := "**Permission needed** by " + permission.VisibleLine(who)
+	text := q.voice.t("**Permission needed** by %s", permission.VisibleLine(who))
 	if _, ok := permission.BudgetOf(p.Request.Tag); ok {
-		text = "**Paused at a budget**: " + permission.VisibleLine(who)
+		text = q.voice.t("**Paused at a budget**: %s", permission.VisibleLine(who))
 	}
 	card := p.Request.Card()
 	if !whole(p.Request) {
-		return text + fmt.Sprintf("\n\nThe request is %d characters long: too long to show here in full, so it cannot "+
+		return text + "\n\n" + q.voice.t("The request is %d characters long: too long to show here in full, so it cannot "+
 			"be allowed here. Read and answer it on the computer:\n\n"+
 			"```\ndaycare permissions show %s\n```", len([]rune(card)), p.Token)
 	}
@@ -192,14 +246,14 @@ func offered(r permission.Request) (text string) {
 func (d *Desk) Answer(ctx context.Context, from message.Address, data string) string {
 	from.Connector = d.o.ID
 	if !d.gate.allows(from.UserID) {
-		return "I work for another user."
+		return d.voice.t("I work for another user.")
 	}
 	word, token, _ := strings.Cut(data, " ")
 	decision, ok := decisions[word]
 	if !ok || token == "" {
-		return "That button does nothing."
+		return d.voice.t("That button does nothing.")
 	}
-	return d.approvals.decide(ctx, from, decision, token)
+	return d.voice.t(d.approvals.decide(ctx, from, decision, token))
 }
 
 // decide answers a request for a user, by its token or the beginning of it.
@@ -224,7 +278,8 @@ func (q *approvals) decide(ctx context.Context, from message.Address, decision p
 		q.log.Error("decision not accepted", "token", token, "err", err)
 		return "I could not save your answer. Try again."
 	case earlier != nil && earlier.Decision != "":
-		return fmt.Sprintf("%s has already answered: %s.", orSomebody(earlier.DecidedBy), strings.ToLower(told[earlier.Decision]))
+		answer := strings.ToLower(q.voice.t(told[earlier.Decision]))
+		return q.voice.t("%s has already answered: %s.", q.orSomebody(earlier.DecidedBy), answer)
 	case earlier != nil:
 		return "The request is already answered."
 	}
@@ -233,13 +288,13 @@ func (q *approvals) decide(ctx context.Context, from message.Address, decision p
 	} else {
 		q.cards.take(token) // the result is shown here
 	}
-	return told[decision] + "."
+	return q.voice.t(told[decision]) + "."
 }
 
 // token finds the one request that a code means and that this user may answer.
 func (q *approvals) token(from message.Address, code string, decision permission.Decision) (token, refused string) {
 	if len(code) < 4 {
-		return "", fmt.Sprintf("Say which one: `%spermissions` lists pending approvals.", q.o.mark())
+		return "", q.voice.t("Say which one: `%spermissions` lists pending approvals.", q.o.mark())
 	}
 	var found []permission.Pending
 	for _, p := range q.host.Asks.List() {
@@ -274,17 +329,17 @@ func (q *approvals) settle(ctx context.Context, token string, decision permissio
 	if !ok || k.To == (message.Address{}) {
 		return
 	}
-	outcome := "Answered"
+	outcome := q.voice.t("Answered")
 	switch decision {
 	case "":
 	case permission.Freed:
-		outcome = told[decision]
+		outcome = q.voice.t(told[decision])
 	default:
-		outcome = told[decision] + " by " + orSomebody(by)
+		outcome = q.voice.t("%s by %s", q.voice.t(told[decision]), q.orSomebody(by))
 	}
 	c, ok := q.voice.platform.(CardSender)
 	if !ok || k.Remote == "" {
-		q.voice.sayTo(ctx, k.To, "", "The request "+token[:min(len(token), permission.CodeLength)]+" is closed: "+outcome+".")
+		q.voice.sayTo(ctx, k.To, "", q.voice.t("The request %s is closed: %s.", token[:min(len(token), permission.CodeLength)], outcome))
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, sayTime)
@@ -294,9 +349,9 @@ func (q *approvals) settle(ctx context.Context, token string, decision permissio
 	}
 }
 
-func orSomebody(by string) string {
+func (q *approvals) orSomebody(by string) string {
 	if by == "" {
-		return "somebody"
+		return q.voice.t("somebody")
 	}
 	return by
 }
@@ -317,7 +372,7 @@ func (q *approvals) list(ctx context.Context, p Post) {
 	}
 	for _, ask := range mine {
 		if !q.who.mayAllow(p.From, ask, permission.Once) {
-			q.voice.say(ctx, p, forOwner(ask))
+			q.voice.say(ctx, p, q.forOwner(ask))
 			continue
 		}
 		q.cards.take(ask.Token) // shown again, at the end of the chat

@@ -81,6 +81,18 @@ func (c *cards) has(token string) bool {
 	return ok
 }
 
+// shownAs is the request that a message shows; "": none.
+func (c *cards) shownAs(channel, remote string) (token string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for token, k := range c.shown {
+		if k.Remote != "" && k.Remote == remote && k.To.ChannelID == channel {
+			return token
+		}
+	}
+	return ""
+}
+
 func (c *cards) put(token string, k card) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

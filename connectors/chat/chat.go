@@ -45,6 +45,19 @@ type DirectMessenger interface {
 	Direct(userID string) (to message.Address, ok bool)
 }
 
+// A Poster says things that can be referred to later: a request that users answer with a reaction.
+type Poster interface {
+	// Post is Say that returns the platform's id of the message.
+	Post(ctx context.Context, to message.Address, replyTo, text string) (id string, err error)
+}
+
+// An Editor can change what it said, so that an answer can be read while it is written.
+type Editor interface {
+	Poster
+	// Edit replaces the text of a message of ours. The same text again changes nothing.
+	Edit(ctx context.Context, to message.Address, id, text string) error
+}
+
 // A Choice is one button.
 type Choice struct{ Label, Data string }
 
@@ -61,12 +74,30 @@ type Host struct {
 	Session   func(agent string) (Session, error)
 	// Owners are the users of a connector who answer for what agents ask, and the rights
 	// that the others may give their own agents. nil: the first of Options.Allow, none.
-	Owners    func(connector string) (ids []string, ceiling permission.Set)
-	Admission Admission // nil: the allow list has the last word
+	Owners func(connector string) (ids []string, ceiling permission.Set)
+	Household
 	// Switch changes the model of an agent and says what is active from its next
 	// turn on. Its error is for users: it names what may have been meant.
 	Switch func(ctx context.Context, agent, model string) (now string, err error)
 	Own    Own
+}
+
+// Household is what the settings say about the people who chat.
+type Household struct {
+	Admission Admission                   // nil: the allow list has the last word
+	Talk      func(connector string) Talk // as the settings are now; nil: the defaults
+	// Hear writes a voice message down. With ErrDeaf, or if it is nil, nothing does.
+	Hear   func(ctx context.Context, v Voice) (text string, err error)
+	Linked func(user message.Address) (agent string, ok bool) // the agent of a person who uses several connectors; nil: nobody does
+}
+
+// A Talk says how users and agents talk over a connector.
+type Talk struct {
+	Always    bool   // all messages of groups are for the agent
+	Reactions bool   // a reaction is a message, which begins a turn
+	Stream    bool   // answers are shown while they are written
+	Language  string // of the fixed texts: "en", "de", "zh", "es"; "" is en
+	AgentPer  string // "user", "chat" or "thread": who shares an agent in groups; "" is user
 }
 
 // Own are the commands that users of the workspace wrote as files.
@@ -149,11 +180,19 @@ type Post struct {
 	Amended
 }
 
+// A Reaction is an emoji that a sender put under a message. The zero value is none.
+type Reaction struct {
+	To    string // the platform's id of the message
+	Emoji string
+}
+
 // Amended is what a sender did to an earlier message of theirs. A queued one is edited, with its
 // files, or dropped; of another one the agent hears as of a Note.
 type Amended struct {
 	Amends  string // the id of the message that Text replaces, or that was deleted; "": none
 	Deleted bool
+	// Reaction is what a Note is about, if it is one.
+	Reaction Reaction
 }
 
 // A File is an attachment that is still on the platform.

@@ -74,7 +74,7 @@ func (cs *commands) run(ctx context.Context, deliver message.Deliver, p Post, na
 	case "pair":
 		cs.voice.say(ctx, p, cs.pair(ctx, p, rest))
 	case "status":
-		cs.voice.say(ctx, p, cs.about(ctx, p, status))
+		cs.voice.say(ctx, p, cs.about(ctx, p, cs.status))
 	case "context":
 		cs.voice.say(ctx, p, cs.about(ctx, p, cs.context))
 	case "model":
@@ -86,7 +86,7 @@ func (cs *commands) run(ctx context.Context, deliver message.Deliver, p Post, na
 	case "agents":
 		cs.voice.say(ctx, p, cs.agents(ctx, p))
 	case "help", "start":
-		cs.voice.say(ctx, p, "Just write to me. I also understand these commands:\n\n"+cs.list())
+		cs.voice.say(ctx, p, cs.voice.t("Just write to me. I also understand these commands:")+"\n\n"+cs.list())
 	default:
 		return cs.own(ctx, deliver, p, name, rest)
 	}
@@ -107,7 +107,7 @@ func (cs *commands) own(ctx context.Context, deliver message.Deliver, p Post, na
 		return cs.pass(ctx, deliver, p)
 	}
 
-	cs.voice.say(ctx, p, fmt.Sprintf("Unknown command `%s%s`. I understand:\n\n%s", cs.o.mark(), name, cs.list()))
+	cs.voice.say(ctx, p, cs.voice.t("Unknown command `%s%s`. I understand:", cs.o.mark(), name)+"\n\n"+cs.list())
 
 	return nil
 }
@@ -120,7 +120,7 @@ func (cs *commands) list() string {
 	}
 
 	for _, c := range all {
-		fmt.Fprintf(&b, "- %s%s: %s\n", cs.o.mark(), c.Name, c.About)
+		fmt.Fprintf(&b, "- %s%s: %s\n", cs.o.mark(), c.Name, cs.voice.t(c.About))
 	}
 
 	return b.String()
@@ -128,7 +128,8 @@ func (cs *commands) list() string {
 
 // control posts what changes the agent; a reset also stops what is in progress.
 func (cs *commands) control(ctx context.Context, deliver message.Deliver, p Post, name string) error {
-	in := message.Incoming{From: p.From, Agent: cs.o.AgentID, Kind: message.Compact, Dedupe: cs.o.ID + ":" + p.Key}
+	in := cs.who.incoming(p)
+	in.Kind = message.Compact
 	done := "I will compact this conversation."
 	if name != "compact" {
 		in.Kind, done = message.Reset, "This is a new conversation. My files and my memory stay."
@@ -146,18 +147,19 @@ func (cs *commands) control(ctx context.Context, deliver message.Deliver, p Post
 
 // place names a place of the conversation, or goes back to one.
 func (cs *commands) place(ctx context.Context, deliver message.Deliver, p Post, kind message.Kind, name string) error {
-	done := "Checkpoint set: " + cs.o.mark() + "rewind " + name + " goes back to it."
+	done := cs.voice.t("Checkpoint set: %srewind %s goes back to it.", cs.o.mark(), name)
 	switch {
 	case kind == message.Mark && (name == "" || strings.Trim(name, "0123456789") == ""):
-		cs.voice.say(ctx, p, "A checkpoint needs a name that is not a number, for example "+cs.o.mark()+"mark before.")
+		cs.voice.say(ctx, p, cs.voice.t("A checkpoint needs a name that is not a number, for example %smark before.", cs.o.mark()))
 		return nil
 	case kind == message.Rewind && name == "":
 		done = "I undo the newest turn. It stays in my history file."
 	case kind == message.Rewind:
-		done = "I go back to " + name + ", if it is in this conversation. Everything after it stays in my history file."
+		done = cs.voice.t("I go back to %s, if it is in this conversation. Everything after it stays in my history file.", name)
 	}
 
-	in := message.Incoming{From: p.From, Agent: cs.o.AgentID, Kind: kind, Text: name, Dedupe: cs.o.ID + ":" + p.Key}
+	in := cs.who.incoming(p)
+	in.Kind, in.Text = kind, name
 	if err := cs.deliver(ctx, deliver, p, in); err != nil {
 		return err
 	}
@@ -167,7 +169,7 @@ func (cs *commands) place(ctx context.Context, deliver message.Deliver, p Post, 
 }
 
 func (cs *commands) stop(ctx context.Context, p Post) string {
-	id, ok := cs.who.agent(p.From)
+	id, ok := cs.who.agent(p)
 	if !ok || cs.host.Agents == nil {
 		return "There is nothing to stop."
 	}
@@ -185,7 +187,7 @@ func (cs *commands) stop(ctx context.Context, p Post) string {
 
 // about answers a question about the agent of a chat.
 func (cs *commands) about(ctx context.Context, p Post, tell func(event.Agent) string) string {
-	id, ok := cs.who.agent(p.From)
+	id, ok := cs.who.agent(p)
 	if !ok || cs.host.Agents == nil {
 		return "We have not spoken yet."
 	}
@@ -198,16 +200,16 @@ func (cs *commands) about(ctx context.Context, p Post, tell func(event.Agent) st
 	return tell(a)
 }
 
-func status(a event.Agent) string {
-	s := "**" + a.Handle + "** is " + string(a.State)
+func (cs *commands) status(a event.Agent) string {
+	s := cs.voice.t("**%s** is %s", a.Handle, a.State)
 	if a.Detail != "" {
 		s += ": " + a.Detail
 	}
 	if a.Queued > 0 {
-		s += fmt.Sprintf("\nqueued messages: %d", a.Queued)
+		s += "\n" + cs.voice.t("queued messages: %d", a.Queued)
 	}
 
-	return s + fmt.Sprintf("\nmodel: `%s`\ncost so far: $%.4f", a.Model, a.Cost)
+	return s + "\n" + cs.voice.t("model: `%s`\ncost so far: $%.4f", a.Model, a.Cost)
 }
 
 func (cs *commands) session(a event.Agent) (Session, bool) {
@@ -227,19 +229,19 @@ func (cs *commands) context(a event.Agent) string {
 	if !ok || s.Messages == 0 {
 		return "This conversation is empty."
 	}
-	text := fmt.Sprintf("%d messages since %s", s.Messages, s.Since.Local().Format("2006-01-02 15:04"))
+	text := cs.voice.t("%d messages since %s", s.Messages, s.Since.Local().Format("2006-01-02 15:04"))
 	if s.Context > 0 {
-		text += fmt.Sprintf("\nthe model was last sent %d tokens", s.Context)
+		text += "\n" + cs.voice.t("the model was last sent %d tokens", s.Context)
 	}
 
-	return text + fmt.Sprintf("\ntotal tokens: %d, cost: $%.4f\n%scompact shortens it, %sreset starts over", s.Tokens,
-		s.Cost, cs.o.mark(), cs.o.mark())
+	return text + "\n" + cs.voice.t("total tokens: %d, cost: $%.4f\n%scompact shortens it, %sreset starts over", s.Tokens, s.Cost,
+		cs.o.mark(), cs.o.mark())
 }
 
 func (cs *commands) model(a event.Agent) string {
-	text := "I use `" + a.Model + "`."
+	text := cs.voice.t("I use `%s`.", a.Model)
 	if s, ok := cs.session(a); ok && len(s.Providers) > 0 {
-		text += "\n\nIn the order in which they are tried:\n"
+		text += "\n\n" + cs.voice.t("In the order in which they are tried:") + "\n"
 		for _, p := range s.Providers {
 			text += "\n- " + p
 		}
@@ -252,9 +254,9 @@ func (cs *commands) model(a event.Agent) string {
 func (cs *commands) switchModel(ctx context.Context, a event.Agent, to string) string {
 	now, err := cs.host.Switch(ctx, a.ID, to)
 	if err != nil {
-		return "I stay with `" + a.Model + "`: " + err.Error()
+		return cs.voice.t("I stay with `%s`: %s", a.Model, err)
 	}
-	return "From the next turn on I use `" + now + "`."
+	return cs.voice.t("From the next turn on I use `%s`.", now)
 }
 
 // maxListed bounds lists: a chat is no place for hundreds of lines.
@@ -262,11 +264,11 @@ const maxListed = 30
 
 // known are the agents that a user may know of: an owner of all, others of those that
 // their own agent knows. An agent that many share says of none but itself.
-func (cs *commands) known(ctx context.Context, from message.Address) ([]event.Agent, error) {
-	if cs.who.owns(from.UserID) {
+func (cs *commands) known(ctx context.Context, p Post) ([]event.Agent, error) {
+	if cs.who.owns(p.From.UserID) {
 		return cs.host.Agents.Agents(ctx)
 	}
-	id, ok := cs.who.agent(from)
+	id, ok := cs.who.agent(p)
 	if !ok {
 		return nil, nil
 	}
@@ -283,7 +285,7 @@ func (cs *commands) agents(ctx context.Context, p Post) string {
 	if cs.host.Agents == nil {
 		return "I cannot read that right now."
 	}
-	all, err := cs.known(ctx, p.From)
+	all, err := cs.known(ctx, p)
 	if err != nil {
 		cs.log.Error("cannot list agents", "err", err)
 		return "I cannot read that right now."
@@ -292,7 +294,7 @@ func (cs *commands) agents(ctx context.Context, p Post) string {
 	var b strings.Builder
 	for i, a := range all {
 		if i == maxListed {
-			fmt.Fprintf(&b, "\nand %d more", len(all)-maxListed)
+			b.WriteString("\n" + cs.voice.t("and %d more", len(all)-maxListed))
 			break
 		}
 		fmt.Fprintf(&b, "- `%s` %s, %s", a.Handle, a.Type, a.State)

@@ -33,20 +33,34 @@ type Desk struct {
 	waiting   *waiting
 	approvals *approvals
 	commands  *commands
+	drafts    *drafts
 	watcher   *watcher
 }
 
 // New makes the desk of a connector.
 func New(o Options, host Host, p Platform, log *slog.Logger) *Desk {
-	d := &Desk{o: o, host: host, log: log, gate: newGate(o.Allow), voice: voice{p, log},
+	d := &Desk{o: o, host: host, log: log, gate: newGate(o.Allow),
 		files:   &fetcher{store: host.Files, log: log, failed: map[attached]int{}},
 		waiting: newWaiting(o.ID, host.Waiting, log)}
 	d.who = &people{o: o, host: host, platform: p, gate: d.gate, routes: map[string]message.Address{}}
+	d.voice = voice{p, log, func() string { return d.who.talk().Language }}
 	d.approvals = &approvals{o: o, host: host, log: log, who: d.who, voice: d.voice, cards: newCards(o.ID, host.Hints, log)}
 	d.commands = &commands{o: o, host: host, log: log, who: d.who, voice: d.voice, approvals: d.approvals,
 		pass: d.pass, deliver: d.deliver}
-	d.watcher = &watcher{host: host, who: d.who, voice: d.voice, approvals: d.approvals}
+	d.drafts = &drafts{o: o, host: host, who: d.who, voice: d.voice}
+	d.watcher = &watcher{host: host, who: d.who, voice: d.voice, approvals: d.approvals, drafts: d.drafts}
 	return d
+}
+
+// Text is a fixed text in the language of the connector.
+func (d *Desk) Text(text string) string { return d.voice.t(text) }
+
+// Attaching is embedded by connectors that send long answers as files (engine.Attacher).
+type Attaching struct{ Desk *Desk }
+
+// Rest is what stands below the beginning of an answer that is sent as a file.
+func (a Attaching) Rest() string {
+	return a.Desk.voice.t("… The whole answer is in the attached file.")
 }
 
 // Take deals with one message. When it returns nil the platform may be told
@@ -59,11 +73,18 @@ func (d *Desk) Take(ctx context.Context, deliver message.Deliver, p Post) error 
 		d.stranger(ctx, p)
 		return nil
 	}
+	if p.Reaction != (Reaction{}) && d.approvals.reacted(ctx, p) {
+		return nil
+	}
+	p.Addressed = p.Addressed || p.Group && !p.Note && d.who.talk().Always
 	if p.Amends != "" {
 		return d.amend(ctx, deliver, p)
 	}
 	if p.Group && !p.Addressed {
 		return nil
+	}
+	if p.Reaction != (Reaction{}) && d.who.talk().Reactions {
+		p.Note = false // a short answer
 	}
 	if name, rest, ok := d.commands.read(p); ok {
 		return d.commands.run(ctx, deliver, p, name, rest)
@@ -114,24 +135,24 @@ func (d *Desk) hand(ctx context.Context, deliver message.Deliver, in message.Inc
 		d.voice.say(ctx, p, "That message is too long for me: over 1 MiB of text. Send it as a file.")
 		return nil
 	case errors.Is(err, message.ErrUnknownAgent):
-		d.log.Error("cannot deliver a message", "agent", d.o.AgentID, "err", err)
+		d.log.Error("cannot deliver a message", "agent", in.Agent, "err", err)
 		d.voice.say(ctx, p, "The agent that this chat is set up for does not exist. "+
 			"Ask the person who runs me to check `agentId` in the settings.")
 		return nil
 	case err != nil:
 		return err
 	}
-	d.who.wrote(receipt.Agent, p.From)
+	if in.Agent != "" {
+		d.who.wrote(receipt.Agent, p.From)
+	}
 	return nil
 }
 
 // incoming makes the message for the engine, its files fetched.
 func (d *Desk) incoming(ctx context.Context, p Post) (message.Incoming, error) {
-	in := message.Incoming{
-		From: p.From, Agent: d.o.AgentID, Dedupe: d.o.ID + ":" + p.Key, Text: p.Text,
-		Context: message.Context{MessageID: p.MessageID, ReplyTo: p.ReplyTo, Sender: p.Sender},
-	}
-	if d.o.AgentID != "" || p.From.ThreadID != "" {
+	in := d.who.incoming(p)
+	in.Text, in.Context = p.Text, message.Context{MessageID: p.MessageID, ReplyTo: p.ReplyTo, Sender: p.Sender}
+	if in.Agent != "" || in.For != nil || p.From.ThreadID != "" {
 		// The agent's own address does not say this thread, or is another chat.
 		from := p.From
 		in.Route = &from
@@ -153,6 +174,9 @@ func (d *Desk) incoming(ctx context.Context, p Post) (message.Incoming, error) {
 			return in, err
 		default:
 			in.Files = append(in.Files, kept)
+			if recorded(p, kept) {
+				in.Text = strings.TrimSpace(in.Text + "\n" + d.hear(ctx, Voice{p.From, p.MessageID, kept}))
+			}
 		}
 	}
 	d.files.forget(p.Key)

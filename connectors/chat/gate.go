@@ -60,11 +60,11 @@ func (d *Desk) stranger(ctx context.Context, p Post) {
 		return
 	}
 	if !d.o.IgnoreStrangers {
-		d.voice.say(ctx, p, fmt.Sprintf("I work for another user and did not read your message. "+
+		d.voice.say(ctx, p, d.voice.t("I work for another user and did not read your message. "+
 			"Your id is `%s`: the person who runs me can add it to `allow`.", p.From.UserID))
 	}
 	if to, ok := d.who.owner(); ok {
-		d.voice.sayTo(ctx, to, "", fmt.Sprintf("A user who is not in `allow` wrote to me: %s, id `%s`. I refused the message. To "+
+		d.voice.sayTo(ctx, to, "", d.voice.t("A user who is not in `allow` wrote to me: %s, id `%s`. I refused the message. To "+
 			"give them access, add\n\n```\n%q\n```\n\nto `allow` of `%s` in `.daycare/settings.yaml`; "+
 			"it takes effect as soon as you save the file.",
 			nameless(p.Sender), p.From.UserID, p.From.UserID, d.o.ID))

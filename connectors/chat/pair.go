@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"daycare/engine/message"
@@ -46,10 +45,10 @@ func (d *Desk) askAdmission(ctx context.Context, p Post) bool {
 		return false
 	case r.Code != "":
 		d.log.Info("an unknown user requests access", "user", p.From.UserID, "name", p.Sender)
-		d.voice.say(ctx, p, "I do not know you yet, so I did not read your message. To get access, give this code to "+
-			"the person who runs me: `"+r.Code+"`. It is valid for one hour.")
+		d.voice.say(ctx, p, d.voice.t("I do not know you yet, so I did not read your message. To get access, give this code to "+
+			"the person who runs me: `%s`. It is valid for one hour.", r.Code))
 		if to, ok := d.who.owner(); ok {
-			d.voice.sayTo(ctx, to, "", fmt.Sprintf("%s, id %s, requests access. To grant it, answer `%spair %s`, or run "+
+			d.voice.sayTo(ctx, to, "", d.voice.t("%s, id %s, requests access. To grant it, answer `%spair %s`, or run "+
 				"`daycare connectors pair %s`. To reject it, answer `%spair %s reject`. I did not read their message.",
 				nameless(p.Sender), code(p.From.UserID), d.o.mark(), r.Code, r.Code, d.o.mark(), r.Code))
 		}
@@ -69,17 +68,17 @@ func (cs *commands) pair(ctx context.Context, p Post, rest string) string {
 	case !cs.who.owns(p.From.UserID):
 		return "Only an owner can grant access."
 	case len(words) == 0, len(words) == 2 && words[1] != "reject", len(words) > 2:
-		return fmt.Sprintf("Which code? `%spair CODE`, or `%spair CODE reject`.", cs.o.mark(), cs.o.mark())
+		return cs.voice.t("Which code? `%spair CODE`, or `%spair CODE reject`.", cs.o.mark(), cs.o.mark())
 	}
 
 	reject := len(words) == 2
 	who, err := cs.host.Admission.Admit(ctx, cs.o.ID, words[0], reject, cs.o.ID+":"+p.From.UserID)
 	switch {
 	case err != nil:
-		return "Nothing changed: " + err.Error()
+		return cs.voice.t("Nothing changed: %s", err)
 	case reject:
-		return nameless(who) + " was rejected."
+		return cs.voice.t("%s was rejected.", nameless(who))
 	}
 
-	return nameless(who) + " now has access."
+	return cs.voice.t("%s now has access.", nameless(who))
 }

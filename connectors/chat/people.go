@@ -16,32 +16,84 @@ type people struct {
 	gate     *gate
 
 	mu     sync.Mutex
-	routes map[string]message.Address // agent -> where it was last written to, for agents that many chats share
+	routes map[string]message.Address // agent -> where it was last written to, for agents of several chats
 }
 
-// wrote keeps where an agent was last written to.
+// wrote keeps where an agent that the settings name was last written to.
 func (w *people) wrote(agent string, from message.Address) {
-	if w.o.AgentID != "" {
-		w.mu.Lock()
-		w.routes[agent] = from
-		w.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.routes[agent] = from
+}
+
+// talk is how users and agents talk here, as the settings are now.
+func (w *people) talk() Talk {
+	if w.host.Talk == nil {
+		return Talk{}
 	}
+	return w.host.Talk(w.o.ID)
+}
+
+// reached is which agent a message is for: the one that the settings name, or else the one of an
+// address, which is nil for the sender's own.
+func (w *people) reached(p Post) (agent string, of *message.Address) {
+	if w.o.AgentID != "" {
+		return w.o.AgentID, nil
+	}
+	if !p.Group {
+		return w.linked(p.From), nil
+	}
+	shared := message.Address{Connector: p.From.Connector, ChannelID: p.From.ChannelID}
+	switch w.talk().AgentPer {
+	case "chat":
+		return "", &shared
+	case "thread":
+		shared.ThreadID = p.From.ThreadID
+		return "", &shared
+	}
+
+	return "", nil
+}
+
+// incoming is a message without what it says.
+func (w *people) incoming(p Post) message.Incoming {
+	in := message.Incoming{From: p.From, Dedupe: w.o.ID + ":" + p.Key}
+	in.Agent, in.For = w.reached(p)
+	return in
+}
+
+// linked is the agent of a user whom the settings know on several connectors; "": they do not.
+func (w *people) linked(user message.Address) (agent string) {
+	if w.host.Linked == nil {
+		return ""
+	}
+	if named, ok := w.host.Linked(user); ok {
+		agent = named
+	}
+	return agent
 }
 
 // agent is the agent that a user talks to.
-func (w *people) agent(from message.Address) (string, bool) {
-	if w.o.AgentID != "" {
+func (w *people) agent(p Post) (string, bool) {
+	named, of := w.reached(p)
+	if named != "" {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		for id := range w.routes {
-			return id, true // there is one: all messages go to it
+		for id, to := range w.routes {
+			if w.o.AgentID != "" || to.UserID == p.From.UserID {
+				return id, true // there is one: all messages go to it
+			}
 		}
-		return w.o.AgentID, true
+		return named, true
 	}
 	if w.host.Directory == nil {
 		return "", false
 	}
-	return w.host.Directory.Find(from)
+	if of == nil {
+		own := p.From
+		of, own.ThreadID = &own, ""
+	}
+	return w.host.Directory.Find(*of)
 }
 
 // home is the chat of this connector in which an agent's person is reached.
@@ -59,11 +111,23 @@ func (w *people) home(agent string) (message.Address, bool) {
 // for an owner, that of every agent of this connector. Who wrote last to an agent that
 // many share is no owner by that.
 func (w *people) mayAnswer(from message.Address, p permission.Pending) bool {
-	if p.Owner.Connector == from.Connector && p.Owner.UserID == from.UserID {
+	if w.own(from, p) {
 		return true
 	}
 	_, here := w.home(p.Agent)
 	return w.owns(from.UserID) && (here || p.Owner.Connector == w.o.ID)
+}
+
+// own reports whether a request is of a user's own agent.
+func (w *people) own(from message.Address, p permission.Pending) bool {
+	if from.UserID != "" && p.Owner.Connector == w.o.ID && p.Owner.UserID == from.UserID {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	to, ok := w.routes[p.Agent]
+
+	return ok && w.o.AgentID == "" && to.UserID == from.UserID // their agent, which another connector made
 }
 
 // mayAllow reports whether a user may give what an answer gives: an owner all, others
@@ -73,8 +137,7 @@ func (w *people) mayAllow(from message.Address, p permission.Pending, decision p
 		return w.mayAnswer(from, p)
 	}
 	_, ceiling := w.owners()
-	own := p.Owner.Connector == w.o.ID && p.Owner.UserID == from.UserID
-	return own && (decision == permission.Deny || ceiling.Covers(p.Request, decision))
+	return w.own(from, p) && (decision == permission.Deny || ceiling.Covers(p.Request, decision))
 }
 
 // owner is the private chat with the first owner.

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -12,11 +13,20 @@ import (
 type voice struct {
 	platform Platform
 	log      *slog.Logger
+	language func() string // as in Talk
+}
+
+// t is a fixed text in the language of the connector, filled in.
+func (v voice) t(text string, args ...any) string {
+	if text = Translated(v.language(), text); len(args) > 0 {
+		return fmt.Sprintf(text, args...)
+	}
+	return text
 }
 
 const sayTime = 20 * time.Second
 
-// say answers a message with an unpromised text.
+// say answers a message with an unpromised text. A fixed text is translated.
 func (v voice) say(ctx context.Context, p Post, text string) {
 	v.sayTo(ctx, p.From, p.MessageID, text)
 }
@@ -24,7 +34,7 @@ func (v voice) say(ctx context.Context, p Post, text string) {
 func (v voice) sayTo(ctx context.Context, to message.Address, replyTo, text string) {
 	ctx, cancel := context.WithTimeout(ctx, sayTime)
 	defer cancel()
-	if err := v.platform.Say(ctx, to, replyTo, text); err != nil {
+	if err := v.platform.Say(ctx, to, replyTo, v.t(text)); err != nil {
 		v.log.Warn("notice not delivered", "channel", to.ChannelID, "err", err)
 	}
 }

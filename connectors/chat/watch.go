@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -34,6 +33,7 @@ type watcher struct {
 	who       *people
 	voice     voice
 	approvals *approvals
+	drafts    *drafts
 }
 
 // watch shows requests as they come, and "typing" while an agent of this connector
@@ -51,6 +51,7 @@ func (w *watcher) watch(ctx context.Context) {
 	looks, types := false, false         // whether they run
 	work := map[string]message.Address{} // agents at work, and where that is shown
 	w.approvals.look(ctx)
+	defer w.drafts.shows.Wait()
 
 	for {
 		select {
@@ -59,6 +60,7 @@ func (w *watcher) watch(ctx context.Context) {
 				return
 			}
 			w.happened(ctx, e, work)
+			w.drafts.happened(ctx, e)
 			if !looks {
 				look.Reset(lookAfter)
 				looks = true
@@ -118,14 +120,13 @@ func (w *watcher) compacted(ctx context.Context, agent string, c event.Compacted
 		return // what clocks and background agents forget is not the user's conversation
 	}
 
-	text := "Our conversation was getting too long for me, so I replaced its older part by a summary."
+	text := w.voice.t("Our conversation was getting too long for me, so I replaced its older part by a summary.")
 	switch {
 	case c.Failed != "":
-		text = "I did not compact it: " + c.Failed + "."
+		text = w.voice.t("I did not compact it: %s.", c.Failed)
 	case c.RequestCut > 0:
-		text += fmt.Sprintf(" Your last message is too long as well: I keep its beginning and its end, and about %d "+
-			"characters in between are left out. "+
-			"Send long texts as a file.", c.RequestCut)
+		text += " " + w.voice.t("Your last message is too long as well: I keep its beginning and its end, and about %d "+
+			"characters in between are left out. Send long texts as a file.", c.RequestCut)
 	}
 
 	w.voice.sayTo(ctx, to, "", text)

@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,6 +107,7 @@ func Run(t *testing.T, harness func(t *testing.T) Harness) {
 		test func(t *testing.T, p *platform)
 	}{
 		{"receives", receives},
+		{"says that it is connected", connected},
 		{"in order", inOrder},
 		{"received only when durable", receivedOnlyWhenDurable},
 		{"refused is not lost", refusedIsNotLost},
@@ -147,6 +149,7 @@ const patience = 30 * time.Second
 type platform struct {
 	Harness
 	said transcript
+	ups  atomic.Int32 // how often a connector said that it is connected
 }
 
 // A Keeper is a chat.Keeper in memory, for the fake of a platform to outlive its
@@ -226,7 +229,8 @@ func (p *platform) run(t *testing.T, c engine.Connector, deliver message.Deliver
 	// Not the test's context, which ends before its clean-up begins.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
-	go func() { done <- c.Run(ctx, deliver) }()
+	up := message.WithUp(ctx, func() { p.ups.Add(1) })
+	go func() { done <- c.Run(up, deliver) }()
 	stop = sync.OnceFunc(func() {
 		t.Helper()
 		select {

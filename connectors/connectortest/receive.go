@@ -35,6 +35,16 @@ func receives(t *testing.T, p *platform) {
 	}
 }
 
+func connected(t *testing.T, p *platform) {
+	e, c := newEngine(), p.new(t)
+	p.run(t, c, e.deliver)
+	for end := time.Now().Add(patience); p.ups.Load() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the connector runs and does not say that it is connected (message.Up)")
+		}
+	}
+}
+
 func inOrder(t *testing.T, p *platform) {
 	e := newEngine()
 	p.run(t, p.new(t), e.deliver)

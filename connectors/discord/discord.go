@@ -29,6 +29,8 @@ const maxText = 2000
 
 // A Connector is one bot.
 type Connector struct {
+	pen
+
 	o     Options
 	api   *api
 	desk  *chat.Desk
@@ -71,6 +73,7 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 		c.gate.intents |= intentMessageContent
 	}
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
+	c.pen = pen{c, chat.Attaching{Desk: c.desk}}
 	c.talks = &talks{api: c.api, desk: c.desk, log: c.log, open: map[string]*talk{}, busy: make(chan struct{}, maxTalks)}
 	c.backlog = c.newBacklog(host.Waiting)
 
@@ -114,6 +117,9 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	beside.Go(func() { c.desk.Run(ctx, deliver, c.pause) })
 	beside.Go(func() { c.backlog.Run(ctx, deliver) })
 	c.gate.dispatch = func(name string, data json.RawMessage) {
+		if name == "READY" || name == "RESUMED" {
+			message.Up(ctx)
+		}
 		err := c.happened(ctx, deliver, &beside, name, data)
 		if err != nil {
 			c.log.Warn("cannot read an event", "event", name, "err", err)

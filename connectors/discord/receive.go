@@ -115,7 +115,9 @@ func (r reader) post(ctx context.Context, m incoming) (p chat.Post, ok bool, err
 			return p, false, nil // in a channel only what is about our messages is meant for us
 		}
 		p = chat.Post{Key: "reaction/" + m.Message + "/" + m.User + "/" + m.Emoji.Name, Note: true, Sender: m.User,
-			Group: m.Guild != "", Addressed: true, Text: fmt.Sprintf("The person reacted to message %s with %s", m.Message, m.Emoji.Name)}
+			Amended: chat.Amended{Reaction: chat.Reaction{To: m.Message, Emoji: m.Emoji.Name}},
+			Group:   m.Guild != "", Addressed: true,
+			Text: fmt.Sprintf("The person reacted to message %s with %s", m.Message, m.Emoji.Name)}
 		p.From, err = r.from(ctx, m, m.User)
 		return p, true, err
 	}

@@ -80,6 +80,14 @@ func nonce(key string) string {
 // Send delivers one part: its text with its files.
 func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID string, err error) {
 	text, files := fitting(out)
+	out.Text = text
+	remoteID, shown, err := c.desk.Finish(ctx, out)
+	if err != nil {
+		return "", judge(err)
+	}
+	if shown {
+		text = ""
+	}
 	var steps []func() error
 	for n := 0; n == 0 || n*maxFiles < len(files); n++ {
 		p := posting{Nonce: nonce(fmt.Sprint(out.Key(), "/", n)), Enforce: true, Mentions: nobody, Flags: noPreview}
@@ -216,6 +224,33 @@ func (c *Connector) Say(ctx context.Context, to message.Address, reply, text str
 	}
 
 	return nil
+}
+
+// A pen writes messages that can be changed later, and long answers as files.
+type pen struct {
+	*Connector
+	chat.Attaching
+}
+
+// Post says something that can be edited.
+func (c pen) Post(ctx context.Context, to message.Address, reply, text string) (string, error) {
+	p := posting{Content: format.Discord(text), Mentions: nobody, Flags: noPreview}
+	if snowflake.MatchString(reply) && to.ThreadID != reply {
+		p.Reply = &reference{Message: reply}
+	}
+	return c.out.deliver(ctx, to, p, nil)
+}
+
+// Edit replaces the text of a message of ours.
+func (c pen) Edit(ctx context.Context, to message.Address, id, text string) error {
+	channel, err := c.out.where(ctx, to)
+	if err != nil {
+		return err
+	}
+	err = c.api.call(ctx, request{name: "edit a message", method: http.MethodPatch, path: "/channels/" + channel + "/messages/" + id,
+		params: posting{Content: format.Discord(text), Mentions: nobody, Flags: noPreview}}, nil)
+
+	return judge(err)
 }
 
 // where is the channel or thread of an address.

@@ -97,6 +97,7 @@ func (c *Connector) stay(ctx context.Context, deliver message.Deliver) error {
 	defer box.Close()
 	defer context.AfterFunc(ctx, func() { box.Close() })()
 
+	message.Up(ctx)
 	for failures := 0; ctx.Err() == nil; {
 		err := c.takeAll(ctx, box, deliver)
 		var later *notTaken

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"daycare/engine/lan"
+	"daycare/engine/message"
 )
 
 // Limits of a request. They bound what a stranger can hold, who has proved nothing
@@ -90,6 +91,7 @@ func (l *Listener) Serve(ctx context.Context, listen string, handler http.Handle
 		err = listening(ctx)
 	}
 	if err == nil {
+		message.Up(ctx)
 		select {
 		case err = <-served: // the listener broke
 			stop()

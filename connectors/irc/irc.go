@@ -91,6 +91,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	}
 	defer c.release()
 
+	message.Up(ctx)
 	select {
 	case <-ctx.Done():
 		return nil

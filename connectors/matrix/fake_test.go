@@ -103,6 +103,17 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		s.joined = append(s.joined, strings.TrimPrefix(p, "/join/"))
 		s.mu.Unlock()
 		answer(w, 200, map[string]any{})
+	case p == "/createRoom":
+		answer(w, 200, map[string]string{"room_id": "!own:test.example"})
+	case strings.Contains(p, "/event/"):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		answer(w, 200, map[string]any{"sender": bot, "content": map[string]string{"body": s.told[len(s.told)-1].Text}})
+	case strings.HasSuffix(p, "/leave"), strings.HasSuffix(p, "/forget"):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.puts = append(s.puts, p)
+		answer(w, 200, map[string]any{})
 	case strings.HasSuffix(p, "/typing/"+bot):
 		answer(w, 200, map[string]any{})
 	default:

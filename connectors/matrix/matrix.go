@@ -9,6 +9,7 @@ package matrix
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -28,6 +29,8 @@ const maxText = 4000
 
 // A Connector is one account.
 type Connector struct {
+	pen
+
 	o     Options
 	api   *api
 	desk  *chat.Desk
@@ -75,6 +78,7 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 		pause: time.Second, known: known{members: map[string]int{}, deaf: map[string]bool{}}}
 	c.strikes.Log = c.log
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
+	c.pen = pen{c, chat.Attaching{Desk: c.desk}}
 
 	return c, nil
 }
@@ -163,4 +167,40 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 	me, _ := c.self()
 
 	return fmt.Sprintf("%s is in %d rooms; invite it to others", me, len(joined.Rooms)), nil
+}
+
+// Loop says something in a room of its own, reads it and leaves the room, for
+// `daycare connectors test --send`.
+func (c pen) Loop(ctx context.Context) (verdict string, err error) {
+	if err := c.introduce(ctx); err != nil {
+		return "", c.explain(err)
+	}
+	var made struct {
+		ID string `json:"room_id"`
+	}
+	err = c.api.do(ctx, call{name: "createRoom", method: http.MethodPost, path: client + "/createRoom",
+		body: map[string]string{"preset": "private_chat", "name": "daycare tests this connector"}}, &made)
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		for _, step := range []string{"leave", "forget"} {
+			if gone := c.api.do(ctx, call{name: step, method: http.MethodPost, path: path(client+"/rooms", made.ID, step),
+				body: struct{}{}}, nil); err == nil {
+				err = gone
+			}
+		}
+	}()
+	id, err := c.Post(ctx, message.Address{ChannelID: made.ID}, "", "hello")
+	if err != nil {
+		return "", err
+	}
+	var back roomEvent
+	err = c.api.do(ctx, call{name: "event", method: http.MethodGet, path: path(client+"/rooms", made.ID, "event", id)}, &back)
+	if me, _ := c.self(); err == nil && (back.Sender != me || back.Content.Body != "hello") {
+		err = errors.New("the homeserver accepted a message and did not keep it")
+	}
+	me, _ := c.self()
+
+	return me + " sent a message in a room of its own and read it", err
 }

@@ -93,6 +93,7 @@ func post(room string, e roomEvent) (chat.Post, bool) {
 		if rel.Type != "m.annotation" || rel.ID == "" {
 			return p, false
 		}
+		p.Reaction = chat.Reaction{To: rel.ID, Emoji: rel.Emoji}
 		p.Note, p.Text = true, fmt.Sprintf("The person reacted to message %s with %s", rel.ID, rel.Emoji)
 		return p, true
 	case "m.room.redaction":
@@ -101,6 +102,9 @@ func post(room string, e roomEvent) (chat.Post, bool) {
 			p.Amends = e.Redacts
 		}
 		return p, p.Amends != ""
+	case "m.sticker": // its body says what it shows
+		p.Text = "[sticker: " + strings.TrimSpace(e.Content.Body) + "]"
+		return p, true
 	case "m.room.message":
 	default:
 		return p, false

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/connectors/chat"
 	"daycare/connectors/format"
 	"daycare/engine/message"
 )
@@ -25,6 +26,7 @@ type said struct {
 	Info      map[string]any `json:"info,omitempty"`
 	Mentions  struct{}       `json:"m.mentions"` // nobody: without it clients look for names in the text
 	Relates   map[string]any `json:"m.relates_to,omitempty"`
+	New       *said          `json:"m.new_content,omitempty"`
 	Key       string         `json:"daycare.key,omitempty"`
 }
 
@@ -32,8 +34,12 @@ type said struct {
 // id of the transaction, so that the homeserver drops a second one; as it forgets that after
 // a while, one that may have arrived is looked for in the room first.
 func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID string, err error) {
+	remoteID, shown, err := c.desk.Finish(ctx, out)
+	if err != nil {
+		return "", judge(err)
+	}
 	var steps []func() error
-	if m, ok := spoken(out.Text); ok {
+	if m, ok := spoken(out.Text); ok && !shown {
 		steps = append(steps, func() (err error) {
 			m.Relates = related(out)
 			remoteID, err = c.post(ctx, out.To, out.Key(), out.Retry, m)
@@ -155,13 +161,38 @@ func (c *Connector) upload(ctx context.Context, f message.File) (said, error) {
 
 // Say sends a notice.
 func (c *Connector) Say(ctx context.Context, to message.Address, _, markdown string) error {
+	_, err := c.Post(ctx, to, "", markdown)
+	return err
+}
+
+// A pen writes messages that can be changed later, and long answers as files.
+type pen struct {
+	*Connector
+	chat.Attaching
+}
+
+// Post says something that can be edited, and reacted to.
+func (c pen) Post(ctx context.Context, to message.Address, replyTo, markdown string) (string, error) {
 	m, ok := spoken(markdown)
+	if !ok {
+		return "", nil
+	}
+	m.Relates = related(message.Outgoing{To: to, ReplyTo: replyTo})
+	return c.put(ctx, to.ChannelID, "m.room.message", once("notice"), m)
+}
+
+// Edit replaces the text of a message of ours.
+func (c pen) Edit(ctx context.Context, to message.Address, id, markdown string) error {
+	now, ok := spoken(markdown)
 	if !ok {
 		return nil
 	}
-	m.Relates = related(message.Outgoing{To: to})
-	_, err := c.put(ctx, to.ChannelID, "m.room.message", once("notice"), m)
-	return err
+	m := now
+	m.Body, m.Formatted, m.New = "* "+now.Body, "* "+now.Formatted, &now
+	m.Relates = map[string]any{"rel_type": "m.replace", "event_id": id}
+	_, err := c.put(ctx, to.ChannelID, "m.room.message", once("edit"), m)
+
+	return judge(err)
 }
 
 // once is the id of a transaction that is tried once.

@@ -80,6 +80,7 @@ func (c follower) follow(ctx context.Context, deliver message.Deliver) error {
 			&b); err != nil {
 			return err
 		}
+		message.Up(ctx)
 		c.invitations(ctx, b.Rooms.Invite)
 		for _, room := range slices.Sorted(maps.Keys(b.Rooms.Join)) {
 			j := b.Rooms.Join[room]

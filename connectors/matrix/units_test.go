@@ -64,6 +64,8 @@ func TestWhatAnEventBecomes(t *testing.T) {
 			func(chat.Post) bool { return true }},
 		"a reaction": {"m.reaction", `{"m.relates_to":{"rel_type":"m.annotation","event_id":"$0","key":"+"}}`,
 			"The person reacted to message $0 with +", func(p chat.Post) bool { return p.Note }},
+		"a sticker": {"m.sticker", `{"body":"a cat that waves","url":"mxc://x/y"}`, "[sticker: a cat that waves]",
+			func(p chat.Post) bool { return len(p.Files) == 0 }},
 		"a deletion": {"m.room.redaction", `{"redacts":"$0"}`, "", func(p chat.Post) bool { return p.Amends == "$0" && p.Deleted }},
 		"of a bot":   {"m.room.message", `{"msgtype":"m.notice","body":"hi"}`, "-", nil},
 		"a name":     {"m.room.name", `{"name":"x"}`, "-", nil},
@@ -230,5 +232,22 @@ func TestRevokedToken(t *testing.T) {
 	err := c.Run(t.Context(), nil)
 	if err == nil || !strings.Contains(err.Error(), "auth set matrix") || strings.Contains(err.Error(), canary) {
 		t.Errorf("Run = %v, want what to do", err)
+	}
+}
+
+// The account sends a message to itself, in a room that it leaves.
+func TestLoop(t *testing.T) {
+	s := newServer(t, canary)
+	c := testConnector(t, s, Options{}, chat.Host{}, slog.New(slog.DiscardHandler))
+	verdict, err := c.Loop(t.Context())
+	if err != nil || !strings.Contains(verdict, bot) {
+		t.Errorf("Loop = %q, %v", verdict, err)
+	}
+	if left := strings.Join(s.puts[max(0, len(s.puts)-2):], " "); left != "/rooms/!own:test.example/leave /rooms/!own:test.example/forget" {
+		t.Errorf("in the end it did %q", left)
+	}
+	s.misbehave(connectortest.Broken)
+	if _, err := c.Loop(t.Context()); err == nil || strings.Contains(err.Error(), canary) {
+		t.Errorf("Loop on a broken server = %v", err)
 	}
 }

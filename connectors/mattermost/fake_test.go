@@ -223,6 +223,14 @@ func (s *server) rest(w http.ResponseWriter, r *http.Request, path string, body 
 		answer(room{ID: private(users[1]), Type: "D"})
 	case path == "/posts":
 		s.posted(w, body)
+	case parts[0] == "posts" && len(parts) == 2 && r.Method == http.MethodGet:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, all := range s.written {
+			if i := slices.IndexFunc(all, func(p post) bool { return p.ID == parts[1] }); i >= 0 {
+				answer(all[i])
+			}
+		}
 	case path == "/files" && r.Method == http.MethodPost:
 		s.mu.Lock()
 		s.uploads = append(s.uploads, string(body))

@@ -9,6 +9,7 @@ package mattermost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -26,6 +27,8 @@ const maxText = 4000
 
 // A Connector is one bot account.
 type Connector struct {
+	pen
+
 	o     Options
 	api   *api
 	desk  *chat.Desk
@@ -66,6 +69,7 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 		platform = &withButtons{c}
 	}
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, platform, c.log)
+	c.pen = pen{c, chat.Attaching{Desk: c.desk}}
 	if c.hook != nil {
 		c.hook.answer = c.desk.Answer
 	}
@@ -109,7 +113,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	beside.Go(func() { c.backlog.Run(running, deliver) })
 	if c.hook != nil {
 		beside.Go(func() {
-			if err := c.hook.serve(running); err != nil {
+			if err := c.hook.serve(message.WithUp(running, func() {})); err != nil {
 				cancel(err)
 			}
 		})
@@ -157,4 +161,31 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 	}
 
 	return verdict, nil
+}
+
+// Loop posts a message to the bot itself, reads it back and deletes it, for
+// `daycare connectors test --send`.
+func (c pen) Loop(ctx context.Context) (string, error) {
+	me, err := c.api.self(ctx)
+	if err != nil {
+		return "", c.explain(ctx, err)
+	}
+	var own room
+	if err := c.api.call(ctx, "open a channel with itself", http.MethodPost, "/channels/direct", []string{me.ID, me.ID}, &own); err != nil {
+		return "", err
+	}
+	id, err := c.create(ctx, post{Channel: own.ID, Text: "daycare tests this connector"})
+	if err != nil {
+		return "", err
+	}
+	var back post
+	err = c.api.call(ctx, "read the message", http.MethodGet, "/posts/"+id, nil, &back)
+	if gone := c.api.call(ctx, "delete the message", http.MethodDelete, "/posts/"+id, nil, nil); err == nil {
+		err = gone
+	}
+	if err == nil && back.ID != id {
+		err = errors.New("the server accepted a message and did not keep it")
+	}
+
+	return "@" + me.Name + " sent a message to itself and read it", err
 }

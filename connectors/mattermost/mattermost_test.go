@@ -172,6 +172,9 @@ func TestWhatAnEventBecomes(t *testing.T) {
 			"\"\" false false false new; amends p"},
 		{"post_edited", post{Channel: private(ada), User: ada, Text: "preview"}, ``},
 		{"post_edited", post{Channel: private(ada), User: stranger, Text: "new", stamps: stamps{Edited: 5}}, ``},
+		{"post_deleted", post{Channel: private(ada), User: ada, Text: "old", stamps: stamps{Deleted: 5}},
+			"\"\" false false false ; amends p; deleted"},
+		{"post_deleted", post{Channel: private(ada), User: stranger, Text: "old", stamps: stamps{Deleted: 5}}, ``},
 		{"reaction_added", reaction{Channel: private(ada), User: ada, Post: "p", Emoji: "+1"},
 			`"" false false true The person reacted to message p with :+1:`},
 	} {
@@ -190,6 +193,9 @@ func TestWhatAnEventBecomes(t *testing.T) {
 		got := fmt.Sprintf("%q %v %v %v %s", p.From.ThreadID, p.Group, p.Addressed, p.Note, p.Text)
 		if p.Amends != "" {
 			got += "; amends " + p.Amends
+		}
+		if p.Deleted {
+			got += "; deleted"
 		}
 		if err != nil || ok != (tt.want != "") || ok && got != tt.want {
 			t.Errorf("%s %+v becomes %q (%v, %v), want %q", tt.event, tt.p, got, ok, err, tt.want)
@@ -364,5 +370,22 @@ func TestSettings(t *testing.T) {
 	c.api.token = id("other")
 	if _, err := c.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "auth set mattermost") {
 		t.Errorf("Probe with another token = %v", err)
+	}
+}
+
+// The bot sends a message to itself, and deletes it.
+func TestLoop(t *testing.T) {
+	s := newServer(t)
+	c := testConnector(t, s, Options{}, chat.Host{}, quiet())
+	verdict, err := c.Loop(t.Context())
+	if err != nil || !strings.Contains(verdict, "@bot") {
+		t.Errorf("Loop = %q, %v", verdict, err)
+	}
+	if last := s.calls[len(s.calls)-1]; !strings.HasPrefix(last, "DELETE /posts/") {
+		t.Errorf("in the end it called %q", last)
+	}
+	s.refuse = http.StatusInternalServerError
+	if _, err := c.Loop(t.Context()); err == nil || strings.Contains(err.Error(), token) {
+		t.Errorf("Loop on a broken server = %v", err)
 	}
 }

@@ -80,7 +80,8 @@ func (r reader) read(ctx context.Context, e event) (p chat.Post, ok bool, err er
 	if !slices.Contains(r.o.Allow, writer) && e.Event != "posted" || writer == r.self().ID || writer == "" {
 		return p, false, nil
 	}
-	if e.post.Type != "" || e.post.Deleted > 0 || e.post.Props["from_bot"] == "true" || e.post.Props["from_webhook"] == "true" {
+	deleted := e.Event == "post_deleted"
+	if e.post.Type != "" || e.post.Deleted > 0 && !deleted || e.post.Props["from_bot"] == "true" || e.post.Props["from_webhook"] == "true" {
 		return p, false, nil // a program's, or that somebody joined
 	}
 	direct, err := r.direct(ctx, e.post.Channel)
@@ -97,6 +98,7 @@ func (r reader) read(ctx context.Context, e event) (p chat.Post, ok bool, err er
 	case "reaction_added":
 		p.Key, p.Note = fmt.Sprint("reaction/", e.reaction.Post, "/", e.reaction.User, "/", e.reaction.Emoji, "/", e.reaction.Created),
 			true
+		p.Reaction = chat.Reaction{To: e.reaction.Post, Emoji: ":" + e.reaction.Emoji + ":"}
 		p.Text = fmt.Sprintf("The person reacted to message %s with :%s:", e.reaction.Post, e.reaction.Emoji)
 		return p, true, nil
 	case "post_edited":
@@ -104,6 +106,9 @@ func (r reader) read(ctx context.Context, e event) (p chat.Post, ok bool, err er
 			return p, false, nil // the server added a preview
 		}
 		p.Key, p.Amends = fmt.Sprint(e.post.ID, "/", e.post.Edited), e.post.ID
+	case "post_deleted":
+		p.Key, p.Amended = e.post.ID+"/deleted", chat.Amended{Amends: e.post.ID, Deleted: true}
+		return p, true, nil
 	default:
 		p.Key = e.post.ID
 	}

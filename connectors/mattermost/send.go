@@ -34,6 +34,13 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 	if err != nil {
 		return "", judge(err)
 	}
+	remoteID, shown, err := c.desk.Finish(ctx, out)
+	if err != nil {
+		return "", judge(err)
+	}
+	if shown {
+		out.Text = ""
+	}
 	var steps []func() error
 	for n := 0; n == 0 || n*maxFiles < len(out.Files); n++ {
 		p := post{Channel: channel, Root: out.To.ThreadID}
@@ -157,6 +164,27 @@ func (c *Connector) Say(ctx context.Context, to message.Address, _, text string)
 	}
 
 	return nil
+}
+
+// A pen writes messages that can be changed later, and long answers as files.
+type pen struct {
+	*Connector
+	chat.Attaching
+}
+
+// Post says something that can be edited, and reacted to.
+func (c pen) Post(ctx context.Context, to message.Address, _, text string) (string, error) {
+	channel, err := c.rooms.channel(ctx, to.ChannelID)
+	if err != nil {
+		return "", err
+	}
+	return c.create(ctx, post{Channel: channel, Root: to.ThreadID, Text: format.Mattermost(text)})
+}
+
+// Edit replaces the text of a message of ours.
+func (c pen) Edit(ctx context.Context, _ message.Address, id, text string) error {
+	return judge(c.api.call(ctx, "edit a message", http.MethodPut, "/posts/"+id+"/patch",
+		map[string]any{"message": format.Mattermost(text)}, nil))
 }
 
 // React puts an emoji under a post, beside those that are there.

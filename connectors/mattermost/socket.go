@@ -13,6 +13,7 @@ import (
 	"github.com/coder/websocket"
 
 	"daycare/connectors/chat"
+	"daycare/engine/message"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 
 // An event is what the server tells.
 type event struct {
-	Event string `json:"event"` // posted, post_edited, reaction_added
+	Event string `json:"event"` // posted, post_edited, post_deleted, reaction_added
 	Data  struct {
 		Post     string `json:"post"`     // JSON
 		Reaction string `json:"reaction"` // JSON
@@ -108,6 +109,7 @@ func (c *Connector) listen(ctx context.Context) error {
 		c.backlog.Missed(r.ID, place(r.Last, 0))
 	}
 	c.backlog.Known(true)
+	message.Up(ctx)
 
 	reading, cut := context.WithCancelCause(ctx)
 	var pings sync.WaitGroup
@@ -153,7 +155,7 @@ func (c *Connector) happened(e event) {
 		err = json.Unmarshal([]byte(e.Data.Post), &e.post)
 		c.rooms.learn(room{ID: e.post.Channel, Type: e.Data.Room})
 		a.At = c.rooms.arrived(e.post)
-	case "post_edited":
+	case "post_edited", "post_deleted":
 		err = json.Unmarshal([]byte(e.Data.Post), &e.post)
 	case "reaction_added":
 		err = json.Unmarshal([]byte(e.Data.Reaction), &e.reaction)

@@ -68,6 +68,7 @@ func (c *Connector) ID() string { return c.id }
 
 // Run waits until ctx ends: requests come through the control API.
 func (c *Connector) Run(ctx context.Context, _ message.Deliver) error {
+	message.Up(ctx)
 	<-ctx.Done()
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"daycare/engine/message"
 )
 
 const (
@@ -41,6 +43,7 @@ func (c *Connector) stream(ctx context.Context) error {
 		return fmt.Errorf("listen: the daemon answers %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
 
+	message.Up(ctx)
 	watchdog := time.AfterFunc(silence, cancel)
 	defer watchdog.Stop()
 	lines := bufio.NewScanner(resp.Body)

@@ -114,6 +114,7 @@ func (c *Connector) post(e envelope) (chat.Post, bool) {
 	case r != nil && r.Remove:
 		p.Note, p.Text = true, fmt.Sprintf("The person took their reaction off message %d", r.Target)
 	case r != nil:
+		p.Reaction = chat.Reaction{To: strconv.FormatInt(r.Target, 10), Emoji: r.Emoji}
 		p.Note, p.Text = true, fmt.Sprintf("The person reacted to message %d with %s", r.Target, r.Emoji)
 	}
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/connectors/chat"
 	"daycare/connectors/format"
 	"daycare/engine/message"
 )
@@ -51,8 +52,19 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 
 // Say sends a notice.
 func (c *Connector) Say(ctx context.Context, to message.Address, _, text string) error {
-	_, err := c.say(ctx, to, text, map[string]any{})
+	_, err := c.Post(ctx, to, "", text)
 	return err
+}
+
+// A pen writes messages that can be changed later, and long answers as files.
+type pen struct {
+	*Connector
+	chat.Attaching
+}
+
+// Post says something that can be reacted to.
+func (c pen) Post(ctx context.Context, to message.Address, _, text string) (string, error) {
+	return c.say(ctx, to, text, map[string]any{})
 }
 
 func (c *Connector) say(ctx context.Context, to message.Address, text string, params map[string]any) (string, error) {

@@ -32,6 +32,8 @@ const (
 
 // A Connector is one Signal account.
 type Connector struct {
+	pen
+
 	o       Options
 	client  *chat.Client
 	desk    *chat.Desk
@@ -59,6 +61,7 @@ func New(o Options, host chat.Host, log *slog.Logger) (*Connector, error) {
 	c := &Connector{o: o, log: log.With("connector", o.ID), pause: time.Second, last: "0",
 		client: chat.NewClient(o.URL)}
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID}, host, c, c.log)
+	c.pen = pen{c, chat.Attaching{Desk: c.desk}}
 	c.arrived = chat.NewQueue(c.desk, c.pause, nil)
 
 	return c, nil

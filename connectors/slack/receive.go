@@ -93,8 +93,9 @@ func (c *Connector) event(e event) (chat.Post, bool) {
 	switch {
 	case e.Type == "reaction_added" && e.User != me && e.Item.Channel != "":
 		return chat.Post{Key: e.Item.Channel + "/" + e.EventTS, Note: true, Sender: e.User, Group: !direct(e.Item.Channel),
-			From: message.Address{ChannelID: e.Item.Channel, UserID: e.User},
-			Text: fmt.Sprintf("The person reacted to message %s with :%s:", e.Item.TS, e.Reaction)}, true
+			From:    message.Address{ChannelID: e.Item.Channel, UserID: e.User},
+			Amended: chat.Amended{Reaction: chat.Reaction{To: e.Item.TS, Emoji: ":" + e.Reaction + ":"}},
+			Text:    fmt.Sprintf("The person reacted to message %s with :%s:", e.Item.TS, e.Reaction)}, true
 	case e.Subtype == "message_changed" && e.Message != nil && e.Message.User != me && e.Message.Bot == "":
 		m := e.Message
 		return chat.Post{Key: e.Channel + "/" + m.TS + "/" + e.EventTS, Sender: m.User, MessageID: m.TS,

@@ -48,10 +48,17 @@ type element struct {
 // for messages; what of a part was sent is remembered, so that a second try goes
 // on there.
 func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID string, err error) {
-	steps := []func() error{func() (err error) {
-		remoteID, err = c.say(ctx, out.To, out.Text)
-		return err
-	}}
+	remoteID, shown, err := c.desk.Finish(ctx, out)
+	if err != nil {
+		return "", judge(err)
+	}
+	var steps []func() error
+	if !shown {
+		steps = append(steps, func() (err error) {
+			remoteID, err = c.say(ctx, out.To, out.Text)
+			return err
+		})
+	}
 	for _, f := range out.Files {
 		steps = append(steps, func() error { return c.upload(ctx, out.To, f) })
 	}
@@ -136,6 +143,26 @@ func judge(err error) error {
 func (c *Connector) Say(ctx context.Context, to message.Address, _, markdown string) error {
 	_, err := c.say(ctx, to, markdown)
 	return err
+}
+
+// A pen writes messages that can be changed later, and long answers as files.
+type pen struct {
+	*Connector
+	chat.Attaching
+}
+
+// Post says something that can be edited.
+func (c pen) Post(ctx context.Context, to message.Address, _, markdown string) (string, error) {
+	return c.say(ctx, to, markdown)
+}
+
+// Edit replaces the text of a message of ours.
+func (c pen) Edit(ctx context.Context, to message.Address, id, markdown string) error {
+	err := c.api.call(ctx, "chat.update", posting{Channel: to.ChannelID, TS: id, Text: format.Slack(markdown)}, nil)
+	if is(err, "message_not_found", "cant_update_message") {
+		return &message.NotSent{Final: true, Err: err}
+	}
+	return judge(err)
 }
 
 // maxSection is the longest text of a block, in characters.

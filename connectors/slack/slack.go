@@ -28,6 +28,8 @@ const maxText = 3900
 
 // A Connector is one app in one workspace.
 type Connector struct {
+	pen
+
 	o     Options
 	api   *api
 	desk  *chat.Desk
@@ -41,8 +43,13 @@ type Connector struct {
 	strikes chat.Strikes
 	sent    chat.Progress
 
+	identity
+}
+
+// An identity is who the bot is.
+type identity struct {
 	mu sync.Mutex
-	me string // the bot's member id
+	me string // its member id
 }
 
 // Kind is how settings make a connector.
@@ -71,6 +78,7 @@ func New(o Options, s Secrets, host chat.Host, log *slog.Logger) (*Connector, er
 	c.hook = receiver{listen: o.Listen, secret: s.Signing, log: c.log, take: c.take}
 	c.hook.ingress.Name, c.hook.ingress.Log = "slack", c.log
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
+	c.pen = pen{c, chat.Attaching{Desk: c.desk}}
 
 	return c, nil
 }

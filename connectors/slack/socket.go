@@ -81,6 +81,9 @@ func (s *socket) read(ctx context.Context, deliver message.Deliver) error {
 			s.log.Warn("cannot read a socket frame", "err", err)
 			continue
 		}
+		if f.Type == "hello" {
+			message.Up(ctx)
+		}
 		if f.Type == "disconnect" {
 			return errRefresh
 		}

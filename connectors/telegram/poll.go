@@ -35,6 +35,7 @@ func (p *poller) poll(ctx context.Context, deliver message.Deliver) error {
 	if err := p.api.call(ctx, "deleteWebhook", map[string]any{"drop_pending_updates": false}, nil); err != nil {
 		return err
 	}
+	message.Up(ctx)
 	var offset int64
 	for failures := 0; ctx.Err() == nil; {
 		updates, err := p.updates(ctx, offset)

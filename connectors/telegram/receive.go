@@ -123,6 +123,9 @@ func (r *reader) reacted(key string, change *reaction) (chat.Post, bool) {
 	p := chat.Post{Key: key, Note: true, Sender: name(change.User), Group: change.Chat.Type != "private",
 		From: message.Address{ChannelID: decimal(change.Chat.ID), UserID: decimal(change.User.ID)}}
 	p.Text = fmt.Sprintf("The person reacted to message %d with %s", change.ID, strings.Join(emoji, " "))
+	if len(emoji) > 0 {
+		p.Reaction = chat.Reaction{To: decimal(change.ID), Emoji: emoji[len(emoji)-1]}
+	}
 	if len(emoji) == 0 {
 		p.Text = fmt.Sprintf("The person took their reaction off message %d", change.ID)
 	}

@@ -31,6 +31,13 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 		base.Reply = &replyTo{id, true}
 	}
 
+	remoteID, shown, err := c.desk.Finish(ctx, out)
+	if err != nil {
+		return "", judge(err)
+	}
+	if shown {
+		out.Text, base.Reply = "", nil
+	}
 	var steps []func() error
 	for _, step := range c.out.steps(out, base) {
 		steps = append(steps, func() error {
@@ -183,6 +190,35 @@ func (c *Connector) Say(ctx context.Context, to message.Address, reply, text str
 	_, err = c.out.text(ctx, o, text)
 
 	return err
+}
+
+// A pen writes messages that can be changed later, and long answers as files.
+type pen struct {
+	*Connector
+	chat.Attaching
+}
+
+// Post says something that can be edited.
+func (c pen) Post(ctx context.Context, to message.Address, reply, text string) (string, error) {
+	o, err := outgoingTo(to)
+	if err != nil {
+		return "", err
+	}
+	if id, err := strconv.ParseInt(reply, 10, 64); err == nil {
+		o.Reply = &replyTo{id, true}
+	}
+	id, err := c.out.text(ctx, o, text)
+
+	return decimal(id), err
+}
+
+// Edit replaces the text of a message of ours.
+func (c pen) Edit(ctx context.Context, to message.Address, id, text string) error {
+	err := c.Settle(ctx, to, id, text)
+	if is(err, http.StatusBadRequest, "message is not modified") {
+		return nil
+	}
+	return judge(err)
 }
 
 // React puts an emoji under a message, in the place of the one before.

@@ -30,6 +30,8 @@ const maxText = 4096
 
 // A Connector is one bot.
 type Connector struct {
+	pen
+
 	o     Options
 	api   *api
 	desk  *chat.Desk
@@ -72,6 +74,7 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 	c.hook = &receiver{o: o, api: c.api, log: c.log, take: c.take}
 	c.hook.ingress.Name, c.hook.ingress.Log = "telegram", c.log
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID}, host, c, c.log)
+	c.pen = pen{c, chat.Attaching{Desk: c.desk}}
 
 	return c, nil
 }
@@ -137,7 +140,7 @@ func (c *Connector) introduce(ctx context.Context) error {
 	}
 	var menu []entry
 	for _, k := range chat.Commands {
-		menu = append(menu, entry{k.Name, k.About})
+		menu = append(menu, entry{k.Name, c.desk.Text(k.About)})
 	}
 
 	if err := c.api.call(ctx, "setMyCommands", map[string]any{"commands": menu}, nil); err != nil && ctx.Err() == nil {

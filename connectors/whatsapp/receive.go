@@ -210,7 +210,8 @@ func (c *Connector) post(m incoming, from message.Address, name string) (chat.Po
 	}
 	if r := m.Reaction; r != nil {
 		p.Note, p.Text = true, fmt.Sprintf("The person reacted to message %s with %s", r.Message, r.Emoji)
-		if r.Emoji == "" {
+		if p.Reaction = (chat.Reaction{To: r.Message, Emoji: r.Emoji}); r.Emoji == "" {
+			p.Reaction = chat.Reaction{}
 			p.Text = fmt.Sprintf("The person took their reaction off message %s", r.Message)
 		}
 		return p, true

@@ -27,6 +27,8 @@ const maxText = 4096
 
 // A Connector is one number.
 type Connector struct {
+	chat.Attaching
+
 	o     Options
 	api   *api
 	desk  *chat.Desk
@@ -73,6 +75,7 @@ func New(o Options, token, secret string, host chat.Host, log *slog.Logger) (*Co
 	c.hook.log, c.hook.take = c.log, c.take
 	c.hook.ingress.Name, c.hook.ingress.Log = "whatsapp", c.log
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID}, host, c, c.log)
+	c.Attaching = chat.Attaching{Desk: c.desk}
 
 	return c, nil
 }

@@ -223,6 +223,9 @@ func (s intake) changes(p chat.Post, m element, spoken bool) (chat.Post, bool) {
 			emoji = append(emoji, strings.TrimSpace(k.Text))
 		}
 		p.Note, p.Text = true, fmt.Sprintf("The person reacted to message %s with %s", r.attr("id"), strings.Join(emoji, " "))
+		if len(emoji) > 0 {
+			p.Reaction = chat.Reaction{To: r.attr("id"), Emoji: emoji[len(emoji)-1]}
+		}
 		if len(emoji) == 0 {
 			p.Text = fmt.Sprintf("The person took their reaction off message %s", r.attr("id"))
 		}

@@ -25,6 +25,10 @@ func (c *Connector) Split(text string) []string {
 // Send delivers one part: its text, then its files. A message carries the part's key as its
 // id. One that may have arrived before is looked for in the archive first.
 func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID string, err error) {
+	remoteID, shown, err := c.desk.Finish(ctx, out)
+	if err != nil {
+		return "", err
+	}
 	s, err := c.acquire(ctx)
 	if err != nil {
 		return "", err
@@ -53,7 +57,7 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 		})
 	}
 
-	if text != "" {
+	if text != "" && !shown {
 		parts := []element{node(nsClient, "body").saying(text)}
 		if !to.room {
 			parts = append(parts, node(nsStates, "active"))
@@ -154,6 +158,27 @@ func (s outbox) arrived(ctx context.Context, to target, key string) bool {
 
 // Say sends a notice.
 func (c *Connector) Say(ctx context.Context, to message.Address, _, text string) error {
+	_, err := c.Post(ctx, to, "", text)
+	return err
+}
+
+// A pen writes messages that can be changed later.
+type pen struct{ *Connector }
+
+// Post says something that can be edited, and reacted to.
+func (c pen) Post(ctx context.Context, to message.Address, _, text string) (string, error) {
+	key := "notice-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	return key, c.speak(ctx, to, key, node(nsClient, "body").saying(format.Plain(text)))
+}
+
+// Edit replaces the text of a message of ours.
+func (c pen) Edit(ctx context.Context, to message.Address, id, text string) error {
+	key := "edit-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	return c.speak(ctx, to, key, node(nsClient, "body").saying(format.Plain(text)), node(nsCorrect, "replace", "id", id))
+}
+
+// speak says something that is tried once.
+func (c pen) speak(ctx context.Context, to message.Address, key string, parts ...element) error {
 	s, err := c.acquire(ctx)
 	if err != nil {
 		return err
@@ -163,9 +188,8 @@ func (c *Connector) Say(ctx context.Context, to message.Address, _, text string)
 	if err != nil {
 		return err
 	}
-	key := "notice-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 
-	return outbox{s}.tell(ctx, t, key, false, node(nsClient, "body").saying(format.Plain(text)))
+	return outbox{s}.tell(ctx, t, key, false, parts...)
 }
 
 // Typing shows that somebody writes, to a single user and while we are connected.

@@ -29,6 +29,8 @@ import (
 
 // A Connector is one account.
 type Connector struct {
+	pen
+
 	o Options
 	account
 	host  chat.Host
@@ -97,6 +99,7 @@ func New(o Options, password string, host chat.Host, log *slog.Logger) (*Connect
 		inward:  inward{marks: marks{reached: map[string]position{}}}}
 	c.o.Rooms = bares(o.Rooms)
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: c.allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
+	c.pen = pen{c}
 	c.arrived = chat.NewQueue(c.desk, c.pause, c.taken)
 
 	return c, nil
@@ -145,6 +148,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 		return err
 	}
 
+	message.Up(ctx)
 	select {
 	case <-ctx.Done():
 		return nil

@@ -38,6 +38,7 @@ type Descriptor struct {
 	Connector     string `json:"connector,omitempty"`     // user: the connector's id in settings
 	UserID        string `json:"userId,omitempty"`        // user: in groups the sender
 	ChannelID     string `json:"channelId,omitempty"`     // user
+	ThreadID      string `json:"threadId,omitempty"`      // user: of an agent that has a thread of the channel
 	ParentAgentID string `json:"parentAgentId,omitempty"` // subagent
 	Name          string `json:"name,omitempty"`          // subagent, permanent; of a user's agent by choice
 	Definition    string `json:"definition,omitempty"`    // subagent: of which definition
@@ -66,12 +67,23 @@ var idRule = lazyregexp.New(`^[a-z0-9]{24,32}$`)
 // ValidID reports whether s can be the id of an agent.
 func ValidID(s string) bool { return idRule.MatchString(s) }
 
+// Of describes the agent of an address: of a user in a channel, or, without a user, of all who
+// write there.
+func Of(a message.Address) Descriptor {
+	return Descriptor{Type: User, Connector: a.Connector, ChannelID: a.ChannelID, UserID: a.UserID, ThreadID: a.ThreadID}
+}
+
+// Address is where the user of an agent of type user is reached.
+func (d Descriptor) Address() message.Address {
+	return message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID, ThreadID: d.ThreadID}
+}
+
 // key is what is unique about a descriptor: the same key is the same agent for
 // ever. "": only its id tells it from others.
 func (d Descriptor) key() string {
 	switch d.Type {
 	case User:
-		return strings.Join([]string{"user", d.Connector, d.ChannelID, d.UserID}, "\x00")
+		return strings.Join([]string{"user", d.Connector, d.ChannelID, d.UserID, d.ThreadID}, "\x00")
 	case Cron:
 		return "cron\x00" + d.ID
 	case Heartbeat:

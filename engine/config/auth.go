@@ -192,6 +192,15 @@ func (c *Config) SecretSources() []SecretSource {
 		}
 	}
 
+	for what, v := range map[string]Voicing{"speech.transcribe": c.Speech.Transcribe.Voicing, "speech.speak": c.Speech.Speak.Voicing} {
+		switch {
+		case v.KeyEnv != "":
+			at(v.KeyEnv, what, v.KeyEnv)
+		case given(speechSecret) && v.URL != "":
+			at(speechSecret, what)
+		}
+	}
+
 	if c.Control.Listen != "" {
 		at("control", "control.listen")
 	}

@@ -19,6 +19,8 @@ func (r *reader) check(c *Config, kinds []ConnectorKind) {
 	uniqueIDs(r, "connectors", c.Connectors, func(k Connector) string { return k.ID })
 	r.checkProviders(c)
 	r.checkConnectors(c, kinds)
+	r.checkLinks(c)
+	r.checkSpeech(c)
 	r.checkModels(c)
 	r.checkRouting(c)
 	r.checkControl(c)

@@ -28,6 +28,8 @@ type Config struct {
 	Models      []Model     `json:"models"`
 	Routing     Routing     `json:"routing"`
 	Connectors  []Connector `json:"connectors" check:"open"` // a connector reads its own options
+	Links       Links       `json:"links"`                   // people who use several connectors
+	Speech      Speech      `json:"speech"`
 	Agents      Agents      `json:"agents"`
 	Tools       Tools       `json:"tools" apply:"restart"`
 	MCP         MCP         `json:"mcp"`
@@ -125,6 +127,7 @@ type Connector struct {
 	AgentID string   `json:"agentId"` // all its messages go to this agent
 	// Queue says how messages that arrive here during a turn are handled; "": as agents.queue.
 	Queue string `json:"queue" allow:"|steer|followup|collect|interrupt"`
+	Talk
 
 	Raw  *yaml.Node `json:"-"` // the whole entry, for Decode
 	file string
@@ -305,9 +308,11 @@ func Default() *Config {
 			ParallelTools: 4, Queue: "steer", PerMinute: 300, MaxChildren: 8, MaxRunningChildren: 32, MaxSpawned: 20,
 			SubagentTTL: time.Hour,
 		},
-		Tools:       Tools{Exec: Exec{Sandbox: "auto", Timeout: 30 * time.Second, ReserveMB: 256}},
-		MCP:         MCP{ToolTokens: 500},
-		Heartbeat:   Heartbeat{Every: 30 * time.Minute},
+		Tools:     Tools{Exec: Exec{Sandbox: "auto", Timeout: 30 * time.Second, ReserveMB: 256}},
+		MCP:       MCP{ToolTokens: 500},
+		Heartbeat: Heartbeat{Every: 30 * time.Minute},
+		Speech: Speech{Transcribe: Transcribe{Voicing: Voicing{Timeout: time.Minute}},
+			Speak: Speak{Voicing: Voicing{Timeout: time.Minute}}},
 		Budget:      Budget{OnLimit: "ask"},
 		Permissions: Permissions{Expiry: 24 * time.Hour, Defaults: Defaults{Exec: "sandbox"}},
 		Retention:   Retention{Trash: 30 * 24 * time.Hour, Blobs: 30 * 24 * time.Hour},

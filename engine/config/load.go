@@ -107,7 +107,7 @@ func (r *reader) assemble(values map[string]any, env Env) (*Config, error) {
 
 // decoding makes mapstructure use our tags and wrap secrets.
 func decoding(d *mapstructure.DecoderConfig) {
-	d.TagName = "json"
+	d.TagName, d.Squash = "json", true
 	d.DecodeHook = func(from, to reflect.Type, value any) (any, error) {
 		if to == secretType && from.Kind() == reflect.String {
 			return Secret{value.(string)}, nil

@@ -197,7 +197,9 @@ func TestExampleHasEveryKey(t *testing.T) {
 	no := false
 	want.Models = []Model{{ID: "my-model", Images: &no, Documents: &no, Price: Price{&zero, &zero, &zero, &zero}}}
 	want.Connectors = []Connector{{ID: "telegram", Type: "telegram"}}
+	want.Links = Links{{Agent: "0/", Users: []string{}}}
 	yes := true
+	want.Speech.Transcribe.Sandbox, want.Speech.Speak.Sandbox = &yes, &yes
 	want.Hooks.BeforeTool = []Hook{{Command: ".daycare/hooks/policy.sh", Timeout: DefaultHookTimeout, Sandbox: &yes}}
 	want.MCP.Servers = []MCPServer{{ID: "files", Command: "npx", Args: []string{"-y", "@modelcontextprotocol/server-filesystem", "."},
 		Timeout: defaultMCPTimeout}}

@@ -120,6 +120,7 @@ func (c *Config) Secrets() []Secret {
 			add(c.SecretNamed(name))
 		}
 	}
+	urls = append(urls, speechSecrets(c, add)...)
 	for _, s := range c.MCP.Servers {
 		addNamed(add, s.Env)
 		addNamed(add, s.Headers)

@@ -67,6 +67,17 @@ func (s *FileStore) Put(name string, r io.Reader) (message.File, error) {
 	return s.put(cuid2.Generate(), name, r)
 }
 
+// Keep is Put with a given id: if a file is already stored under it, that one is returned.
+func (s *FileStore) Keep(id, name string, r io.Reader) (message.File, error) {
+	if kept, err := s.Get(id); err == nil {
+		return kept, nil
+	}
+	if !isID(id) {
+		return message.File{}, fmt.Errorf("%w: %q is not an id", ErrNoFile, id)
+	}
+	return s.put(id, name, r)
+}
+
 func (s *FileStore) put(id, name string, r io.Reader) (message.File, error) {
 	content, err := io.ReadAll(io.LimitReader(r, MaxFileBytes+1))
 	if err != nil {

@@ -66,6 +66,10 @@ const (
 
 	BudgetReached Type = "budget.reached"
 
+	// ConnectorState reports that a connector is connecting, running, degraded or stopped; its body is
+	// a Service.
+	ConnectorState Type = "connector.state"
+
 	// HookSaid is a message of a hook to the owner: what it said, or that it failed.
 	HookSaid Type = "hook.said"
 
@@ -79,7 +83,8 @@ var Types = []Type{
 	ItemQueued, ItemTaken, ItemDone, ItemDropped, ItemEdited, ItemMoved, TurnStarted, TurnFinished, MessageDelta, MessageThinking,
 	ToolStarted, ToolFinished, ToolProgress, SubAgentStart, SubAgentProgress, SubAgentEnd, Retry,
 	PermissionRequested, PermissionDecided, PermissionGranted, PermissionRevoked, OutboxSent, OutboxFailed,
-	CronFired, CronSkipped, ConfigReloaded, ConfigInvalid, FileEdited, FileInvalid, BudgetReached, HookSaid, SandboxRefused,
+	CronFired, CronSkipped, ConfigReloaded, ConfigInvalid, FileEdited, FileInvalid, BudgetReached, ConnectorState, HookSaid,
+	SandboxRefused,
 }
 
 // An Event reports one thing that happened. In JSON, the fields of Body, one of the structs
@@ -237,6 +242,7 @@ func (SubAgent) body()  {}
 func (File) body()      {}
 func (Reason) body()    {}
 func (Refused) body()   {}
+func (Service) body()   {}
 
 // Replayable is false for deltas: they are not kept, because a record has the text.
 func (e Event) Replayable() bool {

@@ -203,16 +203,30 @@ type Choice struct {
 
 // A Service is the state of a connector or provider.
 type Service struct {
-	ID        string `json:"id"`
-	Type      string `json:"type"`
-	State     string `json:"state"` // running, stopped, failing, off; of an MCP server idle, starting, running, failed
+	ID   string `json:"id"`
+	Type string `json:"type"`
+	// State is one of those below of a connector, running or failing of a provider, and idle, starting,
+	// running or failed of an MCP server.
+	State     string `json:"state"`
 	LastError string `json:"lastError,omitempty"`
-	Model     string `json:"model,omitempty"`  // providers
-	Detail    string `json:"detail,omitempty"` // where it listens, why it was chosen
+	// Since is when a connector came into its state, NextTry when one that is degraded is started again.
+	Since   *time.Time `json:"since,omitempty"`
+	NextTry *time.Time `json:"nextTry,omitempty"`
+	Model   string     `json:"model,omitempty"`  // providers
+	Detail  string     `json:"detail,omitempty"` // where it listens, why it was chosen
 	// Key says that a provider has a key, BaseURL where it is unless that is the vendor's own service.
 	Key     bool   `json:"key,omitempty"`
 	BaseURL string `json:"baseURL,omitempty"`
 }
+
+// States of a connector.
+const (
+	Connecting = "connecting"
+	Running    = "running"
+	Degraded   = "degraded" // its connection failed, and is tried again
+	Stopped    = "stopped"  // it ends with the daemon, or was removed
+	Off        = "off"      // nothing runs it
+)
 
 // A Status is the daemon as a whole.
 type Status struct {

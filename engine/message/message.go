@@ -54,10 +54,11 @@ const (
 // the agent that From maps to, which is created on first contact, unless Agent is set.
 type Incoming struct {
 	From    Address
-	Agent   string // agent id; if set, From does not matter
-	Kind    Kind   // "" is Text
-	ID      string // item id, if the sender already chose one (a dropped message)
-	Dedupe  string // "<connector id>:<platform key>"; a repetition within 7 days is dropped
+	Agent   string   // agent id; if set, From does not matter
+	For     *Address // whose agent it is for, such as the one that a group shares; nil: From's
+	Kind    Kind     // "" is Text
+	ID      string   // item id, if the sender already chose one (a dropped message)
+	Dedupe  string   // "<connector id>:<platform key>"; a repetition within 7 days is dropped
 	Context Context
 	Route   *Address // where the answer goes; nil: the address in the agent's descriptor
 	Text    string
@@ -127,6 +128,7 @@ type Outgoing struct {
 	Files   []File
 	Part    int     // from 0
 	Parts   int     // number of parts of the answer
+	Agent   string  // that answers
 	Retry   bool    // it may already be delivered: use the platform's idempotency
 	Report  *Report // to another agent; nil to a chat
 }
@@ -139,6 +141,7 @@ type Promise struct {
 	Agent  string    // the agent that answers, for events
 	Since  time.Time // when it was recorded; delivery is given up 24 h later
 	Done   map[int]bool
+	Urgent bool // it does not wait for the end of quiet hours
 	Report func(Result)
 }
 
@@ -169,10 +172,11 @@ func (o Outgoing) Key() string {
 // An Amendment is what the sender of a message did to it afterwards on the platform: they
 // edited or deleted it.
 type Amendment struct {
-	From      Address // of the sender, who can only amend their own messages
-	Agent     string  // as in Incoming
-	MessageID string  // the platform's id of the message
-	Text      string  // what it reads now
+	From      Address  // of the sender, who can only amend their own messages
+	Agent     string   // as in Incoming
+	For       *Address // as in Incoming
+	MessageID string   // the platform's id of the message
+	Text      string   // what it reads now
 	Deleted   bool
 }
 

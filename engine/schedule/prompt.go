@@ -64,6 +64,19 @@ func ParseHours(text string) (Hours, error) {
 
 func minuteOf(t time.Time) int { return t.Hour()*60 + t.Minute() }
 
+// End returns when the hours that cover a time end, in its time zone; the zero time: they do not
+// cover it.
+func (h Hours) End(t time.Time) time.Time {
+	if (h == Hours{}) || !h.Cover(t) {
+		return time.Time{}
+	}
+	end := time.Date(t.Year(), t.Month(), t.Day(), 0, h.to, 0, 0, t.Location())
+	if !end.After(t) {
+		end = time.Date(t.Year(), t.Month(), t.Day()+1, 0, h.to, 0, 0, t.Location())
+	}
+	return end
+}
+
 // Cover reports whether a time is within the hours. t must be in the time zone of the schedule.
 func (h Hours) Cover(t time.Time) bool {
 	now := minuteOf(t)

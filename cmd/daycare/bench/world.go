@@ -65,7 +65,7 @@ func NewWorld(dir string, model providers.Provider, queue agents.Queue, connecto
 		AgentDefaults: engine.AgentDefaults{NewState: func(address.Descriptor) ([]byte, error) {
 			return record.EncodeState(dir, record.State{Permissions: permission.Default(dir), CreatedAt: disk.StampOf(time.Now())})
 		}},
-		Asks: w.Asks, Connectors: connectors, Grace: time.Second})
+		Asks: w.Asks, Connectors: connectors, Outlet: engine.Outlet{Grace: time.Second}})
 	return w, err
 }
 

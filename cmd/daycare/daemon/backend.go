@@ -147,7 +147,8 @@ func (b *backend) connectors() []event.Service {
 	for _, c := range b.parts.settings.Current().Connectors {
 		s := event.Service{ID: c.ID, Type: c.Type, State: "off"}
 		if live, ok := state[c.ID]; ok {
-			s.State, s.LastError = live.State, live.LastError
+			live.Type = c.Type
+			s = live
 		}
 		if why := b.parts.connectors.problem(c.ID); why != "" {
 			s.LastError = why

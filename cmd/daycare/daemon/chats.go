@@ -1,20 +1,30 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"time"
+
+	"github.com/nrednav/cuid2"
 
 	"daycare/connectors/chat"
+	"daycare/connectors/speech"
+	"daycare/engine"
 	"daycare/engine/address"
+	"daycare/engine/config"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/schedule"
+	toolshell "daycare/tools/shell"
 )
 
 // chats is the engine as chat connectors see it. Connectors are made before the
@@ -26,7 +36,19 @@ func (r *Daemon) chatHost() chat.Host {
 	c := chats{r}
 	return chat.Host{Directory: c, Agents: c, Asks: c, Events: r.events, Files: r.files, Hints: hints{r},
 		Waiting: unlost{hints{r}}, Session: c.session, Owners: authority{c.r}.owners, Switch: c.switchModel, Own: ownCommands{choices{r}},
-		Admission: admission{r}}
+		Household: chat.Household{Admission: admission{r}, Talk: c.talk, Linked: c.linked, Hear: c.hear}}
+}
+
+// talk is how users and agents talk over a connector.
+func (c chats) talk(connector string) chat.Talk {
+	k, _ := c.r.settings.Current().Connector(connector)
+	return chat.Talk{Always: k.Groups == "always", AgentPer: k.AgentPer, Language: k.Language,
+		Reactions: k.Reactions == "answer", Stream: k.Stream}
+}
+
+// linked is the agent of a person who uses several connectors.
+func (c chats) linked(user message.Address) (string, bool) {
+	return c.r.settings.Current().Links.Of(user.Connector, user.UserID)
 }
 
 // Amend edits or drops a queued message.
@@ -36,8 +58,7 @@ func (c chats) Amend(ctx context.Context, a message.Amendment) (bool, error) {
 
 // Find is the agent that an address maps to, if it was made already.
 func (c chats) Find(from message.Address) (string, bool) {
-	return c.r.index.Lookup(address.Descriptor{Type: address.User, Connector: from.Connector,
-		UserID: from.UserID, ChannelID: from.ChannelID})
+	return c.r.index.Lookup(address.Of(from))
 }
 
 // Home is where the user is reached that answers for an agent: its own chat, that
@@ -47,9 +68,7 @@ func (c chats) Home(agent string) (message.Address, bool) {
 	if !ok {
 		return message.Address{}, false
 	}
-	d := meta.Descriptor
-
-	return message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}, true
+	return meta.Descriptor.Address(), true
 }
 
 // Agent is one agent by its id.
@@ -144,4 +163,159 @@ func (h hints) Save(connector, name string, data []byte) error {
 		return err
 	}
 	return h.r.vol.WriteDraft("hints", path, data)
+}
+
+// outlet is how answers leave: spoken, as files, and not at night.
+type outlet struct{ *Daemon }
+
+func (r outlet) all() engine.Outlet {
+	return engine.Outlet{Grace: shutdownGrace, Keep: r.keep, Speak: r.speak, Quiet: r.quiet}
+}
+
+// keep stores a text under the id of the answer that it is.
+func (r outlet) keep(id, name string, content []byte) (message.File, error) {
+	return r.files.Keep(id, name, bytes.NewReader(content))
+}
+
+// quiet is until when a chat is not to be disturbed.
+func (r outlet) quietUntil(to message.Address, now time.Time) time.Time {
+	k, ok := r.settings.Current().Connector(to.Connector)
+	if !ok || k.Quiet == "" {
+		return time.Time{}
+	}
+	hours, err := schedule.ParseHours(k.Quiet)
+	if err != nil { // the settings were checked when they were read
+		return time.Time{}
+	}
+	zone := time.Local
+	if z, err := time.LoadLocation(r.settings.Current().Cron.Timezone); err == nil && r.settings.Current().Cron.Timezone != "" {
+		zone = z
+	}
+
+	return hours.End(now.In(zone))
+}
+
+func (r outlet) quiet(to message.Address) time.Time { return r.quietUntil(to, time.Now()) }
+
+// maxSpoken is the longest answer that is spoken, in characters: what is longer nobody listens to.
+const maxSpoken = 3000
+
+// speak returns an answer as sound, where its connector wants that.
+func (r outlet) speak(ctx context.Context, out message.Outgoing) (message.File, bool) {
+	c := r.settings.Current()
+	k, _ := c.Connector(out.To.Connector)
+	said := k.Speak == "always" || k.Speak == "voice" && r.voiced.has(out.To, out.ReplyTo)
+	if !said || !c.Speech.Speak.On() || len([]rune(out.Text)) > maxSpoken || strings.TrimSpace(out.Text) == "" {
+		return message.File{}, false
+	}
+	id := spokenID(out.ID)
+	if f, err := r.files.Get(id); err == nil {
+		return f, true
+	}
+
+	sound, err := r.sound(ctx, c, out.Text)
+	if err == nil {
+		var f message.File
+		if f, err = r.files.Keep(id, "answer.ogg", bytes.NewReader(sound)); err == nil {
+			return f, true
+		}
+	}
+	r.log.Warn("answer not spoken; it is sent as text only", "out", out.ID, "err", err)
+
+	return message.File{}, false
+}
+
+// spokenID is the id of the file with an answer as sound.
+func spokenID(out string) string { return out[:max(0, len(out)-1)] + "s" }
+
+func (r outlet) sound(ctx context.Context, c *config.Config, text string) ([]byte, error) {
+	s := c.Speech.Speak
+	if s.Command != "" {
+		return r.program(ctx, s.Voicing, text, "DAYCARE_VOICE="+s.Voice)
+	}
+	return service(c, s.Voicing).Speak(ctx, text, s.Voice)
+}
+
+func service(c *config.Config, v config.Voicing) speech.Service {
+	return speech.Service{URL: v.URL, Model: v.Model, Key: v.Secret(c).Reveal(), Timeout: v.Timeout}
+}
+
+// hear writes a voice message down.
+func (c chats) hear(ctx context.Context, v chat.Voice) (string, error) {
+	r, now := outlet{c.r}, c.r.settings.Current()
+	r.voiced.add(v.From, v.MessageID)
+	t := now.Speech.Transcribe
+	if !t.On() {
+		return "", chat.ErrDeaf
+	}
+	sound, err := r.files.Read(v.File)
+	if err != nil {
+		return "", fmt.Errorf("read voice message: %w", err)
+	}
+	if t.Command == "" {
+		return service(now, t.Voicing).Transcribe(ctx, v.File.Name, sound, t.Language)
+	}
+	text, err := r.program(ctx, t.Voicing, string(sound), "DAYCARE_FILE="+v.File.Name, "DAYCARE_LANGUAGE="+t.Language)
+
+	return strings.ToValidUTF8(strings.TrimSpace(string(text)), "\uFFFD"), err
+}
+
+// maxSound bounds what a program of speech may print, in bytes.
+const maxSound = 20 << 20
+
+// program runs a program of the settings, in the sandbox of hooks.
+func (r outlet) program(ctx context.Context, v config.Voicing, stdin string, env ...string) ([]byte, error) {
+	tool, _, ok := r.tools.Get("exec")
+	exec, isExec := tool.(*toolshell.Exec)
+	if !ok || !isExec {
+		return nil, errors.New("this build runs no commands")
+	}
+	out, errs := beginning{most: maxSound}, beginning{most: 4 << 10}
+	end, err := toolshell.Program{Command: v.Command, Stdin: stdin, Dir: r.workspace, Timeout: v.Timeout, Mark: cuid2.Generate(),
+		Agent: hookHome, As: hookHome, Access: permission.Default(r.workspace), Bare: v.Sandbox != nil && !*v.Sandbox,
+		Env: append(env, "DAYCARE_WORKSPACE="+r.workspace), Out: &out, Err: &errs}.Run(ctx, exec)
+	switch {
+	case errors.Is(err, toolshell.ErrNoSandbox):
+		return nil, fmt.Errorf("%w; to run it without, set sandbox: false for this command", err)
+	case err != nil:
+		return nil, err
+	case end.TimedOut:
+		return nil, fmt.Errorf("the command took longer than %v", v.Timeout)
+	case end.Code != 0 || end.Signal != "":
+		return nil, fmt.Errorf("the command ended with %d %s: %s", end.Code, end.Signal, strings.TrimSpace(string(errs.kept)))
+	case out.cut:
+		return nil, errors.New("the command printed more than 20 MB")
+	}
+
+	return out.kept, nil
+}
+
+// voiced remembers the newest messages that were spoken, so that their answers can be, too.
+type voiced struct {
+	mu  sync.Mutex
+	all []spokenMessage
+}
+
+type spokenMessage struct{ connector, channel, id string }
+
+// maxVoiced bounds them.
+const maxVoiced = 1000
+
+func (v *voiced) add(from message.Address, id string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.all = append(v.all, spokenMessage{from.Connector, from.ChannelID, id}); len(v.all) > maxVoiced {
+		v.all = append(v.all[:0], v.all[len(v.all)-maxVoiced/2:]...)
+	}
+}
+
+func (v *voiced) has(to message.Address, id string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, m := range v.all {
+		if m == (spokenMessage{to.Connector, to.ChannelID, id}) {
+			return id != ""
+		}
+	}
+	return false
 }

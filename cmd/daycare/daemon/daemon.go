@@ -94,6 +94,7 @@ type people struct {
 	tokens   *apitoken.Store     // of the API on TCP
 	texts    *unseen.Texts       // of prompts, as their owner saw them
 	pairings *pairing.Book       // pending pairing codes
+	voiced   voiced              // what users said aloud
 	deciding sync.Mutex          // one such request is answered at a time
 	admitted chan pairing.Request
 	attached *record.Attached // which attachment belongs to whose conversation

@@ -187,7 +187,7 @@ func (r *Daemon) build(c *config.Config) (err error) {
 			Queue: r.queueOf},
 		Asks:       r.asks,
 		Connectors: connectors,
-		Grace:      shutdownGrace,
+		Outlet:     outlet{r}.all(),
 		Redact:     &r.secrets,
 		Enclose:    workbench{r}.enclose,
 		Awake:      func() int { return r.settings.Current().Agents.MaxAwake },

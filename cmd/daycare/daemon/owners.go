@@ -39,7 +39,7 @@ func (r authority) owners(connector string) ([]string, permission.Set) {
 // ownerIDs are the ids of a connector's owners as it names users.
 func ownerIDs(c config.Connector) []string {
 	ids := slices.Clone(c.OwnerIDs())
-	if c.Type == "email" {
+	if c.Type == "email" || c.Type == "xmpp" { // whose addresses are the same in capitals
 		for i, id := range ids {
 			ids[i] = strings.ToLower(id)
 		}

@@ -201,7 +201,7 @@ func (a *addition) connector() (connectors.Connector, error) {
 	s, _ := conf.Connector(a.id)
 	vault := plugins.NewVault(func() *config.Config { return conf.WithSecrets(a.secrets) })
 
-	return plugins.NewConnector(vault, s, chat.Host{Admission: a}, slog.New(slog.DiscardHandler))
+	return plugins.NewConnector(vault, s, chat.Host{Household: chat.Household{Admission: a}}, slog.New(slog.DiscardHandler))
 }
 
 // save writes the secrets and the entry, or neither.

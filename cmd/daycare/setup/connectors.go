@@ -56,14 +56,26 @@ func connectorsLs(c *term.App) *cobra.Command {
 			}
 
 			var t term.Table
-			t.Row("ID", "TYPE", "STATE", "LAST ERROR")
+			t.Row("ID", "TYPE", "STATE", "SINCE", "NEXT TRY", "LAST ERROR")
 			for _, k := range s.Connectors {
-				t.Row(k.ID, k.Type, string(k.State), term.OneLine(strings.ReplaceAll(k.LastError, "\n", "; "), 80))
+				why := term.OneLine(strings.ReplaceAll(k.LastError, "\n", "; "), 80)
+				t.Row(k.ID, k.Type, k.State, clock(k.Since), clock(k.NextTry), why)
 			}
 
 			return t.Write(c.Out, c.OutStyle())
 		},
 	}
+}
+
+// clock is a time as a list shows it; "": there is none.
+func clock(at *time.Time) string {
+	switch {
+	case at == nil:
+		return ""
+	case time.Since(*at) < 12*time.Hour:
+		return at.Local().Format("15:04:05")
+	}
+	return at.Local().Format("2006-01-02 15:04")
 }
 
 // A prober is a connector that can ask its platform who we are.
@@ -75,15 +87,17 @@ type prober interface {
 const probeTime = 20 * time.Second
 
 func connectorsTest(c *term.App) *cobra.Command {
-	return &cobra.Command{
+	send := false
+	cmd := &cobra.Command{
 		Use:   "test ID",
 		Short: "Test a connector's settings and secret against its platform",
 		Long: "Test the settings and the secret of a connector against its platform. Nothing is received\n" +
-			"and no message is sent; it works while the daemon is running.",
-		Example: "  daycare connectors test telegram",
+			"and no message is sent; it works while the daemon is running. With --send the account also\n" +
+			"sends one message to itself, reads it and removes it, where the platform lets it.",
+		Example: "  daycare connectors test telegram\n  daycare connectors test matrix --send",
 		Args:    term.Words(0, "the ID of a connector"), ValidArgsFunction: c.Complete(connectorIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			verdict, err := probe(cmd.Context(), c, args[0])
+			verdict, err := probe(cmd.Context(), c, args[0], send)
 			if err != nil {
 				return fmt.Errorf("test connector %s: %w", args[0], err)
 			}
@@ -95,6 +109,9 @@ func connectorsTest(c *term.App) *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&send, "send", false, "also send a message to itself and read it")
+
+	return cmd
 }
 
 // A ConnectorTrial is how a connector did.
@@ -106,7 +123,7 @@ type ConnectorTrial struct {
 
 // TestConnector is daycare connectors test. An error is about the id.
 func TestConnector(ctx context.Context, c *term.App, id string) (ConnectorTrial, error) {
-	verdict, err := probe(ctx, c, id)
+	verdict, err := probe(ctx, c, id, false)
 	if p, ok := errors.AsType[*term.Problem](err); ok && p.Code == fault.ExitNotFound {
 		return ConnectorTrial{}, err
 	}
@@ -117,7 +134,7 @@ func TestConnector(ctx context.Context, c *term.App, id string) (ConnectorTrial,
 }
 
 // probe makes the connector of the settings beside whatever runs, and asks.
-func probe(ctx context.Context, c *term.App, id string) (string, error) {
+func probe(ctx context.Context, c *term.App, id string, send bool) (string, error) {
 	settings, err := connectorSettings(c)
 	if err != nil {
 		return "", err
@@ -135,6 +152,11 @@ func probe(ctx context.Context, c *term.App, id string) (string, error) {
 	}
 
 	verdict, err := verdictOf(ctx, conn, s.Type)
+	if err == nil && send {
+		var loop string
+		loop, err = loopOf(ctx, conn, s.Type)
+		verdict += "; " + loop
+	}
 	if err == nil && len(s.Allow) == 0 && !slices.Contains([]string{"webhook", "openai", "a2a"}, s.Type) {
 		verdict += "; nobody can message an agent there until you add them to allow"
 	}
@@ -152,6 +174,23 @@ func verdictOf(ctx context.Context, conn connectors.Connector, kind string) (str
 	defer cancel()
 
 	return p.Probe(ctx)
+}
+
+// A looper is a connector whose account can send a message to itself.
+type looper interface {
+	Loop(ctx context.Context) (verdict string, err error)
+}
+
+// loopOf has the account of a connector send a message to itself.
+func loopOf(ctx context.Context, conn connectors.Connector, kind string) (string, error) {
+	l, ok := conn.(looper)
+	if !ok {
+		return "no message was sent: on " + kind + " an account cannot send messages to itself", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+
+	return l.Loop(ctx)
 }
 
 // connectorSettings reads the settings of the workspace.
