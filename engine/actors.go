@@ -49,10 +49,12 @@ type memory struct {
 func (a *actors) WakeAll(ctx context.Context) {
 	var group errgroup.Group
 	group.SetLimit(2 * runtime.GOMAXPROCS(0))
-	for _, meta := range a.index.All() {
+	for ids := range slices.Chunk(a.index.IDs(), together) {
 		group.Go(func() error {
-			if ctx.Err() == nil && !a.settled(meta.ID) {
-				a.wake(meta.ID)
+			for _, id := range ids {
+				if ctx.Err() == nil && !a.settled(id) {
+					a.wake(id)
+				}
 			}
 			return nil
 		})
@@ -60,6 +62,9 @@ func (a *actors) WakeAll(ctx context.Context) {
 
 	_ = group.Wait() // none of them fails
 }
+
+// together is how many agents are looked at one after the other.
+const together = 16
 
 // wake starts an agent that has work in its files. An entry that goes to sleep at this
 // moment (a delivery found it, and not yet whom to start) is looked up again.

@@ -22,8 +22,9 @@ type folderWatch struct {
 }
 
 // watchFolders notices agents that a user made, took away or changed by hand:
-// a folder that was copied in is an agent from then on, one that is gone has ended.
-func (fw *folderWatch) watchFolders(ctx context.Context, w *watch.Watcher) {
+// a folder that was copied in is an agent from then on, one that is gone has ended. looked is
+// called whenever it has looked at folders.
+func (fw *folderWatch) watchFolders(ctx context.Context, w *watch.Watcher, looked func()) {
 	changed := newEdits()
 	changed.hint(anyFolder) // what was changed since the index was loaded gives no hint
 	dir := filepath.Join(fw.root, "agents")
@@ -53,6 +54,7 @@ func (fw *folderWatch) watchFolders(ctx context.Context, w *watch.Watcher) {
 
 			fw.rescan(ids...)
 			fw.watchRefused(w, refused, fw.refused(ids), changed.hint)
+			looked()
 		case <-ctx.Done():
 			fw.watchRefused(w, refused, nil, nil)
 			return
@@ -66,18 +68,20 @@ const anyFolder = ""
 // refused are the folders that are no agents yet, for a mistake in the descriptor: of
 // these ids; without ids of all.
 func (fw *folderWatch) refused(ids []string) (now []string) {
-	look := ids
-	if len(ids) == 0 {
-		entries, err := os.ReadDir(filepath.Join(fw.root, "agents"))
-		if err != nil {
-			fw.log.Error("cannot rescan agents", "err", err)
-		}
-		for _, e := range entries {
-			look = append(look, e.Name())
+	if len(ids) > 0 {
+		return slices.DeleteFunc(ids, func(id string) bool { return !fw.unexpected(id) })
+	}
+	entries, err := os.ReadDir(filepath.Join(fw.root, "agents"))
+	if err != nil {
+		fw.log.Error("cannot rescan agents", "err", err)
+	}
+	for _, e := range entries {
+		if _, known := fw.index.Get(e.Name()); !known && fw.unexpected(e.Name()) {
+			now = append(now, e.Name())
 		}
 	}
 
-	return slices.DeleteFunc(look, func(id string) bool { return !fw.unexpected(id) })
+	return now
 }
 
 // watchRefused watches the folders that are refused now, and leaves those that are not
@@ -110,19 +114,6 @@ func (fw *folderWatch) unexpected(name string) bool {
 // rescan takes over what a user changed in the folders of these agents, without ids in
 // those of all.
 func (fw *folderWatch) rescan(ids ...string) {
-	before := map[string]address.Descriptor{}
-	for _, id := range ids {
-		if meta, ok := fw.index.Get(id); ok {
-			before[id] = meta.Descriptor
-		}
-	}
-
-	if len(ids) == 0 {
-		for _, meta := range fw.index.All() {
-			before[meta.ID] = meta.Descriptor
-		}
-	}
-
 	diff, found, err := fw.index.Rescan(ids...)
 	NoteAgents(fw.problems, fw.root, found)
 	if err != nil {
@@ -154,7 +145,7 @@ func (fw *folderWatch) rescan(ids ...string) {
 	for _, id := range diff.Changed {
 		fw.index.Keep(id)
 		if now, ok := fw.index.Get(id); ok {
-			fw.descriptors.descriptorEdited(id, address.Changed(before[id], now.Descriptor))
+			fw.descriptors.descriptorEdited(id, address.Changed(diff.Before[id], now.Descriptor))
 		}
 	}
 }

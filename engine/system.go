@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"os/user"
 	"path/filepath"
 	"slices"
@@ -118,6 +119,8 @@ type System struct {
 	*descriptors
 	recent *recent
 	grace  time.Duration
+	looked context.Context // ends when Run has looked at all agents and at what was done to them meanwhile
+	look   context.CancelFunc
 }
 
 // A place is where the agents of one .daycare directory are, and where events are reported.
@@ -185,7 +188,8 @@ func New(o Options) (*System, error) {
 	dir := &directory{place: p, actors: a, asks: o.Asks, answers: o.Answers, budget: o.Budget, queue: o.Queue}
 	asks := &approvals{place: p, asks: o.Asks, actors: a, mailroom: mail}
 	news := &folderWatch{place: p, actors: a, descriptors: a.descriptors, recent: last}
-	return &System{place: p, mailroom: mail, approvals: asks, folderWatch: news, directory: dir,
+	looked, look := context.WithCancel(context.Background())
+	return &System{place: p, looked: looked, look: look, mailroom: mail, approvals: asks, folderWatch: news, directory: dir,
 		drops:     &drops{place: p, mailroom: mail, dropFolder: dropFolder, enclose: o.Enclose},
 		lifecycle: &lifecycle{place: p, actors: a, recent: last, registrar: reg, directory: dir, approvals: asks},
 		archive: &archive{place: p, actors: a, directory: dir, folderWatch: news, descriptors: a.descriptors,
@@ -201,6 +205,7 @@ func (s *System) Run(ctx context.Context, start StartFunc) error {
 	s.actors.start.Store(&start)
 	defer s.shutdown()
 	s.actors.WakeAll(ctx)
+	s.index.SaveKnown()
 	if s.peers != nil {
 		inner, cancel := context.WithCancel(ctx)
 		var watching sync.WaitGroup
@@ -213,7 +218,7 @@ func (s *System) Run(ctx context.Context, start StartFunc) error {
 		var wg sync.WaitGroup
 		wg.Go(func() { s.drops.watchDrops(inner, s.watcher) })
 		wg.Go(func() { s.approvals.watchAsks(inner, s.watcher) })
-		wg.Go(func() { s.folderWatch.watchFolders(inner, s.watcher) })
+		wg.Go(func() { s.folderWatch.watchFolders(inner, s.watcher, s.look) })
 		wg.Go(func() { s.descriptors.watchEdits(inner) })
 		defer wg.Wait()
 		defer cancel()
@@ -225,6 +230,10 @@ func (s *System) Run(ctx context.Context, start StartFunc) error {
 		return s.vol.Err()
 	}
 }
+
+// Looked is closed when Run has looked at all agents, woken those with something to do, and found
+// what was done to folders meanwhile. Without a Watcher it stays open.
+func (s *System) Looked() <-chan struct{} { return s.looked.Done() }
 
 func (s *System) shutdown() {
 	s.actors.stop(errors.New("daycare is stopping"))
@@ -261,16 +270,36 @@ func Terminal() message.Address {
 
 // settled reports whether an agent's files prove that it has nothing to do.
 func (p place) settled(id string) bool {
-	dir := p.folder(id)
-	box, err := inbox.Settled(dir)
+	box, err := p.emptyInbox(id)
 	if err != nil {
 		p.log.Error("cannot read inbox", "agent", id, "err", err)
 	}
-	history, herr := record.Settled(dir)
+	history, herr := p.proves(id, address.HistoryProof, "history.jsonl", record.Settled)
 	if herr != nil {
 		p.log.Error("cannot read history", "agent", id, "err", herr)
 	}
 	return box && history && err == nil && herr == nil
+}
+
+// emptyInbox reports whether an agent's inbox proves that it holds nothing.
+func (p place) emptyInbox(id string) (bool, error) {
+	return p.proves(id, address.InboxProof, inbox.FileName, inbox.Settled)
+}
+
+// proves reports whether a file of an agent proves that there is nothing to do. A file that
+// did is not read again while it is as it was.
+func (p place) proves(id string, which address.Proof, name string, read func(dir string) (bool, error)) (bool, error) {
+	looked := time.Now()
+	info, err := os.Stat(filepath.Join(p.folder(id), name))
+	if err == nil && p.index.Proved(id, which, info) {
+		return true, nil
+	}
+	settled, rerr := read(p.folder(id))
+	if err == nil && rerr == nil && settled {
+		p.index.Prove(id, which, info, looked)
+	}
+
+	return settled, rerr
 }
 
 func (p place) folder(id string) string { return filepath.Join(p.root, "agents", id) }

@@ -3,7 +3,12 @@ package engine
 import (
 	"cmp"
 	"context"
+	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"daycare/engine/address"
 	"daycare/engine/event"
@@ -288,22 +293,40 @@ func (dy *directory) Draft(_ context.Context, id string) (event.Draft, error) {
 
 // Counts are the agents in memory and the items that wait in all inboxes.
 func (dy *directory) Counts() (agents, awake, queued int) {
-	for _, meta := range dy.index.All() {
-		agents++
-		if e, ok := dy.actors.awake(meta.ID); ok {
-			e.mu.Lock()
-			if e.running {
-				awake++
+	ids := dy.index.IDs()
+	var group errgroup.Group
+	var running, waiting atomic.Int64
+	group.SetLimit(2 * runtime.GOMAXPROCS(0))
+	for some := range slices.Chunk(ids, together) {
+		group.Go(func() error {
+			for _, id := range some {
+				runs, waits := dy.countOf(id)
+				waiting.Add(int64(waits))
+				if runs {
+					running.Add(1)
+				}
 			}
-			if e.box != nil {
-				queued += e.box.Len()
-			}
-			e.mu.Unlock()
-			continue
-		}
-		if settled, err := inbox.Settled(dy.folder(meta.ID)); err == nil && !settled {
-			queued += len(dy.actors.waiting(meta.ID))
-		}
+			return nil
+		})
 	}
-	return agents, awake, queued
+
+	_ = group.Wait() // none of them fails
+	return len(ids), int(running.Load()), int(waiting.Load())
+}
+
+// countOf reports whether an agent is in memory, and how many items wait for it.
+func (dy *directory) countOf(id string) (running bool, queued int) {
+	if e, ok := dy.actors.awake(id); ok {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.box != nil {
+			queued = e.box.Len()
+		}
+		return e.running, queued
+	}
+	if empty, err := dy.emptyInbox(id); err != nil || empty {
+		return false, 0
+	}
+
+	return false, len(dy.actors.waiting(id))
 }

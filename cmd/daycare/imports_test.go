@@ -108,7 +108,7 @@ var imports = map[string][]string{
 	"engine/permission": {"engine/lan", "engine/sensitive", "engine/beneath", "engine/disk", "engine/crash",
 		"engine/finding", "engine/form", "engine/message", "engine/event"},
 	"engine/address": {"engine/beneath", "engine/disk", "engine/crash", "engine/message", "engine/finding", "engine/form",
-		"engine/permission"},
+		"engine/permission", "engine/watch"},
 	"engine/inbox":   {"engine/beneath", "engine/disk", "engine/crash", "engine/message", "engine/finding"},
 	"engine/changes": {"engine/beneath", "engine/crash", "engine/disk", "engine/record", "engine/sensitive"},
 	"engine/folders": {"engine/address", "engine/beneath", "engine/crash", "engine/disk", "engine/event", "engine/fault", "engine/finding",

@@ -86,8 +86,10 @@ func TestListsAreWhatGoingThroughAllFinds(t *testing.T) {
 			}
 		}
 		facets := 0
-		for id, m := range x.known.byID {
-			if facets += len(x.known.facetsOf(m)); x.known.byHandle[m.Handle] != id {
+		for id, known := range x.known.byID {
+			m := known.meta()
+			facets += len(x.known.facetsOf(m))
+			if called, _ := x.called(m.Handle); called != id {
 				t.Fatalf("after %s %s is not found by its handle", what, id)
 			}
 		}

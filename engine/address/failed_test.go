@@ -132,7 +132,7 @@ func TestAnAddressThatIsTakenMeanwhile(t *testing.T) {
 	put(t, root, idA, `{"type":"user","connector":"telegram","userId":"u","channelId":"1"}`)
 	r := x.scan.read(idA)
 	m := create(t, x, chat("1"))
-	taken, err := x.scan.takeIn([]reading{r})
+	taken, err := x.scan.takeIn([]*reading{r})
 	if err != nil || !slices.Equal(taken.stale, []string{idA}) || len(taken.added)+len(taken.found) > 0 {
 		t.Errorf("%+v, %v", taken, err)
 	}

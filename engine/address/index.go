@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -54,6 +53,7 @@ type Index struct {
 	families
 	vol   *disk.Volume // nil when it is read only
 	scan  *scan
+	file  *indexFile
 	maker *folderMaker
 }
 
@@ -76,16 +76,17 @@ func Load(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Fi
 	if err != nil {
 		return nil, nil, errors.Join(err, x.Close())
 	}
+	x.file.release()
 
 	return x, append(found, more...), nil
 }
 
 // open makes an Index that has read the handles alone.
 func open(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Finding, error) {
-	known := newListing()
-	s := &scan{dir: filepath.Join(root, "agents"), log: log, known: known,
-		seen: map[string]stamp{}, told: map[finding.Finding]bool{}}
-	x := &Index{families: families{known, &unread{scan: s, done: make(chan struct{})}}, vol: vol, scan: s,
+	known, file := newListing(), newIndexFile(root)
+	s := &scan{dir: filepath.Join(root, "agents"), log: log, known: known, file: file,
+		seen: map[string]sight{}, told: map[finding.Finding]bool{}}
+	x := &Index{families: families{known, &unread{scan: s, done: make(chan struct{})}}, vol: vol, scan: s, file: file,
 		maker: &folderMaker{vol: vol, scan: s}}
 	var found []finding.Finding
 	if vol != nil {
@@ -96,6 +97,7 @@ func open(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Fi
 		if found, err = x.maker.removeUnfinished(); err != nil {
 			return nil, nil, err
 		}
+		file.open()
 	}
 
 	handles, more, err := loadHandles(vol, filepath.Join(x.scan.dir, "handles.jsonl"))
@@ -145,33 +147,31 @@ func (f *families) Get(id string) (Meta, bool) { return f.unread.get(id) }
 
 // All returns all agents in the order of their handles.
 func (f *families) All() []Meta {
+	ids := f.IDs()
+	all := make([]Meta, 0, len(ids))
+	f.known.mu.RLock()
+	defer f.known.mu.RUnlock()
+	for _, id := range ids {
+		if m, ok := f.known.meta(id); ok {
+			all = append(all, m)
+		}
+	}
+
+	return all
+}
+
+// IDs returns the ids of all agents in the order of their handles. They are not to be changed.
+func (f *families) IDs() []string {
 	if f.unread.partial() {
 		f.unread.all()
 	}
-	f.known.mu.Lock()
-	defer f.known.mu.Unlock()
-	if f.known.sorted == nil {
-		f.known.sorted = make([]Meta, 0, len(f.known.byID))
-		for _, m := range f.known.byID {
-			f.known.sorted = append(f.known.sorted, m)
-		}
-		slices.SortFunc(f.known.sorted, func(a, b Meta) int { return compareHandles(a.Handle, b.Handle) })
-	}
-
-	f.known.visited.Add(int64(len(f.known.sorted)))
-	return slices.Clone(f.known.sorted)
+	return f.known.ids()
 }
 
 // called finds the agent with a handle.
 func (x *Index) called(handle string) (id string, ok bool) {
-	if x.unread.partial() {
-		x.Get(x.scan.handles.whose(handle))
-	}
-	x.known.mu.RLock()
-	defer x.known.mu.RUnlock()
-	id, ok = x.known.byHandle[handle]
-
-	return id, ok
+	m, ok := x.Get(x.scan.handles.whose(handle))
+	return m.ID, ok && m.Handle == handle
 }
 
 // maxCandidates is how many agents an Ambiguous names.

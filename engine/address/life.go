@@ -44,7 +44,7 @@ func (f *families) SawEnded(id string, ended bool) {
 
 // setLife keeps what is known of an agent. l.mu is held.
 func (l *listing) setLife(id string, now life) {
-	m, ok := l.byID[id]
+	m, ok := l.meta(id)
 	if !ok || l.ended[id] == now {
 		return
 	}
@@ -107,7 +107,7 @@ func (l *listing) family(m Meta) string {
 	}
 	family := FamilyOf(m)
 	for up, n := m.Maker(), 0; up != "" && n < deepest; n++ {
-		above, ok := l.byID[up]
+		above, ok := l.meta(up)
 		if !ok {
 			family = lost(up)
 			break

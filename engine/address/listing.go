@@ -3,6 +3,7 @@ package address
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -37,11 +38,10 @@ func compareFacets(a, b facet) int {
 
 // A listing is the agents that are known, and what they are found by.
 type listing struct {
-	mu       sync.RWMutex
-	byID     map[string]Meta
-	byKey    map[string]string // key of a descriptor -> id
-	byHandle map[string]string // handle -> id
-	sorted   []Meta            // by handle; nil: to be made again
+	mu     sync.RWMutex
+	byID   map[string]*listed
+	byKey  map[string]string // key of a descriptor -> id
+	sorted []string          // ids by handle; nil: to be made again
 
 	facets   *btree.BTreeG[facet]
 	ended    map[string]life   // by id: what is known of it
@@ -49,8 +49,19 @@ type listing struct {
 	visited  atomic.Int64      // see Visited
 }
 
+// A listed is what is kept of one agent.
+type listed struct {
+	id, handle, name string
+	descriptor       packed
+}
+
+func (l *listed) meta() Meta {
+	d, _ := l.descriptor.unpack()
+	return Meta{ID: l.id, Handle: l.handle, Name: l.name, Descriptor: d}
+}
+
 func newListing() *listing {
-	return &listing{byID: map[string]Meta{}, byKey: map[string]string{}, byHandle: map[string]string{},
+	return &listing{byID: map[string]*listed{}, byKey: map[string]string{},
 		ended: map[string]life{}, families: map[string]string{},
 		facets: btree.NewBTreeGOptions(func(a, b facet) bool { return compareFacets(a, b) < 0 }, btree.Options{NoLocks: true})}
 }
@@ -119,7 +130,7 @@ func (f *families) walk(kind facetKind, prefix string, look func(Meta) bool) {
 				return false
 			}
 			if at != from {
-				some, last = append(some, f.known.byID[at.id]), at
+				some, last = append(some, f.known.byID[at.id].meta()), at
 			}
 
 			return true
@@ -147,7 +158,7 @@ func (l *listing) having(kind facetKind, from string, fits func(value string) bo
 		if f.kind != kind || !fits(f.value) {
 			return false
 		}
-		list = append(list, l.byID[f.id])
+		list = append(list, l.byID[f.id].meta())
 		return true
 	})
 
@@ -207,15 +218,36 @@ func (f *families) Visited() int64 { return f.known.visited.Load() }
 func (l *listing) get(id string) (Meta, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	m, ok := l.byID[id]
-	return m, ok
+	return l.meta(id)
+}
+
+// meta is get with l.mu held.
+func (l *listing) meta(id string) (Meta, bool) {
+	if known := l.byID[id]; known != nil {
+		return known.meta(), true
+	}
+	return Meta{}, false
+}
+
+// ids are those of all agents in the order of their handles.
+func (l *listing) ids() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sorted == nil {
+		l.sorted = slices.SortedFunc(maps.Keys(l.byID), func(a, b string) int {
+			return compareHandles(l.byID[a].handle, l.byID[b].handle)
+		})
+	}
+
+	l.visited.Add(int64(len(l.sorted)))
+	return l.sorted // nobody changes it: it is made again
 }
 
 // put makes an agent known. l.mu is held.
 func (l *listing) put(id string, d Descriptor, handle string) Meta {
 	l.drop(id)
 	m := Meta{ID: id, Handle: handle, Name: NameOf(d), Descriptor: d}
-	l.byID[id], l.byHandle[handle] = m, id
+	l.byID[id] = &listed{id, handle, m.Name, pack(d)}
 	if k := d.key(); k != "" {
 		l.byKey[k] = id
 	}
@@ -229,12 +261,11 @@ func (l *listing) put(id string, d Descriptor, handle string) Meta {
 
 // drop forgets an agent; its handle stays its own. l.mu is held.
 func (l *listing) drop(id string) {
-	m, ok := l.byID[id]
+	m, ok := l.meta(id)
 	if !ok {
 		return
 	}
 	delete(l.byID, id)
-	delete(l.byHandle, m.Handle)
 	if k := m.Descriptor.key(); l.byKey[k] == id {
 		delete(l.byKey, k)
 	}

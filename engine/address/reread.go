@@ -26,7 +26,7 @@ func (x *Index) Reread(id string, last bool) (Change, error) {
 			return Change{}, nil
 		}
 		r := x.scan.read(id)
-		if r.id == "" {
+		if r == nil {
 			return Change{}, nil
 		}
 
@@ -34,7 +34,7 @@ func (x *Index) Reread(id string, last bool) (Change, error) {
 		if broken && !last {
 			return Change{Broken: true}, nil
 		}
-		t, err := x.scan.takeIn([]reading{r})
+		t, err := x.scan.takeIn([]*reading{r})
 		if err != nil {
 			return Change{}, err
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -24,7 +25,10 @@ import (
 )
 
 // A Diff is what a Rescan found different.
-type Diff struct{ Added, Removed, Changed []string } // ids
+type Diff struct {
+	Added, Removed, Changed []string              // ids
+	Before                  map[string]Descriptor // of those in Changed, as they were
+}
 
 // scan is what is remembered from one reading to the next. Files are read without a
 // lock that anybody else needs: a reading says against what it was made, and is made
@@ -34,27 +38,19 @@ type scan struct {
 	log     *slog.Logger
 	handles *handles
 	known   *listing
+	file    *indexFile
 	one     sync.Mutex // one Rescan at a time; nobody else waits for it
 
 	// Under the mu of known.
-	seen      map[string]stamp         // of each descriptor that is active
+	seen      map[string]sight         // of each descriptor that is active
 	told      map[finding.Finding]bool // what was reported
 	forgotten int                      // how many agents were forgotten
 }
 
-// A stamp tells whether a file was written or replaced since.
-type stamp struct {
-	mod  time.Time
-	size int64
-	ino  uint64 // two saves may come within one tick of the file system's clock
-}
-
-func stampOf(info fs.FileInfo) stamp {
-	s := stamp{mod: info.ModTime(), size: info.Size()}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.ino = st.Ino
-	}
-	return s
+// A sight is how a descriptor looked when it was read.
+type sight struct {
+	stamp
+	sound bool // nothing was wrong with it, and whoever writes it changes the stamp
 }
 
 // A reading is what one folder gave.
@@ -64,7 +60,7 @@ type reading struct {
 	last   *Descriptor // the last good one, if there is one
 	asked  bool        // last was looked for: this one cannot be active, and no other is
 	handle string      // "": none yet
-	stamp  stamp
+	sight  sight
 	basis  basis
 	found  []finding.Finding
 }
@@ -78,7 +74,7 @@ type basis struct {
 // basis is what is known of an agent; in force says that a version of it is. l.mu is held.
 func (s *scan) basis(id string) (b basis, inForce bool) {
 	_, inForce = s.known.byID[id]
-	return basis{s.seen[id], s.forgotten}, inForce
+	return basis{s.seen[id].stamp, s.forgotten}, inForce
 }
 
 // Rescan reads the folders of these agents again, without ids those of all: agents that
@@ -99,6 +95,7 @@ func (s *scan) rescan(ids []string) (Diff, []finding.Finding, error) {
 	for try := 0; len(unread) > 0 && try < staleTries; try++ {
 		t, err := s.takeIn(s.readAll(unread))
 		diff.Added, diff.Changed = append(diff.Added, t.added...), append(diff.Changed, t.changed...)
+		diff.Before = merged(t.before, diff.Before) // of a file that was read twice the first counts
 		found, unread = append(found, t.found...), t.stale
 		if err != nil {
 			return diff, found, err
@@ -107,6 +104,15 @@ func (s *scan) rescan(ids []string) (Diff, []finding.Finding, error) {
 
 	diff.Removed = s.forgetMissing(missing)
 	return diff, found, nil
+}
+
+// merged is a map with what two have; b counts where both have something.
+func merged(a, b map[string]Descriptor) map[string]Descriptor {
+	if len(a) == 0 {
+		return b
+	}
+	maps.Copy(a, b)
+	return a
 }
 
 // folders are the agents whose folders are there, and those that are known without one:
@@ -153,30 +159,35 @@ func (s *scan) folders(ids []string) (there, missing []string, err error) {
 const staleTries = 5
 
 // readAll reads the descriptors that were written since they were last read.
-func (s *scan) readAll(ids []string) []reading {
-	read := make([]reading, len(ids))
+func (s *scan) readAll(ids []string) []*reading {
+	read := make([]*reading, len(ids))
 	var group errgroup.Group
 	group.SetLimit(4 * runtime.GOMAXPROCS(0))
-	for i, id := range ids {
+	for from := 0; from < len(ids); from += together {
 		group.Go(func() error {
-			read[i] = s.read(id)
+			for i := from; i < min(from+together, len(ids)); i++ {
+				read[i] = s.read(ids[i])
+			}
 			return nil
 		})
 	}
 
 	_ = group.Wait() // none of them fails
-	read = slices.DeleteFunc(read, func(r reading) bool { return r.id == "" })
+	read = slices.DeleteFunc(read, func(r *reading) bool { return r == nil })
 	depth := depths(read)
-	for i := range read {
-		read[i].handle = s.handles.of(read[i].id)
+	for _, r := range read {
+		r.handle = s.handles.of(r.id)
 	}
 
-	slices.SortFunc(read, func(a, b reading) int {
+	slices.SortFunc(read, func(a, b *reading) int {
 		return cmp.Or(compareHandles(a.handle, b.handle),
-			cmp.Compare(depth[a.id], depth[b.id]), a.stamp.mod.Compare(b.stamp.mod), strings.Compare(a.id, b.id))
+			cmp.Compare(depth[a.id], depth[b.id]), cmp.Compare(a.sight.written, b.sight.written), strings.Compare(a.id, b.id))
 	})
 	return read
 }
+
+// together is how many descriptors are read one after the other.
+const together = 16
 
 var errSame = errors.New("as before")
 
@@ -212,7 +223,7 @@ func readNewer(path string, known stamp) ([]byte, stamp, error) {
 // depths is how many parents each agent has among the readings. Agents with a
 // handle come first, in its order; then parents before their children, and the
 // older before the younger: of two with one address the first keeps it.
-func depths(read []reading) map[string]int {
+func depths(read []*reading) map[string]int {
 	parent, depth := map[string]string{}, map[string]int{}
 	for _, r := range read {
 		parent[r.id] = r.d.ParentAgentID
@@ -229,15 +240,23 @@ func depths(read []reading) map[string]int {
 	return depth
 }
 
-// read reads one descriptor. An empty reading: it is as it was.
-func (s *scan) read(id string) reading {
+// read reads one descriptor; nil: it is as it was.
+func (s *scan) read(id string) *reading {
 	s.known.mu.RLock()
 	basis, inForce := s.basis(id)
 	s.known.mu.RUnlock()
-	r, ok := readDescriptor(filepath.Join(s.dir, id, descriptorFile), id, basis.seen)
-	if !ok {
-		return reading{}
+	path := filepath.Join(s.dir, id, descriptorFile)
+	if r := s.indexed(path, id, basis); r != nil {
+		return r
 	}
+
+	begun := time.Now()
+	r, ok := readDescriptor(path, id, basis.seen)
+	if !ok {
+		return nil
+	}
+	s.file.renewed(id)
+	r.sight.sound = len(r.found) == 0 && r.sight.lasts(begun)
 
 	r.basis = basis
 	s.known.mu.RLock()
@@ -247,7 +266,26 @@ func (s *scan) read(id string) reading {
 		r.last, r.asked = s.lastGood(id), true
 	}
 
-	return r
+	return &r
+}
+
+// indexed is the reading of a descriptor that was not read in this process and is as the
+// index file has it; nil: it is to be read.
+func (s *scan) indexed(path, id string, basis basis) *reading {
+	if basis.seen != (stamp{}) || !s.file.has(id) {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	now := stampOf(info)
+	d, ok := s.file.descriptor(id, now)
+	if !ok {
+		return nil
+	}
+
+	return &reading{id: id, d: d, sight: sight{now, true}, basis: basis}
 }
 
 // readDescriptor reads the descriptor of an agent if it was written since known; false:
@@ -266,7 +304,7 @@ func readDescriptor(path, id string, known stamp) (r reading, ok bool) {
 		return r, true
 	}
 
-	r.stamp = st
+	r.sight.stamp = st
 	r.d, r.found = Decode(path, data)
 	if finding.Join(r.found) == nil && r.d.ID != "" && r.d.ID != id {
 		r.found = append(r.found, finding.Finding{ID: "descriptor-id", Severity: finding.Error, File: path, Line: 1,
@@ -279,12 +317,14 @@ func readDescriptor(path, id string, known stamp) (r reading, ok bool) {
 // taken is the result of readings.
 type taken struct {
 	added, changed []string
+	before         map[string]Descriptor // of those in changed
 	found          []finding.Finding
 	stale          []string // to be read again
 }
 
 // takeIn makes the readings count.
-func (s *scan) takeIn(read []reading) (t taken, err error) {
+func (s *scan) takeIn(read []*reading) (t taken, err error) {
+	t.before = map[string]Descriptor{}
 	if err := s.number(read); err != nil {
 		return t, err
 	}
@@ -296,8 +336,8 @@ func (s *scan) takeIn(read []reading) (t taken, err error) {
 			t.stale = append(t.stale, r.id)
 			continue
 		}
-		found, good := s.choose(&r, nil)
-		known, inForce := s.known.byID[r.id]
+		found, good := s.choose(r, nil)
+		known, inForce := s.known.meta(r.id)
 		if !inForce && (good && r.handle == "" || !good && !r.asked) {
 			t.stale = append(t.stale, r.id) // its address was free, or was not, when it was looked at
 			continue
@@ -313,7 +353,7 @@ func (s *scan) takeIn(read []reading) (t taken, err error) {
 		if !good {
 			continue
 		}
-		s.seen[r.id] = r.stamp
+		s.seen[r.id] = r.sight
 
 		switch {
 		case !inForce:
@@ -321,7 +361,7 @@ func (s *scan) takeIn(read []reading) (t taken, err error) {
 			t.added = append(t.added, r.id)
 		case known.Descriptor != r.d:
 			s.known.put(r.id, r.d, known.Handle)
-			t.changed = append(t.changed, r.id)
+			t.changed, t.before[r.id] = append(t.changed, r.id), known.Descriptor
 		}
 	}
 
@@ -330,30 +370,31 @@ func (s *scan) takeIn(read []reading) (t taken, err error) {
 
 // number gives the agents among the readings that come to be active their handles,
 // durably. It writes, so it is done before the index is locked.
-func (s *scan) number(read []reading) error {
+func (s *scan) number(read []*reading) error {
 	claimed := map[string]string{} // address -> id
 	fresh := map[*reading]string{} // -> parent
 	s.known.mu.RLock()
-	for i, r := range read {
-		if _, good := s.choose(&r, claimed); !good {
+	for _, r := range read {
+		tried := *r
+		if _, good := s.choose(&tried, claimed); !good {
 			continue
 		}
-		if k := r.d.key(); k != "" {
+		if k := tried.d.key(); k != "" {
 			claimed[k] = r.id
 		}
 		if _, inForce := s.known.byID[r.id]; !inForce {
-			fresh[&read[i]] = r.d.ParentAgentID
+			fresh[r] = tried.d.ParentAgentID
 		}
 	}
 
 	s.known.mu.RUnlock()
-	for i := range read {
-		parent, ok := fresh[&read[i]]
+	for _, r := range read {
+		parent, ok := fresh[r]
 		if !ok {
 			continue
 		}
 		var err error
-		if read[i].handle, err = s.handles.give(read[i].id, parent, time.Now()); err != nil {
+		if r.handle, err = s.handles.give(r.id, parent, time.Now()); err != nil {
 			return err
 		}
 	}
@@ -385,7 +426,7 @@ func (s *scan) choose(r *reading, claimed map[string]string) (found []finding.Fi
 		return found, false
 	}
 
-	r.d, r.stamp = *r.last, stamp{} // no stamp: the file is looked at again each time
+	r.d, r.sight = *r.last, sight{} // no stamp: the file is looked at again each time
 	return found, true
 }
 
@@ -420,5 +461,6 @@ func (s *scan) forget(id string) {
 	s.known.drop(id)
 	delete(s.known.ended, id)
 	delete(s.seen, id)
+	s.file.forget(id)
 	s.forgotten++
 }

@@ -42,7 +42,7 @@ func TestRescan(t *testing.T) {
 	put(t, root, "not-an-id", `{}`)
 	step(Diff{Added: []string{idA}})
 	put(t, root, idA, `{"type":"permanent","id":"`+idA+`","name":"Operations"}`)
-	step(Diff{Changed: []string{idA}})
+	step(Diff{Changed: []string{idA}, Before: map[string]Descriptor{idA: {Type: Permanent, ID: idA, Name: "Ops"}}})
 	put(t, root, idA, `{"type":"permanent","id"`)
 	step(Diff{}, "descriptor-syntax")
 	step(Diff{}) // told once

@@ -141,7 +141,7 @@ func (s *snapshot) head() Head {
 func passing(name string) bool {
 	rel := strings.TrimPrefix(name, home+"/")
 	switch rel {
-	case "daycare.sock", "daycare.lock", ".ballast", "logs":
+	case "daycare.sock", "daycare.lock", ".ballast", "agents.index", "logs":
 		return true
 	}
 

@@ -52,7 +52,8 @@ func TestABackupSaysWhatItIs(t *testing.T) {
 
 // What only the process has is no part of a backup, and a socket is named as left out.
 func TestWhatIsLeftOut(t *testing.T) {
-	root := workspace(t, map[string]string{home + "/a.md": "x", home + "/.ballast": "x", home + "/logs/x/y.log": "x",
+	root := workspace(t, map[string]string{home + "/a.md": "x", home + "/.ballast": "x", home + "/agents.index": "x",
+		home + "/logs/x/y.log":         "x",
 		home + "/" + spoolPrefix + "1": "x", home + "/daycare.lock": "x"})
 	for _, name := range []string{"daycare.sock", "other.sock"} {
 		l, err := net.Listen("unix", filepath.Join(root, home, name))

@@ -20,6 +20,7 @@ daycare.sock
 daycare.lock
 .ballast
 .failed
+agents.index
 logs/
 trash/
 drop/

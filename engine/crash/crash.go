@@ -64,7 +64,7 @@ var names = []string{
 	"folder.mkdir", "folder.sync", "folder.rename", "folder.dirsync",
 	"handles.write", "handles.sync",
 	"descriptor.write", "descriptor.sync", "descriptor.rename", "descriptor.dirsync",
-	"descriptor.kept.write", "descriptor.kept.rename",
+	"descriptor.kept.write", "descriptor.kept.rename", "agents.index.write", "agents.index.rename",
 	"inbox.write", "inbox.sync", "inbox.accepted",
 	"inbox.rotate.write", "inbox.rotate.sync", "inbox.rotate.rename", "inbox.rotate.dirsync",
 	"turn.taken", "turn.called", "tool.before", "tool.after",

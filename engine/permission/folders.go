@@ -93,7 +93,7 @@ func OpenFolders(vol *disk.Volume, workspace string, report func(path string, er
 	if err := json.Unmarshal(data, &kept); err != nil {
 		return nil, fmt.Errorf("read %s: %w\ndelete it: daycare then pins every granted folder anew", FoldersFile, err)
 	}
-	booted := kept.Boot != bootID() || kept.Boot == ""
+	booted := kept.Boot != BootID() || kept.Boot == ""
 	if root := f.known[f.workspace].ID; kept.Root.Ino != root.Ino || !booted && kept.Root.Dev != root.Dev {
 		return f, nil
 	}
@@ -113,8 +113,8 @@ func OpenFolders(vol *disk.Volume, workspace string, report func(path string, er
 	return f, nil
 }
 
-// bootID changes when the machine starts; "" where the system has none.
-func bootID() string {
+// BootID changes when the machine starts; "" where the system has none.
+func BootID() string {
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""
@@ -201,7 +201,7 @@ func (f *Folders) save() error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	kept := foldersOnDisk{Boot: bootID(), Root: f.known[f.workspace].ID, Folders: map[string]pin{}}
+	kept := foldersOnDisk{Boot: BootID(), Root: f.known[f.workspace].ID, Folders: map[string]pin{}}
 	for path, p := range f.known {
 		if rel, err := filepath.Rel(f.workspace, path); err == nil && filepath.IsLocal(rel) {
 			path = rel

@@ -351,7 +351,7 @@ func TestKnowTellsReadFromWrite(t *testing.T) {
 	if n := len(NewFolders("").known); n != 0 {
 		t.Errorf("without a workspace %d folders are known", n)
 	}
-	if _, err := os.Stat("/proc/sys/kernel/random/boot_id"); err == nil && bootID() == "" {
+	if _, err := os.Stat("/proc/sys/kernel/random/boot_id"); err == nil && BootID() == "" {
 		t.Error("the boot has no id")
 	}
 }

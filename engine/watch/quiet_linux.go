@@ -59,7 +59,7 @@ func (q *inotify) add(p Place) error {
 	if !filepath.IsAbs(dir) {
 		return fmt.Errorf("watch %s: %w", dir, fs.ErrInvalid)
 	}
-	if name := remote(dir); name != "" {
+	if name := Remote(dir); name != "" {
 		return fmt.Errorf("watch %s: on %s, where changes made on other machines give no events", dir, name)
 	}
 

@@ -11,9 +11,9 @@ const limitHint = " (see ulimit -n)"
 // mntLocal is MNT_LOCAL of sys/mount.h.
 const mntLocal = 0x1000
 
-// remote names the file system of dir if another machine can change it without
+// Remote names the file system of dir if another machine can change it without
 // an event here.
-func remote(dir string) string {
+func Remote(dir string) string {
 	var fs syscall.Statfs_t
 	if syscall.Statfs(dir, &fs) != nil || fs.Flags&mntLocal != 0 {
 		return ""

@@ -5,9 +5,9 @@ import "syscall"
 // limitHint ends the reasons that a setting of the system can mend.
 const limitHint = " (see sysctl fs.inotify)"
 
-// remote names the file system of dir if another machine, or the host of a
+// Remote names the file system of dir if another machine, or the host of a
 // virtual one, can change it without an event here.
-func remote(dir string) string {
+func Remote(dir string) string {
 	var fs syscall.Statfs_t
 	_ = syscall.Statfs(dir, &fs) // where it fails the type is 0
 

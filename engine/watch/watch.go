@@ -107,7 +107,7 @@ func New(log *slog.Logger) *Watcher {
 	return &Watcher{
 		log:    log,
 		open:   openSystem,
-		remote: remote,
+		remote: Remote,
 		wake:   make(chan struct{}, 1),
 		dirs:   map[string]*directory{},
 

@@ -3,6 +3,7 @@ package daemon
 import (
 	"path/filepath"
 
+	"daycare/engine/address"
 	"daycare/engine/apitoken"
 	"daycare/engine/config"
 	"daycare/engine/disk"
@@ -22,7 +23,8 @@ func (r *Daemon) keepFolders() error {
 	}
 
 	// What a crash left of a file that was being written goes first.
-	if err := r.vol.Recover(r.root, config.IgnoreName, permission.FoldersFile, apitoken.Name, apitoken.UsedName); err != nil {
+	if err := r.vol.Recover(r.root, config.IgnoreName, permission.FoldersFile, apitoken.Name, apitoken.UsedName,
+		address.IndexFile); err != nil {
 		return err
 	}
 	if err := config.Ignore(r.root); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"daycare/agents/subagent"
 	"daycare/agents/trial"
+	"daycare/engine/address"
 	"daycare/engine/apitoken"
 	"daycare/engine/config"
 	"daycare/engine/disk"
@@ -138,6 +139,7 @@ var ofClocks = []kind{
 
 // ofRuntime are the files that the runtime keeps for itself.
 var ofRuntime = []kind{
+	{pattern: address.IndexFile, what: "what a start found in the files of agents", owner: "engine/address", mode: private},
 	{pattern: "mcp/*.json", what: "the pinned tools of an MCP server", owner: "tools/mcp", mode: private, schema: "mcp",
 		check: by(mcp.Check)},
 	{pattern: mcp.QuestionsName, what: "questions of MCP servers to the user", owner: "tools/mcp", mode: private, schema: "mcp-questions",
