@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"os"
 	"runtime/debug"
 	"time"
@@ -17,6 +18,18 @@ func SaveMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
 	}
+}
+
+// restOnceLooked gives back what it took to look at all agents, which may be long after the start.
+func (r *Daemon) restOnceLooked(ctx context.Context) error {
+	select {
+	case <-r.system.Looked():
+		r.rest.Reset(restAfter)
+	case <-ctx.Done():
+	}
+
+	<-ctx.Done()
+	return nil
 }
 
 // giveBack returns to the system what work that is over needed.

@@ -56,7 +56,9 @@ func Run(ctx context.Context, o Options, ready func(Banner)) error {
 	if err != nil {
 		return err
 	}
-	return r.Run(ctx, true, o.Listen, func() { ready(r.banner(o.Listen)) })
+	var told sync.WaitGroup // the banner counts what waits, which the API does not wait for
+	defer told.Wait()
+	return r.Run(ctx, true, o.Listen, func() { told.Go(func() { ready(r.banner(o.Listen)) }) })
 }
 
 func (r *Daemon) banner(listen string) Banner {
@@ -149,6 +151,7 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 		add(&g, r.remotes.Run)
 	}
 	add(&g, func(ctx context.Context) error { return r.system.Run(ctx, factory{r}.start) })
+	add(&g, r.restOnceLooked)
 	add(&g, budgets{r}.watchBudgets)
 	add(&g, admission{r}.welcome)
 	add(&g, reloader{r}.watchSettings)
