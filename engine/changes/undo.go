@@ -173,7 +173,8 @@ func back(writes []Written, undone func(Written) bool) (t Take, ok bool, err err
 	}
 	between := false
 	for i := 1; i <= last; i++ {
-		between = between || !same(run[i].Before, run[i-1].After)
+		// A write that a crash kept from happening, or that was taken back, left what was there before.
+		between = between || !same(run[i].Before, run[i-1].After) && !same(run[i].Before, run[i-1].Before)
 	}
 
 	switch {

@@ -165,6 +165,18 @@ func TestWrittenAgain(t *testing.T) {
 	d.expect("a t2+t3 before")
 }
 
+// A write that was noted, and that a crash kept from happening, is no change by others.
+func TestAWriteThatACrashCut(t *testing.T) {
+	d := newDesk(t)
+	d.by("a", "old\n")
+	d.write(1, "a", "1\n")
+	d.by("a", "old\n")
+	d.undone["t1"] = true
+	d.expect("a t1 before")
+	d.write(1, "a", "1\n")
+	d.expect("a t1 ready")
+}
+
 func TestAHalfWrittenLineIsLeftOut(t *testing.T) {
 	d := newDesk(t)
 	d.write(1, "a", "1\n")
