@@ -16,6 +16,7 @@ type connectors struct {
 	deliver message.Deliver
 	failed  func(id string, err error, again time.Duration)
 	events  *event.Stream
+	peers   Peers // nil: no other machine runs the same connectors
 
 	change sync.Mutex // one start, change or end at a time
 
@@ -170,9 +171,11 @@ func halt(list []*connection) {
 func (c *connectors) run(ctx context.Context, k *connection) {
 	for pause := restartFirst; ; {
 		began := time.Now()
-		c.show(k, event.Connecting, nil, 0)
-		up := message.WithUp(ctx, func() { c.show(k, event.Running, nil, 0) })
-		err := guard(func() error { return k.Run(up, c.deliver) })
+		err := c.lead(ctx, k, func(ctx context.Context) error {
+			c.show(k, event.Connecting, nil, 0)
+			up := message.WithUp(ctx, func() { c.show(k, event.Running, nil, 0) })
+			return guard(func() error { return k.Run(up, c.deliver) })
+		})
 		if ctx.Err() != nil {
 			c.show(k, event.Stopped, nil, 0)
 			return
@@ -191,6 +194,19 @@ func (c *connectors) run(ctx context.Context, k *connection) {
 
 		pause = min(2*pause, restartLast)
 	}
+}
+
+// lead runs do while no other machine runs the connector: a platform gives each message to one
+// of those that ask for it.
+func (c *connectors) lead(ctx context.Context, k *connection, do func(context.Context) error) error {
+	if c.peers == nil {
+		return do(ctx)
+	}
+	c.show(k, event.Standby, nil, 0)
+	return c.peers.Lead(ctx, "connector."+k.ID(), func(ctx context.Context) error {
+		defer c.show(k, event.Standby, nil, 0)
+		return do(ctx)
+	})
 }
 
 // show sets the state of a connector. One that is degraded stays so until it is connected again:

@@ -46,6 +46,7 @@ type opened struct {
 	scans int           // of the file when its broken lines were last reported
 	users int           // deliveries and waits that need the box now
 
+	owned  bool // by this machine, among several
 	fenced bool // another machine has taken the agent over: the box refuses everything
 }
 
@@ -103,14 +104,10 @@ func (e *entry) load() error {
 	if e.box != nil {
 		return nil
 	}
-	err := e.actors.own(e.meta.ID)
-	if err == nil {
-		if err = e.openBox(); err != nil {
-			e.actors.giveUp(e.meta.ID, false)
-		}
+	if err := (ownership{e}).own(); err != nil {
+		return err
 	}
-
-	return err
+	return e.openBox()
 }
 
 // openBox opens the mailbox of an agent that is owned here.
@@ -216,9 +213,9 @@ func (e *entry) sleep() {
 		if err := e.box.Close(); err != nil {
 			e.actors.log.Error("inbox not closed", "agent", e.meta.ID, "err", err)
 		}
-		e.actors.giveUp(e.meta.ID, e.fenced)
 	}
 
+	ownership{e}.giveUp()
 	e.box, e.gone = nil, true
 	e.activity.Store(nil)
 	e.actors.forget(e)

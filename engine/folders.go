@@ -129,6 +129,9 @@ func (fw *folderWatch) rescan(ids ...string) {
 	for _, id := range diff.Added {
 		fw.problems.Set(id, filepath.Join(fw.folder(id), address.File), nil)
 		fw.events.Emit(event.Event{Type: event.AgentCreated, Agent: id})
+		if err := fw.actors.introduce(id); err != nil {
+			fw.log.Warn("a new agent is not known to the other machines yet; they learn of it when it is used", "agent", id, "err", err)
+		}
 		if !fw.settled(id) {
 			fw.actors.wake(id)
 		}

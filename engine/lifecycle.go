@@ -149,6 +149,11 @@ func killable(meta address.Meta) bool {
 // retire writes that the agent has ended, lets deliveries in flight finish and
 // stops its actor.
 func (l *lifecycle) retire(ctx context.Context, id, reason string) error {
+	release, err := l.actors.hold(id)
+	if err != nil {
+		return err
+	}
+	defer release()
 	e, err := l.actors.entry(id)
 	if err != nil {
 		return err
@@ -202,6 +207,11 @@ func (l *lifecycle) Remove(ctx context.Context, id string, force bool) (trash st
 
 // remove ends one agent and moves its folder to the trash.
 func (l *lifecycle) remove(ctx context.Context, id string) (trash string, err error) {
+	release, err := l.actors.hold(id)
+	if err != nil {
+		return "", err
+	}
+	defer release()
 	if err := l.retire(ctx, id, "removed"); err != nil {
 		return "", err
 	}
@@ -213,6 +223,10 @@ func (l *lifecycle) remove(ctx context.Context, id string) (trash string, err er
 	trash, err = l.index.Remove(id)
 	l.recent.look(id)
 	l.actors.spent.Delete(id)
+	if err == nil && l.peers != nil {
+		err = l.peers.Retire(id)
+	}
+
 	return trash, err
 }
 

@@ -3,16 +3,27 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"daycare/engine/address"
 	"daycare/engine/disk"
+	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/record"
 )
 
 // Peers are the other machines that work on the same agents: each agent is awake on one of
 // them at a time, its owner. A System without peers owns all of its agents.
 type Peers interface {
+	// Ids and handles of new agents are settled with the other machines.
+	address.Registry
+	// Announce tells all machines of an agent that is owned here, and whether it has ended.
+	Announce(m address.Meta, ended bool) error
+	// Retire ends an agent that is owned here: its folder was removed. A folder with its id is
+	// a new agent from then on.
+	Retire(agent string) error
 	// Acquire makes this machine the owner of an agent. When it returns nil the agent's
 	// folder is as its last owner left it, and disk.Volume replicates it. Acquiring an agent
 	// that is owned here already does nothing. Errors: *message.Elsewhere, disk.ErrAway.
@@ -24,9 +35,14 @@ type Peers interface {
 	// when it is durable there. *message.Elsewhere: that one does not own the agent, or does
 	// not answer; the item may have been accepted, and can be offered again.
 	Forward(ctx context.Context, node, agent string, it inbox.Item) (message.Receipt, error)
-	// Watch calls adopt for each agent with work left whose owner has ended, and lose for
-	// each agent that another machine has taken over from this one. It returns when ctx ends.
-	Watch(ctx context.Context, adopt, lose func(agent string))
+	// Lead runs do on one machine at a time, for each name: it waits until this one is it, and
+	// again when it was not any more and do has ended with its context. It returns when do has
+	// ended by itself, with its error, or when ctx ends.
+	Lead(ctx context.Context, name string, do func(ctx context.Context) error) error
+	// Watch tells what happens on other machines, until ctx ends. adopt: the owner of an agent
+	// has ended, and work is left. lose: another machine has taken an agent over from this one.
+	// met: an agent was announced, and is new or changed. parted: one was retired.
+	Watch(ctx context.Context, adopt, lose func(agent string), met func(m address.Meta, ended bool), parted func(agent string))
 }
 
 const (
@@ -83,17 +99,15 @@ func (m *mailroom) Posted(ctx context.Context, id string, it inbox.Item) (messag
 	return m.postHere(ctx, id, it)
 }
 
-// adopt continues with an agent whose owner has ended. Its folder may be new here.
-func (s *System) adopt(id string) {
-	if _, known := s.index.Get(id); !known {
-		if err := s.peers.Acquire(id); err != nil {
-			s.log.Info("agent not taken over", "agent", id, "err", err)
-			return
-		}
-		s.folderWatch.rescan(id)
+// watchPeers does what follows from what happens on other machines, until ctx ends.
+func (s *System) watchPeers(ctx context.Context) {
+	parted := func(id string) {
+		s.index.Forget(id)
+		s.recent.look(id)
+		s.events.Emit(event.Event{Type: event.AgentEnded, Agent: id, Body: event.Reason{Reason: "removed on another machine"}})
 	}
 
-	s.actors.wake(id)
+	s.peers.Watch(ctx, s.actors.wake, s.lose, s.met, parted)
 }
 
 // lose stops the work on an agent that another machine has taken over.
@@ -103,20 +117,152 @@ func (s *System) lose(id string) {
 	}
 }
 
-// own makes this machine the owner of an agent.
-func (p place) own(id string) error {
-	if p.peers == nil {
-		return nil
+// met makes an agent known that was made or changed on another machine.
+func (s *System) met(m address.Meta, ended bool) {
+	added := s.index.Met(m)
+	if e, ok := s.actors.awake(m.ID); !ok || !(ownership{e}).is() { // else it is known here, and newer
+		s.index.SetEnded(m.ID, ended)
 	}
-	return p.peers.Acquire(id)
+	s.recent.look(m.ID)
+	if added {
+		s.events.Emit(event.Event{Type: event.AgentCreated, Agent: m.ID})
+	}
 }
 
-// giveUp lets another machine be the owner of an agent whose files are closed. fenced: one is
-// already.
-func (p place) giveUp(id string, fenced bool) {
-	if p.peers != nil {
-		p.peers.Release(id, !fenced && !p.settled(id))
+// Hold keeps an agent on this machine until release is called, whether it is awake or not: its
+// folder is as it was left, and nobody else writes to it. Errors: *message.Elsewhere,
+// disk.ErrAway, message.ErrUnknownAgent.
+func (s *System) Hold(id string) (release func(), err error) { return s.actors.hold(id) }
+
+// introduce brings a new agent to the other machines. One that another machine has made at the
+// same time, and has opened first, is that one's.
+func (a *actors) introduce(id string) error {
+	release, err := a.hold(id)
+	if errors.As(err, new(*message.Elsewhere)) {
+		return nil
 	}
+	if err != nil {
+		return fmt.Errorf("introduce agent %s to the other machines: %w", id, err)
+	}
+	release()
+
+	return nil
+}
+
+// Introduce brings the agents to the other machines that are only here, until ctx ends.
+func (s *System) Introduce(ctx context.Context, ids []string) error {
+	for _, id := range ids {
+		if ctx.Err() != nil {
+			break
+		}
+		if err := s.actors.introduce(id); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func (a *actors) hold(id string) (release func(), err error) {
+	if a.peers == nil {
+		return func() {}, nil
+	}
+	for {
+		e, err := a.entry(id)
+		if err != nil {
+			return nil, err
+		}
+		if err = (ownership{e}).hold(); err == nil {
+			return ownership{e}.letSleep, nil
+		}
+		if !errors.Is(err, errGone) {
+			return nil, err
+		}
+	}
+}
+
+// An ownership is an entry as one of several machines has it.
+type ownership struct{ *entry }
+
+func (e ownership) hold() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.gone:
+		return errGone
+	case e.fenced:
+		return fmt.Errorf("%w: %s", disk.ErrFenced, e.meta.Handle)
+	}
+	defer e.sleep() // if it is not owned
+	if err := e.own(); err != nil {
+		return err
+	}
+	e.users++
+
+	return nil
+}
+
+func (e ownership) is() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.owned
+}
+
+// letSleep ends a hold.
+func (e ownership) letSleep() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.users--
+	e.sleep()
+}
+
+// own makes this machine the owner of the agent, and tells the others what it is now. The lock
+// is held.
+func (e ownership) own() error {
+	p := e.actors.peers
+	if p == nil || e.owned {
+		return nil
+	}
+	if err := p.Acquire(e.meta.ID); err != nil {
+		return err
+	}
+	e.owned = true
+	// Its folder may be another one than before. What is wrong with it is told when it wakes.
+	if _, err := e.actors.index.Reread(e.meta.ID, false); err != nil {
+		e.actors.log.Warn("cannot read the descriptor of an agent", "agent", e.meta.ID, "err", err)
+	}
+
+	return e.announce()
+}
+
+// announce tells the other machines what the agent is now. The lock is held.
+func (e ownership) announce() error {
+	meta, known := e.actors.index.Get(e.meta.ID)
+	if !known {
+		return nil // it was removed
+	}
+	ended, known := e.actors.index.Ended(meta.ID)
+	if !known {
+		state, _, _ := record.CurrentState(e.actors.vol, e.dir) // what is wrong with it is told when it is opened
+		ended = state.Ended != nil
+	}
+
+	return e.actors.peers.Announce(meta, ended)
+}
+
+// giveUp lets another machine be the owner of the agent, whose files are closed. The lock is
+// held.
+func (e ownership) giveUp() {
+	if !e.owned {
+		return
+	}
+	e.owned = false
+	if !e.fenced {
+		if err := e.announce(); err != nil {
+			e.actors.log.Info("agent not announced; the next machine that opens it does", "agent", e.meta.ID, "err", err)
+		}
+	}
+	e.actors.peers.Release(e.meta.ID, !e.fenced && !e.actors.settled(e.meta.ID))
 }
 
 // letGo ends the work on an agent that another machine has taken over. It accepts nothing
@@ -124,7 +270,7 @@ func (p place) giveUp(id string, fenced bool) {
 func (a *actors) letGo(e *entry) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.box == nil {
+	if !e.owned {
 		return // it sleeps
 	}
 	e.fenced = true

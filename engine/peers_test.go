@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/address"
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -22,6 +23,8 @@ type others struct {
 	accepted []inbox.Item
 	refuse   int // how many of the next forwards are refused, as by a machine that does not answer
 	watch    func(ctx context.Context, adopt, lose func(string))
+	known    map[string]bool // announced, and ended or not
+	retired  []string
 }
 
 func newOthers() *others { return &others{owned: map[string]bool{}, at: map[string]string{}} }
@@ -63,7 +66,32 @@ func (o *others) Forward(_ context.Context, node, agent string, it inbox.Item) (
 	return r, nil
 }
 
-func (o *others) Watch(ctx context.Context, adopt, lose func(string)) {
+func (o *others) Claim(_, id string) (string, error)      { return id, nil }
+func (o *others) Number(handle, _ string) (string, error) { return handle, nil }
+
+func (o *others) Announce(m address.Meta, ended bool) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.known == nil {
+		o.known = map[string]bool{}
+	}
+	o.known[m.ID] = ended
+
+	return nil
+}
+
+func (o *others) Retire(agent string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.retired = append(o.retired, agent)
+	return nil
+}
+
+func (o *others) Lead(ctx context.Context, _ string, do func(context.Context) error) error {
+	return do(ctx)
+}
+
+func (o *others) Watch(ctx context.Context, adopt, lose func(string), _ func(address.Meta, bool), _ func(string)) {
 	if o.watch != nil {
 		o.watch(ctx, adopt, lose)
 	}

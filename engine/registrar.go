@@ -14,6 +14,8 @@ type registrar struct {
 	place
 	recent   *recent
 	newState func(address.Descriptor) ([]byte, error)
+	// introduce tells other machines of a new agent.
+	introduce func(id string) error
 }
 
 // create makes an agent, or finds the one that another first message just made.
@@ -36,7 +38,7 @@ func (r *registrar) create(d address.Descriptor) (address.Meta, error) {
 	}
 
 	r.events.Emit(event.Event{Type: event.AgentCreated, Agent: meta.ID})
-	return meta, nil
+	return meta, r.introduce(meta.ID)
 }
 
 // createNext makes the agent of the next free serial number.
@@ -71,7 +73,7 @@ func (r *registrar) createFresh(d address.Descriptor, state []byte, fill func(di
 		if made {
 			r.recent.look(meta.ID)
 			r.events.Emit(event.Event{Type: event.AgentCreated, Agent: meta.ID})
-			return meta, nil
+			return meta, r.introduce(meta.ID)
 		}
 		if !own {
 			return meta, fmt.Errorf("%w: %s %s has its id or address", folders.ErrTaken, meta.Handle, meta.ID)

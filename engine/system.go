@@ -163,12 +163,13 @@ func New(o Options) (*System, error) {
 		o.Volume.OnKept(a.descriptors.copyKept)
 	}
 
-	reg := &registrar{place: p, recent: last, newState: o.NewState}
+	reg := &registrar{place: p, recent: last, newState: o.NewState, introduce: a.introduce}
 	mail := &mailroom{place: p, actors: a, recent: last, registrar: reg, foreign: o.Foreign, redact: o.Redact,
 		folders: o.Folders}
 	a.connectors = newConnectors(newRateLimit(mail.Deliver, o.PerMinute).deliver, func(id string, err error, again time.Duration) {
 		o.Log.Error("connector failed", "connector", id, "err", err, "again", again)
 	}, o.Events)
+	a.connectors.peers = o.Peers
 	if err := a.connectors.set(o.Connectors); err != nil {
 		return nil, err
 	}
@@ -209,7 +210,7 @@ func (s *System) Run(ctx context.Context, start StartFunc) error {
 	if s.peers != nil {
 		inner, cancel := context.WithCancel(ctx)
 		var watching sync.WaitGroup
-		watching.Go(func() { s.peers.Watch(inner, s.adopt, s.lose) })
+		watching.Go(func() { s.watchPeers(inner) })
 		defer watching.Wait()
 		defer cancel()
 	}

@@ -212,7 +212,7 @@ func TestFirstMessagesAtOnceMakeOneAgent(t *testing.T) {
 
 			mu.Lock()
 			defer mu.Unlock()
-			k := d.key()
+			k := d.Key()
 			if made[k] == nil {
 				made[k] = map[string]bool{}
 			}

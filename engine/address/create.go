@@ -55,7 +55,7 @@ func (x *Index) CreateWith(d Descriptor, state []byte, fill func(dir string) err
 	if err != nil {
 		return Meta{}, err
 	}
-	address := d.key()
+	address := d.Key()
 	if address == "" {
 		address = id
 	}
@@ -64,9 +64,16 @@ func (x *Index) CreateWith(d Descriptor, state []byte, fill func(dir string) err
 		if known, ok := x.existing(d, id); ok {
 			return known, nil
 		}
-		made, err := x.maker.make(id, d, data, state, fill)
+		own, err := x.claim(d, id)
+		if err != nil {
+			return Meta{}, err
+		}
+		if known, ok := x.Get(own); ok {
+			return known, nil
+		}
+		made, err := x.maker.make(own, d, data, state, fill)
 		if err == nil {
-			x.Keep(id)
+			x.Keep(own)
 		}
 
 		return made, err
@@ -91,6 +98,7 @@ type folderMaker struct {
 	vol    *disk.Volume // nil: read only
 	scan   *scan
 	making singleflight.Group // by address: two first messages at once make one agent
+	shared Registry           // nil: this machine has all agents
 }
 
 func (k *folderMaker) make(id string, d Descriptor, descriptor, state []byte, fill func(dir string) error) (Meta, error) {

@@ -78,9 +78,9 @@ func (d Descriptor) Address() message.Address {
 	return message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID, ThreadID: d.ThreadID}
 }
 
-// key is what is unique about a descriptor: the same key is the same agent for
+// Key is what is unique about a descriptor: the same key is the same agent for
 // ever. "": only its id tells it from others.
-func (d Descriptor) key() string {
+func (d Descriptor) Key() string {
 	switch d.Type {
 	case User:
 		return strings.Join([]string{"user", d.Connector, d.ChannelID, d.UserID, d.ThreadID}, "\x00")

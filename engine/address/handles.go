@@ -32,8 +32,9 @@ func HandleType() reflect.Type { return reflect.TypeFor[handle]() }
 
 // handles are the serial numbers given out so far, also to agents that are gone.
 type handles struct {
-	vol  *disk.Volume
-	path string
+	vol    *disk.Volume
+	path   string
+	shared Registry // nil: this machine alone gives numbers
 
 	mu    sync.Mutex
 	log   *disk.Log // nil: read only
@@ -144,6 +145,17 @@ func (h *handles) give(id, parentID string, now time.Time) (string, error) {
 		}
 		parent := h.byID[parentID]
 		l := handle{join(parent, h.next[parent]), id, parentID, disk.StampOf(now)}
+		if h.shared != nil {
+			given, err := h.shared.Number(l.Handle, id)
+			if err != nil {
+				return "", fmt.Errorf("give handle %s: %w", l.Handle, err)
+			}
+			if given == "" {
+				h.next[parent]++
+				continue
+			}
+			l.Handle = given
+		}
 		err := h.append(l)
 		if errors.Is(err, disk.ErrChanged) {
 			err = h.reload()

@@ -85,7 +85,7 @@ func Load(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Fi
 func open(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Finding, error) {
 	known, file := newListing(), newIndexFile(root)
 	s := &scan{dir: filepath.Join(root, "agents"), log: log, known: known, file: file,
-		seen: map[string]sight{}, told: map[finding.Finding]bool{}}
+		seen: map[string]sight{}, told: map[finding.Finding]bool{}, met: map[string]bool{}}
 	x := &Index{families: families{known, &unread{scan: s, done: make(chan struct{})}}, vol: vol, scan: s, file: file,
 		maker: &folderMaker{vol: vol, scan: s}}
 	var found []finding.Finding
@@ -137,7 +137,7 @@ func (f *families) Lookup(d Descriptor) (id string, ok bool) {
 	}
 	f.known.mu.RLock()
 	defer f.known.mu.RUnlock()
-	id, ok = f.known.byKey[d.key()]
+	id, ok = f.known.byKey[d.Key()]
 
 	return id, ok
 }

@@ -54,7 +54,7 @@ func TestABrokenDescriptorKeepsItsAddressAfterARestart(t *testing.T) {
 			}
 			for d, want := range map[Descriptor]string{chat("1"): made.ID, edited: byHand.ID, copiedIn: idA, {Type: Heartbeat}: beat.ID} {
 				if got, _ := again.Lookup(d); got != want {
-					t.Errorf("%s, %q: %s is %q, want %s as before", name, broken, d.key(), got, want)
+					t.Errorf("%s, %q: %s is %q, want %s as before", name, broken, d.Key(), got, want)
 				}
 			}
 			if diff := cmp.Diff(handlesOf(x), handlesOf(again)); diff != "" {

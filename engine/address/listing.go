@@ -248,7 +248,7 @@ func (l *listing) put(id string, d Descriptor, handle string) Meta {
 	l.drop(id)
 	m := Meta{ID: id, Handle: handle, Name: NameOf(d), Descriptor: d}
 	l.byID[id] = &listed{id, handle, m.Name, pack(d)}
-	if k := d.key(); k != "" {
+	if k := d.Key(); k != "" {
 		l.byKey[k] = id
 	}
 
@@ -266,7 +266,7 @@ func (l *listing) drop(id string) {
 		return
 	}
 	delete(l.byID, id)
-	if k := m.Descriptor.key(); l.byKey[k] == id {
+	if k := m.Descriptor.Key(); l.byKey[k] == id {
 		delete(l.byKey, k)
 	}
 

@@ -45,6 +45,7 @@ type scan struct {
 	seen      map[string]sight         // of each descriptor that is active
 	told      map[finding.Finding]bool // what was reported
 	forgotten int                      // how many agents were forgotten
+	met       map[string]bool          // by id: agents of several machines, which need no folder here
 }
 
 // A sight is how a descriptor looked when it was read.
@@ -379,7 +380,7 @@ func (s *scan) number(read []*reading) error {
 		if _, good := s.choose(&tried, claimed); !good {
 			continue
 		}
-		if k := tried.d.key(); k != "" {
+		if k := tried.d.Key(); k != "" {
 			claimed[k] = r.id
 		}
 		if _, inForce := s.known.byID[r.id]; !inForce {
@@ -432,10 +433,10 @@ func (s *scan) choose(r *reading, claimed map[string]string) (found []finding.Fi
 
 // owner is the agent that has the address of a descriptor. l.mu is held.
 func (l *listing) owner(d Descriptor, claimed map[string]string) string {
-	if id := l.byKey[d.key()]; id != "" {
+	if id := l.byKey[d.Key()]; id != "" {
 		return id
 	}
-	return claimed[d.key()]
+	return claimed[d.Key()]
 }
 
 // forgetMissing forgets the agents whose folders are gone. One that was made while
@@ -445,7 +446,7 @@ func (s *scan) forgetMissing(missing []string) (removed []string) {
 	s.known.mu.Lock()
 	defer s.known.mu.Unlock()
 	for _, id := range missing {
-		if _, inForce := s.known.byID[id]; inForce {
+		if _, inForce := s.known.byID[id]; inForce && !s.met[id] {
 			s.forget(id)
 			removed = append(removed, id)
 		}
@@ -462,5 +463,6 @@ func (s *scan) forget(id string) {
 	delete(s.known.ended, id)
 	delete(s.seen, id)
 	s.file.forget(id)
+	delete(s.met, id)
 	s.forgotten++
 }

@@ -72,6 +72,10 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 			return errors.Join(&message.Elsewhere{Node: head.owner}, err)
 		}
 
+		if (head.seq == 0 || head.retired) && !disk.Exists(n.folder(agent)) {
+			return fmt.Errorf("%w: only another machine has the folder of %s", disk.ErrAway, agent)
+		}
+
 		// Before the claim: the list may name too many, never too few.
 		if err := n.presence.took(ctx, agent); err != nil {
 			return err
@@ -128,7 +132,7 @@ func (n *Node) own(ctx context.Context, agent string, head logged, at place) err
 
 	u := &unit{node: n, agent: agent, place: at, files: map[string]*copied{}}
 	switch {
-	case head.seq == 0: // it was never in the cluster: what is here is all there is
+	case head.seq == 0, head.retired: // it is not in the cluster: what is here is all there is
 	case marked && old.Seq == head.seq && old.N == head.n:
 		if u.files, err = n.asItWas(dir, old); err != nil {
 			return err

@@ -58,7 +58,7 @@ func TestZombieIsFenced(t *testing.T) {
 	lost := make(chan string, 1)
 	watching, stop := context.WithCancel(t.Context())
 	defer stop()
-	go a.Watch(watching, func(string) {}, func(agent string) { lost <- agent })
+	go a.Watch(watching, func(string) {}, func(agent string) { lost <- agent }, ignoreMet, func(string) {})
 	a.make("one")
 	a.own("one")
 	history := a.open("one", "history.jsonl")
@@ -253,7 +253,7 @@ func TestOrphans(t *testing.T) {
 		if err := b.Acquire(agent); err == nil {
 			adopted <- agent
 		}
-	}, func(string) {})
+	}, func(string) {}, ignoreMet, func(string) {})
 	got := map[string]bool{}
 	for len(got) < 2 {
 		select {

@@ -15,6 +15,7 @@
 //	D-Id        an id of the message, by which a writer that got no answer finds it
 //	D-N         its number in the unit, from 1, without gaps
 //	D-Released  1: the writer gave the unit up with it
+//	D-Retired   1: its agent was removed; what was before does not count
 //
 // and a body of segments: a line of JSON each (see segment), followed by n bytes. Contents
 // over 64 KiB are in the object store "dc-objects" under their SHA-256, and the segment
@@ -24,6 +25,14 @@
 //
 //	dc-nodes   boot id -> a machine; a key that is not renewed for 3 seconds is gone
 //	dc-owners  agent -> who has it awake, or left it with work; so that it is looked after
+//	dc-leases  what one machine does at a time, such as running a connector -> which one does
+//
+// and one that every machine can write again from what it knows:
+//
+//	dc-agents  who the agents are: their descriptors, and whose each address and handle is
+//
+// Machines ask each other through subjects: dc.rpc.<boot> takes items for agents of that
+// machine, dc.api.<boot> requests of its API (see api.go). Attachments are objects, too.
 //
 // A Node is one machine of it: the disk.Replica of its volume, and the engine.Peers of its
 // System. The folder of an agent is the working copy of its owner. Whoever claims the unit

@@ -183,6 +183,11 @@ func (w *workingCopy) setAside(agent, dir string, old mark, marked bool) error {
 		return w.vol.RemoveAll("claim", dir)
 	}
 
+	return w.moveAway(agent, dir)
+}
+
+// moveAway keeps a folder of an agent that is not the agent's any more.
+func (w *workingCopy) moveAway(agent, dir string) error {
 	away := filepath.Join(w.root, "away", agent)
 	if err := w.vol.MkdirAll(filepath.Dir(away)); err != nil {
 		return err
@@ -194,7 +199,7 @@ func (w *workingCopy) setAside(agent, dir string, old mark, marked bool) error {
 		return err
 	}
 
-	w.log.Info("the folder of an agent that continued on another machine was set aside", "agent", agent, "folder", away)
+	w.log.Info("an old folder of an agent was set aside", "agent", agent, "folder", away)
 	return nil
 }
 
@@ -206,4 +211,18 @@ func sameAs(files map[string][]byte, noted map[string]stamp) bool {
 		}
 	}
 	return len(files) == len(noted)
+}
+
+// part moves the folder of an agent away that another machine has removed.
+func (n *Node) part(agent string) {
+	n.units.mu.Lock()
+	_, owned := n.owned[agent]
+	n.units.mu.Unlock()
+	dir := n.folder(agent)
+	if owned || !disk.Exists(dir) {
+		return
+	}
+	if err := n.moveAway(agent, dir); err != nil {
+		n.log.Warn("the folder of a removed agent is still there", "agent", agent, "folder", dir, "err", err)
+	}
 }

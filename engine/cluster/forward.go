@@ -34,7 +34,7 @@ type answer struct {
 }
 
 // Forward is that of engine.Peers.
-func (n *Node) Forward(ctx context.Context, node, agent string, it inbox.Item) (message.Receipt, error) {
+func (n *requests) Forward(ctx context.Context, node, agent string, it inbox.Item) (message.Receipt, error) {
 	data, err := json.Marshal(call{agent, it})
 	if err != nil {
 		return message.Receipt{}, err
@@ -67,15 +67,15 @@ func (n *Node) Forward(ctx context.Context, node, agent string, it inbox.Item) (
 }
 
 // Serve answers the machines that forward items, with posted, until ctx ends.
-func (n *Node) Serve(ctx context.Context, posted func(context.Context, string, inbox.Item) (message.Receipt, error)) error {
+func (n *requests) Serve(ctx context.Context, posted func(context.Context, string, inbox.Item) (message.Receipt, error)) error {
 	sub, err := n.conn.Subscribe(callSubject+n.boot, func(m *nats.Msg) {
-		n.jobs.Go(func() {
+		n.work.Go(func() {
 			data, err := json.Marshal(accept(ctx, m.Data, posted))
 			if err == nil {
 				err = m.Respond(data)
 			}
 			if err != nil {
-				n.log.Info("forwarded item not answered; it is offered again", "err", err)
+				n.says.Info("forwarded item not answered; it is offered again", "err", err)
 			}
 		})
 	})
@@ -84,7 +84,7 @@ func (n *Node) Serve(ctx context.Context, posted func(context.Context, string, i
 	}
 
 	<-ctx.Done()
-	return sub.Unsubscribe()
+	return unsubscribed(sub)
 }
 
 // accept has posted make an item durable that another machine forwarded.

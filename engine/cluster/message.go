@@ -104,12 +104,18 @@ func decode(body []byte) (list []segment, err error) {
 
 // A logged is one message of a log.
 type logged struct {
-	seq      uint64 // of the stream; 0: there is none
-	n        uint64 // D-N
-	owner    string // D-Owner
-	id       string // D-Id
-	released bool   // D-Released
-	body     []byte
+	seq   uint64 // of the stream; 0: there is none
+	n     uint64 // D-N
+	owner string // D-Owner
+	id    string // D-Id
+	ending
+	body []byte
+}
+
+// An ending is what becomes of a unit with a message.
+type ending struct {
+	released bool // D-Released: nobody owns it
+	retired  bool // D-Retired: its agent was removed; what was before does not count
 }
 
 // header writes what is not in the body.
@@ -121,6 +127,9 @@ func (l logged) header() nats.Header {
 	h.Set("D-N", strconv.FormatUint(l.n, 10))
 	if l.released {
 		h.Set("D-Released", "1")
+	}
+	if l.retired {
+		h.Set("D-Retired", "1")
 	}
 
 	return h
@@ -141,5 +150,6 @@ func received(seq uint64, h nats.Header, body []byte) (logged, error) {
 		return logged{}, fmt.Errorf("%w: message %d has the number %q", errDamaged, seq, h.Get("D-N"))
 	}
 
-	return logged{seq: seq, n: n, owner: h.Get("D-Owner"), id: h.Get("D-Id"), released: h.Get("D-Released") != "", body: body}, nil
+	return logged{seq: seq, n: n, owner: h.Get("D-Owner"), id: h.Get("D-Id"), body: body,
+		ending: ending{h.Get("D-Released") != "", h.Get("D-Retired") != ""}}, nil
 }

@@ -21,6 +21,7 @@ import (
 // Config is what a Node is made from.
 type Config struct {
 	Servers  []string     // of NATS, such as nats://10.0.0.1:4222
+	Access   Access       // to them
 	Name     string       // of this machine, for users
 	Replicas int          // of everything in JetStream; 0: 1
 	Root     string       // the .daycare directory
@@ -32,14 +33,37 @@ type Config struct {
 	Log   *slog.Logger
 }
 
+// An Access is how a machine shows the servers who it is, and how it knows them.
+type Access struct {
+	User, Password string
+	CA             string // PEM file of who signs the certificates of the servers; "": those that this machine trusts
+	Cert, Key      string // PEM files of this machine's own certificate; "": none
+}
+
+func (a Access) options() (list []nats.Option) {
+	if a.User != "" {
+		list = append(list, nats.UserInfo(a.User, a.Password))
+	}
+	if a.CA != "" {
+		list = append(list, nats.RootCAs(a.CA))
+	}
+	if a.Cert != "" {
+		list = append(list, nats.ClientCert(a.Cert, a.Key))
+	}
+
+	return list
+}
+
 // A Node is one machine of the cluster: the disk.Replica of its volume and the engine.Peers
 // of its System.
 type Node struct {
 	workingCopy
-	boot string // of this process
-	conn *nats.Conn
+	requests
 	links
+	leader
 	presence *presence
+	*cards
+	attachments
 
 	life
 
@@ -74,30 +98,20 @@ const defaultLease = 3 * time.Second
 // Join connects to the cluster, makes in JetStream what is missing, and reports this machine
 // until Close. It fails if no server answers before ctx ends.
 func Join(ctx context.Context, c Config) (*Node, error) {
-	n := &Node{boot: cuid2.Generate(), workingCopy: workingCopy{root: c.Root, vol: c.Volume, covers: c.Covers, log: c.Log},
+	n := &Node{workingCopy: workingCopy{root: c.Root, vol: c.Volume, covers: c.Covers, log: c.Log},
 		units: units{owned: map[string]*unit{}, claiming: map[string]*sync.Mutex{}}}
-	conn, err := nats.Connect(strings.Join(c.Servers, ","), nats.Name("daycare "+c.Name), nats.MaxReconnects(-1),
-		nats.ReconnectWait(200*time.Millisecond),
-		nats.ReconnectBufSize(-1)) // what was published while away must not be sent later, blindly
+	conn, s, err := connect(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("join the cluster: %w", err)
+		return nil, err
 	}
-	js, err := jetstream.New(conn)
-	if err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("join the cluster: %w", err)
-	}
-
 	lease := cmp.Or(c.Lease, defaultLease)
-	s := &natsStore{js: js, replicas: max(c.Replicas, 1)}
-	if s.handles, err = s.ensure(ctx, lease); err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("join the cluster: %w", err)
-	}
+	n.requests = requests{boot: cuid2.Generate(), conn: conn, work: &n.jobs, says: c.Log}
 	n.presence = newPresence(n.boot, c.Name, lease, s, c.Log)
-	n.conn, n.links = conn, links{store: s, dead: n.presence.dead}
+	n.links, n.leader = links{store: s, dead: n.presence.dead}, leader{n.presence}
 	n.ctx, n.stop = context.WithCancel(context.WithoutCancel(ctx))
-	if err := n.presence.renew(ctx); err != nil {
+	n.cards = &cards{keep: s, away: n.presence.away, until: n.ctx, notes: c.Log, known: map[string]card{}}
+	n.presence.cards, n.attachments = n.cards, attachments{n.cards}
+	if err := errors.Join(n.presence.renew(ctx), n.cards.load(ctx)); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("join the cluster: %w", err)
 	}
@@ -107,6 +121,27 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	n.vol.Replicate(n, true)
 
 	return n, nil
+}
+
+// connect connects to the servers, and makes in JetStream what is missing.
+func connect(ctx context.Context, c Config) (*nats.Conn, *natsStore, error) {
+	conn, err := nats.Connect(strings.Join(c.Servers, ","), append(c.Access.options(), nats.Name("daycare "+c.Name), nats.MaxReconnects(-1),
+		nats.ReconnectWait(200*time.Millisecond),
+		nats.ReconnectBufSize(-1))...) // what was published while away must not be sent later, blindly
+	if err != nil {
+		return nil, nil, fmt.Errorf("join the cluster on %s: %w", strings.Join(c.Servers, ", "), err)
+	}
+	js, err := jetstream.New(conn)
+	s := &natsStore{js: js, replicas: max(c.Replicas, 1)}
+	if err == nil {
+		s.handles, err = s.ensure(ctx, cmp.Or(c.Lease, defaultLease))
+	}
+	if err != nil {
+		conn.Close()
+		return nil, nil, fmt.Errorf("join the cluster on %s: %w", strings.Join(c.Servers, ", "), err)
+	}
+
+	return conn, s, nil
 }
 
 // Close leaves the cluster. Agents that are still owned here are taken over by others after
@@ -291,6 +326,9 @@ func (n *Node) release(u *unit, open bool) error {
 		return disk.ErrAway
 	}
 	dir := n.folder(u.agent)
+	if !disk.Exists(dir) {
+		return fmt.Errorf("%s was taken away by hand; the cluster has what was in it", dir)
+	}
 	found, err := n.list(dir)
 	if err != nil {
 		return err
@@ -302,7 +340,7 @@ func (n *Node) release(u *unit, open bool) error {
 		return err
 	}
 	select {
-	case err = <-u.begin(&commit{segments: segments, release: true}):
+	case err = <-u.begin(&commit{segments: segments, ending: ending{released: true}}):
 	case <-time.After(releaseFor):
 		err = disk.ErrAway // it is written when the servers are back, if nobody was quicker
 	}
@@ -317,6 +355,34 @@ func (n *Node) release(u *unit, open bool) error {
 		n.log.Info("folder not marked", "agent", u.agent, "err", err)
 	}
 	return n.presence.gaveUp(n.ctx, u.agent, open)
+}
+
+// Retire is that of engine.Peers.
+func (n *Node) Retire(agent string) error {
+	n.units.mu.Lock()
+	u := n.owned[agent]
+	n.units.mu.Unlock()
+	if u == nil {
+		return disk.ErrFenced
+	}
+	if n.Away() {
+		return disk.ErrAway
+	}
+	if err := u.commit(&commit{segments: []segment{{Op: opSnapshot}}, ending: ending{released: true, retired: true}}); err != nil {
+		return err
+	}
+	u.mu.Lock()
+	below := u.last
+	u.mu.Unlock()
+	u.purge(below)
+
+	n.units.mu.Lock()
+	if n.owned[agent] == u {
+		delete(n.owned, agent)
+	}
+	n.units.mu.Unlock()
+
+	return errors.Join(n.presence.gaveUp(n.ctx, agent, false), n.cards.withdraw(agent))
 }
 
 // Away is that of disk.Replica.

@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"daycare/engine/address"
 )
 
 // A presence knows which machines are alive, and which agents have to be looked after.
@@ -23,10 +27,12 @@ type presence struct {
 	boot, name string
 	lease      time.Duration
 	store      *natsStore
+	cards      *cards
 	log        *slog.Logger
 
 	mu     sync.Mutex
 	seen   map[string]time.Time // boot -> when its key was last renewed
+	says   map[string]machine   // boot -> what it says of itself
 	heard  time.Time            // since when this machine hears its own key without a gap; zero: it does not
 	owners map[string]owner     // agent -> who looks after it
 }
@@ -45,7 +51,7 @@ type machine struct {
 
 func newPresence(boot, name string, lease time.Duration, s *natsStore, log *slog.Logger) *presence {
 	return &presence{boot: boot, name: name, lease: lease, store: s, log: log,
-		seen: map[string]time.Time{boot: time.Now()}, owners: map[string]owner{}}
+		seen: map[string]time.Time{boot: time.Now()}, says: map[string]machine{}, owners: map[string]owner{}}
 }
 
 // renew says that this machine is alive.
@@ -80,6 +86,7 @@ func (p *presence) run(ctx context.Context) {
 		var watches sync.WaitGroup
 		watches.Go(func() { p.watch(watching, p.store.handles.nodes, p.noteNode) })
 		watches.Go(func() { p.watch(watching, p.store.handles.owners, p.noteOwner) })
+		watches.Go(func() { p.watch(watching, p.store.handles.agents, p.cards.note) })
 
 		for failed := 0; failed < 3 && ctx.Err() == nil; {
 			select {
@@ -96,6 +103,9 @@ func (p *presence) run(ctx context.Context) {
 		cancel()
 		watches.Wait()
 		p.mend(ctx)
+		restoring, cancel := context.WithTimeout(ctx, p.lease)
+		p.cards.restore(restoring)
+		cancel()
 	}
 }
 
@@ -156,6 +166,7 @@ func (p *presence) noteNode(e jetstream.KeyValueEntry) {
 	if e.Operation() != jetstream.KeyValuePut {
 		if boot != p.boot {
 			delete(p.seen, boot)
+			delete(p.says, boot)
 		}
 		return
 	}
@@ -163,6 +174,50 @@ func (p *presence) noteNode(e jetstream.KeyValueEntry) {
 		p.heard = now
 	}
 	p.seen[boot] = now
+	var m machine
+	if err := json.Unmarshal(e.Value(), &m); err == nil { // else it is newer, and says something else
+		p.says[boot] = m
+	}
+}
+
+// A Machine is one that works on the agents.
+type Machine struct {
+	Boot   string // the id of its process
+	Name   string // for users
+	Format int    // the newest version of the log that it knows
+	Awake  int    // agents that it has awake, as far as is known
+}
+
+// Machines are those that are alive as this one sees it, this one among them.
+func (n leader) Machines() (list []Machine) {
+	p := n.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	awake := map[string]int{}
+	for _, o := range p.owners {
+		if !o.Left {
+			awake[o.Boot]++
+		}
+	}
+	for boot, m := range p.says {
+		if time.Since(p.seen[boot]) < p.lease {
+			list = append(list, Machine{boot, m.Name, m.Version, awake[boot]})
+		}
+	}
+	slices.SortFunc(list, func(a, b Machine) int { return strings.Compare(a.Name+" "+a.Boot, b.Name+" "+b.Boot) })
+
+	return list
+}
+
+// Owner is the machine that has an agent awake, as far as is known; "": none has.
+func (n leader) Owner(agent string) string {
+	n.p.mu.Lock()
+	defer n.p.mu.Unlock()
+	o := n.p.owners[agent]
+	if o.Left {
+		return ""
+	}
+	return o.Boot
 }
 
 func (p *presence) noteOwner(e jetstream.KeyValueEntry) {
@@ -268,10 +323,15 @@ func (p *presence) gaveUp(ctx context.Context, agent string, open bool) error {
 }
 
 // Watch is that of engine.Peers.
-func (n *Node) Watch(ctx context.Context, adopt, lose func(agent string)) {
+func (n *Node) Watch(ctx context.Context, adopt, lose func(agent string), met func(m address.Meta, ended bool),
+	parted func(agent string)) {
 	n.units.mu.Lock()
 	n.lose = lose
 	n.units.mu.Unlock()
+	n.cards.listen(func(a Agent) { met(a.Meta, a.Ended) }, func(id string) {
+		n.part(id)
+		parted(id)
+	})
 	tick := time.NewTicker(n.presence.lease / 3)
 	defer tick.Stop()
 

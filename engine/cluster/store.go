@@ -42,8 +42,11 @@ const (
 	streamName   = "daycare"
 	logSubject   = "dc.log."
 	callSubject  = "dc.rpc."
+	askSubject   = "dc.api."
 	nodesBucket  = "dc-nodes"
 	ownersBucket = "dc-owners"
+	agentsBucket = "dc-agents"
+	leasesBucket = "dc-leases"
 	objectBucket = "dc-objects"
 )
 
@@ -60,6 +63,8 @@ type handles struct {
 	objects jetstream.ObjectStore
 	nodes   jetstream.KeyValue
 	owners  jetstream.KeyValue
+	agents  jetstream.KeyValue
+	leases  jetstream.KeyValue
 }
 
 // ensure makes the stream and the buckets that are missing. Those that are there keep the
@@ -85,7 +90,13 @@ func (s *natsStore) ensure(ctx context.Context, lease time.Duration) (h handles,
 	if h.nodes, err = s.bucket(ctx, nodesBucket, lease); err != nil {
 		return h, err
 	}
-	h.owners, err = s.bucket(ctx, ownersBucket, 0)
+	if h.owners, err = s.bucket(ctx, ownersBucket, 0); err != nil {
+		return h, err
+	}
+	if h.agents, err = s.bucket(ctx, agentsBucket, 0); err != nil {
+		return h, err
+	}
+	h.leases, err = s.bucket(ctx, leasesBucket, lease)
 
 	return h, err
 }

@@ -73,8 +73,8 @@ func newCopied(data []byte) *copied {
 // A commit is what one caller waits for.
 type commit struct {
 	segments []segment
-	release  bool
-	done     chan error
+	ending
+	done chan error
 }
 
 // size returns how much the log has of a file.
@@ -122,12 +122,13 @@ func (u *unit) work() {
 		}
 
 		var segments []segment
-		release := false
+		var end ending
 		for _, c := range batch {
-			segments, release = append(segments, c.segments...), release || c.release
+			segments = append(segments, c.segments...)
+			end = ending{end.released || c.released, end.retired || c.retired}
 		}
-		err := u.publish(segments, release)
-		if release && err == nil {
+		err := u.publish(segments, end)
+		if end.released && err == nil {
 			u.mu.Lock()
 			u.fenced = true // nothing may come behind it
 			u.mu.Unlock()
@@ -135,7 +136,7 @@ func (u *unit) work() {
 		for _, c := range batch {
 			c.done <- err
 		}
-		if err == nil && !release {
+		if err == nil && !end.released {
 			u.shorten()
 		}
 	}
@@ -187,7 +188,7 @@ func (u *unit) continues(sizes map[string]int64, segments []segment) error {
 
 // publish appends one message, trying until it is known to be in the log or never to come
 // into it.
-func (u *unit) publish(segments []segment, release bool) error {
+func (u *unit) publish(segments []segment, end ending) error {
 	u.mu.Lock()
 	at, fenced := u.place, u.fenced
 	u.mu.Unlock()
@@ -195,7 +196,7 @@ func (u *unit) publish(segments []segment, release bool) error {
 		return disk.ErrFenced
 	}
 
-	m := logged{n: at.n + 1, owner: u.node.boot, id: cuid2.Generate(), released: release, body: encode(segments)}
+	m := logged{n: at.n + 1, owner: u.node.boot, id: cuid2.Generate(), ending: end, body: encode(segments)}
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		seq, err := u.try(at, m)
 		switch {
@@ -311,7 +312,7 @@ func (u *unit) shorten() {
 
 	body, err := u.snapshot(true)
 	if err == nil {
-		err = u.publish(body, false)
+		err = u.publish(body, ending{})
 	}
 	if err != nil {
 		u.node.log.Info("log not shortened", "agent", u.agent, "err", err)
@@ -321,6 +322,11 @@ func (u *unit) shorten() {
 	u.written, u.since = 0, 0
 	below := u.last
 	u.mu.Unlock()
+	u.purge(below)
+}
+
+// purge removes the messages before one, which stands for all of them.
+func (u *unit) purge(below uint64) {
 	ctx, cancel := context.WithTimeout(u.node.ctx, publishFor)
 	defer cancel()
 	if err := u.node.store.purge(ctx, u.agent, below); err != nil {

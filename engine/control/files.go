@@ -31,7 +31,20 @@ type FileStore struct {
 	root    string // the .daycare directory, absolute
 	vol     *disk.Volume
 	folders *permission.Folders // where agents write
+	copies  Copies              // nil: no other machine needs them
 }
+
+// Copies keep attachments for other machines, by name.
+type Copies interface {
+	// Keep keeps a content; a name has one content for ever.
+	Keep(name string, data []byte) error
+	// Fetch returns what any machine kept; ok is false if none did.
+	Fetch(name string) (data []byte, ok bool, err error)
+}
+
+// Share has other machines get what is stored, and this one what they store. It is called
+// before the store is used.
+func (s *FileStore) Share(c Copies) { s.copies = c }
 
 // NewFileStore returns the store of a .daycare directory. With a nil volume nothing is written.
 // folders say where agents can write, and so may have put a link to something else.
@@ -99,6 +112,11 @@ func (s *FileStore) put(id, name string, r io.Reader) (message.File, error) {
 	line, err := json.MarshalIndent(ref, "", "  ")
 	if err != nil {
 		return message.File{}, fmt.Errorf("encode reference of %s: %w", name, err)
+	}
+	if s.copies != nil { // before the reference: what has one is kept
+		if err := errors.Join(s.copies.Keep(copyOf(id, "content"), content), s.copies.Keep(copyOf(id, "reference"), line)); err != nil {
+			return message.File{}, fmt.Errorf("save file %s: %w", name, err)
+		}
 	}
 	if err := s.vol.WriteFile("files.reference", filepath.Join(s.dir(), ref.ID+".json"), append(line, '\n')); err != nil {
 		return message.File{}, fmt.Errorf("save reference of %s: %w", name, err)
@@ -199,6 +217,9 @@ func (s *FileStore) Get(id string) (message.File, error) {
 		return message.File{}, fmt.Errorf("%w: %q is not an id", ErrNoFile, id)
 	}
 	data, err := beneath.ReadFile(s.root, filepath.Join("files", id+".json"), maxReference)
+	if errors.Is(err, fs.ErrNotExist) && s.copies != nil {
+		data, err = s.fetch(id)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return message.File{}, fmt.Errorf("%w: %s", ErrNoFile, id)
 	}
@@ -213,6 +234,42 @@ func (s *FileStore) Get(id string) (message.File, error) {
 	ref.ID, ref.Name = id, cleanName(ref.Name) // a user may have edited it
 
 	return s.file(ref), nil
+}
+
+// copyOf is the name under which a part of a stored file is kept for other machines.
+func copyOf(id, part string) string { return "file." + id + "." + part }
+
+// fetch stores here what another machine stored, and returns its reference. Errors:
+// fs.ErrNotExist.
+func (s *FileStore) fetch(id string) ([]byte, error) {
+	line, ok, err := s.copies.Fetch(copyOf(id, "reference"))
+	var content []byte
+	if err == nil && ok {
+		content, ok, err = s.copies.Fetch(copyOf(id, "content"))
+	}
+	if err == nil && !ok {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, err
+	}
+	var ref reference
+	if err := json.Unmarshal(line, &ref); err != nil {
+		return nil, fmt.Errorf("decode reference of file %s: %w", id, err)
+	}
+
+	ref.ID, ref.Name = id, cleanName(ref.Name)
+	if err := s.vol.MkdirAll(s.dir()); err != nil {
+		return nil, fmt.Errorf("make %s: %w", s.dir(), err)
+	}
+	if err := s.vol.WriteFile("files.content", s.path(ref), content); err != nil {
+		return nil, fmt.Errorf("save file %s: %w", ref.Name, err)
+	}
+	if err := s.vol.WriteFile("files.reference", filepath.Join(s.dir(), id+".json"), append(line, '\n')); err != nil {
+		return nil, fmt.Errorf("save reference of %s: %w", ref.Name, err)
+	}
+
+	return line, nil
 }
 
 func (s *FileStore) path(ref reference) string {

@@ -222,6 +222,7 @@ type Service struct {
 // States of a connector.
 const (
 	Connecting = "connecting"
+	Standby    = "standby" // another machine of the cluster runs it
 	Running    = "running"
 	Degraded   = "degraded" // its connection failed, and is tried again
 	Stopped    = "stopped"  // it ends with the daemon, or was removed

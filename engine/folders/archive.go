@@ -32,6 +32,11 @@ var ErrBadArchive = errors.New("not an exported agent")
 var archived = lazyregexp.New(`^(descriptor\.json|state\.json|history\.jsonl|inbox\.jsonl|sessions\.jsonl|` +
 	`history/[0-9]{6}\.jsonl|blobs/[0-9a-f]{64})$`)
 
+// Replicated reports whether a file of an agent's folder, by its name with slashes, is needed to
+// continue on another machine: all that an archive holds but the list of sessions, which is
+// made of the history again.
+func Replicated(name string) bool { return name != "sessions.jsonl" && archived.MatchString(name) }
+
 // limits of an archive: one file, all of them in bytes, and how many.
 var limits = tarball.Limits{File: 512 << 20, Total: 8 << 30, Files: 1 << 20}
 

@@ -1,0 +1,288 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"daycare/engine/address"
+	"daycare/engine/disk"
+)
+
+// Keys of the bucket of agents.
+const (
+	cardKey   = "card."   // and the id of an agent: what all machines know of it
+	ownerKey  = "key."    // and the SHA-256 of an address: the id of the agent that it leads to
+	handleKey = "handle." // and a handle: the id of the agent that it was given to
+	numberKey = "number." // and the id of an agent: its handle
+)
+
+// A card is what all machines know of an agent. Its log is there before the card is.
+type card struct {
+	Handle     string             `json:"handle"`
+	Descriptor address.Descriptor `json:"descriptor"`
+	Ended      bool               `json:"ended,omitempty"`
+}
+
+// An Agent is one that the cluster knows.
+type Agent struct {
+	address.Meta
+	Ended bool
+}
+
+func (c card) agent(id string) Agent {
+	return Agent{address.Meta{ID: id, Handle: c.Handle, Name: address.NameOf(c.Descriptor), Descriptor: c.Descriptor}, c.Ended}
+}
+
+// Cards are who the agents of the cluster are.
+type cards struct {
+	keep  *natsStore
+	away  func() bool
+	until context.Context // of the node
+	notes *slog.Logger
+
+	mu     sync.Mutex
+	known  map[string]card // by id, as this machine has heard
+	met    func(Agent)     // nil: nobody listens
+	parted func(id string)
+}
+
+// settleFor bounds how long an id or a handle is settled.
+const settleFor = 5 * time.Second
+
+func (c *cards) context() (context.Context, context.CancelFunc, error) {
+	if c.away() {
+		return nil, nil, disk.ErrAway
+	}
+	ctx, cancel := context.WithTimeout(c.until, settleFor)
+	return ctx, cancel, nil
+}
+
+// Claim is that of address.Registry.
+func (c *cards) Claim(key, id string) (string, error) {
+	ctx, cancel, err := c.context()
+	if err != nil {
+		return "", err
+	}
+	defer cancel()
+
+	return c.first(ctx, ownerKey+sum([]byte(key)), id)
+}
+
+// Number is that of address.Registry.
+func (c *cards) Number(handle, id string) (string, error) {
+	ctx, cancel, err := c.context()
+	if err != nil {
+		return "", err
+	}
+	defer cancel()
+	e, err := c.keep.handles.agents.Get(ctx, numberKey+id)
+	if err == nil {
+		return string(e.Value()), nil
+	}
+	if !errors.Is(err, jetstream.ErrKeyNotFound) {
+		return "", c.failed("look up a handle", err)
+	}
+
+	owner, err := c.first(ctx, handleKey+handle, id)
+	if err != nil || owner != id {
+		return "", err
+	}
+	return c.first(ctx, numberKey+id, handle)
+}
+
+// first writes a value under a key unless there is one, and returns the one that is there.
+func (c *cards) first(ctx context.Context, key, value string) (string, error) {
+	for {
+		_, err := c.keep.handles.agents.Create(ctx, key, []byte(value))
+		if err == nil {
+			return value, nil
+		}
+		if errors.Is(err, jetstream.ErrKeyExists) {
+			var e jetstream.KeyValueEntry
+			if e, err = c.keep.handles.agents.Get(ctx, key); err == nil {
+				return string(e.Value()), nil
+			}
+		}
+
+		select {
+		case <-time.After(20 * time.Millisecond): // the server that was asked is behind, or none answers
+		case <-ctx.Done():
+			return "", c.failed("settle "+key, err)
+		}
+	}
+}
+
+func (c *cards) failed(what string, err error) error {
+	return fmt.Errorf("%w: %s: %w", disk.ErrAway, what, err)
+}
+
+// Announce is that of engine.Peers.
+func (c *cards) Announce(m address.Meta, ended bool) error {
+	now := card{m.Handle, m.Descriptor, ended}
+	c.mu.Lock()
+	had, known := c.known[m.ID]
+	c.mu.Unlock()
+	if known && had == now {
+		return nil
+	}
+	ctx, cancel, err := c.context()
+	if err != nil {
+		return err
+	}
+	defer cancel()
+
+	data, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	if _, err := c.keep.handles.agents.Put(ctx, cardKey+m.ID, data); err != nil {
+		return c.failed("announce agent "+m.ID, err)
+	}
+	c.mu.Lock()
+	c.known[m.ID] = now
+	c.mu.Unlock()
+
+	return nil
+}
+
+// withdraw makes the cluster forget an agent. Its handle is never given again.
+func (c *cards) withdraw(agent string) error {
+	c.mu.Lock()
+	had, known := c.known[agent]
+	delete(c.known, agent)
+	c.mu.Unlock()
+	ctx, cancel, err := c.context()
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	if key := had.Descriptor.Key(); known && key != "" {
+		if err := c.keep.handles.agents.Delete(ctx, ownerKey+sum([]byte(key))); err != nil {
+			return c.failed("give an address back", err)
+		}
+	}
+	if err := c.keep.handles.agents.Delete(ctx, cardKey+agent); err != nil {
+		return c.failed("withdraw agent "+agent, err)
+	}
+
+	return nil
+}
+
+// load reads all cards.
+func (c *cards) load(ctx context.Context) error {
+	w, err := c.keep.handles.agents.Watch(ctx, cardKey+">", jetstream.IgnoreDeletes())
+	if err != nil {
+		return fmt.Errorf("read the agents of the cluster: %w", err)
+	}
+	defer w.Stop() // nothing more is needed of it
+	for {
+		select {
+		case e, ok := <-w.Updates():
+			if !ok || e == nil {
+				return nil
+			}
+			if id, now, ok := c.read(e); ok {
+				c.known[id] = now
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("read the agents of the cluster: %w", ctx.Err())
+		}
+	}
+}
+
+// read reads a card that was written. One that cannot be read is left alone.
+func (c *cards) read(e jetstream.KeyValueEntry) (id string, now card, ok bool) {
+	id = strings.TrimPrefix(e.Key(), cardKey)
+	if !address.ValidID(id) {
+		return "", card{}, false
+	}
+	if e.Operation() != jetstream.KeyValuePut {
+		return id, card{}, true
+	}
+	if err := json.Unmarshal(e.Value(), &now); err != nil {
+		c.notes.Warn("the card of an agent cannot be read", "agent", id, "err", err)
+		return "", card{}, false
+	}
+
+	return id, now, true
+}
+
+// Agents are all agents that the cluster knows, by id.
+func (c *cards) Agents() map[string]Agent {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make(map[string]Agent, len(c.known))
+	for id, one := range maps.All(c.known) {
+		all[id] = one.agent(id)
+	}
+
+	return all
+}
+
+// note takes in a change of the bucket.
+func (c *cards) note(e jetstream.KeyValueEntry) {
+	if !strings.HasPrefix(e.Key(), cardKey) {
+		return
+	}
+	id, now, ok := c.read(e)
+	if !ok {
+		return
+	}
+	gone := e.Operation() != jetstream.KeyValuePut
+	c.mu.Lock()
+	if c.known[id] = now; gone {
+		delete(c.known, id)
+	}
+	met, parted := c.met, c.parted
+	c.mu.Unlock()
+
+	if gone && parted != nil {
+		parted(id)
+	}
+	if !gone && met != nil {
+		met(now.agent(id))
+	}
+}
+
+// listen has met called with all agents that are known and with each change, and parted with
+// those that are removed.
+func (c *cards) listen(met func(Agent), parted func(id string)) {
+	c.mu.Lock()
+	c.met, c.parted = met, parted
+	c.mu.Unlock()
+	for _, a := range c.Agents() {
+		met(a)
+	}
+}
+
+// restore writes what this machine knows into a bucket that was lost.
+func (c *cards) restore(ctx context.Context) {
+	for id, a := range c.Agents() {
+		data, err := json.Marshal(card{a.Handle, a.Descriptor, a.Ended})
+		if err == nil {
+			_, err = c.first(ctx, handleKey+a.Handle, id)
+		}
+		if err == nil {
+			_, err = c.first(ctx, numberKey+id, a.Handle)
+		}
+		if key := a.Descriptor.Key(); err == nil && key != "" {
+			_, err = c.first(ctx, ownerKey+sum([]byte(key)), id)
+		}
+		if err == nil {
+			_, err = c.first(ctx, cardKey+id, string(data))
+		}
+		if err != nil {
+			c.notes.Info("the card of an agent is not written again yet", "agent", id, "err", err)
+			return
+		}
+	}
+}

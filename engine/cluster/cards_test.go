@@ -1,0 +1,314 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nrednav/cuid2"
+
+	"daycare/engine/address"
+	"daycare/engine/cluster/clustertest"
+	"daycare/engine/disk"
+)
+
+func ignoreMet(address.Meta, bool) {}
+
+// until waits for what happens on another machine.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: " + what)
+		}
+	}
+}
+
+// Many machines make agents at once: each address is one agent, each handle is given once, and an
+// agent keeps the one that it has.
+func TestIdsAndHandlesAreSettled(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	hosts := []*host{newHost(t, s), newHost(t, s), newHost(t, s)}
+	var mu sync.Mutex
+	owners, handles := map[string]map[string]bool{}, map[string]string{}
+	var making sync.WaitGroup
+	for i, h := range hosts {
+		making.Go(func() {
+			for n := range 20 {
+				key := fmt.Sprint("user\x00", n)
+				id, err := h.Claim(key, cuid2.Generate())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				handle := ""
+				for serial := n; handle == ""; serial++ {
+					if handle, err = h.Number(fmt.Sprint(serial, "/"), id); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+
+				mu.Lock()
+				if owners[key] == nil {
+					owners[key] = map[string]bool{}
+				}
+				owners[key][id] = true
+				if had := handles[id]; had != "" && had != handle {
+					t.Errorf("machine %d: agent %s has the handles %s and %s", i, id, had, handle)
+				}
+				handles[id] = handle
+				mu.Unlock()
+			}
+		})
+	}
+	making.Wait()
+
+	given := map[string]string{}
+	for id, handle := range handles {
+		if other := given[handle]; other != "" {
+			t.Errorf("handle %s belongs to %s and %s", handle, other, id)
+		}
+		given[handle] = id
+	}
+	for key, ids := range owners {
+		if len(ids) != 1 {
+			t.Errorf("%q leads to %d agents", key, len(ids))
+		}
+	}
+	if len(owners) != 20 || len(handles) != 20 {
+		t.Errorf("%d addresses, %d agents", len(owners), len(handles))
+	}
+}
+
+// A removed agent is gone on all machines: its address is free, its handle is not, and who had
+// it open before cannot bring it back. A folder with its id is a new agent.
+func TestRetiredAgents(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
+	m := address.Meta{ID: cuid2.Generate(), Handle: "0/", Descriptor: d}
+	met, parted := make(chan string, 10), make(chan string, 10)
+	go b.Watch(t.Context(), func(string) {}, func(string) {}, func(m address.Meta, _ bool) { met <- m.Handle },
+		func(id string) { parted <- id })
+	if id, err := a.Claim(d.Key(), m.ID); err != nil || id != m.ID {
+		t.Fatal(id, err)
+	}
+	if handle, err := a.Number(m.Handle, m.ID); err != nil || handle != m.Handle {
+		t.Fatal(handle, err)
+	}
+	a.make(m.ID)
+	a.own(m.ID)
+	add(t, a.open(m.ID, "history.jsonl"), "1")
+	if err := a.Announce(m, false); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-met; got != m.Handle {
+		t.Errorf("met %s", got)
+	}
+	a.Release(m.ID, false)
+	b.own(m.ID) // and so it has a folder there, too
+
+	b.Release(m.ID, false)
+	a.own(m.ID)
+	if err := os.RemoveAll(a.folder(m.ID)); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Retire(m.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-parted; got != m.ID {
+		t.Errorf("parted %s", got)
+	}
+	until(t, "the folder is moved away", func() bool { return !disk.Exists(b.folder(m.ID)) })
+	if err := b.Acquire(m.ID); err == nil {
+		t.Error("a removed agent is acquired where it has no folder")
+	}
+	if id, err := b.Claim(d.Key(), "another"); err != nil || id != "another" {
+		t.Errorf("the address leads to %s, %v", id, err)
+	}
+	if handle, err := b.Number(m.Handle, "another"); err != nil || handle != "" {
+		t.Errorf("the handle was given again: %q, %v", handle, err)
+	}
+
+	b.make(m.ID)
+	add(t, b.open(m.ID, "history.jsonl"), "new")
+	b.own(m.ID)
+	b.Release(m.ID, false)
+	a.own(m.ID)
+	if got, err := os.ReadFile(a.path(m.ID, "history.jsonl")); err != nil || string(got) != "new\n" {
+		t.Errorf("the new agent has %q, %v", got, err)
+	}
+}
+
+// A request to another machine is an ordinary one: its body may be large, and its answer streams.
+func TestRequests(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	more := make(chan string)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/echo":
+			w.Header().Set("X-Caller", r.Header.Get("X-Caller"))
+			w.WriteHeader(http.StatusAccepted)
+			if _, err := io.Copy(w, r.Body); err != nil {
+				t.Error(err)
+			}
+		case "/stream":
+			for {
+				select {
+				case text := <-more:
+					if _, err := io.WriteString(w, text); err != nil {
+						return
+					}
+				case <-r.Context().Done():
+					close(more)
+					return
+				}
+			}
+		}
+	})
+	go func() {
+		_ = b.Answer(t.Context(), func(caller []byte, r *http.Request) (*http.Response, error) {
+			r.Header.Set("X-Caller", string(caller))
+			return serveInto(handler, r), nil
+		})
+	}()
+	ask := func(method, path, body string) (resp *http.Response) {
+		until(t, "the machine answers", func() bool {
+			r, err := http.NewRequestWithContext(t.Context(), method, "http://x"+path, strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err = a.Ask(b.boot, []byte(`"me"`), r)
+			return err == nil
+		})
+		return resp
+	}
+
+	for _, size := range []int{0, 10, 3 << 20} {
+		body := strings.Repeat("x", size)
+		resp := ask(http.MethodPost, "/echo?a=b", body)
+		got, err := io.ReadAll(resp.Body)
+		if err != nil || string(got) != body || resp.StatusCode != http.StatusAccepted || resp.Header.Get("X-Caller") != `"me"` {
+			t.Errorf("%d bytes: %d bytes come back, %d %v %v", size, len(got), resp.StatusCode, resp.Header, err)
+		}
+		if err := resp.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	resp := ask(http.MethodGet, "/stream", "")
+	for _, text := range []string{"one", "two"} {
+		more <- text
+		got := make([]byte, 3)
+		if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != text {
+			t.Errorf("%q %v", got, err)
+		}
+	}
+	if err := resp.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-more: // the handler ends when nobody reads it
+	case <-time.After(30 * time.Second):
+		t.Error("the handler works on for nobody")
+	}
+
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Ask("nobody", nil, r); err == nil {
+		t.Error("a machine that is not there answers")
+	}
+}
+
+// serveInto is the answer of a handler, as it comes.
+func serveInto(h http.Handler, r *http.Request) *http.Response {
+	ctx, cancel := context.WithCancel(r.Context())
+	body, pipe := io.Pipe()
+	w := &piped{header: http.Header{}, Writer: pipe, begun: make(chan int, 1)}
+	go func() {
+		h.ServeHTTP(w, r.WithContext(ctx))
+		w.WriteHeader(http.StatusOK)
+		pipe.Close()
+	}()
+	status := http.StatusOK
+	select {
+	case status = <-w.begun:
+	case <-time.After(time.Second): // it has nothing to say yet
+	}
+
+	return &http.Response{StatusCode: status, Header: w.header, Body: ended{body, cancel}}
+}
+
+type piped struct {
+	io.Writer
+	header http.Header
+	once   sync.Once
+	begun  chan int
+}
+
+func (p *piped) Header() http.Header    { return p.header }
+func (p *piped) WriteHeader(status int) { p.once.Do(func() { p.begun <- status }) }
+func (p *piped) Write(b []byte) (int, error) {
+	p.WriteHeader(http.StatusOK)
+	return p.Writer.Write(b)
+}
+
+type ended struct {
+	*io.PipeReader
+	cancel func()
+}
+
+func (e ended) Close() error { e.cancel(); return e.PipeReader.Close() }
+
+// Of several machines one at a time leads, and another goes on when it ends or is cut off.
+func TestLeases(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	hosts := []*host{newHost(t, s), newHost(t, s), newHost(t, s)}
+	var leading, most atomic.Int32
+	led := make(chan int, 10)
+	var ending sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	ends := make([]context.CancelFunc, len(hosts))
+	for i, h := range hosts {
+		own, end := context.WithCancel(ctx)
+		ends[i] = end
+		ending.Go(func() {
+			_ = h.Lead(own, "bot", func(ctx context.Context) error {
+				if n := leading.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				led <- i
+				<-ctx.Done()
+				leading.Add(-1)
+				return ctx.Err()
+			})
+		})
+	}
+	first := <-led
+	ends[first]() // in order
+	second := <-led
+	if second == first {
+		t.Error("the same machine leads again")
+	}
+	hosts[second].die()
+	third := <-led
+	for third == second {
+		third = <-led
+	}
+	cancel()
+	ending.Wait()
+	if n := most.Load(); n > 1 {
+		t.Errorf("%d machines led at once", n)
+	}
+}

@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A leader knows the other machines, and does what one of them does at a time.
+type leader struct{ p *presence }
+
+// Lead is that of engine.Peers.
+func (n leader) Lead(ctx context.Context, name string, do func(context.Context) error) error {
+	l := lease{name: name, boot: n.p.boot, ttl: n.p.lease, kv: n.p.store.handles.leases}
+	for {
+		if err := l.take(ctx); err != nil {
+			return err
+		}
+		held, cancel := context.WithCancel(ctx)
+		done := make(chan error, 1)
+		go func() { done <- do(held) }()
+		lost, err := l.keep(ctx, done)
+		cancel()
+		if lost {
+			n.p.log.Warn("a lease was lost; another machine may go on", "lease", name)
+			<-done
+			continue
+		}
+		l.give()
+
+		return err
+	}
+}
+
+// A lease is a key that one machine has at a time, which is gone when it is not renewed.
+type lease struct {
+	name, boot string
+	ttl        time.Duration
+	kv         jetstream.KeyValue
+	revision   uint64
+	renewed    time.Time // when the last renewal was begun that was answered
+}
+
+// take waits until the lease is free, and takes it.
+func (l *lease) take(ctx context.Context) error {
+	for {
+		began := time.Now()
+		trying, cancel := context.WithTimeout(ctx, l.ttl/2)
+		revision, err := l.kv.Create(trying, l.name, []byte(l.boot))
+		cancel()
+		if err == nil {
+			l.revision, l.renewed = revision, began
+			return nil
+		}
+
+		select {
+		case <-time.After(l.ttl / 3):
+		case <-ctx.Done():
+			return fmt.Errorf("take the lease of %s: %w", l.name, ctx.Err())
+		}
+	}
+}
+
+// keep renews the lease until done, whose error it returns, or until the lease is lost: then
+// others may take it before long.
+func (l *lease) keep(ctx context.Context, done <-chan error) (lost bool, err error) {
+	for {
+		select {
+		case err := <-done:
+			return false, err
+		case <-time.After(l.ttl / 4):
+		}
+		if ctx.Err() != nil {
+			continue // do ends, too
+		}
+		began := time.Now()
+		trying, cancel := context.WithTimeout(ctx, l.ttl/4)
+		revision, err := l.kv.Update(trying, l.name, []byte(l.boot), l.revision)
+		cancel()
+		if err == nil {
+			l.revision, l.renewed = revision, began
+		} else if time.Since(l.renewed) > l.ttl/2 {
+			return true, nil
+		}
+	}
+}
+
+// give gives the lease back.
+func (l *lease) give() {
+	ctx, cancel := context.WithTimeout(context.Background(), l.ttl/2)
+	defer cancel()
+	_ = l.kv.Delete(ctx, l.name, jetstream.LastRevision(l.revision)) // else it lapses
+}
