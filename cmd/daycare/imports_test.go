@@ -30,7 +30,8 @@ var module = strings.TrimSuffix(reflect.TypeFor[term.App]().PkgPath(), "/cmd/day
 var imports = map[string][]string{
 	"cmd/daycare": {"..."},
 	// What builds and runs a workspace knows of no command line.
-	"cmd/daycare/daemon": {"cmd/daycare/logfile", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/tracing",
+	"cmd/daycare/peers": {"engine", "engine/..."},
+	"cmd/daycare/daemon": {"cmd/daycare/logfile", "cmd/daycare/models", "cmd/daycare/peers", "cmd/daycare/plugins", "cmd/daycare/tracing",
 		"cmd/daycare/version", "engine/...", "agents/...", "tools/...", "connectors/..."},
 	"cmd/daycare/models": {"cmd/daycare/plugins", "agents", "agents/providers", "agents/providers/catalogue",
 		"engine/config", "engine/event", "engine/finding", "engine/record"},
@@ -54,6 +55,9 @@ var imports = map[string][]string{
 		"tools/peers", "engine/address", "engine/changes", "engine/config",
 		"engine/control", "engine/disk", "engine/event", "engine/finding", "engine/folders", "engine/inbox", "engine/message",
 		"engine/permission", "engine/record"},
+	// it connects to the servers of the cluster without a daemon, and runs one.
+	"cmd/daycare/cluster": {"cmd/daycare/commands", "cmd/daycare/peers", "cmd/daycare/term", "engine/cluster",
+		"engine/cluster/server", "engine/config", "engine/disk", "engine/folders"},
 	// what commands print that look at files, for the API.
 	"cmd/daycare/inspect": {"cmd/daycare/commands", "cmd/daycare/doctor", "cmd/daycare/plugins", "cmd/daycare/setup", "cmd/daycare/term",
 		"engine/beneath", "engine/config", "engine/control", "engine/disk", "engine/finding"},
@@ -113,7 +117,8 @@ var imports = map[string][]string{
 	"engine/changes": {"engine/beneath", "engine/crash", "engine/disk", "engine/record", "engine/sensitive"},
 	"engine/folders": {"engine/address", "engine/beneath", "engine/crash", "engine/disk", "engine/event", "engine/fault", "engine/finding",
 		"engine/inbox", "engine/lazyregexp", "engine/message", "engine/permission", "engine/record", "engine/tarball"},
-	"engine/cluster":             {"engine/disk", "engine/inbox", "engine/message"},
+	"engine/cluster":             {"engine/address", "engine/disk", "engine/inbox", "engine/message"},
+	"engine/cluster/server":      {},
 	"engine/cluster/clustertest": {},
 	"engine/backup":              {"engine/beneath", "engine/crash", "engine/disk", "engine/tarball"},
 	"engine/tarball":             {},
@@ -245,7 +250,7 @@ var only = map[string][]string{
 	"github.com/coder/acp-go-sdk":            {"connectors/acp"},
 	"github.com/a2aproject/a2a-go":           {"connectors/a2a", "tools/a2a"},
 	"go.opentelemetry.io":                    {"cmd/daycare/tracing"},
-	"github.com/nats-io":                     {"engine/cluster", "engine/cluster/clustertest"},
+	"github.com/nats-io":                     {"engine/cluster", "engine/cluster/server", "engine/cluster/clustertest"},
 	"github.com/synadia-io/orbit.go":         {"engine/cluster"},
 	// What users edit is read by engine/form; the two others change a file in place.
 	"go.yaml.in/yaml": {"engine/form", "engine/config", "engine/schedule"},
@@ -254,7 +259,7 @@ var only = map[string][]string{
 // noCommandLine are the folders of the command that know of no command line: whoever
 // runs a workspace otherwise than by a command can use them.
 var noCommandLine = []string{"cmd/daycare/daemon", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/version",
-	"cmd/daycare/logfile"}
+	"cmd/daycare/logfile", "cmd/daycare/peers"}
 
 // A use is one import in one file.
 type use struct {

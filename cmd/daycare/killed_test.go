@@ -17,6 +17,7 @@ import (
 type process struct {
 	t         *testing.T
 	workspace string
+	args      []string // of start
 	env       []string
 	cmd       *exec.Cmd
 	said      loudspeaker
@@ -43,7 +44,7 @@ func (l *loudspeaker) String() string {
 
 func (d *process) start() {
 	d.t.Helper()
-	d.cmd = exec.Command("daycare", "--workspace", d.workspace, "start")
+	d.cmd = exec.Command("daycare", append([]string{"--workspace", d.workspace, "start"}, d.args...)...)
 	d.cmd.Env = append(os.Environ(), d.env...)
 	d.cmd.Stdout, d.cmd.Stderr = &d.said, &d.said
 	if err := d.cmd.Start(); err != nil {

@@ -63,6 +63,7 @@ var passes = map[string]pass{
 	"engine/attacktest":                     {2, "the program of a test, for the test"},
 	"engine/address":                        {13, daycares},
 	"engine/apitoken":                       {3, daycares},
+	"cmd/daycare/peers":                     {1, daycares},
 	"engine/cluster":                        {4, daycares},
 	"engine/backup":                         {6, daycares + ", read through os.Root; links are kept as links"},
 	"engine/beneath":                        {4, walking},

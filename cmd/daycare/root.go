@@ -5,6 +5,7 @@ import (
 
 	"daycare/cmd/daycare/bench"
 	"daycare/cmd/daycare/chaos"
+	"daycare/cmd/daycare/cluster"
 	"daycare/cmd/daycare/commands"
 	"daycare/cmd/daycare/doctor"
 	"daycare/cmd/daycare/lab"
@@ -46,7 +47,7 @@ func newRoot(c *term.App) *cobra.Command {
 		commands.Slash(c), commands.Hooks(c), commands.Cron(c), commands.Heartbeat(c))
 	addGroup(root, "Run the daemon:",
 		startCommand(c), commands.Stop(c), commands.Restart(c), commands.Status(c), commands.Workspaces(c),
-		commands.Reload(c), commands.Logs(c), setup.Service(c))
+		commands.Reload(c), commands.Logs(c), setup.Service(c), cluster.Command(c))
 	addGroup(root, "Set up:",
 		setup.Init(c), setup.Auth(c), setup.Providers(c), setup.Models(c), setup.Connectors(c), mcp.Command(c), commands.Config(c),
 		commands.Cost(c))

@@ -23,6 +23,7 @@ import (
 func startCommand(c *term.App) *cobra.Command {
 	var background bool
 	var listen string
+	var join []string
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Run the daemon, in the foreground or with --background",
@@ -49,14 +50,16 @@ func startCommand(c *term.App) *cobra.Command {
 			doctor.CautionHome(c, root)
 			if background {
 				c.WarnOfSettings() // in the foreground the log shows it
-				return commands.StartBackground(cmd.Context(), c, root, listen)
+				return commands.StartBackground(cmd.Context(), c, root, commands.StartFlags{Listen: listen, Join: join})
 			}
 
-			return startForeground(cmd.Context(), c, daemon.Options{Workspace: root, Listen: listen, Inspector: inspect.Inspector(root)})
+			return startForeground(cmd.Context(), c, daemon.Options{Workspace: root, Listen: listen, Join: join,
+				Inspector: inspect.Inspector(root)})
 		},
 	}
 	cmd.Flags().BoolVar(&background, "background", false, "run in the background: wait until it answers, print its pid")
 	cmd.Flags().StringVar(&listen, "listen", "", "also serve the API at `ADDR` (HOST:PORT); needs control.token in settings")
+	cmd.Flags().StringSliceVar(&join, "join", nil, "work on the agents of a cluster, by the `URL`s of its servers: docs/cluster.md")
 
 	return cmd
 }

@@ -204,6 +204,9 @@ func (c *Config) SecretSources() []SecretSource {
 	if c.Control.Listen != "" {
 		at("control", "control.listen")
 	}
+	if c.Cluster.User != "" {
+		at("cluster", "cluster.user")
+	}
 	list := []SecretSource{}
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, *all[id])

@@ -25,6 +25,7 @@ func (r *reader) check(c *Config, kinds []ConnectorKind) {
 	r.checkRouting(c)
 	r.checkControl(c)
 	r.checkWeb(c)
+	r.checkCluster(c)
 	r.checkMCP(c)
 	uniqueIDs(r, "a2a.remotes", c.A2A.Remotes, func(a A2ARemote) string { return a.ID })
 	r.checkHosts(c.Permissions.Defaults.Hosts)

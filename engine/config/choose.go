@@ -99,6 +99,7 @@ func (c *Config) findSecrets() {
 	if c.Control.Token.IsZero() {
 		c.Control.Token = c.Secret("control")
 	}
+	c.Cluster.Password = c.Secret("cluster")
 }
 
 // A Probe looks for a model server on this machine and returns its first model, and whether there

@@ -44,6 +44,7 @@ type Config struct {
 	Web         WebPage     `json:"web" apply:"restart"`
 	Log         Log         `json:"log" apply:"restart"`
 	Tracing     Tracing     `json:"tracing" apply:"restart"`
+	Cluster     Cluster     `json:"cluster" apply:"restart"`
 	ModelsURL   string      `json:"modelsURL"` // address of a newer catalogue, for daycare models refresh
 
 	env     Env
@@ -316,6 +317,7 @@ func Default() *Config {
 		Budget:      Budget{OnLimit: "ask"},
 		Permissions: Permissions{Expiry: 24 * time.Hour, Defaults: Defaults{Exec: "sandbox"}},
 		Retention:   Retention{Trash: 30 * 24 * time.Hour, Blobs: 30 * 24 * time.Hour},
+		Cluster:     Cluster{Replicas: 1},
 		Log:         Log{Level: "info", Format: "text", File: "logs/daycare.jsonl"},
 		ModelsURL:   "https://openrouter.ai/api/v1/models",
 	}

@@ -69,6 +69,11 @@ func (c *Config) Named(root string) (all, private []string) {
 		}
 	}
 	add(c.Control.TLSCert)
+	add(c.Cluster.TLSCA)
+	add(c.Cluster.TLSCert)
+	if key := add(c.Cluster.TLSKey); c.Cluster.TLSKey != "" {
+		private = append(private, key)
+	}
 	if key := add(c.Control.TLSKey); c.Control.TLSKey != "" {
 		private = append(private, key)
 	}

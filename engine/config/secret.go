@@ -151,6 +151,7 @@ func (c *Config) Secrets() []Secret {
 		}
 	}
 	add(c.Control.Token)
+	add(c.Cluster.Password)
 	slices.SortFunc(all, func(a, b Secret) int { return strings.Compare(a.value, b.value) })
 	return all
 }

@@ -246,6 +246,7 @@ type Status struct {
 	Connectors []Service  `json:"connectors"`
 	Providers  []Service  `json:"providers"`
 	MCP        []Service  `json:"mcp,omitempty"`
+	Machines   []Service  `json:"machines,omitempty"` // of the cluster, as this one sees them
 	// Problems are what is wrong with files that users edit, as far as they were read.
 	Problems []File `json:"problems,omitempty"`
 }

@@ -20,11 +20,17 @@ import (
 	"daycare/engine/workspace"
 )
 
+// StartFlags are the flags of start that a background daemon gets, too.
+type StartFlags struct {
+	Listen string
+	Join   []string
+}
+
 // StartBackground runs `daycare start` as a process of its own session, so that
 // closing the terminal does not end it, and returns when its socket answers.
-func StartBackground(ctx context.Context, c *term.App, root, listen string) error {
+func StartBackground(ctx context.Context, c *term.App, root string, f StartFlags) error {
 	path := filepath.Join(root, workspace.Home, "logs", "daycare.log")
-	child, from, err := launch(root, listen, path)
+	child, from, err := launch(root, f, path)
 	if err != nil {
 		return err
 	}
@@ -58,7 +64,7 @@ func StartBackground(ctx context.Context, c *term.App, root, listen string) erro
 
 // launch starts the child with its output appended to the log; from is where
 // its part of the log begins.
-func launch(root, listen, path string) (child *exec.Cmd, from int64, err error) {
+func launch(root string, f StartFlags, path string) (child *exec.Cmd, from int64, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, 0, fmt.Errorf("find own program: %w", err)
@@ -77,8 +83,11 @@ func launch(root, listen, path string) (child *exec.Cmd, from int64, err error) 
 	}
 
 	args := []string{"start", "--no-input", "--workspace", root}
-	if listen != "" {
-		args = append(args, "--listen", listen)
+	if f.Listen != "" {
+		args = append(args, "--listen", f.Listen)
+	}
+	for _, url := range f.Join {
+		args = append(args, "--join", url)
 	}
 	child = exec.Command(self, args...)
 	child.Dir = root
@@ -147,5 +156,5 @@ func EnsureDaemon(ctx context.Context, c *term.App, root string) error {
 	}
 	quiet := &term.App{Streams: term.Streams{In: c.In, Out: io.Discard, Err: io.Discard}, Workspace: c.Workspace,
 		Offline: c.Offline, InProcess: c.InProcess}
-	return StartBackground(ctx, quiet, root, "")
+	return StartBackground(ctx, quiet, root, StartFlags{})
 }

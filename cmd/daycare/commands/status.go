@@ -97,9 +97,15 @@ func showStatus(c *term.App, s event.Status, now time.Time) error {
 	if err := services(c, "MCP servers", s.MCP); err != nil {
 		return err
 	}
+	if err := Machines(c, s); err != nil {
+		return err
+	}
 	problems(c, s.Workspace, s.Problems)
 	return nil
 }
+
+// Machines lists those of the cluster.
+func Machines(c *term.App, s event.Status) error { return services(c, "machines", s.Machines) }
 
 // problems lists what is wrong with files, each with its place as one would type it in
 // the workspace.

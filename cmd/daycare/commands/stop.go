@@ -105,7 +105,7 @@ func startAgain(ctx context.Context, c *term.App, root, listen string) error {
 
 	c.WarnOfSettings()
 
-	return StartBackground(ctx, c, root, listen)
+	return StartBackground(ctx, c, root, StartFlags{Listen: listen})
 }
 
 type stopResult struct {

@@ -132,6 +132,7 @@ func (b *backend) Status(ctx context.Context) (event.Status, error) {
 		s.Disk = &event.Disk{Free: free, Size: size}
 	}
 	s.MCP = workbench{p}.mcpStates()
+	s.Machines = p.machines.States()
 	s.Problems = Problems(p.problems.All())
 	s.Providers = p.models.Load().Services(s.Running)
 	return s, nil

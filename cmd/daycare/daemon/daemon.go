@@ -10,6 +10,7 @@ import (
 	"daycare/agents/budget"
 	"daycare/cmd/daycare/logfile"
 	"daycare/cmd/daycare/models"
+	"daycare/cmd/daycare/peers"
 	"daycare/cmd/daycare/tracing"
 	"daycare/engine"
 	"daycare/engine/address"
@@ -56,6 +57,7 @@ type place struct {
 	startAt   time.Time
 	lock      *disk.Lock // nil: looking only
 	vol       *disk.Volume
+	machines  *peers.Machines // nil: it works alone
 }
 
 // logging is the log and what it needs.

@@ -12,6 +12,7 @@ import (
 	"github.com/nrednav/cuid2"
 
 	"daycare/cmd/daycare/models"
+	"daycare/cmd/daycare/peers"
 	"daycare/cmd/daycare/plugins"
 	"daycare/cmd/daycare/version"
 	"daycare/connectors/web"
@@ -47,7 +48,7 @@ func Open(ctx context.Context, o Options, loud slog.Level) (*Daemon, error) {
 		return nil, err
 	}
 	r.vol = disk.NewVolume(r.root)
-	if err := errors.Join(r.open(ctx), r.keepFolders()); err != nil {
+	if err := errors.Join(r.open(ctx, o.Join), r.keepFolders()); err != nil {
 		r.close()
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func Open(ctx context.Context, o Options, loud slog.Level) (*Daemon, error) {
 func openFiles(ctx context.Context, workspace string, warn func(format string, args ...any)) (*Daemon, error) {
 	r := newParts(workspace, slog.LevelError)
 	r.warn = warn
-	if err := r.open(ctx); err != nil {
+	if err := r.open(ctx, nil); err != nil {
 		r.close()
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func newParts(workspace string, loud slog.Level) *Daemon {
 	}
 }
 
-func (r *Daemon) open(ctx context.Context) (err error) {
+func (r *Daemon) open(ctx context.Context, join []string) (err error) {
 	var found []finding.Finding
 	if r.settings, found, err = config.NewReloader(r.root, os.LookupEnv, plugins.ConnectorChecks...); err != nil {
 		if r.warn == nil {
@@ -105,7 +106,7 @@ func (r *Daemon) open(ctx context.Context) (err error) {
 	}
 	r.pairings = pairing.Open(r.root, r.vol)
 	c := r.settings.Current()
-	if err := r.openAgents(c); err != nil {
+	if err := r.openAgents(ctx, c, join); err != nil {
 		return err
 	}
 	if r.folders, err = permission.OpenFolders(r.vol, r.workspace, r.readFolder); err != nil {
@@ -125,10 +126,7 @@ func (r *Daemon) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if r.files, err = control.NewFileStore(r.root, r.vol, r.folders); err == nil && r.lock != nil {
-		err = r.files.Recover()
-	}
-	if err != nil {
+	if err := openStore(r); err != nil {
 		return err
 	}
 	r.clocks = r.newSchedule(gate{r}.run)
@@ -147,9 +145,22 @@ func (r *Daemon) open(ctx context.Context) (err error) {
 	return r.build(c)
 }
 
-// openAgents reads who there is and what waits for a user. Without the lock it is read
+// openStore opens the store of attachments.
+func openStore(r *Daemon) (err error) {
+	if r.files, err = control.NewFileStore(r.root, r.vol, r.folders); err != nil {
+		return err
+	}
+	r.files.Share(r.machines.Copies())
+	if r.lock == nil {
+		return nil
+	}
+
+	return r.files.Recover()
+}
+
+// openAgents reads who there is and what waits for a user, and joins the machines of a cluster. Without the lock it is read
 // for looking, and most commands look at one agent only.
-func (r *Daemon) openAgents(c *config.Config) error {
+func (r *Daemon) openAgents(ctx context.Context, c *config.Config, join []string) error {
 	load, openQueue := address.Look, permission.ReadQueue
 	if r.lock != nil {
 		load = func(root string, log *slog.Logger) (*address.Index, []finding.Finding, error) {
@@ -169,7 +180,12 @@ func (r *Daemon) openAgents(c *config.Config) error {
 		return fmt.Errorf("read approval requests: %w", err)
 	}
 	r.problems.Report("", found...)
-	return nil
+	if r.lock != nil {
+		p := peers.Place{Workspace: r.workspace, Home: r.root, Volume: r.vol, Index: r.index, Log: r.log}
+		r.machines, err = peers.Join(ctx, p, c.Cluster, join)
+	}
+
+	return err
 }
 
 // build makes the system with its connectors, and the API before it.
@@ -181,7 +197,8 @@ func (r *Daemon) build(c *config.Config) (err error) {
 		r.notes = append(r.notes, f.Reason)
 	}
 	r.system, err = engine.New(engine.Options{
-		Files:   engine.Files{Root: r.root, Volume: r.vol, Index: r.index, Watcher: r.watcher, Folders: r.folders},
+		Files: engine.Files{Root: r.root, Volume: r.vol, Index: r.index, Watcher: r.watcher, Folders: r.folders,
+			Peers: r.machines.Engine()},
 		Reports: engine.Reports{Events: r.events, Problems: r.problems, Log: r.log},
 		AgentDefaults: engine.AgentDefaults{NewState: factory{r}.newState, Answers: r.answers, Budget: r.budgetOf,
 			Queue: r.queueOf},
@@ -212,6 +229,7 @@ func (r *Daemon) build(c *config.Config) (err error) {
 		Costs: costs{r}, Backups: backups{r}, Schedules: schedules{r.clocks}, Translator: r.connectors.translator,
 		Browsers: r.shown.door, Inspector: r.inspector, HTML: web.HTML, Offline: r.lock == nil},
 		control.Options{Log: r.log, Version: version.Number})
+	r.handler = r.machines.Before(r.handler, r.system, r.files)
 	r.handler = mcpServer{r}.beside(r.connectors.besideA2A(r.handler))
 	return nil
 }

@@ -30,6 +30,8 @@ import (
 type Options struct {
 	Workspace string // the folder that holds .daycare, absolute
 	Listen    string // address of the TCP listener; "": as in settings
+	// Join are the servers of the cluster to join, if not those of the settings.
+	Join []string
 	// Inspector looks at files for the API, as commands do; nil: nothing does.
 	Inspector control.Inspector
 	// Provider makes the model services, if not plugins.NewProvider does: for tests of agents.
@@ -147,6 +149,9 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 		add(&g, r.clocks.Run)
 	}
 	add(&g, r.family.Run)
+	if r.machines != nil {
+		add(&g, r.machines.Run)
+	}
 	if r.remotes != nil {
 		add(&g, r.remotes.Run)
 	}
@@ -240,6 +245,7 @@ func (r *Daemon) close() {
 	if r.mcp != nil {
 		r.mcp.Close()
 	}
+	r.machines.Close()
 	if r.asks != nil {
 		errs = append(errs, r.asks.Close())
 	}

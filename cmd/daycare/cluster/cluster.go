@@ -1,0 +1,203 @@
+// Package cluster has the commands about several machines that work on the same agents.
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/commands"
+	"daycare/cmd/daycare/peers"
+	"daycare/cmd/daycare/term"
+	"daycare/engine/cluster"
+	"daycare/engine/cluster/server"
+	"daycare/engine/config"
+	"daycare/engine/disk"
+	"daycare/engine/folders"
+	"daycare/engine/workspace"
+)
+
+// Command is about machines that share agents.
+func Command(c *term.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cluster",
+		Short: "Several machines that work on the same agents",
+		Long: "Several machines that work on the same agents: each agent is awake on one of them, and\n" +
+			"another one goes on when that one ends. What they share is kept by NATS servers.\n" +
+			"docs/cluster.md shows how to set it up, and says what is promised.",
+		Example: "  daycare cluster server --store /var/lib/daycare-nats\n" +
+			"  daycare start --join nats://127.0.0.1:4222\n  daycare cluster status",
+		Args: term.NoSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(serverCommand(c), statusCommand(c), exportCommand(c))
+	return cmd
+}
+
+// passwordVariable has the password of the servers; in a workspace auth.json has it as "cluster".
+const passwordVariable = "DAYCARE_SECRET_CLUSTER"
+
+func serverCommand(c *term.App) *cobra.Command {
+	var o server.Options
+	cmd := &cobra.Command{
+		Use:   "server",
+		Short: "Run a NATS server with the settings that agents need",
+		Long: "Run a NATS server with JetStream, which syncs each message before it says that it has it.\n" +
+			"One server keeps everything once; three on three machines, each with --peer-listen and\n" +
+			"--peers, go on when one of them ends. Beyond this machine it needs a certificate, a user, and\n" +
+			"the password in " + passwordVariable + ". Ctrl-C or SIGTERM ends it.",
+		Example: "  daycare cluster server --store /var/lib/daycare-nats\n" +
+			"  daycare cluster server --name n1 --store /var/lib/daycare-nats --listen 0.0.0.0:4222 \\\n" +
+			"    --peer-listen 0.0.0.0:6222 --peers n1:6222,n2:6222,n3:6222 \\\n" +
+			"    --user daycare --tls-cert n1.pem --tls-key n1.key --tls-ca ca.pem",
+		Args: term.Words(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Store == "" {
+				return term.Usage(cmd, "--store is missing: the folder for what the server keeps")
+			}
+			if o.Name == "" {
+				o.Name, _ = os.Hostname() // the server makes a name of its own where there is none
+			}
+			o.Access.Password = os.Getenv(passwordVariable)
+			o.Log = slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+			return runServer(cmd.Context(), c, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Name, "name", "", "the `NAME` of the server among others; default: that of the machine")
+	f.StringVar(&o.Listen, "listen", "127.0.0.1:4222", "`HOST:PORT` where daycares connect")
+	f.StringVar(&o.Store, "store", "", "the `FOLDER` of what it keeps")
+	f.StringVar(&o.Peers.Listen, "peer-listen", "", "`HOST:PORT` where other servers connect")
+	f.StringSliceVar(&o.Peers.Routes, "peers", nil, "`HOST:PORT` of each server, where the others connect")
+	f.StringVar(&o.Access.User, "user", "", "the `NAME` that daycares and servers connect with; password in "+passwordVariable)
+	f.StringVar(&o.Access.Cert, "tls-cert", "", "PEM `FILE` of the certificate")
+	f.StringVar(&o.Access.Key, "tls-key", "", "PEM `FILE` of its key")
+	f.StringVar(&o.Access.CA, "tls-ca", "", "PEM `FILE` of who signs the certificates of the servers")
+
+	return cmd
+}
+
+// runServer runs until a signal.
+func runServer(ctx context.Context, c *term.App, o server.Options) error {
+	signals := c.TakeSignals()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+
+	return server.Run(ctx, o, func(address string) {
+		c.Print("NATS server %s ready on %s\n", term.Clean(o.Name), address)
+		c.Note("join it with: daycare start --join %s", address)
+	})
+}
+
+func statusCommand(c *term.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "status",
+		Short:   "The machines of the cluster that are alive",
+		Long:    "The machines of the cluster that are alive, as the daemon of this workspace sees them.",
+		Example: "  daycare cluster status",
+		Args:    term.Words(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := c.Daemon(cmd.Context())
+			if err != nil {
+				return err
+			}
+			s, err := client.Status(cmd.Context())
+			if err != nil {
+				return fmt.Errorf("read status: %w", err)
+			}
+			if c.JSON {
+				return c.PrintJSON(s.Machines)
+			}
+			if len(s.Machines) == 0 {
+				c.Print("this daemon works alone\n")
+				c.Note("join a cluster with: daycare start --join URL")
+				return nil
+			}
+
+			return commands.Machines(c, s)
+		},
+	}
+}
+
+// exportFor bounds how long a machine waits for the servers.
+const exportFor = time.Hour
+
+func exportCommand(c *term.App) *cobra.Command {
+	var join []string
+	cmd := &cobra.Command{
+		Use:   "export FOLDER",
+		Short: "Copy all agents of the cluster into a workspace that works alone",
+		Long: "Copy all agents of the cluster with their attachments into FOLDER/.daycare, each as it is at\n" +
+			"this moment. Nothing changes in the cluster. A daycare started there works alone, on copies:\n" +
+			"stop the cluster first if it is to take its place.",
+		Example: "  daycare cluster export /srv/alone && daycare --workspace /srv/alone start",
+		Args:    term.Words(0, "FOLDER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return export(cmd.Context(), c, args[0], join)
+		},
+	}
+	cmd.Flags().StringSliceVar(&join, "join", nil, "the `URL`s of its servers; default: those of this workspace")
+
+	return cmd
+}
+
+func export(ctx context.Context, c *term.App, folder string, join []string) error {
+	root, err := c.Root()
+	if err != nil {
+		return err
+	}
+	home := filepath.Join(root, workspace.Home)
+	conf, _, err := config.Load(home, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	k := conf.Cluster
+	if len(join) > 0 {
+		k.Servers = join
+	}
+	if !k.On() {
+		if k.Servers, err = peers.Membership(home); err != nil {
+			return err
+		}
+	}
+	if !k.On() {
+		return term.NotFound("name its servers with --join URL", "this workspace is in no cluster")
+	}
+	if d := k.Check(); d != nil {
+		return fmt.Errorf("%s\n%s", d.Reason, d.Remedy)
+	}
+
+	to := filepath.Join(folder, workspace.Home)
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return fmt.Errorf("make the folder: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, exportFor)
+	defer cancel()
+	n, err := cluster.Export(ctx, peers.Config(root, k, cluster.Config{Name: cmp.Or(k.Name, "export"), Root: to,
+		Volume: disk.NewVolume(to), Covers: folders.Replicated, Log: slog.New(slog.DiscardHandler)}))
+	if err != nil {
+		return term.Wrap(err, "export the agents of the cluster")
+	}
+	if c.JSON {
+		return c.PrintJSON(struct {
+			Agents int    `json:"agents"`
+			Folder string `json:"folder"`
+		}{n, folder})
+	}
+	c.Print("%s copied to %s\n", term.Plural(n, "agent", "agents"), term.Clean(to))
+
+	return nil
+}

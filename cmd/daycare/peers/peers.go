@@ -1,0 +1,364 @@
+// Package peers makes a daemon one of several machines that work on the same agents: it joins
+// the cluster, serves the other machines, and leads each request to the machine that it is for.
+// What is alone has a nil *Machines, all of whose methods do nothing.
+package peers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"daycare/engine"
+	"daycare/engine/address"
+	"daycare/engine/cluster"
+	"daycare/engine/config"
+	"daycare/engine/control"
+	"daycare/engine/disk"
+	"daycare/engine/event"
+	"daycare/engine/folders"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	ws "daycare/engine/workspace"
+)
+
+// Machines are those that work on the same agents.
+type Machines struct {
+	Place
+	node  *cluster.Node
+	fresh []string // agents that the cluster does not know yet
+	here
+}
+
+// A Place is where the agents of this machine are.
+type Place struct {
+	Workspace string
+	Home      string // its .daycare
+	Volume    *disk.Volume
+	Index     *address.Index
+	Log       *slog.Logger
+}
+
+// here is what this machine answers by itself.
+type here struct {
+	system *engine.System
+	files  *control.FileStore
+	api    http.Handler
+}
+
+// joinFor bounds how long a start waits for the servers of the cluster.
+const joinFor = 20 * time.Second
+
+// fileName is the file, in .daycare, that says which cluster the agents of a workspace are in:
+// from its first start with --join on, a workspace is never worked on without the others.
+const fileName = "cluster.json"
+
+// A membership is what is in it.
+type membership struct {
+	Servers []string `json:"servers"`
+}
+
+// Join makes this machine one of a cluster: that on the servers to, that of the settings, or the
+// one that the workspace joined before. nil: of none. It is called before the volume is used for
+// agents.
+func Join(ctx context.Context, p Place, c config.Cluster, to []string) (*Machines, error) {
+	if len(to) > 0 {
+		c.Servers = to
+	}
+	if !c.On() {
+		var err error
+		if c.Servers, err = Membership(p.Home); err != nil || !c.On() {
+			return nil, err
+		}
+	}
+	if d := c.Check(); d != nil {
+		return nil, fmt.Errorf("%s\n%s", d.Reason, d.Remedy)
+	}
+
+	name := c.Name
+	if name == "" {
+		name, _ = os.Hostname() // one that has none is known by its boot id
+	}
+	ctx, cancel := context.WithTimeout(ctx, joinFor)
+	defer cancel()
+	node, err := cluster.Join(ctx, Config(p.Workspace, c, cluster.Config{Name: name, Root: p.Home, Volume: p.Volume,
+		Covers: folders.Replicated, Log: p.Log}))
+	if err != nil {
+		return nil, err
+	}
+	m := &Machines{Place: p, node: node}
+	if err := errors.Join(m.meet(), m.remember(c.Servers)); err != nil {
+		m.Close()
+		return nil, err
+	}
+
+	return m, nil
+}
+
+// Config adds to a configuration how the servers are reached, as the settings of a workspace say.
+func Config(workspace string, c config.Cluster, to cluster.Config) cluster.Config {
+	to.Servers, to.Replicas = c.Servers, c.Replicas
+	to.Access = cluster.Access{User: c.User, Password: c.Password.Reveal(), CA: ws.Resolve(workspace, c.TLSCA),
+		Cert: ws.Resolve(workspace, c.TLSCert), Key: ws.Resolve(workspace, c.TLSKey)}
+	return to
+}
+
+// Membership are the servers of the cluster that a workspace has joined; none: it is alone. home
+// is its .daycare.
+func Membership(home string) ([]string, error) {
+	data, err := os.ReadFile(filepath.Join(home, fileName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var m membership
+	if err == nil {
+		err = json.Unmarshal(data, &m)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", fileName, err)
+	}
+
+	return m.Servers, nil
+}
+
+func (m *Machines) remember(servers []string) error {
+	data, err := json.Marshal(membership{servers})
+	if err != nil {
+		return err
+	}
+	return m.Volume.WriteFile("membership", filepath.Join(m.Home, fileName), append(data, '\n'))
+}
+
+// meet brings together the agents that are known here and those of the cluster.
+func (m *Machines) meet() error {
+	known := m.node.Agents()
+	before, err := Membership(m.Home)
+	if err != nil {
+		return err
+	}
+	for _, a := range m.Index.All() {
+		if _, ok := known[a.ID]; !ok && len(known) > 0 && len(before) == 0 {
+			return strange(a)
+		}
+	}
+	for _, a := range known {
+		m.Index.Met(a.Meta)
+		m.Index.SetEnded(a.ID, a.Ended)
+	}
+	m.Index.Share(m.node)
+
+	for _, a := range m.Index.All() {
+		if _, ok := known[a.ID]; ok {
+			continue
+		}
+		id, handle := a.ID, a.Handle
+		if key := a.Descriptor.Key(); key != "" {
+			id, err = m.node.Claim(key, a.ID)
+		}
+		if err == nil && id == a.ID {
+			handle, err = m.node.Number(a.Handle, a.ID)
+		}
+		if err != nil {
+			return err
+		}
+		if id != a.ID || handle != a.Handle {
+			return strange(a)
+		}
+		m.fresh = append(m.fresh, a.ID)
+	}
+
+	return nil
+}
+
+// strange refuses a workspace with an agent that is not one of the cluster.
+func strange(a address.Meta) error {
+	return fmt.Errorf("agent %s (%s) of this workspace is not in the cluster, which has agents of its own\n"+
+		"join with a workspace that has no agents; bring single ones with: daycare agents export, daycare agents import",
+		a.Handle, a.Name)
+}
+
+// Engine are the other machines for the engine; nil: there are none.
+func (m *Machines) Engine() engine.Peers {
+	if m == nil {
+		return nil
+	}
+	return m.node
+}
+
+// Copies keep attachments for the other machines; nil: there are none.
+func (m *Machines) Copies() control.Copies {
+	if m == nil {
+		return nil
+	}
+	return m.node
+}
+
+// Run serves the other machines until ctx ends.
+func (m *Machines) Run(ctx context.Context) error {
+	if m == nil {
+		<-ctx.Done()
+		return nil
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := m.system.Introduce(ctx, m.fresh); err != nil {
+			m.Log.Warn("not all agents are in the cluster yet; each is when it is used", "err", err)
+		}
+		return nil
+	})
+	g.Go(func() error { return m.node.Answer(ctx, m.answer) })
+	g.Go(func() error {
+		return m.node.Serve(ctx, func(ctx context.Context, agent string, it inbox.Item) (message.Receipt, error) {
+			if err := m.fetch(it.Files); err != nil {
+				return message.Receipt{}, err
+			}
+			return m.system.Posted(ctx, agent, it)
+		})
+	})
+
+	return g.Wait()
+}
+
+// answer does a request of another machine, with the rights of whoever asked there.
+func (m *Machines) answer(caller []byte, req *http.Request) (*http.Response, error) {
+	var c control.Caller
+	if err := json.Unmarshal(caller, &c); err != nil {
+		return nil, err
+	}
+	id, ok := m.agentOf(req.URL)
+	if !ok {
+		return control.LocalAs(m.api, c).RoundTrip(req)
+	}
+
+	release, err := m.system.Hold(id)
+	if hasMoved(err) {
+		return &http.Response{StatusCode: http.StatusMisdirectedRequest, Header: http.Header{}, Body: http.NoBody}, nil
+	}
+	if err != nil {
+		k := newKept()
+		turnout{w: k}.fail(err)
+		return &http.Response{StatusCode: k.status, Header: k.header, Body: io.NopCloser(&k.body)}, nil
+	}
+	resp, err := control.LocalAs(m.api, c).RoundTrip(req)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	resp.Body = held{resp.Body, release}
+
+	return resp, nil
+}
+
+// hasMoved reports whether an agent is on another machine, or is about to be.
+func hasMoved(err error) bool {
+	return errors.Is(err, disk.ErrFenced) || errors.As(err, new(*message.Elsewhere))
+}
+
+// held is an answer during which its agent is kept on this machine.
+type held struct {
+	io.ReadCloser
+	release func()
+}
+
+// Close waits for the handler before the agent is let go.
+func (h held) Close() error {
+	err := h.ReadCloser.Close()
+	h.release()
+	return err
+}
+
+// Bring fetches those of the attachments, by their names in files/, that are not here. What
+// cannot be had is missing in its conversation, as a file that somebody removed is.
+func (m *Machines) Bring(names func() []string) {
+	if m == nil {
+		return
+	}
+	for _, name := range names() {
+		if disk.Exists(filepath.Join(m.Home, "files", name)) {
+			continue
+		}
+		id, _, _ := strings.Cut(name, "__")
+		if _, err := m.files.Get(id); err != nil {
+			m.Log.Warn("an attachment cannot be had", "file", name, "err", err)
+		}
+	}
+}
+
+// fetch makes attachments that another machine stored those of this one.
+func (m *Machines) fetch(list []message.File) error {
+	for i, f := range list {
+		got, err := m.files.Get(f.ID)
+		if errors.Is(err, control.ErrNoFile) {
+			continue // nobody stored it
+		}
+		if err != nil {
+			return err
+		}
+		list[i] = got
+	}
+
+	return nil
+}
+
+// Before serves what is about an agent of another machine there, and all else by api.
+func (m *Machines) Before(api http.Handler, system *engine.System, files *control.FileStore) http.Handler {
+	if m == nil {
+		return api
+	}
+	m.here = here{system, files, api}
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		t := turnout{Machines: m, caller: control.CallerOf(req.Context()), w: w, req: req}
+		switch path := req.URL.Path; {
+		case strings.HasPrefix(path, "/v1/agents/"):
+			t.agent()
+		case path == "/v1/messages":
+			t.message()
+		case path == "/v1/agents" && req.Method == http.MethodGet:
+			t.merge("agents", newer)
+		case path == "/v1/permissions":
+			t.merge("permissions", nil)
+		case strings.HasPrefix(path, "/v1/permissions/"):
+			t.decision()
+		case path == "/v1/events" && req.URL.Query().Get("agent") != "":
+			t.events(req.URL.Query().Get("agent"))
+		default:
+			t.local(w)
+		}
+	})
+}
+
+// States are the machines that are alive as this one sees it, for users.
+func (m *Machines) States() (list []event.Service) {
+	if m == nil {
+		return nil
+	}
+	for _, one := range m.node.Machines() {
+		s := event.Service{ID: one.Name, Type: "machine", State: "running", Detail: fmt.Sprintf("%d awake", one.Awake)}
+		if one.Boot == m.node.Boot() {
+			s.Type = "this machine"
+			if m.node.Away() {
+				s.State, s.LastError = "failing", "the servers of the cluster cannot be reached"
+			}
+		}
+		list = append(list, s)
+	}
+
+	return list
+}
+
+// Close leaves the cluster.
+func (m *Machines) Close() {
+	if m != nil {
+		m.node.Close()
+	}
+}

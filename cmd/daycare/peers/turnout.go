@@ -1,0 +1,411 @@
+package peers
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"daycare/engine/address"
+	"daycare/engine/apitoken"
+	"daycare/engine/control"
+	"daycare/engine/disk"
+	"daycare/engine/message"
+)
+
+// A turnout leads one request to the machine that it is for.
+type turnout struct {
+	*Machines
+	caller control.Caller
+	w      http.ResponseWriter
+	req    *http.Request
+}
+
+const (
+	// turnFor bounds how long a request looks for the machine that its agent is on: one that
+	// died is replaced within seconds.
+	turnFor   = 20 * time.Second
+	turnPause = 100 * time.Millisecond
+	// listFor bounds how long a list waits for the entries of another machine.
+	listFor = 3 * time.Second
+)
+
+// agentOf is the agent that the path of a request names; ok is false for none.
+func (m *Machines) agentOf(u *url.URL) (id string, ok bool) {
+	rest, ok := strings.CutPrefix(u.EscapedPath(), "/v1/agents/")
+	if !ok {
+		return "", false
+	}
+	ref, _, _ := strings.Cut(rest, "/")
+	name, err := url.PathUnescape(ref)
+	if err == nil {
+		id, err = m.Index.Resolve(name)
+	}
+
+	return id, err == nil
+}
+
+// local serves the request on this machine.
+func (t turnout) local(w http.ResponseWriter) { t.api.ServeHTTP(w, t.req) }
+
+func (t turnout) fail(err error) {
+	e := control.Describe(err)
+	t.w.Header().Set("Content-Type", "application/json")
+	if errors.Is(err, disk.ErrAway) {
+		t.w.Header().Set("Retry-After", "5")
+	}
+	t.w.WriteHeader(e.Status)
+	_ = json.NewEncoder(t.w).Encode(control.ErrorBody{Error: e}) // an error means that the client went away
+}
+
+// agent leads a request about one agent to who owns it. An agent that nobody owns is owned
+// here for as long as the request takes.
+func (t turnout) agent() {
+	id, ok := t.agentOf(t.req.URL)
+	if !ok {
+		t.local(t.w) // which says what is wrong
+		return
+	}
+
+	var body []byte
+	for end := time.Now().Add(turnFor); ; {
+		release, err := t.system.Hold(id)
+		if err == nil {
+			defer release()
+			if body != nil { // it was read for another machine
+				t.req.Body = io.NopCloser(bytes.NewReader(body))
+			}
+			t.local(t.w)
+			return
+		}
+		if there, ok := errors.AsType[*message.Elsewhere](err); ok {
+			if body == nil {
+				if body, err = t.body(); err != nil {
+					t.fail(err)
+					return
+				}
+			}
+			var done bool
+			if done, err = t.there(there.Node, body); done {
+				return
+			}
+		} else if !errors.Is(err, disk.ErrFenced) {
+			t.fail(err)
+			return
+		}
+
+		select {
+		case <-time.After(turnPause):
+		case <-t.req.Context().Done():
+			return
+		}
+		if time.Now().After(end) {
+			t.fail(errors.Join(disk.ErrAway, err))
+			return
+		}
+	}
+}
+
+// body reads the body of a request that another machine gets, and brings what it names along.
+func (t turnout) body() ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(t.w, t.req.Body, maxAsked))
+	if err != nil || !strings.HasSuffix(t.req.URL.Path, "/messages") || !t.caller.Local {
+		return append([]byte{}, body...), err
+	}
+	var m map[string]json.RawMessage
+	var files []control.File
+	if json.Unmarshal(body, &m) != nil || json.Unmarshal(m["files"], &files) != nil {
+		return body, nil // the other machine says what is wrong
+	}
+
+	for i, f := range files {
+		if f.Path == "" {
+			continue
+		}
+		kept, err := t.files.Adopt(f.Path) // a path of this machine
+		if err != nil {
+			return nil, err
+		}
+		files[i] = control.File{ID: kept.ID}
+	}
+	if m["files"], err = json.Marshal(files); err != nil {
+		return nil, err
+	}
+	return json.Marshal(m)
+}
+
+// maxAsked bounds the body of a request to another machine, in bytes.
+const maxAsked = 48 << 20
+
+// there has another machine serve the request. done is false if that one does not own the
+// agent any more, or is gone and has not seen the request.
+func (t turnout) there(node string, body []byte) (done bool, err error) {
+	resp, err := t.ask(node, t.req, body)
+	if err == nil && resp.StatusCode == http.StatusMisdirectedRequest {
+		err = errors.Join(&message.Elsewhere{Node: node}, resp.Body.Close())
+	}
+	if errors.As(err, new(*message.Elsewhere)) {
+		return false, err
+	}
+	if err != nil {
+		t.fail(err)
+		return true, nil
+	}
+	defer resp.Body.Close() // everything was read, or the client is gone
+
+	t.copy(resp)
+	return true, nil
+}
+
+// copy passes an answer on: a stream as it comes, all else when it is whole.
+func (t turnout) copy(resp *http.Response) {
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		data, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.fail(err)
+			return
+		}
+		k := &kept{header: resp.Header, status: resp.StatusCode}
+		k.body.Write(data)
+		t.answer(k)
+		return
+	}
+
+	for name, values := range resp.Header {
+		t.w.Header()[name] = values
+	}
+	t.w.WriteHeader(resp.StatusCode)
+	flush := http.NewResponseController(t.w)
+	buffer := make([]byte, 32<<10)
+	for {
+		k, err := resp.Body.Read(buffer)
+		if k > 0 {
+			if _, werr := t.w.Write(buffer[:k]); werr != nil {
+				return
+			}
+			_ = flush.Flush() // what cannot is read at its end
+		}
+		if err != nil {
+			return // the client sees that the last event is missing
+		}
+	}
+}
+
+// ask sends a request to a machine in the name of the caller.
+func (t turnout) ask(node string, req *http.Request, body []byte) (*http.Response, error) {
+	caller, err := json.Marshal(t.caller)
+	if err != nil {
+		return nil, err
+	}
+	sent := req.Clone(req.Context())
+	sent.Body = io.NopCloser(bytes.NewReader(body))
+	sent.Header.Del("Accept-Encoding") // the client gets what the other machine says
+
+	return t.node.Ask(node, caller, sent)
+}
+
+// message leads a message for an address to the agent that has it.
+func (t turnout) message() {
+	rights := t.caller.Rights
+	if !rights.Allow(apitoken.Admin) || rights.Restricted() {
+		t.local(t.w) // which refuses it
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(t.w, t.req.Body, maxAsked))
+	if err != nil {
+		t.fail(err)
+		return
+	}
+	t.req.Body = io.NopCloser(bytes.NewReader(body))
+	var m control.Message
+	if json.Unmarshal(body, &m) != nil {
+		t.local(t.w)
+		return
+	}
+	id, ok := t.Index.Lookup(address.Descriptor{Type: address.User, Connector: m.Connector, ChannelID: m.ChannelID, UserID: m.UserID})
+	if !ok {
+		t.local(t.w) // the agent is made here
+		return
+	}
+
+	t.req.URL.Path, t.req.URL.RawPath = "/v1/agents/"+id+"/messages", ""
+	t.agent()
+}
+
+// kept is an answer in memory.
+type kept struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func newKept() *kept { return &kept{header: http.Header{}, status: http.StatusOK} }
+
+func (k *kept) Header() http.Header         { return k.header }
+func (k *kept) WriteHeader(status int)      { k.status = status }
+func (k *kept) Write(p []byte) (int, error) { return k.body.Write(p) }
+
+// answer passes the answer of this machine on.
+func (t turnout) answer(k *kept) {
+	for name, values := range k.header {
+		t.w.Header()[name] = values
+	}
+	t.w.WriteHeader(k.status)
+	_, _ = t.w.Write(k.body.Bytes()) // an error means that the client went away
+}
+
+// others asks all other machines at once, each for a while, and returns the answers that are
+// lists.
+func (t turnout) others(list string) (all [][]map[string]any) {
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	for _, m := range t.node.Machines() {
+		if m.Boot == t.node.Boot() {
+			continue
+		}
+		asking.Go(func() {
+			entries, err := t.listOf(m.Boot, list)
+			if err != nil {
+				t.Log.Info("a list lacks what another machine has", "machine", m.Name, "list", list, "err", err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, entries)
+		})
+	}
+	asking.Wait()
+
+	return all
+}
+
+// listOf is the list of another machine.
+func (t turnout) listOf(node, list string) ([]map[string]any, error) {
+	ctx, cancel := context.WithTimeout(t.req.Context(), listFor)
+	defer cancel()
+	resp, err := t.ask(node, t.req.WithContext(ctx), nil)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close() // all of it was read
+	if resp.StatusCode != http.StatusOK {
+		return nil, errors.New(resp.Status)
+	}
+	var body map[string][]map[string]any
+	if err := json.NewDecoder(resp.Body).Decode(&body); err != nil {
+		return nil, err
+	}
+
+	return body[list], nil
+}
+
+// newer reports whether an agent's entry in a list is newer than another machine's.
+func newer(a, b map[string]any) bool {
+	running, _ := a["running"].(bool)
+	other, _ := b["running"].(bool)
+	if running != other {
+		return running
+	}
+	at, _ := a["lastAt"].(string)
+	than, _ := b["lastAt"].(string)
+
+	return at > than
+}
+
+// merge answers with a list of all machines. Of two entries for one agent newer tells which is
+// kept; without it entries are told apart by their token.
+func (t turnout) merge(list string, newer func(a, b map[string]any) bool) {
+	key := "token"
+	if newer != nil {
+		key = "id"
+	}
+	t.req.Header.Del("Accept-Encoding") // it is read here
+	w := newKept()
+	t.local(w)
+	var body map[string][]map[string]any
+	if w.status != http.StatusOK || json.Unmarshal(w.body.Bytes(), &body) != nil {
+		t.answer(w)
+		return
+	}
+
+	at := map[any]int{}
+	for i, e := range body[list] {
+		at[e[key]] = i
+	}
+	for _, theirs := range t.others(list) {
+		for _, e := range theirs {
+			i, known := at[e[key]]
+			switch {
+			case !known:
+				at[e[key]] = len(body[list])
+				body[list] = append(body[list], e)
+			case newer != nil && newer(e, body[list][i]):
+				body[list][i] = e
+			}
+		}
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		t.fail(err)
+		return
+	}
+	w.body.Reset()
+	w.body.Write(append(data, '\n'))
+	t.answer(w)
+}
+
+// decision leads the answer to a request for permission to where the request is.
+func (t turnout) decision() {
+	body, err := io.ReadAll(http.MaxBytesReader(t.w, t.req.Body, maxAsked))
+	if err != nil {
+		t.fail(err)
+		return
+	}
+	t.req.Body = io.NopCloser(bytes.NewReader(body))
+	w := newKept()
+	t.local(w)
+	if w.status != http.StatusNotFound {
+		t.answer(w)
+		return
+	}
+	for _, m := range t.node.Machines() {
+		if m.Boot == t.node.Boot() {
+			continue
+		}
+		resp, err := t.ask(m.Boot, t.req, body)
+		if err != nil {
+			t.Log.Info("a machine does not say whether it has a request for permission", "machine", m.Name, "err", err)
+			continue
+		}
+		if resp.StatusCode != http.StatusNotFound {
+			defer resp.Body.Close() // all of it was read
+			t.copy(resp)
+			return
+		}
+		resp.Body.Close()
+	}
+
+	t.answer(w)
+}
+
+// events leads who watches one agent to the machine that it is on.
+func (t turnout) events(ref string) {
+	id, err := t.Index.Resolve(ref)
+	node := ""
+	if err == nil {
+		node = t.node.Owner(id)
+	}
+	if cmp.Or(node, t.node.Boot()) == t.node.Boot() {
+		t.local(t.w)
+		return
+	}
+	if done, err := t.there(node, nil); !done {
+		t.fail(errors.Join(disk.ErrAway, err))
+	}
+}

@@ -1,0 +1,138 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"daycare/engine/address"
+	"daycare/engine/disk"
+)
+
+// Export writes the agents of a cluster and their attachments into c.Root, where there are none
+// yet: what their logs have at this moment, each by itself. Nothing changes in the cluster.
+// It returns how many there are.
+func Export(ctx context.Context, c Config) (int, error) {
+	conn, s, err := connect(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	all := &cards{keep: s, away: func() bool { return false }, until: ctx, notes: c.Log, known: map[string]card{}}
+	if err := all.load(ctx); err != nil {
+		return 0, err
+	}
+
+	w := &workingCopy{root: c.Root, vol: c.Volume, covers: c.Covers, log: c.Log}
+	agents := filepath.Join(c.Root, "agents")
+	if disk.Exists(agents) {
+		return 0, fmt.Errorf("%s is there already\nexport to a folder of its own", agents)
+	}
+	var handles bytes.Buffer
+	n := 0
+	for id, a := range all.Agents() {
+		if err := w.export(ctx, s, id); err != nil {
+			return n, err
+		}
+		line, err := json.Marshal(exported{a.Handle, id, a.Descriptor.ParentAgentID, disk.StampOf(time.Now())})
+		if err != nil {
+			return n, err
+		}
+		handles.Write(append(line, '\n'))
+		n++
+	}
+
+	if err := c.Volume.MkdirAll(agents); err != nil {
+		return n, err
+	}
+	if err := c.Volume.WriteFile("handles", filepath.Join(agents, "handles.jsonl"), handles.Bytes()); err != nil {
+		return n, err
+	}
+	return n, w.exportFiles(ctx, s)
+}
+
+// exported is a line of handles.jsonl.
+type exported struct {
+	Handle string     `json:"handle"`
+	ID     string     `json:"id"`
+	Parent string     `json:"parent,omitempty"`
+	At     disk.Stamp `json:"at"`
+}
+
+// export writes the folder of one agent.
+func (w *workingCopy) export(ctx context.Context, s *natsStore, id string) error {
+	head, err := s.last(ctx, id)
+	if err != nil {
+		return err
+	}
+	if head.seq == 0 || head.retired {
+		return fmt.Errorf("the cluster has lost the log of agent %s; the machines that have its folder still do", id)
+	}
+	files, err := links{store: s}.readLog(ctx, id, head.seq, w.covers)
+	if err != nil {
+		return err
+	}
+	for name, f := range files {
+		data, err := f.bytes(ctx, s)
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(w.folder(id), filepath.FromSlash(name))
+		if err := w.vol.MkdirAll(filepath.Dir(path)); err != nil {
+			return err
+		}
+		if err := w.vol.WriteFile("export", path, data); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// exportFiles writes the attachments that agents were sent.
+func (w *workingCopy) exportFiles(ctx context.Context, s *natsStore) error {
+	list, err := s.handles.objects.List(ctx)
+	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return fmt.Errorf("list attachments: %w", err)
+	}
+	dir := filepath.Join(w.root, "files")
+	if err := w.vol.MkdirAll(dir); err != nil {
+		return err
+	}
+
+	for _, o := range list {
+		id, ok := strings.CutSuffix(strings.TrimPrefix(o.Name, "file."), ".reference")
+		if !ok || !address.ValidID(id) {
+			continue
+		}
+		line, err := s.handles.objects.GetBytes(ctx, o.Name)
+		if err != nil {
+			return fmt.Errorf("read attachment %s: %w", id, err)
+		}
+		var ref struct {
+			Name string `json:"name"`
+		}
+		if err := json.Unmarshal(line, &ref); err != nil || ref.Name != filepath.Base(ref.Name) {
+			return fmt.Errorf("%w: reference of attachment %s", errDamaged, id)
+		}
+		content, err := s.handles.objects.GetBytes(ctx, "file."+id+".content")
+		if err != nil {
+			return fmt.Errorf("read attachment %s: %w", id, err)
+		}
+		if err := w.vol.WriteFile("export", filepath.Join(dir, id+"__"+ref.Name), content); err != nil {
+			return err
+		}
+		if err := w.vol.WriteFile("export", filepath.Join(dir, id+".json"), append(line, '\n')); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
