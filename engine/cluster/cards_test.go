@@ -271,44 +271,70 @@ type ended struct {
 
 func (e ended) Close() error { e.cancel(); return e.PipeReader.Close() }
 
-// Of several machines one at a time leads, and another goes on when it ends or is cut off.
-func TestLeases(t *testing.T) {
-	s := clustertest.Serve(t, t.TempDir(), 0)
-	hosts := []*host{newHost(t, s), newHost(t, s), newHost(t, s)}
-	var leading, most atomic.Int32
-	led := make(chan int, 10)
+// leads has machines lead one thing, until ctx ends. What comes is the number of each that begins;
+// ends end the wish of one of them to lead, and most is how many led at once.
+func leads(ctx context.Context, hosts []*host) (led <-chan int, ends []context.CancelFunc, most *atomic.Int32, wait func()) {
+	var leading atomic.Int32
 	var ending sync.WaitGroup
-	ctx, cancel := context.WithCancel(t.Context())
-	ends := make([]context.CancelFunc, len(hosts))
+	most = new(atomic.Int32)
+	began := make(chan int, 100)
 	for i, h := range hosts {
 		own, end := context.WithCancel(ctx)
-		ends[i] = end
+		ends = append(ends, end)
 		ending.Go(func() {
 			_ = h.Lead(own, "bot", func(ctx context.Context) error {
 				if n := leading.Add(1); n > most.Load() {
 					most.Store(n)
 				}
-				led <- i
+				began <- i
 				<-ctx.Done()
 				leading.Add(-1)
 				return ctx.Err()
 			})
 		})
 	}
-	first := <-led
-	ends[first]() // in order
-	second := <-led
-	if second == first {
-		t.Error("the same machine leads again")
+
+	return began, ends, most, ending.Wait
+}
+
+// Of several machines one at a time leads, and another goes on when it ends.
+func TestLeases(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	var hosts []*host
+	for range 3 {
+		hosts = append(hosts, joinWith(t, s, t.TempDir(), time.Minute)) // so that no lease lapses
 	}
-	hosts[second].die()
-	third := <-led
-	for third == second {
-		third = <-led
+	ctx, cancel := context.WithCancel(t.Context())
+	led, ends, most, wait := leads(ctx, hosts)
+	seen := map[int]bool{}
+	for range hosts {
+		n := <-led
+		if seen[n] {
+			t.Errorf("machine %d leads again", n)
+		}
+		seen[n] = true
+		ends[n]()
 	}
 	cancel()
-	ending.Wait()
-	if n := most.Load(); n > 1 {
+	wait()
+	if n := most.Load(); n != 1 {
 		t.Errorf("%d machines led at once", n)
 	}
+}
+
+// A machine that is cut off does not lead for ever.
+func TestLeaseOfADeadMachine(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	hosts := []*host{newHost(t, s), newHost(t, s)}
+	ctx, cancel := context.WithCancel(t.Context())
+	led, _, _, wait := leads(ctx, hosts)
+	first := <-led
+	hosts[first].die()
+	for n := range led {
+		if n != first {
+			break
+		}
+	}
+	cancel()
+	wait()
 }

@@ -56,7 +56,7 @@ func (l *lease) take(ctx context.Context) error {
 		}
 
 		select {
-		case <-time.After(l.ttl / 3):
+		case <-time.After(min(l.ttl/3, time.Second)):
 		case <-ctx.Done():
 			return fmt.Errorf("take the lease of %s: %w", l.name, ctx.Err())
 		}

@@ -36,11 +36,17 @@ const testLease = 1500 * time.Millisecond
 // join makes a machine on root.
 func join(t testing.TB, s *server.Server, root string) *host {
 	t.Helper()
+	return joinWith(t, s, root, testLease)
+}
+
+// joinWith is join with another lease.
+func joinWith(t testing.TB, s *server.Server, root string, lease time.Duration) *host {
+	t.Helper()
 	vol := disk.NewVolume(root)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	n, err := Join(ctx, Config{Servers: []string{s.ClientURL()}, Name: filepath.Base(root), Root: root, Volume: vol, Covers: covered,
-		Lease: testLease, Log: slog.New(slog.DiscardHandler)})
+		Lease: lease, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
