@@ -46,6 +46,7 @@ var servers = map[string]string{
 	"TestIRCServer": "irc over a real IRC server", "TestMailServers": "email over real mail servers",
 	"TestMatrixServer": "matrix over a real Matrix server", "TestXMPPServer/chat": "xmpp over a real XMPP server",
 	"TestXMPPServer/room": "xmpp in a room of a real XMPP server",
+	"TestPeopleOverXMPP":  "xmpp with people of a real XMPP server", "TestPeopleOverMatrix": "matrix with people of a real Matrix server",
 }
 
 type table struct {
