@@ -64,7 +64,7 @@ func (x *Index) CreateWith(d Descriptor, state []byte, fill func(dir string) err
 		if known, ok := x.existing(d, id); ok {
 			return known, nil
 		}
-		own, err := x.claim(d, id)
+		own, err := x.maker.claim(d, id)
 		if err != nil {
 			return Meta{}, err
 		}

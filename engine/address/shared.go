@@ -18,11 +18,11 @@ func (x *Index) Share(r Registry) {
 
 // claim is the id that a new agent gets. That of one which another machine is making at this
 // moment is the same agent: whoever opens it first has made it.
-func (x *Index) claim(d Descriptor, id string) (string, error) {
-	if x.maker.shared == nil || d.Key() == "" {
+func (k *folderMaker) claim(d Descriptor, id string) (string, error) {
+	if k.shared == nil || d.Key() == "" {
 		return id, nil
 	}
-	return x.maker.shared.Claim(d.Key(), id)
+	return k.shared.Claim(d.Key(), id)
 }
 
 // Met makes an agent known that another machine made or changed. It needs no folder here.

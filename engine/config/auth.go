@@ -201,18 +201,23 @@ func (c *Config) SecretSources() []SecretSource {
 		}
 	}
 
-	if c.Control.Listen != "" {
-		at("control", "control.listen")
-	}
-	if c.Cluster.User != "" {
-		at("cluster", "cluster.user")
-	}
+	c.ownSecrets(at)
 	list := []SecretSource{}
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, *all[id])
 	}
 
 	return list
+}
+
+// ownSecrets tells at of the secrets that daycare's own ways in and out need.
+func (c *Config) ownSecrets(at func(id, used string, env ...string)) {
+	if c.Control.Listen != "" {
+		at("control", "control.listen")
+	}
+	if c.Cluster.User != "" {
+		at("cluster", "cluster.user")
+	}
 }
 
 // Missing reports whether the secret is nowhere.
