@@ -117,10 +117,15 @@ type System struct {
 	*archive
 	*actors
 	*descriptors
+	life
 	recent *recent
-	grace  time.Duration
-	looked context.Context // ends when Run has looked at all agents and at what was done to them meanwhile
-	look   context.CancelFunc
+}
+
+// A life is how far a System is between its start and its end.
+type life struct {
+	looked  context.Context // ends when Run has looked at all agents and at what was done to them meanwhile
+	seenAll context.CancelFunc
+	grace   time.Duration // for deliveries at the end
 }
 
 // A place is where the agents of one .daycare directory are, and where events are reported.
@@ -133,6 +138,14 @@ type place struct {
 	problems *finding.Problems
 	watcher  *watch.Watcher // nil: nothing is watched
 	log      *slog.Logger
+}
+
+// places is how many agents can be awake at a time.
+func (o Options) places() int {
+	if o.Awake == nil {
+		return awakeLimit(0)
+	}
+	return awakeLimit(o.Awake())
 }
 
 // New makes a System. Messages may be delivered at once; agents work while Run
@@ -173,12 +186,7 @@ func New(o Options) (*System, error) {
 	if err := a.connectors.set(o.Connectors); err != nil {
 		return nil, err
 	}
-	a.waker = newWaker(func() int {
-		if o.Awake == nil {
-			return awakeLimit(0)
-		}
-		return awakeLimit(o.Awake())
-	}, a.wake, a.wg.Go, o.Log)
+	a.waker = newWaker(o.places, a.wake, a.wg.Go, o.Log)
 	a.senders = newSenders(func(id string) (Connector, bool) {
 		if id == message.ToAgent {
 			return parentConnector{mail}, true
@@ -189,14 +197,15 @@ func New(o Options) (*System, error) {
 	dir := &directory{place: p, actors: a, asks: o.Asks, answers: o.Answers, budget: o.Budget, queue: o.Queue}
 	asks := &approvals{place: p, asks: o.Asks, actors: a, mailroom: mail}
 	news := &folderWatch{place: p, actors: a, descriptors: a.descriptors, recent: last}
-	looked, look := context.WithCancel(context.Background())
-	return &System{place: p, looked: looked, look: look, mailroom: mail, approvals: asks, folderWatch: news, directory: dir,
+	since := life{grace: o.Grace}
+	since.looked, since.seenAll = context.WithCancel(context.Background())
+	return &System{place: p, life: since, mailroom: mail, approvals: asks, folderWatch: news, directory: dir,
 		drops:     &drops{place: p, mailroom: mail, dropFolder: dropFolder, enclose: o.Enclose},
 		lifecycle: &lifecycle{place: p, actors: a, recent: last, registrar: reg, directory: dir, approvals: asks},
 		archive: &archive{place: p, actors: a, directory: dir, folderWatch: news, descriptors: a.descriptors,
 			folders: &folders.Folders{Root: o.Root, Volume: o.Volume, Index: o.Index, Log: o.Log, User: Terminal().UserID,
 				Make: reg.createFresh}},
-		actors: a, descriptors: a.descriptors, recent: last, grace: o.Grace}, nil
+		actors: a, descriptors: a.descriptors, recent: last}, nil
 }
 
 // Run wakes every agent that has something to do and lets agents work until ctx
@@ -219,7 +228,7 @@ func (s *System) Run(ctx context.Context, start StartFunc) error {
 		var wg sync.WaitGroup
 		wg.Go(func() { s.drops.watchDrops(inner, s.watcher) })
 		wg.Go(func() { s.approvals.watchAsks(inner, s.watcher) })
-		wg.Go(func() { s.folderWatch.watchFolders(inner, s.watcher, s.look) })
+		wg.Go(func() { s.folderWatch.watchFolders(inner, s.watcher, s.seenAll) })
 		wg.Go(func() { s.descriptors.watchEdits(inner) })
 		defer wg.Wait()
 		defer cancel()

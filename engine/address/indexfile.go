@@ -233,13 +233,13 @@ func (x *Index) SaveKnown() {
 		return
 	}
 
-	if err := x.vol.WriteDraft("agents.index", x.file.path, x.encode()); err != nil {
+	if err := x.vol.WriteDraft("agents.index", x.file.path, encode(x)); err != nil {
 		x.scan.log.Warn("index of agents not written", "err", err)
 	}
 }
 
 // encode writes what is known of all agents as the index file.
-func (x *Index) encode() []byte {
+func encode(x *Index) []byte {
 	x.known.mu.RLock()
 	defer x.known.mu.RUnlock()
 	x.file.mu.RLock()

@@ -247,7 +247,7 @@ func TestAnIndexFileThatDoesNotCount(t *testing.T) {
 	of := func(origin string) []byte {
 		x := v.start()
 		x.file.origin = origin
-		return x.encode()
+		return encode(x)
 	}
 	for what, other := range map[string][]byte{"nothing": nil, "of another origin": of("elsewhere"), "a text": []byte(indexFormat)} {
 		if err := os.WriteFile(path, other, 0o600); err != nil {
@@ -270,7 +270,7 @@ func FuzzIndexFile(f *testing.F) {
 	}
 	x.file.origin = "here"
 	x.known.put(idA, Descriptor{Type: Permanent, ID: idA, Name: "Ops", Spawned: true}, "0/")
-	f.Add(x.encode())
+	f.Add(encode(x))
 	f.Add([]byte(indexFormat))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if n := len(data) - crc32.Size; n >= 0 { // else nothing else would be looked at

@@ -192,15 +192,7 @@ func (c *Config) SecretSources() []SecretSource {
 		}
 	}
 
-	for what, v := range map[string]Voicing{"speech.transcribe": c.Speech.Transcribe.Voicing, "speech.speak": c.Speech.Speak.Voicing} {
-		switch {
-		case v.KeyEnv != "":
-			at(v.KeyEnv, what, v.KeyEnv)
-		case given(speechSecret) && v.URL != "":
-			at(speechSecret, what)
-		}
-	}
-
+	speechSources(c, given, at)
 	c.ownSecrets(at)
 	list := []SecretSource{}
 	for _, id := range slices.Sorted(maps.Keys(all)) {

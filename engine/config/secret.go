@@ -105,7 +105,7 @@ func (c *Config) Secrets() []Secret {
 		add(c.secrets[id])
 		add(c.Secret(id))
 	}
-	urls := []string{c.ModelsURL, c.Tools.Web.Search}
+	urls := []string{c.ModelsURL, c.Tools.Web.Search, c.Tracing.Endpoint}
 	for _, p := range c.Providers {
 		add(p.APIKey)
 		addNamed(add, p.Headers)
@@ -141,7 +141,6 @@ func (c *Config) Secrets() []Secret {
 			}
 		}
 	}
-	urls = append(urls, c.Tracing.Endpoint)
 	for _, v := range vendors {
 		add(c.SecretEnv(v.keyEnv))
 	}

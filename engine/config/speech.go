@@ -53,6 +53,18 @@ func speechSecrets(c *Config, add func(Secret)) (urls []string) {
 	return urls
 }
 
+// speechSources calls at for each secret that a speech service is set up with.
+func speechSources(c *Config, given func(id string) bool, at func(id, usedBy string, envs ...string)) {
+	for what, v := range map[string]Voicing{"speech.transcribe": c.Speech.Transcribe.Voicing, "speech.speak": c.Speech.Speak.Voicing} {
+		switch {
+		case v.KeyEnv != "":
+			at(v.KeyEnv, what, v.KeyEnv)
+		case given(speechSecret) && v.URL != "":
+			at(speechSecret, what)
+		}
+	}
+}
+
 // checkSpeech reports services that are set up twice.
 func (r *reader) checkSpeech(c *Config) {
 	for _, v := range []struct {

@@ -21,10 +21,10 @@ func SaveMemory() {
 }
 
 // restOnceLooked gives back what it took to look at all agents, which may be long after the start.
-func (r *Daemon) restOnceLooked(ctx context.Context) error {
+func (l *life) restOnceLooked(ctx context.Context, looked <-chan struct{}) error {
 	select {
-	case <-r.system.Looked():
-		r.rest.Reset(restAfter)
+	case <-looked:
+		l.rest.Reset(restAfter)
 	case <-ctx.Done():
 	}
 
