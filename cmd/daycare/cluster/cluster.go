@@ -51,7 +51,8 @@ func serverCommand(c *term.App) *cobra.Command {
 		Long: "Run a NATS server with JetStream, which syncs each message before it says that it has it.\n" +
 			"One server keeps everything once; three on three machines, each with --peer-listen and\n" +
 			"--peers, go on when one of them ends. Beyond this machine it needs a certificate, a user, and\n" +
-			"the password in " + passwordVariable + ". Ctrl-C or SIGTERM ends it.",
+			"the password in " + passwordVariable + ". Ctrl-C or SIGTERM ends it.\n" +
+			"It is in builds with the tag natsserver.",
 		Example: "  daycare cluster server --store /var/lib/daycare-nats\n" +
 			"  daycare cluster server --name n1 --store /var/lib/daycare-nats --listen 0.0.0.0:4222 \\\n" +
 			"    --peer-listen 0.0.0.0:6222 --peers n1:6222,n2:6222,n3:6222 \\\n" +

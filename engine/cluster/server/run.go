@@ -1,0 +1,123 @@
+//go:build natsserver
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+const (
+	// maxPayload is how large a message may be, in bytes.
+	maxPayload = 8 << 20
+	// readyFor bounds how long a start takes.
+	readyFor = time.Minute
+	// clusterName is the name of the servers together.
+	clusterName = "daycare"
+)
+
+// Run runs a server until ctx ends. ready is called with the address for daycares.
+func Run(ctx context.Context, o Options, ready func(address string)) error {
+	opts, err := o.nats()
+	if err != nil {
+		return err
+	}
+	s, err := server.NewServer(opts)
+	if err != nil {
+		return fmt.Errorf("start the server: %w", err)
+	}
+	s.SetLoggerV2(logger{o.Log}, false, false, false)
+	go s.Start()
+	defer s.WaitForShutdown()
+	defer s.Shutdown()
+	if !s.ReadyForConnections(readyFor) {
+		return errors.New("the server does not start; what it said is above")
+	}
+
+	ready(s.ClientURL())
+	<-ctx.Done()
+
+	return nil
+}
+
+// nats are the options as the server takes them.
+func (o Options) nats() (*server.Options, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.Store, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of the server: %w", err)
+	}
+	opts := &server.Options{ServerName: o.Name, JetStream: true, StoreDir: o.Store, SyncAlways: true, MaxPayload: maxPayload,
+		NoSigs: true, Username: o.Access.User, Password: o.Access.Password}
+	var err error
+	if opts.Host, opts.Port, err = split(o.Listen); err != nil {
+		return nil, err
+	}
+	if o.Access.Cert != "" {
+		if opts.TLSConfig, err = server.GenTLSConfig(&server.TLSConfigOpts{CertFile: o.Access.Cert, KeyFile: o.Access.Key,
+			CaFile: o.Access.CA, Verify: o.Access.User == "" && o.Access.CA != ""}); err != nil {
+			return nil, fmt.Errorf("read the certificate: %w", err)
+		}
+		opts.TLS, opts.TLSTimeout = true, server.TLS_TIMEOUT.Seconds()
+	}
+	if o.Peers.Listen == "" {
+		return opts, nil
+	}
+
+	c := &opts.Cluster
+	c.Name, c.Username, c.Password = clusterName, o.Access.User, o.Access.Password
+	if c.Host, c.Port, err = split(o.Peers.Listen); err != nil {
+		return nil, err
+	}
+	if o.Access.Cert != "" {
+		if c.TLSConfig, err = server.GenTLSConfig(&server.TLSConfigOpts{CertFile: o.Access.Cert, KeyFile: o.Access.Key,
+			CaFile: o.Access.CA, Verify: true}); err != nil {
+			return nil, fmt.Errorf("read the certificate: %w", err)
+		}
+		c.TLSTimeout = server.TLS_TIMEOUT.Seconds()
+	}
+	for _, at := range o.Peers.Routes {
+		u := &url.URL{Scheme: "nats", Host: at}
+		if o.Access.User != "" {
+			u.User = url.UserPassword(o.Access.User, o.Access.Password)
+		}
+		opts.Routes = append(opts.Routes, u)
+	}
+
+	return opts, nil
+}
+
+func split(at string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(at)
+	if err == nil {
+		port, err = strconv.Atoi(text)
+	}
+	if err != nil {
+		return "", 0, fmt.Errorf("found %q, allowed: HOST:PORT", at)
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+
+	return host, port, nil
+}
+
+// A logger gives what the server says to ours. What it says about its course is of no interest.
+type logger struct{ log *slog.Logger }
+
+func (l logger) Noticef(format string, v ...any) { l.log.Debug(fmt.Sprintf(format, v...)) }
+func (l logger) Warnf(format string, v ...any)   { l.log.Warn(fmt.Sprintf(format, v...)) }
+func (l logger) Errorf(format string, v ...any)  { l.log.Error(fmt.Sprintf(format, v...)) }
+func (l logger) Fatalf(format string, v ...any)  { l.log.Error(fmt.Sprintf(format, v...)) }
+func (l logger) Debugf(format string, v ...any)  { l.log.Debug(fmt.Sprintf(format, v...)) }
+func (l logger) Tracef(format string, v ...any)  { l.log.Debug(fmt.Sprintf(format, v...)) }
