@@ -19,7 +19,7 @@ import (
 
 // editorScript is the model of the sessions that the tests hold.
 var editorScript = `rules:
-  - { contains: hello, reply: [ { thinking: "A greeting." }, { text: "Hello, and welcome.", chunk: 6, every: 20ms } ] }
+  - { contains: hello, reply: [ { thinking: "A greeting." }, { text: "Hello, and welcome.", chunk: 6, every: 400ms } ] }
   - { tool_result: read, reply: [ { calls: [ { name: edit, arguments: { path: a.txt, old: one, new: two } } ] } ] }
   - { tool_result: "*", reply: [ { text: "It is done." } ] }
   - { contains: edit the file, reply: [ { calls: [ { name: read, arguments: { path: a.txt } } ] } ] }

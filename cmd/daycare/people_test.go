@@ -81,8 +81,15 @@ func talkWithKills(t *testing.T, d *process, k chatting) {
 
 	said, history := k.heard(), read(t, d, "history.jsonl")
 	for _, word := range []string{"I have looked.", "heard one", "four", "heard five"} {
-		if got := strings.Count(said, word); got != 1 {
-			t.Errorf("%q was said %d times, want once:\n%s", word, got, said)
+		answers := 0
+		for line := range strings.Lines(history) {
+			if strings.Contains(line, `"type":"assistant_message"`) && strings.Contains(line, word) {
+				answers++
+			}
+		}
+		// What reached the chat right before a kill may come again, with the same id.
+		if answers != 1 || !strings.Contains(said, word) {
+			t.Errorf("%q was answered %d times, want once, and said:\n%s", word, answers, said)
 		}
 	}
 	// A change that comes while daycare starts finds a message queued, or read.
