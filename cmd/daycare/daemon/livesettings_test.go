@@ -194,6 +194,42 @@ func liveMCP() map[string]live {
 	return known
 }
 
+// liveTalk are the keys of how users and agents talk.
+func liveTalk() map[string]live {
+	known := map[string]live{}
+	for key, values := range map[string][2]string{"groups": {"mention", "always"}, "agentPer": {"user", "chat"}, "language": {"en", "de"},
+		"quiet": {"'22:00-07:00'", "'23:00-07:00'"}, "stream": {"true", "false"}, "reactions": {"note", "answer"}, "speak": {"never", "voice"}} {
+		entry := func(n int) string {
+			return "[{id: hook, type: webhook, allow: [a], hooks: [], " + key + ": " + values[n] + "}]"
+		}
+		known["connectors."+key] = live{entry(0), entry(1), func(r *Daemon) any {
+			k, _ := r.settings.Current().Connector("hook")
+			return fmt.Sprint(chats{r}.talk("hook"), k.Quiet, k.Speak)
+		}}
+	}
+
+	speech := func(r *Daemon) any { return fmt.Sprintf("%+v", r.settings.Current().Speech) }
+	known["speech.transcribe.language"], known["speech.speak.voice"] = live{"de", "en", speech}, live{"a", "b", speech}
+	for _, of := range []string{"transcribe", "speak"} {
+		for key, values := range map[string][2]string{"url": {"'http://127.0.0.1:1'", "'http://127.0.0.1:2'"}, "model": {"a", "b"},
+			"keyEnv": {"A_KEY", "B_KEY"}, "command": {"a", "b"}, "timeout": {"1s", "2s"}} {
+			known["speech."+of+"."+key] = live{values[0], values[1], speech}
+		}
+		known["speech."+of+".sandbox"] = live{"true", "false", func(r *Daemon) any {
+			v := r.settings.Current().Speech
+			return fmt.Sprint(*map[string]*bool{"transcribe": v.Transcribe.Sandbox, "speak": v.Speak.Sandbox}[of])
+		}}
+	}
+
+	links := func(agent, user string) string {
+		return "[{agent: " + agent + ", users: ['hook:" + user + "']}]\nconnectors: [{id: hook, type: webhook, allow: [a, b], hooks: []}]"
+	}
+	linked := func(r *Daemon) any { return fmt.Sprint(r.settings.Current().Links.Of("hook", "a")) }
+	known["links.agent"], known["links.users"] = live{links("x", "a"), links("y", "a"), linked}, live{links("x", "a"), links("x", "b"), linked}
+
+	return known
+}
+
 // elsewhere are keys that the daemon itself does not use: whoever uses them reads the file
 // each time.
 var elsewhere = []string{"retention.trash", "retention.blobs", "retention.history", "retention.logs", "modelsURL"}
@@ -210,6 +246,7 @@ func TestEverySettingAppliesAtOnceOrNeedsARestart(t *testing.T) {
 	}
 	maps.Copy(known, liveHooks())
 	maps.Copy(known, liveMCP())
+	maps.Copy(known, liveTalk())
 	restart, atOnce, alike := 0, 0, 0
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		l, isLive := known[key]
@@ -241,6 +278,10 @@ func settingKeys(of reflect.Type, prefix, apply string) map[string]bool {
 	for i := range of.NumField() {
 		f := of.Field(i)
 		name, tagged := f.Tag.Lookup("json")
+		if f.Anonymous && !tagged {
+			maps.Copy(keys, settingKeys(f.Type, prefix, apply))
+			continue
+		}
 		if !tagged || name == "-" {
 			continue
 		}
