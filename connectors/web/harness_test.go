@@ -94,6 +94,7 @@ func (s *served) Run(ctx context.Context, deliver message.Deliver) error {
 		s.addr = l.Addr().String()
 		close(s.here)
 	})
+	message.Up(ctx)
 	return control.Serve(ctx, h, nil, l)
 }
 
