@@ -198,7 +198,8 @@ func liveMCP() map[string]live {
 func liveTalk() map[string]live {
 	known := map[string]live{}
 	for key, values := range map[string][2]string{"groups": {"mention", "always"}, "agentPer": {"user", "chat"}, "language": {"en", "de"},
-		"quiet": {"'22:00-07:00'", "'23:00-07:00'"}, "stream": {"true", "false"}, "reactions": {"note", "answer"}, "speak": {"never", "voice"}} {
+		"quiet": {"'22:00-07:00'", "'23:00-07:00'"}, "stream": {"true", "false"}, "reactions": {"note", "answer"},
+		"speak": {"never", "voice"}} {
 		entry := func(n int) string {
 			return "[{id: hook, type: webhook, allow: [a], hooks: [], " + key + ": " + values[n] + "}]"
 		}
@@ -225,7 +226,8 @@ func liveTalk() map[string]live {
 		return "[{agent: " + agent + ", users: ['hook:" + user + "']}]\nconnectors: [{id: hook, type: webhook, allow: [a, b], hooks: []}]"
 	}
 	linked := func(r *Daemon) any { return fmt.Sprint(r.settings.Current().Links.Of("hook", "a")) }
-	known["links.agent"], known["links.users"] = live{links("x", "a"), links("y", "a"), linked}, live{links("x", "a"), links("x", "b"), linked}
+	known["links.agent"] = live{links("x", "a"), links("y", "a"), linked}
+	known["links.users"] = live{links("x", "a"), links("x", "b"), linked}
 
 	return known
 }
