@@ -168,7 +168,7 @@ var meant = map[string]permission.Decision{"👍": permission.Once, "✅": permi
 	"+1": permission.Once, "thumbsup": permission.Once, "white_check_mark": permission.Once,
 	"-1": permission.Deny, "thumbsdown": permission.Deny, "x": permission.Deny}
 
-// reacted takes a reaction to a request as its answer; false: it is none.
+// reacted accepts a reaction to a request as its answer, and reports whether it is one.
 func (q *approvals) reacted(ctx context.Context, p Post) bool {
 	emoji := strings.Map(func(r rune) rune {
 		if r == '\uFE0F' || r >= '\U0001F3FB' && r <= '\U0001F3FF' { // coloured, and the colour of skin

@@ -224,7 +224,7 @@ func (ds *drafts) end(ctx context.Context, editor Editor, agent string) {
 	})
 }
 
-// close ends the edits of a draft; nil: there is none.
+// close ends the edits of a draft, which may be nil.
 func (ds *drafts) close(agent string) *draft {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()

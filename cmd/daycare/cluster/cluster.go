@@ -63,7 +63,7 @@ func serverCommand(c *term.App) *cobra.Command {
 				return term.Usage(cmd, "--store is missing: the folder for what the server keeps")
 			}
 			if o.Name == "" {
-				o.Name, _ = os.Hostname() // the server makes a name of its own where there is none
+				o.Name, _ = os.Hostname() // without a name the server picks one
 			}
 			o.Access.Password = os.Getenv(passwordVariable)
 			o.Log = slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))

@@ -336,7 +336,7 @@ func (u undoing) diff(turn []string) error {
 // maxShown bounds a file that is shown as a diff, in bytes.
 const maxShown = 512 << 10
 
-// text is a change as a diff, or in words where there is none.
+// text returns a change as a diff, or describes one that has no diff.
 func (u undoing) text(w changes.Written) string {
 	name := u.shown(w.File())
 	before, err := u.content(w.Before)

@@ -187,7 +187,7 @@ func strange(a address.Meta) error {
 		a.Handle, a.Name)
 }
 
-// Engine are the other machines for the engine; nil: there are none.
+// Engine returns the other machines for the engine, or nil if this one works alone.
 func (m *Machines) Engine() engine.Peers {
 	if m == nil {
 		return nil
@@ -195,7 +195,7 @@ func (m *Machines) Engine() engine.Peers {
 	return m.node
 }
 
-// Copies keep attachments for the other machines; nil: there are none.
+// Copies returns what keeps attachments for the other machines, or nil if this one works alone.
 func (m *Machines) Copies() control.Copies {
 	if m == nil {
 		return nil

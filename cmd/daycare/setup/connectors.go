@@ -67,7 +67,7 @@ func connectorsLs(c *term.App) *cobra.Command {
 	}
 }
 
-// clock is a time as a list shows it; "": there is none.
+// clock formats a time for a list, or returns "" without one.
 func clock(at *time.Time) string {
 	switch {
 	case at == nil:
