@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/permission"
 	"daycare/engine/watch"
 )
@@ -44,7 +45,7 @@ const (
 
 // indexed is what the index file has of one agent.
 type indexed struct {
-	descriptor stamp // zero: it is not known
+	descriptor beneath.Stamp // zero: it is not known
 	text       packed
 }
 
@@ -54,9 +55,9 @@ type indexFile struct {
 	origin string // of what a file must be of that counts; "": none does
 
 	mu     sync.RWMutex
-	agents map[string]indexed       // of an earlier start; nil once the descriptors are read
-	proved map[string][proofs]stamp // files that were seen to prove it
-	fresh  map[string]bool          // agents of which something was read that the file does not have
+	agents map[string]indexed               // of an earlier start; nil once the descriptors are read
+	proved map[string][proofs]beneath.Stamp // files that were seen to prove it
+	fresh  map[string]bool                  // agents of which something was read that the file does not have
 }
 
 // origin names what the file depends on beside the agents: a start of the machine, after which
@@ -81,12 +82,12 @@ func origin(agents string) string {
 		return ""
 	}
 
-	now := stampOf(self)
-	return fmt.Sprintf("%s %d %d %d %d %s", boot, stampOf(folder).ino, now.ino, now.changed, now.size, agents)
+	now := beneath.StampOf(self)
+	return fmt.Sprintf("%s %d %d %d %d %s", boot, beneath.StampOf(folder).Ino, now.Ino, now.Changed, now.Size, agents)
 }
 
 func newIndexFile(root string) *indexFile {
-	return &indexFile{path: filepath.Join(root, IndexFile), proved: map[string][proofs]stamp{}, fresh: map[string]bool{}}
+	return &indexFile{path: filepath.Join(root, IndexFile), proved: map[string][proofs]beneath.Stamp{}, fresh: map[string]bool{}}
 }
 
 // open reads the file. One that is missing, torn or of another origin is as an empty one.
@@ -100,7 +101,7 @@ func (f *indexFile) open() {
 	}
 	data, err := os.ReadFile(f.path)
 	if err != nil || !f.read(data) {
-		f.agents, f.proved = nil, map[string][proofs]stamp{}
+		f.agents, f.proved = nil, map[string][proofs]beneath.Stamp{}
 	}
 }
 
@@ -125,7 +126,7 @@ func (f *indexFile) read(data []byte) bool {
 		s, rest = string(rest[size:size+int(n)]), rest[size+int(n):]
 		return s
 	}
-	look := func() (s stamp) {
+	look := func() (s beneath.Stamp) {
 		if len(rest) < stampSize {
 			ok = false
 			return s
@@ -142,22 +143,22 @@ func (f *indexFile) read(data []byte) bool {
 		return false
 	}
 	rest = rest[size:]
-	f.agents, f.proved = make(map[string]indexed, n), make(map[string][proofs]stamp, n)
+	f.agents, f.proved = make(map[string]indexed, n), make(map[string][proofs]beneath.Stamp, n)
 	for ok && len(rest) > 0 {
 		id := text()
 		f.agents[id] = indexed{descriptor: look(), text: packed(text())}
-		f.proved[id] = [proofs]stamp{look(), look()}
+		f.proved[id] = [proofs]beneath.Stamp{look(), look()}
 	}
 
 	return ok && uint64(len(f.agents)) == n
 }
 
 // descriptor returns the descriptor of an agent whose file looks so.
-func (f *indexFile) descriptor(id string, now stamp) (Descriptor, bool) {
+func (f *indexFile) descriptor(id string, now beneath.Stamp) (Descriptor, bool) {
 	f.mu.RLock()
 	known, ok := f.agents[id]
 	f.mu.RUnlock()
-	if !ok || known.descriptor == (stamp{}) || known.descriptor != now {
+	if !ok || known.descriptor == (beneath.Stamp{}) || known.descriptor != now {
 		return Descriptor{}, false
 	}
 	return known.text.unpack()
@@ -199,14 +200,14 @@ func (x *Index) Proved(id string, which Proof, info fs.FileInfo) bool {
 	x.file.mu.RLock()
 	defer x.file.mu.RUnlock()
 	known := x.file.proved[id][which]
-	return known != (stamp{}) && known == stampOf(info)
+	return known != (beneath.Stamp{}) && known == beneath.StampOf(info)
 }
 
 // Prove keeps that a file of an agent proves it. info is a look at the file at the time looked,
 // before it was read.
 func (x *Index) Prove(id string, which Proof, info fs.FileInfo, looked time.Time) {
-	s := stampOf(info)
-	if x.file.origin == "" || !s.lasts(looked) {
+	s := beneath.StampOf(info)
+	if x.file.origin == "" || !s.Lasts(looked) {
 		return
 	}
 	x.file.mu.Lock()
@@ -254,12 +255,12 @@ func encode(x *Index) []byte {
 		descriptor := known.descriptor
 		seen := x.scan.seen[id]
 		if !seen.sound {
-			seen.stamp, descriptor = stamp{}, ""
+			seen.Stamp, descriptor = beneath.Stamp{}, ""
 		}
-		buf = seen.stamp.append(buf)
+		buf = appendStamp(buf, seen.Stamp)
 		text(string(descriptor))
 		for _, s := range x.file.proved[id] {
-			buf = s.append(buf)
+			buf = appendStamp(buf, s)
 		}
 	}
 

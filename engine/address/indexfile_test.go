@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 )
 
@@ -70,7 +71,7 @@ func (v *village) start() *Index {
 
 // age waits until no file changed within the last tick.
 func (v *village) age() {
-	for end := time.Now().Add(2 * tick); time.Now().Before(end); time.Sleep(tick / 4) {
+	for end := time.Now().Add(2 * beneath.Tick); time.Now().Before(end); time.Sleep(beneath.Tick / 4) {
 	}
 }
 
@@ -186,7 +187,7 @@ func TestAProofHoldsForOneFileOnly(t *testing.T) {
 	if x.Proved(v.ids[0], InboxProof, now) {
 		t.Error("it was touched, and is trusted")
 	}
-	x.Prove(v.ids[0], InboxProof, now, time.Unix(0, stampOf(now).changed))
+	x.Prove(v.ids[0], InboxProof, now, time.Unix(0, beneath.StampOf(now).Changed))
 	if x.Proved(v.ids[0], InboxProof, now) {
 		t.Error("what was written this instant may be written again without another stamp, and is trusted")
 	}
@@ -215,7 +216,7 @@ func TestWhatIsNotSoundIsReadAtEachStart(t *testing.T) {
 	}
 	put(t, v.root, v.ids[1], `{"type":"user","connector":"telegram","userId":"u","channelId":"one"}`)
 	x := v.known()
-	if s := x.scan.seen[v.ids[1]]; s.sound && time.Since(time.Unix(0, s.changed)) < tick {
+	if s := x.scan.seen[v.ids[1]]; s.sound && time.Since(time.Unix(0, s.Changed)) < beneath.Tick {
 		t.Error("a file that was just written is trusted")
 	}
 }

@@ -50,7 +50,7 @@ type scan struct {
 
 // A sight is how a descriptor looked when it was read.
 type sight struct {
-	stamp
+	beneath.Stamp
 	sound bool // nothing was wrong with it, and whoever writes it changes the stamp
 }
 
@@ -68,14 +68,14 @@ type reading struct {
 
 // A basis is what was known when a descriptor was read.
 type basis struct {
-	seen      stamp
+	seen      beneath.Stamp
 	forgotten int
 }
 
 // basis is what is known of an agent; in force says that a version of it is. l.mu is held.
 func (s *scan) basis(id string) (b basis, inForce bool) {
 	_, inForce = s.known.byID[id]
-	return basis{s.seen[id].stamp, s.forgotten}, inForce
+	return basis{s.seen[id].Stamp, s.forgotten}, inForce
 }
 
 // Rescan reads the folders of these agents again, without ids those of all: agents that
@@ -182,7 +182,7 @@ func (s *scan) readAll(ids []string) []*reading {
 
 	slices.SortFunc(read, func(a, b *reading) int {
 		return cmp.Or(compareHandles(a.handle, b.handle),
-			cmp.Compare(depth[a.id], depth[b.id]), cmp.Compare(a.sight.written, b.sight.written), strings.Compare(a.id, b.id))
+			cmp.Compare(depth[a.id], depth[b.id]), cmp.Compare(a.sight.Written, b.sight.Written), strings.Compare(a.id, b.id))
 	})
 	return read
 }
@@ -193,15 +193,15 @@ const together = 16
 var errSame = errors.New("as before")
 
 // readNewer reads a file that was written since known.
-func readNewer(path string, known stamp) ([]byte, stamp, error) {
-	if known != (stamp{}) {
-		if info, err := os.Stat(path); err == nil && stampOf(info) == known {
+func readNewer(path string, known beneath.Stamp) ([]byte, beneath.Stamp, error) {
+	if known != (beneath.Stamp{}) {
+		if info, err := os.Stat(path); err == nil && beneath.StampOf(info) == known {
 			return nil, known, errSame
 		}
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, stamp{}, err
+		return nil, beneath.Stamp{}, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -209,14 +209,14 @@ func readNewer(path string, known stamp) ([]byte, stamp, error) {
 		err = &fs.PathError{Op: "read", Path: path, Err: beneath.ErrKind}
 	}
 	if err != nil {
-		return nil, stamp{}, err
+		return nil, beneath.Stamp{}, err
 	}
 
-	now := stampOf(info)
+	now := beneath.StampOf(info)
 	if now == known {
 		return nil, now, errSame
 	}
-	data, err := io.ReadAll(io.LimitReader(f, now.size))
+	data, err := io.ReadAll(io.LimitReader(f, now.Size))
 
 	return data, now, err
 }
@@ -257,7 +257,7 @@ func (s *scan) read(id string) *reading {
 		return nil
 	}
 	s.file.renewed(id)
-	r.sight.sound = len(r.found) == 0 && r.sight.lasts(begun)
+	r.sight.sound = len(r.found) == 0 && r.sight.Lasts(begun)
 
 	r.basis = basis
 	s.known.mu.RLock()
@@ -273,14 +273,14 @@ func (s *scan) read(id string) *reading {
 // indexed is the reading of a descriptor that was not read in this process and is as the
 // index file has it; nil: it is to be read.
 func (s *scan) indexed(path, id string, basis basis) *reading {
-	if basis.seen != (stamp{}) || !s.file.has(id) {
+	if basis.seen != (beneath.Stamp{}) || !s.file.has(id) {
 		return nil
 	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil
 	}
-	now := stampOf(info)
+	now := beneath.StampOf(info)
 	d, ok := s.file.descriptor(id, now)
 	if !ok {
 		return nil
@@ -291,7 +291,7 @@ func (s *scan) indexed(path, id string, basis basis) *reading {
 
 // readDescriptor reads the descriptor of an agent if it was written since known; false:
 // it was not, or its folder was moved away this instant.
-func readDescriptor(path, id string, known stamp) (r reading, ok bool) {
+func readDescriptor(path, id string, known beneath.Stamp) (r reading, ok bool) {
 	r.id = id
 	data, st, err := readNewer(path, known)
 	switch {
@@ -305,7 +305,7 @@ func readDescriptor(path, id string, known stamp) (r reading, ok bool) {
 		return r, true
 	}
 
-	r.sight.stamp = st
+	r.sight.Stamp = st
 	r.d, r.found = Decode(path, data)
 	if finding.Join(r.found) == nil && r.d.ID != "" && r.d.ID != id {
 		r.found = append(r.found, finding.Finding{ID: "descriptor-id", Severity: finding.Error, File: path, Line: 1,

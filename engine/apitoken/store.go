@@ -26,8 +26,6 @@ import (
 const (
 	UsedName  = "tokens.used.json"
 	usedEvery = time.Minute
-	// youth is longer than the grain of a file system's times.
-	youth = 2 * time.Second
 )
 
 // A Store holds the tokens that are active: those of the last good version of the file. It looks
@@ -38,8 +36,8 @@ type Store struct {
 	report func(file string, found []finding.Finding)
 
 	mu     sync.Mutex
-	seen   os.FileInfo // the file as it was read last; nil: it was missing
-	young  bool        // it had just been written: another save might leave the same times
+	seen   beneath.Stamp // of the file that was read last; zero: it was missing
+	young  bool          // it had just been written: another save might leave the same stamp
 	active map[string]*entry
 	used   map[string]time.Time
 	saved  map[string]time.Time // what UsedName says
@@ -74,9 +72,8 @@ func Open(root string, vol *disk.Volume, report func(file string, found []findin
 func (s *Store) Refresh() {
 	s.mu.Lock()
 	info, err := os.Stat(s.path())
-	same := err == nil && s.seen != nil && !s.young && os.SameFile(info, s.seen) && info.Size() == s.seen.Size() &&
-		info.ModTime().Equal(s.seen.ModTime()) && beneath.ChangedAt(info).Equal(beneath.ChangedAt(s.seen))
-	same = same || errors.Is(err, fs.ErrNotExist) && s.seen == nil
+	same := err == nil && !s.young && beneath.StampOf(info) == s.seen ||
+		errors.Is(err, fs.ErrNotExist) && s.seen == (beneath.Stamp{})
 	s.mu.Unlock()
 	if !same {
 		s.reload()
@@ -88,13 +85,14 @@ func (s *Store) path() string { return filepath.Join(s.root, Name) }
 // reload takes what is in the file now, unless it is broken.
 func (s *Store) reload() {
 	s.mu.Lock()
-	info, err := os.Stat(s.path()) // before it is read: a change meanwhile is seen at the next look
-	if err != nil {
-		info = nil
+	looked := time.Now()
+	s.seen, s.young = beneath.Stamp{}, false
+	if info, err := os.Stat(s.path()); err == nil { // before it is read: a change meanwhile is seen at the next look
+		s.seen = beneath.StampOf(info)
+		s.young = !s.seen.Lasts(looked)
 	}
 
 	tokens, found := read(s.root)
-	s.seen, s.young = info, info != nil && time.Since(beneath.ChangedAt(info)) < youth
 	if finding.Join(found) == nil {
 		s.replace(tokens)
 	}

@@ -28,18 +28,11 @@ type Gists struct {
 
 type gist struct {
 	Gist
-	id      beneath.ID
-	size    int64
-	written time.Time
-	changed time.Time
+	stamp beneath.Stamp
 }
 
-const (
-	// tick is longer than any file system takes from one time to the next.
-	tick = 100 * time.Millisecond
-	// maxGists bounds the memory; beyond it all are forgotten.
-	maxGists = 4096
-)
+// maxGists bounds the memory; beyond it all are forgotten.
+const maxGists = 4096
 
 // Of returns the Gist of the agent folder dir, as CurrentState has it.
 func (g *Gists) Of(vol *disk.Volume, dir string) (Gist, error) {
@@ -47,7 +40,7 @@ func (g *Gists) Of(vol *disk.Volume, dir string) (Gist, error) {
 	var seen gist
 	info, serr := os.Stat(filepath.Join(dir, stateName)) // before it is read: it may be written in between
 	if serr == nil {
-		seen = gist{id: beneath.IDOf(info), size: info.Size(), written: info.ModTime(), changed: beneath.ChangedAt(info)}
+		seen.stamp = beneath.StampOf(info)
 		if known, ok := g.look(dir, seen); ok {
 			return known, nil
 		}
@@ -57,7 +50,7 @@ func (g *Gists) Of(vol *disk.Volume, dir string) (Gist, error) {
 	if seen.Profile = s.Permissions.Profile; s.Budget != nil {
 		seen.Budget = *s.Budget
 	}
-	if serr == nil && err == nil && len(found) == 0 && begun.Sub(seen.changed) > tick {
+	if serr == nil && err == nil && len(found) == 0 && seen.stamp.Lasts(begun) {
 		g.keep(dir, seen)
 	}
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/permission"
 )
@@ -53,7 +54,7 @@ func TestAGistIsOfTheFileAsItIs(t *testing.T) {
 				if got := gistOf(t, &g, dir); got.Profile != permission.Planning {
 					t.Fatalf("found %q", got.Profile)
 				}
-				time.Sleep(tick)
+				time.Sleep(beneath.Tick)
 			}
 			if len(g.known) != 1 {
 				t.Fatal("nothing is remembered")
@@ -93,7 +94,7 @@ func TestAGistOfNoGoodFileIsNotRemembered(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * tick)
+		time.Sleep(2 * beneath.Tick)
 	}
 	var g Gists
 	write(`{"permissions":{},"budget":{"usd":2}}`)

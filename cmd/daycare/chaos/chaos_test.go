@@ -262,14 +262,17 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// An answer rests on the last write before it leaves.
+// An answer rests on the last write before it leaves, and on the last sync.
 func TestRestsOn(t *testing.T) {
 	passed := []string{"history.write", "history.sync", "history.write", "history.sync", "send.before", "send.after",
 		"send.before", "history.write", "send.before", "history.write", "send.before"}
-	if got := restsOn(passed); !slices.Equal(got, []int{2, 3}) {
+	if got := restsOn(passed, "history.write"); !slices.Equal(got, []int{2, 3}) {
 		t.Errorf("answers rest on the writes %v, want the second and the third", got)
 	}
-	if got := restsOn(passed[:3]); len(got) != 0 {
+	if got := restsOn(passed, "history.sync"); !slices.Equal(got, []int{2}) {
+		t.Errorf("answers rest on the syncs %v, want the second", got)
+	}
+	if got := restsOn(passed[:3], "history.write"); len(got) != 0 {
 		t.Errorf("no answer left, and they rest on %v", got)
 	}
 }

@@ -100,7 +100,7 @@ func runChaos(ctx context.Context, c *term.App, o Options) error {
 	}()
 
 	r, runErr := Run(ctx, o)
-	if r == nil {
+	if r == nil || runErr != nil && r.Total().Cases == 0 {
 		return runErr
 	}
 

@@ -43,10 +43,14 @@ func (h *planner) cutCases(s *Scenario, passed []string) (cases []Case) {
 		}
 	}
 
-	for _, n := range restsOn(passed) {
-		add("kill, then power", Death{Failpoint: fmt.Sprintf("kill@%s#%d:100", restedOn, n)},
+	for _, n := range restsOn(passed, "history.write") {
+		add("kill, then power", Death{Failpoint: fmt.Sprintf("kill@history.write#%d:100", n)},
 			Death{Failpoint: "kill@send.after#1", Cut: Nothing})
 	}
+	for _, n := range restsOn(passed, "history.sync") {
+		add("power cut", Death{Failpoint: fmt.Sprintf("stall@history.sync#%d:0", n), Cut: Nothing})
+	}
+
 	return cases
 }
 
@@ -67,27 +71,25 @@ func (h *planner) cutsAt(n int, o operation) []Cut {
 // stalled.
 const stallEvery = 2
 
-// restsOn are the writes to a history on which answers rest: the last ones before each
-// answer leaves. A process that dies right after one leaves bytes that the next one reads
-// and sends, and that are not durable before it syncs them. They are counted among the
-// writes to histories: a step more or less before one of them must not move the death
-// behind its sync.
-func restsOn(passed []string) (writes []int) {
+// restsOn are the operations of a name on which answers rest: the last ones before each answer
+// leaves. A process that dies right after such a write to a history leaves bytes that the next
+// one reads and sends, and that are not durable before it syncs them; during such a sync no answer
+// may leave. They are counted among the operations of their name: a step more or less before one
+// of them must not move the death behind it.
+func restsOn(passed []string, operation string) (which []int) {
 	n, last := 0, 0
 	for _, name := range passed {
 		switch {
-		case name == restedOn:
+		case name == operation:
 			n++
 			last = n
 		case name == "send.before" && last > 0:
-			writes, last = append(writes, last), 0
+			which, last = append(which, last), 0
 		}
 	}
 
-	return writes[:min(len(writes), mostRests)]
+	return which[:min(len(which), mostRests)]
 }
-
-const restedOn = "history.write"
 
 // mostRests bounds how many of them are played of one scenario.
 const mostRests = 2

@@ -1,0 +1,31 @@
+package beneath
+
+import (
+	"io/fs"
+	"syscall"
+	"time"
+)
+
+// A Stamp tells whether a file was written or replaced since. Whatever changes a file changes
+// one of its members: no program can set Changed. The zero Stamp is of no file.
+type Stamp struct {
+	Changed, Written int64 // ns since 1970
+	Size             int64
+	Ino              uint64 // two saves may come within one tick of the file system's clock
+}
+
+// Tick is longer than any file system takes from one time to the next: two writes within it
+// may leave one stamp.
+const Tick = 100 * time.Millisecond
+
+// StampOf returns the Stamp of what info describes.
+func StampOf(info fs.FileInfo) Stamp {
+	s := Stamp{Changed: ChangedAt(info).UnixNano(), Written: info.ModTime().UnixNano(), Size: info.Size()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.Ino = st.Ino
+	}
+	return s
+}
+
+// Lasts reports whether a file that looks so at a time must look different after another write.
+func (s Stamp) Lasts(looked time.Time) bool { return looked.UnixNano()-s.Changed > int64(Tick) }
