@@ -127,14 +127,20 @@ func (c Copy) merged(one Change) (text []byte, refused string, err error) {
 	return []byte(both), "", nil
 }
 
-// settle makes what was applied the base of what the agent does from here on.
+// settle makes what was applied the base of what the agent does from here on. Where a merged text
+// did not get into the copy, because the agent wrote there again, the base stays: what the agent
+// has does not contain the other change.
 func (c Copy) settle(results []Result) error {
 	base, err := c.base()
 	if err != nil {
 		return err
 	}
+	behind := map[string]bool{}
 	for _, r := range results {
-		if r.Outcome == Refused || r.Folder != c.Of {
+		behind[r.Path] = behind[r.Path] || r.Outcome == Refused
+	}
+	for _, r := range results {
+		if behind[r.Path] || r.Folder != c.Of {
 			continue
 		}
 		if r.To.Missing() {

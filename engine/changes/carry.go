@@ -187,8 +187,11 @@ func (s Store) carry(step Step) (Result, error) {
 	} else {
 		err = s.write(dir, name, step.To, unchanged)
 	}
-	if errors.Is(err, errChanged) {
+	switch {
+	case errors.Is(err, errChanged):
 		return refused("it changed meanwhile")
+	case errors.Is(err, fs.ErrPermission):
+		return refused(beneath.Reason(err).Error()) // it may stay so for ever, and the rest is not to wait for it
 	}
 
 	return Result{step, Done, ""}, err

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/crash"
 	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
 )
@@ -317,6 +318,67 @@ func TestFailedApplies(t *testing.T) {
 			if err == nil && len(Refusals(results)) > 0 {
 				err = errors.New(Refusals(results)[0].Why)
 			}
+			return err
+		}
+	})
+}
+
+// A merge that was cut between the folder and the copy loses neither side's change, whatever the
+// agent does before the next command.
+func TestTheAgentGoesOnWhileAMergeIsCut(t *testing.T) {
+	b := newBench(t, map[string]string{"a": "1\n2\n3\n4\n5\n6\n7\n"})
+	tree := b.copy.Tree()
+	b.put(tree, "a", "ONE\n2\n3\n4\n5\n6\n7\n")
+	b.put(b.of, "a", "1\n2\n3\n4\n5\n6\nSEVEN\n")
+	met := crash.Arm(t, "eio@changes.file.rename#2")
+	if _, err := b.copy.Apply(t.Context(), b.changes(), true); err == nil || len(met()) == 0 {
+		t.Fatalf("nothing failed: %v", err)
+	}
+	crash.Arm(t, "")
+
+	b.put(tree, "a", "ONE\n2\n3\nFOUR\n5\n6\n7\n")
+	if err := b.copy.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	b.apply(b.expect("changed a it changed meanwhile"), true)
+	want := "ONE\n2\n3\nFOUR\n5\n6\nSEVEN\n"
+	if got := has(t, b.of)["a"]; got != want {
+		t.Errorf("the folder has %q, want %q", got, want)
+	}
+	if got := has(t, tree)["a"]; got != want {
+		t.Errorf("the copy has %q, want %q", got, want)
+	}
+}
+
+// A file that cannot be written is left alone; it keeps neither the others nor the next command.
+func TestWhatCannotBeWrittenIsLeftAlone(t *testing.T) {
+	for _, step := range []string{"eacces@changes.file.rename#1", "eacces@changes.file.sync#1"} {
+		b := newBench(t, map[string]string{"a": "1\n", "b": "1\n"})
+		b.put(b.copy.Tree(), "a", "2\n")
+		b.put(b.copy.Tree(), "b", "2\n")
+		list := b.changes()
+		crash.Arm(t, step)
+		got := b.apply(list, false)
+		crash.Arm(t, "")
+		if want := []string{"refused a permission denied", "done b"}; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", step, got, want)
+		}
+		if got := b.apply(b.expect("changed a"), false); !slices.Equal(got, []string{"done a"}) {
+			t.Errorf("%s: the next try: %q", step, got)
+		}
+	}
+}
+
+// A step of making a copy that fails makes none.
+func TestFailedCopies(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	of := t.TempDir()
+	if err := os.WriteFile(filepath.Join(of, "a"), []byte("1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+		return func() error {
+			_, err := Make(context.Background(), of, of, "agent", disk.StampOf(time.Now()))
 			return err
 		}
 	})

@@ -176,6 +176,9 @@ func Make(ctx context.Context, workspace, of, agent string, at disk.Stamp) (c Co
 	if err == nil {
 		err = c.writeBase(vol, m.files)
 	}
+	if err == nil { // a file that a power cut emptied would be a change of the agent's
+		err = disk.SyncAll("changes.copied", c.Dir)
+	}
 	if err == nil {
 		err = vol.Rename("changes", c.Dir, final)
 	}

@@ -253,7 +253,8 @@ func (s Store) TakeBack(takes []Take, merge bool) (results []Result, err error) 
 func (s Store) step(t Take, merge bool) (step Step, why string, err error) {
 	switch t.Standing {
 	case Ready, Between:
-		return t.Step, "", nil
+		why, err := s.lost(t.To)
+		return t.Step, why, err
 	case Before:
 		return step, "it is as it was before", nil
 	case Gone:
@@ -293,12 +294,32 @@ func (s Store) step(t Take, merge bool) (step Step, why string, err error) {
 	return step, "", s.Put([]byte(both))
 }
 
+// lost says why the content of a state cannot be had any more; "" if it can.
+func (s Store) lost(of State) (why string, err error) {
+	if of.SHA256 == "" {
+		return "", nil
+	}
+	_, err = s.Get(of)
+	if err != nil && !disk.Transient(err) {
+		return "what it held cannot be read: " + err.Error(), nil
+	}
+
+	return "", err
+}
+
 // ReadFile returns the state of an open file that is kept before it is overwritten, and its content.
 // One that is too large is not kept.
 func ReadFile(f io.Reader, mode fs.FileMode, size int64) (State, []byte, error) {
-	if size > maxFile {
+	var data []byte
+	if size <= maxFile {
+		var err error
+		if data, err = io.ReadAll(io.LimitReader(f, maxFile+1)); err != nil {
+			return State{}, nil, err
+		}
+	}
+	if size > maxFile || len(data) > maxFile { // it may have grown since it was looked at
 		return State{Other: beneath.ErrTooLarge.Error()}, nil, nil
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile))
-	return StateOf(data, mode), data, err
+
+	return StateOf(data, mode), data, nil
 }

@@ -3,11 +3,13 @@ package changes
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"daycare/engine/disk"
@@ -175,6 +177,62 @@ func TestAWriteThatACrashCut(t *testing.T) {
 	d.expect("a t1 before")
 	d.write(1, "a", "1\n")
 	d.expect("a t1 ready")
+}
+
+// A file whose old content is lost or damaged is left alone, and the others are taken back.
+func TestLostContents(t *testing.T) {
+	for name, spoil := range map[string]func(blob string) error{
+		"lost":    os.Remove,
+		"damaged": func(blob string) error { return os.WriteFile(blob, []byte("other\n"), 0o600) },
+	} {
+		d := newDesk(t)
+		d.by("a", "old a\n")
+		d.by("b", "old b\n")
+		d.write(1, "a", "1\n")
+		d.write(1, "b", "1\n")
+		d.undone["t1"] = true
+		if err := spoil(filepath.Join(d.store.Dir, "blobs", StateOf([]byte("old a\n"), 0).SHA256)); err != nil {
+			t.Fatal(err)
+		}
+		results, err := d.store.TakeBack(d.expect("a t1 ready", "b t1 ready"), false)
+		if err != nil || len(results) != 2 || results[0].Outcome != Refused || !strings.Contains(results[0].Why, "cannot be read") ||
+			results[1].Outcome != Done {
+			t.Errorf("%s: %+v, %v", name, results, err)
+		}
+		if got := has(t, d.dir); got["a"] != "1\n" || got["b"] != "old b\n" {
+			t.Errorf("%s: the folder has %q", name, got)
+		}
+	}
+}
+
+// growing is a file to which more is written while it is read.
+type growing struct{ left int }
+
+func (g *growing) Read(p []byte) (int, error) {
+	if g.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(len(p), g.left)
+	g.left -= n
+	return n, nil
+}
+
+// A file that grows over the limit while it is read is one that is too large: half of it is not
+// what it held.
+func TestAFileThatGrowsIsNotKept(t *testing.T) {
+	for _, tt := range []struct {
+		size, left int
+		kept       bool
+	}{{100, 100, true}, {maxFile, maxFile, true}, {maxFile, maxFile + 1, false},
+		{maxFile + 1, maxFile + 1, false}, {100, maxFile + 9, false}} {
+		s, data, err := ReadFile(&growing{tt.left}, 0o644, int64(tt.size))
+		if err != nil || (s.SHA256 != "") != tt.kept || (s.Other == "") != tt.kept || tt.kept && len(data) != tt.left {
+			t.Errorf("%d bytes that were %d: %v, %d bytes, %v", tt.left, tt.size, s, len(data), err)
+		}
+	}
+	if _, _, err := ReadFile(iotest.ErrReader(errors.New("no")), 0o644, 1); err == nil {
+		t.Error("an error of reading is swallowed")
+	}
 }
 
 func TestAHalfWrittenLineIsLeftOut(t *testing.T) {

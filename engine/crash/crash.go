@@ -95,7 +95,7 @@ var names = []string{
 	"hints.write", "hints.rename", "usage.write", "usage.rename",
 	"raises.write", "raises.sync", "raises.rename", "raises.dirsync",
 	"waiting.write", "waiting.sync", "waiting.rename", "waiting.dirsync", "state.link",
-	"changes.write", "changes.sync", "changes.rename", "changes.dirsync", "changes.unlink",
+	"changes.write", "changes.sync", "changes.rename", "changes.dirsync", "changes.unlink", "changes.copied.sync",
 	"written.write", "written.sync",
 	"membership.write", "membership.sync", "membership.rename", "membership.dirsync",
 	"export.write", "export.sync", "export.rename", "export.dirsync",

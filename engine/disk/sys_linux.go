@@ -17,6 +17,9 @@ func datasync(f *os.File) error {
 	}
 }
 
+// syncAll syncs the file system that f is on.
+func syncAll(f *os.File) error { return unix.Syncfs(int(f.Fd())) }
+
 // allocate reserves n bytes for f. File systems without fallocate get written
 // zeros, because a sparse file reserves nothing.
 func allocate(f *os.File, n int64) error {

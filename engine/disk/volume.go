@@ -180,6 +180,21 @@ func (d *flusher) SyncDir(name, dir string) error {
 	return nil
 }
 
+// SyncAll makes all durable that was written to the file system of a folder: for a tree of many
+// files, none of which anything depends on yet. The failpoint is step.sync.
+func SyncAll(step, dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := crash.Do(step+".sync", func() error { return syncAll(f) }); err != nil && !unsupported(err) {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+
+	return nil
+}
+
 // SyncsFolders reports whether the file system of dir can make names durable. Where it
 // cannot, a file that was made just before a power cut may be gone after it.
 func SyncsFolders(dir string) (bool, error) {
