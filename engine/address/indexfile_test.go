@@ -221,6 +221,23 @@ func TestWhatIsNotSoundIsReadAtEachStart(t *testing.T) {
 	}
 }
 
+// A descriptor that was read within a tick of its save is read again: a second save may have left
+// the same stamp.
+func TestTwoSavesWithinATick(t *testing.T) {
+	v := newVillage(t)
+	x := v.start()
+	put(t, v.root, v.ids[0], `{"type":"user","connector":"telegram","userId":"u","channelId":"other"}`)
+	info, err := os.Stat(v.path(v.ids[0], descriptorFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.scan.seen[v.ids[0]] = sight{Stamp: beneath.StampOf(info)} // as if the first of two had looked so
+	diff, _, err := x.Rescan()
+	if m, _ := x.Get(v.ids[0]); err != nil || len(diff.Changed) != 1 || m.Descriptor.ChannelID != "other" {
+		t.Errorf("changed: %q, the agent is of channel %s, %v", diff.Changed, m.Descriptor.ChannelID, err)
+	}
+}
+
 // A file that was cut or damaged, or is of another start of the machine, another program or
 // another folder, is as none.
 func TestAnIndexFileThatDoesNotCount(t *testing.T) {

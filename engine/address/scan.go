@@ -51,7 +51,8 @@ type scan struct {
 // A sight is how a descriptor looked when it was read.
 type sight struct {
 	beneath.Stamp
-	sound bool // nothing was wrong with it, and whoever writes it changes the stamp
+	lasting bool // whoever writes it changes the stamp
+	sound   bool // and nothing was wrong with it
 }
 
 // A reading is what one folder gave.
@@ -68,14 +69,14 @@ type reading struct {
 
 // A basis is what was known when a descriptor was read.
 type basis struct {
-	seen      beneath.Stamp
+	seen      sight
 	forgotten int
 }
 
 // basis is what is known of an agent; in force says that a version of it is. l.mu is held.
 func (s *scan) basis(id string) (b basis, inForce bool) {
 	_, inForce = s.known.byID[id]
-	return basis{s.seen[id].Stamp, s.forgotten}, inForce
+	return basis{s.seen[id], s.forgotten}, inForce
 }
 
 // Rescan reads the folders of these agents again, without ids those of all: agents that
@@ -252,12 +253,17 @@ func (s *scan) read(id string) *reading {
 	}
 
 	begun := time.Now()
-	r, ok := readDescriptor(path, id, basis.seen)
+	var known beneath.Stamp // one that another write may have left as it is says nothing
+	if basis.seen.lasting {
+		known = basis.seen.Stamp
+	}
+	r, ok := readDescriptor(path, id, known)
 	if !ok {
 		return nil
 	}
 	s.file.renewed(id)
-	r.sight.sound = len(r.found) == 0 && r.sight.Lasts(begun)
+	r.sight.lasting = r.sight.Lasts(begun)
+	r.sight.sound = len(r.found) == 0 && r.sight.lasting
 
 	r.basis = basis
 	s.known.mu.RLock()
@@ -273,7 +279,7 @@ func (s *scan) read(id string) *reading {
 // indexed is the reading of a descriptor that was not read in this process and is as the
 // index file has it; nil: it is to be read.
 func (s *scan) indexed(path, id string, basis basis) *reading {
-	if basis.seen != (beneath.Stamp{}) || !s.file.has(id) {
+	if basis.seen != (sight{}) || !s.file.has(id) {
 		return nil
 	}
 	info, err := os.Stat(path)
@@ -286,7 +292,7 @@ func (s *scan) indexed(path, id string, basis basis) *reading {
 		return nil
 	}
 
-	return &reading{id: id, d: d, sight: sight{now, true}, basis: basis}
+	return &reading{id: id, d: d, sight: sight{now, true, true}, basis: basis}
 }
 
 // readDescriptor reads the descriptor of an agent if it was written since known; false:

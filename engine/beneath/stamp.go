@@ -14,9 +14,13 @@ type Stamp struct {
 	Ino              uint64 // two saves may come within one tick of the file system's clock
 }
 
-// Tick is longer than any file system takes from one time to the next: two writes within it
-// may leave one stamp.
-const Tick = 100 * time.Millisecond
+// Tick is longer than a file system that counts parts of a second takes from one time to the next.
+// Others count seconds (HFS+, old inodes of ext4) or every other one (FAT). Two writes within it may
+// leave one stamp.
+const (
+	Tick   = 100 * time.Millisecond
+	coarse = 2*time.Second + Tick
+)
 
 // StampOf returns the Stamp of what info describes.
 func StampOf(info fs.FileInfo) Stamp {
@@ -28,4 +32,10 @@ func StampOf(info fs.FileInfo) Stamp {
 }
 
 // Lasts reports whether a file that looks so at a time must look different after another write.
-func (s Stamp) Lasts(looked time.Time) bool { return looked.UnixNano()-s.Changed > int64(Tick) }
+func (s Stamp) Lasts(looked time.Time) bool {
+	least := Tick
+	if s.Changed%int64(time.Second) == 0 {
+		least = coarse
+	}
+	return looked.UnixNano()-s.Changed > int64(least)
+}

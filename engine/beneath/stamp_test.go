@@ -53,3 +53,18 @@ func TestAStampChangesWithTheFile(t *testing.T) {
 		}
 	}
 }
+
+// Where a file system counts whole seconds, or every other one, a stamp is believed once they are
+// over.
+func TestCoarseStamps(t *testing.T) {
+	for _, tt := range []struct {
+		changed, looked time.Duration
+		want            bool
+	}{{5001 * time.Millisecond, 5101 * time.Millisecond, false}, {5001 * time.Millisecond, 5102 * time.Millisecond, true},
+		{5 * time.Second, 5200 * time.Millisecond, false}, {5 * time.Second, 7100 * time.Millisecond, false},
+		{5 * time.Second, 7101 * time.Millisecond, true}} {
+		if got := (Stamp{Changed: int64(tt.changed)}).Lasts(time.Unix(0, int64(tt.looked))); got != tt.want {
+			t.Errorf("changed at %v, looked at %v: %v", tt.changed, tt.looked, got)
+		}
+	}
+}
