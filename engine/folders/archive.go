@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,33 +72,75 @@ func ExportFrom(agents *os.Root, id string, to io.Writer, change func(file strin
 		return fmt.Errorf("export %s: %w", id, err)
 	}
 	defer dir.Close()
-	w := tarball.NewWriter(to)
-	err = fs.WalkDir(dir.FS(), ".", func(rel string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || !archived.MatchString(rel) {
-			return err
-		}
-		data, info, err := beneath.Read(dir, filepath.FromSlash(rel), limits.File)
-		if err != nil {
-			return err
-		}
-		if strings.HasSuffix(rel, ".jsonl") {
-			data = data[:bytes.LastIndexByte(data, '\n')+1]
-		}
-		if data, err = change(rel, data); err != nil {
-			return err
-		}
-
-		return w.Add(tarball.Entry{Name: path.Join(id, rel), Mode: 0o600, Size: int64(len(data)),
-			ModTime: info.ModTime()}, bytes.NewReader(data))
-	})
+	a := archiver{dir: dir, id: id, w: tarball.NewWriter(to), change: change}
+	err = a.all()
 	if err == nil {
-		err = w.Close()
+		err = a.w.Close()
 	}
 	if err != nil {
 		return fmt.Errorf("export %s: %w", id, err)
 	}
 
 	return nil
+}
+
+// An archiver exports an agent, which may be at work: what it reads is as a crash could leave it.
+type archiver struct {
+	dir    *os.Root
+	id     string
+	w      tarball.Writer
+	change func(file string, data []byte) ([]byte, error)
+}
+
+// begins are the files that are read first: the inbox before the history, where a turn is on the
+// disk before its items are done, and the end of the history before the parts that it becomes, and
+// before the texts that it names.
+var begins = []string{"inbox.jsonl", "history.jsonl"}
+
+// all writes all files, state.json last: an archive without it was cut.
+func (a archiver) all() error {
+	var end fs.FileInfo // of the history
+	for _, rel := range begins {
+		info, err := a.dir.Lstat(rel)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+			continue
+		}
+		if err == nil {
+			end, err = a.add(rel)
+		}
+		if err != nil {
+			return err
+		}
+	}
+
+	return fs.WalkDir(a.dir.FS(), ".", func(rel string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || !archived.MatchString(rel) || slices.Contains(begins, rel) {
+			return err
+		}
+		if info, err := a.dir.Lstat(filepath.FromSlash(rel)); err == nil && end != nil && os.SameFile(info, end) {
+			return nil // the end became a part after it was read
+		}
+		_, err = a.add(rel)
+
+		return err
+	})
+}
+
+// add writes a file.
+func (a archiver) add(rel string) (fs.FileInfo, error) {
+	data, info, err := beneath.Read(a.dir, filepath.FromSlash(rel), limits.File)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasSuffix(rel, ".jsonl") {
+		data = data[:bytes.LastIndexByte(data, '\n')+1]
+	}
+	if data, err = a.change(rel, data); err != nil {
+		return nil, err
+	}
+
+	return info, a.w.Add(tarball.Entry{Name: path.Join(a.id, rel), Mode: 0o600, Size: int64(len(data)),
+		ModTime: info.ModTime()}, bytes.NewReader(data))
 }
 
 // Import makes an agent of what Export wrote: the same one, if neither its id nor

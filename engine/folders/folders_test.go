@@ -481,6 +481,69 @@ func TestWhatAnArchiveHas(t *testing.T) {
 	}
 }
 
+// An agent that works while it is exported has all of its history in the archive, once, and an
+// item that is done only with the turn in which it was.
+func TestAnAgentIsExportedWhileItWorks(t *testing.T) {
+	f := open(t)
+	id := colleague(t, f, "Ops", record.State{})
+	dir := f.folder(id)
+	put := func(rel, text string) {
+		path := filepath.Join(dir, rel)
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
+	}
+	agents, err := os.OpenRoot(filepath.Join(f.Root, "agents"))
+	must(t, err)
+	defer agents.Close()
+
+	for _, first := range []string{"history/000001.jsonl", "history.jsonl"} {
+		must(t, os.RemoveAll(filepath.Join(dir, "history")))
+		put("history/000001.jsonl", "{\"n\":1}\n")
+		put("history.jsonl", "{\"n\":2}\n")
+		rotate := func() {
+			must(t, os.Rename(filepath.Join(dir, "history.jsonl"), filepath.Join(dir, "history/000002.jsonl")))
+			put("history.jsonl", "{\"n\":3}\n")
+		}
+		var b bytes.Buffer
+		must(t, ExportFrom(agents, id, &b, func(file string, data []byte) ([]byte, error) {
+			if file == first && !disk.Exists(filepath.Join(dir, "history/000002.jsonl")) {
+				rotate()
+			}
+			return data, nil
+		}))
+		got := names(t, b.Bytes())
+		all := got[id+"/history/000001.jsonl"] + got[id+"/history/000002.jsonl"] + got[id+"/history.jsonl"]
+		if !strings.HasPrefix(all, "{\"n\":1}\n{\"n\":2}\n") || strings.Count(all, "{\"n\":2}") != 1 {
+			t.Errorf("rotated after %s was read: the history is %q", first, all)
+		}
+	}
+
+	put("history.jsonl", "{\"n\":1}\n")
+	put("inbox.jsonl", "waits\n")
+	var b bytes.Buffer
+	must(t, ExportFrom(agents, id, &b, func(file string, data []byte) ([]byte, error) {
+		if file == "history.jsonl" { // now the turn comes, and then the item is done
+			put("history.jsonl", "{\"n\":1}\nturn\n")
+			put("inbox.jsonl", "waits\ndone\n")
+		}
+		return data, nil
+	}))
+	if got := names(t, b.Bytes()); got[id+"/inbox.jsonl"] != "waits\n" && !strings.Contains(got[id+"/history.jsonl"], "turn") {
+		t.Errorf("the item is done without its turn: %q, %q", got[id+"/inbox.jsonl"], got[id+"/history.jsonl"])
+	}
+
+	var order []string
+	for r := tar.NewReader(&b); ; {
+		h, err := r.Next()
+		if err != nil {
+			break
+		}
+		order = append(order, h.Name)
+	}
+	if last := order[len(order)-1]; last != id+"/state.json" {
+		t.Errorf("%s is the last file: an archive that is cut before it must not be whole", last)
+	}
+}
+
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, os.ErrClosed }
