@@ -117,7 +117,7 @@ var imports = map[string][]string{
 	"engine/changes": {"engine/beneath", "engine/crash", "engine/disk", "engine/record", "engine/sensitive"},
 	"engine/folders": {"engine/address", "engine/beneath", "engine/crash", "engine/disk", "engine/event", "engine/fault", "engine/finding",
 		"engine/inbox", "engine/lazyregexp", "engine/message", "engine/permission", "engine/record", "engine/tarball"},
-	"engine/cluster":             {"engine/address", "engine/disk", "engine/inbox", "engine/message"},
+	"engine/cluster":             {"engine/address", "engine/crash", "engine/disk", "engine/inbox", "engine/message"},
 	"engine/cluster/server":      {},
 	"engine/cluster/clustertest": {},
 	"engine/backup":              {"engine/beneath", "engine/crash", "engine/disk", "engine/tarball"},

@@ -269,20 +269,30 @@ func (c *cards) restore(ctx context.Context) {
 	for id, a := range c.Agents() {
 		data, err := json.Marshal(card{a.Handle, a.Descriptor, a.Ended})
 		if err == nil {
-			_, err = c.first(ctx, handleKey+a.Handle, id)
+			err = c.again(ctx, handleKey+a.Handle, id)
 		}
 		if err == nil {
-			_, err = c.first(ctx, numberKey+id, a.Handle)
+			err = c.again(ctx, numberKey+id, a.Handle)
 		}
 		if key := a.Descriptor.Key(); err == nil && key != "" {
-			_, err = c.first(ctx, ownerKey+sum([]byte(key)), id)
+			err = c.again(ctx, ownerKey+sum([]byte(key)), id)
 		}
 		if err == nil {
-			_, err = c.first(ctx, cardKey+id, string(data))
+			err = c.again(ctx, cardKey+id, string(data))
 		}
 		if err != nil {
 			c.notes.Info("the card of an agent is not written again yet", "agent", id, "err", err)
 			return
 		}
 	}
+}
+
+// again writes a value under a key that the bucket has never had. One that was removed stays so:
+// this machine was away, and has not heard of it yet.
+func (c *cards) again(ctx context.Context, key, value string) error {
+	_, err := c.keep.handles.agents.Update(ctx, key, []byte(value), 0)
+	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return nil
+	}
+	return err
 }

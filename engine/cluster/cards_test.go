@@ -2,10 +2,13 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +19,9 @@ import (
 
 	"daycare/engine/address"
 	"daycare/engine/cluster/clustertest"
+	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
+	"daycare/engine/message"
 )
 
 func ignoreMet(address.Meta, bool) {}
@@ -138,6 +143,12 @@ func TestRetiredAgents(t *testing.T) {
 		t.Errorf("the handle was given again: %q, %v", handle, err)
 	}
 
+	if err := os.Rename(filepath.Join(b.root, "away", m.ID), b.folder(m.ID)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Acquire(m.ID); !errors.Is(err, message.ErrUnknownAgent) || disk.Exists(b.folder(m.ID)) {
+		t.Errorf("a folder that was left over makes a removed agent again: %v", err)
+	}
 	b.make(m.ID)
 	add(t, b.open(m.ID, "history.jsonl"), "new")
 	b.own(m.ID)
@@ -228,6 +239,90 @@ func TestRequests(t *testing.T) {
 	}
 	if _, err := a.Ask("nobody", nil, r); err == nil {
 		t.Error("a machine that is not there answers")
+	}
+}
+
+// An export of which a step fails leaves no workspace that has some of the agents, and can be
+// tried again.
+func TestFailedExports(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a := newHost(t, s)
+	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
+	m := address.Meta{ID: cuid2.Generate(), Handle: "0/", Descriptor: d}
+	a.make(m.ID)
+	a.own(m.ID)
+	add(t, a.open(m.ID, "history.jsonl"), "1")
+	if err := a.Announce(m, false); err != nil {
+		t.Fatal(err)
+	}
+	file := cuid2.Generate()
+	err := errors.Join(a.Keep("file."+file+".reference", []byte(`{"name":"a.txt"}`)), a.Keep("file."+file+".content", []byte("text")))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	export := func(root string) error {
+		_, err := Export(t.Context(), Config{Servers: []string{s.ClientURL()}, Root: root, Volume: disk.NewVolume(root), Covers: covered,
+			Log: slog.New(slog.DiscardHandler)})
+		return err
+	}
+	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+		root := t.TempDir()
+		return func() error {
+			failed := export(root)
+			if !disk.Exists(filepath.Join(root, "agents")) { // else it is whole
+				if err := export(root); err != nil {
+					t.Errorf("after %v: %v", failed, err)
+				}
+			}
+			for path, want := range map[string]string{"agents/" + m.ID + "/history.jsonl": "1\n", "files/" + file + "__a.txt": "text"} {
+				if data, err := os.ReadFile(filepath.Join(root, path)); err != nil || string(data) != want {
+					t.Errorf("after %v %s has %q, %v", failed, path, data, err)
+				}
+			}
+			return failed
+		}
+	}, "export.unlink")
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "agents"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := export(root); err == nil {
+		t.Error("exported over a folder of agents")
+	}
+}
+
+// A machine that was away while an agent was removed does not bring it back.
+func TestRestoreBringsNothingBack(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
+	m := address.Meta{ID: cuid2.Generate(), Handle: "0/", Descriptor: d}
+	if id, err := a.Claim(d.Key(), m.ID); err != nil || id != m.ID {
+		t.Fatal(id, err)
+	}
+	if handle, err := a.Number(m.Handle, m.ID); err != nil || handle != m.Handle {
+		t.Fatal(handle, err)
+	}
+	a.make(m.ID)
+	a.own(m.ID)
+	if err := a.Announce(m, false); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the other machine knows it", func() bool { return len(b.Agents()) == 1 })
+	if err := a.Retire(m.ID); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the other machine has heard of it", func() bool { return len(b.Agents()) == 0 })
+
+	late := &cards{keep: b.cards.keep, notes: b.cards.notes, known: map[string]card{m.ID: {Handle: m.Handle, Descriptor: d}}}
+	late.restore(t.Context())
+	now := &cards{keep: b.cards.keep, notes: b.cards.notes, known: map[string]card{}}
+	if err := now.load(t.Context()); err != nil || len(now.known) > 0 {
+		t.Errorf("the cluster has the agent %v again, %v", now.known, err)
+	}
+	if id, err := b.Claim(d.Key(), "another"); err != nil || id != "another" {
+		t.Errorf("the address leads to %s, %v", id, err)
 	}
 }
 

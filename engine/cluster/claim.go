@@ -72,16 +72,15 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 			return errors.Join(&message.Elsewhere{Node: head.owner}, err)
 		}
 
-		if (head.seq == 0 || head.retired) && !disk.Exists(n.folder(agent)) {
-			return fmt.Errorf("%w: only another machine has the folder of %s", disk.ErrAway, agent)
+		segments, err := n.opening(agent, head)
+		if err != nil {
+			return err
 		}
-
 		// Before the claim: the list may name too many, never too few.
 		if err := n.presence.took(ctx, agent); err != nil {
 			return err
 		}
-		m := logged{n: head.n + 1, owner: n.boot, id: cuid2.Generate()}
-		m.body = encode([]segment{{Op: opClaim}})
+		m := logged{n: head.n + 1, owner: n.boot, id: cuid2.Generate(), body: encode(segments)}
 		seq, err := n.publishOnce(ctx, agent, head.seq, m)
 		if _, refused := errors.AsType[*wrongSequence](err); refused {
 			select {
@@ -95,8 +94,38 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 			return err
 		}
 
-		return n.own(ctx, agent, head, place{seq, m.n})
+		return n.own(ctx, agent, head, place{seq, m.n}, segments)
 	}
+}
+
+// begins reports whether a log is to begin with the message that is appended to it next.
+func (l logged) begins() bool { return l.seq == 0 || l.retired }
+
+// opening is what a claim appends to a log that ends with head. A log begins with all that its
+// folder has: one with a claim alone, as a crash would leave it, would be an agent without files
+// for whoever reads it next.
+func (n *Node) opening(agent string, head logged) ([]segment, error) {
+	claim := segment{Op: opClaim}
+	if !head.begins() {
+		return []segment{claim}, nil
+	}
+	if !disk.Exists(n.folder(agent)) {
+		return nil, fmt.Errorf("%w: only another machine has the folder of %s", disk.ErrAway, agent)
+	}
+	removed, err := n.outlived(agent, head)
+	if err != nil {
+		return nil, err
+	}
+	if removed {
+		return nil, fmt.Errorf("%w: %s was removed on another machine", message.ErrUnknownAgent, agent)
+	}
+	found, err := n.list(n.folder(agent))
+	if err != nil {
+		return nil, err
+	}
+	whole, err := n.fit(append([]segment{{Op: opSnapshot}}, all(found)...))
+
+	return append([]segment{claim}, whole...), err
 }
 
 // publishOnce publishes a message and, if the answer is lost, finds out whether it is there.
@@ -121,19 +150,20 @@ func (l links) publishOnce(ctx context.Context, agent string, expect uint64, m l
 	}
 }
 
-// own makes the folder of a unit that was just claimed, and the unit. head is the message
-// before the claim.
-func (n *Node) own(ctx context.Context, agent string, head logged, at place) error {
+// own makes the folder of a unit that was just claimed with segments, and the unit. head is the
+// message before the claim.
+func (n *Node) own(ctx context.Context, agent string, head logged, at place, segments []segment) error {
 	dir := n.folder(agent)
-	old, marked, err := n.readMark(dir)
+	old, marked, err := n.takeMark(dir)
 	if err != nil {
 		return err
 	}
 
 	u := &unit{node: n, agent: agent, place: at, files: map[string]*copied{}}
 	switch {
-	case head.seq == 0, head.retired: // it is not in the cluster: what is here is all there is
-	case marked && old.Seq == head.seq && old.N == head.n:
+	case head.begins(): // what is here is all there is
+		u.note(segments)
+	case marked && !old.Owned && old.Seq == head.seq && old.N == head.n:
 		if u.files, err = n.asItWas(dir, old); err != nil {
 			return err
 		}
@@ -160,6 +190,8 @@ func (n *Node) own(ctx context.Context, agent string, head logged, at place) err
 			return err
 		}
 	}
+
+	n.writeMark(agent, mark{Seq: at.last, N: at.n, Owned: true})
 
 	n.units.mu.Lock()
 	defer n.units.mu.Unlock()

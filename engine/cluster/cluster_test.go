@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"daycare/engine/cluster/clustertest"
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/fault"
 	"daycare/engine/inbox"
@@ -321,5 +322,139 @@ func TestHostileNames(t *testing.T) {
 	log := []logged{{seq: 1, n: 1, body: encode([]segment{content(opPut, "../../x", 0, []byte("y"))})}}
 	if _, err := fold(t.Context(), nil, log, covered); !errors.Is(err, errDamaged) {
 		t.Errorf("a file outside of the folder: %v", err)
+	}
+}
+
+// However much was edited by hand, an agent is given up with all of it.
+func TestGivenUpWithManyEdits(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	a.make("one/blobs")
+	a.own("one")
+	text := strings.Repeat("x", inlineMost-10)
+	for i := range 30 {
+		if err := os.WriteFile(a.path("one", fmt.Sprintf("blobs/%d", i)), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.Release("one", false)
+	if err := b.Acquire("one"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 30 {
+		if data, err := os.ReadFile(b.path("one", fmt.Sprintf("blobs/%d", i))); err != nil || string(data) != text {
+			t.Errorf("an edit has %d bytes, %v", len(data), err)
+		}
+	}
+}
+
+// cut is a store that takes a number of messages and then no more, as if the machine died there.
+type cut struct {
+	store
+	left int
+	took chan struct{} // closed with the last one
+}
+
+func (c *cut) publish(ctx context.Context, unit string, expect uint64, m logged) (uint64, error) {
+	if c.left == 0 {
+		return 0, errors.New("no answer")
+	}
+	seq, err := c.store.publish(ctx, unit, expect, m)
+	if c.left--; c.left == 0 {
+		close(c.took)
+	}
+	return seq, err
+}
+
+// A machine that dies right after its first claim of an agent has brought all of it into the
+// cluster, or nothing: the agent is not one without files.
+func TestKilledAfterTheFirstClaim(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	a.make("one")
+	if err := os.WriteFile(a.path("one", "history.jsonl"), []byte("1\n2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	took := make(chan struct{})
+	a.store = &cut{a.store, 1, took}
+	done := make(chan error, 1)
+	go func() { done <- a.Acquire("one") }()
+	<-took
+	a.die()
+	<-done
+
+	b.own("one")
+	if got := b.lines("one", "history.jsonl"); !slices.Equal(got, []string{"1", "2"}) {
+		t.Errorf("history is %q", got)
+	}
+}
+
+// However a claim ends, what was new in the folder that was there is kept.
+func TestAnEditSurvivesAFailedClaim(t *testing.T) {
+	for _, failed := range []string{"eacces@claim.rename#1", "eacces@claim.rename#2", "eacces@claim.rename#2:100",
+		"eacces@claim.rename#3"} {
+		t.Run(failed, func(t *testing.T) {
+			s := clustertest.Serve(t, t.TempDir(), 0)
+			a, b := newHost(t, s), newHost(t, s)
+			a.make("one")
+			a.own("one")
+			a.Release("one", false)
+			b.own("one")
+			b.Release("one", false)
+			if err := os.WriteFile(a.path("one", "state.json"), []byte("edited"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			met := crash.Arm(t, failed)
+			err := a.Acquire("one")
+			if len(met()) == 0 {
+				t.Fatalf("nothing failed: %v", err)
+			}
+			if err == nil {
+				a.Release("one", false)
+				b.own("one")
+				b.Release("one", false)
+			}
+			crash.Arm(t, "")
+			// As the next start does.
+			left, err := filepath.Glob(filepath.Join(a.root, "agents", ".new-*"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, dir := range left {
+				os.RemoveAll(dir)
+			}
+			kept, err := filepath.Glob(filepath.Join(a.root, "a*", "one*", "state.json"))
+			if err != nil || len(kept) != 1 {
+				t.Errorf("the edit is in %q, %v", kept, err)
+			}
+
+			a.own("one")
+			if data, err := os.ReadFile(filepath.Join(a.root, "away", "one", "state.json")); err != nil || string(data) != "edited" {
+				t.Errorf("the edit was not kept: %q, %v", data, err)
+			}
+		})
+	}
+}
+
+// A folder that was built from a log is on the disk before it is the agent's: what a power cut
+// takes of it must not count as an edit by hand.
+func TestABuiltFolderIsDurable(t *testing.T) {
+	for _, failed := range []string{"eio@claim.sync#1", "eio@claim.sync#2", "eio@claim.dirsync#1", "eio@claim.dirsync#2"} {
+		t.Run(failed, func(t *testing.T) {
+			s := clustertest.Serve(t, t.TempDir(), 0)
+			a, b := newHost(t, s), newHost(t, s)
+			a.make("one/blobs")
+			for _, name := range []string{"state.json", "blobs/1"} {
+				if err := os.WriteFile(a.path("one", name), []byte(name), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			a.own("one")
+			a.Release("one", false)
+			crash.Arm(t, failed)
+			if err := b.Acquire("one"); !errors.Is(err, disk.ErrFailed) || disk.Exists(b.folder("one")) {
+				t.Errorf("acquired with %v; there is a folder: %v", err, disk.Exists(b.folder("one")))
+			}
+		})
 	}
 }

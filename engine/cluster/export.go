@@ -30,11 +30,15 @@ func Export(ctx context.Context, c Config) (int, error) {
 		return 0, err
 	}
 
-	w := &workingCopy{root: c.Root, vol: c.Volume, covers: c.Covers, log: c.Log}
 	agents := filepath.Join(c.Root, "agents")
 	if disk.Exists(agents) {
 		return 0, fmt.Errorf("%s is there already\nexport to a folder of its own", agents)
 	}
+	w := &workingCopy{root: filepath.Join(c.Root, partName), vol: c.Volume, covers: c.Covers, log: c.Log}
+	if err := c.Volume.RemoveAll("export", w.root); err != nil {
+		return 0, err
+	}
+	defer c.Volume.RemoveAll("export", w.root) // it is empty by then, or of no use
 	var handles bytes.Buffer
 	n := 0
 	for id, a := range all.Agents() {
@@ -49,14 +53,23 @@ func Export(ctx context.Context, c Config) (int, error) {
 		n++
 	}
 
-	if err := c.Volume.MkdirAll(agents); err != nil {
+	part := filepath.Join(w.root, "agents")
+	if err := c.Volume.MkdirAll(part); err != nil {
 		return n, err
 	}
-	if err := c.Volume.WriteFile("handles", filepath.Join(agents, "handles.jsonl"), handles.Bytes()); err != nil {
+	if err := c.Volume.WriteFile("handles", filepath.Join(part, "handles.jsonl"), handles.Bytes()); err != nil {
 		return n, err
 	}
-	return n, w.exportFiles(ctx, s)
+	if err := exportFiles(ctx, s, c); err != nil {
+		return n, err
+	}
+
+	return n, c.Volume.Rename("export", part, agents)
 }
+
+// partName is the folder in which the agents are until all are there: some of them alone would
+// look like a workspace.
+const partName = ".export"
 
 // exported is a line of handles.jsonl.
 type exported struct {
@@ -97,13 +110,13 @@ func (w *workingCopy) export(ctx context.Context, s *natsStore, id string) error
 }
 
 // exportFiles writes the attachments that agents were sent.
-func (w *workingCopy) exportFiles(ctx context.Context, s *natsStore) error {
+func exportFiles(ctx context.Context, s *natsStore, c Config) error {
 	list, err := s.handles.objects.List(ctx)
 	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
 		return fmt.Errorf("list attachments: %w", err)
 	}
-	dir := filepath.Join(w.root, "files")
-	if err := w.vol.MkdirAll(dir); err != nil {
+	dir := filepath.Join(c.Root, "files")
+	if err := c.Volume.MkdirAll(dir); err != nil {
 		return err
 	}
 
@@ -126,10 +139,10 @@ func (w *workingCopy) exportFiles(ctx context.Context, s *natsStore) error {
 		if err != nil {
 			return fmt.Errorf("read attachment %s: %w", id, err)
 		}
-		if err := w.vol.WriteFile("export", filepath.Join(dir, id+"__"+ref.Name), content); err != nil {
+		if err := c.Volume.WriteFile("export", filepath.Join(dir, id+"__"+ref.Name), content); err != nil {
 			return err
 		}
-		if err := w.vol.WriteFile("export", filepath.Join(dir, id+".json"), append(line, '\n')); err != nil {
+		if err := c.Volume.WriteFile("export", filepath.Join(dir, id+".json"), append(line, '\n')); err != nil {
 			return err
 		}
 	}

@@ -15,15 +15,16 @@ import (
 	"daycare/engine/disk"
 )
 
-// markName is the name of the file in a folder that says which state of the unit it is. It
-// is there only while nobody on this machine owns the unit.
+// markName is the name of the file in a folder that says which state of the unit it is. A folder
+// without one is new to the cluster.
 const markName = ".replica"
 
 // A mark is what is in it.
 type mark struct {
-	Seq   uint64           `json:"seq"`   // of the message with which the unit was released
-	N     uint64           `json:"n"`     // its number
-	Files map[string]stamp `json:"files"` // what the folder had
+	Seq   uint64           `json:"seq"`             // of the message with which the unit was claimed, or released
+	N     uint64           `json:"n"`               // its number
+	Files map[string]stamp `json:"files,omitempty"` // what the folder had
+	Owned bool             `json:"owned,omitempty"` // it was not released: a process works on it, or died
 }
 
 // A stamp is a content, by its size in bytes and its SHA-256.
@@ -65,36 +66,52 @@ func (w *workingCopy) list(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// readMark reads the mark of a folder and removes it; ok is false if there is none.
-func (w *workingCopy) readMark(dir string) (m mark, ok bool, err error) {
-	path := filepath.Join(dir, markName)
-	data, err := os.ReadFile(path)
+// takeMark reads the mark of a folder and removes it; ok is false if there is none.
+func (w *workingCopy) takeMark(dir string) (m mark, ok bool, err error) {
+	if m, ok, err = readMark(dir); err == nil {
+		err = w.vol.Remove("claim", filepath.Join(dir, markName))
+	}
+	return m, ok, err
+}
+
+// readMark reads the mark of a folder; ok is false if there is none.
+func readMark(dir string) (m mark, ok bool, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, markName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return mark{}, false, nil
 	}
-	if err != nil {
-		return mark{}, false, err
-	}
-	if err := w.vol.Remove("claim", path); err != nil {
-		return mark{}, false, err
-	}
-
-	return m, json.Unmarshal(data, &m) == nil, nil
+	return m, err == nil && json.Unmarshal(data, &m) == nil, err
 }
 
 // writeMark notes that a folder is the state of its unit at a place. It makes no barrier: a
 // folder without a mark is built again.
-func (w *workingCopy) writeMark(dir string, at place, files map[string]*copied) error {
-	m := mark{Seq: at.last, N: at.n, Files: map[string]stamp{}}
-	for name, c := range files {
-		m.Files[name] = stamp{c.size, c.sum()}
-	}
+func (w *workingCopy) writeMark(agent string, m mark) {
+	dir := w.folder(agent)
 	data, err := json.Marshal(m)
-	if err != nil {
-		return err
+	if err == nil {
+		err = w.vol.WriteDraft("claim", filepath.Join(dir, markName), append(data, '\n'))
 	}
+	if err != nil {
+		w.log.Info("folder not marked", "agent", agent, "err", err)
+	}
+}
 
-	return w.vol.WriteDraft("claim", filepath.Join(dir, markName), append(data, '\n'))
+// unmark makes the folder of an agent that was removed, wherever in the trash it is, one that is
+// new to the cluster should it come back.
+func (w *workingCopy) unmark(agent string) error {
+	removed, err := disk.Glob(filepath.Join(w.root, "trash"), "*-"+agent)
+	for _, dir := range removed {
+		err = errors.Join(err, w.vol.Remove("claim", filepath.Join(dir, markName)))
+	}
+	return err
+}
+
+func stamps(files map[string]*copied) map[string]stamp {
+	noted := make(map[string]stamp, len(files))
+	for name, c := range files {
+		noted[name] = stamp{c.size, c.sum()}
+	}
+	return noted
 }
 
 // differences are the segments that bring the log of a unit to what its folder has.
@@ -133,7 +150,7 @@ func (w *workingCopy) build(ctx context.Context, s store, agent string, files ma
 	if err := w.vol.MkdirAll(temp); err != nil {
 		return nil, err
 	}
-	defer w.vol.RemoveAll("claim", temp) // it has its name by then, or is of no use
+	defer w.vol.RemoveAll("claim", temp) // it has its place by then, or is of no use
 
 	have := map[string]*copied{}
 	for name, f := range files {
@@ -150,39 +167,82 @@ func (w *workingCopy) build(ctx context.Context, s store, agent string, files ma
 		}
 		have[name] = newCopied(data)
 	}
+	if err := w.sync(temp, files); err != nil {
+		return nil, err
+	}
 
-	return have, w.publish(agent, temp, dir, old, marked)
+	states := []map[string]stamp{stamps(have)}
+	if marked {
+		states = append(states, old.Files)
+	}
+
+	return have, w.publish(agent, temp, dir, states)
+}
+
+// sync makes a folder that was built durable. What a power cut took of it would count as an edit
+// by hand once the folder is given up.
+func (w *workingCopy) sync(temp string, files map[string]file) error {
+	dirs := map[string]bool{temp: true}
+	for name := range files {
+		path := filepath.Join(temp, filepath.FromSlash(name))
+		if err := w.vol.SyncFile("claim.sync", path); err != nil {
+			return err
+		}
+		dirs[filepath.Dir(path)] = true
+	}
+	for dir := range dirs {
+		if err := w.vol.SyncDir("claim.dirsync", dir); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // publish puts a folder that was built in the place of the one that is there, in one step
-// where the file system can: the engine must not see that the agent has none.
-func (w *workingCopy) publish(agent, temp, dir string, old mark, marked bool) error {
-	if disk.Exists(dir) {
-		swapped, err := w.vol.Swap("claim", temp, dir)
-		if err != nil {
-			return err
-		}
-		if swapped {
-			return w.setAside(agent, temp, old, marked)
-		}
-		if err := w.setAside(agent, dir, old, marked); err != nil {
+// where the file system can: the engine must not see that the agent has none. With that step the
+// old one is in away/, so that neither a kill nor an error loses what is new in it: what is in
+// none of the states that the log has.
+func (w *workingCopy) publish(agent, temp, dir string, states []map[string]stamp) error {
+	if !disk.Exists(dir) {
+		return w.vol.Rename("claim", temp, dir)
+	}
+	aside := filepath.Join(w.root, "away", agent+".claimed")
+	if err := w.vol.MkdirAll(filepath.Dir(aside)); err != nil {
+		return err
+	}
+	if disk.Exists(aside) { // of a claim that was cut
+		if err := w.moveAway(agent, aside); err != nil {
 			return err
 		}
 	}
-
-	return w.vol.Rename("claim", temp, dir)
-}
-
-// setAside moves the old folder of an agent away, or removes it if nothing in it is new.
-func (w *workingCopy) setAside(agent, dir string, old mark, marked bool) error {
-	found, err := w.list(dir)
+	if err := w.vol.Shift("claim", temp, aside); err != nil {
+		return err
+	}
+	swapped, err := w.vol.Swap("claim", aside, dir)
 	if err != nil {
 		return err
 	}
-	if marked && sameAs(found, old.Files) {
-		return w.vol.RemoveAll("claim", dir)
+	if !swapped { // the file system cannot
+		err = errors.Join(w.vol.Shift("claim", aside, temp), w.vol.Shift("claim", dir, aside), w.vol.Rename("claim", temp, dir))
+	}
+	if err != nil {
+		return err
 	}
 
+	if err := w.setAside(agent, aside, states); err != nil {
+		w.log.Warn("an old folder of an agent is not set aside yet", "agent", agent, "folder", aside, "err", err)
+	}
+
+	return nil
+}
+
+// setAside keeps the old folder of an agent, or removes it if nothing in it is new.
+func (w *workingCopy) setAside(agent, dir string, states []map[string]stamp) error {
+	found, err := w.list(dir)
+	if err == nil && slices.ContainsFunc(states, func(noted map[string]stamp) bool { return sameAs(found, noted) }) {
+		return w.vol.RemoveAll("claim", dir)
+	}
 	return w.moveAway(agent, dir)
 }
 
@@ -225,4 +285,28 @@ func (n *Node) part(agent string) {
 	if err := n.moveAway(agent, dir); err != nil {
 		n.log.Warn("the folder of a removed agent is still there", "agent", agent, "folder", dir, "err", err)
 	}
+}
+
+// Removed reports whether an agent was removed on another machine, while this one had a folder of
+// it and was off; the folder is moved away then. One without a mark was put there since: it is a new
+// agent.
+func (n *Node) Removed(ctx context.Context, agent string) (bool, error) {
+	head, err := n.store.last(ctx, agent)
+	if err != nil {
+		return false, err
+	}
+	return n.outlived(agent, head)
+}
+
+// outlived is Removed of an agent whose log ends with head.
+func (w *workingCopy) outlived(agent string, head logged) (bool, error) {
+	if !head.retired {
+		return false, nil
+	}
+	old, marked, err := readMark(w.folder(agent))
+	if err != nil || !marked || old.N >= head.n {
+		return false, err
+	}
+
+	return true, w.moveAway(agent, w.folder(agent))
 }

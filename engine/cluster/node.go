@@ -336,9 +336,13 @@ func (n *Node) release(u *unit, open bool) error {
 	u.mu.Lock()
 	segments := differences(u.files, found)
 	u.mu.Unlock()
-	if segments, err = n.fit(append(segments, segment{Op: opRelease, Open: open})); err != nil {
+	if segments, err = n.fit(segments); err == nil && len(encode(segments)) > bodyMost {
+		segments, err = n.fit(append([]segment{{Op: opSnapshot}}, all(found)...)) // much was edited by hand
+	}
+	if err != nil {
 		return err
 	}
+	segments = append(segments, segment{Op: opRelease, Open: open})
 	select {
 	case err = <-u.begin(&commit{segments: segments, ending: ending{released: true}}):
 	case <-time.After(releaseFor):
@@ -351,9 +355,7 @@ func (n *Node) release(u *unit, open bool) error {
 	u.mu.Lock()
 	at, files := u.place, u.files
 	u.mu.Unlock()
-	if err := n.writeMark(dir, at, files); err != nil {
-		n.log.Info("folder not marked", "agent", u.agent, "err", err)
-	}
+	n.writeMark(u.agent, mark{Seq: at.last, N: at.n, Files: stamps(files)})
 	return n.presence.gaveUp(n.ctx, u.agent, open)
 }
 
@@ -368,6 +370,7 @@ func (n *Node) Retire(agent string) error {
 	if n.Away() {
 		return disk.ErrAway
 	}
+	unmarked := n.unmark(agent)
 	if err := u.commit(&commit{segments: []segment{{Op: opSnapshot}}, ending: ending{released: true, retired: true}}); err != nil {
 		return err
 	}
@@ -382,7 +385,7 @@ func (n *Node) Retire(agent string) error {
 	}
 	n.units.mu.Unlock()
 
-	return errors.Join(n.presence.gaveUp(n.ctx, agent, false), n.cards.withdraw(agent))
+	return errors.Join(unmarked, n.presence.gaveUp(n.ctx, agent, false), n.cards.withdraw(agent))
 }
 
 // Away is that of disk.Replica.

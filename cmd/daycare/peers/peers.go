@@ -97,7 +97,7 @@ func Join(ctx context.Context, p Place, c config.Cluster, to []string) (*Machine
 		return nil, err
 	}
 	m := &Machines{Place: p, node: node}
-	if err := errors.Join(m.meet(), m.remember(c.Servers)); err != nil {
+	if err := errors.Join(m.meet(ctx), m.remember(c.Servers)); err != nil {
 		m.Close()
 		return nil, err
 	}
@@ -124,8 +124,11 @@ func Membership(home string) ([]string, error) {
 	if err == nil {
 		err = json.Unmarshal(data, &m)
 	}
+	if err == nil && len(m.Servers) == 0 {
+		err = errors.New("it names no servers\nwrite them there, or remove the file to have the agents of this workspace work alone")
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", fileName, err)
+		return nil, fmt.Errorf("read %s: %w", filepath.Join(home, fileName), err)
 	}
 
 	return m.Servers, nil
@@ -140,7 +143,7 @@ func (m *Machines) remember(servers []string) error {
 }
 
 // meet brings together the agents that are known here and those of the cluster.
-func (m *Machines) meet() error {
+func (m *Machines) meet(ctx context.Context) error {
 	known := m.node.Agents()
 	before, err := Membership(m.Home)
 	if err != nil {
@@ -159,6 +162,14 @@ func (m *Machines) meet() error {
 
 	for _, a := range m.Index.All() {
 		if _, ok := known[a.ID]; ok {
+			continue
+		}
+		removed, err := m.node.Removed(ctx, a.ID)
+		if err != nil {
+			return err
+		}
+		if removed {
+			m.Index.Forget(a.ID)
 			continue
 		}
 		id, handle := a.ID, a.Handle
