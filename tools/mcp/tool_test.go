@@ -286,7 +286,7 @@ func TestManyToolsAreBehindASearch(t *testing.T) {
 // Of servers that nobody has seen yet few are started at once, each once, and none stays where
 // there are many. A prompt names some of them alone.
 func TestManyServersAreMetAFewAtATime(t *testing.T) {
-	const many = 100
+	const many = 1000
 	var mu sync.Mutex
 	running, most, starts := 0, 0, 0
 	w := newWorld(t)
