@@ -110,6 +110,26 @@ func TestSetupLater(t *testing.T) {
 	})
 }
 
+// Whoever writes to the agent while services are offered writes to the agent.
+func TestTypingLeavesTheSetup(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d0, written := newcomer(1)
+		drive(t, d0, 80, 24, func(d *driver) {
+			d.shows("Which model service do you want to use?")
+			d.press("up")
+			d.hides("…")
+			d.write("just 1 question")
+			d.hides("Which model service do you want to use?")
+			d.shows("› just 1 question", "later: /setup")
+			d.press("enter")
+			d.hides("› just 1 question")
+		})
+		if len(*written) > 0 {
+			t.Errorf("written: %+v", *written)
+		}
+	})
+}
+
 // A daemon that was started before the key was set goes on without it: the UI says so.
 func TestUINamesTheKeyThatTheDaemonLacks(t *testing.T) {
 	bubble(t, func(t *testing.T) {

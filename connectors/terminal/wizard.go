@@ -69,9 +69,9 @@ func (w *wizard) choose(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	case "esc":
 		m.screen.say("later: /setup, or daycare init")
 		return true, nil
-	case "up", "k", "shift+tab":
+	case "up", "shift+tab":
 		w.at = max(0, w.at-1)
-	case "down", "j", "tab":
+	case "down", "tab":
 		w.at = min(w.at+1, len(w.offers)-1)
 	case "enter":
 		return false, w.chosen(m)
@@ -79,6 +79,11 @@ func (w *wizard) choose(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 		if n := strings.IndexAny("123456789", name); len(name) == 1 && n >= 0 && n < len(w.offers) {
 			w.at = n
 			return false, w.chosen(m)
+		}
+		if k.Text != "" { // somebody writes to the agent: Enter must choose nothing then
+			m.over = nil
+			m.screen.say("later: /setup, or daycare init")
+			return true, m.key(k)
 		}
 	}
 	return false, nil
@@ -233,7 +238,7 @@ func (w *wizard) lines(m *Model, width, height int) []string {
 			}
 			line := itoa(i+1) + "  " + cell(o.Label, room)
 			if i == w.at {
-				out = append(out, t.Selected.Render(cell(" ▌ "+line+" "+o.Note, width)))
+				out = append(out, t.Selected.Render(cell(strings.TrimRight(" ▌ "+line+" "+o.Note, " "), width)))
 				continue
 			}
 			out = append(out, "   "+line+" "+t.Dim.Render(cellMax(o.Note, max(1, width-50))))

@@ -46,7 +46,7 @@ func ls(c *term.App) *cobra.Command {
 			Table: func(list []event.Service) (t term.Table, _ error) {
 				t.Row("ID", "TYPE", "STATE", "TOOLS")
 				for _, s := range list {
-					t.Row(s.ID, s.Type, s.State, term.OneLine(term.Join("  ", s.Detail, s.LastError), 300))
+					t.Row(s.ID, s.Type, s.State, term.Cause(term.Join("  ", s.Detail, s.LastError), 300))
 				}
 				return t, nil
 			}}),

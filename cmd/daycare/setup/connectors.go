@@ -58,7 +58,7 @@ func connectorsLs(c *term.App) *cobra.Command {
 			var t term.Table
 			t.Row("ID", "TYPE", "STATE", "SINCE", "NEXT TRY", "LAST ERROR")
 			for _, k := range s.Connectors {
-				why := term.OneLine(strings.ReplaceAll(k.LastError, "\n", "; "), 80)
+				why := term.Cause(k.LastError, 80)
 				t.Row(k.ID, k.Type, k.State, clock(k.Since), clock(k.NextTry), why)
 			}
 

@@ -65,3 +65,8 @@ func OneLine(s string, n int) string {
 	}
 	return string([]rune(s)[:n-1]) + "…"
 }
+
+// Cause is an error and its advice, which have a line each, on one line of at most n runes.
+func Cause(err string, n int) string {
+	return OneLine(strings.ReplaceAll(strings.TrimSpace(err), "\n", "; "), n)
+}

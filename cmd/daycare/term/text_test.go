@@ -63,3 +63,13 @@ func TestExplain(t *testing.T) {
 		}
 	}
 }
+
+// An error and its advice are apart on one line, too.
+func TestCauseIsOneLine(t *testing.T) {
+	if got := Cause("no token\nget one, then: daycare auth set x\n", 80); got != "no token; get one, then: daycare auth set x" {
+		t.Errorf("%q", got)
+	}
+	if got := Cause("no token\nget one", 10); got != "no token;…" {
+		t.Errorf("%q", got)
+	}
+}
