@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -36,11 +37,15 @@ func (r webPage) atStart() *control.Listener {
 	}
 	var l *control.Listener
 	if r.shown.address == "" {
+		var note string
 		var err error
-		if l, err = r.listen(); err != nil {
+		if l, note, err = r.listen(); err != nil {
 			r.log.Warn("the page is not served", "err", err)
 			r.notes = append(r.notes, fmt.Sprintf("%v; %s", err, otherAddress))
 			return nil
+		}
+		if note != "" {
+			r.notes = append(r.notes, note)
 		}
 		r.shown.address = l.URL
 	}
@@ -56,7 +61,7 @@ func (r webPage) open(ctx context.Context) (string, error) {
 	if r.shown.address != "" {
 		return r.shown.address, nil
 	}
-	l, err := r.listen()
+	l, _, err := r.listen()
 	if err != nil {
 		return "", err
 	}
@@ -73,32 +78,52 @@ func (r webPage) open(ctx context.Context) (string, error) {
 
 const otherAddress = "choose another address with web.listen in settings.yaml"
 
-// listen opens a listener for browsers alone.
-func (r webPage) listen() (*control.Listener, error) {
+// listen opens a listener for browsers alone: at the address of the settings, else at the port of the workspace or, if
+// that cannot be had, at one of the next. Then the log says so, and the note is for the user.
+func (r webPage) listen() (l *control.Listener, note string, err error) {
 	c := r.settings.Current()
-	addr := c.Web.Listen
-	if addr == "" {
-		addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(portOf(r.workspace)))
+	ways := []string{c.Web.Listen}
+	if c.Web.Listen == "" {
+		ways = addressesOf(r.workspace)
 	}
-	l, err := control.ListenTCP(control.TCP{Addr: addr, BrowsersOnly: true, Page: r.shown.door, Hosts: c.Web.Hosts,
-		Cert: ws.Resolve(r.workspace, c.Control.TLSCert), Key: ws.Resolve(r.workspace, c.Control.TLSKey),
-		Tokens: r.tokens, Log: r.log})
-	if err != nil {
-		return nil, &control.Invalid{Reason: fmt.Sprintf("the page cannot be served: %v", err), Hint: otherAddress, Err: err}
+	var first error
+	for _, addr := range ways {
+		l, err = control.ListenTCP(control.TCP{Addr: addr, BrowsersOnly: true, Page: r.shown.door, Hosts: c.Web.Hosts,
+			Cert: ws.Resolve(r.workspace, c.Control.TLSCert), Key: ws.Resolve(r.workspace, c.Control.TLSKey),
+			Tokens: r.tokens, Log: r.log})
+		if err == nil {
+			break
+		}
+		first = cmp.Or(first, err)
 	}
-	return l, nil
+
+	switch {
+	case err != nil:
+		return nil, "", &control.Invalid{Reason: fmt.Sprintf("the page cannot be served: %v", first), Hint: otherAddress, Err: first}
+	case first != nil:
+		note = fmt.Sprintf("the page is at %s: %v, perhaps by the page of another workspace; open it with daycare web, or %s",
+			l.URL, first, otherAddress)
+		r.log.Warn("the page has another port", "address", l.URL, "err", first)
+	}
+
+	return l, note, nil
 }
 
 // Ports of pages are below those that systems give to outgoing connections.
 const (
 	firstPort = 20_000
 	manyPorts = 10_000
+	nextPorts = 20 // that are tried
 )
 
-// portOf is the port of a workspace's page: the same after each start, so that an open page and
-// its cookie find the daemon again.
-func portOf(workspace string) int {
+// addressesOf are where the page of a workspace can be, the best first: the same after each start, so that an open page
+// and its cookie find the daemon again.
+func addressesOf(workspace string) (list []string) {
 	h := fnv.New32a()
 	h.Write([]byte(workspace))
-	return firstPort + int(h.Sum32()%manyPorts)
+	for i := range uint32(nextPorts) {
+		list = append(list, net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+int((h.Sum32()+i)%manyPorts))))
+	}
+
+	return list
 }

@@ -149,16 +149,41 @@ func TestThePageOutlivesTheDaemon(t *testing.T) {
 	})
 }
 
-// An address that cannot be had is an error of daycare web, and no reason not to start.
-func TestAnAddressInUse(t *testing.T) {
+// A port that another program has, perhaps the page of another workspace, is passed over, and the next start says so.
+func TestAPortInUse(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, ".daycare", "settings.yaml"), "providers:\n- {id: s, type: scripted}\n")
 	t.Run("logged in", func(t *testing.T) { opened(t, started(t, dir)) })
-	l, err := control.ListenTCP(control.TCP{Addr: fmt.Sprintf("127.0.0.1:%d", portOf(dir)), Token: "x"})
+	addresses := addressesOf(dir)
+	for _, addr := range addresses[:2] {
+		l, err := control.ListenTCP(control.TCP{Addr: addr, Token: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+	}
+	r := started(t, dir)
+	want := "http://" + addresses[2]
+	if len(r.notes) != 1 || !strings.Contains(r.notes[0], want) || !strings.Contains(r.notes[0], "web.listen") {
+		t.Errorf("notes %q, want one with %s and web.listen", r.notes, want)
+	}
+	if b := opened(t, r); b.address != want+"/" {
+		t.Errorf("daycare web prints %s, want %s", b.address, want)
+	}
+}
+
+// An address of the settings that cannot be had is an error of daycare web, and no reason not to start.
+func TestAnAddressInUse(t *testing.T) {
+	dir := t.TempDir()
+	settings := filepath.Join(dir, ".daycare", "settings.yaml")
+	write(t, settings, "providers:\n- {id: s, type: scripted}\n")
+	t.Run("logged in", func(t *testing.T) { opened(t, started(t, dir)) })
+	l, err := control.ListenTCP(control.TCP{Addr: "127.0.0.1:0", Token: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	write(t, settings, fmt.Sprintf("providers:\n- {id: s, type: scripted}\nweb: { listen: %q }\n", strings.TrimPrefix(l.URL, "http://")))
 	r := started(t, dir)
 	if len(r.notes) != 1 || !strings.Contains(r.notes[0], "web.listen") {
 		t.Errorf("notes %q", r.notes)
