@@ -133,6 +133,17 @@ func (a *actors) awake(id string) (*entry, bool) {
 	return e, ok
 }
 
+// runs reports whether an agent is in memory, and so watches its files.
+func (a *actors) runs(id string) bool {
+	e, ok := a.awake(id)
+	if !ok {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.running
+}
+
 // busy reports whether an agent is at work or has work waiting.
 func (a *actors) busy(id string) bool {
 	if waits, _ := a.waker.waits(id); waits {

@@ -5,8 +5,11 @@ import (
 	"io"
 
 	"daycare/engine/address"
+	"daycare/engine/changes"
+	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/folders"
+	"daycare/engine/message"
 )
 
 // An archive copies, keeps and brings back the folders of agents, and has the rest of
@@ -32,7 +35,43 @@ func (ar *archive) Fork(_ context.Context, id string, at int64, name string) (ev
 
 // Rewindable says whether an agent's conversation has a place. Errors: record.ErrNoRecord.
 func (ar *archive) Rewindable(_ context.Context, id, to string) error {
-	return ar.folders.Rewindable(id, to)
+	_, err := ar.folders.Rewindable(id, to)
+	return err
+}
+
+// Undoable lists the files that an agent's tools wrote in turns that are rewound. With a place, "" for before the newest
+// turn, also those that a rewind to there would add. Errors: record.ErrNoRecord.
+func (ar *archive) Undoable(_ context.Context, id string, place *string) ([]changes.Take, error) {
+	undoing, err := ar.undoing(id)
+	var after int64
+	if err == nil && place != nil {
+		after, err = ar.folders.Rewindable(id, *place)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return undoing.Takes(after)
+}
+
+// TakeBack takes files back that an agent's tools wrote in turns that are rewound; no paths: those that nobody else
+// changed. Errors: changes.ErrBusy, *changes.NoFile.
+func (ar *archive) TakeBack(_ context.Context, id string, paths []string, merge bool) ([]changes.Result, error) {
+	undoing, err := ar.undoing(id)
+	if err != nil {
+		return nil, err
+	}
+	return undoing.TakeBack(paths, merge)
+}
+
+func (ar *archive) undoing(id string) (changes.Undoing, error) {
+	if _, ok := ar.index.Get(id); !ok {
+		return changes.Undoing{}, message.ErrUnknownAgent
+	}
+	vol := ar.vol
+	if vol == nil { // nothing runs
+		vol = disk.NewVolume(ar.root)
+	}
+	return changes.UndoingOf(vol, ar.root, id), nil
 }
 
 // Import makes an agent of what Export wrote, and wakes it if it has work. Errors:
@@ -72,8 +111,17 @@ func (ar *archive) ReadFile(_ context.Context, id, name string) (folders.Version
 // it. Errors: those of folders.Write.
 func (ar *archive) WriteFile(_ context.Context, id, name string, content []byte, hash string) (folders.Version, error) {
 	v, err := ar.folders.Write(id, name, content, hash)
-	if err == nil && name == address.File && ar.vol != nil {
-		ar.descriptors.reread(id, true)
+	if err != nil || ar.vol == nil {
+		return v, err
 	}
-	return v, err
+	if name == address.File {
+		ar.descriptors.reread(id, true)
+		return v, nil
+	}
+	if !ar.actors.runs(id) && v.Hash != hash { // one that runs notices it, and says what changed
+		ar.events.Emit(event.Event{Type: event.FileEdited, Agent: id,
+			Body: event.File{File: name, Text: "changed; takes effect with the next turn"}})
+	}
+
+	return v, nil
 }

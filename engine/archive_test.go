@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"daycare/engine/address"
+	"daycare/engine/event"
 	"daycare/engine/folders"
 )
 
@@ -114,6 +115,41 @@ func TestExportAndImport(t *testing.T) {
 
 	if m, _ := b.index.Get(twin.ID); m.Descriptor.SystemPrompt != "be calm" {
 		t.Errorf("the twin is %+v, want the prompt of the other", m.Descriptor)
+	}
+}
+
+// What is written for an agent that sleeps is an event, as it is for one that watches its files.
+func TestWriteFileOfASleepingAgent(t *testing.T) {
+	h := newHouse(t, t.TempDir(), nil)
+	made, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := func(name string) (many int) {
+		for _, e := range told(h) {
+			if f, ok := e.Body.(event.File); ok && e.Type == event.FileEdited && e.Agent == made.ID && f.File == name {
+				many++
+			}
+		}
+		return many
+	}
+
+	v, err := h.ReadFile(t.Context(), made.ID, "state.json")
+	must(t, err)
+	text := []byte("{\"mine\": 1}\n")
+	for range 2 { // the second one changes nothing
+		v, err = h.WriteFile(t.Context(), made.ID, "state.json", text, v.Hash)
+		must(t, err)
+	}
+	if n := edited("state.json"); n != 1 {
+		t.Errorf("%d events of a changed state.json, want 1", n)
+	}
+	v, err = h.ReadFile(t.Context(), made.ID, address.File)
+	must(t, err)
+	_, err = h.WriteFile(t.Context(), made.ID, address.File, bytes.Replace(v.Content, []byte("Ops"), []byte("Ops2"), 1), v.Hash)
+	must(t, err)
+	if n := edited(address.File); n != 1 {
+		t.Errorf("%d events of a changed descriptor.json, want 1", n)
 	}
 }
 

@@ -168,8 +168,8 @@ func (dy *directory) look(meta address.Meta) event.Agent {
 		model, window := dy.answers(meta.Descriptor.Type, state.Provider)
 		a.Model, a.Window = model, int64(window)
 	}
-	if at, said, err := record.Newest(dir); err == nil && !at.IsZero() {
-		a.LastAt, a.Said = &at, firstLine(said)
+	if last, err := record.Newest(dir); err == nil && !last.At.IsZero() {
+		a.LastAt, a.Said, a.Failed = &last.At, firstLine(last.Said), firstLine(last.Failed)
 	}
 	heads := dy.actors.waiting(meta.ID)
 	for _, h := range heads {

@@ -114,7 +114,7 @@ var imports = map[string][]string{
 	"engine/address": {"engine/beneath", "engine/disk", "engine/crash", "engine/message", "engine/finding", "engine/form",
 		"engine/permission", "engine/watch"},
 	"engine/inbox":   {"engine/beneath", "engine/disk", "engine/crash", "engine/message", "engine/finding"},
-	"engine/changes": {"engine/beneath", "engine/crash", "engine/disk", "engine/record", "engine/sensitive"},
+	"engine/changes": {"engine/beneath", "engine/crash", "engine/disk", "engine/fault", "engine/record", "engine/sensitive"},
 	"engine/folders": {"engine/address", "engine/beneath", "engine/crash", "engine/disk", "engine/event", "engine/fault", "engine/finding",
 		"engine/inbox", "engine/lazyregexp", "engine/message", "engine/permission", "engine/record", "engine/tarball"},
 	"engine/cluster":             {"engine/address", "engine/crash", "engine/disk", "engine/inbox", "engine/message"},

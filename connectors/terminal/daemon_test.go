@@ -36,6 +36,7 @@ type daemon struct {
 	setup    *Setup          // of the UI in front of it
 	models   []event.Service // that it uses
 	commands []control.CommandInfo
+	rewound  []event.Rewound // files that turns wrote that are going to be rewound
 	open     []io.Closer
 	items    int
 	asked    int // requests
@@ -403,6 +404,18 @@ func (f folders) Switch(_ context.Context, id, model string) (control.Choice, er
 }
 
 func (folders) Rewindable(context.Context, string, string) error { return nil }
+
+func (f folders) Undoable(context.Context, string, *string) ([]event.Rewound, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	return f.d.rewound, nil
+}
+
+func (f folders) TakeBack(_ context.Context, id string, paths []string, merge bool) ([]event.TakenBack, error) {
+	f.d.call("take back %s %q %v", id, paths, merge)
+	return []event.TakenBack{{Path: "auth/login.go", Outcome: "done"},
+		{Path: "auth/new.go", Outcome: "refused", Why: "it changed since"}}, nil
+}
 
 func (d *daemon) Reload(context.Context) ([]finding.Finding, error) { return nil, nil }
 func (d *daemon) Shutdown(context.Context) error                    { return nil }

@@ -3,7 +3,9 @@ package terminal
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +14,7 @@ import (
 	"daycare/connectors/terminal/markdown"
 	"daycare/connectors/terminal/transcript"
 	"daycare/engine/control"
+	"daycare/engine/event"
 )
 
 // Commands that offer what there is when they are given no name.
@@ -128,8 +131,8 @@ func (m *Model) begin(text string) tea.Cmd {
 	return cmd
 }
 
-// rewindCommand: what follows leaves the model's context; the files stay as they are,
-// and so does what was done.
+// rewindCommand: what follows leaves the model's context. What was done stays done; files that its tools wrote can be
+// taken back.
 func rewindCommand(m *Model, to string) tea.Cmd {
 	a, ok := m.target("")
 	if !ok {
@@ -138,7 +141,7 @@ func rewindCommand(m *Model, to string) tea.Cmd {
 	if to != "" {
 		return m.call.rewind(a.ID, to, "all that followed "+to)
 	}
-	c := &chooser{title: "Go back: what follows is forgotten, files stay as they are", verb: "goes back"}
+	c := &chooser{title: "Go back: what follows is forgotten", verb: "goes back"}
 	for _, p := range m.talk.agents.current().text.Places() {
 		c.options = append(c.options, placeOption(m, a.ID, p))
 	}
@@ -165,9 +168,77 @@ func placeOption(m *Model, agent string, p transcript.Place) option {
 	return o
 }
 
+// rewind goes back. If the agent's tools wrote files since, it first offers to take them back, too.
 func (call caller) rewind(agent, to, what string) tea.Cmd {
-	return call.order("rewind", "it forgets "+what+"; files stay as they are", func(ctx context.Context, api *control.Client) error {
-		_, err := api.Folders().Rewind(ctx, agent, to)
-		return err
+	return call(func(ctx context.Context, api *control.Client) tea.Msg {
+		files, err := api.Folders().Undoable(ctx, agent, &to)
+		files = slices.DeleteFunc(files, func(f event.Rewound) bool { return f.Standing == asBefore })
+		switch {
+		case err != nil:
+			return failed{"rewind", err}
+		case len(files) > 0:
+			return chooserRead{undoChooser(agent, to, what, files)}
+		}
+		return rewound(ctx, api, agent, to, what)
+	})
+}
+
+func rewound(ctx context.Context, api *control.Client, agent, to, what string) tea.Msg {
+	if _, err := api.Folders().Rewind(ctx, agent, to); err != nil {
+		return failed{"rewind", err}
+	}
+	return did{"it forgets " + what}
+}
+
+// standings say how a file stands that a rewound turn wrote.
+var standings = map[string]string{
+	"ready": "can be taken back", "between": "someone else changed it in between: it stays", "again": "the agent wrote it again: it stays",
+	"since": "someone else changed it since: it stays", "gone": "what it held is not kept: it stays",
+}
+
+// asBefore is the standing of a file that needs nothing.
+const asBefore = "before"
+
+// undoChooser asks what is to become of files that the agent wrote in the turns that are going to be rewound.
+func undoChooser(agent, to, what string, files []event.Rewound) *chooser {
+	var list []string
+	ready := 0
+	for _, f := range files {
+		list = append(list, f.Path+": "+standings[f.Standing])
+		if f.Standing == "ready" {
+			ready++
+		}
+	}
+	more := strings.Join(list, "\n")
+	c := &chooser{title: "Its tools wrote " + count(len(files), "file") + " since", verb: "goes back"}
+	c.options = append(c.options, option{sign: "›", name: "Leave the files", about: "and go back in the conversation only", more: more,
+		take: func(m *Model) tea.Cmd {
+			return m.call(func(ctx context.Context, api *control.Client) tea.Msg { return rewound(ctx, api, agent, to, what) })
+		}})
+	if ready > 0 {
+		c.options = append(c.options, option{sign: "›", name: "Take back " + count(ready, "file"),
+			about: "as before these turns, and go back", more: more,
+			take: func(m *Model) tea.Cmd { return takeBack(m.call, agent, to, what) }})
+	}
+
+	return c
+}
+
+// takeBack goes back, and takes back the files that nobody else changed.
+func takeBack(call caller, agent, to, what string) tea.Cmd {
+	return call(func(ctx context.Context, api *control.Client) tea.Msg {
+		results, err := api.Folders().RewindFiles(ctx, agent, to)
+		if errors.Is(err, context.DeadlineExceeded) {
+			return did{"it forgets " + what + " when its turn has ended; then take the files back with: daycare agents undo"}
+		}
+		if err != nil {
+			return failed{"rewind", err}
+		}
+		left := slices.DeleteFunc(slices.Clone(results), func(r event.TakenBack) bool { return r.Outcome != "refused" })
+		text := "it forgets " + what + "; " + count(len(results)-len(left), "file") + " taken back"
+		for _, r := range left {
+			text += ", " + r.Path + " left: " + r.Why
+		}
+		return did{text}
 	})
 }

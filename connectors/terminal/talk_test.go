@@ -400,6 +400,25 @@ func TestChoosers(t *testing.T) {
 			if diff := cmp.Diff([]string{"rewind 9", "rewind 1"}, to); diff != "" {
 				t.Errorf("(-want +got):\n%s\nof %s", diff, d0.history[id])
 			}
+
+			d0.mu.Lock()
+			d0.rewound = []event.Rewound{{Path: "auth/login.go", Standing: "ready"}, {Path: "auth/new.go", Standing: "since"}}
+			d0.mu.Unlock()
+			d.press("ctrl+c")
+			d.write("/rewind before-logout")
+			d.press("enter")
+			d.shows("Its tools wrote 2 files since", "auth/new.go: someone else changed it since: it stays")
+			d.press("down")
+			d.golden("rewind-files")
+			d.press("enter")
+			d0.mu.Lock()
+			d0.inbox[id] = nil // it is carried out
+			d0.mu.Unlock()
+			d.wait(time.Second)
+			d.shows("1 file taken back, auth/new.go left: it changed since")
+			if got := d0.calls(); got[len(got)-1] != "take back "+id+" [] false" {
+				t.Errorf("asked of the daemon: %q", got)
+			}
 		})
 	})
 }

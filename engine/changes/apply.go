@@ -13,10 +13,11 @@ import (
 	"unicode/utf8"
 
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 )
 
 // ErrBusy: another command applies changes of the copy now.
-var ErrBusy = errors.New("another command applies changes of this copy now")
+var ErrBusy = fault.Applying
 
 // Locked runs do while no other process applies changes kept in a folder. An apply that a kill cut
 // is finished first, which settle takes note of.

@@ -23,6 +23,9 @@ type Step struct {
 	To     State  `json:"to"`     // what is there afterwards; its content is among the blobs
 }
 
+// File is the absolute path of the file.
+func (s Step) File() string { return filepath.Join(s.Folder, filepath.FromSlash(s.Path)) }
+
 // A Result is what became of a step.
 type Result struct {
 	Step

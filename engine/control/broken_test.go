@@ -35,25 +35,31 @@ func (b broken) Await(context.Context, string, string) (event.Outcome, error) {
 func (b broken) Item(context.Context, string, string) (event.Posted, error) {
 	return event.Posted{}, b.why
 }
-func (b broken) Inbox(context.Context, string) ([]event.Waiting, error)       { return nil, b.why }
-func (b broken) Drop(context.Context, string, string) error                   { return b.why }
-func (b broken) Front(context.Context, string, string) error                  { return b.why }
-func (b broken) Draft(context.Context, string) (event.Draft, error)           { return event.Draft{}, b.why }
-func (b broken) Stop(context.Context, string) (bool, error)                   { return false, b.why }
-func (b broken) Kill(context.Context, string) error                           { return b.why }
-func (b broken) Remove(context.Context, string, bool) (string, error)         { return "", b.why }
-func (b broken) Asks(context.Context) ([]event.Ask, error)                    { return nil, b.why }
-func (b broken) Decide(context.Context, string, string, string) error         { return b.why }
-func (b broken) Status(context.Context) (event.Status, error)                 { return event.Status{}, b.why }
-func (b broken) Reload(context.Context) ([]finding.Finding, error)            { return nil, b.why }
-func (b broken) Shutdown(context.Context) error                               { return b.why }
-func (b broken) Config(context.Context) (any, error)                          { return nil, b.why }
-func (b broken) Tools(context.Context) ([]ToolInfo, error)                    { return nil, b.why }
-func (b broken) Put(string, io.Reader) (message.File, error)                  { return message.File{}, b.why }
-func (b broken) Adopt(string) (message.File, error)                           { return message.File{}, b.why }
-func (b broken) Get(string) (message.File, error)                             { return message.File{}, b.why }
-func (b broken) Read(message.File) ([]byte, error)                            { return nil, b.why }
-func (b broken) Rewindable(context.Context, string, string) error             { return b.why }
+func (b broken) Inbox(context.Context, string) ([]event.Waiting, error) { return nil, b.why }
+func (b broken) Drop(context.Context, string, string) error             { return b.why }
+func (b broken) Front(context.Context, string, string) error            { return b.why }
+func (b broken) Draft(context.Context, string) (event.Draft, error)     { return event.Draft{}, b.why }
+func (b broken) Stop(context.Context, string) (bool, error)             { return false, b.why }
+func (b broken) Kill(context.Context, string) error                     { return b.why }
+func (b broken) Remove(context.Context, string, bool) (string, error)   { return "", b.why }
+func (b broken) Asks(context.Context) ([]event.Ask, error)              { return nil, b.why }
+func (b broken) Decide(context.Context, string, string, string) error   { return b.why }
+func (b broken) Status(context.Context) (event.Status, error)           { return event.Status{}, b.why }
+func (b broken) Reload(context.Context) ([]finding.Finding, error)      { return nil, b.why }
+func (b broken) Shutdown(context.Context) error                         { return b.why }
+func (b broken) Config(context.Context) (any, error)                    { return nil, b.why }
+func (b broken) Tools(context.Context) ([]ToolInfo, error)              { return nil, b.why }
+func (b broken) Put(string, io.Reader) (message.File, error)            { return message.File{}, b.why }
+func (b broken) Adopt(string) (message.File, error)                     { return message.File{}, b.why }
+func (b broken) Get(string) (message.File, error)                       { return message.File{}, b.why }
+func (b broken) Read(message.File) ([]byte, error)                      { return nil, b.why }
+func (b broken) Rewindable(context.Context, string, string) error       { return b.why }
+func (b broken) Undoable(context.Context, string, *string) ([]event.Rewound, error) {
+	return nil, b.why
+}
+func (b broken) TakeBack(context.Context, string, []string, bool) ([]event.TakenBack, error) {
+	return nil, b.why
+}
 func (b broken) Trash(context.Context) ([]event.Trashed, error)               { return nil, b.why }
 func (b broken) Restore(context.Context, string) (event.Agent, error)         { return event.Agent{}, b.why }
 func (b broken) Switch(context.Context, string, string) (Choice, error)       { return Choice{}, b.why }

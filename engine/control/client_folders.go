@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"slices"
 	"strings"
+	"time"
 
 	"daycare/engine/event"
 	"daycare/engine/message"
@@ -25,6 +27,48 @@ func (f FolderClient) Fork(ctx context.Context, ref string, at int64, name strin
 // Rewind removes everything after a record or a checkpoint from the context; "": the newest turn.
 func (f FolderClient) Rewind(ctx context.Context, ref, to string) (message.Receipt, error) {
 	return rewind.call(ctx, f.c, agentBody[rewindBody]{ref, rewindBody{to}})
+}
+
+// Undoable lists the files that an agent's tools wrote in turns that are rewound; with a place, as for Rewind, also those
+// that a rewind to there would add.
+func (f FolderClient) Undoable(ctx context.Context, ref string, place *string) ([]event.Rewound, error) {
+	in := undoableIn{ID: ref, Rewind: place != nil}
+	if place != nil {
+		in.To = *place
+	}
+	b, err := undoable.call(ctx, f.c, in)
+	return b.Files, err
+}
+
+// TakeBack takes such files back; no paths: those that nobody else changed.
+func (f FolderClient) TakeBack(ctx context.Context, ref string, paths []string, merge bool) ([]event.TakenBack, error) {
+	b, err := undo.call(ctx, f.c, agentBody[undoBody]{ref, undoBody{paths, merge}})
+	return b.Results, err
+}
+
+// askAgain is how often RewindFiles looks whether the agent has carried out its order.
+const askAgain = 100 * time.Millisecond
+
+// RewindFiles is Rewind; it waits until the agent has carried it out, between two turns, and takes back the files that
+// nobody else changed.
+func (f FolderClient) RewindFiles(ctx context.Context, ref, to string) ([]event.TakenBack, error) {
+	order, err := f.Rewind(ctx, ref, to)
+	for err == nil {
+		var left inboxBody
+		if left, err = waiting.call(ctx, f.c, anAgent{ref}); err != nil {
+			break
+		}
+		if !slices.ContainsFunc(left.Items, func(w event.Waiting) bool { return w.ID == order.Item }) {
+			return f.TakeBack(ctx, ref, nil, false)
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+
+	return nil, err
 }
 
 // Mark sets a checkpoint at the end of the conversation.

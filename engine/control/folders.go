@@ -20,6 +20,12 @@ type Folders interface {
 	// Rewindable reports whether the conversation can be rewound to a place: a seq, the
 	// name of a checkpoint, "" for before the newest turn. Errors: ErrNoRecord.
 	Rewindable(ctx context.Context, id, to string) error
+	// Undoable lists the files that an agent's tools wrote in turns that are rewound; with a place also those
+	// that a rewind to there would add. Errors: ErrNoRecord.
+	Undoable(ctx context.Context, id string, place *string) ([]event.Rewound, error)
+	// TakeBack takes such files back; no paths: those that nobody else changed. With merge, a change that others
+	// made since stays, where the lines differ. Errors: *Invalid, fault.Applying.
+	TakeBack(ctx context.Context, id string, paths []string, merge bool) ([]event.TakenBack, error)
 	// Trash lists the removed agents, newest first.
 	Trash(ctx context.Context) ([]event.Trashed, error)
 	// Restore moves an agent back from the trash; ref is its name there, its id or handle.
@@ -86,6 +92,16 @@ type (
 	markBody struct {
 		Name string `json:"name"`
 	}
+	undoBody struct {
+		Paths []string `json:"paths,omitempty"` // none: all that nobody else changed
+		Merge bool     `json:"merge,omitempty"`
+	}
+	rewoundBody struct {
+		Files []event.Rewound `json:"files"`
+	}
+	takenBody struct {
+		Results []event.TakenBack `json:"results"`
+	}
 	trashListBody struct {
 		Trash []event.Trashed `json:"trash"`
 	}
@@ -109,6 +125,8 @@ type folderRoutes struct {
 func folderRows(a *api, f folderRoutes, t talks) []row {
 	return []row{
 		on(a, rewind, t.rewind),
+		on(a, undoable, f.undoable),
+		on(a, undo, f.undo),
 		on(a, fork, f.fork),
 		on(a, switchModel, f.switchModel),
 		stream(a, readFile, f.readFile),
@@ -124,6 +142,22 @@ func (f folderRoutes) fork(ctx context.Context, in agentBody[forkBody]) (event.A
 		return event.Agent{}, &Invalid{Field: "at", Reason: "must be the seq of a record, or absent"}
 	}
 	return f.folders.Fork(ctx, in.ID, in.Body.At, in.Body.Name)
+}
+
+func (f folderRoutes) undoable(ctx context.Context, in undoableIn) (rewoundBody, error) {
+	var place *string
+	if in.Rewind {
+		place = &in.To
+	} else if in.To != "" {
+		return rewoundBody{}, &Invalid{Field: "to", Reason: "needs rewind=true"}
+	}
+	list, err := f.folders.Undoable(ctx, in.ID, place)
+	return rewoundBody{some(list)}, err
+}
+
+func (f folderRoutes) undo(ctx context.Context, in agentBody[undoBody]) (takenBody, error) {
+	list, err := f.folders.TakeBack(ctx, in.ID, in.Body.Paths, in.Body.Merge)
+	return takenBody{some(list)}, err
 }
 
 func (f folderRoutes) switchModel(ctx context.Context, in agentBody[modelBody]) (Choice, error) {

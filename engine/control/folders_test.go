@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -29,6 +30,15 @@ func (s *shelf) Rewindable(_ context.Context, _, to string) error {
 		return ErrNoRecord
 	}
 	return nil
+}
+func (s *shelf) Undoable(_ context.Context, _ string, place *string) ([]event.Rewound, error) {
+	if place == nil {
+		return nil, nil
+	}
+	return []event.Rewound{{Path: "a.txt", Standing: "ready", Turns: []string{"t" + *place}}}, nil
+}
+func (s *shelf) TakeBack(_ context.Context, _ string, paths []string, merge bool) ([]event.TakenBack, error) {
+	return []event.TakenBack{{Path: strings.Join(paths, " "), Outcome: "done", Why: fmt.Sprint(merge)}}, nil
 }
 func (s *shelf) Trash(context.Context) ([]event.Trashed, error) { return nil, nil }
 func (s *shelf) Restore(_ context.Context, ref string) (event.Agent, error) {
@@ -142,6 +152,20 @@ func TestFoldersOfAgents(t *testing.T) {
 	}
 	if _, err := c.Send(t.Context(), "0/", Message{Kind: message.Rewind, Text: "nowhere"}); !errors.Is(err, ErrNoRecord) {
 		t.Errorf("the same as a message: %v, want ErrNoRecord", err)
+	}
+
+	if list, err := c.Folders().Undoable(t.Context(), "0/", nil); err != nil || list == nil || len(list) > 0 {
+		t.Errorf("files of rewound turns: %v, %v; want an empty list", list, err)
+	}
+	for _, to := range []string{"", "42"} {
+		list, err := c.Folders().Undoable(t.Context(), "0/", &to)
+		if err != nil || len(list) != 1 || list[0].Turns[0] != "t"+to {
+			t.Errorf("files that a rewind to %q would add: %+v, %v", to, list, err)
+		}
+	}
+	if list, err := c.Folders().TakeBack(t.Context(), "0/", []string{"a", "b"}, true); err != nil || list[0].Path != "a b" ||
+		list[0].Why != "true" {
+		t.Errorf("take back: %+v, %v", list, err)
 	}
 
 	in := f.delivered()

@@ -186,9 +186,9 @@ var (
 			"created if needed. `spawned`: as with `/spawn` in the terminal, limited by " +
 			"`agents.maxSpawned`; without it there is no limit"}
 	showAgent = Op[anAgent, event.Agent]{"showAgent", get, "/v1/agents/{id}", apitoken.Read, one, 0,
-		"`{id, handle, name, type, connector?, channelId?, parentAgentId?, state, detail?, queued, oldestAt?, lastAt, cost, ownCost?, " +
-			"budget?, model, context?, window?, running}`. `state` is idle, queued, thinking, tool, waiting-permission, " +
-			"waiting-agent, retrying, paused, error or ended; `running`: it is in memory"}
+		"`{id, handle, name, type, connector?, channelId?, parentAgentId?, state, detail?, queued, oldestAt?, lastAt, said?, " +
+			"failed?, cost, ownCost?, budget?, model, context?, window?, running}`. `state` is idle, queued, thinking, tool, " +
+			"waiting-permission, waiting-agent, retrying, paused, error or ended; `running`: it is in memory"}
 	removeAgent = Op[removeIn, trashBody]{"removeAgent", del, "/v1/agents/{id}", apitoken.Admin, one, needsDaemon,
 		"moves it to the trash: `{trash}`; 409 while it has work, unless `?force=1`"}
 	history = Op[historyIn, event.Page]{"history", get, "/v1/agents/{id}/history", apitoken.Read, one, 0,
@@ -278,6 +278,12 @@ type (
 var (
 	rewind = Op[agentBody[rewindBody], message.Receipt]{"rewind", post, "/v1/agents/{id}/rewind", apitoken.Chat, one,
 		needsDaemon | accepted, "`{to?}` a seq or a checkpoint; 202 and the receipt; 404 if there is no such record"}
+	undoable = Op[undoableIn, rewoundBody]{"undoable", get, "/v1/agents/{id}/undo", apitoken.Read, one, 0,
+		"`{files}`, each `{path, standing, turns}`: what its file tools wrote in turns that are rewound. With `?rewind=true&to=` " +
+			"also what a rewind to there would add. `standing` is ready, before, between, since, again or gone; docs/lab.md"}
+	undo = Op[agentBody[undoBody], takenBody]{"undo", post, "/v1/agents/{id}/undo", apitoken.Admin, all, needsDaemon,
+		"`{paths?, merge?}` takes such files back, without `paths` those that nobody else changed: `{results}`, each " +
+			"`{path, outcome, why?}`; the outcome is done, already or refused"}
 	fork = Op[agentBody[forkBody], event.Agent]{"fork", post, "/v1/agents/{id}/fork", apitoken.Admin, all, needsDaemon | created,
 		"`{at?, name?}`; 201 and the new agent"}
 	switchModel = Op[agentBody[modelBody], Choice]{"switchModel", post, "/v1/agents/{id}/model", apitoken.Admin, one, 0,
@@ -295,6 +301,11 @@ var (
 )
 
 type (
+	undoableIn struct {
+		ID     string `path:"id"`
+		Rewind bool   `query:"rewind"`
+		To     string `query:"to"`
+	}
 	fileIn struct {
 		ID   string `path:"id"`
 		Name string `path:"name"`

@@ -40,6 +40,7 @@ type Agent struct {
 	OldestAt      *time.Time `json:"oldestAt,omitempty"` // of what waits
 	LastAt        *time.Time `json:"lastAt"`             // of the newest record; null: none yet
 	Said          string     `json:"said,omitempty"`     // the first line of its newest answer, at most 160 characters
+	Failed        string     `json:"failed,omitempty"`   // why its newest turn failed, until the next one or a reset
 	Cost          float64    `json:"cost"`               // US dollars, over its life, with the agents that it started
 	OwnCost       float64    `json:"ownCost,omitempty"`  // without them
 	Budget        float64    `json:"budget,omitempty"`   // US dollars that Cost may come to; 0: no limit of its own
@@ -67,6 +68,22 @@ type Session struct {
 	CompletionTokens int64      `json:"completionTokens"`
 	Context          int64      `json:"context,omitempty"` // tokens of the newest request
 	Cost             float64    `json:"cost"`              // US dollars
+}
+
+// A Rewound is a file that an agent's tools wrote in turns that are rewound.
+type Rewound struct {
+	Path string `json:"path"` // from the workspace, or absolute
+	// Standing is whether it can be taken back: ready, before (it is as it was), between and since (somebody else changed
+	// it), again (the agent wrote it again) or gone (what it held is not kept).
+	Standing string   `json:"standing" allow:"ready|before|between|since|again|gone"`
+	Turns    []string `json:"turns"` // that wrote it
+}
+
+// A TakenBack is the outcome of taking a file back.
+type TakenBack struct {
+	Path    string `json:"path"`
+	Outcome string `json:"outcome" allow:"done|already|refused"`
+	Why     string `json:"why,omitempty"`
 }
 
 // A Waiting is one item of an inbox.

@@ -104,6 +104,9 @@ var (
 	TaskBusy = &Fault{Code: "task_busy", Status: http.StatusConflict, Exit: ExitFailure, Text: "already running",
 		Hint: "see its runs with: daycare cron runs NAME", Route: "wait until the run has ended",
 		About: "the task or heartbeat is already running"}
+	Applying = &Fault{Code: "applying", Status: http.StatusConflict, Exit: ExitFailure,
+		Text: "another command changes these files now", Hint: "try again when it has ended", Route: "try again when it has ended",
+		About: "another command applies changes or takes files back now"}
 	AgentLimit = &Fault{Code: "agent_limit", Status: http.StatusConflict, Exit: ExitFailure, Text: "too many agents",
 		Hint:  "end one with daycare agents kill or rm, or raise the setting that the message names",
 		Route: "end or remove one, or raise the setting that the message names",
@@ -157,7 +160,7 @@ var All = []*Fault{
 	Malformed, Unauthorized, WrongLogin, Forbidden, Scope,
 	UnknownAgent, UnknownItem, NoAsk, NoFile, NotEditable, NoRecord, NoTask, NoTrash, NoCommand, NoPairing, NoSession, NoTrace, NoRoute,
 	OtherVersion, NoSecret,
-	Ambiguous, Decided, Busy, Protected, AgentLimit, Taken, ItemTaken, TaskBusy, Conflict,
+	Ambiguous, Decided, Busy, Protected, AgentLimit, Taken, ItemTaken, TaskBusy, Applying, Conflict,
 	TooLarge, FileTooLarge, Invalid, InvalidConfig, InvalidFile, InboxFull, LoginLater,
 	DiskFull, DiskFailed, ReplicaAway, NotRunning, ShuttingDown, Cut, Timeout, Canceled, Interrupted, NoAccess, unlisted,
 }

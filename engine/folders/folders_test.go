@@ -385,7 +385,7 @@ func TestAForkGoesOnFromARecord(t *testing.T) {
 func TestPlacesThatAConversationHas(t *testing.T) {
 	f := open(t)
 	id := colleague(t, f, "Ops", record.State{})
-	if err := f.Rewindable(id, "1"); !errors.Is(err, record.ErrNoRecord) {
+	if _, err := f.Rewindable(id, "1"); !errors.Is(err, record.ErrNoRecord) {
 		t.Errorf("of an empty conversation: %v", err)
 	}
 	says(t, f, id, "one", "hello")
@@ -397,20 +397,20 @@ func TestPlacesThatAConversationHas(t *testing.T) {
 	}
 	must(t, box.Close())
 	for to, want := range map[string]error{"2": nil, "": nil, "waits": nil, "no mark": record.ErrNoRecord, "999": record.ErrNoRecord} {
-		if err := f.Rewindable(id, to); !errors.Is(err, want) {
+		if _, err := f.Rewindable(id, to); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", to, err, want)
 		}
 	}
-	if err := f.Rewindable("abcdefghijklmnopqrstuvwx", "2"); !errors.Is(err, message.ErrUnknownAgent) {
+	if _, err := f.Rewindable("abcdefghijklmnopqrstuvwx", "2"); !errors.Is(err, message.ErrUnknownAgent) {
 		t.Errorf("of an agent that there is not: %v", err)
 	}
 	must(t, errors.Join(os.Remove(filepath.Join(f.folder(id), "inbox.jsonl")), os.Mkdir(filepath.Join(f.folder(id), "inbox.jsonl"), 0o700)))
-	if err := f.Rewindable(id, "waits"); err == nil || errors.Is(err, record.ErrNoRecord) {
+	if _, err := f.Rewindable(id, "waits"); err == nil || errors.Is(err, record.ErrNoRecord) {
 		t.Errorf("with an inbox that cannot be read: %v", err)
 	}
 	must(t, errors.Join(os.Remove(filepath.Join(f.folder(id), "history.jsonl")),
 		os.Mkdir(filepath.Join(f.folder(id), "history.jsonl"), 0o700)))
-	if err := f.Rewindable(id, "2"); err == nil || errors.Is(err, record.ErrNoRecord) {
+	if _, err := f.Rewindable(id, "2"); err == nil || errors.Is(err, record.ErrNoRecord) {
 		t.Errorf("with a history that cannot be read: %v", err)
 	}
 }

@@ -50,30 +50,30 @@ func (f *Folders) Fork(id string, at int64, name string) (address.Meta, error) {
 	})
 }
 
-// Rewindable says whether an agent's conversation has a place: a seq, the name of a
-// mark, or "" for its newest turn. A mark that waits to be set counts: orders are
-// carried out in the order in which they came. Errors: record.ErrNoRecord.
-func (f *Folders) Rewindable(id, to string) error {
+// Rewindable finds a place of an agent's conversation, a seq, the name of a mark, or "" for before its newest turn, and
+// returns its seq. A mark that waits to be set has that of the newest record: orders are carried out in the order in
+// which they came. Errors: record.ErrNoRecord.
+func (f *Folders) Rewindable(id, to string) (int64, error) {
 	if _, ok := f.Index.Get(id); !ok {
-		return message.ErrUnknownAgent
+		return 0, message.ErrUnknownAgent
 	}
-	err := record.Rewindable(f.folder(id), to)
+	seq, err := record.Rewindable(f.folder(id), to)
 	if !errors.Is(err, record.ErrNoRecord) {
-		return err
+		return seq, err
 	}
 
 	waiting, rerr := inbox.ReadAll(f.folder(id))
 	if rerr != nil {
-		return rerr
+		return 0, rerr
 	}
 
 	for _, it := range waiting {
 		if it.Kind == message.Mark && it.Text == to {
-			return nil
+			return record.LastSeq(f.folder(id))
 		}
 	}
 
-	return fmt.Errorf("cannot rewind: %w", err)
+	return 0, fmt.Errorf("cannot rewind: %w", err)
 }
 
 // forkState is the state.json of a fork.

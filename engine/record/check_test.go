@@ -2,6 +2,7 @@ package record
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -128,6 +129,27 @@ func TestCheckHistory(t *testing.T) {
 	}
 }
 
+// Calls are rewound that a rewind took out, or one to a place would: not those before it, and not those after.
+func TestRewound(t *testing.T) {
+	h := begun(t) // 1
+	call := func(id string) Record {
+		return &Assistant{Turn: "t", Finish: FinishToolUse, ToolCalls: []ToolCall{{ID: id, Name: "write", Arguments: []byte("{}")}}}
+	}
+	add(t, h, &TurnBegin{Turn: "t", Attempt: 1}, call("before"), call("out"), &Rewind{To: 3}, call("after"), call("last")) // 2 to 7
+	calls := []string{"before", "out", "after", "last", "unknown"}
+	for after, want := range map[int64][]string{0: {"out"}, 6: {"last", "out"}, 5: {"after", "last", "out"},
+		2: {"after", "before", "last", "out"}} {
+		gone, err := Rewound(h.dir, calls, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.DeleteFunc(gone, func(_ string, out bool) bool { return !out })
+		if got := slices.Sorted(maps.Keys(gone)); !slices.Equal(got, want) {
+			t.Errorf("after %d: rewound are %q, want %q", after, got, want)
+		}
+	}
+}
+
 // A user goes back to a number, a mark, or before the newest turn that counts.
 func TestRewindTo(t *testing.T) {
 	h := begun(t)                                                                             // 1
@@ -144,7 +166,7 @@ func TestRewindTo(t *testing.T) {
 			if got != seq || (seq == 0) != errors.Is(err, ErrNoRecord) || seq != 0 && err != nil {
 				t.Errorf("%s: to %q leads to %d, %v, want %d", when, to, got, err, seq)
 			}
-			if err := Rewindable(h.dir, to); (seq == 0) != errors.Is(err, ErrNoRecord) || seq != 0 && err != nil {
+			if at, err := Rewindable(h.dir, to); at != seq || (seq == 0) != errors.Is(err, ErrNoRecord) || seq != 0 && err != nil {
 				t.Errorf("%s: to %q: rewindable %v", when, to, err)
 			}
 		}

@@ -191,19 +191,47 @@ func TestNewest(t *testing.T) {
 	h := begun(t)
 	turn(t, h, "t1", "a", "the first answer")
 	turn(t, h, "t2", "b", "the second answer")
-	e := add(t, h, &Note{Text: `"assistant_message"`})[0]
-	if at, said, err := Newest(h.dir); err != nil || !at.Equal(e.At) || said != "the second answer" {
-		t.Errorf("newest %v %q, %v; want %v, the second answer", at, said, err, e.At)
+	e := add(t, h, &Note{Text: `"assistant_message", "turn_end"`})[0]
+	if last, err := Newest(h.dir); err != nil || last != (Last{At: e.At, Said: "the second answer"}) {
+		t.Errorf("newest %+v, %v; want the second answer at %v", last, err, e.At)
 	}
-	if at, said, err := Newest(t.TempDir()); err != nil || !at.IsZero() || said != "" {
-		t.Errorf("no history: %v %q, %v", at, said, err)
+	if last, err := Newest(t.TempDir()); err != nil || last != (Last{}) {
+		t.Errorf("no history: %+v, %v", last, err)
 	}
 
 	for range saidWithin/10_000 + 1 { // an answer far from the end is not looked for
 		add(t, h, &Note{Text: strings.Repeat("long ", 2000)})
 	}
-	if at, said, err := Newest(h.dir); err != nil || at.IsZero() || said != "" {
-		t.Errorf("behind long records: %v %q, %v", at, said, err)
+	if last, err := Newest(h.dir); err != nil || last.At.IsZero() || last.Said != "" {
+		t.Errorf("behind long records: %+v, %v", last, err)
+	}
+}
+
+// A failed turn is the agent's state until the next turn, a rewind or a new conversation.
+func TestNewestFailure(t *testing.T) {
+	after := map[string]Record{"a turn": &TurnBegin{Turn: "t2", Attempt: 1}, "a reset": &Reset{Session: "s2"}, "a rewind": &Rewind{To: 1}}
+	for name, next := range after {
+		t.Run(name, func(t *testing.T) {
+			h := begun(t)
+			add(t, h, &TurnBegin{Turn: "t1", Attempt: 1}, &Assistant{Turn: "t1", Text: "Sorry.", Finish: FinishError},
+				&TurnEnd{Turn: "t1", Reason: ReasonError, Error: "the model refused"}, &Note{Text: "later"})
+			if last, err := Newest(h.dir); err != nil || last.Failed != "the model refused" || last.Said != "Sorry." {
+				t.Errorf("after a failed turn: %+v, %v", last, err)
+			}
+			add(t, h, next)
+			if last, err := Newest(h.dir); err != nil || last.Failed != "" {
+				t.Errorf("then: %+v, %v", last, err)
+			}
+		})
+	}
+	h := begun(t)
+	add(t, h, &TurnBegin{Turn: "t1", Attempt: 1}, &TurnEnd{Turn: "t1", Reason: ReasonLimit})
+	if last, err := Newest(h.dir); err != nil || last.Failed != ReasonLimit {
+		t.Errorf("a failure without words: %+v, %v", last, err)
+	}
+	add(t, h, &TurnBegin{Turn: "t2", Attempt: 1}, &TurnEnd{Turn: "t2", Reason: ReasonCanceled})
+	if last, err := Newest(h.dir); err != nil || last.Failed != "" {
+		t.Errorf("a turn that was stopped failed: %+v, %v", last, err)
 	}
 }
 

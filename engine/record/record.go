@@ -371,3 +371,12 @@ const (
 	ReasonError    = "error"
 	ReasonPoison   = "poison"
 )
+
+// failed reports whether a turn that ended for a reason did not do what it was asked.
+func failed(reason string) bool {
+	switch reason {
+	case ReasonError, ReasonPoison, ReasonLimit, ReasonLoop, ReasonBudget:
+		return true
+	}
+	return false
+}

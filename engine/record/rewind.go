@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 )
 
@@ -22,26 +24,62 @@ func (h *History) RewindTo(to string) (int64, error) {
 	return findPlace(h.source(), &h.report, to)
 }
 
-// Rewindable reports whether RewindTo would find the place now, by reading the file only. Errors:
-// ErrNoRecord.
-func Rewindable(dir, to string) error {
+// Rewindable returns what RewindTo would find now, by reading the file only. Errors: ErrNoRecord.
+func Rewindable(dir, to string) (int64, error) {
 	src := &source{path: filepath.Join(dir, historyName)}
 	f, err := os.Open(src.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return noRecord("the conversation is empty")
+		return 0, noRecord("the conversation is empty")
 	case err != nil:
-		return fmt.Errorf("read history: %w", err)
+		return 0, fmt.Errorf("read history: %w", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return fmt.Errorf("read history: %w", err)
+		return 0, fmt.Errorf("read history: %w", err)
 	}
 
 	src.r, src.size = f, info.Size()
-	_, err = findPlace(src, &report{}, to)
-	return err
+	return findPlace(src, &report{}, to)
+}
+
+// Rewound returns which of some tool calls, by id, were made in a part of the conversation that was rewound. With after,
+// what follows that record counts as rewound, too; 0: nothing more does. A call that is in no record is not.
+func Rewound(dir string, calls []string, after int64) (map[string]bool, error) {
+	left := map[string]bool{}
+	for _, id := range calls {
+		left[id] = true
+	}
+	gone := map[string]bool{}
+	var spans [][2]int64 // from the first record that is out, to the rewind
+	if after > 0 {
+		spans = append(spans, [2]int64{after + 1, math.MaxInt64})
+	}
+	err := backFiles(dir, func(l rawLine) bool {
+		e, err := Decode(l.text)
+		if err != nil {
+			return len(left) > 0
+		}
+		switch r := e.Rec.(type) {
+		case *Rewind:
+			spans = append(spans, [2]int64{r.To + 1, e.Seq})
+		case *Assistant:
+			out := slices.ContainsFunc(spans, func(s [2]int64) bool { return s[0] <= e.Seq && e.Seq < s[1] })
+			for _, call := range r.ToolCalls {
+				if left[call.ID] {
+					gone[call.ID] = out
+					delete(left, call.ID)
+				}
+			}
+		}
+		return len(left) > 0
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
+	}
+
+	return gone, nil
 }
 
 // findPlace looks for a place in one file of history.

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -217,25 +218,50 @@ func (l rawLine) at() time.Time {
 // works for long has many results behind its last words.
 const saidWithin = 64 << 10
 
-// Newest returns the time of the newest record in dir, zero if there is none, and the text of the newest
-// answer, "" if there is none in the last 64 KiB.
-func Newest(dir string) (at time.Time, said string, err error) {
-	left := saidWithin
+// A Last is the end of a history.
+type Last struct {
+	At     time.Time // of the newest record; zero if there is none
+	Said   string    // the newest answer; "" if there is none in the last 64 KiB
+	Failed string    // why the newest turn failed; "" if it did not, or a new conversation began since
+}
+
+// Newest reads the end of the history in dir.
+func Newest(dir string) (last Last, err error) {
+	left, ended := saidWithin, false
 	err = backFiles(dir, func(l rawLine) bool {
-		if at.IsZero() {
-			at = l.at()
+		if last.At.IsZero() {
+			last.At = l.at()
 		}
 		left -= len(l.text)
+		if !ended && slices.ContainsFunc(turning, func(t Type) bool { return bytes.Contains(l.text, []byte(`"`+t+`"`)) }) {
+			last.Failed, ended = failure(l)
+		}
 		if bytes.Contains(l.text, []byte(`"`+TypeAssistant+`"`)) {
 			if e, err := Decode(l.text); err == nil {
 				if a, ok := e.Rec.(*Assistant); ok {
-					said = a.Text
+					last.Said = a.Text
 				}
 			}
 		}
 
-		return at.IsZero() || said == "" && left > 0
+		return last.At.IsZero() || last.Said == "" && left > 0
 	})
 
-	return at, said, err
+	return last, err
+}
+
+// turning are the records that say whether an agent stands at a failure.
+var turning = []Type{TypeTurnEnd, TypeTurnBegin, TypeReset, TypeRewind}
+
+// failure returns why the turn failed that a line ends; decides: the lines before it say nothing about that.
+func failure(l rawLine) (why string, decides bool) {
+	e, err := Decode(l.text)
+	if err != nil {
+		return "", false
+	}
+	if end, ok := e.Rec.(*TurnEnd); ok && failed(end.Reason) {
+		return cmp.Or(end.Error, end.Reason), true
+	}
+
+	return "", slices.Contains(turning, e.Rec.Type())
 }

@@ -29,7 +29,8 @@ var looks = map[string]func(dir string) error{
 	"OnceOf":     func(dir string) error { _, err := OnceOf(dir); return err },
 	"Check":      func(dir string) error { _, err := Check(dir, time.Now()); return err },
 	"Settled":    func(dir string) error { _, err := Settled(dir); return err },
-	"Rewindable": func(dir string) error { return Rewindable(dir, "7") },
+	"Rewindable": func(dir string) error { _, err := Rewindable(dir, "7"); return err },
+	"Rewound":    func(dir string) error { _, err := Rewound(dir, []string{"c"}, 0); return err },
 	"Attached":   func(dir string) error { _, err := NewAttached().Names(dir); return err },
 	"Open": func(dir string) error {
 		h, _, err := Open(disk.NewVolume(dir), dir, time.Now, nil)

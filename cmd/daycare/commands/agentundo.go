@@ -12,14 +12,11 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 
-	"daycare/cmd/daycare/show"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/changes"
-	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/fault"
-	"daycare/engine/record"
 )
 
 // agentsDiff shows what the tools of an agent wrote.
@@ -59,18 +56,14 @@ func agentsUndo(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			takes, err := u.takes(cmd.Context())
+			if all || len(args) > 1 {
+				return u.take(args[1:], merge)
+			}
+			takes, err := u.Takes(0)
 			if err != nil {
 				return err
 			}
-			if !all && len(args) == 1 {
-				return u.list(takes)
-			}
-			chosen, err := u.chosen(takes, args[1:])
-			if err != nil {
-				return err
-			}
-			return u.take(chosen, merge)
+			return u.list(takes)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "take back all files that nobody else changed")
@@ -85,7 +78,7 @@ func offer(ctx context.Context, c *term.App, ref string, sure bool) error {
 	if err != nil {
 		return err
 	}
-	takes, err := u.takes(ctx)
+	takes, err := u.Takes(0)
 	takes = slices.DeleteFunc(takes, func(t changes.Take) bool { return t.Standing == changes.Before })
 	if err != nil || len(takes) == 0 || c.JSON && !sure {
 		return err
@@ -100,102 +93,39 @@ func offer(ctx context.Context, c *term.App, ref string, sure bool) error {
 		c.Note("%s that it wrote since can be taken back: daycare agents undo %s", term.Plural(len(takes), "file", "files"), u.agent.Handle)
 		return nil
 	}
-	ready, err := u.chosen(takes, nil)
-	if err != nil {
-		return err
-	}
 
-	return u.take(ready, false)
+	return u.take(nil, false)
 }
 
 // An undoing is what a command takes back of an agent's files.
 type undoing struct {
-	app    *term.App
-	client *control.Client
-	agent  event.Agent
-	root   string // the workspace
-	store  changes.Store
+	changes.Undoing
+	app   *term.App
+	agent event.Agent
 }
 
 // findUndo finds an agent's list of written files. Taking back that a kill cut is finished.
 func findUndo(ctx context.Context, c *term.App, ref string) (u undoing, err error) {
 	u.app = c
-	if u.root, err = c.MadeRoot(); err != nil {
+	root, err := c.MadeRoot()
+	if err != nil {
 		return u, err
 	}
-	if u.client, err = c.Reader(ctx); err != nil {
+	client, err := c.Reader(ctx)
+	if err != nil {
 		return u, err
 	}
-	if u.agent, err = u.client.Agent(ctx, ref); err != nil {
+	if u.agent, err = client.Agent(ctx, ref); err != nil {
 		return u, term.About(err, "find agent", ref)
 	}
-	home := filepath.Join(u.root, ".daycare")
-	u.store = changes.Undo(disk.NewVolume(home), filepath.Join(home, "agents", u.agent.ID))
-	if changes.Pending(u.store.Dir) {
-		if _, err := u.store.TakeBack(nil, false); err != nil {
-			return u, err
-		}
+	home := filepath.Join(root, ".daycare")
+	u.Undoing = changes.UndoingOf(disk.NewVolume(home), home, u.agent.ID)
+	cut, err := u.Complete()
+	if cut && err == nil {
 		c.Note("taking back that was interrupted is finished")
 	}
 
-	return u, nil
-}
-
-// maxRecords bounds what is read of a history.
-const maxRecords = 100_000
-
-// takes lists the files that rewound turns wrote.
-func (u undoing) takes(ctx context.Context) ([]changes.Take, error) {
-	written, err := u.store.Written()
-	if err != nil || len(written) == 0 {
-		return nil, err
-	}
-	lines, err := show.Newest(ctx, u.client, u.agent.ID, maxRecords)
-	if err != nil {
-		return nil, err
-	}
-	var p rewound
-	for _, line := range lines {
-		if e, err := record.Decode(line); err == nil {
-			p.add(e)
-		}
-	}
-
-	return changes.Back(written, p.has)
-}
-
-// rewound is which tool calls of a history are rewound.
-type rewound struct {
-	calls map[string]int64 // seq of the answer that made a call
-	spans [][2]int64       // what rewinds took out: from the first record after, up to the rewind
-}
-
-func (p *rewound) add(e *record.Entry) {
-	switch r := e.Rec.(type) {
-	case *record.Assistant:
-		for _, call := range r.ToolCalls {
-			if p.calls == nil {
-				p.calls = map[string]int64{}
-			}
-			p.calls[call.ID] = e.Seq
-		}
-	case *record.Rewind:
-		p.spans = append(p.spans, [2]int64{r.To + 1, e.Seq})
-	}
-}
-
-// has reports whether the call that wrote a file is rewound.
-func (p *rewound) has(w changes.Written) bool {
-	seq, known := p.calls[w.Call]
-	return known && slices.ContainsFunc(p.spans, func(s [2]int64) bool { return s[0] <= seq && seq < s[1] })
-}
-
-// shown is how a path is named to users: from the workspace, if it is in there.
-func (u undoing) shown(file string) string {
-	if rel, err := filepath.Rel(u.root, file); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return file
+	return u, err
 }
 
 // standings say how a file stands.
@@ -215,7 +145,7 @@ func (u undoing) list(takes []changes.Take) error {
 		}
 		rows := []row{}
 		for _, t := range takes {
-			rows = append(rows, row{u.shown(file(t)), t.Standing, t.Turns})
+			rows = append(rows, row{u.Shown(t.File()), t.Standing, t.Turns})
 		}
 		return u.app.PrintJSON(map[string]any{"agent": u.agent.ID, "files": rows})
 	}
@@ -226,41 +156,22 @@ func (u undoing) list(takes []changes.Take) error {
 	var t term.Table
 	t.Row("FILE", "WRITTEN IN", "STANDS")
 	for _, one := range takes {
-		t.Row(term.Clean(u.shown(file(one))), term.Plural(len(one.Turns), "turn", "turns"), standings[one.Standing])
+		t.Row(term.Clean(u.Shown(one.File())), term.Plural(len(one.Turns), "turn", "turns"), standings[one.Standing])
 	}
 
 	return t.Write(u.app.Out, u.app.OutStyle())
 }
 
-func file(t changes.Take) string { return filepath.Join(t.Folder, filepath.FromSlash(t.Path)) }
-
-// chosen are the files that words name; without words those that nobody else changed.
-func (u undoing) chosen(takes []changes.Take, words []string) (out []changes.Take, err error) {
-	if len(words) == 0 {
-		return slices.DeleteFunc(slices.Clone(takes), func(t changes.Take) bool { return t.Standing != changes.Ready }), nil
-	}
-	for _, word := range words {
-		path := word
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(u.root, path)
-		}
-		i := slices.IndexFunc(takes, func(t changes.Take) bool { return u.shown(file(t)) == u.shown(path) || file(t) == path })
-		if i < 0 {
-			return nil, term.NotFound("list the files with: daycare agents undo "+u.agent.Handle, "no rewound turn wrote %s", word)
-		}
-		out = append(out, takes[i])
-	}
-
-	return out, nil
-}
-
-// take takes files back.
-func (u undoing) take(takes []changes.Take, merge bool) error {
-	results, err := u.store.TakeBack(takes, merge)
-	if errors.Is(err, changes.ErrBusy) {
+// take takes files back; without any, those that nobody else changed.
+func (u undoing) take(paths []string, merge bool) error {
+	results, err := u.TakeBack(paths, merge)
+	var none *changes.NoFile
+	switch {
+	case errors.As(err, &none):
+		return term.NotFound("list the files with: daycare agents undo "+u.agent.Handle, "%v", err)
+	case errors.Is(err, changes.ErrBusy):
 		return &term.Problem{Code: fault.ExitFailure, Err: err, Do: "try again when it has ended"}
-	}
-	if err != nil {
+	case err != nil:
 		return term.Wrap(err, "take back files of %s", u.agent.Handle)
 	}
 	type row struct {
@@ -270,7 +181,7 @@ func (u undoing) take(takes []changes.Take, merge bool) error {
 	}
 	rows := []row{}
 	for _, r := range results {
-		rows = append(rows, row{u.shown(filepath.Join(r.Folder, filepath.FromSlash(r.Path))), r.Outcome, r.Why})
+		rows = append(rows, row{u.Shown(r.File()), r.Outcome, r.Why})
 	}
 	refused := changes.Refusals(results)
 	if u.app.JSON {
@@ -297,7 +208,7 @@ var words = map[changes.Outcome]string{changes.Done: "taken back", changes.Alrea
 
 // diff shows what was written, of one turn or of all.
 func (u undoing) diff(turn []string) error {
-	written, err := u.store.Written()
+	written, err := u.Store.Written()
 	if err != nil {
 		return err
 	}
@@ -338,7 +249,7 @@ const maxShown = 512 << 10
 
 // text returns a change as a diff, or describes one that has no diff.
 func (u undoing) text(w changes.Written) string {
-	name := u.shown(w.File())
+	name := u.Shown(w.File())
 	before, err := u.content(w.Before)
 	after, err2 := u.content(w.After)
 	if err = errors.Join(err, err2); err != nil {
@@ -358,7 +269,7 @@ func (u undoing) content(s changes.State) (string, error) {
 	case s.Missing():
 		return "", nil
 	}
-	data, err := u.store.Get(s)
+	data, err := u.Store.Get(s)
 
 	return string(data), err
 }

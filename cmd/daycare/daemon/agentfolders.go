@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 
+	"daycare/engine/changes"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/finding"
@@ -24,6 +25,26 @@ func (h folders) Fork(ctx context.Context, id string, at int64, name string) (ev
 // Rewindable says whether a conversation has a place to go back to.
 func (h folders) Rewindable(ctx context.Context, id, to string) error {
 	return inWords(h.System.Rewindable(ctx, id, to))
+}
+
+// Undoable lists files of rewound turns.
+func (h folders) Undoable(ctx context.Context, id string, place *string) (list []event.Rewound, err error) {
+	takes, err := h.System.Undoable(ctx, id, place)
+	for _, t := range takes {
+		path := changes.Shown(filepath.Dir(h.parts.root), t.File())
+		list = append(list, event.Rewound{Path: path, Standing: string(t.Standing), Turns: t.Turns})
+	}
+	return list, inWords(err)
+}
+
+// TakeBack takes some of them back.
+func (h folders) TakeBack(ctx context.Context, id string, paths []string, merge bool) (list []event.TakenBack, err error) {
+	results, err := h.System.TakeBack(ctx, id, paths, merge)
+	for _, r := range results {
+		path := changes.Shown(filepath.Dir(h.parts.root), r.File())
+		list = append(list, event.TakenBack{Path: path, Outcome: string(r.Outcome), Why: r.Why})
+	}
+	return list, inWords(err)
 }
 
 // Trash lists the agents that were removed.
@@ -63,6 +84,7 @@ func (h folders) WriteFile(ctx context.Context, id, name string, content []byte,
 func inWords(err error) error {
 	var changed *agentfolders.Changed
 	var bad finding.Finding
+	var none *changes.NoFile
 	switch {
 	case err == nil:
 		return nil
@@ -70,6 +92,8 @@ func inWords(err error) error {
 		return &control.Conflict{Content: string(changed.Now.Content), Hash: changed.Now.Hash}
 	case errors.As(err, &bad):
 		return &control.Unfit{Findings: findingsOf(err)}
+	case errors.As(err, &none):
+		return &control.Invalid{Field: "paths", Reason: err.Error(), Hint: "list the files with: daycare agents undo ID"}
 	case errors.Is(err, agentfolders.ErrBadArchive):
 		return &control.Invalid{Reason: err.Error(), Hint: "use a file written by daycare agents export"}
 	}

@@ -150,7 +150,10 @@ var questions = []question{
 	{200, "DELETE", "/v1/agents/Ann/grants?permission=@web", agent + "/grants", ""},
 	{200, "GET", "/v1/agents/Ann/files/state.json", agent + "/files/{name}", ""},
 	{400, "PUT", "/v1/agents/Ann/files/state.json", agent + "/files/{name}", "{}"}, // without If-Match
+	{200, "GET", "/v1/agents/Ann/undo?rewind=true", agent + "/undo", ""},
 	{202, "POST", "/v1/agents/Ann/rewind", agent + "/rewind", "{}"},
+	{200, "GET", "/v1/agents/Ann/undo", agent + "/undo", ""},
+	{200, "POST", "/v1/agents/Ann/undo", agent + "/undo", "{}"},
 	{202, "POST", "/v1/agents/Ann/compact", agent + "/compact", ""},
 	{202, "POST", "/v1/agents/Ann/reset", agent + "/reset", ""},
 	{201, "POST", "/v1/cron", "/v1/cron", `{"name":"look","prompt":"look","when":"every day at 9"}`},

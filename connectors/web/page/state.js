@@ -48,6 +48,7 @@ export function keyOf(agent) {
   if (agent.state === 'retrying') return 'retry';
   if (agent.state === 'queued') return 'queued';
   if (agent.state === 'ended') return 'ended';
+  if (agent.failed) return 'error';
   return unread(agent) ? 'new' : 'idle';
 }
 
@@ -65,7 +66,7 @@ export function doing(agent) {
     case 'paused':
       return { text: detail ? `paused: ${detail}` : 'paused' };
     case 'error':
-      return { text: detail ? `error: ${detail}` : 'error' };
+      return agent.state === 'error' ? { text: detail ? `error: ${detail}` : 'error' } : { text: `failed: ${plain(agent.failed)}` };
     case 'retry':
       return { text: detail.startsWith('retry ') ? detail : `retrying: ${detail}` };
     case 'queued':
@@ -73,7 +74,7 @@ export function doing(agent) {
     case 'work':
       break;
     default:
-      return { text: plain(firstLine(agent.said ?? '')) };
+      return { text: plain(firstLine(agent.said ?? '').replace(/\*\*|`/g, '')) }; // without the marks of Markdown
   }
   if (agent.state === 'tool') return { text: '', code: detail };
   if (agent.state === 'waiting-agent') return { text: waitsFor(agent) };

@@ -101,7 +101,7 @@ function setAsks(list) {
 
 // QUICK is what an event alone says about an agent, until the agent is read again.
 const QUICK = {
-  'turn.started': () => ({ state: 'thinking', detail: '' }),
+  'turn.started': () => ({ state: 'thinking', detail: '', failed: '' }),
   'tool.started': (e) => ({ state: 'tool', detail: callLine(e) }),
   'tool.finished': () => ({ state: 'thinking', detail: '' }),
   retry: (e) => ({ state: 'retrying', detail: `retry ${e.n}/${e.of} in ${Math.ceil(e.inMs / 1000)}s: ${e.reason}` }),

@@ -224,6 +224,8 @@ var hints = map[string]string{
 	"name":          "a name",
 	"family":        "only this agent and its descendants that have not ended",
 	"secrets":       "with keys and tokens",
+	"rewind":        "also what a rewind would add, to the place `to`",
+	"to":            "a seq or a checkpoint (default: before the newest turn)",
 	"force":         "even while it has work",
 	"before":        "only records before this seq (default: the newest)",
 	"limit":         "maximum number of results",

@@ -1,8 +1,9 @@
 // What is done with an agent and its conversation. Fork, rewind and the like ask first, and say what will and
 // what will not change.
-import { h, icon } from '../dom.js';
-import { post, agentPath } from '../api.js';
+import { h, icon, named, plain } from '../dom.js';
+import { get, post, agentPath } from '../api.js';
 import { ask, failed, toast } from '../dialog.js';
+import { plural } from '../format.js';
 import { go } from '../router.js';
 import { urlOf } from '../state.js';
 
@@ -44,18 +45,106 @@ export async function fork(agent, at) {
   }
 }
 
-// rewind goes back to a record or checkpoint; without one, before the newest turn.
+// rewind goes back to a record or checkpoint; without one, before the newest turn. If the agent's tools wrote files since,
+// they can be taken back, too.
 export async function rewind(agent, to) {
+  let files = [];
+  try {
+    ({ files } = await get(agentPath(agent.id, `/undo?rewind=true&to=${to ?? ''}`)));
+  } catch (err) {
+    failed(err);
+    return;
+  }
+  files = files.filter((f) => f.standing !== 'before');
+  const ready = files.filter((f) => f.standing === 'ready');
+  const too = h('input', { type: 'checkbox' });
   const ok = await ask({
     title: to ? `Rewind to #${to}` : 'Undo the newest turn',
     yes: 'Rewind',
     danger: true,
     body: [
-      'What follows leaves the context: the model no longer sees it. It stays in the history, greyed.',
-      'Files that the agent changed stay as they are, and replies that were sent stay sent.',
-    ],
+      'What follows leaves the context: the model no longer sees it. It stays in the history, greyed. Replies that were sent stay sent.',
+      files.length ? h('p', 'Its tools wrote these files since:') : 'Its tools wrote no files since that could be taken back.',
+      files.length ? standings(files) : null,
+      ready.length ? h('label.check', too, `Take back ${plural(ready.length, 'file')}, as before these turns`) : null,
+    ].filter(Boolean),
   });
-  if (ok) await run(agent, '/rewind', to ? { to: String(to) } : {}, 'Rewinding between two turns');
+  if (!ok) return;
+  try {
+    const order = await post(agentPath(agent.id, '/rewind'), to ? { to: String(to) } : {});
+    toast('Rewinding between two turns');
+    if (!too.checked) return;
+    await carriedOut(agent, order.item);
+    await takeBack(agent, ready.map((f) => f.path));
+  } catch (err) {
+    failed(err);
+  }
+}
+
+const STANDINGS = {
+  ready: 'can be taken back',
+  before: 'is as it was before',
+  between: 'someone else changed it in between',
+  since: 'someone else changed it since',
+  again: 'the agent wrote it again since',
+  gone: 'what it held is not kept',
+};
+
+// standings is a list of files and how they stand; boxes are what is put before each of them.
+function standings(files, boxes = []) {
+  return h(
+    'ul.taken',
+    files.map((f, i) => h('li', h('label.check', boxes[i], h('code', named(f.path)), h('small', STANDINGS[f.standing])))),
+  );
+}
+
+// WAIT_MS is how often the inbox is looked at until an order is carried out, in milliseconds.
+const WAIT_MS = 300;
+
+// carriedOut waits until an agent has carried out an order.
+async function carriedOut(agent, item) {
+  for (;;) {
+    const { items } = await get(agentPath(agent.id, '/inbox'));
+    if (!items.some((i) => i.id === item)) return;
+    await new Promise((done) => setTimeout(done, WAIT_MS));
+  }
+}
+
+// takeBack takes files back and says what became of them.
+async function takeBack(agent, paths, merge = false) {
+  const { results } = await post(agentPath(agent.id, '/undo'), { paths, merge });
+  const left = results.filter((r) => r.outcome === 'refused').map((r) => `${plain(r.path)} is left: ${r.why}`);
+  toast([`${plural(results.length - left.length, 'file')} taken back`, ...left].join('. '), { ms: left.length ? 8000 : 5000 });
+}
+
+// undo takes back files that the agent's tools wrote in turns that are rewound.
+export async function undo(agent) {
+  try {
+    const { files } = await get(agentPath(agent.id, '/undo'));
+    const boxes = files.map((f) => h('input', { type: 'checkbox', disabled: ['before', 'again', 'gone'].includes(f.standing) }));
+    files.forEach((f, i) => {
+      boxes[i].checked = f.standing === 'ready';
+    });
+    const merge = h('input', { type: 'checkbox' });
+    const ok = await ask({
+      title: 'Take files back',
+      yes: files.length ? 'Take back' : 'Close',
+      danger: files.length > 0,
+      body: files.length
+        ? [
+            'Files that its tools wrote in turns that are rewound, as they were before these turns.',
+            standings(files, boxes),
+            files.some((f) => f.standing === 'since')
+              ? h('label.check', merge, 'Keep what others changed since, where the lines do not touch')
+              : null,
+          ].filter(Boolean)
+        : 'Its tools wrote no file in a turn that is rewound.',
+    });
+    const paths = files.filter((_, i) => boxes[i].checked).map((f) => f.path);
+    if (ok && paths.length) await takeBack(agent, paths, merge.checked);
+  } catch (err) {
+    failed(err);
+  }
 }
 
 export async function mark(agent) {

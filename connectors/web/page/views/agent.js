@@ -354,6 +354,7 @@ class AgentView {
       { label: 'Compact its context', icon: 'info', run: () => actions.compact(agent) },
       { label: 'Files of this agent', icon: 'files', run: () => go(`/files/${agent.id}/state.json`) },
       { label: 'Rewind: undo the newest turn', icon: 'rewind', danger: true, run: () => actions.rewind(agent) },
+      { label: 'Take files back that it wrote in rewound turns', icon: 'rewind', danger: true, run: () => actions.undo(agent) },
       { label: 'Start a new conversation', icon: 'rewind', danger: true, run: () => actions.reset(agent) },
     ];
   }
