@@ -43,6 +43,10 @@ func TestHealth(t *testing.T) {
 		t.Errorf("the reference is %s, %v", text, err)
 	}
 
+	w.agent("made while the log is shown")
+	p.wait("[...document.querySelectorAll('main .logs div')].at(-1)?.innerText.includes('agent.created')",
+		"the log goes on while it is shown")
+
 	p.click("button", "Test scripted")
 	p.wait("document.querySelector('main td.detail.work')?.innerText.startsWith('It answered in ')", "the service has answered")
 	p.click("button", "Check again")

@@ -81,6 +81,7 @@ func TestHostileTranscript(t *testing.T) {
 		if path == "/agents/0" {
 			p.wait("document.querySelectorAll('main .said').length > 20", "the transcript is shown")
 			p.sees("U+202E")
+			p.shows(hostileTexts)
 		}
 		p.harmless(path)
 	}
@@ -94,6 +95,19 @@ func TestHostileTranscript(t *testing.T) {
 	p.looks("hostile transcript")
 	p.size(390, 844)
 	p.looks("hostile transcript on a phone")
+}
+
+// shows logs how each of the newest texts is shown.
+func (p *tab) shows(texts []string) {
+	p.t.Helper()
+	shown := eval[[]string](p, `[...document.querySelectorAll("main .said")].map(e => e.innerText)
+		.filter(t => !/^(say \d+|long long)/.test(t))`)
+	for i, text := range texts[max(0, len(texts)-len(shown)):] {
+		p.t.Logf("%q is shown as %q", text, shown[i])
+	}
+	eval[bool](p, "(document.querySelector('main .log').scrollTop = 0, true)")
+	p.settled()
+	p.keep("hostile")
 }
 
 // harmless checks that nothing ran or was loaded.

@@ -20,7 +20,10 @@ export const PAGES = [
   { title: 'Trash', path: '/trash', icon: 'trash', key: 'r' },
 ];
 
-const MOST = 60; // results that are shown
+// MOST is how many results of a group are shown, FIRST how many before anything is typed: pages and actions stay in reach
+// however many agents there are.
+const MOST = 40;
+const FIRST = 9;
 
 // show opens the palette. actions are those of the view: {label, key, run, icon, danger}.
 export function show(actions) {
@@ -104,12 +107,21 @@ function entries(actions) {
 // match keeps what has every word that was typed. What begins with it comes first, what destroys never does.
 function match(all, typed) {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  if (!words.length) return few(all, (e) => (e.group === 'Agents' || e.group === 'To answer' ? FIRST : MOST));
   const text = (e) => `${e.handle ?? ''} ${e.text} ${e.group}`.toLowerCase();
-  const fits = all.filter((e) => words.every((w) => text(e).includes(w))).slice(0, MOST);
-  if (!words.length) return fits;
   const rank = (e) =>
     (e.danger ? 2 : 0) + ((e.handle ?? e.text).toLowerCase().startsWith(words[0]) || e.text.toLowerCase().startsWith(words[0]) ? 0 : 1);
-  return fits.toSorted((a, b) => rank(a) - rank(b));
+  const fits = all.filter((e) => words.every((w) => text(e).includes(w)));
+  return few(fits.toSorted((a, b) => rank(a) - rank(b)), () => MOST);
+}
+
+// few keeps the first entries of each group, as many as most says.
+function few(list, most) {
+  const counts = {};
+  return list.filter((e) => {
+    counts[e.group] = (counts[e.group] ?? 0) + 1;
+    return counts[e.group] <= most(e);
+  });
 }
 
 function rows(shown, choose) {

@@ -267,7 +267,7 @@ function ledger(c, runs) {
     h(
       'tr',
       h('td', h('time', { datetime: r.slot, title: absolute(r.slot) }, hour(r.slot))),
-      h('td.quiet', r.outcome === 'missed' ? '' : hour(r.at)),
+      h('td.quiet.roomy', r.outcome === 'missed' ? '' : hour(r.at)),
       h('td', h(`span.${r.outcome}`, r.count > 1 ? `${r.outcome} ×${r.count}` : r.outcome)),
       h('td.right', r.ms ? lasted(r.ms) : ''),
       h('td.cut.reason', [r.via && `${r.via}`, plain(r.reason ?? r.why ?? '')].filter(Boolean).join(': ')),
@@ -292,7 +292,9 @@ function ledger(c, runs) {
             'thead',
             h(
               'tr',
-              ['Due', 'At', 'Outcome', 'Took', 'Reason'].map((name) => h(`th${name === 'Took' ? '.right' : ''}`, { scope: 'col' }, name)),
+              ['Due', 'At', 'Outcome', 'Took', 'Reason'].map((name) =>
+                h(`th${{ Took: '.right', At: '.roomy' }[name] ?? ''}`, { scope: 'col' }, name),
+              ),
             ),
           ),
           h('tbody', rows),

@@ -17,7 +17,7 @@ export function render() {
       about: s.description,
       facts: [
         s.tools && `tools: ${plain(s.tools)}`,
-        h('span.mono', plain(s.file)),
+        s.file && h('span.mono', { title: plain(s.file) }, plain(s.file.replace(/^.*\/(?=\.daycare\/)/, ''))),
         s.sha256 && h('span.mono', { title: s.sha256 }, s.sha256.slice(0, 8)),
       ],
     }),

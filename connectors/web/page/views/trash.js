@@ -3,7 +3,7 @@ import { list } from '../catalogue.js';
 import { h } from '../dom.js';
 import { get, post } from '../api.js';
 import { urlOf } from '../state.js';
-import { when } from '../format.js';
+import { absolute, since } from '../format.js';
 import { failed, toast } from '../dialog.js';
 import { go } from '../router.js';
 
@@ -19,7 +19,7 @@ export function render() {
     row: (a, again) => ({
       name: [a.handle, a.title].filter(Boolean).join(' ') || a.name,
       about: '',
-      facts: [h('span', 'removed ', when(a.at)), h('span.mono', a.name)],
+      facts: [h('time', { datetime: a.at, title: absolute(a.at) }, `removed ${since(a.at)}`), h('span.mono', a.name)],
       action: h(
         'button.btn.small',
         { type: 'button', 'aria-label': `Restore ${a.handle ?? a.name}`, onclick: () => restore(a, again) },
