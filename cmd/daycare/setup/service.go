@@ -252,7 +252,7 @@ func serviceAnswers(ctx context.Context, c *term.App, s service) error {
 			state, err := client.Status(ctx)
 			client.Close()
 			if err == nil {
-				c.Note("the daemon is running, pid %d, and restarts on failure; see: daycare service status", state.PID)
+				c.Note("the daemon is running, pid %d, and restarts on failure; see: %s", state.PID, s.look())
 				return nil
 			}
 		}

@@ -24,6 +24,7 @@ const (
 	systemWorkspace = "/var/lib/daycare"
 	systemUnits     = "/etc/systemd/system"
 	systemKeys      = "/etc/daycare"
+	systemHomes     = "/var/cache"
 	systemPath      = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
@@ -54,6 +55,20 @@ func newSystemService(workspace, as string) (service, error) {
 // nobody else.
 func (s service) keys() string { return filepath.Join(systemKeys, s.name+".env") }
 
+// home is the home folder of the service's user: not the workspace, of which agents can change everything.
+func (s service) home() string { return filepath.Join(systemHomes, s.name) }
+
+// look is the command that shows the service.
+func (s service) look() string {
+	switch {
+	case s.user == "":
+		return "daycare service status"
+	case s.workspace == systemWorkspace:
+		return "daycare service status --system"
+	}
+	return fmt.Sprintf("daycare -C %q service status --system", s.workspace)
+}
+
 // keysText is what the file has before somebody writes keys into it.
 const keysText = `# The environment of the daycare service: NAME=VALUE, one a line. Only root reads this file.
 #ANTHROPIC_API_KEY=
@@ -81,7 +96,8 @@ func systemUnit(s service) string {
 	}
 
 	lines = append(lines,
-		"Environment="+quoteUnit("HOME="+s.workspace)+" "+quoteUnit("PATH="+s.programs),
+		"CacheDirectory="+s.name, "CacheDirectoryMode=0700",
+		"Environment="+quoteUnit("HOME="+s.home())+" "+quoteUnit("PATH="+s.programs),
 		"EnvironmentFile=-"+escapeUnit(s.keys()),
 		"ExecStart="+quoteCommand(s.program)+" --workspace "+quoteCommand(s.workspace)+" --no-input start",
 		"Restart=on-failure",
@@ -90,7 +106,7 @@ func systemUnit(s service) string {
 		"TimeoutStopSec=90",
 		"UMask=0077",
 		"",
-		"# The daemon can write only its workspace, and cannot gain privileges.",
+		"# The daemon can write only its workspace and its home, and cannot gain privileges.",
 		"ProtectSystem=strict",
 		"ReadWritePaths="+quoteUnit(s.workspace),
 		"ProtectHome="+protectHome(s.workspace),
@@ -140,7 +156,7 @@ func inAny(path string, folders ...string) bool {
 // where they are missing.
 func preparing(s service) (commands [][]string) {
 	if _, err := user.Lookup(s.user); err != nil {
-		commands = append(commands, []string{"useradd", "--system", "--user-group", "--home-dir", systemWorkspace,
+		commands = append(commands, []string{"useradd", "--system", "--user-group", "--home-dir", s.home(),
 			"--shell", "/usr/sbin/nologin", s.user})
 	}
 	if !term.Exists(s.workspace) {
@@ -314,7 +330,7 @@ func uninstallSystem(ctx context.Context, c *term.App, s service, dry bool) erro
 		c.Note("left: %s, which has keys", s.keys())
 	}
 
-	c.Note("left: the workspace %s and the user %s; to remove them: rm -r %s; userdel %s",
-		s.workspace, s.user, s.workspace, s.user)
+	c.Note("left: the workspace %s, the home %s and the user %s; to remove them: rm -r %[1]s %[2]s; userdel %[3]s",
+		s.workspace, s.home(), s.user)
 	return nil
 }

@@ -123,7 +123,7 @@ func TestCommandsOfASystemService(t *testing.T) {
 	}
 
 	want := []string{
-		"useradd --system --user-group --home-dir /var/lib/daycare --shell /usr/sbin/nologin nobody-of-that-name",
+		"useradd --system --user-group --home-dir /var/cache/NAME --shell /usr/sbin/nologin nobody-of-that-name",
 		"install -d -m 0700 -o nobody-of-that-name -g nobody-of-that-name WORK",
 		"systemctl daemon-reload", "systemctl enable --now NAME.service",
 		"systemctl daemon-reload", "systemctl restart NAME.service",
