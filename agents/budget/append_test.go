@@ -64,3 +64,26 @@ func TestTheFileOfADayIsTheOneAtItsPath(t *testing.T) {
 		})
 	}
 }
+
+// A file that nobody else touches is opened once, also one that had lines before.
+func TestTheFileOfADayIsOpenedOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "usage", "2026-11-20.jsonl")
+	for range 2 {
+		var d dayFile
+		var first *os.File
+		for range 3 {
+			if err := d.append(path, line{Agent: "a"}); err != nil {
+				t.Fatal(err)
+			}
+			if first == nil {
+				first = d.f
+			}
+			if d.f != first {
+				t.Fatal("it was opened anew")
+			}
+		}
+		if err := d.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

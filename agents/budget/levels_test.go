@@ -29,6 +29,10 @@ func TestLevelsAreTheLimitsOnce(t *testing.T) {
 			t.Errorf("%+v, want %+v", got[i], want[i])
 		}
 	}
+	w.now = w.now.AddDate(0, 0, 1)
+	if got := w.Levels([]string{"child"}); len(got) != 3 || got[0].Scope != "perDay" || got[0].Spent != (Amount{}) || got[2].Spent == (Amount{}) {
+		t.Errorf("on the next day: %+v", got)
+	}
 	if len(newWorld(t).Levels([]string{"parent"})) > 0 {
 		t.Error("there are levels without limits")
 	}

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"daycare/engine/attacktest"
 	"daycare/engine/disk"
 )
 
@@ -382,4 +383,23 @@ func TestAFileThatAnEditorReplacesIsNoDenial(t *testing.T) {
 			t.Errorf("the answer is %+v, findings %v; want always", got, found)
 		}
 	})
+}
+
+// What cannot be seen of the files of requests is no request without a file: whoever looks is told.
+func TestSetAsideOfAFolderThatCannotBeRead(t *testing.T) {
+	attacktest.AsUser(t)
+	if os.Getuid() == 0 {
+		return // root may read every folder
+	}
+	q := open(t, t.TempDir())
+	settle(t, q, ask(t, q, request), Once)
+	if err := os.Chmod(q.store.dir, 0o300); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.SetAside(); err == nil {
+		t.Error("a folder that cannot be read has no late answers")
+	}
+	if err := os.Chmod(q.store.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 }
