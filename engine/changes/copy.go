@@ -263,7 +263,7 @@ func (m *maker) room(ctx context.Context, of string) error {
 	defer root.Close()
 	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && path != ".":
+		case errors.Is(err, fs.ErrNotExist):
 			return nil // removed meanwhile
 		case err != nil:
 			return err
@@ -344,11 +344,8 @@ func (m *maker) entry(ctx context.Context, from, to *os.Root, path string, info 
 		return m.below(ctx, from, to, path, info)
 	case info.Mode()&fs.ModeSymlink != 0:
 		target, err := from.Readlink(name)
-		if err != nil {
-			return err
-		}
 		m.files = append(m.files, file{Path: filepath.ToSlash(path), Link: target})
-		return to.Symlink(target, name)
+		return cmp.Or(err, to.Symlink(target, name))
 	case info.Mode().IsRegular():
 		f, err := m.file(from, to, name, info)
 		f.Path = filepath.ToSlash(path)
@@ -374,11 +371,8 @@ func (m *maker) below(ctx context.Context, from, to *os.Root, path string, info 
 		return err
 	}
 	defer target.Close()
-	if err := m.folder(ctx, source, target, path); err != nil {
-		return err
-	}
 
-	return to.Chmod(info.Name(), info.Mode().Perm()|0o700)
+	return cmp.Or(m.folder(ctx, source, target, path), to.Chmod(info.Name(), info.Mode().Perm()|0o700))
 }
 
 // file copies a file: as a reference to the same blocks, where the file system can do that.
@@ -393,25 +387,24 @@ func (m *maker) file(from, to *os.Root, name string, info fs.FileInfo) (f file, 
 		return f, err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	if _, err := io.Copy(out, in); err != nil {
-		return f, err
+	_, err = io.Copy(out, in)
+	if err == nil {
+		err = out.Chmod(info.Mode().Perm())
 	}
-	if err := out.Chmod(info.Mode().Perm()); err != nil {
-		return f, err
+	if err == nil {
+		_, err = out.Seek(0, io.SeekStart)
 	}
-	if _, err := out.Seek(0, io.SeekStart); err != nil {
-		return f, err
+	if err == nil {
+		f.SHA256, err = m.sum(out)
 	}
-	if f.SHA256, err = m.sum(out); err != nil {
-		return f, err
+	if err == nil {
+		info, err = out.Stat()
 	}
-	made, err := out.Stat()
-	if err != nil {
-		return f, err
+	if err == nil {
+		f.Mode, f.Size, f.Changed = info.Mode().Perm(), info.Size(), beneath.ChangedAt(info).UnixNano()
 	}
-	f.Mode, f.Size, f.Changed = info.Mode().Perm(), made.Size(), beneath.ChangedAt(made).UnixNano()
 
-	return f, nil
+	return f, err
 }
 
 // sum hashes a copied file, and keeps what it holds if it is a text that can be merged later.

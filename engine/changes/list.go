@@ -145,7 +145,7 @@ func look(tree *os.Root, path string, base file) (State, error) {
 			target = beneath.ErrLink.Error()
 		}
 		return State{Other: target}, err
-	case info.Mode().IsRegular() && base.Changed != 0 && info.Size() == base.Size && info.Mode().Perm() == base.Mode &&
+	case info.Mode().IsRegular() && info.Size() == base.Size && info.Mode().Perm() == base.Mode &&
 		beneath.ChangedAt(info).UnixNano() == base.Changed:
 		return base.state(), nil
 	}

@@ -2,6 +2,10 @@ package crashtest
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
 	"testing"
 
 	"daycare/engine/crash"
@@ -30,5 +34,38 @@ func TestEachStepFails(t *testing.T) {
 
 	if len(failed) != 3 || failed[0] != "write" || failed[1] != "sync" || failed[2] != "hints" {
 		t.Errorf("failed were %v, want each step once, in order", failed)
+	}
+}
+
+// The operation runs with none, then with one more each time, and is looked at when it says that it
+// is done.
+func TestFewDescriptors(t *testing.T) {
+	var said []string
+	FewDescriptors(t, func(*testing.T) (op, holds func() error) {
+		open := 0
+		op = func() error {
+			var held []*os.File
+			defer func() {
+				for _, f := range held {
+					f.Close()
+				}
+			}()
+			for open = 0; open < 3; open++ {
+				f, err := os.Open(os.DevNull)
+				if err != nil {
+					said = append(said, fmt.Sprint(open, " ", errors.Is(err, syscall.EMFILE)))
+					return err
+				}
+				held = append(held, f)
+			}
+			return nil
+		}
+		return op, func() error {
+			said = append(said, fmt.Sprint(open))
+			return nil
+		}
+	})
+	if want := []string{"0 true", "1 true", "2 true", "3"}; !slices.Equal(said, want) {
+		t.Errorf("%q, want %q", said, want)
 	}
 }

@@ -1,0 +1,417 @@
+package changes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"daycare/engine/crash/crashtest"
+	"daycare/engine/disk"
+)
+
+// differs says in which way files are not those that they should be; nil: they are.
+func differs(t *testing.T, dir string, want map[string]string) error {
+	if got := has(t, dir); !maps.Equal(got, want) {
+		return fmt.Errorf("%s has %q, want %q", dir, got, want)
+	}
+	return nil
+}
+
+// A copy that is made without enough descriptors is whole, or none.
+func TestCopiesWithFewDescriptors(t *testing.T) {
+	files := map[string]string{"a": "1\n", "dir/deep/b": "1\n"}
+	newBench(t, files) // what the process opens once is open
+	crashtest.FewDescriptors(t, func(t *testing.T) (op, holds func() error) {
+		t.Setenv("XDG_STATE_HOME", t.TempDir())
+		b := bench{t: t, of: t.TempDir()}
+		for path, text := range files {
+			b.put(b.of, path, text)
+		}
+		if err := os.Symlink("a", filepath.Join(b.of, "link")); err != nil {
+			t.Fatal(err)
+		}
+		var c Copy
+		op = func() (err error) {
+			c, err = Make(t.Context(), b.of, b.of, "agent", disk.StampOf(time.Now()))
+			return err
+		}
+		return op, func() error {
+			to, err := os.Readlink(filepath.Join(c.Tree(), "link"))
+			if err == nil && to != "a" {
+				err = fmt.Errorf("the link leads to %q", to)
+			}
+			return errors.Join(err, differs(t, c.Tree(), files))
+		}
+	})
+}
+
+// worked is a bench with a change of each kind, one of which has to be merged.
+func worked(t *testing.T) bench {
+	b := newBench(t, map[string]string{"a": "1\n", "dir/b": "1\n2\n3\n4\n5\n", "gone": "1\n"})
+	b.put(b.copy.Tree(), "a", "2\n")
+	b.put(b.copy.Tree(), "dir/b", "ONE\n2\n3\n4\n5\n")
+	b.put(b.copy.Tree(), "new/deep/c", "2\n")
+	b.put(b.of, "dir/b", "1\n2\n3\n4\nFIVE\n")
+	if err := os.Remove(filepath.Join(b.copy.Tree(), "gone")); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// What cannot be opened is not taken for what is not there: nothing is listed, carried or read by
+// half without an error.
+func TestCopiesAreReadWithFewDescriptors(t *testing.T) {
+	changes := []string{"changed a", "changed dir/b it changed meanwhile", "removed gone", "added new/deep/c"}
+	t.Run("list", func(t *testing.T) {
+		crashtest.FewDescriptors(t, func(t *testing.T) (op, holds func() error) {
+			b := worked(t)
+			var list []Change
+			op = func() (err error) {
+				list, err = b.copy.Changes(t.Context())
+				return err
+			}
+			return op, func() error {
+				if got := told(list); !slices.Equal(got, changes) {
+					return fmt.Errorf("it lists %q", got)
+				}
+				return nil
+			}
+		})
+	})
+	t.Run("contents", func(t *testing.T) {
+		crashtest.FewDescriptors(t, func(t *testing.T) (op, holds func() error) {
+			b := worked(t)
+			one := b.expect(changes...)[1]
+			var got []string
+			op = func() error {
+				before, now, there, err := b.copy.Contents(one)
+				got = []string{string(before), string(now), string(there)}
+				return err
+			}
+			return op, func() error {
+				if want := []string{"1\n2\n3\n4\n5\n", "ONE\n2\n3\n4\n5\n", "1\n2\n3\n4\nFIVE\n"}; !slices.Equal(got, want) {
+					return fmt.Errorf("the contents are %q", got)
+				}
+				return nil
+			}
+		})
+	})
+	t.Run("copies", func(t *testing.T) {
+		crashtest.FewDescriptors(t, func(t *testing.T) (op, holds func() error) {
+			b := worked(t)
+			var list []Copy
+			op = func() (err error) {
+				list, err = List(b.of)
+				return err
+			}
+			return op, func() error {
+				if len(list) != 1 || list[0] != b.copy {
+					return fmt.Errorf("the copies are %v", list)
+				}
+				return nil
+			}
+		})
+	})
+	t.Run("apply", func(t *testing.T) {
+		crashtest.FewDescriptors(t, func(t *testing.T) (op, holds func() error) {
+			b := worked(t)
+			list := b.expect(changes...)
+			op = func() error {
+				results, err := b.copy.Apply(t.Context(), list, true)
+				if refused := Refusals(results); len(refused) > 0 {
+					err = errors.Join(err, errors.New(refused[0].Why))
+				}
+				return err
+			}
+			return op, func() error {
+				want := map[string]string{"a": "2\n", "dir/b": "ONE\n2\n3\n4\nFIVE\n", "new/deep/c": "2\n"}
+				if left := b.changes(); len(left) > 0 {
+					return fmt.Errorf("what is left is %q", told(left))
+				}
+				return errors.Join(differs(t, b.of, want), differs(t, b.copy.Tree(), want))
+			}
+		})
+	})
+}
+
+// The same of what an agent's tools wrote.
+func TestUndoWithFewDescriptors(t *testing.T) {
+	t.Run("note", func(t *testing.T) {
+		crashtest.FewDescriptors(t, func(t *testing.T) (op, holds func() error) {
+			d := newDesk(t)
+			w := Written{Turn: "t1", Folder: d.dir, Path: "a", Before: StateOf([]byte("old"), 0o644), After: StateOf([]byte("new"), 0o644)}
+			op = func() error { return d.store.Note(w, []byte("old"), []byte("new")) }
+			return op, func() error {
+				list, err := d.store.Written()
+				if err == nil && (len(list) != 1 || list[0] != w) {
+					err = fmt.Errorf("noted is %v", list)
+				}
+				for _, of := range []State{w.Before, w.After} {
+					_, lost := d.store.Get(of)
+					err = errors.Join(err, lost)
+				}
+				return err
+			}
+		})
+	})
+	t.Run("take back", func(t *testing.T) {
+		crashtest.FewDescriptors(t, func(t *testing.T) (op, holds func() error) {
+			d := newDesk(t)
+			d.by("a", "old\n")
+			d.by("b", "1\n2\n3\n4\n5\n")
+			d.write(1, "a", "new\n")
+			d.write(1, "b", "ONE\n2\n3\n4\n5\n")
+			d.by("b", "ONE\n2\n3\n4\nFIVE\n")
+			d.undone["t1"] = true
+			op = func() error {
+				list, err := d.store.Written()
+				if err != nil {
+					return err
+				}
+				takes, err := Back(list, func(Written) bool { return true })
+				if err != nil {
+					return err
+				}
+				results, err := d.store.TakeBack(takes, true)
+				if refused := Refusals(results); len(refused) > 0 {
+					err = errors.Join(err, errors.New(refused[0].Why))
+				}
+				return err
+			}
+			return op, func() error {
+				return differs(t, d.dir, map[string]string{"a": "old\n", "b": "1\n2\n3\n4\nFIVE\n"})
+			}
+		})
+	})
+}
+
+// The folder or the copy is gone, or is a file: that is said, and nothing is listed as removed.
+func TestFoldersThatAreGone(t *testing.T) {
+	for name, spoil := range map[string]func(b bench) error{
+		"the folder": func(b bench) error { return os.RemoveAll(b.of) },
+		"the copy":   func(b bench) error { return os.RemoveAll(b.copy.Tree()) },
+		"the folder is a file": func(b bench) error {
+			return errors.Join(os.RemoveAll(b.of), os.WriteFile(b.of, nil, 0o600))
+		},
+		"the list of files": func(b bench) error { return os.Remove(filepath.Join(b.copy.Dir, baseName)) },
+		"half of a line of it": func(b bench) error {
+			return os.WriteFile(filepath.Join(b.copy.Dir, baseName), []byte(`{"path":"a"`), 0o600)
+		},
+		"a line of it is too long": func(b bench) error {
+			return os.WriteFile(filepath.Join(b.copy.Dir, baseName), []byte(`{"path":"`+strings.Repeat("a", 1<<20)+`"}`), 0o600)
+		},
+	} {
+		b := worked(t)
+		list := b.changes()
+		if err := spoil(b); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := b.copy.Changes(t.Context()); err == nil {
+			t.Errorf("%s: %q, and no error", name, told(got))
+		}
+		if results, err := b.copy.Apply(t.Context(), list, true); err == nil {
+			t.Errorf("%s: applied %v, and no error", name, results)
+		}
+	}
+
+	b := worked(t)
+	if err := os.RemoveAll(b.copy.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.copy.Remove(); err == nil {
+		t.Error("a copy that is gone was removed")
+	}
+	if err := b.copy.Resume(); err == nil {
+		t.Error("an apply of a copy that is gone was finished")
+	}
+	if _, err := Make(t.Context(), b.of, filepath.Join(b.of, "none"), "agent", disk.StampOf(time.Now())); err == nil {
+		t.Error("a folder that is not there was copied")
+	}
+}
+
+// A folder on the way that became a file is in the way, and is left alone.
+func TestAFolderThatBecameAFile(t *testing.T) {
+	b := newBench(t, map[string]string{"dir/a": "1\n", "b": "1\n"})
+	b.put(b.copy.Tree(), "dir/a", "2\n")
+	b.put(b.copy.Tree(), "b", "2\n")
+	list := b.expect("changed b", "changed dir/a")
+	if err := os.RemoveAll(filepath.Join(b.of, "dir")); err != nil {
+		t.Fatal(err)
+	}
+	b.put(b.of, "dir", "mine\n")
+	if _, err := b.copy.Apply(t.Context(), list, false); err == nil || has(t, b.of)["b"] != "1\n" {
+		t.Errorf("changes that were listed before it: %v", err)
+	}
+	got := b.apply(b.expect("changed b", "changed dir/a in the folder not a directory"), false)
+	if !slices.Equal(got, []string{"done b", "refused dir/a in the folder not a directory"}) {
+		t.Errorf("%q", got)
+	}
+	if got := has(t, b.of)["dir"]; got != "mine\n" {
+		t.Errorf("the file has %q", got)
+	}
+}
+
+// A list of steps that cannot be read is an error of every command, and keeps its place; steps that
+// lead out, or whose content was not kept, change nothing.
+func TestListsOfSteps(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"broken":   func(path string) error { return os.WriteFile(path, []byte("[{"), 0o600) },
+		"a folder": func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		b := worked(t)
+		path := filepath.Join(b.copy.Dir, journalName)
+		if err := spoil(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.copy.Resume(); err == nil || !disk.Exists(path) {
+			t.Errorf("%s: %v; it is there: %v", name, err, disk.Exists(path))
+		}
+		if _, err := b.copy.store().Carry(nil); err == nil {
+			t.Errorf("%s: other steps are carried out", name)
+		}
+	}
+
+	b := worked(t)
+	s := b.copy.store()
+	to := StateOf([]byte("2\n"), 0o644)
+	if _, err := s.Carry([]Step{{b.of, "a", StateOf([]byte("1\n"), 0o644), to}}); err == nil || Pending(s.Dir) {
+		t.Errorf("a step without its content: %v; it is in progress: %v", err, Pending(s.Dir))
+	}
+	if err := s.Put([]byte("2\n")); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []Step{{b.of, "../a", State{}, to}, {b.of, "/a", State{}, to}, {b.of, "a", State{}, State{Other: "a link"}}} {
+		if result, err := s.carry(step); err != nil || result.Outcome != Refused {
+			t.Errorf("%+v: %+v, %v", step, result, err)
+		}
+	}
+	if _, err := s.carry(Step{filepath.Join(b.of, "none"), "a", State{}, to}); err == nil {
+		t.Error("a step in a folder that is gone is no error")
+	}
+}
+
+// Copies whose own files are broken are reported, those in the making are passed over.
+func TestCopiesThatCannotBeRead(t *testing.T) {
+	b := worked(t)
+	home, err := Home(b.of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(home, newName+"x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := List(b.of); err != nil || len(list) != 1 {
+		t.Errorf("%v, %v", list, err)
+	}
+	for _, text := range []string{"{", `{"of":"here"}`, ""} {
+		if err := os.WriteFile(filepath.Join(b.copy.Dir, infoName), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := List(b.of); err == nil || !strings.Contains(err.Error(), infoName) {
+			t.Errorf("%q: %v, %v", text, list, err)
+		}
+		if _, ok := Of(b.copy.Tree()); ok {
+			t.Errorf("%q: it is a copy", text)
+		}
+	}
+	if list, err := List(t.TempDir()); err != nil || len(list) > 0 {
+		t.Errorf("a workspace without copies: %v, %v", list, err)
+	}
+	if err := errors.Join(os.RemoveAll(home), os.WriteFile(home, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := List(b.of); err == nil {
+		t.Error("a file in the place of the folder of copies is no error")
+	}
+	if _, err := Make(context.Background(), b.of, b.of, "agent", disk.StampOf(time.Now())); err == nil {
+		t.Error("a copy is made in a file")
+	}
+}
+
+// Where a path leads in a copy.
+func TestInside(t *testing.T) {
+	b := newBench(t, map[string]string{"a": "1\n"})
+	tree, plain := b.copy.Tree(), t.TempDir()
+	for _, tt := range []struct{ tree, path, want string }{
+		{tree, filepath.Join(b.of, "dir", "a"), filepath.Join(tree, "dir", "a")},
+		{tree, b.of, tree},
+		{tree, filepath.Join(tree, "a"), filepath.Join(tree, "a")},
+		{tree, filepath.Join(filepath.Dir(b.of), "other"), filepath.Join(filepath.Dir(b.of), "other")},
+		{tree, b.of + "2", b.of + "2"},
+		{plain, filepath.Join(b.of, "a"), filepath.Join(b.of, "a")},
+		{filepath.Join(plain, treeName), filepath.Join(b.of, "a"), filepath.Join(b.of, "a")},
+	} {
+		if got := Inside(tt.tree, tt.path); got != tt.want {
+			t.Errorf("%s in %s: %s, want %s", tt.path, tt.tree, got, tt.want)
+		}
+	}
+	if c, ok := Of(tree); !ok || c != b.copy {
+		t.Errorf("%v, %v", c, ok)
+	}
+	if _, ok := Of(b.copy.Dir); ok {
+		t.Error("the folder around a copy is one")
+	}
+}
+
+// Where copies are.
+func TestHome(t *testing.T) {
+	root, state := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", "/home/ada")
+	for set, want := range map[string]string{state: state, "": "/home/ada/.local/state", "relative": "/home/ada/.local/state",
+		os.DevNull: "/home/ada/.local/state"} {
+		t.Setenv("XDG_STATE_HOME", set)
+		if got, err := Home(root); err != nil || filepath.Dir(got) != filepath.Join(want, "daycare", "copies") {
+			t.Errorf("XDG_STATE_HOME=%s: %s, %v", set, got, err)
+		}
+	}
+	t.Setenv("XDG_STATE_HOME", "")
+	t.Setenv("HOME", "")
+	for what, try := range map[string]func() error{
+		"Home": func() error { _, err := Home(root); return err },
+		"List": func() error { _, err := List(root); return err },
+		"Make": func() error { _, err := Make(t.Context(), root, root, "agent", disk.Stamp{}); return err },
+	} {
+		if err := try(); err == nil {
+			t.Errorf("%s without a home folder is no error", what)
+		}
+	}
+}
+
+// Contents that a merge of what is taken back needs are lost: the file is left alone, or the reason
+// is an error.
+func TestMergesOfLostContents(t *testing.T) {
+	for _, lost := range []string{"1\n2\n3\n4\n5\n", "ONE\n2\n3\n4\n5\n"} {
+		d := newDesk(t)
+		d.by("b", "1\n2\n3\n4\n5\n")
+		d.write(1, "b", "ONE\n2\n3\n4\n5\n")
+		d.by("b", "ONE\n2\n3\n4\nFIVE\n")
+		d.undone["t1"] = true
+		takes := d.expect("b t1 since")
+		if err := os.Remove(filepath.Join(d.store.Dir, "blobs", StateOf([]byte(lost), 0).SHA256)); err != nil {
+			t.Fatal(err)
+		}
+		if results, err := d.store.TakeBack(takes, true); err == nil && len(Refusals(results)) == 0 {
+			t.Errorf("without %q: %v", lost, results)
+		}
+		if got := has(t, d.dir)["b"]; got != "ONE\n2\n3\n4\nFIVE\n" {
+			t.Errorf("the file has %q", got)
+		}
+		d.by("b", "other\n") // it changes between the look and the order
+		if _, err := d.store.TakeBack(takes, true); err == nil || has(t, d.dir)["b"] != "other\n" {
+			t.Errorf("a file that changed again: %v, %q", err, has(t, d.dir)["b"])
+		}
+		if err := os.RemoveAll(d.dir); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.store.TakeBack(takes, true); err == nil {
+			t.Error("a folder that is gone is no error")
+		}
+	}
+}
