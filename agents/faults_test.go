@@ -20,6 +20,7 @@ import (
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/tools"
+	"daycare/tools/hooks"
 )
 
 // effect is a tool that must not run twice, and notes that it ran.
@@ -104,6 +105,7 @@ type job struct {
 	may    bool                              // whether it is sent depends on where the life was cut
 	words  bool                              // the chat wants the words beside calls, too
 	rights bool                              // whether the agent may read /srv in the end
+	hooks  moments                           // what hooks say
 }
 
 // excused are the steps whose failure need not be reported.
@@ -142,6 +144,18 @@ func jobs(t *testing.T) map[string]job {
 		"a right that is left": {before: "may", item: order(message.Mark, "here"), rights: true},
 		"a question":           {item: order(message.Text, "spend"), sent: "I paused: "},
 		"a stop":               {item: order(message.Text, "stop"), sent: "it did", may: true},
+		"hooks of a turn": {item: order(message.Text, "act"), sent: "it did", hooks: everywhere(hooks.Verdict{Context: "it is Tuesday"})},
+		"a hook that refuses": {item: order(message.Text, "act"), sent: "it did",
+			hooks: moments{hooks.BeforeTool: always(hooks.Verdict{Decision: hooks.Deny, Reason: "not now"})}},
+		"a hook that ends the turn": {item: order(message.Text, "act"), sent: "I stopped, because a hook", may: true,
+			hooks: moments{hooks.AfterTool: always(hooks.Verdict{Stop: true, Reason: "enough"})}},
+		"hooks of a request": {item: order(message.Text, "ask"), sent: "it did", hooks: moments{hooks.Approval: always(hooks.Verdict{})}},
+		"a hook of a call that was cut": {item: order(message.Text, "act"), sent: "it did",
+			hooks: moments{hooks.AfterTool: always(hooks.Verdict{Context: "checked"})}, left: func(item string) []record.Record {
+				calls := []record.ToolCall{{ID: "c1", Name: "effect", Arguments: []byte("{}")}}
+				return append(begun(item), &record.Assistant{Turn: "turn", Finish: record.FinishToolUse, ToolCalls: calls},
+					&record.ToolStart{ToolCallID: "c1", Name: "effect"})
+			}},
 		"an answer without its end": {item: order(message.Text, "hello"), sent: "well", left: func(item string) []record.Record {
 			return append(begun(item), &record.Assistant{Turn: "turn", Text: "well", Finish: record.FinishEndTurn,
 				Out: &record.Out{ID: strings.Repeat("o", 24), To: message.Address{Connector: "chat", ChannelID: "c1"}}})
@@ -155,6 +169,15 @@ func jobs(t *testing.T) map[string]job {
 					&record.TurnBegin{Turn: "turn", Items: []string{item}, Attempt: maxAttempts})
 			}},
 	}
+}
+
+// everywhere is hooks that say the same at every moment.
+func everywhere(v hooks.Verdict) moments {
+	at := moments{}
+	for _, e := range []hooks.Event{hooks.SessionStart, hooks.OnMessage, hooks.BeforePrompt, hooks.BeforeTool, hooks.AfterTool, hooks.TurnEnd} {
+		at[e] = always(v)
+	}
+	return at
 }
 
 // begun is what a life recorded that began a turn with an item.
@@ -197,6 +220,9 @@ func (j job) begin(t *testing.T) (b *bench, tool *effect, item string) {
 	m := spender{b.model}
 	b.opts.Model = func(record.Model) Model { return m }
 	b.opts.Outbox = brittle{b, j.words}
+	if j.hooks != nil {
+		b.hooking(j.hooks)
+	}
 	if j.before == "may" {
 		give := func(s *record.State) { s.Permissions.ReadDirs = []string{"/srv"} }
 		if err := record.UpdateState(b.vol, b.dir, give); err != nil {

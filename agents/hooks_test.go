@@ -476,6 +476,48 @@ func TestHooksSeeWhatACrashCut(t *testing.T) {
 	}
 }
 
+// A hook that ends the turn at a call which a crash cut ends it: the model is not asked again, and the
+// calls behind that one are not run.
+func TestAHookEndsATurnThatWasCut(t *testing.T) {
+	b := newBench(t, callEcho, newEcho(tools.Once))
+	b.hooking(moments{hooks.AfterTool: always(hooks.Verdict{Stop: true, Reason: "out of hours"})})
+	item := b.say("go")
+	b.cutAfter(append(begun(item), &record.Assistant{Turn: "turn", Finish: record.FinishToolUse, ToolCalls: []record.ToolCall{
+		{ID: "c1", Name: "echo", Arguments: []byte("{}")}, {ID: "c2", Name: "echo", Arguments: []byte("{}")}}},
+		&record.ToolStart{ToolCallID: "c1", Name: "echo"})...)
+	b.run()
+	out := b.outcome(item)
+	if b.model.calls() != 0 || out.Reason != record.ReasonError || !strings.Contains(out.Text, "ended the turn: out of hours") ||
+		b.count("tool_started") != 1 || !strings.Contains(b.history(), `"toolCallId":"c2","name":"echo","status":"canceled"`) {
+		t.Errorf("%d calls of the model: %+v\n%s", b.model.calls(), out, b.history())
+	}
+}
+
+// A hook that asks has a call that changes something asked for as the profile does that asks first;
+// any other call is named whole.
+func TestWhatAHookAsksFor(t *testing.T) {
+	access := permission.Set{WorkingDir: "/srv"}
+	for _, tt := range []struct {
+		writes bool
+		want   permission.Request
+	}{
+		{true, permission.Request{Tag: "@write:/srv", Reason: "a hook asks: why (change files with echo)"}},
+		{false, permission.Request{Tag: "@read:/srv", Reason: "a hook asks: why (call echo)"}},
+	} {
+		p := prepared{tool: newEcho(tools.Once), spec: tools.Spec{Name: "echo", Writes: tt.writes}, hooked: hooks.Verdict{Reason: "why"},
+			call: tools.Call{Name: "echo", Arguments: json.RawMessage(`{"text":"one"}`), Access: access}}
+		got, err := asked(p, nil)
+		if err != nil || got.Tag != tt.want.Tag || got.Reason != tt.want.Reason || !got.AskAlways || got.Workdir != "/srv" ||
+			!strings.Contains(got.Detail.Command, "text: one") {
+			t.Errorf("writes %v: %+v, %v", tt.writes, got, err)
+		}
+		p.call.Arguments = json.RawMessage(`[`)
+		if got, err := asked(p, nil); err == nil {
+			t.Errorf("arguments that cannot be shown: %+v", got)
+		}
+	}
+}
+
 // What is called through another tool has the hooks of the tool that is called: a policy
 // cannot be passed by.
 func TestHooksSeeTheToolThatIsMeant(t *testing.T) {

@@ -160,6 +160,9 @@ func (h *hooking) lost(ctx context.Context, t *turn, calls []record.OpenCall, re
 		m.Tool, m.ID, m.Input = r.Name, r.ToolCallID, arguments
 		var v hooks.Verdict
 		h.deliveries.meanwhile(func(func(func())) { v = h.after(ctx, m, r) })
+		if v.Stop {
+			t.stopped = v.Reason
+		}
 		if err := h.note(m, v); err != nil {
 			return err
 		}

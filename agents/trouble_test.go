@@ -376,3 +376,21 @@ func TestWhatMayHaveBeenAnsweredIsNotAnsweredAgain(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A start syncs the history that it acts on, and none where there is nothing to act on.
+func TestAStartSyncsWhatItActsOn(t *testing.T) {
+	open := []record.Record{&record.TurnBegin{Turn: "turn", Items: []string{"i"}, Attempt: 1}, &record.User{Item: "i", Text: "hello"}}
+	for name, tt := range map[string]struct {
+		left []record.Record
+		want bool
+	}{"an open turn": {open, true},
+		"nothing": {append(open[:2:2], &record.TurnEnd{Turn: "turn", Items: []string{"i"}, Reason: record.ReasonDone}), false}} {
+		b := newBench(t, callHold)
+		b.cutAfter(tt.left...)
+		crash.Arm(t, "eio@history.sync#1")
+		if err := b.until(); errors.Is(err, disk.ErrFailed) != tt.want {
+			t.Errorf("%s: %v", name, err)
+		}
+		crash.Arm(t, "")
+	}
+}

@@ -82,6 +82,17 @@ func TestATurnJoinsMessagesAlone(t *testing.T) {
 	tn := &turn{}
 	tn.join(answering{}, []*record.Entry{{Rec: &record.Note{Item: "note"}}, {Rec: &record.User{Item: "a", Hops: 3}},
 		{Rec: &record.User{Item: "b", Hops: 1}}})
+	if tn.origin != "" {
+		t.Errorf("what a user says in the own chat has the origin %q", tn.origin)
+	}
+	for want, u := range map[string]*record.User{"child": {Item: "c", Origin: "child", Route: &message.Address{Connector: "chat"}},
+		"chat/b":   {Item: "d", Route: &message.Address{Connector: "chat", ChannelID: "b"}},
+		"chat/b/u": {Item: "e", Route: &message.Address{Connector: "chat", ChannelID: "b", UserID: "u"}}} {
+		from := &turn{}
+		if from.join(answering{}, []*record.Entry{{Rec: u}}); from.origin != want {
+			t.Errorf("the origin is %q, want %q", from.origin, want)
+		}
+	}
 	if diff := cmp.Diff([]string{"a", "b"}, tn.items); diff != "" || tn.hops != 3 {
 		t.Errorf("%d hops, want 3; items (-want +got):\n%s", tn.hops, diff)
 	}

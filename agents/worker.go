@@ -104,6 +104,13 @@ func (w *worker) resume(ctx context.Context, s self, open *record.OpenTurn) (out
 			calls = append(calls, c.Call)
 		}
 	}
+	if t.stopped != "" { // by a hook of a call that was cut
+		if err := w.executor.cancelled(calls); err != nil {
+			return nil, err
+		}
+		return nil, w.replies.finish(t, record.ReasonError, t.notice(record.ReasonError))
+	}
+
 	return w.run(ctx, inner, t, calls)
 }
 
