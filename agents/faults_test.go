@@ -144,7 +144,7 @@ func jobs(t *testing.T) map[string]job {
 		"a right that is left": {before: "may", item: order(message.Mark, "here"), rights: true},
 		"a question":           {item: order(message.Text, "spend"), sent: "I paused: "},
 		"a stop":               {item: order(message.Text, "stop"), sent: "it did", may: true},
-		"hooks of a turn": {item: order(message.Text, "act"), sent: "it did", hooks: everywhere(hooks.Verdict{Context: "it is Tuesday"})},
+		"hooks of a turn":      {item: order(message.Text, "act"), sent: "it did", hooks: everywhere(hooks.Verdict{Context: "Tuesday"})},
 		"a hook that refuses": {item: order(message.Text, "act"), sent: "it did",
 			hooks: moments{hooks.BeforeTool: always(hooks.Verdict{Decision: hooks.Deny, Reason: "not now"})}},
 		"a hook that ends the turn": {item: order(message.Text, "act"), sent: "I stopped, because a hook", may: true,
@@ -174,7 +174,8 @@ func jobs(t *testing.T) map[string]job {
 // everywhere is hooks that say the same at every moment.
 func everywhere(v hooks.Verdict) moments {
 	at := moments{}
-	for _, e := range []hooks.Event{hooks.SessionStart, hooks.OnMessage, hooks.BeforePrompt, hooks.BeforeTool, hooks.AfterTool, hooks.TurnEnd} {
+	for _, e := range []hooks.Event{hooks.SessionStart, hooks.OnMessage, hooks.BeforePrompt, hooks.BeforeTool, hooks.AfterTool,
+		hooks.TurnEnd} {
 		at[e] = always(v)
 	}
 	return at

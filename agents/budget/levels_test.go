@@ -30,7 +30,8 @@ func TestLevelsAreTheLimitsOnce(t *testing.T) {
 		}
 	}
 	w.now = w.now.AddDate(0, 0, 1)
-	if got := w.Levels([]string{"child"}); len(got) != 3 || got[0].Scope != "perDay" || got[0].Spent != (Amount{}) || got[2].Spent == (Amount{}) {
+	if got := w.Levels([]string{"child"}); len(got) != 3 || got[0].Scope != "perDay" || got[0].Spent != (Amount{}) ||
+		got[2].Spent == (Amount{}) {
 		t.Errorf("on the next day: %+v", got)
 	}
 	if len(newWorld(t).Levels([]string{"parent"})) > 0 {

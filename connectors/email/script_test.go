@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -283,6 +284,21 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		no = nil
 		if got := errors.As(err, &no) && no.Final; got != final || err == nil || strings.Contains(err.Error(), canary) {
 			t.Errorf("code %d with the password: %v, final %v; want %v", code, err, got, final)
+		}
+	}
+}
+
+// A file that cannot be read is not in the mail, and neither is the rest: it is not tried again.
+func TestFilesThatCannotBeSent(t *testing.T) {
+	s := smtpServer(nil)
+	c := scripted(t, Options{IMAP: "127.0.0.1:1", SMTP: s.listen(t), Plaintext: true})
+	to := message.Address{ChannelID: "ada@example.org"}
+	for what, path := range map[string]string{"none": filepath.Join(t.TempDir(), "none"), "a folder": t.TempDir()} {
+		file := message.File{Name: "a.txt", MimeType: "text/plain", Path: path}
+		_, err := c.Send(t.Context(), message.Outgoing{To: to, Text: "hi", Files: []message.File{file}})
+		var no *message.NotSent
+		if !errors.As(err, &no) || !no.Final || s.has("MAIL") {
+			t.Errorf("%s: %v; the server heard %q", what, err, s.heard)
 		}
 	}
 }

@@ -277,6 +277,8 @@ func TestForged(t *testing.T) {
 		{"not JSON", signed(c.Address(), "application/json", []byte("{"), now, canaries.Signing), 400},
 		{"an empty form", signed(c.Address(), "application/x-www-form-urlencoded", []byte("a=b"), now, canaries.Signing), 400},
 		{"a form that is none", signed(c.Address(), "application/x-www-form-urlencoded", []byte("%zz"), now, canaries.Signing), 400},
+		{"a form that is half one", signed(c.Address(), "application/x-www-form-urlencoded", []byte("command=%2Fx&text=%zz"), now,
+			canaries.Signing), 400},
 		{"a form without JSON", signed(c.Address(), "application/x-www-form-urlencoded", []byte("payload=x"), now, canaries.Signing), 400},
 		{"oversized, in chunks", func() *http.Request {
 			r := signed(c.Address(), "application/json", []byte(strings.Repeat(" ", maxBody+1)), now, canaries.Signing)

@@ -262,6 +262,12 @@ func TestAnIndexFileThatDoesNotCount(t *testing.T) {
 			t.Fatalf("cut or damaged at %d of %d it counts", i, len(data))
 		}
 	}
+	body := data[:len(data)-crc32.Size]
+	for i := range body { // as if it had been written so
+		if read(binary.LittleEndian.AppendUint32(slices.Clip(body[:i]), crc32.Checksum(body[:i], castagnoli()))) {
+			t.Fatalf("of %d of %d bytes it counts", i, len(body))
+		}
+	}
 	of := func(origin string) []byte {
 		x := v.start()
 		x.file.origin = origin

@@ -96,3 +96,26 @@ func TestACopiedFolderDoesNotTakeAnAddressFromABrokenOne(t *testing.T) {
 		t.Error("the second agent of the address is in the index")
 	}
 }
+
+// A copy that is not of this agent, or of one that is found by its id, gives nobody an address.
+func TestCopiesThatDoNotCount(t *testing.T) {
+	root := t.TempDir()
+	x, _ := load(t, root)
+	m := create(t, x, chat("1"))
+	path := filepath.Join(root, "agents", m.ID, keptFile)
+	for text, want := range map[string]bool{
+		`{"type":"user","connector":"telegram","userId":"u","channelId":"1"}`:        true,
+		`{"type":"user","id":"` + m.ID + `","connector":"telegram","channelId":"1"}`: true,
+		`{"type":"user","id":"` + idA + `","connector":"telegram","channelId":"1"}`:  false,
+		`{"type":"permanent","id":"` + m.ID + `","name":"Ops"}`:                      false,
+		`{"type":"user"}`: false,
+		`{`:               false,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := x.scan.lastGood(m.ID); (got != nil) != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}

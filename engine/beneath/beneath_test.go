@@ -189,3 +189,14 @@ func TestOwnFilesNeverBlock(t *testing.T) {
 		})
 	}
 }
+
+// What is missing of daycare's own is told apart from what cannot be read.
+func TestOwnThatIsMissing(t *testing.T) {
+	dir := t.TempDir()
+	if _, _, err := Own(filepath.Join(dir, "none"), 10); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if _, _, err := Own(dir, 10); !errors.Is(err, ErrKind) {
+		t.Error(err)
+	}
+}

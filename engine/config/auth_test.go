@@ -281,3 +281,17 @@ func TestSetSecretThroughLink(t *testing.T) {
 		t.Errorf("the file holds %q, %v; the link: %v", data, err, lerr)
 	}
 }
+
+// A speech service without a name for its key has that of all of them.
+func TestKeysOfSpeech(t *testing.T) {
+	text := "speech: {transcribe: {url: \"https://a.example/v1\"}, speak: {url: \"https://b.example/v1\", keyEnv: OTHER}}\n"
+	env := map[string]string{"DAYCARE_SPEECH": "", "OTHER": "other key"}
+	c, found, err := Load(dir(t, map[string]string{Name: text, AuthName: `{"speech": "speech key"}`}),
+		func(name string) (string, bool) { v, ok := env[name]; return v, ok && v != "" })
+	if err != nil || len(found) > 0 {
+		t.Fatal(err, found)
+	}
+	if a, b := c.Speech.Transcribe.Secret(c).Reveal(), c.Speech.Speak.Secret(c).Reveal(); a != "speech key" || b != "other key" {
+		t.Errorf("%q and %q", a, b)
+	}
+}

@@ -138,3 +138,14 @@ func TestAHostileProjectIsNotRead(t *testing.T) {
 		}
 	}
 }
+
+// A workspace without the file has nothing to trust, and nothing is wrong with it.
+func TestAWorkspaceWithoutAProject(t *testing.T) {
+	home := project(t, projectText, projectText)
+	if err := os.Remove(filepath.Join(filepath.Dir(home), ProjectName)); err != nil {
+		t.Fatal(err)
+	}
+	if p := ReadProject(home); len(p.Found) > 0 || p.Content != nil || len(p.Servers) > 0 || p.Trusted != nil {
+		t.Errorf("%+v", p)
+	}
+}

@@ -117,7 +117,7 @@ func (a archiver) all() error {
 		if err != nil || !d.Type().IsRegular() || !archived.MatchString(rel) || slices.Contains(begins, rel) {
 			return err
 		}
-		if info, err := a.dir.Lstat(filepath.FromSlash(rel)); err == nil && end != nil && os.SameFile(info, end) {
+		if info, _ := a.dir.Lstat(filepath.FromSlash(rel)); os.SameFile(info, end) {
 			return nil // the end became a part after it was read
 		}
 		_, err = a.add(rel)

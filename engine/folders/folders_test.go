@@ -318,6 +318,81 @@ func TestEachFailedStepIsReported(t *testing.T) {
 	}, "descriptor.kept.write", "descriptor.kept.rename", "state.kept.write", "state.kept.rename")
 }
 
+// shows writes a turn into an agent's history in which a tool showed a long output.
+func shows(t *testing.T, f *Folders, id string) (blob string) {
+	t.Helper()
+	blob = says(t, f, id, "one", "hello")
+	hist, _, err := record.Open(f.Volume, f.folder(id), time.Now, f.Log)
+	must(t, err)
+	for _, r := range []record.Record{&record.TurnBegin{Turn: "two"},
+		&record.Assistant{Turn: "two", Finish: record.FinishToolUse,
+			ToolCalls: []record.ToolCall{{ID: "c", Name: "look", Arguments: []byte("{}")}}},
+		&record.ToolStart{ToolCallID: "c", Name: "look"},
+		&record.ToolResult{ToolCallID: "c", Name: "look", Status: record.StatusOK, Output: record.Output{Text: "long", Blob: blob}},
+		&record.Assistant{Turn: "two", Text: "seen", Finish: record.FinishEndTurn},
+		&record.TurnEnd{Turn: "two", Reason: record.ReasonDone}} {
+		_, err := hist.Append(r)
+		must(t, err)
+	}
+	must(t, hist.Close())
+	return blob
+}
+
+// With too few descriptors an agent is forked, exported, imported and brought back whole, or not at
+// all.
+func TestAgentsWithFewDescriptors(t *testing.T) {
+	var text string
+	whole := func(f *Folders, id, blob string) error {
+		data, err := os.ReadFile(filepath.Join(f.folder(id), "blobs", blob))
+		history, herr := os.ReadFile(filepath.Join(f.folder(id), "history.jsonl"))
+		err = errors.Join(err, herr)
+		if err == nil && (string(data) != "long output of hello" || !strings.Contains(string(history), blob)) {
+			err = fmt.Errorf("the folder has %q and the history %q", data, history)
+		}
+		return err
+	}
+	for what, do := range map[string]func(f *Folders, id string) (string, error){
+		"fork": func(f *Folders, id string) (string, error) {
+			m, err := f.Fork(id, 0, "")
+			return m.ID, err
+		},
+		"import": func(f *Folders, id string) (string, error) {
+			m, err := f.Import(strings.NewReader(text), "other")
+			return m.ID, err
+		},
+		"restore": func(f *Folders, id string) (string, error) { return f.Restore(id) },
+		"export": func(f *Folders, id string) (string, error) {
+			var b strings.Builder
+			err := Export(f.Root, id, &b)
+			if got := names(t, []byte(b.String())); err == nil && len(got) != len(names(t, []byte(text))) {
+				err = fmt.Errorf("the archive has %d files", len(got))
+			}
+			return id, err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			crashtest.FewDescriptors(t, func(t *testing.T) (op, holds func() error) {
+				f := open(t)
+				id := colleague(t, f, "Ops", record.State{})
+				blob := shows(t, f, id)
+				var b strings.Builder
+				must(t, Export(f.Root, id, &b))
+				text = b.String()
+				if what == "restore" {
+					_, err := f.Index.Remove(id)
+					must(t, err)
+				}
+				var made string
+				op = func() (err error) {
+					made, err = do(f, id)
+					return err
+				}
+				return op, func() error { return whole(f, made, blob) }
+			})
+		})
+	}
+}
+
 // A fork continues from a record with the rights of the other and its long outputs, and owes
 // nothing: neither approvals of single requests nor an end.
 func TestAForkGoesOnFromARecord(t *testing.T) {

@@ -94,6 +94,9 @@ func (f *Folders) forkState(id string, cut record.Cut, now time.Time) ([]byte, e
 func (f *Folders) fillFork(from, to string, cut record.Cut) error {
 	for _, sha := range cut.Blobs {
 		text, err := record.ReadBlob(from, sha)
+		if disk.Transient(err) {
+			return err
+		}
 		if err != nil {
 			f.Log.Warn("a long output is missing", "err", err)
 			continue

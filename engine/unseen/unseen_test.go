@@ -196,3 +196,15 @@ func TestBrokenRecordsSayWhatToDo(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A file of the workspace is known by its path in it, which stays when the workspace moves; any other
+// by its whole path.
+func TestNamesOfFiles(t *testing.T) {
+	g := newGround(t)
+	for path, of := range map[string]string{filepath.Join(g.ws, "dir", "a.md"): "dir/a.md", "/elsewhere/a.md": "/elsewhere/a.md",
+		filepath.Join(filepath.Dir(g.ws), "a.md"): filepath.Join(filepath.Dir(g.ws), "a.md")} {
+		if _, file := g.name(path); file != sum([]byte(of))[:16]+".json" {
+			t.Errorf("%s: %s", path, file)
+		}
+	}
+}
