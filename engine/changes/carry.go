@@ -70,6 +70,11 @@ func (s Store) Get(of State) ([]byte, error) {
 	return []byte(text), nil
 }
 
+// has reports whether the content of a state is kept, or nothing is needed for it.
+func (s Store) has(of State) bool {
+	return of.SHA256 == "" || disk.Exists(filepath.Join(s.Dir, record.BlobPath(of.SHA256)))
+}
+
 // Carry carries out steps whose contents were Put. What stands in the way of one leaves the
 // others; an error means that it stopped, and Resume goes on.
 func (s Store) Carry(steps []Step) ([]Result, error) {

@@ -166,7 +166,7 @@ func TestACopyHasWhatTheFolderHas(t *testing.T) {
 	if err := c.Remove(); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := List(of); err != nil || len(all) > 0 {
+	if all, err := List(of); err != nil || len(all.Copies)+len(all.Halves) > 0 {
 		t.Error(all, err)
 	}
 }
@@ -428,4 +428,34 @@ func FuzzMerge(f *testing.F) {
 			t.Errorf("%q and %q of %q: %q, %q, %v, %v", ours, theirs, base, one, other, err, err2)
 		}
 	})
+}
+
+// A copy that cannot be read hides no other, and one that a crash left unfinished is none.
+func TestOneBrokenCopyHidesNoOther(t *testing.T) {
+	b := newBench(t, map[string]string{"a": "1\n"})
+	home := filepath.Dir(b.copy.Dir)
+	for path, text := range map[string]string{"torn/copy.json": `{"of":"/x`, "far/copy.json": `{"of":"x"}`, newName + "half/tree/a": "1"} {
+		b.put(home, path, text)
+	}
+	shelf, err := List(b.of)
+	if err != nil || len(shelf.Copies) != 1 || len(shelf.Broken) != 2 || len(shelf.Halves) != 1 {
+		t.Fatalf("%+v %v", shelf, err)
+	}
+	for i, name := range []string{"far", "torn"} {
+		if !strings.Contains(shelf.Broken[i].Error(), filepath.Join(name, "copy.json")) {
+			t.Errorf("it is not said which copy is broken: %v", shelf.Broken[i])
+		}
+	}
+	if err := os.Chmod(filepath.Join(shelf.Halves[0], "tree"), 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if err := Discard(shelf.Halves[0]); err != nil {
+		t.Error(err)
+	}
+	if err := RemoveAll(b.of); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(home); err == nil {
+		t.Error("the folder of the copies is there")
+	}
 }

@@ -106,39 +106,77 @@ func read(dir string) (c Copy, err error) {
 	return c, nil
 }
 
-// List returns the copies of a workspace, the newest first.
-func List(workspace string) (all []Copy, err error) {
+// A Shelf is what is in the folder of the copies of a workspace.
+type Shelf struct {
+	Copies []Copy   // the newest first
+	Broken []error  // why others cannot be used; each names its file
+	Halves []string // absolute paths of copies in the making, or being removed, which a crash may have left
+}
+
+// List returns the copies of a workspace.
+func List(workspace string) (s Shelf, err error) {
 	home, err := Home(workspace)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	at, err := beneath.Root(home)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return s, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list copies: %w", err)
+		return s, fmt.Errorf("list copies: %w", err)
 	}
 	defer at.Close()
 	entries, err := fs.ReadDir(at.FS(), ".")
 	if err != nil {
-		return nil, fmt.Errorf("list copies: %w", err)
+		return s, fmt.Errorf("list copies: %w", err)
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") {
-			continue // in the making, or being removed
+		dir := filepath.Join(home, e.Name())
+		if strings.HasPrefix(e.Name(), newName) {
+			s.Halves = append(s.Halves, dir)
+			continue
 		}
-		c, err := read(filepath.Join(home, e.Name()))
-		if err != nil {
-			return nil, err
+		c, err := read(dir)
+		switch {
+		case err == nil:
+			s.Copies = append(s.Copies, c)
+		case lacking(err):
+			return Shelf{}, err
+		default:
+			s.Broken = append(s.Broken, err)
 		}
-		all = append(all, c)
 	}
-	slices.SortFunc(all, func(a, b Copy) int {
+	slices.SortFunc(s.Copies, func(a, b Copy) int {
 		return cmp.Or(b.At.Compare(a.At.Time), strings.Compare(a.Dir, b.Dir))
 	})
 
-	return all, nil
+	return s, nil
+}
+
+// lacking reports whether an error says nothing about a copy: the system lacks something now.
+func lacking(err error) bool {
+	known := errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR)
+	return !known && errors.As(err, new(syscall.Errno))
+}
+
+// RemoveAll removes all copies of a workspace that is removed itself.
+func RemoveAll(workspace string) error {
+	home, err := Home(workspace)
+	if err != nil {
+		return err
+	}
+	return Discard(home)
+}
+
+// Discard removes the folder of a copy, or of all copies, also what a copied mode, or a command, made read-only.
+func Discard(dir string) error {
+	writable(dir)
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove the copy: %w", err)
+	}
+
+	return nil
 }
 
 // Make copies a folder for an agent. What daycare keeps (.daycare), sockets, devices and names that
@@ -195,12 +233,8 @@ func (c Copy) Remove() error {
 	if err := os.Rename(c.Dir, aside); err != nil {
 		return fmt.Errorf("remove the copy: %w", err)
 	}
-	writable(aside)
-	if err := os.RemoveAll(aside); err != nil {
-		return fmt.Errorf("remove the copy: %w", err)
-	}
 
-	return nil
+	return Discard(aside)
 }
 
 // writable lets what is in folders be removed that a copied mode, or a command, made read-only.

@@ -106,14 +106,14 @@ func TestCopiesAreReadWithFewDescriptors(t *testing.T) {
 	t.Run("copies", func(t *testing.T) {
 		crashtest.FewDescriptors(t, func(t *testing.T) (op, holds func() error) {
 			b := worked(t)
-			var list []Copy
+			var shelf Shelf
 			op = func() (err error) {
-				list, err = List(b.of)
+				shelf, err = List(b.of)
 				return err
 			}
 			return op, func() error {
-				if len(list) != 1 || list[0] != b.copy {
-					return fmt.Errorf("the copies are %v", list)
+				if len(shelf.Copies) != 1 || shelf.Copies[0] != b.copy || len(shelf.Broken) > 0 {
+					return fmt.Errorf("the copies are %v", shelf)
 				}
 				return nil
 			}
@@ -175,7 +175,7 @@ func TestUndoWithFewDescriptors(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				takes, err := Back(list, func(Written) bool { return true })
+				takes, err := d.store.Back(list, func(Written) bool { return true })
 				if err != nil {
 					return err
 				}
@@ -307,21 +307,21 @@ func TestCopiesThatCannotBeRead(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(home, newName+"x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := List(b.of); err != nil || len(list) != 1 {
+	if list, err := List(b.of); err != nil || len(list.Copies) != 1 || len(list.Halves) != 1 {
 		t.Errorf("%v, %v", list, err)
 	}
 	for _, text := range []string{"{", `{"of":"here"}`, ""} {
 		if err := os.WriteFile(filepath.Join(b.copy.Dir, infoName), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if list, err := List(b.of); err == nil || !strings.Contains(err.Error(), infoName) {
+		if list, err := List(b.of); err != nil || len(list.Broken) != 1 || !strings.Contains(list.Broken[0].Error(), infoName) {
 			t.Errorf("%q: %v, %v", text, list, err)
 		}
 		if _, ok := Of(b.copy.Tree()); ok {
 			t.Errorf("%q: it is a copy", text)
 		}
 	}
-	if list, err := List(t.TempDir()); err != nil || len(list) > 0 {
+	if list, err := List(t.TempDir()); err != nil || len(list.Copies)+len(list.Broken)+len(list.Halves) > 0 {
 		t.Errorf("a workspace without copies: %v, %v", list, err)
 	}
 	if err := errors.Join(os.RemoveAll(home), os.WriteFile(home, nil, 0o600)); err != nil {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"daycare/engine/beneath"
 	"daycare/engine/disk"
@@ -38,6 +39,9 @@ func Undo(vol *disk.Volume, agentDir string) Store {
 	return Store{vol, filepath.Join(agentDir, "undo")}
 }
 
+// List is the path of the list of what an agent's tools wrote.
+func (s Store) List() string { return filepath.Join(s.Dir, writtenName) }
+
 // Note keeps what a file held and what it is going to hold, durably.
 func (s Store) Note(w Written, before, after []byte) (err error) {
 	if err := s.Volume.MkdirAll(s.Dir); err != nil {
@@ -55,7 +59,7 @@ func (s Store) Note(w Written, before, after []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	log, _, err := s.Volume.OpenLog(filepath.Join(s.Dir, writtenName), disk.LogOptions{Name: "written", Valid: json.Valid})
+	log, _, err := s.Volume.OpenLog(s.List(), disk.LogOptions{Name: "written", Valid: json.Valid})
 	if err != nil {
 		return err
 	}
@@ -72,7 +76,7 @@ const maxWritten = 256 << 20
 
 // Written lists what the tools of an agent wrote, oldest first.
 func (s Store) Written() (list []Written, err error) {
-	path := filepath.Join(s.Dir, writtenName)
+	path := s.List()
 	data, _, err := beneath.Own(path, maxWritten)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -115,8 +119,20 @@ const (
 	Gone    Standing = "gone"    // what it held is not kept
 )
 
+// Needed are the names of the blobs that writes since a time need, for them to be shown and taken back.
+func Needed(list []Written, since time.Time) map[string]bool {
+	names := map[string]bool{}
+	for _, w := range list {
+		if w.At.After(since) {
+			names[w.Before.SHA256], names[w.After.SHA256] = true, true
+		}
+	}
+
+	return names
+}
+
 // Back computes what can be taken back if all that an undone call wrote is.
-func Back(list []Written, undone func(Written) bool) ([]Take, error) {
+func (s Store) Back(list []Written, undone func(Written) bool) ([]Take, error) {
 	files := map[string][]Written{}
 	var order []string
 	for _, w := range list {
@@ -129,7 +145,7 @@ func Back(list []Written, undone func(Written) bool) ([]Take, error) {
 
 	var takes []Take
 	for _, name := range order {
-		one, ok, err := back(files[name], undone)
+		one, ok, err := s.back(files[name], undone)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -142,7 +158,7 @@ func Back(list []Written, undone func(Written) bool) ([]Take, error) {
 }
 
 // back is what can be taken back of one file: the newest run of writes that are undone.
-func back(writes []Written, undone func(Written) bool) (t Take, ok bool, err error) {
+func (s Store) back(writes []Written, undone func(Written) bool) (t Take, ok bool, err error) {
 	to := len(writes)
 	for to > 0 && !undone(writes[to-1]) {
 		to--
@@ -178,10 +194,10 @@ func back(writes []Written, undone func(Written) bool) (t Take, ok bool, err err
 	}
 
 	switch {
-	case t.To.Other != "":
-		t.Standing = Gone
 	case same(t.Now, t.To):
 		t.Standing = Before
+	case t.To.Other != "" || !s.has(t.To):
+		t.Standing = Gone
 	case to < len(writes):
 		t.Standing = Again
 	case t.Now != t.From:
@@ -258,7 +274,7 @@ func (s Store) step(t Take, merge bool) (step Step, why string, err error) {
 	case Before:
 		return step, "it is as it was before", nil
 	case Gone:
-		return step, "what it held is not kept: " + t.To.Other, nil
+		return step, "what it held is not kept: " + cmp.Or(t.To.Other, "it is older than retention.undo, or was deleted"), nil
 	case Again:
 		return step, "the agent wrote it again since", nil
 	}

@@ -70,7 +70,7 @@ func (d desk) takes() []Take {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	takes, err := Back(list, func(w Written) bool { return d.undone[w.Turn] })
+	takes, err := d.store.Back(list, func(w Written) bool { return d.undone[w.Turn] })
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -181,9 +181,12 @@ func TestAWriteThatACrashCut(t *testing.T) {
 
 // A file whose old content is lost or damaged is left alone, and the others are taken back.
 func TestLostContents(t *testing.T) {
-	for name, spoil := range map[string]func(blob string) error{
-		"lost":    os.Remove,
-		"damaged": func(blob string) error { return os.WriteFile(blob, []byte("other\n"), 0o600) },
+	for name, tt := range map[string]struct {
+		spoil     func(blob string) error
+		as, wrong string
+	}{
+		"lost":    {os.Remove, "gone", "what it held is not kept"},
+		"damaged": {func(blob string) error { return os.WriteFile(blob, []byte("other\n"), 0o600) }, "ready", "cannot be read"},
 	} {
 		d := newDesk(t)
 		d.by("a", "old a\n")
@@ -191,11 +194,11 @@ func TestLostContents(t *testing.T) {
 		d.write(1, "a", "1\n")
 		d.write(1, "b", "1\n")
 		d.undone["t1"] = true
-		if err := spoil(filepath.Join(d.store.Dir, "blobs", StateOf([]byte("old a\n"), 0).SHA256)); err != nil {
+		if err := tt.spoil(filepath.Join(d.store.Dir, "blobs", StateOf([]byte("old a\n"), 0).SHA256)); err != nil {
 			t.Fatal(err)
 		}
-		results, err := d.store.TakeBack(d.expect("a t1 ready", "b t1 ready"), false)
-		if err != nil || len(results) != 2 || results[0].Outcome != Refused || !strings.Contains(results[0].Why, "cannot be read") ||
+		results, err := d.store.TakeBack(d.expect("a t1 "+tt.as, "b t1 ready"), false)
+		if err != nil || len(results) != 2 || results[0].Outcome != Refused || !strings.Contains(results[0].Why, tt.wrong) ||
 			results[1].Outcome != Done {
 			t.Errorf("%s: %+v, %v", name, results, err)
 		}
@@ -271,7 +274,7 @@ func takeAll(agentDir string) int {
 	list, err := s.Written()
 	var takes []Take
 	if err == nil {
-		takes, err = Back(list, func(Written) bool { return true })
+		takes, err = s.Back(list, func(Written) bool { return true })
 	}
 	if err == nil {
 		takes = slices.DeleteFunc(takes, func(t Take) bool { return t.Standing == Before })
@@ -282,4 +285,38 @@ func takeAll(agentDir string) int {
 		return 1
 	}
 	return 0
+}
+
+// What is too old is not needed any more: without it a file is not offered, and the others are.
+func TestUndoWithoutOldContents(t *testing.T) {
+	d := newDesk(t)
+	d.by("a", "old\n")
+	d.by("b", "old too\n")
+	d.write(1, "a", "1\n")
+	d.write(2, "b", "2\n")
+	d.undone["t1"], d.undone["t2"] = true, true
+	d.expect("a t1 ready", "b t2 ready")
+	list, err := d.store.Written()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list[0].At = disk.StampOf(time.Now().Add(-time.Hour))
+	needed := Needed(list, time.Now().Add(-time.Minute))
+	blobs, err := os.ReadDir(filepath.Join(d.store.Dir, "blobs"))
+	if err != nil || len(blobs) != 4 {
+		t.Fatal(blobs, err)
+	}
+	for _, one := range blobs {
+		if !needed[one.Name()] {
+			if err := os.Remove(filepath.Join(d.store.Dir, "blobs", one.Name())); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	takes := d.expect("a t1 gone", "b t2 ready")
+	results, err := d.store.TakeBack(takes, false)
+	if err != nil || len(results) != 2 || results[0].Outcome != Refused || !strings.Contains(results[0].Why, "retention.undo") ||
+		results[1].Outcome != Done {
+		t.Errorf("%+v %v", results, err)
+	}
 }

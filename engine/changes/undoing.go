@@ -62,7 +62,7 @@ func (u Undoing) Takes(after int64) ([]Take, error) {
 		return nil, err
 	}
 
-	return Back(written, func(w Written) bool { return rewound[w.Call] })
+	return u.Store.Back(written, func(w Written) bool { return rewound[w.Call] })
 }
 
 // TakeBack takes files back, by their paths as they are shown, absolute or from the workspace; without any, those that

@@ -68,6 +68,7 @@ type Provider struct {
 	Concurrency int               `json:"concurrency" min:"1" max:"1000"` // maximum of simultaneous calls
 	Headers     map[string]string `json:"headers"`
 	Options     Options           `json:"options"` // options of the vendor, sent as they are
+	Batch       bool              `json:"batch"`   // daycare batch asks through the vendor's batch API
 
 	// APIKey comes from apiKeyEnv, DAYCARE_SECRET_<ID> or auth.json, in this order.
 	APIKey Secret `json:"-"`
@@ -277,6 +278,7 @@ type Retention struct {
 	Blobs   time.Duration `json:"blobs" check:"off" min:"1h"`   // long outputs that no history names
 	History time.Duration `json:"history" check:"off" min:"1h"` // closed parts of histories
 	Logs    time.Duration `json:"logs" check:"off" min:"1h"`    // older files of the log
+	Undo    time.Duration `json:"undo" check:"off" min:"1h"`    // what files held before agents wrote them
 }
 
 // Control configures the API beyond the unix socket.
@@ -316,7 +318,7 @@ func Default() *Config {
 			Speak: Speak{Voicing: Voicing{Timeout: time.Minute}}},
 		Budget:      Budget{OnLimit: "ask"},
 		Permissions: Permissions{Expiry: 24 * time.Hour, Defaults: Defaults{Exec: "sandbox"}},
-		Retention:   Retention{Trash: 30 * 24 * time.Hour, Blobs: 30 * 24 * time.Hour},
+		Retention:   Retention{Trash: 30 * 24 * time.Hour, Blobs: 30 * 24 * time.Hour, Undo: 30 * 24 * time.Hour},
 		Cluster:     Cluster{Replicas: 1},
 		Log:         Log{Level: "info", Format: "text", File: "logs/daycare.jsonl"},
 		ModelsURL:   "https://openrouter.ai/api/v1/models",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -270,6 +271,9 @@ func (u undoing) content(s changes.State) (string, error) {
 		return "", nil
 	}
 	data, err := u.Store.Get(s)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = errors.New("what it held is not kept any more")
+	}
 
 	return string(data), err
 }

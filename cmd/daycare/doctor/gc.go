@@ -17,6 +17,7 @@ import (
 	"daycare/cmd/daycare/follow"
 	"daycare/cmd/daycare/logfile"
 	"daycare/cmd/daycare/term"
+	"daycare/engine/changes"
 	"daycare/engine/config"
 	"daycare/engine/disk"
 	"daycare/engine/lazyregexp"
@@ -31,8 +32,9 @@ func CollectCommand(c *term.App) *cobra.Command {
 		Use:   "gc",
 		Short: "Show files that are no longer needed, and delete them with --yes",
 		Long: "Show files that are no longer needed: removed agents and tasks in the trash, long outputs\n" +
-			"that no history refers to, partial lines and temporary files left by crashes; closed parts\n" +
-			"of histories and rotated logs too, if the settings (retention) say after how long.\n" +
+			"that no history refers to, what agents' old writes replaced, copies of dry runs whose agent is\n" +
+			"gone, partial lines and temporary files left by crashes; closed parts of histories and rotated\n" +
+			"logs too, if the settings (retention) say after how long.\n" +
 			"Nothing is deleted without --yes or your confirmation on a terminal; otherwise daycare\n" +
 			"keeps everything. daycare cost no longer includes what is deleted.",
 		Example: "  daycare gc\n  daycare gc --older 7d --yes",
@@ -78,6 +80,8 @@ type garbage struct {
 	Why   string    `json:"why"`
 	Bytes int64     `json:"bytes"`
 	At    time.Time `json:"at"` // of its newest change
+
+	remove func(path string) error
 }
 
 // A collector looks for garbage. With a daemon running it leaves alone what may be
@@ -89,12 +93,14 @@ type collector struct {
 	now   time.Time
 	held  bool
 	found []garbage
+
+	copied map[string]time.Time // copies of dry runs, and when each was made
 }
 
 // sooner is a retention in which what may go goes after one age. What is kept for
 // ever stays.
 func sooner(r config.Retention, age time.Duration) config.Retention {
-	for _, kind := range []*time.Duration{&r.Trash, &r.Blobs, &r.History, &r.Logs} {
+	for _, kind := range []*time.Duration{&r.Trash, &r.Blobs, &r.History, &r.Logs, &r.Undo} {
 		if *kind > 0 {
 			*kind = max(age, 1) // 0 would be never
 		}
@@ -118,6 +124,9 @@ func (g *collector) look() error {
 		}
 	}
 
+	if err := g.copies(); err != nil {
+		return err
+	}
 	err := filepath.WalkDir(g.root, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -148,7 +157,7 @@ func (g *collector) add(path, why string, age time.Duration, making bool) {
 	if age == 0 {
 		return
 	}
-	one := garbage{Path: path, Why: why}
+	one := garbage{Path: path, Why: why, remove: os.RemoveAll}
 	err := filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -170,6 +179,9 @@ func (g *collector) add(path, why string, age time.Duration, making bool) {
 		one.At = at // when it was moved here; what is in it may be much older
 	}
 
+	if at, ok := g.copied[path]; ok {
+		one.At, one.remove = at, changes.Discard
+	}
 	young := one.At.After(g.now.Add(-age)) || making && g.held && time.Since(one.At) < oldTemp
 	if err == nil && !young {
 		g.found = append(g.found, one)
@@ -191,6 +203,7 @@ func trashAge(r config.Retention) time.Duration   { return r.Trash }
 func blobAge(r config.Retention) time.Duration    { return r.Blobs }
 func historyAge(r config.Retention) time.Duration { return r.History }
 func logAge(r config.Retention) time.Duration     { return r.Logs }
+func undoAge(r config.Retention) time.Duration    { return r.Undo }
 
 // ended lists the files of a kind that may go once they are old enough.
 func (k kind) ended(g *collector) ([]string, error) {
@@ -228,6 +241,66 @@ func unnamedBlobs(g *collector) (paths []string, _ error) {
 	}
 
 	return paths, nil
+}
+
+// oldUndo lists what files held before and after writes that are too old to be taken back. What cannot be read
+// stays whole.
+func oldUndo(g *collector) (paths []string, _ error) {
+	dirs, err := disk.Glob(g.root, "agents/*/undo")
+	if err != nil || g.ages.Undo == 0 {
+		return nil, err
+	}
+	for _, dir := range dirs {
+		store := changes.Store{Dir: dir}
+		if g.held && g.fresh(store.List()) || changes.Pending(dir) {
+			continue // a write that begins now may need what an old one left
+		}
+		written, err := store.Written()
+		if err != nil {
+			continue // doctor reports it
+		}
+		needed := changes.Needed(written, g.now.Add(-g.ages.Undo))
+		blobs, err := disk.Glob(dir, "blobs/*")
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range blobs {
+			if name := filepath.Base(path); blobName.MatchString(name) && !needed[name] {
+				paths = append(paths, path)
+			}
+		}
+	}
+
+	return paths, nil
+}
+
+// fresh reports whether a file changed so shortly before that a running daemon may be at it.
+func (g *collector) fresh(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && g.now.Sub(info.ModTime()) < oldTemp
+}
+
+// copies adds the copies of dry runs that nobody can apply any more.
+func (g *collector) copies() error {
+	shelf, err := changes.List(filepath.Dir(g.root))
+	if err != nil {
+		return err
+	}
+	g.copied = map[string]time.Time{}
+	for _, one := range shelf.Copies {
+		if !term.Exists(filepath.Join(g.root, "agents", one.Agent)) {
+			g.copied[one.Dir] = one.At.Time
+			g.add(one.Dir, "the copy of a dry run whose agent is gone", g.ages.Trash, false)
+		}
+	}
+	for _, half := range shelf.Halves {
+		if info, err := os.Stat(half); err == nil {
+			g.copied[half] = info.ModTime()
+			g.add(half, "a copy that a crash left unfinished", g.ages.Blobs, true)
+		}
+	}
+
+	return nil
 }
 
 // olderLogs lists older files of the log, which the settings may have put elsewhere.
@@ -305,7 +378,7 @@ func collect(c *term.App, g *collector, sure bool) error {
 	}
 	if sure {
 		for _, one := range g.found {
-			if err := os.RemoveAll(one.Path); err != nil {
+			if err := one.remove(one.Path); err != nil {
 				return fmt.Errorf("delete %s: %w", one.Path, err)
 			}
 		}

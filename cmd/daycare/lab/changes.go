@@ -107,7 +107,7 @@ func changesList(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			copies, err := changes.List(root)
+			copies, err := listed(c, root)
 			if err != nil {
 				return err
 			}
@@ -145,6 +145,16 @@ func changesList(c *term.App) *cobra.Command {
 	}
 }
 
+// listed are the dry runs of a workspace, the newest first. What is wrong with others is a warning.
+func listed(c *term.App, root string) ([]changes.Copy, error) {
+	shelf, err := changes.List(root)
+	for _, broken := range shelf.Broken {
+		c.Warn("a dry run is left out: %v", broken)
+	}
+
+	return shelf.Copies, err
+}
+
 // handle is how an agent is named to users; its id, if it is gone.
 func handle(ctx context.Context, client *control.Client, id string) string {
 	a, err := client.Agent(ctx, id)
@@ -172,15 +182,19 @@ func findRehearsal(ctx context.Context, c *term.App, ref string) (r rehearsal, e
 	if r.client, err = c.Reader(ctx); err != nil {
 		return r, err
 	}
-	copies, err := changes.List(root)
+	copies, err := listed(c, root)
 	if err != nil {
 		return r, err
 	}
 	if ref != "" {
-		if r.agent, err = r.client.Agent(ctx, ref); err != nil {
+		id := ref // of an agent that is gone
+		if r.agent, err = r.client.Agent(ctx, ref); err == nil {
+			id = r.agent.ID
+		}
+		copies = slices.DeleteFunc(copies, func(one changes.Copy) bool { return one.Agent != id })
+		if err != nil && len(copies) == 0 {
 			return r, term.About(err, "find agent", ref)
 		}
-		copies = slices.DeleteFunc(copies, func(one changes.Copy) bool { return one.Agent != r.agent.ID })
 	}
 	if len(copies) == 0 {
 		return r, term.NotFound("begin one with: daycare chat --dry-run TEXT", "there is no dry run")

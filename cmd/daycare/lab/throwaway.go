@@ -13,6 +13,7 @@ import (
 	"daycare/agents/prompt"
 	"daycare/cmd/daycare/daemon"
 	"daycare/engine/beneath"
+	"daycare/engine/changes"
 	"daycare/engine/config"
 	"daycare/engine/form"
 	"daycare/engine/unseen"
@@ -61,13 +62,13 @@ func (w throwaway) write(rel string, content []byte) error {
 	return nil
 }
 
-// remove takes the workspace away, with the homes of the commands that ran in it.
+// remove takes the workspace away, with the homes of the commands that ran in it and the copies of its dry runs.
 func (w throwaway) remove() error {
 	if w.dir == "" {
 		return nil
 	}
 	home := filepath.Join(w.dir, workspace.Home)
-	return errors.Join(os.RemoveAll(daemon.CommandHomes(home)), os.RemoveAll(w.dir))
+	return errors.Join(os.RemoveAll(daemon.CommandHomes(home)), changes.RemoveAll(w.dir), os.RemoveAll(w.dir))
 }
 
 // kept are the sections of the settings that are those of the workspace. The others connect
@@ -142,7 +143,7 @@ func (w throwaway) folders(root string) error {
 		if err != nil {
 			return fmt.Errorf("copy %s: %w", rel, err)
 		}
-		err = w.copy(dir, rel, 0)
+		err = w.copy(dir, rel, 0, all)
 		dir.Close()
 		if err != nil {
 			return fmt.Errorf("copy %s: %w", rel, err)
@@ -157,9 +158,12 @@ const (
 	maxCopied = 16 << 20 // of a file, in bytes
 )
 
-// copy copies the regular files of a folder, which an agent may be able to write: links are
+// all copies what is there.
+func all(string) bool { return true }
+
+// copy copies the regular files of a folder that are wanted, which an agent may be able to write: links are
 // left out, as agents leave them out.
-func (w throwaway) copy(dir *os.Root, rel string, depth int) error {
+func (w throwaway) copy(dir *os.Root, rel string, depth int, wanted func(rel string) bool) error {
 	entries, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil || depth > maxDepth {
 		return err
@@ -168,12 +172,13 @@ func (w throwaway) copy(dir *os.Root, rel string, depth int) error {
 	for _, e := range entries {
 		at := filepath.Join(rel, e.Name())
 		switch {
+		case !wanted(at):
 		case e.IsDir():
 			sub, err := beneath.Enter(dir, e.Name(), nil)
 			if err != nil {
 				return err
 			}
-			err = w.copy(sub, at, depth+1)
+			err = w.copy(sub, at, depth+1, wanted)
 			sub.Close()
 			if err != nil {
 				return err

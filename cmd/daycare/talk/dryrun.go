@@ -51,10 +51,11 @@ func rehearsed(ctx context.Context, c *term.App, a event.Agent) error {
 	if err != nil {
 		return err
 	}
-	copies, err := changes.List(root)
+	shelf, err := changes.List(root)
 	if err != nil {
 		return err
 	}
+	copies := shelf.Copies
 	i := slices.IndexFunc(copies, func(one changes.Copy) bool { return one.Agent == a.ID })
 	if i < 0 {
 		return nil // dropped meanwhile
