@@ -15,6 +15,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/beneath"
 	"daycare/engine/record"
+	"daycare/tools"
 )
 
 // Requests makes the requests of agents again, from their files, with nothing running.
@@ -69,6 +70,12 @@ func (r Requests) System(meta address.Meta, sum string) (string, error) {
 	return cmp.Or(string(last), now), err
 }
 
+// NewSystem is the system prompt of an agent that is made in a new terminal.
+func (r Requests) NewSystem() string {
+	meta := address.Meta{Handle: "0/", Descriptor: address.Descriptor{Type: address.User}}
+	return r.d.secrets.Text(prompt.System(factory{r.d}.define(meta, record.State{})))
+}
+
 // Builder makes the messages of an agent's requests. It keeps those that it made, for the next
 // request of the same conversation.
 func (r Requests) Builder(meta address.Meta) *prompt.Builder {
@@ -79,4 +86,10 @@ func (r Requests) Builder(meta address.Meta) *prompt.Builder {
 func (r Requests) Make(b *prompt.Builder, meta address.Meta, c *record.Context, system string,
 	choice record.Model) (*providers.Request, error) {
 	return agents.RequestOf(b, c, system, r.d.toolset.of(meta), choice)
+}
+
+// Changes reports whether an agent has a tool that changes something.
+func (r Requests) Changes(meta address.Meta, tool string) bool {
+	_, spec, ok := r.d.toolset.of(meta).Get(tool)
+	return ok && spec.Replay != tools.ReadOnly
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,12 +67,10 @@ func again(ctx context.Context, c *term.App, r daemon.Requests, turns []turn, o 
 
 		out := compared{Turn: t.trace.Turn, Sides: []side{t.recorded()}}
 		for n := range o.times {
-			p := &play{turn: t, requests: r, choice: choice, system: system, used: map[int]bool{}}
-			if o.ask {
-				p.ask = func(call record.ToolCall) (string, bool) { return askResult(c, in, call) }
-			}
+			h := &hand{app: c, in: in, root: o.root, requests: r, turn: t, mode: o.unrecorded, benches: map[string]*workplace{}}
+			p := &play{turn: t, requests: r, choice: choice, system: system, hand: h, used: map[int]bool{}}
 			s, err := p.run(ctx)
-			if err != nil {
+			if err = errors.Join(err, h.close()); err != nil {
 				return err
 			}
 			s.Name = fmt.Sprintf("#%d", n+1)
@@ -144,7 +143,7 @@ type play struct {
 	requests daemon.Requests
 	choice   record.Model
 	system   string
-	ask      func(record.ToolCall) (result string, given bool) // nil: an unknown call ends it
+	hand     *hand // gives a call that was never recorded its result
 
 	used    map[int]bool // recorded calls whose result was given
 	entries []*record.Entry
@@ -184,9 +183,13 @@ func (p *play) run(ctx context.Context) (side, error) {
 			p.side.Ended = done
 			break
 		}
-		if unknown := p.results(answer); unknown != "" {
-			p.side.Ended = "it calls what was never recorded: " + unknown
+		unknown, err := p.results(ctx, answer)
+		if errors.Is(err, errStopped) {
+			p.side.Ended = fmt.Sprintf("%v: %s", err, unknown)
 			break
+		}
+		if err != nil {
+			return p.side, err
 		}
 		p.entries = append(p.entries, p.turn.saidAfter(round)...)
 	}
@@ -207,9 +210,9 @@ func (p *play) count(a *providers.Response) {
 	}
 }
 
-// results records the calls of an answer with the results that the history has of them. It returns
-// the first call that has none.
-func (p *play) results(a *providers.Response) (unknown string) {
+// results records the calls of an answer with the results that the history has of them, or the hand.
+// unknown is the call that an error is about. Errors: errStopped.
+func (p *play) results(ctx context.Context, a *providers.Response) (unknown string, err error) {
 	as := &record.Assistant{Turn: p.turn.trace.Turn, Text: a.Text, Finish: record.FinishToolUse, Provider: a.Provider, Model: a.Model,
 		Asked: a.Asked}
 	for _, th := range a.Thinking {
@@ -221,13 +224,12 @@ func (p *play) results(a *providers.Response) (unknown string) {
 		as.ToolCalls = append(as.ToolCalls, call)
 		p.side.Tools = append(p.side.Tools, spelled(call))
 		result := p.recorded(call)
-		if result == nil && p.ask != nil {
-			if text, given := p.ask(call); given {
-				result = &record.ToolResult{Status: record.StatusOK, Output: record.Output{Text: text}}
-			}
-		}
 		if result == nil {
-			return spelled(call)
+			var how string
+			if result, how, err = p.hand.result(ctx, call); err != nil {
+				return spelled(call), err
+			}
+			p.side.Tools[len(p.side.Tools)-1] += " (" + how + ")"
 		}
 		own := *result
 		own.ToolCallID, own.Name = call.ID, call.Name
@@ -235,7 +237,7 @@ func (p *play) results(a *providers.Response) (unknown string) {
 	}
 	p.entries = append(append(p.entries, &record.Entry{At: time.Now(), Rec: as}), results...)
 
-	return ""
+	return "", nil
 }
 
 // meant is a call as history has it: one through tool_call is a call of the tool that it names.
@@ -310,16 +312,6 @@ func (t turn) saidAfter(round int) (said []*record.Entry) {
 	}
 
 	return said
-}
-
-// askResult asks the user for the result of a call.
-func askResult(c *term.App, in *bufio.Reader, call record.ToolCall) (result string, given bool) {
-	c.Warn("the model calls %s, which was never recorded", spelled(call))
-	fmt.Fprint(c.Err, "its result (one line; empty ends the replay): ")
-	line, _ := in.ReadString('\n') // an end of input ends the replay
-	line = strings.TrimRight(line, "\r\n")
-
-	return line, line != ""
 }
 
 // showSides prints the sides of a turn beside each other.

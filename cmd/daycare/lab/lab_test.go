@@ -39,15 +39,16 @@ func TestMain(m *testing.M) {
 
 // A desk is a workspace with tests, and what a user types there.
 type desk struct {
-	t    *testing.T
-	root string
+	t     *testing.T
+	root  string
+	typed string // what its user types
 }
 
 func newDesk(t *testing.T, settings string) desk {
 	t.Helper()
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("TMPDIR", t.TempDir())
-	d := desk{t, t.TempDir()}
+	d := desk{t: t, root: t.TempDir()}
 	d.file(".daycare/settings.yaml", settings)
 	return d
 }

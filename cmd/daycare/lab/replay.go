@@ -1,10 +1,13 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,11 +22,12 @@ import (
 
 // replayOptions are the flags of replay.
 type replayOptions struct {
-	model  string
-	system string
-	times  int
-	exact  bool
-	ask    bool
+	model      string
+	system     string
+	times      int
+	exact      bool
+	unrecorded string // what to do with a call that was never recorded; "": ask, if a user is there
+	root       string
 }
 
 // Replay plays a turn that is in a history again.
@@ -33,38 +37,26 @@ func Replay(c *term.App) *cobra.Command {
 		Use: "replay ID", Short: "Ask a model again what an agent was asked, and compare",
 		Long: "Give a model what an agent had when a turn began, and compare its answer with the recorded one: cost,\n" +
 			"time, tokens, calls of tools. ID is a turn, an item, a reply, a tool call or a session (all its turns).\n" +
-			"No tool runs: calls get the results that are in the history. A call that is not there ends the replay,\n" +
-			"or you give its result (--ask). The agent and its files stay as they are; the model costs what it costs.\n\n" +
+			"Calls get the results that are in the history, and no tool runs. For a call that is not there you are asked:\n" +
+			"dry-run it in a copy of the agent's folder, make it, type its result, or stop. --unrecorded answers that\n" +
+			"beforehand; without a terminal the replay stops. Otherwise the agent and its files stay as they are; the\n" +
+			"model costs what it costs.\n\n" +
 			"--exact asks nobody: it makes each request again from the files, and proves that it is, byte for byte,\n" +
 			"the one that was sent, or says what cannot be made again. The exit code is then 1 if one is not exact.",
 		Example: "  item=$(daycare send 0/ hello) && daycare replay $item --model local/qwen3 --times 3\n" +
-			"  daycare replay $item --system shorter.md\n" +
+			"  daycare replay $item --system shorter.md --unrecorded dry-run\n" +
 			"  daycare replay $item --exact",
 		Args: term.Words(0, "the ID of a turn, an item or a session"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case o.times < 1:
 				return term.Usage(cmd, "--times must be at least 1")
-			case o.exact && (o.model != "" || o.system != "" || o.times > 1 || o.ask):
+			case o.exact && (o.model != "" || o.system != "" || o.times > 1 || o.unrecorded != ""):
 				return term.Usage(cmd, "--exact cannot be combined with other flags: it asks no model")
+			case o.unrecorded != "" && !slices.Contains(unrecordedModes, o.unrecorded):
+				return term.Usage(cmd, "--unrecorded must be one of %s", strings.Join(unrecordedModes, ", "))
 			}
-			root, err := c.MadeRoot()
-			if err != nil {
-				return err
-			}
-			requests, err := daemon.OpenRequests(cmd.Context(), root, c.Warn)
-			if err != nil {
-				return err
-			}
-			turns, err := findTurns(requests, args[0])
-			if err != nil {
-				return err
-			}
-			if o.exact {
-				return prove(cmd.Context(), c, requests, turns)
-			}
-
-			return again(cmd.Context(), c, requests, turns, o)
+			return replay(cmd.Context(), c, args[0], o)
 		},
 	}
 	flags := cmd.Flags()
@@ -72,10 +64,35 @@ func Replay(c *term.App) *cobra.Command {
 	flags.StringVar(&o.system, "system", "", "with the system prompt in `FILE`, instead of the agent's")
 	flags.IntVar(&o.times, "times", 1, "ask `N` times")
 	flags.BoolVar(&o.exact, "exact", false, "prove that the requests made again are those that were sent")
-	flags.BoolVar(&o.ask, "ask", false, "ask for the result of a call that was never recorded, instead of ending")
+	flags.StringVar(&o.unrecorded, "unrecorded", "", "what to do with a call that was never recorded: ask, dry-run, make or stop\n"+
+		"(default: ask on a terminal, else stop)")
+	_ = cmd.RegisterFlagCompletionFunc("unrecorded", cobra.FixedCompletions(unrecordedModes, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.MarkFlagFilename("system", "md", "txt")
 
 	return cmd
+}
+
+func replay(ctx context.Context, c *term.App, id string, o replayOptions) (err error) {
+	if o.unrecorded == "" && c.Asks() {
+		o.unrecorded = askUser
+	}
+	o.unrecorded = cmp.Or(o.unrecorded, stopThere)
+	if o.root, err = c.MadeRoot(); err != nil {
+		return err
+	}
+	requests, err := daemon.OpenRequests(ctx, o.root, c.Warn)
+	if err != nil {
+		return err
+	}
+	turns, err := findTurns(requests, id)
+	if err != nil {
+		return err
+	}
+	if o.exact {
+		return prove(ctx, c, requests, turns)
+	}
+
+	return again(ctx, c, requests, turns, o)
 }
 
 // A turn is one that is in a history.

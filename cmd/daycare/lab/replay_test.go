@@ -31,9 +31,17 @@ func (d desk) replay(args ...string) (code int, out string) {
 		root.AddCommand(Replay(c))
 		return root
 	}
-	code = d.app(&printed).Run(context.Background(), root, append([]string{"-C", d.root, "replay"}, args...))
+	app := d.app(&printed)
+	app.In = strings.NewReader(d.typed)
+	code = app.Run(context.Background(), root, append([]string{"-C", d.root, "replay"}, args...))
 
 	return code, printed.String()
+}
+
+// answering is a desk whose user types these lines.
+func (d desk) answering(lines string) desk {
+	d.typed = lines
+	return d
 }
 
 // replays runs replay and looks for texts in what it prints.
@@ -123,7 +131,7 @@ func TestExactReplay(t *testing.T) {
 	d.file(".daycare/SOUL.md", "Be brief.\n")
 	turns := 24
 	if os.Getenv("DAYCARE_LONG") != "" {
-		turns = 500 // two requests each
+		turns = 1000 // two requests each
 	}
 	var agent, last string
 	d.live(func(ctx context.Context, c *control.Client) {
@@ -246,6 +254,7 @@ func TestReplayAnswersBesideEachOther(t *testing.T) {
 	d.file("terse.md", "You are terse.\n")
 	d.replays(0, []string{o.Item, "--system", filepath.Join(d.root, "terse.md")}, "3.20")
 	d.replays(0, []string{o.Turn, "--model", "v/curious"}, `it calls what was never recorded: read {"path":"other.txt"}`)
+	d.replays(2, []string{o.Turn, "--unrecorded", "always"}, "--unrecorded must be one of ask, stop, dry-run, make")
 	d.replays(3, []string{"nosuchturnofanyagent1234"}, "is in no history")
 	d.replays(2, []string{o.Turn, "--exact", "--model", "v/m2"}, "--exact cannot be combined")
 	d.replays(0, []string{d.session(o.Agent), "--json"}, `"sides":[{"name":"recorded"`)
@@ -269,4 +278,67 @@ func TestNothingWasSent(t *testing.T) {
 	})
 	d.replays(1, []string{o.Turn, "--exact"}, "what was sent is not recorded", "0 of 1 request is exact")
 	d.replays(0, []string{o.Turn}, "Hello! I am daycare's offline model")
+}
+
+// A call that was never recorded is made in a copy, made, typed, or ends the replay.
+func TestCallsThatWereNeverRecorded(t *testing.T) {
+	url, _ := vendor(t, func(n int64, body string) string {
+		switch {
+		case strings.Contains(body, `"model":"writer"`) && strings.Contains(body, `overwrote list.txt`):
+			return calls("read", `{"path":"list.txt"}`) // sees what it wrote
+		case strings.Contains(body, `"model":"writer"`) && !strings.Contains(body, `"role":"tool"`):
+			return calls("write", `{"path":"list.txt","content":"milk\n"}`)
+		case strings.Contains(body, `"model":"noter"`) && !strings.Contains(body, `"role":"tool"`):
+			return calls("memory_write", `{"title":"a","content":"b"}`)
+		case strings.Contains(body, `"model":"looker"`):
+			return calls("memory_list", `{}`)
+		case strings.Contains(body, `typed by hand`):
+			return says("It says typed by hand.")
+		case strings.Contains(body, `"role":"tool"`):
+			return says("Done.")
+		}
+		return says("Hello.")
+	})
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	d := newDesk(t, remote(url, "m1"))
+	t.Setenv("LAB_KEY", "k")
+	d.file("list.txt", "bread\n")
+	var o event.Outcome
+	d.live(func(ctx context.Context, c *control.Client) {
+		a, err := c.Create(ctx, control.NewAgent{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o = d.say(ctx, c, a.ID, "put milk on the list")
+	})
+	list := func(want string) {
+		t.Helper()
+		if got, err := os.ReadFile(filepath.Join(d.root, "list.txt")); err != nil || string(got) != want {
+			t.Errorf("list.txt is %q, want %q: %v", got, want, err)
+		}
+	}
+	writer := []string{o.Turn, "--model", "v/writer"}
+
+	d.replays(0, writer, "it calls what was never recorded: write", "list.txt")
+	d.replays(0, append(writer, "--unrecorded", "dry-run"), `write {"path":"list.txt","content":"milk\n"} (dry run)`, "read",
+		"too many rounds")
+	list("bread\n")
+	d.replays(0, []string{o.Turn, "--model", "v/noter", "--unrecorded", "dry-run"}, "(dry run)", "Done.")
+	d.replays(0, []string{o.Turn, "--model", "v/looker", "--unrecorded", "dry-run"}, "recorded, and a replay runs only")
+	d.replays(0, []string{o.Turn, "--model", "v/noter", "--unrecorded", "make"}, "recorded, and a replay runs only")
+
+	ask := append(writer, "--unrecorded", "ask")
+	d.answering("x\n").replays(0, ask, "the model calls write", "never recorded: write") // an end of input stops
+	d.answering("s\n").replays(0, ask, "never recorded: write")
+	d.answering("t\ntyped by hand\n").replays(0, ask, "(typed)", "It says typed by hand.")
+	list("bread\n")
+	d.answering("m\ns\n").replays(0, ask, "(made)", `never recorded: read {"path":"list.txt"}`)
+	list("milk\n")
+
+	for _, pattern := range []string{"$TMPDIR/daycare-test-*", "$XDG_STATE_HOME/daycare/copies/*"} {
+		pattern = os.ExpandEnv(pattern)
+		if left, err := filepath.Glob(pattern); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v %v", left, err)
+		}
+	}
 }
