@@ -21,6 +21,9 @@ import (
 // decision cannot be delivered now is tried again, not at once.
 const expiryPause = time.Second
 
+// longestExpiry is how much later a request expires at most if the clock jumps.
+const longestExpiry = time.Hour
+
 // approvals are requests for permission, from the queue to a decision in the inbox of
 // who asked.
 type approvals struct {
@@ -48,11 +51,11 @@ func (ap *approvals) watchAsks(ctx context.Context, w *watch.Watcher) {
 	defer w.Remove(dir)
 	left := ap.decide(ctx, ap.answeredByHand())
 	for {
-		var due <-chan time.Time
+		due := crash.Never("approvals")
 		if at, ok := ap.asks.Next(); len(left) > 0 {
-			due = time.After(expiryPause)
+			due = crash.Wait("approvals", expiryPause, expiryPause)
 		} else if ok {
-			due = time.After(max(time.Until(at), expiryPause))
+			due = crash.Wait("approvals", max(at.Sub(crash.Now()), expiryPause), longestExpiry)
 		}
 		select {
 		case <-changed.hints:
@@ -138,7 +141,7 @@ func (ap *approvals) withdraw(id string) {
 	}
 	const by = "daycare: the agent has ended"
 	for _, p := range ap.asks.Of(id) {
-		if _, err := ap.asks.Settle(p.Token, permission.Expired, by, time.Now()); err != nil {
+		if _, err := ap.asks.Settle(p.Token, permission.Expired, by, crash.Now()); err != nil {
 			ap.log.Warn("a request of an ended agent is still pending", "agent", id, "token", p.Token, "err", err)
 			continue
 		}
@@ -227,7 +230,7 @@ func (ap *approvals) Decide(ctx context.Context, token string, d permission.Deci
 		}
 		return &first, nil
 	}
-	_, err = ap.asks.Settle(token, d, by, time.Now())
+	_, err = ap.asks.Settle(token, d, by, crash.Now())
 	// Afterwards, so that a watcher who then lists the pending requests does not find it again.
 	ap.events.Emit(event.Event{Type: event.PermissionDecided, Agent: p.Agent,
 		Body: event.Asked{Token: token, Tag: p.Request.Tag, Decision: string(d), By: by}})

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"daycare/engine/crash"
 	"daycare/engine/message"
 )
 
@@ -38,7 +39,7 @@ func (p *rateLimit) deliver(ctx context.Context, in message.Incoming) (message.R
 	if limit <= 0 || in.Kind != "" && in.Kind != message.Text {
 		return p.next(ctx, in) // a /reset or a note of an edit comes through
 	}
-	now := time.Now()
+	now := crash.Now()
 	r := p.limiter(in.From, limit, now).ReserveN(now, 1)
 	if after := r.DelayFrom(now); after > 0 {
 		r.CancelAt(now)

@@ -31,6 +31,8 @@ const (
 // so that a provider that is down costs 14 seconds and not four minutes.
 type Caller struct {
 	Chain []Provider // in fallback order
+	// Sleep waits between requests; its error is the cause of ctx's end. nil: on the clock of the machine.
+	Sleep func(ctx context.Context, d time.Duration) error
 }
 
 // Call makes one call and returns the whole answer. watch, which may be nil, sees
@@ -49,7 +51,10 @@ func (c *Caller) Call(ctx context.Context, req *Request, watch func(Event)) (*Re
 		watch = func(Event) {}
 	}
 
-	a := attempts{req: req, watch: watch}
+	a := attempts{req: req, watch: watch, sleep: c.Sleep}
+	if a.sleep == nil {
+		a.sleep = sleep
+	}
 	for i, p := range c.Chain {
 		share := (MaxRequests - a.made + len(c.Chain) - i - 1) / (len(c.Chain) - i)
 		next := ""
@@ -84,6 +89,7 @@ type attempts struct {
 	made  int      // requests so far
 	empty int      // answers with nothing in them so far
 	last  *Failure // of the newest request
+	sleep func(context.Context, time.Duration) error
 }
 
 // provider asks p up to share times. It returns errNext where next may be asked.
@@ -122,7 +128,7 @@ func (a *attempts) provider(ctx context.Context, p Provider, share int, next str
 
 		note.In = delay(try, f.RetryAfter)
 		a.watch(note)
-		if err := sleep(ctx, note.In); err != nil {
+		if err := a.sleep(ctx, note.In); err != nil {
 			return nil, err
 		}
 	}

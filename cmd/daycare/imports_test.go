@@ -34,7 +34,7 @@ var imports = map[string][]string{
 	"cmd/daycare/daemon": {"cmd/daycare/logfile", "cmd/daycare/models", "cmd/daycare/peers", "cmd/daycare/plugins", "cmd/daycare/tracing",
 		"cmd/daycare/version", "engine/...", "agents/...", "tools/...", "connectors/..."},
 	"cmd/daycare/models": {"cmd/daycare/plugins", "agents", "agents/providers", "agents/providers/catalogue",
-		"engine/config", "engine/event", "engine/finding", "engine/record"},
+		"engine/config", "engine/crash", "engine/event", "engine/finding", "engine/record"},
 	"cmd/daycare/plugins": {"connectors/...", "agents/providers/...", "engine", "engine/config", "engine/finding", "engine/permission"},
 	"cmd/daycare/version": {},
 	"cmd/daycare/tracing": {"agents", "agents/providers", "engine/event"},
@@ -80,8 +80,8 @@ var imports = map[string][]string{
 	// The lab runs engines of its own, and knows what answers in them.
 	"cmd/daycare/lab": {"cmd/daycare/daemon", "cmd/daycare/follow", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/show",
 		"cmd/daycare/term", "agents/prompt", "agents/providers", "agents/providers/cassette", "agents/providers/scripted", "agents/trial",
-		"engine/address", "engine/beneath", "engine/changes", "engine/config", "engine/control", "engine/disk", "engine/event",
-		"engine/finding", "engine/form", "engine/record", "engine/unseen", "tools",
+		"engine/address", "engine/beneath", "engine/changes", "engine/config", "engine/control", "engine/crash", "engine/disk",
+		"engine/event", "engine/finding", "engine/form", "engine/permission", "engine/record", "engine/unseen", "tools",
 		"tools/shell/sandbox"}, // its tests are the helper of commands
 	"cmd/daycare/browser": {}, // it has the command, and what a browser shows
 	"cmd/daycare/chaos":   {"..."},

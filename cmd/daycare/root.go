@@ -53,7 +53,7 @@ func newRoot(c *term.App) *cobra.Command {
 		commands.Cost(c))
 	addGroup(root, "Check and clean:",
 		doctor.Command(c), doctor.ValidateCommand(c), doctor.SchemaCommand(c), doctor.CollectCommand(c), bench.Command(c), chaos.Command(c))
-	addGroup(root, "Try agents out:", lab.Test(c), lab.Replay(c), lab.Batch(c), lab.Changes(c))
+	addGroup(root, "Try agents out:", lab.Test(c), lab.Replay(c), lab.Batch(c), lab.Simulate(c), lab.Changes(c))
 	addGroup(root, "Keep it:", upkeep.Backup(c), upkeep.Restore(c), movein.Import(c), upkeep.Update(c), upkeep.Uninstall(c))
 	root.AddCommand(versionCommand(c), man.Command(c), completionCommand(c))
 	root.SetHelpCommand(helpCommand())

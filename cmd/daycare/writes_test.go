@@ -228,7 +228,6 @@ var excuses = map[string]excuse{
 		"no daemon runs; everything is synced before the first name, and once more after the last"},
 	"engine/backup/snapshot.go": {"CreateTemp Remove", "a temporary file without a name"},
 	"cmd/daycare/doctor/fix.go": {"RemoveAll", "what a crash left; doctor finds it again"},
-	"cmd/daycare/doctor/gc.go":  {"RemoveAll", "what nothing needs; gc finds it again"},
 	"cmd/daycare/setup/init.go": {"MkdirAll OpenFile", "the first files of a workspace; init can be run again"},
 
 	// Sockets and logs.
@@ -246,6 +245,7 @@ var excuses = map[string]excuse{
 	"cmd/daycare/commandtest/shell.go":    {"Mkdir", "a folder of a test"},
 	"cmd/daycare/man/man.go":              {"MkdirAll WriteFile", "manual pages"},
 	"cmd/daycare/lab/throwaway.go":        {"MkdirAll MkdirTemp RemoveAll WriteFile", "the workspace of a test, which goes with it"},
+	"cmd/daycare/lab/double.go":           {"Chtimes", "the workspace of a simulation, which goes with it"},
 	"cmd/daycare/lab/junit.go":            {"WriteFile", "a report, where the user wants it"},
 	"cmd/daycare/doctor/schema.go":        {"MkdirAll WriteFile", "schemas"},
 	"cmd/daycare/setup/service.go":        {"MkdirAll Remove WriteFile", "the unit of the service manager, and the folder of logs"},

@@ -30,6 +30,9 @@ var setClock = sync.OnceFunc(func() {
 // can move it, as a user, a battery that ran out or a time server moves the clock. Like
 // the clock of a machine that was started anew it has no monotonic part once it moved.
 func Now() time.Time {
+	if v := virtual.Load(); v != nil {
+		return v.Now()
+	}
 	setClock()
 	if d := time.Duration(moved.Load()); d != 0 {
 		return time.Now().Add(d).Round(0)

@@ -37,6 +37,13 @@ func (s *stale) add(slugs ...string) {
 	}
 }
 
+// any reports whether something may have changed.
+func (s *stale) any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all || len(s.slugs) > 0
+}
+
 func (s *stale) take() (slugs []string, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
@@ -178,9 +179,9 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		if err := s.Volume.Err(); err != nil {
 			return err
 		}
-		var due <-chan time.Time
+		due := crash.Never("schedule")
 		if !next.IsZero() {
-			due = time.After(min(max(next.Sub(s.Now()), 0), longest))
+			due = crash.Wait("schedule", next.Sub(s.Now()), longest)
 		}
 		select {
 		case <-ctx.Done():
@@ -189,6 +190,26 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		case <-due:
 		}
 	}
+}
+
+// Settled reports whether the loop has seen this moment and knows all files, and how many runs are in progress. A loop
+// that has not is woken.
+func (s *Scheduler) Settled() (seen bool, running int) {
+	s.loop.Lock()
+	defer s.loop.Unlock()
+	for _, j := range s.jobs {
+		if j.running {
+			running++
+		}
+	}
+	if s.heartbeat.running {
+		running++
+	}
+	if seen = !s.last.Before(s.Now()) && !s.stale.any(); !seen {
+		s.wake.ring()
+	}
+
+	return seen, running
 }
 
 // step does what is due now and says when to come again; zero: nothing is

@@ -53,7 +53,7 @@ func (r budgets) bounded(m agents.Model) agents.Model {
 		chain[i] = budget.Wrap(p, r.ledger)
 	}
 
-	return &providers.Caller{Chain: chain}
+	return &providers.Caller{Chain: chain, Sleep: c.Sleep}
 }
 
 // raise raises a limit that an agent has reached, once or permanently: where the limit is
@@ -139,15 +139,11 @@ func (r budgets) watchBudgets(ctx context.Context) error {
 		now := crash.Now()
 		year, month, day := now.Date()
 		midnight := time.Date(year, month, day+1, 0, 0, 0, 0, now.Location())
-		timer := time.NewTimer(min(midnight.Sub(now), budgetPause))
 		select {
 		case <-r.freed:
-		case <-timer.C:
+		case <-crash.Wait("budgets", midnight.Sub(now), budgetPause):
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
 		}
-
-		timer.Stop()
 	}
 }

@@ -108,6 +108,7 @@ type kit struct {
 	tools   *tools.Set // without those between agents
 	toolset *toolsets
 	skills  *skills.Set
+	alone   bool            // agents reach no network
 	jobs    *toolshell.Jobs // background processes; they end with the daemon
 	mcp     *mcp.Pool
 	remotes *a2a.Desk // tasks for agents of other programs; nil: the settings have none

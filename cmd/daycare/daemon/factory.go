@@ -18,6 +18,7 @@ import (
 	"daycare/engine/changes"
 	"daycare/engine/config"
 	"daycare/engine/control"
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/permission"
 	"daycare/engine/record"
@@ -42,7 +43,11 @@ func (r workbench) newTools(ctx context.Context, c *config.Config) (*tools.Set, 
 	list := files.New(f)
 	shell, jobs := toolshell.New(s)
 	list = append(append(list, shell...), cron.New(r.clocks, clockRights{r.Daemon})...)
-	list = append(list, fetch.New(fetch.Options{Keep: r.keep, Search: r.searchService(c)})...)
+	web := fetch.New(fetch.Options{Keep: r.keep, Search: r.searchService(c)})
+	if r.alone {
+		web = cutOff(web)
+	}
+	list = append(list, web...)
 	list = append(list, memory.New(memory.Options{Dir: filepath.Join(r.root, "memory"), Now: time.Now})...)
 	list = append(list, skills.New(r.skills.List)...)
 	if len(c.A2A.Remotes) > 0 {
@@ -129,7 +134,7 @@ func (r factory) newState(d address.Descriptor) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := disk.StampOf(time.Now())
+	now := disk.StampOf(crash.Now())
 	rights := permission.Default(workspace)
 	defaults := r.settings.Current().Permissions.Defaults
 	rights.Web, rights.Hosts, rights.Lan = defaults.Web, defaults.Hosts, defaults.Lan

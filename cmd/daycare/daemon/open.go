@@ -40,7 +40,7 @@ const shutdownGrace = 5 * time.Second
 // before run. Errors: disk.ErrLocked, disk.ErrFailed, findings of bad settings.
 func Open(ctx context.Context, o Options, loud slog.Level) (*Daemon, error) {
 	r := newParts(o.Workspace, loud)
-	r.inspector, r.provider = o.Inspector, o.Provider
+	r.inspector, r.provider, r.alone = o.Inspector, o.Provider, o.Alone
 	var err error
 	if r.lock, _, err = disk.TryLock(ws.Lock(o.Workspace), disk.Holder{
 		PID: os.Getpid(), StartedAt: disk.StampOf(r.startAt), Listen: o.Listen,

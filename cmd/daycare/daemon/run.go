@@ -36,6 +36,8 @@ type Options struct {
 	Inspector control.Inspector
 	// Provider makes the model services, if not plugins.NewProvider does: for tests of agents.
 	Provider models.Maker
+	// Alone: agents reach no network, whatever they are allowed, and the clocks run also without connectors.
+	Alone bool
 }
 
 // A Banner is what start says once it runs.
@@ -98,6 +100,24 @@ func Inside(ctx context.Context, root string) (*control.Client, func() error, er
 
 // InsideWith is Inside with options; Listen has no effect.
 func InsideWith(ctx context.Context, o Options) (*control.Client, func() error, error) {
+	r, stop, err := inside(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.client(), stop, nil
+}
+
+// Watched is InsideWith for who moves the clock. settled reports whether the clocks have seen this moment, and how many of
+// their runs are in progress.
+func Watched(ctx context.Context, o Options) (c *control.Client, settled func() (seen bool, running int), stop func() error, err error) {
+	r, stop, err := inside(ctx, o)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return r.client(), r.clocks.Settled, stop, nil
+}
+
+func inside(ctx context.Context, o Options) (*Daemon, func() error, error) {
 	r, err := Open(ctx, o, slog.LevelError)
 	if err != nil {
 		return nil, nil, err
@@ -111,7 +131,7 @@ func InsideWith(ctx context.Context, o Options) (*control.Client, func() error, 
 	}
 	select {
 	case <-ready:
-		return r.client(), stop, nil
+		return r, stop, nil
 	case err := <-done:
 		cancel()
 		return nil, nil, fmt.Errorf("start the engine: %w", err)
@@ -146,6 +166,8 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 	})
 	if connect {
 		add(&g, r.system.Receive)
+	}
+	if connect || r.alone {
 		add(&g, r.clocks.Run)
 	}
 	add(&g, r.family.Run)

@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 
@@ -13,6 +15,7 @@ import (
 	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/permission"
 	"daycare/tools"
 	"daycare/tools/fetch"
 	"daycare/tools/files"
@@ -28,10 +31,13 @@ func (r workbench) shellOptions() toolshell.Options {
 	root, taskDir, live := r.root, r.clocks.FilesOf, r.settings.Current
 	agent := func(id, name string) string { return filepath.Join(root, "agents", id, name) }
 	homes := CommandHomes(root)
-	c := live()
+	c, dial := live(), toolshell.Dial(fetch.Dial)
+	if r.alone {
+		dial = noDial
+	}
 	return toolshell.Options{
 		Mode: shellMode(c), Live: func() toolshell.Mode { return liveMode(c, live()) }, Timeout: c.Tools.Exec.Timeout,
-		Began: r.commandBegan, Refused: r.refused, Redact: &r.secrets, Dial: fetch.Dial,
+		Began: r.commandBegan, Refused: r.refused, Redact: &r.secrets, Dial: dial,
 		SandboxOptions: toolshell.SandboxOptions{
 			Sandbox: c.Tools.Exec.Sandbox, Helper: sandbox.Self(), Reserve: int64(c.Tools.Exec.ReserveMB) << 20,
 			Folders: r.folders,
@@ -124,3 +130,28 @@ func (r workbench) searchService(c *config.Config) *fetch.Service {
 	}
 	return s
 }
+
+// errAlone is what agents read that work without a network.
+var errAlone = errors.New("there is no network here: this is a simulation")
+
+// unreachable is a tool that asks as always and reaches nothing.
+type unreachable struct {
+	tools.Tool
+	tools.Asks
+}
+
+// Run fails.
+func (unreachable) Run(context.Context, tools.Call) (tools.Result, error) {
+	return tools.Result{}, errAlone
+}
+
+// cutOff takes the network from tools that need approval for it.
+func cutOff(list []tools.Tool) []tools.Tool {
+	out := make([]tools.Tool, len(list))
+	for i, t := range list {
+		out[i] = unreachable{t, t.(tools.Asks)}
+	}
+	return out
+}
+
+func noDial(context.Context, permission.Set, string) (net.Conn, error) { return nil, errAlone }

@@ -11,6 +11,14 @@
 // A replay (replay.go) finds turns in histories. It has their requests made again (exact.go), or
 // asks a model once more and gives it the recorded results of tools (again.go).
 //
+// A call that was never recorded is run in a workplace, an engine of its own (unrecorded.go).
+//
+// A simulation (simulate.go) plays a double of the workspace (double.go): the clock of package crash stands still until
+// nothing works any more, and is moved to the next time that something waits for. That is not testing/synctest, which
+// needs a *testing.T, and whose time stands still for ever while a goroutine waits for the kernel, as those do that watch
+// files: here a file that is watched and a command that runs take no time.
+//
 // A batch (batch.go) reads its lines and keeps its results in prompts.go. Nothing else is kept:
-// the address of an agent and the dedupe key of its message follow from the line.
+// the address of an agent and the dedupe key of its message follow from the line. What a vendor's batch API answers is in vendor.go:
+// there the batches that were handed in are kept, too.
 package lab

@@ -12,6 +12,7 @@ import (
 	"daycare/agents/providers/catalogue"
 	"daycare/cmd/daycare/plugins"
 	"daycare/engine/config"
+	"daycare/engine/crash"
 	"daycare/engine/finding"
 	"daycare/engine/record"
 	ws "daycare/engine/workspace"
@@ -83,5 +84,5 @@ func (m *Chain) Caller(choice record.Model) agents.Model {
 		}
 	}
 
-	return &providers.Caller{Chain: order}
+	return &providers.Caller{Chain: order, Sleep: crash.Sleep}
 }

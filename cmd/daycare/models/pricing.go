@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"net/url"
-	"time"
 
 	"daycare/agents/providers"
 	"daycare/agents/providers/catalogue"
 	"daycare/engine/config"
+	"daycare/engine/crash"
 	"daycare/engine/finding"
 	"daycare/engine/lan"
 	"daycare/engine/record"
@@ -72,7 +72,7 @@ func (m *Chain) Price(provider, model string, u providers.Usage) float64 {
 		}
 	}
 
-	usd, _ := m.Catalogue.Cost(provider, model, u, time.Now())
+	usd, _ := m.Catalogue.Cost(provider, model, u, crash.Now())
 	return usd
 }
 
