@@ -58,6 +58,18 @@ var errIdle = errors.New("stream went silent")
 // Events sends the request and yields what the decoder makes of the answer, as
 // Provider.Stream has to. Leaving the loop closes the connection.
 func (x *Exchange) Events(ctx context.Context, d Decoder) iter.Seq[Event] {
+	return x.events(d, func(each func(Frame) bool) error { return x.run(ctx, each) })
+}
+
+// given is Events for an answer that is there already, in one piece.
+func (x *Exchange) given(d Decoder, answer string) iter.Seq[Event] {
+	return x.events(d, func(each func(Frame) bool) error {
+		each(Frame{Data: answer})
+		return nil
+	})
+}
+
+func (x *Exchange) events(d Decoder, run func(each func(Frame) bool) error) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		chars, size, over := 0, 0, false
 		pass := func(ev Event) bool {
@@ -97,7 +109,7 @@ func (x *Exchange) Events(ctx context.Context, d Decoder) iter.Seq[Event] {
 
 			return more
 		}
-		err := x.run(ctx, func(f Frame) bool { return all(d.Decode(f)) })
+		err := run(func(f Frame) bool { return all(d.Decode(f)) })
 		switch {
 		case !more:
 		case err != nil:

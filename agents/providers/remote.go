@@ -94,9 +94,14 @@ type Outgoing struct {
 // costs are the reader's. See Provider.
 func (r *Remote) Stream(ctx context.Context, req *Request, prepare func() Outgoing) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		if r := rehearsed(ctx); r != nil {
-			r.body = prepare().Body
-			yield(Error{Err: errRehearsed})
+		if kept := rehearsed(ctx); kept != nil {
+			out := prepare()
+			if kept.out, kept.remote = &out, r; kept.answer == "" {
+				yield(Error{Err: errRehearsed})
+				return
+			}
+			x := &Exchange{Provider: r.Service.ID, Model: out.Model, Body: out.Body, Request: req}
+			x.given(out.Decoder(x), kept.answer)(yield)
 			return
 		}
 		key := strings.TrimSpace(r.Service.Key())

@@ -59,11 +59,24 @@ func (d *decoder) Decode(f providers.Frame) []providers.Event {
 		d.count(v.Get("usage"))
 	case "message_stop":
 		d.end()
+	case "message":
+		d.whole(v)
 	case "error":
 		d.emit(providers.Error{Err: d.x.Told(providers.ReadAnswer(0, f.Data))})
 	}
 
 	return d.out
+}
+
+// whole reads an answer in one piece: that of a batch, or of a server that does not stream.
+func (d *decoder) whole(v gjson.Result) {
+	d.model, d.stop = v.Get("model").String(), v.Get("stop_reason").String()
+	d.count(v.Get("usage"))
+	for i, b := range v.Get("content").Array() {
+		d.open(int64(i), b)
+		d.close(int64(i))
+	}
+	d.end()
 }
 
 // End is reached without message_stop only.

@@ -28,6 +28,8 @@ type batchOptions struct {
 	out         string
 	concurrency int
 	budget      float64
+	now         bool
+	metered     bool // a budget or a number of lines at a time was given
 }
 
 // Batch asks an agent many things, each in a conversation of its own.
@@ -40,7 +42,9 @@ func Batch(c *term.App) *cobra.Command {
 			"denied.\n\n" +
 			"Run it again after an interruption or a kill, and it continues: a line that was answered is not asked\n" +
 			"again, and one that was accepted is not accepted twice. The exit code is 1 if a line failed or the budget\n" +
-			"is used up; failed lines are results, too.",
+			"is used up; failed lines are results, too.\n\n" +
+			"If the settings of the provider say batch: true, all lines are handed in through the batch API of its vendor,\n" +
+			"without tools: for half the price, within a day. --now asks at once instead.",
 		Example: "  daycare batch questions.jsonl --agent Ops --concurrency 8 --budget 5\n" +
 			"  daycare batch questions.jsonl --out answers.jsonl",
 		Args: term.Words(0, "the file of prompts"),
@@ -48,6 +52,7 @@ func Batch(c *term.App) *cobra.Command {
 			if o.concurrency < 1 || o.budget < 0 {
 				return term.Usage(cmd, "--concurrency must be at least 1, and --budget must not be negative")
 			}
+			o.metered = cmd.Flags().Changed("budget") || cmd.Flags().Changed("concurrency")
 			ctx, cancel := interruptible(cmd.Context(), c)
 			defer cancel()
 			return batch(ctx, c, args[0], o)
@@ -58,6 +63,7 @@ func Batch(c *term.App) *cobra.Command {
 	flags.StringVar(&o.out, "out", "", "write the results to `FILE` (default: PROMPTS.results.jsonl)")
 	flags.IntVar(&o.concurrency, "concurrency", 4, "answer `N` lines at a time")
 	flags.Float64Var(&o.budget, "budget", 0, "begin no line when all lines together have cost this many `USD`; 0: no limit")
+	flags.BoolVar(&o.now, "now", false, "ask at once, also if the provider answers batches for less")
 	_ = cmd.RegisterFlagCompletionFunc("agent", c.AgentRefs)
 
 	return cmd
@@ -99,6 +105,49 @@ func batch(ctx context.Context, c *term.App, path string, o batchOptions) (err e
 	if err != nil {
 		return err
 	}
+	if vended, err := vendedBatch(ctx, c, root, questions, results, out, o); vended || err != nil {
+		return err
+	}
+
+	return askNow(ctx, c, root, questions, results, out, o)
+}
+
+// vendedBatch has a vendor answer the lines, if the settings say so; vended is false if they do not.
+func vendedBatch(ctx context.Context, c *term.App, root string, questions []question, results *ledger, out string,
+	o batchOptions) (vended bool, err error) {
+	l, err := newLaboratory(ctx, &suite{app: c, root: root})
+	if err != nil {
+		return false, err
+	}
+	who, err := l.subject(ctx, trial.Test{Given: trial.Given{Agent: o.agent}, File: out})
+	if err != nil {
+		return false, err
+	}
+	list := strings.TrimSuffix(out, filepath.Ext(out)) + handedSuffix
+	p, ok := l.vendorOf(who)
+	switch {
+	case ok && !o.now && o.metered:
+		err := fmt.Errorf("%s answers batches, whose cost and order are known at the end", p.ID)
+		return false, &term.Problem{Code: fault.ExitUsage, Err: err, Do: "leave --budget and --concurrency, or add --now"}
+	case ok && !o.now:
+		return true, vend(ctx, c, l, who, p, questions, results, list)
+	case !term.Exists(list):
+		return false, nil
+	}
+	h, err := openHanded(results.vol, list)
+	if err != nil {
+		return false, err
+	}
+	if err := h.log.Close(); err != nil || len(h.open) == 0 {
+		return false, err
+	}
+
+	return false, &term.Problem{Code: fault.ExitFailure, Err: errors.New("lines were handed in to a vendor, and would be paid for twice"),
+		Do: "collect their answers without --now, with batch: true in the settings of the provider   (or remove " + list + ")"}
+}
+
+// askNow has agents of this workspace answer the lines.
+func askNow(ctx context.Context, c *term.App, root string, questions []question, results *ledger, out string, o batchOptions) (err error) {
 	client, err := c.Dial(ctx, root)
 	if errors.Is(err, control.ErrNotRunning) {
 		var stop func() error

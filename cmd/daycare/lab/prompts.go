@@ -114,6 +114,7 @@ type answered struct {
 
 // A ledger is the file of results: a line is durable before the next thing is done.
 type ledger struct {
+	vol  *disk.Volume
 	log  *disk.Log
 	done map[string]answered
 	cost float64 // of all lines, those of earlier runs included
@@ -126,9 +127,9 @@ func openLedger(path string) (*ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open results: %w", err)
 	}
-	l := &ledger{log: log, done: map[string]answered{}}
-	data := make([]byte, log.Size())
-	if _, err := log.ReadAt(data, 0); err != nil && len(data) > 0 {
+	l := &ledger{vol: vol, log: log, done: map[string]answered{}}
+	data, err := contents(log)
+	if err != nil {
 		log.Close()
 		return nil, fmt.Errorf("read results: %w", err)
 	}
@@ -157,17 +158,33 @@ func (l *ledger) add(a answered) {
 
 // write adds a result, durably.
 func (l *ledger) write(a answered) error {
-	line, err := json.Marshal(a)
-	if err != nil {
-		return err
-	}
-	if _, err := l.log.Append(append(line, '\n')); err != nil {
-		return fmt.Errorf("write result: %w", err)
-	}
-	if err := l.log.Barrier(); err != nil {
+	if err := appendLine(l.log, a); err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
 	l.add(a)
 
 	return nil
+}
+
+// contents reads all of a log.
+func contents(log *disk.Log) ([]byte, error) {
+	data := make([]byte, log.Size())
+	if _, err := log.ReadAt(data, 0); err != nil && len(data) > 0 {
+		return nil, err
+	}
+
+	return data, nil
+}
+
+// appendLine adds a value as a line of JSON, durably.
+func appendLine(log *disk.Log, value any) error {
+	line, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	if _, err := log.Append(append(line, '\n')); err != nil {
+		return err
+	}
+
+	return log.Barrier()
 }

@@ -16,6 +16,7 @@ import (
 
 // A subject is the agent that is tested, as the files of the workspace have it.
 type subject struct {
+	id         string             // "": none
 	descriptor address.Descriptor // the zero value: a new agent of the terminal
 	model      record.Model
 }
@@ -34,6 +35,7 @@ func (l *laboratory) subject(ctx context.Context, t trial.Test) (s subject, err 
 	if err != nil {
 		return s, fmt.Errorf("agent %q: %w", typed, err)
 	}
+	s.id = a.ID
 	files := l.client.Folders()
 	data, _, err := files.ReadFile(ctx, a.ID, "descriptor.json")
 	if err != nil {
