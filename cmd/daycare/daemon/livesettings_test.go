@@ -234,7 +234,8 @@ func liveTalk() map[string]live {
 
 // elsewhere are keys that the daemon itself does not use: whoever uses them reads the file
 // each time.
-var elsewhere = []string{"retention.trash", "retention.blobs", "retention.history", "retention.logs", "retention.undo", "providers.batch", "modelsURL"}
+var elsewhere = []string{"retention.trash", "retention.blobs", "retention.history", "retention.logs", "retention.undo",
+	"providers.batch", "modelsURL"}
 
 // Each key of the settings either applies at once, which is proved where it is used, or is
 // named as needing a restart when it changes.
