@@ -56,6 +56,9 @@ func TestWhatAnEventBecomes(t *testing.T) {
 		"a reply": {"m.room.message", `{"msgtype":"m.text","body":"> <@bot:x> was\n> so\n\nyes",` +
 			`"m.relates_to":{"m.in_reply_to":{"event_id":"$0"}}}`,
 			"yes", func(p chat.Post) bool { return p.ReplyTo == "$0" && p.Quote == "was\nso" }},
+		"a reply that begins with a quotation": {"m.room.message", `{"msgtype":"m.text","body":"> so it is\n\nyes",` +
+			`"m.relates_to":{"m.in_reply_to":{"event_id":"$0"}}}`,
+			"> so it is\n\nyes", func(p chat.Post) bool { return p.ReplyTo == "$0" && p.Quote == "" }},
 		"in a thread": {"m.room.message", `{"msgtype":"m.text","body":"hi","m.relates_to":{"rel_type":"m.thread","event_id":"$t",` +
 			`"is_falling_back":true,"m.in_reply_to":{"event_id":"$0"}}}`, "hi",
 			func(p chat.Post) bool { return p.From.ThreadID == "$t" && p.ReplyTo == "" }},
