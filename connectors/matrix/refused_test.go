@@ -8,13 +8,10 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,68 +20,22 @@ import (
 	"daycare/engine/message"
 )
 
-// A script is a homeserver that gives each request the answer that is written for it: a status and a
-// body; others get 404.
-type script struct {
-	says map[string]string // by method and path
-
-	mu    sync.Mutex
-	heard []string // method, path, query and body of each request
-}
-
 // asIs are answers that most tests need.
 var asIs = map[string]string{
 	"GET /_matrix/client/v3/account/whoami":                  `200 {"user_id":"` + bot + `"}`,
 	"GET /_matrix/client/v3/profile/" + bot + "/displayname": `200 {"displayname":"Daybot"}`,
 }
 
-func scripted(t *testing.T, says map[string]string) (*Connector, *script) {
+// scripted is a connector to a homeserver with these answers.
+func scripted(t *testing.T, says map[string]string) (*Connector, *connectortest.Script) {
 	t.Helper()
-	s := &script{says: says}
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
-	c, err := New(Options{ID: "matrix", Homeserver: server.URL, Allow: []string{ada}}, canary, chat.Host{}, slog.New(slog.DiscardHandler))
+	s := connectortest.NewScript(t, says, asIs)
+	c, err := New(Options{ID: "matrix", Homeserver: s.URL, Allow: []string{ada}}, canary, chat.Host{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.pause = time.Millisecond
 	return c, s
-}
-
-func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	s.mu.Lock()
-	s.heard = append(s.heard, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+r.URL.RawQuery+" "+r.Header.Get("Content-Type")+" "+string(body)))
-	s.mu.Unlock()
-	for _, says := range []map[string]string{s.says, asIs} {
-		for at, answer := range says {
-			prefix, open := strings.CutSuffix(at, "*")
-			if at != r.Method+" "+r.URL.Path && !(open && strings.HasPrefix(r.Method+" "+r.URL.Path, prefix)) {
-				continue
-			}
-			status, text, _ := strings.Cut(answer, " ")
-			code, _ := strconv.Atoi(status)
-			if code == http.StatusTooManyRequests && text == "" {
-				w.Header().Set("Retry-After", "3")
-			}
-			w.WriteHeader(code)
-			_, _ = io.WriteString(w, text)
-			return
-		}
-	}
-	w.WriteHeader(http.StatusNotFound)
-}
-
-// of are the requests that begin so.
-func (s *script) of(begin string) (list []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, h := range s.heard {
-		if strings.HasPrefix(h, begin) {
-			list = append(list, h)
-		}
-	}
-	return list
 }
 
 const (
@@ -108,10 +59,10 @@ func TestFilesAreSent(t *testing.T) {
 		if err != nil || id != "$1" {
 			t.Errorf("%s: %s, %v", media, id, err)
 		}
-		if up := s.of(uploads); len(up) != 1 || !strings.Contains(up[0], "filename=a+b.bin "+want[1]+" content") {
+		if up := s.Of(uploads); len(up) != 1 || !strings.Contains(up[0], "filename=a+b.bin "+want[1]+" content") {
 			t.Errorf("%s: uploaded %q", media, up)
 		}
-		sent := s.of(sending)
+		sent := s.Of(sending)
 		if len(sent) != 2 || !strings.Contains(sent[0], `"body":"look"`) || !strings.Contains(sent[1], `"msgtype":"`+want[0]+`"`) ||
 			!strings.Contains(sent[1], `"url":"mxc://x/y"`) || !strings.Contains(sent[1], `"rel_type":"m.thread"`) ||
 			!strings.Contains(sent[1], out.Key()+".f0") || !strings.Contains(sent[1], `"size":7`) {
@@ -146,8 +97,8 @@ func TestFilesThatCannotBeSent(t *testing.T) {
 		if name == "busy" && (no == nil || no.After != 3*time.Second) {
 			t.Errorf("%s: %+v", name, no)
 		}
-		if (name == "no such file" || tt.upload != "200 {}") && len(s.of(sending)) > 0 {
-			t.Errorf("%s: sent %q", name, s.of(sending))
+		if (name == "no such file" || tt.upload != "200 {}") && len(s.Of(sending)) > 0 {
+			t.Errorf("%s: sent %q", name, s.Of(sending))
 		}
 	}
 }
@@ -169,17 +120,17 @@ func TestWhatMayHaveArrived(t *testing.T) {
 	} {
 		c, s := scripted(t, map[string]string{page: tt.page, sendings: `200 {"event_id":"$new"}`})
 		id, err := c.Send(t.Context(), out)
-		if err != nil || id != tt.want || len(s.of(sending)) != map[string]int{"$old": 0, "$new": 1}[tt.want] {
-			t.Errorf("%s: %s, %v, sent %q", name, id, err, s.of(sending))
+		if err != nil || id != tt.want || len(s.Of(sending)) != map[string]int{"$old": 0, "$new": 1}[tt.want] {
+			t.Errorf("%s: %s, %v, sent %q", name, id, err, s.Of(sending))
 		}
-		if looked := s.of(page); len(looked) != 1 || !strings.Contains(looked[0], "dir=b") {
+		if looked := s.Of(page); len(looked) != 1 || !strings.Contains(looked[0], "dir=b") {
 			t.Errorf("%s: looked for by %q", name, looked)
 		}
 	}
 	out.Retry = false
 	c, s := scripted(t, map[string]string{sendings: `200 {"event_id":"$new"}`})
-	if id, err := c.Send(t.Context(), out); err != nil || id != "$new" || len(s.of(page)) > 0 {
-		t.Errorf("the first try: %s, %v, looked for by %q", id, err, s.of(page))
+	if id, err := c.Send(t.Context(), out); err != nil || id != "$new" || len(s.Of(page)) > 0 {
+		t.Errorf("the first try: %s, %v, looked for by %q", id, err, s.Of(page))
 	}
 }
 
@@ -210,8 +161,8 @@ func TestDownloads(t *testing.T) {
 		if got != tt.want || (err == nil) != (tt.want != "") {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
-		if (tt.address != "mxc://x/y") && len(s.of("GET")) > 0 {
-			t.Errorf("%s: asked %q", name, s.of("GET"))
+		if (tt.address != "mxc://x/y") && len(s.Of("GET")) > 0 {
+			t.Errorf("%s: asked %q", name, s.Of("GET"))
 		}
 	}
 }
@@ -272,7 +223,7 @@ func TestWhoIsInARoom(t *testing.T) {
 				t.Errorf("%s: a group %v, %v", says, got, err)
 			}
 		}
-		if asked := len(s.of(at)); strings.HasPrefix(says, "200") != (asked == 1) {
+		if asked := len(s.Of(at)); strings.HasPrefix(says, "200") != (asked == 1) {
 			t.Errorf("%s: asked %d times", says, asked)
 		}
 		three, joins := 3, joined{}
@@ -299,7 +250,7 @@ func TestReactions(t *testing.T) {
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", says, err)
 		}
-		if sent := s.of(sending + "m.reaction/"); len(sent) != 1 || !strings.Contains(sent[0], `"event_id":"$0"`) {
+		if sent := s.Of(sending + "m.reaction/"); len(sent) != 1 || !strings.Contains(sent[0], `"event_id":"$0"`) {
 			t.Errorf("%s: sent %q", says, sent)
 		}
 	}
@@ -309,11 +260,11 @@ func TestReactions(t *testing.T) {
 func TestTypingBeforeItBegins(t *testing.T) {
 	c, s := scripted(t, map[string]string{"PUT /_matrix/client/v3/rooms/" + adaRoom + "/typing/" + bot: "200 {}"})
 	to := message.Address{ChannelID: adaRoom}
-	if err := c.Typing(t.Context(), to); err != nil || len(s.of("")) > 0 {
-		t.Errorf("%v, %q", err, s.of(""))
+	if err := c.Typing(t.Context(), to); err != nil || len(s.Of("")) > 0 {
+		t.Errorf("%v, %q", err, s.Of(""))
 	}
-	if err := errors.Join(c.introduce(t.Context()), c.Typing(t.Context(), to)); err != nil || len(s.of("PUT")) != 1 {
-		t.Errorf("%v, %q", err, s.of("PUT"))
+	if err := errors.Join(c.introduce(t.Context()), c.Typing(t.Context(), to)); err != nil || len(s.Of("PUT")) != 1 {
+		t.Errorf("%v, %q", err, s.Of("PUT"))
 	}
 }
 
@@ -321,18 +272,18 @@ func TestTypingBeforeItBegins(t *testing.T) {
 func TestNoticesAndEdits(t *testing.T) {
 	c, s := scripted(t, map[string]string{sendings: `200 {"event_id":"$1"}`})
 	w, to := pen{Connector: c}, message.Address{ChannelID: adaRoom}
-	if id, err := w.Post(t.Context(), to, "$0", "hi"); err != nil || id != "$1" || !strings.Contains(s.of(sending)[0], `"m.in_reply_to":{"event_id":"$0"}`) {
-		t.Errorf("%s, %v, %q", id, err, s.of(sending))
+	if id, err := w.Post(t.Context(), to, "$0", "hi"); err != nil || id != "$1" || !strings.Contains(s.Of(sending)[0], `"m.in_reply_to":{"event_id":"$0"}`) {
+		t.Errorf("%s, %v, %q", id, err, s.Of(sending))
 	}
-	if err := w.Edit(t.Context(), to, "$1", "more"); err != nil || !strings.Contains(s.of(sending)[1], `"rel_type":"m.replace"`) ||
-		!strings.Contains(s.of(sending)[1], `"body":"* more"`) {
-		t.Errorf("%v, %q", err, s.of(sending))
+	if err := w.Edit(t.Context(), to, "$1", "more"); err != nil || !strings.Contains(s.Of(sending)[1], `"rel_type":"m.replace"`) ||
+		!strings.Contains(s.Of(sending)[1], `"body":"* more"`) {
+		t.Errorf("%v, %q", err, s.Of(sending))
 	}
 	if id, err := w.Post(t.Context(), to, "", " "); err != nil || id != "" {
 		t.Errorf("%q, %v", id, err)
 	}
-	if err := w.Edit(t.Context(), to, "$1", " "); err != nil || len(s.of(sending)) != 2 {
-		t.Errorf("%v, %q", err, s.of(sending))
+	if err := w.Edit(t.Context(), to, "$1", " "); err != nil || len(s.Of(sending)) != 2 {
+		t.Errorf("%v, %q", err, s.Of(sending))
 	}
 	c, _ = scripted(t, map[string]string{sendings: `403 {"errcode":"M_FORBIDDEN"}`})
 	w = pen{Connector: c}
@@ -395,9 +346,9 @@ func TestEachStepOfALoop(t *testing.T) {
 			if (err == nil) != (at == "") {
 				t.Errorf("%s %s: %v", at, answer, err)
 			}
-			made := len(s.of("POST /_matrix/client/v3/createRoom")) > 0 && !strings.HasSuffix(at, "createRoom")
-			if made != (len(s.of("POST "+room+"leave")) == 1) || made != (len(s.of("POST "+room+"forget")) == 1) {
-				t.Errorf("%s %s: heard %q", at, answer, s.of("POST"))
+			made := len(s.Of("POST /_matrix/client/v3/createRoom")) > 0 && !strings.HasSuffix(at, "createRoom")
+			if made != (len(s.Of("POST "+room+"leave")) == 1) || made != (len(s.Of("POST "+room+"forget")) == 1) {
+				t.Errorf("%s %s: heard %q", at, answer, s.Of("POST"))
 			}
 		}
 	}
@@ -459,8 +410,8 @@ func TestPagesThatCannotBeFetched(t *testing.T) {
 			got = append(got, in.Text)
 			return message.Receipt{}, nil
 		}, adaRoom, "s", limited)
-		if (err == nil) != (want != nil) || !slices.Equal(got, want) || len(s.of(page)) != 1 {
-			t.Errorf("%.30s: %q, %v after %d pages", says, got, err, len(s.of(page)))
+		if (err == nil) != (want != nil) || !slices.Equal(got, want) || len(s.Of(page)) != 1 {
+			t.Errorf("%.30s: %q, %v after %d pages", says, got, err, len(s.Of(page)))
 		}
 	}
 }
