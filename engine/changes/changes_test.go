@@ -459,3 +459,50 @@ func TestOneBrokenCopyHidesNoOther(t *testing.T) {
 		t.Error("the folder of the copies is there")
 	}
 }
+
+// A copy has the modes of the files, and large ones as they are; what an apply overwrites is kept.
+func TestModesAndLargeFiles(t *testing.T) {
+	large := strings.Repeat("0123456789abcdef", 20_000)
+	b := bench{t: t, of: t.TempDir()}
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	b.put(b.of, "large", large)
+	b.put(b.of, "bin", "\xff\xfe")
+	b.put(b.of, "run.sh", "#!/bin/sh\n")
+	if err := os.Chmod(filepath.Join(b.of, "run.sh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if b.copy, err = Make(t.Context(), b.of, b.of, "agent", disk.StampOf(time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]os.FileMode{"run.sh": 0o755, "large": 0o644} {
+		if info, err := os.Stat(filepath.Join(b.copy.Tree(), name)); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+	}
+	if got := has(t, b.copy.Tree())["large"]; got != large {
+		t.Errorf("the large file has %d bytes in the copy", len(got))
+	}
+	b.expect()
+	b.put(b.copy.Tree(), "large", large[:len(large)-1]+"!")
+	b.put(b.copy.Tree(), "bin", "\xff\xff")
+	if err := os.Chmod(filepath.Join(b.copy.Tree(), "run.sh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b.apply(b.expect("changed bin", "changed large", "changed run.sh"), false)
+	b.expect()
+	if got := has(t, b.of); got["large"] != large[:len(large)-1]+"!" || got["bin"] != "\xff\xff" {
+		t.Errorf("the folder has %d bytes, %q", len(got["large"]), got["bin"])
+	}
+	for _, before := range []string{large, "\xff\xfe", "#!/bin/sh\n"} {
+		if got, err := b.copy.store().Get(StateOf([]byte(before), 0o644)); err != nil || string(got) != before {
+			t.Errorf("what was overwritten is not kept: %d bytes, %v", len(got), err)
+		}
+	}
+	b.put(b.of, "large", large)
+	b.put(b.copy.Tree(), "large", large[1:])
+	got := b.apply(b.expect("changed large it changed meanwhile"), true)
+	if len(got) != 1 || !strings.HasPrefix(got[0], "refused large it changed meanwhile, and it is too large") {
+		t.Errorf("a merge of what is too large: %q", got)
+	}
+}

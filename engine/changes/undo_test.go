@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +13,9 @@ import (
 	"testing/iotest"
 	"time"
 
+	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
+	"daycare/engine/record"
 )
 
 // A desk is a folder that an agent writes in, turn by turn.
@@ -318,5 +321,169 @@ func TestUndoWithoutOldContents(t *testing.T) {
 	if err != nil || len(results) != 2 || results[0].Outcome != Refused || !strings.Contains(results[0].Why, "retention.undo") ||
 		results[1].Outcome != Done {
 		t.Errorf("%+v %v", results, err)
+	}
+}
+
+// Each step of noting and of taking back that fails is reported, and nothing is noted or taken back
+// by half.
+func TestFailedUndo(t *testing.T) {
+	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+		d := newDesk(t)
+		w := Written{Turn: "t1", Folder: d.dir, Path: "a", Before: StateOf([]byte("old"), 0o644), After: StateOf([]byte("new"), 0o644)}
+		return func() error { return d.store.Note(w, []byte("old"), []byte("new")) }
+	})
+	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+		d := newDesk(t)
+		d.by("a", "old\n")
+		d.by("b", "1\n2\n3\n4\n5\n")
+		d.write(1, "a", "new\n")
+		d.write(1, "b", "ONE\n2\n3\n4\n5\n")
+		d.by("b", "ONE\n2\n3\n4\nFIVE\n")
+		d.write(1, "dir/new", "1\n")
+		d.undone["t1"] = true
+		takes := d.takes()
+		return func() error {
+			_, err := d.store.TakeBack(takes, true)
+			for path, states := range map[string][]string{"a": {"old\n", "new\n"}, "b": {"1\n2\n3\n4\nFIVE\n", "ONE\n2\n3\n4\nFIVE\n"},
+				"dir/new": {"1\n", ""}} {
+				if got := has(t, d.dir)[path]; !slices.Contains(states, got) || err == nil && got != states[0] && path != "dir/new" {
+					t.Errorf("after %v %s has %q", err, path, got)
+				}
+			}
+			return err
+		}
+	})
+}
+
+// What rewound turns wrote is found by the history, and taken back by name, or all that nobody else
+// changed.
+func TestUndoingFollowsTheHistory(t *testing.T) {
+	workspace := t.TempDir()
+	home := filepath.Join(workspace, ".daycare")
+	vol := disk.NewVolume(home)
+	agent := filepath.Join(home, "agents", "one")
+	if err := os.MkdirAll(agent, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	u := UndoingOf(vol, home, "one")
+	if takes, err := u.Takes(0); err != nil || len(takes) > 0 {
+		t.Errorf("of an agent that wrote nothing: %v, %v", takes, err)
+	}
+	d := desk{t: t, dir: workspace, store: u.Store}
+	hist, _, err := record.Open(vol, agent, time.Now, slog.New(slog.DiscardHandler))
+	if err == nil {
+		err = hist.Begin("session")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	work(t, d, hist, 1, "kept")
+	kept := hist.Obligations().LastSeq
+	work(t, d, hist, 2, "a", "dir/b")
+	work(t, d, hist, 3, "a", "c")
+	d.by("c", "mine\n")
+	told := func(takes []Take, err error) string {
+		var list []string
+		for _, one := range takes {
+			list = append(list, fmt.Sprint(u.Shown(one.File()), " ", one.Standing))
+		}
+		if err != nil {
+			list = append(list, err.Error())
+		}
+		return strings.Join(list, ", ")
+	}
+	if got := told(u.Takes(0)); got != "" {
+		t.Errorf("before the rewind: %s", got)
+	}
+	if got := told(u.Takes(kept)); got != "a ready, c since, dir/b ready" {
+		t.Errorf("after a rewind that is to come: %s", got)
+	}
+	if _, err := hist.Append(&record.Rewind{To: kept}); err != nil {
+		t.Fatal(err)
+	}
+	if got := told(u.Takes(0)); got != "a ready, c since, dir/b ready" {
+		t.Errorf("after the rewind: %s", got)
+	}
+
+	var none *NoFile
+	if _, err := u.TakeBack([]string{"a", "kept"}, false); !errors.As(err, &none) || none.Path != "kept" || !strings.Contains(err.Error(), "kept") {
+		t.Errorf("a file that no rewound turn wrote: %v", err)
+	}
+	if got := has(t, workspace); got["a"] == "" || got["kept"] == "" {
+		t.Errorf("the folder has %q", got)
+	}
+	if results, err := u.TakeBack([]string{filepath.Join(workspace, "a")}, false); err != nil || len(results) != 1 || results[0].Outcome != Done {
+		t.Errorf("by its whole path: %+v, %v", results, err)
+	}
+	if results, err := u.TakeBack([]string{"c"}, false); err != nil || len(results) != 1 || results[0].Outcome != Refused {
+		t.Errorf("what somebody else changed: %+v, %v", results, err)
+	}
+	if results, err := u.TakeBack(nil, false); err != nil || len(results) != 1 || results[0].Path != "dir/b" {
+		t.Errorf("the rest: %+v, %v", results, err)
+	}
+	if results, err := u.TakeBack(nil, false); err != nil || len(results) > 0 {
+		t.Errorf("nothing is left: %+v, %v", results, err)
+	}
+	if got := has(t, workspace); got["a"] != "" || got["dir/b"] != "" || got["c"] != "mine\n" || got["kept"] == "" {
+		t.Errorf("the folder has %q", got)
+	}
+	if got := u.Shown("/elsewhere/x"); got != "/elsewhere/x" {
+		t.Errorf("a file elsewhere is shown as %s", got)
+	}
+	spoil(t, u, hist)
+}
+
+// work is a turn in which the tools of an agent write files, as its history has it.
+func work(t *testing.T, d desk, hist *record.History, turn int, files ...string) {
+	t.Helper()
+	said := &record.Assistant{Turn: fmt.Sprint("t", turn), Finish: record.FinishToolUse}
+	for _, path := range files {
+		said.ToolCalls = append(said.ToolCalls, record.ToolCall{ID: fmt.Sprint("c", turn, path), Name: "write", Arguments: []byte("{}")})
+	}
+	if _, err := hist.Append(&record.TurnBegin{Turn: said.Turn, Attempt: 1}, said); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		d.write(turn, path, fmt.Sprint(turn, "\n"))
+	}
+}
+
+// spoil has each of what an undoing reads be unreadable, in turn.
+func spoil(t *testing.T, u Undoing, hist *record.History) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(u.Store.Dir, journalName), []byte("[{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if cut, err := u.Complete(); err == nil || !cut {
+		t.Errorf("a list of steps that cannot be read: %v, %v", cut, err)
+	}
+	if _, err := u.TakeBack(nil, false); err == nil {
+		t.Error("a list of steps that cannot be read is no error")
+	}
+	if err := os.WriteFile(filepath.Join(u.Store.Dir, journalName), []byte("[]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if cut, err := u.Complete(); err != nil || !cut {
+		t.Errorf("an empty list of steps: %v, %v", cut, err)
+	}
+	if cut, err := u.Complete(); err != nil || cut {
+		t.Errorf("no list of steps: %v, %v", cut, err)
+	}
+	path := filepath.Join(u.agentDir, "history.jsonl")
+	if err := errors.Join(hist.Close(), os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.Takes(0); err == nil {
+		t.Error("a history that cannot be read is no error")
+	}
+	if _, err := u.TakeBack([]string{"c"}, false); err == nil {
+		t.Error("a history that cannot be read has nothing rewound")
+	}
+	path = filepath.Join(u.Store.Dir, writtenName)
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.Takes(0); err == nil {
+		t.Error("a list of files that cannot be read is no error")
 	}
 }
