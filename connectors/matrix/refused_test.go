@@ -108,8 +108,8 @@ func TestWhatMayHaveArrived(t *testing.T) {
 	out := message.Outgoing{ID: "o", Parts: 1, Retry: true, To: message.Address{ChannelID: adaRoom}, Text: "hi"}
 	page := "GET /_matrix/client/v3/rooms/" + adaRoom + "/messages"
 	event := func(sender, key string) string {
-		return fmt.Sprintf(`200 {"chunk":[{"event_id":"$0","sender":%q,"content":{}},{"event_id":"$old","sender":%q,"content":{"daycare.key":%q}}]}`,
-			bot, sender, key)
+		return fmt.Sprintf(`200 {"chunk":[{"event_id":"$0","sender":%q,"content":{}},`+
+			`{"event_id":"$old","sender":%q,"content":{"daycare.key":%q}}]}`, bot, sender, key)
 	}
 	for name, tt := range map[string]struct{ page, want string }{
 		"it did":              {event(bot, out.Key()), "$old"},
@@ -175,19 +175,22 @@ func TestWhatAMessageOfAGroupIs(t *testing.T) {
 		content, before, quote, files string
 		addressed                     bool
 	}{
-		"to nobody":            {`{"msgtype":"m.text","body":"hi"}`, "", "", "", false},
-		"by name":              {`{"msgtype":"m.text","body":"Daybot: hi"}`, "", "", "", true},
-		"by a mention":         {`{"msgtype":"m.text","body":"hi","m.mentions":{"user_ids":["` + bot + `"]}}`, "", "", "", true},
-		"of another":           {`{"msgtype":"m.text","body":"hi","m.mentions":{"user_ids":["` + bob + `"]}}`, "", "", "", false},
-		"an answer to us":      {`{"msgtype":"m.text","body":"hi",` + reply + `}`, `200 {"sender":"` + bot + `","content":{"body":"was"}}`, "was", "", true},
-		"an answer to another": {`{"msgtype":"m.text","body":"hi",` + reply + `}`, `200 {"sender":"` + bob + `","content":{"body":"was"}}`, "was", "", false},
+		"to nobody":    {`{"msgtype":"m.text","body":"hi"}`, "", "", "", false},
+		"by name":      {`{"msgtype":"m.text","body":"Daybot: hi"}`, "", "", "", true},
+		"by a mention": {`{"msgtype":"m.text","body":"hi","m.mentions":{"user_ids":["` + bot + `"]}}`, "", "", "", true},
+		"of another":   {`{"msgtype":"m.text","body":"hi","m.mentions":{"user_ids":["` + bob + `"]}}`, "", "", "", false},
+		"an answer to us": {`{"msgtype":"m.text","body":"hi",` + reply + `}`, `200 {"sender":"` + bot +
+			`","content":{"body":"was"}}`, "was", "", true},
+		"an answer to another": {`{"msgtype":"m.text","body":"hi",` + reply + `}`, `200 {"sender":"` + bob +
+			`","content":{"body":"was"}}`, "was", "", false},
 		"an answer with a quote": {`{"msgtype":"m.text","body":"> <@x:y> said\n\nhi",` + reply + `}`,
 			`200 {"sender":"` + bot + `","content":{"body":"was"}}`, "said", "", true},
 		"an answer to what is gone": {`{"msgtype":"m.text","body":"hi",` + reply + `}`, "404", "", "", false},
 		"a file":                    {`{"msgtype":"m.file","body":"a.txt","url":"mxc://x/y","info":{"size":7}}`, "", "", "a.txt 7", false},
 		"a file with words":         {`{"msgtype":"m.file","body":"look","filename":"b.txt","url":"mxc://x/y"}`, "", "", "b.txt 0", false},
 		"an edit that names us": {`{"msgtype":"m.text","body":"* x","m.new_content":{"msgtype":"m.text","body":"Daybot: x",` +
-			`"m.mentions":{"user_ids":["` + bot + `"]}},"m.relates_to":{"rel_type":"m.replace","event_id":"$0"},"url":"mxc://x/y"}`, "", "", "", true},
+			`"m.mentions":{"user_ids":["` + bot + `"]}},"m.relates_to":{"rel_type":"m.replace","event_id":"$0"},"url":"mxc://x/y"}`, "",
+			"", "", true},
 	} {
 		c, _ := scripted(t, map[string]string{at: tt.before})
 		if err := c.introduce(t.Context()); err != nil {
@@ -214,8 +217,11 @@ func TestWhatAMessageOfAGroupIs(t *testing.T) {
 // How many are in a room is asked once; of one that we are not in any more nothing is for us alone.
 func TestWhoIsInARoom(t *testing.T) {
 	at := "GET /_matrix/client/v3/rooms/" + adaRoom + "/joined_members"
-	for says, want := range map[string][2]bool{`200 {"joined":{"a":{},"b":{}}}`: {false, true}, `200 {"joined":{"a":{},"b":{},"c":{}}}`: {true, true},
-		`403 {"errcode":"M_FORBIDDEN"}`: {true, true}, `404 {"errcode":"M_NOT_FOUND"}`: {true, true}, `400 {"errcode":"M_BAD"}`: {false, false}, "502": {false, false}} {
+	for says, want := range map[string][2]bool{`200 {"joined":{"a":{},"b":{}}}`: {false, true},
+		`200 {"joined":{"a":{},"b":{},"c":{}}}`: {true, true},
+		`403 {"errcode":"M_FORBIDDEN"}`:         {true, true},
+		`404 {"errcode":"M_NOT_FOUND"}`:         {true, true}, `400 {"errcode":"M_BAD"}`: {false,
+			false}, "502": {false, false}} {
 		c, s := scripted(t, map[string]string{at: says})
 		for range 2 {
 			got, err := follower{c}.group(t.Context(), adaRoom)
@@ -272,7 +278,8 @@ func TestTypingBeforeItBegins(t *testing.T) {
 func TestNoticesAndEdits(t *testing.T) {
 	c, s := scripted(t, map[string]string{sendings: `200 {"event_id":"$1"}`})
 	w, to := pen{Connector: c}, message.Address{ChannelID: adaRoom}
-	if id, err := w.Post(t.Context(), to, "$0", "hi"); err != nil || id != "$1" || !strings.Contains(s.Of(sending)[0], `"m.in_reply_to":{"event_id":"$0"}`) {
+	if id, err := w.Post(t.Context(), to, "$0", "hi"); err != nil || id != "$1" || !strings.Contains(s.Of(sending)[0],
+		`"m.in_reply_to":{"event_id":"$0"}`) {
 		t.Errorf("%s, %v, %q", id, err, s.Of(sending))
 	}
 	if err := w.Edit(t.Context(), to, "$1", "more"); err != nil || !strings.Contains(s.Of(sending)[1], `"rel_type":"m.replace"`) ||
@@ -328,11 +335,14 @@ func TestWhoWeAre(t *testing.T) {
 // Each step of the test of an account that fails is reported, and the room is left.
 func TestEachStepOfALoop(t *testing.T) {
 	room := "/_matrix/client/v3/rooms/!own:x/"
-	all := map[string]string{"POST /_matrix/client/v3/createRoom": `200 {"room_id":"!own:x"}`, "PUT " + room + "send/*": `200 {"event_id":"$1"}`,
-		"GET " + room + "event/$1": `200 {"sender":"` + bot + `","content":{"body":"hello"}}`, "POST " + room + "leave": "200 {}", "POST " + room + "forget": "200 {}"}
+	all := map[string]string{"POST /_matrix/client/v3/createRoom": `200 {"room_id":"!own:x"}`, "PUT " + room +
+		"send/*": `200 {"event_id":"$1"}`,
+		"GET " + room + "event/$1": `200 {"sender":"` + bot + `","content":{"body":"hello"}}`, "POST " + room + "leave": "200 {}",
+		"POST " + room + "forget": "200 {}"}
 	for at, answers := range map[string][]string{"": {""}, "POST /_matrix/client/v3/createRoom": {"500"}, "PUT " + room + "send/*": {"500"},
-		"GET " + room + "event/$1": {"500", `200 {"sender":"` + eve + `","content":{"body":"hello"}}`, `200 {"sender":"` + bot + `","content":{"body":"bye"}}`},
-		"POST " + room + "leave":   {"500"}, "POST " + room + "forget": {"500"}, "GET /_matrix/client/v3/account/whoami": {"500"}} {
+		"GET " + room + "event/$1": {"500", `200 {"sender":"` + eve + `","content":{"body":"hello"}}`, `200 {"sender":"` + bot +
+			`","content":{"body":"bye"}}`},
+		"POST " + room + "leave": {"500"}, "POST " + room + "forget": {"500"}, "GET /_matrix/client/v3/account/whoami": {"500"}} {
 		for _, answer := range answers {
 			says := map[string]string{}
 			for k, v := range all {
@@ -398,7 +408,8 @@ func TestPagesThatCannotBeFetched(t *testing.T) {
 	members := "GET /_matrix/client/v3/rooms/" + adaRoom + "/joined_members"
 	for says, want := range map[string][]string{
 		"502": nil,
-		`200 {"chunk":[{"event_id":"$1","type":"m.room.message","sender":"` + ada + `","content":{"msgtype":"m.text","body":"one"}},{"event_id":"$2"}],"end":"e"}`: {"one", "two"},
+		`200 {"chunk":[{"event_id":"$1","type":"m.room.message","sender":"` + ada +
+			`","content":{"msgtype":"m.text","body":"one"}},{"event_id":"$2"}],"end":"e"}`: {"one", "two"},
 		`200 {"chunk":[],"end":"e"}`: {"two"},
 	} {
 		c, s := scripted(t, map[string]string{page: says, members: `200 {"joined":{"a":{},"b":{}}}`})
@@ -441,7 +452,8 @@ func TestThePlaceOfASync(t *testing.T) {
 		"of a group":     {`200 {"chunk":[]}`, `{"a":{},"b":{},"c":{}}`, "new", false},
 		"a page refused": {"502", `{"a":{},"b":{}}`, "old", false},
 	} {
-		c, _ := scripted(t, map[string]string{"GET /_matrix/client/v3/sync": says, page: tt.page, members: `200 {"joined":` + tt.joined + `}`})
+		c, _ := scripted(t, map[string]string{"GET /_matrix/client/v3/sync": says, page: tt.page, members: `200 {"joined":` + tt.joined +
+			`}`})
 		if err := c.introduce(t.Context()); err != nil {
 			t.Fatal(err)
 		}

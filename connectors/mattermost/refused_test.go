@@ -116,7 +116,8 @@ func TestDirectChannels(t *testing.T) {
 	for name, tt := range map[string]struct {
 		says map[string]string
 		want string
-	}{"a channel": {nil, "direct"}, "nobody": {map[string]string{whoami: "200 {}"}, ""}, "a page": {map[string]string{whoami: "200 <html>"}, ""},
+	}{"a channel": {nil, "direct"}, "nobody": {map[string]string{whoami: "200 {}"}, ""},
+		"a page":  {map[string]string{whoami: "200 <html>"}, ""},
 		"refused": {map[string]string{"POST " + v4 + "/channels/direct": "403"}, ""}} {
 		c, s := scripted(t, tt.says)
 		c.rooms.setSelf(user{})
@@ -132,7 +133,8 @@ func TestDirectChannels(t *testing.T) {
 		}
 		to := message.Address{ChannelID: userPrefix + ada}
 		_, perr := pen{Connector: c}.Post(t.Context(), to, "", "hi")
-		for what, err := range map[string]error{"Say": c.Say(t.Context(), to, "", "hi"), "Typing": c.Typing(t.Context(), to), "Post": perr} {
+		for what, err := range map[string]error{"Say": c.Say(t.Context(), to, "", "hi"), "Typing": c.Typing(t.Context(), to),
+			"Post": perr} {
 			if tt.want == "" && err == nil {
 				t.Errorf("%s: %s is no error", name, what)
 			}
@@ -143,7 +145,8 @@ func TestDirectChannels(t *testing.T) {
 // What kind of channel one is is asked once, and what cannot be asked is not known.
 func TestKindsOfChannels(t *testing.T) {
 	at := "GET " + v4 + "/channels/c"
-	for says, want := range map[string][2]bool{`200 {"id":"c","type":"D"}`: {true, true}, `200 {"id":"c","type":"O"}`: {false, true}, "502": {false, false}} {
+	for says, want := range map[string][2]bool{`200 {"id":"c","type":"D"}`: {true, true}, `200 {"id":"c","type":"O"}`: {false, true},
+		"502": {false, false}} {
 		c, s := scripted(t, map[string]string{at: says})
 		for range 2 {
 			if got, err := c.rooms.direct(t.Context(), "c"); got != want[0] || (err == nil) != want[1] {
@@ -165,10 +168,14 @@ func TestRefusals(t *testing.T) {
 		"PUT " + v4 + "/posts/p/patch": func(c *Connector) error {
 			return pen{Connector: c}.Edit(context.Background(), message.Address{}, "p", "x")
 		},
-		"POST " + v4 + "/users/me/typing": func(c *Connector) error { return c.Typing(context.Background(), message.Address{ChannelID: town}) },
-		"POST " + v4 + "/reactions":       func(c *Connector) error { return c.React(context.Background(), message.Address{}, "p", "👍") },
+		"POST " + v4 + "/users/me/typing": func(c *Connector) error {
+			return c.Typing(context.Background(),
+				message.Address{ChannelID: town})
+		},
+		"POST " + v4 + "/reactions": func(c *Connector) error { return c.React(context.Background(), message.Address{}, "p", "👍") },
 	} {
-		for answer, ok := range map[string]bool{`200 {"id":"x"}`: true, "400 <html>": false, `404 {"message":"no ` + token + `"}`: false, "500": false} {
+		for answer, ok := range map[string]bool{`200 {"id":"x"}`: true, "400 <html>": false, `404 {"message":"no ` + token + `"}`: false,
+			"500": false} {
 			c, s := scripted(t, map[string]string{at: answer})
 			err := do(c)
 			if (err == nil) != ok || len(s.Of(at)) != 1 || !ok && strings.Contains(err.Error(), token) {
@@ -177,7 +184,8 @@ func TestRefusals(t *testing.T) {
 			if strings.Contains(answer, "html") && !strings.Contains(err.Error(), "400 Bad Request") {
 				t.Errorf("a page of a proxy: %v", err)
 			}
-			if strings.HasSuffix(at, "reactions") && strings.HasPrefix(answer, "4") != (err != nil && strings.Contains(err.Error(), "no emoji :+1:")) {
+			if strings.HasSuffix(at, "reactions") && strings.HasPrefix(answer, "4") != (err != nil && strings.Contains(err.Error(),
+				"no emoji :+1:")) {
 				t.Errorf("%s: %v", answer, err)
 			}
 		}
@@ -187,7 +195,8 @@ func TestRefusals(t *testing.T) {
 // Each step of the test of an account that fails is reported, and what was posted is deleted.
 func TestEachStepOfALoop(t *testing.T) {
 	all := map[string]string{"GET " + v4 + "/posts/post": `200 {"id":"post"}`, "DELETE " + v4 + "/posts/post": "200 {}"}
-	for at, answers := range map[string][]string{"": {""}, "GET " + v4 + "/users/me": {"500", "401"}, "POST " + v4 + "/channels/direct": {"500"},
+	for at, answers := range map[string][]string{"": {""}, "GET " + v4 + "/users/me": {"500", "401"}, "POST " + v4 +
+		"/channels/direct": {"500"},
 		"POST " + v4 + "/posts": {"500", "201 {}"}, "GET " + v4 + "/posts/post": {"500", `200 {"id":"other"}`, "200 <html>"},
 		"DELETE " + v4 + "/posts/post": {"500"}} {
 		for _, answer := range answers {
@@ -209,7 +218,8 @@ func TestEachStepOfALoop(t *testing.T) {
 		t.Error("channels that cannot be listed are no error")
 	}
 	c, _ = scripted(t, map[string]string{"GET " + v4 + "/users/me/channels": "200 []"})
-	if _, err := c.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "@bot answers, but") || !strings.Contains(err.Error(), "proxy") {
+	if _, err := c.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "@bot answers, but") || !strings.Contains(err.Error(),
+		"proxy") {
 		t.Errorf("a server without a websocket: %v", err)
 	}
 }

@@ -114,13 +114,16 @@ func TestWhatMetaConfirmedIsNotSentAgain(t *testing.T) {
 		if retry {
 			continue
 		}
-		for i, want := range []string{`"context":{"message_id":"wamid.0"}`, `"image":{"id":"77"}`, `"document":{"filename":"b.png","id":"77"}`,
+		for i, want := range []string{`"context":{"message_id":"wamid.0"}`, `"image":{"id":"77"}`,
+			`"document":{"filename":"b.png","id":"77"}`,
 			`"document":{"filename":"c.txt","id":"77"}`} {
-			if !strings.Contains(sent[i], want) || !strings.Contains(sent[i], fmt.Sprint(`"biz_opaque_callback_data":"`, out.Key(), "/", i)) {
+			if !strings.Contains(sent[i], want) || !strings.Contains(sent[i], fmt.Sprint(`"biz_opaque_callback_data":"`, out.Key(), "/",
+				i)) {
 				t.Errorf("message %d is %s", i, sent[i])
 			}
 		}
-		if up := s.Of(uploads)[0]; !strings.Contains(up, "image/png") || !strings.Contains(up, `filename="a.png"`) || !strings.Contains(up, "content") {
+		if up := s.Of(uploads)[0]; !strings.Contains(up, "image/png") || !strings.Contains(up, `filename="a.png"`) ||
+			!strings.Contains(up, "content") {
 			t.Errorf("uploaded %s", up)
 		}
 	}
@@ -156,7 +159,8 @@ func TestTemplates(t *testing.T) {
 		for range 2 {
 			_, err := c.Send(t.Context(), message.Outgoing{ID: "o", Parts: 1, Text: "hi", To: message.Address{ChannelID: ada}})
 			var no *message.NotSent
-			if final := errors.As(err, &no) && no.Final; err == nil || final != tt.final || strings.HasPrefix(name, "in ") && no.After != afterAsking {
+			if final := errors.As(err, &no) && no.Final; err == nil || final != tt.final || strings.HasPrefix(name, "in ") &&
+				no.After != afterAsking {
 				t.Errorf("%s: %v, %+v", name, err, no)
 			}
 			if tt.template.Name == "" && !strings.Contains(err.Error(), "set template") {
@@ -224,13 +228,16 @@ func TestRefusals(t *testing.T) {
 		for _, answer := range []string{asIs[messages], "502", failure(400, badParameter)} {
 			c, s := scripted(t, Options{}, chat.Host{}, map[string]string{messages: answer})
 			err := do(c)
-			if (err == nil) != (answer == asIs[messages]) || err != nil && strings.Contains(err.Error(), token) || len(s.Of(messages)) == 0 {
+			if (err == nil) != (answer == asIs[messages]) || err != nil && strings.Contains(err.Error(), token) ||
+				len(s.Of(messages)) == 0 {
 				t.Errorf("%s %.20s: %v", what, answer, err)
 			}
-			if what == "Settle" && !strings.Contains(s.Of(messages)[0], `"body":"done"`) || what == "Say" && strings.Contains(s.Of(messages)[0], "context") {
+			if what == "Settle" && !strings.Contains(s.Of(messages)[0], `"body":"done"`) || what == "Say" &&
+				strings.Contains(s.Of(messages)[0], "context") {
 				t.Errorf("%s: sent %q", what, s.Of(messages))
 			}
-			if what == "a long Card" && err == nil && (len(s.Of(messages)) != 2 || !strings.Contains(s.Of(messages)[1], "Your answer to the request above")) {
+			if what == "a long Card" && err == nil && (len(s.Of(messages)) != 2 || !strings.Contains(s.Of(messages)[1],
+				"Your answer to the request above")) {
 				t.Errorf("%s: sent %q", what, s.Of(messages))
 			}
 		}

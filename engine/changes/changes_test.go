@@ -308,7 +308,13 @@ func TestNoRoom(t *testing.T) {
 
 // An apply of which a step fails says so, and can be tried again.
 func TestFailedApplies(t *testing.T) {
-	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+	for _, fault := range []string{"eio", "eacces"} {
+		failedApplies(t, fault)
+	}
+}
+
+func failedApplies(t *testing.T, fault string) {
+	crashtest.EachStepFails(t, fault, func(t *testing.T) func() error {
 		b := newBench(t, map[string]string{"a": "1\n", "b": "1\n"})
 		b.put(b.copy.Tree(), "a", "2\n")
 		b.put(b.copy.Tree(), "new/c", "2\n")

@@ -327,12 +327,18 @@ func TestUndoWithoutOldContents(t *testing.T) {
 // Each step of noting and of taking back that fails is reported, and nothing is noted or taken back
 // by half.
 func TestFailedUndo(t *testing.T) {
-	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+	for _, fault := range []string{"eio", "eacces"} {
+		failedUndo(t, fault)
+	}
+}
+
+func failedUndo(t *testing.T, fault string) {
+	crashtest.EachStepFails(t, fault, func(t *testing.T) func() error {
 		d := newDesk(t)
 		w := Written{Turn: "t1", Folder: d.dir, Path: "a", Before: StateOf([]byte("old"), 0o644), After: StateOf([]byte("new"), 0o644)}
 		return func() error { return d.store.Note(w, []byte("old"), []byte("new")) }
 	})
-	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+	crashtest.EachStepFails(t, fault, func(t *testing.T) func() error {
 		d := newDesk(t)
 		d.by("a", "old\n")
 		d.by("b", "1\n2\n3\n4\n5\n")
@@ -343,7 +349,10 @@ func TestFailedUndo(t *testing.T) {
 		d.undone["t1"] = true
 		takes := d.takes()
 		return func() error {
-			_, err := d.store.TakeBack(takes, true)
+			results, err := d.store.TakeBack(takes, true)
+			if refused := Refusals(results); err == nil && len(refused) > 0 {
+				err = errors.New(refused[0].Why)
+			}
 			for path, states := range map[string][]string{"a": {"old\n", "new\n"}, "b": {"1\n2\n3\n4\nFIVE\n", "ONE\n2\n3\n4\nFIVE\n"},
 				"dir/new": {"1\n", ""}} {
 				if got := has(t, d.dir)[path]; !slices.Contains(states, got) || err == nil && got != states[0] && path != "dir/new" {
@@ -406,13 +415,15 @@ func TestUndoingFollowsTheHistory(t *testing.T) {
 	}
 
 	var none *NoFile
-	if _, err := u.TakeBack([]string{"a", "kept"}, false); !errors.As(err, &none) || none.Path != "kept" || !strings.Contains(err.Error(), "kept") {
+	if _, err := u.TakeBack([]string{"a", "kept"}, false); !errors.As(err, &none) || none.Path != "kept" || !strings.Contains(err.Error(),
+		"kept") {
 		t.Errorf("a file that no rewound turn wrote: %v", err)
 	}
 	if got := has(t, workspace); got["a"] == "" || got["kept"] == "" {
 		t.Errorf("the folder has %q", got)
 	}
-	if results, err := u.TakeBack([]string{filepath.Join(workspace, "a")}, false); err != nil || len(results) != 1 || results[0].Outcome != Done {
+	if results, err := u.TakeBack([]string{filepath.Join(workspace, "a")}, false); err != nil || len(results) != 1 ||
+		results[0].Outcome != Done {
 		t.Errorf("by its whole path: %+v, %v", results, err)
 	}
 	if results, err := u.TakeBack([]string{"c"}, false); err != nil || len(results) != 1 || results[0].Outcome != Refused {
