@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"daycare/engine/address"
+	"daycare/engine/crash"
 	"daycare/engine/message"
 )
 
@@ -46,7 +47,7 @@ func (ch *chats) Say(ctx context.Context, asker, ref string, to message.Address,
 
 	results := make(chan message.Result, 64)
 	ch.senders.send(message.Promise{Agent: asker,
-		Outgoing: message.Outgoing{ID: key, To: to, Text: text, Files: files}, Since: time.Now(), Urgent: true,
+		Outgoing: message.Outgoing{ID: key, To: to, Text: text, Files: files}, Since: crash.Now(), Urgent: true,
 		Report: func(result message.Result) {
 			select {
 			case results <- result:

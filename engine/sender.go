@@ -322,7 +322,7 @@ func (s *senders) try(p *promise, out message.Outgoing) bool {
 			wait = max(wait, ns.After)
 		}
 
-		result.Final = result.Final || time.Since(p.Since) > sendGiveUp
+		result.Final = result.Final || crash.Now().Sub(p.Since) > sendGiveUp
 		s.log.Warn("answer not delivered", "connector", out.To.Connector, "out", out.ID, "err", err, "final", result.Final, "again", wait)
 		s.settle(p, result)
 		if result.Final {

@@ -1,14 +1,18 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"fmt"
 	"html"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -69,6 +73,7 @@ Component "rooms.localhost" "muc"
 	muc_room_default_public_jids = true
 	muc_room_default_persistent = true
 Component "files.localhost" "http_file_share"
+	http_host = "localhost"
 	http_external_url = "https://localhost:%[4]s/"
 `, filepath.Join(p.dir, "pid"), filepath.Join(p.dir, "data"), port, files, filepath.Join(p.dir, "key.pem"), p.cert()))
 	p.start()
@@ -229,4 +234,40 @@ func (a *xmppPerson) bodies() string {
 		}
 	}
 	return b.String()
+}
+
+// upload puts a file on the server and returns its address.
+func (a *xmppPerson) upload(p *prosody, name, media, content string) string {
+	a.t.Helper()
+	a.send(fmt.Sprintf("<iq type='get' to='files.localhost' id='slot-%[1]s'><request xmlns='urn:xmpp:http:upload:0' filename='%[1]s' "+
+		"size='%[2]d' content-type='%[3]s'/></iq>", name, len(content), media))
+	a.until("id='slot-" + name + "'")
+	a.until("/" + name)
+	a.mu.Lock()
+	put := regexp.MustCompile(`<put url=['"]([^'"]+/` + name + `[^'"]*)['"]`).FindStringSubmatch(a.all)
+	get := regexp.MustCompile(`<get url=['"]([^'"]+/` + name + `[^'"]*)['"]`).FindStringSubmatch(a.all)
+	header := regexp.MustCompile(`<header name=['"]Authorization['"]>([^<]+)<`).FindAllStringSubmatch(a.all, -1)
+	a.mu.Unlock()
+	if put == nil || get == nil {
+		a.t.Fatalf("the server gives no place for a file:\n%s", a.all)
+	}
+	roots := x509.NewCertPool()
+	pem, err := os.ReadFile(p.cert())
+	must(a.t, err)
+	roots.AppendCertsFromPEM(pem)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}
+	req, err := http.NewRequest(http.MethodPut, html.UnescapeString(put[1]), strings.NewReader(content))
+	must(a.t, err)
+	req.Header.Set("Content-Type", media)
+	if len(header) > 0 {
+		req.Header.Set("Authorization", header[len(header)-1][1])
+	}
+	resp, err := (&http.Client{Transport: transport}).Do(req)
+	must(a.t, err)
+	resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		a.t.Fatalf("the server answers %d to a file at %s", resp.StatusCode, put[1])
+	}
+
+	return html.UnescapeString(get[1])
 }

@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -96,6 +97,54 @@ func TestAmendmentsGoToTheHostOrAreNotes(t *testing.T) {
 	p.From.UserID = "mallory"
 	if err := take(); err != nil || len(w.taken) != 2 || len(w.heard()) != 0 {
 		t.Errorf("%v: a stranger's edit got an answer or an effect: %q", err, w.heard())
+	}
+}
+
+// What happens to a message of a group is for its agent if the message was, and is nothing if
+// somebody else did it. Of whom it is, a platform does not need to say.
+func TestWhatHappensToMessagesOfGroups(t *testing.T) {
+	w := newWorld()
+	d := w.desk(Options{Allow: []string{"eve", "bob"}}, talker{w})
+	take := func(user, id string, change func(p *Post)) {
+		t.Helper()
+		p := Post{Key: id + user + t.Name(), MessageID: id, Group: true, Addressed: true, Text: "text", Sender: "Eve",
+			From: message.Address{ChannelID: "group", UserID: user, ThreadID: "t"}}
+		change(&p)
+		if err := d.Take(t.Context(), w.deliver, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := func(*Post) {}
+	gone := func(p *Post) {
+		p.Amended, p.Text, p.Addressed, p.Sender = Amended{Amends: p.MessageID, Deleted: true}, "", false, ""
+		p.From.ThreadID = ""
+	}
+	take("eve", "1", said)
+	take("eve", "2", said)
+	take("eve", "3", func(p *Post) { p.Addressed = false })
+	w.taken = nil
+	take("bob", "1", gone)                                              // it is not his
+	take("", "3", gone)                                                 // it was not for us
+	take("eve", "4", func(p *Post) { gone(p); p.Amends = "3" })         // nor for that reason
+	take("", "99", gone)                                                // nobody knows it
+	take("bob", "2", func(p *Post) { gone(p); p.Deleted = false })      // an edit that is forged
+	take("", "2", gone)                                                 // a platform that does not say who
+	take("eve", "1", func(p *Post) { gone(p); p.Key = "again" })        // and one that does
+	take("mallory", "1", func(p *Post) { gone(p); p.Key = "stranger" }) // who has no access
+	if len(w.taken) != 2 || len(w.heard()) != 0 {
+		t.Fatalf("delivered %+v, want the two deletions", w.taken)
+	}
+	for i, id := range []string{"2", "1"} {
+		in := w.taken[i]
+		if in.Text != "The person deleted message "+id+"." || in.From.UserID != "eve" || in.From.ThreadID != "t" || !in.Silent {
+			t.Errorf("delivered %+v, want the deletion of %s by eve", in, id)
+		}
+	}
+	for i := range maxWritten {
+		take("eve", fmt.Sprint("more", i), said)
+	}
+	if _, known := d.who.written.known[messageOf{"group", "2"}]; known || len(d.who.written.known) != maxWritten {
+		t.Errorf("%d messages are remembered, want the newest %d", len(d.who.written.known), maxWritten)
 	}
 }
 

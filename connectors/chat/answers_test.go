@@ -158,11 +158,11 @@ func (s shaky) Say(ctx context.Context, to message.Address, replyTo, text string
 	return s.buttons.Say(ctx, to, replyTo, text)
 }
 
-func (s shaky) Card(ctx context.Context, to message.Address, text string, c []Choice) (string, error) {
+func (s shaky) Card(ctx context.Context, to message.Address, key, text string, c []Choice) (string, error) {
 	if *s.fails {
 		return "", errors.New("unreachable")
 	}
-	return s.buttons.Card(ctx, to, text, c)
+	return s.buttons.Card(ctx, to, key, text, c)
 }
 
 func (s shaky) Settle(ctx context.Context, to message.Address, id, text string) error {

@@ -2,6 +2,8 @@ package chat
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"html"
@@ -95,7 +97,7 @@ func (q *approvals) show(ctx context.Context, p permission.Pending) {
 		return
 	}
 	if q.who.mayAllow(to, p, permission.Once) {
-		q.put(ctx, p, to)
+		q.put(ctx, p, to, keyOf(p))
 		return
 	}
 	owner, ok := q.who.owner()
@@ -104,7 +106,7 @@ func (q *approvals) show(ctx context.Context, p permission.Pending) {
 			"remedy", "daycare permissions show "+p.Token)
 		q.cards.put(p.Token, card{}) // so that it is reported once
 	} else {
-		q.put(ctx, p, owner)
+		q.put(ctx, p, owner, keyOf(p))
 	}
 	if q.cards.has(p.Token) {
 		q.voice.sayTo(ctx, to, "", q.forOwner(p))
@@ -122,18 +124,26 @@ func code(text string) string {
 	return "`" + clip(strings.ReplaceAll(permission.VisibleLine(text), "`", "'"), 200) + "`"
 }
 
-// put shows a request in a chat.
-func (q *approvals) put(ctx context.Context, p permission.Pending, to message.Address) {
+// keyOf is the key under which a request is shown: a process that dies between showing it and
+// noting that leaves it to the next one to show it again. It does not tell the token, which
+// answers the request.
+func keyOf(p permission.Pending) string {
+	sum := sha256.Sum256([]byte("request " + p.Token))
+	return "request-" + hex.EncodeToString(sum[:12])
+}
+
+// put shows a request in a chat under a key; "": once more.
+func (q *approvals) put(ctx context.Context, p permission.Pending, to message.Address, key string) {
 	k := card{To: to, Text: q.describe(ctx, p)}
 	c, ok := q.voice.platform.(CardSender)
 	if !ok {
-		q.post(ctx, p, to, k)
+		q.post(ctx, p, to, key, k)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, sayTime)
 	defer cancel()
 	var err error
-	if k.Remote, err = c.Card(ctx, to, k.Text, q.labelled(p)); err != nil {
+	if k.Remote, err = c.Card(ctx, to, key, k.Text, q.labelled(p)); err != nil {
 		q.log.Warn("approval request not shown; retrying", "token", p.Token, "err", err)
 		return
 	}
@@ -141,7 +151,7 @@ func (q *approvals) put(ctx context.Context, p permission.Pending, to message.Ad
 }
 
 // post shows a request where there are no buttons: the answers are typed, or are reactions.
-func (q *approvals) post(ctx context.Context, p permission.Pending, to message.Address, k card) {
+func (q *approvals) post(ctx context.Context, p permission.Pending, to message.Address, key string, k card) {
 	how := q.voice.t("Answer with:")
 	poster, ok := q.voice.platform.(Poster)
 	if !ok {
@@ -155,7 +165,7 @@ func (q *approvals) post(ctx context.Context, p permission.Pending, to message.A
 	ctx, cancel := context.WithTimeout(ctx, sayTime)
 	defer cancel()
 	var err error
-	if k.Remote, err = poster.Post(ctx, to, "", k.Text+"\n\n"+how+"\n"+q.typed(p)); err != nil {
+	if k.Remote, err = poster.Post(ctx, to, key, "", k.Text+"\n\n"+how+"\n"+q.typed(p)); err != nil {
 		q.log.Warn("approval request not shown; retrying", "token", p.Token, "err", err)
 		return
 	}
@@ -376,6 +386,6 @@ func (q *approvals) list(ctx context.Context, p Post) {
 			continue
 		}
 		q.cards.take(ask.Token) // shown again, at the end of the chat
-		q.put(ctx, ask, p.From)
+		q.put(ctx, ask, p.From, "")
 	}
 }

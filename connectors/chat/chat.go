@@ -3,10 +3,11 @@
 // message that cannot be taken. A connector makes a Desk, hands it each message
 // (Take) and each pressed button (Answer), and lets it watch (Run) while it runs.
 //
-// desk.go takes messages, waiting.go keeps those that are refused for now, gate.go keeps
-// strangers out, pair.go gives them codes, commands.go answers commands, asks.go shows permission requests,
-// cards.go remembers them, watch.go follows the events. client.go calls HTTP APIs, retry.go
-// has what connectors do after failures.
+// desk.go takes messages, amend.go and written.go what is done to earlier ones, waiting.go keeps
+// those that are refused for now, gate.go keeps strangers out, pair.go gives them codes,
+// commands.go answers commands, asks.go shows permission requests, cards.go remembers them,
+// watch.go follows the events. client.go calls HTTP APIs, retry.go has what connectors do after
+// failures.
 package chat
 
 import (
@@ -35,7 +36,8 @@ type TypingNotifier interface {
 // A CardSender shows questions with buttons. Each choice's Data comes back through
 // Desk.Answer; it is at most 64 bytes, which is the least that a platform takes.
 type CardSender interface {
-	Card(ctx context.Context, to message.Address, text string, choices []Choice) (remoteID string, err error)
+	// Card shows a question under a key, as Poster.Post does.
+	Card(ctx context.Context, to message.Address, key, text string, choices []Choice) (remoteID string, err error)
 	// Settle replaces a card by a text without buttons.
 	Settle(ctx context.Context, to message.Address, remoteID, text string) error
 }
@@ -47,8 +49,10 @@ type DirectMessenger interface {
 
 // A Poster says things that can be referred to later: a request that users answer with a reaction.
 type Poster interface {
-	// Post is Say that returns the platform's id of the message.
-	Post(ctx context.Context, to message.Address, replyTo, text string) (id string, err error)
+	// Post is Say that returns the platform's id of the message. What was posted under the
+	// same key before, perhaps by a process that died, is not posted again where the platform
+	// can tell; "" is posted each time.
+	Post(ctx context.Context, to message.Address, key, replyTo, text string) (id string, err error)
 }
 
 // An Editor can change what it said, so that an answer can be read while it is written.
@@ -187,7 +191,8 @@ type Reaction struct {
 }
 
 // Amended is what a sender did to an earlier message of theirs. A queued one is edited, with its
-// files, or dropped; of another one the agent hears as of a Note.
+// files, or dropped; of another one the agent hears as of a Note. A post without a user is of
+// whoever wrote the message, if the desk knows: there are platforms that do not say.
 type Amended struct {
 	Amends  string // the id of the message that Text replaces, or that was deleted; "": none
 	Deleted bool

@@ -170,7 +170,7 @@ func (p buttons) Typing(context.Context, message.Address) error {
 	return nil
 }
 
-func (p buttons) Card(ctx context.Context, to message.Address, text string, c []Choice) (string, error) {
+func (p buttons) Card(ctx context.Context, to message.Address, key, text string, c []Choice) (string, error) {
 	return "77", p.Say(ctx, to, "", "card: "+text+fmt.Sprint(c))
 }
 
@@ -490,6 +490,37 @@ func TestARequestIsShownOnceOverRestarts(t *testing.T) {
 	w.desk(Options{}, buttons{talker{w}}).approvals.look(t.Context())
 	if said := w.heard(); len(said) != 1 {
 		t.Errorf("said %q, want the request", said)
+	}
+}
+
+// keyed notes under which keys requests are shown.
+type keyed struct {
+	buttons
+	keys *[]string
+}
+
+func (k keyed) Card(ctx context.Context, to message.Address, key, text string, c []Choice) (string, error) {
+	*k.keys = append(*k.keys, key)
+	return k.buttons.Card(ctx, to, key, text, c)
+}
+
+// A process that died between showing a request and noting that leaves a request that the next
+// one shows under the same key, which does not tell how the request is answered. Where a user
+// asks for it, it is shown once more.
+func TestARequestHasAKey(t *testing.T) {
+	w := newWorld()
+	w.asks = []permission.Pending{ask()}
+	var keys []string
+	for range 2 {
+		delete(w.hints, cardsFile)
+		w.desk(Options{}, keyed{buttons{talker{w}}, &keys}).approvals.look(t.Context())
+	}
+	d := w.desk(Options{}, keyed{buttons{talker{w}}, &keys})
+	if err := d.Take(t.Context(), w.deliver, post("/permissions")); err != nil {
+		t.Fatal(err)
+	}
+	if len(keys) != 3 || keys[0] == "" || keys[0] != keys[1] || keys[2] != "" || strings.Contains(keys[0], token) {
+		t.Errorf("shown under the keys %q, want one twice, and then none", keys)
 	}
 }
 

@@ -69,6 +69,9 @@ func (a Attaching) Rest() string {
 // refused because of its sender waits here, so that it holds up nobody else.
 func (d *Desk) Take(ctx context.Context, deliver message.Deliver, p Post) error {
 	p.From.Connector = d.o.ID
+	if p.Amends != "" && !d.who.written.complete(&p) {
+		return nil
+	}
 	if !d.gate.allows(p.From.UserID) {
 		d.stranger(ctx, p)
 		return nil
@@ -83,6 +86,7 @@ func (d *Desk) Take(ctx context.Context, deliver message.Deliver, p Post) error 
 	if p.Group && !p.Addressed {
 		return nil
 	}
+	d.who.written.note(p)
 	if p.Reaction != (Reaction{}) && d.who.talk().Reactions {
 		p.Note = false // a short answer
 	}

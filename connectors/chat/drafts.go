@@ -174,7 +174,7 @@ func (ds *drafts) show(ctx context.Context, editor Editor, agent string, d *draf
 	switch {
 	case over || text == d.shown:
 	case remote == "":
-		remote, err = editor.Post(ctx, d.To, d.replyTo, text)
+		remote, err = editor.Post(ctx, d.To, "", d.replyTo, text)
 	default:
 		err = editor.Edit(ctx, d.To, remote, text)
 	}

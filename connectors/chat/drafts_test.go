@@ -20,7 +20,7 @@ type pad struct {
 	fail error
 }
 
-func (p *pad) Post(ctx context.Context, to message.Address, replyTo, text string) (string, error) {
+func (p *pad) Post(ctx context.Context, to message.Address, key, replyTo, text string) (string, error) {
 	return "id1", p.Say(ctx, to, "", "post: "+text)
 }
 

@@ -14,6 +14,7 @@ type people struct {
 	host     Host
 	platform Platform
 	gate     *gate
+	written  written
 
 	mu     sync.Mutex
 	routes map[string]message.Address // agent -> where it was last written to, for agents of several chats

@@ -2,7 +2,8 @@
 // own test describes its platform, a fake of it on loopback, by a Harness and
 // calls Run; what passes is safe to put under the engine.
 //
-// receive.go has what is asked of the way in, send.go and long.go of the way out.
+// receive.go, revoke.go and night.go have what is asked of the way in, send.go, long.go and
+// stream.go of the way out.
 package connectortest
 
 import (
@@ -50,6 +51,7 @@ const (
 	Gone   Fault = "gone"   // takes nothing, the chat is not there any more
 	Stall  Fault = "stall"  // never answers
 	Drop   Fault = "drop"   // takes it, and the answer is lost on the way
+	Forget Fault = "forget" // takes nothing, and answers as if it had, without an id
 )
 
 // BusyFor is what the platform asks for with the fault Busy.
@@ -81,8 +83,14 @@ type Harness struct {
 	// Sent is what the platform took so far, oldest first. nil: there is no way
 	// out, and Send is not tested.
 	Sent func() []Sent
+	// Shown are the texts that users see now, as edits left them, oldest first, without notices to
+	// strangers. nil: messages of this platform cannot be edited.
+	Shown func() []string
 	// Fault makes the platform misbehave until the next call.
 	Fault func(f Fault)
+	// Revoke has the platform accept the connector's secret no more, and end its connections, or
+	// (false) accept it again. nil: the platform has none, or a connector is not told.
+	Revoke func(revoked bool)
 	// Unable lists faults that this platform cannot have.
 	Unable []Fault
 	// Secrets are the canaries that must not be seen in any error or log line.
@@ -124,6 +132,9 @@ func Run(t *testing.T, harness func(t *testing.T) Harness) {
 		{"says whether to try again", retries},
 		{"a lost answer is tried with the same key", lostAnswer},
 		{"a long answer arrives whole", longWhole},
+		{"an answer is shown while it is written", streams},
+		{"a revoked secret is told", revoked},
+		{"a night offline", night},
 	}
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {

@@ -85,7 +85,7 @@ func sendsAtOnce(t *testing.T, p *platform) {
 // retries: the connector says whether to try again, the engine does it.
 func retries(t *testing.T, p *platform) {
 	p.canSend(t, None)
-	for _, fault := range []Fault{Broken, Busy, Gone, Stall} {
+	for _, fault := range []Fault{Broken, Busy, Gone, Stall, Forget} {
 		t.Run(string(fault), func(t *testing.T) {
 			p.canSend(t, fault)
 			c := p.new(t)
@@ -131,7 +131,7 @@ func judgeRetry(t *testing.T, fault Fault, err error) {
 	}
 }
 
-// lostAnswer: the platform took it and we do not know. Trying again must carry
+// lostAnswer: the platform took it and we do not know. Trying again finds it there, or carries
 // the same key, so that a platform that can will drop the second.
 func lostAnswer(t *testing.T, p *platform) {
 	p.canSend(t, Drop)
@@ -149,7 +149,7 @@ func lostAnswer(t *testing.T, p *platform) {
 	if err := p.try(t, c, out); err != nil {
 		t.Fatalf("Send = %v at the second try", err)
 	}
-	if got := p.Sent(); len(got) != 2 || got[0] != got[1] {
-		t.Errorf("the platform got %+v, want the same answer under the same key", got)
+	if got := p.Sent(); len(got) < 1 || len(got) > 2 || got[0] != got[len(got)-1] {
+		t.Errorf("the platform got %+v, want the answer once, or twice under the same key", got)
 	}
 }

@@ -184,12 +184,25 @@ func (c *Connector) happened(ctx context.Context, deliver message.Deliver, besid
 		return c.in.rooms.leave(data)
 	case "CHANNEL_CREATE", "CHANNEL_UPDATE", "THREAD_CREATE", "THREAD_UPDATE":
 		return c.in.rooms.learn(data)
-	case "MESSAGE_CREATE", "MESSAGE_UPDATE", "MESSAGE_REACTION_ADD":
+	case "MESSAGE_CREATE", "MESSAGE_UPDATE", "MESSAGE_DELETE", "MESSAGE_REACTION_ADD":
 		m := incoming{kind: name}
 		if err := json.Unmarshal(data, &m); err != nil {
 			return err
 		}
 		c.backlog.Put(chat.Arrival[incoming]{Channel: m.Channel, At: m.position(), What: m})
+	case "MESSAGE_DELETE_BULK":
+		var gone struct {
+			IDs     []string `json:"ids"`
+			Channel string   `json:"channel_id"`
+			Guild   string   `json:"guild_id"`
+		}
+		if err := json.Unmarshal(data, &gone); err != nil {
+			return err
+		}
+		for _, id := range gone.IDs {
+			c.backlog.Put(chat.Arrival[incoming]{Channel: gone.Channel,
+				What: incoming{kind: "MESSAGE_DELETE", ID: id, Channel: gone.Channel, Guild: gone.Guild}})
+		}
 	case "INTERACTION_CREATE":
 		return c.talks.begin(ctx, deliver, beside, data)
 	}

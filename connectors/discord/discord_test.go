@@ -60,6 +60,8 @@ func TestConnector(t *testing.T) {
 				{Connector: "discord", ChannelID: general, ThreadID: thread}},
 			Sent:    s.sent,
 			Fault:   s.misbehave,
+			Revoke:  s.revoke,
+			Shown:   s.visible,
 			Secrets: []string{token},
 		}
 	})

@@ -63,6 +63,8 @@ type server struct {
 	remaining int
 	handed    int // messages handed out by fetches
 	limited   int // how many of the next calls are refused with 429
+	revoked   bool
+	texts     map[string]string // by the id of the message, as edits left them
 }
 
 // live is one session: what it was told, numbered from 1.
@@ -75,7 +77,8 @@ type live struct {
 
 func newServer(t *testing.T) *server {
 	s := &server{change: make(chan struct{}), rooms: map[string]map[string]any{}, written: map[string][]map[string]any{},
-		ids: map[string]string{}, nonces: map[string]string{}, calm: make(chan struct{}), interval: 60_000, remaining: 1000}
+		ids: map[string]string{}, nonces: map[string]string{}, texts: map[string]string{},
+		calm: make(chan struct{}), interval: 60_000, remaining: 1000}
 	s.rooms[general] = map[string]any{"id": general, "type": 0, "guild_id": guild}
 	s.rooms[thread] = map[string]any{"id": thread, "type": 11, "guild_id": guild, "parent_id": general, "owner_id": me}
 	s.Server = httptest.NewServer(s)
@@ -109,6 +112,12 @@ func (s *server) cut() {
 	if s.conn != nil {
 		s.conn.CloseNow()
 	}
+}
+
+// revoke has the token accepted no more, or again.
+func (s *server) revoke(revoked bool) {
+	s.with(func() { s.revoked = revoked })
+	s.cut()
 }
 
 // with calls f with the lock held.
@@ -216,7 +225,10 @@ func (s *server) gateway(w http.ResponseWriter, r *http.Request) {
 			} `json:"d"`
 		}
 		json.Unmarshal(data, &f) // a heartbeat's is a number
-		if f.Op != opHeartbeat && f.Data.Token != token {
+		s.mu.Lock()
+		bad := f.Data.Token != token || s.revoked
+		s.mu.Unlock()
+		if f.Op != opHeartbeat && bad {
 			conn.Close(closeUnauthorized, "")
 			return
 		}
@@ -311,7 +323,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.mu.Lock()
 	s.calls, s.bodies = append(s.calls, r.Method+" "+r.URL.Path), append(s.bodies, string(body))
-	limited := s.limited > 0
+	limited, revoked := s.limited > 0, s.revoked
 	if limited {
 		s.limited--
 	}
@@ -320,7 +332,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	open := strings.HasPrefix(r.URL.Path, "/interactions/") || strings.HasPrefix(r.URL.Path, "/webhooks/") ||
 		strings.HasPrefix(r.URL.Path, "/cdn/")
 	switch {
-	case !open && (r.Header.Get("Authorization") != "Bot "+token || !strings.HasPrefix(r.Header.Get("User-Agent"), "DiscordBot (")):
+	case !open && (revoked || r.Header.Get("Authorization") != "Bot "+token ||
+		!strings.HasPrefix(r.Header.Get("User-Agent"), "DiscordBot (")):
 		no(w, http.StatusUnauthorized, 0, "401: Unauthorized "+token)
 	case limited:
 		busy(w, 0.01, false)
@@ -375,6 +388,11 @@ func (s *server) rest(w http.ResponseWriter, r *http.Request, body []byte) {
 			return
 		}
 		no(w, http.StatusNotFound, unknownChannel, "Unknown Channel")
+	case r.Method == http.MethodPatch && parts[0] == "channels":
+		var p posting
+		json.Unmarshal(body, &p)
+		s.with(func() { s.texts[parts[3]] = p.Content })
+		answer(map[string]string{"id": parts[3]})
 	case what == "POST channels/threads":
 		s.with(func() {
 			s.rooms[parts[3]] = map[string]any{"id": parts[3], "type": 11, "guild_id": guild, "parent_id": parts[1], "owner_id": me}
@@ -426,6 +444,9 @@ func (s *server) posted(w http.ResponseWriter, r *http.Request, channel string, 
 	case fault == connectortest.Gone, unknown:
 		no(w, http.StatusNotFound, unknownChannel, "Unknown Channel")
 		return
+	case fault == connectortest.Forget:
+		io.WriteString(w, "{}")
+		return
 	case fault == connectortest.Stall:
 		<-calm
 		return
@@ -446,7 +467,7 @@ func (s *server) posted(w http.ResponseWriter, r *http.Request, channel string, 
 	id := s.nonces[channel+p.Nonce]
 	if id == "" || !p.Enforce {
 		id = strconv.FormatInt(idAt(time.Now())+int64(len(s.posts)), 10)
-		s.shown = append(s.shown, id)
+		s.shown, s.texts[id] = append(s.shown, id), p.Content
 		s.nonces[channel+p.Nonce] = id
 	}
 	s.touch()
@@ -466,6 +487,16 @@ func (s *server) sent() (all []connectortest.Sent) {
 		}
 	}
 
+	return all
+}
+
+// visible are the texts that users see.
+func (s *server) visible() (all []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range s.shown {
+		all = append(all, s.texts[id])
+	}
 	return all
 }
 

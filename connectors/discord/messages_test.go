@@ -54,6 +54,9 @@ func TestWhatAnEventBecomes(t *testing.T) {
 		{Options{}, `edit{"id":"1","channel_id":"5","author":{"id":"7"},"content":"new","edited_timestamp":"t"}`,
 			"5 \"\" false false false new; amends 1"},
 		{Options{}, `edit{"id":"1","channel_id":"5","author":{"id":"7"},"content":"preview"}`, ``},
+		{Options{}, `delete{"id":"1","channel_id":"5"}`, `5 "" false false false ; amends 1 of ` + ada},
+		{Options{}, `delete{"id":"2","channel_id":"T","guild_id":"1"}`, `G "T" true false false ; amends 2 of `},
+		{Options{}, `delete{"id":"3","channel_id":"6"}`, `6 "" false false false ; amends 3 of `},
 		{Options{}, `react{"user_id":"7","channel_id":"5","message_id":"1","emoji":{"name":"👍"}}`,
 			`5 "" false true true The person reacted to message 1 with 👍`},
 		{Options{},
@@ -65,11 +68,15 @@ func TestWhatAnEventBecomes(t *testing.T) {
 		c.in.rooms.me.Bot.ID, c.in.rooms.roles["9"] = me, true
 		c.in.rooms.all["T"] = room{ID: "T", Type: 11, Parent: "G", Owner: me}
 		c.in.rooms.all["G"] = room{ID: "G", Guild: "1"}
+		c.in.rooms.private[ada] = "5"
 		m := incoming{kind: "MESSAGE_CREATE"}
 		raw, edit := strings.CutPrefix(tt.event, "edit")
 		raw, react := strings.CutPrefix(raw, "react")
+		raw, gone := strings.CutPrefix(raw, "delete")
 		if edit {
 			m.kind = "MESSAGE_UPDATE"
+		} else if gone {
+			m.kind = "MESSAGE_DELETE"
 		} else if react {
 			m.kind = "MESSAGE_REACTION_ADD"
 		}
@@ -80,6 +87,9 @@ func TestWhatAnEventBecomes(t *testing.T) {
 		got := fmt.Sprintf("%s %q %v %v %v %s", p.From.ChannelID, p.From.ThreadID, p.Group, p.Addressed, p.Note, p.Text)
 		if p.Amends != "" {
 			got += "; amends " + p.Amends
+		}
+		if p.Deleted {
+			got += " of " + p.From.UserID
 		}
 		if err != nil || ok != (tt.want != "") || ok && got != tt.want {
 			t.Errorf("%s becomes %q (%v, %v), want %q", tt.event, got, ok, err, tt.want)
@@ -301,5 +311,58 @@ func TestSettings(t *testing.T) {
 	}
 	if id := idAt(time.UnixMilli(epoch + 1)); id != 1<<22 {
 		t.Errorf("the id of the first millisecond is %d", id)
+	}
+}
+
+// amending is an engine whose queue has no message: what is amended there is noted.
+type amending struct{ done chan message.Amendment }
+
+func (amending) Agent(context.Context, string) (event.Agent, error)   { return event.Agent{}, nil }
+func (amending) Agents(context.Context) ([]event.Agent, error)        { return nil, nil }
+func (amending) Known(context.Context, string) ([]event.Agent, error) { return nil, nil }
+func (amending) Stop(context.Context, string) (bool, error)           { return false, nil }
+
+func (a amending) Amend(_ context.Context, m message.Amendment) (bool, error) {
+	a.done <- m
+	return m.MessageID != "" && m.Text == "" && m.From.UserID == ada, nil
+}
+
+// What a user deletes is dropped while it is queued, and else noted, also where many messages of
+// several users are deleted at once. Of whom it was, daycare has to know by itself.
+func TestDeletions(t *testing.T) {
+	s, e := newServer(t), &connectortest.Taker{}
+	host := keeps(s)
+	done := make(chan message.Amendment, 10)
+	host.Agents = amending{done}
+	stop := connectortest.Serve(t, testConnector(t, s, Options{}, host, quiet()), e.Deliver)
+	s.connected(t)
+	queued := s.write("q", general, ada, "<@"+me+"> queued")
+	answered := s.write("a", general, bob, "<@"+me+"> answered")
+	other := s.write("o", general, ada, "to somebody else")
+	e.Until(t, 2)
+	s.event("MESSAGE_DELETE_BULK", map[string]any{"ids": []string{queued, answered, other, "800000000000000001"}, "channel_id": general,
+		"guild_id": guild})
+	e.Until(t, 3)
+	mine := s.write("p", private(ada), ada, "in private")
+	e.Until(t, 4)
+	s.event("MESSAGE_DELETE", map[string]any{"id": mine, "channel_id": private(ada)})
+	for i, want := range []string{queued + ada, answered + bob, mine + ada} {
+		select {
+		case m := <-done:
+			if got := m.MessageID + m.From.UserID; got != want || !m.Deleted {
+				t.Errorf("amendment %d is %+v, want the deletion of %s", i, m, want)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("there was no amendment %d", i)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if note := e.Taken[2]; !strings.Contains(note.Text, "deleted message "+answered) || !note.Silent || note.From.UserID != bob {
+		t.Errorf("the note is %+v", note)
+	}
+	if len(done) != 0 || len(e.Taken) != 4 {
+		t.Errorf("%d more amendments, %d messages", len(done), len(e.Taken))
 	}
 }

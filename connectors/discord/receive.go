@@ -25,7 +25,7 @@ type user struct {
 
 func (u user) name() string { return cmp.Or(u.Member.Nick, u.Shown, u.Name) }
 
-// An incoming is a message, its edit or a reaction to it.
+// An incoming is a message, its edit or deletion, or a reaction to it.
 type incoming struct {
 	kind string // the name of the event
 
@@ -121,6 +121,9 @@ func (r reader) post(ctx context.Context, m incoming) (p chat.Post, ok bool, err
 		p.From, err = r.from(ctx, m, m.User)
 		return p, true, err
 	}
+	if m.kind == "MESSAGE_DELETE" {
+		return r.deleted(m), true, nil
+	}
 	if m.Author.ID == "" || m.Author.ID == me || m.Author.Bot || m.Webhook != "" || m.Type != 0 && m.Type != 19 {
 		return p, false, nil // a program's, or that somebody joined, pinned, began a thread
 	}
@@ -152,6 +155,21 @@ func (r reader) post(ctx context.Context, m incoming) (p chat.Post, ok bool, err
 	}
 
 	return p, true, nil
+}
+
+// deleted makes a post of a deletion. Discord does not say whose message it was: in a private
+// chat it can only be the user's, and in a channel the desk knows.
+func (r reader) deleted(m incoming) chat.Post {
+	p := chat.Post{Key: m.Channel + "/" + m.ID + "/deleted", MessageID: m.ID, Group: m.Guild != "",
+		From: message.Address{ChannelID: m.Channel}, Amended: chat.Amended{Amends: m.ID, Deleted: true}}
+	if one, ok := r.seen(m.Channel); ok && one.thread() && one.Parent != "" {
+		p.From.ChannelID, p.From.ThreadID = one.Parent, m.Channel
+	}
+	if !p.Group {
+		p.From.UserID = r.user(m.Channel)
+	}
+
+	return p
 }
 
 // addressed reports whether a message in a channel is meant for us.

@@ -223,6 +223,18 @@ func (r *rooms) direct(ctx context.Context, user string) (channel string, newest
 	return got.ID, max(number(got.Last), 1), nil
 }
 
+// user is whose private chat a channel is; "": nobody's.
+func (r *rooms) user(channel string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for user, private := range r.private {
+		if private == channel {
+			return user
+		}
+	}
+	return ""
+}
+
 // userPrefix tells a user, whose private chat is meant, from a channel.
 const userPrefix = "user:"
 

@@ -77,6 +77,14 @@ func nonce(key string) string {
 	return base32.StdEncoding.EncodeToString(sum[:])[:25]
 }
 
+// under is a message that Discord takes once under a key; "": each time.
+func (p posting) under(key string) posting {
+	if key != "" {
+		p.Nonce, p.Enforce = nonce(key), true
+	}
+	return p
+}
+
 // Send delivers one part: its text with its files.
 func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID string, err error) {
 	text, files := fitting(out)
@@ -90,7 +98,7 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 	}
 	var steps []func() error
 	for n := 0; n == 0 || n*maxFiles < len(files); n++ {
-		p := posting{Nonce: nonce(fmt.Sprint(out.Key(), "/", n)), Enforce: true, Mentions: nobody, Flags: noPreview}
+		p := posting{Mentions: nobody, Flags: noPreview}.under(fmt.Sprint(out.Key(), "/", n))
 		if n == 0 {
 			p.Content = format.Discord(text)
 			if snowflake.MatchString(out.ReplyTo) && out.Part == 0 && out.To.ThreadID != out.ReplyTo {
@@ -233,8 +241,8 @@ type pen struct {
 }
 
 // Post says something that can be edited.
-func (c pen) Post(ctx context.Context, to message.Address, reply, text string) (string, error) {
-	p := posting{Content: format.Discord(text), Mentions: nobody, Flags: noPreview}
+func (c pen) Post(ctx context.Context, to message.Address, key, reply, text string) (string, error) {
+	p := posting{Content: format.Discord(text), Mentions: nobody, Flags: noPreview}.under(key)
 	if snowflake.MatchString(reply) && to.ThreadID != reply {
 		p.Reply = &reference{Message: reply}
 	}
@@ -307,13 +315,13 @@ func card(text string) []embed {
 }
 
 // Card shows a question with buttons under it.
-func (c *Connector) Card(ctx context.Context, to message.Address, text string, choices []chat.Choice) (string, error) {
+func (c *Connector) Card(ctx context.Context, to message.Address, key, text string, choices []chat.Choice) (string, error) {
 	buttons := row{Type: 1}
 	for _, k := range choices {
 		buttons.Buttons = append(buttons.Buttons, component{Type: 2, Style: 2, Label: k.Label, Data: k.Data})
 	}
 
-	return c.out.deliver(ctx, to, posting{Mentions: nobody, Embeds: card(text), Components: &[]row{buttons}}, nil)
+	return c.out.deliver(ctx, to, posting{Mentions: nobody, Embeds: card(text), Components: &[]row{buttons}}.under(key), nil)
 }
 
 // Settle replaces a card by a text.

@@ -9,6 +9,7 @@ package email
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -107,6 +108,39 @@ func (e *cleaned) Unwrap() error { return e.err }
 // Direct is the way to a user, which is their address.
 func (c *Connector) Direct(userID string) (message.Address, bool) {
 	return message.Address{ChannelID: userID, UserID: userID}, true
+}
+
+// Loop sends a mail to itself, finds it in the mailbox and deletes it, for `daycare connectors
+// test --send`. A running connector does not read it: it says that a program wrote it.
+func (c *Connector) Loop(ctx context.Context) (string, error) {
+	box, err := c.open(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer box.Close()
+	defer context.AfterFunc(ctx, func() { box.Close() })()
+	id := "test." + strings.ToLower(rand.Text()) + "@" + domain(c.o.Address)
+	body, err := c.compose(id, message.Outgoing{To: message.Address{ChannelID: c.o.Address},
+		Text: "daycare tests this connector", Parts: 1})
+	if err == nil {
+		err = c.post(ctx, c.o.Address, body)
+	}
+	if err != nil {
+		return "", c.clean(err)
+	}
+
+	for n := 0; ; n++ {
+		found, err := box.find(id)
+		switch {
+		case ctx.Err() != nil:
+			return "", fmt.Errorf("%s accepted a mail to %s, which did not arrive in %s: %w", c.o.SMTP, c.o.Address, c.o.Mailbox, ctx.Err())
+		case err != nil:
+			return "", c.clean(err)
+		case len(found) > 0:
+			return c.o.Address + " sent a mail to itself and found it", c.clean(box.remove(found))
+		}
+		chat.Rest(ctx, c.pause, n)
+	}
 }
 
 // Probe logs in at both servers, for `daycare connectors test`.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-message/mail"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -55,7 +56,8 @@ func TestConnector(t *testing.T) {
 				{Connector: "email", ChannelID: "bob@example.org"}},
 			Sent:    func() []connectortest.Sent { return answers(s) },
 			Fault:   s.misbehave,
-			Unable:  []connectortest.Fault{connectortest.Busy},
+			Revoke:  s.revoke,
+			Unable:  []connectortest.Fault{connectortest.Busy, connectortest.Forget},
 			Secrets: []string{canary},
 		}
 	})
@@ -322,5 +324,29 @@ func TestValidate(t *testing.T) {
 	good.User, good.Mailbox = "me", "Agent"
 	if c, err := New(good, canary, chat.Host{}, slog.New(slog.DiscardHandler)); err != nil || c.o.User != "me" || c.o.Mailbox != "Agent" {
 		t.Errorf("with a user and a mailbox: %v", err)
+	}
+}
+
+// A mail to itself arrives, is deleted, and is nothing for the running connector.
+func TestLoop(t *testing.T) {
+	s, e := newServers(t), &connectortest.Taker{}
+	c := testConnector(t, s, chat.Host{Waiting: &s.waiting}, slog.New(slog.DiscardHandler))
+	connectortest.Serve(t, c, e.Deliver)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if verdict, err := c.Loop(ctx); err != nil || verdict != "bot@example.com sent a mail to itself and found it" {
+		t.Fatalf("Loop = %q, %v", verdict, err)
+	}
+	s.offer(ctx, connectortest.Message{Key: "after", Text: "after"})
+	if got := e.Texts(); len(got) != 1 || got[0] != "after" {
+		t.Errorf("taken are %q", got)
+	}
+	left, err := s.watcher.UIDSearch(&imap.SearchCriteria{NotFlag: []imap.Flag{imap.FlagDeleted}}, nil).Wait()
+	if err != nil || len(left.AllUIDs()) != 1 {
+		t.Errorf("%v are left in the mailbox, %v", left.AllUIDs(), err)
+	}
+	s.misbehave(connectortest.Gone)
+	if _, err := c.Loop(ctx); err == nil || strings.Contains(err.Error(), canary) {
+		t.Errorf("Loop over a server that refuses it = %v", err)
 	}
 }

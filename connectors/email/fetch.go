@@ -88,6 +88,36 @@ func (c *Connector) call(ctx context.Context, server string, tlsFirst bool) (net
 
 func (m *mailbox) idles() bool { return m.Caps().Has(imap.CapIdle) }
 
+// find returns the numbers of the mails with a Message-ID.
+func (m *mailbox) find(id string) ([]imap.UID, error) {
+	if err := m.Noop().Wait(); err != nil { // servers show new mail only to who asks
+		return nil, fmt.Errorf("look for mail: %w", err)
+	}
+	found, err := m.UIDSearch(&imap.SearchCriteria{Header: []imap.SearchCriteriaHeaderField{{Key: "Message-ID", Value: id}}}, nil).Wait()
+	if err != nil {
+		return nil, fmt.Errorf("look for mail: %w", err)
+	}
+
+	return found.AllUIDs(), nil
+}
+
+// remove deletes mails; where the server cannot remove single ones, they stay marked as deleted.
+func (m *mailbox) remove(mails []imap.UID) error {
+	set := imap.UIDSetNum(mails...)
+	flags := &imap.StoreFlags{Op: imap.StoreFlagsAdd, Silent: true, Flags: []imap.Flag{imap.FlagDeleted}}
+	if err := m.Store(set, flags, nil).Close(); err != nil {
+		return fmt.Errorf("delete a mail: %w", err)
+	}
+	if !m.Caps().Has(imap.CapUIDPlus) && !m.Caps().Has(imap.CapIMAP4rev2) {
+		return nil
+	}
+	if err := m.UIDExpunge(set).Close(); err != nil {
+		return fmt.Errorf("delete a mail: %w", err)
+	}
+
+	return nil
+}
+
 // stay takes mail until the connection or ctx ends.
 func (c *Connector) stay(ctx context.Context, deliver message.Deliver) error {
 	box, err := c.open(ctx)

@@ -114,7 +114,7 @@ func TestHeaders(t *testing.T) {
 		"without a subject": {"0@x ", "1@x", "Re: your mail [1@x] [0@x 1@x]"}, "by itself": {"", "", "A message from your agent [] []"},
 		"in a thread, to nothing": {"0@x s", "", "Re: s [] [0@x]"}, "to a mail without a thread": {"", "1@x", "Re: your mail [1@x] [1@x]"},
 	} {
-		h := c.header("id@x", message.Outgoing{ReplyTo: tt.replyTo, To: message.Address{ChannelID: "ada@x", ThreadID: tt.thread}})
+		h := c.o.header("id@x", message.Outgoing{ReplyTo: tt.replyTo, To: message.Address{ChannelID: "ada@x", ThreadID: tt.thread}})
 		subject, _ := h.Subject()
 		reply, _ := h.MsgIDList("In-Reply-To")
 		refs, _ := h.MsgIDList("References")

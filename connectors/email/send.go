@@ -49,7 +49,7 @@ func (c *Connector) Say(ctx context.Context, to message.Address, replyTo, text s
 // compose makes the mail: plain text and HTML of the same words, and the files.
 func (c *Connector) compose(id string, out message.Outgoing) ([]byte, error) {
 	var b bytes.Buffer
-	w, err := mail.CreateWriter(&b, c.header(id, out))
+	w, err := mail.CreateWriter(&b, c.o.header(id, out))
 	if err != nil {
 		return nil, fmt.Errorf("compose mail: %w", err)
 	}
@@ -91,10 +91,10 @@ func (c *Connector) compose(id string, out message.Outgoing) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func (c *Connector) header(id string, out message.Outgoing) mail.Header {
+func (o Options) header(id string, out message.Outgoing) mail.Header {
 	var h mail.Header
 	h.SetDate(time.Now())
-	h.SetAddressList("From", []*mail.Address{{Name: "daycare", Address: c.o.Address}})
+	h.SetAddressList("From", []*mail.Address{{Name: "daycare", Address: o.Address}})
 	h.SetAddressList("To", []*mail.Address{{Address: out.To.ChannelID}})
 	h.SetMessageID(id)
 	h.Set("Auto-Submitted", "auto-replied") // no program is to answer this

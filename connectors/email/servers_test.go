@@ -37,13 +37,28 @@ type servers struct {
 	last  []byte
 	fault connectortest.Fault
 	calm  chan struct{}
+	// revoked: the password is accepted no more.
+	revoked bool
+	conns   []net.Conn // of all that looked at mailboxes, the watcher first
 
 	waiting connectortest.Keeper
 }
 
 // idling tells a client in IDLE also what happened just before, as servers do. The
 // one in memory tells only what happens from then on, and a mail could stay unheard.
-type idling struct{ imapserver.Session }
+type idling struct {
+	imapserver.Session
+	s *servers
+}
+
+func (s idling) Login(user, password string) error {
+	s.s.mu.Lock()
+	defer s.s.mu.Unlock()
+	if s.s.revoked {
+		return imapserver.ErrAuthFailed
+	}
+	return s.Session.Login(user, password)
+}
 
 func (s idling) Idle(w *imapserver.UpdateWriter, stop <-chan struct{}) error {
 	for {
@@ -71,8 +86,11 @@ func newServers(t *testing.T) *servers {
 	quiet := log.New(io.Discard, "", 0)
 	boxes := imapserver.New(&imapserver.Options{InsecureAuth: true, Logger: quiet,
 		Caps: imap.CapSet{imap.CapIMAP4rev1: {}, imap.CapIdle: {}},
-		NewSession: func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) {
-			return idling{memory.NewSession()}, nil, nil
+		NewSession: func(c *imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.conns = append(s.conns, c.NetConn())
+			return idling{memory.NewSession(), s}, nil, nil
 		}})
 	post := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) { return &session{s: s, conn: c}, nil }))
 	post.AllowInsecureAuth, post.ErrorLog, post.Domain = true, quiet, "localhost"
@@ -106,6 +124,16 @@ func newServers(t *testing.T) *servers {
 	})
 
 	return s
+}
+
+// revoke has the password accepted no more, or again.
+func (s *servers) revoke(revoked bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revoked = revoked
+	for _, c := range s.conns[1:] {
+		c.Close()
+	}
 }
 
 // arrive puts a mail into the mailbox and returns its number.
@@ -184,6 +212,7 @@ type session struct {
 	s    *servers
 	conn *smtp.Conn
 	in   bool
+	own  bool // the mail is to the account itself
 }
 
 func (x *session) AuthMechanisms() []string { return []string{sasl.Plain} }
@@ -204,9 +233,12 @@ func (x *session) Mail(string, *smtp.MailOptions) error {
 	return nil
 }
 
-func (x *session) Rcpt(string, *smtp.RcptOptions) error { return nil }
-func (x *session) Reset()                               {}
-func (x *session) Logout() error                        { return nil }
+func (x *session) Rcpt(to string, _ *smtp.RcptOptions) error {
+	x.own = to == "bot@example.com"
+	return nil
+}
+func (x *session) Reset()        {}
+func (x *session) Logout() error { return nil }
 
 func (x *session) Data(r io.Reader) error {
 	raw, err := io.ReadAll(r)
@@ -227,6 +259,10 @@ func (x *session) Data(r io.Reader) error {
 		return errors.New("stalled")
 	}
 
+	if x.own {
+		x.s.arrive(strings.ReplaceAll(string(raw), "\r\n", "\n"))
+		return nil
+	}
 	got, err := mail.CreateReader(bytes.NewReader(raw))
 	if err != nil {
 		return err

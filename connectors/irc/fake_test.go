@@ -27,6 +27,8 @@ type server struct {
 	all   map[net.Conn]bool
 	sent  []connectortest.Sent
 	fault connectortest.Fault
+	// revoked: the password is accepted no more.
+	revoked bool
 }
 
 func newServer(t *testing.T, password string) *server {
@@ -53,6 +55,20 @@ func (s *server) hangUp() {
 	for c := range s.all {
 		c.Close()
 	}
+}
+
+// revoke has the password accepted no more, or again.
+func (s *server) revoke(revoked bool) {
+	s.mu.Lock()
+	s.revoked = revoked
+	s.mu.Unlock()
+	s.hangUp()
+}
+
+func (s *server) isRevoked() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revoked
 }
 
 func (s *server) accept() {
@@ -98,7 +114,7 @@ func (s *server) serve(conn net.Conn) {
 		case "AUTHENTICATE":
 			if rest == "PLAIN" {
 				fmt.Fprint(conn, "AUTHENTICATE +\r\n")
-			} else if rest == s.password {
+			} else if rest == s.password && !s.isRevoked() {
 				say("903 * :Logged in")
 			} else {
 				say("904 * :No")
@@ -111,6 +127,10 @@ func (s *server) serve(conn net.Conn) {
 			}
 		case "PRIVMSG":
 			target, text, _ := strings.Cut(rest, " ")
+			if strings.EqualFold(target, nick) {
+				fmt.Fprintf(conn, ":%s!us@host PRIVMSG %s %s\r\n", nick, nick, text)
+				continue
+			}
 			if s.take(target, strings.TrimPrefix(text, ":")) {
 				return
 			}

@@ -11,6 +11,7 @@ package irc
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -159,23 +160,52 @@ func (c *Connector) speak(ctx context.Context, target, text string) error {
 	return s.say(ctx, target, lines(text))
 }
 
-// Probe connects under another nick and leaves, for `daycare connectors test`.
-func (c *Connector) Probe(ctx context.Context) (string, error) {
+// beside connects under another nick, without joining channels.
+func (c *Connector) beside(ctx context.Context) (*session, error) {
 	o := c.o
 	o.Channels, o.Nick = nil, o.Nick[:min(len(o.Nick), 8)]+"_"
 	probe, err := New(o, c.password, chat.Host{}, c.log)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
+	return probe.connect(ctx)
+}
 
-	s, err := probe.connect(ctx)
+// Loop says something to itself under another nick, for `daycare connectors test --send`.
+func (c *Connector) Loop(ctx context.Context) (string, error) {
+	s, err := c.beside(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer s.close()
-	verdict := o.Server + " accepts the connection"
-	if o.Account != "" {
-		verdict += " as " + o.Account
+	text := "daycare tests this connector " + rand.Text()
+	if err := s.say(ctx, s.me(), []string{text}); err != nil {
+		return "", err
+	}
+
+	select {
+	case got := <-s.echoes:
+		if got != text {
+			return "", fmt.Errorf("%s changed a message on its way", c.o.Server)
+		}
+		return s.me() + " sent a message to itself and read it", nil
+	case <-s.done:
+		return "", s.err()
+	case <-ctx.Done():
+		return "", fmt.Errorf("%s accepted a message to ourselves and did not deliver it: %w", c.o.Server, ctx.Err())
+	}
+}
+
+// Probe connects under another nick and leaves, for `daycare connectors test`.
+func (c *Connector) Probe(ctx context.Context) (string, error) {
+	s, err := c.beside(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer s.close()
+	verdict := c.o.Server + " accepts the connection"
+	if c.o.Account != "" {
+		verdict += " as " + c.o.Account
 	}
 	if !s.caps["account-tag"] {
 		verdict += "; it does not report accounts, so allow needs masks such as *!ada@203.0.113.7"

@@ -61,7 +61,8 @@ func TestConnector(t *testing.T) {
 			To:        []message.Address{{Connector: "irc", ChannelID: "ada"}, {Connector: "irc", ChannelID: "#room"}},
 			Sent:      s.received,
 			Fault:     s.misbehave,
-			Unable:    []connectortest.Fault{connectortest.Busy},
+			Revoke:    s.revoke,
+			Unable:    []connectortest.Fault{connectortest.Busy, connectortest.Forget},
 			Secrets:   []string{canary},
 		}
 	})

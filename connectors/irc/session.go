@@ -51,6 +51,7 @@ type session struct {
 	writing  sync.Mutex
 	speaking sync.Mutex // one part at a time, so that errors are its own
 	heard    chan ircmsg.Message
+	echoes   chan string // what we said to ourselves
 	ending
 }
 
@@ -80,7 +81,7 @@ func (c *Connector) connect(ctx context.Context) (*session, error) {
 
 	s := &session{c: c, conn: conn, caps: map[string]bool{},
 		limiter: rate.NewLimiter(rate.Every(c.flood.every), c.flood.burst),
-		heard:   make(chan ircmsg.Message, 16), ending: ending{done: make(chan struct{})}}
+		heard:   make(chan ircmsg.Message, 16), echoes: make(chan string, 1), ending: ending{done: make(chan struct{})}}
 	s.nick.Store(c.o.Nick)
 	s.reader.Initialize(conn, 512, maxLength)
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
@@ -165,6 +166,13 @@ func (s *session) read() {
 				s.nick.Store(last(m))
 			}
 		case "PRIVMSG":
+			if strings.EqualFold(m.Nick(), s.me()) {
+				select {
+				case s.echoes <- last(m):
+				default:
+				}
+				continue
+			}
 			if p, ok := s.post(m); ok && !s.c.arrived.Put(s.stopped, p) {
 				return
 			}

@@ -239,3 +239,18 @@ func TestAQuietConnection(t *testing.T) {
 		}
 	})
 }
+
+// It hears what it says to itself, and takes it for nothing else.
+func TestLoop(t *testing.T) {
+	s := newServer(t, "")
+	c := testConnector(t, Options{Server: s.listener.Addr().String(), Channels: []string{"#room"}}, chat.Host{},
+		slog.New(slog.DiscardHandler))
+	if verdict, err := c.Loop(t.Context()); err != nil || verdict != "bot_ sent a message to itself and read it" {
+		t.Errorf("Loop = %q, %v", verdict, err)
+	}
+	s.hangUp()
+	s.listener.Close()
+	if _, err := c.Loop(t.Context()); err == nil {
+		t.Error("Loop without a server is no error")
+	}
+}

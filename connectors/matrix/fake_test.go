@@ -48,11 +48,14 @@ type server struct {
 	members map[string]int
 	ended   bool
 	most    int // events of one room in an answer
+	revoked bool
+	order   []string          // ids of messages of the bot
+	texts   map[string]string // by id, as edits left them
 }
 
 func newServer(t *testing.T, token string) *server {
 	t.Helper()
-	s := &server{token: token, invites: map[string]string{}, members: map[string]int{}, most: 1000}
+	s := &server{token: token, texts: map[string]string{}, invites: map[string]string{}, members: map[string]int{}, most: 1000}
 	s.wake = sync.NewCond(&s.mu)
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(func() {
@@ -73,7 +76,10 @@ func answer(w http.ResponseWriter, status int, v any) {
 }
 
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Authorization") != "Bearer "+s.token {
+	s.mu.Lock()
+	revoked := s.revoked
+	s.mu.Unlock()
+	if revoked || r.Header.Get("Authorization") != "Bearer "+s.token {
 		answer(w, http.StatusUnauthorized, map[string]string{"errcode": "M_UNKNOWN_TOKEN", "error": "Unknown token"})
 		return
 	}
@@ -192,6 +198,12 @@ func (s *server) send(w http.ResponseWriter, r *http.Request, p string) {
 		s.puts = append(s.puts, string(text))
 	}
 	if fault == connectortest.None || fault == connectortest.Drop {
+		if fresh, ok := raw["m.new_content"].(map[string]any); ok {
+			s.texts[raw["m.relates_to"].(map[string]any)["event_id"].(string)], _ = fresh["body"].(string)
+		} else if _, again := s.texts["$"+key]; !again && kind == "m.room.message" {
+			s.order = append(s.order, "$"+key)
+			s.texts["$"+key] = body
+		}
 		if kind == "m.room.message" {
 			s.told = append(s.told, connectortest.Sent{Key: key, Text: body})
 			if !strings.HasPrefix(key, "notice-") {
@@ -209,6 +221,8 @@ func (s *server) send(w http.ResponseWriter, r *http.Request, p string) {
 		answer(w, http.StatusTooManyRequests, map[string]any{"errcode": "M_LIMIT_EXCEEDED", "retry_after_ms": 7000})
 	case connectortest.Gone:
 		answer(w, http.StatusForbidden, map[string]string{"errcode": "M_FORBIDDEN", "error": "not in the room"})
+	case connectortest.Forget:
+		answer(w, 200, map[string]string{})
 	case connectortest.Stall:
 		<-r.Context().Done()
 	case connectortest.Drop:
@@ -218,10 +232,28 @@ func (s *server) send(w http.ResponseWriter, r *http.Request, p string) {
 	}
 }
 
+// revoke has the token accepted no more, or again.
+func (s *server) revoke(revoked bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revoked = revoked
+	s.wake.Broadcast()
+}
+
 func (s *server) misbehave(f connectortest.Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault = f
+}
+
+// visible are the texts that users see.
+func (s *server) visible() (all []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range s.order {
+		all = append(all, s.texts[id])
+	}
+	return all
 }
 
 func (s *server) received() []connectortest.Sent {

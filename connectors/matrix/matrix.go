@@ -191,7 +191,7 @@ func (c pen) Loop(ctx context.Context) (verdict string, err error) {
 			}
 		}
 	}()
-	id, err := c.Post(ctx, message.Address{ChannelID: made.ID}, "", "hello")
+	id, err := c.Post(ctx, message.Address{ChannelID: made.ID}, "", "", "hello")
 	if err != nil {
 		return "", err
 	}

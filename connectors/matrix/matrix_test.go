@@ -56,6 +56,8 @@ func TestConnector(t *testing.T) {
 				{Connector: "matrix", ChannelID: "!bob:test.example", UserID: bob}},
 			Sent:    s.received,
 			Fault:   s.misbehave,
+			Revoke:  s.revoke,
+			Shown:   s.visible,
 			Secrets: []string{canary},
 		}
 	})

@@ -249,7 +249,7 @@ func TestWhoIsInARoom(t *testing.T) {
 
 // A reaction that is there already is one; any other refusal is an error.
 func TestReactions(t *testing.T) {
-	for says, ok := range map[string]bool{"200 {}": true, `400 {"errcode":"M_DUPLICATE_ANNOTATION"}`: true,
+	for says, ok := range map[string]bool{`200 {"event_id":"$r"}`: true, `400 {"errcode":"M_DUPLICATE_ANNOTATION"}`: true,
 		`400 {"errcode":"M_BAD_JSON"}`: false, "502": false} {
 		c, s := scripted(t, map[string]string{sendings: says})
 		err := c.React(t.Context(), message.Address{ChannelID: adaRoom}, "$0", "👍")
@@ -278,7 +278,7 @@ func TestTypingBeforeItBegins(t *testing.T) {
 func TestNoticesAndEdits(t *testing.T) {
 	c, s := scripted(t, map[string]string{sendings: `200 {"event_id":"$1"}`})
 	w, to := pen{Connector: c}, message.Address{ChannelID: adaRoom}
-	if id, err := w.Post(t.Context(), to, "$0", "hi"); err != nil || id != "$1" || !strings.Contains(s.Of(sending)[0],
+	if id, err := w.Post(t.Context(), to, "", "$0", "hi"); err != nil || id != "$1" || !strings.Contains(s.Of(sending)[0],
 		`"m.in_reply_to":{"event_id":"$0"}`) {
 		t.Errorf("%s, %v, %q", id, err, s.Of(sending))
 	}
@@ -286,7 +286,7 @@ func TestNoticesAndEdits(t *testing.T) {
 		!strings.Contains(s.Of(sending)[1], `"body":"* more"`) {
 		t.Errorf("%v, %q", err, s.Of(sending))
 	}
-	if id, err := w.Post(t.Context(), to, "", " "); err != nil || id != "" {
+	if id, err := w.Post(t.Context(), to, "", "", " "); err != nil || id != "" {
 		t.Errorf("%q, %v", id, err)
 	}
 	if err := w.Edit(t.Context(), to, "$1", " "); err != nil || len(s.Of(sending)) != 2 {
@@ -298,7 +298,7 @@ func TestNoticesAndEdits(t *testing.T) {
 	if err := w.Edit(t.Context(), to, "$1", "more"); !errors.As(err, &no) || !no.Final {
 		t.Error(err)
 	}
-	if _, err := w.Post(t.Context(), to, "", "hi"); err == nil {
+	if _, err := w.Post(t.Context(), to, "", "", "hi"); err == nil {
 		t.Error("a notice that is refused is no error")
 	}
 	if err := c.Say(t.Context(), to, "", "hi"); err == nil {
@@ -427,7 +427,7 @@ func TestPagesThatCannotBeFetched(t *testing.T) {
 	}
 }
 
-// ending keeps hints, the first of which ends the work.
+// ending keeps files, the first of which ends the work.
 type ending struct {
 	*connectortest.Keeper
 	end func()
@@ -458,7 +458,7 @@ func TestThePlaceOfASync(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		c.host.Hints, c.place.Since = ending{&connectortest.Keeper{}, cancel}, "old"
+		c.host.Waiting, c.place.Since = ending{&connectortest.Keeper{}, cancel}, "old"
 		err := follower{c}.follow(ctx, func(context.Context, message.Incoming) (message.Receipt, error) {
 			return message.Receipt{Agent: "a"}, nil
 		})

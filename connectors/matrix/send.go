@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"mime"
 	"net/http"
@@ -104,6 +105,10 @@ func (c *Connector) put(ctx context.Context, room, kind, key string, content any
 	}
 	at := path(client+"/rooms", room, "send", kind, key)
 	err = c.api.do(ctx, call{name: "send", method: http.MethodPut, path: at, body: content}, &done)
+	if err == nil && done.ID == "" {
+		err = errors.New("the homeserver accepted a message and did not keep it")
+	}
+
 	return done.ID, err
 }
 
@@ -161,7 +166,7 @@ func (c *Connector) upload(ctx context.Context, f message.File) (said, error) {
 
 // Say sends a notice.
 func (c *Connector) Say(ctx context.Context, to message.Address, _, markdown string) error {
-	_, err := c.Post(ctx, to, "", markdown)
+	_, err := c.Post(ctx, to, "", "", markdown)
 	return err
 }
 
@@ -172,13 +177,16 @@ type pen struct {
 }
 
 // Post says something that can be edited, and reacted to.
-func (c pen) Post(ctx context.Context, to message.Address, replyTo, markdown string) (string, error) {
+func (c pen) Post(ctx context.Context, to message.Address, key, replyTo, markdown string) (string, error) {
 	m, ok := spoken(markdown)
 	if !ok {
 		return "", nil
 	}
 	m.Relates = related(message.Outgoing{To: to, ReplyTo: replyTo})
-	return c.put(ctx, to.ChannelID, "m.room.message", once("notice"), m)
+	if key == "" {
+		return c.put(ctx, to.ChannelID, "m.room.message", once("notice"), m)
+	}
+	return c.post(ctx, to, key, true, m)
 }
 
 // Edit replaces the text of a message of ours.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -80,12 +81,16 @@ func (c follower) follow(ctx context.Context, deliver message.Deliver) error {
 			&b); err != nil {
 			return err
 		}
+		if since == "" { // what is said from here on is for us, so the place must be kept
+			if err := c.reached(b.Next); err != nil {
+				return err
+			}
+		}
 		message.Up(ctx)
 		c.invitations(ctx, b.Rooms.Invite)
 		for _, room := range slices.Sorted(maps.Keys(b.Rooms.Join)) {
 			j := b.Rooms.Join[room]
-			c.counted(room, j)
-			if since == "" {
+			if c.counted(room, j); since == "" {
 				continue // what was said before we came is not for us
 			}
 			if err := c.room(ctx, deliver, room, since, j); err != nil {
@@ -93,7 +98,9 @@ func (c follower) follow(ctx context.Context, deliver message.Deliver) error {
 			}
 		}
 		if ctx.Err() == nil && b.Next != "" {
-			c.reached(b.Next)
+			if err := c.reached(b.Next); err != nil {
+				c.log.Warn("messages will be read again after a restart", "err", err)
+			}
 		}
 	}
 
@@ -217,10 +224,10 @@ func (c follower) group(ctx context.Context, room string) (bool, error) {
 
 // remember reads how far the process before had come.
 func (c follower) remember() {
-	if c.host.Hints == nil || c.place.Since != "" {
+	if c.host.Waiting == nil || c.place.Since != "" {
 		return
 	}
-	data, err := c.host.Hints.Load(c.o.ID, placeFile)
+	data, err := c.host.Waiting.Load(c.o.ID, placeFile)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
@@ -231,16 +238,29 @@ func (c follower) remember() {
 	}
 }
 
-// reached keeps how far we have come.
-func (c follower) reached(next string) {
+// reached keeps how far we have come, durably: without a place a process begins with what is
+// said after its start, and what was said before would be lost.
+func (c follower) reached(next string) error {
 	c.mu.Lock()
+	if next == c.place.Since {
+		c.mu.Unlock()
+		return nil
+	}
+	before := c.place.Since
 	c.place.Since = next
 	data, err := json.MarshalIndent(c.place, "", "  ")
 	c.mu.Unlock()
-	if err == nil && c.host.Hints != nil {
-		err = c.host.Hints.Save(c.o.ID, placeFile, append(data, '\n'))
+	if err == nil && c.host.Waiting != nil {
+		err = c.host.Waiting.Save(c.o.ID, placeFile, append(data, '\n'))
 	}
 	if err != nil {
-		c.log.Warn("cannot save how far messages were read", "err", err)
+		if before == "" { // the next run begins again
+			c.mu.Lock()
+			c.place.Since = ""
+			c.mu.Unlock()
+		}
+		return fmt.Errorf("save how far messages were read: %w", err)
 	}
+
+	return nil
 }

@@ -144,7 +144,7 @@ func TestANightAway(t *testing.T) {
 	s := newServer(t, canary)
 	s.most = 50
 	keeper := &connectortest.Keeper{}
-	host := chat.Host{Hints: keeper, Waiting: &connectortest.Keeper{}}
+	host := chat.Host{Waiting: keeper}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	first := run(t, testConnector(t, s, Options{}, host, slog.New(slog.DiscardHandler)))

@@ -33,7 +33,7 @@ func buttonSecret(token, id string) string {
 }
 
 // Card shows a question with buttons under it.
-func (c *withButtons) Card(ctx context.Context, to message.Address, text string, choices []chat.Choice) (string, error) {
+func (c *withButtons) Card(ctx context.Context, to message.Address, key, text string, choices []chat.Choice) (string, error) {
 	channel, err := c.rooms.channel(ctx, to.ChannelID)
 	if err != nil {
 		return "", err
@@ -45,8 +45,8 @@ func (c *withButtons) Card(ctx context.Context, to message.Address, text string,
 				"choice": k.Data}}})
 	}
 
-	return c.create(ctx, post{Channel: channel, Root: to.ThreadID,
-		Props: map[string]any{"attachments": []map[string]any{{"text": format.Mattermost(text), "actions": actions}}}})
+	return c.once(ctx, key, true, post{Channel: channel, Root: to.ThreadID,
+		Props: map[string]any{"attachments": []map[string]any{{"text": format.Mattermost(text), "actions": actions}}}}, nil)
 }
 
 // Settle replaces a card by a text.

@@ -55,7 +55,7 @@ type server struct {
 	uploads []string
 	handed  int
 	refuse  int // status of all calls
-	forget  bool
+	revoked bool
 }
 
 func newServer(t *testing.T) *server {
@@ -79,6 +79,14 @@ func (s *server) misbehave(f connectortest.Fault) {
 	s.fault = f
 	close(s.calm)
 	s.calm = make(chan struct{})
+}
+
+// revoke has the token accepted no more, or again.
+func (s *server) revoke(revoked bool) {
+	s.mu.Lock()
+	s.revoked = revoked
+	s.mu.Unlock()
+	s.cut()
 }
 
 func (s *server) touch() {
@@ -156,7 +164,7 @@ func (s *server) socket(w http.ResponseWriter, r *http.Request) {
 		}
 		json.Unmarshal(data, &f)
 		s.mu.Lock()
-		good := f.Data.Token == token
+		good := f.Data.Token == token && !s.revoked
 		if good {
 			s.conn = conn
 			s.frame(map[string]any{"status": "OK", "seq_reply": 1})
@@ -186,11 +194,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.mu.Lock()
 	s.calls, s.bodies = append(s.calls, r.Method+" "+path), append(s.bodies, string(body))
-	refuse := s.refuse
+	refuse, revoked := s.refuse, s.revoked
 	s.touch()
 	s.mu.Unlock()
 	switch {
-	case r.Header.Get("Authorization") != "Bearer "+token:
+	case revoked, r.Header.Get("Authorization") != "Bearer "+token:
 		no(w, http.StatusUnauthorized, "api.context.session_expired.app_error", "Invalid or expired session "+token)
 	case refuse != 0:
 		no(w, refuse, "", "refused")
@@ -231,6 +239,17 @@ func (s *server) rest(w http.ResponseWriter, r *http.Request, path string, body 
 				answer(all[i])
 			}
 		}
+	case parts[0] == "posts" && r.Method == http.MethodPut:
+		var edit post
+		json.Unmarshal(body, &edit)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, all := range s.written {
+			if i := slices.IndexFunc(all, func(p post) bool { return p.ID == parts[1] }); i >= 0 {
+				all[i].Text = edit.Text
+			}
+		}
+		answer(map[string]any{})
 	case path == "/files" && r.Method == http.MethodPost:
 		s.mu.Lock()
 		s.uploads = append(s.uploads, string(body))
@@ -295,6 +314,10 @@ func (s *server) posted(w http.ResponseWriter, body []byte) {
 	case connectortest.Gone:
 		no(w, http.StatusForbidden, "api.context.permissions.app_error", "You do not have the appropriate permissions.")
 		return
+	case connectortest.Forget:
+		w.WriteHeader(http.StatusCreated)
+		io.WriteString(w, "{}")
+		return
 	case connectortest.Stall:
 		<-calm
 		return
@@ -314,16 +337,24 @@ func (s *server) posted(w http.ResponseWriter, body []byte) {
 		s.written[p.Channel] = append(s.written[p.Channel], p)
 		s.shown[p.Pending] = made
 	}
-	forget := s.forget
 	s.mu.Unlock()
 	if fault == connectortest.Drop {
 		panic(http.ErrAbortHandler)
 	}
-	if forget {
-		made = ""
-	}
 	w.WriteHeader(http.StatusCreated)
 	json.NewEncoder(w).Encode(post{ID: made})
+}
+
+// visible are the texts of the bot that users see in their private chat with it.
+func (s *server) visible() (all []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.written[private(ada)] {
+		if p.User == me {
+			all = append(all, p.Text)
+		}
+	}
+	return all
 }
 
 func (s *server) sent() (all []connectortest.Sent) {

@@ -67,9 +67,9 @@ func TestConnector(t *testing.T) {
 				{Connector: "mattermost", ChannelID: town, ThreadID: id("root")}},
 			Sent:    s.sent,
 			Fault:   s.misbehave,
+			Revoke:  s.revoke,
+			Shown:   s.visible,
 			Secrets: []string{token},
-			// A post that came is found in its channel, and is not sent again.
-			Unable: []connectortest.Fault{connectortest.Drop},
 		}
 	})
 }
@@ -174,6 +174,8 @@ func TestWhatAnEventBecomes(t *testing.T) {
 		{"post_edited", post{Channel: private(ada), User: stranger, Text: "new", stamps: stamps{Edited: 5}}, ``},
 		{"post_deleted", post{Channel: private(ada), User: ada, Text: "old", stamps: stamps{Deleted: 5}},
 			"\"\" false false false ; amends p; deleted"},
+		{"post_deleted", post{Channel: town, User: ada, Root: "r", Text: "@bot old", stamps: stamps{Deleted: 5}},
+			"\"r\" true true false ; amends p; deleted"},
 		{"post_deleted", post{Channel: private(ada), User: stranger, Text: "old", stamps: stamps{Deleted: 5}}, ``},
 		{"reaction_added", reaction{Channel: private(ada), User: ada, Post: "p", Emoji: "+1"},
 			`"" false false true The person reacted to message p with :+1:`},
@@ -254,11 +256,11 @@ func TestSend(t *testing.T) {
 		t.Errorf("posted %+v", p)
 	}
 
-	s.forget = true
+	s.misbehave(connectortest.Forget)
 	if _, err := c.Send(t.Context(), message.Outgoing{ID: "f", Parts: 1, To: out.To, Text: "x"}); err == nil {
 		t.Error("a post that was not kept counts as sent")
 	}
-	s.forget = false
+	s.misbehave(connectortest.None)
 	to, _ := c.Direct(ada)
 	if err := c.Say(t.Context(), to, "", "hi"); err != nil || s.posts[len(s.posts)-1].Channel != private(ada) {
 		t.Errorf("said %+v, %v", s.posts, err)
@@ -292,9 +294,13 @@ func TestButtons(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	b := &withButtons{c}
-	card, err := b.Card(t.Context(), message.Address{ChannelID: town}, "**ask**", []chat.Choice{{Label: "Once", Data: "once tok"}})
+	card, err := b.Card(t.Context(), message.Address{ChannelID: town}, "k", "**ask**", []chat.Choice{{Label: "Once", Data: "once tok"}})
 	if err != nil || card == "" {
 		t.Fatal(card, err)
+	}
+	again, err := b.Card(t.Context(), message.Address{ChannelID: town}, "k", "**ask**", nil)
+	if err != nil || again != card {
+		t.Errorf("under the same key, the card is %s and then %s, %v", card, again, err)
 	}
 	s.mu.Lock()
 	props, _ := json.Marshal(s.posts[0].Props)

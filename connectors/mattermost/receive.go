@@ -108,7 +108,6 @@ func (r reader) read(ctx context.Context, e event) (p chat.Post, ok bool, err er
 		p.Key, p.Amends = fmt.Sprint(e.post.ID, "/", e.post.Edited), e.post.ID
 	case "post_deleted":
 		p.Key, p.Amended = e.post.ID+"/deleted", chat.Amended{Amends: e.post.ID, Deleted: true}
-		return p, true, nil
 	default:
 		p.Key = e.post.ID
 	}
@@ -119,6 +118,9 @@ func (r reader) read(ctx context.Context, e event) (p chat.Post, ok bool, err er
 	}
 	p.Text, p.Addressed = mentioned(e.post.Text, r.self().Name)
 	p.Addressed = p.Addressed || r.o.Groups == "always"
+	if p.Deleted {
+		p.Text = ""
+	}
 	if p.Amends != "" {
 		return p, true, nil
 	}

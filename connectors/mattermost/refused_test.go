@@ -132,7 +132,7 @@ func TestDirectChannels(t *testing.T) {
 			t.Errorf("%s: opened %q", name, opened)
 		}
 		to := message.Address{ChannelID: userPrefix + ada}
-		_, perr := pen{Connector: c}.Post(t.Context(), to, "", "hi")
+		_, perr := pen{Connector: c}.Post(t.Context(), to, "", "", "hi")
 		for what, err := range map[string]error{"Say": c.Say(t.Context(), to, "", "hi"), "Typing": c.Typing(t.Context(), to),
 			"Post": perr} {
 			if tt.want == "" && err == nil {

@@ -68,8 +68,11 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 	return remoteID, nil
 }
 
-// once posts under a key, unless it was posted before.
+// once posts under a key, unless it was posted before; "": each time.
 func (c *Connector) once(ctx context.Context, key string, retry bool, p post, files []message.File) (string, error) {
+	if key == "" {
+		return c.create(ctx, p)
+	}
 	sum := sha256.Sum256([]byte(key))
 	mark := hex.EncodeToString(sum[:16])
 	if retry {
@@ -90,7 +93,10 @@ func (c *Connector) once(ctx context.Context, key string, retry bool, p post, fi
 		}
 		p.FileIDs = append(p.FileIDs, id)
 	}
-	p.Pending, p.Props = mark, map[string]any{keyProp: mark}
+	if p.Props == nil {
+		p.Props = map[string]any{}
+	}
+	p.Pending, p.Props[keyProp] = mark, mark
 
 	return c.create(ctx, p)
 }
@@ -173,12 +179,12 @@ type pen struct {
 }
 
 // Post says something that can be edited, and reacted to.
-func (c pen) Post(ctx context.Context, to message.Address, _, text string) (string, error) {
+func (c pen) Post(ctx context.Context, to message.Address, key, _, text string) (string, error) {
 	channel, err := c.rooms.channel(ctx, to.ChannelID)
 	if err != nil {
 		return "", err
 	}
-	return c.create(ctx, post{Channel: channel, Root: to.ThreadID, Text: format.Mattermost(text)})
+	return c.once(ctx, key, true, post{Channel: channel, Root: to.ThreadID, Text: format.Mattermost(text)}, nil)
 }
 
 // Edit replaces the text of a message of ours.

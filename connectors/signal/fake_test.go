@@ -179,6 +179,9 @@ func (d *daemon) rpc(w http.ResponseWriter, r *http.Request) {
 	case connectortest.Gone:
 		no(-1, "Unregistered user", map[string]any{"type": "UNREGISTERED_FAILURE"})
 		return
+	case connectortest.Forget:
+		answer("result", map[string]any{})
+		return
 	case connectortest.Stall:
 		<-calm
 		return

@@ -52,7 +52,7 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 
 // Say sends a notice.
 func (c *Connector) Say(ctx context.Context, to message.Address, _, text string) error {
-	_, err := c.Post(ctx, to, "", text)
+	_, err := c.Post(ctx, to, "", "", text)
 	return err
 }
 
@@ -62,8 +62,8 @@ type pen struct {
 	chat.Attaching
 }
 
-// Post says something that can be reacted to.
-func (c pen) Post(ctx context.Context, to message.Address, _, text string) (string, error) {
+// Post says something that can be reacted to. Signal knows no keys.
+func (c pen) Post(ctx context.Context, to message.Address, _, _, text string) (string, error) {
 	return c.say(ctx, to, text, map[string]any{})
 }
 
@@ -88,6 +88,9 @@ func (c *Connector) say(ctx context.Context, to message.Address, text string, pa
 	}
 	if err := done.classify(nil); err != nil {
 		return "", err
+	}
+	if done.Timestamp == 0 && len(done.Results) == 0 {
+		return "", errors.New("signal-cli accepted a message and did not send it")
 	}
 
 	return strconv.FormatInt(done.Timestamp, 10), nil

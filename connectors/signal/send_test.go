@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"daycare/connectors/chat"
+	"daycare/connectors/connectortest"
 	"daycare/engine/message"
 )
 
@@ -131,5 +132,20 @@ func TestReact(t *testing.T) {
 	if err := c.React(t.Context(), message.Address{ChannelID: ada}, "99", "👍"); err == nil ||
 		!strings.Contains(err.Error(), "not a Signal message id") {
 		t.Errorf("a number alone: %v", err)
+	}
+}
+
+// A note to itself is all that an account can send itself.
+func TestLoop(t *testing.T) {
+	d := newDaemon(t)
+	c := testConnector(t, d, chat.Host{}, slog.New(slog.DiscardHandler))
+	verdict, err := c.Loop(t.Context())
+	last, n := d.called("send")
+	if err != nil || !strings.Contains(verdict, account) || n != 1 || last.Params["noteToSelf"] != true {
+		t.Errorf("Loop = %q, %v, with %+v", verdict, err, last)
+	}
+	d.misbehave(connectortest.Broken)
+	if _, err := c.Loop(t.Context()); err == nil {
+		t.Error("Loop over a daemon that fails is no error")
 	}
 }

@@ -120,6 +120,16 @@ func (c *Connector) await(ctx context.Context) {
 	}
 }
 
+// Loop sends a note to the account itself, for `daycare connectors test --send`. Signal shows it on
+// the other devices of the account, so daycare cannot read it.
+func (c pen) Loop(ctx context.Context) (string, error) {
+	id, err := c.say(ctx, message.Address{ChannelID: c.o.Account}, "daycare tests this connector", map[string]any{"noteToSelf": true})
+	if err != nil {
+		return "", err
+	}
+	return "sent " + c.o.Account + " a note to itself (" + id + "): look for it in Note to Self on your phone", nil
+}
+
 // Probe asks the daemon whether it serves our account, for `daycare connectors
 // test`.
 func (c *Connector) Probe(ctx context.Context) (string, error) {

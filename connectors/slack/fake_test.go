@@ -43,10 +43,14 @@ type workspace struct {
 	reactions []string // channel/message/name
 	n         int
 	waiting   connectortest.Keeper
+	revoked   bool
+	order     []string          // time stamps of messages
+	texts     map[string]string // by time stamp, as edits left them
 }
 
 func newWorkspace(t *testing.T) *workspace {
-	s := &workspace{acked: map[string]bool{}, change: make(chan struct{}), calls: map[string]int{}, calm: make(chan struct{})}
+	s := &workspace{acked: map[string]bool{}, texts: map[string]string{},
+		change: make(chan struct{}), calls: map[string]int{}, calm: make(chan struct{})}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(func() {
 		s.misbehave(connectortest.None)
@@ -75,6 +79,16 @@ func (s *workspace) misbehave(f connectortest.Fault) {
 	s.calm = make(chan struct{})
 }
 
+// revoke has the tokens accepted no more, or again.
+func (s *workspace) revoke(revoked bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revoked = revoked
+	if s.conn != nil {
+		s.conn.CloseNow()
+	}
+}
+
 func (s *workspace) sent() (all []connectortest.Sent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,6 +98,16 @@ func (s *workspace) sent() (all []connectortest.Sent) {
 		}
 	}
 
+	return all
+}
+
+// visible are the texts that users see.
+func (s *workspace) visible() (all []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ts := range s.order {
+		all = append(all, s.texts[ts])
+	}
 	return all
 }
 
@@ -108,10 +132,12 @@ func (s *workspace) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	s.mu.Lock()
 	s.calls[method]++
-	fault, calm := s.fault, s.calm
+	fault, calm, revoked := s.fault, s.calm, s.revoked
 	s.mu.Unlock()
 
 	switch {
+	case revoked:
+		no("token_revoked")
 	case method == "files/a.txt" && token == canaries.Bot:
 		io.WriteString(w, "content")
 	case method == "upload":
@@ -166,6 +192,9 @@ func (s *workspace) chat(w http.ResponseWriter, r *http.Request, fault connector
 	case connectortest.Gone:
 		no("channel_not_found")
 		return
+	case connectortest.Forget:
+		answer(map[string]any{})
+		return
 	case connectortest.Stall:
 		<-calm
 		return
@@ -179,7 +208,12 @@ func (s *workspace) chat(w http.ResponseWriter, r *http.Request, fault connector
 	s.mu.Lock()
 	s.posts = append(s.posts, p)
 	s.n++
-	ts := fmt.Sprintf("1700000000.%06d", s.n)
+	ts := p.TS
+	if ts == "" {
+		ts = fmt.Sprintf("1700000000.%06d", s.n)
+		s.order = append(s.order, ts)
+	}
+	s.texts[ts] = p.Text
 	s.touch()
 	s.mu.Unlock()
 	if fault == connectortest.Drop {

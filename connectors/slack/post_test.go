@@ -46,6 +46,13 @@ func TestWhatAnEventBecomes(t *testing.T) {
 		{`{"type":"message","subtype":"message_changed","channel":"D1","event_ts":"9","message":{"user":"U1","bot_id":"B","ts":"7",` +
 			`"text":"new"}}`, ``},
 		{`{"type":"message","subtype":"message_changed","channel":"D1","event_ts":"9"}`, ``},
+		{`{"type":"message","subtype":"message_changed","channel":"D1","event_ts":"9","message":{"user":"U1","ts":"7",` +
+			`"text":"https://x"},` +
+			`"previous_message":{"user":"U1","ts":"7","text":"https://x"}}`, ``},
+		{`{"type":"message","subtype":"message_changed","channel":"C1","event_ts":"9","message":{"user":"U1","ts":"7","thread_ts":"2",` +
+			`"text":"<@` + me + `> new"}}`, `true true false "2" new`},
+		{`{"type":"message","subtype":"message_deleted","channel":"C1","event_ts":"9","previous_message":{"user":"U1","ts":"7",` +
+			`"text":"<@` + me + `> old"}}`, `true true false "7" `},
 	} {
 		var e event
 		if err := json.Unmarshal([]byte(tt.event), &e); err != nil {

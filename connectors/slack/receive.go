@@ -97,15 +97,13 @@ func (c *Connector) event(e event) (chat.Post, bool) {
 			Amended: chat.Amended{Reaction: chat.Reaction{To: e.Item.TS, Emoji: ":" + e.Reaction + ":"}},
 			Text:    fmt.Sprintf("The person reacted to message %s with :%s:", e.Item.TS, e.Reaction)}, true
 	case e.Subtype == "message_changed" && e.Message != nil && e.Message.User != me && e.Message.Bot == "":
-		m := e.Message
-		return chat.Post{Key: e.Channel + "/" + m.TS + "/" + e.EventTS, Sender: m.User, MessageID: m.TS,
-			Group: !direct(e.Channel), From: message.Address{ChannelID: e.Channel, UserID: m.User},
-			Amended: chat.Amended{Amends: m.TS}, Text: unmentioned(m.Text, me)}, true
+		p := e.amends(e.Message, me)
+		p.Text = unmentioned(e.Message.Text, me)
+		return p, e.Previous == nil || e.Previous.Text != e.Message.Text // else Slack added a preview
 	case e.Subtype == "message_deleted" && e.Previous != nil && e.Previous.User != "" && e.Previous.User != me && e.Previous.Bot == "":
-		m := e.Previous
-		return chat.Post{Key: e.Channel + "/" + m.TS + "/" + e.EventTS, Sender: m.User, MessageID: m.TS,
-			Group: !direct(e.Channel), From: message.Address{ChannelID: e.Channel, UserID: m.User},
-			Amended: chat.Amended{Amends: m.TS, Deleted: true}}, true
+		p := e.amends(e.Previous, me)
+		p.Deleted = true
+		return p, true
 	case e.Type != "message" && e.Type != "app_mention", e.User == "" || e.User == me || e.Bot != "":
 		return chat.Post{}, false
 	}
@@ -132,6 +130,18 @@ func (c *Connector) event(e event) (chat.Post, bool) {
 	}
 
 	return p, true
+}
+
+// amends makes a post of what somebody did to a message of theirs, in the thread of that message.
+func (e event) amends(m *event, me string) chat.Post {
+	p := chat.Post{Key: e.Channel + "/" + m.TS + "/" + e.EventTS, Sender: m.User, MessageID: m.TS, Group: !direct(e.Channel),
+		Addressed: strings.Contains(m.Text, "<@"+me+">"), Amended: chat.Amended{Amends: m.TS},
+		From: message.Address{ChannelID: e.Channel, UserID: m.User, ThreadID: m.ThreadTS}}
+	if p.Group && p.From.ThreadID == "" {
+		p.From.ThreadID = m.TS
+	}
+
+	return p
 }
 
 // direct reports whether a channel is a conversation with one user.

@@ -44,7 +44,7 @@ func scripted(t *testing.T, o Options, says map[string]string) (*Connector, *scr
 		s.mu.Unlock()
 		answer, ok := says[method]
 		if !ok {
-			answer = `{"ok":true}`
+			answer = `{"ok":true,"ts":"1.1"}`
 		}
 		if status, err := strconv.Atoi(answer); err == nil {
 			w.WriteHeader(status)
@@ -250,7 +250,7 @@ func TestWhatIsShown(t *testing.T) {
 	}
 
 	c, _ = scripted(t, Options{}, map[string]string{"chat.postMessage": "500", "chat.update": "500"})
-	_, card := c.Card(t.Context(), message.Address{}, "ask", nil)
+	_, card := c.Card(t.Context(), message.Address{}, "", "ask", nil)
 	for what, err := range map[string]error{"a notice": c.Say(t.Context(), message.Address{}, "", "hi"), "a card": card,
 		"a settled card": c.Settle(t.Context(), message.Address{}, "1", "done")} {
 		if err == nil {

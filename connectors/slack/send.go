@@ -79,6 +79,9 @@ func (c *Connector) say(ctx context.Context, to message.Address, markdown string
 		TS string `json:"ts"`
 	}
 	err = c.api.call(ctx, "chat.postMessage", posting{Channel: to.ChannelID, Thread: to.ThreadID, Text: shown}, &done)
+	if err == nil && done.TS == "" {
+		err = errors.New("slack accepted a message and did not keep it")
+	}
 
 	return done.TS, err
 }
@@ -151,8 +154,8 @@ type pen struct {
 	chat.Attaching
 }
 
-// Post says something that can be edited.
-func (c pen) Post(ctx context.Context, to message.Address, _, markdown string) (string, error) {
+// Post says something that can be edited. Slack knows no keys.
+func (c pen) Post(ctx context.Context, to message.Address, _, _, markdown string) (string, error) {
 	return c.say(ctx, to, markdown)
 }
 
@@ -174,7 +177,7 @@ func section(markdown string) block {
 }
 
 // Card shows a question with buttons under it.
-func (c *Connector) Card(ctx context.Context, to message.Address, markdown string, choices []chat.Choice) (string, error) {
+func (c *Connector) Card(ctx context.Context, to message.Address, _, markdown string, choices []chat.Choice) (string, error) {
 	var row []element
 	for i, k := range choices {
 		row = append(row, element{Type: "button", Text: text{"plain_text", k.Label}, Value: k.Data, ID: "choice" + strconv.Itoa(i)})

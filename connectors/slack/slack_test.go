@@ -48,7 +48,7 @@ func TestSocketMode(t *testing.T) {
 		h.Forge = func(ctx context.Context, m connectortest.Message) {
 			s.envelope(ctx, "events_api", said(m.Key, "U0STRANGER", m.Text))
 		}
-		h.Strangers.Write = h.Forge
+		h.Strangers.Write, h.Revoke = h.Forge, s.revoke
 
 		return h
 	})
@@ -92,6 +92,7 @@ func harness(s *workspace, listen string) connectortest.Harness {
 		Strangers: &connectortest.Strangers{Host: &host, Told: s.sent},
 		To:        []message.Address{{Connector: "slack", ChannelID: "D1"}, {Connector: "slack", ChannelID: "C1", ThreadID: "1.1"}},
 		Sent:      s.sent,
+		Shown:     s.visible,
 		Fault:     s.misbehave,
 		Secrets:   []string{canaries.Bot, canaries.App, canaries.Signing, "canary-ticket"},
 	}
@@ -184,7 +185,7 @@ func TestSend(t *testing.T) {
 		t.Errorf("sent %+v with %q", p, s.upload)
 	}
 
-	id, err := c.Card(t.Context(), out.To, "**ask**", []chat.Choice{{Label: "Once", Data: "once tok"}})
+	id, err := c.Card(t.Context(), out.To, "", "**ask**", []chat.Choice{{Label: "Once", Data: "once tok"}})
 	if p := s.last(); err != nil || id == "" || len(p.Blocks) != 2 || p.Blocks[1].Elements[0].Value != "once tok" {
 		t.Errorf("card %+v, %q, %v", p, id, err)
 	}

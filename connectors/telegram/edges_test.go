@@ -103,7 +103,7 @@ func TestFilesThatCannotBeFetched(t *testing.T) {
 func TestChatsThatAreNone(t *testing.T) {
 	c := canned(t, nil)
 	none := message.Address{ChannelID: "@name"}
-	_, card := c.Card(t.Context(), none, "x", nil)
+	_, card := c.Card(t.Context(), none, "", "x", nil)
 	_, sent := c.Send(t.Context(), message.Outgoing{ID: "o", To: none, Text: "x"})
 	for what, err := range map[string]error{"say": c.Say(t.Context(), none, "", "x"), "react": c.React(t.Context(), none, "1", "👍"),
 		"typing": c.Typing(t.Context(), none), "card": card, "send": sent, "settle": c.Settle(t.Context(), none, "1", "x")} {
@@ -113,7 +113,7 @@ func TestChatsThatAreNone(t *testing.T) {
 	}
 
 	here := message.Address{ChannelID: "5550001"}
-	_, card = c.Card(t.Context(), here, "x", nil)
+	_, card = c.Card(t.Context(), here, "", "x", nil)
 	for what, err := range map[string]error{"say": c.Say(t.Context(), here, "", "x"), "react": c.React(t.Context(), here, "1", "👍"),
 		"typing": c.Typing(t.Context(), here), "card": card, "settle": c.Settle(t.Context(), here, "1", "x")} {
 		if err == nil || strings.Contains(err.Error(), token) {

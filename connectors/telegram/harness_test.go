@@ -51,6 +51,8 @@ type bot struct {
 	mu    sync.Mutex
 	keys  map[string]int64 // the suite's key -> update
 	fault connectortest.Fault
+	// revoked: the token is accepted no more.
+	revoked bool
 }
 
 func harness(t *testing.T, hook bool) connectortest.Harness {
@@ -69,9 +71,14 @@ func harness(t *testing.T, hook bool) connectortest.Harness {
 		id := b.Push(telegramtest.Text(666, m.Text))
 		b.Wait(ctx, func() bool { return b.Confirmed(id) })
 	}
+	revoke := b.revoke
+	if hook {
+		revoke = nil // who is not posted to is not told
+	}
 	return connectortest.Harness{
-		New:   func(t *testing.T, log *slog.Logger) engine.Connector { return connector(t, o, host, log) },
-		Offer: b.offer,
+		Revoke: revoke,
+		New:    func(t *testing.T, log *slog.Logger) engine.Connector { return connector(t, o, host, log) },
+		Offer:  b.offer,
 		Other: func(ctx context.Context, m connectortest.Message) {
 			id := b.Push(telegramtest.Text(bob, m.Text))
 			b.Wait(ctx, func() bool { return b.Confirmed(id) })
@@ -85,6 +92,7 @@ func harness(t *testing.T, hook bool) connectortest.Harness {
 		}},
 		To:      []message.Address{{Connector: "telegram", ChannelID: "5550001"}, {Connector: "telegram", ChannelID: "-100200"}},
 		Sent:    b.answers,
+		Shown:   b.visible,
 		Fault:   b.misbehave,
 		Secrets: []string{token, strings.TrimPrefix(token, "777:")},
 	}
@@ -135,6 +143,25 @@ func (b *bot) answers() []connectortest.Sent {
 	return all
 }
 
+// visible are the texts that users see.
+func (b *bot) visible() []string {
+	var ids, all []string
+	texts := map[string]string{}
+	for _, m := range b.Server.Sent() {
+		id := decimal(m.ID)
+		if m.Edits != "" {
+			id = m.Edits
+		} else {
+			ids = append(ids, id)
+		}
+		texts[id] = m.Text
+	}
+	for _, id := range ids {
+		all = append(all, texts[id])
+	}
+	return all
+}
+
 func (b *bot) misbehave(f connectortest.Fault) {
 	b.mu.Lock()
 	b.fault = f
@@ -144,14 +171,28 @@ func (b *bot) misbehave(f connectortest.Fault) {
 	}
 }
 
+// revoke has the token accepted no more, or again. Who is asking for updates is answered first.
+func (b *bot) revoke(revoked bool) {
+	b.mu.Lock()
+	b.revoked = revoked
+	b.mu.Unlock()
+	if revoked {
+		b.Push(map[string]any{})
+	}
+}
+
 func (b *bot) of(method string) telegramtest.Fault {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.revoked {
+		return telegramtest.Revoked
+	}
 	if method != "sendMessage" {
 		return telegramtest.OK
 	}
 	return map[connectortest.Fault]telegramtest.Fault{
 		connectortest.Broken: telegramtest.Broken, connectortest.Busy: telegramtest.Busy, connectortest.Gone: telegramtest.Gone,
 		connectortest.Stall: telegramtest.Stall, connectortest.Drop: telegramtest.Drop,
+		connectortest.Forget: telegramtest.Forget,
 	}[b.fault]
 }

@@ -103,6 +103,9 @@ func (s sender) text(ctx context.Context, o outgoing, text string) (int64, error
 		}
 		err = s.adapt(&o, func() error { return s.api.call(ctx, "sendMessage", o, &m) })
 	}
+	if err == nil && m.ID == 0 {
+		err = errors.New("telegram accepted a message and did not keep it")
+	}
 
 	return m.ID, err
 }
@@ -198,8 +201,8 @@ type pen struct {
 	chat.Attaching
 }
 
-// Post says something that can be edited.
-func (c pen) Post(ctx context.Context, to message.Address, reply, text string) (string, error) {
+// Post says something that can be edited. Telegram knows no keys.
+func (c pen) Post(ctx context.Context, to message.Address, _, reply, text string) (string, error) {
 	o, err := outgoingTo(to)
 	if err != nil {
 		return "", err
@@ -253,7 +256,7 @@ func (c *Connector) Typing(ctx context.Context, to message.Address) error {
 }
 
 // Card shows a question with buttons under it.
-func (c *Connector) Card(ctx context.Context, to message.Address, text string, choices []chat.Choice) (string, error) {
+func (c *Connector) Card(ctx context.Context, to message.Address, _, text string, choices []chat.Choice) (string, error) {
 	o, err := outgoingTo(to)
 	if err != nil {
 		return "", err

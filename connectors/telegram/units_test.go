@@ -235,7 +235,7 @@ func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
 func TestCards(t *testing.T) {
 	s := newStage(t, Options{}, chat.Host{})
 	to := message.Address{ChannelID: "5550001", ThreadID: "3"}
-	id, err := s.c.Card(t.Context(), to, "May **I**?", []chat.Choice{{Label: "Yes", Data: "y"}, {Label: "No", Data: "n"}})
+	id, err := s.c.Card(t.Context(), to, "", "May **I**?", []chat.Choice{{Label: "Yes", Data: "y"}, {Label: "No", Data: "n"}})
 	if err != nil || id == "0" {
 		t.Fatalf("%q, %v", id, err)
 	}
@@ -251,7 +251,7 @@ func TestCards(t *testing.T) {
 	}
 
 	nowhere := message.Address{ChannelID: "nobody"}
-	_, card := s.c.Card(t.Context(), nowhere, "x", nil)
+	_, card := s.c.Card(t.Context(), nowhere, "", "x", nil)
 	for what, err := range map[string]error{"card": card, "settle": s.c.Settle(t.Context(), nowhere, id, "x"),
 		"typing": s.c.Typing(t.Context(), nowhere),
 		"say":    s.c.Say(t.Context(), nowhere, "", "x"), "react": s.c.React(t.Context(), nowhere, "1", "x"),

@@ -60,6 +60,7 @@ func TestConnector(t *testing.T) {
 			To:      []message.Address{{Connector: "hooks", ChannelID: "a"}, {Connector: "hooks", ChannelID: "b"}},
 			Sent:    s.received,
 			Fault:   s.misbehave,
+			Unable:  []connectortest.Fault{connectortest.Forget}, // that it answers is all that it says
 			Secrets: []string{canary, tokenCanary},
 		}
 	})

@@ -63,6 +63,15 @@ func (g *graph) misbehave(f connectortest.Fault) {
 	g.calm = make(chan struct{})
 }
 
+// revoke has the token accepted no more, or again.
+func (g *graph) revoke(revoked bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.refuse = ""; revoked {
+		g.refuse = "190"
+	}
+}
+
 func no(w http.ResponseWriter, status, code int, text string) {
 	w.WriteHeader(status)
 	json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": text, "type": "OAuthException", "code": code}})
@@ -121,6 +130,9 @@ func (g *graph) message(w http.ResponseWriter, m map[string]any, fault connector
 		return
 	case connectortest.Gone:
 		no(w, http.StatusBadRequest, undeliverable, "Message undeliverable")
+		return
+	case connectortest.Forget:
+		io.WriteString(w, `{"messages":[]}`)
 		return
 	case connectortest.Stall:
 		<-calm

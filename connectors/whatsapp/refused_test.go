@@ -170,7 +170,7 @@ func TestTemplates(t *testing.T) {
 		if sent := s.Of(messages); len(sent) != tt.tries || tt.tries > 0 && !strings.Contains(sent[0], tt.asked) {
 			t.Errorf("%s: sent %q", name, sent)
 		}
-		if _, err := c.Card(t.Context(), message.Address{ChannelID: ada}, "?", nil); err == nil {
+		if _, err := c.Card(t.Context(), message.Address{ChannelID: ada}, "", "?", nil); err == nil {
 			t.Errorf("%s: a card was sent", name)
 		}
 	}
@@ -216,11 +216,11 @@ func TestRefusals(t *testing.T) {
 			return c.Typing(context.Background(), where)
 		},
 		"Card": func(c *Connector) error {
-			_, err := c.Card(context.Background(), where, "?", []chat.Choice{{Label: "yes", Data: "y"}})
+			_, err := c.Card(context.Background(), where, "", "?", []chat.Choice{{Label: "yes", Data: "y"}})
 			return err
 		},
 		"a long Card": func(c *Connector) error {
-			_, err := c.Card(context.Background(), where, strings.Repeat("x", maxBodyText+1), []chat.Choice{{Label: "yes", Data: "y"}})
+			_, err := c.Card(context.Background(), where, "", strings.Repeat("x", maxBodyText+1), []chat.Choice{{Label: "yes", Data: "y"}})
 			return err
 		},
 		"Settle": func(c *Connector) error { return c.Settle(context.Background(), where, "wamid.1", "?\ndone") },

@@ -246,7 +246,7 @@ func (c *Connector) Typing(ctx context.Context, where message.Address) error {
 }
 
 // Card shows a question with buttons under it, after its text where that is long.
-func (c *Connector) Card(ctx context.Context, where message.Address, text string, choices []chat.Choice) (string, error) {
+func (c *Connector) Card(ctx context.Context, where message.Address, key, text string, choices []chat.Choice) (string, error) {
 	if err := c.out.permitted(ctx, where.ChannelID); err != nil {
 		return "", err
 	}
@@ -258,7 +258,12 @@ func (c *Connector) Card(ctx context.Context, where message.Address, text string
 		shown = "Your answer to the request above:"
 	}
 
-	return c.out.post(ctx, to(where.ChannelID, "interactive", interactive(shown, choices)))
+	b := to(where.ChannelID, "interactive", interactive(shown, choices))
+	if key == "" {
+		return c.out.post(ctx, b)
+	}
+
+	return c.out.once(ctx, key, true, b)
 }
 
 // interactive is a text with buttons, or with a list where there are too many.

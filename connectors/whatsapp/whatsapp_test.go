@@ -56,6 +56,7 @@ func TestConnector(t *testing.T) {
 			To:      []message.Address{{Connector: "whatsapp", ChannelID: ada}, {Connector: "whatsapp", ChannelID: bob}},
 			Sent:    g.answers,
 			Fault:   g.misbehave,
+			Revoke:  g.revoke,
 			Secrets: []string{token, secret},
 		}
 	})
@@ -359,12 +360,12 @@ func TestButtons(t *testing.T) {
 	c := g.connector(t, Options{}, chat.Host{Waiting: &g.waiting, Asks: a}, quiet())
 	connectortest.Serve(t, c, e.Deliver)
 	at := message.Address{ChannelID: ada}
-	if id, err := c.Card(t.Context(), at, "**ask**", []chat.Choice{{Label: "Once", Data: "once x"}, {Label: "Deny",
+	if id, err := c.Card(t.Context(), at, "", "**ask**", []chat.Choice{{Label: "Once", Data: "once x"}, {Label: "Deny",
 		Data: "deny x"}}); err != nil || id == "" {
 		t.Fatal(id, err)
 	}
 	long := strings.Repeat("é", maxBodyText+1)
-	if _, err := c.Card(t.Context(), at, long, []chat.Choice{{Label: strings.Repeat("wide", 10), Data: "once x"}}); err != nil {
+	if _, err := c.Card(t.Context(), at, "", long, []chat.Choice{{Label: strings.Repeat("wide", 10), Data: "once x"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Settle(t.Context(), at, "wamid.out1", "ask\n\n**Denied.**"); err != nil {

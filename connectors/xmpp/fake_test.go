@@ -40,6 +40,9 @@ type server struct {
 	fault   connectortest.Fault
 	answer  func(p *peer, e element) bool // asked first; true: dealt with
 	kept    map[string]*peer              // that can be resumed, by id
+	revoked bool
+	order   []string          // ids of messages of the bot
+	texts   map[string]string // by id, as corrections left them
 }
 
 // peer is one session.
@@ -61,7 +64,7 @@ func newServer(t *testing.T, password string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{t: t, listener: l, password: password, all: map[net.Conn]bool{}, kept: map[string]*peer{},
+	s := &server{t: t, listener: l, password: password, texts: map[string]string{}, all: map[net.Conn]bool{}, kept: map[string]*peer{},
 		features: "<sm xmlns='" + nsSM + "'/>"}
 	s.wg.Go(s.accept)
 	t.Cleanup(func() {
@@ -80,6 +83,14 @@ func (s *server) hangUp() {
 	for c := range s.all {
 		c.Close()
 	}
+}
+
+// revoke has the password accepted no more, or again.
+func (s *server) revoke(revoked bool) {
+	s.mu.Lock()
+	s.revoked = revoked
+	s.mu.Unlock()
+	s.hangUp()
 }
 
 func (s *server) accept() {
@@ -123,7 +134,10 @@ func (s *server) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		if text, _ := base64.StdEncoding.DecodeString(e.Text); string(text) != "\x00bot\x00"+s.password {
+		s.mu.Lock()
+		revoked := s.revoked
+		s.mu.Unlock()
+		if text, _ := base64.StdEncoding.DecodeString(e.Text); revoked || string(text) != "\x00bot\x00"+s.password {
 			fmt.Fprintf(conn, "<failure xmlns='%s'><not-authorized/></failure></stream:stream>", nsSASL)
 			return
 		}
@@ -242,6 +256,11 @@ func (s *server) message(p *peer, e element) bool {
 	if !ok {
 		return true
 	}
+	if to, _, ok := strings.Cut(e.attr("to"), "/"); ok && to == botJID {
+		p.put(string(node(nsClient, "message", "from", e.attr("to"), "to", e.attr("to"), "type", "chat", "id", e.attr("id")).with(
+			node(nsClient, "body").saying(body.Text)).bytes()))
+		return true
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sent := connectortest.Sent{Key: e.attr("id"), Text: body.Text}
@@ -256,6 +275,11 @@ func (s *server) message(p *peer, e element) bool {
 		return true
 	}
 	s.told = append(s.told, sent)
+	if r, ok := e.kid(nsCorrect, "replace"); ok {
+		s.texts[r.attr("id")] = body.Text
+	} else {
+		s.order, s.texts[sent.Key] = append(s.order, sent.Key), body.Text
+	}
 	if e.attr("to") != eveJID && !strings.Contains(body.Text, "requests access") && !strings.Contains(body.Text, "is not in") {
 		s.sent = append(s.sent, sent)
 	}
@@ -295,6 +319,16 @@ func (s *server) misbehave(f connectortest.Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault = f
+}
+
+// visible are the texts that users see.
+func (s *server) visible() (all []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range s.order {
+		all = append(all, s.texts[id])
+	}
+	return all
 }
 
 func (s *server) received() []connectortest.Sent {

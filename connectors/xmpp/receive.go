@@ -43,6 +43,7 @@ func (s intake) message(n uint32, e element) bool {
 			return s.take(n, m, arrival{})
 		}
 	case e.has(nsCarbons, "sent"): // of another client of our account
+	case bareOf(e.attr("from")) == s.flow.me.bare() && s.echoed(e):
 	default:
 		return s.take(n, e, arrival{})
 	}
@@ -270,16 +271,16 @@ func (s intake) cannotRead(p chat.Post) {
 		"I cannot read encrypted messages. Switch off encryption (OMEMO) for this chat and send it again.")))
 }
 
-// save keeps how far archives were read, at most once a second: what is read twice is
-// dropped by its key.
+// save keeps how far archives were read, durably, at most once a second: what is read twice
+// is dropped by its key, and without a place reading begins with what is said next.
 func (c *Connector) save(now bool) {
-	if c.host.Hints == nil || !now && time.Since(c.saved) < time.Second {
+	if c.host.Waiting == nil || !now && time.Since(c.saved) < time.Second {
 		return
 	}
 	c.saved = time.Now()
 	data, err := c.marks.unsaved()
 	if err == nil && len(data) > 0 {
-		err = c.host.Hints.Save(c.o.ID, archivesFile, data)
+		err = c.host.Waiting.Save(c.o.ID, archivesFile, data)
 	}
 	if err != nil {
 		c.log.Warn("cannot save how far archives were read", "err", err)

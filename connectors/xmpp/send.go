@@ -158,7 +158,7 @@ func (s outbox) arrived(ctx context.Context, to target, key string) bool {
 
 // Say sends a notice.
 func (c *Connector) Say(ctx context.Context, to message.Address, _, text string) error {
-	_, err := c.Post(ctx, to, "", text)
+	_, err := c.Post(ctx, to, "", "", text)
 	return err
 }
 
@@ -166,19 +166,22 @@ func (c *Connector) Say(ctx context.Context, to message.Address, _, text string)
 type pen struct{ *Connector }
 
 // Post says something that can be edited, and reacted to.
-func (c pen) Post(ctx context.Context, to message.Address, _, text string) (string, error) {
-	key := "notice-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	return key, c.speak(ctx, to, key, node(nsClient, "body").saying(format.Plain(text)))
+func (c pen) Post(ctx context.Context, to message.Address, key, _, text string) (string, error) {
+	before := key != "" // another process may have posted it
+	if key == "" {
+		key = "notice-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	}
+	return key, c.speak(ctx, to, key, before, node(nsClient, "body").saying(format.Plain(text)))
 }
 
 // Edit replaces the text of a message of ours.
 func (c pen) Edit(ctx context.Context, to message.Address, id, text string) error {
 	key := "edit-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	return c.speak(ctx, to, key, node(nsClient, "body").saying(format.Plain(text)), node(nsCorrect, "replace", "id", id))
+	return c.speak(ctx, to, key, false, node(nsClient, "body").saying(format.Plain(text)), node(nsCorrect, "replace", "id", id))
 }
 
-// speak says something that is tried once.
-func (c pen) speak(ctx context.Context, to message.Address, key string, parts ...element) error {
+// speak says something under a key; before: it may have been said.
+func (c pen) speak(ctx context.Context, to message.Address, key string, before bool, parts ...element) error {
 	s, err := c.acquire(ctx)
 	if err != nil {
 		return err
@@ -189,7 +192,7 @@ func (c pen) speak(ctx context.Context, to message.Address, key string, parts ..
 		return err
 	}
 
-	return outbox{s}.tell(ctx, t, key, false, parts...)
+	return outbox{s}.tell(ctx, t, key, before, parts...)
 }
 
 // Typing shows that somebody writes, to a single user and while we are connected.

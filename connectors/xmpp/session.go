@@ -240,6 +240,22 @@ func (s *session) await(ctx context.Context, kind, to string, what element) (ele
 	}
 }
 
+// echoed deals with a message of our own that somebody waits for.
+func (s *session) echoed(e element) bool {
+	s.flow.state.Lock()
+	heard := s.flow.awaited[echoOf(e.attr("id"))]
+	delete(s.flow.awaited, echoOf(e.attr("id")))
+	s.flow.state.Unlock()
+	if heard != nil {
+		heard(s, e)
+	}
+
+	return heard != nil
+}
+
+// echoOf is what is awaited of a message to ourselves.
+func echoOf(id string) string { return "echo " + id }
+
 // put sends a stanza that nobody waits for.
 func (s *session) put(e element) error {
 	_, err := s.write("", e)

@@ -348,3 +348,31 @@ func TestSessionsAreResumed(t *testing.T) {
 		t.Errorf("the server got %+v, want the answer once", got)
 	}
 }
+
+// It hears what it sends to itself.
+func TestLoop(t *testing.T) {
+	s := newServer(t, canary)
+	c := testConnector(t, s, Options{}, chat.Host{}, slog.New(slog.DiscardHandler))
+	if verdict, err := c.Loop(t.Context()); err != nil || verdict != botJID+" sent a message to itself and read it" {
+		t.Errorf("Loop = %q, %v", verdict, err)
+	}
+	s.revoke(true)
+	if _, err := c.Loop(t.Context()); err == nil || !strings.Contains(err.Error(), "auth set xmpp") {
+		t.Errorf("Loop with a wrong password = %v, want what to do", err)
+	}
+}
+
+// How far an archive was read is kept where a power cut does not lose it: without it what was said
+// meanwhile would not be read.
+func TestPlacesAreKeptDurably(t *testing.T) {
+	host := chat.Host{Waiting: &connectortest.Keeper{}}
+	s := newServer(t, canary)
+	c := testConnector(t, s, Options{}, host, slog.New(slog.DiscardHandler))
+	c.marks.start(adaJID, position{ID: "7"})
+	c.save(true)
+	c = testConnector(t, s, Options{}, host, slog.New(slog.DiscardHandler))
+	c.remember()
+	if at, ok := c.marks.place(adaJID); !ok || at.ID != "7" {
+		t.Errorf("the place is %+v, %v", at, ok)
+	}
+}

@@ -159,10 +159,10 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 
 // remember reads how far archives were read by the process before.
 func (c *Connector) remember() {
-	if c.host.Hints == nil {
+	if c.host.Waiting == nil {
 		return
 	}
-	data, err := c.host.Hints.Load(c.o.ID, archivesFile)
+	data, err := c.host.Waiting.Load(c.o.ID, archivesFile)
 	if err == nil {
 		err = c.marks.load(data)
 	}
@@ -283,17 +283,59 @@ func (c *Connector) explain(err error) error {
 	return err
 }
 
-// Probe logs in beside the running connector and sends a message to itself, for `daycare
-// connectors test`.
-func (c *Connector) Probe(ctx context.Context) (string, error) {
+// beside logs in beside the running connector. The caller releases the one that it returns.
+func (c *Connector) beside(ctx context.Context) (*Connector, *session, error) {
 	probe, err := New(c.o, c.password, chat.Host{}, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
 	probe.resource = "daycare-test-" + strings.ToLower(rand.Text()[:8])
 	s, err := probe.acquire(ctx)
 	if err != nil {
-		return "", c.explain(err)
+		return nil, nil, c.explain(err)
+	}
+
+	return probe, s, nil
+}
+
+// Loop sends a message to this client itself, for `daycare connectors test --send`.
+func (c *Connector) Loop(ctx context.Context) (string, error) {
+	probe, s, err := c.beside(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer probe.release()
+	id, text, heard := rand.Text(), "daycare tests this connector", make(chan string, 1)
+	s.flow.state.Lock()
+	s.flow.awaited[echoOf(id)] = func(_ *session, e element) {
+		body, _ := e.kid(nsClient, "body")
+		heard <- body.Text
+	}
+	s.flow.state.Unlock()
+	to := target{address: s.flow.me.String()}
+	if err := (outbox{s}).tell(ctx, to, id, false, node(nsClient, "body").saying(text), node(nsHints, "no-store")); err != nil {
+		return "", err
+	}
+
+	select {
+	case got := <-heard:
+		if got != text {
+			return "", fmt.Errorf("the server of %s changed a message on its way", c.me.domain)
+		}
+		return c.me.bare() + " sent a message to itself and read it", nil
+	case <-s.done:
+		return "", s.err()
+	case <-ctx.Done():
+		return "", fmt.Errorf("the server of %s accepted a message to ourselves and did not deliver it: %w", c.me.domain, ctx.Err())
+	}
+}
+
+// Probe logs in beside the running connector and asks itself something, for `daycare
+// connectors test`.
+func (c *Connector) Probe(ctx context.Context) (string, error) {
+	probe, s, err := c.beside(ctx)
+	if err != nil {
+		return "", err
 	}
 	defer probe.release()
 	verdict := fmt.Sprintf("%s logs in with %s", c.me, s.how)

@@ -55,7 +55,9 @@ func TestConnector(t *testing.T) {
 				{Connector: "xmpp", ChannelID: bobJID, UserID: bobJID}},
 			Sent:    s.received,
 			Fault:   s.misbehave,
-			Unable:  []connectortest.Fault{connectortest.Busy},
+			Revoke:  s.revoke,
+			Shown:   s.visible,
+			Unable:  []connectortest.Fault{connectortest.Busy, connectortest.Forget},
 			Secrets: []string{canary},
 		}
 	})

@@ -83,8 +83,12 @@ type prober interface {
 	Probe(ctx context.Context) (verdict string, err error)
 }
 
-// probeTime bounds what connectors test may take.
-const probeTime = 20 * time.Second
+// Bounds of what connectors test may take: asking the platform, and sending a message to itself,
+// which for a mail takes as long as mail servers do.
+const (
+	probeTime = 20 * time.Second
+	loopTime  = 90 * time.Second
+)
 
 func connectorsTest(c *term.App) *cobra.Command {
 	send := false
@@ -187,7 +191,7 @@ func loopOf(ctx context.Context, conn connectors.Connector, kind string) (string
 	if !ok {
 		return "no message was sent: on " + kind + " an account cannot send messages to itself", nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	ctx, cancel := context.WithTimeout(ctx, loopTime)
 	defer cancel()
 
 	return l.Loop(ctx)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -52,13 +53,14 @@ var servers = map[string]string{
 type table struct {
 	columns []string
 	checks  []string          // in the order in which they ran
+	nights  map[string]string // what was measured of a night offline, by column
 	cells   map[string]string // check and column
 	real    []string
 	failed  []string
 }
 
 func read(in io.Reader) (*table, error) {
-	t := &table{cells: map[string]string{}}
+	t := &table{cells: map[string]string{}, nights: map[string]string{}}
 	said := map[string]string{} // by server test
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
@@ -92,6 +94,9 @@ func (t *table) cell(e event) {
 	test, check, ok := strings.Cut(e.Test, "/")
 	column, known := suites[test]
 	column = path.Base(e.Package) + column
+	if figures := measured(e.Output); check == "a_night_offline" && known && figures != "" {
+		t.nights[column] = figures
+	}
 	mark := map[string]string{"pass": "yes", "skip": "–", "fail": "NO"}[e.Action]
 	if !ok || !known || mark == "" {
 		return
@@ -109,6 +114,15 @@ func (t *table) cell(e event) {
 	t.cells[check+"\n"+column] = mark
 }
 
+// measured are the figures in a line of a test; "": there are none in it.
+func measured(line string) string {
+	if _, text, ok := strings.Cut(line, "night.go:"); ok && strings.Contains(text, "in order") {
+		_, text, _ = strings.Cut(text, ": ")
+		return strings.TrimSpace(text)
+	}
+	return ""
+}
+
 func (t *table) print(out io.Writer) {
 	fmt.Fprintf(out, "| check | %s |\n|---|%s\n", strings.Join(t.columns, " | "), strings.Repeat("---|", len(t.columns)))
 	for _, check := range t.checks {
@@ -124,7 +138,16 @@ func (t *table) print(out io.Writer) {
 	}
 
 	fmt.Fprintln(out, "\n– : this platform cannot misbehave like that.")
-	for _, line := range t.real {
+	if len(t.nights) > 0 {
+		fmt.Fprintf(out, "\n| a night offline | messages, memory, time |\n|---|---|\n")
+	}
+	for _, column := range slices.Sorted(maps.Keys(t.nights)) {
+		fmt.Fprintf(out, "| %s | %s |\n", column, t.nights[column])
+	}
+	for i, line := range t.real {
+		if i == 0 {
+			fmt.Fprintln(out)
+		}
 		fmt.Fprintln(out, line)
 	}
 }

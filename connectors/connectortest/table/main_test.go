@@ -14,6 +14,8 @@ func TestTable(t *testing.T) {
 {"Action":"pass","Package":"daycare/connectors/irc","Test":"TestOther/in_order"}
 {"Action":"output","Package":"daycare/cmd/daycare","Test":"TestIRCServer","Output":"    irc_test.go:63: 9 messages over ngircd\n"}
 {"Action":"pass","Package":"daycare/cmd/daycare","Test":"TestIRCServer"}
+{"Action":"output","Package":"x/irc","Test":"TestConnector/a_night_offline","Output":"night.go:7: 200 in order, 1.2 MiB, 0.3 s\n"}
+{"Action":"pass","Package":"daycare/connectors/irc","Test":"TestConnector/a_night_offline"}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -25,8 +27,14 @@ func TestTable(t *testing.T) {
 |---|---|---|
 | in order | NO | yes |
 | says whether: busy | not run | – |
+| a night offline | not run | yes |
 
 – : this platform cannot misbehave like that.
+
+| a night offline | messages, memory, time |
+|---|---|
+| irc | 200 in order, 1.2 MiB, 0.3 s |
+
 irc over a real IRC server: pass: 9 messages over ngircd
 `
 	if b.String() != want {

@@ -43,28 +43,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	calm := s.calm
 	s.mu.Unlock()
 
-	switch fault {
-	case Broken:
-		http.Error(w, "<html>bad gateway for "+r.URL.Path+"</html>", http.StatusBadGateway)
-		return
-	case Busy:
-		no(w, http.StatusTooManyRequests, "Too Many Requests: retry after "+s.Token,
-			map[string]any{"retry_after": int(s.BusyFor / time.Second)})
-		return
-	case Gone:
-		no(w, http.StatusForbidden, "Forbidden: bot was blocked by the user", nil)
-		return
-	case Conflict:
-		no(w, http.StatusConflict, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running", nil)
-		return
-	case Entities:
-		no(w, http.StatusBadRequest, "Bad Request: can't parse entities: Unsupported start tag", nil)
-		return
-	case Stall:
-		<-calm
+	if refuses(s, w, r, fault, calm) {
 		return
 	}
-
 	p, err := params(r)
 	if err != nil {
 		no(w, http.StatusBadRequest, "Bad Request: "+err.Error(), nil)
@@ -73,6 +54,33 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := httptest.NewRecorder()
 	s.method(r.Context(), answer, method, p, fault)
 	deliver(w, answer, fault)
+}
+
+// refuses answers a call in the place of its method, if the fault has the method not run.
+func refuses(s *Server, w http.ResponseWriter, r *http.Request, fault Fault, calm chan struct{}) bool {
+	switch fault {
+	case Broken:
+		http.Error(w, "<html>bad gateway for "+r.URL.Path+"</html>", http.StatusBadGateway)
+	case Busy:
+		no(w, http.StatusTooManyRequests, "Too Many Requests: retry after "+s.Token,
+			map[string]any{"retry_after": int(s.BusyFor / time.Second)})
+	case Gone:
+		no(w, http.StatusForbidden, "Forbidden: bot was blocked by the user", nil)
+	case Conflict:
+		no(w, http.StatusConflict, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running", nil)
+	case Entities:
+		no(w, http.StatusBadRequest, "Bad Request: can't parse entities: Unsupported start tag", nil)
+	case Revoked:
+		no(w, http.StatusUnauthorized, "Unauthorized", nil)
+	case Forget:
+		yes(w, map[string]any{})
+	case Stall:
+		<-calm
+	default:
+		return false
+	}
+
+	return true
 }
 
 // deliver sends an answer on its way, where it may be lost.
@@ -247,28 +255,18 @@ func (s *Server) send(w http.ResponseWriter, method string, p map[string]string)
 		Message int64 `json:"message_id"`
 	}
 	_ = json.Unmarshal([]byte(p["reply_parameters"]), &reply)
-	var board struct {
-		Rows [][]struct {
-			Data string `json:"callback_data"`
-		} `json:"inline_keyboard"`
-	}
-	_ = json.Unmarshal([]byte(p["reply_markup"]), &board)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ids++
 	m := Sent{Method: method, ID: s.ids, Chat: p["chat_id"], Thread: p["message_thread_id"], Text: shown, Source: text,
-		Mode: p["parse_mode"], File: p["file"], At: time.Now()}
+		Mode: p["parse_mode"], File: p["file"], At: time.Now(), Edits: p["message_id"]}
 	if reply.Message != 0 {
 		m.Reply = strconv.FormatInt(reply.Message, 10)
 	}
-	for _, row := range board.Rows {
-		for _, b := range row {
-			if len(b.Data) > 64 {
-				no(w, http.StatusBadRequest, "Bad Request: BUTTON_DATA_INVALID", nil)
-				return
-			}
-			m.Buttons = append(m.Buttons, b.Data)
-		}
+	var ok bool
+	if m.Buttons, ok = buttons(p["reply_markup"]); !ok {
+		no(w, http.StatusBadRequest, "Bad Request: BUTTON_DATA_INVALID", nil)
+		return
 	}
 	s.sent = append(s.sent, m)
 	s.updates.touch()
@@ -324,4 +322,24 @@ func no(w http.ResponseWriter, code int, description string, parameters map[stri
 	}
 	w.WriteHeader(code)
 	json.NewEncoder(w).Encode(body)
+}
+
+// buttons are the data of the buttons of a keyboard; false: one has too much.
+func buttons(markup string) (all []string, ok bool) {
+	var board struct {
+		Rows [][]struct {
+			Data string `json:"callback_data"`
+		} `json:"inline_keyboard"`
+	}
+	_ = json.Unmarshal([]byte(markup), &board)
+	for _, row := range board.Rows {
+		for _, b := range row {
+			if len(b.Data) > 64 {
+				return nil, false
+			}
+			all = append(all, b.Data)
+		}
+	}
+
+	return all, true
 }

@@ -21,6 +21,8 @@ const (
 	Half     Fault = "half"        // takes it, and half of the answer arrives
 	Again    Fault = "again"       // of getUpdates: the offset is not heeded
 	Entities Fault = "can't parse" // takes nothing, does not like the HTML
+	Revoked  Fault = "401"         // accepts the token no more
+	Forget   Fault = "forget"      // takes nothing, and answers as if it had
 )
 
 // A Sent is one message that the platform took.
@@ -33,6 +35,7 @@ type Sent struct {
 	Source  string // as it was sent
 	Mode    string
 	Reply   string // id of the message answered
+	Edits   string // id of the message whose text it replaces
 	Buttons []string
 	File    string // name, of uploads
 	At      time.Time
