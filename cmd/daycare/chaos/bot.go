@@ -7,29 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"daycare/connectors/telegram/telegramtest"
+	"daycare/cmd/daycare/chaos/platforms"
 )
 
-// A bot is a user's chat with a Telegram bot.
-type bot struct{ *telegramtest.Server }
-
-const (
-	botToken     = "1:chaos"
-	botEnv       = "DAYCARE_CHAOS_TOKEN"
-	botPerson    = 5550001
-	botConnector = "telegram" // id of the connector
-)
-
-func newBot() *bot { return &bot{telegramtest.Handler(botToken)} }
-
-// said are the messages that the bot sent; those that it changed later are not among them.
-func (b *bot) said() []telegramtest.Sent {
-	return slices.DeleteFunc(b.Sent(), func(m telegramtest.Sent) bool { return m.Method != "sendMessage" })
-}
-
-// came is how often a message was sent.
-func (b *bot) came(text string) (n int) {
-	for _, m := range b.said() {
+// came is how often the user of a platform was sent a message.
+func came(p platforms.Platform, text string) (n int) {
+	for _, m := range p.Said() {
 		if m.Text == text {
 			n++
 		}
@@ -38,24 +21,23 @@ func (b *bot) came(text string) (n int) {
 	return n
 }
 
-// card is the first button of the newest message that has some.
-func (b *bot) card() (data string, ok bool) {
-	for _, m := range slices.Backward(b.said()) {
-		if len(m.Buttons) > 0 {
-			return m.Buttons[0], true
+// newestCard is the newest question that is answered by pressing.
+func newestCard(p platforms.Platform) (card string, ok bool) {
+	for _, m := range slices.Backward(p.Said()) {
+		if m.Card != "" {
+			return m.Card, true
 		}
 	}
 
 	return "", false
 }
 
-// chat writes a message to the bot and waits until it is confirmed.
-func (u *user) chat(ctx context.Context, key, text string) error {
-	s := u.offer(saying{key: key, hook: botConnector, kind: "user_message", texts: []string{key + " " + text}, sender: "Ada"})
+// writes has the user write over the chat platform, and waits until that is confirmed.
+func (u *user) writes(ctx context.Context, key, text string) error {
+	s := u.offer(saying{key: key, hook: u.chat.Name(), kind: "user_message", texts: []string{key + " " + text},
+		sender: u.chat.Sender()})
 	confirmed := make(chan struct{})
-	said := telegramtest.Message(botPerson, key+" "+text)
-	said["message_id"] = len(u.sayings())
-	u.bot.PushTold(map[string]any{"message": said}, func() {
+	u.chat.Write(key+" "+text, func() {
 		u.accept(s, "")
 		close(confirmed)
 	})
@@ -73,23 +55,22 @@ func confirmation(ctx context.Context, confirmed <-chan struct{}) error {
 }
 
 func chats(key, text string) step {
-	return func(ctx context.Context, u *user) error { return u.chat(ctx, key, text) }
+	return func(ctx context.Context, u *user) error { return u.writes(ctx, key, text) }
 }
 
-// presses waits for a card and presses its first button, until the command has had its
-// effect, or the bot says something: a command that a death interrupted may have none. A
+// presses waits for a card and answers it with its first choice, until the command has had
+// its effect, or the bot says something: a command that a death interrupted may have none. A
 // disk that fails may not take the answer, so a user presses again.
 func presses(key string) step {
 	return func(ctx context.Context, u *user) error {
-		data, ok := "", false
-		if err := until(ctx, func() bool { data, ok = u.bot.card(); return ok }); err != nil {
+		card, ok := "", false
+		if err := until(ctx, func() bool { card, ok = newestCard(u.chat); return ok }); err != nil {
 			return err
 		}
 
 		for {
-			before, confirmed := len(u.bot.said()), make(chan struct{})
-			u.bot.PushTold(map[string]any{"callback_query": map[string]any{"id": "1", "data": data,
-				"from": map[string]any{"id": botPerson, "first_name": "Ada"}}}, func() { close(confirmed) })
+			before, confirmed := len(u.chat.Said()), make(chan struct{})
+			u.chat.Press(card, func() { close(confirmed) })
 			if err := confirmation(ctx, confirmed); err != nil {
 				return err
 			}
@@ -97,7 +78,7 @@ func presses(key string) step {
 			soon, cancel := context.WithTimeout(ctx, time.Second)
 			err := until(soon, func() bool {
 				all, err := u.done()
-				return len(u.bot.said()) > before || err != nil || slices.ContainsFunc(all, func(e effect) bool { return e.key == key })
+				return len(u.chat.Said()) > before || err != nil || slices.ContainsFunc(all, func(e effect) bool { return e.key == key })
 			})
 			cancel()
 			if err == nil || ctx.Err() != nil {
@@ -110,22 +91,25 @@ func presses(key string) step {
 // heard waits until the bot said something.
 func heard(text string) step {
 	return func(ctx context.Context, u *user) error {
-		return until(ctx, func() bool { return u.bot.came(text) > 0 })
+		return until(ctx, func() bool { return came(u.chat, text) > 0 })
 	}
 }
 
-// onceEach: an answer comes at least once, and again only where a death, or a disk that
-// failed, left it open whether it had.
+// onceEach: an answer comes at least once. It comes again only where the platform knows no
+// keys, and a death, or a disk that failed, left it open whether it had come.
 func onceEach(texts ...string) func(u *user, v view) error {
 	return func(u *user, _ view) error {
 		var wrong []string
-		most := 1 + u.livesLost()
-		if u.broken {
-			most++
+		most := 1
+		if !u.chat.Once() {
+			most += u.livesLost()
+			if u.broken {
+				most++
+			}
 		}
 
 		for _, text := range texts {
-			if n := u.bot.came(text); n < 1 || n > most {
+			if n := came(u.chat, text); n < 1 || n > most {
 				wrong = append(wrong, fmt.Sprintf("%q came %d times in %d deaths", text, n, u.livesLost()))
 			}
 		}

@@ -4,9 +4,9 @@
 // after every death what the files say with what the outside world saw.
 //
 // Where to look: scenario.go and scenarios.go are what is played, world.go and
-// user.go the outside world and bot.go its chat platform, daemon.go the process under test, play.go one case
-// from its first start to its end, cut.go a power cut, check.go the promises,
-// operations.go, enumerate.go, random.go, faults.go and volumes_linux.go the ways to die, bugs.go
+// user.go the outside world, bot.go and the folder platforms its chat platforms, daemon.go the
+// process under test, play.go one case from its first start to its end, cut.go a power cut,
+// check.go the promises, operations.go, enumerate.go, random.go, faults.go and volumes_linux.go the ways to die, bugs.go
 // the defects put in on purpose, report.go the table.
 package chaos
 

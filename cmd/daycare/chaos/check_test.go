@@ -132,7 +132,7 @@ func TestCheckerSees(t *testing.T) {
 
 func (f fact) check(t *testing.T) {
 	dir := t.TempDir()
-	w, err := newWorld(dir, "w")
+	w, err := newWorld(dir, "w", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"daycare/cmd/daycare/chaos/platforms"
 )
 
 // hooksConnector is the connector of all webhooks.
@@ -35,7 +37,7 @@ func asOffered(violate complaint, a *folder, l line, s saying) {
 	if s.sender != l.Context.Sender {
 		violate("wrong sender: %s is from %q in %s, and was said by %q", s.key, l.Context.Sender, l.Type, s.sender)
 	}
-	if s.hook != "" && s.hook != botConnector {
+	if s.hook != "" && !slices.Contains(platforms.Names, s.hook) {
 		if r := l.Route; r == nil || r.Connector != hooksConnector || r.Channel != s.hook {
 			violate("wrong chat: %s was said in %s, and its answer goes to %+v", s.key, s.hook, r)
 		}

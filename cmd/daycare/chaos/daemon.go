@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"daycare/cmd/daycare/chaos/platforms"
 )
 
 // A daemon is one life of the process under test.
@@ -48,8 +50,9 @@ const muchGarbage = "256MiB"
 func (l launch) environment(trace string) []string {
 	env := []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + l.dir, "XDG_STATE_HOME=" + os.DevNull, "TZ=UTC", "GOTRACEBACK=all",
-		secretEnv + "=" + l.secret, botEnv + "=" + botToken, "DAYCARE_FAILPOINT_TRACE=" + trace,
+		secretEnv + "=" + l.secret, "DAYCARE_FAILPOINT_TRACE=" + trace,
 	}
+	env = append(env, platforms.Environment()...)
 	if !l.collects {
 		env = append(env, "GOGC=off", "GOMEMLIMIT="+muchGarbage)
 	}

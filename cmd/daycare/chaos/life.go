@@ -161,7 +161,7 @@ func (p *play) greet(ctx context.Context) {
 	for _, hook := range p.Scenario.hooks() {
 		all = append(all, say(hook, fmt.Sprintf("again%d%s", p.greeted, hook), "hello"))
 	}
-	if p.Scenario.Bot {
+	if p.Scenario.Chat != "" {
 		all = append(all, chats(fmt.Sprintf("again%dbot", p.greeted), "hello"))
 	}
 	p.talk(ctx, []step{together(all...)})

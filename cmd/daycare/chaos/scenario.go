@@ -34,7 +34,7 @@ type Scenario struct {
 type Settings struct {
 	Hooks []string // names of the webhooks; empty: one, "a"
 	Asks  bool     // commands need the approval of a user
-	Bot   bool     // a chat platform is connected beside the webhooks
+	Chat  string   // the name of a chat platform that is connected beside the webhooks; "": none
 }
 
 // A Selection limits the ways to die, and the failpoints, that a scenario is played with.

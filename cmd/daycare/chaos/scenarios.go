@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/cmd/daycare/chaos/platforms"
 	"daycare/engine/control"
 	"daycare/engine/message"
 )
@@ -29,10 +30,7 @@ func conversations() []*Scenario {
 		{Name: "steer", Before: first, Steps: []step{say("a", "s1", "slow"), happened("s1"), burst("a", "s2-", "hello", 2)}},
 		{Name: "approval", Before: first, Settings: Settings{Asks: true},
 			Steps: []step{say("a", "q1", "ask"), decide("once"), happened("approved"), say("a", "q2", "hello")}},
-		{Name: "telegram", Before: first, Settings: Settings{Asks: true, Bot: true}, Selection: only("hints.", "inbox.", "permission"),
-			Check: onceEach("m1: I have thought", "m2: I have thought"),
-			Steps: []step{chats("m1", "think"), heard("m1: I have thought"), chats("q1", "ask"), presses("approved"),
-				chats("m2", "think"), heard("m2: I have thought")}},
+		chatting(platforms.Telegram), chatting(platforms.Matrix), chatting(platforms.WhatsApp),
 		{Name: "once", Before: first, Settings: Settings{Asks: true}, Selection: only("permission", "inbox.", "tool."),
 			Steps: []step{say("a", "q1", "ask"), decide("once"), calm,
 				say("a", "q2", "ask"), decide("deny"), calm}},
@@ -104,6 +102,15 @@ func workspaces() []*Scenario {
 
 // only limits the failpoints that a scenario dies at to those with these prefixes.
 func only(prefixes ...string) Selection { return Selection{Only: prefixes} }
+
+// chatting: a conversation over a chat platform that fails now and then, with an approval.
+func chatting(name string) *Scenario {
+	return &Scenario{Name: name, Before: first, Settings: Settings{Asks: true, Chat: name},
+		Selection: only("hints.", "waiting.", "inbox.", "permission"),
+		Check:     onceEach("m1: I have thought", "m2: I have thought", "m3: I have thought"),
+		Steps: []step{chats("m1", "think"), heard("m1: I have thought"), chats("q1", "ask"), presses("approved"),
+			chats("m2", "think"), heard("m2: I have thought"), chats("m3", "think"), heard("m3: I have thought")}}
+}
 
 // labour: an answer is delivered, and another agent works, while a call runs. The platform
 // takes its time, so that the first answer arrives during the call of the second turn; what

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// A server takes the callbacks of all cases, POST /<id of the world>/<hook>/<life>, and is
-// the Bot API of their bots, POST /<id of the world>/bot<token>/<method>.
+// A server takes the callbacks of all cases, POST /<id of the world>/<hook>/<life>.
 type server struct {
 	address string
 	http    *http.Server
@@ -42,8 +41,9 @@ func (s *server) add(w *world) {
 
 func (s *server) remove(w *world) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.worlds, w.id)
+	s.mu.Unlock()
+	w.close()
 }
 
 // ServeHTTP notes an answer before it says that it came. An answer that arrives
@@ -55,10 +55,6 @@ func (s *server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	if w == nil {
 		rw.WriteHeader(http.StatusNotFound)
-		return
-	}
-	if strings.HasPrefix(rest, "bot") {
-		http.StripPrefix("/"+id, w.bot).ServeHTTP(rw, r)
 		return
 	}
 

@@ -60,7 +60,7 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 		p.known = begin.lines
 	}
 
-	world, err := newWorld(p.dir, id)
+	world, err := newWorld(p.dir, id, c.Scenario.Chat)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +74,9 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 	}
 
 	address, err := h.ports.take(ctx)
+	if err == nil && c.Scenario.Chat != "" {
+		p.listen, err = h.ports.take(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -160,9 +163,8 @@ func (p *play) writeSettings() error {
 			p.h.shared.address, p.user.id, hook, p.life)
 	}
 
-	if p.Scenario.Bot {
-		fmt.Fprintf(&b, "  - { id: %s, type: telegram, allow: [\"%d\"], tokenEnv: %s, baseURL: \"http://%s/%s\" }\n",
-			botConnector, botPerson, botEnv, p.h.shared.address, p.user.id)
+	if p.user.chat != nil {
+		fmt.Fprintf(&b, "  - { %s }\n", p.user.chat.Settings(p.listen))
 	}
 	if p.Scenario.Asks {
 		b.WriteString("permissions: { defaults: { exec: ask } }\n")

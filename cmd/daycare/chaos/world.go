@@ -10,16 +10,18 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"daycare/cmd/daycare/chaos/platforms"
 )
 
 // A world is what is outside of daycare in one case: what was offered to it, what
 // it said it had accepted, what its tools did, what it answered. It lives in this
 // process, which does not die.
 type world struct {
-	id      string // names it in callbacks
-	effects string // file to which tools append, one line for each effect
-	bot     *bot
-	broken  bool // its disk fails once
+	id      string             // names it in callbacks
+	effects string             // file to which tools append, one line for each effect
+	chat    platforms.Platform // nil: there are only webhooks
+	broken  bool               // its disk fails once
 	stalls  *stallClock
 
 	mu  sync.Mutex // held to use what follows, settings apart
@@ -89,13 +91,26 @@ type platform struct {
 	fails func() (fails, took bool)
 }
 
-func newWorld(dir, id string) (*world, error) {
+// newWorld makes a world whose files are in dir. platform names its chat platform; "": none.
+func newWorld(dir, id, platform string) (*world, error) {
 	log, err := os.OpenFile(filepath.Join(dir, "world.jsonl"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return &world{id: id, effects: filepath.Join(dir, "effects"), bot: newBot(), log: log,
-		exchanged: exchanged{byKey: map[string]*saying{}}, lives: lives{ended: map[int]time.Time{}}}, nil
+	w := &world{id: id, effects: filepath.Join(dir, "effects"), log: log,
+		exchanged: exchanged{byKey: map[string]*saying{}}, lives: lives{ended: map[int]time.Time{}}}
+	if platform != "" {
+		w.chat, err = platforms.New(platform)
+	}
+
+	return w, err
+}
+
+// close ends what the world does by itself.
+func (w *world) close() {
+	if w.chat != nil {
+		w.chat.Close()
+	}
 }
 
 // note writes one line of the world's own log, for users who look at a failure.
