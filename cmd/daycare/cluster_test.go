@@ -4,10 +4,18 @@ package main
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/big"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,36 +23,59 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"daycare/engine/control"
+	"daycare/engine/freeport"
 )
 
-// startServer runs a NATS server as a process of its own and returns its URL.
-func startServer(t *testing.T) string {
-	t.Helper()
-	var said loudspeaker
-	cmd := exec.Command("daycare", "cluster", "server", "--store", filepath.Join(t.TempDir(), "nats"), "--listen", "127.0.0.1:0")
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
+// A natsServer is a NATS server that runs as a process of its own.
+type natsServer struct {
+	t    *testing.T
+	args []string // of cluster server
+	env  []string
+	cmd  *exec.Cmd
+	url  string
+}
 
-	url := ""
-	waitFor(t, "the NATS server", func() bool {
+// start starts the server and waits until it is ready.
+func (s *natsServer) start() {
+	s.t.Helper()
+	said := &loudspeaker{}
+	s.t.Cleanup(func() {
+		if s.t.Failed() {
+			s.t.Logf("the server said: %s", said)
+		}
+	})
+	s.cmd = exec.Command("daycare", append([]string{"cluster", "server"}, s.args...)...)
+	s.cmd.Env = append(os.Environ(), s.env...)
+	s.cmd.Stdout, s.cmd.Stderr = said, said
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	waitFor(s.t, "the NATS server", func() bool {
 		_, rest, ok := strings.Cut(said.String(), " ready on ")
 		if ok {
-			url, _, ok = strings.Cut(rest, "\n")
+			s.url, _, ok = strings.Cut(rest, "\n")
 		}
 		return ok
 	})
+}
 
-	return url
+func (s *natsServer) kill() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+}
+
+// startServer runs one NATS server and returns its URL.
+func startServer(t *testing.T) string {
+	t.Helper()
+	s := &natsServer{t: t, args: []string{"--store", filepath.Join(t.TempDir(), "nats"), "--listen", "127.0.0.1:0"}}
+	s.start()
+	t.Cleanup(s.kill)
+	return s.url
 }
 
 // A crew is machines of one cluster: processes on this one, each with a workspace of its own.
@@ -55,14 +86,18 @@ type crew struct {
 	down map[*process]bool
 }
 
-// newCrew starts n machines.
+// newCrew starts n machines at one server.
 func newCrew(t *testing.T, n int) *crew {
+	return newCrewAt(t, n, "", "--join", startServer(t))
+}
+
+// newCrewAt starts n machines with settings of their cluster, which end each with ", ", and arguments of start.
+func newCrewAt(t *testing.T, n int, settings string, args ...string) *crew {
 	c := &crew{t: t, down: map[*process]bool{}}
-	url := startServer(t)
 	for i := range n {
-		p := &process{t: t, workspace: t.TempDir(), args: []string{"--join", url}}
+		p := &process{t: t, workspace: t.TempDir(), args: args, env: []string{"DAYCARE_SECRET_CLUSTER=" + clusterPassword}}
 		write(t, filepath.Join(p.workspace, "script.yaml"), `rules: [ { reply: [ { delay: 5ms, text: "heard {{.Text}}" } ] } ]`)
-		write(t, filepath.Join(p.workspace, home, "settings.yaml"), fmt.Sprintf("cluster: { name: m%d }\n", i)+
+		write(t, filepath.Join(p.workspace, home, "settings.yaml"), fmt.Sprintf("cluster: { %sname: m%d }\n", settings, i)+
 			"providers: [ { id: scripted, type: scripted, options: { script: script.yaml } } ]\n")
 		p.start()
 		c.all = append(c.all, p)
@@ -75,6 +110,8 @@ func newCrew(t *testing.T, n int) *crew {
 
 	return c
 }
+
+const clusterPassword = "kept-by-three"
 
 // client connects to a machine that runs, the nth of them or one after it.
 func (c *crew) client(n int) (*control.Client, error) {
@@ -95,6 +132,25 @@ func (c *crew) replace(p *process) {
 	c.mu.Unlock()
 	p.kill()
 	p.start()
+	c.mu.Lock()
+	c.down[p] = false
+	c.mu.Unlock()
+}
+
+// suspend lets a machine stand still in the middle of its work for longer than its lease, as a laptop does that is
+// closed: it goes on as if it still had its agents.
+func (c *crew) suspend(p *process) {
+	c.t.Helper()
+	c.mu.Lock()
+	c.down[p] = true
+	c.mu.Unlock()
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		c.t.Error(err)
+	}
+	time.Sleep(5 * time.Second)
+	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		c.t.Error(err)
+	}
 	c.mu.Lock()
 	c.down[p] = false
 	c.mu.Unlock()
@@ -172,17 +228,34 @@ func (c *crew) texts(machine int, ref string) (list []string, err error) {
 }
 
 // Machines that share agents are killed while messages come in over all of them: none is lost,
-// none is there twice, and each conversation is in order. DAYCARE_LONG=1 kills for longer.
+// none is there twice, and each conversation is in order; so also when one stands still for longer than its lease.
+// DAYCARE_LONG=1 kills for longer.
 func TestMachinesAreKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs three daemons and a server")
 	}
 	t.Parallel()
-	deaths, chats := 1, 4
+	times, chats := 2, 4
 	if os.Getenv("DAYCARE_LONG") != "" {
-		deaths, chats = 60, 12
+		times, chats = 110, 12
 	}
 	c := newCrew(t, 3)
+	stops := 0
+	total := c.talk(chats, times, func(n int) {
+		if n%10 == 1 {
+			stops++
+			c.suspend(c.owner())
+			return
+		}
+		c.replace(c.owner())
+	})
+	t.Logf("%d messages, %d deaths, %d machines that stood still", total, times-stops, stops)
+}
+
+// talk sends messages in some chats over all machines, while something happens times often, and checks that each
+// message is in the history of its agent once, in order. It returns how many there were.
+func (c *crew) talk(chats, times int, happens func(n int)) (total int) {
+	t := c.t
 	var sent [64]int
 	var accepted atomic.Int32
 	done := make(chan struct{})
@@ -204,15 +277,14 @@ func TestMachinesAreKilled(t *testing.T) {
 			}
 		})
 	}
-	for range deaths {
+	for n := range times {
 		before := accepted.Load()
 		waitFor(t, "messages that are accepted", func() bool { return accepted.Load() >= before+int32(3*chats) })
-		c.replace(c.owner())
+		happens(n)
 	}
 	close(done)
 	sending.Wait()
 
-	total := 0
 	for chat := range chats {
 		var want []string
 		for n := range sent[chat] {
@@ -229,7 +301,104 @@ func TestMachinesAreKilled(t *testing.T) {
 			t.Errorf("chat %d has\n%q, want\n%q", chat, got, want)
 		}
 	}
-	t.Logf("%d messages, %d deaths", total, deaths)
+
+	return total
+}
+
+// Of three servers, which know each other by certificates and a password, one after the other is killed, and machines
+// with them: no message is lost, none is there twice, and each conversation is in order. Who has another password or
+// trusts another authority gets nowhere. DAYCARE_LONG=1 kills for longer.
+func TestServersAreKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs three daemons and three servers")
+	}
+	t.Parallel()
+	deaths, chats := 3, 3
+	if os.Getenv("DAYCARE_LONG") != "" {
+		deaths, chats = 30, 8
+	}
+	dir := t.TempDir()
+	ca := newAuthority(t, dir)
+	var servers []*natsServer
+	var peers, urls []string
+	for range 3 {
+		peers = append(peers, freeport.Take(t))
+		urls = append(urls, freeport.Take(t))
+	}
+	for i := range peers {
+		servers = append(servers, &natsServer{t: t, env: []string{"DAYCARE_SECRET_CLUSTER=" + clusterPassword}, args: []string{
+			"--name", fmt.Sprint("n", i), "--store", filepath.Join(dir, fmt.Sprint("nats", i)), "--listen", urls[i],
+			"--peer-listen", peers[i], "--peers", strings.Join(peers, ","), "--user", "daycare",
+			"--tls-cert", ca.cert, "--tls-key", ca.key, "--tls-ca", ca.file}})
+		urls[i] = fmt.Sprintf("%q", "tls://"+urls[i])
+	}
+	var starting sync.WaitGroup
+	for _, s := range servers {
+		starting.Go(s.start)
+		t.Cleanup(func() { s.kill() })
+	}
+	starting.Wait()
+
+	settings := fmt.Sprintf("servers: [ %s ], replicas: 3, user: daycare, ", strings.Join(urls, ", "))
+	c := newCrewAt(t, 3, settings+fmt.Sprintf("tlsCA: %q, ", ca.file))
+	for what, one := range map[string]struct{ ca, password string }{
+		"another password":  {ca.file, "guessed"},
+		"another authority": {newAuthority(t, t.TempDir()).file, clusterPassword},
+	} {
+		folder := t.TempDir()
+		write(t, filepath.Join(folder, home, "settings.yaml"), fmt.Sprintf("cluster: { %stlsCA: %q }\n", settings, one.ca))
+		cmd := exec.Command("daycare", "--no-input", "--workspace", folder, "start")
+		cmd.Env = append(os.Environ(), "DAYCARE_SECRET_CLUSTER="+one.password)
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "join the cluster on") {
+			t.Errorf("with %s: %v\n%s", what, err, out)
+		}
+	}
+
+	total := c.talk(chats, deaths, func(n int) {
+		s := servers[n%len(servers)]
+		s.kill()
+		if n%3 == 2 {
+			c.replace(c.owner())
+		}
+		s.start()
+	})
+	t.Logf("%d messages, %d deaths of servers, %d of machines", total, deaths, deaths/3)
+}
+
+// An authority has a certificate of 127.0.0.1 from an authority of its own, in PEM files.
+type authority struct{ file, cert, key string }
+
+func newAuthority(t *testing.T, dir string) authority {
+	t.Helper()
+	a := authority{filepath.Join(dir, "ca.pem"), filepath.Join(dir, "server.pem"), filepath.Join(dir, "server.key")}
+	sign := func(file string, one, by *x509.Certificate, key, signer *ecdsa.PrivateKey) {
+		one.SerialNumber, one.NotAfter = big.NewInt(time.Now().UnixNano()), time.Now().Add(time.Hour)
+		data, err := x509.CreateCertificate(rand.Reader, one, by, key.Public(), signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, file, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data})))
+	}
+	root := &x509.Certificate{Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign}
+	leaf := &x509.Certificate{Subject: pkix.Name{CommonName: "server"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	rootKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leafKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sign(a.file, root, root, rootKey, rootKey)
+	sign(a.cert, leaf, root, leafKey, rootKey)
+	data, err := x509.MarshalPKCS8PrivateKey(leafKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, a.key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: data})))
+
+	return a
 }
 
 // Every command works on every machine, wherever the agent is: what one machine made another one

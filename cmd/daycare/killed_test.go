@@ -51,6 +51,11 @@ func (d *process) start() {
 		d.t.Fatal(err)
 	}
 
+	defer func() {
+		if d.t.Failed() {
+			d.t.Logf("the daemon said: %s", &d.said)
+		}
+	}()
 	waitFor(d.t, "the daemon", func() bool {
 		client, err := control.Dial(filepath.Join(d.workspace, home))
 		if err != nil {

@@ -50,12 +50,7 @@ func (n *Node) Acquire(agent string) error {
 
 	ctx, cancel := context.WithTimeout(n.ctx, claimFor)
 	defer cancel()
-	err := n.claim(ctx, agent)
-	if ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", disk.ErrAway, err)
-	}
-
-	return err
+	return answered(ctx, claimFor, func(ctx context.Context) error { return n.claim(ctx, agent) })
 }
 
 // claim makes this machine the owner of an agent that nobody else alive owns.

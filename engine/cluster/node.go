@@ -111,7 +111,7 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	n.ctx, n.stop = context.WithCancel(context.WithoutCancel(ctx))
 	n.cards = &cards{keep: s, away: n.presence.away, until: n.ctx, notes: c.Log, known: map[string]card{}}
 	n.presence.cards, n.attachments = n.cards, attachments{n.cards}
-	if err := errors.Join(n.presence.renew(ctx), n.cards.load(ctx)); err != nil {
+	if err := errors.Join(answered(ctx, askFor, n.presence.renew), answered(ctx, loadFor, n.cards.load)); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("join the cluster: %w", err)
 	}
@@ -123,6 +123,12 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	return n, nil
 }
 
+// Bounds of how long a machine that joins waits for one answer, and for the list of all agents.
+const (
+	askFor  = 2 * time.Second
+	loadFor = 10 * time.Second
+)
+
 // connect connects to the servers, and makes in JetStream what is missing.
 func connect(ctx context.Context, c Config) (*nats.Conn, *natsStore, error) {
 	conn, err := nats.Connect(strings.Join(c.Servers, ","), append(c.Access.options(), nats.Name("daycare "+c.Name), nats.MaxReconnects(-1),
@@ -133,8 +139,11 @@ func connect(ctx context.Context, c Config) (*nats.Conn, *natsStore, error) {
 	}
 	js, err := jetstream.New(conn)
 	s := &natsStore{js: js, replicas: max(c.Replicas, 1)}
-	if err == nil {
-		s.handles, err = s.ensure(ctx, cmp.Or(c.Lease, defaultLease))
+	if err == nil { // servers that were just started elect a leader first
+		err = answered(ctx, askFor, func(ctx context.Context) (err error) {
+			s.handles, err = s.ensure(ctx, cmp.Or(c.Lease, defaultLease))
+			return err
+		})
 	}
 	if err != nil {
 		conn.Close()

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/synadia-io/orbit.go/jetstreamext"
+
+	"daycare/engine/disk"
 )
 
 // A store has the logs of all units, and the large contents that they name.
@@ -111,6 +115,35 @@ func (s *natsStore) bucket(ctx context.Context, name string, ttl time.Duration) 
 	}
 
 	return kv, nil
+}
+
+// answered does something until servers answer it or ctx ends; then the error is a disk.ErrAway. One try takes at
+// most as long as each: what is asked while there is no leader is not answered when there is one.
+func answered(ctx context.Context, each time.Duration, do func(ctx context.Context) error) error {
+	for {
+		once, cancel := context.WithTimeout(ctx, each)
+		err := do(once)
+		cancel()
+		if err == nil || ctx.Err() == nil && !unanswered(err) {
+			return err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", disk.ErrAway, err)
+		}
+	}
+}
+
+// unanswered reports whether an error is that of servers which do not answer at the moment: they are
+// gone, or elect a leader because one of them is.
+func unanswered(err error) bool {
+	if e, ok := errors.AsType[*jetstream.APIError](err); ok && e.Code == http.StatusServiceUnavailable {
+		return true
+	}
+	return slices.ContainsFunc([]error{jetstream.ErrNoStreamResponse, nats.ErrNoResponders, nats.ErrTimeout, nats.ErrConnectionClosed,
+		nats.ErrDisconnected, nats.ErrConnectionReconnecting, context.DeadlineExceeded},
+		func(one error) bool { return errors.Is(err, one) })
 }
 
 func (s *natsStore) last(ctx context.Context, unit string) (logged, error) {

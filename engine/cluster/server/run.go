@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -64,9 +65,8 @@ func (o Options) nats() (*server.Options, error) {
 		return nil, err
 	}
 	if o.Access.Cert != "" {
-		if opts.TLSConfig, err = server.GenTLSConfig(&server.TLSConfigOpts{CertFile: o.Access.Cert, KeyFile: o.Access.Key,
-			CaFile: o.Access.CA, Verify: o.Access.User == "" && o.Access.CA != ""}); err != nil {
-			return nil, fmt.Errorf("read the certificate: %w", err)
+		if opts.TLSConfig, err = o.Access.tls(o.Access.User == "" && o.Access.CA != ""); err != nil {
+			return nil, err
 		}
 		opts.TLS, opts.TLSTimeout = true, server.TLS_TIMEOUT.Seconds()
 	}
@@ -80,10 +80,10 @@ func (o Options) nats() (*server.Options, error) {
 		return nil, err
 	}
 	if o.Access.Cert != "" {
-		if c.TLSConfig, err = server.GenTLSConfig(&server.TLSConfigOpts{CertFile: o.Access.Cert, KeyFile: o.Access.Key,
-			CaFile: o.Access.CA, Verify: true}); err != nil {
-			return nil, fmt.Errorf("read the certificate: %w", err)
+		if c.TLSConfig, err = o.Access.tls(true); err != nil {
+			return nil, err
 		}
+		c.TLSConfig.RootCAs = c.TLSConfig.ClientCAs // each server connects to the others, too
 		c.TLSTimeout = server.TLS_TIMEOUT.Seconds()
 	}
 	for _, at := range o.Peers.Routes {
@@ -95,6 +95,15 @@ func (o Options) nats() (*server.Options, error) {
 	}
 
 	return opts, nil
+}
+
+// tls is the configuration with the certificate. verify: whoever connects needs one of the CA.
+func (a Access) tls(verify bool) (*tls.Config, error) {
+	c, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: a.Cert, KeyFile: a.Key, CaFile: a.CA, Verify: verify})
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate: %w", err)
+	}
+	return c, nil
 }
 
 func split(at string) (host string, port int, err error) {
