@@ -34,16 +34,23 @@ type directory struct {
 // Agents lists all agents in the order of their handles.
 func (dy *directory) Agents(context.Context) ([]event.Agent, error) {
 	all := dy.index.All()
-	list := make([]event.Agent, 0, len(all))
-	own := make(map[string]float64, len(all))
-	for _, meta := range all {
-		a := dy.look(meta)
-		own[a.ID] = a.OwnCost
-		list = append(list, a)
+	list := make([]event.Agent, len(all))
+	var group errgroup.Group
+	group.SetLimit(2 * runtime.GOMAXPROCS(0))
+	for from := 0; from < len(all); from += together {
+		group.Go(func() error {
+			for i := from; i < min(from+together, len(all)); i++ {
+				list[i] = dy.look(all[i])
+			}
+			return nil
+		})
 	}
+	_ = group.Wait() // none of them fails
+
+	own := make(map[string]float64, len(all))
 	at := make(map[string]int, len(list))
 	for i, a := range list {
-		at[a.ID] = i
+		own[a.ID], at[a.ID] = a.OwnCost, i
 	}
 	for _, a := range list { // each to all of its ancestors
 		up := a.ParentAgentID

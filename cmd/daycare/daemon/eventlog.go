@@ -32,7 +32,7 @@ func (r *Daemon) keepEventLog(ctx context.Context) error {
 		for _, e := range events {
 			j.note(e)
 			if e.Type == event.AgentSlept {
-				r.rest.Reset(restAfter)
+				r.rested()
 			}
 		}
 

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"runtime/debug"
 	"time"
@@ -24,13 +25,30 @@ func SaveMemory() {
 func (l *life) restOnceLooked(ctx context.Context, looked <-chan struct{}) error {
 	select {
 	case <-looked:
-		l.rest.Reset(restAfter)
+		l.rested()
 	case <-ctx.Done():
 	}
 
 	<-ctx.Done()
 	return nil
 }
+
+// longRequest is from how long on a request was the stream of a page or a terminal that was open.
+const longRequest = 5 * time.Second
+
+// restAfterStreams calls rest when a stream has ended: what a page or a terminal needed is given back when it is closed.
+func restAfterStreams(h http.Handler, rest func()) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		h.ServeHTTP(w, r)
+		if time.Since(began) > longRequest {
+			rest()
+		}
+	})
+}
+
+// rested begins the time after which memory is given back.
+func (l *life) rested() { l.rest.Reset(restAfter) }
 
 // giveBack returns to the system what work that is over needed.
 func giveBack() {

@@ -189,7 +189,7 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 	}
 	add(&g, r.watcher.Run)
 	add(&g, func(ctx context.Context) error {
-		return control.ServeLater(ctx, r.handler, r.log, r.shown.later, listeners...)
+		return control.ServeLater(ctx, restAfterStreams(r.handler, r.life.rested), r.log, r.shown.later, listeners...)
 	})
 	ready()
 	SaveMemory()
