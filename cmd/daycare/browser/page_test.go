@@ -32,6 +32,7 @@ type tab struct {
 	t      *testing.T
 	ctx    context.Context
 	origin string // scheme, host and port of the page
+	close  context.CancelFunc
 
 	mu       sync.Mutex
 	problems []string
@@ -47,7 +48,7 @@ func newTab(t *testing.T) *tab {
 		t.Fatalf("chromium does not start: %v", err)
 	}
 	ctx, end := chromedp.NewContext(root, chromedp.WithNewBrowserContext(), chromedp.WithNewWindow(true))
-	p := &tab{t: t, ctx: ctx}
+	p := &tab{t: t, ctx: ctx, close: end}
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("open a tab: %v", err)
 	}

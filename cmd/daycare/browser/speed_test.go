@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +33,25 @@ func within(t *testing.T, what string, got, budget float64, unit string) {
 		note = "  MISSED"
 	}
 	t.Logf("%-58s %8.1f %s   (budget %g)%s", what, got, unit, budget, note)
+}
+
+// spread logs a figure that was taken several times, with its budget and how busy the machine is. It is the median that
+// is compared.
+func spread(t *testing.T, what string, got []float64, budget float64, unit string) {
+	t.Helper()
+	slices.Sort(got)
+	within(t, what, got[len(got)/2], budget, unit)
+	t.Logf("    %.0f to %.0f %s in %d times, load %s", got[0], got[len(got)-1], unit, len(got), load())
+}
+
+// load is the load average of the last minute; "?" where the system does not say.
+func load() string {
+	data, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "?"
+	}
+	first, _, _ := strings.Cut(string(data), " ")
+	return first
 }
 
 // crowd writes the folders of many agents, as if they had been made and answered once.
@@ -60,7 +82,6 @@ func TestSpeedOfHome(t *testing.T) {
 	w.start()
 	p := w.visit()
 	p.wait("document.querySelectorAll('#agents li').length >= 20", "all agents are listed")
-	p.goTo("/")
 	p.onNew(`addEventListener("DOMContentLoaded", () => {
 		const look = () => {
 			if (document.querySelectorAll("#agents li").length >= 20) window.listedAt = performance.now();
@@ -68,17 +89,27 @@ func TestSpeedOfHome(t *testing.T) {
 		};
 		look();
 	})`)
-	p.goTo("/")
-	p.wait("window.listedAt", "agents are listed")
-	p.sees("Idle")
-	paint := eval[float64](p, "performance.getEntriesByType('paint').at(-1).startTime")
-	listed := eval[float64](p, "listedAt")
-	answered := eval[float64](p, "performance.getEntriesByType('resource').find(e => e.name.endsWith('/v1/agents')).responseEnd")
-	agents := eval[float64](p, "performance.getEntriesByType('resource').find(e => e.name.endsWith('/v1/agents')).encodedBodySize")
-	within(t, "first paint of home with 1,000 agents", paint, 100, "ms")
-	within(t, "the answer with 1,000 agents is here after", answered, 200, "ms")
-	within(t, "from there to the list of 1,000 agents", listed-answered, 100, "ms")
-	t.Logf("the answer with 1,000 agents has %.1f KB on the wire", agents/1000)
+	const visits = 15
+	const request = "performance.getEntriesByType('resource').find(e => e.name.endsWith('/v1/agents'))"
+	var paints, asked, answers, lists []float64
+	daemon := spentBy(w.daemon.Process.Pid)
+	for range visits {
+		p.goTo("/")
+		p.wait("window.listedAt", "agents are listed")
+		p.sees("Idle")
+		paint := eval[float64](p, "performance.getEntriesByType('paint').at(-1).startTime")
+		answered := eval[float64](p, request+".responseEnd")
+		paints, answers = append(paints, paint), append(answers, answered)
+		asked = append(asked, eval[float64](p, request+".requestStart"))
+		lists = append(lists, eval[float64](p, "listedAt")-answered)
+	}
+	agents := eval[float64](p, request+".encodedBodySize")
+	spread(t, "first paint of home with 1,000 agents", paints, 100, "ms")
+	spread(t, "the agents are asked for after", asked, 100, "ms")
+	spread(t, "the answer with 1,000 agents is here after", answers, 200, "ms")
+	spread(t, "from there to the list of 1,000 agents", lists, 100, "ms")
+	t.Logf("the answer with 1,000 agents has %.1f KB on the wire; the daemon takes %.0f ms of the processor for a visit", agents/1000,
+		1000*(spentBy(w.daemon.Process.Pid)-daemon)/visits)
 
 	fresh := w.visit() // with an empty cache
 	for _, v := range views {
@@ -99,10 +130,11 @@ func TestSpeedOfHome(t *testing.T) {
 	within(t, "what home loads, compressed", files/1000, 150, "KB")
 }
 
-// Twenty agents that stream a hundred pieces a second each: frames, and what the page costs.
+// Twenty agents that stream a hundred pieces a second each: frames, and what the page costs. What an empty page draws at
+// the same time says how many frames this machine has.
 func TestSpeedOfStreams(t *testing.T) {
 	measured(t)
-	const many, seconds = 20, 5
+	const many, seconds = 20, 10
 	text := strings.Repeat("word ", 100*seconds)
 	w := newWorkspace(t, "rules: [ { reply: [ { text: \""+text+"\", chunk: 5, every: 10ms } ] } ]\n", "")
 	w.start()
@@ -111,8 +143,45 @@ func TestSpeedOfStreams(t *testing.T) {
 		agents = append(agents, w.agent(fmt.Sprintf("agent %d", i)))
 	}
 	p := w.visit()
+	run := func(shown string) {
+		before := p.metrics()
+		browser, daemon := spentBy(chromiumPIDs()...), spentBy(w.daemon.Process.Pid)
+		p.countFrames()
+		began := time.Now()
+		for _, a := range agents {
+			w.say(a, "go")
+		}
+		time.Sleep((seconds - 2) * time.Second)
+		frames := eval[[]float64](p, "frames60.slice(1)")
+		spent, took := p.since(before), time.Since(began).Seconds()
+		browser, daemon = spentBy(chromiumPIDs()...)-browser, spentBy(w.daemon.Process.Pid)-daemon
+		slices.Sort(frames)
+		t.Logf("%s, load %s: %.1f frames a second, half of them within %.1f ms, 99 of 100 within %.1f ms, the longest %.0f ms",
+			shown, load(), float64(len(frames))/took, frames[len(frames)/2], frames[len(frames)*99/100], frames[len(frames)-1])
+		within(t, "    processor that the page took", 100*spent["ProcessTime"]/took, 30, "% of a core")
+		t.Logf("    all of the browser, which draws without a graphics card here: %.0f %%; the daemon: %.0f %%",
+			100*browser/took, 100*daemon/took)
+		within(t, "    layouts for each frame", spent["LayoutCount"]/float64(len(frames)), 1.2, "")
+		within(t, "    scripts", 100*spent["ScriptDuration"]/took, 5, "% of the time")
+		for _, a := range agents {
+			w.state(a, "idle")
+		}
+	}
+
+	p.open("about:blank")
+	run("an empty page")
+	for _, path := range []string{"/agents/0", "/"} {
+		p.goTo(path)
+		p.settled()
+		run(path)
+	}
 	p.goTo("/agents/0")
-	before := p.metrics()
+	p.wait("document.querySelector('main .log').innerText.length > 2000", "the whole answer is shown")
+}
+
+// countFrames has the page note how long each frame took, in frames60.
+func (p *tab) countFrames() {
+	p.t.Helper()
 	eval[bool](p, `(() => {
 		window.frames60 = [];
 		let last = performance.now();
@@ -120,30 +189,78 @@ func TestSpeedOfStreams(t *testing.T) {
 		requestAnimationFrame(frame);
 		return true;
 	})()`)
-	began := time.Now()
-	for _, a := range agents {
-		w.say(a, "go")
+}
+
+// What the daemon pays for the page: before it was ever asked for, while nobody has it open, while one page is shown
+// in which nothing happens, and while that page is hidden.
+func TestSpeedOfTheDaemon(t *testing.T) {
+	measured(t)
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("SKIPPED: it needs /proc")
 	}
-	p.sees("word word word")
-	time.Sleep(seconds * time.Second)
-	took := time.Since(began).Seconds()
-	frames := eval[[]float64](p, "frames60.slice(1)")
-	spent := p.since(before)
-	long := 0
-	for _, f := range frames {
-		if f > 33 {
-			long++
+	const seconds = 10
+	w := newWorkspace(t, talkScript, "")
+	w.start()
+	w.say(w.agent("worker"), "hello")
+	rest := func(when string) {
+		time.Sleep(3 * time.Second) // what just happened is over
+		pid := w.daemon.Process.Pid
+		before := spentBy(pid)
+		time.Sleep(seconds * time.Second)
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		_, rss, _ := strings.Cut(string(status), "VmRSS:")
+		rss, _, _ = strings.Cut(rss, "\n")
+		t.Logf("%-40s %4.0f ms of the processor in %d s, resident %s, load %s", when, 1000*(spentBy(pid)-before), seconds,
+			strings.TrimSpace(rss), load())
+	}
+	rest("the page was never asked for")
+	p := w.visit()
+	p.goTo("/")
+	rest("one page is open, nothing happens")
+	p.close()
+	rest("nobody has it open")
+}
+
+// spentBy is how many seconds of a processor some processes have taken; those that have ended count nothing.
+func spentBy(pids ...int) (seconds float64) {
+	const ticks = 100 // a second, for programs, whatever the kernel
+	for _, pid := range pids {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(data), ") ")
+		fields := strings.Fields(rest)
+		for _, f := range fields[11:13] { // of the program, and of the system for it
+			n, _ := strconv.ParseFloat(f, 64)
+			seconds += n / ticks
 		}
 	}
-	t.Logf("%d agents stream 100 pieces a second each: %.0f frames a second, %d of %d took over 32 ms",
-		many, float64(len(frames))/took, long, len(frames))
-	within(t, "processor that the page took", 100*spent["ProcessTime"]/took, 30, "% of a core")
-	within(t, "layouts for each frame", spent["LayoutCount"]/float64(len(frames)), 1.2, "")
-	within(t, "scripts", 100*spent["ScriptDuration"]/took, 5, "% of the time")
-	for _, a := range agents {
-		w.state(a, "idle")
+	return seconds
+}
+
+// chromiumPIDs are the processes of the browser of these tests.
+func chromiumPIDs() (pids []int) {
+	parents := map[int]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		data, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(data), "(chrom") {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(data), ") ")
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		parents[pid], _ = strconv.Atoi(strings.Fields(rest)[1])
 	}
-	p.wait("document.querySelector('main .log').innerText.length > 2000", "the whole answer is shown")
+	for pid := range parents {
+		for at := pid; at != 0; at = parents[at] {
+			if parents[at] == os.Getpid() {
+				pids = append(pids, pid)
+				break
+			}
+		}
+	}
+	return pids
 }
 
 // metrics are what the browser counts of a page. ProcessTime is how many seconds of a processor its process has taken,
@@ -168,7 +285,7 @@ func (p *tab) since(before map[string]float64) map[string]float64 {
 	return now
 }
 
-// A history of ten thousand records: it opens at its end, and scrolls to its begin.
+// A history of ten thousand records: it opens at its end, and scrolls towards its beginning as a wheel does.
 func TestSpeedOfHistory(t *testing.T) {
 	measured(t)
 	w := newWorkspace(t, talkScript, "")
@@ -183,24 +300,52 @@ func TestSpeedOfHistory(t *testing.T) {
 	w.lengthen(agent, 10_000)
 	w.start()
 	p := w.visit()
+	p.onNew(`addEventListener("DOMContentLoaded", () => {
+		const look = () => {
+			if (document.querySelectorAll("main .log li").length > 20) window.listedAt = performance.now();
+			else setTimeout(look, 4);
+		};
+		look();
+	})`)
+	var shown []float64
+	for range 5 {
+		p.goTo("/agents/0")
+		p.wait("window.listedAt", "the transcript is shown")
+		p.settled()
+		shown = append(shown, eval[float64](p, "listedAt"))
+	}
+	spread(t, "a history of 10,000 records is shown after", shown, 1000, "ms")
+	before := p.metrics()
 	began := time.Now()
-	p.goTo("/agents/0")
-	p.wait("document.querySelectorAll('main .log li').length > 20", "the transcript is shown")
-	within(t, "a history of 10,000 records is shown after", float64(time.Since(began).Milliseconds()), 1000, "ms")
-	scrolled := eval[float64](p, `(async () => {
-		const log = document.querySelector("main .log");
-		let worst = 0, first = "";
-		for (let i = 0; i < 40; i++) {
-			const began = performance.now();
-			log.scrollTop = 0;
-			await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
-			worst = Math.max(worst, performance.now() - began);
-			await new Promise(done => setTimeout(done, 60));
+	type scroll struct {
+		Frames []float64
+		Seqs   int
+	}
+	got := eval[scroll](p, `(async () => {
+		const log = document.querySelector("main .log"), frames = [];
+		const oldest = () => +document.querySelector("main .log small").innerText.match(/#(\d+)/)[1];
+		const from = oldest();
+		let last = await new Promise(requestAnimationFrame);
+		for (let i = 0; i < 600; i++) {
+			log.scrollTop -= 120;
+			const now = await new Promise(requestAnimationFrame);
+			frames.push(now - last);
+			last = now;
 		}
-		return worst;
+		return { frames, seqs: from - oldest() };
 	})()`)
-	within(t, "the longest frame while it is scrolled back", scrolled, 50, "ms")
-	within(t, "records in the page then", eval[float64](p, "document.querySelectorAll('main .log ol.entries > li').length"), 600, "records")
+	slices.Sort(got.Frames)
+	spent, n := p.since(before), len(got.Frames)
+	t.Logf("scrolled back by %d records in %d frames, %.1f s, load %s: half of them within %.1f ms, 95 of 100 within %.1f ms",
+		got.Seqs, n, time.Since(began).Seconds(), load(), got.Frames[n/2], got.Frames[n*95/100])
+	long, _ := slices.BinarySearch(got.Frames, 50)
+	within(t, "the longest frame while it is scrolled back", got.Frames[n-1], 50, "ms")
+	t.Logf("    %d of %d frames took over 50 ms", n-long, n)
+	step := func(what string) float64 { return 40_000 * spent[what] / float64(got.Seqs) }
+	t.Logf("    scripts %.1f ms, styles %.1f ms, layouts %.1f ms for each step of 40 records",
+		step("ScriptDuration"), step("RecalcStyleDuration"), step("LayoutDuration"))
+	records := eval[float64](p, "document.querySelectorAll('main .log ol.entries > li').length")
+	within(t, "records in the page then", records, 600, "records")
 }
 
 // lengthen gives an agent that has answered once a history of many records, while the daemon does not run.
