@@ -35,7 +35,8 @@ const secret = "daycare-probe-secret"
 // probe runs the ways out (escapes) in the sandbox. Its error says which of them
 // worked, or that nothing runs at all.
 func (r *Runner) probe() error {
-	root, err := os.MkdirTemp("", "daycare-probe-")
+	sweepProbes(os.TempDir(), time.Now())
+	root, err := os.MkdirTemp("", probePrefix)
 	if err != nil {
 		return fmt.Errorf("probe sandbox: %w", err)
 	}
@@ -65,6 +66,23 @@ func (r *Runner) probe() error {
 	}
 
 	return nil
+}
+
+// The folders of probes in the folder for temporary files, and how old one is that nobody uses any more: a probe
+// takes seconds.
+const (
+	probePrefix = "daycare-probe-"
+	probeOld    = time.Hour
+)
+
+// sweepProbes removes the folders of probes that a kill ended, as far as they are this user's.
+func sweepProbes(dir string, now time.Time) {
+	left, _ := filepath.Glob(filepath.Join(dir, probePrefix+"*")) // the pattern is a good one
+	for _, path := range left {
+		if info, err := os.Lstat(path); err == nil && info.IsDir() && now.Sub(info.ModTime()) > probeOld {
+			_ = os.RemoveAll(path) // that of another user stays
+		}
+	}
 }
 
 // runProbe returns the names of the escapes that worked.
