@@ -16,10 +16,11 @@ import (
 )
 
 const (
-	sendFirst  = time.Second    // pause after the first failed try
-	sendLast   = time.Minute    // longest pause
-	sendGiveUp = 24 * time.Hour // a promise that is older is given up
-	sendLimit  = 2 * time.Minute
+	sendFirst   = time.Second      // pause after the first failed try
+	sendLast    = time.Minute      // longest pause
+	sendGiveUp  = 24 * time.Hour   // a promise that is older is given up
+	sendAtLeast = 10 * time.Minute // but was tried for this long: a clock that is set right makes all old at once
+	sendLimit   = 2 * time.Minute
 )
 
 // A chat is what has a sender. What waits for the end of quiet hours has one of its own, so that
@@ -302,6 +303,7 @@ func removed(connector string) string { return "connector " + connector + " was 
 // try sends one part until it is delivered (true) or given up. The connector is
 // looked up each time: new settings may have replaced or removed it meanwhile.
 func (s *senders) try(p *promise, out message.Outgoing) bool {
+	began := time.Now()
 	for pause := sendFirst; ; pause = min(2*pause, sendLast) {
 		result := message.Result{Out: out.ID, Part: out.Part, Parts: out.Parts, Retry: out.Retry}
 		var err error
@@ -322,7 +324,7 @@ func (s *senders) try(p *promise, out message.Outgoing) bool {
 			wait = max(wait, ns.After)
 		}
 
-		result.Final = result.Final || crash.Now().Sub(p.Since) > sendGiveUp
+		result.Final = result.Final || givenUp(crash.Now().Sub(p.Since), time.Since(began))
 		s.log.Warn("answer not delivered", "connector", out.To.Connector, "out", out.ID, "err", err, "final", result.Final, "again", wait)
 		s.settle(p, result)
 		if result.Final {
@@ -339,6 +341,9 @@ func (s *senders) try(p *promise, out message.Outgoing) bool {
 		out.Retry = true
 	}
 }
+
+// givenUp reports whether a promise of some age is not tried again, after it was tried for a while.
+func givenUp(age, tried time.Duration) bool { return age > sendGiveUp && tried > sendAtLeast }
 
 func (s *senders) once(ctx context.Context, out message.Outgoing) (remoteID string, err error) {
 	conn, ok := s.connector(out.To.Connector)

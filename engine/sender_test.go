@@ -196,6 +196,35 @@ func TestAPromiseWithNothingLeftToSendIsSettledAtOnce(t *testing.T) {
 	}
 }
 
+// A promise that is old by a clock that was set right only now, or because the machine was off, is
+// tried for a while, too.
+func TestAnOldPromiseIsTriedForAWhile(t *testing.T) {
+	room := newSlowRoom()
+	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}), room)
+	results := make(chan message.Result, 5)
+	h.senders.send(message.Promise{Since: time.Now().Add(-72 * time.Hour), Report: func(f message.Result) { results <- f },
+		Outgoing: message.Outgoing{ID: "a", Text: "x", To: toRoom}})
+	<-room.tries
+	room.let <- errors.New("busy")
+	if f := <-results; f.Final || f.Delivered() {
+		t.Errorf("the first try that failed ended with %+v, want another one", f)
+	}
+	<-room.tries
+	room.let <- nil
+	if f := <-results; !f.Delivered() {
+		t.Errorf("the second try ended with %+v", f)
+	}
+	for _, tt := range []struct {
+		age, tried time.Duration
+		want       bool
+	}{{sendGiveUp + 1, sendAtLeast + 1, true}, {sendGiveUp + 1, sendAtLeast, false}, {sendGiveUp, time.Hour, false},
+		{-time.Hour, time.Hour, false}} {
+		if got := givenUp(tt.age, tt.tried); got != tt.want {
+			t.Errorf("a promise that is %v old and was tried for %v is given up: %v", tt.age, tt.tried, got)
+		}
+	}
+}
+
 func TestFilesWithoutTextAreSentAlthoughNothingIsSplit(t *testing.T) {
 	room := &chatRoom{}
 	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}), room)

@@ -227,7 +227,7 @@ var imports = map[string][]string{
 		"engine/inbox", "engine/disk", "engine/finding", "engine/permission"},
 	"connectors/mcp": {"engine/beneath", "engine/message", "engine/control", "engine/event", "engine/record"},
 
-	"connectors/telegram/telegramtest": {},
+	"connectors/telegram/telegramtest": {"engine/lazyregexp"},
 }
 
 // suites are contracts as tests; every test may import them, and what is written

@@ -3,14 +3,15 @@ package telegramtest
 import (
 	"fmt"
 	"html"
-	"regexp"
 	"slices"
 	"strings"
+
+	"daycare/engine/lazyregexp"
 )
 
 var (
-	tagRule    = regexp.MustCompile(`^<(/?)([a-z-]+)( [a-z]+="[^"<>]*")?>`)
-	entityRule = regexp.MustCompile(`^&(lt|gt|amp|quot|#[0-9]+|#x[0-9a-fA-F]+);`)
+	tagRule    = lazyregexp.New(`^<(/?)([a-z-]+)( [a-z]+="[^"<>]*")?>`)
+	entityRule = lazyregexp.New(`^&(lt|gt|amp|quot|#[0-9]+|#x[0-9a-fA-F]+);`)
 )
 
 // mayHold is which attribute a tag may have.
