@@ -129,6 +129,9 @@ func (t *table) print(out io.Writer) {
 		fmt.Fprintf(out, "| %s |", check)
 		for _, c := range t.columns {
 			mark := t.cells[check+"\n"+c]
+			if whole, _, part := strings.Cut(check, ": "); mark == "" && part && t.cells[whole+"\n"+c] == "–" {
+				mark = "–"
+			}
 			if mark == "" {
 				mark = "not run"
 			}
@@ -137,7 +140,7 @@ func (t *table) print(out io.Writer) {
 		fmt.Fprintln(out)
 	}
 
-	fmt.Fprintln(out, "\n– : this platform cannot misbehave like that.")
+	fmt.Fprintln(out, "\n– : this platform cannot misbehave like that, or does not tell.")
 	if len(t.nights) > 0 {
 		fmt.Fprintf(out, "\n| a night offline | messages, memory, time |\n|---|---|\n")
 	}

@@ -11,6 +11,7 @@ func TestTable(t *testing.T) {
 {"Action":"pass","Package":"daycare/connectors/irc","Test":"TestConnector/in_order"}
 {"Action":"fail","Package":"daycare/connectors/email","Test":"TestConnector/in_order"}
 {"Action":"skip","Package":"daycare/connectors/irc","Test":"TestConnector/says_whether/busy"}
+{"Action":"skip","Package":"x/web","Test":"TestConnector/says_whether"}
 {"Action":"pass","Package":"daycare/connectors/irc","Test":"TestOther/in_order"}
 {"Action":"output","Package":"daycare/cmd/daycare","Test":"TestIRCServer","Output":"    irc_test.go:63: 9 messages over ngircd\n"}
 {"Action":"pass","Package":"daycare/cmd/daycare","Test":"TestIRCServer"}
@@ -23,13 +24,14 @@ func TestTable(t *testing.T) {
 
 	var b strings.Builder
 	made.print(&b)
-	want := `| check | email | irc |
-|---|---|---|
-| in order | NO | yes |
-| says whether: busy | not run | – |
-| a night offline | not run | yes |
+	want := `| check | email | irc | web |
+|---|---|---|---|
+| in order | NO | yes | not run |
+| says whether: busy | not run | – | – |
+| says whether | not run | not run | – |
+| a night offline | not run | yes | not run |
 
-– : this platform cannot misbehave like that.
+– : this platform cannot misbehave like that, or does not tell.
 
 | a night offline | messages, memory, time |
 |---|---|
