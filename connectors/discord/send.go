@@ -168,8 +168,9 @@ func (s sender) deliver(ctx context.Context, to message.Address, p posting, file
 
 // titleOf is the name of a thread that begins with a text.
 func titleOf(text string) string {
-	line, _, _ := strings.Cut(strings.TrimLeft(text, "#*_` \n"), "\n")
-	if r := []rune(strings.TrimSpace(line)); len(r) > 80 {
+	const marks = "#*_` \n"
+	line, _, _ := strings.Cut(strings.TrimLeft(text, marks), "\n")
+	if r := []rune(strings.TrimRight(line, marks)); len(r) > 80 {
 		return string(r[:79]) + "…"
 	} else if len(r) > 0 {
 		return string(r)
