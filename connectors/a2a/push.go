@@ -94,23 +94,20 @@ func (p *pushes) change(f func(all map[string]watched) error) error {
 }
 
 // of is what is kept of a task.
-func (p *pushes) of(task string) watched {
+func (p *pushes) of(task string) (watched, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all, err := p.load()
-	if err != nil {
-		return watched{}
-	}
-	return all[task]
+	return all[task], err
 }
 
-func (p *pushes) list(task string) []*sdk.PushConfig {
-	configs := p.of(task).Configs
-	list := make([]*sdk.PushConfig, len(configs))
-	for i := range configs {
-		list[i] = &configs[i]
+func (p *pushes) list(task string) ([]*sdk.PushConfig, error) {
+	w, err := p.of(task)
+	list := make([]*sdk.PushConfig, len(w.Configs))
+	for i := range w.Configs {
+		list[i] = &w.Configs[i]
 	}
-	return list
+	return list, err
 }
 
 // save keeps what a client wants to be notified of.
@@ -223,17 +220,21 @@ func newCaller(notify []string, mine lan.Interfaces) *http.Client {
 // errInside: a notification leads to where clients must not send anything.
 var errInside = errors.New("the address leads into the network of this machine")
 
-// Answers reports whether a client wants to be notified of a task: its answer is then promised.
-// Others read it from their requests, and it stays in history.
+// Answers reports whether a client wants to be notified of a task: its answer is then promised, and
+// so it is if that cannot be read now. Others read it from their requests, and it stays in history.
 func (c *Connector) Answers(to message.Address) bool {
-	return len(c.pushes.of(to.ThreadID).Configs) > 0
+	w, err := c.pushes.of(to.ThreadID)
+	return err != nil || len(w.Configs) > 0
 }
 
 // Send notifies the clients of a task. An address that refuses is forgotten; the others are tried
 // again, all of them, with the same Idempotency-Key.
 func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID string, err error) {
 	task := out.To.ThreadID
-	w := c.pushes.of(task)
+	w, err := c.pushes.of(task)
+	if err != nil {
+		return "", err
+	}
 	if len(w.Configs) == 0 {
 		return "", &message.NotSent{Final: true, Err: errors.New("no client asked to be notified of the task")}
 	}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -43,6 +44,16 @@ func (d *drawer) Save(connector, name string, data []byte) error {
 	}
 	d.data[connector+"/"+name] = data
 	return nil
+}
+
+// listed are the notifications of a task.
+func listed(t *testing.T, p *pushes, task string) []*sdk.PushConfig {
+	t.Helper()
+	list, err := p.list(task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }
 
 // Notifications go to the Internet over https, and into the owner's network only where the
@@ -103,30 +114,30 @@ func TestNotificationsAreKept(t *testing.T) {
 		t.Fatalf("%+v, %v, %+v, %v", first, err, again, err2)
 	}
 	p = pushes{connector: "a2a", keep: d} // another process
-	if list := p.list("t"); len(list) != 1 || list[0].URL != "https://example.org/1" {
+	if list := listed(t, &p, "t"); len(list) != 1 || list[0].URL != "https://example.org/1" {
 		t.Errorf("%+v", list)
 	}
 	for n := range maxConfigs {
 		_, err = save("t", fmt.Sprint("https://example.org/more", n))
 	}
-	if list := p.list("t"); err == nil || len(list) != maxConfigs {
+	if list := listed(t, &p, "t"); err == nil || len(list) != maxConfigs {
 		t.Errorf("%d notifications, %v", len(list), err)
 	}
-	if err := p.forget("t", p.list("t")[0].ID); err != nil || len(p.list("t")) != maxConfigs-1 {
-		t.Errorf("%d notifications, %v", len(p.list("t")), err)
+	if err := p.forget("t", listed(t, &p, "t")[0].ID); err != nil || len(listed(t, &p, "t")) != maxConfigs-1 {
+		t.Errorf("%d notifications, %v", len(listed(t, &p, "t")), err)
 	}
-	if p.remove("t"); len(p.list("t")) != 0 {
-		t.Errorf("%+v", p.list("t"))
+	if p.remove("t"); len(listed(t, &p, "t")) != 0 {
+		t.Errorf("%+v", listed(t, &p, "t"))
 	}
 
 	long := watched{At: time.Now().Add(-pushAge - time.Hour), Configs: []sdk.PushConfig{{URL: "https://x"}}}
 	old, _ := json.Marshal(map[string]watched{"old": long}) // of texts
 	_ = d.Save("a2a", pushFile, old)
-	if _, err := save("new", "https://example.org/"); err != nil || len(p.list("old")) != 0 {
-		t.Errorf("%+v, %v", p.list("old"), err)
+	if _, err := save("new", "https://example.org/"); err != nil || len(listed(t, &p, "old")) != 0 {
+		t.Errorf("%+v, %v", listed(t, &p, "old"), err)
 	}
 	_ = d.Save("a2a", pushFile, []byte("{"))
-	if _, err := save("new", "https://example.org/"); err == nil || p.list("new") == nil && !strings.Contains(err.Error(), pushFile) {
+	if _, err := save("new", "https://example.org/"); err == nil || !strings.Contains(err.Error(), pushFile) {
 		t.Errorf("a broken file: %v", err)
 	}
 }
@@ -220,3 +231,28 @@ func TestNotifications(t *testing.T) {
 		t.Errorf("%+v", task)
 	}
 }
+
+// What cannot be read now, for lack of descriptors, is promised, and tried again.
+func TestNotificationsThatCannotBeReadNow(t *testing.T) {
+	c := newConnector(t)
+	c.pushes.keep = starved{}
+	to := message.Address{Connector: "a2a", ChannelID: "c", UserID: "token:x", ThreadID: "t"}
+	if !c.Answers(to) {
+		t.Error("no answer is promised")
+	}
+	var not *message.NotSent
+	if _, err := c.Send(t.Context(), message.Outgoing{ID: "o", To: to, Text: "x"}); !errors.Is(err, syscall.EMFILE) || errors.As(err, &not) {
+		t.Errorf("%v: it is given up", err)
+	}
+	if list, err := c.pushes.list("t"); err == nil {
+		t.Errorf("%v, and no error", list)
+	}
+	if err := c.pushes.forget("t", "x"); !errors.Is(err, syscall.EMFILE) {
+		t.Error(err)
+	}
+}
+
+type starved struct{}
+
+func (starved) Load(string, string) ([]byte, error) { return nil, syscall.EMFILE }
+func (starved) Save(string, string, []byte) error   { return syscall.EMFILE }

@@ -255,7 +255,7 @@ func (t tasks) configs(ctx context.Context, id sdk.TaskID) ([]*sdk.PushConfig, e
 	if _, err := t.task(ctx, callOf(ctx), id); err != nil {
 		return nil, err
 	}
-	return t.pushes.list(string(id)), nil
+	return t.pushes.list(string(id))
 }
 
 // CreateTaskPushConfig notes that a client wants to be notified of a task that has not ended.
