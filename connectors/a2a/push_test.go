@@ -241,7 +241,8 @@ func TestNotificationsThatCannotBeReadNow(t *testing.T) {
 		t.Error("no answer is promised")
 	}
 	var not *message.NotSent
-	if _, err := c.Send(t.Context(), message.Outgoing{ID: "o", To: to, Text: "x"}); !errors.Is(err, syscall.EMFILE) || errors.As(err, &not) {
+	if _, err := c.Send(t.Context(), message.Outgoing{ID: "o", To: to, Text: "x"}); !errors.Is(err, syscall.EMFILE) || errors.As(err,
+		&not) {
 		t.Errorf("%v: it is given up", err)
 	}
 	if list, err := c.pushes.list("t"); err == nil {

@@ -459,7 +459,8 @@ func TestNotificationsOfATask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.CancelTask(c.ctx, &sdk.CancelTaskRequest{ID: waiting.ID}); err != nil || len(listed(t, &c.pushes, string(waiting.ID))) > 0 {
+	if _, err := c.CancelTask(c.ctx, &sdk.CancelTaskRequest{ID: waiting.ID}); err != nil || len(listed(t, &c.pushes,
+		string(waiting.ID))) > 0 {
 		t.Errorf("after it was canceled it has %v, %v", listed(t, &c.pushes, string(waiting.ID)), err)
 	}
 }

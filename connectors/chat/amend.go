@@ -47,7 +47,9 @@ func (d *Desk) amend(ctx context.Context, deliver message.Deliver, p Post) error
 func (w *waiting) amend(a message.Amendment) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.load()
+	if err := w.load(); err != nil {
+		return false, err
+	}
 	for i, in := range w.all {
 		theirs := senderOf(in) == sender{a.From.ChannelID, a.From.UserID}
 		if in.Context.MessageID != a.MessageID || in.Kind != "" || in.Dedupe == w.busy || !theirs {

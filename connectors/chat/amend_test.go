@@ -40,7 +40,7 @@ func TestWaitingMessagesAreAmended(t *testing.T) {
 	take(gone)
 
 	d = w.desk(o, talker{w}) // a new process
-	d.waiting.heads()
+	headsOf(d)
 	var texts []string
 	for _, in := range d.waiting.all {
 		texts = append(texts, in.Text)

@@ -429,8 +429,8 @@ func TestWhoWritesTooMuchIsToldEachTime(t *testing.T) {
 		if said := w.heard(); len(said) != 1 {
 			t.Errorf("round %d: told %d times", round, len(said))
 		}
-		for len(d.waiting.heads()) > 0 {
-			d.waiting.remove(d.waiting.heads()[0])
+		for len(headsOf(d)) > 0 {
+			d.waiting.remove(headsOf(d)[0])
 		}
 	}
 }

@@ -39,6 +39,7 @@ type world struct {
 	log     bytes.Buffer
 	hints   map[string][]byte // that survive the desk
 	keepErr error             // of keeping a message that waits
+	loadErr error             // of reading those that wait
 }
 
 var ada = message.Address{Connector: "chat", ChannelID: "c1", UserID: "ada"}
@@ -68,6 +69,9 @@ func (w *world) desk(o Options, p Platform) *Desk {
 func (w *world) Load(_, name string) ([]byte, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if name == waitingFile && w.loadErr != nil {
+		return nil, w.loadErr
+	}
 	if data, ok := w.hints[name]; ok {
 		return data, nil
 	}

@@ -110,8 +110,11 @@ func (d *Desk) pass(ctx context.Context, deliver message.Deliver, p Post) error 
 
 // deliver hands a message on, or makes it wait if it is refused because of its sender.
 func (d *Desk) deliver(ctx context.Context, deliver message.Deliver, p Post, in message.Incoming) error {
-	var err error
-	if !d.waiting.behind(in) {
+	behind, err := d.waiting.behind(in)
+	if err != nil {
+		return err
+	}
+	if !behind {
 		err = d.hand(ctx, deliver, in)
 		if err == nil || d.host.Waiting == nil || !ofSender(ctx, err) {
 			return err

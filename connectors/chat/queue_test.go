@@ -96,7 +96,7 @@ func TestWhoWaitsKeepsTheirOrder(t *testing.T) {
 		if got := w.texts(); !slices.Equal(got, []string{"of another", "in another chat"}) {
 			t.Errorf("delivered at once are %v", got)
 		}
-		if heads := d.waiting.heads(); len(heads) != 1 || heads[0].Text != "one" {
+		if heads := headsOf(d); len(heads) != 1 || heads[0].Text != "one" {
 			t.Errorf("tried next is %+v", heads)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

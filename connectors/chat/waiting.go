@@ -15,8 +15,12 @@ import (
 	"daycare/engine/message"
 )
 
-// waitingFile is where messages wait, as a JSON array, oldest first.
-const waitingFile = "waiting.json"
+// waitingFile is where messages wait, as a JSON array, oldest first. One that is broken is kept
+// under the other name.
+const (
+	waitingFile = "waiting.json"
+	brokenFile  = "waiting.broken.json"
+)
 
 // Limits of the queue. Beyond them a message is refused, and its sender is notified.
 const (
@@ -53,19 +57,28 @@ func newWaiting(connector string, k Keeper, log *slog.Logger) *waiting {
 		strikes: Strikes{Log: log}}
 }
 
-// load reads what waited when the process ended. mu is held.
-func (w *waiting) load() {
+// load reads what waited when the process ended. Until it can be read nothing is kept: that would
+// replace it. mu is held.
+func (w *waiting) load() error {
 	if w.read || w.keeper == nil {
-		return
+		return nil
 	}
-	w.read = true
 	data, err := w.keeper.Load(w.connector, waitingFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read messages waiting to be accepted: %w", err)
+	}
 	if err == nil {
 		err = json.Unmarshal(data, &w.all)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		w.log.Error("cannot read messages waiting to be accepted", "file", waitingFile, "err", err)
+	if err != nil && len(data) > 0 {
+		w.log.Error("cannot read messages waiting to be accepted; the file is kept", "file", waitingFile, "kept", brokenFile, "err", err)
+		if err := w.keeper.Save(w.connector, brokenFile, data); err != nil {
+			return fmt.Errorf("keep a broken %s: %w", waitingFile, err)
+		}
 	}
+	w.read = true
+
+	return nil
 }
 
 // save keeps all durably. mu is held.
@@ -83,11 +96,11 @@ func (w *waiting) save() error {
 
 // behind reports whether a message has to wait because an earlier one of its sender
 // does.
-func (w *waiting) behind(in message.Incoming) bool {
+func (w *waiting) behind(in message.Incoming) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.load()
-	return slices.ContainsFunc(w.all, func(other message.Incoming) bool { return senderOf(other) == senderOf(in) })
+	err := w.load()
+	return slices.ContainsFunc(w.all, func(other message.Incoming) bool { return senderOf(other) == senderOf(in) }), err
 }
 
 // add makes a message wait, durably. false: there is no room; first says that its
@@ -95,7 +108,9 @@ func (w *waiting) behind(in message.Incoming) bool {
 func (w *waiting) add(in message.Incoming) (kept, first bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.load()
+	if err := w.load(); err != nil {
+		return false, false, err
+	}
 	who := senderOf(in)
 	n, bytes, total := 0, len(in.Text), len(in.Text)
 	for _, other := range w.all {
@@ -137,10 +152,10 @@ func (w *waiting) remove(in message.Incoming) {
 }
 
 // heads are the oldest messages of each sender.
-func (w *waiting) heads() (all []message.Incoming) {
+func (w *waiting) heads() (all []message.Incoming, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.load()
+	err = w.load()
 	seen := map[sender]bool{}
 	for _, in := range w.all {
 		if who := senderOf(in); !seen[who] {
@@ -149,7 +164,7 @@ func (w *waiting) heads() (all []message.Incoming) {
 		}
 	}
 
-	return all
+	return all, err
 }
 
 // An attempt is when a sender's oldest message is tried again.
@@ -164,7 +179,12 @@ func (w *waiting) run(ctx context.Context, pause time.Duration, deliver func(con
 	tries := map[sender]attempt{}
 	for {
 		var next time.Time
-		for _, in := range w.heads() {
+		heads, err := w.heads()
+		if err != nil {
+			w.log.Warn("messages that wait are not tried yet", "err", err)
+			next = time.Now().Add(pause)
+		}
+		for _, in := range heads {
 			who := senderOf(in)
 			a := tries[who]
 			if now := time.Now(); !now.Before(a.at) {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,7 +49,7 @@ func TestWaitingIsBounded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup
 	run.Go(func() { d.Run(ctx, w.deliver, time.Millisecond) })
-	for end := time.Now().Add(30 * time.Second); len(d.waiting.heads()) > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(30 * time.Second); len(headsOf(d)) > 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 
@@ -136,8 +138,8 @@ func TestWaitingThatBreaks(t *testing.T) {
 		time.Sleep(time.Minute)
 		cancel()
 		synctest.Wait()
-		if len(d.waiting.heads()) != 0 || !strings.Contains(w.log.String(), "broken on purpose") {
-			t.Errorf("%d messages wait, log:\n%s", len(d.waiting.heads()), &w.log)
+		if len(headsOf(d)) != 0 || !strings.Contains(w.log.String(), "broken on purpose") {
+			t.Errorf("%d messages wait, log:\n%s", len(headsOf(d)), &w.log)
 		}
 	})
 }
@@ -155,5 +157,74 @@ func TestRefuse(t *testing.T) {
 		if Refuse(r, tt.err); r.Code != tt.code || r.Header().Get("Retry-After") != tt.after {
 			t.Errorf("%v: %d after %q, want %d after %q", tt.err, r.Code, r.Header().Get("Retry-After"), tt.code, tt.after)
 		}
+	}
+}
+
+// headsOf are the messages that are tried next.
+func headsOf(d *Desk) []message.Incoming {
+	all, err := d.waiting.heads()
+	if err != nil {
+		panic(err)
+	}
+	return all
+}
+
+// Messages that wait and cannot be read at this moment are not replaced by those that come: all else
+// is refused, which the platform offers again, until they can be read. Then they come first.
+func TestWaitingThatCannotBeReadNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.refuse = inbox.ErrFull
+		if err := w.desk(Options{}, talker{w}).Take(t.Context(), w.deliver, post("before")); err != nil {
+			t.Fatal(err)
+		}
+		kept := string(w.hints[waitingFile])
+		w.loadErr = syscall.EMFILE
+		d := w.desk(Options{}, talker{w}) // the next process
+		ctx, cancel := context.WithCancel(t.Context())
+		go d.Run(ctx, w.deliver, time.Second)
+		for _, refused := range []error{inbox.ErrFull, nil} {
+			w.refuse = refused
+			if err := d.Take(t.Context(), w.deliver, post("now")); !errors.Is(err, syscall.EMFILE) {
+				t.Errorf("Take = %v", err)
+			}
+			if done, err := d.waiting.amend(message.Amendment{MessageID: "1", Deleted: true}); done || !errors.Is(err, syscall.EMFILE) {
+				t.Errorf("amend = %v, %v", done, err)
+			}
+			time.Sleep(time.Minute)
+		}
+		if string(w.hints[waitingFile]) != kept || len(w.taken) != 0 {
+			t.Errorf("%q became %q, %d delivered", kept, w.hints[waitingFile], len(w.taken))
+		}
+
+		w.mu.Lock()
+		w.loadErr = nil
+		w.mu.Unlock()
+		time.Sleep(time.Minute)
+		if err := d.Take(t.Context(), w.deliver, post("now")); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		synctest.Wait()
+		if got := w.texts(); !slices.Equal(got, []string{"before", "now"}) {
+			t.Errorf("delivered are %q", got)
+		}
+	})
+}
+
+// A file of messages that wait which is broken is kept beside the next one.
+func TestWaitingThatIsBroken(t *testing.T) {
+	w := newWorld()
+	w.hints, w.refuse = map[string][]byte{waitingFile: []byte(`[{"text":"lost`)}, inbox.ErrFull
+	w.keepErr = errors.New("no space")
+	if err := w.desk(Options{}, talker{w}).Take(t.Context(), w.deliver, post("hello")); err == nil {
+		t.Error("what cannot be kept is kept")
+	}
+	w.keepErr = nil
+	if err := w.desk(Options{}, talker{w}).Take(t.Context(), w.deliver, post("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if string(w.hints[brokenFile]) != `[{"text":"lost` || !strings.Contains(string(w.hints[waitingFile]), "hello") {
+		t.Errorf("%q and %q", w.hints[brokenFile], w.hints[waitingFile])
 	}
 }

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -474,3 +476,34 @@ func TestThePlaceOfASync(t *testing.T) {
 		}
 	}
 }
+
+// Where it cannot be read how far was read the connector ends, and is begun again; of a broken file
+// nothing is known.
+func TestAPlaceThatCannotBeRead(t *testing.T) {
+	sync := "GET /_matrix/client/v3/sync"
+	for name, tt := range map[string]struct {
+		data  string
+		err   error
+		want  bool
+		since string
+	}{"unreadable": {"", syscall.EMFILE, false, ""}, "broken": {"{", nil, true, "timeout=0"}, "none": {"", fs.ErrNotExist, true,
+		"timeout=0"},
+		"kept": {`{"since":"s7"}`, nil, true, "since=s7"}} {
+		c, s := scripted(t, map[string]string{sync: "502"})
+		c.host.Waiting = unreadable{tt.data, tt.err}
+		err := c.Run(t.Context(), nil)
+		asked := s.Of(sync)
+		if errors.Is(err, syscall.EMFILE) == tt.want || (len(asked) == 1) != tt.want || tt.want && !strings.Contains(asked[0], tt.since) {
+			t.Errorf("%s: %v, asked %q", name, err, asked)
+		}
+	}
+}
+
+// unreadable is a keeper of which a file is, or cannot be read.
+type unreadable struct {
+	data string
+	err  error
+}
+
+func (u unreadable) Load(string, string) ([]byte, error) { return []byte(u.data), u.err }
+func (unreadable) Save(string, string, []byte) error     { return nil }

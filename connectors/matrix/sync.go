@@ -67,7 +67,9 @@ type follower struct{ *Connector }
 // follow asks what happened until ctx ends. The place moves on when everything before it is
 // durable; what comes twice after a crash is dropped by the ids of its events.
 func (c follower) follow(ctx context.Context, deliver message.Deliver) error {
-	c.remember()
+	if err := c.remember(); err != nil {
+		return err
+	}
 	for ctx.Err() == nil {
 		since := c.place.Since
 		q := url.Values{"filter": {filter}, "timeout": {strconv.FormatInt(holdTime.Milliseconds(), 10)}}
@@ -222,20 +224,26 @@ func (c follower) group(ctx context.Context, room string) (bool, error) {
 	return len(in.Joined) > 2, nil
 }
 
-// remember reads how far the process before had come.
-func (c follower) remember() {
+// remember reads how far the process before had come. Where that cannot be read now it is an error:
+// to go on with new messages would be to miss those that came meanwhile.
+func (c follower) remember() error {
 	if c.host.Waiting == nil || c.place.Since != "" {
-		return
+		return nil
 	}
 	data, err := c.host.Waiting.Load(c.o.ID, placeFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read how far messages were read: %w", err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err == nil {
-		err = json.Unmarshal(data, &c.place)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := json.Unmarshal(data, &c.place); err != nil {
 		c.log.Warn("cannot read how far messages were read; continuing with new ones", "err", err)
 	}
+
+	return nil
 }
 
 // reached keeps how far we have come, durably: without a place a process begins with what is

@@ -31,7 +31,8 @@ func TestOutcomes(t *testing.T) {
 				o.Error = "it broke"
 			}
 			s.outcome(o)
-			if s.State != want[0] || s.Answer != "words" || !strings.Contains(s.Note, want[1]) || strings.Contains(s.Note, "used before") != again {
+			if s.State != want[0] || s.Answer != "words" || !strings.Contains(s.Note, want[1]) || strings.Contains(s.Note,
+				"used before") != again {
 				t.Errorf("%s, again %v: %+v", reason, again, s)
 			}
 			text := shown(s).Content[0].(*sdk.TextContent).Text
@@ -85,7 +86,8 @@ func TestMessagesOfAPage(t *testing.T) {
 	got := messages(event.Page{Records: []json.RawMessage{
 		[]byte(`{"seq":1,"type":"user_message","text":"hi","untrusted":true,"context":{"sender":"a\u001b b"}}`),
 		[]byte(`{"seq":2,"type":"assistant_message","text":"yes","toolCalls":[{"name":"read"},{"name":"ls\n"}]}`),
-		[]byte(`{"seq":3,"type":"user_message","text":"told","origin":"system"}`), []byte(`{"seq":4,"type":"tool_result"}`), []byte(`{broken`),
+		[]byte(`{"seq":3,"type":"user_message","text":"told","origin":"system"}`), []byte(`{"seq":4,"type":"tool_result"}`),
+		[]byte(`{broken`),
 		[]byte(`{"seq":5,"type":"user_message","text":` + string(text) + `}`)}})
 	var told []string
 	for _, s := range got {

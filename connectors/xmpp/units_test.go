@@ -6,11 +6,13 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -371,8 +373,39 @@ func TestPlacesAreKeptDurably(t *testing.T) {
 	c.marks.start(adaJID, position{ID: "7"})
 	c.save(true)
 	c = testConnector(t, s, Options{}, host, slog.New(slog.DiscardHandler))
-	c.remember()
+	if err := c.remember(); err != nil {
+		t.Fatal(err)
+	}
 	if at, ok := c.marks.place(adaJID); !ok || at.ID != "7" {
 		t.Errorf("the place is %+v, %v", at, ok)
 	}
 }
+
+// Where it cannot be read how far archives were read nothing is read, and the connector is begun again;
+// of a broken file nothing is known.
+func TestPlacesThatCannotBeRead(t *testing.T) {
+	for name, tt := range map[string]struct {
+		data string
+		err  error
+		want string
+	}{"unreadable": {"", syscall.EMFILE, "how far archives were read"}, "broken": {"{", nil, "connect"}, "none": {"", fs.ErrNotExist,
+		"connect"}} {
+		host := chat.Host{Waiting: unreadable{tt.data, tt.err}}
+		c, err := New(Options{ID: "xmpp", JID: botJID, Server: "127.0.0.1:1"}, canary, host, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// unreadable is a keeper of which a file is, or cannot be read.
+type unreadable struct {
+	data string
+	err  error
+}
+
+func (u unreadable) Load(string, string) ([]byte, error) { return []byte(u.data), u.err }
+func (unreadable) Save(string, string, []byte) error     { return nil }

@@ -133,7 +133,9 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 		c.files.client.CloseIdleConnections()
 		c.save(true)
 	}()
-	c.remember()
+	if err := c.remember(); err != nil {
+		return err
+	}
 	beside.Go(func() { c.desk.Run(ctx, deliver, c.pause) })
 	beside.Go(func() { c.arrived.Run(ctx, deliver) })
 	s, err := c.acquire(ctx)
@@ -157,18 +159,24 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	}
 }
 
-// remember reads how far archives were read by the process before.
-func (c *Connector) remember() {
+// remember reads how far archives were read by the process before. Where that cannot be read now it is
+// an error: to go on with new messages would be to miss those that came meanwhile.
+func (c *Connector) remember() error {
 	if c.host.Waiting == nil {
-		return
+		return nil
 	}
 	data, err := c.host.Waiting.Load(c.o.ID, archivesFile)
-	if err == nil {
-		err = c.marks.load(data)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
+		return fmt.Errorf("read how far archives were read: %w", err)
+	}
+	if err := c.marks.load(data); err != nil {
 		c.log.Warn("cannot read how far archives were read; continuing with new messages", "err", err)
 	}
+
+	return nil
 }
 
 // listen says that we are here, enters the rooms, and reads what was said while we were away.
