@@ -161,11 +161,11 @@ func TestRefusals(t *testing.T) {
 		}},
 		"Say": {posts, func(c *Connector, to message.Address) error { return c.Say(context.Background(), to, messageID, "hi") }},
 		"Post": {posts, func(c *Connector, to message.Address) error {
-			_, err := pen{Connector: c}.Post(context.Background(), to, messageID, "hi")
+			_, err := pen{Connector: c}.Post(context.Background(), to, "", messageID, "hi")
 			return err
 		}},
 		"Card": {posts, func(c *Connector, to message.Address) error {
-			_, err := c.Card(context.Background(), to, "?", []chat.Choice{{Label: "yes", Data: "y"}})
+			_, err := c.Card(context.Background(), to, "", "?", []chat.Choice{{Label: "yes", Data: "y"}})
 			return err
 		}},
 	} {
