@@ -70,7 +70,7 @@ var imports = map[string][]string{
 		"engine/permission", "engine/record", "engine/schedule", "engine/slash", "engine/tarball"},
 	"cmd/daycare/show": {"cmd/daycare/term", "engine/control", "engine/event", "engine/permission", "engine/record"},
 	// doctor knows the form of every file, so it imports those who own them.
-	"cmd/daycare/doctor": {"cmd/daycare/daemon", "cmd/daycare/follow", "cmd/daycare/logfile", "cmd/daycare/models",
+	"cmd/daycare/doctor": {"cmd/daycare/daemon", "cmd/daycare/follow", "cmd/daycare/logfile", "cmd/daycare/models", "cmd/daycare/peers",
 		"cmd/daycare/plugins", "cmd/daycare/term", "engine/...", "agents/...", "tools/...", "connectors/chat"},
 	"cmd/daycare/term": {"cmd/daycare/plugins", "cmd/daycare/version", "engine/config", "engine/control", "engine/disk",
 		"engine/finding", "engine/release"},

@@ -120,7 +120,7 @@ var checks = []func(*doctor) error{
 	checkAgentFolders, checkAgents, checkParents, checkTasks, checkRequests, checkAttachments, checkLetters,
 	checkDefinitions, checkMCP, checkUnseen, checkSkillFolders, checkLedgers, checkUsage, checkLeftovers, checkForms, checkModes,
 	checkLock, checkSandbox, checkPrograms, checkHooks, checkHome, checkWatches, checkSpace, checkNames, checkClock, checkServices,
-	checkReceivers, checkCopies,
+	checkReceivers, checkCopies, checkCluster,
 }
 
 // examine runs all checks.

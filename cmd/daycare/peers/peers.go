@@ -59,9 +59,9 @@ type here struct {
 // joinFor bounds how long a start waits for the servers of the cluster.
 const joinFor = 20 * time.Second
 
-// fileName is the file, in .daycare, that says which cluster the agents of a workspace are in:
+// File is the file in home, a .daycare, that says which cluster the agents of a workspace are in:
 // from its first start with --join on, a workspace is never worked on without the others.
-const fileName = "cluster.json"
+func File(home string) string { return filepath.Join(home, "cluster.json") }
 
 // A membership is what is in it.
 type membership struct {
@@ -116,7 +116,7 @@ func Config(workspace string, c config.Cluster, to cluster.Config) cluster.Confi
 // Membership are the servers of the cluster that a workspace has joined; none: it is alone. home
 // is its .daycare.
 func Membership(home string) ([]string, error) {
-	data, err := os.ReadFile(filepath.Join(home, fileName))
+	data, err := os.ReadFile(File(home))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -128,7 +128,7 @@ func Membership(home string) ([]string, error) {
 		err = errors.New("it names no servers\nwrite them there, or remove the file to have the agents of this workspace work alone")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", filepath.Join(home, fileName), err)
+		return nil, fmt.Errorf("read %s: %w", File(home), err)
 	}
 
 	return m.Servers, nil
@@ -139,7 +139,7 @@ func (m *Machines) remember(servers []string) error {
 	if err != nil {
 		return err
 	}
-	return m.Volume.WriteFile("membership", filepath.Join(m.Home, fileName), append(data, '\n'))
+	return m.Volume.WriteFile("membership", File(m.Home), append(data, '\n'))
 }
 
 // meet brings together the agents that are known here and those of the cluster.

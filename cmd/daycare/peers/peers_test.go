@@ -118,7 +118,7 @@ func TestMembership(t *testing.T) {
 		t.Errorf("a workspace without the file: %q, %v", servers, err)
 	}
 	for _, text := range []string{"", "{}", `{"servers":[]}`, "\x00\x00", "[]"} {
-		if err := os.WriteFile(filepath.Join(home, fileName), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(File(home), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if servers, err := Membership(home); err == nil {

@@ -1,0 +1,95 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"daycare/cmd/daycare/peers"
+	"daycare/engine/finding"
+)
+
+// serverWait is how long a server of the cluster may take to accept a connection.
+const serverWait = 2 * time.Second
+
+// checkCluster looks at what this machine needs of its cluster: which servers there are, whether they can be
+// reached, and what other machines went on with.
+func checkCluster(d *doctor) error {
+	c := d.conf.Cluster
+	if !c.On() {
+		var err error
+		if c.Servers, err = peers.Membership(d.root); err != nil {
+			reason, remedy, _ := strings.Cut(err.Error(), "\n")
+			d.report(finding.Error, "cluster-file", peers.File(d.root), 0, reason+": the daemon does not start", remedy)
+		}
+		if defect := c.Check(); defect != nil { // those of the settings were reported with their place
+			d.report(finding.Error, "cluster-access", peers.File(d.root), 0, defect.Reason, defect.Remedy)
+		}
+	}
+
+	away, err := os.ReadDir(filepath.Join(d.root, "away"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range away {
+		d.report(finding.Info, "cluster-away", filepath.Join(d.root, "away", e.Name()), 0,
+			"another machine went on with this agent when this one had something that was not in the cluster yet",
+			"Look whether an edit of yours is in it, then remove the folder.")
+	}
+	d.reachServers(c.Servers)
+
+	return nil
+}
+
+// reachServers reports the servers of the cluster that accept no connection.
+func (d *doctor) reachServers(servers []string) {
+	errs := make([]error, len(servers))
+	var wait sync.WaitGroup
+	for i, server := range servers {
+		wait.Go(func() { errs[i] = reach(server) })
+	}
+	wait.Wait()
+
+	failed := 0
+	for _, err := range errs {
+		if err != nil {
+			failed++
+		}
+	}
+	for i, err := range errs {
+		switch {
+		case err == nil:
+		case 2*failed >= len(errs):
+			d.report(finding.Error, "cluster-unreachable", "", 0, fmt.Sprintf("%s of the cluster cannot be reached: %v; without most of "+
+				"the servers no message is accepted", servers[i], err), "Start it, with: daycare cluster server; or check the network.")
+		default:
+			d.report(finding.Warning, "cluster-server", "", 0, fmt.Sprintf("%s of the cluster cannot be reached: %v", servers[i], err),
+				"Start it: without one more of the servers no message is accepted.")
+		}
+	}
+}
+
+// reach connects to a server of NATS, and says nothing to it.
+func reach(server string) error {
+	u, err := url.Parse(server)
+	if err != nil {
+		return err
+	}
+	port := u.Port()
+	if port == "" {
+		port = "4222"
+	}
+	conn, err := net.DialTimeout("tcp", net.JoinHostPort(u.Hostname(), port), serverWait)
+	if err != nil {
+		return err
+	}
+
+	return conn.Close()
+}
