@@ -63,6 +63,7 @@ connectors:
 
 		return all.String()
 	})
+	d.sendsToItself("email")
 }
 
 func must(t *testing.T, err error) {

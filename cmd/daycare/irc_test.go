@@ -73,6 +73,7 @@ connectors:
 		})
 		fmt.Fprintf(ada.conn, "PRIVMSG #room :daybot: %s\r\n", word)
 	}, func() string { return ada.all("PRIVMSG #room") })
+	d.sendsToItself("irc")
 }
 
 // ircPerson is somebody at a client.

@@ -75,6 +75,16 @@ func (d *process) kill() {
 	_ = d.cmd.Wait()
 }
 
+// sendsToItself has the account of a connector send itself a message.
+func (d *process) sendsToItself(connector string) {
+	d.t.Helper()
+	test := exec.Command("daycare", "--workspace", d.workspace, "connectors", "test", connector, "--send")
+	test.Env = append(os.Environ(), d.env...)
+	if out, err := test.CombinedOutput(); err != nil || !strings.Contains(string(out), "sent a m") {
+		d.t.Errorf("a message of the account to itself: %v\n%s", err, out)
+	}
+}
+
 // converse has a user say words one after the other, each when the one before
 // was answered, to a daemon that is killed after it has accepted some of them and
 // before it answers. Every word must be in history once and be answered once.

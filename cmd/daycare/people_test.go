@@ -163,6 +163,7 @@ func TestPeopleOverXMPP(t *testing.T) {
 		},
 		heard: ada.bodies,
 	})
+	d.sendsToItself("xmpp")
 }
 
 // speechSettings are those of a server that hears and speaks.
@@ -225,6 +226,7 @@ func TestPeopleOverMatrix(t *testing.T) {
 		},
 		heard: func() string { return ada.heard(room) },
 	})
+	d.sendsToItself("matrix")
 }
 
 // upload puts a file on the homeserver.

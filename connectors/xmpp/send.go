@@ -125,15 +125,11 @@ func (s outbox) arrived(ctx context.Context, to target, key string) bool {
 	if to.room {
 		of, form = to.address, nil
 	}
-	s.flow.state.Lock()
-	kept := s.flow.archives[of] != nil
-	s.flow.state.Unlock()
-	if !kept {
-		return false
-	}
-
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
+	if !s.archived(ctx, of) {
+		return false
+	}
 	found, over := false, make(chan struct{})
 	look := func(s *session, n uint32, _ position, m element) bool {
 		from, err := parseJID(m.attr("from"))
@@ -154,6 +150,20 @@ func (s outbox) arrived(ctx context.Context, to target, key string) bool {
 	}
 
 	return false
+}
+
+// archived reports whether there is an archive at an address. A session that did not say yet that
+// it is here, or never does, has to ask.
+func (s outbox) archived(ctx context.Context, of string) bool {
+	s.flow.state.Lock()
+	known := s.flow.archives[of] != nil
+	s.flow.state.Unlock()
+	if known {
+		return true
+	}
+	info, err := s.await(ctx, "get", of, node(nsInfo, "query"))
+
+	return err == nil && feature(info, nsMAM)
 }
 
 // Say sends a notice.

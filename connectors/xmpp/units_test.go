@@ -364,6 +364,44 @@ func TestLoop(t *testing.T) {
 	}
 }
 
+// What may have been said by a process that died is looked for in the archive, also by a session that
+// has not said yet that it is here.
+func TestWhatWasSaidIsFoundInTheArchive(t *testing.T) {
+	s := newServer(t, canary)
+	asked := 0
+	s.answer = func(p *peer, e element) bool {
+		query, mam := e.kid(nsMAM, "query")
+		switch {
+		case e.has(nsInfo, "query") && e.attr("to") == botJID:
+			p.put(fmt.Sprintf("<iq type='result' id='%s' from='%s'><query xmlns='%s'><feature var='%s'/></query></iq>",
+				e.attr("id"), botJID, nsInfo, nsMAM))
+		case mam:
+			asked++
+			p.put(fmt.Sprintf("<message from='%s' to='%s'><result xmlns='%s' queryid='%s' id='1'><forwarded xmlns='%s'>"+
+				"<message xmlns='jabber:client' from='%s/old' to='%s' type='chat' id='request-1'><body>x</body></message>"+
+				"</forwarded></result></message>",
+				botJID, botJID, nsMAM, query.attr("queryid"), nsForward, botJID, adaJID))
+			p.put(fmt.Sprintf("<iq type='result' id='%s' from='%s'><fin xmlns='%s' complete='true'/></iq>", e.attr("id"), botJID, nsMAM))
+		default:
+			return false
+		}
+		return true
+	}
+	c := testConnector(t, s, Options{}, chat.Host{}, slog.New(slog.DiscardHandler))
+	for key, want := range map[string]int{"request-1": 0, "request-2": 1} {
+		before := len(s.heard())
+		if id, err := c.Post(t.Context(), message.Address{ChannelID: adaJID, UserID: adaJID}, key, "", "may I?"); err != nil || id != key {
+			t.Fatalf("Post = %q, %v", id, err)
+		}
+		if said := len(s.heard()) - before; said != want {
+			t.Errorf("%s was said %d times, want %d", key, said, want)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("the archive was asked %d times", asked)
+	}
+}
+
 // How far an archive was read is kept where a power cut does not lose it: without it what was said
 // meanwhile would not be read.
 func TestPlacesAreKeptDurably(t *testing.T) {
