@@ -1,0 +1,38 @@
+//go:build !race
+
+package browser
+
+import (
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+)
+
+// What works breathes; for somebody who asked for less motion nothing on the page moves, not even while text streams.
+func TestReducedMotion(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, "rules: [ { reply: [ { text: \"one two three four five\", chunk: 4, every: 20s } ] } ]\n", "")
+	w.start()
+	agent := w.agent("worker")
+	p := w.visit()
+	w.say(agent, "go")
+	w.state(agent, "thinking")
+	const moving = "document.getAnimations().filter(a => a.playState === 'running').length"
+	motion := func(value string) {
+		call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+			{Name: "prefers-reduced-motion", Value: value}}})
+	}
+	for _, path := range []string{"/", "/agents/0"} {
+		motion("no-preference")
+		p.goTo(path)
+		p.wait("document.querySelector('main .sign.work')", "the agent is at work")
+		if path == "/" {
+			p.wait(moving+" > 0", "its sign breathes")
+		}
+		motion("reduce")
+		p.wait(moving+" === 0", "nothing moves")
+		if took := eval[string](p, "getComputedStyle(document.querySelector('main')).scrollBehavior"); took != "auto" {
+			t.Errorf("%s scrolls %s", path, took)
+		}
+	}
+}
