@@ -102,8 +102,10 @@ type Scheduler struct {
 
 	wg    sync.WaitGroup
 	stale stale
-	loop  sync.Mutex // held by the loop, also while it reads and writes files
-	last  time.Time  // of the last step
+	loop  sync.Mutex       // held by the loop, also while it reads and writes files
+	last  time.Time        // of the last step
+	timer <-chan time.Time // when the next one is due; nil: when the alarm rings
+	ended bool             // a run has ended since
 }
 
 // known is what the loop knows of tasks and heartbeat, from their files.
@@ -175,19 +177,15 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		s.o.Log.Warn("cannot finish what a crash interrupted, trying again at the next start", "err", err)
 	}
 	for {
-		next := s.step(ctx, s.Now())
+		s.step(ctx, s.Now())
 		if err := s.Volume.Err(); err != nil {
 			return err
-		}
-		due := crash.Never("schedule")
-		if !next.IsZero() {
-			due = crash.Wait("schedule", next.Sub(s.Now()), longest)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.wake:
-		case <-due:
+		case <-s.timer:
 		}
 	}
 }
@@ -205,7 +203,7 @@ func (s *Scheduler) Settled() (seen bool, running int) {
 	if s.heartbeat.running {
 		running++
 	}
-	if seen = !s.last.Before(s.Now()) && !s.stale.any(); !seen {
+	if seen = !s.last.Before(s.Now()) && !s.stale.any() && !s.ended; !seen {
 		s.wake.ring()
 	}
 
@@ -217,6 +215,16 @@ func (s *Scheduler) Settled() (seen bool, running int) {
 func (s *Scheduler) step(ctx context.Context, now time.Time) (next time.Time) {
 	s.loop.Lock()
 	defer s.loop.Unlock()
+	s.ended = false
+	next, s.timer = s.advanceAll(ctx, now), crash.Never("schedule")
+	if !next.IsZero() {
+		s.timer = crash.Wait("schedule", next.Sub(s.Now()), longest)
+	}
+
+	return next
+}
+
+func (s *Scheduler) advanceAll(ctx context.Context, now time.Time) (next time.Time) {
 	slugs, all := s.stale.take()
 	if !s.again.IsZero() && !now.Before(s.again) {
 		all = true
@@ -319,7 +327,7 @@ func (s *Scheduler) troubled(t *track, name string, now time.Time, err error) ti
 func (s *Scheduler) finish(ctx context.Context, t *track, name string, lines []line, err error) {
 	s.loop.Lock()
 	defer s.loop.Unlock()
-	t.running, t.reckoned = false, false
+	t.running, t.reckoned, s.ended = false, false, true
 	for _, l := range lines {
 		t.st.add(l, s.Now())
 	}
