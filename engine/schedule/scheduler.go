@@ -215,16 +215,12 @@ func (s *Scheduler) Settled() (seen bool, running int) {
 func (s *Scheduler) step(ctx context.Context, now time.Time) (next time.Time) {
 	s.loop.Lock()
 	defer s.loop.Unlock()
+	defer func() {
+		if s.timer = crash.Never("schedule"); !next.IsZero() {
+			s.timer = crash.Wait("schedule", next.Sub(s.Now()), longest)
+		}
+	}()
 	s.ended = false
-	next, s.timer = s.advanceAll(ctx, now), crash.Never("schedule")
-	if !next.IsZero() {
-		s.timer = crash.Wait("schedule", next.Sub(s.Now()), longest)
-	}
-
-	return next
-}
-
-func (s *Scheduler) advanceAll(ctx context.Context, now time.Time) (next time.Time) {
 	slugs, all := s.stale.take()
 	if !s.again.IsZero() && !now.Before(s.again) {
 		all = true
