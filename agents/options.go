@@ -203,4 +203,6 @@ type Reports struct {
 	// Waits reports whether the agent continues later by itself, because agents of
 	// its own are at work.
 	Waits func() bool
+	// Settle is called before a turn that is done ends, to bring in what the agent did; nil: there is nothing to.
+	Settle func(turn string)
 }

@@ -122,6 +122,9 @@ func (rs *replies) reply(t *turn, answer *providers.Response) error {
 // finish closes a turn: the last answer (or none) and the closing record in one
 // write behind one barrier, then the items are done and the answer leaves.
 func (rs *replies) finish(t *turn, reason string, as *record.Assistant, cause ...error) error {
+	if rs.reports.Settle != nil && reason == record.ReasonDone {
+		rs.reports.Settle(t.id)
+	}
 	end := &record.TurnEnd{Turn: t.id, Items: t.items, Reason: reason} // what is owed is added by history
 	if err := errors.Join(cause...); err != nil {
 		end.Error = err.Error()

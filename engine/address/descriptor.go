@@ -51,7 +51,10 @@ type Descriptor struct {
 	// Label and Task are of a subagent that spawn started: the end of each of its
 	// turns is reported under this label.
 	Label string `json:"label,omitempty"`
-	Task  string `json:"task,omitempty"`  // the beginning of what it was asked
+	Task  string `json:"task,omitempty"` // the beginning of what it was asked
+	// Worktree: a subagent works in a copy of its parent's folder, which is merged when a turn of it is done.
+	Worktree bool `json:"worktree,omitempty"`
+
 	Model string `json:"model,omitempty"` // subagent: asked for at its start; "": that of its parent
 	// CreatedBy is the agent that made a permanent one or a task: it knows and may at
 	// most what its maker does.

@@ -24,7 +24,7 @@ import (
 const IndexFile = "agents.index"
 
 // indexFormat begins the index file.
-const indexFormat = "daycare agents 2\n"
+const indexFormat = "daycare agents 3\n"
 
 const (
 	// fewest is how many agents there are at least before there is an index file.

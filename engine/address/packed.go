@@ -15,8 +15,11 @@ func (d *Descriptor) texts() [21]*string {
 		&d.Route.Connector, &d.Route.ChannelID, &d.Route.UserID, &d.Route.ThreadID, &d.ThreadID}
 }
 
-// spawnedMark stands for the one member that is no text.
-const spawnedMark = 0xff
+// Marks of the members that are no texts.
+const (
+	spawnedMark  = 0xff
+	worktreeMark = 0xfe
+)
 
 func pack(d Descriptor) packed {
 	var buf []byte
@@ -30,6 +33,9 @@ func pack(d Descriptor) packed {
 	if d.Spawned {
 		buf = append(buf, spawnedMark)
 	}
+	if d.Worktree {
+		buf = append(buf, worktreeMark)
+	}
 
 	return packed(buf)
 }
@@ -38,8 +44,12 @@ func pack(d Descriptor) packed {
 func (p packed) unpack() (d Descriptor, ok bool) {
 	texts := d.texts()
 	for p != "" {
-		if p[0] == spawnedMark {
+		switch p[0] {
+		case spawnedMark:
 			d.Spawned, p = true, p[1:]
+			continue
+		case worktreeMark:
+			d.Worktree, p = true, p[1:]
 			continue
 		}
 		n, size := uvarint(string(p[1:]))

@@ -96,7 +96,7 @@ func (c Copy) steps(s Store, one Change, merge bool) (steps []Step, refused stri
 		}
 		return []Step{step}, "", err
 	}
-	if !merge || one.Why() != "it changed meanwhile" {
+	if !merge || one.Why() != Meanwhile {
 		return nil, one.Why(), nil
 	}
 	merged, refused, err := c.merged(one)

@@ -42,6 +42,9 @@ const (
 	Refused Outcome = "refused" // it changed meanwhile, or is no file that is written
 )
 
+// Meanwhile is why a step is refused whose file is not as it was any more.
+const Meanwhile = "it changed meanwhile"
+
 // journalName is the list of steps in progress.
 const journalName = "apply.json"
 
@@ -173,7 +176,7 @@ func (s Store) carry(step Step) (Result, error) {
 	case now.Other != "":
 		return refused(now.Other)
 	case now != step.From:
-		return refused("it changed meanwhile")
+		return refused(Meanwhile)
 	}
 
 	dir, err := enter(root, filepath.Dir(filepath.FromSlash(step.Path)), !step.To.Missing())
@@ -197,7 +200,7 @@ func (s Store) carry(step Step) (Result, error) {
 	}
 	switch {
 	case errors.Is(err, errChanged):
-		return refused("it changed meanwhile")
+		return refused(Meanwhile)
 	case errors.Is(err, fs.ErrPermission):
 		return refused(beneath.Reason(err).Error()) // it may stay so for ever, and the rest is not to wait for it
 	}

@@ -53,7 +53,7 @@ func (c Change) Why() string {
 	case c.There.Other != "":
 		return "in the folder " + c.There.Other
 	case c.There != c.Base:
-		return "it changed meanwhile"
+		return Meanwhile
 	}
 	return ""
 }

@@ -164,6 +164,7 @@ type Agents struct {
 	MaxSpawned            int           `json:"maxSpawned" min:"0"`         // by /spawn in the terminal
 	MaxAwake              int           `json:"maxAwake" min:"0"`           // agents in memory; 0: as many as file descriptors allow
 	SubagentTTL           time.Duration `json:"subagentTTL" min:"1s"`       // how long it may be without work before it ends
+	Worktrees             bool          `json:"worktrees"`                  // background agents work in copies, also without being asked to
 }
 
 // ToolRounds limits how many times per turn the model can call tools.

@@ -15,10 +15,14 @@ import (
 const maxTask = 500
 
 type startArgs struct {
-	Prompt string `json:"prompt"`
-	Name   string `json:"name"`
-	Model  string `json:"model"`
+	Prompt   string `json:"prompt"`
+	Name     string `json:"name"`
+	Model    string `json:"model"`
+	Worktree bool   `json:"worktree"`
 }
+
+// worktree is how the tools that start an agent describe that it works in a copy.
+const worktree = `"worktree":{"type":"boolean","description":"let it work in a copy of your folder, merged when it is done"}`
 
 func (p *peers) startBackground() tools.Tool {
 	return makeTool("start_background_agent",
@@ -26,9 +30,11 @@ func (p *peers) startBackground() tools.Tool {
 		`"properties":{
 			"prompt":{"type":"string","minLength":1},
 			"name":{"type":"string","maxLength":60,"description":"such as log-reader"},
-			"model":{"type":"string"}},"required":["prompt"]`,
+			"model":{"type":"string"},`+worktree+`},"required":["prompt"]`,
 		func(ctx context.Context, call tools.Call, args startArgs) (tools.Result, error) {
-			a, err := p.agents.Create(ctx, child(call, args.Name, args.Model), text(call, "", args.Prompt))
+			d := child(call, args.Name, args.Model)
+			d.Worktree = args.Worktree
+			a, err := p.agents.Create(ctx, d, text(call, "", args.Prompt))
 			if err != nil {
 				return tools.Result{}, err
 			}
@@ -38,9 +44,10 @@ func (p *peers) startBackground() tools.Tool {
 }
 
 type spawnArgs struct {
-	Task  string `json:"task"`
-	Label string `json:"label"`
-	Model string `json:"model"`
+	Task     string `json:"task"`
+	Label    string `json:"label"`
+	Model    string `json:"model"`
+	Worktree bool   `json:"worktree"`
 }
 
 func (p *peers) spawn() tools.Tool {
@@ -49,14 +56,14 @@ func (p *peers) spawn() tools.Tool {
 		`"properties":{
 			"task":{"type":"string","minLength":1},
 			"label":{"type":"string","maxLength":60},
-			"model":{"type":"string"}},"required":["task"]`,
+			"model":{"type":"string"},`+worktree+`},"required":["task"]`,
 		func(ctx context.Context, call tools.Call, args spawnArgs) (tools.Result, error) {
 			label := oneLine(args.Label)
 			if label == "" {
 				label = clip(oneLine(args.Task), 30)
 			}
 			d := child(call, label, args.Model)
-			d.Label, d.Task = label, clip(strings.TrimSpace(args.Task), maxTask)
+			d.Label, d.Task, d.Worktree = label, clip(strings.TrimSpace(args.Task), maxTask), args.Worktree
 			a, err := p.agents.Create(ctx, d, text(call, "", args.Task))
 			if err != nil {
 				return tools.Result{}, err

@@ -128,6 +128,7 @@ type work struct {
 	freed      chan struct{} // a limit may have room again
 	watcher    *watch.Watcher
 	quiet      *watch.Quiet // whether what all prompts share is as it was
+	merging    sync.Mutex   // worktrees are merged one after the other
 }
 
 // life is how a daemon is reached and ended while it runs.

@@ -31,8 +31,11 @@ func (r *Daemon) keepEventLog(ctx context.Context) error {
 
 		for _, e := range events {
 			j.note(e)
-			if e.Type == event.AgentSlept {
+			switch e.Type {
+			case event.AgentSlept:
 				r.rested()
+			case event.AgentEnded:
+				worktrees{r}.drop(ctx, e.Agent)
 			}
 		}
 

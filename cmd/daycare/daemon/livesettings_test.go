@@ -94,6 +94,7 @@ func liveSettings() map[string]live {
 		"agents.perMinute":   {"2", "3", func(r *Daemon) any { return r.settings.Current().Agents.PerMinute }},
 		"agents.maxChildren": {"2", "3", limits}, "agents.maxRunningChildren": {"2", "3", limits},
 		"agents.maxSpawned": {"2", "3", limits}, "agents.subagentTTL": {"1h", "2h", limits},
+		"agents.worktrees":      {"false", "true", func(r *Daemon) any { return worktrees{r}.wanted(address.Descriptor{}) }},
 		"cron.timezone":         {"Europe/Berlin", "Asia/Tokyo", func(r *Daemon) any { return r.clocks.Zone().String() }},
 		"budget.onLimit":        {"stop", "ask", func(r *Daemon) any { return factory{r}.settingsFor(address.Descriptor{}).StopAtLimit }},
 		"heartbeat.every":       {"1h", "2h", func(r *Daemon) any { return r.clocks.Every() }},

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"daycare/engine/address"
+	"daycare/engine/changes"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/folders"
@@ -138,6 +139,9 @@ func checkNetwork(d *doctor, dir string, set permission.Set) {
 // was moved or copied.
 func isElsewhere(d *doctor, dir string, state record.State) {
 	id := filepath.Base(dir)
+	if _, copied := changes.Of(state.Permissions.WorkingDir); copied {
+		return // of a dry run, or a worktree
+	}
 	meta, _ := d.index.Get(id)
 	from, sure := folders.Elsewhere(d.workspace, id, meta.Descriptor, state.Permissions)
 	if from == "" {

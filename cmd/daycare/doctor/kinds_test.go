@@ -73,8 +73,8 @@ func TestWhatMayGoIsPrivate(t *testing.T) {
 		}
 	}
 
-	if ends != 4 {
-		t.Errorf("%d kinds may be deleted, want one for each age of the settings: trash, blobs, history, logs", ends)
+	if ends != 5 {
+		t.Errorf("%d kinds may be deleted, want one for each age of the settings: trash, blobs, history, logs, undo", ends)
 	}
 }
 

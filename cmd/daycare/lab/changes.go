@@ -428,7 +428,7 @@ func unapplied(refused []changes.Result) error {
 		return nil
 	}
 	do := "look at it with: daycare changes PATH"
-	if slices.ContainsFunc(refused, func(one changes.Result) bool { return one.Why == "it changed meanwhile" }) {
+	if slices.ContainsFunc(refused, func(one changes.Result) bool { return one.Why == changes.Meanwhile }) {
 		do = "take both changes with: daycare changes apply --merge PATH"
 	}
 	return &term.Problem{Code: fault.ExitFailure, Do: do,
