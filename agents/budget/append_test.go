@@ -86,4 +86,7 @@ func TestTheFileOfADayIsOpenedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if data, err := os.ReadFile(path); err != nil || strings.Count(string(data), "\n") != 6 || strings.Contains(string(data), "\n\n") {
+		t.Errorf("the file has %q, %v", data, err)
+	}
 }

@@ -90,6 +90,18 @@ var operations = map[string]func(t *testing.T, v *Volume, dir string) func() err
 		write(t, filepath.Join(dir, "file"), "old")
 		return func() error { return v.Remove("letter", filepath.Join(dir, "file")) }
 	},
+	"RemoveAll": func(t *testing.T, v *Volume, dir string) func() error {
+		write(t, filepath.Join(dir, "old"), "x")
+		return func() error { return v.RemoveAll("claim", filepath.Join(dir, "old")) }
+	},
+	"Swap": func(t *testing.T, v *Volume, dir string) func() error {
+		write(t, filepath.Join(dir, "a"), "x")
+		write(t, filepath.Join(dir, "b"), "y")
+		return func() error {
+			_, err := v.Swap("claim", filepath.Join(dir, "a"), filepath.Join(dir, "b"))
+			return err
+		}
+	},
 	"MkdirAll": func(t *testing.T, v *Volume, dir string) func() error {
 		return func() error { return v.MkdirAll(filepath.Join(dir, "a", "b", "c")) }
 	},

@@ -298,6 +298,7 @@ func TestFencedWriter(t *testing.T) {
 		"barrier": func() error { return w.add("late") },
 		"file":    func() error { return w.vol.WriteFile("state", w.path("state.json"), []byte("{}")) },
 		"rotate":  func() error { return w.log.Replace([]byte("x\n"), "") },
+		"remove":  func() error { return w.vol.Remove("state", w.path("blob")) },
 	}
 	for name, check := range checks {
 		if err := check(); !errors.Is(err, disk.ErrFenced) || errors.Is(err, disk.ErrFailed) {

@@ -789,3 +789,40 @@ func TestAClosedIDStaysClosedOverAnEdit(t *testing.T) {
 		t.Errorf("open are %+v, and the file is the same: %v", open, f.log == log)
 	}
 }
+
+// An edited item is in what was accepted once, as it is now, and the others stay.
+func TestAcceptedItemsThatWereEdited(t *testing.T) {
+	dir := t.TempDir()
+	f := openIn(t, dir, nil)
+	ids := map[string]bool{}
+	for _, words := range []string{"one", "two", "three"} {
+		r, err := f.Accept(t.Context(), text(words))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ids[r.Item] = true; words != "three" {
+			if err := f.Edit(r.Item, words+" edited"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	all, err := Accepted(dir, ids)
+	var got []string
+	for _, it := range all {
+		got = append(got, it.Text)
+	}
+	if want := []string{"one edited", "two edited", "three"}; !slices.Equal(got, want) || err != nil {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+}
+
+// What cannot be read proves nothing.
+func TestAnInboxThatIsAFolder(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, FileName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if settled, err := Settled(dir); settled || !errors.Is(err, syscall.EISDIR) {
+		t.Errorf("%v, %v", settled, err)
+	}
+}

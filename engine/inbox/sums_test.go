@@ -69,6 +69,8 @@ func TestTheQuotaIsTheSumOfWhatIsOpen(t *testing.T) {
 						return append(l[:at:at], l[at+1:]...)
 					})
 				}
+			case 6:
+				what, op = "edit", func() error { return f.Edit(id, strings.Repeat("z", random.IntN(2000))) }
 			case 5:
 				what, op = "reopen", func() error {
 					err := f.Close()
@@ -89,6 +91,9 @@ func TestTheQuotaIsTheSumOfWhatIsOpen(t *testing.T) {
 		}
 		if used, want := q.Used(), size(mailboxes[0])+size(mailboxes[1]); used != want {
 			t.Fatalf("after step %d, %s: the quota says %d bytes, and %d are open", step, what, used, want)
+		}
+		if f.ix.bytes != size(f) {
+			t.Fatalf("after step %d, %s: the inbox says %d bytes, and %d are open", step, what, f.ix.bytes, size(f))
 		}
 	}
 	if byHand < 10 {

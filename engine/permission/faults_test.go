@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"daycare/engine/attacktest"
+	"daycare/engine/crash"
 	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
 )
@@ -343,5 +344,22 @@ func TestAnEditIsReportedAgainAfterItWasPutRight(t *testing.T) {
 		if _, found := q.Answered(); (len(found) == 1) != (now[1] == "rm -rf") {
 			t.Errorf("with %q: %v", now[1], found)
 		}
+	}
+}
+
+// A workspace in which nothing was asked has an empty log; a queue is not opened over one that a power
+// cut may take back.
+func TestTheLogOfAnsweredRequests(t *testing.T) {
+	root := t.TempDir()
+	if list, err := Log(root); err != nil || len(list) > 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+	q := open(t, root)
+	ask(t, q, request)
+	settle(t, q, ask(t, q, Request{Tag: "@web:x"}), Once)
+	q.Close()
+	crash.Arm(t, "eio@permissions.sync#1")
+	if _, _, err := OpenQueue(disk.NewVolume(root), root, nil, 0); !errors.Is(err, disk.ErrFailed) {
+		t.Errorf("a log that cannot be synced: %v", err)
 	}
 }

@@ -103,3 +103,17 @@ func openFiles(t *testing.T) int {
 	}
 	return len(entries)
 }
+
+// A request that comes again with another end has that end alone.
+func TestARequestThatComesAgain(t *testing.T) {
+	w := newWaiting()
+	for _, hours := range []time.Duration{1, 2} {
+		w.add(Pending{Token: "t", Agent: "a", ExpiresAt: noon.Add(hours * time.Hour)})
+	}
+	if first, ok := w.ending.Min(); w.ending.Len() != 1 || !ok || !first.at.Equal(noon.Add(2*time.Hour)) {
+		t.Errorf("%d ends, the first %+v", w.ending.Len(), first)
+	}
+	if w.remove("t"); w.ending.Len() != 0 || len(w.ofAgent) != 0 || len(w.byToken) != 0 {
+		t.Errorf("left are %d ends", w.ending.Len())
+	}
+}

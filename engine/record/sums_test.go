@@ -21,7 +21,8 @@ func TestClosingAddsTheWholeTurnUp(t *testing.T) {
 	h := begun(t)
 	turn(t, h, "t0", "before", "x")
 	tokens := func(n int64, estimated bool) Tokens {
-		return Tokens{Input: n, Output: 10 * n, CacheRead: 100 * n, CacheWrite: 1000 * n, Estimated: estimated}
+		return Tokens{Input: n, Output: 10 * n, CacheRead: 100 * n, CacheWrite: 1000 * n, Reasoning: 10000 * n,
+			Estimated: estimated}
 	}
 	call := func(id string) []ToolCall { return []ToolCall{{ID: id, Name: "x", Arguments: []byte("{}")}} }
 	add(t, h, &TurnBegin{Turn: "t1", Items: []string{"it1"}, Attempt: 1}, user("it1", "go"),
