@@ -483,7 +483,6 @@ func (c Copy) base() (map[string]file, error) {
 	defer f.Close()
 	files := map[string]file{}
 	in := bufio.NewScanner(f)
-	in.Buffer(nil, 1<<20)
 	for n := 1; in.Scan(); n++ {
 		var one file
 		if err := json.Unmarshal(in.Bytes(), &one); err != nil {

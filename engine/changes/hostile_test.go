@@ -236,6 +236,23 @@ func TestFoldersThatAreGone(t *testing.T) {
 	}
 }
 
+// A text that was kept for merging and is damaged merges nothing.
+func TestAMergeWithADamagedBase(t *testing.T) {
+	b := worked(t)
+	list := b.changes()
+	sum := StateOf([]byte("1\n2\n3\n4\n5\n"), 0).SHA256
+	if err := os.WriteFile(filepath.Join(b.copy.Dir, textsDir, sum), []byte("1\n2\n3\n4\n6\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := has(t, b.of)
+	if results, err := b.copy.Apply(t.Context(), list, true); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("%v, %v", results, err)
+	}
+	if err := differs(t, b.of, before); err != nil {
+		t.Error(err)
+	}
+}
+
 // A folder on the way that became a file is in the way, and is left alone.
 func TestAFolderThatBecameAFile(t *testing.T) {
 	b := newBench(t, map[string]string{"dir/a": "1\n", "b": "1\n"})

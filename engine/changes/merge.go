@@ -31,10 +31,7 @@ func Merge(base, ours, theirs string) (string, error) {
 			}
 		}
 	}
-	both, ok := udiff.Merge(mine, other)
-	if !ok {
-		return "", &Conflict{1}
-	}
+	both, _ := udiff.Merge(mine, other) // which do not overlap
 
 	return udiff.Apply(base, both)
 }
