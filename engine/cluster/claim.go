@@ -10,6 +10,7 @@ import (
 
 	"github.com/nrednav/cuid2"
 
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/message"
 )
@@ -76,7 +77,11 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 			return err
 		}
 		m := logged{n: head.n + 1, owner: n.boot, id: cuid2.Generate(), body: encode(segments)}
-		seq, err := n.publishOnce(ctx, agent, head.seq, m)
+		after := head.seq
+		if crash.Bug("noclaim") {
+			after, m.n = n.later(ctx, agent, head)
+		}
+		seq, err := n.publishOnce(ctx, agent, after, m)
 		if _, refused := errors.AsType[*wrongSequence](err); refused {
 			select {
 			case <-time.After(10 * time.Millisecond):
@@ -91,6 +96,15 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 
 		return n.own(ctx, agent, head, place{seq, m.n}, segments)
 	}
+}
+
+// later is what a claim would follow that was made only after the folder was built: a seeded bug.
+func (l links) later(ctx context.Context, agent string, head logged) (seq, n uint64) {
+	time.Sleep(5 * time.Millisecond)
+	if newest, err := l.store.last(ctx, agent); err == nil && newest.seq > head.seq {
+		return newest.seq, newest.n + 1
+	}
+	return head.seq, head.n + 1
 }
 
 // begins reports whether a log is to begin with the message that is appended to it next.
@@ -234,7 +248,7 @@ func (l links) readLog(ctx context.Context, agent string, upTo uint64, covers fu
 		}
 
 		err = errHole
-		if len(log) > 0 && log[len(log)-1].seq == upTo {
+		if len(log) > 0 && (log[len(log)-1].seq == upTo || crash.Bug("stale")) {
 			var files map[string]file
 			if files, err = fold(ctx, l.store, log, covers); err == nil {
 				return files, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/synadia-io/orbit.go/jetstreamext"
 
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 )
 
@@ -192,7 +193,11 @@ func (s *natsStore) read(ctx context.Context, unit string) (list []logged, err e
 
 func (s *natsStore) publish(ctx context.Context, unit string, expect uint64, m logged) (uint64, error) {
 	msg := &nats.Msg{Subject: logSubject + unit, Header: m.header(), Data: m.body}
-	ack, err := s.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(expect), jetstream.WithRetryAttempts(0))
+	opts := []jetstream.PublishOpt{jetstream.WithExpectLastSequencePerSubject(expect), jetstream.WithRetryAttempts(0)}
+	if crash.Bug("nocas") {
+		opts = opts[1:]
+	}
+	ack, err := s.js.PublishMsg(ctx, msg, opts...)
 	if err == nil {
 		return ack.Sequence, nil
 	}

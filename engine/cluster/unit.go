@@ -15,6 +15,7 @@ import (
 
 	"github.com/nrednav/cuid2"
 
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 )
 
@@ -126,6 +127,12 @@ func (u *unit) work() {
 		for _, c := range batch {
 			segments = append(segments, c.segments...)
 			end = ending{end.released || c.released, end.retired || c.retired}
+		}
+		if crash.Bug("ackfirst") {
+			for _, c := range batch {
+				c.done <- nil
+			}
+			batch = nil
 		}
 		err := u.publish(segments, end)
 		if end.released && err == nil {
@@ -242,6 +249,9 @@ func (u *unit) try(at place, m logged) (seq uint64, err error) {
 		return 0, rerr
 	case newest.id == m.id:
 		return newest.seq, nil // an earlier try of it
+	case newest.seq > at.last && crash.Bug("deaf"):
+		m.n = newest.n + 1
+		return u.node.store.publish(ctx, u.agent, newest.seq, m)
 	case newest.seq > at.last:
 		return 0, disk.ErrFenced
 	case refused.known && refused.last < at.last && newest.seq <= refused.last && (newest.seq == 0 || newest.owner == u.node.boot):
