@@ -31,7 +31,13 @@ type house struct {
 	asks    []event.Ask
 	outcome event.Outcome
 	deltas  []event.Event
+	pages   map[int64]event.Page // of a history, by what they are before
+	found   string               // the agent of an address
 }
+
+// Find is that of a directory.
+func (h *house) Find(message.Address) (string, bool) { return h.found, h.found != "" }
+func (*house) Home(string) (message.Address, bool)   { return message.Address{}, false }
 
 // unused is what nobody asks for.
 type unused interface{ control.Agents }
@@ -56,8 +62,12 @@ func (a agents) Resolve(ref string) (string, error) {
 	return "", fmt.Errorf("%w: %q", message.ErrUnknownAgent, ref)
 }
 
-func (a agents) History(context.Context, string, int64, int) (event.Page, error) {
-	return event.Page{}, nil
+func (a agents) History(_ context.Context, _ string, before int64, _ int) (event.Page, error) {
+	page, ok := a.pages[before]
+	if !ok && before > 0 {
+		return page, fmt.Errorf("no page before %d", before)
+	}
+	return page, nil
 }
 
 func (a agents) Deliver(_ context.Context, in message.Incoming) (message.Receipt, error) {
@@ -88,7 +98,7 @@ func (h *house) Decide(context.Context, string, string, string) error { return n
 // ask sends one request as a caller with these rights.
 func (h *house) ask(t *testing.T, rights apitoken.Rights, method, path, body string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	c, err := New(Options{ID: "openai"}, nil)
+	c, err := New(Options{ID: "openai"}, h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,5 +299,56 @@ func TestResponsesGoOn(t *testing.T) {
 		if w := h.ask(t, talker, "POST", "/v1/responses", body); w.Code != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", id, w.Code, w.Body)
 		}
+	}
+}
+
+// What an agent has is looked for over the pages of its history, also where the agent is that of an
+// address; what cannot be read is an error.
+func TestWhatTheAgentHasIsLookedFor(t *testing.T) {
+	const next = `{"model":"MODEL","messages":[{"role":"user","content":"I am Ann."},{"role":"assistant","content":"Hello Ann."},` +
+		`{"role":"user","content":"Who am I?"}]}`
+	id := chatRequest(t, `{"model":"a","messages":[{"role":"user","content":"I am Ann."}]}`).messageID()
+	last, older, none := int64(50), int64(7), int64(3)
+	raw := func(lines ...string) (list []json.RawMessage) {
+		for _, line := range lines {
+			list = append(list, json.RawMessage(line))
+		}
+		return list
+	}
+	full := map[int64]event.Page{0: {Records: raw(`{"type":"note"}`), Before: &last}, last: {Records: raw(userRecord(id), reply),
+		Before: &older}}
+	for name, tt := range map[string]struct {
+		model, found string
+		pages        map[int64]event.Page
+		status       int
+		text         string
+	}{
+		"by name":           {"Ann", "", full, 200, "Who am I?"},
+		"by its address":    {"openai", ann, full, 200, "Who am I?"},
+		"of a new agent":    {"openai", "", full, 200, "> I am Ann."},
+		"not in it":         {"Ann", "", map[int64]event.Page{0: {Before: &last}, last: {}}, 200, "> I am Ann."},
+		"cannot be read":    {"Ann", "", map[int64]event.Page{0: {Before: &none}}, 500, ""},
+		"of a long history": {"Ann", "", map[int64]event.Page{0: {Before: &last}, last: {Before: &last}}, 200, "> I am Ann."},
+	} {
+		h := newHouse()
+		h.pages, h.found = tt.pages, tt.found
+		w := h.ask(t, talker, "POST", "/v1/chat/completions", strings.Replace(next, "MODEL", tt.model, 1))
+		if w.Code != tt.status || w.Code == 200 && w.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %d %s %s", name, w.Code, w.Header(), w.Body)
+			continue
+		}
+		if tt.status != 200 {
+			continue
+		}
+		if text := h.got[0].Text; !strings.Contains(text, tt.text) || strings.Contains(text, "> I am Ann.") != (tt.text == "> I am Ann.") {
+			t.Errorf("%s: the agent is told\n%s", name, text)
+		}
+	}
+}
+
+// What a connector is made from.
+func TestNewConnectors(t *testing.T) {
+	if _, err := New(Options{}, nil); err == nil {
+		t.Error("a connector without an id is made")
 	}
 }

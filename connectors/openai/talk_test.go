@@ -196,3 +196,33 @@ func FuzzRequests(f *testing.F) {
 		}
 	})
 }
+
+// Files come in data URLs; another address stays text, and what is neither is refused.
+func TestDataURLs(t *testing.T) {
+	for _, tt := range []struct{ address, name, what, file, text string }{
+		{"data:image/png;base64,aGk=", "image1", "image", "image1.png", ""},
+		{"data:image/svg+xml;base64,aGk=", "image1", "image", "image1.svgxml", ""},
+		{"data:application/vnd.some-thing.long;base64,aGk=", "file1", "file", "file1.bin", ""},
+		{"data:image/png;base64,aGk=", "a.jpg", "image", "a.jpg", ""},
+		{"data:;base64,a Gk\n=", "x", "file", "x", ""},
+		{"aGk=", "x", "file", "x.bin", ""},
+		{"https://x/a.png", "", "image", "", "[image: https://x/a.png]"},
+		{"http://x/a.png", "", "file", "", "[file: http://x/a.png]"},
+		{"", "", "file", "", ""}, {"aGk=", "", "image", "", ""}, {"ftp://x", "", "image", "", ""},
+		{"data:image/png,aGk=", "", "image", "", ""}, {"data:image/png;base64", "", "image", "", ""}, {"data:text/plain", "", "image", "",
+			""},
+		{"data:image/png;base64,*", "", "image", "", ""}, {"data:image/png;base64,", "", "image", "", ""},
+	} {
+		text, file, err := attached(tt.address, tt.name, tt.what, "field")
+		name := ""
+		if file != nil {
+			name = file.Name
+			if string(file.Data) != "hi" {
+				t.Errorf("%s: %q", tt.address, file.Data)
+			}
+		}
+		if text != tt.text || name != tt.file || (err == nil) != (tt.file+tt.text != "") {
+			t.Errorf("%s: %q, %q, %v", tt.address, text, name, err)
+		}
+	}
+}
