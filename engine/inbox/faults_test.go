@@ -826,3 +826,33 @@ func TestAnInboxThatIsAFolder(t *testing.T) {
 		t.Errorf("%v, %v", settled, err)
 	}
 }
+
+// Items that a save took away are written again, and where that fails whoever looks is told.
+func TestWhatIsOwedAndCannotBeWritten(t *testing.T) {
+	for fault, want := range map[string]error{"eio@inbox.write#1": disk.ErrFailed, "eio@inbox.sync#1": disk.ErrFailed, "": nil} {
+		f := openIn(t, t.TempDir(), nil)
+		for _, words := range []string{"one", "two"} {
+			if _, err := f.Accept(t.Context(), text(words)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		data, err := os.ReadFile(f.dir.path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(data), "\n")
+		temp := filepath.Join(string(f.dir), ".edit")
+		if err := errors.Join(os.WriteFile(temp, []byte(rest), 0o600), os.Rename(temp, f.dir.path())); err != nil {
+			t.Fatal(err)
+		}
+		f.reread = time.Now() // an editor that is at work
+		crash.Arm(t, fault)
+		if err := f.Refresh(); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", fault, err, want)
+		}
+		crash.Arm(t, "")
+		if want == nil && f.Len() != 2 {
+			t.Errorf("%d items are left", f.Len())
+		}
+	}
+}
