@@ -169,6 +169,9 @@ func TestBugs(t *testing.T) {
 	call := regexp.MustCompile(`crash\.Bug\("(\w+)"\)`)
 	root := filepath.Join("..", "..", "..")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && path == filepath.Join(root, "engine", "cluster") {
+			return fs.SkipDir // those need several machines: its own test hunts them
+		}
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
