@@ -277,3 +277,24 @@ func FuzzRender(f *testing.F) {
 		}
 	})
 }
+
+// What Slack reads as a mention is text, in whatever place: an answer notifies nobody.
+func TestSlackNotifiesNobody(t *testing.T) {
+	for _, source := range []string{"<!channel> <!here|x> <!everyone>", "[x](!channel)", "[x](<!here>)", "[x](@U1)", "![x](!subteam^S1)",
+		"`<!channel>`", "```\n<!channel>\n```", "> <!here>", "- <@U1>", "| <!here> |\n|---|\n| <@U1> |", "<!channel", "&lt;!channel&gt;",
+		"[x](https://e.example/>%20<!channel>)", "<https://e.example|<!channel>>", "\\<!channel>", "# <!channel>"} {
+		if shown := Slack(source); strings.Contains(shown, "<!") || strings.Contains(shown, "<@") {
+			t.Errorf("%q is sent to Slack as %q", source, shown)
+		}
+	}
+}
+
+// A link of Telegram's own that names a user would notify them.
+func TestTelegramLinksMentionNobody(t *testing.T) {
+	for _, source := range []string{"[x](tg://user?id=5550001)", "<tg://user?id=5550001>", "[x](TG://user?id=5550001)",
+		"![x](tg://user?id=5)", "<tg:user?id=5>"} {
+		if shown := Telegram(source); strings.Contains(shown, "href") {
+			t.Errorf("%q is sent to Telegram as %q", source, shown)
+		}
+	}
+}

@@ -37,7 +37,7 @@ const (
 type span struct {
 	text  string
 	style style
-	link  string // http:, https:, mailto:, tel:, tg:; "": none
+	link  string // http:, https:, mailto:, tel:; "": none
 	lang  string // of pre
 }
 
@@ -290,7 +290,11 @@ func (w *writer) inline(n ast.Node) {
 		if n.AutoLinkType == ast.AutoLinkEmail && !strings.HasPrefix(url, "mailto:") {
 			url = "mailto:" + url
 		}
-		w.anchor(url, func() { w.write(string(n.Label(w.src))) })
+		if label := string(n.Label(w.src)); anchored(url) {
+			w.anchor(url, func() { w.write(label) })
+		} else {
+			w.write(label)
+		}
 	case *tables.TaskCheckBox:
 		if n.IsChecked {
 			w.write("☑ ")
@@ -343,9 +347,10 @@ func (w *writer) anchor(to string, f func()) {
 	w.link = before
 }
 
-// anchored reports whether a destination is one that chats open.
+// anchored reports whether a destination is one that chats open. Those of Telegram (tg:) are none: one that
+// names a user notifies them.
 func anchored(to string) bool {
-	for _, scheme := range []string{"http://", "https://", "mailto:", "tel:", "tg://"} {
+	for _, scheme := range []string{"http://", "https://", "mailto:", "tel:"} {
 		if len(to) > len(scheme) && strings.EqualFold(to[:len(scheme)], scheme) {
 			return true
 		}
