@@ -14,6 +14,7 @@ import (
 
 	"daycare/engine/beneath"
 	"daycare/engine/disk"
+	"daycare/engine/record"
 )
 
 // A Written is a file that a tool of an agent wrote or removed. It is on disk before the file
@@ -47,13 +48,15 @@ func (s Store) Note(w Written, before, after []byte) (err error) {
 	if err := s.Volume.MkdirAll(s.Dir); err != nil {
 		return err
 	}
-	for state, content := range map[State][]byte{w.Before: before, w.After: after} {
-		if state.SHA256 == "" {
-			continue
-		}
-		if err := s.Put(content); err != nil {
-			return err
-		}
+	var contents []string
+	if w.Before.SHA256 != "" {
+		contents = append(contents, string(before))
+	}
+	if w.After.SHA256 != "" {
+		contents = append(contents, string(after))
+	}
+	if _, err := record.PutBlobs(s.Volume, s.Dir, contents...); err != nil {
+		return err
 	}
 	line, err := json.Marshal(w)
 	if err != nil {

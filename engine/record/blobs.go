@@ -23,25 +23,49 @@ func BlobPath(sha string) string { return blobDir + "/" + sha }
 // PutBlob stores a text in the folder's blobs/ under its hash and returns the hash. It is durable
 // on return; the same text is stored once.
 func PutBlob(vol *disk.Volume, dir, text string) (sha string, err error) {
-	sum := sha256.Sum256([]byte(text))
-	sha = hex.EncodeToString(sum[:])
-	folder := filepath.Join(dir, blobDir)
-	path := filepath.Join(folder, sha)
-	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(text)) {
-		// Its name may be in the page cache only, if a crash came before the sync.
-		return sha, errors.Join(vol.SyncDir("blob.dirsync", folder), vol.SyncDir("blob.dirsync", dir))
-	}
-	if err := vol.MkdirAll(folder); err != nil {
-		return "", fmt.Errorf("make folder of blobs: %w", err)
-	}
-	if err := vol.SyncDir("blob.dirsync", dir); err != nil {
-		return "", fmt.Errorf("make folder of blobs: %w", err)
-	}
-	if err := vol.WriteFile("blob", path, []byte(text)); err != nil {
-		return "", fmt.Errorf("write blob: %w", err)
+	shas, err := PutBlobs(vol, dir, text)
+	if err != nil {
+		return "", err
 	}
 
-	return sha, nil
+	return shas[0], nil
+}
+
+// PutBlobs is PutBlob for several texts, for whose names it waits once.
+func PutBlobs(vol *disk.Volume, dir string, texts ...string) (shas []string, err error) {
+	folder := filepath.Join(dir, blobDir)
+	old := false
+	var missing []string
+	for _, text := range texts {
+		sum := sha256.Sum256([]byte(text))
+		sha := hex.EncodeToString(sum[:])
+		shas = append(shas, sha)
+		if info, err := os.Stat(filepath.Join(folder, sha)); err == nil && info.Size() == int64(len(text)) {
+			old = true
+		} else {
+			missing = append(missing, sha, text)
+		}
+	}
+
+	if len(missing) > 0 {
+		if err := vol.MkdirAll(folder); err != nil {
+			return nil, fmt.Errorf("make folder of blobs: %w", err)
+		}
+	}
+	if err := vol.SyncDir("blob.dirsync", dir); err != nil {
+		return nil, fmt.Errorf("make folder of blobs: %w", err)
+	}
+	if old && len(missing) == 0 {
+		// The names may be in the page cache only, if a crash came before the sync. Writing another syncs them, too.
+		return shas, vol.SyncDir("blob.dirsync", folder)
+	}
+	for i := 0; i < len(missing); i += 2 {
+		if err := vol.WriteFile("blob", filepath.Join(folder, missing[i]), []byte(missing[i+1])); err != nil {
+			return nil, fmt.Errorf("write blob: %w", err)
+		}
+	}
+
+	return shas, nil
 }
 
 // KeepBlob syncs a blob that a tool wrote into the folder's blobs/. It must be called before a
