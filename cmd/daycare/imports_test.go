@@ -82,7 +82,7 @@ var imports = map[string][]string{
 		"cmd/daycare/term", "agents/prompt", "agents/providers", "agents/providers/cassette", "agents/providers/scripted", "agents/trial",
 		"engine/address", "engine/beneath", "engine/changes", "engine/config", "engine/control", "engine/crash", "engine/disk",
 		"engine/event", "engine/finding", "engine/form", "engine/permission", "engine/record", "engine/unseen", "tools",
-		"tools/shell/sandbox"}, // its tests are the helper of commands
+		"tools/shell/sandbox", "engine/folders", "engine/message"}, // its tests are the helper of commands, and import agents
 	"cmd/daycare/browser": {}, // it has the command, and what a browser shows
 	"cmd/daycare/chaos":   {"..."},
 	// Fakes of platforms, which know nothing of what they are for.

@@ -20,6 +20,8 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
+	"daycare/engine/folders"
+	"daycare/engine/message"
 )
 
 func (d desk) replay(args ...string) (code int, out string) {
@@ -341,4 +343,66 @@ func TestCallsThatWereNeverRecorded(t *testing.T) {
 			t.Errorf("left behind: %v %v", left, err)
 		}
 	}
+}
+
+// Turns before a compaction, a reset, an export with an import, and a fork are replayed as they were, exactly.
+func TestReplaysOfOldHistories(t *testing.T) {
+	url, _ := vendor(t, func(n int64, _ string) string { return says(fmt.Sprint("answer ", n)) })
+	d := newDesk(t, remote(url, "m1"))
+	t.Setenv("LAB_KEY", "k")
+	var turns []string
+	var tar bytes.Buffer
+	exact := func(what string) {
+		t.Helper()
+		for _, turn := range turns {
+			if out := d.replays(0, []string{turn, "--exact"}, "1 of 1 request is exact"); t.Failed() {
+				t.Fatalf("%s: %s", what, out)
+			}
+		}
+	}
+	var first, forked event.Agent
+	d.live(func(ctx context.Context, c *control.Client) {
+		var err error
+		if first, err = c.Create(ctx, control.NewAgent{}); err != nil {
+			t.Fatal(err)
+		}
+		s := &session{client: c, agent: first.ID, seen: map[string]bool{}, due: map[string]string{}}
+		say := func(agent, text string) { turns = append(turns, d.say(ctx, c, agent, text).Turn) }
+		say(first.ID, "one")
+		say(first.ID, strings.Repeat("a long story ", 2000))
+		for _, do := range []func(context.Context, string) (message.Receipt, error){c.Compact, c.Reset} {
+			if _, err := do(ctx, first.ID); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.settle(ctx); err != nil {
+				t.Fatal(err)
+			}
+			say(first.ID, "and then?")
+		}
+		if forked, err = c.Folders().Fork(ctx, first.ID, 0, "fork"); err != nil {
+			t.Fatal(err)
+		}
+		say(forked.ID, "in the fork")
+	})
+	history, err := os.ReadFile(filepath.Join(d.root, ".daycare/agents", first.ID, "history.jsonl"))
+	if err != nil || !bytes.Contains(history, []byte(`"type":"summary"`)) {
+		t.Fatalf("nothing was compacted: %v", err)
+	}
+	exact("after all that")
+
+	if err := folders.Export(filepath.Join(d.root, ".daycare"), first.ID, &tar); err != nil {
+		t.Fatal(err)
+	}
+	d.live(func(ctx context.Context, c *control.Client) {
+		for _, id := range []string{forked.ID, first.ID} {
+			if _, err := c.Remove(ctx, id, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := c.Folders().Import(ctx, &tar, ""); err != nil {
+			t.Fatal(err)
+		}
+	})
+	turns = turns[:len(turns)-1] // of the fork
+	exact("imported")
 }
