@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coder/websocket"
 
 	"daycare/connectors/connectortest"
 )
@@ -59,6 +62,48 @@ func TestReconnects(t *testing.T) {
 	s.until(t, "a new session", func() bool { return len(s.sessions) == 2 })
 	if got := e.Texts(); !slices.Equal(got, []string{"1", "2"}) {
 		t.Errorf("taken are %q", got)
+	}
+}
+
+// A gateway that says anything but hello is not Discord's, and nothing is told to it.
+func TestHello(t *testing.T) {
+	for _, says := range []string{`{"op":10,"d":{}}`, `{"op":10,"d":{"heartbeat_interval":0}}`, `{"op":10,"d":{"heartbeat_interval":-5}}`,
+		`{"op":10,"d":[]}`, `{"op":10}`, `{"op":0,"d":{"heartbeat_interval":41250}}`, `{"op":`} {
+		heard := make(chan []byte, 1)
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			conn, err := websocket.Accept(w, r, nil)
+			if err != nil {
+				return
+			}
+			defer conn.CloseNow()
+			_ = conn.Write(r.Context(), websocket.MessageText, []byte(says))
+			_, got, _ := conn.Read(r.Context())
+			heard <- got
+		}))
+		c, _ := scripted(t, nil)
+		c.gate.session.Store(&session{id: "1", url: "ws" + strings.TrimPrefix(s.URL, "http")})
+		err := c.gate.run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "hello") && !strings.Contains(err.Error(), "read the gateway") {
+			t.Errorf("%s: Run = %v", says, err)
+		}
+		if got := <-heard; len(got) > 0 {
+			t.Errorf("%s is answered with %s", says, got)
+		}
+		s.Close()
+	}
+}
+
+// A session whose address does not answer any more is not continued there for ever.
+func TestAddressIsGone(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	c, _ := scripted(t, nil)
+	c.gate.session.Store(&session{id: "1", url: "ws" + strings.TrimPrefix(gone.URL, "http")})
+	if err := c.gate.run(t.Context()); err == nil || !strings.Contains(err.Error(), "connect the gateway") {
+		t.Errorf("Run = %v", err)
+	}
+	if c.gate.session.Load() != nil {
+		t.Error("the next connection would be made to the same address")
 	}
 }
 

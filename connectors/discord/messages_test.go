@@ -35,7 +35,7 @@ func TestWhatAnEventBecomes(t *testing.T) {
 				`<@200000000000000001> <:yes:400000000000000001>",` +
 				`"mentions":[{"id":"ME"},{"id":"200000000000000001","username":"ada"}]}`, `G "" true true false hi @ada :yes:`},
 		{Options{}, `{"id":"1","channel_id":"G","guild_id":"1","type":19,"author":{"id":"7"},"content":"hi",` +
-			`"referenced_message":{"id":"3","content":"before","author":{"id":"ME"}}}`, `G "" true true false hi`},
+			`"referenced_message":{"id":"3","content":"before","author":{"id":"ME"}}}`, `G "" true true false hi; answers 3 before`},
 		{Options{}, `{"id":"1","channel_id":"G","guild_id":"1","author":{"id":"7"},"content":"hi","mention_roles":["9"]}`,
 			`G "" true true false hi`},
 		{Options{}, `{"id":"1","channel_id":"T","guild_id":"1","author":{"id":"7"},"content":"hi"}`, `G "T" true true false hi`},
@@ -87,6 +87,9 @@ func TestWhatAnEventBecomes(t *testing.T) {
 		got := fmt.Sprintf("%s %q %v %v %v %s", p.From.ChannelID, p.From.ThreadID, p.Group, p.Addressed, p.Note, p.Text)
 		if p.Amends != "" {
 			got += "; amends " + p.Amends
+		}
+		if p.ReplyTo != "" {
+			got += "; answers " + p.ReplyTo + " " + p.Quote
 		}
 		if p.Deleted {
 			got += " of " + p.From.UserID

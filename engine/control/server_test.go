@@ -133,6 +133,52 @@ func TestStaleSocket(t *testing.T) {
 	listenUnix(t, root).Close()
 }
 
+// TestWhoIsHeard: this user and root, whoever this user is.
+func TestWhoIsHeard(t *testing.T) {
+	unknown := errors.New("the kernel does not say")
+	for _, c := range []struct {
+		me, uid int
+		err     error
+		heard   bool
+	}{
+		{1000, 1000, nil, true},
+		{1000, 0, nil, true},
+		{0, 0, nil, true},
+		{1000, 1001, nil, false},
+		{0, 1000, nil, false},
+		{1000, 0, unknown, false},
+		{1000, 1000, unknown, false},
+	} {
+		root := t.TempDir()
+		peer := listenUnix(t, root).Listener.(*peerListener)
+		peer.me = c.me
+		turn := 0 // the second caller is root, so that Accept ends
+		peer.uid = func(*net.UnixConn) (int, error) {
+			if turn++; turn == 1 {
+				return c.uid, c.err
+			}
+
+			return 0, nil
+		}
+		for range 2 {
+			conn, err := net.Dial("unix", peer.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+		}
+		conn, err := peer.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		peer.Close()
+		if heard := turn == 1; heard != c.heard {
+			t.Errorf("%+v: heard %v", c, heard)
+		}
+	}
+}
+
 // TestOtherUser: the kernel says that somebody else is at the other end.
 func TestOtherUser(t *testing.T) {
 	root := t.TempDir()

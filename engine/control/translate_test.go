@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -138,5 +139,17 @@ func TestAForeignBodyIsBounded(t *testing.T) {
 	status, e, text := call(t, h, "POST", "/v1/chat/completions", `{"x":"`+strings.Repeat("x", maxMessageBody)+`"}`)
 	if status != http.StatusRequestEntityTooLarge || e.Code != "too_large" {
 		t.Errorf("%d %.200s", status, text)
+	}
+}
+
+// Over another protocol, too, nobody names a path of this machine, or a file of an agent that its
+// token does not reach.
+func TestForeignFiles(t *testing.T) {
+	limited := apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Approve}, Agents: []string{"1"}}
+	for _, f := range []File{{Path: "/etc/passwd"}, {ID: "1-2"}, {}, {Path: "a", Name: "b"}, {Data: []byte("x")}} {
+		_, err := Line{caller: Caller{Rights: limited}}.Keep([]File{f})
+		if invalid := (*Invalid)(nil); !errors.As(err, &invalid) || !strings.HasPrefix(invalid.Field, "files[0]") {
+			t.Errorf("%+v is kept: %v", f, err)
+		}
 	}
 }
