@@ -3,6 +3,7 @@ package a2a
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -135,6 +136,24 @@ func TestRequestsThatCannotBeUsed(t *testing.T) {
 	}
 	if w := ask(t, c, talker, "POST", "/a2a/Ann", "{}"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 		t.Errorf("%d", w.Code)
+	}
+}
+
+// Few large bodies, and bodies of unknown size, are read at once; small ones do not wait for them.
+func TestLargeBodies(t *testing.T) {
+	c := newConnector(t)
+	for range maxLarge {
+		c.large <- struct{}{}
+	}
+	for size, waits := range map[int64]bool{-1: true, 0: false, largeBody: false, largeBody + 1: true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader("{}"))
+		r.ContentLength = size
+		body, err := c.body(httptest.NewRecorder(), r)
+		if waited := errors.Is(err, context.Canceled); waited != waits || !waits && string(body) != "{}" {
+			t.Errorf("%d bytes: %q, %v", size, body, err)
+		}
 	}
 }
 

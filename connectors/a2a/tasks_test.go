@@ -28,8 +28,9 @@ type worker struct {
 	mu      sync.Mutex
 	posted  []*event.Posted
 	ended   map[string]chan struct{}
-	records []string // lines of history
-	refuse  error    // of each message
+	records []string     // lines of history
+	refuse  error        // of each message
+	drops   func() error // before an item is dropped
 	events  *event.Stream
 }
 
@@ -118,6 +119,11 @@ func (w *worker) Inbox(context.Context, string) (list []event.Waiting, err error
 }
 
 func (w *worker) Drop(_ context.Context, _, item string) error {
+	if w.drops != nil {
+		if err := w.drops(); err != nil {
+			return err
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p, err := w.find(item)
@@ -335,6 +341,44 @@ func TestTasksAreCanceled(t *testing.T) {
 		t.Errorf("it is now %+v", got)
 	}
 }
+
+// A task whose turn begins, or ends, while it is canceled is what it is by then.
+func TestTasksThatBeginWhileCanceled(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*worker, *event.Posted)
+		drop   error
+		state  sdk.TaskState
+		err    error
+	}{
+		"begins": {func(_ *worker, p *event.Posted) { p.State = "taken" }, nil, sdk.TaskStateCanceled, nil},
+		"ends":   {func(w *worker, p *event.Posted) { w.end(p, "done", "") }, nil, "", sdk.ErrTaskNotCancelable},
+		"goes":   {func(w *worker, _ *event.Posted) { w.posted = nil }, nil, "", sdk.ErrTaskNotFound},
+		"breaks": {func(*worker, *event.Posted) {}, fault.DiskFull, "", errAny},
+	} {
+		c := newClient(t, newWorker(), "token:x")
+		waiting, err := c.send("later", atOnce)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.drops = func() error {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			tt.change(c.worker, c.posted[0])
+			return tt.drop
+		}
+		got, err := c.CancelTask(c.ctx, &sdk.CancelTaskRequest{ID: waiting.ID})
+		switch {
+		case tt.err == nil && (err != nil || got.Status.State != tt.state):
+			t.Errorf("%s: %+v, %v", name, got, err)
+		case tt.err == errAny && (err == nil || errors.Is(err, sdk.ErrTaskNotCancelable)):
+			t.Errorf("%s: %v", name, err)
+		case tt.err != nil && tt.err != errAny && !errors.Is(err, tt.err):
+			t.Errorf("%s: %v, want %v", name, err, tt.err)
+		}
+	}
+}
+
+var errAny = errors.New("any error")
 
 // What waits for an approval says so, until the turn after it has ended; what somebody else wrote
 // meanwhile is not its answer.
