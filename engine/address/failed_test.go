@@ -140,3 +140,56 @@ func TestAnAddressThatIsTakenMeanwhile(t *testing.T) {
 		t.Errorf("the address went to %s", id)
 	}
 }
+
+// Of two readings of a descriptor the older one does not count, whichever comes in last.
+func TestAReadingThatIsOverdue(t *testing.T) {
+	root := t.TempDir()
+	x, _ := load(t, root)
+	m := create(t, x, Descriptor{Type: Permanent, Name: "Ops", SystemPrompt: "1"})
+	write := func(prompt string) *reading {
+		put(t, root, m.ID, `{"type":"permanent","id":"`+m.ID+`","name":"Ops","systemPrompt":"`+prompt+`"}`)
+		return x.scan.read(m.ID)
+	}
+	old := write("older")
+	if taken, err := x.scan.takeIn([]*reading{write("the newest")}); err != nil || !slices.Equal(taken.changed, []string{m.ID}) {
+		t.Fatalf("%+v, %v", taken, err)
+	}
+	taken, err := x.scan.takeIn([]*reading{old})
+	if err != nil || !slices.Equal(taken.stale, []string{m.ID}) || len(taken.changed) > 0 {
+		t.Errorf("%+v, %v", taken, err)
+	}
+	if got, _ := x.Get(m.ID); got.Descriptor.SystemPrompt != "the newest" {
+		t.Errorf("in force is %q", got.Descriptor.SystemPrompt)
+	}
+}
+
+// An agent of another machine needs no folder, is new once, and is as it was last told.
+func TestAgentsOfOtherMachines(t *testing.T) {
+	root := t.TempDir()
+	x, _ := load(t, root)
+	told := Meta{ID: idA, Handle: "Ops", Descriptor: Descriptor{Type: Permanent, ID: idA, Name: "Ops", SystemPrompt: "1"}}
+	if !x.Met(told) || x.Met(told) {
+		t.Error("it is new once")
+	}
+	told.Descriptor.SystemPrompt = "2"
+	if x.Met(told) {
+		t.Error("with a change it is new again")
+	}
+	if _, _, err := x.Rescan(); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := x.Get(idA); !ok || got.Descriptor.SystemPrompt != "2" || got.Handle != "Ops" {
+		t.Errorf("in force is %+v, %v", got, ok)
+	}
+	told.Descriptor.SystemPrompt, told.Handle = "1", "Ops-2"
+	x.Met(told)
+	if got, _ := x.Get(idA); got.Handle != "Ops-2" || got.Descriptor.SystemPrompt != "1" {
+		t.Errorf("after another handle in force is %+v", got)
+	}
+	if id, _ := x.Lookup(told.Descriptor); id != "" && id != idA {
+		t.Errorf("its address is that of %q", id)
+	}
+	if _, err := os.Stat(filepath.Join(root, "agents", idA)); !os.IsNotExist(err) {
+		t.Errorf("it has a folder here: %v", err)
+	}
+}
