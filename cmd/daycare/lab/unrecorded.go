@@ -31,7 +31,7 @@ const (
 
 var unrecordedModes = []string{askUser, stopThere, dryRun, makeIt}
 
-// A hand gives calls that were never recorded a result. The zero Mode is invalid.
+// A hand gives calls that were never recorded a result: one of the modes says which.
 type hand struct {
 	app      *term.App
 	in       *bufio.Reader // where a user answers
