@@ -167,3 +167,20 @@ func TestStreamsEndWithTheWholeAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A client gets the newest messages of a task, as many as it wants.
+func TestHistoriesAreShortened(t *testing.T) {
+	for length, want := range map[int]string{-1: "abc", 0: "", 1: "c", 2: "bc", 3: "abc", 4: "abc"} {
+		task := &sdk.Task{History: []*sdk.Message{{ID: "a"}, {ID: "b"}, {ID: "c"}}}
+		var got string
+		for _, m := range shorten(task, &length).History {
+			got += m.ID
+		}
+		if got != want {
+			t.Errorf("%d messages are %q, want %q", length, got, want)
+		}
+	}
+	if task := shorten(&sdk.Task{History: []*sdk.Message{{ID: "a"}}}, nil); len(task.History) != 1 {
+		t.Errorf("without a length: %+v", task.History)
+	}
+}

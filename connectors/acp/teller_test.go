@@ -3,6 +3,7 @@ package acp
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,53 @@ func TestAnApprovedCallStaysOneCall(t *testing.T) {
 	te.record(at(6, &record.ToolResult{ToolCallID: "c2", Name: "exec", Status: record.StatusOK, Output: record.Output{Text: "made"}}))
 	expect(t, said, "calls c1 exec make pending", "call c1 pending", "call c1 completed", "call c1 in_progress", "call c1 in_progress",
 		"call c1 completed")
+}
+
+// The steps of a plan are done when the turn after its approval has ended well, and not before.
+func TestWhenAPlanIsDone(t *testing.T) {
+	for _, tt := range []struct {
+		status record.Status
+		reason string
+		want   acp.PlanEntryStatus
+	}{
+		{record.StatusOK, record.ReasonDone, acp.PlanEntryStatusCompleted},
+		{record.StatusOK, record.ReasonCanceled, acp.PlanEntryStatusPending},
+		{record.StatusDenied, record.ReasonDone, acp.PlanEntryStatusPending},
+	} {
+		var last []acp.PlanEntry
+		te := newTeller("/w", func(u acp.SessionUpdate) {
+			if u.Plan != nil {
+				last = slices.Clone(u.Plan.Entries)
+			}
+		})
+		te.record(at(1, &record.Assistant{ToolCalls: []record.ToolCall{
+			{ID: "c", Name: "submit_plan", Arguments: json.RawMessage(`{"plan":"1. read it\n2. change it"}`)}}}))
+		te.record(at(2, &record.ToolResult{ToolCallID: "c", Name: "submit_plan", Status: tt.status}))
+		te.record(at(3, &record.TurnEnd{Reason: tt.reason}))
+		if len(last) != 2 || last[0].Status != tt.want || last[1].Status != tt.want {
+			t.Errorf("%s, then %s: %+v", tt.status, tt.reason, last)
+		}
+	}
+}
+
+// An editor is told why there is no answer in the words that say most.
+func TestWhyAPromptFailed(t *testing.T) {
+	for want, records := range map[string][]record.Record{
+		"no such model": {&record.Assistant{Finish: record.FinishError, Text: "no such model"},
+			&record.TurnEnd{Reason: record.ReasonError, Items: []string{"i"}, Error: "the provider failed"}},
+		"the provider failed": {&record.Assistant{Text: "hello"},
+			&record.TurnEnd{Reason: record.ReasonError, Items: []string{"i"}, Error: "the provider failed"}},
+		"daycare logs": {&record.TurnEnd{Reason: record.ReasonPoison, Items: []string{"i"}}},
+		"budget":       {&record.TurnEnd{Reason: record.ReasonBudget, Items: []string{"i"}}},
+	} {
+		p := &prompt{item: "i", due: map[string]bool{}}
+		for n, r := range records {
+			p.record(at(int64(n), r))
+		}
+		if _, err := p.result(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
 }
 
 // A prompt is over when its turn has ended, and those that follow from answers.

@@ -163,9 +163,14 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%.80s: %v; want %q", body, err, want)
 		}
 	}
-	for _, body := range []string{`{"model":"a"}`, `{"model":"a","input":5}`, `{"model":"a","input":"x","conversation":5}`} {
-		if _, err := readResponses([]byte(body), http.Header{}); err == nil {
-			t.Errorf("%s is taken", body)
+	for body, want := range map[string]string{
+		`[]`: "not a JSON object", `{"input":"x"}`: "model", `{"model":"a"}`: "input: is missing", `{"model":"a","input":5}`: "input",
+		`{"model":"a","input":"x","conversation":5}`: "conversation",
+			`{"model":"a","input":"x","previous_response_id":5}`: "previous_response_id",
+		`{"model":"a","input":"x","instructions":5}`: "instructions",
+	} {
+		if _, err := readResponses([]byte(body), http.Header{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80s: %v; want %q", body, err, want)
 		}
 	}
 	for _, list := range []string{`[]`, `[{"role":"user","content":"x"},{"role":"assistant","content":"y"}]`,
