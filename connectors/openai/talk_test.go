@@ -165,9 +165,9 @@ func TestBadRequests(t *testing.T) {
 	}
 	for body, want := range map[string]string{
 		`[]`: "not a JSON object", `{"input":"x"}`: "model", `{"model":"a"}`: "input: is missing", `{"model":"a","input":5}`: "input",
-		`{"model":"a","input":"x","conversation":5}`: "conversation",
-			`{"model":"a","input":"x","previous_response_id":5}`: "previous_response_id",
-		`{"model":"a","input":"x","instructions":5}`: "instructions",
+		`{"model":"a","input":"x","conversation":5}`:         "conversation",
+		`{"model":"a","input":"x","previous_response_id":5}`: "previous_response_id",
+		`{"model":"a","input":"x","instructions":5}`:         "instructions",
 	} {
 		if _, err := readResponses([]byte(body), http.Header{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80s: %v; want %q", body, err, want)
