@@ -16,8 +16,11 @@ func (p *play) live(ctx context.Context, d *daemon, armed Death) (ended bool) {
 		}
 		clock = time.After(armed.After)
 	}
+	alone := func() {}
 	if p.Pauses != nil {
-		defer p.pause(ctx, d)()
+		var end func()
+		alone, end = p.pause(ctx, d)
+		defer end()
 	}
 
 	tick := time.NewTicker(2 * poll)
@@ -49,6 +52,7 @@ func (p *play) live(ctx context.Context, d *daemon, armed Death) (ended bool) {
 			case greeting:
 				p.greet(ctx)
 			case settled:
+				alone()
 				return p.end(ctx, d, armed)
 			}
 		}

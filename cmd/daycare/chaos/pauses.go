@@ -11,11 +11,14 @@ import (
 )
 
 // pause has the process stand still now and then, as a laptop that is closed does, and
-// while it does, somebody starts a second daemon in its workspace. What is returned ends
-// that, with the process running.
-func (p *play) pause(ctx context.Context, d *daemon) (end func()) {
+// while it does, somebody starts a second daemon in its workspace. alone has no other one
+// start from then on: once the first is asked to stop, a second may well take its place,
+// before the first has ended. end ends the pauses, with the process running.
+func (p *play) pause(ctx context.Context, d *daemon) (alone, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
+	var mu sync.Mutex // held while a second one is there
+	stops := false
 	wg.Go(func() {
 		for {
 			runs, stands := p.Pauses()
@@ -24,16 +27,23 @@ func (p *play) pause(ctx context.Context, d *daemon) (end func()) {
 			}
 			up := p.user.reachable()
 			_ = d.cmd.Process.Signal(syscall.SIGSTOP)
-			if up {
+			mu.Lock()
+			if up && !stops {
 				p.intrude(ctx)
 			}
+			mu.Unlock()
 
 			sleep(ctx, stands)
 			_ = d.cmd.Process.Signal(syscall.SIGCONT)
 		}
 	})
 
-	return func() {
+	alone = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		stops = true
+	}
+	return alone, func() {
 		cancel()
 		wg.Wait()
 	}
