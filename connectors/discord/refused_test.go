@@ -449,3 +449,42 @@ func TestDownloads(t *testing.T) {
 		}
 	}
 }
+
+// A message whose channel cannot be looked up now is not taken for one that says nothing: it is
+// tried again.
+func TestMessagesOfUnknownChannels(t *testing.T) {
+	c, _ := scripted(t, map[string]string{"GET /channels/" + channelID: "502"})
+	m := incoming{kind: "MESSAGE_CREATE", ID: messageID, Channel: channelID, Guild: "g"}
+	m.Author.ID, m.Content = ada, "hi"
+	c.in.rooms.me.Bot.ID = "9"
+	m.Mentions = []user{{ID: "9"}}
+	e := &connectortest.Taker{}
+	err := c.take(t.Context(), e.Deliver, chat.Arrival[incoming]{What: m})
+	if err == nil || len(e.Texts()) > 0 {
+		t.Errorf("%v, %q", err, e.Texts())
+	}
+}
+
+// A session is continued after the newest event that came.
+func TestTheNewestEventIsKnown(t *testing.T) {
+	c, _ := scripted(t, nil)
+	var told []string
+	c.gate.dispatch = func(name string, _ json.RawMessage) { told = append(told, name) }
+	l, one, two := &link{gateway: c.gate}, int64(1), int64(2)
+	if err := l.event(frame{Name: "EARLY", Seq: &one}); err != nil {
+		t.Fatal(err) // without a session
+	}
+	s := &session{id: "1"}
+	c.gate.session.Store(s)
+	for _, f := range []frame{{Name: "A", Seq: &one}, {Name: "B", Seq: &two}, {Name: "C"}} {
+		if err := l.event(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.last.Load() != 2 || len(told) != 4 {
+		t.Errorf("the newest is %d, told %q", s.last.Load(), told)
+	}
+	if err := l.event(frame{Name: "READY", Data: json.RawMessage(`[]`)}); err == nil || c.gate.session.Load() != s {
+		t.Errorf("a broken READY: %v", err)
+	}
+}
