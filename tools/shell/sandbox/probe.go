@@ -87,18 +87,18 @@ func sweepProbes(dir string, now time.Time) {
 
 // runProbe returns the names of the escapes that worked.
 func (r *Runner) runProbe(v View, argv []string) ([]string, error) {
-	cmd, err := r.direct(v, argv)
+	cmd, err := r.probing(v, argv)
 	if err != nil {
 		return nil, err
 	}
-	defer closeAll(cmd.ExtraFiles)
+	defer cmd.close()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, time.Second
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 
-	limit := time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() })
+	limit := time.AfterFunc(10*time.Second, cmd.end)
 	defer limit.Stop()
 	if err := cmd.Wait(); err != nil {
 		what, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
@@ -115,30 +115,65 @@ func (r *Runner) runProbe(v View, argv []string) ([]string, error) {
 	return escaped, nil
 }
 
-// direct is a command without a supervisor that may be the helper itself.
-func (r *Runner) direct(v View, argv []string) (*exec.Cmd, error) {
+// A probing is a command that may be the helper itself. Where there is a supervisor all of it ends with the pipe to that:
+// a bubblewrap that is killed as it begins would leave a process that waits for it for ever.
+type probing struct {
+	*exec.Cmd
+	pipe *os.File // to the supervisor; nil: there is none
+}
+
+// probing makes a command of argv in the view.
+func (r *Runner) probing(v View, argv []string) (p *probing, err error) {
 	line, t, err := r.inside(v, argv, []string{"PATH=" + os.Getenv("PATH")})
 	if err != nil {
 		return nil, err
 	}
-	self, err := os.Open(r.helper)
+	p = &probing{Cmd: exec.Command(line[0], line[1:]...)}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	p.Env, p.SysProcAttr = []string{}, attributesOf(r.shape())
+	var first *os.File
+	if r.Supervised() && r.shape() != bare {
+		line = r.supervising(line)
+		p.Path, p.Args, p.SysProcAttr = line[0], line, &syscall.SysProcAttr{Setsid: true}
+		first, p.pipe, err = os.Pipe()
+	} else {
+		first, err = os.Open(r.helper)
+	}
 	if err != nil {
 		return nil, err
 	}
-
-	cmd := exec.Command(line[0], line[1:]...)
-	cmd.Env, cmd.ExtraFiles, cmd.SysProcAttr = []string{}, []*os.File{self}, attributesOf(r.shape())
-	if t != nil {
-		t.Self = true
-		f, err := t.file()
-		if err != nil {
-			self.Close()
-			return nil, err
-		}
-		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+	p.ExtraFiles = []*os.File{first}
+	if t == nil {
+		return p, nil
 	}
 
-	return cmd, nil
+	t.Self = true
+	f, err := t.file()
+	if err == nil {
+		p.ExtraFiles = append(p.ExtraFiles, f)
+	}
+
+	return p, err
+}
+
+// end ends the command and all that it started.
+func (p *probing) end() {
+	if p.pipe != nil {
+		p.pipe.Close()
+		return
+	}
+	p.Process.Kill()
+}
+
+func (p *probing) close() {
+	closeAll(p.ExtraFiles)
+	if p.pipe != nil {
+		p.pipe.Close()
+	}
 }
 
 func closeAll(files []*os.File) {

@@ -219,11 +219,16 @@ func (r *Runner) Wrap(v View, argv, env []string) (Launch, error) {
 		l.Files, l.Env = []*os.File{f}, nil
 	}
 	if r.Supervised() {
-		l.Argv = append([]string{r.helper, helperWord, "supervise", strconv.Itoa(MaxProcesses),
-			strconv.FormatInt(r.memory(), 10), r.shape().String(), "--"}, line...)
+		l.Argv = r.supervising(line)
 	}
 
 	return l, nil
+}
+
+// supervising is the command line of the supervisor of another one.
+func (r *Runner) supervising(line []string) []string {
+	return append([]string{r.helper, helperWord, "supervise", strconv.Itoa(MaxProcesses),
+		strconv.FormatInt(r.memory(), 10), r.shape().String(), "--"}, line...)
 }
 
 // Outside is the program beside the helper that runs outside of the sandbox to make it;

@@ -72,12 +72,12 @@ func TestEverythingGranted(t *testing.T) {
 
 			for name, v := range map[string]View{"read": {Read: []string{"/"}}, "write": {Write: []string{"/"}}} {
 				v.Dir, v.Home = "/", t.TempDir()
-				cmd, err := r.direct(v, []string{"/bin/sh", "-c",
+				cmd, err := r.probing(v, []string{"/bin/sh", "-c",
 					"ls -d /bin /usr/bin; test ! -d /proc/" + strconv.Itoa(os.Getpid()) + " || echo shown"})
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer closeAll(cmd.ExtraFiles)
+				defer cmd.close()
 				out, err := cmd.CombinedOutput()
 				if err != nil || string(out) != "/bin\n/usr/bin\n" {
 					t.Errorf("%s: %v, %q", name, err, out)
