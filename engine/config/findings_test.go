@@ -145,7 +145,7 @@ var badSettings = []struct {
 		`1:14 error: log.level: found the text "loud", allowed: debug, info, warn, error`,
 		`2:17 error: agents.queue: found the text "none", allowed: steer, followup, collect, interrupt`,
 		`2:23 warning: agents.x is unknown and ignored | known here: emergencyContextLimit, toolRounds, parallelTools, queue, perMinute,` +
-			` maxChildren, maxRunningChildren, maxSpawned, maxAwake, subagentTTL`}},
+			` maxChildren, maxRunningChildren, maxSpawned, maxAwake, subagentTTL, worktrees`}},
 }
 
 func tell(found []finding.Finding) []string {
