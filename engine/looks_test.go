@@ -49,12 +49,14 @@ func TestAtTheEndWhatStandsInLineIsKept(t *testing.T) {
 func TestWhenAnAgentIsBusy(t *testing.T) {
 	show, shown := make(chan event.State), make(chan struct{})
 	h := newHouse(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
-		if err := echo(func(string, inbox.Item) {})(ctx, rt); err != nil {
-			return err
-		}
+		answer := echo(func(string, inbox.Item) {})
 		for {
+			if err := answer(ctx, rt); err != nil {
+				return err
+			}
 			select {
 			case state := <-show:
+				answer = func(context.Context, Runtime) error { return nil } // what comes from now on waits
 				rt.Show(state, "")
 				shown <- struct{}{}
 			case <-rt.Inbox.Arrived():
