@@ -137,19 +137,11 @@ func (w throwaway) since(at time.Time) error {
 
 // confined keeps the copied agents in the copied workspace: folders elsewhere are not theirs any more.
 func (w throwaway) confined() error {
-	home := filepath.Join(w.dir, workspace.Home, "agents")
-	entries, err := os.ReadDir(home)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	folders, err := disk.Glob(filepath.Join(w.dir, workspace.Home), "agents/*")
 	if err != nil {
 		return fmt.Errorf("confine agents: %w", err)
 	}
-	for _, e := range entries {
-		if !e.IsDir() {
-			continue
-		}
-		dir := filepath.Join(home, e.Name())
+	for _, dir := range folders {
 		state, raw, _, err := record.ReadState(dir)
 		if err != nil || raw == nil {
 			continue // the engine reports it, and the agent has no permissions
@@ -166,7 +158,7 @@ func (w throwaway) confined() error {
 		if err != nil {
 			return err
 		}
-		if err := w.write(filepath.Join(workspace.Home, "agents", e.Name(), "state.json"), data); err != nil {
+		if err := w.write(filepath.Join(workspace.Home, "agents", filepath.Base(dir), "state.json"), data); err != nil {
 			return err
 		}
 	}
