@@ -181,7 +181,7 @@ func (l *Later) batches() string {
 // A LaterResult is what became of a request of a batch.
 type LaterResult struct {
 	ID     string
-	Answer *Response // nil: there is none
+	Answer *Response // nil: none
 	Err    error     // why
 	Again  bool      // nothing was done for it, and it may be handed in again
 }

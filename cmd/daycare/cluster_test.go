@@ -228,7 +228,7 @@ func (c *crew) texts(machine int, ref string) (list []string, err error) {
 }
 
 // Machines that share agents are killed while messages come in over all of them: none is lost,
-// none is there twice, and each conversation is in order; so also when one stands still for longer than its lease.
+// none is there twice, and each conversation is in order; so also when one is suspended for longer than its lease.
 // DAYCARE_LONG=1 kills for longer.
 func TestMachinesAreKilled(t *testing.T) {
 	if testing.Short() {

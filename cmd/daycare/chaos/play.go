@@ -30,7 +30,7 @@ type ground struct {
 	root    string          // the .daycare directory
 	mirror  string          // what of root is durable; "": no power is cut in this case
 	address string          // host:port where the daemon listens for webhooks
-	listen  string          // and for the chat platform; "": there is none
+	listen  string          // and for the chat platform; "": none
 	known   map[string]line // lines of the workspace that the case begins with, by path
 }
 

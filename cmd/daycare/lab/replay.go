@@ -33,6 +33,7 @@ type replayOptions struct {
 // Replay plays a turn that is in a history again.
 func Replay(c *term.App) *cobra.Command {
 	var o replayOptions
+	var ask bool
 	cmd := &cobra.Command{
 		Use: "replay ID", Short: "Ask a model again what an agent was asked, and compare",
 		Long: "Give a model what an agent had when a turn began, and compare its answer with the recorded one: cost,\n" +
@@ -48,6 +49,9 @@ func Replay(c *term.App) *cobra.Command {
 			"  daycare replay $item --exact",
 		Args: term.Words(0, "the ID of a turn, an item or a session"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if ask {
+				o.unrecorded = cmp.Or(o.unrecorded, askUser)
+			}
 			switch {
 			case o.times < 1:
 				return term.Usage(cmd, "--times must be at least 1")
@@ -66,6 +70,8 @@ func Replay(c *term.App) *cobra.Command {
 	flags.BoolVar(&o.exact, "exact", false, "prove that the requests made again are those that were sent")
 	flags.StringVar(&o.unrecorded, "unrecorded", "", "what to do with a call that was never recorded: ask, dry-run, make or stop\n"+
 		"(default: ask on a terminal, else stop)")
+	flags.BoolVar(&ask, "ask", false, "the earlier name of --unrecorded ask")
+	_ = flags.MarkHidden("ask")
 	_ = cmd.RegisterFlagCompletionFunc("unrecorded", cobra.FixedCompletions(unrecordedModes, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.MarkFlagFilename("system", "md", "txt")
 

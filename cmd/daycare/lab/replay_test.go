@@ -332,7 +332,9 @@ func TestCallsThatWereNeverRecorded(t *testing.T) {
 	ask := append(writer, "--unrecorded", "ask")
 	d.answering("x\n").replays(0, ask, "the model calls write", "never recorded: write") // an end of input stops
 	d.answering("s\n").replays(0, ask, "never recorded: write")
-	d.answering("t\ntyped by hand\n").replays(0, ask, "(typed)", "It says typed by hand.")
+	for _, asks := range [][]string{ask, append(writer, "--ask")} { // that is its earlier name
+		d.answering("t\ntyped by hand\n").replays(0, asks, "(typed)", "It says typed by hand.")
+	}
 	list("bread\n")
 	d.answering("m\ns\n").replays(0, ask, "(made)", `never recorded: read {"path":"list.txt"}`)
 	list("milk\n")

@@ -35,7 +35,7 @@ type simScript struct {
 type simEvent struct {
 	At    string  `json:"at"`    // such as 2d9h30m; default: at the beginning, or with every, one of its periods later
 	Every string  `json:"every"` // and again so often
-	To    string  `json:"to"`    // the agent that is told; default: the terminal's own
+	To    string  `json:"to"`    // the agent that gets it; default: the terminal's own
 	Say   string  `json:"say"`
 	Fault *outage `json:"fault"`
 	Off   string  `json:"off"` // how long the machine is off

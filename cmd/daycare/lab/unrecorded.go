@@ -120,7 +120,7 @@ func (h *hand) close() (err error) {
 }
 
 // A workplace is where calls run: an agent with the permissions of the recorded one, in an engine of
-// its own, whose model makes the calls that it is told.
+// its own, whose model makes the calls that it is given.
 type workplace struct {
 	where  throwaway
 	stop   func() error
@@ -221,7 +221,7 @@ func (b *workplace) close() (err error) {
 	return errors.Join(err, b.where.remove())
 }
 
-// A oneCall is a model that makes the call that it is told, and then says that it is done.
+// A oneCall is a model that makes the call that it is given, and then says that it is done.
 type oneCall struct {
 	next atomic.Pointer[record.ToolCall]
 }

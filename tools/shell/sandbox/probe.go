@@ -119,7 +119,7 @@ func (r *Runner) runProbe(v View, argv []string) ([]string, error) {
 // a bubblewrap that is killed as it begins would leave a process that waits for it for ever.
 type probing struct {
 	*exec.Cmd
-	pipe *os.File // to the supervisor; nil: there is none
+	pipe *os.File // to the supervisor; nil: none
 }
 
 // probing makes a command of argv in the view.

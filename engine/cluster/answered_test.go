@@ -1,0 +1,58 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"daycare/engine/disk"
+	"daycare/engine/message"
+)
+
+// What servers do not answer while they elect a leader is asked again, also where they let an
+// asker wait; what they refuse is refused at once.
+func TestServersThatDoNotAnswerAreAskedAgain(t *testing.T) {
+	elsewhere := &message.Elsewhere{Node: "b"}
+	tries := 0
+	for _, test := range []struct {
+		name  string
+		says  error // of the first two tries
+		want  error
+		tries int
+	}{
+		{"no stream", fmt.Errorf("x: %w", jetstream.ErrNoStreamResponse), nil, 3},
+		{"unavailable", &jetstream.APIError{Code: 503}, nil, 3},
+		{"no responders", nats.ErrNoResponders, nil, 3},
+		{"too late", context.DeadlineExceeded, nil, 3},
+		{"refused", &jetstream.APIError{Code: 400}, &jetstream.APIError{}, 1},
+		{"owned", elsewhere, elsewhere, 1},
+	} {
+		tries = 0
+		err := answered(t.Context(), time.Minute, func(context.Context) error {
+			if tries++; tries < 3 {
+				return test.says
+			}
+			return nil
+		})
+		if (err == nil) != (test.want == nil) || tries != test.tries {
+			t.Errorf("%s: %v after %d tries, want %v after %d", test.name, err, tries, test.want, test.tries)
+		}
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	tries = 0
+	err := answered(ctx, 20*time.Millisecond, func(once context.Context) error {
+		tries++
+		<-once.Done()
+		return once.Err()
+	})
+	if !errors.Is(err, disk.ErrAway) || tries < 2 {
+		t.Errorf("servers that never answer: %v after %d tries", err, tries)
+	}
+}
