@@ -242,7 +242,6 @@ func (w *worker) broken(ctx, inner context.Context, t *turn, partial *providers.
 	if f := budgetOf(err); f != nil {
 		return nil, w.overspent(ctx, t, f)
 	}
-	w.journal.log.Warn("turn failed", "turn", t.id, "err", err)
 	return nil, w.replies.finish(t, record.ReasonError, t.apology(err), err)
 }
 

@@ -24,7 +24,7 @@ type agent struct {
 	saidAt time.Time // LastAt when it was read
 	unread bool      // something was said since the agent was looked at
 	asks   bool      // one of the questions that wait is its
-	broke  string    // how the newest turn failed, until it is looked at
+	broke  string    // how the newest turn failed, until the agent is looked at
 }
 
 // rank is what the agents are sorted by: who needs a user comes first.
@@ -85,8 +85,11 @@ func (w *world) read(list []event.Agent) {
 		a := w.agents[s.ID]
 		if a == nil {
 			a = &agent{}
-			if at, known := w.seen[s.ID]; known && s.ParentAgentID == "" && s.LastAt != nil && s.LastAt.After(at) {
-				a.unread = true
+			at, known := w.seen[s.ID]
+			news := s.LastAt != nil && s.LastAt.After(at)
+			a.unread = known && news && s.ParentAgentID == ""
+			if news || !known {
+				a.broke = s.Failed
 			}
 		}
 		a.Agent = s

@@ -14,8 +14,8 @@ type Session struct {
 	ID               string     `json:"id"`
 	Parent           string     `json:"parent,omitempty"` // id of the agent that it was forked from, or that started this one
 	Title            string     `json:"title"`            // its first message, shortened
-	StartedAt        disk.Stamp `json:"startedAt"`
-	UpdatedAt        disk.Stamp `json:"updatedAt"`
+	StartedAt        disk.Stamp `json:"startedAt,omitzero"`
+	UpdatedAt        disk.Stamp `json:"updatedAt,omitzero"`
 	Messages         int        `json:"messages"` // user and assistant messages
 	PromptTokens     int64      `json:"promptTokens"`
 	CompletionTokens int64      `json:"completionTokens"`

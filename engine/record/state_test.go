@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -96,6 +97,21 @@ func TestAWrongMemberCostsOnlyItself(t *testing.T) {
 	s, found := ParseState("state.json", []byte(`{"permissions":{"web":true,"exec":7},"queue":"collect"}`))
 	if s.Queue != "collect" || s.Permissions.Web || len(found) != 1 {
 		t.Errorf("%+v, %v", s, found)
+	}
+}
+
+// TestASessionThatHasNotBegunHasNoTimes: the file of a new agent does not say that its conversation began in the year 1.
+func TestASessionThatHasNotBegunHasNoTimes(t *testing.T) {
+	dir := t.TempDir()
+	if err := UpdateState(disk.NewVolume(dir), dir, func(s *State) { s.Session.ID = "new" }); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, stateName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(data, []byte(`"new"`)) || bytes.Contains(data, []byte("startedAt")) {
+		t.Errorf("state.json is\n%s", data)
 	}
 }
 
