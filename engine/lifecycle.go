@@ -207,6 +207,10 @@ func (l *lifecycle) Remove(ctx context.Context, id string, force bool) (trash st
 
 // remove ends one agent and moves its folder to the trash.
 func (l *lifecycle) remove(ctx context.Context, id string) (trash string, err error) {
+	meta, known := l.index.Get(id)
+	if !known {
+		return "", message.ErrUnknownAgent
+	}
 	release, err := l.actors.hold(id)
 	if err != nil {
 		return "", err
@@ -224,7 +228,10 @@ func (l *lifecycle) remove(ctx context.Context, id string) (trash string, err er
 	l.recent.look(id)
 	l.actors.spent.Delete(id)
 	if err == nil && l.peers != nil {
-		err = l.peers.Retire(id)
+		if err = l.peers.Retire(id); err != nil {
+			l.index.Met(meta) // the other machines still have it: it can be removed again
+			l.index.SetEnded(id, true)
+		}
 	}
 
 	return trash, err

@@ -28,6 +28,12 @@ type machine struct {
 
 func newMachine(t *testing.T, url, root string, start StartFunc) *machine {
 	t.Helper()
+	return newMachineWith(t, url, root, start, func(node *cluster.Node) Peers { return node })
+}
+
+// newMachineWith is newMachine with peers that tests changed.
+func newMachineWith(t *testing.T, url, root string, start StartFunc, peers func(*cluster.Node) Peers) *machine {
+	t.Helper()
 	vol := disk.NewVolume(root)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -39,7 +45,7 @@ func newMachine(t *testing.T, url, root string, start StartFunc) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &machine{node: node, house: newHouseWith(t, root, start, Options{Files: Files{Volume: vol, Peers: node}})}
+	m := &machine{node: node, house: newHouseWith(t, root, start, Options{Files: Files{Volume: vol, Peers: peers(node)}})}
 	serving, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- node.Serve(serving, m.Posted) }()
@@ -138,4 +144,37 @@ func offer(t *testing.T, machines []*machine, at int, in message.Incoming) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	t.Errorf("%s is never accepted", in.Text)
+}
+
+// cutOff are peers whose servers are not reached when an agent is retired, once.
+type cutOff struct {
+	*cluster.Node
+	done bool
+}
+
+func (c *cutOff) Retire(agent string) error {
+	if !c.done {
+		c.done = true
+		return disk.ErrAway
+	}
+	return c.Node.Retire(agent)
+}
+
+// A removal of which the other machines did not hear is made again by the same command.
+func TestFailedRemovalIsRepeated(t *testing.T) {
+	url := clustertest.Serve(t, t.TempDir(), 0).ClientURL()
+	m := newMachineWith(t, url, t.TempDir(), echo(func(string, inbox.Item) {}), func(n *cluster.Node) Peers { return &cutOff{Node: n} })
+	agent := m.deliver(from("one", "made")).Agent
+	if _, err := m.Remove(t.Context(), agent, true); !errors.Is(err, disk.ErrAway) {
+		t.Fatalf("removed without the servers: %v", err)
+	}
+	if _, err := m.Remove(t.Context(), agent, true); err != nil {
+		t.Errorf("removed again: %v", err)
+	}
+	if known := m.node.Agents(); len(known) > 0 {
+		t.Errorf("the cluster knows %v", known)
+	}
+	if _, err := m.Remove(t.Context(), agent, true); !errors.Is(err, message.ErrUnknownAgent) {
+		t.Errorf("removed a third time: %v", err)
+	}
 }

@@ -154,27 +154,61 @@ func (c *cards) Announce(m address.Meta, ended bool) error {
 	return nil
 }
 
-// withdraw makes the cluster forget an agent. Its handle is never given again.
+// withdraw makes the cluster forget an agent whose log was retired. Its handle is never given
+// again. Until the servers have forgotten it, this machine has not either: it can be repeated.
+// An agent that was made again meanwhile is left alone.
 func (c *cards) withdraw(agent string) error {
-	c.mu.Lock()
-	had, known := c.known[agent]
-	delete(c.known, agent)
-	c.mu.Unlock()
 	ctx, cancel, err := c.context()
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	if key := had.Descriptor.Key(); known && key != "" {
-		if err := c.keep.handles.agents.Delete(ctx, ownerKey+sum([]byte(key))); err != nil {
+	e, err := c.keep.handles.agents.Get(ctx, cardKey+agent)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		c.forget(agent)
+		return nil
+	}
+	head, lerr := c.keep.last(ctx, agent)
+	if err = errors.Join(err, lerr); err != nil {
+		return c.failed("withdraw agent "+agent, err)
+	}
+	if !head.retired {
+		return nil
+	}
+
+	if _, had, ok := c.read(e); ok && had.Descriptor.Key() != "" {
+		if err := c.giveBack(ctx, ownerKey+sum([]byte(had.Descriptor.Key())), agent); err != nil {
 			return c.failed("give an address back", err)
 		}
 	}
-	if err := c.keep.handles.agents.Delete(ctx, cardKey+agent); err != nil {
+	err = c.keep.handles.agents.Delete(ctx, cardKey+agent, jetstream.LastRevision(e.Revision()))
+	if err != nil && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return c.failed("withdraw agent "+agent, err)
+	}
+	if err == nil {
+		c.forget(agent)
 	}
 
 	return nil
+}
+
+func (c *cards) forget(agent string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, agent)
+}
+
+// giveBack removes a key if it is still that of an agent.
+func (c *cards) giveBack(ctx context.Context, key, agent string) error {
+	e, err := c.keep.handles.agents.Get(ctx, key)
+	if err == nil && string(e.Value()) == agent {
+		err = c.keep.handles.agents.Delete(ctx, key, jetstream.LastRevision(e.Revision()))
+	}
+	if errors.Is(err, jetstream.ErrKeyNotFound) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return nil
+	}
+
+	return err
 }
 
 // load reads all cards.

@@ -159,6 +159,50 @@ func TestRetiredAgents(t *testing.T) {
 	}
 }
 
+// A removal that the servers did not hear of whole is finished by the next who tries it, and by
+// whoever wants the agent.
+func TestFailedWithdrawal(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
+	m := address.Meta{ID: cuid2.Generate(), Handle: "0/", Descriptor: d}
+	if id, err := a.Claim(d.Key(), m.ID); err != nil || id != m.ID {
+		t.Fatal(id, err)
+	}
+	a.make(m.ID)
+	a.own(m.ID)
+	if err := a.Announce(m, false); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the other machine knows it", func() bool { return len(b.Agents()) == 1 })
+	if err := os.RemoveAll(a.folder(m.ID)); err != nil {
+		t.Fatal(err)
+	}
+
+	here := a.cards.away
+	a.cards.away = func() bool { return true }
+	if err := a.Retire(m.ID); !errors.Is(err, disk.ErrAway) {
+		t.Errorf("retired without the servers: %v", err)
+	}
+	if len(a.Agents()) != 1 {
+		t.Error("the machine has forgotten what the servers have not")
+	}
+	a.cards.away = here
+	if err := b.Acquire(m.ID); !errors.Is(err, message.ErrUnknownAgent) {
+		t.Errorf("a removed agent is acquired: %v", err)
+	}
+	until(t, "both machines have forgotten it", func() bool { return len(a.Agents())+len(b.Agents()) == 0 })
+	if id, err := b.Claim(d.Key(), "another"); err != nil || id != "another" {
+		t.Errorf("the address leads to %s, %v", id, err)
+	}
+	if err := a.cards.withdraw(m.ID); err != nil {
+		t.Errorf("withdrawn again: %v", err)
+	}
+	if id, err := a.Claim(d.Key(), "third"); err != nil || id != "another" {
+		t.Errorf("the address leads to %s, %v", id, err)
+	}
+}
+
 // A request to another machine is an ordinary one: its body may be large, and its answer streams.
 func TestRequests(t *testing.T) {
 	s := clustertest.Serve(t, t.TempDir(), 0)
@@ -289,6 +333,58 @@ func TestFailedExports(t *testing.T) {
 	}
 	if err := export(root); err == nil {
 		t.Error("exported over a folder of agents")
+	}
+}
+
+// meanwhile is a store of which something happens between two answers, once.
+type meanwhile struct {
+	store
+	happens func()
+}
+
+func (m *meanwhile) read(ctx context.Context, unit string) ([]logged, error) {
+	m.happens()
+	m.happens = func() {}
+	return m.store.read(ctx, unit)
+}
+
+// While agents are exported they work on: their logs are shortened, and some are removed.
+func TestExportOfAgentsThatWork(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a := newHost(t, s)
+	ids := map[string]func(id string){
+		"shortened": func(id string) {
+			a.owned[id].written, a.owned[id].since = snapshotAt+1, snapshotAfter+1
+			add(t, a.open(id, "inbox.jsonl"), "2")
+			until(t, "the log is shortened", func() bool {
+				log, err := a.store.read(t.Context(), id)
+				return err == nil && len(log) > 0 && log[0].n > 1
+			})
+		},
+		"removed": func(id string) {
+			if err := a.Retire(id); err != nil {
+				t.Error(err)
+			}
+		},
+		"removed before": func(string) {},
+	}
+	for name, happens := range ids {
+		id := cuid2.Generate()
+		a.make(id)
+		a.own(id)
+		add(t, a.open(id, "history.jsonl"), "1")
+		if name == "removed before" {
+			if err := a.Retire(id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		root := t.TempDir()
+		w := &workingCopy{root: root, vol: disk.NewVolume(root), covers: covered, log: slog.New(slog.DiscardHandler)}
+		ok, err := w.export(t.Context(), &meanwhile{a.store, func() { happens(id) }}, id)
+		data, rerr := os.ReadFile(filepath.Join(w.folder(id), "history.jsonl"))
+		if err != nil || ok != (name == "shortened") || ok != (rerr == nil && string(data) == "1\n") {
+			t.Errorf("%s: %v, %v, %q", name, ok, err, data)
+		}
 	}
 }
 

@@ -119,6 +119,9 @@ func (n *Node) opening(agent string, head logged) ([]segment, error) {
 		return []segment{claim}, nil
 	}
 	if !disk.Exists(n.folder(agent)) {
+		if head.retired { // what removed it may have ended before all machines knew
+			return nil, errors.Join(fmt.Errorf("%w: %s was removed", message.ErrUnknownAgent, agent), n.cards.withdraw(agent))
+		}
 		return nil, fmt.Errorf("%w: only another machine has the folder of %s", disk.ErrAway, agent)
 	}
 	removed, err := n.outlived(agent, head)

@@ -42,8 +42,10 @@ func Export(ctx context.Context, c Config) (int, error) {
 	var handles bytes.Buffer
 	n := 0
 	for id, a := range all.Agents() {
-		if err := w.export(ctx, s, id); err != nil {
+		if ok, err := w.export(ctx, s, id); err != nil {
 			return n, err
+		} else if !ok {
+			continue
 		}
 		line, err := json.Marshal(exported{a.Handle, id, a.Descriptor.ParentAgentID, disk.StampOf(time.Now())})
 		if err != nil {
@@ -79,34 +81,72 @@ type exported struct {
 	At     disk.Stamp `json:"at"`
 }
 
-// export writes the folder of one agent.
-func (w *workingCopy) export(ctx context.Context, s *natsStore, id string) error {
-	head, err := s.last(ctx, id)
-	if err != nil {
-		return err
-	}
-	if head.seq == 0 || head.retired {
-		return fmt.Errorf("the cluster has lost the log of agent %s; the machines that have its folder still do", id)
-	}
-	files, err := links{store: s}.readLog(ctx, id, head.seq, w.covers)
-	if err != nil {
-		return err
+// export writes the folder of one agent. ok is false if the agent was removed meanwhile.
+func (w *workingCopy) export(ctx context.Context, s store, id string) (ok bool, err error) {
+	files, err := w.newest(ctx, s, id)
+	if files == nil || err != nil {
+		return false, err
 	}
 	for name, f := range files {
 		data, err := f.bytes(ctx, s)
 		if err != nil {
-			return err
+			return false, err
 		}
 		path := filepath.Join(w.folder(id), filepath.FromSlash(name))
 		if err := w.vol.MkdirAll(filepath.Dir(path)); err != nil {
-			return err
+			return false, err
 		}
 		if err := w.vol.WriteFile("export", path, data); err != nil {
-			return err
+			return false, err
 		}
 	}
 
-	return nil
+	return true, nil
+}
+
+// damagedIn is how long a log may have a hole that nobody writes to.
+const damagedIn = 20 * time.Second
+
+// newest reads the log of a unit that others may write to: what is shortened while it is read is
+// read again. nil: the agent was removed.
+func (w *workingCopy) newest(ctx context.Context, s store, id string) (map[string]file, error) {
+	var seen uint64
+	for since := time.Now(); ; {
+		head, err := s.last(ctx, id)
+		if err != nil || head.retired {
+			return nil, err
+		}
+		if head.seq == 0 {
+			return nil, fmt.Errorf("the cluster has lost the log of agent %s; the machines that have its folder still do", id)
+		}
+		if head.seq != seen {
+			seen, since = head.seq, time.Now()
+		}
+
+		log, err := s.read(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		err = errHole
+		if len(log) > 0 && log[len(log)-1].seq >= head.seq { // else the server is behind
+			if log[len(log)-1].retired {
+				return nil, nil
+			}
+			var files map[string]file
+			if files, err = fold(ctx, s, log, w.covers); err == nil {
+				return files, nil
+			}
+		}
+		if !errors.Is(err, errHole) || time.Since(since) > damagedIn {
+			return nil, fmt.Errorf("read the log of %s: %w", id, err)
+		}
+
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("read the log of %s: %w", id, ctx.Err())
+		}
+	}
 }
 
 // exportFiles writes the attachments that agents were sent.

@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"crypto/subtle"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -59,7 +60,10 @@ func (o Options) nats() (*server.Options, error) {
 		return nil, fmt.Errorf("make the folder of the server: %w", err)
 	}
 	opts := &server.Options{ServerName: o.Name, JetStream: true, StoreDir: o.Store, SyncAlways: true, MaxPayload: maxPayload,
-		NoSigs: true, Username: o.Access.User, Password: o.Access.Password}
+		NoSigs: true}
+	if o.Access.User != "" {
+		opts.CustomClientAuthentication = o.Access
+	}
 	var err error
 	if opts.Host, opts.Port, err = split(o.Listen); err != nil {
 		return nil, err
@@ -95,6 +99,15 @@ func (o Options) nats() (*server.Options, error) {
 	}
 
 	return opts, nil
+}
+
+// Check reports whether a client shows the user and the password. The server compares no
+// password of its options itself: it would warn of one that is written in them as it is, though
+// it comes from the environment.
+func (a Access) Check(c server.ClientAuthentication) bool {
+	shown := c.GetOpts()
+	user := subtle.ConstantTimeCompare([]byte(shown.Username), []byte(a.User))
+	return user&subtle.ConstantTimeCompare([]byte(shown.Password), []byte(a.Password)) == 1
 }
 
 // tls is the configuration with the certificate. verify: whoever connects needs one of the CA.
