@@ -122,6 +122,11 @@ const (
 	Gone    Standing = "gone"    // what it held is not kept
 )
 
+// Mergeable reports that a file that somebody else changed since holds text now and did before, so that both can be kept.
+func (t Take) Mergeable() bool {
+	return t.Standing == Since && t.Now.Other == "" && !t.Now.Missing() && !t.To.Missing() && !t.From.Missing()
+}
+
 // Needed are the names of the blobs that writes since a time need, for them to be shown and taken back.
 func Needed(list []Written, since time.Time) map[string]bool {
 	names := map[string]bool{}
@@ -284,7 +289,7 @@ func (s Store) step(t Take, merge bool) (step Step, why string, err error) {
 	if !merge {
 		return step, "it changed since", nil
 	}
-	if t.Now.Other != "" || t.Now.Missing() || t.To.Missing() || t.From.Missing() {
+	if !t.Mergeable() {
 		return step, "it changed since and cannot be merged", nil
 	}
 	left, err := s.Get(t.From)

@@ -133,7 +133,7 @@ func findUndo(ctx context.Context, c *term.App, ref string) (u undoing, err erro
 var standings = map[changes.Standing]string{
 	changes.Ready: "can be taken back", changes.Before: "is as it was before",
 	changes.Between: "someone else changed it in between: name it to lose that, too",
-	changes.Since:   "someone else changed it since: --merge keeps that",
+	changes.Since:   "someone else changed it since",
 	changes.Again:   "the agent wrote it again since", changes.Gone: "what it held is not kept",
 }
 
@@ -157,7 +157,11 @@ func (u undoing) list(takes []changes.Take) error {
 	var t term.Table
 	t.Row("FILE", "WRITTEN IN", "STANDS")
 	for _, one := range takes {
-		t.Row(term.Clean(u.Shown(one.File())), term.Plural(len(one.Turns), "turn", "turns"), standings[one.Standing])
+		stands := standings[one.Standing]
+		if one.Mergeable() {
+			stands += ": --merge keeps that"
+		}
+		t.Row(term.Clean(u.Shown(one.File())), term.Plural(len(one.Turns), "turn", "turns"), stands)
 	}
 
 	return t.Write(u.app.Out, u.app.OutStyle())
