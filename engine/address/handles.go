@@ -100,11 +100,25 @@ func (h *handles) read(data []byte) (found []finding.Finding, seen map[string]bo
 	return found, seen
 }
 
+// maxSerial is a number that no count of agents comes to: one above it was written by hand, and the next agent does not
+// get the number after it.
+const maxSerial = 1 << 30
+
 func (h *handles) put(l handle) {
 	h.given = append(h.given, l)
 	h.byID[l.ID], h.taken[l.Handle] = l.Handle, l.ID
 	parent, serial := split(l.Handle)
-	h.next[parent] = max(h.next[parent], serial+1)
+	if serial < maxSerial {
+		h.next[parent] = max(h.next[parent], serial+1)
+	}
+}
+
+// following is the serial number that the next agent below a handle gets.
+func (h *handles) following(parent string) int {
+	for h.taken[join(parent, h.next[parent])] != "" {
+		h.next[parent]++
+	}
+	return h.next[parent]
 }
 
 // of is the handle of an agent, "" if it has none.
@@ -144,7 +158,7 @@ func (h *handles) give(id, parentID string, now time.Time) (string, error) {
 			return have, nil
 		}
 		parent := h.byID[parentID]
-		l := handle{join(parent, h.next[parent]), id, parentID, disk.StampOf(now)}
+		l := handle{join(parent, h.following(parent)), id, parentID, disk.StampOf(now)}
 		if h.shared != nil {
 			given, err := h.shared.Number(l.Handle, id)
 			if err != nil {

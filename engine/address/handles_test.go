@@ -224,6 +224,31 @@ func TestADescriptorOfAnotherKind(t *testing.T) {
 	}
 }
 
+// A number that somebody wrote, however large, does not run the numbers out, and no number is given twice.
+func TestLargeNumbersOfHandles(t *testing.T) {
+	root := t.TempDir()
+	lines := `{"handle":"9223372036854775806/","id":"a"}
+{"handle":"1073741823/","id":"b"}
+{"handle":"1073741824/","id":"c"}
+`
+	if err := os.Mkdir(filepath.Join(root, "agents"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "agents", "handles.jsonl"), []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x := newIndexIn(t, root)
+	if got := x.NextSerial(); got != "1073741825" {
+		t.Errorf("the next number is %s", got)
+	}
+	for _, want := range []string{"1073741825/", "1073741826/"} {
+		m := create(t, x, chat(want))
+		if m.Handle != want {
+			t.Errorf("handle %s, want %s", m.Handle, want)
+		}
+	}
+}
+
 // A folder in which nothing can be changed is only looked at.
 func TestLookingOnlyChangesNothing(t *testing.T) {
 	root := t.TempDir()

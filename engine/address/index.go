@@ -234,7 +234,7 @@ func (x *Index) Resolve(ref string) (string, error) {
 func (x *Index) NextSerial() string {
 	x.scan.handles.mu.Lock()
 	defer x.scan.handles.mu.Unlock()
-	return strconv.Itoa(x.scan.handles.next[""])
+	return strconv.Itoa(x.scan.handles.following(""))
 }
 
 // Close closes the handles' log.
