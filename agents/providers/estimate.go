@@ -23,15 +23,6 @@ func Estimate(req *Request) int64 {
 	return tokens(n)
 }
 
-// EstimateMessages is about how many tokens the messages hold.
-func EstimateMessages(messages []*Message) int64 {
-	n := 0
-	for _, m := range messages {
-		n += m.Chars()
-	}
-	return tokens(n)
-}
-
 // EstimateText is about how many tokens s holds.
 func EstimateText(s string) int64 { return tokens(utf8.RuneCountInString(s)) }
 

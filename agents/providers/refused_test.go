@@ -372,7 +372,7 @@ func TestHowLongAMessageIs(t *testing.T) {
 			t.Errorf("it has %d characters, want %d", got, want)
 		}
 	}
-	if got := EstimateMessages([]*Message{m, m}); got != int64((2*want+3)/4) {
+	if got := Estimate(&Request{Messages: []*Message{m, m}}); got != int64((2*want+3)/4) {
 		t.Errorf("two of them have %d tokens", got)
 	}
 	if n := (&Message{}).Chars(); n != 0 {

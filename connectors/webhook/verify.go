@@ -51,8 +51,6 @@ type refusal struct {
 	reason string
 }
 
-func (r *refusal) Error() string { return r.reason }
-
 func unsigned(reason string) *refusal {
 	return &refusal{http.StatusUnauthorized, "unauthorized", reason}
 }

@@ -23,19 +23,6 @@ type confinement struct {
 	err     error
 }
 
-// Level says which sandbox commands would run in here, and why that one. want is
-// the setting; helper is the daycare binary.
-func Level(want, helper string) (level sandbox.Level, why string, err error) {
-	if want == "off" {
-		return sandbox.None, "tools.exec.sandbox is off", nil
-	}
-	r, err := sandbox.Choose(want, helper)
-	if err != nil {
-		return sandbox.None, "", err
-	}
-	return r.Level, r.Why, nil
-}
-
 // find returns the sandbox. An error means that the one of the settings does not
 // work here; level none, that auto found nothing or that none is wanted.
 func (c *confinement) find() (*sandbox.Runner, error) {

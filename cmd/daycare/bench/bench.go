@@ -3,7 +3,7 @@
 // good or bad only as a share of that limit, because disks differ a hundredfold.
 //
 // A measurement gives Rows. Print writes them for users, PrintJSON for programs
-// that compare runs, Plot draws how a figure grows with the load.
+// that compare runs, WriteCSV writes how a figure grows with the load.
 package bench
 
 import (

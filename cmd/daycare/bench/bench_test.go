@@ -3,11 +3,9 @@ package bench
 import (
 	"bytes"
 	"context"
-	"encoding/xml"
+	"encoding/csv"
 	"errors"
 	"flag"
-	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -90,62 +88,38 @@ func TestDiskStopsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestPlot(t *testing.T) {
-	series := []Series{
-		{Name: "turns & replies", Points: []Point{{1, 90}, {8, 610}, {64, 2100}, {512, 2900}}},
-		{Name: "disk", Points: []Point{{1, 3000}, {512, 3000}}, Dashed: true},
+func TestWriteCSV(t *testing.T) {
+	var b bytes.Buffer
+	err := WriteCSV(&b, Series{Name: "turns, 1/s", By: "agents", Points: []Point{{1, 90}, {8, 610.25}, {100_000, 2900}}},
+		Series{Name: "missing"}, Series{Name: `"disk"`, By: "agents", Points: []Point{{1, 3000}, {512, 0.000001}}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, chart := range map[string]Chart{
-		"loglog.svg": {Title: "Turns <per second>", X: "agents", Y: "1/s", Log: true},
-		"linear.svg": {Title: "Turns", X: "agents", Y: "1/s"},
-	} {
-		var b bytes.Buffer
-		if err := Plot(&b, chart, series...); err != nil {
-			t.Fatal(err)
-		}
-		wellFormed(t, b.Bytes())
-		golden(t, name, b.Bytes())
+	golden(t, "curves.csv", b.Bytes())
+
+	rows, err := csv.NewReader(&b).ReadAll()
+	if err != nil || len(rows) != 6 || rows[1][0] != "turns, 1/s" || rows[4][0] != `"disk"` {
+		t.Errorf("read again: %q, %v", rows, err)
 	}
 }
 
-func wellFormed(t *testing.T, svg []byte) {
-	t.Helper()
-	dec := xml.NewDecoder(bytes.NewReader(svg))
-	for {
-		if _, err := dec.Token(); errors.Is(err, io.EOF) {
-			return
-		} else if err != nil {
-			t.Fatalf("the picture is no XML: %v", err)
+func TestWriteCSVFails(t *testing.T) {
+	for name, series := range map[string][]Series{"no series": nil, "no points": {{Name: "a"}, {Name: "b"}}} {
+		var b bytes.Buffer
+		if err := WriteCSV(&b, series...); !errors.Is(err, errNoPoints) || b.Len() > 0 {
+			t.Errorf("%s: error %v, written %q", name, err, b.String())
 		}
+	}
+	some := Series{Name: "a", Points: []Point{{1, 1}}}
+	if err := writeCurves(filepath.Join(t.TempDir(), "missing", "a.csv"), some); err == nil {
+		t.Error("a folder that does not exist: no error")
+	}
+	if err := WriteCSV(fullDisk{}, some); err == nil {
+		t.Error("a full disk: no error")
 	}
 }
 
-func TestPlotEdges(t *testing.T) {
-	one := func(x, y float64) []Series { return []Series{{Name: "s", Points: []Point{{x, y}}}} }
-	for name, tt := range map[string]struct {
-		chart  Chart
-		series []Series
-		ok     bool
-	}{
-		"nothing":            {Chart{}, nil, false},
-		"one point":          {Chart{}, one(5, 5), true},
-		"one point, log":     {Chart{Log: true}, one(5, 5), true},
-		"a power of ten":     {Chart{Log: true}, one(10, 1000), true},
-		"zero, log":          {Chart{Log: true}, one(0, 1), false},
-		"zero":               {Chart{}, one(0, 0), true},
-		"negative":           {Chart{}, one(-3, -7), true},
-		"no number":          {Chart{}, one(1, math.NaN()), false},
-		"infinite":           {Chart{}, one(math.Inf(1), 1), false},
-		"more than colours":  {Chart{}, append(one(1, 2), make([]Series, 9)...), true},
-		"very small numbers": {Chart{}, one(1e-9, 1e-9), true},
-	} {
-		var b bytes.Buffer
-		err := Plot(&b, tt.chart, tt.series...)
-		if (err == nil) != tt.ok {
-			t.Errorf("%s: error %v, want ok %v", name, err, tt.ok)
-		}
-		if bytes.Contains(b.Bytes(), []byte("NaN")) || bytes.Contains(b.Bytes(), []byte("Inf")) {
-			t.Errorf("%s: the picture has coordinates that are no numbers", name)
-		}
-	}
-}
+// fullDisk refuses every write.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("full") }

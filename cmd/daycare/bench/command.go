@@ -3,7 +3,6 @@ package bench
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"time"
@@ -18,7 +17,7 @@ import (
 func Command(c *term.App) *cobra.Command {
 	s := Suite{}
 	var quick bool
-	var plot string
+	var table string
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure daycare on this machine, next to what the disk itself can do",
@@ -26,7 +25,7 @@ func Command(c *term.App) *cobra.Command {
 			"that was measured in the same run, so that they can be compared across machines.\n" +
 			"It takes some minutes, with --quick half a minute; other work on the machine affects\n" +
 			"the results.",
-		Example: "  daycare bench --dir /var/tmp --plot cost.svg",
+		Example: "  daycare bench --dir /var/tmp --csv cost.csv",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if s.Binary, err = os.Executable(); err != nil {
@@ -47,17 +46,17 @@ func Command(c *term.App) *cobra.Command {
 			if perr := printRows(c, rows); err == nil {
 				err = perr
 			}
-			if err != nil || plot == "" {
+			if err != nil || table == "" {
 				return err
 			}
 
-			return drawn(plot, curves.Draw)
+			return writeCurves(table, curves.Ready, curves.RSS, curves.Restore, curves.Overhead)
 		},
 	}
 	cmd.Flags().StringVar(&s.Dir, "dir", "", "measure the disk that `DIR` is on (default: the current directory)")
 	cmd.Flags().DurationVar(&s.Span, "span", 2*time.Second, "how long each timed part takes")
 	cmd.Flags().BoolVar(&quick, "quick", false, "shorter parts, at most 1,000 agents")
-	cmd.Flags().StringVar(&plot, "plot", "", "also draw how the cost grows, as SVG, into `FILE`")
+	cmd.Flags().StringVar(&table, "csv", "", "also write how the cost grows, as CSV, to `FILE`")
 	cmd.AddCommand(besideCommand(c), floodCommand(c), soakCommand(c))
 
 	return cmd
@@ -133,7 +132,7 @@ func floodCommand(c *term.App) *cobra.Command {
 
 func soakCommand(c *term.App) *cobra.Command {
 	s := Soak{}
-	var plot string
+	var table string
 	cmd := &cobra.Command{
 		Use:   "soak",
 		Short: "Steady work for a long time: does anything grow, or get lost?",
@@ -141,7 +140,7 @@ func soakCommand(c *term.App) *cobra.Command {
 			"memory, descriptors and goroutines were before, in the middle, at the end and after\n" +
 			"it. It ends with 1 if a message is lost or taken twice, an answer is wrong, or\n" +
 			"descriptors or goroutines are left over.",
-		Example: "  daycare bench soak --for 10m --plot soak.svg",
+		Example: "  daycare bench soak --for 10m --csv soak.csv",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if s.Binary, err = os.Executable(); err != nil {
@@ -154,30 +153,28 @@ func soakCommand(c *term.App) *cobra.Command {
 			s.Progress = func(what string) { c.Note("%s", what) }
 			rows, curves, err := s.Run(cmd.Context())
 			err = errors.Join(printRows(c, rows), err)
-			if plot == "" || len(curves) == 0 {
+			if table == "" || len(curves) == 0 {
 				return err
 			}
 
-			return errors.Join(err, drawn(plot, func(w io.Writer) error {
-				return Plot(w, Chart{Title: "Held by the daemon", X: "seconds", Y: "MiB, descriptors"}, curves...)
-			}))
+			return errors.Join(err, writeCurves(table, curves...))
 		},
 	}
 	cmd.Flags().StringVar(&s.Dir, "dir", "", "where the daemon's files lie (default: the system's folder for such)")
 	cmd.Flags().DurationVar(&s.For, "for", 10*time.Minute, "how long")
 	cmd.Flags().IntVar(&s.Agents, "agents", 32, "how many agents are talked to at once")
-	cmd.Flags().StringVar(&plot, "plot", "", "also draw what the daemon held, as SVG, into `FILE`")
+	cmd.Flags().StringVar(&table, "csv", "", "also write what the daemon held over time, as CSV, to `FILE`")
 
 	return cmd
 }
 
-// drawn makes a file of a picture.
-func drawn(path string, draw func(io.Writer) error) error {
+// writeCurves makes a CSV file of curves.
+func writeCurves(path string, curves ...Series) error {
 	f, err := os.Create(path)
 	if err != nil {
-		return fmt.Errorf("draw plot: %w", err)
+		return fmt.Errorf("write the curves: %w", err)
 	}
-	return errors.Join(draw(f), f.Close())
+	return errors.Join(WriteCSV(f, curves...), f.Close())
 }
 
 func printRows(c *term.App, rows []Row) error {

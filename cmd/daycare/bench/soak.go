@@ -199,7 +199,7 @@ func (w *soaking) rows(took time.Duration, before Usage, samples []sample) (rows
 		Row{Name: "held in the middle", Value: mib(middle.RSS), Unit: "MiB", Note: middle.held()},
 		Row{Name: "held at the end", Value: mib(last.RSS), Unit: "MiB", Note: last.held()},
 		Row{Name: "resident, at most", Value: mib(last.Peak), Unit: "MiB"})
-	memory, descriptors := Series{Name: "resident, MiB"}, Series{Name: "descriptors"}
+	memory, descriptors := Series{Name: "resident, MiB", By: "seconds"}, Series{Name: "descriptors", By: "seconds"}
 	for _, s := range samples {
 		memory.Points = append(memory.Points, Point{s.at.Seconds(), mib(s.RSS)})
 		descriptors.Points = append(descriptors.Points, Point{s.at.Seconds(), float64(s.FDs)})

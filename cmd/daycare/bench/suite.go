@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"io"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -19,14 +18,18 @@ type Suite struct {
 	Progress func(string)  // what is being measured now
 }
 
-// Curves is what a plot of the suite shows.
+// Curves is how the cost grows with agents, and with what the history of an agent holds.
 type Curves struct {
 	Ready, RSS, Overhead, Restore Series
 }
 
 // Run measures all parts. What could be measured before an error is returned too.
 func (s Suite) Run(ctx context.Context) (rows []Row, curves Curves, err error) {
-	curves = Curves{Series{Name: "ready, ms"}, Series{Name: "resident, MiB"}, Series{Name: "turn, ms"}, Series{Name: "restore, ms"}}
+	curves = Curves{
+		Ready: Series{Name: "ready, ms", By: "agents on disk"}, RSS: Series{Name: "resident, MiB", By: "agents on disk"},
+		Overhead: Series{Name: "turn over the model's time, ms", By: "KB of context"},
+		Restore:  Series{Name: "first answer after a start, ms", By: "MiB of history"},
+	}
 	one, many, rows, err := s.disk(ctx)
 	if err != nil {
 		return rows, curves, err
@@ -171,15 +174,6 @@ func (s Suite) process(ctx context.Context, c *Curves) (rows []Row, err error) {
 	}
 
 	return rows, nil
-}
-
-// Draw writes the curves as one SVG picture: how cost grows with agents, and with
-// what an agent's history holds.
-func (c Curves) Draw(w io.Writer) error {
-	return PlotAll(w,
-		Drawing{Chart{Title: "Cost by agents on disk", X: "agents", Y: "ms, MiB", Log: true}, []Series{c.Ready, c.RSS}},
-		Drawing{Chart{Title: "First answer after a start", X: "MiB of history", Y: "ms", Log: true}, []Series{c.Restore}},
-		Drawing{Chart{Title: "A turn over the model's time", X: "KB of context", Y: "ms", Log: true}, []Series{c.Overhead}})
 }
 
 func mib(n int64) float64 { return float64(n) / (1 << 20) }
