@@ -11,7 +11,6 @@ import (
 // A dayFile appends lines to the file of a day. It stays open as long as the path leads to it and it
 // ends where the last line of ours ended; else it is opened anew. The zero dayFile is closed.
 type dayFile struct {
-	path string
 	f    *os.File // nil: none is open
 	info os.FileInfo
 	size int64
@@ -43,9 +42,6 @@ func (d *dayFile) append(path string, one line) error {
 
 // at reports whether the file at the path is open, as we left it.
 func (d *dayFile) at(path string) bool {
-	if d.f == nil || d.path != path {
-		return false
-	}
 	info, err := os.Stat(path)
 	return err == nil && os.SameFile(info, d.info) && info.Size() == d.size
 }
@@ -68,7 +64,7 @@ func (d *dayFile) open(path string) (whole bool, err error) {
 		return false, errors.Join(err, f.Close())
 	}
 
-	d.path, d.f, d.info, d.size = path, f, info, info.Size()
+	d.f, d.info, d.size = f, info, info.Size()
 	last := []byte{'\n'}
 	if d.size > 0 {
 		last[0] = 0 // what cannot be read may be half a line

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"errors"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -249,7 +250,8 @@ func TestARaiseDoesNotReplaceAFileThatCannotBeRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Raise("a", r.Budget, "t", "ada"); err == nil || !strings.HasPrefix(err.Error(), "raise budget: ") {
+		var of *fs.PathError
+		if err := w.Raise("a", r.Budget, "t", "ada"); !errors.As(err, &of) || !strings.HasPrefix(err.Error(), "raise budget: ") {
 			t.Errorf("%s: the raise ends with %v", name, err)
 		}
 		if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) {

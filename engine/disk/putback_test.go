@@ -146,6 +146,29 @@ func TestAFolderInThePlaceOfAFile(t *testing.T) {
 	}
 }
 
+// A folder that comes to stand there while a save is put back is kept beside the file, which
+// has the save again or nothing; it is not read as a save.
+func TestAFolderComesOutWhileASaveIsPutBack(t *testing.T) {
+	dir := t.TempDir()
+	v := NewVolume(dir)
+	path := filepath.Join(dir, "state.json")
+	write(t, path, "by hand")
+	var kept string
+	v.OnKept(func(_, copy string) { kept = copy })
+	v.exchange = failing(9, nil, map[int]func(){2: func() {
+		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+			t.Error(err)
+		}
+	}})
+	found, err := v.Exchange("state", path, []byte("new"), []byte("old"))
+	if err == nil || errors.Is(err, ErrChanged) || found != nil || content(t, path) != "by hand" {
+		t.Errorf("%q, %v, the file holds %q", found, err, content(t, path))
+	}
+	if info, err := os.Stat(kept); err != nil || !info.IsDir() {
+		t.Errorf("%q is not the folder: %v", kept, err)
+	}
+}
+
 // A rename within a folder is one barrier, one into another folder two.
 func TestBarriersOfARename(t *testing.T) {
 	dir := t.TempDir()
@@ -176,6 +199,9 @@ func TestRefusedLocks(t *testing.T) {
 	if _, _, err := TryLock(path, Holder{PID: 1,
 		StartedAt: Stamp{time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}}); err == nil || Held(path) {
 		t.Errorf("%v, held %v", err, Held(path))
+	}
+	if err := writeHolder(path+".none", Holder{PID: 1}); !errors.Is(err, os.ErrNotExist) || Exists(path+".none") {
+		t.Errorf("the holder is written to a file that is not there: %v", err)
 	}
 	l, _, err := TryLock(path, Holder{PID: os.Getpid()})
 	if err != nil {

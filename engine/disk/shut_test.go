@@ -9,6 +9,20 @@ import (
 	"time"
 )
 
+// An empty log that is closed is not replaced: there is nothing to read of it that would fail.
+func TestAClosedEmptyLogIsNotReplaced(t *testing.T) {
+	l := logIn(t, t.TempDir(), "")
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Replace([]byte("{b}\n"), ""); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("%v, want that it is closed", err)
+	}
+	if data, err := os.ReadFile(l.path); err != nil || len(data) > 0 {
+		t.Errorf("its file has %q: %v", data, err)
+	}
+}
+
 // A log that is closed takes nothing and gives nothing: its file stays as it was.
 func TestAClosedLogRefusesAll(t *testing.T) {
 	dir := t.TempDir()

@@ -58,8 +58,19 @@ func TestReloadAlone(t *testing.T) {
 		}
 	}
 
+	holdsAlone(t, l, "{a}\n")
+	write(t, l.path+"~", "{a}\n{b}\n")
+	if err := os.Rename(l.path+"~", l.path); err != nil {
+		t.Fatal(err)
+	}
+	holdsAlone(t, l, "{a}\n{b}\n") // the file that a save put there, too
+}
+
+// holdsAlone reads a log anew and checks that others cannot open it until it is released.
+func holdsAlone(t *testing.T, l *Log, want string) {
+	t.Helper()
 	content, release, err := l.ReloadAlone()
-	if err != nil || string(content) != "{a}\n" {
+	if err != nil || string(content) != want {
 		t.Errorf("%q, %v", content, err)
 	}
 	if f, err := os.OpenFile(l.path, os.O_RDWR|syscall.O_NONBLOCK, 0); !errors.Is(err, syscall.EWOULDBLOCK) {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -288,6 +289,9 @@ func TestAnAgentComesBackAlive(t *testing.T) {
 		t.Errorf("with the address of a newer one: %v", err)
 	}
 	must(t, os.Remove(filepath.Join(path, address.File)))
+	if err := f.restorable(path, old.ID); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an agent without a descriptor can come back: %v", err)
+	}
 	if _, err := f.Restore(old.ID); err == nil || errors.Is(err, ErrTaken) || !disk.Exists(path) {
 		t.Errorf("without a descriptor: %v", err)
 	}
@@ -302,6 +306,14 @@ func TestEachFailedStepIsReported(t *testing.T) {
 		must(t, err)
 		return func() error { _, err := f.Restore(id); return err }
 	}, "state.kept.write", "state.kept.rename")
+	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+		f := open(t)
+		id := colleague(t, f, "Ops", record.State{})
+		v, err := f.Read(id, address.File)
+		must(t, err)
+		content := []byte(strings.Replace(string(v.Content), `"d"`, `"new"`, 1))
+		return func() error { _, err := f.Write(id, address.File, content, v.Hash); return err }
+	}, "descriptor.kept.write", "descriptor.kept.rename")
 	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
 		f := open(t)
 		id := colleague(t, f, "Ops", record.State{})
@@ -719,6 +731,47 @@ func TestArchivesOfNoAgentMakeNothing(t *testing.T) {
 		id+"/history.jsonl", "a damaged line\n")), "")
 	if err != nil || meta.ID != id {
 		t.Errorf("with a damaged line in its history: %+v, %v", meta, err)
+	}
+}
+
+// What another machine needs to go on with an agent are the files of an archive, but the list
+// of sessions, which is made of the history.
+func TestWhatIsReplicated(t *testing.T) {
+	blob := "blobs/" + strings.Repeat("0a", 32)
+	for name, want := range map[string]bool{"state.json": true, "descriptor.json": true, "history.jsonl": true, "inbox.jsonl": true,
+		"history/000001.jsonl": true, blob: true, "sessions.jsonl": false, "draft.json": false, "SYSTEM.md": false,
+		"history/1.jsonl": false, blob + "0": false, "x/state.json": false, "": false} {
+		if Replicated(name) != want {
+			t.Errorf("%q: %v, want %v", name, !want, want)
+		}
+	}
+}
+
+// What was unpacked and cannot be read, or is no folder, is not moved into an agent.
+func TestWhatCannotBeMovedIntoAnAgent(t *testing.T) {
+	f := open(t)
+	from, to := t.TempDir(), filepath.Join(t.TempDir(), "none")
+	must(t, os.WriteFile(filepath.Join(from, "history.jsonl"), nil, 0o600))
+	if err := f.moveInto(filepath.Join(from, "none"), t.TempDir(), true); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("from a folder that is not there: %v", err)
+	}
+	if err := f.moveInto(from, to, true); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("into a folder that is not there: %v", err)
+	}
+	if err := f.moveInto(t.TempDir(), to, true); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing, into a folder that is not there: %v", err)
+	}
+}
+
+// A fork whose long outputs cannot be kept is not made.
+func TestAForkWithoutItsLongOutputs(t *testing.T) {
+	f := open(t)
+	id := colleague(t, f, "Ops", record.State{})
+	cut := record.Cut{Content: []byte("x"), Blobs: []string{says(t, f, id, "one", "hello")}}
+	to := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(to, "blobs"), nil, 0o600))
+	if err := f.fillFork(f.folder(id), to, cut); err == nil || disk.Exists(filepath.Join(to, "history.jsonl")) {
+		t.Errorf("it cannot be kept: %v", err)
 	}
 }
 

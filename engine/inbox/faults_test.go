@@ -790,6 +790,35 @@ func TestAClosedIDStaysClosedOverAnEdit(t *testing.T) {
 	}
 }
 
+// A line that is there twice, as after a copy by hand, is one item: the first of the two
+// is used, and one that was closed before is not open again.
+func TestALineThatIsThereTwice(t *testing.T) {
+	dir := t.TempDir()
+	f := openIn(t, dir, nil)
+	done, open := accepted(t, f, text("done")), accepted(t, f, text("open"))
+	if err := errors.Join(f.Done(done), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, FileName)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	lines := strings.SplitAfter(string(data), "\n")
+	again := lines[0] + strings.Replace(lines[1], `"open"`, `"changed and longer"`, 1)
+	if err := os.WriteFile(path, append(data, again...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f = openIn(t, dir, nil)
+	if list := f.Open(); len(list) != 1 || list[0].ID != open {
+		t.Errorf("open are %+v, want %s alone", list, open)
+	}
+	if it, err := f.Read(open); err != nil || it.Text != "open" || f.ix.bytes != int64(len(lines[1])-1) {
+		t.Errorf("%+v, %v, %d bytes are open", it, err, f.ix.bytes)
+	}
+}
+
 // An edited item is in what was accepted once, as it is now, and the others stay.
 func TestAcceptedItemsThatWereEdited(t *testing.T) {
 	dir := t.TempDir()

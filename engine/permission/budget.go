@@ -48,10 +48,7 @@ func (b Budget) Tag() string {
 
 // BudgetOf returns the budget that a tag names.
 func BudgetOf(tag string) (b Budget, ok bool) {
-	a, err := Parse(tag)
-	if err != nil {
-		return b, false
-	}
+	a, _ := Parse(tag) // nil, which is no budget, where it is no tag
 	b, ok = a.(Budget)
 
 	return b, ok

@@ -153,6 +153,23 @@ func TestQueueThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// A queue that cannot be opened leaves nothing open.
+func TestAQueueThatIsNotOpenedIsClosed(t *testing.T) {
+	root := t.TempDir()
+	leftover(t, root)
+	before := openFiles(t)
+	for range 8 {
+		crash.Arm(t, "emfile@permissions.sync#1")
+		if _, _, err := OpenQueue(disk.NewVolume(root), root, nil, 0); err == nil {
+			t.Fatal("it is open")
+		}
+	}
+	crash.Arm(t, "")
+	if after := openFiles(t); after > before+3 {
+		t.Errorf("%d descriptors are open, %d were before", after, before)
+	}
+}
+
 // A request that daycare may not read is a finding, and keeps nobody from the others.
 func TestARequestThatMayNotBeReadHidesNoOther(t *testing.T) {
 	attacktest.AsUser(t)

@@ -147,6 +147,7 @@ func TestPinsAfterABoot(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	boot := kept.Boot
 	kept.Root.Dev += 7
 	for name, p := range kept.Folders {
 		p.Dev += 7
@@ -163,6 +164,16 @@ func TestPinsAfterABoot(t *testing.T) {
 		if got := opened(f, mole); (got == "") != want {
 			t.Errorf("boot %q: %s", boot, got)
 		}
+	}
+
+	// Within one boot the number of a disk stays: a folder on another one is another folder.
+	kept.Boot, kept.Root.Dev = boot, kept.Root.Dev-7
+	data, _ = json.Marshal(kept)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f, _ := folders(t, ws); opened(f, mole) == "" {
+		t.Error("a folder on another disk was taken for the pinned one")
 	}
 
 	// A boot may give the disk another number, and the pins are as good as before.
@@ -267,6 +278,37 @@ func TestKnow(t *testing.T) {
 	mkdir(t, top+"/only")
 	if err := f.Give(Read{top + "/only"}); err != nil || f.Writable(top+"/only") || !f.pinned(top+"/only") {
 		t.Errorf("a folder that was given to read: %v, writable %v", err, f.Writable(top+"/only"))
+	}
+}
+
+// What pins nothing and unpins nothing is not written.
+func TestNothingGivenIsNotWritten(t *testing.T) {
+	ws := ground(t)
+	mkdir(t, ws+"/mole")
+	f, _ := folders(t, ws)
+	path := filepath.Join(ws, ".daycare", FoldersFile)
+	if err := errors.Join(f.Give(Read{ws + "/none"}), f.Give(Web{})); err != nil || disk.Exists(path) {
+		t.Errorf("written for nothing: %v", err)
+	}
+	if err := f.Give(Read{ws + "/mole"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(ws + "/mole"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Give(Read{ws + "/mole"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range []Set{{WorkingDir: ws}, {WorkingDir: ws, ReadDirs: []string{ws + "/none"}}} {
+		if err := errors.Join(f.Know(set), os.Remove(path), f.Know(set)); err != nil || disk.Exists(path) {
+			t.Errorf("%+v, which is known, is written again: %v", set, err)
+		}
+		if err := f.save(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f, _ := folders(t, ws); f.pinned(ws + "/mole") {
+		t.Error("a folder that is gone, and was given, is pinned after a restart")
 	}
 }
 

@@ -199,6 +199,82 @@ func TestLateAnswersAreToldAfterACrash(t *testing.T) {
 	}
 }
 
+// The first answer in the log is the one that others are late for, whatever a user wrote behind it.
+func TestTheFirstAnswerInTheLogWasFirst(t *testing.T) {
+	root := t.TempDir()
+	q := open(t, root)
+	p := ask(t, q, request)
+	answer := edited(t, q, p, Always)
+	settle(t, q, p, Once)
+	q.Close()
+	line, err := os.ReadFile(q.store.logPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := strings.Replace(string(line), `"once"`, `"deny"`, 1)
+	if again == string(line) {
+		t.Fatalf("the log has %s", line)
+	}
+	if err := errors.Join(os.WriteFile(q.store.logPath(), append(line, "not JSON\n"+again...), 0o600),
+		os.WriteFile(q.store.path(p.Token), answer, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+
+	q = open(t, root)
+	var said []Decision
+	if err := q.Late(func(late, first Pending) { said = append(said, late.Decision, first.Decision) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(said) != 2 || said[0] != Always || said[1] != Once {
+		t.Errorf("told is %v, want always, after once", said)
+	}
+}
+
+// A half answer is looked at again as long as somebody has its file open, also after its minute.
+func TestAHalfAnswerWhoseMinuteIsOver(t *testing.T) {
+	q := open(t, t.TempDir())
+	now := noon
+	q.now = func() time.Time { return now }
+	q.asides.now = q.now
+	p := ask(t, q, request)
+	answer := edited(t, q, p, Always)
+	f, err := os.OpenFile(q.store.path(p.Token), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if !disk.OpenForWriting(f) {
+		t.Skip("whether a file is open can only be asked on Linux")
+	}
+	settle(t, q, p, Once)
+	if err := f.Truncate(50); err != nil {
+		t.Fatal(err)
+	}
+	if now = noon.Add(2 * saving); len(late(t, q)) > 0 || len(leftFiles(t, q)) != 1 {
+		t.Errorf("of a half answer left are %v", leftFiles(t, q))
+	}
+	if _, err := f.WriteAt(answer, 0); err != nil {
+		t.Fatal(err)
+	}
+	if said := late(t, q); len(said) != 1 || said[0] != Always {
+		t.Errorf("told is %v, want always", said)
+	}
+}
+
+// The file of a settled request that is gone again before it is set aside is nothing to look at.
+func TestAFileThatIsGoneBeforeItIsSetAside(t *testing.T) {
+	q := open(t, t.TempDir())
+	p := ask(t, q, request)
+	settle(t, q, p, Always)
+	if said := late(t, q); len(said) > 0 {
+		t.Fatalf("told is %v", said)
+	}
+	before := len(q.asides.list)
+	if err := q.asides.anew(p); err != nil || len(q.asides.list) != before {
+		t.Errorf("%v, %d are looked at, %d were before", err, len(q.asides.list), before)
+	}
+}
+
 // A file that cannot be looked at is an error, and keeps nobody from the others; one that is
 // no request says nothing.
 func TestALateAnswerBesideAFileThatCannotBeRead(t *testing.T) {

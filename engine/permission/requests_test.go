@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -100,8 +101,28 @@ func TestAskHasAll(t *testing.T) {
 	if diff := cmp.Diff(want, p.Ask()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	p.Decision, p.DecidedBy, p.DecidedAt = Deny, "ada", noon.Add(time.Minute)
+	at := p.DecidedAt
+	want.Decision, want.DecidedBy, want.DecidedAt, want.Choices = string(Deny), "ada", &at, nil
+	if diff := cmp.Diff(want, p.Ask()); diff != "" {
+		t.Errorf("decided (-want +got):\n%s", diff)
+	}
 	if p.DedupeKey() != "perm:tok" {
 		t.Errorf("the key of the decision is %q", p.DedupeKey())
+	}
+}
+
+// The kind of a request says which of its details is shown.
+func TestKindsOfRequests(t *testing.T) {
+	d := Detail{Command: "command", Diff: "diff", Path: "path", Host: "host", Budget: "budget", Call: "call"}
+	for _, shown := range []*string{&d.Command, &d.Diff, &d.Path, &d.Host, &d.Budget, &d.Call} {
+		if d.kind() != *shown || d.String() != *shown {
+			t.Errorf("%q is shown as %q, of kind %q", *shown, d.String(), d.kind())
+		}
+		*shown = ""
+	}
+	if d.kind() != "" || d.String() != "" {
+		t.Errorf("nothing is shown as %q, of kind %q", d.String(), d.kind())
 	}
 }
 

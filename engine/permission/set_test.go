@@ -152,6 +152,15 @@ func TestRootsDropNested(t *testing.T) {
 	if diff := cmp.Diff([]string{"/ws/a", "/x/y/z"}, set.WriteRoots()); diff != "" {
 		t.Error(diff)
 	}
+
+	// A relative path, which a hand edit can leave, would be one in the folder of the daemon.
+	set = Set{WorkingDir: "ws", ReadDirs: []string{".", "../x", "/y"}, WriteDirs: []string{"z", ""}}
+	if diff := cmp.Diff([]string{"/y"}, set.ReadRoots()); diff != "" {
+		t.Error(diff)
+	}
+	if roots := set.WriteRoots(); len(roots) > 0 {
+		t.Errorf("relative paths can be written: %q", roots)
+	}
 }
 
 func sortedByLength(list []string) []string {

@@ -191,3 +191,46 @@ func TestRewindTo(t *testing.T) {
 	save(t, h, append(content(t, h), `{"type":"note","text":"no number"}`+"\n"...))
 	check("with a line of a hand", map[string]int64{"": 22, "26": 26})
 }
+
+// A broken line at the end hides nothing: neither which calls were rewound, nor what a turn had read.
+func TestLooksBackBehindABrokenLine(t *testing.T) {
+	h := begun(t) // 1
+	add(t, h, &TurnBegin{Turn: "t", Items: []string{"i"}, Attempt: 1},
+		&Assistant{Turn: "t", Finish: FinishToolUse, ToolCalls: []ToolCall{{ID: "c", Name: "web", Arguments: []byte("{}")}}},
+		&ToolResult{ToolCallID: "c", Status: StatusOK, Source: "https://a.example/"},
+		&TurnEnd{Turn: "t", Reason: ReasonDone}, &Rewind{To: 1})
+	save(t, h, append(content(t, h), `{"type":"turn_end","broken`+"\n"...))
+	if gone, err := Rewound(h.dir, []string{"c"}, 0); err != nil || !gone["c"] {
+		t.Errorf("rewound are %v, %v", gone, err)
+	}
+	if list, err := SourcesOf(h.dir); err != nil || len(list) != 1 || list[0].Source != "https://a.example/" {
+		t.Errorf("the newest turn had read %v, %v", list, err)
+	}
+}
+
+// A history has begun once it has a session, and not by a line of anything else.
+func TestWhetherAHistoryHasBegun(t *testing.T) {
+	h, _ := reopen(t, t.TempDir(), newClock())
+	if h.Begun() {
+		t.Error("an empty one has")
+	}
+	add(t, h, &Note{Text: "x"})
+	if h.Begun() {
+		t.Error("one without a session has")
+	}
+	if err := h.Begin("s"); err != nil || !h.Begun() {
+		t.Errorf("one with a session has not: %v", err)
+	}
+}
+
+// A call is written as the model made it: by itself, or through the tool that called it.
+func TestACallAsTheModelWroteIt(t *testing.T) {
+	c := ToolCall{Name: `re"ad`, Arguments: []byte(`{"path":"x"}`)}
+	if name, arguments := c.Written(); name != `re"ad` || string(arguments) != `{"path":"x"}` {
+		t.Errorf("%s %s", name, arguments)
+	}
+	c.Via = "call_tool"
+	if name, arguments := c.Written(); name != "call_tool" || string(arguments) != `{"tool":"re\"ad","arguments":{"path":"x"}}` {
+		t.Errorf("%s %s", name, arguments)
+	}
+}

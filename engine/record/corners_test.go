@@ -96,6 +96,18 @@ func TestBeginThatFails(t *testing.T) {
 	}
 }
 
+// A line that a save took away and that cannot be written again is an error, not a loss in silence.
+func TestALineThatCannotBeWrittenAgain(t *testing.T) {
+	h := begun(t)
+	turn(t, h, "t1", "a", "b")
+	lines := splitLines(content(t, h))
+	save(t, h, bytes.Join(lines[:3], nil))
+	met := crash.Arm(t, "eio@history.write#1")
+	if _, err := h.Append(&Note{Text: "x"}); !errors.Is(err, disk.ErrFailed) || len(met()) == 0 {
+		t.Errorf("%v, met %v", err, met())
+	}
+}
+
 // A history that was taken away has no barrier to wait for.
 func TestBarrierOfAHistoryThatIsGone(t *testing.T) {
 	h := begun(t)

@@ -135,3 +135,32 @@ func TestAnAgentWithABrokenStateIsEnded(t *testing.T) {
 		t.Errorf("state %+v, %v, %v; want the last good one, ended", s, found, err)
 	}
 }
+
+// A state that cannot be written as JSON is not written, whole or broken as it was.
+func TestAStateThatIsNoJSONIsNotWritten(t *testing.T) {
+	never := disk.Stamp{Time: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}
+	for name, text := range map[string]string{"whole": "", "broken": `{"mine`} {
+		dir := t.TempDir()
+		vol := disk.NewVolume(dir)
+		if err := UpdateState(vol, dir, func(s *State) { s.Queue = "steer" }); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, stateName)
+		if text != "" {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if kept, err := EndState(vol, dir, Ended{At: never, Reason: "killed"}); err == nil || kept != "" {
+			t.Errorf("%s: ended, the old one is %q, %v", name, kept, err)
+		}
+		if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
+			t.Errorf("%s: it has %q, %v", name, after, err)
+		}
+	}
+}
