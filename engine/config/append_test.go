@@ -18,6 +18,8 @@ func TestAppend(t *testing.T) {
 			"# Where from.\nconnectors:\n  - id: new\n    type: x\n\n#connectors:\n#  - id: a\n\n#log:\n"},
 		"an example inside another value": {"agents:\n#connectors:\n  queue: steer\n", "connectors", entry,
 			"agents:\n#connectors:\n  queue: steer\nconnectors:\n  - id: new\n    type: x\n"},
+		"an example before dashes": {"hooks:\n#connectors:\n- x\n", "connectors", entry,
+			"hooks:\n#connectors:\n- x\nconnectors:\n  - id: new\n    type: x\n"},
 		"behind the last": {"connectors: # why\n  - id: a\n    allow:\n      - x # ada\n\n# next\nlog: {}\n", "connectors", entry,
 			"connectors: # why\n  - id: a\n    allow:\n      - x # ada\n  - id: new\n    type: x\n\n# next\nlog: {}\n"},
 		"dashes below their key": {"connectors:\n- id: a\nlog: {}\n", "connectors", entry,

@@ -149,6 +149,7 @@ func TestEverySecretIsKnown(t *testing.T) {
 modelsURL: https://s-models@h/
 tools: {web: {search: "https://u:s-search@h/"}}
 providers: [{id: p, type: openai, model: m, apiKeyEnv: PK, baseURL: "https://s-base@h/v1", headers: {X-Key: s-header, X-Title: plain}}]
+a2a: {remotes: [{id: r, about: x, url: "https://s-remote@h/", headers: {X-Key: "${FAR}"}}]}
 connectors: [{id: chat, type: slack, tokenEnv: CHAT, server: "https://s-server@h/"}]
 control: {token: s-control}
 mcp:
@@ -156,20 +157,20 @@ mcp:
     - {id: a, command: x, env: {GITHUB_TOKEN: s-env, MODE: plain, A: "${NAMED}"}}
     - {id: b, url: "https://s-url@h/", headers: {Authorization: "Bearer s-bearer"}, oauth: {clientId: i, clientSecret: "${spare}"}}
 `})
-	c, found, err := Load(root, environment(map[string]string{"CHAT": "s-chat", "NAMED": "s-named", "PK": "s-provider",
+	c, found, err := Load(root, environment(map[string]string{"CHAT": "s-chat", "NAMED": "s-named", "FAR": "s-far", "PK": "s-provider",
 		"OPENAI_API_KEY": "s-vendor", "DAYCARE_SECRET_CHAT": "s-own", "DAYCARE_SECRET_SPARE": "s-over"}))
 	if err != nil || len(found) > 0 {
 		t.Fatal(err, found)
 	}
-	want := []string{"s-app", "s-base", "s-bearer", "s-chat", "s-control", "s-env", "s-header", "s-models", "s-named", "s-over", "s-own",
-		"s-provider", "s-search", "s-server", "s-signing", "s-spare", "s-url", "s-vendor"}
+	want := []string{"s-app", "s-base", "s-bearer", "s-chat", "s-control", "s-env", "s-far", "s-header", "s-models", "s-named", "s-over",
+		"s-own", "s-provider", "s-remote", "s-search", "s-server", "s-signing", "s-spare", "s-url", "s-vendor"}
 	var got []string
 	for _, s := range c.Secrets() {
 		if got = append(got, s.Reveal()); strings.Contains(fmt.Sprintf("%v %+v %x %q", s, s, s, s), s.Reveal()) {
 			t.Errorf("%s is printed", s.Reveal())
 		}
 	}
-	if diff := cmp.Diff(want, slices.DeleteFunc(got, func(s string) bool { return s == "${NAMED}" })); diff != "" {
+	if diff := cmp.Diff(want, slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "${") })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if text := fmt.Sprint(NewSecret("s-x"), "|", Secret{}); text != "[redacted]|" {
@@ -293,5 +294,20 @@ func TestKeysOfSpeech(t *testing.T) {
 	}
 	if a, b := c.Speech.Transcribe.Secret(c).Reveal(), c.Speech.Speak.Secret(c).Reveal(); a != "speech key" || b != "other key" {
 		t.Errorf("%q and %q", a, b)
+	}
+	want := []SecretSource{{ID: "OTHER", Source: "OTHER", UsedBy: []string{"speech.speak"}},
+		{ID: "speech", Source: AuthName, File: true, UsedBy: []string{"speech.transcribe"}}}
+	if diff := cmp.Diff(want, c.SecretSources()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	// A program needs no key, and neither does a service for which there is none.
+	c, _, err = Load(dir(t, map[string]string{Name: "speech: {transcribe: {command: c}, speak: {url: \"https://b.example/v1\"}}\n" +
+		"cluster: {servers: [\"nats://127.0.0.1:1\"], user: u}\n"}), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]SecretSource{{ID: "cluster", UsedBy: []string{"cluster.user"}}}, c.SecretSources()); diff != "" {
+		t.Errorf("without keys (-want +got):\n%s", diff)
 	}
 }

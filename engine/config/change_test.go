@@ -64,3 +64,51 @@ func TestWhatIsNotPlainIsNotReplaced(t *testing.T) {
 		}
 	}
 }
+
+// The settings are replaced if they are as they were read, and else stay.
+func TestTheSettingsAreReplacedAsTheyWereRead(t *testing.T) {
+	root := t.TempDir()
+	vol := disk.NewVolume(root)
+	path := filepath.Join(root, Name)
+	if err := os.WriteFile(path, []byte("a: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ data, before, after string }{{"a: 2\n", "a: 1\n", "a: 2\n"}, {"a: 3\n", "a: 1\n", "a: 2\n"}} {
+		err := Replace(vol, root, []byte(tt.data), []byte(tt.before))
+		now, rerr := os.ReadFile(path)
+		if rerr != nil || string(now) != tt.after || errors.Is(err, disk.ErrChanged) != (tt.data != tt.after) ||
+			(err != nil) != (tt.data != tt.after) {
+			t.Errorf("%q over %q: %v, the file has %q, %v", tt.data, tt.before, err, now, rerr)
+		}
+	}
+
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(link, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(path), os.Symlink(link, path)); err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{"replaced": Replace(vol, root, nil, nil), "set": SetPlain(vol, root, "1", "a")} {
+		if err == nil || !strings.Contains(err.Error(), "set") {
+			t.Errorf("%s through a link that leads nowhere: %v", what, err)
+		}
+	}
+	if data, err := os.Readlink(path); err != nil || data != link {
+		t.Errorf("the link is %q, %v", data, err)
+	}
+}
+
+// Settings that cannot be read are not changed, and not taken for none.
+func TestSettingsThatCannotBeRead(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, Name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := SetPlain(disk.NewVolume(root), root, "1", "a"); err == nil || errors.Is(err, ErrNotPlain) {
+		t.Errorf("set: %v", err)
+	}
+	if c, _, err := Load(root, noEnv); err == nil || c != nil {
+		t.Errorf("loaded: %+v, %v", c, err)
+	}
+}

@@ -137,6 +137,20 @@ var badSettings = []struct {
 	{"key twice", "log:\n  level: info\n  level: warn\n", []string{`3:3 error: log.level appears twice, first on line 2`}},
 	{"not YAML", "log:\n  level: info\n bad: [\n", []string{`2 error: not YAML: did not find expected key`}},
 	{"tab", "log:\n\tlevel: info\n", []string{`2 error: not YAML: found character that cannot start any token`}},
+	{"two providers of one id", "providers:\n  - {id: a, type: scripted}\n  - {id: a, type: scripted}\n",
+		[]string{`3:10 error: providers[1].id: found "a" a second time, first on line 2`}},
+	{"speech twice", "speech: {transcribe: {url: \"http://x/v1\", command: c}, speak: {command: c}}\n",
+		[]string{`1:52 error: speech.transcribe.command: found a command beside a url; remove one of them`}},
+	{"a cluster without TLS", "cluster: {servers: [\"nats://a.example:4222\"]}\n",
+		[]string{`1:21 error: cluster.servers[0]: a.example:4222 is not on this machine and needs TLS | write tls://a.example:4222`}},
+	{"links", "connectors:\n  - {id: t, type: telegram, allow: [\"1\"]}\n  - {id: w, type: webhook, agentId: x}\nlinks:\n" +
+		"  - {agent: ada, users: [\"t:1\", t, \"none:1\", \"w:1\"]}\n  - {agent: bob, users: [\"t:1\", \"t:2\"]}\n", []string{
+		`5:33 error: links[0].users[1]: found "t", allowed: CONNECTOR:USER such as "telegram:5550001"`,
+		`5:36 error: links[0].users[2]: found "none:1", but no connector has the id none`,
+		`5:46 error: links[0].users[3]: found "w:1", but all messages of w go to its agentId; remove one of them`,
+		`6:26 error: links[1].users[0]: found "t:1", which is in another link; a person has one agent`,
+		`6:33 warning: links[1].users[1]: 2 is not in allow of t | add the id to allow of the connector; until then their messages ` +
+			`are refused`}},
 	{"list at the top", "- a\n", []string{`1:1 error: the file: found a list, allowed: keys and values`}},
 	{"two documents", "log: {}\n---\nlog: {}\n", []string{`2 error: there is a second document after ---, allowed: one`}},
 	{"column in bytes", "log: {file: ü, levle: info}\n",

@@ -36,8 +36,9 @@ func TestScrubbedSettingsHaveNoSecrets(t *testing.T) {
 		}
 		got, err := c.Scrub([]byte(text))
 		if want == "error" {
-			if err == nil {
-				t.Errorf("%q became %q, want an error", text, got)
+			unread := err != nil && strings.Contains(err.Error(), "cannot be read")
+			if err == nil || got != nil || unread != strings.HasSuffix(text, "[\n") {
+				t.Errorf("%q became %q, %v; want an error of its own", text, got, err)
 			}
 			continue
 		}

@@ -247,8 +247,9 @@ func TestAgentsInTheTrash(t *testing.T) {
 	}
 	must(t, os.RemoveAll(filepath.Join(f.Root, "trash")))
 	must(t, os.WriteFile(filepath.Join(f.Root, "trash"), nil, 0o600))
-	if _, err := f.Restore("Ops"); err == nil || errors.Is(err, ErrNoTrash) {
-		t.Errorf("a trash that cannot be listed: %v", err)
+	_, err = f.inTrash("Ops")
+	if _, rerr := f.Restore("Ops"); rerr == nil || errors.Is(rerr, ErrNoTrash) || err == nil || errors.Is(err, ErrNoTrash) {
+		t.Errorf("a trash that cannot be listed: %v, %v", err, rerr)
 	}
 }
 
@@ -299,14 +300,21 @@ func TestAnAgentComesBackAlive(t *testing.T) {
 
 // An agent that could not be brought back, forked, imported or written is reported.
 func TestEachFailedStepIsReported(t *testing.T) {
-	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+	for _, fault := range []string{"eio", "enospc"} { // the volume is lost, or the step alone
+		t.Run(fault, func(t *testing.T) { eachStepFails(t, fault) })
+	}
+}
+
+func eachStepFails(t *testing.T, fault string) {
+	t.Helper()
+	crashtest.EachStepFails(t, fault, func(t *testing.T) func() error {
 		f := open(t)
 		id := colleague(t, f, "Ops", record.State{Ended: &record.Ended{Reason: "x"}})
 		_, err := f.Index.Remove(id)
 		must(t, err)
 		return func() error { _, err := f.Restore(id); return err }
 	}, "state.kept.write", "state.kept.rename")
-	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+	crashtest.EachStepFails(t, fault, func(t *testing.T) func() error {
 		f := open(t)
 		id := colleague(t, f, "Ops", record.State{})
 		v, err := f.Read(id, address.File)
@@ -314,13 +322,13 @@ func TestEachFailedStepIsReported(t *testing.T) {
 		content := []byte(strings.Replace(string(v.Content), `"d"`, `"new"`, 1))
 		return func() error { _, err := f.Write(id, address.File, content, v.Hash); return err }
 	}, "descriptor.kept.write", "descriptor.kept.rename")
-	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+	crashtest.EachStepFails(t, fault, func(t *testing.T) func() error {
 		f := open(t)
 		id := colleague(t, f, "Ops", record.State{})
 		says(t, f, id, "t", "hello")
 		return func() error { _, err := f.Fork(id, 0, ""); return err }
 	}, "descriptor.kept.write", "descriptor.kept.rename", "state.kept.write", "state.kept.rename")
-	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+	crashtest.EachStepFails(t, fault, func(t *testing.T) func() error {
 		f := open(t)
 		id := colleague(t, f, "Ops", record.State{})
 		says(t, f, id, "t", "hello")
@@ -531,6 +539,10 @@ func TestWhatAnArchiveHas(t *testing.T) {
 		must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)))
 	}
 	must(t, os.Symlink("/etc/passwd", filepath.Join(f.folder(id), "sessions.jsonl")))
+	must(t, os.Remove(filepath.Join(f.folder(id), "inbox.jsonl")))
+	must(t, os.Symlink("/etc/passwd", filepath.Join(f.folder(id), "inbox.jsonl")))
+	stateLike := `{"permissions": {"workingDir": "` + root + `/sub"}}` // in a file that is no state
+	must(t, os.WriteFile(filepath.Join(f.folder(id), "blobs", strings.Repeat("0", 64)), []byte(stateLike), 0o600))
 	var b bytes.Buffer
 	must(t, Export(f.Root, id, &b))
 	got := names(t, b.Bytes())
@@ -539,7 +551,14 @@ func TestWhatAnArchiveHas(t *testing.T) {
 		list = append(list, strings.TrimPrefix(name, id+"/"))
 	}
 	slices.Sort(list)
-	want := []string{"blobs/" + blob, "descriptor.json", "history.jsonl", "history/000001.jsonl", "inbox.jsonl", "state.json"}
+	want := []string{"blobs/" + strings.Repeat("0", 64), "blobs/" + blob, "descriptor.json", "history.jsonl", "history/000001.jsonl",
+		"state.json"}
+	if got := got[id+"/"+want[0]]; got != stateLike {
+		t.Errorf("a long output became %q", got)
+	}
+	if !bytes.HasSuffix(b.Bytes(), make([]byte, 1024)) {
+		t.Error("the archive has no end")
+	}
 	if !slices.Equal(list, want) || got[id+"/history/000001.jsonl"] != "{}\n" || got[id+"/blobs/"+blob] != "long output of hello" {
 		t.Errorf("it has %v and %q", list, got[id+"/history/000001.jsonl"])
 	}
@@ -555,6 +574,12 @@ func TestWhatAnArchiveHas(t *testing.T) {
 		"an agent that there is not":    func() error { return Export(f.Root, "abcdefghijklmnopqrstuvwx", &b) },
 		"a workspace that there is not": func() error { return Export(filepath.Join(root, "none"), id, &b) },
 		"a writer that fails":           func() error { return Export(f.Root, id, failing{}) },
+		"a file that is too large": func() error {
+			defer func(n int64) { limits.File = n }(limits.File)
+			limits.File = int64(len(text(t, f.folder(id), "history.jsonl")))
+			must(t, os.WriteFile(filepath.Join(f.folder(id), "history/000001.jsonl"), make([]byte, limits.File+1), 0o600))
+			return Export(f.Root, id, &b)
+		},
 		"a change that fails": func() error {
 			agents, err := os.OpenRoot(filepath.Join(f.Root, "agents"))
 			must(t, err)
@@ -643,6 +668,8 @@ func TestAnImportedAgentIsTheSameOrANewOne(t *testing.T) {
 		Permissions: permission.Set{Hosts: []string{"a.org"}}})
 	blob := says(t, from, id, "one", "hello")
 	must(t, os.WriteFile(filepath.Join(from.folder(id), "inbox.jsonl"), []byte("{}\n"), 0o600))
+	written := strings.Replace(text(t, from.folder(id), address.File), "{", "{  ", 1) // by hand
+	must(t, os.WriteFile(filepath.Join(from.folder(id), address.File), []byte(written), 0o600))
 	var b bytes.Buffer
 	must(t, Export(from.Root, id, &b))
 	archive := b.Bytes()
@@ -673,6 +700,12 @@ func TestAnImportedAgentIsTheSameOrANewOne(t *testing.T) {
 	if meta := bring("other"); meta.ID == id || meta.Descriptor.Name != "other" {
 		t.Errorf("the third one is %+v, want its new name", meta)
 	}
+	agents := filepath.Join(to.Root, "agents")
+	must(t, os.Rename(agents, agents+".away"))
+	if meta, err := to.Import(bytes.NewReader(archive), "lost"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("into no folder of agents: %+v, %v", meta, err)
+	}
+	must(t, os.Rename(agents+".away", agents))
 	left, err := disk.Glob(filepath.Join(to.Root, "agents"), ".new-*")
 	if err != nil || len(left) > 0 {
 		t.Errorf("left are %v, %v", left, err)
