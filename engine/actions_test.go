@@ -317,7 +317,7 @@ func TestFamilies(t *testing.T) {
 	waitFor(t, "a note", func() bool { return slices.Contains(h.items(), "by the way") })
 }
 
-// What a user removed comes back as it was, found by any of its names, unless somebody
+// What a user removed comes back as it was, found by any of its names, unless someone
 // else has its address now.
 func TestTrash(t *testing.T) {
 	h := newHousehold(t, Limits{})

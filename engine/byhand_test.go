@@ -37,7 +37,7 @@ func moved(t *testing.T) (id, dir string) {
 // in or it is imported.
 func TestAnAgentThatComesWithWorkIsWoken(t *testing.T) {
 	for name, bring := range map[string]func(h *house, id, dir string) error{
-		"copied in": func(h *house, id, dir string) error { // under a name that is no agent's, as copies are made
+		"copied in": func(h *house, id, dir string) error { // under a name that is not an agent's, as copies are made
 			temp := filepath.Join(h.root, "agents", ".copy")
 			return errors.Join(os.CopyFS(temp, os.DirFS(dir)), os.Rename(temp, h.folder(id)))
 		},

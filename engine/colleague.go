@@ -18,7 +18,7 @@ var ErrNotMaker = errors.New("another agent or a user made that agent: ask them 
 
 // Update changes the description and the system prompt of a permanent agent that the
 // asker made; the rest of its descriptor stays as it is, byte for byte. It takes effect
-// with the agent's next turn. Errors: ErrNotMaker, *Changed if somebody saved the
+// with the agent's next turn. Errors: ErrNotMaker, *Changed if someone saved the
 // descriptor at the same time.
 func (f *Family) Update(ctx context.Context, asker, id, description, systemPrompt string) (event.Agent, error) {
 	meta, ok := f.place.index.Get(id)

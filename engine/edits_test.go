@@ -18,7 +18,7 @@ import (
 	"daycare/engine/record"
 )
 
-// Whoever saves a file while somebody else does learns where the other version is.
+// Whoever saves a file while someone else does learns where the other version is.
 func TestACopyOfAConflictIsReported(t *testing.T) {
 	h := newHouse(t, t.TempDir(), idle)
 	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
@@ -127,7 +127,7 @@ func TestAnAgentGoesOnWithoutItsHistory(t *testing.T) {
 	}
 }
 
-// What the runtime itself writes into an agent's folder is no edit of a user: the agent does
+// What the runtime itself writes into an agent's folder is not an edit of a user: the agent does
 // not read its files again for it.
 func TestWhatTheRuntimeWritesIsNoEdit(t *testing.T) {
 	root := t.TempDir()

@@ -138,7 +138,7 @@ func (e *entry) openBox() error {
 }
 
 // noteInbox reports what was found in the inbox's file: what happened to it, and the
-// lines that are broken until somebody mends them. The mailbox reads the file anew
+// lines that are broken until someone mends them. The mailbox reads the file anew
 // whenever it was changed, and nothing else is read for this.
 func (e *entry) noteInbox(found []finding.Finding) {
 	for _, f := range found {

@@ -26,7 +26,7 @@ var (
 	ErrStranger = errors.New("that agent belongs to another user")
 )
 
-// Limits bound the families of agents; 0 is no limit.
+// Limits bound the families of agents; 0 means no limit.
 type Limits struct {
 	Children int           // running, of one agent
 	Running  int           // running, of all agents together
@@ -141,7 +141,7 @@ func (f *Family) Await(ctx context.Context, agent, item string) (event.Outcome, 
 }
 
 // Stop ends an agent that descends from the asker, with its own children. One that
-// has ended is no error: the call may be a repetition.
+// has ended is not an error: the call may be a repetition.
 func (f *Family) Stop(ctx context.Context, asker, ref string) (event.Agent, error) {
 	id, err := f.place.index.Resolve(ref)
 	if err != nil {

@@ -22,7 +22,7 @@ func (s *System) Foreground() (id string, ok bool) { return s.recent.foreground(
 // OwnersChanged says that Options.Owns answers differently from now on.
 func (s *System) OwnersChanged() { s.recent.forget() }
 
-// recent is who wrote last. The files are looked at once, when somebody first asks; from
+// recent is who wrote last. The files are looked at once, when someone first asks; from
 // then on messages and agents that come and go keep it right.
 type recent struct {
 	place
@@ -45,7 +45,7 @@ type spoken struct {
 	exact bool
 }
 
-// forget has the files looked at again when somebody asks.
+// forget has the files looked at again when someone asks.
 func (r *recent) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

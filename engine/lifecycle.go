@@ -219,7 +219,7 @@ func (l *lifecycle) remove(ctx context.Context, id string) (trash string, err er
 	if err := l.retire(ctx, id, "removed"); err != nil {
 		return "", err
 	}
-	if e, ok := l.actors.awake(id); ok { // somebody still waits for something of it
+	if e, ok := l.actors.awake(id); ok { // someone still waits for something of it
 		l.actors.forget(e)
 	}
 

@@ -99,7 +99,7 @@ func TestAnswersAreSpoken(t *testing.T) {
 	})
 }
 
-// In quiet hours only what somebody asked for is sent; the rest waits for their end, in its order,
+// In quiet hours only what someone asked for is sent; the rest waits for their end, in its order,
 // and holds up no answer. A process that ends does not wait for the morning.
 func TestQuietHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

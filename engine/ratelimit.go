@@ -19,7 +19,7 @@ const maxLimited = 10_000
 // the limit are refused with *message.TooFast, and the platform keeps them meanwhile.
 type rateLimit struct {
 	next      message.Deliver
-	perMinute func() int // asked each time: settings may change; 0 is no limit
+	perMinute func() int // asked each time: settings may change; 0 means no limit
 
 	mu      sync.Mutex
 	senders map[message.Address]*rate.Limiter

@@ -55,7 +55,7 @@ func (r *registrar) createNext(d address.Descriptor) (address.Meta, error) {
 }
 
 // createFresh makes an agent that was not there before: where the next serial number
-// is taken by somebody else at this instant, it takes the one after.
+// is taken by someone else at this instant, it takes the one after.
 func (r *registrar) createFresh(d address.Descriptor, state []byte, fill func(dir string) error) (address.Meta, error) {
 	own := d.Type == address.User && d.ChannelID == ""
 	for range 100 {

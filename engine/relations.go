@@ -53,7 +53,7 @@ func (k *relations) Related(asker, ref string) bool {
 		a.UserID == b.UserID && a.UserID != ""
 }
 
-// Stranger is the id of the agent that ref names, if it works for somebody who is neither
+// Stranger is the id of the agent that ref names, if it works for someone who is neither
 // the asker's person nor an owner.
 func (k *relations) Stranger(asker, ref string) (id string, ok bool) {
 	id, err := k.place.index.Resolve(ref)

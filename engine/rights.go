@@ -18,7 +18,7 @@ import (
 var ErrNotHeld = errors.New("you do not have that permission yourself; ask for it with request_permission")
 
 // Overseer is the agent of the user who answers for an agent: its nearest
-// ancestor that speaks with one, else the agent that an owner wrote to last. Somebody
+// ancestor that speaks with one, else the agent that an owner wrote to last. Someone
 // else who wrote last must not answer for agents of the workspace itself.
 func (f *Family) Overseer(id string) (address.Meta, bool) {
 	for range maxDepth {
@@ -150,7 +150,7 @@ func (k *relations) heirs(id string) (list []string) {
 	return list
 }
 
-// Give grants a right to an agent, without a request of its own: somebody said so in a
+// Give grants a right to an agent, without a request of its own: someone said so in a
 // word. A right without the token of a request is never asked for again, whatever a turn
 // has read. Errors: permission.ErrTag.
 func (g *grants) Give(ctx context.Context, id, tag, by string, scripts []permission.Script) error {

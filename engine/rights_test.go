@@ -65,7 +65,7 @@ func TestTheFirstAnswerWinsAndTheOtherIsToldWho(t *testing.T) {
 	}
 }
 
-// Whoever answers in a file after somebody else is told who was first.
+// Whoever answers in a file after someone else is told who was first.
 func TestALateAnswerInAFileIsTold(t *testing.T) {
 	h := newHousehold(t, Limits{})
 	p, _, err := h.approvals.asks.Ask(h.person("one"), permission.Owner{}, mustGeneral(t, "@web"))

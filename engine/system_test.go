@@ -697,7 +697,7 @@ func TestEmptyAndOversizedMessagesAreRefused(t *testing.T) {
 	}
 }
 
-// An agent that is being removed accepts nothing more, also while somebody still waits for
+// An agent that is being removed accepts nothing more, also while someone still waits for
 // something of it: it would be lost with its folder.
 func TestAnAgentThatIsBeingRemovedAcceptsNothing(t *testing.T) {
 	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}))
@@ -732,7 +732,7 @@ func TestAMessageMakesNoFolderOfAnAgentThatIsGone(t *testing.T) {
 	}
 }
 
-// An agent that has ended is not in memory, whether it slept when it was ended or somebody wrote
+// An agent that has ended is not in memory, whether it slept when it was ended or someone wrote
 // to it since: a daemon that runs for a year ends many.
 func TestAgentsThatEndedAreNotInMemory(t *testing.T) {
 	root := t.TempDir()

@@ -151,7 +151,7 @@ func judge(tree string, ran []function) (wrong []string) {
 }
 
 // named returns the functions in the table of docs/architecture.md: of a row with a step, a
-// package and functions, what is in backticks in the last column and is no folder.
+// package and functions, what is in backticks in the last column and is not a folder.
 func named(text string) (names []string) {
 	_, table, _ := strings.Cut(text, "| step | package | functions |\n")
 	for line := range strings.Lines(table) {

@@ -71,7 +71,7 @@ rules:
 			}
 		case "deny":
 			wins["other"]++
-			if refused != nil || !strings.Contains(inChat, "has already answered: denied") || strings.HasPrefix(inChat, "somebody") {
+			if refused != nil || !strings.Contains(inChat, "has already answered: denied") || strings.HasPrefix(inChat, "someone") {
 				t.Errorf("%d: the other won and was told %v, the chat %q", n, refused, inChat)
 			}
 		default:

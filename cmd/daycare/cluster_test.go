@@ -137,7 +137,7 @@ func (c *crew) replace(p *process) {
 	c.mu.Unlock()
 }
 
-// suspend lets a machine stand still in the middle of its work for longer than its lease, as a laptop does that is
+// suspend stops a machine in the middle of its work for longer than its lease, as a laptop does that is
 // closed: it goes on as if it still had its agents.
 func (c *crew) suspend(p *process) {
 	c.t.Helper()

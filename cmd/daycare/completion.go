@@ -90,7 +90,7 @@ __daycare_init_completion()
 }
 `
 
-// helpCommand is help COMMAND; what is no command is an error, as everywhere.
+// helpCommand is help COMMAND; what is not a command is an error, as everywhere.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND]",

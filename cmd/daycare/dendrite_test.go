@@ -76,7 +76,7 @@ func newDendrite(t *testing.T) *dendrite {
 	return d
 }
 
-// matrixPerson is somebody at a client.
+// matrixPerson is someone at a client.
 type matrixPerson struct {
 	*dendrite
 	id, token string
@@ -118,7 +118,7 @@ func (p *matrixPerson) call(method, path string, body, result any) {
 	}
 }
 
-// room makes a room and invites somebody.
+// room makes a room and invites someone.
 func (p *matrixPerson) room(invited string) string {
 	p.t.Helper()
 	var made struct {
@@ -169,7 +169,7 @@ func (p *matrixPerson) members(room string) string {
 }
 
 // TestMatrixServer holds a conversation over a real dendrite while the daemon is killed again
-// and again. It joins the room of who has access, and not that of somebody else.
+// and again. It joins the room of who has access, and not that of someone else.
 func TestMatrixServer(t *testing.T) {
 	t.Parallel()
 	server := newDendrite(t)

@@ -76,7 +76,7 @@ connectors:
 	d.sendsToItself("irc")
 }
 
-// ircPerson is somebody at a client.
+// ircPerson is someone at a client.
 type ircPerson struct {
 	nick    string
 	conn    net.Conn

@@ -244,7 +244,7 @@ func TestMistakesAreTold(t *testing.T) {
 		write(t, m.path, string(good))
 		o.ask(t, "go on with "+name)
 		waitFor(t, "the mistake in "+name+" to be told", func() bool {
-			o.client.SubAgents(t.Context()) // they are looked at when somebody asks
+			o.client.SubAgents(t.Context()) // they are looked at when someone asks
 			for {
 				select {
 				case told := <-events:

@@ -211,7 +211,7 @@ func TestTypeScriptClientOfMCP(t *testing.T) {
 	}
 }
 
-// TestMCPDoorRefuses: who has no right to be at /mcp, and what is no request.
+// TestMCPDoorRefuses: who has no right to be at /mcp, and what is not a request.
 func TestMCPDoorRefuses(t *testing.T) {
 	addr := freeport.Take(t)
 	d := servedWorkspace(t, `rules: [ { reply: [ { text: "heard {{.Text}}" } ] } ]`, fmt.Sprintf("control: { listen: %q }\n", addr))

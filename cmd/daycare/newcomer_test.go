@@ -18,7 +18,7 @@ import (
 	"daycare/engine/tarball"
 )
 
-// A newcomer is somebody at a terminal who has an archive and no Go.
+// A newcomer is someone at a terminal who has an archive and no Go.
 type newcomer struct {
 	*seat
 	began time.Time
@@ -108,7 +108,7 @@ func pack(t *testing.T, archive, name, program string) {
 	}
 }
 
-// TestNewcomersHour is the first hour of somebody who has the archive and the README, on a real
+// TestNewcomersHour is the first hour of someone who has the archive and the README, on a real
 // terminal: install, set up, talk, a chat platform, a task, an edit by hand, backup, move, update, uninstall. It
 // logs each step with its screen. DAYCARE_LONG=1 runs it: it builds two releases.
 func TestNewcomersHour(t *testing.T) {

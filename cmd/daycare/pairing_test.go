@@ -74,7 +74,7 @@ func (d *door) sees(chat, words string) string {
 	return found
 }
 
-// writes has somebody write, and waits until the bot has taken it.
+// writes has someone write, and waits until the bot has taken it.
 func (d *door) writes(chat int64, text string) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
@@ -140,7 +140,7 @@ func TestPairingLetsAStrangerIn(t *testing.T) {
 	}
 }
 
-// An owner lets somebody in, or turns them away, from a chat. A guest cannot, and who was
+// An owner lets someone in, or turns them away, from a chat. A guest cannot, and who was
 // turned away gets no second code.
 func TestPairingFromAChat(t *testing.T) {
 	t.Parallel()

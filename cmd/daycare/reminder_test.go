@@ -13,7 +13,7 @@ import (
 	"daycare/connectors/telegram/telegramtest"
 )
 
-// TestReminderOverARestart: somebody asks in a chat to be reminded every weekday at 9.
+// TestReminderOverARestart: someone asks in a chat to be reminded every weekday at 9.
 // The agent makes the task with its tool; daycare is killed, a week passes, and the
 // reminder comes in that chat, once.
 func TestReminderOverARestart(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"daycare/engine/fault"
 )
 
-// TestASuspendedDaemonIsNamed: a process that stands still (Ctrl-Z, a full machine, a hang)
+// TestASuspendedDaemonIsNamed: a process that is stopped (Ctrl-Z, a full machine, a hang)
 // still accepts connections. Commands say so instead of waiting in silence, and those that
 // need no answer of it end.
 func TestASuspendedDaemonIsNamed(t *testing.T) {

@@ -211,7 +211,7 @@ connectors:
 }
 
 // TestTelegramApproval: an agent asks to run a command, the user presses a
-// button, the command runs; somebody else's finger and a second press do nothing.
+// button, the command runs; someone else's finger and a second press do nothing.
 func TestTelegramApproval(t *testing.T) {
 	t.Parallel()
 	bot, workspace := telegramWorkspace(t, "permissions: { defaults: { exec: ask } }", `rules:

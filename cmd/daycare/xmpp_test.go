@@ -155,7 +155,7 @@ func run(t *testing.T, program string, args ...string) {
 	}
 }
 
-// xmppPerson is somebody at a client.
+// xmppPerson is someone at a client.
 type xmppPerson struct {
 	t       *testing.T
 	conn    net.Conn

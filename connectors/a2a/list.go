@@ -157,7 +157,7 @@ func (l *listing) add(ctx context.Context, id string) error {
 	task, err := l.task(ctx, l.from, sdk.TaskID(id))
 	switch {
 	case errors.Is(err, sdk.ErrTaskNotFound) || errors.Is(err, fault.UnknownItem):
-		return nil // of somebody else, or removed meanwhile
+		return nil // of someone else, or removed meanwhile
 	case err != nil:
 		return err
 	case !l.first && (task.Status.State == sdk.TaskStateSubmitted || task.Status.State == sdk.TaskStateWorking):

@@ -108,7 +108,7 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// What is no request of the protocol is refused, and bounded.
+// What is not a request of the protocol is refused, and bounded.
 func TestRequestsThatCannotBeUsed(t *testing.T) {
 	c := newConnector(t)
 	for name, tt := range map[string]struct {

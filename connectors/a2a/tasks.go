@@ -223,7 +223,7 @@ func (t tasks) follow(ctx context.Context, from call, id sdk.TaskID, yield func(
 		yield(nil, sdk.ErrInternalError)
 	case err != nil && (w.task == nil || !errors.Is(err, fault.UnknownItem)):
 		yield(nil, said(why(ctx, err)))
-	case err != nil: // somebody took it out of the inbox
+	case err != nil: // someone took it out of the inbox
 		w.end(event.Outcome{Reason: "dropped"})
 	default:
 		w.end(o)

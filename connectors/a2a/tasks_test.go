@@ -380,7 +380,7 @@ func TestTasksThatBeginWhileCanceled(t *testing.T) {
 
 var errAny = errors.New("any error")
 
-// What waits for an approval says so, until the turn after it has ended; what somebody else wrote
+// What waits for an approval says so, until the turn after it has ended; what someone else wrote
 // meanwhile is not its answer.
 func TestATaskGoesOnAfterAnApproval(t *testing.T) {
 	c := newClient(t, newWorker(), "token:x")

@@ -20,7 +20,7 @@ var optionKinds = map[string]acp.PermissionOptionKind{
 // questions are the requests of a session's agent and of those that work for it.
 type questions struct{ *session }
 
-// look shows the requests that wait, and withdraws those that somebody else has answered. While a
+// look shows the requests that wait, and withdraws those that someone else has answered. While a
 // turn runs, a request is shown once it is known of which call it is; over: the turn has ended.
 func (s questions) look(ctx context.Context, c *control.Client, over bool) {
 	asks, err := s.family(ctx, c)

@@ -286,7 +286,7 @@ func TestAnApprovalIsAskedInTheEditor(t *testing.T) {
 }
 
 // A command of the editor is carried out by daycare, and its answer told; one that there is not is
-// refused, and a path is no command.
+// refused, and a path is not a command.
 func TestACommandIsTyped(t *testing.T) {
 	g := visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
 		if in.Kind == message.Text {

@@ -47,7 +47,7 @@ func (d *Door) SetSessionMode(ctx context.Context, p acp.SetSessionModeRequest) 
 	return acp.SetSessionModeResponse{}, explain("set the mode", err)
 }
 
-// mode tells the mode, which somebody may have changed. s.mu is held.
+// mode tells the mode, which someone may have changed. s.mu is held.
 func (s *session) mode(ctx context.Context, c *control.Client) {
 	set, err := c.Grants(ctx, s.agent)
 	if err != nil {

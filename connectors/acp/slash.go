@@ -81,7 +81,7 @@ func (typed) model(ctx context.Context, c *control.Client, agent, name string) (
 	return text, nil
 }
 
-// slash splits "/name rest"; a path, or a slash alone, is no command.
+// slash splits "/name rest"; a path, or a slash alone, is not a command.
 func slash(text string) (name, rest string, ok bool) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	if len(word) < 2 || word[0] != '/' || strings.ContainsAny(word[1:], "/.\n") {

@@ -101,7 +101,7 @@ func TestAmendmentsGoToTheHostOrAreNotes(t *testing.T) {
 }
 
 // What happens to a message of a group is for its agent if the message was, and is nothing if
-// somebody else did it. Of whom it is, a platform does not need to say.
+// someone else did it. Of whom it is, a platform does not need to say.
 func TestWhatHappensToMessagesOfGroups(t *testing.T) {
 	w := newWorld()
 	d := w.desk(Options{Allow: []string{"eve", "bob"}}, talker{w})

@@ -49,7 +49,7 @@ func (d *door) Admit(_ context.Context, connector, code string, reject bool, by 
 	return "Eve `x`", d.err
 }
 
-// Somebody who is not known gets a code, and an owner learns of it and lets them in or not.
+// Someone who is not known gets a code, and an owner learns of it and lets them in or not.
 // Nobody else does, and in a group no code is shown.
 func TestStrangersAreLetInByACode(t *testing.T) {
 	eve := Post{Key: "1", From: message.Address{ChannelID: "c2", UserID: "eve"}, Sender: "Eve", Text: "hello"}

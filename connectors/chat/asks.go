@@ -289,7 +289,7 @@ func (q *approvals) decide(ctx context.Context, from message.Address, decision p
 		return "I could not save your answer. Try again."
 	case earlier != nil && earlier.Decision != "":
 		answer := strings.ToLower(q.voice.t(told[earlier.Decision]))
-		return q.voice.t("%s has already answered: %s.", q.orSomebody(earlier.DecidedBy), answer)
+		return q.voice.t("%s has already answered: %s.", q.orSomeone(earlier.DecidedBy), answer)
 	case earlier != nil:
 		return "The request is already answered."
 	}
@@ -345,7 +345,7 @@ func (q *approvals) settle(ctx context.Context, token string, decision permissio
 	case permission.Freed:
 		outcome = q.voice.t(told[decision])
 	default:
-		outcome = q.voice.t("%s by %s", q.voice.t(told[decision]), q.orSomebody(by))
+		outcome = q.voice.t("%s by %s", q.voice.t(told[decision]), q.orSomeone(by))
 	}
 	c, ok := q.voice.platform.(CardSender)
 	if !ok || k.Remote == "" {
@@ -359,9 +359,9 @@ func (q *approvals) settle(ctx context.Context, token string, decision permissio
 	}
 }
 
-func (q *approvals) orSomebody(by string) string {
+func (q *approvals) orSomeone(by string) string {
 	if by == "" {
-		return q.voice.t("somebody")
+		return q.voice.t("someone")
 	}
 	return by
 }

@@ -139,7 +139,7 @@ type Amender interface {
 // Asks is the queue of permission requests.
 type Asks interface {
 	List() []permission.Pending
-	// Decide answers a request. earlier: somebody was faster, and with what.
+	// Decide answers a request. earlier: someone was faster, and with what.
 	// Errors: permission.ErrUnknown.
 	Decide(ctx context.Context, token string, d permission.Decision, by string) (earlier *permission.Pending, err error)
 }

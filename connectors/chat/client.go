@@ -34,7 +34,7 @@ type Client struct {
 
 // NewClient makes the client of the API at base.
 func NewClient(base string, secrets ...string) *Client {
-	// A redirect would carry the token to somebody else.
+	// A redirect would carry the token to someone else.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{Base: strings.TrimRight(base, "/"), secrets: secrets,
 		HTTP: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone(), CheckRedirect: stay}}
@@ -104,7 +104,7 @@ func (c *Client) Do(ctx context.Context, call Call) (Answer, error) {
 		return Answer{}, fmt.Errorf("read answer of %s: %w", call.Name, c.Clean(err))
 	}
 
-	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // what is no number is not said
+	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // what is not a number is ignored
 	return Answer{resp.StatusCode, time.Duration(seconds) * time.Second, resp.Header, body}, nil
 }
 
@@ -143,7 +143,7 @@ func (c *Client) Clean(err error) error {
 	return err
 }
 
-// Redact takes the secrets out of what somebody else wrote.
+// Redact takes the secrets out of what someone else wrote.
 func (c *Client) Redact(text string) string {
 	for _, secret := range c.secrets {
 		if secret != "" {

@@ -43,7 +43,7 @@ type commands struct {
 	who       *people
 	voice     voice
 	approvals *approvals
-	// pass hands a message on that is no command; deliver hands on what one makes.
+	// pass hands a message on that is not a command; deliver hands on what one makes.
 	pass    func(ctx context.Context, deliver message.Deliver, p Post) error
 	deliver func(ctx context.Context, deliver message.Deliver, p Post, in message.Incoming) error
 }

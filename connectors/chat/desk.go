@@ -96,7 +96,7 @@ func (d *Desk) Take(ctx context.Context, deliver message.Deliver, p Post) error 
 	return d.pass(ctx, deliver, p)
 }
 
-// pass hands a message on that is no command.
+// pass hands a message on that is not a command.
 func (d *Desk) pass(ctx context.Context, deliver message.Deliver, p Post) error {
 	in, err := d.incoming(ctx, p)
 	if err != nil {

@@ -118,7 +118,7 @@ func (ds *drafts) happened(ctx context.Context, e event.Event) {
 	}
 }
 
-// begin notes where the answer of a turn will go, if somebody asked for it here.
+// begin notes where the answer of a turn will go, if someone asked for it here.
 func (ds *drafts) begin(ctx context.Context, agent string, items []string) {
 	known, ok := ds.host.Agents.(Items)
 	if !ok || len(items) == 0 {
@@ -278,7 +278,7 @@ func (d *Desk) Finish(ctx context.Context, out message.Outgoing) (remote string,
 	err = editor.Edit(ctx, shown.To, shown.Remote, out.Text)
 	var gone *message.NotSent
 	switch {
-	case errors.As(err, &gone) && gone.Final: // somebody deleted it
+	case errors.As(err, &gone) && gone.Final: // someone deleted it
 		d.drafts.forget(out.Agent, shown)
 		return "", false, nil
 	case err != nil:

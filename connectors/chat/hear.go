@@ -10,7 +10,7 @@ import (
 	"daycare/engine/message"
 )
 
-// A Voice is a recording that somebody sent.
+// A Voice is a recording that someone sent.
 type Voice struct {
 	From      message.Address
 	MessageID string

@@ -110,7 +110,7 @@ func (w *people) home(agent string) (message.Address, bool) {
 
 // mayAnswer reports whether a request is any of a user's business: its own agent's, or,
 // for an owner, that of every agent of this connector. Who wrote last to an agent that
-// many share is no owner by that.
+// many share is not an owner by that.
 func (w *people) mayAnswer(from message.Address, p permission.Pending) bool {
 	if w.own(from, p) {
 		return true

@@ -47,7 +47,7 @@ type waiting struct {
 	told map[sender]bool // that what they write is not taken
 }
 
-// A sender is somebody in one chat.
+// A sender is someone in one chat.
 type sender struct{ channel, user string }
 
 func senderOf(in message.Incoming) sender { return sender{in.From.ChannelID, in.From.UserID} }

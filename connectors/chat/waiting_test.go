@@ -18,7 +18,7 @@ import (
 	"daycare/engine/message"
 )
 
-// from is a message of somebody.
+// from is a message of someone.
 func from(user, key, text string) Post {
 	return Post{Key: key, From: message.Address{ChannelID: "c-" + user, UserID: user}, Text: text}
 }

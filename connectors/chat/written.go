@@ -49,8 +49,8 @@ func (w *written) note(p Post) {
 	}
 }
 
-// complete adds to what somebody did to a message what is known of the message: whose it is, in
-// which thread, that it was for us. false: it is somebody else's, or nobody knows whose.
+// complete adds to what someone did to a message what is known of the message: whose it is, in
+// which thread, that it was for us. false: it is someone else's, or nobody knows whose.
 func (w *written) complete(p *Post) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

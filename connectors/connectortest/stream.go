@@ -53,7 +53,7 @@ func streams(t *testing.T, p *platform) {
 	}
 }
 
-// watched are events that tell when somebody watches.
+// watched are events that tell when someone watches.
 type watched struct {
 	event.Broker[event.Event]
 	once sync.Once

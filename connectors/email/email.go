@@ -61,7 +61,7 @@ func New(o Options, password string, host chat.Host, log *slog.Logger) (*Connect
 	c := &Connector{o: o, password: password, log: log.With("connector", o.ID), pause: time.Second}
 	c.strikes.Log = c.log
 
-	// Strangers are not answered: their address is mostly somebody else's.
+	// Strangers are not answered: their address is mostly someone else's.
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: allow, AgentID: o.AgentID, IgnoreStrangers: true}, host, c, c.log)
 	return c, nil
 }

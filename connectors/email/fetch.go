@@ -231,7 +231,7 @@ func fetch(client *imapclient.Client, uid imap.UID) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read mail headers: %w", err)
 	}
-	if len(sizes) == 0 { // somebody removed it
+	if len(sizes) == 0 { // someone removed it
 		return []byte{}, nil
 	}
 	if sizes[0].RFC822Size > maxMail {

@@ -23,7 +23,7 @@ func vouched(h mail.Header, authserv, from string) bool {
 				return true
 			}
 		}
-		return false // older ones are somebody else's, whatever they say
+		return false // older ones are someone else's, whatever they say
 	}
 
 	return false

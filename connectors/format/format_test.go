@@ -113,7 +113,7 @@ func TestSignalStyles(t *testing.T) {
 	}
 }
 
-// TestMailHTML: what a model writes is no markup of ours, and no script.
+// TestMailHTML: what a model writes is not a markup of ours, and no script.
 func TestMailHTML(t *testing.T) {
 	got := HTML("**b** <script>x</script>\n[c](javascript:x)\n\n| a |\n|---|\n| 1 |")
 	for _, want := range []string{"<strong>b</strong>", "&lt;script&gt;", "<table>"} {

@@ -66,7 +66,7 @@ func (o Options) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// identity is who somebody is for the allow list: their account, else the first
+// identity is who someone is for the allow list: their account, else the first
 // mask of the list that fits, else their whole mask. A nick alone is nobody: it is
 // free for everybody who comes first.
 func (o Options) identity(account, mask string) string {

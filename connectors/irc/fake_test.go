@@ -178,7 +178,7 @@ func (s *server) received() []connectortest.Sent {
 	return append([]connectortest.Sent(nil), s.sent...)
 }
 
-// tell has somebody say something, as soon as a nick is there to hear it.
+// tell has someone say something, as soon as a nick is there to hear it.
 func (s *server) tell(ctx context.Context, nick, tags, source, target, text string) bool {
 	for {
 		s.mu.Lock()

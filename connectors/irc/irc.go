@@ -1,5 +1,5 @@
 // Package irc is the connector for Internet Relay Chat: private messages, and
-// channels where somebody says its name. It takes the line format from irc-go and
+// channels where someone says its name. It takes the line format from irc-go and
 // keeps the connection itself, because one connection has to serve both Run and a
 // Send that comes while Run does not, and has to end with the last of them.
 //

@@ -179,7 +179,7 @@ func TestStoppedInTheGreeting(t *testing.T) {
 	}
 }
 
-// A connection is kept alive by pings, with which the nick is asked for that somebody else
+// A connection is kept alive by pings, with which the nick is asked for that someone else
 // has. One that says nothing counts as lost, and a server that does not hang up is not
 // waited for long.
 func TestAQuietConnection(t *testing.T) {

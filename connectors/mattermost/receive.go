@@ -82,7 +82,7 @@ func (r reader) read(ctx context.Context, e event) (p chat.Post, ok bool, err er
 	}
 	deleted := e.Event == "post_deleted"
 	if e.post.Type != "" || e.post.Deleted > 0 && !deleted || e.post.Props["from_bot"] == "true" || e.post.Props["from_webhook"] == "true" {
-		return p, false, nil // a program's, or that somebody joined
+		return p, false, nil // a program's, or that someone joined
 	}
 	direct, err := r.direct(ctx, e.post.Channel)
 	if status(err, http.StatusForbidden, http.StatusNotFound) {

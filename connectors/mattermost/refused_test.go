@@ -110,7 +110,7 @@ func TestWhatMayHaveArrived(t *testing.T) {
 	}
 }
 
-// Who a bot is, and that of a user's account, is asked where it is needed; what is no server says so.
+// Who a bot is, and that of a user's account, is asked where it is needed; what is not a server says so.
 func TestDirectChannels(t *testing.T) {
 	whoami := "GET " + v4 + "/users/me"
 	for name, tt := range map[string]struct {
@@ -224,7 +224,7 @@ func TestEachStepOfALoop(t *testing.T) {
 	}
 }
 
-// What is written on the websocket that is no event is passed over.
+// What is written on the websocket that is not an event is passed over.
 func TestEventsThatCannotBeRead(t *testing.T) {
 	c, _ := scripted(t, nil)
 	for _, e := range []event{{Event: "typing"}, {Event: "posted"}, {Event: "post_edited"}, {Event: "reaction_added"}} {

@@ -29,7 +29,7 @@ func newProgress(ctx context.Context, r *sdk.CallToolRequest) *progress {
 }
 
 // tell passes an event on, if the client asked for progress. Events are hints: one that does not
-// arrive is no failure.
+// arrive is not a failure.
 func (p *progress) tell(e control.RawEvent) {
 	if p.token == nil {
 		return

@@ -147,7 +147,7 @@ func messages(page event.Page) (list []said) {
 	for _, raw := range page.Records {
 		var l line
 		if json.Unmarshal(raw, &l) != nil {
-			continue // a line that a user broke is no message
+			continue // a line that a user broke is not a message
 		}
 		s := said{Seq: l.Seq, At: l.At, Text: l.Text, Untrusted: l.Untrusted, Sender: oneLine(l.Context.Sender)}
 		switch {

@@ -57,7 +57,7 @@ func (o Options) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// identity is who somebody is for the allow list: the number if that is on it,
+// identity is who someone is for the allow list: the number if that is on it,
 // else the account id, which stays the same when the number changes.
 func (o Options) identity(uuid, number string) string {
 	if number != "" && slices.Contains(o.Allow, number) || uuid == "" {

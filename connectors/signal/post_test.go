@@ -12,7 +12,7 @@ import (
 )
 
 // What Signal hands over becomes a message: of whom, where, and whether it is meant for us;
-// what is no message, of ourselves, or too old is none.
+// what is not a message, of ourselves, or too old is none.
 func TestWhatAnEnvelopeBecomes(t *testing.T) {
 	c := testConnector(t, newDaemon(t), chat.Host{}, slog.New(slog.DiscardHandler))
 	now := time.Now().UnixMilli()

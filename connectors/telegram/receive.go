@@ -155,7 +155,7 @@ func forwarded(o *origin) string {
 		return o.Chat.Title
 	}
 
-	return "somebody"
+	return "someone"
 }
 
 // described returns what a message holds beside text and files, in words; "" for nothing.

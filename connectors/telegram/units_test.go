@@ -120,7 +120,7 @@ func (broken) Read([]byte) (int, error) { return 0, errors.New("broken") }
 func TestDescriptions(t *testing.T) {
 	ada := &user{FirstName: "Ada", LastName: "Lovelace"}
 	for want, o := range map[string]*origin{"": nil, "Ada Lovelace": {Sender: ada, SenderName: "x"},
-		"Hidden": {SenderName: "Hidden"}, "somebody": {},
+		"Hidden": {SenderName: "Hidden"}, "someone": {},
 		"News": {Chat: &struct {
 			Title string `json:"title"`
 		}{"News"}}} {

@@ -12,7 +12,7 @@ import (
 	"daycare/engine/permission"
 )
 
-// bubble runs a test where time stands still unless it waits.
+// bubble runs a test in virtual time, which advances only while it waits.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, f)
@@ -311,7 +311,7 @@ func TestPicker(t *testing.T) {
 	})
 }
 
-// A question that somebody else answers is gone from the screen at once: from the dialog,
+// A question that someone else answers is gone from the screen at once: from the dialog,
 // from the list and from what waits.
 func TestQuestionAnsweredElsewhereLeavesTheScreen(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -70,7 +70,7 @@ func stopCommand(m *Model, ref string) tea.Cmd {
 	return nil
 }
 
-// killCommand asks when somebody of the family works.
+// killCommand asks when someone of the family works.
 func killCommand(m *Model, ref string) tea.Cmd {
 	a, ok := m.target(ref)
 	if !ok {

@@ -182,7 +182,7 @@ func (a *conversations) takeInbox(msg inboxRead) {
 
 // say sends a message to an agent and shows it at once.
 // An agent that works takes it as queue says; "": in its own way, which is at its next
-// step unless somebody has chosen another.
+// step unless someone has chosen another.
 func (p *talk) say(m *Model, c *conversation, text string, queue message.Queue) tea.Cmd {
 	key := p.keys.next()
 	c.text.Sending(key, text, m.screen.now)
@@ -238,7 +238,7 @@ func (p *talk) submit(m *Model, later bool) tea.Cmd {
 	m.memory.addTyped(typed)
 	p.input.sent(typed)
 	text := whole(typed)
-	switch { // a paste is no command, whatever it begins with
+	switch { // a paste is not a command, whatever it begins with
 	case isCommand(typed):
 		return m.command(text)
 	case strings.HasPrefix(typed, "!"):

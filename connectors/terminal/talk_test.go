@@ -459,7 +459,7 @@ func TestMouse(t *testing.T) {
 	})
 }
 
-// The model that an agent has from now on is shown at once: after /model, and when somebody
+// The model that an agent has from now on is shown at once: after /model, and when someone
 // changed the settings or the agent's file.
 func TestTheNewModelIsShownAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -80,7 +80,7 @@ func (w *wizard) choose(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 			w.at = n
 			return false, w.chosen(m)
 		}
-		if k.Text != "" { // somebody writes to the agent: Enter must choose nothing then
+		if k.Text != "" { // someone writes to the agent: Enter must choose nothing then
 			m.over = nil
 			m.screen.say("later: /setup, or daycare init")
 			return true, m.key(k)

@@ -115,7 +115,7 @@ func (w *world) ask(asks []event.Ask) {
 	}
 }
 
-// answered takes a question away that somebody has answered, here or elsewhere.
+// answered takes a question away that someone has answered, here or elsewhere.
 func (w *world) answered(token string) {
 	w.ask(slices.DeleteFunc(slices.Clone(w.asks), func(q event.Ask) bool { return q.Token == token }))
 }

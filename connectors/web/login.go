@@ -40,7 +40,7 @@ type Options struct {
 	Open func(ctx context.Context) (address string, err error)
 }
 
-// A Door lets browsers in and serves them the page. It starts nothing: until somebody asks for the
+// A Door lets browsers in and serves them the page. It starts nothing: until someone asks for the
 // page, it is memory of a few bytes.
 type Door struct {
 	o  Options

@@ -179,7 +179,7 @@ func TestABrowserLogsInOnce(t *testing.T) {
 	}
 }
 
-// What a page of somebody else, or a program without a session, could send.
+// What a page of someone else, or a program without a session, could send.
 func TestWhatIsRefused(t *testing.T) {
 	s := newSite(t, "Box.example.org", "localhost:9000")
 	cookie := s.login()
@@ -218,7 +218,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// An API token is no cookie.
+// An API token is not a cookie.
 func TestATokenIsNoCookie(t *testing.T) {
 	s := newSite(t)
 	name, _, _ := strings.Cut(s.login(), "=")

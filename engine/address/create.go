@@ -200,7 +200,7 @@ func (x *Index) Remove(id string) (string, error) {
 
 	x.Forget(id)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // somebody else took it away
+		err = nil // someone else took it away
 	}
 	return to, err
 }

@@ -87,7 +87,7 @@ func TestAFolderOfAgentsThatCannotBeListed(t *testing.T) {
 	}
 }
 
-// Of an agent nothing is known until somebody has looked at its state; that it continues is
+// Of an agent nothing is known until someone has looked at its state; that it continues is
 // then known as well as that it has ended.
 func TestWhatIsKnownOfAnEnd(t *testing.T) {
 	x, _ := load(t, t.TempDir())
@@ -125,7 +125,7 @@ func TestNoRoomForAnAgent(t *testing.T) {
 	}
 }
 
-// A descriptor whose address somebody else got since it was read is read again.
+// A descriptor whose address someone else got since it was read is read again.
 func TestAnAddressThatIsTakenMeanwhile(t *testing.T) {
 	root := t.TempDir()
 	x, _ := load(t, root)

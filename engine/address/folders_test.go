@@ -33,7 +33,7 @@ func TestAnAgentThatComesBack(t *testing.T) {
 }
 
 // A rescan of some agents looks at their folders alone: what has no folder is gone, and what is
-// none is no agent.
+// none is not an agent.
 func TestARescanOfSomeAgents(t *testing.T) {
 	root := t.TempDir()
 	x, _ := load(t, root)

@@ -224,7 +224,7 @@ func TestADescriptorOfAnotherKind(t *testing.T) {
 	}
 }
 
-// A number that somebody wrote, however large, does not run the numbers out, and no number is given twice.
+// A number that someone wrote, however large, does not run the numbers out, and no number is given twice.
 func TestLargeNumbersOfHandles(t *testing.T) {
 	root := t.TempDir()
 	lines := `{"handle":"9223372036854775806/","id":"a"}

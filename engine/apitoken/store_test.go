@@ -143,7 +143,7 @@ func TestTheFileIsReadWhenItChanged(t *testing.T) {
 		}
 		last = found
 	})
-	for range 3 { // it is missing, which is no change
+	for range 3 { // it is missing, which is not a change
 		s.Refresh()
 	}
 
@@ -183,7 +183,7 @@ func TestTheFileIsReadWhenItChanged(t *testing.T) {
 	}
 }
 
-// What is no file that can be read gives nothing and says so.
+// What is not a file that can be read gives nothing and says so.
 func TestAFileOfAnotherKind(t *testing.T) {
 	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, Name), 0o700); err != nil {

@@ -23,7 +23,7 @@ import (
 	"daycare/engine/tarball"
 )
 
-// ErrBad: the file is no backup, or not a whole one.
+// ErrBad: the file is not a backup, or not a whole one.
 var ErrBad = errors.New("not a complete daycare backup")
 
 const (

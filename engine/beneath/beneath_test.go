@@ -106,7 +106,7 @@ func TestLinksOnTheWayAreNotFollowed(t *testing.T) {
 	}
 }
 
-// Somebody puts links, pipes and other folders in the place of the file and of its folder, as
+// Someone puts links, pipes and other folders in the place of the file and of its folder, as
 // fast as they can. DAYCARE_LONG=1 makes it a minute.
 func TestReadWhileSwapped(t *testing.T) {
 	runFor := 500 * time.Millisecond

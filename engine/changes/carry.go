@@ -39,7 +39,7 @@ type Outcome string
 const (
 	Done    Outcome = "done"
 	Already Outcome = "already" // the file was as it becomes
-	Refused Outcome = "refused" // it changed meanwhile, or is no file that is written
+	Refused Outcome = "refused" // it changed meanwhile, or is not a file that is written
 )
 
 // Meanwhile is why a step is refused whose file is not as it was any more.

@@ -245,7 +245,7 @@ func TestWhatChangedMeanwhileIsLeftAlone(t *testing.T) {
 	b.expect("changed b it changed meanwhile", "changed c it changed meanwhile")
 }
 
-// What an agent, or somebody else, puts in the way is not followed and not overwritten.
+// What an agent, or someone else, puts in the way is not followed and not overwritten.
 func TestWhatIsNoFileIsLeftAlone(t *testing.T) {
 	b := newBench(t, map[string]string{"a": "1\n", "dir/b": "1\n", "c": "1\n", "d": "1\n"})
 	tree, outside := b.copy.Tree(), filepath.Join(t.TempDir(), "outside")

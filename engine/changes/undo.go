@@ -116,13 +116,13 @@ type Standing string
 const (
 	Ready   Standing = "ready"   // it is as the agent left it
 	Before  Standing = "before"  // it is as it was before: there is nothing to do
-	Between Standing = "between" // somebody else changed it between two writes of the agent, which would be lost
-	Since   Standing = "since"   // somebody else changed it since
+	Between Standing = "between" // someone else changed it between two writes of the agent, which would be lost
+	Since   Standing = "since"   // someone else changed it since
 	Again   Standing = "again"   // the agent wrote it again, in a turn that is not taken back
 	Gone    Standing = "gone"    // what it held is not kept
 )
 
-// Mergeable reports that a file that somebody else changed since holds text now and did before, so that both can be kept.
+// Mergeable reports that a file that someone else changed since holds text now and did before, so that both can be kept.
 func (t Take) Mergeable() bool {
 	return t.Standing == Since && t.Now.Other == "" && !t.Now.Missing() && !t.To.Missing() && !t.From.Missing()
 }
@@ -241,7 +241,7 @@ func lookIn(folder, path string) (State, error) {
 }
 
 // TakeBack takes files back as one step: after a kill, the next TakeBack or Resume does the rest. A
-// file that is not as it was looked at is left alone. With merge, a text that somebody else changed
+// file that is not as it was looked at is left alone. With merge, a text that someone else changed
 // since keeps that change, if it does not touch the same lines. Errors: ErrBusy.
 func (s Store) TakeBack(takes []Take, merge bool) (results []Result, err error) {
 	if err := s.Volume.MkdirAll(s.Dir); err != nil {

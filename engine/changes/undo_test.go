@@ -54,7 +54,7 @@ func (d desk) write(turn int, path, text string) {
 	d.by(path, text)
 }
 
-// by is what somebody else does.
+// by is what someone else does.
 func (d desk) by(path, text string) {
 	d.t.Helper()
 	name := filepath.Join(d.dir, path)
@@ -170,7 +170,7 @@ func TestWrittenAgain(t *testing.T) {
 	d.expect("a t2+t3 before")
 }
 
-// A write that was noted, and that a crash kept from happening, is no change by others.
+// A write that was noted, and that a crash kept from happening, is not a change by others.
 func TestAWriteThatACrashCut(t *testing.T) {
 	d := newDesk(t)
 	d.by("a", "old\n")

@@ -85,7 +85,7 @@ func TestTheSettingsWinOverAProject(t *testing.T) {
 	}
 }
 
-// What somebody wrote there never breaks the settings.
+// What someone wrote there never breaks the settings.
 func TestWhatIsWrongWithAProject(t *testing.T) {
 	for text, want := range map[string]string{
 		`{`:                  "mcp-project",

@@ -315,7 +315,7 @@ func cleanName(name string) string {
 	return name
 }
 
-// mimeOf looks at the content first: a name is only what somebody said.
+// mimeOf looks at the content first: a name is only what someone said.
 func mimeOf(name string, content []byte) string {
 	found := http.DetectContentType(content)
 	if found == "application/octet-stream" || strings.HasPrefix(found, "text/plain") {

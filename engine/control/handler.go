@@ -71,7 +71,7 @@ func withClosing(ctx context.Context, closing <-chan struct{}) context.Context {
 }
 
 // Closing returns a channel that is closed when the server of a request is about to end; nil: there
-// is no server.
+// is not a server.
 func Closing(ctx context.Context) <-chan struct{} { return closingOf(ctx) }
 
 // closingOf is nil, so never closed, where no server is behind the request.

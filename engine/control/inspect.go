@@ -33,7 +33,7 @@ type Inspector interface {
 	ReadShared(ctx context.Context, name string) (content []byte, hash string, err error)
 	WriteShared(ctx context.Context, name string, content []byte, hash string) (newHash string, err error)
 	// TestConnector and TestProvider ask a platform, or a model service, whether it can be used. An
-	// answer that it cannot is no error. Errors: *Invalid.
+	// answer that it cannot is not an error. Errors: *Invalid.
 	TestConnector(ctx context.Context, id string) (json.RawMessage, error)
 	TestProvider(ctx context.Context, id string) (json.RawMessage, error)
 	// Size is what the model of an agent is sent, in tokens; null: it was never asked anything.

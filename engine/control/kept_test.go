@@ -70,7 +70,7 @@ func TestHalfWrittenFilesAreRemoved(t *testing.T) {
 	}
 }
 
-// A reference that cannot be read is no file that is not there.
+// A reference that cannot be read is not a file that is not there.
 func TestAReferenceThatCannotBeRead(t *testing.T) {
 	s, root := store(t)
 	for name, make := range map[string]func(path string) error{
@@ -152,7 +152,7 @@ func TestAFileIsAdoptedOnce(t *testing.T) {
 	}
 }
 
-// Outside of where agents write, links are the user's own; what is no file, and what is in
+// Outside of where agents write, links are the user's own; what is not a file, and what is in
 // .daycare, is refused there too.
 func TestWhatIsAdoptedFromElsewhere(t *testing.T) {
 	s, root := store(t)

@@ -174,7 +174,7 @@ func (m *Message) check(byDescriptor bool, caller Caller) error {
 	return checkFiles(m.Files, caller)
 }
 
-// forOthers finds the first field by which a message would speak for somebody else than its
+// forOthers finds the first field by which a message would speak for someone else than its
 // caller, or would be answered elsewhere: only admins may. A connector names the senders of its
 // own messages, to an agent that the caller knows.
 func (m *Message) forOthers(caller Caller) error {
@@ -266,7 +266,7 @@ func (p posts) keep(files []File) ([]message.File, error) {
 var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 // attachment answers with the content of a stored file: a picture, to be shown, or anything else, to be saved. Which
-// of them it is, is seen in the content: its name and its type are what somebody said.
+// of them it is, is seen in the content: its name and its type are what someone said.
 func (p posts) attachment(w http.ResponseWriter, r *http.Request, in storedIn) {
 	f, content, err := p.stored(in.File)
 	if err != nil {

@@ -95,7 +95,7 @@ var (
 		"shuts the daemon down"}
 )
 
-// The page in a browser. A login token is of one use and made by somebody with the owner's rights.
+// The page in a browser. A login token is of one use and made by someone with the owner's rights.
 var (
 	openPage = Op[nothing, Invitation]{"openPage", post, "/v1/web", apitoken.Admin, all, needsDaemon,
 		"serves the [page](web.md) from now on: `{url, address, expiresAt}`, where `url` has a login token of one use"}

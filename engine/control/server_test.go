@@ -179,7 +179,7 @@ func TestWhoIsHeard(t *testing.T) {
 	}
 }
 
-// TestOtherUser: the kernel says that somebody else is at the other end.
+// TestOtherUser: the kernel says that someone else is at the other end.
 func TestOtherUser(t *testing.T) {
 	root := t.TempDir()
 	l := listenUnix(t, root)

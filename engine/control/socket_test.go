@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A second process that looks whether somebody listens leaves no connection behind, and takes
+// A second process that looks whether someone listens leaves no connection behind, and takes
 // no socket away.
 func TestWhoFindsAListenerLetsGoOfIt(t *testing.T) {
 	root := t.TempDir()

@@ -24,7 +24,7 @@ func (t talks) compact(ctx context.Context, in anAgent) (message.Receipt, error)
 	return t.order(ctx, in.ID, message.Compact, "")
 }
 
-// order posts an item that is no message.
+// order posts an item that is not a message.
 func (t talks) order(ctx context.Context, id string, kind message.Kind, text string) (message.Receipt, error) {
 	return t.deliver(ctx, message.Incoming{Agent: id, Kind: kind, Text: strings.TrimSpace(text), From: callerAddress(ctx)})
 }

@@ -122,7 +122,7 @@ func TestWhoStopsReadingIsToldNothingMore(t *testing.T) {
 	}
 }
 
-// A stream that breaks off, or says what is no event, is an error with what was known by then.
+// A stream that breaks off, or says what is not an event, is an error with what was known by then.
 func TestAStreamThatBreaksOff(t *testing.T) {
 	const queued = "event: item.queued\ndata: {\"agent\":\"a\",\"item\":\"i\"}\n\n"
 	for name, tt := range map[string]struct {

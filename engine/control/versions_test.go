@@ -25,7 +25,7 @@ func TestVersionsAreCompared(t *testing.T) {
 	}
 }
 
-// An operation that a daemon of another version does not know is no puzzle: the error says which
+// An operation that a daemon of another version does not know is not a puzzle: the error says which
 // version it has, and what to do.
 func TestAnOperationThatTheOtherVersionDoesNotKnow(t *testing.T) {
 	for theirs, want := range map[string]string{

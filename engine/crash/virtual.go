@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Virtual is a clock that stands still until it is moved, for playing days in seconds. While there is one, Now is its
+// A Virtual is a clock that is frozen until it is moved, for playing days in seconds. While there is one, Now is its
 // time, and Wait and Sleep wait for it. It is of the whole process.
 type Virtual struct {
 	mu     sync.Mutex
@@ -25,7 +25,7 @@ type alarm struct {
 
 var virtual atomic.Pointer[Virtual]
 
-// Simulate makes the time stand still at a moment, until Stop.
+// Simulate freezes the time at a moment, until Stop.
 func Simulate(at time.Time) *Virtual {
 	v := &Virtual{now: at.Round(0), waits: map[string]*alarm{}, woken: map[string]bool{}, sleeps: map[*alarm]bool{}}
 	virtual.Store(v)

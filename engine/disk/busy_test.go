@@ -69,7 +69,7 @@ func TestABarrierUnderWayIsWaitedFor(t *testing.T) {
 func TestAReplacementThatFailsLeavesNoSecondName(t *testing.T) {
 	for name, tt := range map[string]struct {
 		why   error
-		edit  bool // somebody saves it meanwhile
+		edit  bool // someone saves it meanwhile
 		stays bool
 	}{
 		"no descriptors": {syscall.EMFILE, false, false}, "a save": {nil, true, false}, "a broken disk": {syscall.EIO, false, true},

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// transient are errors of a moment, of a machine or of rights that somebody can give.
+// transient are errors of a moment, of a machine or of rights that someone can give.
 var transient = []error{
 	syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.EACCES, syscall.EPERM, syscall.EINTR,
 	syscall.EAGAIN, syscall.EBUSY, syscall.ESTALE, syscall.ETIMEDOUT, syscall.ENXIO, syscall.ENODEV, syscall.EROFS,

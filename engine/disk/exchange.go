@@ -131,7 +131,7 @@ func (x *exchanges) publishNew(step, temp, path string) ([]byte, error) {
 const writing = time.Second
 
 // whatCameOut reads a displaced file once nobody writes to it any more. busy: after
-// a second somebody still had it open.
+// a second someone still had it open.
 func whatCameOut(aside string) (content []byte, busy bool, err error) {
 	if info, err := os.Stat(aside); err != nil || !info.Mode().IsRegular() {
 		return nil, false, errors.Join(err, fmt.Errorf("%s is not a regular file", aside))

@@ -449,7 +449,7 @@ func TestDraft(t *testing.T) {
 	}
 }
 
-// An amendment is no save of the user: the time of it stays.
+// An amendment is not a save of the user: the time of it stays.
 func TestAmendKeepsTheTimeOfTheSave(t *testing.T) {
 	dir := t.TempDir()
 	v := NewVolume(dir)
@@ -640,7 +640,7 @@ func TestAClosedLogDoesNothing(t *testing.T) {
 	}
 }
 
-// Of a write that did not fit nothing stays, unless somebody else wrote behind it.
+// Of a write that did not fit nothing stays, unless someone else wrote behind it.
 func TestCutBack(t *testing.T) {
 	for name, theirs := range map[string]string{"alone": "", "somebody wrote": "{theirs}\n"} {
 		l := openLog(t, filepath.Join(t.TempDir(), "log"))
@@ -810,7 +810,7 @@ func TestThrough(t *testing.T) {
 	}
 }
 
-// A file that became shorter while it is read backward is no shorter history.
+// A file that became shorter while it is read backward is not a shorter history.
 func TestBackwardOfAFileCutShort(t *testing.T) {
 	var err error
 	for range Backward(bytes.NewReader([]byte("a\n")), 10, &err) {

@@ -95,7 +95,7 @@ func (v *Volume) OpenLog(path string, o LogOptions) (l *Log, torn *Torn, err err
 }
 
 // open opens the file at the path. With hold others that open it wait until letGo;
-// held is false where that is not to be had, or somebody has it open all the time.
+// held is false where that is not to be had, or someone has it open all the time.
 func (l *logFile) open(flags int, hold bool) (held bool, err error) {
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|flags, 0o600)
 	if err != nil {
@@ -196,7 +196,7 @@ func (l *logFile) write(p []byte, ballast bool) error {
 	return l.vol.classify(err)
 }
 
-// cutBack removes the n bytes of a write that did not fit. If somebody else
+// cutBack removes the n bytes of a write that did not fit. If someone else
 // wrote to the file meanwhile the half line is left for Reload to put aside,
 // because cutting would take the other's text along.
 func (l *logFile) cutBack(n int) error {

@@ -216,7 +216,7 @@ func TestDeleted(t *testing.T) {
 	}
 }
 
-// Somebody changes the file all the time, and also between check and write:
+// Someone changes the file all the time, and also between check and write:
 // each line that Append took is in the file or Append said ErrChanged.
 func TestHostileWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")

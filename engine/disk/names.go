@@ -72,7 +72,7 @@ func (v *Volume) Link(step, from, to string) error {
 }
 
 // Remove removes a file. It makes no barrier: after a power cut the file may be there
-// again, so it is for one that is then removed again. One that is gone is no error.
+// again, so it is for one that is then removed again. One that is gone is not an error.
 // The failpoint is step.unlink.
 func (v *Volume) Remove(step, path string) error {
 	if err := v.Err(); err != nil {
@@ -86,7 +86,7 @@ func (v *Volume) Remove(step, path string) error {
 }
 
 // RemoveAll removes a folder of the runtime's own and all that is in it, without a barrier:
-// after a power cut parts of it may be there again. One that is gone is no error. The failpoint
+// after a power cut parts of it may be there again. One that is gone is not an error. The failpoint
 // is step.unlink.
 func (v *Volume) RemoveAll(step, dir string) error {
 	if err := v.Err(); err != nil {

@@ -157,7 +157,7 @@ func TestLockIsWaitedForAsLongAsItsHolderDeserves(t *testing.T) {
 	}
 }
 
-// A file that was just written is let be until it stands still, one that is written all the
+// A file that was just written is left alone until it is at rest, one that is written all the
 // time only once in a while, and one that came whole by a rename at once.
 func TestReloadWaitsUntilAFileStandsStill(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -320,8 +320,8 @@ func TestLastLineIsFoundInFewReads(t *testing.T) {
 	}
 }
 
-// Where names cannot be swapped, a file that is gone is not one that somebody changed; a pipe
-// that somebody put in its place is kept and not read.
+// Where names cannot be swapped, a file that is gone is not one that someone changed; a pipe
+// that someone put in its place is kept and not read.
 func TestExchangeOfWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")

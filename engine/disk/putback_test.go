@@ -87,7 +87,7 @@ func TestTwoSavesDuringOneReplacement(t *testing.T) {
 }
 
 // One save during a replacement is put back, and what was to replace it is not kept beside it
-// as if somebody had saved that.
+// as if someone had saved that.
 func TestOneSaveDuringAReplacement(t *testing.T) {
 	dir := t.TempDir()
 	v := NewVolume(dir)
@@ -302,7 +302,7 @@ func TestTailsThatCannotBeRepaired(t *testing.T) {
 	if _, err := l.Append([]byte("{a}\n")); err != nil {
 		t.Fatal(err)
 	}
-	l.id.size-- // as if somebody had appended a byte behind the check
+	l.id.size-- // as if someone had appended a byte behind the check
 	crash.Arm(t, "enospc@inbox.write#1:50")
 	if err := l.write([]byte("{bb}\n"), false); !errors.Is(err, ErrChanged) || !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%v", err)

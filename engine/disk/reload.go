@@ -125,7 +125,7 @@ func (l *logFile) waitAlone(f *os.File) bool {
 	}
 }
 
-// awaitQuiet waits while somebody is writing the file in place: what has been
+// awaitQuiet waits while someone is writing the file in place: what has been
 // written so far is not what they mean, and to cut off its last, unfinished line
 // would damage the rest. A file that was renamed over the path is complete, if
 // its end looks like it.

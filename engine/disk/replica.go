@@ -25,7 +25,7 @@ type Replica interface {
 	Append(path string, at int64, p []byte) error
 	// Put replaces whole files, or adds them: all of them or none.
 	Put(files ...Content) error
-	// Remove removes a file. One that the replica does not have is no error.
+	// Remove removes a file. One that the replica does not have is not an error.
 	Remove(path string) error
 	// Away reports whether the replica cannot be reached, so that new work is refused
 	// instead of waiting.
@@ -141,7 +141,7 @@ func (l *Log) ship(f *os.File, s shipment) (wait func() error) {
 		if !s.whole {
 			return l.ship(f, shipment{to: s.to, whole: true})
 		}
-		data = data[:n] // somebody is cutting it: what they leave is read again soon
+		data = data[:n] // someone is cutting it: what they leave is read again soon
 	}
 
 	done := make(chan error, 1)

@@ -19,7 +19,7 @@ type reserve struct {
 }
 
 // Reserve makes the ballast file, or makes it again when a full disk has room
-// once more. It is called at start; a disk without room for it is no error.
+// once more. It is called at start; a disk without room for it is not an error.
 func (r *reserve) Reserve() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +64,7 @@ func (r *reserve) Full() bool {
 	return false
 }
 
-// release gives up the ballast, if somebody else has not done so already, and
+// release gives up the ballast, if someone else has not done so already, and
 // notes that the disk is full.
 func (r *reserve) release() {
 	r.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A disk without room for what is kept back is no error, and nothing of it is left there.
+// A disk without room for what is kept back is not an error, and nothing of it is left there.
 func TestADiskWithoutRoomForWhatIsKeptBack(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("daycare-test", dir, "tmpfs", 0, "size=2m"); err != nil {

@@ -73,7 +73,7 @@ type Session struct {
 // A Rewound is a file that an agent's tools wrote in turns that are rewound.
 type Rewound struct {
 	Path string `json:"path"` // from the workspace, or absolute
-	// Standing is whether it can be taken back: ready, before (it is as it was), between and since (somebody else changed
+	// Standing is whether it can be taken back: ready, before (it is as it was), between and since (someone else changed
 	// it), again (the agent wrote it again) or gone (what it held is not kept).
 	Standing string   `json:"standing" allow:"ready|before|between|since|again|gone"`
 	Turns    []string `json:"turns"` // that wrote it

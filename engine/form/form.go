@@ -71,7 +71,7 @@ type File struct {
 }
 
 // Values is what the file says for a struct of type t, by key: what is wrong or unknown
-// is a finding and left out. foreign are keys at the top that somebody else reads.
+// is a finding and left out. foreign are keys at the top that someone else reads.
 func (f *File) Values(t reflect.Type, foreign ...string) map[string]any {
 	values, _ := f.value(t, foreign).(map[string]any)
 	return values

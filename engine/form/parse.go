@@ -184,7 +184,7 @@ func (k Kind) JSON(name string, data []byte) *File {
 	return f
 }
 
-// A tree makes nodes of JSON. (YAML is no superset: it knows neither tabs nor pairs of \u.)
+// A tree makes nodes of JSON. (YAML is not a superset: it knows neither tabs nor pairs of \u.)
 type tree struct {
 	file   *File
 	data   []byte

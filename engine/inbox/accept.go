@@ -188,7 +188,7 @@ func urgent(try int, lines []byte) []byte {
 	return lines
 }
 
-// tries bounds how long an operation begins anew because somebody changes the
+// tries bounds how long an operation begins anew because someone changes the
 // file under it all the time.
 func tries() (again func() bool) {
 	end := time.Now().Add(5 * time.Second)

@@ -224,7 +224,7 @@ func TestRefusedLetters(t *testing.T) {
 	}
 }
 
-// A letter that cannot be read now waits; one that goes while it is looked at is no error.
+// A letter that cannot be read now waits; one that goes while it is looked at is not an error.
 func TestLettersThatCannotBeReadNow(t *testing.T) {
 	s := slotWith(t, "a.md", "x")
 	if _, err := s.Take("none.md"); !errors.Is(err, os.ErrNotExist) || errors.Is(err, ErrRefused) {
@@ -392,7 +392,7 @@ func opensWith(t *testing.T, dir string, q *Quota) error {
 	return err
 }
 
-// A mailbox that was closed does nothing, and says so; to close it again is no error.
+// A mailbox that was closed does nothing, and says so; to close it again is not an error.
 func TestClosedMailbox(t *testing.T) {
 	f := openIn(t, t.TempDir(), nil)
 	id := accepted(t, f, text("x"))
@@ -733,7 +733,7 @@ func TestKeysAreCarriedOverByAge(t *testing.T) {
 	}
 }
 
-// What is no regular file is no letter.
+// What is not a regular file is not a letter.
 func TestLettersThatAreNoFiles(t *testing.T) {
 	dir := t.TempDir()
 	socket, err := net.Listen("unix", filepath.Join(dir, "s"))

@@ -20,7 +20,7 @@ const FileName = "inbox.jsonl"
 //
 // In memory are the heads of the open items, where their lines are and hashes of
 // the dedupe keys; bodies are read from the file. Whenever the file turns out to
-// have been changed by somebody else it is read again and compared by id and seq
+// have been changed by someone else it is read again and compared by id and seq
 // (reload.go). It starts no goroutines.
 type File struct {
 	inflight sync.WaitGroup

@@ -143,7 +143,7 @@ func column(err error) int {
 }
 
 // hash64 is what is kept of a dedupe key or an id. It is taken from SHA-256
-// because keys come from outside, where somebody might look for a collision.
+// because keys come from outside, where someone might look for a collision.
 func hash64(s string) uint64 {
 	sum := sha256.Sum256([]byte(s))
 	return binary.BigEndian.Uint64(sum[:])

@@ -74,7 +74,7 @@ func (x *ledger) paid(off int64) {
 // reload takes the file as it is now. Items that it no longer has are appended
 // again if they could not be in the editor's version yet, and count as removed
 // on purpose if they could. This is assumed of a file that is whole and was
-// left alone for a while before; in one that somebody writes all the time it is
+// left alone for a while before; in one that someone writes all the time it is
 // more likely that two writes went through each other.
 //
 // The lines in urgent are appended right after reading and before anything else:
@@ -301,7 +301,7 @@ func (ix *index) replace(e, had *entry) {
 
 // lastOurs is the highest seq in the file that we had given out before this edit:
 // what had a lower one was in the editor's version. A line that was being
-// appended during the edit is no proof of that.
+// appended during the edit is not a proof of that.
 func lastOurs(seen []int64, given int64) (last int64) {
 	for _, seq := range seen {
 		if seq <= given {

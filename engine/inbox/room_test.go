@@ -162,7 +162,7 @@ func TestSilentItems(t *testing.T) {
 }
 
 // Letters come in the order in which they were dropped, whatever their names; what else is in
-// the folder of those that were taken is no letter.
+// the folder of those that were taken is not a letter.
 func TestOrderOfLetters(t *testing.T) {
 	dir := t.TempDir()
 	s, err := OpenDropFolder(disk.NewVolume(dir), filepath.Join(dir, "drop"))

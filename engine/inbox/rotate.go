@@ -36,7 +36,7 @@ func (x *ledger) rewrite(size int64) error {
 	data := make([]byte, size)
 	n, err := x.log.ReadAt(data, 0)
 	if errors.Is(err, io.EOF) && n < len(data) {
-		_, err := x.reload(nil) // somebody is writing it at this moment
+		_, err := x.reload(nil) // someone is writing it at this moment
 		return err
 	}
 	if n < len(data) {

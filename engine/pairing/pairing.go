@@ -42,7 +42,7 @@ type Request struct {
 	Name string          `json:"name,omitempty"` // the name they chose
 	At   disk.Stamp      `json:"at"`
 	// Decision is the answer, "" while pending. An answered request stays until it expires,
-	// so that the user cannot ask again at once, and a repeated answer is no error.
+	// so that the user cannot ask again at once, and a repeated answer is not an error.
 	Decision Decision `json:"decision,omitempty" allow:"|approved|rejected"`
 }
 

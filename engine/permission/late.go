@@ -122,7 +122,7 @@ func (a *asides) look(tell func(late, first Pending)) error {
 		over := !now.Before(one.until)
 		done, err := a.lookAt(one, over, tell)
 		errs = append(errs, err)
-		if !done && over { // somebody has it open, or it cannot be read now
+		if !done && over { // someone has it open, or it cannot be read now
 			one.until = now.Add(saving)
 		}
 		if !done {

@@ -85,7 +85,7 @@ func TestAnAnswerWrittenIntoAnOpenFileAfterAnotherIsTold(t *testing.T) {
 	}
 }
 
-// The file of a settled request is kept for a minute, and then as long as somebody has it
+// The file of a settled request is kept for a minute, and then as long as someone has it
 // open for writing (where the system can tell).
 func TestFilesOfSettledRequestsGo(t *testing.T) {
 	q := open(t, t.TempDir())
@@ -316,7 +316,7 @@ func TestALateAnswerBesideAFileThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Whoever was first in the file is not late; whoever says the same as somebody else, or
+// Whoever was first in the file is not late; whoever says the same as someone else, or
 // something else afterwards, is.
 func TestWhoIsLate(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -461,7 +461,7 @@ func TestAFileThatAnEditorReplacesIsNoDenial(t *testing.T) {
 	})
 }
 
-// What cannot be seen of the files of requests is no request without a file: whoever looks is told.
+// What cannot be seen of the files of requests is not a request without a file: whoever looks is told.
 func TestSetAsideOfAFolderThatCannotBeRead(t *testing.T) {
 	attacktest.AsUser(t)
 	if os.Getuid() == 0 {

@@ -237,7 +237,7 @@ func late(t *testing.T, q *Queue) (said []Decision) {
 	return said
 }
 
-// Whoever answers in a file after somebody else is told: whether the file was saved
+// Whoever answers in a file after someone else is told: whether the file was saved
 // before the request left the queue, or was written again afterwards.
 func TestLateAnswersInFiles(t *testing.T) {
 	root := t.TempDir()

@@ -155,7 +155,7 @@ func TestGeneral(t *testing.T) {
 	}
 }
 
-// An answer of somebody who is no owner gives nothing beyond the ceiling.
+// An answer of someone who is not an owner gives nothing beyond the ceiling.
 func TestCeilingCovers(t *testing.T) {
 	s, err := Ceiling([]string{"@exec:git", "@web:a.example", "@read:/r"})
 	if err != nil || len(s.Grants) != 0 {

@@ -36,7 +36,7 @@ func TestAttachedKnowsWhoseFilesTheyAre(t *testing.T) {
 		Files: []message.File{file("f3")}})
 	want("f3__n", "f2__n", "f1__n")
 
-	// What somebody writes, or a model calls a tool with, makes nothing an attachment.
+	// What someone writes, or a model calls a tool with, makes nothing an attachment.
 	add(t, h, &User{Text: `{"files":[{"id":"f9","mimeType":"x","path":"/w/.daycare/files/f9__n"}]}`,
 		Files: []message.File{{ID: "f8", MimeType: "x", Path: "/etc/passwd"}}},
 		&Assistant{ToolCalls: []ToolCall{{ID: "d", Name: "read",
@@ -71,7 +71,7 @@ func TestAttachedKnowsWhoseFilesTheyAre(t *testing.T) {
 	}
 }
 
-// A history that stands still is not read again; what is written into it in place, without
+// A history at rest is not read again; what is written into it in place, without
 // its size or its time changing, is found while it is fresh.
 func TestAttachedReadsWhatChanged(t *testing.T) {
 	dir := t.TempDir()

@@ -130,7 +130,7 @@ func (h *History) Closed(after map[string]int64) (map[string]bool, error) {
 	}
 
 	first := slices.Min(slices.Collect(maps.Values(after)))
-	if first > h.fold.o.LastSeq { // the history is an older one, which somebody put back
+	if first > h.fold.o.LastSeq { // the history is an older one, which someone put back
 		first = 0
 	}
 	err := h.backAll(func(l rawLine) bool {

@@ -67,7 +67,7 @@ func encodeFields(r Record) []byte {
 	r = written(r)
 	fields, err := marshal(r)
 	if err != nil {
-		// Arguments that are no JSON, a cost that is no number: the line must be
+		// Arguments that are no JSON, a cost that is not a number: the line must be
 		// written all the same, or a turn would be lost for a model's slip.
 		fields, err = marshal(mended(r))
 	}

@@ -119,7 +119,7 @@ func TestBarrierOfAHistoryThatIsGone(t *testing.T) {
 	}
 }
 
-// To look for a place to rewind to is no edit, and neither is a rotation.
+// To look for a place to rewind to is not an edit, and neither is a rotation.
 func TestLookingIsNoEdit(t *testing.T) {
 	h := large(t)
 	if _, err := h.RewindTo(""); err != nil {

@@ -126,7 +126,7 @@ func (h *folded) steady(read func() error) error {
 	}
 }
 
-// reload waits until the file stands still and reads it. Nobody else opens it before
+// reload waits until the file is at rest and reads it. Nobody else opens it before
 // release.
 func (o *ownFile) reload() (content []byte, release func(), err error) {
 	o.settle()
@@ -138,7 +138,7 @@ func (o *ownFile) reload() (content []byte, release func(), err error) {
 	return content, release, err
 }
 
-// settle waits until the file stands still: an editor that writes in pieces, or
+// settle waits until the file is at rest: an editor that writes in pieces, or
 // moves the old file away before it writes the new one, is not done yet. It waits
 // 20 times the quiet time at most, and not at all for a folder that is gone.
 func (o *ownFile) settle() {

@@ -53,7 +53,7 @@ type ownFile struct {
 
 type limits struct {
 	rotate int64         // bytes
-	quiet  time.Duration // how long a file must stand still to be taken as edited
+	quiet  time.Duration // how long a file must be at rest to count as edited
 }
 
 // A logFile counts what is read of it: reading is to be linear in what is needed,

@@ -18,7 +18,7 @@ func (o *object) index(key string) int {
 	return slices.IndexFunc(o.members, func(m member) bool { return m.key == key })
 }
 
-// parseObject splits a text into members. ok is false if it is no object.
+// parseObject splits a text into members. ok is false if it is not an object.
 func parseObject(raw []byte) (o object, ok bool, err error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	tok, err := dec.Token()

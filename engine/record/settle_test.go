@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Before a changed history is read it must stand still, be there, and have something in it;
+// Before a changed history is read it must be at rest, be there, and have something in it;
 // an editor gets 20 looks' time for that, a file that stays away 5, a folder that is gone none.
 func TestSettleWaitsForTheEditor(t *testing.T) {
 	const quiet = 100 * time.Millisecond

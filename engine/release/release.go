@@ -13,7 +13,7 @@ import (
 func Valid(v string) bool { return semver.Canonical(prefixed(v)) == prefixed(v) }
 
 // Compare is negative if version a is older than b, 0 if they are the same, else positive. What
-// is no version is older than all that are.
+// is not a version is older than all that are.
 func Compare(a, b string) int { return semver.Compare(prefixed(a), prefixed(b)) }
 
 // prefixed is a version as package semver writes it.

@@ -72,7 +72,7 @@ var fieldSteps = []int{59, 23, 30, 11, 7}
 func checkField(field string, longest int) error {
 	for part := range strings.SplitSeq(field, ",") {
 		_, step, _ := strings.Cut(part, "/")
-		n, _ := strconv.Atoi(step) // what is no number the library refuses
+		n, _ := strconv.Atoi(step) // what is not a number the library refuses
 		switch {
 		case part == "":
 			return errors.New("empty entry between two commas")

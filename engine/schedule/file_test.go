@@ -49,7 +49,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// A name that cannot be used is told of by whoever reads the file, and what is no file
+// A name that cannot be used is told of by whoever reads the file, and what is not a file
 // of a task or prompt by who looks at the folder.
 func TestOddNames(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)

@@ -114,7 +114,7 @@ func (s *Scheduler) beatDo(ctx context.Context, do func(*run) error) {
 	})
 }
 
-// sayStopped tells the owner that the heartbeat stands still. The line that says so
+// sayStopped tells the owner that the heartbeat has stopped. The line that says so
 // comes after, so that a crash in between tells again under the same key.
 func (s *Scheduler) sayStopped(ctx context.Context, now time.Time) {
 	last, fails, slot := *s.heartbeat.st.last, s.heartbeat.st.fails, now.UTC().Truncate(time.Second)

@@ -126,7 +126,7 @@ func write(vol *disk.Volume, path string, lines ...line) (err error) {
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	if _, err = log.Append(text); errors.Is(err, disk.ErrChanged) {
-		// Somebody edits the ledger at this moment. A line that got in twice says
+		// Someone edits the ledger at this moment. A line that got in twice says
 		// the same twice; one that got lost would make a slot run twice.
 		if _, err = log.Reload(); err == nil {
 			_, err = log.Append(text)

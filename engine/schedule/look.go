@@ -14,7 +14,7 @@ import (
 )
 
 // rereads are when a file that cannot be used is read again before it is called
-// broken: somebody may be in the middle of saving it.
+// broken: someone may be in the middle of saving it.
 var rereads = []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
 // stale is what to look at again.

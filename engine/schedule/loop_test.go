@@ -257,7 +257,7 @@ func TestABrokenTaskIsNotRunByHand(t *testing.T) {
 	}
 }
 
-// The end of the program is no failure of a run: it comes again.
+// The end of the program is not a failure of a run: it comes again.
 func TestTheEndOfTheProgramIsNoFailure(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)
 	ended := false

@@ -115,7 +115,7 @@ func (r *run) ended(f Firing, end line, res Result) error {
 	return nil
 }
 
-// failed writes down that a firing came to nothing; the end of ctx is no failure.
+// failed writes down that a firing came to nothing; the end of ctx is not a failure.
 func (r *run) failed(ctx context.Context, f Firing, end line, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -150,7 +150,7 @@ func (gs gates) check(ctx context.Context, t Task, agent, hash string, f *Firing
 			return skip, err
 		}
 		l.Hash = d.sum()
-		first := hash == "" // what it looks like when the watch begins is no change
+		first := hash == "" // what it looks like when the watch begins is not a change
 		if (l.Hash == hash || first) && l.Via != ViaHand {
 			return unchanged, nil
 		}

@@ -83,7 +83,7 @@ func TestARunDoesWhatTheFileSaysThen(t *testing.T) {
 	}
 }
 
-// A task that the loop has not read yet is no copy of one that it has; what runs already is the
+// A task that the loop has not read yet is not a copy of one that it has; what runs already is the
 // original of two, however old the file is.
 func TestWhichOfTwoIsTheCopy(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)

@@ -140,7 +140,7 @@ func Strays(root string) ([]finding.Finding, error) {
 }
 
 // publish replaces a file that users write too. base is what the change was made
-// from; nil: there was no file. Somebody else's change in between is ErrChanged.
+// from; nil: there was no file. Someone else's change in between is ErrChanged.
 func (f folder) publish(path string, content, base []byte) error {
 	return f.put(f.vol.Exchange, path, content, base)
 }

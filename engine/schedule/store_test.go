@@ -320,7 +320,7 @@ func TestATaskThatCannotBeReadHidesNoOther(t *testing.T) {
 	}
 }
 
-// A file is no task and no prompt if it is too large, a folder or something else.
+// A file is neither a task nor a prompt if it is too large, a folder or something else.
 func TestFilesThatAreNoTasks(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)
 	w.task("large", "every: 1h\ndescription: "+strings.Repeat("x", maxFile))

@@ -38,7 +38,7 @@ func (s *Store) Tasks() ([]Entry, []finding.Finding, error) {
 	}
 	var all []Entry
 	for _, slug := range names {
-		if e, err := s.Task(slug); err == nil { // else it is no task
+		if e, err := s.Task(slug); err == nil { // else it is not a task
 			all = append(all, e)
 		}
 	}

@@ -49,7 +49,7 @@ func TestAnArchiveWithinItsLimitsIsRead(t *testing.T) {
 	}
 }
 
-// What is cut short is said to be, what is no archive is not; an error of the disk stays what it
+// What is cut short is said to be, what is not an archive is not; an error of the disk stays what it
 // is.
 func TestWhatIsWrongWithAnArchive(t *testing.T) {
 	all := func(r io.Reader) error {

@@ -155,7 +155,7 @@ func TestWhatACommandCannotHaveChanged(t *testing.T) {
 	}
 }
 
-// A file that was never there and is not there now is no change, and one that was not looked
+// A file that was never there and is not there now is not a change, and one that was not looked
 // at before is kept back all the same.
 func TestWhatWasNeverLookedAt(t *testing.T) {
 	g := newGround(t)

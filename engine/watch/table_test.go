@@ -17,7 +17,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// What was removed, or is somebody else's by now, is not hinted any more, and the system no
+// What was removed, or is someone else's by now, is not hinted any more, and the system no
 // longer watches it.
 func TestWhoIsRemovedHearsNothing(t *testing.T) {
 	f := newFake()
@@ -53,7 +53,7 @@ func TestWhoIsRemovedHearsNothing(t *testing.T) {
 }
 
 // Why a directory is looked at by time is logged when it begins and when the reason is
-// another one, not at each look; that somebody's directory is not there yet is no warning.
+// another one, not at each look; that someone's directory is not there yet is not a warning.
 func TestTroubleIsLoggedOnce(t *testing.T) {
 	f := newFake()
 	bubble(t, f, func(t *testing.T, w *Watcher, a, b string, said func() map[string]int) {

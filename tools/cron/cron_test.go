@@ -19,7 +19,7 @@ import (
 const caller = "aaaaaaaaaaaaaaaaaaaaaaaa"
 
 // setup is a workspace with one task of its own agent, one of the caller's, one of
-// somebody else's, and a prompt of the heartbeat.
+// someone else's, and a prompt of the heartbeat.
 func setup(t *testing.T) (root string, set *tools.Set) { return setupFor(t, allowed{}) }
 
 func setupFor(t *testing.T, r Rights) (root string, set *tools.Set) {

@@ -31,7 +31,7 @@ func (e *Inside) Error() string {
 // Unwrap makes it an ErrPrivate.
 func (e *Inside) Unwrap() error { return ErrPrivate }
 
-// usable are the ports that web servers have; others speak to what is no web server.
+// usable are the ports that web servers have; others speak to what is not a web server.
 func usable(port uint16) bool { return port == 80 || port == 443 || port >= 1024 }
 
 // named reports whether a host was granted by its own name.
@@ -137,7 +137,7 @@ func inside(host string) []netip.Addr {
 // there is never asked for them.
 var homely = []string{"localhost", "local", "lan", "home", "internal", "intranet", "private", "corp", "home.arpa"}
 
-// tells reports whether looking a host up may tell somebody outside what an agent put into
+// tells reports whether looking a host up may tell someone outside what an agent put into
 // its name.
 func tells(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") {

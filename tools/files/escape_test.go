@@ -272,7 +272,7 @@ func TestWorkspaceBehindALink(t *testing.T) {
 	w.want(w.call("read", a{"path": "other/history.jsonl"}), tools.Denied)
 }
 
-// Somebody swaps a folder, or a file, for a link to the secret and back as fast as
+// Someone swaps a folder, or a file, for a link to the secret and back as fast as
 // they can, while all tools go for it. DAYCARE_LONG=1 makes it a minute each.
 func TestSymlinkSwapper(t *testing.T) {
 	runFor := time.Second

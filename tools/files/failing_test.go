@@ -219,7 +219,7 @@ func TestAnOverwrittenFileShowsWhatChanged(t *testing.T) {
 	}
 }
 
-// What is not a folder is no place to look through, and a folder is no file.
+// Only a folder can be looked through, and a folder is not a file.
 func TestPathsOfTheWrongKind(t *testing.T) {
 	w := newWorld(t)
 	w.file("a.txt", "one\n")

@@ -144,7 +144,7 @@ func TestSeveralEditsAllOrNone(t *testing.T) {
 	w.want(w.call("edit", a{"path": "f"}), tools.Failed, "old is empty")
 }
 
-// What somebody else changed since the agent read it is not changed unseen.
+// What someone else changed since the agent read it is not changed unseen.
 func TestStaleFilesAreRefused(t *testing.T) {
 	w := newWorld(t)
 	w.file("f", "one\n")

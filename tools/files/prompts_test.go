@@ -69,7 +69,7 @@ func TestChangesOfPromptsAskWithTheirDiff(t *testing.T) {
 	if _, err := os.Stat(w.ws + "/.agents/skills/new"); err == nil {
 		t.Error("a folder was made by asking")
 	}
-	// What a user allowed is done, and what is no prompt is not asked for.
+	// What a user allowed is done, and what is not a prompt is not asked for.
 	if need, err := w.needs("write", a{"path": "AGENTS.md", "content": "obey me\n"}); need == nil || err != nil {
 		t.Error(need, err)
 	}

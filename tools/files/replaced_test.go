@@ -32,7 +32,7 @@ func replaced(w *world) map[string]func() {
 	}
 }
 
-// An agent that works in sub/mole keeps its folder, whatever somebody with more rights puts in
+// An agent that works in sub/mole keeps its folder, whatever someone with more rights puts in
 // its place: nothing of what is there is read, listed, searched or written.
 func TestReplacedFolderIsNotTheGrantedOne(t *testing.T) {
 	for name := range replaced(newWorld(t)) {
@@ -113,7 +113,7 @@ func TestOwnerGivesANewFolder(t *testing.T) {
 	w.want(w.call("read", a{"path": "secret"}), tools.Denied, "symbolic link")
 }
 
-// Somebody exchanges the granted folder for a link out, or for another folder, as fast as they
+// Someone exchanges the granted folder for a link out, or for another folder, as fast as they
 // can. DAYCARE_LONG=1 makes it a minute each.
 func TestGrantedFolderSwapper(t *testing.T) {
 	runFor := 500 * time.Millisecond

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzQuestions: a file of questions that somebody wrote is used whole or not at all, and each
+// FuzzQuestions: a file of questions that someone wrote is used whole or not at all, and each
 // question can be told and shown.
 func FuzzQuestions(f *testing.F) {
 	for _, seed := range []string{

@@ -71,7 +71,7 @@ func (p *Pool) Commands() (list []Command) {
 			continue
 		}
 		for _, one := range c.Prompts {
-			if promptName.MatchString(one.Name) { // somebody may have written the file
+			if promptName.MatchString(one.Name) { // someone may have written the file
 				list = append(list, Command{s.conf.ID + ":" + one.Name, permission.VisibleLine(cleaned(one.Description, maxAbout)),
 					permission.VisibleLine(strings.Join(one.Arguments, " "))})
 			}

@@ -138,7 +138,7 @@ func TestANoteThatWouldBeTooLongIsRefused(t *testing.T) {
 	}
 }
 
-// What somebody else saves while a note is written is not lost: it is written into their
+// What someone else saves while a note is written is not lost: it is written into their
 // version, and given up only where that changes all the time.
 func TestANoteIsWrittenIntoTheNewestVersion(t *testing.T) {
 	for name, there := range map[string]bool{"a file": true, "a file that comes meanwhile": false} {

@@ -172,7 +172,7 @@ func fileName(name string) (string, error) {
 	return clean, nil
 }
 
-// change rewrites a file by what edit makes of it. If somebody else changed it
+// change rewrites a file by what edit makes of it. If someone else changed it
 // meanwhile, it begins anew with their version.
 func (s *store) change(name string, edit func(old string) string) (before, after string, err error) {
 	s.mu.Lock()

@@ -26,7 +26,7 @@ func values(f *file, data string) (all []any) {
 	}
 }
 
-// Values are read as the standard writes them, and what is no value as what it most likely
+// Values are read as the standard writes them, and what is not a value as what it most likely
 // was meant to be.
 func TestValues(t *testing.T) {
 	for in, want := range map[string][]any{

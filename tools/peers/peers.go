@@ -90,14 +90,14 @@ func New(a Agents) []tools.Tool {
 
 // Strangers is the optional ability of Agents to tell whose agents are whose.
 type Strangers interface {
-	// Stranger is the id of the agent that ref names, if it works for somebody who is
+	// Stranger is the id of the agent that ref names, if it works for someone who is
 	// neither the asker's person nor an owner.
 	Stranger(asker, ref string) (id string, ok bool)
 	// Related reports whether two agents work for one person.
 	Related(asker, ref string) bool
 }
 
-// needs is the approval of a message to somebody else, in a turn that has read text from
+// needs is the approval of a message to someone else, in a turn that has read text from
 // outside: what it says may be what that text said.
 func (p *peers) needs(call tools.Call, ref, text string) *permission.Request {
 	s, ok := p.agents.(Strangers)

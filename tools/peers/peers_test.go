@@ -352,7 +352,7 @@ const bobs = "bbbbbbbbbbbbbbbbbbbbbbbb"
 func (neighbours) Stranger(_, ref string) (string, bool) { return bobs, ref == "bob" }
 func (neighbours) Related(_, ref string) bool            { return ref == "mine" }
 
-// In a turn that has read text from outside, a message to somebody else's agent is asked
+// In a turn that has read text from outside, a message to someone else's agent is asked
 // for, what is told carries where it came from, and the conversations of others stay
 // closed.
 func TestUntrustedTurnDoesNotReachOthersUnasked(t *testing.T) {

@@ -44,7 +44,7 @@ func (p *peers) send() tools.Tool {
 		}))
 }
 
-// telling makes a tool ask before it writes to somebody else in a turn that has read text
+// telling makes a tool ask before it writes to someone else in a turn that has read text
 // from outside.
 func (p *peers) telling(t *tool) *tool {
 	t.asks = func(call tools.Call) *permission.Request {

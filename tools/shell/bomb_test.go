@@ -98,7 +98,7 @@ func watchTurns(t *testing.T) (longest func() time.Duration) {
 
 // TestForkBombElsewhere plays TestForkBomb where the kernel's limits are other ones: for
 // root without control groups, so that only counting is left (DAYCARE_LONG=1: it takes
-// its time), and for somebody else.
+// its time), and for someone else.
 func TestForkBombElsewhere(t *testing.T) {
 	if testing.Short() || runtime.GOOS != "linux" || os.Getuid() != 0 {
 		t.Skip("SKIPPED, NOTHING IS PROVED: root on Linux is needed to become somebody else")

@@ -28,7 +28,7 @@ type world struct {
 	root, w, o, d, h   string
 	tcp, udp, abstract string
 	app, pts           string       // a socket in the workspace, a terminal of the user
-	reached            atomic.Int32 // how often somebody outside heard something
+	reached            atomic.Int32 // how often someone outside heard something
 	exec               *Exec
 	before             string
 	access             permission.Set

@@ -37,7 +37,7 @@ func (x *world) colleague() (mole string) {
 	return mole
 }
 
-// A command of an agent that works in sub/mole neither reads nor writes what somebody with more
+// A command of an agent that works in sub/mole neither reads nor writes what someone with more
 // rights put in the place of that folder, at each level, and is told why.
 func TestReplacedFolder(t *testing.T) {
 	asEverybody(t, func(t *testing.T, level sandbox.Level) {
@@ -104,7 +104,7 @@ func TestReplacedBeside(t *testing.T) {
 	})
 }
 
-// Somebody exchanges the folder for a link out, or for another folder, while commands start.
+// Someone exchanges the folder for a link out, or for another folder, while commands start.
 // DAYCARE_LONG=1 makes it a minute each.
 func TestSwappedFolder(t *testing.T) {
 	runFor := time.Second

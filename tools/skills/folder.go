@@ -34,7 +34,7 @@ type source struct {
 }
 
 // sources are the skills of all folders, in the order in which they count. A folder
-// without SKILL.md is no skill.
+// without SKILL.md is not a skill.
 func sources(folders []Folder) (all []source) {
 	for _, f := range folders {
 		dir, err := beneath.Dir(f.Root, f.Path)

@@ -83,7 +83,7 @@ func own(list []Skill) (names []string) {
 }
 
 // Skills are folders with a SKILL.md that nobody hides, by whatever case of its name; what
-// keeps one from being read is reported, and what is no skill is not.
+// keeps one from being read is reported, and what is not a skill is not.
 func TestWhichFoldersAreSkills(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir+"/upper/SKILL.md", skillText("upper", "d", ""))
@@ -116,7 +116,7 @@ func TestWhichFoldersAreSkills(t *testing.T) {
 	}
 }
 
-// Where the folder of skills is no folder that is reported with its name.
+// Where the folder of skills is not a folder that is reported with its name.
 func TestAFolderOfSkillsThatIsNone(t *testing.T) {
 	ws := t.TempDir()
 	put(t, ws+"/skills", "a file")

@@ -105,7 +105,7 @@ func TestTwoPagesEditOneFile(t *testing.T) {
 	first.replaces(`"web": false`, `"web": true`)
 	first.press("Control+s")
 	first.told("state.json is published")
-	eval[bool](second, "dispatchEvent(new Event('focus'))") // somebody turns to it
+	eval[bool](second, "dispatchEvent(new Event('focus'))") // someone turns to it
 	second.sees("Changed on disk")
 	second.press("Control+s")
 	second.sees("The two changes do not touch each other.")

@@ -18,7 +18,7 @@ rules:
   - { reply: [ { text: "Noted: {{.Text}}" } ] }
 `
 
-// tabTo presses Tab until an element with this name has the focus, as somebody does who has no mouse.
+// tabTo presses Tab until an element with this name has the focus, as someone does who has no mouse.
 func (p *tab) tabTo(name string) {
 	p.t.Helper()
 	var seen []string

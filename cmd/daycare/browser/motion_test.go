@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 )
 
-// What works breathes; for somebody who asked for less motion nothing on the page moves, not even while text streams.
+// What works breathes; for someone who asked for less motion nothing on the page moves, not even while text streams.
 func TestReducedMotion(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, "rules: [ { reply: [ { text: \"one two three four five\", chunk: 4, every: 20s } ] } ]\n", "")

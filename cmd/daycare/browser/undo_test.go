@@ -33,7 +33,7 @@ func TestRewindTakesFilesBack(t *testing.T) {
 	w.state(agent, "idle")
 	w.say(agent, "change them")
 	w.until("the files are changed", func() bool { return strings.Count(w.history(agent), `"turn_end"`) == 2 })
-	w.write("b.txt", strings.Replace(w.read("b.txt"), "six", "SIX", 1)) // by somebody else
+	w.write("b.txt", strings.Replace(w.read("b.txt"), "six", "SIX", 1)) // by someone else
 
 	p := w.visit()
 	p.goTo("/agents/0")

@@ -67,7 +67,7 @@ func (c *checker) repeated(v view) {
 // if the life that brought it continued for a second.
 func (c *checker) needlessly(v view) {
 	if c.play.broken() || c.play.Pauses != nil {
-		return // what a disk refused is not on it; who stands still writes nothing
+		return // what a disk refused is not on it; a stopped process writes nothing
 	}
 	taken := map[string]reply{}
 	for _, r := range v.replies {

@@ -52,7 +52,7 @@ type Case struct {
 	// Random is where deaths come from when there is no list; the zero Death is none.
 	Random   func(life int) Death
 	Mirrored bool // the power is cut in this case
-	// Pauses is how long the process runs, and then stands still, again and again; nil: it
+	// Pauses is how long the process runs, and is then stopped, again and again; nil: it
 	// never does.
 	Pauses func() (runs, stands time.Duration)
 	Limit  limit // of the process

@@ -124,7 +124,7 @@ func mended(u *user) error {
 
 func newList(u *user) string { return filepath.Join(filepath.Dir(u.root), "models-new.json") }
 
-// newModels is a list of models as somebody publishes it.
+// newModels is a list of models as someone publishes it.
 func newModels(u *user) error {
 	const list = `{"data":[{"id":"chaos/one","context_length":4096,"pricing":{"prompt":"0.000001","completion":"0.000002"}}]}`
 	return os.WriteFile(newList(u), []byte(list), 0o600)

@@ -98,7 +98,7 @@ func (w *watch) look(now time.Time) sight {
 
 	rest, size, err := w.p.follow.rest()
 	if err != nil {
-		rest = err.Error() // somebody writes to it at this moment
+		rest = err.Error() // someone writes to it at this moment
 	}
 	w.looked = now
 	if figure := size + w.p.user.happenings(); figure != w.figure {

@@ -76,7 +76,7 @@ const (
 )
 
 // tears are how much of an operation is done when the process dies, in percent. A place
-// between two operations has no parts, and what is no write is done or not. To have done
+// between two operations has no parts, and what is not a write is done or not. To have done
 // all is about the same as not to have begun with what comes next, so a run dies before or
 // after an operation, in turn. Only a full run plays all tears, where a scenario passes a
 // failpoint first.

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// pause has the process stand still now and then, as a laptop that is closed does, and
-// while it does, somebody starts a second daemon in its workspace. alone has no other one
+// pause stops the process now and then (SIGSTOP), as a laptop that is closed does, and
+// while it does, someone starts a second daemon in its workspace. alone has no other one
 // start from then on: once the first is asked to stop, a second may well take its place,
 // before the first has ended. end ends the pauses, with the process running.
 func (p *play) pause(ctx context.Context, d *daemon) (alone, end func()) {

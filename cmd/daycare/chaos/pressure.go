@@ -9,7 +9,7 @@ import (
 )
 
 // Ways to be in trouble without dying: the disk is slow, the clock jumps, the process
-// stands still while somebody starts another one, it is out of descriptors, or out of
+// is stopped while someone starts another one, it is out of descriptors, or out of
 // places in the system's table of watched folders.
 
 // pressureCases are those of a scenario.

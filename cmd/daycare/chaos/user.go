@@ -115,7 +115,7 @@ func (u *user) ask(ctx context.Context, f func(*control.Client) error) error {
 	})
 }
 
-// tell sends something that is no message of a hook to an agent.
+// tell sends something that is not a message of a hook to an agent.
 func (u *user) tell(ctx context.Context, ref, key, record string, m control.Message) error {
 	m.Dedupe = key
 	one := saying{key: key, kind: record, again: func(ctx context.Context) (string, bool) {

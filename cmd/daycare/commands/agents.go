@@ -83,7 +83,7 @@ func serials(handle string) []int {
 	for part := range strings.SplitSeq(strings.Trim(handle, "/"), "/") {
 		n, err := strconv.Atoi(part)
 		if err != nil {
-			n = int(^uint(0) >> 1) // what is no number comes last
+			n = int(^uint(0) >> 1) // what is not a number comes last
 		}
 		out = append(out, n)
 	}

@@ -234,7 +234,7 @@ func echoTask(c *term.App, t control.Task) error {
 	return noteStopped(c)
 }
 
-// noteStopped says that clocks stand still while no daemon runs.
+// noteStopped says that no task becomes due while no daemon runs.
 func noteStopped(c *term.App) error {
 	dir, err := c.MadeRoot()
 	if err == nil && !disk.Held(workspace.Lock(dir)) {

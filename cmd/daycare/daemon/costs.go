@@ -65,7 +65,7 @@ func (c costs) Cost(_ context.Context, since time.Time, by string) (control.Bill
 
 	for _, e := range removed {
 		if !e.IsDir() {
-			continue // a prompt of the heartbeat, a file of somebody
+			continue // a prompt of the heartbeat, a file of someone
 		}
 		dir := filepath.Join(c.parts.root, "trash", e.Name())
 		if err := add(dir, control.Spent{Key: "trash/" + e.Name()}, removedType(dir)); err != nil {

@@ -2,7 +2,7 @@
 // their tools and rights, models, connectors, clocks and the API.
 //
 // Open takes the lock of a workspace and builds a Daemon, Run runs it until it is
-// stopped. Look reads the same files while somebody else runs them, or nobody does. A
+// stopped. Look reads the same files while someone else runs them, or nobody does. A
 // Daemon is data in groups (see daemon.go); what is done with them is in types with one
 // purpose each, that embed it:
 //

@@ -17,7 +17,7 @@ func TestFilesThatCannotBeReadAreReportedBesideTheOthers(t *testing.T) {
 	shut := filepath.Join(root, "agents", "tz4a98xxat96iws9zmbrgj3a", "state.json")
 	unread := []string{shut, filepath.Join(root, "cron/a/TASK.md"), filepath.Join(root, "heartbeat/b.md")}
 	for i, path := range unread {
-		if i == 2 { // a folder is no item of the heartbeat
+		if i == 2 { // a folder is not an item of the heartbeat
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 				t.Fatal(err)
 			}

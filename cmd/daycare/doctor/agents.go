@@ -288,7 +288,7 @@ func lineWith(path, text string) int {
 }
 
 // checkLines checks a ledger: a file of JSON lines that the runtime alone writes and that
-// has no parser of its own. A missing file is no finding.
+// has no parser of its own. A missing file is not a finding.
 func checkLines(d *doctor, path string) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -128,7 +128,7 @@ func CautionHome(c *term.App, workspace string) {
 	}
 }
 
-// checkHome looks whether the workspace is somebody's home.
+// checkHome looks whether the workspace is someone's home.
 func checkHome(d *doctor) error {
 	if caution := homeCaution(d.workspace); caution != "" {
 		d.report(finding.Warning, "workspace-is-home", d.workspace, 0, caution, homeRemedy)

@@ -18,7 +18,7 @@ import (
 )
 
 // followDebounce is how long changes are gathered before a follower looks: short,
-// because somebody is watching, and long enough not to look at every byte.
+// because someone is watching, and long enough not to look at every byte.
 const followDebounce = 50 * time.Millisecond
 
 // A Folders waits for changes of folders without looking at them by time.

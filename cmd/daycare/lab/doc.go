@@ -13,9 +13,9 @@
 //
 // A call that was never recorded is run in a workplace, an engine of its own (unrecorded.go).
 //
-// A simulation (simulate.go) plays a double of the workspace (double.go): the clock of package crash stands still until
+// A simulation (simulate.go) plays a double of the workspace (double.go): the clock of package crash is frozen until
 // nothing works any more, and is moved to the next time that something waits for. That is not testing/synctest, which
-// needs a *testing.T, and whose time stands still for ever while a goroutine waits for the kernel, as those do that watch
+// needs a *testing.T, and whose time never advances while a goroutine waits for the kernel, as those do that watch
 // files: here a file that is watched and a command that runs take no time.
 //
 // A batch (batch.go) reads its lines and keeps its results in prompts.go. Nothing else is kept:

@@ -31,7 +31,7 @@ type simScript struct {
 	pending time.Duration
 }
 
-// A simEvent happens at a time from the beginning: somebody says something, a provider is down, the machine is off.
+// A simEvent happens at a time from the beginning: someone says something, a provider is down, the machine is off.
 type simEvent struct {
 	At    string  `json:"at"`    // such as 2d9h30m; default: at the beginning, or with every, one of its periods later
 	Every string  `json:"every"` // and again so often

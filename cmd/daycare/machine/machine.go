@@ -108,7 +108,7 @@ func List() (all []Entry, err error) {
 		var e Entry
 		data, _, err := beneath.Read(at, n.Name(), maxFile)
 
-		// What is no note of a daemon is somebody else's.
+		// What is no note of a daemon is someone else's.
 		if err == nil && json.Unmarshal(data, &e) == nil && filepath.IsAbs(e.Path) && n.Name() == fileOf(e.Path) {
 			all = append(all, e)
 		}

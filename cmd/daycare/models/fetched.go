@@ -25,7 +25,7 @@ func ReadFetched(path string) (*catalogue.Newer, error) {
 	return catalogue.ReadNewer(data, path, time.Now())
 }
 
-// StampOf tells versions of a file apart; "" is no file.
+// StampOf tells versions of a file apart; "" means that there is no file.
 func StampOf(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {

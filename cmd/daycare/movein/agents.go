@@ -109,7 +109,7 @@ func (t talk) archive(w *here, d address.Descriptor, to io.Writer) error {
 	return tar.Close()
 }
 
-// say adds what somebody said. What the agent says in a row is one message.
+// say adds what someone said. What the agent says in a row is one message.
 func (t *talk) say(at time.Time, byAgent bool, text string) {
 	last := len(t.said) - 1
 	if byAgent && last >= 0 && t.said[last].Agent {

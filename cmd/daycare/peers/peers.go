@@ -289,7 +289,7 @@ func (h held) Close() error {
 }
 
 // Bring fetches those of the attachments, by their names in files/, that are not here. What
-// cannot be had is missing in its conversation, as a file that somebody removed is.
+// cannot be had is missing in its conversation, as a file that someone removed is.
 func (m *Machines) Bring(names func() []string) {
 	if m == nil {
 		return

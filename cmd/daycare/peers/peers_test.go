@@ -61,7 +61,7 @@ func own(t *testing.T, m *Machines, agent address.Meta) {
 }
 
 // An agent that was removed while a machine was off does not come back with that machine, whether
-// it had given the agent up or died with it; a folder that somebody put there is a new agent.
+// it had given the agent up or died with it; a folder that someone put there is a new agent.
 func TestRemovedWhileAMachineWasOff(t *testing.T) {
 	for _, died := range []bool{false, true} {
 		t.Run(fmt.Sprint("died: ", died), func(t *testing.T) { removedMeanwhile(t, died) })

@@ -99,7 +99,7 @@ func (a *addition) set(cmd *cobra.Command, flag string) error {
 	return nil
 }
 
-// asYAML is what somebody typed for a setting: texts need no quotes, lists no brackets.
+// asYAML is what someone typed for a setting: texts need no quotes, lists no brackets.
 func asYAML(f form.Field, text string) string {
 	switch {
 	case f.Type.Kind() == reflect.String:

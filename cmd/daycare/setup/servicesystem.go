@@ -69,7 +69,7 @@ func (s service) look() string {
 	return fmt.Sprintf("daycare -C %q service status --system", s.workspace)
 }
 
-// keysText is what the file has before somebody writes keys into it.
+// keysText is what the file has before someone writes keys into it.
 const keysText = `# The environment of the daycare service: NAME=VALUE, one a line. Only root reads this file.
 #ANTHROPIC_API_KEY=
 #OPENAI_API_KEY=

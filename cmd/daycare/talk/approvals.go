@@ -118,7 +118,7 @@ func (p *approvals) fresh(asks []event.Ask, waiting bool) []event.Ask {
 // open reports whether a question stands on the screen.
 func (p *approvals) open() bool { return len(p.queue) > 0 }
 
-// decidedElsewhere takes a question back that somebody else has answered.
+// decidedElsewhere takes a question back that someone else has answered.
 func (t *talk) decidedElsewhere(a event.Asked) {
 	p := t.asks
 	if !p.open() || p.queue[0].Token != a.Token {
@@ -228,7 +228,7 @@ func (t *talk) answerAsks(ctx context.Context, fresh []event.Ask) error {
 		}
 		return nil
 	case "ask":
-		t.watch(ctx) // somebody else may be faster
+		t.watch(ctx) // someone else may be faster
 		if t.typed == nil {
 			t.typed = typedLines(t.c)
 		}

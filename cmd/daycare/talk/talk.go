@@ -22,7 +22,7 @@ const lookEvery = 200 * time.Millisecond
 //
 // The first message's own stream shows its turn. When that has ended, the events
 // of the agent are followed from there on: they show the turns that begin with
-// somebody's approval, with the report of a background agent, with a message from
+// someone's approval, with the report of a background agent, with a message from
 // elsewhere. How an item ended is never taken from events, which may be lost, but
 // from its stream's outcome, or from history.
 type talk struct {
@@ -65,7 +65,7 @@ func (f *flight) expect() { f.following, f.calm = true, time.Time{} }
 func (f *flight) due() bool { return f.following && f.open == 0 }
 
 // heard is what goroutines hand to run: an event, the end of an own message, that
-// somebody is asked something, or the end of what is followed.
+// someone is asked something, or the end of what is followed.
 type heard struct {
 	event *control.RawEvent
 	ended *event.Outcome

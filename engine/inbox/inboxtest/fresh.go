@@ -10,7 +10,7 @@ import (
 )
 
 // fresh: an item that came just now under an id of the mailbox's own is told from
-// one that somebody looked at, that may have come before, or that lay there.
+// one that someone looked at, that may have come before, or that lay there.
 func fresh(t *testing.T, b *bench) {
 	is := func(id string) bool {
 		for _, h := range b.box.Open() {

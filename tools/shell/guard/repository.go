@@ -186,7 +186,7 @@ func plain(config string) error {
 	return nil
 }
 
-// putAsideIfThere is putAside for what somebody can remove at any moment: then it returns "".
+// putAsideIfThere is putAside for what someone can remove at any moment: then it returns "".
 func putAsideIfThere(top string, item Item) (aside string, err error) {
 	const tries = 100 // it can be made again just as often
 	for range tries {

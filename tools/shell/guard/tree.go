@@ -21,7 +21,7 @@ type tree struct {
 	running int               // commands that may write in it
 }
 
-// noLink is what is known of an item that is no symbolic link.
+// noLink is what is known of an item that is not a symbolic link.
 const noLink = 0
 
 // linkAt identifies the symbolic link at a path. What else is known stays itself, as it can

@@ -31,11 +31,11 @@ type bounds struct {
 	memory    int64 // bytes
 }
 
-// helperWord makes the binary the helper. It is no command for users.
+// helperWord makes the binary the helper. It is not a command for users.
 const helperWord = "__sandbox"
 
 // Main is the helper: it is to be called first in main, with os.Args. ours is false
-// if the process is no helper. As one it returns the exit code, or never.
+// if the process is not a helper. As one it returns the exit code, or never.
 func Main(args []string) (code int, ours bool) {
 	if len(args) < 3 || args[1] != helperWord {
 		return 0, false

@@ -142,7 +142,7 @@ func (v View) mounts() ([]mount, error) {
 
 func bind(how kind, path string) mount { return mount{At: path, Kind: how, From: path} }
 
-// grant binds what somebody can remove while the view is made.
+// grant binds what someone can remove while the view is made.
 func grant(how kind, path string) mount { return mount{At: path, Kind: how, From: path, Gone: true} }
 
 // system binds a folder of the system, or makes the link that it is, where no granted

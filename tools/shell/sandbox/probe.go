@@ -23,7 +23,7 @@ type probeTask struct {
 	Workspace string `json:"workspace"` // granted; has free/, hidden/, and work/deep/locked/ that can be read
 	Outside   string `json:"outside"`   // a folder beside it, with the file secret
 	PID       int    `json:"pid"`       // of the daemon
-	TCP       string `json:"tcp"`       // where somebody listens
+	TCP       string `json:"tcp"`       // where someone listens
 	UDP       string `json:"udp"`
 	Unix      string `json:"unix"`     // a socket in Outside
 	Abstract  string `json:"abstract"` // Linux: a socket without a path

@@ -9,7 +9,7 @@ import (
 )
 
 // Folders of probes that a kill ended are removed by a later probe; one that may still be in use
-// and what is no folder of a probe stay.
+// and what is not a folder of a probe stay.
 func TestLeftoversOfProbesAreRemoved(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	ages := map[string]time.Duration{"daycare-probe-1": 2 * probeOld, "daycare-probe-2": probeOld / 2, "other": 2 * probeOld}

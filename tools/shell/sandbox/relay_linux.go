@@ -34,7 +34,7 @@ func (r *task) connect() error {
 }
 
 // relay passes connections from the socket on file 3 to the proxy. "start" leaves
-// that to a process of its own, which then is no child of the command, has no right
+// that to a process of its own, which then is not a child of the command, has no right
 // that the command has not, and none of its files open.
 func relay(args []string) int {
 	if len(args) == 1 && args[0] == "start" {

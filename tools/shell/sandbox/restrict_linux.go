@@ -108,7 +108,7 @@ func (r *task) lock() error {
 		return nil
 	}
 
-	// Bubblewrap leaves somebody who is not root in a user namespace below the one that
+	// Bubblewrap leaves someone who is not root in a user namespace below the one that
 	// its mounts belong to, so new mounts need a place that belongs to this one.
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("own mounts: %w", err)

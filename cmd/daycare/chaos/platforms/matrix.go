@@ -27,7 +27,7 @@ type homeserver struct {
 	*site
 	mu      sync.Mutex
 	change  chan struct{} // closed at every change
-	begun   bool          // somebody has a place
+	begun   bool          // someone has a place
 	events  []map[string]any
 	told    []waiting // ascending by at
 	keys    map[string]string
@@ -35,7 +35,7 @@ type homeserver struct {
 	asked   int // how often what happened was asked for
 }
 
-// waiting is what to call when somebody asks for what is behind the first at events.
+// waiting is what to call when someone asks for what is behind the first at events.
 type waiting struct {
 	at       int
 	received func()
