@@ -4,7 +4,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o /out/daycare ./cmd/daycare
+RUN CGO_ENABLED=0 go build -tags goolm -trimpath -buildvcs=false -ldflags "-s -w" -o /out/daycare ./cmd/daycare
 
 FROM debian:trixie-slim
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates git && rm -rf /var/lib/apt/lists/*

@@ -79,19 +79,20 @@ func newDendrite(t *testing.T) *dendrite {
 // matrixPerson is someone at a client.
 type matrixPerson struct {
 	*dendrite
-	id, token string
+	id, token, device string
 }
 
 func (d *dendrite) person(name string) *matrixPerson {
 	d.t.Helper()
 	p := &matrixPerson{dendrite: d}
 	var done struct {
-		ID    string `json:"user_id"`
-		Token string `json:"access_token"`
+		ID     string `json:"user_id"`
+		Token  string `json:"access_token"`
+		Device string `json:"device_id"`
 	}
 	p.call(http.MethodPost, "/register", map[string]any{"username": name, "password": "of " + name + " alone",
 		"auth": map[string]string{"type": "m.login.dummy"}}, &done)
-	p.id, p.token = done.ID, done.Token
+	p.id, p.token, p.device = done.ID, done.Token, done.Device
 
 	return p
 }

@@ -54,7 +54,7 @@ var passes = map[string]pass{
 	"cmd/daycare/follow":                    {2, daycares},
 	"cmd/daycare/logfile":                   {1, daycares},
 	"cmd/daycare/models":                    {2, daycares},
-	"cmd/daycare/setup":                     {8, daycares + "; or " + persons + "; or " + machines},
+	"cmd/daycare/setup":                     {9, daycares + "; or " + persons + "; or " + machines},
 	"cmd/daycare/upkeep":                    {6, persons},
 	"cmd/daycare/term":                      {4, daycares + "; or " + persons},
 	"connectors/acp":                        {2, "the editor's folder and the workspace, which are compared and not opened"},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"daycare/engine/disk"
 	"daycare/engine/message"
 )
 
@@ -17,6 +18,12 @@ type Keeper interface {
 	// Load returns what was saved last; fs.ErrNotExist: nothing was.
 	Load(connector, name string) ([]byte, error)
 	Save(connector, name string, data []byte) error
+}
+
+// A Ledger is a Keeper that also keeps what changes often: lines that are added to a file, which is
+// put together now and then.
+type Ledger interface {
+	Ledger(connector, name string) (*disk.Log, error)
 }
 
 // cardsFile is where the requests that were shown are kept, as a JSON object by token.

@@ -19,6 +19,7 @@ import (
 //	    tokenEnv: ""             # "": the secret of this id (daycare auth set matrix)
 //	    allow: ["@ada:example.org"]
 //	    always: []               # rooms in which every message is for the agent
+//	    verified: []             # fingerprints of the devices that may be read in encrypted rooms; none: all
 type Options struct {
 	ID         string   `json:"id"`
 	Allow      []string `json:"allow"`
@@ -27,11 +28,13 @@ type Options struct {
 	Homeserver string   `json:"homeserver" ask:"Address of the homeserver, such as https://matrix.example.org"`
 	TokenEnv   string   `json:"tokenEnv"` // "": the secret of this id
 	Always     []string `json:"always"`
+	Verified   []string `json:"verified"`
 }
 
 var (
 	userRule = lazyregexp.New(`^@[^:\s]+:[^\s]+$`)
 	roomRule = lazyregexp.New(`^![^\s]+$`)
+	keyRule  = lazyregexp.New(`^[A-Za-z0-9+/]{43}$`)
 )
 
 // Validate reports everything that is wrong with o, as one error of a line each.
@@ -56,6 +59,12 @@ func (o Options) Validate() error {
 	for _, a := range o.Always {
 		if !roomRule.MatchString(a) {
 			wrong = append(wrong, fmt.Errorf("always: found %q, want the internal id of a room such as \"!abc:example.org\"", a))
+		}
+	}
+
+	for _, k := range o.Verified {
+		if !keyRule.MatchString(bare(k)) {
+			wrong = append(wrong, fmt.Errorf("verified: found %q, want a fingerprint, as daycare connectors verify %s prints it", k, o.ID))
 		}
 	}
 

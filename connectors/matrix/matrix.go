@@ -3,7 +3,7 @@
 // the sync is moved on when everything before it is durable, not when a library has read it.
 //
 // config.go has the settings, api.go makes calls, sync.go reads what happened, receive.go
-// makes posts of events, send.go answers. What is the same for all chats is in
+// makes posts of events, send.go answers, sealed.go is encrypted rooms. What is the same for all chats is in
 // connectors/chat. docs/connectors/matrix.md is for users.
 package matrix
 
@@ -41,17 +41,18 @@ type Connector struct {
 	strikes chat.Strikes
 	sent    chat.Progress
 
+	sealing
 	known
 }
 
 // known is what is known of the account and its rooms.
 type known struct {
 	mu      sync.Mutex
-	me      string          // the user id
-	name    string          // as rooms show it
-	members map[string]int  // of rooms
-	deaf    map[string]bool // rooms that were told that we cannot read what is encrypted
-	place   place           // of the sync
+	me      string         // the user id
+	device  string         // of the token
+	name    string         // as rooms show it
+	members map[string]int // of rooms
+	place   place          // of the sync
 }
 
 // Kind is how settings make a connector.
@@ -75,7 +76,7 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 	}
 
 	c := &Connector{o: o, api: &api{chat.NewClient(o.Homeserver, token), token}, host: host, log: log.With("connector", o.ID),
-		pause: time.Second, known: known{members: map[string]int{}, deaf: map[string]bool{}}}
+		pause: time.Second, known: known{members: map[string]int{}}}
 	c.strikes.Log = c.log
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
 	c.pen = pen{c, chat.Attaching{Desk: c.desk}}
@@ -104,7 +105,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	watch.Go(func() { c.desk.Run(ctx, deliver, c.pause) })
 	err := c.introduce(ctx)
 	if err == nil {
-		err = follower{c}.follow(ctx, deliver)
+		err = sealed{c}.withKeys(ctx, func() error { return follower{sealed{c}}.follow(ctx, deliver) })
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -117,6 +118,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 func (c *Connector) introduce(ctx context.Context) error {
 	var me struct {
 		UserID string `json:"user_id"`
+		Device string `json:"device_id"`
 	}
 	if err := c.api.do(ctx, call{name: "whoami", method: http.MethodGet, path: client + "/account/whoami"}, &me); err != nil {
 		return err
@@ -134,7 +136,7 @@ func (c *Connector) introduce(ctx context.Context) error {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.me, c.name = me.UserID, profile.Name
+	c.me, c.name, c.device = me.UserID, profile.Name, me.Device
 
 	return nil
 }

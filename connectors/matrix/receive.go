@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,17 +21,27 @@ type roomEvent struct {
 	StateKey *string `json:"state_key"`
 	Content  content `json:"content"`
 	Redacts  string  `json:"redacts"` // of m.room.redaction, where it is not in the content
+	raw      json.RawMessage
+}
+
+// UnmarshalJSON keeps the event as it came, too.
+func (e *roomEvent) UnmarshalJSON(data []byte) error {
+	type plain roomEvent
+	err := json.Unmarshal(data, (*plain)(e))
+	e.raw = slices.Clone(data)
+	return err
 }
 
 // content is what an event says; which of it is there depends on its type.
 type content struct {
-	Kind     string `json:"msgtype"`
-	Body     string `json:"body"`
-	FileName string `json:"filename"`
-	URL      string `json:"url"` // mxc://
-	Geo      string `json:"geo_uri"`
-	Redacts  string `json:"redacts"`
-	Key      string `json:"daycare.key"` // of what we sent
+	Kind     string          `json:"msgtype"`
+	Body     string          `json:"body"`
+	FileName string          `json:"filename"`
+	URL      string          `json:"url"`  // mxc://
+	File     json.RawMessage `json:"file"` // instead of URL: one that is encrypted, with its keys
+	Geo      string          `json:"geo_uri"`
+	Redacts  string          `json:"redacts"`
+	Key      string          `json:"daycare.key"` // of what we sent
 	Info     struct {
 		Size int64 `json:"size"`
 	} `json:"info"`
@@ -60,9 +71,15 @@ func (c follower) event(ctx context.Context, deliver message.Deliver, room strin
 	if e.Sender == me || e.Sender == "" || e.ID == "" {
 		return nil
 	}
-	if e.Type == "m.room.encrypted" {
-		c.cannotRead(ctx, room, e)
-		return nil
+	switch e.Type {
+	case "m.room.member":
+		return c.moved(ctx, room)
+	case "m.room.encrypted":
+		opened, ok, err := c.open(ctx, room, e)
+		if err != nil || !ok {
+			return err
+		}
+		e = opened
 	}
 	p, ok := post(room, e)
 	if !ok {
@@ -185,6 +202,7 @@ func (c follower) meant(ctx context.Context, p *chat.Post, said content) {
 		c.log.Debug("cannot read the message that was answered", "err", err)
 		return
 	}
+	before = c.peek(ctx, p.From.ChannelID, before)
 	p.Addressed = p.Addressed || before.Sender == me
 	if p.Quote == "" {
 		_, p.Quote = unquoted(before.Content.Body)
@@ -193,7 +211,7 @@ func (c follower) meant(ctx context.Context, p *chat.Post, said content) {
 
 // files adds the file that a message is.
 func (c follower) files(p *chat.Post, said content) {
-	if said.URL == "" || p.Amends != "" {
+	if p.Amends != "" || said.URL == "" && len(said.File) == 0 {
 		return
 	}
 	name := said.FileName
@@ -201,6 +219,9 @@ func (c follower) files(p *chat.Post, said content) {
 		name = said.Body
 	}
 	p.Files = append(p.Files, chat.File{Name: name, Size: said.Info.Size, Open: func(ctx context.Context) (io.ReadCloser, error) {
+		if len(said.File) > 0 {
+			return c.openFile(ctx, said.File)
+		}
 		return c.api.download(ctx, said.URL)
 	}})
 }
@@ -223,23 +244,4 @@ func (c *Connector) Direct(userID string) (message.Address, bool) {
 	defer c.mu.Unlock()
 	room, ok := c.place.Direct[userID]
 	return message.Address{ChannelID: room, UserID: userID}, ok
-}
-
-// cannotRead tells a room once that what is encrypted cannot be read.
-func (c follower) cannotRead(ctx context.Context, room string, e roomEvent) {
-	if !slices.Contains(c.o.Allow, e.Sender) {
-		return
-	}
-	c.mu.Lock()
-	told := c.deaf[room]
-	c.deaf[room] = true
-	c.mu.Unlock()
-	if told {
-		return
-	}
-	err := c.Say(ctx, message.Address{ChannelID: room}, "", "I cannot read encrypted rooms. Make a room with encryption switched off, "+
-		"and invite me there.")
-	if err != nil && ctx.Err() == nil {
-		c.log.Warn("cannot tell a room that it is encrypted", "room", room, "err", err)
-	}
 }

@@ -203,7 +203,7 @@ func TestWhatAMessageOfAGroupIs(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		p, ok := post("!team:x", e)
-		f := follower{c}
+		f := follower{sealed{c}}
 		f.meant(t.Context(), &p, e.Content)
 		f.files(&p, e.Content)
 		files := ""
@@ -226,7 +226,7 @@ func TestWhoIsInARoom(t *testing.T) {
 			false}, "502": {false, false}} {
 		c, s := scripted(t, map[string]string{at: says})
 		for range 2 {
-			got, err := follower{c}.group(t.Context(), adaRoom)
+			got, err := follower{sealed{c}}.group(t.Context(), adaRoom)
 			if got != want[0] || (err == nil) != want[1] {
 				t.Errorf("%s: a group %v, %v", says, got, err)
 			}
@@ -236,14 +236,14 @@ func TestWhoIsInARoom(t *testing.T) {
 		}
 		three, joins := 3, joined{}
 		joins.Summary.Members = &three
-		follower{c}.counted(adaRoom, joins)
-		if got, err := (follower{c}).group(t.Context(), adaRoom); !got || err != nil {
+		follower{sealed{c}}.counted(adaRoom, joins)
+		if got, err := (follower{sealed{c}}).group(t.Context(), adaRoom); !got || err != nil {
 			t.Errorf("of three: %v, %v", got, err)
 		}
 		came := joined{}
 		came.Timeline.Events = []roomEvent{{Type: "m.room.member"}}
-		follower{c}.counted(adaRoom, came)
-		if got, err := (follower{c}).group(t.Context(), adaRoom); got != want[0] || (err == nil) != want[1] {
+		follower{sealed{c}}.counted(adaRoom, came)
+		if got, err := (follower{sealed{c}}).group(t.Context(), adaRoom); got != want[0] || (err == nil) != want[1] {
 			t.Errorf("%s: after somebody came: %v, %v", says, got, err)
 		}
 	}
@@ -419,7 +419,7 @@ func TestPagesThatCannotBeFetched(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		err := follower{c}.room(t.Context(), func(_ context.Context, in message.Incoming) (message.Receipt, error) {
+		err := follower{sealed{c}}.room(t.Context(), func(_ context.Context, in message.Incoming) (message.Receipt, error) {
 			got = append(got, in.Text)
 			return message.Receipt{}, nil
 		}, adaRoom, "s", limited)
@@ -461,7 +461,7 @@ func TestThePlaceOfASync(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		c.host.Waiting, c.place.Since = ending{&connectortest.Keeper{}, cancel}, "old"
-		err := follower{c}.follow(ctx, func(context.Context, message.Incoming) (message.Receipt, error) {
+		err := follower{sealed{c}}.follow(ctx, func(context.Context, message.Incoming) (message.Receipt, error) {
 			return message.Receipt{Agent: "a"}, nil
 		})
 		cancel()

@@ -24,6 +24,7 @@ type said struct {
 	Format    string         `json:"format,omitempty"`
 	Formatted string         `json:"formatted_body,omitempty"`
 	URL       string         `json:"url,omitempty"`
+	File      any            `json:"file,omitempty"` // instead of URL, in encrypted rooms
 	Info      map[string]any `json:"info,omitempty"`
 	Mentions  struct{}       `json:"m.mentions"` // nobody: without it clients look for names in the text
 	Relates   map[string]any `json:"m.relates_to,omitempty"`
@@ -49,7 +50,7 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 	}
 	for i, f := range out.Files {
 		steps = append(steps, func() error {
-			m, err := c.upload(ctx, f)
+			m, err := c.upload(ctx, out.To.ChannelID, f)
 			if err != nil {
 				return err
 			}
@@ -103,6 +104,9 @@ func (c *Connector) put(ctx context.Context, room, kind, key string, content any
 	var done struct {
 		ID string `json:"event_id"`
 	}
+	if kind, content, err = (sealed{c}).seal(ctx, room, kind, content); err != nil {
+		return "", err
+	}
 	at := path(client+"/rooms", room, "send", kind, key)
 	err = c.api.do(ctx, call{name: "send", method: http.MethodPut, path: at, body: content}, &done)
 	if err == nil && done.ID == "" {
@@ -127,7 +131,7 @@ func (c *Connector) posted(ctx context.Context, room, key string) (id string) {
 		return "" // the id of the transaction is the other guard
 	}
 	for _, e := range page.Chunk {
-		if e.Content.Key == key && e.Sender == me { // anybody could write the key
+		if e.Sender == me && (sealed{c}).peek(ctx, room, e).Content.Key == key { // anybody could write the key
 			return e.ID
 		}
 	}
@@ -136,7 +140,7 @@ func (c *Connector) posted(ctx context.Context, room, key string) (id string) {
 }
 
 // upload puts a file on the homeserver.
-func (c *Connector) upload(ctx context.Context, f message.File) (said, error) {
+func (c *Connector) upload(ctx context.Context, room string, f message.File) (said, error) {
 	content, err := os.Open(f.Path)
 	if err != nil {
 		return said{}, &message.NotSent{Final: true, Err: fmt.Errorf("open file %s to send: %w", f.Name, err)}
@@ -146,12 +150,16 @@ func (c *Connector) upload(ctx context.Context, f message.File) (said, error) {
 	if _, _, err := mime.ParseMediaType(media); err != nil {
 		media = "application/octet-stream"
 	}
+	put := call{name: "upload", method: http.MethodPost, path: "/_matrix/media/v3/upload",
+		query: url.Values{"filename": {f.Name}}, raw: content, media: media, within: 5 * time.Minute}
+	keys, err := sealed{c}.sealFile(ctx, room, &put)
+	if err != nil {
+		return said{}, err
+	}
 	var done struct {
 		URL string `json:"content_uri"`
 	}
-	err = c.api.do(ctx, call{name: "upload", method: http.MethodPost, path: "/_matrix/media/v3/upload",
-		query: url.Values{"filename": {f.Name}}, raw: content, media: media, within: 5 * time.Minute}, &done)
-	if err != nil {
+	if err := c.api.do(ctx, put, &done); err != nil {
 		return said{}, err
 	}
 	kind := "m.file"
@@ -161,7 +169,12 @@ func (c *Connector) upload(ctx context.Context, f message.File) (said, error) {
 		}
 	}
 
-	return said{Kind: kind, Body: f.Name, URL: done.URL, Info: map[string]any{"mimetype": media, "size": f.Size}}, nil
+	m := said{Kind: kind, Body: f.Name, URL: done.URL, Info: map[string]any{"mimetype": media, "size": f.Size}}
+	if keys != nil {
+		m.URL, m.File = "", keys(done.URL)
+	}
+
+	return m, nil
 }
 
 // Say sends a notice.

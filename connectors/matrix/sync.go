@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"daycare/connectors/chat"
+	"daycare/connectors/matrix/e2ee"
 	"daycare/engine/message"
 )
 
@@ -38,7 +39,8 @@ type place struct {
 
 // A batch is an answer to the question what happened.
 type batch struct {
-	Next  string `json:"next_batch"`
+	Next string `json:"next_batch"`
+	e2ee.News
 	Rooms struct {
 		Join   map[string]joined  `json:"join"`
 		Invite map[string]invited `json:"invite"`
@@ -53,6 +55,9 @@ type joined struct {
 		Events  []roomEvent `json:"events"`
 		Limited bool        `json:"limited"`
 	} `json:"timeline"`
+	State struct {
+		Events []roomEvent `json:"events"`
+	} `json:"state"`
 }
 
 type invited struct {
@@ -62,7 +67,7 @@ type invited struct {
 }
 
 // A follower is a connector that reads what happens.
-type follower struct{ *Connector }
+type follower struct{ sealed }
 
 // follow asks what happened until ctx ends. The place moves on when everything before it is
 // durable; what comes twice after a crash is dropped by the ids of its events.
@@ -83,6 +88,9 @@ func (c follower) follow(ctx context.Context, deliver message.Deliver) error {
 			&b); err != nil {
 			return err
 		}
+		if err := c.keys(ctx, b); err != nil {
+			return err
+		}
 		if since == "" { // what is said from here on is for us, so the place must be kept
 			if err := c.reached(b.Next); err != nil {
 				return err
@@ -90,6 +98,9 @@ func (c follower) follow(ctx context.Context, deliver message.Deliver) error {
 		}
 		message.Up(ctx)
 		c.invitations(ctx, b.Rooms.Invite)
+		if err := c.overdue(ctx, deliver); err != nil {
+			return err
+		}
 		for _, room := range slices.Sorted(maps.Keys(b.Rooms.Join)) {
 			j := b.Rooms.Join[room]
 			if c.counted(room, j); since == "" {
@@ -98,6 +109,9 @@ func (c follower) follow(ctx context.Context, deliver message.Deliver) error {
 			if err := c.room(ctx, deliver, room, since, j); err != nil {
 				return err
 			}
+		}
+		if err := c.kept(); err != nil {
+			return err
 		}
 		if ctx.Err() == nil && b.Next != "" {
 			if err := c.reached(b.Next); err != nil {

@@ -95,6 +95,7 @@ var names = []string{
 	"hints.write", "hints.rename", "usage.write", "usage.rename",
 	"raises.write", "raises.sync", "raises.rename", "raises.dirsync",
 	"waiting.write", "waiting.sync", "waiting.rename", "waiting.dirsync", "state.link",
+	"ledger.write", "ledger.sync", "ledger.rotate.write", "ledger.rotate.sync", "ledger.rotate.rename", "ledger.rotate.dirsync",
 	"changes.write", "changes.sync", "changes.rename", "changes.dirsync", "changes.unlink", "changes.copied.sync",
 	"written.write", "written.sync",
 	"membership.write", "membership.sync", "membership.rename", "membership.dirsync",

@@ -3,10 +3,12 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/config"
 	"daycare/engine/control"
+	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -156,6 +159,17 @@ func (u unlost) Save(connector, name string, data []byte) error {
 	return u.r.vol.WriteFile("waiting", path, data)
 }
 
+// Ledger opens a file that lines are added to. Its caller closes it.
+func (u unlost) Ledger(connector, name string) (*disk.Log, error) {
+	path := u.path(connector, name)
+	if err := u.r.vol.MkdirAll(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	log, _, err := u.r.vol.OpenLog(path, disk.LogOptions{Name: "ledger", Valid: json.Valid})
+
+	return log, err
+}
+
 // Save replaces a file.
 func (h hints) Save(connector, name string, data []byte) error {
 	path := h.path(connector, name)
@@ -204,7 +218,7 @@ const maxSpoken = 3000
 func (r outlet) speak(ctx context.Context, out message.Outgoing) (message.File, bool) {
 	c := r.settings.Current()
 	k, _ := c.Connector(out.To.Connector)
-	said := k.Speak == "always" || k.Speak == "voice" && r.voiced.has(out.To, out.ReplyTo)
+	said := k.Speak == "always" || k.Speak == "voice" && r.voiced.has(hints{r.Daemon}, out.To, out.ReplyTo)
 	if !said || !c.Speech.Speak.On() || len([]rune(out.Text)) > maxSpoken || strings.TrimSpace(out.Text) == "" {
 		return message.File{}, false
 	}
@@ -243,7 +257,9 @@ func service(c *config.Config, v config.Voicing) speech.Service {
 // hear writes a voice message down.
 func (c chats) hear(ctx context.Context, v chat.Voice) (string, error) {
 	r, now := outlet{c.r}, c.r.settings.Current()
-	r.voiced.add(v.From, v.MessageID)
+	if err := r.voiced.add(unlost{hints{c.r}}, v.From, v.MessageID); err != nil {
+		r.log.Warn("after a restart the answer to a voice message will not be spoken", "message", v.MessageID, "err", err)
+	}
 	t := now.Speech.Transcribe
 	if !t.On() {
 		return "", chat.ErrDeaf
@@ -290,32 +306,60 @@ func (r outlet) program(ctx context.Context, v config.Voicing, stdin string, env
 	return out.kept, nil
 }
 
-// voiced remembers the newest messages that were spoken, so that their answers can be, too.
+// voiced remembers the newest messages that were spoken, so that their answers can be, too. They are
+// kept over a restart: an answer may be given by the next process.
 type voiced struct {
 	mu  sync.Mutex
-	all []spokenMessage
+	all map[string][]spokenMessage // by connector
 }
 
-type spokenMessage struct{ connector, channel, id string }
-
-// maxVoiced bounds them.
-const maxVoiced = 1000
-
-func (v *voiced) add(from message.Address, id string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.all = append(v.all, spokenMessage{from.Connector, from.ChannelID, id}); len(v.all) > maxVoiced {
-		v.all = append(v.all[:0], v.all[len(v.all)-maxVoiced/2:]...)
-	}
+type spokenMessage struct {
+	Channel string `json:"channel"`
+	ID      string `json:"id"`
 }
 
-func (v *voiced) has(to message.Address, id string) bool {
+const (
+	maxVoiced  = 200 // of a connector
+	voicedFile = "voiced.json"
+)
+
+// of returns those of a connector. What cannot be read counts as nothing: an answer is text then. mu is held.
+func (v *voiced) of(k chat.Keeper, connector string) []spokenMessage {
+	all, ok := v.all[connector]
+	if ok {
+		return all
+	}
+	if data, err := k.Load(connector, voicedFile); err == nil {
+		_ = json.Unmarshal(data, &all)
+	}
+	if v.all == nil {
+		v.all = map[string][]spokenMessage{}
+	}
+	v.all[connector] = all
+
+	return all
+}
+
+func (v *voiced) add(k chat.Keeper, from message.Address, id string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, m := range v.all {
-		if m == (spokenMessage{to.Connector, to.ChannelID, id}) {
-			return id != ""
-		}
+	one := spokenMessage{from.ChannelID, id}
+	all := v.of(k, from.Connector)
+	if id == "" || slices.Contains(all, one) {
+		return nil
 	}
-	return false
+	all = append(all[max(0, len(all)-maxVoiced+1):], one)
+	v.all[from.Connector] = all
+	data, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+
+	return k.Save(from.Connector, voicedFile, append(data, '\n'))
+}
+
+func (v *voiced) has(k chat.Keeper, to message.Address, id string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Contains(v.of(k, to.Connector), spokenMessage{to.ChannelID, id})
 }

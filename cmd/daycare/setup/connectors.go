@@ -27,7 +27,7 @@ import (
 func Connectors(c *term.App) *cobra.Command {
 	return term.Group("connectors", "Add, list and test chat platforms and webhooks",
 		"  daycare connectors add telegram\n  daycare connectors ls\n  daycare connectors test telegram",
-		connectorsLs(c), connectorsAdd(c), connectorsPair(c), connectorsTest(c))
+		connectorsLs(c), connectorsAdd(c), connectorsPair(c), connectorsTest(c), connectorsVerify(c))
 }
 
 func connectorsLs(c *term.App) *cobra.Command {
