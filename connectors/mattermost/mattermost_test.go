@@ -163,6 +163,7 @@ func TestWhatAnEventBecomes(t *testing.T) {
 		{"posted", post{Channel: town, User: ada, Text: "hi"}, `"p" true false false hi`},
 		{"posted", post{Channel: town, User: ada, Text: "@Bot, hi"}, `"p" true true false hi`},
 		{"posted", post{Channel: town, User: ada, Text: "hi @bot."}, `"p" true true false hi @bot.`},
+		{"posted", post{Channel: town, User: ada, Text: "hi @bot9 and 0@bot"}, `"p" true false false hi @bot9 and 0@bot`},
 		{"posted", post{Channel: town, User: ada, Text: "hi @bottle and a@bot"}, `"p" true false false hi @bottle and a@bot`},
 		{"posted", post{Channel: town, User: ada, Type: "system_join_channel"}, ``},
 		{"posted", post{Channel: town, User: ada, stamps: stamps{Deleted: 1}}, ``},
@@ -357,6 +358,7 @@ func TestSettings(t *testing.T) {
 	}
 	for _, o := range []Options{{ID: "m"}, {URL: "https://x"}, {ID: "m", URL: "https://u:p@x"}, {ID: "m", URL: "https://x",
 		Allow: []string{"ada"}},
+		{ID: "m", URL: "ftp://x"}, {ID: "m", URL: "https://"}, {ID: "m", URL: "http:// x"}, {ID: "m", URL: "x"},
 		{ID: "m", URL: "https://x", Groups: "x"}, {ID: "m", URL: "https://x", Buttons: Buttons{Listen: "x", URL: "https://y"}},
 		{ID: "m", URL: "https://x", Buttons: Buttons{Listen: ":1"}}} {
 		if o.Validate() == nil {

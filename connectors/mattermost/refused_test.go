@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -224,13 +228,104 @@ func TestEachStepOfALoop(t *testing.T) {
 	}
 }
 
-// What is written on the websocket that is not an event is passed over.
+// What is written on the websocket that is not an event is passed over, and logged.
 func TestEventsThatCannotBeRead(t *testing.T) {
 	c, _ := scripted(t, nil)
+	var log strings.Builder
+	c.log = slog.New(slog.NewTextHandler(&log, nil))
 	for _, e := range []event{{Event: "typing"}, {Event: "posted"}, {Event: "post_edited"}, {Event: "reaction_added"}} {
 		for _, text := range []string{"", "{", "{}", "[]"} {
 			e.Data.Post, e.Data.Reaction = text, text
+			before := strings.Count(log.String(), "cannot read an event")
 			c.happened(e) // which would panic, or wait, if it took it
+			if said := strings.Count(log.String(), "cannot read an event") - before; (said == 1) != (e.Event != "typing") {
+				t.Errorf("%s %q: logged %d times", e.Event, text, said)
+			}
 		}
+	}
+}
+
+// A server that refuses the token on the websocket is one that refuses it, and does not say it on.
+func TestATokenThatTheWebsocketRefuses(t *testing.T) {
+	c := testConnector(t, newServer(t), Options{}, chat.Host{}, quiet())
+	c.api.token = id("other")
+	conn, err := c.dial(t.Context())
+	if conn != nil || !status(err, http.StatusUnauthorized) || strings.Contains(err.Error(), c.api.token) {
+		t.Errorf("%v, %v", conn, err)
+	}
+}
+
+// A post as long as the server allows comes whole.
+func TestALongEvent(t *testing.T) {
+	s, e := newServer(t), &connectortest.Taker{}
+	stop := connectortest.Serve(t, testConnector(t, s, Options{}, chat.Host{Waiting: &s.waiting}, quiet()), e.Deliver)
+	s.connected(t)
+	long := strings.Repeat("long ", 20_000)
+	s.write("long", private(ada), ada, long)
+	if got := e.Until(t, 1); got[0] != strings.TrimSpace(long) {
+		t.Errorf("%d bytes came, want %d", len(got[0]), len(long)-1)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Buttons whose address is taken end the connector with that error, not with that of its end.
+func TestButtonsThatCannotListen(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s, e := newServer(t), &connectortest.Taker{}
+	c := testConnector(t, s, Options{Buttons: Buttons{Listen: l.Addr().String(), URL: "http://127.0.0.1:1"}}, chat.Host{}, quiet())
+	if err := c.Run(t.Context(), e.Deliver); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+// A channel or files that the bot must not see any more are none; other refusals are errors.
+func TestWhatTheBotWasRemovedFrom(t *testing.T) {
+	channel, files := "GET "+v4+"/channels/c", "GET "+v4+"/posts/p/files/info"
+	for answer, gone := range map[string]bool{"403": true, "404": true, "500": false, "502": false} {
+		c, _ := scripted(t, map[string]string{channel: answer, files: answer})
+		e := event{Event: "posted", post: post{ID: "p", Channel: "c", User: ada, Text: "hi"}}
+		if _, ok, err := c.in.read(t.Context(), e); ok || (err == nil) != gone {
+			t.Errorf("a channel, %s: %v, %v", answer, ok, err)
+		}
+		if list, err := c.in.files(t.Context(), post{ID: "p", FileIDs: []string{"f"}}); len(list) > 0 || (err == nil) != gone {
+			t.Errorf("files, %s: %v, %v", answer, list, err)
+		}
+	}
+}
+
+// Posts of one millisecond have places of their own, in the order in which they came; those of
+// another channel, or of a later time, count anew.
+func TestPostsOfOneMillisecond(t *testing.T) {
+	c, _ := scripted(t, nil)
+	at := func(channel string, millis int64) int64 {
+		return c.rooms.arrived(post{Channel: channel, stamps: stamps{Created: millis}})
+	}
+	first, second, third := at("c", 7), at("c", 7), at("c", 7)
+	if other := at("d", 7); first != place(7, 0) || second != place(7, 1) || third != place(7, 2) || other != first {
+		t.Errorf("places %d, %d, %d, and %d in another channel", first, second, third, other)
+	}
+	if later := at("c", 8); later != place(8, 0) || later <= third {
+		t.Errorf("a later post is at %d, the one before at %d", later, third)
+	}
+}
+
+// What was missed and cannot be asked for is an error, wherever it is asked from.
+func TestMissedPostsThatCannotBeAskedFor(t *testing.T) {
+	at := "GET " + v4 + "/channels/c/posts"
+	c, s := scripted(t, map[string]string{at: "500"})
+	c.rooms.fetched = map[string]anchor{"c": {"last", place(7, 0)}}
+	for _, after := range []int64{place(7, 0), place(8, 0)} {
+		if page, more, err := c.rooms.missed(t.Context(), "c", after); err == nil || len(page) > 0 || more {
+			t.Errorf("after %d: %v, %v, %v", after, page, more, err)
+		}
+	}
+	if asked := s.Of(at); len(asked) != 2 {
+		t.Errorf("asked is %q", asked)
 	}
 }

@@ -432,3 +432,89 @@ func TestMergesOfLostContents(t *testing.T) {
 		}
 	}
 }
+
+// A folder that cannot be looked into leaves open what can be taken back; it is not taken for empty.
+func TestWhatCannotBeLookedAtIsNotTakenBack(t *testing.T) {
+	d := newDesk(t)
+	d.write(1, "a", "1\n")
+	list, err := d.store.Written()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(d.dir); err != nil {
+		t.Fatal(err)
+	}
+	undone := func(Written) bool { return true }
+	takes, err := d.store.Back(list, undone)
+	if err != nil || len(takes) != 1 || !takes[0].Now.Missing() {
+		t.Errorf("a folder that is gone: %+v, %v", takes, err)
+	}
+	if err := os.WriteFile(d.dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if takes, err := d.store.Back(list, undone); err == nil || len(takes) > 0 || !strings.Contains(err.Error(), d.dir) {
+		t.Errorf("a folder that is a file now: %+v, %v", takes, err)
+	}
+}
+
+// A file that changed between two looks is not compared with what it was.
+func TestAFileThatChangedWhileItWasRead(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("new"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	now, _, err := Look(root, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err := content(root, "a", now); err != nil || string(data) != "new" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if _, err := content(root, "a", StateOf([]byte("old"), 0o644)); err == nil || !strings.Contains(err.Error(), "changed while it was read") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Only the tree of a copy is the tree of a copy, not what else lies beside it.
+func TestOnlyATreeIsACopy(t *testing.T) {
+	b := newBench(t, map[string]string{"a": "1\n"})
+	if c, ok := Of(b.copy.Tree()); !ok || c.Of != b.copy.Of {
+		t.Errorf("the tree is of %+v, %v", c, ok)
+	}
+	for _, name := range []string{"other", "", "."} {
+		if c, ok := Of(filepath.Join(b.copy.Dir, name)); ok {
+			t.Errorf("%q is of %+v", name, c)
+		}
+	}
+	if path := Inside(filepath.Join(b.copy.Dir, "other"), filepath.Join(b.of, "a")); path != filepath.Join(b.of, "a") {
+		t.Errorf("a path became %s", path)
+	}
+}
+
+// The base is written in the order of its paths, whatever was applied.
+func TestTheBaseIsInOrder(t *testing.T) {
+	files := map[string]string{}
+	for _, name := range []string{"f", "b", "a", "e", "d", "c", "h", "g"} {
+		files[name] = name + "\n"
+	}
+	b := newBench(t, files)
+	b.put(b.copy.Tree(), "d", "new\n")
+	b.apply(b.changes(), false)
+	data, err := os.ReadFile(filepath.Join(b.copy.Dir, baseName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := -1
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		next := strings.Index(string(data), `"`+name+`"`)
+		if next <= at {
+			t.Fatalf("%s is not behind the one before it:\n%s", name, data)
+		}
+		at = next
+	}
+}

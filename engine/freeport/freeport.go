@@ -3,7 +3,9 @@
 package freeport
 
 import (
+	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -27,32 +29,47 @@ const folder = "daycare-test-ports"
 // gets it until this one ends, whatever process it is in.
 func Take(t testing.TB) string {
 	t.Helper()
-	dir := filepath.Join(os.TempDir(), folder)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	address, lock, err := find(filepath.Join(os.TempDir(), folder), from(rand.IntN(count)))
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { lock.Close() })
 
-	start := rand.IntN(count)
-	for i := range count {
-		port := lowest + (start+i)%count
+	return address
+}
+
+// from are all ports, each once, from lowest+start on.
+func from(start int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range count {
+			if !yield(lowest + (start+i)%count) {
+				return
+			}
+		}
+	}
+}
+
+// find locks the first of some ports that no test has and at which nothing listens. The locks are
+// files in dir.
+func find(dir string, ports iter.Seq[int]) (address string, lock *flock.Flock, err error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return "", nil, err
+	}
+	for port := range ports {
 		lock := flock.New(filepath.Join(dir, fmt.Sprint(port)))
 		if ok, err := lock.TryLock(); err != nil {
-			t.Fatal(err)
+			return "", nil, err
 		} else if !ok {
 			continue
 		}
 
 		address := fmt.Sprintf("127.0.0.1:%d", port)
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			lock.Close()
-			continue
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			return address, lock, nil
 		}
-		l.Close()
-		t.Cleanup(func() { lock.Close() })
-		return address
+		lock.Close()
 	}
 
-	t.Fatal("no port is free")
-	return ""
+	return "", nil, errors.New("no port is free")
 }

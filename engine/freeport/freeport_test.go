@@ -1,9 +1,12 @@
 package freeport
 
 import (
+	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/gofrs/flock"
@@ -35,6 +38,83 @@ func TestTake(t *testing.T) {
 		}
 	}
 	t.Error("nothing that a test had can be given again when it ended")
+}
+
+// Ports that another test has, and those at which something listens, are passed over; what was given
+// back the next one gets.
+func TestWhichPortIsFound(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "locks")
+	var all []net.Listener
+	var ports []int
+	for range 3 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		all, ports = append(all, l), append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	found := func(want int) *flock.Flock {
+		t.Helper()
+		address, lock, err := find(dir, slices.Values(ports))
+		if err != nil || address != all[want].Addr().String() {
+			t.Fatalf("found is %q, %v; want %s", address, err, all[want].Addr())
+		}
+		return lock
+	}
+
+	if address, _, err := find(dir, slices.Values(ports)); err == nil {
+		t.Errorf("%s was found, at which something listens", address)
+	}
+	all[1].Close()
+	all[2].Close()
+	one := found(1)
+	two := found(2)
+	if address, _, err := find(dir, slices.Values(ports)); err == nil {
+		t.Errorf("%s was found, which is taken", address)
+	}
+	one.Close()
+	found(1).Close()
+	two.Close()
+	all[0].Close()
+	found(0).Close() // it was let go of when something listened there
+}
+
+// What cannot be locked is an error, and not a port that is free or taken.
+func TestLocksThatCannotBeMade(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range []string{dir, filepath.Join(dir, "file")} {
+		var of *fs.PathError
+		if address, lock, err := find(in, slices.Values([]int{1})); !errors.As(err, &of) || lock != nil {
+			t.Errorf("in %s: %q, %v", in, address, err)
+		}
+	}
+}
+
+// Each port comes once, whichever comes first.
+func TestEachPortComesOnce(t *testing.T) {
+	for _, start := range []int{0, 7, count - 1} {
+		list := slices.Collect(from(start))
+		if list[0] != lowest+start {
+			t.Errorf("the first one from %d is %d", start, list[0])
+		}
+		slices.Sort(list)
+		if len(slices.Compact(list)) != count || list[0] != lowest || list[count-1] != lowest+count-1 {
+			t.Errorf("from %d come %d, from %d to %d", start, len(list), list[0], list[len(list)-1])
+		}
+	}
+	for port := range from(3) {
+		if port != lowest+3 {
+			t.Errorf("behind a break comes %d", port)
+		}
+		break
+	}
 }
 
 func locked(lock *flock.Flock) bool {

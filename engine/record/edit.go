@@ -55,9 +55,6 @@ func (o *ownFile) changed() bool {
 // writes in place can leave device, inode and size as they were.
 func (o *ownFile) intact() bool {
 	want := o.recent.tail
-	if want == nil {
-		return true
-	}
 	got := make([]byte, len(want))
 	_, err := o.file.Log.ReadAt(got, o.file.Size()-int64(len(got)))
 

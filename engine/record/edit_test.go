@@ -122,6 +122,16 @@ func TestSaveWithoutChange(t *testing.T) {
 	}
 }
 
+// A blank line, which an editor may leave, is nothing to report.
+func TestBlankLinesByHand(t *testing.T) {
+	h := editable(t)
+	save(t, h, append(bytes.ReplaceAll(content(t, h), []byte("\n"), []byte("\n \n\n")), '\n'))
+	if changed, found := refresh(t, h); !changed || len(found) != 0 {
+		t.Errorf("changed %v, found %v", changed, found)
+	}
+	wantTexts(t, h, "a", "b", "c", "d", "e", "f")
+}
+
 func TestTruncatedInPlace(t *testing.T) {
 	for _, keep := range []int{0, 1, 700, 1500} {
 		h := editable(t)

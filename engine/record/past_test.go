@@ -76,6 +76,17 @@ func TestPastIsWhatTheModelSaw(t *testing.T) {
 		}
 	}
 
+	// In whatever order it is asked for.
+	moments := map[int64]string{4: "a", 5: "aA", 8: "aAb", 10: "aAbB", 12: "aAc", 14: "S:cd"}
+	for first := range moments {
+		for second, want := range moments {
+			said("one", first)
+			if got := said("one", second); got != want {
+				t.Errorf("before %d, and then before %d the model sees %q, want %q", first, second, got, want)
+			}
+		}
+	}
+
 	names := ""
 	for _, turn := range p.Turns("one") {
 		names += fmt.Sprint(turn.Turn, len(turn.Entries), " ")

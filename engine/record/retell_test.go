@@ -52,6 +52,14 @@ func TestRetoldConversationIsSeenAndOwesNothing(t *testing.T) {
 		t.Errorf("settled: %v %v", ok, err)
 	}
 
+	p, err := OpenPast(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if begin := p.Begins(); begin == nil || begin.Session != "s1" || begin.V != Version || !p.entries[0].At.Equal(now.Add(-time.Hour)) {
+		t.Errorf("its session begins with %+v at %v", begin, p.entries[0].At)
+	}
+
 	if first := c.Entries[0].At; !first.Equal(now.Add(-time.Hour)) {
 		t.Errorf("it begins at %v", first)
 	}

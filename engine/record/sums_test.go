@@ -143,6 +143,38 @@ func TestSessionCounts(t *testing.T) {
 	}
 }
 
+// A session goes on in the next file of a history, and with the id that its newest turn ended with.
+func TestASessionGoesOnInTheNextFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, closedDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	name := closedDir + "/000001.jsonl"
+	all := strings.SplitAfter(lines(&Start{Session: "s", V: Version}, user("i1", "the title"),
+		&Assistant{Turn: "t1", Finish: FinishEndTurn, Text: "x", Provider: "p", Cost: 4},
+		&TurnEnd{Turn: "t1", Reason: ReasonDone, Session: "s"},
+		&Start{Session: "s", V: Version, Continues: name}, user("i2", "more"),
+		&Assistant{Turn: "t2", Finish: FinishEndTurn, Text: "y", Provider: "p", Cost: 2},
+		&TurnEnd{Turn: "t2", Reason: ReasonDone, Session: "s"}), "\n")
+	for path, part := range map[string][]string{name: all[:4], historyName: all[4:]} {
+		if err := os.WriteFile(filepath.Join(dir, path), []byte(strings.Join(part, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if got, err := SessionOf(dir); err != nil || got.ID != "s" || got.Messages != 4 || got.Title != "the title" || got.Cost != 6 {
+		t.Errorf("%+v, %v", got, err)
+	}
+
+	f := fold{}
+	for i, r := range []Record{&Start{Session: "s"}, &TurnEnd{Session: "of the turn"}, &TurnEnd{}} {
+		f.apply(&Entry{Seq: int64(i + 1), Rec: r})
+	}
+	if f.o.Session != "of the turn" {
+		t.Errorf("the session is %q", f.o.Session)
+	}
+}
+
 // What was read from outside is remembered until a message of the owner begins a turn.
 func TestSourcesOfATurn(t *testing.T) {
 	h := begun(t)
