@@ -133,3 +133,10 @@ func (m *marks) unsaved() (data []byte, err error) {
 
 	return append(data, '\n'), err
 }
+
+// again has the next call of unsaved return the places, which could not be saved.
+func (m *marks) again() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.changed = true
+}

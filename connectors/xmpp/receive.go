@@ -280,7 +280,9 @@ func (c *Connector) save(now bool) {
 	c.saved = time.Now()
 	data, err := c.marks.unsaved()
 	if err == nil && len(data) > 0 {
-		err = c.host.Waiting.Save(c.o.ID, archivesFile, data)
+		if err = c.host.Waiting.Save(c.o.ID, archivesFile, data); err != nil {
+			c.marks.again()
+		}
 	}
 	if err != nil {
 		c.log.Warn("cannot save how far archives were read", "err", err)
