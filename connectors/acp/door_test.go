@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -386,5 +388,178 @@ func TestTheModeOfASession(t *testing.T) {
 	}
 	if r := g.ask("session/set_mode", `{"sessionId":"none","modeId":"plan"}`); !strings.Contains(r.Error.Message, "no session") {
 		t.Errorf("of none: %s %+v", r.Result, r.Error)
+	}
+}
+
+// What an agent does is told while it does it: thoughts, pieces of its answer, what its tools print,
+// answers that were cut off, and what hooks say. A piece that was missed is in the draft.
+func TestATurnIsToldWhileItIsWorkedOn(t *testing.T) {
+	go1 := make(chan struct{})
+	g := visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
+		turn := "t1"
+		h.Record(&record.TurnBegin{Turn: turn})
+		h.Record(&record.User{Item: in.ID, Text: in.Text})
+		h.Begin(turn, in)
+		h.Emit(event.MessageThinking, turn, event.Delta{Text: "hm"})
+		h.Emit(event.MessageDelta, turn, event.Delta{Text: "cut"})
+		h.Emit(event.Retry, turn, event.Attempt{})
+		h.Emit(event.Retry, turn, event.Attempt{Discard: true})
+		h.Emit(event.HookSaid, turn, event.Reason{Reason: "mind the tests"})
+		h.Emit(event.MessageDelta, turn, event.Delta{Text: "one"})
+		h.Emit(event.MessageDelta, turn, event.Delta{Text: " two", Offset: 3})
+		h.Emit(event.ItemDropped, turn, event.Item{Item: "another"})
+		h.Emit(event.ToolStarted, turn, event.Tool{Call: "c1", Name: "exec", Arguments: []byte(`{"command":"make"}`)})
+		h.Emit(event.ToolProgress, turn, event.Progress{Call: "c1", Text: "printed"})
+		<-go1
+		h.Record(&record.Assistant{Turn: turn, Text: "one two three", Finish: record.FinishEndTurn})
+		h.Record(&record.TurnEnd{Turn: turn, Items: []string{in.ID}, Reason: record.ReasonDone})
+		h.Emit(event.TurnFinished, turn, event.Finished{Reason: record.ReasonDone, Items: []string{in.ID}})
+		return event.Outcome{Turn: turn, Reason: record.ReasonDone, Text: "one two three"}
+	})
+	s := g.session()
+	done := g.begin("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":"x"}]}`, s))
+	for deadline := time.Now().Add(30 * time.Second); !g.told("tool_call_update"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("told was %q", g.updates)
+		}
+	}
+	close(go1)
+	if stop := stopOf(<-done); stop != "end_turn" {
+		t.Errorf("it stopped with %q", stop)
+	}
+
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var got []string
+	for _, u := range g.updates {
+		last := max(0, len(got)-1)
+		switch more, ok := strings.CutPrefix(u, "agent_message_chunk "); {
+		case u == "available_commands_update":
+		case ok && !strings.Contains(u, beginsAgain) && len(got) > 0 && strings.HasPrefix(got[last], "agent_message_chunk one"):
+			got[last] += more // pieces may come together
+		default:
+			got = append(got, u)
+		}
+	}
+	want := []string{"agent_thought_chunk hm", "agent_message_chunk cut", "agent_message_chunk " + beginsAgain,
+		"agent_thought_chunk A hook says: mind the tests\n\n", "agent_message_chunk one two", "tool_call",
+		"tool_call_update", "agent_message_chunk  three"}
+	if !slices.Equal(got, want) {
+		t.Errorf("told was\n%q, want\n%q", got, want)
+	}
+}
+
+// A session that was closed is none any more, and its prompt ends.
+func TestASessionIsClosed(t *testing.T) {
+	begun, stopped := make(chan struct{}), make(chan struct{})
+	g := visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
+		h.Begin("t1", in)
+		close(begun)
+		<-stopped
+		return event.Outcome{Turn: "t1", Reason: record.ReasonCanceled}
+	})
+	defer close(stopped)
+	s := g.session()
+	done := g.begin("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":"x"}]}`, s))
+	<-begun
+	if r := g.ask("session/close", fmt.Sprintf(`{"sessionId":%q}`, s)); r.Error.Message != "" {
+		t.Errorf("%+v", r.Error)
+	}
+	if stop := stopOf(<-done); stop != "cancelled" {
+		t.Errorf("its prompt stopped with %q", stop)
+	}
+	for _, method := range []string{"session/close", "session/prompt"} {
+		r := g.ask(method, fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":"x"}]}`, s))
+		if !strings.Contains(r.Error.Message, "no session") {
+			t.Errorf("%s: %s %+v", method, r.Result, r.Error)
+		}
+	}
+}
+
+// The sessions are those of the workspace, a page at a time.
+func TestPagesOfSessions(t *testing.T) {
+	g := visit(t, answers("x", record.ReasonDone))
+	g.house.Known = nil
+	for n := range listed + 2 {
+		last := time.Unix(1700000000-int64(n), 0)
+		g.house.Known = append(g.house.Known, event.Agent{ID: commandtest.Agent0, Type: "user", Connector: "acp",
+			ChannelID: fmt.Sprint("s", n), LastAt: &last})
+	}
+	type page struct {
+		Sessions   []struct{ SessionID string }
+		NextCursor string
+	}
+	list := func(params string) (p page) {
+		t.Helper()
+		if err := json.Unmarshal(g.ask("session/list", params).Result, &p); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	first := list(fmt.Sprintf(`{"cwd":%q}`, g.workspace))
+	if len(first.Sessions) != listed || first.Sessions[0].SessionID != "s0" || first.NextCursor != fmt.Sprint(listed) {
+		t.Errorf("%d, the next are from %q on", len(first.Sessions), first.NextCursor)
+	}
+	second := list(fmt.Sprintf(`{"cursor":%q}`, first.NextCursor))
+	if len(second.Sessions) != 2 || second.Sessions[0].SessionID != fmt.Sprint("s", listed) || second.NextCursor != "" {
+		t.Errorf("then %+v", second)
+	}
+	for _, cwd := range []string{"/", "/elsewhere"} {
+		if other := list(fmt.Sprintf(`{"cwd":%q}`, cwd)); len(other.Sessions) != 0 {
+			t.Errorf("of %s: %+v", cwd, other)
+		}
+	}
+}
+
+// Where the daemon went away one that was killed is started again, and one that was stopped is waited
+// for, if that is why it does not answer.
+func TestTheWayBackToTheDaemon(t *testing.T) {
+	g := visit(t, answers("x", record.ReasonDone))
+	var connects, dials int
+	var dialed []error
+	l := &link{o: Options{
+		Connect: func(context.Context) (*control.Client, error) { connects++; return g.house.Client(), nil },
+		Dial: func(context.Context) (*control.Client, error) {
+			dials++
+			if len(dialed) == 0 {
+				return g.house.Client(), nil
+			}
+			err := dialed[0]
+			dialed = dialed[1:]
+			return nil, err
+		}}}
+	defer l.forget()
+	for _, lost := range []error{io.ErrUnexpectedEOF, syscall.ECONNRESET} {
+		connects, dials = 0, 0
+		if err := l.back(t.Context(), lost); err != nil || connects != 1 || dials != 0 {
+			t.Errorf("killed (%v): %d and %d tries, %v", lost, connects, dials, err)
+		}
+	}
+	connects, dials, dialed = 0, 0, []error{control.ErrNotRunning}
+	if err := l.back(t.Context(), io.EOF); err != nil || connects != 0 || dials != 2 || l.client != nil {
+		t.Errorf("stopped: %d and %d tries, %v", connects, dials, err)
+	}
+	dialed = []error{errors.New("refused")}
+	if err := l.back(t.Context(), io.EOF); err == nil || err.Error() != "refused" {
+		t.Errorf("refused: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dialed = []error{control.ErrNotRunning, control.ErrNotRunning}
+	if err := l.back(ctx, io.EOF); !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
+	}
+
+	connects = 0
+	tries := 0
+	for _, tt := range []struct {
+		err          error
+		tries, again int
+	}{{control.ErrNotRunning, 3, 3}, {errors.New("other"), 1, 0}, {nil, 1, 0}} {
+		connects, tries = 0, 0
+		err := l.with(t.Context(), func(*control.Client) error { tries++; return tt.err })
+		if !errors.Is(err, tt.err) || tries != tt.tries || connects != tt.again {
+			t.Errorf("%v: %d tries over %d connections, %v", tt.err, tries, connects, err)
+		}
 	}
 }

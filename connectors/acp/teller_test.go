@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	acp "github.com/coder/acp-go-sdk"
 
 	"daycare/engine/event"
+	"daycare/engine/message"
 	"daycare/engine/record"
 )
 
@@ -22,10 +24,15 @@ func heard(said *[]string) func(acp.SessionUpdate) {
 			*said = append(*said, "says "+u.AgentMessageChunk.Content.Text.Text)
 		case u.AgentThoughtChunk != nil:
 			*said = append(*said, "thinks "+u.AgentThoughtChunk.Content.Text.Text)
+		case u.UserMessageChunk != nil && u.UserMessageChunk.Content.ResourceLink != nil:
+			link := u.UserMessageChunk.Content.ResourceLink
+			*said = append(*said, "file "+link.Name+" "+link.Uri)
 		case u.UserMessageChunk != nil:
 			*said = append(*said, "user "+u.UserMessageChunk.Content.Text.Text)
 		case u.ToolCall != nil:
 			*said = append(*said, fmt.Sprintf("calls %s %s %s", u.ToolCall.ToolCallId, u.ToolCall.Title, u.ToolCall.Status))
+		case u.ToolCallUpdate != nil && u.ToolCallUpdate.Status == nil:
+			*said = append(*said, fmt.Sprintf("call %s prints", u.ToolCallUpdate.ToolCallId))
 		case u.ToolCallUpdate != nil:
 			*said = append(*said, fmt.Sprintf("call %s %s", u.ToolCallUpdate.ToolCallId, *u.ToolCallUpdate.Status))
 		}
@@ -198,4 +205,156 @@ func TestALatePieceIsKnown(t *testing.T) {
 	te.draft(event.Draft{Turn: "t", Text: "All of"})
 	te.draft(event.Draft{Turn: "t", Text: "And more"})
 	expect(t, said, "says All of it", "says And more")
+}
+
+// What happens to a conversation is told, and messages that nobody typed in this editor; silent ones
+// are not.
+func TestWhatARecordTells(t *testing.T) {
+	var said []string
+	te := newTeller("/w", heard(&said))
+	say(te, false, 0, "half")
+	for i, r := range []record.Record{&record.TurnBegin{Turn: "t"}, &record.User{Origin: "ops", Text: "done", Item: "i1"},
+		&record.User{Origin: "ops", Text: "hush", Item: "i2", Silent: true},
+		&record.User{Item: "i3", Text: "look", Files: []message.File{{Name: "a.txt", Path: "/w/a.txt"}}},
+		&record.Assistant{Text: "first", Finish: record.FinishInterrupted}, &record.Assistant{Finish: record.FinishInterrupted},
+		&record.Rewind{To: 1}, &record.Summary{Text: "S"}, &record.Reset{Session: "s"}} {
+		te.record(at(int64(i+1), r))
+	}
+	cut := "says " + beginsAgain
+	expect(t, said, "says half", cut, "thinks Message of ops: done\n\n", "user look", "file a.txt file:///w/a.txt", "says first", cut,
+		"thinks Rewound: the messages after the checkpoint are no longer in context.\n\n",
+		"thinks The conversation so far was compacted to a summary.\n\n", "thinks A new conversation begins.\n\n")
+	if te.seq != 9 {
+		t.Errorf("told up to record %d", te.seq)
+	}
+}
+
+// A call is shown from its begin to its end, whichever of record and event comes first; what it prints
+// is shown now and then, and no more than its end.
+func TestACallIsShown(t *testing.T) {
+	var said []string
+	var shown []acp.SessionUpdate
+	te := newTeller("/w", func(u acp.SessionUpdate) { shown = append(shown, u); heard(&said)(u) })
+	now := time.Now()
+	te.progress(event.Progress{Call: "c1", Text: "before it began"}, now)
+	te.record(at(1, &record.Assistant{ToolCalls: []record.ToolCall{{ID: "c1", Name: "exec", Arguments: []byte(`{"command":"make"}`)}}}))
+	te.runs(event.Tool{Call: "c1", Name: "exec"})
+	te.runs(event.Tool{Call: "c2", Name: "exec", Arguments: []byte(`{"command":"ls"}`)})
+	expect(t, said, "calls c1 "+titleOf("exec", argumentsOf([]byte(`{"command":"make"}`)))+" pending", "call c1 in_progress",
+		"calls c2 "+titleOf("exec", argumentsOf([]byte(`{"command":"ls"}`)))+" in_progress")
+
+	printed := func() string { return shown[len(shown)-1].ToolCallUpdate.Content[0].Content.Content.Text.Text }
+	te.progress(event.Progress{Call: "c1", Text: "one\n"}, now)
+	if before := len(shown); before != 4 || !strings.Contains(printed(), "one") {
+		t.Fatalf("%d updates, the last one %+v", before, shown[len(shown)-1])
+	}
+	te.progress(event.Progress{Call: "c1", Text: "two\n"}, now.Add(progressEvery-1))
+	if len(shown) != 4 {
+		t.Error("it is shown more often than it changes")
+	}
+	te.progress(event.Progress{Call: "c1", Text: strings.Repeat("ü", maxProgress) + "end"}, now.Add(progressEvery))
+	if got := printed(); len(shown) != 5 || strings.Contains(got, "one") || !strings.Contains(got, "end") || len(got) > maxProgress+100 ||
+		!utf8.ValidString(got) {
+		t.Errorf("after %d updates shown are %d bytes", len(shown), len(got))
+	}
+
+	said = nil
+	te.record(at(2, &record.ToolResult{ToolCallID: "c1", Name: "exec", Status: record.StatusOK,
+		Output: record.Output{Text: strings.Repeat("x", maxOutput) + "1234567"}}))
+	if got := printed(); !strings.HasSuffix(strings.TrimSpace(strings.TrimRight(got, "`\n")), "… 7 more bytes") {
+		t.Errorf("shown is …%s", got[len(got)-40:])
+	}
+	te.progress(event.Progress{Call: "c1", Text: "late"}, now.Add(time.Hour))
+	te.record(at(3, &record.ToolResult{ToolCallID: "c3", Name: "read", Status: record.StatusError, Output: record.Output{Text: "no"},
+		Files: []message.File{{Name: "a.txt", Path: "/w/a.txt"}}}))
+	expect(t, said, "call c1 completed", "calls c3 "+titleOf("read", argumentsOf(nil))+" pending", "call c3 failed")
+	if content := shown[len(shown)-1].ToolCallUpdate.Content; len(content) != 2 || content[1].Content.Content.ResourceLink.Name != "a.txt" {
+		t.Errorf("its result is %+v", content)
+	}
+	if text := shortened("short"); text != "short" {
+		t.Errorf("a short text is %q", text)
+	}
+}
+
+// The answer to a request is said on the card of its call; what is no answer is not.
+func TestHowARequestWasAnswered(t *testing.T) {
+	for name, want := range map[string]string{"once": "Allowed once by ada.", "always": "Allowed from now on by ada.",
+		"prefix": "Allowed from now on by ada.", "freed": "The budget allows more again.", "deny": "Denied by ada.",
+		"expired": "Nobody answered in time.", "asked": "", "revoked": ""} {
+		var said []string
+		te := newTeller("/w", heard(&said))
+		te.record(at(1, &record.ToolResult{ToolCallID: "c", Name: "web", Status: record.StatusDenied,
+			Output: record.Output{Text: needsApproval + "tok: @web"}}))
+		said = nil
+		te.record(at(2, &record.Permission{Token: "other", Event: name, By: "ada"}))
+		for range 2 {
+			te.record(at(3, &record.Permission{Token: "tok", Event: name, By: "ada"}))
+		}
+		words, allowed := answerIn(&record.Permission{Event: name, By: "ada"})
+		status := "call c failed"
+		if allowed {
+			status = "call c completed"
+		}
+		if words != want || allowed != (want != "" && name != "deny" && name != "expired") {
+			t.Errorf("%s: %q, %v", name, words, allowed)
+		}
+		if want == "" {
+			expect(t, said)
+			continue
+		}
+		expect(t, said, status)
+	}
+	if words, _ := answerIn(&record.Permission{Event: "once"}); words != "Allowed once." {
+		t.Errorf("by nobody: %q", words)
+	}
+}
+
+// A piece that begins anew belongs to another answer, unless it repeats what was said.
+func TestWhenAnotherAnswerBegins(t *testing.T) {
+	for name, tt := range map[string]struct {
+		thought, answer string
+		thinking        bool
+		piece           event.Delta
+		want            bool
+	}{
+		"another text":           {"", "Hello", false, event.Delta{Text: "No"}, true},
+		"the same, again":        {"", "Hello", false, event.Delta{Text: "Hel"}, false},
+		"it goes on":             {"", "Hello", false, event.Delta{Text: "No", Offset: 5}, false},
+		"the first":              {"hm", "", false, event.Delta{Text: "No"}, false},
+		"another thought":        {"hm", "Hello", true, event.Delta{Text: "No"}, true},
+		"the same thought again": {"hm", "No", true, event.Delta{Text: "h"}, false},
+	} {
+		te := newTeller("/w", func(acp.SessionUpdate) {})
+		te.thought, te.answer = tt.thought, tt.answer
+		if got := te.begins(tt.thinking, tt.piece); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	for _, tt := range []struct{ said, text, want string }{{"Hel", "Hello", "lo"}, {"Hello", "Hel", ""}, {"Hello", "No", "\n\nNo"},
+		{"", "No", "No"}} {
+		if got := unsaid(tt.said, tt.text); got != tt.want {
+			t.Errorf("of %q after %q, %q is to be said", tt.text, tt.said, got)
+		}
+	}
+}
+
+// A conversation is what was said since its reset, without what was rewound.
+func TestTheConversationAsItIs(t *testing.T) {
+	var all []*record.Entry
+	for i, r := range []record.Record{&record.User{Text: "old"}, &record.Reset{}, &record.User{Text: "a"}, &record.User{Text: "b"},
+		&record.User{Text: "c"}, &record.Rewind{To: 3}, &record.User{Text: "d"}, &record.Rewind{To: 7}} {
+		all = append(all, at(int64(i+1), r))
+	}
+	texts := func(list []*record.Entry) (text string) {
+		for _, e := range list {
+			text += e.Rec.(*record.User).Text
+		}
+		return text
+	}
+	if got := texts(current(all)); got != "ad" {
+		t.Errorf("it is %q", got)
+	}
+	if got := texts(current(append(all, at(9, &record.Rewind{To: 0})))); got != "" {
+		t.Errorf("rewound to its begin it is %q", got)
+	}
 }
