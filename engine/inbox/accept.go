@@ -118,11 +118,8 @@ func (x *ledger) duplicate(item *Item) (message.Receipt, bool) {
 // idOf reads the id of the item that brought a key from the file; empty if the
 // line is no longer there.
 func (d *onDisk) idOf(k key) (string, int64) {
-	if k.off < 0 {
-		return "", 0
-	}
 	head := make([]byte, keyHead)
-	n, _ := d.log.ReadAt(head, k.off)
+	n, _ := d.log.ReadAt(head, k.off) // nothing, where it is not in the file
 
 	return idAt(head[:n])
 }

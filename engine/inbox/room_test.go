@@ -1,10 +1,12 @@
 package inbox
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +77,73 @@ func TestRotationWithoutMemory(t *testing.T) {
 	}
 	if _, ok := f.ix.keys[7]; ok {
 		t.Error("a key that is too old is kept in memory")
+	}
+}
+
+// After a rotation each open item is found where its line is now, also one that was moved to the
+// front, and the first look needs no second one.
+func TestWhereItemsAreAfterARotation(t *testing.T) {
+	f := openIn(t, t.TempDir(), nil)
+	done := accepted(t, f, text("done"))
+	for _, words := range []string{"one", "two", "three"} {
+		accepted(t, f, text(words))
+	}
+	if err := errors.Join(f.Front(f.ix.order[3].ID), f.Done(done), f.rewrite(f.log.Size())); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(f.dir.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []string
+	for _, e := range f.ix.order {
+		l, err := decode(data[e.off : e.off+int64(e.Bytes)])
+		if err != nil || l.ID != e.ID {
+			t.Fatalf("at %d is %s, %v; want %s", e.off, l.ID, err, e.ID)
+		}
+		words = append(words, l.Text)
+	}
+	if !slices.Equal(words, []string{"three", "one", "two"}) || int64(len(data)) != f.log.Size() {
+		t.Errorf("open are %q, in %d bytes of %d", words, len(data), f.log.Size())
+	}
+}
+
+// What is done is one line, and the last one nothing more: nothing was open before it.
+func TestWhatIsDoneIsOneLine(t *testing.T) {
+	f := openIn(t, t.TempDir(), nil)
+	one, two := accepted(t, f, text("one")), accepted(t, f, text("two"))
+	for n, id := range []string{one, two} {
+		if err := f.Done(id); err != nil {
+			t.Fatal(err)
+		}
+		if data, err := os.ReadFile(f.dir.path()); err != nil || bytes.Count(data, []byte("\n")) != 3+n {
+			t.Errorf("after %d the file has\n%s, %v", n+1, data, err)
+		}
+	}
+}
+
+// A key that cannot be read among those carried over is none, and hides no other.
+func TestKeysThatCannotBeRead(t *testing.T) {
+	good := strconv.FormatUint(hash64("k"), 16) + " 1700000000 item"
+	r := &reader{index: newIndex()}
+	r.carried([]string{"not hexadecimal 1", "", "12", good, "12 x"}, 0, []byte(good))
+	if k, ok := r.keys[hash64("k")]; len(r.keys) != 1 || !ok || k.at != 1700000000 || k.off != 0 {
+		t.Errorf("carried are %+v", r.keys)
+	}
+}
+
+// An item whose line is another's by now, in a file that cannot be read again, is not taken from
+// memory: a user may have changed it.
+func TestAnItemOfAFileThatCannotBeReadAgain(t *testing.T) {
+	f := openIn(t, t.TempDir(), nil)
+	id := accepted(t, f, text("x"))
+	e := f.ix.byID[id]
+	e.off++ // as after an edit that nobody noticed
+	if err := errors.Join(os.Remove(f.dir.path()), os.Mkdir(f.dir.path(), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if it, err := f.body(e); err == nil || e.line == nil {
+		t.Errorf("%+v is read, a copy is there: %v", it, e.line != nil)
 	}
 }
 
