@@ -399,8 +399,8 @@ func TestWithoutStreamManagement(t *testing.T) {
 		t.Error(err)
 	}
 	s.misbehave(connectortest.Gone)
-	if _, err := c.Send(t.Context(), message.Outgoing{ID: "out2", To: message.Address{ChannelID: adaJID}, Text: "b", Parts: 1}); err == nil ||
-		!strings.Contains(err.Error(), "item-not-found") {
+	_, err := c.Send(t.Context(), message.Outgoing{ID: "out2", To: message.Address{ChannelID: adaJID}, Text: "b", Parts: 1})
+	if err == nil || !strings.Contains(err.Error(), "item-not-found") {
 		t.Errorf("what comes back is sent: %v", err)
 	}
 	if got := s.received(); len(got) != 1 {

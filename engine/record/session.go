@@ -142,10 +142,7 @@ func (h *folded) countSession() error {
 // SessionOf counts the current session of the folder dir, whether the agent runs or not. Unreadable
 // lines are skipped.
 func SessionOf(dir string) (Session, error) {
-	cached, _, _, err := ReadState(dir)
-	if err != nil {
-		cached = State{}
-	}
+	cached, _, _, _ := ReadState(dir) // where it cannot be read, all is counted
 	s, err := countAfter(cached, func(fn func(*Entry) bool) error {
 		return backFiles(dir, func(l rawLine) bool {
 			e, err := Decode(bytes.TrimSpace(l.text))
