@@ -131,11 +131,6 @@ func documents(t *testing.T) map[string][]byte {
 	return all
 }
 
-func TestLabTour(t *testing.T)        { tour(t, "lab.md", 5) }
-func TestLivingTour(t *testing.T)     { tour(t, "living.md", 5) }
-func TestConceptsTour(t *testing.T)   { tour(t, "concepts.md", 10) }
-func TestTeamServerTour(t *testing.T) { tour(t, "team-server.md", 8) }
-
 // scenes are what a document does: files that it gives (```yaml file=PATH), and transcripts.
 var scenes = regexp.MustCompile("(?ms)^```(?:console|[a-z]+ file=(\\S+))\n(.*?)^```")
 

@@ -1,3 +1,5 @@
+//go:build !race
+
 package main
 
 import (
@@ -88,11 +90,6 @@ var editors = []editor{
 			fmt.Sprintf(`(progn (while (search-forward %q nil t) (replace-match %q)) (save-buffer))`, old, new))
 	}},
 	{"nano", "nano", nano},
-}
-
-func replaced(path, old, new string) ([]byte, error) {
-	data, err := os.ReadFile(path)
-	return bytes.ReplaceAll(data, []byte(old), []byte(new)), err
 }
 
 // viaCopy writes the new version to another file, and has that take the place.
@@ -223,5 +220,47 @@ func (e editor) have(t *testing.T) {
 			t.Fatalf("%s is not installed, and DAYCARE_EDITORS=all asks for it", e.tool)
 		}
 		t.Skipf("NOT TRIED: %s is not installed", e.tool)
+	}
+}
+
+// TestEditorMatrix lets every editor change every file beside a running agent: each
+// edit is active in the next turn, or at once, and nothing that anybody wrote is
+// lost.
+func TestEditorMatrix(t *testing.T) {
+	t.Parallel()
+	o := newOps(t)
+	word, turns := "word00", 0
+	for i, e := range editors {
+		t.Run(e.name, func(t *testing.T) {
+			e.have(t)
+			next := fmt.Sprintf("word%02d", i+1)
+			for _, path := range o.edited() {
+				// Where the agent appends while the editor has the file open, the editor
+				// refuses to overwrite that; a user then saves once more.
+				want := next
+				if filepath.Base(path) == "history.jsonl" {
+					want = "begin " + next // the agent writes the word as well, when it announces a right
+				}
+
+				err := e.edit(t, path, word, next)
+				for try := 0; try < 5 && (err != nil || !strings.Contains(readOr(path), want)); try++ {
+					time.Sleep(time.Second)
+					err = e.edit(t, path, word, next)
+				}
+				if err != nil {
+					t.Fatalf("%s: %v", filepath.Base(path), err)
+				}
+			}
+
+			word = next
+			o.ask(t, fmt.Sprintf("turn %d", turns))
+			turns++
+			o.checkTurn(t, word, turns)
+			o.checkShared(t, word)
+		})
+	}
+
+	if left, _ := filepath.Glob(filepath.Join(o.dir, "*.conflict-*")); len(left) > 0 {
+		t.Errorf("edits that could simply be taken were kept as copies: %v", left)
 	}
 }

