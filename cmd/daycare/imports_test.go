@@ -37,6 +37,8 @@ var imports = map[string][]string{
 		"engine/config", "engine/crash", "engine/event", "engine/finding", "engine/record"},
 	"cmd/daycare/plugins": {"connectors/...", "agents/providers/...", "engine", "engine/config", "engine/finding", "engine/permission"},
 	"cmd/daycare/version": {},
+	// It is initialised before what it does not import.
+	"cmd/daycare/early":   {"cmd/daycare/version"},
 	"cmd/daycare/tracing": {"agents", "agents/providers", "engine/event"},
 	"cmd/daycare/man":     {"cmd/daycare/term", "cmd/daycare/version", "engine/fault"},
 	"cmd/daycare/mcp": {"cmd/daycare/daemon", "cmd/daycare/plugins", "cmd/daycare/setup", "cmd/daycare/term",

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"daycare/cmd/daycare/daemon"
+	_ "daycare/cmd/daycare/early" // answers what is asked most before the rest is initialised
 	"daycare/cmd/daycare/term"
 	"daycare/tools/shell/sandbox"
 )
