@@ -8,16 +8,12 @@ import (
 	"daycare/cmd/daycare/daemon"
 	_ "daycare/cmd/daycare/early" // answers what is asked most before the rest is initialised
 	"daycare/cmd/daycare/term"
-	"daycare/tools/shell/sandbox"
 )
 
 func main() { main1() }
 
 // main1 is main in the shape that testscript wants.
 func main1() {
-	if code, ours := sandbox.Main(os.Args); ours { // the shell tool calls this binary as its helper
-		os.Exit(code)
-	}
 	os.Exit(execute(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,13 +18,9 @@ import (
 
 	"daycare/engine/workspace"
 	"daycare/tools/mcp/mcptest"
-	"daycare/tools/shell/sandbox"
 )
 
 func TestMain(m *testing.M) {
-	if code, ours := sandbox.Main(os.Args); ours {
-		syscall.Exit(code) // with the race detector os.Exit sleeps a second
-	}
 	// With the race detector every process sleeps a second before it ends, to let other
 	// threads report. Those that the tests start have none by then.
 	if os.Getenv("GORACE") == "" {

@@ -80,7 +80,7 @@ type Options struct {
 type SandboxOptions struct {
 	// Sandbox is the requested sandbox: auto, bwrap, landlock or seatbelt; "": none.
 	Sandbox string
-	// Helper is the path of the daycare binary, which must call sandbox.Main; "":
+	// Helper is the path of the daycare binary, or of another that imports package sandbox; "":
 	// there is no sandbox and no supervisor.
 	Helper string
 	// Folders are the granted folders as they were when they were granted; nil: as they

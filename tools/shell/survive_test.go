@@ -49,21 +49,24 @@ var probed = map[sandbox.Level]func() (*sandbox.Runner, error){}
 
 func init() {
 	for _, level := range levels {
-		probed[level] = sync.OnceValues(func() (*sandbox.Runner, error) {
-			self := sandbox.Self()
-			if level == sandbox.None {
-				return sandbox.Plain(self), nil
-			}
-			if level == noSpaces {
-				r, err := sandbox.Choose(string(sandbox.Landlock), self)
-				if err == nil {
-					r = r.WithoutNamespaces()
-				}
-				return r, err
-			}
-			return sandbox.Choose(string(level), self)
-		})
+		probed[level] = sync.OnceValues(func() (*sandbox.Runner, error) { return choose(level, sandbox.Self()) })
 	}
+}
+
+// choose looks for a level with a helper.
+func choose(level sandbox.Level, helper string) (*sandbox.Runner, error) {
+	if level == sandbox.None {
+		return sandbox.Plain(helper), nil
+	}
+	if level == noSpaces {
+		r, err := sandbox.Choose(string(sandbox.Landlock), helper)
+		if err == nil {
+			r = r.WithoutNamespaces()
+		}
+		return r, err
+	}
+
+	return sandbox.Choose(string(level), helper)
 }
 
 // survivors are the processes whose command line holds mark.

@@ -4,21 +4,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
 	"daycare/cmd/daycare/commandtest"
-	"daycare/tools/shell/sandbox"
 )
-
-// TestMain is the sandbox's helper as well: commands of agents run through this program.
-func TestMain(m *testing.M) {
-	if code, ours := sandbox.Main(os.Args); ours {
-		syscall.Exit(code) // with the race detector os.Exit sleeps a second
-	}
-	os.Exit(m.Run())
-}
 
 // started is a daemon of a workspace that runs until the test ends.
 func started(t *testing.T, workspace string) *Daemon {

@@ -22,14 +22,9 @@ import (
 	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/fault"
-	"daycare/tools/shell/sandbox"
 )
 
-// The shell tool calls this binary as its helper.
 func TestMain(m *testing.M) {
-	if code, ours := sandbox.Main(os.Args); ours {
-		os.Exit(code)
-	}
 	if os.Getenv("LAB_BATCH") != "" { // a test kills it
 		c := &term.App{Streams: term.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, Offline: daemon.Look, InProcess: daemon.Inside}
 		os.Exit(runBatch(c, os.Args[1:]...))

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"syscall"
 )
 
 // Self is the binary that runs, as a helper that is executed: on Linux whatever was put
@@ -34,9 +35,17 @@ type bounds struct {
 // helperWord makes the binary the helper. It is not a command for users.
 const helperWord = "__sandbox"
 
-// Main is the helper: it is to be called first in main, with os.Args. ours is false
-// if the process is not a helper. As one it returns the exit code, or never.
-func Main(args []string) (code int, ours bool) {
+// A helper's work begins as soon as this package is initialised, before the libraries that only the daemon needs: each
+// command starts two or three helpers. It ends at once: with the race detector os.Exit sleeps a second.
+func init() {
+	if code, ours := helper(os.Args); ours {
+		syscall.Exit(code)
+	}
+}
+
+// helper does the helper's work. ours is false if the process is not a helper. As one it returns
+// the exit code, or never.
+func helper(args []string) (code int, ours bool) {
 	if len(args) < 3 || args[1] != helperWord {
 		return 0, false
 	}

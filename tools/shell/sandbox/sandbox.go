@@ -19,7 +19,7 @@
 //
 // # The helper
 //
-// On Linux the daycare binary runs itself again as a helper (Main): as supervisor,
+// On Linux the daycare binary runs itself again as a helper (so does any other that imports this package): as supervisor,
 // the parent of the command, which ends everything below it when the command ends,
 // when told to, and when the daemon dies; and inside the sandbox, to
 // restrict itself and then become the command. Restrictions of Landlock and

@@ -7,19 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// TestMain makes the test binary the helper, as the daycare binary is.
-func TestMain(m *testing.M) {
-	if code, ours := Main(os.Args); ours {
-		syscall.Exit(code) // with the race detector os.Exit sleeps a second
-	}
-	os.Exit(m.Run())
-}
 
 func self(t *testing.T) string {
 	t.Helper()
@@ -253,11 +244,11 @@ func TestHelperRefusesNonsense(t *testing.T) {
 	for _, args := range [][]string{{"daycare", helperWord, "x"}, {"daycare", helperWord, "restrict"},
 		{"daycare", helperWord, "restrict", "--", "/bin/true"},
 		{"daycare", helperWord, "supervise", "x", "0", "--", "/bin/true"}, {"daycare", helperWord, "probe"}} {
-		if code, ours := Main(args); !ours || code != failed {
+		if code, ours := helper(args); !ours || code != failed {
 			t.Errorf("%v: %d %v", args, code, ours)
 		}
 	}
-	if _, ours := Main([]string{"daycare", "chat", helperWord}); ours {
+	if _, ours := helper([]string{"daycare", "chat", helperWord}); ours {
 		t.Error("a word further on made it the helper")
 	}
 }

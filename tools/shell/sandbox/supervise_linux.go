@@ -148,12 +148,8 @@ func reap(pid int, ended chan<- syscall.WaitStatus) {
 // endAll ends everything below this process. What is stopped cannot fork, so the
 // first pass makes sure that the second one is not outrun.
 func endAll() {
-	quiet := 0 // a list of children that change may miss some: it counts when it is empty again
-	for end := time.Now().Add(20 * time.Second); quiet < 2 && time.Now().Before(end); {
+	for end := time.Now().Add(20 * time.Second); !childless() && time.Now().Before(end); {
 		pids := below(os.Getpid())
-		if quiet++; len(pids) > 0 {
-			quiet = 0
-		}
 		for _, p := range pids {
 			syscall.Kill(p, syscall.SIGSTOP)
 		}
@@ -163,6 +159,12 @@ func endAll() {
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// childless reports that nothing is below this process: what is left by others becomes its
+// child at once. The kernel knows, where a list of children that change may miss some.
+func childless() bool {
+	return unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == unix.ECHILD
 }
 
 // above is how many processes are above the command and make its view.
