@@ -29,7 +29,7 @@ type still struct {
 	asks *permission.Queue
 }
 
-func newStill(t *testing.T, change ...func(*Options)) *still {
+func newStill(t testing.TB, change ...func(*Options)) *still {
 	t.Helper()
 	root, log := filepath.Join(t.TempDir(), ".daycare"), slog.New(slog.DiscardHandler)
 	must(t, os.Mkdir(root, 0o700))
@@ -53,7 +53,7 @@ func newStill(t *testing.T, change ...func(*Options)) *still {
 }
 
 // colleague makes a permanent agent.
-func (s *still) colleague(t *testing.T) string {
+func (s *still) colleague(t testing.TB) string {
 	t.Helper()
 	a, err := s.System.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
 	must(t, err)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"daycare/engine/address"
+	"daycare/engine/beneath"
 	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -29,6 +30,9 @@ type directory struct {
 	answers func(address.Type, record.Model) (model string, window int) // nil: nothing is known
 	budget  func(address.Descriptor, *record.Budget) float64            // nil: not known of any
 	queue   func(string) string                                         // nil: not known of any
+
+	stories  recall[record.Look, story]
+	backlogs recall[beneath.Stamp, backlog]
 }
 
 // Agents lists all agents in the order of their handles.
@@ -150,43 +154,30 @@ func (a *actors) readCost(id string) (cost float64) {
 }
 
 func (dy *directory) look(meta address.Meta) event.Agent {
-	dir := dy.folder(meta.ID)
 	a := event.Agent{ID: meta.ID, Handle: meta.Handle, Name: meta.Name, Type: string(meta.Descriptor.Type),
 		Connector: meta.Descriptor.Connector,
 		ChannelID: meta.Descriptor.ChannelID, ParentAgentID: meta.Descriptor.ParentAgentID, State: event.Idle}
 	if dy.queue != nil {
 		a.Queue = dy.queue(meta.Descriptor.Connector)
 	}
-	state, _, _ := record.CurrentState(dy.vol, dir) // problems of the file are reported elsewhere
-	dy.index.SawEnded(meta.ID, state.Ended != nil)
-	a.Queue = cmp.Or(state.Queue, a.Queue)
-	if state.Ended != nil {
-		a.State, a.Detail = event.Ended, state.Ended.Reason
+	s := dy.story(meta.ID)
+	a.Queue = cmp.Or(s.queue, a.Queue)
+	if s.ended != nil {
+		a.State, a.Detail = event.Ended, s.ended.Reason
 	}
-	a.OwnCost = dy.actors.ownCost(meta.ID)
-	a.Cost = a.OwnCost
+	a.OwnCost, a.Cost, a.Context = s.cost, s.cost, s.context
 	if dy.budget != nil {
-		a.Budget = dy.budget(meta.Descriptor, state.Budget)
+		a.Budget = dy.budget(meta.Descriptor, s.budget)
 	}
-	if n, err := record.InContext(dir); err == nil {
-		a.Context = n
-	}
-	if a.Model = state.Provider.Model; dy.answers != nil {
-		model, window := dy.answers(meta.Descriptor.Type, state.Provider)
+	if a.Model = s.model.Model; dy.answers != nil {
+		model, window := dy.answers(meta.Descriptor.Type, s.model)
 		a.Model, a.Window = model, int64(window)
 	}
-	if last, err := record.Newest(dir); err == nil && !last.At.IsZero() {
-		a.LastAt, a.Said, a.Failed = &last.At, firstLine(last.Said), firstLine(last.Failed)
+	if !s.last.At.IsZero() {
+		a.LastAt, a.Said, a.Failed = &s.last.At, s.last.Said, s.last.Failed
 	}
-	heads := dy.actors.waiting(meta.ID)
-	for _, h := range heads {
-		if !h.Taken {
-			a.Queued++
-		}
-	}
-	if len(heads) > 0 {
-		at := heads[0].At
-		a.OldestAt = &at
+	if b := dy.backlog(meta.ID); b.n > 0 {
+		a.Queued, a.OldestAt = b.queued, &b.oldest
 		if a.State == event.Idle {
 			a.State = event.Queued
 		}
@@ -240,18 +231,34 @@ func (dy *directory) asking(a *event.Agent) {
 
 // waiting are the open items of an agent.
 func (a *actors) waiting(id string) []inbox.Head {
-	if e, ok := a.awake(id); ok {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if e.box != nil {
-			return e.box.Open()
-		}
+	if heads, ok := a.opened(id); ok {
+		return heads
 	}
+	heads, _ := a.survey(id) // it is logged
+	return heads
+}
+
+// opened are the open items of an agent whose inbox is open.
+func (a *actors) opened(id string) (heads []inbox.Head, ok bool) {
+	e, ok := a.awake(id)
+	if !ok {
+		return nil, false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.box == nil {
+		return nil, false
+	}
+	return e.box.Open(), true
+}
+
+// survey reads the open items of an agent from the file.
+func (a *actors) survey(id string) ([]inbox.Head, error) {
 	heads, err := inbox.Survey(a.folder(id))
 	if err != nil {
 		a.log.Warn("cannot read inbox", "agent", id, "err", err)
 	}
-	return heads
+	return heads, err
 }
 
 // Inbox lists what waits for an agent, first to be done first.

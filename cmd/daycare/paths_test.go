@@ -66,7 +66,7 @@ var passes = map[string]pass{
 	"cmd/daycare/peers":                     {1, daycares},
 	"engine/cluster":                        {4, daycares},
 	"engine/backup":                         {6, daycares + ", read through os.Root; links are kept as links"},
-	"engine/beneath":                        {4, walking},
+	"engine/beneath":                        {5, walking + "; or it looks and opens nothing"},
 	"engine/config":                         {1, daycares},
 	"engine/control":                        {1, daycares},
 	"engine/control/files.go":               {5, daycares + "; what a person attaches from elsewhere"},

@@ -1,7 +1,9 @@
 package beneath
 
 import (
+	"errors"
 	"io/fs"
+	"os"
 	"syscall"
 	"time"
 )
@@ -38,4 +40,18 @@ func (s Stamp) Lasts(looked time.Time) bool {
 		least = coarse
 	}
 	return looked.UnixNano()-s.Changed > int64(least)
+}
+
+// Look returns the Stamp of the file at a path, without following a link; the zero one if there is nothing.
+// ok is false where that tells nothing of its content: what is there is no file, or it cannot be looked at.
+func Look(path string) (s Stamp, ok bool) {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Stamp{}, true
+	}
+	if err != nil || !info.Mode().IsRegular() {
+		return Stamp{}, false
+	}
+
+	return StampOf(info), true
 }

@@ -241,8 +241,9 @@ func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer,
 	select {
 	case <-copied:
 	case <-time.After(drain):
-		read.Close()
+		read.SetReadDeadline(time.Now())
 		<-copied
+		remaining(clean, read)
 	}
 	var beside io.Writer = clean
 	if p.stderr != nil {
@@ -255,6 +256,31 @@ func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer,
 	ended()
 	r.end = endOf(cmd)
 	close(r.done)
+}
+
+// maxPipe is how much a pipe holds at most, unless root says otherwise.
+const maxPipe = 1 << 20
+
+// remaining copies what is in a pipe, without waiting for more: where a machine has too much to do, what a command
+// printed may still be there when the time for it is up.
+func remaining(out io.Writer, pipe *os.File) {
+	pipe.SetReadDeadline(time.Time{})
+	conn, err := pipe.SyscallConn()
+	if err != nil {
+		return
+	}
+	buf := make([]byte, 64<<10)
+	for range maxPipe / len(buf) {
+		n := 0
+		err := conn.Read(func(fd uintptr) bool {
+			n, _ = syscall.Read(int(fd), buf) // less than 1: there is nothing
+			return true
+		})
+		if err != nil || n < 1 {
+			return
+		}
+		out.Write(buf[:n]) // what keeps output never fails
+	}
 }
 
 // maxHeld bounds how many things that were put aside are named.
