@@ -42,7 +42,8 @@ func talked(t testing.TB, n int) (s *still, ids []string) {
 		hist, _, err := record.Open(s.System.vol, s.System.folder(id), time.Now, slog.New(slog.DiscardHandler))
 		must(t, err)
 		must(t, hist.Begin("session"))
-		_, err = hist.Append(&record.Assistant{Turn: "t", Text: "an answer", Finish: record.FinishEndTurn, Provider: "p", Model: "m", Cost: 1})
+		_, err = hist.Append(&record.Assistant{Turn: "t", Text: "an answer", Finish: record.FinishEndTurn,
+			Provider: "p", Model: "m", Cost: 1})
 		must(t, err)
 		must(t, hist.Close())
 		_, err = s.Deliver(t.Context(), message.Incoming{Agent: id, Text: "x"})
@@ -92,7 +93,8 @@ func TestAListSeesWhatIsWrittenByHand(t *testing.T) {
 		t.Errorf("after an edit of history.jsonl: %+v", a)
 	}
 
-	if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte(`{"queue":"collect","provider":{"model":"other"}}`), 0o600); err != nil {
+	state := []byte(`{"queue":"collect","provider":{"model":"other"}}`)
+	if err := os.WriteFile(filepath.Join(dir, "state.json"), state, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if a := listed(); a.Queue != "collect" || a.Model != "other" {
@@ -135,7 +137,7 @@ func TestAListReadsOnlyWhatChanged(t *testing.T) {
 	}) / float64(len(ids))
 	t.Logf("allocations for an agent: %.0f as remembered, %.0f as read", kept, read)
 	if kept > 40 || kept*3 > read {
-		t.Errorf("a list allocates %.0f times for each agent whose files are as they were, %.0f where they are read", kept, read)
+		t.Errorf("a list allocates %.0f times for each agent whose files are as they were, %.0f times where they are read", kept, read)
 	}
 }
 
