@@ -135,6 +135,9 @@ func keyOf(p permission.Pending) string {
 // put shows a request in a chat under a key; "": once more.
 func (q *approvals) put(ctx context.Context, p permission.Pending, to message.Address, key string) {
 	k := card{To: to, Text: q.describe(ctx, p)}
+	if q.cards.begin(p.Token, k) {
+		k.Text += "\n\n" + q.voice.t(perhapsTwice)
+	}
 	c, ok := q.voice.platform.(CardSender)
 	if !ok {
 		q.post(ctx, p, to, key, k)
@@ -144,10 +147,22 @@ func (q *approvals) put(ctx context.Context, p permission.Pending, to message.Ad
 	defer cancel()
 	var err error
 	if k.Remote, err = c.Card(ctx, to, key, k.Text, q.labelled(p)); err != nil {
-		q.log.Warn("approval request not shown; retrying", "token", p.Token, "err", err)
+		q.unshown(p.Token, err)
 		return
 	}
 	q.cards.put(p.Token, k)
+}
+
+// perhapsTwice is what is said under a request that may be in the chat already: the process before
+// ended between showing it and noting that, and not every platform can tell.
+const perhapsTwice = "daycare was interrupted while it showed this, so it may be here twice. Both are the same request: answer either."
+
+// unshown notes that a request was not shown, or perhaps was.
+func (q *approvals) unshown(token string, err error) {
+	q.log.Warn("approval request not shown; retrying", "token", token, "err", err)
+	if _, ok := errors.AsType[*message.NotSent](err); ok {
+		q.cards.take(token)
+	}
 }
 
 // post shows a request where there are no buttons: the answers are typed, or are reactions.
@@ -166,7 +181,7 @@ func (q *approvals) post(ctx context.Context, p permission.Pending, to message.A
 	defer cancel()
 	var err error
 	if k.Remote, err = poster.Post(ctx, to, key, "", k.Text+"\n\n"+how+"\n"+q.typed(p)); err != nil {
-		q.log.Warn("approval request not shown; retrying", "token", p.Token, "err", err)
+		q.unshown(p.Token, err)
 		return
 	}
 	q.cards.put(p.Token, k)
@@ -264,6 +279,31 @@ func (d *Desk) Answer(ctx context.Context, from message.Address, data string) st
 		return d.voice.t("That button does nothing.")
 	}
 	return d.voice.t(d.approvals.decide(ctx, from, decision, token))
+}
+
+// Pressed is Answer for a button of a message: one that shows a request that is closed, and is not
+// the card that is kept of it, loses its buttons. It was shown by a process that could not note it.
+func (d *Desk) Pressed(ctx context.Context, from message.Address, data, remote string) string {
+	from.Connector = d.o.ID
+	kept := d.approvals.cards.shownAs(from.ChannelID, remote) != ""
+	text := d.Answer(ctx, from, data)
+	_, token, _ := strings.Cut(data, " ")
+	c, ok := d.voice.platform.(CardSender)
+	if kept || !ok || remote == "" || !d.gate.allows(from.UserID) || d.approvals.waits(token) {
+		return text
+	}
+	ctx, cancel := context.WithTimeout(ctx, sayTime)
+	defer cancel()
+	if err := c.Settle(ctx, from, remote, text); err != nil {
+		d.log.Debug("buttons of an outdated request not removed", "err", err)
+	}
+
+	return text
+}
+
+// waits reports whether a request is open.
+func (q *approvals) waits(token string) bool {
+	return q.host.Asks != nil && slices.ContainsFunc(q.host.Asks.List(), func(p permission.Pending) bool { return p.Token == token })
 }
 
 // decide answers a request for a user, by its token or the beginning of it.

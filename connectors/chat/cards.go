@@ -46,6 +46,8 @@ type card struct {
 	To     message.Address `json:"to"`
 	Remote string          `json:"remote,omitempty"` // the platform's id of it, "" where nothing can be replaced
 	Text   string          `json:"text"`
+	// Begun: it was about to be shown, and it is not known that it was.
+	Begun bool `json:"begun,omitempty"`
 }
 
 func newCards(connector string, k Keeper, log *slog.Logger) *cards {
@@ -81,11 +83,25 @@ func (c *cards) save() {
 	}
 }
 
+// has reports whether a request was shown.
 func (c *cards) has(token string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, ok := c.shown[token]
-	return ok
+	k, ok := c.shown[token]
+	return ok && !k.Begun
+}
+
+// begin notes that a request is about to be shown, and reports whether that was noted before: it
+// may be in the chat already then.
+func (c *cards) begin(token string, k card) (again bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	again = c.shown[token].Begun
+	k.Begun = true
+	c.shown[token] = k
+	c.save()
+
+	return again
 }
 
 // shownAs is the request that a message shows; "": none.

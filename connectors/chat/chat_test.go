@@ -528,6 +528,64 @@ func TestARequestHasAKey(t *testing.T) {
 	}
 }
 
+// failing shows requests, and the process dies before it can note that.
+type failing struct{ buttons }
+
+func (f failing) Card(ctx context.Context, to message.Address, key, text string, c []Choice) (string, error) {
+	if _, err := f.buttons.Card(ctx, to, key, text, c); err != nil {
+		return "", err
+	}
+	return "", errors.New("the connection broke")
+}
+
+// A request that may have been shown before says so when it is shown again. The older message loses
+// its buttons when one of them is pressed after the answer.
+func TestARequestThatMayBeThereTwice(t *testing.T) {
+	w := newWorld()
+	w.asks = []permission.Pending{ask()}
+	w.desk(Options{}, failing{buttons{talker{w}}}).approvals.look(t.Context())
+	if said := w.heard(); len(said) != 1 || strings.Contains(said[0], "may be here twice") {
+		t.Fatalf("said %q, want the request", said)
+	}
+	d := w.desk(Options{}, buttons{talker{w}})
+	d.approvals.look(t.Context())
+	if said := w.heard(); len(said) != 1 || !strings.Contains(said[0], "may be here twice") {
+		t.Fatalf("said %q, want the request with a note", said)
+	}
+	d.approvals.look(t.Context())
+	if got := d.Pressed(t.Context(), ada, "once "+token, "66"); got != "Allowed once." {
+		t.Errorf("the older button said %q", got)
+	}
+	said := w.heard()
+	if len(said) != 2 || !strings.Contains(said[0], "settled 77: ") || !strings.Contains(said[1], "settled 66: Allowed once.") {
+		t.Errorf("said %q, want both messages without buttons", said)
+	}
+	eve := message.Address{ChannelID: "c1", UserID: "eve"}
+	if got := d.Pressed(t.Context(), eve, "once "+token, "55"); got != "I work for another user." {
+		t.Errorf("a stranger was told %q", got)
+	}
+	if said := w.heard(); len(said) != 0 {
+		t.Errorf("a stranger changed a message: %q", said)
+	}
+}
+
+// What was refused was not shown, and is shown again without a note.
+func TestARequestThatWasRefused(t *testing.T) {
+	w := newWorld()
+	w.asks = []permission.Pending{ask()}
+	w.desk(Options{}, refusing{buttons{talker{w}}}).approvals.look(t.Context())
+	w.desk(Options{}, buttons{talker{w}}).approvals.look(t.Context())
+	if said := w.heard(); len(said) != 1 || strings.Contains(said[0], "may be here twice") {
+		t.Errorf("said %q, want the request without a note", said)
+	}
+}
+
+type refusing struct{ buttons }
+
+func (refusing) Card(context.Context, message.Address, string, string, []Choice) (string, error) {
+	return "", &message.NotSent{Err: errors.New("too many requests")}
+}
+
 func TestStrangersAreTurnedAway(t *testing.T) {
 	w := newWorld()
 	d := w.desk(Options{}, buttons{talker{w}})

@@ -207,12 +207,16 @@ func (c *Connector) pressed(ctx context.Context, payload json.RawMessage) {
 		User    struct{ ID string }      `json:"user"`
 		Channel struct{ ID string }      `json:"channel"`
 		Actions []struct{ Value string } `json:"actions"`
+		Message struct {
+			TS string `json:"ts"`
+		} `json:"message"`
 	}
 	if json.Unmarshal(payload, &p) != nil || p.Type != "block_actions" || len(p.Actions) == 0 {
 		return
 	}
 
-	text := c.desk.Answer(ctx, message.Address{ChannelID: p.Channel.ID, UserID: p.User.ID}, p.Actions[0].Value)
+	from := message.Address{ChannelID: p.Channel.ID, UserID: p.User.ID}
+	text := c.desk.Pressed(ctx, from, p.Actions[0].Value, p.Message.TS)
 	if err := c.api.call(ctx, "chat.postEphemeral",
 		map[string]string{"channel": p.Channel.ID, "user": p.User.ID, "text": text}, nil); err != nil {
 		c.log.Warn("cannot answer a pressed button", "err", err)

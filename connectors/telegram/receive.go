@@ -225,11 +225,11 @@ func (r *reader) open(ctx context.Context, id string) (io.ReadCloser, error) {
 // pressed takes a pressed button. Telegram shows a spinner on it until it hears
 // something.
 func (c *Connector) pressed(ctx context.Context, q *callback) {
-	from := message.Address{ChannelID: decimal(q.From.ID), UserID: decimal(q.From.ID)}
+	from, shown := message.Address{ChannelID: decimal(q.From.ID), UserID: decimal(q.From.ID)}, ""
 	if q.Message != nil {
-		from.ChannelID = decimal(q.Message.Chat.ID)
+		from.ChannelID, shown = decimal(q.Message.Chat.ID), decimal(q.Message.ID)
 	}
-	text := c.desk.Answer(ctx, from, q.Data)
+	text := c.desk.Pressed(ctx, from, q.Data, shown)
 	if err := c.api.call(ctx, "answerCallbackQuery", map[string]string{"callback_query_id": q.ID, "text": text}, nil); err != nil {
 		c.log.Debug("cannot answer a pressed button", "err", err)
 	}

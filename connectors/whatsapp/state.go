@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"slices"
@@ -26,6 +27,9 @@ const (
 // stateFile is what has to be remembered over a restart, as a JSON object.
 const stateFile = "state.json"
 
+// brokenFile is where one is kept that cannot be understood.
+const brokenFile = "state.broken.json"
+
 // A state is who may be written to, and what must not be done twice.
 type state struct {
 	connector string
@@ -36,6 +40,7 @@ type state struct {
 	kept      kept
 	latest    map[string]string // user -> the id of their newest message
 	confirmed []confirmation    // parts that Meta says it sent, the newest last
+	unread    bool              // the file could not be read: it is not replaced before it was
 }
 
 type kept struct {
@@ -48,29 +53,60 @@ type confirmation struct{ key, id string }
 
 func newState(connector string, k chat.Keeper, log *slog.Logger) *state {
 	s := &state{connector: connector, keeper: k, log: log, latest: map[string]string{}}
+	s.kept = kept{Wrote: map[string]time.Time{}, Asked: map[string]time.Time{}}
 	if k != nil {
-		data, err := k.Load(connector, stateFile)
-		if err == nil {
-			err = json.Unmarshal(data, &s.kept)
+		s.unread = true
+		if err := s.load(); err != nil {
+			log.Warn("cannot read who wrote when; trying again when something is to be saved", "err", err)
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			log.Warn("cannot read who wrote when; commands that are posted again are done again", "err", err)
-		}
-	}
-	if s.kept.Wrote == nil {
-		s.kept.Wrote = map[string]time.Time{}
-	}
-	if s.kept.Asked == nil {
-		s.kept.Asked = map[string]time.Time{}
 	}
 
 	return s
+}
+
+// load adds what was saved to what is known since. A file that is not JSON is kept under another
+// name. mu is held, or nobody else has s yet.
+func (s *state) load() error {
+	if !s.unread {
+		return nil
+	}
+	data, err := s.keeper.Load(s.connector, stateFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.unread = false
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", stateFile, err)
+	}
+	var old kept
+	if err := json.Unmarshal(data, &old); err != nil {
+		s.log.Error("cannot read who wrote when; the file is kept, and commands that are posted again are done again", "file", stateFile,
+			"kept", brokenFile, "err", err)
+		if err := s.keeper.Save(s.connector, brokenFile, data); err != nil {
+			return fmt.Errorf("keep a broken %s: %w", stateFile, err)
+		}
+		old = kept{}
+	}
+	for _, both := range []struct{ now, old map[string]time.Time }{{s.kept.Wrote, old.Wrote}, {s.kept.Asked, old.Asked}} {
+		for user, at := range both.old {
+			if at.After(both.now[user]) {
+				both.now[user] = at
+			}
+		}
+	}
+	s.kept.Commands = append(old.Commands, s.kept.Commands...)
+	s.unread = false
+
+	return nil
 }
 
 // save keeps what is remembered. mu is held.
 func (s *state) save() error {
 	if s.keeper == nil {
 		return nil
+	}
+	if err := s.load(); err != nil {
+		return err
 	}
 	data, err := json.MarshalIndent(s.kept, "", "  ")
 	if err != nil {

@@ -42,7 +42,7 @@ func connectorsVerify(c *term.App) *cobra.Command {
 		Use:   "verify ID",
 		Short: "Show the keys of encrypted chats, to compare them",
 		Long: "Show the fingerprint of the device that daycare encrypts with, and those of the devices of who has\n" +
-			"access. Compare them with what the other app shows. A key that differs belongs to somebody in between.",
+			"access. Compare them with what the other app shows. A key that differs belongs to someone in between.",
 		Example: "  daycare connectors verify matrix",
 		Args:    term.Words(0, "the ID of a connector"), ValidArgsFunction: c.Complete(connectorIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
