@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"daycare/engine/beneath"
+	"daycare/engine/disk"
 	"daycare/engine/permission"
 	"daycare/engine/watch"
 )
@@ -105,12 +106,10 @@ func (f *indexFile) open() {
 	}
 }
 
-var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
-
 // read takes in the content of the file; false: it cannot be used.
 func (f *indexFile) read(data []byte) bool {
 	body := len(data) - crc32.Size
-	if body < 0 || crc32.Checksum(data[:body], castagnoli()) != binary.LittleEndian.Uint32(data[body:]) {
+	if body < 0 || crc32.Checksum(data[:body], disk.Castagnoli()) != binary.LittleEndian.Uint32(data[body:]) {
 		return false
 	}
 	rest, ok := bytes.CutPrefix(data[:body], []byte(indexFormat))
@@ -264,5 +263,5 @@ func encode(x *Index) []byte {
 		}
 	}
 
-	return binary.LittleEndian.AppendUint32(buf, crc32.Checksum(buf, castagnoli()))
+	return binary.LittleEndian.AppendUint32(buf, crc32.Checksum(buf, disk.Castagnoli()))
 }

@@ -264,7 +264,7 @@ func TestAnIndexFileThatDoesNotCount(t *testing.T) {
 	}
 	body := data[:len(data)-crc32.Size]
 	for i := range body { // as if it had been written so
-		if read(binary.LittleEndian.AppendUint32(slices.Clip(body[:i]), crc32.Checksum(body[:i], castagnoli()))) {
+		if read(binary.LittleEndian.AppendUint32(slices.Clip(body[:i]), crc32.Checksum(body[:i], disk.Castagnoli()))) {
 			t.Fatalf("of %d of %d bytes it counts", i, len(body))
 		}
 	}
@@ -298,7 +298,7 @@ func FuzzIndexFile(f *testing.F) {
 	f.Add([]byte(indexFormat))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if n := len(data) - crc32.Size; n >= 0 { // else nothing else would be looked at
-			data = binary.LittleEndian.AppendUint32(slices.Clip(data[:n]), crc32.Checksum(data[:n], castagnoli()))
+			data = binary.LittleEndian.AppendUint32(slices.Clip(data[:n]), crc32.Checksum(data[:n], disk.Castagnoli()))
 		}
 		file := newIndexFile(t.TempDir())
 		file.origin = "here"

@@ -1,12 +1,11 @@
 package inbox
 
 import (
-	"hash/crc32"
 	"strconv"
-	"sync"
 	"time"
 	"unicode/utf8"
 
+	"daycare/engine/disk"
 	"daycare/engine/message"
 )
 
@@ -21,12 +20,6 @@ const (
 	lineFront   = "front"   // id was moved before all others by a user
 	lineKeys    = "keys"    // dedupe keys carried over a rotation
 )
-
-// timeFormat is RFC 3339 in UTC with exactly three decimals.
-const timeFormat = "2006-01-02T15:04:05.000Z07:00"
-
-// castagnoli is made with the first line: a command that reads none does not pay for it.
-var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // A line being encoded begins at start of buf; comma says whether a member
 // precedes the next one.
@@ -43,7 +36,7 @@ func begin(buf []byte, seq int64, at time.Time, kind string) encoder {
 	e.integer("seq", seq)
 	e.key("at")
 	e.buf = append(e.buf, '"')
-	e.buf = at.UTC().AppendFormat(e.buf, timeFormat)
+	e.buf = at.UTC().AppendFormat(e.buf, disk.LineTime)
 	e.buf = append(e.buf, '"')
 	e.text("type", kind)
 
@@ -96,15 +89,7 @@ func (e *encoder) list(name string, all []string) {
 }
 
 // seal ends the line with the checksum of what it holds so far.
-func (e *encoder) seal() []byte {
-	sum := crc32.Checksum(e.buf[e.start:], castagnoli())
-	e.buf = append(e.buf, crcMark...)
-	for shift := 28; shift >= 0; shift -= 4 {
-		e.buf = append(e.buf, hexDigits[sum>>shift&15])
-	}
-
-	return append(e.buf, '"', '}', '\n')
-}
+func (e *encoder) seal() []byte { return append(disk.Seal(e.buf, e.start), '\n') }
 
 // appendItem appends the line of an item to buf.
 func appendItem(buf []byte, it *Item) []byte {

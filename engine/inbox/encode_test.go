@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"daycare/engine/disk"
 	"daycare/engine/message"
 )
 
@@ -126,7 +127,7 @@ func FuzzLine(f *testing.F) {
 		}
 
 		for _, s := range salvage(raw) {
-			if !intact(raw[s.off : s.off+int64(s.n)]) {
+			if !disk.Sealed(raw[s.off : s.off+int64(s.n)]) {
 				t.Error("salvaged a line that is not intact")
 			}
 		}

@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"strconv"
 	"strings"
 
+	"daycare/engine/disk"
 	"daycare/engine/message"
 )
 
@@ -27,12 +27,8 @@ type line struct {
 // in the file and otherwise ignored.
 var errUnknownType = errors.New("unknown type")
 
-const (
-	crcMark = `,"crc":"`
-	crcTail = len(crcMark) + 8 + len(`"}`)
-	// lineMark is how every line begins that we wrote.
-	lineMark = `{"seq":`
-)
+// lineMark is how every line begins that we wrote.
+const lineMark = `{"seq":`
 
 // decode reads one line without its newline. An error says that it cannot be
 // used: errUnknownType, or what is broken.
@@ -41,7 +37,7 @@ func decode(raw []byte) (line, error) {
 	if err := json.Unmarshal(raw, &l); err != nil {
 		return l, err
 	}
-	l.byHand = !intact(raw)
+	l.byHand = !disk.Sealed(raw)
 
 	switch string(l.Kind) {
 	case lineDone, lineKeys:
@@ -68,34 +64,16 @@ func usable(raw []byte) bool {
 	return err == nil || len(salvage(raw)) > 0
 }
 
-// intact reports whether the line ends with the right checksum of itself.
-func intact(raw []byte) bool {
-	body := len(raw) - crcTail
-	if body < 0 || !bytes.HasPrefix(raw[body:], []byte(crcMark)) || !bytes.HasSuffix(raw, []byte(`"}`)) {
-		return false
-	}
-	var sum [4]byte
-	binary.BigEndian.PutUint32(sum[:], crc32.Checksum(raw[:body], castagnoli()))
-	digits := raw[body+len(crcMark) : len(raw)-2]
-	for i, b := range sum {
-		if digits[2*i] != hexDigits[b>>4] || digits[2*i+1] != hexDigits[b&15] {
-			return false
-		}
-	}
-
-	return true
-}
-
 // salvage finds the whole lines inside a line that cannot be read: where the
 // newline between two was damaged, both are still there with their checksums.
 // It returns their places in raw.
 func salvage(raw []byte) (whole []span) {
 	for at := 0; ; {
-		i := bytes.Index(raw[at:], []byte(crcMark))
-		if i < 0 || at+i+crcTail > len(raw) {
+		i := bytes.Index(raw[at:], []byte(disk.SealMark))
+		if i < 0 || at+i+disk.SealLen > len(raw) {
 			return whole
 		}
-		end := at + i + crcTail
+		end := at + i + disk.SealLen
 		if from, ok := wholeFrom(raw[at:end]); ok {
 			whole = append(whole, span{int64(at + from), end - at - from})
 		}
@@ -113,7 +91,7 @@ func wholeFrom(raw []byte) (int, bool) {
 			return 0, false
 		}
 		from += i
-		if intact(raw[from:]) {
+		if disk.Sealed(raw[from:]) {
 			return from, true
 		}
 		from++

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"daycare/engine/disk"
 	"maps"
 	"slices"
 	"time"
@@ -134,7 +135,7 @@ func (h *History) Closed(after map[string]int64) (map[string]bool, error) {
 		first = 0
 	}
 	err := h.backAll(func(l rawLine) bool {
-		if seq := seqOf(l.text); seq > 0 && seq <= first && isSealed(l.text) {
+		if seq := seqOf(l.text); seq > 0 && seq <= first && disk.Sealed(l.text) {
 			return false
 		}
 		if !mayClose(l.text) {

@@ -5,29 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
+	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
-
-// timeLayout is RFC 3339 with milliseconds; times are UTC.
-const timeLayout = "2006-01-02T15:04:05.000Z07:00"
-
-// crcTail is the length of `,"crc":"9f2c11aa"}`, the end of every line that the
-// runtime wrote.
-const crcTail = 18
 
 // maxSeq is the highest valid seq: beyond it JSON numbers are no
 // longer exact, and no history gets there.
 const maxSeq = 1 << 53
-
-// castagnoli is made with the first line: a command that reads none does not pay for it.
-var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // ErrUnknownType: a line is well formed but has an unknown type, perhaps of a newer version. Such a
 // line is skipped with a warning and stays in the file.
@@ -40,7 +29,7 @@ func Encode(e *Entry) []byte {
 	line = append(line, `{"seq":`...)
 	line = strconv.AppendInt(line, e.Seq, 10)
 	line = append(line, `,"at":"`...)
-	line = e.At.UTC().AppendFormat(line, timeLayout)
+	line = e.At.UTC().AppendFormat(line, disk.LineTime)
 	line = append(line, `","type":"`...)
 	line = append(line, e.Rec.Type()...)
 	line = append(line, '"')
@@ -49,17 +38,7 @@ func Encode(e *Entry) []byte {
 		line = append(line, fields[1:len(fields)-1]...)
 	}
 
-	sum := crc32.Checksum(line, castagnoli())
-	line = append(line, `,"crc":"`...)
-	return append(appendCRC(line, sum), '"', '}', '\n')
-}
-
-func appendCRC(b []byte, sum uint32) []byte {
-	const digits = "0123456789abcdef"
-	for shift := 28; shift >= 0; shift -= 4 {
-		b = append(b, digits[sum>>shift&15])
-	}
-	return b
+	return append(disk.Seal(line, 0), '\n')
 }
 
 // encodeFields is the JSON object of a record's own members.
@@ -149,7 +128,7 @@ func number(f float64) float64 {
 // or wrong crc is not an error: it means that a user wrote the line, and sets ByHand.
 func Decode(line []byte) (*Entry, error) {
 	line = bytes.TrimRight(line, "\r\n")
-	sealed := isSealed(line)
+	sealed := disk.Sealed(line)
 	if h, ok := readHead(line); ok && sealed {
 		rec := blank(h.typ)
 		if rec == nil {
@@ -240,18 +219,6 @@ func blank(t Type) Record {
 	default:
 		return nil
 	}
-}
-
-// isSealed reports whether the line ends in its own checksum.
-func isSealed(line []byte) bool {
-	at := len(line) - crcTail
-	if at < 1 || string(line[at:at+8]) != `,"crc":"` {
-		return false
-	}
-	var want [8]byte
-	appendCRC(want[:0], crc32.Checksum(line[:at], castagnoli()))
-
-	return bytes.Equal(want[:], line[at+8:at+16]) && string(line[at+16:]) == `"}`
 }
 
 // badLine says what is wrong with a line, and at which column.

@@ -512,7 +512,7 @@ func TestPathsInLinesByHand(t *testing.T) {
 		!strings.Contains(line, filepath.Join(ws, ".daycare/files/f__n")) {
 		t.Errorf("%s", line)
 	}
-	if !isSealed(got[0]) {
+	if !disk.Sealed(got[0]) {
 		t.Errorf("a line of daycare's own lost its checksum: %s", got[0])
 	}
 }

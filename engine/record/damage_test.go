@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"daycare/engine/disk"
 	"fmt"
 	"io"
 	"os"
@@ -47,7 +48,7 @@ func check(t *testing.T, what string, data []byte, whole []string, silent bool) 
 	defer h.Close()
 	seen := map[string]bool{}
 	err := h.backAll(func(l rawLine) bool {
-		if isSealed(l.text) || h.report.decode(l) != nil {
+		if disk.Sealed(l.text) || h.report.decode(l) != nil {
 			seen[strings.TrimSpace(string(l.text))] = true
 		}
 		return true

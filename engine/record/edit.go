@@ -177,7 +177,7 @@ func (o *ownFile) seqs(content []byte) iter.Seq[int64] {
 				continue
 			}
 			seq := int64(0)
-			if head, ok := readHead(line); ok && isSealed(line) {
+			if head, ok := readHead(line); ok && disk.Sealed(line) {
 				seq = head.seq
 			} else if e := o.report.decode(rawLine{src, off, line}); e != nil {
 				seq = e.Seq

@@ -2,9 +2,9 @@ package record
 
 import (
 	"bytes"
-	"hash/crc32"
 	"slices"
 
+	"daycare/engine/disk"
 	"daycare/engine/message"
 	"daycare/engine/workspace"
 )
@@ -59,7 +59,7 @@ func absolute(root string, e *Entry, line []byte) []byte {
 	if e == nil {
 		return line
 	}
-	sealed, before := isSealed(line), line
+	sealed, before := disk.Sealed(line), line
 	withPaths(e.Rec, func(p string) string {
 		was, err1 := marshal(p)
 		is, err2 := marshal(workspace.ResolveFile(root, p))
@@ -71,8 +71,7 @@ func absolute(root string, e *Entry, line []byte) []byte {
 	}, func(tag string) string { return tag })
 
 	if sealed && !bytes.Equal(line, before) {
-		body := line[:len(line)-crcTail]
-		line = append(appendCRC(append(slices.Clone(body), `,"crc":"`...), crc32.Checksum(body, castagnoli())), `"}`...)
+		line = disk.Seal(slices.Clone(line[:len(line)-disk.SealLen]), 0)
 	}
 	return line
 }

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"daycare/engine/disk"
 	"slices"
 )
 
@@ -76,7 +77,7 @@ func (h *folded) unlisted(boundary *Entry) error {
 	var found []*Entry
 	err := h.backAll(func(l rawLine) bool {
 		seq := seqOf(l.text)
-		if seq > 0 && seq < from && isSealed(l.text) {
+		if seq > 0 && seq < from && disk.Sealed(l.text) {
 			return false
 		}
 		if head, ok := readHead(l.text); seq >= boundary.Seq || ok && head.typ != TypeAssistant && head.typ != TypeDelivery {

@@ -203,7 +203,7 @@ func LastAt(dir string) (at time.Time, err error) {
 
 // at is the time of a line; zero if it is not a record.
 func (l rawLine) at() time.Time {
-	if head, ok := readHead(l.text); ok && isSealed(l.text) {
+	if head, ok := readHead(l.text); ok && disk.Sealed(l.text) {
 		return head.at
 	}
 	e, err := Decode(l.text)
