@@ -116,6 +116,16 @@ func TestHandEdits(t *testing.T) {
 					t.Error(d)
 				}
 			})
+			t.Run("an old version over items of which one was moved to the front", func(t *testing.T) {
+				e, _ := newEdited(t, "one")
+				old := e.data()
+				e.accept("two")
+				e.accept("three")
+				e.must(e.Front(e.accept("four")))
+				e.must(save(e.path, old))
+				e.must(e.Refresh())
+				e.holds("one", "two", "three", "four") // as they came: the order to front it is gone, too
+			})
 			t.Run("an old version over done lines", func(t *testing.T) {
 				e, id := newEdited(t, "one", "two")
 				old := e.data()

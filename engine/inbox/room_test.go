@@ -163,6 +163,10 @@ func TestKeysOutliveAnEdit(t *testing.T) {
 	if _, err := f.reload(nil); err != nil {
 		t.Fatal(err)
 	}
+	accepted(t, f, text("another, which has the first line now"))
+	if r, err := f.Accept(t.Context(), it); err != nil || !r.Duplicate || r.Item != "" {
+		t.Errorf("offered again: %+v, %v, want a duplicate of an item that is not in the file", r, err)
+	}
 	if err := f.rewrite(f.log.Size()); err != nil {
 		t.Fatal(err)
 	}
