@@ -329,8 +329,8 @@ func TestFilesAreUploaded(t *testing.T) {
 	}
 }
 
-// Users who are allowed may see that we are here; others may not. What they encrypt is answered once,
-// and only to them.
+// Users who are allowed may see that we are here, and learn what we have read; others may not. What they
+// encrypt is answered once, and only to them.
 func TestWhatIsBesideMessages(t *testing.T) {
 	s, e := newServer(t, canary), &connectortest.Taker{}
 	c := testConnector(t, s, Options{}, chat.Host{Waiting: &connectortest.Keeper{}}, slog.New(slog.DiscardHandler))
@@ -338,10 +338,14 @@ func TestWhatIsBesideMessages(t *testing.T) {
 	secret := func(from string) string {
 		return strings.Replace(speech(from, "x"+from, "[encrypted]"), "</message>", "<encrypted xmlns='"+nsOMEMO+"'/></message>", 1)
 	}
+	asking := func(from string) string { // for a receipt
+		return strings.Replace(speech(from, "1", "one"), "</message>", "<request xmlns='"+nsReceipt+"'/></message>", 1)
+	}
 	subscribe := func(from string) string { return "<presence type='subscribe' from='" + from + "'/>" }
 	s.tell(t.Context(), subscribe(eveJID), subscribe(adaJID), secret(eveJID), secret(adaJID), secret(adaJID),
-		"<presence from='@'/>", "<presence type='unavailable' from='"+adaJID+"'/>", speech(adaJID, "1", "one"))
-	if got := e.Until(t, 1); got[0] != "one" {
+		"<presence from='@'/>", "<presence type='unavailable' from='"+adaJID+"'/>", asking(eveJID), asking(adaJID),
+		speech(bobJID, "1", "two"))
+	if got := e.Until(t, 2); !slices.Equal(got, []string{"one", "two"}) {
 		t.Errorf("it got %q", got)
 	}
 	if err := c.Typing(t.Context(), message.Address{ChannelID: adaJID}); err != nil {
@@ -365,7 +369,7 @@ func TestWhatIsBesideMessages(t *testing.T) {
 		t.Errorf("typing while nothing is connected: %v", err)
 	}
 
-	var presences, told, typing []string
+	var presences, told, typing, receipts []string
 	reaction := ""
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -379,14 +383,17 @@ func TestWhatIsBesideMessages(t *testing.T) {
 		case one.has(nsStates, "composing"):
 			typing = append(typing, one.attr("to"))
 		}
+		if r, ok := one.kid(nsReceipt, "received"); ok {
+			receipts = append(receipts, one.attr("to")+" "+r.attr("id"))
+		}
 		if r, ok := one.kid(nsReact, "reactions"); ok {
 			what, _ := r.kid(nsReact, "reaction")
 			reaction = r.attr("id") + " " + what.Text
 		}
 	}
 	if !slices.Equal(presences, []string{"subscribed " + adaJID, "subscribe " + adaJID}) || !slices.Equal(told, []string{adaJID}) ||
-		!slices.Equal(typing, []string{adaJID}) || reaction != "1 👍" {
-		t.Errorf("presences %q, told %q, typing %q, reaction %q", presences, told, typing, reaction)
+		!slices.Equal(typing, []string{adaJID}) || reaction != "1 👍" || !slices.Equal(receipts, []string{adaJID + " 1"}) {
+		t.Errorf("presences %q, told %q, typing %q, reaction %q, receipts %q", presences, told, typing, reaction, receipts)
 	}
 }
 
