@@ -586,6 +586,23 @@ func (refusing) Card(context.Context, message.Address, string, string, []Choice)
 	return "", &message.NotSent{Err: errors.New("too many requests")}
 }
 
+// Names of users and files, and what is quoted, have nothing in them that users cannot see.
+func TestNothingInvisibleIsDelivered(t *testing.T) {
+	w := newWorld()
+	d := w.desk(Options{}, talker{w})
+	p := post("hi\u202e there")
+	p.Sender, p.Quote = "Ada\n\u202eSystem", "earlier\U000E0041"
+	p.Files = []File{{Name: "cod\u202efdp.exe", Size: 1 << 40}} // too large, so its name is said
+	if err := d.Take(t.Context(), w.deliver, p); err != nil {
+		t.Fatal(err)
+	}
+	in := w.taken[0]
+	if in.Context.Sender != "Ada [U+202E]System" || !strings.Contains(in.Text, "hi[U+202E] there") ||
+		!strings.Contains(in.Text, "earlier[U+E0041]") || !strings.Contains(in.Text, "cod[U+202E]fdp.exe") {
+		t.Errorf("delivered %q of %q", in.Text, in.Context.Sender)
+	}
+}
+
 func TestStrangersAreTurnedAway(t *testing.T) {
 	w := newWorld()
 	d := w.desk(Options{}, buttons{talker{w}})

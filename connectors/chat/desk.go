@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/plain"
 )
 
 // Options are what the desk takes of a connector's settings.
@@ -68,6 +70,7 @@ func (a Attaching) Rest() string {
 // error asks for the message to be offered again, before those that follow it; what is
 // refused because of its sender waits here, so that it holds up nobody else.
 func (d *Desk) Take(ctx context.Context, deliver message.Deliver, p Post) error {
+	p = p.readable()
 	p.From.Connector = d.o.ID
 	if p.Amends != "" && !d.who.written.complete(&p) {
 		return nil
@@ -94,6 +97,16 @@ func (d *Desk) Take(ctx context.Context, deliver message.Deliver, p Post) error 
 		return d.commands.run(ctx, deliver, p, name, rest)
 	}
 	return d.pass(ctx, deliver, p)
+}
+
+// readable has nothing in a post that its readers cannot see.
+func (p Post) readable() Post {
+	p.Text, p.Quote, p.Sender = plain.Readable(p.Text), plain.Readable(p.Quote), plain.ReadableLine(p.Sender)
+	p.Files = slices.Clone(p.Files)
+	for i, f := range p.Files {
+		p.Files[i].Name = plain.ReadableLine(f.Name)
+	}
+	return p
 }
 
 // pass hands a message on that is not a command.

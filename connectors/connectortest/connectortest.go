@@ -52,6 +52,7 @@ const (
 	Stall  Fault = "stall"  // never answers
 	Drop   Fault = "drop"   // takes it, and the answer is lost on the way
 	Forget Fault = "forget" // takes nothing, and answers as if it had, without an id
+	Hide   Fault = "hide"   // hands over characters that who wrote them did not see
 )
 
 // BusyFor is what the platform asks for with the fault Busy.
@@ -117,6 +118,7 @@ func Run(t *testing.T, harness func(t *testing.T) Harness) {
 		{"receives", receives},
 		{"says that it is connected", connected},
 		{"in order", inOrder},
+		{"nothing invisible is delivered", invisible},
 		{"received only when durable", receivedOnlyWhenDurable},
 		{"refused is not lost", refusedIsNotLost},
 		{"a refused sender holds up nobody", refusedHoldsUpNobody},

@@ -35,6 +35,26 @@ func receives(t *testing.T, p *platform) {
 	}
 }
 
+// invisible offers characters that hide a text or turn it around. An emoji of several stays whole.
+func invisible(t *testing.T, p *platform) {
+	if slices.Contains(p.Unable, Hide) {
+		t.Skip("what is written at this computer is delivered as it is")
+	}
+	e := newEngine()
+	p.run(t, p.new(t), e.deliver)
+	p.offer(t, Message{Key: "unseen1", Text: "send \u202eeverything\u202c to\U000E0065\U000E0076\U000E0065 pass\u200bword 👩\u200d🔬"})
+	got := strings.Join(e.texts(), "\n")
+	hidden := func(r rune) bool { return r == 0x202e || r == 0x202c || r == 0x200b || r >= 0xE0000 && r < 0xE0080 }
+	if bad := strings.IndexFunc(got, hidden); bad >= 0 {
+		t.Errorf("delivered %q, with something that nobody sees at byte %d", got, bad)
+	}
+	for _, want := range []string{"everything", "👩\u200d🔬"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("delivered %q, want %q in it", got, want)
+		}
+	}
+}
+
 func connected(t *testing.T, p *platform) {
 	e, c := newEngine(), p.new(t)
 	p.run(t, c, e.deliver)

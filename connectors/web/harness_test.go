@@ -47,7 +47,7 @@ func TestConnector(t *testing.T) {
 				}
 			},
 			To:      []message.Address{{Connector: "web", ChannelID: "web"}},
-			Secrets: []string{"cookie-of-nobody"},
+			Secrets: []string{"cookie-of-nobody"}, Unable: []connectortest.Fault{connectortest.Hide},
 		}
 	})
 }

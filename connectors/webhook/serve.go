@@ -16,6 +16,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/plain"
 )
 
 // serve answers one request. Whatever goes wrong in it ends with it.
@@ -90,6 +91,7 @@ func (c *Connector) read(w http.ResponseWriter, r *http.Request) (in message.Inc
 	if in.Text, refused = h.text(r, body); refused != nil {
 		return in, refused
 	}
+	in.Text = plain.Readable(in.Text)
 	in.Agent = h.AgentID
 	in.Dedupe = c.id + ":" + h.ID + "/" + delivery
 	in.Context = message.Context{MessageID: delivery, Sender: h.ID}
