@@ -89,6 +89,9 @@ func NewStream(boot string) *Stream {
 
 // Emit numbers, keeps and publishes an event. At is set if it is zero.
 func (s *Stream) Emit(e Event) {
+	if !e.Replayable() && !s.Watched() {
+		return // it would not be kept either: an answer has one for each piece
+	}
 	if e.At.IsZero() {
 		e.At = time.Now()
 	}
