@@ -329,3 +329,30 @@ func TestMissedPostsThatCannotBeAskedFor(t *testing.T) {
 		t.Errorf("asked is %q", asked)
 	}
 }
+
+// What cannot be read of an event is an error, and what is nothing for an agent is not delivered.
+func TestEventsAreTaken(t *testing.T) {
+	var got []message.Incoming
+	deliver := func(_ context.Context, in message.Incoming) (message.Receipt, error) {
+		got = append(got, in)
+		return message.Receipt{}, nil
+	}
+	for says, fails := range map[string]bool{`200 {"id":"c","type":"D"}`: false, "403": false, "500": true} {
+		got = nil
+		c, _ := scripted(t, map[string]string{"GET " + v4 + "/channels/c": says})
+		for _, user := range []string{ada, me, ""} {
+			a := chat.Arrival[event]{Channel: "c"}
+			a.What = event{Event: "posted", post: post{ID: "p" + user, Channel: "c", User: user, Text: "hi"}}
+			if err := c.take(t.Context(), deliver, a); (err != nil) != (fails && user == ada) {
+				t.Errorf("%s, of %q: %v", says, user, err)
+			}
+		}
+		if want := says[:1] == "2"; (len(got) == 1) != want || want && (got[0].Text != "hi" || got[0].From.UserID != ada) {
+			t.Errorf("%s: delivered was %+v", says, got)
+		}
+	}
+	c, _ := scripted(t, nil)
+	if to, ok := c.Direct(ada); !ok || to.ChannelID != userPrefix+ada || to.UserID != ada {
+		t.Errorf("the chat with a user is %+v, %v", to, ok)
+	}
+}

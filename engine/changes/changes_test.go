@@ -412,6 +412,9 @@ func TestMerge(t *testing.T) {
 		{"inside what the other removed", "a\nb\nc\nd\n", "a\nd\n", "a\nb\nx\nc\nd\n", ""},
 		{"both add there", "a\n", "a\nx\n", "a\ny\n", ""},
 		{"no text", "a\n", "a\x00\n", "b\n", ""},
+		{"no text to begin with", "a\xff\nb\nc\n", "A\xff\nb\nc\n", "a\xff\nb\nC\n", ""},
+		{"no text from the others", "a\nb\nc\n", "A\nb\nc\n", "a\nb\nC\xff\n", ""},
+		{"NUL at another line", "a\nb\nc\n", "A\nb\nc\n", "a\nb\nC\x00\n", ""},
 	} {
 		got, err := Merge(tt.base, tt.ours, tt.theirs)
 		if got != tt.want || (err != nil) != (tt.want == "") {

@@ -10,8 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
 )
@@ -391,9 +393,10 @@ func TestHome(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", "")
 	t.Setenv("HOME", "")
 	for what, try := range map[string]func() error{
-		"Home": func() error { _, err := Home(root); return err },
-		"List": func() error { _, err := List(root); return err },
-		"Make": func() error { _, err := Make(t.Context(), root, root, "agent", disk.Stamp{}); return err },
+		"Home":      func() error { _, err := Home(root); return err },
+		"List":      func() error { _, err := List(root); return err },
+		"RemoveAll": func() error { return RemoveAll(root) },
+		"Make":      func() error { _, err := Make(t.Context(), root, root, "agent", disk.Stamp{}); return err },
 	} {
 		if err := try(); err == nil {
 			t.Errorf("%s without a home folder is no error", what)
@@ -478,6 +481,31 @@ func TestAFileThatChangedWhileItWasRead(t *testing.T) {
 	_, err = content(root, "a", StateOf([]byte("old"), 0o644))
 	if err == nil || !strings.Contains(err.Error(), "changed while it was read") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A link in a copy is as it was copied, or leads where an agent had it lead, which is not said; a file
+// that cannot be read to its end has no hash.
+func TestLinksOfACopyAreLookedAt(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink("there", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for link, want := range map[string]string{"there": "there", "elsewhere": beneath.ErrLink.Error(), "": beneath.ErrLink.Error()} {
+		if s, err := look(root, "link", file{Link: link}); err != nil || s.Other != want {
+			t.Errorf("copied as %q: %+v, %v, want %q", link, s, err, want)
+		}
+	}
+	if s, err := look(root, "none", file{}); err != nil || !s.Missing() {
+		t.Errorf("what is gone: %+v, %v", s, err)
+	}
+	if hash, err := sum(iotest.ErrReader(os.ErrDeadlineExceeded)); hash != "" || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("half a file is %q, %v", hash, err)
 	}
 }
 
