@@ -40,9 +40,9 @@ var limits = map[string]int{
 	"lines over 140 columns":  0,
 	"folders over 40 files":   1,
 	"lines of one function":   67,
-	"lines of cmd/daycare":    690,
+	"lines of cmd/daycare":    620,
 	"lines of one file":       500,
-	"functions over 60 lines": 4,
+	"functions over 60 lines": 3,
 }
 
 // A place is something that a figure counts, largest first.
