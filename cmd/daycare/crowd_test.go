@@ -187,13 +187,17 @@ func usageOf(pid int) string {
 	return strings.Join(said, ", ")
 }
 
-// atTheDefaultLimits lets parents start ten background agents each: what is over a limit is refused at
-// once and says so; what was started is not lost.
-func atTheDefaultLimits(t *testing.T, parents int) {
+// TestBackgroundAgentsAtTheDefaultLimits: what is over a limit is refused at once and
+// says so; what was started is not lost.
+func TestBackgroundAgentsAtTheDefaultLimits(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes a while")
+	}
 	h := newChatHouse(t, crowdScript(200*time.Millisecond), "log: { level: error }")
-	c := h.play(parents)
-	if all := 10 * parents; c.started+c.refused != all || c.started < 32 || c.refusedBy["agents.maxRunningChildren"] == 0 {
-		t.Errorf("%d were started and %d refused %v; want %d in all, and the limits to hold", c.started, c.refused, c.refusedBy, all)
+	c := h.play(50)
+	if c.started+c.refused != 500 || c.started < 32 || c.refusedBy["agents.maxRunningChildren"] == 0 {
+		t.Errorf("%d were started and %d refused %v; want 500 in all, and the limits to hold", c.started, c.refused, c.refusedBy)
 	}
 	if c.atOnce > 32 {
 		t.Errorf("%d children were at work at the same time, the limit is 32", c.atOnce)

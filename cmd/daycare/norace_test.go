@@ -35,14 +35,6 @@ func TestFiveHundredBackgroundAgents(t *testing.T) {
 		float64(c.turns)/c.took.Seconds(), c.atOnce, c.usage)
 }
 
-func TestBackgroundAgentsAtTheDefaultLimits(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes a while")
-	}
-	atTheDefaultLimits(t, 50)
-}
-
 // Every recipe works from top to bottom, with the files that it gives.
 func TestRecipes(t *testing.T) {
 	t.Parallel()

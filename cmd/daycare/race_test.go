@@ -10,9 +10,3 @@ func TestSomeScripts(t *testing.T) {
 	t.Parallel()
 	playScripts(t, 8)
 }
-
-// TestSomeBackgroundAgents is a part of TestBackgroundAgentsAtTheDefaultLimits.
-func TestSomeBackgroundAgents(t *testing.T) {
-	t.Parallel()
-	atTheDefaultLimits(t, 12)
-}
