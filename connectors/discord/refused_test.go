@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -446,6 +447,42 @@ func TestDownloads(t *testing.T) {
 		}
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %q, %v", address, got, err)
+		}
+	}
+}
+
+// Attachments are fetched from every host of Discord's, and from no host that only ends like one.
+func TestHostsOfAttachments(t *testing.T) {
+	c, _ := scripted(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // nothing is fetched
+	for address, want := range map[string]bool{"https://cdn.discordapp.com/a": true, "https://media.discordapp.net/a": true,
+		"https://discordapp.com.evil.example/a": false, "https://evildiscordapp.net/a": false, "ftp://cdn.discordapp.com/a": false} {
+		_, err := c.api.download(ctx, address)
+		if err == nil || strings.Contains(err.Error(), "not Discord's") == want {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// A rate limit holds its own route back, and a global one all of them; a route that has used up what
+// it may is not asked before its time.
+func TestRateLimitsHoldRoutesBack(t *testing.T) {
+	call := func(c *Connector, path string) time.Duration {
+		t.Helper()
+		return retryAfter(c.api.call(t.Context(), request{name: "x", method: http.MethodGet, path: path}, nil))
+	}
+	for body, global := range map[string]bool{`{"message":"slow","retry_after":60,"global":true}`: true,
+		`{"message":"slow","retry_after":60}`: false} {
+		c, s := scripted(t, map[string]string{"GET /one": "429 " + body, "GET /two": "200 {}"})
+		if wait := call(c, "/one"); wait != time.Minute {
+			t.Errorf("%s: wait %v", body, wait)
+		}
+		if wait := call(c, "/two"); (wait > 50*time.Second) != global || (len(s.Of("GET /two")) == 0) != global {
+			t.Errorf("%s: another route waits %v, asked %q", body, wait, s.Of(""))
+		}
+		if wait := call(c, "/one"); wait < 50*time.Second || len(s.Of("GET /one")) != 1 {
+			t.Errorf("%s: the same waits %v, asked %q", body, wait, s.Of(""))
 		}
 	}
 }

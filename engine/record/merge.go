@@ -51,20 +51,17 @@ func parseObject(raw []byte) (o object, ok bool, err error) {
 	return o, true, err
 }
 
-func (o *object) encode() ([]byte, error) {
+func (o *object) encode() []byte {
 	buf := []byte{'{'}
 	for i, m := range o.members {
-		key, err := marshal(m.key)
-		if err != nil {
-			return nil, err
-		}
+		key, _ := marshal(m.key) // a string
 		if i > 0 {
 			buf = append(buf, ',')
 		}
 		buf = append(append(append(buf, key...), ':'), m.raw...)
 	}
 
-	return append(buf, '}'), nil
+	return append(buf, '}')
 }
 
 // merge applies to raw what differs between the objects old and updated. What does
@@ -103,7 +100,8 @@ func merge(raw, old, updated []byte) ([]byte, error) {
 	doc.members = slices.DeleteFunc(doc.members, func(m member) bool {
 		return was.index(m.key) >= 0 && is.index(m.key) < 0
 	})
-	return doc.encode()
+
+	return doc.encode(), nil
 }
 
 func isObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }
