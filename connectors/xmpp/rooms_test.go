@@ -266,8 +266,10 @@ type carrier struct {
 }
 
 func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
-	data, _ := io.ReadAll(r.Body)
-	c.puts, c.body = append(c.puts, r), string(data)
+	if c.puts = append(c.puts, r); r.Body != nil {
+		data, _ := io.ReadAll(r.Body)
+		c.body = string(data)
+	}
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -326,6 +328,53 @@ func TestFilesAreUploaded(t *testing.T) {
 		if ask := h.asks[0]; ask.attr("filename") != "a.txt" || ask.attr("size") != "7" || ask.attr("content-type") != "text/plain" {
 			t.Errorf("asked was %s", ask.bytes())
 		}
+	}
+}
+
+// A file that a user sent is fetched whole or not at all, and no error tells its address, which is a
+// ticket to it.
+func TestFilesAreFetched(t *testing.T) {
+	const address = "https://files.test.example/secret/a.txt"
+	for name, tt := range map[string]struct {
+		at string
+		to carrier
+		ok bool
+	}{"it is there": {address, carrier{status: 200}, true}, "it is gone": {address, carrier{status: 404}, false},
+		"it is elsewhere": {address, carrier{status: 302}, false}, "the server is gone": {address, carrier{err: errors.New("gone")}, false},
+		"no address": {"ftp://files.test.example/secret", carrier{status: 200}, false}} {
+		f := newFiles(Options{}, jid{domain: "test.example"})
+		f.client.Transport = &tt.to
+		body, err := f.fetch(t.Context(), tt.at)
+		if (err == nil) != tt.ok || (body != nil) != tt.ok || err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name != "no address" && (len(tt.to.puts) != 1 || tt.to.puts[0].Method != http.MethodGet) {
+			t.Errorf("%s: asked was %d times", name, len(tt.to.puts))
+		}
+	}
+	for address, want := range map[string]string{"https://x/a/b.png": "b.png", "https://x/": "file", "https://x": "file", "%zz": "file",
+		"https://x/a/b.png?c=d": "b.png"} {
+		if got := nameOf(address); got != want {
+			t.Errorf("%s is called %q", address, got)
+		}
+	}
+}
+
+// A message that does not get into the queue is not acknowledged, and neither is what came behind it.
+func TestAMarkIsTakenBack(t *testing.T) {
+	m := marks{reached: map[string]position{}}
+	m.forget() // there is none
+	m.add(mark{archive: "a", at: position{ID: "1"}})
+	m.add(mark{archive: "a", at: position{ID: "2"}})
+	m.forget()
+	m.taken()
+	if p, _ := m.place("a"); p.ID != "1" || len(m.waiting) != 0 {
+		t.Errorf("it was read up to %q, %d wait", p.ID, len(m.waiting))
+	}
+	m.free(mark{archive: "a", at: position{ID: "3"}})
+	m.forget()
+	if p, _ := m.place("a"); p.ID != "3" {
+		t.Errorf("then up to %q", p.ID)
 	}
 }
 
@@ -426,6 +475,16 @@ func TestProbeSaysWhatTheServerCan(t *testing.T) {
 			t.Errorf("Probe = %q, %v", got, err)
 		}
 		newHouse(s).slot = "<slot/>"
+	}
+	s.answer = func(p *peer, e element) bool {
+		if e.XMLName.Local == "enable" {
+			p.raw("<enabled xmlns='" + nsSM + "' id='session' resume='true'/>")
+			return true
+		}
+		return false
+	}
+	if got, err := c.Probe(t.Context()); err != nil || !strings.Contains(got, "; sessions can be resumed; ") {
+		t.Errorf("Probe = %q, %v", got, err)
 	}
 	s.answer = func(_ *peer, e element) bool { return e.has(nsPing, "ping") }
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
