@@ -49,8 +49,10 @@ type server struct {
 	ended   bool
 	most    int // events of one room in an answer
 	revoked bool
-	order   []string          // ids of messages of the bot
-	texts   map[string]string // by id, as edits left them
+
+	encrypted bool              // all rooms
+	order     []string          // ids of messages of the bot
+	texts     map[string]string // by id, as edits left them
 }
 
 func newServer(t *testing.T, token string) *server {
@@ -109,6 +111,14 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		s.joined = append(s.joined, strings.TrimPrefix(p, "/join/"))
 		s.mu.Unlock()
 		answer(w, 200, map[string]any{})
+	case strings.HasSuffix(p, "/state/m.room.encryption"):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !s.encrypted {
+			answer(w, http.StatusNotFound, map[string]string{"errcode": "M_NOT_FOUND"})
+			return
+		}
+		answer(w, 200, map[string]string{"algorithm": "m.megolm.v1.aes-sha2"})
 	case p == "/createRoom":
 		answer(w, 200, map[string]string{"room_id": "!own:test.example"})
 	case strings.Contains(p, "/event/"):

@@ -109,15 +109,20 @@ func (c sealed) withKeys(ctx context.Context, run func() error) error {
 // keys takes the keys out of an answer of sync, and notes which rooms are encrypted.
 func (c follower) keys(ctx context.Context, b batch) error {
 	m, _ := c.sealer()
-	if m == nil {
-		return nil
-	}
-	if err := m.Synced(ctx, b.News); err != nil {
-		return err
+	if m != nil {
+		if err := m.Synced(ctx, b.News); err != nil {
+			return err
+		}
 	}
 	for room, j := range b.Rooms.Join {
 		for _, e := range slices.Concat(j.State.Events, j.Timeline.Events) {
 			if e.Type != "m.room.encryption" || e.StateKey == nil {
+				continue
+			}
+			c.lock.Lock()
+			delete(c.clear, room)
+			c.lock.Unlock()
+			if m == nil {
 				continue
 			}
 			var is struct {
@@ -268,8 +273,9 @@ func (c follower) overdue(ctx context.Context, deliver message.Deliver) error {
 		case age > memory:
 			m.Release(id)
 		case age > patience && !h.Told:
-			c.notify(ctx, h.Room, id, fmt.Sprintf("I could not decrypt a message of %s (%s): its key did not reach me. I asked for it. "+
-				"If no answer comes, please send the message again.", e.Sender, time.UnixMilli(h.At).Format("15:04")))
+			at := time.UnixMilli(h.At).Format("15:04")
+			c.notify(ctx, h.Room, session(e), fmt.Sprintf("I could not decrypt a message of %s (%s): its key did not reach me. "+
+				"I asked for it. If no answer comes, please send the message again.", e.Sender, at))
 			h.Told = true
 			if err := m.Hold(id, h); err != nil {
 				return err
@@ -278,6 +284,20 @@ func (c follower) overdue(ctx context.Context, deliver message.Deliver) error {
 	}
 
 	return nil
+}
+
+// session is the key that an encrypted event needs: of several whose key is missing the sender is
+// notified once.
+func session(e roomEvent) string {
+	var is struct {
+		Content struct {
+			ID string `json:"session_id"`
+		} `json:"content"`
+	}
+	if err := json.Unmarshal(e.raw, &is); err != nil || is.Content.ID == "" {
+		return e.ID
+	}
+	return is.Content.ID
 }
 
 // encrypted reports whether a room is encrypted. The homeserver cannot take it back once it said so.

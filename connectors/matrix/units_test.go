@@ -3,6 +3,7 @@ package matrix
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"daycare/connectors/chat"
 	"daycare/connectors/connectortest"
+	"daycare/connectors/matrix/e2ee"
 	"daycare/engine/message"
 )
 
@@ -25,7 +27,7 @@ func TestValidate(t *testing.T) {
 		func(o *Options) { o.ID = "" }, func(o *Options) { o.Homeserver = "" }, func(o *Options) { o.Homeserver = "matrix.example.org" },
 		func(o *Options) { o.Homeserver = "http://matrix.example.org" }, func(o *Options) { o.Homeserver = "https://x/_matrix" },
 		func(o *Options) { o.Homeserver = "https://ada@x" }, func(o *Options) { o.Allow = []string{"ada"} },
-		func(o *Options) { o.Always = []string{"#room:x"} },
+		func(o *Options) { o.Always = []string{"#room:x"} }, func(o *Options) { o.Verified = []string{"ABC"} },
 	} {
 		o := good
 		change(&o)
@@ -254,3 +256,43 @@ func TestLoop(t *testing.T) {
 		t.Errorf("Loop on a broken server = %v", err)
 	}
 }
+
+// A room that becomes encrypted gets nothing in the clear from a build that has no keys, but for the
+// notice that says so.
+func TestNothingInTheClear(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, "token")
+	c, err := New(Options{ID: "matrix", Homeserver: s.URL, Allow: []string{ada}}, "token", chat.Host{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.set(nil, e2ee.ErrAbsent)
+	out := message.Outgoing{ID: "one", To: message.Address{ChannelID: adaRoom}, Text: "hello"}
+	if _, err := c.Send(t.Context(), out); err != nil {
+		t.Fatal(err)
+	}
+	var b batch
+	if err := json.Unmarshal([]byte(`{"rooms": {"join": {"`+adaRoom+`": {"state": {"events": [{"type": "m.room.encryption", "state_key": "",
+		"content": {"algorithm": "m.megolm.v1.aes-sha2"}}]}}}}}`), &b); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	s.encrypted = true
+	s.mu.Unlock()
+	f := follower{sealed{c}}
+	if err := f.keys(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	out.ID, out.Text = "two", "secret"
+	no, ok := errors.AsType[*message.NotSent](errorOf(c.Send(t.Context(), out)))
+	if !ok || !no.Final {
+		t.Errorf("an answer in an encrypted room: %v", no)
+	}
+	f.notify(t.Context(), adaRoom, "about", "I cannot read this")
+	f.notify(t.Context(), adaRoom, "about", "I cannot read this")
+	if all := strings.Join(s.puts, "\n"); strings.Contains(all, "secret") || strings.Count(all, "I cannot read this") != 2 {
+		t.Errorf("said in the clear (a text twice each, with and without HTML):\n%s", all)
+	}
+}
+
+func errorOf(_ string, err error) error { return err }
