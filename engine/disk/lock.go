@@ -32,9 +32,10 @@ const (
 	// process, holds the lock shared for a moment.
 	lockPatience = 50 * time.Millisecond
 	lockPause    = 2 * time.Millisecond
-	// orphanPatience is the same while the holder is dead: a command that it was
-	// about to start when it was killed shares the lock until it ends as well.
-	orphanPatience = 2 * time.Second
+	// orphanPatience is the same while the holder is dead: a process that it was
+	// making when it was killed shares the lock until it has become its command, which
+	// takes seconds where the machine has too much to do.
+	orphanPatience = 20 * time.Second
 )
 
 // TryLock takes the lock at path within lockPatience or returns ErrLocked with

@@ -117,7 +117,7 @@ func logIn(t *testing.T, dir, text string) *Log {
 }
 
 // Who asks whether a lock is held shares it for a moment, and a command that a dead holder
-// started for two seconds; both are waited for, a holder that lives is not.
+// started for twenty seconds; both are waited for, a holder that lives is not.
 func TestLockIsWaitedForAsLongAsItsHolderDeserves(t *testing.T) {
 	const dead = 123456789
 	for name, tt := range map[string]struct {
@@ -127,8 +127,8 @@ func TestLockIsWaitedForAsLongAsItsHolderDeserves(t *testing.T) {
 	}{
 		"asked for a moment":      {os.Getpid(), 20 * time.Millisecond, nil},
 		"held by the living":      {os.Getpid(), 200 * time.Millisecond, ErrLocked},
-		"shared with the dead":    {dead, time.Second, nil},
-		"kept by what is left":    {dead, 3 * time.Second, ErrLocked},
+		"shared with the dead":    {dead, 15 * time.Second, nil},
+		"kept by what is left":    {dead, 30 * time.Second, ErrLocked},
 		"by somebody not written": {0, 20 * time.Millisecond, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
