@@ -143,13 +143,15 @@ func TestADropFolderThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A descriptor that cannot be read is reported, and the agent keeps the one that it has.
+// A descriptor that cannot be read is reported as it is now, and the agent keeps the one that it has.
 func TestADescriptorThatCannotBeRead(t *testing.T) {
 	h := newHouse(t, t.TempDir(), idle)
 	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
 	must(t, err)
 	path := filepath.Join(h.folder(a.ID), address.File)
-	must(t, errors.Join(os.Remove(path), os.Mkdir(path, 0o700)))
+	must(t, os.Remove(path))
+	h.reread(a.ID, true)
+	must(t, os.Mkdir(path, 0o700))
 	h.reread(a.ID, true)
 	if all := h.problems.Of(a.ID); len(all) != 1 || all[0].File != path || !strings.Contains(all[0].Reason, "cannot be read") {
 		t.Errorf("reported are %+v", all)

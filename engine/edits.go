@@ -135,18 +135,27 @@ func (ds *descriptors) watchEdits(ctx context.Context) {
 // reread takes over what a user wrote into a descriptor, and says so. With last a
 // broken one is reported; else broken asks to look again.
 func (ds *descriptors) reread(id string, last bool) (broken bool) {
+	path := filepath.Join(ds.folder(id), address.File)
 	c, err := ds.index.Reread(id, last)
 	if err != nil {
-		path := filepath.Join(ds.folder(id), address.File)
-		ds.problems.Add(id, finding.Finding{ID: "descriptor-unreadable", Severity: finding.Error, File: path, Reason: err.Error(),
-			Remedy: "Check who owns the file and its mode."})
+		ds.problems.Set(id, path, []finding.Finding{{ID: "descriptor-unreadable", Severity: finding.Error, File: path,
+			Reason: err.Error(), Remedy: "Check who owns the file and its mode."}})
 		return false
 	}
 	if c.Broken {
-		NoteAgents(ds.problems, ds.root, c.Found)
+		var its, others []finding.Finding
+		for _, f := range c.Found {
+			if f.File == path && f.Severity == finding.Error {
+				its = append(its, f)
+			} else {
+				others = append(others, f)
+			}
+		}
+		ds.problems.Set(id, path, its) // in the place of those of the last look
+		NoteAgents(ds.problems, ds.root, others)
 	} else {
 		ds.problems.Report(id, c.Found...)
-		ds.problems.Set(id, filepath.Join(ds.folder(id), address.File), nil)
+		ds.problems.Set(id, path, nil)
 	}
 	if !c.Broken && (last || len(c.Members) > 0) {
 		ds.index.Keep(id)

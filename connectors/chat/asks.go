@@ -334,7 +334,9 @@ func (q *approvals) decide(ctx context.Context, from message.Address, decision p
 		return "The request is already answered."
 	}
 	if _, ok := q.voice.platform.(CardSender); ok {
-		q.settle(ctx, token, decision, from.Connector+":"+from.UserID)
+		if q.cards.has(token) { // else it is about to be shown, and settled then
+			q.settle(ctx, token, decision, from.Connector+":"+from.UserID)
+		}
 	} else {
 		q.cards.take(token) // the result is shown here
 	}

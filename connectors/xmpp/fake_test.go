@@ -45,6 +45,13 @@ type server struct {
 	texts   map[string]string // by id, as corrections left them
 }
 
+// answers has f asked first about what comes.
+func (s *server) answers(f func(p *peer, e element) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = f
+}
+
 // peer is one session.
 type peer struct {
 	s     *server

@@ -32,7 +32,7 @@ type house struct {
 
 func newHouse(s *server) *house {
 	h := &house{s: s, archives: map[string][]element{}}
-	s.answer = h.deal
+	s.answers(h.deal)
 	return h
 }
 

@@ -476,17 +476,17 @@ func TestProbeSaysWhatTheServerCan(t *testing.T) {
 		}
 		newHouse(s).slot = "<slot/>"
 	}
-	s.answer = func(p *peer, e element) bool {
+	s.answers(func(p *peer, e element) bool {
 		if e.XMLName.Local == "enable" {
 			p.raw("<enabled xmlns='" + nsSM + "' id='session' resume='true'/>")
 			return true
 		}
 		return false
-	}
+	})
 	if got, err := c.Probe(t.Context()); err != nil || !strings.Contains(got, "; sessions can be resumed; ") {
 		t.Errorf("Probe = %q, %v", got, err)
 	}
-	s.answer = func(_ *peer, e element) bool { return e.has(nsPing, "ping") }
+	s.answers(func(_ *peer, e element) bool { return e.has(nsPing, "ping") })
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if got, err := c.Probe(ctx); err == nil || !strings.Contains(err.Error(), "does not arrive") {

@@ -281,7 +281,7 @@ func TestSessionsAreResumed(t *testing.T) {
 	var mu sync.Mutex
 	var old *peer
 	resumed := 0
-	s.answer = func(p *peer, e element) bool {
+	s.answers(func(p *peer, e element) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		switch e.XMLName.Local {
@@ -310,7 +310,7 @@ func TestSessionsAreResumed(t *testing.T) {
 			return true
 		}
 		return false
-	}
+	})
 	c := testConnector(t, s, Options{}, chat.Host{Waiting: &connectortest.Keeper{}}, slog.New(slog.DiscardHandler))
 	var keys []string
 	deliver := func(_ context.Context, in message.Incoming) (message.Receipt, error) {
@@ -369,7 +369,7 @@ func TestLoop(t *testing.T) {
 func TestWhatWasSaidIsFoundInTheArchive(t *testing.T) {
 	s := newServer(t, canary)
 	asked := 0
-	s.answer = func(p *peer, e element) bool {
+	s.answers(func(p *peer, e element) bool {
 		query, mam := e.kid(nsMAM, "query")
 		switch {
 		case e.has(nsInfo, "query") && e.attr("to") == botJID:
@@ -386,7 +386,7 @@ func TestWhatWasSaidIsFoundInTheArchive(t *testing.T) {
 			return false
 		}
 		return true
-	}
+	})
 	c := testConnector(t, s, Options{}, chat.Host{}, slog.New(slog.DiscardHandler))
 	for key, want := range map[string]int{"request-1": 0, "request-2": 1} {
 		before := len(s.heard())

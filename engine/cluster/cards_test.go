@@ -354,7 +354,10 @@ func TestExportOfAgentsThatWork(t *testing.T) {
 	a := newHost(t, s)
 	ids := map[string]func(id string){
 		"shortened": func(id string) {
-			a.owned[id].written, a.owned[id].since = snapshotAt+1, snapshotAfter+1
+			u := a.owned[id]
+			u.mu.Lock()
+			u.written, u.since = snapshotAt+1, snapshotAfter+1
+			u.mu.Unlock()
 			add(t, a.open(id, "inbox.jsonl"), "2")
 			until(t, "the log is shortened", func() bool {
 				log, err := a.store.read(t.Context(), id)
