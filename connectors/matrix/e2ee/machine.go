@@ -224,9 +224,8 @@ func (m *machine) Decrypt(ctx context.Context, room string, raw json.RawMessage)
 		}
 		plain, err = m.lib.DecryptMegolmEvent(ctx, &e)
 	}
-	var withheld *event.RoomKeyWithheldEventContent
 	switch {
-	case errors.Is(err, crypto.ErrNoSessionFound), errors.Is(err, olm.ErrUnknownMessageIndex), errors.As(err, &withheld):
+	case errors.Is(err, crypto.ErrNoSessionFound), errors.Is(err, olm.ErrUnknownMessageIndex):
 		return Opened{}, fmt.Errorf("%w: %w", ErrNoKey, err)
 	case ctx.Err() != nil:
 		return Opened{}, ctx.Err()

@@ -336,6 +336,21 @@ func TestKeyThatComesLate(t *testing.T) {
 	must(t, ours.Hold("$1", Held{Room: room, Event: e, At: 7}))
 	must(t, ours.Ask(t.Context(), room, e))
 	must(t, ours.Flush())
+
+	// Its device does not want to give it, and does so after all.
+	var is struct {
+		Content struct {
+			Sender  string `json:"sender_key"`
+			Session string `json:"session_id"`
+		} `json:"content"`
+	}
+	must(t, json.Unmarshal(e, &is))
+	must(t, ours.Synced(t.Context(), News{ToDevice: fmt.Appendf(nil, `{"events":[{"sender":%q,"type":"m.room_key.withheld","content":
+		{"room_id":%q,"algorithm":"m.megolm.v1.aes-sha2","session_id":%q,"sender_key":%q,"code":"m.unauthorised"}}]}`,
+		ada, room, is.Content.Session, is.Content.Sender)}))
+	if _, err := text(t, ours, e); !errors.Is(err, ErrNoKey) {
+		t.Errorf("read without a key: %v", err)
+	}
 	if !slices.Contains(h.asked, ada) || !slices.Contains(h.asked, bot) {
 		t.Errorf("asked were %v", h.asked)
 	}

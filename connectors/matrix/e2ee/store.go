@@ -58,7 +58,6 @@ type keptGroup struct {
 }
 
 func groupShelf(room id.RoomID) string  { return "in " + room.String() }
-func heldShelf(room id.RoomID) string   { return "withheld " + room.String() }
 func indexShelf(of id.SessionID) string { return "index " + of.String() }
 
 func (g groups) PutGroupSession(_ context.Context, s *crypto.InboundGroupSession) error {
@@ -73,15 +72,8 @@ func (g groups) PutGroupSession(_ context.Context, s *crypto.InboundGroupSession
 func (g groups) GetGroupSession(_ context.Context, room id.RoomID, session id.SessionID) (*crypto.InboundGroupSession, error) {
 	var kept keptGroup
 	ok, err := g.get(groupShelf(room), session.String(), &kept)
-	if err != nil {
+	if err != nil || !ok {
 		return nil, err
-	}
-	if !ok {
-		var held event.RoomKeyWithheldEventContent
-		if ok, err := g.get(heldShelf(room), session.String(), &held); err != nil || !ok {
-			return nil, err
-		}
-		return nil, &held
 	}
 	s := &crypto.InboundGroupSession{Internal: olm.NewBlankInboundGroupSession(), SigningKey: kept.Signing, SenderKey: kept.Sender,
 		RoomID: room, ForwardingChains: kept.Chains, ReceivedAt: kept.At, MaxAge: kept.MaxAge, MaxMessages: kept.MaxMessages,
@@ -107,17 +99,14 @@ func (groups) RedactOutdatedGroupSessions(context.Context) ([]id.SessionID, erro
 	return nil, errUnused
 }
 
-func (g groups) PutWithheldGroupSession(_ context.Context, held event.RoomKeyWithheldEventContent) error {
-	return g.put(heldShelf(held.RoomID), held.SessionID.String(), held)
+// PutWithheldGroupSession does nothing: a key that is withheld is one that is missing. The library would not take
+// the key if it came after all.
+func (groups) PutWithheldGroupSession(context.Context, event.RoomKeyWithheldEventContent) error {
+	return nil
 }
 
-func (g groups) GetWithheldGroupSession(_ context.Context, room id.RoomID, session id.SessionID) (*event.RoomKeyWithheldEventContent,
-	error) {
-	var held event.RoomKeyWithheldEventContent
-	if ok, err := g.get(heldShelf(room), session.String(), &held); err != nil || !ok {
-		return nil, err
-	}
-	return &held, nil
+func (groups) GetWithheldGroupSession(context.Context, id.RoomID, id.SessionID) (*event.RoomKeyWithheldEventContent, error) {
+	return nil, nil
 }
 
 func (groups) GetGroupSessionsForRoom(context.Context, id.RoomID) dbutil.RowIter[*crypto.InboundGroupSession] {
