@@ -151,7 +151,9 @@ func (ds *descriptors) reread(id string, last bool) (broken bool) {
 				others = append(others, f)
 			}
 		}
-		ds.problems.Set(id, path, its) // in the place of those of the last look
+		if len(its) > 0 { // else it is looked at again
+			ds.problems.Set(id, path, its) // in the place of those of the last look
+		}
 		NoteAgents(ds.problems, ds.root, others)
 	} else {
 		ds.problems.Report(id, c.Found...)
