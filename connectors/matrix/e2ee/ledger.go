@@ -122,14 +122,6 @@ func (l *ledger) get(shelf, key string, value any) (bool, error) {
 	return true, nil
 }
 
-// has reports whether there is a value.
-func (l *ledger) has(shelf, key string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, ok := l.values[shelf][key]
-	return ok
-}
-
 // keys are those of a shelf, in order.
 func (l *ledger) keys(shelf string) []string {
 	l.mu.Lock()
