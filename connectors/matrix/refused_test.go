@@ -216,6 +216,21 @@ func TestWhatAMessageOfAGroupIs(t *testing.T) {
 	}
 }
 
+// Only of a room of which the homeserver says that it is not encrypted is anything sent in the clear.
+func TestUnknownEncryption(t *testing.T) {
+	at := "GET /_matrix/client/v3/rooms/" + adaRoom + "/state/m.room.encryption"
+	for says, sent := range map[string]int{`404 {"errcode":"M_NOT_FOUND"}`: 1, `403 {"errcode":"M_FORBIDDEN"}`: 0, "502": 0} {
+		c, s := scripted(t, map[string]string{at: says, sendings: `200 {"event_id":"$1"}`})
+		out := message.Outgoing{ID: "o", Parts: 1, To: message.Address{ChannelID: adaRoom}, Text: "secret"}
+		if _, err := c.Send(t.Context(), out); (err == nil) != (sent == 1) {
+			t.Errorf("%s: %v", says, err)
+		}
+		if all := s.Of(sending); len(all) != sent {
+			t.Errorf("%s: sent %q", says, all)
+		}
+	}
+}
+
 // How many are in a room is asked once; of one that we are not in any more nothing is for us alone.
 func TestWhoIsInARoom(t *testing.T) {
 	at := "GET /_matrix/client/v3/rooms/" + adaRoom + "/joined_members"

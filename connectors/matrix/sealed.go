@@ -317,7 +317,7 @@ func (c sealed) encrypted(ctx context.Context, room string) (bool, error) {
 	err := c.api.do(ctx, call{name: "encryption", method: http.MethodGet, path: at}, &how)
 	var no *apiError
 	switch {
-	case errors.As(err, &no) && (no.Status == http.StatusNotFound || no.Status == http.StatusForbidden):
+	case errors.As(err, &no) && no.Status == http.StatusNotFound:
 		c.lock.Lock()
 		defer c.lock.Unlock()
 		if c.clear != nil {
