@@ -145,10 +145,16 @@ func TestTheCostOfAnEndedAgentIsReadOnce(t *testing.T) {
 	spend(t, h.System, child.ID, 5)
 	must(t, h.Kill(t.Context(), child.ID))
 	waitFor(t, "the child sleeps", func() bool { _, awake := h.awake(child.ID); return !awake })
-	if cost := h.actors.ownCost(child.ID); cost != 5 {
-		t.Fatalf("it cost %v, want 5", cost)
+	history := filepath.Join(h.folder(child.ID), "history.jsonl")
+	must(t, errors.Join(os.Rename(history, history+".away"), os.Mkdir(history, 0o700)))
+	if cost, err := h.actors.ownCost(child.ID); err == nil {
+		t.Errorf("it cost %v, though its history cannot be read", cost)
 	}
-	if n := testing.AllocsPerRun(10, func() { h.actors.ownCost(child.ID) }); n > 1 {
+	must(t, errors.Join(os.Remove(history), os.Rename(history+".away", history)))
+	if cost, err := h.actors.ownCost(child.ID); cost != 5 || err != nil { // what could not be read is not remembered
+		t.Fatalf("it cost %v (%v), want 5", cost, err)
+	}
+	if n := testing.AllocsPerRun(10, func() { _, _ = h.actors.ownCost(child.ID) }); n > 1 {
 		t.Errorf("looked at again it takes %v allocations: its files are read", n)
 	}
 }

@@ -26,8 +26,11 @@ func (dy *directory) story(id string) story {
 	return dy.stories.of(id, func() (record.Look, bool) { return record.LookAt(dir) }, func() (s story, whole bool) {
 		state, found, err := record.CurrentState(dy.vol, dir) // problems of the file are reported elsewhere
 		dy.index.SawEnded(id, state.Ended != nil)
-		s = story{ended: state.Ended, queue: state.Queue, model: state.Provider, budget: state.Budget, cost: dy.actors.ownCost(id)}
+		s = story{ended: state.Ended, queue: state.Queue, model: state.Provider, budget: state.Budget}
 		whole = err == nil && len(found) == 0
+		if s.cost, err = dy.actors.ownCost(id); err != nil {
+			whole = false
+		}
 		if n, err := record.InContext(dir); err == nil {
 			s.context = n
 		} else {

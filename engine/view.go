@@ -112,33 +112,39 @@ func (dy *directory) costBelow(id string, depth int) (cost float64) {
 		return 0
 	}
 	for _, child := range dy.index.Children(id) {
-		cost += dy.actors.ownCost(child.ID) + dy.costBelow(child.ID, depth-1)
+		own, _ := dy.actors.ownCost(child.ID) // it is logged
+		cost += own + dy.costBelow(child.ID, depth-1)
 	}
 	return cost
 }
 
 // ownCost is what an agent's own calls of models cost. That of an agent that has ended is
-// read once.
-func (a *actors) ownCost(id string) float64 {
+// read once. With an error it is a part of it.
+func (a *actors) ownCost(id string) (float64, error) {
 	if cost, ok := a.spent.Load(id); ok {
-		return cost.(float64)
+		return cost.(float64), nil
 	}
-	cost := a.readCost(id)
+	cost, err := a.readCost(id)
+	if err != nil {
+		a.log.Warn("cannot read cost", "agent", id, "err", err)
+		return cost, err
+	}
 	if ended, _ := a.index.Ended(id); ended {
 		if _, awake := a.awake(id); !awake {
 			a.spent.Store(id, cost)
 		}
 	}
-	return cost
+
+	return cost, nil
 }
 
 // readCost reads what an agent's own calls cost: as state.json has counted it, and what
 // came after.
-func (a *actors) readCost(id string) (cost float64) {
+func (a *actors) readCost(id string) (cost float64, err error) {
 	dir := a.folder(id)
 	state, _, _, err := record.ReadState(dir)
 	if err != nil {
-		return 0
+		return 0, err
 	}
 	a.index.SawEnded(id, state.Ended != nil)
 	for _, models := range state.Stats {
@@ -147,10 +153,8 @@ func (a *actors) readCost(id string) (cost float64) {
 		}
 	}
 	after, err := record.CostAfter(dir, state.Seq)
-	if err != nil {
-		a.log.Warn("cannot read cost", "agent", id, "err", err)
-	}
-	return cost + after
+
+	return cost + after, err
 }
 
 func (dy *directory) look(meta address.Meta) event.Agent {
