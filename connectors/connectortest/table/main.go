@@ -48,6 +48,8 @@ var servers = map[string]string{
 	"TestMatrixServer": "matrix over a real Matrix server", "TestXMPPServer/chat": "xmpp over a real XMPP server",
 	"TestXMPPServer/room": "xmpp in a room of a real XMPP server",
 	"TestPeopleOverXMPP":  "xmpp with people of a real XMPP server", "TestPeopleOverMatrix": "matrix with people of a real Matrix server",
+	"TestEncryptedRoom":           "matrix in an encrypted room of a real Matrix server",
+	"TestPeopleInAnEncryptedRoom": "matrix with people in an encrypted room of a real Matrix server",
 }
 
 type table struct {
@@ -74,7 +76,7 @@ func read(in io.Reader) (*table, error) {
 			t.failed = append(t.failed, strings.TrimSpace(e.Package+" "+e.Test))
 		}
 		if what, ok := servers[e.Test]; ok {
-			if _, text, ok := strings.Cut(e.Output, ".go:"); ok {
+			if _, text, ok := strings.Cut(e.Output, ".go:"); ok && said[e.Test] == "" { // of a failure the first says why
 				_, text, _ = strings.Cut(text, ": ")
 				said[e.Test] = strings.TrimSpace(text)
 			}
