@@ -23,7 +23,7 @@ rules:
 `
 
 // TestEventsNameTheirAgent watches what happens beside turns: each event says whose it
-// is, and a right that someone was given is told as such.
+// is, and a permission that someone was given is reported as one.
 func TestEventsNameTheirAgent(t *testing.T) {
 	t.Parallel()
 	workspace := t.TempDir()

@@ -26,7 +26,7 @@ type answerHouse struct {
 	c    *control.Client
 }
 
-// An answerer answers a request and returns what it is told where someone was first.
+// An answerer answers a request and returns the reply; "" if its answer counts.
 // picture is the request's file as it was.
 type answerer struct {
 	name, by string

@@ -286,7 +286,7 @@ func (s *sealedPerson) keyComesLate(reader string) {
 		time.Sleep(3 * time.Second)
 	}
 	if said := s.heard(); strings.Count(said, "could not decrypt a message of "+s.id) != 1 {
-		s.t.Errorf("who sent a message that cannot be decrypted was told:\n%s", said)
+		s.t.Errorf("the sender of a message that cannot be decrypted was notified with:\n%s", said)
 	}
 	late.Shared = false
 	must(s.t, s.lib.ShareGroupSession(s.t.Context(), id.RoomID(s.room), []id.UserID{id.UserID(reader)}))

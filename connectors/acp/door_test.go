@@ -391,7 +391,7 @@ func TestTheModeOfASession(t *testing.T) {
 	}
 }
 
-// What an agent does is told while it does it: thoughts, pieces of its answer, what its tools print,
+// What an agent does is reported while it does it: thoughts, pieces of its answer, what its tools print,
 // answers that were cut off, and what hooks say. A piece that was missed is in the draft.
 func TestATurnIsToldWhileItIsWorkedOn(t *testing.T) {
 	go1 := make(chan struct{})
@@ -449,7 +449,7 @@ func TestATurnIsToldWhileItIsWorkedOn(t *testing.T) {
 	}
 }
 
-// A session that was closed is none any more, and its prompt ends.
+// A session that was closed cannot be used any more, and its prompt ends.
 func TestASessionIsClosed(t *testing.T) {
 	begun, stopped := make(chan struct{}), make(chan struct{})
 	g := visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {

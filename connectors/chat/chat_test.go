@@ -562,7 +562,7 @@ func TestARequestThatMayBeThereTwice(t *testing.T) {
 	}
 	eve := message.Address{ChannelID: "c1", UserID: "eve"}
 	if got := d.Pressed(t.Context(), eve, "once "+token, "55"); got != "I work for another user." {
-		t.Errorf("a stranger was told %q", got)
+		t.Errorf("the reply to a stranger is %q", got)
 	}
 	if said := w.heard(); len(said) != 0 {
 		t.Errorf("a stranger changed a message: %q", said)

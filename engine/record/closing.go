@@ -2,10 +2,11 @@ package record
 
 import (
 	"bytes"
-	"daycare/engine/disk"
 	"maps"
 	"slices"
 	"time"
+
+	"daycare/engine/disk"
 )
 
 // An Outcome is how an item ended.

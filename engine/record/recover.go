@@ -2,8 +2,9 @@ package record
 
 import (
 	"bytes"
-	"daycare/engine/disk"
 	"slices"
+
+	"daycare/engine/disk"
 )
 
 // recover folds the obligations of what is in the file: from the newest record

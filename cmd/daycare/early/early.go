@@ -29,8 +29,8 @@ func init() {
 	}
 }
 
-// Answer returns what the command line args, with the program's name first, prints; "" if it
-// is none of those that this package answers.
+// Answer returns what the command line args, with the program's name first, prints; "" if
+// this package does not answer it.
 func Answer(args []string) string {
 	if len(args) != 2 {
 		return ""

@@ -21,7 +21,7 @@ type change struct {
 	Value json.RawMessage `json:"v"`
 }
 
-// When the file is rewritten: when it is this much larger than what is in force, and this many
+// When the file is rewritten: when it is this much larger than its current values, and this many
 // times as large.
 const (
 	slack  = 256 << 10
@@ -107,7 +107,7 @@ func (l *ledger) put(shelf, key string, value any) error {
 // drop removes a value.
 func (l *ledger) drop(shelf, key string) { _ = l.put(shelf, key, nil) } // null is JSON
 
-// get reads a value; false: there is none.
+// get reads a value; false if the key has none.
 func (l *ledger) get(shelf, key string, value any) (bool, error) {
 	l.mu.Lock()
 	data, ok := l.values[shelf][key]
@@ -154,7 +154,7 @@ func (l *ledger) flush() error {
 	return l.rewrite()
 }
 
-// rewrite puts what is in force in place of the file. mu is held.
+// rewrite replaces the file by one of the current values. mu is held.
 func (l *ledger) rewrite() error {
 	var b bytes.Buffer
 	for _, shelf := range slices.Sorted(maps.Keys(l.values)) {

@@ -56,7 +56,7 @@ func TestLedgerIsDurableAtAFlush(t *testing.T) {
 	}
 }
 
-// A file of much that is not in force any more is rewritten, and says the same.
+// A file with many old values is rewritten, and has the same current ones.
 func TestLedgerIsRewritten(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.jsonl")

@@ -185,11 +185,3 @@ func (s *sessions) DeleteOldOlmHashes(_ context.Context, before time.Time) error
 
 // indexKey is where it is kept which event a message of a session was.
 func indexKey(index uint) string { return strconv.FormatUint(uint64(index), 10) }
-
-// has reports whether there is a value.
-func (l *ledger) has(shelf, key string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, ok := l.values[shelf][key]
-	return ok
-}

@@ -37,6 +37,14 @@ func newStore(l *ledger, secret []byte, verified []string) *store {
 // Flush makes all of it durable.
 func (s *store) Flush(context.Context) error { return s.flush() }
 
+// has reports whether there is a value.
+func (l *ledger) has(shelf, key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.values[shelf][key]
+	return ok
+}
+
 // groups are the sessions that messages of rooms are decrypted with.
 type groups struct {
 	*ledger
@@ -92,9 +100,11 @@ func (groups) RedactGroupSession(context.Context, id.RoomID, id.SessionID, strin
 func (groups) RedactGroupSessions(context.Context, id.RoomID, id.SenderKey, string) ([]id.SessionID, error) {
 	return nil, errUnused
 }
+
 func (groups) RedactExpiredGroupSessions(context.Context) ([]id.SessionID, error) {
 	return nil, errUnused
 }
+
 func (groups) RedactOutdatedGroupSessions(context.Context) ([]id.SessionID, error) {
 	return nil, errUnused
 }
