@@ -149,24 +149,7 @@ func Slack(source string) string {
 	var b lineWriter
 	escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 	for _, s := range parse(source) {
-		text := escape.Replace(s.text)
-		switch {
-		case s.style&pre != 0:
-			// A fence inside would end the block.
-			text = "```\n" + strings.ReplaceAll(text, "```", "`\u200b``") + "\n```"
-		case s.style&code != 0 && !strings.Contains(text, "`"):
-			text = mark(text, "`")
-		default:
-			for _, m := range []struct {
-				style style
-				mark  string
-			}{{strike, "~"}, {italic, "_"}, {bold, "*"}} {
-				if s.style&m.style != 0 {
-					text = mark(text, m.mark)
-				}
-			}
-		}
-
+		text := marked(escape.Replace(s.text), s.style)
 		if s.link != "" {
 			text = "<" + strings.NewReplacer("|", "%7C", ">", "%3E", "<", "%3C", " ", "%20", "\n", "").Replace(escape.Replace(s.link)) +
 				"|" + strings.ReplaceAll(text, "\n", " ") + ">"
@@ -175,6 +158,28 @@ func Slack(source string) string {
 	}
 
 	return strings.TrimSpace(b.String())
+}
+
+// marked is text with the marks that Slack and WhatsApp have for its style.
+func marked(text string, is style) string {
+	switch {
+	case is&pre != 0:
+		// A fence inside would end the block.
+		return "```\n" + strings.ReplaceAll(text, "```", "`\u200b``") + "\n```"
+	case is&code != 0 && !strings.Contains(text, "`"):
+		return mark(text, "`")
+	}
+
+	for _, m := range []struct {
+		style style
+		mark  string
+	}{{strike, "~"}, {italic, "_"}, {bold, "*"}} {
+		if is&m.style != 0 {
+			text = mark(text, m.mark)
+		}
+	}
+
+	return text
 }
 
 // mark puts a mark around each line of text, inside of the spaces at its ends,

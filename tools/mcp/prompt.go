@@ -3,11 +3,9 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"daycare/engine/lazyregexp"
@@ -166,33 +164,16 @@ func (p *prompter) Run(ctx context.Context, call tools.Call) (tools.Result, erro
 	if err := json.Unmarshal(call.Arguments, &args); err != nil {
 		return tools.Errorf("the arguments do not fit: %v", err), nil
 	}
-	s := p.pool.find(args.Server)
-	if s == nil {
-		return tools.Errorf("there is no MCP server %q", args.Server), nil
+	var from *sdk.GetPromptResult
+	said := p.pool.read(ctx, args.Server, func(ctx context.Context, got *session) (err error) {
+		from, err = got.GetPrompt(ctx, &sdk.GetPromptParams{Name: args.Prompt, Arguments: args.Arguments})
+		return err
+	})
+	if said != nil {
+		return *said, nil
 	}
-	got, done, err := s.use(ctx)
-	if err != nil {
-		return tools.Errorf("not asked: %v", err), nil
-	}
-	defer done()
-	limited, cancel := context.WithTimeout(ctx, s.conf.Timeout)
-	defer cancel()
-	from, err := got.GetPrompt(limited, &sdk.GetPromptParams{Name: args.Prompt, Arguments: args.Arguments})
-	switch {
-	case ctx.Err() != nil:
-		return tools.Result{Text: "Cancelled", Status: tools.Canceled}, nil
-	case limited.Err() != nil:
-		s.pool.begin(func() { s.drop(got) })
-		return tools.Result{Status: tools.TimedOut, Text: fmt.Sprintf("no answer within %s", s.conf.Timeout)}, nil
-	case err != nil:
-		var refused *jsonrpc.Error
-		if errors.As(err, &refused) {
-			err = errors.New(cleaned(refused.Message, maxDescription))
-		}
-		return tools.Errorf("the MCP server %s did not give it: %v", args.Server, err), nil
-	}
-	s.works()
-	a := answer{tool: &tool{pool: p.pool, server: s.conf}}
+
+	a := answer{tool: &tool{pool: p.pool, server: Server{ID: args.Server}}}
 	for _, m := range from.Messages {
 		if m != nil && m.Content != nil {
 			a.text = append(a.text, "["+string(m.Role)+"]")

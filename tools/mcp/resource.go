@@ -46,13 +46,9 @@ func (r *reader) read(call tools.Call) (args readingArgs, as *tool, err error) {
 	if err := json.Unmarshal(call.Arguments, &args); err != nil {
 		return args, nil, fmt.Errorf("the arguments do not fit: %w", err)
 	}
-	s := r.pool.find(args.Server)
-	if s == nil {
-		var ids []string
-		for _, s := range r.pool.all() {
-			ids = append(ids, s.conf.ID)
-		}
-		return args, nil, fmt.Errorf("there is no MCP server %q; there are: %s", args.Server, strings.Join(ids, ", "))
+	s, err := r.pool.named(args.Server)
+	if err != nil {
+		return args, nil, err
 	}
 	return args, &tool{pool: r.pool, server: s.conf, def: Definition{Name: resourceRight}}, nil
 }
@@ -78,42 +74,78 @@ func (r *reader) Run(ctx context.Context, call tools.Call) (tools.Result, error)
 	if err != nil {
 		return tools.Errorf("%v", err), nil
 	}
-	s := r.pool.find(args.Server)
-	if s == nil {
-		return tools.Errorf("the MCP server %s is not in the settings any more", args.Server), nil
+	var res tools.Result
+	said := r.pool.read(ctx, args.Server, func(ctx context.Context, got *session) (err error) {
+		switch {
+		case got.InitializeResult().Capabilities.Resources == nil:
+			return errNoResources
+		case args.URI == "":
+			res, err = listResources(ctx, got)
+		default:
+			res, err = as.readResource(ctx, got, args.URI)
+		}
+		return err
+	})
+	if said != nil {
+		return *said, nil
+	}
+	res.Source = as.right().SourceOf()
+	return res, nil
+}
+
+// errNoResources is that a server has none.
+var errNoResources = errors.New("it has no resources")
+
+// named finds a server that an agent named.
+func (p *Pool) named(id string) (*server, error) {
+	if s := p.find(id); s != nil {
+		return s, nil
+	}
+
+	var ids []string
+	for _, s := range p.all() {
+		ids = append(ids, s.conf.ID)
+	}
+	return nil, fmt.Errorf("there is no MCP server %q; there are: %s", id, strings.Join(ids, ", "))
+}
+
+// read has get read something of the server id, within the time that a call may take. If that
+// fails, said is what the agent is told.
+func (p *Pool) read(ctx context.Context, id string, get func(context.Context, *session) error) (said *tools.Result) {
+	failed := func(format string, args ...any) *tools.Result {
+		res := tools.Errorf(format, args...)
+		return &res
+	}
+
+	s, err := p.named(id)
+	if err != nil {
+		return failed("%v", err)
 	}
 	got, done, err := s.use(ctx)
 	if err != nil {
-		return tools.Errorf("not read: %v", err), nil
+		return failed("not read: %v", err)
 	}
 	defer done()
-	if got.InitializeResult().Capabilities.Resources == nil {
-		return tools.Errorf("the MCP server %s has no resources", args.Server), nil
-	}
+
 	limited, cancel := context.WithTimeout(ctx, s.conf.Timeout)
 	defer cancel()
-	var res tools.Result
-	if args.URI == "" {
-		res, err = listResources(limited, got)
-	} else {
-		res, err = as.readResource(limited, got, args.URI)
-	}
+	err = get(limited, got)
 	switch {
 	case ctx.Err() != nil:
-		return tools.Result{Text: "Cancelled", Status: tools.Canceled}, nil
+		return &tools.Result{Text: "Cancelled", Status: tools.Canceled}
 	case limited.Err() != nil:
 		s.pool.begin(func() { s.drop(got) })
-		return tools.Result{Status: tools.TimedOut, Text: fmt.Sprintf("no answer within %s", s.conf.Timeout)}, nil
+		return &tools.Result{Status: tools.TimedOut, Text: fmt.Sprintf("no answer within %s", s.conf.Timeout)}
 	case err != nil:
 		var refused *jsonrpc.Error
 		if errors.As(err, &refused) {
 			err = errors.New(cleaned(refused.Message, maxDescription))
 		}
-		return tools.Errorf("the MCP server %s did not give it: %v", args.Server, err), nil
+		return failed("the MCP server %s did not give it: %v", id, err)
 	}
 	s.works()
-	res.Source = as.right().SourceOf()
-	return res, nil
+
+	return nil
 }
 
 // listResources lists what a server has, and the patterns of what it can make.

@@ -34,7 +34,7 @@ func TestResourcesAreListedAndRead(t *testing.T) {
 	for args, want := range map[string]string{
 		`{"server":"a","uri":"note://gone"}`:   "did not give it",
 		`{"server":"a","uri":"file:///etc/x"}`: "did not give it",
-		`{"server":"b"}`:                       "has no resources",
+		`{"server":"b"}`:                       "it has no resources",
 		`{"server":"c"}`:                       "there are: a, b",
 	} {
 		if res := w.call(t.Context(), read, args, nil); res.Status != tools.Failed || !strings.Contains(res.Text, want) {
