@@ -15,24 +15,11 @@ import (
 	"daycare/agents/providers/providertest"
 )
 
-// with makes providers for the suite; change may alter the options.
-func with(change func(*Options)) providertest.New {
-	return func(t testing.TB, baseURL string, client *http.Client) providers.Provider {
-		o := Options{
-			BaseURL: baseURL, Model: "gemini-3.8-flash", HTTP: client,
-			Key: func() string { return providertest.Key }, Idle: providertest.Idle,
-		}
-		if change != nil {
-			change(&o)
-		}
-		p, err := New(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		return p
-	}
-}
+// with makes providers for the suite.
+var with = providertest.Makes(New, func(baseURL string, client *http.Client) Options {
+	return Options{BaseURL: baseURL, Model: "gemini-3.8-flash", HTTP: client,
+		Key: func() string { return providertest.Key }, Idle: providertest.Idle}
+})
 
 // kinds are the suite's kinds of errors in Google's words.
 var kinds = map[string]struct {

@@ -59,6 +59,25 @@ type Reply struct {
 // New makes the provider under test, with Key, Idle and client as its HTTP client.
 type New func(t testing.TB, baseURL string, client *http.Client) providers.Provider
 
+// Makes returns New for providers that create makes of options, which change may alter.
+func Makes[O any, P providers.Provider](create func(O) (P, error),
+	options func(baseURL string, client *http.Client) O) func(change func(*O)) New {
+	return func(change func(*O)) New {
+		return func(t testing.TB, baseURL string, client *http.Client) providers.Provider {
+			o := options(baseURL, client)
+			if change != nil {
+				change(&o)
+			}
+			p, err := create(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			return p
+		}
+	}
+}
+
 // Run holds a provider to the contract.
 func Run(t *testing.T, provider New, wire Wire) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())

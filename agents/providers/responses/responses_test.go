@@ -13,24 +13,11 @@ import (
 	"daycare/agents/providers/providertest"
 )
 
-// with makes providers for the suite; change may alter the options.
-func with(change func(*Options)) providertest.New {
-	return func(t testing.TB, baseURL string, client *http.Client) providers.Provider {
-		o := Options{
-			BaseURL: baseURL + "/v1", Model: "gpt-6.1-sol", HTTP: client,
-			Key: func() string { return providertest.Key }, Idle: providertest.Idle,
-		}
-		if change != nil {
-			change(&o)
-		}
-		p, err := New(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		return p
-	}
-}
+// with makes providers for the suite.
+var with = providertest.Makes(New, func(baseURL string, client *http.Client) Options {
+	return Options{BaseURL: baseURL + "/v1", Model: "gpt-6.1-sol", HTTP: client,
+		Key: func() string { return providertest.Key }, Idle: providertest.Idle}
+})
 
 func errorBody(kind, message string) string {
 	m := string(providers.AppendString(nil, message))
