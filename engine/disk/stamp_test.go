@@ -26,4 +26,20 @@ func TestStamp(t *testing.T) {
 		!read.Equal(time.Date(2026, 11, 20, 18, 22, 0, 0, time.UTC)) {
 		t.Errorf("read %v, %v", read, err)
 	}
+
+	was := read
+	for _, text := range []string{`"9999-12-31T23:59:59-05:00"`, `"0000-01-01T00:00:00+01:00"`, `"yesterday"`, `7`} {
+		var word string
+		if json.Unmarshal([]byte(text), &read) == nil || read != was ||
+			json.Unmarshal([]byte(text), &word) == nil && read.UnmarshalText([]byte(word)) == nil {
+			t.Errorf("%s is read as %v", text, read)
+		}
+	}
+	for _, text := range []string{`null`, `"9999-12-31T23:59:59Z"`, `"0000-01-01T00:00:00Z"`} {
+		if err := json.Unmarshal([]byte(text), &read); err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if _, err := json.Marshal(read); err != nil {
+			t.Errorf("%s cannot be written again: %v", text, err)
+		}
+	}
 }

@@ -123,10 +123,7 @@ func (c *checker) entry(e *Entry) {
 // begins looks at the record that opens a file.
 func (c *checker) begins(r *Start) {
 	c.sure = c.sure || r.Continues == "" && r.ForkedFrom == nil
-	if r.Continues == "" {
-		return
-	}
-	if _, err := os.Stat(filepath.Join(c.dir, r.Continues)); errors.Is(err, fs.ErrNotExist) {
+	if r.Continues != "" && missing(filepath.Join(c.dir, r.Continues)) {
 		c.report(finding.Warning, "history-part-missing", r.Continues+", which this file continues, is missing",
 			"Restore it from a backup. Without it the agent works, but older records cannot be read.")
 		c.sure = false
@@ -182,11 +179,13 @@ func (c *checker) promised(outs []Out) {
 	}
 }
 
+func missing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 func (c *checker) blob(hash string) {
-	if hash == "" {
-		return
-	}
-	if _, err := os.Stat(filepath.Join(c.dir, blobDir, filepath.Base(hash))); errors.Is(err, fs.ErrNotExist) {
+	if hash != "" && missing(filepath.Join(c.dir, blobDir, filepath.Base(hash))) {
 		c.report(finding.Warning, "blob-missing", "the full output, blobs/"+hash+", is missing",
 			"The shortened output is still used. Restore the file from a backup.")
 	}

@@ -136,6 +136,11 @@ func TestRewound(t *testing.T) {
 		return &Assistant{Turn: "t", Finish: FinishToolUse, ToolCalls: []ToolCall{{ID: id, Name: "write", Arguments: []byte("{}")}}}
 	}
 	add(t, h, &TurnBegin{Turn: "t", Attempt: 1}, call("before"), call("out"), &Rewind{To: 3}, call("after"), call("last")) // 2 to 7
+	text := string(content(t, h))
+	again := lines(call("before"), &Rewind{To: 0}) // some models number their calls from 1 in each answer: the newest is meant
+	if err := os.WriteFile(h.path(), []byte(again+"garbage\n"+text+"garbage\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	calls := []string{"before", "out", "after", "last", "unknown"}
 	for after, want := range map[int64][]string{0: {"out"}, 6: {"last", "out"}, 5: {"after", "last", "out"},
 		2: {"after", "before", "last", "out"}} {

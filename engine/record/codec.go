@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"time"
 
 	"daycare/engine/disk"
 	"daycare/engine/finding"
@@ -48,13 +47,19 @@ func encodeFields(r Record) []byte {
 	if err != nil {
 		// Arguments that are no JSON, a cost that is not a number: the line must be
 		// written all the same, or a turn would be lost for a model's slip.
-		fields, err = marshal(mended(r))
-	}
-	if err != nil {
-		panic("record: a " + string(r.Type()) + " record cannot be encoded: " + err.Error())
+		return encoded(mended(r))
 	}
 
 	return fields
+}
+
+// encoded is marshal of a value that JSON can hold, whatever its content is.
+func encoded(v any) []byte {
+	data, err := marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("record: a %T cannot be encoded: %v", v, err))
+	}
+	return data
 }
 
 // marshal is json.Marshal with <, > and & left as users wrote them.
@@ -103,7 +108,7 @@ func mended(r Record) Record {
 			case len(call.Arguments) == 0:
 				c.ToolCalls[i].Arguments = json.RawMessage(`{}`)
 			case !json.Valid(call.Arguments):
-				c.ToolCalls[i].Arguments, _ = marshal(string(call.Arguments))
+				c.ToolCalls[i].Arguments = encoded(string(call.Arguments))
 			}
 		}
 		return &c
@@ -146,9 +151,9 @@ func Decode(line []byte) (*Entry, error) {
 // decodeByHand reads a line in any order and spacing of its members.
 func decodeByHand(line []byte, sealed bool) (*Entry, error) {
 	var head struct {
-		Seq  int64     `json:"seq"`
-		At   time.Time `json:"at"`
-		Type Type      `json:"type"`
+		Seq  int64      `json:"seq"`
+		At   disk.Stamp `json:"at"`
+		Type Type       `json:"type"`
 	}
 	if err := json.Unmarshal(line, &head); err != nil {
 		return nil, badLine(line, err)

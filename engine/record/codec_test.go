@@ -135,6 +135,7 @@ func TestDecodeByHand(t *testing.T) {
 		{name: "wrong kind", line: `{"type":"mark","name":7}`, column: 23},
 		{name: "cut", line: `{"type":"mark","na`, column: 18},
 		{name: "bad time", line: `{"at":"yesterday","type":"mark"}`},
+		{name: "a time after the year 9999", line: `{"at":"9999-12-31T23:59:59-05:00","type":"mark"}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

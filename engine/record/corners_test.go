@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -154,6 +155,34 @@ func TestRotationBesideAPerson(t *testing.T) {
 	}
 }
 
+// A history that was cut short while it is rotated stays as it is.
+func TestRotationOfAHistoryThatWasCutShort(t *testing.T) {
+	h := large(t)
+	size := h.file.Size()
+	if err := os.Truncate(h.path(), size/2); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.rotate(size - 10); !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		t.Errorf("rotated: %v", err)
+	}
+	if disk.Exists(filepath.Join(h.dir, closedDir)) {
+		t.Error("there is a closed file")
+	}
+}
+
+// A session whose costs add up to more than a number holds is in the list all the same.
+func TestAnEndedSessionOfAnImpossibleCost(t *testing.T) {
+	h := begun(t)
+	dear := answering("t1", "b")
+	dear.Cost = math.MaxFloat64
+	add(t, h, &TurnBegin{Turn: "t1", Attempt: 1}, dear, dear, &TurnEnd{Turn: "t1", Reason: ReasonDone})
+	add(t, h, &Reset{Session: "s2", V: Version, Reason: "user"})
+	rotate(t, h)
+	if list, err := EndedSessions(h.dir); err != nil || len(list) != 1 || list[0].ID != "s1" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
 // A context of more than half the limit stays where it is.
 func TestNoRotationOfALongContext(t *testing.T) {
 	h := large(t)
@@ -278,6 +307,13 @@ func TestClosingOverLinesThatNameTheItem(t *testing.T) {
 	}
 	if o, ok, err := Closing(h.dir, "ir"); err != nil || !ok || o.Reason != "refused" || o.Text != "no mark it2" {
 		t.Errorf("%+v, %v, %v", o, ok, err)
+	}
+	byHand := ` {"type":"mark","name":"y","item":"im"}` + "\n" + `{"type":"turn_end","turn":"t9","items":["ie"],"reason":"done"}` + "\n"
+	save(t, h, append(content(t, h), byHand...))
+	for item, want := range map[string]string{"im": "mark", "ie": "done"} {
+		if o, ok, err := Closing(h.dir, item); err != nil || !ok || o.Reason != want {
+			t.Errorf("%s, closed by a line of a user: %+v, %v, %v", item, o, ok, err)
+		}
 	}
 	if o, ok, err := Closing(h.dir, ""); err != nil || ok {
 		t.Errorf("no item was closed by %+v, %v", o, err)

@@ -29,11 +29,7 @@ type Draft struct {
 // WriteDraft replaces the draft without syncing it: it survives a crash of the process, but perhaps
 // not a power cut.
 func WriteDraft(vol *disk.Volume, dir string, d Draft) error {
-	data, err := marshal(d)
-	if err != nil {
-		return err
-	}
-	if err := vol.WriteDraft("draft", filepath.Join(dir, draftName), append(data, '\n')); err != nil {
+	if err := vol.WriteDraft("draft", filepath.Join(dir, draftName), append(encoded(d), '\n')); err != nil {
 		return fmt.Errorf("write draft: %w", err)
 	}
 

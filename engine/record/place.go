@@ -61,12 +61,8 @@ func absolute(root string, e *Entry, line []byte) []byte {
 	}
 	sealed, before := disk.Sealed(line), line
 	withPaths(e.Rec, func(p string) string {
-		was, err1 := marshal(p)
-		is, err2 := marshal(workspace.ResolveFile(root, p))
-		if err1 == nil && err2 == nil {
-			line = bytes.ReplaceAll(line, append([]byte(`"path":`), was...), append([]byte(`"path":`), is...))
-		}
-
+		was, is := encoded(p), encoded(workspace.ResolveFile(root, p))
+		line = bytes.ReplaceAll(line, append([]byte(`"path":`), was...), append([]byte(`"path":`), is...))
 		return p
 	}, func(tag string) string { return tag })
 

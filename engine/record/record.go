@@ -269,8 +269,7 @@ func (c ToolCall) Written() (name string, arguments json.RawMessage) {
 	if c.Via == "" {
 		return c.Name, c.Arguments
 	}
-	tool, _ := marshal(c.Name) // a string
-	return c.Via, slices.Concat([]byte(`{"tool":`), tool, []byte(`,"arguments":`), c.Arguments, []byte(`}`))
+	return c.Via, slices.Concat([]byte(`{"tool":`), encoded(c.Name), []byte(`,"arguments":`), c.Arguments, []byte(`}`))
 }
 
 // Finish is why the model stopped.

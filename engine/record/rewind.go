@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -26,21 +25,15 @@ func (h *History) RewindTo(to string) (int64, error) {
 
 // Rewindable returns what RewindTo would find now, by reading the file only. Errors: ErrNoRecord.
 func Rewindable(dir, to string) (int64, error) {
-	src := &source{path: filepath.Join(dir, historyName)}
-	f, err := os.Open(src.path)
+	src, file, err := openSource(filepath.Join(dir, historyName))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return 0, noRecord("the conversation is empty")
 	case err != nil:
 		return 0, fmt.Errorf("read history: %w", err)
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return 0, fmt.Errorf("read history: %w", err)
-	}
+	defer file.Close()
 
-	src.r, src.size = f, info.Size()
 	return findPlace(src, &report{}, to)
 }
 
@@ -59,7 +52,7 @@ func Rewound(dir string, calls []string, after int64) (map[string]bool, error) {
 	err := backFiles(dir, func(l rawLine) bool {
 		e, err := Decode(l.text)
 		if err != nil {
-			return len(left) > 0
+			return true
 		}
 		switch r := e.Rec.(type) {
 		case *Rewind:

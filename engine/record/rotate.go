@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"daycare/engine/disk"
 )
@@ -168,9 +170,7 @@ func nextClosed(dir string) (name string, err error) {
 	}
 	n := 0
 	if len(paths) > 0 {
-		if _, err := fmt.Sscanf(filepath.Base(paths[0]), "%d.jsonl", &n); err != nil {
-			return "", err
-		}
+		n, _ = strconv.Atoi(strings.TrimSuffix(filepath.Base(paths[0]), ".jsonl")) // closedName has digits
 	}
 
 	return fmt.Sprintf("%s/%06d.jsonl", closedDir, n+1), nil
@@ -189,11 +189,8 @@ func (h *folded) writeSessions() error {
 	defer log.Close()
 	var lines []byte
 	for _, s := range h.tally.ended {
-		line, err := marshal(s)
-		if err != nil {
-			return err
-		}
-		lines = append(append(lines, line...), '\n')
+		s.Cost = number(s.Cost)
+		lines = append(append(lines, encoded(s)...), '\n')
 	}
 
 	if _, err := log.Append(lines); err != nil {

@@ -105,25 +105,33 @@ func open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
+// openSource opens a file of history as it is now; the caller closes it.
+func openSource(path string) (*source, io.Closer, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+
+	return &source{path, f, info.Size()}, f, nil
+}
+
 // backFiles reads the whole history of a folder backward from its files, with the
 // runtime running or not. What a rotation carried over is seen once, in the newer
 // file.
 func backFiles(dir string, fn func(rawLine) bool) error {
-	path := filepath.Join(dir, historyName)
 	lowest := int64(0)
-	f, err := open(path)
+	src, file, err := openSource(filepath.Join(dir, historyName))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return err
 	default:
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil {
-			return err
-		}
-
-		src := &source{path, f, info.Size()}
+		defer file.Close()
 		done, err := src.back(func(l rawLine) bool {
 			lowest = lower(lowest, seqOf(l.text), l.off)
 			return fn(l)
@@ -165,17 +173,12 @@ func backClosed(dir string, lowest int64, fn func(rawLine) bool) error {
 }
 
 func backOne(path string, lowest int64, fn func(rawLine) bool) (done bool, low int64, err error) {
-	f, err := open(path)
+	src, file, err := openSource(path)
 	if err != nil {
 		return false, lowest, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return false, lowest, err
-	}
-
-	src, skip, low := &source{path, f, info.Size()}, lowest > 0, lowest
+	defer file.Close()
+	skip, low := lowest > 0, lowest
 	done, err = src.back(func(l rawLine) bool {
 		seq := seqOf(l.text)
 		if seq > 0 && seq < lowest {

@@ -118,20 +118,19 @@ func EncodeState(root string, s State) ([]byte, error) {
 	}
 	data, err := marshal(s)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("encode state: %w", err)
 	}
 
-	return indented(data)
+	return indented(data), nil
 }
 
-func indented(data []byte) ([]byte, error) {
+// indented is a JSON text as users read it.
+func indented(data []byte) []byte {
 	var buf bytes.Buffer
-	if err := json.Indent(&buf, data, "", "  "); err != nil {
-		return nil, err
-	}
+	_ = json.Indent(&buf, data, "", "  ") // fails only for what is not JSON
 	buf.WriteByte('\n')
 
-	return buf.Bytes(), nil
+	return buf.Bytes()
 }
 
 // UpdateState changes state.json. change gets the newest version and must only set what the runtime
@@ -218,18 +217,12 @@ func ChangeState(root string, raw []byte, change func(*State)) ([]byte, error) {
 	return content, err
 }
 
-// changed is the file's content after the change; nil: nothing changed. An absolute path
-// in the workspace becomes relative.
+// changed is the content of raw, which holds before, after the change; nil: nothing changed. An absolute
+// path in the workspace becomes relative.
 func changed(root string, before State, raw []byte, change func(*State)) ([]byte, error) {
-	old, err := marshal(before)
-	if err != nil {
-		return nil, err
-	}
-	var after State // a deep copy, so that change cannot reach into before
-	if err := json.Unmarshal(old, &after); err != nil {
-		return nil, err
-	}
-
+	old := encoded(before)
+	var after State                 // a deep copy, so that change cannot reach into before
+	_ = json.Unmarshal(old, &after) // it was encoded from a State just now
 	after = after.resolved(root)
 	change(&after)
 	updated, err := marshal(after.stored(root))
@@ -237,15 +230,11 @@ func changed(root string, before State, raw []byte, change func(*State)) ([]byte
 		return nil, fmt.Errorf("encode state: %w", err)
 	}
 	if raw == nil {
-		return indented(updated)
+		return indented(updated), nil
 	}
 	if bytes.Equal(old, updated) {
 		return nil, nil
 	}
 
-	merged, err := merge(raw, old, updated)
-	if err != nil {
-		return nil, fmt.Errorf("merge state: %w", err)
-	}
-	return indented(merged)
+	return indented(merge(raw, old, updated)), nil
 }

@@ -76,6 +76,7 @@ func TestReadStateFindings(t *testing.T) {
 			[]string{"state-wrong-type state.json:2:12", "state-wrong-type state.json:3:10"}},
 		{"wrong inside", "{\"permissions\": {\n  \"web\": \"yes\"\n}}", []string{"state-wrong-type state.json:2:10"}},
 		{"bad time", `{"createdAt":"yesterday"}`, []string{"state-wrong-type state.json:1:14"}},
+		{"a time after the year 9999", `{"createdAt":"9999-12-31T23:59:59-05:00"}`, []string{"state-wrong-type state.json:1:14"}},
 		{"unknown", "{\n  \"colour\": \"red\"}", []string{"state-unknown-key state.json:2:3"}},
 		{"unknown inside", "{\"permissions\": {\n  \"webb\": true\n}}", []string{"state-unknown-key state.json:2:3"}},
 	}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -22,17 +21,15 @@ const settledWindow = 4 << 10
 // turn, no decision to act on, every answer delivered or given up. It reads the last 4 KiB; false
 // only means that they prove nothing.
 func Settled(dir string) (bool, error) {
-	tail, whole, err := readTail(filepath.Join(dir, historyName), settledWindow)
+	tail, err := readTail(filepath.Join(dir, historyName), settledWindow)
 	if err != nil || len(tail) == 0 {
 		return err == nil, err
 	}
 	if tail[len(tail)-1] != '\n' {
 		return false, nil
 	}
-	if !whole { // the first line is cut
-		tail = tail[bytes.IndexByte(tail, '\n')+1:]
-	}
 
+	// A first line that is cut has no checksum that matches.
 	p := proof{done: map[string]map[int]bool{}, parts: map[string]int{}}
 	var rerr error
 	for _, line := range disk.Backward(bytes.NewReader(tail), int64(len(tail)), &rerr) {
@@ -48,29 +45,20 @@ func Settled(dir string) (bool, error) {
 	return false, nil
 }
 
-// readTail reads the last n bytes of a file; whole says that this is all of it. A
-// missing file is empty.
-func readTail(path string, n int64) (tail []byte, whole bool, err error) {
-	f, err := open(path)
+// readTail reads the last n bytes of a file. A missing file is empty.
+func readTail(path string, n int64) (tail []byte, err error) {
+	src, file, err := openSource(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, true, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, false, err
-	}
+	defer file.Close()
+	tail = make([]byte, min(n, src.size))
+	_, err = src.r.ReadAt(tail, src.size-int64(len(tail)))
 
-	tail = make([]byte, min(n, info.Size()))
-	_, err = f.ReadAt(tail, info.Size()-int64(len(tail)))
-	if err == io.EOF {
-		err = nil
-	}
-
-	return tail, int64(len(tail)) == info.Size(), err
+	return tail, err
 }
 
 // proof walks backward over what may follow a finished turn.
