@@ -36,7 +36,20 @@ func TestWhatOneAgentCostsDoesNotGrowWithTheNumberOfAll(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes 10,000 agents")
 	}
-	few, many := costsBeside(t, 10), costsBeside(t, 10_000)
+
+	var few, many []footprint
+	t.Run("measured", func(t *testing.T) {
+		for others, costs := range map[int]*[]footprint{10: &few, 10_000: &many} {
+			t.Run(fmt.Sprint("beside ", others), func(t *testing.T) {
+				t.Parallel()
+				*costs = costsBeside(t, others)
+			})
+		}
+	})
+	if t.Failed() {
+		return
+	}
+
 	for i, c := range few {
 		m := many[i]
 		t.Logf("%-44s files of others opened %4d with 10, %4d with 10,000; entries looked at %4d, %4d",

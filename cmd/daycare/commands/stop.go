@@ -65,7 +65,7 @@ func Restart(c *term.App) *cobra.Command {
 		Example: "  daycare restart",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := c.Root()
+			root, err := c.MadeRoot()
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"daycare/engine/control"
+	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
 
@@ -53,12 +54,17 @@ func (c *App) MadeRoot() (string, error) {
 		return "", err
 	}
 	if !Exists(filepath.Join(dir, workspace.Home)) {
-		return "", NotFound("create one with: daycare init   (or name its folder with --workspace)",
-			"there is no .daycare in %s or above it", dir)
+		return "", NotFound(createHome, noHome, dir)
 	}
 
 	return dir, nil
 }
+
+// What is said, and advised, in a folder without a workspace.
+const (
+	noHome     = "there is no .daycare in %s or above it"
+	createHome = "create one with: daycare init   (or name its folder with --workspace)"
+)
 
 // Reader is a client for commands that read, or edit as a user would: of the daemon
 // if one runs, else of the files.
@@ -81,5 +87,10 @@ func (c *App) Daemon(ctx context.Context) (*control.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Dial(ctx, dir)
+	client, err := c.Dial(ctx, dir)
+	if errors.Is(err, control.ErrNotRunning) && !Exists(filepath.Join(dir, workspace.Home)) {
+		return nil, fault.NotRunning.Advises(createHome+"\n"+fault.NotRunning.Hint).Says(noHome+": the daemon is not running", dir)
+	}
+
+	return client, err
 }
