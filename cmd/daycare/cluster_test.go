@@ -93,10 +93,16 @@ func newCrew(t *testing.T, n int) *crew {
 
 // newCrewAt starts n machines with settings of their cluster, which end each with ", ", and arguments of start.
 func newCrewAt(t *testing.T, n int, settings string, args ...string) *crew {
+	return newCrewSaying(t, n, `rules: [ { reply: [ { delay: 5ms, text: "heard {{.Text}}" } ] } ]`, settings, args...)
+}
+
+// newCrewSaying is newCrewAt with a script of what agents say.
+func newCrewSaying(t *testing.T, n int, script, settings string, args ...string) *crew {
+	t.Helper()
 	c := &crew{t: t, down: map[*process]bool{}}
 	for i := range n {
 		p := &process{t: t, workspace: t.TempDir(), args: args, env: []string{"DAYCARE_SECRET_CLUSTER=" + clusterPassword}}
-		write(t, filepath.Join(p.workspace, "script.yaml"), `rules: [ { reply: [ { delay: 5ms, text: "heard {{.Text}}" } ] } ]`)
+		write(t, filepath.Join(p.workspace, "script.yaml"), script)
 		write(t, filepath.Join(p.workspace, home, "settings.yaml"), fmt.Sprintf("cluster: { %sname: m%d }\n", settings, i)+
 			"providers: [ { id: scripted, type: scripted, options: { script: script.yaml } } ]\n")
 		p.start()
@@ -399,6 +405,72 @@ func newAuthority(t *testing.T, dir string) authority {
 	write(t, a.key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: data})))
 
 	return a
+}
+
+// What belongs to all machines outlives each of them: tasks go on, a request for permission is
+// answered on another machine, and memory is there.
+func TestHouseOutlivesItsMachines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs three daemons and a server")
+	}
+	t.Parallel()
+	c := newCrewSaying(t, 3, `rules:
+  - contains: ask me
+    round: 1
+    reply: [ { calls: [ { name: request_permission, arguments: { permission: "@read:/srv/x", reason: "to look" } } ] } ]
+  - { after: permission, reply: [ { text: "I was told." } ] }
+  - { reply: [ { text: "heard {{.Text}}" } ] }
+`, "", "--join", startServer(t))
+	run := func(machine int, args ...string) string {
+		cmd := exec.Command("daycare", append([]string{"--no-input", "--workspace", c.all[machine].workspace}, args...)...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return "" // asked again
+		}
+		return string(out)
+	}
+	shows := func(machine int, what string, args ...string) {
+		t.Helper()
+		waitFor(t, fmt.Sprintf("machine %d to show %s for %q", machine, what, args), func() bool {
+			return strings.Contains(run(machine, args...), what)
+		})
+	}
+	memory := filepath.Join("memory", "entities", "anna.md")
+	write(t, filepath.Join(c.all[1].workspace, home, memory), "likes tea")
+	run(1, "cron", "add", "--every", "1h", "--name", "tick", "tick now")
+	for machine := range c.all {
+		shows(machine, "tick", "cron", "ls")
+		shows(machine, "tick runs", "cron", "run", "tick")
+		waitFor(t, "the run", func() bool { return strings.Count(run(machine, "cron", "runs", "tick"), "by hand") == machine+1 })
+	}
+	asked := exec.Command("daycare", "--no-input", "--workspace", c.all[0].workspace, "chat", "ask me")
+	if out, err := asked.CombinedOutput(); !strings.Contains(string(out), "needs approval") {
+		t.Fatalf("chat says %s, %v", out, err)
+	}
+	token := ""
+	waitFor(t, "the request on another machine", func() bool {
+		files, err := filepath.Glob(filepath.Join(c.all[2].workspace, home, "permissions", "*.json"))
+		if err == nil && len(files) == 1 {
+			token = strings.TrimSuffix(filepath.Base(files[0]), ".json")
+		}
+		return token != ""
+	})
+	c.all[0].kill()
+
+	shows(2, "@read:/srv/x", "permissions", "ls")
+	waitFor(t, "the answer to be accepted", func() bool { return run(2, "permissions", "allow", token) != "" })
+	shows(1, "I was told.", "agents", "tail", "main")
+	waitFor(t, "the request to be gone", func() bool { return !strings.Contains(run(1, "permissions", "ls"), "/srv/x") })
+	shows(2, "tick runs", "cron", "run", "tick")
+	waitFor(t, "the run after the death", func() bool { return strings.Count(run(1, "cron", "runs", "tick"), "by hand") == 4 })
+	if data, err := os.ReadFile(filepath.Join(c.all[2].workspace, home, memory)); err != nil || string(data) != "likes tea" {
+		t.Errorf("memory has %q, %v", data, err)
+	}
+	c.all[0].start()
+	waitFor(t, "the machine that is back to have no request", func() bool {
+		return strings.Contains(run(0, "cron", "runs", "tick"), "by hand") && !strings.Contains(run(0, "permissions", "ls"), token) &&
+			strings.Count(run(0, "cron", "runs", "tick"), "by hand") == 4
+	})
 }
 
 // Every command works on every machine, wherever the agent is: what one machine made another one

@@ -52,21 +52,26 @@ type card struct {
 
 func newCards(connector string, k Keeper, log *slog.Logger) *cards {
 	c := &cards{connector: connector, keeper: k, log: log, shown: map[string]card{}}
-	if k == nil {
-		return c
+	c.load()
+	return c
+}
+
+// load adds what was shown before, by another process or on another machine.
+func (c *cards) load() {
+	if c.keeper == nil {
+		return
 	}
-	data, err := k.Load(connector, cardsFile)
+	var shown map[string]card
+	data, err := c.keeper.Load(c.connector, cardsFile)
 	if err == nil {
-		err = json.Unmarshal(data, &c.shown)
+		err = json.Unmarshal(data, &shown)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("cannot read which requests were shown; showing open ones again", "file", cardsFile, "err", err)
+		c.log.Warn("cannot read which requests were shown; showing open ones again", "file", cardsFile, "err", err)
 	}
-	if c.shown == nil {
-		c.shown = map[string]card{}
-	}
-
-	return c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.Copy(c.shown, shown)
 }
 
 // save keeps the cards. c.mu is held, so the newest state is written last.

@@ -86,13 +86,17 @@ type Host struct {
 	Own    Own
 }
 
-// Household is what the settings say about the people who chat.
+// Household is what the settings say about the people who chat, and what its machines remember
+// together.
 type Household struct {
 	Admission Admission                   // nil: the allow list has the last word
 	Talk      func(connector string) Talk // as the settings are now; nil: the defaults
 	// Hear writes a voice message down. With ErrDeaf, or if it is nil, nothing does.
 	Hear   func(ctx context.Context, v Voice) (text string, err error)
 	Linked func(user message.Address) (agent string, ok bool) // the agent of a person who uses several connectors; nil: nobody does
+	// Once is the value that a key was first given on any machine, in the last minutes. nil: there is
+	// one machine.
+	Once func(ctx context.Context, key, value string) (first string, err error)
 }
 
 // A Talk says how users and agents talk over a connector.

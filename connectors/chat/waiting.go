@@ -81,6 +81,15 @@ func (w *waiting) load() error {
 	return nil
 }
 
+// again has the messages read anew: another machine may have received in between.
+func (w *waiting) again() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.keeper != nil {
+		w.read, w.all = false, nil
+	}
+}
+
 // save keeps all durably. mu is held.
 func (w *waiting) save() error {
 	data, err := json.MarshalIndent(w.all, "", "  ")

@@ -21,6 +21,7 @@ const (
 func (d *Desk) Run(ctx context.Context, deliver message.Deliver, pause time.Duration) {
 	var beside sync.WaitGroup
 	defer beside.Wait()
+	d.waiting.again()
 	beside.Go(func() {
 		d.waiting.run(ctx, pause, func(ctx context.Context, in message.Incoming) error { return d.hand(ctx, deliver, in) })
 	})
@@ -50,6 +51,7 @@ func (w *watcher) watch(ctx context.Context) {
 	look.Stop()
 	looks, types := false, false         // whether they run
 	work := map[string]message.Address{} // agents at work, and where that is shown
+	w.approvals.cards.load()
 	w.approvals.look(ctx)
 	defer w.drafts.shows.Wait()
 

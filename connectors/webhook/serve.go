@@ -1,7 +1,9 @@
 package webhook
 
 import (
+	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -130,12 +132,30 @@ func (c *Connector) authentic(w http.ResponseWriter, r *http.Request, h *hook) (
 		return nil, "", no.problem()
 	}
 	delivery = claimed.delivery(secret, body)
-	if claimed.scheme.timestamp != "" && !c.used.first(sha256.Sum256([]byte(h.ID+"\n"+string(claimed.content(body)))), delivery, now) {
-		return nil, "", &problem{status: http.StatusForbidden, code: "replayed",
-			message: "this signature was used before with another delivery id"}
+	if claimed.scheme.timestamp != "" {
+		refused = c.replayed(r.Context(), sha256.Sum256([]byte(h.ID+"\n"+string(claimed.content(body)))), delivery, now)
 	}
 
-	return body, delivery, nil
+	return body, delivery, refused
+}
+
+// replayed refuses a signature that was used before with another delivery id, here or on another
+// machine that received before this one.
+func (c *Connector) replayed(ctx context.Context, content [sha256.Size]byte, delivery string, now time.Time) *problem {
+	first := c.used.first(content, delivery, now)
+	if first && c.once != nil {
+		before, err := c.once(ctx, hex.EncodeToString(content[:]), delivery)
+		if err != nil {
+			c.log.Warn("whether a signature was used before is not known", "err", err)
+			return unsure
+		}
+		first = before == delivery
+	}
+	if !first {
+		return &problem{status: http.StatusForbidden, code: "replayed", message: "this signature was used before with another delivery id"}
+	}
+
+	return nil
 }
 
 // oversized refuses a body. It reads on for a moment, keeping nothing, because a
@@ -181,6 +201,7 @@ type problem struct {
 
 var (
 	notFound  = &problem{status: http.StatusNotFound, code: "not_found", message: "no such hook"}
+	unsure    = &problem{status: http.StatusServiceUnavailable, code: "replica_away", message: "send it again", after: time.Second}
 	crowded   = &problem{status: http.StatusServiceUnavailable, code: "busy", message: "too many requests at once", after: time.Second}
 	emptyText = &problem{status: http.StatusUnprocessableEntity, code: "empty", message: "the text is missing"}
 )

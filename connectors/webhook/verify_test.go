@@ -1,11 +1,14 @@
 package webhook
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -181,6 +184,41 @@ func TestStandardMACs(t *testing.T) {
 	} {
 		if got := len(standardMACs(header)); got != want {
 			t.Errorf("%.30q has %d signatures, want %d", header, got, want)
+		}
+	}
+}
+
+// A signature that was used on another machine is refused here, and one of which that is not known
+// is to be sent again.
+func TestUsedElsewhere(t *testing.T) {
+	seen, away := map[string]string{}, false
+	once := func(_ context.Context, key, value string) (string, error) {
+		if away {
+			return "", errors.New("no server answers")
+		}
+		if _, ok := seen[key]; !ok {
+			seen[key] = value
+		}
+		return seen[key], nil
+	}
+	machines := []*Connector{{log: slog.New(slog.DiscardHandler), once: once}, {log: slog.New(slog.DiscardHandler), once: once}}
+	for i, test := range []struct {
+		machine  int
+		content  string
+		delivery string
+		away     bool
+		want     string
+	}{
+		{0, "1", "a", false, ""}, {1, "1", "a", false, ""}, {1, "1", "b", false, "replayed"}, {0, "1", "b", false, "replayed"},
+		{1, "2", "a", true, "replica_away"},
+	} {
+		away = test.away
+		got := ""
+		if p := machines[test.machine].replayed(t.Context(), sha256.Sum256([]byte(test.content)), test.delivery, time.Now()); p != nil {
+			got = p.code
+		}
+		if got != test.want {
+			t.Errorf("%d: %q, want %q", i, got, test.want)
 		}
 	}
 }

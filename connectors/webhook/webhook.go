@@ -45,7 +45,8 @@ type Connector struct {
 	log    *slog.Logger
 	caller *http.Client
 	used   used
-	busy   chan struct{} // one token for each signed request in progress
+	once   func(ctx context.Context, key, value string) (first string, err error) // on all machines; nil: there is one
+	busy   chan struct{}                                                          // one token for each signed request in progress
 
 	ingress ingress.Listener
 }
@@ -58,7 +59,11 @@ type hook struct {
 
 // Kind is how settings make a connector.
 var Kind = connectors.Of("webhook", nil, func(o Options, m connectors.Making) (connectors.Connector, error) {
-	return New(o, m.Named, m.Log)
+	c, err := New(o, m.Named, m.Log)
+	if err == nil {
+		c.once = m.Host.Once
+	}
+	return c, err
 })
 
 // New makes the connector that o describes. secret gives the value found under a

@@ -74,7 +74,7 @@ func (c *cards) Claim(key, id string) (string, error) {
 	}
 	defer cancel()
 
-	return c.first(ctx, ownerKey+sum([]byte(key)), id)
+	return c.first(ctx, c.keep.handles.agents, ownerKey+sum([]byte(key)), id)
 }
 
 // Number is that of address.Registry.
@@ -92,23 +92,23 @@ func (c *cards) Number(handle, id string) (string, error) {
 		return "", c.failed("look up a handle", err)
 	}
 
-	owner, err := c.first(ctx, handleKey+handle, id)
+	owner, err := c.first(ctx, c.keep.handles.agents, handleKey+handle, id)
 	if err != nil || owner != id {
 		return "", err
 	}
-	return c.first(ctx, numberKey+id, handle)
+	return c.first(ctx, c.keep.handles.agents, numberKey+id, handle)
 }
 
-// first writes a value under a key unless there is one, and returns the one that is there.
-func (c *cards) first(ctx context.Context, key, value string) (string, error) {
+// first writes a value under a key of a bucket unless there is one, and returns the one that is there.
+func (c *cards) first(ctx context.Context, kv jetstream.KeyValue, key, value string) (string, error) {
 	for {
-		_, err := c.keep.handles.agents.Create(ctx, key, []byte(value))
+		_, err := kv.Create(ctx, key, []byte(value))
 		if err == nil {
 			return value, nil
 		}
 		if errors.Is(err, jetstream.ErrKeyExists) {
 			var e jetstream.KeyValueEntry
-			if e, err = c.keep.handles.agents.Get(ctx, key); err == nil {
+			if e, err = kv.Get(ctx, key); err == nil {
 				return string(e.Value()), nil
 			}
 		}

@@ -473,6 +473,7 @@ func leads(ctx context.Context, hosts []*host) (led <-chan int, ends []context.C
 	most = new(atomic.Int32)
 	began := make(chan int, 100)
 	for i, h := range hosts {
+		h.tend()
 		own, end := context.WithCancel(ctx)
 		ends = append(ends, end)
 		ending.Go(func() {
@@ -489,6 +490,24 @@ func leads(ctx context.Context, hosts []*host) (led <-chan int, ends []context.C
 	}
 
 	return began, ends, most, ending.Wait
+}
+
+// What was used on one machine was used on all.
+func TestOnce(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	for i, h := range []*host{a, b, a} {
+		if first, err := h.Once(t.Context(), "signature", fmt.Sprint("delivery ", i)); err != nil || first != "delivery 0" {
+			t.Errorf("%q %v", first, err)
+		}
+	}
+	if first, err := b.Once(t.Context(), "another", "x"); err != nil || first != "x" {
+		t.Errorf("%q %v", first, err)
+	}
+	s.Shutdown()
+	if _, err := b.Once(t.Context(), "third", "x"); !errors.Is(err, disk.ErrAway) {
+		t.Errorf("without servers: %v", err)
+	}
 }
 
 // Of several machines one at a time leads, and another goes on when it ends.

@@ -25,11 +25,13 @@
 //
 //	dc-nodes   boot id -> a machine; a key that is not renewed for 3 seconds is gone
 //	dc-owners  agent -> who has it awake, or left it with work; so that it is looked after
+//	dc-used    what happens once, such as a signature, for minutes
 //	dc-leases  what one machine does at a time, such as running a connector -> which one does
 //
-// and one that every machine can write again from what it knows:
+// and two that every machine can write again from what it has:
 //
 //	dc-agents  who the agents are: their descriptors, and whose each address and handle is
+//	dc-files   files that belong to all machines, by their names (see shared.go)
 //
 // Machines ask each other through subjects: dc.rpc.<boot> takes items for agents of that
 // machine, dc.api.<boot> requests of its API (see api.go). Attachments are objects, too.

@@ -16,8 +16,8 @@ import (
 	"daycare/engine/disk"
 )
 
-// Export writes the agents of a cluster and their attachments into c.Root, where there are none
-// yet: what their logs have at this moment, each by itself. Nothing changes in the cluster.
+// Export writes the agents of a cluster, their attachments and what belongs to all machines into
+// c.Root, where there are no agents yet: what their logs have at this moment, each by itself. Nothing changes in the cluster.
 // It returns how many there are.
 func Export(ctx context.Context, c Config) (int, error) {
 	conn, s, err := connect(ctx, c)
@@ -62,7 +62,7 @@ func Export(ctx context.Context, c Config) (int, error) {
 	if err := c.Volume.WriteFile("handles", filepath.Join(part, "handles.jsonl"), handles.Bytes()); err != nil {
 		return n, err
 	}
-	if err := exportFiles(ctx, s, c); err != nil {
+	if err := errors.Join(exportFiles(ctx, s, c), exportShared(ctx, s, c)); err != nil {
 		return n, err
 	}
 
@@ -147,6 +147,50 @@ func (w *workingCopy) newest(ctx context.Context, s store, id string) (map[strin
 			return nil, fmt.Errorf("read the log of %s: %w", id, ctx.Err())
 		}
 	}
+}
+
+// exportShared writes the files that belong to all machines. One that is there already and is another
+// one is kept aside.
+func exportShared(ctx context.Context, s *natsStore, c Config) error {
+	if c.Shared == nil {
+		return nil
+	}
+	all := newSharing(*c.Shared, c, s, func() bool { return false })
+	w, err := s.handles.files.WatchAll(ctx, jetstream.IgnoreDeletes())
+	if err != nil {
+		return fmt.Errorf("read what belongs to all machines: %w", err)
+	}
+	defer w.Stop() // nothing more is needed of it
+	reading, cancel := context.WithCancel(ctx)
+	defer cancel()
+	read := make(chan struct{})
+	go func() {
+		all.follow(reading, w)
+		close(read)
+	}()
+	select {
+	case <-all.ring:
+	case <-read:
+	}
+	cancel()
+	if <-read; !all.whole {
+		return fmt.Errorf("read what belongs to all machines: %w", disk.ErrAway)
+	}
+
+	for name := range all.there {
+		data, ok, err := all.here(name)
+		if err == nil && ok && data != nil && sum(data) != all.there[name].SHA {
+			err = all.putAside(name, data)
+		}
+		if err == nil && ok && (data == nil || sum(data) != all.there[name].SHA) {
+			err = all.adopt(ctx, name, data, all.there[name])
+		}
+		if err != nil {
+			return fmt.Errorf("export %s: %w", name, err)
+		}
+	}
+
+	return nil
 }
 
 // exportFiles writes the attachments that agents were sent.

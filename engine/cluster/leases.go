@@ -2,16 +2,22 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"daycare/engine/disk"
 )
 
 // A leader knows the other machines, and does what one of them does at a time.
-type leader struct{ p *presence }
+type leader struct {
+	p     *presence
+	files *sharing // nil: machines share no files
+}
 
-// Lead is that of engine.Peers.
+// Lead is that of engine.Peers. What one machine does at a time begins with what the last one left: Tend has to run.
 func (n leader) Lead(ctx context.Context, name string, do func(context.Context) error) error {
 	l := lease{name: name, boot: n.p.boot, ttl: n.p.lease, kv: n.p.store.handles.leases}
 	for {
@@ -20,7 +26,13 @@ func (n leader) Lead(ctx context.Context, name string, do func(context.Context) 
 		}
 		held, cancel := context.WithCancel(ctx)
 		done := make(chan error, 1)
-		go func() { done <- do(held) }()
+		go func() {
+			if err := n.catchUp(held); err != nil {
+				done <- err
+				return
+			}
+			done <- do(held)
+		}()
 		lost, err := l.keep(ctx, done)
 		cancel()
 		if lost {
@@ -32,6 +44,31 @@ func (n leader) Lead(ctx context.Context, name string, do func(context.Context) 
 
 		return err
 	}
+}
+
+// Leading is the machine that does what is done by one at a time, as its lease says; "": none.
+func (n leader) Leading(ctx context.Context, name string) (boot string, err error) {
+	e, err := n.p.store.handles.leases.Get(ctx, name)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: who leads %s: %w", disk.ErrAway, name, err)
+	}
+
+	return string(e.Value()), nil
+}
+
+// usedFor is how long Once remembers, at least. Signatures of webhooks are good for 5 minutes, by
+// clocks that may differ by as much.
+const usedFor = 15 * time.Minute
+
+// Once is the value that a key was first given on any machine, in the last minutes: this one, if it
+// is new. A key has letters, digits, - and _. Errors: disk.ErrAway.
+func (n leader) Once(ctx context.Context, key, value string) (first string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	return n.p.cards.first(ctx, n.p.store.handles.used, key, value)
 }
 
 // A lease is a key that one machine has at a time, which is gone when it is not renewed.

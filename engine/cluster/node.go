@@ -28,6 +28,7 @@ type Config struct {
 	Volume   *disk.Volume // of Root; replicated by the node
 	// Covers says which files of an agent's folder are replicated, by their names with slashes.
 	Covers func(name string) bool
+	Shared *Shared // files that belong to all machines; nil: none do
 	// Lease is after how long a machine that does not report is replaced; 0: 3 seconds.
 	Lease time.Duration
 	Log   *slog.Logger
@@ -107,7 +108,15 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	lease := cmp.Or(c.Lease, defaultLease)
 	n.requests = requests{boot: cuid2.Generate(), conn: conn, work: &n.jobs, says: c.Log}
 	n.presence = newPresence(n.boot, c.Name, lease, s, c.Log)
-	n.links, n.leader = links{store: s, dead: n.presence.dead}, leader{n.presence}
+	conn.SetReconnectHandler(func(*nats.Conn) { n.presence.rejoin() })
+	if c.Shared != nil {
+		n.presence.files = newSharing(*c.Shared, c, s, n.presence.away)
+		if err := n.presence.files.recover(); err != nil {
+			conn.Close()
+			return nil, err
+		}
+	}
+	n.links, n.leader = links{store: s, dead: n.presence.dead}, leader{n.presence, n.presence.files}
 	n.ctx, n.stop = context.WithCancel(context.WithoutCancel(ctx))
 	n.cards = &cards{keep: s, away: n.presence.away, until: n.ctx, notes: c.Log, known: map[string]card{}}
 	n.presence.cards, n.attachments = n.cards, attachments{n.cards}
@@ -133,6 +142,9 @@ const (
 func connect(ctx context.Context, c Config) (*nats.Conn, *natsStore, error) {
 	conn, err := nats.Connect(strings.Join(c.Servers, ","), append(c.Access.options(), nats.Name("daycare "+c.Name), nats.MaxReconnects(-1),
 		nats.ReconnectWait(200*time.Millisecond),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			c.Log.Debug("connection to the servers", "err", err)
+		}),
 		nats.ReconnectBufSize(-1))...) // what was published while away must not be sent later, blindly
 	if err != nil {
 		return nil, nil, fmt.Errorf("join the cluster on %s: %w", strings.Join(c.Servers, ", "), err)

@@ -27,14 +27,21 @@ type presence struct {
 	boot, name string
 	lease      time.Duration
 	store      *natsStore
-	cards      *cards
 	log        *slog.Logger
+	beside
 
 	mu     sync.Mutex
 	seen   map[string]time.Time // boot -> when its key was last renewed
 	says   map[string]machine   // boot -> what it says of itself
 	heard  time.Time            // since when this machine hears its own key without a gap; zero: it does not
 	owners map[string]owner     // agent -> who looks after it
+}
+
+// beside is what is watched with the machines and the owners.
+type beside struct {
+	cards    *cards
+	files    *sharing      // nil: there are none
+	rejoined chan struct{} // the connection to the servers was lost, and is back
 }
 
 // An owner is who has an agent awake, or who has left it with work.
@@ -50,7 +57,7 @@ type machine struct {
 }
 
 func newPresence(boot, name string, lease time.Duration, s *natsStore, log *slog.Logger) *presence {
-	return &presence{boot: boot, name: name, lease: lease, store: s, log: log,
+	return &presence{boot: boot, name: name, lease: lease, store: s, log: log, beside: beside{rejoined: make(chan struct{}, 1)},
 		seen: map[string]time.Time{boot: time.Now()}, says: map[string]machine{}, owners: map[string]owner{}}
 }
 
@@ -78,6 +85,15 @@ func (p *presence) leave() {
 	}
 }
 
+// rejoin has all watches begin anew: the servers that are back may have been wiped, and what another machine made
+// there again has lower numbers than a watch that goes on waits for.
+func (p *presence) rejoin() {
+	select {
+	case p.rejoined <- struct{}{}:
+	default:
+	}
+}
+
 // run renews the lease and watches those of the others until ctx ends. What is missing in
 // JetStream is made again: the store may have been wiped.
 func (p *presence) run(ctx context.Context) {
@@ -87,25 +103,36 @@ func (p *presence) run(ctx context.Context) {
 		watches.Go(func() { p.watch(watching, p.store.handles.nodes, p.noteNode) })
 		watches.Go(func() { p.watch(watching, p.store.handles.owners, p.noteOwner) })
 		watches.Go(func() { p.watch(watching, p.store.handles.agents, p.cards.note) })
-
-		for failed := 0; failed < 3 && ctx.Err() == nil; {
-			select {
-			case <-time.After(p.lease / 3):
-			case <-ctx.Done():
-			}
-			if err := p.renew(ctx); err != nil && ctx.Err() == nil {
-				failed++
-				p.log.Debug("lease not renewed", "err", err)
-			} else {
-				failed = 0
-			}
+		if p.files != nil {
+			watches.Go(func() { p.files.watch(watching) })
 		}
+
+		p.keepUp(ctx)
 		cancel()
 		watches.Wait()
 		p.mend(ctx)
 		restoring, cancel := context.WithTimeout(ctx, p.lease)
 		p.cards.restore(restoring)
 		cancel()
+	}
+}
+
+// keepUp renews the lease until that fails thrice in a row, the connection was lost, or ctx ends.
+func (p *presence) keepUp(ctx context.Context) {
+	for failed := 0; failed < 3; {
+		select {
+		case <-time.After(p.lease / 3):
+		case <-p.rejoined:
+			return
+		case <-ctx.Done():
+			return
+		}
+		failed++
+		if err := p.renew(ctx); err == nil {
+			failed = 0
+		} else {
+			p.log.Debug("lease not renewed", "err", err)
+		}
 	}
 }
 

@@ -52,6 +52,8 @@ const (
 	ownersBucket = "dc-owners"
 	agentsBucket = "dc-agents"
 	leasesBucket = "dc-leases"
+	filesBucket  = "dc-files"
+	usedBucket   = "dc-used"
 	objectBucket = "dc-objects"
 )
 
@@ -70,6 +72,8 @@ type handles struct {
 	owners  jetstream.KeyValue
 	agents  jetstream.KeyValue
 	leases  jetstream.KeyValue
+	files   jetstream.KeyValue
+	used    jetstream.KeyValue
 }
 
 // ensure makes the stream and the buckets that are missing. Those that are there keep the
@@ -99,6 +103,12 @@ func (s *natsStore) ensure(ctx context.Context, lease time.Duration) (h handles,
 		return h, err
 	}
 	if h.agents, err = s.bucket(ctx, agentsBucket, 0); err != nil {
+		return h, err
+	}
+	if h.files, err = s.bucket(ctx, filesBucket, 0); err != nil {
+		return h, err
+	}
+	if h.used, err = s.bucket(ctx, usedBucket, usedFor); err != nil {
 		return h, err
 	}
 	h.leases, err = s.bucket(ctx, leasesBucket, lease)

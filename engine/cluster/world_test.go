@@ -46,7 +46,7 @@ func joinWith(t testing.TB, s *server.Server, root string, lease time.Duration) 
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	n, err := Join(ctx, Config{Servers: []string{s.ClientURL()}, Name: filepath.Base(root), Root: root, Volume: vol, Covers: covered,
-		Lease: lease, Log: slog.New(slog.DiscardHandler)})
+		Shared: sharedByTests, Lease: lease, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +59,11 @@ func joinWith(t testing.TB, s *server.Server, root string, lease time.Duration) 
 
 	return m
 }
+
+// sharedByTests are the files of these tests that belong to all machines.
+var sharedByTests = &Shared{Tops: []string{"cron", "memory", "SOUL.md"},
+	Covers: func(name string) bool { return !strings.Contains(name, "/files/") },
+	Ledger: func(name string) bool { return strings.HasSuffix(name, ".jsonl") }}
 
 // newHost is join on a new folder.
 func newHost(t testing.TB, s *server.Server) *host {

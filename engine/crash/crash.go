@@ -99,6 +99,7 @@ var names = []string{
 	"changes.write", "changes.sync", "changes.rename", "changes.dirsync", "changes.unlink", "changes.copied.sync",
 	"written.write", "written.sync",
 	"membership.write", "membership.sync", "membership.rename", "membership.dirsync",
+	"commons.write", "commons.sync", "commons.rename", "commons.dirsync", "commons.unlink",
 	"export.write", "export.sync", "export.rename", "export.dirsync", "export.unlink",
 	"changes.file.write", "changes.file.sync", "changes.file.rename", "changes.file.dirsync",
 	"batch.write", "batch.sync", "lab.cassette.write", "lab.cassette.sync", "lab.cassette.rename", "lab.cassette.dirsync",

@@ -48,6 +48,36 @@ func (x *exchanges) Exchange(step, path string, content, base []byte) (found []b
 	return nil, x.disk.put(Content{path, content})
 }
 
+// Withdraw removes the file at path if what stands there is still base. A save that a user made in between is put
+// back, or kept beside the file if there is another one already, and the error is ErrChanged. One that is gone is not
+// an error. The failpoints are step.unlink and .dirsync.
+func (x *exchanges) Withdraw(step, path string, base []byte) error {
+	if err := x.disk.Err(); err != nil {
+		return err
+	}
+	random := fmt.Sprintf("%s-%d", filepath.Base(path), time.Now().UnixNano())
+	aside := filepath.Join(filepath.Dir(path), swapPrefix+random+"."+tag(base)+"."+tag(base))
+	err := crash.Do(step+".unlink", func() error { return os.Rename(path, aside) })
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return x.disk.classifyName(fmt.Errorf("remove %s: %w", path, err))
+	}
+	out, busy, err := whatCameOut(aside)
+	if err == nil && !busy && bytes.Equal(out, base) {
+		os.Remove(aside)
+		return errors.Join(x.disk.SyncDir(step+".dirsync", filepath.Dir(path)), x.disk.replication.remove(path))
+	}
+	if lerr := os.Link(aside, path); lerr == nil {
+		os.Remove(aside)
+	} else {
+		x.keep(aside, path)
+	}
+
+	return errors.Join(fmt.Errorf("%w: %s", ErrChanged, path), err)
+}
+
 // Amend is Exchange for a change of the runtime's own in a user's file, which is no
 // save of theirs: the file keeps the time at which it was saved.
 func (x *exchanges) Amend(step, path string, content, base []byte) (found []byte, err error) {

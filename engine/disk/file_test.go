@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -68,6 +69,63 @@ func TestExchange(t *testing.T) {
 	if v.Err() != nil {
 		t.Error(v.Err())
 	}
+}
+
+// A file is removed if it is the one that was looked at; what was saved in between stays, and what a crash left of a
+// removal goes or is kept.
+func TestWithdraw(t *testing.T) {
+	dir := t.TempDir()
+	v := NewVolume(dir)
+	path := filepath.Join(dir, "state.json")
+	if err := v.Withdraw("state", path, []byte("old")); err != nil {
+		t.Errorf("one that is gone: %v", err)
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("state.json", "by hand")
+	if err := v.Withdraw("state", path, []byte("old")); !errors.Is(err, ErrChanged) || content(t, path) != "by hand" {
+		t.Errorf("one that was changed: %v", err)
+	}
+	write("state.json", "old")
+	if err := v.Withdraw("state", path, []byte("old")); err != nil || Exists(path) {
+		t.Errorf("the one that was meant: %v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+
+	kept := ""
+	v.OnKept(func(_, copy string) { kept = copy })
+	write(".swap-state.json-1."+tag([]byte("old"))+"."+tag([]byte("old")), "old")
+	write(".swap-state.json-2."+tag([]byte("old"))+"."+tag([]byte("old")), "by hand")
+	if err := v.Recover(dir); err != nil || kept == "" || content(t, kept) != "by hand" || Exists(path) {
+		t.Errorf("after a crash %q is kept, %v", kept, err)
+	}
+}
+
+// Of those who take the turn at a file one has it at a time.
+func TestTurn(t *testing.T) {
+	v := NewVolume(t.TempDir())
+	var has atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 100 {
+				release := v.Turn("/a")
+				if n := has.Add(1); n != 1 {
+					t.Errorf("%d have the turn", n)
+				}
+				runtime.Gosched()
+				has.Add(-1)
+				release()
+			}
+		})
+	}
+	all.Wait()
 }
 
 // A program that had opened the file before the swap and writes after it loses

@@ -19,6 +19,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"os"
 	"sync"
@@ -47,6 +48,21 @@ const maxBarriers = 64
 type Volume struct {
 	*flusher
 	exchanges
+	turns
+}
+
+// turns keep the writers of one file in this process apart, where one of them appends and another one replaces it.
+type turns [64]sync.Mutex
+
+// Turn waits until no other writer has its turn at the file at path, or at one of the few that share the turn, and
+// takes it until release is called. Who has one asks for no other.
+func (t *turns) Turn(path string) (release func()) {
+	h := fnv.New32a()
+	h.Write([]byte(path))
+	m := &t[h.Sum32()%uint32(len(t))]
+	m.Lock()
+
+	return m.Unlock
 }
 
 // A flusher makes the barriers, at most maxBarriers at once, and decides what a failed

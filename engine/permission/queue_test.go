@@ -437,3 +437,43 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// A request that another machine has put into the folder waits here as well, until that machine has
+// its answer; that it goes is no answer.
+func TestRequestsOfAnotherMachine(t *testing.T) {
+	root, there := t.TempDir(), t.TempDir()
+	q, other := open(t, root), open(t, there)
+	p := ask(t, other, request)
+	data, err := os.ReadFile(other.store.path(p.Token))
+	if err == nil {
+		err = os.WriteFile(q.store.path(p.Token), data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fresh := range []bool{true, false} {
+		got, isFresh, err := Others{q}.Met(p.Token)
+		if err != nil || isFresh != fresh || got.SHA256 != p.SHA256 {
+			t.Errorf("met %v, fresh %v, %v", got, isFresh, err)
+		}
+	}
+	if list := q.Of(agent); len(list) != 1 || list[0].Token != p.Token {
+		t.Errorf("waiting are %v", list)
+	}
+
+	if got, ok := (Others{q}).Parted(p.Token); !ok || got.Token != p.Token {
+		t.Errorf("parted %v %v", got, ok)
+	}
+	if err := os.Remove(q.store.path(p.Token)); err != nil {
+		t.Fatal(err)
+	}
+	if answers, found := q.Answered(p.Token); len(answers)+len(found) > 0 {
+		t.Errorf("answered: %v %v", answers, found)
+	}
+	if _, ok := (Others{q}).Parted(p.Token); ok {
+		t.Error("parted twice")
+	}
+	if _, _, err := (Others{q}).Met(p.Token); err == nil {
+		t.Error("met without a file")
+	}
+}

@@ -133,6 +133,9 @@ func (s *Scheduler) sayStopped(ctx context.Context, now time.Time) {
 // BeatNow runs the heartbeat once, even if nothing changed, and returns its slot. Errors:
 // ErrNotFound (no items), ErrBusy.
 func (s *Scheduler) BeatNow() (time.Time, error) {
+	if !s.o.Leads() {
+		return s.o.Elsewhere("")
+	}
 	s.loop.Lock()
 	defer s.loop.Unlock()
 	s.look(s.Now())

@@ -250,6 +250,10 @@ func (s *Scheduler) RunNow(slug string) (time.Time, error) {
 		return time.Time{}, err
 	}
 
+	if !s.o.Leads() {
+		return s.o.Elsewhere(slug)
+	}
+
 	s.loop.Lock()
 	defer s.loop.Unlock()
 	now := s.Now()

@@ -120,6 +120,8 @@ func write(vol *disk.Volume, path string, lines ...line) (err error) {
 		}
 		text = append(append(text, data...), '\n')
 	}
+	release := vol.Turn(path)
+	defer release()
 	log, _, err := vol.OpenLog(path, disk.LogOptions{Name: "runs", Ballast: true, Valid: json.Valid})
 	if err != nil {
 		return fmt.Errorf("open ledger: %w", err)

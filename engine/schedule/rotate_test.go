@@ -89,3 +89,21 @@ func TestLedgerIsRotated(t *testing.T) {
 		}
 	}
 }
+
+// Nothing is written to a ledger while another part of the program has its turn at it.
+func TestALedgerIsWrittenInTurn(t *testing.T) {
+	dir := t.TempDir()
+	vol, path := disk.NewVolume(dir), filepath.Join(dir, "runs.jsonl")
+	release := vol.Turn(path)
+	done := make(chan error, 1)
+	go func() { done <- write(vol, path, line{Outcome: Ran}) }()
+	select {
+	case err := <-done:
+		t.Errorf("written out of turn: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	release()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

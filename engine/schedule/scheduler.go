@@ -87,6 +87,11 @@ type Options struct {
 	OnRun    func(f Firing, r Run)
 	Findings func([]finding.Finding)
 	Say      func(ctx context.Context, key, text string) error
+	// Leads reports whether this process fires what is due; one of several machines does. nil: it
+	// does. After a change Lead.Passed is called.
+	Leads func() bool
+	// Elsewhere runs a task, or the heartbeat ("") on the machine that leads.
+	Elsewhere func(slug string) (slot time.Time, err error)
 	// Folders is called with the folders to watch; its implementation calls Changed if
 	// something in them changes.
 	Folders func(dirs []string)
@@ -142,6 +147,9 @@ func New(o Options) *Scheduler {
 	if o.Say == nil {
 		o.Say = func(context.Context, string, string) error { return nil }
 	}
+	if o.Leads == nil {
+		o.Leads = func() bool { return true }
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -161,6 +169,21 @@ const longest = 30 * time.Second
 // Changed makes the loop read the folders of these tasks again; without names, all files.
 func (s *Scheduler) Changed(slugs ...string) {
 	s.stale.add(slugs...)
+	s.wake.ring()
+}
+
+// A Lead is that of a Scheduler which is one of several.
+type Lead struct{ *Scheduler }
+
+// Passed has the loop take in that this process fires what is due from now on, or does not any
+// more: the ledgers are what another one left.
+func (s Lead) Passed() {
+	s.loop.Lock()
+	for _, j := range s.jobs {
+		j.read, j.reckoned, j.begun = false, false, false
+	}
+	s.heartbeat.read, s.heartbeat.reckoned = false, false
+	s.loop.Unlock()
 	s.wake.ring()
 }
 
@@ -228,6 +251,9 @@ func (s *Scheduler) step(ctx context.Context, now time.Time) (next time.Time) {
 	if all || len(slugs) > 0 && !s.lookAtSome(slugs, now) {
 		s.again = time.Time{}
 		s.look(now)
+	}
+	if !s.o.Leads() {
+		return next
 	}
 	back := now.Before(s.last) // what was reckoned by a clock that was ahead says nothing
 	s.last = now

@@ -141,9 +141,9 @@ func exportCommand(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export FOLDER",
 		Short: "Copy all agents of the cluster into a workspace that works alone",
-		Long: "Copy all agents of the cluster with their attachments into FOLDER/.daycare, each as it is at\n" +
-			"this moment. Nothing changes in the cluster. A daycare started there works alone, on copies:\n" +
-			"stop the cluster first if it is to take its place.",
+		Long: "Copy all agents of the cluster with their attachments, tasks, memory and what else belongs to\n" +
+			"all machines into FOLDER/.daycare, each as it is at this moment. Nothing changes in the\n" +
+			"cluster. A daycare started there works alone, on copies: stop the cluster first if it is to take its place.",
 		Example: "  daycare cluster export /srv/alone && daycare --workspace /srv/alone start",
 		Args:    term.Words(0, "FOLDER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -188,7 +188,7 @@ func export(ctx context.Context, c *term.App, folder string, join []string) erro
 	ctx, cancel := context.WithTimeout(ctx, exportFor)
 	defer cancel()
 	n, err := cluster.Export(ctx, peers.Config(root, k, cluster.Config{Name: cmp.Or(k.Name, "export"), Root: to,
-		Volume: disk.NewVolume(to), Covers: folders.Replicated, Log: slog.New(slog.DiscardHandler)}))
+		Volume: disk.NewVolume(to), Covers: folders.Replicated, Shared: peers.Shared(), Log: slog.New(slog.DiscardHandler)}))
 	if err != nil {
 		return term.Wrap(err, "export the agents of the cluster")
 	}

@@ -39,7 +39,8 @@ func (r *Daemon) chatHost() chat.Host {
 	c := chats{r}
 	return chat.Host{Directory: c, Agents: c, Asks: c, Events: r.events, Files: r.files, Hints: hints{r},
 		Waiting: unlost{hints{r}}, Session: c.session, Owners: authority{c.r}.owners, Switch: c.switchModel, Own: ownCommands{choices{r}},
-		Household: chat.Household{Admission: admission{r}, Talk: c.talk, Linked: c.linked, Hear: c.hear}}
+		Household: chat.Household{Admission: admission{r}, Talk: c.talk, Linked: c.linked, Hear: c.hear,
+			Once: r.machines.Once()}}
 }
 
 // talk is how users and agents talk over a connector.

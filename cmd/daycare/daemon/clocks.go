@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -57,7 +58,8 @@ func (r *Daemon) newSchedule(commands schedule.GateFunc) *schedule.Scheduler {
 		}, r.log)
 	watches := &watches{watcher: r.watcher}
 	s := schedule.New(schedule.Options{Store: store, Target: c.Target, Due: c.Due, Say: c.Say, Gate: commands,
-		Workspace: r.workspace, OnRun: r.tellRun, Findings: r.readTasks, Folders: watches.set, Log: r.log})
+		Workspace: r.workspace, Leads: r.fires.Leads, Elsewhere: r.fires.Elsewhere, OnRun: r.tellRun, Findings: r.readTasks,
+		Folders: watches.set, Log: r.log})
 	watches.changed = s.Changed
 
 	return s
@@ -149,14 +151,25 @@ func (r clockAgents) Cron(ctx context.Context, t clock.Task) (string, error) {
 
 // furnish gives an agent its folder and model, if it has not got them already.
 func (r clockAgents) furnish(t clock.Task) error {
+	release, err := r.system.Hold(t.ID)
+	if errors.As(err, new(*message.Elsewhere)) {
+		return nil // it is awake on another machine, and has them
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+
 	dir := filepath.Join(r.root, "agents", t.ID)
 	state, _, err := record.CurrentState(r.vol, dir)
 	if err != nil {
 		return fmt.Errorf("read state of the task's agent: %w", err)
 	}
 
-	// A user may have given it another folder; only the default is replaced.
-	moved := state.Permissions.WorkingDir == r.workspace
+	// A user may have given it another folder; only the default is replaced, and the folder that it
+	// has on a machine whose workspace is elsewhere.
+	now := state.Permissions.WorkingDir
+	moved := now == r.workspace || now != t.Dir && strings.HasSuffix(now, strings.TrimPrefix(t.Dir, r.workspace))
 	if !moved && (t.Model == "" || state.Provider.Model == t.Model) {
 		return nil
 	}

@@ -124,6 +124,7 @@ type work struct {
 	family     *engine.Family
 	connectors *connectorSet
 	clocks     *schedule.Scheduler
+	fires      peers.Clocks // whether they fire here
 	ledger     *budget.Ledger
 	freed      chan struct{} // a limit may have room again
 	watcher    *watch.Watcher

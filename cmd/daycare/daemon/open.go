@@ -129,6 +129,7 @@ func (r *Daemon) open(ctx context.Context, join []string) (err error) {
 	if err := openStore(r); err != nil {
 		return err
 	}
+	r.fires.Machines = r.machines
 	r.clocks = r.newSchedule(gate{r}.run)
 	if r.lock != nil {
 		if err := r.lookAtTasks(); err != nil {
@@ -181,7 +182,8 @@ func (r *Daemon) openAgents(ctx context.Context, c *config.Config, join []string
 	}
 	r.problems.Report("", found...)
 	if r.lock != nil {
-		p := peers.Place{Workspace: r.workspace, Home: r.root, Volume: r.vol, Index: r.index, Log: r.log}
+		p := peers.Place{Workspace: r.workspace, Home: r.root, Volume: r.vol, Index: r.index, Asks: r.asks,
+			Events: r.events, Log: r.log}
 		r.machines, err = peers.Join(ctx, p, c.Cluster, join)
 	}
 

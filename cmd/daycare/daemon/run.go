@@ -23,6 +23,7 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/fault"
+	"daycare/engine/schedule"
 	ws "daycare/engine/workspace"
 )
 
@@ -173,6 +174,7 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 	add(&g, r.family.Run)
 	if r.machines != nil {
 		add(&g, r.machines.Run)
+		add(&g, func(ctx context.Context) error { return r.fires.Run(ctx, schedule.Lead{Scheduler: r.clocks}.Passed) })
 	}
 	if r.remotes != nil {
 		add(&g, r.remotes.Run)

@@ -29,6 +29,7 @@ import (
 	"daycare/engine/folders"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/permission"
 	ws "daycare/engine/workspace"
 )
 
@@ -46,6 +47,8 @@ type Place struct {
 	Home      string // its .daycare
 	Volume    *disk.Volume
 	Index     *address.Index
+	Asks      *permission.Queue
+	Events    *event.Stream
 	Log       *slog.Logger
 }
 
@@ -92,7 +95,7 @@ func Join(ctx context.Context, p Place, c config.Cluster, to []string) (*Machine
 	ctx, cancel := context.WithTimeout(ctx, joinFor)
 	defer cancel()
 	node, err := cluster.Join(ctx, Config(p.Workspace, c, cluster.Config{Name: name, Root: p.Home, Volume: p.Volume,
-		Covers: folders.Replicated, Log: p.Log}))
+		Covers: folders.Replicated, Shared: p.shared(), Log: p.Log}))
 	if err != nil {
 		return nil, err
 	}
@@ -228,6 +231,7 @@ func (m *Machines) Run(ctx context.Context) error {
 		return nil
 	})
 	g.Go(func() error { return m.node.Answer(ctx, m.answer) })
+	g.Go(func() error { return m.node.Tend(ctx) })
 	g.Go(func() error {
 		return m.node.Serve(ctx, func(ctx context.Context, agent string, it inbox.Item) (message.Receipt, error) {
 			if err := m.fetch(it.Files); err != nil {

@@ -1,0 +1,367 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"daycare/engine/cluster/clustertest"
+	"daycare/engine/disk"
+)
+
+// tend has a machine keep its shared files, until the test ends or stop is called.
+func (m *host) tend() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- m.Tend(ctx) }()
+	m.t.Cleanup(cancel)
+
+	return func() { cancel(); <-done }
+}
+
+// save writes a shared file as an editor does; "" removes it.
+func (m *host) save(name, text string) {
+	m.t.Helper()
+	path := filepath.Join(m.root, name)
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if text == "" {
+		err = os.Remove(path)
+	} else if err == nil {
+		err = os.WriteFile(path+"~", []byte(text), 0o600)
+		err = errors.Join(err, os.Rename(path+"~", path))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		m.t.Fatal(err)
+	}
+}
+
+// has is what a machine has of a shared file; "": nothing.
+func (m *host) has(name string) string {
+	data, err := os.ReadFile(filepath.Join(m.root, name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		m.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// asides are the contents that a machine kept beside a file.
+func (m *host) asides(name string) (list []string) {
+	kept, err := filepath.Glob(filepath.Join(m.root, name+".conflict-*"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, path := range kept {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		list = append(list, string(data))
+	}
+	return list
+}
+
+// A file that belongs to all is the same on all machines, whoever changes it, also when one of
+// them was off.
+func TestSharedFiles(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	large := strings.Repeat("large ", 50_000)
+	a.save("memory/entities/anna b.md", "likes tea")
+	a.save("cron/task/files/draft.txt", "not shared")
+	a.save("cron/task/.hidden", "not shared")
+	b.save("SOUL.md", "kind")
+	b.save("cron/large.md", large)
+	a.tend()
+	stop := b.tend()
+	until(t, "both have all", func() bool {
+		return b.has("memory/entities/anna b.md") == "likes tea" && a.has("SOUL.md") == "kind" && a.has("cron/large.md") == large
+	})
+	if got := b.has("cron/task/files/draft.txt") + b.has("cron/task/.hidden"); got != "" {
+		t.Errorf("what is not shared was: %q", got)
+	}
+
+	b.save("memory/entities/anna b.md", "likes coffee")
+	a.save("SOUL.md", "")
+	until(t, "a change and a removal", func() bool {
+		return a.has("memory/entities/anna b.md") == "likes coffee" && b.has("SOUL.md") == ""
+	})
+
+	root := t.TempDir()
+	if _, err := Export(t.Context(), Config{Servers: []string{s.ClientURL()}, Root: root, Volume: disk.NewVolume(root), Covers: covered,
+		Shared: sharedByTests, Log: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Error(err)
+	}
+	copied := &host{t: t, root: root}
+	if copied.has("memory/entities/anna b.md") != "likes coffee" || copied.has("cron/large.md") != large || copied.has("SOUL.md") != "" {
+		t.Error("the copy is another one")
+	}
+
+	stop()
+	b.Close()
+	a.save("memory/entities/anna b.md", "")
+	a.save("cron/task/TASK.md", "theirs")
+	a.save("cron/task/runs.jsonl", "1\n2\n")
+	until(t, "the servers have it", func() bool {
+		_, err := a.files.keep.handles.files.Get(t.Context(), sharedKey("memory/entities/anna b.md"))
+		_, err2 := a.files.keep.handles.files.Get(t.Context(), sharedKey("cron/task/runs.jsonl"))
+		return err != nil && err2 == nil
+	})
+	b.save("cron/task/TASK.md", "ours")
+	b.save("cron/task/runs.jsonl", "2\n3")
+	b = join(t, s, b.root)
+	b.tend()
+	until(t, "the machine has what happened", func() bool {
+		return b.has("cron/task/TASK.md") == "theirs" && b.has("cron/task/runs.jsonl") == "1\n2\n3\n" &&
+			b.has("memory/entities/anna b.md") == ""
+	})
+	until(t, "and the other one", func() bool { return a.has("cron/task/runs.jsonl") == "1\n2\n3\n" })
+	if got := b.asides("cron/task/TASK.md"); !slices.Equal(got, []string{"ours"}) {
+		t.Errorf("kept are %q", got)
+	}
+	until(t, "no empty folder is left", func() bool { return !disk.Exists(filepath.Join(b.root, "memory/entities")) })
+}
+
+// Nothing leads out of the folders that are shared: no link of a user, and no name in the bucket.
+func TestSharedFilesStayInside(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	elsewhere := t.TempDir()
+	if err := os.WriteFile(filepath.Join(elsewhere, "x.md"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, filepath.Join(b.root, "memory")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(elsewhere, "x.md"), filepath.Join(b.root, "SOUL.md")); err != nil {
+		t.Fatal(err)
+	}
+	hostile := []string{"../out.md", "memory/../../out.md", "/tmp/out.md", "settings.yaml", "memory/.x", "cron/x/files/a", "cron//x"}
+	for _, name := range hostile {
+		value := `{"sha":"` + sum([]byte("x")) + `","data":"eA=="}`
+		if _, err := a.files.keep.handles.files.Create(t.Context(), sharedKey(name), []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.save("memory/x.md", "theirs")
+	a.save("SOUL.md", "theirs")
+	a.save("cron/last.md", "theirs")
+	a.tend()
+	b.tend()
+	until(t, "the machine has all", func() bool { return b.has("cron/last.md") == "theirs" })
+	for _, name := range hostile {
+		if _, known := b.files.of(name); known {
+			t.Errorf("%q is taken", name)
+		}
+	}
+	if got := b.has("SOUL.md") + b.has("memory/x.md"); got != "minemine" {
+		t.Errorf("what links lead to is %q", got)
+	}
+}
+
+// Servers that were wiped are given the files again, and nobody removes them.
+func TestSharedFilesOfWipedServers(t *testing.T) {
+	dir := t.TempDir()
+	s := clustertest.Serve(t, dir, 0)
+	a, b := newHost(t, s), newHost(t, s)
+	a.save("memory/x.md", "kept")
+	a.tend()
+	b.tend()
+	until(t, "both have it", func() bool { return b.has("memory/x.md") == "kept" })
+
+	s = wiped(t, s, dir)
+	until(t, "the servers have it again", func() bool {
+		_, err := a.files.keep.handles.files.Get(t.Context(), sharedKey("memory/x.md"))
+		return err == nil
+	})
+	b.save("memory/x.md", "changed")
+	until(t, "a change", func() bool { return a.has("memory/x.md") == "changed" })
+}
+
+// wiped is the server with nothing in its store, at the same place.
+func wiped(t *testing.T, s *server.Server, dir string) *server.Server {
+	t.Helper()
+	port := s.Addr().(interface{ AddrPort() netip.AddrPort }).AddrPort().Port()
+	s.Shutdown()
+	s.WaitForShutdown()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	return clustertest.Serve(t, dir, int(port))
+}
+
+// record adds a line to a ledger, as the clocks do.
+func (m *host) record(name, line string) {
+	m.t.Helper()
+	path := filepath.Join(m.root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		m.t.Fatal(err)
+	}
+	release := m.vol.Turn(path)
+	defer release()
+	l, _, err := m.vol.OpenLog(path, disk.LogOptions{Name: "runs"})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	add(m.t, l, line)
+	if err := l.Close(); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// No line is lost that is added to a ledger while the lines of other machines come.
+func TestLedgersLoseNoLine(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	hosts := []*host{newHost(t, s), newHost(t, s), newHost(t, s)}
+	const name, each = "cron/c/runs.jsonl", 60
+	var adding sync.WaitGroup
+	for i, h := range hosts {
+		h.tend()
+		adding.Go(func() {
+			for n := range each {
+				h.record(name, fmt.Sprint(i, " ", n))
+				time.Sleep(time.Duration(rand.IntN(40)) * time.Millisecond)
+			}
+		})
+	}
+	adding.Wait()
+
+	until(t, "all are the same", func() bool {
+		all := hosts[0].has(name)
+		return strings.Count(all, "\n") >= each*len(hosts) && hosts[1].has(name) == all && hosts[2].has(name) == all
+	})
+	newest := map[string]int{}
+	for line := range strings.Lines(hosts[0].has(name)) {
+		var i, n int
+		if _, err := fmt.Sscan(line, &i, &n); err != nil {
+			t.Fatal(err)
+		}
+		if at := fmt.Sprint(i); n != newest[at] {
+			t.Fatalf("line %d of machine %d comes after %d others of it", n, i, newest[at])
+		}
+		newest[fmt.Sprint(i)]++
+	}
+	for i := range hosts {
+		if newest[fmt.Sprint(i)] != each {
+			t.Errorf("%d lines of machine %d", newest[fmt.Sprint(i)], i)
+		}
+		if kept := hosts[i].asides(name); len(kept) > 0 {
+			t.Errorf("kept aside are %d versions", len(kept))
+		}
+	}
+}
+
+// Lines of a machine that was replaced come before those of its successor, which followed what both had.
+func TestUnited(t *testing.T) {
+	for _, test := range []struct{ theirs, ours, want string }{
+		{"1 2 b3 b4", "1 2 a3", "1 2 a3 b3 b4"},
+		{"1 2 a3 b3 b4", "1 2 b3 b4 b5", "1 2 a3 b3 b4 b5"},
+		{"", "1 2", "1 2"},
+		{"1 2", "", "1 2"},
+		{"3 4", "1 2 3 4", "1 2 3 4"},
+		{"1 2 3", "2 1 4", "1 2 4 3"},
+	} {
+		text := func(words string) []byte {
+			return []byte(strings.Join(append(strings.Fields(words), ""), "\n"))
+		}
+		if got := united(text(test.theirs), text(test.ours)); string(got) != string(text(test.want)) {
+			t.Errorf("%q and %q: %q", test.theirs, test.ours, got)
+		}
+	}
+}
+
+// A machine that leads has what the last leader left, and knows of changes without looking around.
+func TestLeaderHasWhatTheLastOneLeft(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	a.tend()
+	stop := b.tend()
+	until(t, "both know all", func() bool { return a.files.caughtUp(t.Context()) == nil && b.files.caughtUp(t.Context()) == nil })
+	stop()
+	a.save("cron/c/runs.jsonl", "left\n")
+	until(t, "the servers have it", func() bool {
+		_, err := a.files.keep.handles.files.Get(t.Context(), sharedKey("cron/c/runs.jsonl"))
+		return err == nil
+	})
+
+	ctx, cancel := context.WithCancel(t.Context())
+	led := make(chan string, 1)
+	go func() {
+		_ = b.Lead(ctx, "clocks", func(context.Context) error { led <- b.has("cron/c/runs.jsonl"); return nil })
+	}()
+	select {
+	case got := <-led:
+		t.Errorf("leads with %q before it has what was left", got)
+	case <-time.After(200 * time.Millisecond):
+	}
+	b.tend()
+	if got := <-led; got != "left\n" {
+		t.Errorf("leads with %q", got)
+	}
+	cancel()
+}
+
+// Machines that change, remove and stop at random come to have the same, and of what was written
+// last to a file nothing is lost.
+func TestSharedFilesConverge(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	hosts := []*host{newHost(t, s), newHost(t, s), newHost(t, s)}
+	stops := make([]func(), len(hosts))
+	for i, h := range hosts {
+		stops[i] = h.tend()
+	}
+	names := []string{"memory/a.md", "memory/b.md", "cron/c/runs.jsonl"}
+	lines := map[string]bool{}
+	for n := range 120 {
+		i, name := rand.IntN(len(hosts)), names[rand.IntN(len(names))]
+		h := hosts[i]
+		switch {
+		case n%10 == 9 && stops[i] != nil:
+			stops[i]()
+			stops[i] = nil
+		case n%10 == 4 && stops[i] == nil:
+			h.Close()
+			hosts[i] = join(t, s, h.root)
+			stops[i] = hosts[i].tend()
+		case strings.HasSuffix(name, ".jsonl"):
+			line := fmt.Sprint("line ", n)
+			lines[line] = true
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(h.root, name)), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			h.record(name, line)
+		default:
+			h.save(name, fmt.Sprint(n))
+		}
+	}
+	for i, h := range hosts {
+		if stops[i] == nil {
+			h.Close()
+			hosts[i] = join(t, s, h.root)
+			stops[i] = hosts[i].tend()
+		}
+	}
+	same := func(name string) bool {
+		return hosts[0].has(name) == hosts[1].has(name) && hosts[0].has(name) == hosts[2].has(name)
+	}
+	for _, name := range names {
+		until(t, name+" is the same", func() bool { return same(name) })
+	}
+	for line := range lines {
+		until(t, line+" is there", func() bool {
+			return same(names[2]) && slices.Contains(strings.Split(hosts[0].has(names[2]), "\n"), line)
+		})
+	}
+}
