@@ -84,7 +84,7 @@ func (f *files) readState() (s record.State, info os.FileInfo, found findings, o
 		}
 		var raw []byte
 		s, raw, found, err = record.ReadState(f.journal.dir)
-		if !f.loaded && finding.Join(found) != nil { // it was broken while the agent slept
+		if finding.Join(found) != nil { // perhaps since the agent slept
 			s, found, _ = record.CurrentState(f.journal.volume, f.journal.dir)
 		}
 

@@ -45,10 +45,7 @@ func (h *hooking) who(s *self, session string) hooks.Agent {
 
 // run runs the hooks of a moment while deliveries are recorded, and records what they did.
 func (h *hooking) run(ctx context.Context, t *turn, m hooks.Moment) (v hooks.Verdict, err error) {
-	if t.clock != nil {
-		release := t.clock.hold()
-		defer release()
-	}
+	defer t.clock.hold()()
 	h.deliveries.meanwhile(func(func(func())) { v = h.hooks.Run(ctx, m) })
 	return v, h.note(m, v)
 }

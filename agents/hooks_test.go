@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"daycare/engine/event"
 	"daycare/engine/inbox"
@@ -339,6 +341,60 @@ func TestHooksHaveATurnGoOn(t *testing.T) {
 			t.Errorf("%s: %d answers were sent, want one", name, len(b.sent))
 		}
 	}
+}
+
+// Only a turn_end hook that denies has the model continue; what another says, or one that stops, lets the turn end.
+func TestHooksThatLetATurnEnd(t *testing.T) {
+	for name, v := range map[string]hooks.Verdict{"allowed": {Decision: hooks.Allow, Reason: "well done"},
+		"no decision": {Reason: "well done"}, "stopped": {Stop: true, Decision: hooks.Deny, Reason: "enough"}} {
+		b := newBench(t, `rules: [ { reply: [ { text: "done" } ] } ]`)
+		b.hooking(moments{hooks.TurnEnd: always(v)})
+		b.run()
+		if out := b.outcome(b.say("go")); out.Reason != record.ReasonDone || b.model.calls() != 1 {
+			t.Errorf("%s: %+v after %d calls", name, out, b.model.calls())
+		}
+		b.halt()
+	}
+}
+
+// A stop of the turn while its turn_end hook runs ends it, whatever the hook wanted.
+func TestAStopDuringATurnEndHook(t *testing.T) {
+	b := newBench(t, `rules: [ { reply: [ { text: "done" } ] } ]`)
+	b.hooking(moments{hooks.TurnEnd: func(ctx context.Context, _ hooks.Moment) hooks.Verdict {
+		b.mu.Lock()
+		b.stop(nil)
+		b.mu.Unlock()
+		<-ctx.Done()
+		return hooks.Verdict{Decision: hooks.Deny, Reason: "run the tests first"}
+	}})
+	b.run()
+	b.outcome(b.say("go"))
+	if b.halt(); b.model.calls() != 1 || strings.Contains(b.history(), "run the tests") {
+		t.Errorf("%d calls\n%s", b.model.calls(), b.history())
+	}
+}
+
+// Hooks have bounds of their own: a turn that waits for one is not stuck.
+func TestASlowHookIsNoTurnThatIsStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, `rules: [ { reply: [ { text: "done" } ] } ]`)
+		b.hooking(moments{hooks.BeforePrompt: func(ctx context.Context, _ hooks.Moment) hooks.Verdict {
+			select {
+			case <-time.After(2 * b.opts.Settings.Stuck):
+			case <-ctx.Done():
+			}
+			return hooks.Verdict{}
+		}})
+		b.run()
+		item := b.say("go")
+		if err := b.box.Wait(t.Context(), item); err != nil {
+			t.Fatal(err)
+		}
+		if out := b.outcome(item); out.Reason != record.ReasonDone {
+			t.Errorf("%+v", out)
+		}
+		b.halt()
+	})
 }
 
 // Approval hooks run once for a request, however often the model asks for it.

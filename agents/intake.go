@@ -79,7 +79,7 @@ func (in *intake) close(it inbox.Item, rec record.Record) error {
 // turn.
 func (in *intake) hear(ctx context.Context, s *self, heads []inbox.Head) error {
 	items, err := in.claim(ids(heads)...)
-	if err != nil || len(items) == 0 {
+	if err != nil {
 		return err
 	}
 	recs, _ := in.users(ctx, s, "", items)

@@ -87,7 +87,7 @@ func (pm *permits) permit(ctx context.Context, t *turn, p *prepared) (grant stri
 				"so no approval is requested"}, nil
 	}
 	refused, err = pm.request(ctx, t, *need, sha, p.hooked.Approved)
-	if refused == nil && err == nil {
+	if refused == nil {
 		p.call.Approved = need.Tag
 	}
 	return "", refused, err

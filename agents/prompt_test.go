@@ -27,6 +27,7 @@ func TestWhatWasEditedOfThePrompt(t *testing.T) {
 		told []string
 	}{
 		"nothing":    {func(*prompt.Definition) {}, "", nil},
+		"a newline":  {func(d *prompt.Definition) { d.Files.Soul += "\n" }, "", nil},
 		"soul":       {func(d *prompt.Definition) { d.Files.Soul = "x" }, "SOUL.md", []string{"SOUL.md"}},
 		"person":     {func(d *prompt.Definition) { d.Files.User = "x" }, "USER.md", []string{"USER.md"}},
 		"rules":      {func(d *prompt.Definition) { d.Files.Rules = "x" }, ".daycare/AGENTS.md", []string{".daycare/AGENTS.md"}},

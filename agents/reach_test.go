@@ -131,6 +131,41 @@ rules:
 	}
 }
 
+// lasting is a mailbox that looks at the agent when an item is done.
+type lasting struct {
+	inbox.Mailbox
+	done func()
+}
+
+func (l lasting) Done(ids ...string) error {
+	l.done()
+	return l.Mailbox.Done(ids...)
+}
+
+// Between a decision and the turn that it asks for the agent does not look idle.
+func TestADecisionShowsTheWorkThatFollows(t *testing.T) {
+	b := newBench(t, callHold)
+	stage := &showing{bench: b}
+	b.opts.Stage = stage
+	r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Permission, Token: "t",
+		Decision: string(permission.Always), Tag: "@read:/srv", By: "ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at event.State
+	b.opts.Inbox = lasting{b.box, func() {
+		stage.mu.Lock()
+		defer stage.mu.Unlock()
+		at = stage.states[len(stage.states)-1]
+	}}
+	b.run()
+	b.wait(r.Item)
+	b.halt()
+	if at != event.Thinking || b.model.calls() != 1 {
+		t.Errorf("shown was %v when the decision was done, with %d model calls", at, b.model.calls())
+	}
+}
+
 // A decision that asks for no turn does not show the agent at work.
 func TestASilentDecisionShowsNoWork(t *testing.T) {
 	b := newBench(t, callHold)

@@ -98,6 +98,9 @@ func TestAnInboxThatFailsEndsTheAgent(t *testing.T) {
 			if err := b.opts.Run(ctx); !errors.Is(err, errSeeded) {
 				t.Fatalf("the agent ended with %v, want the reason", err)
 			}
+			if tt.operation == "take" && (b.model.calls() > 0 || b.count("turn_end") > 0) {
+				t.Errorf("it worked without the item: %d model calls\n%s", b.model.calls(), b.history())
+			}
 			b.reopen()
 			if err := b.until(tt.item.ID); err != nil {
 				t.Fatal(err)

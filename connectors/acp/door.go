@@ -33,6 +33,16 @@ type Door struct {
 // gone is closed when the editor's connection has ended.
 func (d *Door) gone() <-chan struct{} { return d.conn.Done() }
 
+// left reports whether it has.
+func (d *Door) left() bool {
+	select {
+	case <-d.gone():
+		return true
+	default:
+		return false
+	}
+}
+
 // Initialize says what daycare can do.
 func (d *Door) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {
 	return acp.InitializeResponse{
@@ -313,6 +323,19 @@ func (d *Door) Prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptRespo
 		return acp.PromptResponse{}, err
 	}
 	defer s.leave()
+	answer, err := d.answer(ctx, s, turn, p)
+	if err != nil && ctx.Err() != nil && !d.left() { // canceled before it was sent
+		return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
+	}
+
+	return answer, err
+}
+
+// answer carries out a prompt, or sends it and waits.
+func (d *Door) answer(ctx context.Context, s *session, turn *prompt, p acp.PromptRequest) (acp.PromptResponse, error) {
+	if s.withdrawn(turn) {
+		return turn.result()
+	}
 	m, err := compose(d.o.Workspace, p.Prompt)
 	if err != nil {
 		return acp.PromptResponse{}, err

@@ -15,9 +15,12 @@ import (
 	"testing"
 	"time"
 
+	acp "github.com/coder/acp-go-sdk"
+
 	"daycare/cmd/daycare/commandtest"
 	"daycare/engine/control"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
@@ -52,7 +55,9 @@ type guest struct {
 	mu      sync.Mutex
 	n       int
 	waiting map[string]chan response
-	updates []string // what was told: the kind, and its text
+	updates []string        // what was told: the kind, and its text
+	offered []string        // names of commands
+	choices control.Catalog // nil: there are none
 }
 
 // visit opens a connection; turn is what the agent does with a message.
@@ -62,7 +67,9 @@ func visit(t *testing.T, turn func(h *commandtest.Server, in message.Incoming) e
 	from, out := io.Pipe()
 	g := &guest{t: t, house: commandtest.NewHouse(t, turn), workspace: t.TempDir(), to: to, waiting: map[string]chan response{}}
 	profile := rights{profile: new(permission.Profile)}
-	client := func(context.Context) (*control.Client, error) { return g.house.ClientWith(profile), nil }
+	client := func(context.Context) (*control.Client, error) {
+		return g.house.ClientWith(func(b *control.Backend) { b.Grants, b.Catalog = profile, g.choices }), nil
+	}
 	ended, read := make(chan error, 1), make(chan struct{})
 	go func() {
 		ended <- Run(context.Background(), Options{Workspace: g.workspace, Version: "1", Connect: client, Dial: client,
@@ -113,11 +120,16 @@ func (g *guest) hears(line []byte) {
 			Update struct {
 				SessionUpdate string
 				Content       struct{ Text string }
+
+				AvailableCommands []struct{ Name string }
 			}
 		}
 		_ = json.Unmarshal(m.Params, &p)
 		g.mu.Lock()
 		defer g.mu.Unlock()
+		for _, c := range p.Update.AvailableCommands {
+			g.offered = append(g.offered, c.Name)
+		}
 		g.updates = append(g.updates, strings.TrimSuffix(p.Update.SessionUpdate+" "+p.Update.Content.Text, " "))
 	default:
 		answer, _ := json.Marshal(g.answer(m.Params)) // of the test
@@ -266,6 +278,10 @@ func TestAnApprovalIsAskedInTheEditor(t *testing.T) {
 			h.Record(&record.User{Item: in.ID, Text: in.Text})
 			h.Begin("t1", in)
 			h.Record(&record.Permission{Token: "tok", Event: "asked", Tag: "@web:example.org"})
+			h.Record(&record.Assistant{Turn: "t1", Finish: record.FinishToolUse,
+				ToolCalls: []record.ToolCall{{ID: "call7", Name: "fetch", Arguments: []byte("{}")}}})
+			h.Record(&record.ToolResult{ToolCallID: "call7", Name: "fetch", Status: record.StatusDenied,
+				Output: record.Output{Text: needsApproval + "tok: ask the user"}})
 			h.Record(&record.TurnEnd{Turn: "t1", Items: []string{item}, Reason: record.ReasonWaiting})
 			h.Ask(event.Ask{Token: "tok", AgentID: commandtest.Agent0, Tag: "@web:example.org", Shown: "example.org",
 				Choices: []event.Choice{{Decision: "once", Text: "Once"}, {Decision: "deny", Text: "Deny"}}})
@@ -281,7 +297,7 @@ func TestAnApprovalIsAskedInTheEditor(t *testing.T) {
 		if stop := g.prompt(g.session(), "look"); stop != "end_turn" || !g.told("agent_message_chunk it is "+option) {
 			t.Errorf("%s: it stopped with %q, told was %q", option, stop, g.updates)
 		}
-		if !strings.Contains(asked, "example.org") || g.house.Decided() != want {
+		if !strings.Contains(asked, "example.org") || !strings.Contains(asked, `"toolCallId":"call7"`) || g.house.Decided() != want {
 			t.Errorf("asked was %s, decided %q; want %q", asked, g.house.Decided(), want)
 		}
 	}
@@ -306,8 +322,259 @@ func TestACommandIsTyped(t *testing.T) {
 			t.Errorf("%s: told was %q", text, g.updates)
 		}
 	}
+	for text, want := range map[string]string{"/model": "models", "/model other": "/model: "} {
+		if stop := g.prompt(s, text); stop == "end_turn" || !strings.Contains(stop, want) {
+			t.Errorf("%s: %q although nothing can be chosen", text, stop)
+		}
+	}
 	if stop := g.prompt(s, "/tmp/x is where?"); stop != "end_turn" || !g.told("agent_message_chunk heard") {
 		t.Errorf("a path: %q, %q", stop, g.updates)
+	}
+}
+
+// menu are the models and commands of a workspace. A command waits for release.
+type menu struct {
+	control.Catalog
+	expanding, release chan struct{}
+}
+
+func (menu) Models(context.Context) ([]control.ModelInfo, error) {
+	return []control.ModelInfo{{Choice: "main/large"}, {Choice: "main/small"}}, nil
+}
+
+func (menu) Commands(context.Context) ([]control.CommandInfo, error) {
+	return []control.CommandInfo{{Name: "fix", Arguments: "FILE", File: "fix.md"}}, nil
+}
+
+func (m menu) Expand(_ context.Context, name, arguments string) (string, error) {
+	if name != "fix" {
+		return "", fault.NoCommand
+	}
+	m.expanding <- struct{}{}
+	<-m.release
+	return "Please fix " + arguments, nil
+}
+
+// at visits a workspace with commands of its own.
+func (m menu) at(t *testing.T) *guest {
+	g := visit(t, answers("fixed", record.ReasonDone))
+	g.choices = m
+	return g
+}
+
+func newMenu() menu { return menu{expanding: make(chan struct{}, 1), release: make(chan struct{})} }
+
+// A command of the workspace is offered, and is the message that it stands for.
+func TestACommandOfTheWorkspaceIsTyped(t *testing.T) {
+	m := newMenu()
+	g := m.at(t)
+	close(m.release)
+	s := g.session()
+	within(t, "the commands are offered", func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return slices.Contains(g.offered, "fix") && slices.Contains(g.offered, "reset")
+	})
+	if stop := g.prompt(s, "/fix main.go"); stop != "end_turn" || !g.told("agent_message_chunk fixed") {
+		t.Errorf("it stopped with %q, told was %q", stop, g.updates)
+	}
+	if got := g.house.Received(); len(got) != 1 || got[0].Text != "Please fix main.go" {
+		t.Errorf("the agent got %+v", got)
+	}
+	if stop := g.prompt(s, "/mend main.go"); !strings.Contains(stop, "there is no command /mend") {
+		t.Errorf("of a command that there is not: %q", stop)
+	}
+	if stop := g.prompt(s, "/model"); stop != "end_turn" || !g.told(
+		"agent_message_chunk /model NAME changes the model:\n\n- main/large\n- main/small\n") {
+		t.Errorf("it stopped with %q, told was %q", stop, g.updates)
+	}
+}
+
+// A prompt that is canceled before it was sent is not sent, and nothing of the agent is stopped.
+func TestAPromptIsCanceledBeforeItIsSent(t *testing.T) {
+	m := newMenu()
+	g := m.at(t)
+	s := g.session()
+	done := g.begin("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":"/fix it"}]}`, s))
+	<-m.expanding
+	fmt.Fprintf(g.to, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`+"\n", s)
+	if r := g.ask("session/list", `{}`); r.Error.Message != "" { // behind the cancel
+		t.Error(r.Error)
+	}
+	close(m.release)
+	if stop := stopOf(<-done); stop != "cancelled" || len(g.house.Received()) != 0 || len(g.house.Stops) != 0 {
+		t.Errorf("it stopped with %q; the agent got %+v and was stopped %d times", stop, g.house.Received(), len(g.house.Stops))
+	}
+	if stop := g.prompt(s, "next"); stop != "end_turn" {
+		t.Errorf("the next one: %q", stop)
+	}
+}
+
+// A cancel that follows the line of a prompt at once is meant for it, also where it is faster.
+func TestACancelIsFasterThanItsPrompt(t *testing.T) {
+	over := make(chan struct{})
+	g := visit(t, func(*commandtest.Server, message.Incoming) event.Outcome {
+		<-over
+		return event.Outcome{Reason: record.ReasonCanceled}
+	})
+	defer close(over)
+	s := g.session()
+	for range 20 { // which of the two is first is not said
+		g.mu.Lock()
+		g.n++
+		id, done := fmt.Sprint(g.n), make(chan response, 1)
+		g.waiting[id] = done
+		g.mu.Unlock()
+		fmt.Fprintf(g.to, `{"jsonrpc":"2.0","id":%s,"method":"session/prompt","params":{"sessionId":%q,`+
+			`"prompt":[{"type":"text","text":"x"}]}}`+"\n"+
+			`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`+"\n", id, s, s)
+		if stop := stopOf(<-done); stop != "cancelled" {
+			t.Fatalf("it stopped with %q", stop)
+		}
+	}
+	d := &Door{link: &link{}, sessions: map[acp.SessionId]*session{}}
+	alone := d.open("alone", "")
+	begin := func(what string, want bool) {
+		t.Helper()
+		alone.arrived()
+		p, err := alone.begin()
+		if err != nil || p.canceled != want {
+			t.Errorf("%s: canceled %v, %v", what, p.canceled, err)
+		}
+		alone.leave()
+	}
+	alone.cancel(t.Context())
+	begin("behind a cancel of nothing", false)
+	alone.arrived()
+	alone.cancel(t.Context())
+	alone.mu.Lock()
+	alone.arrivals.many--
+	alone.mu.Unlock()
+	begin("behind its own cancel", true)
+	begin("the next one", false)
+}
+
+// Who withdraws the request of a prompt cancels it.
+func TestAPromptIsWithdrawn(t *testing.T) {
+	begun, stopped := make(chan struct{}), make(chan struct{})
+	g := visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
+		h.Begin("t1", in)
+		close(begun)
+		<-stopped
+		return event.Outcome{Turn: "t1", Reason: record.ReasonCanceled}
+	})
+	defer close(stopped)
+	s := g.session()
+	done := g.begin("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":"x"}]}`, s))
+	<-begun
+	fmt.Fprintf(g.to, `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":%d}}`+"\n", g.n)
+	if stop := stopOf(<-done); stop != "cancelled" && !strings.Contains(stop, "cancel") {
+		t.Errorf("it stopped with %q", stop)
+	}
+}
+
+// A prompt that was sent before is not sent again: it ends as the first one did.
+func TestAPromptThatIsSentTwice(t *testing.T) {
+	g := visit(t, answers("here", record.ReasonLimit))
+	s := g.session()
+	for n := range 2 {
+		stop := stopOf(g.ask("session/prompt", fmt.Sprintf(
+			`{"sessionId":%q,"messageId":"7c8b0d3e-0000-4000-8000-000000000001","prompt":[{"type":"text","text":"x"}]}`, s)))
+		if stop != "max_turn_requests" {
+			t.Errorf("number %d stopped with %q", n+1, stop)
+		}
+	}
+	if got := g.house.Received(); len(got) != 1 || !strings.HasSuffix(got[0].Dedupe, ":7c8b0d3e-0000-4000-8000-000000000001") {
+		t.Errorf("the agent got %+v", got)
+	}
+}
+
+// A message that someone else takes out of the inbox ends its prompt.
+func TestAPromptIsDropped(t *testing.T) {
+	stopped := make(chan struct{})
+	g := visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
+		h.Emit(event.ItemDropped, "", event.Item{Item: in.ID})
+		<-stopped
+		return event.Outcome{Reason: record.ReasonCanceled}
+	})
+	defer close(stopped)
+	if stop := g.prompt(g.session(), "x"); stop != "cancelled" {
+		t.Errorf("it stopped with %q", stop)
+	}
+}
+
+// What a background agent asks for is asked while the turn still runs, and withdrawn when someone else answers.
+func TestARequestOfAnotherAgentDoesNotWaitForTheTurn(t *testing.T) {
+	const child = "bbbbbbbbbbbbbbbbbbbbbbbb"
+	var g *guest
+	g = visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
+		if in.Kind == message.Permission {
+			return event.Outcome{}
+		}
+		h.Begin("t1", in)
+		h.Ask(event.Ask{Token: "tok", AgentID: child, Tag: "@web:example.org",
+			Choices: []event.Choice{{Decision: "once", Text: "Once"}}})
+		h.Emit(event.PermissionRequested, "", event.Asked{})
+		within(t, "it is answered", func() bool { return h.Decided() != "" })
+		return answers("it went on", record.ReasonDone)(h, in)
+	})
+	g.house.Known = append(g.house.Known, event.Agent{ID: child, Handle: "0/1/"})
+	g.answer = func(json.RawMessage) any {
+		return map[string]any{"outcome": map[string]any{"outcome": "selected", "optionId": "once"}}
+	}
+	if stop := g.prompt(g.session(), "x"); stop != "end_turn" || !g.told("agent_message_chunk it went on") {
+		t.Errorf("it stopped with %q, told was %q", stop, g.updates)
+	}
+}
+
+// Who opens a session in the middle of an answer gets what of it was streamed; a new answer begins behind
+// what is recorded.
+func TestAnAnswerThatIsUnderWay(t *testing.T) {
+	var g *guest
+	g = visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
+		h.Record(&record.TurnBegin{Turn: "t1"})
+		h.Record(&record.User{Item: in.ID, Text: in.Text})
+		h.Begin("t1", in)
+		h.Record(&record.Assistant{Turn: "t1", Text: "first", Finish: record.FinishToolUse})
+		h.Emit(event.MessageDelta, "t1", event.Delta{Text: "second"})
+		within(t, "the piece is told", func() bool { return g.told("agent_message_chunk second") })
+		h.Record(&record.Assistant{Turn: "t1", Text: "second", Finish: record.FinishEndTurn})
+		h.Record(&record.TurnEnd{Turn: "t1", Items: []string{in.ID}, Reason: record.ReasonDone})
+		h.Emit(event.TurnFinished, "t1", event.Finished{Reason: record.ReasonDone, Items: []string{in.ID}})
+		return event.Outcome{Turn: "t1", Reason: record.ReasonDone}
+	})
+	g.house.Known[0].Connector, g.house.Known[0].ChannelID = "acp", "mine"
+	g.house.Stream(event.Draft{Turn: "t0", Text: "half an answer"})
+	if r := g.ask("session/load", fmt.Sprintf(`{"sessionId":"mine","cwd":%q,"mcpServers":[]}`, g.workspace)); r.Error.Message != "" ||
+		!g.told("agent_message_chunk half an answer") {
+		t.Errorf("%+v, told was %q", r.Error, g.updates)
+	}
+	g.house.Stream(event.Draft{})
+	g.mu.Lock()
+	g.updates = nil
+	g.mu.Unlock()
+	if stop := g.prompt("mine", "x"); stop != "end_turn" {
+		t.Errorf("it stopped with %q", stop)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	text := ""
+	for _, u := range g.updates {
+		more, _ := strings.CutPrefix(u, "agent_message_chunk ")
+		text += more
+	}
+	if !strings.Contains(text, "firstsecond") || strings.Count(text, "second") != 1 {
+		t.Errorf("told was %q", g.updates)
+	}
+}
+
+func within(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Errorf("not within 10 s: %s", what)
+			return
+		}
 	}
 }
 
@@ -343,6 +610,8 @@ func TestSessionsAreFoundAgain(t *testing.T) {
 	for params, want := range map[string]string{
 		fmt.Sprintf(`{"sessionId":"none","cwd":%q,"mcpServers":[]}`, g.workspace): "there is no session",
 		`{"sessionId":"mine","cwd":"/","mcpServers":[]}`:                          "not in the workspace",
+		`{"sessionId":"mine","cwd":"here","mcpServers":[]}`:                       `"here" is not an absolute path`,
+		`{"sessionId":"mine","cwd":"/no/such","mcpServers":[]}`:                   "no such file",
 	} {
 		if r := g.ask("session/load", params); !strings.Contains(r.Error.Message, want) {
 			t.Errorf("%s: %s %+v", params, r.Result, r.Error)

@@ -77,20 +77,23 @@ func (s follower) listen(opened func()) error {
 	if err != nil {
 		return err
 	}
+	since := time.Now().Truncate(time.Millisecond)                                   // as exact as events say it
+	old := func(e control.RawEvent) bool { return e.ID != "" && e.At.Before(since) } // a gap has no id
 	asks := make(chan struct{})
 	defer func() { cancel(); <-asks }()
 	go func() {
 		defer close(asks)
 		types := []event.Type{event.PermissionRequested, event.PermissionDecided}
-		_ = c.Events(ctx, control.Filter{Types: types}, "", func(control.RawEvent) error {
-			questions{s.session}.look(ctx, c, false)
+		_ = c.Events(ctx, control.Filter{Types: types}, fromStart, func(e control.RawEvent) error {
+			if !old(e) {
+				questions{s.session}.look(ctx, c, false)
+			}
 			return nil
 		})
 	}()
 
-	since := time.Now().Truncate(time.Millisecond) // as exact as events say it
 	return c.Events(ctx, control.Filter{Agent: s.agentID()}, fromStart, func(e control.RawEvent) error {
-		if e.ID != "" && e.At.Before(since) && e.Type != control.GapType {
+		if old(e) {
 			return nil // it is on disk, and was read at the gap
 		}
 		err := s.event(ctx, c, e)

@@ -139,6 +139,13 @@ func (s *session) begin() (*prompt, error) {
 	return s.prompt, nil
 }
 
+// withdrawn reports whether a prompt was canceled.
+func (s *session) withdrawn(p *prompt) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return p.canceled
+}
+
 func (s *session) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +196,8 @@ func (s *session) post(ctx context.Context, p *prompt, m control.Message, key st
 			p.finished()
 			return nil
 		}
-		receipt, err := c.Send(ctx, agent, m)
+		// A cancel may not leave open whether the message arrived: then its turn could not be stopped.
+		receipt, err := c.Send(context.WithoutCancel(ctx), agent, m)
 		if err != nil {
 			return err
 		}
@@ -242,10 +250,8 @@ func (s *session) wait(ctx context.Context, p *prompt) (acp.PromptResponse, erro
 	select {
 	case <-p.done:
 	case <-ctx.Done():
-		select {
-		case <-s.door.gone():
+		if s.door.left() {
 			return acp.PromptResponse{}, problem(codeInternal, "the connection ended; the agent works on")
-		default:
 		}
 		s.cancel(context.WithoutCancel(ctx))
 		select {

@@ -77,6 +77,7 @@ func TestAnAnswerThatWasCutOff(t *testing.T) {
 	var said []string
 	te := newTeller("/w", heard(&said))
 	say(te, false, 0, "Half an ans")
+	te.progress(event.Progress{Call: "none", Text: "x"}, time.Now()) // of a call that is not known
 	te.record(at(1, &record.Assistant{Text: "Half an", Finish: record.FinishInterrupted}))
 	te.record(at(2, &record.TurnBegin{Attempt: 2}))
 	te.record(at(3, &record.Assistant{Text: "All of it", Finish: record.FinishEndTurn}))

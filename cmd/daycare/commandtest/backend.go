@@ -24,6 +24,11 @@ type (
 func (h agents) Deliver(_ context.Context, in message.Incoming) (message.Receipt, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for i, known := range h.got {
+		if in.Dedupe != "" && known.Dedupe == in.Dedupe {
+			return message.Receipt{Agent: Agent0, Item: known.ID, Seq: int64(i + 1), Duplicate: true}, nil
+		}
+	}
 	in.ID = fmt.Sprintf("item%d", len(h.got)+1)
 	h.got = append(h.got, in)
 	item := in.ID
@@ -104,7 +109,7 @@ func (h agents) Create(context.Context, control.NewAgent) (event.Agent, error) {
 func (h agents) History(context.Context, string, int64, int) (event.Page, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return event.Page{Records: append([]json.RawMessage{}, h.lines...)}, nil
+	return event.Page{Records: append([]json.RawMessage{}, h.said.lines...)}, nil
 }
 
 func (h agents) Inbox(context.Context, string) ([]event.Waiting, error) { return h.Items, nil }
@@ -117,7 +122,11 @@ func (h agents) Remove(context.Context, string, bool) (string, error) {
 func (h agents) Item(_ context.Context, id, item string) (event.Posted, error) {
 	return event.Posted{Agent: id, Item: item, Type: "message", State: "waiting"}, nil
 }
-func (h agents) Draft(context.Context, string) (event.Draft, error) { return event.Draft{}, nil }
+func (h agents) Draft(context.Context, string) (event.Draft, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.said.draft, nil
+}
 
 func (h agents) Stop(context.Context, string) (bool, error) {
 	h.Stops <- struct{}{}

@@ -29,11 +29,17 @@ type Server struct {
 	turn   func(h *Server, in message.Incoming) event.Outcome
 
 	mu       sync.Mutex
-	lines    []json.RawMessage
+	said     said
 	outcomes map[string]chan event.Outcome
 	got      []message.Incoming
 	decided  []string
 	wg       sync.WaitGroup
+}
+
+// said is what the agent said: its records, and the answer that is being streamed.
+type said struct {
+	lines []json.RawMessage
+	draft event.Draft
 }
 
 // NewHouse is a house whose agent takes each message with turn; nil never ends one.
@@ -49,12 +55,13 @@ func NewHouse(t *testing.T, turn func(h *Server, in message.Incoming) event.Outc
 const Agent0 = "aaaaaaaaaaaaaaaaaaaaaaaa"
 
 // Client speaks to the house through the real API.
-func (h *Server) Client() *control.Client { return h.ClientWith(nil) }
+func (h *Server) Client() *control.Client { return h.ClientWith(func(*control.Backend) {}) }
 
-// ClientWith is Client with the rights of agents; nil: none are shown.
-func (h *Server) ClientWith(rights control.Grants) *control.Client {
-	return control.NewClient(control.Local(control.Handler(control.Backend{Agents: agents{h}, Permissions: permissions{h},
-		Daemon: daemon{h}, Grants: rights, Events: h.events}, control.Options{})))
+// ClientWith is Client with parts of the API that the house does not serve.
+func (h *Server) ClientWith(add func(*control.Backend)) *control.Client {
+	b := control.Backend{Agents: agents{h}, Permissions: permissions{h}, Daemon: daemon{h}, Events: h.events}
+	add(&b)
+	return control.NewClient(control.Local(control.Handler(b, control.Options{})))
 }
 
 // Begin starts a turn that works on an item.
@@ -78,8 +85,15 @@ func (h *Server) State(s event.State) {
 func (h *Server) Record(r record.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	line := record.Encode(&record.Entry{Seq: int64(len(h.lines) + 1), At: time.Unix(1700000000, 0), Rec: r})
-	h.lines = append(h.lines, bytes.TrimSpace(line))
+	line := record.Encode(&record.Entry{Seq: int64(len(h.said.lines) + 1), At: time.Unix(1700000000, 0), Rec: r})
+	h.said.lines = append(h.said.lines, bytes.TrimSpace(line))
+}
+
+// Stream sets the answer that is being streamed.
+func (h *Server) Stream(d event.Draft) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.said.draft = d
 }
 
 // Ask leaves the agent with one request that waits for an answer.
