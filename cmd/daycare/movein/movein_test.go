@@ -7,7 +7,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -21,7 +23,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"daycare/cmd/daycare/term"
+	"daycare/engine/control"
 	"daycare/engine/crash"
+	"daycare/engine/disk"
+	"daycare/engine/event"
 	"daycare/engine/finding"
 	"daycare/engine/record"
 	"daycare/engine/workspace"
@@ -178,6 +183,104 @@ func TestConversations(t *testing.T) {
 		if found, err := record.Check(dir, time.Now()); err != nil || finding.Join(found) != nil || len(found) > 0 {
 			t.Errorf("%s: %v %v", key, found, err)
 		}
+	}
+}
+
+// The way to the newest message leaves out other branches; a line without an id is not on it, and neither is what
+// names the session.
+func TestTheBranchOfAConversation(t *testing.T) {
+	for name, tt := range map[string]struct {
+		all  []entry
+		want string
+	}{
+		"a branch": {[]entry{{ID: "a"}, {ID: "b", ParentID: "a"}, {ID: "c", ParentID: "a"}, {ID: "d", ParentID: "b"}}, "a b d"},
+		"without an id at the end": {[]entry{{Type: "session", ID: "s"}, {ID: "a", ParentID: "s"}, {ID: "b", ParentID: "a"},
+			{Type: "custom"}}, "a b"},
+		"the session at the end": {[]entry{{ID: "a"}, {ID: "b", ParentID: "a"}, {Type: "session", ID: "s"}}, "a b"},
+		"in a circle":            {[]entry{{ID: "a", ParentID: "b"}, {ID: "b", ParentID: "a"}}, "a b"},
+		"without ids":            {[]entry{{Summary: "x"}, {Summary: "y"}}, "x y"},
+	} {
+		var got []string
+		for _, e := range branchOf(tt.all) {
+			got = append(got, e.ID+e.Summary)
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// taking is a daemon that takes agents.
+type taking struct {
+	control.Folders
+	tars chan int64 // how long each was
+}
+
+func (f taking) Import(_ context.Context, tar io.Reader, _ string) (event.Agent, error) {
+	n, err := io.Copy(io.Discard, tar)
+	f.tars <- n
+	return event.Agent{}, err
+}
+
+// Where a daemon runs it makes the agents, and this process makes none.
+func TestAnImportBesideADaemon(t *testing.T) {
+	root := newWorkspace(t)
+	lock, _, err := disk.TryLock(workspace.Lock(root), disk.Holder{PID: os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := lock.Release(); err != nil {
+			t.Error(err)
+		}
+	}()
+	log := slog.New(slog.DiscardHandler)
+	l, err := control.ListenUnix(filepath.Join(root, workspace.Home), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	folders := taking{tars: make(chan int64, 10)}
+	go func() {
+		ended <- control.Serve(ctx, control.Handler(control.Backend{Folders: folders}, control.Options{}), log, l)
+	}()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+
+	table, said, err := imported(t, root, "openclaw", sample("openclaw"), options{yes: true})
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, table, said)
+	}
+	if n := len(folders.tars); n != 2 || <-folders.tars < 1000 {
+		t.Errorf("the daemon got %d agents, want those of the two conversations", n)
+	}
+	if term.Exists(filepath.Join(root, workspace.Home, "agents", idOf("openclaw", "session/aaaa-1"))) {
+		t.Error("the agent was made by this process, too")
+	}
+}
+
+// A file deep in a skill leaves no folder open.
+func TestAPlacedFileLeavesNoDescriptor(t *testing.T) {
+	open := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip(err)
+		}
+		return len(list)
+	}
+	above, before := t.TempDir(), open()
+	for n := range 20 {
+		if err := (leaf{content: []byte("x")}).write(above, fmt.Sprintf("a/b/c/d/%d.txt", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := open(); after > before+10 {
+		t.Errorf("%d descriptors are open, %d before", after, before)
 	}
 }
 

@@ -205,20 +205,18 @@ func (h clawHome) transcript(rel, id, name string) {
 	t := talk{id: idOf("openclaw", "session/"+id), name: name, torn: torn}
 	branch := branchOf(all)
 	for _, e := range branch {
-		switch {
-		case e.Type == "compaction":
+		if e.Type == "compaction" {
 			t.summary = e.Summary
 			t.said, t.left = nil, 0
 			t.take(keptBefore(branch, e))
-		case e.Type == "message" && e.Message != nil:
-			t.take([]entry{e})
 		}
+		t.take([]entry{e})
 	}
 
 	h.talk(rel, t)
 }
 
-// take adds what was said in some entries.
+// take adds what was said in those entries that are messages.
 func (t *talk) take(entries []entry) {
 	for _, e := range entries {
 		if e.Type != "message" || e.Message == nil {
