@@ -169,7 +169,7 @@ func (s suite) prefix(t *testing.T) {
 	full := Conversation("")
 	full.Messages = append(full.Messages, Conversation("").Messages...)
 	var previous []byte
-	for n := 1; n <= len(full.Messages); n++ {
+	for n := range len(full.Messages) + 1 {
 		req := *full
 		req.Messages = full.Messages[:n]
 		body := Capture(t, s.new, &req).Body
