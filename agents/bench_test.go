@@ -14,12 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/agents/prompt"
 	"daycare/agents/providers"
 	"daycare/agents/providers/scripted"
 	"daycare/engine/address"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/finding"
@@ -91,7 +90,7 @@ func inMemory(t testing.TB) {
 func newBench(t testing.TB, script string, list ...tools.Tool) *bench {
 	t.Helper()
 	root := t.TempDir()
-	id := cuid2.Generate()
+	id := cuid.New()
 	b := &bench{t: t, dir: filepath.Join(root, "agents", id), vol: disk.NewVolume(root)}
 	if err := os.MkdirAll(b.dir, 0o700); err != nil {
 		t.Fatal(err)

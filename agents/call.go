@@ -70,15 +70,13 @@ func (s *stream) see(ev providers.Event) {
 	switch ev := ev.(type) {
 	case providers.ContentDelta:
 		s.begins()
-		if offset, text := s.text.add(ev.Text); text != "" {
-			s.caller.journal.emit(event.MessageDelta, s.turn.id, event.Delta{Offset: offset, Text: text})
-		}
+		offset, text := s.text.add(ev.Text)
+		s.piece(event.MessageDelta, offset, text)
 		s.draft()
 	case providers.ThinkingDelta:
 		s.begins()
-		if offset, text := s.thinking.add(ev.Text); text != "" {
-			s.caller.journal.emit(event.MessageThinking, s.turn.id, event.Delta{Offset: offset, Text: text})
-		}
+		offset, text := s.thinking.add(ev.Text)
+		s.piece(event.MessageThinking, offset, text)
 		s.draft()
 	case providers.Asking:
 		s.asking = ev
@@ -86,6 +84,13 @@ func (s *stream) see(ev providers.Event) {
 		s.wasted(ev)
 	case providers.Retry:
 		s.retry(ev)
+	}
+}
+
+// piece shows a piece of the answer to those who watch. Nobody else has it: it is not kept.
+func (s *stream) piece(t event.Type, offset int, text string) {
+	if text != "" && s.caller.journal.events.Watched() {
+		s.caller.journal.emit(t, s.turn.id, event.Delta{Offset: offset, Text: text})
 	}
 }
 
@@ -287,8 +292,13 @@ func (m besideModel) Call(ctx context.Context, req *providers.Request,
 	watch func(providers.Event)) (answer *providers.Response, err error) {
 	m.deliveries.meanwhile(func(do func(func())) {
 		there := watch
-		if watch != nil {
-			there = func(ev providers.Event) { do(func() { watch(ev) }) }
+		if watch != nil { // one function for all pieces of an answer: do returns when it has run
+			var seen providers.Event
+			show := func() { watch(seen) }
+			there = func(ev providers.Event) {
+				seen = ev
+				do(show)
+			}
 		}
 		answer, err = m.model.Call(ctx, req, there)
 	})

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/finding"
-	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
@@ -46,7 +46,7 @@ func (j *journal) begin() error {
 	if j.history.Begun() {
 		return nil
 	}
-	if err := j.history.Begin(inbox.NewID()); err != nil {
+	if err := j.history.Begin(cuid.New()); err != nil {
 		return fmt.Errorf("begin history: %w", err)
 	}
 	return nil

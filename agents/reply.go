@@ -7,8 +7,8 @@ import (
 
 	"daycare/agents/providers"
 	"daycare/engine/crash"
+	"daycare/engine/cuid"
 	"daycare/engine/event"
-	"daycare/engine/inbox"
 	"daycare/engine/record"
 	"daycare/tools"
 	"daycare/tools/hooks"
@@ -30,7 +30,7 @@ func arguments(c providers.ResponseCall) json.RawMessage {
 // meant is a call of the model as it is recorded. One of tool_call is recorded as a call of the
 // tool that it names, so that permissions, hooks, and whoever reads history see that one.
 func (s *self) meant(c providers.ResponseCall) record.ToolCall {
-	call := record.ToolCall{ID: inbox.NewID(), RemoteID: c.RemoteID, Name: c.Name, Arguments: arguments(c)}
+	call := record.ToolCall{ID: cuid.New(), RemoteID: c.RemoteID, Name: c.Name, Arguments: arguments(c)}
 	if c.Name != tools.CallTool || !c.Valid || s.tools == nil {
 		return call
 	}
@@ -201,7 +201,7 @@ func (rs *replies) promise(t *turn, text string) *record.Out {
 	if nothing(text) || !rs.outbox.Answers(to) {
 		return nil
 	}
-	return &record.Out{ID: inbox.NewID(), To: to, ReplyTo: t.replyTo}
+	return &record.Out{ID: cuid.New(), To: to, ReplyTo: t.replyTo}
 }
 
 // assistant is the record of an answer; nil for no answer at all.

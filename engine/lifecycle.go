@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/engine/address"
 	"daycare/engine/crash"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/fault"
@@ -38,7 +37,7 @@ type lifecycle struct {
 // however many are made at once.
 func (l *lifecycle) Create(_ context.Context, d address.Descriptor) (event.Agent, error) {
 	if d.Type != address.User && d.ID == "" {
-		d.ID = cuid2.Generate()
+		d.ID = cuid.New()
 	}
 	create := l.registrar.create
 	if d.Type == address.User && d.Connector == Terminal().Connector && d.ChannelID == "" {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"daycare/engine/address"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/inbox"
@@ -63,7 +64,7 @@ func (m *mailroom) post(ctx context.Context, id string, it inbox.Item) (message.
 	// It may be offered several times, to more than one machine: the id tells that it is one.
 	made := it.ID == ""
 	if made {
-		it.ID = inbox.NewID()
+		it.ID = cuid.New()
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, movedFor, disk.ErrAway)
 	defer cancel()

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/engine/address"
+	"daycare/engine/cuid"
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
@@ -84,7 +83,7 @@ func (g *grants) Share(ctx context.Context, from, ref, tag, key string) error {
 	}
 
 	_, err = g.mailroom.Deliver(ctx, message.Incoming{Agent: to, Kind: message.Permission, Dedupe: key, Text: r.Detail.String(),
-		Token: cuid2.Generate(), Decision: string(permission.Always), By: "agent " + from, Tag: r.Tag, SHA256: r.SHA256(to)})
+		Token: cuid.New(), Decision: string(permission.Always), By: "agent " + from, Tag: r.Tag, SHA256: r.SHA256(to)})
 	return err
 }
 
@@ -122,7 +121,7 @@ func (g *grants) Revoke(ctx context.Context, id, tag, by string, less func(agent
 		if heir != id && len(permission.Diff(set, left)) == 0 {
 			continue
 		}
-		if err := g.change(ctx, message.Incoming{Agent: heir, Token: cuid2.Generate(), Decision: string(permission.Revoked),
+		if err := g.change(ctx, message.Incoming{Agent: heir, Token: cuid.New(), Decision: string(permission.Revoked),
 			By: by, Tag: access.Tag()}); err != nil && heir == id {
 			return err
 		} else if err != nil { // it ended meanwhile, and what it had with it
@@ -165,7 +164,7 @@ func (g *grants) Give(ctx context.Context, id, tag, by string, scripts []permiss
 // Profile gives an agent another profile; "" is that of the settings. folder is its working folder
 // from then on; "": it stays.
 func (g *grants) Profile(ctx context.Context, id string, p permission.Profile, folder, by string) error {
-	return g.change(ctx, message.Incoming{Agent: id, Token: cuid2.Generate(), Decision: string(permission.Profiled), By: by,
+	return g.change(ctx, message.Incoming{Agent: id, Token: cuid.New(), Decision: string(permission.Profiled), By: by,
 		Tag: string(p), Text: folder})
 }
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	acp "github.com/coder/acp-go-sdk"
-	"github.com/nrednav/cuid2"
 
 	"daycare/engine/control"
+	"daycare/engine/cuid"
 	"daycare/engine/event"
 	"daycare/engine/message"
 	"daycare/engine/record"
@@ -74,7 +74,7 @@ func (d *Door) NewSession(ctx context.Context, p acp.NewSessionRequest) (acp.New
 	if _, err := d.link.connected(ctx); err != nil {
 		return acp.NewSessionResponse{}, explain("start the daemon", err)
 	}
-	s := d.open(cuid2.Generate(), folder)
+	s := d.open(cuid.New(), folder)
 	d.wire.then(s.id, func() { s.announce(s.ctx) })
 
 	return acp.NewSessionResponse{SessionId: acp.SessionId(s.id), Modes: modes("")}, nil

@@ -9,9 +9,9 @@ import (
 	"sync"
 
 	acp "github.com/coder/acp-go-sdk"
-	"github.com/nrednav/cuid2"
 
 	"daycare/engine/control"
+	"daycare/engine/cuid"
 	"daycare/engine/event"
 	"daycare/engine/permission"
 	"daycare/engine/record"
@@ -188,7 +188,7 @@ func (s *session) post(ctx context.Context, p *prompt, m control.Message, key st
 		return err
 	}
 	m.Connector, m.ChannelID = connector, s.id
-	m.Dedupe = connector + ":" + s.id + ":" + cmp.Or(key, cuid2.Generate())
+	m.Dedupe = connector + ":" + s.id + ":" + cmp.Or(key, cuid.New())
 	err = s.door.link.with(ctx, func(c *control.Client) error {
 		s.mu.Lock() // its records are not told before it is known whose they are
 		defer s.mu.Unlock()

@@ -9,10 +9,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nrednav/cuid2"
 	"golang.org/x/sync/singleflight"
 
 	"daycare/engine/crash"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/message"
@@ -45,7 +45,7 @@ func (x *Index) CreateWith(d Descriptor, state []byte, fill func(dir string) err
 	}
 	id := d.ID
 	if id == "" {
-		id = cuid2.Generate()
+		id = cuid.New()
 	}
 	if d.Type == Subagent || d.Type == Permanent {
 		d.ID = id

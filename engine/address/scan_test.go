@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/nrednav/cuid2"
 
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 )
 
@@ -52,7 +52,7 @@ func TestRescan(t *testing.T) {
 
 	put(t, root, idB, `{"type":"cron","id":"`+idC+`"}`)
 	put(t, root, idC, `{"type":"user","connector":"telegram","channelId":"0","userId":"u"}`)
-	if err := os.MkdirAll(filepath.Join(root, "agents", cuid2.Generate()), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(root, "agents", cuid.New()), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	_, found, err := x.Rescan()
@@ -172,7 +172,7 @@ func BenchmarkLoad10000(b *testing.B) {
 	root := b.TempDir()
 	var handles []byte
 	for i := range 10_000 {
-		id := cuid2.Generate()
+		id := cuid.New()
 		put(b, root, id, fmt.Sprintf(`{ "type": "user", "connector": "telegram", "userId": "%d", "channelId": "%d" }`, i, i))
 		handles = fmt.Appendf(handles, `{"handle":"%d/","id":"%s","at":"2026-11-20T17:22:00.000Z"}`+"\n", i, id)
 	}

@@ -15,11 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/engine/address"
 	"daycare/engine/cluster/clustertest"
 	"daycare/engine/crash/crashtest"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/message"
 )
@@ -48,7 +47,7 @@ func TestIdsAndHandlesAreSettled(t *testing.T) {
 		making.Go(func() {
 			for n := range 20 {
 				key := fmt.Sprint("user\x00", n)
-				id, err := h.Claim(key, cuid2.Generate())
+				id, err := h.Claim(key, cuid.New())
 				if err != nil {
 					t.Error(err)
 					return
@@ -99,7 +98,7 @@ func TestRetiredAgents(t *testing.T) {
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
-	m := address.Meta{ID: cuid2.Generate(), Handle: "0/", Descriptor: d}
+	m := address.Meta{ID: cuid.New(), Handle: "0/", Descriptor: d}
 	met, parted := make(chan string, 10), make(chan string, 10)
 	go b.Watch(t.Context(), func(string) {}, func(string) {}, func(m address.Meta, _ bool) { met <- m.Handle },
 		func(id string) { parted <- id })
@@ -165,7 +164,7 @@ func TestFailedWithdrawal(t *testing.T) {
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
-	m := address.Meta{ID: cuid2.Generate(), Handle: "0/", Descriptor: d}
+	m := address.Meta{ID: cuid.New(), Handle: "0/", Descriptor: d}
 	if id, err := a.Claim(d.Key(), m.ID); err != nil || id != m.ID {
 		t.Fatal(id, err)
 	}
@@ -292,14 +291,14 @@ func TestFailedExports(t *testing.T) {
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a := newHost(t, s)
 	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
-	m := address.Meta{ID: cuid2.Generate(), Handle: "0/", Descriptor: d}
+	m := address.Meta{ID: cuid.New(), Handle: "0/", Descriptor: d}
 	a.make(m.ID)
 	a.own(m.ID)
 	add(t, a.open(m.ID, "history.jsonl"), "1")
 	if err := a.Announce(m, false); err != nil {
 		t.Fatal(err)
 	}
-	file := cuid2.Generate()
+	file := cuid.New()
 	err := errors.Join(a.Keep("file."+file+".reference", []byte(`{"name":"a.txt"}`)), a.Keep("file."+file+".content", []byte("text")))
 	if err != nil {
 		t.Fatal(err)
@@ -372,7 +371,7 @@ func TestExportOfAgentsThatWork(t *testing.T) {
 		"removed before": func(string) {},
 	}
 	for name, happens := range ids {
-		id := cuid2.Generate()
+		id := cuid.New()
 		a.make(id)
 		a.own(id)
 		add(t, a.open(id, "history.jsonl"), "1")
@@ -396,7 +395,7 @@ func TestRestoreBringsNothingBack(t *testing.T) {
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
-	m := address.Meta{ID: cuid2.Generate(), Handle: "0/", Descriptor: d}
+	m := address.Meta{ID: cuid.New(), Handle: "0/", Descriptor: d}
 	if id, err := a.Claim(d.Key(), m.ID); err != nil || id != m.ID {
 		t.Fatal(id, err)
 	}

@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/engine/crash"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/message"
 )
@@ -76,7 +75,7 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 		if err := n.presence.took(ctx, agent); err != nil {
 			return err
 		}
-		m := logged{n: head.n + 1, owner: n.boot, id: cuid2.Generate(), body: encode(segments)}
+		m := logged{n: head.n + 1, owner: n.boot, id: cuid.New(), body: encode(segments)}
 		after := head.seq
 		if crash.Bug("noclaim") {
 			after, m.n = n.later(ctx, agent, head)

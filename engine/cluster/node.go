@@ -13,8 +13,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nrednav/cuid2"
 
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 )
 
@@ -106,7 +106,7 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 		return nil, err
 	}
 	lease := cmp.Or(c.Lease, defaultLease)
-	n.requests = requests{boot: cuid2.Generate(), conn: conn, work: &n.jobs, says: c.Log}
+	n.requests = requests{boot: cuid.New(), conn: conn, work: &n.jobs, says: c.Log}
 	n.presence = newPresence(n.boot, c.Name, lease, s, c.Log)
 	conn.SetReconnectHandler(func(*nats.Conn) { n.presence.rejoin() })
 	if c.Shared != nil {

@@ -13,9 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/engine/crash"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 )
 
@@ -203,7 +202,7 @@ func (u *unit) publish(segments []segment, end ending) error {
 		return disk.ErrFenced
 	}
 
-	m := logged{n: at.n + 1, owner: u.node.boot, id: cuid2.Generate(), ending: end, body: encode(segments)}
+	m := logged{n: at.n + 1, owner: u.node.boot, id: cuid.New(), ending: end, body: encode(segments)}
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		seq, err := u.try(at, m)
 		switch {
@@ -400,7 +399,7 @@ func (u *unit) seed() (place, error) {
 	}
 
 	u.mu.Lock()
-	m := logged{n: u.n + 1, owner: u.node.boot, id: cuid2.Generate(), body: encode(segments)}
+	m := logged{n: u.n + 1, owner: u.node.boot, id: cuid.New(), body: encode(segments)}
 	u.mu.Unlock()
 	seq, err := u.node.store.publish(ctx, u.agent, newest.seq, m)
 	if err != nil {

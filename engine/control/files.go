@@ -16,9 +16,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/engine/beneath"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -77,7 +76,7 @@ type reference struct {
 
 // Put stores the content of r, at most MaxFileBytes.
 func (s *FileStore) Put(name string, r io.Reader) (message.File, error) {
-	return s.put(cuid2.Generate(), name, r)
+	return s.put(cuid.New(), name, r)
 }
 
 // Keep is Put with a given id: if a file is already stored under it, that one is returned.
@@ -128,7 +127,7 @@ func (s *FileStore) put(id, name string, r io.Reader) (message.File, error) {
 // Adopt stores a copy of a regular file. Files in .daycare (settings, secrets, other agents'
 // histories) are refused, so that nobody can be talked into sending them.
 func (s *FileStore) Adopt(path string) (message.File, error) {
-	return s.AdoptAs(cuid2.Generate(), "", path)
+	return s.AdoptAs(cuid.New(), "", path)
 }
 
 // AdoptAs is Adopt with a given id: if a file is already stored under it, it is not copied again.

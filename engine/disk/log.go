@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"daycare/engine/crash"
 )
 
@@ -18,6 +20,21 @@ type identity struct {
 	dev, ino, links uint64
 	size            int64
 	mtime           int64 // nanoseconds
+}
+
+// lookAt returns what is at a path, without following a link. It is done at every append,
+// and makes no os.FileInfo.
+func lookAt(path string) (identity, error) {
+	for {
+		var st unix.Stat_t
+		err := unix.Lstat(path, &st)
+		if err == nil {
+			return identity{dev: uint64(st.Dev), ino: st.Ino, links: uint64(st.Nlink), size: st.Size, mtime: st.Mtim.Nano()}, nil
+		}
+		if err != unix.EINTR {
+			return identity{}, &fs.PathError{Op: "lstat", Path: path, Err: err}
+		}
+	}
 }
 
 // A Log is an append-only file of whole lines. Its methods may be called from
@@ -156,14 +173,14 @@ func (l *Log) Append(lines []byte) (offset int64, err error) {
 
 // same compares the file at the path with what it should be.
 func (l *logFile) same(want identity) error {
-	info, err := os.Lstat(l.path)
+	there, err := lookAt(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %s is gone", ErrChanged, l.path)
 	}
 	if err != nil {
 		return err
 	}
-	if identify(info) != want {
+	if there != want {
 		return fmt.Errorf("%w: %s", ErrChanged, l.path)
 	}
 
@@ -219,9 +236,9 @@ func (l *logFile) cutBack(n int) error {
 // landed is same just after a write of ours: it notes when the file was changed.
 func (l *logFile) landed() error {
 	want := l.id
-	if info, err := os.Lstat(l.path); err == nil {
-		want.mtime = identify(info).mtime
-		if identify(info) == want {
+	if there, err := lookAt(l.path); err == nil {
+		want.mtime = there.mtime
+		if there == want {
 			l.id = want
 			return nil
 		}

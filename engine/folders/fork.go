@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/engine/address"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -32,7 +31,7 @@ func (f *Folders) Fork(id string, at int64, name string) (address.Meta, error) {
 	}
 
 	now := time.Now().UTC()
-	cut, err := record.CutAt(f.folder(id), id, at, cuid2.Generate(), now)
+	cut, err := record.CutAt(f.folder(id), id, at, cuid.New(), now)
 	if err != nil {
 		return address.Meta{}, err
 	}
@@ -113,7 +112,7 @@ func (f *Folders) fillFork(from, to string, cut record.Cut) error {
 // stands by itself.
 func (f *Folders) byHand(of address.Descriptor, name string) address.Descriptor {
 	if of.Type == address.Permanent {
-		return address.Descriptor{Type: address.Permanent, ID: cuid2.Generate(), Name: name,
+		return address.Descriptor{Type: address.Permanent, ID: cuid.New(), Name: name,
 			Description: of.Description, SystemPrompt: of.SystemPrompt, WorkspaceDir: of.WorkspaceDir}
 	}
 	return address.Descriptor{Type: address.User, Connector: "terminal", UserID: f.User, Name: name}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"daycare/engine/crash"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/message"
 )
@@ -77,7 +78,7 @@ func (x *ledger) enter(item *Item) (message.Receipt, *entry, error) {
 
 	made := item.ID == ""
 	if made {
-		item.ID = newID()()
+		item.ID = cuid.New()
 	}
 	r, e, err := x.appendItem(item)
 	if e != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"daycare/engine/cuid"
 	"daycare/engine/lazyregexp"
 	"daycare/engine/message"
 )
@@ -185,5 +186,5 @@ func (l *Fields) idOr() string {
 	if l.ID != "" {
 		return l.ID
 	}
-	return newID()()
+	return cuid.New()
 }

@@ -11,9 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/engine/beneath"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
@@ -81,7 +80,7 @@ func (a *asides) anew(first Pending) error {
 // setAside renames the file of a request, without a barrier: one that comes back after a
 // power cut is in the log, so the next start sets it aside.
 func (s *store) setAside(token string) (path string, err error) {
-	path = filepath.Join(s.dir, token+"."+cuid2.Generate()+answered)
+	path = filepath.Join(s.dir, token+"."+cuid.New()+answered)
 	if err := s.vol.Shift("permission", s.path(token), path); err != nil {
 		return "", fmt.Errorf("set answered request aside: %w", err)
 	}

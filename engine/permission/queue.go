@@ -12,9 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/engine/beneath"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/fault"
 	"daycare/engine/finding"
@@ -233,7 +232,7 @@ func (q *Queue) Ask(agent string, owner Owner, r Request) (p Pending, fresh bool
 		return old, false, nil
 	}
 	now := disk.StampOf(q.now()).Time
-	p = Pending{Token: cuid2.Generate(), Agent: agent, Owner: owner, Request: r, SHA256: hash,
+	p = Pending{Token: cuid.New(), Agent: agent, Owner: owner, Request: r, SHA256: hash,
 		AskedAt: now, ExpiresAt: now.Add(q.expiry)}
 	content, err := encode(p, "  ")
 	if err != nil {

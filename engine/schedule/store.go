@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/engine/beneath"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/fault"
 	"daycare/engine/finding"
@@ -222,7 +221,7 @@ func (f folder) identify(slug string) error {
 		if t, found := DecodeTask(slug, slug, data, time.UTC); t.ID != "" || finding.Join(found) != nil {
 			return data, nil
 		}
-		return first(data, key{"taskId", cuid2.Generate()}), nil
+		return first(data, key{"taskId", cuid.New()}), nil
 	})
 }
 

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/engine/beneath"
+	"daycare/engine/cuid"
 	"daycare/engine/finding"
 )
 
@@ -177,7 +176,7 @@ func (s *Store) apply(slug string, data []byte, c Change) ([]byte, error) {
 // one created; "": a new one. If the error contains findings, they say what is wrong.
 func (s *Store) Create(id string, c Change) (Entry, error) {
 	if id == "" {
-		id = cuid2.Generate()
+		id = cuid.New()
 	} else if e, ok, err := s.byID(id); err != nil || ok {
 		return e, err
 	}

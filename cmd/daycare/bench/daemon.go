@@ -11,10 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/agents"
 	"daycare/engine/control"
+	"daycare/engine/cuid"
 	"daycare/engine/event"
 )
 
@@ -200,7 +199,7 @@ func populate(ctx context.Context, work string, n int, historyBytes int64) (firs
 	}
 
 	for i := 1; i < n; i++ {
-		id := cuid2.Generate()
+		id := cuid.New()
 		handles = fmt.Appendf(handles, `{"handle":"%d/","id":"%s","at":"2026-01-01T00:00:00.000Z"}`+"\n", i, id)
 		if err := copyAgent(filepath.Join(root, id), i, files, historyBytes); err != nil {
 			return "", err

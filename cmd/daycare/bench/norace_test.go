@@ -16,8 +16,8 @@ import (
 // A turn on the real wire allocates at most this, with the part of the model's server: it runs in the
 // same process. Before it was counted there were 1,030 allocations of 125 KB.
 const (
-	mostAllocs = 600
-	mostBytes  = 150_000
+	mostAllocs = 520
+	mostBytes  = 100_000
 )
 
 // BenchmarkTurnOnTheWire is a turn on a local model that streams 20 pieces over HTTP.

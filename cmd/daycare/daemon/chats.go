@@ -13,14 +13,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/connectors/chat"
 	"daycare/connectors/speech"
 	"daycare/engine"
 	"daycare/engine/address"
 	"daycare/engine/config"
 	"daycare/engine/control"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/message"
@@ -288,7 +287,7 @@ func (r outlet) program(ctx context.Context, v config.Voicing, stdin string, env
 		return nil, errors.New("this build runs no commands")
 	}
 	out, errs := beginning{most: maxSound}, beginning{most: 4 << 10}
-	end, err := toolshell.Program{Command: v.Command, Stdin: stdin, Dir: r.workspace, Timeout: v.Timeout, Mark: cuid2.Generate(),
+	end, err := toolshell.Program{Command: v.Command, Stdin: stdin, Dir: r.workspace, Timeout: v.Timeout, Mark: cuid.New(),
 		Agent: hookHome, As: hookHome, Access: permission.Default(r.workspace), Bare: v.Sandbox != nil && !*v.Sandbox,
 		Env: append(env, "DAYCARE_WORKSPACE="+r.workspace), Out: &out, Err: &errs}.Run(ctx, exec)
 	switch {

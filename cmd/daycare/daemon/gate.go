@@ -9,8 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nrednav/cuid2"
-
+	"daycare/engine/cuid"
 	"daycare/engine/inbox"
 	"daycare/engine/lazyregexp"
 	"daycare/engine/message"
@@ -67,7 +66,7 @@ func (r gate) run(ctx context.Context, agent, dir string, g schedule.Gate) (sche
 	if err != nil {
 		return schedule.Output{}, fmt.Errorf("encode gate: %w", err)
 	}
-	call := tools.Call{ID: cuid2.Generate(), Name: spec.Name, Arguments: args, Agent: agent, Access: set, Progress: func(string) {}}
+	call := tools.Call{ID: cuid.New(), Name: spec.Name, Arguments: args, Agent: agent, Access: set, Progress: func(string) {}}
 	if asks, ok := exec.(tools.Asks); ok {
 		need, err := asks.Needs(call)
 		if err != nil {

@@ -9,11 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/engine/changes"
 	"daycare/engine/control"
 	"daycare/engine/crash"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/permission"
 	toolshell "daycare/tools/shell"
@@ -120,7 +119,7 @@ func (k grants) endRehearsal(ctx context.Context, id string, profile permission.
 	if err := k.parts.family.Profile(ctx, id, profile, folder, by); err != nil {
 		return err
 	}
-	return k.parts.family.Note(ctx, id, "system", "dry-run-ended:"+cuid2.Generate(), "The dry run has ended. Your working folder is "+
+	return k.parts.family.Note(ctx, id, "system", "dry-run-ended:"+cuid.New(), "The dry run has ended. Your working folder is "+
 		folder+" again; of what you did in the copy, only what the user applied is there.")
 }
 
@@ -185,7 +184,7 @@ func (r authority) narrowed(agent string, left permission.Set) {
 		return
 	}
 	text := "A permission was revoked, so these background processes were ended: " + strings.Join(ended, "; ")
-	if err := r.family.Note(context.Background(), agent, "system", "narrowed:"+cuid2.Generate(), text); err != nil {
+	if err := r.family.Note(context.Background(), agent, "system", "narrowed:"+cuid.New(), text); err != nil {
 		r.log.Warn("an agent was not notified of ended processes", "agent", agent, "err", err)
 	}
 }

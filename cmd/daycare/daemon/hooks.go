@@ -8,10 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/engine/config"
 	"daycare/engine/control"
+	"daycare/engine/cuid"
 	"daycare/engine/permission"
 	"daycare/tools/hooks"
 	toolshell "daycare/tools/shell"
@@ -84,7 +83,7 @@ func (r hooked) program(ctx context.Context, j hooks.Job) (hooks.End, error) {
 		access = more
 	}
 	end, err := toolshell.Program{Command: j.Hook.Command, Stdin: string(j.Stdin), Dir: j.Dir,
-		Timeout: j.Hook.Timeout, Mark: cuid2.Generate(), Agent: j.Agent, As: hookHome, Access: access, Bare: j.Hook.Bare,
+		Timeout: j.Hook.Timeout, Mark: cuid.New(), Agent: j.Agent, As: hookHome, Access: access, Bare: j.Hook.Bare,
 		Env: []string{"DAYCARE_WORKSPACE=" + r.workspace, "DAYCARE_HOOK=" + string(j.Hook.Event),
 			"CLAUDE_PROJECT_DIR=" + r.workspace}, Out: &out, Err: &errs}.Run(ctx, exec)
 	if errors.Is(err, toolshell.ErrNoSandbox) {

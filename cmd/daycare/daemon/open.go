@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/cmd/daycare/models"
 	"daycare/cmd/daycare/peers"
 	"daycare/cmd/daycare/plugins"
@@ -22,6 +20,7 @@ import (
 	"daycare/engine/config"
 	"daycare/engine/control"
 	"daycare/engine/crash"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/finding"
@@ -95,7 +94,7 @@ func (r *Daemon) open(ctx context.Context, join []string) (err error) {
 			return err
 		}
 	}
-	r.events = event.NewStream(cuid2.Generate()[:8])
+	r.events = event.NewStream(cuid.New()[:8])
 	r.problems = engine.NewProblems(r.log, r.events)
 	reloader{r}.readSettings(found)
 	r.tokens = apitoken.Open(r.root, r.vol, r.readShared)

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
-	"github.com/nrednav/cuid2"
 
 	"daycare/agents/providers"
 	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/term"
+	"daycare/engine/cuid"
 	"daycare/engine/record"
 	"daycare/tools"
 )
@@ -242,7 +242,7 @@ func (p *play) results(ctx context.Context, a *providers.Response) (unknown stri
 
 // meant is a call as history has it: one through tool_call is a call of the tool that it names.
 func meant(c providers.ResponseCall) record.ToolCall {
-	call := record.ToolCall{ID: cuid2.Generate(), RemoteID: c.RemoteID, Name: c.Name, Arguments: c.Arguments}
+	call := record.ToolCall{ID: cuid.New(), RemoteID: c.RemoteID, Name: c.Name, Arguments: c.Arguments}
 	if !c.Valid {
 		call.Arguments, _ = json.Marshal(string(c.Arguments)) // a text
 		return call
