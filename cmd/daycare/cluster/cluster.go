@@ -27,8 +27,8 @@ import (
 func Command(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
-		Short: "Several machines that work on the same agents",
-		Long: "Several machines that work on the same agents: each agent is awake on one of them, and\n" +
+		Short: "Run the same agents on several machines",
+		Long: "Run the same agents on several machines: each agent is awake on one of them, and\n" +
 			"another one goes on when that one ends. What they share is kept by NATS servers.\n" +
 			"docs/cluster.md shows how to set it up, and says what is promised.",
 		Example: "  daycare cluster server --store /var/lib/daycare-nats\n" +
