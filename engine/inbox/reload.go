@@ -209,7 +209,8 @@ func (x *ledger) adopt(next *index, data []byte) {
 	x.lost, x.owed, next.grown = nil, nil, old.grown
 	x.quota.add(next.bytes - old.bytes)
 	known := setOf(old.closed)
-	for _, e := range slices.Clone(next.order) {
+	order := make([]*entry, 0, len(next.order))
+	for _, e := range next.order {
 		had := old.byID[e.ID]
 		switch {
 		case had != nil:
@@ -217,18 +218,22 @@ func (x *ledger) adopt(next *index, data []byte) {
 			taken := had.Taken
 			had.Head = e.Head
 			had.Taken = taken
-			next.replace(e, had)
+			next.byID[e.ID] = had // so that its waiters and marks stay
+			order = append(order, had)
 			x.quota.copyLine(had, data)
 		case known[hash64(e.ID)]:
 			x.quota.add(-int64(e.Bytes))
-			next.remove(e)
+			next.bytes -= int64(e.Bytes)
+			delete(next.byID, e.ID)
 			x.owed = append(x.owed, e.ID)
 		default:
+			order = append(order, e)
 			x.quota.copyLine(e, data)
 			next.grown = true
 			x.signals.notify()
 		}
 	}
+	next.order = order
 
 	closed := setOf(next.closed)
 	last := lastOurs(next.seen, old.solid)
@@ -290,13 +295,6 @@ func (x *ledger) missing(next *index, e *entry, removed, closed bool) {
 	}
 	x.quota.add(int64(e.Bytes)) // which release gives back; next never counted it
 	x.release(e)
-}
-
-// replace puts the entry that was known before in the place of the one just
-// read, so that its waiters and marks stay.
-func (ix *index) replace(e, had *entry) {
-	ix.byID[had.ID] = had
-	ix.order[slices.Index(ix.order, e)] = had
 }
 
 // lastOurs is the highest seq in the file that we had given out before this edit:

@@ -4,9 +4,12 @@ package bench
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
+	"strings"
 	"testing"
 
 	"daycare/agents"
@@ -20,42 +23,89 @@ const (
 	mostBytes  = 100_000
 )
 
-// BenchmarkTurnOnTheWire is a turn on a local model that streams 20 pieces over HTTP.
+// BenchmarkTurnOnTheWire is a turn on a local model that streams 20 pieces over HTTP, in conversations of some lengths.
 func BenchmarkTurnOnTheWire(b *testing.B) {
-	turn := onTheWire(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		turn()
+	for _, size := range []struct {
+		name            string
+		messages, bytes int
+	}{{"new", 0, 0}, {"10KB", 10, 1000}, {"1MB", 10, 100_000}, {"turn1000", 1000, 1000}} {
+		b.Run(size.name, func(b *testing.B) {
+			ask := onTheWire(b)
+			for range size.messages {
+				ask(strings.Repeat("word ", size.bytes/5))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				ask("hello")
+			}
+		})
 	}
 }
 
 func TestWhatATurnAllocates(t *testing.T) {
-	turn := onTheWire(t)
+	ask := onTheWire(t)
 	for range 20 {
-		turn()
+		ask("hello")
 	}
-	const turns = 100
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range turns {
-		turn()
-	}
-	runtime.ReadMemStats(&after)
-	allocs, size := (after.Mallocs-before.Mallocs)/turns, (after.TotalAlloc-before.TotalAlloc)/turns
+	allocs, size := allocatedBy(ask)
 	t.Logf("a turn: %d allocations, %d bytes", allocs, size)
 	if allocs > mostAllocs || size > mostBytes {
 		t.Errorf("a turn makes %d allocations of %d bytes, want at most %d of %d", allocs, size, mostAllocs, mostBytes)
 	}
 }
 
+// A megabyte that was said before is sent as it was encoded then, without being put together. Of each message a turn
+// makes a few words, for the list of what is sent.
+func TestWhatALongConversationAllocates(t *testing.T) {
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		t.Setenv("TMPDIR", "/dev/shm") // a thousand turns flush often
+	}
+	for _, long := range []struct {
+		name            string
+		messages, bytes int
+	}{{"ten messages of 100 KB", 10, 100_000}, {"a thousand of 1 KB", 1000, 1000}} {
+		ask := onTheWire(t)
+		for range 10 {
+			ask("hello")
+		}
+		shortAllocs, shortBytes := allocatedBy(ask)
+		for range long.messages {
+			ask(strings.Repeat("word ", long.bytes/5))
+		}
+		allocs, size := allocatedBy(ask)
+		t.Logf("%s: %d allocations of %d bytes, before %d of %d", long.name, allocs, size, shortAllocs, shortBytes)
+		if allocs > shortAllocs+20 || size > shortBytes+40_000+uint64(long.messages*2*perMessage) {
+			t.Errorf("%s: a turn makes %d allocations of %d bytes, and %d of %d without them", long.name, allocs, size,
+				shortAllocs, shortBytes)
+		}
+	}
+}
+
+// perMessage is what a turn allocates for each message sent before: its place in the request and in the body. A
+// message of a user and its answer are two.
+const perMessage = 40
+
+// allocatedBy is the mean of a turn.
+func allocatedBy(ask func(string)) (allocs, size uint64) {
+	const turns = 50
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range turns {
+		ask("hello")
+	}
+	runtime.ReadMemStats(&after)
+	return (after.Mallocs - before.Mallocs) / turns, (after.TotalAlloc - before.TotalAlloc) / turns
+}
+
 // onTheWire returns a function that makes one turn of an agent.
-func onTheWire(t testing.TB) (turn func()) {
+func onTheWire(t testing.TB) (ask func(text string)) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "text/event-stream")
 		out := http.NewResponseController(w)
 		for range chunks {
@@ -83,8 +133,8 @@ func onTheWire(t testing.TB) (turn func()) {
 		t.Fatal(err)
 	}
 
-	return func() {
-		if o, err := w.Ask(t.Context(), ids[0], "hello"); err != nil || o.Reason != "done" {
+	return func(text string) {
+		if o, err := w.Ask(t.Context(), ids[0], text); err != nil || o.Reason != "done" {
 			t.Fatal(o.Reason, err)
 		}
 	}
