@@ -140,6 +140,33 @@ func TestNight(t *testing.T) {
 	}
 }
 
+// Once it is known which chats there are, a message that arrives is taken as it came, and not fetched.
+func TestWhatArrivesIsNotFetched(t *testing.T) {
+	s, e := newServer(t), &connectortest.Taker{}
+	connectortest.Serve(t, testConnector(t, s, Options{}, keeps(s), quiet()), e.Deliver)
+	s.connected(t)
+	fetched := func() (n int) {
+		s.with(func() {
+			for _, call := range s.calls {
+				if call == "GET /channels/"+private(ada)+"/messages" {
+					n++
+				}
+			}
+		})
+		return n
+	}
+	for n, end := 1, time.Now().Add(10*time.Second); ; n++ {
+		before := fetched()
+		s.write(fmt.Sprint(n), private(ada), ada, fmt.Sprint(n))
+		if e.Until(t, n); fetched() == before {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("each of %d messages was fetched", n)
+		}
+	}
+}
+
 // While messages come faster than they are accepted, they are fetched later, in their order.
 func TestFlood(t *testing.T) {
 	s, e := newServer(t), &connectortest.Taker{}

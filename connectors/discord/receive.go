@@ -162,7 +162,7 @@ func (r reader) post(ctx context.Context, m incoming) (p chat.Post, ok bool, err
 func (r reader) deleted(m incoming) chat.Post {
 	p := chat.Post{Key: m.Channel + "/" + m.ID + "/deleted", MessageID: m.ID, Group: m.Guild != "",
 		From: message.Address{ChannelID: m.Channel}, Amended: chat.Amended{Amends: m.ID, Deleted: true}}
-	if one, ok := r.seen(m.Channel); ok && one.thread() && one.Parent != "" {
+	if one, _ := r.seen(m.Channel); one.thread() && one.Parent != "" {
 		p.From.ChannelID, p.From.ThreadID = one.Parent, m.Channel
 	}
 	if !p.Group {
@@ -180,9 +180,9 @@ func (r reader) addressed(m incoming, me string) bool {
 	if slices.ContainsFunc(m.Mentions, func(u user) bool { return u.ID == me }) {
 		return true
 	}
-	one, ok := r.seen(m.Channel)
+	one, _ := r.seen(m.Channel)
 
-	return ok && one.thread() && one.Owner == me
+	return one.thread() && one.Owner == me
 }
 
 // from is where a message came from: the channel of a thread, and the thread.

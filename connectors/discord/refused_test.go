@@ -525,3 +525,14 @@ func TestTheNewestEventIsKnown(t *testing.T) {
 		t.Errorf("a broken READY: %v", err)
 	}
 }
+
+// A bot that Discord does not tell who it is connects to nothing.
+func TestNoConnectionWithoutAnIntroduction(t *testing.T) {
+	for answer, want := range map[string]string{"503": "503", "401": "daycare auth set discord"} {
+		c, s := scripted(t, map[string]string{"GET /applications/@me": answer})
+		err := c.Run(t.Context(), (&connectortest.Taker{}).Deliver)
+		if err == nil || !strings.Contains(err.Error(), want) || len(s.Of("GET /gateway")) > 0 {
+			t.Errorf("%s: %v, asked %q", answer, err, s.Of(""))
+		}
+	}
+}

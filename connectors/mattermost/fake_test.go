@@ -54,7 +54,8 @@ type server struct {
 	waiting connectortest.Keeper
 	uploads []string
 	handed  int
-	refuse  int // status of all calls
+	refuse  int    // status of all calls
+	only    string // of those of this path, if it is set
 	revoked bool
 }
 
@@ -195,6 +196,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.calls, s.bodies = append(s.calls, r.Method+" "+path), append(s.bodies, string(body))
 	refuse, revoked := s.refuse, s.revoked
+	if s.only != "" && s.only != path {
+		refuse = 0
+	}
 	s.touch()
 	s.mu.Unlock()
 	switch {

@@ -255,6 +255,19 @@ func TestATokenThatTheWebsocketRefuses(t *testing.T) {
 	}
 }
 
+// Channels that cannot be listed end the connection: without them nobody knows what was missed.
+func TestChannelsThatCannotBeListed(t *testing.T) {
+	s := newServer(t)
+	s.refuse, s.only = http.StatusInternalServerError, "/users/me/channels"
+	up := false
+	ctx, cancel := context.WithTimeout(message.WithUp(t.Context(), func() { up = true }), 10*time.Second)
+	defer cancel()
+	err := testConnector(t, s, Options{}, chat.Host{Waiting: &s.waiting}, quiet()).Run(ctx, (&connectortest.Taker{}).Deliver)
+	if err == nil || !strings.Contains(err.Error(), "list channels") || up {
+		t.Errorf("it ends with %v, connected before: %v", err, up)
+	}
+}
+
 // A post as long as the server allows comes whole.
 func TestALongEvent(t *testing.T) {
 	s, e := newServer(t), &connectortest.Taker{}
