@@ -68,8 +68,8 @@ var imports = map[string][]string{
 		"engine/config", "engine/control", "engine/disk", "engine/fault", "engine/release", "engine/tarball"},
 	// an import knows the form of what it places.
 	"cmd/daycare/movein": {"cmd/daycare/term", "agents/prompt", "agents/subagent", "tools/skills", "engine", "engine/address",
-		"engine/beneath", "engine/control", "engine/crash", "engine/disk", "engine/finding", "engine/folders", "engine/form",
-		"engine/permission", "engine/record", "engine/schedule", "engine/slash", "engine/tarball"},
+		"engine/beneath", "engine/control", "engine/crash", "engine/disk", "engine/event", "engine/finding", "engine/folders",
+		"engine/form", "engine/permission", "engine/record", "engine/schedule", "engine/slash", "engine/tarball"},
 	"cmd/daycare/show": {"cmd/daycare/term", "engine/control", "engine/event", "engine/permission", "engine/record"},
 	// doctor knows the form of every file, so it imports those who own them.
 	"cmd/daycare/doctor": {"cmd/daycare/daemon", "cmd/daycare/follow", "cmd/daycare/logfile", "cmd/daycare/models", "cmd/daycare/peers",

@@ -204,9 +204,16 @@ func TestRooms(t *testing.T) {
 		t.Errorf("it got %q", got)
 	}
 
+	// Another client of our account is we; a reply to the nick that the settings give us is for us.
+	s.tell(t.Context(), occupant("Us", botJID+"/other", ""), inTeam("Us", "9", "bot__: of ourselves"),
+		inTeam("Ada", "10", "six", node(nsReply, "reply", "to", teamJID+"/bot", "id", "3")))
+	if got := e.Until(t, 4); got[3] != "six" {
+		t.Errorf("it got %q", got)
+	}
+
 	// We are put out; the next answer has us enter again.
 	s.tell(t.Context(), occupant("bot__", botJID+"/daycare", "unavailable", "110"), inTeam("Ada", "8", "bot__: five"))
-	e.Until(t, 4)
+	e.Until(t, 5)
 	if _, err := c.Send(t.Context(), message.Outgoing{ID: "out2", To: to, Text: "again", Parts: 1}); err != nil {
 		t.Error(err)
 	}

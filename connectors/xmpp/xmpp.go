@@ -89,10 +89,7 @@ func New(o Options, password string, host chat.Host, log *slog.Logger) (*Connect
 	if password == "" {
 		return nil, fmt.Errorf("xmpp %q has no password\nset it with: daycare auth set %s", o.ID, o.ID)
 	}
-	me, err := parseJID(o.JID)
-	if err != nil {
-		return nil, err
-	}
+	me, _ := parseJID(o.JID) // it is valid
 
 	c := &Connector{o: o, host: host, log: log.With("connector", o.ID), pause: time.Second, files: newFiles(o, me),
 		account: account{me: me, password: password, resource: resource, nick: o.nickOf(me), allow: bares(o.Allow)},

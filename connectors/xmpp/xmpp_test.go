@@ -2,7 +2,11 @@ package xmpp
 
 import (
 	"context"
+	"crypto/tls"
+	"log"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +29,25 @@ var (
 
 const canary = "canary+password/of=the account"
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// trusted is the certificate of test.example.
+var trusted tls.Certificate
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "xmpp")
+	if err == nil {
+		trusted, err = certificate("test.example", filepath.Join(dir, "roots.pem"))
+	}
+	if err == nil {
+		err = os.Setenv("SSL_CERT_FILE", filepath.Join(dir, "roots.pem"))
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
 
 func TestConnector(t *testing.T) {
 	connectortest.Run(t, func(t *testing.T) connectortest.Harness {
