@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -94,6 +95,38 @@ func TestLocksThatCannotBeMade(t *testing.T) {
 		if address, lock, err := find(in, slices.Values([]int{1})); !errors.As(err, &of) || lock != nil {
 			t.Errorf("in %s: %q, %v", in, address, err)
 		}
+	}
+}
+
+// refused is a test that is ended by its first failure.
+type refused struct {
+	testing.TB
+	said   []any
+	helped bool
+}
+
+func (r *refused) Helper() { r.helped = true }
+func (r *refused) Fatal(args ...any) {
+	r.said = args
+	runtime.Goexit()
+}
+
+// A test that gets no port ends where it asked for one.
+func TestNoPort(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", file)
+	r, ended := &refused{TB: t}, make(chan struct{})
+	went := false
+	go func() {
+		defer close(ended)
+		Take(r)
+		went = true
+	}()
+	if <-ended; went || len(r.said) != 1 || !r.helped {
+		t.Errorf("it goes on: %v; said was %v, for the caller: %v", went, r.said, r.helped)
 	}
 }
 
