@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -24,6 +25,7 @@ type house struct {
 	said    []string
 	outcome event.Outcome
 	err     error
+	listed  func() // called when agents are listed; nil: nothing
 }
 
 func (h *house) Post(_ context.Context, in message.Incoming) (message.Receipt, error) {
@@ -45,9 +47,17 @@ func (h *house) Target(_, ref string) (string, error) {
 	return ref, nil
 }
 
-func (h *house) List(context.Context, string) ([]event.Agent, error) { return h.agents, h.err }
+func (h *house) List(context.Context, string) ([]event.Agent, error) {
+	if h.listed != nil {
+		h.listed()
+	}
+	return h.agents, h.err
+}
 
-func (h *house) History(context.Context, string, string, int) (event.Page, error) {
+func (h *house) History(_ context.Context, _, agent string, _ int) (event.Page, error) {
+	if agent == "bbbb2222" {
+		return event.Page{Records: []json.RawMessage{json.RawMessage(`{"type":"turn_end"}`)}}, h.err
+	}
 	return event.Page{Records: []json.RawMessage{
 		json.RawMessage(`{"type":"user_message","text":"hello","at":"t1"}`),
 		json.RawMessage(`{"type":"user_message","text":"note","origin":"a9","at":"t2"}`),
@@ -337,6 +347,77 @@ func TestErrorsAreForTheModel(t *testing.T) {
 	}
 }
 
+// Agents alone neither wait nor know strangers.
+type alone struct{ Agents }
+
+// What a call says of agents, of an answer and of the chat that it is for.
+func TestWhatIsToldOfAgents(t *testing.T) {
+	h := newHouse()
+	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	h.agents[2].LastAt = &at
+	r := call(t, h, "sessions_list", `{}`)
+	if lines := strings.Split(r.Text, "\n"); len(lines) != 4 || !strings.Contains(lines[0], "last nothing yet") ||
+		!strings.Contains(lines[2], "last 2026-11-20T10:00:00Z") {
+		t.Errorf("%s", r.Text)
+	}
+	for ref, want := range map[string]string{"bbbb": "log-reader", "bbb": "no such agent"} {
+		if r := call(t, h, "agent_status", `{"agentId":"`+ref+`"}`); !strings.Contains(r.Text, want) {
+			t.Errorf("%s: %s", ref, r.Text)
+		}
+	}
+	if r := call(t, h, "sessions_history", `{"agentId":"bbbb2222"}`); r.Text != "Nothing was said yet." || r.Source != "" {
+		t.Errorf("of no conversation: %+v", r)
+	}
+	tool, sources := find(t, h, "sessions_history"), []string{"https://example.com/"}
+	if r, err := tool.Run(t.Context(), tools.Call{Agent: "agent", Arguments: json.RawMessage(`{"agentId":"Ops"}`),
+		Sources: sources}); err != nil || r.Status == tools.Denied {
+		t.Errorf("where nobody knows strangers: %+v, %v", r, err)
+	}
+
+	call(t, h, "send_agent_message", `{"text":"x"}`)
+	if to := h.posted[0].Route; to == nil || to.ChannelID != "77" {
+		t.Errorf("answers to what was sent go to %+v", to)
+	}
+	send := find(t, h, "send_agent_message")
+	if _, err := send.Run(t.Context(), tools.Call{Agent: "agent", Arguments: json.RawMessage(`{"text":"x"}`)}); err != nil ||
+		h.posted[1].Route != nil {
+		t.Errorf("answers to nobody go to %+v, %v", h.posted[1].Route, err)
+	}
+
+	call(t, h, "spawn", `{"task":"look at all the logs of this week"}`)
+	call(t, h, "start_background_agent", `{"prompt":"x"}`)
+	if one, two := h.made[0], h.made[1]; !strings.HasPrefix(one.Label, "look at all the logs") ||
+		two.Name != "background" {
+		t.Errorf("without a label %q, without a name %q", one.Label, two.Name)
+	}
+}
+
+// A call whose turn ends meanwhile is cancelled and not failed, one with arguments that are none fails, and who
+// cannot wait is told to send a text.
+func TestCallsThatCannotBeMade(t *testing.T) {
+	h := newHouse()
+	ctx, cancel := context.WithCancel(t.Context())
+	h.listed = cancel
+	h.err = errors.New("cut")
+	list := find(t, h, "agents_list")
+	if r, err := list.Run(ctx, tools.Call{Arguments: json.RawMessage(`{}`)}); err != nil || r.Status != tools.Canceled {
+		t.Errorf("ended meanwhile: %+v, %v", r, err)
+	}
+	h.listed = nil
+	if r, err := list.Run(t.Context(), tools.Call{Arguments: json.RawMessage(`{`)}); err != nil || !strings.Contains(r.Text, "do not fit") {
+		t.Errorf("no arguments: %+v, %v", r, err)
+	}
+	h.err = nil
+	for _, tool := range New(alone{h}) {
+		if tool.Spec().Name == "sessions_send" {
+			r, err := tool.Run(t.Context(), tools.Call{Agent: "agent", Arguments: json.RawMessage(`{"agentId":"Ops"}`)})
+			if err != nil || r.Text != "text is missing" {
+				t.Errorf("nothing to wait for: %+v, %v", r, err)
+			}
+		}
+	}
+}
+
 func TestHistoryIsShownAsAConversation(t *testing.T) {
 	want := "[t1] person: hello\n[t2] from a9: note\n[t3] agent: hi\n[t3] agent calls read\n"
 	if r := call(t, newHouse(), "sessions_history", `{"agentId":"Ops"}`); r.Text != want {
@@ -349,7 +430,7 @@ type neighbours struct{ *house }
 
 const bobs = "bbbbbbbbbbbbbbbbbbbbbbbb"
 
-func (neighbours) Stranger(_, ref string) (string, bool) { return bobs, ref == "bob" }
+func (neighbours) Stranger(_, ref string) (string, bool) { return bobs, ref == "bob" || ref == "" }
 func (neighbours) Related(_, ref string) bool            { return ref == "mine" }
 
 // In a turn that has read text from outside, a message to someone else's agent is asked
@@ -374,6 +455,10 @@ func TestUntrustedTurnDoesNotReachOthersUnasked(t *testing.T) {
 				}
 			}
 
+			call.Arguments = json.RawMessage(`{"text":"x"}`)
+			if need, err := tool.(tools.Asks).Needs(call); err != nil || need != nil {
+				t.Errorf("%s to the own person needs %+v, %v", name, need, err)
+			}
 			call.Sources = nil
 			call.Arguments = json.RawMessage(`{"agentId":"bob","text":"x"}`)
 			if need, _ := tool.(tools.Asks).Needs(call); need != nil {
