@@ -31,9 +31,6 @@ type call struct {
 func (c *calls) add(v gjson.Result, emit func(providers.Event)) int {
 	id, name := v.Get("id").String(), v.Get("function.name").String()
 	arguments := v.Get("function.arguments").String() // of an object: its JSON
-	if v.Get("function.arguments").Type == gjson.Null {
-		arguments = ""
-	}
 
 	place := c.find(v.Get("index"), id, name, arguments)
 	one := c.list[place]

@@ -53,6 +53,19 @@ func Conversation(id string) *providers.Request {
 				Documents: []providers.Document{{Name: "a.pdf", MimeType: "application/pdf", Data: []byte("%PDF-1.7"), Text: "hello"}}}}},
 			{Role: providers.Assistant, Parts: []providers.Part{providers.Reasoning{Text: "Only foreign.",
 				Signature: "eA==", Provider: "another"}}},
+			user(providers.Text{Text: "Again."}),
+			{Role: providers.Assistant, Parts: []providers.Part{
+				providers.Call{ID: "call4", Name: "read", Arguments: json.RawMessage(`{"path":"c.png"}`)},
+				providers.Call{ID: "call5", Name: "read", Arguments: json.RawMessage(`{"path":"d.png"}`)},
+			}},
+			{Role: providers.Results, Parts: []providers.Part{
+				providers.Result{CallID: "call4", Name: "read", Text: "a picture", Images: []providers.Image{image}},
+				providers.Result{CallID: "call5", Name: "read", Text: "another", Images: []providers.Image{image}},
+			}},
+			{Role: providers.Assistant, Parts: []providers.Part{
+				providers.Call{ID: "call6", Name: "read", Arguments: json.RawMessage(`{"path":"e.txt"}`)},
+			}},
+			{Role: providers.Results, Parts: []providers.Part{providers.Result{CallID: "call6", Name: "read", Text: "only words"}}},
 			user(providers.Text{Text: "not UTF-8: \xff\xfe, control: \x00\x1f"}),
 		},
 	}
