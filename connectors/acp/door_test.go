@@ -56,6 +56,7 @@ type guest struct {
 	n       int
 	waiting map[string]chan response
 	updates []string        // what was told: the kind, and its text
+	taken   int             // requests of the agent that it took back
 	offered []string        // names of commands
 	choices control.Catalog // nil: there are none
 }
@@ -131,8 +132,16 @@ func (g *guest) hears(line []byte) {
 			g.offered = append(g.offered, c.Name)
 		}
 		g.updates = append(g.updates, strings.TrimSuffix(p.Update.SessionUpdate+" "+p.Update.Content.Text, " "))
+	case "$/cancel_request":
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.taken++
 	default:
-		answer, _ := json.Marshal(g.answer(m.Params)) // of the test
+		said := g.answer(m.Params)
+		if said == nil {
+			return // the user does not answer
+		}
+		answer, _ := json.Marshal(said) // of the test
 		go fmt.Fprintf(g.to, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, answer)
 	}
 }
@@ -524,6 +533,168 @@ func TestARequestOfAnotherAgentDoesNotWaitForTheTurn(t *testing.T) {
 	}
 	if stop := g.prompt(g.session(), "x"); stop != "end_turn" || !g.told("agent_message_chunk it went on") {
 		t.Errorf("it stopped with %q, told was %q", stop, g.updates)
+	}
+}
+
+// asking is a turn that asks for something and waits; a decision ends the wait.
+func asking(h *commandtest.Server, in message.Incoming) event.Outcome {
+	turn := "turn-" + in.ID
+	h.Record(&record.TurnBegin{Turn: turn})
+	if in.Kind == message.Permission {
+		h.Record(&record.TurnEnd{Turn: turn, Items: []string{}, Reason: record.ReasonDone})
+		h.Emit(event.TurnFinished, turn, event.Finished{Reason: record.ReasonDone})
+		return event.Outcome{Turn: turn, Reason: record.ReasonDone}
+	}
+	h.Record(&record.User{Item: in.ID, Text: in.Text})
+	h.Begin(turn, in)
+	h.Record(&record.Permission{Token: "tok", Event: "asked", Tag: "@web:example.org"})
+	h.Record(&record.TurnEnd{Turn: turn, Items: []string{in.ID}, Reason: record.ReasonWaiting})
+	h.Ask(event.Ask{Token: "tok", AgentID: commandtest.Agent0, Tag: "@web:example.org",
+		Choices: []event.Choice{{Decision: "once", Text: "Once"}, {Decision: "deny", Text: "Deny"}}})
+	h.Emit(event.TurnFinished, turn, event.Finished{Reason: record.ReasonWaiting, Items: []string{in.ID}})
+	return event.Outcome{Turn: turn, Reason: record.ReasonWaiting}
+}
+
+// A request that its user puts off stays open for others, and is asked again with the next prompt.
+func TestARequestThatIsPutOff(t *testing.T) {
+	g := visit(t, asking)
+	asked, answer := make(chan struct{}, 10), map[string]any{"outcome": "cancelled"}
+	g.answer = func(json.RawMessage) any {
+		asked <- struct{}{}
+		return map[string]any{"outcome": answer}
+	}
+	s := g.session()
+	done := g.begin("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":"x"}]}`, s))
+	<-asked
+	fmt.Fprintf(g.to, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`+"\n", s)
+	if stop := stopOf(<-done); stop != "cancelled" || g.house.Decided() != "" {
+		t.Errorf("it stopped with %q, decided was %q", stop, g.house.Decided())
+	}
+	answer = map[string]any{"outcome": "selected", "optionId": "once"}
+	if stop := g.prompt(s, "y"); stop != "end_turn" || !strings.HasPrefix(g.house.Decided(), "tok once") || len(asked) == 0 {
+		t.Errorf("it stopped with %q, decided was %q, asked again %d times", stop, g.house.Decided(), len(asked))
+	}
+}
+
+// A request that is shown is taken back when someone else answers it, or its prompt is canceled.
+func TestARequestThatIsTakenBack(t *testing.T) {
+	for _, canceled := range []bool{false, true} {
+		g := visit(t, asking)
+		asked := make(chan struct{}, 10)
+		g.answer = func(json.RawMessage) any { asked <- struct{}{}; return nil }
+		s := g.session()
+		done := g.begin("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":"x"}]}`, s))
+		<-asked
+		want := "end_turn"
+		if canceled {
+			want = "cancelled"
+			fmt.Fprintf(g.to, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`+"\n", s)
+		} else {
+			if err := g.house.Client().Decide(t.Context(), "tok", "once", ""); err != nil {
+				t.Fatal(err)
+			}
+			g.house.Emit(event.PermissionDecided, "", event.Asked{Token: "tok"})
+		}
+		if stop := stopOf(<-done); stop != want {
+			t.Errorf("it stopped with %q, want %q", stop, want)
+		}
+		within(t, "the request is taken back", func() bool {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return g.taken == 1
+		})
+	}
+}
+
+// What a call needs is asked as soon as it is known of which call it is, while the turn still runs.
+func TestARequestOfACallDoesNotWaitForTheTurn(t *testing.T) {
+	g := visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
+		if in.Kind == message.Permission {
+			return event.Outcome{}
+		}
+		h.Record(&record.TurnBegin{Turn: "t"})
+		h.Record(&record.User{Item: in.ID, Text: in.Text})
+		h.Begin("t", in)
+		h.Ask(event.Ask{Token: "tok", AgentID: commandtest.Agent0, Tag: "@web:example.org",
+			Choices: []event.Choice{{Decision: "once", Text: "Once"}}})
+		h.Record(&record.ToolResult{ToolCallID: "call7", Name: "fetch", Status: record.StatusDenied,
+			Output: record.Output{Text: needsApproval + "tok: ask the user"}})
+		h.Emit(event.ToolFinished, "t", event.Tool{Call: "call7"})
+		within(t, "it is answered", func() bool { return h.Decided() != "" })
+		h.Emit(event.PermissionGranted, "t", event.Asked{Token: "tok"})
+		h.Record(&record.TurnEnd{Turn: "t", Items: []string{in.ID}, Reason: record.ReasonDone})
+		h.Emit(event.TurnFinished, "t", event.Finished{Reason: record.ReasonDone, Items: []string{in.ID}})
+		return event.Outcome{Turn: "t", Reason: record.ReasonDone}
+	})
+	g.answer = func(json.RawMessage) any {
+		return map[string]any{"outcome": map[string]any{"outcome": "selected", "optionId": "once"}}
+	}
+	if stop := g.prompt(g.session(), "x"); stop != "end_turn" || !g.told("current_mode_update") {
+		t.Errorf("it stopped with %q, told was %q", stop, g.updates)
+	}
+}
+
+// An answer that begins while another has no record begins again.
+func TestAnotherAnswerBegins(t *testing.T) {
+	var g *guest
+	g = visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
+		h.Record(&record.TurnBegin{Turn: "t"})
+		h.Record(&record.User{Item: in.ID, Text: in.Text})
+		h.Begin("t", in)
+		h.Emit(event.MessageDelta, "t", event.Delta{Text: "one"})
+		h.Emit(event.MessageDelta, "t", event.Delta{Text: "two"})
+		within(t, "both are told", func() bool { return g.told("agent_message_chunk two") })
+		return answers("two", record.ReasonDone)(h, in)
+	})
+	if stop := g.prompt(g.session(), "x"); stop != "end_turn" || !g.told("agent_message_chunk "+beginsAgain) {
+		t.Errorf("it stopped with %q, told was %q", stop, g.updates)
+	}
+}
+
+// A conversation of many pages is told whole and in its order.
+func TestALongConversationIsLoaded(t *testing.T) {
+	g := visit(t, answers("x", record.ReasonDone))
+	g.house.Known[0].Connector, g.house.Known[0].ChannelID = "acp", "mine"
+	const many = 1100
+	for n := range many {
+		g.house.Record(&record.User{Item: fmt.Sprint("i", n), Text: fmt.Sprint("message ", n)})
+	}
+	if r := g.ask("session/load", fmt.Sprintf(`{"sessionId":"mine","cwd":%q,"mcpServers":[]}`, g.workspace)); r.Error.Message != "" {
+		t.Fatal(r.Error)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := 0
+	for _, u := range g.updates {
+		if text, ok := strings.CutPrefix(u, "user_message_chunk message "); ok {
+			if text != fmt.Sprint(n) {
+				t.Fatalf("message %s comes as number %d", text, n)
+			}
+			n++
+		}
+	}
+	if n != many {
+		t.Errorf("%d of %d messages were told", n, many)
+	}
+}
+
+// How full the context is is said as far as it is known; what daycare does not have is refused with a word.
+func TestWhatASessionIsAsked(t *testing.T) {
+	g := visit(t, answers("x", record.ReasonDone))
+	s := g.session()
+	for want, window := range map[string]int64{"500 tokens in the context of scripted.": 0,
+		"500 of 1000 tokens (50 %) in the context of scripted; /compact shortens it.": 1000} {
+		g.house.Known[0].Context, g.house.Known[0].Window = 500, window
+		if stop := g.prompt(s, "/context"); stop != "end_turn" || !g.told("agent_message_chunk "+want) {
+			t.Errorf("%q, told was %q", stop, g.updates)
+		}
+	}
+	for method, want := range map[string]string{"authenticate": "needs no authentication",
+		"session/set_config_option": "no config options"} {
+		r := g.ask(method, fmt.Sprintf(`{"methodId":"x","sessionId":%q,"configId":"x","value":"y"}`, s))
+		if !strings.Contains(r.Error.Message, want) {
+			t.Errorf("%s: %s %+v", method, r.Result, r.Error)
+		}
 	}
 }
 

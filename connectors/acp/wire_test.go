@@ -130,6 +130,22 @@ func TestAnIDIsUsedOnce(t *testing.T) {
 	}
 }
 
+// The end of the program ends the connection, although the editor still speaks.
+func TestTheProgramEnds(t *testing.T) {
+	in, to := io.Pipe()
+	defer to.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Run(ctx, Options{Workspace: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, in, io.Discard)
+	}()
+	fmt.Fprintln(to, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"none"}}`)
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("Run: %v", err)
+	}
+}
+
 func TestALongLineIsLetGo(t *testing.T) {
 	in := bufio.NewReader(io.MultiReader(strings.NewReader(`{"id":1,"x":"`+strings.Repeat("y", maxLine)+"\"}\n"),
 		strings.NewReader("{}\n")))

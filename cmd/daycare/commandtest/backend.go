@@ -106,10 +106,19 @@ func (h agents) Create(context.Context, control.NewAgent) (event.Agent, error) {
 	return h.Known[0], nil
 }
 
-func (h agents) History(context.Context, string, int64, int) (event.Page, error) {
+func (h agents) History(_ context.Context, _ string, before int64, limit int) (event.Page, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return event.Page{Records: append([]json.RawMessage{}, h.said.lines...)}, nil
+	lines, page := h.said.lines, event.Page{}
+	if before > 0 {
+		lines = lines[:before-1]
+	}
+	if limit > 0 && len(lines) > limit {
+		from := int64(len(lines) - limit)
+		lines, page.Before = lines[from:], new(from+1)
+	}
+	page.Records = append([]json.RawMessage{}, lines...)
+	return page, nil
 }
 
 func (h agents) Inbox(context.Context, string) ([]event.Waiting, error) { return h.Items, nil }
