@@ -89,6 +89,8 @@ var imports = map[string][]string{
 	"cmd/daycare/chaos":   {"..."},
 	// Fakes of platforms, which know nothing of what they are for.
 	"cmd/daycare/chaos/platforms": {"connectors/telegram/telegramtest"},
+	"cmd/daycare/chaos/child":     {},
+	"cmd/daycare/chaos/machines":  {"cmd/daycare/chaos/child", "engine/control"},
 	"cmd/daycare/bench":           {"..."},
 
 	"engine":                 {"engine/..."},

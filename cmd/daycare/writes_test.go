@@ -41,7 +41,7 @@ var changes = map[string][]string{
 // exempt are the packages that these rules are not for: the place itself, the failpoints
 // and the power cut it is tried with, what only tests and measures, and the sandbox, which
 // makes the views of commands and tries them, and writes nothing that lasts.
-var exempt = []string{"engine/disk", "engine/crash", "cmd/daycare/chaos", "cmd/daycare/bench",
+var exempt = []string{"engine/disk", "engine/crash", "cmd/daycare/chaos", "cmd/daycare/chaos/machines", "cmd/daycare/bench",
 	"agents/providers/providertest", "tools/shell/sandbox", "engine/attacktest", "engine/freeport", "tools/mcp/mcptest"}
 
 // An excuse says for which calls a file has one, without the name of their package, and

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"daycare/engine/crash"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/fault"
 	"daycare/engine/inbox"
@@ -92,6 +94,9 @@ func accept(ctx context.Context, data []byte, posted func(context.Context, strin
 	var c call
 	if err := json.Unmarshal(data, &c); err != nil {
 		return answer{Error: fmt.Sprintf("a forwarded item cannot be read: %v", err)}
+	}
+	if crash.Bug("blindforward") {
+		c.Item.ID, c.Item.Dedupe = cuid.New(), ""
 	}
 	receipt, err := posted(ctx, c.Agent, c.Item)
 	switch {

@@ -142,6 +142,7 @@ const (
 func connect(ctx context.Context, c Config) (*nats.Conn, *natsStore, error) {
 	conn, err := nats.Connect(strings.Join(c.Servers, ","), append(c.Access.options(), nats.Name("daycare "+c.Name), nats.MaxReconnects(-1),
 		nats.ReconnectWait(200*time.Millisecond),
+		nats.IgnoreDiscoveredServers(), // those that the settings name, and no others, are trusted
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			c.Log.Debug("connection to the servers", "err", err)
 		}),

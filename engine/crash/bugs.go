@@ -3,7 +3,7 @@ package crash
 // Bug reports whether a seeded bug is switched on. Seeded bugs are defects put
 // in on purpose, so that the harness can show that it would catch them; they
 // exist only in a binary built with the tag seededbugs, where DAYCARE_BUG names
-// the one to switch on. The lists are in cmd/daycare/chaos and engine/cluster.
+// the one to switch on. The lists are in cmd/daycare/chaos and cmd/daycare/chaos/machines.
 func Bug(name string) bool { return seeded(name) }
 
 // Once is true the first time that it is called with a name: for a seeded bug that does

@@ -10,15 +10,18 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"daycare/cmd/daycare/chaos/machines"
 	"daycare/cmd/daycare/term"
+	nats "daycare/engine/cluster/server"
 	"daycare/engine/fault"
 )
 
 // Command plays cases in which daycare dies, and compares its files with the outside world.
 func Command(c *term.App) *cobra.Command {
 	var o Options
-	var full, short bool
+	var full, short, cluster bool
 	cmd := &cobra.Command{
 		Use:   "chaos",
 		Short: "Kill daycare in every way, and show that nothing is lost",
@@ -28,33 +31,29 @@ func Command(c *term.App) *cobra.Command {
 			"A failing case leaves its folder and the flags that play it again.\n\n" +
 			"--bugs shows that the checks can fail: it switches on one defect after the other\n" +
 			"and plays cases until one shows it. --soak lets many agents live in one workspace\n" +
-			"for as long as you like, and prints how memory and open files develop.",
+			"for as long as you like, and prints how memory and open files develop.\n\n" +
+			"--cluster plays three machines that share agents, with one NATS server and with three:\n" +
+			"machines and servers are killed, stopped, cut off and wiped. It is in builds with the tag natsserver.",
 		Example: "  daycare chaos --short\n" +
 			"  daycare chaos --scenario tools --kill 'kill@#17:100'\n" +
 			"  daycare chaos --full --way 'power cut'\n" +
 			"  daycare chaos --bugs\n" +
-			"  daycare chaos --soak 1h --csv soak.csv",
+			"  daycare chaos --soak 1h --csv soak.csv\n" +
+			"  daycare chaos --cluster --short",
 		Args: term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if wrong := unplayable(cmd.Flags(), o); wrong != "" {
+				return term.Usage(cmd, "%s", wrong)
+			}
 			switch {
-			case full && short:
-				return term.Usage(cmd, "--full and --short cannot be combined")
-			case o.Soak < 0:
-				return term.Usage(cmd, "--soak must be longer than 0")
-			case o.Soak > 0 && (o.Bugs || full || short || o.Scenario != "" || o.Way != ""):
-				return term.Usage(cmd, "--soak can only be combined with --csv and --dir")
-			case o.Way != "" && (o.Bugs || o.Kill != ""):
-				return term.Usage(cmd, "--way cannot be combined with --bugs or --kill")
-			case o.CSV != "" && o.Soak == 0:
-				return term.Usage(cmd, "--csv needs --soak")
-			case o.Bug != "" && !o.Bugs:
-				return term.Usage(cmd, "--bug needs --bugs")
 			case full:
 				o.Length = Full
 			case short:
 				o.Length = Short
 			}
-
+			if cluster {
+				return runCluster(cmd.Context(), c, o)
+			}
 			return runChaos(cmd.Context(), c, o)
 		},
 	}
@@ -70,6 +69,7 @@ func Command(c *term.App) *cobra.Command {
 	flags.StringVar(&o.CSV, "csv", "", "with --soak, write memory and open files over time to `FILE`")
 	flags.BoolVar(&o.Bugs, "bugs", false, "show that each defect put in on purpose is caught")
 	flags.StringVar(&o.Bug, "bug", "", "with --bugs, only the defect `NAME`")
+	flags.BoolVar(&cluster, "cluster", false, "play machines that share agents, instead")
 	flags.StringVar(&o.Dir, "dir", "", "keep the cases in `DIR` (default: in memory)")
 	_ = cmd.MarkFlagDirname("dir")
 	_ = cmd.MarkFlagFilename("csv", "csv")
@@ -77,20 +77,81 @@ func Command(c *term.App) *cobra.Command {
 	return cmd
 }
 
-func runChaos(ctx context.Context, c *term.App, o Options) error {
-	var err error
-	if o.Binary, err = os.Executable(); err != nil {
-		return fmt.Errorf("find this program: %w", err)
+// unplayable says which flags do not go together; "": all do.
+func unplayable(flags *pflag.FlagSet, o Options) string {
+	given := func(names ...string) string {
+		for _, one := range names {
+			if flags.Changed(one) {
+				return one
+			}
+		}
+		return ""
 	}
-	o.Build, o.Log = buildWithBugs, c.Err
-	if !c.JSON {
-		o.Progress = progress(c)
+	switch other := given("scenario", "kill", "random", "power", "soak", "csv"); {
+	case flags.Changed("cluster") && other != "":
+		return "--" + other + " cannot be combined with --cluster"
+	case flags.Changed("full") && flags.Changed("short"):
+		return "--full and --short cannot be combined"
+	case o.Soak < 0:
+		return "--soak must be longer than 0"
+	case o.Soak > 0 && (o.Bugs || given("full", "short", "scenario", "way") != ""):
+		return "--soak can only be combined with --csv and --dir"
+	case o.Way != "" && (o.Bugs || o.Kill != ""):
+		return "--way cannot be combined with --bugs or --kill"
+	case o.CSV != "" && o.Soak == 0:
+		return "--csv needs --soak"
+	case o.Bug != "" && !o.Bugs:
+		return "--bug needs --bugs"
 	}
 
-	// Ctrl-C ends it in order: file systems are given back, and daemons do not live on.
+	return ""
+}
+
+// runCluster plays machines that share agents.
+func runCluster(ctx context.Context, c *term.App, o Options) error {
+	binary, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	if o.Bugs {
+		folder, err := os.MkdirTemp(o.Dir, "daycare-seededbugs-")
+		if err != nil {
+			return fmt.Errorf("make a folder: %w", err)
+		}
+		defer os.RemoveAll(folder)
+		binary = filepath.Join(folder, "daycare")
+		if err := buildWith("seededbugs,natsserver")(ctx, binary); err != nil {
+			return err
+		}
+	} else if !nats.Here {
+		return &term.Problem{Code: fault.ExitFailure, Err: errors.New("this program has no NATS server"),
+			Do: "go build -trimpath -tags natsserver ./cmd/daycare"}
+	}
+	play := machines.Options{Binary: binary, Dir: o.Dir, Length: machines.Length(o.Length), Way: o.Way, Bugs: o.Bugs, Bug: o.Bug}
+	if !c.JSON {
+		play.Progress = progress(c)
+	}
+
+	ctx, cancel := interruptible(ctx, c)
+	defer cancel()
+	r, runErr := machines.Run(ctx, play)
+	if r == nil || runErr != nil && len(r.Rows) == 0 {
+		return runErr
+	}
+	if c.JSON {
+		err = r.PrintJSON(c.Out)
+	} else {
+		clearLine(c)
+		err = r.Print(c.Out)
+	}
+
+	return outcome(ctx, errors.Join(runErr, err), r.OK())
+}
+
+// interruptible ends with Ctrl-C, so that a run ends in order: file systems are given back, and daemons do not live on.
+func interruptible(ctx context.Context, c *term.App) (context.Context, context.CancelFunc) {
 	signals := c.TakeSignals()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	go func() {
 		select {
 		case <-signals:
@@ -99,6 +160,35 @@ func runChaos(ctx context.Context, c *term.App, o Options) error {
 		}
 	}()
 
+	return ctx, cancel
+}
+
+// outcome is how the command ends after its report.
+func outcome(ctx context.Context, err error, ok bool) error {
+	switch {
+	case ctx.Err() != nil:
+		return term.ErrInterrupted
+	case err != nil:
+		return err
+	case !ok:
+		return term.ErrSilent
+	}
+
+	return nil
+}
+
+func runChaos(ctx context.Context, c *term.App, o Options) error {
+	var err error
+	if o.Binary, err = os.Executable(); err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	o.Build, o.Log = buildWith("seededbugs"), c.Err
+	if !c.JSON {
+		o.Progress = progress(c)
+	}
+
+	ctx, cancel := interruptible(ctx, c)
+	defer cancel()
 	r, runErr := Run(ctx, o)
 	if r == nil || runErr != nil && r.Total().Cases == 0 {
 		return runErr
@@ -112,16 +202,7 @@ func runChaos(ctx context.Context, c *term.App, o Options) error {
 		err = r.Print(c.Out)
 	}
 
-	switch {
-	case ctx.Err() != nil:
-		return term.ErrInterrupted
-	case runErr != nil || err != nil:
-		return errors.Join(runErr, err)
-	case !r.OK():
-		return term.ErrSilent
-	}
-
-	return nil
+	return outcome(ctx, errors.Join(runErr, err), r.OK())
 }
 
 // progress draws a bar on a terminal and nothing elsewhere.
@@ -142,9 +223,13 @@ func clearLine(c *term.App) {
 	}
 }
 
-// buildWithBugs makes a daycare in which the seeded bugs can be switched on, from
+// buildWith returns what makes a daycare in which the seeded bugs can be switched on, and what else tags name, from
 // the source around the current folder.
-func buildWithBugs(ctx context.Context, to string) error {
+func buildWith(tags string) func(ctx context.Context, to string) error {
+	return func(ctx context.Context, to string) error { return build(ctx, tags, to) }
+}
+
+func build(ctx context.Context, tags, to string) error {
 	hint := func(err error) error {
 		return &term.Problem{Code: fault.ExitFailure, Err: err,
 			Do: "run it inside the source of daycare, with Go installed; people's binaries have no seeded bugs"}
@@ -160,9 +245,9 @@ func buildWithBugs(ctx context.Context, to string) error {
 		return hint(errors.New("seeded bugs have to be built in, and the source of daycare is not here"))
 	}
 
-	build := exec.CommandContext(ctx, tool, "build", "-tags", "seededbugs", "-o", to, "./cmd/daycare")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
+	building := exec.CommandContext(ctx, tool, "build", "-tags", tags, "-o", to, "./cmd/daycare")
+	building.Dir = root
+	if out, err := building.CombinedOutput(); err != nil {
 		return hint(fmt.Errorf("build with seeded bugs: %w\n%s", err, out))
 	}
 

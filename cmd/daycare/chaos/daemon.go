@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"daycare/cmd/daycare/chaos/child"
 	"daycare/cmd/daycare/chaos/platforms"
 )
 
@@ -96,7 +97,7 @@ func (l launch) start() (*daemon, error) {
 	d.cmd = exec.Command(command[0], command[1:]...)
 	d.cmd.Env, d.cmd.Dir = l.environment(d.trace), l.workspace
 	d.cmd.Stdout, d.cmd.Stderr = out, out
-	d.cmd.SysProcAttr = childAttributes()
+	d.cmd.SysProcAttr = child.Attributes()
 	if err := d.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start daemon: %w", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"daycare/cmd/daycare/chaos/child"
 )
 
 // pause stops the process now and then (SIGSTOP), as a laptop that is closed does, and
@@ -65,7 +67,7 @@ func (p *play) intrude(parent context.Context) {
 	defer cancel()
 	l := launch{dir: p.dir, bug: p.Bug, secret: p.h.secret}
 	cmd := exec.CommandContext(ctx, p.h.Binary, "--workspace", filepath.Dir(p.root), "--no-input", "start")
-	cmd.Env, cmd.SysProcAttr = l.environment(filepath.Join(p.dir, "trace-intruder")), childAttributes()
+	cmd.Env, cmd.SysProcAttr = l.environment(filepath.Join(p.dir, "trace-intruder")), child.Attributes()
 	out, err := cmd.CombinedOutput()
 	switch {
 	case parent.Err() != nil:

@@ -27,6 +27,9 @@ const (
 	clusterName = "daycare"
 )
 
+// Here reports whether this program has the server.
+const Here = true
+
 // Run runs a server until ctx ends. ready is called with the address for daycares.
 func Run(ctx context.Context, o Options, ready func(address string)) error {
 	opts, err := o.nats()

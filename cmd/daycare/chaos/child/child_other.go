@@ -1,0 +1,10 @@
+//go:build !linux
+
+// Package child says how the processes that chaos kills begin.
+package child
+
+import "syscall"
+
+// Attributes put a process into a process group of its own: a Ctrl-C at the harness is not one at
+// the process. Nothing here ends it with a harness that is killed.
+func Attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

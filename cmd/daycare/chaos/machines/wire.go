@@ -1,0 +1,148 @@
+package machines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+)
+
+// A wire is the way of one machine to one server. While it is held nothing comes through, in no
+// direction, and nobody notices: what was sent comes when it is let go.
+type wire struct {
+	listener net.Listener
+	to       string
+
+	mu      sync.Mutex
+	free    *sync.Cond
+	held    bool
+	conns   map[net.Conn]bool
+	pumping sync.WaitGroup
+}
+
+// newWire makes a wire to an address.
+func newWire(to string) (*wire, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{listener: l, to: to, conns: map[net.Conn]bool{}}
+	w.free = sync.NewCond(&w.mu)
+	w.pumping.Go(w.accept)
+
+	return w, nil
+}
+
+func (w *wire) address() string { return w.listener.Addr().String() }
+
+func (w *wire) accept() {
+	for {
+		near, err := w.listener.Accept()
+		if err != nil {
+			return // it was closed
+		}
+		w.pumping.Go(func() {
+			w.wait()
+			far, err := net.Dial("tcp", w.to)
+			if err != nil { // the server is dead
+				near.Close()
+				return
+			}
+			w.mu.Lock()
+			w.conns[near], w.conns[far] = true, true
+			w.mu.Unlock()
+			w.pumping.Go(func() { w.pump(far, near) })
+			w.pump(near, far)
+		})
+	}
+}
+
+// pump carries what one side sends to the other, until one of them ends.
+func (w *wire) pump(from, to net.Conn) {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		w.wait()
+		if n > 0 && err == nil {
+			_, err = to.Write(buffer[:n])
+		}
+		if err != nil {
+			break
+		}
+	}
+	w.mu.Lock()
+	delete(w.conns, from)
+	delete(w.conns, to)
+	w.mu.Unlock()
+	from.Close()
+	to.Close()
+}
+
+func (w *wire) wait() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.held {
+		w.free.Wait()
+	}
+}
+
+// hold holds the wire, or lets it go.
+func (w *wire) hold(held bool) {
+	w.mu.Lock()
+	w.held = held
+	w.mu.Unlock()
+	w.free.Broadcast()
+}
+
+// drop loses what is on its way.
+func (w *wire) drop() {
+	w.mu.Lock()
+	for c := range w.conns {
+		c.Close()
+	}
+	w.mu.Unlock()
+	w.hold(false)
+}
+
+func (w *wire) close() {
+	w.listener.Close()
+	w.drop()
+	w.pumping.Wait()
+}
+
+// ports hands out addresses for servers, which must come back under the same one. They lie below the
+// range from which systems take the near end of connections.
+type ports struct {
+	mu   sync.Mutex
+	next int
+}
+
+func newPorts() *ports { return &ports{next: 25_000 + os.Getpid()%3_000} }
+
+func (p *ports) take(ctx context.Context) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	host := "127.0.0.1"
+	if pid := os.Getpid(); runtime.GOOS == "linux" { // all of 127/8 is this machine
+		host = fmt.Sprintf("127.%d.%d.%d", 1+pid>>16&0x7f, pid>>8&0xff, max(1, pid&0xff))
+	}
+	for ctx.Err() == nil {
+		if p.next++; p.next > 32_000 {
+			p.next = 25_000
+		}
+		address := fmt.Sprintf("%s:%d", host, p.next)
+		l, err := net.Listen("tcp", address)
+		if err == nil {
+			return address, l.Close()
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return "", err
+		}
+	}
+
+	return "", ctx.Err()
+}
