@@ -46,9 +46,6 @@ func (w *wire) read() {
 			return
 		}
 		if err != nil {
-			if errors.Is(err, io.EOF) {
-				err = nil
-			}
 			w.feed.CloseWithError(err)
 			return
 		}
@@ -164,9 +161,6 @@ func idIn(head []byte) json.RawMessage {
 
 // refuse answers a message with an error; id nil: it is not known whose.
 func (w *wire) refuse(id json.RawMessage, code int, format string, args ...any) {
-	if len(id) == 0 {
-		id = json.RawMessage("null")
-	}
 	line, err := json.Marshal(struct {
 		Version string            `json:"jsonrpc"`
 		ID      json.RawMessage   `json:"id"`
