@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"daycare/engine/cluster/clustertest"
+)
+
+// Every machine knows which ones there are, in the order of their names, how many agents each has awake, and who
+// has an agent; of one that is gone it knows it after its lease.
+func TestWhoIsThere(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	above := t.TempDir()
+	b, a := join(t, s, filepath.Join(above, "b")), join(t, s, filepath.Join(above, "a"))
+	const one, two = "aaaaaaaaaaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbbbbbbbbbb"
+	for _, agent := range []string{one, two} {
+		a.make(agent)
+		a.own(agent)
+	}
+	known := func(m *host, want ...Machine) func() bool {
+		return func() bool { return slices.Equal(m.Machines(), want) }
+	}
+	of := func(m *host, awake int) Machine { return Machine{m.Boot(), filepath.Base(m.root), a.Machines()[0].Format, awake} }
+	for _, m := range []*host{a, b} {
+		until(t, "both are known", known(m, of(a, 2), of(b, 0)))
+		if got := m.Owner(one); got != a.Boot() {
+			t.Errorf("the agent is at %q, want %q", got, a.Boot())
+		}
+		if got := m.Owner("cccccccccccccccccccccccc"); got != "" {
+			t.Errorf("an agent that there is not is at %q", got)
+		}
+	}
+
+	a.Release(two, false)
+	until(t, "one agent is let go of", known(b, of(a, 1), of(b, 0)))
+	until(t, "nobody has it", func() bool { return b.Owner(two) == "" })
+	b.own(two)
+	until(t, "another machine has it", known(a, of(a, 1), of(b, 1)))
+	b.die()
+	until(t, "a machine is gone", known(a, of(a, 1)))
+}
+
+// What one machine keeps of an attachment another fetches; what nobody kept is none.
+func TestAttachmentsAreFetched(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	if err := a.Keep("file.x.content", []byte("text")); err != nil {
+		t.Fatal(err)
+	}
+	if data, ok, err := b.Fetch("file.x.content"); err != nil || !ok || string(data) != "text" {
+		t.Errorf("%q, %v, %v", data, ok, err)
+	}
+	if data, ok, err := b.Fetch("file.y.content"); err != nil || ok || data != nil {
+		t.Errorf("what nobody kept is %q, %v, %v", data, ok, err)
+	}
+}
+
+// Who leads is known to all, and nobody where nobody does.
+func TestWhoLeads(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	if boot, err := b.Leading(t.Context(), "clock"); err != nil || boot != "" {
+		t.Errorf("nobody leads: %q, %v", boot, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	begun, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- a.Lead(ctx, "clock", func(ctx context.Context) error { close(begun); <-ctx.Done(); return nil })
+	}()
+	<-begun
+	if boot, err := b.Leading(t.Context(), "clock"); err != nil || boot != a.Boot() {
+		t.Errorf("%q leads, %v, want %q", boot, err, a.Boot())
+	}
+	cancel()
+	if err := <-ended; err != nil && !strings.Contains(err.Error(), "canceled") {
+		t.Error(err)
+	}
+	until(t, "nobody leads", func() bool { boot, err := b.Leading(t.Context(), "clock"); return err == nil && boot == "" })
+}
