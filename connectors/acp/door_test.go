@@ -59,6 +59,7 @@ type guest struct {
 	taken   int             // requests of the agent that it took back
 	offered []string        // names of commands
 	choices control.Catalog // nil: there are none
+	mood    mood
 }
 
 // visit opens a connection; turn is what the agent does with a message.
@@ -69,11 +70,20 @@ func visit(t *testing.T, turn func(h *commandtest.Server, in message.Incoming) e
 	g := &guest{t: t, house: commandtest.NewHouse(t, turn), workspace: t.TempDir(), to: to, waiting: map[string]chan response{}}
 	profile := rights{profile: new(permission.Profile)}
 	client := func(context.Context) (*control.Client, error) {
-		return g.house.ClientWith(func(b *control.Backend) { b.Grants, b.Catalog = profile, g.choices }), nil
+		return g.house.ClientWith(func(b *control.Backend) {
+			b.Grants, b.Catalog = profile, g.choices
+			b.Agents, b.Permissions = moody{b.Agents, &g.mood}, grumpy{b.Permissions, &g.mood}
+		}), nil
+	}
+	dial := func(ctx context.Context) (*control.Client, error) {
+		if err := g.mood.err("dial"); err != nil {
+			return nil, err
+		}
+		return client(ctx)
 	}
 	ended, read := make(chan error, 1), make(chan struct{})
 	go func() {
-		ended <- Run(context.Background(), Options{Workspace: g.workspace, Version: "1", Connect: client, Dial: client,
+		ended <- Run(context.Background(), Options{Workspace: g.workspace, Version: "1", Connect: client, Dial: dial,
 			Log: slog.New(slog.DiscardHandler)}, in, out)
 		out.Close()
 	}()

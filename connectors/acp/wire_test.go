@@ -111,11 +111,12 @@ func TestAnIDIsUsedOnce(t *testing.T) {
 	var said strings.Builder
 	w.out = &said
 	line := []byte(`{"jsonrpc":"2.0","id":"<7>","method":"session/list","params":{}}`)
-	w.take(line, len(line))
-	if said.Len() > 0 {
+	if !w.take(line, len(line)) || said.Len() > 0 {
 		t.Fatalf("the first was refused: %s", said.String())
 	}
-	w.take(line, len(line))
+	if !w.take(line, len(line)) {
+		t.Error("nothing more is read")
+	}
 	if !strings.Contains(said.String(), `"id":"\u003c7\u003e"`) || !strings.Contains(said.String(), "has no response yet") {
 		t.Errorf("the second: %s", said.String())
 	}

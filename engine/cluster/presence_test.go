@@ -24,7 +24,9 @@ func TestWhoIsThere(t *testing.T) {
 	known := func(m *host, want ...Machine) func() bool {
 		return func() bool { return slices.Equal(m.Machines(), want) }
 	}
-	of := func(m *host, awake int) Machine { return Machine{m.Boot(), filepath.Base(m.root), a.Machines()[0].Format, awake} }
+	of := func(m *host, awake int) Machine {
+		return Machine{m.Boot(), filepath.Base(m.root), a.Machines()[0].Format, awake}
+	}
 	for _, m := range []*host{a, b} {
 		until(t, "both are known", known(m, of(a, 2), of(b, 0)))
 		if got := m.Owner(one); got != a.Boot() {
