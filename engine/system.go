@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"os/user"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"daycare/engine/address"
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/finding"
@@ -300,13 +300,13 @@ func (p place) emptyInbox(id string) (bool, error) {
 // did is not read again while it is as it was.
 func (p place) proves(id string, which address.Proof, name string, read func(dir string) (bool, error)) (bool, error) {
 	looked := time.Now()
-	info, err := os.Stat(filepath.Join(p.folder(id), name))
-	if err == nil && p.index.Proved(id, which, info) {
+	now, err := beneath.StampAt(filepath.Join(p.root, "agents", id, name))
+	if err == nil && p.index.Proved(id, which, now) {
 		return true, nil
 	}
 	settled, rerr := read(p.folder(id))
 	if err == nil && rerr == nil && settled {
-		p.index.Prove(id, which, info, looked)
+		p.index.Prove(id, which, now, looked)
 	}
 
 	return settled, rerr

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -195,17 +194,15 @@ func (f *indexFile) release() {
 
 // Proved reports whether a file of an agent, as it looks now, was seen to prove that there is
 // nothing to do.
-func (x *Index) Proved(id string, which Proof, info fs.FileInfo) bool {
+func (x *Index) Proved(id string, which Proof, now beneath.Stamp) bool {
 	x.file.mu.RLock()
 	defer x.file.mu.RUnlock()
 	known := x.file.proved[id][which]
-	return known != (beneath.Stamp{}) && known == beneath.StampOf(info)
+	return known != (beneath.Stamp{}) && known == now
 }
 
-// Prove keeps that a file of an agent proves it. info is a look at the file at the time looked,
-// before it was read.
-func (x *Index) Prove(id string, which Proof, info fs.FileInfo, looked time.Time) {
-	s := beneath.StampOf(info)
+// Prove keeps that a file of an agent proves it. s is how it looked at the time looked, before it was read.
+func (x *Index) Prove(id string, which Proof, s beneath.Stamp, looked time.Time) {
 	if x.file.origin == "" || !s.Lasts(looked) {
 		return
 	}

@@ -43,7 +43,7 @@ func newVillage(t *testing.T) *village {
 		t.Fatalf("a first start reads %d of %d agents", n, len(v.ids))
 	}
 	for _, id := range v.ids {
-		info, err := os.Stat(v.path(id, "inbox.jsonl"))
+		info, err := beneath.StampAt(v.path(id, "inbox.jsonl"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestAStartReadsOnlyWhatIsOtherThanItWas(t *testing.T) {
 		t.Errorf("%d agents were read again", len(x.file.fresh))
 	}
 	for _, id := range v.ids {
-		info, err := os.Stat(v.path(id, "inbox.jsonl"))
+		info, err := beneath.StampAt(v.path(id, "inbox.jsonl"))
 		if err != nil || !x.Proved(id, InboxProof, info) || x.Proved(id, HistoryProof, info) {
 			t.Errorf("the inbox of %s: %v", id, err)
 		}
@@ -179,7 +179,7 @@ func TestAProofHoldsForOneFileOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, err := os.Stat(path)
+	now, err := beneath.StampAt(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,12 +187,12 @@ func TestAProofHoldsForOneFileOnly(t *testing.T) {
 	if x.Proved(v.ids[0], InboxProof, now) {
 		t.Error("it was touched, and is trusted")
 	}
-	x.Prove(v.ids[0], InboxProof, now, time.Unix(0, beneath.StampOf(now).Changed))
+	x.Prove(v.ids[0], InboxProof, now, time.Unix(0, now.Changed))
 	if x.Proved(v.ids[0], InboxProof, now) {
 		t.Error("what was written this instant may be written again without another stamp, and is trusted")
 	}
 	x.Forget(v.ids[1])
-	if info, err := os.Stat(v.path(v.ids[1], "inbox.jsonl")); err != nil || x.Proved(v.ids[1], InboxProof, info) {
+	if info, err := beneath.StampAt(v.path(v.ids[1], "inbox.jsonl")); err != nil || x.Proved(v.ids[1], InboxProof, info) {
 		t.Error("something is known of an agent that was forgotten", err)
 	}
 }

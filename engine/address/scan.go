@@ -95,7 +95,7 @@ func (s *scan) rescan(ids []string) (Diff, []finding.Finding, error) {
 	var diff Diff
 	var found []finding.Finding
 	for try := 0; len(unread) > 0 && try < staleTries; try++ {
-		t, err := s.takeIn(s.readAll(unread))
+		t, err := s.readIn(unread)
 		diff.Added, diff.Changed = append(diff.Added, t.added...), append(diff.Changed, t.changed...)
 		diff.Before = merged(t.before, diff.Before) // of a file that was read twice the first counts
 		found, unread = append(found, t.found...), t.stale
@@ -196,7 +196,7 @@ var errSame = errors.New("as before")
 // readNewer reads a file that was written since known.
 func readNewer(path string, known beneath.Stamp) ([]byte, beneath.Stamp, error) {
 	if known != (beneath.Stamp{}) {
-		if info, err := os.Stat(path); err == nil && beneath.StampOf(info) == known {
+		if now, err := beneath.StampAt(path); err == nil && now == known {
 			return nil, known, errSame
 		}
 	}
@@ -282,11 +282,10 @@ func (s *scan) indexed(path, id string, basis basis) *reading {
 	if basis.seen != (sight{}) || !s.file.has(id) {
 		return nil
 	}
-	info, err := os.Stat(path)
+	now, err := beneath.StampAt(path)
 	if err != nil {
 		return nil
 	}
-	now := beneath.StampOf(info)
 	d, ok := s.file.descriptor(id, now)
 	if !ok {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +85,57 @@ func TestParentsGetTheirHandlesFirst(t *testing.T) {
 	x, _ := load(t, root)
 	if diff := cmp.Diff(map[string]string{idC: "0/", idB: "0/0", idA: "0/0/0"}, handlesOf(x)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What is read a portion at a time is what is read at once: of two agents with one address the one with the lower
+// handle keeps it, wherever it is, and agents without a handle get theirs after all others, parents first.
+func TestPortions(t *testing.T) {
+	defer func(was int) { portion = was }(portion)
+	all := make([]string, 9)
+	for i := range all {
+		all[i] = fmt.Sprintf("a%023d", 100-i) // names and handles are in opposite orders
+	}
+	var first map[string]string
+	var reported []string
+	for _, portion = range []int{100, 1, 2, 3, 8} {
+		root := t.TempDir()
+		var handles []byte
+		for i, id := range all {
+			text := fmt.Sprintf(`{"type":"user","connector":"telegram","channelId":"%d","userId":"u"}`, i%5)
+			switch i {
+			case 6: // a child that has no handle, of a parent that has none
+				text = `{"type":"subagent","id":"` + id + `","name":"child","parentAgentId":"` + all[7] + `"}`
+			case 7, 8:
+				text = `{"type":"permanent","id":"` + id + `","name":"p"}`
+			default:
+				handles = fmt.Appendf(handles, `{"handle":"%d/","id":"%s","at":"2026-11-20T17:22:00.000Z"}`+"\n", i+9, id)
+			}
+			put(t, root, id, text)
+			at := time.Unix(int64(1000-i), 0)
+			if err := os.Chtimes(filepath.Join(root, "agents", id, descriptorFile), at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(root, "agents", "handles.jsonl"), handles, 0o600); err != nil {
+			t.Fatal(err)
+		}
+
+		x, found := load(t, root)
+		got, names := handlesOf(x), []string{}
+		for _, f := range found {
+			names = append(names, f.ID+" "+strings.TrimPrefix(f.File, root))
+		}
+		if first == nil {
+			first, reported = got, names
+			if len(got) != 8 || len(names) != 1 || got[all[5]] != "" || got[all[8]] != "15/" || got[all[7]] != "16/" ||
+				got[all[6]] != "16/0" {
+				t.Errorf("%v %v", got, names)
+			}
+		}
+		if diff := cmp.Diff(first, got) + cmp.Diff(reported, names); diff != "" {
+			t.Errorf("in portions of %d:\n%s", portion, diff)
+		}
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Stamp tells whether a file was written or replaced since. Whatever changes a file changes
@@ -31,6 +33,21 @@ func StampOf(info fs.FileInfo) Stamp {
 		s.Ino = st.Ino
 	}
 	return s
+}
+
+// StampAt returns the Stamp of the file at a path. Links are followed. A start looks at the files of all agents this way,
+// so it makes no FileInfo.
+func StampAt(path string) (Stamp, error) {
+	for {
+		var st unix.Stat_t
+		switch err := unix.Stat(path, &st); err {
+		case nil:
+			return Stamp{Changed: st.Ctim.Nano(), Written: st.Mtim.Nano(), Size: st.Size, Ino: st.Ino}, nil
+		case unix.EINTR:
+		default:
+			return Stamp{}, &fs.PathError{Op: "stat", Path: path, Err: err}
+		}
+	}
 }
 
 // Lasts reports whether a file that looks so at a time must look different after another write.

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -38,9 +37,9 @@ const maxGists = 4096
 func (g *Gists) Of(vol *disk.Volume, dir string) (Gist, error) {
 	begun := time.Now()
 	var seen gist
-	info, serr := os.Stat(filepath.Join(dir, stateName)) // before it is read: it may be written in between
+	now, serr := beneath.StampAt(filepath.Join(dir, stateName)) // before it is read: it may be written in between
 	if serr == nil {
-		seen.stamp = beneath.StampOf(info)
+		seen.stamp = now
 		if known, ok := g.look(dir, seen); ok {
 			return known, nil
 		}
