@@ -1,18 +1,22 @@
 package discord
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
 
 	"daycare/connectors/connectortest"
+	"daycare/engine/message"
 )
 
 // A connection that breaks is continued: what was written meanwhile comes, each message once.
@@ -46,11 +50,26 @@ func TestResume(t *testing.T) {
 // Discord asks for another connection now and then, and may not know the session any more.
 func TestReconnects(t *testing.T) {
 	s, e := newServer(t), &connectortest.Taker{}
-	connectortest.Serve(t, testConnector(t, s, Options{}, keeps(s), quiet()), e.Deliver)
+	var ups atomic.Int64
+	var run sync.WaitGroup
+	ctx, cancel := context.WithCancel(message.WithUp(t.Context(), func() { ups.Add(1) }))
+	defer func() { cancel(); run.Wait() }()
+	c := testConnector(t, s, Options{}, keeps(s), quiet())
+	run.Go(func() {
+		for ctx.Err() == nil {
+			_ = c.Run(ctx, e.Deliver)
+		}
+	})
 	s.connected(t)
 	s.with(func() { s.send(s.conn, frame{Op: opReconnect}) })
 	s.write("1", private(ada), ada, "1")
 	e.Until(t, 1)
+	for end := time.Now().Add(10 * time.Second); ups.Load() < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("up %d times, want once for each connection", ups.Load())
+		}
+	}
+	s.event("GUILD_MEMBERS_CHUNK", map[string]string{"x": strings.Repeat("x", 1<<20)}) // events are long at times
 	s.with(func() {
 		for _, l := range s.sessions {
 			l.gone = true

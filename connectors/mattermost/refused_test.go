@@ -188,6 +188,9 @@ func TestRefusals(t *testing.T) {
 			if strings.Contains(answer, "html") && !strings.Contains(err.Error(), "400 Bad Request") {
 				t.Errorf("a page of a proxy: %v", err)
 			}
+			if strings.HasPrefix(answer, "404") && !strings.Contains(err.Error(), ": 404 no ") {
+				t.Errorf("the server's own words: %v", err)
+			}
 			if strings.HasSuffix(at, "reactions") && strings.HasPrefix(answer, "4") != (err != nil && strings.Contains(err.Error(),
 				"no emoji :+1:")) {
 				t.Errorf("%s: %v", answer, err)
@@ -305,6 +308,11 @@ func TestWhatTheBotWasRemovedFrom(t *testing.T) {
 		e := event{Event: "posted", post: post{ID: "p", Channel: "c", User: ada, Text: "hi"}}
 		if _, ok, err := c.in.read(t.Context(), e); ok || (err == nil) != gone {
 			t.Errorf("a channel, %s: %v, %v", answer, ok, err)
+		}
+		c.rooms.learn(room{ID: "c", Type: "D"})
+		e.post.FileIDs = []string{"f"}
+		if _, _, err := c.in.read(t.Context(), e); (err == nil) != gone {
+			t.Errorf("a post with files, %s: %v", answer, err)
 		}
 		if list, err := c.in.files(t.Context(), post{ID: "p", FileIDs: []string{"f"}}); len(list) > 0 || (err == nil) != gone {
 			t.Errorf("files, %s: %v, %v", answer, list, err)
