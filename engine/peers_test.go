@@ -209,6 +209,7 @@ func TestAnAgentIsLetGo(t *testing.T) {
 			if err := <-stopped; !errors.Is(err, disk.ErrFenced) {
 				t.Errorf("stopped by %v", err)
 			}
+			until(t, "the agent is let go", func() bool { _, awake := h.awake(r.Agent); return !awake })
 			if got := h.deliver(from("one", "second")); len(o.accepted) != 1 || got.Item != o.accepted[0].ID {
 				t.Errorf("the second message: %+v, accepted elsewhere %+v", got, o.accepted)
 			}
