@@ -17,6 +17,7 @@
 package budget
 
 import (
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"reflect"
@@ -108,8 +109,8 @@ func (t tokens) sum() int64 { return t.Input + t.Output + t.CacheRead + t.CacheW
 // they are a cache, and keep nothing from starting.
 func Open(o Options) *Ledger {
 	l := &Ledger{o: o}
-	if err := o.Volume.Recover(o.Dir, sumsFile, raisesFile); err != nil {
-		o.Log.Warn("cannot remove leftovers of a crash in the usage files", "err", err)
+	if err := errors.Join(o.Volume.Recover(o.Dir, sumsFile, raisesFile), o.Volume.Settle(o.Dir)); err != nil {
+		o.Log.Warn("cannot clean up the usage files after a crash", "err", err)
 	}
 	day := l.date()
 	k := o.addUp(day)

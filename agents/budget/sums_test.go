@@ -271,7 +271,7 @@ func TestMissingIsSure(t *testing.T) {
 	w := newWorld(t)
 	w.dir = loop
 	w.open()
-	for _, want := range []string{"cannot list", "cannot remove leftovers"} {
+	for _, want := range []string{"cannot list", "cannot clean up the usage files"} {
 		if !strings.Contains(w.said.String(), want) {
 			t.Errorf("of a folder that cannot be read is said %q, want %s", &w.said, want)
 		}

@@ -53,7 +53,7 @@ var names = []string{
 	"home.dirsync", "probe.dirsync",
 	"post.write", "post.sync", "post.rename", "post.dirsync",
 	"letter.link", "letter.rename", "letter.dirsync", "letter.unlink",
-	"refused.write", "refused.sync", "refused.rename", "refused.dirsync", "mkdir.dirsync",
+	"refused.write", "refused.sync", "refused.rename", "refused.dirsync", "mkdir.dirsync", "settle.dirsync",
 	"ignore.write", "ignore.rename",
 	"settings.write", "settings.sync", "settings.rename", "settings.dirsync", "auth.write", "auth.sync", "auth.rename", "auth.dirsync",
 	"tokens.write", "tokens.sync", "tokens.rename", "tokens.dirsync", "tokens.used.write", "tokens.used.rename",

@@ -41,7 +41,7 @@ func (x *exchanges) Exchange(step, path string, content, base []byte) (found []b
 	if err != nil {
 		return nil, err
 	}
-	if found, err = x.swap(step, temp, to, content, base); err != nil {
+	if found, err = x.publish(step, temp, to, content, base); err != nil {
 		return found, err
 	}
 
@@ -55,9 +55,14 @@ func (x *exchanges) Withdraw(step, path string, base []byte) error {
 	if err := x.disk.Err(); err != nil {
 		return err
 	}
+	dir, err := openFolder(step+".dirsync", filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
 	random := fmt.Sprintf("%s-%d", filepath.Base(path), time.Now().UnixNano())
 	aside := filepath.Join(filepath.Dir(path), swapPrefix+random+"."+tag(base)+"."+tag(base))
-	err := crash.Do(step+".unlink", func() error { return os.Rename(path, aside) })
+	err = crash.Do(step+".unlink", func() error { return os.Rename(path, aside) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -67,7 +72,7 @@ func (x *exchanges) Withdraw(step, path string, base []byte) error {
 	out, busy, err := whatCameOut(aside)
 	if err == nil && !busy && bytes.Equal(out, base) {
 		os.Remove(aside)
-		return errors.Join(x.disk.SyncDir(step+".dirsync", filepath.Dir(path)), x.disk.replication.remove(path))
+		return errors.Join(x.disk.syncFolder(step+".dirsync", dir), x.disk.replication.remove(path))
 	}
 	if lerr := os.Link(aside, path); lerr == nil {
 		os.Remove(aside)
@@ -96,14 +101,29 @@ func (x *exchanges) Amend(step, path string, content, base []byte) (found []byte
 	if err != nil {
 		return nil, err
 	}
-	if found, err = x.swap(step, temp, to, content, base); err != nil {
+	if found, err = x.publish(step, temp, to, content, base); err != nil {
 		return found, err
 	}
 
 	return nil, x.disk.put(Content{path, content})
 }
 
-// swap publishes temp, which holds content, in the place of base.
+// publish gives temp, which holds content, the name path in the place of base, durably.
+func (x *exchanges) publish(step, temp, path string, content, base []byte) (found []byte, err error) {
+	dir, err := openFolder(step+".dirsync", filepath.Dir(path))
+	if err != nil {
+		os.Remove(temp)
+		return nil, err
+	}
+	defer dir.Close()
+	if found, err = x.swap(step, temp, path, content, base); err != nil {
+		return found, err
+	}
+
+	return nil, x.disk.syncFolder(step+".dirsync", dir)
+}
+
+// swap is publish without the barrier.
 func (x *exchanges) swap(step, temp, path string, content, base []byte) (found []byte, err error) {
 	if base == nil {
 		defer os.Remove(temp)
@@ -140,7 +160,8 @@ func (x *exchanges) swap(step, temp, path string, content, base []byte) (found [
 	default:
 		os.Remove(aside)
 	}
-	return nil, x.disk.SyncDir(step+".dirsync", filepath.Dir(path))
+
+	return nil, nil
 }
 
 // publishNew gives temp the name path, if nothing has it.
@@ -153,7 +174,8 @@ func (x *exchanges) publishNew(step, temp, path string) ([]byte, error) {
 	if err != nil {
 		return nil, x.disk.classifyName(fmt.Errorf("publish %s: %w", path, err))
 	}
-	return nil, x.disk.SyncDir(step+".dirsync", filepath.Dir(path))
+
+	return nil, nil
 }
 
 // writing is how long Exchange waits for a program that has the displaced file open
@@ -227,5 +249,6 @@ func (x *exchanges) checkedRename(step, temp, path string, base []byte) ([]byte,
 	if err := os.Rename(temp, path); err != nil {
 		return nil, x.disk.classifyName(err)
 	}
-	return nil, x.disk.SyncDir(step+".dirsync", filepath.Dir(path))
+
+	return nil, nil
 }

@@ -59,11 +59,18 @@ func (v *Volume) WriteFile(step, path string, content []byte) error {
 	if err != nil {
 		return err
 	}
+	dir, err := openFolder(step+".dirsync", filepath.Dir(path))
+	if err != nil {
+		os.Remove(temp)
+		return err
+	}
+	defer dir.Close()
+
 	if err := crash.Do(step+".rename", func() error { return os.Rename(temp, path) }); err != nil {
 		os.Remove(temp)
 		return v.classifyName(fmt.Errorf("replace %s: %w", path, err))
 	}
-	if err := v.SyncDir(step+".dirsync", filepath.Dir(path)); err != nil {
+	if err := v.syncFolder(step+".dirsync", dir); err != nil {
 		return err
 	}
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"daycare/engine/crash"
 )
@@ -13,14 +14,25 @@ import (
 // Rename gives a file or a folder another name, durably: the names of both folders are
 // synced. Failpoints are step.rename and .dirsync.
 func (v *Volume) Rename(step, from, to string) error {
+	var dirs []*os.File
+	for _, dir := range folders(to, from) {
+		f, err := openFolder(step+".dirsync", dir)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		dirs = append(dirs, f)
+	}
+
 	if err := v.Shift(step, from, to); err != nil {
 		return err
 	}
-	for _, dir := range folders(to, from) {
-		if err := v.SyncDir(step+".dirsync", dir); err != nil {
+	for _, f := range dirs {
+		if err := v.syncFolder(step+".dirsync", f); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -100,26 +112,80 @@ func (v *Volume) RemoveAll(step, dir string) error {
 }
 
 // MkdirAll makes a folder of the runtime's own, and those above it that are missing,
-// durably: what is kept in a folder lasts as long as the folder's name. The failpoint
-// is mkdir.dirsync.
+// durably: what is kept in a folder lasts as long as the folder's name. One in the folder of the
+// volume that is there already may have been made by a process that died before the sync, so its
+// name is synced once in the life of a process. The failpoint is mkdir.dirsync.
 func (v *Volume) MkdirAll(dir string) error {
+	up := filepath.Dir(dir)
 	err := os.Mkdir(dir, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		if info, serr := os.Stat(dir); serr == nil && !info.IsDir() {
-			return fmt.Errorf("make folder %s: it is a file", dir)
-		}
-		return nil
-	}
-	if errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) != dir {
-		if err := v.MkdirAll(filepath.Dir(dir)); err != nil {
+	if errors.Is(err, fs.ErrNotExist) && up != dir {
+		if err := v.MkdirAll(up); err != nil {
 			return err
 		}
-		if err = os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
+		err = os.Mkdir(dir, 0o700)
+	}
+
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+			return fmt.Errorf("make folder %s: it is a file", dir)
+		}
+		if !v.inside(dir) || v.knows(dir) {
 			return nil
 		}
-	}
-	if err != nil {
+	case err != nil:
 		return v.classifyName(fmt.Errorf("make folder: %w", err))
 	}
-	return v.SyncDir("mkdir.dirsync", filepath.Dir(dir))
+
+	if v.inside(up) {
+		if err := v.MkdirAll(up); err != nil {
+			return err
+		}
+	}
+	if err := v.SyncDir("mkdir.dirsync", up); err != nil {
+		return err
+	}
+	v.learn(dir)
+
+	return nil
+}
+
+// Settle makes durable what a process before this one left in a folder of the volume: a name that it
+// gave and died before the sync can be read, but a power cut may take it away. It is called once before
+// anything relies on what is read there. The failpoint is settle.dirsync.
+func (v *Volume) Settle(dir string) error {
+	if !Exists(dir) {
+		return nil
+	}
+	if err := v.MkdirAll(dir); err != nil {
+		return err
+	}
+	return v.SyncDir("settle.dirsync", dir)
+}
+
+// inside reports whether a folder is below that of the volume.
+func (v *Volume) inside(dir string) bool { return dir != v.dir && under(v.dir, dir) }
+
+// names are the folders whose own names this process has made durable.
+type names struct {
+	mu  sync.Mutex
+	all map[string]bool
+}
+
+// mostNames bounds them. What is forgotten is synced once more.
+const mostNames = 4096
+
+func (n *names) knows(dir string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.all[dir]
+}
+
+func (n *names) learn(dir string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.all == nil || len(n.all) >= mostNames {
+		n.all = map[string]bool{}
+	}
+	n.all[dir] = true
 }

@@ -192,6 +192,85 @@ func TestBarriersOfARename(t *testing.T) {
 	}
 }
 
+// A process that cannot open the folder which is to be synced has changed nothing in it: what failed is not seen
+// by others for a moment as if it had been done.
+func TestWithoutADescriptorNothingChanges(t *testing.T) {
+	for name, op := range map[string]func(v *Volume, path string) error{
+		"WriteFile": func(v *Volume, path string) error { return v.WriteFile("state", path, []byte("new")) },
+		"Rename":    func(v *Volume, path string) error { return v.Rename("state", path, path+".other") },
+		"Withdraw":  func(v *Volume, path string) error { return v.Withdraw("permission", path, []byte("old")) },
+		"Exchange": func(v *Volume, path string) error {
+			_, err := v.Exchange("state", path, []byte("new"), []byte("old"))
+			return err
+		},
+		"Exchange of nothing": func(v *Volume, path string) error {
+			_, err := v.Exchange("state", path+".other", []byte("new"), nil)
+			return err
+		},
+		"Amend": func(v *Volume, path string) error {
+			_, err := v.Amend("state", path, []byte("new"), []byte("old"))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "file")
+			write(t, path, "old")
+			v := NewVolume(dir)
+			crash.Arm(t, "emfile@state.dirsync#1;emfile@permission.dirsync#1")
+			if err := op(v, path); !errors.Is(err, syscall.EMFILE) || v.Err() != nil {
+				t.Errorf("%v, and the volume says %v", err, v.Err())
+			}
+			if left := listing(t, dir); strings.TrimSpace(left) != "file" || content(t, path) != "old" {
+				t.Errorf("there is %q, and the file holds %q", left, content(t, path))
+			}
+			if err := op(v, path); err != nil {
+				t.Errorf("tried again: %v", err)
+			}
+		})
+	}
+}
+
+// The names of folders that a process before this one made are synced once: it may have died before.
+func TestFoldersOfAProcessThatDied(t *testing.T) {
+	dir := t.TempDir()
+	v := NewVolume(dir)
+	if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, tt := range []struct {
+		what     string
+		do       func(string) error
+		name     string
+		barriers int64
+	}{
+		{"make", v.MkdirAll, "a/b", 2}, {"make again", v.MkdirAll, "a/b", 0}, {"make above", v.MkdirAll, "a", 0},
+		{"make a new one", v.MkdirAll, "a/c", 1}, {"make again", v.MkdirAll, "a/c", 0},
+		{"make the volume's", v.MkdirAll, ".", 0}, {"make one outside", v.MkdirAll, "..", 0},
+		{"settle", v.Settle, "a/b", 1}, {"settle what is not there", v.Settle, "x", 0},
+	} {
+		before, _ := v.Stats()
+		if err := tt.do(filepath.Join(dir, tt.name)); err != nil {
+			t.Fatal(err)
+		}
+		if after, _ := v.Stats(); after-before != tt.barriers {
+			t.Errorf("%s %s: %d barriers, want %d", tt.what, tt.name, after-before, tt.barriers)
+		}
+	}
+
+	if err := os.Mkdir(filepath.Join(dir, "d"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := v.Stats()
+	if err := v.Settle(filepath.Join(dir, "d")); err != nil {
+		t.Fatal(err)
+	}
+	if after, _ := v.Stats(); after-before != 2 {
+		t.Errorf("settle a folder with a name that is not durable: %d barriers, want 2", after-before)
+	}
+}
+
 // A lock whose holder cannot be written is not taken, and one that is refused leaves
 // nothing open.
 func TestRefusedLocks(t *testing.T) {

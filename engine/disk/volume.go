@@ -49,6 +49,7 @@ type Volume struct {
 	*flusher
 	exchanges
 	turns
+	names
 }
 
 // turns keep the writers of one file in this process apart, where one of them appends and another one replaces it.
@@ -179,18 +180,30 @@ func (d *flusher) SyncFile(name, path string) error {
 // file systems take a new name for metadata that fdatasync may leave out. Where the
 // file system cannot sync folders it does nothing; SyncsFolders tells.
 func (d *flusher) SyncDir(name, dir string) error {
-	f, err := crash.Open(name, func() (*os.File, error) { return os.Open(dir) })
+	f, err := openFolder(name, dir)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+
+	return d.syncFolder(name, f)
+}
+
+// openFolder opens a folder for a syncFolder. Who changes a name in it opens it before: a process that has
+// no descriptor left fails then while nothing has changed.
+func openFolder(name, dir string) (*os.File, error) {
+	return crash.Open(name, func() (*os.File, error) { return os.Open(dir) })
+}
+
+// syncFolder is SyncDir of a folder that is open.
+func (d *flusher) syncFolder(name string, f *os.File) error {
 	d.enter()
 	defer d.leave()
 	if crash.Bug("nofoldersync") {
 		return crash.Do(name, func() error { return nil })
 	}
 	if err := d.trySync(name, f, (*os.File).Sync); err != nil && !unsupported(err) {
-		return d.Fail(fmt.Errorf("sync %s: %w", dir, err))
+		return d.Fail(fmt.Errorf("sync %s: %w", f.Name(), err))
 	}
 
 	return nil

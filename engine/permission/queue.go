@@ -94,6 +94,9 @@ func OpenQueue(vol *disk.Volume, root string, now func() time.Time, expiry time.
 	if err := vol.Recover(q.store.dir); err != nil {
 		return nil, nil, fmt.Errorf("open permission queue: %w", err)
 	}
+	if err := vol.Settle(q.store.dir); err != nil {
+		return nil, nil, fmt.Errorf("open permission queue: %w", err)
+	}
 	log, torn, err := vol.OpenLog(q.store.logPath(), disk.LogOptions{Name: "permissions", Valid: json.Valid, Ballast: true})
 	if err != nil {
 		return nil, nil, fmt.Errorf("open permission log: %w", err)

@@ -175,9 +175,25 @@ func (f folder) recover() error {
 	return errors.Join(errs...)
 }
 
-// edit changes a file, on top of what was saved meanwhile.
+// made makes a task durable whose file is there.
+func (f folder) made(slug string) error {
+	return errors.Join(f.vol.SyncDir(fileStep+".dirsync", f.cron(slug)), f.vol.SyncDir(fileStep+".dirsync", f.cron()))
+}
+
+// edit changes a file, on top of what was saved meanwhile. What is as it shall be already is durable, too: a
+// process that died before the sync may have written it.
 func (f folder) edit(path string, change func([]byte) ([]byte, error)) error {
-	return f.editBy(f.publish, path, change)
+	same := false
+	err := f.editBy(f.publish, path, func(base []byte) (content []byte, err error) {
+		content, err = change(base)
+		same = err == nil && string(content) == string(base)
+		return content, err
+	})
+	if err != nil || !same {
+		return err
+	}
+
+	return f.vol.SyncDir(fileStep+".dirsync", filepath.Dir(path))
 }
 
 func (f folder) editBy(put func(path string, content, base []byte) error, path string, change func([]byte) ([]byte, error)) error {

@@ -178,6 +178,9 @@ func (s *Store) Create(id string, c Change) (Entry, error) {
 	if id == "" {
 		id = cuid.New()
 	} else if e, ok, err := s.byID(id); err != nil || ok {
+		if ok { // perhaps by a process that died before it was durable
+			err = errors.Join(err, s.files().made(e.Slug))
+		}
 		return e, err
 	}
 	title := ""
@@ -196,7 +199,7 @@ func (s *Store) Create(id string, c Change) (Entry, error) {
 	if err := s.files().publish(s.files().cron(slug, taskFile), data, nil); err != nil {
 		return Entry{}, err
 	}
-	if err := s.Volume.SyncDir(fileStep+".dirsync", s.files().cron()); err != nil {
+	if err := s.files().made(slug); err != nil {
 		return Entry{}, err
 	}
 	s.changed()

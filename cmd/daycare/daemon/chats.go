@@ -150,6 +150,15 @@ func (h hints) Load(connector, name string) ([]byte, error) {
 // told are received.
 type unlost struct{ hints }
 
+// Load reads a file, which is durable then: a place that a power cut could still take away would have
+// messages skipped.
+func (u unlost) Load(connector, name string) ([]byte, error) {
+	if err := u.r.vol.Settle(filepath.Dir(u.path(connector, name))); err != nil {
+		return nil, err
+	}
+	return u.hints.Load(connector, name)
+}
+
 // Save replaces a file durably.
 func (u unlost) Save(connector, name string, data []byte) error {
 	path := u.path(connector, name)
