@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -72,7 +73,7 @@ func TestHowACallEnds(t *testing.T) {
 					time.AfterFunc(time.Second, cancel)
 				}
 				tool := plain{tools.Spec{Name: "t", Timeout: tt.timeout}, tt.run}
-				got := run(ctx, prepared{tool: tool, spec: tool.Spec(), call: tools.Call{Name: "t"}})
+				got := run(ctx, prepared{tool: tool, spec: tool.Spec(), call: tools.Call{Name: "t"}}, slog.New(slog.DiscardHandler))
 				if tt.run == nil && strings.HasPrefix(got.Text, "the tool t crashed: ") {
 					got.Text = "" // the rest is the runtime's
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -50,11 +51,11 @@ type prepared struct {
 
 // run calls the tool under its time limit; a panic is the tool's error, not the
 // agent's end.
-func run(ctx context.Context, p prepared) (r tools.Result) {
+func run(ctx context.Context, p prepared, log *slog.Logger) (r tools.Result) {
 	defer func() {
 		if v := recover(); v != nil {
 			r = tools.Errorf("the tool %s crashed: %v", p.call.Name, v)
-			debug.PrintStack()
+			log.Error("a tool crashed", "tool", p.call.Name, "panic", v, "stack", string(debug.Stack()))
 		}
 	}()
 	limited := ctx
@@ -250,7 +251,7 @@ func (x *executor) one(ctx context.Context, t *turn, c record.ToolCall, p prepar
 		crash.Point("tool.before")
 		var got tools.Result
 		if p.spec.Replay != tools.Once || !crash.Bug("skipcall") {
-			got = run(ctx, p)
+			got = run(ctx, p, x.journal.log)
 		}
 		crash.Point("tool.after")
 		r = &got

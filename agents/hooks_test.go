@@ -438,15 +438,26 @@ func TestAStopDuringAHookLeavesTheCall(t *testing.T) {
 
 // A stop while an on_message hook runs leaves the message in the inbox, unread.
 func TestAStopDuringAHookLeavesTheMessage(t *testing.T) {
+	for _, torn := range []bool{false, true} {
+		stopDuringAHook(t, torn)
+	}
+}
+
+// stopDuringAHook: with torn a write before was cut behind the begin of the message's turn.
+func stopDuringAHook(t *testing.T, torn bool) {
 	b := newBench(t, `rules: [ { reply: [ { text: "heard: {{.Text}}" } ] } ]`)
 	running := make(chan bool)
+	begun := sync.OnceFunc(func() { close(running) })
 	b.hooking(moments{hooks.OnMessage: func(ctx context.Context, _ hooks.Moment) hooks.Verdict {
-		close(running)
+		begun()
 		<-ctx.Done()
 		return hooks.Verdict{Decision: hooks.Deny, Reason: "stopped"}
 	}})
-	b.run()
 	item := b.say("hello")
+	if torn {
+		b.cutAfter(&record.TurnBegin{Turn: "t", Items: []string{item}, Attempt: 1})
+	}
+	b.run()
 	<-running
 	b.halt()
 	if b.count("user_message") != 0 {

@@ -149,6 +149,39 @@ func TestANoIsNotAskedAgain(t *testing.T) {
 	}
 }
 
+// An answer counts for exactly what was asked, until a user speaks; what agents and tasks say is no word of a user.
+func TestWhichAnswerCounts(t *testing.T) {
+	no := &record.Permission{Token: "t", Event: "deny", SHA256: "asked", By: "ada"}
+	for name, tt := range map[string]struct {
+		recs []record.Record
+		sha  string
+		ways []permission.Decision
+		want bool
+	}{
+		"this request":       {[]record.Record{no}, "asked", []permission.Decision{permission.Deny}, true},
+		"another request":    {[]record.Record{no}, "other", []permission.Decision{permission.Deny}, false},
+		"another answer":     {[]record.Record{no}, "asked", []permission.Decision{permission.Always}, false},
+		"one of the answers": {[]record.Record{no}, "asked", []permission.Decision{permission.Always, permission.Deny}, true},
+		"a user spoke":       {[]record.Record{no, &record.User{Text: "do it"}}, "asked", []permission.Decision{permission.Deny}, false},
+		"an agent spoke": {[]record.Record{no, &record.User{Text: "do it", Origin: "0/1"}}, "asked",
+			[]permission.Decision{permission.Deny}, true},
+		"nothing was asked": {[]record.Record{&record.User{Text: "x"}}, "asked", []permission.Decision{permission.Deny}, false},
+	} {
+		b := newBench(t, callHold)
+		b.cutAfter(tt.recs...)
+		a, err := open(t.Context(), b.opts.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := a.journal.answered(tt.sha, tt.ways...); (got != nil) != tt.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if err := a.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestARevokedRightIsGoneAtTheNextCall(t *testing.T) {
 	b := newBench(t, rightsScript, general{}, look{})
 	if err := record.UpdateState(b.vol, b.dir, func(s *record.State) { s.Permissions.ReadDirs = []string{"/srv"} }); err != nil {

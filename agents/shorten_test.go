@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -323,6 +324,34 @@ func TestSmallerWindowIsLearned(t *testing.T) {
 	}
 	if w.refused > 2 || w.summaries == 0 || len(w.invalid) > 0 {
 		t.Errorf("%d refused, %d summaries, invalid: %v", w.refused, w.summaries, w.invalid)
+	}
+}
+
+// A conversation that the model refuses however short it is made ends, and the next message begins a new one.
+func TestAConversationThatDoesNotFitBeginsAnew(t *testing.T) {
+	b := newBench(t, callHold)
+	var full atomic.Bool
+	full.Store(true)
+	b.opts.Model = func(record.Model) Model {
+		return thinker(func(ctx context.Context, req *providers.Request, watch func(providers.Event)) (*providers.Response, error) {
+			if full.Load() {
+				return nil, &providers.Failure{Kind: providers.Overflow, Provider: "p", Err: errors.New("too long")}
+			}
+			return b.model.Call(ctx, req, watch)
+		})
+	}
+	b.run()
+	if o := b.outcome(b.say("hello")); o.Reason != record.ReasonError || !strings.Contains(o.Text, "grown too long for the model") {
+		t.Errorf("%+v", o)
+	}
+	full.Store(false)
+	if o := b.outcome(b.say("again")); o.Reason != record.ReasonDone || o.Text != "heard: again" {
+		t.Errorf("%+v", o)
+	}
+	b.halt()
+	if b.count("reset") != 1 || !strings.Contains(b.history(), `"reason":"emergency"`) ||
+		strings.Contains(b.model.request(b.model.calls()-1), "hello") {
+		t.Errorf("the conversation did not begin anew\n%s", b.history())
 	}
 }
 
