@@ -327,6 +327,35 @@ func TestHouseOutlivesItsMachines(t *testing.T) {
 	})
 }
 
+// Machines with other settings are told from each other, once and for as long as they differ.
+func TestMachinesAreCompared(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs two daemons and a server")
+	}
+	t.Parallel()
+	c := newCrew(t, 2)
+	says := func(args ...string) string {
+		out, _ := exec.Command("daycare", append([]string{"--no-input", "--workspace", c.all[0].workspace}, args...)...).CombinedOutput()
+		return string(out) // doctor fails where it finds something
+	}
+	const want = "has other settings of agents"
+	if got := says("doctor"); strings.Contains(got, "of the cluster has") {
+		t.Errorf("of the same machines doctor says:\n%s", got)
+	}
+	settings := filepath.Join(c.all[1].workspace, home, "settings.yaml")
+	before, err := os.ReadFile(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, settings, string(before)+"agents: { queue: collect }\n")
+	waitFor(t, "doctor to tell them apart", func() bool { return strings.Contains(says("doctor"), want) })
+	if got := says("cluster", "status"); !strings.Contains(got, "other settings of agents") {
+		t.Errorf("status says\n%s", got)
+	}
+	write(t, settings, string(before))
+	waitFor(t, "doctor to find them the same", func() bool { return !strings.Contains(says("doctor"), want) })
+}
+
 // Every command works on every machine, wherever the agent is: what one machine made another one
 // lists, reads, writes to and removes; and a copy of all works alone.
 func TestEveryMachineKnowsAll(t *testing.T) {

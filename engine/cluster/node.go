@@ -28,7 +28,8 @@ type Config struct {
 	Volume   *disk.Volume // of Root; replicated by the node
 	// Covers says which files of an agent's folder are replicated, by their names with slashes.
 	Covers func(name string) bool
-	Shared *Shared // files that belong to all machines; nil: none do
+	Shared *Shared      // files that belong to all machines; nil: none do
+	About  func() About // this machine, as it is now; nil: nothing is known
 	// Lease is after how long a machine that does not report is replaced; 0: 3 seconds.
 	Lease time.Duration
 	Log   *slog.Logger
@@ -108,6 +109,7 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	lease := cmp.Or(c.Lease, defaultLease)
 	n.requests = requests{boot: cuid.New(), conn: conn, work: &n.jobs, says: c.Log}
 	n.presence = newPresence(n.boot, c.Name, lease, s, c.Log)
+	n.presence.about = c.About
 	conn.SetReconnectHandler(func(*nats.Conn) { n.presence.rejoin() })
 	if c.Shared != nil {
 		n.presence.files = newSharing(*c.Shared, c, s, n.presence.away)
@@ -151,6 +153,7 @@ func connect(ctx context.Context, c Config) (*nats.Conn, *natsStore, error) {
 		return nil, nil, fmt.Errorf("join the cluster on %s: %w", strings.Join(c.Servers, ", "), err)
 	}
 	js, err := jetstream.New(conn)
+	err = errors.Join(err, fits(conn))
 	s := &natsStore{js: js, replicas: max(c.Replicas, 1)}
 	if err == nil { // servers that were just started elect a leader first
 		err = answered(ctx, askFor, func(ctx context.Context) (err error) {
@@ -160,7 +163,7 @@ func connect(ctx context.Context, c Config) (*nats.Conn, *natsStore, error) {
 	}
 	if err != nil {
 		conn.Close()
-		return nil, nil, fmt.Errorf("join the cluster on %s: %w", strings.Join(c.Servers, ", "), err)
+		return nil, nil, fmt.Errorf("join the cluster on %s: %w", strings.Join(c.Servers, ", "), advised(err))
 	}
 
 	return conn, s, nil

@@ -28,6 +28,7 @@ type presence struct {
 	lease      time.Duration
 	store      *natsStore
 	log        *slog.Logger
+	about      func() About // nil: nothing is known
 	beside
 
 	mu     sync.Mutex
@@ -37,11 +38,48 @@ type presence struct {
 	owners map[string]owner     // agent -> who looks after it
 }
 
+// About is what machines compare, because all should have the same.
+type About struct {
+	Program  string            `json:"program,omitempty"`  // its version
+	Settings map[string]string `json:"settings,omitempty"` // section -> hash
+}
+
 // beside is what is watched with the machines and the owners.
 type beside struct {
 	cards    *cards
 	files    *sharing      // nil: there are none
 	rejoined chan struct{} // the connection to the servers was lost, and is back
+	refusals
+}
+
+// refusals are what servers say that do not take what they are sent. The lock of the presence guards them.
+type refusals struct {
+	refusal error
+	full    time.Time // when they last had no room
+}
+
+// fullFor is how long servers count as full after they said so. Meanwhile what waits is offered to them again.
+const fullFor = 2 * time.Second
+
+// refused notes why servers did not take something; nil: they did.
+func (p *presence) refused(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refusal = err
+	if !noRoom(err) {
+		return
+	}
+	if time.Since(p.full) > 10*fullFor {
+		p.log.Warn("the servers of the cluster have no room; nothing is accepted until they have", "err", err)
+	}
+	p.full = time.Now()
+}
+
+// Trouble is why this machine accepts nothing at the moment; nil: it does, or no server says why.
+func (n leader) Trouble() error {
+	n.p.mu.Lock()
+	defer n.p.mu.Unlock()
+	return n.p.refusal
 }
 
 // An owner is who has an agent awake, or who has left it with work.
@@ -54,6 +92,8 @@ type owner struct {
 type machine struct {
 	Name    string `json:"name"`
 	Version int    `json:"v"` // of the format of the log
+	About
+	skew time.Duration // how far its clock is ahead of that of the servers; known of this machine alone
 }
 
 func newPresence(boot, name string, lease time.Duration, s *natsStore, log *slog.Logger) *presence {
@@ -65,7 +105,11 @@ func newPresence(boot, name string, lease time.Duration, s *natsStore, log *slog
 func (p *presence) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.lease/2)
 	defer cancel()
-	data, err := json.Marshal(machine{Name: p.name, Version: version})
+	says := machine{Name: p.name, Version: version}
+	if p.about != nil {
+		says.About = p.about()
+	}
+	data, err := json.Marshal(says)
 	if err == nil {
 		_, err = p.store.handles.nodes.Put(ctx, p.boot, data)
 	}
@@ -128,11 +172,13 @@ func (p *presence) keepUp(ctx context.Context) {
 			return
 		}
 		failed++
-		if err := p.renew(ctx); err == nil {
+		err := p.renew(ctx)
+		if err == nil {
 			failed = 0
 		} else {
 			p.log.Debug("lease not renewed", "err", err)
 		}
+		p.refused(err)
 	}
 }
 
@@ -203,6 +249,9 @@ func (p *presence) noteNode(e jetstream.KeyValueEntry) {
 	p.seen[boot] = now
 	var m machine
 	if err := json.Unmarshal(e.Value(), &m); err == nil { // else it is newer, and says something else
+		if boot == p.boot {
+			m.skew = now.Sub(e.Created())
+		}
 		p.says[boot] = m
 	}
 }
@@ -213,6 +262,8 @@ type Machine struct {
 	Name   string // for users
 	Format int    // the newest version of the log that it knows
 	Awake  int    // agents that it has awake, as far as is known
+	About
+	Skew time.Duration // how far the clock of this machine is ahead of that of the servers; 0 for others
 }
 
 // Machines are those that are alive as this one sees it, this one among them.
@@ -228,7 +279,7 @@ func (n leader) Machines() (list []Machine) {
 	}
 	for boot, m := range p.says {
 		if time.Since(p.seen[boot]) < p.lease {
-			list = append(list, Machine{boot, m.Name, m.Version, awake[boot]})
+			list = append(list, Machine{boot, m.Name, m.Version, awake[boot], m.About, m.skew})
 		}
 	}
 	slices.SortFunc(list, func(a, b Machine) int { return strings.Compare(a.Name+" "+a.Boot, b.Name+" "+b.Boot) })
@@ -259,11 +310,11 @@ func (p *presence) noteOwner(e jetstream.KeyValueEntry) {
 }
 
 // away reports whether this machine has not heard its own key for a lease: then others may
-// have replaced it, and nothing can be appended.
+// have replaced it, and nothing can be appended. So it is while the servers have no room.
 func (p *presence) away() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return time.Since(p.seen[p.boot]) >= p.lease
+	return time.Since(p.seen[p.boot]) >= p.lease || time.Since(p.full) < fullFor
 }
 
 // dead reports whether a machine is known to be gone.

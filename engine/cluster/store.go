@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -155,6 +156,47 @@ func unanswered(err error) bool {
 	return slices.ContainsFunc([]error{jetstream.ErrNoStreamResponse, nats.ErrNoResponders, nats.ErrTimeout, nats.ErrConnectionClosed,
 		nats.ErrDisconnected, nats.ErrConnectionReconnecting, context.DeadlineExceeded},
 		func(one error) bool { return errors.Is(err, one) })
+}
+
+// Codes of servers that have no room: in their store, that of the account, or the stream.
+const (
+	codeNoResources jetstream.ErrorCode = 10023
+	codeNoStorage   jetstream.ErrorCode = 10047
+	codeStreamFull  jetstream.ErrorCode = 10077
+)
+
+// noRoom reports whether an error is that of servers which are full.
+func noRoom(err error) bool {
+	e, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && slices.Contains([]jetstream.ErrorCode{codeNoResources, codeNoStorage, codeStreamFull}, e.ErrorCode)
+}
+
+// leastPayload is how large a message of a log may be, in bytes.
+const leastPayload = 1 << 20
+
+// fits returns an error if the servers do not take what a machine has to send.
+func fits(conn *nats.Conn) error {
+	if most := conn.MaxPayload(); most < leastPayload {
+		return fmt.Errorf("the servers take messages of %d bytes, and %d are needed\n"+
+			"write max_payload: 8MB into the settings of each, and start it again", most, leastPayload)
+	}
+	return nil
+}
+
+// advised adds to the error of a first request what to do about it.
+func advised(err error) error {
+	e, _ := errors.AsType[*jetstream.APIError](err)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
+		return fmt.Errorf("%w\nthe servers have no JetStream, or no leader yet: turn it on (docs/cluster.md has the settings), and start "+
+			"most of the servers", err)
+	case noRoom(err):
+		return fmt.Errorf("%w\nthe servers have no room: give JetStream more, or remove what else is in it", err)
+	case e != nil && strings.Contains(e.Description, "replicas > 1"):
+		return fmt.Errorf("%w\nthis is one server, and cluster.replicas wants several: start the others, or set it to 1", err)
+	}
+
+	return err
 }
 
 func (s *natsStore) last(ctx context.Context, unit string) (logged, error) {

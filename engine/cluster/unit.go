@@ -219,6 +219,9 @@ func (u *unit) publish(segments []segment, end ending) error {
 			}
 		}
 
+		if noRoom(err) {
+			u.node.presence.refused(err)
+		}
 		u.node.log.Debug("not appended yet", "agent", u.agent, "err", err)
 		select {
 		case <-time.After(pause):

@@ -234,6 +234,8 @@ type Service struct {
 	// Key says that a provider has a key, BaseURL where it is unless that is the vendor's own service.
 	Key     bool   `json:"key,omitempty"`
 	BaseURL string `json:"baseURL,omitempty"`
+	// Differs is what a machine of a cluster has otherwise than this one, though all should have the same.
+	Differs string `json:"differs,omitempty"`
 }
 
 // States of a connector.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"daycare/cmd/daycare/models"
@@ -17,6 +18,7 @@ import (
 	"daycare/engine"
 	"daycare/engine/address"
 	"daycare/engine/apitoken"
+	"daycare/engine/cluster"
 	"daycare/engine/config"
 	"daycare/engine/control"
 	"daycare/engine/crash"
@@ -182,11 +184,35 @@ func (r *Daemon) openAgents(ctx context.Context, c *config.Config, join []string
 	r.problems.Report("", found...)
 	if r.lock != nil {
 		p := peers.Place{Workspace: r.workspace, Home: r.root, Volume: r.vol, Index: r.index, Asks: r.asks,
-			Events: r.events, Log: r.log}
+			Events: r.events, About: (&abouts{settings: r.settings, log: r.log}).now, Log: r.log}
 		r.machines, err = peers.Join(ctx, p, c.Cluster, join)
 	}
 
 	return err
+}
+
+// abouts says what machines of a cluster compare. Settings are hashed once, until they change.
+type abouts struct {
+	settings *config.Reloader
+	log      *slog.Logger
+
+	mu    sync.Mutex
+	of    *config.Config
+	about cluster.About
+}
+
+func (a *abouts) now() cluster.About {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c := a.settings.Current(); c != a.of {
+		digest, err := c.Digest()
+		if err != nil {
+			a.log.Warn("settings cannot be compared with those of other machines", "err", err)
+		}
+		a.of, a.about = c, cluster.About{Program: version.Number, Settings: digest}
+	}
+
+	return a.about
 }
 
 // build makes the system with its connectors, and the API before it.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"daycare/cmd/daycare/peers"
+	"daycare/engine/control"
 	"daycare/engine/finding"
 )
 
@@ -44,8 +46,37 @@ func checkCluster(d *doctor) error {
 			"Look whether an edit of yours is in it, then remove the folder.")
 	}
 	d.reachServers(c.Servers)
+	if len(c.Servers) > 0 && d.held {
+		d.compareMachines()
+	}
 
 	return nil
+}
+
+// compareMachines reports what other machines have otherwise than this one, though all should have the same. A daemon
+// that does not answer is reported elsewhere.
+func (d *doctor) compareMachines() {
+	client, err := control.Dial(d.root)
+	if err != nil {
+		return
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*serverWait)
+	defer cancel()
+	s, err := client.Status(ctx)
+	if err != nil {
+		return
+	}
+	for _, m := range s.Machines {
+		if m.LastError != "" {
+			d.report(finding.Error, "cluster-failing", "", 0, m.LastError, "Until then no message is accepted: see docs/cluster.md.")
+		}
+		if m.Differs == "" {
+			continue
+		}
+		d.report(finding.Warning, "cluster-differs", "", 0, fmt.Sprintf("%s %s of the cluster has %s", m.Type, m.ID, m.Differs),
+			"Give all machines the same settings.yaml, the same version and the right time: an agent works on whichever has it awake.")
+	}
 }
 
 // reachServers reports the servers of the cluster that accept no connection.

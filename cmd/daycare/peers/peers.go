@@ -4,6 +4,7 @@
 package peers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +51,7 @@ type Place struct {
 	Index     *address.Index
 	Asks      *permission.Queue
 	Events    *event.Stream
+	About     func() cluster.About
 	Log       *slog.Logger
 }
 
@@ -95,7 +98,7 @@ func Join(ctx context.Context, p Place, c config.Cluster, to []string) (*Machine
 	ctx, cancel := context.WithTimeout(ctx, joinFor)
 	defer cancel()
 	node, err := cluster.Join(ctx, Config(p.Workspace, c, cluster.Config{Name: name, Root: p.Home, Volume: p.Volume,
-		Covers: folders.Replicated, Shared: p.shared(), Log: p.Log}))
+		Covers: folders.Replicated, Shared: p.shared(), About: p.About, Log: p.Log}))
 	if err != nil {
 		return nil, err
 	}
@@ -357,18 +360,61 @@ func (m *Machines) States() (list []event.Service) {
 	if m == nil {
 		return nil
 	}
-	for _, one := range m.node.Machines() {
+	all := m.node.Machines()
+	var own cluster.Machine
+	for _, one := range all {
+		if one.Boot == m.node.Boot() {
+			own = one
+		}
+	}
+	for _, one := range all {
 		s := event.Service{ID: one.Name, Type: "machine", State: "running", Detail: fmt.Sprintf("%d awake", one.Awake)}
+		s.Differs = differs(own, one)
 		if one.Boot == m.node.Boot() {
 			s.Type = "this machine"
 			if m.node.Away() {
 				s.State, s.LastError = "failing", "the servers of the cluster cannot be reached"
+				if err := m.node.Trouble(); err != nil {
+					s.LastError = fmt.Sprintf("the servers of the cluster accept nothing: %v", err)
+				}
 			}
 		}
 		list = append(list, s)
 	}
 
 	return list
+}
+
+// mostSkew is how far a clock may be from that of the servers before that is reported. Tasks are due by the clock of the
+// machine that fires them, and signatures of webhooks are good for five minutes.
+const mostSkew = time.Minute
+
+// differs says what a machine has otherwise than this one; "": nothing that matters.
+func differs(own, other cluster.Machine) string {
+	var list []string
+	if other.Skew.Abs() > mostSkew {
+		list = append(list, fmt.Sprintf("a clock that is %v off that of the servers", other.Skew.Abs().Round(time.Second)))
+	}
+	if own.Program != other.Program {
+		list = append(list, "version "+cmp.Or(other.Program, "unknown"))
+	}
+	var sections []string
+	for key, hash := range own.Settings {
+		if other.Settings[key] != hash {
+			sections = append(sections, key)
+		}
+	}
+	for key := range other.Settings {
+		if _, known := own.Settings[key]; !known {
+			sections = append(sections, key)
+		}
+	}
+	if len(sections) > 0 && len(other.Settings) > 0 { // else its version says why
+		slices.Sort(sections)
+		list = append(list, "other settings of "+strings.Join(sections, ", "))
+	}
+
+	return strings.Join(list, "; ")
 }
 
 // Close leaves the cluster.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"daycare/engine/address"
+	"daycare/engine/cluster"
 	"daycare/engine/cluster/clustertest"
 	"daycare/engine/config"
 	"daycare/engine/disk"
@@ -134,5 +135,24 @@ func TestMembership(t *testing.T) {
 	}
 	if servers, err := Membership(home); err != nil || !slices.Equal(servers, []string{"nats://127.0.0.1:1"}) {
 		t.Errorf("after a join: %q, %v", servers, err)
+	}
+}
+
+// What a machine has otherwise is said in words, and what nobody knows is not.
+func TestDiffers(t *testing.T) {
+	own := cluster.Machine{About: cluster.About{Program: "2", Settings: map[string]string{"agents": "a", "tools": "b"}}}
+	for _, test := range []struct {
+		other cluster.Machine
+		want  string
+	}{
+		{own, ""},
+		{cluster.Machine{}, "version unknown"},
+		{cluster.Machine{About: own.About, Skew: -time.Hour}, "a clock that is 1h0m0s off that of the servers"},
+		{cluster.Machine{About: cluster.About{Program: "1", Settings: map[string]string{"agents": "x", "mcp": "c", "tools": "b"}}},
+			"version 1; other settings of agents, mcp"},
+	} {
+		if got := differs(own, test.other); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
 	}
 }

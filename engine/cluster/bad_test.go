@@ -1,0 +1,104 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"daycare/engine/cluster/clustertest"
+	"daycare/engine/disk"
+)
+
+// Servers with which no cluster is possible are refused, with what to do.
+func TestServersThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change   func(o *server.Options)
+		replicas int
+		want     string
+	}{
+		"no JetStream":         {func(o *server.Options) { o.JetStream = false }, 1, "turn it on"},
+		"messages too small":   {func(o *server.Options) { o.MaxPayload = 64 << 10 }, 1, "write max_payload: 8MB"},
+		"too few for replicas": {func(*server.Options) {}, 3, "cluster.replicas wants several"},
+		"another user":         {func(o *server.Options) { o.Username, o.Password = "other", "secret" }, 1, "Authorization Violation"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := &server.Options{ServerName: "n", Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
+				NoLog: true, NoSigs: true}
+			test.change(o)
+			s, err := server.NewServer(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go s.Start()
+			defer s.WaitForShutdown()
+			defer s.Shutdown()
+			if !s.ReadyForConnections(30 * time.Second) {
+				t.Fatal("the server does not start")
+			}
+			root := t.TempDir()
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			n, err := Join(ctx, Config{Servers: []string{s.ClientURL()}, Root: root, Volume: disk.NewVolume(root), Covers: covered,
+				Replicas: test.replicas, Log: slog.New(slog.DiscardHandler)})
+			if err == nil {
+				n.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// While the servers have no room nothing is accepted, and why is known; what had begun is there when they have.
+func TestServersWithoutRoom(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	h := newHost(t, s)
+	h.make("a")
+	if err := h.Acquire("a"); err != nil {
+		t.Fatal(err)
+	}
+	l, _, err := h.vol.OpenLog(h.path("a", "history.jsonl"), disk.LogOptions{Name: "history"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	room := func(bytes int64) {
+		t.Helper()
+		info, err := h.presence.store.handles.stream.Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		info.Config.MaxBytes = bytes
+		if _, err := h.presence.store.js.UpdateStream(t.Context(), info.Config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	room(1)
+
+	done := make(chan error, 1)
+	go func() { done <- write(l, "waits") }()
+	until(t, "it is known that there is no room", func() bool {
+		e, ok := errors.AsType[*jetstream.APIError](h.Trouble())
+		return ok && e.ErrorCode == codeStreamFull && h.Away()
+	})
+	select {
+	case err := <-done:
+		t.Errorf("accepted without room: %v", err)
+	default:
+	}
+	room(-1)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	until(t, "messages are accepted again", func() bool { return !h.Away() && h.Trouble() == nil })
+}
