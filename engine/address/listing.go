@@ -3,7 +3,6 @@ package address
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -234,9 +233,11 @@ func (l *listing) ids() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sorted == nil {
-		l.sorted = slices.SortedFunc(maps.Keys(l.byID), func(a, b string) int {
-			return compareHandles(l.byID[a].handle, l.byID[b].handle)
-		})
+		all := make([]numbered, 0, len(l.byID))
+		for id, known := range l.byID {
+			all = append(all, numbered{id, known.handle})
+		}
+		l.sorted = sorted(all)
 	}
 
 	l.visited.Add(int64(len(l.sorted)))

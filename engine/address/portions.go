@@ -10,16 +10,16 @@ var portion = 4096
 func (s *scan) readIn(ids []string) (all taken, err error) {
 	portions := [][]string{ids}
 	if len(ids) > portion {
-		handles := make(map[string]string, len(ids))
-		for _, id := range ids {
-			handles[id] = s.handles.of(id)
+		byHandle := make([]numbered, len(ids))
+		for i, id := range ids {
+			byHandle[i] = numbered{id, s.handles.of(id)}
 		}
-		ids = slices.SortedFunc(slices.Values(ids), func(a, b string) int { return compareHandles(handles[a], handles[b]) })
-		numbered := len(ids)
-		for numbered > 0 && handles[ids[numbered-1]] == "" {
-			numbered--
+		ids = sorted(byHandle)
+		last := len(ids)
+		for last > 0 && byHandle[last-1].handle == "" {
+			last--
 		}
-		portions = append(slices.Collect(slices.Chunk(ids[:numbered], portion)), ids[numbered:])
+		portions = append(slices.Collect(slices.Chunk(ids[:last], portion)), ids[last:])
 	}
 
 	for _, some := range portions {
@@ -33,4 +33,17 @@ func (s *scan) readIn(ids []string) (all taken, err error) {
 	}
 
 	return all, nil
+}
+
+// A numbered is an agent with its handle; "": it has none.
+type numbered struct{ id, handle string }
+
+// sorted sorts agents by their handles, those without one last, and returns their ids.
+func sorted(all []numbered) []string {
+	slices.SortFunc(all, func(a, b numbered) int { return compareHandles(a.handle, b.handle) })
+	ids := make([]string, len(all))
+	for i, a := range all {
+		ids[i] = a.id
+	}
+	return ids
 }

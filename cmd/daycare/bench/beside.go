@@ -67,7 +67,7 @@ func (b Beside) with(ctx context.Context, others int) (rows []Row, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()
-	if err := rest(ctx, tidied); err != nil {
+	if err := settle(ctx, d.cmd.Process.Pid); err != nil {
 		return nil, err
 	}
 

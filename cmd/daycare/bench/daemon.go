@@ -95,7 +95,7 @@ func connect(ctx context.Context, root string) (*control.Client, error) {
 // watch looks at the process while it has nothing to do: when it has given back what
 // its start needed.
 func (d *Daemon) watch(ctx context.Context, pid int, idle time.Duration) error {
-	if err := rest(ctx, tidied); err != nil {
+	if err := settle(ctx, pid); err != nil {
 		return err
 	}
 	before, err := cpuTime(pid)
@@ -116,8 +116,29 @@ func (d *Daemon) watch(ctx context.Context, pid int, idle time.Duration) error {
 	return err
 }
 
-// tidied is how long after its start a daemon has nothing left to tidy up.
+// tidied is how long after its start a daemon with few agents has nothing left to tidy up.
 const tidied = 3 * time.Second
+
+// settle waits until a daemon that was just started has nothing left to tidy up: it uses no processor for a second, or
+// does something all the time.
+func settle(ctx context.Context, pid int) error {
+	if err := rest(ctx, tidied); err != nil {
+		return err
+	}
+	used := time.Duration(-1)
+	for range 60 {
+		now, err := cpuTime(pid)
+		if err != nil || now == used {
+			return err
+		}
+		used = now
+		if err := rest(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
 
 func rest(ctx context.Context, d time.Duration) error {
 	select {
