@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -92,6 +93,31 @@ func ask(p providers.Provider, agent string) (err error) {
 func near(a, b Amount) bool {
 	d := a.USD - b.USD
 	return d < 1e-9 && d > -1e-9 && a.Tokens == b.Tokens
+}
+
+// Who only looks at what was spent, without a volume, writes nothing.
+func TestALookAtTheLedgerWritesNothing(t *testing.T) {
+	w := newWorld(t)
+	if err := ask(Wrap(&vendor{}, w.Ledger), "a"); err != nil {
+		t.Fatal(err)
+	}
+	list := func() (names []string) {
+		entries, err := os.ReadDir(w.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	before := list()
+	look := Open(Options{Dir: w.dir, Log: slog.New(slog.NewTextHandler(&w.said, nil)), Now: func() time.Time { return w.now },
+		Limits: func() Limits { return w.limits }})
+	if got, want := look.Spent("a"), w.Spent("a"); !near(got, want) || want.Tokens == 0 || !slices.Equal(list(), before) ||
+		w.said.Len() > 0 {
+		t.Errorf("it sees %+v of %+v, the folder has %q, %q before; said was %q", got, want, list(), before, w.said.String())
+	}
 }
 
 func TestSpendingIsWrittenAndReadAgain(t *testing.T) {
