@@ -140,18 +140,19 @@ func (r *dropRound) failed(file string, err error) {
 // delivered. A message that can never be delivered goes to drop/bad with the reason.
 func (r *dropRound) deliver(ctx context.Context, l inbox.Dropped) {
 	d := r.drops
-	agent, err := d.addressee(l.Ref)
-	if err == nil && r.stuck[agent] {
+	agent, unknown := d.addressee(l.Ref)
+	if unknown == nil && r.stuck[agent] {
 		r.retry = true
 		return
 	}
+	err := unknown
 	if err == nil {
 		err = d.open(ctx, l)
 	}
 	if err == nil {
 		return
 	}
-	if final(err) && ctx.Err() == nil {
+	if final(err) && ctx.Err() == nil && !d.mayCome(err, l) {
 		refused := fmt.Errorf("%w: %w", inbox.ErrRefused, err)
 		if err = d.dropFolder.Refuse(l.Name, err); err == nil {
 			r.failed(l.Name, refused)
@@ -162,9 +163,17 @@ func (r *dropRound) deliver(ctx context.Context, l inbox.Dropped) {
 	r.failed(l.Name, err)
 	// A file that cannot be read may stay unreadable until someone changes its mode, so
 	// it does not hold back later messages.
-	if !errors.As(err, new(*badEnclosure)) {
+	if !errors.As(err, new(*badEnclosure)) && unknown == nil {
 		r.stuck[agent] = true
 	}
+}
+
+// newHere is how long another machine may take to make an agent known that it has just made.
+const newHere = time.Minute
+
+// mayCome reports whether a message may be for an agent that another machine has just made.
+func (d *drops) mayCome(err error, l inbox.Dropped) bool {
+	return d.mailroom.peers != nil && errors.Is(err, message.ErrUnknownAgent) && time.Since(l.Item.At) < newHere
 }
 
 // addressee returns the id of the agent that a message is for, by any of the agent's names.

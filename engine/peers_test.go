@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -252,4 +254,36 @@ func TestAnOrphanIsAdopted(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("the orphan was not woken")
 	}
+}
+
+// A dropped message for an agent that another machine has just made waits until that one is known here; one for
+// nobody is refused after a while.
+func TestALetterForAnAgentThatIsNotKnownYet(t *testing.T) {
+	root := t.TempDir()
+	o := newOthers()
+	h := newHouseWith(t, root, echo(func(string, inbox.Item) {}), Options{Files: Files{Peers: o}})
+	made := address.Meta{ID: cuid.New(), Handle: "0-7",
+		Descriptor: address.Descriptor{Type: address.User, Connector: "api", ChannelID: "c"}}
+	o.move(made.ID, "other")
+	drop := func(name, text string, age time.Duration) {
+		t.Helper()
+		part, at := filepath.Join(root, "part"), time.Now().Add(-age)
+		err := os.WriteFile(part, []byte(text), 0o600)
+		if err = errors.Join(err, os.Chtimes(part, at, at), os.Rename(part, filepath.Join(root, "drop", name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	drop(made.ID+"__first.md", "early", 0)
+	drop("nobody__old.md", "for nobody", 2*newHere)
+
+	until(t, "what is for nobody is refused", func() bool { return disk.Exists(filepath.Join(root, "drop", "bad", "nobody__old.md")) })
+	if disk.Exists(filepath.Join(root, "drop", "bad", made.ID+"__first.md")) {
+		t.Error("what came early is refused")
+	}
+	h.index.Met(made)
+	until(t, "what came early is there", func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return len(o.accepted) == 1 && o.accepted[0].Text == "early"
+	})
 }

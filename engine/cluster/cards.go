@@ -262,6 +262,14 @@ func (c *cards) Agents() map[string]Agent {
 	return all
 }
 
+// knows reports whether the cluster knows an agent.
+func (c *cards) knows(agent string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, known := c.known[agent]
+	return known
+}
+
 // note takes in a change of the bucket.
 func (c *cards) note(e jetstream.KeyValueEntry) {
 	if !strings.HasPrefix(e.Key(), cardKey) {

@@ -17,9 +17,12 @@ import (
 // claimFor bounds how long one claim tries.
 const claimFor = 10 * time.Second
 
+// badID reports whether something cannot be the id of an agent, which becomes a name of a folder.
+func badID(agent string) bool { return agent == "" || strings.ContainsAny(agent, `/\. `) }
+
 // Acquire is that of engine.Peers.
 func (n *Node) Acquire(agent string) error {
-	if agent == "" || strings.ContainsAny(agent, `/\. `) { // it becomes a name of a folder
+	if badID(agent) {
 		return fmt.Errorf("%q is not the id of an agent", agent)
 	}
 	n.units.mu.Lock()
@@ -67,7 +70,7 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 			return errors.Join(&message.Elsewhere{Node: head.owner}, err)
 		}
 
-		segments, err := n.opening(agent, head)
+		segments, err := n.opening(ctx, agent, head)
 		if err != nil {
 			return err
 		}
@@ -112,10 +115,15 @@ func (l logged) begins() bool { return l.seq == 0 || l.retired }
 // opening is what a claim appends to a log that ends with head. A log begins with all that its
 // folder has: one with a claim alone, as a crash would leave it, would be an agent without files
 // for whoever reads it next.
-func (n *Node) opening(agent string, head logged) ([]segment, error) {
+func (n *Node) opening(ctx context.Context, agent string, head logged) ([]segment, error) {
 	claim := segment{Op: opClaim}
 	if !head.begins() {
 		return []segment{claim}, nil
+	}
+	if head.seq == 0 {
+		if err := (memory{n}).check(ctx, agent); err != nil {
+			return nil, err
+		}
 	}
 	if !disk.Exists(n.folder(agent)) {
 		if head.retired { // what removed it may have ended before all machines knew

@@ -122,7 +122,7 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	n.ctx, n.stop = context.WithCancel(context.WithoutCancel(ctx))
 	n.cards = &cards{keep: s, away: n.presence.away, until: n.ctx, notes: c.Log, known: map[string]card{}}
 	n.presence.cards, n.attachments = n.cards, attachments{n.cards}
-	if err := errors.Join(answered(ctx, askFor, n.presence.renew), answered(ctx, loadFor, n.cards.load)); err != nil {
+	if err := errors.Join(memory{n}.tell(), answered(ctx, askFor, n.presence.renew), answered(ctx, loadFor, n.cards.load)); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("join the cluster: %w", err)
 	}

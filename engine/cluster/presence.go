@@ -324,15 +324,25 @@ func (p *presence) dead(boot string) bool {
 	return p.isDead(boot)
 }
 
+// sure reports whether this machine knows which ones are alive.
+func (p *presence) sure() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hears(time.Now())
+}
+
+// hears is sure with the lock held: else the watch is too young, or deaf.
+func (p *presence) hears(now time.Time) bool {
+	own, ok := p.seen[p.boot]
+	return ok && now.Sub(own) < p.lease && !p.heard.IsZero() && now.Sub(p.heard) >= p.lease
+}
+
 // isDead is dead with the lock held.
 func (p *presence) isDead(boot string) bool {
 	now := time.Now()
-	if own, ok := p.seen[p.boot]; !ok || now.Sub(own) >= p.lease || p.heard.IsZero() || now.Sub(p.heard) < p.lease {
-		return false // the watch is too young, or deaf
-	}
 	seen, ok := p.seen[boot]
 
-	return !ok || now.Sub(seen) >= p.lease
+	return p.hears(now) && (!ok || now.Sub(seen) >= p.lease)
 }
 
 // orphans are the agents with work that nobody alive looks after, and that are this machine's

@@ -101,6 +101,9 @@ func (t *talk) say(ctx context.Context, chat, n int) error {
 			agent, err = t.send(ctx, machine, chat, text)
 			done = err == nil
 		}
+		if errors.Is(err, errRefused) {
+			return err
+		}
 		if done && err == nil {
 			t.took(chat, text, agent, time.Since(began))
 			return nil
@@ -148,10 +151,15 @@ func (m *machine) drop(agent, text string) (path string, err error) {
 	return path, errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(part, data, 0o600), os.Rename(part, path))
 }
 
+var errRefused = errors.New("a dropped message was refused")
+
 // claimed reports whether a dropped message is an item of its agent.
 func claimed(path string) (bool, error) {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return false, err
+	}
+	if reason, err := os.ReadFile(filepath.Join(filepath.Dir(path), "bad", filepath.Base(path)+".reason.txt")); err == nil {
+		return false, fmt.Errorf("%w: %s: %s", errRefused, filepath.Base(path), reason)
 	}
 	taken, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".taken", "*"+filepath.Base(path)+"*"))
 
