@@ -349,6 +349,29 @@ func TestMissedPostsThatCannotBeAskedFor(t *testing.T) {
 	if asked := s.Of(at); len(asked) != 2 {
 		t.Errorf("asked is %q", asked)
 	}
+	for answer, gone := range map[string]bool{"500": false, "403": true, "404": true, "200 <html>": false} {
+		c, _ := scripted(t, map[string]string{at: answer})
+		page, more, err := c.rooms.fetch(t.Context(), "c", place(7, 0))
+		if err == nil || errors.Is(err, chat.ErrNoChannel) != gone || len(page) > 0 || more {
+			t.Errorf("%s: %v, %v, %v", answer, page, more, err)
+		}
+		if strings.Contains(answer, "html") && !strings.Contains(err.Error(), "not what a Mattermost server says") {
+			t.Errorf("%s: %v", answer, err)
+		}
+	}
+}
+
+// The files of a post that was edited were taken with it, and are not asked for again.
+func TestFilesOfAnEditedPost(t *testing.T) {
+	files := "GET " + v4 + "/posts/p/files/info"
+	c, s := scripted(t, map[string]string{files: "500"})
+	c.rooms.learn(room{ID: "c", Type: "D"})
+	e := event{Event: "post_edited", post: post{ID: "p", Channel: "c", User: ada, Text: "new", FileIDs: []string{"f"},
+		stamps: stamps{Edited: 5}}}
+	p, ok, err := c.in.read(t.Context(), e)
+	if err != nil || !ok || p.Text != "new" || p.Amends != "p" || len(s.Of(files)) > 0 {
+		t.Errorf("%+v, %v, %v, asked %q", p, ok, err, s.Of(""))
+	}
 }
 
 // What cannot be read of an event is an error, and what is nothing for an agent is not delivered.
