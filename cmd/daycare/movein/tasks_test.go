@@ -60,6 +60,30 @@ func TestTasksOfAnotherWorkspace(t *testing.T) {
 	}
 }
 
+// The command takes its flags: --yes asks nothing, --enable has tasks run that ran there.
+func TestTheCommandImports(t *testing.T) {
+	for _, enable := range []bool{false, true} {
+		root := newWorkspace(t)
+		var out, talk bytes.Buffer
+		c := &term.App{Streams: term.Streams{In: strings.NewReader(""), Out: &out, Err: &talk, NoInput: true}, Workspace: root}
+		cmd := Import(c)
+		cmd.SetArgs([]string{"openclaw", sample("openclaw"), "--yes", fmt.Sprint("--enable=", enable)})
+		if err := cmd.ExecuteContext(t.Context()); err != nil {
+			t.Fatalf("%v\n%s%s", err, out.String(), talk.String())
+		}
+		tasks, err := filepath.Glob(filepath.Join(root, workspace.Home, "cron", "*", "TASK.md"))
+		on := false
+		for _, path := range tasks {
+			data, rerr := os.ReadFile(path)
+			err = errors.Join(err, rerr)
+			on = on || bytes.Contains(data, []byte("enabled: true"))
+		}
+		if err != nil || len(tasks) == 0 || on != enable {
+			t.Errorf("of %d tasks one is on: %v, want %v; %v", len(tasks), on, enable, err)
+		}
+	}
+}
+
 // With --json an import prints its items, before and after, and nothing else.
 func TestAnImportInJSON(t *testing.T) {
 	root := newWorkspace(t)
