@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -46,6 +47,10 @@ func (h *planner) cutCases(s *Scenario, passed []string) (cases []Case) {
 	for _, n := range restsOn(passed, "history.write") {
 		add("kill, then power", Death{Failpoint: fmt.Sprintf("kill@history.write#%d:100", n)},
 			Death{Failpoint: "kill@send.after#1", Cut: Nothing})
+	}
+	if slices.Contains(passed, "waiting.rename") {
+		// The next process finds a place in a chat, and reads on from there, before the name of its file is durable.
+		add("kill, then power", Death{Failpoint: "kill@waiting.rename#1:100"}, Death{Failpoint: "kill@inbox.write#1:0", Cut: Nothing})
 	}
 	for _, n := range restsOn(passed, "history.sync") {
 		add("power cut", Death{Failpoint: fmt.Sprintf("stall@history.sync#%d:0", n), Cut: Nothing})
