@@ -70,10 +70,15 @@ func (n memory) tell() error {
 	return nil
 }
 
-// hadFor bounds how long all machines that are alive take to answer.
-const hadFor = 2 * time.Second
+const (
+	// hadFor bounds how long all machines take to answer.
+	hadFor = 2 * time.Second
+	// goneAfter is for how long a machine that does not report may be one that only is slow: longer than a lease,
+	// because nothing can be had back that it had and another one begins without.
+	goneAfter = time.Minute
+)
 
-// check makes sure that of the machines that are alive none had an agent after this one. Errors:
+// check makes sure that of the machines that were there lately none had an agent after this one. Errors:
 // *message.Elsewhere for the one that had, disk.ErrAway while that is not known.
 func (n memory) check(ctx context.Context, agent string) error {
 	best, err := n.had(agent)
@@ -97,7 +102,7 @@ func (n memory) check(ctx context.Context, agent string) error {
 
 	ctx, cancel := context.WithTimeout(ctx, hadFor)
 	defer cancel()
-	for range n.Machines() { // this one answers, too
+	for range n.lately(goneAfter) { // this one answers, too
 		m, err := answers.NextMsgWithContext(ctx)
 		if err != nil {
 			return fmt.Errorf("%w: a machine does not say what it had of %s: %w", disk.ErrAway, agent, err)
@@ -115,4 +120,17 @@ func (n memory) check(ctx context.Context, agent string) error {
 	}
 
 	return nil
+}
+
+// lately is how many machines have reported within some time, and have not left.
+func (n memory) lately(within time.Duration) (count int) {
+	p := n.presence
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, seen := range p.seen {
+		if time.Since(seen) < within {
+			count++
+		}
+	}
+	return count
 }

@@ -70,3 +70,27 @@ func TestWhoHadAnAgentLastIsNotGuessed(t *testing.T) {
 		t.Errorf("begun anew: %v", err)
 	}
 }
+
+// A machine that does not report any more may have had an agent last: the others wait for it.
+func TestWhoHadAnAgentLastMayBeSlow(t *testing.T) {
+	dir := t.TempDir()
+	const one = "one"
+	s := clustertest.Serve(t, dir, 0)
+	a, b := newHost(t, s), newHost(t, s)
+	a.make(one)
+	for _, h := range []*host{a, b} {
+		h.own(one)
+		h.Release(one, false)
+	}
+	b.die()
+	until(t, "its lease is over", func() bool { return a.presence.dead(b.Boot()) })
+
+	wiped(t, s, dir)
+	until(t, "this machine knows who is there", func() bool {
+		_, err := a.presence.store.ensure(t.Context(), time.Second)
+		return err == nil && a.presence.sure() && !a.Away()
+	})
+	if err := a.Acquire(one); !errors.Is(err, disk.ErrAway) {
+		t.Errorf("begun without the machine that had it last: %v", err)
+	}
+}
