@@ -181,7 +181,7 @@ func TestSharedFilesOfWipedServers(t *testing.T) {
 	b.tend()
 	until(t, "both have it", func() bool { return b.has("memory/x.md") == "kept" })
 
-	s = wiped(t, s, dir)
+	wiped(t, s, dir)
 	until(t, "the servers have it again", func() bool {
 		_, err := a.files.keep.handles.files.Get(t.Context(), sharedKey("memory/x.md"))
 		return err == nil
@@ -190,8 +190,8 @@ func TestSharedFilesOfWipedServers(t *testing.T) {
 	until(t, "a change", func() bool { return a.has("memory/x.md") == "changed" })
 }
 
-// wiped is the server with nothing in its store, at the same place.
-func wiped(t *testing.T, s *server.Server, dir string) *server.Server {
+// wiped starts a server again, at the same place, with nothing in its store.
+func wiped(t *testing.T, s *server.Server, dir string) {
 	t.Helper()
 	port := s.Addr().(interface{ AddrPort() netip.AddrPort }).AddrPort().Port()
 	s.Shutdown()
@@ -199,7 +199,7 @@ func wiped(t *testing.T, s *server.Server, dir string) *server.Server {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	return clustertest.Serve(t, dir, int(port))
+	clustertest.Serve(t, dir, int(port))
 }
 
 // record adds a line to a ledger, as the clocks do.
