@@ -38,7 +38,7 @@ func (a *agent) control(ctx context.Context, id string) error {
 
 // reset ends the session: id and files stay, the context is empty.
 func (a *agent) reset(item, reason, text string) error {
-	if _, err := a.journal.append(&record.Reset{Session: cuid.New(), V: record.Version,
+	if _, err := a.journal.append(&record.Reset{Session: cuid.Unique(), V: record.Version,
 		Item: item, Reason: reason, Message: text}); err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (j *journal) begin() error {
 	if j.history.Begun() {
 		return nil
 	}
-	if err := j.history.Begin(cuid.New()); err != nil {
+	if err := j.history.Begin(cuid.Unique()); err != nil {
 		return fmt.Errorf("begin history: %w", err)
 	}
 	return nil

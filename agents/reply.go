@@ -30,7 +30,7 @@ func arguments(c providers.ResponseCall) json.RawMessage {
 // meant is a call of the model as it is recorded. One of tool_call is recorded as a call of the
 // tool that it names, so that permissions, hooks, and whoever reads history see that one.
 func (s *self) meant(c providers.ResponseCall) record.ToolCall {
-	call := record.ToolCall{ID: cuid.New(), RemoteID: c.RemoteID, Name: c.Name, Arguments: arguments(c)}
+	call := record.ToolCall{ID: cuid.Unique(), RemoteID: c.RemoteID, Name: c.Name, Arguments: arguments(c)}
 	if c.Name != tools.CallTool || !c.Valid || s.tools == nil {
 		return call
 	}
@@ -201,7 +201,7 @@ func (rs *replies) promise(t *turn, text string) *record.Out {
 	if nothing(text) || !rs.outbox.Answers(to) {
 		return nil
 	}
-	return &record.Out{ID: cuid.New(), To: to, ReplyTo: t.replyTo}
+	return &record.Out{ID: cuid.Unique(), To: to, ReplyTo: t.replyTo}
 }
 
 // assistant is the record of an answer; nil for no answer at all.

@@ -37,7 +37,7 @@ type worker struct {
 
 // begin opens a turn over items; none: the turn that a decision asks for.
 func (w *worker) begin(ctx context.Context, s self, items []inbox.Item) (outgrown, err error) {
-	t := &turn{self: s, id: cuid.New(), attempt: 1}
+	t := &turn{self: s, id: cuid.Unique(), attempt: 1}
 	taken := make([]string, len(items))
 	for i, it := range items {
 		taken[i] = it.ID

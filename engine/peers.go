@@ -64,7 +64,7 @@ func (m *mailroom) post(ctx context.Context, id string, it inbox.Item) (message.
 	// It may be offered several times, to more than one machine: the id tells that it is one.
 	made := it.ID == ""
 	if made {
-		it.ID = cuid.New()
+		it.ID = cuid.Unique()
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, movedFor, disk.ErrAway)
 	defer cancel()

@@ -178,7 +178,7 @@ func TestAForwardedMessageIsNotForwardedAgain(t *testing.T) {
 	r := h.deliver(from("one", "first"))
 	until(t, "the agent sleeps", func() bool { _, awake := h.awake(r.Agent); return !awake })
 	o.move(r.Agent, "other")
-	_, err := h.Posted(t.Context(), r.Agent, inbox.Item{Kind: message.Text, ID: cuid.New(), Text: "x"})
+	_, err := h.Posted(t.Context(), r.Agent, inbox.Item{Kind: message.Text, ID: cuid.Unique(), Text: "x"})
 	if !errors.As(err, new(*message.Elsewhere)) || len(o.accepted) > 0 {
 		t.Errorf("%v, %d accepted elsewhere", err, len(o.accepted))
 	}

@@ -78,7 +78,7 @@ func (x *ledger) enter(item *Item) (message.Receipt, *entry, error) {
 
 	made := item.ID == ""
 	if made {
-		item.ID = cuid.New()
+		item.ID = cuid.Unique()
 	}
 	r, e, err := x.appendItem(item)
 	if e != nil {

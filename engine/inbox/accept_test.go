@@ -69,7 +69,7 @@ func TestAcceptAfterAFailedReloadFindsItsLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := it
-	line.ID, line.Seq, line.At = cuid.New(), 2, time.Now()
+	line.ID, line.Seq, line.At = cuid.Unique(), 2, time.Now()
 	if _, err := f.log.Append(appendItem(nil, &line)); err != nil { // of the try that failed
 		t.Fatal(err)
 	}

@@ -246,7 +246,7 @@ func (s *DropFolder) leave(taken fs.FileInfo, name string) error {
 	if now, err := os.Lstat(from); err != nil || !os.SameFile(now, taken) {
 		return nil
 	}
-	to := filepath.Join(s.takenDir(), cuid.New()+"__"+name)
+	to := filepath.Join(s.takenDir(), cuid.Unique()+"__"+name)
 	if err := s.vol.Rename("letter", from, to); err != nil {
 		return err
 	}

@@ -186,5 +186,5 @@ func (l *Fields) idOr() string {
 	if l.ID != "" {
 		return l.ID
 	}
-	return cuid.New()
+	return cuid.Unique()
 }
