@@ -9,7 +9,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"math/big"
@@ -23,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	chaosmachines "daycare/cmd/daycare/chaos/machines"
 	"daycare/engine/control"
 	"daycare/engine/freeport"
 )
@@ -145,26 +145,8 @@ func (c *crew) texts(machine int, ref string) (list []string, err error) {
 		return nil, err
 	}
 	defer client.Close()
-	for before := int64(0); ; {
-		page, err := client.History(c.t.Context(), ref, before, 200)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range slices.Backward(page.Records) {
-			var rec struct{ Type, Text string }
-			if err := json.Unmarshal(r, &rec); err != nil {
-				return nil, err
-			}
-			if rec.Type == "user_message" {
-				list = append(list, rec.Text)
-			}
-		}
-		if page.Before == nil {
-			slices.Reverse(list)
-			return list, nil
-		}
-		before = *page.Before
-	}
+
+	return chaosmachines.Texts(c.t.Context(), client, ref)
 }
 
 // Three servers and machines know each other by certificates and a password. Who has another password or trusts another

@@ -279,6 +279,12 @@ func (w *world) texts(ctx context.Context, machine int, ref string) (list []stri
 		return nil, err
 	}
 	defer client.Close()
+
+	return Texts(ctx, client, ref)
+}
+
+// Texts are the messages that an agent has read, oldest first.
+func Texts(ctx context.Context, client *control.Client, ref string) (list []string, err error) {
 	for before := int64(0); ; {
 		asking, cancel := context.WithTimeout(ctx, readFor)
 		page, err := client.History(asking, ref, before, 200)
