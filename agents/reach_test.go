@@ -160,6 +160,7 @@ func TestADecisionShowsTheWorkThatFollows(t *testing.T) {
 	}}
 	b.run()
 	b.wait(r.Item)
+	waitFor(t, func() bool { return b.model.calls() > 0 })
 	b.halt()
 	if at != event.Thinking || b.model.calls() != 1 {
 		t.Errorf("shown was %v when the decision was done, with %d model calls", at, b.model.calls())

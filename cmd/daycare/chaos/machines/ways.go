@@ -73,7 +73,7 @@ func (w *world) suffer(ctx context.Context, way way, n int) (Row, error) {
 	return r, err
 }
 
-// down does something to the machine that has most to do, while nobody talks to it.
+// downed does something to the machine that has most to do, while nobody talks to it.
 func (w *world) downed(do func(m *machine) error) error {
 	m, err := w.owner()
 	if err != nil {
