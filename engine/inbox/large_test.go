@@ -30,7 +30,7 @@ func TestAHundredThousandOpenItems(t *testing.T) {
 			}
 			continue
 		}
-		if with.bytes > few[name].bytes+4<<10 {
+		if with.bytes > few[name].bytes+32<<10 { // what grew with the items would be more; the runtime allocates, too
 			t.Errorf("%s allocates %d bytes with 100,000 open items, and %d with 10", name, with.bytes, few[name].bytes)
 		}
 	}
