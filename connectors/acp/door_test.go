@@ -525,8 +525,7 @@ func TestAPromptIsDropped(t *testing.T) {
 // What a background agent asks for is asked while the turn still runs, and withdrawn when someone else answers.
 func TestARequestOfAnotherAgentDoesNotWaitForTheTurn(t *testing.T) {
 	const child = "bbbbbbbbbbbbbbbbbbbbbbbb"
-	var g *guest
-	g = visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
+	g := visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
 		if in.Kind == message.Permission {
 			return event.Outcome{}
 		}
