@@ -309,7 +309,7 @@ func TestHouseOutlivesItsMachines(t *testing.T) {
 	})
 }
 
-// Machines with other settings are told from each other, once and for as long as they differ.
+// doctor and status name a machine with different settings for as long as they differ.
 func TestMachinesAreCompared(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs two daemons and a server")

@@ -55,10 +55,10 @@ type guest struct {
 	mu      sync.Mutex
 	n       int
 	waiting map[string]chan response
-	updates []string        // what was told: the kind, and its text
+	updates []string        // what the editor was sent: the kind, and its text
 	taken   int             // requests of the agent that it took back
 	offered []string        // names of commands
-	choices control.Catalog // nil: there are none
+	choices control.Catalog // nil: no choices
 	mood    mood
 }
 
@@ -383,7 +383,7 @@ func (m menu) at(t *testing.T) *guest {
 
 func newMenu() menu { return menu{expanding: make(chan struct{}, 1), release: make(chan struct{})} }
 
-// A command of the workspace is offered, and is the message that it stands for.
+// A command of the workspace is offered, and sends the message that it expands to.
 func TestACommandOfTheWorkspaceIsTyped(t *testing.T) {
 	m := newMenu()
 	g := m.at(t)
@@ -473,19 +473,26 @@ func TestACancelIsFasterThanItsPrompt(t *testing.T) {
 	begin("the next one", false)
 }
 
-// Who withdraws the request of a prompt cancels it.
-func TestAPromptIsWithdrawn(t *testing.T) {
+// duringATurn is an editor whose prompt has begun a turn, which ends with the test.
+func duringATurn(t *testing.T) (g *guest, session string, done <-chan response) {
 	begun, stopped := make(chan struct{}), make(chan struct{})
-	g := visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
+	g = visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
 		h.Begin("t1", in)
 		close(begun)
 		<-stopped
 		return event.Outcome{Turn: "t1", Reason: record.ReasonCanceled}
 	})
-	defer close(stopped)
-	s := g.session()
-	done := g.begin("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":"x"}]}`, s))
+	t.Cleanup(func() { close(stopped) })
+	session = g.session()
+	done = g.begin("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":"x"}]}`, session))
 	<-begun
+
+	return g, session, done
+}
+
+// Who withdraws the request of a prompt cancels it.
+func TestAPromptIsWithdrawn(t *testing.T) {
+	g, _, done := duringATurn(t)
 	fmt.Fprintf(g.to, `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":%d}}`+"\n", g.n)
 	if stop := stopOf(<-done); stop != "cancelled" && !strings.Contains(stop, "cancel") {
 		t.Errorf("it stopped with %q", stop)
@@ -660,7 +667,7 @@ func TestAnotherAnswerBegins(t *testing.T) {
 	}
 }
 
-// A conversation of many pages is told whole and in its order.
+// A conversation of many pages is sent whole and in its order.
 func TestALongConversationIsLoaded(t *testing.T) {
 	g := visit(t, answers("x", record.ReasonDone))
 	g.house.Known[0].Connector, g.house.Known[0].ChannelID = "acp", "mine"
@@ -900,17 +907,7 @@ func TestATurnIsToldWhileItIsWorkedOn(t *testing.T) {
 
 // A session that was closed cannot be used any more, and its prompt ends.
 func TestASessionIsClosed(t *testing.T) {
-	begun, stopped := make(chan struct{}), make(chan struct{})
-	g := visit(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
-		h.Begin("t1", in)
-		close(begun)
-		<-stopped
-		return event.Outcome{Turn: "t1", Reason: record.ReasonCanceled}
-	})
-	defer close(stopped)
-	s := g.session()
-	done := g.begin("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":"x"}]}`, s))
-	<-begun
+	g, s, done := duringATurn(t)
 	if r := g.ask("session/close", fmt.Sprintf(`{"sessionId":%q}`, s)); r.Error.Message != "" {
 		t.Errorf("%+v", r.Error)
 	}

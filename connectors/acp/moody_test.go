@@ -132,7 +132,7 @@ func TestWhatTheDaemonCannotDo(t *testing.T) {
 }
 
 // A daemon that stops while a prompt waits, and does not come back, ends the prompt with a word; when it runs again
-// the session goes on.
+// the session continues.
 func TestADaemonThatStops(t *testing.T) {
 	var g *guest
 	stopped := make(chan struct{})

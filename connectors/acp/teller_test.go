@@ -208,7 +208,7 @@ func TestALatePieceIsKnown(t *testing.T) {
 	expect(t, said, "says All of it", "says And more")
 }
 
-// What happens to a conversation is reported, and so are messages that nobody typed in this editor; silent ones
+// What happens to a conversation is reported, and so are messages that were not typed in this editor; silent ones
 // are not.
 func TestWhatARecordTells(t *testing.T) {
 	var said []string

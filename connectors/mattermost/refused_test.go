@@ -258,7 +258,7 @@ func TestATokenThatTheWebsocketRefuses(t *testing.T) {
 	}
 }
 
-// Channels that cannot be listed end the connection: without them nobody knows what was missed.
+// Channels that cannot be listed end the connection: without them what was missed is not known.
 func TestChannelsThatCannotBeListed(t *testing.T) {
 	s := newServer(t)
 	s.refuse, s.only = http.StatusInternalServerError, "/users/me/channels"

@@ -253,7 +253,7 @@ func TestAGreetingThatIsCutShort(t *testing.T) {
 	}
 }
 
-// Where no connection can be had nothing is said, whatever it is; an address that is none is refused for good.
+// Without a connection nothing is sent, of whatever kind; an invalid address is refused for good.
 func TestWhatCannotBeSaid(t *testing.T) {
 	s := newServer(t, canary)
 	c := testConnector(t, s, Options{}, chat.Host{}, slog.New(slog.DiscardHandler))

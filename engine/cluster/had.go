@@ -14,7 +14,7 @@ import (
 
 // Servers that were wiped have no log of an agent that sleeps. Several machines may have a folder of
 // it, each as it was when that machine had it last. A log is numbered, and a folder has the number
-// that it stands for: so machines tell which of them had the agent last, and that one begins the log
+// up to which it is complete: so machines tell which of them had the agent last, and that one begins the log
 // anew.
 
 // hadSubject is where all machines are asked what they had of an agent.

@@ -12,7 +12,7 @@ import (
 	"daycare/engine/message"
 )
 
-// After the servers were wiped, an agent that sleeps goes on from the folder of the machine that had it last,
+// After the servers were wiped, an agent that sleeps continues from the folder of the machine that had it last,
 // whichever needs it first; one without the folder, or with a new one, asks, too.
 func TestWhoHadAnAgentLast(t *testing.T) {
 	dir := t.TempDir()
@@ -37,7 +37,7 @@ func TestWhoHadAnAgentLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "all know the agent", func() bool { return d.cards.knows(one) })
-	d.make(one) // as a message for its address does that was on its way
+	d.make(one) // as a message for its address does that was being delivered
 
 	wiped(t, s, dir)
 	for _, h := range []*host{a, c, d} {

@@ -47,7 +47,7 @@ type About struct {
 // beside is what is watched with the machines and the owners.
 type beside struct {
 	cards    *cards
-	files    *sharing      // nil: there are none
+	files    *sharing      // nil: machines share no files
 	rejoined chan struct{} // the connection to the servers was lost, and is back
 	refusals
 }
@@ -130,7 +130,7 @@ func (p *presence) leave() {
 }
 
 // rejoin has all watches begin anew: the servers that are back may have been wiped, and what another machine made
-// there again has lower numbers than a watch that goes on waits for.
+// there again has lower numbers than an older watch waits for.
 func (p *presence) rejoin() {
 	select {
 	case p.rejoined <- struct{}{}:

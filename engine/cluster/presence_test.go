@@ -46,7 +46,7 @@ func TestWhoIsThere(t *testing.T) {
 	until(t, "a machine is gone", known(a, of(a, 1)))
 }
 
-// What one machine keeps of an attachment another fetches; what nobody kept is none.
+// An attachment that one machine keeps another one fetches; one that no machine kept does not exist.
 func TestAttachmentsAreFetched(t *testing.T) {
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
@@ -61,7 +61,7 @@ func TestAttachmentsAreFetched(t *testing.T) {
 	}
 }
 
-// Who leads is known to all, and nobody where nobody does.
+// All machines know which one leads, or that none does.
 func TestWhoLeads(t *testing.T) {
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)

@@ -23,10 +23,10 @@ import (
 // tool or itself, writes it there if the one that is there is the one that it knows (a
 // compare-and-set); one that hears of a change writes its own. Where both happened at once the
 // bucket wins, and what was here is kept beside it as NAME.conflict-TIME; of a ledger, whose
-// lines stand for themselves, both have all lines.
+// lines are independent of each other, both have all lines.
 //
 // What the bucket and a machine agreed on last is in shared.json of the machine. So a file that
-// was changed or removed while the machine was off is told from one that the others changed.
+// was changed or removed while the machine was not running is distinguished from one that the others changed.
 
 // Shared says which files belong to all machines.
 type Shared struct {
@@ -260,7 +260,7 @@ func (n leader) Tend(ctx context.Context) error {
 	return n.files.run(ctx)
 }
 
-// catchUpFor bounds how long a machine waits for what the last leader left. It goes on without what does not come: a
+// catchUpFor bounds how long a machine waits for what the last leader left. It continues without what does not arrive: a
 // slot or a message that is begun again is known by its key.
 const catchUpFor = 10 * time.Second
 

@@ -19,7 +19,7 @@ import (
 	"daycare/engine/disk"
 )
 
-// here reads a file; nil: there is none. ok is false for one that is not shared as it is now: a
+// here reads a file; nil: it does not exist. ok is false for one that is not shared as it is now: a
 // link of the user, or one that is too large.
 func (s *sharing) here(name string) (data []byte, ok bool, err error) {
 	at := s.root

@@ -152,8 +152,8 @@ func (v *Volume) MkdirAll(dir string) error {
 
 // Settle makes durable what a process before this one left in a folder of the volume: a name that it
 // gave and died before the sync can be read, but a power cut may take it away. It is called once before
-// anything relies on what is read there. The failpoint is settle.dirsync. A nil volume, of who only looks,
-// writes nothing.
+// anything relies on what is read there. The failpoint is settle.dirsync. With a nil volume, of a command that
+// only reads, it does nothing.
 func (v *Volume) Settle(dir string) error {
 	if v == nil || !Exists(dir) {
 		return nil

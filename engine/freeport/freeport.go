@@ -1,5 +1,6 @@
-// Package freeport gives tests ports for servers whose settings must name one, or which must
-// come back under the same one after a kill. Where a server can listen on port 0, that is better.
+// Package freeport gives tests, and harnesses that play servers, ports for servers whose settings must
+// name one, or which must come back under the same one after a kill. Where a server can listen on port 0,
+// that is better.
 package freeport
 
 import (
@@ -10,7 +11,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"testing"
 
 	"github.com/gofrs/flock"
 )
@@ -22,20 +22,36 @@ const (
 	count  = 12000
 )
 
-// folder is where the ports that tests have are locked, below that of temporary files.
+// folder is where the ports that are taken are locked, below that of temporary files.
 const folder = "daycare-test-ports"
 
-// Take returns an address of loopback, "127.0.0.1:PORT", at which nothing listens. No other test
-// gets it until this one ends, whatever process it is in.
-func Take(t testing.TB) string {
+// A T is a test: a testing.TB.
+type T interface {
+	Helper()
+	Fatal(args ...any)
+	Cleanup(f func())
+}
+
+// Take is Reserve for a test, until it ends.
+func Take(t T) string {
 	t.Helper()
-	address, lock, err := find(filepath.Join(os.TempDir(), folder), from(rand.IntN(count)))
+	address, release, err := Reserve()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { lock.Close() })
+	t.Cleanup(release)
 
 	return address
+}
+
+// Reserve returns an address of loopback, "127.0.0.1:PORT", at which nothing listens. Nobody else who
+// asks here gets it until release is called, in whatever process.
+func Reserve() (address string, release func(), err error) {
+	address, lock, err := find(filepath.Join(os.TempDir(), folder), from(rand.IntN(count)))
+	if err != nil {
+		return "", nil, err
+	}
+	return address, func() { lock.Close() }, nil
 }
 
 // from are all ports, each once, from lowest+start on.

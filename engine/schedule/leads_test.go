@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Of two machines with the same files one fires what is due, and when it ends the other one goes on
+// Of two machines with the same files one fires what is due, and when it ends the other one takes over
 // where it stopped. By hand a task is run on the one that fires.
 func TestOneMachineFires(t *testing.T) {
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

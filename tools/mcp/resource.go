@@ -110,7 +110,7 @@ func (p *Pool) named(id string) (*server, error) {
 }
 
 // read has get read something of the server id, within the time that a call may take. If that
-// fails, said is what the agent is told.
+// fails, said is the result for the agent.
 func (p *Pool) read(ctx context.Context, id string, get func(context.Context, *session) error) (said *tools.Result) {
 	failed := func(format string, args ...any) *tools.Result {
 		res := tools.Errorf(format, args...)

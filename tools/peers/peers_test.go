@@ -393,7 +393,7 @@ func TestWhatIsToldOfAgents(t *testing.T) {
 }
 
 // A call whose turn ends meanwhile is cancelled and not failed, one with arguments that are none fails, and who
-// cannot wait is told to send a text.
+// cannot wait gets the advice to send a text.
 func TestCallsThatCannotBeMade(t *testing.T) {
 	h := newHouse()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,14 +139,8 @@ func runCluster(ctx context.Context, c *term.App, o Options) error {
 	if r == nil || runErr != nil && len(r.Rows) == 0 {
 		return runErr
 	}
-	if c.JSON {
-		err = r.PrintJSON(c.Out)
-	} else {
-		clearLine(c)
-		err = r.Print(c.Out)
-	}
 
-	return outcome(ctx, errors.Join(runErr, err), r.OK())
+	return outcome(ctx, c, r, runErr)
 }
 
 // interruptible ends with Ctrl-C, so that a run ends in order: file systems are given back, and daemons do not live on.
@@ -163,14 +158,28 @@ func interruptible(ctx context.Context, c *term.App) (context.Context, context.C
 	return ctx, cancel
 }
 
-// outcome is how the command ends after its report.
-func outcome(ctx context.Context, err error, ok bool) error {
+// A printer is a report of a run.
+type printer interface {
+	Print(w io.Writer) error
+	PrintJSON(w io.Writer) error
+	OK() bool
+}
+
+// outcome prints the report of a run, also of one that the harness could not complete, and says how the command ends.
+func outcome(ctx context.Context, c *term.App, r printer, runErr error) (err error) {
+	if c.JSON {
+		err = r.PrintJSON(c.Out)
+	} else {
+		clearLine(c)
+		err = r.Print(c.Out)
+	}
+	err = errors.Join(runErr, err)
 	switch {
 	case ctx.Err() != nil:
 		return term.ErrInterrupted
 	case err != nil:
 		return err
-	case !ok:
+	case !r.OK():
 		return term.ErrSilent
 	}
 
@@ -194,15 +203,7 @@ func runChaos(ctx context.Context, c *term.App, o Options) error {
 		return runErr
 	}
 
-	// What was played before the harness itself failed is shown too.
-	if c.JSON {
-		err = r.PrintJSON(c.Out)
-	} else {
-		clearLine(c)
-		err = r.Print(c.Out)
-	}
-
-	return outcome(ctx, errors.Join(runErr, err), r.OK())
+	return outcome(ctx, c, r, runErr)
 }
 
 // progress draws a bar on a terminal and nothing elsewhere.

@@ -138,7 +138,7 @@ func TestMembership(t *testing.T) {
 	}
 }
 
-// What a machine has otherwise is said in words, and what nobody knows is not.
+// A difference between machines is described in words; what is not known of one is not a difference.
 func TestDiffers(t *testing.T) {
 	own := cluster.Machine{About: cluster.About{Program: "2", Settings: map[string]string{"agents": "a", "tools": "b"}}}
 	for _, test := range []struct {

@@ -94,7 +94,7 @@ func (c *Caught) sees(b Bug, violations []string) {
 // hunt plays the way to die that shows a bug until it does.
 func (h *harness) hunt(ctx context.Context, b Bug) (Caught, error) {
 	c := Caught{Bug: b.Name, Breaks: b.Breaks}
-	w, err := h.newWorld(ctx, b.Name, 1, b.Name)
+	w, err := h.newWorld(b.Name, 1, b.Name)
 	if err != nil {
 		return c, err
 	}

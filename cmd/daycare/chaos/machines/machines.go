@@ -41,7 +41,6 @@ const (
 // A harness plays worlds.
 type harness struct {
 	Options
-	ports *ports
 
 	mu     sync.Mutex
 	report *Report
@@ -52,7 +51,7 @@ type harness struct {
 // Run plays everything that o asks for. An error means that the harness itself could not work;
 // what the machines did wrong is in the report.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	h := &harness{Options: o, ports: newPorts(), report: &Report{}}
+	h := &harness{Options: o, report: &Report{}}
 	if h.Progress == nil {
 		h.Progress = func(int, int, string) {}
 	}
@@ -111,7 +110,7 @@ func (h *harness) all(ctx context.Context) error {
 
 // play plays ways to die in one world.
 func (h *harness) play(ctx context.Context, name string, servers int, plan []way) error {
-	w, err := h.newWorld(ctx, name, servers, "")
+	w, err := h.newWorld(name, servers, "")
 	if err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@ const (
 	acceptedFor = 3 * time.Minute
 	// readFor bounds one look at a history. An agent that cannot be opened says why after 10 seconds.
 	readFor = 20 * time.Second
-	// shownFor bounds how long what was accepted takes to be in the histories; in a hunt nobody waits that long for
-	// what is not there.
+	// shownFor bounds how long what was accepted takes to be in the histories; a hunt does not wait that long for
+	// what is missing.
 	shownFor, hunted = time.Minute, 15 * time.Second
 )
 

@@ -73,7 +73,7 @@ func (w *world) suffer(ctx context.Context, way way, n int) (Row, error) {
 	return r, err
 }
 
-// downed does something to the machine that has most to do, while nobody talks to it.
+// downed does something to the machine that has most to do, while users send nothing to it.
 func (w *world) downed(do func(m *machine) error) error {
 	m, err := w.owner()
 	if err != nil {
@@ -93,7 +93,7 @@ func killMachine(_ context.Context, w *world, r *Row) error {
 	})
 }
 
-// standStill stops a machine for longer than its lease, as a laptop does that is closed: it goes on as if
+// standStill suspends a machine for longer than its lease, like a laptop that is closed: it continues as if
 // it still had its agents.
 func standStill(d time.Duration) func(context.Context, *world, *Row) error {
 	return func(ctx context.Context, w *world, r *Row) error {
@@ -106,7 +106,7 @@ func standStill(d time.Duration) func(context.Context, *world, *Row) error {
 	}
 }
 
-// blackHole holds all that goes between a machine and the servers. Users go on to talk to it.
+// blackHole holds all that goes between a machine and the servers. Users still send to it.
 func blackHole(d func() time.Duration) func(context.Context, *world, *Row) error {
 	return func(ctx context.Context, w *world, r *Row) error {
 		r.Stops++

@@ -1,18 +1,12 @@
 package machines
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"net"
-	"os"
-	"runtime"
 	"sync"
-	"syscall"
 )
 
 // A wire is the way of one machine to one server. While it is held nothing comes through, in no
-// direction, and nobody notices: what was sent comes when it is let go.
+// direction, and neither end notices: what was sent arrives when the wire is released.
 type wire struct {
 	listener net.Listener
 	to       string
@@ -90,7 +84,7 @@ func (w *wire) wait() {
 	}
 }
 
-// hold holds the wire, or lets it go.
+// hold holds the wire, or releases it.
 func (w *wire) hold(held bool) {
 	w.mu.Lock()
 	w.held = held
@@ -98,7 +92,7 @@ func (w *wire) hold(held bool) {
 	w.free.Broadcast()
 }
 
-// drop loses what is on its way.
+// drop closes all connections, so that what they carry is lost.
 func (w *wire) drop() {
 	w.mu.Lock()
 	for c := range w.conns {
@@ -112,37 +106,4 @@ func (w *wire) close() {
 	w.listener.Close()
 	w.drop()
 	w.pumping.Wait()
-}
-
-// ports hands out addresses for servers, which must come back under the same one. They lie below the
-// range from which systems take the near end of connections.
-type ports struct {
-	mu   sync.Mutex
-	next int
-}
-
-func newPorts() *ports { return &ports{next: 25_000 + os.Getpid()%3_000} }
-
-func (p *ports) take(ctx context.Context) (string, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	host := "127.0.0.1"
-	if pid := os.Getpid(); runtime.GOOS == "linux" { // all of 127/8 is this machine
-		host = fmt.Sprintf("127.%d.%d.%d", 1+pid>>16&0x7f, pid>>8&0xff, max(1, pid&0xff))
-	}
-	for ctx.Err() == nil {
-		if p.next++; p.next > 32_000 {
-			p.next = 25_000
-		}
-		address := fmt.Sprintf("%s:%d", host, p.next)
-		l, err := net.Listen("tcp", address)
-		if err == nil {
-			return address, l.Close()
-		}
-		if !errors.Is(err, syscall.EADDRINUSE) {
-			return "", err
-		}
-	}
-
-	return "", ctx.Err()
 }

@@ -1,7 +1,6 @@
 package machines
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +14,7 @@ import (
 
 	"daycare/cmd/daycare/chaos/child"
 	"daycare/engine/control"
+	"daycare/engine/freeport"
 )
 
 const (
@@ -44,10 +44,11 @@ type world struct {
 	bug      string
 	machines []*machine
 	servers  []*server
-	effects  string // file with a line for each effect
+	effects  string   // file with a line for each effect
+	releases []func() // of the addresses of the servers
 
 	mu   sync.Mutex
-	down map[*machine]bool // nobody talks to them
+	down map[*machine]bool // users send nothing to them
 }
 
 // A process is a program that is started again and again.
@@ -73,13 +74,13 @@ type server struct {
 }
 
 // newWorld starts servers and machines in a folder of their own.
-func (h *harness) newWorld(ctx context.Context, name string, servers int, bug string) (*world, error) {
+func (h *harness) newWorld(name string, servers int, bug string) (*world, error) {
 	w := &world{h: h, dir: filepath.Join(h.Dir, name), bug: bug, down: map[*machine]bool{}}
 	w.effects = filepath.Join(w.dir, "effects")
 	if err := os.MkdirAll(w.dir, 0o700); err != nil {
 		return nil, err
 	}
-	err := w.makeServers(ctx, servers)
+	err := w.makeServers(servers)
 	if err == nil {
 		err = w.startServers()
 	}
@@ -96,17 +97,26 @@ func (h *harness) newWorld(ctx context.Context, name string, servers int, bug st
 	return w, nil
 }
 
-func (w *world) makeServers(ctx context.Context, n int) error {
+// address is one for a server, which comes back under it after a kill.
+func (w *world) address() (string, error) {
+	at, release, err := freeport.Reserve()
+	if err == nil {
+		w.releases = append(w.releases, release)
+	}
+	return at, err
+}
+
+func (w *world) makeServers(n int) error {
 	var peers []string
 	for range n {
-		at, err := w.h.ports.take(ctx)
+		at, err := w.address()
 		if err != nil {
 			return err
 		}
 		peers = append(peers, at)
 	}
 	for i := range n {
-		at, err := w.h.ports.take(ctx)
+		at, err := w.address()
 		if err != nil {
 			return err
 		}
@@ -188,7 +198,7 @@ func (m *machine) dial() (*control.Client, error) {
 	return control.Dial(filepath.Join(m.workspace, ".daycare"))
 }
 
-// hold holds the wires of a machine, or lets them go.
+// hold holds the wires of a machine, or releases them.
 func (m *machine) hold(held bool) {
 	for _, w := range m.wires {
 		w.hold(held)
@@ -268,7 +278,7 @@ func (p *process) kill() {
 	}
 }
 
-// stand stops the process, or has it go on.
+// stand suspends the process, or resumes it.
 func (p *process) stand(still bool) error {
 	s := syscall.SIGCONT
 	if still {
@@ -299,7 +309,7 @@ func (w *world) owner() (*machine, error) {
 	return best, nil
 }
 
-// avoid has nobody talk to a machine, or lets them again.
+// avoid keeps users from sending to a machine, or lets them again.
 func (w *world) avoid(m *machine, down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -331,5 +341,8 @@ func (w *world) end() {
 		for _, wire := range m.wires {
 			wire.close()
 		}
+	}
+	for _, release := range w.releases {
+		release()
 	}
 }
