@@ -14,7 +14,7 @@ var ownSections = []string{"cluster", "control", "web", "log", "tracing"}
 
 // Digest returns a short hash of each section of the settings, by its key, but of those that are a
 // machine's own: so machines that share agents tell whether they have the same ones. Secrets have no
-// part in it.
+// part in it: settings only name them.
 func (c *Config) Digest() (map[string]string, error) {
 	data, err := json.Marshal(c)
 	var sections map[string]json.RawMessage
