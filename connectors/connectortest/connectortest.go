@@ -87,7 +87,7 @@ type Harness struct {
 	// Shown are the texts that users see now, as edits left them, oldest first, without notices to
 	// strangers. nil: messages of this platform cannot be edited.
 	Shown func() []string
-	// Fault makes the platform misbehave until the next call.
+	// Fault makes the platform misbehave until the next call, towards new messages and edits.
 	Fault func(f Fault)
 	// Revoke has the platform accept the connector's secret no more, and end its connections, or
 	// (false) accept it again. nil: the platform has none, or a connector is not told.
@@ -266,6 +266,25 @@ func (p *platform) run(t *testing.T, c engine.Connector, deliver message.Deliver
 			t.Error("Run did not return after its context ended")
 		}
 	})
+	t.Cleanup(stop)
+
+	return stop
+}
+
+// runAgain runs a connector, again whenever that ends, as the engine does, until the function it
+// returns is called, or the test ends. ended gets what each Run returned.
+func (p *platform) runAgain(t *testing.T, c engine.Connector, deliver message.Deliver, ended func(error)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() {
+		for ctx.Err() == nil {
+			err := c.Run(ctx, deliver)
+			p.heard(err)
+			ended(err)
+			time.Sleep(time.Millisecond)
+		}
+	})
+	stop = sync.OnceFunc(func() { cancel(); running.Wait() })
 	t.Cleanup(stop)
 
 	return stop

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -16,22 +15,13 @@ func revoked(t *testing.T, p *platform) {
 		t.Skip("this platform does not tell of it")
 	}
 	e, c := newEngine(), p.new(t)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	said := make(chan string, 1)
-	var running sync.WaitGroup
-	stop := sync.OnceFunc(func() { cancel(); running.Wait() })
-	t.Cleanup(stop)
-	running.Go(func() {
-		for ctx.Err() == nil { // as the engine does
-			err := c.Run(ctx, e.deliver)
-			p.heard(err)
-			if err != nil {
-				select {
-				case said <- err.Error():
-				default:
-				}
+	stop := p.runAgain(t, c, e.deliver, func(err error) {
+		if err != nil {
+			select {
+			case said <- err.Error():
+			default:
 			}
-			time.Sleep(time.Millisecond)
 		}
 	})
 	p.offer(t, Message{Key: "before", Text: "before"})
@@ -43,7 +33,7 @@ func revoked(t *testing.T, p *platform) {
 			t.Fatalf("Run said %q of a secret that was revoked, want what to do: daycare auth set, or connectors test", told)
 		}
 		if p.Sent != nil { // some are told when they send
-			short, enough := context.WithTimeout(ctx, time.Second)
+			short, enough := context.WithTimeout(t.Context(), time.Second)
 			_, err := c.Send(short, p.answer("revoked", "answer"))
 			enough()
 			p.heard(err)

@@ -14,7 +14,7 @@ import (
 )
 
 // streams: an answer that is shown while it is written is one message, which in the end is the
-// answer, also if that is tried again.
+// answer, also if that is tried again, and if the platform fails the first tries.
 func streams(t *testing.T, p *platform) {
 	if p.Shown == nil {
 		t.Skip("messages of this platform cannot be edited")
@@ -26,7 +26,7 @@ func streams(t *testing.T, p *platform) {
 	p.Strangers.Host.Events, p.Strangers.Host.Agents, p.Strangers.Host.Hints = events, working{to}, &Keeper{}
 	p.Strangers.Host.Talk = func(string) chat.Talk { return chat.Talk{Stream: true} }
 	c := p.new(t)
-	p.run(t, c, newEngine().deliver)
+	p.runAgain(t, c, newEngine().deliver, func(error) {}) // a connection may break with a fault
 	wait(t, events.seen, "nobody watches the events")
 
 	beginning := strings.Repeat("a few words ", 5)
@@ -42,8 +42,20 @@ func streams(t *testing.T, p *platform) {
 	}
 
 	out := message.Outgoing{ID: "whole", Agent: "agent", To: to, ReplyTo: "1", Text: beginning + "and the rest", Parts: 1}
-	for _, again := range []bool{false, true} {
-		out.Retry = again
+	for _, fault := range []Fault{Broken, Drop} {
+		p.Fault(fault)
+		err := p.try(t, c, out)
+		p.Fault(None)
+		if err == nil {
+			t.Errorf("Send = nil while the platform is %s, want an error", fault)
+		}
+		judgeRetry(t, fault, err)
+		if got := p.Shown(); len(got) != 1 {
+			t.Errorf("%q are shown after a try while the platform was %s, want one message", got, fault)
+		}
+		out.Retry = true
+	}
+	for range 2 {
 		if err := p.try(t, c, out); err != nil {
 			t.Fatal(err)
 		}

@@ -389,10 +389,7 @@ func (s *server) rest(w http.ResponseWriter, r *http.Request, body []byte) {
 		}
 		no(w, http.StatusNotFound, unknownChannel, "Unknown Channel")
 	case r.Method == http.MethodPatch && parts[0] == "channels":
-		var p posting
-		json.Unmarshal(body, &p)
-		s.with(func() { s.texts[parts[3]] = p.Content })
-		answer(map[string]string{"id": parts[3]})
+		s.edited(w, parts[3], body)
 	case what == "POST channels/threads":
 		s.with(func() {
 			s.rooms[parts[3]] = map[string]any{"id": parts[3], "type": 11, "guild_id": guild, "parent_id": parts[1], "owner_id": me}
@@ -428,27 +425,54 @@ func (s *server) page(w http.ResponseWriter, r *http.Request, channel string) {
 	json.NewEncoder(w).Encode(page)
 }
 
-// posted takes a message.
-func (s *server) posted(w http.ResponseWriter, r *http.Request, channel string, body []byte) {
+// failing answers as the fault of the moment does, if that has nothing taken.
+func (s *server) failing(w http.ResponseWriter) (fault connectortest.Fault, done bool) {
 	s.mu.Lock()
 	fault, calm := s.fault, s.calm
+	s.mu.Unlock()
+	switch fault {
+	case connectortest.Broken:
+		http.Error(w, token, http.StatusBadGateway)
+	case connectortest.Busy:
+		busy(w, connectortest.BusyFor.Seconds(), false)
+	case connectortest.Gone:
+		no(w, http.StatusNotFound, unknownChannel, "Unknown Channel")
+	case connectortest.Forget:
+		io.WriteString(w, "{}")
+	case connectortest.Stall:
+		<-calm
+	default:
+		return fault, false
+	}
+	return fault, true
+}
+
+// edited changes a message.
+func (s *server) edited(w http.ResponseWriter, id string, body []byte) {
+	fault, done := s.failing(w)
+	if done {
+		return
+	}
+	var p posting
+	json.Unmarshal(body, &p)
+	s.with(func() { s.texts[id] = p.Content })
+	if fault == connectortest.Drop {
+		panic(http.ErrAbortHandler)
+	}
+	json.NewEncoder(w).Encode(map[string]string{"id": id})
+}
+
+// posted takes a message.
+func (s *server) posted(w http.ResponseWriter, r *http.Request, channel string, body []byte) {
+	fault, done := s.failing(w)
+	if done {
+		return
+	}
+	s.mu.Lock()
 	unknown := s.rooms[channel] == nil && !strings.HasPrefix(channel, "5")
 	s.mu.Unlock()
-	switch {
-	case fault == connectortest.Broken:
-		http.Error(w, token, http.StatusBadGateway)
-		return
-	case fault == connectortest.Busy:
-		busy(w, connectortest.BusyFor.Seconds(), false)
-		return
-	case fault == connectortest.Gone, unknown:
+	if unknown {
 		no(w, http.StatusNotFound, unknownChannel, "Unknown Channel")
-		return
-	case fault == connectortest.Forget:
-		io.WriteString(w, "{}")
-		return
-	case fault == connectortest.Stall:
-		<-calm
 		return
 	}
 	var p posting

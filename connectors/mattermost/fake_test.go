@@ -244,16 +244,7 @@ func (s *server) rest(w http.ResponseWriter, r *http.Request, path string, body 
 			}
 		}
 	case parts[0] == "posts" && r.Method == http.MethodPut:
-		var edit post
-		json.Unmarshal(body, &edit)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for _, all := range s.written {
-			if i := slices.IndexFunc(all, func(p post) bool { return p.ID == parts[1] }); i >= 0 {
-				all[i].Text = edit.Text
-			}
-		}
-		answer(map[string]any{})
+		s.edited(w, parts[1], body)
 	case path == "/files" && r.Method == http.MethodPost:
 		s.mu.Lock()
 		s.uploads = append(s.uploads, string(body))
@@ -302,28 +293,55 @@ func (s *server) page(w http.ResponseWriter, r *http.Request, channel string) {
 	json.NewEncoder(w).Encode(l)
 }
 
-// posted takes a post.
-func (s *server) posted(w http.ResponseWriter, body []byte) {
+// failing answers as the fault of the moment does, if that has nothing taken.
+func (s *server) failing(w http.ResponseWriter) (fault connectortest.Fault, done bool) {
 	s.mu.Lock()
 	fault, calm := s.fault, s.calm
 	s.mu.Unlock()
 	switch fault {
 	case connectortest.Broken:
 		http.Error(w, token, http.StatusBadGateway)
-		return
 	case connectortest.Busy:
 		w.Header().Set("X-Ratelimit-Reset", strconv.Itoa(int(connectortest.BusyFor/time.Second)))
 		w.WriteHeader(http.StatusTooManyRequests)
-		return
 	case connectortest.Gone:
 		no(w, http.StatusForbidden, "api.context.permissions.app_error", "You do not have the appropriate permissions.")
-		return
 	case connectortest.Forget:
 		w.WriteHeader(http.StatusCreated)
 		io.WriteString(w, "{}")
-		return
 	case connectortest.Stall:
 		<-calm
+	default:
+		return fault, false
+	}
+	return fault, true
+}
+
+// edited changes a post.
+func (s *server) edited(w http.ResponseWriter, id string, body []byte) {
+	fault, done := s.failing(w)
+	if done {
+		return
+	}
+	var edit post
+	json.Unmarshal(body, &edit)
+	s.mu.Lock()
+	for _, all := range s.written {
+		if i := slices.IndexFunc(all, func(p post) bool { return p.ID == id }); i >= 0 {
+			all[i].Text = edit.Text
+		}
+	}
+	s.mu.Unlock()
+	if fault == connectortest.Drop {
+		panic(http.ErrAbortHandler)
+	}
+	io.WriteString(w, "{}")
+}
+
+// posted takes a post.
+func (s *server) posted(w http.ResponseWriter, body []byte) {
+	fault, done := s.failing(w)
+	if done {
 		return
 	}
 	var p post

@@ -187,7 +187,7 @@ func (b *bot) of(method string) telegramtest.Fault {
 	if b.revoked {
 		return telegramtest.Revoked
 	}
-	if method != "sendMessage" {
+	if method != "sendMessage" && method != "editMessageText" {
 		return telegramtest.OK
 	}
 	return map[connectortest.Fault]telegramtest.Fault{
