@@ -11,6 +11,8 @@
 // A limit that is reached can be raised, once or permanently; a permanent raise is written where
 // the limit is, and one that is given once is in usage/raises.json (raises.go).
 //
+// Of several machines that work on the same agents each has a ledger; limits bound what all have spent (machines.go).
+//
 // cmd/daycare makes the ledger and puts the decorator around the providers of each
 // agent. What an agent spends counts for all of its ancestors too: children draw on
 // their parent's budget.
@@ -72,6 +74,7 @@ type Ledger struct {
 	calendar calendar
 	turned   bool  // what is kept says another day, or nothing was kept yet
 	writeErr error // the newest; the ledger continues in memory
+	beside         // what other machines have spent
 
 	file sync.Mutex // held while a file is written; never with mu
 	day  dayFile    // under file
@@ -127,7 +130,7 @@ func Open(o Options) *Ledger {
 
 func (l *Ledger) date() string { return l.o.Now().Format(time.DateOnly) }
 
-// today returns what the current day is charged. l.mu is held.
+// today returns what the current day is charged on this machine. l.mu is held.
 func (l *Ledger) today() Amount { return l.spent.Days[l.calendar.Day].plus(l.calendar.Extra) }
 
 // turn starts a new day if one has begun. l.mu is held, or l is not shared yet.
@@ -187,6 +190,7 @@ func (l *Ledger) reserve(agent string, a Amount) (*reservation, error) {
 
 	r := &reservation{family, a, l.calendar.Day}
 	l.spent.add(family, a, r.day)
+	l.begun(r)
 
 	return r, nil
 }
@@ -196,6 +200,7 @@ func (l *Ledger) release(r *reservation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.spent.add(r.family, Amount{}.minus(r.amount), r.day)
+	l.ended(r)
 }
 
 // settle puts what was spent in the reservation's place and writes it down.
@@ -207,6 +212,8 @@ func (l *Ledger) settle(r *reservation, provider, model string, u providers.Usag
 	l.turn()
 	l.spent.add(r.family, Amount{}.minus(r.amount), r.day)
 	l.spent.add(r.family, one.amount(), l.calendar.Day)
+	l.ended(r)
+	l.spentBy(r.family)
 	day, turned := l.calendar.Day, l.turned
 	l.mu.Unlock()
 	l.file.Lock()

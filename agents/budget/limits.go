@@ -67,16 +67,16 @@ func (l *Ledger) Levels(agents []string) (levels []Level) {
 	return levels
 }
 
-// spentOf is what counts against a limit. l.mu is held.
+// spentOf is what counts against a limit, on all machines. l.mu is held.
 func (l *Ledger) spentOf(m limit) Amount {
 	switch m.scope {
 	case permission.BudgetTotal:
-		return l.spent.Total
+		return l.spent.Total.plus(l.elsewhere(func(s *sums) Amount { return s.Total }))
 	case permission.BudgetPerDay:
-		return l.today()
+		return l.today().plus(l.elsewhere(func(s *sums) Amount { return s.Days[l.calendar.Day] }))
 	}
 
-	return l.spent.Agents[m.agent]
+	return l.spent.Agents[m.agent].plus(l.elsewhere(func(s *sums) Amount { return s.Agents[m.agent] }))
 }
 
 // A Reached says which limit prevents a request.

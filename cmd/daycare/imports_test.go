@@ -30,7 +30,7 @@ var module = strings.TrimSuffix(reflect.TypeFor[term.App]().PkgPath(), "/cmd/day
 var imports = map[string][]string{
 	"cmd/daycare": {"..."},
 	// What builds and runs a workspace knows of no command line.
-	"cmd/daycare/peers": {"engine", "engine/..."},
+	"cmd/daycare/peers": {"engine", "engine/...", "agents/budget", "agents/providers"},
 	"cmd/daycare/daemon": {"cmd/daycare/logfile", "cmd/daycare/models", "cmd/daycare/peers", "cmd/daycare/plugins", "cmd/daycare/tracing",
 		"cmd/daycare/version", "engine/...", "agents/...", "tools/...", "connectors/..."},
 	"cmd/daycare/models": {"cmd/daycare/plugins", "agents", "agents/providers", "agents/providers/catalogue",

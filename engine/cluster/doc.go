@@ -28,10 +28,11 @@
 //	dc-used    what happens once, such as a signature, for minutes
 //	dc-leases  what one machine does at a time, such as running a connector -> which one does
 //
-// and two that every machine can write again from what it has:
+// and three that every machine can write again from what it has:
 //
 //	dc-agents  who the agents are: their descriptors, and whose each address and handle is
 //	dc-files   files that belong to all machines, by their names (see shared.go)
+//	dc-figures what each machine has spent (see figures.go)
 //
 // Machines ask each other through subjects: dc.rpc.<boot> takes items for agents of that
 // machine, dc.api.<boot> requests of its API (see api.go). Attachments are objects, too.

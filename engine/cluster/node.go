@@ -23,6 +23,7 @@ type Config struct {
 	Servers  []string     // of NATS, such as nats://10.0.0.1:4222
 	Access   Access       // to them
 	Name     string       // of this machine, for users
+	ID       string       // of this machine, for ever; it has no dot. "": it says no figures
 	Replicas int          // of everything in JetStream; 0: 1
 	Root     string       // the .daycare directory
 	Volume   *disk.Volume // of Root; replicated by the node
@@ -66,6 +67,7 @@ type Node struct {
 	presence *presence
 	*cards
 	attachments
+	*figures
 
 	life
 
@@ -122,7 +124,10 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	n.ctx, n.stop = context.WithCancel(context.WithoutCancel(ctx))
 	n.cards = &cards{keep: s, away: n.presence.away, until: n.ctx, notes: c.Log, known: map[string]card{}}
 	n.presence.cards, n.attachments = n.cards, attachments{n.cards}
-	if err := errors.Join(memory{n}.tell(), answered(ctx, askFor, n.presence.renew), answered(ctx, loadFor, n.cards.load)); err != nil {
+	n.figures = &figures{own: c.ID, keep: s, away: n.presence.away, notes: c.Log, early: map[string]Figure{}}
+	n.presence.figures = n.figures
+	if err := errors.Join(memory{n}.tell(), answered(ctx, askFor, n.presence.renew), answered(ctx, loadFor, n.cards.load),
+		answered(ctx, loadFor, n.figures.load)); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("join the cluster: %w", err)
 	}

@@ -47,7 +47,8 @@ type About struct {
 // beside is what is watched with the machines and the owners.
 type beside struct {
 	cards    *cards
-	files    *sharing      // nil: machines share no files
+	files    *sharing // nil: machines share no files
+	figures  *figures
 	rejoined chan struct{} // the connection to the servers was lost, and is back
 	refusals
 }
@@ -91,7 +92,8 @@ type owner struct {
 // A machine is what it says of itself.
 type machine struct {
 	Name    string `json:"name"`
-	Version int    `json:"v"` // of the format of the log
+	ID      string `json:"id,omitempty"` // for ever
+	Version int    `json:"v"`            // of the format of the log
 	About
 	skew time.Duration // how far its clock is ahead of that of the servers; known of this machine alone
 }
@@ -105,7 +107,7 @@ func newPresence(boot, name string, lease time.Duration, s *natsStore, log *slog
 func (p *presence) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.lease/2)
 	defer cancel()
-	says := machine{Name: p.name, Version: version}
+	says := machine{Name: p.name, ID: p.figures.own, Version: version}
 	if p.about != nil {
 		says.About = p.about()
 	}
@@ -147,6 +149,7 @@ func (p *presence) run(ctx context.Context) {
 		watches.Go(func() { p.watch(watching, p.store.handles.nodes, p.noteNode) })
 		watches.Go(func() { p.watch(watching, p.store.handles.owners, p.noteOwner) })
 		watches.Go(func() { p.watch(watching, p.store.handles.agents, p.cards.note) })
+		watches.Go(func() { p.watch(watching, p.store.handles.figures, p.figures.note) })
 		if p.files != nil {
 			watches.Go(func() { p.files.watch(watching) })
 		}
@@ -157,6 +160,7 @@ func (p *presence) run(ctx context.Context) {
 		p.mend(ctx)
 		restoring, cancel := context.WithTimeout(ctx, p.lease)
 		p.cards.restore(restoring)
+		p.figures.restore(restoring)
 		cancel()
 	}
 }
@@ -260,6 +264,7 @@ func (p *presence) noteNode(e jetstream.KeyValueEntry) {
 type Machine struct {
 	Boot   string // the id of its process
 	Name   string // for users
+	ID     string // Config.ID
 	Format int    // the newest version of the log that it knows
 	Awake  int    // agents that it has awake, as far as is known
 	About
@@ -279,7 +284,7 @@ func (n leader) Machines() (list []Machine) {
 	}
 	for boot, m := range p.says {
 		if time.Since(p.seen[boot]) < p.lease {
-			list = append(list, Machine{boot, m.Name, m.Version, awake[boot], m.About, m.skew})
+			list = append(list, Machine{boot, m.Name, m.ID, m.Version, awake[boot], m.About, m.skew})
 		}
 	}
 	slices.SortFunc(list, func(a, b Machine) int { return strings.Compare(a.Name+" "+a.Boot, b.Name+" "+b.Boot) })

@@ -95,7 +95,9 @@ func (l *looking) walk(s *sharing, name string) {
 			}
 			if found[one] = true; !l.folders[one] {
 				l.folders[one] = true
-				l.watcher.Add(at, watch.Options{}, l.hinted(s)) // before its files are listed
+				l.watcher.Add(at, watch.Options{Ignore: func(name string) bool { // what is never shared
+					return !s.covers(path.Join(one, name)) && !s.covers(path.Join(one, name, "x"))
+				}}, l.hinted(s)) // before its files are listed
 			}
 			return nil
 		case !d.Type().IsRegular() || !s.covers(one):

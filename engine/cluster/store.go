@@ -54,6 +54,7 @@ const (
 	agentsBucket = "dc-agents"
 	leasesBucket = "dc-leases"
 	filesBucket  = "dc-files"
+	figureBucket = "dc-figures"
 	usedBucket   = "dc-used"
 	objectBucket = "dc-objects"
 )
@@ -75,6 +76,7 @@ type handles struct {
 	leases  jetstream.KeyValue
 	files   jetstream.KeyValue
 	used    jetstream.KeyValue
+	figures jetstream.KeyValue
 }
 
 // ensure makes the stream and the buckets that are missing. Those that are there keep the
@@ -107,6 +109,9 @@ func (s *natsStore) ensure(ctx context.Context, lease time.Duration) (h handles,
 		return h, err
 	}
 	if h.files, err = s.bucket(ctx, filesBucket, 0); err != nil {
+		return h, err
+	}
+	if h.figures, err = s.bucket(ctx, figureBucket, 0); err != nil {
 		return h, err
 	}
 	if h.used, err = s.bucket(ctx, usedBucket, usedFor); err != nil {

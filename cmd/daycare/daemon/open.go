@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"daycare/agents/budget"
 	"daycare/cmd/daycare/models"
 	"daycare/cmd/daycare/peers"
 	"daycare/cmd/daycare/plugins"
@@ -184,7 +185,8 @@ func (r *Daemon) openAgents(ctx context.Context, c *config.Config, join []string
 	r.problems.Report("", found...)
 	if r.lock != nil {
 		p := peers.Place{Workspace: r.workspace, Home: r.root, Volume: r.vol, Index: r.index, Asks: r.asks,
-			Events: r.events, About: (&abouts{settings: r.settings, log: r.log}).now, Log: r.log}
+			Events: r.events, About: (&abouts{settings: r.settings, log: r.log}).now, Log: r.log,
+			Raised: func() { budget.Machines{Ledger: r.ledger}.Reread(); budgets{r}.roomAgain() }}
 		r.machines, err = peers.Join(ctx, p, c.Cluster, join)
 	}
 
@@ -244,6 +246,7 @@ func (r *Daemon) build(c *config.Config) (err error) {
 	}
 	r.family = engine.NewFamily(r.system, r.limits)
 	r.ledger = budgets{r}.newLedger()
+	r.machines.Count(r.ledger)
 	if r.toolset, err = newToolsets(r.root, r.tools, (workbench{r}).sendFile(), r.family, r.events, r.readShared); err != nil {
 		return err
 	}

@@ -64,3 +64,19 @@ func TestDoctorLooksAtTheCluster(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// In a cluster, histories have calls that another machine made and counts: they are not missing here.
+func TestCallsOfOtherMachinesAreNotMissing(t *testing.T) {
+	w := newWard(t)
+	w.orphans()
+	missing := func() bool {
+		return slices.ContainsFunc(w.found(w.examine()), func(f string) bool { return strings.HasPrefix(f, "usage-missing") })
+	}
+	if !missing() {
+		t.Error("alone, a call that is in a history only is not missing")
+	}
+	w.raw("cluster.json", `{"servers":["nats://`+freeport.Take(t)+`"]}`, 0o600)
+	if missing() {
+		t.Error("in a cluster, a call in a history is missing")
+	}
+}

@@ -41,6 +41,7 @@ type Machines struct {
 	node  *cluster.Node
 	fresh []string // agents that the cluster does not know yet
 	here
+	spending
 }
 
 // A Place is where the agents of this machine are.
@@ -52,6 +53,7 @@ type Place struct {
 	Asks      *permission.Queue
 	Events    *event.Stream
 	About     func() cluster.About
+	Raised    func() // a limit was raised on another machine
 	Log       *slog.Logger
 }
 
@@ -95,9 +97,13 @@ func Join(ctx context.Context, p Place, c config.Cluster, to []string) (*Machine
 	if name == "" {
 		name, _ = os.Hostname() // one that has none is known by its boot id
 	}
+	id, err := identity(p.Home, p.Volume)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, joinFor)
 	defer cancel()
-	node, err := cluster.Join(ctx, Config(p.Workspace, c, cluster.Config{Name: name, Root: p.Home, Volume: p.Volume,
+	node, err := cluster.Join(ctx, Config(p.Workspace, c, cluster.Config{Name: name, ID: id, Root: p.Home, Volume: p.Volume,
 		Covers: folders.Replicated, Shared: p.shared(), About: p.About, Log: p.Log}))
 	if err != nil {
 		return nil, err
@@ -235,6 +241,7 @@ func (m *Machines) Run(ctx context.Context) error {
 	})
 	g.Go(func() error { return m.node.Answer(ctx, m.answer) })
 	g.Go(func() error { return m.node.Tend(ctx) })
+	g.Go(func() error { return m.tellSpending(ctx) })
 	g.Go(func() error {
 		return m.node.Serve(ctx, func(ctx context.Context, agent string, it inbox.Item) (message.Receipt, error) {
 			if err := m.fetch(it.Files); err != nil {
@@ -368,7 +375,7 @@ func (m *Machines) States() (list []event.Service) {
 		}
 	}
 	for _, one := range all {
-		s := event.Service{ID: one.Name, Type: "machine", State: "running", Detail: fmt.Sprintf("%d awake", one.Awake)}
+		s := event.Service{ID: one.Name, Type: "machine", State: "running", Detail: fmt.Sprintf("%d awake%s", one.Awake, m.today(one))}
 		s.Differs = differs(own, one)
 		if one.Boot == m.node.Boot() {
 			s.Type = "this machine"
@@ -392,6 +399,9 @@ const mostSkew = time.Minute
 // differs says what a machine has otherwise than this one; "": nothing that matters.
 func differs(own, other cluster.Machine) string {
 	var list []string
+	if own.Boot != other.Boot && own.ID == other.ID && own.ID != "" {
+		list = append(list, "the usage/machine.json of this one, so that what it spends is not counted apart: its .daycare is a copy")
+	}
 	if other.Skew.Abs() > mostSkew {
 		list = append(list, fmt.Sprintf("a clock that is %v off that of the servers", other.Skew.Abs().Round(time.Second)))
 	}
@@ -420,6 +430,7 @@ func differs(own, other cluster.Machine) string {
 // Close leaves the cluster.
 func (m *Machines) Close() {
 	if m != nil {
+		m.tellLast()
 		m.node.Close()
 	}
 }

@@ -20,7 +20,13 @@ import (
 // at loads a workspace and joins the cluster on a server.
 func at(t *testing.T, root, server string) *Machines {
 	t.Helper()
-	p := Place{Workspace: root, Home: filepath.Join(root, ".daycare"), Log: slog.New(slog.DiscardHandler)}
+	return hearing(t, root, server, nil)
+}
+
+// hearing is at of a machine that hears of limits that were raised.
+func hearing(t *testing.T, root, server string, raised func()) *Machines {
+	t.Helper()
+	p := Place{Workspace: root, Home: filepath.Join(root, ".daycare"), Raised: raised, Log: slog.New(slog.DiscardHandler)}
 	if err := os.MkdirAll(p.Home, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -21,12 +21,15 @@ import (
 )
 
 // What belongs to all machines is on each of them: tasks and heartbeat items with their ledgers,
-// memory, skills, sub-agents, slash commands, the texts of prompts, requests for permission, and
-// how far connectors have received. Settings, secrets, hooks and logs are a machine's own.
+// memory, skills, sub-agents, slash commands, the texts of prompts, requests for permission, raised
+// limits, and how far connectors have received. Settings, secrets, hooks and logs are a machine's own.
 
 // tops are the folders and files in .daycare that belong to all machines.
-var tops = []string{"cron", "heartbeat", "memory", "skills", "subagents", "commands", "permissions", "connectors",
+var tops = []string{"cron", "heartbeat", "memory", "skills", "subagents", "commands", "permissions", "connectors", "usage",
 	"SOUL.md", "USER.md", "AGENTS.md"}
+
+// raisesFile has the limits that were raised once.
+const raisesFile = "usage/raises.json"
 
 // Shared says which files of a .daycare belong to all machines.
 func Shared() *cluster.Shared {
@@ -43,6 +46,8 @@ func covers(name string) bool {
 	case "permissions":
 		_, ok := permission.TokenOf(name)
 		return ok && strings.HasSuffix(name, ".json")
+	case "usage":
+		return name == raisesFile
 	case "connectors":
 		return len(parts) < 2 || parts[1] != "terminal"
 	}
@@ -54,6 +59,9 @@ func covers(name string) bool {
 func (p Place) shared() *cluster.Shared {
 	s := Shared()
 	s.Changed = func(name string) {
+		if name == raisesFile && p.Raised != nil {
+			p.Raised()
+		}
 		token, ok := request(name)
 		if !ok {
 			return
