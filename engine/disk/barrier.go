@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -55,8 +56,8 @@ func (l *Log) syncOnce() error {
 	if here {
 		err = l.syncHere(f, named)
 	}
-	if err == nil {
-		err = replicated()
+	if err == nil || l.vol.Err() == nil { // else nothing is written any more
+		err = errors.Join(err, replicated())
 	}
 
 	l.mu.Lock()

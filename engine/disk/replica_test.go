@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/disk/disktest"
 )
@@ -199,6 +201,28 @@ func TestReplicaGetsWhatIsNew(t *testing.T) {
 	want := []string{"append log.jsonl", "append log.jsonl", "append log.jsonl", "append log.jsonl"}
 	if got := r.Calls(); !slices.Equal(got, want) {
 		t.Errorf("changes %q, want %q", got, want)
+	}
+}
+
+// A barrier that failed on this disk alone is made again: the replica gets what it lacks.
+func TestBarrierThatFailedHereAlone(t *testing.T) {
+	dir := t.TempDir()
+	r := disktest.New(dir, replicated, nil)
+	w, err := newWriter(dir, r, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.log.Close()
+	crash.Arm(t, "emfile@log.dirsync#1")
+	if err := w.add("a"); !errors.Is(err, syscall.EMFILE) {
+		t.Fatalf("a barrier without a descriptor: %v", err)
+	}
+	crash.Arm(t, "")
+	if err := w.add("b"); err != nil {
+		t.Error(err)
+	}
+	if got, want := r.Files()["log.jsonl"], "a\nb\n"; got != want {
+		t.Errorf("the replica has %q, want %q", got, want)
 	}
 }
 

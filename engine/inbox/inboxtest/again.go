@@ -23,8 +23,9 @@ func again(t *testing.T, b *bench) {
 	b.holds(second.Item)
 	b.take(second.Item)
 	b.must(b.box.Done(second.Item))
+	carrier := b.accept("carries the done line")
 	b.crash()
-	b.holds()
+	b.holds(carrier)
 }
 
 // acceptStarved accepts while the process can open no file.
@@ -83,8 +84,10 @@ func sameID(t *testing.T, b *bench) {
 			t.Errorf("a closed id again, with another key: %+v", r)
 		}
 		b.holds()
-		b.accept("carries the done line")
-		b.must(b.box.Done(b.box.Open()[0].ID))
+		carrier := b.accept("carries the done line")
 		b.crash()
+		b.holds(carrier)
+		b.take(carrier)
+		b.must(b.box.Done(carrier))
 	}
 }

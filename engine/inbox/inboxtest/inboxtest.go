@@ -489,6 +489,7 @@ func concurrent(t *testing.T, b *bench) {
 	}
 	wg.Wait()
 	b.holds()
+	carrier := b.accept("carries the done lines")
 	b.crash()
-	b.holds()
+	b.holds(carrier)
 }
