@@ -206,7 +206,7 @@ func (e *entry) lockAndWake() bool {
 
 // sleep closes the mailbox if it is not needed. The lock is held.
 func (e *entry) sleep() {
-	if e.running || e.users > 0 || e.gone {
+	if e.running || e.users > 0 || e.gone || (ownership{e}).sends() {
 		return
 	}
 	if e.box != nil {

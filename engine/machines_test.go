@@ -18,6 +18,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/record"
 )
 
 // A machine is a house in a cluster.
@@ -176,5 +177,58 @@ func TestFailedRemovalIsRepeated(t *testing.T) {
 	}
 	if _, err := m.Remove(t.Context(), agent, true); !errors.Is(err, message.ErrUnknownAgent) {
 		t.Errorf("removed a third time: %v", err)
+	}
+}
+
+// The answers of an agent that rests are sent by one machine alone: it keeps the agent until they have left.
+func TestAnswersOnTheirWayAreSentByOneMachine(t *testing.T) {
+	url := clustertest.Serve(t, t.TempDir(), 0).ClientURL()
+	start := func(_ context.Context, rt Runtime) error {
+		if results := rt.Results.Take(); len(results) > 0 {
+			return record.AppendApart(rt.entry.actors.vol, rt.Dir, slog.New(slog.DiscardHandler),
+				func(*record.Obligations) []record.Record { return deliveries(results) })
+		}
+		if settled, err := record.Settled(rt.Dir); err != nil || settled {
+			return err
+		}
+		rt.Send(message.Promise{Since: time.Now(), Report: rt.Results.Put, Outgoing: message.Outgoing{ID: "answer", Text: "x",
+			To: message.Address{Connector: "room", ChannelID: rt.Meta.ID}}})
+		return nil
+	}
+	machines, rooms := []*machine{}, []*slowRoom{newSlowRoom(), newSlowRoom()}
+	for i := range rooms {
+		machines = append(machines, newMachine(t, url, t.TempDir(), start))
+		must(t, machines[i].connectors.set([]Connector{rooms[i]}))
+	}
+	var ids []string
+	for i := range 6 { // of each two one falls to the other machine
+		ids = append(ids, owingIn(t, machines[0].house, fmt.Sprint(i)).ID)
+	}
+	for _, id := range ids {
+		machines[0].wake(id)
+	}
+	for range ids {
+		<-rooms[0].tries
+	}
+	for _, id := range ids {
+		waitFor(t, "the agent rests", func() bool { return machines[0].rests(id) })
+		if e, ok := machines[0].awake(id); !ok || !(ownership{e}).is() {
+			t.Errorf("agent %s was given up with an answer on its way", id)
+		}
+	}
+	for range ids {
+		rooms[0].let <- nil
+	}
+	for _, id := range ids {
+		waitFor(t, "the agent is given up", func() bool {
+			_, ok := machines[0].awake(id)
+			return !ok && machines[0].node.Owner(id) == ""
+		})
+		if settled, err := record.Settled(machines[0].folder(id)); err != nil || !settled {
+			t.Errorf("the answer would be sent again: settled %v, %v", settled, err)
+		}
+	}
+	if len(rooms[1].tries) > 0 {
+		t.Errorf("the other machine tries %d of the same answers", len(rooms[1].tries))
 	}
 }

@@ -251,6 +251,24 @@ func (e ownership) announce() error {
 	return e.actors.peers.Announce(meta, ended)
 }
 
+// resting lets agents sleep that were kept for what they sent; nil: none are kept.
+func resting(a *actors) func(agent string) {
+	if a.peers == nil {
+		return nil
+	}
+	return func(agent string) {
+		if e, ok := a.awake(agent); ok {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.sleep()
+		}
+	}
+}
+
+// sends reports whether this machine sends what the agent promised: another one that owned it meanwhile
+// would send it, too. The lock is held.
+func (e ownership) sends() bool { return e.owned && !e.fenced && e.actors.senders.sending(e.meta.ID) }
+
 // giveUp lets another machine be the owner of the agent, whose files are closed. The lock is
 // held.
 func (e ownership) giveUp() {
@@ -278,4 +296,5 @@ func (a *actors) letGo(e *entry) {
 	if e.running {
 		e.cancel(disk.ErrFenced)
 	}
+	e.sleep()
 }

@@ -34,9 +34,13 @@ func (a *actors) recordLate() {
 		if len(deliveries(results)) == 0 {
 			continue
 		}
-		err := record.AppendApart(a.vol, a.folder(id), a.log, func(*record.Obligations) []record.Record {
-			return deliveries(results)
-		})
+		release, err := a.hold(id)
+		if err == nil {
+			err = record.AppendApart(a.vol, a.folder(id), a.log, func(*record.Obligations) []record.Record {
+				return deliveries(results)
+			})
+			release()
+		}
 		if err != nil {
 			a.log.Error("delivery not recorded: the answer may be sent again at the next start", "agent", id, "err", err)
 		}

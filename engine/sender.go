@@ -42,6 +42,7 @@ type senders struct {
 	outlet    Outlet
 	events    *event.Stream
 	log       *slog.Logger
+	paid      func(agent string) // nothing of an agent is on its way any more; may be nil
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -220,16 +221,27 @@ func (s *senders) report(p *promise, f message.Result) {
 func (s *senders) forget(p *promise) {
 	p.cancel()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.owes(p) {
-		return
+	last := false
+	if a := s.accounts[p.Agent]; s.owes(p) {
+		delete(a.outs, p.ID)
+		last = len(a.outs) == 0
+		if a.away && last && a.results.Len() == 0 { // the agent recorded the result and sleeps again
+			delete(s.accounts, p.Agent)
+		}
 	}
+	s.mu.Unlock()
 
-	a := s.accounts[p.Agent]
-	delete(a.outs, p.ID)
-	if a.away && len(a.outs) == 0 && a.results.Len() == 0 { // the agent recorded the result and sleeps again
-		delete(s.accounts, p.Agent)
+	if last && s.paid != nil {
+		s.paid(p.Agent)
 	}
+}
+
+// sending reports whether something of an agent is on its way.
+func (s *senders) sending(agent string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.accounts[agent]
+	return a != nil && len(a.outs) > 0 && s.ctx.Err() == nil
 }
 
 // owes reports whether a promise stands. The lock is held.

@@ -237,10 +237,13 @@ func TestFilesWithoutTextAreSentAlthoughNothingIsSplit(t *testing.T) {
 }
 
 // owing is an agent of the terminal whose history promises an answer to the room.
-func owing(t *testing.T, h *house) address.Meta {
+func owing(t *testing.T, h *house) address.Meta { return owingIn(t, h, "7") }
+
+// owingIn is owing for the agent of another channel.
+func owingIn(t *testing.T, h *house, channel string) address.Meta {
 	t.Helper()
 	meta, err := h.lifecycle.registrar.create(address.Descriptor{
-		Type: address.User, Connector: Terminal().Connector, ChannelID: "7", UserID: "u"})
+		Type: address.User, Connector: Terminal().Connector, ChannelID: channel, UserID: "u"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,6 +258,17 @@ func owing(t *testing.T, h *house) address.Meta {
 	}
 
 	return meta
+}
+
+// rests reports whether an agent does not work.
+func (h *house) rests(id string) bool {
+	e, ok := h.awake(id)
+	if !ok {
+		return true
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.running
 }
 
 // leaving plays an agent that waits at its end until nothing of it is on its way.
@@ -341,7 +355,7 @@ func TestResultsDuringTheShutdownAreRecorded(t *testing.T) {
 	meta := owing(t, h)
 	h.wake(meta.ID)
 	<-room.tries
-	waitFor(t, "the agent sleeps", func() bool { _, awake := h.awake(meta.ID); return !awake })
+	waitFor(t, "the agent rests", func() bool { return h.rests(meta.ID) })
 	ended := make(chan error, 1)
 	go func() { ended <- h.end() }()
 	waitFor(t, "agents are suspended", func() bool { return h.actors.ctx.Err() != nil })

@@ -193,6 +193,7 @@ func New(o Options) (*System, error) {
 		}
 		return a.connectors.get(id)
 	}, o.Outlet, o.Events, o.Log)
+	a.senders.paid = resting(a)
 
 	dir := &directory{place: p, actors: a, asks: o.Asks, answers: o.Answers, budget: o.Budget, queue: o.Queue}
 	asks := &approvals{place: p, asks: o.Asks, actors: a, mailroom: mail}
