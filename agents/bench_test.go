@@ -20,6 +20,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/cuid"
 	"daycare/engine/disk"
+	"daycare/engine/disk/disktest"
 	"daycare/engine/event"
 	"daycare/engine/finding"
 	"daycare/engine/inbox"
@@ -38,6 +39,8 @@ type bench struct {
 	box   *inbox.File
 	model *recording
 	opts  world
+
+	replica *disktest.Replica // of a part of TestOnAReplica
 
 	mu   sync.Mutex
 	sent []message.Promise
@@ -103,6 +106,7 @@ func newBench(t testing.TB, script string, list ...tools.Tool) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.replicate()
 	p, err := scripted.New(scripted.Options{Source: []byte(script)})
 	if err != nil {
 		t.Fatal(err)
@@ -139,6 +143,7 @@ func newBench(t testing.TB, script string, list ...tools.Tool) *bench {
 
 func (b *bench) openBox() {
 	b.t.Helper()
+	b.takeOver()
 	box, _, err := inbox.Open(b.vol, b.dir, inbox.NewQuota(1<<30), time.Now)
 	if err != nil {
 		b.t.Fatal(err)

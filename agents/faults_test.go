@@ -306,6 +306,9 @@ func (b *bench) reopen() {
 	b.box.Close()
 	root := filepath.Dir(filepath.Dir(b.dir))
 	b.vol = disk.NewVolume(root)
+	if b.replica != nil {
+		b.vol.Replicate(b.replica, true)
+	}
 	b.opts.Volume = b.vol
 	b.openBox()
 	queue, _, err := permission.OpenQueue(b.vol, root, time.Now, time.Hour)

@@ -42,6 +42,7 @@ func newHouse(t *testing.T, root string, start StartFunc, connectors ...Connecto
 func newHouseWith(t *testing.T, root string, start StartFunc, o Options) *house {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
+	left := replicate(t, root, &o)
 	vol := o.Volume
 	if vol == nil {
 		vol = disk.NewVolume(root)
@@ -68,8 +69,7 @@ func newHouseWith(t *testing.T, root string, start StartFunc, o Options) *house 
 	go func() { done <- s.Run(ctx, start) }()
 	h.end = sync.OnceValue(func() error {
 		cancel()
-		err := errors.Join(<-done, <-done, asks.Close(), index.Close())
-		return err
+		return errors.Join(<-done, <-done, asks.Close(), index.Close(), left())
 	})
 	t.Cleanup(func() {
 		if err := h.end(); err != nil {

@@ -16,6 +16,8 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +28,10 @@ import (
 
 	"daycare/connectors/chat"
 	"daycare/engine"
+	"daycare/engine/cuid"
+	"daycare/engine/disk"
+	"daycare/engine/disk/disktest"
+	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
 
@@ -293,16 +299,42 @@ func (p *platform) runAgain(t *testing.T, c engine.Connector, deliver message.De
 // engineDouble stands for the engine: it keeps what is delivered and drops what
 // it has seen.
 type engineDouble struct {
+	boxes [2]inbox.Mailbox // on local files, and on a volume with a replica: each has all
+
 	mu      sync.Mutex
 	taken   []message.Incoming
-	keys    map[string]string // dedupe key -> item
 	calls   int
 	before  func(ctx context.Context, in message.Incoming) error // asked first; nil: nothing
 	entered chan struct{}                                        // a call began
 }
 
-func newEngine() *engineDouble {
-	return &engineDouble{keys: map[string]string{}, entered: make(chan struct{}, 1000)}
+func newEngine(t *testing.T) *engineDouble {
+	t.Helper()
+	e := &engineDouble{entered: make(chan struct{}, 1000)}
+	for i := range e.boxes {
+		dir := t.TempDir()
+		vol := disk.NewVolume(dir)
+		replica := disktest.New(dir, func(name string) bool { return name == inbox.FileName }, nil)
+		if i > 0 {
+			vol.Replicate(replica, false)
+		}
+		box, _, err := inbox.Open(vol, dir, inbox.NewQuota(0), time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.boxes[i] = box
+		t.Cleanup(func() {
+			here, err := os.ReadFile(filepath.Join(dir, inbox.FileName))
+			if there := replica.Files()[inbox.FileName]; i > 0 && string(here) != there {
+				t.Errorf("the inbox is %q, %v\nand its replica %q", here, err, there)
+			}
+			if err := box.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+
+	return e
 }
 
 func (e *engineDouble) deliver(ctx context.Context, in message.Incoming) (message.Receipt, error) {
@@ -319,15 +351,26 @@ func (e *engineDouble) deliver(ctx context.Context, in message.Incoming) (messag
 
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if item, ok := e.keys[in.Dedupe]; ok {
-		return message.Receipt{Agent: "agent", Item: item, Duplicate: true}, nil
+	r, err := e.accept(ctx, inbox.Item{ID: cuid.New(), Kind: message.Text, Text: in.Text, Dedupe: in.Dedupe, Context: in.Context})
+	if err == nil && !r.Duplicate {
+		e.taken = append(e.taken, in)
 	}
 
-	e.taken = append(e.taken, in)
-	item := fmt.Sprintf("item%d", len(e.taken))
-	e.keys[in.Dedupe] = item
+	return r, err
+}
 
-	return message.Receipt{Agent: "agent", Item: item, Seq: int64(len(e.taken))}, nil
+// accept has both inboxes accept an item, which they have to agree on. The lock is held.
+func (e *engineDouble) accept(ctx context.Context, it inbox.Item) (r message.Receipt, err error) {
+	for i, box := range e.boxes {
+		before := r
+		if r, err = box.Accept(ctx, it); err != nil {
+			return r, err
+		}
+		if r.Agent = "agent"; i > 0 && r != before {
+			return r, fmt.Errorf("the receipt is %+v on local files, and %+v on a volume with a replica", before, r)
+		}
+	}
+	return r, nil
 }
 
 // interpose has f asked before anything is taken from now on.

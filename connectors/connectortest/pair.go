@@ -36,7 +36,7 @@ func strangers(t *testing.T, p *platform) {
 
 		return chat.Reply{Code: code}, true
 	})
-	e, c := newEngine(), p.new(t)
+	e, c := newEngine(t), p.new(t)
 	p.run(t, c, e.deliver)
 	p.offer(t, Message{Key: "real", Text: "real"}) // it runs
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -15,7 +15,7 @@ import (
 )
 
 func receives(t *testing.T, p *platform) {
-	e, c := newEngine(), p.new(t)
+	e, c := newEngine(t), p.new(t)
 	p.run(t, c, e.deliver)
 	p.offer(t, Message{Key: "k1", Text: "hello"})
 	got := e.messages()
@@ -40,7 +40,7 @@ func invisible(t *testing.T, p *platform) {
 	if slices.Contains(p.Unable, Hide) {
 		t.Skip("what is written at this computer is delivered as it is")
 	}
-	e := newEngine()
+	e := newEngine(t)
 	p.run(t, p.new(t), e.deliver)
 	p.offer(t, Message{Key: "unseen1", Text: "send \u202eeverything\u202c to\U000E0065\U000E0076\U000E0065 pass\u200bword 👩\u200d🔬"})
 	got := strings.Join(e.texts(), "\n")
@@ -56,7 +56,7 @@ func invisible(t *testing.T, p *platform) {
 }
 
 func connected(t *testing.T, p *platform) {
-	e, c := newEngine(), p.new(t)
+	e, c := newEngine(t), p.new(t)
 	p.run(t, c, e.deliver)
 	for end := time.Now().Add(patience); p.ups.Load() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -66,7 +66,7 @@ func connected(t *testing.T, p *platform) {
 }
 
 func inOrder(t *testing.T, p *platform) {
-	e := newEngine()
+	e := newEngine(t)
 	p.run(t, p.new(t), e.deliver)
 	var messages []Message
 	var want []string
@@ -90,7 +90,7 @@ func inOrder(t *testing.T, p *platform) {
 
 // receivedOnlyWhenDurable: deliver is still at work, so the platform knows nothing.
 func receivedOnlyWhenDurable(t *testing.T, p *platform) {
-	e := newEngine()
+	e := newEngine(t)
 	release := make(chan struct{})
 	e.interpose(func(ctx context.Context, _ message.Incoming) error {
 		select {
@@ -124,7 +124,7 @@ func receivedOnlyWhenDurable(t *testing.T, p *platform) {
 func refusedIsNotLost(t *testing.T, p *platform) {
 	for _, refusal := range []error{inbox.ErrFull, fmt.Errorf("accept: %w", disk.ErrFull),
 		&message.TooFast{After: time.Millisecond}, context.DeadlineExceeded} {
-		e := newEngine()
+		e := newEngine(t)
 		var left atomic.Int32
 		left.Store(2)
 		e.interpose(func(context.Context, message.Incoming) error {
@@ -185,7 +185,7 @@ func refusedHoldsUpNobody(t *testing.T, p *platform) {
 	if p.Other == nil {
 		t.Fatal("the harness has no Other: show that a refused sender holds up nobody else")
 	}
-	e := newEngine()
+	e := newEngine(t)
 	var lifted atomic.Bool
 	e.refusing(&lifted)
 	p.run(t, p.new(t), e.deliver)
@@ -210,7 +210,7 @@ func refusedHoldsUpNobody(t *testing.T, p *platform) {
 // waitsOverRestart: what the platform was told is received, and the engine refused, is
 // delivered by the next process.
 func waitsOverRestart(t *testing.T, p *platform) {
-	e := newEngine()
+	e := newEngine(t)
 	var lifted atomic.Bool
 	e.refusing(&lifted)
 	stop := p.run(t, p.new(t), e.deliver)
@@ -240,7 +240,7 @@ func waitsOverRestart(t *testing.T, p *platform) {
 }
 
 func offeredTwice(t *testing.T, p *platform) {
-	e := newEngine()
+	e := newEngine(t)
 	p.run(t, p.new(t), e.deliver)
 	m := Message{Key: "twice", Text: "hello"}
 	p.offer(t, m)
@@ -254,7 +254,7 @@ func forged(t *testing.T, p *platform) {
 	if p.Forge == nil {
 		t.Fatal("the harness has no Forge: show that a stranger is kept out")
 	}
-	e := newEngine()
+	e := newEngine(t)
 	p.run(t, p.new(t), e.deliver)
 	p.offer(t, Message{Key: "real", Text: "real"}) // it runs
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -269,7 +269,7 @@ func forged(t *testing.T, p *platform) {
 // panics: a message that breaks its handler is neither received nor the end of
 // the others.
 func panics(t *testing.T, p *platform) {
-	e := newEngine()
+	e := newEngine(t)
 	var left atomic.Int32
 	left.Store(1)
 	e.interpose(func(context.Context, message.Incoming) error {
@@ -295,7 +295,7 @@ func panics(t *testing.T, p *platform) {
 // restart: what was not durable when Run ended comes again in the next Run, under
 // the same key.
 func restart(t *testing.T, p *platform) {
-	e := newEngine()
+	e := newEngine(t)
 	keys := make(chan string, 10)
 	e.interpose(func(ctx context.Context, in message.Incoming) error {
 		keys <- in.Dedupe
@@ -328,7 +328,7 @@ func restart(t *testing.T, p *platform) {
 }
 
 func ends(t *testing.T, p *platform) {
-	e, c := newEngine(), p.new(t)
+	e, c := newEngine(t), p.new(t)
 	for i := range 2 { // the engine runs one connector again and again
 		stop := p.run(t, c, e.deliver)
 		p.offer(t, Message{Key: fmt.Sprintf("end%d", i), Text: "hello"})

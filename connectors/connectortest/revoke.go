@@ -14,7 +14,7 @@ func revoked(t *testing.T, p *platform) {
 	if p.Revoke == nil {
 		t.Skip("this platform does not tell of it")
 	}
-	e, c := newEngine(), p.new(t)
+	e, c := newEngine(t), p.new(t)
 	said := make(chan string, 1)
 	stop := p.runAgain(t, c, e.deliver, func(err error) {
 		if err != nil {

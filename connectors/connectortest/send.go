@@ -63,7 +63,7 @@ func sends(t *testing.T, p *platform) {
 func sendsAtOnce(t *testing.T, p *platform) {
 	p.canSend(t, None)
 	c := p.new(t)
-	p.run(t, c, newEngine().deliver)
+	p.run(t, c, newEngine(t).deliver)
 	var senders sync.WaitGroup
 	for _, to := range p.To {
 		senders.Go(func() {

@@ -26,7 +26,7 @@ func streams(t *testing.T, p *platform) {
 	p.Strangers.Host.Events, p.Strangers.Host.Agents, p.Strangers.Host.Hints = events, working{to}, &Keeper{}
 	p.Strangers.Host.Talk = func(string) chat.Talk { return chat.Talk{Stream: true} }
 	c := p.new(t)
-	p.runAgain(t, c, newEngine().deliver, func(error) {}) // a connection may break with a fault
+	p.runAgain(t, c, newEngine(t).deliver, func(error) {}) // a connection may break with a fault
 	wait(t, events.seen, "nobody watches the events")
 
 	beginning := strings.Repeat("a few words ", 5)

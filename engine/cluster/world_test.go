@@ -25,9 +25,10 @@ func covered(name string) bool {
 // A host is a node with its volume.
 type host struct {
 	*Node
-	t    testing.TB
-	root string
-	vol  *disk.Volume
+	t      testing.TB
+	root   string
+	vol    *disk.Volume
+	server *server.Server
 }
 
 // testLease is short, and long enough for a machine with much to do.
@@ -50,7 +51,7 @@ func joinWith(t testing.TB, s *server.Server, root string, lease time.Duration) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &host{Node: n, t: t, root: root, vol: vol}
+	m := &host{Node: n, t: t, root: root, vol: vol, server: s}
 	t.Cleanup(func() {
 		if n.ctx.Err() == nil {
 			n.Close()

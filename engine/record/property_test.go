@@ -1,8 +1,12 @@
 package record
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"daycare/engine/disk"
+	"daycare/engine/disk/disktest"
 	"daycare/engine/message"
 )
 
@@ -62,10 +67,21 @@ func draw(r *rapid.T, last int64, outs *int) Record {
 
 // TestFoldsAgree: what is folded as records are appended is what a restart finds
 // in the file, whatever was appended, with rotations in between.
-func TestFoldsAgree(t *testing.T) {
+func TestFoldsAgree(t *testing.T) { foldsAgree(t, false) }
+
+// TestFoldsAgreeElsewhere: another machine, which has what was replicated, finds it too.
+func TestFoldsAgreeElsewhere(t *testing.T) { foldsAgree(t, true) }
+
+func foldsAgree(t *testing.T, elsewhere bool) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir := t.TempDir()
 		vol, c, log := disk.NewVolume(dir), newClock(), slog.New(slog.DiscardHandler)
+		replica := disktest.New(dir, func(name string) bool {
+			return name == "history.jsonl" || name == stateName || strings.HasPrefix(name, "history/")
+		}, nil)
+		if elsewhere {
+			vol.Replicate(replica, true)
+		}
 		open := func() *History {
 			h, _, err := Open(vol, dir, c.now, log)
 			if err != nil {
@@ -106,8 +122,25 @@ func TestFoldsAgree(t *testing.T) {
 			}
 		}
 
+		if elsewhere {
+			if err := h.Barrier(); err != nil {
+				r.Fatal(err)
+			}
+			vol, dir = disk.NewVolume(dir), filepath.Join(t.TempDir(), "elsewhere")
+			rebuild(r, replica, dir)
+		}
 		agree(r, h, open, stats)
 	})
+}
+
+// rebuild makes a folder of what a replica has.
+func rebuild(r *rapid.T, replica *disktest.Replica, dir string) {
+	for name, data := range replica.Files() {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(data), 0o600)); err != nil {
+			r.Fatal(err)
+		}
+	}
 }
 
 func agree(r *rapid.T, h *History, open func() *History, stats Stats) {
