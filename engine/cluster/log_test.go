@@ -3,8 +3,13 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go"
 
 	"daycare/engine/cluster/clustertest"
 	"daycare/engine/disk"
@@ -52,6 +57,38 @@ func TestNewerVersions(t *testing.T) {
 	}
 	if _, err := decode([]byte(`{"op":"rename"}` + "\n")); !errors.Is(err, errVersion) {
 		t.Errorf("an unknown operation: %v", err)
+	}
+}
+
+// An agent whose log was continued by a newer version is left to machines that know it: an older one neither claims
+// it nor keeps them from taking it over.
+func TestNewerLogsAreNotClaimed(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	a.make("one")
+	a.own("one")
+	add(t, a.open("one", "history.jsonl"), "line")
+	a.Release("one", true)
+
+	newest, err := a.store.last(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := logged{n: newest.n + 1, owner: "newer", id: "newer", ending: ending{released: true}}
+	h := m.header()
+	h.Set("D-V", strconv.Itoa(version+1))
+	js := a.presence.store.js
+	ack, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: logSubject + "one", Header: h})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = b.Acquire("one")
+	if !errors.Is(err, errVersion) || !strings.Contains(err.Error(), fmt.Sprintf("version %d", version+1)) {
+		t.Errorf("claimed: %v, want what version it needs", err)
+	}
+	raw, err := b.presence.store.handles.stream.GetLastMsgForSubject(t.Context(), logSubject+"one")
+	if err != nil || raw.Sequence != ack.Sequence {
+		t.Errorf("the log ends with message %v, %v, want %d", raw, err, ack.Sequence)
 	}
 }
 

@@ -364,16 +364,20 @@ func (p *presence) orphans() (list []string) {
 	return list
 }
 
-// first reports whether this machine is the one of those alive that an agent falls to. All
-// machines come to the same answer, as a rule; where they do not, the log decides. The lock
-// is held.
+// first reports whether this machine is the one of those alive that an agent falls to: of those that know
+// the newest format, in which its log may be. All machines come to the same answer, as a rule; where they do not, the log
+// decides. The lock is held.
 func (p *presence) first(agent string) bool {
 	mine := weight(agent, p.boot)
 	for boot, seen := range p.seen {
-		if boot != p.boot && time.Since(seen) < p.lease && weight(agent, boot) > mine {
+		if boot == p.boot || time.Since(seen) >= p.lease {
+			continue
+		}
+		if knows := p.says[boot].Version; knows > version || knows == version && weight(agent, boot) > mine {
 			return false
 		}
 	}
+
 	return true
 }
 

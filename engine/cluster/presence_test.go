@@ -2,10 +2,12 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"daycare/engine/cluster/clustertest"
 )
@@ -90,4 +92,28 @@ func plain(list []Machine) []Machine {
 		list[i].Skew = 0
 	}
 	return list
+}
+
+// An agent falls to one of the machines that know the newest format of logs.
+func TestWhoTakesOver(t *testing.T) {
+	falls := func(agent, boot string, formats map[string]int) bool {
+		p := &presence{boot: boot, lease: time.Minute, seen: map[string]time.Time{}, says: map[string]machine{}}
+		for other, format := range formats {
+			p.seen[other], p.says[other] = time.Now(), machine{Version: format}
+		}
+		return p.first(agent)
+	}
+	for i := range 20 {
+		agent := fmt.Sprint("agent", i)
+		same := map[string]int{"a": version, "b": version}
+		if falls(agent, "a", same) == falls(agent, "b", same) {
+			t.Errorf("%s falls to both of two machines, or to none", agent)
+		}
+		if !falls(agent, "a", map[string]int{"a": version, "b": version - 1}) {
+			t.Errorf("%s does not fall to the machine that is newer", agent)
+		}
+		if falls(agent, "a", map[string]int{"a": version, "b": version + 1}) {
+			t.Errorf("%s falls to the machine that is older", agent)
+		}
+	}
 }

@@ -57,6 +57,7 @@ type Filter struct {
 	Way      string // name of a way to die
 	Kill     string // one case of Scenario, as a failing case is printed
 	Bug      string // name of a seeded bug
+	Upgrade  string // of machines of a cluster: the other daycare
 }
 
 func (f Filter) plays(way string) bool { return f.Way == "" || f.Way == way }

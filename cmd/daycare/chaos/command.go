@@ -19,6 +19,19 @@ import (
 	"daycare/engine/fault"
 )
 
+// long is the help.
+const long = "Start this program in temporary workspaces, talk to it, kill it at every\n" +
+	"durable step, cut its power, break its disk, and compare after each death what\n" +
+	"its files say with what the outside world saw. It touches none of your workspaces.\n" +
+	"A failing case leaves its folder and the flags that play it again.\n\n" +
+	"--bugs shows that the checks can fail: it switches on one defect after the other\n" +
+	"and plays cases until one shows it. --soak lets many agents live in one workspace\n" +
+	"for as long as you like, and prints how memory and open files develop.\n\n" +
+	"--cluster plays three machines that share agents, with one NATS server and with three:\n" +
+	"machines and servers are killed, stopped, cut off and wiped. With --upgrade the machines start as\n" +
+	"another daycare, get this one while users talk, the other one again, and this one.\n" +
+	"It is in builds with the tag natsserver."
+
 // Command plays cases in which daycare dies, and compares its files with the outside world.
 func Command(c *term.App) *cobra.Command {
 	var o Options
@@ -26,21 +39,14 @@ func Command(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chaos",
 		Short: "Kill daycare in every way, and show that nothing is lost",
-		Long: "Start this program in temporary workspaces, talk to it, kill it at every\n" +
-			"durable step, cut its power, break its disk, and compare after each death what\n" +
-			"its files say with what the outside world saw. It touches none of your workspaces.\n" +
-			"A failing case leaves its folder and the flags that play it again.\n\n" +
-			"--bugs shows that the checks can fail: it switches on one defect after the other\n" +
-			"and plays cases until one shows it. --soak lets many agents live in one workspace\n" +
-			"for as long as you like, and prints how memory and open files develop.\n\n" +
-			"--cluster plays three machines that share agents, with one NATS server and with three:\n" +
-			"machines and servers are killed, stopped, cut off and wiped. It is in builds with the tag natsserver.",
+		Long:  long,
 		Example: "  daycare chaos --short\n" +
 			"  daycare chaos --scenario tools --kill 'kill@#17:100'\n" +
 			"  daycare chaos --full --way 'power cut'\n" +
 			"  daycare chaos --bugs\n" +
 			"  daycare chaos --soak 1h --csv soak.csv\n" +
-			"  daycare chaos --cluster --short",
+			"  daycare chaos --cluster --short\n" +
+			"  daycare chaos --cluster --upgrade ./daycare-before",
 		Args: term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if wrong := unplayable(cmd.Flags(), o); wrong != "" {
@@ -71,9 +77,11 @@ func Command(c *term.App) *cobra.Command {
 	flags.BoolVar(&o.Bugs, "bugs", false, "show that each defect put in on purpose is caught")
 	flags.StringVar(&o.Bug, "bug", "", "with --bugs, only the defect `NAME`")
 	flags.BoolVar(&cluster, "cluster", false, "play machines that share agents, instead")
+	flags.StringVar(&o.Upgrade, "upgrade", "", "with --cluster, upgrade machines of the daycare in `FILE` to this one, instead")
 	flags.StringVar(&o.Dir, "dir", "", "keep the cases in `DIR` (default: in memory)")
 	_ = cmd.MarkFlagDirname("dir")
 	_ = cmd.MarkFlagFilename("csv", "csv")
+	_ = cmd.MarkFlagFilename("upgrade")
 
 	return cmd
 }
@@ -91,6 +99,10 @@ func unplayable(flags *pflag.FlagSet, o Options) string {
 	switch other := given("scenario", "kill", "random", "power", "soak", "csv"); {
 	case flags.Changed("cluster") && other != "":
 		return "--" + other + " cannot be combined with --cluster"
+	case o.Upgrade != "" && !flags.Changed("cluster"):
+		return "--upgrade needs --cluster"
+	case o.Upgrade != "" && (o.Bugs || o.Way != ""):
+		return "--upgrade cannot be combined with --bugs or --way"
 	case flags.Changed("full") && flags.Changed("short"):
 		return "--full and --short cannot be combined"
 	case o.Soak < 0:
@@ -128,7 +140,8 @@ func runCluster(ctx context.Context, c *term.App, o Options) error {
 		return &term.Problem{Code: fault.ExitFailure, Err: errors.New("this program has no NATS server"),
 			Do: "go build -trimpath -tags natsserver ./cmd/daycare"}
 	}
-	play := machines.Options{Binary: binary, Dir: o.Dir, Length: machines.Length(o.Length), Way: o.Way, Bugs: o.Bugs, Bug: o.Bug}
+	play := machines.Options{Binary: binary, Dir: o.Dir, Length: machines.Length(o.Length), Way: o.Way, Bugs: o.Bugs, Bug: o.Bug,
+		Upgrade: o.Upgrade}
 	if !c.JSON {
 		play.Progress = progress(c)
 	}

@@ -8,6 +8,7 @@
 package machines
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -24,6 +25,7 @@ type Options struct {
 	Way      string // "": all
 	Bugs     bool   // show that each seeded bug is caught, instead
 	Bug      string // only this one
+	Upgrade  string // another daycare, an older one, with which machines start; they get this one while users talk. "": all ways to die
 	Progress func(done, of int, what string)
 	Log      io.Writer // what failed as it happens
 }
@@ -47,6 +49,9 @@ type harness struct {
 	done   int
 	of     int
 }
+
+// first is the program that machines start with.
+func (h *harness) first() string { return cmp.Or(h.Upgrade, h.Binary) }
 
 // Run plays everything that o asks for. An error means that the harness itself could not work;
 // what the machines did wrong is in the report.

@@ -35,6 +35,9 @@ func (h *harness) ways() []way {
 	if h.Length == Short {
 		stands, cut = 5*time.Second, 5*time.Second
 	}
+	if h.Upgrade != "" {
+		return []way{{"upgrade", 1, 0, upgrades, upgrade}, {"upgrade", 3, 0, upgrades, upgrade}}
+	}
 	of := func(short, usual, full int) int { return []int{Default: usual, Short: short, Full: full}[h.Length] }
 	return []way{
 		{"kill -9 of machines", 1, 0, of(4, 30, 120), killMachine},
@@ -145,7 +148,7 @@ func cutAndKill(ctx context.Context, w *world, r *Row) error {
 
 // wipe has the servers lose all that they have.
 func wipe(_ context.Context, w *world, r *Row) error {
-	for _, s := range w.servers {
+	for _, s := range w.servers.list {
 		r.ServerDeaths++
 		s.kill()
 		if err := os.RemoveAll(s.store); err != nil {
@@ -153,26 +156,53 @@ func wipe(_ context.Context, w *world, r *Row) error {
 		}
 	}
 
-	return w.startServers()
+	return w.servers.Start()
 }
 
 func killServer(ctx context.Context, w *world, r *Row) error {
 	r.ServerDeaths++
-	w.servers[rand.IntN(len(w.servers))].kill()
+	w.servers.list[rand.IntN(len(w.servers.list))].kill()
 	pause(ctx, time.Second)
 
-	return w.startServers()
+	return w.servers.Start()
 }
 
 func killBoth(_ context.Context, w *world, r *Row) error {
 	r.Deaths++
 	r.ServerDeaths++
 	return w.downed(func(m *machine) error {
-		w.servers[rand.IntN(len(w.servers))].kill()
+		w.servers.list[rand.IntN(len(w.servers.list))].kill()
 		m.kill()
-		return errors.Join(m.begin(), w.startServers())
+		return errors.Join(m.begin(), w.servers.Start())
 	})
 }
+
+// upgrades is how often all machines get the other program: the new one, the old one, and the new one again.
+const upgrades = 3
+
+// upgrade ends one machine after the other in order, and starts it with the other program. Users still send to it.
+func upgrade(ctx context.Context, w *world, r *Row) error {
+	for _, m := range w.machines {
+		r.Stops++
+		if err := m.terminate(); err != nil {
+			return err
+		}
+		if m.command[0] == w.h.Binary {
+			m.command[0] = w.h.Upgrade
+		} else {
+			m.command[0] = w.h.Binary
+		}
+		if err := m.begin(); err != nil {
+			return err
+		}
+		pause(ctx, betweenUpgrades)
+	}
+
+	return nil
+}
+
+// betweenUpgrades is how long old and new machines work beside each other.
+const betweenUpgrades = 5 * time.Second
 
 func pause(ctx context.Context, d time.Duration) {
 	select {
