@@ -64,6 +64,7 @@ type server struct {
 	handed    int // messages handed out by fetches
 	limited   int // how many of the next calls are refused with 429
 	revoked   bool
+	beats     []string          // what heartbeats said, as JSON
 	texts     map[string]string // by the id of the message, as edits left them
 }
 
@@ -236,6 +237,7 @@ func (s *server) gateway(w http.ResponseWriter, r *http.Request) {
 		refuse := s.refuse
 		switch {
 		case f.Op == opHeartbeat && !s.deaf:
+			s.beats = append(s.beats, string(data))
 			s.send(conn, map[string]any{"op": opHeard})
 		case f.Op == opIdentify && refuse == 0:
 			s.intents = f.Data.Intents

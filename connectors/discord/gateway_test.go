@@ -2,6 +2,7 @@ package discord
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -137,6 +138,66 @@ func TestZombie(t *testing.T) {
 	}
 	if c.gate.session.Load() == nil {
 		t.Error("the session is gone, want it continued")
+	}
+}
+
+// A connection whose heartbeats are answered stays. They name the newest event, and come when Discord asks, too.
+func TestHeartbeats(t *testing.T) {
+	s, e := newServer(t), &connectortest.Taker{}
+	s.interval = 500
+	c := testConnector(t, s, Options{}, keeps(s), quiet())
+	stop := connectortest.Serve(t, c, e.Deliver)
+	s.connected(t)
+	s.write("1", private(ada), ada, "1")
+	e.Until(t, 1)
+	s.until(t, "heartbeats", func() bool { return len(s.beats) >= 3 })
+	s.with(func() {
+		if len(s.sessions) != 1 {
+			t.Errorf("%d sessions, want one", len(s.sessions))
+		}
+		newest := fmt.Sprintf(`{"d":%d,"op":1}`, len(s.sessions[0].told))
+		if got := s.beats[len(s.beats)-1]; got != newest {
+			t.Errorf("a heartbeat says %s, want %s", got, newest)
+		}
+	})
+	if err := stop(); err != nil {
+		t.Errorf("Run = %v", err)
+	}
+
+	asks := newServer(t)
+	stop = connectortest.Serve(t, testConnector(t, asks, Options{}, keeps(asks), quiet()), e.Deliver)
+	asks.connected(t)
+	asks.with(func() { asks.send(asks.conn, frame{Op: opHeartbeat}) })
+	asks.until(t, "a heartbeat", func() bool { return len(asks.beats) > 0 })
+	if err := stop(); err != nil {
+		t.Errorf("Run = %v", err)
+	}
+}
+
+// How Discord ends a connection says whether the next one continues the session, begins one, or is not made.
+func TestHowAConnectionEnds(t *testing.T) {
+	for code, want := range map[websocket.StatusCode]struct {
+		again, keeps bool
+	}{
+		4000: {false, true}, closeSequence: {true, false}, closeTimedOut: {true, false}, websocket.StatusGoingAway: {true, false},
+		closeUnauthorized: {}, closeSharding: {}, closeVersion: {}, closeIntents: {}, closeDisallowed: {},
+	} {
+		s := newServer(t)
+		c := testConnector(t, s, Options{}, keeps(s), quiet())
+		c.gate.dispatch = func(string, json.RawMessage) {}
+		ended := make(chan error, 1)
+		go func() { ended <- c.gate.stay(t.Context()) }()
+		s.connected(t)
+		for end := time.Now().Add(time.Minute); c.gate.session.Load() == nil; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("no session")
+			}
+		}
+		_ = s.conn.Close(code, "")
+		err := <-ended
+		if again, keeps := errors.Is(err, errAgain), c.gate.session.Load() != nil; again != want.again || keeps != want.keeps {
+			t.Errorf("%d: another connection at once %v, the session is kept %v: %v", code, again, keeps, err)
+		}
 	}
 }
 

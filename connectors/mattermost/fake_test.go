@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,6 +58,8 @@ type server struct {
 	refuse  int    // status of all calls
 	only    string // of those of this path, if it is set
 	revoked bool
+	deaf    bool // to pings
+	pinged  atomic.Int64
 }
 
 func newServer(t *testing.T) *server {
@@ -145,7 +148,10 @@ func (s *server) frame(f any) {
 }
 
 func (s *server) socket(w http.ResponseWriter, r *http.Request) {
-	conn, err := websocket.Accept(w, r, nil)
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{OnPingReceived: func(context.Context, []byte) bool {
+		s.pinged.Add(1)
+		return !s.deaf
+	}})
 	if err != nil {
 		return
 	}

@@ -34,6 +34,7 @@ type Connector struct {
 	desk  *chat.Desk
 	log   *slog.Logger
 	pause time.Duration // after the first failure of anything that is tried again
+	pings pings
 
 	backlog *chat.Backlog[event]
 	rooms   *rooms
@@ -59,7 +60,8 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 			"set it with: daycare auth set %s", o.ID, o.ID)
 	}
 
-	c := &Connector{o: o, api: newAPI(o.URL, token), log: log.With("connector", o.ID), pause: time.Second}
+	c := &Connector{o: o, api: newAPI(o.URL, token), log: log.With("connector", o.ID), pause: time.Second,
+		pings: pings{every: 30 * time.Second, within: 20 * time.Second}}
 	c.rooms = newRooms(c.api)
 	c.in = reader{c.rooms, o}
 	var platform chat.Platform = c

@@ -121,6 +121,33 @@ func TestNight(t *testing.T) {
 	}
 }
 
+// A connection whose pings are answered stays; one without answers is ended, for the engine to make another.
+func TestPings(t *testing.T) {
+	s, e := newServer(t), &connectortest.Taker{}
+	c := testConnector(t, s, Options{}, chat.Host{Waiting: &s.waiting}, quiet())
+	c.pings.every = time.Millisecond
+	stop := connectortest.Serve(t, c, e.Deliver)
+	s.connected(t)
+	for end := time.Now().Add(time.Minute); s.pinged.Load() < 5; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d pings came", s.pinged.Load())
+		}
+	}
+	s.write("1", private(ada), ada, "1")
+	e.Until(t, 1)
+	if err := stop(); err != nil {
+		t.Errorf("Run = %v", err)
+	}
+
+	deaf := newServer(t)
+	deaf.deaf = true
+	c = testConnector(t, deaf, Options{}, chat.Host{Waiting: &deaf.waiting}, quiet())
+	c.pings = pings{every: time.Millisecond, within: 20 * time.Millisecond}
+	if err := c.Run(t.Context(), e.Deliver); err == nil || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("Run = %v", err)
+	}
+}
+
 // A websocket that breaks loses nothing, and neither does one that is refused.
 func TestReconnect(t *testing.T) {
 	s, e := newServer(t), &connectortest.Taker{}

@@ -17,11 +17,15 @@ import (
 )
 
 const (
-	maxFrame  = 4 << 20 // bytes
-	dialTime  = 30 * time.Second
-	pingEvery = 30 * time.Second
-	pongTime  = 20 * time.Second
+	maxFrame = 4 << 20 // bytes
+	dialTime = 30 * time.Second
 )
+
+// pings find out when the server is gone without a word.
+type pings struct {
+	every  time.Duration
+	within time.Duration // it answers
+}
 
 // An event is what the server tells.
 type event struct {
@@ -112,10 +116,10 @@ func (c *Connector) listen(ctx context.Context) error {
 	message.Up(ctx)
 
 	reading, cut := context.WithCancelCause(ctx)
-	var pings sync.WaitGroup
-	defer pings.Wait()
+	var beside sync.WaitGroup
+	defer beside.Wait()
 	defer cut(nil)
-	pings.Go(func() { ping(reading, conn, cut) })
+	beside.Go(func() { c.pings.send(reading, conn, cut) })
 	for {
 		e, err := read(reading, conn)
 		if err != nil {
@@ -128,15 +132,15 @@ func (c *Connector) listen(ctx context.Context) error {
 	}
 }
 
-// ping finds out when the server is gone without a word.
-func ping(ctx context.Context, conn *websocket.Conn, cut context.CancelCauseFunc) {
+// send pings until ctx ends; one without an answer cuts the connection.
+func (p pings) send(ctx context.Context, conn *websocket.Conn, cut context.CancelCauseFunc) {
 	for {
 		select {
-		case <-time.After(pingEvery):
+		case <-time.After(p.every):
 		case <-ctx.Done():
 			return
 		}
-		waiting, cancel := context.WithTimeout(ctx, pongTime)
+		waiting, cancel := context.WithTimeout(ctx, p.within)
 		err := conn.Ping(waiting)
 		cancel()
 		if err != nil {

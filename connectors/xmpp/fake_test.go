@@ -30,6 +30,7 @@ type server struct {
 	wg       sync.WaitGroup
 	password string
 	features string // behind the login, beside bind
+	lingers  bool   // who says no more is not hung up on
 
 	mu      sync.Mutex
 	all     map[net.Conn]bool
@@ -134,7 +135,9 @@ func (s *server) serve(conn net.Conn) {
 		fmt.Fprintf(conn, "<?xml version='1.0'?><stream:stream xmlns='%s' xmlns:stream='%s' id='x' version='1.0'>", nsClient, nsStream)
 		fmt.Fprintf(conn, "<stream:features>%s</stream:features>", offers)
 		if n == 1 {
-			s.session(conn, dec)
+			if s.session(conn, dec); s.lingers {
+				<-s.t.Context().Done()
+			}
 			return
 		}
 		e, err := read(dec)

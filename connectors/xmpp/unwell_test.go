@@ -19,6 +19,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -300,6 +301,34 @@ func TestAConnectionThatEndedIsReplaced(t *testing.T) {
 	c.release()
 	if c.live != nil || !second.ended() {
 		t.Error("the connection is kept although nobody needs it")
+	}
+}
+
+// Where nothing can be written any more, nothing is waited for, also by who tries it again.
+func TestWhatCannotBeWritten(t *testing.T) {
+	for _, features := range []string{"<sm xmlns='" + nsSM + "'/>", ""} {
+		s := newServer(t, canary)
+		s.features, s.lingers = features, true
+		c := testConnector(t, s, Options{}, chat.Host{}, slog.New(slog.DiscardHandler))
+		on, err := c.acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := on.stream.conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		out := message.Outgoing{ID: "o", Parts: 1, Text: "x", To: message.Address{ChannelID: adaJID}}
+		_, send := c.Send(t.Context(), out)
+		_, again := c.Send(t.Context(), out)
+		_, question := on.await(t.Context(), "get", "", node(nsPing, "ping"))
+		for what, err := range map[string]error{"send": send, "again": again, "question": question, "begin": on.listen(t.Context()),
+			"typing": c.Typing(t.Context(), out.To)} {
+			if !errors.Is(err, syscall.EPIPE) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		on.stream.conn.Close()
+		c.release()
 	}
 }
 
