@@ -117,6 +117,8 @@ type plan struct {
 	total  int
 	hits   []string // points that met what is armed for them
 	trace  *os.File
+
+	meanwhile map[string]func(k int) // by point
 }
 
 // planned is what is armed; nil: nothing.
@@ -191,6 +193,21 @@ func Arm(t Test, spec string) (met func() []string) {
 	}
 }
 
+// Meanwhile has do called at each passing of a point in this process, before its operation, with
+// how often it was passed since: what another program does at that moment. It ends with the
+// test. What Arm armed before stays armed, its counts begin anew. It is for tests that do not
+// run beside others.
+func Meanwhile(t Test, point string, do func(k int)) {
+	t.Helper()
+	before := current()
+	p := &plan{passed: map[string]int{}, meanwhile: map[string]func(int){point: do}}
+	if before != nil {
+		p.armed = before.armed
+	}
+	planned.Store(p)
+	t.Cleanup(func() { planned.Store(before) })
+}
+
 // pass counts one passing of a point and returns what is armed for it. What lets the
 // operation be done (a slow disk, a clock that jumps) happens here.
 func (p *plan) pass(name string) (arming, bool) {
@@ -216,7 +233,11 @@ func (p *plan) pass(name string) (arming, bool) {
 			p.hits = append(p.hits, name)
 		}
 	}
+	do, k := p.meanwhile[name], p.passed[name]
 	p.mu.Unlock()
+	if do != nil {
+		do(k)
+	}
 	if slow {
 		time.Sleep(slowSync)
 	}

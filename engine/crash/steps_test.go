@@ -219,3 +219,25 @@ func TestAWrongEnvironmentExits(t *testing.T) {
 		}
 	}
 }
+
+// What happens meanwhile happens before the step, each time, beside what is armed.
+func TestMeanwhile(t *testing.T) {
+	var order []string
+	step := func(name string) {
+		err := Do(name, func() error { order = append(order, "done"); return nil })
+		if err != nil {
+			order = append(order, "failed")
+		}
+	}
+	t.Run("a test", func(t *testing.T) {
+		Arm(t, "eio@state.write#2")
+		Meanwhile(t, "state.write", func(k int) { order = append(order, fmt.Sprint("meanwhile ", k)) })
+		step("state.write")
+		step("state.write")
+		step("state.sync")
+	})
+	step("state.write")
+	if want := []string{"meanwhile 1", "done", "meanwhile 2", "failed", "done", "done"}; !slices.Equal(order, want) {
+		t.Errorf("%q, want %q", order, want)
+	}
+}

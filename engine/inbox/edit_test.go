@@ -133,6 +133,9 @@ func TestHandEdits(t *testing.T) {
 				e.must(save(e.path, old))
 				e.must(e.Refresh())
 				e.holds("two")
+				if err := e.Edit(id[0], "again"); !errors.Is(err, inbox.ErrUnknown) {
+					t.Errorf("an item that is done is edited: %v", err)
+				}
 			})
 			t.Run("an empty file", func(t *testing.T) {
 				e, id := newEdited(t, "one", "two", "three")

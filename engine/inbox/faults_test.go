@@ -885,3 +885,71 @@ func TestWhatIsOwedAndCannotBeWritten(t *testing.T) {
 		}
 	}
 }
+
+// saved puts data in the place of a file, as editors do.
+func saved(t *testing.T, path, data string) {
+	t.Helper()
+	if err := errors.Join(os.WriteFile(path+"~", []byte(data), 0o600), os.Rename(path+"~", path)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A folder that goes away while what is owed to its file is written is reported.
+func TestTheFolderGoesWhileItsFileIsMended(t *testing.T) {
+	f := openIn(t, t.TempDir(), nil)
+	accepted(t, f, text("one"))
+	saved(t, f.dir.path(), "")
+	f.reread = time.Now() // an editor that is at work
+	crash.Meanwhile(t, "inbox.write", func(int) {
+		if err := os.RemoveAll(string(f.dir)); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := f.Refresh(); err == nil {
+		t.Error("nothing is said")
+	}
+}
+
+// A file that is saved again and again while an item is edited: the edit is in it once, also where the
+// last save was an older version that lacks another item, and it is known where both are in the file.
+func TestAnEditAmongSaves(t *testing.T) {
+	for name, older := range map[string]bool{"the same": false, "an older version": true} {
+		t.Run(name, func(t *testing.T) {
+			q := NewQuota(0)
+			q.forceKeep(maxKept) // no room for copies
+			f := openIn(t, t.TempDir(), q)
+			id := accepted(t, f, text("one"))
+			before := content(t, f)
+			accepted(t, f, text("two"))
+			f.reread = time.Now()
+			crash.Meanwhile(t, "inbox.write", func(k int) {
+				switch {
+				case k < settleTries:
+					saved(t, f.dir.path(), content(t, f))
+				case k == settleTries && older:
+					saved(t, f.dir.path(), before)
+				case k == settleTries:
+					saved(t, f.dir.path(), content(t, f))
+				}
+			})
+			if err := f.Edit(id, "one, edited"); err != nil {
+				t.Fatal(err)
+			}
+			if words := inPlace(t, f); !slices.Equal(words, []string{"one, edited", "two"}) {
+				t.Errorf("open are %q", words)
+			}
+			if f.ix.order[0].Bytes+f.ix.order[1].Bytes != int(f.ix.bytes) || f.ix.bytes != q.Used() {
+				t.Errorf("%d bytes are open of %d in all", f.ix.bytes, q.Used())
+			}
+		})
+	}
+}
+
+func content(t *testing.T, f *File) string {
+	t.Helper()
+	data, err := os.ReadFile(f.dir.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -91,21 +91,26 @@ func TestWhereItemsAreAfterARotation(t *testing.T) {
 	if err := errors.Join(f.Front(f.ix.order[3].ID), f.Done(done), f.rewrite(f.log.Size())); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(f.dir.path())
-	if err != nil {
-		t.Fatal(err)
+	if words := inPlace(t, f); !slices.Equal(words, []string{"three", "one", "two"}) {
+		t.Errorf("open are %q", words)
 	}
-	var words []string
+}
+
+// inPlace returns the texts of the open items, read where they are said to be in the file.
+func inPlace(t *testing.T, f *File) (words []string) {
+	t.Helper()
+	data := content(t, f)
 	for _, e := range f.ix.order {
-		l, err := decode(data[e.off : e.off+int64(e.Bytes)])
+		l, err := decode([]byte(data[e.off : e.off+int64(e.Bytes)]))
 		if err != nil || l.ID != e.ID {
 			t.Fatalf("at %d is %s, %v; want %s", e.off, l.ID, err, e.ID)
 		}
 		words = append(words, l.Text)
 	}
-	if !slices.Equal(words, []string{"three", "one", "two"}) || int64(len(data)) != f.log.Size() {
-		t.Errorf("open are %q, in %d bytes of %d", words, len(data), f.log.Size())
+	if int64(len(data)) != f.log.Size() {
+		t.Errorf("the file has %d bytes, want %d", len(data), f.log.Size())
 	}
+	return words
 }
 
 // What is done is one line, and the last one nothing more: nothing was open before it.

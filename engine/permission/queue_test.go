@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"daycare/engine/attacktest"
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
@@ -389,6 +390,34 @@ func TestOpenWithBadFiles(t *testing.T) {
 	}
 	if disk.Exists(filepath.Join(root, "permissions", ".tmp-c.json-1")) {
 		t.Error("a temporary file is left")
+	}
+}
+
+// Who asks for what another is just asking gets the same request, when that is durable.
+func TestTheSameRequestTwiceAtOnce(t *testing.T) {
+	q := open(t, t.TempDir())
+	type asked struct {
+		Pending
+		fresh bool
+		err   error
+	}
+	other := make(chan asked, 1)
+	written := false
+	crash.Meanwhile(t, "permission.rename", func(int) {
+		go func() {
+			p, fresh, err := q.Ask(agent, owner, request)
+			if !written {
+				t.Error("the second has an answer before the request is durable")
+			}
+			other <- asked{p, fresh, err}
+		}()
+		time.Sleep(10 * time.Millisecond) // so that it waits
+		written = true
+	})
+	p, fresh, err := q.Ask(agent, owner, request)
+	second := <-other
+	if err != nil || !fresh || second.err != nil || second.fresh || second.Token != p.Token || len(q.List()) != 1 {
+		t.Errorf("%s, %v, %v and then %s, %v, %v, want one request", p.Token, fresh, err, second.Token, second.fresh, second.err)
 	}
 }
 

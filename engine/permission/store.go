@@ -86,13 +86,11 @@ func (s *store) append(line []byte) error {
 
 func (s *store) reopen() error {
 	_, err := s.log.Reload()
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = s.vol.WriteFile("permission", s.logPath(), nil); err == nil {
+			_, err = s.log.Reload()
+		}
 	}
-	if err := s.vol.WriteFile("permission", s.logPath(), nil); err != nil {
-		return err
-	}
-	_, err = s.log.Reload()
 	return err
 }
 
