@@ -82,6 +82,11 @@ func TestEveryFailedStepIsReported(t *testing.T) {
 				return err
 			}
 		},
+		"Edit": func(t *testing.T) func() error {
+			f := openIn(t, t.TempDir(), nil)
+			id := accepted(t, f, text("x"))
+			return func() error { return f.Edit(id, "y") }
+		},
 		"Open": func(t *testing.T) func() error {
 			dir := t.TempDir()
 			f := openIn(t, dir, nil)
@@ -431,6 +436,16 @@ func TestFullDiskOwesWhatIsDone(t *testing.T) {
 	dir := t.TempDir()
 	f := openIn(t, dir, nil)
 	one, two := accepted(t, f, text("x")), accepted(t, f, text("y"))
+	for what, does := range map[string]func(string) error{"drop": f.Drop, "front": f.Front,
+		"edit": func(id string) error { return f.Edit(id, "z") }} {
+		crash.Arm(t, "enospc@inbox.write#1")
+		if err := does(two); !errors.Is(err, disk.ErrFull) {
+			t.Errorf("%s on a full disk: %v", what, err)
+		}
+		if it, err := f.Read(two); err != nil || it.Text != "y" || f.Open()[1].ID != two {
+			t.Errorf("after a %s that failed: %+v, %v", what, it, err)
+		}
+	}
 	crash.Arm(t, "enospc@inbox.write#1")
 	if err := f.Done(one); err != nil {
 		t.Errorf("done on a full disk: %v", err)
@@ -538,6 +553,13 @@ func TestLooksAtAFile(t *testing.T) {
 	}
 	if when, ok := LastMessage(dir); !ok || !when.Equal(at.Add(3*time.Minute)) {
 		t.Errorf("the newest message is of %v, %v", when, ok)
+	}
+	quiet := t.TempDir()
+	if err := os.WriteFile(filepath.Join(quiet, FileName), []byte(item(1, "a", message.System)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if when, ok := LastMessage(quiet); ok {
+		t.Errorf("of system messages alone, the newest message is of %v", when)
 	}
 	all, err := Accepted(dir, map[string]bool{"b": true, "c": true, "none": true})
 	if err != nil || len(all) != 2 || all[0].Text != "text b" || all[1].ID != "c" {
@@ -694,7 +716,7 @@ func TestAFileThatCannotBeReadAnew(t *testing.T) {
 	if _, err := f.Take(id); err == nil {
 		t.Error("an item is taken from no file")
 	}
-	for what, err := range map[string]error{"refresh": f.Refresh(), "drop": f.Drop(id), "front": f.Front(id)} {
+	for what, err := range map[string]error{"refresh": f.Refresh(), "drop": f.Drop(id), "front": f.Front(id), "edit": f.Edit(id, "z")} {
 		if err == nil {
 			t.Errorf("%s says nothing", what)
 		}
@@ -942,6 +964,131 @@ func TestAnEditAmongSaves(t *testing.T) {
 				t.Errorf("%d bytes are open of %d in all", f.ix.bytes, q.Used())
 			}
 		})
+	}
+}
+
+// A message that is accepted while the file is saved again and again is in it once, after what was there, and
+// its key is known; how often the file is read for it alone is bounded, and it is accepted all the same.
+func TestAnAcceptAmongSaves(t *testing.T) {
+	for name, tt := range map[string]struct {
+		saves int
+		older bool // the saves lack the first item
+	}{
+		"a save": {1, false}, "an older version": {1, true}, "some": {settleTries, false}, "some, older": {settleTries, true},
+		"many": {settleTries + urgentTries + 2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := openIn(t, t.TempDir(), nil)
+			before := content(t, f)
+			accepted(t, f, text("one"))
+			f.reread = time.Now()
+			crash.Meanwhile(t, "inbox.write", func(k int) {
+				if k <= tt.saves {
+					if !tt.older {
+						before = content(t, f)
+					}
+					saved(t, f.dir.path(), before)
+				}
+			})
+			it := Item{Kind: message.Text, Text: "two", Dedupe: "k"}
+			id := accepted(t, f, it)
+			if err := f.Refresh(); err != nil {
+				t.Fatal(err)
+			}
+			if words := inPlace(t, f); !slices.Equal(words, []string{"one", "two"}) {
+				t.Errorf("open are %q", words)
+			}
+			if r, err := f.Accept(t.Context(), it); err != nil || !r.Duplicate || r.Item != id {
+				t.Errorf("offered again: %+v, %v", r, err)
+			}
+		})
+	}
+}
+
+// What was dropped while the file was saved again and again is not in it.
+func TestADropAmongSaves(t *testing.T) {
+	f := openIn(t, t.TempDir(), nil)
+	id := accepted(t, f, text("one"))
+	accepted(t, f, text("two"))
+	f.reread = time.Now()
+	crash.Meanwhile(t, "inbox.write", func(k int) {
+		if k <= 2*(settleTries+urgentTries) {
+			saved(t, f.dir.path(), content(t, f))
+		}
+	})
+	if err := f.Drop(id); err != nil {
+		t.Fatal(err)
+	}
+	if items, err := ReadAll(string(f.dir)); err != nil || len(items) != 1 || items[0].Text != "two" {
+		t.Errorf("open are %+v, %v", items, err)
+	}
+}
+
+// The key of a message that was sent long ago counts from its arrival, also if the file was changed at that moment.
+func TestAnOldMessageWhileTheFileIsChanged(t *testing.T) {
+	f := openIn(t, t.TempDir(), nil)
+	crash.Meanwhile(t, "inbox.write", func(k int) {
+		if k > 1 {
+			return
+		}
+		file, err := os.OpenFile(f.dir.path(), os.O_WRONLY|os.O_APPEND, 0)
+		if err == nil {
+			_, err = file.WriteString("\n")
+			err = errors.Join(err, file.Close())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	it := Item{Kind: message.Text, Text: "old", Dedupe: "k", At: time.Now().Add(-DedupeWindow - time.Hour)}
+	id := accepted(t, f, it)
+	if r, err := f.Accept(t.Context(), it); err != nil || !r.Duplicate || r.Item != id || f.Len() != 1 {
+		t.Errorf("offered again: %+v, %v, %d items are open", r, err, f.Len())
+	}
+}
+
+// Without memory for copies an item is not lost to two saves, of which the second lacks it.
+func TestTwoSavesWithoutMemory(t *testing.T) {
+	q := NewQuota(0)
+	q.forceKeep(maxKept)
+	f := openIn(t, t.TempDir(), q)
+	accepted(t, f, text("one"))
+	before := content(t, f)
+	accepted(t, f, text("two"))
+	saved(t, f.dir.path(), before)
+	f.reread = time.Now()
+	crash.Meanwhile(t, "inbox.write", func(k int) {
+		if k == 1 {
+			saved(t, f.dir.path(), "")
+		}
+	})
+	if err := f.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+	if words := inPlace(t, f); !slices.Equal(words, []string{"one", "two"}) {
+		t.Errorf("open are %q", words)
+	}
+}
+
+// What is owed to a file that is saved at each try is owed to the next write.
+func TestWhatIsOwedToAFileThatIsSavedAllTheTime(t *testing.T) {
+	f := openIn(t, t.TempDir(), nil)
+	before := content(t, f)
+	accepted(t, f, text("one"))
+	saved(t, f.dir.path(), before)
+	f.reread = time.Now()
+	writes := 0
+	crash.Meanwhile(t, "inbox.write", func(k int) {
+		if writes = k; k <= settleTries {
+			saved(t, f.dir.path(), before)
+		}
+	})
+	if err := f.Refresh(); err != nil || writes != settleTries || f.Len() != 1 {
+		t.Errorf("%v after %d writes, %d items are open, want one after %d", err, writes, f.Len(), settleTries)
+	}
+	accepted(t, f, text("two"))
+	if words := inPlace(t, f); !slices.Equal(words, []string{"one", "two"}) {
+		t.Errorf("open are %q", words)
 	}
 }
 

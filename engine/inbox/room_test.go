@@ -113,6 +113,34 @@ func inPlace(t *testing.T, f *File) (words []string) {
 	return words
 }
 
+// Who waits for an item hears when it is done, dropped, or taken out of the file by hand.
+func TestWhoWaitsForAnItem(t *testing.T) {
+	for name, ends := range map[string]func(t *testing.T, f *File, id string) error{
+		"done":    func(_ *testing.T, f *File, id string) error { return f.Done(id) },
+		"dropped": func(_ *testing.T, f *File, id string) error { return f.Drop(id) },
+		"removed": func(t *testing.T, f *File, _ string) error {
+			saved(t, f.dir.path(), strings.SplitAfter(content(t, f), "\n")[1])
+			return f.Refresh()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := openIn(t, t.TempDir(), nil)
+			id := accepted(t, f, text("x"))
+			accepted(t, f, text("y"))
+			waited := make(chan error, 1)
+			go func() { waited <- f.Wait(t.Context(), id) }()
+			for waits := false; !waits; time.Sleep(time.Millisecond) {
+				f.mu.Lock()
+				waits = f.ix.byID[id].gone != nil
+				f.mu.Unlock()
+			}
+			if err := errors.Join(ends(t, f, id), <-waited); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // What is done is one line, and the last one nothing more: nothing was open before it.
 func TestWhatIsDoneIsOneLine(t *testing.T) {
 	f := openIn(t, t.TempDir(), nil)
