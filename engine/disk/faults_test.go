@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,13 @@ import (
 func write(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mkdir(t testing.TB, dir string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -77,9 +85,7 @@ var operations = map[string]func(t *testing.T, v *Volume, dir string) func() err
 	},
 	"Rename to another folder": func(t *testing.T, v *Volume, dir string) func() error {
 		write(t, filepath.Join(dir, "from"), "new")
-		if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		mkdir(t, filepath.Join(dir, "sub"))
 		return func() error { return v.Rename("trash", filepath.Join(dir, "from"), filepath.Join(dir, "sub", "file")) }
 	},
 	"Link": func(t *testing.T, v *Volume, dir string) func() error {
@@ -104,6 +110,18 @@ var operations = map[string]func(t *testing.T, v *Volume, dir string) func() err
 	},
 	"MkdirAll": func(t *testing.T, v *Volume, dir string) func() error {
 		return func() error { return v.MkdirAll(filepath.Join(dir, "a", "b", "c")) }
+	},
+	"MkdirAll in a folder of an earlier process": func(t *testing.T, v *Volume, dir string) func() error {
+		mkdir(t, filepath.Join(dir, "a"))
+		return func() error { return v.MkdirAll(filepath.Join(dir, "a", "b")) }
+	},
+	"Settle": func(t *testing.T, v *Volume, dir string) func() error {
+		mkdir(t, filepath.Join(dir, "a", "b"))
+		return func() error { return v.Settle(filepath.Join(dir, "a", "b")) }
+	},
+	"Withdraw": func(t *testing.T, v *Volume, dir string) func() error {
+		write(t, filepath.Join(dir, "file"), "old")
+		return func() error { return v.Withdraw("permission", filepath.Join(dir, "file"), []byte("old")) }
 	},
 	"SyncFile": func(t *testing.T, v *Volume, dir string) func() error {
 		write(t, filepath.Join(dir, "file"), "new")
@@ -242,6 +260,20 @@ func tidy(t *testing.T, dir string) {
 	}
 }
 
+// Where all is made durable at once, a failure is reported, but not that a file system knows no such thing.
+func TestSyncAll(t *testing.T) {
+	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+		return func() error { return SyncAll("import", t.TempDir()) }
+	})
+	if err := SyncAll("import", filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+	crash.Arm(t, "einval@import.sync#1")
+	if err := SyncAll("import", t.TempDir()); err != nil {
+		t.Errorf("a file system that cannot: %v", err)
+	}
+}
+
 // Content whose sync failed takes the place of no file.
 func TestWhatIsNotSyncedReplacesNothing(t *testing.T) {
 	dir := t.TempDir()
@@ -262,7 +294,7 @@ func TestWhatIsNotSyncedReplacesNothing(t *testing.T) {
 // Once the disk has failed nothing is done any more.
 func TestNothingIsDoneOnAFailedVolume(t *testing.T) {
 	for name, prepare := range operations {
-		if name == "ReplaceIn" || name == "MkdirIn" || name == "WriteDraftOf" || strings.HasPrefix(name, "Recover") || name == "MkdirAll" {
+		if name == "ReplaceIn" || name == "MkdirIn" || name == "WriteDraftOf" || strings.HasPrefix(name, "Recover") || strings.HasPrefix(name, "MkdirAll") {
 			continue // of no volume, without a barrier, or done before the barrier is asked for
 		}
 		dir := t.TempDir()

@@ -115,9 +115,7 @@ func newDraft(temp string) (*os.File, error) {
 	if !errors.Is(err, fs.ErrExist) {
 		return f, err
 	}
-	if err := os.Remove(temp); err != nil {
-		return nil, err
-	}
+	os.Remove(temp)
 
 	return os.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 }

@@ -3,12 +3,14 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 func TestWriteFile(t *testing.T) {
@@ -104,6 +106,50 @@ func TestWithdraw(t *testing.T) {
 	write(".swap-state.json-2."+tag([]byte("old"))+"."+tag([]byte("old")), "by hand")
 	if err := v.Recover(dir); err != nil || kept == "" || content(t, kept) != "by hand" || Exists(path) {
 		t.Errorf("after a crash %q is kept, %v", kept, err)
+	}
+}
+
+// What another program still has open for writing is not removed; where a new file has the name meanwhile, both are kept.
+func TestWithdrawOfWhatIsBeingWritten(t *testing.T) {
+	for name, again := range map[string]bool{"as it was": false, "another in its place": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			v := NewVolume(dir)
+			kept := ""
+			v.OnKept(func(_, copy string) { kept = copy })
+			path := filepath.Join(dir, "state.json")
+			write(t, path, "old")
+			theirs, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var they sync.WaitGroup
+			they.Go(func() {
+				for Exists(path) {
+					time.Sleep(time.Millisecond)
+				}
+				if again {
+					write(t, path, "another")
+				}
+				_, _ = theirs.WriteString("new")
+				theirs.Close()
+			})
+			if err := v.Withdraw("state", path, []byte("old")); !errors.Is(err, ErrChanged) {
+				t.Errorf("Withdraw = %v", err)
+			}
+			they.Wait()
+			got := map[string]string{"there": content(t, path)}
+			if kept != "" {
+				got["kept"] = content(t, kept)
+			}
+			want := map[string]string{"there": "new"}
+			if again {
+				want = map[string]string{"there": "another", "kept": "new"}
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
 	}
 }
 

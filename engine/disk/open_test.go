@@ -262,6 +262,23 @@ func TestReloadThatCannotEndALine(t *testing.T) {
 	}
 }
 
+// A file that is cut short while it is read is read again.
+func TestReloadOfAFileThatIsCutShort(t *testing.T) {
+	l := logIn(t, t.TempDir(), "{a}\n")
+	defer l.Close()
+	write(t, l.path, "{a}\n{b}\n{c")
+	crash.Meanwhile(t, "inbox.write", func(k int) {
+		if k == 1 {
+			if err := os.Truncate(l.path, 4); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if data, err := l.Reload(); err != nil || string(data) != content(t, l.path) {
+		t.Errorf("%q, %v; the file has %q", data, err, content(t, l.path))
+	}
+}
+
 // A torn tail that has no place to be kept stays, and the disk has not failed; on a full disk
 // it is kept in the space that is kept back.
 func TestTornTailThatCannotBeKept(t *testing.T) {

@@ -177,6 +177,29 @@ func TestReplicaIsTheFolder(t *testing.T) {
 	}
 }
 
+// A log that another program cut short before it was shipped is at the replica as it is now, in the end.
+func TestALogThatIsCutShortBeforeItIsReplicated(t *testing.T) {
+	dir := t.TempDir()
+	r := disktest.New(dir, replicated, nil)
+	w, err := newWriter(dir, r, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { w.log.Close() }()
+	if err := w.add("aaaa"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.log.Append([]byte("b\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Truncate(w.path("log.jsonl"), 3), w.log.Barrier()); err != nil {
+		t.Fatal(err)
+	}
+	if there, here := r.Files(), folder(t, dir); !maps.Equal(there, here) {
+		t.Errorf("the replica has %q, the folder %q", there, here)
+	}
+}
+
 // The replica gets what is new, not the whole file again.
 func TestReplicaGetsWhatIsNew(t *testing.T) {
 	dir := t.TempDir()
