@@ -294,7 +294,8 @@ func TestWhatIsNotSyncedReplacesNothing(t *testing.T) {
 // Once the disk has failed nothing is done any more.
 func TestNothingIsDoneOnAFailedVolume(t *testing.T) {
 	for name, prepare := range operations {
-		if name == "ReplaceIn" || name == "MkdirIn" || name == "WriteDraftOf" || strings.HasPrefix(name, "Recover") || strings.HasPrefix(name, "MkdirAll") {
+		if name == "ReplaceIn" || name == "MkdirIn" || name == "WriteDraftOf" || strings.HasPrefix(name, "Recover") ||
+			strings.HasPrefix(name, "MkdirAll") {
 			continue // of no volume, without a barrier, or done before the barrier is asked for
 		}
 		dir := t.TempDir()
