@@ -58,8 +58,8 @@ var imports = map[string][]string{
 		"engine/control", "engine/disk", "engine/event", "engine/finding", "engine/folders", "engine/inbox", "engine/message",
 		"engine/permission", "engine/record"},
 	// it connects to the servers of the cluster without a daemon, and runs one.
-	"cmd/daycare/cluster": {"cmd/daycare/commands", "cmd/daycare/peers", "cmd/daycare/term", "engine/cluster",
-		"engine/cluster/server", "engine/config", "engine/disk", "engine/folders"},
+	"cmd/daycare/cluster": {"cmd/daycare/commands", "cmd/daycare/peers", "cmd/daycare/term", "engine/address", "engine/cluster",
+		"engine/cluster/server", "engine/config", "engine/disk", "engine/folders", "engine/inbox", "engine/record"},
 	// what commands print that look at files, for the API.
 	"cmd/daycare/inspect": {"cmd/daycare/commands", "cmd/daycare/doctor", "cmd/daycare/plugins", "cmd/daycare/setup", "cmd/daycare/term",
 		"engine/beneath", "engine/config", "engine/control", "engine/disk", "engine/finding"},

@@ -64,7 +64,7 @@ var passes = map[string]pass{
 	"engine/address":                        {11, daycares},
 	"engine/apitoken":                       {3, daycares},
 	"cmd/daycare/peers":                     {1, daycares},
-	"engine/cluster":                        {7, daycares},
+	"engine/cluster":                        {8, daycares},
 	"engine/backup":                         {6, daycares + ", read through os.Root; links are kept as links"},
 	"engine/beneath":                        {6, walking + "; or it looks and opens nothing"},
 	"engine/config":                         {1, daycares},

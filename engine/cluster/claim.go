@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"daycare/engine/crash"
@@ -25,13 +25,7 @@ func (n *Node) Acquire(agent string) error {
 	if badID(agent) {
 		return fmt.Errorf("%q is not the id of an agent", agent)
 	}
-	n.units.mu.Lock()
-	one := n.claiming[agent]
-	if one == nil {
-		one = &sync.Mutex{}
-		n.claiming[agent] = one
-	}
-	n.units.mu.Unlock()
+	one := n.claims(agent)
 	one.Lock()
 	defer one.Unlock()
 
@@ -70,7 +64,11 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 			return errors.Join(&message.Elsewhere{Node: head.owner}, err)
 		}
 
-		segments, err := n.opening(ctx, agent, head)
+		had, err := (memory{n}).had(agent)
+		if err != nil {
+			return err
+		}
+		segments, err := n.opening(ctx, agent, head, had)
 		if err != nil {
 			return err
 		}
@@ -78,7 +76,7 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 		if err := n.presence.took(ctx, agent); err != nil {
 			return err
 		}
-		m := logged{n: head.n + 1, owner: n.boot, id: cuid.New(), body: encode(segments)}
+		m := logged{n: max(head.n, had.N) + 1, owner: n.boot, id: cuid.New(), body: encode(segments)}
 		after := head.seq
 		if crash.Bug("noclaim") {
 			after, m.n = n.later(ctx, agent, head)
@@ -96,7 +94,7 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 			return err
 		}
 
-		return n.own(ctx, agent, head, place{seq, m.n}, segments)
+		return n.own(ctx, agent, head, had, place{seq, m.n}, segments)
 	}
 }
 
@@ -109,16 +107,22 @@ func (l links) later(ctx context.Context, agent string, head logged) (seq, n uin
 	return head.seq, head.n + 1
 }
 
-// begins reports whether a log is to begin with the message that is appended to it next.
-func (l logged) begins() bool { return l.seq == 0 || l.retired }
+// begins reports whether a log is to begin with the message that is appended to it next by a machine that had
+// something of it: it is empty, or servers have lost its end. Numbers grow for ever, so that a folder from before a wipe is
+// older than all that came after it.
+func (l logged) begins(h had) bool { return l.seq == 0 || l.retired || h.N > l.n }
 
 // opening is what a claim appends to a log that ends with head. A log begins with all that its
 // folder has: one with a claim alone, as a crash would leave it, would be an agent without files
 // for whoever reads it next.
-func (n *Node) opening(ctx context.Context, agent string, head logged) ([]segment, error) {
+func (n *Node) opening(ctx context.Context, agent string, head logged, had had) ([]segment, error) {
 	claim := segment{Op: opClaim}
-	if !head.begins() {
+	if !head.begins(had) {
 		return []segment{claim}, nil
+	}
+	if head.seq > 0 && !head.retired {
+		n.log.Warn("the servers have lost the end of the log of an agent; written again from the folder of this machine",
+			"agent", agent, "upTo", head.n, "had", had.N)
 	}
 	if head.seq == 0 {
 		if err := (memory{n}).check(ctx, agent); err != nil {
@@ -171,16 +175,17 @@ func (l links) publishOnce(ctx context.Context, agent string, expect uint64, m l
 
 // own makes the folder of a unit that was just claimed with segments, and the unit. head is the
 // message before the claim.
-func (n *Node) own(ctx context.Context, agent string, head logged, at place, segments []segment) error {
+func (n *Node) own(ctx context.Context, agent string, head logged, had had, at place, segments []segment) error {
 	dir := n.folder(agent)
-	old, marked, err := n.takeMark(dir)
+	old, marked, err := readMark(dir)
 	if err != nil {
 		return err
 	}
+	unmark := func() error { return n.vol.Remove("claim", filepath.Join(dir, markName)) }
 
 	u := &unit{node: n, agent: agent, place: at, files: map[string]*copied{}}
 	switch {
-	case head.begins(): // what is here is all there is
+	case head.begins(had): // what is here is all there is
 		u.note(segments)
 	case marked && !old.Owned && old.Seq == head.seq && old.N == head.n:
 		if u.files, err = n.asItWas(dir, old); err != nil {
@@ -189,6 +194,9 @@ func (n *Node) own(ctx context.Context, agent string, head logged, at place, seg
 	default:
 		files, err := n.readLog(ctx, agent, head.seq, n.covers)
 		if err != nil {
+			return err // the mark stays: it says how much of the log is here
+		}
+		if err := unmark(); err != nil {
 			return err
 		}
 		if u.files, err = n.build(ctx, n.store, agent, files, old, marked); err != nil {
@@ -210,7 +218,7 @@ func (n *Node) own(ctx context.Context, agent string, head logged, at place, seg
 		}
 	}
 
-	n.writeMark(agent, mark{Seq: at.last, N: at.n, Owned: true})
+	n.writeMark(agent, mark{Seq: at.last, N: at.n, Owned: true, Boot: n.boot})
 
 	n.units.mu.Lock()
 	defer n.units.mu.Unlock()

@@ -83,7 +83,7 @@ type exported struct {
 
 // export writes the folder of one agent. ok is false if the agent was removed meanwhile.
 func (w *workingCopy) export(ctx context.Context, s store, id string) (ok bool, err error) {
-	files, err := w.newest(ctx, s, id)
+	files, err := w.newest(ctx, s, id, damagedIn)
 	if files == nil || err != nil {
 		return false, err
 	}
@@ -107,9 +107,12 @@ func (w *workingCopy) export(ctx context.Context, s store, id string) (ok bool, 
 // damagedIn is how long a log may have a hole that nobody writes to.
 const damagedIn = 20 * time.Second
 
+// errLost: the servers have no log of an agent that there is.
+var errLost = errors.New("the servers have lost the log")
+
 // newest reads the log of a unit that others may write to: what is shortened while it is read is
 // read again. nil: the agent was removed.
-func (w *workingCopy) newest(ctx context.Context, s store, id string) (map[string]file, error) {
+func (w *workingCopy) newest(ctx context.Context, s store, id string, holeFor time.Duration) (map[string]file, error) {
 	var seen uint64
 	for since := time.Now(); ; {
 		head, err := s.last(ctx, id)
@@ -117,7 +120,7 @@ func (w *workingCopy) newest(ctx context.Context, s store, id string) (map[strin
 			return nil, err
 		}
 		if head.seq == 0 {
-			return nil, fmt.Errorf("the cluster has lost the log of agent %s; the machines that have its folder still do", id)
+			return nil, fmt.Errorf("%w of agent %s; the machines that have its folder still do: daycare cluster repair", errLost, id)
 		}
 		if head.seq != seen {
 			seen, since = head.seq, time.Now()
@@ -137,7 +140,7 @@ func (w *workingCopy) newest(ctx context.Context, s store, id string) (map[strin
 				return files, nil
 			}
 		}
-		if !errors.Is(err, errHole) || time.Since(since) > damagedIn {
+		if !errors.Is(err, errHole) || time.Since(since) > holeFor {
 			return nil, fmt.Errorf("read the log of %s: %w", id, err)
 		}
 
@@ -149,16 +152,12 @@ func (w *workingCopy) newest(ctx context.Context, s store, id string) (map[strin
 	}
 }
 
-// exportShared writes the files that belong to all machines. One that is there already and is another
-// one is kept aside.
-func exportShared(ctx context.Context, s *natsStore, c Config) error {
-	if c.Shared == nil {
-		return nil
-	}
+// bucketOf is what the bucket has of what belongs to all machines, for a process that is none.
+func bucketOf(ctx context.Context, s *natsStore, c Config) (*sharing, error) {
 	all := newSharing(*c.Shared, c, s, func() bool { return false })
 	w, err := s.handles.files.WatchAll(ctx, jetstream.IgnoreDeletes())
 	if err != nil {
-		return fmt.Errorf("read what belongs to all machines: %w", err)
+		return nil, fmt.Errorf("read what belongs to all machines: %w", err)
 	}
 	defer w.Stop() // nothing more is needed of it
 	reading, cancel := context.WithCancel(ctx)
@@ -174,9 +173,22 @@ func exportShared(ctx context.Context, s *natsStore, c Config) error {
 	}
 	cancel()
 	if <-read; !all.whole {
-		return fmt.Errorf("read what belongs to all machines: %w", disk.ErrAway)
+		return nil, fmt.Errorf("read what belongs to all machines: %w", disk.ErrAway)
 	}
 
+	return all, nil
+}
+
+// exportShared writes the files that belong to all machines. One that is there already and is another
+// one is kept aside.
+func exportShared(ctx context.Context, s *natsStore, c Config) error {
+	if c.Shared == nil {
+		return nil
+	}
+	all, err := bucketOf(ctx, s, c)
+	if err != nil {
+		return err
+	}
 	for name := range all.there {
 		data, ok, err := all.here(name)
 		if err == nil && ok && data != nil && sum(data) != all.there[name].SHA {

@@ -45,9 +45,10 @@ func fold(ctx context.Context, s store, log []logged, covers func(string) bool) 
 			return nil, fmt.Errorf("message %d: %w", m.n, err)
 		}
 		switch {
+		case isSnapshot(segments): // what was before it may have been lost
 		case i > 0 && m.n != log[i-1].n+1:
 			return nil, fmt.Errorf("%w: message %d comes after message %d", errHole, m.n, log[i-1].n)
-		case i == 0 && m.n != 1 && !isSnapshot(segments):
+		case i == 0 && m.n != 1:
 			return nil, fmt.Errorf("%w: it begins with message %d", errHole, m.n)
 		}
 		if err := apply(ctx, s, files, segments, covers); err != nil {

@@ -25,6 +25,7 @@ type mark struct {
 	N     uint64           `json:"n"`               // its number
 	Files map[string]stamp `json:"files,omitempty"` // what the folder had
 	Owned bool             `json:"owned,omitempty"` // it was not released: a process works on it, or died
+	Boot  string           `json:"boot,omitempty"`  // of that process
 }
 
 // A stamp is a content, by its size in bytes and its SHA-256.
@@ -64,14 +65,6 @@ func (w *workingCopy) list(dir string) (map[string][]byte, error) {
 	}
 
 	return files, nil
-}
-
-// takeMark reads the mark of a folder and removes it; ok is false if there is none.
-func (w *workingCopy) takeMark(dir string) (m mark, ok bool, err error) {
-	if m, ok, err = readMark(dir); err == nil {
-		err = w.vol.Remove("claim", filepath.Join(dir, markName))
-	}
-	return m, ok, err
 }
 
 // readMark reads the mark of a folder; ok is false if there is none.

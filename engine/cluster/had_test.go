@@ -94,3 +94,79 @@ func TestWhoHadAnAgentLastMayBeSlow(t *testing.T) {
 		t.Errorf("begun without the machine that had it last: %v", err)
 	}
 }
+
+// Numbers grow over a wipe: what a machine had before it is older than what another one had after it, also when
+// the servers are wiped again.
+func TestWhoHadAnAgentLastAfterTwoWipes(t *testing.T) {
+	dir := t.TempDir()
+	const one = "one"
+	s := clustertest.Serve(t, dir, 0)
+	a, b := newHost(t, s), newHost(t, s)
+	write := func(h *host, lines ...string) {
+		t.Helper()
+		until(t, "it is owned", func() bool { return h.Acquire(one) == nil })
+		l, _, err := h.vol.OpenLog(h.path(one, "history.jsonl"), disk.LogOptions{Name: "history"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(t, l, lines...)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		h.Release(one, false)
+	}
+	a.make(one)
+	write(a, "1", "2", "3", "4", "5", "6")
+	write(b, "7")
+	again := wiped(t, s, dir)
+	write(b, "8") // and so it begins the log anew
+	wiped(t, again, dir)
+	there := &message.Elsewhere{}
+	until(t, "the machine that had it last is known", func() bool { return errors.As(a.Acquire(one), &there) })
+	if there.Node != b.Boot() {
+		t.Errorf("it is to be at %q, want %q", there.Node, b.Boot())
+	}
+	until(t, "that machine has it", func() bool { return b.Acquire(one) == nil })
+	if got, want := b.lines(one, "history.jsonl"), []string{"1", "2", "3", "4", "5", "6", "7", "8"}; !slices.Equal(got, want) {
+		t.Errorf("history is %q", got)
+	}
+}
+
+// Servers that have lost the end of a log get it again from the machine that had the agent last.
+func TestTheEndOfALogWasLost(t *testing.T) {
+	t.Parallel()
+	d := newDamaged(t)
+	d.closed()
+	d.b.Release(hurt, false)
+	d.lose(func(all []uint64) []uint64 { return all[len(all)-3:] })
+	d.b.own(hurt)
+	if got := d.b.lines(hurt, "history.jsonl"); !slices.Equal(got, d.want) {
+		t.Errorf("history is %q", got)
+	}
+	d.b.Release(hurt, false)
+	d.c.own(hurt)
+	if got := d.c.lines(hurt, "history.jsonl"); !slices.Equal(got, d.want) {
+		t.Errorf("on another machine, history is %q", got)
+	}
+}
+
+// A machine that fails to open an agent, because its log is damaged, still knows how much of it is in its folder.
+func TestADamagedLogLeavesTheMark(t *testing.T) {
+	t.Parallel()
+	d := newDamaged(t)
+	d.closed()
+	d.b.Release(hurt, false)
+	d.a.own(hurt) // so that the folder of b is not the newest
+	d.a.Release(hurt, false)
+	before, _, err := readMark(d.b.folder(hurt))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.lose(func(all []uint64) []uint64 { return all[len(all)-4 : len(all)-3] })
+	if err := d.b.Acquire(hurt); err == nil {
+		t.Fatal("it is opened")
+	}
+	if after, ok, err := readMark(d.b.folder(hurt)); !ok || err != nil || after.N != before.N {
+		t.Errorf("the mark is %+v, %v, was %+v", after, err, before)
+	}
+}

@@ -49,7 +49,7 @@ func TestMailbox(t *testing.T) {
 func (m *host) same(agent string) {
 	m.t.Helper()
 	m.Release(agent, false)
-	files, err := m.newest(m.ctx, m.store, agent)
+	files, err := m.newest(m.ctx, m.store, agent, damagedIn)
 	if err != nil {
 		m.t.Fatal(err)
 	}

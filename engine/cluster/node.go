@@ -126,7 +126,7 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	n.presence.cards, n.attachments = n.cards, attachments{n.cards}
 	n.figures = &figures{own: c.ID, keep: s, away: n.presence.away, notes: c.Log, early: map[string]Figure{}}
 	n.presence.figures = n.figures
-	if err := errors.Join(memory{n}.tell(), answered(ctx, askFor, n.presence.renew), answered(ctx, loadFor, n.cards.load),
+	if err := errors.Join(memory{n}.tell(), offers{n}.tell(), answered(ctx, askFor, n.presence.renew), answered(ctx, loadFor, n.cards.load),
 		answered(ctx, loadFor, n.figures.load)); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("join the cluster: %w", err)
@@ -283,17 +283,19 @@ func (u *unit) commitLarge(segments []segment) error {
 	}
 }
 
+func (n *Node) fit(segments []segment) ([]segment, error) { return fit(n.ctx, n.store, segments) }
+
 // fit puts large contents into the object store. Nothing refers to an object before the
 // message with its name is in a log. A snapshot that is still too long for a message becomes
 // an object itself.
-func (n *Node) fit(segments []segment) ([]segment, error) {
-	ctx, cancel := context.WithTimeout(n.ctx, 30*time.Second)
+func fit(ctx context.Context, keep store, segments []segment) ([]segment, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	list := make([]segment, len(segments))
 	size := 0
 	for i, s := range segments {
 		if s.Op == opPut && len(s.data) > inlineMost {
-			if err := n.store.put(ctx, s.SHA, s.data); err != nil {
+			if err := keep.put(ctx, s.SHA, s.data); err != nil {
 				return nil, err
 			}
 			s.Object = true
@@ -309,7 +311,7 @@ func (n *Node) fit(segments []segment) ([]segment, error) {
 	body := encode(list[1:])
 	whole := content(opSnapshot, "", 0, body)
 	whole.Object = true
-	if err := n.store.put(ctx, whole.SHA, body); err != nil {
+	if err := keep.put(ctx, whole.SHA, body); err != nil {
 		return nil, err
 	}
 	whole.data, whole.inner = nil, list[1:]

@@ -191,7 +191,7 @@ func TestSharedFilesOfWipedServers(t *testing.T) {
 }
 
 // wiped starts a server again, at the same place, with nothing in its store.
-func wiped(t *testing.T, s *server.Server, dir string) {
+func wiped(t *testing.T, s *server.Server, dir string) *server.Server {
 	t.Helper()
 	port := s.Addr().(interface{ AddrPort() netip.AddrPort }).AddrPort().Port()
 	s.Shutdown()
@@ -199,7 +199,7 @@ func wiped(t *testing.T, s *server.Server, dir string) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	clustertest.Serve(t, dir, int(port))
+	return clustertest.Serve(t, dir, int(port))
 }
 
 // record adds a line to a ledger, as the clocks do.

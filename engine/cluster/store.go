@@ -220,30 +220,68 @@ func (s *natsStore) last(ctx context.Context, unit string) (logged, error) {
 const readAtOnce = 500
 
 func (s *natsStore) read(ctx context.Context, unit string) (list []logged, err error) {
-	for from := uint64(1); ; from = list[len(list)-1].seq + 1 {
+	err = s.each(ctx, unit, func(m *jetstream.RawStreamMsg) error {
+		l, err := received(m.Sequence, m.Header, m.Data)
+		list = append(list, l)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return list, nil
+}
+
+// A found message is one of a log, whether it can be read or not.
+type found struct {
+	logged
+	segments []segment
+	raw      *jetstream.RawStreamMsg
+	err      error // why it cannot be read
+}
+
+// leniently reads a log with what is damaged in it.
+func (s *natsStore) leniently(ctx context.Context, unit string) (list []found, err error) {
+	err = s.each(ctx, unit, func(m *jetstream.RawStreamMsg) error {
+		f := found{raw: m}
+		f.logged, f.err = received(m.Sequence, m.Header, m.Data)
+		if f.err == nil {
+			f.segments, f.err = decode(m.Data)
+		}
+		list = append(list, f)
+		if errors.Is(f.err, errVersion) {
+			return f.err
+		}
+		return nil
+	})
+
+	return list, err
+}
+
+// each calls do with the messages of a log, the oldest first, until it fails.
+func (s *natsStore) each(ctx context.Context, unit string, do func(*jetstream.RawStreamMsg) error) error {
+	for from := uint64(1); ; {
 		batch, err := jetstreamext.GetBatch(ctx, s.js, streamName, readAtOnce, jetstreamext.GetBatchSubject(logSubject+unit),
 			jetstreamext.GetBatchSeq(from))
 		if err != nil {
-			return nil, fmt.Errorf("read the log of %s: %w", unit, err)
+			return fmt.Errorf("read the log of %s: %w", unit, err)
 		}
 
 		got := 0
 		for m, err := range batch {
 			if errors.Is(err, jetstreamext.ErrNoMessages) {
-				return list, nil
+				return nil
 			}
 			if err != nil {
-				return nil, fmt.Errorf("read the log of %s: %w", unit, err)
+				return fmt.Errorf("read the log of %s: %w", unit, err)
 			}
-			l, err := received(m.Sequence, m.Header, m.Data)
-			if err != nil {
-				return nil, err
+			if err := do(m); err != nil {
+				return err
 			}
-			list = append(list, l)
-			got++
+			from, got = m.Sequence+1, got+1
 		}
 		if got == 0 {
-			return list, nil
+			return nil
 		}
 	}
 }

@@ -36,7 +36,7 @@ func Command(c *term.App) *cobra.Command {
 		Args: term.NoSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(serverCommand(c), statusCommand(c), exportCommand(c))
+	cmd.AddCommand(serverCommand(c), statusCommand(c), exportCommand(c), importCommand(c), repairCommand(c))
 	return cmd
 }
 
@@ -156,39 +156,17 @@ func exportCommand(c *term.App) *cobra.Command {
 }
 
 func export(ctx context.Context, c *term.App, folder string, join []string) error {
-	root, err := c.Root()
-	if err != nil {
-		return err
-	}
-	home := filepath.Join(root, workspace.Home)
-	conf, _, err := config.Load(home, os.LookupEnv)
-	if err != nil {
-		return err
-	}
-	k := conf.Cluster
-	if len(join) > 0 {
-		k.Servers = join
-	}
-	if !k.On() {
-		if k.Servers, err = peers.Membership(home); err != nil {
-			return err
-		}
-	}
-	if !k.On() {
-		return term.NotFound("name its servers with --join URL", "this workspace is in no cluster")
-	}
-	if d := k.Check(); d != nil {
-		return fmt.Errorf("%s\n%s", d.Reason, d.Remedy)
-	}
-
 	to := filepath.Join(folder, workspace.Home)
+	conf, err := reach(c, to, join)
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return fmt.Errorf("make the folder: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, exportFor)
 	defer cancel()
-	n, err := cluster.Export(ctx, peers.Config(root, k, cluster.Config{Name: cmp.Or(k.Name, "export"), Root: to,
-		Volume: disk.NewVolume(to), Covers: folders.Replicated, Shared: peers.Shared(), Log: slog.New(slog.DiscardHandler)}))
+	n, err := cluster.Export(ctx, conf)
 	if err != nil {
 		return term.Wrap(err, "export the agents of the cluster")
 	}
@@ -201,4 +179,35 @@ func export(ctx context.Context, c *term.App, folder string, join []string) erro
 	c.Print("%s copied to %s\n", term.Plural(n, "agent", "agents"), term.Clean(to))
 
 	return nil
+}
+
+// reach is how the servers join are reached, by default those of this workspace, by a process that keeps files in home.
+func reach(c *term.App, home string, join []string) (conf cluster.Config, err error) {
+	root, err := c.Root()
+	if err != nil {
+		return conf, err
+	}
+	own := filepath.Join(root, workspace.Home)
+	settings, _, err := config.Load(own, os.LookupEnv)
+	if err != nil {
+		return conf, err
+	}
+	k := settings.Cluster
+	if len(join) > 0 {
+		k.Servers = join
+	}
+	if !k.On() {
+		if k.Servers, err = peers.Membership(own); err != nil {
+			return conf, err
+		}
+	}
+	if !k.On() {
+		return conf, term.NotFound("name its servers with --join URL", "this workspace is in no cluster")
+	}
+	if d := k.Check(); d != nil {
+		return conf, fmt.Errorf("%s\n%s", d.Reason, d.Remedy)
+	}
+
+	return peers.Config(root, k, cluster.Config{Name: cmp.Or(k.Name, "command"), Root: home, Volume: disk.NewVolume(home),
+		Covers: folders.Replicated, Shared: peers.Shared(), Log: slog.New(slog.DiscardHandler)}), nil
 }

@@ -206,7 +206,7 @@ func (m *Machines) meet(ctx context.Context) error {
 // strange refuses a workspace with an agent that is not one of the cluster.
 func strange(a address.Meta) error {
 	return fmt.Errorf("agent %s (%s) of this workspace is not in the cluster, which has agents of its own\n"+
-		"join with a workspace that has no agents; bring single ones with: daycare agents export, daycare agents import",
+		"join with a workspace that has no agents, and bring those of this one with: daycare cluster import",
 		a.Handle, a.Name)
 }
 
