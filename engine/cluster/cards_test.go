@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"daycare/engine/address"
 	"daycare/engine/cluster/clustertest"
 	"daycare/engine/crash/crashtest"
@@ -531,6 +533,50 @@ func TestLeases(t *testing.T) {
 	wait()
 	if n := most.Load(); n != 1 {
 		t.Errorf("%d machines led at once", n)
+	}
+}
+
+// counted counts what is asked of a bucket.
+type counted struct {
+	jetstream.KeyValue
+	made, renewed atomic.Int32
+}
+
+func (c *counted) Create(ctx context.Context, key string, value []byte, opts ...jetstream.KVCreateOpt) (uint64, error) {
+	c.made.Add(1)
+	return c.KeyValue.Create(ctx, key, value, opts...)
+}
+
+func (c *counted) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	c.renewed.Add(1)
+	return c.KeyValue.Update(ctx, key, value, revision)
+}
+
+// A machine that waits for a lease asks for it when it may be free, and not again and again meanwhile.
+func TestLeaseIsAwaitedInSilence(t *testing.T) {
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	lasts := a.presence.lease
+	holds := &counted{KeyValue: a.presence.store.handles.leases}
+	waits := &counted{KeyValue: a.presence.store.handles.leases}
+	first := lease{name: "x", boot: "first", ttl: lasts, kv: holds}
+	if err := first.take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	done, kept := make(chan error), make(chan error, 1)
+	go func() {
+		_, err := first.keep(t.Context(), done)
+		first.give()
+		kept <- err
+	}()
+	second, taken := lease{name: "x", boot: "second", ttl: lasts, kv: waits}, make(chan error, 1)
+	go func() { taken <- second.take(t.Context()) }()
+	until(t, "it is renewed again and again", func() bool { return holds.renewed.Load() >= 12 })
+	if n := waits.made.Load(); n > 4 { // once at first, and where this test was slow
+		t.Errorf("asked for %d times", n)
+	}
+	done <- nil
+	if err := errors.Join(<-kept, <-taken); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -80,8 +80,12 @@ type lease struct {
 	renewed    time.Time // when the last renewal was begun that was answered
 }
 
-// take waits until the lease is free, and takes it.
+// take waits until the lease is free, and takes it. While another machine has it, this one hears its renewals and asks
+// nothing.
 func (l *lease) take(ctx context.Context) error {
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var changes <-chan jetstream.KeyValueEntry
 	for {
 		began := time.Now()
 		trying, cancel := context.WithTimeout(ctx, l.ttl/2)
@@ -92,10 +96,38 @@ func (l *lease) take(ctx context.Context) error {
 			return nil
 		}
 
-		select {
-		case <-time.After(min(l.ttl/3, time.Second)):
-		case <-ctx.Done():
+		if changes == nil {
+			if w, err := l.kv.Watch(watching, l.name, jetstream.UpdatesOnly()); err == nil {
+				changes = w.Updates()
+			}
+		}
+		if changes = l.await(ctx, changes); ctx.Err() != nil {
 			return fmt.Errorf("take the lease of %s: %w", l.name, ctx.Err())
+		}
+	}
+}
+
+// await returns when the lease may be free: it was given back, or not renewed for as long as it lasts; also soon if nothing
+// is heard of it. It returns the changes that are left; nil: the watch has ended.
+func (l *lease) await(ctx context.Context, changes <-chan jetstream.KeyValueEntry) <-chan jetstream.KeyValueEntry {
+	silent := time.NewTimer(min(l.ttl/3, time.Second))
+	defer silent.Stop()
+	for {
+		select {
+		case e, ok := <-changes:
+			switch {
+			case !ok:
+				changes = nil
+			case e == nil: // all that were there have come
+			case e.Operation() != jetstream.KeyValuePut:
+				return changes
+			default:
+				silent.Reset(l.ttl)
+			}
+		case <-silent.C:
+			return changes
+		case <-ctx.Done():
+			return changes
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/term"
+	nats "daycare/engine/cluster/server"
+	"daycare/engine/fault"
 )
 
 // Command measures daycare on this machine; its subcommands measure one thing each.
@@ -57,7 +59,7 @@ func Command(c *term.App) *cobra.Command {
 	cmd.Flags().DurationVar(&s.Span, "span", 2*time.Second, "how long each timed part takes")
 	cmd.Flags().BoolVar(&quick, "quick", false, "shorter parts, at most 1,000 agents")
 	cmd.Flags().StringVar(&table, "csv", "", "also write how the cost grows, as CSV, to `FILE`")
-	cmd.AddCommand(besideCommand(c), floodCommand(c), soakCommand(c))
+	cmd.AddCommand(besideCommand(c), clusterCommand(c), floodCommand(c), soakCommand(c))
 
 	return cmd
 }
@@ -92,6 +94,44 @@ func besideCommand(c *term.App) *cobra.Command {
 	cmd.Flags().StringVar(&b.Binary, "binary", "", "measure the daycare in `FILE` instead of this one")
 	cmd.Flags().IntSliceVar(&b.Others, "agents", []int{10, 1000, 10_000}, "how many other agents there are, one `N` after the other")
 	cmd.Flags().IntVar(&b.Each, "times", 50, "how often each thing is done")
+
+	return cmd
+}
+
+func clusterCommand(c *term.App) *cobra.Command {
+	b := Cluster{}
+	cmd := &cobra.Command{
+		Use:   "cluster",
+		Short: "Measure what it costs that other machines can continue",
+		Long: "Measure agents on local files, with one NATS server and with three, by turns, all on this\n" +
+			"machine: messages, turns, how soon another machine takes over agents of one that was\n" +
+			"killed, and daemons that have nothing to do. It takes some minutes.\n" +
+			"It is in builds with the tag natsserver.",
+		Example: "  daycare bench cluster --dir /var/tmp\n  daycare bench cluster --agents 100000",
+		Args:    term.Words(0),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if b.Rounds < 1 || b.Awake < 1 || b.Agents < 0 {
+				return term.Usage(cmd, "--rounds and --awake must be at least 1, and --agents must not be negative")
+			}
+			if !nats.Here {
+				return &term.Problem{Code: fault.ExitFailure, Err: errors.New("this program has no NATS server"),
+					Do: "go build -trimpath -tags natsserver ./cmd/daycare"}
+			}
+			if b.Binary, err = os.Executable(); err != nil {
+				return fmt.Errorf("find this binary: %w", err)
+			}
+
+			b.Progress = func(what string) { c.Note("%s", what) }
+			rows, err := b.Run(cmd.Context())
+
+			return errors.Join(printRows(c, rows), err)
+		},
+	}
+	cmd.Flags().StringVar(&b.Dir, "dir", "", "where all files are (default: the system's folder for temporary files)")
+	cmd.Flags().DurationVar(&b.Span, "span", 2*time.Second, "how long each timed part takes")
+	cmd.Flags().IntVar(&b.Rounds, "rounds", 3, "measure everything `N` times, and print medians")
+	cmd.Flags().IntVar(&b.Awake, "awake", 300, "`N` agents are awake on the machine that is killed")
+	cmd.Flags().IntVar(&b.Agents, "agents", 0, "also make `N` agents on three servers")
 
 	return cmd
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -32,10 +33,43 @@ func (m instant) Stream(_ context.Context, req *providers.Request) iter.Seq[prov
 	}
 }
 
+// A Place is where agents are while something is measured.
+type Place struct {
+	Dir  string // a folder is made in it
+	Join Join   // nil: the agents are on this machine alone
+	// Beside are the processes that work for these agents beside this one.
+	Beside func() []int
+}
+
+// spent is the processor time of all processes that work for the agents.
+func (p Place) spent() (sum time.Duration, err error) {
+	pids := []int{os.Getpid()}
+	if p.Beside != nil {
+		pids = append(pids, p.Beside()...)
+	}
+	for _, pid := range pids {
+		one, err := cpuTime(pid)
+		if err != nil {
+			return 0, err
+		}
+		sum += one
+	}
+
+	return sum, nil
+}
+
+// A Load is what came of turns.
+type Load struct {
+	Rate     float64 // turns a second
+	P50, P99 time.Duration
+	Spent    time.Duration // processor time of a turn, of the model and of who asks, too; 0 where it cannot be told
+	Resident int64         // this process in bytes while all agents are in memory; 0 where it cannot be told
+}
+
 // Accept measures how fast messages become durable in the inboxes of n agents, each
 // from a sender of its own, while no agent works.
-func Accept(ctx context.Context, dir string, n int, d time.Duration) (rate float64, p50, p99 time.Duration, err error) {
-	return inWorld(dir, func(w *World) (float64, time.Duration, time.Duration, error) {
+func Accept(ctx context.Context, at Place, n int, d time.Duration) (rate float64, p50, p99 time.Duration, err error) {
+	return inWorld(at, func(w *World) (float64, time.Duration, time.Duration, error) {
 		ids, err := w.Agents(ctx, n)
 		if err != nil {
 			return 0, 0, 0, err
@@ -54,11 +88,14 @@ func Accept(ctx context.Context, dir string, n int, d time.Duration) (rate float
 }
 
 // Turns measures whole turns of n agents on a model that answers at once: each
-// asks, waits for the answer, and asks again. resident is this process in bytes
-// while all of them are still in memory; 0 where it cannot be told.
-func Turns(ctx context.Context, dir string, n, each int) (rate float64, p50, p99 time.Duration, resident int64, err error) {
-	rate, p50, p99, err = inWorld(dir, func(w *World) (float64, time.Duration, time.Duration, error) {
+// asks, waits for the answer, and asks again.
+func Turns(ctx context.Context, at Place, n, each int) (l Load, err error) {
+	l.Rate, l.P50, l.P99, err = inWorld(at, func(w *World) (float64, time.Duration, time.Duration, error) {
 		ids, err := w.Agents(ctx, n)
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		before, err := at.spent()
 		if err != nil {
 			return 0, 0, 0, err
 		}
@@ -81,25 +118,25 @@ func Turns(ctx context.Context, dir string, n, each int) (rate float64, p50, p99
 
 		wg.Wait()
 		took := time.Since(begin)
-		resident = rss()
-		for _, err := range errs {
-			if err != nil {
-				return 0, 0, 0, err
-			}
+		l.Resident = rss()
+		after, err := at.spent()
+		if err = errors.Join(append(errs, err)...); err != nil {
+			return 0, 0, 0, err
 		}
 
 		all := slices.Concat(times...)
+		l.Spent = (after - before) / time.Duration(len(all))
 		slices.Sort(all)
 		return float64(len(all)) / took.Seconds(), quantile(all, 0.5), quantile(all, 0.99), nil
 	}, true)
 
-	return rate, p50, p99, resident, err
+	return l, err
 }
 
 // Overhead measures one agent's turn with a context of the given size, over a model
 // that answers at once.
 func Overhead(ctx context.Context, dir string, contextBytes, turns int) (p50, p99 time.Duration, err error) {
-	_, p50, p99, err = inWorld(dir, func(w *World) (float64, time.Duration, time.Duration, error) {
+	_, p50, p99, err = inWorld(Place{Dir: dir}, func(w *World) (float64, time.Duration, time.Duration, error) {
 		ids, err := w.Agents(ctx, 1)
 		if err != nil {
 			return 0, 0, 0, err
@@ -127,14 +164,14 @@ func Overhead(ctx context.Context, dir string, contextBytes, turns int) (p50, p9
 	return p50, p99, err
 }
 
-func inWorld(dir string, f func(*World) (float64, time.Duration, time.Duration, error),
+func inWorld(at Place, f func(*World) (float64, time.Duration, time.Duration, error),
 	running bool) (float64, time.Duration, time.Duration, error) {
-	work, err := os.MkdirTemp(dir, "bench-")
+	work, err := os.MkdirTemp(at.Dir, "bench-")
 	if err != nil {
 		return 0, 0, 0, err
 	}
 	defer os.RemoveAll(work)
-	w, err := NewWorld(work, instant{"ok"}, agents.Followup)
+	w, err := NewWorldWith(work, at.Join, instant{"ok"}, agents.Followup)
 	if err != nil {
 		return 0, 0, 0, err
 	}

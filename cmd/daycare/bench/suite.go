@@ -74,7 +74,7 @@ func (s Suite) accept(ctx context.Context, one, many Result) (rows []Row, err er
 			limit = one.Rate()
 		}
 
-		rate, p50, p99, err := Accept(ctx, s.Dir, n, s.Span)
+		rate, p50, p99, err := Accept(ctx, Place{Dir: s.Dir}, n, s.Span)
 		if err != nil {
 			return rows, err
 		}
@@ -88,15 +88,15 @@ func (s Suite) accept(ctx context.Context, one, many Result) (rows []Row, err er
 func (s Suite) turns(ctx context.Context, one, many Result) ([]Row, error) {
 	s.Progress("1,000 agents × 20 messages on a model that answers at once")
 	debug.FreeOSMemory() // what the parts before this one took
-	rate, p50, p99, resident, err := Turns(ctx, s.Dir, 1000, 20)
+	l, err := Turns(ctx, Place{Dir: s.Dir}, 1000, 20)
 	if err != nil {
 		return nil, err
 	}
 
 	return []Row{
-		Against("turns, 1,000 agents: barriers", rate*3, "1/s", many.Rate(),
-			fmt.Sprintf("%.0f turns/s × 3; p50 %s, p99 %s", rate, brief(p50), brief(p99))),
-		{Name: "resident after it, this process", Value: mib(resident), Unit: "MiB", Note: "1,000 agents in memory, and those who ask"},
+		Against("turns, 1,000 agents: barriers", l.Rate*3, "1/s", many.Rate(),
+			fmt.Sprintf("%.0f turns/s × 3; p50 %s, p99 %s", l.Rate, brief(l.P50), brief(l.P99))),
+		{Name: "resident after it, this process", Value: mib(l.Resident), Unit: "MiB", Note: "1,000 agents in memory, and those who ask"},
 	}, nil
 }
 

@@ -35,12 +35,26 @@ type World struct {
 	model    agents.Model
 	tools    *tools.Set
 	queue    agents.Queue
-	stop     context.CancelFunc
-	stopped  sync.WaitGroup
+	course
 }
+
+// A course is that of a world.
+type course struct {
+	stop    context.CancelFunc
+	stopped sync.WaitGroup
+	leave   func() // the cluster
+}
+
+// A Join makes a world one machine of a cluster, before its volume is used. leave is called when its agents have ended.
+type Join func(root string, vol *disk.Volume) (peers engine.Peers, leave func(), err error)
 
 // NewWorld opens the engine on the workspace dir. model answers every request.
 func NewWorld(dir string, model providers.Provider, queue agents.Queue, connectors ...engine.Connector) (*World, error) {
+	return NewWorldWith(dir, nil, model, queue, connectors...)
+}
+
+// NewWorldWith is NewWorld of a machine of a cluster; join nil: of none.
+func NewWorldWith(dir string, join Join, model providers.Provider, queue agents.Queue, connectors ...engine.Connector) (*World, error) {
 	w := &World{Root: filepath.Join(dir, ".daycare"), Events: event.NewStream("bench"),
 		model: &providers.Caller{Chain: []providers.Provider{model}}, queue: queue}
 	if err := os.MkdirAll(w.Root, 0o700); err != nil {
@@ -50,6 +64,12 @@ func NewWorld(dir string, model providers.Provider, queue agents.Queue, connecto
 	w.Volume = disk.NewVolume(w.Root)
 	w.problems = engine.NewProblems(log, w.Events)
 	var err error
+	var peers engine.Peers
+	if w.leave = func() {}; join != nil {
+		if peers, w.leave, err = join(w.Root, w.Volume); err != nil {
+			return nil, err
+		}
+	}
 	if w.index, _, err = address.Load(w.Volume, w.Root, log); err != nil {
 		return nil, err
 	}
@@ -60,7 +80,7 @@ func NewWorld(dir string, model providers.Provider, queue agents.Queue, connecto
 		return nil, err
 	}
 	w.System, err = engine.New(engine.Options{
-		Files:   engine.Files{Root: w.Root, Volume: w.Volume, Index: w.index},
+		Files:   engine.Files{Root: w.Root, Volume: w.Volume, Index: w.index, Peers: peers},
 		Reports: engine.Reports{Events: w.Events, Problems: w.problems, Log: log},
 		AgentDefaults: engine.AgentDefaults{NewState: func(address.Descriptor) ([]byte, error) {
 			return record.EncodeState(dir, record.State{Permissions: permission.Default(dir), CreatedAt: disk.StampOf(time.Now())})
@@ -80,6 +100,7 @@ func (w *World) Hold() {
 	})
 }
 
+// runWith lets start play the agents until Close.
 func (w *World) runWith(start engine.StartFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.stop = cancel
@@ -101,6 +122,7 @@ func (w *World) Close() error {
 		w.stop()
 		w.stopped.Wait()
 	}
+	w.leave()
 	if err := w.Asks.Close(); err != nil {
 		return err
 	}
