@@ -170,6 +170,90 @@ func TestEachFailedStepOfAChangeIsReported(t *testing.T) {
 	}
 }
 
+// busyContext counts how often it was asked whether it has ended; at its last time, a user saves a file.
+type busyContext struct {
+	context.Context
+	asked, last int
+	saves       func()
+}
+
+func (c *busyContext) Err() error {
+	if c.asked++; c.asked == c.last {
+		c.saves()
+	}
+	return nil
+}
+
+// What a user saves between the look of a call and its change is not lost, and the call says so.
+func TestASaveInTheMiddleOfACallIsNotLost(t *testing.T) {
+	for name, c := range changing {
+		t.Run(name, func(t *testing.T) {
+			begin := func() *world {
+				w := newWorld(t)
+				w.file("a.txt", "one\n")
+				return w
+			}
+			ctx := &busyContext{Context: t.Context()}
+			w := begin()
+			if _, err := w.run(ctx, c.tool, c.args); err != nil {
+				t.Fatal(err)
+			}
+			path := "a.txt"
+			if name == "a new file" {
+				path = "new/deep/b.txt"
+			} else if name == "an added file" {
+				path = "p/q.txt"
+			}
+
+			w = begin()
+			ctx = &busyContext{Context: t.Context(), last: ctx.asked, saves: func() {
+				must(t, os.MkdirAll(filepath.Join(w.ws, filepath.Dir(path)), 0o755))
+				w.file(path, "one, by the user\n")
+			}}
+			if _, err := w.run(ctx, c.tool, c.args); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+				t.Errorf("%v, want that the file changed meanwhile", err)
+			}
+			if got := w.content(path); got != "one, by the user\n" {
+				t.Errorf("the file has %q", got)
+			}
+		})
+	}
+}
+
+// What an agent wrote, in whatever way, is watched: another's change of it is not overwritten unread.
+func TestWhatWasWrittenIsWatched(t *testing.T) {
+	for name, c := range changing {
+		if name == "a deleted file" {
+			continue
+		}
+		w := newWorld(t)
+		w.file("a.txt", "one\n")
+		if _, err := w.run(t.Context(), c.tool, c.args); err != nil {
+			t.Fatal(err)
+		}
+		for path := range w.contents() {
+			w.file(path, "by the user\n")
+			w.call("write", a{"path": path, "content": "three\n"})
+			if got := w.content(path); got != "by the user\n" && filepath.Base(path) == wrote(c.args) {
+				t.Errorf("%s: %s has %q after it was saved by the user", name, path, got)
+			}
+		}
+	}
+}
+
+// wrote is the name of the file that a call of changing leaves.
+func wrote(args a) string {
+	if path, ok := args["path"].(string); ok {
+		return filepath.Base(path)
+	}
+	for _, name := range []string{"n.txt", "q.txt"} {
+		if strings.Contains(args["patch"].(string), name) {
+			return name
+		}
+	}
+	return "a.txt"
+}
+
 // A file that is not what the agent read is not changed, in whatever it differs.
 func TestAFileThatChangedMeanwhileIsNotChanged(t *testing.T) {
 	for what, change := range map[string]func(path string, was os.FileInfo) error{

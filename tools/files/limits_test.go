@@ -121,6 +121,53 @@ func TestBoundsOfLooks(t *testing.T) {
 	w.want(w.call("ls", a{"path": w.ws}), tools.OK, "big.pdf")
 }
 
+// A file that is too large, or may not be written, is left alone by every tool that changes or sends files, which says why.
+func TestFilesThatAreNotForATool(t *testing.T) {
+	const much, frozen = 100 << 20, "frozen.txt"
+	for _, tt := range []struct {
+		tool string
+		args a
+		want string
+	}{
+		{"edit", a{"path": "large", "old": "x", "new": "y"}, "large has 104.9 MB; this tool takes at most 10.5 MB"},
+		{"apply_patch", patchOf("*** Update File: large", "-x", "+y"), "large has 104.9 MB; this tool takes at most 10.5 MB"},
+		{"apply_patch", patchOf("*** Update File: "+frozen, "-x", "+y"), "frozen.txt is read-only"},
+		{"apply_patch", patchOf("*** Delete File: " + frozen), "frozen.txt is read-only"},
+		{"edit", a{"path": frozen, "old": "x", "new": "y"}, "frozen.txt is read-only"},
+		{"send_file", a{"path": "large"}, "large has 104.9 MB; this tool takes at most 21.0 MB"},
+		{"read", a{"path": "large.png"}, "large.png is an image of 104.9 MB; at most"},
+	} {
+		w := newWorld(t)
+		w.sending()
+		for path, text := range map[string]string{"large": "", "large.png": "\x89PNG\r\n\x1a\n"} {
+			must(t, os.Truncate(w.file(path, text), much))
+		}
+		must(t, os.Chmod(w.file(frozen, "x\n"), 0o444))
+		if _, err := w.run(t.Context(), tt.tool, tt.args); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s %v: %v, want %q", tt.tool, tt.args, err, tt.want)
+		}
+		if got := w.content(frozen); got != "x\n" {
+			t.Errorf("%s %v: the file has %q", tt.tool, tt.args, got)
+		}
+	}
+}
+
+// What is denied is not seen, also where the file system spells its name otherwise and it was not there before.
+func TestWhatIsDeniedIsNotSeen(t *testing.T) {
+	w := newWorld(t)
+	for _, tool := range New(Options{Data: filepath.Join(w.ws, ".daycare"), Home: w.home, Folders: w.folders,
+		Denied: []string{filepath.Join(w.ws, "private.txt")}}) {
+		w.tools[tool.Spec().Name] = tool
+	}
+	w.file("PRIVATE.txt", "canary\n")
+	w.file("public.txt", "canary\n")
+	for tool, args := range map[string]a{"ls": {}, "glob": {"pattern": "*"}, "grep": {"pattern": "canary"}} {
+		if text := w.call(tool, args).Text; strings.Contains(text, "PRIVATE") || !strings.Contains(text, "public.txt") {
+			t.Errorf("%s shows %q", tool, text)
+		}
+	}
+}
+
 // A link that leads to itself is an error of every tool, and no tool leaves a file open.
 func TestLinksThatLeadNowhere(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it would close what was forgotten

@@ -208,7 +208,7 @@ func (r *reach) keep(p *place, kind string, data []byte) (file message.File, err
 // readAll reads a whole text file of at most limit bytes.
 func readAll(p *place, name string, limit int64) ([]byte, error) {
 	if p.info.Size() > limit {
-		return nil, fmt.Errorf("%s has %s; at most %s can be changed by this tool", name, size(p.info.Size()), size(limit))
+		return nil, fmt.Errorf("%s has %s; this tool takes at most %s", name, size(p.info.Size()), size(limit))
 	}
 	f, err := p.open()
 	if err != nil {
