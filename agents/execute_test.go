@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -173,6 +174,7 @@ type wordy struct {
 	name  string
 	bytes int
 	most  int
+	says  string // over and over; "": x
 }
 
 func (w wordy) Spec() tools.Spec {
@@ -181,7 +183,8 @@ func (w wordy) Spec() tools.Spec {
 }
 
 func (w wordy) Run(context.Context, tools.Call) (tools.Result, error) {
-	return tools.Result{Text: "begin" + strings.Repeat("x", w.bytes-8) + "end"}, nil
+	says := cmp.Or(w.says, "x")
+	return tools.Result{Text: "begin" + strings.Repeat(says, (w.bytes-8)/len(says)) + "end"}, nil
 }
 
 // What a tool says is cut at 30,000 characters, or at its own bound; the whole is in a
@@ -191,8 +194,9 @@ func TestLongOutputsAreCut(t *testing.T) {
 		tool wordy
 		cut  bool
 	}{
-		{wordy{"shell", 30_000, 0}, false}, {wordy{"shell", 30_001, 0}, true},
-		{wordy{"file", 50_000, 51_400}, false}, {wordy{"file", 51_401, 51_400}, true}, {wordy{"small", 101, 100}, true},
+		{wordy{"shell", 30_000, 0, ""}, false}, {wordy{"shell", 30_001, 0, ""}, true},
+		{wordy{"file", 50_000, 51_400, ""}, false}, {wordy{"file", 51_401, 51_400, ""}, true}, {wordy{"small", 101, 100, ""}, true},
+		{wordy{"letters", blobOver, 0, "éx"}, false}, {wordy{"letters", blobOver + 3, 0, "éx"}, true},
 	} {
 		b := newBench(t, `rules:
   - { round: 1, reply: [ { calls: [ { name: `+tt.tool.name+`, arguments: {} } ] } ] }
@@ -207,7 +211,7 @@ func TestLongOutputsAreCut(t *testing.T) {
 		}
 		cut := strings.Contains(told, "bytes left out; the whole output is in "+b.dir+"/blobs/")
 		if n := strings.Count(told, "x"); cut != tt.cut || !strings.Contains(told, "begin") ||
-			!strings.Contains(told, "end") || n > most+100 || !cut && n < tt.tool.bytes-8 {
+			!strings.Contains(told, "end") || n > most+100 || !cut && n < (tt.tool.bytes-8)/max(1, len(tt.tool.says)) {
 			t.Errorf("%s of %d bytes: cut %v, %d are left", tt.tool.name, tt.tool.bytes, cut, n)
 		}
 	}
@@ -218,7 +222,7 @@ func TestALongOutputThatCannotBeKeptIsCut(t *testing.T) {
 	b := newBench(t, `rules:
   - { round: 1, reply: [ { calls: [ { name: shell, arguments: {} } ] } ] }
   - { reply: [ { text: done } ] }
-`, wordy{"shell", 40_000, 0})
+`, wordy{"shell", 40_000, 0, ""})
 	b.run()
 	b.outcome(b.say("go"))
 	blobs := filepath.Join(b.dir, "blobs")

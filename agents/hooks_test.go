@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -340,6 +341,37 @@ func TestHooksHaveATurnGoOn(t *testing.T) {
 		if len(b.sent) != 1 {
 			t.Errorf("%s: %d answers were sent, want one", name, len(b.sent))
 		}
+	}
+}
+
+// interim is an outbox of a chat that also gets what the model said before its last answer.
+type interim struct{ *bench }
+
+func (interim) Interim(message.Address) bool { return true }
+
+// An answer that a turn_end hook was not content with is sent where a chat wants such, before the last one; what the
+// agent did is brought in once, when the turn is done.
+func TestAnAnswerBeforeTheLastIsSent(t *testing.T) {
+	b := newBench(t, `rules: [ { reply: [ { text: "done: {{.Text}}" } ] } ]`)
+	b.opts.Outbox = interim{b}
+	var settled []string
+	b.opts.Reports.Settle = func(turn string) { settled = append(settled, turn) }
+	asked := false
+	b.hooking(moments{hooks.TurnEnd: func(context.Context, hooks.Moment) hooks.Verdict {
+		if asked {
+			return hooks.Verdict{}
+		}
+		asked = true
+		return hooks.Verdict{Decision: hooks.Deny, Reason: "run the tests first"}
+	}})
+	b.run()
+	out := b.outcome(b.say("build it"))
+	b.halt()
+	if got := b.texts(); !slices.Equal(got, []string{"done: build it", "done: run the tests first"}) {
+		t.Errorf("sent are %q", got)
+	}
+	if len(settled) != 1 || settled[0] != out.Turn {
+		t.Errorf("brought in for the turns %q, want %s once", settled, out.Turn)
 	}
 }
 
