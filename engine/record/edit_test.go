@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"daycare/engine/crash"
 	"daycare/engine/finding"
 )
 
@@ -65,6 +66,24 @@ func TestTurnTakenOutAtTheEndIsAppendedAgain(t *testing.T) {
 	}
 	if changed, found := refresh(t, h); !changed || !slices.Equal(ids(found), []string{"history-appended-again"}) {
 		t.Errorf("changed %v, found %v", changed, found)
+	}
+}
+
+// A user who saves again while the records are appended that a save lacked loses nothing, and neither does the agent.
+func TestASaveWhileRecordsAreAppendedAgain(t *testing.T) {
+	h := editable(t)
+	whole := content(t, h)
+	save(t, h, bytes.Join(splitLines(whole)[:9], nil))
+	crash.Meanwhile(t, "history.write", func(k int) {
+		if k == 1 {
+			save(t, h, append(bytes.Join(splitLines(whole)[:5], nil), `{"type":"note","text":"by hand"}`+"\n"...))
+		}
+	})
+	add(t, h, &TurnBegin{Turn: "t4", Items: []string{"i4"}, Attempt: 1})
+	for text, n := range map[string]int{"by hand": 1, `"turn_begin","turn":"t4"`: 1, `"text":"f"`: 1, `"text":"c"`: 1} {
+		if now := content(t, h); bytes.Count(now, []byte(text)) != n {
+			t.Errorf("%s is not in the file once\n%s", text, now)
+		}
 	}
 }
 

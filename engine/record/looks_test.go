@@ -1,9 +1,15 @@
 package record
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"daycare/engine/beneath"
 )
 
 // Whoever looks for something in a history parses the lines that can have it, not the
@@ -33,5 +39,69 @@ func TestLooksParseOnlyWhatTheyNeed(t *testing.T) {
 		if n > 300 {
 			t.Errorf("%s takes %.0f allocations for 600 lines", name, n)
 		}
+	}
+}
+
+// Two looks are equal while neither file was written. Where a part of the history is in other files, or what has the
+// name of one is no file, they prove nothing.
+func TestLooksAtTheFilesOfAnAgent(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look := func(what string, want bool) Look {
+		t.Helper()
+		l, ok := LookAt(dir)
+		if ok != want {
+			t.Errorf("%s: the look counts: %v", what, ok)
+		}
+		return l
+	}
+	none := look("no files", true)
+	put(stateName, "{}")
+	put(historyName, "x")
+	both := look("both files", true)
+	if both == none || both != look("again", true) {
+		t.Error("looks differ where nothing changed, or not where files came")
+	}
+	for _, name := range []string{stateName, historyName} {
+		put(name, "{} and more")
+		if now := look(name, true); now == both {
+			t.Errorf("%s was written, and looks as before", name)
+		}
+	}
+
+	old, fresh := beneath.Stamp{Changed: 1}, beneath.Stamp{Changed: int64(time.Hour) + 1}
+	for l, want := range map[Look]bool{{old, old}: true, {old, fresh}: false, {fresh, old}: false, {fresh, fresh}: false} {
+		if got := l.Lasts(time.Unix(0, fresh.Changed)); got != want {
+			t.Errorf("%+v lasts: %v", l, got)
+		}
+	}
+
+	if err := os.Mkdir(filepath.Join(dir, closedDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	look("more files of history", false)
+	if err := os.Remove(filepath.Join(dir, closedDir)); err != nil {
+		t.Fatal(err)
+	}
+	put(closedDir, "x")
+	look("a file in the place of the folder", false)
+	if err := os.Remove(filepath.Join(dir, closedDir)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{stateName, historyName} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		look("a folder in the place of "+name, false)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		put(name, "x")
 	}
 }
