@@ -128,6 +128,26 @@ func TestCodes(t *testing.T) {
 	}
 }
 
+// Outside of /hooks/ there is nothing, whatever is asked; a hook says that it takes POST alone.
+func TestPathsAndMethods(t *testing.T) {
+	c := serve(t, oneHook, map[string]string{"A": "s"}, nil)
+	for _, tt := range []struct {
+		method, path string
+		status       int
+		allow        string
+	}{
+		{http.MethodGet, "/", 404, ""}, {http.MethodPost, "/", 404, ""}, {http.MethodGet, "/hooksa", 404, ""},
+		{http.MethodGet, "/hooks/a", 405, "POST"}, {http.MethodGet, "/hooks/none", 405, "POST"}, {http.MethodPost, "/hooks/none", 404, ""},
+	} {
+		r := signed("a", "text/plain", "x")
+		r.Method, r.URL.Path = tt.method, tt.path
+		if status, header, body := do(r, c.Address()); status != tt.status || header.Get("Allow") != tt.allow {
+			t.Errorf("%s %s is answered %d, Allow %q, %s; want %d, %q", tt.method, tt.path, status, header.Get("Allow"), body,
+				tt.status, tt.allow)
+		}
+	}
+}
+
 func TestMissingSecretDoesNotStart(t *testing.T) {
 	for _, secret := range []string{"", "whsec_", "whsec_!!"} {
 		_, err := New(Options{ID: "hooks", Listen: "127.0.0.1:0", Hooks: oneHook.Hooks},
