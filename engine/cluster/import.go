@@ -275,7 +275,7 @@ func importShared(ctx context.Context, s *natsStore, c Config) (n int, kept []st
 			if err != nil {
 				return n, kept, err
 			}
-			if data = united(theirs, data); sum(data) == there.SHA {
+			if data = united(theirs, data, ""); sum(data) == there.SHA {
 				continue
 			}
 		}

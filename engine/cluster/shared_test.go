@@ -265,20 +265,52 @@ func TestLedgersLoseNoLine(t *testing.T) {
 
 // Lines of a machine that was replaced come before those of its successor, which followed what both had.
 func TestUnited(t *testing.T) {
-	for _, test := range []struct{ theirs, ours, want string }{
-		{"1 2 b3 b4", "1 2 a3", "1 2 a3 b3 b4"},
-		{"1 2 a3 b3 b4", "1 2 b3 b4 b5", "1 2 a3 b3 b4 b5"},
-		{"", "1 2", "1 2"},
-		{"1 2", "", "1 2"},
-		{"3 4", "1 2 3 4", "1 2 3 4"},
-		{"1 2 3", "2 1 4", "1 2 4 3"},
+	for _, test := range []struct{ theirs, ours, base, want string }{
+		{"1 2 b3 b4", "1 2 a3", "1 2", "1 2 a3 b3 b4"},
+		{"1 2 a3 b3 b4", "1 2 b3 b4 b5", "", "1 2 a3 b3 b4 b5"},
+		{"", "1 2", "", "1 2"},
+		{"1 2", "", "", "1 2"},
+		{"3 4", "1 2 3 4", "", "1 2 3 4"},
+		{"1 2 3", "2 1 4", "", "1 2 4 3"},
+		// One of them was rotated.
+		{"3 4 b5", "1 2 3 4 a5", "1 2 3 4", "3 4 a5 b5"},
+		{"1 2 3 4 b5", "3 4 a5", "1 2 3 4", "3 4 a5 b5"},
+		{"3 4 b5", "1 2 3 4 a5", "1 2", "3 4 a5 b5"},
+		{"b5", "1 2 a5", "1 2", "a5 b5"},
+		{"3 4 b5", "1 2 3 4 a5", "1", "2 3 4 a5 b5"},
 	} {
 		text := func(words string) []byte {
 			return []byte(strings.Join(append(strings.Fields(words), ""), "\n"))
 		}
-		if got := united(text(test.theirs), text(test.ours)); string(got) != string(text(test.want)) {
+		if got := united(text(test.theirs), text(test.ours), sum(text(test.base))); string(got) != string(text(test.want)) {
 			t.Errorf("%q and %q: %q", test.theirs, test.ours, got)
 		}
+	}
+}
+
+// Lines that a machine rotated away do not come back with those that another one added meanwhile.
+func TestRotatedLedger(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	const name = "cron/c/runs.jsonl"
+	for i := range 4 {
+		a.record(name, fmt.Sprint("line", i))
+	}
+	stops := []func(){a.tend(), b.tend()}
+	until(t, "both have it", func() bool { return b.has(name) == a.has(name) })
+	for _, stop := range stops {
+		stop()
+	}
+	a.save(name, "line2\nline3\n")
+	a.record(name, "a")
+	b.record(name, "b")
+	a.tend()
+	b.tend()
+	until(t, "both have the same", func() bool {
+		return a.has(name) == b.has(name) && strings.Contains(a.has(name), "a\n") && strings.Contains(a.has(name), "b\n")
+	})
+	if got := a.has(name); strings.Contains(got, "line1") || !strings.HasPrefix(got, "line2\nline3\n") {
+		t.Errorf("the ledger is %q", got)
 	}
 }
 

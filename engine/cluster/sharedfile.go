@@ -3,6 +3,8 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -175,7 +177,7 @@ func (s *sharing) merge(ctx context.Context, name string, data []byte, there sha
 	if err != nil {
 		return err
 	}
-	all := united(theirs, data)
+	all := united(theirs, data, s.base[name])
 	if !bytes.Equal(all, data) {
 		if err := s.publish(name, all, data); err != nil {
 			return err
@@ -193,17 +195,18 @@ func (s *sharing) merge(ctx context.Context, name string, data []byte, there sha
 
 // united are the lines of two versions of a ledger. Those that only ours has come after the line that they
 // follow there: what a machine wrote before it was replaced is before what its successor wrote, whatever their clocks say.
-func united(theirs, ours []byte) []byte {
-	lines := func(of []byte) [][]byte {
-		return slices.DeleteFunc(bytes.Split(of, []byte{'\n'}), func(line []byte) bool { return len(line) == 0 })
-	}
+// base is the SHA-256 of what both were: what one of them has rotated away since does not come back.
+func united(theirs, ours []byte, base string) []byte {
+	was := append(beginning(theirs, base), beginning(ours, base)...)
+	one, other := linesOf(theirs), linesOf(ours)
+	one, other = without(one, was, other), without(other, was, one)
 	place := map[string]int{} // of a line of theirs
-	for i, line := range lines(theirs) {
+	for i, line := range one {
 		place[string(line)] = i + 1
 	}
 	after := map[int][][]byte{}
 	at := 0
-	for _, line := range lines(ours) {
+	for _, line := range other {
 		if i, ok := place[string(line)]; ok {
 			at = max(at, i)
 		} else {
@@ -212,11 +215,45 @@ func united(theirs, ours []byte) []byte {
 	}
 
 	all := after[0]
-	for i, line := range lines(theirs) {
+	for i, line := range one {
 		all = append(append(all, line), after[i+1]...)
 	}
 
 	return append(bytes.Join(all, []byte{'\n'}), '\n')
+}
+
+func linesOf(text []byte) [][]byte {
+	return slices.DeleteFunc(bytes.Split(text, []byte{'\n'}), func(line []byte) bool { return len(line) == 0 })
+}
+
+// beginning are the lines of a ledger up to where it was, by its SHA-256; none if it was not continued, but replaced.
+func beginning(text []byte, base string) [][]byte {
+	h := sha256.New()
+	for at := 0; at < len(text); {
+		end := len(text)
+		if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
+			end = at + i + 1
+		}
+		h.Write(text[at:end])
+		if at = end; hex.EncodeToString(h.Sum(nil)) == base {
+			return linesOf(text[:at])
+		}
+	}
+
+	return nil
+}
+
+// without is a version without the lines that both were, and the other one has no more.
+func without(version, was, other [][]byte) [][]byte {
+	gone := map[string]bool{}
+	for _, line := range was {
+		gone[string(line)] = true
+	}
+	for _, line := range other {
+		delete(gone, string(line))
+	}
+
+	return slices.DeleteFunc(slices.Clone(version), func(line []byte) bool { return gone[string(line)] })
 }
 
 // putAside keeps a version of a file that is replaced.
