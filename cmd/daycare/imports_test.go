@@ -126,7 +126,7 @@ var imports = map[string][]string{
 		"engine/inbox", "engine/lazyregexp", "engine/message", "engine/permission", "engine/record", "engine/tarball"},
 	"engine/cluster": {"engine/address", "engine/beneath", "engine/crash", "engine/disk", "engine/inbox", "engine/message",
 		"engine/watch"},
-	"engine/cluster/server":      {},
+	"engine/cluster/server":      {"engine/cluster"},
 	"engine/cluster/clustertest": {},
 	"engine/backup":              {"engine/beneath", "engine/crash", "engine/disk", "engine/tarball"},
 	"engine/tarball":             {},

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"daycare/engine/cluster/clustertest"
@@ -101,4 +103,29 @@ func TestServersWithoutRoom(t *testing.T) {
 		t.Error(err)
 	}
 	until(t, "messages are accepted again", func() bool { return !h.Away() && h.Trouble() == nil })
+}
+
+// Servers that do not say that they sync each message are warned of.
+func TestServersThatMayNotSync(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	conn, err := nats.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	said := func() string {
+		var log bytes.Buffer
+		synced(conn, slog.New(slog.NewTextHandler(&log, nil)))
+		return log.String()
+	}
+	if got := said(); !strings.Contains(got, "sync_interval: always") {
+		t.Errorf("it says %q", got)
+	}
+	if _, err := conn.Subscribe(SyncedSubject, func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
+		t.Fatal(err)
+	}
+	if got := said(); got != "" {
+		t.Errorf("of servers that say so it says %q", got)
+	}
 }

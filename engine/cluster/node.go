@@ -134,6 +134,7 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	reporting, silence := context.WithCancel(n.ctx)
 	n.silence = silence
 	n.jobs.Go(func() { n.presence.run(reporting) })
+	n.jobs.Go(func() { synced(conn, c.Log) })
 	n.vol.Replicate(n, true)
 
 	return n, nil
@@ -144,6 +145,17 @@ const (
 	askFor  = 2 * time.Second
 	loadFor = 10 * time.Second
 )
+
+// SyncedSubject is where servers say that they sync each message before they acknowledge it.
+const SyncedSubject = "dc.sync"
+
+// synced warns if no server says so. A server of nats.io does not, whether it does it or not.
+func synced(conn *nats.Conn, log *slog.Logger) {
+	if _, err := conn.Request(SyncedSubject, nil, askFor); errors.Is(err, nats.ErrNoResponders) {
+		log.Warn("the servers do not say that they sync each message; those that do not may lose accepted ones in a power cut\n" +
+			"run them with daycare cluster server, or set sync_interval: always in the jetstream settings of each")
+	}
+}
 
 // connect connects to the servers, and makes in JetStream what is missing.
 func connect(ctx context.Context, c Config) (*nats.Conn, *natsStore, error) {

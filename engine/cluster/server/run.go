@@ -16,6 +16,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"daycare/engine/cluster"
 )
 
 const (
@@ -48,10 +51,33 @@ func Run(ctx context.Context, o Options, ready func(address string)) error {
 		return errors.New("the server does not start; what it said is above")
 	}
 
+	own, err := o.promise(s)
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+
 	ready(s.ClientURL())
 	<-ctx.Done()
 
 	return nil
+}
+
+// promise tells who asks that messages are synced before they are acknowledged: clients cannot see it.
+func (o Options) promise(s *server.Server) (*nats.Conn, error) {
+	conn, err := nats.Connect("", nats.InProcessServer(s), nats.UserInfo(o.Access.User, o.Access.Password))
+	if err == nil {
+		_, err = conn.Subscribe(cluster.SyncedSubject, func(m *nats.Msg) {
+			if err := m.Respond(nil); err != nil {
+				o.Log.Debug("a question was not answered", "err", err)
+			}
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start the server: %w", err)
+	}
+
+	return conn, nil
 }
 
 // nats are the options as the server takes them.

@@ -9,8 +9,11 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"daycare/engine/cluster"
 )
 
 // A server with a password lets in who shows it, and has nothing to say about it.
@@ -38,6 +41,9 @@ func TestPassword(t *testing.T) {
 			t.Errorf("%q %q: %v, want %v", test.user, test.password, err, test.want)
 		}
 		if err == nil {
+			if _, err := conn.Request(cluster.SyncedSubject, nil, 10*time.Second); err != nil {
+				t.Errorf("it does not say that it syncs: %v", err)
+			}
 			conn.Close()
 		}
 	}
