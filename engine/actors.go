@@ -42,6 +42,7 @@ type memory struct {
 	mu        sync.Mutex
 	entries   map[string]*entry
 	subagents map[string]*entry // of entries, those of subagents
+	saved     *edits            // whose settings may differ from what other machines have
 }
 
 // WakeAll wakes the agents whose files do not prove that they have nothing to do. An

@@ -64,6 +64,11 @@ func (e *entry) watch() {
 		return
 	}
 	e.actors.watcher.Add(e.dir, watch.Options{Ignore: runtimeOnly}, func(h watch.Hint) {
+		if e.actors.peers != nil && (h.Overflow || slices.ContainsFunc(h.Names, func(name string) bool {
+			return slices.Contains(settingFiles, name)
+		})) {
+			e.actors.saved.hint(e.meta.ID)
+		}
 		if h.Overflow || slices.Contains(h.Names, address.File) {
 			e.actors.descriptors.edits.hint(e.meta.ID)
 		}
@@ -72,6 +77,9 @@ func (e *entry) watch() {
 		}
 	})
 }
+
+// settingFiles are the files of an agent that have its settings, which users edit.
+var settingFiles = []string{address.File, "state.json"}
 
 func (e *entry) unwatch() {
 	if e.actors.watcher != nil {

@@ -22,6 +22,9 @@ type Peers interface {
 	address.Registry
 	// Announce tells all machines of an agent that is owned here, and whether it has ended.
 	Announce(m address.Meta, ended bool) error
+	// Edited brings files of an agent that is owned here to the other machines, as they are now: users may have
+	// saved them. What is as it was, or half written, is left alone.
+	Edited(agent string, names ...string) error
 	// Retire ends an agent that is owned here: its folder was removed. A folder with its id is
 	// a new agent from then on.
 	Retire(agent string) error
@@ -109,6 +112,22 @@ func (s *System) watchPeers(ctx context.Context) {
 	}
 
 	s.peers.Watch(ctx, s.actors.wake, s.lose, s.met, parted)
+}
+
+// passOn brings what users save in the folders of agents to the other machines, until ctx ends.
+func (s *System) passOn(ctx context.Context) {
+	for {
+		select {
+		case <-s.actors.saved.hints:
+		case <-ctx.Done():
+			return
+		}
+		for _, id := range s.actors.saved.take() {
+			if err := s.peers.Edited(id, settingFiles...); err != nil && !hasMoved(err) {
+				s.log.Info("an edit by hand is not on the other machines yet; it is when the agent sleeps", "agent", id, "err", err)
+			}
+		}
+	}
 }
 
 // lose stops the work on an agent that another machine has taken over.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ type others struct {
 	watch    func(ctx context.Context, adopt, lose func(string))
 	known    map[string]bool // announced, and ended or not
 	retired  []string
+	edited   []string // agents
 }
 
 func newOthers() *others { return &others{owned: map[string]bool{}, at: map[string]string{}} }
@@ -80,6 +82,15 @@ func (o *others) Announce(m address.Meta, ended bool) error {
 	}
 	o.known[m.ID] = ended
 
+	return nil
+}
+
+func (o *others) Edited(agent string, names ...string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if slices.Equal(names, settingFiles) {
+		o.edited = append(o.edited, agent)
+	}
 	return nil
 }
 
@@ -136,6 +147,34 @@ func TestAnAgentIsOwnedWhileItIsAwake(t *testing.T) {
 			t.Fatalf("calls %q", o.took())
 		}
 	}
+}
+
+// What a user saves in the folder of an agent that is awake is brought to the other machines.
+func TestAnEditIsPassedOn(t *testing.T) {
+	o := newOthers()
+	awake, done := make(chan struct{}), make(chan struct{})
+	h := newHouseAmong(t, o, func(ctx context.Context, rt Runtime) error {
+		close(awake)
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	})
+	r := h.deliver(from("one", "hello"))
+	<-awake
+	defer close(done)
+	o.mu.Lock()
+	o.edited = nil
+	o.mu.Unlock()
+	if err := os.WriteFile(filepath.Join(h.folder(r.Agent), "state.json"), []byte(`{"model":"x"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the other machines have the edit", func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return slices.Contains(o.edited, r.Agent)
+	})
 }
 
 func until(t *testing.T, what string, ok func() bool) {

@@ -168,7 +168,7 @@ func New(o Options) (*System, error) {
 		peers: o.Peers, log: o.Log}
 
 	a := &actors{place: p, quota: inbox.NewQuota(inbox.MaxBytesTotal),
-		memory: memory{entries: map[string]*entry{}, subagents: map[string]*entry{}}}
+		memory: memory{entries: map[string]*entry{}, subagents: map[string]*entry{}, saved: newEdits()}}
 	a.ctx, a.stop = context.WithCancelCause(context.Background())
 	last := &recent{place: p, owns: o.Owns, ended: a.ended}
 	a.descriptors = &descriptors{place: p, recent: last, edits: newEdits()}
@@ -221,6 +221,7 @@ func (s *System) Run(ctx context.Context, start StartFunc) error {
 		inner, cancel := context.WithCancel(ctx)
 		var watching sync.WaitGroup
 		watching.Go(func() { s.watchPeers(inner) })
+		watching.Go(func() { s.passOn(inner) })
 		defer watching.Wait()
 		defer cancel()
 	}

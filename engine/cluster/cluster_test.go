@@ -458,3 +458,40 @@ func TestABuiltFolderIsDurable(t *testing.T) {
 		})
 	}
 }
+
+// What is edited while an agent is owned is in its log at once; a half-written edit is not, and a file that is large or gone
+// stays as it was there.
+func TestAnEditOfAnOwnedAgent(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	a.make("one")
+	a.own("one")
+	for _, step := range []struct{ text, want string }{
+		{`{"a":1}`, `{"a":1}`}, {`{"a":2}`, `{"a":2}`}, {`{"a":3`, `{"a":2}`}, {"", `{"a":2}`}} {
+		err := os.Remove(a.path("one", "state.json"))
+		if step.text != "" {
+			err = os.WriteFile(a.path("one", "state.json"), []byte(step.text), 0o600)
+		}
+		if err == nil {
+			err = a.Edited("one", "state.json", "inbox.jsonl")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := a.newest(t.Context(), a.links.store, "one", time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(files["state.json"].tail); got != step.want || len(files) != 1 {
+			t.Errorf("after %q the log has %q and %d files, want %q", step.text, got, len(files), step.want)
+		}
+	}
+	if err := b.Edited("one", "state.json"); err != nil {
+		t.Errorf("of an agent of another machine: %v", err)
+	}
+	a.die()
+	b.own("one")
+	if got := b.lines("one", "state.json"); !slices.Equal(got, []string{`{"a":2}`}) {
+		t.Errorf("state is %q", got)
+	}
+}

@@ -432,5 +432,22 @@ func (n *Node) Retire(agent string) error {
 	return errors.Join(unmarked, n.presence.gaveUp(n.ctx, agent, false), n.cards.withdraw(agent))
 }
 
+// Edited is that of engine.Peers.
+func (u *units) Edited(agent string, names ...string) error {
+	u.mu.Lock()
+	one := u.owned[agent]
+	u.mu.Unlock()
+	if one == nil {
+		return nil // whoever opens it next sees it
+	}
+	for _, name := range names {
+		if err := one.follow(name); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
 // Away is that of disk.Replica.
 func (n *Node) Away() bool { return n.presence.away() }

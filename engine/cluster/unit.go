@@ -4,15 +4,18 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/crash"
 	"daycare/engine/cuid"
 	"daycare/engine/disk"
@@ -190,6 +193,35 @@ func (u *unit) continues(sizes map[string]int64, segments []segment) error {
 	}
 
 	return nil
+}
+
+// follow brings the log to what a file of JSON is, until it is that: it may be written meanwhile. One that is missing or half
+// written is left as it was.
+func (u *unit) follow(name string) error {
+	for {
+		data, _, err := beneath.Own(filepath.Join(u.node.folder(u.agent), filepath.FromSlash(name)), inlineMost)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !json.Valid(data) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		u.mu.Lock()
+		c := u.files[name]
+		same := c != nil && c.size == int64(len(data)) && c.sum() == sum(data)
+		u.mu.Unlock()
+		if same {
+			return nil
+		}
+		select {
+		case err = <-u.begin(&commit{segments: []segment{content(opPut, name, 0, data)}}):
+		case <-time.After(releaseFor):
+			err = disk.ErrAway // it comes when the servers are back
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // publish appends one message, trying until it is known to be in the log or never to come
