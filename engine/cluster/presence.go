@@ -438,10 +438,26 @@ func (n *Node) Watch(ctx context.Context, adopt, lose func(agent string), met fu
 		case <-ctx.Done():
 			return
 		}
-		for _, agent := range n.presence.orphans() {
-			if ctx.Err() == nil {
-				adopt(agent)
-			}
-		}
+		takeOver(ctx, n.presence.orphans(), adopt)
 	}
+}
+
+// adoptedAtOnce is how many agents are taken over beside each other: each waits for the servers and for the disk.
+const adoptedAtOnce = 16
+
+// takeOver adopts agents.
+func takeOver(ctx context.Context, orphans []string, adopt func(agent string)) {
+	var adopting sync.WaitGroup
+	slots := make(chan struct{}, adoptedAtOnce)
+	for _, agent := range orphans {
+		slots <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
+		adopting.Go(func() {
+			defer func() { <-slots }()
+			adopt(agent)
+		})
+	}
+	adopting.Wait()
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,4 +117,24 @@ func TestWhoTakesOver(t *testing.T) {
 			t.Errorf("%s falls to the machine that is older", agent)
 		}
 	}
+}
+
+// Agents of a machine that is gone are taken over beside each other: one that takes long holds up no other.
+func TestManyAreTakenOverAtOnce(t *testing.T) {
+	var orphans []string
+	for i := range adoptedAtOnce {
+		orphans = append(orphans, fmt.Sprint("agent", i))
+	}
+	all := make(chan struct{})
+	var came atomic.Int32
+	takeOver(t.Context(), orphans, func(string) {
+		if came.Add(1) == adoptedAtOnce {
+			close(all)
+		}
+		select {
+		case <-all:
+		case <-time.After(30 * time.Second):
+			t.Error("the others are not taken over meanwhile")
+		}
+	})
 }

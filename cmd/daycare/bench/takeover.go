@@ -15,6 +15,7 @@ import (
 	"daycare/engine/cluster"
 	"daycare/engine/control"
 	"daycare/engine/inbox"
+	"daycare/engine/message"
 )
 
 // busyModel has every agent at work until its machine is killed.
@@ -168,6 +169,19 @@ func (o *opened) count() int {
 	return len(o.ids)
 }
 
+// acquired claims an agent. A server that is behind may not know yet that it was given up.
+func acquired(ctx context.Context, n *cluster.Node, id string) error {
+	for {
+		err := n.Acquire(id)
+		if !errors.As(err, new(*message.Elsewhere)) {
+			return err
+		}
+		if err := rest(ctx, time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
 // handOver has two machines take an agent by turns that the other one gave up: each claims it, reads its log, makes its
 // folder, and opens its inbox.
 func handOver(ctx context.Context, a arrangement, s *machines.Servers, at Place) (r Row, err error) {
@@ -199,7 +213,7 @@ func handOver(ctx context.Context, a arrangement, s *machines.Servers, at Place)
 	var all []time.Duration
 	for i := range times + 1 {
 		began := time.Now()
-		if err := nodes[i%2].Acquire(id); err != nil {
+		if err := acquired(ctx, nodes[i%2], id); err != nil {
 			return r, err
 		}
 		w := worlds[i%2]
