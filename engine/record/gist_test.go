@@ -59,6 +59,9 @@ func TestAGistIsOfTheFileAsItIs(t *testing.T) {
 			if len(g.known) != 1 {
 				t.Fatal("nothing is remembered")
 			}
+			if n := testing.AllocsPerRun(10, func() { gistOf(t, &g, dir) }); n > 10 {
+				t.Errorf("a look at a file that is as before takes %v allocations: it is read again", n)
+			}
 			if err := edit(path, after); err != nil {
 				t.Fatal(err)
 			}
