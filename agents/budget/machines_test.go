@@ -5,8 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -151,6 +156,7 @@ func TestLimitsBoundAllMachines(t *testing.T) {
 // The next day is a new one, whichever machine spent what on the last; a request that runs is not said.
 func TestADayOfAllMachines(t *testing.T) {
 	b, crew := newCrew(t, 2)
+	crew[1].limits.Total.Tokens = 10_000
 	if err := ask(Wrap(&vendor{}, crew[0].Ledger), "a"); err != nil {
 		t.Fatal(err)
 	}
@@ -160,6 +166,11 @@ func TestADayOfAllMachines(t *testing.T) {
 	}
 	b.say(crew[0], "m0")
 	b.hear(crew[1])
+	for _, level := range crew[1].Levels([]string{"b"}) {
+		if level.Scope == "total" && level.Spent.Tokens != 150 {
+			t.Errorf("in all %d tokens are spent, want 150", level.Spent.Tokens)
+		}
+	}
 	today := func(w *world, machine string) int64 { return Machines{w.Ledger}.Today(machine).Tokens }
 	if got := today(crew[1], "m0"); got != 150 {
 		t.Errorf("the other machine spent %d tokens, want 150", got)
@@ -173,6 +184,9 @@ func TestADayOfAllMachines(t *testing.T) {
 	}
 
 	crew[1].now = crew[1].now.Add(24 * time.Hour)
+	if got := today(crew[1], "m0"); got != 0 {
+		t.Errorf("on the next day the other machine spent %d tokens", got)
+	}
 	crew[1].limits.PerDay.Tokens = 160
 	if err := ask(Wrap(&vendor{}, crew[1].Ledger), "a"); err != nil {
 		t.Errorf("on the next day: %v", err)
@@ -184,21 +198,124 @@ func TestADayOfAllMachines(t *testing.T) {
 	}
 }
 
-// Telling says each change, the first at once, and ends with its context.
+// Telling says each change once, the first at once, what could not be said again, and ends with its context.
 func TestTelling(t *testing.T) {
-	_, crew := newCrew(t, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	said, done := make(chan string, 10), make(chan struct{})
-	go func() {
-		defer close(done)
-		Machines{crew[0].Ledger}.Tell(ctx, func(_ context.Context, name string, _ []byte) error { said <- name; return nil })
-	}()
-	if err := ask(Wrap(&vendor{}, crew[0].Ledger), "a"); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		b, crew := newCrew(t, 1)
+		m := Machines{crew[0].Ledger}
+		ctx, cancel := context.WithCancel(t.Context())
+		var mu sync.Mutex
+		var said []string
+		down := errors.New("no server")
+		var telling sync.WaitGroup
+		telling.Go(func() {
+			m.Tell(ctx, func(_ context.Context, name string, _ []byte) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if said = append(said, name); name == sayAll {
+					return down
+				}
+				return nil
+			})
+		})
+		check := func(when string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(said, want) {
+				t.Errorf("%s it has said %q, want %q", when, said, want)
+			}
+		}
+		check("at the start")
+		if err := ask(Wrap(&vendor{}, crew[0].Ledger), "a"); err != nil {
+			t.Fatal(err)
+		}
+		check("at once", "agent.a", "all")
+		time.Sleep(sayPause + time.Millisecond)
+		check("after an error", "agent.a", "all", "all")
+		mu.Lock()
+		down = nil
+		mu.Unlock()
+		time.Sleep(5 * sayPause)
+		check("in the end", "agent.a", "all", "all", "all")
+		cancel()
+		telling.Wait()
+		if m.TellNow(t.Context(), b.put("m0")); len(b.said) > 0 {
+			t.Errorf("it says %v again", b.said)
+		}
+	})
+}
+
+// A machine that joins says what it had spent alone, without spending more, and of some days: the clocks of the
+// others may be behind.
+func TestWhatWasSpentAloneIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, crew := newCrew(t, 1)
+		alone := newWorld(t)
+		for range 2 {
+			if err := ask(Wrap(&vendor{}, alone.Ledger), "a"); err != nil {
+				t.Fatal(err)
+			}
+			alone.now = alone.now.Add(24 * time.Hour)
+		}
+		m := Machines{alone.Ledger}
+		m.Join("m1", b.all())
+		ctx, cancel := context.WithCancel(t.Context())
+		var telling sync.WaitGroup
+		telling.Go(func() { m.Tell(ctx, b.put("m1")) })
+		synctest.Wait()
+		cancel()
+		telling.Wait()
+		b.hear(crew[0])
+		for day := range 3 {
+			want := int64(150)
+			if day == 2 {
+				want = 0
+			}
+			if got := (Machines{crew[0].Ledger}).Today("m1").Tokens; got != want {
+				t.Errorf("on day %d it spent %d tokens, want %d", day, got, want)
+			}
+			crew[0].now = crew[0].now.Add(24 * time.Hour)
+		}
+		own := slices.Collect(m.Says())
+		if !slices.ContainsFunc(own, func(s Says) bool { return s.Machine == "m1" && s.Name == sayAll }) {
+			t.Errorf("of itself it knows %v", own)
+		}
+	})
+}
+
+// A raise that another machine was given applies here, too; one that cannot be read changes nothing.
+func TestRaisesOfAnotherMachine(t *testing.T) {
+	w := newWorld(t)
+	w.limits.Total.Tokens = 440
+	_, r := spend(t, w, "a")
+	there := newWorld(t) // where the answer came
+	there.limits = w.limits
+	if err := there.Raise("a", r.Budget, "token", "ada"); err != nil {
 		t.Fatal(err)
 	}
-	if got := []string{<-said, <-said}; !slices.Equal(got, []string{"agent.a", "all"}) {
-		t.Errorf("it says %q", got)
+	raises, err := os.ReadFile(filepath.Join(there.dir, raisesFile))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(w.dir, raisesFile), raises, 0o600)
 	}
-	cancel()
-	<-done
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ask(Wrap(&vendor{}, w.Ledger), "a"); !errors.As(err, new(*Reached)) {
+		t.Fatalf("before the file is read: %v", err)
+	}
+	m := Machines{w.Ledger}
+	m.Reread()
+	if err := ask(Wrap(&vendor{}, w.Ledger), "a"); err != nil {
+		t.Errorf("with the raise of the other machine: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, raisesFile), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.Reread()
+	err = ask(Wrap(&vendor{}, w.Ledger), "a")
+	if said := w.said.String(); err != nil || !strings.Contains(said, "those of other machines do not apply") {
+		t.Errorf("with a file that cannot be read: %v; said is %s", err, said)
+	}
 }
