@@ -101,6 +101,7 @@ var names = []string{
 	"membership.write", "membership.sync", "membership.rename", "membership.dirsync",
 	"commons.write", "commons.sync", "commons.rename", "commons.dirsync", "commons.unlink",
 	"export.write", "export.sync", "export.rename", "export.dirsync", "export.unlink",
+	"repair.write", "repair.sync", "repair.rename", "repair.dirsync",
 	"changes.file.write", "changes.file.sync", "changes.file.rename", "changes.file.dirsync",
 	"batch.write", "batch.sync", "lab.cassette.write", "lab.cassette.sync", "lab.cassette.rename", "lab.cassette.dirsync",
 	"models.write", "models.sync", "models.rename", "models.dirsync", "models.unlink",
