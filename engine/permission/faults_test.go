@@ -261,6 +261,9 @@ func TestLogEditedByHand(t *testing.T) {
 	if _, err := Log(root); err == nil {
 		t.Error("a folder is read as a log")
 	}
+	if _, _, err := OpenQueue(disk.NewVolume(root), root, nil, 0); err == nil {
+		t.Error("a queue is opened that has no log")
+	}
 	if err := os.WriteFile(filepath.Join(q.store.dir, "more.json"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
