@@ -55,6 +55,8 @@ type Descriptor struct {
 	// Worktree: a subagent works in a copy of its parent's folder, which is merged when a turn of it is done.
 	Worktree bool `json:"worktree,omitempty"`
 
+	// Node is the machine of a cluster, by its cluster.name, that alone works on the agent and those below it; "": any does.
+	Node  string `json:"node,omitempty"`
 	Model string `json:"model,omitempty"` // subagent: asked for at its start; "": that of its parent
 	// CreatedBy is the agent that made a permanent one or a task: it knows and may at
 	// most what its maker does.

@@ -9,10 +9,10 @@ type packed string
 
 // texts are the members of a descriptor that are texts. Their order is that of the index
 // file: whoever changes it changes indexFormat.
-func (d *Descriptor) texts() [21]*string {
+func (d *Descriptor) texts() [22]*string {
 	return [...]*string{(*string)(&d.Type), &d.ID, &d.Connector, &d.UserID, &d.ChannelID, &d.ParentAgentID, &d.Name,
 		&d.Definition, &d.CallID, &d.Description, &d.SystemPrompt, &d.WorkspaceDir, &d.Label, &d.Task, &d.Model, &d.CreatedBy,
-		&d.Route.Connector, &d.Route.ChannelID, &d.Route.UserID, &d.Route.ThreadID, &d.ThreadID}
+		&d.Route.Connector, &d.Route.ChannelID, &d.Route.UserID, &d.Route.ThreadID, &d.ThreadID, &d.Node}
 }
 
 // Marks of the members that are no texts.

@@ -35,7 +35,7 @@ func TestADescriptorIsKeptWhole(t *testing.T) {
 		}
 	}
 	whole := pack(Descriptor{Type: User, ChannelID: "1"})
-	for _, bad := range []packed{"\x15\x00", "\x00", "\x00\x80", "\x00\x02a", packed("\x00" + strings.Repeat("\xff", 11)),
+	for _, bad := range []packed{"\x16\x00", "\x00", "\x00\x80", "\x00\x02a", packed("\x00" + strings.Repeat("\xff", 11)),
 		whole[:len(whole)-1]} {
 		if d, ok := bad.unpack(); ok {
 			t.Errorf("%q is %+v", fmt.Sprintf("%x", string(bad)), d)

@@ -270,6 +270,24 @@ func (c *cards) knows(agent string) bool {
 	return known
 }
 
+// deepest bounds how many agents belong to each other in a row.
+const deepest = 100
+
+// machine is the name of the machine that alone works on an agent, as its descriptor says or that of one above it; "": any does.
+func (c *cards) machine(agent string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for range deepest {
+		one, known := c.known[agent]
+		if !known || one.Descriptor.Node != "" {
+			return one.Descriptor.Node
+		}
+		agent = one.Descriptor.ParentAgentID
+	}
+
+	return ""
+}
+
 // note takes in a change of the bucket.
 func (c *cards) note(e jetstream.KeyValueEntry) {
 	if !strings.HasPrefix(e.Key(), cardKey) {

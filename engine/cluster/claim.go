@@ -52,6 +52,9 @@ func (n *Node) Acquire(agent string) error {
 
 // claim makes this machine the owner of an agent that nobody else alive owns.
 func (n *Node) claim(ctx context.Context, agent string) error {
+	if err := n.mayWork(agent); err != nil {
+		return err
+	}
 	for tried := false; ; tried = true {
 		head, err := n.store.last(ctx, agent)
 		if err != nil {

@@ -14,6 +14,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"daycare/engine/address"
+	"daycare/engine/disk"
+	"daycare/engine/message"
 )
 
 // A presence knows which machines are alive, and which agents have to be looked after.
@@ -292,6 +294,25 @@ func (n leader) Machines() (list []Machine) {
 	return list
 }
 
+// mayWork returns nil if this machine may work on an agent. Errors: *message.Elsewhere for the only one that may; disk.ErrAway
+// while that one does not report.
+func (n leader) mayWork(agent string) error {
+	p := n.p
+	only := p.cards.machine(agent)
+	if only == "" || only == p.name {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for boot, m := range p.says {
+		if m.Name == only && time.Since(p.seen[boot]) < p.lease {
+			return &message.Elsewhere{Node: boot}
+		}
+	}
+
+	return fmt.Errorf("%w: %s works on machine %s alone, as its descriptor says, and that one does not report", disk.ErrAway, agent, only)
+}
+
 // Owner is the machine that has an agent awake, as far as is known; "": none has.
 func (n leader) Owner(agent string) string {
 	n.p.mu.Lock()
@@ -368,9 +389,13 @@ func (p *presence) orphans() (list []string) {
 // the newest format, in which its log may be. All machines come to the same answer, as a rule; where they do not, the log
 // decides. The lock is held.
 func (p *presence) first(agent string) bool {
+	only := p.cards.machine(agent)
+	if only != "" && only != p.name {
+		return false
+	}
 	mine := weight(agent, p.boot)
 	for boot, seen := range p.seen {
-		if boot == p.boot || time.Since(seen) >= p.lease {
+		if boot == p.boot || time.Since(seen) >= p.lease || only != "" && p.says[boot].Name != only {
 			continue
 		}
 		if knows := p.says[boot].Version; knows > version || knows == version && weight(agent, boot) > mine {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -10,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/address"
 	"daycare/engine/cluster/clustertest"
+	"daycare/engine/disk"
+	"daycare/engine/message"
 )
 
 // Every machine knows which ones there are, in the order of their names, how many agents each has awake, and who
@@ -98,7 +102,8 @@ func plain(list []Machine) []Machine {
 // An agent falls to one of the machines that know the newest format of logs.
 func TestWhoTakesOver(t *testing.T) {
 	falls := func(agent, boot string, formats map[string]int) bool {
-		p := &presence{boot: boot, lease: time.Minute, seen: map[string]time.Time{}, says: map[string]machine{}}
+		p := &presence{boot: boot, lease: time.Minute, seen: map[string]time.Time{}, says: map[string]machine{},
+			beside: beside{cards: &cards{}}}
 		for other, format := range formats {
 			p.seen[other], p.says[other] = time.Now(), machine{Version: format}
 		}
@@ -137,4 +142,44 @@ func TestManyAreTakenOverAtOnce(t *testing.T) {
 			t.Error("the others are not taken over meanwhile")
 		}
 	})
+}
+
+// An agent whose descriptor names a machine, or that of one above it, is owned by that machine alone. While that one is gone
+// nobody takes it over; another process of that name does.
+func TestAnAgentOfOneMachine(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	const one, child = "one", "child"
+	only := b.presence.name
+	ids := []string{strings.Repeat("a", 24), strings.Repeat("b", 24)}
+	for i, d := range []address.Descriptor{{Node: only}, {ParentAgentID: ids[0]}} {
+		a.make(ids[i])
+		a.own(ids[i]) // it is new, and nobody knows better
+		if err := a.Announce(address.Meta{ID: ids[i], Handle: []string{one, child}[i], Descriptor: d}, false); err != nil {
+			t.Fatal(err)
+		}
+		a.Release(ids[i], true)
+	}
+	for _, id := range ids {
+		until(t, "it is known where it works", func() bool {
+			there, ok := errors.AsType[*message.Elsewhere](a.Acquire(id))
+			return ok && there.Node == b.Boot()
+		})
+		b.own(id)
+	}
+
+	b.die()
+	until(t, "the machine is gone", func() bool { return a.presence.dead(b.Boot()) })
+	if err := a.Acquire(ids[1]); !errors.Is(err, disk.ErrAway) || !strings.Contains(err.Error(), only) {
+		t.Errorf("without that machine: %v", err)
+	}
+	if list := a.presence.orphans(); len(list) > 0 {
+		t.Errorf("taken over are %q", list)
+	}
+	b = join(t, s, b.root)
+	until(t, "it takes them over", func() bool { return len(b.presence.orphans()) == 2 })
+	for _, id := range ids {
+		b.own(id)
+	}
 }
