@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -204,6 +205,48 @@ func TestServersKnowTheirMachines(t *testing.T) {
 	waitFor(t, "all messages", func() bool {
 		got, err := c.texts(1, "api:c")
 		return err == nil && slices.Equal(got, want)
+	})
+}
+
+// A machine that is stopped while no server answers ends soon, in the middle of a turn, too. What it had accepted is
+// there when both are back.
+func TestAStopDoesNotWaitForServers(t *testing.T) {
+	t.Parallel()
+	server := &natsServer{t: t, args: []string{"--store", filepath.Join(t.TempDir(), "nats"), "--listen", freeport.Take(t)}}
+	server.start()
+	t.Cleanup(func() { server.kill() })
+	c := newCrewSaying(t, 1, `rules: [ { reply: [ { delay: 500ms, text: "heard {{.Text}}" } ] } ]`, "", "--join", server.url)
+	for _, text := range []string{"rests", "works"} {
+		if err := c.post(0, "c", text); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "message "+text, func() bool {
+			got, err := c.texts(0, "api:c")
+			return err == nil && slices.Contains(got, text)
+		})
+		server.kill()
+		began := time.Now()
+		if err := c.all[0].cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- c.all[0].cmd.Wait() }()
+		select {
+		case err := <-ended:
+			t.Logf("%s: ended after %v: %v", text, time.Since(began).Round(time.Millisecond), err)
+		case <-time.After(40 * time.Second):
+			t.Fatalf("%s: it still runs\n%s", text, &c.all[0].said)
+		}
+		server.start()
+		c.all[0].start()
+	}
+
+	if err := c.post(0, "c", "after"); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "all messages", func() bool {
+		got, err := c.texts(0, "api:c")
+		return err == nil && slices.Equal(got, []string{"rests", "works", "after"})
 	})
 }
 

@@ -85,6 +85,8 @@ type life struct {
 	ctx     context.Context // ends with the node
 	stop    context.CancelFunc
 	silence context.CancelFunc // ends its reports
+	trying  context.Context    // ends when servers that do not answer are not waited for any more
+	giveUp  context.CancelFunc
 	jobs    sync.WaitGroup
 }
 
@@ -122,6 +124,7 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	}
 	n.links, n.leader = links{store: s, dead: n.presence.dead}, leader{n.presence, n.presence.files}
 	n.ctx, n.stop = context.WithCancel(context.WithoutCancel(ctx))
+	n.trying, n.giveUp = context.WithCancel(n.ctx)
 	n.cards = &cards{keep: s, away: n.presence.away, until: n.ctx, notes: c.Log, known: map[string]card{}}
 	n.presence.cards, n.attachments = n.cards, attachments{n.cards}
 	n.figures = &figures{own: c.ID, keep: s, away: n.presence.away, notes: c.Log, early: map[string]Figure{}}
@@ -185,6 +188,13 @@ func connect(ctx context.Context, c Config) (*nats.Conn, *natsStore, error) {
 
 	return conn, s, nil
 }
+
+// partFor bounds how long a machine that stops waits for servers that do not answer.
+const partFor = 3 * time.Second
+
+// Part prepares for Close: the machine is stopping. What the servers do not accept within a few seconds ends with
+// disk.ErrAway and stays in the folders here, as after a crash.
+func (l *life) Part() { time.AfterFunc(partFor, l.giveUp) }
 
 // Close leaves the cluster. Agents that are still owned here are taken over by others after
 // the lease; whoever waits for the cluster gets an error.
@@ -289,7 +299,7 @@ func (u *unit) commitLarge(segments []segment) error {
 
 		select {
 		case <-time.After(pause):
-		case <-u.node.ctx.Done():
+		case <-u.node.trying.Done():
 			return fmt.Errorf("%w: %w", disk.ErrAway, err)
 		}
 	}

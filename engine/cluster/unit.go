@@ -257,7 +257,7 @@ func (u *unit) publish(segments []segment, end ending) error {
 		u.node.log.Debug("not appended yet", "agent", u.agent, "err", err)
 		select {
 		case <-time.After(pause):
-		case <-u.node.ctx.Done():
+		case <-u.node.trying.Done():
 			return fmt.Errorf("%w: %w", disk.ErrAway, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,6 +57,8 @@ type arrival struct {
 	Was    string `json:"was"`    // in the workspace
 	Name   string `json:"name,omitempty"`
 	Kept   string `json:"kept,omitempty"` // why it was not brought
+
+	there bool // the cluster has it already
 }
 
 // imported is the answer with --json.
@@ -89,7 +92,7 @@ func bring(ctx context.Context, c *term.App, folder string, join []string) error
 
 	answer := imported{Agents: []arrival{}, Kept: []string{}}
 	load.Arrived = func(a cluster.Arrival) {
-		one := arrival{a.ID, a.Handle, a.Was, a.Name, a.Kept}
+		one := arrival{a.ID, a.Handle, a.Was, a.Name, a.Kept, a.There}
 		answer.Agents = append(answer.Agents, one)
 		if !c.JSON {
 			one.print(c)
@@ -106,6 +109,10 @@ func bring(ctx context.Context, c *term.App, folder string, join []string) error
 		return c.PrintJSON(answer)
 	}
 	answer.print(c)
+	if slices.ContainsFunc(answer.Agents, func(a arrival) bool { return a.Kept != "" && !a.there }) {
+		c.Note("an agent that was not brought comes as a new one with:\n"+
+			"daycare --workspace %s agents export HANDLE | daycare agents import -", folder)
+	}
 
 	return nil
 }

@@ -226,7 +226,7 @@ func (m *Machines) Copies() control.Copies {
 	return m.node
 }
 
-// Run serves the other machines until ctx ends.
+// Run serves the other machines until ctx ends. Then the daemon is stopping.
 func (m *Machines) Run(ctx context.Context) error {
 	if m == nil {
 		<-ctx.Done()
@@ -251,7 +251,10 @@ func (m *Machines) Run(ctx context.Context) error {
 		})
 	})
 
-	return g.Wait()
+	err := g.Wait()
+	m.node.Part()
+
+	return err
 }
 
 // answer does a request of another machine, with the rights of whoever asked there.
