@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -188,6 +189,67 @@ func TestALinkIntoTheWorkspaceIsNoFileOfTokens(t *testing.T) {
 	s, reported := open(t, root)
 	if _, ok := s.Find(secret); ok || finding.Join(reported()) == nil {
 		t.Errorf("found: %v, reported %v", ok, reported())
+	}
+}
+
+// The login of a browser is a token of its own kind: each secret opens its own kind alone. One that has expired is no
+// login, and leaves the file when the next token is made, which a token of another kind does not.
+func TestSessions(t *testing.T) {
+	root := t.TempDir()
+	s, _ := open(t, root)
+	if s.HasSessions() {
+		t.Error("a browser is logged in, and none was")
+	}
+	token := create(t, root, "phone", Everything, nil)
+	secret, name, made, err := CreateSession(root, "firefox")
+	other, otherName, _, oerr := CreateSession(root, "firefox")
+	if err = errors.Join(err, oerr); err != nil || !strings.HasPrefix(name, "web-firefox-") || name == otherName || secret == other {
+		t.Fatalf("%q %q, %v", name, otherName, err)
+	}
+	if left := time.Until(*made.Expires); !made.IsSession() || left < sessionLife-time.Minute || left > sessionLife {
+		t.Errorf("a session of %s: %+v", left, made)
+	}
+	h, ok := s.FindSession(secret)
+	if _, asToken := s.Find(secret); !ok || asToken || h.Name != name || h.String() != "web:"+name || !s.HasSessions() {
+		t.Errorf("found %v as a session, %v as a token: %s", ok, asToken, h)
+	}
+	h, ok = s.Find(token)
+	if _, asSession := s.FindSession(token); !ok || asSession || h.String() != "token:phone" {
+		t.Errorf("found %v as a token, %v as a session: %s", ok, asSession, h)
+	}
+
+	tokens, err := List(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, expires := range []string{name, otherName, "phone"} {
+		over := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+		t := tokens[expires]
+		t.Expires = &over
+		tokens[expires] = t
+	}
+	content, err := json.Marshal(tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, root, string(content))
+	if s.HasSessions() {
+		t.Error("a browser is logged in whose session has expired")
+	}
+	_, late, _, err := CreateSession(root, "safari")
+	if err != nil || !s.HasSessions() {
+		t.Errorf("a new session: %v, %v", s.HasSessions(), err)
+	}
+	tokens, err = List(root)
+	if _, kept := tokens[late]; err != nil || len(tokens) != 2 || !kept || tokens["phone"].IsSession() {
+		t.Errorf("left are %v, %v, want the new session and the phone", slices.Sorted(maps.Keys(tokens)), err)
+	}
+	create(t, root, "desk", Everything, nil)
+	if tokens, err = List(root); err != nil || len(tokens) != 3 {
+		t.Errorf("left are %v, %v, want the live session, too", slices.Sorted(maps.Keys(tokens)), err)
+	}
+	if text, err := os.ReadFile(filepath.Join(root, Name)); err != nil || !strings.Contains(string(text), "\n  \"desk\": {\n    \"hash\"") {
+		t.Errorf("the file is not as users read it: %s, %v", text, err)
 	}
 }
 

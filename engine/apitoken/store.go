@@ -180,10 +180,8 @@ func (s *Store) use(name string, now time.Time) {
 func (h Holder) Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	var expired <-chan time.Time
-	var timer *time.Timer
 	if h.Expires != nil {
-		timer = time.NewTimer(time.Until(*h.Expires))
-		expired = timer.C
+		expired = time.After(time.Until(*h.Expires))
 	}
 
 	done := make(chan struct{})
@@ -200,9 +198,6 @@ func (h Holder) Within(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() {
 		cancel()
 		<-done
-		if timer != nil {
-			timer.Stop()
-		}
 	}
 }
 
