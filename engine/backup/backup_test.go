@@ -208,6 +208,8 @@ func TestBadBackupsChangeNothing(t *testing.T) {
 		"format is 9":             on(headName, head(`"format": 1`, `"format": 9`)),
 		"more than the declared":  on(headName, head(`"bytes": 6`, `"bytes": 5`)),
 		"free: ":                  on(headName, head(`"bytes": 6`, `"bytes": 900000000000000`)),
+		"free:  ":                 on(headName, head(`"bytes": 6`, `"bytes": -6`)),
+		"free:   ":                on(headName, head(`"files": 2`, `"files": -2`)),
 		"points outside":          on(soul, named(home+"/../../x")),
 		"points outside ":         on(soul, named("/etc/passwd")),
 		"file exists":             on(home+"/USER.md", named(soul+"/x")),
