@@ -203,6 +203,9 @@ func TestSeveralSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	has("", "2", "3")
+	if data, err := os.ReadFile(filepath.Join(root, AuthName)); err != nil || strings.Contains(string(data), `"a"`) {
+		t.Errorf("the file is %s, %v; want nothing of a secret that was removed", data, err)
+	}
 
 	if err := os.WriteFile(filepath.Join(root, AuthName), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
@@ -255,12 +258,19 @@ func TestCheckAuth(t *testing.T) {
 }
 
 func TestSecretsOfHeaders(t *testing.T) {
-	c := &Config{Providers: []Provider{{Headers: map[string]string{"Authorization": "Bearer header-secret", "X-Title": "daycare"}}}}
+	headers := func(secret string) map[string]string {
+		return map[string]string{"Authorization": "Bearer " + secret, "X-Title": "daycare"}
+	}
+	c := &Config{Providers: []Provider{{Headers: headers("of a service")}}}
+	c.Tracing.Headers, c.A2A.Remotes = headers("of traces"), []A2ARemote{{Headers: headers("of an agent elsewhere")}}
+	c.MCP.Servers = []MCPServer{{Headers: headers("of a server of tools")}}
+	c.Cluster.Password = NewSecret("of the cluster")
 	var got []string
 	for _, s := range c.Secrets() {
 		got = append(got, s.Reveal())
 	}
-	if diff := cmp.Diff([]string{"header-secret"}, got); diff != "" {
+	want := []string{"of a server of tools", "of a service", "of an agent elsewhere", "of the cluster", "of traces"}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

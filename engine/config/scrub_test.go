@@ -52,8 +52,10 @@ func TestFilesThatSettingsName(t *testing.T) {
 	c := Default()
 	c.Providers = []Provider{{Options: Options{"script": "talk.yaml"}}, {Options: Options{"script": "/elsewhere/talk.yaml"}}}
 	c.Control.TLSCert, c.Control.TLSKey = "/ws/tls/cert.pem", "tls/key.pem"
+	c.Cluster.TLSCA, c.Cluster.TLSCert, c.Cluster.TLSKey = "nats/ca.pem", "nats/cert.pem", "nats/key.pem"
 	all, private := c.Named("/ws")
-	if got := fmt.Sprint(all, private); got != "[talk.yaml tls/cert.pem tls/key.pem] [tls/key.pem]" {
+	want := "[talk.yaml tls/cert.pem nats/ca.pem nats/cert.pem nats/key.pem tls/key.pem] [nats/key.pem tls/key.pem]"
+	if got := fmt.Sprint(all, private); got != want {
 		t.Errorf("named are %s", got)
 	}
 }
