@@ -434,8 +434,20 @@ func TestEveryMachineKnowsAll(t *testing.T) {
 		t.Errorf("the copy has %s, %v", page.Records, err)
 	}
 
-	run(1, "agents", "rm", "main", "--force")
-	waitFor(t, "the first machine to forget the agent", func() bool { return !strings.Contains(run(0, "agents", "ls"), "main") })
+	for machine := range c.all { // it is in the trash of one of them
+		run(1, "agents", "rm", "main", "--force")
+		waitFor(t, "the first machine to forget the agent", func() bool { return !strings.Contains(run(0, "agents", "ls"), "main") })
+		if out := run(machine, "agents", "trash"); !strings.Contains(out, "main") {
+			t.Errorf("machine %d has in the trash: %q", machine, out)
+		}
+		run(machine, "agents", "restore", "main")
+		waitFor(t, "both know it again", func() bool {
+			return strings.Contains(run(0, "agents", "ls"), "main") && strings.Contains(run(1, "agents", "ls"), "main")
+		})
+		if got, err := c.texts(machine, "main"); err != nil || !slices.Equal(got, []string{"hello", "there"}) {
+			t.Errorf("after it was restored, machine %d shows %q, %v", machine, got, err)
+		}
+	}
 	if kept, err := filepath.Glob(filepath.Join(alone, home, "files", "*note.txt")); err != nil || len(kept) != 1 {
 		t.Errorf("the copy has the attachments %q, %v", kept, err)
 	}

@@ -352,11 +352,15 @@ func (m *Machines) Before(api http.Handler, system *engine.System, files *contro
 		case path == "/v1/messages":
 			t.message()
 		case path == "/v1/agents" && req.Method == http.MethodGet:
-			t.merge("agents", newer)
+			t.merge("agents", "id", newer)
 		case path == "/v1/permissions":
-			t.merge("permissions", nil)
+			t.merge("permissions", "token", nil)
 		case strings.HasPrefix(path, "/v1/permissions/"):
-			t.decision()
+			t.whereItIs()
+		case path == "/v1/trash":
+			t.merge("trash", "name", nil)
+		case strings.HasPrefix(path, "/v1/trash/"):
+			t.whereItIs()
 		case path == "/v1/events" && req.URL.Query().Get("agent") != "":
 			t.events(req.URL.Query().Get("agent"))
 		default:

@@ -318,13 +318,9 @@ func newer(a, b map[string]any) bool {
 	return at > than
 }
 
-// merge answers with a list of all machines. Of two entries for one agent newer tells which is
-// kept; without it entries are told apart by their token.
-func (t turnout) merge(list string, newer func(a, b map[string]any) bool) {
-	key := "token"
-	if newer != nil {
-		key = "id"
-	}
+// merge answers with a list of all machines, whose entries are told apart by the member key. newer tells which of two for one
+// thing is kept; nil: that of this machine.
+func (t turnout) merge(list, key string, newer func(a, b map[string]any) bool) {
 	t.req.Header.Del("Accept-Encoding") // it is read here
 	w := newKept()
 	t.local(w)
@@ -360,8 +356,8 @@ func (t turnout) merge(list string, newer func(a, b map[string]any) bool) {
 	t.answer(w)
 }
 
-// decision leads the answer to a request for permission to where the request is.
-func (t turnout) decision() {
+// whereItIs leads what is about a request for permission, or something in the trash, to the machine that has it.
+func (t turnout) whereItIs() {
 	body, err := io.ReadAll(http.MaxBytesReader(t.w, t.req.Body, maxAsked))
 	if err != nil {
 		t.fail(err)
@@ -380,7 +376,8 @@ func (t turnout) decision() {
 		}
 		resp, err := t.ask(m.Boot, t.req, body)
 		if err != nil {
-			t.Log.Info("a machine does not say whether it has a request for permission", "machine", m.Name, "err", err)
+			t.Log.Info("a machine does not say whether it has what a request is about", "path", t.req.URL.Path,
+				"machine", m.Name, "err", err)
 			continue
 		}
 		if resp.StatusCode != http.StatusNotFound {
