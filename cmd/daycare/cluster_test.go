@@ -417,6 +417,12 @@ func TestEveryMachineKnowsAll(t *testing.T) {
 		t.Errorf("cluster status says %q", out)
 	}
 
+	for machine := range c.all { // both have a folder of the agent, and one of them the newest
+		if out := run(machine, "cost", "--json"); !strings.Contains(out, `"total":{"key":"total","calls":2,`) {
+			t.Errorf("on machine %d the cost is %s", machine, out)
+		}
+	}
+
 	alone := t.TempDir()
 	if out := run(0, "cluster", "export", alone); !strings.Contains(out, "1 agent ") {
 		t.Errorf("export says %q", out)

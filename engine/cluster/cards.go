@@ -30,21 +30,24 @@ type card struct {
 	Handle     string             `json:"handle"`
 	Descriptor address.Descriptor `json:"descriptor"`
 	Ended      bool               `json:"ended,omitempty"`
+	Last       string             `json:"last,omitempty"` // Config.ID of the machine that had it last
 }
 
 // An Agent is one that the cluster knows.
 type Agent struct {
 	address.Meta
 	Ended bool
+	Last  string // Config.ID of the machine that had it last, or has it; "": not known
 }
 
 func (c card) agent(id string) Agent {
-	return Agent{address.Meta{ID: id, Handle: c.Handle, Name: address.NameOf(c.Descriptor), Descriptor: c.Descriptor}, c.Ended}
+	return Agent{address.Meta{ID: id, Handle: c.Handle, Name: address.NameOf(c.Descriptor), Descriptor: c.Descriptor}, c.Ended, c.Last}
 }
 
 // Cards are who the agents of the cluster are.
 type cards struct {
 	keep  *natsStore
+	own   string // Config.ID of this machine
 	away  func() bool
 	until context.Context // of the node
 	notes *slog.Logger
@@ -127,7 +130,7 @@ func (c *cards) failed(what string, err error) error {
 
 // Announce is that of engine.Peers.
 func (c *cards) Announce(m address.Meta, ended bool) error {
-	now := card{m.Handle, m.Descriptor, ended}
+	now := card{m.Handle, m.Descriptor, ended, c.own}
 	c.mu.Lock()
 	had, known := c.known[m.ID]
 	c.mu.Unlock()
@@ -273,6 +276,15 @@ func (c *cards) knows(agent string) bool {
 // deepest bounds how many agents belong to each other in a row.
 const deepest = 100
 
+// Had reports whether this machine had an agent last, or has it: its folder here is the newest. So is that of an agent which the
+// cluster does not know.
+func (c *cards) Had(agent string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one, known := c.known[agent]
+	return !known || one.Last == "" || one.Last == c.own
+}
+
 // machine is the name of the machine that alone works on an agent, as its descriptor says or that of one above it; "": any does.
 func (c *cards) machine(agent string) string {
 	c.mu.Lock()
@@ -327,7 +339,7 @@ func (c *cards) listen(met func(Agent), parted func(id string)) {
 // restore writes what this machine knows into a bucket that was lost.
 func (c *cards) restore(ctx context.Context) {
 	for id, a := range c.Agents() {
-		data, err := json.Marshal(card{a.Handle, a.Descriptor, a.Ended})
+		data, err := json.Marshal(card{a.Handle, a.Descriptor, a.Ended, a.Last})
 		if err == nil {
 			err = c.again(ctx, handleKey+a.Handle, id)
 		}

@@ -596,3 +596,28 @@ func TestLeaseOfADeadMachine(t *testing.T) {
 	cancel()
 	wait()
 }
+
+// Each agent is one machine's: of that which had it last.
+func TestWhoHadAnAgent(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	a.cards.own, b.cards.own = "a", "b"
+	m := address.Meta{ID: strings.Repeat("a", 24), Handle: "0/"}
+	a.make(m.ID)
+	if !a.Had(m.ID) || !b.Had(m.ID) {
+		t.Error("an agent that the cluster does not know is not that of whoever has a folder of it")
+	}
+	for i, h := range []*host{a, b, a} {
+		h.own(m.ID)
+		if err := h.Announce(m, false); err != nil {
+			t.Fatal(err)
+		}
+		h.Release(m.ID, false)
+		other := []*host{b, a, b}[i]
+		until(t, "the other one knows", func() bool { return !other.Had(m.ID) })
+		if !h.Had(m.ID) {
+			t.Errorf("owner %d does not have it", i)
+		}
+	}
+}

@@ -1,7 +1,10 @@
 package control
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -70,6 +73,41 @@ type Spent struct {
 	Cost       float64 `json:"cost"`
 	Estimated  int     `json:"estimated,omitempty"` // number of calls whose tokens are estimated
 	Unpriced   int     `json:"unpriced,omitempty"`  // number of calls whose price is unknown
+}
+
+// Add adds a bill of other calls.
+func (b *Bill) Add(other Bill) {
+	at := map[string]*Spent{}
+	for _, row := range b.Rows {
+		at[row.Key+"\x00"+row.Then] = row
+	}
+	for _, row := range other.Rows {
+		if mine := at[row.Key+"\x00"+row.Then]; mine != nil {
+			mine.add(*row)
+		} else {
+			b.Rows = append(b.Rows, row)
+		}
+	}
+	b.Total.add(other.Total)
+	b.Sort()
+}
+
+func (s *Spent) add(o Spent) {
+	s.Calls += o.Calls
+	s.Input, s.Output = s.Input+o.Input, s.Output+o.Output
+	s.CacheRead, s.CacheWrite = s.CacheRead+o.CacheRead, s.CacheWrite+o.CacheWrite
+	s.Cost += o.Cost
+	s.Estimated, s.Unpriced = s.Estimated+o.Estimated, s.Unpriced+o.Unpriced
+}
+
+// Sort puts days in their order, all else by what it cost.
+func (b *Bill) Sort() {
+	slices.SortFunc(b.Rows, func(x, y *Spent) int {
+		if strings.HasPrefix(b.By, "day") && x.Key != y.Key {
+			return strings.Compare(x.Key, y.Key)
+		}
+		return cmp.Or(cmp.Compare(y.Cost, x.Cost), cmp.Compare(y.Output, x.Output), strings.Compare(x.Key, y.Key))
+	})
 }
 
 // sumCost makes the handler of what was spent.

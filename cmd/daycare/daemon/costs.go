@@ -23,7 +23,8 @@ import (
 // copies of a history have it again.
 type costs struct{ parts *Daemon }
 
-// Cost sums the histories of all agents, those in the trash included.
+// Cost sums the histories of all agents, those in the trash included. Of several machines each sums those of the agents that it
+// had last.
 func (c costs) Cost(_ context.Context, since time.Time, by string) (control.Bill, error) {
 	b := control.Bill{Since: since, By: by}
 	rows, seen := map[string]*control.Spent{}, map[string]bool{}
@@ -52,6 +53,9 @@ func (c costs) Cost(_ context.Context, since time.Time, by string) (control.Bill
 		})
 	}
 	for _, m := range c.parts.index.All() {
+		if !c.parts.machines.Had(m.ID) {
+			continue
+		}
 		row := control.Spent{Key: m.Handle, Name: m.Name}
 		if err := add(filepath.Join(c.parts.root, "agents", m.ID), row, m.Descriptor.Type); err != nil {
 			return b, err
@@ -73,7 +77,8 @@ func (c costs) Cost(_ context.Context, since time.Time, by string) (control.Bill
 		}
 	}
 
-	b.Rows, b.Total.Key = sortCosts(rows, by), "total"
+	b.Rows, b.Total.Key = slices.Collect(maps.Values(rows)), "total"
+	b.Sort()
 	return b, nil
 }
 
@@ -152,14 +157,4 @@ func tally(s *control.Spent, c record.Spend) {
 	if c.Cost == 0 && c.Model != "scripted" && c.Tokens.Input+c.Tokens.Output > 0 {
 		s.Unpriced++
 	}
-}
-
-// sortCosts puts days in their order, all else by what it cost.
-func sortCosts(rows map[string]*control.Spent, by string) []*control.Spent {
-	return slices.SortedFunc(maps.Values(rows), func(x, y *control.Spent) int {
-		if strings.HasPrefix(by, "day") && x.Key != y.Key {
-			return strings.Compare(x.Key, y.Key)
-		}
-		return cmp.Or(cmp.Compare(y.Cost, x.Cost), cmp.Compare(y.Output, x.Output), strings.Compare(x.Key, y.Key))
-	})
 }

@@ -226,6 +226,9 @@ func (m *Machines) Copies() control.Copies {
 	return m.node
 }
 
+// Had reports whether this machine had an agent last, or has it.
+func (m *Machines) Had(agent string) bool { return m == nil || m.node.Had(agent) }
+
 // Run serves the other machines until ctx ends. Then the daemon is stopping.
 func (m *Machines) Run(ctx context.Context) error {
 	if m == nil {
@@ -357,6 +360,8 @@ func (m *Machines) Before(api http.Handler, system *engine.System, files *contro
 			t.merge("permissions", "token", nil)
 		case strings.HasPrefix(path, "/v1/permissions/"):
 			t.whereItIs()
+		case path == "/v1/cost":
+			t.cost()
 		case path == "/v1/trash":
 			t.merge("trash", "name", nil)
 		case strings.HasPrefix(path, "/v1/trash/"):

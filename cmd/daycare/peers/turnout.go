@@ -35,6 +35,8 @@ const (
 	turnPause = 100 * time.Millisecond
 	// listFor bounds how long a list waits for the entries of another machine.
 	listFor = 3 * time.Second
+	// costFor is that for what is summed from all histories of a machine.
+	costFor = time.Minute
 )
 
 // agentOf is the agent that the path of a request names; ok is false for none.
@@ -261,9 +263,8 @@ func (t turnout) answer(k *kept) {
 	_, _ = t.w.Write(k.body.Bytes()) // an error means that the client went away
 }
 
-// others asks all other machines at once, each for a while, and returns the answers that are
-// lists.
-func (t turnout) others(list string) (all [][]map[string]any) {
+// others asks all other machines at once, each for a while, and returns their answers.
+func others[T any](t turnout, within time.Duration) (all []T) {
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	for _, m := range t.node.Machines() {
@@ -271,13 +272,14 @@ func (t turnout) others(list string) (all [][]map[string]any) {
 			continue
 		}
 		asking.Go(func() {
-			entries, err := t.listOf(m.Boot, list)
-			if err != nil {
-				t.Log.Info("a list lacks what another machine has", "machine", m.Name, "list", list, "err", err)
+			var body T
+			if err := t.of(m.Boot, within, &body); err != nil {
+				t.Log.Info("an answer lacks what another machine has", "machine", m.Name, "path", t.req.URL.Path, "err", err)
+				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			all = append(all, entries)
+			all = append(all, body)
 		})
 	}
 	asking.Wait()
@@ -285,24 +287,48 @@ func (t turnout) others(list string) (all [][]map[string]any) {
 	return all
 }
 
-// listOf is the list of another machine.
-func (t turnout) listOf(node, list string) ([]map[string]any, error) {
-	ctx, cancel := context.WithTimeout(t.req.Context(), listFor)
+// of decodes the answer of another machine.
+func (t turnout) of(node string, within time.Duration, body any) error {
+	ctx, cancel := context.WithTimeout(t.req.Context(), within)
 	defer cancel()
 	resp, err := t.ask(node, t.req.WithContext(ctx), nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer resp.Body.Close() // all of it was read
 	if resp.StatusCode != http.StatusOK {
-		return nil, errors.New(resp.Status)
-	}
-	var body map[string][]map[string]any
-	if err := json.NewDecoder(resp.Body).Decode(&body); err != nil {
-		return nil, err
+		return errors.New(resp.Status)
 	}
 
-	return body[list], nil
+	return json.NewDecoder(resp.Body).Decode(body)
+}
+
+// cost answers with what all machines have spent.
+func (t turnout) cost() {
+	t.req.Header.Del("Accept-Encoding") // it is read here
+	w := newKept()
+	t.local(w)
+	var bill control.Bill
+	if w.status != http.StatusOK || json.Unmarshal(w.body.Bytes(), &bill) != nil {
+		t.answer(w)
+		return
+	}
+	for _, theirs := range others[control.Bill](t, costFor) {
+		bill.Add(theirs)
+	}
+	t.say(w, bill)
+}
+
+// say answers as this machine did, with another body.
+func (t turnout) say(w *kept, body any) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		t.fail(err)
+		return
+	}
+	w.body.Reset()
+	w.body.Write(append(data, '\n'))
+	t.answer(w)
 }
 
 // newer reports whether an agent's entry in a list is newer than another machine's.
@@ -334,8 +360,8 @@ func (t turnout) merge(list, key string, newer func(a, b map[string]any) bool) {
 	for i, e := range body[list] {
 		at[e[key]] = i
 	}
-	for _, theirs := range t.others(list) {
-		for _, e := range theirs {
+	for _, theirs := range others[map[string][]map[string]any](t, listFor) {
+		for _, e := range theirs[list] {
 			i, known := at[e[key]]
 			switch {
 			case !known:
@@ -346,14 +372,7 @@ func (t turnout) merge(list, key string, newer func(a, b map[string]any) bool) {
 			}
 		}
 	}
-	data, err := json.Marshal(body)
-	if err != nil {
-		t.fail(err)
-		return
-	}
-	w.body.Reset()
-	w.body.Write(append(data, '\n'))
-	t.answer(w)
+	t.say(w, body)
 }
 
 // whereItIs leads what is about a request for permission, or something in the trash, to the machine that has it.
