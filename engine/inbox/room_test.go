@@ -420,3 +420,63 @@ func TestALetterInThePlaceOfOneThatIsTaken(t *testing.T) {
 		t.Fatalf("taken is %+v, %v", l, err)
 	}
 }
+
+// A message that takes the name of another just as that name is removed is another message: it is taken, too.
+func TestALetterThatComesWhileAnotherIsTaken(t *testing.T) {
+	s := slotWith(t, "l.txt", "first")
+	drop := s.dir
+	crash.Meanwhile(t, "letter.rename", func(int) { saved(t, filepath.Join(drop, "l.txt"), "second") })
+	l, err := s.Take("l.txt")
+	if err != nil || l.Item.Text != "first" {
+		t.Fatalf("taken is %+v, %v", l, err)
+	}
+	if err := s.Finish(l); err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.Taken()
+	if err != nil || len(all) != 1 || all[0].Item.Text != "second" {
+		t.Errorf("taken are %+v, %v, want the second message", all, err)
+	}
+}
+
+// What an editor that writes in place takes away is written again as it was last: an item as it was edited, and one
+// that came by hand.
+func TestASaveInPlaceOverItemsThatWereChanged(t *testing.T) {
+	f := openIn(t, t.TempDir(), nil)
+	id := accepted(t, f, text("one"))
+	if err := f.Edit(id, "one, edited"); err != nil {
+		t.Fatal(err)
+	}
+	if words := inPlace(t, f); !slices.Equal(words, []string{"one, edited"}) {
+		t.Errorf("after the edit open are %q", words)
+	}
+	byHand := content(t, f) + `{"type":"message","id":"by-hand-1","text":"two, by hand"}` + "\n"
+	for _, text := range []string{byHand, ""} {
+		f.reread = time.Now() // an editor that is at work
+		if err := errors.Join(os.WriteFile(f.dir.path(), []byte(text), 0o600), f.Refresh()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if words := slices.Sorted(slices.Values(inPlace(t, f))); !slices.Equal(words, []string{"one, edited", "two, by hand"}) {
+		t.Errorf("after the save open are %q", words)
+	}
+}
+
+// Without memory for copies, a line that has the place of another in the file is not taken for it.
+func TestALineInThePlaceOfAnother(t *testing.T) {
+	q := NewQuota(0)
+	q.forceKeep(maxKept)
+	f := openIn(t, t.TempDir(), q)
+	id := accepted(t, f, text("one"))
+	accepted(t, f, text("two"))
+	lines := strings.SplitAfter(content(t, f), "\n")
+	f.reread = time.Now()
+	if err := errors.Join(os.WriteFile(f.dir.path(), []byte(lines[1]), 0o600), f.Refresh()); err != nil {
+		t.Fatal(err)
+	}
+	found := f.Findings()
+	if words := inPlace(t, f); !slices.Equal(words, []string{"two"}) || len(found) != 1 || found[0].ID != "inbox-item-lost" ||
+		!strings.Contains(found[0].Reason, id) {
+		t.Errorf("open are %q, found %+v", words, found)
+	}
+}
