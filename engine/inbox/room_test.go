@@ -462,6 +462,21 @@ func TestASaveInPlaceOverItemsThatWereChanged(t *testing.T) {
 	}
 }
 
+// Where the record that closes an item may begin is believed of daycare's own lines alone: a number by hand could
+// have the record overlooked, and the item done again.
+func TestTheBoundOfALineByHand(t *testing.T) {
+	f := openIn(t, t.TempDir(), nil)
+	f.Reached(7)
+	accepted(t, f, text("one"))
+	saved(t, f.dir.path(), content(t, f)+`{"type":"message","id":"by-hand-1","after":9,"text":"two"}`+"\n")
+	if err := f.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+	if heads := f.Open(); len(heads) != 2 || heads[0].After != 7 || heads[1].After != 0 {
+		t.Errorf("open are %+v", heads)
+	}
+}
+
 // Without memory for copies, a line that has the place of another in the file is not taken for it.
 func TestALineInThePlaceOfAnother(t *testing.T) {
 	q := NewQuota(0)

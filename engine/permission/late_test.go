@@ -106,6 +106,9 @@ func TestFilesOfSettledRequestsGo(t *testing.T) {
 	if now = noon.Add(saving - time.Nanosecond); len(late(t, q)) > 0 || len(leftFiles(t, q)) != 1 {
 		t.Errorf("within its minute left are %v", leftFiles(t, q))
 	}
+	if at, ok := q.Next(); !ok || !at.Equal(noon.Add(saving)) {
+		t.Errorf("after a look within its minute the next one is at %v, %v, want %v", at, ok, noon.Add(saving))
+	}
 	if known {
 		now = noon.Add(saving)
 		if said := late(t, q); len(said) > 0 || len(leftFiles(t, q)) != 1 {

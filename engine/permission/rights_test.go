@@ -87,11 +87,12 @@ func TestWithheldIsNotGivenByAnotherFolder(t *testing.T) {
 		"a folder around it": {Set{WorkingDir: "/ws"}, Read{"/ws/.ssh/id"}, "/ws/.ssh"},
 		"and another one beside": {Set{WorkingDir: "/ws", WriteDirs: []string{"/other", "rel"},
 			ReadDirs: []string{"/r"}}, Read{"/ws/.ssh/id"}, "/ws/.ssh"},
-		"the secret itself":     {Set{WorkingDir: "/ws", ReadDirs: []string{"/ws/.ssh"}}, Read{"/ws/.ssh/id"}, ""},
-		"to write what is read": {Set{WorkingDir: "/ws", ReadDirs: []string{"/ws/.ssh"}}, Write{"/ws/.ssh/id"}, "/ws/.ssh"},
-		"what runs later":       {Set{WorkingDir: "/ws"}, Write{"/ws/.vscode/tasks.json"}, "/ws/.vscode"},
-		"to read what runs":     {Set{WorkingDir: "/ws"}, Read{"/ws/.vscode/tasks.json"}, ""},
-		"a host":                {Set{WorkingDir: "/ws"}, Web{"a.example"}, ""},
+		"the secret itself":                   {Set{WorkingDir: "/ws", ReadDirs: []string{"/ws/.ssh"}}, Read{"/ws/.ssh/id"}, ""},
+		"the secret, then a folder around it": {Set{WorkingDir: "/ws/.ssh", ReadDirs: []string{"/ws"}}, Read{"/ws/.ssh/id"}, ""},
+		"to write what is read":               {Set{WorkingDir: "/ws", ReadDirs: []string{"/ws/.ssh"}}, Write{"/ws/.ssh/id"}, "/ws/.ssh"},
+		"what runs later":                     {Set{WorkingDir: "/ws"}, Write{"/ws/.vscode/tasks.json"}, "/ws/.vscode"},
+		"to read what runs":                   {Set{WorkingDir: "/ws"}, Read{"/ws/.vscode/tasks.json"}, ""},
+		"a host":                              {Set{WorkingDir: "/ws"}, Web{"a.example"}, ""},
 	} {
 		if got := tt.s.Withheld(tt.a, table); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)

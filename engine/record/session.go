@@ -165,12 +165,14 @@ func countAfter(cached State, back func(fn func(*Entry) bool) error) (Session, e
 		if cached.Seq > 0 && e.Seq > 0 && e.Seq <= cached.Seq {
 			return false
 		}
-		if s, ok := e.Rec.(*Start); ok && s.Continues != "" {
+		start, begins := e.Rec.(*Start)
+		if begins && start.Continues != "" {
 			return true
 		}
 		tail = append(tail, e)
+		_, reset := e.Rec.(*Reset)
 
-		return !begins(e)
+		return !begins && !reset
 	})
 	if err != nil {
 		return Session{}, err
@@ -185,18 +187,6 @@ func countAfter(cached State, back func(fn func(*Entry) bool) error) (Session, e
 	}
 
 	return t.s, nil
-}
-
-// begins reports whether an entry begins a session.
-func begins(e *Entry) bool {
-	switch r := e.Rec.(type) {
-	case *Start:
-		return r.Continues == ""
-	case *Reset:
-		return true
-	}
-
-	return false
 }
 
 // A Usage sums up the calls of one model.
