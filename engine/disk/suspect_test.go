@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"daycare/engine/crash"
 )
 
 // reopenLog is a start: it opens the log, appends a line and makes a barrier.
@@ -69,5 +71,23 @@ func TestDeathWhileALogIsWrittenAgain(t *testing.T) {
 	}
 	if got := content(t, path); got != numbered(0, 100) {
 		t.Errorf("the log holds %d bytes, want %d", len(got), len(numbered(0, 100)))
+	}
+}
+
+// Of a long log the end is written again, and the whole is as it was.
+func TestTheEndOfALongLogIsWrittenAgain(t *testing.T) {
+	dir := t.TempDir()
+	path, line := filepath.Join(dir, "log"), strings.Repeat("x", 1023)+"\n"
+	long := strings.Repeat(line, suspectTail/len(line)+100)
+	write(t, path, long)
+	v := NewVolume(dir)
+	v.markFailure()
+	rewritten := 0
+	crash.Meanwhile(t, "log.rewrite", func(k int) { rewritten = k })
+	if err := reopenLog(dir); err != nil || rewritten != 1 {
+		t.Errorf("written again %d times: %v", rewritten, err)
+	}
+	if got := content(t, path); got != long+numbered(2, 3) {
+		t.Errorf("the log has %d bytes, want %d and a line", len(got), len(long))
 	}
 }
