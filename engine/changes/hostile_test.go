@@ -484,6 +484,28 @@ func TestAFileThatChangedWhileItWasRead(t *testing.T) {
 	}
 }
 
+// What changed after the list was made, on either side, is not shown as what it was.
+func TestContentsOfWhatChangedSinceTheList(t *testing.T) {
+	for _, side := range []string{"", "copy", "folder"} {
+		b := newBench(t, map[string]string{"a": "one\n"})
+		b.put(b.copy.Tree(), "a", "two\n")
+		list := b.expect("changed a")
+		switch side {
+		case "copy":
+			b.put(b.copy.Tree(), "a", "three\n")
+		case "folder":
+			b.put(b.of, "a", "three\n")
+		}
+		before, now, there, err := b.copy.Contents(list[0])
+		if side != "" && (err == nil || !strings.Contains(err.Error(), "changed while it was read")) {
+			t.Errorf("the %s: %q %q %q, %v", side, before, now, there, err)
+		}
+		if side == "" && (err != nil || string(before)+string(now)+string(there) != "one\ntwo\none\n") {
+			t.Errorf("%q %q %q, %v", before, now, there, err)
+		}
+	}
+}
+
 // A link in a copy is as it was copied, or leads where an agent had it lead, which is not said; a file
 // that cannot be read to its end has no hash.
 func TestLinksOfACopyAreLookedAt(t *testing.T) {

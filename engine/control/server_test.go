@@ -431,6 +431,11 @@ func TestTCPGuard(t *testing.T) {
 
 func TestTCPSettings(t *testing.T) {
 	cert, key, _ := certificate(t)
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
 	for name, c := range map[string]struct {
 		o    TCP
 		want string
@@ -439,6 +444,7 @@ func TestTCPSettings(t *testing.T) {
 		"world, no TLS":  {TCP{Addr: "0.0.0.0:0", Token: "t"}, "needs tlsCert and tlsKey"},
 		"name, no TLS":   {TCP{Addr: "box:0", Token: "t"}, "needs tlsCert and tlsKey"},
 		"no port":        {TCP{Addr: "127.0.0.1", Token: "t"}, "missing port"},
+		"in use":         {TCP{Addr: other.Addr().String(), Token: "t"}, "listen on " + other.Addr().String()},
 		"no certificate": {TCP{Addr: "127.0.0.1:0", Token: "t", Cert: "/none", Key: key}, "load certificate"},
 		"key missing":    {TCP{Addr: "127.0.0.1:0", Token: "t", Cert: cert}, "load certificate"},
 	} {
