@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -160,7 +161,7 @@ func (w *workingCopy) build(ctx context.Context, s store, agent string, files ma
 		}
 		have[name] = newCopied(data)
 	}
-	if err := w.sync(temp, files); err != nil {
+	if err := w.sync(temp, slices.Collect(maps.Keys(files))); err != nil {
 		return nil, err
 	}
 
@@ -172,11 +173,11 @@ func (w *workingCopy) build(ctx context.Context, s store, agent string, files ma
 	return have, w.publish(agent, temp, dir, states)
 }
 
-// sync makes a folder that was built durable. What a power cut took of it would count as an edit
-// by hand once the folder is given up.
-func (w *workingCopy) sync(temp string, files map[string]file) error {
+// sync makes files of a folder durable before its mark says that they are there. What a power cut took of them would count as
+// an edit by hand once the folder is given up.
+func (w *workingCopy) sync(temp string, files []string) error {
 	dirs := map[string]bool{temp: true}
-	for name := range files {
+	for _, name := range files {
 		path := filepath.Join(temp, filepath.FromSlash(name))
 		if err := w.vol.SyncFile("claim.sync", path); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"daycare/engine/cluster/clustertest"
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 )
 
@@ -142,5 +143,33 @@ func TestNoHoleIsWritten(t *testing.T) {
 	}
 	if err := a.Append(path, 0, []byte("x\n")); err != nil {
 		t.Error(err)
+	}
+}
+
+// A folder that is given up is durable before its mark says what is in it: what a power cut took of it would be taken for
+// an edit by hand, which the log gets.
+func TestAReleasedFolderIsDurableBeforeItsMark(t *testing.T) {
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a.make("one")
+	a.own("one")
+	l := a.open("one", "history.jsonl")
+	add(t, l, "acknowledged")
+	if _, err := l.Append([]byte("lazy\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	synced := 0
+	crash.Meanwhile(t, "claim.sync", func(int) {
+		synced++
+		if m, ok, err := readMark(a.folder("one")); err != nil || ok && !m.Owned {
+			t.Errorf("the mark is there before the file is synced: %+v, %v", m, err)
+		}
+	})
+	a.Release("one", false)
+	m, ok, err := readMark(a.folder("one"))
+	if err != nil || !ok || m.Owned || m.Files["history.jsonl"].Size != int64(len("acknowledged\nlazy\n")) || synced != 1 {
+		t.Errorf("%d syncs; mark %+v, %v, %v", synced, m, ok, err)
 	}
 }

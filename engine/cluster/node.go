@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -138,10 +140,14 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	n.silence = silence
 	n.jobs.Go(func() { n.presence.run(reporting) })
 	n.jobs.Go(func() { synced(conn, c.Log) })
-	n.vol.Replicate(n, true)
+	n.vol.Replicate(n, s.replicated() < syncedBySeveral)
 
 	return n, nil
 }
+
+// syncedBySeveral is how many copies the servers keep where most of them have synced what they acknowledge: then a log is
+// not synced on the disk of its owner, too. What a power cut takes of it there is in the log of the unit.
+const syncedBySeveral = 3
 
 // Bounds of how long a machine that joins waits for one answer, and for the list of all agents.
 const (
@@ -409,6 +415,9 @@ func (n *Node) release(u *unit, open bool) error {
 	u.mu.Lock()
 	at, files := u.place, u.files
 	u.mu.Unlock()
+	if err := n.sync(dir, slices.Collect(maps.Keys(files))); err != nil {
+		return err
+	}
 	n.writeMark(u.agent, mark{Seq: at.last, N: at.n, Files: stamps(files)})
 	return n.presence.gaveUp(n.ctx, u.agent, open)
 }

@@ -122,6 +122,9 @@ func (s *natsStore) ensure(ctx context.Context, lease time.Duration) (h handles,
 	return h, err
 }
 
+// replicated is how many copies the servers keep of logs.
+func (s *natsStore) replicated() int { return s.handles.stream.CachedInfo().Config.Replicas }
+
 func (s *natsStore) bucket(ctx context.Context, name string, ttl time.Duration) (jetstream.KeyValue, error) {
 	kv, err := s.js.KeyValue(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {

@@ -58,6 +58,9 @@ func (c Cluster) with(a arrangement, f func(s *machines.Servers, at Place) error
 	if err != nil {
 		return err
 	}
+	if dir, err = filepath.Abs(dir); err != nil { // daemons have other working directories
+		return err
+	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if a.servers == 0 {
 		return f(nil, Place{Dir: dir})
