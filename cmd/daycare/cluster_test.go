@@ -250,6 +250,39 @@ func TestAStopDoesNotWaitForServers(t *testing.T) {
 	})
 }
 
+// A machine that no server answers says so, and refuses to change an agent instead of waiting.
+func TestAMachineWithoutServersSaysSo(t *testing.T) {
+	t.Parallel()
+	server := &natsServer{t: t, args: []string{"--store", filepath.Join(t.TempDir(), "nats"), "--listen", "127.0.0.1:0"}}
+	server.start()
+	t.Cleanup(func() { server.kill() })
+	c := newCrewSaying(t, 1, `rules: [ { reply: [ { text: "heard {{.Text}}" } ] } ]`, "", "--join", server.url)
+	daycare := func(args ...string) string {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		args = append([]string{"--no-input", "--workspace", c.all[0].workspace}, args...)
+		out, _ := exec.CommandContext(ctx, "daycare", args...).CombinedOutput() // what it says is looked at
+		return string(out)
+	}
+	if err := c.post(0, "c", "hello"); err != nil {
+		t.Fatal(err)
+	}
+
+	server.kill()
+	waitFor(t, "a status that says so", func() bool {
+		out := daycare("cluster", "status")
+		return strings.Contains(out, "this machine") && strings.Contains(out, "the servers of the cluster cannot be reached")
+	})
+	for _, args := range [][]string{{"agents", "rm", "0/", "--force"}, {"agents", "reset", "0/"}, {"send", "0/", "hi"}} {
+		if out := daycare(args...); !strings.Contains(out, "the servers of the cluster, or another machine of it, do not answer") {
+			t.Errorf("%s: %s", args, out)
+		}
+	}
+	if got, err := c.texts(0, "api:c"); err != nil || !slices.Equal(got, []string{"hello"}) {
+		t.Error(got, err)
+	}
+}
+
 // An authority has a certificate of 127.0.0.1 from an authority of its own, in PEM files.
 type authority struct{ file, cert, key string }
 

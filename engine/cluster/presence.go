@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
@@ -64,8 +65,11 @@ type refusals struct {
 // fullFor is how long servers count as full after they said so. Meanwhile what waits is offered to them again.
 const fullFor = 2 * time.Second
 
-// refused notes why servers did not take something; nil: they did.
+// refused notes why servers did not take something; nil: they did. Where none answers, none says why.
 func (p *presence) refused(err error) {
+	if _, said := errors.AsType[*jetstream.APIError](err); !said {
+		err = nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refusal = err
@@ -285,7 +289,7 @@ func (n leader) Machines() (list []Machine) {
 		}
 	}
 	for boot, m := range p.says {
-		if time.Since(p.seen[boot]) < p.lease {
+		if boot == p.boot || time.Since(p.seen[boot]) < p.lease {
 			list = append(list, Machine{boot, m.Name, m.ID, m.Version, awake[boot], m.About, m.skew})
 		}
 	}

@@ -127,8 +127,8 @@ var (
 		Hint:  "check the disk that holds .daycare, then restart daycare; everything acknowledged is safe",
 		Route: "check the disk, then restart daycare; everything acknowledged is safe"}
 	ReplicaAway = &Fault{Code: "replica_away", Status: http.StatusServiceUnavailable, Exit: ExitFailure,
-		Text:  "the other machines of the cluster do not answer",
-		Hint:  "check the network and the other machines; what was accepted is safe, and daycare continues by itself",
+		Text:  "the servers of the cluster, or another machine of it, do not answer",
+		Hint:  "check the network, and see: daycare cluster status; what was accepted is safe, and daycare continues by itself",
 		Route: "nothing was accepted; send it again later"}
 	Cut = &Fault{Code: "cut", Status: http.StatusServiceUnavailable, Exit: ExitNotRunning,
 		Text:  "the connection closed before the turn ended",

@@ -128,7 +128,7 @@ func services(c *term.App, title string, list []event.Service) error {
 	c.Print("%s\n", c.OutStyle().Dim(title))
 	var t term.Table
 	for _, s := range list {
-		t.Row("  "+s.ID, term.Parens(s.Type), s.State, s.Model, term.Cause(term.Join("  ", s.Detail, s.LastError, s.Differs), 300))
+		t.Row("  "+s.ID, term.Parens(s.Type), s.State, s.Model, term.Cause(term.Join("; ", s.Detail, s.LastError, s.Differs), 300))
 	}
 	return t.Write(c.Out, term.Style(false)) // it has no headings
 }

@@ -57,7 +57,7 @@ func (m *Machines) today(one cluster.Machine) string {
 		return ""
 	}
 	a := m.ledger.Today(one.ID)
-	if a.USD == 0 && a.Tokens == 0 {
+	if a.USD == 0 {
 		return ""
 	}
 	return fmt.Sprintf(", $%.2f today", a.USD)

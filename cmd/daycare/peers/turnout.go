@@ -81,6 +81,10 @@ func (t turnout) agent() {
 		release, err := t.system.Hold(id)
 		if err == nil {
 			defer release()
+			if t.changes() && t.node.Away() {
+				t.fail(disk.ErrAway) // it would wait for the servers, however long they are away
+				return
+			}
 			if body != nil { // it was read for another machine
 				t.req.Body = io.NopCloser(bytes.NewReader(body))
 			}
@@ -113,6 +117,11 @@ func (t turnout) agent() {
 			return
 		}
 	}
+}
+
+// changes reports whether the request changes files of the agent. The end of a turn is not put off.
+func (t turnout) changes() bool {
+	return t.req.Method != http.MethodGet && t.req.Method != http.MethodHead && !strings.HasSuffix(t.req.URL.Path, "/stop")
 }
 
 // body reads the body of a request that another machine gets, and brings what it names along.
