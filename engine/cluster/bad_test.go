@@ -114,18 +114,21 @@ func TestServersThatMayNotSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	said := func() string {
+	said := func(servers int) (all bool, text string) {
 		var log bytes.Buffer
-		synced(conn, slog.New(slog.NewTextHandler(&log, nil)))
-		return log.String()
+		all = allSync(t.Context(), conn, servers, slog.New(slog.NewTextHandler(&log, nil)))
+		return all, log.String()
 	}
-	if got := said(); !strings.Contains(got, "sync_interval: always") {
-		t.Errorf("it says %q", got)
+	if all, got := said(1); all || !strings.Contains(got, "sync_interval: always") {
+		t.Errorf("%v: it says %q", all, got)
 	}
 	if _, err := conn.Subscribe(SyncedSubject, func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
 		t.Fatal(err)
 	}
-	if got := said(); got != "" {
-		t.Errorf("of servers that say so it says %q", got)
+	if all, got := said(1); !all || got != "" {
+		t.Errorf("of servers that say so, %v, it says %q", all, got)
+	}
+	if all, got := said(3); all || !strings.Contains(got, "not all servers") {
+		t.Errorf("where one of three says so, %v, it says %q", all, got)
 	}
 }

@@ -139,32 +139,16 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	reporting, silence := context.WithCancel(n.ctx)
 	n.silence = silence
 	n.jobs.Go(func() { n.presence.run(reporting) })
-	n.jobs.Go(func() { synced(conn, c.Log) })
-	n.vol.Replicate(n, s.replicated() < syncedBySeveral)
+	n.vol.Replicate(n, !n.syncedElsewhere(conn, s.replicated(), len(c.Servers), c.Log))
 
 	return n, nil
 }
-
-// syncedBySeveral is how many copies the servers keep where most of them have synced what they acknowledge: then a log is
-// not synced on the disk of its owner, too. What a power cut takes of it there is in the log of the unit.
-const syncedBySeveral = 3
 
 // Bounds of how long a machine that joins waits for one answer, and for the list of all agents.
 const (
 	askFor  = 2 * time.Second
 	loadFor = 10 * time.Second
 )
-
-// SyncedSubject is where servers say that they sync each message before they acknowledge it.
-const SyncedSubject = "dc.sync"
-
-// synced warns if no server says so. A server of nats.io does not, whether it does it or not.
-func synced(conn *nats.Conn, log *slog.Logger) {
-	if _, err := conn.Request(SyncedSubject, nil, askFor); errors.Is(err, nats.ErrNoResponders) {
-		log.Warn("the servers do not say that they sync each message; those that do not may lose accepted ones in a power cut\n" +
-			"run them with daycare cluster server, or set sync_interval: always in the jetstream settings of each")
-	}
-}
 
 // connect connects to the servers, and makes in JetStream what is missing.
 func connect(ctx context.Context, c Config) (*nats.Conn, *natsStore, error) {
