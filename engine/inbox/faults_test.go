@@ -1005,6 +1005,27 @@ func TestAnAcceptAmongSaves(t *testing.T) {
 	}
 }
 
+// An item that an edit would make too large for what is left is not edited, and takes no room.
+func TestAnEditWithoutRoom(t *testing.T) {
+	q := NewQuota(0)
+	f := openIn(t, t.TempDir(), q)
+	id := accepted(t, f, text("one"))
+	used := q.Used()
+	f.ix.bytes += MaxBytes - used
+	if err := f.Edit(id, "longer than before"); !errors.Is(err, ErrFull) {
+		t.Errorf("in a full inbox: %v", err)
+	}
+	f.ix.bytes -= MaxBytes - used
+	q.add(MaxBytesTotal - used)
+	if err := f.Edit(id, "longer than before"); !errors.Is(err, ErrFull) {
+		t.Errorf("with all inboxes full: %v", err)
+	}
+	q.add(used - MaxBytesTotal)
+	if it, err := f.Read(id); err != nil || it.Text != "one" || q.Used() != used || f.ix.bytes != used {
+		t.Errorf("it is %q, %v, and takes %d bytes, want %d", it.Text, err, q.Used(), used)
+	}
+}
+
 // What was dropped while the file was saved again and again is not in it.
 func TestADropAmongSaves(t *testing.T) {
 	f := openIn(t, t.TempDir(), nil)

@@ -421,6 +421,24 @@ func TestTheSameRequestTwiceAtOnce(t *testing.T) {
 	}
 }
 
+// An answer from another machine does not take a request away that is just being answered here: that answer counts.
+func TestAnAnswerElsewhereWhileOneIsLogged(t *testing.T) {
+	q := open(t, t.TempDir())
+	p := ask(t, q, request)
+	crash.Meanwhile(t, "permissions.write", func(int) {
+		_, waits := Others{q}.Parted(p.Token)
+		if _, err := q.Get(p.Token); !waits || err != nil {
+			t.Errorf("while it is answered the request waits %v, %v", waits, err)
+		}
+	})
+	if settled, err := q.Settle(p.Token, Once, "me", noon); err != nil || settled.Decision != Once {
+		t.Errorf("settled with %q, %v", settled.Decision, err)
+	}
+	if _, err := q.Get(p.Token); !errors.Is(err, ErrUnknown) {
+		t.Errorf("after the answer it waits: %v", err)
+	}
+}
+
 func TestLogMovedAwayByHand(t *testing.T) {
 	q := open(t, t.TempDir())
 	p := ask(t, q, request)
