@@ -256,6 +256,35 @@ func TestHooksOnMessages(t *testing.T) {
 	}
 }
 
+// Of two messages of one turn, a hook that refuses one does not refuse the turn; a silent one that it lets pass does not
+// save the turn of one that it refuses.
+func TestARefusedMessageBesideAnother(t *testing.T) {
+	for name, tt := range map[string]struct {
+		silent bool
+		calls  int
+	}{"beside one that asks": {false, 1}, "beside a silent one": {true, 0}} {
+		b := newBench(t, `rules: [ { reply: [ { text: "heard" } ] } ]`)
+		b.hooking(moments{hooks.OnMessage: func(_ context.Context, m hooks.Moment) hooks.Verdict {
+			if strings.Contains(m.Message.Text, "secret") {
+				return hooks.Verdict{Decision: hooks.Deny, Reason: "no secrets"}
+			}
+			return hooks.Verdict{}
+		}})
+		secret := b.say("a secret")
+		r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Text, Text: "hello", Silent: tt.silent})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.run()
+		b.wait(secret, r.Item)
+		b.outcome(secret)
+		b.halt()
+		if b.model.calls() != tt.calls || tt.calls > 0 && strings.Contains(b.model.request(0), "a secret") {
+			t.Errorf("%s: %d calls, want %d\n%s", name, b.model.calls(), tt.calls, b.history())
+		}
+	}
+}
+
 // What begins a session and a turn is added between the messages: the system prompt and what
 // the model has answered stay as they were, byte for byte.
 func TestHooksAddContextBehindThePrefix(t *testing.T) {
@@ -306,7 +335,9 @@ func TestHooksRefuseAPrompt(t *testing.T) {
 	b := newBench(t, `rules: [ { reply: [ { text: "heard" } ] } ]`)
 	b.hooking(moments{hooks.BeforePrompt: always(hooks.Verdict{Decision: hooks.Deny, Reason: "closed on Sundays"})})
 	b.run()
-	if out := b.outcome(b.say("one")); !strings.Contains(out.Text, "closed on Sundays") || b.model.calls() != 0 {
+	out := b.outcome(b.say("one"))
+	if !strings.Contains(out.Text, "closed on Sundays") || !strings.Contains(out.Error, "refused by a hook: closed on Sundays") ||
+		b.model.calls() != 0 {
 		t.Errorf("%+v after %d calls", out, b.model.calls())
 	}
 }

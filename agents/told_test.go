@@ -65,7 +65,8 @@ rules:
 `, chatty{})
 	told := b.watched()
 	b.run()
-	b.outcome(b.say("work"))
+	item := b.say("work")
+	turn := b.outcome(item).Turn
 	right := func(d permission.Decision) {
 		t.Helper()
 		r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Permission, Token: "token", Decision: string(d),
@@ -90,6 +91,10 @@ rules:
 		}
 	}
 
+	if taken := told.of(event.ItemTaken); len(taken) == 0 || taken[0].Turn != turn ||
+		taken[0].Body != (event.Item{Item: item, Kind: string(message.Text)}) {
+		t.Errorf("taken are %+v, want %s first", taken, item)
+	}
 	progress, started, ended := told.of(event.ToolProgress), told.of(event.ToolStarted), told.of(event.ToolFinished)
 	if len(progress) != 1 || len(started) != 1 || len(ended) != 1 {
 		t.Fatalf("of the tool: %+v, %+v, %+v", progress, started, ended)
