@@ -13,7 +13,10 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"daycare/agents"
 	"daycare/agents/providers/openai"
@@ -157,17 +160,7 @@ func streamPieces() {
 // onTheWire returns a function that makes one turn of an agent.
 func onTheWire(t testing.TB) (ask func(text string)) {
 	t.Helper()
-	addr := modelServer(t)
-	model, err := openai.New(openai.Options{ID: "local", BaseURL: "http://" + addr + "/v1", Model: "local"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := NewWorld(t.TempDir(), model, agents.Followup)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Run()
-	t.Cleanup(func() { w.Close() })
+	w := worldOnTheWire(t)
 	ids, err := w.Agents(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
@@ -177,5 +170,65 @@ func onTheWire(t testing.TB) (ask func(text string)) {
 		if o, err := w.Ask(t.Context(), ids[0], text); err != nil || o.Reason != "done" {
 			t.Fatal(o.Reason, err)
 		}
+	}
+}
+
+// worldOnTheWire has agents with a local model that streams 20 pieces over HTTP.
+func worldOnTheWire(t testing.TB) *World {
+	t.Helper()
+	model, err := openai.New(openai.Options{ID: "local", BaseURL: "http://" + modelServer(t) + "/v1", Model: "local"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := NewWorld(t.TempDir(), model, agents.Followup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Run()
+	t.Cleanup(func() { w.Close() })
+
+	return w
+}
+
+// BenchmarkConversationsOnTheWire has several conversations at once with a local model that streams 20 pieces over HTTP. Its
+// processor time is that of this process: without the model, with those who ask.
+func BenchmarkConversationsOnTheWire(b *testing.B) {
+	for _, n := range []int{1, 8, 64} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			w := worldOnTheWire(b)
+			ids, err := w.Agents(b.Context(), n)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var begun atomic.Int64
+			before, err := cpuTime(os.Getpid())
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ResetTimer()
+
+			var group errgroup.Group
+			for _, id := range ids {
+				group.Go(func() error {
+					for begun.Add(1) <= int64(b.N) {
+						if o, err := w.Ask(b.Context(), id, "hello"); err != nil || o.Reason != "done" {
+							return fmt.Errorf("turn: %s: %w", o.Reason, err)
+						}
+					}
+					return nil
+				})
+			}
+			if err := group.Wait(); err != nil {
+				b.Fatal(err)
+			}
+			b.StopTimer()
+
+			after, err := cpuTime(os.Getpid())
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "turns/s")
+			b.ReportMetric(float64((after-before).Microseconds())/1000/float64(b.N), "processor-ms/turn")
+		})
 	}
 }
