@@ -328,6 +328,7 @@ func TestAReportArrivesOnce(t *testing.T) {
 		if f := <-done; !f.Delivered() {
 			t.Errorf("result %+v", f)
 		}
+		waitFor(t, "the end of the promise", func() bool { return !h.senders.sending("") }) // until then it is the same one
 	}
 	items, err := inbox.ReadAll(h.folder(one))
 	if err != nil {
