@@ -134,6 +134,7 @@ func newHouseAmong(t *testing.T, o *others, start StartFunc) *house {
 func TestAnAgentIsOwnedWhileItIsAwake(t *testing.T) {
 	o := newOthers()
 	h := newHouseAmong(t, o, echo(func(string, inbox.Item) {}))
+	until(t, "agents can be woken", func() bool { return h.actors.start.Load() != nil }) // else it is given up with the message open
 	r := h.deliver(from("one", "hello"))
 	if _, err := h.Await(t.Context(), r.Agent, r.Item); err != nil && !errors.Is(err, inbox.ErrClosed) {
 		t.Fatal(err)
