@@ -29,7 +29,8 @@ func TestABarrierUnderWayIsWaitedFor(t *testing.T) {
 			if _, err := l.Append([]byte("{a}\n")); err != nil {
 				t.Fatal(err)
 			}
-			for range maxBarriers { // others keep the barrier waiting
+			time.Sleep(2 * freshness) // the file is at rest: nothing else is waited for
+			for range maxBarriers {   // others keep the barrier waiting
 				l.vol.enter()
 			}
 

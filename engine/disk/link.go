@@ -24,16 +24,16 @@ func Through(root, path string) (string, error) {
 	if err != nil || info.Mode()&os.ModeSymlink == 0 {
 		return path, nil // whoever opens it reports that it does not exist
 	}
+	var target os.FileInfo
 	to, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		target, err = os.Stat(to)
+	}
 	if err != nil {
 		return "", fmt.Errorf("%s: %w: %w", path, ErrLink, err)
 	}
 
 	no := func(why string) (string, error) { return "", fmt.Errorf("%s: %w: %s %s", path, ErrLink, to, why) }
-	target, err := os.Stat(to)
-	if err != nil {
-		return no("cannot be examined")
-	}
 	if !target.Mode().IsRegular() {
 		return no("is not a file")
 	}

@@ -52,11 +52,9 @@ func TryLock(path string, me Holder) (*Lock, Holder, error) {
 	}
 
 	if err != nil {
-		fl.Close()
 		return nil, Holder{}, fmt.Errorf("lock %s: %w", path, err)
 	}
 	if !ok {
-		fl.Close()
 		other, _ := ReadHolder(path)
 		return nil, other, ErrLocked
 	}

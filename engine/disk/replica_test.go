@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"daycare/engine/crash"
 	"daycare/engine/disk"
@@ -221,6 +222,10 @@ func TestReplicaGetsWhatIsNew(t *testing.T) {
 	if err := w.add("line"); err != nil {
 		t.Fatal(err)
 	}
+	own := w.path("here alone.json")
+	if err := errors.Join(w.vol.WriteFile("state", own, []byte("{}")), w.vol.Remove("state", own)); err != nil {
+		t.Errorf("a file that is not replicated: %v", err)
+	}
 	want := []string{"append log.jsonl", "append log.jsonl", "append log.jsonl", "append log.jsonl"}
 	if got := r.Calls(); !slices.Equal(got, want) {
 		t.Errorf("changes %q, want %q", got, want)
@@ -247,6 +252,37 @@ func TestBarrierThatFailedHereAlone(t *testing.T) {
 	if got, want := r.Files()["log.jsonl"], "a\nb\n"; got != want {
 		t.Errorf("the replica has %q, want %q", got, want)
 	}
+}
+
+// unreachable is a replica whose appends wait until it ends.
+type unreachable struct {
+	disk.Replica
+	end chan struct{}
+}
+
+func (u unreachable) Append(string, int64, []byte) error { <-u.end; return disk.ErrAway }
+
+// A barrier that fails because this disk does says so at once: a replica that cannot be reached is not waited for.
+func TestAFailedDiskDoesNotWaitForTheReplica(t *testing.T) {
+	dir := t.TempDir()
+	r := unreachable{disktest.New(dir, replicated, nil), make(chan struct{})}
+	defer close(r.end)
+	w, err := newWriter(dir, r, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	crash.Arm(t, "eio@history.sync#1")
+	done := make(chan error, 1)
+	go func() { done <- w.add("a") }()
+	select {
+	case err := <-done:
+		if !errors.Is(err, disk.ErrFailed) {
+			t.Errorf("a barrier on a failed disk: %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for the replica")
+	}
+	w.log.Close()
 }
 
 // live does the works until one of them fails, and returns how many succeeded.

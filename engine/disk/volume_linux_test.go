@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -45,8 +46,16 @@ func TestReloadAlone(t *testing.T) {
 			theirs = f
 		}
 
-		l.crowded = time.Now() // nobody waits
-		held := l.waitAlone(l.f)
+		held := false
+		synctest.Test(t, func(t *testing.T) {
+			for _, want := range []time.Duration{writing, 0} { // who waited in vain does not wait again at once
+				begin := time.Now()
+				held = l.waitAlone(l.f)
+				if waited := time.Since(begin); other && (waited < want || waited > want+writing/100) {
+					t.Errorf("it waited %v, want %v", waited, want)
+				}
+			}
+		})
 		if held {
 			letGo(l.f)
 		}
@@ -64,6 +73,31 @@ func TestReloadAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	holdsAlone(t, l, "{a}\n{b}\n") // the file that a save put there, too
+}
+
+// Who asks whether a file is open for writing keeps no other program from opening it.
+func TestAskingForWritersKeepsNobodyOut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	write(t, path, "x")
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if OpenForWriting(f) {
+		t.Error("a file that nobody writes to is open for writing")
+	}
+	other, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatalf("another program cannot open it: %v", err)
+	}
+	defer other.Close()
+	if err := lease(f, syscall.F_RDLCK); !errors.Is(err, syscall.EAGAIN) {
+		t.Skipf("no leases here: %v", err)
+	}
+	if !OpenForWriting(f) {
+		t.Error("a file that another program writes to is not open for writing")
+	}
 }
 
 // holdsAlone reads a log anew and checks that others cannot open it until it is released.
