@@ -201,6 +201,7 @@ func TestCleanName(t *testing.T) {
 		"\xff.txt":                        "_.txt",
 		strings.Repeat("ü", 200):          strings.Repeat("ü", 60),
 		strings.Repeat("n", 200) + ".tar": strings.Repeat("n", 116) + ".tar",
+		"n" + strings.Repeat("ü", 200):    "n" + strings.Repeat("ü", 59),
 	} {
 		if got := cleanName(in); got != want {
 			t.Errorf("cleanName(%q) = %q, want %q", in, got, want)

@@ -50,6 +50,95 @@ func TestEachFailedStepOfKeepingAFileIsReported(t *testing.T) {
 	}
 }
 
+// common is what machines keep for each other.
+type common struct {
+	files map[string][]byte
+	why   error
+}
+
+func (c *common) Keep(name string, data []byte) error {
+	c.files[name] = data
+	return c.why
+}
+
+func (c *common) Fetch(name string) ([]byte, bool, error) {
+	data, ok := c.files[name]
+	return data, ok, c.why
+}
+
+// shared is a store of another machine, and an attachment that one has stored.
+func shared(t *testing.T) (s *FileStore, root string, c *common, id string) {
+	t.Helper()
+	c = &common{files: map[string][]byte{}}
+	first, _ := store(t)
+	first.Share(c)
+	f, err := first.Put("a.txt", strings.NewReader("text"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, root = store(t)
+	s.Share(c)
+	return s, root, c, f.ID
+}
+
+// An attachment that one machine stored is fetched whole by another, once.
+func TestAttachmentsOfAnotherMachine(t *testing.T) {
+	s, root, c, id := shared(t)
+	f, err := s.Get(id)
+	if err != nil || f.Name != "a.txt" || f.Size != 4 || f.Path != filepath.Join(root, "files", id+"__a.txt") {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if data, err := s.Read(f); err != nil || string(data) != "text" {
+		t.Errorf("it holds %q, %v", data, err)
+	}
+	c.why = errors.New("out of reach")
+	if again, err := s.Get(id); err != nil || again != f {
+		t.Errorf("a second time: %+v, %v", again, err)
+	}
+	if kept, err := s.Keep(id, "b.txt", strings.NewReader("other")); err != nil || kept != f {
+		t.Errorf("kept under the same id: %+v, %v", kept, err)
+	}
+	if kept, err := s.Keep("../x", "b.txt", strings.NewReader("other")); !errors.Is(err, ErrNoFile) {
+		t.Errorf("kept under a path: %+v, %v", kept, err)
+	}
+	if f, err := s.Put("c.txt", strings.NewReader("x")); !errors.Is(err, c.why) {
+		t.Errorf("one that the others cannot have: %+v, %v", f, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(root, "files/*.json")); len(left) != 1 {
+		t.Errorf("stored are %v", left)
+	}
+}
+
+// One that cannot be fetched whole is not there, or the reason is an error; nothing of it is stored.
+func TestAttachmentsThatCannotBeFetched(t *testing.T) {
+	away := errors.New("out of reach")
+	for name, tt := range map[string]struct {
+		spoil func(c *common, id string)
+		want  error // nil: any
+		gone  bool
+	}{
+		"out of reach":      {func(c *common, _ string) { c.why = away }, away, false},
+		"no reference":      {func(c *common, id string) { delete(c.files, copyOf(id, "reference")) }, ErrNoFile, true},
+		"no content":        {func(c *common, id string) { delete(c.files, copyOf(id, "content")) }, ErrNoFile, true},
+		"a broken one":      {func(c *common, id string) { c.files[copyOf(id, "reference")] = []byte("{") }, nil, false},
+		"nothing of it all": {func(c *common, _ string) { clear(c.files) }, ErrNoFile, true},
+	} {
+		s, root, c, id := shared(t)
+		tt.spoil(c, id)
+		f, err := s.Get(id)
+		if err == nil || tt.want != nil && !errors.Is(err, tt.want) || errors.Is(err, ErrNoFile) != tt.gone {
+			t.Errorf("%s: %+v, %v", name, f, err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(root, "files/*")); len(left) > 0 {
+			t.Errorf("%s: %v is left of it", name, left)
+		}
+	}
+	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+		s, _, _, id := shared(t)
+		return func() error { _, err := s.Get(id); return err }
+	})
+}
+
 // What a crash left half written is gone after a start.
 func TestHalfWrittenFilesAreRemoved(t *testing.T) {
 	s, root := store(t)

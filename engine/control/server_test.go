@@ -442,6 +442,8 @@ func TestTCPSettings(t *testing.T) {
 	}{
 		"no token":       {TCP{Addr: "127.0.0.1:0"}, "needs a token"},
 		"world, no TLS":  {TCP{Addr: "0.0.0.0:0", Token: "t"}, "needs tlsCert and tlsKey"},
+		"world, no key":  {TCP{Addr: "0.0.0.0:0", Token: "t", Cert: cert}, "needs tlsCert and tlsKey"},
+		"world, key":     {TCP{Addr: "0.0.0.0:0", Token: "t", Key: key}, "needs tlsCert and tlsKey"},
 		"name, no TLS":   {TCP{Addr: "box:0", Token: "t"}, "needs tlsCert and tlsKey"},
 		"no port":        {TCP{Addr: "127.0.0.1", Token: "t"}, "missing port"},
 		"in use":         {TCP{Addr: other.Addr().String(), Token: "t"}, "listen on " + other.Addr().String()},

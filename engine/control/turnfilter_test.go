@@ -125,6 +125,7 @@ func TestWhoStopsReadingIsToldNothingMore(t *testing.T) {
 // A stream that breaks off, or says what is not an event, is an error with what was known by then.
 func TestAStreamThatBreaksOff(t *testing.T) {
 	const queued = "event: item.queued\ndata: {\"agent\":\"a\",\"item\":\"i\"}\n\n"
+	const finished = "event: turn.finished\ndata: {\"agent\":\"a\",\"turn\":\"t\",\"reason\":\"done\"}\n\n"
 	for name, tt := range map[string]struct {
 		body string
 		is   error
@@ -135,8 +136,8 @@ func TestAStreamThatBreaksOff(t *testing.T) {
 		"without a word":  {queued + "event: error\ndata: {}\n\n", ErrCut},
 		"by nonsense":     {queued + "event: error\ndata: {\n\n", nil},
 		"in another way":  {queued + "event: x\ndata: {\n\n", nil},
-		"with a bad item": {"event: item.queued\ndata: {\"agent\":\"a\",\"item\":5}\n\n", nil},
-		"with a bad end":  {queued + "event: turn.finished\ndata: {\"agent\":\"a\",\"turn\":\"t\",\"reason\":5}\n\n", nil},
+		"with a bad item": {"event: item.queued\ndata: {\"agent\":\"a\",\"item\":5}\n\n" + finished, nil},
+		"with a bad end":  {queued + "event: turn.finished\ndata: {\"agent\":\"a\",\"turn\":\"t\",\"reason\":5}\n\n" + finished, nil},
 	} {
 		c := NewClient(answers{status: 200, body: tt.body})
 		o, err := c.Stream(t.Context(), "alpha", Message{Text: "x"}, nil)
