@@ -89,10 +89,7 @@ func Write(ctx context.Context, to io.Writer, o Options) error {
 
 // write writes what was seen.
 func (s *snapshot) write(ctx context.Context, w tarball.Writer) error {
-	head, err := json.MarshalIndent(s.head(), "", "  ")
-	if err != nil {
-		return err
-	}
+	head, _ := json.MarshalIndent(s.head(), "", "  ") // it can always be encoded
 	var sums strings.Builder
 	add := func(e tarball.Entry, content io.Reader) error {
 		if err := ctx.Err(); err != nil {

@@ -8,15 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"daycare/engine/attacktest"
+	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
 	"daycare/engine/tarball"
 )
@@ -285,16 +288,20 @@ func TestARestoreWithoutRightsIsUndone(t *testing.T) {
 	if os.Getuid() == 0 {
 		return // root may write everywhere
 	}
-	files := map[string]string{home + "/SOUL.md": "new", "0.yaml": "new", "sub/x.yaml": "new"}
-	data := written(t, Options{Root: workspace(t, files), Named: []string{"0.yaml", "sub/x.yaml"}})
-	for name, there := range map[string]string{"over a file": "x.yaml", "beside one": "y.yaml"} {
-		to := workspace(t, map[string]string{home + "/SOUL.md": "old", "0.yaml": "old", "sub/" + there: "old"})
+	for name, tt := range map[string]struct{ there, comes string }{
+		"over a file":                 {"sub/x.yaml", "sub/x.yaml"},
+		"beside one":                  {"sub/y.yaml", "sub/x.yaml"},
+		"in a folder that is missing": {"sub/y.yaml", "sub/deep/x.yaml"},
+	} {
+		files := map[string]string{home + "/SOUL.md": "new", "0.yaml": "new", tt.comes: "new"}
+		data := written(t, Options{Root: workspace(t, files), Named: []string{"0.yaml", tt.comes}})
+		to := workspace(t, map[string]string{home + "/SOUL.md": "old", "0.yaml": "old", tt.there: "old"})
 		for _, shut := range []string{filepath.Join(to, "sub"), to} {
 			if err := os.Chmod(shut, 0o500); err != nil {
 				t.Fatal(err)
 			}
 			r, err := Restore(bytes.NewReader(data), to)
-			if now := tree(t, to); err == nil || len(now) != 3 || now["0.yaml"] != "old" || now["sub/"+there] != "old" {
+			if now := tree(t, to); !errors.Is(err, os.ErrPermission) || len(now) != 3 || now["0.yaml"] != "old" || now[tt.there] != "old" {
 				t.Errorf("%s, without rights in %s: %+v, %v, there is now %q", name, filepath.Base(shut), r, err, now)
 			}
 			if err := os.Chmod(shut, 0o700); err != nil {
@@ -302,6 +309,47 @@ func TestARestoreWithoutRightsIsUndone(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A file that cannot be moved aside is not replaced.
+func TestARestoreOverANameThatCannotBeLonger(t *testing.T) {
+	name := strings.Repeat("n", 250)
+	data := written(t, Options{Root: workspace(t, map[string]string{home + "/SOUL.md": "new", name: "new"}), Named: []string{name}})
+	to := workspace(t, map[string]string{home + "/SOUL.md": "old", name: "old"})
+	r, err := Restore(bytes.NewReader(data), to)
+	if now := tree(t, to); !errors.Is(err, syscall.ENAMETOOLONG) || len(now) != 2 || now[name] != "old" || now[home+"/SOUL.md"] != "old" {
+		t.Errorf("%+v, %v, there is now %q", r, err, now)
+	}
+}
+
+// Without enough descriptors a backup is whole, or an error, and so is a restore.
+func TestBackupsWithFewDescriptors(t *testing.T) {
+	files := map[string]string{home + "/SOUL.md": "soul", home + "/memory/deep/a.md": "a",
+		agent + "history.jsonl": strings.Repeat("{}\n", short)}
+	var data []byte
+	crashtest.FewDescriptors(t, func(t *testing.T) (op, holds func() error) {
+		root := workspace(t, files)
+		var b bytes.Buffer
+		op = func() error { return Write(t.Context(), &b, Options{Root: root}) }
+		return op, func() error {
+			data = b.Bytes()
+			h, err := Verify(bytes.NewReader(data))
+			if err == nil && (h.Files != len(files) || len(h.LeftOut) > 0) {
+				err = fmt.Errorf("it has %d files, left out are %q", h.Files, h.LeftOut)
+			}
+			return err
+		}
+	})
+	crashtest.FewDescriptors(t, func(t *testing.T) (op, holds func() error) {
+		to := t.TempDir()
+		op = func() error { _, err := Restore(bytes.NewReader(data), to); return err }
+		return op, func() error {
+			if now := tree(t, to); !maps.Equal(now, files) {
+				return fmt.Errorf("there are %d files", len(now))
+			}
+			return nil
+		}
+	})
 }
 
 // A backup of what cannot be copied at one moment is refused, and says where.
