@@ -7,13 +7,16 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
 
+	"daycare/engine/attacktest"
 	"daycare/engine/beneath"
+	"daycare/engine/crash"
 	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
 )
@@ -306,6 +309,9 @@ func TestListsOfSteps(t *testing.T) {
 	if err := s.Put([]byte("2\n")); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := s.Carry([]Step{{filepath.Join(b.of, "none"), "a", State{}, to}}); err == nil || Pending(s.Dir) {
+		t.Errorf("a step in a folder that is gone: %v; it is in progress: %v", err, Pending(s.Dir))
+	}
 	for _, step := range []Step{{b.of, "../a", State{}, to}, {b.of, "/a", State{}, to}, {b.of, "a", State{}, State{Other: "a link"}}} {
 		if result, err := s.carry(step); err != nil || result.Outcome != Refused {
 			t.Errorf("%+v: %+v, %v", step, result, err)
@@ -503,6 +509,147 @@ func TestContentsOfWhatChangedSinceTheList(t *testing.T) {
 		if side == "" && (err != nil || string(before)+string(now)+string(there) != "one\ntwo\none\n") {
 			t.Errorf("%q %q %q, %v", before, now, there, err)
 		}
+	}
+}
+
+// The same where the folder had changed before the list was made.
+func TestContentsOfWhatChangedTwice(t *testing.T) {
+	b := newBench(t, map[string]string{"a": "one\n"})
+	b.put(b.copy.Tree(), "a", "two\n")
+	b.put(b.of, "a", "three\n")
+	list := b.expect("changed a it changed meanwhile")
+	if before, now, there, err := b.copy.Contents(list[0]); err != nil || string(before)+string(now)+string(there) != "one\ntwo\nthree\n" {
+		t.Errorf("%q %q %q, %v", before, now, there, err)
+	}
+	b.put(b.of, "a", "four\n")
+	if before, now, there, err := b.copy.Contents(list[0]); err == nil || !strings.Contains(err.Error(), "changed while it was read") {
+		t.Errorf("%q %q %q, %v", before, now, there, err)
+	}
+}
+
+// What only the user changed is no change of the agent's.
+func TestWhatTheUserChangedIsNotListed(t *testing.T) {
+	b := newBench(t, map[string]string{"a": "one\n", "b": "one\n", "c": "one\n"})
+	b.put(b.of, "a", "two\n")
+	b.put(b.of, "new", "two\n")
+	if err := os.Remove(filepath.Join(b.of, "b")); err != nil {
+		t.Fatal(err)
+	}
+	b.expect()
+}
+
+// What a user saves between the look at a file and its replacement stays.
+func TestASaveDuringAnApplyStays(t *testing.T) {
+	b := newBench(t, map[string]string{"a": "one\n"})
+	b.put(b.copy.Tree(), "a", "two\n")
+	list := b.expect("changed a")
+	crash.Meanwhile(t, "changes.file.write", func(int) { b.put(b.of, "a", "mine\n") })
+	if got := b.apply(list, false); !slices.Equal(got, []string{"refused a it changed meanwhile"}) {
+		t.Errorf("%q", got)
+	}
+	if got := has(t, b.of)["a"]; got != "mine\n" {
+		t.Errorf("the file has %q", got)
+	}
+}
+
+// An apply leaves no folder open that it went through.
+func TestAnApplyLeavesNothingOpen(t *testing.T) {
+	opened := func() int {
+		entries, err := os.ReadDir("/dev/fd")
+		if err != nil {
+			t.Skip(err)
+		}
+		return len(entries)
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it would close what was forgotten
+	for turn := range 2 {                            // the runtime opens files of its own in the first one
+		b := worked(t)
+		b.put(b.copy.Tree(), "new/deeper/still/d", "2\n")
+		list := b.changes()
+		before := opened()
+		b.apply(list, true)
+		if after := opened(); turn > 0 && after != before {
+			t.Errorf("%d files are left open", after-before)
+		}
+	}
+}
+
+// A copy can be removed whatever its agent did to the modes of folders, and what cannot be removed from the folder
+// is not said to be.
+func TestFoldersThatAreReadOnly(t *testing.T) {
+	attacktest.AsUser(t)
+	if os.Getuid() == 0 {
+		return // root may write everywhere
+	}
+	b := newBench(t, map[string]string{"dir/a": "1\n", "dir/deep/b": "1\n", "c": "1\n"})
+	if err := errors.Join(os.Remove(filepath.Join(b.copy.Tree(), "dir/a")), os.Chmod(filepath.Join(b.of, "dir"), 0o500)); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(filepath.Join(b.of, "dir"), 0o700)
+	if got := b.apply(b.expect("removed dir/a"), false); !slices.Equal(got, []string{"refused dir/a permission denied"}) {
+		t.Errorf("%q", got)
+	}
+	for _, dir := range []string{"dir/deep", "dir"} {
+		if err := os.Chmod(filepath.Join(b.copy.Tree(), dir), 0o500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.copy.Remove(); err != nil {
+		t.Error(err)
+	}
+	if all, err := List(b.of); err != nil || len(all.Copies)+len(all.Halves) > 0 {
+		t.Errorf("left is %+v, %v", all, err)
+	}
+}
+
+// What is left out of a copy needs no room.
+func TestWhatIsLeftOutNeedsNoRoom(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	of := t.TempDir()
+	path := filepath.Join(of, ".daycare", "sparse")
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Truncate(1<<43), f.Close()); err != nil {
+		t.Skip("no sparse files here:", err)
+	}
+	c, err := Make(t.Context(), of, of, "agent", disk.StampOf(time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := has(t, c.Tree()); len(got) > 0 {
+		t.Errorf("the copy has %q", got)
+	}
+}
+
+// A file whose mode is not the one that was asked for, as by a umask, is as the agent left it.
+func TestAModeOfTheUmaskIsNoChange(t *testing.T) {
+	d := newDesk(t)
+	d.by("a", "old\n")
+	d.write(1, "a", "new\n")
+	if err := os.Chmod(filepath.Join(d.dir, "a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.undone["t1"] = true
+	if _, err := d.store.TakeBack(d.expect("a t1 ready"), false); err != nil || has(t, d.dir)["a"] != "old\n" {
+		t.Errorf("%v, the file has %q", err, has(t, d.dir)["a"])
+	}
+}
+
+// Taking back that was cut and cannot be finished is an error, also where nothing more is to be taken back.
+func TestTakingBackThatCannotBeFinished(t *testing.T) {
+	home := filepath.Join(t.TempDir(), ".daycare")
+	u := UndoingOf(disk.NewVolume(home), home, "one")
+	if err := errors.Join(os.MkdirAll(u.Store.Dir, 0o700),
+		os.WriteFile(filepath.Join(u.Store.Dir, journalName), []byte("[{"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if results, err := u.TakeBack(nil, false); err == nil || !Pending(u.Store.Dir) {
+		t.Errorf("%v, %v", results, err)
 	}
 }
 
