@@ -728,6 +728,11 @@ func TestReplaceIn(t *testing.T) {
 		InOptions{Check: func() error { return nil }}); err != nil || content(t, filepath.Join(dir, "f")) != "newer" {
 		t.Errorf("with the check: %v", err)
 	}
+	crash.Arm(t, "eio@tool.file.sync#1")
+	if err := ReplaceIn("tool.file", r, "f", []byte("newest"), InOptions{}); err == nil || content(t, filepath.Join(dir, "f")) != "newer" {
+		t.Errorf("with what is not synced: %v", err)
+	}
+	crash.Arm(t, "")
 	if err := MkdirIn("tool.file", r, "sub", 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -75,8 +75,21 @@ func TestReloadAlone(t *testing.T) {
 	holdsAlone(t, l, "{a}\n{b}\n") // the file that a save put there, too
 }
 
+// A sync that fails is an error: a pipe has none.
+func TestASyncThatFailsIsAnError(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if err := datasync(w); err == nil {
+		t.Error("a pipe is synced")
+	}
+}
+
 // Who asks whether a file is open for writing keeps no other program from opening it.
-func TestAskingForWritersKeepsNobodyOut(t *testing.T) {
+func TestAskingForWritersShutsNoneOut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	write(t, path, "x")
 	f, err := os.Open(path)
@@ -85,7 +98,7 @@ func TestAskingForWritersKeepsNobodyOut(t *testing.T) {
 	}
 	defer f.Close()
 	if OpenForWriting(f) {
-		t.Error("a file that nobody writes to is open for writing")
+		t.Error("a file without writers is open for writing")
 	}
 	other, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
