@@ -358,15 +358,24 @@ func TestABackupWithoutRightsSaysSo(t *testing.T) {
 	if os.Getuid() == 0 {
 		return // root may write everywhere
 	}
-	root := workspace(t, map[string]string{home + "/SOUL.md": "x"})
-	if err := os.Chmod(filepath.Join(root, home), 0o500); err != nil {
-		t.Fatal(err)
-	}
-	defer os.Chmod(filepath.Join(root, home), 0o700)
-	var b bytes.Buffer
-	if err := Write(t.Context(), &b, Options{Root: root}); !errors.Is(err, os.ErrPermission) || b.Len() > 0 ||
-		!strings.Contains(err.Error(), root) {
-		t.Errorf("%d bytes, %v", b.Len(), err)
+	root := workspace(t, map[string]string{home + "/SOUL.md": "x", home + "/memory/a.md": "x"})
+	for shut, mode := range map[string]os.FileMode{home: 0o500, home + "/memory": 0, home + "/SOUL.md": 0} {
+		path := filepath.Join(root, shut)
+		was, err := os.Stat(path)
+		if err == nil {
+			err = os.Chmod(path, mode)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := Write(t.Context(), &b, Options{Root: root}); !errors.Is(err, os.ErrPermission) || b.Len() > 0 ||
+			!strings.Contains(err.Error(), root) {
+			t.Errorf("%s: %d bytes, %v", shut, b.Len(), err)
+		}
+		if err := os.Chmod(path, was.Mode()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -453,6 +453,9 @@ func TestBallast(t *testing.T) {
 		t.Errorf("space that cannot be kept back: %v", err)
 	}
 	gone := NewVolume(filepath.Join(dir, "none"))
+	if _, _, err := Space(gone.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the space of a disk that cannot be asked: %v", err)
+	}
 	gone.full.Store(true)
 	if !gone.Full() {
 		t.Error("a disk that cannot be asked has room")
