@@ -602,6 +602,22 @@ func TestFoldersThatAreReadOnly(t *testing.T) {
 	}
 }
 
+// Copies are listed the newest first, in whatever order they were made.
+func TestCopiesAreListedNewestFirst(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	of, begin := t.TempDir(), time.Now()
+	for _, minute := range []time.Duration{2, 0, 4, 1, 3} {
+		if _, err := Make(t.Context(), of, of, "agent", disk.StampOf(begin.Add(minute*time.Minute))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := List(of)
+	newest := func(a, b Copy) int { return b.At.Compare(a.At.Time) }
+	if err != nil || len(all.Copies) != 5 || !slices.IsSortedFunc(all.Copies, newest) {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
 // What is left out of a copy needs no room.
 func TestWhatIsLeftOutNeedsNoRoom(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())

@@ -185,6 +185,11 @@ func TestOnlyABrowserHasASession(t *testing.T) {
 		t.Errorf("the cookie is %+v, ended are %q", v.cookie, v.porter.ended)
 	}
 
+	only := newVisit(t, TCP{Page: leaf{true}, BrowsersOnly: true})
+	only.expect(401, "", "GET", "/v1/agents", "", bearer...)
+	only.expect(200, "", "POST", "/v1/session", `{"token":"right"}`, pageHeader, "1")
+	only.expect(200, alpha, "GET", "/v1/agents", "")
+
 	off := newVisit(t, TCP{Page: leaf{false}})
 	off.expect(401, "", "GET", "/", "")
 	off.expect(401, "", "POST", "/v1/session", `{"token":"right"}`, pageHeader, "1")

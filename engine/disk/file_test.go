@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"daycare/engine/crash"
 )
 
 func TestWriteFile(t *testing.T) {
@@ -93,7 +95,13 @@ func TestWithdraw(t *testing.T) {
 		t.Errorf("one that was changed: %v", err)
 	}
 	write("state.json", "old")
-	if err := v.Withdraw("state", path, []byte("old")); err != nil || Exists(path) {
+	crash.Arm(t, "eacces@permission.unlink#1")
+	if err := v.Withdraw("permission", path, []byte("old")); !errors.Is(err, os.ErrPermission) || errors.Is(err, ErrChanged) ||
+		content(t, path) != "old" {
+		t.Errorf("one that may not be removed: %v", err)
+	}
+	crash.Arm(t, "")
+	if err := v.Withdraw("permission", path, []byte("old")); err != nil || Exists(path) {
 		t.Errorf("the one that was meant: %v", err)
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 0 {

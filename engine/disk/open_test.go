@@ -347,6 +347,14 @@ func TestExchangeOfWhatIsNoFile(t *testing.T) {
 	if _, err := v.checkedRename("state", filepath.Join(dir, "temp"), path, []byte("old")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of nothing: %v", err)
 	}
+	write(t, path, "old")
+	if _, err := v.checkedRename("state", filepath.Join(dir, "none"), path, []byte("old")); !errors.Is(err, fs.ErrNotExist) ||
+		content(t, path) != "old" {
+		t.Errorf("by nothing: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
