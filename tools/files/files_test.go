@@ -323,6 +323,15 @@ func TestLs(t *testing.T) {
 	w.want(w.call("ls", a{"path": "many"}), tools.OK, "[500 of 510 entries")
 }
 
+// A search that did not look everywhere says so, also where it has found nothing.
+func TestAGlobThatStoppedEarlySaysSo(t *testing.T) {
+	for full, want := range map[bool]string{true: "[no file matches]\n", false: "[no file matches]\n" + stoppedEarly} {
+		if diff := cmp.Diff(want, foundText(nil, nil, full)); diff != "" {
+			t.Errorf("full: %v: %s", full, diff)
+		}
+	}
+}
+
 func TestGlob(t *testing.T) {
 	w := newWorld(t)
 	for i, name := range []string{"main.go", "a/b/c.go", "a/d.md", ".git/x.go", ".daycare/y.go"} {
