@@ -152,7 +152,7 @@ func (w *workingCopy) newest(ctx context.Context, s store, id string, holeFor ti
 	}
 }
 
-// bucketOf is what the bucket has of what belongs to all machines, for a process that is none.
+// bucketOf reads the files that belong to all machines from their bucket, for a process that is not a machine of the cluster.
 func bucketOf(ctx context.Context, s *natsStore, c Config) (*sharing, error) {
 	all := newSharing(*c.Shared, c, s, func() bool { return false })
 	w, err := s.handles.files.WatchAll(ctx, jetstream.IgnoreDeletes())

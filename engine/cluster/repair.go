@@ -93,7 +93,7 @@ type demand struct {
 	Agent string `json:"agent"`
 	Quick bool   `json:"quick,omitempty"` // what is noted of the folder is enough
 	Write bool   `json:"write,omitempty"`
-	Last  uint64 `json:"last,omitempty"`  // sequence; 0: there is none
+	Last  uint64 `json:"last,omitempty"`  // sequence; 0: the log is missing
 	Above uint64 `json:"above,omitempty"` // the newest number that anybody knows
 }
 
@@ -187,7 +187,7 @@ func (u *units) claims(agent string) *sync.Mutex {
 	return one
 }
 
-// here is the folder of an agent that is not awake here, with what the log has beside it. ok is false if there is none.
+// here is the folder of an agent that is not awake here, with what the log has beside it. ok is false if the folder is missing.
 func (n offers) here(ctx context.Context, agent string) (s state, ok bool, err error) {
 	dir := n.folder(agent)
 	if !disk.Exists(dir) {

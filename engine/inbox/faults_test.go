@@ -1045,7 +1045,7 @@ func TestADropAmongSaves(t *testing.T) {
 	}
 }
 
-// The key of a message that was sent long ago counts from its arrival, also if the file was changed at that moment.
+// The key of a message that was sent long ago is kept from its arrival on, also if the file was changed at that moment.
 func TestAnOldMessageWhileTheFileIsChanged(t *testing.T) {
 	f := openIn(t, t.TempDir(), nil)
 	crash.Meanwhile(t, "inbox.write", func(k int) {

@@ -58,7 +58,7 @@ func (p Place) spent() (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// A Load is what came of turns.
+// A Load is the result of a measurement of messages or turns.
 type Load struct {
 	Rate     float64 // turns a second
 	P50, P99 time.Duration

@@ -353,7 +353,7 @@ func newer(a, b map[string]any) bool {
 	return at > than
 }
 
-// merge answers with a list of all machines, whose entries are told apart by the member key. newer tells which of two for one
+// merge answers with a list of all machines, whose entries are identified by the member key. newer tells which of two for one
 // thing is kept; nil: that of this machine.
 func (t turnout) merge(list, key string, newer func(a, b map[string]any) bool) {
 	t.req.Header.Del("Accept-Encoding") // it is read here
