@@ -56,3 +56,29 @@ func TestServersThatDoNotAnswerAreAskedAgain(t *testing.T) {
 		t.Errorf("servers that never answer: %v after %d tries", err, tries)
 	}
 }
+
+// entries is a watch that was given some entries.
+type entries struct {
+	jetstream.KeyWatcher
+	updates chan jetstream.KeyValueEntry
+}
+
+func (e entries) Updates() <-chan jetstream.KeyValueEntry { return e.updates }
+
+// A watch that ends in the middle has not shown all that a bucket has.
+func TestAPartOfABucketIsNotAll(t *testing.T) {
+	type entry struct{ jetstream.KeyValueEntry }
+	for _, whole := range []bool{true, false} {
+		w := entries{updates: make(chan jetstream.KeyValueEntry, 2)}
+		w.updates <- entry{}
+		if whole {
+			w.updates <- nil
+		}
+		close(w.updates)
+		n := 0
+		err := eachThere(t.Context(), w, func(jetstream.KeyValueEntry) { n++ })
+		if n != 1 || (err == nil) != whole || !whole && !unanswered(err) {
+			t.Errorf("whole %v: %d entries, %v", whole, n, err)
+		}
+	}
+}

@@ -221,19 +221,16 @@ func (c *cards) load(ctx context.Context) error {
 		return fmt.Errorf("read the agents of the cluster: %w", err)
 	}
 	defer w.Stop() // nothing more is needed of it
-	for {
-		select {
-		case e, ok := <-w.Updates():
-			if !ok || e == nil {
-				return nil
-			}
-			if id, now, ok := c.read(e); ok {
-				c.known[id] = now
-			}
-		case <-ctx.Done():
-			return fmt.Errorf("read the agents of the cluster: %w", ctx.Err())
+	err = eachThere(ctx, w, func(e jetstream.KeyValueEntry) {
+		if id, now, ok := c.read(e); ok {
+			c.known[id] = now
 		}
+	})
+	if err != nil {
+		return fmt.Errorf("read the agents of the cluster: %w", err)
 	}
+
+	return nil
 }
 
 // read reads a card that was written. One that cannot be read is left alone.

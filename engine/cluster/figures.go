@@ -56,17 +56,11 @@ func (f *figures) load(ctx context.Context) error {
 		return fmt.Errorf("read what the machines have spent: %w", err)
 	}
 	defer w.Stop() // nothing more is needed of it
-	for {
-		select {
-		case e, ok := <-w.Updates():
-			if !ok || e == nil {
-				return nil
-			}
-			f.note(e)
-		case <-ctx.Done():
-			return fmt.Errorf("read what the machines have spent: %w", ctx.Err())
-		}
+	if err := eachThere(ctx, w, f.note); err != nil {
+		return fmt.Errorf("read what the machines have spent: %w", err)
 	}
+
+	return nil
 }
 
 // note takes in a change of the bucket.

@@ -137,6 +137,25 @@ func (s *natsStore) bucket(ctx context.Context, name string, ttl time.Duration) 
 	return kv, nil
 }
 
+// eachThere calls take with each entry that a bucket has when its watch begins. A watch that ends before all have come is
+// nats.ErrConnectionClosed: a part must not pass as all.
+func eachThere(ctx context.Context, w jetstream.KeyWatcher, take func(jetstream.KeyValueEntry)) error {
+	for {
+		select {
+		case e, ok := <-w.Updates():
+			if !ok {
+				return nats.ErrConnectionClosed
+			}
+			if e == nil { // all have come
+				return nil
+			}
+			take(e)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // answered does something until servers answer it or ctx ends; then the error is a disk.ErrAway. One try takes at
 // most as long as each: what is asked while there is no leader is not answered when there is one.
 func answered(ctx context.Context, each time.Duration, do func(ctx context.Context) error) error {
