@@ -185,9 +185,31 @@ func (s *closingSearch) step(l rawLine) bool {
 		return s.closing(e)
 	}
 
+	if begins(l.text) {
+		return false
+	}
 	e, err := Decode(l.text)
 
 	return err != nil || s.turn(e)
+}
+
+var firstAttempts = [][]byte{[]byte(`"attempt":1,`), []byte(`"attempt":1}`)}
+
+// begins reports whether a line certainly is before the turn whose closing was found, without parsing it: the turn
+// before ended there, or this one began.
+func begins(line []byte) bool {
+	head, ok := readHead(line)
+	if !ok || !disk.Sealed(bytes.TrimRight(line, "\r\n")) {
+		return false
+	}
+	switch head.typ {
+	case TypeTurnEnd, TypeReset:
+		return true
+	case TypeTurnBegin: // within a string the quotes would be escaped
+		return bytes.Contains(line, firstAttempts[0]) || bytes.Contains(line, firstAttempts[1])
+	}
+
+	return false
 }
 
 // closing is false when there is nothing more to look for.

@@ -447,11 +447,11 @@ func TestMissingLines(t *testing.T) {
 	} {
 		var r recent
 		for seq := range int64(5) {
-			r.add(&Entry{Seq: seq + 1, Rec: &Note{}}, []byte("line\n"))
+			r.add(ownLine{&Entry{Seq: seq + 1, Rec: &Note{}}, 5})
 		}
 		var seqs []int64
 		for _, l := range r.missing(slices.Values(tt.found), 5, 5) {
-			seqs = append(seqs, l.seq)
+			seqs = append(seqs, l.Seq)
 		}
 		if diff := cmp.Diff(tt.want, seqs); diff != "" {
 			t.Errorf("with %v in the file missing (-want +got):\n%s", tt.found, diff)

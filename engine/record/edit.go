@@ -25,7 +25,7 @@ func (h *folded) write(entries []*Entry, lines [][]byte) error {
 	}
 
 	for i, e := range entries {
-		h.recent.add(e, lines[i])
+		h.recent.add(ownLine{e, len(lines[i])})
 	}
 	first, last := entries[0].Seq, entries[len(entries)-1].Seq
 	all := bytes.Join(lines, nil)
@@ -38,7 +38,7 @@ func (h *folded) write(entries []*Entry, lines [][]byte) error {
 	}
 
 	if err != nil {
-		h.recent.keep(func(l ownLine) bool { return l.seq < first })
+		h.recent.keep(func(l ownLine) bool { return l.Seq < first })
 		return err
 	}
 	h.recent.trim()
@@ -90,7 +90,7 @@ func (o *ownFile) reconcileOnce(fresh, last int64) (again bool, err error) {
 	}
 
 	gone := o.recent.missing(o.seqs(content), fresh, last)
-	lines := joined(gone)
+	lines := encodeAgain(o.report.root, gone)
 	if len(gone) > 0 {
 		_, err = o.file.Append(lines)
 		if errors.Is(err, disk.ErrChanged) {
@@ -99,7 +99,7 @@ func (o *ownFile) reconcileOnce(fresh, last int64) (again bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if gone[0].seq < fresh {
+		if gone[0].Seq < fresh {
 			o.reportAgain(len(gone))
 		}
 	}

@@ -178,15 +178,11 @@ func (h *History) Append(recs ...Record) ([]*Entry, error) {
 	entries := make([]*Entry, len(recs))
 	lines := make([][]byte, len(recs))
 	for i, rec := range recs {
-		lines[i] = Encode(&Entry{Seq: next.o.LastSeq + 1, At: at, Rec: stored(h.report.root, next.fill(rec))})
-		// What is in memory is what a restart would read, byte for byte, or the
-		// prompt after it would differ.
-		e, err := Decode(lines[i])
-		if err != nil {
+		e := &Entry{Seq: next.o.LastSeq + 1, At: at, Rec: stored(h.report.root, next.fill(rec))}
+		lines[i] = Encode(e)
+		if err := e.readBack(h.report.root, lines[i]); err != nil {
 			return nil, fmt.Errorf("read back a %s record: %w", rec.Type(), err)
 		}
-
-		e.Rec = resolved(h.report.root, e.Rec)
 		next.apply(e)
 		entries[i] = e
 	}
@@ -202,6 +198,23 @@ func (h *History) Append(recs ...Record) ([]*Entry, error) {
 		h.tally.apply(e)
 	}
 	return entries, nil
+}
+
+// readBack makes of an entry what a restart would read from its line, byte for byte, or the prompt after it would
+// differ.
+func (e *Entry) readBack(root string, line []byte) error {
+	if rec := asRead(e.Rec, line); rec != nil {
+		e.Rec = rec
+		return nil
+	}
+	read, err := Decode(line)
+	if err != nil {
+		return err
+	}
+	*e = *read
+	e.Rec = resolved(root, e.Rec)
+
+	return nil
 }
 
 // Barrier returns when everything appended is durable in the file that a reader would find. Unlike

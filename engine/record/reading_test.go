@@ -202,18 +202,18 @@ func TestNumbersOfDamagedLines(t *testing.T) {
 // Of what was written the newest two turns are kept, and more while it is little.
 func TestRecentLinesAreBounded(t *testing.T) {
 	var r recent
-	text := bytes.Repeat([]byte("x"), keepBytes/4)
+	const each = keepBytes / 4
 	for seq := range int64(20) {
 		rec := Record(&Note{})
 		if seq%2 == 1 {
 			rec = &TurnEnd{}
 		}
-		r.add(&Entry{Seq: seq, Rec: rec}, text)
+		r.add(ownLine{&Entry{Seq: seq, Rec: rec}, each})
 		r.trim()
 		ends, size := 0, 0
 		for _, l := range r.lines {
-			size += len(l.text)
-			if l.end {
+			size += l.bytes
+			if l.ends() {
 				ends++
 			}
 		}
@@ -224,8 +224,8 @@ func TestRecentLinesAreBounded(t *testing.T) {
 		}
 	}
 
-	r.keep(func(l ownLine) bool { return l.seq == 19 })
-	if r.ends != 1 || len(r.lines) != 1 || r.bytes != len(text) {
+	r.keep(func(l ownLine) bool { return l.Seq == 19 })
+	if r.ends != 1 || len(r.lines) != 1 || r.bytes != each {
 		t.Errorf("%d lines with %d ends of %d bytes", len(r.lines), r.ends, r.bytes)
 	}
 }

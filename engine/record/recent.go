@@ -13,9 +13,9 @@ const (
 	maxRecent = 64 << 20
 )
 
-// recent keeps the lines appended last as they were written, at least those since
-// the newest two turn_ends: what a user's save of an older copy takes off the
-// end of the file is appended again from here.
+// recent keeps the entries appended last, at least those since the newest two
+// turn_ends: what a user's save of an older copy takes off the end of the file is
+// encoded and appended again from here.
 type recent struct {
 	lines []ownLine
 	ends  int
@@ -25,18 +25,21 @@ type recent struct {
 	behind bool
 }
 
+// An ownLine is an entry that was written as a line of so many bytes.
 type ownLine struct {
-	seq  int64
-	end  bool // a turn_end
-	text []byte
+	*Entry
+	bytes int
 }
 
-func (r *recent) add(e *Entry, text []byte) {
-	_, end := e.Rec.(*TurnEnd)
-	// A copy of its own size: the encoder's buffer is up to twice as long.
-	r.lines = append(r.lines, ownLine{e.Seq, end, bytes.Clone(text)})
-	r.bytes += len(text)
-	if end {
+func (l ownLine) ends() bool {
+	_, ok := l.Rec.(*TurnEnd)
+	return ok
+}
+
+func (r *recent) add(l ownLine) {
+	r.lines = append(r.lines, l)
+	r.bytes += l.bytes
+	if l.ends() {
 		r.ends++
 	}
 }
@@ -45,11 +48,11 @@ func (r *recent) add(e *Entry, text []byte) {
 func (r *recent) trim() {
 	for len(r.lines) > 1 && (r.bytes > keepBytes && r.ends > 2 || r.bytes > maxRecent) {
 		first := r.lines[0]
-		r.bytes -= len(first.text)
-		if first.end {
+		r.bytes -= first.bytes
+		if first.ends() {
 			r.ends--
 		}
-		r.lines[0].text = nil
+		r.lines[0] = ownLine{}
 		r.lines = r.lines[1:]
 	}
 }
@@ -60,11 +63,7 @@ func (r *recent) keep(pass func(ownLine) bool) {
 	r.lines, r.bytes, r.ends = nil, 0, 0
 	for _, l := range old {
 		if pass(l) {
-			r.lines = append(r.lines, l)
-			r.bytes += len(l.text)
-			if l.end {
-				r.ends++
-			}
+			r.add(l)
 		}
 	}
 }
@@ -85,10 +84,10 @@ func (r *recent) missing(found iter.Seq[int64], fresh, last int64) []ownLine {
 		}
 	}
 
-	r.keep(func(l ownLine) bool { return l.seq > highest || present[l.seq] })
+	r.keep(func(l ownLine) bool { return l.Seq > highest || present[l.Seq] })
 	var gone []ownLine
 	for _, l := range r.lines {
-		if l.seq > highest && !present[l.seq] {
+		if l.Seq > highest && !present[l.Seq] {
 			gone = append(gone, l)
 		}
 	}
@@ -96,12 +95,12 @@ func (r *recent) missing(found iter.Seq[int64], fresh, last int64) []ownLine {
 	return gone
 }
 
-func joined(lines []ownLine) []byte {
-	var buf bytes.Buffer
+// encodeAgain encodes entries once more, with their numbers and times.
+func encodeAgain(root string, lines []ownLine) (all []byte) {
 	for _, l := range lines {
-		buf.Write(l.text)
+		all = append(all, Encode(&Entry{Seq: l.Seq, At: l.At, Rec: stored(root, l.Rec)})...)
 	}
-	return buf.Bytes()
+	return all
 }
 
 // ending remembers how the file ends now.
