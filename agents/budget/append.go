@@ -49,15 +49,10 @@ func (d *dayFile) at(path string) bool {
 // open opens or makes the file at the path. whole is false if it ends with half a line, which a crash
 // left: it gets a line of its own, so that the next one can be read.
 func (d *dayFile) open(path string) (whole bool, err error) {
-	if err := d.close(); err != nil {
-		return false, err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return false, err
-	}
+	before := errors.Join(d.close(), os.MkdirAll(filepath.Dir(path), 0o700))
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
-		return false, err
+		return false, errors.Join(before, err)
 	}
 	info, err := f.Stat()
 	if err != nil {

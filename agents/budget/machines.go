@@ -66,7 +66,7 @@ func (l Machines) Join(id string, there iter.Seq[Says]) {
 			continue
 		}
 		l.mu.Lock()
-		if l.unsaid[one.Name] && string(l.say(one.Name)) == string(one.Data) {
+		if string(l.say(one.Name)) == string(one.Data) {
 			delete(l.unsaid, one.Name)
 		}
 		l.mu.Unlock()

@@ -123,11 +123,18 @@ func TestLimitsBoundAllMachines(t *testing.T) {
 		t.Errorf("it says again what was said: %v", crew[1].unsaid)
 	}
 
+	spend(1, "child")
+	crew[1].open() // before it could say that
+	Machines{crew[1].Ledger}.Join("m1", b.all())
+	b.say(crew[1], "m1")
+	b.hear(crew[0])
+	check("after a restart with something unsaid", 0, 750, 600)
+
 	late := newWorld(t)
 	late.limits, late.line = crew[0].limits, crew[0].line
 	Machines{late.Ledger}.Join("m3", b.all())
 	crew = append(crew, late)
-	check("for one that comes late", 3, 600, 450)
+	check("for one that comes late", 3, 750, 600)
 
 	// Servers that were wiped get it again from whoever knows it.
 	b.said = map[string]Says{}
@@ -138,7 +145,7 @@ func TestLimitsBoundAllMachines(t *testing.T) {
 	newer.limits, newer.line = crew[0].limits, crew[0].line
 	Machines{newer.Ledger}.Join("m4", b.all())
 	crew = append(crew, newer)
-	check("after a wipe", 4, 600, 450)
+	check("after a wipe", 4, 750, 600)
 
 	late.limits.PerDay.Tokens = 700
 	if err := ask(Wrap(v, late.Ledger), "other"); !errors.As(err, new(*Reached)) {

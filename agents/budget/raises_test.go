@@ -343,6 +343,14 @@ func TestARaiseThatIsNotDurableIsNone(t *testing.T) {
 			return err
 		}
 	})
+
+	w := newWorld(t)
+	w.limits.Total.USD = 0.3
+	_, r := spend(t, w, "a")
+	r.Budget.More = math.Inf(1) // JSON has no such number
+	if err := w.Raise("a", r.Budget, "t", "ada"); err == nil || w.Freed("a", r.Budget) {
+		t.Errorf("raised by an amount that cannot be written: %v", err)
+	}
 }
 
 // A file that cannot be parsed and cannot be kept either is not replaced.
