@@ -420,20 +420,27 @@ func TestHooksThatLetATurnEnd(t *testing.T) {
 	}
 }
 
-// A stop of the turn while its turn_end hook runs ends it, whatever the hook wanted.
-func TestAStopDuringATurnEndHook(t *testing.T) {
-	b := newBench(t, `rules: [ { reply: [ { text: "done" } ] } ]`)
-	b.hooking(moments{hooks.TurnEnd: func(ctx context.Context, _ hooks.Moment) hooks.Verdict {
-		b.mu.Lock()
-		b.stop(nil)
-		b.mu.Unlock()
-		<-ctx.Done()
-		return hooks.Verdict{Decision: hooks.Deny, Reason: "run the tests first"}
-	}})
-	b.run()
-	b.outcome(b.say("go"))
-	if b.halt(); b.model.calls() != 1 || strings.Contains(b.history(), "run the tests") {
-		t.Errorf("%d calls\n%s", b.model.calls(), b.history())
+// A stop of the turn while one of its hooks runs ends it, whatever the hook wanted.
+func TestAStopDuringAHookEndsTheTurn(t *testing.T) {
+	for at, want := range map[hooks.Event]string{hooks.OnMessage: record.ReasonCanceled, hooks.BeforePrompt: record.ReasonCanceled,
+		hooks.TurnEnd: record.ReasonDone} { // which is behind the answer
+		t.Run(string(at), func(t *testing.T) {
+			b := newBench(t, `rules: [ { reply: [ { text: "done" } ] } ]`)
+			b.hooking(moments{at: func(ctx context.Context, _ hooks.Moment) hooks.Verdict {
+				b.mu.Lock()
+				b.stop(nil)
+				b.mu.Unlock()
+				<-ctx.Done()
+				return hooks.Verdict{Decision: hooks.Deny, Reason: "run the tests first"}
+			}})
+			b.run()
+			out := b.outcome(b.say("go"))
+			b.halt()
+			if out.Reason != want || strings.Contains(out.Text+out.Error, "run the tests") ||
+				at == hooks.TurnEnd && (b.model.calls() != 1 || strings.Contains(b.history(), "run the tests")) {
+				t.Errorf("%+v after %d calls\n%s", out, b.model.calls(), b.history())
+			}
+		})
 	}
 }
 

@@ -129,24 +129,27 @@ func (rs *replies) finish(t *turn, reason string, as *record.Assistant, cause ..
 	if err := errors.Join(cause...); err != nil {
 		end.Error = err.Error()
 	}
-	if as == nil && reason == record.ReasonCanceled { // the newest answer is not one that waits for its tools
-		as = &record.Assistant{Turn: t.id, Finish: record.FinishCanceled}
+	if as == nil { // it is recorded only if it carries a report or the word that the turn was stopped
+		as = &record.Assistant{Turn: t.id, Finish: record.FinishEndTurn}
+		if reason == record.ReasonCanceled { // the newest answer is not one that waits for its tools
+			as.Finish = record.FinishCanceled
+		}
 	}
 	var recs []record.Record
-	if as != nil && reason != record.ReasonCanceled {
+	if reason != record.ReasonCanceled {
 		as.Out = rs.promise(t, as.Text)
 	}
-	if as == nil || as.Out == nil {
-		as = rs.reporting(t, reason, as)
+	if as.Out == nil {
+		as.Out = rs.report(t, reason, as)
 	}
-	if as != nil && (as.Text != "" || len(as.Thinking) > 0 || as.Out != nil || as.Finish == record.FinishCanceled) {
+	if as.Text != "" || len(as.Thinking) > 0 || as.Out != nil || as.Finish == record.FinishCanceled {
 		recs = append(recs, as)
 	}
 	entries, err := rs.journal.append(append(recs, end)...)
 	if err != nil {
 		return err
 	}
-	if crash.Bug("sendfirst") && as != nil && as.Out != nil {
+	if crash.Bug("sendfirst") && as.Out != nil {
 		rs.deliveries.send(*as.Out, entries[0], nil, false)
 	}
 	if err := rs.journal.barrier(); err != nil {
@@ -158,7 +161,7 @@ func (rs *replies) finish(t *turn, reason string, as *record.Assistant, cause ..
 	}
 	crash.Point("turn.closed")
 	rs.journal.removeDraft()
-	if as != nil && as.Out != nil && !crash.Bug("sendfirst") {
+	if as.Out != nil && !crash.Bug("sendfirst") {
 		rs.deliveries.send(*as.Out, entries[0], nil, false)
 	}
 	rs.announce(t, end, as)
@@ -187,11 +190,7 @@ func (rs *replies) complete(t *turn, e *record.Entry) error {
 
 // announce publishes the end of the turn.
 func (rs *replies) announce(t *turn, end *record.TurnEnd, as *record.Assistant) {
-	f := event.Finished{Reason: end.Reason, Error: end.Error, Items: t.items}
-	if as != nil {
-		f.Text = as.Text
-	}
-	rs.journal.emit(event.TurnFinished, t.id, f)
+	rs.journal.emit(event.TurnFinished, t.id, event.Finished{Reason: end.Reason, Error: end.Error, Text: as.Text, Items: t.items})
 }
 
 // promise is the promise to deliver an answer; nil if there is nothing to deliver

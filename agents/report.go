@@ -8,25 +8,9 @@ import (
 	"daycare/engine/record"
 )
 
-// reporting is the last answer of a turn with the report in it, where one is due.
-// A turn without an answer gets an empty one to carry it. An answer that goes to a
-// chat already, because a user wrote to this agent from there, is no report too.
-func (rs *replies) reporting(t *turn, reason string, as *record.Assistant) *record.Assistant {
-	out := rs.report(t, reason, as)
-	if out == nil {
-		return as
-	}
-	if as == nil {
-		as = &record.Assistant{Turn: t.id, Finish: record.FinishEndTurn}
-	}
-
-	as.Out = out
-
-	return as
-}
-
 // report is the promise to tell the parent of a turn's end, nil if it need not be
-// told. It stands in the record of the turn's last answer, so it is decided and
+// told. An answer that goes to a chat already, because a user wrote to this agent from
+// there, is no report too. It stands in the record of the turn's last answer, so it is decided and
 // durable together with the turn's end: a crash before leaves the turn open, and
 // it is decided again after the calls that the crash cut have been run again; a
 // crash after finds the promise, like any promise to a chat.
@@ -40,7 +24,7 @@ func (rs *replies) report(t *turn, reason string, as *record.Assistant) *record.
 		return nil
 	}
 	if !r.Always && !failed(as) {
-		if as == nil || nothing(as.Text) || rs.told(r) {
+		if nothing(as.Text) || rs.told(r) {
 			return nil
 		}
 	}
@@ -58,7 +42,7 @@ func (rs *replies) told(r Reports) bool {
 // failed reports whether the last answer of a turn is not an answer of the model
 // but the reason why there is none.
 func failed(as *record.Assistant) bool {
-	return as != nil && (as.Finish == record.FinishError || as.Finish == record.FinishCanceled)
+	return as.Finish == record.FinishError || as.Finish == record.FinishCanceled
 }
 
 // asReport is a promise to the parent as the outbox takes it; nil: the promise is

@@ -327,6 +327,21 @@ func TestSmallerWindowIsLearned(t *testing.T) {
 	}
 }
 
+// A conversation stays as it is until three quarters of the window are used.
+func TestNothingIsSummarisedWhileThereIsRoom(t *testing.T) {
+	w := &windowed{window: 32_000}
+	b := newWindowed(t, w)
+	b.run()
+
+	for n := 1; b.count("summary") == 0 && n <= 40; n++ { // about 1,000 tokens each
+		b.outcome(b.say(fmt.Sprintf("note %d: ", n) + strings.Repeat("lorem ipsum ", 300)))
+	}
+	b.halt()
+	if most := w.sizes[len(w.sizes)-2]; w.summaries != 1 || most < w.window/2 || most > w.window*9/10 {
+		t.Errorf("%d summaries, after requests of %d tokens, of a window of %d", w.summaries, most, w.window)
+	}
+}
+
 // A conversation that the model refuses however short it is made ends, and the next message begins a new one.
 func TestAConversationThatDoesNotFitBeginsAnew(t *testing.T) {
 	b := newBench(t, callHold)
