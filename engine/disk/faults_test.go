@@ -306,8 +306,15 @@ func TestNothingIsDoneOnAFailedVolume(t *testing.T) {
 		if v.Fail(syscall.EROFS) != why || !errors.Is(v.Err(), syscall.EIO) {
 			t.Errorf("the first reason did not stay: %v", v.Err())
 		}
+		old := time.Unix(1e9, 0)
+		if err := os.Chtimes(dir, old, old); err != nil {
+			t.Fatal(err)
+		}
 		if err := op(); !errors.Is(err, ErrFailed) {
 			t.Errorf("%s: %v", name, err)
+		}
+		if info, err := os.Stat(dir); err != nil || !info.ModTime().Equal(old) {
+			t.Errorf("%s: a name was made or removed, %v", name, err)
 		}
 		after := strings.ReplaceAll(listing(t, dir), failureMark+" ", "")
 		if strings.ReplaceAll(before, failureMark+" ", "") != after {

@@ -119,7 +119,7 @@ func TestWithdraw(t *testing.T) {
 
 // What another program still has open for writing is not removed; where a new file has the name meanwhile, both are kept.
 func TestWithdrawOfWhatIsBeingWritten(t *testing.T) {
-	for name, again := range map[string]bool{"as it was": false, "another in its place": true} {
+	for name, again := range map[string]bool{"as it was": false, "another in its place": true, "only much later": false} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			v := NewVolume(dir)
@@ -132,9 +132,13 @@ func TestWithdrawOfWhatIsBeingWritten(t *testing.T) {
 				t.Fatal(err)
 			}
 			var they sync.WaitGroup
+			later := make(chan struct{})
 			they.Go(func() {
 				for Exists(path) {
 					time.Sleep(time.Millisecond)
+				}
+				if name == "only much later" {
+					<-later
 				}
 				if again {
 					write(t, path, "another")
@@ -145,6 +149,7 @@ func TestWithdrawOfWhatIsBeingWritten(t *testing.T) {
 			if err := v.Withdraw("state", path, []byte("old")); !errors.Is(err, ErrChanged) {
 				t.Errorf("Withdraw = %v", err)
 			}
+			close(later)
 			they.Wait()
 			got := map[string]string{"there": content(t, path)}
 			if kept != "" {

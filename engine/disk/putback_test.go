@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"daycare/engine/crash"
@@ -192,6 +193,47 @@ func TestBarriersOfARename(t *testing.T) {
 	}
 }
 
+// Two names are exchanged, or it is said why not: where the system has no such step for them that is no error, as
+// there are other ways.
+func TestSwap(t *testing.T) {
+	dir := t.TempDir()
+	v := NewVolume(dir)
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	if err := os.MkdirAll(filepath.Join(a, "inside"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, b, "")
+	ok, err := v.Swap("claim", a, b)
+	if !ok && err == nil {
+		t.Skip("names cannot be exchanged here")
+	}
+	inside := filepath.Join(b, "inside")
+	if err != nil || !Exists(inside) {
+		t.Errorf("a folder with a file: %v", err)
+	}
+
+	if ok, err := v.Swap("claim", b, inside); ok || err != nil || !Exists(inside) {
+		t.Errorf("a folder with one in it: %v, %v", ok, err)
+	}
+	if ok, err := v.Swap("claim", b, b+".none"); ok || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a folder with nothing: %v, %v", ok, err)
+	}
+}
+
+// A log whose place another takes is replicated whole or not at all; without a replica it is not read, however
+// long it is.
+func TestALogThatCannotBeReadWhenItIsReplaced(t *testing.T) {
+	l := openLog(t, filepath.Join(t.TempDir(), "log"))
+	why := errors.New("read")
+	if err := l.replaced([]byte("{new}\n"), l.path+".old", iotest.ErrReader(why)); err != nil {
+		t.Errorf("without a replica: %v", err)
+	}
+	l.mirrored.on = true
+	if err := l.replaced([]byte("{new}\n"), l.path+".old", iotest.ErrReader(why)); !errors.Is(err, why) || !l.mirrored.whole {
+		t.Errorf("with one: %v", err)
+	}
+}
+
 // A process that cannot open the folder which is to be synced has changed nothing in it: what failed is not seen
 // by others for a moment as if it had been done.
 func TestWithoutADescriptorNothingChanges(t *testing.T) {
@@ -320,6 +362,14 @@ func TestReplaceOfWhatIsGone(t *testing.T) {
 	}
 	if left := listing(t, filepath.Dir(l.path)); left != "" {
 		t.Errorf("left behind: %s", left)
+	}
+
+	l = openLog(t, filepath.Join(t.TempDir(), "log"))
+	if err := os.Remove(l.path); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Replace([]byte("{new}\n"), l.path+".old"); !errors.Is(err, ErrChanged) || l.vol.Err() != nil {
+		t.Errorf("a log that was gone before: %v", err)
 	}
 
 	l = openLog(t, filepath.Join(t.TempDir(), "log"))

@@ -52,7 +52,6 @@ func (l *Log) reloadWith(hold bool) (content []byte, release func(), err error) 
 		if !errors.Is(err, io.EOF) || try == reloadTries {
 			return content, release, err
 		}
-		release()
 	}
 }
 
@@ -97,11 +96,10 @@ func (l *logFile) reopen(hold bool) (held bool, err error) {
 		if hold {
 			held = l.waitAlone(l.f)
 		}
-		if mine, err = l.f.Stat(); err != nil {
-			return held, err
+		if mine, err = l.f.Stat(); err == nil {
+			l.take(l.f, mine)
 		}
-		l.take(l.f, mine)
-		return held, nil
+		return held, err
 	}
 
 	old := l.f
@@ -154,10 +152,7 @@ func (l *logFile) awaitQuiet() {
 
 // endsLine reports whether the last byte of the file is a newline.
 func endsLine(path string, size int64) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
+	f, _ := os.Open(path) // of none nothing is read
 	defer f.Close()
 	last := make([]byte, 1)
 	n, _ := f.ReadAt(last, max(0, size-1))

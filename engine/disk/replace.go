@@ -100,9 +100,9 @@ func (l *logFile) link(step, keep string) error {
 
 	err = crash.Do(step+".link", func() error { return os.Link(l.path, keep) })
 	if errors.Is(err, fs.ErrExist) {
-		info, serr := os.Lstat(keep)
-		mine, merr := l.f.Stat()
-		if serr == nil && merr == nil && os.SameFile(info, mine) {
+		info, _ := os.Lstat(keep) // nil, where it cannot be looked at, is the same as nothing
+		mine, _ := l.f.Stat()
+		if os.SameFile(info, mine) {
 			err = nil
 		}
 	}
@@ -117,14 +117,11 @@ func (l *logFile) link(step, keep string) error {
 // the file that the last append left, a user's save is put back. The new file is
 // looked at before it has the name, when nobody else can write to it.
 func (l *logFile) swap(step, aside string, old identity) (f *os.File, ours os.FileInfo, err error) {
-	f, err = os.OpenFile(aside, os.O_RDWR|os.O_APPEND, 0o600)
-	if err != nil {
-		os.Remove(aside)
-		return nil, nil, l.vol.classifyName(err)
-	}
-
 	swapped := false
-	ours, err = f.Stat()
+	f, err = os.OpenFile(aside, os.O_RDWR|os.O_APPEND, 0o600)
+	if err == nil {
+		ours, err = f.Stat()
+	}
 	if err == nil {
 		err = crash.Do(step+".rename", func() (err error) {
 			if swapped, err = l.vol.exchange(aside, l.path); err == nil && !swapped {
@@ -136,7 +133,7 @@ func (l *logFile) swap(step, aside string, old identity) (f *os.File, ours os.Fi
 	if err != nil {
 		os.Remove(aside) // still ours
 		f.Close()
-		if errors.Is(err, fs.ErrNotExist) {
+		if f != nil && errors.Is(err, fs.ErrNotExist) {
 			return nil, nil, fmt.Errorf("%w: %s is gone", ErrChanged, l.path)
 		}
 		return nil, nil, l.vol.classifyName(fmt.Errorf("replace %s: %w", l.path, err))
@@ -161,8 +158,7 @@ func (l *logFile) swap(step, aside string, old identity) (f *os.File, ours os.Fi
 func (l *logFile) putBack(aside string, ours identity) error {
 	back, err := os.Lstat(aside)
 	for want := ours; err == nil; {
-		var swapped bool
-		if swapped, err = l.vol.exchange(aside, l.path); err != nil || !swapped {
+		if _, err = l.vol.exchange(aside, l.path); err != nil { // names could be exchanged a moment ago
 			break
 		}
 		var out os.FileInfo

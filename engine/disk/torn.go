@@ -65,7 +65,7 @@ func (l *logFile) repair() (*Torn, error) {
 
 // lastLine is the last line where it has no newline, and where it begins.
 func (l *logFile) lastLine() (start int64, line []byte, err error) {
-	if start, err = lastLineStart(l.f, l.id.size); err == nil && start < l.id.size {
+	if start, err = lastLineStart(l.f, l.id.size); err == nil {
 		line = make([]byte, l.id.size-start)
 		_, err = l.f.ReadAt(line, start)
 	}
