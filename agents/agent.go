@@ -65,7 +65,7 @@ func open(ctx context.Context, o Options) (*agent, error) {
 	j.report(found)
 
 	rights := &rights{journal: j, box: o.Inbox, jobs: o.Jobs}
-	files := &files{self: self{settings: o.Identity.Settings(), tools: o.Identity.Tools()}, identity: o.Identity, journal: j,
+	files := &files{self: self{settings: o.Identity.Settings()}, identity: o.Identity, journal: j,
 		rights: rights, folders: o.Folders}
 	d := &deliveries{journal: j, outbox: o.Outbox, results: o.Results, pending: map[string]bool{}}
 	hooks := &hooking{hooks: o.Hooks, journal: j, deliveries: d}
@@ -118,13 +118,13 @@ func (a *agent) loop(ctx context.Context) error {
 // after a decision, what waits in the inbox.
 func (a *agent) step(ctx context.Context) (worked bool, err error) {
 	a.files.settings = a.files.identity.Settings()
-	switch ob := a.journal.history.Obligations(); {
-	case ob.Turn != nil:
-		return true, a.ended(a.worker.resume(ctx, a.files.self, ob.Turn))
-	case ob.Owed:
-		return true, a.begin(ctx, nil)
+	if !a.journal.history.Owing() {
+		return a.take(ctx)
 	}
-	return a.take(ctx)
+	if open := a.journal.history.Obligations().Turn; open != nil {
+		return true, a.ended(a.worker.resume(ctx, a.files.self, open))
+	}
+	return true, a.begin(ctx, nil)
 }
 
 // wait blocks until there may be work. It reports true when the agent has had none
@@ -169,7 +169,7 @@ func (a *agent) leave() error {
 
 // sleep writes what is only cached in memory into state.json.
 func (a *agent) sleep() error {
-	if a.journal.history.Obligations().LastSeq == 0 {
+	if a.journal.history.LastSeq() == 0 {
 		return nil // it never did anything
 	}
 	return a.files.cacheState()
@@ -205,7 +205,6 @@ func (a *agent) begin(ctx context.Context, items []inbox.Item) error {
 	if err := a.requests.lookAtPrompt(&a.files.self); err != nil {
 		return fmt.Errorf("look at files: %w", err)
 	}
-	a.files.tools = a.files.identity.Tools()
 	return a.ended(a.worker.begin(ctx, a.files.self, items))
 }
 

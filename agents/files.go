@@ -41,11 +41,13 @@ type files struct {
 	announced *permission.Set     // rights as last announced
 }
 
-// lookAround takes over the descriptor and state.json, and announces rights. It reports
-// whether state.json was read.
+// lookAround takes over the descriptor, state.json, and the tools that follow from them, and
+// announces rights. It reports whether state.json was read.
 func (f *files) lookAround() (read bool, err error) {
 	f.meta = f.identity.Meta()
 	read = f.lookAtState()
+	f.tools = f.identity.Tools(f.state.Permissions.Profile)
+
 	return read, f.announceRights()
 }
 
@@ -110,7 +112,7 @@ func (f *files) readState() (s record.State, info os.FileInfo, found findings, o
 func (f *files) reportMissing(path string) {
 	woke := !f.loaded && !f.missed
 	f.missed = true
-	if !woke || f.journal.history.Obligations().LastSeq == 0 {
+	if !woke || f.journal.history.LastSeq() == 0 {
 		return
 	}
 	f.journal.problems.Report(f.journal.id, finding.Finding{ID: "state-missing", Severity: finding.Warning, File: path,
@@ -139,7 +141,7 @@ func (f *files) announceRights() error {
 	f.giveFolders(permission.Added(*f.announced, f.state.Permissions)...)
 	f.announced = copyOf(f.state.Permissions)
 	f.rights.narrowed(&f.self)
-	if f.journal.history.Obligations().LastSeq == 0 {
+	if f.journal.history.LastSeq() == 0 {
 		return nil // it never did anything
 	}
 	if _, err := f.journal.append(&record.Permission{Event: "changed-by-hand", Tag: text, By: "state.json"}); err != nil {
@@ -208,7 +210,7 @@ func (f *files) saveState(change func(*record.State)) error {
 		if last != nil {
 			s.Tokens = last
 		}
-		s.Session, s.Seq, s.UpdatedAt = session, f.journal.history.Obligations().LastSeq, disk.StampOf(crash.Now())
+		s.Session, s.Seq, s.UpdatedAt = session, f.journal.history.LastSeq(), disk.StampOf(crash.Now())
 		if change != nil {
 			change(s)
 		}

@@ -54,7 +54,7 @@ func (in *intake) done(items ...string) error {
 	if err := in.box.Done(items...); err != nil {
 		return fmt.Errorf("close items: %w", err)
 	}
-	in.box.Reached(in.journal.history.Obligations().LastSeq)
+	in.box.Reached(in.journal.history.LastSeq())
 	for _, id := range items {
 		in.journal.emit(event.ItemDone, "", event.Item{Item: id})
 	}

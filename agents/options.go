@@ -70,8 +70,8 @@ type Identity interface {
 	Meta() address.Meta
 	// Settings returns the active settings. They are read before each piece of work.
 	Settings() Settings
-	// Tools returns what the agent can do. It is read at the beginning of each turn.
-	Tools() *tools.Set
+	// Tools returns what an agent of that profile can do. It is read at the beginning of each turn.
+	Tools(permission.Profile) *tools.Set
 }
 
 // Models answer for an agent.

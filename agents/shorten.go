@@ -200,7 +200,7 @@ func (sh *shortener) shortenOnce(ctx context.Context, g shortening, wasted *reco
 	} else if real, counted := sh.requests.builder.Tokens(), sh.requests.builder.Counted(); counted > 0 {
 		l.Tail, l.Round = l.Tail*counted/real, l.Round*counted/real // records are counted in characters
 	}
-	plan, ok := compact.Make(ctxt, l, sh.journal.history.Obligations().LastSeq+1)
+	plan, ok := compact.Make(ctxt, l, sh.journal.history.LastSeq()+1)
 	if !ok {
 		return nothingOlder, false, nil
 	}

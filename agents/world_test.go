@@ -43,8 +43,8 @@ func (w *world) options() Options {
 
 type identity struct{ *world }
 
-func (i identity) Settings() Settings { return i.world.Settings }
-func (i identity) Tools() *tools.Set  { return i.world.Tools }
+func (i identity) Settings() Settings                  { return i.world.Settings }
+func (i identity) Tools(permission.Profile) *tools.Set { return i.world.Tools }
 func (i identity) Meta() address.Meta {
 	if i.world.Identity == nil {
 		return i.world.Meta

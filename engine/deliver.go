@@ -152,7 +152,7 @@ func (m *mailroom) Await(ctx context.Context, agent, item string) (event.Outcome
 		return event.Outcome{}, err
 	}
 
-	o, ok, err := m.closing(ctx, agent, item)
+	o, ok, err := m.closing(ctx, agent, item, record.Ending)
 	if err != nil {
 		return event.Outcome{}, err
 	}
@@ -194,7 +194,7 @@ func (m *mailroom) Item(ctx context.Context, agent, item string) (event.Posted, 
 		return event.Posted{}, err
 	}
 
-	o, ok, err := m.closing(ctx, agent, item)
+	o, ok, err := m.closing(ctx, agent, item, record.Closing)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: %q", inbox.ErrUnknown, item)
 	}
@@ -230,13 +230,14 @@ func sourceTexts(all []record.Source) (list []string) {
 	return list
 }
 
-// closing looks for the record that closes an item which is done. One that is not
+// closing looks, with record.Closing or record.Ending, for the record that closes an item which is done. One that is not
 // there was dropped, unless a user saves the history at this moment: then the file
 // may be short for an instant.
-func (m *mailroom) closing(ctx context.Context, agent, item string) (o record.Outcome, ok bool, err error) {
+func (m *mailroom) closing(ctx context.Context, agent, item string,
+	look func(dir, item string) (record.Outcome, bool, error)) (o record.Outcome, ok bool, err error) {
 	path := filepath.Join(m.folder(agent), "history.jsonl")
 	for range 20 {
-		o, ok, err = record.Closing(m.folder(agent), item)
+		o, ok, err = look(m.folder(agent), item)
 		if ok || err != nil {
 			break
 		}

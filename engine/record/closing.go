@@ -160,17 +160,26 @@ func (h *History) Closed(after map[string]int64) (map[string]bool, error) {
 // Closing finds the record that closes an item in the files of an agent's folder, whether the agent
 // runs or not. ok is false if there is none yet.
 func Closing(dir, item string) (o Outcome, ok bool, err error) {
-	s := closingSearch{item: item}
-	err = backFiles(dir, s.step)
-	return s.o, s.ok, err
+	return closingSearch{item: item}.of(dir)
+}
+
+// Ending is Closing for who has the message: its Outcome may lack Asked.
+func Ending(dir, item string) (o Outcome, ok bool, err error) {
+	return closingSearch{item: item, brief: true}.of(dir)
 }
 
 // closingSearch reads backward: first for the closing record, then through its turn.
 type closingSearch struct {
 	item  string
+	brief bool // the message of the item is not needed
 	o     Outcome
 	ok    bool
 	final bool // Text is set
+}
+
+func (s closingSearch) of(dir string) (o Outcome, ok bool, err error) {
+	err = backFiles(dir, s.step)
+	return s.o, s.ok, err
 }
 
 func (s *closingSearch) step(l rawLine) bool {
@@ -185,8 +194,13 @@ func (s *closingSearch) step(l rawLine) bool {
 		return s.closing(e)
 	}
 
-	if begins(l.text) {
+	head, ours := readHead(l.text)
+	ours = ours && disk.Sealed(bytes.TrimRight(l.text, "\r\n"))
+	switch {
+	case ours && begins(head.typ, l.text):
 		return false
+	case ours && s.brief && head.typ == TypeUser:
+		return true
 	}
 	e, err := Decode(l.text)
 
@@ -195,14 +209,10 @@ func (s *closingSearch) step(l rawLine) bool {
 
 var firstAttempts = [][]byte{[]byte(`"attempt":1,`), []byte(`"attempt":1}`)}
 
-// begins reports whether a line certainly is before the turn whose closing was found, without parsing it: the turn
-// before ended there, or this one began.
-func begins(line []byte) bool {
-	head, ok := readHead(line)
-	if !ok || !disk.Sealed(bytes.TrimRight(line, "\r\n")) {
-		return false
-	}
-	switch head.typ {
+// begins reports whether a line of ours, of that type, certainly is before the turn whose closing was found, without
+// parsing it: the turn before ended there, or this one began.
+func begins(t Type, line []byte) bool {
+	switch t {
 	case TypeTurnEnd, TypeReset:
 		return true
 	case TypeTurnBegin: // within a string the quotes would be escaped

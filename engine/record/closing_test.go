@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // To learn whether an item was closed the part of history is read in which its closing
@@ -46,5 +49,40 @@ func TestSearchForAClosingRecordReadsWhatIsNew(t *testing.T) {
 	}
 	if n, _ := search(last+100, "item0"); n != 1 {
 		t.Error("a note from a newer history than this one hid a closing record")
+	}
+}
+
+// TestEndingIsClosingWithoutTheMessage: who waits for an answer gets what the others get, whatever the turn was.
+func TestEndingIsClosingWithoutTheMessage(t *testing.T) {
+	h := begun(t)
+	for _, attempt := range []int{1, 2} {
+		turn := fmt.Sprint("t", attempt)
+		item := fmt.Sprint("it", attempt)
+		if _, err := h.Append(&TurnBegin{Turn: turn, Items: []string{item}, Attempt: 1},
+			&User{Item: item, Text: `say "attempt":1, and }`},
+			&Assistant{Turn: turn, Text: "first", Finish: FinishToolUse, Provider: "p", Model: "m", Tokens: Tokens{Input: 3}},
+			&TurnBegin{Turn: turn, Items: []string{item}, Attempt: attempt},
+			&Assistant{Turn: turn, Text: "done", Finish: FinishEndTurn, Provider: "p", Model: "m", Tokens: Tokens{Input: 4}},
+			&TurnEnd{Turn: turn, Items: []string{item}, Reason: ReasonDone}); err != nil {
+			t.Fatal(err)
+		}
+		whole, ok, err := Closing(h.dir, item)
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		brief, ok, err := Ending(h.dir, item)
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if attempt == 2 && (whole.Asked == nil || whole.Tokens.Input != 7 || whole.Rounds != 2) {
+			t.Errorf("what came before the second attempt is missing: %+v", whole)
+		}
+		if brief.Asked != nil {
+			t.Error("the message was read")
+		}
+		whole.Asked, whole.AskedAt = nil, time.Time{}
+		if diff := cmp.Diff(whole, brief); diff != "" {
+			t.Errorf("attempt %d (-closing +ending):\n%s", attempt, diff)
+		}
 	}
 }

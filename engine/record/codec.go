@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"sync"
 
 	"daycare/engine/disk"
 	"daycare/engine/finding"
@@ -22,35 +23,40 @@ const maxSeq = 1 << 53
 var ErrUnknownType = errors.New("unknown record type")
 
 // Encode returns the line of an entry, with the newline.
-func Encode(e *Entry) []byte {
-	fields := encodeFields(e.Rec)
-	line := make([]byte, 0, len(fields)+96)
-	line = append(line, `{"seq":`...)
-	line = strconv.AppendInt(line, e.Seq, 10)
-	line = append(line, `,"at":"`...)
-	line = e.At.UTC().AppendFormat(line, disk.LineTime)
-	line = append(line, `","type":"`...)
-	line = append(line, e.Rec.Type()...)
-	line = append(line, '"')
-	if len(fields) > 2 {
-		line = append(line, ',')
-		line = append(line, fields[1:len(fields)-1]...)
-	}
+func Encode(e *Entry) []byte { return appendLine(nil, e) }
 
-	return append(disk.Seal(line, 0), '\n')
+// appendLine appends the line of an entry, with the newline.
+func appendLine(buf []byte, e *Entry) []byte {
+	start := len(buf)
+	buf = append(buf, `{"seq":`...)
+	buf = strconv.AppendInt(buf, e.Seq, 10)
+	buf = append(buf, `,"at":"`...)
+	buf = e.At.UTC().AppendFormat(buf, disk.LineTime)
+	buf = append(buf, `","type":"`...)
+	buf = append(buf, e.Rec.Type()...)
+	buf = append(buf, '"')
+	withFields(e.Rec, func(fields []byte) {
+		if len(fields) > 2 {
+			buf = append(buf, ',')
+			buf = append(buf, fields[1:len(fields)-1]...)
+		}
+	})
+
+	return append(disk.Seal(buf, start), '\n')
 }
 
-// encodeFields is the JSON object of a record's own members.
-func encodeFields(r Record) []byte {
+// withFields calls use with the JSON object of a record's own members, which is valid until use returns.
+func withFields(r Record, use func(fields []byte)) {
+	enc := encoders.Get().(*encoder)
+	defer enc.free()
 	r = written(r)
-	fields, err := marshal(r)
+	fields, err := enc.marshal(r)
 	if err != nil {
 		// Arguments that are no JSON, a cost that is not a number: the line must be
 		// written all the same, or a turn would be lost for a model's slip.
-		return encoded(mended(r))
+		fields = encoded(mended(r))
 	}
-
-	return fields
+	use(fields)
 }
 
 // encoded is marshal of a value that JSON can hold, whatever its content is.
@@ -64,14 +70,41 @@ func encoded(v any) []byte {
 
 // marshal is json.Marshal with <, > and & left as users wrote them.
 func marshal(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	enc := encoders.Get().(*encoder)
+	defer enc.free()
+	data, err := enc.marshal(v)
+
+	return bytes.Clone(data), err
+}
+
+// An encoder is used again and again: a turn writes four lines.
+type encoder struct {
+	buf bytes.Buffer
+	enc *json.Encoder
+}
+
+var encoders = sync.Pool{New: func() any {
+	e := &encoder{}
+	e.enc = json.NewEncoder(&e.buf)
+	e.enc.SetEscapeHTML(false)
+
+	return e
+}}
+
+// marshal returns what is valid until the next call, or free.
+func (e *encoder) marshal(v any) ([]byte, error) {
+	e.buf.Reset()
+	if err := e.enc.Encode(v); err != nil {
 		return nil, err
 	}
+	return bytes.TrimSuffix(e.buf.Bytes(), []byte{'\n'}), nil
+}
 
-	return bytes.TrimSuffix(buf.Bytes(), []byte{'\n'}), nil
+// free gives the encoder back, unless it has grown far beyond an ordinary line.
+func (e *encoder) free() {
+	if e.buf.Cap() <= 64<<10 {
+		encoders.Put(e)
+	}
 }
 
 // written is the record as it is written: lists that a reader relies on are there

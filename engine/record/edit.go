@@ -14,9 +14,9 @@ import (
 	"daycare/engine/finding"
 )
 
-// write appends encoded lines. If a user changed the file, their version is
+// write appends encoded lines of so many bytes each. If a user changed the file, their version is
 // taken over, and the lines go behind it.
-func (h *folded) write(entries []*Entry, lines [][]byte) error {
+func (h *folded) write(entries []*Entry, sizes []int, lines []byte) error {
 	// What was missing before must come first: order is line order.
 	if h.recent.behind || !h.intact() {
 		if err := h.reconcile(); err != nil {
@@ -25,14 +25,13 @@ func (h *folded) write(entries []*Entry, lines [][]byte) error {
 	}
 
 	for i, e := range entries {
-		h.recent.add(ownLine{e, len(lines[i])})
+		h.recent.add(ownLine{e, sizes[i]})
 	}
 	first, last := entries[0].Seq, entries[len(entries)-1].Seq
-	all := bytes.Join(lines, nil)
-	_, err := h.file.Append(all)
+	_, err := h.file.Append(lines)
 	switch {
 	case err == nil:
-		h.recent.ending(all)
+		h.recent.ending(lines)
 	case errors.Is(err, disk.ErrChanged):
 		err = h.reconcileFrom(first, last)
 	}

@@ -163,6 +163,12 @@ func (h *History) Begun() bool { return h.file.Size() > 0 && h.fold.o.Session !=
 // Obligations returns what the agent owes now.
 func (h *History) Obligations() *Obligations { return h.fold.snapshot() }
 
+// Owing reports whether a turn is open, or must follow.
+func (h *History) Owing() bool { return h.fold.o.Turn != nil || h.fold.o.Owed }
+
+// LastSeq is that of the Obligations, without a copy of all of them.
+func (h *History) LastSeq() int64 { return h.fold.o.LastSeq }
+
 // Append writes records as whole lines in one write, without syncing them, and folds them. It fills
 // in the lists of what is owed in TurnEnd and Reset from the log. If a user changed the file
 // meanwhile, that version is read first. Errors: ErrGone, disk.ErrFull (nothing was written),
@@ -176,18 +182,21 @@ func (h *History) Append(recs ...Record) ([]*Entry, error) {
 	ended := h.endedBy(recs)
 	next, at := h.fold.clone(), h.now().UTC().Truncate(time.Millisecond)
 	entries := make([]*Entry, len(recs))
-	lines := make([][]byte, len(recs))
+	sizes := make([]int, len(recs))
+	lines := make([]byte, 0, 512*len(recs))
 	for i, rec := range recs {
 		e := &Entry{Seq: next.o.LastSeq + 1, At: at, Rec: stored(h.report.root, next.fill(rec))}
-		lines[i] = Encode(e)
-		if err := e.readBack(h.report.root, lines[i]); err != nil {
+		begin := len(lines)
+		lines = appendLine(lines, e)
+		sizes[i] = len(lines) - begin
+		if err := e.readBack(h.report.root, lines[begin:]); err != nil {
 			return nil, fmt.Errorf("read back a %s record: %w", rec.Type(), err)
 		}
 		next.apply(e)
 		entries[i] = e
 	}
 
-	if err := h.write(entries, lines); err != nil {
+	if err := h.write(entries, sizes, lines); err != nil {
 		return nil, fmt.Errorf("append to history: %w", err)
 	}
 	h.fold = next

@@ -98,7 +98,7 @@ func (r *recent) missing(found iter.Seq[int64], fresh, last int64) []ownLine {
 // encodeAgain encodes entries once more, with their numbers and times.
 func encodeAgain(root string, lines []ownLine) (all []byte) {
 	for _, l := range lines {
-		all = append(all, Encode(&Entry{Seq: l.Seq, At: l.At, Rec: stored(root, l.Rec)})...)
+		all = appendLine(all, &Entry{Seq: l.Seq, At: l.At, Rec: stored(root, l.Rec)})
 	}
 	return all
 }

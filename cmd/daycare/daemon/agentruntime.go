@@ -43,7 +43,9 @@ func (r factory) start(ctx context.Context, rt engine.Runtime) error {
 
 func (s agentRuntime) Meta() address.Meta        { return s.rt.Identity() }
 func (s agentRuntime) Settings() agents.Settings { return s.settingsFor(s.rt.Meta.Descriptor) }
-func (s agentRuntime) Tools() *tools.Set         { return s.toolset.of(s.rt.Meta) }
+func (s agentRuntime) Tools(p permission.Profile) *tools.Set {
+	return s.toolset.of(s.rt.Meta, s.plansFirst(p))
+}
 
 // Model is the chain of an agent's choice, each request within the budgets.
 func (s agentRuntime) Model(choice record.Model) agents.Model {

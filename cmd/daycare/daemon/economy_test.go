@@ -76,7 +76,7 @@ func TestFixedPartOfPrompts(t *testing.T) {
 		sums := map[address.Type]int{}
 		for _, kind := range []address.Type{address.User, address.Permanent, address.Cron, address.Heartbeat, address.Subagent} {
 			meta := address.Meta{Descriptor: address.Descriptor{Type: kind}}
-			system, told, count := fixed(t, r, factory{r}.define(meta, record.State{}), r.toolset.of(meta))
+			system, told, count := fixed(t, r, factory{r}.define(meta, record.State{}), r.toolset.of(meta, false))
 			t.Logf("%d tools of servers, %s: system prompt %d, %d tools %d tokens", n, kind, system, count, told)
 			sums[kind] = system + told
 			if n == 0 {
@@ -122,7 +122,7 @@ func TestADefinitionWithAToolOfAServer(t *testing.T) {
 	write(t, filepath.Join(r.root, "subagents", "Updater.md"), "---\nname: Updater\ndescription: Updates things.\n"+
 		"tools: [read, mcp__hub__update_thing_1]\n---\nUpdate what you are told.\n")
 	var names []string
-	for s := range r.toolset.of(address.Meta{Descriptor: address.Descriptor{Type: address.Subagent, Definition: "Updater"}}).Told {
+	for s := range r.toolset.of(address.Meta{Descriptor: address.Descriptor{Type: address.Subagent, Definition: "Updater"}}, false).Told {
 		names = append(names, s.Name)
 	}
 	if want := []string{"read", "mcp__hub__update_thing_1", mcp.AnswerTool}; !slices.Equal(names, want) {

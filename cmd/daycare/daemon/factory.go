@@ -122,7 +122,7 @@ func (r factory) define(meta address.Meta, state record.State) prompt.Definition
 	if workspace == "" {
 		workspace = r.workspace
 	}
-	return r.known(meta, prompt.Definition{
+	return r.known(meta, r.plansFirst(state.Permissions.Profile), prompt.Definition{
 		Name: meta.Name, Handle: meta.Handle, Role: prompt.Role(d.Type), Parent: d.ParentAgentID,
 		Workspace: workspace, OS: runtime.GOOS, Prompt: d.SystemPrompt, Files: texts, Skills: known,
 	})

@@ -113,8 +113,8 @@ func (r factory) inherit(d address.Descriptor, s record.State) (record.State, er
 
 // known is the part of a system prompt that follows from the agent's tools and
 // definition.
-func (r factory) known(meta address.Meta, p prompt.Definition) prompt.Definition {
-	names := r.toolset.of(meta).Names()
+func (r factory) known(meta address.Meta, plans bool, p prompt.Definition) prompt.Definition {
+	names := r.toolset.of(meta, plans).Names()
 	p.Peers = slices.Contains(names, "send_agent_message")
 	if !slices.Contains(names, "skill") {
 		p.Skills = nil

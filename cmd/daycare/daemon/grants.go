@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -40,13 +39,9 @@ func (r *conf) under(s permission.Set) permission.Set {
 	return s.Under(permission.Profile(r.settings.Current().Permissions.Profile))
 }
 
-// plansFirst reports whether an agent plans before it changes anything.
-func (r authority) plansFirst(agent string) bool {
-	if _, known := r.index.Get(agent); !known {
-		return false
-	}
-	state, err := r.gists.Of(r.vol, filepath.Join(r.root, "agents", agent))
-	return err == nil && r.under(permission.Set{Profile: state.Profile}).Profile == permission.Planning
+// plansFirst reports whether an agent of that profile plans before it changes anything.
+func (r *conf) plansFirst(p permission.Profile) bool {
+	return r.under(permission.Set{Profile: p}).Profile == permission.Planning
 }
 
 // Grant gives a right, bound to the content of the scripts that its words name, or

@@ -250,7 +250,7 @@ func (r *Daemon) build(c *config.Config) (err error) {
 	if r.toolset, err = newToolsets(r.root, r.tools, (workbench{r}).sendFile(), r.family, r.events, r.readShared); err != nil {
 		return err
 	}
-	r.toolset.plans, r.toolset.mcp = authority{r}.plansFirst, r.mcp
+	r.toolset.mcp = r.mcp
 	r.toolset.registry.Trust(r.quiet)
 	r.shown.door = webPage{r}.newDoor()
 	b := &backend{System: r.system, parts: r}

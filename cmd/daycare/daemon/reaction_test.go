@@ -62,7 +62,7 @@ connectors:
 	}
 
 	for connector, want := range map[string]bool{"telegram": true, "terminal": false} {
-		set := r.toolset.of(address.Meta{Descriptor: address.Descriptor{Type: address.User, Connector: connector}})
+		set := r.toolset.of(address.Meta{Descriptor: address.Descriptor{Type: address.User, Connector: connector}}, false)
 		if _, _, ok := set.Get("set_reaction"); ok != want {
 			t.Errorf("an agent of %s has set_reaction: %v, want %v", connector, ok, want)
 		}

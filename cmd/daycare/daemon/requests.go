@@ -82,14 +82,20 @@ func (r Requests) Builder(meta address.Meta) *prompt.Builder {
 	return prompt.NewBuilder(prompt.Sources{File: r.d.files.Read, Dir: r.Dir(meta.ID)})
 }
 
+// tools are those of an agent as its state.json is now.
+func (r Requests) tools(meta address.Meta) *tools.Set {
+	state, err := r.d.gists.Of(r.d.vol, r.Dir(meta.ID))
+	return r.d.toolset.of(meta, err == nil && r.d.plansFirst(state.Profile))
+}
+
 // Make makes the request of a context.
 func (r Requests) Make(b *prompt.Builder, meta address.Meta, c *record.Context, system string,
 	choice record.Model) (*providers.Request, error) {
-	return agents.RequestOf(b, c, system, r.d.toolset.of(meta), choice)
+	return agents.RequestOf(b, c, system, r.tools(meta), choice)
 }
 
 // Changes reports whether an agent has a tool that changes something.
 func (r Requests) Changes(meta address.Meta, tool string) bool {
-	_, spec, ok := r.d.toolset.of(meta).Get(tool)
+	_, spec, ok := r.tools(meta).Get(tool)
 	return ok && spec.Replay != tools.ReadOnly
 }

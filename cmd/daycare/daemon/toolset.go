@@ -32,9 +32,8 @@ type toolsets struct {
 	registry *subagent.Registry
 	family   *engine.Family
 	events   *event.Stream
-	base     *tools.Set              // of all agents, those between agents among them
-	plans    func(agent string) bool // whether it plans before it changes anything; nil: none does
-	mcp      *mcp.Pool               // servers whose tools all agents have; nil: none
+	base     *tools.Set // of all agents, those between agents among them
+	mcp      *mcp.Pool  // servers whose tools all agents have; nil: none
 
 	mu      sync.Mutex
 	version int // of the registry that full is made of
@@ -99,9 +98,9 @@ func (t *toolsets) definition(d address.Descriptor) (subagent.Definition, bool) 
 }
 
 // of are an agent's tools as they are now.
-func (t *toolsets) of(meta address.Meta) *tools.Set {
+func (t *toolsets) of(meta address.Meta, plans bool) *tools.Set {
 	d, full := meta.Descriptor, t.all()
-	k := kind{Type: d.Type, definition: d.Definition, plans: t.plans != nil && t.plans(meta.ID)}
+	k := kind{Type: d.Type, definition: d.Definition, plans: plans}
 	if d.Type == address.User {
 		k.reacts, k.speaks = t.family.Reacts(d.Connector), t.family.Speaks(d)
 	}
