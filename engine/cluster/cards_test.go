@@ -554,6 +554,7 @@ func (c *counted) Update(ctx context.Context, key string, value []byte, revision
 
 // A machine that waits for a lease asks for it when it may be free, and not again and again meanwhile.
 func TestLeaseIsAwaitedInSilence(t *testing.T) {
+	t.Parallel()
 	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
 	lasts := a.presence.lease
 	holds := &counted{KeyValue: a.presence.store.handles.leases}

@@ -57,6 +57,7 @@ func TestWhoHadAnAgentLast(t *testing.T) {
 
 // While a machine does not know which ones are alive it does not say that it had an agent last.
 func TestWhoHadAnAgentLastIsNotGuessed(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const one = "one"
 	s := clustertest.Serve(t, dir, 0)
@@ -73,6 +74,7 @@ func TestWhoHadAnAgentLastIsNotGuessed(t *testing.T) {
 
 // A machine that does not report any more may have had an agent last: the others wait for it.
 func TestWhoHadAnAgentLastMayBeSlow(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const one = "one"
 	s := clustertest.Serve(t, dir, 0)

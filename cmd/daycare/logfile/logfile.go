@@ -13,7 +13,7 @@ import (
 	"daycare/engine/config"
 )
 
-// The log is kept in logFiles files of logBytes at most: daycare.jsonl is the
+// The log is kept in Kept files of at most Bytes bytes each: daycare.jsonl is the
 // newest, daycare.jsonl.1 the one before, and so on.
 const (
 	Bytes = 10 << 20
