@@ -20,10 +20,7 @@ func (f *File) Edit(id, text string) error {
 func (f *File) reword(id, text string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.look(); err != nil {
-		return err
-	}
-	e, err := f.ix.idle(id)
+	e, err := f.idle(id)
 	if err != nil {
 		return err
 	}

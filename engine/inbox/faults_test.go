@@ -431,6 +431,31 @@ func TestClosedMailbox(t *testing.T) {
 	}
 }
 
+// What a user writes into the file is durable before it is worked on.
+func TestWhatAnEditBringsIsDurable(t *testing.T) {
+	f := openIn(t, t.TempDir(), nil)
+	accepted(t, f, text("one"))
+	saved(t, f.dir.path(), content(t, f)+`{"type":"message","id":"by-hand","text":"two"}`+"\n")
+	if items, err := f.Take("by-hand"); err != nil || len(items) != 1 || !f.log.Durable() {
+		t.Errorf("%+v, %v; it is durable: %v", items, err, f.log.Durable())
+	}
+}
+
+// What is owed to the file is written with the next message, which is as long as it would be without.
+func TestWhatIsOwedIsWrittenWithTheNextMessage(t *testing.T) {
+	f := openIn(t, t.TempDir(), nil)
+	one := accepted(t, f, text("one"))
+	crash.Arm(t, "enospc@inbox.write#1")
+	if err := f.Done(one); err != nil || len(f.owed) != 1 {
+		t.Fatalf("done on a full disk: %v, owed is %v", err, f.owed)
+	}
+	two := accepted(t, f, text("two"))
+	heads, err := Survey(string(f.dir))
+	if err != nil || len(heads) != 1 || heads[0].ID != two || heads[0].Bytes != f.Open()[0].Bytes || len(f.owed) != 0 {
+		t.Errorf("in the file open are %+v, %v; in memory %+v", heads, err, f.Open())
+	}
+}
+
 // While a disk is full nothing is accepted, and what is done is owed to the file.
 func TestFullDiskOwesWhatIsDone(t *testing.T) {
 	dir := t.TempDir()
@@ -526,7 +551,7 @@ func TestLooksAtAFile(t *testing.T) {
 	lines := item(1, "a", message.Text) + mark(lineFront, "b") + item(2, "b", message.Text) +
 		item(3, "a", message.Text) + mark(lineDropped, "b") +
 		item(4, "c", message.System) + string(appendDone(nil, 8, at, []string{"a"}, 1)) +
-		string(appendKeys(nil, 8, at, []string{"k"})) + "garbage\n" + `{"seq":12`
+		string(appendKeys(nil, 8, at, []string{"k"})) + "garbage\nmore of it\n" + `{"seq":12`
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName)
 	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
@@ -540,7 +565,7 @@ func TestLooksAtAFile(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if diff := cmp.Diff([]string{"9 " + BrokenLine, "4 inbox-id-twice", "10 inbox-torn"}, got); diff != "" || err != nil {
+	if diff := cmp.Diff([]string{"9 " + BrokenLine, "10 " + BrokenLine, "4 inbox-id-twice", "11 inbox-torn"}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	if found := CheckContent(path, []byte(strings.TrimSuffix(item(1, "a", message.Text), "\n"))); len(found) != 0 {
@@ -573,7 +598,7 @@ func TestLooksAtAFile(t *testing.T) {
 		t.Errorf("open are %+v, %v", items, err)
 	}
 	f := openIn(t, dir, nil)
-	if broken, scans := f.Broken(); len(broken) != 1 || broken[0].Line != 9 || scans != 1 {
+	if broken, scans := f.Broken(); len(broken) != 2 || broken[0].Line != 9 || broken[1].Line != 10 || scans != 1 {
 		t.Errorf("broken are %v after %d readings", broken, scans)
 	}
 	if err := os.WriteFile(path, []byte(item(1, "a", message.Text)), 0o600); err != nil {

@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -136,10 +137,7 @@ func (ix *index) keyList(a ages, but map[uint64]bool, idOf func(key) string) []s
 	}
 
 	slices.SortFunc(all, func(a, b aged) int {
-		if a.at != b.at {
-			return int(a.at - b.at)
-		}
-		return int(a.off - b.off)
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.off, b.off))
 	})
 
 	if len(all) > MaxKeys {

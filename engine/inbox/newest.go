@@ -12,12 +12,9 @@ import (
 // LastMessage is when the newest message of a user was accepted, read from the
 // end of the file; false: there is none. System messages do not count.
 func LastMessage(dir string) (time.Time, bool) {
-	f, err := os.Open(filepath.Join(dir, FileName))
-	if err != nil {
-		return time.Time{}, false
-	}
+	f, _ := os.Open(filepath.Join(dir, FileName))
 	defer f.Close()
-	info, err := f.Stat()
+	info, err := f.Stat() // fails for a file that was not opened, too
 	if err != nil {
 		return time.Time{}, false
 	}

@@ -212,15 +212,19 @@ func (x *ledger) release(e *entry) {
 	}
 }
 
+// idle looks at the file and finds an open item that is not taken.
+func (x *ledger) idle(id string) (*entry, error) {
+	if err := x.look(); err != nil {
+		return nil, err
+	}
+	return x.ix.idle(id)
+}
+
 // Drop removes an open item that is not taken.
 func (f *File) Drop(id string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.look(); err != nil {
-		return err
-	}
-
-	e, err := f.ix.idle(id)
+	e, err := f.idle(id)
 	if err != nil {
 		return err
 	}
@@ -248,11 +252,7 @@ func (f *File) Drop(id string) error {
 func (f *File) Front(id string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.look(); err != nil {
-		return err
-	}
-
-	e, err := f.ix.idle(id)
+	e, err := f.idle(id)
 	if err != nil {
 		return err
 	}
@@ -270,11 +270,6 @@ func (f *File) Front(id string) error {
 // Wait returns when the item is no longer open.
 func (f *File) Wait(ctx context.Context, id string) error {
 	f.mu.Lock()
-	if f.signals.isClosed() {
-		f.mu.Unlock()
-		return ErrClosed
-	}
-
 	e := f.ix.byID[id]
 	if e == nil {
 		f.mu.Unlock()

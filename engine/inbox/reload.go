@@ -121,11 +121,10 @@ func (x *ledger) reload(urgent []byte) (landed bool, err error) {
 // that fails and the disk did not (too many open files) they count all the same: the
 // edit acknowledged nothing to anybody.
 func (x *ledger) welcome() error {
-	if !x.ix.grown {
-		return nil
+	if x.ix.grown {
+		x.ix.grown = false
+		_ = x.log.Barrier()
 	}
-	x.ix.grown = false
-	_ = x.log.Barrier()
 
 	return x.vol.Err()
 }

@@ -3,6 +3,7 @@ package inbox
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,11 +89,15 @@ func TestWhereItemsAreAfterARotation(t *testing.T) {
 	for _, words := range []string{"one", "two", "three"} {
 		accepted(t, f, text(words))
 	}
+	accepted(t, f, Item{Kind: message.Text, Text: "four", Dedupe: "k"})
 	if err := errors.Join(f.Front(f.ix.order[3].ID), f.Done(done), f.rewrite(f.log.Size())); err != nil {
 		t.Fatal(err)
 	}
-	if words := inPlace(t, f); !slices.Equal(words, []string{"three", "one", "two"}) {
+	if words := inPlace(t, f); !slices.Equal(words, []string{"three", "one", "two", "four"}) {
 		t.Errorf("open are %q", words)
+	}
+	if strings.Contains(content(t, f), fmt.Sprintf("%016x", hash64("k"))) {
+		t.Errorf("a key is listed although its item has it:\n%s", content(t, f))
 	}
 }
 

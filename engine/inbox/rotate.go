@@ -81,7 +81,7 @@ func (x *ledger) rotated(data []byte) []byte {
 		if e.off >= 0 {
 			raw = at(e.off, e.Bytes)
 		}
-		if l, err := decode(raw); err == nil && l.Dedupe != "" {
+		if l, err := decode(raw); err == nil {
 			open[hash64(l.Dedupe)] = true
 		}
 		items = append(append(items, raw...), '\n')

