@@ -100,6 +100,10 @@ var operations = map[string]func(t *testing.T, v *Volume, dir string) func() err
 		write(t, filepath.Join(dir, "old"), "x")
 		return func() error { return v.RemoveAll("claim", filepath.Join(dir, "old")) }
 	},
+	"Shift": func(t *testing.T, v *Volume, dir string) func() error {
+		write(t, filepath.Join(dir, "a"), "x")
+		return func() error { return v.Shift("claim", filepath.Join(dir, "a"), filepath.Join(dir, "b")) }
+	},
 	"Swap": func(t *testing.T, v *Volume, dir string) func() error {
 		write(t, filepath.Join(dir, "a"), "x")
 		write(t, filepath.Join(dir, "b"), "y")

@@ -185,6 +185,15 @@ func TestTurn(t *testing.T) {
 		})
 	}
 	all.Wait()
+
+	defer v.Turn("/a")()
+	other := make(chan struct{})
+	go func() { defer close(other); v.Turn("/b")() }()
+	select {
+	case <-other:
+	case <-time.After(10 * time.Second):
+		t.Error("another file waits, too")
+	}
 }
 
 // A program that had opened the file before the swap and writes after it loses

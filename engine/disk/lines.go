@@ -56,7 +56,7 @@ func Backward(r io.ReaderAt, size int64, err *error) iter.Seq2[int64, []byte] {
 			window = min(2*window, tailWindow)
 			chunk := make([]byte, n, n+int64(len(rest)))
 			if got, rerr := r.ReadAt(chunk, at-n); got < len(chunk) {
-				if rerr == nil || rerr == io.EOF {
+				if rerr == io.EOF {
 					rerr = io.ErrUnexpectedEOF // it became shorter than size
 				}
 				*err = rerr

@@ -127,10 +127,7 @@ func Held(path string) bool {
 // Lost reports whether the lock file is not the one any more that is held: it was
 // removed, or its folder was. Then another process can hold one of the same name.
 func (l *Lock) Lost() bool {
-	ours, err := l.fl.Stat()
-	if err != nil {
-		return true
-	}
+	ours, _ := l.fl.Stat() // nil after Release
 	there, err := os.Stat(l.fl.Path())
 
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(ours, there)

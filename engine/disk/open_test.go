@@ -245,11 +245,21 @@ func TestLogsThatCannotBeAppendedTo(t *testing.T) {
 	if !Exists(l.path) {
 		t.Error("what cannot be looked at counts as not there")
 	}
+	if _, _, err := l.vol.OpenLog(dir, LogOptions{Name: "inbox"}); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("a link: %v", err)
+	}
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
 	if data, err := l.Reload(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("gone: %q, %v", data, err)
+	}
+
+	l = logIn(t, t.TempDir(), "{a}\n")
+	defer l.Close()
+	crash.Arm(t, "enospc@inbox.rotate.write#1")
+	if err := l.Replace([]byte("{b}\n"), ""); !errors.Is(err, ErrFull) || content(t, l.path) != "{a}\n" {
+		t.Errorf("replaced on a full disk: %v", err)
 	}
 }
 

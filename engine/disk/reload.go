@@ -88,10 +88,7 @@ func (l *logFile) reload(hold bool) (data []byte, held bool, err error) {
 // reopen takes the file at the path. The one that is open is kept if it is the same:
 // opened twice, it would never be alone.
 func (l *logFile) reopen(hold bool) (held bool, err error) {
-	there, err := os.Lstat(l.path)
-	if err != nil {
-		return false, err
-	}
+	there, _ := os.Lstat(l.path) // what is not there cannot be opened either
 	if mine, err := l.f.Stat(); err == nil && os.SameFile(mine, there) {
 		if hold {
 			held = l.waitAlone(l.f)

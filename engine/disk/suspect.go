@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -82,8 +83,6 @@ func overwrite(f *os.File, p []byte, off int64) (n int, err error) {
 		}
 	}
 
-	if _, ferr := unix.FcntlInt(f.Fd(), unix.F_SETFL, flags); err == nil {
-		err = ferr
-	}
-	return n, err
+	_, ferr := unix.FcntlInt(f.Fd(), unix.F_SETFL, flags)
+	return n, cmp.Or(err, ferr)
 }
