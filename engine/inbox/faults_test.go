@@ -565,7 +565,8 @@ func TestLooksAtAFile(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if diff := cmp.Diff([]string{"9 " + BrokenLine, "10 " + BrokenLine, "4 inbox-id-twice", "11 inbox-torn"}, got); diff != "" || err != nil {
+	want := []string{"9 " + BrokenLine, "10 " + BrokenLine, "4 inbox-id-twice", "11 inbox-torn"}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	if found := CheckContent(path, []byte(strings.TrimSuffix(item(1, "a", message.Text), "\n"))); len(found) != 0 {

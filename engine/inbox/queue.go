@@ -213,11 +213,11 @@ func (x *ledger) release(e *entry) {
 }
 
 // idle looks at the file and finds an open item that is not taken.
-func (x *ledger) idle(id string) (*entry, error) {
-	if err := x.look(); err != nil {
+func (f *File) idle(id string) (*entry, error) {
+	if err := f.look(); err != nil {
 		return nil, err
 	}
-	return x.ix.idle(id)
+	return f.ix.idle(id)
 }
 
 // Drop removes an open item that is not taken.
