@@ -10,8 +10,11 @@ import (
 	"testing"
 
 	"daycare/engine/address"
+	"daycare/engine/changes"
 	"daycare/engine/event"
 	"daycare/engine/folders"
+	"daycare/engine/message"
+	"daycare/engine/record"
 )
 
 // An archive cannot write anything but the files of one agent.
@@ -49,6 +52,34 @@ func TestArchivesThatAreRefused(t *testing.T) {
 	}
 	if n := len(h.index.All()); n != 0 {
 		t.Errorf("%d agents were made", n)
+	}
+}
+
+// Files are taken back only of agents and to places that exist, with the system running or not.
+func TestTakingBackWhatIsNotThere(t *testing.T) {
+	h := newHouse(t, t.TempDir(), nil)
+	meta, err := h.index.Create(address.Descriptor{Type: address.Permanent, Name: "Ops"}, []byte("{}\n"))
+	must(t, err)
+	files := *h.archive
+	files.vol = nil
+	place := "item99"
+
+	for name, ar := range map[string]*archive{"running": h.archive, "files alone": &files} {
+		if takes, err := ar.Undoable(t.Context(), meta.ID, nil); err != nil || len(takes) != 0 {
+			t.Errorf("%s: %v, %v, want nothing to take back", name, takes, err)
+		}
+		if _, err := ar.Undoable(t.Context(), meta.ID, &place); !errors.Is(err, record.ErrNoRecord) {
+			t.Errorf("%s: a place that is not there: %v, want ErrNoRecord", name, err)
+		}
+		if _, err := ar.TakeBack(t.Context(), meta.ID, []string{"a.txt"}, false); !errors.As(err, new(*changes.NoFile)) {
+			t.Errorf("%s: a file that nobody wrote: %v, want NoFile", name, err)
+		}
+		if _, err := ar.Undoable(t.Context(), "none", nil); !errors.Is(err, message.ErrUnknownAgent) {
+			t.Errorf("%s: files of no agent: %v, want ErrUnknownAgent", name, err)
+		}
+		if _, err := ar.TakeBack(t.Context(), "none", nil, false); !errors.Is(err, message.ErrUnknownAgent) {
+			t.Errorf("%s: taking back of no agent: %v, want ErrUnknownAgent", name, err)
+		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -153,5 +155,40 @@ func TestTheOutcomeOfAnItem(t *testing.T) {
 	}
 	if _, err := s.System.Await(ctx, second.Agent, second.Item); !errors.Is(err, context.Canceled) {
 		t.Errorf("who waits no longer gets %v", err)
+	}
+}
+
+// A folder in the place of a file of an agent is an error of each call that needs the file, and not an empty answer.
+func TestAFolderInThePlaceOfAFile(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	for name, calls := range map[string]map[string]func(id string) error{
+		"inbox.jsonl": {
+			"inbox": func(id string) error { _, err := h.Inbox(t.Context(), id); return err },
+			"item":  func(id string) error { _, err := h.Item(t.Context(), id, "item"); return err },
+		},
+		"draft.json": {
+			"draft": func(id string) error { _, err := h.Draft(t.Context(), id); return err },
+		},
+		"state.json": {
+			"cost": func(id string) error { _, err := h.actors.readCost(id); return err },
+			"kill": func(id string) error { return h.Kill(t.Context(), id) },
+			"a long message": func(id string) error {
+				_, err := h.mailroom.spill(message.Incoming{Agent: id, Text: "long"})
+				return err
+			},
+		},
+		"descriptor.json": {
+			"update": func(id string) error { _, err := h.Update(t.Context(), "", id, "new", ""); return err },
+		},
+	} {
+		meta, err := h.index.Create(address.Descriptor{Type: address.Permanent, Name: "a"}, []byte("{}\n"))
+		must(t, err)
+		path := filepath.Join(h.folder(meta.ID), name)
+		must(t, errors.Join(os.RemoveAll(path), os.MkdirAll(filepath.Join(path, "full"), 0o700)))
+		for call, do := range calls {
+			if err := do(meta.ID); err == nil {
+				t.Errorf("%s with a folder as %s: no error", call, name)
+			}
+		}
 	}
 }

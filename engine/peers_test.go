@@ -327,3 +327,35 @@ func TestALetterForAnAgentThatIsNotKnownYet(t *testing.T) {
 		return len(o.accepted) == 1 && o.accepted[0].Text == "early"
 	})
 }
+
+// Agents are introduced one by one: one that another machine has is skipped, one whose ownership is not known ends it,
+// as the end of the context does.
+func TestIntroductions(t *testing.T) {
+	o := newOthers()
+	h := newHouseAmong(t, o, idle)
+	var ids []string
+	for range 3 {
+		meta, err := h.index.Create(address.Descriptor{Type: address.Permanent, Name: "a"}, []byte("{}\n"))
+		must(t, err)
+		ids = append(ids, meta.ID)
+	}
+	owned := func(id string) bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.owned[id]
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := h.Introduce(ended, ids); err != nil || len(o.took()) > 0 {
+		t.Errorf("after the end: %v, calls %q", err, o.took())
+	}
+
+	o.move(ids[0], "other")
+	must(t, h.Introduce(t.Context(), ids[:2]))
+	if calls := o.took(); !slices.Contains(calls, "acquire") || owned(ids[0]) {
+		t.Errorf("calls %q, want the second agent introduced, not the first", calls)
+	}
+	if err := h.Introduce(t.Context(), []string{"none", ids[2]}); !errors.Is(err, message.ErrUnknownAgent) || owned(ids[2]) {
+		t.Errorf("an agent that is not there: %v, want ErrUnknownAgent and no other introduced", err)
+	}
+}

@@ -187,3 +187,34 @@ func TestARightOfWhichNothingIsKnownIsReported(t *testing.T) {
 		t.Error("given, although nobody can know")
 	}
 }
+
+// The answered requests are listed from the newest, as many as asked for; a log that cannot be read is an error.
+func TestAnsweredRequests(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one := h.person("one")
+	for _, tag := range []string{"@web:a.example", "@web:b.example", "@web:c.example"} {
+		p, _, err := h.approvals.asks.Ask(one, permission.Owner{}, mustGeneral(t, tag))
+		must(t, err)
+		_, err = h.Decide(t.Context(), p.Token, permission.Deny, "ada")
+		must(t, err)
+	}
+
+	asks, err := h.Answered(t.Context(), 2)
+	must(t, err)
+	var tags []string
+	for _, a := range asks {
+		tags = append(tags, a.Tag)
+	}
+	if want := []string{"@web:c.example", "@web:b.example"}; !slices.Equal(tags, want) {
+		t.Errorf("the two newest are %q, want %q", tags, want)
+	}
+	if all, err := h.Answered(t.Context(), 10); err != nil || len(all) != 3 {
+		t.Errorf("%d of all (%v), want 3", len(all), err)
+	}
+
+	log := filepath.Join(h.root, "permissions", "log.jsonl")
+	must(t, errors.Join(os.Remove(log), os.Mkdir(log, 0o700)))
+	if all, err := h.Answered(t.Context(), 10); err == nil {
+		t.Errorf("a log that is a folder: %v, want an error", all)
+	}
+}
