@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"time"
@@ -81,7 +82,7 @@ func (f *files) lookAtState() (read bool) {
 func (f *files) readState() (s record.State, info os.FileInfo, found findings, ok bool) {
 	for try := 0; ; try++ {
 		var err error
-		if info, _ = os.Stat(f.journal.path("state.json")); unchanged(info, f.stated) {
+		if info, _ = os.Stat(filepath.Join(f.journal.dir, "state.json")); unchanged(info, f.stated) {
 			return s, nil, nil, false
 		}
 		var raw []byte

@@ -57,15 +57,25 @@ func (j *journal) append(recs ...record.Record) (entries []*record.Entry, err er
 	for _, rec := range recs {
 		j.hide(rec)
 	}
-	err = j.untilRoom(func() (err error) {
-		entries, err = j.history.Append(recs...)
-		return err
-	})
+	entries, err = j.history.Append(recs...)
+	if errors.Is(err, disk.ErrFull) {
+		entries, err = j.appendLater(recs)
+	}
 	if err != nil {
 		return entries, fmt.Errorf("write history: %w", err)
 	}
 
 	return entries, nil
+}
+
+// appendLater appends once there is room.
+func (j *journal) appendLater(recs []record.Record) (entries []*record.Entry, err error) {
+	err = j.untilRoom(func() (err error) {
+		entries, err = j.history.Append(recs...)
+		return err
+	})
+
+	return entries, err
 }
 
 // untilRoom calls write again, with a growing pause, while the disk is full and the

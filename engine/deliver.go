@@ -235,13 +235,13 @@ func sourceTexts(all []record.Source) (list []string) {
 // may be short for an instant.
 func (m *mailroom) closing(ctx context.Context, agent, item string,
 	look func(dir, item string) (record.Outcome, bool, error)) (o record.Outcome, ok bool, err error) {
-	path := filepath.Join(m.folder(agent), "history.jsonl")
+	dir := m.folder(agent)
 	for range 20 {
-		o, ok, err = look(m.folder(agent), item)
+		o, ok, err = look(dir, item)
 		if ok || err != nil {
 			break
 		}
-		info, serr := os.Stat(path)
+		info, serr := os.Stat(filepath.Join(dir, "history.jsonl"))
 		if serr != nil || time.Since(info.ModTime()) > unrest {
 			break
 		}

@@ -2,8 +2,8 @@ package event
 
 import (
 	"context"
-	"fmt"
 	"reflect"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,7 +104,7 @@ func (s *Stream) Emit(e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock() // publishing inside keeps the order of the numbers
 	n := s.next.Load()
-	e.ID = fmt.Sprintf("%s.%d", s.boot, n)
+	e.ID = s.boot + "." + strconv.FormatUint(n, 10)
 	s.keep(n, e)
 	s.next.Store(n + 1)
 	s.Publish(e)
@@ -112,13 +112,22 @@ func (s *Stream) Emit(e Event) {
 
 // keep puts an event into the ring and lets the oldest go for which there is no room.
 func (s *Stream) keep(n uint64, e Event) {
-	s.bytes += weight(reflect.ValueOf(e))
-	for ; s.first < n && (s.bytes > ringBytes || n-s.first >= ringSize); s.first++ {
-		old := &s.ring[s.first%ringSize]
-		s.bytes -= weight(reflect.ValueOf(*old))
-		*old = Event{}
+	if n-s.first >= ringSize {
+		s.drop()
 	}
-	s.ring[n%ringSize] = e
+	kept := &s.ring[n%ringSize]
+	*kept = e
+	for s.bytes += weight(reflect.ValueOf(kept).Elem()); s.first < n && s.bytes > ringBytes; {
+		s.drop()
+	}
+}
+
+// drop lets the oldest event go.
+func (s *Stream) drop() {
+	old := &s.ring[s.first%ringSize]
+	s.bytes -= weight(reflect.ValueOf(old).Elem())
+	*old = Event{}
+	s.first++
 }
 
 // weight is how many bytes the texts in a value have, whatever its type is.

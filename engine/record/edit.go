@@ -8,15 +8,16 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"sync"
 	"time"
 
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
 
-// write appends encoded lines of so many bytes each. If a user changed the file, their version is
+// write appends entries with their encoded lines. If a user changed the file, their version is
 // taken over, and the lines go behind it.
-func (h *folded) write(entries []*Entry, sizes []int, lines []byte) error {
+func (h *folded) write(entries []*Entry, lines []byte) error {
 	// What was missing before must come first: order is line order.
 	if h.recent.behind || !h.intact() {
 		if err := h.reconcile(); err != nil {
@@ -24,8 +25,11 @@ func (h *folded) write(entries []*Entry, sizes []int, lines []byte) error {
 		}
 	}
 
-	for i, e := range entries {
-		h.recent.add(ownLine{e, sizes[i]})
+	rest := lines
+	for _, e := range entries {
+		size := bytes.IndexByte(rest, '\n') + 1
+		h.recent.add(ownLine{e, size})
+		rest = rest[size:]
 	}
 	first, last := entries[0].Seq, entries[len(entries)-1].Seq
 	_, err := h.file.Append(lines)
@@ -50,11 +54,16 @@ func (o *ownFile) changed() bool {
 	return o.recent.behind || o.file.Changed() || !o.intact()
 }
 
+// tails are buffers to compare the ends of files in.
+var tails = sync.Pool{New: func() any { return new([maxTail]byte) }}
+
 // intact compares the last line appended with what the file holds: an editor that
 // writes in place can leave device, inode and size as they were.
 func (o *ownFile) intact() bool {
+	buf := tails.Get().(*[maxTail]byte)
+	defer tails.Put(buf)
 	want := o.recent.tail
-	got := make([]byte, len(want))
+	got := buf[:len(want)]
 	_, err := o.file.Log.ReadAt(got, o.file.Size()-int64(len(got)))
 
 	return err == nil && bytes.Equal(got, want)

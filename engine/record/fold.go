@@ -80,6 +80,11 @@ type fold struct {
 }
 
 func (f *fold) snapshot() *Obligations {
+	o := f.copied()
+	return &o
+}
+
+func (f *fold) copied() Obligations {
 	o := f.o
 	o.Once, o.Sources = slices.Clone(o.Once), slices.Clone(o.Sources)
 	o.Outs = slices.Clone(o.Outs)
@@ -93,12 +98,12 @@ func (f *fold) snapshot() *Obligations {
 		t.Worked = slices.Clone(t.Worked)
 		o.Turn = &t
 	}
-	return &o
+	return o
 }
 
 // clone is a fold that goes its own way from here.
 func (f *fold) clone() fold {
-	return fold{o: *f.snapshot(), loose: slices.Clone(f.loose)}
+	return fold{o: f.copied(), loose: slices.Clone(f.loose)}
 }
 
 // fill sets what a boundary record must say of what is owed. The record handed in

@@ -182,13 +182,11 @@ func (h *History) Append(recs ...Record) ([]*Entry, error) {
 	ended := h.endedBy(recs)
 	next, at := h.fold.clone(), h.now().UTC().Truncate(time.Millisecond)
 	entries := make([]*Entry, len(recs))
-	sizes := make([]int, len(recs))
 	lines := make([]byte, 0, 512*len(recs))
 	for i, rec := range recs {
 		e := &Entry{Seq: next.o.LastSeq + 1, At: at, Rec: stored(h.report.root, next.fill(rec))}
 		begin := len(lines)
 		lines = appendLine(lines, e)
-		sizes[i] = len(lines) - begin
 		if err := e.readBack(h.report.root, lines[begin:]); err != nil {
 			return nil, fmt.Errorf("read back a %s record: %w", rec.Type(), err)
 		}
@@ -196,7 +194,7 @@ func (h *History) Append(recs ...Record) ([]*Entry, error) {
 		entries[i] = e
 	}
 
-	if err := h.write(entries, sizes, lines); err != nil {
+	if err := h.write(entries, lines); err != nil {
 		return nil, fmt.Errorf("append to history: %w", err)
 	}
 	h.fold = next

@@ -11,6 +11,8 @@ const (
 	keepBytes = 1 << 20
 	// maxRecent bounds them also within one turn.
 	maxRecent = 64 << 20
+	// maxTail bytes of the end of the file are compared.
+	maxTail = 4096
 )
 
 // recent keeps the entries appended last, at least those since the newest two
@@ -105,5 +107,5 @@ func encodeAgain(root string, lines []ownLine) (all []byte) {
 
 // ending remembers how the file ends now.
 func (r *recent) ending(content []byte) {
-	r.tail = bytes.Clone(content[max(0, len(content)-4096):])
+	r.tail = bytes.Clone(content[max(0, len(content)-maxTail):])
 }
