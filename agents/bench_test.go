@@ -27,6 +27,7 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 	"daycare/tools"
 )
 
@@ -99,7 +100,7 @@ func newBench(t testing.TB, script string, list ...tools.Tool) *bench {
 		t.Fatal(err)
 	}
 	// As an agent is made: without it every test would wait for a file that may come back.
-	state, err := record.EncodeState(root, record.State{})
+	state, err := record.EncodeState(workspace.At(root), record.State{})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(b.dir, "state.json"), state, 0o600)
 	}

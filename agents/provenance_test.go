@@ -251,7 +251,7 @@ func TestARightGivenInAWordIsNotAskedForAgain(t *testing.T) {
 func TestFoldersThatCannotBeNotedAreLogged(t *testing.T) {
 	b := newBench(t, callHold)
 	broken := disk.NewVolume(t.TempDir())
-	folders, err := permission.OpenFolders(broken, t.TempDir(), func(string, error) {})
+	folders, err := permission.OpenFolders(broken, workspace.At(t.TempDir()), func(string, error) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 // idle is an agent that leaves its items where they are until it is stopped.
@@ -618,7 +619,7 @@ func TestElsewhere(t *testing.T) {
 		"a part of it": {original + "/docs", "docs", original, true}, "gone": {base + "/gone", "", base + "/gone", true},
 		"a person's choice": {plain, "", plain, false},
 	} {
-		from, sure := folders.Elsewhere(ws, id, address.Descriptor{WorkspaceDir: tt.part}, permission.Set{WorkingDir: tt.dir})
+		from, sure := folders.Elsewhere(workspace.At(ws), id, address.Descriptor{WorkspaceDir: tt.part}, permission.Set{WorkingDir: tt.dir})
 		if from != tt.from || sure != tt.sure {
 			t.Errorf("%s: %q, %v, want %q, %v", name, from, sure, tt.from, tt.sure)
 		}

@@ -10,6 +10,7 @@ import (
 	"daycare/engine/event"
 	"daycare/engine/folders"
 	"daycare/engine/message"
+	"daycare/engine/workspace"
 )
 
 // An archive copies, keeps and brings back the folders of agents, and has the rest of
@@ -71,7 +72,7 @@ func (ar *archive) undoing(id string) (changes.Undoing, error) {
 	if vol == nil { // nothing runs
 		vol = disk.NewVolume(ar.root)
 	}
-	return changes.UndoingOf(vol, ar.root, id), nil
+	return changes.UndoingOf(vol, workspace.OfData(ar.root), id), nil
 }
 
 // Import makes an agent of what Export wrote, and wakes it if it has work. Errors:

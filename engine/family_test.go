@@ -18,6 +18,7 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 // a household is a house whose agents may have children. What agents were told is
@@ -291,11 +292,11 @@ func openRoot(t *testing.T, path string) *os.Root {
 
 // The folder of the receiver became a link: nothing is written to where it leads.
 func TestALongMessageIsNotWrittenIntoAReplacedFolder(t *testing.T) {
-	workspace, outside := t.TempDir(), t.TempDir()
-	s := &mailroom{place: place{root: filepath.Join(workspace, ".daycare")}, folders: permission.NewFolders(workspace)}
-	mole := filepath.Join(workspace, "mole")
+	work, outside := t.TempDir(), t.TempDir()
+	s := &mailroom{place: place{root: filepath.Join(work, ".daycare")}, folders: permission.NewFolders(work)}
+	mole := filepath.Join(work, "mole")
 	dir := s.folder("m")
-	state, err := record.EncodeState(workspace, record.State{Permissions: permission.Default(mole)})
+	state, err := record.EncodeState(workspace.At(work), record.State{Permissions: permission.Default(mole)})
 	if err == nil {
 		err = errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "state.json"), state, 0o600), os.Symlink(outside, mole))
 	}

@@ -24,6 +24,7 @@ import (
 	"daycare/engine/record"
 	"daycare/engine/redact"
 	"daycare/engine/watch"
+	"daycare/engine/workspace"
 )
 
 // Options are what a System is built from.
@@ -159,7 +160,7 @@ func New(o Options) (*System, error) {
 		}
 	}
 	if o.Folders == nil {
-		o.Folders = permission.NewFolders(filepath.Dir(o.Root))
+		o.Folders = permission.NewFolders(workspace.OfData(o.Root).Dir)
 	}
 	if o.Problems == nil {
 		o.Problems = NewProblems(o.Log, o.Events)

@@ -14,6 +14,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/message"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 // maxSystemText is how long a message between agents may be, in characters. A longer one
@@ -49,20 +50,20 @@ func (m *mailroom) spill(in message.Incoming) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	workspace := state.Permissions.WorkingDir
-	if workspace == "" {
-		workspace = filepath.Dir(m.root)
+	work := state.Permissions.WorkingDir
+	if work == "" {
+		work = workspace.OfData(m.root).Dir
 	}
 
 	sum := sha256.Sum256([]byte(in.Text))
 	name := in.Origin + "-" + hex.EncodeToString(sum[:6]) + ".md"
-	dir, _, err := m.folders.Open(workspace)
+	dir, _, err := m.folders.Open(work)
 	if err != nil {
 		return "", err
 	}
 	defer dir.Close()
 
-	return filepath.Join(workspace, spillDir, name), writeBeneath(dir, spillDir, name, in.Text)
+	return filepath.Join(work, spillDir, name), writeBeneath(dir, spillDir, name, in.Text)
 }
 
 // writeBeneath durably creates dir/name in a folder that agents can write to, before the

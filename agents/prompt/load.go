@@ -10,6 +10,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/unseen"
+	"daycare/engine/workspace"
 )
 
 // maxRead bounds what Load takes into memory of one file. It is more than MaxFile
@@ -17,25 +18,23 @@ import (
 const maxRead = 1 << 20
 
 // Paths are where Load finds the Files of a workspace.
-func Paths(workspace string) []string {
-	home := filepath.Join(workspace, ".daycare")
-	return []string{filepath.Join(home, "SOUL.md"), filepath.Join(home, "USER.md"), filepath.Join(home, "AGENTS.md"),
-		filepath.Join(workspace, "AGENTS.md"), filepath.Join(workspace, claudeFile)}
+func Paths(at workspace.Place) []string {
+	return []string{filepath.Join(at.Data, "SOUL.md"), filepath.Join(at.Data, "USER.md"), filepath.Join(at.Data, "AGENTS.md"),
+		filepath.Join(at.Dir, "AGENTS.md"), filepath.Join(at.Dir, claudeFile)}
 }
 
 // claudeFile is what another program calls AGENTS.md. It is used where that is not there.
 const claudeFile = "CLAUDE.md"
 
-// Load reads the Files of a workspace, the folder that holds .daycare. A file that
-// is missing is empty. One that cannot be used is empty and among found; the others
-// apply all the same.
+// Load reads the Files of a workspace. A file that is missing is empty. One that cannot be
+// used is empty and among found; the others apply all the same.
 //
 // use, if not nil, is asked which text of a file is to be used: see unseen.Texts.
-func Load(workspace string, use Use) (f Files, found []finding.Finding) {
+func Load(at workspace.Place, use Use) (f Files, found []finding.Finding) {
 	into := []*string{&f.Soul, &f.User, &f.Rules, &f.Agents, &f.Claude}
 	before := false // the file before is there: AGENTS.md, for CLAUDE.md
-	for i, path := range Paths(workspace) {
-		text, there, wrong := readText(workspace, path, use)
+	for i, path := range Paths(at) {
+		text, there, wrong := readText(at.Dir, path, use)
 		if before && filepath.Base(path) == claudeFile {
 			continue // it was read all the same: use knows then who changed it
 		}

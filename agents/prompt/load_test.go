@@ -12,11 +12,12 @@ import (
 
 	"daycare/engine/attacktest"
 	"daycare/engine/unseen"
+	"daycare/engine/workspace"
 )
 
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
-	if f, found := Load(dir, nil); len(found) > 0 || f != (Files{}) {
+	if f, found := Load(workspace.At(dir), nil); len(found) > 0 || f != (Files{}) {
 		t.Fatalf("Load of an empty workspace = %+v, %v; want nothing", f, found)
 	}
 	write := func(path, text string) {
@@ -36,7 +37,7 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	f, found := Load(dir, nil) // must not wait for a writer of the pipe
+	f, found := Load(workspace.At(dir), nil) // must not wait for a writer of the pipe
 	if len(found) != 1 || found[0].File != filepath.Join(dir, ".daycare", "USER.md") {
 		t.Errorf("of a named pipe as USER.md it says %v", found)
 	}
@@ -72,7 +73,7 @@ func TestClaudeFileStandsIn(t *testing.T) {
 				t.Fatal(err)
 			}
 			asked := map[string]bool{}
-			f, _ := Load(dir, func(path string, data []byte, info fs.FileInfo) ([]byte, bool, *unseen.Change) {
+			f, _ := Load(workspace.At(dir), func(path string, data []byte, info fs.FileInfo) ([]byte, bool, *unseen.Change) {
 				asked[filepath.Base(path)] = true
 				return data, info != nil, nil
 			})
@@ -124,7 +125,7 @@ func TestPromptFilesAreNoWayOut(t *testing.T) {
 			if err := plant(dir); err != nil {
 				t.Fatal(err)
 			}
-			f, found := Load(dir, nil)
+			f, found := Load(workspace.At(dir), nil)
 			if f != (Files{}) || len(found) != 1 || found[0].Remedy == "" {
 				t.Errorf("%+v, %v", f, found)
 			}
@@ -146,7 +147,7 @@ func TestLinksThatOwnersMake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f, found := Load(dir, nil); f != (Files{Soul: "soul", Agents: "project"}) || len(found) > 0 {
+	if f, found := Load(workspace.At(dir), nil); f != (Files{Soul: "soul", Agents: "project"}) || len(found) > 0 {
 		t.Errorf("%+v, %v", f, found)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/record"
 	"daycare/engine/unseen"
+	"daycare/engine/workspace"
 )
 
 // media are the pictures and documents in messages, and how many bytes they have.
@@ -224,7 +225,7 @@ func TestAPromptFileThatNobodySawIsTold(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(ws, "AGENTS.md"), []byte("new"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, found := Load(ws, func(path string, data []byte, info fs.FileInfo) ([]byte, bool, *unseen.Change) {
+	f, found := Load(workspace.At(ws), func(path string, data []byte, info fs.FileInfo) ([]byte, bool, *unseen.Change) {
 		if info == nil {
 			return nil, false, nil
 		}
@@ -233,7 +234,7 @@ func TestAPromptFileThatNobodySawIsTold(t *testing.T) {
 	if f.Agents != "before" || len(found) != 1 || !strings.Contains(found[0].Reason, "mole") {
 		t.Errorf("%+v, found %v", f, found)
 	}
-	f, found = Load(filepath.Join(ws, "AGENTS.md"), nil) // a file in the place of the workspace
+	f, found = Load(workspace.At(filepath.Join(ws, "AGENTS.md")), nil) // a file in the place of the workspace
 	if f != (Files{}) || len(found) != 4 {
 		t.Errorf("of what is no workspace is read %+v, found %v", f, found)
 	}

@@ -26,22 +26,22 @@ func acpCommand(c *term.App) *cobra.Command {
 		Example: "  daycare --workspace ~/project acp",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := c.Root()
+			at, err := c.Place()
 			if err != nil {
 				return err
 			}
-			dial := func(context.Context) (*control.Client, error) { return term.DialQuietly(root, func(string) {}) }
+			dial := func(context.Context) (*control.Client, error) { return term.DialQuietly(at, func(string) {}) }
 			connect := func(ctx context.Context) (*control.Client, error) {
-				if err := setup.EnsureHome(c, root); err != nil {
+				if err := setup.EnsureHome(c, at); err != nil {
 					return nil, err
 				}
-				if err := commands.EnsureDaemon(ctx, c, root); err != nil {
+				if err := commands.EnsureDaemon(ctx, c, at); err != nil {
 					return nil, err
 				}
 				return dial(ctx)
 			}
 
-			return acp.Run(cmd.Context(), acp.Options{Workspace: root, Version: version.Number, Connect: connect, Dial: dial,
+			return acp.Run(cmd.Context(), acp.Options{Workspace: at.Dir, Version: version.Number, Connect: connect, Dial: dial,
 				Log: slog.New(slog.NewTextHandler(c.Err, nil))}, c.In, c.Out)
 		},
 	}

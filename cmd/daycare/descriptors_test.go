@@ -17,6 +17,7 @@ import (
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 // addOwing makes agents by their files, each with one message that waits.
@@ -28,7 +29,7 @@ func (h *chatHouse) addOwing(many int) (ids []string) {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		state, err := record.EncodeState(h.dir, record.State{})
+		state, err := record.EncodeState(workspace.At(h.dir), record.State{})
 		if err != nil {
 			h.t.Fatal(err)
 		}

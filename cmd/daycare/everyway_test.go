@@ -23,6 +23,7 @@ import (
 	"daycare/cmd/daycare/talk"
 	"daycare/engine/control"
 	"daycare/engine/freeport"
+	"daycare/engine/workspace"
 )
 
 // TestEveryWayIn runs the whole program on a workspace and lets the same agent be
@@ -119,16 +120,16 @@ connectors:
 
 // startRuntime runs the program on a workspace until the test ends, and returns
 // its .daycare directory.
-func startRuntime(t *testing.T, workspace string) string {
+func startRuntime(t *testing.T, dir string) string {
 	t.Helper()
-	started(t, workspace)
-	return filepath.Join(workspace, home)
+	started(t, dir)
+	return filepath.Join(dir, home)
 }
 
 // started is a daemon of a workspace that runs until the test ends.
-func started(t *testing.T, workspace string) *daemon.Daemon {
+func started(t *testing.T, dir string) *daemon.Daemon {
 	t.Helper()
-	r, err := daemon.Open(t.Context(), daemon.Options{Workspace: workspace}, slog.LevelError)
+	r, err := daemon.Open(t.Context(), daemon.Options{Place: workspace.At(dir)}, slog.LevelError)
 	if err != nil {
 		t.Fatal(err)
 	}

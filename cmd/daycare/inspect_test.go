@@ -15,6 +15,7 @@ import (
 	"daycare/cmd/daycare/inspect"
 	"daycare/engine/control"
 	"daycare/engine/fault"
+	"daycare/engine/workspace"
 )
 
 // printed is what a command prints with --json, whatever its exit code.
@@ -55,7 +56,7 @@ func TestTheAPIAnswersWhatCommandsPrint(t *testing.T) {
 
 	write("settings.yaml", "providers:\n- {id: s, type: scripted}\n")
 	printed(t, dir, "chat", "hello")
-	n := inspect.Inspector(dir)
+	n := inspect.Inspector(workspace.At(dir))
 
 	turn := ""
 	history, err := filepath.Glob(filepath.Join(dir, ".daycare", "agents", "*", "history.jsonl"))
@@ -113,7 +114,7 @@ func TestATextIsCheckedAsItsFile(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, ".daycare"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	n := inspect.Inspector(dir)
+	n := inspect.Inspector(workspace.At(dir))
 	for _, c := range []struct {
 		name, text string
 		line, col  int
@@ -151,7 +152,7 @@ func TestSharedFilesAreEditedByHash(t *testing.T) {
 		os.Symlink(filepath.Join(dir, "planted.md"), filepath.Join(home, "USER.md"))); err != nil {
 		t.Fatal(err)
 	}
-	n, ctx := inspect.Inspector(dir), t.Context()
+	n, ctx := inspect.Inspector(workspace.At(dir)), t.Context()
 
 	none, hash, err := n.ReadShared(ctx, "SOUL.md")
 	if err != nil || len(none) != 0 {
@@ -214,7 +215,7 @@ func TestSettingsWithSecretsAreNotShown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	n, ctx := inspect.Inspector(dir), t.Context()
+	n, ctx := inspect.Inspector(workspace.At(dir)), t.Context()
 	put("log: {level: info}\n")
 	text, hash, err := n.ReadShared(ctx, "settings.yaml")
 	if err != nil || string(text) != "log: {level: info}\n" {
@@ -243,7 +244,7 @@ func TestServicesAreTriedOverTheAPI(t *testing.T) {
 		"- {id: openai, type: openai}\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	n, ctx := inspect.Inspector(dir), t.Context()
+	n, ctx := inspect.Inspector(workspace.At(dir)), t.Context()
 	var got struct {
 		ID             string
 		OK             bool

@@ -25,6 +25,7 @@ import (
 	"daycare/engine/event"
 	"daycare/engine/message"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 // What is done for one agent looks at that agent: it opens no more files of other agents
@@ -288,7 +289,7 @@ func (h *crowdedHouse) fill(others int) {
 		h.Fatal(found)
 	}
 	state.Ended = &record.Ended{At: disk.StampOf(time.Now()), Reason: "done"}
-	ended, err := record.EncodeState(h.dir, state)
+	ended, err := record.EncodeState(workspace.At(h.dir), state)
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"daycare/cmd/daycare/setup"
 	"daycare/engine/control"
 	"daycare/engine/fault"
+	"daycare/engine/workspace"
 )
 
 // A keeper does with a systemd unit what systemd does with it: it runs ExecStart and,
@@ -159,17 +160,17 @@ func (k *keeper) inTurn(workspace string, nth int) {
 }
 
 // aService is a workspace and the unit that keeps its daemon.
-func aService(t *testing.T, workspace string) string {
+func aService(t *testing.T, dir string) string {
 	t.Helper()
 	program, err := exec.LookPath("daycare")
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	write(t, filepath.Join(workspace, home, "settings.yaml"),
+	write(t, filepath.Join(dir, home, "settings.yaml"),
 		"providers: [ { id: offline, type: scripted, options: { script: script.yaml } } ]\n")
-	write(t, filepath.Join(workspace, "script.yaml"), `rules: [ { reply: [ { text: "heard {{.Text}}" } ] } ]`)
-	unit, err := setup.Unit(workspace, "systemd", program)
+	write(t, filepath.Join(dir, "script.yaml"), `rules: [ { reply: [ { text: "heard {{.Text}}" } ] } ]`)
+	unit, err := setup.Unit(workspace.At(dir), "systemd", program)
 	if err != nil {
 		t.Fatal(err)
 	}

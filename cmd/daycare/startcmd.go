@@ -33,28 +33,28 @@ func startCommand(c *term.App) *cobra.Command {
 		Example: "  daycare start --background",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := c.Root()
+			at, err := c.Place()
 			if err != nil {
 				return err
 			}
-			if err := setup.EnsureHome(c, root); err != nil {
+			if err := setup.EnsureHome(c, at); err != nil {
 				return err
 			}
-			if err := c.NobodyRuns(root); err != nil {
-				if client, dialed := c.Dial(cmd.Context(), root); dialed == nil {
-					setup.WarnOfMissed(cmd.Context(), c, root, client)
+			if err := c.NobodyRuns(at); err != nil {
+				if client, dialed := c.Dial(cmd.Context(), at); dialed == nil {
+					setup.WarnOfMissed(cmd.Context(), c, at, client)
 				}
 				return err
 			}
 
-			doctor.CautionHome(c, root)
+			doctor.CautionHome(c, at.Dir)
 			if background {
 				c.WarnOfSettings() // in the foreground the log shows it
-				return commands.StartBackground(cmd.Context(), c, root, commands.StartFlags{Listen: listen, Join: join})
+				return commands.StartBackground(cmd.Context(), c, at, commands.StartFlags{Listen: listen, Join: join})
 			}
 
-			return startForeground(cmd.Context(), c, daemon.Options{Workspace: root, Listen: listen, Join: join,
-				Inspector: inspect.Inspector(root)})
+			return startForeground(cmd.Context(), c, daemon.Options{Place: at, Listen: listen, Join: join,
+				Inspector: inspect.Inspector(at)})
 		},
 	}
 	cmd.Flags().BoolVar(&background, "background", false, "run in the background: wait until it answers, print its pid")
@@ -93,7 +93,7 @@ func startForeground(ctx context.Context, c *term.App, o daemon.Options) error {
 func startEnded(c *term.App, o daemon.Options, err error, stopping bool) error {
 	switch {
 	case errors.Is(err, disk.ErrLocked):
-		return term.AlreadyRunning(o.Workspace)
+		return term.AlreadyRunning(o.Place)
 	case stopping && errors.Is(err, context.Canceled):
 		return nil
 	case err == nil:
@@ -106,7 +106,7 @@ func startEnded(c *term.App, o daemon.Options, err error, stopping bool) error {
 // showBanner says what runs and why. It is talk, not data; --json makes it one
 // object on stdout for scripts that wait for it.
 func showBanner(c *term.App, o daemon.Options, b daemon.Banner) {
-	commands.NoteWorkspace(c, o.Workspace)
+	commands.NoteWorkspace(c, o.Place)
 	if c.JSON {
 		if err := c.PrintJSON(struct {
 			PID       int    `json:"pid"`
@@ -114,7 +114,7 @@ func showBanner(c *term.App, o daemon.Options, b daemon.Banner) {
 			Socket    string `json:"socket"`
 			Listen    string `json:"listen,omitempty"`
 			Model     string `json:"model"`
-		}{os.Getpid(), o.Workspace, b.Socket, b.Listen, b.Model}); err != nil {
+		}{os.Getpid(), o.Place.Dir, b.Socket, b.Listen, b.Model}); err != nil {
 			c.Warn("%v", err)
 		}
 		return
@@ -127,7 +127,7 @@ func showBanner(c *term.App, o daemon.Options, b daemon.Banner) {
 		}
 	}
 	fmt.Fprintln(c.Err, s.Bold("daycare "+version.Number)+s.Dim(fmt.Sprintf("  pid %d", os.Getpid())))
-	line("workspace", o.Workspace)
+	line("workspace", o.Place.Dir)
 	line("settings", cmp.Or(b.Settings, "none: defaults"))
 	line("socket", b.Socket)
 	line("listen", b.Listen)

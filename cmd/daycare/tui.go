@@ -28,25 +28,25 @@ func tui(c *term.App, cmd *cobra.Command) error {
 		c.Note("this terminal cannot show the full-screen view; use: daycare chat")
 		return cmd.Help()
 	}
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return err
 	}
-	if err := setup.EnsureHome(c, root); err != nil {
+	if err := setup.EnsureHome(c, at); err != nil {
 		return err
 	}
-	if err := commands.EnsureDaemon(cmd.Context(), c, root); err != nil {
+	if err := commands.EnsureDaemon(cmd.Context(), c, at); err != nil {
 		return err
 	}
 	var other otherVersion
 	c.TakeSignals() // the UI answers them: it has the screen to give back first
 	return terminal.Run(cmd.Context(), terminal.Options{
-		Dial:      func(context.Context) (*control.Client, error) { return other.dial(root) },
-		Start:     func(ctx context.Context) error { return commands.EnsureDaemon(ctx, c, root) },
+		Dial:      func(context.Context) (*control.Client, error) { return other.dial(at) },
+		Start:     func(ctx context.Context) error { return commands.EnsureDaemon(ctx, c, at) },
 		Own:       talk.Own,
-		Hints:     filepath.Join(root, workspace.Home, "connectors", "terminal"),
-		Setup:     modelSetup(root, &other),
-		Workspace: root,
+		Hints:     filepath.Join(at.Data, "connectors", "terminal"),
+		Setup:     modelSetup(at, &other),
+		Workspace: at.Dir,
 		Input:     c.In,
 		Output:    c.Out,
 	})
@@ -56,22 +56,22 @@ func tui(c *term.App, cmd *cobra.Command) error {
 type otherVersion struct{ theirs atomic.Pointer[string] }
 
 // dial connects to the daemon. It may be another one than before, after an update.
-func (o *otherVersion) dial(root string) (*control.Client, error) {
+func (o *otherVersion) dial(at workspace.Place) (*control.Client, error) {
 	o.theirs.Store(nil)
-	return term.DialQuietly(root, func(v string) { o.theirs.Store(&v) })
+	return term.DialQuietly(at, func(v string) { o.theirs.Store(&v) })
 }
 
 // modelSetup is init for the UI, which asks its questions itself.
-func modelSetup(root string, other *otherVersion) *terminal.Setup {
+func modelSetup(at workspace.Place, other *otherVersion) *terminal.Setup {
 	return &terminal.Setup{
 		Missed: func(ctx context.Context, s event.Status) (what, do string) {
 			if v := other.theirs.Load(); v != nil {
 				return term.OtherVersion(*v)
 			}
-			return setup.Missed(ctx, root, s.Providers)
+			return setup.Missed(ctx, at, s.Providers)
 		},
 		Offers: func(ctx context.Context) ([]terminal.Offer, int, error) {
-			list, usual, err := setup.Offers(ctx, root)
+			list, usual, err := setup.Offers(ctx, at)
 			var offers []terminal.Offer
 			for _, o := range list {
 				offers = append(offers, terminal.Offer(o))
@@ -79,10 +79,10 @@ func modelSetup(root string, other *otherVersion) *terminal.Setup {
 			return offers, usual, err
 		},
 		Models: func(ctx context.Context, a terminal.Answers) ([]string, error) {
-			return setup.ServerModels(ctx, root, setup.Answers(a))
+			return setup.ServerModels(ctx, at, setup.Answers(a))
 		},
 		Apply: func(ctx context.Context, a terminal.Answers) (string, error) {
-			return setup.Apply(ctx, root, setup.Answers(a))
+			return setup.Apply(ctx, at, setup.Answers(a))
 		},
 	}
 }

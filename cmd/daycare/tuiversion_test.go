@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"daycare/engine/config"
+	"daycare/engine/workspace"
 )
 
 // A UI that stays open while the daemon is updated and starts again does not continue to say that
@@ -17,7 +18,7 @@ func TestTheUIForgetsTheVersionOfTheDaemonBefore(t *testing.T) {
 	var other otherVersion
 	before := "0.0.1"
 	other.theirs.Store(&before)
-	client, err := other.dial(dir)
+	client, err := other.dial(workspace.At(dir))
 	if err != nil {
 		t.Fatal(err)
 	}

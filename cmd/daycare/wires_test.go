@@ -18,6 +18,7 @@ import (
 	"daycare/engine/config"
 	"daycare/engine/message"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 func TestWireOfOpenAI(t *testing.T) {
@@ -36,7 +37,7 @@ func TestWireOfOpenAI(t *testing.T) {
 		{"", 3, ""},
 	} {
 		p := config.Provider{ID: "p", Type: "openai", Model: "m", BaseURL: tt.baseURL, Options: config.Options{"wire": tt.wire, "seed": 1}}
-		made, err := plugins.NewProvider("", p, func() string { return "k" })
+		made, err := plugins.NewProvider(workspace.At(""), p, func() string { return "k" })
 		switch {
 		case tt.want == "" && err == nil:
 			t.Errorf("wire %v was accepted", tt.wire)
@@ -204,7 +205,7 @@ func TestConversationThatChangesProvider(t *testing.T) {
 		{ID: "gpt", Type: "openai", BaseURL: server.URL + "/v1", Model: "gpt-6.1-sol", Options: config.Options{"wire": "responses"}},
 		{ID: "google", Type: "gemini", BaseURL: server.URL, Model: "gemini-3.8-flash"},
 	} {
-		made, err := plugins.NewProvider("", p, func() string { return "key" })
+		made, err := plugins.NewProvider(workspace.At(""), p, func() string { return "key" })
 		if err != nil {
 			t.Fatal(err)
 		}

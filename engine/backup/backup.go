@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"daycare/engine/tarball"
+	"daycare/engine/workspace"
 )
 
 // Names of the files that are about the backup itself.
@@ -39,8 +40,8 @@ const (
 // format is the version of the format: a newer one is not read.
 const format = 1
 
-// home is daycare's own folder in a workspace.
-const home = ".daycare"
+// home is what the folder of daycare's own files is called in a backup.
+const home = workspace.Home
 
 // A Head says what a backup is.
 type Head struct {
@@ -56,7 +57,7 @@ type Head struct {
 
 // Options say what a backup contains.
 type Options struct {
-	Root    string // the workspace
+	Place   workspace.Place
 	Version string
 	Secrets bool // with keys and tokens
 	// Named are files in the workspace that the settings name, relative to it. What
@@ -73,7 +74,7 @@ type Options struct {
 func Write(ctx context.Context, to io.Writer, o Options) error {
 	s, err := take(o)
 	if err != nil {
-		return fmt.Errorf("back up %s: %w", o.Root, err)
+		return fmt.Errorf("back up %s: %w", o.Place.Dir, err)
 	}
 	defer s.spool.Close()
 	zip, _ := gzip.NewWriterLevel(to, gzip.BestSpeed) // the level is a good one
@@ -81,7 +82,7 @@ func Write(ctx context.Context, to io.Writer, o Options) error {
 	if err := s.write(ctx, w); err != nil {
 		why := err.Error()
 		_ = w.Add(tarball.Entry{Name: failName, Mode: 0o600, Size: int64(len(why))}, strings.NewReader(why))
-		return errors.Join(fmt.Errorf("back up %s: %w", o.Root, err), w.Close(), zip.Close())
+		return errors.Join(fmt.Errorf("back up %s: %w", o.Place.Dir, err), w.Close(), zip.Close())
 	}
 
 	return errors.Join(w.Close(), zip.Close())
@@ -125,7 +126,7 @@ func (s *snapshot) write(ctx context.Context, w tarball.Writer) error {
 }
 
 func (s *snapshot) head() Head {
-	h := Head{Format: format, Version: s.opts.Version, At: s.at.UTC(), Workspace: filepath.Base(s.opts.Root),
+	h := Head{Format: format, Version: s.opts.Version, At: s.at.UTC(), Workspace: filepath.Base(s.opts.Place.Dir),
 		Secrets: s.opts.Secrets, Files: len(s.files), LeftOut: s.leftOut}
 	for _, f := range s.files {
 		h.Bytes += f.Size

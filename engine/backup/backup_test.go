@@ -11,12 +11,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"daycare/engine/workspace"
 )
 
 const agent = home + "/agents/abcdefghijklmnopqrstuvwx/"
 
-// workspace makes one with these files.
-func workspace(t *testing.T, files map[string]string) string {
+// filled makes a workspace with these files.
+func filled(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range files {
@@ -65,7 +67,7 @@ func tree(t *testing.T, root string) map[string]string {
 // What is restored is what was there, without what only the place or the process had.
 func TestBackupAndRestore(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef\n", short/8)
-	root := workspace(t, map[string]string{
+	root := filled(t, map[string]string{
 		home + "/settings.yaml": "token: very-secret\n", home + "/auth.json": "{}", home + "/daycare.lock": "{}",
 		home + "/logs/daycare.jsonl": "{}",
 		agent + "inbox.jsonl":        long, agent + "history.jsonl": long, agent + "history/000001.jsonl": "{}\n",
@@ -78,11 +80,12 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	data := written(t, Options{Root: root, Named: []string{"script.yaml", "gone.yaml"}, Private: []string{home + "/auth.json"},
-		Scrub: func(b []byte) ([]byte, error) { return bytes.ReplaceAll(b, []byte("very-secret"), nil), nil }})
+	data := written(t, Options{Place: workspace.At(root), Named: []string{"script.yaml", "gone.yaml"},
+		Private: []string{home + "/auth.json"},
+		Scrub:   func(b []byte) ([]byte, error) { return bytes.ReplaceAll(b, []byte("very-secret"), nil), nil }})
 
 	to := t.TempDir()
-	r, err := Restore(bytes.NewReader(data), to)
+	r, err := Restore(bytes.NewReader(data), workspace.At(to))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,10 +113,10 @@ func TestBackupAndRestore(t *testing.T) {
 
 // What is there when a backup is restored lies aside afterwards, as it was.
 func TestARestoreMovesAside(t *testing.T) {
-	root := workspace(t, map[string]string{home + "/SOUL.md": "new", "script.yaml": "new"})
-	data := written(t, Options{Root: root, Named: []string{"script.yaml"}})
-	to := workspace(t, map[string]string{home + "/SOUL.md": "old", home + "/AGENTS.md": "old", "script.yaml": "old"})
-	r, err := Restore(bytes.NewReader(data), to)
+	root := filled(t, map[string]string{home + "/SOUL.md": "new", "script.yaml": "new"})
+	data := written(t, Options{Place: workspace.At(root), Named: []string{"script.yaml"}})
+	to := filled(t, map[string]string{home + "/SOUL.md": "old", home + "/AGENTS.md": "old", "script.yaml": "old"})
+	r, err := Restore(bytes.NewReader(data), workspace.At(to))
 	if err != nil || len(r.Aside) != 2 {
 		t.Fatalf("moved aside %q, %v", r.Aside, err)
 	}
@@ -170,7 +173,7 @@ func rewritten(t *testing.T, data []byte, change func(h *tar.Header, content []b
 
 // Whatever is wrong with a backup, the reason is said, and the workspace is as it was.
 func TestBadBackupsChangeNothing(t *testing.T) {
-	good := written(t, Options{Root: workspace(t, map[string]string{home + "/SOUL.md": "new", home + "/USER.md": "new"})})
+	good := written(t, Options{Place: workspace.At(filled(t, map[string]string{home + "/SOUL.md": "new", home + "/USER.md": "new"}))})
 	type change = func(h *tar.Header, content []byte) (*tar.Header, []byte)
 	on := func(name string, do func(h *tar.Header, content []byte) (*tar.Header, []byte)) []byte {
 		return rewritten(t, good, func(h *tar.Header, content []byte) (*tar.Header, []byte) {
@@ -225,8 +228,8 @@ func TestBadBackupsChangeNothing(t *testing.T) {
 			return h, nil
 		}),
 	} {
-		to := workspace(t, map[string]string{soul: "old"})
-		_, err := Restore(bytes.NewReader(data), to)
+		to := filled(t, map[string]string{soul: "old"})
+		_, err := Restore(bytes.NewReader(data), workspace.At(to))
 		if !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), strings.TrimRight(why, " ")) {
 			t.Errorf("%q: %v", why, err)
 		}
@@ -244,7 +247,7 @@ func TestBadBackupsChangeNothing(t *testing.T) {
 
 // Files that agents could put in a task's folder do not lead a backup anywhere.
 func TestAgentsLeadNoBackupAstray(t *testing.T) {
-	root := workspace(t, map[string]string{"secret": "canary", home + "/cron/a/files/own.txt": "own", "script.yaml": "x"})
+	root := filled(t, map[string]string{"secret": "canary", home + "/cron/a/files/own.txt": "own", "script.yaml": "x"})
 	files := filepath.Join(root, home, "cron", "a", "files")
 	if err := errors.Join(os.Symlink(filepath.Join(root, "secret"), filepath.Join(files, "link")),
 		os.Link(filepath.Join(root, "secret"), filepath.Join(files, "name")),
@@ -252,9 +255,9 @@ func TestAgentsLeadNoBackupAstray(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	data := written(t, Options{Root: root, Named: []string{"script.yaml", "../outside"}})
+	data := written(t, Options{Place: workspace.At(root), Named: []string{"script.yaml", "../outside"}})
 	to := t.TempDir()
-	r, err := Restore(bytes.NewReader(data), to)
+	r, err := Restore(bytes.NewReader(data), workspace.At(to))
 	if err != nil || len(r.LeftOut) != 4 {
 		t.Errorf("left out %q, %v", r.LeftOut, err)
 	}
@@ -269,7 +272,7 @@ func TestAgentsLeadNoBackupAstray(t *testing.T) {
 // In the moment of a rotation and of taking a dropped message a file has two names: the copy
 // has one, that of before.
 func TestAFileWithTwoNamesIsCopiedOnce(t *testing.T) {
-	root := workspace(t, map[string]string{agent + "history.jsonl": "{}\n", home + "/drop/b.md": "hello", home + "/SOUL.md": "soul"})
+	root := filled(t, map[string]string{agent + "history.jsonl": "{}\n", home + "/drop/b.md": "hello", home + "/SOUL.md": "soul"})
 	taken := filepath.Join(root, home, "drop", ".taken")
 	if err := errors.Join(os.MkdirAll(filepath.Join(root, agent, "history"), 0o700), os.MkdirAll(taken, 0o700),
 		os.Link(filepath.Join(root, agent, "history.jsonl"), filepath.Join(root, agent, "history", "000001.jsonl")),
@@ -279,7 +282,7 @@ func TestAFileWithTwoNamesIsCopiedOnce(t *testing.T) {
 	}
 
 	to := t.TempDir()
-	if _, err := Restore(bytes.NewReader(written(t, Options{Root: root})), to); err != nil {
+	if _, err := Restore(bytes.NewReader(written(t, Options{Place: workspace.At(root)})), workspace.At(to)); err != nil {
 		t.Fatal(err)
 	}
 	got := tree(t, to)
@@ -291,9 +294,9 @@ func TestAFileWithTwoNamesIsCopiedOnce(t *testing.T) {
 // A log that grows, and one that is closed, while they are copied, are as they were.
 func TestLogsAreAsLongAsTheyWere(t *testing.T) {
 	long := strings.Repeat("{}\n", short)
-	root := workspace(t, map[string]string{agent + "history.jsonl": long, home + "/usage/2026-01-01.jsonl": long,
+	root := filled(t, map[string]string{agent + "history.jsonl": long, home + "/usage/2026-01-01.jsonl": long,
 		agent + "sessions.jsonl": long})
-	s, err := take(Options{Root: root, Scrub: func(b []byte) ([]byte, error) { return b, nil }})
+	s, err := take(Options{Place: workspace.At(root), Scrub: func(b []byte) ([]byte, error) { return b, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

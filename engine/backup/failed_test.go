@@ -22,6 +22,7 @@ import (
 	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
 	"daycare/engine/tarball"
+	"daycare/engine/workspace"
 )
 
 // entries are the names in a backup, in their order.
@@ -36,11 +37,12 @@ func entries(t *testing.T, data []byte) (names []string) {
 
 // A backup says what it is, and what is in it.
 func TestABackupSaysWhatItIs(t *testing.T) {
-	root := workspace(t, map[string]string{home + "/SOUL.md": "12345", home + "/auth.json": "{}", home + "/settings.yaml": "token: x",
+	root := filled(t, map[string]string{home + "/SOUL.md": "12345", home + "/auth.json": "{}", home + "/settings.yaml": "token: x",
 		"script.yaml": "ab"})
 	before := time.Now()
-	o := Options{Root: root, Version: "1.2.3", Named: []string{"script.yaml", home + "/SOUL.md"}, Private: []string{home + "/auth.json"},
-		Scrub: func([]byte) ([]byte, error) { return []byte("clean, and longer than before"), nil }}
+	o := Options{Place: workspace.At(root), Version: "1.2.3", Named: []string{"script.yaml", home + "/SOUL.md"},
+		Private: []string{home + "/auth.json"},
+		Scrub:   func([]byte) ([]byte, error) { return []byte("clean, and longer than before"), nil }}
 	h, err := Verify(bytes.NewReader(written(t, o)))
 	if err != nil || h.Format != format || h.Version != "1.2.3" || h.Workspace != filepath.Base(root) || h.Secrets ||
 		h.Files != 3 || h.Bytes != 5+29+2 || len(h.LeftOut) > 0 || h.At.Before(before.Add(-time.Second)) || h.At.After(time.Now()) {
@@ -55,7 +57,7 @@ func TestABackupSaysWhatItIs(t *testing.T) {
 
 // What only the process has is no part of a backup, and a socket is named as left out.
 func TestWhatIsLeftOut(t *testing.T) {
-	root := workspace(t, map[string]string{home + "/a.md": "x", home + "/.ballast": "x", home + "/agents.index": "x",
+	root := filled(t, map[string]string{home + "/a.md": "x", home + "/.ballast": "x", home + "/agents.index": "x",
 		home + "/logs/x/y.log":         "x",
 		home + "/" + spoolPrefix + "1": "x", home + "/daycare.lock": "x"})
 	for _, name := range []string{"daycare.sock", "other.sock"} {
@@ -65,7 +67,7 @@ func TestWhatIsLeftOut(t *testing.T) {
 		}
 		defer l.Close()
 	}
-	data := written(t, Options{Root: root})
+	data := written(t, Options{Place: workspace.At(root)})
 	h, err := Verify(bytes.NewReader(data))
 	if names := entries(t, data); err != nil || len(h.LeftOut) != 1 || !strings.HasPrefix(h.LeftOut[0], home+"/other.sock: ") ||
 		!slices.Equal(names, []string{headName, home + "/a.md", sumsName}) {
@@ -76,7 +78,7 @@ func TestWhatIsLeftOut(t *testing.T) {
 // Dropped messages are in a backup in the order in which they came: what is restored gets
 // them in that order.
 func TestDroppedMessagesKeepTheirOrder(t *testing.T) {
-	root := workspace(t, map[string]string{home + "/tasks/old.md": "older than any message"})
+	root := filled(t, map[string]string{home + "/tasks/old.md": "older than any message"})
 	time.Sleep(20 * time.Millisecond) // of the file system's clock
 	if err := errors.Join(os.Mkdir(filepath.Join(root, home, "drop"), 0o700),
 		os.WriteFile(filepath.Join(root, home, "drop", "b.md"), []byte("first"), 0o600)); err != nil {
@@ -96,7 +98,7 @@ func TestDroppedMessagesKeepTheirOrder(t *testing.T) {
 	}
 	want := []string{headName, home + "/agents/late.md", home + "/drop/b.md", home + "/drop/c.md", home + "/drop/a.md",
 		home + "/tasks/old.md", sumsName}
-	if names := entries(t, written(t, Options{Root: root})); !slices.Equal(names, want) {
+	if names := entries(t, written(t, Options{Place: workspace.At(root)})); !slices.Equal(names, want) {
 		t.Errorf("they are in the order %v, want %v", names, want)
 	}
 }
@@ -112,8 +114,8 @@ func TestWhatIsCopiedAtOnce(t *testing.T) {
 	for _, name := range append(slices.Clone(later), atOnce...) {
 		files[name] = long
 	}
-	root := workspace(t, files)
-	s, err := take(Options{Root: root})
+	root := filled(t, files)
+	s, err := take(Options{Place: workspace.At(root)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,15 +155,15 @@ func (f *failing) Write(b []byte) (int, error) {
 // A backup that cannot begin writes nothing; one that fails later says so, in its last file
 // too, and cannot be restored.
 func TestABackupThatFails(t *testing.T) {
-	root := workspace(t, map[string]string{home + "/SOUL.md": "x", home + "/settings.yaml": "x"})
+	root := filled(t, map[string]string{home + "/SOUL.md": "x", home + "/settings.yaml": "x"})
 	scrub := func(b []byte) ([]byte, error) { return b, nil }
 	for name, o := range map[string]Options{
-		"no workspace": {Root: filepath.Join(root, "none"), Scrub: scrub},
-		"no .daycare":  {Root: t.TempDir(), Scrub: scrub},
-		"settings":     {Root: root, Scrub: func([]byte) ([]byte, error) { return nil, errors.New("broken settings") }},
+		"no workspace": {Place: workspace.At(filepath.Join(root, "none")), Scrub: scrub},
+		"no .daycare":  {Place: workspace.At(t.TempDir()), Scrub: scrub},
+		"settings":     {Place: workspace.At(root), Scrub: func([]byte) ([]byte, error) { return nil, errors.New("broken settings") }},
 	} {
 		var b bytes.Buffer
-		if err := Write(t.Context(), &b, o); err == nil || b.Len() > 0 || !strings.Contains(err.Error(), o.Root) {
+		if err := Write(t.Context(), &b, o); err == nil || b.Len() > 0 || !strings.Contains(err.Error(), o.Place.Dir) {
 			t.Errorf("%s: %d bytes, %v", name, b.Len(), err)
 		}
 	}
@@ -173,7 +175,8 @@ func TestABackupThatFails(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("the power goes"))
 	var b bytes.Buffer
-	if err := Write(ctx, &b, Options{Root: root, Scrub: scrub}); err == nil || !strings.Contains(err.Error(), "the power goes") {
+	err = Write(ctx, &b, Options{Place: workspace.At(root), Scrub: scrub})
+	if err == nil || !strings.Contains(err.Error(), "the power goes") {
 		t.Errorf("a backup that was ended: %v", err)
 	}
 	if names := entries(t, b.Bytes()); !slices.Equal(names, []string{failName}) {
@@ -183,7 +186,7 @@ func TestABackupThatFails(t *testing.T) {
 		t.Errorf("it is read: %v", err)
 	}
 	for _, after := range []int{0, 20, 150} {
-		if err := Write(t.Context(), &failing{after}, Options{Root: root, Scrub: scrub}); !errors.Is(err, io.ErrClosedPipe) {
+		if err := Write(t.Context(), &failing{after}, Options{Place: workspace.At(root), Scrub: scrub}); !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("to a disk that is full after %d bytes: %v", after, err)
 		}
 	}
@@ -191,8 +194,8 @@ func TestABackupThatFails(t *testing.T) {
 
 // A long file that was replaced while the backup was written ends it.
 func TestAFileThatChangesWhileItIsWritten(t *testing.T) {
-	root := workspace(t, map[string]string{agent + "blobs/00": strings.Repeat("x", 2*short)})
-	s, err := take(Options{Root: root})
+	root := filled(t, map[string]string{agent + "blobs/00": strings.Repeat("x", 2*short)})
+	s, err := take(Options{Place: workspace.At(root)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,10 +218,10 @@ func TestAFileThatChangesWhileItIsWritten(t *testing.T) {
 // A restore leaves alone what is the same already, and what it cannot do is undone.
 func TestARestoreThatCannotBeDoneIsUndone(t *testing.T) {
 	files := map[string]string{home + "/SOUL.md": "new", "0.yaml": "new", "a/b.yaml": "new", "c.yaml": "same", "d.yaml": ""}
-	data := written(t, Options{Root: workspace(t, files), Named: []string{"0.yaml", "a/b.yaml", "c.yaml", "d.yaml"}})
-	to := workspace(t, map[string]string{home + "/SOUL.md": "old", "0.yaml": "old", "a": "a file in the way", "c.yaml": "same"})
+	data := written(t, Options{Place: workspace.At(filled(t, files)), Named: []string{"0.yaml", "a/b.yaml", "c.yaml", "d.yaml"}})
+	to := filled(t, map[string]string{home + "/SOUL.md": "old", "0.yaml": "old", "a": "a file in the way", "c.yaml": "same"})
 	before := tree(t, to)
-	r, err := Restore(bytes.NewReader(data), to)
+	r, err := Restore(bytes.NewReader(data), workspace.At(to))
 	if err == nil || !strings.HasPrefix(err.Error(), "restore: ") {
 		t.Errorf("over a file in the way: %+v, %v", r, err)
 	}
@@ -228,7 +231,7 @@ func TestARestoreThatCannotBeDoneIsUndone(t *testing.T) {
 	if err := os.Remove(filepath.Join(to, "a")); err != nil {
 		t.Fatal(err)
 	}
-	r, err = Restore(bytes.NewReader(data), to)
+	r, err = Restore(bytes.NewReader(data), workspace.At(to))
 	if err != nil || len(r.Aside) != 2 || !strings.HasPrefix(r.Aside[0], "0.yaml.before-") {
 		t.Errorf("moved aside are %v, %v; want what was another", r.Aside, err)
 	}
@@ -238,14 +241,14 @@ func TestARestoreThatCannotBeDoneIsUndone(t *testing.T) {
 			t.Errorf("%s is %q, %v", name, got, ok)
 		}
 	}
-	if _, err := Restore(bytes.NewReader(data), filepath.Join(to, "none")); err == nil {
+	if _, err := Restore(bytes.NewReader(data), workspace.At(filepath.Join(to, "none"))); err == nil {
 		t.Error("it is restored into a folder that there is not")
 	}
 }
 
 // What ends as a backup and continues is none, and so is one without a workspace.
 func TestWhatFollowsABackup(t *testing.T) {
-	good := written(t, Options{Root: workspace(t, map[string]string{home + "/SOUL.md": "new"}), Named: nil})
+	good := written(t, Options{Place: workspace.At(filled(t, map[string]string{home + "/SOUL.md": "new"})), Named: nil})
 	zip, err := gzip.NewReader(bytes.NewReader(good))
 	if err != nil {
 		t.Fatal(err)
@@ -274,10 +277,10 @@ func TestWhatFollowsABackup(t *testing.T) {
 	if _, err := Verify(bytes.NewReader(more)); err != nil {
 		t.Errorf("packed anew: %v", err)
 	}
-	empty := written(t, Options{Root: workspace(t, map[string]string{home + "/daycare.lock": "", "a.yaml": "x"}),
+	empty := written(t, Options{Place: workspace.At(filled(t, map[string]string{home + "/daycare.lock": "", "a.yaml": "x"})),
 		Named: []string{"a.yaml"}})
 	to := t.TempDir()
-	if _, err := Restore(bytes.NewReader(empty), to); !errors.Is(err, ErrBad) || len(tree(t, to)) > 0 {
+	if _, err := Restore(bytes.NewReader(empty), workspace.At(to)); !errors.Is(err, ErrBad) || len(tree(t, to)) > 0 {
 		t.Errorf("without a %s: %v, %v", home, err, tree(t, to))
 	}
 }
@@ -294,13 +297,13 @@ func TestARestoreWithoutRightsIsUndone(t *testing.T) {
 		"in a folder that is missing": {"sub/y.yaml", "sub/deep/x.yaml"},
 	} {
 		files := map[string]string{home + "/SOUL.md": "new", "0.yaml": "new", tt.comes: "new"}
-		data := written(t, Options{Root: workspace(t, files), Named: []string{"0.yaml", tt.comes}})
-		to := workspace(t, map[string]string{home + "/SOUL.md": "old", "0.yaml": "old", tt.there: "old"})
+		data := written(t, Options{Place: workspace.At(filled(t, files)), Named: []string{"0.yaml", tt.comes}})
+		to := filled(t, map[string]string{home + "/SOUL.md": "old", "0.yaml": "old", tt.there: "old"})
 		for _, shut := range []string{filepath.Join(to, "sub"), to} {
 			if err := os.Chmod(shut, 0o500); err != nil {
 				t.Fatal(err)
 			}
-			r, err := Restore(bytes.NewReader(data), to)
+			r, err := Restore(bytes.NewReader(data), workspace.At(to))
 			if now := tree(t, to); !errors.Is(err, os.ErrPermission) || len(now) != 3 || now["0.yaml"] != "old" || now[tt.there] != "old" {
 				t.Errorf("%s, without rights in %s: %+v, %v, there is now %q", name, filepath.Base(shut), r, err, now)
 			}
@@ -314,9 +317,10 @@ func TestARestoreWithoutRightsIsUndone(t *testing.T) {
 // A file that cannot be moved aside is not replaced.
 func TestARestoreOverANameThatCannotBeLonger(t *testing.T) {
 	name := strings.Repeat("n", 250)
-	data := written(t, Options{Root: workspace(t, map[string]string{home + "/SOUL.md": "new", name: "new"}), Named: []string{name}})
-	to := workspace(t, map[string]string{home + "/SOUL.md": "old", name: "old"})
-	r, err := Restore(bytes.NewReader(data), to)
+	data := written(t, Options{Place: workspace.At(filled(t, map[string]string{home + "/SOUL.md": "new", name: "new"})),
+		Named: []string{name}})
+	to := filled(t, map[string]string{home + "/SOUL.md": "old", name: "old"})
+	r, err := Restore(bytes.NewReader(data), workspace.At(to))
 	if now := tree(t, to); !errors.Is(err, syscall.ENAMETOOLONG) || len(now) != 2 || now[name] != "old" || now[home+"/SOUL.md"] != "old" {
 		t.Errorf("%+v, %v, there is now %q", r, err, now)
 	}
@@ -328,9 +332,9 @@ func TestBackupsWithFewDescriptors(t *testing.T) {
 		agent + "history.jsonl": strings.Repeat("{}\n", short)}
 	var data []byte
 	crashtest.FewDescriptors(t, func(t *testing.T) (op, holds func() error) {
-		root := workspace(t, files)
+		root := filled(t, files)
 		var b bytes.Buffer
-		op = func() error { return Write(t.Context(), &b, Options{Root: root}) }
+		op = func() error { return Write(t.Context(), &b, Options{Place: workspace.At(root)}) }
 		return op, func() error {
 			data = b.Bytes()
 			h, err := Verify(bytes.NewReader(data))
@@ -342,7 +346,7 @@ func TestBackupsWithFewDescriptors(t *testing.T) {
 	})
 	crashtest.FewDescriptors(t, func(t *testing.T) (op, holds func() error) {
 		to := t.TempDir()
-		op = func() error { _, err := Restore(bytes.NewReader(data), to); return err }
+		op = func() error { _, err := Restore(bytes.NewReader(data), workspace.At(to)); return err }
 		return op, func() error {
 			if now := tree(t, to); !maps.Equal(now, files) {
 				return fmt.Errorf("there are %d files", len(now))
@@ -358,7 +362,7 @@ func TestABackupWithoutRightsSaysSo(t *testing.T) {
 	if os.Getuid() == 0 {
 		return // root may write everywhere
 	}
-	root := workspace(t, map[string]string{home + "/SOUL.md": "x", home + "/memory/a.md": "x"})
+	root := filled(t, map[string]string{home + "/SOUL.md": "x", home + "/memory/a.md": "x"})
 	for shut, mode := range map[string]os.FileMode{home: 0o500, home + "/memory": 0, home + "/SOUL.md": 0} {
 		path := filepath.Join(root, shut)
 		was, err := os.Stat(path)
@@ -369,7 +373,7 @@ func TestABackupWithoutRightsSaysSo(t *testing.T) {
 			t.Fatal(err)
 		}
 		var b bytes.Buffer
-		if err := Write(t.Context(), &b, Options{Root: root}); !errors.Is(err, os.ErrPermission) || b.Len() > 0 ||
+		if err := Write(t.Context(), &b, Options{Place: workspace.At(root)}); !errors.Is(err, os.ErrPermission) || b.Len() > 0 ||
 			!strings.Contains(err.Error(), root) {
 			t.Errorf("%s: %d bytes, %v", shut, b.Len(), err)
 		}
@@ -386,21 +390,21 @@ func TestARestoreLeavesRoom(t *testing.T) {
 	if err != nil || free < 2*reserve {
 		t.Skip(free, err)
 	}
-	good := written(t, Options{Root: workspace(t, map[string]string{home + "/SOUL.md": "new"})})
+	good := written(t, Options{Place: workspace.At(filled(t, map[string]string{home + "/SOUL.md": "new"}))})
 	data := rewritten(t, good, func(h *tar.Header, content []byte) (*tar.Header, []byte) {
 		if h.Name == headName {
 			content = bytes.Replace(content, []byte(`"bytes": 3`), fmt.Appendf(nil, `"bytes": %d`, free-reserve/2), 1)
 		}
 		return h, content
 	})
-	if _, err := Restore(bytes.NewReader(data), to); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), "; free: ") {
+	if _, err := Restore(bytes.NewReader(data), workspace.At(to)); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), "; free: ") {
 		t.Errorf("a backup that fills the disk: %v", err)
 	}
 }
 
 // However early a backup ends, it is not taken for a whole one.
 func TestBackupsThatAreCutShort(t *testing.T) {
-	good := written(t, Options{Root: workspace(t, map[string]string{home + "/SOUL.md": strings.Repeat("new", 100)})})
+	good := written(t, Options{Place: workspace.At(filled(t, map[string]string{home + "/SOUL.md": strings.Repeat("new", 100)}))})
 	for n := range good {
 		if _, err := Verify(bytes.NewReader(good[:n])); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), "truncated") {
 			t.Errorf("%d of %d bytes: %v", n, len(good), err)
@@ -411,8 +415,8 @@ func TestBackupsThatAreCutShort(t *testing.T) {
 // What an agent swaps in its task's folder meanwhile is left out, which costs the backup
 // nothing else; of daycare's own files it is an error.
 func TestAFileThatIsSwappedMeanwhile(t *testing.T) {
-	root := workspace(t, map[string]string{home + "/cron/a/files/x": "x", home + "/SOUL.md": "x"})
-	s, err := take(Options{Root: root})
+	root := filled(t, map[string]string{home + "/cron/a/files/x": "x", home + "/SOUL.md": "x"})
+	s, err := take(Options{Place: workspace.At(root)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -445,8 +449,8 @@ func TestAFolderOfAnAgentThatGoesMeanwhile(t *testing.T) {
 			return errors.Join(os.Rename(files, files+"-moved"), os.Symlink(files+"-moved", files))
 		},
 	} {
-		root := workspace(t, map[string]string{home + "/cron/a/files/x": "x", home + "/SOUL.md": "x"})
-		s, err := take(Options{Root: root})
+		root := filled(t, map[string]string{home + "/cron/a/files/x": "x", home + "/SOUL.md": "x"})
+		s, err := take(Options{Place: workspace.At(root)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,7 @@ import (
 	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/tarball"
+	"daycare/engine/workspace"
 )
 
 // ErrBad: the file is not a backup, or not a whole one.
@@ -188,13 +189,13 @@ const reserve = 64 << 20
 // Restore puts a backup in place in a workspace. What is there before is moved aside. It is
 // unpacked and verified as a whole beside its place first, so after an error everything is as it
 // was. The caller has made sure that nothing runs. Errors: ErrBad.
-func Restore(from io.Reader, workspace string) (r Restored, err error) {
+func Restore(from io.Reader, at workspace.Place) (r Restored, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("restore: %w", err)
 		}
 	}()
-	root, err := os.OpenRoot(workspace)
+	root, err := os.OpenRoot(at.Dir)
 	if err != nil {
 		return r, err
 	}
@@ -204,7 +205,7 @@ func Restore(from io.Reader, workspace string) (r Restored, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, root.RemoveAll(stage)) }()
-	free, _, err := disk.Space(workspace)
+	free, _, err := disk.Space(at.Dir)
 	if err != nil {
 		return r, err
 	}

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"daycare/engine/workspace"
 )
 
 // A backup that finds no room for what it copies at its moment says so, and writes nothing.
 func TestABackupWithoutRoomForItsCopies(t *testing.T) {
-	root := workspace(t, map[string]string{"script.yaml": strings.Repeat("x", 512<<10)})
+	root := filled(t, map[string]string{"script.yaml": strings.Repeat("x", 512<<10)})
 	dir := filepath.Join(root, home)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -41,7 +43,7 @@ func TestABackupWithoutRoomForItsCopies(t *testing.T) {
 		if o.Version != "" {
 			put("memory.md", 150<<10)
 		}
-		o.Root = root
+		o.Place = workspace.At(root)
 		var b bytes.Buffer
 		if err := Write(t.Context(), &b, o); !errors.Is(err, syscall.ENOSPC) || b.Len() > 0 {
 			t.Errorf("%s: %d bytes, %v", name, b.Len(), err)
@@ -52,7 +54,7 @@ func TestABackupWithoutRoomForItsCopies(t *testing.T) {
 			}
 		}
 	}
-	if h, err := Verify(bytes.NewReader(written(t, Options{Root: root}))); err != nil || h.Files != 1 {
+	if h, err := Verify(bytes.NewReader(written(t, Options{Place: workspace.At(root)}))); err != nil || h.Files != 1 {
 		t.Errorf("with room for all: %+v, %v", h, err)
 	}
 }

@@ -49,7 +49,7 @@ type seen struct {
 // take looks at a workspace at one moment. The caller closes the spool.
 func take(o Options) (s *snapshot, err error) {
 	s = &snapshot{opts: o}
-	if s.home, err = filepath.EvalSymlinks(filepath.Join(o.Root, home)); err != nil {
+	if s.home, err = filepath.EvalSymlinks(o.Place.Data); err != nil {
 		return nil, err
 	}
 	if s.spool, err = os.CreateTemp(s.home, spoolPrefix); err != nil {
@@ -301,7 +301,7 @@ const maxNamed = 16 << 20
 
 // named copies the files of the workspace that the settings name. Agents can write there.
 func (s *snapshot) named() error {
-	dir, err := os.OpenRoot(s.opts.Root)
+	dir, err := os.OpenRoot(s.opts.Place.Dir)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"daycare/engine/crash"
 	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
+	"daycare/engine/workspace"
 )
 
 // TestMain is also the process that is killed while it applies.
@@ -57,7 +58,7 @@ func newBench(t *testing.T, files map[string]string) bench {
 		b.put(b.of, path, text)
 	}
 	var err error
-	if b.copy, err = Make(t.Context(), b.of, b.of, "agent", disk.StampOf(time.Now())); err != nil {
+	if b.copy, err = Make(t.Context(), workspace.At(b.of), b.of, "agent", disk.StampOf(time.Now())); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -140,7 +141,7 @@ func TestACopyHasWhatTheFolderHas(t *testing.T) {
 		os.Mkdir(filepath.Join(of, "empty"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Make(t.Context(), of, of, "agent", disk.StampOf(time.Now()))
+	c, err := Make(t.Context(), workspace.At(of), of, "agent", disk.StampOf(time.Now()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +167,7 @@ func TestACopyHasWhatTheFolderHas(t *testing.T) {
 	if err := c.Remove(); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := List(of); err != nil || len(all.Copies)+len(all.Halves) > 0 {
+	if all, err := List(workspace.At(of)); err != nil || len(all.Copies)+len(all.Halves) > 0 {
 		t.Error(all, err)
 	}
 }
@@ -284,7 +285,7 @@ func TestNoRoom(t *testing.T) {
 	if err != nil {
 		t.Skip("no sparse files here:", err)
 	}
-	_, err = Make(t.Context(), of, of, "agent", disk.StampOf(time.Now()))
+	_, err = Make(t.Context(), workspace.At(of), of, "agent", disk.StampOf(time.Now()))
 	var none *NoRoom
 	if !errors.As(err, &none) {
 		t.Fatal(err)
@@ -294,10 +295,10 @@ func TestNoRoom(t *testing.T) {
 	if err := os.Remove(filepath.Join(of, "sparse")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Make(stopped, of, of, "agent", disk.StampOf(time.Now())); !errors.Is(err, context.Canceled) {
+	if _, err := Make(stopped, workspace.At(of), of, "agent", disk.StampOf(time.Now())); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	home, err := Home(of)
+	home, err := Home(workspace.At(of))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -384,7 +385,7 @@ func TestFailedCopies(t *testing.T) {
 	}
 	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
 		return func() error {
-			_, err := Make(context.Background(), of, of, "agent", disk.StampOf(time.Now()))
+			_, err := Make(context.Background(), workspace.At(of), of, "agent", disk.StampOf(time.Now()))
 			return err
 		}
 	})
@@ -446,7 +447,7 @@ func TestOneBrokenCopyHidesNoOther(t *testing.T) {
 	for path, text := range map[string]string{"torn/copy.json": `{"of":"/x`, "far/copy.json": `{"of":"x"}`, newName + "half/tree/a": "1"} {
 		b.put(home, path, text)
 	}
-	shelf, err := List(b.of)
+	shelf, err := List(workspace.At(b.of))
 	if err != nil || len(shelf.Copies) != 1 || len(shelf.Broken) != 2 || len(shelf.Halves) != 1 {
 		t.Fatalf("%+v %v", shelf, err)
 	}
@@ -461,7 +462,7 @@ func TestOneBrokenCopyHidesNoOther(t *testing.T) {
 	if err := Discard(shelf.Halves[0]); err != nil {
 		t.Error(err)
 	}
-	if err := RemoveAll(b.of); err != nil {
+	if err := RemoveAll(workspace.At(b.of)); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(home); err == nil {
@@ -481,7 +482,7 @@ func TestModesAndLargeFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	var err error
-	if b.copy, err = Make(t.Context(), b.of, b.of, "agent", disk.StampOf(time.Now())); err != nil {
+	if b.copy, err = Make(t.Context(), workspace.At(b.of), b.of, "agent", disk.StampOf(time.Now())); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]os.FileMode{"run.sh": 0o755, "large": 0o644} {

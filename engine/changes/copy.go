@@ -22,6 +22,7 @@ import (
 	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/sensitive"
+	"daycare/engine/workspace"
 )
 
 // A Copy is a folder that an agent works in instead of another one.
@@ -49,7 +50,7 @@ func (c Copy) Tree() string { return filepath.Join(c.Dir, treeName) }
 
 // Home is the folder of the copies of a workspace: in the state folder of its user, because no
 // agent reaches into .daycare. XDG_STATE_HOME moves it.
-func Home(workspace string) (string, error) {
+func Home(at workspace.Place) (string, error) {
 	base := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(base) || base == os.DevNull {
 		home, err := os.UserHomeDir()
@@ -58,7 +59,7 @@ func Home(workspace string) (string, error) {
 		}
 		base = filepath.Join(home, ".local", "state")
 	}
-	sum := sha256.Sum256([]byte(beneath.Real(workspace)))
+	sum := sha256.Sum256([]byte(beneath.Real(at.Dir)))
 
 	return filepath.Join(base, "daycare", "copies", hex.EncodeToString(sum[:6])), nil
 }
@@ -114,30 +115,30 @@ type Shelf struct {
 }
 
 // List returns the copies of a workspace.
-func List(workspace string) (s Shelf, err error) {
-	home, err := Home(workspace)
+func List(at workspace.Place) (s Shelf, err error) {
+	home, err := Home(at)
 	if err != nil {
 		return s, err
 	}
-	at, err := beneath.Root(home)
+	dir, err := beneath.Root(home)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
 	if err != nil {
 		return s, fmt.Errorf("list copies: %w", err)
 	}
-	defer at.Close()
-	entries, err := fs.ReadDir(at.FS(), ".")
+	defer dir.Close()
+	entries, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil {
 		return s, fmt.Errorf("list copies: %w", err)
 	}
 	for _, e := range entries {
-		dir := filepath.Join(home, e.Name())
+		path := filepath.Join(home, e.Name())
 		if strings.HasPrefix(e.Name(), newName) {
-			s.Halves = append(s.Halves, dir)
+			s.Halves = append(s.Halves, path)
 			continue
 		}
-		c, err := read(dir)
+		c, err := read(path)
 		switch {
 		case err == nil:
 			s.Copies = append(s.Copies, c)
@@ -161,8 +162,8 @@ func lacking(err error) bool {
 }
 
 // RemoveAll removes all copies of a workspace that is removed itself.
-func RemoveAll(workspace string) error {
-	home, err := Home(workspace)
+func RemoveAll(at workspace.Place) error {
+	home, err := Home(at)
 	if err != nil {
 		return err
 	}
@@ -181,8 +182,8 @@ func Discard(dir string) error {
 
 // Make copies a folder for an agent. What daycare keeps (.daycare), sockets, devices and names that
 // are no UTF-8 are left out. A copy that cannot be made whole leaves nothing. Errors: *NoRoom.
-func Make(ctx context.Context, workspace, of, agent string, at disk.Stamp) (c Copy, err error) {
-	home, err := Home(workspace)
+func Make(ctx context.Context, w workspace.Place, of, agent string, at disk.Stamp) (c Copy, err error) {
+	home, err := Home(w)
 	if err != nil {
 		return c, err
 	}

@@ -19,6 +19,7 @@ import (
 	"daycare/engine/crash"
 	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
+	"daycare/engine/workspace"
 )
 
 // differs says in which way files are not those that they should be; nil: they are.
@@ -44,7 +45,7 @@ func TestCopiesWithFewDescriptors(t *testing.T) {
 		}
 		var c Copy
 		op = func() (err error) {
-			c, err = Make(t.Context(), b.of, b.of, "agent", disk.StampOf(time.Now()))
+			c, err = Make(t.Context(), workspace.At(b.of), b.of, "agent", disk.StampOf(time.Now()))
 			return err
 		}
 		return op, func() error {
@@ -113,7 +114,7 @@ func TestCopiesAreReadWithFewDescriptors(t *testing.T) {
 			b := worked(t)
 			var shelf Shelf
 			op = func() (err error) {
-				shelf, err = List(b.of)
+				shelf, err = List(workspace.At(b.of))
 				return err
 			}
 			return op, func() error {
@@ -236,7 +237,7 @@ func TestFoldersThatAreGone(t *testing.T) {
 	if err := b.copy.Resume(); err == nil {
 		t.Error("an apply of a copy that is gone was finished")
 	}
-	if _, err := Make(t.Context(), b.of, filepath.Join(b.of, "none"), "agent", disk.StampOf(time.Now())); err == nil {
+	if _, err := Make(t.Context(), workspace.At(b.of), filepath.Join(b.of, "none"), "agent", disk.StampOf(time.Now())); err == nil {
 		t.Error("a folder that is not there was copied")
 	}
 }
@@ -325,37 +326,38 @@ func TestListsOfSteps(t *testing.T) {
 // Copies whose own files are broken are reported, those in the making are passed over.
 func TestCopiesThatCannotBeRead(t *testing.T) {
 	b := worked(t)
-	home, err := Home(b.of)
+	home, err := Home(workspace.At(b.of))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(filepath.Join(home, newName+"x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := List(b.of); err != nil || len(list.Copies) != 1 || len(list.Halves) != 1 {
+	if list, err := List(workspace.At(b.of)); err != nil || len(list.Copies) != 1 || len(list.Halves) != 1 {
 		t.Errorf("%v, %v", list, err)
 	}
 	for _, text := range []string{"{", `{"of":"here"}`, ""} {
 		if err := os.WriteFile(filepath.Join(b.copy.Dir, infoName), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if list, err := List(b.of); err != nil || len(list.Broken) != 1 || !strings.Contains(list.Broken[0].Error(), infoName) {
+		list, err := List(workspace.At(b.of))
+		if err != nil || len(list.Broken) != 1 || !strings.Contains(list.Broken[0].Error(), infoName) {
 			t.Errorf("%q: %v, %v", text, list, err)
 		}
 		if _, ok := Of(b.copy.Tree()); ok {
 			t.Errorf("%q: it is a copy", text)
 		}
 	}
-	if list, err := List(t.TempDir()); err != nil || len(list.Copies)+len(list.Broken)+len(list.Halves) > 0 {
+	if list, err := List(workspace.At(t.TempDir())); err != nil || len(list.Copies)+len(list.Broken)+len(list.Halves) > 0 {
 		t.Errorf("a workspace without copies: %v, %v", list, err)
 	}
 	if err := errors.Join(os.RemoveAll(home), os.WriteFile(home, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := List(b.of); err == nil {
+	if _, err := List(workspace.At(b.of)); err == nil {
 		t.Error("a file in the place of the folder of copies is no error")
 	}
-	if _, err := Make(context.Background(), b.of, b.of, "agent", disk.StampOf(time.Now())); err == nil {
+	if _, err := Make(context.Background(), workspace.At(b.of), b.of, "agent", disk.StampOf(time.Now())); err == nil {
 		t.Error("a copy is made in a file")
 	}
 }
@@ -392,17 +394,17 @@ func TestHome(t *testing.T) {
 	for set, want := range map[string]string{state: state, "": "/home/ada/.local/state", "relative": "/home/ada/.local/state",
 		os.DevNull: "/home/ada/.local/state"} {
 		t.Setenv("XDG_STATE_HOME", set)
-		if got, err := Home(root); err != nil || filepath.Dir(got) != filepath.Join(want, "daycare", "copies") {
+		if got, err := Home(workspace.At(root)); err != nil || filepath.Dir(got) != filepath.Join(want, "daycare", "copies") {
 			t.Errorf("XDG_STATE_HOME=%s: %s, %v", set, got, err)
 		}
 	}
 	t.Setenv("XDG_STATE_HOME", "")
 	t.Setenv("HOME", "")
 	for what, try := range map[string]func() error{
-		"Home":      func() error { _, err := Home(root); return err },
-		"List":      func() error { _, err := List(root); return err },
-		"RemoveAll": func() error { return RemoveAll(root) },
-		"Make":      func() error { _, err := Make(t.Context(), root, root, "agent", disk.Stamp{}); return err },
+		"Home":      func() error { _, err := Home(workspace.At(root)); return err },
+		"List":      func() error { _, err := List(workspace.At(root)); return err },
+		"RemoveAll": func() error { return RemoveAll(workspace.At(root)) },
+		"Make":      func() error { _, err := Make(t.Context(), workspace.At(root), root, "agent", disk.Stamp{}); return err },
 	} {
 		if err := try(); err == nil {
 			t.Errorf("%s without a home folder is no error", what)
@@ -597,7 +599,7 @@ func TestFoldersThatAreReadOnly(t *testing.T) {
 	if err := b.copy.Remove(); err != nil {
 		t.Error(err)
 	}
-	if all, err := List(b.of); err != nil || len(all.Copies)+len(all.Halves) > 0 {
+	if all, err := List(workspace.At(b.of)); err != nil || len(all.Copies)+len(all.Halves) > 0 {
 		t.Errorf("left is %+v, %v", all, err)
 	}
 }
@@ -607,11 +609,11 @@ func TestCopiesAreListedNewestFirst(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	of, begin := t.TempDir(), time.Now()
 	for _, minute := range []time.Duration{2, 0, 4, 1, 3} {
-		if _, err := Make(t.Context(), of, of, "agent", disk.StampOf(begin.Add(minute*time.Minute))); err != nil {
+		if _, err := Make(t.Context(), workspace.At(of), of, "agent", disk.StampOf(begin.Add(minute*time.Minute))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	all, err := List(of)
+	all, err := List(workspace.At(of))
 	newest := func(a, b Copy) int { return b.At.Compare(a.At.Time) }
 	if err != nil || len(all.Copies) != 5 || !slices.IsSortedFunc(all.Copies, newest) {
 		t.Errorf("%+v, %v", all, err)
@@ -633,7 +635,7 @@ func TestWhatIsLeftOutNeedsNoRoom(t *testing.T) {
 	if err := errors.Join(f.Truncate(1<<43), f.Close()); err != nil {
 		t.Skip("no sparse files here:", err)
 	}
-	c, err := Make(t.Context(), of, of, "agent", disk.StampOf(time.Now()))
+	c, err := Make(t.Context(), workspace.At(of), of, "agent", disk.StampOf(time.Now()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -659,7 +661,7 @@ func TestAModeOfTheUmaskIsNoChange(t *testing.T) {
 // Taking back that was cut and cannot be finished is an error, also where nothing more is to be taken back.
 func TestTakingBackThatCannotBeFinished(t *testing.T) {
 	home := filepath.Join(t.TempDir(), ".daycare")
-	u := UndoingOf(disk.NewVolume(home), home, "one")
+	u := UndoingOf(disk.NewVolume(home), workspace.OfData(home), "one")
 	if err := errors.Join(os.MkdirAll(u.Store.Dir, 0o700),
 		os.WriteFile(filepath.Join(u.Store.Dir, journalName), []byte("[{"), 0o600)); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 // A desk is a folder that an agent writes in, turn by turn.
@@ -367,18 +368,18 @@ func failedUndo(t *testing.T, fault string) {
 // What rewound turns wrote is found by the history, and taken back by name, or all that nobody else
 // changed.
 func TestUndoingFollowsTheHistory(t *testing.T) {
-	workspace := t.TempDir()
-	home := filepath.Join(workspace, ".daycare")
+	ws := t.TempDir()
+	home := filepath.Join(ws, ".daycare")
 	vol := disk.NewVolume(home)
 	agent := filepath.Join(home, "agents", "one")
 	if err := os.MkdirAll(agent, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	u := UndoingOf(vol, home, "one")
+	u := UndoingOf(vol, workspace.OfData(home), "one")
 	if takes, err := u.Takes(0); err != nil || len(takes) > 0 {
 		t.Errorf("of an agent that wrote nothing: %v, %v", takes, err)
 	}
-	d := desk{t: t, dir: workspace, store: u.Store}
+	d := desk{t: t, dir: ws, store: u.Store}
 	hist, _, err := record.Open(vol, agent, time.Now, slog.New(slog.DiscardHandler))
 	if err == nil {
 		err = hist.Begin("session")
@@ -419,10 +420,10 @@ func TestUndoingFollowsTheHistory(t *testing.T) {
 		"kept") {
 		t.Errorf("a file that no rewound turn wrote: %v", err)
 	}
-	if got := has(t, workspace); got["a"] == "" || got["kept"] == "" {
+	if got := has(t, ws); got["a"] == "" || got["kept"] == "" {
 		t.Errorf("the folder has %q", got)
 	}
-	if results, err := u.TakeBack([]string{filepath.Join(workspace, "a")}, false); err != nil || len(results) != 1 ||
+	if results, err := u.TakeBack([]string{filepath.Join(ws, "a")}, false); err != nil || len(results) != 1 ||
 		results[0].Outcome != Done {
 		t.Errorf("by its whole path: %+v, %v", results, err)
 	}
@@ -435,7 +436,7 @@ func TestUndoingFollowsTheHistory(t *testing.T) {
 	if results, err := u.TakeBack(nil, false); err != nil || len(results) > 0 {
 		t.Errorf("nothing is left: %+v, %v", results, err)
 	}
-	if got := has(t, workspace); got["a"] != "" || got["dir/b"] != "" || got["c"] != "mine\n" || got["kept"] == "" {
+	if got := has(t, ws); got["a"] != "" || got["dir/b"] != "" || got["c"] != "mine\n" || got["kept"] == "" {
 		t.Errorf("the folder has %q", got)
 	}
 	if got := u.Shown("/elsewhere/x"); got != "/elsewhere/x" {

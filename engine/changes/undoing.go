@@ -6,19 +6,20 @@ import (
 
 	"daycare/engine/disk"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 // An Undoing is what of an agent's work can be taken back: the files that its tools wrote in turns that are rewound.
 type Undoing struct {
-	Store     Store
-	workspace string // absolute
-	agentDir  string
+	Store    Store
+	at       workspace.Place
+	agentDir string
 }
 
-// UndoingOf returns that of an agent; home is the .daycare directory.
-func UndoingOf(vol *disk.Volume, home, id string) Undoing {
-	dir := filepath.Join(home, "agents", id)
-	return Undoing{Undo(vol, dir), filepath.Dir(home), dir}
+// UndoingOf returns that of an agent.
+func UndoingOf(vol *disk.Volume, at workspace.Place, id string) Undoing {
+	dir := filepath.Join(at.Data, "agents", id)
+	return Undoing{Undo(vol, dir), at, dir}
 }
 
 // NoFile says that no rewound turn wrote a file.
@@ -27,15 +28,7 @@ type NoFile struct{ Path string }
 func (e *NoFile) Error() string { return "no rewound turn wrote " + e.Path }
 
 // Shown is how a file of the agent is named to users.
-func (u Undoing) Shown(file string) string { return Shown(u.workspace, file) }
-
-// Shown is how a path is named to users: from the workspace, if it is in there.
-func Shown(workspace, file string) string {
-	if rel, err := filepath.Rel(workspace, file); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return file
-}
+func (u Undoing) Shown(file string) string { return u.at.Shown(file) }
 
 // Complete finishes taking back that a kill cut, and reports whether there was any.
 func (u Undoing) Complete() (cut bool, err error) {
@@ -87,7 +80,7 @@ func (u Undoing) TakeBack(paths []string, merge bool) ([]Result, error) {
 	for _, path := range paths {
 		abs := path
 		if !filepath.IsAbs(abs) {
-			abs = filepath.Join(u.workspace, abs)
+			abs = filepath.Join(u.at.Dir, abs)
 		}
 		i := slices.IndexFunc(takes, func(t Take) bool { return t.File() == abs || u.Shown(t.File()) == u.Shown(abs) })
 		if i < 0 {

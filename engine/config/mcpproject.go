@@ -14,6 +14,7 @@ import (
 	"daycare/engine/finding"
 	"daycare/engine/form"
 	"daycare/engine/lazyregexp"
+	"daycare/engine/workspace"
 )
 
 const (
@@ -39,13 +40,13 @@ var projectKind = form.Kind{ID: "mcp-project", Max: maxProject, Unknown: finding
 
 // ReadProject reads the file of the workspace of a .daycare folder.
 func ReadProject(home string) Project {
-	workspace := filepath.Dir(home)
-	p := Project{Path: filepath.Join(workspace, ProjectName)}
+	dir := workspace.OfData(home).Dir
+	p := Project{Path: filepath.Join(dir, ProjectName)}
 	tell := func(how finding.Severity, id, reason, remedy string) {
 		p.Found = append(p.Found, finding.Finding{ID: "mcp-project-" + id, Severity: how, File: p.Path, Reason: reason, Remedy: remedy})
 	}
 	var err error
-	if p.Content, err = beneath.ReadFile(workspace, ProjectName, maxProject); errors.Is(err, fs.ErrNotExist) {
+	if p.Content, err = beneath.ReadFile(dir, ProjectName, maxProject); errors.Is(err, fs.ErrNotExist) {
 		return p
 	}
 	if err != nil {

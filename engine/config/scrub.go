@@ -55,9 +55,9 @@ func (c *Config) hasSecret(n *yaml.Node) bool {
 
 // Named lists the files in the workspace that the settings name, relative to it; private are those
 // that contain keys.
-func (c *Config) Named(root string) (all, private []string) {
+func (c *Config) Named(at workspace.Place) (all, private []string) {
 	add := func(path string) string {
-		rel := workspace.Store(root, workspace.Resolve(root, path))
+		rel := at.Store(at.Resolve(path))
 		if path != "" && !strings.HasPrefix(rel, "/") && !slices.Contains(all, rel) { // several may share a file
 			all = append(all, rel)
 		}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"daycare/engine/workspace"
 )
 
 // A copy of the settings has no secret in it, in whatever way it was written there; the rest
@@ -53,7 +55,7 @@ func TestFilesThatSettingsName(t *testing.T) {
 	c.Providers = []Provider{{Options: Options{"script": "talk.yaml"}}, {Options: Options{"script": "/elsewhere/talk.yaml"}}}
 	c.Control.TLSCert, c.Control.TLSKey = "/ws/tls/cert.pem", "tls/key.pem"
 	c.Cluster.TLSCA, c.Cluster.TLSCert, c.Cluster.TLSKey = "nats/ca.pem", "nats/cert.pem", "nats/key.pem"
-	all, private := c.Named("/ws")
+	all, private := c.Named(workspace.At("/ws"))
 	want := "[talk.yaml tls/cert.pem nats/ca.pem nats/cert.pem nats/key.pem tls/key.pem] [nats/key.pem tls/key.pem]"
 	if got := fmt.Sprint(all, private); got != want {
 		t.Errorf("named are %s", got)
@@ -64,7 +66,7 @@ func TestFilesThatSettingsName(t *testing.T) {
 func TestAFileThatIsNamedTwiceIsListedOnce(t *testing.T) {
 	c := Default()
 	c.Providers = []Provider{{Options: Options{"script": "talk.yaml"}}, {Options: Options{"script": "/ws/talk.yaml"}}}
-	if all, _ := c.Named("/ws"); fmt.Sprint(all) != "[talk.yaml]" {
+	if all, _ := c.Named(workspace.At("/ws")); fmt.Sprint(all) != "[talk.yaml]" {
 		t.Errorf("named are %s", all)
 	}
 }

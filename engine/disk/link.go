@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"daycare/engine/workspace"
 )
 
 // ErrLink: the file is a symbolic link that is not written through. It is left as it
@@ -43,7 +45,7 @@ func Through(root, path string) (string, error) {
 	if root, err = filepath.EvalSymlinks(root); err != nil {
 		return "", fmt.Errorf("stat %s: %w", root, err)
 	}
-	if under(filepath.Dir(root), to) && !under(root, to) {
+	if under(workspace.OfData(root).Dir, to) && !under(root, to) {
 		return no("is in the workspace, where agents can write")
 	}
 

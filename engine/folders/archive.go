@@ -20,6 +20,7 @@ import (
 	"daycare/engine/lazyregexp"
 	"daycare/engine/record"
 	"daycare/engine/tarball"
+	"daycare/engine/workspace"
 )
 
 // An exported agent is a tar of one folder, <id>/, with the files of the agent's
@@ -49,7 +50,7 @@ func Export(home, id string, to io.Writer) error {
 		return fmt.Errorf("export %s: %w", id, err)
 	}
 	defer agents.Close()
-	root := filepath.Dir(home)
+	at := workspace.OfData(home)
 
 	return ExportFrom(agents, id, to, func(file string, data []byte) ([]byte, error) {
 		if file != "state.json" {
@@ -57,7 +58,7 @@ func Export(home, id string, to io.Writer) error {
 		}
 
 		// Older versions wrote whole paths; a broken file stays as it is.
-		if relative, err := record.ChangeState(root, data, func(*record.State) {}); err == nil {
+		if relative, err := record.ChangeState(at, data, func(*record.State) {}); err == nil {
 			data = relative
 		}
 		return data, nil
@@ -232,11 +233,11 @@ func (f *Folders) importable(dir, id, name string) (in arrival, err error) {
 	if err != nil || raw == nil {
 		return in, errors.Join(err, fmt.Errorf("%w: it has no state.json", ErrBadArchive))
 	}
-	workspace := filepath.Dir(f.Root)
-	old, moved := Elsewhere(workspace, id, d, state.Permissions)
-	if in.state, err = record.ChangeState(workspace, raw, func(s *record.State) {
+	at := workspace.OfData(f.Root)
+	old, moved := Elsewhere(at, id, d, state.Permissions)
+	if in.state, err = record.ChangeState(at, raw, func(s *record.State) {
 		if s.Ended = nil; moved {
-			s.Move(old, workspace)
+			s.Move(workspace.At(old), at)
 		}
 	}); err != nil {
 		return in, err

@@ -23,6 +23,7 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 func must(t *testing.T, err error) {
@@ -48,7 +49,7 @@ func open(t *testing.T) *Folders {
 // colleague makes an agent of that name with a state.
 func colleague(t *testing.T, f *Folders, name string, s record.State) string {
 	t.Helper()
-	state, err := record.EncodeState(filepath.Dir(f.Root), s)
+	state, err := record.EncodeState(workspace.At(filepath.Dir(f.Root)), s)
 	must(t, err)
 	meta, err := f.Make(address.Descriptor{Type: address.Permanent, Name: name, Description: "d"}, state, nil)
 	must(t, err)
@@ -863,16 +864,16 @@ func TestAnAgentThatWorksElsewhere(t *testing.T) {
 	root, chosen, gone := filepath.Dir(f.Root), t.TempDir(), filepath.Join(t.TempDir(), "gone")
 	const id = "abcdefghijklmnopqrstuvwx"
 	copied := t.TempDir()
-	must(t, os.MkdirAll(filepath.Join(copied, dataDir, "agents", id), 0o700))
+	must(t, os.MkdirAll(filepath.Join(copied, workspace.Home, "agents", id), 0o700))
 	for dir, want := range map[string]string{"": " false", root: " false", root + "/sub": " false", chosen: chosen + " false",
 		gone:   gone + " true",
 		copied: copied + " true", gone + "/.daycare/cron/x/files": gone + " true"} {
-		from, sure := Elsewhere(root, id, address.Descriptor{}, permission.Set{WorkingDir: dir})
+		from, sure := Elsewhere(workspace.At(root), id, address.Descriptor{}, permission.Set{WorkingDir: dir})
 		if got := fmt.Sprint(from, " ", sure); got != want {
 			t.Errorf("%q: %s, want %s", dir, got, want)
 		}
 	}
-	if from, sure := Elsewhere(root, id, address.Descriptor{WorkspaceDir: "docs/"},
+	if from, sure := Elsewhere(workspace.At(root), id, address.Descriptor{WorkspaceDir: "docs/"},
 		permission.Set{WorkingDir: gone + "/docs"}); from != gone || !sure {
 		t.Errorf("of one that works in a part of it: %s, %v", from, sure)
 	}

@@ -14,6 +14,7 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 // Fork makes a new agent that continues from a record of another's history (0: from
@@ -85,7 +86,7 @@ func (f *Folders) forkState(id string, cut record.Cut, now time.Time) ([]byte, e
 
 	// A grant for one exact request is bound to the agent that asked.
 	rights.Grants = slices.DeleteFunc(slices.Clone(rights.Grants), func(g permission.Grant) bool { return g.SHA256 != "" })
-	return record.EncodeState(filepath.Dir(f.Root),
+	return record.EncodeState(workspace.OfData(f.Root),
 		record.State{Permissions: rights, Provider: of.Provider, Queue: of.Queue, Budget: of.Budget,
 			Session: cut.Session, Seq: cut.Last, CreatedAt: disk.StampOf(now), UpdatedAt: disk.StampOf(now), Announced: &rights})
 }

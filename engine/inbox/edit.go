@@ -30,7 +30,7 @@ func (f *File) reword(id, text string) error {
 	}
 
 	item.Text, item.Edited = text, true
-	item = item.stored(string(f.dir))
+	item = item.stored(f.place)
 	more := int64(len(text)) // at most: the old line is part of the file until it is rotated
 	if f.ix.bytes+more > MaxBytes || !f.quota.room(more) {
 		return fmt.Errorf("%w: %d bytes queued", ErrFull, f.ix.bytes)

@@ -11,6 +11,7 @@ import (
 
 	"daycare/engine/disk"
 	"daycare/engine/finding"
+	"daycare/engine/workspace"
 )
 
 // FileName is the name of an inbox in its agent's folder.
@@ -46,10 +47,11 @@ type ledger struct {
 
 // onDisk is the file, and what was noticed in it.
 type onDisk struct {
-	vol  *disk.Volume
-	dir  folder
-	log  *disk.Log
-	seen notices
+	vol   *disk.Volume
+	dir   folder
+	place workspace.Place
+	log   *disk.Log
+	seen  notices
 }
 
 // A folder is an agent's.
@@ -79,8 +81,9 @@ var _ Mailbox = (*File)(nil)
 // now tells the time, for items without one and for the age of dedupe keys.
 func Open(vol *disk.Volume, dir string, quota *Quota, now func() time.Time) (*File, []finding.Finding, error) {
 	f := &File{ledger: ledger{
-		onDisk: onDisk{vol: vol, dir: folder(dir), seen: notices{path: folder(dir).path(), reported: map[uint64]bool{}}},
-		quota:  quota, ages: ages{now: now, opened: time.Now()}, ix: newIndex(),
+		onDisk: onDisk{vol: vol, dir: folder(dir), place: workspace.Of(dir),
+			seen: notices{path: folder(dir).path(), reported: map[uint64]bool{}}},
+		quota: quota, ages: ages{now: now, opened: time.Now()}, ix: newIndex(),
 		signals: signals{arrived: make(chan struct{}, 1), quit: make(chan struct{})}}}
 	if err := vol.Recover(dir, FileName); err != nil {
 		return nil, nil, fmt.Errorf("open inbox %s: %w", f.dir.agent(), err)

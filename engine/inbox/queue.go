@@ -147,7 +147,7 @@ func (x *ledger) body(e *entry) (Item, error) {
 		raw := make([]byte, e.Bytes)
 		n, _ := x.log.ReadAt(raw, e.off)
 		if l, err := decode(raw[:n]); err == nil && l.ID == e.ID {
-			return l.Item.resolved(string(x.dir)), nil
+			return l.Item.resolved(x.place), nil
 		}
 		if _, err := x.reload(nil); err != nil {
 			return Item{}, err
@@ -161,7 +161,7 @@ func (x *ledger) body(e *entry) (Item, error) {
 	if err != nil {
 		return Item{}, fmt.Errorf("read item %s: %w", e.ID, err)
 	}
-	return l.Item.resolved(string(x.dir)), nil
+	return l.Item.resolved(x.place), nil
 }
 
 // Done closes items. An id that is not open is left out. On a full disk the line

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"daycare/engine/workspace"
 )
 
 // tailBytes is how much of the end of an inbox Settled reads.
@@ -83,10 +85,10 @@ func ReadAll(dir string) ([]Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	items := make([]Item, 0, len(ix.order))
+	items, at := make([]Item, 0, len(ix.order)), workspace.Of(dir)
 	for _, e := range ix.order {
 		l, _ := decode(data[e.off : e.off+int64(e.Bytes)]) // it is in the index, so it can be read
-		items = append(items, l.Item.resolved(dir))
+		items = append(items, l.Item.resolved(at))
 	}
 
 	return items, nil

@@ -15,6 +15,7 @@ import (
 
 	"daycare/engine/beneath"
 	"daycare/engine/disk"
+	"daycare/engine/workspace"
 )
 
 // FoldersFile is the name of the file in .daycare that stores Folders.
@@ -30,9 +31,9 @@ const FoldersFile = "folders.json"
 //
 // Its methods may be called from any goroutine.
 type Folders struct {
-	workspace string
-	vol       *disk.Volume // nil: nothing is written
-	report    func(path string, err error)
+	place  workspace.Place
+	vol    *disk.Volume // nil: nothing is written
+	report func(path string, err error)
 
 	mu    sync.Mutex
 	known map[string]pin // by absolute path
@@ -61,27 +62,26 @@ func (e *Replaced) Error() string {
 }
 
 // NewFolders returns Folders that know only the workspace ("": none) and are not stored.
-func NewFolders(workspace string) *Folders {
+func NewFolders(dir string) *Folders {
 	f := &Folders{report: func(string, error) {}, known: map[string]pin{}}
-	if workspace == "" {
+	if dir == "" {
 		return f
 	}
-	f.workspace = filepath.Clean(workspace)
-	if info, err := os.Stat(f.workspace); err == nil {
-		f.known[f.workspace] = pin{beneath.IDOf(info), true}
+	f.place.Dir = filepath.Clean(dir)
+	if info, err := os.Stat(f.place.Dir); err == nil {
+		f.known[f.place.Dir] = pin{beneath.IDOf(info), true}
 	}
 
 	return f
 }
 
-// OpenFolders returns the Folders of a workspace, the folder that contains .daycare. In a workspace
-// that was copied or restored every folder has another inode, so all are pinned again. With a nil
-// volume nothing is written. report is called with what Open finds: an error, or nil once the
-// folder can be opened again.
-func OpenFolders(vol *disk.Volume, workspace string, report func(path string, err error)) (*Folders, error) {
-	f := NewFolders(workspace)
-	f.vol, f.report = vol, report
-	data, err := beneath.ReadFile(filepath.Join(f.workspace, ".daycare"), FoldersFile, 16<<20)
+// OpenFolders returns the Folders of a workspace. In one that was copied or restored every folder
+// has another inode, so all are pinned again. With a nil volume nothing is written. report is
+// called with what Open finds: an error, or nil once the folder can be opened again.
+func OpenFolders(vol *disk.Volume, at workspace.Place, report func(path string, err error)) (*Folders, error) {
+	f := NewFolders(at.Dir)
+	f.place.Data, f.vol, f.report = at.Data, vol, report
+	data, err := beneath.ReadFile(f.place.Data, FoldersFile, 16<<20)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, nil
 	}
@@ -94,7 +94,7 @@ func OpenFolders(vol *disk.Volume, workspace string, report func(path string, er
 		return nil, fmt.Errorf("read %s: %w\ndelete it: daycare then pins every granted folder anew", FoldersFile, err)
 	}
 	booted := kept.Boot != BootID() || kept.Boot == ""
-	if root := f.known[f.workspace].ID; kept.Root.Ino != root.Ino || !booted && kept.Root.Dev != root.Dev {
+	if root := f.known[f.place.Dir].ID; kept.Root.Ino != root.Ino || !booted && kept.Root.Dev != root.Dev {
 		return f, nil
 	}
 
@@ -102,10 +102,7 @@ func OpenFolders(vol *disk.Volume, workspace string, report func(path string, er
 		if booted {
 			p.Dev = 0
 		}
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(f.workspace, path)
-		}
-		if path != f.workspace {
+		if path = f.place.Resolve(path); path != f.place.Dir {
 			f.known[path] = p
 		}
 	}
@@ -198,19 +195,16 @@ func (f *Folders) save() error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	kept := foldersOnDisk{Boot: BootID(), Root: f.known[f.workspace].ID, Folders: map[string]pin{}}
+	kept := foldersOnDisk{Boot: BootID(), Root: f.known[f.place.Dir].ID, Folders: map[string]pin{}}
 	for path, p := range f.known {
-		if rel, err := filepath.Rel(f.workspace, path); err == nil && filepath.IsLocal(rel) {
-			path = rel
-		}
-		kept.Folders[path] = p
+		kept.Folders[f.place.Store(path)] = p
 	}
 
 	data, err := json.MarshalIndent(kept, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", FoldersFile, err)
 	}
-	return f.vol.WriteFile("folders", filepath.Join(f.workspace, ".daycare", FoldersFile), append(data, '\n'))
+	return f.vol.WriteFile("folders", filepath.Join(f.place.Data, FoldersFile), append(data, '\n'))
 }
 
 // Open opens a granted folder. real is its path without symbolic links. Errors: *Replaced, those

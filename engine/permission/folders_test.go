@@ -13,6 +13,7 @@ import (
 	"daycare/engine/beneath"
 	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
+	"daycare/engine/workspace"
 )
 
 // ground is a workspace with .daycare in it, links resolved.
@@ -48,7 +49,8 @@ func move(t *testing.T, from, to string) {
 func folders(t *testing.T, ws string) (*Folders, map[string]error) {
 	t.Helper()
 	told := map[string]error{}
-	f, err := OpenFolders(disk.NewVolume(filepath.Join(ws, ".daycare")), ws, func(path string, err error) { told[path] = err })
+	at := workspace.At(ws)
+	f, err := OpenFolders(disk.NewVolume(at.Data), at, func(path string, err error) { told[path] = err })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +198,7 @@ func TestBrokenPinsSayWhatToDo(t *testing.T) {
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFolders(nil, ws, func(string, error) {}); err == nil || !strings.Contains(err.Error(), "\ndelete it") {
+	if _, err := OpenFolders(nil, workspace.At(ws), func(string, error) {}); err == nil || !strings.Contains(err.Error(), "\ndelete it") {
 		t.Errorf("%v", err)
 	}
 	if err := os.Remove(path); err != nil {
@@ -205,7 +207,7 @@ func TestBrokenPinsSayWhatToDo(t *testing.T) {
 	if err := os.Symlink("/etc/passwd", path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFolders(nil, ws, func(string, error) {}); !errors.Is(err, beneath.ErrLink) {
+	if _, err := OpenFolders(nil, workspace.At(ws), func(string, error) {}); !errors.Is(err, beneath.ErrLink) {
 		t.Errorf("a link is read: %v", err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
+	"daycare/engine/workspace"
 )
 
 // A history of which nothing can be read any more says so, whatever it is asked.
@@ -223,7 +224,7 @@ func TestCountsThatAreBelieved(t *testing.T) {
 		"newer than history": {State{Seq: 99, Session: Session{ID: "s1", Messages: 100}}, 3},
 		"this session":       {State{Seq: 5, Session: Session{ID: "s1", Messages: 100}}, 101},
 	} {
-		text, err := EncodeState(h.dir, tt.s)
+		text, err := EncodeState(workspace.At(h.dir), tt.s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -98,7 +98,7 @@ func (o *ownFile) reconcileOnce(fresh, last int64) (again bool, err error) {
 	}
 
 	gone := o.recent.missing(o.seqs(content), fresh, last)
-	lines := encodeAgain(o.report.root, gone)
+	lines := encodeAgain(o.report.place, gone)
 	if len(gone) > 0 {
 		_, err = o.file.Append(lines)
 		if errors.Is(err, disk.ErrChanged) {

@@ -11,6 +11,7 @@ import (
 	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/permission"
+	"daycare/engine/workspace"
 )
 
 // gistOf is what is remembered of a state.json that was left alone for long.
@@ -44,8 +45,8 @@ func TestAGistIsOfTheFileAsItIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, stateName)
-			before, err := EncodeState(dir, plan)
-			after, aerr := EncodeState(dir, auto)
+			before, err := EncodeState(workspace.At(dir), plan)
+			after, aerr := EncodeState(workspace.At(dir), auto)
 			if err = errors.Join(err, aerr, os.WriteFile(path, before, 0o600)); err != nil || len(before) != len(after) {
 				t.Fatal(err, len(before), len(after))
 			}

@@ -73,7 +73,7 @@ func (f *logFile) ReadAt(p []byte, off int64) (int, error) {
 // turn. It reads back to the start of that turn, however long the file is, and writes nothing to an
 // empty history. What it read is durable only after Sync.
 func Open(vol *disk.Volume, dir string, now func() time.Time, log *slog.Logger) (*History, []finding.Finding, error) {
-	own := ownFile{dir: dir, report: report{root: workspace.Of(dir)}, limits: limits{rotate: RotateBytes, quiet: 100 * time.Millisecond}}
+	own := ownFile{dir: dir, report: report{place: workspace.Of(dir)}, limits: limits{rotate: RotateBytes, quiet: 100 * time.Millisecond}}
 	h := &History{folded: folded{ownFile: own, vol: vol, now: now, log: log}}
 	if err := cleanUp(vol, dir); err != nil {
 		return nil, nil, fmt.Errorf("open history: %w", err)
@@ -184,10 +184,10 @@ func (h *History) Append(recs ...Record) ([]*Entry, error) {
 	entries := make([]*Entry, len(recs))
 	lines := make([]byte, 0, 512*len(recs))
 	for i, rec := range recs {
-		e := &Entry{Seq: next.o.LastSeq + 1, At: at, Rec: stored(h.report.root, next.fill(rec))}
+		e := &Entry{Seq: next.o.LastSeq + 1, At: at, Rec: stored(h.report.place, next.fill(rec))}
 		begin := len(lines)
 		lines = appendLine(lines, e)
-		if err := e.readBack(h.report.root, lines[begin:]); err != nil {
+		if err := e.readBack(h.report.place, lines[begin:]); err != nil {
 			return nil, fmt.Errorf("read back a %s record: %w", rec.Type(), err)
 		}
 		next.apply(e)
@@ -209,7 +209,7 @@ func (h *History) Append(recs ...Record) ([]*Entry, error) {
 
 // readBack makes of an entry what a restart would read from its line, byte for byte, or the prompt after it would
 // differ.
-func (e *Entry) readBack(root string, line []byte) error {
+func (e *Entry) readBack(at workspace.Place, line []byte) error {
 	if rec := asRead(e.Rec, line); rec != nil {
 		e.Rec = rec
 		return nil
@@ -219,7 +219,7 @@ func (e *Entry) readBack(root string, line []byte) error {
 		return err
 	}
 	*e = *read
-	e.Rec = resolved(root, e.Rec)
+	e.Rec = resolved(at, e.Rec)
 
 	return nil
 }

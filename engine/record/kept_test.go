@@ -12,6 +12,7 @@ import (
 
 	"daycare/engine/disk"
 	"daycare/engine/finding"
+	"daycare/engine/workspace"
 )
 
 // decidedIn is what CurrentState keeps of a state.
@@ -35,7 +36,7 @@ func TestABrokenStateLeavesTheLastGoodOneInForce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			vol := disk.NewVolume(dir)
-			good, err := EncodeState(dir, fullState())
+			good, err := EncodeState(workspace.At(dir), fullState())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,16 +9,14 @@ import (
 	"daycare/engine/workspace"
 )
 
-// stored is a record as it is written: paths in the workspace root are relative.
-func stored(root string, rec Record) Record {
-	return withPaths(rec, func(p string) string { return workspace.Store(root, p) },
-		func(tag string) string { return workspace.StoreTag(root, tag) })
+// stored is a record as it is written: paths in the workspace are relative.
+func stored(at workspace.Place, rec Record) Record {
+	return withPaths(rec, at.Store, at.StoreTag)
 }
 
 // resolved is a record as it is used: its paths are absolute.
-func resolved(root string, rec Record) Record {
-	return withPaths(rec, func(p string) string { return workspace.ResolveFile(root, p) },
-		func(tag string) string { return workspace.ResolveTag(root, tag) })
+func resolved(at workspace.Place, rec Record) Record {
+	return withPaths(rec, at.ResolveFile, at.ResolveTag)
 }
 
 // withPaths is a record with other paths of its attachments, and of the right that it is
@@ -55,13 +53,13 @@ func withPaths(rec Record, path, tag func(string) string) Record {
 
 // absolute is the line of an entry with absolute paths of its attachments, for readers
 // who do not know where the workspace lies.
-func absolute(root string, e *Entry, line []byte) []byte {
+func absolute(at workspace.Place, e *Entry, line []byte) []byte {
 	if e == nil {
 		return line
 	}
 	sealed, before := disk.Sealed(line), line
 	withPaths(e.Rec, func(p string) string {
-		was, is := encoded(p), encoded(workspace.ResolveFile(root, p))
+		was, is := encoded(p), encoded(at.ResolveFile(p))
 		line = bytes.ReplaceAll(line, append([]byte(`"path":`), was...), append([]byte(`"path":`), is...))
 		return p
 	}, func(tag string) string { return tag })
@@ -80,14 +78,14 @@ func filesAt(files []message.File, path func(string) string) []message.File {
 	return files
 }
 
-// Move changes the paths in the permissions from the folder from to root.
-func (s *State) Move(from, root string) { *s = s.stored(from).resolved(root) }
+// Move changes the paths in the permissions from one workspace to another.
+func (s *State) Move(from, to workspace.Place) { *s = s.stored(from).resolved(to) }
 
 // stored is a state as it is written.
-func (s State) stored(root string) State {
-	s.Permissions = s.Permissions.Stored(root)
+func (s State) stored(at workspace.Place) State {
+	s.Permissions = s.Permissions.Stored(at)
 	if s.Announced != nil {
-		a := s.Announced.Stored(root)
+		a := s.Announced.Stored(at)
 		s.Announced = &a
 	}
 
@@ -95,10 +93,10 @@ func (s State) stored(root string) State {
 }
 
 // resolved is a state as it is used.
-func (s State) resolved(root string) State {
-	s.Permissions = s.Permissions.Resolved(root)
+func (s State) resolved(at workspace.Place) State {
+	s.Permissions = s.Permissions.Resolved(at)
 	if s.Announced != nil {
-		a := s.Announced.Resolved(root)
+		a := s.Announced.Resolved(at)
 		s.Announced = &a
 	}
 

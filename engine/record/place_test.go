@@ -136,8 +136,8 @@ func TestAttachmentsMoveWithTheirWorkspace(t *testing.T) {
 			t.Errorf("a reader gets the path %s", u.Files[0].Path)
 		}
 	}
-	if workspace.Of(copied) != two {
-		t.Errorf("the workspace of %s is %s", copied, workspace.Of(copied))
+	if at := workspace.Of(copied); at.Dir != two {
+		t.Errorf("the workspace of %s is %s", copied, at.Dir)
 	}
 }
 

@@ -3,6 +3,8 @@ package record
 import (
 	"bytes"
 	"iter"
+
+	"daycare/engine/workspace"
 )
 
 const (
@@ -98,9 +100,9 @@ func (r *recent) missing(found iter.Seq[int64], fresh, last int64) []ownLine {
 }
 
 // encodeAgain encodes entries once more, with their numbers and times.
-func encodeAgain(root string, lines []ownLine) (all []byte) {
+func encodeAgain(at workspace.Place, lines []ownLine) (all []byte) {
 	for _, l := range lines {
-		all = appendLine(all, &Entry{Seq: l.Seq, At: l.At, Rec: stored(root, l.Rec)})
+		all = appendLine(all, &Entry{Seq: l.Seq, At: l.At, Rec: stored(at, l.Rec)})
 	}
 	return all
 }

@@ -6,13 +6,14 @@ import (
 
 	"daycare/engine/disk"
 	"daycare/engine/finding"
+	"daycare/engine/workspace"
 )
 
 // A report collects problems for the user, each once.
 type report struct {
 	found []finding.Finding
 	told  map[uint64]bool // lines that were reported
-	root  string          // the workspace, which paths in records are relative to
+	place workspace.Place // which paths in records are relative to
 }
 
 var lineSeed = maphash.MakeSeed()
@@ -73,7 +74,7 @@ func (r *report) decode(l rawLine) *Entry {
 		r.byHand(l)
 	}
 
-	e.Rec = resolved(r.root, e.Rec)
+	e.Rec = resolved(r.place, e.Rec)
 
 	return e
 }

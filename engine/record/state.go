@@ -110,9 +110,9 @@ func ParseState(path string, raw []byte) (s State, found []finding.Finding) {
 	return s, f.Found
 }
 
-// EncodeState returns the content of a new state.json in the workspace root.
-func EncodeState(root string, s State) ([]byte, error) {
-	s = s.stored(root)
+// EncodeState returns the content of a new state.json in a workspace.
+func EncodeState(at workspace.Place, s State) ([]byte, error) {
+	s = s.stored(at)
 	if s.Stats == nil {
 		s.Stats = Stats{}
 	}
@@ -201,15 +201,15 @@ func lockFolder(dir string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// ChangeState returns the content of a state.json of the workspace root after change, without
+// ChangeState returns the content of a state.json of a workspace after change, without
 // writing it. Like UpdateState it keeps members that change does not touch as they are written in
 // raw.
-func ChangeState(root string, raw []byte, change func(*State)) ([]byte, error) {
+func ChangeState(at workspace.Place, raw []byte, change func(*State)) ([]byte, error) {
 	before, found := ParseState(stateName, raw)
 	if err := finding.Join(found); err != nil {
 		return nil, fmt.Errorf("change state: %w", err)
 	}
-	content, err := changed(root, before, raw, change)
+	content, err := changed(at, before, raw, change)
 	if content == nil {
 		content = raw
 	}
@@ -219,13 +219,13 @@ func ChangeState(root string, raw []byte, change func(*State)) ([]byte, error) {
 
 // changed is the content of raw, which holds before, after the change; nil: nothing changed. An absolute
 // path in the workspace becomes relative.
-func changed(root string, before State, raw []byte, change func(*State)) ([]byte, error) {
+func changed(at workspace.Place, before State, raw []byte, change func(*State)) ([]byte, error) {
 	old := encoded(before)
 	var after State                 // a deep copy, so that change cannot reach into before
 	_ = json.Unmarshal(old, &after) // it was encoded from a State just now
-	after = after.resolved(root)
+	after = after.resolved(at)
 	change(&after)
-	updated, err := marshal(after.stored(root))
+	updated, err := marshal(after.stored(at))
 	if err != nil {
 		return nil, fmt.Errorf("encode state: %w", err)
 	}

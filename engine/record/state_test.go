@@ -16,6 +16,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/permission"
+	"daycare/engine/workspace"
 )
 
 func fullState() State {
@@ -37,7 +38,7 @@ func fullState() State {
 
 func TestGoldenState(t *testing.T) {
 	path := filepath.Join("testdata", "state.golden.json")
-	got, err := EncodeState("/root", fullState())
+	got, err := EncodeState(workspace.At("/root"), fullState())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +292,7 @@ func TestUpdateStateLosesNoSave(t *testing.T) {
 }
 
 func FuzzReadState(f *testing.F) {
-	full, err := EncodeState("/root", fullState())
+	full, err := EncodeState(workspace.At("/root"), fullState())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -302,7 +303,7 @@ func FuzzReadState(f *testing.F) {
 		if finding.Join(found) != nil {
 			return
 		}
-		content, err := changed("", s, data, func(s *State) { s.Seq++ })
+		content, err := changed(workspace.At(""), s, data, func(s *State) { s.Seq++ })
 		if err != nil {
 			t.Fatalf("valid, but cannot be updated: %v", err)
 		}

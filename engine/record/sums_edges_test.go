@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"daycare/engine/disk"
+	"daycare/engine/workspace"
 )
 
 // How much is in the context is what the newest call had, of each kind, if that is not far back.
@@ -151,8 +152,8 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 	spoil := func(s *State) { s.Session.Cost = math.NaN() }
 	bad := State{}
 	spoil(&bad)
-	_, encode := EncodeState(dir, bad)
-	_, change := ChangeState(dir, []byte("{}"), spoil)
+	_, encode := EncodeState(workspace.At(dir), bad)
+	_, change := ChangeState(workspace.At(dir), []byte("{}"), spoil)
 	for what, err := range map[string]error{"encode": encode, "change": change,
 		"update": UpdateState(disk.NewVolume(dir), dir, spoil)} {
 		if err == nil {
@@ -163,7 +164,7 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, stateName)); err != nil || string(text) != "{}" {
 		t.Errorf("%s, %v", text, err)
 	}
-	if text, err := EncodeState(dir, State{}); err != nil || !strings.Contains(string(text), `"stats": {}`) {
+	if text, err := EncodeState(workspace.At(dir), State{}); err != nil || !strings.Contains(string(text), `"stats": {}`) {
 		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"daycare/engine/permission"
+	"daycare/engine/workspace"
 )
 
 // What a turn cost is all that was spent in it, of each kind, and nothing before it.
@@ -278,24 +279,24 @@ func TestLinesEditedUnderASummary(t *testing.T) {
 // A change of a state that is not in its place leaves the rest as it is written.
 func TestChangeState(t *testing.T) {
 	raw := []byte(`{"mine": {"b":1,"a":2}, "seq": 1, "permissions": {"workingDir":"w","x":1}}`)
-	got, err := ChangeState("/ws", raw, func(s *State) { s.Seq = 2; s.Permissions.Web = s.Permissions.WorkingDir == "/ws/w" })
+	got, err := ChangeState(workspace.At("/ws"), raw, func(s *State) { s.Seq = 2; s.Permissions.Web = s.Permissions.WorkingDir == "/ws/w" })
 	if err != nil || !strings.Contains(string(got), `"seq": 2`) ||
 		strings.Index(string(got), `"b": 1`) > strings.Index(string(got), `"a": 2`) ||
 		!strings.Contains(string(got), `"workingDir": "w"`) || !strings.Contains(string(got), `"web": true`) {
 		t.Errorf("%s, %v", got, err)
 	}
-	if got, err := ChangeState("/ws", raw, func(*State) {}); err != nil || !bytes.Equal(got, raw) {
+	if got, err := ChangeState(workspace.At("/ws"), raw, func(*State) {}); err != nil || !bytes.Equal(got, raw) {
 		t.Errorf("without a change: %s, %v", got, err)
 	}
 	for _, broken := range []string{"{", `{"seq":"x"}`, "[]", ""} {
-		if got, err := ChangeState("/ws", []byte(broken), func(s *State) { s.Seq = 2 }); err == nil {
+		if got, err := ChangeState(workspace.At("/ws"), []byte(broken), func(s *State) { s.Seq = 2 }); err == nil {
 			t.Errorf("%q became %s", broken, got)
 		}
 	}
 	s := State{Permissions: permission.Set{WorkingDir: "/old/w", ReadDirs: []string{"/old/r", "/else"}},
 		Announced: &permission.Set{WorkingDir: "/old/w"}}
 	before := s.Announced
-	if s.Move("/old", "/new"); s.Permissions.WorkingDir != "/new/w" ||
+	if s.Move(workspace.At("/old"), workspace.At("/new")); s.Permissions.WorkingDir != "/new/w" ||
 		!slices.Equal(s.Permissions.ReadDirs, []string{"/new/r", "/else"}) || s.Announced.WorkingDir != "/new/w" {
 		t.Errorf("moved is %+v, %+v", s.Permissions, s.Announced)
 	}

@@ -130,7 +130,7 @@ func Tail(dir string, before int64, limit int) (lines []json.RawMessage, next *i
 		limit = 100
 	}
 	lowest, skip, numbered, more := int64(0), before > 0, false, false
-	root := workspace.Of(dir)
+	at := workspace.Of(dir)
 	err = backFiles(dir, func(l rawLine) bool {
 		e, derr := Decode(l.text)
 		if derr != nil && !errors.Is(derr, ErrUnknownType) {
@@ -152,7 +152,7 @@ func Tail(dir string, before int64, limit int) (lines []json.RawMessage, next *i
 			return false
 		}
 
-		lines = append(lines, absolute(root, e, bytes.Clone(bytes.TrimSpace(l.text))))
+		lines = append(lines, absolute(at, e, bytes.Clone(bytes.TrimSpace(l.text))))
 		if numbered = e.Seq > 0; numbered && (lowest == 0 || e.Seq < lowest) {
 			lowest = e.Seq
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"daycare/engine/beneath"
+	"daycare/engine/workspace"
 )
 
 // maxWatched bounds the files that one look takes in; those beyond are not seen.
@@ -44,7 +45,7 @@ func (d digest) files(root string, patterns []string) {
 		}
 		name := e.Name()
 		if e.IsDir() {
-			if path != "." && (name == ".daycare" || name == ".git" || name == "node_modules") {
+			if path != "." && (name == workspace.Home || name == ".git" || name == "node_modules") {
 				return fs.SkipDir
 			}
 			return nil

@@ -20,10 +20,12 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"daycare/engine/workspace"
 )
 
 // Data is the folder in which daycare keeps what no agent may reach.
-const Data = ".daycare"
+const Data = workspace.Home
 
 // Fold is a name as file systems compare it that do not tell the case of letters: ſ is an s
 // for them, and some pass over characters that are not seen.

@@ -81,7 +81,7 @@ func Parse(path string, content []byte) (Command, []finding.Finding) {
 // List reads the commands of a workspace, by name: its own, and those that it has for other
 // programs, of which none takes the name of its own. Those that cannot be used are left out,
 // and among found.
-func List(root string) (all []Command, found []finding.Finding) {
+func List(at workspace.Place) (all []Command, found []finding.Finding) {
 	take := func(path, prefix string, data []byte, err error) {
 		if err != nil {
 			found = append(found, finding.Finding{ID: "command-unreadable", Severity: finding.Error, File: path,
@@ -96,7 +96,7 @@ func List(root string) (all []Command, found []finding.Finding) {
 			all = append(all, c)
 		}
 	}
-	own := filepath.Join(root, workspace.Home, "commands")
+	own := filepath.Join(at.Data, "commands")
 	names, _ := os.ReadDir(own) // none: nobody wrote any
 	for _, e := range names[:min(len(names), maxListed)] {
 		if path := filepath.Join(own, e.Name()); isCommand(e) {
@@ -105,7 +105,7 @@ func List(root string) (all []Command, found []finding.Finding) {
 		}
 	}
 
-	shared(root, ".claude/commands", "", take)
+	shared(at.Dir, ".claude/commands", "", take)
 	slices.SortFunc(all, func(a, b Command) int { return strings.Compare(a.Name, b.Name) })
 	return all, found
 }
@@ -144,8 +144,8 @@ func large(err error) error {
 
 // Expand is the message that a command makes of what was typed behind its name. A chat that
 // allows no - in commands may say _ for it. Errors: ErrUnknown.
-func Expand(root, name, arguments string) (string, error) {
-	all, _ := List(root)
+func Expand(at workspace.Place, name, arguments string) (string, error) {
+	all, _ := List(at)
 	same := func(a, b string) bool { return strings.EqualFold(plain.Replace(a), plain.Replace(b)) }
 	i := slices.IndexFunc(all, func(c Command) bool { return c.Name == name })
 	if i < 0 {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"daycare/engine/workspace"
 )
 
 // write makes the files of a workspace.
@@ -42,7 +44,7 @@ func TestExpand(t *testing.T) {
 		".daycare/commands/.hidden.md":  "hidden",
 		".daycare/commands/sub/more.md": "own folders have none",
 	})
-	all, found := List(root)
+	all, found := List(workspace.At(root))
 	var names []string
 	for _, c := range all {
 		names = append(names, c.Name)
@@ -66,14 +68,14 @@ func TestExpand(t *testing.T) {
 		{"price", "", "It costs $10 or $ARGUMENTSX"},
 	} {
 		t.Run(tt.name+" "+tt.arguments, func(t *testing.T) {
-			if got, err := Expand(root, tt.name, tt.arguments); err != nil || got != tt.want {
+			if got, err := Expand(workspace.At(root), tt.name, tt.arguments); err != nil || got != tt.want {
 				t.Errorf("got %q, %v; want %q", got, err, tt.want)
 			}
 		})
 	}
 
 	for _, name := range []string{"", "nothing", "../settings", "sub:more", "a:b:c"} {
-		if _, err := Expand(root, name, ""); !errors.Is(err, ErrUnknown) {
+		if _, err := Expand(workspace.At(root), name, ""); !errors.Is(err, ErrUnknown) {
 			t.Errorf("/%s: %v, want ErrUnknown", name, err)
 		}
 	}
@@ -95,7 +97,7 @@ func TestCommandsThatCannotBeUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	all, found := List(root)
+	all, found := List(workspace.At(root))
 	var names, wrong []string
 	for _, c := range all {
 		names = append(names, c.Name)

@@ -23,6 +23,7 @@ import (
 	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
+	"daycare/engine/workspace"
 )
 
 // Dir is the folder of a .daycare folder that keeps what waits.
@@ -68,8 +69,8 @@ func (c *Change) Finding(path string) finding.Finding {
 
 // Texts are the files of one workspace. Its methods may be called from any goroutine.
 type Texts struct {
-	workspace string
-	vol       *disk.Volume // nil: nothing is written
+	place workspace.Place
+	vol   *disk.Volume // nil: nothing is written
 
 	mu      sync.Mutex
 	used    map[string]used    // by path: what was in use last
@@ -88,11 +89,11 @@ type span struct {
 	safe  []string // files and folders that it cannot change
 }
 
-// Open returns the texts of a workspace, the folder that holds .daycare, with the changes that
-// wait. A nil volume is for looking only.
-func Open(vol *disk.Volume, workspace string) (*Texts, error) {
-	t := &Texts{workspace: workspace, vol: vol, used: map[string]used{}, waiting: map[string]*Change{}, running: map[*span]bool{}}
-	dir, err := beneath.Dir(filepath.Join(workspace, ".daycare"), Dir)
+// Open returns the texts of a workspace, with the changes that wait. A nil volume is for
+// looking only.
+func Open(vol *disk.Volume, at workspace.Place) (*Texts, error) {
+	t := &Texts{place: at, vol: vol, used: map[string]used{}, waiting: map[string]*Change{}, running: map[*span]bool{}}
+	dir, err := beneath.Dir(at.Data, Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t, nil
 	}
@@ -128,7 +129,7 @@ func (t *Texts) absolute(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
-	return filepath.Join(t.workspace, path)
+	return filepath.Join(t.place.Dir, path)
 }
 
 // Began says that a command of an agent begins that can change all but the safe files and
@@ -211,11 +212,11 @@ func (t *Texts) by(path string) string {
 }
 
 func (t *Texts) name(path string) (dir, file string) {
-	rel, err := filepath.Rel(t.workspace, path)
+	rel, err := filepath.Rel(t.place.Dir, path)
 	if err != nil || !filepath.IsLocal(rel) {
 		rel = path
 	}
-	return filepath.Join(t.workspace, ".daycare", Dir), sum([]byte(rel))[:16] + ".json"
+	return filepath.Join(t.place.Data, Dir), sum([]byte(rel))[:16] + ".json"
 }
 
 // keep writes a change down. That it cannot be written costs no more than that it is used after
@@ -226,7 +227,7 @@ func (t *Texts) keep(path string, c *Change) {
 		return
 	}
 	onDisk := *c
-	if rel, err := filepath.Rel(t.workspace, path); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(t.place.Dir, path); err == nil && filepath.IsLocal(rel) {
 		onDisk.Path = rel
 	}
 

@@ -12,6 +12,7 @@ import (
 	"daycare/engine/attacktest"
 	"daycare/engine/beneath"
 	"daycare/engine/disk"
+	"daycare/engine/workspace"
 )
 
 // ground is a workspace with one text, as a runtime uses it.
@@ -35,7 +36,7 @@ func newGround(t *testing.T) *ground {
 func (g *ground) restart() {
 	g.t.Helper()
 	var err error
-	if g.Texts, err = Open(disk.NewVolume(filepath.Join(g.ws, ".daycare")), g.ws); err != nil {
+	if g.Texts, err = Open(disk.NewVolume(filepath.Join(g.ws, ".daycare")), workspace.At(g.ws)); err != nil {
 		g.t.Fatal(err)
 	}
 }
@@ -192,7 +193,7 @@ func TestBrokenRecordsSayWhatToDo(t *testing.T) {
 	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "x.json"), []byte("{"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(nil, g.ws); err == nil || !strings.Contains(err.Error(), "\ndelete it") {
+	if _, err := Open(nil, workspace.At(g.ws)); err == nil || !strings.Contains(err.Error(), "\ndelete it") {
 		t.Errorf("%v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"daycare/engine/disk"
+	"daycare/engine/workspace"
 )
 
 // A change that waits is told with what happened, whose command ran, and what to do.
@@ -92,7 +93,7 @@ func TestWhatIsKeptOfAChange(t *testing.T) {
 	if err := os.CopyFS(moved, os.DirFS(g.ws)); err != nil {
 		t.Fatal(err)
 	}
-	texts, err := Open(nil, moved)
+	texts, err := Open(nil, workspace.At(moved))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func TestWhatIsKeptOfAChange(t *testing.T) {
 func TestWhoLooksWritesNothing(t *testing.T) {
 	g := newGround(t)
 	var err error
-	if g.Texts, err = Open(nil, g.ws); err != nil {
+	if g.Texts, err = Open(nil, workspace.At(g.ws)); err != nil {
 		t.Fatal(err)
 	}
 	g.write("old")
@@ -211,7 +212,7 @@ func TestWhatIsReadOfTheFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if texts, err := Open(nil, g.ws); err != nil || len(texts.Waiting()) != 0 {
+	if texts, err := Open(nil, workspace.At(g.ws)); err != nil || len(texts.Waiting()) != 0 {
 		t.Errorf("files of others are read: %v", err)
 	}
 	if err := os.RemoveAll(dir); err != nil {
@@ -220,7 +221,7 @@ func TestWhatIsReadOfTheFolder(t *testing.T) {
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(disk.NewVolume(g.ws), g.ws); err == nil {
+	if _, err := Open(disk.NewVolume(g.ws), workspace.At(g.ws)); err == nil {
 		t.Error("a file in the place of the folder is taken for an empty one")
 	}
 }

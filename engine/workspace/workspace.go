@@ -8,67 +8,82 @@ import (
 	"strings"
 )
 
-// Home is the folder inside a workspace that daycare keeps its files in.
+// Home is the name of the folder inside a workspace that daycare keeps its own files in.
 const Home = ".daycare"
 
-// Lock returns the path of the lock that the process running a workspace holds.
-func Lock(root string) string { return filepath.Join(root, Home, "daycare.lock") }
+// A Place is where a workspace is: the folder that agents work in, and the one of daycare's own
+// files about it. Both are absolute.
+type Place struct {
+	Dir  string // "": not known; paths then stay as they are
+	Data string
+}
 
-// Of is the workspace that an agent's folder is in: ROOT/.daycare/agents/ID, or one
-// beside agents.
-func Of(agentDir string) string {
+// At is the workspace in the folder dir.
+func At(dir string) Place { return Place{dir, filepath.Join(dir, Home)} }
+
+// OfData is the workspace whose own files are in the folder data.
+func OfData(data string) Place { return Place{filepath.Dir(data), data} }
+
+// Of is the workspace that an agent's folder is in: DATA/agents/ID, or one beside agents.
+func Of(agentDir string) Place {
 	if abs, err := filepath.Abs(agentDir); err == nil {
 		agentDir = abs
 	}
-	return filepath.Dir(filepath.Dir(filepath.Dir(agentDir)))
+	return OfData(filepath.Dir(filepath.Dir(agentDir)))
 }
 
-// Store is an absolute path as it is written to disk: relative if it is in root. With
-// root "", here and below, a path stays as it is.
-func Store(root, path string) string {
-	if root == "" {
-		return path
-	}
-	if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
+// Lock returns the path of the lock that the process running the workspace holds.
+func (p Place) Lock() string { return filepath.Join(p.Data, "daycare.lock") }
+
+// Shown is how a path is named to users: from the workspace, if it is in there.
+func (p Place) Shown(path string) string {
+	if rel, err := filepath.Rel(p.Dir, path); err == nil && filepath.IsLocal(rel) {
 		return rel
 	}
-
 	return path
 }
 
+// Store is an absolute path as it is written to disk: relative if it is in the workspace.
+func (p Place) Store(path string) string {
+	if p.Dir == "" {
+		return path
+	}
+	return p.Shown(path)
+}
+
 // Resolve is the absolute path of a stored one; "" stays empty.
-func Resolve(root, path string) string {
+func (p Place) Resolve(path string) string {
 	switch {
-	case root == "" || path == "":
+	case p.Dir == "" || path == "":
 		return path
 	case filepath.IsAbs(path):
 		return filepath.Clean(path)
 	}
 
-	return filepath.Join(root, path)
+	return filepath.Join(p.Dir, path)
 }
 
 // kept is where attachments are in a workspace.
-const kept = "/.daycare/files/"
+const kept = "/" + Home + "/files/"
 
 // ResolveFile is Resolve for an attachment. An absolute path, as older versions wrote it,
 // may be that of another place where the workspace lay: what is kept in .daycare/files
 // is the file of this one.
-func ResolveFile(root, path string) string {
-	if i := strings.LastIndex(path, kept); root != "" && i >= 0 && filepath.IsAbs(path) {
-		return filepath.Join(root, path[i:])
+func (p Place) ResolveFile(path string) string {
+	if i := strings.LastIndex(path, kept); p.Dir != "" && i >= 0 && filepath.IsAbs(path) {
+		return filepath.Join(p.Dir, path[i:])
 	}
-	return Resolve(root, path)
+	return p.Resolve(path)
 }
 
 // StoreTag and ResolveTag do the same with the path of a permission tag: @read:docs.
-func StoreTag(root, tag string) string   { return inTag(tag, root, Store) }
-func ResolveTag(root, tag string) string { return inTag(tag, root, Resolve) }
+func (p Place) StoreTag(tag string) string   { return inTag(tag, p.Store) }
+func (p Place) ResolveTag(tag string) string { return inTag(tag, p.Resolve) }
 
-func inTag(tag, root string, change func(root, path string) string) string {
+func inTag(tag string, change func(path string) string) string {
 	kind, path, ok := strings.Cut(tag, ":")
 	if !ok || kind != "@read" && kind != "@write" {
 		return tag
 	}
-	return kind + ":" + change(root, path)
+	return kind + ":" + change(path)
 }

@@ -10,22 +10,22 @@ func TestPathsAreStoredRelative(t *testing.T) {
 		{"/old/ws", ".", "/new"}, {"/old/ws/docs/", "docs", "/new/docs"}, {"/old/ws/..hidden", "..hidden", "/new/..hidden"},
 		{"/old/wsx", "/old/wsx", "/old/wsx"}, {"/old", "/old", "/old"}, {"/srv/a", "/srv/a", "/srv/a"}, {"", "", ""},
 	} {
-		got := Store("/old/ws", tt.path)
-		if back := Resolve("/new", got); got != tt.stored || back != tt.resolved {
+		got := At("/old/ws").Store(tt.path)
+		if back := At("/new").Resolve(got); got != tt.stored || back != tt.resolved {
 			t.Errorf("%q is stored as %q and resolved to %q, want %q and %q", tt.path, got, back, tt.stored, tt.resolved)
 		}
 	}
 
 	for tag, want := range map[string]string{"@read:/old/ws/docs": "@read:docs", "@write:/old/ws": "@write:.", "@read:/srv": "@read:/srv",
 		"@exec:/old/ws/build": "@exec:/old/ws/build", "@web:a.example": "@web:a.example", "@web": "@web"} {
-		if got := StoreTag("/old/ws", tag); got != want {
+		if got := At("/old/ws").StoreTag(tag); got != want {
 			t.Errorf("%q is stored as %q, want %q", tag, got, want)
 		}
 	}
 
 	for stored, want := range map[string]string{"@read:docs": "@read:/new/docs", "@write:.": "@write:/new",
 		"@read:/srv": "@read:/srv", "@exec:docs": "@exec:docs"} {
-		if got := ResolveTag("/new", stored); got != want {
+		if got := At("/new").ResolveTag(stored); got != want {
 			t.Errorf("%q is resolved to %q, want %q", stored, got, want)
 		}
 	}
@@ -37,10 +37,10 @@ func TestAttachmentsAreThoseOfThisWorkspace(t *testing.T) {
 		".daycare/files/a__x.txt": "/new/.daycare/files/a__x.txt", "/old/ws/.daycare/files/a__x.txt": "/new/.daycare/files/a__x.txt",
 		"/srv/x.txt": "/srv/x.txt",
 	} {
-		if got := ResolveFile("/new", stored); got != want {
+		if got := At("/new").ResolveFile(stored); got != want {
 			t.Errorf("%q is resolved to %q, want %q", stored, got, want)
 		}
-		if got := ResolveFile("", stored); got != stored {
+		if got := (Place{}).ResolveFile(stored); got != stored {
 			t.Errorf("%q is changed to %q, and no workspace is known", stored, got)
 		}
 	}
@@ -48,7 +48,7 @@ func TestAttachmentsAreThoseOfThisWorkspace(t *testing.T) {
 
 func TestOfAnAgentsFolder(t *testing.T) {
 	for _, dir := range []string{"/ws/.daycare/agents/a", "/ws/.daycare/trash/a"} {
-		if got := Of(dir); got != "/ws" {
+		if got := Of(dir).Dir; got != "/ws" {
 			t.Errorf("the workspace of %s is %s", dir, got)
 		}
 	}
@@ -58,23 +58,23 @@ func TestOfAnAgentsFolder(t *testing.T) {
 // stays byte for byte as it is.
 func TestWhatStaysAsItIs(t *testing.T) {
 	for _, path := range []string{"", "docs/", "/a/../b", "/old/ws/docs/"} {
-		if got := Store("", path); got != path {
+		if got := (Place{}).Store(path); got != path {
 			t.Errorf("without a workspace %q is stored as %q", path, got)
 		}
-		if got := Resolve("", path); got != path {
+		if got := (Place{}).Resolve(path); got != path {
 			t.Errorf("without a workspace %q is resolved to %q", path, got)
 		}
 	}
 
-	if got := Store("/old/ws", "docs/"); got != "docs/" {
+	if got := At("/old/ws").Store("docs/"); got != "docs/" {
 		t.Errorf("what is stored already is stored as %q", got)
 	}
-	if got := Resolve("/new", "/a/../b/"); got != "/b" {
+	if got := At("/new").Resolve("/a/../b/"); got != "/b" {
 		t.Errorf("an absolute path is resolved to %q, want it clean", got)
 	}
 
 	for _, tag := range []string{"@read", "@read:", "@write:", "@lan:nas:80", ""} {
-		if stored, back := StoreTag("/ws", tag), ResolveTag("/ws", tag); stored != tag || back != tag {
+		if stored, back := At("/ws").StoreTag(tag), At("/ws").ResolveTag(tag); stored != tag || back != tag {
 			t.Errorf("%q is stored as %q and resolved to %q", tag, stored, back)
 		}
 	}
@@ -87,7 +87,7 @@ func TestWhichPathIsOfAnotherPlace(t *testing.T) {
 		"/one/.daycare/files/two/.daycare/files/a.txt": "/new/.daycare/files/a.txt",
 		"/srv/.daycare/filesystem/a":                   "/srv/.daycare/filesystem/a",
 	} {
-		if got := ResolveFile("/new", stored); got != want {
+		if got := At("/new").ResolveFile(stored); got != want {
 			t.Errorf("%q is resolved to %q, want %q", stored, got, want)
 		}
 	}
@@ -100,7 +100,7 @@ func TestOfARelativeFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := Of(".daycare/agents/a"); got != here {
+	if got := Of(".daycare/agents/a").Dir; got != here {
 		t.Errorf("the workspace is %s, want %s", got, here)
 	}
 }

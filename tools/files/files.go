@@ -16,11 +16,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"daycare/engine/changes"
 	"daycare/engine/message"
 	"daycare/engine/permission"
+	"daycare/engine/workspace"
 	"daycare/tools"
 )
 
@@ -70,23 +70,24 @@ func New(o Options) []tools.Tool {
 
 type base struct {
 	Options
-	seen  seen
-	asked tools.Asked[[]string] // paths, without symbolic links
+	workspace string // "": not known
+	seen      seen
+	asked     tools.Asked[[]string] // paths, without symbolic links
 }
 
 func newBase(o Options) *base {
 	if o.Home == "" {
 		o.Home, _ = os.UserHomeDir() // none: there is nothing of it to deny
 	}
+	b := &base{Options: o}
+	if o.Data != "" {
+		b.workspace = workspace.OfData(o.Data).Dir
+	}
 	if o.Folders == nil {
-		workspace := ""
-		if o.Data != "" {
-			workspace = filepath.Dir(o.Data)
-		}
-		o.Folders = permission.NewFolders(workspace)
+		b.Folders = permission.NewFolders(b.workspace)
 	}
 
-	return &base{Options: o}
+	return b
 }
 
 // tool is one of the tools: A are its arguments, run does it.

@@ -24,7 +24,7 @@ func (r *rights) prompts(path string) bool {
 	if r.Data == "" {
 		return false
 	}
-	workspace := beneath.Real(filepath.Dir(r.Data))
+	workspace := beneath.Real(r.workspace)
 	for _, top := range []string{workspace, beneath.Real(r.Home)} {
 		rel, err := filepath.Rel(top, path)
 		if first, _, _ := strings.Cut(rel, string(filepath.Separator)); err == nil && sensitive.Fold(first) == ".agents" {

@@ -79,7 +79,7 @@ func closed(path string) bool {
 	for part := range strings.SplitSeq(path, string(filepath.Separator)) {
 		// Names are compared without case because some file systems do.
 		switch part = sensitive.Fold(part); {
-		case part == ".daycare":
+		case part == sensitive.Data:
 			return true
 		case inGit && (part == "hooks" || part == "config"):
 			return true // git runs what stands there

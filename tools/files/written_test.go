@@ -10,6 +10,7 @@ import (
 	"daycare/engine/changes"
 	"daycare/engine/disk"
 	"daycare/engine/permission"
+	"daycare/engine/workspace"
 	"daycare/tools"
 )
 
@@ -54,7 +55,7 @@ func TestADryRunWritesInItsCopy(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", filepath.Join(w.home, "state"))
 	w.file("a.txt", "one\n")
 	w.file(filepath.Join(w.outside, "b.txt"), "one\n")
-	made, err := changes.Make(t.Context(), w.ws, w.ws, agent, disk.StampOf(time.Now()))
+	made, err := changes.Make(t.Context(), workspace.At(w.ws), w.ws, agent, disk.StampOf(time.Now()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"daycare/engine/attacktest"
 	"daycare/engine/finding"
 	"daycare/engine/unseen"
+	"daycare/engine/workspace"
 	"daycare/tools"
 )
 
@@ -207,7 +208,7 @@ func race(t *testing.T, ws string, runFor time.Duration) {
 // A skill that a command made or changed is not the agents' before its owner saw it.
 func TestUnseenSkills(t *testing.T) {
 	ws := t.TempDir()
-	texts, err := unseen.Open(nil, ws)
+	texts, err := unseen.Open(nil, workspace.At(ws))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"daycare/engine/control"
 	"daycare/engine/disk"
+	"daycare/engine/workspace"
 )
 
 // Beside is what one agent costs with many others on disk, measured from outside at a
@@ -135,7 +136,7 @@ func (b Beside) measure(d *child, name string, do func(i int) error) (Row, error
 // befriend makes every tenth agent a permanent one, of which all others know, but not the
 // one that is talked to.
 func befriend(work, first string) error {
-	dirs, err := disk.Glob(filepath.Join(work, ".daycare", "agents"), "*/descriptor.json")
+	dirs, err := disk.Glob(filepath.Join(workspace.At(work).Data, "agents"), "*/descriptor.json")
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"daycare/engine/control"
 	"daycare/engine/lazyregexp"
+	"daycare/engine/workspace"
 )
 
 // A child is a real daemon on a workspace of its own, seen from outside.
@@ -30,7 +31,7 @@ type child struct {
 
 // launch starts the daemon on work with these settings.
 func launch(ctx context.Context, binary, work, settings string) (*child, error) {
-	c := &child{root: filepath.Join(work, ".daycare")}
+	c := &child{root: workspace.At(work).Data}
 	if err := os.MkdirAll(c.root, 0o700); err != nil {
 		return nil, err
 	}

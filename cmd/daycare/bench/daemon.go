@@ -15,6 +15,7 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/cuid"
 	"daycare/engine/event"
+	"daycare/engine/workspace"
 )
 
 // A Daemon is what a real daemon process costs.
@@ -40,7 +41,7 @@ func Process(ctx context.Context, binary, dir string, count int, historyBytes in
 	if err != nil {
 		return d, fmt.Errorf("prepare %d agents: %w", count, err)
 	}
-	if err := os.WriteFile(filepath.Join(work, ".daycare", "settings.yaml"),
+	if err := os.WriteFile(filepath.Join(workspace.At(work).Data, "settings.yaml"),
 		[]byte("providers: [{id: offline, type: scripted}]\n"), 0o600); err != nil {
 		return d, err
 	}
@@ -55,7 +56,7 @@ func Process(ctx context.Context, binary, dir string, count int, historyBytes in
 		cmd.Wait()
 	}()
 
-	client, err := connect(ctx, filepath.Join(work, ".daycare"))
+	client, err := connect(ctx, workspace.At(work).Data)
 	if err != nil {
 		return d, err
 	}
@@ -206,7 +207,7 @@ func populate(ctx context.Context, work string, n int, historyBytes int64) (firs
 		return "", err
 	}
 
-	root := filepath.Join(work, ".daycare", "agents")
+	root := filepath.Join(workspace.At(work).Data, "agents")
 	files := map[string][]byte{}
 	for _, name := range []string{"state.json", "inbox.jsonl", "history.jsonl"} {
 		if files[name], err = os.ReadFile(filepath.Join(root, ids[0], name)); err != nil {

@@ -12,6 +12,7 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 // Restored is what an agent with a long past costs after a start.
@@ -67,7 +68,7 @@ func Restore(ctx context.Context, binary, dir string, historyBytes int64) (r Res
 
 // lengthen makes the history of an agent that long, as its own work would.
 func lengthen(work, id string, bytes int64) error {
-	root := filepath.Join(work, ".daycare")
+	root := workspace.At(work).Data
 	dir, vol := filepath.Join(root, "agents", id), disk.NewVolume(root)
 	h, _, err := record.Open(vol, dir, time.Now, slog.New(slog.DiscardHandler))
 	if err != nil {

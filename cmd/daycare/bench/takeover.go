@@ -16,6 +16,7 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/workspace"
 )
 
 // busyModel has every agent at work until its machine is killed.
@@ -204,7 +205,7 @@ func handOver(ctx context.Context, a arrangement, s *machines.Servers, at Place)
 	}
 	id, err := populate(ctx, one, 1, 0)
 	if err == nil {
-		err = os.CopyFS(filepath.Join(worlds[0].Root, "agents", id), os.DirFS(filepath.Join(one, ".daycare", "agents", id)))
+		err = os.CopyFS(filepath.Join(worlds[0].Root, "agents", id), os.DirFS(filepath.Join(workspace.At(one).Data, "agents", id)))
 	}
 	if err != nil {
 		return r, err

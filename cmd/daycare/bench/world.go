@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 	"daycare/tools"
 )
 
@@ -55,7 +55,7 @@ func NewWorld(dir string, model providers.Provider, queue agents.Queue, connecto
 
 // NewWorldWith is NewWorld of a machine of a cluster; join nil: of none.
 func NewWorldWith(dir string, join Join, model providers.Provider, queue agents.Queue, connectors ...engine.Connector) (*World, error) {
-	w := &World{Root: filepath.Join(dir, ".daycare"), Events: event.NewStream("bench"),
+	w := &World{Root: workspace.At(dir).Data, Events: event.NewStream("bench"),
 		model: &providers.Caller{Chain: []providers.Provider{model}}, queue: queue}
 	if err := os.MkdirAll(w.Root, 0o700); err != nil {
 		return nil, err
@@ -83,7 +83,8 @@ func NewWorldWith(dir string, join Join, model providers.Provider, queue agents.
 		Files:   engine.Files{Root: w.Root, Volume: w.Volume, Index: w.index, Peers: peers},
 		Reports: engine.Reports{Events: w.Events, Problems: w.problems, Log: log},
 		AgentDefaults: engine.AgentDefaults{NewState: func(address.Descriptor) ([]byte, error) {
-			return record.EncodeState(dir, record.State{Permissions: permission.Default(dir), CreatedAt: disk.StampOf(time.Now())})
+			return record.EncodeState(workspace.At(dir), record.State{Permissions: permission.Default(dir),
+				CreatedAt: disk.StampOf(time.Now())})
 		}},
 		Asks: w.Asks, Connectors: connectors, Outlet: engine.Outlet{Grace: time.Second}})
 	return w, err

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"daycare/engine/crash"
+	"daycare/engine/workspace"
 )
 
 var caseNumber atomic.Int64
@@ -37,24 +38,24 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 	id := fmt.Sprintf("case-%05d", caseNumber.Add(1))
 	p := &play{Case: c, h: h, ground: ground{dir: filepath.Join(h.dir, id)}, result: newResult(c)}
 	p.result.Dir = p.dir
-	workspace := filepath.Join(p.dir, "workspace")
+	work := filepath.Join(p.dir, "workspace")
 	if c.Root != "" {
-		workspace = c.Root
+		work = c.Root
 	}
 
-	p.root = filepath.Join(workspace, ".daycare")
-	for _, dir := range []string{p.dir, workspace} {
+	p.root = workspace.At(work).Data
+	for _, dir := range []string{p.dir, work} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
 	}
 
 	if begin == nil {
-		err := errors.Join(os.MkdirAll(p.root, 0o700), os.WriteFile(filepath.Join(workspace, "README.md"), []byte("# Read me\n"), 0o600))
+		err := errors.Join(os.MkdirAll(p.root, 0o700), os.WriteFile(filepath.Join(work, "README.md"), []byte("# Read me\n"), 0o600))
 		if err != nil {
 			return nil, err
 		}
-	} else if err := errors.Join(copyWorkspace(begin.dir, workspace), lend(begin.ballast, p.root)); err != nil {
+	} else if err := errors.Join(copyWorkspace(begin.dir, work), lend(begin.ballast, p.root)); err != nil {
 		return nil, err
 	} else {
 		p.known = begin.lines
@@ -70,7 +71,7 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 		world.platform.fails = func() (fails, took bool) { n := rand.IntN(6); return n < 2, n == 0 }
 	}
 	if c.Scenario.Asks { // a sandbox shows what is written in the workspace, and nothing else
-		world.effects = filepath.Join(workspace, "effects")
+		world.effects = filepath.Join(work, "effects")
 	}
 
 	address, err := h.ports.take(ctx)
@@ -184,7 +185,7 @@ func copyWorkspace(from, to string) error {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return err
 	}
-	states, err := filepath.Glob(filepath.Join(to, ".daycare", "agents", "*", "state.json"))
+	states, err := filepath.Glob(filepath.Join(workspace.At(to).Data, "agents", "*", "state.json"))
 	if err != nil {
 		return err
 	}

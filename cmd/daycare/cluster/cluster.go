@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -156,7 +155,7 @@ func exportCommand(c *term.App) *cobra.Command {
 }
 
 func export(ctx context.Context, c *term.App, folder string, join []string) error {
-	to := filepath.Join(folder, workspace.Home)
+	to := workspace.At(folder).Data
 	conf, err := reach(c, to, join)
 	if err != nil {
 		return err
@@ -183,11 +182,11 @@ func export(ctx context.Context, c *term.App, folder string, join []string) erro
 
 // reach is how the servers join are reached, by default those of this workspace, by a process that keeps files in home.
 func reach(c *term.App, home string, join []string) (conf cluster.Config, err error) {
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return conf, err
 	}
-	own := filepath.Join(root, workspace.Home)
+	own := at.Data
 	settings, _, err := config.Load(own, os.LookupEnv)
 	if err != nil {
 		return conf, err
@@ -208,6 +207,6 @@ func reach(c *term.App, home string, join []string) (conf cluster.Config, err er
 		return conf, fmt.Errorf("%s\n%s", d.Reason, d.Remedy)
 	}
 
-	return peers.Config(root, k, cluster.Config{Name: cmp.Or(k.Name, "command"), Root: home, Volume: disk.NewVolume(home),
+	return peers.Config(at, k, cluster.Config{Name: cmp.Or(k.Name, "command"), Root: home, Volume: disk.NewVolume(home),
 		Covers: folders.Replicated, Shared: peers.Shared(), Log: slog.New(slog.DiscardHandler)}), nil
 }

@@ -219,7 +219,7 @@ func TestBadImports(t *testing.T) {
 	machine, _ := w.alone()
 	w.write(peers.File(filepath.Join(machine, workspace.Home)), `{"servers":["nats://127.0.0.1:1"]}`)
 	busy, _ := w.alone()
-	lock, _, err := disk.TryLock(workspace.Lock(busy), disk.Holder{PID: os.Getpid()})
+	lock, _, err := disk.TryLock(workspace.At(busy).Lock(), disk.Holder{PID: os.Getpid()})
 	if err != nil {
 		t.Fatal(err)
 	}

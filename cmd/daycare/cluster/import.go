@@ -70,11 +70,12 @@ type imported struct {
 }
 
 func bring(ctx context.Context, c *term.App, folder string, join []string) error {
-	home := filepath.Join(folder, workspace.Home)
+	from := workspace.At(folder)
+	home := from.Data
 	if !disk.Exists(filepath.Join(home, "agents")) {
 		return term.NotFound("name the folder that holds the .daycare of a workspace", "%s has no agents", home)
 	}
-	if disk.Held(workspace.Lock(folder)) {
+	if disk.Held(from.Lock()) {
 		return fmt.Errorf("a daemon works in %s\nend it first, with: daycare --workspace %s stop", folder, folder)
 	}
 	if servers, err := peers.Membership(home); err != nil || len(servers) > 0 {

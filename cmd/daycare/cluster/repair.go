@@ -2,14 +2,12 @@ package cluster
 
 import (
 	"context"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/term"
 	"daycare/engine/cluster"
-	"daycare/engine/workspace"
 )
 
 // repairFor bounds how long a repair takes: a look at 100,000 agents takes a quarter of an hour.
@@ -51,11 +49,11 @@ type damage struct {
 }
 
 func repair(ctx context.Context, c *term.App, join []string, fix bool) error {
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return err
 	}
-	conf, err := reach(c, filepath.Join(root, workspace.Home), join)
+	conf, err := reach(c, at.Data, join)
 	if err != nil {
 		return err
 	}

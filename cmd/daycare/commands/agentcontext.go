@@ -12,7 +12,6 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/record"
-	"daycare/engine/workspace"
 )
 
 // A contextSize is what the model of an agent is sent, in tokens, about.
@@ -60,11 +59,11 @@ func measure(ctx context.Context, client *control.Client, s shown) (*contextSize
 
 // conversation is how many tokens the messages of an agent take, about.
 func conversation(c *term.App, id string) (int, error) {
-	root, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err != nil {
 		return 0, err
 	}
-	context, err := record.ContextOf(filepath.Join(root, workspace.Home, "agents", id))
+	context, err := record.ContextOf(filepath.Join(at.Data, "agents", id))
 	if err != nil {
 		return 0, fmt.Errorf("read context of %s: %w", id, err)
 	}

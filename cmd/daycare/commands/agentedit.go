@@ -15,7 +15,6 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/fault"
 	"daycare/engine/folders"
-	"daycare/engine/workspace"
 )
 
 // agentsEdit opens a file of an agent in an editor, on a copy, and puts it in place when it is right.
@@ -110,9 +109,9 @@ func leftEditor(c *term.App, err error, path string, before []byte, agent string
 		return fmt.Errorf("edit %s: %w; your copy is %s", name, err, path)
 	}
 	removeCopy(path)
-	root, rootErr := c.MadeRoot()
+	at, rootErr := c.MadePlace()
 	if errors.Is(err, errNoEditor) && rootErr == nil {
-		return noEditor(filepath.Join(root, workspace.Home, "agents", agent, name))
+		return noEditor(filepath.Join(at.Data, "agents", agent, name))
 	}
 
 	return fmt.Errorf("edit %s: %w", name, err)

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/term"
 	"daycare/engine/folders"
-	"daycare/engine/workspace"
 )
 
 // agentsExport writes an agent as a tar, from its files; agentsImport makes an agent of one.
@@ -22,11 +20,11 @@ func agentsExport(c *term.App) *cobra.Command {
 		Example: "  daycare agents export 0/ -o ops.tar\n  daycare agents export 0/ | ssh other 'cd work && daycare agents import -'",
 		Args:    term.Words(0, "the ID of an agent"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := c.MadeRoot()
+			at, err := c.MadePlace()
 			if err != nil {
 				return err
 			}
-			client, err := c.Offline(root, c.Warn)
+			client, err := c.Offline(at, c.Warn)
 			if err != nil {
 				return err
 			}
@@ -35,7 +33,7 @@ func agentsExport(c *term.App) *cobra.Command {
 			if err != nil {
 				return term.About(err, "find agent", args[0])
 			}
-			home := filepath.Join(root, workspace.Home)
+			home := at.Data
 			if out == "" || out == "-" {
 				return folders.Export(home, a.ID, c.Out)
 			}

@@ -14,7 +14,6 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/record"
-	"daycare/engine/workspace"
 )
 
 // A sessionLine is one conversation of an agent in --json.
@@ -68,11 +67,11 @@ func agentsSessions(c *term.App) *cobra.Command {
 
 // sessions are the conversations of an agent, the newest first.
 func sessions(c *term.App, a event.Agent) ([]sessionLine, error) {
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(root, workspace.Home, "agents", a.ID)
+	dir := filepath.Join(at.Data, "agents", a.ID)
 	ended, err := record.EndedSessions(dir)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,6 @@ import (
 	"daycare/engine/finding"
 	"daycare/engine/permission"
 	"daycare/engine/record"
-	"daycare/engine/workspace"
 )
 
 // A shown agent is everything about one agent in one object.
@@ -66,11 +65,11 @@ func lookAt(ctx context.Context, c *term.App, client *control.Client, ref string
 			s.Asks = append(s.Asks, ask)
 		}
 	}
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return s, err
 	}
-	dir := filepath.Join(root, workspace.Home, "agents", s.ID)
+	dir := filepath.Join(at.Data, "agents", s.ID)
 	s.Paths = agentPaths(dir)
 	if s.Problems, err = doctor.OfAgent(dir); err != nil {
 		c.Warn("%v", err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -108,7 +107,7 @@ type undoing struct {
 // findUndo finds an agent's list of written files. Taking back that a kill cut is finished.
 func findUndo(ctx context.Context, c *term.App, ref string) (u undoing, err error) {
 	u.app = c
-	root, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err != nil {
 		return u, err
 	}
@@ -119,8 +118,7 @@ func findUndo(ctx context.Context, c *term.App, ref string) (u undoing, err erro
 	if u.agent, err = client.Agent(ctx, ref); err != nil {
 		return u, term.About(err, "find agent", ref)
 	}
-	home := filepath.Join(root, ".daycare")
-	u.Undoing = changes.UndoingOf(disk.NewVolume(home), home, u.agent.ID)
+	u.Undoing = changes.UndoingOf(disk.NewVolume(at.Data), at, u.agent.ID)
 	cut, err := u.Complete()
 	if cut && err == nil {
 		c.Note("taking back that was interrupted is finished")

@@ -28,9 +28,9 @@ type StartFlags struct {
 
 // StartBackground runs `daycare start` as a process of its own session, so that
 // closing the terminal does not end it, and returns when its socket answers.
-func StartBackground(ctx context.Context, c *term.App, root string, f StartFlags) error {
-	path := filepath.Join(root, workspace.Home, "logs", "daycare.log")
-	child, from, err := launch(root, f, path)
+func StartBackground(ctx context.Context, c *term.App, at workspace.Place, f StartFlags) error {
+	path := filepath.Join(at.Data, "logs", "daycare.log")
+	child, from, err := launch(at, f, path)
 	if err != nil {
 		return err
 	}
@@ -44,15 +44,15 @@ func StartBackground(ctx context.Context, c *term.App, root string, f StartFlags
 	ctx, cancel := context.WithTimeout(ctx, term.StartWait)
 	defer cancel()
 	for {
-		if client, err := c.Dial(ctx, root); err == nil {
+		if client, err := c.Dial(ctx, at); err == nil {
 			if s, err := client.Status(ctx); err == nil && s.PID == child.Process.Pid {
-				return reportStarted(c, s.PID, root, path)
+				return reportStarted(c, s.PID, at, path)
 			}
 		}
 
 		select {
 		case <-ended:
-			return startFailed(c, root, path, from, child.ProcessState.ExitCode())
+			return startFailed(c, at, path, from, child.ProcessState.ExitCode())
 		case <-ctx.Done():
 			return &term.Problem{Code: fault.ExitTimeout,
 				Err: fmt.Errorf("start in the background: pid %d did not answer within %s", child.Process.Pid, term.StartWait),
@@ -64,7 +64,7 @@ func StartBackground(ctx context.Context, c *term.App, root string, f StartFlags
 
 // launch starts the child with its output appended to the log; from is where
 // its part of the log begins.
-func launch(root string, f StartFlags, path string) (child *exec.Cmd, from int64, err error) {
+func launch(at workspace.Place, f StartFlags, path string) (child *exec.Cmd, from int64, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, 0, fmt.Errorf("find own program: %w", err)
@@ -82,7 +82,7 @@ func launch(root string, f StartFlags, path string) (child *exec.Cmd, from int64
 		from = info.Size()
 	}
 
-	args := []string{"start", "--no-input", "--workspace", root}
+	args := []string{"start", "--no-input", "--workspace", at.Dir}
 	if f.Listen != "" {
 		args = append(args, "--listen", f.Listen)
 	}
@@ -90,7 +90,7 @@ func launch(root string, f StartFlags, path string) (child *exec.Cmd, from int64
 		args = append(args, "--join", url)
 	}
 	child = exec.Command(self, args...)
-	child.Dir = root
+	child.Dir = at.Dir
 	child.Stdout, child.Stderr = log, log
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := child.Start(); err != nil {
@@ -100,13 +100,13 @@ func launch(root string, f StartFlags, path string) (child *exec.Cmd, from int64
 	return child, from, nil
 }
 
-func reportStarted(c *term.App, pid int, root, log string) error {
+func reportStarted(c *term.App, pid int, at workspace.Place, log string) error {
 	if c.JSON {
 		return c.PrintJSON(struct {
 			PID       int    `json:"pid"`
 			Workspace string `json:"workspace"`
 			Log       string `json:"log"`
-		}{pid, root, log})
+		}{pid, at.Dir, log})
 	}
 
 	c.Print("daycare runs in the background: pid %d\n", pid)
@@ -117,8 +117,8 @@ func reportStarted(c *term.App, pid int, root, log string) error {
 }
 
 // startFailed repeats what the child said.
-func startFailed(c *term.App, root, path string, from int64, code int) error {
-	if err := c.NobodyRuns(root); err != nil {
+func startFailed(c *term.App, at workspace.Place, path string, from int64, code int) error {
+	if err := c.NobodyRuns(at); err != nil {
 		return err // another start was faster
 	}
 	said := ""
@@ -142,8 +142,8 @@ func lastLines(s string, n int) string {
 
 // EnsureDaemon joins the daemon of a workspace, or starts it in the background. It
 // says nothing: the screen belongs to the UI.
-func EnsureDaemon(ctx context.Context, c *term.App, root string) error {
-	client, err := c.Dial(ctx, root)
+func EnsureDaemon(ctx context.Context, c *term.App, at workspace.Place) error {
+	client, err := c.Dial(ctx, at)
 	if err == nil {
 		client.Close()
 		return nil
@@ -151,10 +151,10 @@ func EnsureDaemon(ctx context.Context, c *term.App, root string) error {
 	if !errors.Is(err, control.ErrNotRunning) {
 		return err
 	}
-	if client, err := c.JoinStarting(ctx, root); client != nil || err != nil {
+	if client, err := c.JoinStarting(ctx, at); client != nil || err != nil {
 		return err
 	}
 	quiet := &term.App{Streams: term.Streams{In: c.In, Out: io.Discard, Err: io.Discard}, Workspace: c.Workspace,
 		Offline: c.Offline, InProcess: c.InProcess}
-	return StartBackground(ctx, quiet, root, StartFlags{})
+	return StartBackground(ctx, quiet, at, StartFlags{})
 }

@@ -12,7 +12,6 @@ import (
 
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
-	"daycare/engine/workspace"
 )
 
 // Config is the group of commands that read and change settings.yaml.
@@ -48,8 +47,8 @@ func configPath(c *term.App) *cobra.Command {
 
 // settingsHome is the .daycare that the settings are in.
 func settingsHome(c *term.App) (string, error) {
-	root, err := c.MadeRoot()
-	return filepath.Join(root, workspace.Home), err
+	at, err := c.MadePlace()
+	return at.Data, err
 }
 
 func configGet(c *term.App) *cobra.Command {
@@ -169,25 +168,25 @@ func printSetting(c *term.App, value any) error {
 
 // settingKeys completes keys, one name after the other.
 func settingKeys(c *term.App, cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	conf, _, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv)
+	conf, _, err := config.Load(at.Data, os.LookupEnv)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp // what is wrong is not said while a line is typed
 	}
 
-	at, before := conf.Masked(), ""
+	values, before := conf.Masked(), ""
 	if dot := strings.LastIndexByte(typed, '.'); dot >= 0 {
-		if at, err = settingAt(at, typed[:dot]); err != nil {
+		if values, err = settingAt(values, typed[:dot]); err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		before = typed[:dot+1]
 	}
 
 	var keys []cobra.Completion
-	for _, name := range keysOf(at) {
+	for _, name := range keysOf(values) {
 		keys = append(keys, before+name)
 	}
 	return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace

@@ -14,7 +14,6 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
-	"daycare/engine/workspace"
 )
 
 // Cron is the group of commands for tasks that run on a schedule.
@@ -140,7 +139,7 @@ func cronShow(c *term.App) *cobra.Command {
 
 func showTask(c *term.App, t control.Task) error {
 	showFindings(c, []control.Task{t})
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return err
 	}
@@ -153,7 +152,7 @@ func showTask(c *term.App, t control.Task) error {
 	c.Fields("name", t.Slug, "title", t.Name, "about", t.Description, "when", t.Words, "next", strings.Join(times(t), ", "),
 		"state", state, "last", lastRun(t.Last, time.Now()), "agent", cmp.Or(t.AgentID, t.TaskID), "missed runs", t.CatchUp,
 		"model", t.Model, "gate", t.Gate, "watches", term.Join(", ", strings.Join(t.Watch, ", "), t.WatchCommand),
-		"folder", filepath.Join(root, workspace.Home, "cron", t.Slug))
+		"folder", filepath.Join(at.Data, "cron", t.Slug))
 	c.Print("\n%s\n", term.Clean(t.Prompt))
 
 	return nil
@@ -236,8 +235,8 @@ func echoTask(c *term.App, t control.Task) error {
 
 // noteStopped says that no task becomes due while no daemon runs.
 func noteStopped(c *term.App) error {
-	dir, err := c.MadeRoot()
-	if err == nil && !disk.Held(workspace.Lock(dir)) {
+	at, err := c.MadePlace()
+	if err == nil && !disk.Held(at.Lock()) {
 		c.Note("the daemon is not running, so no task runs; start it with: daycare start --background")
 	}
 	return err

@@ -15,7 +15,6 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/fault"
-	"daycare/engine/workspace"
 )
 
 // taskFlags are the flags of add and edit.
@@ -201,11 +200,11 @@ func cronEditor(ctx context.Context, c *term.App, name string) error {
 		return fmt.Errorf("edit task: %w", err)
 	}
 
-	root, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err != nil {
 		return err
 	}
-	if err := editFile(ctx, c, filepath.Join(root, workspace.Home, "cron", t.Slug, "TASK.md")); err != nil {
+	if err := editFile(ctx, c, filepath.Join(at.Data, "cron", t.Slug, "TASK.md")); err != nil {
 		return err
 	}
 	if t, err = client.Schedule().Task(ctx, name); err != nil {

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +23,6 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/config"
 	"daycare/engine/control"
-	"daycare/engine/workspace"
 )
 
 // Logs prints the log of the daemon, and follows it.
@@ -81,18 +79,17 @@ type logQuery struct {
 }
 
 func logs(ctx context.Context, c *term.App, q logQuery) error {
-	root, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err != nil {
 		return err
 	}
-	root = filepath.Join(root, workspace.Home)
 	conf, err := c.Config()
 	if err != nil {
 		return err
 	}
 
 	show := func(raw []byte) error { return showLog(c, &q, raw) }
-	return readLog(ctx, root, conf, &q, show)
+	return readLog(ctx, at.Data, conf, &q, show)
 }
 
 // ReadLog calls show with the lines of the log that q asks for: those that are there, and with
@@ -166,8 +163,8 @@ func showNewest(q *logQuery, t *follow.File, show func(raw []byte) error) error 
 }
 
 // resolve finds the agent that was named, and the handles of all.
-func (q *logQuery) resolve(root string) error {
-	index, _, err := address.Look(root, slog.New(slog.DiscardHandler))
+func (q *logQuery) resolve(home string) error {
+	index, _, err := address.Look(home, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return fmt.Errorf("read agents: %w", err)
 	}

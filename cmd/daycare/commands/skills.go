@@ -27,14 +27,14 @@ func skillsLs(c *term.App) *cobra.Command {
 		Args:    term.Words(0),
 		RunE: term.List(c, term.Listing[control.SkillInfo]{Key: "skills", Get: (*control.Client).Skills,
 			Table: func(list []control.SkillInfo) (t term.Table, _ error) {
-				root, err := c.Root()
+				at, err := c.Place()
 				if err != nil {
 					return nil, err
 				}
 				t.Row("NAME", "FROM", "SHA256", "DESCRIPTION")
 
 				for _, s := range list {
-					t.Row(s.Name, cmp.Or(within(root, s.File), "built in"), fmt.Sprintf("%.12s", s.SHA256),
+					t.Row(s.Name, cmp.Or(within(at.Dir, s.File), "built in"), fmt.Sprintf("%.12s", s.SHA256),
 						term.OneLine(s.Description, 60))
 				}
 				return t, nil

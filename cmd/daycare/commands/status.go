@@ -14,7 +14,6 @@ import (
 	"daycare/cmd/daycare/version"
 	"daycare/engine/event"
 	"daycare/engine/finding"
-	"daycare/engine/workspace"
 )
 
 // Status prints how the daemon, its connectors and its providers are.
@@ -35,7 +34,11 @@ func Status(c *term.App) *cobra.Command {
 			if err := showStatus(c, s, time.Now()); err != nil {
 				return err
 			}
-			if what, do := setup.Missed(cmd.Context(), s.Workspace, s.Providers); what != "" {
+			at, err := c.Place()
+			if err != nil {
+				return err
+			}
+			if what, do := setup.Missed(cmd.Context(), at, s.Providers); what != "" {
 				c.Warn("warning: %s\n%s", what, do)
 			}
 			return nil
@@ -46,13 +49,13 @@ func Status(c *term.App) *cobra.Command {
 // readStatus also answers where nothing was set up yet: scripts ask before they
 // start anything.
 func readStatus(ctx context.Context, c *term.App) (event.Status, error) {
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return event.Status{}, err
 	}
-	if !term.Exists(filepath.Join(root, workspace.Home)) {
+	if !term.Exists(at.Data) {
 		c.Note("no .daycare here yet; create it with: daycare init")
-		return event.Status{Version: version.Number, Workspace: root,
+		return event.Status{Version: version.Number, Workspace: at.Dir,
 			Connectors: []event.Service{}, Providers: []event.Service{}}, nil
 	}
 	client, err := c.Reader(ctx)

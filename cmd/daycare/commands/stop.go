@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -40,7 +39,7 @@ func Stop(c *term.App) *cobra.Command {
 			case ended.Stopped:
 				c.Print("stopped (pid %d)\n", ended.PID)
 			default:
-				c.Print("no daemon is running in %s\n", ended.root)
+				c.Print("no daemon is running in %s\n", ended.at.Dir)
 			}
 
 			return nil
@@ -65,13 +64,13 @@ func Restart(c *term.App) *cobra.Command {
 		Example: "  daycare restart",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := c.MadeRoot()
+			at, err := c.MadePlace()
 			if err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			kept, err := setup.RestartService(ctx, c, root, cmd.Flags().Changed("listen"))
+			kept, err := setup.RestartService(ctx, c, at, cmd.Flags().Changed("listen"))
 			if kept || err != nil {
 				return err
 			}
@@ -84,7 +83,7 @@ func Restart(c *term.App) *cobra.Command {
 				listen = ended.listen
 			}
 
-			return startAgain(cmd.Context(), c, root, listen)
+			return startAgain(cmd.Context(), c, at, listen)
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait for it to exit")
@@ -94,37 +93,38 @@ func Restart(c *term.App) *cobra.Command {
 	return cmd
 }
 
-func startAgain(ctx context.Context, c *term.App, root, listen string) error {
-	if err := setup.EnsureHome(c, root); err != nil {
+func startAgain(ctx context.Context, c *term.App, at workspace.Place, listen string) error {
+	if err := setup.EnsureHome(c, at); err != nil {
 		return err
 	}
-	if c.NobodyRuns(root) != nil {
+	if c.NobodyRuns(at) != nil {
 		c.Note("another process started it again; see: daycare status")
 		return nil
 	}
 
 	c.WarnOfSettings()
 
-	return StartBackground(ctx, c, root, StartFlags{Listen: listen})
+	return StartBackground(ctx, c, at, StartFlags{Listen: listen})
 }
 
 type stopResult struct {
 	Stopped bool `json:"stopped"` // false: none ran
 	PID     int  `json:"pid,omitempty"`
 
-	root, listen string
+	at     workspace.Place
+	listen string
 }
 
 // stop ends the daemon of the workspace, if one runs.
 func stop(ctx context.Context, c *term.App, timeout time.Duration) (stopResult, error) {
-	root, err := c.Root()
-	if err != nil || !disk.Held(workspace.Lock(root)) {
-		return stopResult{root: root}, err
+	at, err := c.Place()
+	if err != nil || !disk.Held(at.Lock()) {
+		return stopResult{at: at}, err
 	}
-	holder, _ := disk.ReadHolder(workspace.Lock(root))
-	err = askToEnd(ctx, root, holder.PID)
+	holder, _ := disk.ReadHolder(at.Lock())
+	err = askToEnd(ctx, at, holder.PID)
 	if err == nil {
-		err = untilEnded(ctx, workspace.Lock(root), holder.PID)
+		err = untilEnded(ctx, at.Lock(), holder.PID)
 	}
 
 	switch {
@@ -136,14 +136,14 @@ func stop(ctx context.Context, c *term.App, timeout time.Duration) (stopResult, 
 		return stopResult{}, err
 	}
 
-	return stopResult{Stopped: true, PID: holder.PID, root: root, listen: holder.Listen}, nil
+	return stopResult{Stopped: true, PID: holder.PID, at: at, listen: holder.Listen}, nil
 }
 
 // askToEnd asks by the API, or, where a process holds the lock without serving
 // it, with SIGTERM: the lock proves that the process lives and is daycare. Which version it has
 // does not matter here.
-func askToEnd(ctx context.Context, root string, pid int) error {
-	client, err := control.Dial(filepath.Join(root, workspace.Home))
+func askToEnd(ctx context.Context, at workspace.Place, pid int) error {
+	client, err := control.Dial(at.Data)
 	if err == nil {
 		err = client.Shutdown(ctx)
 	}

@@ -12,14 +12,13 @@ import (
 	"daycare/cmd/daycare/show"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/record"
-	"daycare/engine/workspace"
 )
 
 // followAgent watches the folder of an agent.
 func followAgent(c *term.App, f *follow.Folders, id string) error {
-	root, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err == nil {
-		f.Add(filepath.Join(root, workspace.Home, "agents", id))
+		f.Add(filepath.Join(at.Data, "agents", id))
 	}
 	return err
 }
@@ -33,11 +32,11 @@ type said struct {
 
 // tailAll is tail of all agents at once, in the order of time.
 func tailAll(ctx context.Context, c *term.App, n int, following bool) error {
-	root, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err != nil {
 		return err
 	}
-	agents := filepath.Join(root, workspace.Home, "agents")
+	agents := filepath.Join(at.Data, "agents")
 	f := follow.Watch(ctx)
 	defer f.Close()
 	f.Add(agents)

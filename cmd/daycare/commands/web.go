@@ -37,14 +37,14 @@ func Web(c *term.App) *cobra.Command {
 
 // openPage has the daemon serve the page, and shows it.
 func openPage(ctx context.Context, c *term.App, stay bool) error {
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return err
 	}
-	if err := setup.EnsureHome(c, root); err != nil {
+	if err := setup.EnsureHome(c, at); err != nil {
 		return err
 	}
-	if err := EnsureDaemon(ctx, c, root); err != nil {
+	if err := EnsureDaemon(ctx, c, at); err != nil {
 		return err
 	}
 	client, err := c.Daemon(ctx)

@@ -16,7 +16,6 @@ import (
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/record"
-	"daycare/engine/workspace"
 )
 
 // Why tells how a reply came about, from the files alone.
@@ -29,11 +28,11 @@ func Why(c *term.App) *cobra.Command {
 		Example: "  item=$(daycare send 0/ hello) && daycare why $item",
 		Args:    term.Words(0, "the ID of an item, a reply, a turn or a tool call"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := c.MadeRoot()
+			at, err := c.MadePlace()
 			if err != nil {
 				return err
 			}
-			w, err := findStory(cmd.Context(), filepath.Join(root, workspace.Home), args[0])
+			w, err := findStory(cmd.Context(), at.Data, args[0])
 			if err != nil {
 				return err
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,8 +32,8 @@ func Workspaces(c *term.App) *cobra.Command {
 }
 
 // NoteWorkspace makes a workspace known whose daemon starts.
-func NoteWorkspace(c *term.App, root string) {
-	if err := machine.Note(root, time.Now()); err != nil {
+func NoteWorkspace(c *term.App, at workspace.Place) {
+	if err := machine.Note(at.Dir, time.Now()); err != nil {
 		c.Warn("daycare workspaces does not list this one: %v", err)
 	}
 }
@@ -126,18 +125,19 @@ func (r workspaceRow) add(t *term.Table) {
 func (r *workspaceRow) ask(ctx context.Context, c *term.App, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
-	if !term.Exists(filepath.Join(r.Path, workspace.Home)) {
+	at := workspace.At(r.Path)
+	if !term.Exists(at.Data) {
 		r.State = wsGone
 		return nil
 	}
 
 	r.State = wsRunning
-	client, err := c.Dial(ctx, r.Path)
+	client, err := c.Dial(ctx, at)
 	if errors.Is(err, control.ErrNotRunning) {
-		if r.State = wsStopped; disk.Held(workspace.Lock(r.Path)) {
+		if r.State = wsStopped; disk.Held(at.Lock()) {
 			r.State = wsStarting
 		}
-		client, err = c.Offline(r.Path, func(string, ...any) {})
+		client, err = c.Offline(at, func(string, ...any) {})
 	}
 	if err != nil {
 		return err
@@ -176,21 +176,21 @@ func workspacesForget(c *term.App) *cobra.Command {
 			return paths, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			root, err := machine.Clean(args[0])
+			at, err := machine.Clean(args[0])
 			if err != nil {
 				return fmt.Errorf("forget workspace: %w", err)
 			}
-			known, err := machine.Forget(root)
+			known, err := machine.Forget(at)
 			switch {
 			case err != nil:
 				return fmt.Errorf("forget workspace: %w", err)
 			case !known:
-				return term.NotFound("list them with: daycare workspaces", "%s is not on the list of workspaces", root)
+				return term.NotFound("list them with: daycare workspaces", "%s is not on the list of workspaces", at)
 			case c.JSON:
-				return c.PrintJSON(map[string]string{"forgotten": root})
+				return c.PrintJSON(map[string]string{"forgotten": at})
 			}
 
-			c.Print("removed %s from the list; its files are unchanged\n", root)
+			c.Print("removed %s from the list; its files are unchanged\n", at)
 			return nil
 		},
 	}

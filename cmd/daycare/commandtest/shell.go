@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,13 +28,13 @@ type Shell struct {
 func NewShell(t *testing.T, h *Server, stdin string, commands ...func(*term.App) *cobra.Command) *Shell {
 	t.Helper()
 	s := &Shell{root: t.TempDir(), commands: commands}
-	if err := os.Mkdir(filepath.Join(s.root, workspace.Home), 0o700); err != nil {
+	if err := os.Mkdir(workspace.At(s.root).Data, 0o700); err != nil {
 		t.Fatal(err)
 	}
 
 	s.App = &term.App{
-		Offline: func(string, func(string, ...any)) (*control.Client, error) { return h.Client(), nil },
-		InProcess: func(context.Context, string) (*control.Client, func() error, error) {
+		Offline: func(workspace.Place, func(string, ...any)) (*control.Client, error) { return h.Client(), nil },
+		InProcess: func(context.Context, workspace.Place) (*control.Client, func() error, error) {
 			return h.Client(), func() error { return nil }, nil
 		},
 		Streams: term.Streams{In: strings.NewReader(stdin), Out: &s.Stdout, Err: &s.Stderr},

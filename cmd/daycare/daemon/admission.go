@@ -117,12 +117,12 @@ func (r admission) decide(request pairing.Request, reject bool, by string) (owne
 // them its owner.
 func (r admission) allow(request pairing.Request) (owner bool, err error) {
 	id, user := request.From.Connector, request.From.UserID
-	before, err := config.Text(r.root)
+	before, err := config.Text(r.at.Data)
 	if err != nil {
 		return false, err
 	}
 
-	conf, _, err := config.LoadText(r.root, before, os.LookupEnv, plugins.ConnectorChecks...)
+	conf, _, err := config.LoadText(r.at.Data, before, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		return false, err
 	}
@@ -139,7 +139,7 @@ func (r admission) allow(request pairing.Request) (owner bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if conf, _, err = config.LoadText(r.root, after, os.LookupEnv, plugins.ConnectorChecks...); err != nil {
+	if conf, _, err = config.LoadText(r.at.Data, after, os.LookupEnv, plugins.ConnectorChecks...); err != nil {
 		return false, err
 	}
 
@@ -149,7 +149,7 @@ func (r admission) allow(request pairing.Request) (owner bool, err error) {
 		return false, err // an id that the connector rejects must not stop it
 	}
 
-	return slices.Contains(ownerIDs(k), user), config.Replace(r.vol, r.root, after, before)
+	return slices.Contains(ownerIDs(k), user), config.Replace(r.vol, r.at.Data, after, before)
 }
 
 // welcomeTime limits notifying a user who was given access.

@@ -31,7 +31,7 @@ func (h folders) Rewindable(ctx context.Context, id, to string) error {
 func (h folders) Undoable(ctx context.Context, id string, place *string) (list []event.Rewound, err error) {
 	takes, err := h.System.Undoable(ctx, id, place)
 	for _, t := range takes {
-		path := changes.Shown(filepath.Dir(h.parts.root), t.File())
+		path := h.parts.at.Shown(t.File())
 		list = append(list, event.Rewound{Path: path, Standing: string(t.Standing), Turns: t.Turns})
 	}
 	return list, inWords(err)
@@ -41,7 +41,7 @@ func (h folders) Undoable(ctx context.Context, id string, place *string) (list [
 func (h folders) TakeBack(ctx context.Context, id string, paths []string, merge bool) (list []event.TakenBack, err error) {
 	results, err := h.System.TakeBack(ctx, id, paths, merge)
 	for _, r := range results {
-		path := changes.Shown(filepath.Dir(h.parts.root), r.File())
+		path := h.parts.at.Shown(r.File())
 		list = append(list, event.TakenBack{Path: path, Outcome: string(r.Outcome), Why: r.Why})
 	}
 	return list, inWords(err)
@@ -71,7 +71,7 @@ func (h folders) ReadFile(ctx context.Context, id, name string) ([]byte, string,
 // WriteFile publishes one. With no daemon it is an editor like any other.
 func (h folders) WriteFile(ctx context.Context, id, name string, content []byte, hash string) (string, error) {
 	if name == "state.json" {
-		if err := h.unfitChoice(filepath.Join(h.parts.root, "agents", id, name), content); err != nil {
+		if err := h.unfitChoice(filepath.Join(h.parts.at.Data, "agents", id, name), content); err != nil {
 			return "", err
 		}
 	}

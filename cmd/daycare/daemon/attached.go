@@ -15,7 +15,7 @@ type conversations struct {
 	log    *slog.Logger
 }
 
-func conversationsOf(r *Daemon) conversations { return conversations{r.root, &r.people, r.log} }
+func conversationsOf(r *Daemon) conversations { return conversations{r.at.Data, &r.people, r.log} }
 
 // has reports whether an attachment, by its name in .daycare/files, belongs to the
 // conversation of an agent, or of one that it is a sub-agent of: it works on what those

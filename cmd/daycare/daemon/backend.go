@@ -115,7 +115,7 @@ func (b *backend) Status(ctx context.Context) (event.Status, error) {
 	if err != nil {
 		return event.Status{}, err
 	}
-	s := event.Status{Running: p.lock != nil, Version: version.Number, Workspace: p.workspace, Asks: len(asks), Connectors: b.connectors()}
+	s := event.Status{Running: p.lock != nil, Version: version.Number, Workspace: p.at.Dir, Asks: len(asks), Connectors: b.connectors()}
 	s.Agents, s.Awake, s.Queued = b.Counts()
 	if s.Running {
 		s.PID, s.UptimeMS = os.Getpid(), time.Since(p.startAt).Milliseconds()
@@ -128,7 +128,7 @@ func (b *backend) Status(ctx context.Context) (event.Status, error) {
 			return event.Status{}, err
 		}
 	}
-	if free, size, err := disk.Space(p.root); err == nil {
+	if free, size, err := disk.Space(p.at.Data); err == nil {
 		s.Disk = &event.Disk{Free: free, Size: size}
 	}
 	s.MCP = workbench{p}.mcpStates()

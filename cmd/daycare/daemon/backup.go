@@ -22,7 +22,7 @@ type backups struct{ *Daemon }
 // made, so that nobody starts meanwhile. Errors: disk.ErrLocked.
 func (r backups) Backup(ctx context.Context, to io.Writer, secrets bool) error {
 	if r.lock == nil {
-		lock, _, err := disk.TryLock(ws.Lock(r.workspace),
+		lock, _, err := disk.TryLock(r.at.Lock(),
 			disk.Holder{PID: os.Getpid(), StartedAt: disk.StampOf(r.startAt)})
 		if err != nil {
 			return err
@@ -30,7 +30,7 @@ func (r backups) Backup(ctx context.Context, to io.Writer, secrets bool) error {
 		defer lock.Release()
 	}
 
-	conf, _, err := config.Load(r.root, os.LookupEnv, plugins.ConnectorChecks...)
+	conf, _, err := config.Load(r.at.Data, os.LookupEnv, plugins.ConnectorChecks...)
 	switch {
 	case err != nil && !secrets:
 		return fmt.Errorf("keys and tokens cannot be left out, because the settings are broken: %w\n"+
@@ -39,10 +39,10 @@ func (r backups) Backup(ctx context.Context, to io.Writer, secrets bool) error {
 		conf = r.settings.Current()
 	}
 
-	named, private := conf.Named(r.workspace)
+	named, private := conf.Named(r.at)
 	for _, name := range []string{config.AuthName, apitoken.Name} {
 		private = append(private, ws.Home+"/"+name)
 	}
-	return backup.Write(ctx, to, backup.Options{Root: r.workspace, Version: version.Number, Secrets: secrets,
+	return backup.Write(ctx, to, backup.Options{Place: r.at, Version: version.Number, Secrets: secrets,
 		Named: named, Private: private, Scrub: conf.Scrub})
 }

@@ -86,7 +86,7 @@ func TestBackupsUnderLoad(t *testing.T) {
 
 	for i, c := range copies {
 		to := t.TempDir()
-		if _, err := backup.Restore(&c.data, to); err != nil {
+		if _, err := backup.Restore(&c.data, ws.At(to)); err != nil {
 			t.Fatal(err)
 		}
 		cold := historyOf(t, to, ids["sender"])

@@ -24,13 +24,13 @@ type budgets struct{ *Daemon }
 // newLedger opens the ledger of what agents spend. It is asked before every request,
 // so settings and state.json are looked at as they are then.
 func (r budgets) newLedger() *budget.Ledger {
-	return budget.Open(budget.Options{Dir: filepath.Join(r.root, "usage"), Volume: r.vol, Log: r.log, Now: crash.Now,
+	return budget.Open(budget.Options{Dir: filepath.Join(r.at.Data, "usage"), Volume: r.vol, Log: r.log, Now: crash.Now,
 		Limits: func() budget.Limits {
 			b := r.settings.Current().Budget
 			return budget.Limits{PerDay: amount(b.PerDay), PerAgent: amount(b.PerAgent), Total: amount(b.Total)}
 		},
 		Own: func(agent string) (budget.Amount, error) {
-			state, err := r.gists.Of(r.vol, filepath.Join(r.root, "agents", agent))
+			state, err := r.gists.Of(r.vol, filepath.Join(r.at.Data, "agents", agent))
 			return budget.Amount{USD: state.Budget.USD, Tokens: state.Budget.Tokens}, err
 		},
 		Line: r.family.Line,
@@ -65,7 +65,7 @@ func (r budgets) raise(ctx context.Context, agent string, b permission.Budget, d
 		return r.ledger.Raise(agent, b, token, by)
 	}
 	if !b.Setting() {
-		return record.UpdateState(r.vol, filepath.Join(r.root, "agents", b.Scope), func(s *record.State) {
+		return record.UpdateState(r.vol, filepath.Join(r.at.Data, "agents", b.Scope), func(s *record.State) {
 			if s.Budget != nil { // else there is no limit any more
 				s.Budget.USD, s.Budget.Tokens = raised(b, s.Budget.USD, s.Budget.Tokens)
 			}
@@ -76,7 +76,7 @@ func (r budgets) raise(ctx context.Context, agent string, b permission.Budget, d
 	}
 
 	value := strconv.FormatFloat(b.Raised(), 'f', -1, 64)
-	if err := config.SetPlain(r.vol, r.root, value, "budget", b.Scope, b.Unit); err != nil {
+	if err := config.SetPlain(r.vol, r.at.Data, value, "budget", b.Scope, b.Unit); err != nil {
 		return err
 	}
 	if found := (reloader{r.Daemon}).reload(ctx); !r.applies(b) {

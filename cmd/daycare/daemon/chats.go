@@ -116,7 +116,7 @@ func (c chats) switchModel(ctx context.Context, agent, to string) (string, error
 
 // session counts the conversation of an agent.
 func (c chats) session(agent string) (chat.Session, error) {
-	state, _, _, err := record.ReadState(filepath.Join(c.r.root, "agents", agent))
+	state, _, _, err := record.ReadState(filepath.Join(c.r.at.Data, "agents", agent))
 	if err != nil {
 		return chat.Session{}, fmt.Errorf("read state of %s: %w", agent, err)
 	}
@@ -138,7 +138,7 @@ func (c chats) session(agent string) (chat.Session, error) {
 type hints struct{ r *Daemon }
 
 func (h hints) path(connector, name string) string {
-	return filepath.Join(h.r.root, "connectors", connector, name)
+	return filepath.Join(h.r.at.Data, "connectors", connector, name)
 }
 
 // Load reads a file.
@@ -296,9 +296,9 @@ func (r outlet) program(ctx context.Context, v config.Voicing, stdin string, env
 		return nil, errors.New("this build runs no commands")
 	}
 	out, errs := beginning{most: maxSound}, beginning{most: 4 << 10}
-	end, err := toolshell.Program{Command: v.Command, Stdin: stdin, Dir: r.workspace, Timeout: v.Timeout, Mark: cuid.New(),
-		Agent: hookHome, As: hookHome, Access: permission.Default(r.workspace), Bare: v.Sandbox != nil && !*v.Sandbox,
-		Env: append(env, "DAYCARE_WORKSPACE="+r.workspace), Out: &out, Err: &errs}.Run(ctx, exec)
+	end, err := toolshell.Program{Command: v.Command, Stdin: stdin, Dir: r.at.Dir, Timeout: v.Timeout, Mark: cuid.New(),
+		Agent: hookHome, As: hookHome, Access: permission.Default(r.at.Dir), Bare: v.Sandbox != nil && !*v.Sandbox,
+		Env: append(env, "DAYCARE_WORKSPACE="+r.at.Dir), Out: &out, Err: &errs}.Run(ctx, exec)
 	switch {
 	case errors.Is(err, toolshell.ErrNoSandbox):
 		return nil, fmt.Errorf("%w; to run it without, set sandbox: false for this command", err)

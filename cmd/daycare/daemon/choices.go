@@ -72,7 +72,7 @@ func (o choices) Skills(context.Context) ([]control.SkillInfo, error) {
 func (o choices) Commands(context.Context) ([]control.CommandInfo, error) { return o.commands(), nil }
 
 func (o choices) commands() []control.CommandInfo {
-	list, _ := slash.List(o.parts.workspace) // what is wrong with one is doctor's to say
+	list, _ := slash.List(o.parts.at) // what is wrong with one is doctor's to say
 	infos := make([]control.CommandInfo, len(list))
 	for i, c := range list {
 		infos[i] = control.CommandInfo{Name: c.Name, Description: c.Description, Arguments: c.Arguments, File: c.File}
@@ -90,7 +90,7 @@ func (o choices) Expand(_ context.Context, name, arguments string) (string, erro
 }
 
 func (o choices) expand(name, arguments string) (string, error) {
-	text, err := slash.Expand(o.parts.workspace, name, arguments)
+	text, err := slash.Expand(o.parts.at, name, arguments)
 	if errors.Is(err, slash.ErrUnknown) {
 		if text, ok := o.parts.mcp.Expand(name, arguments); ok {
 			return text, nil

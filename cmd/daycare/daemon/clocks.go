@@ -29,10 +29,10 @@ func (r *Daemon) newSchedule(commands schedule.GateFunc) *schedule.Scheduler {
 	local := sync.OnceValue(machineZone)
 	vol := r.vol
 	if vol == nil { // nothing runs: whoever changes a task is an editor like any other
-		vol = disk.NewVolume(r.root)
+		vol = disk.NewVolume(r.at.Data)
 	}
 
-	store := &schedule.Store{Root: r.root, Volume: vol, Now: crash.Now,
+	store := &schedule.Store{Root: r.at.Data, Volume: vol, Now: crash.Now,
 		Zone: func() *time.Location {
 			z, err := schedule.LoadZone(r.settings.Current().Cron.Timezone, local())
 			if err != nil {
@@ -58,7 +58,7 @@ func (r *Daemon) newSchedule(commands schedule.GateFunc) *schedule.Scheduler {
 		}, r.log)
 	watches := &watches{watcher: r.watcher}
 	s := schedule.New(schedule.Options{Store: store, Target: c.Target, Due: c.Due, Say: c.Say, Gate: commands,
-		Workspace: r.workspace, Leads: r.fires.Leads, Elsewhere: r.fires.Elsewhere, OnRun: r.tellRun, Findings: r.readTasks,
+		Workspace: r.at.Dir, Leads: r.fires.Leads, Elsewhere: r.fires.Elsewhere, OnRun: r.tellRun, Findings: r.readTasks,
 		Folders: watches.set, Log: r.log})
 	watches.changed = s.Changed
 
@@ -160,7 +160,7 @@ func (r clockAgents) furnish(t clock.Task) error {
 	}
 	defer release()
 
-	dir := filepath.Join(r.root, "agents", t.ID)
+	dir := filepath.Join(r.at.Data, "agents", t.ID)
 	state, _, err := record.CurrentState(r.vol, dir)
 	if err != nil {
 		return fmt.Errorf("read state of the task's agent: %w", err)
@@ -169,7 +169,7 @@ func (r clockAgents) furnish(t clock.Task) error {
 	// A user may have given it another folder; only the default is replaced, and the folder that it
 	// has on a machine whose workspace is elsewhere.
 	now := state.Permissions.WorkingDir
-	moved := now == r.workspace || now != t.Dir && strings.HasSuffix(now, strings.TrimPrefix(t.Dir, r.workspace))
+	moved := now == r.at.Dir || now != t.Dir && strings.HasSuffix(now, strings.TrimPrefix(t.Dir, r.at.Dir))
 	if !moved && (t.Model == "" || state.Provider.Model == t.Model) {
 		return nil
 	}
@@ -282,5 +282,5 @@ func (r clockRights) rightsOf(d address.Descriptor) (permission.Set, error) {
 
 	state, _ := record.ParseState("state.json", data)
 
-	return state.Permissions.Resolved(r.workspace), nil
+	return state.Permissions.Resolved(r.at), nil
 }

@@ -151,7 +151,7 @@ func (r reloader) connect() []finding.Finding {
 	all, found := r.connectors.build()
 	if err := r.system.Connect(all); err != nil { // two of one id; the settings' check allows none
 		found = append(found, finding.Finding{ID: "settings-connectors", Severity: finding.Error,
-			File: filepath.Join(r.root, config.Name), Reason: err.Error()})
+			File: filepath.Join(r.at.Data, config.Name), Reason: err.Error()})
 	}
 
 	return found

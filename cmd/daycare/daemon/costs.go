@@ -57,12 +57,12 @@ func (c costs) Cost(_ context.Context, since time.Time, by string) (control.Bill
 			continue
 		}
 		row := control.Spent{Key: m.Handle, Name: m.Name}
-		if err := add(filepath.Join(c.parts.root, "agents", m.ID), row, m.Descriptor.Type); err != nil {
+		if err := add(filepath.Join(c.parts.at.Data, "agents", m.ID), row, m.Descriptor.Type); err != nil {
 			return b, err
 		}
 	}
 
-	removed, err := os.ReadDir(filepath.Join(c.parts.root, "trash"))
+	removed, err := os.ReadDir(filepath.Join(c.parts.at.Data, "trash"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return b, fmt.Errorf("read trash: %w", err)
 	}
@@ -71,7 +71,7 @@ func (c costs) Cost(_ context.Context, since time.Time, by string) (control.Bill
 		if !e.IsDir() {
 			continue // a prompt of the heartbeat, a file of someone
 		}
-		dir := filepath.Join(c.parts.root, "trash", e.Name())
+		dir := filepath.Join(c.parts.at.Data, "trash", e.Name())
 		if err := add(dir, control.Spent{Key: "trash/" + e.Name()}, removedType(dir)); err != nil {
 			return b, err
 		}

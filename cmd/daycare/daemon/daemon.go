@@ -27,6 +27,7 @@ import (
 	"daycare/engine/schedule"
 	"daycare/engine/unseen"
 	"daycare/engine/watch"
+	ws "daycare/engine/workspace"
 	"daycare/tools"
 	"daycare/tools/a2a"
 	"daycare/tools/mcp"
@@ -52,12 +53,11 @@ type Daemon struct {
 
 // A place is where a workspace is, and who has it.
 type place struct {
-	root      string // the .daycare directory
-	workspace string
-	startAt   time.Time
-	lock      *disk.Lock // nil: looking only
-	vol       *disk.Volume
-	machines  *peers.Machines // nil: it works alone
+	at       ws.Place
+	startAt  time.Time
+	lock     *disk.Lock // nil: looking only
+	vol      *disk.Volume
+	machines *peers.Machines // nil: it works alone
 }
 
 // logging is the log and what it needs.

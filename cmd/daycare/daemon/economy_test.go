@@ -38,7 +38,7 @@ func withServer(t *testing.T, n int) *Daemon {
 		write(t, mcp.Path(filepath.Join(dir, ws.Home, MCPDir), "hub"), string(data))
 	}
 	write(t, filepath.Join(dir, ws.Home, "settings.yaml"), settings)
-	r, err := openFiles(t.Context(), dir, t.Errorf)
+	r, err := openFiles(t.Context(), ws.At(dir), t.Errorf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestFixedPartOfPrompts(t *testing.T) {
 // A sub-agent that has a tool of a server can answer what the server asks in it.
 func TestADefinitionWithAToolOfAServer(t *testing.T) {
 	r := withServer(t, 3)
-	write(t, filepath.Join(r.root, "subagents", "Updater.md"), "---\nname: Updater\ndescription: Updates things.\n"+
+	write(t, filepath.Join(r.at.Data, "subagents", "Updater.md"), "---\nname: Updater\ndescription: Updates things.\n"+
 		"tools: [read, mcp__hub__update_thing_1]\n---\nUpdate what you are told.\n")
 	var names []string
 	for s := range r.toolset.of(address.Meta{Descriptor: address.Descriptor{Type: address.Subagent, Definition: "Updater"}}, false).Told {

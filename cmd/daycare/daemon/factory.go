@@ -48,7 +48,7 @@ func (r workbench) newTools(ctx context.Context, c *config.Config) (*tools.Set, 
 		web = cutOff(web)
 	}
 	list = append(list, web...)
-	list = append(list, memory.New(memory.Options{Dir: filepath.Join(r.root, "memory"), Now: time.Now})...)
+	list = append(list, memory.New(memory.Options{Dir: filepath.Join(r.at.Data, "memory"), Now: time.Now})...)
 	list = append(list, skills.New(r.skills.List)...)
 	if len(c.A2A.Remotes) > 0 {
 		r.remotes = r.newRemotes(c)
@@ -62,9 +62,10 @@ func (r workbench) newTools(ctx context.Context, c *config.Config) (*tools.Set, 
 
 // fileOptions say what the file tools reach.
 func (r workbench) fileOptions() files.Options {
-	return files.Options{Data: r.root, Folders: r.folders, Keep: r.keep, TaskDir: r.clocks.FilesOf, Attached: conversationsOf(r.Daemon).has,
+	return files.Options{Data: r.at.Data, Folders: r.folders, Keep: r.keep, TaskDir: r.clocks.FilesOf,
+		Attached: conversationsOf(r.Daemon).has,
 		Written: func(agent string, w changes.Written, before, after []byte) error {
-			return changes.Undo(r.vol, filepath.Join(r.root, "agents", agent)).Note(w, before, after)
+			return changes.Undo(r.vol, filepath.Join(r.at.Data, "agents", agent)).Note(w, before, after)
 		}}
 }
 
@@ -120,7 +121,7 @@ func (r factory) define(meta address.Meta, state record.State) prompt.Definition
 	d := meta.Descriptor
 	workspace := state.Permissions.WorkingDir
 	if workspace == "" {
-		workspace = r.workspace
+		workspace = r.at.Dir
 	}
 	return r.known(meta, r.plansFirst(state.Permissions.Profile), prompt.Definition{
 		Name: meta.Name, Handle: meta.Handle, Role: prompt.Role(d.Type), Parent: d.ParentAgentID,
@@ -145,14 +146,14 @@ func (r factory) newState(d address.Descriptor) ([]byte, error) {
 	if err := r.folders.Know(state.Permissions); err != nil {
 		return nil, fmt.Errorf("pin folders of the agent: %w", err)
 	}
-	return record.EncodeState(r.workspace, state)
+	return record.EncodeState(r.at, state)
 }
 
 // workplace is the folder of a new agent that works in a part of the workspace; it is
 // made if it is not there. dir is "" for all of it.
 func (r factory) workplace(dir string) (string, error) {
 	if dir == "" {
-		return r.workspace, nil
+		return r.at.Dir, nil
 	}
 	wrong := func(reason string) (string, error) {
 		return "", &control.Invalid{Field: "workspaceDir", Reason: fmt.Sprintf("%q %s", dir, reason),
@@ -166,7 +167,7 @@ func (r factory) workplace(dir string) (string, error) {
 			return wrong("is daycare's own folder")
 		}
 	}
-	root, _, err := r.folders.Open(r.workspace)
+	root, _, err := r.folders.Open(r.at.Dir)
 	if err != nil {
 		return "", fmt.Errorf("make folder of the agent: %w", err)
 	}
@@ -183,7 +184,7 @@ func (r factory) workplace(dir string) (string, error) {
 		root.Close()
 		root = folder
 	}
-	return filepath.Join(r.workspace, dir), nil
+	return filepath.Join(r.at.Dir, dir), nil
 }
 
 // zone is the IANA name of the machine's time zone. Like time.Local it is that of the start: another

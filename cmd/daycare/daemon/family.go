@@ -78,7 +78,7 @@ func (r factory) inherit(d address.Descriptor, s record.State) (record.State, er
 	if by == "" {
 		return s, nil
 	}
-	parent, _, err := record.CurrentState(r.vol, filepath.Join(r.root, "agents", by))
+	parent, _, err := record.CurrentState(r.vol, filepath.Join(r.at.Data, "agents", by))
 	if err != nil {
 		return s, fmt.Errorf("read permissions of the parent: %w", err)
 	}
@@ -172,7 +172,7 @@ func (w worktrees) in(d address.Descriptor, s record.State) (record.State, error
 	if w.under(s.Permissions).Profile == permission.DryRun {
 		return s, nil // its copy is its parent's
 	}
-	shelf, err := changes.List(w.workspace)
+	shelf, err := changes.List(w.at)
 	if err != nil {
 		return s, fmt.Errorf("make worktree: %w", err)
 	}
@@ -181,7 +181,7 @@ func (w worktrees) in(d address.Descriptor, s record.State) (record.State, error
 		s.Permissions.WorkingDir = shelf.Copies[i].Tree()
 		return s, nil
 	}
-	made, err := changes.Make(context.Background(), w.workspace, s.Permissions.WorkingDir, d.ID, disk.StampOf(crash.Now()))
+	made, err := changes.Make(context.Background(), w.at, s.Permissions.WorkingDir, d.ID, disk.StampOf(crash.Now()))
 	if err != nil {
 		return s, fmt.Errorf("make worktree: %w", err)
 	}
@@ -192,7 +192,7 @@ func (w worktrees) in(d address.Descriptor, s record.State) (record.State, error
 
 // of is the worktree of an agent, and that it has one.
 func (w worktrees) of(id string) (c changes.Copy, ok bool) {
-	state, _, err := record.CurrentState(w.vol, filepath.Join(w.root, "agents", id))
+	state, _, err := record.CurrentState(w.vol, filepath.Join(w.at.Data, "agents", id))
 	if err != nil || state.Permissions.Profile == permission.DryRun {
 		return c, false
 	}
@@ -223,7 +223,7 @@ func (w worktrees) merge(meta address.Meta, turn string) {
 
 // merged says what was merged and what was not; "": nothing differs.
 func (w worktrees) merged(c changes.Copy, meta address.Meta) (string, error) {
-	parent, _, err := record.CurrentState(w.vol, filepath.Join(w.root, "agents", meta.Descriptor.ParentAgentID))
+	parent, _, err := record.CurrentState(w.vol, filepath.Join(w.at.Data, "agents", meta.Descriptor.ParentAgentID))
 	if err != nil {
 		return "", fmt.Errorf("read permissions of the parent: %w", err)
 	}

@@ -23,26 +23,26 @@ func (r *Daemon) keepFolders() error {
 	}
 
 	// What a crash left of a file that was being written goes first.
-	if err := r.vol.Recover(r.root, config.IgnoreName, permission.FoldersFile, apitoken.Name, apitoken.UsedName,
+	if err := r.vol.Recover(r.at.Data, config.IgnoreName, permission.FoldersFile, apitoken.Name, apitoken.UsedName,
 		address.IndexFile); err != nil {
 		return err
 	}
-	if err := config.Ignore(r.root); err != nil {
+	if err := config.Ignore(r.at.Data); err != nil {
 		r.log.Warn("git may commit secrets of this workspace", "err", err)
 	}
 
-	ok, err := disk.SyncsFolders(r.root)
+	ok, err := disk.SyncsFolders(r.at.Data)
 	if err != nil {
 		return r.vol.Fail(err)
 	}
 	if !ok {
-		r.log.Warn(FoldersNotSynced, "folder", r.root)
+		r.log.Warn(FoldersNotSynced, "folder", r.at.Data)
 	}
 
-	slot := filepath.Join(r.root, "drop")
+	slot := filepath.Join(r.at.Data, "drop")
 	// From the inside out; and a letter that was just taken has its new name before
 	// it loses the old one.
-	for _, dir := range []string{filepath.Join(slot, ".taken"), slot, r.root, r.workspace} {
+	for _, dir := range []string{filepath.Join(slot, ".taken"), slot, r.at.Data, r.at.Dir} {
 		if err := r.vol.SyncDir("home.dirsync", dir); err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func (r gate) run(ctx context.Context, agent, dir string, g schedule.Gate) (sche
 	if !ok {
 		return schedule.Output{Refused: "this build has no exec"}, nil
 	}
-	state, _, err := record.CurrentState(r.vol, filepath.Join(r.root, "agents", agent))
+	state, _, err := record.CurrentState(r.vol, filepath.Join(r.at.Data, "agents", agent))
 	if err != nil {
 		return schedule.Output{}, fmt.Errorf("read permissions of the agent: %w", err)
 	}
@@ -149,7 +149,7 @@ func (r gate) allowed(ctx context.Context, agent string, needs []permission.Requ
 	if len(needs) == 0 {
 		return state, nil, nil
 	}
-	dir := filepath.Join(r.root, "agents", agent)
+	dir := filepath.Join(r.at.Data, "agents", agent)
 	items, err := inbox.ReadAll(dir)
 	if err != nil {
 		return state, nil, err
@@ -172,7 +172,7 @@ func (r gate) allowed(ctx context.Context, agent string, needs []permission.Requ
 
 // saidNo returns who denied a request when it was last answered; "": no one.
 func (r gate) saidNo(agent, sha string) (by string) {
-	log, err := permission.Log(r.root)
+	log, err := permission.Log(r.at.Data)
 	if err != nil {
 		return "" // then it is asked
 	}
@@ -199,7 +199,7 @@ func granted(set permission.Set, sha string) bool {
 // the gate, and no other. It is written down before the command runs, so that a crash
 // in between costs the approval and does not double it.
 func (r gate) useOnce(ctx context.Context, agent, sha string) (bool, error) {
-	once, err := record.OnceOf(filepath.Join(r.root, "agents", agent))
+	once, err := record.OnceOf(filepath.Join(r.at.Data, "agents", agent))
 	if err != nil {
 		return false, err
 	}

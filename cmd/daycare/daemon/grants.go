@@ -81,7 +81,7 @@ func (k grants) profile(ctx context.Context, id, name, by string) error {
 	case profile == permission.DryRun && !(was && inCopy):
 		return k.rehearse(ctx, id, set, by)
 	case profile != permission.DryRun && was:
-		return k.endRehearsal(ctx, id, profile, cmp.Or(copied.Of, k.parts.workspace), by)
+		return k.endRehearsal(ctx, id, profile, cmp.Or(copied.Of, k.parts.at.Dir), by)
 	}
 
 	return k.parts.family.Profile(ctx, id, profile, "", by)
@@ -91,9 +91,9 @@ func (k grants) profile(ctx context.Context, id, name, by string) error {
 func (k grants) rehearse(ctx context.Context, id string, set permission.Set, by string) error {
 	of := set.WorkingDir
 	if set.Profile == permission.DryRun { // the copy is gone
-		of = k.parts.workspace
+		of = k.parts.at.Dir
 	}
-	made, err := changes.Make(ctx, k.parts.workspace, of, id, disk.StampOf(crash.Now()))
+	made, err := changes.Make(ctx, k.parts.at, of, id, disk.StampOf(crash.Now()))
 	if err != nil {
 		return fmt.Errorf("begin dry run: %w", err)
 	}

@@ -65,7 +65,7 @@ func (r hooked) Any(event hooks.Event, tool string) bool { return r.current().An
 // Run runs the hooks of a moment.
 func (r hooked) Run(ctx context.Context, m hooks.Moment) hooks.Verdict {
 	if m.Agent.Dir == "" {
-		m.Agent.Dir = r.workspace
+		m.Agent.Dir = r.at.Dir
 	}
 	return r.current().Run(ctx, m, r.program)
 }
@@ -78,14 +78,14 @@ func (r hooked) program(ctx context.Context, j hooks.Job) (hooks.End, error) {
 		return hooks.End{}, errors.New("this build runs no commands")
 	}
 	out, errs := beginning{most: hooks.MaxOut}, beginning{most: hooks.MaxErr}
-	access := permission.Default(r.workspace)
+	access := permission.Default(r.at.Dir)
 	if more, err := access.Grant(permission.Grant{Tag: permission.Write{Path: j.Dir}.Tag()}); err == nil {
 		access = more
 	}
 	end, err := toolshell.Program{Command: j.Hook.Command, Stdin: string(j.Stdin), Dir: j.Dir,
 		Timeout: j.Hook.Timeout, Mark: cuid.New(), Agent: j.Agent, As: hookHome, Access: access, Bare: j.Hook.Bare,
-		Env: []string{"DAYCARE_WORKSPACE=" + r.workspace, "DAYCARE_HOOK=" + string(j.Hook.Event),
-			"CLAUDE_PROJECT_DIR=" + r.workspace}, Out: &out, Err: &errs}.Run(ctx, exec)
+		Env: []string{"DAYCARE_WORKSPACE=" + r.at.Dir, "DAYCARE_HOOK=" + string(j.Hook.Event),
+			"CLAUDE_PROJECT_DIR=" + r.at.Dir}, Out: &out, Err: &errs}.Run(ctx, exec)
 	if errors.Is(err, toolshell.ErrNoSandbox) {
 		return hooks.End{}, fmt.Errorf("%w; to run it without, set sandbox: false for this hook", err)
 	}
@@ -137,7 +137,7 @@ func (r hooked) TestHooks(ctx context.Context, s control.HookSample) (t control.
 }
 
 // hookFolder is where programs of hooks are kept: no agent can write there.
-func (r workbench) hookFolder() string { return filepath.Join(r.root, "hooks") }
+func (r workbench) hookFolder() string { return filepath.Join(r.at.Data, "hooks") }
 
 // A beginning keeps the first bytes of what is written to it, at most so many.
 type beginning struct {

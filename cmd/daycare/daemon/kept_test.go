@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"daycare/engine/disk"
+	"daycare/engine/workspace"
 )
 
 // A place in a chat that a process read is not lost in a power cut, even if the process before it died between the
 // new name and its sync: messages after an older place, or those before the first, would be skipped.
 func TestAPlaceThatIsReadLasts(t *testing.T) {
 	root := t.TempDir()
-	d := &Daemon{place: place{root: root, vol: disk.NewVolume(root)}}
+	d := &Daemon{place: place{at: workspace.OfData(root), vol: disk.NewVolume(root)}}
 	u := unlost{hints{d}}
 	if _, err := u.Load("matrix", "sync.json"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of a connector that kept nothing: %v", err)

@@ -69,7 +69,7 @@ func liveSettings() map[string]live {
 	exec := func(r *Daemon) any {
 		tool, _, _ := r.tools.Get("exec")
 		need, err := tool.(tools.Asks).Needs(tools.Call{Name: "exec", Arguments: json.RawMessage(`{"command":"true"}`),
-			Access: permission.Default(r.workspace)})
+			Access: permission.Default(r.at.Dir)})
 		return fmt.Sprint(need != nil, err)
 	}
 	return map[string]live{
@@ -329,7 +329,7 @@ func appliesAtOnce(t *testing.T, key string, l live) {
 		t.Fatal(err)
 	}
 	set(l.one)
-	r, err := Open(t.Context(), Options{Workspace: dir}, slog.LevelError)
+	r, err := Open(t.Context(), Options{Place: ws.At(dir)}, slog.LevelError)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func (r *Daemon) openLog() error {
 
 	hide := r.secrets.Attr
 	handlers := []slog.Handler{terminalHandler(os.Stderr, c.Log.Format, r.heard(level), hide)}
-	if path := logfile.Path(r.root, c); path != "" {
+	if path := logfile.Path(r.at.Data, c); path != "" {
 		f, err := logfile.Open(path, logfile.Bytes, logfile.Kept)
 		if err != nil {
 			return err
@@ -39,7 +39,7 @@ func (r *Daemon) openLog() error {
 	}
 
 	r.log = slog.New(slog.NewMultiHandler(handlers...))
-	r.log.Info("daycare started", "version", version.Number, "pid", os.Getpid(), "workspace", r.workspace)
+	r.log.Info("daycare started", "version", version.Number, "pid", os.Getpid(), "workspace", r.at.Dir)
 	return nil
 }
 

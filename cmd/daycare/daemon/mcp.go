@@ -15,6 +15,7 @@ import (
 	"daycare/engine/config"
 	"daycare/engine/event"
 	"daycare/engine/message"
+	ws "daycare/engine/workspace"
 	"daycare/tools/a2a"
 	"daycare/tools/mcp"
 	toolshell "daycare/tools/shell"
@@ -25,7 +26,7 @@ const MCPDir = "mcp"
 
 // newMCP makes the pool of MCP servers, with those of the settings. Nothing is started.
 func (r workbench) newMCP(ctx context.Context) *mcp.Pool {
-	dir := filepath.Join(r.root, MCPDir)
+	dir := filepath.Join(r.at.Data, MCPDir)
 	under := func(write func(step, path string, data []byte) error, step string) func(string, []byte) error {
 		return func(path string, data []byte) error {
 			if err := r.vol.MkdirAll(dir); err != nil {
@@ -51,7 +52,7 @@ func (r workbench) newMCP(ctx context.Context) *mcp.Pool {
 // mcpServers are the servers of the settings. The stamp of one holds all that its next start
 // follows from, so that a change of its settings, or of a secret that they name, ends it.
 func (r workbench) mcpServers() (list []mcp.Server) {
-	project := config.ReadProject(r.root)
+	project := config.ReadProject(r.at.Data)
 	r.readShared(project.Path, project.Found)
 	c := r.settings.Current()
 	for _, s := range c.MCP.Servers {
@@ -82,7 +83,7 @@ func (r workbench) mcpServer(id string) (*config.Config, config.MCPServer, error
 		return c, config.MCPServer{}, fmt.Errorf("the MCP server %s is not in the settings", id)
 	}
 	s := c.MCP.Servers[i]
-	if s.Project && !config.ReadProject(r.root).IsTrusted() {
+	if s.Project && !config.ReadProject(r.at.Data).IsTrusted() {
 		return c, s, fmt.Errorf("%s changed since it was trusted\nreview it: daycare mcp trust %s", config.ProjectName, config.ProjectName)
 	}
 	for _, text := range append([]string{s.Command, s.URL}, s.Args...) {
@@ -105,7 +106,7 @@ func (r workbench) startMCP(s mcp.Server, errors io.Writer) (io.ReadWriteCloser,
 		return nil, err
 	}
 	v := toolshell.Service{Name: "mcp-" + s.ID, Argv: append([]string{conf.Command}, conf.Args...), Env: env,
-		Home: filepath.Join(CommandHomes(r.root), "mcp-"+s.ID), Read: r.inWorkspace(conf.Sandbox.Read...),
+		Home: filepath.Join(CommandHomes(r.at.Data), "mcp-"+s.ID), Read: r.inWorkspace(conf.Sandbox.Read...),
 		Write: r.inWorkspace(conf.Sandbox.Write...), Network: conf.Sandbox.Network, Open: conf.Sandbox.Off, Errors: errors}
 	if conf.WorkingDir != "" {
 		v.Dir = r.inWorkspace(conf.WorkingDir)[0]
@@ -117,7 +118,7 @@ func (r workbench) startMCP(s mcp.Server, errors io.Writer) (io.ReadWriteCloser,
 func (r *place) inWorkspace(paths ...string) (all []string) {
 	for _, path := range paths {
 		if !filepath.IsAbs(path) {
-			path = filepath.Join(r.workspace, path)
+			path = filepath.Join(r.at.Dir, path)
 		}
 		all = append(all, filepath.Clean(path))
 	}
@@ -163,7 +164,7 @@ const remotesName = "a2a.json"
 
 // newRemotes makes the desk for agents of other programs. Nothing is started.
 func (r workbench) newRemotes(c *config.Config) *a2a.Desk {
-	path := filepath.Join(r.root, remotesName)
+	path := filepath.Join(r.at.Data, remotesName)
 	o := a2a.Options{Log: r.log,
 		Post: func(ctx context.Context, in message.Incoming) (message.Receipt, error) {
 			return r.system.Deliver(ctx, in)
@@ -201,8 +202,8 @@ func (r workbench) mcpStates() (list []event.Service) {
 
 // TryMCP starts a server of the settings as the daemon would, and returns the tools that it has
 // and the end of its log. The server ends with it.
-func TryMCP(ctx context.Context, workspace, id string, warn func(format string, args ...any)) ([]mcp.Definition, string, error) {
-	r, err := openFiles(ctx, workspace, warn)
+func TryMCP(ctx context.Context, at ws.Place, id string, warn func(format string, args ...any)) ([]mcp.Definition, string, error) {
+	r, err := openFiles(ctx, at, warn)
 	if err != nil {
 		return nil, "", err
 	}
@@ -222,7 +223,7 @@ func loginIDs(server string) (login, access, refresh string) {
 // Login is that of a server, as the file has it now.
 func (r logins) Login(s mcp.Server) (l mcp.Login, err error) {
 	id, access, refresh := loginIDs(s.ID)
-	stored, err := config.StoredSecrets(r.root, id, access, refresh)
+	stored, err := config.StoredSecrets(r.at.Data, id, access, refresh)
 	if err != nil || stored[0].IsZero() {
 		return l, err
 	}
@@ -240,7 +241,7 @@ func (r logins) KeepLogin(s mcp.Server, l mcp.Login) error {
 		return fmt.Errorf("keep the login at %s: %w", s.ID, err)
 	}
 	id, access, refresh := loginIDs(s.ID)
-	return config.ReplaceSecrets(r.root, map[string]config.Secret{id: config.NewSecret(string(data)),
+	return config.ReplaceSecrets(r.at.Data, map[string]config.Secret{id: config.NewSecret(string(data)),
 		access: config.NewSecret(l.Access), refresh: config.NewSecret(l.Refresh)})
 }
 
@@ -258,8 +259,9 @@ func (r logins) Client(s mcp.Server) (mcp.Client, error) {
 }
 
 // LoginMCP has a user log in at a server of the settings, and returns the tools that it has.
-func LoginMCP(ctx context.Context, workspace, id string, asker mcp.Asker, warn func(format string, args ...any)) ([]mcp.Definition, error) {
-	r, err := openFiles(ctx, workspace, warn)
+func LoginMCP(ctx context.Context, at ws.Place, id string, asker mcp.Asker,
+	warn func(format string, args ...any)) ([]mcp.Definition, error) {
+	r, err := openFiles(ctx, at, warn)
 	if err != nil {
 		return nil, err
 	}

@@ -41,15 +41,15 @@ const shutdownGrace = 5 * time.Second
 // Open takes the lock of a workspace and builds everything. Nothing runs
 // before run. Errors: disk.ErrLocked, disk.ErrFailed, findings of bad settings.
 func Open(ctx context.Context, o Options, loud slog.Level) (*Daemon, error) {
-	r := newParts(o.Workspace, loud)
+	r := newParts(o.Place, loud)
 	r.inspector, r.provider, r.alone = o.Inspector, o.Provider, o.Alone
 	var err error
-	if r.lock, _, err = disk.TryLock(ws.Lock(o.Workspace), disk.Holder{
+	if r.lock, _, err = disk.TryLock(o.Place.Lock(), disk.Holder{
 		PID: os.Getpid(), StartedAt: disk.StampOf(r.startAt), Listen: o.Listen,
-		Socket: filepath.Join(r.root, control.SocketName)}); err != nil {
+		Socket: filepath.Join(r.at.Data, control.SocketName)}); err != nil {
 		return nil, err
 	}
-	r.vol = disk.NewVolume(r.root)
+	r.vol = disk.NewVolume(r.at.Data)
 	if err := errors.Join(r.open(ctx, o.Join), r.keepFolders()); err != nil {
 		r.close()
 		return nil, err
@@ -59,8 +59,8 @@ func Open(ctx context.Context, o Options, loud slog.Level) (*Daemon, error) {
 
 // openFiles builds what is needed to look at a workspace, whoever runs it. Broken
 // settings are reported to warn, and the defaults apply.
-func openFiles(ctx context.Context, workspace string, warn func(format string, args ...any)) (*Daemon, error) {
-	r := newParts(workspace, slog.LevelError)
+func openFiles(ctx context.Context, at ws.Place, warn func(format string, args ...any)) (*Daemon, error) {
+	r := newParts(at, slog.LevelError)
 	r.warn = warn
 	if err := r.open(ctx, nil); err != nil {
 		r.close()
@@ -71,9 +71,9 @@ func openFiles(ctx context.Context, workspace string, warn func(format string, a
 
 // newParts is a runtime of which nothing is open. What is logged goes to the
 // terminal from loud on.
-func newParts(workspace string, loud slog.Level) *Daemon {
+func newParts(at ws.Place, loud slog.Level) *Daemon {
 	return &Daemon{
-		place:   place{root: filepath.Join(workspace, ws.Home), workspace: workspace, startAt: time.Now()},
+		place:   place{at: at, startAt: time.Now()},
 		logging: logging{loud: loud, log: slog.New(slog.DiscardHandler)},
 		people:  people{attached: record.NewAttached(), admitted: make(chan pairing.Request, pairing.Most)},
 		work:    work{freed: make(chan struct{}, 1), quiet: watch.NewQuiet()},
@@ -84,12 +84,12 @@ func newParts(workspace string, loud slog.Level) *Daemon {
 
 func (r *Daemon) open(ctx context.Context, join []string) (err error) {
 	var found []finding.Finding
-	if r.settings, found, err = config.NewReloader(r.root, os.LookupEnv, plugins.ConnectorChecks...); err != nil {
+	if r.settings, found, err = config.NewReloader(r.at.Data, os.LookupEnv, plugins.ConnectorChecks...); err != nil {
 		if r.warn == nil {
 			return err
 		}
 		r.warn("%v\nshowing the workspace with default settings; correct the file, or run daycare doctor", err)
-		r.settings = config.NewDefaults(r.root, os.LookupEnv, plugins.ConnectorChecks...)
+		r.settings = config.NewDefaults(r.at.Data, os.LookupEnv, plugins.ConnectorChecks...)
 	}
 	r.hideSecrets()
 	if r.lock != nil {
@@ -100,25 +100,25 @@ func (r *Daemon) open(ctx context.Context, join []string) (err error) {
 	r.events = event.NewStream(cuid.New()[:8])
 	r.problems = engine.NewProblems(r.log, r.events)
 	reloader{r}.readSettings(found)
-	r.tokens = apitoken.Open(r.root, r.vol, r.readShared)
+	r.tokens = apitoken.Open(r.at.Data, r.vol, r.readShared)
 	if r.lock != nil {
 		if err := r.vol.Reserve(); err != nil {
 			return fmt.Errorf("reserve disk space: %w", err)
 		}
 	}
-	r.pairings = pairing.Open(r.root, r.vol)
+	r.pairings = pairing.Open(r.at.Data, r.vol)
 	c := r.settings.Current()
 	if err := r.openAgents(ctx, c, join); err != nil {
 		return err
 	}
-	if r.folders, err = permission.OpenFolders(r.vol, r.workspace, r.readFolder); err != nil {
+	if r.folders, err = permission.OpenFolders(r.vol, r.at, r.readFolder); err != nil {
 		return err
 	}
-	if r.texts, err = unseen.Open(r.vol, r.workspace); err != nil {
+	if r.texts, err = unseen.Open(r.vol, r.at); err != nil {
 		return err
 	}
 	r.watcher = watch.New(r.log)
-	chain, err := models.New(ctx, c, r.workspace, r.keyOf, r.provider)
+	chain, err := models.New(ctx, c, r.at, r.keyOf, r.provider)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (r *Daemon) open(ctx context.Context, join []string) (err error) {
 
 // openStore opens the store of attachments.
 func openStore(r *Daemon) (err error) {
-	if r.files, err = control.NewFileStore(r.root, r.vol, r.folders); err != nil {
+	if r.files, err = control.NewFileStore(r.at.Data, r.vol, r.folders); err != nil {
 		return err
 	}
 	r.files.Share(r.machines.Copies())
@@ -172,19 +172,19 @@ func (r *Daemon) openAgents(ctx context.Context, c *config.Config, join []string
 		openQueue = permission.OpenQueue
 	}
 
-	index, found, err := load(r.root, r.log)
+	index, found, err := load(r.at.Data, r.log)
 	if err != nil {
 		return fmt.Errorf("read agents: %w", err)
 	}
 	r.index = index
-	engine.NoteAgents(r.problems, r.root, found)
+	engine.NoteAgents(r.problems, r.at.Data, found)
 
-	if r.asks, found, err = openQueue(r.vol, r.root, crash.Now, c.Permissions.Expiry); err != nil {
+	if r.asks, found, err = openQueue(r.vol, r.at.Data, crash.Now, c.Permissions.Expiry); err != nil {
 		return fmt.Errorf("read approval requests: %w", err)
 	}
 	r.problems.Report("", found...)
 	if r.lock != nil {
-		p := peers.Place{Workspace: r.workspace, Home: r.root, Volume: r.vol, Index: r.index, Asks: r.asks,
+		p := peers.Place{Workspace: r.at, Volume: r.vol, Index: r.index, Asks: r.asks,
 			Events: r.events, About: (&abouts{settings: r.settings, log: r.log}).now, Log: r.log,
 			Raised: func() { budget.Machines{Ledger: r.ledger}.Reread(); budgets{r}.roomAgain() }}
 		r.machines, err = peers.Join(ctx, p, c.Cluster, join)
@@ -226,7 +226,7 @@ func (r *Daemon) build(c *config.Config) (err error) {
 		r.notes = append(r.notes, f.Reason)
 	}
 	r.system, err = engine.New(engine.Options{
-		Files: engine.Files{Root: r.root, Volume: r.vol, Index: r.index, Watcher: r.watcher, Folders: r.folders,
+		Files: engine.Files{Root: r.at.Data, Volume: r.vol, Index: r.index, Watcher: r.watcher, Folders: r.folders,
 			Peers: r.machines.Engine()},
 		Reports: engine.Reports{Events: r.events, Problems: r.problems, Log: r.log},
 		AgentDefaults: engine.AgentDefaults{NewState: factory{r}.newState, Answers: r.answers, Budget: r.budgetOf,
@@ -247,7 +247,7 @@ func (r *Daemon) build(c *config.Config) (err error) {
 	r.family = engine.NewFamily(r.system, r.limits)
 	r.ledger = budgets{r}.newLedger()
 	r.machines.Count(r.ledger)
-	if r.toolset, err = newToolsets(r.root, r.tools, (workbench{r}).sendFile(), r.family, r.events, r.readShared); err != nil {
+	if r.toolset, err = newToolsets(r.at.Data, r.tools, (workbench{r}).sendFile(), r.family, r.events, r.readShared); err != nil {
 		return err
 	}
 	r.toolset.mcp = r.mcp

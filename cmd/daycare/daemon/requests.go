@@ -15,6 +15,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/beneath"
 	"daycare/engine/record"
+	ws "daycare/engine/workspace"
 	"daycare/tools"
 )
 
@@ -22,8 +23,8 @@ import (
 type Requests struct{ d *Daemon }
 
 // OpenRequests reads the files of a workspace. Broken settings are reported to warn.
-func OpenRequests(ctx context.Context, workspace string, warn func(format string, args ...any)) (Requests, error) {
-	d, err := openFiles(ctx, workspace, warn)
+func OpenRequests(ctx context.Context, at ws.Place, warn func(format string, args ...any)) (Requests, error) {
+	d, err := openFiles(ctx, at, warn)
 	return Requests{d}, err
 }
 
@@ -34,7 +35,7 @@ func (r Requests) Models() *models.Chain { return r.d.models.Load() }
 func (r Requests) Agents() []address.Meta { return r.d.index.All() }
 
 // Dir is the folder of an agent.
-func (r Requests) Dir(id string) string { return filepath.Join(r.d.root, "agents", id) }
+func (r Requests) Dir(id string) string { return filepath.Join(r.d.at.Data, "agents", id) }
 
 // Choice is the model that an agent uses now, with its temperature and the like.
 func (r Requests) Choice(meta address.Meta) (record.Model, error) {

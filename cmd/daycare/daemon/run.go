@@ -29,8 +29,8 @@ import (
 
 // Options are the flags of start.
 type Options struct {
-	Workspace string // the folder that holds .daycare, absolute
-	Listen    string // address of the TCP listener; "": as in settings
+	Place  ws.Place // of the workspace
+	Listen string   // address of the TCP listener; "": as in settings
 	// Join are the servers of the cluster to join, if not those of the settings.
 	Join []string
 	// Inspector looks at files for the API, as commands do; nil: nothing does.
@@ -72,9 +72,9 @@ func (r *Daemon) banner(listen string) Banner {
 		listen = c.Control.Listen
 	}
 	first := r.models.Load().First()
-	b := Banner{Socket: filepath.Join(r.root, control.SocketName), Listen: listen,
+	b := Banner{Socket: filepath.Join(r.at.Data, control.SocketName), Listen: listen,
 		Provider: first.ID, Model: first.Model, Why: first.Why, Notes: r.notes}
-	if path := filepath.Join(r.root, config.Name); disk.Exists(path) {
+	if path := filepath.Join(r.at.Data, config.Name); disk.Exists(path) {
 		b.Settings = path
 	}
 	for _, k := range c.Connectors {
@@ -85,8 +85,8 @@ func (r *Daemon) banner(listen string) Banner {
 }
 
 // Look serves the API from the files, with nothing running.
-func Look(root string, warn func(format string, args ...any)) (*control.Client, error) {
-	r, err := openFiles(context.Background(), root, warn)
+func Look(at ws.Place, warn func(format string, args ...any)) (*control.Client, error) {
+	r, err := openFiles(context.Background(), at, warn)
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +95,8 @@ func Look(root string, warn func(format string, args ...any)) (*control.Client, 
 
 // Inside runs the engine in this process, with the socket, so that other
 // commands join it, but without receiving from connectors: that is the daemon's.
-func Inside(ctx context.Context, root string) (*control.Client, func() error, error) {
-	return InsideWith(ctx, Options{Workspace: root})
+func Inside(ctx context.Context, at ws.Place) (*control.Client, func() error, error) {
+	return InsideWith(ctx, Options{Place: at})
 }
 
 // InsideWith is Inside with options; Listen has no effect.
@@ -217,7 +217,7 @@ func (r *Daemon) listen(addr string, page bool) (all []*control.Listener, err er
 	}
 	if addr != "" {
 		o := control.TCP{Addr: addr, Token: c.Control.Token.Reveal(), Hosts: c.Web.Hosts,
-			Cert: ws.Resolve(r.workspace, c.Control.TLSCert), Key: ws.Resolve(r.workspace, c.Control.TLSKey),
+			Cert: r.at.Resolve(c.Control.TLSCert), Key: r.at.Resolve(c.Control.TLSKey),
 			Tokens: r.tokens, Log: r.log}
 		if c.Web.Listen == "" {
 			o.Page = r.shown.door
@@ -237,7 +237,7 @@ func (r *Daemon) listen(addr string, page bool) (all []*control.Listener, err er
 			all = append(all, l)
 		}
 	}
-	l, err := control.ListenUnix(r.root, r.log)
+	l, err := control.ListenUnix(r.at.Data, r.log)
 	if err != nil {
 		return all, err
 	}
@@ -307,7 +307,7 @@ type mcpServer struct{ *Daemon }
 // client comes there is nothing.
 func (r mcpServer) beside(api http.Handler) http.Handler {
 	open := sync.OnceValue(func() http.Handler {
-		d := door.New(door.Options{Version: version.Number, Home: r.root, Log: r.log, Offer: r.offer})
+		d := door.New(door.Options{Version: version.Number, Home: r.at.Data, Log: r.log, Offer: r.offer})
 		return d.Handler(func(req *http.Request) door.Peer {
 			caller := control.CallerOf(req.Context())
 			name := caller.Name

@@ -18,7 +18,6 @@ import (
 	"daycare/engine/finding"
 	"daycare/engine/record"
 	"daycare/engine/watch"
-	ws "daycare/engine/workspace"
 )
 
 // A reloader applies what is changed while the daemon runs.
@@ -36,10 +35,10 @@ func (r reloader) reload(ctx context.Context) []finding.Finding {
 	r.tokens.Refresh()
 	r.hideSecrets()
 	r.mcp.Configure(workbench{r.Daemon}.mcpServers())
-	path := filepath.Join(r.root, config.Name)
-	list := filepath.Join(r.root, models.FileName)
+	path := filepath.Join(r.at.Data, config.Name)
+	list := filepath.Join(r.at.Data, models.FileName)
 	if now != before || models.StampOf(list) != r.models.Load().Stamp {
-		chain, err := models.New(ctx, now, r.workspace, r.keyOf, r.provider)
+		chain, err := models.New(ctx, now, r.at, r.keyOf, r.provider)
 		if err == nil {
 			err = chain.CheckAll()
 		}
@@ -97,22 +96,22 @@ func pausing(ctx context.Context, d time.Duration) bool {
 
 // settingsText is what the files of the settings hold.
 func (r reloader) settingsText() string {
-	settings, _ := os.ReadFile(filepath.Join(r.root, config.Name))
-	auth, _ := os.ReadFile(filepath.Join(r.root, config.AuthName))
-	project := config.ReadProject(r.root)
+	settings, _ := os.ReadFile(filepath.Join(r.at.Data, config.Name))
+	auth, _ := os.ReadFile(filepath.Join(r.at.Data, config.AuthName))
+	project := config.ReadProject(r.at.Data)
 	return strings.Join([]string{string(settings), string(auth), string(project.Content), string(project.Trusted)}, "\x00")
 }
 
 // lost ends the daemon whose folder is not at its place any more.
 func (r reloader) lost() error {
-	return r.vol.Fail(fmt.Errorf("%s was moved, removed or replaced while daycare was running", r.root))
+	return r.vol.Fail(fmt.Errorf("%s was moved, removed or replaced while daycare was running", r.at.Data))
 }
 
 // watchPlace ends the daemon when its folder, or one above it, is moved: everything that
 // it would write has another path from then on.
 func (r reloader) watchPlace(ctx context.Context) error {
 	for ctx.Err() == nil {
-		real, err := filepath.EvalSymlinks(r.root)
+		real, err := filepath.EvalSymlinks(r.at.Data)
 		if err == nil {
 			var dirs []string
 			for dir := real; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
@@ -135,7 +134,7 @@ func (r reloader) watchPlace(ctx context.Context) error {
 // when the folder in which it keeps everything is not there any more.
 func (r reloader) watchSettings(ctx context.Context) error {
 	hints := make(chan struct{}, 1)
-	watched := []string{config.Name, config.AuthName, apitoken.Name, filepath.Base(ws.Lock(r.workspace)),
+	watched := []string{config.Name, config.AuthName, apitoken.Name, filepath.Base(r.at.Lock()),
 		config.ProjectName, config.TrustedName}
 	hear := func(h watch.Hint) {
 		if !h.Overflow && !slices.ContainsFunc(h.Names, func(name string) bool { return slices.Contains(watched, name) }) {
@@ -146,10 +145,10 @@ func (r reloader) watchSettings(ctx context.Context) error {
 		default:
 		}
 	}
-	r.watcher.Add(r.root, watch.Options{}, hear)
-	defer r.watcher.Remove(r.root)
-	r.watcher.Add(r.workspace, watch.Options{Ignore: func(name string) bool { return name != config.ProjectName }}, hear)
-	defer r.watcher.Remove(r.workspace)
+	r.watcher.Add(r.at.Data, watch.Options{}, hear)
+	defer r.watcher.Remove(r.at.Data)
+	r.watcher.Add(r.at.Dir, watch.Options{Ignore: func(name string) bool { return name != config.ProjectName }}, hear)
+	defer r.watcher.Remove(r.at.Dir)
 	last := r.settingsText()
 	for {
 		select {
@@ -161,7 +160,7 @@ func (r reloader) watchSettings(ctx context.Context) error {
 			// A hint may mean nothing (after an overflow, or by time where nothing can be
 			// watched), and an editor that writes in pieces is not done with the first.
 			for _, pause := range rereads {
-				if _, _, err := config.Load(r.root, os.LookupEnv, plugins.ConnectorChecks...); err == nil || !pausing(ctx, pause) {
+				if _, _, err := config.Load(r.at.Data, os.LookupEnv, plugins.ConnectorChecks...); err == nil || !pausing(ctx, pause) {
 					break
 				}
 			}

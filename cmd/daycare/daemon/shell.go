@@ -28,7 +28,7 @@ type workbench struct{ *Daemon }
 
 // shellOptions say how agents' commands are run.
 func (r workbench) shellOptions() toolshell.Options {
-	root, taskDir, live := r.root, r.clocks.FilesOf, r.settings.Current
+	root, taskDir, live := r.at.Data, r.clocks.FilesOf, r.settings.Current
 	agent := func(id, name string) string { return filepath.Join(root, "agents", id, name) }
 	homes := CommandHomes(root)
 	c, dial := live(), toolshell.Dial(fetch.Dial)

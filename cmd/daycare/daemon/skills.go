@@ -5,16 +5,17 @@ import (
 	"path/filepath"
 
 	"daycare/agents/prompt"
+	ws "daycare/engine/workspace"
 	"daycare/tools/skills"
 )
 
 // SkillFolders are where skills are looked for: the workspace's own, daycare's, the
 // user's. Of two with one name the first counts. Where no agent writes, a skill may be
 // a link to another such place.
-func SkillFolders(root string, agentsWrite func(path string) bool) []skills.Folder {
+func SkillFolders(at ws.Place, agentsWrite func(path string) bool) []skills.Folder {
 	own := func(to string) bool { return !agentsWrite(to) }
-	folders := []skills.Folder{{Root: filepath.Dir(root), Path: filepath.Join(".agents", "skills")},
-		{Root: root, Path: "skills", Links: own}}
+	folders := []skills.Folder{{Root: at.Dir, Path: filepath.Join(".agents", "skills")},
+		{Root: at.Data, Path: "skills", Links: own}}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return folders
@@ -30,7 +31,7 @@ func SkillFolders(root string, agentsWrite func(path string) bool) []skills.Fold
 
 // newSkills returns the active skills; problems of their files are reported.
 func (r workbench) newSkills() *skills.Set {
-	return skills.NewSet(func() []skills.Folder { return SkillFolders(r.root, r.folders.Writable) }, r.texts.Use, r.readShared)
+	return skills.NewSet(func() []skills.Folder { return SkillFolders(r.at, r.folders.Writable) }, r.texts.Use, r.readShared)
 }
 
 // knownSkills returns the skills for the system prompt.

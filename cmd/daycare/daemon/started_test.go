@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"daycare/cmd/daycare/commandtest"
+	"daycare/engine/workspace"
 )
 
 // started is a daemon of a workspace that runs until the test ends.
-func started(t *testing.T, workspace string) *Daemon {
+func started(t *testing.T, dir string) *Daemon {
 	t.Helper()
-	r, err := Open(t.Context(), Options{Workspace: workspace}, slog.LevelError)
+	r, err := Open(t.Context(), Options{Place: workspace.At(dir)}, slog.LevelError)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 
 // Switch changes the model of an agent from its next turn on.
 func (h folders) Switch(_ context.Context, id, typed string) (control.Choice, error) {
-	dir := filepath.Join(h.parts.root, "agents", id)
+	dir := filepath.Join(h.parts.at.Data, "agents", id)
 	state, _, found, err := record.ReadState(dir)
 	if err != nil {
 		return control.Choice{}, err
@@ -34,7 +34,7 @@ func (h folders) Switch(_ context.Context, id, typed string) (control.Choice, er
 		}
 		vol := h.parts.vol
 		if vol == nil { // nothing runs: this is an editor like any other
-			vol = disk.NewVolume(h.parts.root)
+			vol = disk.NewVolume(h.parts.at.Data)
 		}
 
 		err = record.UpdateState(vol, dir, func(s *record.State) { s.Provider = choice })

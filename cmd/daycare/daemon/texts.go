@@ -45,7 +45,7 @@ func (r factory) sharedTexts() (prompt.Files, []prompt.Skill) {
 // sharedPlaces are the folders of the shared texts; nil if one of them is a link or has other
 // names, so that it may change elsewhere.
 func (r factory) sharedPlaces() []watch.Place {
-	for _, path := range prompt.Paths(r.workspace) {
+	for _, path := range prompt.Paths(r.at) {
 		info, err := os.Lstat(path)
 		if err == nil && info.Mode().IsRegular() && beneath.Links(info) == 1 || errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -54,8 +54,8 @@ func (r factory) sharedPlaces() []watch.Place {
 	}
 
 	text := func(name string) bool { return strings.HasSuffix(name, ".md") }
-	places := []watch.Place{{Dir: r.workspace, Names: text}, {Dir: r.root, Names: text}}
-	for _, f := range SkillFolders(r.root, r.folders.Writable) {
+	places := []watch.Place{{Dir: r.at.Dir, Names: text}, {Dir: r.at.Data, Names: text}}
+	for _, f := range SkillFolders(r.at, r.folders.Writable) {
 		path := filepath.Join(f.Root, f.Path)
 		places = append(places, watch.Place{Dir: path})
 		dir, err := beneath.Dir(f.Root, f.Path)
@@ -91,7 +91,7 @@ func (r workbench) commandBegan(agent string, sandboxed bool) (ended func()) {
 	r.lookAtTexts()
 	var safe []string
 	if sandboxed {
-		for _, path := range append(prompt.Paths(r.workspace), filepath.Join(r.workspace, ".agents")) {
+		for _, path := range append(prompt.Paths(r.at), filepath.Join(r.at.Dir, ".agents")) {
 			if disk.Exists(path) {
 				safe = append(safe, path)
 			}

@@ -51,11 +51,11 @@ func TestAnEditOfATextCountsAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("HOME", t.TempDir())
 			r := openEmpty(t)
-			if err := put(filepath.Join(r.workspace, "AGENTS.md"), "old"); err != nil {
+			if err := put(filepath.Join(r.at.Dir, "AGENTS.md"), "old"); err != nil {
 				t.Fatal(err)
 			}
 			if edit.before != nil {
-				if err := edit.before(r.workspace); err != nil {
+				if err := edit.before(r.at.Dir); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -78,7 +78,7 @@ func TestAnEditOfATextCountsAtOnce(t *testing.T) {
 				t.Error("a text behind a link is not read again")
 			}
 
-			if err := edit.do(r.workspace); err != nil {
+			if err := edit.do(r.at.Dir); err != nil {
 				t.Fatal(err)
 			}
 			if look().Equal(was) {

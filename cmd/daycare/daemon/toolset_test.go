@@ -54,7 +54,7 @@ func openEmpty(t *testing.T) *Daemon {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, ws.Home, "settings.yaml"), "")
-	r, err := openFiles(t.Context(), dir, t.Errorf)
+	r, err := openFiles(t.Context(), ws.At(dir), t.Errorf)
 	if err != nil {
 		t.Fatal(err)
 	}

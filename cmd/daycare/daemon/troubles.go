@@ -42,8 +42,8 @@ func FolderReplaced(path string, err error) finding.Finding {
 
 // promptFiles reads what users wrote for all agents, and notes what cannot be used: then fine is false.
 func (r factory) promptFiles() (texts prompt.Files, fine bool) {
-	texts, found := prompt.Load(r.workspace, r.texts.Use)
-	for _, path := range prompt.Paths(r.workspace) {
+	texts, found := prompt.Load(r.at, r.texts.Use)
+	for _, path := range prompt.Paths(r.at) {
 		r.readShared(path, slices.DeleteFunc(slices.Clone(found), func(f finding.Finding) bool { return f.File != path }))
 	}
 	return texts, len(found) == 0
@@ -59,7 +59,7 @@ func (r reloader) readSettings(found []finding.Finding) {
 			broken = append(broken, f)
 		}
 	}
-	r.problems.SetQuietly("", filepath.Join(r.root, config.Name), broken)
+	r.problems.SetQuietly("", filepath.Join(r.at.Data, config.Name), broken)
 }
 
 // readTasks notes all that was found in the files of tasks and of the heartbeat.
@@ -107,9 +107,9 @@ func (r *Daemon) lookAtAll() error {
 	if err != nil {
 		return fmt.Errorf("read agents: %w", err)
 	}
-	engine.NoteAgents(r.problems, r.root, found)
+	engine.NoteAgents(r.problems, r.at.Data, found)
 	for _, m := range r.index.All() {
-		dir := filepath.Join(r.root, "agents", m.ID)
+		dir := filepath.Join(r.at.Data, "agents", m.ID)
 		_, _, found, err := record.ReadState(dir)
 		if err != nil { // of one agent: the others are read all the same
 			found = append(found, finding.Finding{ID: "state-unreadable", Severity: finding.Error,
@@ -134,7 +134,7 @@ func (r factory) brokenFor(meta address.Meta) []finding.Finding {
 			return append(found, inFolder(shared, filepath.Dir(files))...)
 		}
 	case address.Heartbeat:
-		return append(found, inFolder(shared, filepath.Join(r.root, "heartbeat"))...)
+		return append(found, inFolder(shared, filepath.Join(r.at.Data, "heartbeat"))...)
 	}
 	return found
 }

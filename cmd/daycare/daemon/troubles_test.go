@@ -8,12 +8,13 @@ import (
 
 	"daycare/engine/address"
 	"daycare/engine/finding"
+	"daycare/engine/workspace"
 )
 
 // Looking at a workspace whose files cannot all be read reports each of them, and the rest.
 func TestFilesThatCannotBeReadAreReportedBesideTheOthers(t *testing.T) {
-	workspace := t.TempDir()
-	root := filepath.Join(workspace, ".daycare")
+	work := t.TempDir()
+	root := filepath.Join(work, ".daycare")
 	shut := filepath.Join(root, "agents", "tz4a98xxat96iws9zmbrgj3a", "state.json")
 	unread := []string{shut, filepath.Join(root, "cron/a/TASK.md"), filepath.Join(root, "heartbeat/b.md")}
 	for i, path := range unread {
@@ -40,7 +41,7 @@ func TestFilesThatCannotBeReadAreReportedBesideTheOthers(t *testing.T) {
 		}
 	}
 
-	r, err := openFiles(t.Context(), workspace, t.Logf)
+	r, err := openFiles(t.Context(), workspace.At(work), t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"daycare/connectors/web"
 	"daycare/engine/control"
-	ws "daycare/engine/workspace"
 )
 
 // A shown is what browsers see, and where.
@@ -26,7 +25,7 @@ type shown struct {
 type webPage struct{ *Daemon }
 
 func (r webPage) newDoor() *web.Door {
-	return web.New(web.Options{Root: r.root, Tokens: r.tokens, Open: r.open})
+	return web.New(web.Options{Root: r.at.Data, Tokens: r.tokens, Open: r.open})
 }
 
 // atStart opens the page again for browsers that were logged in when the last daemon ended. One
@@ -84,12 +83,12 @@ func (r webPage) listen() (l *control.Listener, note string, err error) {
 	c := r.settings.Current()
 	ways := []string{c.Web.Listen}
 	if c.Web.Listen == "" {
-		ways = addressesOf(r.workspace)
+		ways = addressesOf(r.at.Dir)
 	}
 	var first error
 	for _, addr := range ways {
 		l, err = control.ListenTCP(control.TCP{Addr: addr, BrowsersOnly: true, Page: r.shown.door, Hosts: c.Web.Hosts,
-			Cert: ws.Resolve(r.workspace, c.Control.TLSCert), Key: ws.Resolve(r.workspace, c.Control.TLSKey),
+			Cert: r.at.Resolve(c.Control.TLSCert), Key: r.at.Resolve(c.Control.TLSKey),
 			Tokens: r.tokens, Log: r.log})
 		if err == nil {
 			break

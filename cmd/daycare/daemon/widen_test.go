@@ -87,7 +87,7 @@ connectors:
 // start runs the program and makes the agents.
 func (w *widening) start() {
 	w.t.Helper()
-	r, err := Open(w.t.Context(), Options{Workspace: w.workspace}, slog.LevelError)
+	r, err := Open(w.t.Context(), Options{Place: ws.At(w.workspace)}, slog.LevelError)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func (w *widening) make(name string, d address.Descriptor, rights func(*permissi
 		return
 	}
 
-	dir := filepath.Join(w.r.root, "agents", a.ID)
+	dir := filepath.Join(w.r.at.Data, "agents", a.ID)
 	if err := record.UpdateState(w.r.vol, dir, func(s *record.State) {
 		rights(&s.Permissions)
 		if err := os.MkdirAll(s.Permissions.WorkingDir, 0o700); err != nil {
@@ -270,7 +270,7 @@ func (w *widening) decide(id string, d permission.Decision) {
 
 // records are those of an agent's history after seq.
 func (w *widening) records(id string, after int64) (list []*record.Entry) {
-	lines, _, err := record.Tail(filepath.Join(w.r.root, "agents", id), 0, 1000)
+	lines, _, err := record.Tail(filepath.Join(w.r.at.Data, "agents", id), 0, 1000)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func (w *widening) standing() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
 	for _, m := range w.r.index.All() {
-		state, _, _, err := record.ReadState(filepath.Join(w.r.root, "agents", m.ID))
+		state, _, _, err := record.ReadState(filepath.Join(w.r.at.Data, "agents", m.ID))
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -314,15 +314,15 @@ func (w *widening) standing() map[string]string {
 		}
 	}
 
-	log, err := permission.Log(w.r.root)
+	log, err := permission.Log(w.r.at.Data)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	all["answers"] = fmt.Sprint(len(log))
 
-	for _, top := range []string{filepath.Join(w.home), filepath.Join(w.workspace, ".git"), w.r.root} {
+	for _, top := range []string{filepath.Join(w.home), filepath.Join(w.workspace, ".git"), w.r.at.Data} {
 		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
-			rel := strings.TrimPrefix(strings.TrimPrefix(path, w.r.root), "/")
+			rel := strings.TrimPrefix(strings.TrimPrefix(path, w.r.at.Data), "/")
 			switch {
 			case err != nil || path == top:
 				return nil
@@ -391,7 +391,7 @@ func (w *widening) judge(list []attempt) {
 			}
 
 			after := w.standing()
-			pins := filepath.Join(w.r.root, "folders.json") // which folders the rights are of, noted when they are first used
+			pins := filepath.Join(w.r.at.Data, "folders.json") // which folders the rights are of, noted when they are first used
 			delete(before, pins)
 			delete(after, pins)
 			if a.answer != "" { // what the user allows is allowed; what is tried with it is not
@@ -420,7 +420,7 @@ func (w *widening) judge(list []attempt) {
 // plant puts links into the workspace, as an agent with a shell could.
 func (w *widening) plant() {
 	w.t.Helper()
-	state := filepath.Join(w.r.root, "agents", w.agents["wide"], "state.json")
+	state := filepath.Join(w.r.at.Data, "agents", w.agents["wide"], "state.json")
 	if err := os.Symlink(ws.Home, filepath.Join(w.workspace, "link")); err != nil {
 		w.t.Fatal(err)
 	}

@@ -21,11 +21,12 @@ import (
 	"daycare/engine/lan"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 // checkAgentFolders looks for folders that are no agent's.
 func checkAgentFolders(d *doctor) error {
-	dir := filepath.Join(d.root, "agents")
+	dir := filepath.Join(d.at.Data, "agents")
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -52,7 +53,7 @@ func checkAgentFolders(d *doctor) error {
 
 // checkAgents looks at every file of every agent.
 func checkAgents(d *doctor) error {
-	dirs, err := disk.Glob(d.root, "agents/*")
+	dirs, err := disk.Glob(d.at.Data, "agents/*")
 	if err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func isElsewhere(d *doctor, dir string, state record.State) {
 		return // of a dry run, or a worktree
 	}
 	meta, _ := d.index.Get(id)
-	from, sure := folders.Elsewhere(d.workspace, id, meta.Descriptor, state.Permissions)
+	from, sure := folders.Elsewhere(d.at, id, meta.Descriptor, state.Permissions)
 	if from == "" {
 		return
 	}
@@ -157,7 +158,7 @@ func isElsewhere(d *doctor, dir string, state record.State) {
 		f.Reason += ", from where this workspace was moved or copied"
 		f.Remedy = "doctor --fix sets its working directory to this workspace, with the same permissions."
 		fix = func(r *repairer) error {
-			return record.UpdateState(r.vol, dir, func(s *record.State) { s.Move(from, d.workspace) })
+			return record.UpdateState(r.vol, dir, func(s *record.State) { s.Move(workspace.At(from), d.at) })
 		}
 	}
 
@@ -217,7 +218,7 @@ func checkLink(d *doctor, path string) {
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return
 	}
-	if _, err := disk.Through(d.root, path); err != nil {
+	if _, err := disk.Through(d.at.Data, path); err != nil {
 		d.report(finding.Warning, "file-link", path, 1,
 			err.Error()+"; so daycare does not write this file: grants and usage are not saved",
 			"Replace the link by the file itself, or link to a file of yours outside the workspace.")
@@ -253,7 +254,7 @@ func checkParents(d *doctor) error {
 		if _, ok := d.index.Get(parent); parent == "" || ok {
 			continue
 		}
-		path := filepath.Join(d.root, "agents", m.ID, "descriptor.json")
+		path := filepath.Join(d.at.Data, "agents", m.ID, "descriptor.json")
 		d.report(finding.Warning, "descriptor-parent-missing", path, lineWith(path, `"parentAgentId"`),
 			"its parent "+parent+" does not exist: the agent cannot report to it",
 			"Restore the parent from the trash, or remove this agent: daycare agents rm "+m.Handle)
@@ -264,7 +265,7 @@ func checkParents(d *doctor) error {
 			continue
 		}
 		if _, err := d.index.Resolve(k.AgentID); err != nil {
-			d.report(finding.Warning, "settings-agent-missing", filepath.Join(d.root, "settings.yaml"), k.Raw.Line,
+			d.report(finding.Warning, "settings-agent-missing", filepath.Join(d.at.Data, "settings.yaml"), k.Raw.Line,
 				fmt.Sprintf("connector %s sends its messages to agent %q, which does not exist", k.ID, k.AgentID),
 				"List agents with: daycare agents ls")
 		}

@@ -27,21 +27,21 @@ func checkCluster(d *doctor) error {
 	c := d.conf.Cluster
 	if !c.On() {
 		var err error
-		if c.Servers, err = peers.Membership(d.root); err != nil {
+		if c.Servers, err = peers.Membership(d.at.Data); err != nil {
 			reason, remedy, _ := strings.Cut(err.Error(), "\n")
-			d.report(finding.Error, "cluster-file", peers.File(d.root), 0, reason+": the daemon does not start", remedy)
+			d.report(finding.Error, "cluster-file", peers.File(d.at.Data), 0, reason+": the daemon does not start", remedy)
 		}
 		if defect := c.Check(); defect != nil { // those of the settings were reported with their place
-			d.report(finding.Error, "cluster-access", peers.File(d.root), 0, defect.Reason, defect.Remedy)
+			d.report(finding.Error, "cluster-access", peers.File(d.at.Data), 0, defect.Reason, defect.Remedy)
 		}
 	}
 
-	away, err := os.ReadDir(filepath.Join(d.root, "away"))
+	away, err := os.ReadDir(filepath.Join(d.at.Data, "away"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, e := range away {
-		d.report(finding.Info, "cluster-away", filepath.Join(d.root, "away", e.Name()), 0,
+		d.report(finding.Info, "cluster-away", filepath.Join(d.at.Data, "away", e.Name()), 0,
 			"another machine went on with this agent when this one had something that was not in the cluster yet",
 			"Look whether an edit of yours is in it, then remove the folder.")
 	}
@@ -56,7 +56,7 @@ func checkCluster(d *doctor) error {
 // compareMachines reports what other machines have otherwise than this one, though all should have the same. A daemon
 // that does not answer is reported elsewhere.
 func (d *doctor) compareMachines() {
-	client, err := control.Dial(d.root)
+	client, err := control.Dial(d.at.Data)
 	if err != nil {
 		return
 	}

@@ -14,7 +14,7 @@ import (
 // checkCopies looks for copies of dry runs that nobody can apply any more, and for lists of written files
 // that cannot be read.
 func checkCopies(d *doctor) error {
-	shelf, err := changes.List(d.workspace)
+	shelf, err := changes.List(d.at)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func checkCopies(d *doctor) error {
 			"Look at what is in its folder, tree, and remove the folder.")
 	}
 	for _, one := range shelf.Copies {
-		if term.Exists(filepath.Join(d.root, "agents", one.Agent)) {
+		if term.Exists(filepath.Join(d.at.Data, "agents", one.Agent)) {
 			continue
 		}
 		d.report(finding.Info, "copy-orphaned", one.Dir, 0, fmt.Sprintf("the agent of the dry run of %s from %s is gone", one.Of,

@@ -10,6 +10,7 @@ import (
 	"daycare/engine/changes"
 	"daycare/engine/config"
 	"daycare/engine/disk"
+	"daycare/engine/workspace"
 )
 
 // gc lists the copies of dry runs whose agent is gone, halves that a crash left, and what agents wrote long ago;
@@ -27,7 +28,7 @@ func TestCopiesThatNobodyCanApply(t *testing.T) {
 	day := 24 * time.Hour
 	made := func(agent string, age time.Duration) changes.Copy {
 		t.Helper()
-		c, err := changes.Make(t.Context(), dir, filepath.Join(dir, "src"), agent, disk.StampOf(now.Add(-age)))
+		c, err := changes.Make(t.Context(), workspace.At(dir), filepath.Join(dir, "src"), agent, disk.StampOf(now.Add(-age)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +69,7 @@ func TestCopiesThatNobodyCanApply(t *testing.T) {
 
 	look := func(held bool) string {
 		t.Helper()
-		g := collector{root: home, ages: config.Default().Retention, now: now, held: held}
+		g := collector{at: workspace.OfData(home), ages: config.Default().Retention, now: now, held: held}
 		if err := g.look(); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +100,7 @@ func TestCopiesThatNobodyCanApply(t *testing.T) {
 		t.Errorf("still there: %s", found)
 	}
 
-	d, err := examine(dir)
+	d, err := examine(workspace.At(dir))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,23 +25,23 @@ import (
 
 // checkDefinitions looks at what users write for agents: sub-agents, skills, persona.
 func checkDefinitions(d *doctor) error {
-	_, err := subagent.NewRegistry(filepath.Join(d.root, "subagents"), func(string) bool { return false },
+	_, err := subagent.NewRegistry(filepath.Join(d.at.Data, "subagents"), func(string) bool { return false },
 		func(_ string, found []finding.Finding) { d.add(found...) })
 	if err != nil {
 		return err
 	}
 
-	folders := daemon.SkillFolders(d.root, permission.NewFolders(d.workspace).Writable)[:2] // those of the workspace
+	folders := daemon.SkillFolders(d.at, permission.NewFolders(d.at.Dir).Writable)[:2] // those of the workspace
 	skills.NewSet(func() []skills.Folder { return folders }, nil, func(_ string, found []finding.Finding) { d.add(found...) }).List()
-	_, found := slash.List(d.workspace)
+	_, found := slash.List(d.at)
 	d.add(found...)
-	texts, found := prompt.Load(d.workspace, nil)
+	texts, found := prompt.Load(d.at, nil)
 	d.add(found...)
 
 	for i, text := range []string{texts.Soul, texts.User, texts.Rules, texts.Agents, texts.Claude} {
 		if at, bad := notText([]byte(text)); bad {
 			line, _ := finding.Position([]byte(text), at)
-			d.report(finding.Warning, "persona-not-text", prompt.Paths(d.workspace)[i], line,
+			d.report(finding.Warning, "persona-not-text", prompt.Paths(d.at)[i], line,
 				"not UTF-8 text, but part of every prompt", "Save it as UTF-8.")
 		}
 	}
@@ -51,9 +51,9 @@ func checkDefinitions(d *doctor) error {
 
 // checkSkillFolders looks whether agents' folders are those that they were given.
 func checkSkillFolders(d *doctor) error {
-	folders, err := permission.OpenFolders(nil, d.workspace, func(string, error) {})
+	folders, err := permission.OpenFolders(nil, d.at, func(string, error) {})
 	if err != nil {
-		d.report(finding.Error, "folders-unreadable", filepath.Join(d.root, permission.FoldersFile), 0, err.Error(),
+		d.report(finding.Error, "folders-unreadable", filepath.Join(d.at.Data, permission.FoldersFile), 0, err.Error(),
 			"Delete it: daycare then pins every granted folder anew.")
 		return nil
 	}
@@ -67,9 +67,9 @@ func checkSkillFolders(d *doctor) error {
 
 // checkUnseen looks for texts that agents' commands changed and nobody has seen.
 func checkUnseen(d *doctor) error {
-	texts, err := unseen.Open(nil, d.workspace)
+	texts, err := unseen.Open(nil, d.at)
 	if err != nil {
-		d.report(finding.Error, "unseen-unreadable", filepath.Join(d.root, unseen.Dir), 0, err.Error(), "Delete the file it names.")
+		d.report(finding.Error, "unseen-unreadable", filepath.Join(d.at.Data, unseen.Dir), 0, err.Error(), "Delete the file it names.")
 		return nil
 	}
 
@@ -96,10 +96,10 @@ func notText(data []byte) (at int64, bad bool) {
 
 // checkUsage looks whether the budgets know of all that histories say was spent.
 func checkUsage(d *doctor) error {
-	if servers, err := peers.Membership(d.root); d.conf.Cluster.On() || len(servers) > 0 || err != nil {
+	if servers, err := peers.Membership(d.at.Data); d.conf.Cluster.On() || len(servers) > 0 || err != nil {
 		return nil // histories have calls of other machines, which these count
 	}
-	dir := filepath.Join(d.root, "usage")
+	dir := filepath.Join(d.at.Data, "usage")
 	missing, err := budget.Missing(dir, readCalls(d))
 	if err != nil {
 		d.report(finding.Error, "file-unreadable", dir, 0, err.Error(), "Check who owns the file and its mode.")
@@ -128,7 +128,7 @@ func checkUsage(d *doctor) error {
 func readCalls(d *doctor) (calls []budget.Call) {
 	seen := map[string]bool{}
 	for _, m := range d.index.All() {
-		dir := filepath.Join(d.root, "agents", m.ID)
+		dir := filepath.Join(d.at.Data, "agents", m.ID)
 		state, _, _, err := record.ReadState(dir)
 		if err != nil {
 			state.CreatedAt = disk.Stamp{} // told elsewhere

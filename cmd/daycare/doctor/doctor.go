@@ -44,7 +44,7 @@ func Command(c *term.App) *cobra.Command {
 		Example: "  daycare doctor\n  daycare doctor --fix\n  daycare doctor --security",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := c.MadeRoot()
+			at, err := c.MadePlace()
 			if err != nil {
 				return err
 			}
@@ -53,14 +53,14 @@ func Command(c *term.App) *cobra.Command {
 				return &term.Problem{Code: fault.ExitUsage, Err: errors.New("--security and --fix cannot be combined"),
 					Do: "repair first, with: daycare doctor --fix"}
 			case security:
-				return showSecurity(c, root)
+				return showSecurity(c, at)
 			}
-			d, err := examine(root)
+			d, err := examine(at)
 			if err != nil {
 				return err
 			}
 			if fix {
-				if d, err = treat(cmd.Context(), d, reloading(c, root)); err != nil {
+				if d, err = treat(cmd.Context(), d, reloading(c, at)); err != nil {
 					return err
 				}
 			}
@@ -75,14 +75,13 @@ func Command(c *term.App) *cobra.Command {
 // A doctor is what is known of one workspace that is looked at. Checks are functions; each
 // adds ailments.
 type doctor struct {
-	workspace string
-	root      string // .daycare
-	now       time.Time
-	held      bool // a daemon runs
-	conf      *config.Config
-	index     *address.Index
-	ailments  []ailment
-	fixed     []finding.Finding
+	at       workspace.Place
+	now      time.Time
+	held     bool // a daemon runs
+	conf     *config.Config
+	index    *address.Index
+	ailments []ailment
+	fixed    []finding.Finding
 }
 
 // An ailment is a finding, and how to repair it where that is safe.
@@ -96,19 +95,19 @@ type ailment struct {
 }
 
 // newDoctor reads the settings and the agents.
-func newDoctor(dir string) (*doctor, error) {
-	d := &doctor{workspace: dir, root: filepath.Join(dir, workspace.Home), now: time.Now(), held: disk.Held(workspace.Lock(dir))}
+func newDoctor(at workspace.Place) (*doctor, error) {
+	d := &doctor{at: at, now: time.Now(), held: disk.Held(at.Lock())}
 	var err error
 	var found []finding.Finding
-	if d.conf, found, err = config.Load(d.root, os.LookupEnv, plugins.ConnectorChecks...); err != nil {
+	if d.conf, found, err = config.Load(d.at.Data, os.LookupEnv, plugins.ConnectorChecks...); err != nil {
 		d.conf = config.Default()
 		if len(found) == 0 {
 			d.add(finding.Finding{ID: "settings-unreadable", Severity: finding.Error,
-				File: filepath.Join(d.root, config.Name), Reason: err.Error()})
+				File: filepath.Join(d.at.Data, config.Name), Reason: err.Error()})
 		}
 	}
 	checkSettings(d, append(found, wrongConnectors(d.conf)...))
-	if d.index, found, err = address.Load(nil, d.root, slog.New(slog.DiscardHandler)); err != nil {
+	if d.index, found, err = address.Load(nil, d.at.Data, slog.New(slog.DiscardHandler)); err != nil {
 		return nil, fmt.Errorf("read agents: %w", err)
 	}
 	d.add(found...)
@@ -124,14 +123,14 @@ var checks = []func(*doctor) error{
 }
 
 // examine runs all checks.
-func examine(workspace string) (*doctor, error) {
-	d, err := newDoctor(workspace)
+func examine(at workspace.Place) (*doctor, error) {
+	d, err := newDoctor(at)
 	if err != nil {
 		return nil, err
 	}
 	for _, check := range checks {
 		if err := check(d); err != nil {
-			return nil, fmt.Errorf("examine %s: %w", d.root, err)
+			return nil, fmt.Errorf("examine %s: %w", d.at.Data, err)
 		}
 	}
 	for i := range d.ailments {
@@ -163,8 +162,8 @@ func (d *doctor) report(s finding.Severity, id, file string, line int, reason, r
 }
 
 // Examine looks for what is wrong in a workspace and around it.
-func Examine(workspace string) (control.Checkup, error) {
-	d, err := examine(workspace)
+func Examine(at workspace.Place) (control.Checkup, error) {
+	d, err := examine(at)
 	if err != nil {
 		return control.Checkup{}, err
 	}
@@ -173,8 +172,8 @@ func Examine(workspace string) (control.Checkup, error) {
 
 // Treat repairs what can be repaired without losing data, of the findings with these ids or of
 // all, and looks again. reload has a daemon that runs look at its agents.
-func Treat(ctx context.Context, workspace string, ids []string, reload func(context.Context) error) (control.Checkup, error) {
-	d, err := examine(workspace)
+func Treat(ctx context.Context, at workspace.Place, ids []string, reload func(context.Context) error) (control.Checkup, error) {
+	d, err := examine(at)
 	if err != nil {
 		return control.Checkup{}, err
 	}
@@ -292,6 +291,6 @@ func (d *doctor) place(f finding.Finding) string { return d.shown(f).Place() }
 
 // shown is the finding with its file as a path in the workspace, if it is inside.
 func (d *doctor) shown(f finding.Finding) finding.Finding {
-	f.File = strings.TrimPrefix(f.File, d.workspace+string(filepath.Separator))
+	f.File = strings.TrimPrefix(f.File, d.at.Dir+string(filepath.Separator))
 	return f
 }

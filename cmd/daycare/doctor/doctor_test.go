@@ -81,7 +81,7 @@ func (w *ward) history(name string, tail string, recs ...record.Record) {
 
 func (w *ward) examine() *doctor {
 	w.t.Helper()
-	d, err := examine(filepath.Dir(w.root))
+	d, err := examine(ws.At(filepath.Dir(w.root)))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func checkSettings(d *doctor, found []finding.Finding) {
 
 // checkTasks looks at what runs by the clock.
 func checkTasks(d *doctor) error {
-	paths, err := disk.Glob(d.root, "cron/*/TASK.md")
+	paths, err := disk.Glob(d.at.Data, "cron/*/TASK.md")
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func checkTasks(d *doctor) error {
 		}
 	}
 
-	strays, err := schedule.Strays(d.root)
+	strays, err := schedule.Strays(d.at.Data)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func checkTasks(d *doctor) error {
 }
 
 func checkPrompts(d *doctor) error {
-	paths, err := disk.Glob(d.root, "heartbeat/*.md")
+	paths, err := disk.Glob(d.at.Data, "heartbeat/*.md")
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func checkPrompts(d *doctor) error {
 
 // checkRequests looks at the permissions that wait for an answer.
 func checkRequests(d *doctor) error {
-	queue, found, err := permission.ReadQueue(nil, d.root, time.Now, d.conf.Permissions.Expiry)
+	queue, found, err := permission.ReadQueue(nil, d.at.Data, time.Now, d.conf.Permissions.Expiry)
 	if err != nil {
 		return err
 	}
@@ -100,12 +100,12 @@ func checkRequests(d *doctor) error {
 
 	for _, p := range queue.List() {
 		if _, ok := d.index.Get(p.Agent); !ok {
-			path := filepath.Join(d.root, "permissions", p.Token+".json")
+			path := filepath.Join(d.at.Data, "permissions", p.Token+".json")
 			d.ailments = append(d.ailments,
 				ailment{Finding: finding.Finding{ID: "permission-orphan", Severity: finding.Warning, File: path,
 					Line:   lineWith(path, `"agentId"`),
 					Reason: "the agent that asked, " + p.Agent + ", no longer exists: nothing waits for the answer",
-					Remedy: "doctor --fix moves the file to the trash."}, fix: toTrash(d.root, path)})
+					Remedy: "doctor --fix moves the file to the trash."}, fix: toTrash(d.at.Data, path)})
 		}
 	}
 
@@ -115,7 +115,7 @@ func checkRequests(d *doctor) error {
 // checkAttachments looks for references without their file, and files without a
 // reference.
 func checkAttachments(d *doctor) error {
-	dir := filepath.Join(d.root, "files")
+	dir := filepath.Join(d.at.Data, "files")
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -146,7 +146,7 @@ func checkAttachments(d *doctor) error {
 			File:   filepath.Join(dir, name),
 			Reason: "it has no reference: a crash interrupted its upload",
 			Remedy: "doctor --fix writes the reference; or remove the file if you do not need it."},
-			fix: refer(d.root, name), live: true})
+			fix: refer(d.at.Data, name), live: true})
 	}
 
 	return nil
@@ -165,19 +165,19 @@ func checkReference(d *doctor, path, id, content string) {
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "file-reference",
 			Severity: finding.Warning, File: path, Line: 1,
 			Reason: "not a valid reference of file " + id, Remedy: "doctor --fix rewrites it from " + content + "."},
-			fix: refer(d.root, content), live: true})
+			fix: refer(d.at.Data, content), live: true})
 	}
 }
 
 // checkLetters looks at what was dropped and not taken.
 func checkLetters(d *doctor) error {
-	bad, err := os.ReadDir(filepath.Join(d.root, "drop", "bad"))
+	bad, err := os.ReadDir(filepath.Join(d.at.Data, "drop", "bad"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 
 	for _, e := range bad {
-		path := filepath.Join(d.root, "drop", "bad", e.Name())
+		path := filepath.Join(d.at.Data, "drop", "bad", e.Name())
 		if strings.HasSuffix(e.Name(), ".reason.txt") || isTemp(e.Name()) {
 			continue
 		}
@@ -199,7 +199,7 @@ func checkLedgers(d *doctor) error {
 		if !k.ledger {
 			continue
 		}
-		paths, err := disk.Glob(d.root, k.pattern)
+		paths, err := disk.Glob(d.at.Data, k.pattern)
 		if err != nil {
 			return err
 		}
@@ -219,13 +219,13 @@ func checkForms(d *doctor) error {
 	for _, a := range d.ailments {
 		told[fmt.Sprintf("%s:%d", a.File, a.Line)] = true
 	}
-	paths, err := Files(d.root)
+	paths, err := Files(d.at.Data)
 	if err != nil {
 		return err
 	}
 
 	for _, path := range paths {
-		rel, err := filepath.Rel(d.root, path)
+		rel, err := filepath.Rel(d.at.Data, path)
 		if err != nil || !strings.HasPrefix(rel, "agents"+string(filepath.Separator)) &&
 			!strings.HasPrefix(rel, "drop"+string(filepath.Separator)) {
 			continue
@@ -256,7 +256,7 @@ func isTemp(name string) bool { return strings.HasPrefix(name, ".tmp-") }
 
 // checkLeftovers looks for what crashes and merges left lying.
 func checkLeftovers(d *doctor) error {
-	return filepath.WalkDir(d.root, func(path string, e fs.DirEntry, err error) error {
+	return filepath.WalkDir(d.at.Data, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return tellUnreadable(d, path, err)
 		}
@@ -337,13 +337,13 @@ const maxModes = 50
 
 // checkModes looks for what other users of the machine may read.
 func checkModes(d *doctor) error {
-	info, err := os.Stat(d.root)
+	info, err := os.Stat(d.at.Data)
 	if err != nil {
 		return err
 	}
 	wrong := map[string]fs.FileMode{}
 	for _, part := range privateParts() {
-		err := filepath.WalkDir(filepath.Join(d.root, part), func(path string, e fs.DirEntry, err error) error {
+		err := filepath.WalkDir(filepath.Join(d.at.Data, part), func(path string, e fs.DirEntry, err error) error {
 			if err != nil {
 				return nil // told by leftovers
 			}
@@ -372,8 +372,8 @@ func checkModes(d *doctor) error {
 	for i, path := range paths {
 		if i == maxModes {
 			rest := paths[i:]
-			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "file-mode", Severity: finding.Warning, File: d.root,
-				Reason: fmt.Sprintf("other users can read %d more files", len(rest)), Remedy: "chmod -R go-rwx " + d.root},
+			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "file-mode", Severity: finding.Warning, File: d.at.Data,
+				Reason: fmt.Sprintf("other users can read %d more files", len(rest)), Remedy: "chmod -R go-rwx " + d.at.Data},
 				live: true, fix: closeAll(rest)})
 			break
 		}
@@ -391,13 +391,13 @@ func checkModes(d *doctor) error {
 // openRoot reports a folder that other users can read, such as a clone of a workspace: git keeps
 // no modes. That is one mistake, however many files are in the folder.
 func openRoot(d *doctor, mode fs.FileMode, files []string) {
-	f := finding.Finding{ID: "file-mode", Severity: finding.Warning, File: d.root,
-		Reason: fmt.Sprintf("found mode %04o, allowed: 0700: other users can read it", mode), Remedy: "chmod 700 " + d.root}
+	f := finding.Finding{ID: "file-mode", Severity: finding.Warning, File: d.at.Data,
+		Reason: fmt.Sprintf("found mode %04o, allowed: 0700: other users can read it", mode), Remedy: "chmod 700 " + d.at.Data}
 	if len(files) > 0 {
 		f.Reason += fmt.Sprintf(", and %s in it", term.Plural(len(files), "file", "files"))
-		f.Remedy = "chmod -R go-rwx " + d.root
+		f.Remedy = "chmod -R go-rwx " + d.at.Data
 	}
-	d.ailments = append(d.ailments, ailment{Finding: f, fix: closeAll(append(files, d.root)), live: true})
+	d.ailments = append(d.ailments, ailment{Finding: f, fix: closeAll(append(files, d.at.Data)), live: true})
 }
 
 func checkMode(d *doctor, path string, is, want fs.FileMode) {

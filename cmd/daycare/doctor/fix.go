@@ -35,7 +35,7 @@ func treat(ctx context.Context, d *doctor, reload func(context.Context) error) (
 	if err != nil {
 		return nil, err
 	}
-	after, err := examine(d.workspace)
+	after, err := examine(d.at)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func treat(ctx context.Context, d *doctor, reload func(context.Context) error) (
 
 		for deadline := time.Now().Add(treatWait); len(after.asleep()) > 0 &&
 			time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-			if after, err = examine(d.workspace); err != nil {
+			if after, err = examine(d.at); err != nil {
 				return nil, err
 			}
 		}
@@ -63,9 +63,9 @@ func treat(ctx context.Context, d *doctor, reload func(context.Context) error) (
 }
 
 // reloading has the daemon of a workspace look at the files of all agents.
-func reloading(c *term.App, dir string) func(context.Context) error {
+func reloading(c *term.App, at workspace.Place) func(context.Context) error {
 	return func(ctx context.Context) error {
-		client, err := c.Dial(ctx, dir)
+		client, err := c.Dial(ctx, at)
 		if err == nil {
 			_, err = client.Reload(ctx)
 		}
@@ -88,11 +88,11 @@ func (d *doctor) asleep() (all []finding.Finding) {
 // fails is left as it is; the next examination shows it again.
 func (d *doctor) repair() ([]finding.Finding, error) {
 	r := &repairer{}
-	lock, _, err := disk.TryLock(workspace.Lock(d.workspace),
-		disk.Holder{PID: os.Getpid(), StartedAt: disk.StampOf(d.now), Socket: filepath.Join(d.root, control.SocketName)})
+	lock, _, err := disk.TryLock(d.at.Lock(),
+		disk.Holder{PID: os.Getpid(), StartedAt: disk.StampOf(d.now), Socket: filepath.Join(d.at.Data, control.SocketName)})
 	switch {
 	case err == nil:
-		r.vol = disk.NewVolume(d.root)
+		r.vol = disk.NewVolume(d.at.Data)
 		defer lock.Release()
 	case !errors.Is(err, disk.ErrLocked):
 		return nil, fmt.Errorf("repair: %w", err)

@@ -40,7 +40,7 @@ func CollectCommand(c *term.App) *cobra.Command {
 		Example: "  daycare gc\n  daycare gc --older 7d --yes",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := c.MadeRoot()
+			at, err := c.MadePlace()
 			if err != nil {
 				return err
 			}
@@ -58,9 +58,8 @@ func CollectCommand(c *term.App) *cobra.Command {
 				ages = sooner(ages, age)
 			}
 
-			g := collector{root: filepath.Join(root, workspace.Home), log: logfile.Path(filepath.Join(root,
-				workspace.Home), conf), ages: ages,
-				now: time.Now(), held: disk.Held(workspace.Lock(root))}
+			g := collector{at: at, log: logfile.Path(at.Data, conf), ages: ages, now: time.Now(),
+				held: disk.Held(at.Lock())}
 			if err := g.look(); err != nil {
 				return fmt.Errorf("find files to delete: %w", err)
 			}
@@ -87,7 +86,7 @@ type garbage struct {
 // A collector looks for garbage. With a daemon running it leaves alone what may be
 // in the making.
 type collector struct {
-	root  string
+	at    workspace.Place
 	log   string // path of the newest log; "": none
 	ages  config.Retention
 	now   time.Time
@@ -127,7 +126,7 @@ func (g *collector) look() error {
 	if err := g.copies(); err != nil {
 		return err
 	}
-	err := filepath.WalkDir(g.root, func(path string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(g.at.Data, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return nil // doctor reports it
@@ -210,15 +209,15 @@ func (k kind) ended(g *collector) ([]string, error) {
 	if k.gc.list != nil {
 		return k.gc.list(g)
 	}
-	return disk.Glob(g.root, k.pattern)
+	return disk.Glob(g.at.Data, k.pattern)
 }
 
 // inTrash lists what was removed, each as it was removed.
-func inTrash(g *collector) ([]string, error) { return disk.Glob(g.root, "trash/*") }
+func inTrash(g *collector) ([]string, error) { return disk.Glob(g.at.Data, "trash/*") }
 
 // unnamedBlobs lists long outputs that no line of their agent's history names.
 func unnamedBlobs(g *collector) (paths []string, _ error) {
-	dirs, err := disk.Glob(g.root, "agents/*/blobs")
+	dirs, err := disk.Glob(g.at.Data, "agents/*/blobs")
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +245,7 @@ func unnamedBlobs(g *collector) (paths []string, _ error) {
 // oldUndo lists what files held before and after writes that are too old to be taken back. What cannot be read
 // stays whole.
 func oldUndo(g *collector) (paths []string, _ error) {
-	dirs, err := disk.Glob(g.root, "agents/*/undo")
+	dirs, err := disk.Glob(g.at.Data, "agents/*/undo")
 	if err != nil || g.ages.Undo == 0 {
 		return nil, err
 	}
@@ -282,13 +281,13 @@ func (g *collector) fresh(path string) bool {
 
 // copies adds the copies of dry runs that nobody can apply any more.
 func (g *collector) copies() error {
-	shelf, err := changes.List(filepath.Dir(g.root))
+	shelf, err := changes.List(g.at)
 	if err != nil {
 		return err
 	}
 	g.copied = map[string]time.Time{}
 	for _, one := range shelf.Copies {
-		if !term.Exists(filepath.Join(g.root, "agents", one.Agent)) {
+		if !term.Exists(filepath.Join(g.at.Data, "agents", one.Agent)) {
 			g.copied[one.Dir] = one.At.Time
 			g.add(one.Dir, "the copy of a dry run whose agent is gone", g.ages.Trash, false)
 		}
@@ -365,7 +364,7 @@ func collect(c *term.App, g *collector, sure bool) error {
 
 		for _, one := range g.found {
 			t.Row(term.Size(one.Bytes), term.Span(time.Since(one.At)),
-				strings.TrimPrefix(one.Path, filepath.Dir(g.root)+string(filepath.Separator)), one.Why)
+				g.at.Shown(one.Path), one.Why)
 		}
 		if err := t.Write(c.Out, c.OutStyle()); err != nil {
 			return err

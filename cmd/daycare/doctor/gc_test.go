@@ -12,6 +12,7 @@ import (
 
 	"daycare/cmd/daycare/logfile"
 	"daycare/engine/config"
+	"daycare/engine/workspace"
 )
 
 // What any history names stays, what is young stays, and what a running daemon may
@@ -65,7 +66,8 @@ func TestCollector(t *testing.T) {
 		{"all", after(1), false, append([]string{"three", "blobs/" + young, ".tmp-handles-1"}, month...)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			g := collector{root: root, ages: test.ages, log: filepath.Join(root, "logs/daycare.jsonl"), now: now, held: test.held}
+			g := collector{at: workspace.OfData(root), ages: test.ages, now: now, held: test.held,
+				log: filepath.Join(root, "logs/daycare.jsonl")}
 			if err := g.look(); err != nil {
 				t.Fatal(err)
 			}

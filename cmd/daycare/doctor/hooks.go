@@ -14,7 +14,7 @@ import (
 // checkHooks names the hooks that no sandbox holds, and those whose program an agent can change:
 // it would be its own guard.
 func checkHooks(d *doctor) error {
-	path := filepath.Join(d.root, "settings.yaml")
+	path := filepath.Join(d.at.Data, "settings.yaml")
 	sets := d.rights()
 	for _, m := range d.conf.Hooks.Moments() {
 		for _, h := range m.Hooks {
@@ -26,7 +26,7 @@ func checkHooks(d *doctor) error {
 			for _, word := range strings.Fields(h.Command) {
 				if file, ok := d.changeable(strings.Trim(word, `"'`), sets); ok {
 					d.report(finding.Warning, "hook-in-grant", path, line, fmt.Sprintf("the %s hook runs %s, which agents can change",
-						m.Name, file), "Move it to "+filepath.Join(d.root, "hooks")+", where agents cannot write.")
+						m.Name, file), "Move it to "+filepath.Join(d.at.Data, "hooks")+", where agents cannot write.")
 				}
 			}
 		}
@@ -40,13 +40,13 @@ func (d *doctor) changeable(word string, sets map[string]permission.Set) (file s
 		return "", false
 	}
 	if file = word; !filepath.IsAbs(file) {
-		file = filepath.Join(d.workspace, file)
+		file = filepath.Join(d.at.Dir, file)
 	}
 	if !term.Exists(file) {
 		return "", false
 	}
 	file = beneath.Real(file)
-	if permission.Beneath(beneath.Real(d.root), file) {
+	if permission.Beneath(beneath.Real(d.at.Data), file) {
 		return "", false
 	}
 	for _, set := range sets {

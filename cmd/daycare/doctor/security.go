@@ -15,6 +15,7 @@ import (
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/engine/sensitive"
+	"daycare/engine/workspace"
 	"daycare/tools/shell/guard"
 	"daycare/tools/shell/sandbox"
 )
@@ -39,7 +40,7 @@ const (
 // checkSandbox looks whether agents' commands can be kept in.
 func checkSandbox(d *doctor) error {
 	r, err := runner(d.conf)
-	path := filepath.Join(d.root, "settings.yaml")
+	path := filepath.Join(d.at.Data, "settings.yaml")
 	switch {
 	case err != nil:
 		d.report(finding.Error, "sandbox-unusable", path, lineWith(path, "sandbox:"), err.Error(),
@@ -99,9 +100,9 @@ func checkPrograms(d *doctor) error {
 
 // rights are those of all agents by id, and of a new one.
 func (d *doctor) rights() map[string]permission.Set {
-	sets := map[string]permission.Set{"": permission.Default(d.workspace)}
+	sets := map[string]permission.Set{"": permission.Default(d.at.Dir)}
 	for _, m := range d.index.All() {
-		if state, _, _, err := record.ReadState(filepath.Join(d.root, "agents", m.ID)); err == nil {
+		if state, _, _, err := record.ReadState(filepath.Join(d.at.Data, "agents", m.ID)); err == nil {
 			sets[m.ID] = state.Permissions
 		}
 	}
@@ -130,8 +131,8 @@ func CautionHome(c *term.App, workspace string) {
 
 // checkHome looks whether the workspace is someone's home.
 func checkHome(d *doctor) error {
-	if caution := homeCaution(d.workspace); caution != "" {
-		d.report(finding.Warning, "workspace-is-home", d.workspace, 0, caution, homeRemedy)
+	if caution := homeCaution(d.at.Dir); caution != "" {
+		d.report(finding.Warning, "workspace-is-home", d.at.Dir, 0, caution, homeRemedy)
 	}
 	return nil
 }
@@ -139,7 +140,7 @@ func checkHome(d *doctor) error {
 // checkRepositories looks for what has git run something, and was perhaps not put there by the
 // person who uses git.
 func checkRepositories(d *doctor) error {
-	for _, v := range guard.Vectors(beneath.Real(d.workspace), sensitive.Here()) {
+	for _, v := range guard.Vectors(beneath.Real(d.at.Dir), sensitive.Here()) {
 		d.report(finding.Warning, "git-runs", v.Path, 0, v.Why, "If it is not yours, remove it before you use git there.")
 	}
 	return nil
@@ -155,14 +156,14 @@ type securityCheck struct {
 
 // showSecurity shows what holds agents' commands on this machine, and what is wrong with
 // the walls around them.
-func showSecurity(c *term.App, workspace string) error {
-	d, err := newDoctor(workspace)
+func showSecurity(c *term.App, at workspace.Place) error {
+	d, err := newDoctor(at)
 	if err != nil {
 		return err
 	}
 	for _, check := range []func(*doctor) error{checkSandbox, checkPrograms, checkHooks, checkHome, checkRepositories} {
 		if err := check(d); err != nil {
-			return fmt.Errorf("examine %s: %w", d.root, err)
+			return fmt.Errorf("examine %s: %w", d.at.Data, err)
 		}
 	}
 	result := securityCheck{Level: sandbox.None, Why: "agents run no commands, or tools.exec.sandbox is off",

@@ -24,19 +24,18 @@ import (
 	"daycare/engine/finding"
 	"daycare/engine/record"
 	"daycare/engine/watch"
-	"daycare/engine/workspace"
 )
 
 // checkLock looks whether who holds the workspace answers, and for what a daemon that
 // is gone left behind.
 func checkLock(d *doctor) error {
-	path, socket := workspace.Lock(d.workspace), filepath.Join(d.root, control.SocketName)
+	path, socket := d.at.Lock(), filepath.Join(d.at.Data, control.SocketName)
 	if _, err := disk.ReadHolder(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "lock-unreadable", Severity: finding.Info, File: path, Line: 1,
 			Reason: "it does not name a process", Remedy: "The next start, or doctor --fix, rewrites it."}, fix: nothing})
 	}
 
-	client, err := control.Dial(d.root)
+	client, err := control.Dial(d.at.Data)
 	if err == nil {
 		client.Close()
 	}
@@ -62,7 +61,7 @@ func checkWatches(d *doctor) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	began := make(chan struct{}, 1)
-	w.Add(d.root, watch.Options{Debounce: -1}, func(watch.Hint) {
+	w.Add(d.at.Data, watch.Options{Debounce: -1}, func(watch.Hint) {
 		select {
 		case began <- struct{}{}:
 		default:
@@ -80,8 +79,8 @@ func checkWatches(d *doctor) error {
 	cancel()
 	<-ended
 	for _, reason := range degraded {
-		d.report(finding.Warning, "watch-impossible", d.root, 0,
-			"the system does not report file changes here: "+strings.TrimPrefix(reason, d.root+": "),
+		d.report(finding.Warning, "watch-impossible", d.at.Data, 0,
+			"the system does not report file changes here: "+strings.TrimPrefix(reason, d.at.Data+": "),
 			"Edits take effect within 10 s. To speed that up, move the workspace to a local disk, or raise the limit.")
 	}
 
@@ -111,16 +110,16 @@ const (
 
 // checkSpace looks at the disk.
 func checkSpace(d *doctor) error {
-	free, _, err := disk.Space(d.root)
+	free, _, err := disk.Space(d.at.Data)
 	if err != nil {
 		return err
 	}
 	switch {
 	case free < noSpace:
-		d.report(finding.Error, "disk-full", d.root, 0, term.Size(free)+" free: soon daycare accepts no new messages",
+		d.report(finding.Error, "disk-full", d.at.Data, 0, term.Size(free)+" free: soon daycare accepts no new messages",
 			"Free some space on this disk; daycare gc shows what can be deleted.")
 	case free < littleSpace:
-		d.report(finding.Warning, "disk-low", d.root, 0, term.Size(free)+" free",
+		d.report(finding.Warning, "disk-low", d.at.Data, 0, term.Size(free)+" free",
 			"Free some space on this disk; daycare gc shows what can be deleted.")
 	}
 
@@ -129,9 +128,9 @@ func checkSpace(d *doctor) error {
 
 // checkNames looks whether the file system makes names durable.
 func checkNames(d *doctor) error {
-	ok, err := disk.SyncsFolders(d.root)
+	ok, err := disk.SyncsFolders(d.at.Data)
 	if err == nil && !ok {
-		d.report(finding.Info, "folders-not-synced", d.root, 0, daemon.FoldersNotSynced,
+		d.report(finding.Info, "folders-not-synced", d.at.Data, 0, daemon.FoldersNotSynced,
 			"Keep the workspace on a local disk if it has to survive a power cut.")
 	}
 
@@ -144,12 +143,12 @@ var built = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 // checkClock looks whether the clock can be right.
 func checkClock(d *doctor) error {
 	if d.now.Before(built) {
-		d.report(finding.Error, "clock-wrong", d.root, 0,
+		d.report(finding.Error, "clock-wrong", d.at.Data, 0,
 			"the clock says "+d.now.Format(time.RFC3339)+", which is before this program was built", "Set the clock.")
 	}
 
 	for _, m := range d.index.All() {
-		dir := filepath.Join(d.root, "agents", m.ID)
+		dir := filepath.Join(d.at.Data, "agents", m.ID)
 		at, err := record.LastAt(dir)
 		if err == nil && at.After(d.now.Add(24*time.Hour)) {
 			d.report(finding.Warning, "clock-behind", filepath.Join(dir, "history.jsonl"), lineCount(filepath.Join(dir, "history.jsonl")),
@@ -172,9 +171,9 @@ func lineCount(path string) int {
 
 // checkServices looks at the models: whether there is one, its key, its name.
 func checkServices(d *doctor) error {
-	path := filepath.Join(d.root, config.Name)
+	path := filepath.Join(d.at.Data, config.Name)
 	providers := d.conf.Choose(context.Background(), config.Ollama)
-	list := filepath.Join(d.root, models.FileName)
+	list := filepath.Join(d.at.Data, models.FileName)
 	if _, err := models.ReadFetched(list); err != nil {
 		d.report(finding.Error, "models-list", list, 0, "the file is ignored: "+err.Error(),
 			"Fetch it again with daycare models refresh, or go back with daycare models refresh --reset.")
@@ -195,7 +194,7 @@ func checkServices(d *doctor) error {
 			reason, remedy, _ := strings.Cut(err.Error(), "\n")
 			d.report(finding.Error, "provider-model", path, line, "provider "+p.ID+": "+reason, remedy)
 		}
-		if _, err := plugins.NewProvider(d.workspace, p, p.APIKey.Reveal); err != nil {
+		if _, err := plugins.NewProvider(d.at, p, p.APIKey.Reveal); err != nil {
 			d.report(finding.Error, "provider-settings", path, line, err.Error(), "")
 		}
 	}
@@ -210,7 +209,7 @@ func checkRoutes(d *doctor) {
 		return
 	}
 	key := func(p config.Provider) func() string { return p.APIKey.Reveal }
-	chain, err := models.New(context.Background(), d.conf, d.workspace, key, nil)
+	chain, err := models.New(context.Background(), d.conf, d.at, key, nil)
 	if err != nil {
 		return // it belongs to a provider, which was reported
 	}
@@ -227,17 +226,17 @@ func checkReceivers(d *doctor) error {
 			slog.New(slog.DiscardHandler))
 		if err != nil && len(wrongSettings(s)) == 0 { // else it was reported with its place
 			reason, remedy, _ := strings.Cut(err.Error(), "\n")
-			d.report(finding.Error, "connector-broken", filepath.Join(d.root, config.Name), s.Raw.Line,
+			d.report(finding.Error, "connector-broken", filepath.Join(d.at.Data, config.Name), s.Raw.Line,
 				"connector "+s.ID+" does not start: "+reason, remedy)
 		}
 		if len(s.Allow) > 1 && len(s.Owners) == 0 {
-			d.report(finding.Warning, "connector-owners", filepath.Join(d.root, config.Name), s.Raw.Line,
+			d.report(finding.Warning, "connector-owners", filepath.Join(d.at.Data, config.Name), s.Raw.Line,
 				fmt.Sprintf("connector %s allows %d users and names no owners: only %s, the first in allow, "+
 					"can answer approvals", s.ID, len(s.Allow), s.Allow[0]),
 				"List in owners the ids of the users who answer for all agents.")
 		}
 		if len(s.Allow) == 0 && s.Type != "webhook" && s.Type != "openai" {
-			d.report(finding.Warning, "connector-nobody", filepath.Join(d.root, config.Name), s.Raw.Line,
+			d.report(finding.Warning, "connector-nobody", filepath.Join(d.at.Data, config.Name), s.Raw.Line,
 				"connector "+s.ID+" accepts no messages: allow is empty", "List the ids of allowed users in allow.")
 		}
 	}

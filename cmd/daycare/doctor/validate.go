@@ -24,7 +24,6 @@ import (
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/engine/schedule"
-	"daycare/engine/workspace"
 )
 
 // ValidateCommand checks the form of files, each by its kind, and changes nothing.
@@ -42,11 +41,11 @@ func ValidateCommand(c *term.App) *cobra.Command {
 			var found []finding.Finding
 			all := len(args) == 0
 			if all {
-				root, err := c.MadeRoot()
+				at, err := c.MadePlace()
 				if err != nil {
 					return err
 				}
-				home := filepath.Join(root, workspace.Home)
+				home := at.Data
 				if args, err = Files(home); err != nil {
 					return err
 				}

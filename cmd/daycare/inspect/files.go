@@ -35,12 +35,12 @@ const maxShared = 1 << 20
 // SharedFiles lists the files that are there.
 func (n Inspector) SharedFiles(context.Context) (list []control.SharedFile, err error) {
 	for _, pattern := range shared {
-		paths, err := disk.Glob(n.home(), pattern)
+		paths, err := disk.Glob(n.Data, pattern)
 		if err != nil {
 			return nil, fmt.Errorf("list files: %w", err)
 		}
 		for _, at := range paths {
-			rel, err := filepath.Rel(n.home(), at)
+			rel, err := filepath.Rel(n.Data, at)
 			_, info, oerr := beneath.Own(at, maxShared)
 			if err == nil && oerr == nil {
 				list = append(list, control.SharedFile{Name: filepath.ToSlash(rel), Schema: doctor.SchemaNameOf(at), Bytes: info.Size(),
@@ -74,7 +74,7 @@ func (n Inspector) WriteShared(ctx context.Context, name string, content []byte,
 	if err != nil {
 		return "", err
 	}
-	found, err := doctor.CheckText(n.home(), name, content)
+	found, err := doctor.CheckText(n.Data, name, content)
 	if err != nil {
 		return "", asInvalid("name", err)
 	}
@@ -89,7 +89,7 @@ func (n Inspector) WriteShared(ctx context.Context, name string, content []byte,
 	if hashOf(before) != hash {
 		return "", n.changed(name, before)
 	}
-	vol := disk.NewVolume(n.home())
+	vol := disk.NewVolume(n.Data)
 	base := before
 	if len(before) == 0 && !disk.Exists(full) {
 		base = nil
@@ -122,7 +122,7 @@ func (n Inspector) place(name string) (string, error) {
 	if hidden || !filepath.IsLocal(filepath.FromSlash(name)) || !slices.ContainsFunc(shared, fits) {
 		return "", fault.NotEditable.Says("%q is not a file that is edited here; there are: %s", name, strings.Join(shared, ", "))
 	}
-	return filepath.Join(n.home(), filepath.FromSlash(name)), nil
+	return filepath.Join(n.Data, filepath.FromSlash(name)), nil
 }
 
 // changed is the conflict with what the file has now, unless that has a secret.
@@ -138,7 +138,7 @@ func (n Inspector) changed(name string, now []byte) error {
 // noSecrets refuses settings in which a key or a token stands: the API never shows one.
 func (n Inspector) noSecrets(text []byte) error {
 	hint := "move keys and tokens to auth.json with: daycare auth set ID   (or edit with: daycare config edit)"
-	conf, _, err := config.LoadText(n.home(), text, os.LookupEnv, plugins.ConnectorChecks...)
+	conf, _, err := config.LoadText(n.Data, text, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		return &control.Invalid{Field: "name", Reason: "settings.yaml has errors, so keys and tokens in it are not known",
 			Hint: "correct it with: daycare config edit"}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"daycare/cmd/daycare/commands"
@@ -23,28 +22,26 @@ import (
 	"daycare/engine/workspace"
 )
 
-// An Inspector looks at the workspace in a folder.
-type Inspector string
+// An Inspector looks at a workspace.
+type Inspector workspace.Place
 
-var _ control.Inspector = Inspector("")
-
-func (n Inspector) home() string { return filepath.Join(string(n), workspace.Home) }
+var _ control.Inspector = Inspector{}
 
 // Trace is daycare why.
 func (n Inspector) Trace(ctx context.Context, id string) (json.RawMessage, error) {
-	story, err := commands.Story(ctx, n.home(), id)
+	story, err := commands.Story(ctx, n.Data, id)
 	return encoded(story, err)
 }
 
 // Examine is daycare doctor.
 func (n Inspector) Examine(context.Context) (control.Checkup, error) {
-	return doctor.Examine(string(n))
+	return doctor.Examine(workspace.Place(n))
 }
 
 // Treat is daycare doctor --fix.
 func (n Inspector) Treat(ctx context.Context, ids []string) (control.Checkup, error) {
-	return doctor.Treat(ctx, string(n), ids, func(ctx context.Context) error {
-		client := control.Redial(n.home())
+	return doctor.Treat(ctx, workspace.Place(n), ids, func(ctx context.Context) error {
+		client := control.Redial(n.Data)
 		defer client.Close()
 		_, err := client.Reload(ctx)
 		return err
@@ -53,7 +50,7 @@ func (n Inspector) Treat(ctx context.Context, ids []string) (control.Checkup, er
 
 // Validate is daycare validate, for a text that is not saved.
 func (n Inspector) Validate(_ context.Context, name string, text []byte) ([]finding.Finding, error) {
-	found, err := doctor.CheckText(n.home(), name, text)
+	found, err := doctor.CheckText(n.Data, name, text)
 	return found, asInvalid("name", err)
 }
 
@@ -65,9 +62,9 @@ func (n Inspector) Schema(name string) (json.RawMessage, error) {
 
 // Size is a part of daycare agents show.
 func (n Inspector) Size(ctx context.Context, id string) (json.RawMessage, error) {
-	client := control.Redial(n.home())
+	client := control.Redial(n.Data)
 	defer client.Close()
-	size, err := commands.SizeOf(ctx, client, n.home(), id)
+	size, err := commands.SizeOf(ctx, client, n.Data, id)
 	return encoded(size, err)
 }
 
@@ -85,16 +82,16 @@ func (n Inspector) TestProvider(ctx context.Context, id string) (json.RawMessage
 
 // app is a command line of the workspace at which nobody is.
 func (n Inspector) app() *term.App {
-	return &term.App{Streams: term.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, Workspace: string(n)}
+	return &term.App{Streams: term.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, Workspace: n.Dir}
 }
 
 // Log is daycare logs.
 func (n Inspector) Log(ctx context.Context, q control.LogQuery, line func(raw []byte) error) error {
-	conf, _, err := config.Load(n.home(), os.LookupEnv, plugins.ConnectorChecks...)
+	conf, _, err := config.Load(n.Data, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		conf = config.Default()
 	}
-	return asInvalid("agent", commands.ReadLog(ctx, n.home(), conf, q, line))
+	return asInvalid("agent", commands.ReadLog(ctx, n.Data, conf, q, line))
 }
 
 // encoded is an answer as JSON.

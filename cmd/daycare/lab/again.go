@@ -67,7 +67,7 @@ func again(ctx context.Context, c *term.App, r daemon.Requests, turns []turn, o 
 
 		out := compared{Turn: t.trace.Turn, Sides: []side{t.recorded()}}
 		for n := range o.times {
-			h := &hand{app: c, in: in, root: o.root, requests: r, turn: t, mode: o.unrecorded, benches: map[string]*workplace{}}
+			h := &hand{app: c, in: in, at: o.at, requests: r, turn: t, mode: o.unrecorded, benches: map[string]*workplace{}}
 			p := &play{turn: t, requests: r, choice: choice, system: system, hand: h, used: map[int]bool{}}
 			s, err := p.run(ctx)
 			if err = errors.Join(err, h.close()); err != nil {

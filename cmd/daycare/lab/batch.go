@@ -20,6 +20,7 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/fault"
+	"daycare/engine/workspace"
 )
 
 // batchOptions are the flags of batch.
@@ -101,21 +102,21 @@ func batch(ctx context.Context, c *term.App, path string, o batchOptions) (err e
 	}
 	defer func() { err = errors.Join(err, results.log.Close()) }()
 
-	root, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err != nil {
 		return err
 	}
-	if vended, err := vendedBatch(ctx, c, root, questions, results, out, o); vended || err != nil {
+	if vended, err := vendedBatch(ctx, c, at, questions, results, out, o); vended || err != nil {
 		return err
 	}
 
-	return askNow(ctx, c, root, questions, results, out, o)
+	return askNow(ctx, c, at, questions, results, out, o)
 }
 
 // vendedBatch has a vendor answer the lines, if the settings say so; vended is false if they do not.
-func vendedBatch(ctx context.Context, c *term.App, root string, questions []question, results *ledger, out string,
+func vendedBatch(ctx context.Context, c *term.App, at workspace.Place, questions []question, results *ledger, out string,
 	o batchOptions) (vended bool, err error) {
-	l, err := newLaboratory(ctx, &suite{app: c, root: root})
+	l, err := newLaboratory(ctx, &suite{app: c, at: at})
 	if err != nil {
 		return false, err
 	}
@@ -147,11 +148,12 @@ func vendedBatch(ctx context.Context, c *term.App, root string, questions []ques
 }
 
 // askNow has agents of this workspace answer the lines.
-func askNow(ctx context.Context, c *term.App, root string, questions []question, results *ledger, out string, o batchOptions) (err error) {
-	client, err := c.Dial(ctx, root)
+func askNow(ctx context.Context, c *term.App, at workspace.Place, questions []question, results *ledger, out string,
+	o batchOptions) (err error) {
+	client, err := c.Dial(ctx, at)
 	if errors.Is(err, control.ErrNotRunning) {
 		var stop func() error
-		if client, stop, err = c.InProcess(ctx, root); err == nil {
+		if client, stop, err = c.InProcess(ctx, at); err == nil {
 			defer func() { err = errors.Join(err, stop()) }()
 		}
 	}
@@ -161,7 +163,7 @@ func askNow(ctx context.Context, c *term.App, root string, questions []question,
 
 	b := &batching{app: c, client: client, budget: o.budget, results: results,
 		name: fmt.Sprintf("batch-%x", sha256.Sum256([]byte(out)))[:14]}
-	l := &laboratory{suite: &suite{root: root}, client: client}
+	l := &laboratory{suite: &suite{at: at}, client: client}
 	if b.who, err = l.subject(ctx, trial.Test{Given: trial.Given{Agent: o.agent}, File: out}); err != nil {
 		return err
 	}

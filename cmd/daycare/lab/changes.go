@@ -15,6 +15,7 @@ import (
 	"daycare/engine/changes"
 	"daycare/engine/control"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 // Changes shows what a dry run did, and applies or drops it.
@@ -97,11 +98,11 @@ func changesList(c *term.App) *cobra.Command {
 		Example: "  daycare changes ls",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := c.MadeRoot()
+			at, err := c.MadePlace()
 			if err != nil {
 				return err
 			}
-			copies, err := listed(c, root)
+			copies, err := listed(c, at)
 			if err != nil {
 				return err
 			}
@@ -140,8 +141,8 @@ func changesList(c *term.App) *cobra.Command {
 }
 
 // listed are the dry runs of a workspace, the newest first. What is wrong with others is a warning.
-func listed(c *term.App, root string) ([]changes.Copy, error) {
-	shelf, err := changes.List(root)
+func listed(c *term.App, at workspace.Place) ([]changes.Copy, error) {
+	shelf, err := changes.List(at)
 	for _, broken := range shelf.Broken {
 		c.Warn("a dry run is left out: %v", broken)
 	}

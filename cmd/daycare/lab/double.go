@@ -30,19 +30,19 @@ var doubled = []string{"agents", "cron", "heartbeat", "memory", "usage"}
 
 // newDouble makes a copy of a workspace for a simulation: agents with their conversations, tasks, heartbeat
 // and memory, and of its files those of the script. The caller removes it, also after an error if dir is not "".
-func newDouble(root string, script simScript) (w throwaway, err error) {
+func newDouble(at workspace.Place, script simScript) (w throwaway, err error) {
 	// Its name is always as long, because prompts name it.
 	w.dir = filepath.Join(beneath.Real(os.TempDir()), "daycare-simulation-"+rand.Text())
-	settings, err := w.playedSettings(root)
+	settings, err := w.playedSettings(at)
 	if err != nil {
 		return w, err
 	}
-	if err := errors.Join(w.write(filepath.Join(workspace.Home, config.Name), settings), w.prompts(root), w.folders(root),
-		w.double(root)); err != nil {
+	if err := errors.Join(w.write(filepath.Join(w.at().Data, config.Name), settings), w.prompts(at), w.folders(at),
+		w.double(at)); err != nil {
 		return w, err
 	}
 	for _, path := range slices.Sorted(maps.Keys(script.Files)) {
-		if err := w.write(path, []byte(script.Files[path])); err != nil {
+		if err := w.write(filepath.Join(w.dir, path), []byte(script.Files[path])); err != nil {
 			return w, err
 		}
 	}
@@ -51,8 +51,8 @@ func newDouble(root string, script simScript) (w throwaway, err error) {
 }
 
 // playedSettings are the settings, with nothing of the providers but who they are: no key is needed.
-func (w throwaway) playedSettings(root string) ([]byte, error) {
-	data, err := config.Text(filepath.Join(root, workspace.Home))
+func (w throwaway) playedSettings(at workspace.Place) ([]byte, error) {
+	data, err := config.Text(at.Data)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (w throwaway) playedSettings(root string) ([]byte, error) {
 	kind.YAML(config.Name, data).Read(&all)
 	maps.DeleteFunc(all, func(section string, _ any) bool { return !slices.Contains(played, section) })
 
-	conf, _, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv)
+	conf, _, err := config.Load(at.Data, os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}
@@ -87,24 +87,10 @@ func (w throwaway) playedSettings(root string) ([]byte, error) {
 }
 
 // double copies the folders of .daycare that are played.
-func (w throwaway) double(root string) error {
-	home, err := beneath.Root(filepath.Join(root, workspace.Home))
-	if err != nil {
-		return err
-	}
-	defer home.Close()
+func (w throwaway) double(at workspace.Place) error {
 	for _, name := range doubled {
-		dir, err := beneath.Sub(home, name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("copy %s: %w", name, err)
-		}
-		err = w.copy(dir, filepath.Join(workspace.Home, name), 0, isPlayed)
-		dir.Close()
-		if err != nil {
-			return fmt.Errorf("copy %s: %w", name, err)
+		if err := w.folder(at.Data, w.at().Data, name, isPlayed); err != nil {
+			return err
 		}
 	}
 
@@ -113,15 +99,15 @@ func (w throwaway) double(root string) error {
 
 // isPlayed reports whether a file or folder of .daycare is needed. Ledgers are not: what was missed until the simulation
 // begins is not made up for in it. Last good versions of files are not, either: they have folders of this machine.
-func isPlayed(rel string) bool {
-	base := filepath.Base(rel)
+func isPlayed(path string) bool {
+	base := filepath.Base(path)
 	return !slices.Contains([]string{"runs.jsonl", "runs", "blobs", "undo", "jobs"}, base) && base[0] != '.'
 }
 
 // since has tasks and heartbeat count from a time: they count from when their files were saved.
 func (w throwaway) since(at time.Time) error {
 	for _, pattern := range []string{"cron/*/TASK.md", "heartbeat/*.md"} {
-		paths, err := disk.Glob(filepath.Join(w.dir, workspace.Home), pattern)
+		paths, err := disk.Glob(w.at().Data, pattern)
 		if err != nil {
 			return err
 		}
@@ -137,7 +123,7 @@ func (w throwaway) since(at time.Time) error {
 
 // confined keeps the copied agents in the copied workspace: folders elsewhere are not theirs any more.
 func (w throwaway) confined() error {
-	folders, err := disk.Glob(filepath.Join(w.dir, workspace.Home), "agents/*")
+	folders, err := disk.Glob(w.at().Data, "agents/*")
 	if err != nil {
 		return fmt.Errorf("confine agents: %w", err)
 	}
@@ -154,11 +140,11 @@ func (w throwaway) confined() error {
 		outside := func(path string) bool { return !inside(path) }
 		p.ReadDirs, p.WriteDirs = slices.DeleteFunc(p.ReadDirs, outside), slices.DeleteFunc(p.WriteDirs, outside)
 		state.Announced = nil
-		data, err := record.EncodeState(w.dir, state)
+		data, err := record.EncodeState(w.at(), state)
 		if err != nil {
 			return err
 		}
-		if err := w.write(filepath.Join(workspace.Home, "agents", filepath.Base(dir), "state.json"), data); err != nil {
+		if err := w.write(filepath.Join(dir, "state.json"), data); err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,6 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/record"
-	"daycare/engine/workspace"
 )
 
 // A laboratory knows the workspace whose agents are tested.
@@ -40,13 +39,13 @@ type laboratory struct {
 }
 
 func newLaboratory(ctx context.Context, s *suite) (*laboratory, error) {
-	home := filepath.Join(s.root, workspace.Home)
+	home := s.at.Data
 	conf, _, err := config.Load(home, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		return nil, err
 	}
 	key := func(p config.Provider) func() string { return p.APIKey.Reveal }
-	chain, err := models.New(ctx, conf, s.root, key, nil)
+	chain, err := models.New(ctx, conf, s.at, key, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +237,7 @@ func (l *laboratory) real(s config.Provider) (providers.Provider, error) {
 	if p := l.made[key]; p != nil {
 		return p, nil
 	}
-	p, err := plugins.NewProvider(l.suite.root, s, s.APIKey.Reveal)
+	p, err := plugins.NewProvider(l.suite.at, s, s.APIKey.Reveal)
 	if err != nil {
 		return nil, err
 	}

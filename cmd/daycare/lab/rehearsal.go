@@ -26,7 +26,7 @@ type rehearsal struct {
 
 // findRehearsal finds the dry run of an agent, "": the newest. An apply that was cut is finished.
 func findRehearsal(ctx context.Context, c *term.App, ref string) (r rehearsal, err error) {
-	root, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err != nil {
 		return r, err
 	}
@@ -36,7 +36,7 @@ func findRehearsal(ctx context.Context, c *term.App, ref string) (r rehearsal, e
 		return r, err
 	}
 
-	copies, err := listed(c, root)
+	copies, err := listed(c, at)
 	if err != nil {
 		return r, err
 	}

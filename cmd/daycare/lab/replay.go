@@ -18,6 +18,7 @@ import (
 	"daycare/engine/beneath"
 	"daycare/engine/fault"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 // replayOptions are the flags of replay.
@@ -27,7 +28,7 @@ type replayOptions struct {
 	times      int
 	exact      bool
 	unrecorded string // what to do with a call that was never recorded; "": ask, if a user is there
-	root       string
+	at         workspace.Place
 }
 
 // Replay plays a turn that is in a history again.
@@ -83,10 +84,10 @@ func replay(ctx context.Context, c *term.App, id string, o replayOptions) (err e
 		o.unrecorded = askUser
 	}
 	o.unrecorded = cmp.Or(o.unrecorded, stopThere)
-	if o.root, err = c.MadeRoot(); err != nil {
+	if o.at, err = c.MadePlace(); err != nil {
 		return err
 	}
-	requests, err := daemon.OpenRequests(ctx, o.root, c.Warn)
+	requests, err := daemon.OpenRequests(ctx, o.at, c.Warn)
 	if err != nil {
 		return err
 	}

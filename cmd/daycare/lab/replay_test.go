@@ -22,6 +22,7 @@ import (
 	"daycare/engine/event"
 	"daycare/engine/folders"
 	"daycare/engine/message"
+	"daycare/engine/workspace"
 )
 
 func (d desk) replay(args ...string) (code int, out string) {
@@ -65,7 +66,7 @@ func (d desk) replays(code int, args []string, texts ...string) string {
 // live runs the engine of the workspace while do works with it.
 func (d desk) live(do func(ctx context.Context, c *control.Client)) {
 	d.t.Helper()
-	c, stop, err := daemon.Inside(d.t.Context(), d.root)
+	c, stop, err := daemon.Inside(d.t.Context(), workspace.At(d.root))
 	if err != nil {
 		d.t.Fatal(err)
 	}

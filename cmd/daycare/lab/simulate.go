@@ -25,6 +25,7 @@ import (
 	"daycare/engine/crash"
 	"daycare/engine/event"
 	"daycare/engine/fault"
+	"daycare/engine/workspace"
 )
 
 // Simulate plays a workspace in virtual time.
@@ -60,11 +61,11 @@ func simulate(ctx context.Context, c *term.App, path string, keep bool) (err err
 	if err != nil {
 		return &term.Problem{Code: fault.ExitUsage, Err: err}
 	}
-	root, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err != nil {
 		return err
 	}
-	where, err := newDouble(root, script)
+	where, err := newDouble(at, script)
 	defer func() {
 		if keep && where.dir != "" {
 			c.Note("the workspace that was played is in %s", where.dir)
@@ -143,7 +144,7 @@ func (s *simulation) run(ctx context.Context) (err error) {
 
 // start starts the engine of the workspace.
 func (s *simulation) start(ctx context.Context) (err error) {
-	o := daemon.Options{Workspace: s.where.dir, Provider: s.provider, Alone: true}
+	o := daemon.Options{Place: s.where.at(), Provider: s.provider, Alone: true}
 	s.client, s.settled, s.stop, err = daemon.Watched(ctx, o)
 	if err != nil {
 		return fmt.Errorf("start the engine of the simulation: %w", err)
@@ -286,7 +287,7 @@ func (s *simulation) decide(ctx context.Context, a event.Ask, i int) error {
 }
 
 // provider makes the model that answers for a provider of the settings.
-func (s *simulation) provider(_ string, p config.Provider, _ func() string) (providers.Provider, error) {
+func (s *simulation) provider(_ workspace.Place, p config.Provider, _ func() string) (providers.Provider, error) {
 	o := scripted.Options{ID: p.ID, Model: p.Model}
 	var path string
 	switch {

@@ -11,7 +11,6 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/finding"
 	"daycare/engine/record"
-	"daycare/engine/workspace"
 )
 
 // A subject is the agent that is tested, as the files of the workspace have it.
@@ -24,7 +23,7 @@ type subject struct {
 // subject finds the agent of a test: what the test says, else the one in whose folder it is.
 func (l *laboratory) subject(ctx context.Context, t trial.Test) (s subject, err error) {
 	typed, folder := t.Agent, filepath.Dir(t.File)
-	if typed == "" && filepath.Dir(folder) == filepath.Join(l.suite.root, workspace.Home, "agents") {
+	if typed == "" && filepath.Dir(folder) == filepath.Join(l.suite.at.Data, "agents") {
 		typed = filepath.Base(folder)
 	}
 	if typed == "" {

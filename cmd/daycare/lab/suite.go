@@ -26,14 +26,14 @@ import (
 type suite struct {
 	app     *term.App
 	options testOptions
-	root    string // of the workspace whose agents are tested
+	at      workspace.Place // of the workspace whose agents are tested
 	paths   []string
 
 	printing sync.Mutex
 }
 
 func newSuite(_ context.Context, c *term.App, o testOptions, paths []string) (*suite, error) {
-	root, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err != nil {
 		return nil, err
 	}
@@ -46,12 +46,12 @@ func newSuite(_ context.Context, c *term.App, o testOptions, paths []string) (*s
 		}
 	}
 
-	return &suite{app: c, options: o, root: root, paths: paths}, nil
+	return &suite{app: c, options: o, at: at, paths: paths}, nil
 }
 
 // files lists the files with tests, sorted.
 func (s *suite) files() (all []string, err error) {
-	home := filepath.Join(s.root, workspace.Home)
+	home := s.at.Data
 	places := s.paths
 	if len(places) == 0 {
 		places = []string{filepath.Join(home, "tests"), filepath.Join(home, "agents")}

@@ -25,22 +25,22 @@ import (
 type throwaway struct{ dir string }
 
 // newThrowaway makes one. The caller removes it, also after an error if dir is not "".
-func newThrowaway(root string, t trying) (w throwaway, err error) {
+func newThrowaway(at workspace.Place, t trying) (w throwaway, err error) {
 	dir, err := os.MkdirTemp("", "daycare-test-")
 	if err != nil {
 		return w, fmt.Errorf("make workspace of the test: %w", err)
 	}
 	w.dir = beneath.Real(dir)
-	settings, err := settingsOf(root, t)
+	settings, err := settingsOf(at, t)
 	if err != nil {
 		return w, err
 	}
 
-	if err := errors.Join(w.write(filepath.Join(workspace.Home, config.Name), settings), w.prompts(root), w.folders(root)); err != nil {
+	if err := errors.Join(w.write(filepath.Join(w.at().Data, config.Name), settings), w.prompts(at), w.folders(at)); err != nil {
 		return w, err
 	}
 	for _, path := range slices.Sorted(maps.Keys(t.test.Files)) {
-		if err := w.write(path, []byte(t.test.Files[path])); err != nil {
+		if err := w.write(filepath.Join(w.dir, path), []byte(t.test.Files[path])); err != nil {
 			return w, err
 		}
 	}
@@ -48,9 +48,11 @@ func newThrowaway(root string, t trying) (w throwaway, err error) {
 	return w, nil
 }
 
+// at is where it is.
+func (w throwaway) at() workspace.Place { return workspace.At(w.dir) }
+
 // write makes a file of it, over one that is there.
-func (w throwaway) write(rel string, content []byte) error {
-	path := filepath.Join(w.dir, rel)
+func (w throwaway) write(path string, content []byte) error {
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
 		err = os.WriteFile(path, content, 0o600)
@@ -67,8 +69,7 @@ func (w throwaway) remove() error {
 	if w.dir == "" {
 		return nil
 	}
-	home := filepath.Join(w.dir, workspace.Home)
-	return errors.Join(os.RemoveAll(daemon.CommandHomes(home)), changes.RemoveAll(w.dir), os.RemoveAll(w.dir))
+	return errors.Join(os.RemoveAll(daemon.CommandHomes(w.at().Data)), changes.RemoveAll(w.at()), os.RemoveAll(w.dir))
 }
 
 // kept are the sections of the settings that are those of the workspace. The others connect
@@ -77,8 +78,8 @@ var kept = []string{"models", "agents", "tools", "permissions", "budget"}
 
 // settingsOf are the settings of a throwaway: JSON, which is YAML, too. What the provider needs
 // to reach its service stays outside: it was made already.
-func settingsOf(root string, t trying) ([]byte, error) {
-	data, err := config.Text(filepath.Join(root, workspace.Home))
+func settingsOf(at workspace.Place, t trying) ([]byte, error) {
+	data, err := config.Text(at.Data)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -108,19 +109,17 @@ func settingsOf(root string, t trying) ([]byte, error) {
 }
 
 // prompts are the texts that agents of the workspace have in their system prompt now.
-func (w throwaway) prompts(root string) error {
-	waiting, err := unseen.Open(nil, root)
+func (w throwaway) prompts(at workspace.Place) error {
+	waiting, err := unseen.Open(nil, at)
 	if err != nil {
 		return err
 	}
-	texts, _ := prompt.Load(root, waiting.Use)
-	home := workspace.Home
-	for _, f := range []struct{ rel, text string }{{home + "/SOUL.md", texts.Soul}, {home + "/USER.md", texts.User},
-		{home + "/AGENTS.md", texts.Rules}, {"AGENTS.md", texts.Agents}, {"CLAUDE.md", texts.Claude}} {
-		if f.text == "" {
+	texts, _ := prompt.Load(at, waiting.Use)
+	for i, text := range []string{texts.Soul, texts.User, texts.Rules, texts.Agents, texts.Claude} {
+		if text == "" {
 			continue
 		}
-		if err := w.write(f.rel, []byte(f.text)); err != nil {
+		if err := w.write(prompt.Paths(w.at())[i], []byte(text)); err != nil {
 			return err
 		}
 	}
@@ -129,25 +128,23 @@ func (w throwaway) prompts(root string) error {
 }
 
 // folders copies sub-agents and skills.
-func (w throwaway) folders(root string) error {
-	top, err := beneath.Root(root)
-	if err != nil {
-		return err
+func (w throwaway) folders(at workspace.Place) error {
+	return errors.Join(w.folder(at.Data, w.at().Data, "subagents", all), w.folder(at.Data, w.at().Data, "skills", all),
+		w.folder(at.Dir, w.dir, ".agents/skills", all))
+}
+
+// folder copies the folder name of from into to, if there is one.
+func (w throwaway) folder(from, to, name string, wanted func(path string) bool) error {
+	dir, err := beneath.Dir(from, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	defer top.Close()
-	for _, rel := range []string{workspace.Home + "/subagents", workspace.Home + "/skills", ".agents/skills"} {
-		dir, err := beneath.Sub(top, rel)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("copy %s: %w", rel, err)
-		}
-		err = w.copy(dir, rel, 0, all)
-		dir.Close()
-		if err != nil {
-			return fmt.Errorf("copy %s: %w", rel, err)
-		}
+	if err != nil {
+		return fmt.Errorf("copy %s: %w", name, err)
+	}
+	defer dir.Close()
+	if err := w.copy(dir, filepath.Join(to, name), 0, wanted); err != nil {
+		return fmt.Errorf("copy %s: %w", name, err)
 	}
 
 	return nil
@@ -163,14 +160,14 @@ func all(string) bool { return true }
 
 // copy copies the regular files of a folder that are wanted, which an agent may be able to write: links are
 // left out, as agents leave them out.
-func (w throwaway) copy(dir *os.Root, rel string, depth int, wanted func(rel string) bool) error {
+func (w throwaway) copy(dir *os.Root, to string, depth int, wanted func(path string) bool) error {
 	entries, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil || depth > maxDepth {
 		return err
 	}
 
 	for _, e := range entries {
-		at := filepath.Join(rel, e.Name())
+		at := filepath.Join(to, e.Name())
 		switch {
 		case !wanted(at):
 		case e.IsDir():

@@ -64,7 +64,7 @@ func (l *laboratory) try(ctx context.Context, t trying) (r result) {
 		return r
 	}
 
-	w, err := newThrowaway(l.suite.root, t)
+	w, err := newThrowaway(l.suite.at, t)
 	if err == nil {
 		err = l.inside(ctx, t, w, &r)
 	}
@@ -88,8 +88,8 @@ func (l *laboratory) inside(ctx context.Context, t trying, w throwaway, r *resul
 	if err != nil {
 		return err
 	}
-	maker := func(string, config.Provider, func() string) (providers.Provider, error) { return p, nil }
-	client, stop, err := daemon.InsideWith(ctx, daemon.Options{Workspace: w.dir, Provider: maker})
+	maker := func(workspace.Place, config.Provider, func() string) (providers.Provider, error) { return p, nil }
+	client, stop, err := daemon.InsideWith(ctx, daemon.Options{Place: w.at(), Provider: maker})
 	if err != nil {
 		return fmt.Errorf("start the engine of the test: %w", err)
 	}
@@ -123,7 +123,7 @@ var errTime = errors.New("the test takes too long")
 
 // blurOf is what of a run is not the same in the next.
 func blurOf(t trial.Test, w throwaway) cassette.Blur {
-	home := daemon.CommandHomes(filepath.Join(w.dir, workspace.Home))
+	home := daemon.CommandHomes(w.at().Data)
 	b := cassette.Blur{Names: []cassette.Name{{Text: home, As: "$HOMES"}, {Text: w.dir, As: "$WORKSPACE"},
 		{Text: filepath.Base(w.dir), As: "$NAME"}}}
 	for _, pattern := range t.Ignore {

@@ -19,6 +19,7 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 // What a replay does with a call that was never recorded.
@@ -35,7 +36,7 @@ var unrecordedModes = []string{askUser, stopThere, dryRun, makeIt}
 type hand struct {
 	app      *term.App
 	in       *bufio.Reader // where a user answers
-	root     string        // the workspace
+	at       workspace.Place
 	requests daemon.Requests
 	turn     turn
 	mode     string
@@ -137,11 +138,13 @@ func (h *hand) newWorkplace(ctx context.Context, mode string) (b *workplace, err
 			b = nil
 		}
 	}()
-	if b.where, err = newThrowaway(h.root, trying{provider: config.Provider{ID: script, Type: script}}); err != nil {
+	if b.where, err = newThrowaway(h.at, trying{provider: config.Provider{ID: script, Type: script}}); err != nil {
 		return b, err
 	}
-	maker := func(string, config.Provider, func() string) (providers.Provider, error) { return b.caller, nil }
-	client, stop, err := daemon.InsideWith(ctx, daemon.Options{Workspace: b.where.dir, Provider: maker})
+	maker := func(workspace.Place, config.Provider, func() string) (providers.Provider, error) {
+		return b.caller, nil
+	}
+	client, stop, err := daemon.InsideWith(ctx, daemon.Options{Place: b.where.at(), Provider: maker})
 	if err != nil {
 		return b, fmt.Errorf("start an engine for the call: %w", err)
 	}

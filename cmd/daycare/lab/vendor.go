@@ -127,7 +127,7 @@ func vend(ctx context.Context, c *term.App, l *laboratory, who subject, p config
 	for _, q := range questions {
 		v.lines[q.ID] = q
 	}
-	made, err := plugins.NewProvider(l.suite.root, p, p.APIKey.Reveal)
+	made, err := plugins.NewProvider(l.suite.at, p, p.APIKey.Reveal)
 	if err == nil {
 		v.later, err = providers.NewLater(ctx, made)
 	}
@@ -166,7 +166,7 @@ func vend(ctx context.Context, c *term.App, l *laboratory, who subject, p config
 
 // baseRequest is a request without its question.
 func baseRequest(ctx context.Context, c *term.App, l *laboratory, who subject, p config.Provider) (r providers.Request, err error) {
-	requests, err := daemon.OpenRequests(ctx, l.suite.root, c.Warn)
+	requests, err := daemon.OpenRequests(ctx, l.suite.at, c.Warn)
 	if err != nil {
 		return r, err
 	}

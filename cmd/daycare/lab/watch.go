@@ -9,7 +9,6 @@ import (
 
 	"daycare/cmd/daycare/follow"
 	"daycare/cmd/daycare/term"
-	"daycare/engine/workspace"
 )
 
 // quiet is how long nothing has to change before the tests run again: editors save in steps.
@@ -68,7 +67,7 @@ func settled(ctx context.Context, folders *follow.Folders) error {
 // watched adds the folders that a run depends on: those of the tests and their cassettes, of
 // prompts, skills and settings.
 func (s *suite) watched(folders *follow.Folders) error {
-	home := filepath.Join(s.root, workspace.Home)
+	home := s.at.Data
 	seen := map[string]bool{}
 	add := func(dir string) {
 		if !seen[dir] && term.Exists(dir) {
@@ -76,7 +75,7 @@ func (s *suite) watched(folders *follow.Folders) error {
 			folders.Add(dir)
 		}
 	}
-	add(s.root)
+	add(s.at.Dir)
 	add(home)
 	for _, dir := range []string{"tests", "subagents", "skills"} {
 		add(filepath.Join(home, dir))

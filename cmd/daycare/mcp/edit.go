@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
 	"daycare/engine/fault"
-	"daycare/engine/workspace"
 )
 
 // A draft is a server as the flags of add describe it.
@@ -143,11 +141,11 @@ func rm(c *term.App) *cobra.Command {
 
 // settings are the .daycare folder and its settings.
 func settings(c *term.App) (home string, before []byte, err error) {
-	root, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err != nil {
 		return "", nil, err
 	}
-	home = filepath.Join(root, workspace.Home)
+	home = at.Data
 	before, err = config.Text(home)
 	return home, before, err
 }

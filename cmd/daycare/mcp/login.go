@@ -38,7 +38,7 @@ func login(c *term.App) *cobra.Command {
 			if _, err := known(c, args[0]); err != nil {
 				return err
 			}
-			root, err := c.Root()
+			at, err := c.Place()
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ func login(c *term.App) *cobra.Command {
 				return err
 			}
 			defer stop()
-			list, err := daemon.LoginMCP(ctx, root, args[0], mcp.Asker{Redirect: redirect, Scopes: scopes, Ask: l.ask}, c.Warn)
+			list, err := daemon.LoginMCP(ctx, at, args[0], mcp.Asker{Redirect: redirect, Scopes: scopes, Ask: l.ask}, c.Warn)
 			if err != nil {
 				return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("log in at %s: %w", args[0], err),
 					Do: "try again: daycare mcp login " + args[0]}

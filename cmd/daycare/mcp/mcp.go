@@ -19,7 +19,6 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/fault"
-	"daycare/engine/workspace"
 	"daycare/tools/mcp"
 )
 
@@ -62,12 +61,12 @@ func test(c *term.App) *cobra.Command {
 		Example: "  daycare mcp test files",
 		Args:    term.Words(0, "the ID of an MCP server"), ValidArgsFunction: c.Complete(ids),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := c.Root()
+			at, err := c.Place()
 			if err != nil {
 				return err
 			}
 			c.Note("starting …")
-			list, log, err := daemon.TryMCP(cmd.Context(), root, args[0], c.Warn)
+			list, log, err := daemon.TryMCP(cmd.Context(), at, args[0], c.Warn)
 			if err != nil {
 				c.Warn("%s", log)
 				return &term.Problem{Code: fault.ExitFailure, Err: err, Do: "daycare mcp logs " + args[0]}
@@ -197,8 +196,8 @@ func known(c *term.App, id string) (home string, err error) {
 		return "", &term.Problem{Code: fault.ExitNotFound, Err: fmt.Errorf("there is no MCP server %q in the settings", id),
 			Do: "see which there are: daycare mcp ls"}
 	}
-	root, err := c.Root()
-	return filepath.Join(root, workspace.Home), err
+	at, err := c.Place()
+	return at.Data, err
 }
 
 // ids completes the ids of servers.

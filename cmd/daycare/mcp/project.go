@@ -14,17 +14,16 @@ import (
 	"daycare/engine/config"
 	"daycare/engine/disk"
 	"daycare/engine/fault"
-	"daycare/engine/workspace"
 )
 
 // trustProject shows the .mcp.json of the workspace and, after its owner agreed, has daycare
 // use exactly that content.
 func trustProject(cmd *cobra.Command, c *term.App, yes bool) error {
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return err
 	}
-	home := filepath.Join(root, workspace.Home)
+	home := at.Data
 	p := config.ReadProject(home)
 	for _, f := range p.Found {
 		if !strings.HasSuffix(f.ID, "-untrusted") && !strings.HasSuffix(f.ID, "-changed") {
@@ -33,7 +32,7 @@ func trustProject(cmd *cobra.Command, c *term.App, yes bool) error {
 	}
 	switch {
 	case p.Content == nil:
-		return &term.Problem{Code: fault.ExitNotFound, Err: fmt.Errorf("there is no %s that can be used in %s", config.ProjectName, root),
+		return &term.Problem{Code: fault.ExitNotFound, Err: fmt.Errorf("there is no %s that can be used in %s", config.ProjectName, at.Dir),
 			Do: "add a server to your settings instead: daycare mcp add"}
 	case p.IsTrusted():
 		c.Note("nothing changed: you trusted %s as it is", config.ProjectName)
@@ -54,7 +53,7 @@ func trustProject(cmd *cobra.Command, c *term.App, yes bool) error {
 		return fmt.Errorf("trust %s: %w", config.ProjectName, err)
 	}
 	when := "they are used from the next start on"
-	if client, err := c.Dial(cmd.Context(), root); err == nil {
+	if client, err := c.Dial(cmd.Context(), at); err == nil {
 		if _, err := client.Reload(cmd.Context()); err != nil {
 			return fmt.Errorf("have the daemon read %s: %w", config.ProjectName, err)
 		}
@@ -96,11 +95,11 @@ func reviewServer(c *term.App, s config.MCPServer) {
 
 // warnOfProject says on standard error why servers of .mcp.json are not in the list.
 func warnOfProject(c *term.App) {
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return
 	}
-	for _, f := range config.ReadProject(filepath.Join(root, workspace.Home)).Found {
+	for _, f := range config.ReadProject(at.Data).Found {
 		c.Warn("%s", f)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +13,6 @@ import (
 	door "daycare/connectors/mcp"
 	"daycare/engine/control"
 	"daycare/engine/fault"
-	"daycare/engine/workspace"
 )
 
 func serve(c *term.App) *cobra.Command {
@@ -28,7 +26,7 @@ func serve(c *term.App) *cobra.Command {
 			"  claude mcp add daycare -- daycare --workspace \"$PWD\" mcp serve",
 		Args: term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := c.Root()
+			at, err := c.Place()
 			if err != nil {
 				return err
 			}
@@ -44,7 +42,7 @@ func serve(c *term.App) *cobra.Command {
 					Do: `name them: daycare config set mcp.serve.agents '["0/"]'`}
 			}
 
-			home := filepath.Join(root, workspace.Home)
+			home := at.Data
 			d := door.New(door.Options{Version: version.Number, Home: home, Offer: offer})
 			return serveClient(cmd.Context(), c, d, door.Peer{Name: "stdio", API: control.Redial(home)})
 		},

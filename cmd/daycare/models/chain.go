@@ -30,19 +30,19 @@ type Chain struct {
 }
 
 // A Maker makes one provider of its settings; paths in them are those of the workspace.
-type Maker func(workspace string, p config.Provider, key func() string) (providers.Provider, error)
+type Maker func(at ws.Place, p config.Provider, key func() string) (providers.Provider, error)
 
 // New makes the chain of the settings of a workspace: plugins.NewProvider makes its providers,
 // unless another maker is given.
-func New(ctx context.Context, c *config.Config, workspace string, key func(config.Provider) func() string, other Maker) (*Chain, error) {
+func New(ctx context.Context, c *config.Config, at ws.Place, key func(config.Provider) func() string, other Maker) (*Chain, error) {
 	provider := plugins.NewProvider
 	if other != nil {
 		provider = other
 	}
-	models := filepath.Join(workspace, ws.Home, FileName)
+	models := filepath.Join(at.Data, FileName)
 	m := &Chain{Settings: c.Choose(ctx, config.Ollama), Catalogue: Catalogue(c, models), Stamp: StampOf(models)}
 	for _, s := range m.Settings {
-		p, err := provider(workspace, s, key(s))
+		p, err := provider(at, s, key(s))
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 	"daycare/cmd/daycare/plugins"
 	"daycare/engine/config"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 func TestChainPrice(t *testing.T) {
@@ -40,7 +41,7 @@ func TestUnknownModelOfAgent(t *testing.T) {
 	m := &Chain{Catalogue: catalogue.New(nil), Settings: []config.Provider{
 		{ID: "main", Type: "anthropic"}, {ID: "local", Type: "openai", BaseURL: "http://127.0.0.1:8000/v1"}}}
 	for _, p := range m.Settings {
-		made, err := plugins.NewProvider("", p, p.APIKey.Reveal)
+		made, err := plugins.NewProvider(workspace.At(""), p, p.APIKey.Reveal)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"daycare/engine/config"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 func TestChooseModel(t *testing.T) {
@@ -16,7 +17,7 @@ func TestChooseModel(t *testing.T) {
 		{ID: "claude", Type: "anthropic", Model: "claude-sonnet-5-5"},
 		{ID: "gpt", Type: "openai", Model: "gpt-6.1-sol"},
 		{ID: "local", Type: "openai", BaseURL: "http://127.0.0.1:1/v1", Model: "qwen3"},
-	}}, "", func(config.Provider) func() string { return func() string { return "" } }, nil)
+	}}, workspace.At(""), func(config.Provider) func() string { return func() string { return "" } }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,8 +84,8 @@ func (h *home) talk(from string, t talk) {
 // archive writes the agent as an export would. It may work in the workspace, and nothing else.
 func (t talk) archive(w *here, d address.Descriptor, to io.Writer) error {
 	cut := record.Retell(idOf("session", t.id), t.summary, t.said, w.now)
-	rights := permission.Default(w.root)
-	state, err := record.EncodeState(w.root, record.State{Permissions: rights, Announced: &rights, Session: cut.Session,
+	rights := permission.Default(w.at.Dir)
+	state, err := record.EncodeState(w.at, record.State{Permissions: rights, Announced: &rights, Session: cut.Session,
 		Seq: cut.Last, CreatedAt: disk.StampOf(w.now), UpdatedAt: disk.StampOf(w.now)})
 	if err != nil {
 		return err

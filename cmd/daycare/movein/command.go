@@ -91,7 +91,7 @@ func imports(cmd *cobra.Command, args []string) error {
 }
 
 func run(ctx context.Context, c *term.App, k kind, dir string, o options) error {
-	root, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func run(ctx context.Context, c *term.App, k kind, dir string, o options) error 
 		return fmt.Errorf("import %s: %w", dir, err)
 	}
 	defer h.close()
-	if h.dir == root || h.dir == root+"/"+workspace.Home {
+	if h.dir == at.Dir || h.dir == at.Data {
 		return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s is this workspace", dir),
 			Do: "choose another workspace with --workspace"}
 	}
@@ -114,7 +114,7 @@ func run(ctx context.Context, c *term.App, k kind, dir string, o options) error 
 	if len(h.items) == 0 {
 		return term.NotFound("expected: "+k.what, "%s contains nothing that can be imported", dir)
 	}
-	w, err := openHere(ctx, c, root, !o.dry)
+	w, err := openHere(ctx, c, at, !o.dry)
 	if err != nil {
 		return err
 	}

@@ -188,8 +188,8 @@ func (h otherHome) exported(w *here, at, id string, d address.Descriptor, to io.
 		case address.File:
 			return address.Encode(d)
 		case "state.json":
-			return record.ChangeState(w.root, data, func(s *record.State) {
-				rights := permission.Default(w.root)
+			return record.ChangeState(w.at, data, func(s *record.State) {
+				rights := permission.Default(w.at.Dir)
 				s.Permissions, s.Announced, s.Provider = rights, &rights, record.Model{}
 			})
 		}

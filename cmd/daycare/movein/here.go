@@ -23,13 +23,13 @@ import (
 
 // here is the workspace that an import goes into.
 type here struct {
-	root, home string
-	vol        *disk.Volume
-	agents     *address.Index  // for looking
-	tasks      *schedule.Store // as files, which a daemon watches
-	enable     bool            // tasks that run at home run here, too
-	now        time.Time
-	planned    map[string]*item // by their places
+	at      workspace.Place
+	vol     *disk.Volume
+	agents  *address.Index  // for looking
+	tasks   *schedule.Store // as files, which a daemon watches
+	enable  bool            // tasks that run at home run here, too
+	now     time.Time
+	planned map[string]*item // by their places
 
 	bring func(tar io.Reader) error // makes an agent
 	done  func()                    // ends what open began
@@ -37,14 +37,14 @@ type here struct {
 
 // openHere opens a workspace: agents are made by its daemon, else by this process, which then
 // keeps daemons from starting until close is called.
-func openHere(ctx context.Context, c *term.App, root string, change bool) (*here, error) {
-	w := &here{root: root, home: filepath.Join(root, workspace.Home), now: time.Now().UTC(),
+func openHere(ctx context.Context, c *term.App, at workspace.Place, change bool) (*here, error) {
+	w := &here{at: at, now: time.Now().UTC(),
 		planned: map[string]*item{}, done: func() {}}
-	w.vol = disk.NewVolume(w.home)
-	w.tasks = &schedule.Store{Root: w.home, Volume: w.vol, Now: time.Now,
+	w.vol = disk.NewVolume(w.at.Data)
+	w.tasks = &schedule.Store{Root: w.at.Data, Volume: w.vol, Now: time.Now,
 		Zone: func() *time.Location { return time.Local }, Every: func() time.Duration { return 0 }}
 	if change {
-		client, err := c.JoinStarting(ctx, root)
+		client, err := c.JoinStarting(ctx, at)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func openHere(ctx context.Context, c *term.App, root string, change bool) (*here
 	}
 
 	var err error
-	if w.agents, _, err = address.Look(w.home, slog.New(slog.DiscardHandler)); err != nil {
+	if w.agents, _, err = address.Look(w.at.Data, slog.New(slog.DiscardHandler)); err != nil {
 		w.close()
 		return nil, fmt.Errorf("read agents: %w", err)
 	}
@@ -67,21 +67,21 @@ func openHere(ctx context.Context, c *term.App, root string, change bool) (*here
 
 // alone has this process make the agents.
 func (w *here) alone() error {
-	lock, _, err := disk.TryLock(workspace.Lock(w.root), disk.Holder{PID: os.Getpid(), StartedAt: disk.StampOf(w.now)})
+	lock, _, err := disk.TryLock(w.at.Lock(), disk.Holder{PID: os.Getpid(), StartedAt: disk.StampOf(w.now)})
 	if errors.Is(err, disk.ErrLocked) {
-		return term.AlreadyRunning(w.root)
+		return term.AlreadyRunning(w.at)
 	}
 	if err != nil {
-		return fmt.Errorf("lock %s: %w", w.home, err)
+		return fmt.Errorf("lock %s: %w", w.at.Data, err)
 	}
 
 	log := slog.New(slog.DiscardHandler)
-	index, _, err := address.Load(w.vol, w.home, log)
+	index, _, err := address.Load(w.vol, w.at.Data, log)
 	if err != nil {
 		return errors.Join(fmt.Errorf("read agents: %w", err), lock.Release())
 	}
 
-	f := &folders.Folders{Root: w.home, Volume: w.vol, Index: index, Log: log, User: engine.Terminal().UserID,
+	f := &folders.Folders{Root: w.at.Data, Volume: w.vol, Index: index, Log: log, User: engine.Terminal().UserID,
 		Make: index.CreateWith}
 	w.bring = func(tar io.Reader) error { _, err := f.Import(tar, ""); return err }
 	w.done = func() { index.Close(); lock.Release() }
@@ -104,14 +104,14 @@ func (w *here) content(rel string) ([]byte, error) {
 		}
 		return nil, errors.New("another item is imported to that place")
 	}
-	data, _, err := beneath.Own(filepath.Join(w.home, filepath.FromSlash(rel)), maxText)
+	data, _, err := beneath.Own(filepath.Join(w.at.Data, filepath.FromSlash(rel)), maxText)
 
 	return data, err
 }
 
 // has reports whether there is something at a place in .daycare.
 func (w *here) has(rel string) bool {
-	return disk.Exists(filepath.Join(w.home, filepath.FromSlash(rel)))
+	return disk.Exists(filepath.Join(w.at.Data, filepath.FromSlash(rel)))
 }
 
 // final reports an error after which nothing more can be placed.

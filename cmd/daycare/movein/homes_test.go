@@ -11,6 +11,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/record"
 	"daycare/engine/schedule"
+	"daycare/engine/workspace"
 )
 
 // many are as many files as n, of names with a number.
@@ -284,7 +285,7 @@ func TestAgentsOfOneChat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		state, err := record.EncodeState(root, record.State{})
+		state, err := record.EncodeState(workspace.At(root), record.State{})
 		if err != nil {
 			t.Fatal(err)
 		}

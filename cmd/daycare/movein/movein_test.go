@@ -225,7 +225,7 @@ func (f taking) Import(_ context.Context, tar io.Reader, _ string) (event.Agent,
 // Where a daemon runs it makes the agents, and this process makes none.
 func TestAnImportBesideADaemon(t *testing.T) {
 	root := newWorkspace(t)
-	lock, _, err := disk.TryLock(workspace.Lock(root), disk.Holder{PID: os.Getpid()})
+	lock, _, err := disk.TryLock(workspace.At(root).Lock(), disk.Holder{PID: os.Getpid()})
 	if err != nil {
 		t.Fatal(err)
 	}

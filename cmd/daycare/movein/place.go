@@ -57,7 +57,7 @@ func (f file) look(w *here) spot {
 }
 
 func (f file) place(w *here, at spot) error {
-	full := filepath.Join(w.home, filepath.FromSlash(at.to))
+	full := filepath.Join(w.at.Data, filepath.FromSlash(at.to))
 	if err := w.vol.MkdirAll(filepath.Dir(full)); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (t tree) look(w *here) spot {
 	if w.planned[to] != nil {
 		return spot{to: to, why: "another one with this name is imported"}
 	}
-	root, err := beneath.Dir(w.home, filepath.FromSlash(to))
+	root, err := beneath.Dir(w.at.Data, filepath.FromSlash(to))
 	if errors.Is(err, fs.ErrNotExist) {
 		return spot{to: to}
 	}
@@ -105,13 +105,13 @@ func (t tree) look(w *here) spot {
 
 // place builds the folder under a name that nobody looks at, and renames it when it is whole.
 func (t tree) place(w *here, at spot) error {
-	above := filepath.Join(w.home, filepath.FromSlash(t.dir))
+	above := filepath.Join(w.at.Data, filepath.FromSlash(t.dir))
 	if err := w.vol.MkdirAll(above); err != nil {
 		return err
 	}
 	temp := ".new-" + t.name
 	if full := filepath.Join(above, temp); disk.Exists(full) { // of an import that was cut
-		trash := filepath.Join(w.home, "trash")
+		trash := filepath.Join(w.at.Data, "trash")
 		if err := w.vol.MkdirAll(trash); err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (t tree) place(w *here, at spot) error {
 		}
 	}
 
-	return w.vol.Rename(step, filepath.Join(above, temp), filepath.Join(w.home, filepath.FromSlash(at.to)))
+	return w.vol.Rename(step, filepath.Join(above, temp), filepath.Join(w.at.Data, filepath.FromSlash(at.to)))
 }
 
 // write writes the file as rel below a folder, durably, with the folders that it needs.

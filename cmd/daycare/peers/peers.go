@@ -46,8 +46,7 @@ type Machines struct {
 
 // A Place is where the agents of this machine are.
 type Place struct {
-	Workspace string
-	Home      string // its .daycare
+	Workspace ws.Place
 	Volume    *disk.Volume
 	Index     *address.Index
 	Asks      *permission.Queue
@@ -85,7 +84,7 @@ func Join(ctx context.Context, p Place, c config.Cluster, to []string) (*Machine
 	}
 	if !c.On() {
 		var err error
-		if c.Servers, err = Membership(p.Home); err != nil || !c.On() {
+		if c.Servers, err = Membership(p.Workspace.Data); err != nil || !c.On() {
 			return nil, err
 		}
 	}
@@ -97,13 +96,13 @@ func Join(ctx context.Context, p Place, c config.Cluster, to []string) (*Machine
 	if name == "" {
 		name, _ = os.Hostname() // one that has none is known by its boot id
 	}
-	id, err := identity(p.Home, p.Volume)
+	id, err := identity(p.Workspace.Data, p.Volume)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, joinFor)
 	defer cancel()
-	node, err := cluster.Join(ctx, Config(p.Workspace, c, cluster.Config{Name: name, ID: id, Root: p.Home, Volume: p.Volume,
+	node, err := cluster.Join(ctx, Config(p.Workspace, c, cluster.Config{Name: name, ID: id, Root: p.Workspace.Data, Volume: p.Volume,
 		Covers: folders.Replicated, Shared: p.shared(), About: p.About, Log: p.Log}))
 	if err != nil {
 		return nil, err
@@ -118,10 +117,10 @@ func Join(ctx context.Context, p Place, c config.Cluster, to []string) (*Machine
 }
 
 // Config adds to a configuration how the servers are reached, as the settings of a workspace say.
-func Config(workspace string, c config.Cluster, to cluster.Config) cluster.Config {
+func Config(at ws.Place, c config.Cluster, to cluster.Config) cluster.Config {
 	to.Servers, to.Replicas = c.Servers, c.Replicas
-	to.Access = cluster.Access{User: c.User, Password: c.Password.Reveal(), CA: ws.Resolve(workspace, c.TLSCA),
-		Cert: ws.Resolve(workspace, c.TLSCert), Key: ws.Resolve(workspace, c.TLSKey)}
+	to.Access = cluster.Access{User: c.User, Password: c.Password.Reveal(), CA: at.Resolve(c.TLSCA),
+		Cert: at.Resolve(c.TLSCert), Key: at.Resolve(c.TLSKey)}
 	return to
 }
 
@@ -151,13 +150,13 @@ func (m *Machines) remember(servers []string) error {
 	if err != nil {
 		return err
 	}
-	return m.Volume.WriteFile("membership", File(m.Home), append(data, '\n'))
+	return m.Volume.WriteFile("membership", File(m.Workspace.Data), append(data, '\n'))
 }
 
 // meet brings together the agents that are known here and those of the cluster.
 func (m *Machines) meet(ctx context.Context) error {
 	known := m.node.Agents()
-	before, err := Membership(m.Home)
+	before, err := Membership(m.Workspace.Data)
 	if err != nil {
 		return err
 	}
@@ -315,7 +314,7 @@ func (m *Machines) Bring(names func() []string) {
 		return
 	}
 	for _, name := range names() {
-		if disk.Exists(filepath.Join(m.Home, "files", name)) {
+		if disk.Exists(filepath.Join(m.Workspace.Data, "files", name)) {
 			continue
 		}
 		id, _, _ := strings.Cut(name, "__")

@@ -15,6 +15,7 @@ import (
 	"daycare/engine/cluster/clustertest"
 	"daycare/engine/config"
 	"daycare/engine/disk"
+	"daycare/engine/workspace"
 )
 
 // at loads a workspace and joins the cluster on a server.
@@ -26,13 +27,13 @@ func at(t *testing.T, root, server string) *Machines {
 // hearing is at of a machine that hears of limits that were raised.
 func hearing(t *testing.T, root, server string, raised func()) *Machines {
 	t.Helper()
-	p := Place{Workspace: root, Home: filepath.Join(root, ".daycare"), Raised: raised, Log: slog.New(slog.DiscardHandler)}
-	if err := os.MkdirAll(p.Home, 0o700); err != nil {
+	p := Place{Workspace: workspace.At(root), Raised: raised, Log: slog.New(slog.DiscardHandler)}
+	if err := os.MkdirAll(p.Workspace.Data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p.Volume = disk.NewVolume(p.Home)
+	p.Volume = disk.NewVolume(p.Workspace.Data)
 	var err error
-	if p.Index, _, err = address.Load(p.Volume, p.Home, p.Log); err != nil {
+	if p.Index, _, err = address.Load(p.Volume, p.Workspace.Data, p.Log); err != nil {
 		t.Fatal(err)
 	}
 	m, err := Join(t.Context(), p, config.Cluster{Servers: []string{server}, Name: filepath.Base(root)}, nil)
@@ -102,13 +103,13 @@ func removedMeanwhile(t *testing.T, died bool) {
 	}
 	b = at(t, roots[1], server)
 	defer leave(t, b)
-	folder := filepath.Join(b.Home, "agents", made.ID)
+	folder := filepath.Join(b.Workspace.Data, "agents", made.ID)
 	if _, ok := b.Index.Get(made.ID); ok || disk.Exists(folder) || len(b.fresh) > 0 {
 		t.Errorf("the removed agent is back: known %v, folder %v, to be introduced %q", ok, disk.Exists(folder), b.fresh)
 	}
 
 	leave(t, a)
-	if err := os.Rename(trash, filepath.Join(a.Home, "agents", made.ID)); err != nil {
+	if err := os.Rename(trash, filepath.Join(a.Workspace.Data, "agents", made.ID)); err != nil {
 		t.Fatal(err)
 	}
 	a = at(t, roots[0], server)
@@ -131,11 +132,11 @@ func TestMembership(t *testing.T) {
 		if servers, err := Membership(home); err == nil {
 			t.Errorf("%q: %q, and no error", text, servers)
 		}
-		if _, err := Join(context.Background(), Place{Home: home}, config.Cluster{}, nil); err == nil {
+		if _, err := Join(context.Background(), Place{Workspace: workspace.OfData(home)}, config.Cluster{}, nil); err == nil {
 			t.Errorf("%q: the workspace is worked on alone", text)
 		}
 	}
-	m := &Machines{Place: Place{Home: home, Volume: disk.NewVolume(home)}}
+	m := &Machines{Place: Place{Workspace: workspace.OfData(home), Volume: disk.NewVolume(home)}}
 	if err := m.remember([]string{"nats://127.0.0.1:1"}); err != nil {
 		t.Fatal(err)
 	}

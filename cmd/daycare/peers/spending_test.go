@@ -29,7 +29,7 @@ func spends(t *testing.T, root, server string) *spender {
 	t.Helper()
 	s := &spender{}
 	s.Machines = hearing(t, root, server, func() { budget.Machines{Ledger: s.ledger}.Reread() })
-	s.ledger = budget.Open(budget.Options{Dir: filepath.Join(s.Home, "usage"), Volume: s.Volume, Log: s.Log, Now: time.Now,
+	s.ledger = budget.Open(budget.Options{Dir: filepath.Join(s.Workspace.Data, "usage"), Volume: s.Volume, Log: s.Log, Now: time.Now,
 		Limits: func() budget.Limits { return budget.Limits{PerDay: budget.Amount{Tokens: 1000}} },
 		Own:    func(string) (budget.Amount, error) { return budget.Amount{}, nil },
 		Line:   func(string) []string { return nil },

@@ -20,6 +20,7 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/message"
+	"daycare/engine/workspace"
 )
 
 // The entry of the machine that an agent runs on is newer, and of two like that the one in which more
@@ -172,8 +173,9 @@ func (c closing) Close() error           { return c() }
 
 // The servers are reached as the settings say, with files of the workspace.
 func TestHowServersAreReached(t *testing.T) {
-	got := Config("/ws", config.Cluster{Servers: []string{"tls://a:1"}, Replicas: 3, User: "u", Password: config.NewSecret("p"),
-		TLSCA: "ca.pem", TLSCert: "/tls/cert.pem"}, cluster.Config{})
+	got := Config(workspace.At("/ws"), config.Cluster{Servers: []string{"tls://a:1"}, Replicas: 3, User: "u",
+		Password: config.NewSecret("p"),
+		TLSCA:    "ca.pem", TLSCert: "/tls/cert.pem"}, cluster.Config{})
 	if !slices.Equal(got.Servers, []string{"tls://a:1"}) || got.Replicas != 3 || got.Access.User != "u" || got.Access.Password != "p" ||
 		got.Access.CA != "/ws/ca.pem" || got.Access.Cert != "/tls/cert.pem" || got.Access.Key != "" {
 		t.Errorf("%+v", got)

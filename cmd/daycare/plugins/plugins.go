@@ -76,7 +76,7 @@ func NewConnector(secrets *Vault, s config.Connector, host chat.Host, log *slog.
 
 // NewProvider makes one model provider of its settings; key is asked at every
 // request. Paths in them are those of the workspace.
-func NewProvider(workspace string, p config.Provider, key func() string) (providers.Provider, error) {
+func NewProvider(at ws.Place, p config.Provider, key func() string) (providers.Provider, error) {
 	switch p.Type {
 	case "anthropic":
 		return anthropic.New(anthropic.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key,
@@ -88,7 +88,7 @@ func NewProvider(workspace string, p config.Provider, key func() string) (provid
 			Headers: p.Headers, Options: p.Options})
 	case "scripted":
 		script, _ := p.Options["script"].(string)
-		return scripted.New(scripted.Options{ID: p.ID, Model: p.Model, Path: ws.Resolve(workspace, script)})
+		return scripted.New(scripted.Options{ID: p.ID, Model: p.Model, Path: at.Resolve(script)})
 	}
 
 	return nil, fmt.Errorf("provider %q: type %q is not in this build", p.ID, p.Type)

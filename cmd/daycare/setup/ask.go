@@ -10,11 +10,12 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
 	"daycare/engine/fault"
+	"daycare/engine/workspace"
 )
 
 // ask asks a user where answers are to come from, until what they say works or they
 // keep it all the same. Without an answer (end of input) nothing is set up.
-func ask(ctx context.Context, c *term.App, root string, conf *config.Config) (*plan, *trial, error) {
+func ask(ctx context.Context, c *term.App, at workspace.Place, conf *config.Config) (*plan, *trial, error) {
 	for {
 		s, err := askSetup(ctx, c, conf)
 		if err != nil {
@@ -24,7 +25,7 @@ func ask(ctx context.Context, c *term.App, root string, conf *config.Config) (*p
 			return s, nil, nil
 		}
 
-		t, err := apply(ctx, c, root, conf, s)
+		t, err := apply(ctx, c, at, conf, s)
 		if err == nil {
 			return s, t, nil
 		}
@@ -39,7 +40,7 @@ func ask(ctx context.Context, c *term.App, root string, conf *config.Config) (*p
 		}
 
 		s.noCheck = true
-		t, err = apply(ctx, c, root, conf, s)
+		t, err = apply(ctx, c, at, conf, s)
 		return s, t, err
 	}
 }

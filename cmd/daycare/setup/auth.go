@@ -37,7 +37,7 @@ func authSet(c *term.App) *cobra.Command {
 			if len(args) > 1 {
 				return term.Usage(cmd, "the secret is not an argument: it is read from the terminal or stdin")
 			}
-			root, err := c.MadeRoot()
+			at, err := c.MadePlace()
 			if err != nil {
 				return err
 			}
@@ -46,11 +46,11 @@ func authSet(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := config.SetSecret(filepath.Join(root, workspace.Home), args[0], secret); err != nil {
+			if err := config.SetSecret(at.Data, args[0], secret); err != nil {
 				return fmt.Errorf("save the secret %s: %w", args[0], err)
 			}
 
-			return secretKept(c, root, args[0])
+			return secretKept(c, at, args[0])
 		},
 	}
 }
@@ -93,7 +93,7 @@ func asSecret(text string) (config.Secret, error) {
 
 // secretKept says what becomes of it: whether a variable hides it, and that a
 // running daemon has to be notified.
-func secretKept(c *term.App, root, id string) error {
+func secretKept(c *term.App, at workspace.Place, id string) error {
 	s := config.SecretSource{ID: id, Source: config.AuthName, File: true}
 	conf, err := c.Config()
 	if err != nil {
@@ -110,11 +110,11 @@ func secretKept(c *term.App, root, id string) error {
 		return c.PrintJSON(s)
 	}
 
-	c.Print("saved %s in %s\n", id, filepath.Join(root, workspace.Home, config.AuthName))
+	c.Print("saved %s in %s\n", id, filepath.Join(at.Data, config.AuthName))
 	if s.Source != config.AuthName {
 		c.Warn("it is not used while %s is set: the environment takes precedence", s.Source)
 	}
-	if disk.Held(workspace.Lock(root)) {
+	if disk.Held(at.Lock()) {
 		c.Note("a running daemon uses it from the next request on")
 	}
 
@@ -128,7 +128,7 @@ func authLs(c *term.App) *cobra.Command {
 		Example: "  daycare auth ls --json",
 		Args:    term.Words(0),
 		RunE: func(*cobra.Command, []string) error {
-			if _, err := c.MadeRoot(); err != nil {
+			if _, err := c.MadePlace(); err != nil {
 				return err
 			}
 			conf, err := c.Config()
@@ -178,11 +178,11 @@ func authRm(c *term.App) *cobra.Command {
 		Example: "  daycare auth rm telegram",
 		Args:    term.Words(0, "the ID of the secret"), ValidArgsFunction: c.Complete(secretIDs),
 		RunE: func(_ *cobra.Command, args []string) error {
-			root, err := c.MadeRoot()
+			at, err := c.MadePlace()
 			if err != nil {
 				return err
 			}
-			err = config.RemoveSecret(filepath.Join(root, workspace.Home), args[0])
+			err = config.RemoveSecret(at.Data, args[0])
 			if errors.Is(err, config.ErrNoSecret) {
 				return term.NotFound("list them with: daycare auth ls", "there is no secret %q in %s", args[0], config.AuthName)
 			}

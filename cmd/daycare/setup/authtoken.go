@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"daycare/engine/apitoken"
 	"daycare/engine/disk"
 	"daycare/engine/fault"
-	"daycare/engine/workspace"
 )
 
 func authToken(c *term.App) *cobra.Command {
@@ -54,7 +52,7 @@ func tokenCreate(c *term.App) *cobra.Command {
 			"  daycare auth token create display --scope read --agent 0/1",
 		Args: term.Words(0, "the NAME of the token"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := c.MadeRoot()
+			at, err := c.MadePlace()
 			if err != nil {
 				return err
 			}
@@ -67,7 +65,7 @@ func tokenCreate(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			secret, made, err := apitoken.Create(filepath.Join(root, workspace.Home), args[0], rights, until)
+			secret, made, err := apitoken.Create(at.Data, args[0], rights, until)
 			if errors.Is(err, apitoken.ErrTaken) {
 				return &term.Problem{Code: fault.ExitUsage, Err: err,
 					Do: "choose another name, or revoke it with: daycare auth token revoke " + args[0]}
@@ -209,16 +207,16 @@ func (k shownToken) expiry(now time.Time) string {
 
 // tokenList are the tokens of the workspace by name.
 func tokenList(c *term.App) ([]shownToken, error) {
-	root, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := apitoken.List(filepath.Join(root, workspace.Home))
+	tokens, err := apitoken.List(at.Data)
 	if err != nil {
 		return nil, fmt.Errorf("list tokens: %w", err)
 	}
 
-	used := apitoken.Used(filepath.Join(root, workspace.Home))
+	used := apitoken.Used(at.Data)
 	list := []shownToken{}
 	for _, name := range slices.Sorted(maps.Keys(tokens)) {
 		k := tokens[name]
@@ -240,11 +238,11 @@ func tokenRevoke(c *term.App) *cobra.Command {
 		Example: "  daycare auth token revoke phone",
 		Args:    term.Words(0, "the NAME of the token"), ValidArgsFunction: tokenNames(c),
 		RunE: func(_ *cobra.Command, args []string) error {
-			root, err := c.MadeRoot()
+			at, err := c.MadePlace()
 			if err != nil {
 				return err
 			}
-			err = apitoken.Revoke(filepath.Join(root, workspace.Home), args[0])
+			err = apitoken.Revoke(at.Data, args[0])
 			if errors.Is(err, apitoken.ErrUnknown) {
 				return term.NotFound("list them with: daycare auth token ls", "there is no token %q", args[0])
 			}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -19,7 +18,6 @@ import (
 	"daycare/engine/config"
 	"daycare/engine/fault"
 	"daycare/engine/finding"
-	"daycare/engine/workspace"
 )
 
 func connectorsAdd(c *term.App) *cobra.Command {
@@ -44,11 +42,11 @@ func connectorsAdd(c *term.App) *cobra.Command {
 			return addable(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := c.MadeRoot()
+			at, err := c.MadePlace()
 			if err != nil {
 				return err
 			}
-			home := filepath.Join(root, workspace.Home)
+			home := at.Data
 			a, err := f.addition(cmd, c, home, args[0])
 			if err != nil {
 				return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +19,6 @@ import (
 	"daycare/engine/config"
 	"daycare/engine/event"
 	"daycare/engine/fault"
-	"daycare/engine/workspace"
 )
 
 // Connectors is the group of commands that list the connectors of the settings, and try them.
@@ -199,11 +197,11 @@ func loopOf(ctx context.Context, conn connectors.Connector, kind string) (string
 
 // connectorSettings reads the settings of the workspace.
 func connectorSettings(c *term.App) (*config.Config, error) {
-	root, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err != nil {
 		return nil, err
 	}
-	r, _, err := config.NewReloader(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorChecks...)
+	r, _, err := config.NewReloader(at.Data, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		return nil, err
 	}

@@ -136,27 +136,28 @@ func setUpHere(ctx context.Context, c *term.App, s *plan) error {
 		return fmt.Errorf("find workspace: %w", err)
 	}
 
-	done, err := makeHome(dir)
+	at := workspace.At(dir)
+	done, err := makeHome(at)
 	if err != nil {
 		return err
 	}
 	doctor.CautionHome(c, dir)
 	if !c.JSON {
 		for _, name := range done.Created {
-			c.Print("created  %s\n", filepath.Join(workspace.Home, name))
+			c.Print("created  %s\n", at.Shown(filepath.Join(at.Data, name)))
 		}
 		for _, name := range done.Kept {
-			c.Print("kept     %s\n", filepath.Join(workspace.Home, name))
+			c.Print("kept     %s\n", at.Shown(filepath.Join(at.Data, name)))
 		}
 	}
-	if err := setUp(ctx, c, dir, s, &done); err != nil {
+	if err := setUp(ctx, c, at, s, &done); err != nil {
 		return err
 	}
 	if c.JSON {
 		return c.PrintJSON(done)
 	}
-	if client, err := c.Dial(ctx, dir); err == nil {
-		WarnOfMissed(ctx, c, dir, client)
+	if client, err := c.Dial(ctx, at); err == nil {
+		WarnOfMissed(ctx, c, at, client)
 	}
 
 	c.Note("Next: daycare chat hello")
@@ -164,7 +165,7 @@ func setUpHere(ctx context.Context, c *term.App, s *plan) error {
 }
 
 // setUp sees to where answers come from, if there is anything to see to.
-func setUp(ctx context.Context, c *term.App, dir string, s *plan, done *initResult) error {
+func setUp(ctx context.Context, c *term.App, at workspace.Place, s *plan, done *initResult) error {
 	conf, found, err := config.Load(done.Dir, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		return fmt.Errorf("read settings: %w", errors.Join(finding.Join(found), err))
@@ -176,7 +177,7 @@ func setUp(ctx context.Context, c *term.App, dir string, s *plan, done *initResu
 		done.Provider, done.Model = p.ID, p.Model
 		if ch, ok := s.choice(); ok && ch.name != p.ID && ch.name != choiceOffline {
 			return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("the settings already have providers: %s (%s)", p.ID, p.Why),
-				Do: "nothing was changed; edit " + filepath.Join(workspace.Home, config.Name)}
+				Do: "nothing was changed; edit " + at.Shown(filepath.Join(at.Data, config.Name))}
 		}
 		if !c.JSON {
 			c.Print("kept     provider %s, model %s\n", p.ID, p.Model)
@@ -189,12 +190,12 @@ func setUp(ctx context.Context, c *term.App, dir string, s *plan, done *initResu
 				return err
 			}
 		}
-		if done.Check, err = apply(ctx, c, dir, conf, s); err != nil {
+		if done.Check, err = apply(ctx, c, at, conf, s); err != nil {
 			return err
 		}
 	case c.Asks() && !c.JSON:
 		fmt.Fprintln(c.Err)
-		if s, done.Check, err = ask(ctx, c, dir, conf); err != nil || s.provider == choiceOffline {
+		if s, done.Check, err = ask(ctx, c, at, conf); err != nil || s.provider == choiceOffline {
 			return err // a key that is set later is found later
 		}
 	default:
@@ -204,25 +205,25 @@ func setUp(ctx context.Context, c *term.App, dir string, s *plan, done *initResu
 	p := s.asProvider(conf)
 	done.Provider, done.Model = p.ID, p.Model
 	if !c.JSON {
-		setUpDone(c, s, p, done.Check)
+		setUpDone(c, at, s, p, done.Check)
 	}
 
 	return nil
 }
 
-func setUpDone(c *term.App, s *plan, p config.Provider, t *trial) {
+func setUpDone(c *term.App, at workspace.Place, s *plan, p config.Provider, t *trial) {
 	if t != nil {
 		c.Print("works    it answered %q after %d ms\n", term.Clean(t.Answer), t.MS)
 	}
-	c.Print("wrote    provider %s to %s\n", term.Join(", model ", p.ID, p.Model), filepath.Join(workspace.Home, config.Name))
+	c.Print("wrote    provider %s to %s\n", term.Join(", model ", p.ID, p.Model), at.Shown(filepath.Join(at.Data, config.Name)))
 	if !s.key.IsZero() {
-		c.Print("saved    its key in %s\n", filepath.Join(workspace.Home, config.AuthName))
+		c.Print("saved    its key in %s\n", at.Shown(filepath.Join(at.Data, config.AuthName)))
 	}
 }
 
 // makeHome makes .daycare in root with its first files, keeping what is there.
-func makeHome(root string) (initResult, error) {
-	done := initResult{Dir: filepath.Join(root, workspace.Home), Created: []string{}, Kept: []string{}}
+func makeHome(at workspace.Place) (initResult, error) {
+	done := initResult{Dir: at.Data, Created: []string{}, Kept: []string{}}
 	if err := os.MkdirAll(done.Dir, 0o700); err != nil {
 		return done, fmt.Errorf("make %s: %w", done.Dir, err)
 	}
@@ -258,14 +259,14 @@ func writeNew(path, text string) error {
 }
 
 // EnsureHome makes .daycare where it is missing, and says so.
-func EnsureHome(c *term.App, root string) error {
-	if term.Exists(filepath.Join(root, workspace.Home)) {
+func EnsureHome(c *term.App, at workspace.Place) error {
+	if term.Exists(at.Data) {
 		return nil
 	}
-	if _, err := makeHome(root); err != nil {
+	if _, err := makeHome(at); err != nil {
 		return err
 	}
-	c.Note("created %s", filepath.Join(root, workspace.Home))
+	c.Note("created %s", at.Data)
 
 	return nil
 }

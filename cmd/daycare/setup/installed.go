@@ -12,6 +12,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/disk"
 	"daycare/engine/lazyregexp"
+	"daycare/engine/workspace"
 )
 
 // An Installed service is the unit of some workspace.
@@ -24,7 +25,7 @@ type Installed struct {
 // InstalledServices lists the services that daycare service install made for this user, whatever
 // their workspace; empty without a service manager.
 func InstalledServices() ([]Installed, error) {
-	s, err := newService("/", "")
+	s, err := newService(workspace.At("/"), "")
 	if p := (*term.Problem)(nil); errors.As(err, &p) {
 		return []Installed{}, nil
 	}
@@ -96,11 +97,11 @@ func workspaceOf(unit string) string {
 
 // RemoveService stops a service and removes its unit.
 func RemoveService(ctx context.Context, c *term.App, i Installed) error {
-	s, err := newService("/", "")
+	s, err := newService(workspace.At("/"), "")
 	if err != nil {
 		return err
 	}
-	s.name, s.path, s.workspace = i.Name, i.Path, i.Workspace
+	s.name, s.path, s.at.Dir = i.Name, i.Path, i.Workspace
 
 	return uninstallService(ctx, c, s, false)
 }

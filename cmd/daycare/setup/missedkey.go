@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"os"
-	"path/filepath"
 	"time"
 
 	"daycare/cmd/daycare/plugins"
@@ -18,11 +17,11 @@ import (
 // Missed says what the models of a running daemon lack and this shell has: a daemon keeps
 // the environment that it was started with, so a key that is set later never reaches it.
 // do is the remedy; both are empty where nothing is missed.
-func Missed(ctx context.Context, root string, theirs []event.Service) (what, do string) {
+func Missed(ctx context.Context, at workspace.Place, theirs []event.Service) (what, do string) {
 	if len(theirs) == 0 || theirs[0].State == "off" { // no daemon runs
 		return "", ""
 	}
-	conf, _, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorChecks...)
+	conf, _, err := config.Load(at.Data, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		return "", "" // whoever needs the settings reports it
 	}
@@ -57,14 +56,14 @@ func missed(mine []config.Provider, theirs []event.Service) (what, do string) {
 const missedWait = 2 * time.Second
 
 // WarnOfMissed warns where the daemon that a command joins lacks a key that its shell has.
-func WarnOfMissed(ctx context.Context, c *term.App, root string, client *control.Client) {
+func WarnOfMissed(ctx context.Context, c *term.App, at workspace.Place, client *control.Client) {
 	asking, cancel := context.WithTimeout(ctx, missedWait)
 	defer cancel()
 	theirs, err := client.Providers(asking)
 	if err != nil {
 		return // whatever is asked next fails as well, and says why
 	}
-	if what, do := Missed(ctx, root, theirs); what != "" {
+	if what, do := Missed(ctx, at, theirs); what != "" {
 		c.Warn("warning: %s\n%s", what, do)
 	}
 }

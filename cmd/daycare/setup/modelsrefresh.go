@@ -31,11 +31,11 @@ const maxModelsFile = 32 << 20
 
 // modelsFile is its path in this workspace; "" without a workspace.
 func modelsFile(c *term.App) string {
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return ""
 	}
-	path := filepath.Join(root, workspace.Home, models.FileName)
+	path := filepath.Join(at.Data, models.FileName)
 	if _, err := models.ReadFetched(path); err != nil {
 		c.Warn("%s is ignored: %v; fetch it again with: daycare models refresh", path, err)
 	}
@@ -66,13 +66,13 @@ func modelsRefresh(c *term.App) *cobra.Command {
 		Example: "  daycare models refresh\n  daycare models refresh --from models.json --yes\n  daycare models refresh --reset",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := c.MadeRoot()
+			at, err := c.MadePlace()
 			if err != nil {
 				return err
 			}
-			path := filepath.Join(root, workspace.Home, models.FileName)
+			path := filepath.Join(at.Data, models.FileName)
 			if reset {
-				return forgetModels(cmd.Context(), c, root, path)
+				return forgetModels(cmd.Context(), c, at, path)
 			}
 
 			conf, err := c.Config()
@@ -91,7 +91,7 @@ func modelsRefresh(c *term.App) *cobra.Command {
 					Do: "name another one with --from; the list of models is unchanged"}
 			}
 
-			return keepModels(cmd.Context(), c, root, path, models.Catalogue(conf, path), newer, dry, yes)
+			return keepModels(cmd.Context(), c, at, path, models.Catalogue(conf, path), newer, dry, yes)
 		},
 	}
 	flags := cmd.Flags()
@@ -151,7 +151,7 @@ func fetchModels(ctx context.Context, source string) ([]byte, error) {
 }
 
 // keepModels shows what a list changes, and keeps it if the user wants that.
-func keepModels(ctx context.Context, c *term.App, root, path string, now *catalogue.Catalogue, newer *catalogue.Newer,
+func keepModels(ctx context.Context, c *term.App, at workspace.Place, path string, now *catalogue.Catalogue, newer *catalogue.Newer,
 	dry, yes bool) error {
 	r := refreshed{Source: newer.Source, AsOf: newer.AsOf, Models: len(newer.Models), Changes: now.Compare(newer)}
 	if r.Changes == nil {
@@ -170,13 +170,13 @@ func keepModels(ctx context.Context, c *term.App, root, path string, now *catalo
 	case yes || c.Yes("use it? [Y/n] "):
 		data, err := json.MarshalIndent(newer, "", " ")
 		if err == nil {
-			err = disk.NewVolume(filepath.Join(root, workspace.Home)).WriteFile("models", path, append(data, '\n'))
+			err = disk.NewVolume(at.Data).WriteFile("models", path, append(data, '\n'))
 		}
 		if err != nil {
 			return fmt.Errorf("save the list: %w", err)
 		}
 		r.Kept = true
-		reloadModels(ctx, c, root)
+		reloadModels(ctx, c, at)
 	}
 
 	if c.JSON {
@@ -217,19 +217,19 @@ func showChanges(c *term.App, r refreshed) {
 }
 
 // forgetModels goes back to the list of the program.
-func forgetModels(ctx context.Context, c *term.App, root, path string) error {
-	if err := disk.NewVolume(filepath.Join(root, workspace.Home)).Remove("models", path); err != nil {
+func forgetModels(ctx context.Context, c *term.App, at workspace.Place, path string) error {
+	if err := disk.NewVolume(at.Data).Remove("models", path); err != nil {
 		return fmt.Errorf("remove the list: %w", err)
 	}
-	reloadModels(ctx, c, root)
+	reloadModels(ctx, c, at)
 	c.Print("the built-in list is active\n")
 
 	return nil
 }
 
 // reloadModels has a running daemon read the list.
-func reloadModels(ctx context.Context, c *term.App, root string) {
-	client, err := c.Dial(ctx, root)
+func reloadModels(ctx context.Context, c *term.App, at workspace.Place) {
+	client, err := c.Dial(ctx, at)
 	if errors.Is(err, control.ErrNotRunning) {
 		return
 	}

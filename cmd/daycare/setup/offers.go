@@ -37,8 +37,8 @@ type Answers struct {
 
 // Offers lists where answers may come from, and which of them is the usual choice. It is
 // an error if the settings name providers already.
-func Offers(ctx context.Context, root string) (offers []Offer, usual int, err error) {
-	conf, err := unsetConfig(root)
+func Offers(ctx context.Context, at workspace.Place) (offers []Offer, usual int, err error) {
+	conf, err := unsetConfig(at)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -59,8 +59,8 @@ func Offers(ctx context.Context, root string) (offers []Offer, usual int, err er
 }
 
 // ServerModels lists the models that the server of the answers says it has.
-func ServerModels(ctx context.Context, root string, a Answers) ([]string, error) {
-	conf, err := unsetConfig(root)
+func ServerModels(ctx context.Context, at workspace.Place, a Answers) ([]string, error) {
+	conf, err := unsetConfig(at)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +74,8 @@ func ServerModels(ctx context.Context, root string, a Answers) ([]string, error)
 
 // Apply asks the model for a word, unless the answers are to stay unchecked, and writes
 // them into the settings. It returns what the model said.
-func Apply(ctx context.Context, root string, a Answers) (said string, err error) {
-	conf, err := unsetConfig(root)
+func Apply(ctx context.Context, at workspace.Place, a Answers) (said string, err error) {
+	conf, err := unsetConfig(at)
 	if err != nil {
 		return "", err
 	}
@@ -85,7 +85,7 @@ func Apply(ctx context.Context, root string, a Answers) (said string, err error)
 	}
 
 	quiet := &term.App{Streams: term.Streams{Out: io.Discard, Err: io.Discard}}
-	t, err := apply(ctx, quiet, root, conf, s)
+	t, err := apply(ctx, quiet, at, conf, s)
 	if err != nil {
 		if _, do := term.Explain(err); do != "" {
 			return "", fmt.Errorf("%w\n%s", err, do)
@@ -121,8 +121,8 @@ func (a Answers) plan(conf *config.Config) (*plan, error) {
 }
 
 // unsetConfig reads the settings of a workspace that name no provider yet.
-func unsetConfig(root string) (*config.Config, error) {
-	home := filepath.Join(root, workspace.Home)
+func unsetConfig(at workspace.Place) (*config.Config, error) {
+	home := at.Data
 	conf, found, err := config.Load(home, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		return nil, fmt.Errorf("read settings: %w", errors.Join(finding.Join(found), err))
@@ -130,7 +130,7 @@ func unsetConfig(root string) (*config.Config, error) {
 	if len(conf.Providers) > 0 {
 		p := conf.Providers[0]
 		return nil, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("the settings already have providers: %s (%s)", p.ID, p.Why),
-			Do: "edit " + filepath.Join(workspace.Home, config.Name)}
+			Do: "edit " + at.Shown(filepath.Join(at.Data, config.Name))}
 	}
 
 	return conf, nil

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -233,7 +232,7 @@ func serverModels(ctx context.Context, p config.Provider) ([]string, error) {
 
 // apply checks the setup against the service and writes it down: the key to auth.json,
 // the entry to settings.yaml, which has none yet.
-func apply(ctx context.Context, c *term.App, root string, conf *config.Config, s *plan) (*trial, error) {
+func apply(ctx context.Context, c *term.App, at workspace.Place, conf *config.Config, s *plan) (*trial, error) {
 	if s.provider != choiceOffline {
 		if err := s.complete(ctx, conf); err != nil {
 			return nil, err
@@ -247,7 +246,7 @@ func apply(ctx context.Context, c *term.App, root string, conf *config.Config, s
 				Do: "set " + ch.keyEnv + ", or pipe it in with --key-stdin"}
 		}
 		c.Note("testing %s …", cmp.Or(p.Model, p.ID))
-		done := try(ctx, models.Catalogue(conf, ""), root, p, 60*time.Second)
+		done := try(ctx, models.Catalogue(conf, ""), at, p, 60*time.Second)
 		if t = &done; !t.OK {
 			return t, &term.Problem{Code: fault.ExitFailure,
 				Err: fmt.Errorf("%s does not answer: %s", term.Join(", model ", t.ID, t.Model),
@@ -255,7 +254,7 @@ func apply(ctx context.Context, c *term.App, root string, conf *config.Config, s
 		}
 	}
 
-	home := filepath.Join(root, workspace.Home)
+	home := at.Data
 	if !s.key.IsZero() {
 		if err := config.SetSecret(home, s.provider, s.key); err != nil {
 			return t, fmt.Errorf("save the key: %w", err)

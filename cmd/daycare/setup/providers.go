@@ -17,6 +17,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
 	"daycare/engine/control"
+	"daycare/engine/workspace"
 )
 
 // Providers is the group of commands that list the model services in use, and try them.
@@ -76,11 +77,11 @@ func providersLs(c *term.App) *cobra.Command {
 // listProviders lists the providers as the daemon uses them, and says so; without one,
 // as a daemon would that is started from this shell.
 func listProviders(ctx context.Context, c *term.App) (list []providerInfo, daemon bool, err error) {
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return nil, false, err
 	}
-	client, err := c.Dial(ctx, root)
+	client, err := c.Dial(ctx, at)
 	if errors.Is(err, control.ErrNotRunning) {
 		conf, err := c.Config()
 		if err != nil {
@@ -103,7 +104,7 @@ func listProviders(ctx context.Context, c *term.App) (list []providerInfo, daemo
 		list = append(list, providerInfo{p.ID, p.Type, p.Model, p.BaseURL, p.Key, p.Detail})
 	}
 
-	if what, do := Missed(ctx, root, theirs); what != "" {
+	if what, do := Missed(ctx, at, theirs); what != "" {
 		c.Warn("warning: %s\n%s", what, do)
 	}
 	return list, true, nil
@@ -130,15 +131,15 @@ func providersTest(c *term.App) *cobra.Command {
 				return err
 			}
 
-			root, err := c.Root()
+			at, err := c.Place()
 			if err != nil {
 				return err
 			}
-			if client, err := c.Dial(cmd.Context(), root); err == nil {
-				WarnOfMissed(cmd.Context(), c, root, client)
+			if client, err := c.Dial(cmd.Context(), at); err == nil {
+				WarnOfMissed(cmd.Context(), c, at, client)
 			}
 
-			return testProviders(cmd.Context(), c, models.Catalogue(conf, modelsFile(c)), root, list, timeout)
+			return testProviders(cmd.Context(), c, models.Catalogue(conf, modelsFile(c)), at, list, timeout)
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", trialTime, "time limit for each service")
@@ -194,12 +195,12 @@ func TestProvider(ctx context.Context, c *term.App, id string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return nil, err
 	}
 
-	return try(ctx, models.Catalogue(conf, modelsFile(c)), root, list[0], trialTime), nil
+	return try(ctx, models.Catalogue(conf, modelsFile(c)), at, list[0], trialTime), nil
 }
 
 // A trial is how one provider did.
@@ -215,13 +216,13 @@ type trial struct {
 	Remedy  string  `json:"remedy,omitempty"`
 }
 
-func testProviders(ctx context.Context, c *term.App, cat pricer, workspace string, list []config.Provider, timeout time.Duration) error {
+func testProviders(ctx context.Context, c *term.App, cat pricer, at workspace.Place, list []config.Provider, timeout time.Duration) error {
 	var failed error
 	var tried struct {
 		Providers []trial `json:"providers"`
 	}
 	for _, p := range list {
-		t := try(ctx, cat, workspace, p, timeout)
+		t := try(ctx, cat, at, p, timeout)
 		if !t.OK {
 			failed = term.ErrSilent
 		}
@@ -254,9 +255,9 @@ type pricer interface {
 }
 
 // try makes one request, and none again.
-func try(ctx context.Context, cat pricer, workspace string, p config.Provider, timeout time.Duration) trial {
+func try(ctx context.Context, cat pricer, at workspace.Place, p config.Provider, timeout time.Duration) trial {
 	t := trial{ID: p.ID, Model: p.Model}
-	made, err := plugins.NewProvider(workspace, p, p.APIKey.Reveal)
+	made, err := plugins.NewProvider(at, p, p.APIKey.Reveal)
 	if err != nil {
 		t.Error, t.Remedy = err.Error(), "correct the settings of this provider"
 		return t

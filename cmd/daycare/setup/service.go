@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,23 +101,20 @@ func (s *scope) service(c *term.App) (service, error) {
 	if !s.wide {
 		return thisService(c, s.manager)
 	}
-	dir := c.Workspace
-	if dir != "" {
-		var err error
-		if dir, err = filepath.Abs(dir); err != nil {
-			return service{}, fmt.Errorf("find workspace: %w", err)
-		}
+	dir, err := filepath.Abs(cmp.Or(c.Workspace, systemWorkspace))
+	if err != nil {
+		return service{}, fmt.Errorf("find workspace: %w", err)
 	}
 
-	return newSystemService(dir, s.user)
+	return newSystemService(workspace.At(dir), s.user)
 }
 
 func thisService(c *term.App, system string) (service, error) {
-	root, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err != nil {
 		return service{}, err
 	}
-	return newService(root, system)
+	return newService(at, system)
 }
 
 func showService(c *term.App, s service) error {
@@ -169,7 +167,7 @@ func installService(ctx context.Context, c *term.App, s service) error {
 		c.Print("already installed: %s\n", s.path)
 		return serviceAnswers(ctx, c, s)
 	case !again:
-		if err := c.NobodyRuns(s.workspace); err != nil {
+		if err := c.NobodyRuns(s.at); err != nil {
 			return err
 		}
 	}
@@ -177,8 +175,7 @@ func installService(ctx context.Context, c *term.App, s service) error {
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o755); err != nil {
 		return fmt.Errorf("install service: %w", err)
 	}
-	root := filepath.Join(s.workspace, workspace.Home)
-	if err := errors.Join(os.MkdirAll(filepath.Join(root, "logs"), 0o700), config.Ignore(root)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(s.at.Data, "logs"), 0o700), config.Ignore(s.at.Data)); err != nil {
 		return fmt.Errorf("install service: %w", err)
 	}
 	if err := os.WriteFile(s.path, []byte(s.unit()), 0o644); err != nil {
@@ -210,8 +207,8 @@ func installService(ctx context.Context, c *term.App, s service) error {
 
 // RestartService restarts the daemon of a workspace by the service manager, if that keeps it
 // running. A listen flag cannot be given to a service.
-func RestartService(ctx context.Context, c *term.App, root string, listen bool) (kept bool, err error) {
-	s, kept := keeperOf(ctx, root)
+func RestartService(ctx context.Context, c *term.App, at workspace.Place, listen bool) (kept bool, err error) {
+	s, kept := keeperOf(ctx, at)
 	if !kept {
 		return false, nil
 	}
@@ -235,11 +232,11 @@ func RestartService(ctx context.Context, c *term.App, root string, listen bool) 
 
 // keeperOf is the service that keeps the daemon of a workspace running, of this user or of the
 // machine. Where there is no service manager, none does.
-func keeperOf(ctx context.Context, root string) (service, bool) {
-	if s, err := newService(root, ""); err == nil && term.Exists(s.path) && s.active(ctx) {
+func keeperOf(ctx context.Context, at workspace.Place) (service, bool) {
+	if s, err := newService(at, ""); err == nil && term.Exists(s.path) && s.active(ctx) {
 		return s, true
 	}
-	s, err := newSystemService(root, systemUser)
+	s, err := newSystemService(at, systemUser)
 	return s, err == nil && term.Exists(s.path) && s.active(ctx)
 }
 
@@ -248,7 +245,7 @@ func serviceAnswers(ctx context.Context, c *term.App, s service) error {
 	ctx, cancel := context.WithTimeout(ctx, term.StartWait)
 	defer cancel()
 	for {
-		if client, err := c.Dial(ctx, s.workspace); err == nil {
+		if client, err := c.Dial(ctx, s.at); err == nil {
 			state, err := client.Status(ctx)
 			client.Close()
 			if err == nil {
@@ -281,7 +278,7 @@ func serviceUninstall(c *term.App) *cobra.Command {
 				return err
 			}
 			if !term.Exists(s.path) {
-				return term.NotFound("install it with: daycare service install", "no service is installed for %s", s.workspace)
+				return term.NotFound("install it with: daycare service install", "no service is installed for %s", s.at.Dir)
 			}
 			if which.wide {
 				return uninstallSystem(cmd.Context(), c, s, dry)

@@ -16,6 +16,7 @@ import (
 
 	"daycare/cmd/daycare/term"
 	"daycare/engine/fault"
+	"daycare/engine/workspace"
 )
 
 // A system service starts at boot, as a separate user.
@@ -28,22 +29,17 @@ const (
 	systemPath      = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
-// newSystemService is the service of a workspace for the whole machine. workspace "" is the
-// usual one.
-func newSystemService(workspace, as string) (service, error) {
+// newSystemService is the service of a workspace for the whole machine.
+func newSystemService(at workspace.Place, as string) (service, error) {
 	if goruntime.GOOS != "linux" {
 		return service{}, &term.Problem{Code: fault.ExitFailure, Err: errors.New("a system service needs systemd"),
 			Do: "install it for your user: daycare service install"}
 	}
-	if workspace == "" {
-		workspace = systemWorkspace
-	}
-
-	s, err := newService(workspace, "systemd")
+	s, err := newService(at, "systemd")
 	if err != nil {
 		return s, err
 	}
-	if workspace == systemWorkspace {
+	if at.Dir == systemWorkspace {
 		s.name = "daycare"
 	}
 
@@ -63,10 +59,10 @@ func (s service) look() string {
 	switch {
 	case s.user == "":
 		return "daycare service status"
-	case s.workspace == systemWorkspace:
+	case s.at.Dir == systemWorkspace:
 		return "daycare service status --system"
 	}
-	return fmt.Sprintf("daycare -C %q service status --system", s.workspace)
+	return fmt.Sprintf("daycare -C %q service status --system", s.at.Dir)
 }
 
 // keysText is what the file has before someone writes keys into it.
@@ -81,7 +77,7 @@ const keysText = `# The environment of the daycare service: NAME=VALUE, one a li
 // ProtectProc, ProtectKernelTunables, ProtectKernelLogs and ProtectControlGroups would).
 func systemUnit(s service) string {
 	lines := []string{"[Unit]",
-		"Description=daycare in " + escapeUnit(s.workspace),
+		"Description=daycare in " + escapeUnit(s.at.Dir),
 		"After=network-online.target",
 		"Wants=network-online.target",
 		"StartLimitIntervalSec=0",
@@ -90,8 +86,8 @@ func systemUnit(s service) string {
 		"Type=exec",
 		"User=" + s.user,
 		"Group=" + s.user,
-		"WorkingDirectory=" + escapeUnit(s.workspace)}
-	if s.workspace == systemWorkspace {
+		"WorkingDirectory=" + escapeUnit(s.at.Dir)}
+	if s.at.Dir == systemWorkspace {
 		lines = append(lines, "StateDirectory=daycare", "StateDirectoryMode=0700")
 	}
 
@@ -99,7 +95,7 @@ func systemUnit(s service) string {
 		"CacheDirectory="+s.name, "CacheDirectoryMode=0700",
 		"Environment="+quoteUnit("HOME="+s.home())+" "+quoteUnit("PATH="+s.programs),
 		"EnvironmentFile=-"+escapeUnit(s.keys()),
-		"ExecStart="+quoteCommand(s.program)+" --workspace "+quoteCommand(s.workspace)+" --no-input start",
+		"ExecStart="+quoteCommand(s.program)+" --workspace "+quoteCommand(s.at.Dir)+" --no-input start",
 		"Restart=on-failure",
 		"RestartForceExitStatus=75",
 		"RestartSec=5",
@@ -108,8 +104,8 @@ func systemUnit(s service) string {
 		"",
 		"# The daemon can write only its workspace and its home, and cannot gain privileges.",
 		"ProtectSystem=strict",
-		"ReadWritePaths="+quoteUnit(s.workspace),
-		"ProtectHome="+protectHome(s.workspace),
+		"ReadWritePaths="+quoteUnit(s.at.Dir),
+		"ProtectHome="+protectHome(s.at.Dir),
 		"PrivateTmp=yes",
 		"PrivateDevices=yes",
 		"NoNewPrivileges=yes",
@@ -159,8 +155,8 @@ func preparing(s service) (commands [][]string) {
 		commands = append(commands, []string{"useradd", "--system", "--user-group", "--home-dir", s.home(),
 			"--shell", "/usr/sbin/nologin", s.user})
 	}
-	if !term.Exists(s.workspace) {
-		commands = append(commands, []string{"install", "-d", "-m", "0700", "-o", s.user, "-g", s.user, s.workspace})
+	if !term.Exists(s.at.Dir) {
+		commands = append(commands, []string{"install", "-d", "-m", "0700", "-o", s.user, "-g", s.user, s.at.Dir})
 	}
 
 	return commands
@@ -203,8 +199,8 @@ func asRoot(s service, verb string) error {
 		return nil
 	}
 	command := "sudo " + s.program
-	if s.workspace != systemWorkspace {
-		command += " --workspace " + s.workspace
+	if s.at.Dir != systemWorkspace {
+		command += " --workspace " + s.at.Dir
 	}
 
 	command += " service " + verb + " --system"
@@ -240,7 +236,7 @@ func showSystem(c *term.App, s service) error {
 	for _, command := range after {
 		c.Print("# then: %s\n", strings.Join(command, " "))
 	}
-	if err := installable(s, s.workspace); err != nil {
+	if err := installable(s, s.at.Dir); err != nil {
 		_, do := term.Explain(err)
 		c.Note("the installation would fail: %s; %s", err, do)
 	}
@@ -250,11 +246,11 @@ func showSystem(c *term.App, s service) error {
 
 // installSystem makes the user, the folder, the file of keys and the unit, and starts it.
 func installSystem(ctx context.Context, c *term.App, s service) error {
-	if err := errors.Join(asRoot(s, "install"), installable(s, s.workspace)); err != nil {
+	if err := errors.Join(asRoot(s, "install"), installable(s, s.at.Dir)); err != nil {
 		return err
 	}
 	if again := s.active(ctx); !again {
-		if err := c.NobodyRuns(s.workspace); err != nil {
+		if err := c.NobodyRuns(s.at); err != nil {
 			return err
 		}
 	}
@@ -288,7 +284,7 @@ func installSystem(ctx context.Context, c *term.App, s service) error {
 	if err := serviceAnswers(ctx, c, s); err != nil {
 		return err
 	}
-	c.Note("keys go into %s, or: sudo -u %s %s --workspace %s auth set ID", s.keys(), s.user, s.program, s.workspace)
+	c.Note("keys go into %s, or: sudo -u %s %s --workspace %s auth set ID", s.keys(), s.user, s.program, s.at.Dir)
 
 	return nil
 }
@@ -331,6 +327,6 @@ func uninstallSystem(ctx context.Context, c *term.App, s service, dry bool) erro
 	}
 
 	c.Note("left: the workspace %s, the home %s and the user %s; to remove them: rm -r %[1]s %[2]s; userdel %[3]s",
-		s.workspace, s.home(), s.user)
+		s.at.Dir, s.home(), s.user)
 	return nil
 }

@@ -12,16 +12,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"daycare/cmd/daycare/term"
+	"daycare/engine/workspace"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func systemService(t *testing.T, workspace string) service {
+func systemService(t *testing.T, dir string) service {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("a system service needs systemd")
 	}
-	s, err := newSystemService(workspace, systemUser)
+	if dir == "" {
+		dir = systemWorkspace
+	}
+	s, err := newSystemService(workspace.At(dir), systemUser)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +104,7 @@ func TestSystemServiceThatCannotBeInstalled(t *testing.T) {
 		t.Errorf("a workspace that does not exist yet: %v", err)
 	}
 
-	s.workspace, s.user = "/srv/notes", "anna"
+	s.at.Dir, s.user = "/srv/notes", "anna"
 	if err := asRoot(s, "install"); os.Geteuid() != 0 {
 		const want = "run: sudo /usr/local/bin/daycare --workspace /srv/notes service install --system --user anna"
 		if _, do := term.Explain(err); do != want {
@@ -118,7 +122,7 @@ func TestCommandsOfASystemService(t *testing.T) {
 	var got []string
 	for _, commands := range [][][]string{preparing(s), s.commands(true), s.replacing(), s.commands(false)} {
 		for _, command := range commands {
-			got = append(got, strings.NewReplacer(s.workspace, "WORK", s.name, "NAME").Replace(strings.Join(command, " ")))
+			got = append(got, strings.NewReplacer(s.at.Dir, "WORK", s.name, "NAME").Replace(strings.Join(command, " ")))
 		}
 	}
 

@@ -23,18 +23,18 @@ import (
 // A service is a definition for the service manager of the system: a systemd user unit,
 // or a launchd agent. Each workspace has its own.
 type service struct {
-	system    string // systemd, launchd
-	workspace string
-	program   string
-	programs  string // the folders where the commands of agents are found
-	name      string
-	path      string // of the unit
-	user      string // of a system service, whom it runs as; "": it is a service of this user
+	system   string // systemd, launchd
+	at       workspace.Place
+	program  string
+	programs string // the folders where the commands of agents are found
+	name     string
+	path     string // of the unit
+	user     string // of a system service, whom it runs as; "": it is a service of this user
 }
 
 // Unit is the unit of a workspace for a program that may be another than this one.
-func Unit(workspace, system, program string) (string, error) {
-	s, err := newService(workspace, system)
+func Unit(at workspace.Place, system, program string) (string, error) {
+	s, err := newService(at, system)
 	if err != nil {
 		return "", err
 	}
@@ -45,7 +45,7 @@ func Unit(workspace, system, program string) (string, error) {
 
 // newService finds out who keeps programs here; system "" is the one of this
 // machine.
-func newService(workspace, system string) (service, error) {
+func newService(at workspace.Place, system string) (service, error) {
 	if system == "" {
 		system = map[string]string{"linux": "systemd", "darwin": "launchd"}[goruntime.GOOS]
 	}
@@ -58,9 +58,9 @@ func newService(workspace, system string) (service, error) {
 	if err != nil {
 		return service{}, fmt.Errorf("find home folder: %w", err)
 	}
-	sum := sha256.Sum256([]byte(workspace))
-	s := service{system: system, workspace: workspace, program: self, programs: os.Getenv("PATH"),
-		name: "daycare-" + slug(filepath.Base(workspace)) + "-" + hex.EncodeToString(sum[:3])}
+	sum := sha256.Sum256([]byte(at.Dir))
+	s := service{system: system, at: at, program: self, programs: os.Getenv("PATH"),
+		name: "daycare-" + slug(filepath.Base(at.Dir)) + "-" + hex.EncodeToString(sum[:3])}
 	switch system {
 	case "systemd":
 		base := cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(house, ".config"))
@@ -102,14 +102,14 @@ func (s service) unit() string {
 	}
 
 	return `[Unit]
-Description=daycare in ` + escapeUnit(s.workspace) + `
+Description=daycare in ` + escapeUnit(s.at.Dir) + `
 StartLimitIntervalSec=0
 
 [Service]
 Type=exec
 Environment=` + quoteUnit("PATH="+s.programs) + `
-ExecStart=` + quoteCommand(s.program) + ` --workspace ` + quoteCommand(s.workspace) + ` --no-input start
-WorkingDirectory=` + escapeUnit(s.workspace) + `
+ExecStart=` + quoteCommand(s.program) + ` --workspace ` + quoteCommand(s.at.Dir) + ` --no-input start
+WorkingDirectory=` + escapeUnit(s.at.Dir) + `
 Restart=on-failure
 RestartForceExitStatus=75
 RestartSec=5
@@ -145,10 +145,10 @@ func (s service) plist() string {
 <dict>
   <key>Label</key>` + text(s.name) + `
   <key>ProgramArguments</key>
-  <array>` + text(s.program) + text("--workspace") + text(s.workspace) + text("--no-input") + text("start") + `</array>
+  <array>` + text(s.program) + text("--workspace") + text(s.at.Dir) + text("--no-input") + text("start") + `</array>
   <key>EnvironmentVariables</key>
   <dict><key>PATH</key>` + text(s.programs) + `</dict>
-  <key>WorkingDirectory</key>` + text(s.workspace) + `
+  <key>WorkingDirectory</key>` + text(s.at.Dir) + `
   <key>RunAtLoad</key><true/>
   <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
   <key>ThrottleInterval</key><integer>5</integer>
@@ -192,7 +192,7 @@ func (s service) replacing() [][]string {
 
 // stderr is where launchd puts what the daemon says before it has its own log.
 func (s service) stderr() string {
-	return filepath.Join(s.workspace, workspace.Home, "logs", "daycare.log")
+	return filepath.Join(s.at.Data, "logs", "daycare.log")
 }
 
 // log is how to see what the daemon said.

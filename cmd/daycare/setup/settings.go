@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"daycare/cmd/daycare/plugins"
@@ -14,6 +13,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/fault"
 	"daycare/engine/finding"
+	"daycare/engine/workspace"
 )
 
 // Saved is the effect of settings that were written.
@@ -44,7 +44,7 @@ func SaveSettings(ctx context.Context, c *term.App, home string, before, after [
 	}
 
 	now, _, err := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorChecks...)
-	client, dialErr := c.Dial(ctx, filepath.Dir(home))
+	client, dialErr := c.Dial(ctx, workspace.OfData(home))
 	if dialErr != nil {
 		return Saved{When: "it applies at the next start"}, nil
 	}

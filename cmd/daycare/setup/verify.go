@@ -18,7 +18,6 @@ import (
 	"daycare/connectors/chat"
 	"daycare/engine/config"
 	"daycare/engine/fault"
-	"daycare/engine/workspace"
 )
 
 // A verifier is a connector whose messages are encrypted with keys that users can compare.
@@ -64,7 +63,7 @@ func verification(ctx context.Context, c *term.App, id string) (connectors.Verif
 	if err != nil {
 		return connectors.Verification{}, err
 	}
-	root, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err != nil {
 		return connectors.Verification{}, err
 	}
@@ -73,7 +72,7 @@ func verification(ctx context.Context, c *term.App, id string) (connectors.Verif
 		return connectors.Verification{}, &term.Problem{Code: fault.ExitNotFound, Err: fmt.Errorf("the settings have no connector %q", id),
 			Do: "see: daycare connectors ls"}
 	}
-	host := chat.Host{Waiting: readOnly{filepath.Join(root, workspace.Home)}}
+	host := chat.Host{Waiting: readOnly{at.Data}}
 	conn, err := plugins.NewConnector(plugins.NewVault(func() *config.Config { return settings }), s, host,
 		slog.New(slog.DiscardHandler))
 	if err != nil {

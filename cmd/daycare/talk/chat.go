@@ -144,24 +144,24 @@ func talkToAgent(ctx context.Context, c *term.App, text string, o chatOptions) e
 
 // join is a client of the running daemon, or of an engine in this process.
 func join(ctx context.Context, c *term.App) (client *control.Client, leave func() error, err error) {
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return nil, nil, err
 	}
-	if client, err := c.Dial(ctx, root); !errors.Is(err, control.ErrNotRunning) {
+	if client, err := c.Dial(ctx, at); !errors.Is(err, control.ErrNotRunning) {
 		if err == nil {
-			setup.WarnOfMissed(ctx, c, root, client)
+			setup.WarnOfMissed(ctx, c, at, client)
 		}
 		return client, func() error { return nil }, err
 	}
-	if err := setup.EnsureHome(c, root); err != nil {
+	if err := setup.EnsureHome(c, at); err != nil {
 		return nil, nil, err
 	}
-	if client, err := c.JoinStarting(ctx, root); client != nil || err != nil {
+	if client, err := c.JoinStarting(ctx, at); client != nil || err != nil {
 		return client, func() error { return nil }, err
 	}
 
-	return c.InProcess(ctx, root)
+	return c.InProcess(ctx, at)
 }
 
 // Own says who speaks: the terminal's own agent is the one of this descriptor.

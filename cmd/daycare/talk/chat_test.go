@@ -258,7 +258,7 @@ func TestChatCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	client, stop, err := daemon.Inside(t.Context(), root)
+	client, stop, err := daemon.Inside(t.Context(), workspace.At(root))
 	if err != nil {
 		t.Fatal(err)
 	}

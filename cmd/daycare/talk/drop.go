@@ -15,8 +15,8 @@ import (
 
 // leaveLetter leaves a message for an agent while no daemon runs. It writes no
 // inbox: only the holder of the lock may do that. Files are copied now, as they are.
-func leaveLetter(ctx context.Context, c *term.App, root, ref string, m control.Message) error {
-	client, err := c.Offline(root, c.Warn)
+func leaveLetter(ctx context.Context, c *term.App, at workspace.Place, ref string, m control.Message) error {
+	client, err := c.Offline(at, c.Warn)
 	if err != nil {
 		return err
 	}
@@ -26,13 +26,13 @@ func leaveLetter(ctx context.Context, c *term.App, root, ref string, m control.M
 	}
 
 	letter := inbox.Fields{Text: m.Text, Type: m.Kind, Silent: m.Silent, Queue: m.Queue}
-	vol := disk.NewVolume(filepath.Join(root, workspace.Home))
-	folders, err := permission.OpenFolders(nil, root, func(string, error) {})
+	vol := disk.NewVolume(at.Data)
+	folders, err := permission.OpenFolders(nil, at, func(string, error) {})
 	if err != nil {
 		return err
 	}
 
-	files, err := control.NewFileStore(filepath.Join(root, workspace.Home), vol, folders)
+	files, err := control.NewFileStore(at.Data, vol, folders)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func leaveLetter(ctx context.Context, c *term.App, root, ref string, m control.M
 		letter.Files = append(letter.Files, inbox.Enclosure{ID: kept.ID})
 	}
 
-	dir := filepath.Join(root, workspace.Home, "drop")
+	dir := filepath.Join(at.Data, "drop")
 	item, err := inbox.Post(vol, dir, a.ID, letter)
 	if err != nil {
 		return term.About(err, "send to", ref)

@@ -47,11 +47,11 @@ func rehearse(ctx context.Context, client *control.Client, ref string) (event.Ag
 
 // rehearsed says what a dry run has changed so far.
 func rehearsed(ctx context.Context, c *term.App, a event.Agent) error {
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return err
 	}
-	shelf, err := changes.List(root)
+	shelf, err := changes.List(at)
 	if err != nil {
 		return err
 	}

@@ -139,7 +139,7 @@ func attached(paths []string) ([]control.File, error) {
 }
 
 func send(ctx context.Context, c *term.App, ref string, m control.Message, o sendOptions) (err error) {
-	root, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err != nil {
 		return err
 	}
@@ -147,13 +147,13 @@ func send(ctx context.Context, c *term.App, ref string, m control.Message, o sen
 		return err
 	}
 
-	client, err := c.Dial(ctx, root)
+	client, err := c.Dial(ctx, at)
 	if errors.Is(err, control.ErrNotRunning) {
 		if o.wait || o.dryRun {
 			return &term.Problem{Code: fault.ExitNotRunning, Err: err,
 				Do: "start it with: daycare start --background   (or leave the message without --wait and --dry-run)"}
 		}
-		return leaveLetter(ctx, c, root, ref, m)
+		return leaveLetter(ctx, c, at, ref, m)
 	}
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func send(ctx context.Context, c *term.App, ref string, m control.Message, o sen
 		return err
 	}
 	if o.wait {
-		setup.WarnOfMissed(ctx, c, root, client)
+		setup.WarnOfMissed(ctx, c, at, client)
 		return sendAndWait(ctx, c, client, ref, m)
 	}
 

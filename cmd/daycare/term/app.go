@@ -15,6 +15,7 @@ import (
 
 	"daycare/engine/control"
 	"daycare/engine/fault"
+	"daycare/engine/workspace"
 )
 
 // App is what all commands share: the streams, the global flags, and what they need of the
@@ -22,10 +23,10 @@ import (
 type App struct {
 	// Offline serves the control API from the files of a workspace, with no daemon;
 	// what would change something is control.ErrNotRunning.
-	Offline func(root string, warn func(format string, args ...any)) (*control.Client, error)
+	Offline func(at workspace.Place, warn func(format string, args ...any)) (*control.Client, error)
 	// InProcess runs the engine inside this process. It has the lock until stop
 	// returned; stop ends or suspends what is in progress.
-	InProcess func(ctx context.Context, root string) (client *control.Client, stop func() error, err error)
+	InProcess func(ctx context.Context, at workspace.Place) (client *control.Client, stop func() error, err error)
 
 	Streams
 	Workspace string // --workspace

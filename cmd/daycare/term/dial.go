@@ -3,7 +3,6 @@ package term
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"daycare/cmd/daycare/version"
@@ -15,11 +14,11 @@ import (
 
 // Dial connects to the daemon of a workspace, or gives control.ErrNotRunning.
 // A daemon of another version is reported once.
-func (c *App) Dial(_ context.Context, root string) (*control.Client, error) {
-	client, err := control.Dial(filepath.Join(root, workspace.Home))
+func (c *App) Dial(_ context.Context, at workspace.Place) (*control.Client, error) {
+	client, err := control.Dial(at.Data)
 	if err == nil {
 		client.Introduce(version.Number, c.otherVersion)
-		client.OnSilence(func() { c.silentDaemon(root) })
+		client.OnSilence(func() { c.silentDaemon(at) })
 	}
 
 	return client, err
@@ -27,8 +26,8 @@ func (c *App) Dial(_ context.Context, root string) (*control.Client, error) {
 
 // DialQuietly is Dial for a full-screen UI: it prints nothing, and calls differs with the
 // version of a daemon that is not of this program's.
-func DialQuietly(root string, differs func(theirs string)) (*control.Client, error) {
-	client, err := control.Dial(filepath.Join(root, workspace.Home))
+func DialQuietly(at workspace.Place, differs func(theirs string)) (*control.Client, error) {
+	client, err := control.Dial(at.Data)
 	if err == nil {
 		client.Introduce(version.Number, differs)
 	}
@@ -54,9 +53,9 @@ func OtherVersion(theirs string) (what, do string) {
 }
 
 // silentDaemon warns, once, that the daemon does not answer.
-func (c *App) silentDaemon(root string) {
+func (c *App) silentDaemon(at workspace.Place) {
 	c.silenceSaid.Do(func() {
-		holder, _ := disk.ReadHolder(workspace.Lock(root))
+		holder, _ := disk.ReadHolder(at.Lock())
 		c.Warn("daycare (pid %d) has not answered for 5 s: it is very busy, suspended or hangs\n"+
 			"if that lasts, end it with: kill -9 %d   (everything that it accepted is on disk)", holder.PID, holder.PID)
 	})
@@ -68,13 +67,13 @@ const startingWait = 10 * time.Second
 
 // JoinStarting waits for the socket of a process that just starts, or ends; nil if
 // there is none.
-func (c *App) JoinStarting(ctx context.Context, root string) (*control.Client, error) {
-	for deadline := time.Now().Add(startingWait); disk.Held(workspace.Lock(root)); {
-		if client, err := c.Dial(ctx, root); err == nil {
+func (c *App) JoinStarting(ctx context.Context, at workspace.Place) (*control.Client, error) {
+	for deadline := time.Now().Add(startingWait); disk.Held(at.Lock()); {
+		if client, err := c.Dial(ctx, at); err == nil {
 			return client, nil
 		}
 		if time.Now().After(deadline) {
-			return nil, AlreadyRunning(root)
+			return nil, AlreadyRunning(at)
 		}
 		if err := Pause(ctx, 20*time.Millisecond); err != nil {
 			return nil, err

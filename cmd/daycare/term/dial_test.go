@@ -45,7 +45,7 @@ func TestAnotherVersionIsSaidToTheUI(t *testing.T) {
 	defer server.Close()
 
 	var theirs string
-	client, err := DialQuietly(root, func(v string) { theirs = v })
+	client, err := DialQuietly(workspace.At(root), func(v string) { theirs = v })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,15 +11,15 @@ import (
 )
 
 // NobodyRuns is an error that says who holds the workspace.
-func (c *App) NobodyRuns(root string) error {
-	if !disk.Held(workspace.Lock(root)) {
+func (c *App) NobodyRuns(at workspace.Place) error {
+	if !disk.Held(at.Lock()) {
 		return nil
 	}
-	if h, err := disk.ReadHolder(workspace.Lock(root)); err == nil && h.PID > 0 && !h.Alive() {
+	if h, err := disk.ReadHolder(at.Lock()); err == nil && h.PID > 0 && !h.Alive() {
 		return nil // it was killed a moment ago, and what it started is about to go as well
 	}
 
-	return AlreadyRunning(root)
+	return AlreadyRunning(at)
 }
 
 // StartWait bounds how long a background start may take until its socket answers:
@@ -27,16 +27,16 @@ func (c *App) NobodyRuns(root string) error {
 const StartWait = 60 * time.Second
 
 // AlreadyRunning is the error for a workspace that another daycare has.
-func AlreadyRunning(root string) error {
-	holder, err := disk.ReadHolder(workspace.Lock(root))
+func AlreadyRunning(at workspace.Place) error {
+	holder, err := disk.ReadHolder(at.Lock())
 	if err != nil || holder.PID == 0 {
 		return &Problem{Code: fault.ExitFailure,
-			Err: fmt.Errorf("another daycare is starting in %s", root),
+			Err: fmt.Errorf("another daycare is starting in %s", at.Dir),
 			Do:  "check it with: daycare status"}
 	}
 
 	return &Problem{Code: fault.ExitFailure,
-		Err: fmt.Errorf("daycare is already running in %s: pid %d, since %s (%s)", root, holder.PID,
+		Err: fmt.Errorf("daycare is already running in %s: pid %d, since %s (%s)", at.Dir, holder.PID,
 			holder.StartedAt.Local().Format("2006-01-02 15:04:05"), Ago(holder.StartedAt.Time, time.Now())),
 		Do: "stop it with: daycare stop"}
 }

@@ -2,22 +2,20 @@ package term
 
 import (
 	"os"
-	"path/filepath"
 
 	"daycare/cmd/daycare/plugins"
 	"daycare/engine/config"
 	"daycare/engine/finding"
-	"daycare/engine/workspace"
 )
 
 // Config reads the settings of the workspace, if there is one. Commands that only
 // look something up get on without what is broken in it.
 func (c *App) Config() (*config.Config, error) {
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return nil, err
 	}
-	conf, found, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorChecks...)
+	conf, found, err := config.Load(at.Data, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil && len(found) == 0 {
 		return nil, err
 	}
@@ -32,11 +30,11 @@ func (c *App) Config() (*config.Config, error) {
 // WarnOfSettings prints what is wrong with the settings but keeps nothing from
 // starting: a key with a typing error is not used, and a default takes its place.
 func (c *App) WarnOfSettings() {
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return
 	}
-	_, found, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorChecks...)
+	_, found, err := config.Load(at.Data, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		return // whoever needs the settings reports it
 	}

@@ -12,9 +12,15 @@ import (
 	"daycare/engine/workspace"
 )
 
-// Root is the workspace: what --workspace says, else the nearest folder upwards
+// Place is where the workspace is: what --workspace says, else the nearest folder upwards
 // that holds .daycare, else the current folder.
-func (c *App) Root() (string, error) {
+func (c *App) Place() (workspace.Place, error) {
+	dir, err := c.folder()
+	return workspace.At(dir), err
+}
+
+// folder is the folder of the workspace.
+func (c *App) folder() (string, error) {
 	if c.Workspace != "" {
 		dir, err := filepath.Abs(c.Workspace)
 		if err != nil {
@@ -47,17 +53,14 @@ func (c *App) Root() (string, error) {
 	}
 }
 
-// MadeRoot is root for commands that need a workspace which was set up.
-func (c *App) MadeRoot() (string, error) {
-	dir, err := c.Root()
-	if err != nil {
-		return "", err
-	}
-	if !Exists(filepath.Join(dir, workspace.Home)) {
-		return "", NotFound(createHome, noHome, dir)
+// MadePlace is Place for commands that need a workspace which was set up.
+func (c *App) MadePlace() (workspace.Place, error) {
+	at, err := c.Place()
+	if err == nil && !Exists(at.Data) {
+		err = NotFound(createHome, noHome, at.Dir)
 	}
 
-	return dir, nil
+	return at, err
 }
 
 // What is said, and advised, in a folder without a workspace.
@@ -69,13 +72,13 @@ const (
 // Reader is a client for commands that read, or edit as a user would: of the daemon
 // if one runs, else of the files.
 func (c *App) Reader(ctx context.Context) (*control.Client, error) {
-	dir, err := c.MadeRoot()
+	at, err := c.MadePlace()
 	if err != nil {
 		return nil, err
 	}
-	client, err := c.Dial(ctx, dir)
+	client, err := c.Dial(ctx, at)
 	if errors.Is(err, control.ErrNotRunning) {
-		return c.Offline(dir, c.Warn)
+		return c.Offline(at, c.Warn)
 	}
 
 	return client, err
@@ -83,13 +86,13 @@ func (c *App) Reader(ctx context.Context) (*control.Client, error) {
 
 // Daemon is a client for commands that need the daemon.
 func (c *App) Daemon(ctx context.Context) (*control.Client, error) {
-	dir, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return nil, err
 	}
-	client, err := c.Dial(ctx, dir)
-	if errors.Is(err, control.ErrNotRunning) && !Exists(filepath.Join(dir, workspace.Home)) {
-		return nil, fault.NotRunning.Advises(createHome+"\n"+fault.NotRunning.Hint).Says(noHome+": the daemon is not running", dir)
+	client, err := c.Dial(ctx, at)
+	if errors.Is(err, control.ErrNotRunning) && !Exists(at.Data) {
+		return nil, fault.NotRunning.Advises(createHome+"\n"+fault.NotRunning.Hint).Says(noHome+": the daemon is not running", at.Dir)
 	}
 
 	return client, err

@@ -33,25 +33,25 @@ func Backup(c *term.App) *cobra.Command {
 		Example: "  daycare backup ~/backups/work.tar.gz\n  daycare backup - | ssh other 'cat > work.tar.gz'",
 		Args:    term.Words(0, "the FILE to write, or - for standard output"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := c.MadeRoot()
+			at, err := c.MadePlace()
 			if err != nil {
 				return err
 			}
-			client, err := reader(cmd.Context(), c, root)
+			client, err := reader(cmd.Context(), c, at)
 			if err != nil {
 				return err
 			}
 			defer client.Close()
 			archive, err := client.Backup(cmd.Context(), secrets)
 			if err != nil {
-				return fmt.Errorf("back up %s: %w", root, err)
+				return fmt.Errorf("back up %s: %w", at.Dir, err)
 			}
 			defer archive.Close()
 			if args[0] == "-" {
 				return backupToStdout(c, archive)
 			}
 
-			return backupToFile(c, root, args[0], archive, force)
+			return backupToFile(c, at, args[0], archive, force)
 		},
 	}
 	cmd.Flags().BoolVar(&secrets, "secrets", false, "include keys and tokens; anyone who can read the file has them")
@@ -61,10 +61,10 @@ func Backup(c *term.App) *cobra.Command {
 }
 
 // reader is a client of the daemon, which may be about to start; else of the files.
-func reader(ctx context.Context, c *term.App, root string) (*control.Client, error) {
-	client, err := c.JoinStarting(ctx, root)
+func reader(ctx context.Context, c *term.App, at workspace.Place) (*control.Client, error) {
+	client, err := c.JoinStarting(ctx, at)
 	if client == nil && err == nil {
-		client, err = c.Offline(root, c.Warn)
+		client, err = c.Offline(at, c.Warn)
 	}
 	return client, err
 }
@@ -90,12 +90,12 @@ type made struct {
 	backup.Head
 }
 
-func backupToFile(c *term.App, root, path string, archive io.Reader, force bool) error {
+func backupToFile(c *term.App, at workspace.Place, path string, archive io.Reader, force bool) error {
 	full, err := filepath.Abs(path)
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
-	if within(filepath.Join(root, workspace.Home), full) {
+	if within(at.Data, full) {
 		return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s is in the folder to back up", path),
 			Do: "choose a file elsewhere"}
 	}
@@ -112,7 +112,7 @@ func backupToFile(c *term.App, root, path string, archive io.Reader, force bool)
 		return c.PrintJSON(made{path, size, head})
 	}
 
-	c.Print("backed up %s to %s: %s, %s\n", root, path, term.Plural(head.Files, "file", "files"), term.Size(size))
+	c.Print("backed up %s to %s: %s, %s\n", at.Dir, path, term.Plural(head.Files, "file", "files"), term.Size(size))
 	leftOut(c, head)
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -34,11 +33,11 @@ func Restore(c *term.App) *cobra.Command {
 		Example: "  mkdir work && cd work && daycare restore ~/backups/work.tar.gz",
 		Args:    term.Words(0, "a FILE written by backup, or - for standard input"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			root, err := here(c)
+			at, err := here(c)
 			if err != nil {
 				return err
 			}
-			done, err := restorable(c, root, force)
+			done, err := restorable(c, at, force)
 			if err != nil {
 				return err
 			}
@@ -49,7 +48,7 @@ func Restore(c *term.App) *cobra.Command {
 			}
 			defer from.Close()
 
-			return restore(c, root, from)
+			return restore(c, at, from)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "move an existing .daycare aside")
@@ -58,22 +57,22 @@ func Restore(c *term.App) *cobra.Command {
 }
 
 // here is the folder of --workspace, else the current one: a .daycare further up is not meant.
-func here(c *term.App) (string, error) {
+func here(c *term.App) (workspace.Place, error) {
 	if c.Workspace != "" {
-		return c.Root()
+		return c.Place()
 	}
 	dir, err := os.Getwd()
-	return dir, term.Wrap(err, "find workspace")
+	return workspace.At(dir), term.Wrap(err, "find workspace")
 }
 
 // restorable reports why nothing can be restored here, and keeps daemons from starting in what
 // is to be moved aside until done is called.
-func restorable(c *term.App, root string, force bool) (done func(), err error) {
+func restorable(c *term.App, at workspace.Place, force bool) (done func(), err error) {
 	done = func() {}
-	if err := c.NobodyRuns(root); err != nil {
+	if err := c.NobodyRuns(at); err != nil {
 		return done, err
 	}
-	home := filepath.Join(root, workspace.Home)
+	home := at.Data
 	entries, err := os.ReadDir(home)
 	if errors.Is(err, fs.ErrNotExist) {
 		return done, nil
@@ -86,9 +85,9 @@ func restorable(c *term.App, root string, force bool) (done func(), err error) {
 			Do: "restore into another folder, or move these aside with --force"}
 	}
 
-	lock, _, err := disk.TryLock(workspace.Lock(root), disk.Holder{PID: os.Getpid()})
+	lock, _, err := disk.TryLock(at.Lock(), disk.Holder{PID: os.Getpid()})
 	if errors.Is(err, disk.ErrLocked) {
-		return done, term.AlreadyRunning(root)
+		return done, term.AlreadyRunning(at)
 	}
 	if err != nil {
 		return done, fmt.Errorf("restore: %w", err)
@@ -104,17 +103,17 @@ type restored struct {
 	Missing []string `json:"missing"` // ids of secrets that the settings need and nobody has
 }
 
-func restore(c *term.App, root string, from io.Reader) error {
-	r, err := backup.Restore(bufio.NewReaderSize(from, 1<<20), root)
+func restore(c *term.App, at workspace.Place, from io.Reader) error {
+	r, err := backup.Restore(bufio.NewReaderSize(from, 1<<20), at)
 	if err != nil {
 		return err
 	}
-	missing := missingSecrets(c, root)
+	missing := missingSecrets(c, at)
 	if c.JSON {
-		return c.PrintJSON(restored{root, r, missing})
+		return c.PrintJSON(restored{at.Dir, r, missing})
 	}
 
-	c.Print("restored %s in %s, as of %s\n", term.Plural(r.Files, "file", "files"), root,
+	c.Print("restored %s in %s, as of %s\n", term.Plural(r.Files, "file", "files"), at.Dir,
 		r.At.Local().Format("2006-01-02 15:04:05"))
 	for _, name := range r.Aside {
 		c.Print("the previous files are now in %s\n", name)
@@ -136,9 +135,9 @@ func restore(c *term.App, root string, from io.Reader) error {
 }
 
 // missingSecrets lists the secrets that the settings of a workspace need and nobody has.
-func missingSecrets(c *term.App, root string) []string {
+func missingSecrets(c *term.App, at workspace.Place) []string {
 	missing := []string{}
-	conf, _, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorChecks...)
+	conf, _, err := config.Load(at.Data, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
 		c.Warn("check the settings: %v", err)
 		return missing

@@ -31,7 +31,7 @@ connectors:
 	t.Setenv("ANTHROPIC_API_KEY", "")
 	t.Setenv("MY_BOT", "")
 	t.Setenv("DAYCARE_SECRET_HELD", "777:token")
-	got := missingSecrets(&term.App{Streams: term.Streams{Out: io.Discard, Err: io.Discard}}, root)
+	got := missingSecrets(&term.App{Streams: term.Streams{Out: io.Discard, Err: io.Discard}}, workspace.At(root))
 	if want := []string{"MY_BOT", "claude", "ops"}; !slices.Equal(got, want) {
 		t.Errorf("missing are %q, want %q", got, want)
 	}

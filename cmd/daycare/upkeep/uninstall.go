@@ -84,18 +84,18 @@ func planOf(c *term.App, program string) (p plan, err error) {
 	}
 
 	for _, e := range known {
-		if term.Exists(filepath.Join(e.Path, workspace.Home)) && !slices.Contains(p.Kept, e.Path) {
+		if term.Exists(workspace.At(e.Path).Data) && !slices.Contains(p.Kept, e.Path) {
 			p.Kept = append(p.Kept, e.Path)
 		}
 	}
 
-	root, err := c.Root()
+	at, err := c.Place()
 	if err != nil {
 		return p, err
 	}
-	if term.Exists(filepath.Join(root, workspace.Home)) && !slices.Contains(p.Kept, root) {
-		p.Kept = append(p.Kept, root)
-		if err := c.NobodyRuns(root); err != nil { // a service is stopped; this is another one
+	if term.Exists(at.Data) && !slices.Contains(p.Kept, at.Dir) {
+		p.Kept = append(p.Kept, at.Dir)
+		if err := c.NobodyRuns(at); err != nil { // a service is stopped; this is another one
 			return p, err
 		}
 	}
@@ -180,7 +180,7 @@ func (p plan) show(c *term.App) {
 	}
 
 	for _, path := range p.Kept {
-		c.Print("keep    %s\n", filepath.Join(path, workspace.Home))
+		c.Print("keep    %s\n", workspace.At(path).Data)
 	}
 	c.Note("workspaces elsewhere are kept too; to remove one, delete its .daycare folder")
 }

@@ -178,7 +178,7 @@ func (u *updating) report(r result, text string) error {
 		return u.app.PrintJSON(r)
 	}
 	u.app.Print("%s\n", text)
-	if root, err := u.app.Root(); r.Updated && err == nil && u.app.NobodyRuns(root) != nil {
+	if at, err := u.app.Place(); r.Updated && err == nil && u.app.NobodyRuns(at) != nil {
 		u.app.Note("the daemon still runs daycare %s; restart it with: daycare restart", r.From)
 	}
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"daycare/engine/control"
+	"daycare/engine/workspace"
 )
 
 const (
@@ -144,7 +145,7 @@ func (m *machine) drop(agent, text string) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	folder := filepath.Join(m.workspace, ".daycare", "drop")
+	folder := filepath.Join(workspace.At(m.workspace).Data, "drop")
 	path = filepath.Join(folder, agent+"__"+strings.ReplaceAll(text, " ", "-")+".json")
 	part := filepath.Join(filepath.Dir(folder), filepath.Base(path)+"~")
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"daycare/engine/control"
+	"daycare/engine/workspace"
 )
 
 const (
@@ -90,7 +91,7 @@ func (w *world) makeMachine(i int) error {
 		m.wires = append(m.wires, to)
 		urls = append(urls, fmt.Sprintf("%q", "nats://"+to.address()))
 	}
-	home := filepath.Join(m.workspace, ".daycare")
+	home := workspace.At(m.workspace).Data
 	settings := fmt.Sprintf("cluster: { servers: [ %s ], replicas: %d, name: %s }\n", strings.Join(urls, ", "), len(w.servers.list), name) +
 		"providers: [ { id: scripted, type: scripted, options: { script: script.yaml } } ]\n" +
 		"tools: { exec: { sandbox: \"off\" } }\nlog: { file: \"\" }\n"
@@ -121,7 +122,7 @@ func (m *machine) begin() error {
 }
 
 func (m *machine) dial() (*control.Client, error) {
-	return control.Dial(filepath.Join(m.workspace, ".daycare"))
+	return control.Dial(workspace.At(m.workspace).Data)
 }
 
 // hold holds the wires of a machine, or releases them.
@@ -135,7 +136,7 @@ func (m *machine) hold(held bool) {
 func (w *world) owner() (*machine, error) {
 	best, at := w.machines[0], time.Time{}
 	for _, m := range w.machines {
-		files, err := filepath.Glob(filepath.Join(m.workspace, ".daycare", "agents", "*", "history.jsonl"))
+		files, err := filepath.Glob(filepath.Join(workspace.At(m.workspace).Data, "agents", "*", "history.jsonl"))
 		if err != nil {
 			return nil, err
 		}
