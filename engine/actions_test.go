@@ -704,3 +704,26 @@ func TestAnswersInFiles(t *testing.T) {
 		t.Errorf("a request of an agent that was removed is %q by %s", d, by)
 	}
 }
+
+// An agent that has ended gets messages again when a user takes its end out of state.json, and not while the file is broken.
+func TestAUserRevivesAnAgent(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	meta, err := h.index.Create(address.Descriptor{Type: address.Permanent, Name: "Ops"}, []byte("{}\n"))
+	must(t, err)
+	must(t, h.Kill(t.Context(), meta.ID))
+	hello := message.Incoming{Agent: meta.ID, Text: "hello"}
+	path := filepath.Join(h.folder(meta.ID), "state.json")
+	for _, ended := range []string{"", "{"} {
+		if ended != "" {
+			writeFile(t, path, ended)
+		}
+		if _, err := h.Deliver(t.Context(), hello); !errors.Is(err, message.ErrUnknownAgent) {
+			t.Errorf("with %q as state.json: %v, want ErrUnknownAgent", ended, err)
+		}
+	}
+
+	writeFile(t, path, "{}\n")
+	if _, err := h.Deliver(t.Context(), hello); err != nil {
+		t.Errorf("without its end: %v", err)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/cuid"
 	"daycare/engine/disk"
+	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
@@ -29,7 +30,8 @@ type others struct {
 	watch    func(ctx context.Context, adopt, lose func(string))
 	known    map[string]bool // announced, and ended or not
 	retired  []string
-	edited   []string // agents
+	edited   []string      // agents
+	leads    chan struct{} // closed when this machine runs the connectors; nil: it does from the beginning
 }
 
 func newOthers() *others { return &others{owned: map[string]bool{}, at: map[string]string{}} }
@@ -102,6 +104,14 @@ func (o *others) Retire(agent string) error {
 }
 
 func (o *others) Lead(ctx context.Context, _ string, do func(context.Context) error) error {
+	if o.leads != nil {
+		select {
+		case <-o.leads:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+
 	return do(ctx)
 }
 
@@ -358,4 +368,19 @@ func TestIntroductions(t *testing.T) {
 	if err := h.Introduce(t.Context(), []string{"none", ids[2]}); !errors.Is(err, message.ErrUnknownAgent) || owned(ids[2]) {
 		t.Errorf("an agent that is not there: %v, want ErrUnknownAgent and no other introduced", err)
 	}
+}
+
+// A connector that another machine runs is shown as one that stands by, until this machine runs it.
+func TestAConnectorOfAnotherMachineStandsBy(t *testing.T) {
+	o := newOthers()
+	o.leads = make(chan struct{})
+	h := newHouseWith(t, t.TempDir(), idle, Options{Connectors: []Connector{&hook{}}, Files: Files{Peers: o}})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- h.Receive(ctx) }()
+	defer func() { cancel(); <-done }()
+	state := func() string { return h.Connectors()[0].State }
+	until(t, "it stands by", func() bool { return state() == event.Standby })
+	close(o.leads)
+	until(t, "it runs here", func() bool { return state() != event.Standby })
 }

@@ -253,3 +253,18 @@ func TestTheLimitOfAwakeAgentsFollowsTheDescriptors(t *testing.T) {
 		t.Errorf("the soft limit %d is not the hard one %d", l.Cur, l.Max)
 	}
 }
+
+// A limit that was raised counts from the next try of an agent that waits.
+func TestARaisedLimitCountsAtOnce(t *testing.T) {
+	limit, granted := 1, make(chan string, 1)
+	w := newWaker(func() int { return limit }, func(id string) { granted <- id }, func(f func()) { go f() }, slog.New(slog.DiscardHandler))
+	if !w.take("a") || w.take("b") {
+		t.Fatal("with one place the first agent gets it, and the second one waits")
+	}
+
+	limit = 2
+	w.take("b")
+	if id := <-granted; id != "b" || !w.take("b") {
+		t.Errorf("%s was given a place, want the agent that waits", id)
+	}
+}
