@@ -27,7 +27,7 @@ func (r *reach) document(ctx context.Context, p *place, f *os.File, first int) (
 	if p.info.Size() > maxPDF {
 		return tools.Errorf("%s is a PDF of %s; at most %s can be read", name, size(p.info.Size()), size(maxPDF)), nil
 	}
-	data, err := allOf(p, f, name, maxPDF)
+	data, err := allOf(f, name, maxPDF)
 	if err != nil {
 		return tools.Result{}, err
 	}

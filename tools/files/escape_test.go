@@ -170,6 +170,8 @@ func TestRefusalsNameTheTag(t *testing.T) {
 	w.file(w.outside+"/f", "x")
 	w.want(w.call("read", a{"path": "../outside/f"}), tools.Denied, "request_permission for @read:"+w.outside+"/f")
 	w.want(w.call("write", a{"path": w.outside + "/new", "content": ""}), tools.Denied, "@write:"+w.outside+"/new")
+	must(t, os.Symlink("f", w.outside+"/alias"))
+	w.want(w.call("read", a{"path": w.outside + "/alias"}), tools.Denied, "@read:"+w.outside+"/alias") // not where it leads
 
 	for _, tag := range []string{"@read:" + w.outside + "/f", "@write:" + w.outside + "/new"} {
 		set, err := w.access.Grant(permission.Grant{Tag: tag})
@@ -208,6 +210,9 @@ func TestWhatIsOpen(t *testing.T) {
 	w.want(w.call("write", a{"path": task + "/new/n.txt", "content": "x"}), tools.OK)
 	w.want(w.call("write", a{"path": task + "/../TASK.md", "content": "x"}), tools.Denied)
 	w.want(w.call("ls", a{"path": w.ws + "/.daycare/skills"}), tools.OK, "s/")
+	must(t, os.Rename(task, task+"~"))
+	w.file(task, "a file in its place")
+	w.want(w.call("read", a{"path": task + "/n.txt"}), tools.Failed, "not a directory")
 
 	// Links inside the workspace work, absolute ones too.
 	w.access = permission.Default(w.ws)
@@ -264,7 +269,19 @@ func TestWorkspaceBehindALink(t *testing.T) {
 	must(t, os.Symlink(w.ws, alias))
 	w.access = permission.Default(alias)
 	w.want(w.call("read", a{"path": "x.txt"}), tools.OK, "1\tx")
+	if need, run := w.unasked("read", a{"path": "x.txt"}); need != nil {
+		t.Errorf("a file of the workspace asks for %+v", need)
+	} else {
+		w.want(run(), tools.OK, "1\tx")
+	}
 	w.want(w.call("read", a{"path": alias + "/.daycare/auth.json"}), tools.Denied)
+	for _, tool := range New(Options{Data: filepath.Join(w.ws, ".daycare"), Home: w.home, Folders: w.folders,
+		Denied: []string{filepath.Join(w.ws, "private")}}) {
+		w.tools[tool.Spec().Name] = tool
+	}
+	for _, path := range []string{"private", "private/x", "private/deep/x"} {
+		w.want(w.call("write", a{"path": path, "content": "x"}), tools.Denied, "never open")
+	}
 	w.access = permission.Set{WorkingDir: alias + "/.daycare"}
 	w.want(w.call("read", a{"path": "auth.json"}), tools.Denied)
 	must(t, os.Symlink(w.ws+"/.daycare", filepath.Join(filepath.Dir(w.ws), "data")))

@@ -155,11 +155,9 @@ type number int
 
 func (n *number) UnmarshalJSON(data []byte) error {
 	var f json.Number
-	if err := json.Unmarshal(data, &f); err != nil {
-		return err
-	}
+	_ = json.Unmarshal(data, &f) // it stays empty for what is no number
 	v, err := f.Float64()
-	if err != nil || v != v || v > 1<<31 || v < -(1<<31) {
+	if err != nil || v > 1<<31 || v < -(1<<31) {
 		return fmt.Errorf("%s is not a usable number", data)
 	}
 

@@ -421,6 +421,9 @@ func TestIgnoreRules(t *testing.T) {
 			t.Errorf("%s: ignored %v, want %v", path, got, want)
 		}
 	}
+	if ignored([]ignoreRules{{"", parseIgnore("# x\n#y\n\n")}}, "#y", false) {
+		t.Error("a comment is a rule")
+	}
 	if !ignored(rules, "x/node_modules", true) {
 		t.Error("a folder rule does not count for a folder")
 	}

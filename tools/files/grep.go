@@ -97,17 +97,10 @@ func grep(ctx context.Context, r *reach, a grepArgs) (tools.Result, error) {
 		return tools.Errorf("the pattern is not a regular expression (RE2): %v", err), nil
 	}
 
-	parsed, err := syntax.Parse(expr, syntax.Perl)
-	if err != nil {
-		return tools.Result{}, fmt.Errorf("parse the pattern: %w", err)
-	}
+	parsed, _ := syntax.Parse(expr, syntax.Perl) // as Compile did
 	if a.Include != "" && !doublestar.ValidatePattern(a.Include) {
 		return tools.Errorf("include %q is not a valid pattern", a.Include), nil
 	}
-	if a.Path == "" {
-		a.Path = "."
-	}
-
 	p, err := r.locate(a.Path, false)
 	if err != nil {
 		return tools.Result{}, err
@@ -163,10 +156,7 @@ func (g *grepper) full() bool { return g.hits >= maxMatches || g.out.Len() >= ma
 
 // file searches one file, line by line. What cannot be read is passed over.
 func (g *grepper) file(v visit, name string) error {
-	f, err := beneath.Open(v.dir, v.name, v.info)
-	if err != nil {
-		return nil
-	}
+	f, _ := beneath.Open(v.dir, v.name, v.info) // of none nothing is read
 	defer f.Close()
 	in := g.in
 	in.Reset(f)
@@ -181,10 +171,8 @@ func (g *grepper) file(v visit, name string) error {
 		}
 		line, err := in.ReadSlice('\n')
 		if err == bufio.ErrBufferFull {
-			line = append([]byte(nil), line...)
-			if err = skipLine(in); err == io.EOF {
-				err = nil
-			}
+			line, err = append([]byte(nil), line...), nil
+			skipLine(in)
 		}
 		if err != nil && err != io.EOF || err == io.EOF && len(line) == 0 {
 			return nil
@@ -204,10 +192,10 @@ func (g *grepper) file(v visit, name string) error {
 }
 
 // skipLine reads over the rest of a line that is too long to be looked at.
-func skipLine(in *bufio.Reader) error {
+func skipLine(in *bufio.Reader) {
 	for {
 		if _, err := in.ReadSlice('\n'); err != bufio.ErrBufferFull {
-			return err
+			return
 		}
 	}
 }

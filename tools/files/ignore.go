@@ -33,15 +33,9 @@ func readIgnore(dir *os.Root, base string) ignoreRules {
 		return none
 	}
 
-	f, err := beneath.Open(dir, ".gitignore", info)
-	if err != nil {
-		return none
-	}
+	f, _ := beneath.Open(dir, ".gitignore", info) // of none nothing is read
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxIgnore))
-	if err != nil {
-		return none
-	}
+	data, _ := io.ReadAll(io.LimitReader(f, maxIgnore))
 
 	return ignoreRules{base, parseIgnore(string(data))}
 }

@@ -86,11 +86,7 @@ func (r *rights) namedByGit(path string) string {
 		}
 		for at := path; at != root; at = filepath.Dir(at) {
 			dir := filepath.Dir(at)
-			config, err := beneath.ReadFile(dir, ".git/config", maxConfig)
-			if err != nil {
-				continue // no repository
-			}
-
+			config, _ := beneath.ReadFile(dir, ".git/config", maxConfig) // empty where there is no repository
 			for _, name := range sensitive.GitNames(dir, string(config)) {
 				if permission.Beneath(name, path) && !r.namedBetween(name, path) {
 					return name

@@ -1,7 +1,9 @@
 package files
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"daycare/engine/message"
 	"daycare/tools"
 )
 
@@ -18,6 +21,7 @@ import (
 func TestArgumentsThatCannotBe(t *testing.T) {
 	w := newWorld(t)
 	w.file("a.txt", "one\n")
+	w.file("bin", "a\x00")
 	big := strings.Repeat("x", maxChange+1)
 	for _, tt := range []struct {
 		tool string
@@ -28,6 +32,14 @@ func TestArgumentsThatCannotBe(t *testing.T) {
 		{"apply_patch", a{"patch": big}, "can be applied at once"},
 		{"grep", a{"pattern": "("}, "not a regular expression"},
 		{"grep", a{"pattern": "x", "include": "[a"}, "[a"},
+		{"read", a{"path": 5}, "the arguments do not fit"},
+		{"read", a{"path": "a.txt", "offset": "x"}, "not a usable number"},
+		{"edit", a{"path": "bin", "old": "a", "new": "b"}, "bin is a binary file"},
+		{"read", a{"path": strings.Repeat("n", 300)}, "file name too long"},
+		{"write", a{"path": strings.Repeat("n", 300), "content": "x"}, "file name too long"},
+		{"write", a{"path": "new/" + strings.Repeat("n", 300) + "/x", "content": "x"}, "make the folder of new/"},
+		{"apply_patch", patchOf("*** Add File: new/"+strings.Repeat("n", 300)+"/x", "+x"), "file name too long"},
+		{"apply_patch", patchOf("*** Update File: a.txt", "-one", "+"+big[:maxChange-10]), "at most 10.5 MB can be applied at once"},
 		{"apply_patch", patchOf("*** Update File: a.txt", "*** Move to: b", "*** Move to: c", "-one", "+1"), "comes once"},
 		{"apply_patch", patchOf("*** Update File: a.txt", "-one", "+1", "*** Move to: c"), "comes once"},
 		{"apply_patch", patchOf("*** Update File: a.txt", "*** Move to:  ", "-one", "+1"), "comes once"},
@@ -88,12 +100,20 @@ func TestGrepAround(t *testing.T) {
 	}
 
 	long := strings.Repeat("y", 200_000)
-	w.file("long.txt", "hit "+long+"\nhit\n"+long+"hit")
+	w.file("long.txt", "hit "+long+"\nhit\n"+long+"hit\nhit "+long)
 	res := w.call("grep", a{"pattern": "^hit", "include": "long.txt"})
-	w.want(res, tools.OK, "long.txt:1: hit", "long.txt:2: hit\n")
-	if strings.Contains(res.Text, "long.txt:3") {
+	w.want(res, tools.OK, "long.txt:1: hit", "long.txt:2: hit\n", "long.txt:4: hit")
+	if strings.Contains(res.Text, "long.txt:3") || strings.Contains(res.Text, "long.txt:5") {
 		t.Error("the end of a long line was taken for a line")
 	}
+
+	w.file("b.txt", "1\n2\n3\n4\nhit\n6\n7\n8\n9\nhit\n")
+	want = "b.txt:3- 3\nb.txt:4- 4\nb.txt:5: hit\nb.txt:6- 6\nb.txt:7- 7\nb.txt:8- 8\nb.txt:9- 9\nb.txt:10: hit\n"
+	if diff := cmp.Diff(want, w.call("grep", a{"pattern": "hit", "context": 2, "include": "b.txt"}).Text); diff != "" {
+		t.Error(diff)
+	}
+	w.file("bin", "hit\x00")
+	w.want(w.call("grep", a{"pattern": "hit", "path": "bin"}), tools.OK, "[no match]")
 }
 
 // Only so much is found, compared and read.
@@ -160,8 +180,9 @@ func TestWhatIsDeniedIsNotSeen(t *testing.T) {
 		w.tools[tool.Spec().Name] = tool
 	}
 	w.file("PRIVATE.txt", "canary\n")
+	w.file("other/.daycare/PRIVATE.txt", "canary\n") // of another workspace
 	w.file("public.txt", "canary\n")
-	for tool, args := range map[string]a{"ls": {}, "glob": {"pattern": "*"}, "grep": {"pattern": "canary"}} {
+	for tool, args := range map[string]a{"ls": {}, "glob": {"pattern": "**"}, "grep": {"pattern": "canary"}} {
 		if text := w.call(tool, args).Text; strings.Contains(text, "PRIVATE") || !strings.Contains(text, "public.txt") {
 			t.Errorf("%s shows %q", tool, text)
 		}
@@ -193,6 +214,11 @@ func TestLinksThatLeadNowhere(t *testing.T) {
 	w.want(w.call("apply_patch", patchOf("*** Update File: a.txt", "*** Move to: b.txt", "-one", "+1")), tools.OK)
 	w.want(w.call("read", a{"path": "none"}), tools.Failed)
 	w.want(w.call("ls", a{}), tools.OK)
+	w.file("one/two/three/f.txt", "x")
+	w.want(w.call("read", a{"path": "one/two/three/f.txt"}), tools.OK)
+	w.want(w.call("ls", a{"path": "one/two"}), tools.OK)
+	w.file(w.outside+"/f.txt", "x")
+	w.unasked("read", a{"path": w.outside + "/f.txt"})
 	if after := descriptors(t); after != before {
 		t.Errorf("%d files are left open", after-before)
 	}
@@ -205,4 +231,105 @@ func descriptors(t *testing.T) int {
 		t.Skip(err)
 	}
 	return len(entries)
+}
+
+// A search looks at so many names, and says that it stopped.
+func TestASearchLooksAtSoManyNames(t *testing.T) {
+	w := newWorld(t)
+	w.file("a.txt", "hit\n")
+	r := w.tools["grep"].(reading[grepArgs]).base.reach(tools.Call{Agent: agent, Access: w.access})
+	p, err := r.locate(".", false)
+	must(t, err)
+	defer p.close()
+	many := &walker{ctx: t.Context(), reach: r, visits: maxVisits, visit: func(v visit) error { return errors.New(v.rel) }}
+	if err := many.folder(p.dir, p.real, "", nil, 0); !errors.Is(err, errEnough) {
+		t.Errorf("behind the bound: %v", err)
+	}
+	if full, err := r.walk(t.Context(), p, true, func(visit) error { return errEnough }); !full || err != nil {
+		t.Errorf("enough was seen: %v, %v", full, err)
+	}
+	g := &grepper{}
+	if text := g.text(false); !strings.Contains(text, "[no match]") || !strings.Contains(text, stoppedEarly) {
+		t.Errorf("it says %q", text)
+	}
+}
+
+// A file that grows while it is read is not cut, and one of just the size that is allowed is read whole.
+func TestAFileThatGrowsWhileItIsRead(t *testing.T) {
+	w := newWorld(t)
+	path := w.file("f", "0123456789")
+	r := w.tools["read"].(reading[readArgs]).base.reach(tools.Call{Agent: agent, Access: w.access})
+	p, err := r.locate("f", false)
+	must(t, err)
+	defer p.close()
+	f, err := os.Open(path)
+	must(t, err)
+	defer f.Close()
+	for limit, want := range map[int64]string{10: "0123456789", 9: ""} {
+		if data, err := allOf(f, "f", limit); string(data) != want || (err == nil) != (want != "") {
+			t.Errorf("of at most %d: %q, %v", limit, data, err)
+		}
+	}
+	if data, err := readAll(p, "f", 10); string(data) != "0123456789" || err != nil {
+		t.Errorf("%q, %v", data, err)
+	}
+	must(t, os.WriteFile(path, []byte("0123456789+"), 0o600))
+	if data, err := readAll(p, "f", 10); err == nil || !strings.Contains(err.Error(), "growing") {
+		t.Errorf("it grew: %q, %v", data, err)
+	}
+	must(t, os.Remove(path))
+	if data, err := readAll(p, "f", 10); err == nil || data != nil {
+		t.Errorf("it is gone: %q, %v", data, err)
+	}
+}
+
+// What is looked at is kept where that is wanted, and what cannot be kept is not shown as if it were.
+func TestWhatIsLookedAtIsKept(t *testing.T) {
+	w := newWorld(t)
+	var why error
+	o := Options{Data: filepath.Join(w.ws, ".daycare"), Home: w.home, Folders: w.folders,
+		Keep: func(name, kind string, data []byte) (message.File, error) {
+			return message.File{ID: "kept", Name: name}, why
+		}}
+	for _, tool := range append(New(o), NewSend(o, func(context.Context, tools.Call, string, message.File) error { return nil })) {
+		w.tools[tool.Spec().Name] = tool
+	}
+	w.file("a.png", "\x89PNG\r\n\x1a\n")
+	w.file("a.pdf", somePDF(1, "x"))
+	for _, name := range []string{"a.png", "a.pdf"} {
+		if res := w.call("read", a{"path": name}); len(res.Blocks) != 1 || res.Blocks[0].File.ID != "kept" {
+			t.Errorf("%s: %+v", name, res)
+		}
+	}
+	why = errors.New("the disk is full")
+	for _, name := range []string{"a.png", "a.pdf"} {
+		w.want(w.call("read", a{"path": name}), tools.Failed, "keep "+name+": the disk is full")
+		w.want(w.call("send_file", a{"path": name}), tools.Failed, "keep "+name+": the disk is full")
+	}
+}
+
+// Without a home in the options it is the user's: its secrets are as far away.
+func TestTheHomeIsTheUsers(t *testing.T) {
+	w := newWorld(t)
+	t.Setenv("HOME", w.home)
+	for _, tool := range New(Options{Data: filepath.Join(w.ws, ".daycare"), Folders: w.folders}) {
+		w.tools[tool.Spec().Name] = tool
+	}
+	w.file(w.home+"/.ssh/id", "key")
+	w.file(w.home+"/notes.txt", "note")
+	w.access.ReadDirs = append(w.access.ReadDirs, w.home)
+	w.want(w.call("read", a{"path": "~/notes.txt"}), tools.OK, "note")
+	w.want(w.call("read", a{"path": "~/.ssh/id"}), tools.Denied)
+}
+
+// The data of daycare are out of reach by whatever name they have.
+func TestDataOfAnotherName(t *testing.T) {
+	w := newWorld(t)
+	for _, tool := range New(Options{Data: filepath.Join(w.ws, "data"), Home: w.home, Folders: w.folders}) {
+		w.tools[tool.Spec().Name] = tool
+	}
+	w.file("data/auth.json", "key")
+	w.want(w.call("read", a{"path": "data/auth.json"}), tools.Denied, "never open")
+	w.want(w.call("write", a{"path": "data/new", "content": "x"}), tools.Denied, "never open")
+	w.want(w.call("write", a{"path": "new", "content": "x"}), tools.OK)
 }

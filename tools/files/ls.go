@@ -18,9 +18,6 @@ type lsArgs struct {
 }
 
 func ls(ctx context.Context, r *reach, a lsArgs) (tools.Result, error) {
-	if a.Path == "" {
-		a.Path = "."
-	}
 	p, err := r.locate(a.Path, false)
 	if err != nil {
 		return tools.Result{}, err
@@ -70,9 +67,6 @@ func ls(ctx context.Context, r *reach, a lsArgs) (tools.Result, error) {
 
 // into opens the folder at the place.
 func (p *place) into() error {
-	if p.name == "." {
-		return nil
-	}
 	err := p.descend(p.name, p.real, p.info)
 	p.name = "."
 

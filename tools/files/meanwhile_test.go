@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/permission"
 	"daycare/tools"
 )
 
@@ -82,7 +83,7 @@ func TestARightAroundAPromptDoesNotNameIt(t *testing.T) {
 		w.file("AGENTS.md", "be kind\n")
 		w.file(".agents/skills/tea/SKILL.md", "x")
 		w.access.WriteDirs = []string{filepath.Join(w.ws, right)}
-		if need, err := w.needs("write", a{"path": "AGENTS.md", "content": "obey me\n"}); err != nil || need == nil {
+		if need, err := w.needs("write", a{"path": "AGENTS.md", "content": "obey me\n"}); err != nil || need == nil || !need.AskAlways {
 			t.Errorf("with a right to %s: %+v, %v", right, need, err)
 		}
 	}
@@ -110,5 +111,16 @@ func TestWrittenPathsThatRunSomethingLaterAreAccepted(t *testing.T) {
 	w.want(w.call("write", a{"path": ".husky/pre-commit", "content": "y"}), tools.OK)
 	if len(slices.Compact(accepted)) != 1 || accepted[0] != hook {
 		t.Errorf("accepted are %q, want %q", accepted, hook)
+	}
+
+	accepted, w.access = nil, permission.Default(w.ws)
+	outside := w.file(w.outside+"/.husky/pre-commit", "x")
+	if need, run := w.unasked("write", a{"path": outside, "content": "y"}); need == nil || len(accepted) > 0 {
+		t.Errorf("asked is %+v, accepted are %q", need, accepted)
+	} else {
+		w.want(run(), tools.OK)
+	}
+	if len(slices.Compact(accepted)) != 1 || accepted[0] != outside {
+		t.Errorf("accepted are %q, want %q", accepted, outside)
 	}
 }

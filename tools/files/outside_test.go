@@ -70,6 +70,9 @@ func TestACallAsksForWhatIsOutsideItsFolders(t *testing.T) {
 			if need == nil || need.Tag != kind+":"+w.outside+below {
 				t.Fatalf("it asks for %+v, want %s:%s%s", need, kind, w.outside, below)
 			}
+			if want := map[bool]string{true: "writes outside its folders", false: "read outside its folders"}[tt.card != ""]; need.Reason != want {
+				t.Errorf("it asks because it %q, want %q", need.Reason, want)
+			}
 			if tt.card != "" && !strings.Contains(need.Detail.Diff, tt.card) || tt.card == "" && need.Detail.Path != w.outside+below {
 				t.Errorf("the card shows %+v", need.Detail)
 			}
@@ -100,11 +103,25 @@ func TestTheQuestionTellsNothingOfWhatIsOutside(t *testing.T) {
 	for name, args := range map[string]a{"missing": {"path": w.outside + "/none", "old": "x", "new": "y"},
 		"other text": {"path": w.outside + "/f.txt", "old": "guess", "new": "y"}, "a folder": {"path": w.outside, "old": "x", "new": "y"},
 		"no folder": {"path": w.outside + "/no/such/f.txt", "old": "x", "new": "y"}} {
-		if need, _ := w.unasked("edit", args); need == nil || need.Detail.Path == "" || need.Tag != "@write:"+need.Detail.Path {
+		need, run := w.unasked("edit", args)
+		if need == nil || need.Detail.Path == "" || need.Tag != "@write:"+need.Detail.Path {
 			t.Errorf("%s: it asks for %+v", name, need)
 		}
+		w.want(run(), tools.Failed) // what was allowed is tried
+	}
+	if need, run := w.unasked("write", a{"path": w.outside + "/f.txt", "content": "secret\n"}); need == nil ||
+		need.Tag != "@write:"+w.outside+"/f.txt" {
+		t.Errorf("the same text: it asks for %+v", need)
+	} else {
+		w.want(run(), tools.OK, "has this content already")
 	}
 
+	w.file(w.outside+"/more/.daycare/x", "x")
+	w.file(w.outside+"/more/y", "x")
+	need, run := w.unasked("grep", a{"path": w.outside + "/more", "pattern": "x"})
+	if res := run(); need == nil || res.Text != w.outside+"/more/y:1: x\n" {
+		t.Errorf("a search asks for %+v and gives %q", need, res.Text)
+	}
 	if need, _ := w.unasked("read", a{"path": w.outside + "/no/such/f.txt"}); need == nil {
 		t.Error("reading what is not there does not ask")
 	}
@@ -115,6 +132,13 @@ func TestTheQuestionTellsNothingOfWhatIsOutside(t *testing.T) {
 	if need, _ := w.unasked("write", a{"path": w.home + "/.bashrc", "content": "x"}); need == nil ||
 		!strings.Contains(need.Reason, "runs later") {
 		t.Errorf("what runs later is asked for with %+v", need)
+	}
+
+	w.access.ReadDirs = append(w.access.ReadDirs, w.outside)
+	must(t, os.Symlink(w.home+"/target", w.outside+"/link"))
+	w.file(w.home+"/target", "x")
+	if need, _ := w.unasked("write", a{"path": w.outside + "/link", "content": "y"}); need == nil || need.Tag != "@write:"+w.home+"/target" {
+		t.Errorf("a link in a folder to read: it asks for %+v", need)
 	}
 }
 

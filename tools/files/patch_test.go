@@ -168,6 +168,14 @@ func TestStaleFilesAreRefused(t *testing.T) {
 	w.want(w.call("apply_patch", patchOf("*** Delete File: f")), tools.OK)
 	w.file("f", "made anew by a person\n")
 	w.want(w.call("write", a{"path": "f", "content": "six\n"}), tools.Denied, "read it again")
+
+	must(t, os.Remove(filepath.Join(w.ws, "f"))) // what is gone cannot be lost
+	w.want(w.call("write", a{"path": "f", "content": "seven\n"}), tools.OK)
+
+	w.file("g", "one\n")
+	w.want(w.call("write", a{"path": "g", "content": "one\n"}), tools.OK, "has this content already") // so the agent knows it
+	w.file("g", "one, and a person's line\n")
+	w.want(w.call("edit", a{"path": "g", "old": "one", "new": "two"}), tools.Denied, "read it again")
 }
 
 func FuzzPatch(f *testing.F) {

@@ -57,16 +57,16 @@ func (r *reach) locate(path string, write bool) (*place, error) {
 // walkTo walks from the permitted folder that abs is in, name by name. At a
 // symbolic link it returns the path with the link replaced.
 func (r *reach) walkTo(abs string, write bool) (p *place, next string, err error) {
-	root, own, err := r.ground(abs, write)
+	g, err := r.ground(abs, write)
 	if err != nil {
 		return nil, "", err
 	}
-	dir, at, real, err := r.openGround(root, own)
+	dir, at, real, err := r.openGround(g)
 	if err != nil {
 		return nil, "", err
 	}
 
-	p = &place{dir: dir, name: ".", abs: abs, real: real, own: own, trial: r.trial,
+	p = &place{dir: dir, name: ".", abs: abs, real: real, own: g.own, trial: r.trial,
 		write: written{note: r.Written, agent: r.agent, turn: r.turn, call: r.call, ground: real}}
 	if next, err = r.walkOn(p, at); err != nil || next != "" {
 		p.close()
@@ -78,19 +78,11 @@ func (r *reach) walkTo(abs string, write bool) (p *place, next string, err error
 
 // walkOn walks p from the open folder at to p.abs.
 func (r *reach) walkOn(p *place, at string) (next string, err error) {
-	rel, err := filepath.Rel(at, p.abs)
-	if err != nil {
-		return "", err
-	}
-	if rel == "." {
-		p.info, err = p.dir.Stat(".")
-		return "", err
-	}
-
+	rel, _ := filepath.Rel(at, p.abs) // both are absolute
 	names := strings.Split(rel, string(filepath.Separator))
 	for i, name := range names {
-		done, link, err := r.enter(p, name, names[i+1:])
-		if err != nil || done {
+		link, err := r.enter(p, name, names[i+1:])
+		if err != nil || p.name != "." { // it is there
 			return "", err
 		}
 		if link != "" {
@@ -107,8 +99,9 @@ func (r *reach) walkOn(p *place, at string) (next string, err error) {
 // openGround opens a permitted folder, if it still is the one that was given. A
 // grant of a single file opens the folder that it is in; ground has seen to it that
 // only this file is asked for.
-func (r *reach) openGround(root string, own bool) (dir *os.Root, at, real string, err error) {
-	if own {
+func (r *reach) openGround(g ground) (dir *os.Root, at, real string, err error) {
+	root := g.root
+	if g.own {
 		real = beneath.Real(root)
 		dir, err = os.OpenRoot(real)
 		return dir, root, real, r.inWords(root, err)
@@ -123,7 +116,7 @@ func (r *reach) openGround(root string, own bool) (dir *os.Root, at, real string
 
 	// Some folder above may be out of reach under another name.
 	for up := real; ; up = filepath.Dir(up) {
-		if info, err := os.Stat(up); err == nil && r.forbidden(up, info) {
+		if info, _ := os.Stat(up); r.forbidden(up, info) {
 			dir.Close()
 			return nil, "", "", r.never(root)
 		}
@@ -146,33 +139,32 @@ func (r *rights) inWords(at string, err error) error {
 	return err
 }
 
-// enter goes one name further: into a folder, to a last name (done), or to a
-// symbolic link, whose target it returns.
-func (r *reach) enter(p *place, name string, rest []string) (done bool, link string, err error) {
+// enter goes one name further: into a folder, to a last name, which the place has
+// then, or to a symbolic link, whose target it returns.
+func (r *reach) enter(p *place, name string, rest []string) (link string, err error) {
 	real := filepath.Join(p.real, name)
 	info, err := p.dir.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if !p.own && r.forbidden(filepath.Join(real, filepath.Join(rest...)), nil) {
-			return false, "", r.never(p.abs)
+			return "", r.never(p.abs)
 		}
 		p.name, p.real, p.below = name, real, rest
-		return true, "", nil
+		return "", nil
 	case err != nil:
-		return false, "", err
+		return "", err
 	case info.Mode()&fs.ModeSymlink != 0:
-		link, err = p.dir.Readlink(name)
-		return false, link, err
+		return p.dir.Readlink(name)
 	case !p.own && r.forbidden(real, info):
-		return false, "", r.never(p.abs)
+		return "", r.never(p.abs)
 	case len(rest) == 0:
 		p.name, p.real, p.info = name, real, info
-		return true, "", nil
+		return "", nil
 	case !info.IsDir():
-		return false, "", fmt.Errorf("%s is not a folder", filepath.Base(real))
+		return "", fmt.Errorf("%s is not a folder", filepath.Base(real))
 	}
 
-	return false, "", p.descend(name, real, info)
+	return "", p.descend(name, real, info)
 }
 
 // descend makes the folder name the open one. That it is the folder that was

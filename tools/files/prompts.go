@@ -21,9 +21,6 @@ import (
 // prompts reports whether the file at path, which holds no symbolic link, is part of the
 // prompts of agents.
 func (r *rights) prompts(path string) bool {
-	if r.Data == "" {
-		return false
-	}
 	workspace := beneath.Real(r.workspace)
 	for _, top := range []string{workspace, beneath.Real(r.Home)} {
 		rel, err := filepath.Rel(top, path)

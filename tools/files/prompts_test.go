@@ -74,9 +74,19 @@ func TestChangesOfPromptsAskWithTheirDiff(t *testing.T) {
 		t.Error(need, err)
 	}
 	w.want(w.call("write", a{"path": "AGENTS.md", "content": "obey me\n"}), tools.OK)
-	for path, content := range map[string]string{"other.md": "x", "AGENTS.md": "obey me\n", "agents/x": "x", "../outside/AGENTS.md": "x"} {
+	for path, content := range map[string]string{"other.md": "x", "AGENTS.md": "obey me\n", "agents/x": "x", "../outside/AGENTS.md": "x",
+		"AGENTS.md/x": "x"} {
 		if need, err := w.needs("write", a{"path": path, "content": content}); need != nil || err != nil {
 			t.Errorf("%s asks: %+v, %v", path, need, err)
+		}
+	}
+	if need, err := w.needs("write", a{"path": "sub/AGENTS.md", "content": "x"}); err != nil || need == nil || need.AskAlways {
+		t.Errorf("a file for other programs: %+v, %v", need, err)
+	}
+	for name, args := range map[string]a{"edit": {"path": "AGENTS.md", "old": "not in it", "new": "x"},
+		"apply_patch": patch("*** Update File: AGENTS.md", "@@", "-not in it", "+x")} {
+		if need, err := w.needs(name, args); need != nil || err != nil {
+			t.Errorf("%s of what is not in it asks: %+v, %v", name, need, err)
 		}
 	}
 	// A change that cannot be shown cannot be approved.

@@ -93,7 +93,7 @@ func closed(path string) bool {
 
 func (r *rights) isDenied(path string, info os.FileInfo) bool {
 	for _, d := range r.denied {
-		if permission.Beneath(sensitive.Fold(d.path), sensitive.Fold(path)) || info != nil && d.info != nil && os.SameFile(d.info, info) {
+		if permission.Beneath(sensitive.Fold(d.path), sensitive.Fold(path)) || os.SameFile(d.info, info) {
 			return true
 		}
 	}
@@ -133,7 +133,7 @@ func (r *rights) own(write bool) []string {
 	}
 	if !write && r.Data != "" {
 		dirs = append(dirs, filepath.Join(r.Data, "skills"))
-		if r.agent != "" && filepath.IsLocal(r.agent) {
+		if filepath.IsLocal(r.agent) {
 			dirs = append(dirs, filepath.Join(r.Data, "agents", r.agent, "blobs"))
 		}
 	}
@@ -144,7 +144,7 @@ func (r *rights) own(write bool) []string {
 // attached reports whether a path is an attachment of the agent's own conversation. Those
 // of others are in the same folder, which can therefore not be listed.
 func (r *rights) attached(path string) bool {
-	if r.Data == "" || r.Attached == nil || filepath.Dir(path) != filepath.Join(r.Data, "files") {
+	if r.Attached == nil || filepath.Dir(path) != filepath.Join(r.Data, "files") {
 		return false
 	}
 	return r.Attached(r.agent, filepath.Base(path))
@@ -183,17 +183,22 @@ func (r *rights) shown(abs string) string {
 	return abs
 }
 
-// ground is the permitted folder or file that path is in; own tells that it is
-// one of the agent's own in .daycare.
-func (r *reach) ground(path string, write bool) (root string, own bool, err error) {
+// A ground is a permitted folder or file; own tells that it is one of the agent's own in .daycare.
+type ground struct {
+	root string
+	own  bool
+}
+
+// ground is where path is permitted.
+func (r *reach) ground(path string, write bool) (ground, error) {
 	for _, dir := range r.own(write) {
 		if permission.Beneath(dir, path) {
-			return dir, true, nil
+			return ground{dir, true}, nil
 		}
 	}
 
 	if !write && r.attached(path) {
-		return filepath.Dir(path), true, nil
+		return ground{filepath.Dir(path), true}, nil
 	}
 
 	roots, access := r.set.ReadRoots(), permission.Access(permission.Read{Path: path})
@@ -201,27 +206,27 @@ func (r *reach) ground(path string, write bool) (root string, own bool, err erro
 		roots, access = r.set.WriteRoots(), permission.Write{Path: path}
 	}
 	if closed(path) {
-		return "", false, r.never(path)
+		return ground{}, r.never(path)
 	}
 	if err := r.withheld(access, path); err != nil {
-		return "", false, err
+		return ground{}, err
 	}
 	if r.isDenied(path, nil) {
-		return "", false, r.never(path)
+		return ground{}, r.never(path)
 	}
 
 	for _, root := range roots {
 		if permission.Beneath(root, path) {
 			r.accept(path, write)
-			return root, false, nil
+			return ground{root: root}, nil
 		}
 	}
 
 	if root, ok := r.beyond(path); ok {
 		r.accept(path, write)
-		return root, false, nil
+		return ground{root: root}, nil
 	}
-	return "", false, missing(access, r.shown(path))
+	return ground{}, missing(access, r.shown(path))
 }
 
 func (r *rights) never(path string) error {

@@ -169,7 +169,7 @@ func (r *reach) image(p *place, f *os.File, kind string) (tools.Result, error) {
 			size(p.info.Size()), size(maxImage)), nil
 	}
 
-	data, err := allOf(p, f, name, maxImage)
+	data, err := allOf(f, name, maxImage)
 	if err != nil {
 		return tools.Result{}, err
 	}
@@ -180,7 +180,7 @@ func (r *reach) image(p *place, f *os.File, kind string) (tools.Result, error) {
 }
 
 // allOf is the content of a file of at most limit bytes.
-func allOf(p *place, f *os.File, name string, limit int64) ([]byte, error) {
+func allOf(f *os.File, name string, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %s", name, plain(err))

@@ -8,6 +8,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"daycare/engine/beneath"
 )
 
 // Bounds of one search.
@@ -54,10 +56,7 @@ func (r *reach) walk(ctx context.Context, p *place, ignore bool, f func(visit) e
 }
 
 func (w *walker) folder(dir *os.Root, real, rel string, rules []ignoreRules, depth int) error {
-	entries, err := fs.ReadDir(dir.FS(), ".")
-	if err != nil {
-		return nil // no right to look, or gone meanwhile: the rest still counts
-	}
+	entries, _ := fs.ReadDir(dir.FS(), ".") // none where it cannot be read: the rest still counts
 	if w.ignore {
 		if own := readIgnore(dir, rel); len(own.rules) > 0 {
 			rules = append(rules[:len(rules):len(rules)], own)
@@ -100,14 +99,11 @@ func (w *walker) entry(dir *os.Root, real, rel string, e fs.DirEntry, rules []ig
 		return nil
 	}
 
-	sub, err := dir.OpenRoot(name)
+	sub, err := beneath.Enter(dir, name, info)
 	if err != nil {
-		return nil
+		return nil // swapped in between, or out of reach
 	}
 	defer sub.Close()
-	if got, err := sub.Stat("."); err != nil || !os.SameFile(info, got) {
-		return nil // swapped in between
-	}
 
 	return w.folder(sub, filepath.Join(real, name), below, rules, depth+1)
 }

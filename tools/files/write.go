@@ -81,9 +81,6 @@ func (p *place) before(name string) (old []byte, existed bool, err error) {
 	if p.info == nil {
 		return nil, false, nil
 	}
-	if p.info.IsDir() {
-		return nil, false, fmt.Errorf("%s is a folder", name)
-	}
 	if err := p.writable(name); err != nil {
 		return nil, false, err
 	}
@@ -99,6 +96,8 @@ func (p *place) before(name string) (old []byte, existed bool, err error) {
 // that is out of reach, and one that its owner made read-only is so on purpose.
 func (p *place) writable(name string) error {
 	switch {
+	case p.info.IsDir():
+		return fmt.Errorf("%s is a folder", name)
 	case !p.info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a regular file", name)
 	case beneath.Links(p.info) > 1:
@@ -117,18 +116,11 @@ func (p *place) makeParents() error {
 		return nil
 	}
 	for len(p.below) > 0 {
-		name := p.name
-		if err := disk.MkdirIn("tool.file", p.dir, name, 0o755); err != nil {
-			return err
+		err := disk.MkdirIn("tool.file", p.dir, p.name, 0o755)
+		if err == nil {
+			err = p.descend(p.name, p.real, nil)
 		}
-		info, err := p.dir.Lstat(name)
 		if err != nil {
-			return err
-		}
-		if !info.IsDir() {
-			return beneath.ErrRace
-		}
-		if err := p.descend(name, p.real, info); err != nil {
 			return err
 		}
 
@@ -189,20 +181,17 @@ func (p *place) keep(after changes.State, content []byte) error {
 	if p.write.note == nil || p.own {
 		return nil
 	}
-	rel, err := filepath.Rel(p.write.ground, p.real)
-	if err != nil {
-		return err
-	}
+	rel, _ := filepath.Rel(p.write.ground, p.real) // both are absolute
 	w := changes.Written{At: disk.StampOf(crash.Now()), Turn: p.write.turn, Call: p.write.call, Folder: p.write.ground,
 		Path: filepath.ToSlash(rel), After: after}
 	var before []byte
 	if p.info != nil {
 		f, err := p.open()
-		if err != nil {
-			return err
+		if err == nil {
+			defer f.Close()
+			w.Before, before, err = changes.ReadFile(f, p.info.Mode(), p.info.Size())
 		}
-		defer f.Close()
-		if w.Before, before, err = changes.ReadFile(f, p.info.Mode(), p.info.Size()); err != nil {
+		if err != nil {
 			return err
 		}
 	}

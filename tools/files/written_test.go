@@ -42,6 +42,12 @@ func TestWritesAreNoted(t *testing.T) {
 		noted[1].Before.Missing() || noted[2].Path != "gone.txt" || !noted[2].After.Missing() {
 		t.Errorf("noted is %+v", noted)
 	}
+	must(t, os.Chmod(w.file("run.sh", "x\n"), 0o757))
+	w.want(w.call("write", map[string]any{"path": "run.sh", "content": "y\n"}), tools.OK)
+	info, err := os.Stat(filepath.Join(w.ws, "run.sh"))
+	if err != nil || info.Mode().Perm() != 0o757 || noted[len(noted)-1].After.Mode != 0o757 {
+		t.Errorf("its mode is %v, %v; noted is %v", info.Mode(), err, noted[len(noted)-1].After.Mode)
+	}
 	full = errors.New("the disk is full")
 	w.want(w.call("write", map[string]any{"path": "late.txt", "content": "x"}), tools.Failed, "what it holds now cannot be kept")
 	if disk.Exists(filepath.Join(w.ws, "late.txt")) {
