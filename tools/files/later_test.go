@@ -221,7 +221,9 @@ func TestWritingWhatGitsConfigurationNamesAsks(t *testing.T) {
 		attacktest.Held(t, attacktest.Row{Class: "file tools: what runs later", How: "asked for with its diff",
 			Name: "named by git's configuration: " + path})
 	}
-	for _, path := range []string{"tools/x", "scripts/other.sh", "other"} {
+	w.file("long/.git/config", "[core]\n\thooksPath = hooks\n"+strings.Repeat("# more\n", maxConfig/7))
+	w.want(w.call("write", a{"path": "long/hooks/pre-commit", "content": "x"}), tools.Denied, "request_permission for @write:")
+	for _, path := range []string{"tools/x", "scripts/other.sh", "other", "long/x"} {
 		w.want(w.call("write", a{"path": path, "content": "x"}), tools.OK)
 	}
 

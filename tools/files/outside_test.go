@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -38,6 +39,9 @@ func (w *world) sending() {
 		func(context.Context, tools.Call, string, message.File) error { return nil })
 }
 
+// outsideItsFolders is why such a write asks.
+const outsideItsFolders = "writes outside its folders"
+
 // Whatever file tool it is: an agent that cannot ask for a folder has the call ask for what
 // is outside, and it is done when a user allowed it, once.
 func TestACallAsksForWhatIsOutsideItsFolders(t *testing.T) {
@@ -46,19 +50,20 @@ func TestACallAsksForWhatIsOutsideItsFolders(t *testing.T) {
 		tag  string // with the path below the folder outside
 		card string // of the diff; "" for the path alone
 		done string
+		why  string // "": to read
 	}{
-		"read":      {func(out string) a { return a{"path": out + "/f.txt"} }, "@read:/f.txt", "", "old text"},
-		"ls":        {func(out string) a { return a{"path": out} }, "@read:", "", "f.txt"},
-		"glob":      {func(out string) a { return a{"pattern": out + "/*.txt"} }, "@read:", "", "f.txt"},
-		"grep":      {func(out string) a { return a{"pattern": "old", "path": "../outside"} }, "@read:", "", "old text"},
-		"send_file": {func(out string) a { return a{"path": out + "/f.txt"} }, "@read:/f.txt", "", "sent "},
+		"read":      {func(out string) a { return a{"path": out + "/f.txt"} }, "@read:/f.txt", "", "old text", ""},
+		"ls":        {func(out string) a { return a{"path": out} }, "@read:", "", "f.txt", ""},
+		"glob":      {func(out string) a { return a{"pattern": out + "/*.txt"} }, "@read:", "", "f.txt", ""},
+		"grep":      {func(out string) a { return a{"pattern": "old", "path": "../outside"} }, "@read:", "", "old text", ""},
+		"send_file": {func(out string) a { return a{"path": out + "/f.txt"} }, "@read:/f.txt", "", "sent ", ""},
 		"write": {func(out string) a { return a{"path": out + "/sub/new.txt", "content": "new\n"} },
-			"@write:/sub/new.txt", "+new", "new.txt"},
+			"@write:/sub/new.txt", "+new", "new.txt", outsideItsFolders},
 		"edit": {func(out string) a { return a{"path": out + "/f.txt", "old": "old", "new": "NEW"} },
-			"@write:/f.txt", "-old text\n+NEW text", "changed line 1"},
+			"@write:/f.txt", "-old text\n+NEW text", "changed line 1", outsideItsFolders},
 		"apply_patch": {func(out string) a {
 			return a{"patch": "*** Begin Patch\n*** Add File: " + out + "/p.txt\n+added\n*** End Patch"}
-		}, "@write:/p.txt", "+added", "p.txt"},
+		}, "@write:/p.txt", "+added", "p.txt", outsideItsFolders},
 	} {
 		t.Run(tool, func(t *testing.T) {
 			w := newWorld(t)
@@ -70,7 +75,7 @@ func TestACallAsksForWhatIsOutsideItsFolders(t *testing.T) {
 			if need == nil || need.Tag != kind+":"+w.outside+below {
 				t.Fatalf("it asks for %+v, want %s:%s%s", need, kind, w.outside, below)
 			}
-			if want := map[bool]string{true: "writes outside its folders", false: "read outside its folders"}[tt.card != ""]; need.Reason != want {
+			if want := cmp.Or(tt.why, "read outside its folders"); need.Reason != want {
 				t.Errorf("it asks because it %q, want %q", need.Reason, want)
 			}
 			if tt.card != "" && !strings.Contains(need.Detail.Diff, tt.card) || tt.card == "" && need.Detail.Path != w.outside+below {
@@ -137,7 +142,8 @@ func TestTheQuestionTellsNothingOfWhatIsOutside(t *testing.T) {
 	w.access.ReadDirs = append(w.access.ReadDirs, w.outside)
 	must(t, os.Symlink(w.home+"/target", w.outside+"/link"))
 	w.file(w.home+"/target", "x")
-	if need, _ := w.unasked("write", a{"path": w.outside + "/link", "content": "y"}); need == nil || need.Tag != "@write:"+w.home+"/target" {
+	if need, _ := w.unasked("write", a{"path": w.outside + "/link", "content": "y"}); need == nil ||
+		need.Tag != "@write:"+w.home+"/target" {
 		t.Errorf("a link in a folder to read: it asks for %+v", need)
 	}
 }
