@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -169,10 +170,11 @@ func TestLetterWhoseFileCannotBeReadNowIsTriedAgain(t *testing.T) {
 
 			readable.Store(true)
 			dropped(t, root, "c.md", "third") // has the first tried again
-			if text := <-got; text != "first1" {
-				t.Errorf("then %q", text)
+			// A look that had begun by then may deliver the third before.
+			then := []string{<-got, <-got}
+			if slices.Sort(then); !slices.Equal(then, []string{"first1", "third0"}) {
+				t.Errorf("then %q", then)
 			}
-			<-got
 			if bad, _ := os.ReadDir(filepath.Join(root, "drop", "bad")); len(bad) > 0 {
 				t.Errorf("%d files are in drop/bad", len(bad))
 			}
