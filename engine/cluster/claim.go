@@ -128,7 +128,7 @@ func (n *Node) opening(ctx context.Context, agent string, head logged, had had) 
 			"agent", agent, "upTo", head.n, "had", had.N)
 	}
 	if head.seq == 0 {
-		if err := (memory{n}).check(ctx, agent); err != nil {
+		if err := (memory{n}).check(ctx, agent, had); err != nil {
 			return nil, err
 		}
 	}

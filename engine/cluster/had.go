@@ -78,13 +78,9 @@ const (
 	goneAfter = time.Minute
 )
 
-// check makes sure that of the machines that were there lately none had an agent after this one. Errors:
+// check makes sure that of the machines that were there lately none had an agent after this one, which had best. Errors:
 // *message.Elsewhere for the one that had, disk.ErrAway while that is not known.
-func (n memory) check(ctx context.Context, agent string) error {
-	best, err := n.had(agent)
-	if err != nil {
-		return err
-	}
+func (n memory) check(ctx context.Context, agent string, best had) error {
 	if best.N == 0 && disk.Exists(n.folder(agent)) && !n.cards.knows(agent) {
 		return nil // the agent is new to the cluster
 	}

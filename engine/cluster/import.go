@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,8 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"daycare/engine/address"
 	"daycare/engine/beneath"
@@ -189,10 +188,9 @@ func importFiles(ctx context.Context, s *natsStore, c Config) (n int, err error)
 			continue
 		}
 		reference := "file." + id + ".reference"
-		if _, err := s.handles.objects.GetInfo(ctx, reference); !errors.Is(err, jetstream.ErrObjectNotFound) {
-			if err != nil {
-				return n, fmt.Errorf("look for attachment %s: %w", id, err)
-			}
+		if there, err := s.complete(ctx, reference); err != nil {
+			return n, fmt.Errorf("look for attachment %s: %w", id, err)
+		} else if there {
 			continue
 		}
 		line, _, err := beneath.Own(path, 1<<20)
@@ -216,7 +214,7 @@ func importFiles(ctx context.Context, s *natsStore, c Config) (n int, err error)
 			_, err = s.handles.objects.PutBytes(ctx, "file."+id+".content", content)
 		}
 		if err == nil {
-			_, err = s.handles.objects.PutBytes(ctx, reference, line)
+			_, err = s.handles.objects.PutBytes(ctx, reference, bytes.TrimSpace(line)) // as a machine keeps it
 		}
 		if err != nil {
 			return n, fmt.Errorf("bring attachment %s: %w", id, err)

@@ -32,7 +32,7 @@ func TestWhoIsThere(t *testing.T) {
 		return func() bool { return reflect.DeepEqual(plain(m.Machines()), want) }
 	}
 	of := func(m *host, awake int) Machine {
-		return Machine{Boot: m.Boot(), Name: filepath.Base(m.root), Format: a.Machines()[0].Format, Awake: awake}
+		return Machine{Boot: m.Boot(), Name: filepath.Base(m.root), Format: version, Awake: awake}
 	}
 	for _, m := range []*host{a, b} {
 		until(t, "both are known", known(m, of(a, 2), of(b, 0)))

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -168,6 +169,38 @@ func TestSharedFilesStayInside(t *testing.T) {
 	}
 	if got := b.has("SOUL.md") + b.has("memory/x.md"); got != "minemine" {
 		t.Errorf("what links lead to is %q", got)
+	}
+}
+
+// A file that is too large for all machines stays where it is, with a warning, and holds nothing up: no other file, no leader and
+// no import.
+func TestSharedFilesThatAreTooLarge(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	for _, size := range []int{sharedMost, sharedMost + 1, sharedMost + 2, 2 * sharedMost} {
+		var said bytes.Buffer
+		a := joinWith(t, s, t.TempDir(), testLease, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&said, nil)) })
+		name := fmt.Sprintf("memory/%d.md", size)
+		a.save(name, strings.Repeat("x", size))
+		until(t, "all is known", func() bool { _, _, whole := a.files.take(); return whole })
+		a.files.note(name)
+		if !a.files.settle(t.Context()) {
+			t.Errorf("a file of %d bytes is tried again", size)
+		}
+		_, known := a.files.of(name)
+		if fits := size == sharedMost; known != fits || len(a.has(name)) != size {
+			t.Errorf("of %d bytes others have it: %v; here it has %d bytes", size, known, len(a.has(name)))
+		}
+		a.Close()
+		if text := said.String(); strings.Contains(text, "too large") != !known || !known && !strings.Contains(text, name) {
+			t.Errorf("of %d bytes: said is %q", size, text)
+		}
+
+		files := map[string]string{name: strings.Repeat("x", size), fmt.Sprintf("memory/small%d.md", size): "small"}
+		done, err := Import(t.Context(), elsewhere(s.ClientURL(), workspaceWith(t, files)), Load{})
+		if err != nil || done.Files != 1 || (len(done.Kept) == 1 && done.Kept[0] == name) == known {
+			t.Errorf("of %d bytes: imported is %+v, %v", size, done, err)
+		}
 	}
 }
 

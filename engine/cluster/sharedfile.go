@@ -39,15 +39,15 @@ func (s *sharing) here(name string) (data []byte, ok bool, err error) {
 			return nil, false, nil
 		}
 	}
-	data, info, err := beneath.Own(at, sharedMost+1)
+	data, info, err := beneath.Own(at, sharedMost)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, true, nil
-	case err != nil:
-		return nil, false, err
-	case info.Size() > sharedMost:
+	case errors.Is(err, beneath.ErrTooLarge):
 		s.log.Warn("a file is too large for other machines to have it", "file", name, "bytes", info.Size(), "most", sharedMost)
 		return nil, false, nil
+	case err != nil:
+		return nil, false, err
 	}
 
 	return append([]byte{}, data...), true, nil

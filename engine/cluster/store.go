@@ -70,6 +70,7 @@ type natsStore struct {
 type handles struct {
 	stream  jetstream.Stream
 	objects jetstream.ObjectStore
+	chunks  jetstream.Stream // that the objects are in
 	nodes   jetstream.KeyValue
 	owners  jetstream.KeyValue
 	agents  jetstream.KeyValue
@@ -97,6 +98,9 @@ func (s *natsStore) ensure(ctx context.Context, lease time.Duration) (h handles,
 		h.objects, err = s.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: objectBucket, Replicas: s.replicas})
 	}
 	if err != nil {
+		return h, fmt.Errorf("open bucket %s: %w", objectBucket, err)
+	}
+	if h.chunks, err = s.js.Stream(ctx, "OBJ_"+objectBucket); err != nil {
 		return h, fmt.Errorf("open bucket %s: %w", objectBucket, err)
 	}
 	if h.nodes, err = s.bucket(ctx, nodesBucket, lease); err != nil {
@@ -341,8 +345,26 @@ func (s *natsStore) purge(ctx context.Context, unit string, seq uint64) error {
 	return nil
 }
 
+// complete reports whether an object is there with all of its chunks: servers may have accepted its name, and refused those.
+func (s *natsStore) complete(ctx context.Context, name string) (bool, error) {
+	info, err := s.handles.objects.GetInfo(ctx, name)
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	subject := "$O." + objectBucket + ".C." + info.NUID
+	there, err := s.handles.chunks.Info(ctx, jetstream.WithSubjectFilter(subject))
+	if err != nil {
+		return false, err
+	}
+
+	return there.State.Subjects[subject] == uint64(info.Chunks), nil
+}
+
 func (s *natsStore) put(ctx context.Context, sha string, data []byte) error {
-	if _, err := s.handles.objects.GetInfo(ctx, sha); err == nil {
+	if there, err := s.complete(ctx, sha); err == nil && there {
 		return nil
 	}
 	if _, err := s.handles.objects.PutBytes(ctx, sha, data); err != nil {

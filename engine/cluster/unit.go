@@ -245,8 +245,9 @@ func (u *unit) publish(segments []segment, end ending) error {
 			u.fence()
 			return err
 		case errors.Is(err, errForgotten):
-			if at, err = u.seed(); err == nil {
-				m.n = at.n + 1
+			var begun place
+			if begun, err = u.seed(); err == nil { // else the message must not begin the log
+				at, m.n = begun, begun.n+1
 				continue
 			}
 		}

@@ -40,14 +40,18 @@ func join(t testing.TB, s *server.Server, root string) *host {
 	return joinWith(t, s, root, testLease)
 }
 
-// joinWith is join with another lease.
-func joinWith(t testing.TB, s *server.Server, root string, lease time.Duration) *host {
+// joinWith is join with another lease, and with what change changes.
+func joinWith(t testing.TB, s *server.Server, root string, lease time.Duration, change ...func(*Config)) *host {
 	t.Helper()
 	vol := disk.NewVolume(root)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	n, err := Join(ctx, Config{Servers: []string{s.ClientURL()}, Name: filepath.Base(root), Root: root, Volume: vol, Covers: covered,
-		Shared: sharedByTests, Lease: lease, Log: slog.New(slog.DiscardHandler)})
+	c := Config{Servers: []string{s.ClientURL()}, Name: filepath.Base(root), Root: root, Volume: vol, Covers: covered,
+		Shared: sharedByTests, Lease: lease, Log: slog.New(slog.DiscardHandler)}
+	for _, one := range change {
+		one(&c)
+	}
+	n, err := Join(ctx, c)
 	if err != nil {
 		t.Fatal(err)
 	}
