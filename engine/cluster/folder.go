@@ -206,7 +206,7 @@ func (w *workingCopy) publish(agent, temp, dir string, states []map[string]stamp
 		return err
 	}
 	if disk.Exists(aside) { // of a claim that was cut
-		if err := w.moveAway(agent, aside); err != nil {
+		if err := w.setAside(agent, aside, states); err != nil {
 			return err
 		}
 	}

@@ -282,7 +282,7 @@ func (n *Node) Remove(path string) error {
 // commitLarge commits segments whose contents may be large.
 func (u *unit) commitLarge(segments []segment) error {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		fitting, err := u.node.fit(segments)
+		fitting, err := fit(u.node.trying, u.node.store, segments)
 		if err == nil {
 			return u.commit(&commit{segments: fitting})
 		}

@@ -434,7 +434,7 @@ func TestSharedFilesOfWhichARequestIsRefused(t *testing.T) {
 	w := clustertest.WayTo(t, s)
 	b := newHost(t, s)
 	a := joinWith(t, s, t.TempDir(), testLease, func(c *Config) { c.Servers = []string{w.URL} })
-	agreeing(t, a, b, func(n int) (met func() bool) {
+	agreeing(t, a, b, "refused", func(n int) (met func() bool) {
 		w.Refuse(n)
 		return func() bool { met := w.Met() != ""; w.Allow(); return met }
 	})
@@ -442,7 +442,7 @@ func TestSharedFilesOfWhichARequestIsRefused(t *testing.T) {
 
 // agreeing brings files of two machines together in each way that there is, while the nth thing fails for the first one: it
 // says so, and what it tries again is right.
-func agreeing(t *testing.T, a, b *host, fails func(n int) (met func() bool)) {
+func agreeing(t *testing.T, a, b *host, how string, fails func(n int) (met func() bool)) {
 	large := strings.Repeat("large ", 20_000)
 	for _, way := range []struct{ what, ours, before, theirs, want, aside string }{
 		{"shared", "ours", "", "", "ours", ""},
@@ -457,9 +457,9 @@ func agreeing(t *testing.T, a, b *host, fails func(n int) (met func() bool)) {
 		{"a ledger", "1\n2\n", "", "1\n3\n", "1\n2\n3\n", ""},
 	} {
 		for n := 1; ; n++ {
-			name := fmt.Sprintf("memory/%s %d.md", way.what, n)
+			name := fmt.Sprintf("memory/%s/%s %d.md", how, way.what, n)
 			if way.what == "a ledger" {
-				name = fmt.Sprintf("cron/%d/runs.jsonl", n)
+				name = fmt.Sprintf("cron/%s%d/runs.jsonl", how, n)
 			}
 			step := func(h *host, text string) {
 				t.Helper()

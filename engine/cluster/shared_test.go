@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -178,7 +177,7 @@ func TestSharedFilesThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	for _, size := range []int{sharedMost, sharedMost + 1, sharedMost + 2, 2 * sharedMost} {
-		var said bytes.Buffer
+		var said saying
 		a := joinWith(t, s, t.TempDir(), testLease, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&said, nil)) })
 		name := fmt.Sprintf("memory/%d.md", size)
 		a.save(name, strings.Repeat("x", size))

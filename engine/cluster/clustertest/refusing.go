@@ -33,14 +33,14 @@ func WayTo(t testing.TB, s *server.Server) *Way {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	w := &Way{URL: "nats://" + l.Addr().String()}
+	w, at := &Way{URL: "nats://" + l.Addr().String()}, s.Addr().String()
 	go func() {
 		for {
 			client, err := l.Accept()
 			if err != nil {
 				return
 			}
-			there, err := net.Dial("tcp", s.Addr().String())
+			there, err := net.Dial("tcp", at)
 			if err != nil { // it is down
 				client.Close()
 				continue
