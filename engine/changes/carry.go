@@ -89,10 +89,7 @@ func (s Store) Carry(steps []Step) ([]Result, error) {
 			return nil, fmt.Errorf("keep %s: %w", step.Path, err)
 		}
 	}
-	data, err := json.MarshalIndent(steps, "", "  ")
-	if err != nil {
-		return nil, err
-	}
+	data, _ := json.MarshalIndent(steps, "", "  ") // strings and numbers
 	if err := s.Volume.WriteFile("changes", filepath.Join(s.Dir, journalName), append(data, '\n')); err != nil {
 		return nil, fmt.Errorf("write the list of steps: %w", err)
 	}

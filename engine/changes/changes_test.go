@@ -287,8 +287,11 @@ func TestNoRoom(t *testing.T) {
 	}
 	_, err = Make(t.Context(), workspace.At(of), of, "agent", disk.StampOf(time.Now()))
 	var none *NoRoom
-	if !errors.As(err, &none) {
+	if !errors.As(err, &none) || !strings.HasPrefix(err.Error(), "copy "+of+": ") {
 		t.Fatal(err)
+	}
+	if got := (&NoRoom{5<<20 + 1, -1}).Error(); got != "the copy needs 6 MB and the disk has 0 MB to spare" {
+		t.Error(got)
 	}
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -444,14 +447,15 @@ func FuzzMerge(f *testing.F) {
 func TestOneBrokenCopyHidesNoOther(t *testing.T) {
 	b := newBench(t, map[string]string{"a": "1\n"})
 	home := filepath.Dir(b.copy.Dir)
-	for path, text := range map[string]string{"torn/copy.json": `{"of":"/x`, "far/copy.json": `{"of":"x"}`, newName + "half/tree/a": "1"} {
+	for path, text := range map[string]string{"torn/copy.json": `{"of":"/x`, "far/copy.json": `{"of":"x"}`,
+		"gone/tree/a": "1", "no-folder": "1", newName + "half/tree/a": "1"} {
 		b.put(home, path, text)
 	}
 	shelf, err := List(workspace.At(b.of))
-	if err != nil || len(shelf.Copies) != 1 || len(shelf.Broken) != 2 || len(shelf.Halves) != 1 {
+	if err != nil || len(shelf.Copies) != 1 || len(shelf.Broken) != 4 || len(shelf.Halves) != 1 {
 		t.Fatalf("%+v %v", shelf, err)
 	}
-	for i, name := range []string{"far", "torn"} {
+	for i, name := range []string{"far", "gone", "no-folder", "torn"} {
 		if !strings.Contains(shelf.Broken[i].Error(), filepath.Join(name, "copy.json")) {
 			t.Errorf("it is not said which copy is broken: %v", shelf.Broken[i])
 		}

@@ -221,6 +221,8 @@ func TestFoldersThatAreGone(t *testing.T) {
 		}
 		if got, err := b.copy.Changes(t.Context()); err == nil {
 			t.Errorf("%s: %q, and no error", name, told(got))
+		} else if name == "the list of files" && !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
 		}
 		if results, err := b.copy.Apply(t.Context(), list, true); err == nil {
 			t.Errorf("%s: applied %v, and no error", name, results)
@@ -303,6 +305,9 @@ func TestListsOfSteps(t *testing.T) {
 
 	b := worked(t)
 	s := b.copy.store()
+	if results, err := s.Resume(); results != nil || err != nil {
+		t.Errorf("without a list: %v, %v", results, err)
+	}
 	to := StateOf([]byte("2\n"), 0o644)
 	if _, err := s.Carry([]Step{{b.of, "a", StateOf([]byte("1\n"), 0o644), to}}); err == nil || Pending(s.Dir) {
 		t.Errorf("a step without its content: %v; it is in progress: %v", err, Pending(s.Dir))
@@ -320,6 +325,15 @@ func TestListsOfSteps(t *testing.T) {
 	}
 	if _, err := s.carry(Step{filepath.Join(b.of, "none"), "a", State{}, to}); err == nil {
 		t.Error("a step in a folder that is gone is no error")
+	}
+
+	b = worked(t)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	before := has(t, b.of)
+	if results, err := b.copy.Apply(over, b.changes(), false); !errors.Is(err, context.Canceled) || Pending(b.copy.Dir) ||
+		!maps.Equal(has(t, b.of), before) {
+		t.Errorf("after the end of its context: %v, %v", results, err)
 	}
 }
 
@@ -366,12 +380,19 @@ func TestCopiesThatCannotBeRead(t *testing.T) {
 func TestInside(t *testing.T) {
 	b := newBench(t, map[string]string{"a": "1\n"})
 	tree, plain := b.copy.Tree(), t.TempDir()
+	home := os.Getenv("XDG_STATE_HOME")
+	around, err := Make(t.Context(), workspace.At(home), home, "agent", disk.StampOf(time.Now())) // it is in what it is of
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct{ tree, path, want string }{
 		{tree, filepath.Join(b.of, "dir", "a"), filepath.Join(tree, "dir", "a")},
 		{tree, b.of, tree},
 		{tree, filepath.Join(tree, "a"), filepath.Join(tree, "a")},
 		{tree, filepath.Join(filepath.Dir(b.of), "other"), filepath.Join(filepath.Dir(b.of), "other")},
 		{tree, b.of + "2", b.of + "2"},
+		{around.Tree(), filepath.Join(around.Tree(), "a"), filepath.Join(around.Tree(), "a")},
+		{around.Tree(), filepath.Join(home, "a"), filepath.Join(around.Tree(), "a")},
 		{plain, filepath.Join(b.of, "a"), filepath.Join(b.of, "a")},
 		{filepath.Join(plain, treeName), filepath.Join(b.of, "a"), filepath.Join(b.of, "a")},
 	} {
@@ -686,6 +707,25 @@ func TestLinksOfACopyAreLookedAt(t *testing.T) {
 	for link, want := range map[string]string{"there": "there", "elsewhere": beneath.ErrLink.Error(), "": beneath.ErrLink.Error()} {
 		if s, err := look(root, "link", file{Link: link}); err != nil || s.Other != want {
 			t.Errorf("copied as %q: %+v, %v, want %q", link, s, err, want)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "f"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	info, err := root.Lstat("f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	untouched := file{SHA256: "known", Mode: 0o600, Size: 1, Changed: beneath.ChangedAt(info).UnixNano()}
+	if s, err := look(root, "f", untouched); err != nil || s.SHA256 != "known" {
+		t.Errorf("a file that was not touched is read: %+v, %v", s, err)
+	}
+	for name, spoil := range map[string]func(f *file){"size": func(f *file) { f.Size++ }, "mode": func(f *file) { f.Mode = 0o644 },
+		"time": func(f *file) { f.Changed++ }} {
+		other := untouched
+		spoil(&other)
+		if s, err := look(root, "f", other); err != nil || s != StateOf([]byte("x"), 0o600) {
+			t.Errorf("a file of another %s is not read: %+v, %v", name, s, err)
 		}
 	}
 	if s, err := look(root, "none", file{}); err != nil || !s.Missing() {

@@ -58,10 +58,7 @@ func (s Store) Note(w Written, before, after []byte) (err error) {
 	if _, err := record.PutBlobs(s.Volume, s.Dir, contents...); err != nil {
 		return err
 	}
-	line, err := json.Marshal(w)
-	if err != nil {
-		return err
-	}
+	line, _ := json.Marshal(w) // strings and numbers
 	log, _, err := s.Volume.OpenLog(s.List(), disk.LogOptions{Name: "written", Valid: json.Valid})
 	if err != nil {
 		return err
@@ -292,12 +289,9 @@ func (s Store) step(t Take, merge bool) (step Step, why string, err error) {
 	if !t.Mergeable() {
 		return step, "it changed since and cannot be merged", nil
 	}
-	left, err := s.Get(t.From)
-	if err != nil {
-		return step, "", err
-	}
-	before, err := s.Get(t.To)
-	if err != nil {
+	left, leftErr := s.Get(t.From)
+	before, beforeErr := s.Get(t.To)
+	if err := errors.Join(leftErr, beforeErr); err != nil {
 		return step, "", err
 	}
 	dir, err := beneath.Root(t.Folder)

@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"daycare/engine/crash"
 	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
 	"daycare/engine/record"
@@ -497,5 +498,70 @@ func spoil(t *testing.T, u Undoing, hist *record.History) {
 	}
 	if _, err := u.Takes(0); err == nil {
 		t.Error("a list of files that cannot be read is no error")
+	}
+}
+
+// A text that someone else changed since is left alone unless both changes are wanted, and also then if they touch the
+// same lines.
+func TestWhatSomeoneElseChangedSince(t *testing.T) {
+	for name, tt := range map[string]struct {
+		now   string
+		merge bool
+		why   string
+		want  string
+	}{
+		"not wanted":       {"ONE\n2\n3\n4\nFIVE\n", false, "it changed since", "ONE\n2\n3\n4\nFIVE\n"},
+		"wanted":           {"ONE\n2\n3\n4\nFIVE\n", true, "", "1\n2\n3\n4\nFIVE\n"},
+		"the same line":    {"uno\n2\n3\n4\n5\n", true, "it changed since and cannot be merged: ", "uno\n2\n3\n4\n5\n"},
+		"it was removed":   {"", true, "it changed since and cannot be merged", ""},
+		"no text any more": {"\xff\n", true, "it changed since and cannot be merged", "\xff\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.by("b", "1\n2\n3\n4\n5\n")
+			d.write(1, "b", "ONE\n2\n3\n4\n5\n")
+			d.by("b", tt.now)
+			d.undone["t1"] = true
+			results, err := d.store.TakeBack(d.expect("b t1 since"), tt.merge)
+			if err != nil || len(results) != 1 || (results[0].Outcome == Refused) != (tt.why != "") || !strings.HasPrefix(results[0].Why, tt.why) {
+				t.Errorf("%+v, %v, want %q", results, err, tt.why)
+			}
+			if got := has(t, d.dir)["b"]; got != tt.want {
+				t.Errorf("the file has %q, want %q", got, tt.want)
+			}
+		})
+	}
+
+	text := State{SHA256: "x", Mode: 0o600}
+	whole := Take{Step: Step{From: text, To: text}, Now: text, Standing: Since}
+	if !whole.Mergeable() {
+		t.Error("a text is not mergeable")
+	}
+	for name, spoil := range map[string]func(t *Take){"ready": func(t *Take) { t.Standing = Ready }, "a link": func(t *Take) { t.Now.Other = "a link" },
+		"gone": func(t *Take) { t.Now = State{} }, "gone before": func(t *Take) { t.To = State{} }, "gone then": func(t *Take) { t.From = State{} }} {
+		one := whole
+		if spoil(&one); one.Mergeable() {
+			t.Errorf("%s: it is mergeable", name)
+		}
+	}
+}
+
+// What a tool is about to write is noted durably, or it is said that it is not.
+func TestANoteThatFails(t *testing.T) {
+	old, text := []byte("old"), []byte("new")
+	w := Written{Turn: "t1", Path: "a", Before: StateOf(old, 0o644), After: StateOf(text, 0o644)}
+	for _, fault := range []string{"eio@written.sync#1", "enospc@written.write#1"} {
+		d := newDesk(t)
+		crash.Arm(t, fault)
+		if err := d.store.Note(w, old, text); err == nil {
+			t.Errorf("%s: no error", fault)
+		}
+	}
+	d := newDesk(t)
+	if err := os.MkdirAll(filepath.Join(d.store.List(), "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.store.Note(w, old, text); err == nil {
+		t.Error("a list that is a folder: no error")
 	}
 }
