@@ -97,13 +97,10 @@ func (s *snapshot) write(ctx context.Context, w tarball.Writer) error {
 			return context.Cause(ctx)
 		}
 		sum := sha256.New()
-		if err := w.Add(e, io.TeeReader(content, sum)); err != nil {
-			return err
-		}
-
+		err := w.Add(e, io.TeeReader(content, sum))
 		fmt.Fprintf(&sums, "%s  %s\n", hex.EncodeToString(sum.Sum(nil)), e.Name)
 
-		return nil
+		return err
 	}
 	meta := func(name, text string) tarball.Entry {
 		return tarball.Entry{Name: name, Mode: 0o600, Size: int64(len(text)), ModTime: s.at}

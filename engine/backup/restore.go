@@ -205,10 +205,7 @@ func Restore(from io.Reader, at workspace.Place) (r Restored, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, root.RemoveAll(stage)) }()
-	free, _, err := disk.Space(at.Dir)
-	if err != nil {
-		return r, err
-	}
+	free, _, _ := disk.Space(at.Dir) // none, where it is not known
 	dir, err := root.OpenRoot(stage)
 	if err != nil {
 		return r, err
@@ -281,10 +278,10 @@ func same(root *os.Root, a, b string) bool {
 // inOrder lists what was unpacked: the files beside .daycare, then .daycare as a whole.
 func inOrder(stage string) (names []string, err error) {
 	err = filepath.WalkDir(stage, func(full string, d os.DirEntry, err error) error {
-		rel, rerr := filepath.Rel(stage, full)
+		rel, _ := filepath.Rel(stage, full) // it is below it
 		switch {
-		case err != nil || rerr != nil:
-			return errors.Join(err, rerr)
+		case err != nil:
+			return err
 		case d.IsDir() && rel == home:
 			return filepath.SkipDir
 		case !d.IsDir():

@@ -76,11 +76,11 @@ func take(o Options) (s *snapshot, err error) {
 func (s *snapshot) walk() error {
 	var all []seen
 	err := filepath.WalkDir(s.home, func(full string, d fs.DirEntry, err error) error {
-		rel, rerr := filepath.Rel(s.home, full)
+		rel, _ := filepath.Rel(s.home, full) // it is below it
 		name := path.Join(home, filepath.ToSlash(rel))
 		switch {
-		case rerr != nil || errors.Is(err, fs.ErrNotExist):
-			return rerr // it went away
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // it went away
 		case err != nil:
 			return err
 		case passing(name) && d.IsDir():
@@ -282,11 +282,7 @@ func (s *snapshot) reopen(f seen, name string) (*os.File, error) {
 // rotated finds a log again that was closed meanwhile: NAME.jsonl is then in NAME/.
 func (s *snapshot) rotated(f seen) (*os.File, error) {
 	folder := strings.TrimSuffix(f.Name, ".jsonl")
-	entries, err := os.ReadDir(filepath.Join(s.home, filepath.FromSlash(strings.TrimPrefix(folder, home+"/"))))
-	if err != nil {
-		return nil, beneath.ErrRace
-	}
-
+	entries, _ := os.ReadDir(filepath.Join(s.home, filepath.FromSlash(strings.TrimPrefix(folder, home+"/"))))
 	for _, e := range slices.Backward(entries) {
 		if file, err := s.reopen(f, path.Join(folder, e.Name())); err == nil {
 			return file, nil
