@@ -60,10 +60,7 @@ func (s *FileStore) Recover() error {
 	if err := s.vol.MkdirAll(s.dir()); err != nil {
 		return fmt.Errorf("make %s: %w", s.dir(), err)
 	}
-	if err := s.vol.Recover(s.dir()); err != nil {
-		return err
-	}
-	return s.vol.Settle(s.dir())
+	return errors.Join(s.vol.Recover(s.dir()), s.vol.Settle(s.dir()))
 }
 
 func (s *FileStore) dir() string { return filepath.Join(s.root, "files") }

@@ -200,9 +200,6 @@ func beginnings() (words []string) {
 func otherMethods(mux *http.ServeMux, r *http.Request) []string {
 	var allowed []string
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
-		if m == r.Method {
-			continue
-		}
 		other := *r
 		other.Method = m
 		if _, pattern := mux.Handler(&other); pattern != "/" {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"daycare/engine/fault"
 )
@@ -76,5 +77,33 @@ func TestLogThatCannotBeReadIsAnError(t *testing.T) {
 	if status, _, text := raw(t, Handler(b, Options{}), "GET", "/v1/logs?level=loud", ""); status != 400 ||
 		!strings.Contains(text, "debug, info") {
 		t.Errorf("%d %s", status, text)
+	}
+}
+
+// quiet is an Inspector whose log says nothing before it ends.
+type quiet struct{ Inspector }
+
+func (quiet) Log(ctx context.Context, _ LogQuery, _ func([]byte) error) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A log that says nothing yet is followed all the same: its stream begins.
+func TestAQuietLogIsFollowed(t *testing.T) {
+	b := whole(&pair{fake: &fake{}})
+	b.Inspector = quiet{}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://daycare/v1/logs?follow=1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := Local(Handler(b, Options{})).RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
+		t.Errorf("%d %s", resp.StatusCode, kind)
 	}
 }

@@ -302,6 +302,7 @@ func TestAReferenceIsMadeAgain(t *testing.T) {
 	dir := filepath.Join(root, "files")
 	large, link := strings.Repeat("d", 24)+"__x", strings.Repeat("e", 24)+"__x"
 	if err := errors.Join(os.WriteFile(filepath.Join(dir, large), nil, 0o600), os.Truncate(filepath.Join(dir, large), MaxFileBytes+1),
+		os.WriteFile(filepath.Join(dir, "short__x"), nil, 0o600), os.WriteFile(filepath.Join(dir, id), nil, 0o600),
 		os.Symlink(f.Path, filepath.Join(dir, link)), os.Mkdir(filepath.Join(dir, strings.Repeat("f", 24)+"__x"), 0o700)); err != nil {
 		t.Fatal(err)
 	}

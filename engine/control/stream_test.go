@@ -237,10 +237,16 @@ func TestFeed(t *testing.T) {
 		other("a", 5+i)
 		delta("b", i, strings.Repeat("z", 8<<10))
 	}
-	if len(f.queue) > maxPending+1 || f.text > maxPendingText {
-		t.Errorf("%d entries and %d bytes queued", len(f.queue), f.text)
+	text := 0
+	for _, e := range f.queue {
+		if d, ok := e.Body.(event.Delta); ok {
+			text += len(d.Text) + len(strings.Join(e.more, ""))
+		}
 	}
-	if last := f.queue[len(f.queue)-1]; last.to == 0 {
+	if len(f.queue) > maxPending+1 || f.text > maxPendingText || text > maxPendingText {
+		t.Errorf("%d entries and %d bytes queued, %d counted", len(f.queue), text, f.text)
+	}
+	if last := f.queue[len(f.queue)-1]; last.to != uint64(5+3*maxPending) {
 		t.Error("what came after the bound is not marked to be fetched")
 	}
 }

@@ -74,11 +74,7 @@ func ListenTCP(o TCP) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", o.Addr, err)
 	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		l.Close()
-		return nil, fmt.Errorf("listen on %s: %w", o.Addr, err)
-	}
+	_, port, _ := net.SplitHostPort(l.Addr().String()) // it has one
 
 	g := &guard{tokens: o.Tokens, scheme: "http", port: port, extra: lower(o.Hosts), page: o.Page, log: o.Log}
 	if !o.BrowsersOnly {

@@ -100,13 +100,14 @@ func TestForeignErrors(t *testing.T) {
 		typ, code    string
 		message      string
 		dontRepeatIt bool
+		param        string
 	}{
 		{path: "/v1/chat/completions", body: `{"model":"none"}`, status: 404, typ: "invalid_request_error", code: "model_not_found",
 			message: "none"},
 		{path: "/v1/chat/completions", fail: inbox.ErrFull, status: 429, typ: "rate_limit_error", code: "inbox_full"},
 		{path: "/v1/responses", fail: ErrCut, status: 503, typ: "server_error", code: "cut", dontRepeatIt: true},
 		{path: "/v1/responses", fail: &Invalid{Field: "model", Reason: "is empty", Hint: "name an agent"}, status: 400,
-			typ: "invalid_request_error", code: "invalid", message: "model: is empty (name an agent)"},
+			typ: "invalid_request_error", code: "invalid", message: "model: is empty (name an agent)", param: "model"},
 		{path: "/v1/responses", off: true, status: 404, typ: "invalid_request_error", code: "no_route", message: "openai"},
 	} {
 		b := whole(&pair{fake: &fake{deliver: func(context.Context, message.Incoming) (message.Receipt, error) {
@@ -127,7 +128,8 @@ func TestForeignErrors(t *testing.T) {
 		err := json.Unmarshal(w.Body.Bytes(), &got)
 		e := got.Error
 		if err != nil || w.Code != tt.status || e.Type != tt.typ || e.Code != tt.code || !strings.Contains(e.Message, tt.message) ||
-			(w.Header().Get("X-Should-Retry") == "false") != tt.dontRepeatIt || !strings.Contains(w.Body.String(), `"param":`) {
+			(w.Header().Get("X-Should-Retry") == "false") != tt.dontRepeatIt || !strings.Contains(w.Body.String(), `"param":`) ||
+			(e.Param != nil) != (tt.param != "") || e.Param != nil && *e.Param != tt.param {
 			t.Errorf("%s %s %v: %d %s, %v", tt.path, tt.body, tt.fail, w.Code, w.Body, err)
 		}
 	}

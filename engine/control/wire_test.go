@@ -3,6 +3,7 @@ package control
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -222,10 +223,66 @@ func TestWhatIsWrongWithARequest(t *testing.T) {
 		}
 	}
 
+	if other := new(*APIError); errors.As(&Invalid{Reason: "no"}, other) {
+		t.Errorf("what has no cause has one: %v", *other)
+	}
+
 	for name, hint := range map[string]string{fault.Internal: "", "busy": "from the daemon"} {
 		e := &APIError{Code: name, Message: "x", Hint: hint}
 		if f := e.Fault(); f.Hint == "" && hint != "" {
 			t.Errorf("%s: the hint of the daemon is lost: %+v", name, f)
 		}
+	}
+}
+
+// A server is named by what its certificate names, where it listens on all addresses; a Host header without a port means
+// the usual one.
+func TestHowAServerIsNamed(t *testing.T) {
+	g := &guard{scheme: "https", port: "443", hosts: []string{"me", "::1"}, cert: &x509.Certificate{DNSNames: []string{"me.lan"}}}
+	for host, want := range map[string]string{"": "me.lan:443", "0.0.0.0": "me.lan:443", "::": "me.lan:443", "10.0.0.1": "10.0.0.1:443",
+		"other": "other:443"} {
+		if got := g.ownName(host); got != want {
+			t.Errorf("%q is named %s, want %s", host, got, want)
+		}
+	}
+	for host, want := range map[string]bool{"me": true, "ME": true, "me:443": true, "me:80": false, "[::1]": true, "[::1]:443": true,
+		"other": false, "me.lan": true} {
+		if got := g.isMe(host); got != want {
+			t.Errorf("%s is this server: %v, want %v", host, got, want)
+		}
+	}
+
+	for _, plain := range []*guard{{port: "80"}, {port: "80", cert: &x509.Certificate{}}} {
+		if got := plain.ownName("0.0.0.0"); got != "0.0.0.0:80" {
+			t.Errorf("without a name it is %s", got)
+		}
+	}
+}
+
+// bell is a Pairings that notes the answers.
+type bell struct {
+	doorbell
+	answers *[]string
+}
+
+func (b bell) Pair(_ context.Context, code string, reject bool, _ string) (Paired, error) {
+	*b.answers = append(*b.answers, fmt.Sprint(code, " ", reject))
+	return Paired{}, nil
+}
+
+// Who asks to be paired is let in or rejected as the client says.
+func TestThePairingIsAnsweredAsTheClientSays(t *testing.T) {
+	b := whole(&pair{fake: &fake{}})
+	var answers []string
+	b.Pairings = bell{answers: &answers}
+	c := NewClient(Local(Handler(b, Options{})))
+	defer c.Close()
+	for code, reject := range map[string]bool{"one": true, "two": false} {
+		if _, err := c.Pair(t.Context(), code, reject); err != nil {
+			t.Error(err)
+		}
+	}
+	if slices.Sort(answers); !slices.Equal(answers, []string{"one true", "two false"}) {
+		t.Errorf("the answers are %q", answers)
 	}
 }
