@@ -523,7 +523,8 @@ func TestWhatSomeoneElseChangedSince(t *testing.T) {
 			d.by("b", tt.now)
 			d.undone["t1"] = true
 			results, err := d.store.TakeBack(d.expect("b t1 since"), tt.merge)
-			if err != nil || len(results) != 1 || (results[0].Outcome == Refused) != (tt.why != "") || !strings.HasPrefix(results[0].Why, tt.why) {
+			if err != nil || len(results) != 1 || (results[0].Outcome == Refused) != (tt.why != "") ||
+				!strings.HasPrefix(results[0].Why, tt.why) {
 				t.Errorf("%+v, %v, want %q", results, err, tt.why)
 			}
 			if got := has(t, d.dir)["b"]; got != tt.want {
@@ -537,8 +538,13 @@ func TestWhatSomeoneElseChangedSince(t *testing.T) {
 	if !whole.Mergeable() {
 		t.Error("a text is not mergeable")
 	}
-	for name, spoil := range map[string]func(t *Take){"ready": func(t *Take) { t.Standing = Ready }, "a link": func(t *Take) { t.Now.Other = "a link" },
-		"gone": func(t *Take) { t.Now = State{} }, "gone before": func(t *Take) { t.To = State{} }, "gone then": func(t *Take) { t.From = State{} }} {
+	for name, spoil := range map[string]func(t *Take){
+		"ready":       func(t *Take) { t.Standing = Ready },
+		"a link":      func(t *Take) { t.Now.Other = "a link" },
+		"gone":        func(t *Take) { t.Now = State{} },
+		"gone before": func(t *Take) { t.To = State{} },
+		"gone then":   func(t *Take) { t.From = State{} },
+	} {
 		one := whole
 		if spoil(&one); one.Mergeable() {
 			t.Errorf("%s: it is mergeable", name)
