@@ -34,7 +34,7 @@ type household struct {
 }
 
 func newHousehold(t *testing.T, limits Limits, connectors ...Connector) *household {
-	h := &household{root: t.TempDir(), hold: map[string]chan struct{}{}}
+	h := &household{root: filepath.Join(t.TempDir(), workspace.Home), hold: map[string]chan struct{}{}}
 	h.house = newHouse(t, h.root, func(ctx context.Context, rt Runtime) error {
 		h.mu.Lock()
 		hold := h.hold[rt.Meta.Name]

@@ -54,6 +54,9 @@ func (m *mailroom) spill(in message.Incoming) (path string, err error) {
 	if work == "" {
 		work = workspace.OfData(m.root).Dir
 	}
+	if work == "" {
+		return "", fmt.Errorf("%s does not say which workspace it belongs to", m.root)
+	}
 
 	sum := sha256.Sum256([]byte(in.Text))
 	name := in.Origin + "-" + hex.EncodeToString(sum[:6]) + ".md"

@@ -27,6 +27,7 @@ var placed = map[string]string{
 	"cmd/daycare/term/workspace.go":  "how a workspace is found from a folder in it",
 	"engine/backup/backup.go":        "what the folder is called in a backup",
 	"engine/changes/copy.go":         "a name that no copy has",
+	"engine/backup/restore.go":       "the folder around it, where a backup is unpacked",
 	"engine/folders/elsewhere.go":    "in a path that an older version wrote whole",
 	"engine/schedule/changes.go":     "a name that is not watched",
 	"engine/sensitive/sensitive.go":  "a name that no agent reaches, wherever it is",

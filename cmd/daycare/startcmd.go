@@ -128,6 +128,9 @@ func showBanner(c *term.App, o daemon.Options, b daemon.Banner) {
 	}
 	fmt.Fprintln(c.Err, s.Bold("daycare "+version.Number)+s.Dim(fmt.Sprintf("  pid %d", os.Getpid())))
 	line("workspace", o.Place.Dir)
+	if o.Place.Elsewhere() {
+		line("data", o.Place.Data)
+	}
 	line("settings", cmp.Or(b.Settings, "none: defaults"))
 	line("socket", b.Socket)
 	line("listen", b.Listen)

@@ -136,7 +136,7 @@ func (s *snapshot) head() Head {
 func passing(name string) bool {
 	rel := strings.TrimPrefix(name, home+"/")
 	switch rel {
-	case "daycare.sock", "daycare.lock", ".ballast", "agents.index", "logs":
+	case "daycare.sock", "daycare.lock", ".ballast", "agents.index", "logs", workspace.FileName:
 		return true
 	}
 

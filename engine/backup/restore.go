@@ -195,7 +195,12 @@ func Restore(from io.Reader, at workspace.Place) (r Restored, err error) {
 			err = fmt.Errorf("restore: %w", err)
 		}
 	}()
-	root, err := os.OpenRoot(at.Dir)
+	if at.Elsewhere() {
+		if err := disk.NewVolume(filepath.Dir(at.Data)).MkdirAll(filepath.Dir(at.Data)); err != nil {
+			return r, err
+		}
+	}
+	root, err := os.OpenRoot(filepath.Dir(at.Data))
 	if err != nil {
 		return r, err
 	}
@@ -205,7 +210,7 @@ func Restore(from io.Reader, at workspace.Place) (r Restored, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, root.RemoveAll(stage)) }()
-	free, _, _ := disk.Space(at.Dir) // none, where it is not known
+	free, _, _ := disk.Space(root.Name()) // none, where it is not known
 	dir, err := root.OpenRoot(stage)
 	if err != nil {
 		return r, err
@@ -217,50 +222,101 @@ func Restore(from io.Reader, at workspace.Place) (r Restored, err error) {
 	if _, err := dir.Stat(home); err != nil {
 		return r, fmt.Errorf("%w: it contains no %s", ErrBad, home)
 	}
-	r.Aside, err = place(root, stage)
+	if at.Elsewhere() {
+		record := at.Record()
+		e := tarball.Entry{Name: home + "/" + workspace.FileName, Mode: 0o600, Size: int64(len(record)), ModTime: time.Now()}
+		if err := tarball.Put(dir, e, bytes.NewReader(record)); err != nil {
+			return r, err
+		}
+	}
+	work, err := os.OpenRoot(at.Dir)
+	if err != nil {
+		return r, err
+	}
+	defer work.Close()
+	p := placing{own: root, work: work, stage: stage, data: filepath.Base(at.Data), apart: at.Elsewhere()}
+	r.Aside, err = p.place()
 	return r, err
 }
 
-// place moves what was unpacked in the folder stage of the workspace to its place, .daycare last.
-// Nothing outside of the workspace is touched, whatever links are in it. If that fails, what was
-// done is undone.
-func place(root *os.Root, stage string) (aside []string, err error) {
+// A placing moves what was unpacked to its places: .daycare, and the files of the workspace that may be on another disk.
+type placing struct {
+	own   *os.Root // the folder that the data folder is in, with the stage
+	work  *os.Root // the workspace
+	stage string
+	data  string // name of the data folder
+	apart bool   // it is not in the workspace
+	undo  []func() error
+}
+
+// target is where a file of the stage comes to.
+func (p *placing) target(name string) (in *os.Root, to string) {
+	if name == home {
+		return p.own, p.data
+	}
+	return p.work, name
+}
+
+// move renames, until it is undone.
+func (p *placing) move(in *os.Root, from, to string) error {
+	if err := in.Rename(from, to); err != nil {
+		return err
+	}
+	p.undo = append(p.undo, func() error { return in.Rename(to, from) })
+	return nil
+}
+
+// bring moves a file of the stage to its place, or copies it there, where that may be on another disk.
+func (p *placing) bring(name string, in *os.Root, to string) error {
+	from := filepath.Join(p.stage, name)
+	if in == p.own || !p.apart {
+		return p.move(p.own, from, to)
+	}
+	content, info, err := beneath.Read(p.own, from, maxNamed)
+	if err != nil {
+		return err
+	}
+	p.undo = append(p.undo, func() error { return in.RemoveAll(to) })
+	e := tarball.Entry{Name: filepath.ToSlash(to), Mode: info.Mode().Perm(), Size: info.Size(), ModTime: info.ModTime()}
+	return tarball.Put(in, e, bytes.NewReader(content))
+}
+
+// place puts all in place, .daycare last. Nothing outside of the workspace and the data folder is
+// touched, whatever links are in it. If that fails, what was done is undone.
+func (p *placing) place() (aside []string, err error) {
 	syscall.Sync() // all files, before one of them has its name
-	var undo []func() error
 	defer func() {
 		if err == nil {
 			return
 		}
-		for _, back := range slices.Backward(undo) {
+		for _, back := range slices.Backward(p.undo) {
 			err = errors.Join(err, back())
 		}
 	}()
-	move := func(from, to string) error {
-		if err := root.Rename(from, to); err != nil {
-			return err
-		}
-		undo = append(undo, func() error { return root.Rename(to, from) })
-		return nil
-	}
-	names, err := inOrder(filepath.Join(root.Name(), stage))
+	names, err := inOrder(filepath.Join(p.own.Name(), p.stage))
 	if err != nil {
 		return nil, err
 	}
 	mark := ".before-" + time.Now().UTC().Format("20060102T150405.000Z")
 	for _, name := range names {
-		if err := root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		in, to := p.target(name)
+		if err := in.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 			return nil, err
 		}
-		if same(root, filepath.Join(stage, name), name) {
+		if same(p.own, filepath.Join(p.stage, name), in, to) {
 			continue
 		}
-		if _, err := root.Lstat(name); err == nil {
-			if err := move(name, name+mark); err != nil {
+		if _, err := in.Lstat(to); err == nil {
+			if err := p.move(in, to, to+mark); err != nil {
 				return nil, err
 			}
-			aside = append(aside, name+mark)
+			if p.apart && in == p.own {
+				aside = append(aside, filepath.Join(in.Name(), to+mark))
+			} else {
+				aside = append(aside, to+mark)
+			}
 		}
-		if err := move(filepath.Join(stage, name), name); err != nil {
+		if err := p.bring(name, in, to); err != nil {
 			return nil, err
 		}
 	}
@@ -269,10 +325,10 @@ func place(root *os.Root, stage string) (aside []string, err error) {
 }
 
 // same reports whether two files have the same content.
-func same(root *os.Root, a, b string) bool {
-	one, _, err := beneath.Read(root, a, maxNamed)
-	other, _, oerr := beneath.Read(root, b, maxNamed)
-	return err == nil && oerr == nil && bytes.Equal(one, other)
+func same(in *os.Root, a string, other *os.Root, b string) bool {
+	one, _, err := beneath.Read(in, a, maxNamed)
+	two, _, oerr := beneath.Read(other, b, maxNamed)
+	return err == nil && oerr == nil && bytes.Equal(one, two)
 }
 
 // inOrder lists what was unpacked: the files beside .daycare, then .daycare as a whole.

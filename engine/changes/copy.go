@@ -59,7 +59,7 @@ func Home(at workspace.Place) (string, error) {
 		}
 		base = filepath.Join(home, ".local", "state")
 	}
-	sum := sha256.Sum256([]byte(beneath.Real(at.Dir)))
+	sum := sha256.Sum256([]byte(beneath.Real(at.Key())))
 
 	return filepath.Join(base, "daycare", "copies", hex.EncodeToString(sum[:6])), nil
 }

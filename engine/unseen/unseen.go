@@ -119,17 +119,10 @@ func Open(vol *disk.Volume, at workspace.Place) (*Texts, error) {
 			return nil, fmt.Errorf("read %s: %w\ndelete it: agents then use the new text", filepath.Join(Dir, e.Name()), err)
 		}
 
-		t.waiting[t.absolute(c.Path)] = &c
+		t.waiting[t.place.Resolve(c.Path)] = &c
 	}
 
 	return t, nil
-}
-
-func (t *Texts) absolute(path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(t.place.Dir, path)
 }
 
 // Began says that a command of an agent begins that can change all but the safe files and
@@ -212,11 +205,7 @@ func (t *Texts) by(path string) string {
 }
 
 func (t *Texts) name(path string) (dir, file string) {
-	rel, err := filepath.Rel(t.place.Dir, path)
-	if err != nil || !filepath.IsLocal(rel) {
-		rel = path
-	}
-	return filepath.Join(t.place.Data, Dir), sum([]byte(rel))[:16] + ".json"
+	return filepath.Join(t.place.Data, Dir), sum([]byte(t.place.Store(path)))[:16] + ".json"
 }
 
 // keep writes a change down. That it cannot be written costs no more than that it is used after
@@ -227,9 +216,7 @@ func (t *Texts) keep(path string, c *Change) {
 		return
 	}
 	onDisk := *c
-	if rel, err := filepath.Rel(t.place.Dir, path); err == nil && filepath.IsLocal(rel) {
-		onDisk.Path = rel
-	}
+	onDisk.Path = t.place.Store(path)
 
 	data, err := json.MarshalIndent(onDisk, "", "  ")
 	if err != nil {

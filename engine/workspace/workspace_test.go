@@ -1,7 +1,9 @@
 package workspace
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -102,5 +104,60 @@ func TestOfARelativeFolder(t *testing.T) {
 	}
 	if got := Of(".daycare/agents/a").Dir; got != here {
 		t.Errorf("the workspace is %s, want %s", got, here)
+	}
+}
+
+// A data folder elsewhere says which workspace it is of, and paths in it are stored as those of .daycare.
+func TestElsewhere(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "own")
+	at := Place{"/ws", data}
+	if got := At("/ws"); got.Elsewhere() || got.Key() != "/ws" || got.Check() != nil {
+		t.Errorf("%+v", got)
+	}
+	if !at.Elsewhere() || at.Key() != data || at.Lock() != data+"/daycare.lock" {
+		t.Errorf("%+v", at)
+	}
+
+	for _, content := range []string{"", "{", "{}", `{"workspace":"ws"}`, `{"workspace":"/other"}`} {
+		if content != "" {
+			writeRecord(t, data, []byte(content))
+		}
+		if err := at.Check(); err == nil {
+			t.Errorf("with %q it belongs to the workspace", content)
+		}
+		if got := OfData(data); got.Data != data || got.Dir != "" && content != `{"workspace":"/other"}` {
+			t.Errorf("with %q it is %+v", content, got)
+		}
+	}
+	writeRecord(t, data, at.Record())
+	if dir, err := Recorded(data); dir != "/ws" || err != nil || at.Check() != nil || Of(data+"/agents/a") != at {
+		t.Errorf("recorded is %q %v; %v; %+v", dir, err, at.Check(), Of(data+"/agents/a"))
+	}
+
+	for path, stored := range map[string]string{data: ".daycare", data + "/files/a": ".daycare/files/a", "/ws/docs": "docs", "/ws": ".",
+		"/ws/.daycare/x": "/ws/.daycare/x", filepath.Dir(data): filepath.Dir(data), data + "x": data + "x"} {
+		if got := at.Store(path); got != stored || at.Resolve(got) != path || at.ResolveFile(got) != path {
+			t.Errorf("%s is stored as %s and resolved to %s, want %s", path, got, at.Resolve(got), stored)
+		}
+	}
+	for stored, want := range map[string]string{"a/../.daycare/x": data + "/x", ".daycare/../x": "/ws/x", ".daycarex": "/ws/.daycarex",
+		"/old/.daycare/files/a": data + "/files/a"} {
+		if got := at.ResolveFile(stored); got != want {
+			t.Errorf("%s is resolved to %s, want %s", stored, got, want)
+		}
+	}
+	tag := "@read:" + data + "/cron/x/files"
+	if got := at.StoreTag(tag); got != "@read:.daycare/cron/x/files" || at.ResolveTag(got) != tag {
+		t.Errorf("the tag is stored as %s", got)
+	}
+	if got := (Place{Data: data}).Store(data + "/x"); got != data+"/x" {
+		t.Errorf("without a workspace it is stored as %s", got)
+	}
+}
+
+func writeRecord(t *testing.T, data string, content []byte) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(data, 0o700), os.WriteFile(filepath.Join(data, FileName), content, 0o600)); err != nil {
+		t.Fatal(err)
 	}
 }

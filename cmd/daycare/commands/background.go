@@ -83,6 +83,9 @@ func launch(at workspace.Place, f StartFlags, path string) (child *exec.Cmd, fro
 	}
 
 	args := []string{"start", "--no-input", "--workspace", at.Dir}
+	if at.Elsewhere() {
+		args = append(args, "--data", at.Data)
+	}
 	if f.Listen != "" {
 		args = append(args, "--listen", f.Listen)
 	}
@@ -154,7 +157,7 @@ func EnsureDaemon(ctx context.Context, c *term.App, at workspace.Place) error {
 	if client, err := c.JoinStarting(ctx, at); client != nil || err != nil {
 		return err
 	}
-	quiet := &term.App{Streams: term.Streams{In: c.In, Out: io.Discard, Err: io.Discard}, Workspace: c.Workspace,
+	quiet := &term.App{Streams: term.Streams{In: c.In, Out: io.Discard, Err: io.Discard}, Workspace: c.Workspace, Data: c.Data,
 		Offline: c.Offline, InProcess: c.InProcess}
 	return StartBackground(ctx, quiet, at, StartFlags{})
 }

@@ -14,6 +14,7 @@ import (
 	"daycare/cmd/daycare/version"
 	"daycare/engine/event"
 	"daycare/engine/finding"
+	"daycare/engine/workspace"
 )
 
 // Status prints how the daemon, its connectors and its providers are.
@@ -31,11 +32,11 @@ func Status(c *term.App) *cobra.Command {
 			if c.JSON {
 				return c.PrintJSON(s)
 			}
-			if err := showStatus(c, s, time.Now()); err != nil {
-				return err
-			}
 			at, err := c.Place()
 			if err != nil {
+				return err
+			}
+			if err := showStatus(c, at, s, time.Now()); err != nil {
 				return err
 			}
 			if what, do := setup.Missed(cmd.Context(), at, s.Providers); what != "" {
@@ -54,7 +55,7 @@ func readStatus(ctx context.Context, c *term.App) (event.Status, error) {
 		return event.Status{}, err
 	}
 	if !term.Exists(at.Data) {
-		c.Note("no .daycare here yet; create it with: daycare init")
+		c.Note("there is no %s yet; create it with: daycare init", at.Shown(at.Data))
 		return event.Status{Version: version.Number, Workspace: at.Dir,
 			Connectors: []event.Service{}, Providers: []event.Service{}}, nil
 	}
@@ -69,7 +70,7 @@ func readStatus(ctx context.Context, c *term.App) (event.Status, error) {
 	return s, nil
 }
 
-func showStatus(c *term.App, s event.Status, now time.Time) error {
+func showStatus(c *term.App, at workspace.Place, s event.Status, now time.Time) error {
 	daemon := "not running (showing what is on disk; start it with: daycare start --background)"
 	if s.Running {
 		daemon = fmt.Sprintf("running, pid %d", s.PID)
@@ -89,7 +90,11 @@ func showStatus(c *term.App, s event.Status, now time.Time) error {
 	if s.Asks > 0 {
 		asks += " (see: daycare permissions ls)"
 	}
-	c.Fields("daemon", daemon, "version", s.Version, "workspace", s.Workspace,
+	data := ""
+	if at.Elsewhere() {
+		data = at.Data
+	}
+	c.Fields("daemon", daemon, "version", s.Version, "workspace", s.Workspace, "data", data,
 		"agents", agents, "waiting", term.Plural(s.Queued, "item", "items"), "asks", asks, "disk", full)
 	if err := services(c, "connectors", s.Connectors); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func Workspaces(c *term.App) *cobra.Command {
 
 // NoteWorkspace makes a workspace known whose daemon starts.
 func NoteWorkspace(c *term.App, at workspace.Place) {
-	if err := machine.Note(at.Dir, time.Now()); err != nil {
+	if err := machine.Note(at, time.Now()); err != nil {
 		c.Warn("daycare workspaces does not list this one: %v", err)
 	}
 }
@@ -49,7 +50,8 @@ const (
 // A workspaceRow is one workspace, in --json.
 type workspaceRow struct {
 	Path      string     `json:"path"`
-	State     string     `json:"state"` // running, starting, stopped or gone
+	Data      string     `json:"data,omitempty"` // where its own files are, if outside of it
+	State     string     `json:"state"`          // running, starting, stopped or gone
 	PID       int        `json:"pid,omitempty"`
 	Version   string     `json:"version,omitempty"` // of the daemon that runs
 	StartedAt disk.Stamp `json:"startedAt"`         // when its daemon was started last
@@ -70,8 +72,8 @@ func listWorkspaces(ctx context.Context, c *term.App, now time.Time) error {
 	}
 	rows := make([]workspaceRow, len(known))
 	for i, e := range known {
-		rows[i] = workspaceRow{Path: e.Path, StartedAt: e.StartedAt}
-		if err := rows[i].ask(ctx, c, now); err != nil {
+		rows[i] = workspaceRow{Path: e.Path, Data: e.Data, StartedAt: e.StartedAt}
+		if err := rows[i].ask(ctx, c, e.Place(), now); err != nil {
 			rows[i].Error = err.Error()
 		}
 	}
@@ -95,14 +97,17 @@ func listWorkspaces(ctx context.Context, c *term.App, now time.Time) error {
 	for _, r := range rows {
 		switch {
 		case r.State == wsGone:
-			c.Note("%s is gone; to remove it from the list: daycare workspaces forget %s", r.Path, term.Clean(r.Path))
+			c.Note("%s is gone; to remove it from the list: daycare workspaces forget %s", r.name(), term.Clean(cmp.Or(r.Data, r.Path)))
 		case r.Error != "":
-			c.Warn("%s: %s", r.Path, r.Error)
+			c.Warn("%s: %s", r.name(), r.Error)
 		}
 	}
 
 	return nil
 }
+
+// name tells it from all others.
+func (r workspaceRow) name() string { return term.Join(", data ", r.Path, r.Data) }
 
 func (r workspaceRow) add(t *term.Table) {
 	pid, version := "-", "-"
@@ -113,19 +118,18 @@ func (r workspaceRow) add(t *term.Table) {
 		version = r.Version
 	}
 	if r.State == wsGone || r.Error != "" {
-		t.Row(r.Path, r.State, pid, version, "-", "-", "-", "-")
+		t.Row(r.name(), r.State, pid, version, "-", "-", "-", "-")
 		return
 	}
 
-	t.Row(r.Path, r.State, pid, version, fmt.Sprint(r.Agents), fmt.Sprint(r.Queued), fmt.Sprint(r.Approvals),
+	t.Row(r.name(), r.State, pid, version, fmt.Sprint(r.Agents), fmt.Sprint(r.Queued), fmt.Sprint(r.Approvals),
 		term.Money(r.Today))
 }
 
 // ask fills in how a workspace is: its daemon says so, else its files.
-func (r *workspaceRow) ask(ctx context.Context, c *term.App, now time.Time) error {
+func (r *workspaceRow) ask(ctx context.Context, c *term.App, at workspace.Place, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
-	at := workspace.At(r.Path)
 	if !term.Exists(at.Data) {
 		r.State = wsGone
 		return nil
@@ -170,7 +174,7 @@ func workspacesForget(c *term.App) *cobra.Command {
 			all, _ := machine.List() // nothing is completed then
 			var paths []cobra.Completion
 			for _, e := range all {
-				paths = append(paths, e.Path)
+				paths = append(paths, cmp.Or(e.Data, e.Path))
 			}
 
 			return paths, cobra.ShellCompDirectiveNoFileComp

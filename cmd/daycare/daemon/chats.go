@@ -298,7 +298,7 @@ func (r outlet) program(ctx context.Context, v config.Voicing, stdin string, env
 	out, errs := beginning{most: maxSound}, beginning{most: 4 << 10}
 	end, err := toolshell.Program{Command: v.Command, Stdin: stdin, Dir: r.at.Dir, Timeout: v.Timeout, Mark: cuid.New(),
 		Agent: hookHome, As: hookHome, Access: permission.Default(r.at.Dir), Bare: v.Sandbox != nil && !*v.Sandbox,
-		Env: append(env, "DAYCARE_WORKSPACE="+r.at.Dir), Out: &out, Err: &errs}.Run(ctx, exec)
+		Env: append(env, "DAYCARE_WORKSPACE="+r.at.Dir, "DAYCARE_DATA="+r.at.Data), Out: &out, Err: &errs}.Run(ctx, exec)
 	switch {
 	case errors.Is(err, toolshell.ErrNoSandbox):
 		return nil, fmt.Errorf("%w; to run it without, set sandbox: false for this command", err)

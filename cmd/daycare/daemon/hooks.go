@@ -84,7 +84,7 @@ func (r hooked) program(ctx context.Context, j hooks.Job) (hooks.End, error) {
 	}
 	end, err := toolshell.Program{Command: j.Hook.Command, Stdin: string(j.Stdin), Dir: j.Dir,
 		Timeout: j.Hook.Timeout, Mark: cuid.New(), Agent: j.Agent, As: hookHome, Access: access, Bare: j.Hook.Bare,
-		Env: []string{"DAYCARE_WORKSPACE=" + r.at.Dir, "DAYCARE_HOOK=" + string(j.Hook.Event),
+		Env: []string{"DAYCARE_WORKSPACE=" + r.at.Dir, "DAYCARE_DATA=" + r.at.Data, "DAYCARE_HOOK=" + string(j.Hook.Event),
 			"CLAUDE_PROJECT_DIR=" + r.at.Dir}, Out: &out, Err: &errs}.Run(ctx, exec)
 	if errors.Is(err, toolshell.ErrNoSandbox) {
 		return hooks.End{}, fmt.Errorf("%w; to run it without, set sandbox: false for this hook", err)

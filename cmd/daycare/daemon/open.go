@@ -41,6 +41,9 @@ const shutdownGrace = 5 * time.Second
 // Open takes the lock of a workspace and builds everything. Nothing runs
 // before run. Errors: disk.ErrLocked, disk.ErrFailed, findings of bad settings.
 func Open(ctx context.Context, o Options, loud slog.Level) (*Daemon, error) {
+	if err := o.Place.Check(); err != nil {
+		return nil, err
+	}
 	r := newParts(o.Place, loud)
 	r.inspector, r.provider, r.alone = o.Inspector, o.Provider, o.Alone
 	var err error

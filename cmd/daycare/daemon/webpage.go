@@ -83,7 +83,7 @@ func (r webPage) listen() (l *control.Listener, note string, err error) {
 	c := r.settings.Current()
 	ways := []string{c.Web.Listen}
 	if c.Web.Listen == "" {
-		ways = addressesOf(r.at.Dir)
+		ways = addressesOf(r.at.Key())
 	}
 	var first error
 	for _, addr := range ways {

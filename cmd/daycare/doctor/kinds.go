@@ -19,6 +19,7 @@ import (
 	"daycare/engine/pairing"
 	"daycare/engine/schedule"
 	"daycare/engine/slash"
+	"daycare/engine/workspace"
 	"daycare/tools/mcp"
 	"daycare/tools/skills"
 )
@@ -176,6 +177,7 @@ var ofRuntime = []kind{
 		gc: &end{why: "removed by you", age: trashAge, list: inTrash}},
 	{pattern: "unseen/**", what: "a change waiting for your review", owner: "engine/unseen"},
 	{pattern: "folders.json", what: "the folder behind each granted path", owner: "engine/permission"},
+	{pattern: workspace.FileName, what: "the workspace of a data folder that is outside of it", owner: "engine/workspace", check: object},
 	{pattern: "cluster.json", what: "the cluster that the workspace has joined", owner: "cmd/daycare/peers", check: object},
 	{pattern: "shared.json", what: "which state of what belongs to all machines is here", owner: "engine/cluster", mode: private,
 		check: object},

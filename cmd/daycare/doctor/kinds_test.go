@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"daycare/engine/disk"
+	"daycare/engine/workspace"
 )
 
 // Each JSON Schema is that of a kind of file, and each kind that names a schema has one.
@@ -98,5 +99,23 @@ func TestUnknownFilesAreSeen(t *testing.T) {
 
 	if files, err := Files(root); err != nil || len(files) > 0 {
 		t.Errorf("validate lists %v, %v", files, err)
+	}
+}
+
+// Every kind of file can be checked, whatever is in it: a file that cannot is a finding, and keeps nothing from the others.
+func TestEveryKindCanBeChecked(t *testing.T) {
+	for _, k := range kinds {
+		if k.check == nil {
+			continue
+		}
+		path := filepath.Join(t.TempDir(), workspace.Home, strings.ReplaceAll(k.pattern, "*", "x"))
+		for _, content := range []string{"{}", "{", ""} {
+			if _, err := k.check(k.schema, path, []byte(content)); err != nil {
+				t.Errorf("%s with %q: %v", k.pattern, content, err)
+			}
+		}
+	}
+	if found, err := object("", "a2a.json", []byte("{")); err != nil || len(found) == 0 {
+		t.Errorf("half an object has no finding, %v", err)
 	}
 }

@@ -82,7 +82,7 @@ func (n Inspector) TestProvider(ctx context.Context, id string) (json.RawMessage
 
 // app is a command line of the workspace at which nobody is.
 func (n Inspector) app() *term.App {
-	return &term.App{Streams: term.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, Workspace: n.Dir}
+	return &term.App{Streams: term.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, Workspace: n.Dir, Data: n.Data}
 }
 
 // Log is daycare logs.

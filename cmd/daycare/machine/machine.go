@@ -3,8 +3,9 @@
 //
 //	~/.local/state/daycare/workspaces/HASH.json     {"path":"/home/anna/work","startedAt":"…"}
 //
-// XDG_STATE_HOME moves the folder; with /dev/null nothing is noted. A file has nothing in it that is secret, and may be removed
-// at any time: the next start writes it again.
+// "data" is where daycare's own files of it are, if that is not .daycare in it. HASH is of that folder then, as several may
+// be of one workspace. XDG_STATE_HOME moves the notes; with /dev/null nothing is noted. A file has nothing in it that is
+// secret, and may be removed at any time: the next start writes it again.
 package machine
 
 import (
@@ -23,6 +24,7 @@ import (
 
 	"daycare/engine/beneath"
 	"daycare/engine/disk"
+	"daycare/engine/workspace"
 )
 
 const (
@@ -34,8 +36,19 @@ const (
 // An Entry is a workspace whose daemon was started at some time.
 type Entry struct {
 	Path      string     `json:"path"`
-	StartedAt disk.Stamp `json:"startedAt"` // when it was started last
+	Data      string     `json:"data,omitempty"` // where its own files are, if outside of it
+	StartedAt disk.Stamp `json:"startedAt"`      // when it was started last
 }
+
+// Place is where the workspace is.
+func (e Entry) Place() workspace.Place {
+	if e.Data != "" {
+		return workspace.Place{Dir: e.Path, Data: e.Data}
+	}
+	return workspace.At(e.Path)
+}
+
+func (e Entry) key() string { return cmp.Or(e.Data, e.Path) }
 
 // dir is the folder of the notes; "" where nothing is noted, as the user has no home.
 func dir() string {
@@ -54,16 +67,16 @@ func dir() string {
 	return filepath.Join(base, "daycare", "workspaces")
 }
 
-func fileOf(root string) string {
-	sum := sha256.Sum256([]byte(root))
+func fileOf(key string) string {
+	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:8]) + ".json"
 }
 
 // Note notes a workspace whose daemon starts. One in the folder for temporary files is not
 // noted, and nothing is where the user has no home.
-func Note(root string, now time.Time) error {
+func Note(w workspace.Place, now time.Time) error {
 	folder := dir()
-	rel, err := filepath.Rel(beneath.Real(os.TempDir()), beneath.Real(root))
+	rel, err := filepath.Rel(beneath.Real(os.TempDir()), beneath.Real(w.Dir))
 	if folder == "" || err == nil && filepath.IsLocal(rel) {
 		return nil
 	}
@@ -72,7 +85,7 @@ func Note(root string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if len(all) >= maxEntries && !slices.ContainsFunc(all, func(e Entry) bool { return e.Path == root }) {
+	if len(all) >= maxEntries && !slices.ContainsFunc(all, func(e Entry) bool { return e.key() == w.Key() }) {
 		return fmt.Errorf("the list already has %d workspaces; remove one with: daycare workspaces forget DIR", len(all))
 	}
 	if err := disk.NewVolume(folder).MkdirAll(folder); err != nil {
@@ -84,9 +97,13 @@ func Note(root string, now time.Time) error {
 		return err
 	}
 	defer at.Close()
-	data, _ := json.Marshal(Entry{root, disk.StampOf(now)}) // a text and a time
+	e := Entry{Path: w.Dir, StartedAt: disk.StampOf(now)}
+	if w.Elsewhere() {
+		e.Data = w.Data
+	}
+	data, _ := json.Marshal(e) // texts and a time
 
-	return disk.ReplaceIn(step, at, fileOf(root), append(data, '\n'), disk.InOptions{})
+	return disk.ReplaceIn(step, at, fileOf(w.Key()), append(data, '\n'), disk.InOptions{})
 }
 
 // List lists the workspaces that are known, by path.
@@ -109,18 +126,19 @@ func List() (all []Entry, err error) {
 		data, _, err := beneath.Read(at, n.Name(), maxFile)
 
 		// What is no note of a daemon is someone else's.
-		if err == nil && json.Unmarshal(data, &e) == nil && filepath.IsAbs(e.Path) && n.Name() == fileOf(e.Path) {
+		if err == nil && json.Unmarshal(data, &e) == nil && filepath.IsAbs(e.Path) && n.Name() == fileOf(e.key()) {
 			all = append(all, e)
 		}
 	}
 
-	slices.SortFunc(all, func(a, b Entry) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(all, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Data, b.Data)) })
 	return all, nil
 }
 
-// Forget removes the entry of a workspace, and nothing else. known is false if there is none.
-func Forget(root string) (known bool, err error) {
-	path := filepath.Join(dir(), fileOf(root))
+// Forget removes the entry of a workspace, or that of one of its data folders, and nothing else. known is false if
+// there is none.
+func Forget(key string) (known bool, err error) {
+	path := filepath.Join(dir(), fileOf(key))
 	if dir() == "" || !disk.Exists(path) {
 		return false, nil
 	}
@@ -131,7 +149,7 @@ func Forget(root string) (known bool, err error) {
 func Files() (paths []string) {
 	all, _ := List() // what cannot be listed cannot be removed
 	for _, e := range all {
-		paths = append(paths, filepath.Join(dir(), fileOf(e.Path)))
+		paths = append(paths, filepath.Join(dir(), fileOf(e.key())))
 	}
 	return paths
 }

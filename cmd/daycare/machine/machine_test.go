@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"daycare/engine/crash/crashtest"
+	"daycare/engine/workspace"
 )
 
 // A note has the path and a time, is the user's alone, and is written again by the next start.
@@ -20,7 +21,7 @@ func TestNotesOfWorkspaces(t *testing.T) {
 	t.Setenv("TMPDIR", "/nowhere")
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for _, root := range []string{"/w/b", "/w/a", "/w/b"} {
-		if err := Note(root, now); err != nil {
+		if err := Note(workspace.At(root), now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,13 +67,13 @@ func TestWhatIsNotNoted(t *testing.T) {
 	temp, state := t.TempDir(), t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
 	t.Setenv("TMPDIR", temp)
-	if err := Note(filepath.Join(temp, "work"), time.Now()); err != nil {
+	if err := Note(workspace.At(filepath.Join(temp, "work")), time.Now()); err != nil {
 		t.Error(err)
 	}
 
 	t.Setenv("TMPDIR", "/nowhere")
 	t.Setenv("XDG_STATE_HOME", os.DevNull)
-	if err := Note("/w/a", time.Now()); err != nil {
+	if err := Note(workspace.At("/w/a"), time.Now()); err != nil {
 		t.Error(err)
 	}
 	t.Chdir(state)
@@ -88,7 +89,7 @@ func TestWhatIsNotNoted(t *testing.T) {
 
 	t.Setenv("XDG_STATE_HOME", "")
 	t.Setenv("HOME", filepath.Join(temp, "no-home"))
-	if err := Note("/w/a", time.Now()); err != nil {
+	if err := Note(workspace.At("/w/a"), time.Now()); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(temp, "no-home")); err == nil {
@@ -103,7 +104,7 @@ func TestWhatIsNotNoted(t *testing.T) {
 	// A folder of the environment that is relative means nothing, and the home counts.
 	t.Setenv("HOME", temp)
 	t.Setenv("XDG_STATE_HOME", "state")
-	if err := Note("/w/a", time.Now()); err != nil {
+	if err := Note(workspace.At("/w/a"), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(temp, ".local", "state", "daycare", "workspaces", fileOf("/w/a"))); err != nil {
@@ -143,16 +144,16 @@ func TestNotesAreBoundedAndInOrder(t *testing.T) {
 	if err != nil || len(all) != maxEntries || !slices.IsSortedFunc(all, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) }) {
 		t.Errorf("%d are listed, %v, want %d in order", len(all), err, maxEntries)
 	}
-	if err := Note("/w/new", time.Now()); err == nil || !strings.Contains(err.Error(), "forget") {
+	if err := Note(workspace.At("/w/new"), time.Now()); err == nil || !strings.Contains(err.Error(), "forget") {
 		t.Errorf("one more than there may be: %v", err)
 	}
-	if err := Note("/w/0007", time.Now()); err != nil {
+	if err := Note(workspace.At("/w/0007"), time.Now()); err != nil {
 		t.Errorf("one that is known: %v", err)
 	}
 	if known, err := Forget("/w/0008"); !known || err != nil {
 		t.Error(known, err)
 	}
-	if err := Note("/w/new", time.Now()); err != nil {
+	if err := Note(workspace.At("/w/new"), time.Now()); err != nil {
 		t.Errorf("when there is room: %v", err)
 	}
 }
@@ -170,11 +171,11 @@ func TestNotesThatCannotBeKept(t *testing.T) {
 	t.Setenv("TMPDIR", "/nowhere")
 	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
 		t.Setenv("XDG_STATE_HOME", fresh(t))
-		return func() error { return Note("/w/a", time.Now()) }
+		return func() error { return Note(workspace.At("/w/a"), time.Now()) }
 	})
 	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
 		t.Setenv("XDG_STATE_HOME", fresh(t))
-		if err := Note("/w/a", time.Now()); err != nil {
+		if err := Note(workspace.At("/w/a"), time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		return func() error {
@@ -195,7 +196,7 @@ func TestNotesThatCannotBeKept(t *testing.T) {
 		if all, err := List(); err == nil {
 			t.Errorf("with a file in the place of %s there are %v", inTheWay, all)
 		}
-		if err := Note("/w/a", time.Now()); err == nil {
+		if err := Note(workspace.At("/w/a"), time.Now()); err == nil {
 			t.Errorf("it is noted in a file, %s", inTheWay)
 		}
 	}

@@ -3,16 +3,19 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/doctor"
+	"daycare/cmd/daycare/machine"
 	"daycare/cmd/daycare/plugins"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
@@ -108,6 +111,7 @@ func Init(c *term.App) *cobra.Command {
 			"--provider and the other flags answer in advance.\n" +
 			"You can run it again: existing files and providers are kept.",
 		Example: "  daycare init\n" +
+			"  daycare init --workspace ~/notes --data ~/.local/share/notes\n" +
 			"  daycare init --workspace ~/notes --provider anthropic\n" +
 			"  daycare init --provider server --base-url http://127.0.0.1:8080/v1 --model qwen3\n" +
 			"  pass show openai | daycare init --provider openai --key-stdin",
@@ -127,21 +131,22 @@ func Init(c *term.App) *cobra.Command {
 // setUpHere sets up exactly the named or current folder: unlike other commands it
 // does not look upwards.
 func setUpHere(ctx context.Context, c *term.App, s *plan) error {
-	dir := c.Workspace
-	if dir == "" {
-		dir = "."
-	}
-	dir, err := filepath.Abs(dir)
+	dir, err := filepath.Abs(cmp.Or(c.Workspace, "."))
 	if err != nil {
 		return fmt.Errorf("find workspace: %w", err)
 	}
-
 	at := workspace.At(dir)
-	done, err := makeHome(at)
+	if c.Data != "" {
+		if at, err = c.Place(); err != nil {
+			return err
+		}
+	}
+
+	done, err := makeHome(c, at)
 	if err != nil {
 		return err
 	}
-	doctor.CautionHome(c, dir)
+	doctor.CautionHome(c, at.Dir)
 	if !c.JSON {
 		for _, name := range done.Created {
 			c.Print("created  %s\n", at.Shown(filepath.Join(at.Data, name)))
@@ -221,18 +226,26 @@ func setUpDone(c *term.App, at workspace.Place, s *plan, p config.Provider, t *t
 	}
 }
 
-// makeHome makes .daycare in root with its first files, keeping what is there.
-func makeHome(at workspace.Place) (initResult, error) {
+// makeHome makes the folder of daycare's own files with the first ones, keeping what is there. One that is outside of its
+// workspace says which that is, and is found from there.
+func makeHome(c *term.App, at workspace.Place) (initResult, error) {
 	done := initResult{Dir: at.Data, Created: []string{}, Kept: []string{}}
 	if err := os.MkdirAll(done.Dir, 0o700); err != nil {
 		return done, fmt.Errorf("make %s: %w", done.Dir, err)
 	}
 
-	for _, f := range []struct{ name, text string }{
+	files := []struct{ name, text string }{
 		{"settings.yaml", settingsText},
 		{config.IgnoreName, config.IgnoreText},
 		{"README.md", readmeText},
-	} {
+	}
+	if at.Elsewhere() {
+		files = append(files, struct{ name, text string }{workspace.FileName, string(at.Record())})
+		if err := machine.Note(at, time.Now()); err != nil {
+			c.Warn("name the data folder with --data: %v", err)
+		}
+	}
+	for _, f := range files {
 		switch err := writeNew(filepath.Join(done.Dir, f.name), f.text); {
 		case errors.Is(err, fs.ErrExist):
 			done.Kept = append(done.Kept, f.name)
@@ -260,13 +273,16 @@ func writeNew(path, text string) error {
 
 // EnsureHome makes .daycare where it is missing, and says so.
 func EnsureHome(c *term.App, at workspace.Place) error {
-	if term.Exists(at.Data) {
+	made := term.Exists(at.Data)
+	if made && (!at.Elsewhere() || term.Exists(filepath.Join(at.Data, workspace.FileName))) {
 		return nil
 	}
-	if _, err := makeHome(at); err != nil {
+	if _, err := makeHome(c, at); err != nil {
 		return err
 	}
-	c.Note("created %s", at.Data)
+	if !made {
+		c.Note("created %s", at.Data)
+	}
 
 	return nil
 }

@@ -106,7 +106,14 @@ func (s *scope) service(c *term.App) (service, error) {
 		return service{}, fmt.Errorf("find workspace: %w", err)
 	}
 
-	return newSystemService(workspace.At(dir), s.user)
+	at := workspace.At(dir)
+	if c.Data != "" {
+		if at, err = c.Place(); err != nil {
+			return service{}, err
+		}
+	}
+
+	return newSystemService(at, s.user)
 }
 
 func thisService(c *term.App, system string) (service, error) {

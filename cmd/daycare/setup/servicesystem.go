@@ -39,7 +39,7 @@ func newSystemService(at workspace.Place, as string) (service, error) {
 	if err != nil {
 		return s, err
 	}
-	if at.Dir == systemWorkspace {
+	if at == workspace.At(systemWorkspace) {
 		s.name = "daycare"
 	}
 
@@ -59,10 +59,14 @@ func (s service) look() string {
 	switch {
 	case s.user == "":
 		return "daycare service status"
-	case s.at.Dir == systemWorkspace:
+	case s.at == workspace.At(systemWorkspace):
 		return "daycare service status --system"
 	}
-	return fmt.Sprintf("daycare -C %q service status --system", s.at.Dir)
+	data := ""
+	if s.at.Elsewhere() {
+		data = fmt.Sprintf(" --data %q", s.at.Data)
+	}
+	return fmt.Sprintf("daycare -C %q%s service status --system", s.at.Dir, data)
 }
 
 // keysText is what the file has before someone writes keys into it.
@@ -95,7 +99,7 @@ func systemUnit(s service) string {
 		"CacheDirectory="+s.name, "CacheDirectoryMode=0700",
 		"Environment="+quoteUnit("HOME="+s.home())+" "+quoteUnit("PATH="+s.programs),
 		"EnvironmentFile=-"+escapeUnit(s.keys()),
-		"ExecStart="+quoteCommand(s.program)+" --workspace "+quoteCommand(s.at.Dir)+" --no-input start",
+		"ExecStart="+quoteCommand(s.program)+" "+s.placeArguments()+" --no-input start",
 		"Restart=on-failure",
 		"RestartForceExitStatus=75",
 		"RestartSec=5",
@@ -104,8 +108,8 @@ func systemUnit(s service) string {
 		"",
 		"# The daemon can write only its workspace and its home, and cannot gain privileges.",
 		"ProtectSystem=strict",
-		"ReadWritePaths="+quoteUnit(s.at.Dir),
-		"ProtectHome="+protectHome(s.at.Dir),
+		"ReadWritePaths="+s.writable(),
+		"ProtectHome="+protectHome(s.at),
 		"PrivateTmp=yes",
 		"PrivateDevices=yes",
 		"NoNewPrivileges=yes",
@@ -127,9 +131,17 @@ func systemUnit(s service) string {
 	return strings.Join(lines, "\n")
 }
 
-// protectHome hides the homes of users, unless the workspace is in one.
-func protectHome(workspace string) string {
-	if inHome(workspace) {
+// writable are the folders that the daemon changes, beside its home.
+func (s service) writable() string {
+	if s.at.Elsewhere() {
+		return quoteUnit(s.at.Dir) + " " + quoteUnit(s.at.Data)
+	}
+	return quoteUnit(s.at.Dir)
+}
+
+// protectHome hides the homes of users, unless the workspace or its data folder is in one.
+func protectHome(at workspace.Place) string {
+	if inHome(at.Dir) || inHome(at.Data) {
 		return "no"
 	}
 	return "yes"
@@ -155,14 +167,28 @@ func preparing(s service) (commands [][]string) {
 		commands = append(commands, []string{"useradd", "--system", "--user-group", "--home-dir", s.home(),
 			"--shell", "/usr/sbin/nologin", s.user})
 	}
-	if !term.Exists(s.at.Dir) {
-		commands = append(commands, []string{"install", "-d", "-m", "0700", "-o", s.user, "-g", s.user, s.at.Dir})
+	folders := []string{s.at.Dir}
+	if s.at.Elsewhere() {
+		folders = append(folders, s.at.Data)
+	}
+	for _, dir := range folders {
+		if !term.Exists(dir) {
+			commands = append(commands, []string{"install", "-d", "-m", "0700", "-o", s.user, "-g", s.user, dir})
+		}
 	}
 
 	return commands
 }
 
 // installable says why a system service cannot be installed as it is.
+func (s service) installable() error {
+	if s.at.Elsewhere() {
+		return errors.Join(installable(s, s.at.Dir), installable(s, s.at.Data))
+	}
+	return installable(s, s.at.Dir)
+}
+
+// installable says why it cannot be in a folder.
 func installable(s service, dir string) error {
 	if inHome(s.program) || isTemporary(s.program) {
 		return &term.Problem{Code: fault.ExitFailure,
@@ -199,8 +225,11 @@ func asRoot(s service, verb string) error {
 		return nil
 	}
 	command := "sudo " + s.program
-	if s.at.Dir != systemWorkspace {
+	if s.at != workspace.At(systemWorkspace) {
 		command += " --workspace " + s.at.Dir
+	}
+	if s.at.Elsewhere() {
+		command += " --data " + s.at.Data
 	}
 
 	command += " service " + verb + " --system"
@@ -236,7 +265,7 @@ func showSystem(c *term.App, s service) error {
 	for _, command := range after {
 		c.Print("# then: %s\n", strings.Join(command, " "))
 	}
-	if err := installable(s, s.at.Dir); err != nil {
+	if err := s.installable(); err != nil {
 		_, do := term.Explain(err)
 		c.Note("the installation would fail: %s; %s", err, do)
 	}
@@ -246,7 +275,7 @@ func showSystem(c *term.App, s service) error {
 
 // installSystem makes the user, the folder, the file of keys and the unit, and starts it.
 func installSystem(ctx context.Context, c *term.App, s service) error {
-	if err := errors.Join(asRoot(s, "install"), installable(s, s.at.Dir)); err != nil {
+	if err := errors.Join(asRoot(s, "install"), s.installable()); err != nil {
 		return err
 	}
 	if again := s.active(ctx); !again {

@@ -58,7 +58,7 @@ func newService(at workspace.Place, system string) (service, error) {
 	if err != nil {
 		return service{}, fmt.Errorf("find home folder: %w", err)
 	}
-	sum := sha256.Sum256([]byte(at.Dir))
+	sum := sha256.Sum256([]byte(at.Key()))
 	s := service{system: system, at: at, program: self, programs: os.Getenv("PATH"),
 		name: "daycare-" + slug(filepath.Base(at.Dir)) + "-" + hex.EncodeToString(sum[:3])}
 	switch system {
@@ -108,7 +108,7 @@ StartLimitIntervalSec=0
 [Service]
 Type=exec
 Environment=` + quoteUnit("PATH="+s.programs) + `
-ExecStart=` + quoteCommand(s.program) + ` --workspace ` + quoteCommand(s.at.Dir) + ` --no-input start
+ExecStart=` + quoteCommand(s.program) + ` ` + s.placeArguments() + ` --no-input start
 WorkingDirectory=` + escapeUnit(s.at.Dir) + `
 Restart=on-failure
 RestartForceExitStatus=75
@@ -119,6 +119,15 @@ UMask=0077
 [Install]
 WantedBy=default.target
 `
+}
+
+// placeArguments are the arguments that say where the workspace is, as a unit has them.
+func (s service) placeArguments() string {
+	args := "--workspace " + quoteCommand(s.at.Dir)
+	if s.at.Elsewhere() {
+		args += " --data " + quoteCommand(s.at.Data)
+	}
+	return args
 }
 
 // escapeUnit keeps systemd from reading a % as one of its own.
@@ -139,13 +148,18 @@ func (s service) plist() string {
 		return "<string>" + b.String() + "</string>"
 	}
 
+	data := ""
+	if s.at.Elsewhere() {
+		data = text("--data") + text(s.at.Data)
+	}
+
 	return `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
 <dict>
   <key>Label</key>` + text(s.name) + `
   <key>ProgramArguments</key>
-  <array>` + text(s.program) + text("--workspace") + text(s.at.Dir) + text("--no-input") + text("start") + `</array>
+  <array>` + text(s.program) + text("--workspace") + text(s.at.Dir) + data + text("--no-input") + text("start") + `</array>
   <key>EnvironmentVariables</key>
   <dict><key>PATH</key>` + text(s.programs) + `</dict>
   <key>WorkingDirectory</key>` + text(s.at.Dir) + `

@@ -30,6 +30,7 @@ type App struct {
 
 	Streams
 	Workspace string // --workspace
+	Data      string // --data
 
 	versionSaid sync.Once // that the daemon has another version
 	silenceSaid sync.Once // that it does not answer
@@ -64,11 +65,14 @@ func (c *App) Attach(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVarP(&c.Workspace, "workspace", "C", "",
 		"the `DIR` with .daycare (default: the nearest parent that has one, else the current one)")
+	flags.StringVar(&c.Data, "data", "",
+		"the `DIR` of daycare's own files, outside of the workspace (default: .daycare in the workspace)")
 	flags.BoolVar(&c.JSON, "json", false, "print JSON: one object, or one per line for streams")
 	flags.BoolVar(&c.NoInput, "no-input", false, "never prompt")
 
 	// Flags named like files or folders complete as such.
 	_ = root.MarkPersistentFlagDirname("workspace")
+	_ = root.MarkPersistentFlagDirname("data")
 }
 
 // Group is a command that only holds others.

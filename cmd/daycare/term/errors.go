@@ -50,6 +50,11 @@ func Usage(cmd *cobra.Command, format string, args ...any) error {
 		Do: "usage: " + cmd.UseLine()}
 }
 
+// Misused is a problem with flags that do not fit.
+func Misused(do, format string, args ...any) error {
+	return &Problem{Code: fault.ExitUsage, Err: fmt.Errorf(format, args...), Do: do}
+}
+
 // NotFound is a problem with a name.
 func NotFound(do, format string, args ...any) error {
 	return &Problem{Code: fault.ExitNotFound, Err: fmt.Errorf(format, args...), Do: do}

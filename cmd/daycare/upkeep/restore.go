@@ -58,7 +58,7 @@ func Restore(c *term.App) *cobra.Command {
 
 // here is the folder of --workspace, else the current one: a .daycare further up is not meant.
 func here(c *term.App) (workspace.Place, error) {
-	if c.Workspace != "" {
+	if c.Workspace != "" || c.Data != "" {
 		return c.Place()
 	}
 	dir, err := os.Getwd()

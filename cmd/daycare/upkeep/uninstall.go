@@ -52,7 +52,7 @@ func Uninstall(c *term.App) *cobra.Command {
 type plan struct {
 	Services []setup.Installed `json:"services"`
 	Files    []string          `json:"files"`
-	Kept     []string          `json:"kept"` // workspaces
+	Kept     []string          `json:"kept"` // workspaces, or their data folders elsewhere
 	Removed  bool              `json:"removed"`
 }
 
@@ -84,8 +84,8 @@ func planOf(c *term.App, program string) (p plan, err error) {
 	}
 
 	for _, e := range known {
-		if term.Exists(workspace.At(e.Path).Data) && !slices.Contains(p.Kept, e.Path) {
-			p.Kept = append(p.Kept, e.Path)
+		if at := e.Place(); term.Exists(at.Data) && !slices.Contains(p.Kept, at.Key()) {
+			p.Kept = append(p.Kept, at.Key())
 		}
 	}
 
@@ -93,8 +93,8 @@ func planOf(c *term.App, program string) (p plan, err error) {
 	if err != nil {
 		return p, err
 	}
-	if term.Exists(at.Data) && !slices.Contains(p.Kept, at.Dir) {
-		p.Kept = append(p.Kept, at.Dir)
+	if term.Exists(at.Data) && !slices.Contains(p.Kept, at.Key()) {
+		p.Kept = append(p.Kept, at.Key())
 		if err := c.NobodyRuns(at); err != nil { // a service is stopped; this is another one
 			return p, err
 		}
@@ -180,7 +180,10 @@ func (p plan) show(c *term.App) {
 	}
 
 	for _, path := range p.Kept {
-		c.Print("keep    %s\n", workspace.At(path).Data)
+		if at := workspace.At(path); term.Exists(at.Data) {
+			path = at.Data
+		}
+		c.Print("keep    %s\n", path)
 	}
 	c.Note("workspaces elsewhere are kept too; to remove one, delete its .daycare folder")
 }
