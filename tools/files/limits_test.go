@@ -47,6 +47,7 @@ func TestArgumentsThatCannotBe(t *testing.T) {
 		w.want(w.call(tt.tool, tt.args), tools.Failed, tt.want)
 	}
 
+	w.want(w.call("read", a{"path": "a\x00"}), tools.Denied, "zero byte")
 	if got := w.content("a.txt"); got != "one\n" {
 		t.Errorf("the file became %q", got)
 	}
@@ -83,6 +84,8 @@ func TestPatchedFilesAreKnown(t *testing.T) {
 		"which is b.txt now")
 	w.want(w.call("write", a{"path": "b.txt", "content": "four\n"}), tools.OK, "overwrote b.txt")
 	w.want(w.call("apply_patch", patchOf("*** Delete File: b.txt")), tools.OK, "deleted b.txt")
+	must(t, os.Truncate(w.file("large", ""), maxChange+1))
+	w.want(w.call("apply_patch", patchOf("*** Delete File: large")), tools.OK, "deleted large") // it is not read
 }
 
 // A search shows each line once, in the order of the file, with its own number.
@@ -122,6 +125,7 @@ func TestBoundsOfLooks(t *testing.T) {
 	for i := range maxFound + 3 {
 		w.file(fmt.Sprintf("many/%d.txt", i), "")
 	}
+	w.want(w.call("glob", a{"pattern": w.ws + "/many/1.txt", "path": "many"}), tools.OK, "many/1.txt")
 	w.want(w.call("glob", a{"pattern": "many/*.txt"}), tools.OK, "[the newest 200 of 203; make the pattern narrower]")
 	w.file("lines", strings.Repeat("-\n", maxCompared+10)+"func almost() {\n")
 	w.want(w.call("edit", a{"path": "lines", "old": "func almots() {", "new": "x"}), tools.Failed, "No line is like")

@@ -142,6 +142,12 @@ func TestSeveralEditsAllOrNone(t *testing.T) {
 	}
 
 	w.want(w.call("edit", a{"path": "f"}), tools.Failed, "old is empty")
+
+	w.file("g", "one two\n")
+	w.want(w.call("edit", a{"path": "g", "old": "one ", "new": "", "edits": []a{{"old": "two", "new": "2"}}}), tools.OK)
+	if got := w.content("g"); got != "2\n" {
+		t.Errorf("of a change that removes and one that replaces: %q", got)
+	}
 }
 
 // What someone else changed since the agent read it is not changed unseen.
