@@ -20,6 +20,7 @@ type heardFigures struct {
 	mu    sync.Mutex
 	own   string
 	there map[string]Figure
+	knows map[string]bool // better than the servers
 }
 
 func (h *heardFigures) Join(own string, there iter.Seq[Figure]) {
@@ -32,7 +33,9 @@ func (h *heardFigures) Join(own string, there iter.Seq[Figure]) {
 func (h *heardFigures) Heard(one Figure) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.there[one.Machine+"."+one.Name] = one
+	if key := one.Machine + "." + one.Name; !h.knows[key] {
+		h.there[key] = one
+	}
 }
 
 func (h *heardFigures) All() iter.Seq[Figure] {
@@ -114,6 +117,9 @@ func TestFigures(t *testing.T) {
 	}
 
 	here.Heard(Figure{"a", "day.1", []byte("11")}) // what it says of itself and the servers had not got
+	here.mu.Lock()
+	here.knows = map[string]bool{"a.day.1": true}
+	here.mu.Unlock()
 	wiped(t, s, dir)
 	heard(there, "11", "21")
 	heard(here, "11", "21")

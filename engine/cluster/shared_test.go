@@ -171,6 +171,24 @@ func TestSharedFilesStayInside(t *testing.T) {
 	}
 }
 
+// What a machine removed it does not bring back while it has not heard of its own removal.
+func TestARemovedSharedFileStaysAway(t *testing.T) {
+	t.Parallel()
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	for n := range 50 {
+		name := fmt.Sprintf("memory/%d.md", n)
+		for _, text := range []string{"text", "", "", "again", "", ""} {
+			a.save(name, text)
+			if err := a.files.agree(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+			if got := a.has(name); got != text {
+				t.Fatalf("it has %q, want %q", got, text)
+			}
+		}
+	}
+}
+
 // A file that is too large for all machines stays where it is, with a warning, and holds nothing up: no other file, no leader and
 // no import.
 func TestSharedFilesThatAreTooLarge(t *testing.T) {

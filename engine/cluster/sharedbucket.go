@@ -97,11 +97,11 @@ func (b *bucket) heard(name string, f shared) {
 	}
 }
 
-// gave takes in what this machine wrote itself. It is heard of, too.
+// gave takes in what this machine wrote itself, or removed: then the revision is that of what it removed. It is heard of, too.
 func (b *bucket) gave(name string, f shared) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.there[name].revision < f.revision {
+	if b.there[name].revision <= f.revision {
 		b.there[name] = f
 	}
 }

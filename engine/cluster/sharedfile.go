@@ -62,6 +62,7 @@ func (s *sharing) give(ctx context.Context, name string, data []byte, there shar
 	f := shared{}
 	switch {
 	case data == nil:
+		f.revision = there.revision
 		err = kv.Delete(ctx, key, jetstream.LastRevision(there.revision))
 	default:
 		f.SHA, f.Data = sum(data), data
@@ -85,9 +86,7 @@ func (s *sharing) give(ctx context.Context, name string, data []byte, there shar
 		return fmt.Errorf("share %s: %w", name, err) // it was changed there, which is heard of, or no server answers
 	}
 
-	if data != nil { // else it is heard of
-		s.gave(name, f)
-	}
+	s.gave(name, f)
 	s.agreedOn(name, f.SHA)
 
 	return nil
