@@ -189,6 +189,53 @@ func TestARemovedSharedFileStaysAway(t *testing.T) {
 	}
 }
 
+// Who needs a shared file hears that another machine changed it, before it is removed here, and of nothing that it changed itself. While
+// no server answers what was changed here waits.
+func TestSharedFilesAreHeardOf(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	var said []string
+	a := joinWith(t, s, t.TempDir(), testLease, func(c *Config) {
+		shared := *sharedByTests
+		shared.Changed = func(name string) { said = append(said, "changed "+name) }
+		shared.Leaving = func(name string) { said = append(said, "leaving "+name) }
+		c.Shared = &shared
+	})
+	b := newHost(t, s)
+	const name, ledger = "memory/a.md", "cron/c/runs.jsonl"
+	until(t, "all is known", func() bool { _, _, whole := a.files.take(); return whole })
+	changed := func(name, text string) {
+		t.Helper()
+		b.save(name, text)
+		until(t, "the other machine shares it", func() bool { return b.files.agree(t.Context(), name) == nil })
+		until(t, "it is settled", func() bool {
+			f, known := a.files.of(name)
+			return known && (f.SHA == sum([]byte(text)) || f.SHA == "" && text == "") && a.files.settle(t.Context())
+		})
+	}
+	changed(name, "one")
+	changed(name, "")
+	a.save(ledger, "1\n")
+	changed(ledger, "2\n")
+	a.save(name, "mine")
+	a.files.note(name)
+	here := a.files.away
+	a.files.away = func() bool { return true }
+	if a.files.settle(t.Context()) {
+		t.Error("without servers it is settled")
+	}
+	a.files.away = here
+	if !a.files.settle(t.Context()) {
+		t.Error("with servers it is not settled")
+	}
+	if f, known := a.files.of(name); !known || f.SHA != sum([]byte("mine")) {
+		t.Error("what was changed without servers is not shared")
+	}
+	if want := []string{"changed " + name, "leaving " + name, "changed " + ledger}; !slices.Equal(said, want) {
+		t.Errorf("said is %q, want %q", said, want)
+	}
+}
+
 // A file that is too large for all machines stays where it is, with a warning, and holds nothing up: no other file, no leader and
 // no import.
 func TestSharedFilesThatAreTooLarge(t *testing.T) {
