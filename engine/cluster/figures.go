@@ -120,12 +120,12 @@ func (f *figures) restore(ctx context.Context) {
 func (f *figures) again(ctx context.Context, one Figure) error {
 	key := one.Machine + "." + one.Name
 	e, err := f.keep.handles.figures.Get(ctx, key)
-	switch {
-	case errors.Is(err, jetstream.ErrKeyNotFound):
+	switch mine := one.Machine == f.own; {
+	case errors.Is(err, jetstream.ErrKeyNotFound) && !mine:
 		if _, err = f.keep.handles.figures.Create(ctx, key, one.Data); errors.Is(err, jetstream.ErrKeyExists) {
 			err = nil // its machine was quicker
 		}
-	case err == nil && one.Machine == f.own && !bytes.Equal(e.Value(), one.Data):
+	case errors.Is(err, jetstream.ErrKeyNotFound), err == nil && mine && !bytes.Equal(e.Value(), one.Data):
 		_, err = f.keep.handles.figures.Put(ctx, key, one.Data)
 	}
 
