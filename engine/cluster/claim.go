@@ -127,7 +127,7 @@ func (n *Node) opening(ctx context.Context, agent string, head logged, had had) 
 		n.log.Warn("the servers have lost the end of the log of an agent; written again from the folder of this machine",
 			"agent", agent, "upTo", head.n, "had", had.N)
 	}
-	if head.seq == 0 {
+	if !head.retired {
 		if err := (memory{n}).check(ctx, agent, had); err != nil {
 			return nil, err
 		}

@@ -172,3 +172,38 @@ func TestADamagedLogLeavesTheMark(t *testing.T) {
 		t.Errorf("the mark is %+v, %v, was %+v", after, err, before)
 	}
 }
+
+// A machine that does not know that another one has taken an agent over does not begin its log anew when the servers are wiped,
+// although it is the first to write.
+func TestAFormerOwnerDoesNotBeginTheLogAnew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const one = "one"
+	s := clustertest.Serve(t, dir, 0)
+	a, b := newHost(t, s), newHost(t, s)
+	a.make(one)
+	a.own(one)
+	former := a.open(one, "history.jsonl")
+	add(t, former, "1")
+	a.silence() // it works on, but nobody hears of it
+	b.own(one)
+	now := b.open(one, "history.jsonl")
+	add(t, now, "2")
+
+	wiped(t, s, dir)
+	go a.presence.run(a.ctx) // it is heard of again
+	if err := write(former, "former"); !errors.Is(err, disk.ErrFenced) {
+		t.Errorf("the former owner's barrier: %v, want ErrFenced", err)
+	}
+	add(t, now, "3")
+	if got := b.lines(one, "history.jsonl"); !slices.Equal(got, []string{"1", "2", "3"}) {
+		t.Errorf("history is %q", got)
+	}
+	now.Close()
+	b.Release(one, false)
+	c := newHost(t, s)
+	c.own(one)
+	if got := c.lines(one, "history.jsonl"); !slices.Equal(got, []string{"1", "2", "3"}) {
+		t.Errorf("another machine reads %q", got)
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"daycare/engine/crash"
 	"daycare/engine/cuid"
 	"daycare/engine/disk"
+	"daycare/engine/message"
 )
 
 // Sizes, in bytes. A server takes messages of 1 MiB if nobody said otherwise.
@@ -246,7 +247,12 @@ func (u *unit) publish(segments []segment, end ending) error {
 			return err
 		case errors.Is(err, errForgotten):
 			var begun place
-			if begun, err = u.seed(); err == nil { // else the message must not begin the log
+			begun, err = u.seed()
+			if errors.Is(err, disk.ErrFenced) {
+				u.fence()
+				return err
+			}
+			if err == nil { // else the message must not begin the log
 				at, m.n = begun, begun.n+1
 				continue
 			}
@@ -421,10 +427,21 @@ func readFirst(path string, n int64) ([]byte, error) {
 }
 
 // seed writes all that there is into a store that has lost the end of the log: the folder of
-// the owner is the second copy.
+// the owner is the second copy. Another machine may have taken over before, in what the store has lost: disk.ErrFenced.
 func (u *unit) seed() (place, error) {
 	ctx, cancel := context.WithTimeout(u.node.ctx, 10*publishFor)
 	defer cancel()
+	u.mu.Lock()
+	last := had{u.node.boot, u.n}
+	u.mu.Unlock()
+	err := (memory{u.node}).check(ctx, u.agent, last)
+	if other, ok := errors.AsType[*message.Elsewhere](err); ok {
+		return place{}, fmt.Errorf("%w: %w", disk.ErrFenced, other)
+	}
+	if err != nil {
+		return place{}, err
+	}
+
 	segments, err := u.snapshot(false)
 	if err != nil {
 		return place{}, err
