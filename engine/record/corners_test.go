@@ -553,3 +553,20 @@ func TestPathsInLinesByHand(t *testing.T) {
 		t.Errorf("a line of daycare's own lost its checksum: %s", got[0])
 	}
 }
+
+// A text that is stored again is durable on return, also if a crash came between its name and the sync of its folder.
+func TestATextThatIsStoredAgainIsDurable(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := PutBlob(disk.NewVolume(dir), dir, "long"); err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n <= 2; n++ { // the folder of the agent, and that of the texts
+		met := crash.Arm(t, fmt.Sprintf("eio@blob.dirsync#%d", n))
+		if sha, err := PutBlob(disk.NewVolume(dir), dir, "long"); err == nil {
+			t.Errorf("%s is said to be durable, and sync %d failed", sha, n)
+		}
+		if failed := met(); len(failed) != 1 {
+			t.Errorf("failed were %v, want sync %d", failed, n)
+		}
+	}
+}
