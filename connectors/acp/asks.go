@@ -23,30 +23,32 @@ type questions struct{ *session }
 // look shows the requests that wait, and withdraws those that someone else has answered. While a
 // turn runs, a request is shown once it is known of which call it is; over: the turn has ended.
 func (s questions) look(ctx context.Context, c *control.Client, over bool) {
+	s.asked.looks.Lock()
+	defer s.asked.looks.Unlock()
 	asks, err := s.family(ctx, c)
 	if err != nil {
 		return // the connection is gone: the next one looks again
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for token, withdraw := range s.asked {
+	for token, withdraw := range s.asked.shown {
 		if !slices.ContainsFunc(asks, func(a event.Ask) bool { return a.Token == token }) {
 			if withdraw != nil {
 				withdraw()
 			}
-			delete(s.asked, token)
+			delete(s.asked.shown, token)
 		}
 	}
 	if len(asks) > 0 && s.catchUp(ctx, c) != nil {
 		return
 	}
 	for _, a := range asks {
-		_, known := s.asked[a.Token]
+		_, known := s.asked.shown[a.Token]
 		if known || !over && a.AgentID == s.agent && s.tell.asks[a.Token] == nil {
 			continue
 		}
 		ctx, cancel := context.WithCancel(s.ctx)
-		s.asked[a.Token] = cancel
+		s.asked.shown[a.Token] = cancel
 		card := acp.ToolCallId("ask-" + a.Token)
 		if waits := s.tell.asks[a.Token]; waits != nil {
 			card = waits.id
@@ -97,8 +99,8 @@ func (s questions) ask(ctx context.Context, a event.Ask, card acp.ToolCallId) {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.asked[a.Token]; known {
-		s.asked[a.Token] = nil // it stays open for others, and is asked again with the next prompt
+	if _, known := s.asked.shown[a.Token]; known {
+		s.asked.shown[a.Token] = nil // it stays open for others, and is asked again with the next prompt
 	}
 }
 

@@ -115,7 +115,7 @@ func (d *Door) inside(cwd string) (string, error) {
 // open makes the session of an id, in place of one that this connection had before.
 func (d *Door) open(id, folder string) *session {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &session{id: id, folder: folder, door: d, ctx: ctx, end: cancel, asked: map[string]context.CancelFunc{}}
+	s := &session{id: id, folder: folder, door: d, ctx: ctx, end: cancel, asked: askedRequests{shown: map[string]context.CancelFunc{}}}
 	s.tell = newTeller(d.o.Workspace, s.say)
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -34,7 +34,13 @@ type session struct {
 	prompt   *prompt // in progress; nil: none
 	arrivals arrivals
 	ready    chan struct{}
-	asked    map[string]context.CancelFunc // requests that were shown, by token; nil: no longer
+	asked    askedRequests
+}
+
+// askedRequests are the requests for permission that the editor was shown.
+type askedRequests struct {
+	looks sync.Mutex                    // held over a look at those that wait: after a newer list no older one counts
+	shown map[string]context.CancelFunc // by token; nil: no longer
 }
 
 // arrivals are prompts whose line was read and that have not begun.
@@ -130,9 +136,9 @@ func (s *session) begin() (*prompt, error) {
 	}
 	s.prompt = &prompt{due: map[string]bool{}, done: make(chan struct{}), canceled: s.arrivals.canceled}
 	s.arrivals.canceled = false
-	for token, cancel := range s.asked { // what was left open is asked again
+	for token, cancel := range s.asked.shown { // what was left open is asked again
 		if cancel == nil {
-			delete(s.asked, token)
+			delete(s.asked.shown, token)
 		}
 	}
 
@@ -276,7 +282,7 @@ func (s *session) cancel(ctx context.Context) {
 	}
 	p.canceled = true
 	item := p.item
-	for _, withdraw := range s.asked {
+	for _, withdraw := range s.asked.shown {
 		if withdraw != nil {
 			withdraw()
 		}
