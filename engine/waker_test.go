@@ -254,7 +254,7 @@ func TestTheLimitOfAwakeAgentsFollowsTheDescriptors(t *testing.T) {
 	}
 }
 
-// A limit that was raised counts from the next try of an agent that waits.
+// A raised limit applies at the next try of an agent that waits.
 func TestARaisedLimitCountsAtOnce(t *testing.T) {
 	limit, granted := 1, make(chan string, 1)
 	w := newWaker(func() int { return limit }, func(id string) { granted <- id }, func(f func()) { go f() }, slog.New(slog.DiscardHandler))

@@ -103,10 +103,9 @@ var passes = map[string]pass{
 	"tools/skills/folder.go": {1, "links in folders where no agent writes"},
 }
 
-// TestPathsAreOpenedInOnePlace finds calls that open, list or change files by their paths,
-// beside those that have a pass.
-func TestPathsAreOpenedInOnePlace(t *testing.T) {
-	t.Parallel()
+// findings are what find finds in the sources of the houses, without tests and harnesses, by file.
+func findings(t *testing.T, find func(path string) ([]string, error)) map[string][]string {
+	t.Helper()
 	found := map[string][]string{}
 	for _, top := range []string{"engine", "tools", "agents", "connectors", "cmd"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", top), func(name string, d fs.DirEntry, err error) error {
@@ -114,9 +113,9 @@ func TestPathsAreOpenedInOnePlace(t *testing.T) {
 			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || harness(file) {
 				return err
 			}
-			calls, err := openings(name)
-			if len(calls) > 0 {
-				found[file] = calls
+			list, err := find(name)
+			if len(list) > 0 {
+				found[file] = list
 			}
 			return err
 		})
@@ -124,6 +123,15 @@ func TestPathsAreOpenedInOnePlace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
+	return found
+}
+
+// TestPathsAreOpenedInOnePlace finds calls that open, list or change files by their paths,
+// beside those that have a pass.
+func TestPathsAreOpenedInOnePlace(t *testing.T) {
+	t.Parallel()
+	found := findings(t, openings)
 	count := map[string]int{}
 	for file, calls := range found {
 		key := file

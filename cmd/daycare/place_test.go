@@ -6,9 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,23 +41,7 @@ var placed = map[string]string{
 // for the workspace.
 func TestTheDataFolderIsFoundInOnePlace(t *testing.T) {
 	t.Parallel()
-	found := map[string][]string{}
-	for _, top := range []string{"engine", "tools", "agents", "connectors", "cmd"} {
-		err := filepath.WalkDir(filepath.Join("..", "..", top), func(name string, d fs.DirEntry, err error) error {
-			file := filepath.ToSlash(strings.TrimPrefix(name, filepath.Join("..", "..")+string(filepath.Separator)))
-			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || harness(file) {
-				return err
-			}
-			uses, err := waysToData(name)
-			if len(uses) > 0 {
-				found[file] = uses
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	found := findings(t, waysToData)
 
 	for _, file := range slices.Sorted(maps.Keys(found)) {
 		if placed[file] == "" {
@@ -104,7 +86,7 @@ func waysToData(name string) (uses []string, err error) {
 	return uses, nil
 }
 
-// aroundData is a call of filepath.Dir with a folder of daycare's own files, by the name of its variable; "": it is none.
+// aroundData is a call of filepath.Dir with a folder of daycare's own files, by the name of its variable; else "".
 func aroundData(call *ast.CallExpr) string {
 	fun, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || fun.Sel.Name != "Dir" || len(call.Args) != 1 {

@@ -648,7 +648,7 @@ func TestARequestOfACallDoesNotWaitForTheTurn(t *testing.T) {
 	if stop := g.prompt(g.session(), "x"); stop != "end_turn" {
 		t.Errorf("it stopped with %q", stop)
 	}
-	within(t, "its permissions are told", func() bool { return g.told("current_mode_update") })
+	within(t, "its permissions are shown", func() bool { return g.told("current_mode_update") })
 }
 
 // An answer that begins while another has no record begins again.

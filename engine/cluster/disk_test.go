@@ -124,7 +124,7 @@ func TestAFolderIsBuiltWhileAStepFails(t *testing.T) {
 	}
 }
 
-// A removed agent's folder is moved away or stays, whatever step fails: nothing of it is lost, and who asks is told.
+// A removed agent's folder is moved away or stays, whatever step fails: nothing of it is lost, and the caller gets the error.
 func TestARemovedAgentsFolderWhileAStepFails(t *testing.T) {
 	eachStep(t, "eacces", 1, func(k int, arm func(), met func() bool) {
 		root := t.TempDir()

@@ -173,7 +173,7 @@ func newRequest(ctx context.Context, t *testing.T, body io.Reader) *http.Request
 	return r
 }
 
-// An answer of another machine that is torn, ends early or ends with an error is none that is whole.
+// An answer of another machine that is torn, ends early or ends with an error does not pass as whole.
 func TestStrangeAnswers(t *testing.T) {
 	t.Parallel()
 	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
@@ -239,7 +239,7 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// What goes wrong on the machine that is asked the asker is told; messages that are none harm nothing, and are in the log.
+// The caller gets the error of the machine that it asks; what is no message harms nothing, and is in the log.
 func TestStrangeRequests(t *testing.T) {
 	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
@@ -382,7 +382,7 @@ func TestFilesOfAnOwner(t *testing.T) {
 	}
 }
 
-// A machine that stops does not wait long for servers that do not answer: who waits for them is told.
+// A machine that stops does not wait long for servers that do not answer: those who wait for them get an error.
 func TestPartWithoutServers(t *testing.T) {
 	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)

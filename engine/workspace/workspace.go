@@ -70,7 +70,7 @@ func OfData(data string) Place {
 	if filepath.Base(data) == Home {
 		return At(filepath.Dir(data))
 	}
-	dir, _ := Recorded(data) // who opens the workspace has read it, and was told
+	dir, _ := Recorded(data) // what opens the workspace reads it first, and reports a mistake
 	return Place{dir, data}
 }
 

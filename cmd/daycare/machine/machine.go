@@ -135,8 +135,8 @@ func List() (all []Entry, err error) {
 	return all, nil
 }
 
-// Forget removes the entry of a workspace, or that of one of its data folders, and nothing else. known is false if
-// there is none.
+// Forget removes the entry of a workspace, or that of one of its data folders, and nothing else. known is false without
+// such an entry.
 func Forget(key string) (known bool, err error) {
 	path := filepath.Join(dir(), fileOf(key))
 	if dir() == "" || !disk.Exists(path) {

@@ -61,7 +61,7 @@ func existing(dir string) (string, error) {
 	return dir, nil
 }
 
-// nearest is the workspace in start or in a folder above it, up to top; that of start if there is none.
+// nearest is the workspace in start or in a folder above it, up to top; without one that of start.
 func nearest(start, top string) (workspace.Place, error) {
 	var known []machine.Entry
 	for dir := start; ; dir = filepath.Dir(dir) {
