@@ -44,10 +44,11 @@ func Recorded(data string) (dir string, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	var o owner
-	if err == nil {
-		err = json.Unmarshal(text, &o)
+	if err != nil {
+		return "", fmt.Errorf("find the workspace of a data folder: %w", err)
 	}
+	var o owner
+	err = json.Unmarshal(text, &o)
 	if err == nil && !filepath.IsAbs(o.Workspace) {
 		err = errors.New("workspace is not an absolute path")
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -159,5 +160,25 @@ func writeRecord(t *testing.T, data string, content []byte) {
 	t.Helper()
 	if err := errors.Join(os.MkdirAll(data, 0o700), os.WriteFile(filepath.Join(data, FileName), content, 0o600)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What is wrong with the file of a data folder is said; that it should be corrected, only where that is the remedy.
+func TestAFileOfADataFolderThatCannotBeUsed(t *testing.T) {
+	for content, want := range map[string]string{
+		"{": "correct it", `{"workspace": "ws"}`: "not an absolute path", "": "find the workspace of a data folder",
+	} {
+		data := t.TempDir()
+		path := filepath.Join(data, FileName)
+		err := os.Mkdir(path, 0o700)
+		if content != "" {
+			err = errors.Join(os.Remove(path), os.WriteFile(path, []byte(content), 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dir, err := Recorded(data); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%q: %q, %v; want %q", content, dir, err, want)
+		}
 	}
 }
