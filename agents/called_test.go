@@ -206,6 +206,26 @@ func TestCallsThroughASearchAreApproved(t *testing.T) {
 	}
 }
 
+// A call of a tool whose arguments look like a call through the search is one of that tool.
+func TestArgumentsThatLookLikeACallAreNone(t *testing.T) {
+	b := newBench(t, `
+rules:
+  - match: go
+    round: 1
+    reply: [ { calls: [ { name: hand, arguments: { tool: echo, arguments: { text: one } } } ] } ]
+  - reply: [ { text: "said {{.Result}}" } ]
+`, echo{tools.Spec{Name: "hand", Description: "takes anything", Replay: tools.Once,
+		Schema: json.RawMessage(`{"type":"object"}`)}}, newEcho(tools.Once))
+	b.hide("echo")
+	b.run()
+	b.outcome(b.say("go"))
+	b.halt()
+	want := `"name":"hand","arguments":{"arguments":{"text":"one"},"tool":"echo"}`
+	if text := b.history(); !strings.Contains(text, want) || strings.Contains(text, `"via"`) {
+		t.Errorf("history has another call\n%s", text)
+	}
+}
+
 // asking is an echo that asks.
 type asking struct{ echo }
 

@@ -173,7 +173,7 @@ func (h *hooking) heard(ctx context.Context, s *self, turn string, items []inbox
 				continue
 			}
 			verdicts[i] = h.hooks.Run(ctx, hooks.Moment{Event: hooks.OnMessage, Agent: h.who(s, ob.Session), Turn: turn,
-				Origin: origin(it), Sources: texts(ob.Sources), Message: hooks.Message{Item: it.ID, Text: it.Text}})
+				Origin: origin(it.Route), Sources: texts(ob.Sources), Message: hooks.Message{Item: it.ID, Text: it.Text}})
 		}
 	})
 	return verdicts
@@ -208,13 +208,10 @@ func (h *hooking) receive(u *record.User, v hooks.Verdict) []record.Record {
 	return append(append(recs, u), added(hooks.OnMessage, v.Context, u.Zone)...)
 }
 
-// origin names who sent an item, for programs.
-func origin(it inbox.Item) string {
-	switch {
-	case it.Origin != "":
-		return it.Origin
-	case it.Route != nil:
-		return strings.TrimRight(it.Route.Connector+"/"+it.Route.ChannelID+"/"+it.Route.UserID, "/")
+// origin names who sent a message, for programs; "": a user in the agent's own chat.
+func origin(route *message.Address) string {
+	if route == nil {
+		return ""
 	}
-	return ""
+	return strings.TrimRight(route.Connector+"/"+route.ChannelID+"/"+route.UserID, "/")
 }

@@ -241,7 +241,8 @@ func TestHooksOnMessages(t *testing.T) {
 		!strings.Contains(asked, `origin="hook on_message"`) {
 		t.Errorf("the model was asked\n%s", asked)
 	}
-	silent, err := b.box.Accept(context.Background(), inbox.Item{Kind: message.Text, Text: "a secret aside", Silent: true})
+	silent, err := b.box.Accept(context.Background(), inbox.Item{Kind: message.Text, Text: "a secret aside", Silent: true,
+		Route: &message.Address{Connector: "chat", ChannelID: "team", UserID: "ada"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,6 +254,9 @@ func TestHooksOnMessages(t *testing.T) {
 	if strings.Contains(b.history(), "secret aside") || !strings.Contains(b.history(), "secret of daycare") ||
 		h.times(hooks.OnMessage) != 3 {
 		t.Errorf("hooks ran %d times\n%s", h.times(hooks.OnMessage), b.history())
+	}
+	if h.ran[0].Origin != "" || h.ran[2].Origin != "chat/team/ada" {
+		t.Errorf("hooks were told that messages came from %q and %q", h.ran[0].Origin, h.ran[2].Origin)
 	}
 }
 

@@ -191,7 +191,7 @@ func (in *intake) fold(ctx context.Context, t *turn) ([]*record.Entry, error) {
 		return nil, nil
 	}
 	items, err := in.claim(ids(joining)...)
-	if err != nil || len(items) == 0 {
+	if err != nil {
 		return nil, err
 	}
 	recs, _ := in.users(ctx, &t.self, t.id, items)

@@ -86,3 +86,40 @@ func TestAnItemDroppedBeforeItIsTaken(t *testing.T) {
 		}
 	}
 }
+
+// A late mailbox is one of which a person drops an item right before the agent takes it.
+type late struct {
+	inbox.Mailbox
+	drop string // id of the item
+}
+
+func (l late) Take(ids ...string) ([]inbox.Item, error) {
+	if ids[0] == l.drop {
+		_ = l.Mailbox.Drop(l.drop) // fails the second time
+	}
+	return l.Mailbox.Take(ids...)
+}
+
+// What waits behind an item that was dropped is worked on, although nothing arrives any more.
+func TestWhatWaitsBehindADroppedItem(t *testing.T) {
+	b := newBench(t, callHold)
+	b.opts.Settings.Queue = Followup
+	var items []string
+	for _, text := range []string{"never mind", "hello"} {
+		r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.System, Text: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, r.Item)
+	}
+
+	select { // the agent learns from its inbox alone that they are there
+	case <-b.box.Arrived():
+	default:
+	}
+	b.opts.Inbox = late{b.box, items[0]}
+	b.run()
+	if o := b.outcome(items[1]); o.Reason != record.ReasonDone || o.Text != "heard: hello" {
+		t.Errorf("%+v\n%s", o, b.history())
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/tools"
 )
 
 // There is as much room as the model's window and the owner's limit leave, and no more than a
@@ -279,4 +280,26 @@ func TestASummaryThatIsWrittenIsProgress(t *testing.T) {
 		}
 		b.halt()
 	})
+}
+
+// A request that a service refuses as too long, and of which nothing can be left out, is not sent again.
+func TestARequestThatCannotBeShortenedIsSentOnce(t *testing.T) {
+	large := newHold("hold", tools.Once)
+	large.spec.Description = strings.Repeat("waits and waits ", 5000)
+	b := newBench(t, callHold, large)
+	asked := 0
+	b.opts.Model = func(record.Model) Model {
+		return thinker(func(context.Context, *providers.Request, func(providers.Event)) (*providers.Response, error) {
+			asked++
+			return nil, &providers.Failure{Kind: providers.Overflow, Provider: "p", Err: errors.New("too long")}
+		})
+	}
+	b.run()
+	if o := b.outcome(b.say(strings.Repeat("lorem ipsum ", 500))); o.Reason != record.ReasonError {
+		t.Errorf("%+v", o)
+	}
+	b.halt()
+	if asked != 1 {
+		t.Errorf("the model was asked %d times", asked)
+	}
 }

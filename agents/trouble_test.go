@@ -265,6 +265,19 @@ func TestAHistoryThatCannotBeReadIsReported(t *testing.T) {
 	}
 }
 
+// An agent whose history cannot be opened does not run, and says so.
+func TestAHistoryThatCannotBeOpenedIsReported(t *testing.T) {
+	b := newBench(t, callHold)
+	if err := os.Mkdir(filepath.Join(b.dir, "history.jsonl"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := b.opts.Run(ctx); err == nil || !strings.HasPrefix(err.Error(), "open history: ") {
+		t.Errorf("the agent ended with %v", err)
+	}
+}
+
 // An agent that is stopped in the middle says so where that cannot be recorded.
 func TestEachFailedStepOfAStopIsReported(t *testing.T) {
 	inMemory(t)

@@ -2,7 +2,6 @@ package agents
 
 import (
 	"fmt"
-	"strings"
 
 	"daycare/engine/message"
 	"daycare/engine/record"
@@ -65,8 +64,8 @@ func (t *turn) join(out Outbox, entries []*record.Entry) {
 		}
 		t.items = append(t.items, u.Item)
 		t.said, t.origin = u.Text, u.Origin
-		if u.Route != nil && u.Origin == "" {
-			t.origin = strings.TrimRight(u.Route.Connector+"/"+u.Route.ChannelID+"/"+u.Route.UserID, "/")
+		if u.Origin == "" {
+			t.origin = origin(u.Route)
 		}
 		t.hops = max(t.hops, u.Hops)
 		switch {
