@@ -100,7 +100,11 @@ func TestArmed(t *testing.T) {
 	} {
 		t.Run(tt.failpoint, func(t *testing.T) {
 			t.Parallel()
+			begin := time.Now()
 			out, file, err := run(t, tt.failpoint)
+			if took := time.Since(begin); strings.HasPrefix(tt.failpoint, "stall@") && took < stalled {
+				t.Errorf("it died after %v, and was to hang for %v", took, stalled)
+			}
 			if tt.killed != killed(err) {
 				t.Fatalf("ended with %v; want killed: %v", err, tt.killed)
 			}

@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func (m *Mirror) Sync(f *os.File, how func(*os.File) error) error {
 		return err
 	}
 
-	return m.keepContent(f, info.Size())
+	return m.keepContent(f, info)
 }
 
 // A Name is one entry of a directory.
@@ -134,12 +135,9 @@ func (m *Mirror) keepNames(dir string, names map[string]Name) error {
 	}
 	all.move(id, names)
 	all[id] = listing{path, names, maps.Clone(names)}
-	data, err := json.Marshal(all)
-	if err != nil {
-		return err
-	}
+	data, _ := json.Marshal(all) // strings and booleans always can be
 
-	return m.replace(namesFile, func(w io.Writer) error { _, err := w.Write(data); return err })
+	return m.replace(namesFile, bytes.NewReader(data))
 }
 
 // A listing is what is kept of a directory.
@@ -169,9 +167,6 @@ func (all listings) move(id string, names map[string]Name) {
 		}
 	}
 
-	if len(arrived)+len(departed) == 0 {
-		return
-	}
 	for other, l := range all {
 		// Of a directory that is not where it was nothing can be said.
 		if now, _ := FileID(l.Path); other == id || now != other { // "" where none is
@@ -204,13 +199,10 @@ func (l listing) lose(files map[string]bool) {
 
 // gain puts the names of files in that are there by now.
 func (l listing) gain(files map[string]bool) {
-	if len(files) == 0 || l.Names == nil {
+	if len(files) == 0 {
 		return
 	}
-	entries, err := os.ReadDir(l.Path)
-	if err != nil {
-		return
-	}
+	entries, _ := os.ReadDir(l.Path) // empty where it is gone
 
 	for _, e := range entries {
 		if id, err := FileID(filepath.Join(l.Path, e.Name())); err == nil && files[id] {
@@ -225,15 +217,10 @@ func (m *Mirror) lock() (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-
-	for {
-		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != syscall.EINTR {
-			break
-		}
+	for err = syscall.EINTR; err == syscall.EINTR; {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
 	}
-
 	if err != nil {
-		f.Close()
 		return nil, fmt.Errorf("lock the mirror: %w", err)
 	}
 
@@ -253,10 +240,10 @@ func (m *Mirror) listings() (listings, error) {
 	return all, err
 }
 
-// keepContent brings the copy of f up to size bytes. Most files here only grow, so
+// keepContent brings the copy of f up to what info says of it. Most files here only grow, so
 // most often the end is appended; a copy that dies on the way is a sync that a
 // power cut interrupted.
-func (m *Mirror) keepContent(f *os.File, size int64) error {
+func (m *Mirror) keepContent(f *os.File, info fs.FileInfo) error {
 	id, err := openID(f)
 	if err != nil {
 		return err
@@ -268,14 +255,13 @@ func (m *Mirror) keepContent(f *os.File, size int64) error {
 	defer from.Close()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	had, known := m.kept[id]
-	if known && had <= size && m.sameEnd(from, id, had) {
-		err = m.extend(from, id, had, size)
-	} else {
-		err = m.replace(id, func(w io.Writer) error {
-			_, err := io.Copy(w, io.NewSectionReader(from, 0, size))
-			return err
-		})
+
+	extended, size := false, info.Size()
+	if had, known := m.kept[id]; known && had <= size {
+		extended, err = m.extend(from, id, had, size)
+	}
+	if !extended {
+		err = m.replace(id, io.NewSectionReader(from, 0, size))
 	}
 	if err != nil {
 		return err
@@ -283,11 +269,6 @@ func (m *Mirror) keepContent(f *os.File, size int64) error {
 
 	m.kept[id] = size
 	// The time of the last save is durable with the content.
-	info, err := from.Stat()
-	if err != nil {
-		return err
-	}
-
 	return os.Chtimes(m.Path(id), time.Time{}, info.ModTime())
 }
 
@@ -300,39 +281,37 @@ func readable(f *os.File, id string) (*os.File, error) {
 	return os.Open(fmt.Sprintf("/dev/fd/%d", f.Fd()))
 }
 
-// sameEnd reports whether the copy still is how the file begins.
-func (m *Mirror) sameEnd(f io.ReaderAt, id string, had int64) bool {
-	copied, err := os.Open(m.Path(id))
+// extend appends what came to f behind the bytes that its copy has. It returns false if the copy
+// is not how the file begins.
+func (m *Mirror) extend(f io.ReaderAt, id string, had, size int64) (bool, error) {
+	copied, err := os.OpenFile(m.Path(id), os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
-		return false
+		return false, nil
 	}
-	defer copied.Close()
 	n := min(had, 64)
 	a, b := make([]byte, n), make([]byte, n)
 	_, err1 := copied.ReadAt(a, had-n)
 	_, err2 := f.ReadAt(b, had-n)
-
-	return err1 == nil && err2 == nil && string(a) == string(b)
-}
-
-func (m *Mirror) extend(f io.ReaderAt, id string, had, size int64) error {
-	copied, err := os.OpenFile(m.Path(id), os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
+	if err := errors.Join(err1, err2); err != nil || string(a) != string(b) {
+		return false, copied.Close()
 	}
-	_, err = io.Copy(copied, io.NewSectionReader(f, had, size-had))
 
-	return errors.Join(err, copied.Close())
+	err = copied.Truncate(had) // what is behind it is of a sync that failed
+	if err == nil {
+		_, err = io.Copy(copied, io.NewSectionReader(f, had, size-had))
+	}
+
+	return true, errors.Join(err, copied.Close())
 }
 
 // replace makes the copy anew in one step.
-func (m *Mirror) replace(id string, fill func(io.Writer) error) error {
+func (m *Mirror) replace(id string, content io.Reader) error {
 	f, err := os.CreateTemp(m.dir, ".tmp-")
 	if err != nil {
 		return fmt.Errorf("keep a mirror: %w", err)
 	}
-	err = errors.Join(fill(f), f.Close())
-	if err == nil {
+	_, err = io.Copy(f, content)
+	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), m.Path(id))
 	}
 

@@ -362,6 +362,10 @@ func TestAMirrorThatIsBroken(t *testing.T) {
 		t.Errorf("the names %v are read from it", names)
 	}
 
+	if names, err := r.OwnNames("id"); err == nil {
+		t.Errorf("the names %v are read from it as those of own syncs", names)
+	}
+
 	f, err := os.Open(r.dir)
 	if err != nil {
 		t.Fatal(err)
@@ -457,5 +461,132 @@ func TestASyncWithoutAMirror(t *testing.T) {
 	}
 	if called != 2 {
 		t.Errorf("synced %d times, want 2", called)
+	}
+}
+
+// What goes away while it is synced cannot be kept, and that is an error.
+func TestWhatGoesAwayDuringASyncIsAnError(t *testing.T) {
+	r := newReflected(t)
+	r.write("f", "one")
+	for name, tt := range map[string]struct {
+		open string
+		goes func(f *os.File) error
+	}{
+		"a folder":              {"d", func(f *os.File) error { return os.Remove(f.Name()) }},
+		"the current folder":    {".", func(*os.File) error { return os.Remove(r.path("d")) }},
+		"a file that is closed": {"f", (*os.File).Close},
+	} {
+		if err := os.MkdirAll(r.path("d"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		path := r.path(tt.open)
+		if tt.open == "." {
+			path = "."
+			t.Chdir(r.path("d"))
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Sync(f, tt.goes); err == nil {
+			t.Errorf("%s: it is synced", name)
+		}
+		f.Close()
+	}
+}
+
+// A folder of which a name cannot be looked at is not kept without it.
+func TestANameThatCannotBeLookedAt(t *testing.T) {
+	dir := t.TempDir()
+	for len(dir) < 4000 {
+		dir = filepath.Join(dir, strings.Repeat("d", min(200, 4000-len(dir))))
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := root.WriteFile(strings.Repeat("f", 200), nil, 0o600); err != nil { // longer than a path may be
+		t.Fatal(err)
+	}
+	if names, err := List(dir); err == nil {
+		t.Errorf("the names are %v", names)
+	}
+	if id, err := FileID(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that is not there is %q, %v", id, err)
+	}
+}
+
+// What comes to a file while it is synced is not taken for durable.
+func TestWhatComesDuringASyncIsNotKept(t *testing.T) {
+	r := newReflected(t)
+	r.write("log", "one\n")
+	f, err := os.OpenFile(r.path("log"), os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, want := range []string{"one\n", "one\nmore\n", "one\nmore\nmore\n"} {
+		if err := r.Sync(f, func(*os.File) error { _, err := f.WriteString("more\n"); return err }); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.kept(r.id("log")); got != want {
+			t.Errorf("kept is %q, want %q", got, want)
+		}
+	}
+}
+
+// What a sync that failed left of a file is not in the copy that the next one makes.
+func TestWhatAFailedSyncLeftIsReplaced(t *testing.T) {
+	r := newReflected(t)
+	r.write("log", "one\n")
+	r.sync("log")
+	id := r.id("log")
+	f, err := os.OpenFile(r.Path(id), os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteString("tw")
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r.write("log", "one\ntwo\n")
+	if r.sync("log"); r.kept(id) != "one\ntwo\n" {
+		t.Errorf("kept is %q", r.kept(id))
+	}
+
+	// A copy that is gone is made again.
+	if err := os.Remove(r.Path(id)); err != nil {
+		t.Fatal(err)
+	}
+	if r.sync("log"); r.kept(id) != "one\ntwo\n" {
+		t.Errorf("kept is %q", r.kept(id))
+	}
+}
+
+// While the names of one folder are read and synced, no other process does that: it could keep
+// older names for newer ones.
+func TestFoldersAreSyncedOneAfterTheOther(t *testing.T) {
+	r := newReflected(t)
+	dir, err := os.Open(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	other, synced := OpenMirror(r.Mirror.dir), make(chan error, 1)
+	err = r.Sync(dir, func(*os.File) error {
+		go func() { synced <- other.Sync(dir, (*os.File).Sync) }()
+		select {
+		case err := <-synced:
+			t.Errorf("another one synced it meanwhile: %v", err)
+		case <-time.After(100 * time.Millisecond):
+		}
+		return nil
+	})
+	if err := errors.Join(err, <-synced); err != nil {
+		t.Error(err)
 	}
 }

@@ -236,8 +236,12 @@ func TestMeanwhile(t *testing.T) {
 		step("state.write")
 		step("state.sync")
 	})
+	t.Run("another", func(t *testing.T) {
+		Meanwhile(t, "state.write", func(int) { order = append(order, "alone") })
+		step("state.write")
+	})
 	step("state.write")
-	if want := []string{"meanwhile 1", "done", "meanwhile 2", "failed", "done", "done"}; !slices.Equal(order, want) {
+	if want := []string{"meanwhile 1", "done", "meanwhile 2", "failed", "done", "alone", "done", "done"}; !slices.Equal(order, want) {
 		t.Errorf("%q, want %q", order, want)
 	}
 }
