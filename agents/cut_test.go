@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -190,6 +191,31 @@ func TestACutAnswerIsKeptWithItsCost(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The draft of an answer that a crash cut is gone before the model is asked again: a second crash
+// must not record the answer, and what it cost, once more.
+func TestACutAnswerIsRecordedOnce(t *testing.T) {
+	b := newBench(t, callHold)
+	item := b.say("hello")
+	b.cutAfter(begun(item)...)
+	half := record.Draft{Turn: "turn", Text: "half a word", Provider: "p", Model: "m", Input: 40}
+	if err := record.WriteDraft(b.vol, b.dir, half); err != nil {
+		t.Fatal(err)
+	}
+	left := make(chan bool, 1)
+	b.opts.Model = func(record.Model) Model {
+		return thinker(func(ctx context.Context, req *providers.Request, watch func(providers.Event)) (*providers.Response, error) {
+			_, there, err := record.ReadDraft(b.dir)
+			left <- there || err != nil
+			return b.model.Call(ctx, req, watch)
+		})
+	}
+	b.run()
+	if <-left {
+		t.Error("it is still there")
+	}
+	b.outcome(item)
 }
 
 // A decision that is recorded, and whose request a crash kept in the queue, leaves the

@@ -349,11 +349,14 @@ func TestHooksRefuseAPrompt(t *testing.T) {
 // turn_end can have the model continue, not forever; the answer that counts is the last.
 func TestHooksHaveATurnGoOn(t *testing.T) {
 	for name, tt := range map[string]struct {
+		rounds int // that a turn may have
 		blocks int // how often it is not content
 		calls  int
 		ran    int
-	}{"content": {0, 1, 1}, "once": {1, 2, 2}, "always": {99, maxGoOn + 1, maxGoOn + 1}} {
+	}{"content": {20, 0, 1, 1}, "once": {20, 1, 2, 2}, "always": {20, 99, maxGoOn + 1, maxGoOn + 1},
+		"for the rounds of a turn": {2, 99, 2, 2}} {
 		b := newBench(t, `rules: [ { reply: [ { text: "done: {{.Text}}" } ] } ]`)
+		b.opts.Settings.Rounds = tt.rounds
 		n := 0
 		h := b.hooking(moments{hooks.TurnEnd: func(_ context.Context, m hooks.Moment) hooks.Verdict {
 			if m.Again != (n > 0) {
@@ -581,6 +584,28 @@ func TestATornWriteBehindAnAnswerGoesOn(t *testing.T) {
 	if out.Reason != record.ReasonDone || !strings.Contains(asked, "A hook asked you to continue before the turn ends") ||
 		!strings.Contains(asked, "done: ") {
 		t.Errorf("%+v; the model was asked\n%s\n%s", out, asked, b.history())
+	}
+}
+
+// Of calls beside each other each hook is recorded, and one that ends the turn ends it, whichever call it is of.
+func TestAHookOfTheSecondCallEndsTheTurn(t *testing.T) {
+	b := newBench(t, `
+rules:
+  - round: 1
+    reply: [ { calls: [ { name: echo, arguments: { text: one } }, { name: echo, arguments: { text: two } } ] } ]
+  - reply: [ { text: "it went on" } ]
+`, newEcho(tools.ReadOnly))
+	b.hooking(moments{hooks.AfterTool: func(_ context.Context, m hooks.Moment) hooks.Verdict {
+		if strings.Contains(string(m.Input), "two") {
+			return hooks.Verdict{Stop: true, Reason: "enough", Notices: []string{"the second"}}
+		}
+		return hooks.Verdict{Context: "the first"}
+	}})
+	b.run()
+	out := b.outcome(b.say("go"))
+	b.halt()
+	if out.Reason != record.ReasonError || b.model.calls() != 1 || b.count("note") != 2 {
+		t.Errorf("%+v after %d calls of the model, with %d notes\n%s", out, b.model.calls(), b.count("note"), b.history())
 	}
 }
 

@@ -83,9 +83,6 @@ func (in *intake) hear(ctx context.Context, s *self, heads []inbox.Head) error {
 		return err
 	}
 	recs, _ := in.users(ctx, s, "", items)
-	if in.cut(ctx, items) {
-		return nil // they are heard at the next start
-	}
 	if _, err := in.journal.append(recs...); err != nil {
 		return err
 	}

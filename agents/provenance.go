@@ -41,10 +41,7 @@ func guarded(set permission.Set, sources []record.Source) permission.Set {
 // remote agent said says nothing new to it.
 func foreign(a permission.Access, sources []record.Source) []record.Source {
 	own := hearer(a)
-	if own == "" {
-		return sources
-	}
-	return slices.DeleteFunc(slices.Clone(sources), func(s record.Source) bool { return s.Source == own })
+	return slices.DeleteFunc(slices.Clone(sources), func(s record.Source) bool { return own != "" && s.Source == own })
 }
 
 // hearer is the source that answers where a right is used, which hears the arguments of a call: an

@@ -282,24 +282,52 @@ func TestASummaryThatIsWrittenIsProgress(t *testing.T) {
 	})
 }
 
-// A request that a service refuses as too long, and of which nothing can be left out, is not sent again.
+// A request that a service refuses as too long, and of which nothing can be left out, is not sent again, and no model is
+// asked to shorten it.
 func TestARequestThatCannotBeShortenedIsSentOnce(t *testing.T) {
-	large := newHold("hold", tools.Once)
-	large.spec.Description = strings.Repeat("waits and waits ", 5000)
-	b := newBench(t, callHold, large)
-	asked := 0
+	for name, tt := range map[string]struct{ tool, text int }{"a large tool": {80_000, 6000}, "a short conversation": {0, 2000}} {
+		h := newHold("hold", tools.Once)
+		h.spec.Description = strings.Repeat("waits and waits ", tt.tool/16)
+		b := newBench(t, callHold, h)
+		asked := 0
+		b.opts.Model = func(record.Model) Model {
+			return thinker(func(context.Context, *providers.Request, func(providers.Event)) (*providers.Response, error) {
+				asked++
+				return nil, &providers.Failure{Kind: providers.Overflow, Provider: "p", Err: errors.New("too long")}
+			})
+		}
+		b.run()
+		if o := b.outcome(b.say(strings.Repeat("lorem ipsum ", tt.text/12))); o.Reason != record.ReasonError {
+			t.Errorf("%s: %+v", name, o)
+		}
+		b.halt()
+		if asked != 1 {
+			t.Errorf("%s: models were asked %d times", name, asked)
+		}
+	}
+}
+
+// A conversation that was shortened for a service, and that it still refuses later in the same turn, ends.
+func TestATurnIsShortenedForAServiceOnce(t *testing.T) {
+	b := newBench(t, callHold, &bigTool{})
+	var asked, summaries int
 	b.opts.Model = func(record.Model) Model {
-		return thinker(func(context.Context, *providers.Request, func(providers.Event)) (*providers.Response, error) {
-			asked++
-			return nil, &providers.Failure{Kind: providers.Overflow, Provider: "p", Err: errors.New("too long")}
+		return thinker(func(_ context.Context, req *providers.Request, _ func(providers.Event)) (*providers.Response, error) {
+			if summarizing(req) {
+				summaries++
+				return &providers.Response{Finish: providers.EndTurn, Text: (&windowed{}).summary(textOf(req))}, nil
+			}
+			if asked++; asked%2 == 1 {
+				return nil, &providers.Failure{Kind: providers.Overflow, Provider: "p", Err: errors.New("too long")}
+			}
+			return &providers.Response{Finish: providers.ToolUse, Calls: []providers.ResponseCall{{RemoteID: fmt.Sprint("c", asked),
+				Name: "big", Arguments: []byte(`{"n":"1"}`), Valid: true}}}, nil
 		})
 	}
 	b.run()
-	if o := b.outcome(b.say(strings.Repeat("lorem ipsum ", 500))); o.Reason != record.ReasonError {
-		t.Errorf("%+v", o)
-	}
+	o := b.outcome(b.say(strings.Repeat("lorem ipsum ", 1000)))
 	b.halt()
-	if asked != 1 {
-		t.Errorf("the model was asked %d times", asked)
+	if o.Reason != record.ReasonError || !strings.Contains(o.Text, "grown too long") || asked != 3 || summaries != 1 {
+		t.Errorf("%+v after %d calls and %d summaries", o, asked, summaries)
 	}
 }
