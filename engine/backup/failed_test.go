@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -464,5 +465,127 @@ func TestAFolderOfAnAgentThatGoesMeanwhile(t *testing.T) {
 		if err := s.keep(f); err != nil || len(s.files) != seen {
 			t.Errorf("%s: %v, %d files more", name, err, len(s.files)-seen)
 		}
+	}
+}
+
+// apart makes a workspace whose own files are elsewhere: its data folder has them under their own names.
+func apart(t *testing.T, work, data map[string]string) workspace.Place {
+	t.Helper()
+	at := workspace.Place{Dir: filled(t, work), Data: filepath.Join(filled(t, nil), "data")}
+	for name, text := range data {
+		path := filepath.Join(at.Data, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return at
+}
+
+// A backup is restored with its own files elsewhere: they come to the data folder, with a note of
+// whose they are, and the others to the workspace. What was there is aside, under names that can be found.
+func TestARestoreWithItsDataElsewhere(t *testing.T) {
+	files := map[string]string{home + "/SOUL.md": "new", "a.yaml": "new", "deep/run.sh": "new"}
+	root := filled(t, files)
+	if err := os.Chmod(filepath.Join(root, "deep/run.sh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	data := written(t, Options{Place: workspace.At(root), Named: []string{"a.yaml", "deep/run.sh"}})
+	for name, there := range map[string]map[string]string{"over another": {"SOUL.md": "old"}, "where nothing is": nil} {
+		at := apart(t, map[string]string{"a.yaml": "old", "other": "stays"}, there)
+		if there == nil {
+			at.Data = filepath.Join(at.Data, "made", "data")
+		}
+		r, err := Restore(bytes.NewReader(data), at)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+
+		work, own := tree(t, at.Dir), tree(t, at.Data)
+		if len(r.Aside) != 1+len(there) || len(work) != 4 || work["a.yaml"] != "new" || work["deep/run.sh"] != "new" ||
+			work["other"] != "stays" || work[r.Aside[0]] != "old" {
+			t.Errorf("%s: in the workspace are %q, aside %q", name, work, r.Aside)
+		}
+		if len(own) != 2 || own["SOUL.md"] != "new" || own[workspace.FileName] != string(at.Record()) {
+			t.Errorf("%s: in the data folder are %q", name, own)
+		}
+		if there != nil && tree(t, r.Aside[1])["SOUL.md"] != "old" {
+			t.Errorf("%s: aside is %q", name, r.Aside)
+		}
+		if info, err := os.Stat(filepath.Join(at.Dir, "deep/run.sh")); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: a program is now %v, %v", name, info.Mode(), err)
+		}
+		if left, err := os.ReadDir(filepath.Dir(at.Data)); err != nil || len(left) != 1+len(there) {
+			t.Errorf("%s: beside the data folder are %v, %v", name, left, err)
+		}
+	}
+}
+
+// What cannot be restored with its own files elsewhere is undone in both places.
+func TestARestoreWithItsDataElsewhereIsUndone(t *testing.T) {
+	files := map[string]string{home + "/SOUL.md": "new", "a.yaml": "new", "b/c.yaml": "new"}
+	good := written(t, Options{Place: workspace.At(filled(t, files)), Named: []string{"a.yaml", "b/c.yaml"}})
+	large := make([]byte, maxNamed+1)
+	sums := map[string][32]byte{}
+	swollen := rewritten(t, good, func(h *tar.Header, content []byte) (*tar.Header, []byte) {
+		switch h.Name {
+		case headName:
+			content = bytes.Replace(content, []byte(`"bytes": 9`), fmt.Appendf(nil, `"bytes": %d`, len(large)+6), 1)
+		case "b/c.yaml":
+			content = large
+		case sumsName:
+			content = nil
+			for name, sum := range sums {
+				content = fmt.Appendf(content, "%x  %s\n", sum, name)
+			}
+		}
+		sums[h.Name] = sha256.Sum256(content)
+		return h, content
+	})
+	claimed := rewritten(t, good, func(h *tar.Header, content []byte) (*tar.Header, []byte) {
+		if h.Name == home+"/SOUL.md" {
+			h.Name = home + "/" + workspace.FileName
+		}
+		if h.Name == sumsName {
+			content = bytes.Replace(content, []byte("SOUL.md"), []byte(workspace.FileName), 1)
+		}
+		return h, content
+	})
+
+	old := map[string]string{"SOUL.md": "old"}
+	for name, tt := range map[string]struct {
+		data     []byte
+		work     map[string]string
+		dir, own string // below the workspace and the data folder, where it is restored; "": at them
+	}{
+		"a file in the way":                         {good, map[string]string{"a.yaml": "old", "b": "a file"}, "", ""},
+		"a file in the way of a new one":            {good, map[string]string{"b": "a file"}, "", ""},
+		"without a workspace":                       {good, map[string]string{}, "none", ""},
+		"without a place for the data":              {good, map[string]string{}, "", "SOUL.md/deep/data"},
+		"a file larger than any that settings name": {swollen, map[string]string{"a.yaml": "old"}, "", ""},
+		"a note of whose the data is":               {claimed, map[string]string{"a.yaml": "old"}, "", ""},
+	} {
+		at := apart(t, tt.work, old)
+		to := workspace.Place{Dir: filepath.Join(at.Dir, tt.dir), Data: filepath.Join(at.Data, tt.own)}
+		r, err := Restore(bytes.NewReader(tt.data), to)
+		if err == nil || !strings.HasPrefix(err.Error(), "restore: ") || errors.Is(err, ErrBad) {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+		if work, own := tree(t, at.Dir), tree(t, at.Data); !maps.Equal(work, tt.work) || !maps.Equal(own, old) {
+			t.Errorf("%s: in the workspace are %q, in the data folder %q", name, work, own)
+		}
+		if left, err := os.ReadDir(filepath.Dir(at.Data)); err != nil || len(left) != 1 {
+			t.Errorf("%s: beside the data folder are %v, %v", name, left, err)
+		}
+	}
+}
+
+// A backup of a workspace that is not there, beside its own files that are, is an error.
+func TestABackupWithoutItsWorkspace(t *testing.T) {
+	at := apart(t, nil, map[string]string{"SOUL.md": "x"})
+	at.Dir = filepath.Join(at.Dir, "none")
+	var b bytes.Buffer
+	err := Write(t.Context(), &b, Options{Place: at, Named: []string{"a.yaml"}})
+	if !errors.Is(err, os.ErrNotExist) || b.Len() > 0 {
+		t.Errorf("%d bytes, %v", b.Len(), err)
 	}
 }
