@@ -207,3 +207,47 @@ func TestAFormerOwnerDoesNotBeginTheLogAnew(t *testing.T) {
 		t.Errorf("another machine reads %q", got)
 	}
 }
+
+// A machine that was taken for gone, while another one began the log anew from an older folder after the servers were wiped, does
+// not write any more, and does not wait for ever: it opens the agent as the other one left it.
+func TestWhoWasTakenForGoneIsFenced(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const one = "one"
+	s := clustertest.Serve(t, dir, 0)
+	a, b := newHost(t, s), newHost(t, s)
+	a.make(one)
+	for _, h := range []*host{a, b, a} {
+		h.own(one)
+		l := h.open(one, "history.jsonl")
+		add(t, l, h.Boot())
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		h.Release(one, false)
+	}
+	a.own(one)
+	gone := a.open(one, "history.jsonl")
+	add(t, gone, "1", "2", "3")
+
+	a.silence()
+	until(t, "its lease is over", func() bool { return b.presence.dead(a.Boot()) })
+	b.presence.mu.Lock()
+	b.presence.seen[a.Boot()] = time.Now().Add(-2 * goneAfter)
+	b.presence.mu.Unlock()
+	wiped(t, s, dir)
+	until(t, "it is begun anew", func() bool { return b.Acquire(one) == nil })
+	refused := make(chan error, 1)
+	go func() { refused <- write(gone, "late") }()
+	select {
+	case err := <-refused:
+		if !errors.Is(err, disk.ErrFenced) {
+			t.Errorf("its barrier: %v, want ErrFenced", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("its barrier waits for ever")
+	}
+	if got := b.lines(one, "history.jsonl"); !slices.Equal(got, []string{a.Boot(), b.Boot()}) {
+		t.Errorf("history is %q", got)
+	}
+}

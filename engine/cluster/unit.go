@@ -295,8 +295,11 @@ func (u *unit) try(at place, m logged) (seq uint64, err error) {
 		return u.node.store.publish(ctx, u.agent, newest.seq, m)
 	case newest.seq > at.last:
 		return 0, disk.ErrFenced
-	case refused.known && refused.last < at.last && newest.seq <= refused.last && (newest.seq == 0 || newest.owner == u.node.boot):
+	case !refused.known || refused.last >= at.last:
+	case newest.seq <= refused.last && (newest.seq == 0 || newest.owner == u.node.boot):
 		return 0, errForgotten
+	case newest.seq == refused.last:
+		return 0, disk.ErrFenced // another machine has begun the log anew
 	}
 
 	return 0, err // another message is on its way, or the answer came from a server that is behind
@@ -431,14 +434,7 @@ func readFirst(path string, n int64) ([]byte, error) {
 func (u *unit) seed() (place, error) {
 	ctx, cancel := context.WithTimeout(u.node.ctx, 10*publishFor)
 	defer cancel()
-	u.mu.Lock()
-	last := had{u.node.boot, u.n}
-	u.mu.Unlock()
-	err := (memory{u.node}).check(ctx, u.agent, last)
-	if other, ok := errors.AsType[*message.Elsewhere](err); ok {
-		return place{}, fmt.Errorf("%w: %w", disk.ErrFenced, other)
-	}
-	if err != nil {
+	if err := u.latest(ctx); err != nil {
 		return place{}, err
 	}
 
@@ -464,4 +460,20 @@ func (u *unit) seed() (place, error) {
 	u.appended(at, segments, len(m.body))
 
 	return at, nil
+}
+
+// latest makes sure that no other machine had the agent after this one: disk.ErrFenced if one had; disk.ErrAway while that is not known.
+func (u *unit) latest(ctx context.Context) error {
+	if crash.Bug("blindseed") {
+		return nil
+	}
+	u.mu.Lock()
+	last := had{u.node.boot, u.n}
+	u.mu.Unlock()
+	err := (memory{u.node}).check(ctx, u.agent, last)
+	if other, ok := errors.AsType[*message.Elsewhere](err); ok {
+		return fmt.Errorf("%w: %w", disk.ErrFenced, other)
+	}
+
+	return err
 }

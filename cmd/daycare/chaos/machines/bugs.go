@@ -31,6 +31,8 @@ var Bugs = []Bug{
 		blackHole(func() time.Duration { return 2300 * time.Millisecond })},
 	{"deaf", "who was replaced does not write any more: it writes", "lost: |doubled: |out of order: |read the log of", "standing still",
 		standStill(5 * time.Second)},
+	{"blindseed", "who was replaced does not begin a lost log anew: it does", "lost: |out of order: |read the log of",
+		"wiped while late", wipeWhileLate},
 }
 
 // Caught says how a seeded bug was found; By is empty if it was not.

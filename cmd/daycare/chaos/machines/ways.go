@@ -43,6 +43,7 @@ func (h *harness) ways() []way {
 		{"kill -9 of machines", 1, 0, of(4, 30, 120), killMachine},
 		{"black hole, then kill", 1, 0, of(1, 3, 10), cutAndKill},
 		{"wiped store", 1, 0, of(1, 1, 3), wipe},
+		{"wiped while late", 1, 1, of(1, 1, 3), wipeWhileLate},
 		{"standing still", 1, 1, of(1, 1, 3), standStill(stands)},
 		{"black hole", 1, 1, of(1, 1, 3), blackHole(func() time.Duration { return cut })},
 		{"kill -9 of servers", 3, 0, of(2, 6, 22), killServer},
@@ -139,9 +140,7 @@ func cutAndKill(ctx context.Context, w *world, r *Row) error {
 	w.avoid(m, true)
 	defer w.avoid(m, false)
 	m.kill()
-	for _, wire := range m.wires {
-		wire.drop()
-	}
+	m.cut()
 
 	return m.begin()
 }
@@ -157,6 +156,32 @@ func wipe(_ context.Context, w *world, r *Row) error {
 	}
 
 	return w.servers.Start()
+}
+
+// late is how long a machine is cut off, so that others take its agents over and accept something for them.
+const late = 6 * time.Second
+
+// wipeWhileLate has the servers lose all that they have while a machine does not know that others have taken its agents over. It is
+// the first one to connect to the empty servers.
+func wipeWhileLate(ctx context.Context, w *world, r *Row) error {
+	r.Stops++
+	former, err := w.owner()
+	if err != nil {
+		return err
+	}
+	former.hold(true)
+	pause(ctx, late)
+	for _, m := range w.machines {
+		m.hold(true)
+	}
+	err = wipe(ctx, w, r)
+	former.cut()
+	pause(ctx, 2*time.Second)
+	for _, m := range w.machines {
+		m.cut()
+	}
+
+	return err
 }
 
 func killServer(ctx context.Context, w *world, r *Row) error {

@@ -132,6 +132,13 @@ func (m *machine) hold(held bool) {
 	}
 }
 
+// cut loses what the wires of a machine carry, and lets through what comes after.
+func (m *machine) cut() {
+	for _, w := range m.wires {
+		w.drop()
+	}
+}
+
 // owner is the machine that has the newest folder of an agent that works.
 func (w *world) owner() (*machine, error) {
 	best, at := w.machines[0], time.Time{}
