@@ -207,12 +207,13 @@ func (h *handles) append(given ...handle) error {
 // appended again: a number that was given is never given again.
 func (h *handles) reload() error {
 	for {
-		data, err := h.log.Reload()
+		data, release, err := h.log.Reload()
 		if errors.Is(err, fs.ErrNotExist) {
 			h.log.Close()
 			err = h.open()
 		}
 		if err != nil {
+			release()
 			return err
 		}
 
@@ -224,7 +225,9 @@ func (h *handles) reload() error {
 			}
 		}
 
-		if err = h.append(missing...); !errors.Is(err, disk.ErrChanged) {
+		err = h.append(missing...)
+		release()
+		if !errors.Is(err, disk.ErrChanged) {
 			return err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 var (
@@ -220,9 +221,20 @@ func Own(path string, limit int64) (data []byte, info fs.FileInfo, err error) {
 	return data, info, err
 }
 
+// OpenUnheld opens a file of .daycare for reading. It does not wait for the writer of a pipe, but
+// a second at most for a file that is held for a moment, as disk.Log.Reload does.
+func OpenUnheld(path string) (*os.File, error) {
+	for end := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {
+		f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(end) {
+			return f, err
+		}
+	}
+}
+
 // OpenOwn opens such a file.
 func OpenOwn(path string) (*os.File, fs.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := OpenUnheld(path)
 	if errors.Is(err, syscall.ENXIO) { // a socket
 		err = &fs.PathError{Op: "read", Path: path, Err: ErrKind}
 	}

@@ -133,9 +133,11 @@ func add(t testing.TB, l *disk.Log, lines ...string) {
 func write(l *disk.Log, line string) error {
 	_, err := l.Append([]byte(line + "\n"))
 	if errors.Is(err, disk.ErrChanged) {
-		if _, err = l.Reload(); err == nil {
+		var release func()
+		if _, release, err = l.Reload(); err == nil {
 			_, err = l.Append([]byte(line + "\n"))
 		}
+		release()
 	}
 	if err == nil {
 		err = l.Barrier()

@@ -102,7 +102,7 @@ func TestBarrierAcrossReplaceAndReload(t *testing.T) {
 		if err := l.Replace([]byte("{short}\n"), ""); err != nil {
 			t.Error(err)
 		}
-		if _, err := l.Reload(); err != nil {
+		if _, err := reloaded(l); err != nil {
 			t.Error(err)
 		}
 	}

@@ -15,13 +15,8 @@ import (
 // over, and the barrier covers what it should.
 func TestABarrierUnderWayIsWaitedFor(t *testing.T) {
 	for name, op := range map[string]func(l *Log) error{
-		"close":  (*Log).Close,
-		"reload": func(l *Log) error { _, err := l.Reload(); return err },
-		"reload alone": func(l *Log) error {
-			_, release, err := l.ReloadAlone()
-			release()
-			return err
-		},
+		"close":   (*Log).Close,
+		"reload":  func(l *Log) error { _, err := reloaded(l); return err },
 		"replace": func(l *Log) error { return l.Replace([]byte("{new}\n"), "") },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -675,7 +675,7 @@ func TestAClosedLogDoesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, appended := l.Append([]byte("{b}\n"))
-	_, reloaded := l.Reload()
+	_, reloaded := reloaded(l)
 	for what, err := range map[string]error{"append": appended, "reload": reloaded, "barrier": l.Barrier(),
 		"replace": l.Replace([]byte("{c}\n"), "")} {
 		if !errors.Is(err, os.ErrClosed) {

@@ -377,7 +377,7 @@ func TestReplace(t *testing.T) {
 	if err := l.Replace([]byte("{newer}\n"), ""); !errors.Is(err, ErrChanged) || content(t, path) != "{by hand}\n" {
 		t.Errorf("replace over an edit: %v, the log holds %q", err, content(t, path))
 	}
-	if _, err := l.Reload(); err != nil {
+	if _, err := reloaded(l); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Replace([]byte("{newer}\n"), kept); err == nil || l.vol.Err() != nil {
@@ -405,7 +405,7 @@ func TestReplaceUnderHostileEditor(t *testing.T) {
 			err := l.Replace(fmt.Appendf(nil, "ours %d\n", n), "")
 			if errors.Is(err, ErrChanged) {
 				var data []byte
-				data, err = l.Reload()
+				data, err = reloaded(l)
 				s.see(data)
 			}
 			if err != nil {

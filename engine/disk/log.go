@@ -71,7 +71,7 @@ type logFile struct {
 
 	mirrored
 	hectic  time.Time // when Reload last waited in vain for the file to be left alone
-	crowded time.Time // when ReloadAlone last did
+	crowded time.Time // when it last waited in vain for others to close it
 }
 
 // LogOptions say how a Log is opened.

@@ -172,7 +172,7 @@ func TestIdentity(t *testing.T) {
 			if got := content(t, path); got != before {
 				t.Errorf("append wrote all the same: %q", got)
 			}
-			data, err := l.Reload()
+			data, err := reloaded(l)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -203,7 +203,7 @@ func TestDeleted(t *testing.T) {
 	if _, err := l.Append([]byte("{b}\n")); !errors.Is(err, ErrChanged) {
 		t.Errorf("append to a deleted log: %v, want ErrChanged", err)
 	}
-	if _, err := l.Reload(); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := reloaded(l); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("reload of a deleted log: %v, want fs.ErrNotExist", err)
 	}
 	if Exists(path) {
@@ -255,7 +255,7 @@ func TestHostileWriter(t *testing.T) {
 				t.Fatal(err)
 			}
 			rejected++
-			data, err := l.Reload()
+			data, release, err := l.Reload()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -270,12 +270,13 @@ func TestHostileWriter(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			release()
 		}
 		ours = append(ours, line)
 	}
 	end()
 	for l.Changed() {
-		data, err := l.Reload()
+		data, release, err := l.Reload()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -286,6 +287,7 @@ func TestHostileWriter(t *testing.T) {
 				}
 			}
 		}
+		release()
 	}
 	got := content(t, path)
 	for _, s := range ours {
@@ -305,10 +307,17 @@ func TestClosedLog(t *testing.T) {
 	}
 
 	_, err := l.Append([]byte("{b}\n"))
-	_, rerr := l.Reload()
+	_, rerr := reloaded(l)
 	for name, err := range map[string]error{"append": err, "barrier": l.Barrier(), "reload": rerr, "replace": l.Replace(nil, "")} {
 		if !errors.Is(err, fs.ErrClosed) {
 			t.Errorf("%s: %v, want fs.ErrClosed", name, err)
 		}
 	}
+}
+
+// reloaded reads a log anew without an append in the same breath.
+func reloaded(l *Log) ([]byte, error) {
+	content, release, err := l.Reload()
+	release()
+	return content, err
 }

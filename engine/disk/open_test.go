@@ -61,7 +61,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 			if err := os.Rename(filepath.Join(dir, "new"), l.path); err != nil {
 				t.Fatal(err)
 			}
-			if data, err := l.Reload(); err != nil || string(data) != "{b}\n" {
+			if data, err := reloaded(l); err != nil || string(data) != "{b}\n" {
 				t.Errorf("%q, %v", data, err)
 			}
 			l.Close()
@@ -199,14 +199,14 @@ func TestReloadWaitsUntilAFileStandsStill(t *testing.T) {
 				defer func() { <-done }()
 				synctest.Wait()
 				begin := time.Now()
-				if _, err := l.Reload(); err != nil {
+				if _, err := reloaded(l); err != nil {
 					t.Error(err)
 				}
 				if got := time.Since(begin); got != tt.want {
 					t.Errorf("waited %v, want %v", got, tt.want)
 				}
 				if begin = time.Now(); tt.want == patience {
-					if _, err := l.Reload(); err != nil || time.Since(begin) != 0 {
+					if _, err := reloaded(l); err != nil || time.Since(begin) != 0 {
 						t.Errorf("waited again %v, %v", time.Since(begin), err)
 					}
 				}
@@ -251,7 +251,7 @@ func TestLogsThatCannotBeAppendedTo(t *testing.T) {
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := l.Reload(); !errors.Is(err, fs.ErrNotExist) {
+	if data, err := reloaded(l); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("gone: %q, %v", data, err)
 	}
 
@@ -269,7 +269,7 @@ func TestReloadThatCannotEndALine(t *testing.T) {
 	defer l.Close()
 	write(t, l.path, "{a}\n{b")
 	crash.Arm(t, "eio@inbox.write#1")
-	if data, err := l.Reload(); !errors.Is(err, ErrFailed) {
+	if data, err := reloaded(l); !errors.Is(err, ErrFailed) {
 		t.Errorf("%q, %v", data, err)
 	}
 }
@@ -286,7 +286,7 @@ func TestReloadOfAFileThatIsCutShort(t *testing.T) {
 			}
 		}
 	})
-	if data, err := l.Reload(); err != nil || string(data) != content(t, l.path) {
+	if data, err := reloaded(l); err != nil || string(data) != content(t, l.path) {
 		t.Errorf("%q, %v; the file has %q", data, err, content(t, l.path))
 	}
 }

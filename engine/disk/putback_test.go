@@ -423,7 +423,7 @@ func TestTailsThatCannotBeRepaired(t *testing.T) {
 	}
 	write(t, l.path, "{b}")
 	crash.Arm(t, "eio@inbox.write#1")
-	if data, err := l.Reload(); !errors.Is(err, ErrFailed) || data != nil {
+	if data, err := reloaded(l); !errors.Is(err, ErrFailed) || data != nil {
 		t.Errorf("%q, %v", data, err)
 	}
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -13,21 +14,12 @@ import (
 // returns its content. A file that is gone is an error: fs.ErrNotExist. A last
 // line without newline gets one: another program wrote it that way, so it is not cut.
 // Nothing in the file counts as durable before the next Barrier.
-func (l *Log) Reload() ([]byte, error) {
-	data, release, err := l.reloadWith(false)
-	release()
-	return data, err
-}
-
-// ReloadAlone is Reload at a moment when no other program has the file open, and keeps
-// others from opening it until release is called: what is appended in between cannot
-// come between two pieces of a save in place. It waits a second at most for such a
-// moment; then it is Reload.
-func (l *Log) ReloadAlone() (content []byte, release func(), err error) {
-	return l.reloadWith(true)
-}
-
-func (l *Log) reloadWith(hold bool) (content []byte, release func(), err error) {
+//
+// It is done at a moment when no other program has the file open, and others cannot open it
+// until release is called, which is called in any case: what is appended in between cannot
+// come between two pieces of a save in place. It waits a second at most for such a moment,
+// and once in five seconds.
+func (l *Log) Reload() (content []byte, release func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	release = func() {}
@@ -39,9 +31,9 @@ func (l *Log) reloadWith(hold bool) (content []byte, release func(), err error) 
 	for try := 0; ; try++ {
 		l.awaitQuiet()
 		var held bool
-		content, held, err = l.reload(hold)
+		content, held, err = l.reload()
 		if f := l.f; held {
-			release = func() { letGo(f) }
+			release = sync.OnceFunc(func() { letGo(f) })
 		}
 
 		if err == nil {
@@ -66,8 +58,8 @@ const (
 	reloadTries = 20
 )
 
-func (l *logFile) reload(hold bool) (data []byte, held bool, err error) {
-	if held, err = l.reopen(hold); err != nil {
+func (l *logFile) reload() (data []byte, held bool, err error) {
+	if held, err = l.reopen(); err != nil {
 		return nil, false, err
 	}
 	_, line, err := l.lastLine()
@@ -87,12 +79,10 @@ func (l *logFile) reload(hold bool) (data []byte, held bool, err error) {
 
 // reopen takes the file at the path. The one that is open is kept if it is the same:
 // opened twice, it would never be alone.
-func (l *logFile) reopen(hold bool) (held bool, err error) {
+func (l *logFile) reopen() (held bool, err error) {
 	there, _ := os.Lstat(l.path) // what is not there cannot be opened either
 	if mine, err := l.f.Stat(); err == nil && os.SameFile(mine, there) {
-		if hold {
-			held = l.waitAlone(l.f)
-		}
+		held = l.waitAlone(l.f)
 		if mine, err = l.f.Stat(); err == nil {
 			l.take(l.f, mine)
 		}
@@ -100,7 +90,7 @@ func (l *logFile) reopen(hold bool) (held bool, err error) {
 	}
 
 	old := l.f
-	if held, err = l.open(0, hold); err == nil {
+	if held, err = l.open(0, true); err == nil {
 		old.Close()
 	}
 	return held, err

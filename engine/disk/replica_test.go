@@ -50,9 +50,11 @@ func (w *writer) add(lines ...string) error {
 	for _, line := range lines {
 		_, err := w.log.Append([]byte(line + "\n"))
 		if errors.Is(err, disk.ErrChanged) {
-			if _, err = w.log.Reload(); err == nil {
+			var release func()
+			if _, release, err = w.log.Reload(); err == nil {
 				_, err = w.log.Append([]byte(line + "\n"))
 			}
+			release()
 		}
 		if err != nil {
 			return err

@@ -36,8 +36,7 @@ func TestAClosedLogRefusesAll(t *testing.T) {
 		"replace":          func() error { return l.Replace([]byte("{b}\n"), "") },
 		"replace and keep": func() error { return l.Replace([]byte("{b}\n"), keep) },
 		"barrier":          l.Barrier,
-		"reload":           func() error { _, err := l.Reload(); return err },
-		"reload alone":     func() error { _, _, err := l.ReloadAlone(); return err },
+		"reload":           func() error { _, err := reloaded(l); return err },
 	} {
 		if err := op(); !errors.Is(err, fs.ErrClosed) {
 			t.Errorf("%s: %v, want that it is closed", what, err)
@@ -70,7 +69,7 @@ func TestReloadKeepsTheFileThatIsTheSame(t *testing.T) {
 	dir := t.TempDir()
 	l := logIn(t, dir, "{a}\n")
 	f := l.f
-	if data, err := l.Reload(); err != nil || string(data) != "{a}\n" || l.f != f {
+	if data, err := reloaded(l); err != nil || string(data) != "{a}\n" || l.f != f {
 		t.Errorf("%q, %v, opened again: %v", data, err, l.f != f)
 	}
 
@@ -78,19 +77,19 @@ func TestReloadKeepsTheFileThatIsTheSame(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "new"), l.path); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := l.Reload(); err != nil || string(data) != "{b}\n" || l.f == f {
+	if data, err := reloaded(l); err != nil || string(data) != "{b}\n" || l.f == f {
 		t.Errorf("%q, %v, another one: %v", data, err, l.f != f)
 	}
 	if err := os.Remove(l.path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Reload(); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := reloaded(l); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a log that is gone: %v", err)
 	}
 	if err := os.Mkdir(l.path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Reload(); err == nil {
+	if _, err := reloaded(l); err == nil {
 		t.Error("a folder was read as a log")
 	}
 }

@@ -26,7 +26,7 @@ func TestSyncOfAFolderThatHasNone(t *testing.T) {
 
 // While another program has the log open it is not held; with nobody else it is, and then
 // what is appended cannot come between two pieces of a save.
-func TestReloadAlone(t *testing.T) {
+func TestReloadIsAlone(t *testing.T) {
 	l := openLog(t, filepath.Join(t.TempDir(), "log"))
 	if _, err := l.Append([]byte("{a}\n")); err != nil {
 		t.Fatal(err)
@@ -75,6 +75,47 @@ func TestReloadAlone(t *testing.T) {
 	holdsAlone(t, l, "{a}\n{b}\n") // the file that a save put there, too
 }
 
+// A save in place that stands still between cutting the file and writing it takes nothing along
+// that was appended meanwhile, not even where it leaves size and time of change as they were.
+func TestASaveThatStandsStill(t *testing.T) {
+	l := logIn(t, t.TempDir(), "{a}\n{b}\n")
+	if err := lease(l.f, syscall.F_WRLCK); err != nil {
+		t.Skipf("no leases here: %v", err)
+	}
+	letGo(l.f)
+
+	editor, err := os.OpenFile(l.path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := make(chan error, 1)
+	go func() {
+		time.Sleep(5 * freshness)
+		info, err := editor.Stat()
+		_, werr := editor.WriteString("{b}\n{x}\n")
+		saved <- errors.Join(err, werr, os.Chtimes(l.path, time.Time{}, info.ModTime()), editor.Close())
+	}()
+
+	if _, err := l.Append([]byte("{c}\n")); !errors.Is(err, ErrChanged) {
+		t.Fatalf("append to a file that was cut: %v", err)
+	}
+	data, release, err := l.Reload()
+	if string(data) != "{b}\n{x}\n" || err != nil {
+		t.Errorf("read is %q, %v", data, err)
+	}
+	if _, err := l.Append([]byte("{a}\n{c}\n")); err != nil {
+		t.Error(err)
+	}
+	release()
+
+	if err := <-saved; err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, l.path); got != "{b}\n{x}\n{a}\n{c}\n" {
+		t.Errorf("the file has %q", got)
+	}
+}
+
 // A sync that fails is an error: a pipe has none.
 func TestASyncThatFailsIsAnError(t *testing.T) {
 	r, w, err := os.Pipe()
@@ -116,7 +157,7 @@ func TestAskingForWritersShutsNoneOut(t *testing.T) {
 // holdsAlone reads a log anew and checks that others cannot open it until it is released.
 func holdsAlone(t *testing.T, l *Log, want string) {
 	t.Helper()
-	content, release, err := l.ReloadAlone()
+	content, release, err := l.Reload()
 	if err != nil || string(content) != want {
 		t.Errorf("%q, %v", content, err)
 	}

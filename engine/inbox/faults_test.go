@@ -1058,9 +1058,10 @@ func TestADropAmongSaves(t *testing.T) {
 	id := accepted(t, f, text("one"))
 	accepted(t, f, text("two"))
 	f.reread = time.Now()
+	before := content(t, f)
 	crash.Meanwhile(t, "inbox.write", func(k int) {
 		if k <= 2*(settleTries+urgentTries) {
-			saved(t, f.dir.path(), content(t, f))
+			saved(t, f.dir.path(), before)
 		}
 	})
 	if err := f.Drop(id); err != nil {

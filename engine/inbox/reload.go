@@ -82,7 +82,8 @@ func (x *ledger) paid(off int64) {
 // always come first. landed says that they are in the file.
 func (x *ledger) reload(urgent []byte) (landed bool, err error) {
 	x.copyLines()
-	data, landed, urgentErr := x.loadAnd(urgent)
+	data, release, landed, urgentErr := x.loadAnd(urgent)
+	defer func() { release() }()
 	if urgentErr != nil && data == nil {
 		return false, urgentErr
 	}
@@ -99,6 +100,7 @@ func (x *ledger) reload(urgent []byte) (landed bool, err error) {
 		}
 
 		off, err := x.log.Append(owed)
+		release()
 		switch {
 		case err == nil:
 			x.paid(off)
@@ -111,7 +113,7 @@ func (x *ledger) reload(urgent []byte) (landed bool, err error) {
 		}
 
 		x.copyLines()
-		if data, err = x.load(); err != nil {
+		if data, release, err = x.load(); err != nil {
 			return landed, err
 		}
 	}
@@ -130,25 +132,26 @@ func (x *ledger) welcome() error {
 }
 
 // loadAnd reads the file and appends urgent to it in the same breath. An error
-// with data says that only the appending failed.
-func (d *onDisk) loadAnd(urgent []byte) (data []byte, landed bool, err error) {
+// with data says that only the appending failed. Other programs open the file after release.
+func (d *onDisk) loadAnd(urgent []byte) (data []byte, release func(), landed bool, err error) {
 	for try := 1; ; try++ {
-		if data, err = d.load(); err != nil {
-			return nil, false, err
+		if data, release, err = d.load(); err != nil {
+			return nil, release, false, err
 		}
 		if len(urgent) == 0 {
-			return data, false, nil
+			return data, release, false, nil
 		}
 
 		_, err = d.log.Append(urgent)
 		switch {
 		case err == nil:
-			return append(data, urgent...), true, nil
+			return append(data, urgent...), release, true, nil
 		case !errors.Is(err, disk.ErrChanged):
-			return slices.Grow(data, 1), false, err
+			return slices.Grow(data, 1), release, false, err
 		case try == urgentTries:
-			return slices.Grow(data, 1), false, nil
+			return slices.Grow(data, 1), release, false, nil
 		}
+		release()
 	}
 }
 
@@ -160,19 +163,19 @@ const calm = 2 * time.Second
 
 // load reads the file at the path. One that was deleted is made again, in a
 // folder that is still there.
-func (d *onDisk) load() ([]byte, error) {
-	data, err := d.log.Reload()
+func (d *onDisk) load() (data []byte, release func(), err error) {
+	data, release, err = d.log.Reload()
 	if !gone(err) {
-		return data, err
+		return data, release, err
 	}
 	old := d.log
 	if data, err = d.openLog(); err != nil {
-		return nil, fmt.Errorf("open inbox %s: %w", d.dir.agent(), err)
+		return nil, release, fmt.Errorf("open inbox %s: %w", d.dir.agent(), err)
 	}
 
 	old.Close()
 
-	return data, nil
+	return data, release, nil
 }
 
 // copyLines copies the lines of all open items out of the file that is about to

@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
+	"daycare/engine/beneath"
 	"daycare/engine/workspace"
 )
 
@@ -21,7 +21,7 @@ const tailBytes = 4 << 10
 // file, and an empty one, hold nothing either. It reads 4 KiB at most, so that
 // a start can ask it of every agent.
 func Settled(dir string) (bool, error) {
-	f, err := os.OpenFile(filepath.Join(dir, FileName), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := beneath.OpenUnheld(filepath.Join(dir, FileName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}

@@ -270,7 +270,9 @@ func TestUrgentLines(t *testing.T) {
 	}
 
 	crash.Arm(t, "enospc@inbox.write#1")
-	if data, landed, err := f.loadAnd(line); !errors.Is(err, disk.ErrFull) || landed || string(data) != string(before) {
+	data, release, landed, err := f.loadAnd(line)
+	release()
+	if !errors.Is(err, disk.ErrFull) || landed || string(data) != string(before) {
 		t.Errorf("on a full disk: %q, %v, %v", data, landed, err)
 	}
 	crash.Arm(t, "enospc@inbox.write#1")
@@ -285,7 +287,9 @@ func TestUrgentLines(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(string(f.dir))); err != nil {
 		t.Fatal(err)
 	}
-	if data, landed, err := f.loadAnd(line); err == nil || landed || data != nil {
+	data, release, landed, err = f.loadAnd(line)
+	release()
+	if err == nil || landed || data != nil {
 		t.Errorf("without a folder: %q, %v, %v", data, landed, err)
 	}
 	if landed, err := f.reload(line); err == nil || landed || f.Len() != 2 || len(f.lost) != 0 {

@@ -73,9 +73,11 @@ func (s *store) append(line []byte) error {
 	s.logging.Lock()
 	_, err := s.log.Append(line)
 	if errors.Is(err, disk.ErrChanged) {
-		if err = s.reopen(); err == nil {
+		var release func()
+		if release, err = s.reopen(); err == nil {
 			_, err = s.log.Append(line)
 		}
+		release()
 	}
 	s.logging.Unlock()
 	if err != nil {
@@ -84,14 +86,15 @@ func (s *store) append(line []byte) error {
 	return s.log.Barrier()
 }
 
-func (s *store) reopen() error {
-	_, err := s.log.Reload()
+// reopen takes the file that is there now, or a new one. Other programs open it after release.
+func (s *store) reopen() (release func(), err error) {
+	_, release, err = s.log.Reload()
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = s.vol.WriteFile("permission", s.logPath(), nil); err == nil {
-			_, err = s.log.Reload()
+			_, release, err = s.log.Reload()
 		}
 	}
-	return err
+	return release, err
 }
 
 func (s *store) wrong(p Pending, reason string) error {

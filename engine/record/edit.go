@@ -135,7 +135,7 @@ func (h *folded) steady(read func() error) error {
 // release.
 func (o *ownFile) reload() (content []byte, release func(), err error) {
 	o.settle()
-	content, release, err = o.file.ReloadAlone()
+	content, release, err = o.file.Reload()
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: %s", ErrGone, o.path())
 	}

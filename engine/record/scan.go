@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/lazyregexp"
@@ -99,15 +99,9 @@ func closedFiles(dir string) ([]string, error) {
 
 var closedName = lazyregexp.New(`^[0-9]{6}\.jsonl$`)
 
-// open opens a file of history for reading. Not to wait for it spares the system's questions whether
-// one could.
-func open(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-}
-
 // openSource opens a file of history as it is now; the caller closes it.
 func openSource(path string) (*source, io.Closer, error) {
-	f, err := open(path)
+	f, err := beneath.OpenUnheld(path)
 	if err != nil {
 		return nil, nil, err
 	}

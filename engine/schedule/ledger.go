@@ -130,9 +130,11 @@ func write(vol *disk.Volume, path string, lines ...line) (err error) {
 	if _, err = log.Append(text); errors.Is(err, disk.ErrChanged) {
 		// Someone edits the ledger at this moment. A line that got in twice says
 		// the same twice; one that got lost would make a slot run twice.
-		if _, err = log.Reload(); err == nil {
+		var unlock func()
+		if _, unlock, err = log.Reload(); err == nil {
 			_, err = log.Append(text)
 		}
+		unlock()
 	}
 	if err != nil {
 		return fmt.Errorf("write ledger: %w", err)
