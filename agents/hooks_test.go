@@ -443,7 +443,7 @@ func TestAStopDuringAHookEndsTheTurn(t *testing.T) {
 			b.run()
 			out := b.outcome(b.say("go"))
 			b.halt()
-			if out.Reason != want || strings.Contains(out.Text+out.Error, "run the tests") ||
+			if out.Reason != want || strings.Contains(out.Text+out.Error, "run the tests") || b.count("turn_end") != 1 ||
 				at == hooks.TurnEnd && (b.model.calls() != 1 || strings.Contains(b.history(), "run the tests")) {
 				t.Errorf("%+v after %d calls\n%s", out, b.model.calls(), b.history())
 			}
@@ -606,6 +606,24 @@ rules:
 	b.halt()
 	if out.Reason != record.ReasonError || b.model.calls() != 1 || b.count("note") != 2 {
 		t.Errorf("%+v after %d calls of the model, with %d notes\n%s", out, b.model.calls(), b.count("note"), b.history())
+	}
+}
+
+// A call that a stop of the turn cut is shown to no hook: the turn is over.
+func TestAHookSeesNoCallThatWasStopped(t *testing.T) {
+	h := newHold("hold", tools.ReadOnly)
+	b := newBench(t, callHold, h)
+	seen := b.hooking(moments{hooks.AfterTool: always(hooks.Verdict{Context: "checked"})})
+	b.run()
+	item := b.say("go")
+	<-h.running
+	b.mu.Lock()
+	b.stop(nil)
+	b.mu.Unlock()
+	out := b.outcome(item)
+	b.halt()
+	if out.Reason != record.ReasonCanceled || seen.times(hooks.AfterTool) != 0 || strings.Contains(b.history(), "hook") {
+		t.Errorf("%+v, hooks ran %d times\n%s", out, seen.times(hooks.AfterTool), b.history())
 	}
 }
 

@@ -222,9 +222,6 @@ func (in *intake) takeAgain(ctx context.Context, t *turn, open *record.OpenTurn)
 			}
 		}
 	}
-	if len(lost) == 0 {
-		return nil, nil
-	}
 	items, err := in.claim(lost...)
 	if err != nil {
 		return nil, err

@@ -430,6 +430,29 @@ func TestCompactOnRequest(t *testing.T) {
 	}
 }
 
+// A history that has grown large is closed behind a summary: what it stands for moves to an old file.
+func TestALargeHistoryIsClosedBehindASummary(t *testing.T) {
+	b := newBench(t, callHold)
+	b.opts.Model = func(record.Model) Model { return summing{b.model} }
+	b.run()
+	for size := 0; size <= record.RotateBytes; size += 900_000 {
+		r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.System, Silent: true, Text: strings.Repeat("lorem ", 150_000)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.wait(r.Item)
+	}
+	r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Compact})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.wait(r.Item)
+	b.halt()
+	if closed, err := os.ReadDir(filepath.Join(b.dir, "history")); err != nil || len(closed) != 1 || b.count("summary") != 1 {
+		t.Errorf("old files are %v, %v; %d summaries in the new one", closed, err, b.count("summary"))
+	}
+}
+
 // unreachable is a model that fails for all summaries.
 type unreachable struct{ *windowed }
 
