@@ -120,24 +120,34 @@ func TestAlwaysIsStoredWhenStateCanBeWrittenAgain(t *testing.T) {
 	}
 }
 
-// An unreadable decision may be a revocation: no tool runs until it can be read.
+// An unreadable decision may be a revocation: no tool runs until it can be read. One that a user
+// dropped meanwhile is in the way of nothing.
 func TestNoToolRunsWhileADecisionCannotBeRead(t *testing.T) {
-	b := newBench(t, rightsScript, general{}, look{})
-	if err := record.UpdateState(b.vol, b.dir, func(s *record.State) { s.Permissions.ReadDirs = []string{"/srv"} }); err != nil {
-		t.Fatal(err)
-	}
-	b.opts.Inbox = unreadable{b.box}
-	b.run()
-	item := b.say("look")
-	within(t, "the answer", func() bool { return b.count("turn_end") == 1 })
-	b.halt()
-	if o, _, err := record.Closing(b.dir, item); err != nil || o.Text == "may read" || o.Text == "may not read" {
-		t.Errorf("the tool ran: %+v, %v", o, err)
+	for name, tt := range map[string]struct {
+		err error
+		ran bool
+	}{"unreadable": {errors.New("input/output error"), false}, "dropped": {inbox.ErrUnknown, true}} {
+		b := newBench(t, rightsScript, general{}, look{})
+		if err := record.UpdateState(b.vol, b.dir, func(s *record.State) { s.Permissions.ReadDirs = []string{"/srv"} }); err != nil {
+			t.Fatal(err)
+		}
+		b.opts.Inbox = unreadable{b.box, tt.err}
+		b.run()
+		item := b.say("look")
+		within(t, "the answer", func() bool { return b.count("turn_end") == 1 })
+		b.halt()
+		o, _, err := record.Closing(b.dir, item)
+		if ran := o.Text == "may read"; err != nil || ran != tt.ran || o.Text == "may not read" {
+			t.Errorf("%s: the answer is %+v, %v; want that the tool runs: %v", name, o, err, tt.ran)
+		}
 	}
 }
 
 // unreadable is a mailbox in which a decision waits that cannot be read.
-type unreadable struct{ inbox.Mailbox }
+type unreadable struct {
+	inbox.Mailbox
+	err error
+}
 
 func (u unreadable) Open() []inbox.Head {
 	heads := u.Mailbox.Open()
@@ -151,7 +161,7 @@ func (u unreadable) Open() []inbox.Head {
 
 func (u unreadable) Read(id string) (inbox.Item, error) {
 	if id == "unreadable" {
-		return inbox.Item{}, errors.New("input/output error")
+		return inbox.Item{}, u.err
 	}
 	return u.Mailbox.Read(id)
 }

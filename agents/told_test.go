@@ -208,3 +208,22 @@ rules:
 		t.Errorf("%d places were redacted, want them all:\n%s", n, texts)
 	}
 }
+
+// An event has the beginning of what a tool returned, and no half of a character.
+func TestAnEventHasTheBeginningOfAnOutput(t *testing.T) {
+	for text, want := range map[string]string{strings.Repeat("x", shownBytes): strings.Repeat("x", shownBytes),
+		strings.Repeat("x", shownBytes-1) + "äöü": strings.Repeat("x", shownBytes-1) + "…"} {
+		h := newHold("hold", tools.Once)
+		b := newBench(t, callHold, h)
+		told := b.watched()
+		b.run()
+		item := b.say("go")
+		h.release <- text
+		b.outcome(item)
+		within(t, "the end of the call is told", func() bool { return len(told.of(event.ToolFinished)) == 1 })
+		if got := told.of(event.ToolFinished)[0].Body.(event.Tool).Output; got != want {
+			t.Errorf("it has %q of %q", got, text)
+		}
+		b.halt()
+	}
+}

@@ -85,6 +85,7 @@ func TestAnInboxThatFailsEndsTheAgent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, callHold)
+			b.opts.Settings.Queue = Followup // so that no turn takes it later
 			tt.item.ID = strings.Repeat("i", 24)
 			if _, err := b.box.Accept(t.Context(), tt.item); err != nil {
 				t.Fatal(err)
