@@ -296,3 +296,34 @@ func TestAnAnswerInTheInboxIsNotAskedForAgain(t *testing.T) {
 		t.Errorf("the right is not there: %+v, %v", s.Permissions, err)
 	}
 }
+
+// A request that a crash left in the queue is recorded by the turn that is taken up, once.
+func TestARequestIsRecordedOnce(t *testing.T) {
+	for name, recorded := range map[string]bool{"not recorded": false, "recorded": true} {
+		b := newBench(t, rightsScript, general{}, look{})
+		need, err := permission.General("@read:/srv", "to look")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, _, err := b.opts.Permits.Ask(b.opts.Meta.ID, permission.Owner{}, need)
+		if err != nil {
+			t.Fatal(err)
+		}
+		item := b.say("ask")
+		left := append(begun(item), &record.Assistant{Turn: "turn", Finish: record.FinishToolUse,
+			ToolCalls: []record.ToolCall{{ID: "call", RemoteID: "call", Name: "request", Arguments: json.RawMessage("{}")}}})
+		if recorded {
+			left = append(left, &record.Permission{Token: p.Token, Event: "asked", Tag: need.Tag, SHA256: p.SHA256})
+		}
+		b.cutAfter(left...)
+		b.run()
+		o := b.outcome(item)
+		b.halt()
+		if n := strings.Count(b.history(), `"event":"asked"`); o.Reason != record.ReasonWaiting || n != 1 {
+			t.Errorf("%s: the turn ended %q, the request is recorded %d times\n%s", name, o.Reason, n, b.history())
+		}
+		if left := b.opts.Permits.(*permission.Queue).List(); len(left) != 1 || left[0].Token != p.Token {
+			t.Errorf("%s: %+v waits", name, left)
+		}
+	}
+}

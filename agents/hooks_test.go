@@ -627,6 +627,26 @@ func TestAHookSeesNoCallThatWasStopped(t *testing.T) {
 	}
 }
 
+// Of a call that cannot run, hooks are not asked.
+func TestNoHookIsAskedOfACallThatCannotRun(t *testing.T) {
+	for name, call := range map[string]string{"bad arguments": "{ name: echo, arguments: { text: 1 } }",
+		"no such tool": "{ name: shout, arguments: {} }"} {
+		b := newBench(t, `
+rules:
+  - round: 1
+    reply: [ { calls: [ `+call+` ] } ]
+  - reply: [ { text: "it said {{.Result}}" } ]
+`, newEcho(tools.Once))
+		h := b.hooking(moments{hooks.BeforeTool: always(hooks.Verdict{Decision: hooks.Deny, Reason: "not today"})})
+		b.run()
+		out := b.outcome(b.say("go"))
+		b.halt()
+		if h.times(hooks.BeforeTool) != 0 || strings.Contains(out.Text, "not today") || b.count("tool_started") != 0 {
+			t.Errorf("%s: %+v, hooks were asked %d times", name, out, h.times(hooks.BeforeTool))
+		}
+	}
+}
+
 // What a crash cut and must not run twice is shown to the after_tool hooks as interrupted.
 func TestHooksSeeWhatACrashCut(t *testing.T) {
 	h := newHold("hold", tools.Once)

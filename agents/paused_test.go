@@ -190,6 +190,29 @@ func TestStopAtLimitAsksNobody(t *testing.T) {
 	}
 }
 
+// remedied is a limit that says what can be done.
+type remedied struct{ reached }
+
+func (remedied) Remedy() string { return "Wait for Monday" }
+
+// Who is stopped at a limit reads what can be done, as the limit says it.
+func TestALimitSaysWhatCanBeDone(t *testing.T) {
+	for want, why := range map[string]error{"Wait for Monday": remedied{}, "Raise it in the settings": reached{}} {
+		b := newBench(t, pausedScript)
+		b.opts.Settings.StopAtLimit = true
+		b.opts.Model = func(record.Model) Model {
+			return thinker(func(context.Context, *providers.Request, func(providers.Event)) (*providers.Response, error) {
+				return nil, &providers.Failure{Kind: providers.Budget, Provider: "p", Err: why}
+			})
+		}
+		b.run()
+		if o := b.outcome(b.say("hello")); !strings.Contains(o.Text, want+", and say") {
+			t.Errorf("it says %q, want %q", o.Text, want)
+		}
+		b.halt()
+	}
+}
+
 // The agent that works for another does not report while it is paused, and does when it
 // was stopped.
 func TestAPausedAgentReportsWhenItEnds(t *testing.T) {
