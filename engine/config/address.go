@@ -9,10 +9,7 @@ import (
 
 // HideLogin returns an address without its user and password, for display.
 func HideLogin(address string) string {
-	scheme, rest, ok := strings.Cut(address, "://")
-	if !ok {
-		return address
-	}
+	scheme, rest, _ := strings.Cut(address, "://")
 	host, path := rest, ""
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		host, path = rest[:i], rest[i:]
@@ -52,7 +49,7 @@ func addresses(n *yaml.Node) (all []string) {
 	if n == nil {
 		return nil
 	}
-	if n.Kind == yaml.ScalarNode && strings.Contains(n.Value, "://") {
+	if strings.Contains(n.Value, "://") {
 		all = append(all, n.Value)
 	}
 

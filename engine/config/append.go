@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -20,7 +19,10 @@ func Append(data []byte, item string, keys ...string) ([]byte, error) {
 	}
 
 	changed, err := appended(data, item, keys)
-	if err == nil && !endsWith(changed, want, keys) {
+	if err == nil && !only(data, changed, keys, func(old any) any {
+		list, _ := old.([]any)
+		return append(list, want)
+	}) {
 		err = errByHand
 	}
 	if err != nil {
@@ -28,21 +30,6 @@ func Append(data []byte, item string, keys ...string) ([]byte, error) {
 	}
 
 	return changed, nil
-}
-
-// endsWith reports whether the list at keys has an entry, as its last one.
-func endsWith(data []byte, want any, keys []string) bool {
-	node, err := document(data)
-	if err != nil {
-		return false
-	}
-	_, list, err := at(node, keys)
-	if err != nil || list == nil || list.Kind != yaml.SequenceNode || len(list.Content) == 0 {
-		return false
-	}
-	var got any
-
-	return list.Content[len(list.Content)-1].Decode(&got) == nil && reflect.DeepEqual(got, want)
 }
 
 // at is the value that keys lead to, with the node of the last key; nil if there is none.
@@ -70,10 +57,7 @@ func appended(data []byte, item string, keys []string) ([]byte, error) {
 		return nil, err
 	}
 
-	line, err := flow(item)
-	if err != nil {
-		return nil, err
-	}
+	line := flow(item)
 	block := strings.Contains(item, "\n")
 	switch {
 	case list == nil && block && len(keys) == 1 && !flowing(top):
@@ -81,7 +65,7 @@ func appended(data []byte, item string, keys []string) ([]byte, error) {
 		return insertLine(data, line, keys[0]+":\n"+listed(item, "  ")+space), nil
 	case list == nil:
 		return change(data, "["+line+"]", keys)
-	case list.Kind == yaml.ScalarNode && list.Value == "" && list.ShortTag() == "!!null": // key: and nothing
+	case lacking(list):
 		return insertLine(data, label.Line, listed(item, strings.Repeat(" ", label.Column+1))), nil
 	case list.Kind != yaml.SequenceNode:
 		return nil, errByHand
@@ -116,20 +100,17 @@ func listed(item, indent string) string {
 	return indent + "- " + strings.ReplaceAll(item, "\n", "\n"+indent+"  ") + "\n"
 }
 
-// flow is an item on one line.
-func flow(item string) (string, error) {
+// flow is an item, which is known to be YAML, on one line.
+func flow(item string) string {
 	if !strings.Contains(item, "\n") {
-		return item, nil
+		return item
 	}
 	var n yaml.Node
-	if err := yaml.Unmarshal([]byte(item), &n); err != nil {
-		return "", err
-	}
-
+	_ = yaml.Unmarshal([]byte(item), &n)
 	n.Content[0].Style |= yaml.FlowStyle
-	text, err := yaml.Marshal(n.Content[0])
+	text, _ := yaml.Marshal(n.Content[0])
 
-	return strings.TrimSpace(string(text)), err
+	return strings.TrimSpace(string(text))
 }
 
 // beginning is the line behind which a key of the top begins that the file does not have, and

@@ -26,7 +26,9 @@ func TestAppend(t *testing.T) {
 			"connectors:\n- id: a\n- id: new\n  type: x\nlog: {}\n"},
 		"a key and no more": {"connectors: # none\nlog: {}\n", "connectors", entry,
 			"connectors: # none\n  - id: new\n    type: x\nlog: {}\n"},
-		"brackets":       {"connectors: [ {id: a} ]\n", "connectors", entry, "connectors: [ {id: a}, {id: new, type: x} ]\n"},
+		"brackets": {"connectors: [ {id: a} ]\n", "connectors", entry, "connectors: [ {id: a}, {id: new, type: x} ]\n"},
+		"an item with room in it": {"connectors: [ {id: a} ] # why\n", "connectors", "{ id: new }",
+			"connectors: [ {id: a}, { id: new } ] # why\n"},
 		"empty brackets": {"connectors: [] # none\n", "connectors", entry, "connectors: [{id: new, type: x}] # none\n"},
 		"all in braces":  {"{log: {}}\n", "connectors", entry, "{ connectors: [{id: new, type: x}],log: {}}\n"},
 		"a text to a list of an entry": {"connectors:\n  - id: a\n    allow: [\"1\"] # me\n", "connectors.a.allow", `"2"`,
@@ -56,6 +58,10 @@ func TestAppendRefuses(t *testing.T) {
 		"a list used twice":   {"a: &x [1]\nb: *x\n", "b", "daycare config edit"},
 		"comments inside":     {"a: [\n 1, # one\n]\n", "a", "daycare config edit"},
 		"a comma at the end":  {"a: [1,]\n", "a", "daycare config edit"},
+		"what an alias takes": {"a: &x [1]\nb: *x\n", "a", "used in several places"},
+		"a text with nothing": {"a: \"\"\n", "a", "daycare config edit"},
+		"below a value":       {"a: 1\n", "a.b", "below a single value"},
+		"a key twice":         {"a: [1]\nb:\nb:\n", "a", "already defined at line 2"},
 		"not a list":          {"a: 1\n", "a", "daycare config edit"},
 		"an entry that lacks": {"connectors:\n  - id: a\n", "connectors.b.allow", `no entry with the id "b"`},
 		"no YAML":             {"a: [\n", "a", "not YAML"},
@@ -66,6 +72,15 @@ func TestAppendRefuses(t *testing.T) {
 				t.Errorf("got %q, %v; want an error with %q", got, err, tt.want)
 			}
 		})
+	}
+}
+
+// An entry of several lines is not added to what is no settings, either.
+func TestAppendLinesRefuses(t *testing.T) {
+	for before, want := range map[string]string{"a: [\n": "not YAML", "x: 1\n": "below a single value"} {
+		if got, err := Append([]byte(before), "id: b\ntype: c\n", "x", "y"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %q, %v; want an error with %q", before, got, err, want)
+		}
 	}
 }
 

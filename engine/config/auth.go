@@ -124,9 +124,7 @@ func changeAuth(root string, change func(map[string]Secret) error) error {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(plain); err != nil {
-		return fmt.Errorf("write secrets: %w", err)
-	}
+	_ = enc.Encode(plain)                // text can be written
 	if err := Ignore(root); err != nil { // first: the secret is never there without it
 		return fmt.Errorf("write secrets: %w", err)
 	}

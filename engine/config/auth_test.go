@@ -305,6 +305,11 @@ func TestKeysOfSpeech(t *testing.T) {
 	if a, b := c.Speech.Transcribe.Secret(c).Reveal(), c.Speech.Speak.Secret(c).Reveal(); a != "speech key" || b != "other key" {
 		t.Errorf("%q and %q", a, b)
 	}
+	for _, key := range []string{"speech key", "other key"} {
+		if !slices.Contains(c.Secrets(), NewSecret(key)) {
+			t.Errorf("%q is not among the secrets", key)
+		}
+	}
 	want := []SecretSource{{ID: "OTHER", Source: "OTHER", UsedBy: []string{"speech.speak"}},
 		{ID: "speech", Source: AuthName, File: true, UsedBy: []string{"speech.transcribe"}}}
 	if diff := cmp.Diff(want, c.SecretSources()); diff != "" {

@@ -42,11 +42,11 @@ func SetPlain(vol *disk.Volume, root, value string, keys ...string) error {
 		}
 	}
 
-	at := offset(data, node)
-	if node.Kind != yaml.ScalarNode || node.Style != 0 || at < 0 || !bytes.HasPrefix(data[at:], []byte(node.Value)) {
+	from, to := extent(data, node)
+	if from < 0 || to-from != len(node.Value) || node.Kind != yaml.ScalarNode {
 		return fmt.Errorf("set %s: %w", name, ErrNotPlain)
 	}
-	changed := bytes.Join([][]byte{data[:at], []byte(value), data[at+len(node.Value):]}, nil)
+	changed := splice(data, from, to, value)
 	if _, err := vol.Exchange("settings", path, changed, data); err != nil {
 		return fmt.Errorf("set %s: %w", name, err)
 	}
@@ -69,15 +69,11 @@ func own(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// offset is where a node begins, -1 where that is not in the text.
+// offset is where a node of data begins; the end, where that is not in the text.
 func offset(data []byte, n *yaml.Node) int {
 	at := 0
 	for range n.Line - 1 {
-		end := bytes.IndexByte(data[at:], '\n')
-		if end < 0 {
-			return -1
-		}
-		at += end + 1
+		at += bytes.IndexByte(data[at:], '\n') + 1
 	}
 
 	column := 1
@@ -88,5 +84,5 @@ func offset(data []byte, n *yaml.Node) int {
 		column++
 	}
 
-	return -1
+	return len(data)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 )
 
@@ -49,6 +50,8 @@ func TestWhatIsNotPlainIsNotReplaced(t *testing.T) {
 		"missing": "budget: { total: { usd: 5 } }\n", "no settings": "", "an alias": "budget: { total: &t { usd: 5 }, perDay: *t }\n",
 		"a merge":           "budget: { total: &t { usd: 5 }, perDay: { <<: *t } }\n",
 		"an aliased number": "budget: { total: { usd: &n 5 }, perDay: { usd: *n } }\n",
+		"several keys":      "budget:\n  perDay:\n    usd:\n      a: 1\n",
+		"braces":            "budget: { perDay: { usd: {} } }\n",
 		"an anchor":         "budget: { perDay: { usd: &n 5 } }\n", "quoted": "budget: { perDay: { usd: \"5\" } }\n",
 	} {
 		root := t.TempDir()
@@ -90,12 +93,37 @@ func TestTheSettingsAreReplacedAsTheyWereRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, err := range map[string]error{"replaced": Replace(vol, root, nil, nil), "set": SetPlain(vol, root, "1", "a")} {
-		if err == nil || !strings.Contains(err.Error(), "set") {
+		if err == nil || errors.Is(err, ErrNotPlain) || !strings.Contains(err.Error(), "set") {
 			t.Errorf("%s through a link that leads nowhere: %v", what, err)
 		}
 	}
 	if data, err := os.Readlink(path); err != nil || data != link {
 		t.Errorf("the link is %q, %v", data, err)
+	}
+}
+
+// A save that comes meanwhile stays, and settings that are no YAML are named as such.
+func TestSettingsThatChangeWhileAValueIsReplaced(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, Name)
+	save := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save("a: 1\n")
+	crash.Meanwhile(t, "settings.write", func(int) { save("a: 2\n") })
+	vol := disk.NewVolume(root)
+	if err := SetPlain(vol, root, "3", "a"); !errors.Is(err, disk.ErrChanged) || !strings.HasPrefix(err.Error(), "set a: ") {
+		t.Errorf("with a save meanwhile: %v", err)
+	}
+	if now, err := os.ReadFile(path); string(now) != "a: 2\n" || err != nil {
+		t.Errorf("the file has %q, %v", now, err)
+	}
+
+	save("a: [\n")
+	if err := SetPlain(vol, root, "3", "a"); err == nil || errors.Is(err, ErrNotPlain) || !strings.Contains(err.Error(), "not YAML") {
+		t.Errorf("of a file that is no YAML: %v", err)
 	}
 }
 

@@ -201,9 +201,6 @@ func (r *reader) checkWeb(c *Config) {
 // Fields that are not in the file keep their value. With findings of severity Error the connector
 // does not start.
 func (k Connector) Decode(into any) []finding.Finding {
-	if k.Raw == nil {
-		return nil
-	}
 	f := kind.Node(k.file, k.Raw)
 	var shared []string
 	for _, field := range form.Fields(reflect.TypeFor[Connector]()) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"daycare/engine/lan"
@@ -47,13 +46,14 @@ var vendors = []vendor{
 	{"gemini", "gemini", "GEMINI_API_KEY", "", DefaultGeminiModel},
 }
 
-// vendorOf finds the vendor that a type and base URL stand for.
-func vendorOf(kind, baseURL string) (vendor, bool) {
-	i := slices.IndexFunc(vendors, func(v vendor) bool { return v.kind == kind && v.baseURL == baseURL })
-	if i < 0 {
-		return vendor{}, false
+// vendorOf finds the vendor that has a type and base URL; the zero vendor, if none has.
+func vendorOf(kind, baseURL string) vendor {
+	for _, v := range vendors {
+		if v.kind == kind && v.baseURL == baseURL {
+			return v
+		}
 	}
-	return vendors[i], true
+	return vendor{}
 }
 
 // KeyEnv returns the environment variable of a provider's key if the settings name none. A vendor's
@@ -62,8 +62,7 @@ func (p Provider) KeyEnv() string {
 	if p.APIKeyEnv != "" {
 		return p.APIKeyEnv
 	}
-	v, _ := vendorOf(p.Type, p.BaseURL)
-	return v.keyEnv
+	return vendorOf(p.Type, p.BaseURL).keyEnv
 }
 
 // onThisMachine reports whether the provider is a server of this machine, which usually has no
@@ -79,8 +78,7 @@ func (p Provider) defaultModel() string {
 	if p.Type == scripted {
 		return scripted
 	}
-	v, _ := vendorOf(p.Type, p.BaseURL)
-	return v.model
+	return vendorOf(p.Type, p.BaseURL).model
 }
 
 // scripted is type, id and model of the provider that needs nothing.

@@ -17,24 +17,17 @@ var ownSections = []string{"cluster", "control", "web", "log", "tracing"}
 // part in it: settings only name them.
 func (c *Config) Digest() (map[string]string, error) {
 	data, err := json.Marshal(c)
-	var sections map[string]json.RawMessage
-	if err == nil {
-		err = json.Unmarshal(data, &sections)
+	if err != nil {
+		return nil, fmt.Errorf("hash settings: %w", err)
 	}
+	var sections map[string]json.RawMessage
+	_ = json.Unmarshal(data, &sections)
 	for _, own := range ownSections {
 		delete(sections, own)
 	}
 	for _, one := range c.Connectors {
-		if one.Raw == nil || err != nil {
-			continue
-		}
-		var options []byte
-		if options, err = yaml.Marshal(one.Raw); err == nil {
-			sections["connectors"] = append(sections["connectors"], options...)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("hash settings: %w", err)
+		options, _ := yaml.Marshal(one.Raw) // it was read from YAML
+		sections["connectors"] = append(sections["connectors"], options...)
 	}
 
 	digest := map[string]string{}

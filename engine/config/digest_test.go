@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +48,14 @@ func TestDigest(t *testing.T) {
 		if !slices.Equal(changed, want) {
 			t.Errorf("%s changes %q", test.settings, changed)
 		}
+	}
+	c := &Config{Connectors: []Connector{{ID: "a"}}}
+	if digest, err := c.Digest(); err != nil || digest["connectors"] == "" {
+		t.Errorf("of a connector without options: %q, %v", digest, err)
+	}
+	c.Budget.PerDay.USD = math.NaN()
+	if digest, err := c.Digest(); err == nil || digest != nil {
+		t.Errorf("of what cannot be written: %q, %v", digest, err)
 	}
 	if again := of(""); !maps.Equal(again, base) {
 		t.Error("the same settings have other hashes")

@@ -92,9 +92,7 @@ func (r *reader) settings(env Env) (*Config, error) {
 // below them.
 func (r *reader) assemble(values map[string]any, env Env) (*Config, error) {
 	v := viper.NewWithOptions(viper.KeyDelimiter("::"))
-	if err := v.MergeConfigMap(values); err != nil {
-		return nil, fmt.Errorf("merge settings: %w", err)
-	}
+	_ = v.MergeConfigMap(values) // a map never fails
 	if env != nil {
 		r.override(v, env, reflect.TypeFor[Config](), nil)
 	}

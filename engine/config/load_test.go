@@ -358,18 +358,20 @@ func TestChooseAKeyThatIsKept(t *testing.T) {
 
 func TestOllama(t *testing.T) {
 	for name, c := range map[string]struct {
-		answer string
-		want   string
+		status       int
+		answer, want string
 	}{
-		"models":  {`{"models":[{"name":"a:1"},{"name":"b:2"}]}`, "a:1"},
-		"none":    {`{"models":[]}`, ""},
-		"no json": {`hello`, ""},
+		"models":  {200, `{"models":[{"name":"a:1"},{"name":"b:2"}]}`, "a:1"},
+		"none":    {200, `{"models":[]}`, ""},
+		"no json": {200, `hello`, ""},
+		"refused": {403, `{"models":[{"name":"a:1"}]}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path != "/api/tags" {
 					t.Errorf("asked for %s", r.URL)
 				}
+				w.WriteHeader(c.status)
 				w.Write([]byte(c.answer))
 			}))
 			defer s.Close()
@@ -377,6 +379,9 @@ func TestOllama(t *testing.T) {
 				t.Errorf("found %q, %v; want %q", got, ok, c.want)
 			}
 		})
+	}
+	if _, ok := probeOllama(t.Context(), "no address"); ok {
+		t.Error("found Ollama at what is no address")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -140,6 +140,22 @@ func TestAHostileProjectIsNotRead(t *testing.T) {
 }
 
 // A workspace without the file has nothing to trust, and nothing is wrong with it.
+// What the owner trusted and cannot be read is said, and nothing is trusted; nor is an empty file
+// that was never trusted.
+func TestTrustThatCannotBeRead(t *testing.T) {
+	home := project(t, "{}", "")
+	if err := os.Mkdir(filepath.Join(home, TrustedName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := ReadProject(home)
+	if p.IsTrusted() || len(p.Found) != 1 || p.Found[0].ID != "mcp-project-trust-unreadable" || p.Found[0].Severity != finding.Error {
+		t.Errorf("found %v", p.Found)
+	}
+	if p := ReadProject(project(t, "", "")); p.IsTrusted() || p.Content == nil {
+		t.Errorf("an empty one: %+v", p)
+	}
+}
+
 func TestAWorkspaceWithoutAProject(t *testing.T) {
 	home := project(t, projectText, projectText)
 	if err := os.Remove(filepath.Join(filepath.Dir(home), ProjectName)); err != nil {

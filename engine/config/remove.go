@@ -27,12 +27,12 @@ func Remove(data []byte, keys ...string) ([]byte, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("remove %s: there is no such entry", name)
 	}
-	var want []any
-	list.Decode(&want) // it was parsed before
-	want = slices.Delete(want, i, i+1)
 
+	// Where the last entry is gone from its line, the key is followed by nothing.
 	changed := without(data, list, i)
-	if !says(changed, want, keys[:len(keys)-1]) && (len(want) > 0 || !emptied(changed, keys[:len(keys)-1])) {
+	rest := func(old any) any { return slices.Delete(old.([]any), i, i+1) }
+	none := func(any) any { return nil }
+	if at := keys[:len(keys)-1]; !only(data, changed, at, rest) && (len(list.Content) > 1 || !only(data, changed, at, none)) {
 		return nil, fmt.Errorf("remove %s: %w", name, errByHand)
 	}
 	return changed, nil
@@ -65,10 +65,4 @@ func without(data []byte, list *yaml.Node, i int) []byte {
 	last := lastLine(data, first, list.Column-1, func(string) bool { return false })
 	lines := strings.SplitAfter(string(data), "\n")
 	return []byte(strings.Join(slices.Delete(lines, first-1, last), ""))
-}
-
-// emptied reports whether a list has nothing in it, or is there no more.
-func emptied(data []byte, keys []string) bool {
-	_, list, err := at(kind.YAML(Name, data).Node(""), keys)
-	return err == nil && (list == nil || len(list.Content) == 0)
 }

@@ -1,6 +1,9 @@
 package config
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestRemovingAnEntryKeepsEverythingElse(t *testing.T) {
 	const block = "# top\nmcp:\n  # about a\n  servers:\n    - id: a\n      command: x # why\n    - id: b\n      url: http://h/\n      " +
@@ -25,6 +28,28 @@ func TestRemovingAnEntryKeepsEverythingElse(t *testing.T) {
 		}
 		if _, err := Remove([]byte(tt.text), "mcp", "servers", "none"); err == nil {
 			t.Errorf("%s: an entry that is not there must be an error", name)
+		}
+	}
+}
+
+// What cannot be removed by itself is left alone, and the error says what to do.
+func TestRemoveRefuses(t *testing.T) {
+	for name, tt := range map[string]struct{ text, want string }{
+		"no YAML":                    {"mcp: [\n", "not YAML"},
+		"a key twice":                {"mcp: {servers: [{id: a}]}\nb:\nb:\n", "already defined at line 2"},
+		"below a value":              {"mcp: 1\n", "below a single value"},
+		"no list":                    {"mcp: {}\n", "daycare config edit"},
+		"another thing":              {"mcp: {servers: {a: 1}}\n", "daycare config edit"},
+		"no such entry":              {"mcp: {servers: [x, {id: b}]}\n", "there is no such entry"},
+		"comments inside":            {"mcp:\n  servers: [{id: a, # why\n  command: x}]\n", "daycare config edit"},
+		"used elsewhere":             {"mcp: {servers: [&x {id: a}]}\nb: *x\n", "used in several places"},
+		"used in a line elsewhere":   {"mcp:\n  servers:\n    - &x\n      id: a\nb: *x\n", "used in several places"},
+		"the first on the same line": {"mcp:\n  servers: [{id: b}, {id: a, env: {A: '#'}}\n  # why\n  ]\nb: &y [*z]\n", "not"},
+	} {
+		got, err := Remove([]byte(tt.text), "mcp", "servers", "a")
+		if err == nil || got != nil || !strings.HasPrefix(err.Error(), "remove mcp.servers.a: ") ||
+			!strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %q, %v; want an error with %q", name, got, err, tt.want)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (c *Config) Scrub(text []byte) ([]byte, error) {
 // hasSecret reports whether a value below n contains a secret, however it is written.
 func (c *Config) hasSecret(n *yaml.Node) bool {
 	for _, s := range c.Secrets() {
-		if n.Kind == yaml.ScalarNode && len(s.value) >= minSecret && strings.Contains(n.Value, s.value) {
+		if len(s.value) >= minSecret && strings.Contains(n.Value, s.value) {
 			return true
 		}
 	}

@@ -49,7 +49,7 @@ func Set(data []byte, value string, keys ...string) ([]byte, error) {
 	}
 
 	changed, err := change(data, value, keys)
-	if err == nil && !says(changed, want, keys) {
+	if err == nil && !only(data, changed, keys, func(any) any { return want }) {
 		err = errByHand
 	}
 	if err != nil {
@@ -59,15 +59,35 @@ func Set(data []byte, value string, keys ...string) ([]byte, error) {
 	return changed, nil
 }
 
-// says reports whether settings hold a value at keys.
-func says(data []byte, want any, keys []string) bool {
-	node, err := document(data)
-	if err == nil {
-		_, node, err = at(node, keys)
-	}
-	var got any
+// only reports whether after says what before says, but for the change of the value that keys lead
+// to: also what an alias takes from there has to stay as it is.
+func only(before, after []byte, keys []string, change func(old any) any) bool {
+	var want, got any
+	err := errors.Join(yaml.Unmarshal(before, &want), yaml.Unmarshal(after, &got))
 
-	return err == nil && node != nil && node.Decode(&got) == nil && reflect.DeepEqual(got, want)
+	return err == nil && reflect.DeepEqual(got, put(want, keys, change))
+}
+
+// put is a document with the value changed that keys lead to; what is not there is added.
+func put(doc any, keys []string, change func(old any) any) any {
+	if len(keys) == 0 {
+		return change(doc)
+	}
+	switch n := doc.(type) {
+	case nil:
+		return map[string]any{keys[0]: put(nil, keys[1:], change)}
+	case map[string]any:
+		n[keys[0]] = put(n[keys[0]], keys[1:], change)
+	case []any:
+		for i, e := range n {
+			if m, _ := e.(map[string]any); fmt.Sprint(m["id"]) == keys[0] || strconv.Itoa(i) == keys[0] {
+				n[i] = put(e, keys[1:], change)
+				break
+			}
+		}
+	}
+
+	return doc
 }
 
 // document is what settings.yaml says, nil for an empty file. A file that is not valid YAML in
@@ -105,7 +125,7 @@ func change(data []byte, value string, keys []string) ([]byte, error) {
 			return nil, err
 		case next == nil:
 			return add(data, node, keys[i:], value)
-		case next.Kind == yaml.ScalarNode && next.Value == "" && next.ShortTag() == "!!null": // key: and nothing
+		case lacking(next):
 			if i == len(keys)-1 {
 				at := offset(data, label) + len(label.Value) + 1
 				return splice(data, at, at, " "+value), nil
@@ -123,6 +143,9 @@ func change(data []byte, value string, keys []string) ([]byte, error) {
 	}
 	return splice(data, from, to, value), nil
 }
+
+// lacking reports whether a key is followed by nothing.
+func lacking(value *yaml.Node) bool { return value.Value == "" && value.ShortTag() == "!!null" }
 
 // child is the value of a key in a mapping, with the node of the key, or the entry of a list
 // with that id; nil if there is none.
@@ -158,10 +181,6 @@ func add(data []byte, n *yaml.Node, keys []string, value string) ([]byte, error)
 	}
 
 	at := offset(data, n)
-	if at < 0 || data[at] != '{' {
-		return nil, errByHand
-	}
-
 	flow := keys[len(keys)-1] + ": " + value
 	for i := len(keys) - 2; i >= 0; i-- {
 		flow = keys[i] + ": { " + flow + " }"
@@ -237,10 +256,9 @@ func splice(data []byte, from, to int, text string) []byte {
 func extent(data []byte, n *yaml.Node) (from, to int) {
 	from = offset(data, n)
 	switch {
-	case from < 0 || n.Anchor != "":
-	case n.Kind == yaml.ScalarNode && n.Style == 0 && bytes.HasPrefix(data[from:], []byte(n.Value)):
+	case n.Style == 0 && bytes.HasPrefix(data[from:], []byte(n.Value)):
 		return from, from + len(n.Value)
-	case n.Kind == yaml.ScalarNode && n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
+	case n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
 		if end := quoted(data[from:]); end > 0 {
 			return from, from + end
 		}
@@ -253,11 +271,8 @@ func extent(data []byte, n *yaml.Node) (from, to int) {
 	return -1, -1
 }
 
-// quoted is how long the quoted text is that data begins with; 0 if it does not.
+// quoted is how long the quoted text is that data begins with; 0 if it has no end.
 func quoted(data []byte) int {
-	if len(data) == 0 || data[0] != '"' && data[0] != '\'' {
-		return 0
-	}
 	for i := 1; i < len(data); i++ {
 		switch {
 		case data[0] == '"' && data[i] == '\\':
