@@ -35,8 +35,9 @@ const secret = "daycare-probe-secret"
 // probe runs the ways out (escapes) in the sandbox. Its error says which of them
 // worked, or that nothing runs at all.
 func (r *Runner) probe() error {
-	sweepProbes(os.TempDir(), time.Now())
-	root, err := os.MkdirTemp("", probePrefix)
+	dir := probeDir(os.TempDir())
+	sweepProbes(dir, time.Now())
+	root, err := os.MkdirTemp(dir, probePrefix)
 	if err != nil {
 		return fmt.Errorf("probe sandbox: %w", err)
 	}
@@ -66,6 +67,15 @@ func (r *Runner) probe() error {
 	}
 
 	return nil
+}
+
+// probeDir is where probes make their folder: in temporary, the folder for temporary files, or in /tmp if the kernel
+// takes no socket at a path as long as theirs would be there (104 bytes on macOS, 108 on Linux).
+func probeDir(temporary string) string {
+	if len(temporary)+len("/"+probePrefix+"1234567890/outside/socket") > 100 {
+		return "/tmp"
+	}
+	return temporary
 }
 
 // The folders of probes in the folder for temporary files, and how old one is that nobody uses any more: a probe
@@ -189,8 +199,8 @@ type bait struct {
 	open []io.Closer
 }
 
-func newBait(root string) (b *bait, err error) {
-	b = &bait{task: probeTask{Workspace: filepath.Join(root, "workspace"), Outside: filepath.Join(root, "outside"), PID: os.Getpid()}}
+func newBait(root string) (_ *bait, err error) {
+	b := &bait{task: probeTask{Workspace: filepath.Join(root, "workspace"), Outside: filepath.Join(root, "outside"), PID: os.Getpid()}}
 	b.task.Unix = filepath.Join(b.task.Outside, "socket")
 	if err := os.MkdirAll(filepath.Join(b.task.Workspace, "free"), 0o700); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -33,5 +34,26 @@ func TestLeftoversOfProbesAreRemoved(t *testing.T) {
 	}
 	if want := []string{"daycare-probe-2", "daycare-probe-3", "other"}; err != nil || !slices.Equal(left, want) {
 		t.Errorf("left are %q, %v, want %q", left, err, want)
+	}
+}
+
+// A long path of the folder for temporary files takes no sandbox away: the bait's socket is where it fits. Where it does
+// not, making the bait says so.
+func TestProbeWithALongTemporaryFolder(t *testing.T) {
+	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newBait(long); err == nil {
+		t.Error("a socket was made whose path is too long")
+	}
+
+	usual, err := Choose("auto", self(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", long)
+	if r, err := Choose("auto", self(t)); err != nil || r.Level != usual.Level || r.Why != usual.Why {
+		t.Errorf("it is %+v, %v, and without a long path %+v", r, err, usual)
 	}
 }
