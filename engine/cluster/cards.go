@@ -336,6 +336,9 @@ func (c *cards) listen(met func(Agent), parted func(id string)) {
 // restore writes what this machine knows into a bucket that was lost.
 func (c *cards) restore(ctx context.Context) {
 	for id, a := range c.Agents() {
+		if ctx.Err() != nil {
+			return
+		}
 		data, err := json.Marshal(card{a.Handle, a.Descriptor, a.Ended, a.Last})
 		if err == nil {
 			err = c.again(ctx, handleKey+a.Handle, id)
@@ -351,7 +354,6 @@ func (c *cards) restore(ctx context.Context) {
 		}
 		if err != nil {
 			c.notes.Info("the card of an agent is not written again yet", "agent", id, "err", err)
-			return
 		}
 	}
 }

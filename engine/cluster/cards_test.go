@@ -311,23 +311,25 @@ func TestFailedExports(t *testing.T) {
 			Log: slog.New(slog.DiscardHandler)})
 		return err
 	}
-	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
-		root := t.TempDir()
-		return func() error {
-			failed := export(root)
-			if !disk.Exists(filepath.Join(root, "agents")) { // else it is whole
-				if err := export(root); err != nil {
-					t.Errorf("after %v: %v", failed, err)
+	for _, fault := range []string{"eio", "emfile"} { // a volume remembers the first one
+		crashtest.EachStepFails(t, fault, func(t *testing.T) func() error {
+			root := t.TempDir()
+			return func() error {
+				failed := export(root)
+				if !disk.Exists(filepath.Join(root, "agents")) { // else it is whole
+					if err := export(root); err != nil {
+						t.Errorf("after %v: %v", failed, err)
+					}
 				}
-			}
-			for path, want := range map[string]string{"agents/" + m.ID + "/history.jsonl": "1\n", "files/" + file + "__a.txt": "text"} {
-				if data, err := os.ReadFile(filepath.Join(root, path)); err != nil || string(data) != want {
-					t.Errorf("after %v %s has %q, %v", failed, path, data, err)
+				for path, want := range map[string]string{"agents/" + m.ID + "/history.jsonl": "1\n", "files/" + file + "__a.txt": "text"} {
+					if data, err := os.ReadFile(filepath.Join(root, path)); err != nil || string(data) != want {
+						t.Errorf("after %v %s has %q, %v", failed, path, data, err)
+					}
 				}
+				return failed
 			}
-			return failed
-		}
-	}, "export.unlink")
+		}, "export.unlink")
+	}
 	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "agents"), 0o700); err != nil {
 		t.Fatal(err)

@@ -118,15 +118,17 @@ func (f *figures) restore(ctx context.Context) {
 }
 
 func (f *figures) again(ctx context.Context, one Figure) error {
-	key := one.Machine + "." + one.Name
-	e, err := f.keep.handles.figures.Get(ctx, key)
-	switch mine := one.Machine == f.own; {
-	case errors.Is(err, jetstream.ErrKeyNotFound) && !mine:
-		if _, err = f.keep.handles.figures.Create(ctx, key, one.Data); errors.Is(err, jetstream.ErrKeyExists) {
-			err = nil // its machine was quicker
+	key, bucket := one.Machine+"."+one.Name, f.keep.handles.figures
+	if one.Machine != f.own {
+		_, err := bucket.Create(ctx, key, one.Data)
+		if errors.Is(err, jetstream.ErrKeyExists) { // its machine was quicker
+			return nil
 		}
-	case errors.Is(err, jetstream.ErrKeyNotFound), err == nil && mine && !bytes.Equal(e.Value(), one.Data):
-		_, err = f.keep.handles.figures.Put(ctx, key, one.Data)
+		return err
+	}
+	e, err := bucket.Get(ctx, key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) || err == nil && !bytes.Equal(e.Value(), one.Data) {
+		_, err = bucket.Put(ctx, key, one.Data)
 	}
 
 	return err

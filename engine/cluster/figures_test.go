@@ -186,8 +186,12 @@ func TestFiguresWithoutServers(t *testing.T) {
 		}
 		return err
 	})
-	for name, one := range map[string]Figure{"missing": {"b", "x", []byte("1")}, "its own": {"a", "day", []byte("2")}} {
-		for n := 1; n <= 2; n++ {
+	for name, tt := range map[string]struct {
+		one      Figure
+		requests int
+	}{"missing": {Figure{"b", "x", []byte("1")}, 1}, "its own": {Figure{"a", "day", []byte("2")}, 2}} {
+		one := tt.one
+		for n := 1; n <= tt.requests; n++ {
 			w.Refuse(n)
 			if err := a.figures.again(t.Context(), one); err == nil {
 				t.Errorf("%s, with request %d refused: nothing is said", name, n)

@@ -270,12 +270,8 @@ func (r *Repair) mend(ctx context.Context, agent string, e examined, above uint6
 	if o.Awake {
 		return kept, nil
 	}
-	data, err := json.Marshal(owner{Left: true}) // some machine looks whether it has work
-	if err == nil {
-		_, err = r.store.handles.owners.Put(ctx, agent, data)
-	}
 
-	return kept, err
+	return kept, r.store.noteOwner(ctx, agent, owner{Left: true}) // some machine looks whether it has work
 }
 
 // keep writes messages of a log to a file in away/, one a line.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -164,6 +165,14 @@ func repaired(t *testing.T, which func(all []uint64) []uint64, state string) {
 	}
 	if found = repair(t, d.s, false); len(found) > 0 {
 		t.Errorf("then found %+v", found)
+	}
+	var hint owner
+	e, err := d.c.presence.store.handles.owners.Get(t.Context(), hurt)
+	if err == nil {
+		err = json.Unmarshal(e.Value(), &hint)
+	}
+	if err != nil || hint.Left != (state != "awake") {
+		t.Errorf("that it may have work is noted as %+v, %v", hint, err)
 	}
 
 	if state == "awake" {

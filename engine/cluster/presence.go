@@ -423,9 +423,14 @@ func (p *presence) took(ctx context.Context, agent string) error {
 }
 
 func (p *presence) own(ctx context.Context, agent string, o owner) error {
+	return p.store.noteOwner(ctx, agent, o)
+}
+
+// noteOwner notes who looks after an agent.
+func (s *natsStore) noteOwner(ctx context.Context, agent string, o owner) error {
 	data, err := json.Marshal(o)
 	if err == nil {
-		_, err = p.store.handles.owners.Put(ctx, agent, data)
+		_, err = s.handles.owners.Put(ctx, agent, data)
 	}
 	if err != nil {
 		return fmt.Errorf("note the owner of %s: %w", agent, err)

@@ -200,7 +200,7 @@ func (u *unit) continues(sizes map[string]int64, segments []segment) error {
 // written is left as it was.
 func (u *unit) follow(name string) error {
 	for {
-		data, _, err := beneath.Own(filepath.Join(u.node.folder(u.agent), filepath.FromSlash(name)), inlineMost)
+		data, _, err := beneath.Own(filepath.Join(u.node.folder(u.agent), filepath.FromSlash(name)), followMost)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !json.Valid(data) {
 			return nil
 		}
@@ -214,14 +214,28 @@ func (u *unit) follow(name string) error {
 		if same {
 			return nil
 		}
-		select {
-		case err = <-u.begin(&commit{segments: []segment{content(opPut, name, 0, data)}}):
-		case <-time.After(releaseFor):
-			err = disk.ErrAway // it comes when the servers are back
-		}
-		if err != nil {
+		if err := u.replace(name, data); err != nil {
 			return err
 		}
+	}
+}
+
+// followMost bounds a file that is edited by hand while its agent is awake, in bytes.
+const followMost = 8 << 20
+
+// replace makes a content that of a file in the log. Where servers do not answer within releaseFor it is disk.ErrAway.
+func (u *unit) replace(name string, data []byte) error {
+	ctx, cancel := context.WithTimeout(u.node.ctx, releaseFor)
+	defer cancel()
+	fitting, err := fit(ctx, u.node.store, []segment{content(opPut, name, 0, data)})
+	if err != nil {
+		return fmt.Errorf("%w: %w", disk.ErrAway, err)
+	}
+	select {
+	case err := <-u.begin(&commit{segments: fitting}):
+		return err
+	case <-ctx.Done():
+		return disk.ErrAway // it comes when the servers are back
 	}
 }
 

@@ -181,6 +181,10 @@ func TestImport(t *testing.T) {
 	if after := w.all(second); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Error("the folder was changed")
 	}
+	if code := w.Do("cluster", "import", "--join", w.s.ClientURL(), second); code != 0 ||
+		!strings.Contains(w.Stderr.String(), "daycare --workspace "+second+" agents export HANDLE | daycare --workspace /") {
+		t.Errorf("what to do about those that were not brought: exit code %d, %q", code, w.Stderr.String())
+	}
 	for range 2 {
 		got = imported{}
 		w.do(0, &got, "import", first)

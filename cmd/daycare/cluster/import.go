@@ -82,6 +82,10 @@ func bring(ctx context.Context, c *term.App, folder string, join []string) error
 		return errors.Join(err, fmt.Errorf("%s is a machine of a cluster, which has its agents\n"+
 			"start it, or export that cluster first", folder))
 	}
+	here, err := named(c)
+	if err != nil {
+		return err
+	}
 	conf, err := reach(c, home, join)
 	if err != nil {
 		return err
@@ -112,10 +116,23 @@ func bring(ctx context.Context, c *term.App, folder string, join []string) error
 	answer.print(c)
 	if slices.ContainsFunc(answer.Agents, func(a arrival) bool { return a.Kept != "" && !a.there }) {
 		c.Note("an agent that was not brought comes as a new one with:\n"+
-			"daycare --workspace %s agents export HANDLE | daycare agents import -", folder)
+			"daycare --workspace %s agents export HANDLE | daycare %s agents import -", folder, here)
 	}
 
 	return nil
+}
+
+// named is the flag that names the workspace of this machine.
+func named(c *term.App) (string, error) {
+	at, err := c.Place()
+	if err != nil {
+		return "", err
+	}
+	if at.Elsewhere() {
+		return "--data " + at.Data, nil
+	}
+
+	return "--workspace " + at.Dir, nil
 }
 
 // print says what became of an agent.

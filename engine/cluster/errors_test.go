@@ -1,0 +1,279 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"daycare/engine/address"
+	"daycare/engine/cluster/clustertest"
+	"daycare/engine/disk"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+)
+
+// A log is not shortened while what is on disk is another thing than what it has: what would be removed is the only copy.
+func TestALogOfAnEditedFolderIsNotShortened(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	a.make("one")
+	a.own("one")
+	l := a.open("one", "history.jsonl")
+	add(t, l, "1", "2", "3")
+	if err := a.vol.WriteFile("state", a.path("one", "state.json"), []byte(`{"a":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(a.path("one", "state.json"), []byte(`{"a":2}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	u, _, _ := a.unit(a.path("one", "state.json"))
+	u.mu.Lock()
+	u.since = 2 * snapshotAfter
+	u.mu.Unlock()
+	u.shorten()
+	a.die()
+	b.own("one")
+	if got := b.lines("one", "history.jsonl"); !slices.Equal(got, []string{"1", "2", "3"}) {
+		t.Errorf("history is %q", got)
+	}
+}
+
+// A folder that cannot be read whole is not offered: the log would be written again without what is missing.
+func TestAFolderThatCannotBeReadIsNotOffered(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a := newHost(t, s)
+	a.make("one")
+	a.own("one")
+	add(t, a.open("one", "history.jsonl"), "1")
+	a.Release("one", false)
+	if o, err := (offers{a.Node}).answer(demand{Agent: "one"}); err != nil || !o.Folder {
+		t.Fatalf("offered %+v, %v", o, err)
+	}
+
+	if o, err := (offers{a.Node}).answer(demand{Agent: "two"}); err != nil || o.Folder {
+		t.Errorf("of an agent without a folder offered %+v, %v", o, err)
+	}
+
+	a.covers = func(name string) bool { // it is removed while it is read
+		os.Remove(a.path("one", name))
+		return covered(name)
+	}
+	if o, err := (offers{a.Node}).answer(demand{Agent: "one"}); !errors.Is(err, fs.ErrNotExist) || o.Folder {
+		t.Errorf("offered %+v, %v", o, err)
+	}
+}
+
+// Who was replaced, and gives an agent up, does not take back that another machine has it.
+func TestReleaseOfAReplacedOwner(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	a.make("one")
+	a.own("one")
+	add(t, a.open("one", "history.jsonl"), "1")
+	a.silence()
+	b.own("one")
+	go a.presence.run(a.ctx)
+	until(t, "it reaches the servers again", func() bool { return !a.Away() })
+
+	a.Release("one", false)
+	if m, ok, err := readMark(a.folder("one")); !ok || err != nil || !m.Owned {
+		t.Errorf("its folder is marked %+v, %v", m, err)
+	}
+	e, err := b.presence.store.handles.owners.Get(t.Context(), "one")
+	if err != nil || !strings.Contains(string(e.Value()), b.Boot()) {
+		t.Errorf("the owner is noted as %v, %v", e, err)
+	}
+}
+
+// An edit by hand that does not come into the log is an error. One of a large file comes into it.
+func TestEdited(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	a.make("one")
+	a.own("one")
+	large := `{"text":"` + strings.Repeat("large", inlineMost) + `"}`
+	edit := func(text string) error {
+		t.Helper()
+		if err := os.WriteFile(a.path("one", "state.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return a.Edited("one", "state.json")
+	}
+	for _, text := range []string{"{}", large} {
+		if err := edit(text); err != nil {
+			t.Errorf("an edit of %d bytes: %v", len(text), err)
+		}
+	}
+	a.silence()
+	b.own("one")
+	if got := strings.Join(b.lines("one", "state.json"), " "); got != large {
+		t.Errorf("the other machine has %d bytes, want %d", len(got), len(large))
+	}
+	if err := edit("{}"); !errors.Is(err, disk.ErrFenced) {
+		t.Errorf("an edit on a machine that was replaced: %v", err)
+	}
+}
+
+// Files that a folder does not have any more are removed from the log.
+func TestDifferencesRemove(t *testing.T) {
+	t.Parallel()
+	got := differences(map[string]*copied{"a": newCopied([]byte("a")), "b": newCopied([]byte("b"))}, map[string][]byte{"b": []byte("b")})
+	if len(got) != 1 || got[0].Op != opRemove || got[0].File != "a" {
+		t.Errorf("differences are %+v", got)
+	}
+}
+
+// What was agreed on is written once.
+func TestWhatIsSharedIsNotedOnce(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	s := &sharing{root: root, vol: disk.NewVolume(root), agreement: agreement{base: map[string]string{}}}
+	path := filepath.Join(root, sharedFile)
+	s.save()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if s.save(); disk.Exists(path) {
+		t.Error("it is written although nothing changed")
+	}
+	s.agreedOn("a", "1")
+	if s.save(); !disk.Exists(path) {
+		t.Error("what changed is not written")
+	}
+}
+
+// One card that servers refuse does not keep the others from coming back.
+func TestCardsComeBackBesideARefusedOne(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	w := clustertest.WayTo(t, s)
+	a := joinWith(t, s, t.TempDir(), time.Minute, func(c *Config) { c.Servers = []string{w.URL} })
+	for i := range 3 {
+		if err := a.Announce(address.Meta{ID: strings.Repeat(string(rune('a'+i)), 24), Handle: fmt.Sprint(i)}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store := a.presence.store
+	if err := store.js.DeleteKeyValue(t.Context(), agentsBucket); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.ensure(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+
+	w.Refuse(1)
+	a.cards.restore(t.Context())
+	if met := w.Met(); !strings.Contains(met, agentsBucket) {
+		t.Fatalf("refused was %q", met)
+	}
+	keys, err := store.handles.agents.Keys(t.Context())
+	count := 0
+	for _, key := range keys {
+		if strings.HasPrefix(key, cardKey) {
+			count++
+		}
+	}
+	if err != nil || count != 2 {
+		t.Errorf("%d cards of 3 came back, want 2: %q, %v", count, keys, err)
+	}
+}
+
+// An agent that was removed elsewhere, and whose folder cannot be moved away, is not said to be gone.
+func TestARemovedAgentWhoseFolderStays(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	a.make("one")
+	a.own("one")
+	a.Release("one", false)
+	b.own("one")
+	if err := b.Retire("one"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(a.root, "away"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "nobody has it", func() bool { return a.Owner("one") == "" })
+	if err := a.Acquire("one"); err == nil || errors.Is(err, message.ErrUnknownAgent) {
+		t.Errorf("acquired: %v", err)
+	}
+}
+
+// A forwarded item that cannot be read is answered with an error, and not posted.
+func TestAForwardedItemThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	got := accept(t.Context(), []byte(`{"agent":`), func(context.Context, string, inbox.Item) (message.Receipt, error) {
+		t.Error("it is posted")
+		return message.Receipt{}, nil
+	})
+	if got.Moved || !strings.Contains(got.Error, "cannot be read") {
+		t.Errorf("the answer is %+v", got)
+	}
+}
+
+// An agent that has no log is not one with a hole in its log, which might be filled.
+func TestAnAgentWithoutALog(t *testing.T) {
+	t.Parallel()
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	if files, err := a.newest(t.Context(), a.presence.store, "one", 50*time.Millisecond); !errors.Is(err, errLost) {
+		t.Errorf("it has %v, %v", files, err)
+	}
+}
+
+// Files outside of the folders of agents belong to none of them.
+func TestFilesOfNoAgent(t *testing.T) {
+	t.Parallel()
+	w := &workingCopy{root: "/x", covers: func(string) bool { return true }}
+	for path, want := range map[string]bool{"/x/agents/one/a": true, "/x/agents/one/b/c": true, "/x/agents/one": false, "/x/cron/a": false,
+		"/elsewhere/agents/one/a": false, "relative/a": false} {
+		agent, name, ok := w.of(path)
+		if ok != want || ok && (agent != "one" || "/x/agents/one/"+name != path) {
+			t.Errorf("%s is %s of %q, %v", path, name, agent, ok)
+		}
+	}
+}
+
+// The last folders of an agent that were set aside are kept, the newest under its id.
+func TestFoldersThatAreKept(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	w := &workingCopy{root: root, vol: disk.NewVolume(root), log: slog.New(slog.DiscardHandler)}
+	const moved = awayKept + 2
+	for n := range moved {
+		dir := w.folder("one")
+		err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "state.json"), fmt.Append(nil, n), 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.moveAway("one", dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := os.ReadDir(filepath.Join(root, "away"))
+	if err != nil || len(all) != awayKept {
+		t.Fatalf("%d folders are kept, %v", len(all), err)
+	}
+	for n := range awayKept {
+		name := "one"
+		if n > 0 {
+			name = fmt.Sprintf("one.%d", n)
+		}
+		data, err := os.ReadFile(filepath.Join(root, "away", name, "state.json"))
+		if err != nil || string(data) != fmt.Sprint(moved-1-n) {
+			t.Errorf("%s has %q, %v", name, data, err)
+		}
+	}
+}
