@@ -192,10 +192,7 @@ func (h *handles) append(given ...handle) error {
 	}
 	var lines []byte
 	for _, l := range given {
-		line, err := json.Marshal(l)
-		if err != nil {
-			return err
-		}
+		line, _ := json.Marshal(l) // text, and a time of this century
 		lines = append(append(lines, line...), '\n')
 	}
 
@@ -299,7 +296,7 @@ func compareHandles(a, b string) int {
 		return cmp.Compare(b, a)
 	}
 	a, b = strings.TrimSuffix(a, "/"), strings.TrimSuffix(b, "/")
-	for a != "" && b != "" {
+	for a != "" || b != "" {
 		var x, y string
 		x, a, _ = strings.Cut(a, "/")
 		y, b, _ = strings.Cut(b, "/")
@@ -310,5 +307,5 @@ func compareHandles(a, b string) int {
 		}
 	}
 
-	return cmp.Compare(len(a), len(b))
+	return 0
 }

@@ -3,6 +3,7 @@ package address
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -70,15 +71,9 @@ func origin(agents string) string {
 	}
 	boot := permission.BootID()
 	program, err := os.Executable()
-	if err != nil || boot == "" {
-		return ""
-	}
-	self, err := os.Stat(program)
-	if err != nil {
-		return ""
-	}
-	folder, err := os.Stat(agents)
-	if err != nil {
+	self, serr := os.Stat(program)
+	folder, ferr := os.Stat(agents)
+	if errors.Join(err, serr, ferr) != nil || boot == "" {
 		return ""
 	}
 
@@ -111,10 +106,7 @@ func (f *indexFile) read(data []byte) bool {
 	if body < 0 || crc32.Checksum(data[:body], disk.Castagnoli()) != binary.LittleEndian.Uint32(data[body:]) {
 		return false
 	}
-	rest, ok := bytes.CutPrefix(data[:body], []byte(indexFormat))
-	if !ok {
-		return false
-	}
+	rest, ok := bytes.CutPrefix(data[:body], []byte(indexFormat)) // of another one nothing counts in the end
 	text := func() (s string) {
 		n, size := binary.Uvarint(rest)
 		if size <= 0 || n > uint64(len(rest)-size) {
