@@ -136,7 +136,7 @@ var imports = map[string][]string{
 		"engine/permission"},
 	"engine/slash":    {"engine/beneath", "engine/finding", "engine/form"},
 	"engine/schedule": {"engine/beneath", "engine/message", "engine/disk", "engine/crash", "engine/finding", "engine/form"},
-	"engine/config":   {"engine/beneath", "engine/finding", "engine/form", "engine/disk", "engine/lan"},
+	"engine/config":   {"engine/beneath", "engine/crash", "engine/finding", "engine/form", "engine/disk", "engine/lan"},
 	"engine/apitoken": {"engine/beneath", "engine/crash", "engine/disk", "engine/finding", "engine/form", "engine/lazyregexp"},
 	"engine/pairing":  {"engine/beneath", "engine/crash", "engine/disk", "engine/finding", "engine/form", "engine/message"},
 	"engine/control": {"engine/apitoken", "engine/beneath", "engine/event", "engine/message", "engine/inbox",

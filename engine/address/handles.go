@@ -55,7 +55,7 @@ func loadHandles(vol *disk.Volume, path string) (*handles, []finding.Finding, er
 
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, err
+		return nil, nil, errors.Join(err, h.close())
 	}
 	found, _ := h.read(data)
 
