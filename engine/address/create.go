@@ -148,15 +148,9 @@ func (k *folderMaker) build(id string, descriptor, state []byte, fill func(dir s
 	if err := k.vol.SyncDir("folder.sync", temp); err != nil {
 		return err
 	}
-	if err = k.vol.Rename("folder", temp, final); err != nil && k.vol.Err() == nil {
-		// Its name may exist without being durable. The caller is told that there is no
-		// agent, and asks again: there must not be two then.
-		if back := k.vol.Rename("folder", final, temp); back != nil && !errors.Is(back, fs.ErrNotExist) {
-			err = errors.Join(err, back)
-		}
-	}
 
-	return err
+	// Where its name is there and cannot be made durable, the volume has failed: the next start finds the agent.
+	return k.vol.Rename("folder", temp, final)
 }
 
 // discard removes a folder that did not become an agent. The names are removed first,

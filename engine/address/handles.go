@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,6 +40,7 @@ type handles struct {
 	mu    sync.Mutex
 	log   *disk.Log // nil: read only
 	given []handle
+	owed  []handle // given, and removed from the file by hand; the next append puts them back
 	byID  map[string]string
 	taken map[string]string // handle -> id
 	next  map[string]int    // handle of the parent ("" at the top) -> next serial
@@ -186,7 +188,9 @@ func (h *handles) give(id, parentID string, now time.Time) (string, error) {
 	}
 }
 
+// append adds lines to the file, behind those that it lacks.
 func (h *handles) append(given ...handle) error {
+	given = append(slices.Clone(h.owed), given...)
 	if h.log == nil || len(given) == 0 {
 		return nil
 	}
@@ -197,6 +201,10 @@ func (h *handles) append(given ...handle) error {
 	}
 
 	_, err := h.log.Append(lines)
+	if err == nil {
+		h.owed = nil
+	}
+
 	return err
 }
 
@@ -215,14 +223,14 @@ func (h *handles) reload() error {
 		}
 
 		_, seen := h.read(data)
-		var missing []handle
+		h.owed = nil
 		for _, l := range h.given {
 			if !seen[l.ID] {
-				missing = append(missing, l)
+				h.owed = append(h.owed, l)
 			}
 		}
 
-		err = h.append(missing...)
+		err = h.append()
 		release()
 		if !errors.Is(err, disk.ErrChanged) {
 			return err

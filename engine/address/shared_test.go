@@ -2,11 +2,18 @@ package address
 
 import (
 	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/crash"
 	"daycare/engine/disk"
 )
@@ -16,8 +23,9 @@ type registry struct {
 	owners map[string]string // address -> id
 	taken  map[string]string // handle -> id
 	given  map[string]string // id -> the handle that another machine gave it
-	err    error
 	asked  int
+
+	claiming, numbering error
 }
 
 func (r *registry) Claim(address, id string) (string, error) {
@@ -25,7 +33,7 @@ func (r *registry) Claim(address, id string) (string, error) {
 	if owner := r.owners[address]; owner != "" {
 		id = owner
 	}
-	return id, r.err
+	return id, r.claiming
 }
 
 func (r *registry) Number(handle, id string) (string, error) {
@@ -35,7 +43,7 @@ func (r *registry) Number(handle, id string) (string, error) {
 	if r.taken[handle] != "" {
 		handle = ""
 	}
-	return handle, r.err
+	return handle, r.numbering
 }
 
 // An agent that is made where machines share agents has the id and the handle that all of them know: a handle
@@ -57,9 +65,19 @@ func TestAgentsThatMachinesShare(t *testing.T) {
 		t.Errorf("it has the handle %q, others were asked %d times", m.Handle, r.asked)
 	}
 
-	r.err = errors.New("no servers")
-	for _, d := range []Descriptor{chat("3"), {Type: Permanent, ID: idA, Name: "Lab"}} {
-		if _, err := x.Create(d, []byte("{}\n")); !errors.Is(err, r.err) || len(x.All()) != 3 {
+	x.Met(Meta{ID: idA, Handle: "4/", Descriptor: Descriptor{Type: Permanent, ID: idA, Name: "Lab"}})
+	r.owners[chat("4").Key()] = idA
+	if m := create(t, x, chat("4")); m.ID != idA || m.Handle != "4/" || m.Descriptor.Type != Permanent {
+		t.Errorf("an address of an agent that is known makes %+v", m)
+	}
+
+	silent := errors.New("no servers")
+	for i, d := range []Descriptor{chat("3"), {Type: Permanent, Name: "Lab"}} {
+		r.claiming, r.numbering = nil, silent
+		if i == 0 {
+			r.claiming, r.numbering = silent, nil
+		}
+		if _, err := x.Create(d, []byte("{}\n")); !errors.Is(err, silent) || len(x.All()) != 4 {
 			t.Errorf("%s is made without them: %v", d.Type, err)
 		}
 	}
@@ -72,6 +90,9 @@ func TestAnAgentOfAnotherMachineIsLetGoOf(t *testing.T) {
 	x, _ := load(t, root)
 	m := Meta{ID: idA, Handle: "0/", Descriptor: Descriptor{Type: Permanent, ID: idA, Name: "Ops"}}
 	x.Met(m)
+	if m := create(t, x, chat("1")); m.Handle != "1/" {
+		t.Errorf("the next one has the handle %q", m.Handle)
+	}
 	m.Handle = "4/"
 	if x.Met(m) {
 		t.Error("another handle makes another agent")
@@ -103,6 +124,13 @@ func TestAnAgentThatIsThereAgain(t *testing.T) {
 	x, _ := load(t, root)
 	m := create(t, x, chat("1"))
 	for range 2 {
+		time.Sleep(2 * beneath.Tick) // so that an unchanged file is known to be as it was
+		if _, _, err := x.Rescan(); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := x.Reread(m.ID, true); err != nil || len(c.Members)+len(c.Found) > 0 || c.Broken {
+			t.Errorf("read again: %+v, %v", c, err)
+		}
 		x.Forget(m.ID)
 		if diff, _, err := x.Rescan(); err != nil || !slices.Equal(diff.Added, []string{m.ID}) {
 			t.Errorf("%+v, %v", diff, err)
@@ -110,19 +138,22 @@ func TestAnAgentThatIsThereAgain(t *testing.T) {
 	}
 }
 
-// An agent whose folder has its name and cannot be made durable is not there: it is asked for again, and
-// there are not two then.
-func TestAFolderWhoseNameIsNotDurable(t *testing.T) {
+// An agent whose folder does not get its name leaves nothing, and is made when it is asked for again.
+func TestAFolderThatDoesNotGetItsName(t *testing.T) {
 	root := t.TempDir()
 	x, _ := load(t, root)
-	crash.Arm(t, "emfile@folder.dirsync#1")
-	if m, err := x.Create(chat("1"), []byte("{}\n")); err == nil {
-		t.Fatalf("made: %+v", m)
+	for _, step := range []string{"emfile@folder.dirsync#1", "enospc@folder.rename#1"} {
+		crash.Arm(t, step)
+		if m, err := x.Create(chat("1"), []byte("{}\n")); err == nil {
+			t.Fatalf("%s: made: %+v", step, m)
+		}
+		left, err := filepath.Glob(filepath.Join(root, "agents", "*", descriptorFile))
+		hidden, herr := filepath.Glob(filepath.Join(root, "agents", newPrefix+"*"))
+		if err := errors.Join(err, herr); err != nil || len(left)+len(hidden) > 0 {
+			t.Errorf("%s: left are %v, %v, %v", step, left, hidden, err)
+		}
+		crash.Arm(t, "")
 	}
-	if left, err := filepath.Glob(filepath.Join(root, "agents", "*", descriptorFile)); err != nil || len(left) > 0 {
-		t.Errorf("left are %v, %v", left, err)
-	}
-	crash.Arm(t, "")
 	create(t, x, chat("1"))
 	if n := len(x.All()); n != 1 {
 		t.Errorf("there are %d agents", n)
@@ -155,6 +186,14 @@ func TestAnAgentThatCannotBeRemoved(t *testing.T) {
 	if to, err := x.Remove(m.ID); err != nil || !disk.Exists(to) {
 		t.Errorf("moved to %q, %v", to, err)
 	}
+
+	m = create(t, x, chat("2"))
+	if err := os.RemoveAll(filepath.Join(root, "agents", m.ID)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Remove(m.ID); err != nil || len(x.All()) > 0 {
+		t.Errorf("one that someone else took away: %v, there are %d", err, len(x.All()))
+	}
 }
 
 // Handles that cannot be read are an error, before and while agents are made, and not none.
@@ -178,6 +217,118 @@ func TestHandlesThatCannotBeRead(t *testing.T) {
 	}
 	if m := create(t, x, chat("2")); m.Handle != "1/" {
 		t.Errorf("then it has the handle %q", m.Handle)
+	}
+}
+
+// A link in the place of the handles is not written through, and a line that is none of ours counts for nothing.
+func TestHandlesThatAreNotOurs(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, "agents", "handles.jsonl")
+	put(t, root, idA, `{"type":"permanent","id":"`+idA+`","name":"Ops"}`)
+	lines := `{"handle":"x","id":"` + idA + `"}` + "\n" + `{"handle":"7/"}` + "\n" + `{"handle":8,"id":"` + idA + `"}` + "\n"
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x, found := load(t, root)
+	if m, _ := x.Get(idA); m.Handle != "0/" || len(found) != 3 || found[0].ID != "handle-invalid" {
+		t.Errorf("it has the handle %q, found %v", m.Handle, found)
+	}
+
+	if err := errors.Join(os.Rename(path, path+"~"), os.Symlink(path+"~", path)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Load(disk.NewVolume(root), root, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("it can be loaded through a link")
+	}
+}
+
+// An agent gets no handle while one that was given cannot be put back into the file from which it was removed.
+func TestAHandleThatWasRemovedByHand(t *testing.T) {
+	root := t.TempDir()
+	x, _ := load(t, root)
+	create(t, x, chat("1"))
+	path := filepath.Join(root, "agents", "handles.jsonl")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	crash.Arm(t, "enospc@handles.write#1")
+	if m, err := x.Create(chat("2"), []byte("{}\n")); !errors.Is(err, disk.ErrFull) {
+		t.Errorf("made: %+v, %v", m, err)
+	}
+	crash.Arm(t, "")
+	if m := create(t, x, chat("2")); m.Handle != "1/" {
+		t.Errorf("then it has the handle %q", m.Handle)
+	}
+	if text, err := os.ReadFile(path); err != nil || strings.Count(string(text), `"0/"`) != 1 || strings.Count(string(text), `"1/"`) != 1 {
+		t.Errorf("the file has %s, %v", text, err)
+	}
+}
+
+// A handle is durable before the folder of its agent is begun.
+func TestAHandleIsDurableFirst(t *testing.T) {
+	x, _ := load(t, t.TempDir())
+	crash.Meanwhile(t, "folder.mkdir", func(int) { t.Error("the folder is begun") })
+	crash.Arm(t, "enospc@handles.sync#1")
+	if m, err := x.Create(chat("1"), []byte("{}\n")); err == nil {
+		t.Errorf("made: %+v", m)
+	}
+}
+
+// Agents without an address that are made at once are each their own.
+func TestAgentsWithoutAnAddressAtOnce(t *testing.T) {
+	x, _ := load(t, t.TempDir())
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, err := x.Create(Descriptor{Type: Permanent, Name: "Ops"}, []byte("{}\n")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := len(x.All()); n != 8 {
+		t.Errorf("there are %d", n)
+	}
+}
+
+// What changed, and what is gone, is told of all agents, in order, however they are read.
+func TestWhatARescanTells(t *testing.T) {
+	defer func(was int) { portion = was }(portion)
+	portion = 1
+	root := t.TempDir()
+	x, _ := load(t, root)
+	var made []string
+	for i := range 5 {
+		m := create(t, x, chat(fmt.Sprint(i)))
+		put(t, root, m.ID, fmt.Sprintf(`{"type":"user","connector":"telegram","userId":"u","channelId":"%d","systemPrompt":"x"}`, i))
+		made = append(made, m.ID)
+	}
+	slices.Sort(made)
+	if diff, _, err := x.Rescan(); err != nil || !slices.Equal(slices.Sorted(maps.Keys(diff.Before)), made) {
+		t.Errorf("before are %v, %v, want those of %v", diff.Before, err, made)
+	}
+	for _, id := range made {
+		if err := os.RemoveAll(filepath.Join(root, "agents", id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff, _, err := x.Rescan(); err != nil || !slices.Equal(diff.Removed, made) {
+		t.Errorf("removed are %v, %v, want %v", diff.Removed, err, made)
+	}
+}
+
+// A folder that is gone is no finding, one without its descriptor is.
+func TestAFolderThatIsGoneIsNoFinding(t *testing.T) {
+	root := t.TempDir()
+	x, _ := load(t, root)
+	if r := x.scan.read(idA); r != nil {
+		t.Errorf("of no folder: %+v", r)
+	}
+	if err := os.MkdirAll(filepath.Join(root, "agents", idA), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if r := x.scan.read(idA); r == nil || len(r.found) != 1 || r.found[0].ID != "descriptor-missing" {
+		t.Errorf("of a folder without one: %+v", r)
 	}
 }
 
