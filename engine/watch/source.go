@@ -147,17 +147,10 @@ func (w *Watcher) broken(err error) {
 // lost is called when a source ended. If nobody closed it, all directories are
 // without watch until it can be opened again.
 func (w *Watcher) lost(s *source) {
-	w.mu.Lock()
-	running := w.running
-	w.mu.Unlock()
-	if !running {
-		return // end holds arming and waits for us
-	}
-
 	w.arming.Lock()
 	defer w.arming.Unlock()
 	if w.source != s {
-		return
+		return // end closed it
 	}
 
 	w.source = nil
