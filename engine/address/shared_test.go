@@ -277,16 +277,28 @@ func TestAHandleIsDurableFirst(t *testing.T) {
 // Agents without an address that are made at once are each their own.
 func TestAgentsWithoutAnAddressAtOnce(t *testing.T) {
 	x, _ := load(t, t.TempDir())
-	var all sync.WaitGroup
-	for range 8 {
+	var all, begun sync.WaitGroup
+	begun.Add(2)
+	both := make(chan struct{})
+	go func() { begun.Wait(); close(both) }()
+	for range 2 {
 		all.Go(func() {
-			if _, err := x.Create(Descriptor{Type: Permanent, Name: "Ops"}, []byte("{}\n")); err != nil {
+			_, err := x.CreateWith(Descriptor{Type: Permanent, Name: "Ops"}, []byte("{}\n"), func(string) error {
+				begun.Done()
+				select {
+				case <-both:
+				case <-time.After(10 * time.Second):
+					t.Error("the other one is not made")
+				}
+				return nil
+			})
+			if err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
-	if n := len(x.All()); n != 8 {
+	if n := len(x.All()); n != 2 {
 		t.Errorf("there are %d", n)
 	}
 }
