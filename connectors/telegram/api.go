@@ -71,21 +71,13 @@ func (a *api) upload(ctx context.Context, method string, params map[string]strin
 	var b bytes.Buffer
 	form := multipart.NewWriter(&b)
 	for k, v := range params {
-		if err := form.WriteField(k, v); err != nil {
-			return fmt.Errorf("encode %s: %w", method, err)
-		}
+		_ = form.WriteField(k, v) // into memory, as all of it
 	}
-
-	part, err := form.CreateFormFile(field, name)
-	if err == nil {
-		_, err = io.Copy(part, content)
-	}
-	if err == nil {
-		err = form.Close()
-	}
-	if err != nil {
+	part, _ := form.CreateFormFile(field, name)
+	if _, err := io.Copy(part, content); err != nil {
 		return fmt.Errorf("encode %s: %w", method, err)
 	}
+	_ = form.Close()
 
 	return a.post(ctx, method, form.FormDataContentType(), &b, result)
 }

@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -11,10 +12,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"daycare/connectors/chat"
+	"daycare/connectors/telegram/telegramtest"
 	"daycare/engine/message"
 )
 
@@ -255,5 +258,71 @@ func TestCleanErrors(t *testing.T) {
 	}
 	if _, err := canned(t, nil).poller.updates(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "read answer of getUpdates") {
 		t.Errorf("a cut connection: %v", err)
+	}
+}
+
+// A message that is edited later is posted as an answer to another; a text that is the same already is no error.
+func TestMessagesThatAreEdited(t *testing.T) {
+	s := newStage(t, Options{}, chat.Host{})
+	to := message.Address{ChannelID: "5550001"}
+	id, err := s.c.pen.Post(t.Context(), to, "key", "12", "one")
+	if err != nil || id == "" || s.Sent()[0].Reply != "12" {
+		t.Errorf("posted as %q, %v: %+v", id, err, s.Sent())
+	}
+	if _, err := s.c.pen.Post(t.Context(), to, "key", "", "two"); err != nil || s.Sent()[1].Reply != "" {
+		t.Errorf("without another: %v, %+v", err, s.Sent())
+	}
+	if id, err := s.c.pen.Post(t.Context(), message.Address{ChannelID: "nobody"}, "key", "", "x"); err == nil {
+		t.Errorf("posted to nobody as %q", id)
+	}
+
+	no := canned(t, map[string]string{"sendMessage": `{"ok":false,"error_code":403}`,
+		"editMessageText": `{"ok":false,"error_code":400,"description":"Bad Request: message is not modified: it is the same"}`})
+	if id, err := no.pen.Post(t.Context(), to, "key", "", "x"); err == nil {
+		t.Errorf("posted as %q to a chat that is closed", id)
+	}
+	if err := no.pen.Edit(t.Context(), to, "7", "the same"); err != nil {
+		t.Errorf("the same text: %v", err)
+	}
+	gone := canned(t, map[string]string{
+		"editMessageText": `{"ok":false,"error_code":400,"description":"Bad Request: message to edit not found"}`})
+	if err := gone.pen.Edit(t.Context(), to, "7", "x"); !errors.As(err, new(*message.NotSent)) {
+		t.Errorf("a message that is gone: %v", err)
+	}
+}
+
+// A reaction says to which message, and the emoji that came last.
+func TestAReactionHasItsMessage(t *testing.T) {
+	c := canned(t, nil)
+	for want, on := range map[string]*reaction{"7 👍": {User: &user{ID: 1}, ID: 7, New: []symbol{{Emoji: "👀"}, {Emoji: "👍"}}},
+		" ": {User: &user{ID: 1}, ID: 7}} {
+		if p, ok := c.reader.read(update{Reaction: on}); !ok || p.Reaction.To+" "+p.Reaction.Emoji != want {
+			t.Errorf("%+v, want %q", p.Reaction, want)
+		}
+	}
+}
+
+// A message that is not accepted is fetched again after a pause.
+func TestAMessageThatIsNotAcceptedIsFetchedLater(t *testing.T) {
+	s := newStage(t, Options{}, chat.Host{})
+	s.c.poller.pause = 200 * time.Millisecond
+	var at []time.Time
+	ctx, cancel := context.WithCancel(t.Context())
+	s.c.poller.take = func(context.Context, message.Deliver, update) error {
+		if at = append(at, time.Now()); len(at) == 1 {
+			return errors.New("full")
+		}
+		cancel()
+		return nil
+	}
+	s.Push(telegramtest.Text(ada, "hello"))
+	if err := s.c.poller.poll(ctx, s.deliver); err != nil && ctx.Err() == nil {
+		t.Fatal(err)
+	}
+	if took := at[1].Sub(at[0]); took < s.c.poller.pause {
+		t.Errorf("it was fetched again after %v", took)
+	}
+	if !strings.Contains(s.said.String(), "not accepted") {
+		t.Errorf("the log has %q", s.said.String())
 	}
 }

@@ -145,10 +145,7 @@ func (s sender) file(ctx context.Context, o outgoing, f message.File, caption st
 		params["caption"], params["parse_mode"] = format.Telegram(caption), "HTML"
 	}
 	if o.Reply != nil {
-		data, err := json.Marshal(o.Reply)
-		if err != nil {
-			return 0, fmt.Errorf("encode %s: %w", method, err)
-		}
+		data, _ := json.Marshal(o.Reply) // a number and a flag
 		params["reply_parameters"] = string(data)
 	}
 

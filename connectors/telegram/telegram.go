@@ -104,7 +104,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	}
 
 	var no *apiError
-	if errors.As(err, &no) && no.RetryAfter > 0 { // Telegram asks for it
+	if errors.As(err, &no) { // Telegram may ask for it
 		select {
 		case <-time.After(no.RetryAfter):
 		case <-ctx.Done():

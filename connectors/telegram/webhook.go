@@ -71,8 +71,7 @@ func (h *receiver) posted(w http.ResponseWriter, r *http.Request, deliver messag
 	err := h.take(r.Context(), deliver, u)
 	h.order.Unlock()
 	if err == nil {
-		w.WriteHeader(http.StatusOK)
-		return
+		return // 200
 	}
 
 	h.log.Warn("update not accepted", "update", u.ID, "err", err)

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -12,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"daycare/connectors"
+	"daycare/connectors/chat"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
@@ -33,16 +36,18 @@ func alone(t *testing.T, h Hook, secret string) *Connector {
 func TestTemplatesSoftenEveryPart(t *testing.T) {
 	payload := `{"a":{"b":"x"},"list":[1,2],"no":false}`
 	for text, want := range map[string]string{
-		`{{with .none.x}}w{{else}}{{.none.y}}-{{.a.b}}{{end}}`:        "-x",
-		`{{if .none.x}}i{{else}}{{.none.y}}{{.a.b}}{{end}}`:           "x",
-		`{{with .a.b}}{{.}}{{end}}`:                                   "x",
-		`{{range .none.x}}r{{else}}{{.none.y}}none{{end}}`:            "none",
-		`{{range .list}}{{.}},{{end}}`:                                "1,2,",
-		`{{define "t"}}[{{.}}{{.none.x}}]{{end}}{{template "t" .a}}`:  `[{"b":"x"}]`,
-		`{{define "t"}}[{{.}}]{{end}}{{template "t" .none.x}}`:        "[]",
-		`{{print (print .none.x) .a.b}}`:                              "x",
-		`{{(index .list 0)}}{{$x := .a}}{{$x.b}}{{$x.none.x}}{{$x}}`:  `1x{"b":"x"}`,
-		`{{printf "%v" (index . "none" "x")}}{{.no}}{{(.a).none.x}}|`: "false|",
+		`{{with .none.x}}w{{else}}{{.none.y}}-{{.a.b}}{{end}}`:           "-x",
+		`{{if .none.x}}i{{else}}{{.none.y}}{{.a.b}}{{end}}`:              "x",
+		`{{with .a.b}}{{.}}{{end}}`:                                      "x",
+		`{{if .a.b.c}}i{{else}}e{{end}}{{with .a.b.c}}w{{end}}`:          "e",
+		`{{range .a.b.c}}r{{end}}{{define "u"}}u{{end}}{{template "u"}}`: "u",
+		`{{range .none.x}}r{{else}}{{.none.y}}none{{end}}`:               "none",
+		`{{range .list}}{{.}},{{end}}`:                                   "1,2,",
+		`{{define "t"}}[{{.}}{{.none.x}}]{{end}}{{template "t" .a}}`:     `[{"b":"x"}]`,
+		`{{define "t"}}[{{.}}]{{end}}{{template "t" .none.x}}`:           "[]",
+		`{{print (print .none.x) .a.b}}`:                                 "x",
+		`{{(index .list 0)}}{{$x := .a}}{{$x.b}}{{$x.none.x}}{{$x}}`:     `1x{"b":"x"}`,
+		`{{printf "%v" (index . "none" "x")}}{{.no}}{{(.a).none.x}}|`:    "false|",
 	} {
 		tmpl, err := parseTemplate(text)
 		if err != nil {
@@ -68,6 +73,14 @@ func TestPayloadsArePrintedAsTheyCame(t *testing.T) {
 		if got, err := render(tmpl, "application/json", []byte(`{"v":`+v+`}`)); err != nil || got != want {
 			t.Errorf("%s: %q, %v", v, got, err)
 		}
+	}
+
+	more, err := parseTemplate(`{{if gt .v 1.2}}more{{end}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := render(more, "application/json", []byte(`{"v":1.5}`)); err != nil || got != "more" {
+		t.Errorf("a number that is compared: %q, %v", got, err)
 	}
 
 	for _, body := range []string{`{"text":"x"} {"text":"y"}`, "", "{"} {
@@ -191,5 +204,45 @@ func TestDecoyHasASecretOfItsOwn(t *testing.T) {
 	c := alone(t, Hook{}, canary)
 	if got := c.secret(""); got == "" || got == canary || got != c.secret("") {
 		t.Errorf("the secret of no hook is %q", got)
+	}
+}
+
+// What strangers try is not in the log, as there may be much of it; what goes wrong at a hook is.
+func TestScannersDoNotFillTheLog(t *testing.T) {
+	c := alone(t, Hook{}, "s")
+	for path, logged := range map[string]bool{"/": false, "/hooks/none": false, "/hooks/a": true} {
+		var said bytes.Buffer
+		c.log = slog.New(slog.NewTextHandler(&said, nil))
+		r := newRequest("a", `{"text":"x"}`) // it has no signature
+		r.URL.Path = path
+		c.serve(httptest.NewRecorder(), r, nil)
+		if got := strings.Contains(said.String(), "refused"); got != logged {
+			t.Errorf("%s: the log has %q", path, said.String())
+		}
+	}
+}
+
+// A connector of the settings asks the other machines whether a signature was used there.
+func TestAConnectorOfTheSettings(t *testing.T) {
+	asked := 0
+	host := chat.Host{Household: chat.Household{
+		Once: func(_ context.Context, _, value string) (string, error) { asked++; return value, nil }}}
+	create := func(o Options) (connectors.Connector, error) {
+		return Kind.New(connectors.Making{Decode: func(into any) error { *into.(*Options) = o; return nil },
+			Named: func(string) string { return "s" }, Host: host, Log: slog.New(slog.DiscardHandler)})
+	}
+	made, err := create(Options{ID: "hooks", Listen: "127.0.0.1:0", Hooks: []Hook{{ID: "a", SecretEnv: "A"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	made.(*Connector).serve(w, signed("a", "text/plain", "x"), func(context.Context, message.Incoming) (message.Receipt, error) {
+		return message.Receipt{}, nil
+	})
+	if w.Code != http.StatusAccepted || asked != 1 {
+		t.Errorf("status %d, others were asked %d times", w.Code, asked)
+	}
+	if made, err := create(Options{ID: "hooks", Listen: "127.0.0.1:0"}); err == nil || made != nil {
+		t.Errorf("without hooks: %v, %v", made, err)
 	}
 }

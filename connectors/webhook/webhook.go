@@ -60,10 +60,11 @@ type hook struct {
 // Kind is how settings make a connector.
 var Kind = connectors.Of("webhook", nil, func(o Options, m connectors.Making) (connectors.Connector, error) {
 	c, err := New(o, m.Named, m.Log)
-	if err == nil {
-		c.once = m.Host.Once
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	c.once = m.Host.Once
+	return c, nil
 })
 
 // New makes the connector that o describes. secret gives the value found under a

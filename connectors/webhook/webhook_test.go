@@ -100,6 +100,7 @@ func TestCodes(t *testing.T) {
 		{"no agent", "text/plain", "x", message.ErrUnknownAgent, 404, "", "unknown_agent"},
 		{"any other", "text/plain", "x", errors.New("who knows"), 503, "30", "unavailable"},
 		{"empty", "text/plain", " \n", nil, 422, "", "empty"},
+		{"no text", "application/json", "", nil, 422, "", "empty"},
 		{"empty text", "application/json", `{"text":""}`, nil, 422, "", "empty"},
 		{"form", "application/x-www-form-urlencoded", "payload=x", nil, 415, "", "unsupported_media_type"},
 		{"not JSON", "application/json", "x", nil, 400, "", "bad_request"},
