@@ -52,7 +52,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	built = filepath.Join(dir, "daycare")
-	if out, err := exec.Command("go", "build", "-o", built, "..").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", built, "..").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return built, nil
