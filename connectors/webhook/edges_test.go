@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"daycare/connectors"
-	"daycare/connectors/chat"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
@@ -225,11 +224,11 @@ func TestScannersDoNotFillTheLog(t *testing.T) {
 // A connector of the settings asks the other machines whether a signature was used there.
 func TestAConnectorOfTheSettings(t *testing.T) {
 	asked := 0
-	host := chat.Host{Household: chat.Household{
-		Once: func(_ context.Context, _, value string) (string, error) { asked++; return value, nil }}}
 	create := func(o Options) (connectors.Connector, error) {
-		return Kind.New(connectors.Making{Decode: func(into any) error { *into.(*Options) = o; return nil },
-			Named: func(string) string { return "s" }, Host: host, Log: slog.New(slog.DiscardHandler)})
+		m := connectors.Making{Decode: func(into any) error { *into.(*Options) = o; return nil },
+			Named: func(string) string { return "s" }, Log: slog.New(slog.DiscardHandler)}
+		m.Host.Once = func(_ context.Context, _, value string) (string, error) { asked++; return value, nil }
+		return Kind.New(m)
 	}
 	made, err := create(Options{ID: "hooks", Listen: "127.0.0.1:0", Hooks: []Hook{{ID: "a", SecretEnv: "A"}}})
 	if err != nil {
