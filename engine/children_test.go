@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"daycare/engine/address"
+	"daycare/engine/cuid"
 	"daycare/engine/folders"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -122,7 +123,9 @@ func TestAnAgentWithoutAStateIsNotMade(t *testing.T) {
 	_, deliver := s.Deliver(t.Context(), from("one", "x"))
 	_, made := s.System.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
 	_, next := s.System.Create(t.Context(), address.Descriptor{Type: address.User, Connector: "terminal", UserID: "u"})
-	for what, err := range map[string]error{"a first message": deliver, "by hand": made, "of the terminal": next} {
+	_, child := s.Family.Create(t.Context(), address.Descriptor{Type: address.Permanent, ID: cuid.New(), Name: "Child"},
+		message.Incoming{Text: "x"})
+	for what, err := range map[string]error{"a first message": deliver, "by hand": made, "of the terminal": next, "by an agent": child} {
 		if !errors.Is(err, why) {
 			t.Errorf("%s: %v", what, err)
 		}

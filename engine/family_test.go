@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -184,6 +185,7 @@ func TestStrangersDoNotReachEachOther(t *testing.T) {
 		return h.deliver(message.Incoming{From: message.Address{Connector: "c", ChannelID: channel, UserID: user}, Text: "x"}).Agent
 	}
 	ada, other, bob := post("1", "ada"), post("2", "ada"), post("3", "bob")
+	elsewhere := h.deliver(message.Incoming{From: message.Address{Connector: "d", ChannelID: "1", UserID: "ada"}, Text: "x"}).Agent
 	mine := h.deliver(message.Incoming{From: Terminal(), Text: "x"}).Agent
 	child, err := h.child(ada, "c", false)
 	if err != nil {
@@ -194,7 +196,7 @@ func TestStrangersDoNotReachEachOther(t *testing.T) {
 		want     bool
 	}{
 		{ada, child.ID, true}, {child.ID, ada, true}, {ada, other, true}, {ada, bob, false}, {child.ID, bob, false},
-		{bob, child.ID, false}, {mine, bob, true}, {ada, mine, false},
+		{bob, child.ID, false}, {mine, bob, true}, {ada, mine, false}, {ada, elsewhere, false}, {elsewhere, ada, false},
 	} {
 		_, err := h.Post(t.Context(), message.Incoming{Origin: tt.from, Agent: tt.to, Text: "x"})
 		if (err == nil) != tt.want || err != nil && !errors.Is(err, ErrStranger) {
@@ -204,6 +206,61 @@ func TestStrangersDoNotReachEachOther(t *testing.T) {
 	list, err := h.List(t.Context(), ada)
 	if err != nil || len(list) != 3 {
 		t.Errorf("a person in a chat is shown %d agents, want its family of 3: %v", len(list), err)
+	}
+}
+
+// Only a report to the agent that gave the work is answered where that was asked for.
+func TestTheRouteOfAReport(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	parent := h.person("one")
+	one, err := h.child(parent, "a", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := h.child(parent, "b", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	route := message.Address{Connector: "c", ChannelID: "one"}
+	for to, kept := range map[string]bool{parent: true, two.ID: false} {
+		text := "done, " + to
+		if _, err := h.Post(t.Context(), message.Incoming{Origin: one.ID, Agent: to, Text: text, Route: &route}); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "its message", func() bool { return slices.Contains(h.items(), text) })
+		h.mu.Lock()
+		i := slices.IndexFunc(h.told, func(it inbox.Item) bool { return it.Text == text })
+		if got := h.told[i].Route; (got != nil) != kept {
+			t.Errorf("%s is answered at %v, want that the route is kept: %v", h.name(to), got, kept)
+		}
+		h.mu.Unlock()
+	}
+}
+
+// A stop, or the end of a family, that cannot be written is an error, and the agent is at work.
+func TestAnEndThatCannotBeWritten(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one := h.person("one")
+	child, err := h.child(one, "c", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "its work", func() bool { return slices.Contains(h.items(), "do it") && !h.actors.busy(child.ID) })
+	state := filepath.Join(h.root, "agents", child.ID, "state.json")
+	if err := errors.Join(os.Remove(state), os.MkdirAll(filepath.Join(state, "x"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	_, stop := h.Family.Stop(t.Context(), one, child.ID)
+	for what, err := range map[string]error{"stopped": stop, "ended with its parent": h.System.Kill(t.Context(), one)} {
+		if err == nil {
+			t.Errorf("it is %s", what)
+		}
+	}
+	if h.actors.ended(one) || h.actors.ended(child.ID) {
+		t.Error("an agent has ended of which that is not written")
+	}
+	if err := os.RemoveAll(state); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -155,5 +156,30 @@ func BenchmarkAgents(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// The end of an item that is not in a history which was just saved is looked for again; that of one which is older is not.
+func TestTheEndOfAnItemIsLookedForAgain(t *testing.T) {
+	s := newStill(t)
+	id := s.colleague(t)
+	path := filepath.Join(s.folder(id), "history.jsonl")
+	broken := errors.New("broken")
+	for name, tt := range map[string]struct {
+		age   time.Duration
+		finds int // at this look; 0: never
+		err   error
+		looks int
+	}{"saved now": {0, 3, nil, 3}, "saved before": {time.Hour, 0, nil, 1}, "unreadable": {0, 0, broken, 1}, "there": {0, 1, nil, 1}} {
+		must(t, os.WriteFile(path, []byte("{}\n"), 0o600))
+		must(t, os.Chtimes(path, time.Time{}, time.Now().Add(-tt.age)))
+		looks := 0
+		_, ok, err := s.System.mailroom.closing(t.Context(), id, "item", func(string, string) (record.Outcome, bool, error) {
+			looks++
+			return record.Outcome{}, looks == tt.finds, tt.err
+		})
+		if ok != (tt.finds > 0) || !errors.Is(err, tt.err) || looks != tt.looks {
+			t.Errorf("%s: found %v, %v after %d looks", name, ok, err, looks)
+		}
 	}
 }

@@ -21,16 +21,14 @@ func (k *relations) knows(from, to string) bool {
 // Reads reports whether an agent may read the conversation of another: what users say
 // to a colleague of the workspace is not for everyone who can write to it.
 func (k *relations) Reads(from, to string) bool {
-	root, top := k.Root(from), k.Root(to)
-	mine, theirs := root.Descriptor, top.Descriptor
-	switch {
-	case root.ID == top.ID || k.OfHouse(from):
-		return true
-	case mine.Type != address.User || theirs.Type != address.User:
-		return false
-	}
+	return k.OfHouse(from) || oneUser(k.Root(from), k.Root(to))
+}
 
-	return mine.Connector == theirs.Connector && mine.UserID == theirs.UserID && mine.UserID != ""
+// oneUser reports whether two heads of families are one, or speak with one user.
+func oneUser(one, other address.Meta) bool {
+	a, b := one.Descriptor, other.Descriptor
+	return one.ID == other.ID || a.Type == address.User && b.Type == address.User && a.Connector == b.Connector &&
+		a.UserID == b.UserID && a.UserID != ""
 }
 
 // OfHouse reports whether an agent works for the machine's own user or for nobody in
@@ -46,11 +44,8 @@ func (k *relations) Related(asker, ref string) bool {
 	if err != nil {
 		return false
 	}
-	mine, top := k.Root(asker), k.Root(id)
-	a, b := mine.Descriptor, top.Descriptor
 
-	return mine.ID == top.ID || a.Type == address.User && b.Type == address.User && a.Connector == b.Connector &&
-		a.UserID == b.UserID && a.UserID != ""
+	return oneUser(k.Root(asker), k.Root(id))
 }
 
 // Stranger is the id of the agent that ref names, if it works for someone who is neither

@@ -12,6 +12,7 @@ import (
 
 	"daycare/engine/address"
 	"daycare/engine/disk"
+	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/record"
@@ -407,5 +408,27 @@ func TestGivingUpMakesNoFolder(t *testing.T) {
 	h.actors.abandon(meta.ID, "it was removed")
 	if disk.Exists(h.folder(meta.ID)) {
 		t.Error("its folder is there again")
+	}
+}
+
+// What cannot be delivered, and why, is told to who watches.
+func TestAFailedDeliveryIsTold(t *testing.T) {
+	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}))
+	told := h.events.Subscribe(t.Context())
+	results := make(chan message.Result, 5)
+	h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Result) { results <- f },
+		Outgoing: message.Outgoing{ID: "a", Text: "x", To: message.Address{Connector: "gone", ChannelID: "1"}}})
+	if f := <-results; f.Delivered() || !f.Final {
+		t.Errorf("result %+v", f)
+	}
+	for e := range told {
+		sent, ok := e.Body.(event.Sent)
+		if !ok {
+			continue
+		}
+		if e.Type != event.OutboxFailed || sent.Out != "a" || sent.Error == "" {
+			t.Errorf("told is %s %+v", e.Type, sent)
+		}
+		break
 	}
 }
