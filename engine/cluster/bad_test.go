@@ -76,7 +76,8 @@ func TestServersWithoutRoom(t *testing.T) {
 	defer l.Close()
 	room := func(bytes int64) {
 		t.Helper()
-		info, err := h.presence.store.handles.stream.Info(t.Context())
+		in, _ := h.presence.store.handles.logs.of("a")
+		info, err := in.Info(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,8 +2,9 @@
 // the only package that imports nats.
 //
 // A unit is a folder with one writer at a time: that of one agent. What its barriers make
-// durable is appended to the log of the unit, which is one subject (dc.log.<agent>) of the
-// stream "daycare". A message is appended only if the newest one of the subject is the one
+// durable is appended to the log of the unit, which is one subject of one stream: with several
+// replicas dc.log.<agent> of "daycare", with one dc.part.<n>.<agent> of "daycare-<n>" (see
+// logs.go). A message is appended only if the newest one of the subject is the one
 // that its writer knows (a compare-and-set): so the log is what happened, in one order, and
 // a writer that was replaced cannot append any more. That is the only fence. Leases and
 // clocks decide when a machine tries to take over; a wrong guess costs work, never data.

@@ -78,8 +78,8 @@ func TestNewerLogsAreNotClaimed(t *testing.T) {
 	m := logged{n: newest.n + 1, owner: "newer", id: "newer", ending: ending{released: true}}
 	h := m.header()
 	h.Set("D-V", strconv.Itoa(version+1))
-	js := a.presence.store.js
-	ack, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: logSubject + "one", Header: h})
+	in, subject := a.presence.store.handles.logs.of("one")
+	ack, err := a.presence.store.js.PublishMsg(t.Context(), &nats.Msg{Subject: subject, Header: h})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestNewerLogsAreNotClaimed(t *testing.T) {
 	if !errors.Is(err, errVersion) || !strings.Contains(err.Error(), fmt.Sprintf("version %d", version+1)) {
 		t.Errorf("claimed: %v, want what version it needs", err)
 	}
-	raw, err := b.presence.store.handles.stream.GetLastMsgForSubject(t.Context(), logSubject+"one")
+	raw, err := in.GetLastMsgForSubject(t.Context(), subject)
 	if err != nil || raw.Sequence != ack.Sequence {
 		t.Errorf("the log ends with message %v, %v, want %d", raw, err, ack.Sequence)
 	}

@@ -96,8 +96,9 @@ func (d *damaged) messages() (list []uint64) {
 // lose takes messages of its log away, as servers do whose disk is damaged.
 func (d *damaged) lose(which func(all []uint64) []uint64) {
 	d.t.Helper()
+	in, _ := d.c.presence.store.handles.logs.of(hurt)
 	for _, seq := range which(d.messages()) {
-		if err := d.c.presence.store.handles.stream.SecureDeleteMsg(d.t.Context(), seq); err != nil {
+		if err := in.SecureDeleteMsg(d.t.Context(), seq); err != nil {
 			d.t.Fatal(err)
 		}
 	}
@@ -235,7 +236,8 @@ func TestWhatCannotBeRepaired(t *testing.T) {
 	for _, h := range []*host{d.a, d.b} {
 		h.Close()
 	}
-	newer := &nats.Msg{Subject: logSubject + hurt, Header: nats.Header{"D-V": {"9"}, "D-N": {"99"}}}
+	_, subject := d.c.presence.store.handles.logs.of(hurt)
+	newer := &nats.Msg{Subject: subject, Header: nats.Header{"D-V": {"9"}, "D-N": {"99"}}}
 	if _, err := d.c.conn.RequestMsg(newer, 10*time.Second); err != nil {
 		t.Fatal(err)
 	}

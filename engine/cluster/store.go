@@ -45,8 +45,6 @@ func (e *wrongSequence) Error() string { return fmt.Sprintf("the newest message 
 
 // Names in JetStream.
 const (
-	streamName   = "daycare"
-	logSubject   = "dc.log."
 	callSubject  = "dc.rpc."
 	askSubject   = "dc.api."
 	nodesBucket  = "dc-nodes"
@@ -68,7 +66,7 @@ type natsStore struct {
 
 // handles are what is in JetStream. They are names: what was made again under one is found.
 type handles struct {
-	stream  jetstream.Stream
+	logs    logs
 	objects jetstream.ObjectStore
 	chunks  jetstream.Stream // that the objects are in
 	nodes   jetstream.KeyValue
@@ -83,16 +81,9 @@ type handles struct {
 // ensure makes the stream and the buckets that are missing. Those that are there keep the
 // settings that an operator gave them.
 func (s *natsStore) ensure(ctx context.Context, lease time.Duration) (h handles, err error) {
-	h.stream, err = s.js.Stream(ctx, streamName)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		h.stream, err = s.js.CreateStream(ctx, jetstream.StreamConfig{Name: streamName, Subjects: []string{logSubject + ">"},
-			Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage,
-			Replicas: s.replicas, AllowDirect: true, MaxConsumers: 100_000})
+	if h.logs, err = openLogs(ctx, s.js, s.replicas); err != nil {
+		return h, err
 	}
-	if err != nil {
-		return h, fmt.Errorf("open stream %s: %w", streamName, err)
-	}
-
 	h.objects, err = s.js.ObjectStore(ctx, objectBucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		h.objects, err = s.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: objectBucket, Replicas: s.replicas})
@@ -127,7 +118,7 @@ func (s *natsStore) ensure(ctx context.Context, lease time.Duration) (h handles,
 }
 
 // replicated is how many copies the servers keep of logs.
-func (s *natsStore) replicated() int { return s.handles.stream.CachedInfo().Config.Replicas }
+func (s *natsStore) replicated() int { return s.handles.logs[0].CachedInfo().Config.Replicas }
 
 func (s *natsStore) bucket(ctx context.Context, name string, ttl time.Duration) (jetstream.KeyValue, error) {
 	kv, err := s.js.KeyValue(ctx, name)
@@ -231,7 +222,8 @@ func advised(err error) error {
 }
 
 func (s *natsStore) last(ctx context.Context, unit string) (logged, error) {
-	m, err := s.handles.stream.GetLastMsgForSubject(ctx, logSubject+unit)
+	stream, subject := s.handles.logs.of(unit)
+	m, err := stream.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return logged{}, nil
 	}
@@ -286,9 +278,10 @@ func (s *natsStore) leniently(ctx context.Context, unit string) (list []found, e
 
 // each calls do with the messages of a log, the oldest first, until it fails.
 func (s *natsStore) each(ctx context.Context, unit string, do func(*jetstream.RawStreamMsg) error) error {
+	stream, subject := s.handles.logs.of(unit)
 	for from := uint64(1); ; {
-		batch, err := jetstreamext.GetBatch(ctx, s.js, streamName, readAtOnce, jetstreamext.GetBatchSubject(logSubject+unit),
-			jetstreamext.GetBatchSeq(from))
+		batch, err := jetstreamext.GetBatch(ctx, s.js, stream.CachedInfo().Config.Name, readAtOnce,
+			jetstreamext.GetBatchSubject(subject), jetstreamext.GetBatchSeq(from))
 		if err != nil {
 			return fmt.Errorf("read the log of %s: %w", unit, err)
 		}
@@ -313,7 +306,8 @@ func (s *natsStore) each(ctx context.Context, unit string, do func(*jetstream.Ra
 }
 
 func (s *natsStore) publish(ctx context.Context, unit string, expect uint64, m logged) (uint64, error) {
-	msg := &nats.Msg{Subject: logSubject + unit, Header: m.header(), Data: m.body}
+	_, subject := s.handles.logs.of(unit)
+	msg := &nats.Msg{Subject: subject, Header: m.header(), Data: m.body}
 	opts := []jetstream.PublishOpt{jetstream.WithExpectLastSequencePerSubject(expect), jetstream.WithRetryAttempts(0)}
 	if crash.Bug("nocas") {
 		opts = opts[1:]
@@ -339,7 +333,8 @@ func (s *natsStore) publish(ctx context.Context, unit string, expect uint64, m l
 }
 
 func (s *natsStore) purge(ctx context.Context, unit string, seq uint64) error {
-	if err := s.handles.stream.Purge(ctx, jetstream.WithPurgeSubject(logSubject+unit), jetstream.WithPurgeSequence(seq)); err != nil {
+	stream, subject := s.handles.logs.of(unit)
+	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(seq)); err != nil {
 		return fmt.Errorf("shorten the log of %s: %w", unit, err)
 	}
 	return nil

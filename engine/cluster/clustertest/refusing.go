@@ -78,7 +78,7 @@ func (w *Way) Met() string {
 // refuses counts a request, and reports whether it is the one.
 func (w *Way) refuses(subject string) bool {
 	ours := false
-	for _, prefix := range []string{"$JS.API.", "$KV.", "$O.", "dc.log."} {
+	for _, prefix := range []string{"$JS.API.", "$KV.", "$O.", "dc.log.", "dc.part."} {
 		ours = ours || strings.HasPrefix(subject, prefix)
 	}
 	if !ours || strings.HasPrefix(subject, "$KV.dc-nodes.") { // that are written all the time

@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// logs are the streams that have the logs of all units. A unit is in one of them for ever.
+//
+// A server that keeps one copy syncs each message of a stream by itself, one after the other: 64 writers
+// wait for each other. Messages of several streams share the commits of the file system. Servers that
+// keep several copies agree on the messages of a stream in batches, and gain nothing by more of them.
+type logs []jetstream.Stream
+
+const (
+	// streamName is the stream of all logs or, where there are several, the one that says how many. Its
+	// size of messages is 1 then, so that a version that knows one stream alone writes nothing to it.
+	streamName = "daycare"
+	logSubject = "dc.log."
+	// partSubject and the number of its stream begin the subjects of the logs in one of several.
+	partSubject = "dc.part."
+	// partsKey is where the metadata of the stream say how many there are; without it: it is the only one.
+	partsKey = "daycare.parts"
+	// parts is how many streams there are where servers keep one copy.
+	parts = 16
+)
+
+// openLogs makes the streams that are missing. How many there are was decided when the first was made.
+func openLogs(ctx context.Context, js jetstream.JetStream, replicas int) (logs, error) {
+	head := logStream(streamName, logSubject, replicas)
+	if replicas == 1 {
+		head.Metadata, head.MaxMsgSize = map[string]string{partsKey: strconv.Itoa(parts)}, 1
+	}
+	first, err := stream(ctx, js, head)
+	if err != nil {
+		return nil, err
+	}
+	made := first.CachedInfo().Config
+	said, several := made.Metadata[partsKey]
+	if !several {
+		return logs{first}, nil
+	}
+	n, err := strconv.Atoi(said)
+	if err != nil || n < 1 {
+		return nil, fmt.Errorf("open stream %s: its metadata say %s: %q, and a number is needed", streamName, partsKey, said)
+	}
+
+	all := make(logs, n)
+	for i := range all {
+		part := logStream(fmt.Sprintf("%s-%d", streamName, i), fmt.Sprintf("%s%d.", partSubject, i), made.Replicas)
+		if all[i], err = stream(ctx, js, part); err != nil {
+			return nil, err
+		}
+	}
+
+	return all, nil
+}
+
+func logStream(name, subject string, replicas int) jetstream.StreamConfig {
+	return jetstream.StreamConfig{Name: name, Subjects: []string{subject + ">"}, Retention: jetstream.LimitsPolicy,
+		Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage, Replicas: replicas, AllowDirect: true, MaxConsumers: 100_000}
+}
+
+// stream opens a stream, as it is, or makes it.
+func stream(ctx context.Context, js jetstream.JetStream, as jetstream.StreamConfig) (jetstream.Stream, error) {
+	s, err := js.Stream(ctx, as.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if s, err = js.CreateStream(ctx, as); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another machine was quicker
+			s, err = js.Stream(ctx, as.Name)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open stream %s: %w", as.Name, err)
+	}
+
+	return s, nil
+}
+
+// of is where the log of a unit is.
+func (l logs) of(unit string) (in jetstream.Stream, subject string) {
+	if len(l) == 1 {
+		return l[0], logSubject + unit
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(unit))
+	i := int(h.Sum32() % uint32(len(l)))
+
+	return l[i], fmt.Sprintf("%s%d.%s", partSubject, i, unit)
+}
