@@ -344,6 +344,58 @@ func TestAFolderThatIsGoneIsNoFinding(t *testing.T) {
 	}
 }
 
+// How many agents were looked at is counted, whatever looks: so a test can tell what grows with their number.
+func TestWhatIsLookedAtIsCounted(t *testing.T) {
+	x, _ := load(t, t.TempDir())
+	parent := create(t, x, chat("1"))
+	for i := range 3 {
+		create(t, x, Descriptor{Type: Subagent, ParentAgentID: parent.ID, Name: fmt.Sprint(i)})
+	}
+	for what, tt := range map[string]struct {
+		look func()
+		want int64
+	}{
+		"all":      {func() { x.IDs() }, 4},
+		"children": {func() { x.Children(parent.ID) }, 3},
+		"one":      {func() { x.Get(parent.ID) }, 0},
+		"no one":   {func() { x.Children("") }, 0},
+		"a rescan": {func() { _, _, _ = x.Rescan() }, 4},
+		"one's":    {func() { _, _, _ = x.Rescan(parent.ID) }, 0},
+	} {
+		before := x.Visited()
+		tt.look()
+		if got := x.Visited() - before; got != tt.want {
+			t.Errorf("%s: %d agents, want %d", what, got, tt.want)
+		}
+	}
+}
+
+// Who looks at one agent that has no handle yet sees it with the one that it will get.
+func TestALookAtAnAgentWithoutAHandle(t *testing.T) {
+	root := t.TempDir()
+	for _, id := range []string{idA, idB} {
+		put(t, root, id, `{"type":"permanent","id":"`+id+`","name":"Ops"}`)
+		at := time.Unix(int64(len(id))+map[string]int64{idA: 2, idB: 1}[id], 0)
+		if err := os.Chtimes(filepath.Join(root, "agents", id, descriptorFile), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look, _, err := Look(root, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{idA, idB} {
+		all, _, err := Load(nil, root, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _ := all.Get(id)
+		if got, ok := look.Get(id); !ok || got.Handle != want.Handle {
+			t.Errorf("it has the handle %q, and will have %q", got.Handle, want.Handle)
+		}
+	}
+}
+
 // Agents without a parent are not the children of one without an id.
 func TestNoParentHasNoChildren(t *testing.T) {
 	x, _ := load(t, t.TempDir())
