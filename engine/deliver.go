@@ -139,9 +139,9 @@ func beginning(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// Await returns how an item ended, waiting until it has. It reads the outcome from
+// awaitHere is Await of an agent of this machine. It reads the outcome from
 // history, never from events.
-func (m *mailroom) Await(ctx context.Context, agent, item string) (event.Outcome, error) {
+func (m *mailroom) awaitHere(ctx context.Context, agent, item string) (event.Outcome, error) {
 	e, box, err := m.actors.acquire(agent)
 	if err != nil {
 		return event.Outcome{}, err
@@ -157,10 +157,14 @@ func (m *mailroom) Await(ctx context.Context, agent, item string) (event.Outcome
 		return event.Outcome{}, err
 	}
 	if !ok {
-		return event.Outcome{Agent: agent, Item: item, Reason: "dropped"}, nil
+		return droppedItem(agent, item), nil
 	}
 
 	return outcome(agent, item, o), nil
+}
+
+func droppedItem(agent, item string) event.Outcome {
+	return event.Outcome{Agent: agent, Item: item, Reason: "dropped"}
 }
 
 func outcome(agent, item string, o record.Outcome) event.Outcome {

@@ -39,6 +39,9 @@ type Peers interface {
 	// when it is durable there. *message.Elsewhere: that one does not own the agent, or does
 	// not answer; the item may have been accepted, and can be offered again.
 	Forward(ctx context.Context, node, agent string, it inbox.Item) (message.Receipt, error)
+	// Item is an item of an agent that another machine owns, as System.Item has it there. Errors: *message.Elsewhere: that one
+	// does not own the agent, or does not answer; those of System.Item.
+	Item(ctx context.Context, node, agent, item string) (event.Posted, error)
 	// Lead runs do on one machine at a time, for each name: it waits until this one is it, and
 	// again when it was not any more and do has ended with its context. It returns when do has
 	// ended by itself, with its error, or when ctx ends.
@@ -87,6 +90,34 @@ func (m *mailroom) post(ctx context.Context, id string, it inbox.Item) (message.
 		case <-time.After(pause):
 		case <-ctx.Done():
 			return message.Receipt{}, context.Cause(ctx)
+		}
+	}
+}
+
+// Await returns how an item ended, waiting until it has, on whichever machine its agent is.
+func (m *mailroom) Await(ctx context.Context, agent, item string) (event.Outcome, error) {
+	for pause := movedFirst; ; pause = min(2*pause, movedLast) {
+		o, err := m.awaitHere(ctx, agent, item)
+		if there, ok := errors.AsType[*message.Elsewhere](err); ok && m.peers != nil {
+			var p event.Posted
+			p, err = m.peers.Item(ctx, there.Node, agent, item)
+			switch {
+			case err == nil && p.Outcome != nil:
+				return *p.Outcome, nil
+			case errors.Is(err, inbox.ErrUnknown):
+				return droppedItem(agent, item), nil
+			case err == nil:
+				err = there // it has not ended
+			}
+		}
+		if m.peers == nil || !hasMoved(err) {
+			return o, err
+		}
+
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return event.Outcome{}, ctx.Err()
 		}
 	}
 }

@@ -26,6 +26,7 @@ type others struct {
 	at       map[string]string // the machine that owns an agent
 	calls    []string
 	accepted []inbox.Item
+	asked    int // how often it was asked for an item
 	refuse   int // how many of the next forwards are refused, as by a machine that does not answer
 	watch    func(ctx context.Context, adopt, lose func(string))
 	known    map[string]bool // announced, and ended or not
@@ -71,6 +72,27 @@ func (o *others) Forward(_ context.Context, node, agent string, it inbox.Item) (
 	o.accepted = append(o.accepted, it)
 
 	return r, nil
+}
+
+func (o *others) Item(_ context.Context, node, agent, item string) (event.Posted, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.refuse > 0 {
+		o.refuse--
+		return event.Posted{}, &message.Elsewhere{Node: node}
+	}
+	for i, had := range o.accepted {
+		if had.ID != item {
+			continue
+		}
+		p := event.Posted{Agent: agent, Item: item, State: "waiting"}
+		if o.asked++; o.asked > 2 {
+			p.State, p.Outcome = "done", &event.Outcome{Agent: agent, Item: item, Reason: "done", Text: o.accepted[i].Text}
+		}
+		return p, nil
+	}
+
+	return event.Posted{}, inbox.ErrUnknown
 }
 
 func (o *others) Claim(_, id string) (string, error)      { return id, nil }
@@ -383,4 +405,31 @@ func TestAConnectorOfAnotherMachineStandsBy(t *testing.T) {
 	until(t, "it stands by", func() bool { return state() == event.Standby })
 	close(o.leads)
 	until(t, "it runs here", func() bool { return state() != event.Standby })
+}
+
+// Who waits for the end of an item gets it of an agent on another machine, too, which may not answer at once.
+func TestAwaitFollowsItsAgent(t *testing.T) {
+	o := newOthers()
+	h := newHouseAmong(t, o, echo(func(string, inbox.Item) {}))
+	first := h.deliver(from("one", "first"))
+	until(t, "the agent sleeps", func() bool { _, awake := h.awake(first.Agent); return !awake })
+	o.move(first.Agent, "other")
+	sent := h.deliver(from("one", "second"))
+	o.mu.Lock()
+	o.refuse = 2
+	o.mu.Unlock()
+	end, err := h.Await(t.Context(), sent.Agent, sent.Item)
+	if err != nil || end.Reason != "done" || end.Text != "second" || o.asked < 3 {
+		t.Errorf("it ended as %+v, %v, asked %d times", end, err, o.asked)
+	}
+	if end, err := h.Await(t.Context(), sent.Agent, "another"); err != nil || end.Reason != "dropped" {
+		t.Errorf("an item that is gone ended as %+v, %v", end, err)
+	}
+
+	o.asked = -1000
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := h.Await(ctx, sent.Agent, sent.Item); !errors.Is(err, context.Canceled) {
+		t.Errorf("who does not wait any more: %v", err)
+	}
 }

@@ -124,7 +124,7 @@ var imports = map[string][]string{
 	"engine/changes": {"engine/beneath", "engine/crash", "engine/disk", "engine/fault", "engine/record", "engine/sensitive"},
 	"engine/folders": {"engine/address", "engine/beneath", "engine/crash", "engine/disk", "engine/event", "engine/fault", "engine/finding",
 		"engine/inbox", "engine/lazyregexp", "engine/message", "engine/permission", "engine/record", "engine/tarball"},
-	"engine/cluster": {"engine/address", "engine/beneath", "engine/crash", "engine/disk", "engine/inbox", "engine/message",
+	"engine/cluster": {"engine/address", "engine/beneath", "engine/crash", "engine/disk", "engine/event", "engine/inbox", "engine/message",
 		"engine/watch"},
 	"engine/cluster/server":      {"engine/cluster"},
 	"engine/cluster/clustertest": {},

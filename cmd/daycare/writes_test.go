@@ -50,7 +50,7 @@ type excuse struct{ calls, why string }
 
 // mostExcuses is how many calls are excused. It may only become lower, but for a command
 // that writes files outside of .daycare.
-const mostExcuses = 93
+const mostExcuses = 96
 
 // TestWritesGoThroughTheDisk finds every place outside of engine/disk that changes files
 // by itself. Each has an excuse that says why, or goes through engine/disk. The list of
@@ -240,6 +240,7 @@ var excuses = map[string]excuse{
 	"cmd/daycare/upkeep/backup.go":        {"CreateTemp File.Sync Remove Rename", "the file of a backup, where the user wants it"},
 	"cmd/daycare/upkeep/update.go":        {"CreateTemp File.Sync Link Remove", "this program"},
 	"cmd/daycare/upkeep/uninstall.go":     {"Remove", "this program, its completions and its manual pages"},
+	"cmd/daycare/commands/agentfiles.go":  {"MkdirAll MkdirTemp RemoveAll", "a copy of an agent of another machine, outside of .daycare"},
 	"cmd/daycare/commands/agentedit.go":   {"MkdirTemp RemoveAll WriteFile", "a temporary file for an editor"},
 	"cmd/daycare/commands/agentexport.go": {"OpenFile Remove", "a file of the user, which can be exported again"},
 	"cmd/daycare/commandtest/shell.go":    {"Mkdir", "a folder of a test"},

@@ -417,6 +417,8 @@ func (f folders) TakeBack(_ context.Context, id string, paths []string, merge bo
 		{Path: "auth/new.go", Outcome: "refused", Why: "it changed since"}}, nil
 }
 
+func (folders) Export(context.Context, string, io.Writer) error { return nil }
+
 func (d *daemon) Reload(context.Context) ([]finding.Finding, error) { return nil, nil }
 func (d *daemon) Shutdown(context.Context) error                    { return nil }
 func (d *daemon) Config(context.Context) (any, error)               { return nil, nil }

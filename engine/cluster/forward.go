@@ -12,6 +12,7 @@ import (
 	"daycare/engine/crash"
 	"daycare/engine/cuid"
 	"daycare/engine/disk"
+	"daycare/engine/event"
 	"daycare/engine/fault"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -55,38 +56,111 @@ func (n *requests) Forward(ctx context.Context, node, agent string, it inbox.Ite
 	if err := json.Unmarshal(reply.Data, &a); err != nil {
 		return message.Receipt{}, fmt.Errorf("answer of machine %s: %w", node, err)
 	}
+
+	return a.Receipt, a.wrong(node)
+}
+
+// wrong is the error in an answer of a machine; nil: none is.
+func (a answer) wrong(node string) error {
 	switch {
 	case a.Moved:
-		return message.Receipt{}, &message.Elsewhere{Node: node}
+		return &message.Elsewhere{Node: node}
 	case a.Error == "":
-		return a.Receipt, nil
+		return nil
 	}
 	if f := fault.ByCode(a.Code); f != nil {
-		return a.Receipt, f.Says("%s", a.Error)
+		return f.Says("%s", a.Error)
 	}
 
-	return a.Receipt, errors.New(a.Error)
+	return errors.New(a.Error)
+}
+
+// refusal is an answer with an error; nil: without one.
+func refusal(err error) answer {
+	switch {
+	case err == nil:
+		return answer{}
+	case errors.Is(err, disk.ErrFenced), errors.As(err, new(*message.Elsewhere)):
+		return answer{Moved: true}
+	}
+	code, _ := fault.Find(err).Wire()
+
+	return answer{Code: code, Error: err.Error()}
 }
 
 // Serve answers the machines that forward items, with posted, until ctx ends.
 func (n *requests) Serve(ctx context.Context, posted func(context.Context, string, inbox.Item) (message.Receipt, error)) error {
-	sub, err := n.conn.Subscribe(callSubject+n.boot, func(m *nats.Msg) {
+	return n.serve(ctx, callSubject, func(data []byte) any { return accept(ctx, data, posted) })
+}
+
+// serve answers what other machines send to a subject of this one, until ctx ends. They ask again where they get no answer.
+func (n *requests) serve(ctx context.Context, subject string, answer func(data []byte) any) error {
+	sub, err := n.conn.Subscribe(subject+n.boot, func(m *nats.Msg) {
 		n.work.Go(func() {
-			data, err := json.Marshal(accept(ctx, m.Data, posted))
+			data, err := json.Marshal(answer(m.Data))
 			if err == nil {
 				err = m.Respond(data)
 			}
 			if err != nil {
-				n.says.Info("forwarded item not answered; it is offered again", "err", err)
+				n.says.Info("another machine was not answered; it asks again", "subject", subject, "err", err)
 			}
 		})
 	})
 	if err != nil {
-		return fmt.Errorf("accept forwarded items: %w", err)
+		return fmt.Errorf("answer the other machines: %w", err)
 	}
 
 	<-ctx.Done()
 	return unsubscribed(sub)
+}
+
+// A question is about an item of an agent that another machine owns.
+type question struct {
+	Agent string `json:"agent"`
+	Item  string `json:"item"`
+}
+
+// An itemAnswer is what became of it.
+type itemAnswer struct {
+	Posted event.Posted `json:"posted"`
+	answer
+}
+
+// Item is that of engine.Peers.
+func (n *requests) Item(ctx context.Context, node, agent, item string) (event.Posted, error) {
+	data, err := json.Marshal(question{agent, item})
+	if err != nil {
+		return event.Posted{}, err
+	}
+	asking, cancel := context.WithTimeout(ctx, forwardFor)
+	defer cancel()
+	reply, err := n.conn.RequestWithContext(asking, itemSubject+node, data)
+	if err != nil {
+		if ctx.Err() != nil {
+			return event.Posted{}, ctx.Err()
+		}
+		return event.Posted{}, fmt.Errorf("%w: %w", &message.Elsewhere{Node: node}, err)
+	}
+
+	var f itemAnswer
+	if err := json.Unmarshal(reply.Data, &f); err != nil {
+		return event.Posted{}, fmt.Errorf("answer of machine %s: %w", node, err)
+	}
+
+	return f.Posted, f.wrong(node)
+}
+
+// ServeItems answers the machines that ask what became of an item, with read, until ctx ends.
+func (n *requests) ServeItems(ctx context.Context, read func(ctx context.Context, agent, item string) (event.Posted, error)) error {
+	return n.serve(ctx, itemSubject, func(data []byte) any {
+		var q question
+		if err := json.Unmarshal(data, &q); err != nil {
+			return itemAnswer{answer: answer{Error: fmt.Sprintf("a question about an item cannot be read: %v", err)}}
+		}
+		p, err := read(ctx, q.Agent, q.Item)
+
+		return itemAnswer{p, refusal(err)}
+	})
 }
 
 // accept has posted make an item durable that another machine forwarded.
@@ -99,13 +173,10 @@ func accept(ctx context.Context, data []byte, posted func(context.Context, strin
 		c.Item.ID, c.Item.Dedupe = cuid.New(), ""
 	}
 	receipt, err := posted(ctx, c.Agent, c.Item)
-	switch {
-	case err == nil:
-		return answer{Receipt: receipt}
-	case errors.Is(err, disk.ErrFenced), errors.As(err, new(*message.Elsewhere)):
-		return answer{Moved: true}
+	a := refusal(err)
+	if !a.Moved {
+		a.Receipt = receipt
 	}
-	code, _ := fault.Find(err).Wire()
 
-	return answer{Receipt: receipt, Code: code, Error: err.Error()}
+	return a
 }

@@ -46,6 +46,7 @@ func (e *wrongSequence) Error() string { return fmt.Sprintf("the newest message 
 // Names in JetStream.
 const (
 	callSubject  = "dc.rpc."
+	itemSubject  = "dc.item."
 	askSubject   = "dc.api."
 	nodesBucket  = "dc-nodes"
 	ownersBucket = "dc-owners"

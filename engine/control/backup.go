@@ -36,15 +36,20 @@ func sendBackup(a *api, b Backups) func(http.ResponseWriter, *http.Request, back
 			return
 		}
 
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(backupTime)) // only a socket has deadlines
-		w.Header().Set("Content-Type", "application/gzip")
-		w.Header().Set("Cache-Control", "no-store")
-		out := &counted{w: w}
-		if err := b.Backup(r.Context(), out, in.Secrets); err != nil && out.n == 0 {
-			a.fail(w, r, err)
-		} else if err != nil {
-			a.log.Warn("a backup was not finished", "err", err)
-		}
+		a.sendArchive(w, r, "application/gzip", func(to io.Writer) error { return b.Backup(r.Context(), to, in.Secrets) })
+	}
+}
+
+// sendArchive answers with what write writes.
+func (a *api) sendArchive(w http.ResponseWriter, r *http.Request, kind string, write func(to io.Writer) error) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(backupTime)) // only a socket has deadlines
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "no-store")
+	out := &counted{w: w}
+	if err := write(out); err != nil && out.n == 0 {
+		a.fail(w, r, err)
+	} else if err != nil {
+		a.log.Warn("an archive was not finished", "path", r.URL.Path, "err", err)
 	}
 }
 

@@ -28,6 +28,30 @@ func (c agentCalls) Agent(ctx context.Context, ref string) (event.Agent, error) 
 	return showAgent.call(ctx, c.wire, anAgent{ref})
 }
 
+// Machine is the machine of a cluster that answers for an agent; "": the one that the client is connected to.
+func (c agentCalls) Machine(ctx context.Context, ref string) (string, error) {
+	resp, err := showAgent.send(ctx, c.wire, anAgent{ref}, "")
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close() // all of it was read
+	if err := json.NewDecoder(resp.Body).Decode(&event.Agent{}); err != nil {
+		return "", fmt.Errorf("find the machine of %s: %w", ref, gone(err))
+	}
+
+	return resp.Header.Get(MachineHeader), nil
+}
+
+// Context is what the model of an agent is sent, as `context` of `daycare agents show ID --json`.
+func (c daemonCalls) Context(ctx context.Context, ref string) (json.RawMessage, error) {
+	return sizeOf.call(ctx, c.wire, anAgent{ref})
+}
+
+// Trace is what `daycare why ID --json` prints.
+func (c daemonCalls) Trace(ctx context.Context, id string) (json.RawMessage, error) {
+	return traceOp.call(ctx, c.wire, traceIn{id})
+}
+
 // Create creates an agent.
 func (c agentCalls) Create(ctx context.Context, n NewAgent) (event.Agent, error) {
 	return createAgent.call(ctx, c.wire, aBody[NewAgent]{n})

@@ -3,6 +3,7 @@ package control
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -86,6 +87,44 @@ func (f FolderClient) Trash(ctx context.Context) ([]event.Trashed, error) {
 func (f FolderClient) Restore(ctx context.Context, ref string) (event.Agent, error) {
 	return restore.call(ctx, f.c, restoreIn{ref})
 }
+
+// Export writes an agent as a tar, as `daycare agents export`.
+func (f FolderClient) Export(ctx context.Context, ref string, to io.Writer) error {
+	resp, err := exportAgent.send(ctx, f.c, anAgent{ref}, "")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close() // all of it was read
+	end := &tarEnd{to: to}
+	if _, err = io.Copy(end, resp.Body); err == nil && !end.whole() {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return fmt.Errorf("export agent: %w", gone(err))
+	}
+
+	return nil
+}
+
+// tarEndSize is how many zeros a tar ends with, in bytes.
+const tarEndSize = 1024
+
+// A tarEnd passes a tar on and knows whether it came to its end.
+type tarEnd struct {
+	to    io.Writer
+	zeros int // at the end of what came
+}
+
+func (t *tarEnd) Write(p []byte) (int, error) {
+	if rest := bytes.TrimRight(p, "\x00"); len(rest) > 0 {
+		t.zeros = len(p) - len(rest)
+	} else {
+		t.zeros += len(p)
+	}
+	return t.to.Write(p)
+}
+
+func (t *tarEnd) whole() bool { return t.zeros >= tarEndSize }
 
 // Import creates an agent from an exported one; name "": the name it had.
 func (f FolderClient) Import(ctx context.Context, tar io.Reader, name string) (event.Agent, error) {

@@ -30,6 +30,8 @@ type Folders interface {
 	Trash(ctx context.Context) ([]event.Trashed, error)
 	// Restore moves an agent back from the trash; ref is its name there, its id or handle.
 	Restore(ctx context.Context, ref string) (event.Agent, error)
+	// Export writes an agent as a tar.
+	Export(ctx context.Context, id string, to io.Writer) error
 	// Import creates an agent from an exported one; name "": the name it had.
 	Import(ctx context.Context, tar io.Reader, name string) (event.Agent, error)
 	// ReadFile and WriteFile access editable files. WriteFile replaces the content if the
@@ -133,6 +135,7 @@ func folderRows(a *api, f folderRoutes, t talks) []row {
 		stream(a, writeFile, f.writeFile),
 		on(a, trash, f.trash),
 		on(a, restore, f.restore),
+		stream(a, exportAgent, f.exportAgent),
 		stream(a, importAgent, f.importAgent),
 	}
 }
@@ -171,6 +174,10 @@ func (f folderRoutes) trash(ctx context.Context, _ nothing) (trashListBody, erro
 
 func (f folderRoutes) restore(ctx context.Context, in restoreIn) (event.Agent, error) {
 	return f.folders.Restore(ctx, in.Name)
+}
+
+func (f folderRoutes) exportAgent(w http.ResponseWriter, r *http.Request, in anAgent) {
+	f.api.sendArchive(w, r, "application/x-tar", func(to io.Writer) error { return f.folders.Export(r.Context(), in.ID, to) })
 }
 
 func (f folderRoutes) importAgent(w http.ResponseWriter, r *http.Request, in importIn) {

@@ -44,6 +44,13 @@ func (s *shelf) Trash(context.Context) ([]event.Trashed, error) { return nil, ni
 func (s *shelf) Restore(_ context.Context, ref string) (event.Agent, error) {
 	return event.Agent{}, ErrNoTrash
 }
+func (s *shelf) Export(_ context.Context, id string, to io.Writer) error {
+	if s.content == "" {
+		return ErrNotEditable
+	}
+	_, err := io.WriteString(to, id+s.content)
+	return err
+}
 func (s *shelf) Import(_ context.Context, tar io.Reader, name string) (event.Agent, error) {
 	data, err := io.ReadAll(tar)
 	return event.Agent{ID: string(data), Name: name}, err
@@ -140,6 +147,14 @@ func TestFoldersOfAgents(t *testing.T) {
 	}
 	if a, err := c.Folders().Import(t.Context(), strings.NewReader("tar"), "y z"); err != nil || a.ID != "tar" || a.Name != "y z" {
 		t.Errorf("import: %+v, %v", a, err)
+	}
+	for content, want := range map[string]bool{"": false, "cut" + strings.Repeat("\x00", tarEndSize-1): false,
+		"whole" + strings.Repeat("\x00", tarEndSize): true} {
+		b.Folders.(*shelf).content = content
+		var out strings.Builder
+		if err := c.Folders().Export(t.Context(), "0/", &out); (err == nil) != want || want && out.String() != alpha+content {
+			t.Errorf("export: %q, %v", out.String(), err)
+		}
 	}
 	if _, err := c.Folders().Rewind(t.Context(), "0/", "42"); err != nil {
 		t.Error(err)

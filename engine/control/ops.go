@@ -55,6 +55,8 @@ type (
 	EventStream struct{}
 	// Attachment is a response with the content of a stored file.
 	Attachment struct{}
+	// Tar is a response with a tar.
+	Tar struct{}
 )
 
 // The daemon.
@@ -296,6 +298,8 @@ var (
 	trash   = Op[nothing, trashListBody]{"trash", get, "/v1/trash", apitoken.Read, all, 0, "removed agents"}
 	restore = Op[restoreIn, event.Agent]{"restore", post, "/v1/trash/{name}/restore", apitoken.Admin, all, needsDaemon,
 		"`{name}` is a handle, a name, an id or the folder in the trash; 409 if several match"}
+	exportAgent = Op[anAgent, Tar]{"exportAgent", get, "/v1/agents/{id}/export", apitoken.Admin, one, 0,
+		"a tar of its files, as `daycare agents export`; one without a `state.json` at its end was cut"}
 	importAgent = Op[importIn, event.Agent]{"importAgent", post, "/v1/import", apitoken.Admin, all, needsDaemon | created,
 		"the body is the tar of `daycare agents export`"}
 )

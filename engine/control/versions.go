@@ -13,6 +13,9 @@ import (
 // client in requests.
 const versionHeader = "Daycare-Version"
 
+// MachineHeader names, in an answer that another machine of a cluster gave, that machine.
+const MachineHeader = "Daycare-Machine"
+
 // sayVersion adds the version of the daemon to all answers.
 func sayVersion(version string, next http.Handler) http.Handler {
 	if version == "" {

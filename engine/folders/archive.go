@@ -170,6 +170,16 @@ func (f *Folders) Import(from io.Reader, name string) (address.Meta, error) {
 	return f.Make(in.descriptor, in.state, func(dir string) error { return f.moveInto(temp, dir, in.same) })
 }
 
+// Unpack writes the files of an exported agent into a folder, so that they can be read there.
+func Unpack(from io.Reader, dir, id string) error {
+	found, err := unpack(from, dir)
+	if err == nil && found != id {
+		err = fmt.Errorf("unpack archive: it is of agent %s, want %s", found, id)
+	}
+
+	return err
+}
+
 // unpack writes the files of an archive into dir and returns the agent's id.
 func unpack(from io.Reader, dir string) (id string, err error) {
 	root, err := os.OpenRoot(dir)

@@ -11,6 +11,7 @@ import (
 	"daycare/agents/prompt"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
+	"daycare/engine/event"
 	"daycare/engine/record"
 )
 
@@ -58,14 +59,15 @@ func measure(ctx context.Context, client *control.Client, s shown) (*contextSize
 }
 
 // conversation is how many tokens the messages of an agent take, about.
-func conversation(c *term.App, id string) (int, error) {
-	at, err := c.MadePlace()
+func conversation(ctx context.Context, c *term.App, client *control.Client, a event.Agent) (int, error) {
+	f, err := filesOf(ctx, c, client, a)
 	if err != nil {
 		return 0, err
 	}
-	context, err := record.ContextOf(filepath.Join(at.Data, "agents", id))
+	defer f.close()
+	context, err := record.ContextOf(filepath.Join(f.home, "agents", a.ID))
 	if err != nil {
-		return 0, fmt.Errorf("read context of %s: %w", id, err)
+		return 0, fmt.Errorf("read context of %s: %w", a.Handle, err)
 	}
 
 	return prompt.Measure(context, "").Total(), nil

@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/term"
-	"daycare/engine/folders"
 )
 
 // agentsExport writes an agent as a tar, from its files; agentsImport makes an agent of one.
@@ -20,25 +20,20 @@ func agentsExport(c *term.App) *cobra.Command {
 		Example: "  daycare agents export 0/ -o ops.tar\n  daycare agents export 0/ | ssh other 'cd work && daycare agents import -'",
 		Args:    term.Words(0, "the ID of an agent"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := c.MadePlace()
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
-			client, err := c.Offline(at, c.Warn)
-			if err != nil {
-				return err
-			}
-
 			a, err := client.Agent(cmd.Context(), args[0])
 			if err != nil {
 				return term.About(err, "find agent", args[0])
 			}
-			home := at.Data
+			write := func(to io.Writer) error { return client.Folders().Export(cmd.Context(), a.ID, to) }
 			if out == "" || out == "-" {
-				return folders.Export(home, a.ID, c.Out)
+				return write(c.Out)
 			}
 
-			bytes, err := exportTo(home, a.ID, out)
+			bytes, err := exportTo(write, out)
 			if err != nil {
 				return err
 			}
@@ -62,8 +57,8 @@ type exported struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// exportTo writes the agent to a new file and returns its size in bytes.
-func exportTo(home, id, path string) (bytes int64, err error) {
+// exportTo has an agent written to a new file and returns its size in bytes.
+func exportTo(write func(to io.Writer) error, path string) (bytes int64, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, fmt.Errorf("export agent: %w", err)
@@ -75,7 +70,7 @@ func exportTo(home, id, path string) (bytes int64, err error) {
 	}()
 
 	w := bufio.NewWriterSize(f, 1<<20)
-	if err := errors.Join(folders.Export(home, id, w), w.Flush()); err != nil {
+	if err := errors.Join(write(w), w.Flush()); err != nil {
 		return 0, err
 	}
 	info, err := f.Stat()

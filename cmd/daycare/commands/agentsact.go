@@ -44,7 +44,7 @@ func agentsCompact(c *term.App) *cobra.Command {
 	cmd := onAgent(c, "compact", "Compact an agent's context to a summary now",
 		"  daycare agents compact 0/",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
-			before, err := conversation(c, a.ID)
+			before, err := conversation(ctx, c, client, a)
 			if err != nil {
 				return nil, "", err
 			}
@@ -60,7 +60,7 @@ func agentsCompact(c *term.App) *cobra.Command {
 				return nil, "", err
 			}
 
-			after, err := conversation(c, a.ID)
+			after, err := conversation(ctx, c, client, a)
 			return o, fmt.Sprintf("compacted the context of %s from about %s to %s tokens", a.Handle,
 				thousands(before), thousands(after)), err
 		})

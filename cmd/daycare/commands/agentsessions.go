@@ -48,7 +48,12 @@ func agentsSessions(c *term.App) *cobra.Command {
 				return term.About(err, "find agent", args[0])
 			}
 
-			list, err := sessions(c, a)
+			f, err := filesOf(cmd.Context(), c, client, a)
+			if err != nil {
+				return err
+			}
+			defer f.close()
+			list, err := sessions(filepath.Join(f.home, "agents", a.ID))
 			if err != nil {
 				return err
 			}
@@ -65,13 +70,8 @@ func agentsSessions(c *term.App) *cobra.Command {
 	}
 }
 
-// sessions are the conversations of an agent, the newest first.
-func sessions(c *term.App, a event.Agent) ([]sessionLine, error) {
-	at, err := c.Place()
-	if err != nil {
-		return nil, err
-	}
-	dir := filepath.Join(at.Data, "agents", a.ID)
+// sessions are the conversations of the agent in a folder, the newest first.
+func sessions(dir string) ([]sessionLine, error) {
 	ended, err := record.EndedSessions(dir)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package commands
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,7 @@ import (
 // A shown agent is everything about one agent in one object.
 type shown struct {
 	event.Agent
+	Machine     string            `json:"machine,omitempty"` // of the cluster, that it is on; "": this one
 	Paths       map[string]string `json:"paths"`
 	Session     *record.Session   `json:"session,omitempty"`
 	Permissions *permission.Set   `json:"permissions,omitempty"`
@@ -65,12 +67,16 @@ func lookAt(ctx context.Context, c *term.App, client *control.Client, ref string
 			s.Asks = append(s.Asks, ask)
 		}
 	}
-	at, err := c.Place()
+	f, err := filesOf(ctx, c, client, s.Agent)
 	if err != nil {
 		return s, err
 	}
-	dir := filepath.Join(at.Data, "agents", s.ID)
-	s.Paths = agentPaths(dir)
+	defer f.close()
+	dir := filepath.Join(f.home, "agents", s.ID)
+	s.Machine, s.Paths = f.machine, map[string]string{}
+	if s.Machine == "" {
+		s.Paths = agentPaths(dir)
+	}
 	if s.Problems, err = doctor.OfAgent(dir); err != nil {
 		c.Warn("%v", err)
 	}
@@ -80,7 +86,14 @@ func lookAt(ctx context.Context, c *term.App, client *control.Client, ref string
 	} else if now.ID != "" {
 		s.Session = &now
 	}
-	if s.Context, err = measure(ctx, client, s); err != nil {
+	if s.Machine == "" {
+		s.Context, err = measure(ctx, client, s)
+	} else if data, serr := client.Context(ctx, s.ID); serr != nil {
+		err = serr
+	} else {
+		err = json.Unmarshal(data, &s.Context)
+	}
+	if err != nil {
 		c.Warn("%v", err)
 	}
 	return s, nil
@@ -118,7 +131,8 @@ func showAgent(c *term.App, s shown, now time.Time) {
 	}
 	c.Fields("handle", s.Handle, "id", s.ID, "name", term.OneLine(s.Name, 100), "type", s.Type,
 		"parent", s.ParentAgentID, "state", state, "in memory", memory, "model", s.Model,
-		"cost", term.Money(s.Cost), "last", term.AgoPtr(s.LastAt, now), "folder", s.Paths["folder"])
+		"cost", term.Money(s.Cost), "last", term.AgoPtr(s.LastAt, now), "folder", s.Paths["folder"],
+		"machine", term.OneLine(s.Machine, 100))
 	showSession(c, s.Session, now)
 	showContext(c, s.Context)
 	showRights(c, s.Permissions)

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -74,7 +75,7 @@ func tail(ctx context.Context, c *term.App, ref string, n int, following bool) e
 
 	f := follow.Watch(ctx)
 	defer f.Close()
-	if err := followAgent(c, f, a.ID); err != nil {
+	if err := errors.Join(followAgent(c, f, a.ID), followOthers(ctx, f, client)); err != nil {
 		return err
 	}
 

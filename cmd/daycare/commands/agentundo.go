@@ -118,6 +118,9 @@ func findUndo(ctx context.Context, c *term.App, ref string) (u undoing, err erro
 	if u.agent, err = client.Agent(ctx, ref); err != nil {
 		return u, term.About(err, "find agent", ref)
 	}
+	if err := onlyThere(ctx, client, u.agent, "daycare agents diff or undo "+u.agent.Handle); err != nil {
+		return u, err
+	}
 	u.Undoing = changes.UndoingOf(disk.NewVolume(at.Data), at, u.agent.ID)
 	cut, err := u.Complete()
 	if cut && err == nil {

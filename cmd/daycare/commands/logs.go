@@ -88,6 +88,12 @@ func logs(ctx context.Context, c *term.App, q logQuery) error {
 		return err
 	}
 
+	if client, err := c.Dial(ctx, at); err == nil && q.agent != "" { // it may be on another machine of a cluster
+		if a, err := client.Agent(ctx, q.agent); err == nil {
+			q.agent = a.ID
+		}
+		client.Close()
+	}
 	show := func(raw []byte) error { return showLog(c, &q, raw) }
 	return readLog(ctx, at.Data, conf, &q, show)
 }

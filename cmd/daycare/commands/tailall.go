@@ -11,6 +11,8 @@ import (
 	"daycare/cmd/daycare/follow"
 	"daycare/cmd/daycare/show"
 	"daycare/cmd/daycare/term"
+	"daycare/engine/control"
+	"daycare/engine/event"
 	"daycare/engine/record"
 )
 
@@ -20,6 +22,19 @@ func followAgent(c *term.App, f *follow.Folders, id string) error {
 	if err == nil {
 		f.Add(filepath.Join(at.Data, "agents", id))
 	}
+	return err
+}
+
+// elsewhereEvery is how often is looked for what agents on other machines of a cluster have done.
+const elsewhereEvery = time.Second
+
+// followOthers has a watch look at what is on other machines, if there are any.
+func followOthers(ctx context.Context, f *follow.Folders, client *control.Client) error {
+	s, err := client.Status(ctx)
+	if err == nil && len(s.Machines) > 0 {
+		f.Every(ctx, elsewhereEvery)
+	}
+
 	return err
 }
 
@@ -40,7 +55,8 @@ func tailAll(ctx context.Context, c *term.App, n int, following bool) error {
 	f := follow.Watch(ctx)
 	defer f.Close()
 	f.Add(agents)
-	t := &tailer{App: c, follower: f, dir: agents, seen: map[string]int64{}, handles: map[string]string{}}
+	t := &tailer{App: c, follower: f, dir: agents, seen: map[string]int64{}, last: map[string]time.Time{},
+		handles: map[string]string{}}
 	newest, err := t.look(ctx, n)
 	if err != nil {
 		return err
@@ -53,6 +69,15 @@ func tailAll(ctx context.Context, c *term.App, n int, following bool) error {
 		}
 	}
 
+	if following {
+		client, err := c.Reader(ctx)
+		if err == nil {
+			err = followOthers(ctx, f, client)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	for following {
 		dir, err := f.Next(ctx)
 		if err != nil {
@@ -77,8 +102,9 @@ func tailAll(ctx context.Context, c *term.App, n int, following bool) error {
 type tailer struct {
 	*term.App
 	follower *follow.Folders
-	dir      string           // of all agents
-	seen     map[string]int64 // the highest seq, by id
+	dir      string               // of all agents
+	seen     map[string]int64     // the highest seq, by id
+	last     map[string]time.Time // when it last did something, as a list said
 	handles  map[string]string
 }
 
@@ -114,10 +140,47 @@ func (t *tailer) look(ctx context.Context, n int) ([]said, error) {
 
 // changed is what is new in the folder of an agent, or what new agents say.
 func (t *tailer) changed(ctx context.Context, dir string) ([]said, error) {
-	if dir == t.dir {
+	switch dir {
+	case t.dir:
 		return t.look(ctx, 100)
+	case "":
+		return t.elsewhere(ctx)
 	}
-	id := filepath.Base(dir)
+
+	return t.added(ctx, filepath.Base(dir))
+}
+
+// elsewhere is what agents did that a list says were active since.
+func (t *tailer) elsewhere(ctx context.Context) ([]said, error) {
+	all, err := t.look(ctx, 100)
+	if err != nil {
+		return nil, err
+	}
+	client, err := t.Reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := client.Agents(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list agents: %w", err)
+	}
+	for _, a := range list {
+		if a.LastAt == nil || a.State == event.Idle && !a.LastAt.After(t.last[a.ID]) {
+			continue
+		}
+		t.last[a.ID] = *a.LastAt
+		more, err := t.added(ctx, a.ID)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
+
+	return all, nil
+}
+
+// added is what an agent did since it was looked at.
+func (t *tailer) added(ctx context.Context, id string) ([]said, error) {
 	records, err := after(ctx, t.App, id, t.seen[id])
 	if err != nil {
 		return nil, nil // it was removed meanwhile

@@ -2,6 +2,8 @@ package commands
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -32,7 +34,7 @@ func Why(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			w, err := findStory(cmd.Context(), at.Data, args[0])
+			w, err := storyOf(cmd.Context(), c, at.Data, args[0])
 			if err != nil {
 				return err
 			}
@@ -85,6 +87,44 @@ type promptPart struct {
 
 // Story is what daycare why prints with --json.
 func Story(ctx context.Context, home, id string) (any, error) { return findStory(ctx, home, id) }
+
+// storyOf finds a story, also one of an agent that is on another machine of a cluster.
+func storyOf(ctx context.Context, c *term.App, home, id string) (why, error) {
+	w, err := findStory(ctx, home, id)
+	if err != nil && !errors.Is(err, fault.NoTrace) {
+		return w, err
+	}
+	client, cerr := c.Reader(ctx)
+	if cerr != nil {
+		return w, cerr
+	}
+	agent := w.Agent
+	if err != nil {
+		var there struct{ Agent string }
+		data, terr := client.Trace(ctx, id)
+		if terr != nil || json.Unmarshal(data, &there) != nil {
+			return w, err
+		}
+		agent = there.Agent
+	}
+	a, aerr := client.Agent(ctx, agent)
+	if aerr != nil { // it is here alone
+		return w, err
+	}
+	f, ferr := filesOf(ctx, c, client, a)
+	if ferr != nil {
+		return w, ferr
+	}
+	defer f.close()
+	if f.machine == "" && err == nil {
+		return w, nil
+	}
+	if w, err = findStory(ctx, f.home, id); err == nil {
+		w.Handle, w.Name = a.Handle, a.Name
+	}
+
+	return w, err
+}
 
 // findStory looks through all agents for who knows the id.
 func findStory(ctx context.Context, home, id string) (why, error) {

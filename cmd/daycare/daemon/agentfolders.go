@@ -56,6 +56,11 @@ func (h folders) Restore(ctx context.Context, ref string) (event.Agent, error) {
 	return a, inWords(err)
 }
 
+// Export writes an agent as a tar.
+func (h folders) Export(_ context.Context, id string, to io.Writer) error {
+	return agentfolders.Export(h.parts.at.Data, id, to)
+}
+
 // Import makes an agent of an exported one.
 func (h folders) Import(ctx context.Context, tar io.Reader, name string) (event.Agent, error) {
 	a, err := h.System.Import(ctx, tar, name)

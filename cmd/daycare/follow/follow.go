@@ -52,6 +52,27 @@ func (f *Folders) Add(dir string) {
 	})
 }
 
+// Every has Next return "" from time to time as well: what is on another machine changes without a hint.
+func (f *Folders) Every(ctx context.Context, d time.Duration) {
+	tick := time.NewTicker(d)
+	go func() {
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			case <-f.ended:
+				return
+			}
+			select {
+			case f.changed <- "":
+			default:
+			}
+		}
+	}()
+}
+
 // Next waits for a change and says in which folder.
 func (f *Folders) Next(ctx context.Context) (dir string, err error) {
 	select {

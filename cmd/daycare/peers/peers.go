@@ -242,6 +242,7 @@ func (m *Machines) Run(ctx context.Context) error {
 		return nil
 	})
 	g.Go(func() error { return m.node.Answer(ctx, m.answer) })
+	g.Go(func() error { return m.node.ServeItems(ctx, m.system.Item) })
 	g.Go(func() error { return m.node.Tend(ctx) })
 	g.Go(func() error { return m.tellSpending(ctx) })
 	g.Go(func() error {
@@ -361,6 +362,8 @@ func (m *Machines) Before(api http.Handler, system *engine.System, files *contro
 			t.whereItIs()
 		case path == "/v1/cost":
 			t.cost()
+		case strings.HasPrefix(path, "/v1/why/"):
+			t.story()
 		case path == "/v1/trash":
 			t.merge("trash", "name", nil)
 		case strings.HasPrefix(path, "/v1/trash/"):

@@ -171,13 +171,25 @@ func (t turnout) there(node string, body []byte) (done bool, err error) {
 	}
 	defer resp.Body.Close() // everything was read, or the client is gone
 
+	resp.Header.Set(control.MachineHeader, t.nameOf(node))
 	t.copy(resp)
 	return true, nil
 }
 
+// nameOf is a machine for users.
+func (m *Machines) nameOf(boot string) string {
+	for _, one := range m.node.Machines() {
+		if one.Boot == boot {
+			return cmp.Or(one.Name, boot)
+		}
+	}
+	return boot
+}
+
 // copy passes an answer on: a stream as it comes, all else when it is whole.
 func (t turnout) copy(resp *http.Response) {
-	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	if kind != "text/event-stream" && kind != "application/x-tar" {
 		data, err := io.ReadAll(resp.Body)
 		if err != nil {
 			t.fail(err)
@@ -204,7 +216,7 @@ func (t turnout) copy(resp *http.Response) {
 			_ = flush.Flush() // what cannot is read at its end
 		}
 		if err != nil {
-			return // the client sees that the last event is missing
+			return // the client sees that the last event, or the end of an archive, is missing
 		}
 	}
 }
@@ -416,6 +428,26 @@ func (t turnout) whereItIs() {
 		resp.Body.Close()
 	}
 
+	t.answer(w)
+}
+
+// story leads who asks what led to something to the machine of its agent: a folder that another machine had before may end in
+// the middle.
+func (t turnout) story() {
+	w := newKept()
+	t.local(w)
+	var found struct{ Agent string }
+	switch {
+	case w.status == http.StatusNotFound:
+		t.whereItIs()
+		return
+	case w.status == http.StatusOK && json.Unmarshal(w.body.Bytes(), &found) == nil:
+		if node := t.node.Owner(found.Agent); cmp.Or(node, t.node.Boot()) != t.node.Boot() {
+			if done, _ := t.there(node, nil); done {
+				return
+			}
+		}
+	}
 	t.answer(w)
 }
 

@@ -192,6 +192,9 @@ func (b builder) answer(o control.Operation) response {
 	switch o.Out {
 	case reflect.TypeFor[control.Text]():
 		return response{Description: "text", Content: map[string]media{inText: {&schema{Type: "string"}}}}
+	case reflect.TypeFor[control.Tar]():
+		bytes := &schema{Type: "string", Format: "binary"}
+		return response{Description: "a tar", Content: map[string]media{"application/x-tar": {bytes}}}
 	case reflect.TypeFor[control.Archive]():
 		bytes := &schema{Type: "string", Format: "binary"}
 		return response{Description: "a gzipped tar", Content: map[string]media{"application/gzip": {bytes}}}

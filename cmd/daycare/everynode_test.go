@@ -1,0 +1,164 @@
+//go:build !race && natsserver
+
+package main
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"daycare/engine/control"
+)
+
+// Where operations that name no agent in their path are done, by the machine of a cluster that is asked:
+//   - here: they are about this machine
+//   - shared: on each machine, as their files are on all
+//   - all: the answer has what all machines have
+//   - found: on the machine that has what is named
+//   - owner: on the machine of the agent that is named
+//
+// One whose path names an agent is done on the machine of the agent.
+var whereOperationsAreDone = map[string]string{
+	"health": "here", "metrics": "here", "status": "here", "config": "here", "tools": "here", "subagents": "shared", "skills": "shared",
+	"providers": "here", "commands": "shared", "expand": "shared", "models": "here", "hooks": "here", "testhooks": "here", "reload": "here",
+	"backup": "here", "shutdown": "here", "openPage": "here", "login": "here", "session": "here", "logout": "here", "sessions": "here",
+	"endSession": "here", "doctor": "here", "fix": "here", "validate": "here", "schema": "here", "logs": "here", "files": "here",
+	"readShared": "here", "writeShared": "here", "testConnector": "here", "testProvider": "here", "createAgent": "here",
+	"importAgent": "here", "pairings": "here", "pair": "here", "events": "here",
+	"cost": "all", "budgets": "all", "listAgents": "all", "permissions": "all", "trash": "all",
+	"trace": "found", "attachment": "found", "decide": "found", "restore": "found",
+	"foreignModel": "owner", "chatCompletions": "owner", "createResponse": "owner", "postByDescriptor": "owner",
+	"listTasks": "shared", "addTask": "shared", "showTask": "shared", "changeTask": "shared", "removeTask": "shared",
+	"runTask": "shared", "taskRuns": "shared", "runs": "shared", "heartbeat": "shared", "addPrompt": "shared", "removePrompt": "shared",
+	"runHeartbeat":  "shared",
+	"heartbeatRuns": "shared",
+}
+
+// socketClient asks the daemon of a workspace.
+func socketClient(t *testing.T, workspace string) func(method, path, body string) (status int, from, answer string) {
+	dial := func() (net.Conn, error) { return net.Dial("unix", filepath.Join(workspace, home, control.SocketName)) }
+	return func(method, path, body string) (int, string, string) {
+		t.Helper()
+		conn, err := dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://daycare"+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		rt := &http.Transport{Dial: func(string, string) (net.Conn, error) { return conn, nil }}
+		resp, err := rt.RoundTrip(req)
+		if err != nil {
+			t.Fatalf("%s %s: %v", method, path, err)
+		}
+		defer resp.Body.Close()
+		data, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+		if err != nil {
+			t.Fatalf("%s %s: %v", method, path, err)
+		}
+
+		return resp.StatusCode, resp.Header.Get(control.MachineHeader), string(data)
+	}
+}
+
+// Each operation says where it is done in a cluster, and what names an agent in its path is done on the machine of the agent,
+// whichever machine is asked.
+func TestEveryOperationReachesItsMachine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs two daemons and a server")
+	}
+	t.Parallel()
+	c := newCrew(t, 2)
+	run := func(machine int, args ...string) string {
+		t.Helper()
+		args = append([]string{"--no-input", "--workspace", c.all[machine].workspace}, args...)
+		out, err := exec.Command("daycare", args...).CombinedOutput()
+		if err != nil {
+			t.Errorf("daycare %q: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	run(0, "chat", "hello")
+	waitFor(t, "the other machine to know the agent", func() bool { return strings.Contains(run(1, "agents", "ls"), "main") })
+	page, err := c.texts(0, "main")
+	if err != nil || !slices.Equal(page, []string{"hello"}) {
+		t.Fatal(page, err)
+	}
+
+	ask := socketClient(t, c.all[1].workspace)
+	last := []string{"stop", "reset", "kill", "removeAgent"}
+	operations := control.Operations()
+	slices.SortStableFunc(operations, func(a, b control.Operation) int { return slices.Index(last, a.Name) - slices.Index(last, b.Name) })
+	for name := range whereOperationsAreDone {
+		if !slices.ContainsFunc(operations, func(o control.Operation) bool { return o.Name == name }) {
+			t.Errorf("there is no operation %s", name)
+		}
+	}
+	for _, o := range operations {
+		where, said := whereOperationsAreDone[o.Name]
+		if !strings.HasPrefix(o.Path, "/v1/agents/{id}") {
+			if !said {
+				t.Errorf("%s does not say where it is done in a cluster", o.Name)
+			}
+			continue
+		}
+		if said {
+			t.Errorf("%s names an agent, and is said to be done: %s", o.Name, where)
+		}
+		path := strings.NewReplacer("{id}", "main", "{item}", "none", "{name}", "state.json").Replace(o.Path)
+		status, from, answer := ask(o.Method, path, "{}")
+		if from != "m0" || status >= 500 || status == http.StatusMisdirectedRequest {
+			t.Errorf("%s on the other machine: %d from %q: %.200s", o.Name, status, from, answer)
+		}
+	}
+}
+
+// What names no agent in its path, and is about one, is done on its machine, or has what all machines have.
+func TestWhatIsAboutAnAgentElsewhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs two daemons and a server")
+	}
+	t.Parallel()
+	c := newCrew(t, 2)
+	run := func(machine int, args ...string) string {
+		t.Helper()
+		args = append([]string{"--no-input", "--workspace", c.all[machine].workspace}, args...)
+		out, err := exec.Command("daycare", args...).CombinedOutput()
+		if err != nil {
+			t.Errorf("daycare %q: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	run(0, "chat", "hello")
+	waitFor(t, "the other machine to know the agent", func() bool { return strings.Contains(run(1, "agents", "ls"), "main") })
+	item := strings.TrimSpace(run(0, "send", "main", "traced"))
+	ask := socketClient(t, c.all[1].workspace)
+	waitFor(t, "the story on the other machine", func() bool {
+		status, _, answer := ask(http.MethodGet, "/v1/why/"+url.PathEscape(item), "")
+		return status == http.StatusOK && strings.Contains(answer, "heard traced")
+	})
+	for want, args := range map[string][]string{
+		"heard traced":         {"why", item},
+		"current":              {"agents", "sessions", "main"},
+		"machine    m0":        {"agents", "show", "main"},
+		"exported main":        {"agents", "export", "main", "-o", filepath.Join(t.TempDir(), "main.tar")},
+		"heard over the other": {"send", "main", "over the other", "--wait"},
+	} {
+		if out := run(1, args...); !strings.Contains(out, want) {
+			t.Errorf("daycare %q on the other machine says:\n%s\nwant %q", args, out, want)
+		}
+	}
+	out, err := exec.Command("daycare", "--no-input", "--workspace", c.all[1].workspace, "agents", "diff", "main").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "is on machine m0 of the cluster") {
+		t.Errorf("diff on the other machine: %v\n%s", err, out)
+	}
+}
