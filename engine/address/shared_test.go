@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -259,6 +260,7 @@ func TestAHandleThatWasRemovedByHand(t *testing.T) {
 	if m := create(t, x, chat("2")); m.Handle != "1/" {
 		t.Errorf("then it has the handle %q", m.Handle)
 	}
+	create(t, x, chat("3"))
 	if text, err := os.ReadFile(path); err != nil || strings.Count(string(text), `"0/"`) != 1 || strings.Count(string(text), `"1/"`) != 1 {
 		t.Errorf("the file has %s, %v", text, err)
 	}
@@ -394,6 +396,16 @@ func TestALookAtAnAgentWithoutAHandle(t *testing.T) {
 			t.Errorf("it has the handle %q, and will have %q", got.Handle, want.Handle)
 		}
 	}
+}
+
+// A pipe in the place of the index file holds up no start.
+func TestAPipeInThePlaceOfTheIndexFile(t *testing.T) {
+	v := newVillage(t)
+	path := filepath.Join(v.root, IndexFile)
+	if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	v.known()
 }
 
 // Agents without a parent are not the children of one without an id.
