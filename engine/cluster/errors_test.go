@@ -16,6 +16,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/cluster/clustertest"
 	"daycare/engine/disk"
+	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
@@ -275,5 +276,43 @@ func TestFoldersThatAreKept(t *testing.T) {
 		if err != nil || string(data) != fmt.Sprint(moved-1-n) {
 			t.Errorf("%s has %q, %v", name, data, err)
 		}
+	}
+}
+
+// What became of an item is asked of the machine that has its agent: what it says, what it refuses, and that it has it no more.
+func TestWhatBecameOfAnItem(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a, b := newHost(t, s), newHost(t, s)
+	if _, err := a.Item(t.Context(), b.Boot(), "one", "x"); !errors.As(err, new(*message.Elsewhere)) {
+		t.Errorf("of a machine that does not answer: %v", err)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go b.ServeItems(ctx, func(_ context.Context, agent, item string) (event.Posted, error) {
+		switch item {
+		case "gone":
+			return event.Posted{}, inbox.ErrUnknown
+		case "moved":
+			return event.Posted{}, &message.Elsewhere{Node: "third"}
+		}
+		return event.Posted{Agent: agent, Item: item, Outcome: &event.Outcome{Reason: "done", Text: "answer"}}, nil
+	})
+	until(t, "it answers", func() bool {
+		p, err := a.Item(t.Context(), b.Boot(), "one", "x")
+		return err == nil && p.Agent == "one" && p.Item == "x" && p.Outcome.Text == "answer"
+	})
+	if _, err := a.Item(t.Context(), b.Boot(), "one", "gone"); !errors.Is(err, inbox.ErrUnknown) {
+		t.Errorf("of an item that is gone: %v", err)
+	}
+	there := &message.Elsewhere{}
+	if _, err := a.Item(t.Context(), b.Boot(), "one", "moved"); !errors.As(err, &there) || there.Node != b.Boot() {
+		t.Errorf("of an agent that has moved: %v", err)
+	}
+	cancelled, end := context.WithCancel(t.Context())
+	end()
+	if _, err := a.Item(cancelled, b.Boot(), "one", "x"); !errors.Is(err, context.Canceled) {
+		t.Errorf("of who does not wait: %v", err)
 	}
 }
