@@ -19,8 +19,8 @@ func TestBillsAreAdded(t *testing.T) {
 	}{
 		{"agent", []*Spent{row("0/", "", 1, 1)}, []*Spent{row("1/", "", 1, 5), row("0/", "", 2, 2)}, []*Spent{row("1/", "", 1, 5),
 			{Key: "0/", Calls: 3, Input: 3, Output: 4, CacheRead: 6, CacheWrite: 8, Cost: 3, Estimated: 2, Unpriced: 2}}},
-		{"day,model", []*Spent{row("2026-11-02", "a", 1, 1)}, []*Spent{row("2026-11-01", "a", 1, 5), row("2026-11-02", "b", 1, 3)},
-			[]*Spent{row("2026-11-01", "a", 1, 5), row("2026-11-02", "b", 1, 3), row("2026-11-02", "a", 1, 1)}},
+		{"day,model", []*Spent{row("2026-11-02", "a", 1, 1)}, []*Spent{row("2026-11-01", "a", 1, 0.5), row("2026-11-02", "b", 1, 3)},
+			[]*Spent{row("2026-11-01", "a", 1, 0.5), row("2026-11-02", "b", 1, 3), row("2026-11-02", "a", 1, 1)}},
 		{"model", nil, []*Spent{row("a", "", 1, 1)}, []*Spent{row("a", "", 1, 1)}},
 	} {
 		b := Bill{By: tt.by, Rows: tt.mine, Total: Spent{Key: "total", Calls: 1}}

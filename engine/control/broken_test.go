@@ -10,7 +10,9 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"daycare/engine/apitoken"
@@ -262,6 +264,46 @@ func TestEveryCallReturnsTheErrorOfTheDaemon(t *testing.T) {
 			t.Errorf("%s behind a proxy that fails: %+v", name, err)
 		}
 	})
+}
+
+// The decisions that cannot be read are not taken for none, nor agents that cannot be listed as models.
+func TestListsThatCannotBeMade(t *testing.T) {
+	b := broken{ErrProtected}
+	backend := (&fake{}).backend()
+	backend.Permissions, backend.Catalog = b, menu{}
+	backend.Translator, backend.Agents = func() Translator { return echo{} }, b
+	h := as(Handler(backend, Options{}), apitoken.Everything)
+	for _, path := range []string{"/v1/permissions?state=decided", "/v1/permissions", "/v1/models"} {
+		if status, e, text := call(t, h, "GET", path, ""); status != http.StatusConflict || e.Code != ErrProtected.Code {
+			t.Errorf("%s: %d %s; want the error of the backend", path, status, text)
+		}
+	}
+}
+
+// A daemon that does not answer a question at once is silent; one that carries something out may take its time.
+func TestOnlyAQuestionCanMeetSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewClient(slow(2 * silence))
+		var silent atomic.Int32
+		c.OnSilence(func() { silent.Add(1) })
+		if _, err := c.Reset(t.Context(), alpha); err != nil || silent.Load() != 0 {
+			t.Errorf("a command: %v, said to be silent %d times", err, silent.Load())
+		}
+		if _, err := c.Status(t.Context()); err != nil || silent.Load() != 1 {
+			t.Errorf("a question: %v, said to be silent %d times", err, silent.Load())
+		}
+	})
+	if _, err := NewClient(answers{status: 200, body: "{}"}).Status(t.Context()); err != nil {
+		t.Errorf("without a function: %v", err)
+	}
+}
+
+// slow is a daemon that takes as long to answer.
+type slow time.Duration
+
+func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
+	time.Sleep(time.Duration(s))
+	return answers{status: 200, body: "{}"}.RoundTrip(r)
 }
 
 // A reset that cannot stop the current turn is not said to be done.

@@ -14,6 +14,19 @@ import (
 	"daycare/engine/message"
 )
 
+// A fork is from a record, or from the newest turn: there is none before the first.
+func TestWhereAForkBegins(t *testing.T) {
+	b := (&fake{}).backend()
+	b.Folders = &shelf{}
+	h := Handler(b, Options{})
+	for at, want := range map[string]int{"-1": 422, "0": 201, "1": 201, "10": 404} {
+		status, _, body := raw(t, h, "POST", "/v1/agents/alpha/fork", `{"at":`+at+`}`)
+		if status != want || status == 422 && !strings.Contains(body, `"field":"at"`) {
+			t.Errorf("at %s: %d %s, want %d", at, status, body, want)
+		}
+	}
+}
+
 // shelf is a Folders with one file.
 type shelf struct{ content string }
 

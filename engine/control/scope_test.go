@@ -63,7 +63,7 @@ func (p *pair) Decide(ctx context.Context, token, decision, by string) error {
 	return p.fake.Decide(ctx, token, decision, by)
 }
 func (p *pair) Asks(context.Context) ([]event.Ask, error) {
-	return []event.Ask{{Token: "tok", AgentID: alpha}, {Token: "tokbeta", AgentID: beta}}, nil
+	return []event.Ask{{Token: "tok", AgentID: alpha, Lineage: []string{"7/above"}}, {Token: "tokbeta", AgentID: beta}}, nil
 }
 func (p *pair) Remove(ctx context.Context, id string, force bool) (string, error) {
 	p.note("Remove", id)
@@ -210,6 +210,18 @@ var bodies = map[string]string{
 }
 
 func tableOf(b Backend) []row { return table(&api{}, b) }
+
+// For whom an agent works is told to those who may know all agents.
+func TestWhoAsksForWhom(t *testing.T) {
+	h := Handler(whole(&pair{fake: &fake{}}), Options{})
+	few := apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Admin}, Agents: []string{alpha}}
+	for _, rights := range []apitoken.Rights{apitoken.Everything, few} {
+		status, _, text := call(t, as(h, rights), "GET", "/v1/permissions", "")
+		if status != 200 || !strings.Contains(text, `"tok"`) || strings.Contains(text, "7/above") == rights.Restricted() {
+			t.Errorf("of %v: %d %s", rights.Agents, status, text)
+		}
+	}
+}
 
 // TestEveryRouteAsksForItsScope walks the table: each route with each scope, for all agents and
 // for one.

@@ -119,6 +119,31 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
+// A listener that fails ends all of them, and it is said which one failed.
+func TestAListenerThatFailsEndsTheServer(t *testing.T) {
+	root := t.TempDir()
+	failing, err := ListenTCP(TCP{Addr: "127.0.0.1:0", Token: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() {
+		served <- Serve(t.Context(), Handler((&fake{}).backend(), Options{}), nil, listenUnix(t, root), failing)
+	}()
+	failing.Close()
+	select {
+	case err := <-served:
+		if err == nil || !strings.Contains(err.Error(), "serve on "+failing.Addr().String()) {
+			t.Errorf("%v, want the listener that failed", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the server does not end")
+	}
+	if _, err := Dial(root); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("the other listener: %v", err)
+	}
+}
+
 func TestStaleSocket(t *testing.T) {
 	root := t.TempDir()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(root, SocketName), Net: "unix"})

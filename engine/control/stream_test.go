@@ -251,6 +251,23 @@ func TestFeed(t *testing.T) {
 	}
 }
 
+// The text of deltas that are joined while the reader is slow is bounded, too, and what is read makes room.
+func TestJoinedTextIsBounded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f := newFeed(ctx, event.NewStream("b"), 1, func(event.Event) bool { return true })
+	defer func() { cancel(); <-f.done }()
+	const size = 8 << 10
+	for round := range 2 {
+		for i := range 2 * maxPendingText / size {
+			f.add(event.Event{Type: event.MessageDelta, Agent: alpha, Body: event.Delta{Offset: i * size, Text: strings.Repeat("z", size)}})
+		}
+		got := f.take()
+		if len(got) != 1 || len(got[0].whole().Body.(event.Delta).Text) != maxPendingText {
+			t.Errorf("round %d: %d entries wait, not one with %d bytes", round, len(got), maxPendingText)
+		}
+	}
+}
+
 // TestFeedFindsTheTail: the Broker dropped the last events, and none follows.
 func TestFeedFindsTheTail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -315,6 +332,9 @@ func TestNoEventsWithoutDaemon(t *testing.T) {
 	c := NewClient(Local(Handler(b, Options{})))
 	if err := c.Events(t.Context(), Filter{}, "", nil); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Events: %v", err)
+	}
+	if status, _, body := raw(t, Handler(b, Options{}), "GET", "/v1/events", ""); status != 503 || !strings.Contains(body, "watch events") {
+		t.Errorf("Events: %d %s", status, body)
 	}
 	if _, err := c.Stream(t.Context(), "alpha", Message{Text: "x"}, nil); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Stream: %v", err)

@@ -144,6 +144,17 @@ func TestStreamAccept(t *testing.T) {
 	}
 }
 
+// A stream that ends with an error says which, or that it was cut.
+func TestTheErrorThatEndsAStream(t *testing.T) {
+	for data, want := range map[string]string{
+		`{"error":{"code":"busy","message":"not now"}}`: "not now", `{}`: ErrCut.Error(), `{"error":`: "JSON",
+	} {
+		if err := streamError(RawEvent{Type: "error", Data: []byte(data)}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", data, err, want)
+		}
+	}
+}
+
 func TestStreamErrors(t *testing.T) {
 	refused := &fake{deliver: func(context.Context, message.Incoming) (message.Receipt, error) {
 		return message.Receipt{}, message.ErrUnknownAgent
