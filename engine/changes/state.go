@@ -39,8 +39,6 @@ func Look(dir *os.Root, rel string) (State, []byte, error) {
 		return StateOf(data, info.Mode()), data, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return State{}, nil, nil
-	case errors.Is(err, beneath.ErrRace):
-		return State{}, nil, err
 	}
 	for _, known := range []error{beneath.ErrLink, beneath.ErrKind, beneath.ErrNames, beneath.ErrTooLarge} {
 		if errors.Is(err, known) {

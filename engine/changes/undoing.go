@@ -82,7 +82,7 @@ func (u Undoing) TakeBack(paths []string, merge bool) ([]Result, error) {
 		if !filepath.IsAbs(abs) {
 			abs = filepath.Join(u.at.Dir, abs)
 		}
-		i := slices.IndexFunc(takes, func(t Take) bool { return t.File() == abs || u.Shown(t.File()) == u.Shown(abs) })
+		i := slices.IndexFunc(takes, func(t Take) bool { return u.Shown(t.File()) == u.Shown(abs) })
 		if i < 0 {
 			return nil, &NoFile{path}
 		}

@@ -126,10 +126,8 @@ func TestAListenerThatFailsEndsTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := make(chan error, 1)
-	go func() {
-		served <- Serve(t.Context(), Handler((&fake{}).backend(), Options{}), nil, listenUnix(t, root), failing)
-	}()
+	socket, served := listenUnix(t, root), make(chan error, 1)
+	go func() { served <- Serve(t.Context(), Handler((&fake{}).backend(), Options{}), nil, socket, failing) }()
 	failing.Close()
 	select {
 	case err := <-served:
