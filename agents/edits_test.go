@@ -393,3 +393,52 @@ func TestAnEditOfLinesUnderASummary(t *testing.T) {
 		t.Errorf("without the summary: %q", o.Text)
 	}
 }
+
+// Where history cannot be read, what it says is not counted: state.json stays as it was, and a change that
+// should have been durable with it is an error.
+func TestWhatCannotBeCountedIsNotWritten(t *testing.T) {
+	turn := []record.Record{&record.TurnBegin{Turn: "turn", Items: []string{"i"}, Attempt: 1}, &record.User{Item: "i", Text: "hello"},
+		&record.Assistant{Turn: "turn", Text: "well", Finish: record.FinishEndTurn, Provider: "p", Model: "m", Cost: 1},
+		&record.TurnEnd{Turn: "turn", Items: []string{"i"}, Reason: record.ReasonDone}}
+	for name, tt := range map[string]struct {
+		later bool // the session has begun in an older file
+		seq   int64
+	}{"the session": {true, 6}, "the totals": {false, 0}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, hear)
+			if tt.later {
+				turn = append([]record.Record{&record.Start{Session: "session", V: record.Version, Continues: "000001.jsonl"}}, turn...)
+			}
+			b.cutAfter(turn...)
+			if _, rest, _ := strings.Cut(b.history(), "\n"); tt.later {
+				if err := os.WriteFile(filepath.Join(b.dir, "history.jsonl"), []byte(rest), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := record.UpdateState(b.vol, b.dir, func(s *record.State) { s.Seq, s.Session.ID = tt.seq, "another" }); err != nil {
+				t.Fatal(err)
+			}
+			a, err := open(t.Context(), b.opts.options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.close()
+			if err := a.lookAround(); err != nil {
+				t.Fatal(err)
+			}
+			before, err := os.ReadFile(filepath.Join(b.dir, "state.json"))
+			if err == nil {
+				err = os.MkdirAll(filepath.Join(b.dir, "history", "000001.jsonl"), 0o700) // no file: it cannot be read
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := a.files.saveState(func(s *record.State) { s.Permissions.Web = true }); err == nil {
+				t.Error("a change is taken for durable")
+			}
+			if now, err := os.ReadFile(filepath.Join(b.dir, "state.json")); err != nil || string(now) != string(before) {
+				t.Errorf("state.json was\n%s\nand is now\n%s%v", before, now, err)
+			}
+		})
+	}
+}
