@@ -18,6 +18,7 @@ import (
 
 	"daycare/engine/address"
 	"daycare/engine/crash"
+	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/finding"
 	"daycare/engine/folders"
@@ -725,5 +726,80 @@ func TestAUserRevivesAnAgent(t *testing.T) {
 	writeFile(t, path, "{}\n")
 	if _, err := h.Deliver(t.Context(), hello); err != nil {
 		t.Errorf("without its end: %v", err)
+	}
+}
+
+// An agent of the terminal that is made by hand keeps its channel, if it has one; each other gets the next number.
+func TestTheChannelOfAnAgentOfTheTerminal(t *testing.T) {
+	s := newStill(t)
+	had := map[string]bool{}
+	for _, given := range []string{"", "9", ""} {
+		a, err := s.System.Create(t.Context(), address.Descriptor{Type: address.User, Connector: "terminal", ChannelID: given, UserID: "u"})
+		must(t, err)
+		m, _ := s.System.index.Get(a.ID)
+		if got := m.Descriptor.ChannelID; got == "" || given != "" && got != given || had[got] {
+			t.Errorf("made with the channel %q it has %q", given, got)
+		}
+		had[m.Descriptor.ChannelID] = true
+	}
+	again := address.Descriptor{Type: address.User, Connector: "terminal", ChannelID: "9", UserID: "u"}
+	if a, err := s.System.Create(t.Context(), again); err != nil || len(s.System.index.All()) != 3 {
+		t.Errorf("one whose channel there is already: %+v, %v", a, err)
+	}
+	if _, err := s.System.Create(t.Context(), address.Descriptor{Type: address.User, Connector: "chat", UserID: "u"}); err == nil {
+		t.Error("an agent of a chat was made without one")
+	}
+}
+
+// Someone who waits for an agent that is removed keeps nothing of it in memory: an agent that is made with its id
+// is another one.
+func TestAnAgentInThePlaceOfARemovedOne(t *testing.T) {
+	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}))
+	d := address.Descriptor{Type: address.Permanent, ID: strings.Repeat("a", 24), Name: "Ops"}
+	_, err := h.Create(t.Context(), d)
+	must(t, err)
+	e, _, err := h.actors.acquire(d.ID)
+	must(t, err)
+	_, err = h.Remove(t.Context(), d.ID, true)
+	must(t, err)
+	_, err = h.Create(t.Context(), d)
+	must(t, err)
+	r := h.deliver(message.Incoming{Agent: d.ID, Text: "hello"})
+	if end, err := h.Await(t.Context(), d.ID, r.Item); err != nil || end.Item != r.Item {
+		t.Errorf("the new agent: %+v, %v", end, err)
+	}
+	e.release()
+}
+
+// The end of an agent that was removed meanwhile is an error, and makes no folder.
+func TestTheEndOfAnAgentThatWasRemoved(t *testing.T) {
+	s := newStill(t)
+	id := s.colleague(t)
+	_, err := s.Remove(t.Context(), id, true)
+	must(t, err)
+	if err := s.System.retire(t.Context(), id, "killed"); !errors.Is(err, message.ErrUnknownAgent) || disk.Exists(s.System.folder(id)) {
+		t.Errorf("%v; its folder is there: %v", err, disk.Exists(s.System.folder(id)))
+	}
+}
+
+// An agent that is known and has not worked, and one that has ended, are not busy.
+func TestWhoIsBusy(t *testing.T) {
+	s := newStill(t)
+	r, err := s.Deliver(t.Context(), from("one", "hello"))
+	must(t, err)
+	e, box, err := s.System.actors.acquire(r.Agent)
+	must(t, err)
+	if !s.System.actors.busy(r.Agent) || box.Len() != 1 {
+		t.Error("an agent with an item is not busy")
+	}
+	e.end()
+	if s.System.actors.busy(r.Agent) {
+		t.Error("an agent that has ended is busy")
+	}
+	id := s.colleague(t)
+	_, err = s.System.actors.entry(id)
+	must(t, err)
+	if s.System.actors.busy(id) {
+		t.Error("an agent whose inbox is closed is busy")
 	}
 }

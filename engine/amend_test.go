@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"errors"
 	"testing"
 
+	"daycare/engine/address"
 	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -72,5 +74,12 @@ func TestSendersAmendWhatIsQueued(t *testing.T) {
 	if done, err := h.Amend(t.Context(), message.Amendment{From: message.Address{Connector: "c", ChannelID: "nobody", UserID: "u"},
 		MessageID: "one"}); done || err != nil {
 		t.Errorf("in a chat without an agent: %v, %v", done, err)
+	}
+	ops, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	must(t, err)
+	must(t, h.Kill(t.Context(), ops.ID))
+	done, err := h.Amend(t.Context(), message.Amendment{Agent: ops.ID, MessageID: "one"})
+	if done || !errors.Is(err, message.ErrUnknownAgent) {
+		t.Errorf("a message of an agent that has ended: %v, %v", done, err)
 	}
 }

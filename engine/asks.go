@@ -136,9 +136,6 @@ func (ap *approvals) tooLate(p, first permission.Pending) {
 // withdraw takes the requests of an agent that has ended out of the queue: there is
 // no agent left that an answer could reach.
 func (ap *approvals) withdraw(id string) {
-	if ap.asks == nil {
-		return
-	}
 	const by = "daycare: the agent has ended"
 	for _, p := range ap.asks.Of(id) {
 		if _, err := ap.asks.Settle(p.Token, permission.Expired, by, crash.Now()); err != nil {

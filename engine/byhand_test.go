@@ -201,6 +201,11 @@ func TestTheLastGoodDescriptorIsTheEditedOne(t *testing.T) {
 			h.rescan(id)
 			return nil
 		},
+		"in an editor, looked at once": func(h *house, id, path, text string) error {
+			writeFile(h.t, path, text)
+			h.reread(id, false)
+			return nil
+		},
 		"by the API": func(h *house, id, _, text string) error {
 			v, err := h.ReadFile(h.t.Context(), id, address.File)
 			if err == nil {

@@ -14,6 +14,7 @@ import (
 	"daycare/engine/folders"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/permission"
 	"daycare/engine/record"
 )
 
@@ -174,5 +175,27 @@ func TestSubagentsThatSleepAreNotCounted(t *testing.T) {
 	})
 	if left := h.lifecycle.actors.awakeSubagents(); len(left) > 0 {
 		t.Errorf("%d subagents are counted, and all sleep", len(left))
+	}
+}
+
+// A subagent that waits for a user, or for one of its own, is not idle, however long it has had no work.
+func TestASubagentThatWaitsIsNeeded(t *testing.T) {
+	s := newStill(t)
+	f := NewFamily(s.System, func() Limits { return Limits{} })
+	child := func(parent, name string) string {
+		a, err := s.System.Create(t.Context(), address.Descriptor{Type: address.Subagent, ParentAgentID: parent, Name: name})
+		must(t, err)
+		return a.ID
+	}
+	parent := s.colleague(t)
+	asks, waits, idle := child(parent, "a"), child(parent, "b"), child(parent, "c")
+	for _, id := range []string{asks, child(waits, "d")} {
+		_, _, err := s.asks.Ask(id, permission.Owner{}, mustGeneral(t, "@web"))
+		must(t, err)
+	}
+	for id, want := range map[string]bool{asks: true, waits: true, idle: false} {
+		if got := f.needed(id, time.Nanosecond); got != want {
+			t.Errorf("%s is needed: %v", s.Line(id), got)
+		}
 	}
 }

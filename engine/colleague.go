@@ -21,8 +21,8 @@ var ErrNotMaker = errors.New("another agent or a user made that agent: ask them 
 // with the agent's next turn. Errors: ErrNotMaker, *Changed if someone saved the
 // descriptor at the same time.
 func (f *Family) Update(ctx context.Context, asker, id, description, systemPrompt string) (event.Agent, error) {
-	meta, ok := f.place.index.Get(id)
-	if !ok || meta.Descriptor.Type != address.Permanent || meta.Descriptor.CreatedBy != asker {
+	meta, _ := f.place.index.Get(id) // of one that is not there nothing is true
+	if meta.Descriptor.Type != address.Permanent || meta.Descriptor.CreatedBy != asker {
 		return event.Agent{}, ErrNotMaker
 	}
 	now, err := f.archive.ReadFile(ctx, id, address.File)

@@ -42,6 +42,13 @@ func TestMakerUpdatesItsPermanentAgent(t *testing.T) {
 	if _, err := h.Update(t.Context(), one, two, "", "mine now"); !errors.Is(err, ErrNotMaker) {
 		t.Errorf("an agent changed a person's agent: %v", err)
 	}
+	child, err := h.System.Create(t.Context(), address.Descriptor{Type: address.Subagent, ParentAgentID: one, CreatedBy: one, Name: "c"})
+	must(t, err)
+	for _, id := range []string{child.ID, "none"} {
+		if _, err := h.Update(t.Context(), one, id, "", "mine now"); !errors.Is(err, ErrNotMaker) {
+			t.Errorf("an agent changed %q, which is no permanent one: %v", id, err)
+		}
+	}
 
 	if _, err := h.Update(t.Context(), one, ops.ID, "", "new \"prompt\"\nof two lines"); err != nil {
 		t.Fatal(err)

@@ -153,9 +153,9 @@ func (r *dropRound) deliver(ctx context.Context, l inbox.Dropped) {
 		return
 	}
 	if final(err) && ctx.Err() == nil && !d.mayCome(err, l) {
-		refused := fmt.Errorf("%w: %w", inbox.ErrRefused, err)
-		if err = d.dropFolder.Refuse(l.Name, err); err == nil {
-			r.failed(l.Name, refused)
+		why := err
+		if err = d.dropFolder.Refuse(l.Name, why); err == nil {
+			d.log.Warn("dropped message refused", "file", l.Name, "err", why)
 			return
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"daycare/engine/address"
 	"daycare/engine/disk"
+	"daycare/engine/finding"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
@@ -215,5 +216,30 @@ func TestADroppedMessageIsKeptUntilItIsDelivered(t *testing.T) {
 	dropped(t, root, "after.md", "after the start")
 	if text := <-got; text != "after the start" {
 		t.Errorf("after a start got %q", text)
+	}
+}
+
+// A dropped file that cannot be claimed stays where it is and is reported, and is claimed later.
+func TestAFileThatCannotBeClaimed(t *testing.T) {
+	s := newStill(t)
+	root := s.System.root
+	taken := filepath.Join(root, "drop", ".taken")
+	must(t, os.MkdirAll(filepath.Dir(taken), 0o700))
+	must(t, os.RemoveAll(taken))
+	writeFile(t, taken, "in the way")
+	dropped(t, root, "x.md", "hello")
+	if again := s.System.takeDropped(t.Context()); again != dropRetry {
+		t.Errorf("it is tried again after %v", again)
+	}
+	found := s.System.problems.Of("")
+	if !disk.Exists(filepath.Join(root, "drop", "x.md")) || !slices.ContainsFunc(found, func(f finding.Finding) bool {
+		return strings.HasPrefix(f.Reason, "x.md cannot be delivered now")
+	}) || slices.ContainsFunc(found, func(f finding.Finding) bool { return strings.HasPrefix(f.Reason, " ") }) {
+		t.Errorf("reported are %+v", found)
+	}
+	must(t, os.Remove(taken))
+	must(t, os.Mkdir(taken, 0o700))
+	if again := s.System.takeDropped(t.Context()); again != 0 || len(s.System.problems.Of("")) > 0 || len(s.System.index.All()) != 1 {
+		t.Errorf("tried again after %v; reported are %+v", again, s.System.problems.Of(""))
 	}
 }

@@ -163,3 +163,13 @@ func TestWhatTheRuntimeWritesIsNoEdit(t *testing.T) {
 	default:
 	}
 }
+
+// What the runtime alone writes is no edit; what users edit is.
+func TestWhatIsAnEdit(t *testing.T) {
+	for name, want := range map[string]bool{"draft.json": false, "inbox.jsonl": false, "sessions.jsonl": false, "SYSTEM.md": false,
+		".state.json.tmp": false, "state.json": true, address.File: true, "history.jsonl": true, "queue": true} {
+		if runtimeOnly(name) == want {
+			t.Errorf("a change of %s is an edit: %v", name, !want)
+		}
+	}
+}

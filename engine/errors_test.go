@@ -119,7 +119,8 @@ func TestTheOutcomeOfAnItem(t *testing.T) {
 	hist, _, err := record.Open(s.vol, s.folder(r.Agent), time.Now, slog.New(slog.DiscardHandler))
 	must(t, err)
 	must(t, hist.Begin("session"))
-	_, err = hist.Append(&record.TurnBegin{Turn: "t", Items: []string{r.Item}}, &record.User{Item: r.Item, Text: "hello"},
+	_, err = hist.Append(&record.TurnBegin{Turn: "t", Items: []string{r.Item}}, &record.User{Item: r.Item, Text: "hello",
+		Context: &message.Context{MessageID: "m1"}},
 		&record.Assistant{Turn: "t", Finish: record.FinishEndTurn, Text: "well", Provider: "p", Model: "m", Cost: 3,
 			Tokens: record.Tokens{Input: 100, CacheRead: 20, CacheWrite: 3, Output: 7}},
 		&record.TurnEnd{Turn: "t", Items: []string{r.Item}, Reason: record.ReasonDone})
@@ -137,8 +138,12 @@ func TestTheOutcomeOfAnItem(t *testing.T) {
 	}
 	p, err := s.System.Item(t.Context(), r.Agent, r.Item)
 	must(t, err)
-	if p.State != "done" || p.Text != "hello" || p.Type != string(message.Text) || p.EndedAt.Before(p.At) || p.Outcome.Text != "well" {
+	if p.State != "done" || p.Text != "hello" || p.Type != string(message.Text) || p.EndedAt.Before(p.At) || p.Outcome.Text != "well" ||
+		p.MessageID != "m1" {
 		t.Errorf("item %+v", p)
+	}
+	if _, awake := s.System.actors.awake(r.Agent); awake {
+		t.Error("a look at an item left its agent in memory")
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -155,6 +160,11 @@ func TestTheOutcomeOfAnItem(t *testing.T) {
 	}
 	if _, err := s.System.Await(ctx, second.Agent, second.Item); !errors.Is(err, context.Canceled) {
 		t.Errorf("who waits no longer gets %v", err)
+	}
+	history := filepath.Join(s.System.folder(r.Agent), "history.jsonl")
+	must(t, errors.Join(os.Remove(history), os.Mkdir(history, 0o700)))
+	if p, err := s.System.Item(t.Context(), r.Agent, r.Item); err == nil || errors.Is(err, inbox.ErrUnknown) {
+		t.Errorf("an item of a history that cannot be read is %+v, %v", p, err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"daycare/engine/address"
+	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -254,13 +255,15 @@ func TestAnEndThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, stop := h.Family.Stop(t.Context(), ops.ID, child.ID)
-	for what, err := range map[string]error{"stopped": stop, "ended with its parent": h.System.Kill(t.Context(), ops.ID)} {
+	_, remove := h.System.Remove(t.Context(), child.ID, true)
+	for what, err := range map[string]error{"stopped": stop, "removed": remove,
+		"ended with its parent": h.System.Kill(t.Context(), ops.ID)} {
 		if err == nil || errors.Is(err, ErrProtected) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if h.actors.ended(ops.ID) || h.actors.ended(child.ID) {
-		t.Error("an agent has ended of which that is not written")
+	if h.actors.ended(ops.ID) || h.actors.ended(child.ID) || !disk.Exists(h.folder(child.ID)) {
+		t.Error("an agent has ended, or is in the trash, of which that is not written")
 	}
 	if err := os.RemoveAll(state); err != nil {
 		t.Fatal(err)

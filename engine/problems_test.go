@@ -1,9 +1,13 @@
 package engine
 
 import (
+	"bytes"
+	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"daycare/engine/event"
 	"daycare/engine/finding"
 )
 
@@ -28,5 +32,18 @@ func TestProblemsOfAgentsAreKept(t *testing.T) {
 	}
 	if len(reported) != 3 {
 		t.Errorf("reported is %v", reported)
+	}
+}
+
+// A line of the log about a problem names the agent, if it is one of an agent.
+func TestALogLineNamesTheAgent(t *testing.T) {
+	var out bytes.Buffer
+	p := NewProblems(slog.New(slog.NewTextHandler(&out, nil)), event.NewStream("t"))
+	p.Report("a1", finding.Finding{ID: "x", Severity: finding.Warning, Reason: "of an agent"})
+	p.Report("", finding.Finding{ID: "x", Severity: finding.Warning, Reason: "of the settings"})
+	for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		if want := i == 0; strings.Contains(line, "agent=a1") != want || strings.Contains(line, "agent=") != want {
+			t.Errorf("line %d is %s", i, line)
+		}
 	}
 }

@@ -183,3 +183,27 @@ func TestTheEndOfAnItemIsLookedForAgain(t *testing.T) {
 		}
 	}
 }
+
+// A lastingLook is a look at files that proves their content, or not.
+type lastingLook bool
+
+func (l lastingLook) Lasts(time.Time) bool { return bool(l) }
+
+// What was read is remembered only where the look at the files proves what is in them, and all of it was read.
+func TestOnlyWhatIsCertainIsRemembered(t *testing.T) {
+	for i := range 8 {
+		sure, whole, lasts := i&1 > 0, i&2 > 0, i&4 > 0
+		var r recall[lastingLook, int]
+		reads := 0
+		for range 2 {
+			r.of("agent", func() (lastingLook, bool) { return lastingLook(lasts), sure }, func() (int, bool) { reads++; return reads, whole })
+		}
+		want := 2
+		if sure && whole && lasts {
+			want = 1
+		}
+		if reads != want {
+			t.Errorf("a sure look: %v, a whole one: %v, one that lasts: %v: read %d times, want %d", sure, whole, lasts, reads, want)
+		}
+	}
+}

@@ -69,10 +69,7 @@ func (g *grants) Share(ctx context.Context, from, ref, tag, key string) error {
 	if err != nil {
 		return err
 	}
-	access, err := permission.Parse(r.Tag)
-	if err != nil {
-		return err
-	}
+	access, _ := permission.Parse(r.Tag) // as General did
 
 	state, _, err := record.CurrentState(g.place.vol, g.place.folder(from))
 	if err != nil {

@@ -218,3 +218,19 @@ func TestAnsweredRequests(t *testing.T) {
 		t.Errorf("a log that is a folder: %v, want an error", all)
 	}
 }
+
+// Where it cannot be read what a child has, who takes a right away from its parent hears that the child may have it still.
+func TestARightOfAChildThatCannotBeRead(t *testing.T) {
+	s := newStill(t)
+	id := s.colleague(t)
+	child, err := s.System.Create(t.Context(), address.Descriptor{Type: address.Subagent, ParentAgentID: id, Name: "c"})
+	must(t, err)
+	state := filepath.Join(s.System.folder(child.ID), "state.json")
+	must(t, errors.Join(os.Remove(state), os.RemoveAll(filepath.Join(filepath.Dir(state), ".state.json"))))
+	must(t, os.MkdirAll(filepath.Join(state, "x"), 0o700))
+	var less []string
+	err = s.Revoke(t.Context(), id, "@web", "me", func(agent string, _ permission.Set) { less = append(less, agent) })
+	if err == nil || !slices.Equal(less, []string{id}) {
+		t.Errorf("%v; told as taken away from %q, want the parent %s", err, less, id)
+	}
+}
