@@ -168,8 +168,11 @@ func TestTargetOfAMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	helper, err := h.System.Create(t.Context(), address.Descriptor{Type: address.Subagent, ParentAgentID: ops.ID, Name: "h"})
+	must(t, err)
 	for _, tt := range []struct{ from, ref, want, what string }{
 		{child.ID, "", first, "a child tells its parent"},
+		{helper.ID, "", second, "a child of a colleague tells whom a person wrote to last"},
 		{ops.ID, "", second, "a colleague tells whom a person wrote to last"},
 		{child.ID, "Ops", ops.ID, "by name"},
 		{child.ID, "0/", first, "by handle"},

@@ -433,3 +433,35 @@ func TestAwaitFollowsItsAgent(t *testing.T) {
 		t.Errorf("who does not wait any more: %v", err)
 	}
 }
+
+// What another machine announces of an agent applies here, unless this one has the agent.
+func TestWhatIsAnnouncedOfAnAgent(t *testing.T) {
+	o := newOthers()
+	h := newHouseAmong(t, o, idle)
+	theirs := address.Meta{ID: cuid.New(), Handle: "0-7",
+		Descriptor: address.Descriptor{Type: address.User, Connector: "api", ChannelID: "c"}}
+	h.met(theirs, true)
+	if ended, known := h.index.Ended(theirs.ID); !ended || !known {
+		t.Errorf("an agent that has ended elsewhere has ended here: %v, known %v", ended, known)
+	}
+	h.met(theirs, false)
+	if h.actors.ended(theirs.ID) {
+		t.Error("an agent that is there again has ended here")
+	}
+	ours := h.deliver(from("one", "hello")).Agent
+	until(t, "it works here", func() bool { return h.actors.runs(ours) })
+	meta, _ := h.index.Get(ours)
+	h.met(meta, true)
+	if h.actors.ended(ours) {
+		t.Error("an agent that works here has ended, because of an older announcement")
+	}
+	made := 0
+	for _, e := range told(h) {
+		if e.Type == event.AgentCreated && e.Agent == theirs.ID {
+			made++
+		}
+	}
+	if made != 1 {
+		t.Errorf("the new agent is told %d times, want once", made)
+	}
+}

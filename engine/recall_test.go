@@ -196,7 +196,8 @@ func TestOnlyWhatIsCertainIsRemembered(t *testing.T) {
 		var r recall[lastingLook, int]
 		reads := 0
 		for range 2 {
-			r.of("agent", func() (lastingLook, bool) { return lastingLook(lasts), sure }, func() (int, bool) { reads++; return reads, whole })
+			r.of("agent", func() (lastingLook, bool) { return lastingLook(lasts), sure },
+				func() (int, bool) { reads++; return reads, whole })
 		}
 		want := 2
 		if sure && whole && lasts {

@@ -234,3 +234,19 @@ func TestARightOfAChildThatCannotBeRead(t *testing.T) {
 		t.Errorf("%v; told as taken away from %q, want the parent %s", err, less, id)
 	}
 }
+
+// A request of an agent that has ended is over, and who watches hears of it.
+func TestTheRequestsOfAnAgentThatEnds(t *testing.T) {
+	h := newHouse(t, t.TempDir(), idle)
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	must(t, err)
+	p, _, err := h.approvals.asks.Ask(a.ID, permission.Owner{}, mustGeneral(t, "@web"))
+	must(t, err)
+	must(t, h.Kill(t.Context(), a.ID))
+	if !slices.ContainsFunc(told(h), func(e event.Event) bool {
+		asked, ok := e.Body.(event.Asked)
+		return ok && e.Type == event.PermissionDecided && asked.Token == p.Token && asked.Decision == string(permission.Expired)
+	}) || len(h.approvals.asks.Of(a.ID)) > 0 {
+		t.Errorf("%d requests wait; the events are %+v", len(h.approvals.asks.Of(a.ID)), told(h))
+	}
+}
