@@ -275,6 +275,31 @@ func TestWhatIsNoFileIsLeftAlone(t *testing.T) {
 	}
 }
 
+// cutCopies cuts a file as soon as a copy of it is being made, which would fill the disk, until stop is called.
+func cutCopies(t *testing.T, of, file string) (stop func()) {
+	t.Helper()
+	home, err := Home(workspace.At(of))
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := filepath.Join(home, newName+"*", treeName, filepath.Base(file))
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-over:
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+			if copies, _ := filepath.Glob(begun); len(copies) > 0 {
+				_ = os.Truncate(file, 0)
+			}
+		}
+	}()
+	return func() { close(over); <-ended }
+}
+
 func TestNoRoom(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	of := t.TempDir()
@@ -285,6 +310,7 @@ func TestNoRoom(t *testing.T) {
 	if err != nil {
 		t.Skip("no sparse files here:", err)
 	}
+	defer cutCopies(t, of, f.Name())()
 	_, err = Make(t.Context(), workspace.At(of), of, "agent", disk.StampOf(time.Now()))
 	var none *NoRoom
 	if !errors.As(err, &none) || !strings.HasPrefix(err.Error(), "copy "+of+": ") {
