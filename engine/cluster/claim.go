@@ -56,7 +56,11 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 		return err
 	}
 	for tried := false; ; tried = true {
-		head, err := n.store.last(ctx, agent)
+		had, err := (memory{n}).had(agent)
+		if err != nil {
+			return err
+		}
+		head, err := n.links.caughtUp(ctx, agent, had.N)
 		if err != nil {
 			return err
 		}
@@ -67,10 +71,6 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 			return errors.Join(&message.Elsewhere{Node: head.owner}, err)
 		}
 
-		had, err := (memory{n}).had(agent)
-		if err != nil {
-			return err
-		}
 		segments, err := n.opening(ctx, agent, head, had)
 		if err != nil {
 			return err
@@ -98,6 +98,25 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 		}
 
 		return n.own(ctx, agent, head, had, place{seq, m.n}, segments)
+	}
+}
+
+// behindFor is for how long a server may be behind that does not know what this machine has had of an agent. After
+// that the log has lost its end.
+const behindFor = time.Second
+
+// caughtUp is the end of a log, of which this machine has had message upTo.
+func (l links) caughtUp(ctx context.Context, agent string, upTo uint64) (logged, error) {
+	for end := time.Now().Add(behindFor); ; {
+		head, err := l.store.last(ctx, agent)
+		if err != nil || head.n >= upTo || head.retired || time.Now().After(end) {
+			return head, err
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return logged{}, ctx.Err()
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -171,5 +172,37 @@ func TestAReleasedFolderIsDurableBeforeItsMark(t *testing.T) {
 	m, ok, err := readMark(a.folder("one"))
 	if err != nil || !ok || m.Owned || m.Files["history.jsonl"].Size != int64(len("acknowledged\nlazy\n")) || synced != 1 {
 		t.Errorf("%d syncs; mark %+v, %v, %v", synced, m, ok, err)
+	}
+}
+
+// lagging is a server that does not know a log yet, at first.
+type lagging struct {
+	store
+	left int
+}
+
+func (b *lagging) last(ctx context.Context, unit string) (logged, error) {
+	if b.left > 0 {
+		b.left--
+		return logged{}, nil
+	}
+	return b.store.last(ctx, unit)
+}
+
+// A server that is behind is not one that has lost a log: an agent is claimed also by a machine that does not know yet
+// which others are there.
+func TestAServerThatIsBehindHoldsUpNoClaim(t *testing.T) {
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a.make("one")
+	a.own("one")
+	add(t, a.open("one", "history.jsonl"), "1")
+	a.Release("one", false)
+	a.presence.mu.Lock()
+	a.presence.heard = time.Now() // as just after it has joined
+	a.presence.mu.Unlock()
+
+	a.store = &lagging{store: a.store, left: 3}
+	if err := a.Acquire("one"); err != nil {
+		t.Error(err)
 	}
 }
