@@ -195,14 +195,19 @@ func Make(ctx context.Context, w workspace.Place, of, agent string, at disk.Stam
 			err = errors.Join(fmt.Errorf("copy %s: %w", of, err), os.RemoveAll(c.Dir))
 		}
 	}()
-	m := maker{home: home}
-	if err := m.room(ctx, c.Of); err != nil {
+	from, err := beneath.Root(c.Of)
+	if err != nil {
+		return c, err
+	}
+	defer from.Close()
+	m := maker{home: home, c: c}
+	if err := m.room(ctx, from); err != nil {
 		return c, err
 	}
 	if err := errors.Join(os.Mkdir(c.Dir, 0o700), os.Mkdir(c.Tree(), 0o700), os.Mkdir(filepath.Join(c.Dir, textsDir), 0o700)); err != nil {
 		return c, err
 	}
-	if err := m.copy(ctx, c); err != nil {
+	if err := m.copy(ctx, from); err != nil {
 		return c, err
 	}
 	data, err := json.Marshal(c)
@@ -284,22 +289,17 @@ type maker struct {
 // left reports whether a name is left out of copies.
 func left(name string) bool { return sensitive.Fold(name) == sensitive.Data || !utf8.ValidString(name) }
 
-// room checks that the disk has room for the copy.
-func (m *maker) room(ctx context.Context, of string) error {
+// room checks that the disk has room for the copy of an open folder.
+func (m *maker) room(ctx context.Context, from *os.Root) error {
 	var need int64
 	n := 0
-	root, err := beneath.Root(of)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(from.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil // removed meanwhile
 		case err != nil:
 			return err
-		case path != "." && left(d.Name()), filepath.Join(of, path) == m.home:
+		case path != "." && left(d.Name()), filepath.Join(m.c.Of, path) == m.home:
 			return skip(d)
 		}
 		if n++; n > maxEntries {
@@ -328,14 +328,8 @@ func skip(d fs.DirEntry) error {
 	return nil
 }
 
-func (m *maker) copy(ctx context.Context, c Copy) error {
-	m.c = c
-	from, err := beneath.Root(c.Of)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	to, err := beneath.Root(c.Tree())
+func (m *maker) copy(ctx context.Context, from *os.Root) error {
+	to, err := beneath.Root(m.c.Tree())
 	if err != nil {
 		return err
 	}

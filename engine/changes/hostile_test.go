@@ -319,7 +319,7 @@ func TestListsOfSteps(t *testing.T) {
 		t.Errorf("a step in a folder that is gone: %v; it is in progress: %v", err, Pending(s.Dir))
 	}
 	for _, step := range []Step{{b.of, "../a", State{}, to}, {b.of, "/a", State{}, to}, {b.of, "a", State{}, State{Other: "a link"}}} {
-		if result, err := s.carry(step); err != nil || result.Outcome != Refused {
+		if result, err := s.carry(step); err != nil || result.Outcome != Refused || result.Why != "it is not a regular file" {
 			t.Errorf("%+v: %+v, %v", step, result, err)
 		}
 	}

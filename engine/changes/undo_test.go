@@ -428,7 +428,7 @@ func TestUndoingFollowsTheHistory(t *testing.T) {
 		results[0].Outcome != Done {
 		t.Errorf("by its whole path: %+v, %v", results, err)
 	}
-	if results, err := u.TakeBack([]string{"c"}, false); err != nil || len(results) != 1 || results[0].Outcome != Refused {
+	if results, err := u.TakeBack([]string{"./dir/../c"}, false); err != nil || len(results) != 1 || results[0].Outcome != Refused {
 		t.Errorf("what somebody else changed: %+v, %v", results, err)
 	}
 	if results, err := u.TakeBack(nil, false); err != nil || len(results) != 1 || results[0].Path != "dir/b" {
