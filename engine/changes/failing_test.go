@@ -341,3 +341,17 @@ func TestTakingBackNothing(t *testing.T) {
 		}
 	}
 }
+
+// A file whose removal was applied is a new one if the agent makes it again.
+func TestARemovedFileIsAddedAgain(t *testing.T) {
+	b := newBench(t, map[string]string{"a": "1\n"})
+	if err := os.Remove(filepath.Join(b.copy.Tree(), "a")); err != nil {
+		t.Fatal(err)
+	}
+	b.apply(b.expect("removed a"), false)
+	b.put(b.copy.Tree(), "a", "2\n")
+	b.apply(b.expect("added a"), false)
+	if got := has(t, b.of)["a"]; got != "2\n" {
+		t.Errorf("the folder has %q", got)
+	}
+}
