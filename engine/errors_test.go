@@ -202,3 +202,20 @@ func TestAFolderInThePlaceOfAFile(t *testing.T) {
 		}
 	}
 }
+
+// What an untrusted message is from is what was said of it, else the chat it came from.
+func TestTheSourceOfAnUntrustedMessage(t *testing.T) {
+	s := newStill(t)
+	for said, want := range map[string]string{"a mail": "a mail", "": "a message of the service c/one"} {
+		in := from("one", "hello")
+		in.Untrusted, in.Source = true, said
+		r, err := s.Deliver(t.Context(), in)
+		must(t, err)
+		e, box, err := s.System.actors.acquire(r.Agent)
+		must(t, err)
+		if it, err := box.Read(r.Item); err != nil || it.Source != want {
+			t.Errorf("said to be from %q, it is from %q, %v, want %q", said, it.Source, err, want)
+		}
+		e.release()
+	}
+}

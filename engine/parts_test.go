@@ -149,3 +149,21 @@ func TestQuietHours(t *testing.T) {
 		}
 	})
 }
+
+// halves takes 60 characters in one message.
+type halves struct{}
+
+func (halves) Split(text string) []string {
+	if len(text) > 60 {
+		return []string{text[:60], text[60:]}
+	}
+	return []string{text}
+}
+
+// The beginning of an answer ends the code that it is cut in.
+func TestABeginningEndsItsCode(t *testing.T) {
+	got := beginningWith("```\n"+strings.Repeat("code\n", 40)+"```", "the rest", halves{})
+	if strings.Count(got, "```") != 2 || !strings.HasSuffix(got, "```\n\nthe rest") || len(got) > 60 {
+		t.Errorf("the beginning is %q", got)
+	}
+}

@@ -29,6 +29,7 @@ type others struct {
 	asked    int // how often it was asked for an item
 	refuse   int // how many of the next forwards are refused, as by a machine that does not answer
 	watch    func(ctx context.Context, adopt, lose func(string))
+	parted   func(string)
 	known    map[string]bool // announced, and ended or not
 	retired  []string
 	edited   []string      // agents
@@ -137,7 +138,10 @@ func (o *others) Lead(ctx context.Context, _ string, do func(context.Context) er
 	return do(ctx)
 }
 
-func (o *others) Watch(ctx context.Context, adopt, lose func(string), _ func(address.Meta, bool), _ func(string)) {
+func (o *others) Watch(ctx context.Context, adopt, lose func(string), _ func(address.Meta, bool), parted func(string)) {
+	o.mu.Lock()
+	o.parted = parted
+	o.mu.Unlock()
 	if o.watch != nil {
 		o.watch(ctx, adopt, lose)
 	}
@@ -463,5 +467,25 @@ func TestWhatIsAnnouncedOfAnAgent(t *testing.T) {
 	}
 	if made != 1 {
 		t.Errorf("the new agent is told %d times, want once", made)
+	}
+}
+
+// An agent that was removed on another machine is gone here, too.
+func TestAnAgentThatIsRemovedElsewhere(t *testing.T) {
+	o := newOthers()
+	h := newHouseAmong(t, o, idle)
+	theirs := address.Meta{ID: cuid.New(), Handle: "0-7",
+		Descriptor: address.Descriptor{Type: address.User, Connector: "api", ChannelID: "c"}}
+	h.met(theirs, false)
+	var parted func(string)
+	until(t, "the other machines are watched", func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		parted = o.parted
+		return parted != nil
+	})
+	parted(theirs.ID)
+	if _, ok := h.index.Get(theirs.ID); ok || !slices.Contains(ends(h), theirs.ID+" removed on another machine") {
+		t.Errorf("it is there: %v; the ends are %q", ok, ends(h))
 	}
 }
