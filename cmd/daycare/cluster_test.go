@@ -119,6 +119,18 @@ func (c *crew) client(n int) (*control.Client, error) {
 	return control.Dial(filepath.Join(c.all[n%len(c.all)].workspace, home))
 }
 
+// run runs a command in the workspace of a machine, and returns what it says.
+func (c *crew) run(machine int, args ...string) string {
+	c.t.Helper()
+	args = append([]string{"--no-input", "--workspace", c.all[machine].workspace}, args...)
+	out, err := exec.Command("daycare", args...).CombinedOutput()
+	if err != nil {
+		c.t.Errorf("daycare %q: %v\n%s", args, err, out)
+	}
+
+	return string(out)
+}
+
 // post sends a message until some machine accepts it, as a client does that repeats what was not
 // acknowledged.
 func (c *crew) post(machine int, channel, text string) error {
@@ -422,23 +434,13 @@ func TestEveryMachineKnowsAll(t *testing.T) {
 	}
 	t.Parallel()
 	c := newCrew(t, 2)
-	run := func(machine int, args ...string) string {
-		t.Helper()
-		cmd := exec.Command("daycare", append([]string{"--no-input", "--workspace", c.all[machine].workspace}, args...)...)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Errorf("daycare %q: %v\n%s", args, err, out)
-		}
-		return string(out)
-	}
-
-	if out := run(0, "chat", "hello"); !strings.Contains(out, "heard hello") {
+	if out := c.run(0, "chat", "hello"); !strings.Contains(out, "heard hello") {
 		t.Errorf("the answer is %q", out)
 	}
-	waitFor(t, "the other machine to know the agent", func() bool { return strings.Contains(run(1, "agents", "ls"), "main") })
+	waitFor(t, "the other machine to know the agent", func() bool { return strings.Contains(c.run(1, "agents", "ls"), "main") })
 	file := filepath.Join(c.all[1].workspace, "note.txt")
 	write(t, file, "what the file says")
-	if out := run(1, "send", "main", "there", "--wait", "--file", file); !strings.Contains(out, "heard there") {
+	if out := c.run(1, "send", "main", "there", "--wait", "--file", file); !strings.Contains(out, "heard there") {
 		t.Errorf("the answer on the other machine is %q", out)
 	}
 	for machine := range c.all {
@@ -446,18 +448,18 @@ func TestEveryMachineKnowsAll(t *testing.T) {
 			t.Errorf("machine %d shows %q, %v", machine, got, err)
 		}
 	}
-	if out := run(1, "cluster", "status"); !strings.Contains(out, "m0") || !strings.Contains(out, "m1") {
+	if out := c.run(1, "cluster", "status"); !strings.Contains(out, "m0") || !strings.Contains(out, "m1") {
 		t.Errorf("cluster status says %q", out)
 	}
 
 	for machine := range c.all { // both have a folder of the agent, and one of them the newest
-		if out := run(machine, "cost", "--json"); !strings.Contains(out, `"total":{"key":"total","calls":2,`) {
+		if out := c.run(machine, "cost", "--json"); !strings.Contains(out, `"total":{"key":"total","calls":2,`) {
 			t.Errorf("on machine %d the cost is %s", machine, out)
 		}
 	}
 
 	alone := t.TempDir()
-	if out := run(0, "cluster", "export", alone); !strings.Contains(out, "1 agent ") {
+	if out := c.run(0, "cluster", "export", alone); !strings.Contains(out, "1 agent ") {
 		t.Errorf("export says %q", out)
 	}
 	copied := &process{t: t, workspace: alone}
@@ -474,14 +476,14 @@ func TestEveryMachineKnowsAll(t *testing.T) {
 	}
 
 	for machine := range c.all { // it is in the trash of one of them
-		run(1, "agents", "rm", "main", "--force")
-		waitFor(t, "the first machine to forget the agent", func() bool { return !strings.Contains(run(0, "agents", "ls"), "main") })
-		if out := run(machine, "agents", "trash"); !strings.Contains(out, "main") {
+		c.run(1, "agents", "rm", "main", "--force")
+		waitFor(t, "the first machine to forget the agent", func() bool { return !strings.Contains(c.run(0, "agents", "ls"), "main") })
+		if out := c.run(machine, "agents", "trash"); !strings.Contains(out, "main") {
 			t.Errorf("machine %d has in the trash: %q", machine, out)
 		}
-		run(machine, "agents", "restore", "main")
+		c.run(machine, "agents", "restore", "main")
 		waitFor(t, "both know it again", func() bool {
-			return strings.Contains(run(0, "agents", "ls"), "main") && strings.Contains(run(1, "agents", "ls"), "main")
+			return strings.Contains(c.run(0, "agents", "ls"), "main") && strings.Contains(c.run(1, "agents", "ls"), "main")
 		})
 		if got, err := c.texts(machine, "main"); err != nil || !slices.Equal(got, []string{"hello", "there"}) {
 			t.Errorf("after it was restored, machine %d shows %q, %v", machine, got, err)

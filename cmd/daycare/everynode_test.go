@@ -78,17 +78,8 @@ func TestEveryOperationReachesItsMachine(t *testing.T) {
 	}
 	t.Parallel()
 	c := newCrew(t, 2)
-	run := func(machine int, args ...string) string {
-		t.Helper()
-		args = append([]string{"--no-input", "--workspace", c.all[machine].workspace}, args...)
-		out, err := exec.Command("daycare", args...).CombinedOutput()
-		if err != nil {
-			t.Errorf("daycare %q: %v\n%s", args, err, out)
-		}
-		return string(out)
-	}
-	run(0, "chat", "hello")
-	waitFor(t, "the other machine to know the agent", func() bool { return strings.Contains(run(1, "agents", "ls"), "main") })
+	c.run(0, "chat", "hello")
+	waitFor(t, "the other machine to know the agent", func() bool { return strings.Contains(c.run(1, "agents", "ls"), "main") })
 	page, err := c.texts(0, "main")
 	if err != nil || !slices.Equal(page, []string{"hello"}) {
 		t.Fatal(page, err)
@@ -129,18 +120,9 @@ func TestWhatIsAboutAnAgentElsewhere(t *testing.T) {
 	}
 	t.Parallel()
 	c := newCrew(t, 2)
-	run := func(machine int, args ...string) string {
-		t.Helper()
-		args = append([]string{"--no-input", "--workspace", c.all[machine].workspace}, args...)
-		out, err := exec.Command("daycare", args...).CombinedOutput()
-		if err != nil {
-			t.Errorf("daycare %q: %v\n%s", args, err, out)
-		}
-		return string(out)
-	}
-	run(0, "chat", "hello")
-	waitFor(t, "the other machine to know the agent", func() bool { return strings.Contains(run(1, "agents", "ls"), "main") })
-	item := strings.TrimSpace(run(0, "send", "main", "traced"))
+	c.run(0, "chat", "hello")
+	waitFor(t, "the other machine to know the agent", func() bool { return strings.Contains(c.run(1, "agents", "ls"), "main") })
+	item := strings.TrimSpace(c.run(0, "send", "main", "traced"))
 	ask := socketClient(t, c.all[1].workspace)
 	waitFor(t, "the story on the other machine", func() bool {
 		status, _, answer := ask(http.MethodGet, "/v1/why/"+url.PathEscape(item), "")
@@ -153,7 +135,7 @@ func TestWhatIsAboutAnAgentElsewhere(t *testing.T) {
 		"exported main":        {"agents", "export", "main", "-o", filepath.Join(t.TempDir(), "main.tar")},
 		"heard over the other": {"send", "main", "over the other", "--wait"},
 	} {
-		if out := run(1, args...); !strings.Contains(out, want) {
+		if out := c.run(1, args...); !strings.Contains(out, want) {
 			t.Errorf("daycare %q on the other machine says:\n%s\nwant %q", args, out, want)
 		}
 	}

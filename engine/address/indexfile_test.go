@@ -52,7 +52,7 @@ func newVillage(t *testing.T) *village {
 		x.Prove(id, InboxProof, info, time.Now())
 	}
 	x.SaveKnown()
-	x.Forget("nobody") // nothing is held any more
+	x.Forget(idA) // nothing is held any more
 	if _, err := os.Stat(filepath.Join(v.root, IndexFile)); err != nil && (runtime.GOOS != "linux" || watch.Remote(v.root) != "") {
 		t.Skip("this system has no index file: ", err)
 	} else if err != nil {

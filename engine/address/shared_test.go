@@ -305,7 +305,7 @@ func TestAgentsWithoutAnAddressAtOnce(t *testing.T) {
 	}
 }
 
-// What changed, and what is gone, is told of all agents, in order, however they are read.
+// What changed, and what is gone, is reported of all agents, in order, however they are read.
 func TestWhatARescanTells(t *testing.T) {
 	defer func(was int) { portion = was }(portion)
 	portion = 1

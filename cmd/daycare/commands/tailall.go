@@ -108,15 +108,25 @@ type tailer struct {
 	handles  map[string]string
 }
 
-// look takes in agents that it does not know yet, each with its newest n records.
-func (t *tailer) look(ctx context.Context, n int) ([]said, error) {
+// agents are all there are, and whom to ask about them.
+func (t *tailer) agents(ctx context.Context) (*control.Client, []event.Agent, error) {
 	client, err := t.Reader(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	list, err := client.Agents(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list agents: %w", err)
+		return nil, nil, fmt.Errorf("list agents: %w", err)
+	}
+
+	return client, list, nil
+}
+
+// look takes in agents that it does not know yet, each with its newest n records.
+func (t *tailer) look(ctx context.Context, n int) ([]said, error) {
+	client, list, err := t.agents(ctx)
+	if err != nil {
+		return nil, err
 	}
 
 	var all []said
@@ -156,13 +166,9 @@ func (t *tailer) elsewhere(ctx context.Context) ([]said, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := t.Reader(ctx)
+	_, list, err := t.agents(ctx)
 	if err != nil {
 		return nil, err
-	}
-	list, err := client.Agents(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list agents: %w", err)
 	}
 	for _, a := range list {
 		if a.LastAt == nil || a.State == event.Idle && !a.LastAt.After(t.last[a.ID]) {
