@@ -127,6 +127,7 @@ var questions = []question{
 	{404, "GET", "/v1/files/SOUL.md", "/v1/files/{name}", ""},
 	{404, "PUT", "/v1/files/SOUL.md", "/v1/files/{name}", "x"},
 	{404, "GET", "/v1/attachments/none", "/v1/attachments/{file}", ""},
+	{200, "GET", "/v1/agents/Ann/export", agent + "/export", ""},
 	{404, "GET", "/v1/agents/Ann/context", agent + "/context", ""},
 	{200, "GET", "/v1/agents", "/v1/agents", ""},
 	{200, "GET", "/v1/trash", "/v1/trash", ""},
