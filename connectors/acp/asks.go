@@ -93,7 +93,7 @@ func (s questions) ask(ctx context.Context, a event.Ask, card acp.ToolCallId) {
 			offered = false
 		}
 	}
-	if offered {
+	if offered || ctx.Err() != nil { // whoever withdrew it has said what is to be done
 		return
 	}
 

@@ -592,6 +592,20 @@ func TestARequestThatIsPutOff(t *testing.T) {
 	}
 }
 
+// A request that was open when its prompt was canceled is asked again with the next one, also where the editor has
+// not answered it yet, and what the editor says of it then puts off nothing.
+func TestAPromptThatBeginsBeforeTheEditorAnswers(t *testing.T) {
+	withdrawn := 0
+	s := &session{asked: askedRequests{shown: map[string]context.CancelFunc{"tok": func() { withdrawn++ }, "old": nil}},
+		prompt: &prompt{closed: true, done: make(chan struct{})}}
+	s.cancel(t.Context())
+	<-s.prompt.done
+	s.prompt = nil
+	if _, err := s.begin(); err != nil || withdrawn != 1 || len(s.asked.shown) > 0 {
+		t.Errorf("%v, it was taken back %d times, counted as shown are %d", err, withdrawn, len(s.asked.shown))
+	}
+}
+
 // A request that is shown is taken back when someone else answers it, or its prompt is canceled.
 func TestARequestThatIsTakenBack(t *testing.T) {
 	for _, canceled := range []bool{false, true} {

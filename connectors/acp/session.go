@@ -282,9 +282,10 @@ func (s *session) cancel(ctx context.Context) {
 	}
 	p.canceled = true
 	item := p.item
-	for _, withdraw := range s.asked.shown {
+	for token, withdraw := range s.asked.shown {
 		if withdraw != nil {
 			withdraw()
+			s.asked.shown[token] = nil // at once: the next prompt may begin before the editor answers
 		}
 	}
 	s.settle()
