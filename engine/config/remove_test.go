@@ -3,6 +3,8 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
 func TestRemovingAnEntryKeepsEverythingElse(t *testing.T) {
@@ -52,4 +54,17 @@ func TestRemoveRefuses(t *testing.T) {
 			t.Errorf("%s: got %q, %v; want an error with %q", name, got, err, tt.want)
 		}
 	}
+}
+
+// Whatever the file, the result is YAML, or an error.
+func FuzzRemove(f *testing.F) {
+	f.Add("mcp:\n  servers:\n    - id: a\n", "mcp.servers.a")
+	f.Add("a: [{id: b}, {id: c}]\n", "a.b")
+	f.Add("- id: a\n", "0")
+	f.Fuzz(func(t *testing.T, before, keys string) {
+		got, err := Remove([]byte(before), strings.Split(keys, ".")...)
+		if err == nil && yaml.Unmarshal(got, new(any)) != nil {
+			t.Errorf("%q became %q", before, got)
+		}
+	})
 }

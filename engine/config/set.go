@@ -247,8 +247,9 @@ func insertLine(data []byte, line int, text string) []byte {
 	return splice(data, at, at, text)
 }
 
-// splice is data with text in the place of a part.
+// splice is data with text in the place of a part. What would be behind the end is at the end.
 func splice(data []byte, from, to int, text string) []byte {
+	from, to = min(from, len(data)), min(to, len(data))
 	return bytes.Join([][]byte{data[:from], []byte(text), data[to:]}, nil)
 }
 
