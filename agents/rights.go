@@ -79,7 +79,7 @@ func rightGiven(it inbox.Item) permission.Access {
 	if permission.Decision(it.Decision) != permission.Always || strings.HasPrefix(it.By, "agent ") {
 		return nil
 	}
-	access, _ := permission.Parse(it.Tag) // nil for a tag that is none
+	access, _ := permission.Parse(it.Tag) // nil for what is no tag
 
 	return access
 }

@@ -466,7 +466,7 @@ func TestWhatIsAnnouncedOfAnAgent(t *testing.T) {
 		}
 	}
 	if made != 1 {
-		t.Errorf("the new agent is told %d times, want once", made)
+		t.Errorf("the new agent was announced %d times, want once", made)
 	}
 }
 

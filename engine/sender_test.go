@@ -411,7 +411,7 @@ func TestGivingUpMakesNoFolder(t *testing.T) {
 	}
 }
 
-// What cannot be delivered, and why, is told to who watches.
+// An event says what cannot be delivered, and why.
 func TestAFailedDeliveryIsTold(t *testing.T) {
 	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}))
 	told := h.events.Subscribe(t.Context())

@@ -221,7 +221,7 @@ func TestHandlesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A link in the place of the handles is not written through, and a line that is none of ours counts for nothing.
+// A link in the place of the handles is not written through, and a line that daycare did not write does not count.
 func TestHandlesThatAreNotOurs(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "agents", "handles.jsonl")

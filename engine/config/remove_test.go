@@ -61,6 +61,7 @@ func FuzzRemove(f *testing.F) {
 	f.Add("mcp:\n  servers:\n    - id: a\n", "mcp.servers.a")
 	f.Add("a: [{id: b}, {id: c}]\n", "a.b")
 	f.Add("- id: a\n", "0")
+	f.Add("a: [{id: 010}, {id: 8, l: [{id: q}]}]\n", "a.8.l.q")
 	f.Fuzz(func(t *testing.T, before, keys string) {
 		got, err := Remove([]byte(before), strings.Split(keys, ".")...)
 		if err == nil && yaml.Unmarshal(got, new(any)) != nil {

@@ -76,7 +76,7 @@ func TestSetRefuses(t *testing.T) {
 	}
 }
 
-// What is no value of YAML is told from a file that is none.
+// A value that is not YAML and a file that is not have errors of their own.
 func TestWhatIsNoValue(t *testing.T) {
 	for _, value := range []string{"", "~", "[1", "a: b: c", "# why"} {
 		_, set := Set([]byte("a: [1]\n"), value, "a")

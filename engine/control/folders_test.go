@@ -14,7 +14,7 @@ import (
 	"daycare/engine/message"
 )
 
-// A fork is from a record, or from the newest turn: there is none before the first.
+// A fork is from a record, or from the newest turn: before the first one there is nothing to fork.
 func TestWhereAForkBegins(t *testing.T) {
 	b := (&fake{}).backend()
 	b.Folders = &shelf{}

@@ -211,7 +211,7 @@ var bodies = map[string]string{
 
 func tableOf(b Backend) []row { return table(&api{}, b) }
 
-// For whom an agent works is told to those who may know all agents.
+// For whom an agent works is shown only to those who may know all agents.
 func TestWhoAsksForWhom(t *testing.T) {
 	h := Handler(whole(&pair{fake: &fake{}}), Options{})
 	few := apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Admin}, Agents: []string{alpha}}

@@ -129,6 +129,11 @@ func (t *tailer) look(ctx context.Context, n int) ([]said, error) {
 		return nil, err
 	}
 
+	return t.meet(ctx, client, list, n)
+}
+
+// meet is look at a list.
+func (t *tailer) meet(ctx context.Context, client *control.Client, list []event.Agent, n int) ([]said, error) {
 	var all []said
 	for _, a := range list {
 		if _, known := t.handles[a.ID]; known {
@@ -162,11 +167,11 @@ func (t *tailer) changed(ctx context.Context, dir string) ([]said, error) {
 
 // elsewhere is what agents did that a list says were active since.
 func (t *tailer) elsewhere(ctx context.Context) ([]said, error) {
-	all, err := t.look(ctx, 100)
+	client, list, err := t.agents(ctx)
 	if err != nil {
 		return nil, err
 	}
-	_, list, err := t.agents(ctx)
+	all, err := t.meet(ctx, client, list, 100)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
 // Package follow reads files on as they grow, and waits for changes of folders without
-// looking at them by time.
+// looking at them by time, but for those of other machines, which give no hint.
 package follow
 
 import (
@@ -21,7 +21,7 @@ import (
 // because someone is watching, and long enough not to look at every byte.
 const followDebounce = 50 * time.Millisecond
 
-// A Folders waits for changes of folders without looking at them by time.
+// A Folders waits for changes of folders.
 type Folders struct {
 	watcher *watch.Watcher
 	changed chan string // a folder

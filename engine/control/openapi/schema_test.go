@@ -52,7 +52,7 @@ type Base struct {
 type Finding struct{}
 
 // A Go type is described as encoding/json writes it: what is left out when it is empty is not required,
-// what may be null says so, and types of one name are told apart.
+// what may be null says so, and types of one name have different names in the document.
 func TestSchemaOfAType(t *testing.T) {
 	b := builder{schemas: map[string]*schema{}, types: map[string]reflect.Type{}}
 	if top := b.of(reflect.TypeFor[*sample]()); top.Ref != "#/components/schemas/Sample" || (sample{}).hidden != "" {
