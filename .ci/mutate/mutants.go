@@ -177,8 +177,8 @@ func (c *changer) visit(n ast.Node) bool {
 	case *ast.BinaryExpr:
 		c.operator(n)
 	case *ast.IfStmt:
-		if strings.Contains(c.text(n.Cond), "crash.Bug(") {
-			return false // a seeded bug, which is never switched on in this build
+		if c.seeded(n.Cond) {
+			return false
 		}
 		if c.onlyLogs(n) {
 			if n.Init != nil {
@@ -195,6 +195,9 @@ func (c *changer) visit(n ast.Node) bool {
 	case *ast.BlockStmt:
 		c.calls(n.List)
 	case *ast.CaseClause:
+		if slices.ContainsFunc(n.List, c.seeded) {
+			return false
+		}
 		c.calls(n.Body)
 	case *ast.CommClause:
 		c.calls(n.Body)
@@ -238,9 +241,16 @@ func (c *changer) onlyLogs(n *ast.IfStmt) bool {
 // changes nothing else.
 func (c *changer) logs(call *ast.CallExpr) bool {
 	f, ok := call.Fun.(*ast.SelectorExpr)
-	return ok && strings.HasSuffix(strings.ToLower(c.text(f.X)), "log") &&
-		slices.Contains([]string{"Debug", "Info", "Warn", "Error", "Log"}, f.Sel.Name)
+	if !ok || !slices.Contains([]string{"Debug", "Info", "Warn", "Error", "Log"}, f.Sel.Name) {
+		return false
+	}
+	of := c.info.Types[f.X].Type
+
+	return strings.HasSuffix(strings.ToLower(c.text(f.X)), "log") || of != nil && of.String() == "*log/slog.Logger"
 }
+
+// seeded reports whether a condition is that of a seeded bug, which is never switched on in this build.
+func (c *changer) seeded(cond ast.Expr) bool { return strings.Contains(c.text(cond), "crash.Bug(") }
 
 func (c *changer) operator(n *ast.BinaryExpr) {
 	switch n.Op {

@@ -9,6 +9,8 @@ import (
 
 const sample = `package sample
 
+import "log/slog"
+
 type list []int
 
 var limit, longest = 2 + same(one), "a" + "b"
@@ -44,9 +46,26 @@ func odd(n int) (bool, error) {
 	return true, nil
 }
 
-var log logger
+func kind(n int) int {
+	says.Warn("odd", "n", n)
+	switch {
+	case n > 7 && crash.Bug("a kind"):
+		return n + 8
+	}
+	return n
+}
+
+var (
+	log   logger
+	says  = slog.Default()
+	crash bugs
+)
 
 type logger struct{}
+
+type bugs struct{}
+
+func (bugs) Bug(string) bool { return longest == "" }
 
 func (logger) Warn(string, ...any) {}
 
@@ -103,8 +122,11 @@ func TestMutants(t *testing.T) {
 	made := map[string]bool{}
 	for _, m := range b.mutants {
 		made[m.what+": "+m.text] = true
-		if strings.Contains(m.text, "log.") || strings.Contains(m.text, "n%2") {
+		if strings.Contains(m.text, "log.") || strings.Contains(m.text, "says.") || strings.Contains(m.text, "n%2") {
 			t.Errorf("%s: a line of a log is left out, which no test should see", m)
+		}
+		if strings.Contains(m.text, "n > 7") || strings.Contains(m.text, "n + 8") {
+			t.Errorf("%s: a seeded bug, which is never switched on", m)
 		}
 	}
 

@@ -225,7 +225,7 @@ func (s *incoming) Read(p []byte) (int, error) {
 // Close tells the other machine that nothing more is read.
 func (s *incoming) Close() error {
 	if s.offered != nil {
-		_ = unsubscribed(s.offered) // the connection may have ended
+		unsubscribed(s.offered)
 		s.offered = nil
 	}
 	if s.end != nil || s.subject == "" {
@@ -252,16 +252,13 @@ func (n *requests) Answer(ctx context.Context, serve Server) error {
 	}
 
 	<-ctx.Done()
-	return unsubscribed(sub)
+	unsubscribed(sub)
+
+	return nil
 }
 
 // unsubscribed ends a subscription; its connection may have ended before.
-func unsubscribed(sub *nats.Subscription) error {
-	if err := sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-		return err
-	}
-	return nil
-}
+func unsubscribed(sub *nats.Subscription) { _ = sub.Unsubscribe() }
 
 // answer does one request.
 func (n *requests) answer(ctx context.Context, m *nats.Msg, serve Server) error {

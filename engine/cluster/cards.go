@@ -143,11 +143,7 @@ func (c *cards) Announce(m address.Meta, ended bool) error {
 	}
 	defer cancel()
 
-	data, err := json.Marshal(now)
-	if err != nil {
-		return err
-	}
-	if _, err := c.keep.handles.agents.Put(ctx, cardKey+m.ID, data); err != nil {
+	if _, err := c.keep.handles.agents.Put(ctx, cardKey+m.ID, jsonOf(now)); err != nil {
 		return c.failed("announce agent "+m.ID, err)
 	}
 	c.mu.Lock()
@@ -212,6 +208,12 @@ func (c *cards) giveBack(ctx context.Context, key, agent string) error {
 	}
 
 	return err
+}
+
+// readCards reads who the agents are, for a process that is not a machine of the cluster.
+func readCards(ctx context.Context, s *natsStore, notes *slog.Logger) (*cards, error) {
+	all := &cards{keep: s, away: func() bool { return false }, until: ctx, notes: notes, known: map[string]card{}}
+	return all, all.load(ctx)
 }
 
 // load reads all cards.
@@ -339,10 +341,7 @@ func (c *cards) restore(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		data, err := json.Marshal(card{a.Handle, a.Descriptor, a.Ended, a.Last})
-		if err == nil {
-			err = c.again(ctx, handleKey+a.Handle, id)
-		}
+		err := c.again(ctx, handleKey+a.Handle, id)
 		if err == nil {
 			err = c.again(ctx, numberKey+id, a.Handle)
 		}
@@ -350,7 +349,7 @@ func (c *cards) restore(ctx context.Context) {
 			err = c.again(ctx, ownerKey+sum([]byte(key)), id)
 		}
 		if err == nil {
-			err = c.again(ctx, cardKey+id, string(data))
+			err = c.again(ctx, cardKey+id, string(jsonOf(card{a.Handle, a.Descriptor, a.Ended, a.Last})))
 		}
 		if err != nil {
 			c.notes.Info("the card of an agent is not written again yet", "agent", id, "err", err)

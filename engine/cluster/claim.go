@@ -79,12 +79,9 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 		if err := n.presence.took(ctx, agent); err != nil {
 			return err
 		}
-		m := logged{n: max(head.n, had.N) + 1, owner: n.boot, id: cuid.New(), body: encode(segments)}
-		after := head.seq
-		if crash.Bug("noclaim") {
-			after, m.n = n.later(ctx, agent, head)
-		}
-		seq, err := n.publishOnce(ctx, agent, after, m)
+		end := n.before(ctx, agent, head)
+		m := logged{n: max(end.n, had.N) + 1, owner: n.boot, id: cuid.New(), body: encode(segments)}
+		seq, err := n.publishOnce(ctx, agent, end.seq, m)
 		if _, refused := errors.AsType[*wrongSequence](err); refused {
 			select {
 			case <-time.After(10 * time.Millisecond):
@@ -120,13 +117,15 @@ func (l links) caughtUp(ctx context.Context, agent string, upTo uint64) (logged,
 	}
 }
 
-// later is what a claim would follow that was made only after the folder was built: a seeded bug.
-func (l links) later(ctx context.Context, agent string, head logged) (seq, n uint64) {
-	time.Sleep(400 * time.Millisecond) // it is built
-	if newest, err := l.store.last(ctx, agent); err == nil && newest.seq > head.seq {
-		return newest.seq, newest.n + 1
+// before is the message that a claim follows: the one that was read.
+func (l links) before(ctx context.Context, agent string, head logged) logged {
+	if crash.Bug("noclaim") { // or what came until the folder was built
+		time.Sleep(400 * time.Millisecond)
+		if newest, err := l.store.last(ctx, agent); err == nil && newest.seq > head.seq {
+			return newest
+		}
 	}
-	return head.seq, head.n + 1
+	return head
 }
 
 // begins reports whether a log is to begin with the message that is appended to it next by a machine that had

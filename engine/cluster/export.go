@@ -25,8 +25,8 @@ func Export(ctx context.Context, c Config) (int, error) {
 		return 0, err
 	}
 	defer conn.Close()
-	all := &cards{keep: s, away: func() bool { return false }, until: ctx, notes: c.Log, known: map[string]card{}}
-	if err := all.load(ctx); err != nil {
+	all, err := readCards(ctx, s, c.Log)
+	if err != nil {
 		return 0, err
 	}
 
@@ -47,10 +47,7 @@ func Export(ctx context.Context, c Config) (int, error) {
 		} else if !ok {
 			continue
 		}
-		line, err := json.Marshal(exported{a.Handle, id, a.Descriptor.ParentAgentID, disk.StampOf(time.Now())})
-		if err != nil {
-			return n, err
-		}
+		line := jsonOf(exported{a.Handle, id, a.Descriptor.ParentAgentID, disk.StampOf(time.Now())})
 		handles.Write(append(line, '\n'))
 		n++
 	}
@@ -154,7 +151,7 @@ func (w *workingCopy) newest(ctx context.Context, s store, id string, holeFor ti
 
 // bucketOf reads the files that belong to all machines from their bucket, for a process that is not a machine of the cluster.
 func bucketOf(ctx context.Context, s *natsStore, c Config) (*sharing, error) {
-	all := newSharing(*c.Shared, c, s, func() bool { return false })
+	all := newSharing(*c.Shared, c, s, nil)
 	w, err := s.handles.files.WatchAll(ctx, jetstream.IgnoreDeletes())
 	if err != nil {
 		return nil, fmt.Errorf("read what belongs to all machines: %w", err)

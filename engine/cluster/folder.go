@@ -45,6 +45,12 @@ type workingCopy struct {
 
 func (w *workingCopy) folder(agent string) string { return filepath.Join(w.root, "agents", agent) }
 
+// nameIn is the name of a path in a folder that it is in, with slashes.
+func nameIn(dir, path string) string {
+	rel, _ := filepath.Rel(dir, path) // fails where one of them is relative
+	return filepath.ToSlash(rel)
+}
+
 // list returns the files of a folder that belong to its unit, by name.
 func (w *workingCopy) list(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
@@ -52,12 +58,11 @@ func (w *workingCopy) list(dir string) (map[string][]byte, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		rel, rerr := filepath.Rel(dir, path)
-		if err = errors.Join(err, rerr); err != nil || !d.Type().IsRegular() || !w.covers(filepath.ToSlash(rel)) {
+		name := nameIn(dir, path)
+		if err != nil || !d.Type().IsRegular() || !w.covers(name) {
 			return err
 		}
-		data, err := os.ReadFile(path)
-		files[filepath.ToSlash(rel)] = data
+		files[name], err = os.ReadFile(path)
 
 		return err
 	})
@@ -80,12 +85,8 @@ func readMark(dir string) (m mark, ok bool, err error) {
 // writeMark notes that a folder is the state of its unit at a place. It makes no barrier: a
 // folder without a mark is built again.
 func (w *workingCopy) writeMark(agent string, m mark) {
-	dir := w.folder(agent)
-	data, err := json.Marshal(m)
-	if err == nil {
-		err = w.vol.WriteDraft("claim", filepath.Join(dir, markName), append(data, '\n'))
-	}
-	if err != nil {
+	path := filepath.Join(w.folder(agent), markName)
+	if err := w.vol.WriteDraft("claim", path, append(jsonOf(m), '\n')); err != nil {
 		w.log.Info("folder not marked", "agent", agent, "err", err)
 	}
 }

@@ -111,7 +111,9 @@ func (n *requests) serve(ctx context.Context, subject string, answer func(data [
 	}
 
 	<-ctx.Done()
-	return unsubscribed(sub)
+	unsubscribed(sub)
+
+	return nil
 }
 
 // A question is about an item of an agent that another machine owns.

@@ -52,12 +52,8 @@ func (n memory) tell() error {
 			return
 		}
 		h, err := n.had(agent)
-		var data []byte
 		if err == nil {
-			data, err = json.Marshal(h)
-		}
-		if err == nil {
-			err = m.Respond(data)
+			err = m.Respond(jsonOf(h))
 		}
 		if err != nil {
 			n.says.Info("what this machine had of an agent was not told", "agent", agent, "err", err)

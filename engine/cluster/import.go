@@ -56,8 +56,8 @@ func Import(ctx context.Context, c Config, load Load) (done Imported, err error)
 		return done, err
 	}
 	defer conn.Close()
-	all := &cards{keep: s, away: func() bool { return false }, until: ctx, notes: c.Log, known: map[string]card{}}
-	if err := all.load(ctx); err != nil {
+	all, err := readCards(ctx, s, c.Log)
+	if err != nil {
 		return done, err
 	}
 	if done.Attachments, err = importFiles(ctx, s, c); err != nil { // agents name them
@@ -120,11 +120,7 @@ func (in importer) bring(ctx context.Context, one Newcomer) (a Arrival, err erro
 		return a, err
 	}
 	if one.Open {
-		data, err := json.Marshal(owner{Left: true})
-		if err == nil {
-			_, err = in.store.handles.owners.Put(ctx, one.ID, data)
-		}
-		if err != nil {
+		if err := in.store.noteOwner(ctx, one.ID, owner{Left: true}); err != nil {
 			return a, err
 		}
 	}
@@ -241,9 +237,8 @@ func importShared(ctx context.Context, s *natsStore, c Config) (n int, kept []st
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}
-			rel, rerr := filepath.Rel(c.Root, at)
-			if err = errors.Join(err, rerr); err == nil && d.Type().IsRegular() && all.covers(filepath.ToSlash(rel)) {
-				names = append(names, filepath.ToSlash(rel))
+			if name := nameIn(c.Root, at); err == nil && d.Type().IsRegular() && all.covers(name) {
+				names = append(names, name)
 			}
 			return err
 		})

@@ -60,8 +60,8 @@ func (r Repair) Run(ctx context.Context, c Config) (n int, err error) {
 		return 0, err
 	}
 	defer r.conn.Close()
-	all := &cards{keep: r.store, away: func() bool { return false }, until: ctx, notes: c.Log, known: map[string]card{}}
-	if err := all.load(ctx); err != nil {
+	all, err := readCards(ctx, r.store, c.Log)
+	if err != nil {
 		return 0, err
 	}
 	if err := r.meet(ctx); err != nil {
@@ -230,13 +230,9 @@ func (r *Repair) wrong(ctx context.Context, agent string) (string, error) {
 
 // ask asks a machine.
 func (r *Repair) ask(ctx context.Context, boot string, d demand, within time.Duration) (o offer, err error) {
-	data, err := json.Marshal(d)
-	if err != nil {
-		return o, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	m, err := r.conn.RequestWithContext(ctx, offerSubject+boot, data)
+	m, err := r.conn.RequestWithContext(ctx, offerSubject+boot, jsonOf(d))
 	if err == nil {
 		err = json.Unmarshal(m.Data, &o)
 	}
@@ -279,15 +275,12 @@ func (r *Repair) keep(agent string, log []found) (string, error) {
 	path := filepath.Join(r.conf.Root, "away", agent+".log-"+crash.Now().UTC().Format("20060102T150405.000Z")+".jsonl")
 	var lines strings.Builder
 	for _, f := range log {
-		line, err := json.Marshal(struct {
+		line := jsonOf(struct {
 			Sequence uint64      `json:"seq"`
 			At       disk.Stamp  `json:"at"`
 			Header   nats.Header `json:"header"`
 			Body     []byte      `json:"body"`
 		}{f.raw.Sequence, disk.StampOf(f.raw.Time), f.raw.Header, f.raw.Data})
-		if err != nil {
-			return "", err
-		}
 		lines.Write(append(line, '\n'))
 	}
 	if err := r.conf.Volume.MkdirAll(filepath.Dir(path)); err != nil {

@@ -46,6 +46,15 @@ func content(o op, file string, at int64, data []byte) segment {
 	return segment{Op: o, File: file, At: at, N: len(data), SHA: sum(data), data: data}
 }
 
+// jsonOf is the JSON of a value of this package, which has nothing that cannot be written.
+func jsonOf(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
 func sum(data []byte) string {
 	s := sha256.Sum256(data)
 	return hex.EncodeToString(s[:])
@@ -61,9 +70,7 @@ var errDamaged = errors.New("damaged message")
 func encode(segments []segment) []byte {
 	var b bytes.Buffer
 	for _, s := range segments {
-		line, _ := json.Marshal(s) // it has nothing that cannot be written
-		b.Write(line)
-		b.WriteByte('\n')
+		b.Write(append(jsonOf(s), '\n'))
 		if !s.Object {
 			b.Write(s.data)
 		}

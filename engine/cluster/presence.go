@@ -117,11 +117,7 @@ func (p *presence) renew(ctx context.Context) error {
 	if p.about != nil {
 		says.About = p.about()
 	}
-	data, err := json.Marshal(says)
-	if err == nil {
-		_, err = p.store.handles.nodes.Put(ctx, p.boot, data)
-	}
-	if err != nil {
+	if _, err := p.store.handles.nodes.Put(ctx, p.boot, jsonOf(says)); err != nil {
 		return fmt.Errorf("renew the lease: %w", err)
 	}
 
@@ -428,11 +424,7 @@ func (p *presence) own(ctx context.Context, agent string, o owner) error {
 
 // noteOwner notes who looks after an agent.
 func (s *natsStore) noteOwner(ctx context.Context, agent string, o owner) error {
-	data, err := json.Marshal(o)
-	if err == nil {
-		_, err = s.handles.owners.Put(ctx, agent, data)
-	}
-	if err != nil {
+	if _, err := s.handles.owners.Put(ctx, agent, jsonOf(o)); err != nil {
 		return fmt.Errorf("note the owner of %s: %w", agent, err)
 	}
 

@@ -125,11 +125,7 @@ func (n offers) tell() error {
 			if o.Machine = n.presence.name; err != nil {
 				o.Error = err.Error()
 			}
-			data, err := json.Marshal(o)
-			if err == nil {
-				err = m.Respond(data)
-			}
-			if err != nil {
+			if err := m.Respond(jsonOf(o)); err != nil {
 				n.says.Info("what this machine has of an agent was not offered", "agent", d.Agent, "err", err)
 			}
 		})

@@ -199,11 +199,7 @@ func (s *sharing) save() {
 	if s.saved {
 		return
 	}
-	data, err := json.Marshal(s.base)
-	if err == nil {
-		err = s.vol.WriteDraft("commons", filepath.Join(s.root, sharedFile), append(data, '\n'))
-	}
-	if err != nil {
+	if err := s.vol.WriteDraft("commons", filepath.Join(s.root, sharedFile), append(jsonOf(s.base), '\n')); err != nil {
 		s.log.Info("what machines share is not noted", "err", err)
 		return
 	}

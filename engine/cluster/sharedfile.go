@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -72,14 +71,10 @@ func (s *sharing) give(ctx context.Context, name string, data []byte, there shar
 			}
 			f.Object, f.Data = true, nil
 		}
-		var value []byte
-		if value, err = json.Marshal(f); err != nil {
-			return err
-		}
 		if known && there.SHA != "" {
-			f.revision, err = kv.Update(ctx, key, value, there.revision)
+			f.revision, err = kv.Update(ctx, key, jsonOf(f), there.revision)
 		} else {
-			f.revision, err = kv.Create(ctx, key, value)
+			f.revision, err = kv.Create(ctx, key, jsonOf(f))
 		}
 	}
 	if err != nil {

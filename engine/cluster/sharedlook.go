@@ -19,7 +19,7 @@ type looking struct {
 	seen    map[string]sight
 
 	hinting sync.Mutex
-	hints   []watch.Hint
+	hints   []string // names of what was changed
 }
 
 // A sight is by what a changed file is known, where no hint names it.
@@ -36,7 +36,7 @@ func (l *looking) begin(s *sharing) {
 	l.watcher = watch.New(s.log)
 	clear(l.folders)
 	clear(l.seen)
-	l.watcher.Add(s.root, watch.Options{Ignore: func(name string) bool { return !s.isTop(name) }}, l.hinted(s))
+	l.watcher.Add(s.root, watch.Options{Ignore: func(name string) bool { return !s.isTop(name) }}, l.hinted(s, ".", s.Tops...))
 	for _, top := range s.Tops {
 		l.walk(s, top)
 	}
@@ -45,10 +45,17 @@ func (l *looking) begin(s *sharing) {
 	}
 }
 
-func (l *looking) hinted(s *sharing) func(watch.Hint) {
+// hinted hears what was changed in a folder; all is what to look at where that is not known.
+func (l *looking) hinted(s *sharing, dir string, all ...string) func(watch.Hint) {
 	return func(h watch.Hint) {
+		names := h.Names
+		if h.Overflow {
+			names = append(names, all...)
+		}
 		l.hinting.Lock()
-		l.hints = append(l.hints, h)
+		for _, name := range names {
+			l.hints = append(l.hints, path.Join(dir, name))
+		}
 		l.hinting.Unlock()
 		s.wake()
 	}
@@ -60,23 +67,9 @@ func (l *looking) lookAtHints(s *sharing) {
 	hints := l.hints
 	l.hints = nil
 	l.hinting.Unlock()
-	for _, h := range hints {
-		rel, err := filepath.Rel(s.root, h.Dir)
-		if err != nil {
-			continue
-		}
-		dir := filepath.ToSlash(rel)
-		names := h.Names
-		if h.Overflow && dir == "." {
-			names = s.Tops
-		}
-		for _, name := range names {
-			delete(l.seen, path.Join(dir, name))
-			l.walk(s, path.Join(dir, name))
-		}
-		if h.Overflow && dir != "." {
-			l.walk(s, dir)
-		}
+	for _, name := range hints {
+		delete(l.seen, name)
+		l.walk(s, name)
 	}
 }
 
@@ -84,10 +77,9 @@ func (l *looking) lookAtHints(s *sharing) {
 func (l *looking) walk(s *sharing, name string) {
 	found := map[string]bool{}
 	_ = filepath.WalkDir(filepath.Join(s.root, filepath.FromSlash(name)), func(at string, d fs.DirEntry, err error) error {
-		rel, rerr := filepath.Rel(s.root, at)
-		one := filepath.ToSlash(rel)
+		one := nameIn(s.root, at)
 		switch {
-		case err != nil || rerr != nil:
+		case err != nil:
 			return nil // gone, or not ours to read
 		case d.IsDir():
 			if !s.isTop(one) && !s.covers(one+"/x") {
@@ -97,7 +89,7 @@ func (l *looking) walk(s *sharing, name string) {
 				l.folders[one] = true
 				l.watcher.Add(at, watch.Options{Ignore: func(name string) bool { // what is never shared
 					return !s.covers(path.Join(one, name)) && !s.covers(path.Join(one, name, "x"))
-				}}, l.hinted(s)) // before its files are listed
+				}}, l.hinted(s, one, ".")) // before its files are listed
 			}
 			return nil
 		case !d.Type().IsRegular() || !s.covers(one):

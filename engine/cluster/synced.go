@@ -35,7 +35,7 @@ func saySync(ctx context.Context, conn *nats.Conn, enough int) (n int) {
 	if err != nil {
 		return 0
 	}
-	defer func() { _ = sub.Unsubscribe() }() // the connection may have ended
+	defer unsubscribed(sub)
 	if err := conn.PublishRequest(SyncedSubject, reply, nil); err != nil {
 		return 0
 	}
