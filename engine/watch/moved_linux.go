@@ -1,8 +1,8 @@
 package watch
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -31,10 +31,9 @@ func Moved(ctx context.Context, dirs []string, gone func() bool) error {
 		return nil
 	}
 	defer context.AfterFunc(ctx, func() { _ = queue.SetReadDeadline(time.Unix(1, 0)) })()
-	_, err = queue.Read(make([]byte, unix.SizeofInotifyEvent+unix.NAME_MAX+1))
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return context.Cause(ctx)
+	if _, err := queue.Read(make([]byte, unix.SizeofInotifyEvent+unix.NAME_MAX+1)); err != nil {
+		return cmp.Or(context.Cause(ctx), err)
 	}
 
-	return err
+	return nil
 }

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"fmt"
 	"sync"
 	"time"
 )
@@ -26,7 +27,8 @@ const MaxStill = time.Second
 // has other names. A nil Quiet never says that anything is still. Its methods may be called from
 // any goroutine.
 type Quiet struct {
-	open func() (queue, error)
+	open   func() (queue, error)
+	remote func(dir string) string // the file system's name if others may change it unseen
 
 	mu      sync.Mutex
 	queue   queue  // nil: none is open
@@ -61,13 +63,13 @@ type armed struct {
 type queue interface {
 	// add watches a place, and the folders above it. An error says that changes of it may go unseen.
 	add(p Place) error
-	// changes takes what happened. moved says that paths lead elsewhere now: nothing is watched any more.
+	// changes takes what happened. moved says that paths lead elsewhere now: the queue is of no more use.
 	changes() (some, moved bool)
 	close()
 }
 
 // NewQuiet makes a Quiet. It costs nothing before it is used.
-func NewQuiet() *Quiet { return &Quiet{open: openQueue, armed: map[string]armed{}} }
+func NewQuiet() *Quiet { return &Quiet{open: openQueue, remote: Remote, armed: map[string]armed{}} }
 
 // Mark returns this moment. It is to be taken before files are read.
 func (q *Quiet) Mark() Mark {
@@ -92,7 +94,7 @@ func (q *Quiet) Still(m Mark, places ...Place) bool {
 	q.take()
 	still := q.changed <= m.n
 	for _, p := range places {
-		if !q.arm(p) || q.armed[p.Dir].since > m.n {
+		if a := q.arm(p); a.since > m.n || !a.again.IsZero() {
 			still = false
 		}
 	}
@@ -111,32 +113,38 @@ func (q *Quiet) take() {
 		q.changed = q.n
 	}
 	if moved {
-		clear(q.armed)
+		q.drop()
 	}
 }
 
-// arm watches a place if that was not done yet; false: it cannot be watched. mu is held.
-func (q *Quiet) arm(p Place) bool {
+// drop closes the queue: nothing is watched any more. mu is held.
+func (q *Quiet) drop() {
+	q.queue.close()
+	q.queue = nil
+	clear(q.armed)
+}
+
+// arm watches a place if that was not done yet. mu is held.
+func (q *Quiet) arm(p Place) armed {
 	known, ok := q.armed[p.Dir]
-	if ok && known.again.IsZero() {
-		return true
-	}
-	if ok && time.Now().Before(known.again) {
-		return false
+	if ok && (known.again.IsZero() || time.Now().Before(known.again)) {
+		return known
 	}
 
-	err := q.watch(p)
 	q.n++
 	now := armed{since: q.n}
-	if err != nil {
+	if err := q.watch(p); err != nil {
 		now.again = time.Now().Add(Rescan)
 	}
 	q.armed[p.Dir] = now
 
-	return err == nil
+	return now
 }
 
 func (q *Quiet) watch(p Place) (err error) {
+	if name := q.remote(p.Dir); name != "" {
+		return fmt.Errorf("watch %s: on %s, where changes made on other machines give no events", p.Dir, name)
+	}
 	if q.queue == nil {
 		if q.queue, err = q.open(); err != nil {
 			q.queue = nil
@@ -154,8 +162,7 @@ func (q *Quiet) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.queue != nil {
-		q.queue.close()
+		q.drop()
 	}
-	q.queue, q.open = nil, noQueue
-	clear(q.armed)
+	q.open = noQueue
 }

@@ -59,15 +59,9 @@ func (q *inotify) add(p Place) error {
 	if !filepath.IsAbs(dir) {
 		return fmt.Errorf("watch %s: %w", dir, fs.ErrInvalid)
 	}
-	if name := Remote(dir); name != "" {
-		return fmt.Errorf("watch %s: on %s, where changes made on other machines give no events", dir, name)
-	}
 
 	at := "/"
-	for next := range strings.SplitSeq(strings.TrimPrefix(dir, "/"), "/") {
-		if next == "" { // the place is the root folder
-			break
-		}
+	for next := range strings.FieldsFuncSeq(dir, func(r rune) bool { return r == '/' }) {
 		f, err := q.watch(at, unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_MOVED_FROM|unix.IN_DELETE)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // the folder above tells when it appears
@@ -109,15 +103,11 @@ func (q *inotify) watch(dir string, events uint32) (*folder, error) {
 func (q *inotify) changes() (some, moved bool) {
 	for {
 		n, err := unix.Read(q.fd, q.buf)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
 		if errors.Is(err, unix.EAGAIN) {
-			break
+			return some, moved
 		}
-		if err != nil || n < unix.SizeofInotifyEvent { // which cannot be: nothing is known any more
-			some, moved = true, true
-			break
+		if err != nil { // nothing is known any more
+			return true, true
 		}
 
 		for rest := q.buf[:n]; len(rest) >= unix.SizeofInotifyEvent; {
@@ -137,19 +127,6 @@ func (q *inotify) changes() (some, moved bool) {
 			}
 		}
 	}
-
-	if moved {
-		q.forget()
-	}
-	return some, moved
-}
-
-// forget removes all watches. Those of folders that are gone are gone already.
-func (q *inotify) forget() {
-	for wd := range q.folders {
-		_, _ = unix.InotifyRmWatch(q.fd, uint32(wd))
-	}
-	clear(q.folders)
 }
 
 func (q *inotify) close() { _ = unix.Close(q.fd) }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // onlyText are the entries that matter to these tests.
@@ -97,18 +99,29 @@ func TestAFolderThatAppearsIsSeen(t *testing.T) {
 		"moved": func(top string) error { return os.Rename(filepath.Join(top, "ready"), filepath.Join(top, "x")) },
 		"link":  func(top string) error { return os.Symlink("ready", filepath.Join(top, "x")) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			top := t.TempDir()
-			must(t, os.MkdirAll(filepath.Join(top, "ready", "dir"), 0o700))
-			q := NewQuiet()
-			defer q.Close()
-			p := Place{Dir: filepath.Join(top, "x", "dir")}
-			m := still(t, q, p)
-			must(t, change(top))
-			if q.Still(m, p) {
-				t.Error("it was not seen")
-			}
-		})
+		for _, dir := range []string{"x/dir", "x"} {
+			t.Run(name+" for "+dir, func(t *testing.T) {
+				top := t.TempDir()
+				must(t, os.MkdirAll(filepath.Join(top, "ready", "dir"), 0o700))
+				q := NewQuiet()
+				defer q.Close()
+				p := Place{Dir: filepath.Join(top, dir)}
+				m := still(t, q, p)
+				must(t, change(top))
+				if q.Still(m, p) {
+					t.Error("it was not seen")
+				}
+				if name == "link" { // a way with a link in it is not watched
+					return
+				}
+				must(t, os.MkdirAll(p.Dir, 0o700))
+				m = still(t, q, p)
+				must(t, os.WriteFile(filepath.Join(p.Dir, "file"), nil, 0o600))
+				if q.Still(m, p) {
+					t.Error("a change in the new folder was not seen")
+				}
+			})
+		}
 	}
 }
 
@@ -126,8 +139,8 @@ func TestWhatIsNotKnownIsNotStill(t *testing.T) {
 	if q.Still(m, p) {
 		t.Error("a look is not made again after MaxStill")
 	}
-	if q.Still(Mark{}, p) || (*Quiet)(nil).Still(q.Mark(), p) {
-		t.Error("without a mark or a Quiet it is still")
+	if q.Still(Mark{}, p) {
+		t.Error("without a mark it is still")
 	}
 	q.Close()
 	if q.Still(q.Mark(), p) {
@@ -141,7 +154,8 @@ func TestWhatCannotBeWatchedIsNeverStill(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(top, "dir", "in"), 0o700))
 	must(t, os.Symlink("dir", filepath.Join(top, "link")))
 	must(t, os.WriteFile(filepath.Join(top, "file"), nil, 0o600))
-	full := &Quiet{open: func() (queue, error) { return nil, errors.New("too many") }, armed: map[string]armed{}}
+	full := NewQuiet()
+	full.open = func() (queue, error) { return nil, errors.New("too many") }
 	for name, try := range map[string]struct {
 		q   *Quiet
 		dir string
@@ -160,6 +174,34 @@ func TestWhatCannotBeWatchedIsNeverStill(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A queue that cannot be read says that all may have changed.
+func TestAQueueThatCannotBeRead(t *testing.T) {
+	dir, err := os.Open(t.TempDir())
+	must(t, err)
+	defer dir.Close()
+	q := &inotify{fd: int(dir.Fd()), buf: make([]byte, 100)}
+	if some, moved := q.changes(); !some || !moved {
+		t.Errorf("some %v, moved %v, want both", some, moved)
+	}
+}
+
+// Without descriptors left nothing can be watched, which is an error.
+func TestWithoutDescriptorsLeft(t *testing.T) {
+	dir := t.TempDir()
+	var limit unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: limit.Max}))
+	_, system := openSystem()
+	_, queue := openQueue()
+	moved := Moved(t.Context(), []string{dir}, func() bool { return true })
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	for what, err := range map[string]error{"events": system, "the queue": queue, "moves": moved} {
+		if !errors.Is(err, unix.EMFILE) {
+			t.Errorf("%s: %v, want too many open files", what, err)
+		}
 	}
 }
 

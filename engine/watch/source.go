@@ -74,7 +74,6 @@ func (w *Watcher) end() {
 		d.pending, d.fault = pending{}, fault{}
 	}
 
-	clear(w.waiting)
 	w.mu.Unlock()
 	if w.source != nil {
 		_ = w.source.close() // nothing is waiting for it
@@ -166,6 +165,9 @@ func (w *Watcher) lost(s *source) {
 
 // retry looks at each directory without watch whose time has come.
 func (w *Watcher) retry(listening *sync.WaitGroup) {
+	w.arming.Lock()
+	defer w.arming.Unlock()
+	w.reopen(listening)
 	now := time.Now()
 	w.mu.Lock()
 	var due []*directory
@@ -176,32 +178,20 @@ func (w *Watcher) retry(listening *sync.WaitGroup) {
 	}
 
 	w.mu.Unlock()
-	if len(due) == 0 {
-		return
-	}
-	w.arming.Lock()
-	defer w.arming.Unlock()
-	w.reopen(listening)
 	for _, d := range due {
 		w.arm(d)
 	}
 }
 
-// arm sets the watch of one directory, or says why it cannot be set and when to
-// look again. arming is held.
+// arm sets the watch of one directory of the table, or says why it cannot be set and
+// when to look again. arming is held.
 func (w *Watcher) arm(d *directory) {
 	err := w.watch(d.path)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.dirs[d.path] != d {
-		return // removed or replaced meanwhile
-	}
-
 	was := d.fault
 	if err == nil {
-		if d.fault = (fault{}); d.due.IsZero() {
-			delete(w.waiting, d)
-		}
+		d.fault = fault{}
 		if was.reason != "" {
 			w.say(d, "") // what happened in between nobody saw
 			w.log.Info("watching directory again", "dir", d.path)

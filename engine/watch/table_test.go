@@ -97,6 +97,19 @@ func TestTroubleIsLoggedOnce(t *testing.T) {
 	})
 }
 
+// After its end nothing is wrong with a directory: whoever watched it ended that.
+func TestAfterTheEndNothingIsWrong(t *testing.T) {
+	w := New(slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	heard := make(hints, 1)
+	w.Add(t.TempDir(), quick, func(h Hint) { heard <- h; cancel() })
+	must(t, w.Run(ctx))
+	heard.overflow(t)
+	if left := w.Degraded(); left != nil {
+		t.Errorf("%q", left)
+	}
+}
+
 // Directories without a watch are listed by their names.
 func TestDegradedIsInOrder(t *testing.T) {
 	w := New(slog.New(slog.DiscardHandler))
@@ -185,6 +198,36 @@ func TestAMoveThatCannotBeWaitedFor(t *testing.T) {
 	if err := Moved(ctx, []string{root, filepath.Join(root, "none")}, func() bool { return false }); err == nil || ctx.Err() != nil {
 		t.Errorf("a folder that is not there: %v", err)
 	}
+}
+
+// Where the system has no more errors to tell, its events still do.
+func TestTheEndOfErrorsIsNotTheEnd(t *testing.T) {
+	f := newFake()
+	bubble(t, f, func(t *testing.T, w *Watcher, a, b string, said func() map[string]int) {
+		close(f.errors)
+		time.Sleep(time.Second)
+		wantHints(t, said(), 0, 0)
+		f.events <- fsnotify.Event{Name: a + "/x", Op: fsnotify.Write}
+		time.Sleep(time.Second)
+		wantHints(t, said(), 1, 0)
+	})
+}
+
+// The names in a hint are sorted, and each is there once.
+func TestTheNamesOfAHint(t *testing.T) {
+	f := newFake()
+	bubble(t, f, func(t *testing.T, w *Watcher, a, b string, said func() map[string]int) {
+		var names []string
+		w.Add(a, Options{}, func(h Hint) { names = h.Names })
+		for _, name := range strings.Split("hgfedcbabcdefgh", "") {
+			f.events <- fsnotify.Event{Name: filepath.Join(a, name), Op: fsnotify.Write}
+		}
+		time.Sleep(time.Second)
+		said()
+		if got := strings.Join(names, ""); got != "abcdefgh" {
+			t.Errorf("the names are %q", got)
+		}
+	})
 }
 
 // Where the system's events end, everybody hears of it: also of a directory that went away
