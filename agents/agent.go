@@ -80,7 +80,7 @@ func open(ctx context.Context, o Options) (*agent, error) {
 	worker := &worker{stage: o.Stage, journal: j, intake: in, requests: requests, shortener: shortener, caller: caller,
 		permits: permits, hooks: hooks,
 		executor: &executor{journal: j, deliveries: d, permits: permits, rights: rights, hooks: hooks},
-		replies:  &replies{journal: j, deliveries: d, intake: in, outbox: o.Outbox, costs: o.Costs, reports: o.Reports}}
+		replies:  &replies{stage: o.Stage, journal: j, deliveries: d, intake: in, outbox: o.Outbox, costs: o.Costs, reports: o.Reports}}
 	return &agent{Place: o.Place, stage: o.Stage, journal: j, deliveries: d, files: files, intake: in, permits: permits,
 		requests: requests, shortener: shortener, worker: worker}, nil
 }

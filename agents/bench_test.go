@@ -166,6 +166,7 @@ func (b *bench) Send(p message.Promise) {
 func (b *bench) Answers(to message.Address) bool { return to.Connector == "chat" }
 func (b *bench) Interim(message.Address) bool    { return false }
 func (b *bench) Show(event.State, string)        {}
+func (b *bench) Ended([]string, record.Outcome)  {}
 func (b *bench) Turn(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	b.mu.Lock()

@@ -209,13 +209,14 @@ func (c *caller) call(ctx context.Context, t *turn, req *providers.Request) (*pr
 
 // count makes the beginning of a turn durable beside its first model call, not before it: a
 // message that ends its process, or its machine, is counted. wait returns when it is, which
-// is long before the model has answered.
+// is long before the model has answered. A file that a user saves meanwhile may lack it until the answer is written,
+// whether it is saved during the sync or after it, so the file is not looked at.
 func (c *caller) count(t *turn) (wait func() error) {
 	if t.counted {
 		return func() error { return nil }
 	}
 	t.counted = true
-	return c.deliveries.syncBeside()
+	return c.deliveries.syncBeside(c.journal.history.Flush)
 }
 
 // interruptible makes a context that ends when a message arrives that is to

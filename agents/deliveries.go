@@ -79,15 +79,15 @@ func (d *deliveries) settle() error {
 		}
 	}
 
-	d.syncBeside() // the next turn, not before it
+	d.syncBeside(d.journal.history.Barrier) // the next turn, not before it
 	return nil
 }
 
-// syncBeside makes what is recorded durable while the work goes on. wait returns when it is.
-func (d *deliveries) syncBeside() (wait func() error) {
+// syncBeside makes what is recorded durable with sync while the work goes on. wait returns when it is.
+func (d *deliveries) syncBeside(sync func() error) (wait func() error) {
 	done := make(chan error, 1)
 	d.syncs.Go(func() {
-		err := d.journal.barrier()
+		err := sync()
 		if err != nil {
 			d.journal.log.Error("history not synced", "err", err)
 		}

@@ -131,6 +131,8 @@ type Stage interface {
 	Turn(ctx context.Context) (context.Context, func())
 	// Show says what the agent is doing.
 	Show(state event.State, detail string)
+	// Ended notes how a turn ended that closes these items. It is called when that is durable, before they are closed.
+	Ended(items []string, o record.Outcome)
 }
 
 // Permits asks a user for what a tool call needs: *permission.Queue.

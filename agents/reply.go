@@ -49,6 +49,7 @@ func nothing(text string) bool {
 
 // replies record what the model answered, and close turns.
 type replies struct {
+	stage      Stage
 	journal    *journal
 	deliveries *deliveries
 	intake     *intake
@@ -156,6 +157,7 @@ func (rs *replies) finish(t *turn, reason string, as *record.Assistant, cause ..
 		return err
 	}
 	crash.Point("turn.answered")
+	rs.note(t)
 	if err := rs.intake.done(t.items...); err != nil {
 		return err
 	}
@@ -166,6 +168,16 @@ func (rs *replies) finish(t *turn, reason string, as *record.Assistant, cause ..
 	}
 	rs.announce(t, end, as)
 	return nil
+}
+
+// note tells whoever waits for an item of a turn how that ended, so that it is not read from the file again.
+func (rs *replies) note(t *turn) {
+	if len(t.items) == 0 {
+		return
+	}
+	if o, ok := rs.journal.history.Ending(t.items[0]); ok {
+		rs.stage.Ended(t.items, o)
+	}
 }
 
 // complete writes the closing record that a torn write lost.

@@ -139,17 +139,21 @@ func beginning(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// awaitHere is Await of an agent of this machine. It reads the outcome from
-// history, never from events.
+// awaitHere is Await of an agent of this machine. The outcome is what the agent has recorded in
+// history, never that of events: of its newest turn as it was written, else as the file has it.
 func (m *mailroom) awaitHere(ctx context.Context, agent, item string) (event.Outcome, error) {
 	e, box, err := m.actors.acquire(agent)
 	if err != nil {
 		return event.Outcome{}, err
 	}
 	err = box.Wait(ctx, item)
+	newest := e.ending.Load()
 	e.release()
 	if err != nil {
 		return event.Outcome{}, err
+	}
+	if newest != nil && slices.Contains(newest.items, item) {
+		return outcome(agent, item, newest.Outcome), nil
 	}
 
 	o, ok, err := m.closing(ctx, agent, item, record.Ending)

@@ -30,7 +30,8 @@ type entry struct {
 	dir    string
 
 	activity atomic.Pointer[activity]
-	edited   chan struct{} // capacity 1: a user may have written in the folder
+	ending   atomic.Pointer[ending] // of its newest turn; nil: not known
+	edited   chan struct{}          // capacity 1: a user may have written in the folder
 
 	mu sync.Mutex
 	opened
@@ -293,6 +294,7 @@ func (e *entry) finish() {
 	e.cancel(nil)
 	close(e.done)
 	e.activity.Store(nil)
+	e.ending.Store(nil)
 	e.actors.events.Emit(event.Event{Type: event.AgentSlept, Agent: e.meta.ID})
 	e.actors.waker.free()
 	if !e.ended && (e.box.Len() > 0 || e.actors.senders.left(e.meta.ID)) {

@@ -8,6 +8,7 @@ import (
 	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/record"
 )
 
 // A StartFunc runs one agent until it has nothing more to do (nil: it may go to
@@ -50,6 +51,9 @@ func (r Runtime) Show(state event.State, detail string) {
 	r.entry.activity.Store(&activity{state, detail})
 }
 
+// Ended notes how a turn ended, for whoever waits for one of its items.
+func (r Runtime) Ended(items []string, o record.Outcome) { r.entry.ending.Store(&ending{items, o}) }
+
 // Leave receives when an idle agent should sleep, to make room for agents that wait to
 // be woken. Its promised answers are still sent, and their results wake it again.
 func (r Runtime) Leave() <-chan struct{} { return r.entry.actors.waker.leave }
@@ -67,6 +71,12 @@ func (r Runtime) Interim(to message.Address) bool {
 	c, _ := r.entry.actors.connectors.get(to.Connector)
 	i, ok := c.(Interim)
 	return ok && i.Interim()
+}
+
+// An ending is how a turn ended that closed some items.
+type ending struct {
+	items []string
+	record.Outcome
 }
 
 type activity struct {

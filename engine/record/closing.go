@@ -168,6 +168,24 @@ func Ending(dir, item string) (o Outcome, ok bool, err error) {
 	return closingSearch{item: item, brief: true}.of(dir)
 }
 
+// Ending is Ending of an item that one of the newest turns closed, from what was appended. ok is false where that
+// is not known: where that turn began before the history was opened, or a user edited the file since.
+func (h *History) Ending(item string) (o Outcome, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := closingSearch{item: item, brief: true}
+	for _, l := range slices.Backward(h.recent.lines) {
+		if l.Seq <= h.recent.edited {
+			break
+		}
+		if !s.entry(l.Entry) {
+			return s.o, s.ok
+		}
+	}
+
+	return Outcome{}, false
+}
+
 // closingSearch reads backward: first for the closing record, then through its turn.
 type closingSearch struct {
 	item  string
@@ -205,6 +223,18 @@ func (s *closingSearch) step(l rawLine) bool {
 	e, err := Decode(l.text)
 
 	return err != nil || s.turn(e)
+}
+
+// entry is step for an entry that was appended by this process; false: nothing more is to be found.
+func (s *closingSearch) entry(e *Entry) bool {
+	if !s.ok {
+		return s.closing(e)
+	}
+	if _, said := e.Rec.(*User); said && s.brief {
+		return true
+	}
+
+	return s.turn(e)
 }
 
 var firstAttempts = [][]byte{[]byte(`"attempt":1,`), []byte(`"attempt":1}`)}

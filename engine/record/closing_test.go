@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -84,5 +85,41 @@ func TestEndingIsClosingWithoutTheMessage(t *testing.T) {
 		if diff := cmp.Diff(whole, brief); diff != "" {
 			t.Errorf("attempt %d (-closing +ending):\n%s", attempt, diff)
 		}
+		kept, ok := h.Ending(item)
+		if diff := cmp.Diff(brief, kept); !ok || diff != "" {
+			t.Errorf("attempt %d: kept %v (-read +kept):\n%s", attempt, ok, diff)
+		}
+	}
+}
+
+// How a turn ended is known without the file for as long as the file is as it was written.
+func TestAnEndingIsNotKeptBeyondAnEdit(t *testing.T) {
+	h := begun(t)
+	turn(t, h, "t1", "q", "as written")
+	if o, ok := h.Ending("it1"); !ok || o.Text != "as written" {
+		t.Fatal(ok, o)
+	}
+	if _, ok := h.Ending("it2"); ok {
+		t.Error("an item that no turn closed")
+	}
+
+	save(t, h, bytes.Replace(content(t, h), []byte("as written"), []byte("as edited!"), 1))
+	if _, _, err := h.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+	if o, ok := h.Ending("it1"); ok {
+		t.Error("kept beyond an edit", o.Text)
+	}
+	if o, ok, err := Ending(h.dir, "it1"); err != nil || !ok || o.Text != "as edited!" {
+		t.Error(o.Text, ok, err)
+	}
+
+	turn(t, h, "t2", "q", "the next")
+	if o, ok := h.Ending("it2"); !ok || o.Text != "the next" || o.Cost != 0.25 || o.Tokens.Input != 10 {
+		t.Error("the turn after an edit is not kept", ok, o)
+	}
+	again, _ := reopen(t, h.dir, newClock())
+	if _, ok := again.Ending("it2"); ok {
+		t.Error("known of another process")
 	}
 }

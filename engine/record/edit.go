@@ -79,7 +79,7 @@ func (h *folded) reconcile() error {
 
 // reconcileFrom is reconcile with the lines from fresh to last just written.
 func (h *folded) reconcileFrom(fresh, last int64) error {
-	h.recent.behind = true
+	h.recent.behind, h.recent.edited = true, last
 	h.view.made, h.edited = false, true
 	for {
 		again, err := h.reconcileOnce(fresh, last)

@@ -224,12 +224,12 @@ func (e *Entry) readBack(at workspace.Place, line []byte) error {
 	return nil
 }
 
-// Barrier returns when everything appended is durable in the file that a reader would find. Unlike
-// all other methods it may be called from any goroutine.
+// Barrier returns when everything appended is durable in the file that a reader would find. Like
+// Flush, and unlike all other methods, it may be called from any goroutine.
 func (h *History) Barrier() error {
 	for {
-		if err := h.file.Barrier(); err != nil {
-			return fmt.Errorf("sync history: %w", err)
+		if err := h.Flush(); err != nil {
+			return err
 		}
 
 		// A file put in the place of ours does not have our lines.
@@ -243,6 +243,15 @@ func (h *History) Barrier() error {
 			return fmt.Errorf("sync history: %w", err)
 		}
 	}
+}
+
+// Flush returns when everything appended is durable in the file that it was written to. Where a user has put another
+// one in its place, the next Append or Refresh finds that and adds what is missing. It may be called from any goroutine.
+func (h *History) Flush() error {
+	if err := h.file.Barrier(); err != nil {
+		return fmt.Errorf("sync history: %w", err)
+	}
+	return nil
 }
 
 // Sync makes what was read by Open durable: it may be only in the page cache.

@@ -27,6 +27,7 @@ type recent struct {
 	tail  []byte // how the file ended after the last append; nil: not known
 	// behind: lines of ours are known to be missing in the file.
 	behind bool
+	edited int64 // what has this number or a lower one may stand otherwise in the file: a user edited it
 }
 
 // An ownLine is an entry that was written as a line of so many bytes.
