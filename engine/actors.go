@@ -48,14 +48,23 @@ type memory struct {
 // WakeAll wakes the agents whose files do not prove that they have nothing to do. An
 // agent that wakes repairs what a crash or a hand left in its files.
 func (a *actors) WakeAll(ctx context.Context) {
+	ids := a.index.IDs()
+	each(len(ids), func(i int) {
+		if ctx.Err() == nil && !a.settled(ids[i]) {
+			a.wake(ids[i])
+		}
+	})
+}
+
+// each calls do for 0 to n-1, some of them at the same time, and waits for all.
+func each(n int, do func(i int)) {
+	const together = 16 // one after the other
 	var group errgroup.Group
 	group.SetLimit(2 * runtime.GOMAXPROCS(0))
-	for ids := range slices.Chunk(a.index.IDs(), together) {
+	for from := 0; from < n; from += together {
 		group.Go(func() error {
-			for _, id := range ids {
-				if ctx.Err() == nil && !a.settled(id) {
-					a.wake(id)
-				}
+			for i := from; i < min(from+together, n); i++ {
+				do(i)
 			}
 			return nil
 		})
@@ -63,9 +72,6 @@ func (a *actors) WakeAll(ctx context.Context) {
 
 	_ = group.Wait() // none of them fails
 }
-
-// together is how many agents are looked at one after the other.
-const together = 16
 
 // wake starts an agent that has work in its files. An entry that goes to sleep at this
 // moment (a delivery found it, and not yet whom to start) is looked up again.

@@ -23,7 +23,7 @@ func (m *mailroom) Amend(_ context.Context, a message.Amendment) (bool, error) {
 	}
 	defer e.release()
 	for _, h := range box.Open() {
-		if h.Taken || h.Kind != message.Text || h.Connector != a.From.Connector {
+		if h.Kind != message.Text || h.Connector != a.From.Connector {
 			continue
 		}
 		it, err := box.Read(h.ID)

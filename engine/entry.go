@@ -68,7 +68,7 @@ func (e *entry) open() (inbox.Mailbox, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer e.sleep() // if it could not be opened
-	if e.ended = e.ended && !e.revived(); e.ended {
+	if e.ended {
 		return nil, fmt.Errorf("%w: %s has ended", message.ErrUnknownAgent, e.meta.Handle)
 	}
 	if e.gone {
@@ -86,17 +86,6 @@ func (e *entry) open() (inbox.Mailbox, error) {
 	e.users++
 
 	return e.box, nil
-}
-
-// revived reports whether a user took the end of an agent out of its state.json. The end
-// is written there before the agent is stopped, so that one which is about to end is not one of
-// these. The lock is held.
-func (e *entry) revived() bool {
-	if e.running || e.box != nil || !disk.Exists(filepath.Join(e.dir, address.File)) {
-		return false
-	}
-	state, _, err := record.CurrentState(e.actors.vol, e.dir)
-	return err == nil && state.Ended == nil
 }
 
 // load opens the mailbox if the agent sleeps. An agent that was ended, by this

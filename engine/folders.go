@@ -56,7 +56,6 @@ func (fw *folderWatch) watchFolders(ctx context.Context, w *watch.Watcher, looke
 			fw.watchRefused(w, refused, fw.refused(ids), changed.hint)
 			looked()
 		case <-ctx.Done():
-			fw.watchRefused(w, refused, nil, nil)
 			return
 		}
 	}
@@ -76,7 +75,7 @@ func (fw *folderWatch) refused(ids []string) (now []string) {
 		fw.log.Error("cannot rescan agents", "err", err)
 	}
 	for _, e := range entries {
-		if _, known := fw.index.Get(e.Name()); !known && fw.unexpected(e.Name()) {
+		if fw.unexpected(e.Name()) {
 			now = append(now, e.Name())
 		}
 	}

@@ -98,7 +98,7 @@ func (m *mailroom) post(ctx context.Context, id string, it inbox.Item) (message.
 func (m *mailroom) Await(ctx context.Context, agent, item string) (event.Outcome, error) {
 	for pause := movedFirst; ; pause = min(2*pause, movedLast) {
 		o, err := m.awaitHere(ctx, agent, item)
-		if there, ok := errors.AsType[*message.Elsewhere](err); ok && m.peers != nil {
+		if there, ok := errors.AsType[*message.Elsewhere](err); ok {
 			var p event.Posted
 			p, err = m.peers.Item(ctx, there.Node, agent, item)
 			switch {
@@ -110,7 +110,7 @@ func (m *mailroom) Await(ctx context.Context, agent, item string) (event.Outcome
 				err = there // it has not ended
 			}
 		}
-		if m.peers == nil || !hasMoved(err) {
+		if !hasMoved(err) {
 			return o, err
 		}
 

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"daycare/engine/address"
 )
 
@@ -94,19 +96,7 @@ func (k *relations) Line(id string) (line []string) {
 	return line
 }
 
-func (k *relations) descends(id, from string) bool {
-	for range maxDepth {
-		meta, ok := k.place.index.Get(id)
-		if !ok || meta.Descriptor.ParentAgentID == "" {
-			return false
-		}
-		if id = meta.Descriptor.ParentAgentID; id == from {
-			return true
-		}
-	}
-
-	return false
-}
+func (k *relations) descends(id, from string) bool { return slices.Contains(k.Line(id), from) }
 
 // maxDepth ends a walk up a family that a hand edit made a circle of.
 const maxDepth = 64

@@ -3,12 +3,8 @@ package engine
 import (
 	"cmp"
 	"context"
-	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 
 	"daycare/engine/address"
 	"daycare/engine/beneath"
@@ -39,17 +35,7 @@ type directory struct {
 func (dy *directory) Agents(context.Context) ([]event.Agent, error) {
 	all := dy.index.All()
 	list := make([]event.Agent, len(all))
-	var group errgroup.Group
-	group.SetLimit(2 * runtime.GOMAXPROCS(0))
-	for from := 0; from < len(all); from += together {
-		group.Go(func() error {
-			for i := from; i < min(from+together, len(all)); i++ {
-				list[i] = dy.look(all[i])
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // none of them fails
+	each(len(all), func(i int) { list[i] = dy.look(all[i]) })
 
 	own := make(map[string]float64, len(all))
 	at := make(map[string]int, len(list))
@@ -312,23 +298,15 @@ func (dy *directory) Draft(_ context.Context, id string) (event.Draft, error) {
 // Counts are the agents in memory and the items that wait in all inboxes.
 func (dy *directory) Counts() (agents, awake, queued int) {
 	ids := dy.index.IDs()
-	var group errgroup.Group
 	var running, waiting atomic.Int64
-	group.SetLimit(2 * runtime.GOMAXPROCS(0))
-	for some := range slices.Chunk(ids, together) {
-		group.Go(func() error {
-			for _, id := range some {
-				runs, waits := dy.countOf(id)
-				waiting.Add(int64(waits))
-				if runs {
-					running.Add(1)
-				}
-			}
-			return nil
-		})
-	}
+	each(len(ids), func(i int) {
+		runs, waits := dy.countOf(ids[i])
+		waiting.Add(int64(waits))
+		if runs {
+			running.Add(1)
+		}
+	})
 
-	_ = group.Wait() // none of them fails
 	return len(ids), int(running.Load()), int(waiting.Load())
 }
 
@@ -342,7 +320,7 @@ func (dy *directory) countOf(id string) (running bool, queued int) {
 		}
 		return e.running, queued
 	}
-	if empty, err := dy.emptyInbox(id); err != nil || empty {
+	if empty, _ := dy.emptyInbox(id); empty { // else it is read, and an error logged
 		return false, 0
 	}
 
