@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"daycare/engine/event"
 	"daycare/engine/inbox"
@@ -47,6 +48,7 @@ func (h *hooking) who(s *self, session string) hooks.Agent {
 func (h *hooking) run(ctx context.Context, t *turn, m hooks.Moment) (v hooks.Verdict, err error) {
 	defer t.clock.hold()()
 	h.deliveries.meanwhile(func(func(func())) { v = h.hooks.Run(ctx, m) })
+	h.journal.hooked = time.Now()
 	return v, h.note(m, v)
 }
 

@@ -334,6 +334,36 @@ func TestHooksWithoutWordsAddNothing(t *testing.T) {
 	}
 }
 
+// wordless hooks leave no note of what they did, so that nothing is written after them.
+type wordless struct{ *program }
+
+func (h wordless) Run(ctx context.Context, m hooks.Moment) hooks.Verdict {
+	v := h.program.Run(ctx, m)
+	v.Ran = nil
+	return v
+}
+
+// What a before_prompt hook changes in the history is in the request that follows.
+func TestAnEditByAHookIsInTheNextRequest(t *testing.T) {
+	b := newBench(t, `rules: [ { reply: [ { text: "hi" } ] } ]`)
+	path := filepath.Join(b.dir, "history.jsonl")
+	b.opts.Hooks = wordless{b.hooking(moments{hooks.BeforePrompt: func(context.Context, hooks.Moment) hooks.Verdict {
+		text := strings.ReplaceAll(b.history(), "the sky is green", "the sky is blue.")
+		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+			t.Error(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Error(err)
+		}
+		return hooks.Verdict{}
+	}})}
+	b.run()
+	b.wait(b.say("the sky is green"))
+	if got := b.model.request(0); strings.Contains(got, "green") || !strings.Contains(got, "the sky is blue.") {
+		t.Errorf("the request does not have the edit:\n%s", got)
+	}
+}
+
 // before_prompt can end a turn before the model is called.
 func TestHooksRefuseAPrompt(t *testing.T) {
 	b := newBench(t, `rules: [ { reply: [ { text: "heard" } ] } ]`)

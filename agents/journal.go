@@ -33,7 +33,8 @@ type journal struct {
 	problems *finding.Problems
 	over     <-chan struct{} // closed when the agent must stop
 	log      *slog.Logger
-	drafted  bool // there may be a draft on disk
+	drafted  bool      // there may be a draft on disk
+	hooked   time.Time // when a hook last ended, which may have edited the history
 }
 
 // path returns the path of a file in the agent's folder.
@@ -147,7 +148,12 @@ func (j *journal) checkHistory() {
 
 // refresh reads a history that a user edited.
 func (j *journal) refresh(turn string) error {
-	changed, found, err := j.history.Refresh()
+	return j.refreshSince(turn, time.Now())
+}
+
+// refreshSince is refresh without another look where a record was just written, after the time since.
+func (j *journal) refreshSince(turn string, since time.Time) error {
+	changed, found, err := j.history.RefreshSince(since)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ type requests struct {
 // build makes the request of the next model call from history as it is now: what a
 // person edited since the last call counts.
 func (r *requests) build(t *turn) (*providers.Request, error) {
-	if err := r.journal.refresh(t.id); err != nil {
+	if err := r.journal.refreshSince(t.id, r.journal.hooked); err != nil {
 		return nil, err
 	}
 	context, err := r.journal.history.Context()

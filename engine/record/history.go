@@ -38,7 +38,8 @@ type folded struct {
 	fold   fold
 	view   view
 	tally  tally
-	edited bool // a user's version was taken over since the last Refresh
+	edited bool      // a user's version was taken over since the last Refresh
+	looked time.Time // when the last Append looked at the file after its write
 }
 
 // An ownFile is history.jsonl, with what was last written to it: so it is known what
@@ -197,7 +198,7 @@ func (h *History) Append(recs ...Record) ([]*Entry, error) {
 	if err := h.write(entries, lines); err != nil {
 		return nil, fmt.Errorf("append to history: %w", err)
 	}
-	h.fold = next
+	h.fold, h.looked = next, time.Now()
 	h.tally.ended = append(h.tally.ended, ended...)
 
 	for _, e := range entries {
@@ -275,6 +276,22 @@ func (h *History) Refresh() (changed bool, found []finding.Finding, err error) {
 	}
 
 	return changed, h.report.take(), err
+}
+
+// atOnce is how long the look of an Append is enough.
+const atOnce = 10 * time.Millisecond
+
+// RefreshSince is Refresh without another look at the file where an Append has just made one, after the time since: when
+// what could have had the file edited ended.
+func (h *History) RefreshSince(since time.Time) (changed bool, found []finding.Finding, err error) {
+	h.mu.Lock()
+	fresh := !h.edited && h.looked.After(since) && time.Since(h.looked) < atOnce
+	h.mu.Unlock()
+	if fresh {
+		return false, nil, nil
+	}
+
+	return h.Refresh()
 }
 
 // takeOver takes a user's version over if there is one.

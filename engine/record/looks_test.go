@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -104,4 +105,39 @@ func TestLooksAtTheFilesOfAnAgent(t *testing.T) {
 		}
 		put(name, "x")
 	}
+}
+
+// The look that an append makes after its write is enough for a moment, unless something came between.
+func TestRefreshSinceLooksOnceAMoment(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ago, since time.Duration // when the append looked, and when what came between ended
+		sees       bool
+	}{"at once": {-time.Minute, time.Hour, false}, "something came between": {time.Millisecond, 0, true},
+		"a moment later": {2 * atOnce, time.Hour, true}} {
+		h := begun(t)
+		turn(t, h, "t1", "q", "green")
+		save(t, h, bytes.Replace(content(t, h), []byte("green"), []byte("black"), 1))
+
+		h.looked = time.Now().Add(-tt.ago)
+		changed, _, err := h.RefreshSince(time.Now().Add(-tt.since))
+		if changed != tt.sees || err != nil {
+			t.Errorf("%s: changed is %v, %v", name, changed, err)
+		}
+		if changed, _, err := h.Refresh(); changed == tt.sees || err != nil {
+			t.Errorf("%s: the next look: %v, %v", name, changed, err)
+		}
+	}
+}
+
+// An edit that an append took over is told by the next refresh, however soon that comes.
+func TestRefreshSinceTellsOfAnEditThatAnAppendFound(t *testing.T) {
+	h := begun(t)
+	turn(t, h, "t1", "q", "green")
+	save(t, h, bytes.Replace(content(t, h), []byte("green"), []byte("black"), 1))
+	turn(t, h, "t2", "q", "next")
+	h.looked = time.Now().Add(time.Minute)
+	if changed, _, err := h.RefreshSince(time.Time{}); !changed || err != nil {
+		t.Errorf("changed is %v, %v", changed, err)
+	}
+	wantTexts(t, h, "q", "black", "q", "next")
 }
