@@ -120,7 +120,7 @@ func (l links) caughtUp(ctx context.Context, agent string, upTo uint64) (logged,
 // before is the message that a claim follows: the one that was read.
 func (l links) before(ctx context.Context, agent string, head logged) logged {
 	if crash.Bug("noclaim") { // or what came until the folder was built
-		time.Sleep(400 * time.Millisecond)
+		time.Sleep(800 * time.Millisecond)
 		if newest, err := l.store.last(ctx, agent); err == nil && newest.seq > head.seq {
 			return newest
 		}

@@ -114,15 +114,24 @@ func (n memory) check(ctx context.Context, agent string, best had) error {
 	return nil
 }
 
-// lately is how many machines have reported within some time, and have not left.
+// lately is how many machines have reported within some time, and have not left. One that was started again counts once: it
+// has the folders of the process before.
 func (n memory) lately(within time.Duration) (count int) {
 	p := n.presence
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, seen := range p.seen {
-		if time.Since(seen) < within {
+	alive := map[string]bool{}
+	for boot, m := range p.says {
+		if m.ID != "" && time.Since(p.seen[boot]) < p.lease {
+			alive[m.ID] = true
+		}
+	}
+	for boot, seen := range p.seen {
+		old := time.Since(seen)
+		if old < p.lease || old < within && !alive[p.says[boot].ID] {
 			count++
 		}
 	}
+
 	return count
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -94,6 +95,36 @@ func TestWhoHadAnAgentLastMayBeSlow(t *testing.T) {
 	})
 	if err := a.Acquire(one); !errors.Is(err, disk.ErrAway) {
 		t.Errorf("begun without the machine that had it last: %v", err)
+	}
+}
+
+// A machine that was killed and is back has the folders of the process that does not report any more: it is not waited for.
+func TestWhoHadAnAgentLastIsBack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const one = "one"
+	s := clustertest.Serve(t, dir, 0)
+	named := func(c *Config) { c.ID = "m" + filepath.Base(c.Root) }
+	a, b := joinWith(t, s, t.TempDir(), testLease, named), joinWith(t, s, t.TempDir(), testLease, named)
+	a.make(one)
+	for _, h := range []*host{a, b} {
+		h.own(one)
+		add(t, h.open(one, "history.jsonl"), h.root)
+		h.Release(one, false)
+	}
+	b.die()
+	back := joinWith(t, s, b.root, testLease, named)
+	until(t, "the lease of the process before is over", func() bool { return a.presence.dead(b.Boot()) })
+
+	wiped(t, s, dir)
+	there := &message.Elsewhere{}
+	until(t, "the machine that had it last is known", func() bool { return errors.As(a.Acquire(one), &there) })
+	if there.Node != back.Boot() {
+		t.Errorf("it is to be at %q, want %q", there.Node, back.Boot())
+	}
+	back.own(one)
+	if got := back.lines(one, "history.jsonl"); !slices.Equal(got, []string{a.root, b.root}) {
+		t.Errorf("history is %q", got)
 	}
 }
 

@@ -46,7 +46,7 @@ type Caught struct {
 
 const (
 	// mostTries is how often a bug has its chance to show.
-	mostTries = 12
+	mostTries = 20
 	// bugsAtOnce is how many are hunted beside each other: each waits for leases more than it computes.
 	bugsAtOnce = 3
 )
@@ -93,24 +93,30 @@ func (c *Caught) sees(b Bug, violations []string) {
 	}
 }
 
-// hunt plays the way to die that shows a bug until it does.
-func (h *harness) hunt(ctx context.Context, b Bug) (Caught, error) {
-	c := Caught{Bug: b.Name, Breaks: b.Breaks}
-	w, err := h.newWorld(b.Name, 1, b.Name)
-	if err != nil {
-		return c, err
-	}
-	defer w.end()
+// hunt plays the way to die that shows a bug until it does. What a bug breaks may keep a world from being played any
+// further without showing which bug it is: then it is hunted in a new one.
+func (h *harness) hunt(ctx context.Context, b Bug) (c Caught, err error) {
+	c = Caught{Bug: b.Name, Breaks: b.Breaks}
+	var w *world
+	defer func() {
+		if w != nil {
+			w.end()
+		}
+	}()
 	for c.By == "" && c.Tries < mostTries && ctx.Err() == nil {
 		c.Tries++
+		if w == nil {
+			if w, err = h.newWorld(fmt.Sprint(b.Name, c.Tries), 1, b.Name); err != nil {
+				return c, err
+			}
+		}
 		r, err := w.suffer(ctx, way{name: b.by, servers: 1, times: 1, do: b.do}, c.Tries)
-		if err != nil { // a bug may keep an agent from being opened at all
+		if err != nil {
 			r.violate("%v", err)
+			w.end()
+			w = nil
 		}
 		c.sees(b, r.Violations)
-		if err != nil && c.By == "" {
-			return c, err
-		}
 	}
 
 	return c, ctx.Err()

@@ -22,8 +22,8 @@ import (
 const (
 	// patience bounds one try to have a message accepted.
 	patience = 5 * time.Second
-	// acceptedFor bounds how long a message is offered until a machine accepts it.
-	acceptedFor = 3 * time.Minute
+	// acceptedFor bounds how long a message is offered until a machine accepts it; acceptedInAHunt while a bug may be why none does.
+	acceptedFor, acceptedInAHunt = 3 * time.Minute, 45 * time.Second
 	// readFor bounds one look at a history. An agent that cannot be opened says why after 10 seconds.
 	readFor = 20 * time.Second
 	// shownFor bounds how long what was accepted takes to be in the histories; a hunt does not wait that long for
@@ -94,7 +94,11 @@ func (t *talk) say(ctx context.Context, chat, n int) error {
 			return err
 		}
 	}
-	for machine := rand.IntN(len(t.w.machines)); time.Since(began) < acceptedFor && ctx.Err() == nil; machine++ {
+	patient, refusal := acceptedFor, errors.New("no machine took it")
+	if t.w.bug != "" {
+		patient = acceptedInAHunt
+	}
+	for machine := rand.IntN(len(t.w.machines)); time.Since(began) < patient && ctx.Err() == nil; machine++ {
 		done, err := false, error(nil)
 		if dropped != "" {
 			done, err = claimed(dropped)
@@ -109,10 +113,13 @@ func (t *talk) say(ctx context.Context, chat, n int) error {
 			t.took(chat, text, agent, time.Since(began))
 			return nil
 		}
+		if err != nil {
+			refusal = err
+		}
 		time.Sleep(20 * time.Millisecond)
 	}
 
-	return fmt.Errorf("%q was never accepted: %w", text, errors.Join(ctx.Err(), errors.New("no machine took it")))
+	return fmt.Errorf("%q was never accepted: %w", text, errors.Join(ctx.Err(), refusal))
 }
 
 // send offers a message to the nth machine, and returns its agent.
