@@ -4,6 +4,7 @@
 //
 //	go run ./.ci/mutate [-n 10] [-seed 1,2] [-p 2] [-short] [-v] PACKAGE...
 //	go run ./.ci/mutate -n 20 -seed 7 ./engine/disk ./engine/inbox
+//	go run ./.ci/mutate -at log.go:91,name.go ./engine/disk
 //
 // All mutants of a package are compiled into one test binary, through an overlay of the
 // go command, and a variable of the environment switches one of them on. So the sources
@@ -23,6 +24,7 @@ import (
 	"log"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,6 +40,7 @@ type options struct {
 	short   bool
 	verbose bool
 	only    bool          // list what no test reaches, try nothing
+	at      string        // try the mutants of these places alone; "": any
 	timeout time.Duration // 0: three times what the tests take without a change
 }
 
@@ -61,6 +64,7 @@ func main() {
 	flag.BoolVar(&o.short, "short", false, "run the tests with -short")
 	flag.BoolVar(&o.verbose, "v", false, "print what killed each mutant, too")
 	flag.BoolVar(&o.only, "unreached", false, "only list the mutants that no test reaches")
+	flag.StringVar(&o.at, "at", "", "try all mutants of these files or `lines`, such as log.go:91,name.go, and no others")
 	flag.DurationVar(&o.timeout, "timeout", 0,
 		"stop the tests of one mutant after this `time`: it counts as killed (default 10 s and three times what they take)")
 	least := flag.Int("least", 0, "exit with 1 if the tests kill less than this percentage of all mutants")
@@ -131,7 +135,7 @@ func (o options) try(pkg string) ([]report, error) {
 	tried := map[int]bool{} // a mutant of several seeds is tried once
 	var reports []report
 	for _, seed := range o.seeds {
-		chosen := b.choose(pkg, seed, o.each)
+		chosen := b.choose(pkg, seed, o)
 		var fresh []int
 		for _, i := range chosen {
 			if _, ok := tried[i]; !ok {
@@ -155,16 +159,19 @@ func (o options) try(pkg string) ([]report, error) {
 	return reports, nil
 }
 
-// choose picks n mutants by a seed. Packages of one length do not get the same ones.
-func (b *binary) choose(pkg string, seed uint64, n int) []int {
+// choose picks mutants by a seed, or those of some places. Packages of one length do not get the same ones.
+func (b *binary) choose(pkg string, seed uint64, o options) []int {
 	h := fnv.New64a()
 	h.Write([]byte(pkg))
 	order := rand.New(rand.NewPCG(seed, h.Sum64())).Perm(len(b.mutants))
-	if n == 0 {
+	if o.at != "" {
+		return slices.DeleteFunc(order, func(i int) bool { return !b.mutants[i].in(o.at) })
+	}
+	if o.each == 0 {
 		return order
 	}
 
-	return order[:min(n, len(order))]
+	return order[:min(o.each, len(order))]
 }
 
 // tryAll tries mutants beside each other and notes in killed which the tests have seen.

@@ -35,6 +35,12 @@ func (m mutant) String() string {
 	return fmt.Sprintf("%s:%d  %s: %s", filepath.ToSlash(m.file), m.line, m.what, text)
 }
 
+// in reports whether it is at one of some places: base names of files, or such a name and a line, with commas.
+func (m mutant) in(places string) bool {
+	name := filepath.Base(m.file)
+	return slices.ContainsFunc(strings.Split(places, ","), func(p string) bool { return p == name || p == fmt.Sprintf("%s:%d", name, m.line) })
+}
+
 // A pack is a package as it is compiled here, without its tests.
 type pack struct {
 	dir   string

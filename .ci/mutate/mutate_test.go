@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -144,6 +145,17 @@ func TestMutants(t *testing.T) {
 	for _, not := range []string{"return inverted: false", "sign turned: 1 + 0", `sign turned: "a" + "b"`} {
 		if made[not] {
 			t.Errorf("a mutant %q, which no test could see or which does not compile", not)
+		}
+	}
+}
+
+// The mutants of some places are tried, and no others.
+func TestPlaces(t *testing.T) {
+	b := &binary{mutants: []mutant{{file: "x/a.go", line: 7}, {file: "x/a.go", line: 77}, {file: "x/b.go", line: 7}, {file: "x/ba.go", line: 7}}}
+	for at, want := range map[string][]int{"a.go:7": {0}, "b.go,a.go:77": {1, 2}, "a.go": {0, 1}, "": {0, 1, 2, 3}, "c.go": nil} {
+		got := b.choose("x", 1, options{at: at})
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("at %q there are %v, want %v", at, got, want)
 		}
 	}
 }

@@ -345,11 +345,8 @@ func give(ctx context.Context, pulls *nats.Subscription, pieces <-chan *nats.Msg
 		case <-ctx.Done():
 			return nil
 		}
-		if err := pull.RespondMsg(m); err != nil {
+		if err := pull.RespondMsg(m); err != nil || m.Header.Get(pieceEnd) != "" || m.Header.Get(pieceError) != "" {
 			return err
-		}
-		if m.Header.Get(pieceEnd) != "" || m.Header.Get(pieceError) != "" {
-			return nil
 		}
 	}
 }

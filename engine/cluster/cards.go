@@ -235,7 +235,7 @@ func (c *cards) load(ctx context.Context) error {
 	return nil
 }
 
-// read reads a card that was written. One that cannot be read is left alone.
+// read reads a card that was written. One that cannot be read, and what is no card, is left alone.
 func (c *cards) read(e jetstream.KeyValueEntry) (id string, now card, ok bool) {
 	id = strings.TrimPrefix(e.Key(), cardKey)
 	if !address.ValidID(id) {
@@ -301,9 +301,6 @@ func (c *cards) machine(agent string) string {
 
 // note takes in a change of the bucket.
 func (c *cards) note(e jetstream.KeyValueEntry) {
-	if !strings.HasPrefix(e.Key(), cardKey) {
-		return
-	}
 	id, now, ok := c.read(e)
 	if !ok {
 		return

@@ -56,11 +56,11 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 		return err
 	}
 	for tried := false; ; tried = true {
-		had, err := (memory{n}).had(agent)
+		old, err := readMark(n.folder(agent))
 		if err != nil {
 			return err
 		}
-		head, err := n.links.caughtUp(ctx, agent, had.N)
+		head, err := n.links.caughtUp(ctx, agent, old.N)
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 			return errors.Join(&message.Elsewhere{Node: head.owner}, err)
 		}
 
-		segments, err := n.opening(ctx, agent, head, had)
+		segments, err := n.opening(ctx, agent, head, old.N)
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 			return err
 		}
 		end := n.before(ctx, agent, head)
-		m := logged{n: max(end.n, had.N) + 1, owner: n.boot, id: cuid.New(), body: encode(segments)}
+		m := logged{n: max(end.n, old.N) + 1, owner: n.boot, id: cuid.New(), body: encode(segments)}
 		seq, err := n.publishOnce(ctx, agent, end.seq, m)
 		if _, refused := errors.AsType[*wrongSequence](err); refused {
 			select {
@@ -94,7 +94,7 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 			return err
 		}
 
-		return n.own(ctx, agent, head, had, place{seq, m.n}, segments)
+		return n.own(ctx, agent, head, old, place{seq, m.n}, segments)
 	}
 }
 
@@ -129,24 +129,24 @@ func (l links) before(ctx context.Context, agent string, head logged) logged {
 }
 
 // begins reports whether a log is to begin with the message that is appended to it next by a machine that had
-// something of it: it is empty, or servers have lost its end. Numbers grow for ever, so that a folder from before a wipe is
+// it up to a number: it is empty, or servers have lost its end. Numbers grow for ever, so that a folder from before a wipe is
 // older than all that came after it.
-func (l logged) begins(h had) bool { return l.seq == 0 || l.retired || h.N > l.n }
+func (l logged) begins(upTo uint64) bool { return l.seq == 0 || l.retired || upTo > l.n }
 
 // opening is what a claim appends to a log that ends with head. A log begins with all that its
 // folder has: one with a claim alone, as a crash would leave it, would be an agent without files
 // for whoever reads it next.
-func (n *Node) opening(ctx context.Context, agent string, head logged, had had) ([]segment, error) {
+func (n *Node) opening(ctx context.Context, agent string, head logged, upTo uint64) ([]segment, error) {
 	claim := segment{Op: opClaim}
-	if !head.begins(had) {
+	if !head.begins(upTo) {
 		return []segment{claim}, nil
 	}
 	if head.seq > 0 && !head.retired {
 		n.log.Warn("the servers have lost the end of the log of an agent; written again from the folder of this machine",
-			"agent", agent, "upTo", head.n, "had", had.N)
+			"agent", agent, "upTo", head.n, "had", upTo)
 	}
 	if !head.retired {
-		if err := (memory{n}).check(ctx, agent, had); err != nil {
+		if err := (memory{n}).check(ctx, agent, had{n.boot, upTo}); err != nil {
 			return nil, err
 		}
 	}
@@ -195,20 +195,16 @@ func (l links) publishOnce(ctx context.Context, agent string, expect uint64, m l
 }
 
 // own makes the folder of a unit that was just claimed with segments, and the unit. head is the
-// message before the claim.
-func (n *Node) own(ctx context.Context, agent string, head logged, had had, at place, segments []segment) error {
+// message before the claim, and old the mark of the folder that is here.
+func (n *Node) own(ctx context.Context, agent string, head logged, old mark, at place, segments []segment) (err error) {
 	dir := n.folder(agent)
-	old, marked, err := readMark(dir)
-	if err != nil {
-		return err
-	}
 	unmark := func() error { return n.vol.Remove("claim", filepath.Join(dir, markName)) }
 
 	u := &unit{node: n, agent: agent, place: at, files: map[string]*copied{}}
 	switch {
-	case head.begins(had): // what is here is all there is
+	case head.begins(old.N): // what is here is all there is
 		u.note(segments)
-	case marked && !old.Owned && old.Seq == head.seq && old.N == head.n:
+	case !old.Owned && old.Seq == head.seq && old.N == head.n:
 		if u.files, err = n.asItWas(dir, old); err != nil {
 			return err
 		}
@@ -220,7 +216,7 @@ func (n *Node) own(ctx context.Context, agent string, head logged, had had, at p
 		if err := unmark(); err != nil {
 			return err
 		}
-		if u.files, err = n.build(ctx, n.store, agent, files, old, marked); err != nil {
+		if u.files, err = n.build(ctx, n.store, agent, files, old); err != nil {
 			return err
 		}
 	}

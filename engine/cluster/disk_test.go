@@ -101,14 +101,14 @@ func TestAFolderIsBuiltWhileAStepFails(t *testing.T) {
 					}
 				}
 				arm()
-				have, err := w.build(t.Context(), nil, "one", files, old, before != "nothing")
+				have, err := w.build(t.Context(), nil, "one", files, old)
 				failed := met()
 				if err == nil && len(have) != len(want) || err != nil && !failed {
 					t.Errorf("%s: %d files, %v", before, len(have), err)
 				}
 				check("", err)
 				w = copied()
-				if _, err = w.build(t.Context(), nil, "one", files, old, before != "nothing"); err != nil {
+				if _, err = w.build(t.Context(), nil, "one", files, old); err != nil {
 					t.Errorf("%s, %s at step %d, built again: %v", before, fault, k, err)
 				}
 				check(", built again", err)

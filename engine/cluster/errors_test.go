@@ -13,8 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"daycare/engine/address"
 	"daycare/engine/cluster/clustertest"
+	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/inbox"
@@ -89,7 +92,7 @@ func TestReleaseOfAReplacedOwner(t *testing.T) {
 	until(t, "it reaches the servers again", func() bool { return !a.Away() })
 
 	a.Release("one", false)
-	if m, ok, err := readMark(a.folder("one")); !ok || err != nil || !m.Owned {
+	if m, err := readMark(a.folder("one")); err != nil || !m.Owned {
 		t.Errorf("its folder is marked %+v, %v", m, err)
 	}
 	e, err := b.presence.store.handles.owners.Get(t.Context(), "one")
@@ -128,12 +131,175 @@ func TestEdited(t *testing.T) {
 	}
 }
 
-// Files that a folder does not have any more are removed from the log.
-func TestDifferencesRemove(t *testing.T) {
+// What the log lacks of a file is appended to it; a file that was changed, or that has become much longer, is written
+// whole, and one that is gone is removed.
+func TestDifferences(t *testing.T) {
 	t.Parallel()
-	got := differences(map[string]*copied{"a": newCopied([]byte("a")), "b": newCopied([]byte("b"))}, map[string][]byte{"b": []byte("b")})
-	if len(got) != 1 || got[0].Op != opRemove || got[0].File != "a" {
-		t.Errorf("differences are %+v", got)
+	long := strings.Repeat("x", appendMost)
+	for name, test := range map[string]struct {
+		had, has string
+		want     op
+		at       int64
+	}{
+		"the same": {"ab", "ab", "", 0}, "appended to": {"ab", "abc", opAppend, 2}, "changed": {"ab", "ac", opPut, 0},
+		"changed and longer": {"ab", "acd", opPut, 0}, "shorter": {"ab", "a", opPut, 0}, "emptied": {"ab", "", opPut, 0},
+		"much longer": {"a", "a" + long, opAppend, 1}, "too much longer": {"a", "aa" + long, opPut, 0}, "begun": {"", "a", opAppend, 0},
+		"as it was not": {"?", "a", opPut, 0}, "new": {"-", "a", opPut, 0}, "gone": {"a", "-", opRemove, 0},
+	} {
+		had, has := map[string]*copied{"x": newCopied([]byte(test.had))}, map[string][]byte{"x": []byte(test.has)}
+		if test.had == "?" {
+			had["x"] = &copied{size: -1}
+		}
+		if test.had == "-" {
+			had = nil
+		}
+		if test.has == "-" {
+			has = nil
+		}
+		got := differences(had, has)
+		if test.want == "" {
+			if len(got) > 0 {
+				t.Errorf("%s: %+v", name, got)
+			}
+			continue
+		}
+		if len(got) != 1 || got[0].Op != test.want || got[0].At != test.at || got[0].File != "x" ||
+			test.want != opRemove && string(got[0].data) != test.has[test.at:] {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	three := map[string][]byte{"c": nil, "a": nil, "b": nil}
+	if got := differences(nil, three); len(got) != 3 || got[0].File != "a" || got[1].File != "b" || got[2].File != "c" {
+		t.Errorf("the order is %+v", got)
+	}
+}
+
+// The folder of an agent that is owned here stays, and that of another one is moved away, when its removal is heard of.
+func TestPart(t *testing.T) {
+	t.Parallel()
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	for _, agent := range []string{"owned", "other"} {
+		a.make(agent)
+	}
+	a.own("owned")
+	for _, agent := range []string{"owned", "other", "nothing"} {
+		a.part(agent)
+	}
+	if !disk.Exists(a.folder("owned")) || disk.Exists(a.folder("other")) || !disk.Exists(filepath.Join(a.root, "away", "other")) {
+		t.Error("the folders are not where they belong")
+	}
+}
+
+// A content is kept once under its checksum, and again if servers have lost a part of it. One of another checksum is damaged.
+func TestContents(t *testing.T) {
+	t.Parallel()
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	store := a.presence.store
+	data := []byte(strings.Repeat("large", inlineMost))
+	made := map[string]bool{}
+	keep := func() {
+		t.Helper()
+		if err := store.put(t.Context(), sum(data), data); err != nil {
+			t.Fatal(err)
+		}
+		info, err := store.handles.objects.GetInfo(t.Context(), sum(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[info.NUID] = true
+		if got, err := store.get(t.Context(), sum(data)); err != nil || string(got) != string(data) {
+			t.Errorf("it has %d bytes, %v", len(got), err)
+		}
+	}
+	keep()
+	keep()
+	if len(made) != 1 {
+		t.Errorf("it was written %d times", len(made))
+	}
+	for nuid := range made {
+		if err := store.handles.chunks.Purge(t.Context(), jetstream.WithPurgeSubject("$O."+objectBucket+".C."+nuid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep()
+	if len(made) != 2 {
+		t.Errorf("it was written %d times", len(made))
+	}
+	if _, err := store.handles.objects.PutBytes(t.Context(), "other", data); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := store.get(t.Context(), "other"); !errors.Is(err, errDamaged) {
+		t.Errorf("under another checksum it has %d bytes, %v", len(got), err)
+	}
+	if _, err := store.get(t.Context(), "missing"); err == nil || errors.Is(err, errDamaged) {
+		t.Errorf("what is missing: %v", err)
+	}
+}
+
+// A claim of which another machine is quicker is that one's, whose note it writes.
+func TestAClaimThatComesSecond(t *testing.T) {
+	t.Parallel()
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a.make("one")
+	before := a.store
+	a.links.dead = func(string) bool { return false }
+	a.store = &crowded{store: before, n: 1, crux: func() { a.overtakes(before, "one") }}
+	there := &message.Elsewhere{}
+	if err := a.Acquire("one"); !errors.As(err, &there) || there.Node != "other" {
+		t.Errorf("acquired: %v", err)
+	}
+	e, err := a.presence.store.handles.owners.Get(t.Context(), "one")
+	if err != nil || !strings.Contains(string(e.Value()), `"other"`) {
+		t.Errorf("its owner is noted as %v, %v", e, err)
+	}
+}
+
+// What a cluster knows of its agents comes back into a bucket that was lost: their cards, addresses and handles.
+func TestCardsComeBack(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	w := clustertest.WayTo(t, s)
+	a := joinWith(t, s, t.TempDir(), time.Minute, func(c *Config) { c.Servers = []string{w.URL} })
+	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
+	one, two := address.Meta{ID: cuid.New(), Handle: "0/", Descriptor: d}, address.Meta{ID: cuid.New(), Handle: "1/"}
+	for _, m := range []address.Meta{one, two} {
+		if err := a.Announce(m, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store := a.presence.store
+	if err := store.js.DeleteKeyValue(t.Context(), agentsBucket); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.ensure(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	a.cards.restore(t.Context())
+	now, err := readCards(t.Context(), store, a.cards.notes)
+	if all := now.Agents(); err != nil || len(all) != 2 || all[one.ID].Descriptor != d || all[two.ID].Handle != "1/" {
+		t.Errorf("there are %+v, %v", all, err)
+	}
+	if id, err := a.Claim(d.Key(), "other"); err != nil || id != one.ID {
+		t.Errorf("the address leads to %q, %v", id, err)
+	}
+	if id, err := a.Claim("", "other"); err != nil || id != "other" {
+		t.Errorf("no address leads to %q, %v", id, err)
+	}
+	for _, m := range []address.Meta{one, two} {
+		if handle, err := a.Number("7/", m.ID); err != nil || handle != m.Handle {
+			t.Errorf("its handle is %q, %v", handle, err)
+		}
+		if handle, err := a.Number(m.Handle, "other"); err != nil || handle != "" {
+			t.Errorf("its handle is given to another one: %q, %v", handle, err)
+		}
+	}
+
+	w.Refuse(1)
+	if handle, err := a.Number("8/", one.ID); !errors.Is(err, disk.ErrAway) {
+		t.Errorf("without an answer the handle is %q, %v", handle, err)
+	}
+	if handle, err := a.Number("8/", "other"); err != nil || handle != "8/" {
+		t.Errorf("a handle that nobody has is given as %q, %v", handle, err)
 	}
 }
 
@@ -151,8 +317,18 @@ func TestWhatIsSharedIsNotedOnce(t *testing.T) {
 		t.Error("it is written although nothing changed")
 	}
 	s.agreedOn("a", "1")
+	s.agreedOn("b", "2")
 	if s.save(); !disk.Exists(path) {
 		t.Error("what changed is not written")
+	}
+	s.agreedOn("a", "")
+	s.save()
+	if data, err := os.ReadFile(path); err != nil || string(data) != `{"b":"2"}`+"\n" {
+		t.Errorf("noted is %q, %v", data, err)
+	}
+	again := newSharing(Shared{}, Config{Root: root}, nil, nil)
+	if len(again.base) != 1 || again.base["b"] != "2" {
+		t.Errorf("read is %v", again.base)
 	}
 }
 

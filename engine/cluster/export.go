@@ -53,17 +53,18 @@ func Export(ctx context.Context, c Config) (int, error) {
 	}
 
 	part := filepath.Join(w.root, "agents")
-	if err := c.Volume.MkdirAll(part); err != nil {
-		return n, err
+	err = c.Volume.MkdirAll(part)
+	if err == nil {
+		err = c.Volume.WriteFile("handles", filepath.Join(part, "handles.jsonl"), handles.Bytes())
 	}
-	if err := c.Volume.WriteFile("handles", filepath.Join(part, "handles.jsonl"), handles.Bytes()); err != nil {
-		return n, err
+	if err == nil {
+		err = errors.Join(exportFiles(ctx, s, c), exportShared(ctx, s, c))
 	}
-	if err := errors.Join(exportFiles(ctx, s, c), exportShared(ctx, s, c)); err != nil {
-		return n, err
+	if err == nil {
+		err = c.Volume.Rename("export", part, agents)
 	}
 
-	return n, c.Volume.Rename("export", part, agents)
+	return n, err
 }
 
 // partName is the folder in which the agents are until all are there: some of them alone would
@@ -90,10 +91,10 @@ func (w *workingCopy) export(ctx context.Context, s store, id string) (ok bool, 
 			return false, err
 		}
 		path := filepath.Join(w.folder(id), filepath.FromSlash(name))
-		if err := w.vol.MkdirAll(filepath.Dir(path)); err != nil {
-			return false, err
+		if err = w.vol.MkdirAll(filepath.Dir(path)); err == nil {
+			err = w.vol.WriteFile("export", path, data)
 		}
-		if err := w.vol.WriteFile("export", path, data); err != nil {
+		if err != nil {
 			return false, err
 		}
 	}

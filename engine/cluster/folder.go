@@ -73,13 +73,13 @@ func (w *workingCopy) list(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// readMark reads the mark of a folder; ok is false if there is none.
-func readMark(dir string) (m mark, ok bool, err error) {
+// readMark reads the mark of a folder; its N is 0 if there is none, or a torn one.
+func readMark(dir string) (m mark, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, markName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return mark{}, false, nil
+	if errors.Is(err, fs.ErrNotExist) || err == nil && json.Unmarshal(data, &m) != nil {
+		return mark{}, nil
 	}
-	return m, err == nil && json.Unmarshal(data, &m) == nil, err
+	return m, err
 }
 
 // writeMark notes that a folder is the state of its unit at a place. It makes no barrier: a
@@ -135,9 +135,7 @@ func differences(have map[string]*copied, folder map[string][]byte) (segments []
 // build makes the folder of an agent from its log and puts it in the place of the one that is
 // there. That one is kept in away/ if it has anything that it had not when it was last given
 // up: an edit, or what a process that died had not yet replicated.
-func (w *workingCopy) build(ctx context.Context, s store, agent string, files map[string]file, old mark, marked bool) (
-	map[string]*copied, error,
-) {
+func (w *workingCopy) build(ctx context.Context, s store, agent string, files map[string]file, old mark) (map[string]*copied, error) {
 	temp, dir := filepath.Join(w.root, "agents", ".new-claim-"+agent), w.folder(agent)
 	if err := w.vol.RemoveAll("claim", temp); err != nil {
 		return nil, err
@@ -166,12 +164,7 @@ func (w *workingCopy) build(ctx context.Context, s store, agent string, files ma
 		return nil, err
 	}
 
-	states := []map[string]stamp{stamps(have)}
-	if marked {
-		states = append(states, old.Files)
-	}
-
-	return have, w.publish(agent, temp, dir, states)
+	return have, w.publish(agent, temp, dir, []map[string]stamp{stamps(have), old.Files})
 }
 
 // sync makes files of a folder durable before its mark says that they are there. What a power cut took of them would count as
@@ -310,8 +303,8 @@ func (w *workingCopy) outlived(agent string, head logged) (bool, error) {
 	if !head.retired {
 		return false, nil
 	}
-	old, marked, err := readMark(w.folder(agent))
-	if err != nil || !marked || old.N >= head.n {
+	old, err := readMark(w.folder(agent))
+	if err != nil || old.N == 0 || old.N >= head.n {
 		return false, err
 	}
 

@@ -39,7 +39,7 @@ func (n memory) had(agent string) (had, error) {
 		defer u.mu.Unlock()
 		return had{n.boot, u.n}, nil
 	}
-	m, _, err := readMark(n.folder(agent))
+	m, err := readMark(n.folder(agent))
 
 	return had{n.boot, m.N}, err
 }

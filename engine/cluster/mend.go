@@ -283,9 +283,10 @@ func (r *Repair) keep(agent string, log []found) (string, error) {
 		}{f.raw.Sequence, disk.StampOf(f.raw.Time), f.raw.Header, f.raw.Data})
 		lines.Write(append(line, '\n'))
 	}
-	if err := r.conf.Volume.MkdirAll(filepath.Dir(path)); err != nil {
-		return "", err
+	err := r.conf.Volume.MkdirAll(filepath.Dir(path))
+	if err == nil {
+		err = r.conf.Volume.WriteFile("repair", path, []byte(lines.String()))
 	}
 
-	return path, r.conf.Volume.WriteFile("repair", path, []byte(lines.String()))
+	return path, err
 }

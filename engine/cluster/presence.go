@@ -377,7 +377,7 @@ func (p *presence) orphans() (list []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for agent, o := range p.owners {
-		if (o.Left || o.Boot != p.boot && p.isDead(o.Boot)) && p.first(agent) {
+		if (o.Left || p.isDead(o.Boot)) && p.first(agent) {
 			list = append(list, agent)
 		}
 	}

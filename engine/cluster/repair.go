@@ -189,7 +189,7 @@ func (n offers) here(ctx context.Context, agent string) (s state, ok bool, err e
 	if !disk.Exists(dir) {
 		return s, false, nil
 	}
-	m, marked, err := readMark(dir)
+	m, err := readMark(dir)
 	if err != nil {
 		return s, false, err
 	}
@@ -202,7 +202,7 @@ func (n offers) here(ctx context.Context, agent string) (s state, ok bool, err e
 		return s, false, err
 	}
 
-	s = state{files: map[string]file{}, n: m.N, exact: marked && !m.Owned && sameAs(content, m.Files)}
+	s = state{files: map[string]file{}, n: m.N, exact: !m.Owned && sameAs(content, m.Files)}
 	for name, data := range content {
 		s.files[name] = file{tail: data}
 	}

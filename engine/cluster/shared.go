@@ -168,10 +168,7 @@ func (s *sharing) run(ctx context.Context) error {
 
 // settle brings the files that may differ together. done: they are, or the servers say when they can be.
 func (s *sharing) settle(ctx context.Context) (done bool) {
-	names, upTo, whole := s.take()
-	if !whole {
-		return true
-	}
+	names, upTo, _ := s.take()
 	if s.away() {
 		s.note(names...)
 		return len(names) == 0

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,25 +24,12 @@ import (
 // here reads a file; nil: it does not exist. ok is false for one that is not shared as it is now: a
 // link of the user, or one that is too large.
 func (s *sharing) here(name string) (data []byte, ok bool, err error) {
-	at := s.root
-	parts := strings.Split(name, "/")
-	for i, part := range parts {
-		at = filepath.Join(at, part)
-		info, err := os.Lstat(at)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, true, nil
-		}
-		if err != nil {
-			return nil, false, err
-		}
-		if last := i == len(parts)-1; last && !info.Mode().IsRegular() || !last && !info.IsDir() {
-			return nil, false, nil
-		}
-	}
-	data, info, err := beneath.Own(at, sharedMost)
+	data, info, err := s.read(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, true, nil
+	case errors.Is(err, beneath.ErrLink):
+		return nil, false, nil
 	case errors.Is(err, beneath.ErrTooLarge):
 		s.log.Warn("a file is too large for other machines to have it", "file", name, "bytes", info.Size(), "most", sharedMost)
 		return nil, false, nil
@@ -50,6 +38,22 @@ func (s *sharing) here(name string) (data []byte, ok bool, err error) {
 	}
 
 	return append([]byte{}, data...), true, nil
+}
+
+// read reads a file that no link and nothing else of the user leads to: beneath.ErrLink.
+func (s *sharing) read(name string) ([]byte, fs.FileInfo, error) {
+	parts := strings.Split(name, "/")
+	for i := range parts {
+		info, err := os.Lstat(s.path(path.Join(parts[:i+1]...)))
+		if last := i == len(parts)-1; err == nil && (last && !info.Mode().IsRegular() || !last && !info.IsDir()) {
+			err = beneath.ErrLink
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+
+	return beneath.Own(s.path(name), sharedMost)
 }
 
 // give writes a file of this machine into the bucket; nil: it was removed.

@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -20,6 +22,8 @@ import (
 	"daycare/engine/cluster/clustertest"
 	"daycare/engine/cuid"
 	"daycare/engine/disk"
+	"daycare/engine/event"
+	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
 
@@ -282,6 +286,12 @@ func TestStrangeRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, strange := range []struct{ subject, text string }{
+		{askSubject + b.Boot(), "{"}, {askSubject + b.Boot(), `{"method":"B D"}`}, {hadSubject, "../x"}} {
+		if m, err := a.conn.Request(strange.subject, []byte(strange.text), 200*time.Millisecond); err == nil {
+			t.Errorf("%q is answered with %q", strange.text, m.Data)
+		}
+	}
 	for text, want := range map[string]string{"{": "unexpected end", `{"agent":"../x"}`: `\"../x\" is not the id of an agent`} {
 		m, err := a.conn.Request(offerSubject+b.Boot(), []byte(text), 30*time.Second)
 		if err != nil || !strings.Contains(string(m.Data), want) {
@@ -404,6 +414,159 @@ func TestPartWithoutServers(t *testing.T) {
 			}
 		case <-time.After(20 * time.Second):
 			t.Fatal("it waits as long as for servers that answer")
+		}
+	}
+}
+
+// A body that is offered is read piece by piece by who asks for a place in it, and nothing else is answered. One that ends too early
+// is an error.
+func TestOfferedBodies(t *testing.T) {
+	t.Parallel()
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	body := bytes.Repeat([]byte("0123456789"), pieceMost/10+1)
+	offered, err := a.requests.offer(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{"-1", "x", "", strconv.Itoa(len(body) + 1)} {
+		if m, err := a.conn.Request(offered.Subject, []byte(at), 100*time.Millisecond); err == nil {
+			t.Errorf("at %q there are %d bytes", at, len(m.Data))
+		}
+	}
+	whole := func(size int) ([]byte, error) {
+		return io.ReadAll(&fetched{ctx: t.Context(), conn: a.conn, from: offered.Subject, size: size})
+	}
+	if data, err := whole(len(body)); err != nil || !bytes.Equal(data, body) {
+		t.Errorf("it has %d bytes, %v", len(data), err)
+	}
+	if data, err := whole(len(body) + 1); !errors.Is(err, io.ErrUnexpectedEOF) || len(data) != len(body) {
+		t.Errorf("of one byte more there are %d bytes, %v", len(data), err)
+	}
+	unsubscribed(offered)
+	if data, err := whole(len(body)); err == nil {
+		t.Errorf("after its end there are %d bytes", len(data))
+	}
+}
+
+// What another machine says that cannot be read is an error, and none that is away.
+func TestStrangeMachines(t *testing.T) {
+	t.Parallel()
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	for _, subject := range []string{callSubject, itemSubject} {
+		if _, err := a.conn.Subscribe(subject+"strange", func(m *nats.Msg) { _ = m.Respond([]byte("{")) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	forward := func(ctx context.Context) error {
+		_, err := a.Forward(ctx, "strange", "one", inbox.Item{})
+		return err
+	}
+	item := func(ctx context.Context) error {
+		_, err := a.Item(ctx, "strange", "one", "x")
+		return err
+	}
+	for name, ask := range map[string]func(context.Context) error{"forward": forward, "item": item} {
+		if err := ask(t.Context()); err == nil || !strings.Contains(err.Error(), "answer of machine strange") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := ask(canceled); !errors.Is(err, context.Canceled) || errors.As(err, new(*message.Elsewhere)) {
+			t.Errorf("%s of who does not wait: %v", name, err)
+		}
+	}
+
+	go func() {
+		_ = a.ServeItems(t.Context(), func(context.Context, string, string) (event.Posted, error) { return event.Posted{}, disk.ErrFenced })
+	}()
+	for text, want := range map[string]string{"{": "cannot be read", `{"agent":"one"}`: `"moved":true`} {
+		until(t, "it answers", func() bool {
+			m, err := a.conn.Request(itemSubject+a.Boot(), []byte(text), time.Second)
+			if err == nil && !strings.Contains(string(m.Data), want) {
+				t.Errorf("the answer to %q is %q", text, m.Data)
+			}
+			return err == nil
+		})
+	}
+}
+
+// A file in the bucket that cannot be read is none that was removed: what machines have of it stays.
+func TestStrangeSharedFiles(t *testing.T) {
+	t.Parallel()
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	const name = "memory/x.md"
+	a.save(name, "kept")
+	until(t, "all is known", func() bool { _, _, whole := a.files.take(); return whole })
+	if err := a.files.agree(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	kv := a.files.keep.handles.files
+	if _, err := kv.Put(t.Context(), sharedKey(name), []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	revision, err := kv.Put(t.Context(), sharedKey("memory/last.md"), []byte(`{"sha":"x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "all is heard", func() bool { f, _ := a.files.of("memory/last.md"); return f.revision == revision })
+	if err := a.files.agree(t.Context(), name); err != nil || a.has(name) != "kept" {
+		t.Errorf("it has %q, %v", a.has(name), err)
+	}
+	if err := a.files.agree(t.Context(), "memory/last.md"); !errors.Is(err, errDamaged) || a.has("memory/last.md") != "" {
+		t.Errorf("a file of another checksum has %q, %v", a.has("memory/last.md"), err)
+	}
+}
+
+// Names of shared files are those in the folders of them, written in one way, and none that daycare gives itself.
+func TestSharedNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"SOUL.md": true, "memory/a.md": true, "memory/a/b.md": true, "memory": true,
+		"": false, ".": false,
+		"memory/": false, "memory//a.md": false, "./SOUL.md": false, "memory/./a": false, "memory/../SOUL.md": false, "../SOUL.md": false,
+		"/SOUL.md": false, "settings.yaml": false, "memory/a\x00": false, "memory/.a": false, "memory/.a/b": false, "memory/a~": false,
+		"memory/a~/b": false, "memory/a.conflict-1": false, "memory/a.conflict-1/b": false,
+		"cron/files/a": false, "cron/x/files/a": false} {
+		if got := sharedByTests.covers(name); got != want {
+			t.Errorf("%q is shared: %v", name, got)
+		}
+		if key, ok := sharedByTests.named(sharedKey(name)); ok != want || ok && key != name {
+			t.Errorf("the key of %q is that of %q, %v", name, key, ok)
+		}
+	}
+	if name, ok := sharedByTests.named("?"); ok {
+		t.Errorf("what is no key is that of %q", name)
+	}
+}
+
+// An attachment whose name leads out of its folder is not exported; what is no attachment is left alone.
+func TestStrangeAttachments(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a := newHost(t, s)
+	keep := func(name, text string) {
+		t.Helper()
+		if err := a.Keep(name, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"file.short.reference", "file." + cuid.New() + ".other"} {
+		keep(name, `{"name":"a.txt"}`)
+	}
+	root := t.TempDir()
+	if _, err := Export(t.Context(), elsewhere(s.ClientURL(), root)); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(filepath.Join(root, "files")); err != nil || len(left) > 0 {
+		t.Errorf("exported are %v, %v", left, err)
+	}
+	id := cuid.New()
+	for _, reference := range []string{`{"name":"../x"}`, `{"name":"a/b"}`, "{"} {
+		keep("file."+id+".reference", reference)
+		keep("file."+id+".content", "x")
+		root := t.TempDir()
+		_, err := Export(t.Context(), elsewhere(s.ClientURL(), root))
+		if !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), id) {
+			t.Errorf("of %s: %v", reference, err)
 		}
 	}
 }
