@@ -122,7 +122,7 @@ func (a *agent) step(ctx context.Context) (worked bool, err error) {
 		return a.take(ctx)
 	}
 	if open := a.journal.history.Obligations().Turn; open != nil {
-		return true, a.ended(a.worker.resume(ctx, a.files.self, open))
+		return true, a.ended(a.worker.resume(ctx, &a.files.self, open))
 	}
 	return true, a.begin(ctx, nil)
 }
@@ -205,7 +205,7 @@ func (a *agent) begin(ctx context.Context, items []inbox.Item) error {
 	if err := a.requests.lookAtPrompt(&a.files.self); err != nil {
 		return fmt.Errorf("look at files: %w", err)
 	}
-	return a.ended(a.worker.begin(ctx, a.files.self, items))
+	return a.ended(a.worker.begin(ctx, &a.files.self, items))
 }
 
 // ended begins a new session where a turn ended because the conversation has outgrown

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/event"
@@ -36,7 +36,7 @@ type files struct {
 	journal   *journal
 	rights    *rights
 	folders   *permission.Folders // nil: the folders of permissions are not pinned
-	stated    os.FileInfo         // of state.json at the last read
+	stated    beneath.Stamp       // of state.json at the last read; zero: it is to be read again
 	loaded    bool                // state was read from a good file
 	missed    bool                // there was none since the agent woke
 	announced *permission.Set     // rights as last announced
@@ -55,12 +55,12 @@ func (f *files) lookAround() (read bool, err error) {
 // lookAtState takes over what a user wrote into state.json. Where the file cannot be
 // read, the last good version stays in use.
 func (f *files) lookAtState() (read bool) {
-	state, info, found, ok := f.readState()
+	state, stated, found, ok := f.readState()
 	if !ok {
 		return false
 	}
 	before := f.state
-	f.stated = info
+	f.stated = stated
 	f.journal.problems.Set(f.journal.id, f.journal.path("state.json"), found)
 	if finding.Join(found) != nil && f.loaded {
 		return true
@@ -78,13 +78,18 @@ func (f *files) lookAtState() (read bool) {
 }
 
 // readState reads state.json, if it was written since it was last read. A broken
-// one is read again for a while.
-func (f *files) readState() (s record.State, info os.FileInfo, found findings, ok bool) {
+// one is read again for a while. stated is zero for one that another write may leave looking the same.
+func (f *files) readState() (s record.State, stated beneath.Stamp, found findings, ok bool) {
 	for try := 0; ; try++ {
-		var err error
-		if info, _ = os.Stat(filepath.Join(f.journal.dir, "state.json")); unchanged(info, f.stated) {
-			return s, nil, nil, false
+		looked := time.Now()
+		stated, serr := beneath.StampAt(filepath.Join(f.journal.dir, "state.json"))
+		if serr == nil && stated == f.stated {
+			return s, stated, nil, false
 		}
+		if !stated.Lasts(looked) {
+			stated = beneath.Stamp{}
+		}
+		var err error
 		var raw []byte
 		s, raw, found, err = record.ReadState(f.journal.dir)
 		if finding.Join(found) != nil { // perhaps since the agent slept
@@ -95,14 +100,14 @@ func (f *files) readState() (s record.State, info os.FileInfo, found findings, o
 		case err != nil:
 			f.journal.problems.Set(f.journal.id, path, findings{{ID: "state-unreadable", Severity: finding.Error, File: path,
 				Reason: err.Error(), Remedy: "Check who owns the file and its mode."}})
-			return s, nil, nil, false
+			return s, stated, nil, false
 		case raw == nil: // it is written again; what was wrong with it is gone with it
 			f.journal.problems.SetQuietly(f.journal.id, path, nil)
 			f.reportMissing(path)
 		}
 
 		if finding.Join(found) == nil || try == len(rereads) {
-			return s, info, found, info != nil
+			return s, stated, found, serr == nil
 		}
 		time.Sleep(rereads[try])
 	}
@@ -233,11 +238,6 @@ func (f *files) cacheState() error {
 	f.journal.log.Warn("state not written", "err", err)
 
 	return nil
-}
-
-// unchanged reports whether two looks at a file have seen the same version; nil: none.
-func unchanged(a, b os.FileInfo) bool {
-	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
 // owned are the members of state.json that belong to users and differ, rights

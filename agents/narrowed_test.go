@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -78,36 +79,28 @@ func TestWhatRunsByARightThatIsTakenBackEnds(t *testing.T) {
 	}
 }
 
-// Two looks at a file have seen the same version only if it is the same file, of one size and one
-// time.
-func TestWhenAFileIsUnchanged(t *testing.T) {
-	dir := t.TempDir()
-	at := time.Unix(1_700_000_000, 0)
-	save := func(name, text string, when time.Time) os.FileInfo {
-		t.Helper()
-		path := filepath.Join(dir, name)
-		err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, when, when))
-		info, serr := os.Stat(path)
-		if err := errors.Join(err, serr); err != nil {
-			t.Fatal(err)
-		}
-
-		return info
+// An edit of state.json applies to the next turn, also one that leaves its size and its time as they were, as a copy that keeps
+// times does.
+func TestAnEditOfTheSameSizeAndTimeIsRead(t *testing.T) {
+	b := newBench(t, hear)
+	state := `{"permissions":{"workingDir":"/w"},"provider":{"id":"","model":"m1"}}`
+	b.writeState(state)
+	path := filepath.Join(b.dir, "state.json")
+	saved := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(path, saved, saved); err != nil {
+		t.Fatal(err)
 	}
-	first := save("a", "x", at)
-	for name, tt := range map[string]struct {
-		now  os.FileInfo
-		want bool
-	}{
-		"the same": {save("a", "y", at), true}, "later": {save("a", "y", at.Add(1)), false}, "longer": {save("a", "yy", at), false},
-		"another": {save("b", "x", at), false}, "none": {nil, false},
-	} {
-		if unchanged(tt.now, first) != tt.want || unchanged(first, tt.now) != tt.want {
-			t.Errorf("%s: unchanged is %v", name, !tt.want)
-		}
-	}
+	b.run()
+	b.wait(b.say("one"))
+	time.Sleep(2 * beneath.Tick) // what was saved within a tick is read again in any case
+	b.wait(b.say("two"))
 
-	if unchanged(nil, nil) {
-		t.Error("nothing is the same version as nothing")
+	err := os.WriteFile(path, []byte(strings.Replace(state, "m1", "m2", 1)), 0o600)
+	if err := errors.Join(err, os.Chtimes(path, saved, saved)); err != nil {
+		t.Fatal(err)
+	}
+	b.wait(b.say("three"))
+	if m := b.model.asked[len(b.model.asked)-1].Model; m != "m2" {
+		t.Errorf("the model in force is %q, want the edited one", m)
 	}
 }

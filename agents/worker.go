@@ -36,8 +36,8 @@ type worker struct {
 }
 
 // begin opens a turn over items; none: the turn that a decision asks for.
-func (w *worker) begin(ctx context.Context, s self, items []inbox.Item) (outgrown, err error) {
-	t := &turn{self: s, id: cuid.Unique(), attempt: 1}
+func (w *worker) begin(ctx context.Context, s *self, items []inbox.Item) (outgrown, err error) {
+	t := &turn{self: *s, id: cuid.Unique(), attempt: 1}
 	taken := make([]string, len(items))
 	for i, it := range items {
 		taken[i] = it.ID
@@ -60,8 +60,8 @@ func (w *worker) begin(ctx context.Context, s self, items []inbox.Item) (outgrow
 }
 
 // resume takes up a turn that a crash or a stop left open.
-func (w *worker) resume(ctx context.Context, s self, open *record.OpenTurn) (outgrown, err error) {
-	t := &turn{self: s, id: open.Turn, attempt: s.nextAttempt(open), rounds: open.Rounds, waiting: len(open.Asked) > 0}
+func (w *worker) resume(ctx context.Context, s *self, open *record.OpenTurn) (outgrown, err error) {
+	t := &turn{self: *s, id: open.Turn, attempt: s.nextAttempt(open), rounds: open.Rounds, waiting: len(open.Asked) > 0}
 	t.again = true
 	t.join(w.replies.outbox, open.Users)
 	t.refused = refusedBefore(open.Users)

@@ -109,11 +109,11 @@ func (w *World) runWith(start engine.StartFunc) {
 }
 
 func (w *World) start(ctx context.Context, rt engine.Runtime) error {
-	s := agentRuntime{w, rt}
+	s := &agentRuntime{w, rt}
 	return agents.Run(ctx, agents.Options{
 		Place: agents.Place{ID: rt.Meta.ID, Dir: rt.Dir, Inbox: rt.Inbox, Volume: w.Volume, Events: w.Events,
 			Problems: w.problems, Log: slog.New(slog.DiscardHandler)},
-		Identity: s, Models: s, Costs: s, Briefing: s, Jobs: s, Outbox: rt, Stage: rt, Deciders: agents.Deciders{Permits: w.Asks},
+		Identity: s, Models: s, Costs: s, Briefing: s, Jobs: s, Outbox: &s.rt, Stage: &s.rt, Deciders: agents.Deciders{Permits: w.Asks},
 	})
 }
 

@@ -23,12 +23,12 @@ type agentRuntime struct {
 
 // start runs one agent: the engine calls it when the agent has work.
 func (r factory) start(ctx context.Context, rt engine.Runtime) error {
-	s, meta := agentRuntime{r, rt}, rt.Meta
+	s, meta := &agentRuntime{r, rt}, rt.Meta
 	r.machines.Bring(func() []string { return conversationsOf(r.Daemon).names(meta.ID) })
 	o := agents.Options{
 		Place: agents.Place{ID: meta.ID, Dir: rt.Dir, Volume: r.vol, Inbox: rt.Inbox, Events: r.events, Log: r.log,
 			Redact: &r.secrets, Folders: r.folders, Problems: r.problems, Results: rt.Results, Leave: rt.Leave(), Edited: rt.Edited()},
-		Identity: s, Models: s, Costs: s, Briefing: s, Jobs: s, Outbox: rt, Stage: rt,
+		Identity: s, Models: s, Costs: s, Briefing: s, Jobs: s, Outbox: &s.rt, Stage: &s.rt,
 		Deciders: agents.Deciders{Permits: r.asks, Hooks: hooked{r.Daemon}}, Sources: prompt.Sources{File: r.files.Read},
 	}
 	if meta.Descriptor.Type != address.User {
