@@ -318,10 +318,9 @@ func (d *Door) Prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptRespo
 	if err != nil {
 		return acp.PromptResponse{}, err
 	}
-	turn, err := s.begin()
-	if err != nil {
-		return acp.PromptResponse{}, err
-	}
+	ctx, abandon := context.WithCancel(ctx)
+	defer abandon()
+	turn := s.begin(abandon)
 	defer s.leave()
 	answer, err := d.answer(ctx, s, turn, p)
 	if err != nil && ctx.Err() != nil && !d.left() { // canceled before it was sent
@@ -358,13 +357,15 @@ func (d *Door) answer(ctx context.Context, s *session, turn *prompt, p acp.Promp
 	return s.wait(ctx, turn)
 }
 
-// Cancel ends the prompt in progress.
+// Cancel ends the prompt that is in progress when it is called, and does not wait for it. The wire calls it.
 func (d *Door) Cancel(ctx context.Context, p acp.CancelNotification) error {
 	s, err := d.session(p.SessionId)
 	if err != nil {
 		return err
 	}
-	s.cancel(ctx)
+	if turn := s.current(); turn != nil {
+		d.wg.Go(func() { s.cancel(ctx, turn) })
+	}
 
 	return nil
 }
@@ -375,7 +376,9 @@ func (d *Door) CloseSession(ctx context.Context, p acp.CloseSessionRequest) (acp
 	if err != nil {
 		return acp.CloseSessionResponse{}, err
 	}
-	s.cancel(ctx)
+	if turn := s.current(); turn != nil {
+		s.cancel(ctx, turn)
+	}
 	s.end()
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -267,8 +268,10 @@ func TestAPromptIsCanceled(t *testing.T) {
 	s := g.session()
 	done := g.begin("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":"x"}]}`, s))
 	<-begun
-	if again := g.prompt(s, "y"); again == "end_turn" || again == "" {
-		t.Errorf("a second prompt at once: %q", again)
+	for range 3 { // each is refused, and leaves the first one alone
+		if again := g.prompt(s, "y"); again == "end_turn" || again == "" || len(g.house.Stops) != 0 {
+			t.Fatalf("a second prompt at once: %q; the agent was stopped %d times", again, len(g.house.Stops))
+		}
 	}
 	fmt.Fprintf(g.to, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`+"\n", s)
 	if stop := stopOf(<-done); stop != "cancelled" {
@@ -451,24 +454,26 @@ func TestACancelIsFasterThanItsPrompt(t *testing.T) {
 			t.Fatalf("it stopped with %q", stop)
 		}
 	}
-	d := &Door{link: &link{}, sessions: map[acp.SessionId]*session{}}
+	w, _ := newWire(nil, nil)
+	d := &Door{link: &link{}, wire: w, sessions: map[acp.SessionId]*session{}}
 	alone := d.open("alone", "")
 	begin := func(what string, want bool) {
 		t.Helper()
-		alone.arrived()
-		p, err := alone.begin()
-		if err != nil || p.canceled != want {
-			t.Errorf("%s: canceled %v, %v", what, p.canceled, err)
+		w.open["1"] = cmp.Or(w.open["1"], &waiting{prompts: "alone"})
+		if p := alone.begin(func() {}); p.canceled != want {
+			t.Errorf("%s: canceled %v", what, p.canceled)
 		}
 		alone.leave()
+		delete(w.open, "1")
 	}
-	alone.cancel(t.Context())
+	if w.withdrawn("alone") {
+		t.Error("nothing is canceled where no prompt waits")
+	}
 	begin("behind a cancel of nothing", false)
-	alone.arrived()
-	alone.cancel(t.Context())
-	alone.mu.Lock()
-	alone.arrivals.many--
-	alone.mu.Unlock()
+	w.open["1"] = &waiting{prompts: "alone"}
+	if !w.withdrawn("alone") {
+		t.Error("a prompt that waits is not canceled")
+	}
 	begin("behind its own cancel", true)
 	begin("the next one", false)
 }
@@ -596,13 +601,15 @@ func TestARequestThatIsPutOff(t *testing.T) {
 // not answered it yet, and what the editor says of it then puts off nothing.
 func TestAPromptThatBeginsBeforeTheEditorAnswers(t *testing.T) {
 	withdrawn := 0
-	s := &session{asked: askedRequests{shown: map[string]context.CancelFunc{"tok": func() { withdrawn++ }, "old": nil}},
-		prompt: &prompt{closed: true, done: make(chan struct{})}}
-	s.cancel(t.Context())
+	w, _ := newWire(nil, nil)
+	s := &session{door: &Door{wire: w},
+		asked:  askedRequests{shown: map[string]context.CancelFunc{"tok": func() { withdrawn++ }, "old": nil}},
+		prompt: &prompt{item: "it", closed: true, done: make(chan struct{}), abandon: func() {}}}
+	s.cancel(t.Context(), s.prompt) // without a connection: it stops no turn, as the next one is that of another prompt
 	<-s.prompt.done
 	s.prompt = nil
-	if _, err := s.begin(); err != nil || withdrawn != 1 || len(s.asked.shown) > 0 {
-		t.Errorf("%v, it was taken back %d times, counted as shown are %d", err, withdrawn, len(s.asked.shown))
+	if s.begin(func() {}); withdrawn != 1 || len(s.asked.shown) > 0 {
+		t.Errorf("it was taken back %d times, counted as shown are %d", withdrawn, len(s.asked.shown))
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 	codeRefused  = -32600
 	codeInternal = -32603
 	codeMissing  = -32002 // resource not found
+	codeNoJSON   = -32700
 )
 
 // explain makes an error of the control API one that an editor shows, with what to do.
@@ -41,6 +42,6 @@ func explain(doing string, err error) error {
 	return problem(codeInternal, "%s", text)
 }
 
-func errBusy() error {
+func errBusy() *acp.RequestError {
 	return problem(codeRefused, "the session works on a prompt already: wait for its end, or end it with session/cancel")
 }

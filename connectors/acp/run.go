@@ -16,14 +16,7 @@ const lastWords = 5 * time.Second
 func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) error {
 	w, lines := newWire(in, out)
 	d := &Door{o: o, link: &link{o: o}, wire: w, sessions: map[acp.SessionId]*session{}}
-	w.arrived = func(method, id string) {
-		if method != acp.AgentMethodSessionPrompt {
-			return
-		}
-		if s, err := d.session(acp.SessionId(id)); err == nil {
-			s.arrived()
-		}
-	}
+	w.cancel = func(id string) { _ = d.Cancel(ctx, acp.CancelNotification{SessionId: acp.SessionId(id)}) } // nothing runs where it fails
 	d.conn = acp.NewAgentSideConnection(d, w, lines)
 	d.conn.SetLogger(slog.New(slog.DiscardHandler)) // what it would say is answered by the wire
 	go w.read()

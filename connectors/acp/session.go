@@ -28,13 +28,12 @@ type session struct {
 	ctx    context.Context
 	end    context.CancelFunc
 
-	mu       sync.Mutex
-	agent    string // id; "" before the first prompt
-	tell     *teller
-	prompt   *prompt // in progress; nil: none
-	arrivals arrivals
-	ready    chan struct{}
-	asked    askedRequests
+	mu     sync.Mutex
+	agent  string // id; "" before the first prompt
+	tell   *teller
+	prompt *prompt // in progress; nil: none
+	ready  chan struct{}
+	asked  askedRequests
 }
 
 // askedRequests are the requests for permission that the editor was shown.
@@ -43,19 +42,14 @@ type askedRequests struct {
 	shown map[string]context.CancelFunc // by token; nil: no longer
 }
 
-// arrivals are prompts whose line was read and that have not begun.
-type arrivals struct {
-	many     int
-	canceled bool // the next one was, before it began
-}
-
 // A prompt is a message of an editor that waits for its answer.
 type prompt struct {
 	item     string          // "": it was not accepted yet
 	due      map[string]bool // tokens of requests that a turn has to follow; true: they were answered
 	closed   bool            // its turn has ended
 	canceled bool
-	reason   string // of the newest turn's end
+	abandon  context.CancelFunc // ends what is done before it is sent
+	reason   string             // of the newest turn's end
 	finish   record.Finish
 	text     string // why there is no answer
 	err      error
@@ -103,6 +97,16 @@ func (p *prompt) answered(r *record.Permission) {
 	}
 }
 
+// works reports whether a turn works on it, or will.
+func (p *prompt) works() bool {
+	for _, decided := range p.due {
+		if decided {
+			return true
+		}
+	}
+	return !p.closed
+}
+
 func (p *prompt) over() bool { return p.closed && (len(p.due) == 0 || p.canceled) }
 
 // result is what the editor gets at the end.
@@ -127,22 +131,17 @@ func (p *prompt) result() (acp.PromptResponse, error) {
 }
 
 // begin makes a prompt the one in progress.
-func (s *session) begin() (*prompt, error) {
+func (s *session) begin(abandon context.CancelFunc) *prompt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.arrivals.many--
-	if s.prompt != nil {
-		return nil, errBusy()
-	}
-	s.prompt = &prompt{due: map[string]bool{}, done: make(chan struct{}), canceled: s.arrivals.canceled}
-	s.arrivals.canceled = false
+	s.prompt = &prompt{due: map[string]bool{}, abandon: abandon, done: make(chan struct{}), canceled: s.door.wire.canceled(s.id)}
 	for token, cancel := range s.asked.shown { // what was left open is asked again
 		if cancel == nil {
 			delete(s.asked.shown, token)
 		}
 	}
 
-	return s.prompt, nil
+	return s.prompt
 }
 
 // withdrawn reports whether a prompt was canceled.
@@ -156,13 +155,6 @@ func (s *session) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.prompt = nil
-}
-
-// arrived: the line of a prompt was read. A cancel that follows it at once is meant for it.
-func (s *session) arrived() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.arrivals.many++
 }
 
 // ensure makes the agent, and follows it from now on.
@@ -259,7 +251,7 @@ func (s *session) wait(ctx context.Context, p *prompt) (acp.PromptResponse, erro
 		if s.door.left() {
 			return acp.PromptResponse{}, problem(codeInternal, "the connection ended; the agent works on")
 		}
-		s.cancel(context.WithoutCancel(ctx))
+		s.cancel(context.WithoutCancel(ctx), p)
 		select {
 		case <-p.done:
 		case <-s.door.gone():
@@ -271,16 +263,23 @@ func (s *session) wait(ctx context.Context, p *prompt) (acp.PromptResponse, erro
 	return p.result()
 }
 
-// cancel stops the prompt in progress. What its agent asked for stays open for others to answer.
-func (s *session) cancel(ctx context.Context) {
+// current is the prompt in progress; nil: none.
+func (s *session) current() *prompt {
 	s.mu.Lock()
-	p, agent := s.prompt, s.agent
-	if p == nil {
-		s.arrivals.canceled = s.arrivals.many > 0
+	defer s.mu.Unlock()
+	return s.prompt
+}
+
+// cancel stops a prompt. What its agent asked for stays open for others to answer.
+func (s *session) cancel(ctx context.Context, p *prompt) {
+	s.mu.Lock()
+	if p.canceled {
 		s.mu.Unlock()
 		return
 	}
 	p.canceled = true
+	p.abandon()
+	agent := s.agent
 	item := p.item
 	for token, withdraw := range s.asked.shown {
 		if withdraw != nil {
@@ -289,33 +288,30 @@ func (s *session) cancel(ctx context.Context) {
 		}
 	}
 	s.settle()
+	works := p.works()
 	s.mu.Unlock()
-	if item == "" {
-		return // it is not sent any more
+	if item == "" || !works {
+		return // it is not sent any more, or has ended: the next turn is of another prompt
 	}
-
-	err := s.stop(ctx, agent, item)
-	if errors.Is(err, control.ErrNotRunning) {
-		s.fail(nil)
+	if s.stop(ctx, agent, item) {
+		p.finished()
 	}
 }
 
-// stop takes an item back that waits, or ends the turn that works on it.
-func (s *session) stop(ctx context.Context, agent, item string) error {
+// stop takes an item back that waits, or ends the turn that works on it. over: no turn will say that it has ended.
+func (s *session) stop(ctx context.Context, agent, item string) (over bool) {
 	c, err := s.door.link.connected(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		if c.Drop(ctx, agent, item) == nil {
+			return true
+		}
+		_, err = c.Stop(ctx, agent)
 	}
-	if c.Drop(ctx, agent, item) == nil {
-		s.fail(nil)
-		return nil
-	}
-	_, err = c.Stop(ctx, agent)
 
-	return err
+	return errors.Is(err, control.ErrNotRunning)
 }
 
-// fail ends the prompt in progress without a turn.
+// fail ends the prompt in progress with an error.
 func (s *session) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

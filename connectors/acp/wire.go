@@ -20,21 +20,28 @@ const (
 )
 
 // A wire stands between an editor and the library: it refuses what the library would end the
-// connection for or pass over in silence, each with an error that says why.
+// connection for or pass over in silence, each with an error that says why, and takes what cancels a prompt.
 type wire struct {
-	in      io.Reader
-	out     io.Writer
-	feed    *io.PipeWriter               // to the library
-	arrived func(method, session string) // called before a request is handed on; nil: nobody
-	mu      sync.Mutex                   // of what is written, and of the maps
-	told    chan struct{}                // a response was written; capacity 1
-	open    map[string]bool              // ids of requests without a response
-	after   map[string]func()            // what follows the response that names a session
+	in     io.Reader
+	out    io.Writer
+	feed   *io.PipeWriter       // to the library
+	cancel func(session string) // called for a prompt without a response
+	mu     sync.Mutex           // of what is written, and of the maps
+	told   chan struct{}        // a response was written; capacity 1
+	open   map[string]*waiting  // those without a response, by id
+	after  map[string]func()    // what follows the response that names a session
+}
+
+// A waiting request has no response yet.
+type waiting struct {
+	prompts  string // session of which it is the prompt; "": it is none
+	canceled bool
 }
 
 func newWire(in io.Reader, out io.Writer) (*wire, io.Reader) {
 	r, w := io.Pipe()
-	return &wire{in: in, out: out, feed: w, told: make(chan struct{}, 1), open: map[string]bool{}, after: map[string]func(){}}, r
+	return &wire{in: in, out: out, feed: w, cancel: func(string) {}, told: make(chan struct{}, 1), open: map[string]*waiting{},
+		after: map[string]func(){}}, r
 }
 
 // read hands on lines until the input ends.
@@ -82,29 +89,35 @@ type envelope struct {
 // take hands a line on, or answers it. It is false when the library reads no more.
 func (w *wire) take(line []byte, size int) bool {
 	if size > maxLine {
-		w.refuse(idIn(line), -32600, "the message has %d bytes, allowed: %d; attach large files by path (resource_link)", size, maxLine)
+		w.refuse(idIn(line), problem(codeRefused, "the message has %d bytes, allowed: %d; attach large files by path (resource_link)",
+			size, maxLine))
 		return true
 	}
 	if !json.Valid(line) {
-		w.refuse(nil, -32700, "not JSON: a message is one JSON object on one line")
+		w.refuse(nil, problem(codeNoJSON, "not JSON: a message is one JSON object on one line"))
 		return true
 	}
 
 	var e envelope
 	if err := json.Unmarshal(line, &e); err != nil && bytes.TrimSpace(line)[0] != '{' {
-		w.refuse(nil, -32600, "not an object: batches are not part of the protocol")
+		w.refuse(nil, problem(codeRefused, "not an object: batches are not part of the protocol"))
 		return true
 	}
 	id := string(bytes.TrimSpace(e.ID))
 	switch {
 	case e.Method == "" && id == "":
-		w.refuse(nil, -32600, "the message has neither a method nor an id")
+		w.refuse(nil, problem(codeRefused, "the message has neither a method nor an id"))
 		return true
-	case e.Method != "" && id != "" && !w.opened(idKey(e.ID)):
-		w.refuse(e.ID, -32600, "the id %s is that of a request that has no response yet", id)
+	case e.Method != "" && id != "":
+		if err := w.opened(e); err != nil {
+			w.refuse(e.ID, err)
+			return true
+		}
+	case e.Method == acp.AgentMethodSessionCancel:
+		if w.withdrawn(e.Params.Session) {
+			w.cancel(e.Params.Session)
+		}
 		return true
-	case e.Method != "" && w.arrived != nil:
-		w.arrived(e.Method, e.Params.Session)
 	}
 
 	_, err := w.feed.Write(append(bytes.TrimRight(line, "\r\n"), '\n'))
@@ -112,15 +125,55 @@ func (w *wire) take(line []byte, size int) bool {
 	return err == nil
 }
 
-// opened notes the id of a request; it is false if another one has it.
-func (w *wire) opened(id string) bool {
+// opened notes a request, or says why it is refused. The library would end the prompt in progress when another one comes.
+func (w *wire) opened(e envelope) *acp.RequestError {
+	r := &waiting{}
+	if e.Method == acp.AgentMethodSessionPrompt {
+		r.prompts = e.Params.Session
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.open[id] {
-		return false
+	id := idKey(e.ID)
+	if w.open[id] != nil {
+		return problem(codeRefused, "the id %s is that of a request that has no response yet", bytes.TrimSpace(e.ID))
 	}
-	w.open[id] = true
-	return true
+	if r.prompts != "" && w.prompt(r.prompts) != nil {
+		return errBusy()
+	}
+	w.open[id] = r
+
+	return nil
+}
+
+// withdrawn notes that the prompt of a session is canceled. It is false if none waits. A cancel is meant for the prompt whose line
+// was read before it, and the library would cancel the one that it finds, which may be the next one.
+func (w *wire) withdrawn(session string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.prompt(session)
+	if r != nil {
+		r.canceled = true
+	}
+	return r != nil
+}
+
+// canceled reports whether the prompt of a session that waits was canceled.
+func (w *wire) canceled(session string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.prompt(session)
+
+	return r != nil && r.canceled
+}
+
+// prompt is the one of a session that waits; nil: none does. w.mu is held.
+func (w *wire) prompt(session string) *waiting {
+	for _, r := range w.open {
+		if r.prompts == session {
+			return r
+		}
+	}
+	return nil
 }
 
 // idKey is the same for an id however it is spelled.
@@ -160,12 +213,12 @@ func idIn(head []byte) json.RawMessage {
 }
 
 // refuse answers a message with an error; id nil: it is not known whose.
-func (w *wire) refuse(id json.RawMessage, code int, format string, args ...any) {
+func (w *wire) refuse(id json.RawMessage, why *acp.RequestError) {
 	line, err := json.Marshal(struct {
 		Version string            `json:"jsonrpc"`
 		ID      json.RawMessage   `json:"id"`
 		Error   *acp.RequestError `json:"error"`
-	}{"2.0", id, problem(code, format, args...)})
+	}{"2.0", id, why})
 	if err != nil {
 		return
 	}
