@@ -43,7 +43,7 @@ const (
 // needs less gets a smaller number, and what opens something in a workspace uses package
 // beneath or permission.Folders.
 var passes = map[string]pass{
-	"agents":                                {2, daycares},
+	"agents":                                {1, daycares},
 	"agents/budget":                         {7, daycares},
 	"agents/providers/scripted/scripted.go": {1, "the script that the settings name, for tests"},
 	"agents/subagent":                       {3, daycares},
