@@ -133,10 +133,10 @@ func (a *actors) forget(e *entry) {
 }
 
 // awake returns the entry of an agent if it is in memory.
-func (a *actors) awake(id string) (*entry, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	e, ok := a.entries[id]
+func (m *memory) awake(id string) (*entry, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.entries[id]
 	return e, ok
 }
 
@@ -171,10 +171,10 @@ func (a *actors) busy(id string) bool {
 	return e.box.Len() > 0 || e.running && act != nil && act.state != event.Idle
 }
 
-func (a *actors) awakeSubagents() []*entry {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Collect(maps.Values(a.subagents))
+func (m *memory) awakeSubagents() []*entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Values(m.subagents))
 }
 
 // ended reports whether an agent was ended, by this process or an earlier one. Its files

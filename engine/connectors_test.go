@@ -204,7 +204,7 @@ func TestPromisesLeaveByTheNewConnector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n notes
 		l := newConnectors(nil, func(string, error, time.Duration) {}, nil)
-		s := newSenders(l.get, Outlet{}, event.NewStream("t"), slog.New(slog.DiscardHandler))
+		s := newSenders(l.get, func(string) {}, Outlet{}, event.NewStream("t"), slog.New(slog.DiscardHandler))
 		results := make(chan message.Result, 10)
 		promise := func(id string) message.Promise {
 			return message.Promise{Outgoing: message.Outgoing{ID: id, To: message.Address{Connector: "a", ChannelID: id}, Text: "x"},

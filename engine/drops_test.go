@@ -69,7 +69,7 @@ func TestLettersAreTakenLikeMessages(t *testing.T) {
 }
 
 // Letters to one agent keep their order, whichever of its names they have, also where
-// the first of them finds no room.
+// the first of them finds no room: what was claimed stays claimed, the rest stays where it is.
 func TestLettersUnderSeveralNamesKeepTheirOrder(t *testing.T) {
 	root := t.TempDir()
 	h := newHouse(t, root, echo(func(string, inbox.Item) {}))
@@ -87,6 +87,12 @@ func TestLettersUnderSeveralNamesKeepTheirOrder(t *testing.T) {
 	dropped(t, root, id+"__second.md", "second")
 	time.Sleep(20 * time.Millisecond)
 	dropped(t, root, "third.md", "third")
+	folder, err := inbox.OpenDropFolder(disk.NewVolume(root), filepath.Join(root, "drop"))
+	must(t, err)
+	for _, name := range []string{"0-__first.json", id + "__second.md"} { // by a process that died then
+		_, err := folder.Take(name)
+		must(t, err)
+	}
 	got := make(chan string, 10)
 	tried := make(chan bool, 10)
 	var room atomic.Bool
@@ -104,6 +110,9 @@ func TestLettersUnderSeveralNamesKeepTheirOrder(t *testing.T) {
 	case text := <-got:
 		t.Fatalf("%q overtook a letter to the same agent", text)
 	case <-time.After(200 * time.Millisecond):
+	}
+	if !disk.Exists(filepath.Join(root, "drop", "third.md")) {
+		t.Error("what cannot be delivered yet was taken away")
 	}
 	room.Store(true)
 	dropped(t, root, "0-__fourth.md", "fourth") // has the others tried again

@@ -92,8 +92,15 @@ func TestWhenAnAgentIsBusy(t *testing.T) {
 func TestTheForegroundIsThere(t *testing.T) {
 	root := t.TempDir()
 	h := newHouse(t, root, echo(func(string, inbox.Item) {}))
-	older := h.deliver(from("older", "x")).Agent
-	newer := h.deliver(from("newer", "x")).Agent
+	write := func(channel string) string {
+		r := h.deliver(from(channel, "x"))
+		_, err := h.Await(t.Context(), r.Agent, r.Item) // one at work would end with its folder
+		must(t, err)
+		return r.Agent
+	}
+	older := write("older")
+	time.Sleep(2 * time.Millisecond) // inboxes tell times in milliseconds
+	newer := write("newer")
 	if err := h.end(); err != nil {
 		t.Fatal(err)
 	}

@@ -301,17 +301,12 @@ func (e ownership) announce() error {
 	return e.actors.peers.Announce(meta, ended)
 }
 
-// resting lets agents sleep that were kept for what they sent; nil: none are kept.
-func resting(a *actors) func(agent string) {
-	if a.peers == nil {
-		return nil
-	}
-	return func(agent string) {
-		if e, ok := a.awake(agent); ok {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			e.sleep()
-		}
+// rested lets an agent sleep that was kept for what it sent.
+func (m *memory) rested(id string) {
+	if e, ok := m.awake(id); ok {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.sleep()
 	}
 }
 

@@ -27,11 +27,13 @@ type others struct {
 	calls    []string
 	accepted []inbox.Item
 	asked    int // how often it was asked for an item
+	lost     int // how many of the next forwards are accepted without an answer
 	refuse   int // how many of the next forwards are refused, as by a machine that does not answer
 	watch    func(ctx context.Context, adopt, lose func(string))
 	parted   func(string)
 	known    map[string]bool // announced, and ended or not
 	retired  []string
+	stays    error         // what Retire answers
 	edited   []string      // agents
 	leads    chan struct{} // closed when this machine runs the connectors; nil: it does from the beginning
 }
@@ -71,6 +73,10 @@ func (o *others) Forward(_ context.Context, node, agent string, it inbox.Item) (
 		r.Duplicate = r.Duplicate || had.ID == it.ID
 	}
 	o.accepted = append(o.accepted, it)
+	if o.lost > 0 {
+		o.lost--
+		return message.Receipt{}, &message.Elsewhere{Node: node}
+	}
 
 	return r, nil
 }
@@ -123,7 +129,7 @@ func (o *others) Retire(agent string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.retired = append(o.retired, agent)
-	return nil
+	return o.stays
 }
 
 func (o *others) Lead(ctx context.Context, _ string, do func(context.Context) error) error {
@@ -245,6 +251,157 @@ func TestAMessageFollowsItsAgent(t *testing.T) {
 	if r := h.deliver(from("one", "third")); r.Item == "" || len(o.accepted) != 1 {
 		t.Errorf("receipt %+v, accepted elsewhere %d", r, len(o.accepted))
 	}
+}
+
+// A message that was accepted, of which the answer was lost, is offered again under its id: for its sender
+// it is no duplicate.
+func TestAMessageWhoseAnswerWasLostIsNoDuplicate(t *testing.T) {
+	o := newOthers()
+	h := newHouseAmong(t, o, echo(func(string, inbox.Item) {}))
+	first := h.deliver(from("one", "first"))
+	until(t, "the agent sleeps", func() bool { _, awake := h.awake(first.Agent); return !awake })
+	o.move(first.Agent, "other")
+	o.lost = 1
+	r := h.deliver(from("one", "second"))
+	if r.Duplicate || len(o.accepted) != 2 || o.accepted[0].ID != o.accepted[1].ID || r.Item != o.accepted[0].ID {
+		t.Errorf("receipt %+v, accepted elsewhere %+v", r, o.accepted)
+	}
+
+	third := from("one", "third")
+	third.ID, o.lost = cuid.Unique(), 1
+	if r := h.deliver(third); !r.Duplicate {
+		t.Errorf("whoever gives the id is told that it was there: receipt %+v", r)
+	}
+	o.move(first.Agent, "")
+	again := from("one", "again")
+	again.Dedupe = "c:1"
+	if one, two := h.deliver(again), h.deliver(again); one.Duplicate || !two.Duplicate || one.Item != two.Item {
+		t.Errorf("a message that comes twice: receipts %+v and %+v", one, two)
+	}
+}
+
+// An agent that is kept here although it sleeps, and that another machine takes over, accepts nothing
+// until it is let go; then it is whoever's the other machines say.
+func TestAnAgentThatIsTakenOverAcceptsNothing(t *testing.T) {
+	o := newOthers()
+	h := newHouseAmong(t, o, echo(func(string, inbox.Item) {}))
+	id := h.deliver(from("one", "first")).Agent
+	until(t, "the agent sleeps", func() bool { _, awake := h.awake(id); return !awake })
+	release, err := h.Hold(id)
+	must(t, err)
+	h.lose(id)
+	if _, err := h.Posted(t.Context(), id, inbox.Item{Kind: message.Text, ID: cuid.Unique(), Text: "x"}); !errors.Is(err, disk.ErrFenced) {
+		t.Errorf("a message: %v, want %v", err, disk.ErrFenced)
+	}
+	if _, err := h.Hold(id); !errors.Is(err, disk.ErrFenced) {
+		t.Errorf("another hold: %v, want %v", err, disk.ErrFenced)
+	}
+	release()
+	if _, err := h.Posted(t.Context(), id, inbox.Item{Kind: message.Text, ID: cuid.Unique(), Text: "x"}); err != nil {
+		t.Errorf("a message afterwards: %v", err)
+	}
+}
+
+// An agent of another machine is neither ended nor removed here, nor is one that is woken tried again.
+func TestAnAgentOfAnotherMachineIsNotEndedHere(t *testing.T) {
+	o := newOthers()
+	h := newHouseAmong(t, o, echo(func(string, inbox.Item) {}))
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	must(t, err)
+	o.move(a.ID, "other")
+	if err := h.Kill(t.Context(), a.ID); !errors.As(err, new(*message.Elsewhere)) {
+		t.Errorf("killed: %v", err)
+	}
+	if _, err := h.Remove(t.Context(), a.ID, true); !errors.As(err, new(*message.Elsewhere)) || !disk.Exists(h.folder(a.ID)) {
+		t.Errorf("removed: %v", err)
+	}
+	if h.actors.ended(a.ID) {
+		t.Error("it has ended here")
+	}
+	o.move(a.ID, "")
+	child, err := h.Create(t.Context(), address.Descriptor{Type: address.Subagent, ParentAgentID: a.ID, Name: "c"})
+	must(t, err)
+	o.move(child.ID, "other")
+	if _, err := h.Remove(t.Context(), a.ID, true); !errors.As(err, new(*message.Elsewhere)) || !disk.Exists(h.folder(a.ID)) {
+		t.Errorf("removed with a child there: %v", err)
+	}
+
+	o.move(a.ID, "other")
+	h.actors.waker.unwoken(a.ID, errors.New("too many open files"))
+	w := h.actors.waker
+	until(t, "the agent is no longer tried", func() bool {
+		h.actors.wake(a.ID)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.trouble[a.ID] == nil
+	})
+}
+
+// A removal that the other machines do not hear of can be made again: the agent is there, and has ended.
+func TestARemovalThatOthersDoNotHearOf(t *testing.T) {
+	o := newOthers()
+	h := newHouseAmong(t, o, echo(func(string, inbox.Item) {}))
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	must(t, err)
+	o.stays = disk.ErrAway
+	if _, err := h.Remove(t.Context(), a.ID, false); !errors.Is(err, disk.ErrAway) {
+		t.Errorf("removed: %v, want %v", err, disk.ErrAway)
+	}
+	if _, known := h.index.Get(a.ID); !known || !h.actors.ended(a.ID) {
+		t.Errorf("it is known: %v, ended: %v, want both", known, h.actors.ended(a.ID))
+	}
+}
+
+// An agent that is kept here for an answer, and for nothing else, is given up once that has left.
+func TestAnAgentIsKeptForAnAnswer(t *testing.T) {
+	o, room := newOthers(), newSlowRoom()
+	h := newHouseWith(t, t.TempDir(), echo(func(string, inbox.Item) {}), Options{Connectors: []Connector{room}, Files: Files{Peers: o}})
+	id := h.deliver(from("one", "hello")).Agent
+	until(t, "the agent sleeps", func() bool { _, awake := h.awake(id); return !awake })
+	h.senders.send(message.Promise{Agent: id, Since: time.Now(), Report: func(message.Result) {},
+		Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
+	<-room.tries
+	release, err := h.Hold(id)
+	must(t, err)
+	release()
+	if _, awake := h.awake(id); !awake {
+		t.Error("it is given up while its answer is on its way")
+	}
+	room.let <- nil
+	until(t, "the agent is given up", func() bool { _, awake := h.awake(id); return !awake })
+}
+
+// An answer keeps its agent here until it has left: another machine would send it, too.
+func TestAnAgentIsOwnedUntilItsAnswerHasLeft(t *testing.T) {
+	o, room := newOthers(), newSlowRoom()
+	h := newHouseWith(t, t.TempDir(), func(_ context.Context, rt Runtime) error {
+		for _, f := range rt.Results.Take() {
+			if !f.Delivered() {
+				t.Errorf("the answer ended as %+v", f)
+			}
+		}
+		for _, head := range rt.Inbox.Open() {
+			rt.Send(message.Promise{Since: time.Now(), Report: rt.Results.Put,
+				Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
+			if err := rt.Inbox.Done(head.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, Options{Connectors: []Connector{room}, Files: Files{Peers: o}})
+	owned := func(id string) bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.owned[id]
+	}
+	id := h.deliver(from("one", "hello")).Agent
+	<-room.tries
+	until(t, "the agent rests", func() bool { return h.rests(id) })
+	if !owned(id) {
+		t.Error("it is given up while its answer is on its way")
+	}
+	room.let <- nil
+	until(t, "it is given up", func() bool { return !owned(id) })
 }
 
 // Another machine offers the items that it forwards to whoever owns the agent, and not on.
@@ -445,8 +602,8 @@ func TestWhatIsAnnouncedOfAnAgent(t *testing.T) {
 	theirs := address.Meta{ID: cuid.New(), Handle: "0-7",
 		Descriptor: address.Descriptor{Type: address.User, Connector: "api", ChannelID: "c"}}
 	h.met(theirs, true)
-	if ended, known := h.index.Ended(theirs.ID); !ended || !known {
-		t.Errorf("an agent that has ended elsewhere has ended here: %v, known %v", ended, known)
+	if ended, known := h.index.Ended(theirs.ID); !ended || !known || !h.actors.ended(theirs.ID) {
+		t.Errorf("an agent that has ended elsewhere has ended here: %v, known %v, seen %v", ended, known, h.actors.ended(theirs.ID))
 	}
 	h.met(theirs, false)
 	if h.actors.ended(theirs.ID) {
@@ -487,5 +644,16 @@ func TestAnAgentThatIsRemovedElsewhere(t *testing.T) {
 	parted(theirs.ID)
 	if _, ok := h.index.Get(theirs.ID); ok || !slices.Contains(ends(h), theirs.ID+" removed on another machine") {
 		t.Errorf("it is there: %v; the ends are %q", ok, ends(h))
+	}
+
+	older := h.deliver(from("older", "x")).Agent
+	time.Sleep(2 * time.Millisecond) // inboxes tell times in milliseconds
+	newer := h.deliver(from("newer", "x")).Agent
+	if id, _ := h.Foreground(); id != newer {
+		t.Errorf("the foreground is %s, want %s", id, newer)
+	}
+	parted(newer)
+	if id, _ := h.Foreground(); id != older {
+		t.Errorf("without it the foreground is %s, want %s", id, older)
 	}
 }

@@ -30,7 +30,7 @@ func newPost(known map[string]Connector) *post {
 		defer p.mu.Unlock()
 		c, ok := p.known[id]
 		return c, ok
-	}, Outlet{}, event.NewStream("t"), slog.New(slog.DiscardHandler))
+	}, func(string) {}, Outlet{}, event.NewStream("t"), slog.New(slog.DiscardHandler))
 
 	return p
 }
@@ -105,14 +105,17 @@ func TestAnswersInLineForARemovedConnectorAreGivenUp(t *testing.T) {
 		p := newPost(map[string]Connector{"room": room})
 		p.promise("a", "first", "x", nil)
 		p.promise("a", "second", "x", nil)
+		p.promise("a", "begun", "1122", map[int]bool{0: true})
 		synctest.Wait()
 		p.mu.Lock()
 		clear(p.known)
 		p.mu.Unlock()
 		room.let <- nil
 		synctest.Wait()
-		if f := p.only(t, "second"); !f.Final || f.Delivered() || f.Error != "connector room was removed" || f.Parts != 1 {
-			t.Errorf("%+v, want it given up because its connector was removed", f)
+		for _, id := range []string{"second", "begun"} {
+			if f := p.only(t, id); !f.Final || f.Delivered() || f.Error != "connector room was removed" || f.Parts != 1 {
+				t.Errorf("%s: %+v, want it given up because its connector was removed", id, f)
+			}
 		}
 		if f := p.only(t, "first"); !f.Delivered() {
 			t.Errorf("what was on its way: %+v", f)
@@ -257,6 +260,25 @@ func TestManySendersAreForgottenTheQuietFirst(t *testing.T) {
 		}
 		if n := len(p.senders); n != maxLimited {
 			t.Errorf("%d senders are remembered, want %d", n, maxLimited)
+		}
+	})
+}
+
+// A partedRoom is a slowRoom in which every answer has two parts.
+type partedRoom struct{ *slowRoom }
+
+func (partedRoom) Split(text string) []string { return []string{text, text} }
+
+// An answer whose first part is on its way at the end is kept whole, and reported so once.
+func TestAnAnswerOfPartsAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		room := partedRoom{newSlowRoom()}
+		p := newPost(map[string]Connector{"room": room})
+		p.promise("a", "answer", "x", nil)
+		synctest.Wait()
+		p.close(time.Second)
+		if f := p.only(t, "answer"); !f.Kept || len(room.tries) != 1 {
+			t.Errorf("%+v after %d tries, want it kept after one", f, len(room.tries))
 		}
 	})
 }

@@ -42,11 +42,10 @@ type senders struct {
 	outlet    Outlet
 	events    *event.Stream
 	log       *slog.Logger
-	paid      func(agent string) // nothing of an agent is on its way any more; may be nil
+	paid      func(agent string) // nothing of an agent is on its way any more
 
 	ctx    context.Context
 	cancel context.CancelFunc
-	wg     sync.WaitGroup
 
 	mu       sync.Mutex
 	waits    map[chat][]*promise
@@ -69,8 +68,9 @@ type promise struct {
 	cancel context.CancelFunc
 }
 
-func newSenders(connector func(id string) (Connector, bool), outlet Outlet, events *event.Stream, log *slog.Logger) *senders {
-	s := &senders{connector: connector, outlet: outlet, events: events, log: log,
+func newSenders(connector func(id string) (Connector, bool), paid func(agent string), outlet Outlet, events *event.Stream,
+	log *slog.Logger) *senders {
+	s := &senders{connector: connector, paid: paid, outlet: outlet, events: events, log: log,
 		waits: map[chat][]*promise{}, accounts: map[string]*account{}}
 	s.idle = sync.NewCond(&s.mu)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -177,7 +177,7 @@ func (s *senders) send(p message.Promise) {
 		waits[1], waits[len(waits)-1] = waits[len(waits)-1], waits[1]
 	}
 	if !running {
-		s.wg.Go(func() { s.work(c) })
+		go s.work(c)
 	}
 }
 
@@ -231,7 +231,7 @@ func (s *senders) forget(p *promise) {
 	}
 	s.mu.Unlock()
 
-	if last && s.paid != nil {
+	if last {
 		s.paid(p.Agent)
 	}
 }
@@ -387,18 +387,16 @@ func (s *senders) settle(p *promise, f message.Result) {
 
 // close gives what is in progress some time to leave, then ends all senders.
 func (s *senders) close(grace time.Duration) {
-	timer := time.AfterFunc(grace, s.cancel)
+	defer time.AfterFunc(grace, s.cancel).Stop()
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for c, waits := range s.waits {
 		for i := 0; c.later && i < len(waits); i++ {
 			waits[i].cancel() // the night is longer
 		}
 	}
-	for len(s.waits) > 0 && s.ctx.Err() == nil {
+	for len(s.waits) > 0 {
 		s.idle.Wait()
 	}
-	s.mu.Unlock()
-	timer.Stop()
-	s.cancel()
-	s.wg.Wait()
+	s.cancel() // under the lock: no sender begins from here on
 }

@@ -375,7 +375,10 @@ type lastSend struct {
 	began, ended chan struct{}
 }
 
-func (l *lastSend) Send(ctx context.Context, _ message.Outgoing) (string, error) {
+func (l *lastSend) Send(ctx context.Context, out message.Outgoing) (string, error) {
+	if out.To.ChannelID != "1" {
+		return l.slowRoom.Send(ctx, out)
+	}
 	close(l.began)
 	<-ctx.Done()
 	time.Sleep(50 * time.Millisecond)
@@ -388,9 +391,13 @@ func (l *lastSend) Send(ctx context.Context, _ message.Outgoing) (string, error)
 func TestNothingIsSentAfterTheEnd(t *testing.T) {
 	room := &lastSend{newSlowRoom(), make(chan struct{}), make(chan struct{})}
 	h := newHouse(t, t.TempDir(), idle, room)
-	h.senders.send(message.Promise{Since: time.Now(), Report: func(message.Result) {},
-		Outgoing: message.Outgoing{ID: "a", Text: "x", To: toRoom}})
+	for _, channel := range []string{"1", "2"} {
+		to := message.Address{Connector: "room", ChannelID: channel}
+		h.senders.send(message.Promise{Since: time.Now(), Report: func(message.Result) {},
+			Outgoing: message.Outgoing{ID: channel, Text: "x", To: to}})
+	}
 	<-room.began
+	<-room.tries // the other chat ends at once
 	must(t, h.end())
 	select {
 	case <-room.ended:

@@ -193,8 +193,7 @@ func New(o Options) (*System, error) {
 			return parentConnector{mail}, true
 		}
 		return a.connectors.get(id)
-	}, o.Outlet, o.Events, o.Log)
-	a.senders.paid = resting(a)
+	}, a.rested, o.Outlet, o.Events, o.Log)
 
 	dir := &directory{place: p, actors: a, asks: o.Asks, answers: o.Answers, budget: o.Budget, queue: o.Queue}
 	asks := &approvals{place: p, asks: o.Asks, actors: a, mailroom: mail}
