@@ -172,9 +172,7 @@ func TestFailedRemovalIsRepeated(t *testing.T) {
 	if _, err := m.Remove(t.Context(), agent, true); err != nil {
 		t.Errorf("removed again: %v", err)
 	}
-	if known := m.node.Agents(); len(known) > 0 {
-		t.Errorf("the cluster knows %v", known)
-	}
+	waitFor(t, "the cluster forgets it", func() bool { return len(m.node.Agents()) == 0 })
 	if _, err := m.Remove(t.Context(), agent, true); !errors.Is(err, message.ErrUnknownAgent) {
 		t.Errorf("removed a third time: %v", err)
 	}
