@@ -56,6 +56,7 @@ func TestServersThatAreRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
+			until(t, "its connection is closed", func() bool { return s.NumClients() == 0 })
 		})
 	}
 }

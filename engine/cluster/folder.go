@@ -240,22 +240,21 @@ const awayKept = 5
 // moveAway keeps a folder of an agent that is not the agent's any more.
 func (w *workingCopy) moveAway(agent, dir string) error {
 	away := filepath.Join(w.root, "away", agent)
-	if err := w.vol.MkdirAll(filepath.Dir(away)); err != nil {
-		return err
-	}
 	kept := []string{away}
 	for n := 1; n < awayKept && disk.Exists(kept[n-1]); n++ {
 		kept = append(kept, fmt.Sprintf("%s.%d", away, n))
 	}
-	if err := w.vol.RemoveAll("claim", kept[len(kept)-1]); err != nil {
-		return err
+	err := w.vol.MkdirAll(filepath.Dir(away))
+	if err == nil {
+		err = w.vol.RemoveAll("claim", kept[len(kept)-1])
 	}
-	for n := len(kept) - 1; n > 0; n-- {
-		if err := w.vol.Shift("claim", kept[n-1], kept[n]); err != nil {
-			return err
-		}
+	for n := len(kept) - 1; n > 0 && err == nil; n-- {
+		err = w.vol.Shift("claim", kept[n-1], kept[n])
 	}
-	if err := w.vol.Shift("claim", dir, away); err != nil {
+	if err == nil {
+		err = w.vol.Shift("claim", dir, away)
+	}
+	if err != nil {
 		return err
 	}
 

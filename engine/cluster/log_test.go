@@ -57,6 +57,15 @@ func TestNewerVersions(t *testing.T) {
 	if _, err := received(1, h, nil); !errors.Is(err, errVersion) {
 		t.Errorf("version 2: %v", err)
 	}
+	for key, values := range map[string][]string{"D-V": {"", "x"}, "D-N": {"", "x", "0", "-1"}} {
+		for _, value := range values {
+			h := m.header()
+			h.Set(key, value)
+			if l, err := received(1, h, nil); !errors.Is(err, errDamaged) {
+				t.Errorf("%s %q: %+v, %v", key, value, l, err)
+			}
+		}
+	}
 	if _, err := decode([]byte(`{"op":"rename"}` + "\n")); !errors.Is(err, errVersion) {
 		t.Errorf("an unknown operation: %v", err)
 	}

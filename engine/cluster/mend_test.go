@@ -164,8 +164,9 @@ func repaired(t *testing.T, which func(all []uint64) []uint64, state string) {
 	if err != nil || strings.Count(string(kept), "\n") != len(before) {
 		t.Errorf("kept are %d messages of %d, %v", strings.Count(string(kept), "\n"), len(before), err)
 	}
-	if found = repair(t, d.s, false); len(found) > 0 {
-		t.Errorf("then found %+v", found)
+	before = d.messages()
+	if found = repair(t, d.s, true); len(found) > 0 || !slices.Equal(d.messages(), before) {
+		t.Errorf("then found %+v, and the log has %v, had %v", found, d.messages(), before)
 	}
 	var hint owner
 	e, err := d.c.presence.store.handles.owners.Get(t.Context(), hurt)

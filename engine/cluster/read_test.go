@@ -24,6 +24,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/watch"
 )
 
 // vanishing has a file of an agent be removed while its folder is read for the nth time.
@@ -94,7 +95,8 @@ func TestAFolderThatCannotBeReadIsNotClaimed(t *testing.T) {
 func TestAFolderThatIsNotReplicatedIsNotGivenUp(t *testing.T) {
 	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
-	a := newHost(t, s)
+	var said saying
+	a := joinWith(t, s, t.TempDir(), testLease, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&said, nil)) })
 	for agent, fails := range map[string]func(agent string){
 		"unread":  func(agent string) { a.vanishing(agent, "history.jsonl", 1) },
 		"refused": func(string) { a.store = &failing{store: a.store, left: 1} },
@@ -110,6 +112,9 @@ func TestAFolderThatIsNotReplicatedIsNotGivenUp(t *testing.T) {
 		fails(agent)
 		a.Release(agent, false)
 		a.store = before
+		if text := said.String(); !strings.Contains(text, "agent="+agent+" ") || !strings.Contains(text, "not given up") {
+			t.Errorf("of %s it says %q", agent, text)
+		}
 		if newest, err := a.store.last(t.Context(), agent); err != nil || newest.released {
 			t.Errorf("%s is given up: %v", agent, err)
 		}
@@ -262,6 +267,17 @@ func TestAClaimThatIsNotAnswered(t *testing.T) {
 		t.Errorf("published: %v", err)
 	}
 	before := a.store
+	a.make("large")
+	if err := os.WriteFile(a.path("large", "state.json"), bytes.Repeat([]byte("x"), inlineMost+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.store = refusing{before}
+	if err := a.Acquire("large"); !errors.Is(err, errRefused) {
+		t.Errorf("acquired without its contents: %v", err)
+	}
+	if newest, err := before.last(t.Context(), "large"); err != nil || newest.seq > 0 {
+		t.Errorf("the log has %+v, %v", newest, err)
+	}
 	a.store = stuck{before}
 	ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
@@ -398,6 +414,11 @@ func TestRemovedElsewhere(t *testing.T) {
 	if err := b.Retire("one"); err != nil {
 		t.Fatal(err)
 	}
+	b.make("marked/" + markName)
+	gone, err := b.outlived("marked", logged{n: 2, ending: ending{retired: true}})
+	if err == nil || gone || !disk.Exists(b.folder("marked")) {
+		t.Errorf("where the mark cannot be read: %v, %v", gone, err)
+	}
 	before := a.store
 	a.store = &failing{store: before, left: 1}
 	if gone, err := a.Removed(t.Context(), "one"); err == nil || gone {
@@ -468,6 +489,23 @@ func TestARepairWithoutAnswers(t *testing.T) {
 	r := &Repair{store: a.presence.store, conf: Config{Covers: covered}}
 	if reason, err := r.wrong(t.Context(), "one"); err != nil || reason != "" {
 		t.Errorf("what is wrong: %q, %v", reason, err)
+	}
+	for n := 1; n <= 2; n++ { // what is not answered is not a removed agent
+		if files, err := a.newest(t.Context(), &failing{store: a.store, left: n}, "one", time.Second); err == nil {
+			t.Errorf("without answer %d there are %d files", n, len(files))
+		}
+	}
+	lost := strings.Repeat("y", inlineMost+1)
+	a.make("two")
+	if err := os.WriteFile(a.path("two", "state.json"), []byte(lost), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.own("two")
+	if err := a.presence.store.handles.objects.Delete(t.Context(), sum([]byte(lost))); err != nil {
+		t.Fatal(err)
+	}
+	if reason, err := r.wrong(t.Context(), "two"); err != nil || !strings.HasPrefix(reason, "state.json: ") {
+		t.Errorf("what is wrong with a lost content: %q, %v", reason, err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -695,5 +733,293 @@ func TestAnAnswerIsClosed(t *testing.T) {
 	_, err := a.Ask("nobody", []byte(`"me"`), newRequest(t.Context(), t, nil))
 	if there, ok := errors.AsType[*message.Elsewhere](err); !ok || err.Error() != there.Error() {
 		t.Errorf("of a machine that is not there: %v", err)
+	}
+}
+
+// Where a version of a shared file cannot be kept aside it stays, whatever step fails.
+func TestAnExportThatCannotKeepWhatIsThere(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	shared := map[string]string{"SOUL.md": "kind"}
+	if _, err := Import(t.Context(), elsewhere(s.ClientURL(), workspaceWith(t, shared)), Load{}); err != nil {
+		t.Fatal(err)
+	}
+	root := workspaceWith(t, map[string]string{"SOUL.md": "brief"})
+	crash.Arm(t, "eacces@commons.write#1")
+	if _, err := Export(t.Context(), elsewhere(s.ClientURL(), root)); err == nil {
+		t.Error("exported")
+	}
+	if h := (&host{t: t, root: root}); h.has("SOUL.md") != "brief" || disk.Exists(filepath.Join(root, "agents")) {
+		t.Errorf("it has %q", h.has("SOUL.md"))
+	}
+}
+
+// What a crash left half done in a folder of shared files is ended when a machine joins; where that fails it does not join.
+func TestLeftOversOfSharedFiles(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	root := workspaceWith(t, map[string]string{"memory/a/.tmp-x.md-1": "half", "cron/x.md": "whole"})
+	a := join(t, s, root)
+	if disk.Exists(filepath.Join(root, "memory/a/.tmp-x.md-1")) || a.has("cron/x.md") != "whole" {
+		t.Error("what was left half done is there, or what was whole is not")
+	}
+	a.Close()
+	until(t, "it is gone", func() bool { return s.NumClients() == 0 })
+	for _, name := range []string{"memory/a/.tmp-x.md-1/y", ".tmp-SOUL.md-1/y"} {
+		root := workspaceWith(t, map[string]string{name: "no file"})
+		if n, err := Join(t.Context(), elsewhere(s.ClientURL(), root)); err == nil || !strings.Contains(err.Error(), ".tmp-") {
+			t.Errorf("joined with %s: %v, %v", name, n, err)
+		}
+		until(t, "its connection is closed", func() bool { return s.NumClients() == 0 })
+	}
+}
+
+// A shared file is one that no link of the user leads to.
+func TestWhichSharedFilesAreHere(t *testing.T) {
+	t.Parallel()
+	root := workspaceWith(t, map[string]string{"memory/a.md": "a", "memory/empty.md": "", "memory/folder/x": "x", "elsewhere/b.md": "b"})
+	err := errors.Join(os.Symlink(filepath.Join(root, "elsewhere/b.md"), filepath.Join(root, "memory/link.md")),
+		os.Symlink(filepath.Join(root, "elsewhere"), filepath.Join(root, "memory/links")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sharing{root: root, log: slog.New(slog.DiscardHandler)}
+	for name, want := range map[string]string{"memory/a.md": "a", "memory/empty.md": "", "memory/missing.md": "missing",
+		"none/x.md":     "missing",
+		"memory/folder": "other", "memory/a.md/b": "other", "memory/link.md": "other", "memory/links/b.md": "other", "": "other",
+		"memory/" + strings.Repeat("x", 300): "error"} {
+		data, ok, err := s.here(name)
+		got := string(data)
+		switch {
+		case err != nil:
+			got = "error"
+		case !ok:
+			got = "other"
+		case data == nil:
+			got = "missing"
+		}
+		if got != want || ok && err != nil {
+			t.Errorf("%.20q is %q, %v, %v", name, got, ok, err)
+		}
+	}
+}
+
+// A file of which a hint says that it was changed is looked at, also where neither its size nor its time show it.
+func TestHintsOfSharedFiles(t *testing.T) {
+	t.Parallel()
+	root := workspaceWith(t, map[string]string{"memory/a.md": "1", "memory/b/c.md": "1"})
+	old := time.Now().Add(-time.Hour)
+	for _, name := range []string{"memory/a.md", "memory/b/c.md"} {
+		if err := os.Chtimes(filepath.Join(root, name), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newSharing(*sharedByTests, Config{Root: root, Log: slog.New(slog.DiscardHandler)}, nil, nil)
+	s.whole = true
+	look := func(what string, want ...string) {
+		t.Helper()
+		s.lookAtHints(s)
+		names, _, _ := s.take()
+		if !slices.Equal(names, want) {
+			t.Errorf("%s: looked at are %q, want %q", what, names, want)
+		}
+	}
+	s.base["memory/gone.md"] = "x"
+	s.begin(s)
+	look("at first", "memory/a.md", "memory/b/c.md", "memory/gone.md")
+	look("then")
+	hear := s.hinted(s, "memory", ".")
+	hear(watch.Hint{Names: []string{"a.md"}})
+	look("after a hint", "memory/a.md")
+	hear(watch.Hint{Names: []string{"b"}})
+	look("after a hint of a folder")
+	hear(watch.Hint{Overflow: true})
+	look("after too many hints", "memory/gone.md")
+	if err := os.RemoveAll(filepath.Join(root, "memory/b")); err != nil {
+		t.Fatal(err)
+	}
+	s.base["memory/b/c.md"] = "1"
+	hear(watch.Hint{Names: []string{"b"}})
+	look("after a folder is gone", "memory/b/c.md")
+	if _, seen := s.seen["memory/b/c.md"]; seen || s.folders["memory/b"] || !s.folders["memory"] {
+		t.Errorf("watched are %v, and seen %v", s.folders, s.seen)
+	}
+	top := s.hinted(s, ".", s.Tops...)
+	top(watch.Hint{Overflow: true})
+	look("after too many hints of all", "memory/b/c.md", "memory/gone.md")
+	if err := os.Chtimes(filepath.Join(root, "memory/a.md"), old, old.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	top(watch.Hint{Overflow: true})
+	look("after a change", "memory/a.md", "memory/b/c.md", "memory/gone.md")
+}
+
+// A machine whose lease was taken by another one stops what it does with it, and begins again when it has it.
+func TestALostLease(t *testing.T) {
+	t.Parallel()
+	a := joinWith(t, clustertest.Serve(t, t.TempDir(), 0), t.TempDir(), testLease, func(c *Config) { c.Shared = nil })
+	leases := a.presence.store.handles.leases
+	begun, stopped := make(chan int, 10), make(chan error, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		n := 0
+		ended <- a.Lead(ctx, "bot", func(ctx context.Context) error {
+			n++
+			begun <- n
+			<-ctx.Done()
+			stopped <- ctx.Err()
+			return ctx.Err()
+		})
+	}()
+	<-begun
+	if _, err := leases.Put(t.Context(), "bot", []byte("other")); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-stopped:
+	case <-time.After(20 * time.Second):
+		t.Fatal("it works on without its lease")
+	}
+	if boot, err := a.Leading(t.Context(), "bot"); err != nil || boot == a.Boot() {
+		t.Errorf("%q leads, %v", boot, err)
+	}
+	if n := <-begun; n != 2 {
+		t.Errorf("begun %d times", n)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+	until(t, "it is given back", func() bool { boot, err := a.Leading(t.Context(), "bot"); return err == nil && boot == "" })
+}
+
+// A folder has what its own process wrote to the log, up to a message of another one, and what can be added of that.
+func TestAStateFollowsALog(t *testing.T) {
+	t.Parallel()
+	appended := func(at int64, text string) []segment {
+		return []segment{content(opAppend, "history.jsonl", at, []byte(text))}
+	}
+	var log []found
+	for i, m := range []struct {
+		owner    string
+		segments []segment
+	}{{"a", appended(0, "1")}, {"a", appended(1, "2")}, {"b", []segment{{Op: opClaim}}}, {"b", appended(2, "3")}, {"a", appended(3, "4")}} {
+		log = append(log, found{logged: logged{n: uint64(i + 1), owner: m.owner}, segments: m.segments})
+	}
+	for boot, want := range map[string]uint64{"a": 2, "b": 0, "x": 0} {
+		s := state{}
+		if s.written(log, boot); s.n != want {
+			t.Errorf("%s wrote up to %d, want %d", boot, s.n, want)
+		}
+	}
+	s := state{n: 3}
+	if s.written(log, "b"); s.n != 4 {
+		t.Errorf("behind message 3 b wrote up to %d", s.n)
+	}
+
+	followed := func(change func(log []found) []found, begin state) (uint64, string) {
+		if begin.files == nil {
+			begin.files = map[string]file{}
+		}
+		begin.follow(t.Context(), contents{}, change(slices.Clone(log)), covered)
+		return begin.n, string(begin.files["history.jsonl"].tail)
+	}
+	as := func(log []found) []found { return log }
+	snapshot := []segment{{Op: opSnapshot}, content(opPut, "history.jsonl", 0, []byte("new"))}
+	lost := []segment{{Op: opSnapshot}, {Op: opPut, File: "history.jsonl", N: 1, SHA: "x", Object: true}}
+	for name, test := range map[string]struct {
+		change func(log []found) []found
+		begin  state
+		n      uint64
+		has    string
+	}{
+		"all":             {as, state{exact: true}, 5, "1234"},
+		"of another file": {as, state{files: map[string]file{"history.jsonl": {tail: []byte("other")}}}, 0, "other"},
+		"a hole":          {func(log []found) []found { return slices.Delete(log, 1, 2) }, state{exact: true}, 1, "1"},
+		"a torn one":      {func(log []found) []found { log[3].err = errDamaged; return log }, state{exact: true}, 3, "12"},
+		"a claim alone":   {as, state{n: 2, files: map[string]file{"history.jsonl": {tail: []byte("edited")}}}, 3, "edited"},
+		"a snapshot":      {func(log []found) []found { log[3].segments = snapshot; return log[1:4] }, state{}, 4, "new"},
+		"an older snapshot": {func(log []found) []found { log[0].segments = snapshot; return log[:1] },
+			state{n: 1, files: map[string]file{"history.jsonl": {tail: []byte("1")}}}, 1, "1"},
+		"a snapshot that is lost": {func(log []found) []found { log[3].segments = lost; return log[:4] }, state{exact: true}, 3, "12"},
+		"a change that is lost":   {func(log []found) []found { log[3].segments = lost[1:]; return log }, state{exact: true}, 3, "12"},
+	} {
+		if n, has := followed(test.change, test.begin); n != test.n || has != test.has {
+			t.Errorf("%s: up to %d it has %q, want %d and %q", name, n, has, test.n, test.has)
+		}
+	}
+}
+
+// A log that has lost its beginning is written again from the folder of a machine that had the agent before, with what came since.
+func TestARepairFromAnOlderFolder(t *testing.T) {
+	t.Parallel()
+	d := newDamaged(t)
+	d.closed()
+	d.b.Release(hurt, false)
+	d.b.Close()
+	d.lose(func(all []uint64) []uint64 { return all[:1] })
+	found := repair(t, d.s, true)
+	if len(found) != 1 || found[0].Err != nil || found[0].UpTo < found[0].Of {
+		t.Fatalf("mended %+v", found)
+	}
+	d.c.own(hurt)
+	if got := d.c.lines(hurt, "history.jsonl"); !slices.Equal(got, d.want) {
+		t.Errorf("history is %q, want %q", got, d.want)
+	}
+}
+
+// An agent that is opened again as it was given up costs one message.
+func TestOpenedAsItWas(t *testing.T) {
+	t.Parallel()
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a.make("one")
+	a.own("one")
+	add(t, a.open("one", "history.jsonl"), "1")
+	a.Release("one", false)
+	before, err := a.store.last(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.own("one")
+	if after, err := a.store.last(t.Context(), "one"); err != nil || after.n != before.n+1 {
+		t.Errorf("it costs %d messages, %v", after.n-before.n, err)
+	}
+}
+
+// Pieces of an answer are given until it ends, or who asked has read enough, for whom none is wasted.
+func TestPiecesAreGiven(t *testing.T) {
+	t.Parallel()
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	for _, last := range []string{pieceEnd, pieceError, "stop"} {
+		pulls, err := a.conn.SubscribeSync(a.conn.NewInbox())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pieces, given := make(chan *nats.Msg, 10), make(chan error, 1)
+		pieces <- piece("one")
+		pieces <- piece("two", last, "x")
+		pieces <- piece("three")
+		go func() { given <- give(t.Context(), pulls, pieces) }()
+		pull := func(want string) {
+			t.Helper()
+			m, err := a.conn.Request(pulls.Subject, nil, 30*time.Second)
+			if err != nil || string(m.Data) != want {
+				t.Errorf("pulled is %v, %v", m, err)
+			}
+		}
+		pull("one")
+		if last != "stop" {
+			pull("two")
+		} else if err := a.conn.Publish(pulls.Subject, []byte("stop")); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-given:
+			if left := len(pieces); err != nil || left != 1 && last != "stop" || left != 2 && last == "stop" {
+				t.Errorf("%s: %d pieces are left, %v", last, left, err)
+			}
+		case <-time.After(pieceLost - 5*time.Second):
+			t.Errorf("%s: it does not end", last)
+		}
 	}
 }

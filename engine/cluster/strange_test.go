@@ -442,6 +442,21 @@ func TestOfferedBodies(t *testing.T) {
 	if data, err := whole(len(body) + 1); !errors.Is(err, io.ErrUnexpectedEOF) || len(data) != len(body) {
 		t.Errorf("of one byte more there are %d bytes, %v", len(data), err)
 	}
+	name := answering(t, a, piece("", pieceHead, `{"status":200}`))
+	resp, err := a.Ask(name, []byte(`"me"`), newRequest(t.Context(), t, bytes.NewReader(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := resp.Body.(*incoming).offered
+	if m, err := a.conn.Request(more.Subject, []byte("0"), 30*time.Second); err != nil || len(m.Data) != pieceMost {
+		t.Errorf("offered is %v, %v", m, err)
+	}
+	if err := resp.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	if m, err := a.conn.Request(more.Subject, []byte("0"), 100*time.Millisecond); err == nil {
+		t.Errorf("after the answer %d bytes are offered", len(m.Data))
+	}
 	unsubscribed(offered)
 	if data, err := whole(len(body)); err == nil {
 		t.Errorf("after its end there are %d bytes", len(data))
