@@ -207,7 +207,6 @@ func (e *entry) sleep() {
 
 	ownership{e}.giveUp()
 	e.box, e.gone = nil, true
-	e.activity.Store(nil)
 	e.actors.forget(e)
 }
 

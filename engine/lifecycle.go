@@ -169,9 +169,7 @@ func (l *lifecycle) retire(ctx context.Context, id, reason string) error {
 
 	err = e.halt(ctx)
 	l.index.SetEnded(id, true)
-	e.mu.Lock()
-	e.sleep() // it may have slept
-	e.mu.Unlock()
+	l.actors.rest(id) // it may have slept
 	if err != nil {
 		return err
 	}
@@ -206,10 +204,7 @@ func (l *lifecycle) Remove(ctx context.Context, id string, force bool) (trash st
 
 // remove ends one agent and moves its folder to the trash.
 func (l *lifecycle) remove(ctx context.Context, id string) (trash string, err error) {
-	meta, known := l.index.Get(id)
-	if !known {
-		return "", message.ErrUnknownAgent
-	}
+	meta, _ := l.index.Get(id)
 	release, err := l.actors.hold(id)
 	if err != nil {
 		return "", err

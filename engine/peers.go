@@ -301,8 +301,8 @@ func (e ownership) announce() error {
 	return e.actors.peers.Announce(meta, ended)
 }
 
-// rested lets an agent sleep that was kept for what it sent.
-func (m *memory) rested(id string) {
+// rest lets an agent sleep if nothing needs it any more: it was kept for what it sent, or waits for a place.
+func (m *memory) rest(id string) {
 	if e, ok := m.awake(id); ok {
 		e.mu.Lock()
 		defer e.mu.Unlock()

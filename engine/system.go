@@ -193,7 +193,7 @@ func New(o Options) (*System, error) {
 			return parentConnector{mail}, true
 		}
 		return a.connectors.get(id)
-	}, a.rested, o.Outlet, o.Events, o.Log)
+	}, a.rest, o.Outlet, o.Events, o.Log)
 
 	dir := &directory{place: p, actors: a, asks: o.Asks, answers: o.Answers, budget: o.Budget, queue: o.Queue}
 	asks := &approvals{place: p, asks: o.Asks, actors: a, mailroom: mail}
@@ -257,12 +257,10 @@ func (s *System) shutdown() {
 		s.actors.recordLate()
 	}
 	s.actors.mu.Lock()
-	left := slices.Collect(maps.Values(s.actors.entries))
+	left := slices.Collect(maps.Keys(s.actors.entries))
 	s.actors.mu.Unlock()
-	for _, e := range left {
-		e.mu.Lock()
-		e.sleep()
-		e.mu.Unlock()
+	for _, id := range left {
+		s.actors.rest(id)
 	}
 }
 
@@ -307,7 +305,7 @@ func (p place) proves(id string, which address.Proof, name string, read func(dir
 		return true, nil
 	}
 	settled, rerr := read(p.folder(id))
-	if err == nil && rerr == nil && settled {
+	if err == nil && settled {
 		p.index.Prove(id, which, now, looked)
 	}
 
