@@ -199,3 +199,29 @@ func TestASubagentThatWaitsIsNeeded(t *testing.T) {
 		}
 	}
 }
+
+// All subagents without work end in one look, and by when they last worked, not by when their folders were made.
+func TestIdleSubagentsEndTogether(t *testing.T) {
+	s := newStill(t)
+	f := NewFamily(s.System, func() Limits { return Limits{TTL: time.Hour} })
+	parent := s.colleague(t)
+	earlier := func() time.Time { return time.Now().Add(-2 * time.Hour) }
+	var ids []string
+	for _, name := range []string{"a", "b", "c"} {
+		meta, err := s.System.lifecycle.registrar.create(address.Descriptor{
+			Type: address.Subagent, ID: address.ChildID(parent, name), Name: name, ParentAgentID: parent})
+		must(t, err)
+		hist, _, err := record.Open(s.System.vol, s.System.folder(meta.ID), earlier, s.System.log)
+		must(t, err)
+		must(t, hist.Begin("session"))
+		_, err = hist.Append(&record.TurnBegin{Turn: "t"}, &record.TurnEnd{Turn: "t", Items: []string{}, Reason: record.ReasonDone})
+		must(t, errors.Join(err, hist.Barrier(), hist.Close()))
+		ids = append(ids, meta.ID)
+	}
+	f.reap(t.Context())
+	for _, id := range ids {
+		if !s.ended(id) {
+			t.Errorf("%s has not ended", s.index.Handle(id))
+		}
+	}
+}

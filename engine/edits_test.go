@@ -173,3 +173,48 @@ func TestWhatIsAnEdit(t *testing.T) {
 		}
 	}
 }
+
+// A file that someone else saves in the folder of an agent that is awake reaches the agent; so does all that may have
+// changed while the folder was away.
+func TestAnEditReachesItsAgent(t *testing.T) {
+	awake := make(chan Runtime, 1)
+	h := newHouse(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
+		awake <- rt
+		<-ctx.Done()
+		return nil
+	})
+	h.deliver(from("one", "hello"))
+	rt := <-awake
+	edited := func(what string) {
+		t.Helper()
+		select {
+		case <-rt.Edited():
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: the agent is not notified", what)
+		}
+	}
+	writeFile(t, filepath.Join(rt.Dir, "state.json"), `{"model":"x"}`)
+	edited("a saved file")
+	must(t, os.Rename(rt.Dir, rt.Dir+"-away"))
+	must(t, os.Rename(rt.Dir+"-away", rt.Dir))
+	edited("the folder is back")
+}
+
+// An agent that wakes has what was written into its descriptor while it slept, although nothing watches its folder.
+func TestAnAgentWakesWithItsEdits(t *testing.T) {
+	awake := make(chan string, 1)
+	h := newHouse(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
+		awake <- rt.Meta.Descriptor.SystemPrompt
+		<-ctx.Done()
+		return nil
+	})
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops", SystemPrompt: "old"})
+	must(t, err)
+	path := filepath.Join(h.folder(a.ID), address.File)
+	writeFile(t, path, strings.Replace(readFile(t, path), "old", "{", 1)+"}")
+	h.deliver(message.Incoming{Agent: a.ID, Text: "hello"})
+	<-awake
+	if all := h.problems.Of(a.ID); len(all) != 1 || all[0].File != path {
+		t.Errorf("a broken descriptor is found when its agent wakes: reported are %+v", all)
+	}
+}

@@ -155,6 +155,14 @@ func TestTheOutcomeOfAnItem(t *testing.T) {
 	if p.State != "waiting" || p.Text != "later" || p.Outcome != nil {
 		t.Errorf("item %+v", p)
 	}
+	e, taken, err := s.System.actors.acquire(second.Agent)
+	must(t, err)
+	_, err = taken.Take(second.Item)
+	must(t, err)
+	if p, err = s.System.Item(t.Context(), r.Agent, second.Item); err != nil || p.State != "taken" {
+		t.Errorf("item %+v, %v", p, err)
+	}
+	e.release()
 	if _, err := s.System.Item(t.Context(), r.Agent, "none"); !errors.Is(err, inbox.ErrUnknown) {
 		t.Errorf("an item that never was: %v", err)
 	}
@@ -182,6 +190,10 @@ func TestAFolderInThePlaceOfAFile(t *testing.T) {
 		"state.json": {
 			"cost": func(id string) error { _, err := h.actors.readCost(id); return err },
 			"kill": func(id string) error { return h.Kill(t.Context(), id) },
+			"a message": func(id string) error { // it may have ended
+				_, err := h.Deliver(t.Context(), message.Incoming{Agent: id, Text: "x"})
+				return err
+			},
 			"a long message": func(id string) error {
 				_, err := h.mailroom.spill(message.Incoming{Agent: id, Text: "long"})
 				return err
@@ -206,9 +218,9 @@ func TestAFolderInThePlaceOfAFile(t *testing.T) {
 // What an untrusted message is from is what was said of it, else the chat it came from.
 func TestTheSourceOfAnUntrustedMessage(t *testing.T) {
 	s := newStill(t)
-	for said, want := range map[string]string{"a mail": "a mail", "": "a message of the service c/one"} {
+	for said, want := range map[string]string{"a mail": "a mail", "": "a message of the service c/one", "-": ""} {
 		in := from("one", "hello")
-		in.Untrusted, in.Source = true, said
+		in.Untrusted, in.Source = said != "-", strings.Trim(said, "-")
 		r, err := s.Deliver(t.Context(), in)
 		must(t, err)
 		e, box, err := s.System.actors.acquire(r.Agent)

@@ -213,6 +213,56 @@ func TestStrangersDoNotReachEachOther(t *testing.T) {
 	}
 }
 
+// A right is shared only by whom is known to hold it.
+func TestARightOfAnAgentWhoseStateCannotBeReadIsNotShared(t *testing.T) {
+	s := newStill(t)
+	id := s.colleague(t)
+	child, err := s.System.Create(t.Context(), address.Descriptor{Type: address.Subagent, ParentAgentID: id, Name: "x"})
+	must(t, err)
+	state := filepath.Join(s.System.folder(id), "state.json")
+	must(t, errors.Join(os.RemoveAll(filepath.Join(s.System.folder(id), ".state.json")), os.Remove(state), os.Mkdir(state, 0o700)))
+	if err := s.Share(t.Context(), id, child.ID, "@web", "key"); err == nil || errors.Is(err, ErrNotHeld) {
+		t.Errorf("%v, want that it cannot be read", err)
+	}
+}
+
+// An agent that has ended is stopped once.
+func TestAStopThatIsRepeated(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	parent := h.person("one")
+	child, err := h.child(parent, "a", false)
+	must(t, err)
+	for range 2 {
+		_, err := h.Family.Stop(t.Context(), parent, child.ID)
+		must(t, err)
+	}
+	if all := ends(h.house); len(all) != 1 {
+		t.Errorf("the ends are %q", all)
+	}
+}
+
+// Two users are one only as the same user of the same connector, and only users are.
+func TestWhoIsOneUser(t *testing.T) {
+	meta := func(id string, kind address.Type, connector, user string) address.Meta {
+		return address.Meta{ID: id, Descriptor: address.Descriptor{Type: kind, Connector: connector, UserID: user}}
+	}
+	ada := meta("1", address.User, "c", "ada")
+	for _, tt := range []struct {
+		other address.Meta
+		want  bool
+	}{
+		{ada, true}, {meta("2", address.User, "c", "ada"), true}, {meta("2", address.User, "d", "ada"), false},
+		{meta("2", address.User, "c", "bob"), false}, {meta("2", address.Permanent, "c", "ada"), false},
+	} {
+		if oneUser(ada, tt.other) != tt.want || oneUser(tt.other, ada) != tt.want {
+			t.Errorf("%+v: want one user: %v", tt.other, tt.want)
+		}
+	}
+	if oneUser(meta("1", address.User, "c", ""), meta("2", address.User, "c", "")) {
+		t.Error("two users of whom nothing is known are one")
+	}
+}
+
 // Only a report to the agent that gave the work is answered where that was asked for.
 func TestTheRouteOfAReport(t *testing.T) {
 	h := newHousehold(t, Limits{})

@@ -282,3 +282,18 @@ func TestAnAnswerOfPartsAtTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// An answer whose first part is refused for good is given up whole.
+func TestAnAnswerOfPartsThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		room := partedRoom{newSlowRoom()}
+		p := newPost(map[string]Connector{"room": room})
+		p.promise("a", "answer", "x", nil)
+		room.let <- &message.NotSent{Final: true, Err: errors.New("blocked")}
+		synctest.Wait()
+		if f := p.only(t, "answer"); !f.Final || len(room.tries) != 1 {
+			t.Errorf("%+v after %d tries, want it given up after one", f, len(room.tries))
+		}
+		p.close(time.Second)
+	})
+}

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -568,11 +570,20 @@ func TestARefusedFolderIsAnAgentOnceItsDescriptorIsMended(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	writeFile(t, filepath.Join(root, "agents", "notes.txt"), "no agent")
+	writeFile(t, descriptor, "{")
+	wait(event.FileInvalid, id) // it is looked at after each edit
 	mended := bytes.Replace(data, []byte("someone"), []byte("another"), 1)
 	if err := os.WriteFile(descriptor, mended, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	wait(event.AgentCreated, id)
+	if left := h.problems.Of(id); len(left) > 0 {
+		t.Errorf("still reported are %+v", left)
+	}
+	if all := h.actors.watcher.Degraded(); len(all) > 0 {
+		t.Errorf("not watched are %q, want that files beside the agents are left alone", all)
+	}
 	if r := h.deliver(from("another", "hello")); r.Agent != id {
 		t.Errorf("delivered to %s, want %s", r.Agent, id)
 	}
@@ -757,4 +768,136 @@ func TestAgentsThatEndedAreNotInMemory(t *testing.T) {
 
 	h = newHouse(t, root, echo(func(string, inbox.Item) {}))
 	write()
+}
+
+// An agent is announced once, with its first message or when it is made by hand.
+func TestANewAgentIsAnnouncedOnce(t *testing.T) {
+	h := newHouse(t, t.TempDir(), idle)
+	first := h.deliver(from("one", "hello")).Agent
+	h.deliver(from("one", "again"))
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.User, Connector: "terminal", UserID: "u"})
+	must(t, err)
+	made := map[string]int{}
+	for _, e := range told(h) {
+		if e.Type == event.AgentCreated {
+			made[e.Agent]++
+		}
+	}
+	if len(made) != 2 || made[first] != 1 || made[a.ID] != 1 {
+		t.Errorf("announced are %v, want %s and %s once", made, first, a.ID)
+	}
+}
+
+// The terminal's own agent is that of the user of this machine.
+func TestTheTerminalsUser(t *testing.T) {
+	if u, err := user.Current(); err == nil && Terminal().UserID != u.Username {
+		t.Errorf("it is %q's, want %q's", Terminal().UserID, u.Username)
+	}
+}
+
+// Two connectors with one id are no system.
+func TestConnectorsHaveTheirOwnIDs(t *testing.T) {
+	_, err := New(Options{Connectors: []Connector{&chatRoom{}, &chatRoom{}}, Files: Files{Root: t.TempDir()},
+		Reports: Reports{Events: event.NewStream("t"), Log: slog.New(slog.DiscardHandler)}})
+	if err == nil {
+		t.Error("no error")
+	}
+}
+
+// Who waits for an item that is dropped hears so.
+func TestADroppedItemIsAwaited(t *testing.T) {
+	s := newStill(t)
+	r, err := s.Deliver(t.Context(), from("one", "hello"))
+	must(t, err)
+	must(t, s.Drop(t.Context(), r.Agent, r.Item))
+	if o, err := s.System.Await(t.Context(), r.Agent, r.Item); err != nil || o.Reason != "dropped" {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// An agent whose folder is taken away while it works ends, and is not started again for what waits.
+func TestAnAgentWithoutItsFolderIsNotStartedAgain(t *testing.T) {
+	var runs atomic.Int32
+	s := newStill(t)
+	r, err := s.Deliver(t.Context(), from("one", "hello"))
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		ended <- s.System.Run(ctx, func(_ context.Context, rt Runtime) error {
+			runs.Add(1)
+			return errors.Join(os.RemoveAll(rt.Dir), fmt.Errorf("%w: history.jsonl", record.ErrGone))
+		})
+	}()
+	waitFor(t, "its end", func() bool { _, awake := s.System.awake(r.Agent); return runs.Load() > 0 && !awake })
+	stop()
+	must(t, <-ended)
+	if n := runs.Load(); n != 1 {
+		t.Errorf("it ran %d times", n)
+	}
+}
+
+// An agent that has ended needs no more tries to wake it, and none that waited for one is left.
+func TestAnAgentThatHasEndedIsNotTriedAgain(t *testing.T) {
+	h := newHouse(t, t.TempDir(), idle)
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	must(t, err)
+	waitFor(t, "the start", func() bool { return h.actors.start.Load() != nil })
+	must(t, h.Kill(t.Context(), a.ID))
+	w := h.actors.waker
+	w.unwoken(a.ID, syscall.EMFILE) // meanwhile
+	waitFor(t, "the last try", func() bool {
+		h.wake(a.ID)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.trouble[a.ID] == nil
+	})
+}
+
+// What an agent shows ends with its run, also while someone still needs its inbox.
+func TestWhatAnAgentShowsEndsWithItsRun(t *testing.T) {
+	let := make(chan struct{})
+	h := newHouse(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
+		rt.Show(event.Thinking, "")
+		select {
+		case <-let:
+		case <-ctx.Done():
+		}
+		return echo(func(string, inbox.Item) {})(ctx, rt)
+	})
+	r := h.deliver(from("one", "hello"))
+	e, _, err := h.acquire(r.Agent)
+	must(t, err)
+	defer e.release()
+	state := func() event.State {
+		a, err := h.Agent(t.Context(), r.Agent)
+		must(t, err)
+		return a.State
+	}
+	waitFor(t, "it shows that it works", func() bool { return state() == event.Thinking })
+	close(let)
+	waitFor(t, "its end", func() bool { return h.rests(r.Agent) })
+	if now := state(); now != event.Idle {
+		t.Errorf("it shows %s", now)
+	}
+}
+
+// Agents that sleep are counted with what waits for them, and are not awake.
+func TestHowManyAgentsThereAre(t *testing.T) {
+	s := newStill(t)
+	r, err := s.Deliver(t.Context(), from("one", "hello"))
+	must(t, err)
+	_, err = s.Deliver(t.Context(), from("one", "again"))
+	must(t, err)
+	s.colleague(t)
+	if agents, awake, queued := s.Counts(); agents != 2 || awake != 0 || queued != 2 {
+		t.Errorf("%d agents, %d awake, %d items, want 2, 0 and 2", agents, awake, queued)
+	}
+	list, err := s.Agents(t.Context())
+	must(t, err)
+	for _, a := range list {
+		if waits := a.ID == r.Agent; waits != (a.OldestAt != nil && time.Since(*a.OldestAt) < time.Hour) {
+			t.Errorf("%+v, want that its oldest item is of today: %v", a, waits)
+		}
+	}
 }

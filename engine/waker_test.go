@@ -156,6 +156,22 @@ func TestFailedWakesPauseLongerAndAreLoggedOnce(t *testing.T) {
 	})
 }
 
+// A cause that an agent has alone is logged when it begins, and not at each try.
+func TestAFailedWakeIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		w := newWaker(func() int { return 1 }, func(string) {}, func(f func()) { go f() }, slog.New(slog.NewTextHandler(&log, nil)))
+		defer w.close()
+		for range 3 {
+			w.unwoken("a", errors.New("broken"))
+		}
+		if n := strings.Count(log.String(), "again=1s"); n != 1 || strings.Count(log.String(), "cannot wake") != 1 {
+			t.Errorf("logged is\n%s", &log)
+		}
+		w.well("a")
+	})
+}
+
 // With a single place, whoever waits for another agent must not hold it.
 func TestAnAgentThatWaitsForAnotherLendsItsPlace(t *testing.T) {
 	var family *Family
