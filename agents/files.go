@@ -6,12 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"time"
 
-	"daycare/engine/beneath"
 	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/event"
@@ -36,7 +34,7 @@ type files struct {
 	journal   *journal
 	rights    *rights
 	folders   *permission.Folders // nil: the folders of permissions are not pinned
-	stated    beneath.Stamp       // of state.json at the last read; zero: it is to be read again
+	stated    record.StateLook    // of state.json at the last read; zero: it is to be read again
 	loaded    bool                // state was read from a good file
 	missed    bool                // there was none since the agent woke
 	announced *permission.Set     // rights as last announced
@@ -79,15 +77,15 @@ func (f *files) lookAtState() (read bool) {
 
 // readState reads state.json, if it was written since it was last read. A broken
 // one is read again for a while. stated is zero for one that another write may leave looking the same.
-func (f *files) readState() (s record.State, stated beneath.Stamp, found findings, ok bool) {
+func (f *files) readState() (s record.State, stated record.StateLook, found findings, ok bool) {
 	for try := 0; ; try++ {
 		looked := time.Now()
-		stated, serr := beneath.StampAt(filepath.Join(f.journal.dir, "state.json"))
+		stated, serr := record.LookAtState(f.journal.dir)
 		if serr == nil && stated == f.stated {
 			return s, stated, nil, false
 		}
 		if !stated.Lasts(looked) {
-			stated = beneath.Stamp{}
+			stated = record.StateLook{}
 		}
 		var err error
 		var raw []byte

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"daycare/engine/beneath"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -92,7 +91,7 @@ func TestAnEditOfTheSameSizeAndTimeIsRead(t *testing.T) {
 	}
 	b.run()
 	b.wait(b.say("one"))
-	time.Sleep(2 * beneath.Tick) // what was saved within a tick is read again in any case
+	time.Sleep(200 * time.Millisecond) // what was saved within 0.1 s is read again in any case
 	b.wait(b.say("two"))
 
 	err := os.WriteFile(path, []byte(strings.Replace(state, "m1", "m2", 1)), 0o600)

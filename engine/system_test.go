@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"daycare/engine/address"
 	"daycare/engine/disk"
 	"daycare/engine/event"
@@ -148,6 +150,41 @@ func TestNothingIsLostBetweenSleepAndDelivery(t *testing.T) {
 	}
 	if all := h.index.All(); len(all) != 1 {
 		t.Errorf("%d agents for one address", len(all))
+	}
+}
+
+// Whoever waits for an item gets how its turn ended from the agent that recorded it. Of an item that was not in the newest
+// turn the history says it; here it has none.
+func TestTheAgentSaysHowItsNewestTurnEnded(t *testing.T) {
+	h := newHouse(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
+		for ctx.Err() == nil {
+			for _, head := range rt.Inbox.Open() {
+				items, err := rt.Inbox.Take(head.ID)
+				if err != nil {
+					return err
+				}
+				if items[0].Text == "a turn" {
+					rt.Ended([]string{"another", head.ID}, record.Outcome{Turn: "t", Reason: "done", Text: "as kept", Cost: 2})
+				}
+				if err := rt.Inbox.Done(head.ID); err != nil {
+					return err
+				}
+			}
+			select {
+			case <-rt.Inbox.Arrived():
+			case <-ctx.Done():
+			}
+		}
+		return nil
+	})
+	for text, want := range map[string]event.Outcome{"a turn": {Turn: "t", Reason: "done", Text: "as kept", Cost: 2},
+		"no turn": {Reason: "dropped"}} {
+		r := h.deliver(from("one", text))
+		o, err := h.Await(t.Context(), r.Agent, r.Item)
+		want.Agent, want.Item = r.Agent, r.Item
+		if diff := cmp.Diff(want, o); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", text, err, diff)
+		}
 	}
 }
 

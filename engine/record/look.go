@@ -25,3 +25,15 @@ func LookAt(dir string) (l Look, ok bool) {
 
 // Lasts reports whether files that look so at a time must look different after another write.
 func (l Look) Lasts(looked time.Time) bool { return l.state.Lasts(looked) && l.history.Lasts(looked) }
+
+// A StateLook is how state.json looks. While two looks are equal, what it says is. The zero one is of no file.
+type StateLook struct{ stamp beneath.Stamp }
+
+// LookAtState looks at state.json in dir.
+func LookAtState(dir string) (l StateLook, err error) {
+	l.stamp, err = beneath.StampAt(filepath.Join(dir, stateName))
+	return l, err
+}
+
+// Lasts reports whether a file that looks so at a time must look different after another write.
+func (l StateLook) Lasts(looked time.Time) bool { return l.stamp.Lasts(looked) }
