@@ -453,3 +453,49 @@ func TestCardsAreTold(t *testing.T) {
 		t.Errorf("an agent in a circle works on %q", got)
 	}
 }
+
+// A repair of which one request is refused finds what is wrong, or says that it could not look.
+func TestExaminedWhileARequestIsRefused(t *testing.T) {
+	t.Parallel()
+	d := newDamaged(t)
+	d.closed()
+	d.b.Release(hurt, false)
+	d.lose(func(all []uint64) []uint64 { return all[:1] })
+	w := clustertest.WayTo(t, d.s)
+	a := joinWith(t, d.s, t.TempDir(), testLease, func(c *Config) { c.Servers = []string{w.URL} })
+	r := &Repair{HoleFor: 50 * time.Millisecond, store: a.presence.store, conf: Config{Covers: covered}}
+	for n := 1; ; n++ {
+		w.Refuse(n)
+		found, _, err := r.examine(t.Context(), address.Meta{ID: hurt})
+		met := w.Met()
+		w.Allow()
+		if err == nil && found.Reason == "" {
+			t.Errorf("without request %d, to %s, nothing is wrong", n, met)
+		}
+		if met == "" {
+			if n < 4 {
+				t.Errorf("there are %d requests", n-1)
+			}
+			break
+		}
+	}
+
+	r = &Repair{store: a.presence.store, conf: Config{Lease: time.Minute}}
+	time.AfterFunc(200*time.Millisecond, a.conn.Close)
+	if err := r.meet(t.Context()); err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("met without a connection: %v, %v", r.nodes, err)
+	}
+}
+
+// While servers do not answer, a machine does not have what all have, and waits for it.
+func TestCaughtUpWithoutServers(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	a := newHost(t, s)
+	s.Shutdown()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := a.files.caughtUp(ctx); !errors.Is(err, disk.ErrAway) {
+		t.Errorf("it has what all have: %v", err)
+	}
+}
