@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"daycare/engine/crash"
 	"daycare/engine/cuid"
 	"daycare/engine/disk"
+	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/watch"
@@ -663,8 +665,31 @@ func TestWhatAnswersOtherMachinesEnds(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("ended with %v", err)
 	}
-	if _, err := b.Forward(t.Context(), a.Boot(), "one", inbox.Item{}); !errors.As(err, new(*message.Elsewhere)) {
-		t.Errorf("it answers after its end: %v", err)
+	until(t, "it does not answer after its end", func() bool {
+		_, err := b.Forward(t.Context(), a.Boot(), "one", inbox.Item{})
+		return errors.As(err, new(*message.Elsewhere))
+	})
+
+	for subject, serve := range map[string]func(context.Context) error{
+		itemSubject: func(ctx context.Context) error {
+			return a.ServeItems(ctx, func(context.Context, string, string) (event.Posted, error) { return event.Posted{}, nil })
+		},
+		askSubject: func(ctx context.Context) error {
+			return a.Answer(ctx, func([]byte, *http.Request) (*http.Response, error) { return nil, errRefused })
+		},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { ended <- serve(ctx) }()
+		asked := func() error {
+			_, err := b.conn.Request(subject+a.Boot(), []byte(`{"method":"GET"}`), time.Second)
+			return err
+		}
+		until(t, "it answers", func() bool { return asked() == nil })
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("%s ended with %v", subject, err)
+		}
+		until(t, subject+" is not answered any more", func() bool { return errors.Is(asked(), nats.ErrNoResponders) })
 	}
 
 	a.Close()

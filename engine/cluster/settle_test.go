@@ -499,3 +499,30 @@ func TestCaughtUpWithoutServers(t *testing.T) {
 		t.Errorf("it has what all have: %v", err)
 	}
 }
+
+// A shared file that becomes a link, a folder or too large here is none that was removed: the others keep it.
+func TestASharedFileThatIsNoneAnyMore(t *testing.T) {
+	t.Parallel()
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	for name, become := range map[string]func(path string) error{
+		"link":   func(path string) error { return os.Symlink(a.root, path) },
+		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
+		"large":  func(path string) error { return os.WriteFile(path, make([]byte, sharedMost+1), 0o600) },
+	} {
+		name = "memory/" + name
+		a.save(name, "shared")
+		if err := a.files.agree(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(a.root, name)
+		if err := errors.Join(os.Remove(path), become(path)); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.files.agree(t.Context(), name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if f, known := a.files.of(name); !known || f.SHA != sum([]byte("shared")) || !disk.Exists(path) {
+			t.Errorf("%s: others have %+v, and it is here: %v", name, f, disk.Exists(path))
+		}
+	}
+}
