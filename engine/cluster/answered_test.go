@@ -29,6 +29,7 @@ func TestServersThatDoNotAnswerAreAskedAgain(t *testing.T) {
 		{"unavailable", &jetstream.APIError{Code: 503}, nil, 3},
 		{"no responders", nats.ErrNoResponders, nil, 3},
 		{"too late", context.DeadlineExceeded, nil, 3},
+		{"no connection", nats.ErrReconnectBufExceeded, nil, 3},
 		{"refused", &jetstream.APIError{Code: 400}, &jetstream.APIError{}, 1},
 		{"owned", elsewhere, elsewhere, 1},
 	} {

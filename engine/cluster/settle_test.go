@@ -492,11 +492,17 @@ func TestCaughtUpWithoutServers(t *testing.T) {
 	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a := newHost(t, s)
+	a.make("one")
 	s.Shutdown()
+	until(t, "the connection is lost", func() bool { return !a.conn.IsConnected() })
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if err := a.files.caughtUp(ctx); !errors.Is(err, disk.ErrAway) {
+	if err := a.files.caughtUp(ctx); !errors.Is(err, disk.ErrAway) || ctx.Err() == nil {
 		t.Errorf("it has what all have: %v", err)
+	}
+	r := &Repair{store: a.presence.store, conf: Config{Covers: covered}}
+	if reason, err := r.wrong(t.Context(), "one"); err == nil || reason != "" {
+		t.Errorf("what is wrong with a log: %q, %v", reason, err)
 	}
 }
 

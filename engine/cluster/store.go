@@ -177,7 +177,7 @@ func unanswered(err error) bool {
 		return true
 	}
 	return slices.ContainsFunc([]error{jetstream.ErrNoStreamResponse, nats.ErrNoResponders, nats.ErrTimeout, nats.ErrConnectionClosed,
-		nats.ErrDisconnected, nats.ErrConnectionReconnecting, context.DeadlineExceeded},
+		nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, context.DeadlineExceeded},
 		func(one error) bool { return errors.Is(err, one) })
 }
 
