@@ -308,21 +308,22 @@ func readPieces(ctx context.Context, pieces chan<- *nats.Msg, do func() (*http.R
 		return
 	}
 	defer resp.Body.Close() // its end is known
-	first, err := json.Marshal(head{resp.StatusCode, resp.Header})
-	if err != nil || !send(&nats.Msg{Header: nats.Header{pieceHead: {string(first)}}}) {
+	first := string(jsonOf(head{resp.StatusCode, resp.Header}))
+	if !send(&nats.Msg{Header: nats.Header{pieceHead: {first}}}) {
 		return
 	}
 
-	for {
+	for err == nil {
 		data := make([]byte, pieceMost)
-		k, err := resp.Body.Read(data)
+		var k int
+		k, err = resp.Body.Read(data)
 		m := &nats.Msg{Data: data[:k], Header: nats.Header{}}
 		if errors.Is(err, io.EOF) {
 			m.Header.Set(pieceEnd, "1")
 		} else if err != nil {
 			m.Header.Set(pieceError, err.Error())
 		}
-		if (k > 0 || err != nil) && !send(m) || err != nil {
+		if !send(m) {
 			return
 		}
 	}

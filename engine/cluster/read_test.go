@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -274,6 +275,14 @@ func TestAClaimThatIsNotAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.store = refusing{before}
+	all := state{files: map[string]file{"state.json": {tail: bytes.Repeat([]byte("x"), inlineMost+1)}, "inbox.jsonl": {}}}
+	if err := a.write(t.Context(), demand{Agent: "large"}, all, "x"); !errors.Is(err, errRefused) {
+		t.Errorf("written without its contents: %v", err)
+	}
+	all.files["state.json"] = file{object: "missing", base: 1}
+	if err := a.write(t.Context(), demand{Agent: "large"}, all, "x"); err == nil {
+		t.Error("written without a content that is lost")
+	}
 	if err := a.Acquire("large"); !errors.Is(err, errRefused) {
 		t.Errorf("acquired without its contents: %v", err)
 	}
@@ -368,6 +377,22 @@ func TestAFolderOfACutClaim(t *testing.T) {
 	}
 	if found, err := w.list(w.folder("one")); err != nil || len(found) > 0 {
 		t.Errorf("the folder has %v, %v", found, err)
+	}
+}
+
+// What cannot be synced is not said to be durable.
+func TestAFolderThatIsNotSynced(t *testing.T) {
+	root := workspaceWith(t, map[string]string{"agents/one/history.jsonl": "1", "agents/one/blobs/x": "x"})
+	w := &workingCopy{root: root, vol: disk.NewVolume(root), covers: covered, log: slog.New(slog.DiscardHandler)}
+	files := []string{"history.jsonl", "blobs/x"}
+	if err := w.sync(w.folder("one"), files); err != nil {
+		t.Error(err)
+	}
+	for _, step := range []string{"claim.sync#1", "claim.sync#2", "claim.dirsync#1", "claim.dirsync#2"} {
+		crash.Arm(t, "eacces@"+step)
+		if err := w.sync(w.folder("one"), files); err == nil {
+			t.Errorf("%s fails, and all is durable", step)
+		}
 	}
 }
 
@@ -831,7 +856,7 @@ func TestWhichSharedFilesAreHere(t *testing.T) {
 // A file of which a hint says that it was changed is looked at, also where neither its size nor its time show it.
 func TestHintsOfSharedFiles(t *testing.T) {
 	t.Parallel()
-	root := workspaceWith(t, map[string]string{"memory/a.md": "1", "memory/b/c.md": "1"})
+	root := workspaceWith(t, map[string]string{"memory/a.md": "1", "memory/b/c.md": "1", "memory/.git/x": "", "cron/files/x": ""})
 	old := time.Now().Add(-time.Hour)
 	for _, name := range []string{"memory/a.md", "memory/b/c.md"} {
 		if err := os.Chtimes(filepath.Join(root, name), old, old); err != nil {
@@ -852,6 +877,9 @@ func TestHintsOfSharedFiles(t *testing.T) {
 	s.begin(s)
 	look("at first", "memory/a.md", "memory/b/c.md", "memory/gone.md")
 	look("then")
+	if got := slices.Sorted(maps.Keys(s.folders)); !slices.Equal(got, []string{"cron", "memory", "memory/b"}) {
+		t.Errorf("watched are %q", got)
+	}
 	hear := s.hinted(s, "memory", ".")
 	hear(watch.Hint{Names: []string{"a.md"}})
 	look("after a hint", "memory/a.md")

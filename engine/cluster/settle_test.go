@@ -463,7 +463,7 @@ func TestExaminedWhileARequestIsRefused(t *testing.T) {
 	d.lose(func(all []uint64) []uint64 { return all[:1] })
 	w := clustertest.WayTo(t, d.s)
 	a := joinWith(t, d.s, t.TempDir(), testLease, func(c *Config) { c.Servers = []string{w.URL} })
-	r := &Repair{HoleFor: 50 * time.Millisecond, store: a.presence.store, conf: Config{Covers: covered}}
+	r := &Repair{HoleFor: time.Nanosecond, store: a.presence.store, conf: Config{Covers: covered}}
 	for n := 1; ; n++ {
 		w.Refuse(n)
 		found, _, err := r.examine(t.Context(), address.Meta{ID: hurt})
@@ -530,5 +530,38 @@ func TestASharedFileThatIsNoneAnyMore(t *testing.T) {
 		if f, known := a.files.of(name); !known || f.SHA != sum([]byte("shared")) || !disk.Exists(path) {
 			t.Errorf("%s: others have %+v, and it is here: %v", name, f, disk.Exists(path))
 		}
+	}
+}
+
+// A machine that keeps its shared files again hears of changes in all folders again.
+func TestTendedAgain(t *testing.T) {
+	t.Parallel()
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	stop := a.tend()
+	for n := range 4 {
+		text := fmt.Sprint("text", n)
+		a.save("memory/a/x.md", text)
+		until(t, text+" is shared", func() bool {
+			f, known := a.files.of("memory/a/x.md")
+			return known && f.SHA == sum([]byte(text))
+		})
+		if n == 1 { // the first change after it is found by a look at all files, the next one is not
+			stop()
+			stop = a.tend()
+		}
+	}
+	stop()
+}
+
+// What belongs to all machines cannot be exported without servers.
+func TestSharedFilesAreNotExportedWithoutServers(t *testing.T) {
+	t.Parallel()
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a.Close()
+	if err := exportShared(t.Context(), a.presence.store, elsewhere("", t.TempDir())); err == nil {
+		t.Error("they are exported")
+	}
+	if _, _, err := importShared(t.Context(), a.presence.store, elsewhere("", t.TempDir())); err == nil {
+		t.Error("they are imported")
 	}
 }
