@@ -42,6 +42,10 @@ func TestSendersAmendWhatIsQueued(t *testing.T) {
 			t.Errorf("editing %q of %s in %s: %v, want %v", tt.id, tt.user, tt.channel, done, tt.done)
 		}
 	}
+	if done, err := h.Amend(t.Context(), message.Amendment{From: message.Address{Connector: "d", ChannelID: "room", UserID: "u"},
+		Agent: first.Agent, MessageID: "two", Text: "edited by d"}); done || err != nil {
+		t.Errorf("from another connector: %v, %v", done, err)
+	}
 	if it, err := box.Read(second.Item); err != nil || it.Text != "edited by u" {
 		t.Errorf("%v: the queued item reads %q", err, it.Text)
 	}
@@ -62,6 +66,14 @@ func TestSendersAmendWhatIsQueued(t *testing.T) {
 	}
 	if !amend("two", "u", "room", "", true) {
 		t.Error("a queued message was not dropped")
+	}
+	for gone := range events {
+		if i, ok := gone.Body.(event.Item); ok && gone.Type == event.ItemDropped {
+			if i.Item != second.Item {
+				t.Errorf("dropped is %+v", i)
+			}
+			break
+		}
 	}
 	if open := box.Open(); len(open) != 1 || open[0].ID != first.Item {
 		t.Errorf("open are %+v, want the first alone", open)

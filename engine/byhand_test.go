@@ -217,8 +217,10 @@ func TestTheLastGoodDescriptorIsTheEditedOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			h := newHouse(t, root, idle)
-			id := h.deliver(from("one", "hello")).Agent
-			path := filepath.Join(h.folder(id), address.File)
+			a, err := h.Create(t.Context(), address.Descriptor{Type: address.User, Connector: "terminal", UserID: "u"}) // asleep
+			must(t, err)
+			time.Sleep(20 * time.Millisecond) // a tick of the file system's clock
+			id, path := a.ID, filepath.Join(h.folder(a.ID), address.File)
 			must(t, edit(h, id, path, strings.Replace(readFile(t, path), "{", `{"name": "Ada",`, 1)))
 			must(t, h.end())
 			writeFile(t, path, "{")

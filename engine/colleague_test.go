@@ -108,6 +108,10 @@ func TestSessionOfAnAgentThatIsAwake(t *testing.T) {
 	}
 	say("t2", "and more")
 	check(4)
+	mine := h.deliver(message.Incoming{From: Terminal(), Text: "x"}).Agent
+	if _, err := h.Family.Session(t.Context(), mine, "none"); !errors.Is(err, message.ErrUnknownAgent) {
+		t.Errorf("the conversation of an agent that is not there: %v", err)
+	}
 	stranger := h.deliver(message.Incoming{From: message.Address{Connector: "c", ChannelID: "9", UserID: "eve"}, Text: "x"}).Agent
 	if _, err := h.Family.Session(t.Context(), stranger, one); !errors.Is(err, ErrStranger) {
 		t.Errorf("a stranger reads about the conversation: %v", err)

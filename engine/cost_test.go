@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/message"
 	"daycare/engine/record"
 )
 
@@ -156,5 +157,15 @@ func TestTheCostOfAnEndedAgentIsReadOnce(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(10, func() { _, _ = h.actors.ownCost(child.ID) }); n > 1 {
 		t.Errorf("looked at again it takes %v allocations: its files are read", n)
+	}
+
+	writeFile(t, filepath.Join(h.folder(child.ID), "state.json"), "{}\n") // it is back
+	r := h.deliver(message.Incoming{Agent: child.ID, Text: "more"})
+	_, err = h.System.Await(t.Context(), child.ID, r.Item)
+	must(t, err)
+	waitFor(t, "the child sleeps", func() bool { _, awake := h.awake(child.ID); return !awake })
+	spend(t, h.System, child.ID, 2)
+	if cost, err := h.actors.ownCost(child.ID); cost != 7 || err != nil {
+		t.Errorf("back again it cost %v (%v), want 7", cost, err)
 	}
 }

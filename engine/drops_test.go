@@ -252,3 +252,32 @@ func TestAFileThatCannotBeClaimed(t *testing.T) {
 		t.Errorf("tried again after %v; reported are %+v", again, s.System.problems.Of(""))
 	}
 }
+
+// A message that is refused holds up none of the same agent, in the same look.
+func TestARefusedLetterHoldsUpNoOther(t *testing.T) {
+	s := newStill(t)
+	r, err := s.Deliver(t.Context(), from("one", "hello"))
+	must(t, err)
+	dropped(t, s.System.root, r.Agent+"__a.md", " ")
+	time.Sleep(20 * time.Millisecond) // a tick of the file system's clock
+	dropped(t, s.System.root, r.Agent+"__b.md", "good")
+	must(t, s.TakeDropped(t.Context()))
+	if n := len(s.waiting(r.Agent)); n != 2 {
+		t.Errorf("%d items wait, want that the second message is there", n)
+	}
+}
+
+// Without other machines an agent that is not known here will not be: its message is refused at once.
+func TestALetterForNobodyIsRefusedAtOnce(t *testing.T) {
+	s := newStill(t)
+	part := filepath.Join(s.System.root, "part")
+	writeFile(t, part, "hello")
+	must(t, os.Rename(part, filepath.Join(s.System.root, "drop", "nobody__x.md")))
+	for end := time.Now().Add(newHere / 2); !disk.Exists(filepath.Join(s.System.root, "drop", "bad", "nobody__x.md")); {
+		if time.Now().After(end) {
+			t.Fatal("it is not refused")
+		}
+		must(t, s.TakeDropped(t.Context()))
+		time.Sleep(10 * time.Millisecond)
+	}
+}

@@ -218,3 +218,36 @@ func TestAnAgentWakesWithItsEdits(t *testing.T) {
 		t.Errorf("a broken descriptor is found when its agent wakes: reported are %+v", all)
 	}
 }
+
+// A descriptor that is broken for a moment is not reported; one that stays broken is, whatever else is edited.
+func TestADescriptorThatIsBrokenForAMoment(t *testing.T) {
+	s := newStill(t)
+	ds := s.System.descriptors
+	moment, stays, other := s.colleague(t), s.colleague(t), s.colleague(t)
+	path := func(id string) string { return filepath.Join(s.System.folder(id), address.File) }
+	was := readFile(t, path(moment))
+	hint := func(id string) {
+		ds.edits.hint(id)
+		waitFor(t, "the look", func() bool {
+			ds.edits.mu.Lock()
+			defer ds.edits.mu.Unlock()
+			return len(ds.edits.ids) == 0
+		})
+		time.Sleep(20 * time.Millisecond) // it was taken, and is looked at
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { ds.watchEdits(ctx); close(ended) }()
+	for _, id := range []string{moment, stays} {
+		writeFile(t, path(id), "{")
+		hint(id)
+	}
+	writeFile(t, path(moment), was)
+	hint(other)
+	waitFor(t, "its report", func() bool { return len(s.System.problems.Of(stays)) == 1 })
+	if all := s.System.problems.Of(moment); len(all) > 0 {
+		t.Errorf("reported are %+v", all)
+	}
+	stop()
+	<-ended
+}

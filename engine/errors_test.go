@@ -199,6 +199,9 @@ func TestAFolderInThePlaceOfAFile(t *testing.T) {
 				return err
 			},
 		},
+		"history.jsonl": {
+			"session": func(id string) error { _, err := h.Family.Session(t.Context(), id, id); return err },
+		},
 		"descriptor.json": {
 			"update": func(id string) error { _, err := h.Update(t.Context(), "", id, "new", ""); return err },
 		},

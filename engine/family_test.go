@@ -796,3 +796,30 @@ func TestOnlyAgentsAreAtWork(t *testing.T) {
 	close(h.hold["c"])
 	h.mu.Unlock()
 }
+
+// A call that is stopped ends the turn of the agent that it started; the end of everything does not: the turn
+// continues at the next start.
+func TestACallThatIsStopped(t *testing.T) {
+	for _, ending := range []bool{false, true} {
+		turns, done := make(chan context.Context, 1), make(chan struct{})
+		h := newHouse(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
+			turn, end := rt.Turn(context.Background())
+			defer end()
+			turns <- turn
+			<-done
+			<-ctx.Done()
+			return nil
+		})
+		f := NewFamily(h.System, func() Limits { return Limits{} })
+		id := h.deliver(from("one", "hello")).Agent
+		turn := <-turns
+		if ending {
+			h.actors.stop(errors.New("daycare is stopping"))
+		}
+		f.Cancel(t.Context(), id)
+		if stopped := turn.Err() != nil; stopped == ending {
+			t.Errorf("at the end: %v: the turn is stopped: %v", ending, stopped)
+		}
+		close(done)
+	}
+}

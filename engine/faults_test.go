@@ -130,6 +130,12 @@ func TestEachFailedStepOfAnActionIsReported(t *testing.T) {
 			must(t, err)
 			return func() error { return s.Drop(context.Background(), r.Agent, r.Item) }
 		},
+		"a queued message that its sender edits": func(t *testing.T, s *still) func() error {
+			return amending(t, s, message.Amendment{Text: "better"})
+		},
+		"a queued message that its sender deletes": func(t *testing.T, s *still) func() error {
+			return amending(t, s, message.Amendment{Deleted: true})
+		},
 		"a long message to another agent": func(t *testing.T, s *still) func() error {
 			id := s.colleague(t)
 			return func() error {
@@ -160,6 +166,16 @@ func TestEachFailedStepOfAnActionIsReported(t *testing.T) {
 			crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error { return action(t, newStill(t)) }, excused...)
 		})
 	}
+}
+
+// amending has the sender of a message that waits change it.
+func amending(t *testing.T, s *still, a message.Amendment) func() error {
+	in := from("one", "hello")
+	in.Context.MessageID = "m1"
+	_, err := s.Deliver(t.Context(), in)
+	must(t, err)
+	a.From, a.MessageID = in.From, "m1"
+	return func() error { _, err := s.Amend(context.Background(), a); return err }
 }
 
 // A disk that is full takes no new agent, and says so; what was there stays.

@@ -81,6 +81,32 @@ func TestALongAnswerIsAFile(t *testing.T) {
 	})
 }
 
+// In a chat without files a long answer is parts.
+func TestALongAnswerWithoutFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		room := &chatRoom{}
+		p := newPost(map[string]Connector{"room": room})
+		p.outlet.Keep = func(string, string, []byte) (message.File, error) { return message.File{}, nil }
+		p.promise("a", "long", "1122334455", nil)
+		synctest.Wait()
+		if len(room.sent) != 5 {
+			t.Errorf("sent are %v, want 5 parts", room.sent)
+		}
+	})
+}
+
+// The beginning of a long answer ends at the end of a line, if there is one.
+func TestTheBeginningOfALongAnswer(t *testing.T) {
+	for text, want := range map[string]string{
+		"0123\n456789012345678": "0123\n\nx", "ab\ncd": "ab\ncd\n\nx", "0123456789012345678": "0123456\n\nx",
+		"\n12345678901234567": "1234567\n\nx",
+	} {
+		if got := beginningWith(text, "x", &smallRoom{}); got != want {
+			t.Errorf("%q begins %q, want %q", text, got, want)
+		}
+	}
+}
+
 // What is spoken goes with the first part.
 func TestAnswersAreSpoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -24,6 +24,12 @@ func TestProblemsOfAgentsAreKept(t *testing.T) {
 		{ID: "kept", Severity: finding.Warning, File: in("b")},
 		{ID: "elsewhere", Severity: finding.Error, File: filepath.Join(root, "settings.yaml")},
 	})
+	for path, want := range map[string]string{"agents/a/state.json": "a", "agents/a/undo/x": "a", "agents/a": "", "agents": "",
+		"settings.yaml": "", ".": "", "../agents/a/state.json": ""} {
+		if got := agentOf(root, filepath.Join(root, path)); got != want {
+			t.Errorf("%s is of agent %q, want %q", path, got, want)
+		}
+	}
 	if of := p.Of("a"); len(of) != 1 || of[0].ID != "broken" {
 		t.Errorf("agent a has the problems %v", of)
 	}
@@ -45,5 +51,19 @@ func TestALogLineNamesTheAgent(t *testing.T) {
 		if want := i == 0; strings.Contains(line, "agent=a1") != want || strings.Contains(line, "agent=") != want {
 			t.Errorf("line %d is %s", i, line)
 		}
+	}
+}
+
+// A file that was broken and is valid again is an event.
+func TestAFileThatIsValidAgain(t *testing.T) {
+	events := event.NewStream("t")
+	p := NewProblems(slog.New(slog.DiscardHandler), events)
+	broken := finding.Finding{ID: "x", Severity: finding.Error, File: "/a/state.json", Reason: "a comma"}
+	p.Set("a1", broken.File, []finding.Finding{broken})
+	p.Set("a1", broken.File, nil)
+	all, _ := events.Since(0)
+	if len(all) != 2 || all[0].Type != event.FileInvalid || all[1].Type != event.FileEdited || all[1].Agent != "a1" ||
+		all[1].Body.(event.File).File != broken.File {
+		t.Errorf("the events are %+v", all)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"daycare/engine/address"
 	"daycare/engine/beneath"
 	"daycare/engine/event"
 	"daycare/engine/inbox"
@@ -206,5 +207,31 @@ func TestOnlyWhatIsCertainIsRemembered(t *testing.T) {
 		if reads != want {
 			t.Errorf("a sure look: %v, a whole one: %v, one that lasts: %v: read %d times, want %d", sure, whole, lasts, reads, want)
 		}
+	}
+}
+
+// That an agent has nothing to do is read off its files once, and is right after they changed.
+func TestAProofIsRemembered(t *testing.T) {
+	s := newStill(t)
+	r, err := s.Deliver(t.Context(), from("one", "hello"))
+	must(t, err)
+	dir := s.System.folder(r.Agent)
+	must(t, s.Drop(t.Context(), r.Agent, r.Item))
+	var stamp beneath.Stamp
+	waitFor(t, "a stamp that tells", func() bool {
+		if !s.System.settled(r.Agent) {
+			t.Fatal("it has something to do")
+		}
+		stamp, err = beneath.StampAt(filepath.Join(dir, inbox.FileName))
+		must(t, err)
+		return s.index.Proved(r.Agent, address.InboxProof, stamp)
+	})
+	if !s.System.settled(r.Agent) {
+		t.Error("with the proof it has something to do")
+	}
+	_, err = s.Deliver(t.Context(), from("one", "again"))
+	must(t, err)
+	if s.System.settled(r.Agent) {
+		t.Error("after another message it has nothing to do")
 	}
 }
