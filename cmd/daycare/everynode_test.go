@@ -3,6 +3,8 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"daycare/engine/control"
 )
@@ -30,8 +33,8 @@ var whereOperationsAreDone = map[string]string{
 	"backup": "here", "shutdown": "here", "openPage": "here", "login": "here", "session": "here", "logout": "here", "sessions": "here",
 	"endSession": "here", "doctor": "here", "fix": "here", "validate": "here", "schema": "here", "logs": "here", "files": "here",
 	"readShared": "here", "writeShared": "here", "testConnector": "here", "testProvider": "here", "createAgent": "here",
-	"importAgent": "here", "pairings": "here", "pair": "here", "events": "here",
-	"cost": "all", "budgets": "all", "listAgents": "all", "permissions": "all", "trash": "all",
+	"importAgent": "here", "pairings": "here", "pair": "here",
+	"cost": "all", "budgets": "all", "listAgents": "all", "permissions": "all", "trash": "all", "events": "all",
 	"trace": "found", "attachment": "found", "decide": "found", "restore": "found",
 	"foreignModel": "owner", "chatCompletions": "owner", "createResponse": "owner", "postByDescriptor": "owner",
 	"listTasks": "shared", "addTask": "shared", "showTask": "shared", "changeTask": "shared", "removeTask": "shared",
@@ -143,4 +146,67 @@ func TestWhatIsAboutAnAgentElsewhere(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "is on machine m0 of the cluster") {
 		t.Errorf("diff on the other machine: %v\n%s", err, out)
 	}
+}
+
+// watched are the events that a machine tells from now on, each as one text, until the test ends.
+func watched(t *testing.T, workspace, query string) func(what string, has ...string) {
+	t.Helper()
+	dial := func(context.Context, string, string) (net.Conn, error) {
+		return net.Dial("unix", filepath.Join(workspace, home, control.SocketName))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://daycare/v1/events"+query, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := (&http.Transport{DialContext: dial}).RoundTrip(req)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatal(resp, err)
+	}
+	lines := bufio.NewScanner(resp.Body)
+
+	return func(what string, has ...string) {
+		t.Helper()
+		for event := ""; lines.Scan(); {
+			if event += lines.Text() + "\n"; lines.Text() != "" {
+				continue
+			}
+			if !slices.ContainsFunc(has, func(part string) bool { return !strings.Contains(event, part) }) {
+				return
+			}
+			event = ""
+		}
+		t.Fatalf("the stream ended without %s: %v", what, lines.Err())
+	}
+}
+
+// Who watches on one machine sees what agents do on all, also after a machine was killed, and continues where it was.
+func TestEventsOfAllMachines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs three daemons and a server")
+	}
+	t.Parallel()
+	c := newCrew(t, 2)
+	c.run(0, "chat", "hello")
+	waitFor(t, "the other machine to know the agent", func() bool { return strings.Contains(c.run(1, "agents", "ls"), "main") })
+	all := watched(t, c.all[1].workspace, "")
+	one := watched(t, c.all[1].workspace, "?agent=main&types=turn.finished")
+	c.run(0, "send", "main", "over there", "--wait")
+	all("the turn on the other machine", "id: ", "event: turn.finished", "heard over there")
+	one("the turn of the agent", "id: ", "event: turn.finished", "heard over there")
+
+	c.all[0].kill()
+	all("that the machine is gone", "event: gap")
+	waitFor(t, "the agent to be taken over", func() bool {
+		return exec.Command("daycare", "--no-input", "--workspace", c.all[1].workspace, "send", "main", "here now", "--wait").Run() == nil
+	})
+	all("the turn on this machine", "event: turn.finished", "heard here now")
+	one("its turn after the move", "event: turn.finished", "heard here now")
+
+	c.all[0].start()
+	all("that the machine is back", "event: gap")
+	c.run(0, "agents", "new", "--name", "later")
+	c.run(0, "send", "later", "made there")
+	all("the turn of an agent of the machine that is back", "event: turn.finished", "heard made there")
 }

@@ -313,11 +313,11 @@ func readPieces(ctx context.Context, pieces chan<- *nats.Msg, do func() (*http.R
 		return
 	}
 
+	piece := make([]byte, pieceMost)
 	for err == nil {
-		data := make([]byte, pieceMost)
 		var k int
-		k, err = resp.Body.Read(data)
-		m := &nats.Msg{Data: data[:k], Header: nats.Header{}}
+		k, err = resp.Body.Read(piece)
+		m := &nats.Msg{Data: bytes.Clone(piece[:k]), Header: nats.Header{}}
 		if errors.Is(err, io.EOF) {
 			m.Header.Set(pieceEnd, "1")
 		} else if err != nil {

@@ -100,7 +100,7 @@ type (
 )
 
 // A Gap is the data of `event: gap`: events after From and before To can no longer be replayed.
-// Both are event ids.
+// Both are event ids; one that is not known is empty.
 type Gap struct {
 	From string `json:"from"`
 	To   string `json:"to"`

@@ -368,8 +368,8 @@ func (m *Machines) Before(api http.Handler, system *engine.System, files *contro
 			t.merge("trash", "name", nil)
 		case strings.HasPrefix(path, "/v1/trash/"):
 			t.whereItIs()
-		case path == "/v1/events" && req.URL.Query().Get("agent") != "":
-			t.events(req.URL.Query().Get("agent"))
+		case path == "/v1/events":
+			t.watch()
 		default:
 			t.local(w)
 		}

@@ -450,19 +450,3 @@ func (t turnout) story() {
 	}
 	t.answer(w)
 }
-
-// events leads who watches one agent to the machine that it is on.
-func (t turnout) events(ref string) {
-	id, err := t.Index.Resolve(ref)
-	node := ""
-	if err == nil {
-		node = t.node.Owner(id)
-	}
-	if cmp.Or(node, t.node.Boot()) == t.node.Boot() {
-		t.local(t.w)
-		return
-	}
-	if done, err := t.there(node, nil); !done {
-		t.fail(errors.Join(disk.ErrAway, err))
-	}
-}
