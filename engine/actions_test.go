@@ -26,6 +26,7 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/watch"
 	"daycare/engine/workspace"
 )
 
@@ -802,4 +803,64 @@ func TestWhoIsBusy(t *testing.T) {
 	if s.System.actors.busy(id) {
 		t.Error("an agent whose inbox is closed is busy")
 	}
+}
+
+// A mistake in the file of a request is reported; an answer that was saved while the folder was away is found.
+func TestAnswersInAFolderThatIsMoved(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one := h.person("one")
+	p, _, err := h.approvals.asks.Ask(one, permission.Owner{}, mustGeneral(t, "@web:a.example"))
+	must(t, err)
+	dir := filepath.Join(h.root, "permissions")
+	picture := readFile(t, filepath.Join(dir, p.Token+".json"))
+	writeFile(t, filepath.Join(dir, p.Token+".json"), "{")
+	waitFor(t, "a report", func() bool {
+		return slices.ContainsFunc(told(h.house), func(e event.Event) bool {
+			f, ok := e.Body.(event.File)
+			return ok && e.Type == event.FileInvalid && strings.HasSuffix(f.File, p.Token+".json")
+		})
+	})
+	must(t, os.Rename(dir, dir+"-away"))
+	writeFile(t, filepath.Join(dir+"-away", p.Token+".json"), strings.Replace(picture, `"decision": null`, `"decision": "once"`, 1))
+	must(t, os.Rename(dir+"-away", dir))
+	waitFor(t, "the answer", func() bool { old, _ := h.answered(p.Token); return old.Decision == permission.Once })
+}
+
+// A folder of an agent that is put there while the folder of all agents is away is found.
+func TestAgentsInAFolderThatIsMoved(t *testing.T) {
+	h := newHouse(t, t.TempDir(), idle)
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	must(t, err)
+	<-h.Looked()
+	const id = "abcdefghijklmnopqrstuvwx"
+	agents := filepath.Dir(h.folder(a.ID))
+	must(t, os.Rename(agents, agents+"-away"))
+	must(t, os.CopyFS(filepath.Join(agents+"-away", id), os.DirFS(filepath.Join(agents+"-away", a.ID))))
+	descriptor := filepath.Join(agents+"-away", id, address.File)
+	writeFile(t, descriptor, strings.Replace(readFile(t, descriptor), a.ID, id, 1))
+	must(t, os.Rename(agents+"-away", agents))
+	waitFor(t, "the agent", func() bool { _, ok := h.index.Get(id); return ok })
+}
+
+// A request that nobody answers in time ends, and its agent hears of it.
+func TestARequestThatNobodyAnswers(t *testing.T) {
+	var asks *permission.Queue
+	s := newStill(t, func(o *Options) {
+		must(t, o.Asks.Close())
+		var err error
+		asks, _, err = permission.OpenQueue(o.Volume, o.Root, time.Now, 300*time.Millisecond)
+		must(t, err)
+		o.Asks = asks
+	})
+	t.Cleanup(func() { asks.Close() })
+	id := s.colleague(t)
+	p, _, err := asks.Ask(id, permission.Owner{}, mustGeneral(t, "@web"))
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { s.watchAsks(ctx, watch.New(s.System.log)); close(ended) }()
+	waitFor(t, "its end", func() bool { return len(s.waiting(id)) == 1 })
+	waitFor(t, "its place in the log", func() bool { old, _ := s.answered(p.Token); return old.Decision == permission.Expired })
+	stop()
+	<-ended
 }

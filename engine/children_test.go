@@ -225,3 +225,20 @@ func TestIdleSubagentsEndTogether(t *testing.T) {
 		}
 	}
 }
+
+// A child that is being started counts for its parent.
+func TestChildrenThatAreBeingStartedCount(t *testing.T) {
+	s := newStill(t)
+	f := NewFamily(s.System, func() Limits { return Limits{Children: 1} })
+	one, two := s.colleague(t), s.colleague(t)
+	child := func(parent, name string) address.Descriptor {
+		return address.Descriptor{Type: address.Subagent, ID: address.ChildID(parent, name), Name: name, ParentAgentID: parent}
+	}
+	must(t, f.admit(child(one, "a")))
+	must(t, f.admit(child(two, "a")))
+	if err := f.admit(child(one, "b")); !errors.As(err, new(*LimitError)) {
+		t.Errorf("the second of one parent: %v", err)
+	}
+	f.admitted(address.ChildID(one, "a"))
+	must(t, f.admit(child(one, "b")))
+}

@@ -248,6 +248,9 @@ func TestADescriptorThatIsBrokenForAMoment(t *testing.T) {
 	if all := s.System.problems.Of(moment); len(all) > 0 {
 		t.Errorf("reported are %+v", all)
 	}
+	writeFile(t, path(stays), strings.Replace(was, moment, stays, 1))
+	hint(stays)
+	waitFor(t, "its mending", func() bool { return len(s.System.problems.Of(stays)) == 0 })
 	stop()
 	<-ended
 }

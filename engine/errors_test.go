@@ -166,10 +166,14 @@ func TestTheOutcomeOfAnItem(t *testing.T) {
 	if _, err := s.System.Item(t.Context(), r.Agent, "none"); !errors.Is(err, inbox.ErrUnknown) {
 		t.Errorf("an item that never was: %v", err)
 	}
+	history := filepath.Join(s.System.folder(r.Agent), "history.jsonl")
+	must(t, os.Chtimes(history, time.Now(), time.Now()))
+	if _, err := s.System.Item(ctx, r.Agent, "none"); !errors.Is(err, context.Canceled) {
+		t.Errorf("who waits no longer for what may be saved at this moment gets %v", err)
+	}
 	if _, err := s.System.Await(ctx, second.Agent, second.Item); !errors.Is(err, context.Canceled) {
 		t.Errorf("who waits no longer gets %v", err)
 	}
-	history := filepath.Join(s.System.folder(r.Agent), "history.jsonl")
 	must(t, errors.Join(os.Remove(history), os.Mkdir(history, 0o700)))
 	if p, err := s.System.Item(t.Context(), r.Agent, r.Item); err == nil || errors.Is(err, inbox.ErrUnknown) {
 		t.Errorf("an item of a history that cannot be read is %+v, %v", p, err)

@@ -136,7 +136,7 @@ func (s *senders) unrecorded() map[string][]message.Result {
 	defer s.mu.Unlock()
 	list := map[string][]message.Result{}
 	for id, a := range s.accounts {
-		if results := a.results.Take(); len(results) > 0 && id != "" {
+		if results := a.results.Take(); len(results) > 0 {
 			list[id] = results
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"daycare/engine/address"
 	"daycare/engine/event"
+	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
 )
@@ -252,4 +255,105 @@ func TestNothingIsTriedAfterTheEnd(t *testing.T) {
 			t.Errorf("tried %d times", tried)
 		}
 	})
+}
+
+// An agent whose runs fail is tried after pauses that grow.
+func TestPausesOfAFailingAgentGrow(t *testing.T) {
+	starts := make(chan time.Time, 10)
+	s := newStill(t)
+	end := s.run(t, func(context.Context, Runtime) error {
+		starts <- time.Now()
+		return errors.New("seeded")
+	})
+	_, err := s.Deliver(t.Context(), from("one", "hello"))
+	must(t, err)
+	<-starts
+	second := <-starts
+	if pause := (<-starts).Sub(second); pause < 2*restartFirst {
+		t.Errorf("the second pause is %v, want %v", pause, 2*restartFirst)
+	}
+	end()
+}
+
+// At the start only agents with something to do are woken; each tells when it wakes and when it sleeps.
+func TestWhoIsWokenAtTheStart(t *testing.T) {
+	s := newStill(t)
+	s.colleague(t)
+	r, err := s.Deliver(t.Context(), from("one", "hello"))
+	must(t, err)
+	woken := make(chan string, 10)
+	end := s.run(t, func(ctx context.Context, rt Runtime) error {
+		woken <- rt.Meta.ID
+		return echo(func(string, inbox.Item) {})(ctx, rt)
+	})
+	waitFor(t, "its sleep", func() bool { _, awake := s.System.awake(r.Agent); return len(s.open(t)) == 0 && !awake })
+	end()
+	close(woken)
+	for id := range woken {
+		if id != r.Agent {
+			t.Errorf("%s was woken without anything to do", id)
+		}
+	}
+	var all []event.Type
+	events, _ := s.System.events.Since(0)
+	for _, e := range events {
+		if e.Type == event.AgentWoke || e.Type == event.AgentSlept {
+			all = append(all, e.Type)
+		}
+	}
+	if !slices.Equal(all, []event.Type{event.AgentWoke, event.AgentSlept}) {
+		t.Errorf("the events are %v", all)
+	}
+}
+
+// An edit of a descriptor applies to an agent that is awake also where nothing is watched.
+func TestAnEditAppliesWithoutAWatcher(t *testing.T) {
+	s := newStill(t)
+	id := s.colleague(t)
+	seen := make(chan string, 2)
+	end := s.run(t, func(ctx context.Context, rt Runtime) error {
+		path := filepath.Join(rt.Dir, address.File)
+		data, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path, bytes.Replace(data, []byte(`"Ops"`), []byte(`"Ada"`), 1), 0o600)
+		}
+		seen <- rt.Identity().Descriptor.Name
+		<-ctx.Done()
+		return err
+	})
+	_, err := s.Deliver(t.Context(), message.Incoming{Agent: id, Text: "hello"})
+	must(t, err)
+	if name := <-seen; name != "Ada" {
+		t.Errorf("it is %q", name)
+	}
+	end()
+}
+
+// Whoever looked an agent up while it went to sleep looks again.
+func TestAnEntryThatIsGone(t *testing.T) {
+	s := newStill(t)
+	e, err := s.System.entry(s.colleague(t))
+	must(t, err)
+	s.System.rest(e.meta.ID)
+	if _, err := e.open(); !errors.Is(err, errGone) {
+		t.Errorf("%v, want %v", err, errGone)
+	}
+}
+
+// What is found in an inbox is reported when it is opened.
+func TestATornInboxIsReported(t *testing.T) {
+	s := newStill(t)
+	r, err := s.Deliver(t.Context(), from("one", "hello"))
+	must(t, err)
+	path := filepath.Join(s.System.folder(r.Agent), inbox.FileName)
+	writeFile(t, path, readFile(t, path)+`{"torn`)
+	_, err = s.Deliver(t.Context(), from("one", "again"))
+	must(t, err)
+	events, _ := s.System.events.Since(0)
+	if !slices.ContainsFunc(events, func(e event.Event) bool {
+		f, ok := e.Body.(event.File)
+		return ok && e.Type == event.FileInvalid && e.Agent == r.Agent && f.File == path
+	}) {
+		t.Errorf("the events are %+v", events)
+	}
 }
