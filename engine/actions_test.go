@@ -331,6 +331,7 @@ func TestTrash(t *testing.T) {
 	}
 	removed := func(id string) event.Trashed {
 		t.Helper()
+		time.Sleep(2 * time.Millisecond) // the trash tells times in milliseconds
 		if _, err := h.Remove(t.Context(), id, false); err != nil {
 			t.Fatal(err)
 		}

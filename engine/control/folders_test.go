@@ -111,7 +111,8 @@ func TestSwitchOfModel(t *testing.T) {
 func TestFilesOfAgents(t *testing.T) {
 	f := &fake{}
 	b := f.backend()
-	b.Folders = &shelf{content: "one"}
+	kept := &shelf{content: "one"}
+	b.Folders = kept
 	h := Handler(b, Options{})
 	c := NewClient(Local(h))
 	content, hash, err := c.Folders().ReadFile(t.Context(), "0/", "state.json")
@@ -138,6 +139,20 @@ func TestFilesOfAgents(t *testing.T) {
 	if status, _, body := raw(t, h, http.MethodPut, "/v1/agents/0%2F/files/state.json",
 		"x"); status != http.StatusBadRequest || !strings.Contains(body, "If-Match") {
 		t.Errorf("without If-Match: %d %s", status, body)
+	}
+	large, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://daycare/v1/agents/0%2F/files/state.json",
+		strings.NewReader(strings.Repeat("x", maxMessageBody+1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	large.Header.Set("If-Match", `"h-two"`)
+	resp, err := (&http.Client{Transport: Local(h)}).Do(large)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestEntityTooLarge || kept.content != "two" {
+		t.Errorf("too much of it: %d, saved are %d bytes", resp.StatusCode, len(kept.content))
 	}
 }
 

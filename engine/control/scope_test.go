@@ -223,6 +223,22 @@ func TestWhoAsksForWhom(t *testing.T) {
 	}
 }
 
+// mute are permissions whose requests cannot be listed.
+type mute struct{ Permissions }
+
+func (mute) Asks(context.Context) ([]event.Ask, error) { return nil, errors.New("they cannot be read") }
+
+// Whether a request is of an agent that the caller may know cannot always be told: then it is not decided, and not said
+// to be none.
+func TestARequestOfWhichNothingIsKnown(t *testing.T) {
+	b := whole(&pair{fake: &fake{}})
+	b.Permissions = mute{b.Permissions}
+	few := apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Admin}, Agents: []string{alpha}}
+	if status, _, text := call(t, as(Handler(b, Options{}), few), "POST", "/v1/permissions/tok", `{"decision":"deny"}`); status != 500 {
+		t.Errorf("%d %s, want 500", status, text)
+	}
+}
+
 // TestEveryRouteAsksForItsScope walks the table: each route with each scope, for all agents and
 // for one.
 func TestEveryRouteAsksForItsScope(t *testing.T) {
