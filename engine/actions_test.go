@@ -42,7 +42,7 @@ func TestActionsOnUnknownAgents(t *testing.T) {
 	_, draft := h.Draft(t.Context(), none)
 	_, page := h.System.History(t.Context(), none, 0, 1)
 	_, fork := h.Fork(t.Context(), none, 0, "")
-	_, stop := h.System.Stop(t.Context(), none)
+	_, stop := h.System.Stop(t.Context(), none, "")
 	_, remove := h.Remove(t.Context(), none, true)
 	_, grants := h.Grants(none)
 	for what, err := range map[string]error{"agent": agent, "inbox": waiting, "draft": draft, "history": page,
@@ -141,6 +141,9 @@ func TestStop(t *testing.T) {
 	room := newHouse(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
 		turn, end := rt.Turn(ctx)
 		defer end()
+		if _, err := rt.Inbox.Take(rt.Inbox.Open()[0].ID); err != nil {
+			return err
+		}
 		rt.Show(event.Thinking, "of it")
 		inTurn <- true
 		<-turn.Done()
@@ -153,23 +156,29 @@ func TestStop(t *testing.T) {
 	if a, err := room.Agent(t.Context(), r.Agent); err != nil || a.State != event.Thinking || a.Detail != "of it" {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if was, err := room.Stop(t.Context(), r.Agent); !was || err != nil {
+	waits := room.deliver(from("one", "y"))
+	for item, want := range map[string]bool{waits.Item: false, "none": false} { // the turn is not theirs
+		if was, err := room.Stop(t.Context(), r.Agent, item); was != want || err != nil {
+			t.Errorf("stop of %s: %v, %v", item, was, err)
+		}
+	}
+	if was, err := room.Stop(t.Context(), r.Agent, r.Item); !was || err != nil {
 		t.Errorf("stop: %v, %v", was, err)
 	}
 	if err := <-stopped; err != ErrStopped {
 		t.Errorf("the turn ended by %v", err)
 	}
 	one := h.person("one")
-	if was, err := h.System.Stop(t.Context(), one); was || err != nil {
+	if was, err := h.System.Stop(t.Context(), one, ""); was || err != nil {
 		t.Errorf("stop of an agent at rest: %v, %v", was, err)
 	}
 	e, err := h.entry(one)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, end := e.turn(t.Context()); !e.stopTurn() {
+	if _, end := e.turn(t.Context()); !e.stopTurn("") {
 		t.Error("a turn is not found")
-	} else if end(); e.stopTurn() {
+	} else if end(); e.stopTurn("") {
 		t.Error("a turn that is over was stopped")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -306,11 +307,12 @@ func (e *entry) turn(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// stopTurn cancels the current turn; false: there is none.
-func (e *entry) stopTurn() bool {
+// stopTurn cancels the current turn, or, where it is not "", that of an item; false: there is none.
+func (e *entry) stopTurn(item string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.stop == nil {
+	taken := func(h inbox.Head) bool { return h.ID == item && h.Taken }
+	if e.stop == nil || item != "" && !slices.ContainsFunc(e.box.Open(), taken) {
 		return false
 	}
 	e.stop(ErrStopped)

@@ -164,7 +164,7 @@ func (f *Family) Cancel(ctx context.Context, id string) {
 	if f.actors.ctx.Err() != nil {
 		return
 	}
-	if _, err := f.lifecycle.Stop(ctx, id); err != nil {
+	if _, err := f.lifecycle.Stop(ctx, id, ""); err != nil {
 		f.place.log.Warn("cannot stop sub-agent", "agent", id, "err", err)
 	}
 }

@@ -52,13 +52,13 @@ func (l *lifecycle) Create(_ context.Context, d address.Descriptor) (event.Agent
 	return l.directory.look(meta), nil
 }
 
-// Stop cancels the turn that an agent is in; false: it is in none.
-func (l *lifecycle) Stop(_ context.Context, id string) (bool, error) {
+// Stop cancels the turn that an agent is in, or, where it is not "", that of an item; false: it is in none.
+func (l *lifecycle) Stop(_ context.Context, id, item string) (bool, error) {
 	if _, ok := l.index.Get(id); !ok {
 		return false, message.ErrUnknownAgent
 	}
 	e, ok := l.actors.awake(id)
-	return ok && e.stopTurn(), nil
+	return ok && e.stopTurn(item), nil
 }
 
 // Drop removes an item that waits.

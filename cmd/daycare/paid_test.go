@@ -271,7 +271,7 @@ func TestTheCostOfAFamilyIsTheVendors(t *testing.T) {
 	})
 
 	time.Sleep(500 * time.Millisecond) // in the middle of its answer, if it can be
-	if _, err := c.Stop(t.Context(), "slow"); err != nil {
+	if _, err := c.Stop(t.Context(), "slow", ""); err != nil {
 		t.Fatal(err)
 	}
 	h.calm(c)

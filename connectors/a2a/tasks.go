@@ -138,7 +138,7 @@ func (t tasks) CancelTask(ctx context.Context, r *sdk.CancelTaskRequest) (*sdk.T
 	if task.Status.State != sdk.TaskStateWorking {
 		return nil, sdk.NewError(sdk.ErrTaskNotCancelable, fmt.Sprintf("the task is %s", task.Status.State))
 	}
-	if _, err := from.API.Stop(ctx, from.agent.ID); err != nil {
+	if _, err := from.API.Stop(ctx, from.agent.ID, string(r.ID)); err != nil {
 		return nil, said(err)
 	}
 

@@ -138,15 +138,16 @@ func (w *worker) Drop(_ context.Context, _, item string) error {
 	return nil
 }
 
-func (w *worker) Stop(context.Context, string) (bool, error) {
+func (w *worker) Stop(_ context.Context, _, item string) (stopped bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.posted {
-		if p.State == "taken" {
+		if p.State == "taken" && p.Item == item {
 			w.end(p, "canceled", "")
+			stopped = true
 		}
 	}
-	return true, nil
+	return stopped, nil
 }
 
 // History has a page for each two records, the newest last.
@@ -556,7 +557,7 @@ func TestATaskIsStreamed(t *testing.T) {
 		switch e := e.(type) {
 		case *sdk.Task:
 			states = append(states, e.Status.State)
-			if _, err := c.worker.Stop(c.ctx, ""); err != nil {
+			if _, err := c.worker.Stop(c.ctx, "", string(working.ID)); err != nil {
 				t.Error(err)
 			}
 		case *sdk.TaskStatusUpdateEvent:

@@ -144,7 +144,7 @@ func (s follower) event(ctx context.Context, c *control.Client, e control.RawEve
 		return nil
 	case event.TurnStarted:
 		if p := s.prompt; p != nil && p.canceled && !p.closed {
-			_, _ = c.Stop(ctx, s.agent) // it was canceled when it had not begun
+			_, _ = c.Stop(ctx, s.agent, p.item) // it was canceled when it had not begun
 		}
 	case event.PermissionGranted:
 		s.mode(ctx, c)

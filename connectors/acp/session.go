@@ -288,24 +288,25 @@ func (s *session) cancel(ctx context.Context, p *prompt) {
 		}
 	}
 	s.settle()
-	works := p.works()
-	s.mu.Unlock()
-	if item == "" || !works {
-		return // it is not sent any more, or has ended: the next turn is of another prompt
+	if p.closed { // a turn may follow from an answer
+		item = ""
 	}
-	if s.stop(ctx, agent, item) {
+	works := p.item != "" && p.works()
+	s.mu.Unlock()
+	if works && s.stop(ctx, agent, item) {
 		p.finished()
 	}
 }
 
-// stop takes an item back that waits, or ends the turn that works on it. over: no turn will say that it has ended.
+// stop takes an item back that waits, or ends the turn that works on it; "": the turn in progress. over: no turn will say
+// that it has ended.
 func (s *session) stop(ctx context.Context, agent, item string) (over bool) {
 	c, err := s.door.link.connected(ctx)
 	if err == nil {
-		if c.Drop(ctx, agent, item) == nil {
+		if item != "" && c.Drop(ctx, agent, item) == nil {
 			return true
 		}
-		_, err = c.Stop(ctx, agent)
+		_, err = c.Stop(ctx, agent, item)
 	}
 
 	return errors.Is(err, control.ErrNotRunning)

@@ -262,7 +262,7 @@ func (c caller) order(what, done string, f func(context.Context, *control.Client
 
 func (c caller) stop(agent string) tea.Cmd {
 	return c(func(ctx context.Context, api *control.Client) tea.Msg {
-		stopped, err := api.Stop(ctx, agent)
+		stopped, err := api.Stop(ctx, agent, "")
 		switch {
 		case err != nil:
 			return failed{"stop", err}

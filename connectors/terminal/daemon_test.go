@@ -310,7 +310,7 @@ func (d *daemon) Draft(_ context.Context, id string) (event.Draft, error) {
 	return d.drafts[id], nil
 }
 
-func (d *daemon) Stop(_ context.Context, id string) (bool, error) {
+func (d *daemon) Stop(_ context.Context, id, _ string) (bool, error) {
 	d.call("stop %s", id)
 	return true, nil
 }

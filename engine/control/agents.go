@@ -101,8 +101,8 @@ func (g agentRoutes) remove(ctx context.Context, in removeIn) (trashBody, error)
 	return trashBody{trash}, err
 }
 
-func (g agentRoutes) stop(ctx context.Context, in anAgent) (stoppedBody, error) {
-	stopped, err := g.agents.Stop(ctx, in.ID)
+func (g agentRoutes) stop(ctx context.Context, in stopIn) (stoppedBody, error) {
+	stopped, err := g.agents.Stop(ctx, in.ID, in.Item)
 	return stoppedBody{stopped}, err
 }
 

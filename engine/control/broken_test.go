@@ -41,7 +41,7 @@ func (b broken) Inbox(context.Context, string) ([]event.Waiting, error) { return
 func (b broken) Drop(context.Context, string, string) error             { return b.why }
 func (b broken) Front(context.Context, string, string) error            { return b.why }
 func (b broken) Draft(context.Context, string) (event.Draft, error)     { return event.Draft{}, b.why }
-func (b broken) Stop(context.Context, string) (bool, error)             { return false, b.why }
+func (b broken) Stop(context.Context, string, string) (bool, error)     { return false, b.why }
 func (b broken) Kill(context.Context, string) error                     { return b.why }
 func (b broken) Remove(context.Context, string, bool) (string, error)   { return "", b.why }
 func (b broken) Asks(context.Context) ([]event.Ask, error)              { return nil, b.why }

@@ -63,9 +63,9 @@ func (c agentCalls) Remove(ctx context.Context, ref string, force bool) (string,
 	return b.Trash, err
 }
 
-// Stop cancels the current turn; false: there was none.
-func (c agentCalls) Stop(ctx context.Context, ref string) (bool, error) {
-	b, err := stop.call(ctx, c.wire, anAgent{ref})
+// Stop cancels the current turn, or, where it is not "", that of an item; false: there was none.
+func (c agentCalls) Stop(ctx context.Context, ref, item string) (bool, error) {
+	b, err := stop.call(ctx, c.wire, stopIn{ref, item})
 	return b.Stopped, err
 }
 

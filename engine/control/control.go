@@ -39,7 +39,7 @@ type Agents interface {
 	Front(ctx context.Context, id, item string) error
 	Draft(ctx context.Context, id string) (event.Draft, error)
 	// Stop cancels the current turn; false: there was none.
-	Stop(ctx context.Context, id string) (bool, error)
+	Stop(ctx context.Context, id, item string) (bool, error)
 	// Kill ends an agent and its children permanently. Errors: ErrProtected.
 	Kill(ctx context.Context, id string) error
 	// Remove moves an agent's folder to the trash and returns its new path. Errors: ErrBusy

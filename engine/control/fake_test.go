@@ -141,8 +141,8 @@ func (f *fake) Draft(context.Context, string) (event.Draft, error) {
 	return event.Draft{Turn: "turn1", Text: "half"}, nil
 }
 
-func (f *fake) Stop(_ context.Context, id string) (bool, error) {
-	f.call("stop %s", id)
+func (f *fake) Stop(_ context.Context, id, item string) (bool, error) {
+	f.call("%s", strings.TrimSpace("stop "+id+" "+item))
 	if f.stop != nil {
 		return f.stop(id)
 	}

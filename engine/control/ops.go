@@ -212,8 +212,8 @@ var (
 	attachment = Op[storedIn, Attachment]{"attachment", get, "/v1/attachments/{file}", apitoken.Read, all, 0,
 		"the content of a stored file, by the id that a message or a result names it by: PNG, JPEG, GIF and WebP as what they are, " +
 			"everything else as a download"}
-	stop = Op[anAgent, stoppedBody]{"stop", post, "/v1/agents/{id}/stop", apitoken.Chat, one, needsDaemon,
-		"cancels the current turn: `{stopped}`"}
+	stop = Op[stopIn, stoppedBody]{"stop", post, "/v1/agents/{id}/stop", apitoken.Chat, one, needsDaemon,
+		"cancels the current turn, or, with `?item=`, that of this item and no other: `{stopped}`"}
 	reset = Op[anAgent, message.Receipt]{"reset", post, "/v1/agents/{id}/reset", apitoken.Chat, one, needsDaemon | accepted,
 		"starts a new conversation; 202 and the receipt of the item"}
 	compact = Op[anAgent, message.Receipt]{"compact", post, "/v1/agents/{id}/compact", apitoken.Chat, one, needsDaemon | accepted,
@@ -227,6 +227,10 @@ var (
 type (
 	listIn struct {
 		Family string `query:"family"`
+	}
+	stopIn struct {
+		ID   string `path:"id"`
+		Item string `query:"item"`
 	}
 	removeIn struct {
 		ID    string `path:"id"`

@@ -404,7 +404,7 @@ func TestClient(t *testing.T) {
 	check("Inbox", len(items) == 1, err)
 	check("Drop", true, c.Drop(ctx, "alpha", "item1"))
 	check("Front", true, c.Front(ctx, "alpha", "it/em"))
-	stopped, err := c.Stop(ctx, "alpha")
+	stopped, err := c.Stop(ctx, "alpha", "it")
 	check("Stop", stopped, err)
 	r, err := c.Compact(ctx, "alpha")
 	check("Compact", r.Item == "item1", err)
@@ -431,7 +431,7 @@ func TestClient(t *testing.T) {
 			t.Errorf("Agent(%q): %v", ref, err)
 		}
 	}
-	want := []string{"drop " + alpha + " item1", "front " + alpha + " it/em", "stop " + alpha, "deliver " + alpha + " compact"}
+	want := []string{"drop " + alpha + " item1", "front " + alpha + " it/em", "stop " + alpha + " it", "deliver " + alpha + " compact"}
 	if d := cmp.Diff(want, f.calls); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}

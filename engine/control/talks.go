@@ -34,14 +34,14 @@ func (t talks) order(ctx context.Context, id string, kind message.Kind, text str
 // knows which agent the message is for.
 func (t talks) deliver(ctx context.Context, in message.Incoming) (message.Receipt, error) {
 	if in.Kind == message.Reset && in.Agent != "" {
-		if _, err := t.agents.Stop(ctx, in.Agent); err != nil {
+		if _, err := t.agents.Stop(ctx, in.Agent, ""); err != nil {
 			return message.Receipt{}, err
 		}
 	}
 
 	r, err := t.agents.Deliver(ctx, in)
 	if err == nil && in.Kind == message.Reset && in.Agent == "" && !r.Duplicate {
-		_, err = t.agents.Stop(ctx, r.Agent)
+		_, err = t.agents.Stop(ctx, r.Agent, "")
 	}
 
 	return r, err

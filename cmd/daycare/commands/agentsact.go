@@ -18,7 +18,7 @@ func agentsStop(c *term.App) *cobra.Command {
 	return onAgent(c, "stop", "Cancel an agent's turn; its inbox stays as it is",
 		"  daycare agents stop 0/",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
-			stopped, err := client.Stop(ctx, a.ID)
+			stopped, err := client.Stop(ctx, a.ID, "")
 			said := "stopped the turn of " + a.Handle
 			if !stopped {
 				said = a.Handle + " has no turn to stop"

@@ -137,7 +137,7 @@ func (h agents) Draft(context.Context, string) (event.Draft, error) {
 	return h.said.draft, nil
 }
 
-func (h agents) Stop(context.Context, string) (bool, error) {
+func (h agents) Stop(context.Context, string, string) (bool, error) {
 	h.Stops <- struct{}{}
 	return true, nil
 }

@@ -93,7 +93,9 @@ func (c chats) Item(ctx context.Context, agent, item string) (event.Posted, erro
 }
 
 // Stop cancels the turn that an agent is in.
-func (c chats) Stop(ctx context.Context, id string) (bool, error) { return c.r.system.Stop(ctx, id) }
+func (c chats) Stop(ctx context.Context, id string) (bool, error) {
+	return c.r.system.Stop(ctx, id, "")
+}
 
 // List is the permission requests that wait.
 func (c chats) List() []permission.Pending { return c.r.asks.List() }

@@ -107,7 +107,7 @@ func (l *laboratory) inside(ctx context.Context, t trying, w throwaway, r *resul
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, errTime):
-		_, _ = client.Stop(ctx, s.agent) // the engine ends in a moment
+		_, _ = client.Stop(ctx, s.agent, "") // the engine ends in a moment
 		late := trial.Failure{Expected: fmt.Sprintf("the test ends within %s", t.test.Timeout), Got: s.standing()}
 		r.Failures = append([]trial.Failure{late}, r.Failures...)
 		return nil

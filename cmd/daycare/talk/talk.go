@@ -301,6 +301,6 @@ func (t *talk) signal(ctx context.Context, sig os.Signal) (over bool, err error)
 	}
 
 	t.view.note("stopping; Ctrl-C again exits")
-	_, err = t.client.Stop(ctx, t.agent)
+	_, err = t.client.Stop(ctx, t.agent, "")
 	return err != nil, err
 }

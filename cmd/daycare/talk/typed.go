@@ -165,7 +165,7 @@ func (p *peer) stopTurn(ctx context.Context) error {
 	if p.agent == "" {
 		return errNothingSaid
 	}
-	stopped, err := p.client.Stop(ctx, p.agent)
+	stopped, err := p.client.Stop(ctx, p.agent, "")
 	if err != nil {
 		return fmt.Errorf("stop turn: %w", err)
 	}
