@@ -137,10 +137,11 @@ func differences(have map[string]*copied, folder map[string][]byte) (segments []
 // up: an edit, or what a process that died had not yet replicated.
 func (w *workingCopy) build(ctx context.Context, s store, agent string, files map[string]file, old mark) (map[string]*copied, error) {
 	temp, dir := filepath.Join(w.root, "agents", ".new-claim-"+agent), w.folder(agent)
-	if err := w.vol.RemoveAll("claim", temp); err != nil {
-		return nil, err
+	err := w.vol.RemoveAll("claim", temp)
+	if err == nil {
+		err = w.vol.MkdirAll(temp)
 	}
-	if err := w.vol.MkdirAll(temp); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	defer w.vol.RemoveAll("claim", temp) // it has its place by then, or is of no use
@@ -152,10 +153,10 @@ func (w *workingCopy) build(ctx context.Context, s store, agent string, files ma
 			return nil, err
 		}
 		path := filepath.Join(temp, filepath.FromSlash(name))
-		if err := w.vol.MkdirAll(filepath.Dir(path)); err != nil {
-			return nil, err
+		if err = w.vol.MkdirAll(filepath.Dir(path)); err == nil {
+			err = w.vol.WriteDraft("claim", path, data)
 		}
-		if err := w.vol.WriteDraft("claim", path, data); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("build the folder of %s: %w", agent, err)
 		}
 		have[name] = newCopied(data)
@@ -196,22 +197,18 @@ func (w *workingCopy) publish(agent, temp, dir string, states []map[string]stamp
 		return w.vol.Rename("claim", temp, dir)
 	}
 	aside := filepath.Join(w.root, "away", agent+".claimed")
-	if err := w.vol.MkdirAll(filepath.Dir(aside)); err != nil {
-		return err
+	err := w.vol.MkdirAll(filepath.Dir(aside))
+	if err == nil && disk.Exists(aside) { // of a claim that was cut
+		err = w.setAside(agent, aside, states)
 	}
-	if disk.Exists(aside) { // of a claim that was cut
-		if err := w.setAside(agent, aside, states); err != nil {
-			return err
-		}
+	if err == nil {
+		err = w.vol.Shift("claim", temp, aside)
 	}
-	if err := w.vol.Shift("claim", temp, aside); err != nil {
-		return err
-	}
-	swapped, err := w.vol.Swap("claim", aside, dir)
 	if err != nil {
 		return err
 	}
-	if !swapped { // the file system cannot
+	swapped, err := w.vol.Swap("claim", aside, dir)
+	if err == nil && !swapped { // the file system cannot
 		err = errors.Join(w.vol.Shift("claim", aside, temp), w.vol.Shift("claim", dir, aside), w.vol.Rename("claim", temp, dir))
 	}
 	if err != nil {
