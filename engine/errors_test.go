@@ -13,6 +13,7 @@ import (
 
 	"daycare/engine/address"
 	"daycare/engine/event"
+	"daycare/engine/folders"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -236,5 +237,34 @@ func TestTheSourceOfAnUntrustedMessage(t *testing.T) {
 			t.Errorf("said to be from %q, it is from %q, %v, want %q", said, it.Source, err, want)
 		}
 		e.release()
+	}
+}
+
+// An item that cannot be read is not one that never was.
+func TestAnItemThatCannotBeRead(t *testing.T) {
+	s := newStill(t)
+	r, err := s.Deliver(t.Context(), from("one", "hello"))
+	must(t, err)
+	e, _, err := s.System.actors.acquire(r.Agent)
+	must(t, err)
+	defer e.release()
+	path := filepath.Join(s.System.folder(r.Agent), inbox.FileName)
+	must(t, errors.Join(os.Remove(path), os.Mkdir(path, 0o700)))
+	if p, err := s.System.Item(t.Context(), r.Agent, r.Item); err == nil || errors.Is(err, inbox.ErrUnknown) {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// An agent with an address that another one has is not made by hand.
+func TestAnAddressIsTaken(t *testing.T) {
+	s := newStill(t)
+	r, err := s.Deliver(t.Context(), from("one", "hello"))
+	must(t, err)
+	meta, _ := s.index.Get(r.Agent)
+	d := meta.Descriptor
+	d.ID = ""
+	_, err = s.System.lifecycle.registrar.createFresh(d, []byte("{}\n"), func(string) error { return nil })
+	if !errors.Is(err, folders.ErrTaken) {
+		t.Errorf("%v, want %v", err, folders.ErrTaken)
 	}
 }

@@ -167,3 +167,26 @@ func TestALineThatIsBrokenMeanwhileIsTold(t *testing.T) {
 		t.Errorf("told are %+v", wrong)
 	}
 }
+
+// Whose agent an edit makes an owner's comes before those of others, without another message.
+func TestAnEditMakesAnOwner(t *testing.T) {
+	s := newStill(t, func(o *Options) { o.Owns = func(d address.Descriptor) bool { return d.UserID == "boss" } })
+	write := func(user string) string {
+		in := from("room of "+user, "hello")
+		in.From.UserID = user
+		r, err := s.Deliver(t.Context(), in)
+		must(t, err)
+		time.Sleep(2 * time.Millisecond) // inboxes tell times in milliseconds
+		return r.Agent
+	}
+	owners, other := write("boss"), write("guest")
+	if id, _ := s.Foreground(); id != owners {
+		t.Errorf("the foreground is %s, want the owner's", id)
+	}
+	path := filepath.Join(s.System.folder(other), address.File)
+	writeFile(t, path, strings.Replace(readFile(t, path), `"guest"`, `"boss"`, 1))
+	s.System.reread(other, true)
+	if id, _ := s.Foreground(); id != other {
+		t.Errorf("after the edit it is %s, want the one with the newer message", id)
+	}
+}

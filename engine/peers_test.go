@@ -302,6 +302,34 @@ func TestAnAgentThatIsTakenOverAcceptsNothing(t *testing.T) {
 	}
 }
 
+// A fencedBox is an inbox whose file another machine has taken over.
+type fencedBox struct{ inbox.Mailbox }
+
+func (fencedBox) Accept(context.Context, inbox.Item) (message.Receipt, error) {
+	return message.Receipt{}, fmt.Errorf("sync inbox: %w", disk.ErrFenced)
+}
+
+// A message that cannot be written because another machine has the agent ends the work on it here.
+func TestAMessageForAnAgentThatIsTakenOver(t *testing.T) {
+	o := newOthers()
+	h := newHouseAmong(t, o, echo(func(string, inbox.Item) {}))
+	id := h.deliver(from("one", "first")).Agent
+	until(t, "the agent sleeps", func() bool { _, awake := h.awake(id); return !awake })
+	e, box, err := h.acquire(id)
+	must(t, err)
+	e.mu.Lock()
+	e.box = fencedBox{box}
+	e.mu.Unlock()
+	if _, err := h.Posted(t.Context(), id, inbox.Item{Kind: message.Text, ID: cuid.Unique(), Text: "x"}); !errors.Is(err, disk.ErrFenced) {
+		t.Errorf("%v, want %v", err, disk.ErrFenced)
+	}
+	if _, _, err := h.acquire(id); !errors.Is(err, disk.ErrFenced) {
+		t.Errorf("the next one finds it open: %v", err)
+	}
+	e.release()
+	until(t, "it is let go", func() bool { now, _ := h.awake(id); return now != e })
+}
+
 // An agent of another machine is neither ended nor removed here, nor is one that is woken tried again.
 func TestAnAgentOfAnotherMachineIsNotEndedHere(t *testing.T) {
 	o := newOthers()
