@@ -255,10 +255,12 @@ func TestAFileThatCannotBeClaimed(t *testing.T) {
 
 // A message that is refused holds up none of the same agent, in the same look.
 func TestARefusedLetterHoldsUpNoOther(t *testing.T) {
-	s := newStill(t)
+	s := newStill(t, func(o *Options) {
+		o.Enclose = func(string, int, inbox.Enclosure) (message.File, error) { return message.File{}, fs.ErrNotExist }
+	})
 	r, err := s.Deliver(t.Context(), from("one", "hello"))
 	must(t, err)
-	dropped(t, s.System.root, r.Agent+"__a.md", " ")
+	dropped(t, s.System.root, r.Agent+"__a.json", `{"text": "see this", "files": ["/gone"]}`)
 	time.Sleep(20 * time.Millisecond) // a tick of the file system's clock
 	dropped(t, s.System.root, r.Agent+"__b.md", "good")
 	must(t, s.TakeDropped(t.Context()))

@@ -268,3 +268,25 @@ func TestAnAddressIsTaken(t *testing.T) {
 		t.Errorf("%v, want %v", err, folders.ErrTaken)
 	}
 }
+
+// Only a user's message of which nothing is said is asked after.
+func TestWhoseMessageIsForeign(t *testing.T) {
+	s := newStill(t, func(o *Options) {
+		o.Foreign = func(from message.Address, sender string) string { return "the guest " + sender }
+	})
+	for _, tt := range []struct {
+		kind       message.Kind
+		said, want string
+	}{{message.Text, "", "the guest Bob"}, {message.Text, "a mail", "a mail"}, {message.System, "", ""}} {
+		in := from("one", "hello")
+		in.Kind, in.Source, in.Context.Sender = tt.kind, tt.said, "Bob"
+		r, err := s.Deliver(t.Context(), in)
+		must(t, err)
+		e, box, err := s.System.actors.acquire(r.Agent)
+		must(t, err)
+		if it, err := box.Read(r.Item); err != nil || it.Source != tt.want {
+			t.Errorf("%s said to be from %q is from %q, %v, want %q", tt.kind, tt.said, it.Source, err, tt.want)
+		}
+		e.release()
+	}
+}

@@ -51,6 +51,7 @@ func TestTheForegroundIsKeptRightWithoutALookAtAllAgents(t *testing.T) {
 	}
 
 	want(second, "the newest is removed")
+	time.Sleep(2 * time.Millisecond) // inboxes tell times in milliseconds
 	third := write("4", "ada")
 	want(third, "a new agent")
 	owner = "bob"

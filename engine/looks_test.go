@@ -112,8 +112,10 @@ func TestTheForegroundIsThere(t *testing.T) {
 		return os.Chtimes(filepath.Join(root, "agents", id, inbox.FileName), when, when)
 	}
 	dir := filepath.Join(root, "agents", house)
+	said := []byte(readFile(t, filepath.Join(root, "agents", newer, inbox.FileName)))
 	if err := errors.Join(err, os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, address.File), descriptor, 0o600),
-		os.WriteFile(filepath.Join(dir, "state.json"), []byte("{}\n"), 0o600), os.WriteFile(filepath.Join(dir, inbox.FileName), nil, 0o600),
+		os.WriteFile(filepath.Join(dir, "state.json"), []byte("{}\n"), 0o600),
+		os.WriteFile(filepath.Join(dir, inbox.FileName), said, 0o600),
 		at(older, 1), at(newer, 2), at(house, 3)); err != nil {
 		t.Fatal(err)
 	}
