@@ -363,6 +363,12 @@ func TestAMachineThatSharesNothing(t *testing.T) {
 	if boot, err := a.Leading(t.Context(), "clock"); err != nil || boot != "" {
 		t.Errorf("then %q leads, %v", boot, err)
 	}
+	over, end := context.WithCancel(t.Context())
+	end()
+	led := func(context.Context) error { t.Error("it leads after its end"); return nil }
+	if err := a.Lead(over, "clock", led); !errors.Is(err, context.Canceled) {
+		t.Errorf("led after its end: %v", err)
+	}
 	select {
 	case err := <-tended:
 		t.Errorf("tended before its end: %v", err)
