@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ type fake struct {
 	errors chan error
 
 	mu     sync.Mutex
+	added  []string         // to all sources
 	refuse map[string]error // what add answers
 	opens  error            // what open answers
 	remote map[string]string
@@ -51,6 +53,7 @@ func (f *fake) open() (*source, error) {
 		add: func(dir string) error {
 			f.mu.Lock()
 			defer f.mu.Unlock()
+			f.added = append(f.added, dir)
 			return f.refuse[dir]
 		},
 		remove: func(string) error { return nil },
@@ -148,11 +151,15 @@ func TestNoSource(t *testing.T) {
 func TestSourceEnds(t *testing.T) {
 	f := newFake()
 	bubble(t, f, func(t *testing.T, w *Watcher, a, b string, said func() map[string]int) {
+		f.change(func() { f.added = nil })
 		close(f.events)
 		time.Sleep(time.Second)
 		wantHints(t, said(), 1, 1)
 		if got := w.Degraded(); got != nil {
 			t.Errorf("Degraded = %q, want a new source at once", got)
+		}
+		if all := slices.Sorted(slices.Values(f.added)); !slices.Equal(all, slices.Sorted(slices.Values([]string{a, b}))) {
+			t.Errorf("the new source watches %q, want both", all)
 		}
 		f.events <- fsnotify.Event{Name: a + "/x", Op: fsnotify.Write}
 		time.Sleep(time.Second)
