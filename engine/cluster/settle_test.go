@@ -565,3 +565,34 @@ func TestSharedFilesAreNotExportedWithoutServers(t *testing.T) {
 		t.Error("they are imported")
 	}
 }
+
+// Machines that reported lately are waited for; a process whose machine was started again is not.
+func TestWhoWasThereLately(t *testing.T) {
+	t.Parallel()
+	type sighting struct {
+		id  string // of the machine
+		age time.Duration
+	}
+	const lease, within = time.Minute, time.Hour
+	for name, test := range map[string]struct {
+		seen []sighting
+		want int
+	}{
+		"alive":                  {[]sighting{{"a", 0}, {"b", 0}, {"", 0}}, 3},
+		"silent":                 {[]sighting{{"a", 0}, {"b", 2 * lease}, {"", 2 * lease}}, 3},
+		"gone":                   {[]sighting{{"a", 0}, {"b", within}, {"", within}}, 1},
+		"started again":          {[]sighting{{"a", 0}, {"a", 2 * lease}, {"b", 2 * lease}}, 2},
+		"again, and silent":      {[]sighting{{"a", 2 * lease}, {"a", 3 * lease}}, 2},
+		"again within the lease": {[]sighting{{"a", 0}, {"a", lease / 2}}, 2},
+		"without an id":          {[]sighting{{"", 0}, {"", 2 * lease}}, 2},
+	} {
+		p := newPresence("0", "a", lease, nil, nil)
+		for i, one := range test.seen {
+			boot := fmt.Sprint(i)
+			p.seen[boot], p.says[boot] = time.Now().Add(-one.age), machine{ID: one.id}
+		}
+		if got := (memory{&Node{presence: p}}).lately(within); got != test.want {
+			t.Errorf("%s: %d are waited for, want %d", name, got, test.want)
+		}
+	}
+}
