@@ -12,6 +12,7 @@ import (
 	"daycare/engine/crash"
 	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
+	"daycare/engine/finding"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -409,5 +410,24 @@ func TestAStartSyncsWhatItActsOn(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		crash.Arm(t, "")
+	}
+}
+
+// A line of a history that is broken stays reported while the history cannot be read.
+func TestABrokenLineStaysReported(t *testing.T) {
+	b := newBench(t, callHold)
+	b.cutAfter(&record.User{Item: "before", Text: "hello"})
+	a, err := open(t.Context(), b.opts.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(b.dir, "history.jsonl")
+	a.journal.problems.Set(a.journal.id, path, []finding.Finding{{ID: "broken", Severity: finding.Error, File: path, Line: 2}})
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	a.journal.checkHistory()
+	if !a.journal.problems.Has(path) {
+		t.Error("nothing is reported any more")
 	}
 }

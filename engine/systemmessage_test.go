@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"daycare/engine/address"
 	"daycare/engine/crash"
 )
 
@@ -57,5 +58,17 @@ func TestALongMessageIsDurableAndNeverAway(t *testing.T) {
 		if data, err := os.ReadFile(dir); err != nil || string(data) != text {
 			t.Errorf("after a death at %s there are %d bytes, want %d: %v", step, len(data), len(text), err)
 		}
+	}
+}
+
+// Without a workspace there is no place for a long message, which is an error and no file somewhere else.
+func TestALongMessageWithoutAWorkspace(t *testing.T) {
+	h := newHouse(t, t.TempDir(), idle)
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	must(t, err)
+	f := NewFamily(h.System, func() Limits { return Limits{} })
+	err = f.Note(t.Context(), a.ID, "other", "key", strings.Repeat("long ", maxSystemText))
+	if err == nil || !strings.Contains(err.Error(), "which workspace") {
+		t.Errorf("%v, want that the workspace is not known", err)
 	}
 }
