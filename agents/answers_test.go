@@ -74,6 +74,26 @@ func TestAModelThatHangsEndsTheTurn(t *testing.T) {
 	}
 }
 
+// A wait before the next try, which a provider announces, is no silence of the model.
+func TestAWaitForTheNextTryIsNoSilence(t *testing.T) {
+	b := newBench(t, callHold)
+	b.opts.Settings.Stuck = time.Second
+	const wait = 1500 * time.Millisecond
+	b.speaks(func(ctx context.Context, tell func(providers.Event)) (*providers.Response, error) {
+		tell(providers.Retry{N: 1, Of: 2, In: wait, Reason: "busy"})
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		return &providers.Response{Text: "well", Finish: providers.EndTurn}, nil
+	})
+	b.run()
+	if o := b.outcome(b.say("hello")); o.Reason != record.ReasonDone || o.Text != "well" {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
 // Who stops a turn while the model is asked is told that it was stopped, and not that it hung.
 func TestAStopWhileTheModelIsAsked(t *testing.T) {
 	b := newBench(t, callHold)

@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -256,11 +257,16 @@ func TestAPanickingAgentStopsNoOther(t *testing.T) {
 		}
 		return echo(func(string, inbox.Item) {})(ctx, rt)
 	})
-	h.deliver(from("bad", "x"))
+	bad := h.deliver(from("bad", "x")).Agent
 	r := h.deliver(from("good", "x"))
 	if _, err := h.Await(context.Background(), r.Agent, r.Item); err != nil {
 		t.Error(err)
 	}
+	waitFor(t, "its failure is shown", func() bool {
+		a, err := h.Agent(t.Context(), bad)
+		must(t, err)
+		return a.State == event.Failing && strings.HasPrefix(a.Detail, "panic: seeded")
+	})
 }
 
 func TestWhatWaitsIsFoundAtTheNextStart(t *testing.T) {
