@@ -76,6 +76,10 @@ func TestAFolderThatIsTakenAwayEndsItsAgent(t *testing.T) {
 	r := h.deliver(from("one", "hello"))
 	waitFor(t, "the agent to wake", func() bool { _, awake, _ := h.Counts(); return awake == 1 })
 	h.problems.Add(r.Agent, finding.Finding{ID: "seeded", Severity: finding.Error, File: filepath.Join(h.folder(r.Agent), "state.json")})
+	e, ok := h.awake(r.Agent)
+	if !ok {
+		t.Fatal("it is not awake")
+	}
 	must(t, os.RemoveAll(h.folder(r.Agent)))
 	waitFor(t, "the end is told", func() bool {
 		return slices.ContainsFunc(told(h), func(e event.Event) bool {
@@ -84,6 +88,9 @@ func TestAFolderThatIsTakenAwayEndsItsAgent(t *testing.T) {
 	})
 	if _, err := h.Deliver(t.Context(), message.Incoming{Agent: r.Agent, Text: "x"}); !errors.Is(err, message.ErrUnknownAgent) {
 		t.Errorf("it was written to all the same: %v", err)
+	}
+	if _, err := e.open(); !errors.Is(err, message.ErrUnknownAgent) {
+		t.Errorf("what still holds it can use it: %v", err)
 	}
 	waitFor(t, "the agent to end", func() bool { _, awake, _ := h.Counts(); return awake == 0 })
 	if left := h.problems.Of(r.Agent); len(left) > 0 {

@@ -226,12 +226,23 @@ func TestARightOfAnAgentWhoseStateCannotBeReadIsNotShared(t *testing.T) {
 	}
 }
 
-// An agent that has ended is stopped once.
-func TestAStopThatIsRepeated(t *testing.T) {
+// A call that a crash cut short is made again: its agent is announced once, and ended once.
+func TestACallThatIsRepeated(t *testing.T) {
 	h := newHousehold(t, Limits{})
 	parent := h.person("one")
 	child, err := h.child(parent, "a", false)
 	must(t, err)
+	again, err := h.child(parent, "a", false)
+	must(t, err)
+	made := 0
+	for _, e := range told(h.house) {
+		if e.Type == event.AgentCreated && e.Agent == child.ID {
+			made++
+		}
+	}
+	if again.ID != child.ID || made != 1 {
+		t.Errorf("the second call made %s, the first %s; announced %d times", again.ID, child.ID, made)
+	}
 	for range 2 {
 		_, err := h.Family.Stop(t.Context(), parent, child.ID)
 		must(t, err)

@@ -9,6 +9,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/record"
 )
 
 // A parent reads how the turn of its child ended: which child, whether it failed, and what it
@@ -69,6 +70,15 @@ func TestAReportOfUnknownSourcesIsUntrusted(t *testing.T) {
 
 	if it := send("r1"); it.Source != "" {
 		t.Errorf("a child that has read nothing reports from %q", it.Source)
+	}
+	waitFor(t, "the child sleeps", func() bool { _, awake := h.awake(child.ID); return !awake })
+	must(t, record.AppendApart(h.vol, h.folder(child.ID), h.log, func(*record.Obligations) []record.Record {
+		return []record.Record{&record.Start{Session: "s", V: record.Version},
+			&record.TurnBegin{Turn: "t"}, &record.User{Item: "i", Text: "see this", Source: "https://example.com/"},
+			&record.TurnEnd{Turn: "t", Items: []string{}, Reason: record.ReasonDone}}
+	}))
+	if it := send("read"); !strings.Contains(it.Source, "https://example.com/") || !strings.Contains(it.Source, child.Name) {
+		t.Errorf("a child that has read a page reports from %q", it.Source)
 	}
 	history := filepath.Join(h.folder(child.ID), "history.jsonl")
 	os.Remove(history)
