@@ -17,6 +17,7 @@ import (
 // What servers do not answer while they elect a leader is asked again, also where they let an
 // asker wait; what they refuse is refused at once.
 func TestServersThatDoNotAnswerAreAskedAgain(t *testing.T) {
+	t.Parallel()
 	elsewhere := &message.Elsewhere{Node: "b"}
 	tries := 0
 	for _, test := range []struct {
@@ -68,6 +69,7 @@ func (e entries) Updates() <-chan jetstream.KeyValueEntry { return e.updates }
 
 // A watch that ends in the middle has not shown all that a bucket has.
 func TestAPartOfABucketIsNotAll(t *testing.T) {
+	t.Parallel()
 	type entry struct{ jetstream.KeyValueEntry }
 	for _, whole := range []bool{true, false} {
 		w := entries{updates: make(chan jetstream.KeyValueEntry, 2)}

@@ -40,6 +40,7 @@ func until(t *testing.T, what string, ok func() bool) {
 // Many machines make agents at once: each address is one agent, each handle is given once, and an
 // agent keeps the one that it has.
 func TestIdsAndHandlesAreSettled(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	hosts := []*host{newHost(t, s), newHost(t, s), newHost(t, s)}
 	var mu sync.Mutex
@@ -97,6 +98,7 @@ func TestIdsAndHandlesAreSettled(t *testing.T) {
 // A removed agent is gone on all machines: its address is free, its handle is not, and who had
 // it open before cannot bring it back. A folder with its id is a new agent.
 func TestRetiredAgents(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
@@ -163,6 +165,7 @@ func TestRetiredAgents(t *testing.T) {
 // A removal that the servers did not hear of whole is finished by the next who tries it, and by
 // whoever wants the agent.
 func TestFailedWithdrawal(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
@@ -206,6 +209,7 @@ func TestFailedWithdrawal(t *testing.T) {
 
 // A request to another machine is an ordinary one: its body may be large, and its answer streams.
 func TestRequests(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	more := make(chan string)
@@ -353,6 +357,7 @@ func (m *meanwhile) read(ctx context.Context, unit string) ([]logged, error) {
 
 // While agents are exported they work on: their logs are shortened, and some are removed.
 func TestExportOfAgentsThatWork(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a := newHost(t, s)
 	ids := map[string]func(id string){
@@ -396,6 +401,7 @@ func TestExportOfAgentsThatWork(t *testing.T) {
 
 // A machine that was away while an agent was removed does not bring it back.
 func TestRestoreBringsNothingBack(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
@@ -497,6 +503,7 @@ func leads(ctx context.Context, hosts []*host) (led <-chan int, ends []context.C
 
 // What was used on one machine was used on all.
 func TestOnce(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	for i, h := range []*host{a, b, a} {
@@ -515,6 +522,7 @@ func TestOnce(t *testing.T) {
 
 // Of several machines one at a time leads, and another goes on when it ends.
 func TestLeases(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	var hosts []*host
 	for range 3 {
@@ -585,6 +593,7 @@ func TestLeaseIsAwaitedInSilence(t *testing.T) {
 
 // A machine that is cut off does not lead for ever.
 func TestLeaseOfADeadMachine(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	hosts := []*host{newHost(t, s), newHost(t, s)}
 	ctx, cancel := context.WithCancel(t.Context())

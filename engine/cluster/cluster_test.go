@@ -21,6 +21,7 @@ import (
 
 // What was behind a barrier on a machine that died is there on the next one.
 func TestTakeover(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
@@ -54,6 +55,7 @@ func TestTakeover(t *testing.T) {
 
 // A machine that does not know that it was replaced cannot append, and is told.
 func TestZombieIsFenced(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	lost := make(chan string, 1)
@@ -87,6 +89,7 @@ func TestZombieIsFenced(t *testing.T) {
 // A folder that was given up is taken as it is, with what was edited meanwhile; where another
 // machine went on it is built from the log, and an edit is kept aside.
 func TestFolderBetweenOwners(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
@@ -135,6 +138,7 @@ func TestFolderBetweenOwners(t *testing.T) {
 
 // What was edited while nobody owned the folder is in the log as soon as somebody does.
 func TestAnEditIsReplicatedWithTheClaim(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
@@ -154,6 +158,7 @@ func TestAnEditIsReplicatedWithTheClaim(t *testing.T) {
 
 // A long log is shortened, and makes the same files.
 func TestLongLogIsShortened(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
@@ -181,6 +186,7 @@ func TestLongLogIsShortened(t *testing.T) {
 
 // More files than a message can name are one object.
 func TestManyFiles(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one/blobs")
@@ -204,6 +210,7 @@ func TestManyFiles(t *testing.T) {
 
 // The store of the cluster is wiped: its owner writes the log again from its folder.
 func TestWipedStoreIsSeededAgain(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	port := s.Addr().String()[strings.LastIndex(s.Addr().String(), ":")+1:]
 	a := newHost(t, s)
@@ -237,6 +244,7 @@ func TestWipedStoreIsSeededAgain(t *testing.T) {
 
 // Agents with work are looked after when their owner dies, or leaves them with work.
 func TestOrphans(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	for _, agent := range []string{"dead", "left", "asleep"} {
@@ -271,6 +279,7 @@ func TestOrphans(t *testing.T) {
 
 // An item reaches the machine that owns its agent, and its refusal comes back.
 func TestForward(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	ctx, stop := context.WithCancel(t.Context())
@@ -313,6 +322,7 @@ func TestForward(t *testing.T) {
 
 // Names that would lead out of the folder of agents are refused.
 func TestHostileNames(t *testing.T) {
+	t.Parallel()
 	n := &Node{}
 	for _, agent := range []string{"", "..", "a/b", `a\b`, "a.b", "a b"} {
 		if err := n.Acquire(agent); err == nil {
@@ -327,6 +337,7 @@ func TestHostileNames(t *testing.T) {
 
 // However much was edited by hand, an agent is given up with all of it.
 func TestGivenUpWithManyEdits(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one/blobs")
@@ -369,6 +380,7 @@ func (c *cut) publish(ctx context.Context, unit string, expect uint64, m logged)
 // A machine that dies right after its first claim of an agent has brought all of it into the
 // cluster, or nothing: the agent is not one without files.
 func TestKilledAfterTheFirstClaim(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
@@ -462,6 +474,7 @@ func TestABuiltFolderIsDurable(t *testing.T) {
 // What is edited while an agent is owned is in its log at once; a half-written edit is not, and a file that is large or gone
 // stays as it was there.
 func TestAnEditOfAnOwnedAgent(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")

@@ -16,6 +16,7 @@ import (
 // After the servers were wiped, an agent that sleeps continues from the folder of the machine that had it last,
 // whichever needs it first; one without the folder, or with a new one, asks, too.
 func TestWhoHadAnAgentLast(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := clustertest.Serve(t, dir, 0)
 	a, b, c, d := newHost(t, s), newHost(t, s), newHost(t, s), newHost(t, s)
@@ -131,6 +132,7 @@ func TestWhoHadAnAgentLastIsBack(t *testing.T) {
 // Numbers grow over a wipe: what a machine had before it is older than what another one had after it, also when
 // the servers are wiped again.
 func TestWhoHadAnAgentLastAfterTwoWipes(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const one = "one"
 	s := clustertest.Serve(t, dir, 0)

@@ -27,6 +27,7 @@ func messages(segments ...segment) (log []logged) {
 
 // A log from which a message is missing is not taken for a whole one.
 func TestFoldSeesHoles(t *testing.T) {
+	t.Parallel()
 	log := messages(content(opPut, "state.json", 0, []byte("1")), content(opPut, "inbox.jsonl", 0, []byte("x")),
 		content(opPut, "state.json", 0, []byte("2")), content(opAppend, "inbox.jsonl", 1, []byte("y")))
 	files, err := fold(t.Context(), nil, log, covered)
@@ -48,6 +49,7 @@ func TestFoldSeesHoles(t *testing.T) {
 
 // What a newer version wrote is not read as far as it is understood.
 func TestNewerVersions(t *testing.T) {
+	t.Parallel()
 	m := logged{n: 1, owner: "o", id: "i"}
 	h := m.header()
 	if _, err := received(1, h, nil); err != nil {
@@ -74,6 +76,7 @@ func TestNewerVersions(t *testing.T) {
 // An agent whose log was continued by a newer version is left to machines that know it: an older one neither claims
 // it nor keeps them from taking it over.
 func TestNewerLogsAreNotClaimed(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
@@ -120,6 +123,7 @@ func (s *silent) publish(ctx context.Context, unit string, expect uint64, m logg
 
 // An answer that was lost is not taken for another machine, and nothing is there twice.
 func TestLostAnswers(t *testing.T) {
+	t.Parallel()
 	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
 	a.make("one")
 	a.store = &silent{store: a.store, left: 1}
@@ -144,6 +148,7 @@ func TestLostAnswers(t *testing.T) {
 
 // An append that would leave a hole is refused, and the log stays readable.
 func TestNoHoleIsWritten(t *testing.T) {
+	t.Parallel()
 	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
 	a.make("one")
 	a.own("one")
@@ -201,6 +206,7 @@ func (b *lagging) last(ctx context.Context, unit string) (logged, error) {
 // A server that is behind is not one that has lost a log: an agent is claimed also by a machine that does not know yet
 // which others are there.
 func TestAServerThatIsBehindHoldsUpNoClaim(t *testing.T) {
+	t.Parallel()
 	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
 	a.make("one")
 	a.own("one")

@@ -62,6 +62,7 @@ type player struct {
 // every line that was acknowledged, in order and once; besides those, only lines whose writer
 // got an error, each once.
 func TestModel(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	var machines []*player
 	for range 3 {

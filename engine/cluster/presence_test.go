@@ -25,6 +25,7 @@ import (
 // Every machine knows which ones there are, in the order of their names, how many agents each has awake, and who
 // has an agent; of one that is gone it knows it after its lease.
 func TestWhoIsThere(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	above := t.TempDir()
 	b, a := join(t, s, filepath.Join(above, "b")), join(t, s, filepath.Join(above, "a"))
@@ -60,6 +61,7 @@ func TestWhoIsThere(t *testing.T) {
 
 // An attachment that one machine keeps another one fetches; one that no machine kept does not exist.
 func TestAttachmentsAreFetched(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	if err := a.Keep("file.x.content", []byte("text")); err != nil {
@@ -75,6 +77,7 @@ func TestAttachmentsAreFetched(t *testing.T) {
 
 // All machines know which one leads, or that none does.
 func TestWhoLeads(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	if boot, err := b.Leading(t.Context(), "clock"); err != nil || boot != "" {
@@ -106,6 +109,7 @@ func plain(list []Machine) []Machine {
 
 // An agent falls to one of the machines that know the newest format of logs.
 func TestWhoTakesOver(t *testing.T) {
+	t.Parallel()
 	falls := func(agent, boot string, formats map[string]int) bool {
 		p := &presence{boot: boot, lease: time.Minute, seen: map[string]time.Time{}, says: map[string]machine{},
 			beside: beside{cards: &cards{}}}
@@ -131,6 +135,7 @@ func TestWhoTakesOver(t *testing.T) {
 
 // Agents of a machine that is gone are taken over beside each other: one that takes long holds up no other.
 func TestManyAreTakenOverAtOnce(t *testing.T) {
+	t.Parallel()
 	var orphans []string
 	for i := range adoptedAtOnce {
 		orphans = append(orphans, fmt.Sprint("agent", i))

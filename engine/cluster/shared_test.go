@@ -76,6 +76,7 @@ func (m *host) asides(name string) (list []string) {
 // A file that belongs to all is the same on all machines, whoever changes it, also when one of
 // them was off.
 func TestSharedFiles(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	large := strings.Repeat("large ", 50_000)
@@ -136,6 +137,7 @@ func TestSharedFiles(t *testing.T) {
 
 // Nothing leads out of the folders that are shared: no link of a user, and no name in the bucket.
 func TestSharedFilesStayInside(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	elsewhere := t.TempDir()
@@ -270,6 +272,7 @@ func TestSharedFilesThatAreTooLarge(t *testing.T) {
 
 // Servers that were wiped are given the files again, and nobody removes them.
 func TestSharedFilesOfWipedServers(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := clustertest.Serve(t, dir, 0)
 	a, b := newHost(t, s), newHost(t, s)
@@ -320,6 +323,7 @@ func (m *host) record(name, line string) {
 
 // No line is lost that is added to a ledger while the lines of other machines come.
 func TestLedgersLoseNoLine(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	hosts := []*host{newHost(t, s), newHost(t, s), newHost(t, s)}
 	const name, each = "cron/c/runs.jsonl", 60
@@ -362,6 +366,7 @@ func TestLedgersLoseNoLine(t *testing.T) {
 
 // Lines of a machine that was replaced come before those of its successor, which followed what both had.
 func TestUnited(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ theirs, ours, base, want string }{
 		{"1 2 b3 b4", "1 2 a3", "1 2", "1 2 a3 b3 b4"},
 		{"1 2 a3 b3 b4", "1 2 b3 b4 b5", "", "1 2 a3 b3 b4 b5"},
@@ -387,6 +392,7 @@ func TestUnited(t *testing.T) {
 
 // Lines that a machine rotated away do not come back with those that another one added meanwhile.
 func TestRotatedLedger(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	const name = "cron/c/runs.jsonl"
@@ -413,6 +419,7 @@ func TestRotatedLedger(t *testing.T) {
 
 // A machine that leads has what the last leader left, and knows of changes without looking around.
 func TestLeaderHasWhatTheLastOneLeft(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.tend()
@@ -445,6 +452,7 @@ func TestLeaderHasWhatTheLastOneLeft(t *testing.T) {
 // Machines that change, remove and stop at random come to have the same, and of what was written
 // last to a file nothing is lost.
 func TestSharedFilesConverge(t *testing.T) {
+	t.Parallel()
 	s := clustertest.Serve(t, t.TempDir(), 0)
 	hosts := []*host{newHost(t, s), newHost(t, s), newHost(t, s)}
 	stops := make([]func(), len(hosts))

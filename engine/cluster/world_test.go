@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"flag"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -17,6 +18,17 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/message"
 )
+
+// TestMain has more tests go beside each other than there are processors: they wait for leases and servers.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set("8"); err != nil {
+			panic(err)
+		}
+	}
+	m.Run()
+}
 
 // covered are the files of these tests that are replicated.
 func covered(name string) bool {

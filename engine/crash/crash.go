@@ -173,13 +173,18 @@ type Test interface {
 	Helper()
 	Cleanup(func())
 	Fatalf(format string, args ...any)
+	Setenv(key, value string)
 }
+
+// Alone ends a test that runs beside others, before it changes something for all of them.
+func Alone(t Test) { t.Setenv("ALONE", "1") }
 
 // Arm arms failpoints in this process until the test ends, in place of what is armed.
 // spec is as in DAYCARE_FAILPOINT. met returns the points that were hit so far. It is for
 // tests that do not run beside others.
 func Arm(t Test, spec string) (met func() []string) {
 	t.Helper()
+	Alone(t)
 	before := current()
 	p, err := newPlan(spec)
 	if err != nil {
@@ -200,6 +205,7 @@ func Arm(t Test, spec string) (met func() []string) {
 // run beside others.
 func Meanwhile(t Test, point string, do func(k int)) {
 	t.Helper()
+	Alone(t)
 	before := current()
 	p := &plan{passed: map[string]int{}, meanwhile: map[string]func(int){point: do}}
 	if before != nil {

@@ -162,6 +162,7 @@ type refused struct{ said string }
 
 func (*refused) Helper()                             {}
 func (*refused) Cleanup(func())                      {}
+func (*refused) Setenv(string, string)               {}
 func (r *refused) Fatalf(format string, args ...any) { r.said = fmt.Sprintf(format, args...) }
 
 // Each part of a clause is checked, and its meaning kept.

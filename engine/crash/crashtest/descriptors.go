@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"syscall"
 	"testing"
+
+	"daycare/engine/crash"
 )
 
 // FewDescriptors runs an operation while the process may open no file, then one at a time, then
@@ -46,6 +48,7 @@ const fillers = 100
 // leave lets the process open k more files at once until full is called.
 func leave(t *testing.T, k int) (full func()) {
 	t.Helper()
+	crash.Alone(t)
 	var was syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"testing"
 
+	"daycare/engine/crash"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
@@ -39,6 +40,7 @@ func acceptStarved(t *testing.T, b *bench, it inbox.Item) (message.Receipt, erro
 // are open.
 func Starve(t *testing.T) (full func()) {
 	t.Helper()
+	crash.Alone(t)
 	var was syscall.Rlimit
 	null, err := os.Open(os.DevNull)
 	if err == nil {
