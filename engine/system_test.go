@@ -632,6 +632,27 @@ func TestARefusedFolderIsAnAgentOnceItsDescriptorIsMended(t *testing.T) {
 	}
 }
 
+// A folder that is refused and then removed is not watched any more.
+func TestARefusedFolderThatIsRemoved(t *testing.T) {
+	root := t.TempDir()
+	h := newHouse(t, root, idle)
+	<-h.Looked()
+	const refused, later = "abcdefghijklmnopqrstuvwx", "bcdefghijklmnopqrstuvwxa"
+	dir := func(id string) string { return filepath.Join(root, "agents", id) }
+	put := func(id, text string) {
+		part := filepath.Join(root, "part")
+		must(t, os.Mkdir(part, 0o700))
+		writeFile(t, filepath.Join(part, address.File), text)
+		must(t, os.Rename(part, dir(id)))
+	}
+	put(refused, "{")
+	waitFor(t, "its report", func() bool { return len(h.problems.Of(refused)) > 0 })
+	must(t, os.RemoveAll(dir(refused)))
+	put(later, `{"type":"permanent","id":"`+later+`","name":"Ops"}`)
+	waitFor(t, "what came later", func() bool { _, ok := h.index.Get(later); return ok })
+	waitFor(t, "the end of its watch", func() bool { return len(h.actors.watcher.Degraded()) == 0 })
+}
+
 func TestAnEndedAgentStaysEnded(t *testing.T) {
 	root := t.TempDir()
 	h := newHouse(t, root, echo(func(string, inbox.Item) {}))
