@@ -274,6 +274,9 @@ func TestCardsComeBack(t *testing.T) {
 	if _, err := store.ensure(t.Context(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := store.handles.agents.Put(t.Context(), handleKey+one.Handle, []byte(one.ID)); err != nil { // by another machine
+		t.Fatal(err)
+	}
 	a.cards.restore(t.Context())
 	now, err := readCards(t.Context(), store, a.cards.notes)
 	if all := now.Agents(); err != nil || len(all) != 2 || all[one.ID].Descriptor != d || all[two.ID].Handle != "1/" {

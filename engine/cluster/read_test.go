@@ -269,6 +269,17 @@ func TestAClaimThatIsNotAnswered(t *testing.T) {
 	if _, err := (links{store: stuck{a.store}}).publishOnce(ctx, "one", 0, logged{n: 1, id: "x"}); !errors.Is(err, errRefused) {
 		t.Errorf("published: %v", err)
 	}
+	for want := range 2 { // the answer comes, or is lost
+		m := logged{n: uint64(want + 1), id: fmt.Sprint(want), owner: "x"}
+		newest, err := a.store.last(t.Context(), "lost")
+		if err != nil {
+			t.Fatal(err)
+		}
+		seq, err := (links{store: &silent{store: a.store, left: want}}).publishOnce(t.Context(), "lost", newest.seq, m)
+		if last, lerr := a.store.last(t.Context(), "lost"); err != nil || lerr != nil || last.seq != seq || last.id != m.id {
+			t.Errorf("with %d lost answers it is at %d, %v; the log ends with %+v, %v", want, seq, err, last, lerr)
+		}
+	}
 	before := a.store
 	a.make("large")
 	if err := os.WriteFile(a.path("large", "state.json"), bytes.Repeat([]byte("x"), inlineMost+1), 0o600); err != nil {
