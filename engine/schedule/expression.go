@@ -49,10 +49,7 @@ func parseExpression(text string) (expr *cron.SpecSchedule, fixed bool, err erro
 	if err != nil {
 		return nil, false, fmt.Errorf("schedule %q: %w", text, err)
 	}
-	expr, ok := parsed.(*cron.SpecSchedule)
-	if !ok {
-		return nil, false, fmt.Errorf("schedule %q: not a list of times", text)
-	}
+	expr = parsed.(*cron.SpecSchedule) // five fields never are anything else
 	if expr.Next(time.Date(2023, 3, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, false, fmt.Errorf("schedule %q never runs: no month has that day", text)
 	}

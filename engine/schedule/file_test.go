@@ -69,6 +69,11 @@ func TestOddNames(t *testing.T) {
 	if err != nil || len(strays) != 2 || filepath.Base(strays[0].File) != "report.md" || filepath.Base(strays[1].File) != "disk.txt" {
 		t.Errorf("found %+v, %v; want cron/report.md and heartbeat/disk.txt", strays, err)
 	}
+	for i, want := range []string{"a task is a folder", "does not end in .md"}[:len(strays)] {
+		if !strings.Contains(strays[i].Reason, want) {
+			t.Errorf("of %s is said %q", strays[i].File, strays[i].Reason)
+		}
+	}
 	_, found, err := w.sched.Heartbeat()
 	if err != nil || len(found) != 2 {
 		t.Errorf("of the heartbeat's folder found %+v, %v", found, err)

@@ -190,9 +190,6 @@ func (k *known) broken(slug string, j *job, now time.Time, found []finding.Findi
 	if j.bad.IsZero() || j.bad.After(now) {
 		j.bad = now
 	}
-	if j.task.Slug != "" {
-		k.jobs[slug] = j
-	}
 	for _, pause := range rereads {
 		if at := j.bad.Add(pause); at.After(now) && j.task.Slug != "" {
 			k.again = earlier(k.again, at)

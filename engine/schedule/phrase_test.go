@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 )
@@ -47,6 +48,9 @@ func TestTimesAsPeopleWriteThem(t *testing.T) {
 		if got, err := ParseWhen(text, now, berlin); !errors.Is(err, ErrPhrase) {
 			t.Errorf("%q is %+v, %v; want it refused", text, got, err)
 		}
+	}
+	if _, err := ParseWhen("61 9 * * *", now, berlin); err == nil || !strings.Contains(err.Error(), "above maximum") {
+		t.Errorf("of a wrong expression is said: %v", err)
 	}
 }
 

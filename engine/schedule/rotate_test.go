@@ -2,11 +2,15 @@ package schedule
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 )
 
@@ -105,5 +109,142 @@ func TestALedgerIsWrittenInTurn(t *testing.T) {
 	release()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// A ledger that someone edits while a line is written keeps that edit and the line.
+func TestALedgerThatIsEditedMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	vol, path := disk.NewVolume(dir), filepath.Join(dir, "runs.jsonl")
+	if err := write(vol, path, line{At: noon, Outcome: Ran, Item: "one"}); err != nil {
+		t.Fatal(err)
+	}
+	edit := func() {
+		err := errors.Join(os.WriteFile(path+".new", []byte(`{"at":"2026-11-20T12:00:00Z","item":"edited"}`+"\n"), 0o600),
+			os.Rename(path+".new", path))
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	crash.Meanwhile(t, "runs.write", func(k int) {
+		if k == 1 {
+			edit()
+		}
+	})
+	if err := write(vol, path, line{At: noon, Outcome: Ran, Item: "two"}); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := readTail(path)
+	if err != nil || len(lines) != 2 || lines[0].Item != "edited" || lines[1].Item != "two" {
+		t.Errorf("the ledger is %+v, %v", lines, err)
+	}
+
+	crash.Meanwhile(t, "runs.write", func(k int) {
+		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil && k == 1 {
+			t.Error(err)
+		}
+	})
+	if err := write(vol, path, line{At: noon, Outcome: Ran, Item: "three"}); err == nil {
+		t.Error("written to a folder")
+	}
+}
+
+// A ledger whose closed files cannot be listed is not rotated, and loses no line.
+func TestWhereALedgerIsRotatedTo(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	w.task("t", "every: 10m")
+	path := filepath.Join(w.root, "cron/t/runs.jsonl")
+	want := func(what, name string, bad bool) {
+		t.Helper()
+		got, err := nextClosed(path)
+		if (err != nil) != bad || !bad && got != filepath.Join(w.root, "cron/t/runs", name) {
+			t.Errorf("%s: %q, %v", what, got, err)
+		}
+	}
+	want("without any", "000001.jsonl", false)
+	w.write("cron/t/runs/000001.jsonl", "")
+	w.write("cron/t/runs/000009.jsonl", "")
+	want("without a ledger", "", true)
+	w.write("cron/t/runs.jsonl", strings.Repeat("{}\n", rotateBytes/3))
+	want("after others", "000010.jsonl", false)
+	w.loop("cron/t/runs")
+	want("where they cannot be listed", "", true)
+	if err := write(w.vol, path, line{At: noon, Outcome: Ran}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() < rotateBytes {
+		t.Errorf("its ledger is %+v, %v", info, err)
+	}
+	w.remove("cron/t/runs")
+	if err := write(w.vol, path, line{At: noon, Outcome: Ran}); err != nil {
+		t.Fatal(err)
+	}
+	if closed, err := closed(path); err != nil || len(closed) != 1 || filepath.Base(closed[0]) != "000001.jsonl" {
+		t.Errorf("closed are %q, %v", closed, err)
+	}
+}
+
+// Where the ledger is ahead of the clock and what is older cannot be read, nothing runs until it
+// can be.
+func TestOlderLinesThatCannotBeRead(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	w.task("t", "taskId: tz4a98xxat96iws9zmbrgj3a\nschedule: \"* * * * *\"")
+	text, err := json.Marshal(line{Slot: ptr(noon.Add(10 * time.Minute)), At: noon, Outcome: Ran, Spec: specHash("* * * * * UTC")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write("cron/t/runs.jsonl", string(text)+"\n")
+	w.write("cron/t/runs/000001.jsonl", "")
+	restore := w.block("cron/t/runs/000001.jsonl")
+	if next := w.settle(); !next.Equal(noon.Add(longest)) {
+		t.Errorf("it is read again at %v", next)
+	}
+	if w.until(noon.Add(2 * time.Minute)); w.offered > 0 {
+		t.Errorf("%d runs of a ledger that was not read", w.offered)
+	}
+	restore()
+	if w.until(noon.Add(3 * time.Minute)); w.offered == 0 {
+		t.Error("nothing runs when it can be read")
+	}
+}
+
+// What is read of older lines is bounded, and ends where the schedule begins.
+func TestOlderLinesAreBounded(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	path := filepath.Join(w.root, "cron/t/runs.jsonl")
+	items := func(want ...string) {
+		t.Helper()
+		lines, err := readOlder(path)
+		var got []string
+		for _, l := range lines {
+			got = append(got, l.Item)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("read are %q, %v; want %q", got, err, want)
+		}
+	}
+	for file, name := range map[string]string{"runs/000001": "1", "runs/000002": "2", "runs/000003": "3", "runs": "4"} {
+		w.write("cron/t/"+file+".jsonl", `{"at":"2026-11-20T12:00:00Z","item":"`+name+`"}`+"\n")
+	}
+	items("1", "2", "3", "4")
+	w.write("cron/t/runs/000002.jsonl", `{"at":"2026-11-20T12:00:00Z","item":"2","set":"x"}`+"\n")
+	items("2", "3", "4")
+	w.write("cron/t/runs/000002.jsonl", "")
+	if err := os.Truncate(filepath.Join(w.root, "cron/t/runs/000003.jsonl"), olderBytes); err != nil {
+		t.Fatal(err)
+	}
+	items("4")
+}
+
+// Older lines say which slots to come have a line, of the schedule that is in force and of no other.
+func TestWhatOlderLinesSay(t *testing.T) {
+	slot := func(minutes int) *time.Time { return ptr(noon.Add(time.Duration(minutes) * time.Minute)) }
+	st := fold([]line{{At: noon.Add(-2 * time.Hour), Slot: slot(-120), Outcome: Ran}}, noon)
+	st.recall([]line{
+		{At: noon, Slot: slot(1), Outcome: Ran}, {At: noon, Set: "x"}, {At: noon, Hash: "x"}, {At: noon, Slot: slot(-1), Outcome: Ran},
+		{At: noon, Slot: slot(0), Outcome: Ran}, {At: noon, Slot: slot(2), Outcome: Ran},
+	}, noon)
+	if !slices.Equal(st.done, []int64{slot(2).Unix()}) || !st.top.Equal(*slot(2)) || !st.cursor.Equal(*slot(-120)) {
+		t.Errorf("done are %v up to %v, from %v", st.done, st.top, st.cursor)
 	}
 }

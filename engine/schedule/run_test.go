@@ -236,6 +236,9 @@ func TestCrashBeforeTheTrash(t *testing.T) {
 	if gone, _ := filepath.Glob(filepath.Join(w.root, "trash/*-once")); len(gone) != 1 || len(w.firings) != 1 {
 		t.Errorf("in the trash %v, fired %d times", gone, len(w.firings))
 	}
+	if len(w.sched.jobs) > 0 || len(*w.sched.tasks.Load()) > 0 {
+		t.Error("it is still known")
+	}
 }
 
 // While a run is in progress the next slot is skipped; with all it waits.
@@ -371,10 +374,14 @@ func TestWakeOnChange(t *testing.T) {
 	w.want("files", "12:12 ran watch", "12:22 ran watch")
 	w.want("command", "12:21 ran watch")
 	w.want("both", "12:10 skipped (unchanged)", "12:20 skipped (unchanged)", "12:30 ran")
+	if all := w.lines("cron/files/runs.jsonl"); len(all) != 6 || all[1].Reason != "started watching" {
+		t.Errorf("the ledger of files is %+v; want its schedule, the first look, and two lines of each run", all)
+	}
 
 	for _, f := range w.firings {
-		if f.Slug == "files" && !strings.Contains(f.Why, "notes/**/*.md") {
-			t.Errorf("woke for no reason that is told: %q", f.Why)
+		if want := map[string]string{"files": "changed: notes/**/*.md", "command": "changed: the output of git rev-parse HEAD",
+			"both": "changed: notes/*.md"}[f.Slug]; f.Why != want {
+			t.Errorf("%s woke because of %q, want %q", f.Slug, f.Why, want)
 		}
 	}
 }
@@ -385,7 +392,10 @@ func TestWakeOnChange(t *testing.T) {
 func TestWatchBesideASchedule(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)
 	refused := "waits for approval abc"
-	w.gate = func(context.Context, string, string, Gate) (Output, error) { return Output{Refused: refused}, nil }
+	out := "a"
+	w.gate = func(context.Context, string, string, Gate) (Output, error) {
+		return Output{Text: out, Refused: refused}, nil
+	}
 	w.start()
 	w.write("notes/a.md", "x")
 	w.task("t", "schedule: \"*/10 * * * *\"\nwatch: notes/*.md")
@@ -399,6 +409,9 @@ func TestWatchBesideASchedule(t *testing.T) {
 	w.until(noon.Add(31 * time.Minute))
 	w.want("t", "12:10 ran", "12:20 skipped (unchanged)", "12:30 skipped (unchanged)")
 	w.want("command", "12:10 skipped (waits for approval abc)", "12:20 skipped (unchanged)", "12:30 skipped (unchanged)")
+	out = "b"
+	w.until(noon.Add(41 * time.Minute))
+	w.want("command", "12:10 skipped (waits for approval abc)", "12:20 skipped (unchanged)", "12:30 skipped (unchanged)", "12:40 ran")
 }
 
 func TestRunNow(t *testing.T) {
@@ -419,6 +432,18 @@ func TestRunNow(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
+}
+
+// A run by hand moves no slot of the schedule.
+func TestARunByHandMovesNoSlot(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	w.task("t", "every: 10m")
+	w.until(noon.Add(3 * time.Minute))
+	if _, err := w.sched.RunNow("t"); err != nil {
+		t.Fatal(err)
+	}
+	w.until(noon.Add(15 * time.Minute))
+	w.want("t", "12:03 ran hand", "12:10 ran")
 }
 
 // Trouble with the ledger postpones; it never runs a slot twice.

@@ -200,6 +200,7 @@ func TestEachFailedStepOfATaskIsReported(t *testing.T) {
 	for name, op := range map[string]func(s *Store) error{
 		"create":     func(s *Store) error { return second(s.Create("", full)) },
 		"update":     func(s *Store) error { return second(s.Update("old", Change{Name: ptr("new")})) },
+		"no change":  func(s *Store) error { return second(s.Update("old", Change{Timing: &Timing{Every: "1h"}})) },
 		"remove":     func(s *Store) error { return second(s.Remove("old")) },
 		"memory":     func(s *Store) error { return s.SetMemory("old", "x") },
 		"prompt":     func(s *Store) error { return second(s.AddPrompt("t", "x", "", "", false)) },

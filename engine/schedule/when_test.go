@@ -72,6 +72,10 @@ func TestClockChanges(t *testing.T) {
 			[]string{"2026-11-06 00:00 UTC", "2026-11-13 00:00 UTC", "2026-11-20 00:00 UTC"}},
 		{"step on a range", "UTC", "0 8-18/5 * * *", "2026-11-20T00:00", "2026-11-20T23:00",
 			[]string{"2026-11-20 08:00 UTC", "2026-11-20 13:00 UTC", "2026-11-20 18:00 UTC"}},
+		{"to sunday by its name", "UTC", "0 12 * * sat-sun", "2026-11-19T00:00", "2026-11-24T00:00",
+			[]string{"2026-11-21 12:00 UTC", "2026-11-22 12:00 UTC"}},
+		{"from sunday to sunday", "UTC", "0 12 * * sun-0", "2026-11-19T00:00", "2026-11-24T00:00",
+			[]string{"2026-11-22 12:00 UTC"}},
 		{"over the weekend", "UTC", "0 12 * * fri-7/2", "2026-11-19T00:00", "2026-11-24T00:00",
 			[]string{"2026-11-20 12:00 UTC", "2026-11-22 12:00 UTC"}},
 	} {
@@ -247,6 +251,7 @@ func TestTimingsThatAreRefused(t *testing.T) {
 		{Timing{Cron: "0 9 * * 8"}, "0 to 7"},
 		{Timing{Cron: "0 9 * * sat-mon"}, "ends before it begins"},
 		{Timing{Cron: "0 9 * * mo"}, "mon, tue"},
+		{Timing{Cron: "0 9 * * mon-fr"}, "mon, tue"},
 		{Timing{Cron: "0 0 30 2 *"}, "never runs"},
 		{Timing{Cron: "0 0 L * *"}, "not supported"},
 		{Timing{Cron: "0 9 ? * *"}, "not supported"},
