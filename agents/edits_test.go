@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"daycare/agents/prompt"
@@ -217,6 +218,32 @@ func TestABrokenStateIsToldOnceAndTheLastGoodOneStays(t *testing.T) {
 	if m := b.model.asked[3].Model; m != "m2" {
 		t.Errorf("the model in force is %q, want the corrected one", m)
 	}
+}
+
+// A file that an editor writes in pieces is read again until it is whole: nothing is told, and what it says counts.
+func TestAStateThatIsWrittenInPieces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const state = `{"permissions":{"workingDir":"/w","readDirs":[],"writeDirs":[],"web":false,"exec":[]},` +
+			`"provider":{"id":"","model":"m%d"}}`
+		b := newBench(t, hear)
+		b.writeState(fmt.Sprintf(state, 1))
+		told := b.watched()
+		b.run()
+		b.outcome(b.say("one"))
+		whole := fmt.Sprintf(state, 2)
+		b.writeState(whole[:40])
+		time.AfterFunc(600*time.Millisecond, func() { b.writeState(whole) })
+		b.outcome(b.say("two"))
+		b.halt()
+
+		synctest.Wait()
+		if list := told.of(event.FileInvalid); len(list) != 0 {
+			t.Errorf("told is %+v", list)
+		}
+		if m := b.model.asked[1].Model; m != "m2" {
+			t.Errorf("the model in force is %q, want that of the whole file", m)
+		}
+	})
 }
 
 func TestAnEditOfHistoryCountsInTheMiddleOfATurn(t *testing.T) {

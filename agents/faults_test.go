@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -129,7 +130,7 @@ func jobs(t *testing.T) map[string]job {
 		return inbox.Item{Kind: message.Permission, Token: "t", Decision: string(d), Tag: r.Tag, By: "ada", Text: "read"}
 	}
 
-	return map[string]job{
+	all := map[string]job{
 		"an answer":            {item: order(message.Text, "hello"), sent: "heard hello"},
 		"a call of a tool":     {item: order(message.Text, "act"), sent: "it did"},
 		"words beside a call":  {item: order(message.Text, "act"), sent: "it did", words: true},
@@ -149,7 +150,27 @@ func jobs(t *testing.T) map[string]job {
 			hooks: moments{hooks.BeforeTool: always(hooks.Verdict{Decision: hooks.Deny, Reason: "not now"})}},
 		"a hook that ends the turn": {item: order(message.Text, "act"), sent: "I stopped, because a hook", may: true,
 			hooks: moments{hooks.AfterTool: always(hooks.Verdict{Stop: true, Reason: "enough"})}},
-		"hooks of a request": {item: order(message.Text, "ask"), sent: "it did", hooks: moments{hooks.Approval: always(hooks.Verdict{})}},
+		"hooks of a request": {item: order(message.Text, "ask"), sent: "it did",
+			hooks: moments{hooks.Approval: always(hooks.Verdict{})}},
+		"a mark at the beginning": {item: order(message.Mark, "here")},
+		"a hook that is not content": {item: order(message.Text, "hello"), sent: "heard hello", words: true,
+			hooks: moments{hooks.TurnEnd: func(_ context.Context, m hooks.Moment) hooks.Verdict {
+				if m.Again {
+					return hooks.Verdict{}
+				}
+				return hooks.Verdict{Decision: hooks.Deny, Reason: "look again"}
+			}}},
+	}
+	maps.Copy(all, cutJobs())
+
+	return all
+}
+
+// cutJobs are pieces of work of which an earlier life has recorded a part.
+func cutJobs() map[string]job {
+	order := func(kind message.Kind, text string) inbox.Item { return inbox.Item{Kind: kind, Text: text} }
+
+	return map[string]job{
 		"a hook of a call that was cut": {item: order(message.Text, "act"), sent: "it did",
 			hooks: moments{hooks.AfterTool: always(hooks.Verdict{Context: "checked"})}, left: func(item string) []record.Record {
 				calls := []record.ToolCall{{ID: "c1", Name: "effect", Arguments: []byte("{}")}}
@@ -168,6 +189,22 @@ func jobs(t *testing.T) map[string]job {
 					&record.ToolStart{ToolCallID: "c1", Name: "effect"},
 					&record.TurnBegin{Turn: "turn", Items: []string{item}, Attempt: maxAttempts})
 			}},
+		"a hook that ends a turn that was cut": {item: order(message.Text, "act"), sent: "I stopped, because a hook", may: true,
+			hooks: moments{hooks.AfterTool: always(hooks.Verdict{Stop: true, Reason: "enough"})}, left: func(item string) []record.Record {
+				calls := []record.ToolCall{{ID: "c1", Name: "effect", Arguments: []byte("{}")},
+					{ID: "c2", Name: "effect", Arguments: []byte("{}")}}
+				return append(begun(item), &record.Assistant{Turn: "turn", Finish: record.FinishToolUse, ToolCalls: calls},
+					&record.ToolStart{ToolCallID: "c1", Name: "effect"})
+			}},
+		"a summary of much": {item: order(message.Compact, ""), left: func(string) (recs []record.Record) {
+			for n := range 10 {
+				turn, words := fmt.Sprint("turn", n), strings.Repeat("long ago ", 1000)
+				recs = append(recs, &record.TurnBegin{Turn: turn, Items: []string{turn}, Attempt: 1}, &record.User{Item: turn, Text: words},
+					&record.Assistant{Turn: turn, Text: "well", Finish: record.FinishEndTurn},
+					&record.TurnEnd{Turn: turn, Items: []string{turn}, Reason: record.ReasonDone})
+			}
+			return recs
+		}},
 	}
 }
 
@@ -339,5 +376,30 @@ func (b *bench) finished(item string, j job) {
 	s, _, _, err := record.ReadState(b.dir)
 	if err != nil || s.Permissions.Allows(permission.Read{Path: "/srv"}) != j.rights {
 		b.t.Errorf("state.json allows %v (%v), want that reading /srv is %v", s.Permissions, err, j.rights)
+	}
+}
+
+// The places between two steps at which a crash is tried are where they say: what is durable by then, and what is not
+// done yet.
+func TestWhereATurnMayDie(t *testing.T) {
+	j := jobs(t)["a call of a tool"]
+	for point, there := range map[string]func(b *bench, ran int) bool{
+		"turn.taken":    func(b *bench, _ int) bool { return b.count("turn_begin") == 1 && b.model.calls() == 0 },
+		"turn.called":   func(b *bench, _ int) bool { return b.model.calls() == 1 && b.count("assistant") == 0 },
+		"tool.before":   func(b *bench, ran int) bool { return b.count("tool_started") == 1 && ran == 0 },
+		"tool.after":    func(b *bench, ran int) bool { return ran == 1 && b.count("tool_result") == 0 },
+		"turn.answered": func(b *bench, _ int) bool { return b.count("turn_end") == 1 && b.box.Len() == 1 && len(b.sent) == 0 },
+		"turn.closed":   func(b *bench, _ int) bool { return b.box.Len() == 0 && len(b.sent) == 0 },
+	} {
+		b, tool, item := j.begin(t)
+		passed := 0
+		crash.Meanwhile(t, point, func(k int) {
+			if passed = k; k == 1 && !there(b, tool.runs) {
+				t.Errorf("%s is elsewhere: the tool ran %d times, %d items wait\n%.3000s", point, tool.runs, b.box.Len(), b.history())
+			}
+		})
+		if err := b.until(item); err != nil || passed == 0 {
+			t.Errorf("%s was passed %d times, %v", point, passed, err)
+		}
 	}
 }

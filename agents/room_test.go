@@ -331,3 +331,24 @@ func TestATurnIsShortenedForAServiceOnce(t *testing.T) {
 		t.Errorf("%+v after %d calls and %d summaries", o, asked, summaries)
 	}
 }
+
+// A conversation that is still longer than the model takes, and cannot be shortened, is not sent, unless most of the
+// request is what cannot be shortened anyway.
+func TestWhatCannotBeShortenedIsNotSent(t *testing.T) {
+	for words, reason := range map[int]string{5_000: record.ReasonDone, 9_000: record.ReasonError} {
+		b := newBench(t, callHold)
+		tries := 0
+		m := busy(&tries)
+		b.opts.Model = func(record.Model) Model { return m }
+		b.opts.Window = func(record.Model) int { return 32_000 }
+		b.opts.Definition = func(address.Meta, record.State) prompt.Definition {
+			return prompt.Definition{Name: "n", Prompt: strings.Repeat("rule ", 30_000)}
+		}
+		b.run()
+		o := b.outcome(b.say(strings.Repeat("word ", words)))
+		b.halt()
+		if o.Reason != reason || tries != 0 || reason == record.ReasonError && !strings.Contains(o.Text, "grown too long") {
+			t.Errorf("%d words: %+v, summaries were tried %d times", words, o, tries)
+		}
+	}
+}

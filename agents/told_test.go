@@ -7,7 +7,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"daycare/agents/providers"
 	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -225,5 +228,65 @@ func TestAnEventHasTheBeginningOfAnOutput(t *testing.T) {
 			t.Errorf("it has %q of %q", got, text)
 		}
 		b.halt()
+	}
+}
+
+// A waitingStage notes what those who wait for an item are told.
+type waitingStage struct {
+	*bench
+	ended map[string]record.Outcome
+}
+
+func (s waitingStage) Ended(items []string, o record.Outcome) {
+	for _, item := range items {
+		s.ended[item] = o
+	}
+}
+
+// Who waits for an item learns how its turn ended.
+func TestWhoWaitsIsToldHowATurnEnded(t *testing.T) {
+	b := newBench(t, callHold)
+	stage := waitingStage{b, map[string]record.Outcome{}}
+	b.opts.Stage = stage
+	b.run()
+	item := b.say("hello")
+	want := b.outcome(item)
+	b.halt()
+	if got := stage.ended[item]; got.Reason != record.ReasonDone || got.Text != "heard: hello" || got.Seq != want.Seq {
+		t.Errorf("told is %+v, want %+v", got, want)
+	}
+}
+
+// When an answer began to come is recorded, also where the model thought first, and where it began anew.
+func TestWhenAnAnswerBeganIsRecorded(t *testing.T) {
+	words := providers.ContentDelta{Text: "a"}
+	for name, tt := range map[string]struct {
+		pieces []providers.Event // one each second
+		want   string
+	}{
+		"words":          {[]providers.Event{words, words}, `"ms":2000,"firstMs":1000`},
+		"thoughts":       {[]providers.Event{providers.ThinkingDelta{Text: "a"}, words}, `"ms":2000,"firstMs":1000`},
+		"nothing":        {[]providers.Event{providers.Asking{}}, `"ms":1000,`},
+		"another try":    {[]providers.Event{words, providers.Retry{Discard: true}, words}, `"ms":3000,"firstMs":3000`},
+		"the same again": {[]providers.Event{words, providers.Retry{}, words}, `"ms":3000,"firstMs":1000`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, callHold)
+			b.opts.Model = func(record.Model) Model {
+				return thinker(func(_ context.Context, _ *providers.Request, watch func(providers.Event)) (*providers.Response, error) {
+					for _, p := range tt.pieces {
+						time.Sleep(time.Second)
+						watch(p)
+					}
+					return &providers.Response{Text: "b", Finish: providers.EndTurn}, nil
+				})
+			}
+			b.run()
+			b.outcome(b.say("hello"))
+			b.halt()
+			if !strings.Contains(b.history(), tt.want) || strings.Contains(b.history(), "firstMs") != strings.Contains(tt.want, "firstMs") {
+				t.Errorf("%s: want %s in\n%s", name, tt.want, b.history())
+			}
+		})
 	}
 }

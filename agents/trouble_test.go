@@ -18,6 +18,7 @@ import (
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/tools"
+	"daycare/tools/hooks"
 )
 
 var errSeeded = errors.New("seeded")
@@ -175,6 +176,37 @@ func TestWhatCannotBeAskedForIsNotDone(t *testing.T) {
 	}
 }
 
+// No user is asked for a command where the settings deny commands, nor for anything where no answer could come.
+func TestWhatSettingsDenyIsNotAskedFor(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tag    string
+		denied bool // commands are, by the settings
+		alone  bool // there is no queue
+		asked  bool
+	}{
+		"a command":                {"@exec:rm", false, false, true},
+		"a command that is denied": {"@exec:rm", true, false, false},
+		"a folder":                 {"@read:/srv", true, false, true},
+		"without a queue":          {"@read:/srv", false, true, false},
+	} {
+		tool := asks{plain: plain{spec: tools.Spec{Name: "tell", Replay: tools.Once}, run: func(context.Context) (tools.Result, error) {
+			t.Errorf("%s: the call ran", name)
+			return tools.Result{}, nil
+		}}, need: &permission.Request{Tag: tt.tag, Workdir: "/", Detail: permission.Detail{Command: "rm"}}}
+		b := newBench(t, reportScript, tool)
+		queue := b.opts.Permits.(*permission.Queue)
+		if b.opts.Settings.ExecDenied = tt.denied; tt.alone {
+			b.opts.Permits = nil
+		}
+		b.run()
+		b.outcome(b.say("tell"))
+		b.halt()
+		if asked := len(queue.List()) == 1; asked != tt.asked || strings.Contains(b.history(), "is disabled in the settings") == tt.asked {
+			t.Errorf("%s: asked %v, want %v\n%s", name, asked, tt.asked, b.history())
+		}
+	}
+}
+
 // A decision whose request cannot leave the queue ends the agent, and stays open.
 func TestADecisionThatCannotBeSettledStaysOpen(t *testing.T) {
 	b := newBench(t, callHold)
@@ -218,6 +250,11 @@ func TestWhatNeedsTheHistorySaysThatItFails(t *testing.T) {
 			a.files.announced, a.files.loaded = &permission.Set{Web: true}, true
 			return a.files.announceRights()
 		},
+		"a first hook": func(a *agent) error {
+			a.worker.hooks.hooks = &program{at: moments{hooks.SessionStart: always(hooks.Verdict{})}}
+			_, err := a.worker.hooks.opening(context.Background(), &turn{})
+			return err
+		},
 		"a delivery result": func(a *agent) error { a.Results.Put(message.Result{Out: "o", Parts: 1}); return a.deliveries.settle() },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -236,6 +273,60 @@ func TestWhatNeedsTheHistorySaysThatItFails(t *testing.T) {
 				t.Error("it is reported as done")
 			}
 		})
+	}
+}
+
+// An idle agent that cannot record which rights a user changed says so, although its history can be read.
+func TestAChangedRightThatCannotBeRecordedIsReported(t *testing.T) {
+	b := newBench(t, callHold)
+	b.cutAfter(&record.User{Item: "before", Text: "hello"})
+	a, err := open(t.Context(), b.opts.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(a.lookAround(), a.disturbed(), a.journal.history.Close()); err != nil {
+		t.Fatal(err)
+	}
+	a.files.announced = &permission.Set{Web: true}
+	if err := a.disturbed(); err == nil || !strings.Contains(err.Error(), "write history") {
+		t.Errorf("it is reported as %v", err)
+	}
+}
+
+// What has to be recorded waits while the disk is full, until the agent must stop; then that is said.
+func TestAStopOnAFullDiskIsReported(t *testing.T) {
+	b := newBench(t, callHold)
+	ctx, stop := context.WithCancel(t.Context())
+	a, err := open(ctx, b.opts.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	stop()
+	if err := a.journal.untilRoom(func() error { return disk.ErrFull }); !errors.Is(err, disk.ErrFull) {
+		t.Errorf("it is reported as %v", err)
+	}
+}
+
+// A file of a tool that the disk did not take is not recorded.
+func TestAFileOfAToolThatIsNotDurableEndsTheAgent(t *testing.T) {
+	b := newBench(t, callHold)
+	a, err := open(t.Context(), b.opts.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	name := strings.Repeat("0", 64)
+	path := filepath.Join(b.dir, "blobs", name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("whole"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+
+	crash.Arm(t, "eio@blob.sync#1")
+	r := &record.ToolResult{Name: "hold"}
+	err = a.worker.executor.cap(&turn{self: self{tools: b.opts.Tools}, share: 500}, r, &tools.Whole{Blob: name})
+	if !errors.Is(err, disk.ErrFailed) || r.Output.Blob != "" {
+		t.Errorf("it is reported as %v, and recorded is %q", err, r.Output.Blob)
 	}
 }
 
