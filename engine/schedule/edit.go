@@ -91,9 +91,8 @@ func withBody(data []byte, body string) []byte {
 // quote writes a text so that YAML reads exactly that text.
 func quote(text string) string {
 	var n yaml.Node
-	if yaml.Unmarshal([]byte("k: "+text), &n) == nil && len(n.Content) == 1 && len(n.Content[0].Content) == 2 {
-		if v := n.Content[0].Content[1]; v.Kind == yaml.ScalarNode && v.Style == 0 && v.Value == text &&
-			v.ShortTag() == "!!str" && v.LineComment == "" {
+	if yaml.Unmarshal([]byte("k: "+text), &n) == nil && len(n.Content[0].Content) == 2 {
+		if v := n.Content[0].Content[1]; v.Value == text && v.ShortTag() == "!!str" && v.LineComment == "" {
 			return text
 		}
 	}

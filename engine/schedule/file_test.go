@@ -67,7 +67,7 @@ func TestOddNames(t *testing.T) {
 
 	strays, err := Strays(w.root)
 	if err != nil || len(strays) != 2 || filepath.Base(strays[0].File) != "report.md" || filepath.Base(strays[1].File) != "disk.txt" {
-		t.Errorf("found %+v, %v; want cron/report.md and heartbeat/disk.txt", strays, err)
+		t.Fatalf("found %+v, %v; want cron/report.md and heartbeat/disk.txt", strays, err)
 	}
 	for i, want := range []string{"a task is a folder", "does not end in .md"}[:len(strays)] {
 		if !strings.Contains(strays[i].Reason, want) {

@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
@@ -153,6 +155,23 @@ func TestCrashBehindTheGate(t *testing.T) {
 	w.want("t", "12:01 ran")
 	if gates != 1 || len(w.firings) != 1 || w.firings[0].Gate != "5 lines" || !w.firings[0].Resumed {
 		t.Errorf("%d gates, fired %+v", gates, w.firings)
+	}
+}
+
+// A firing is in the ledger before it is handed over, and its end comes after.
+func TestAFiringIsNotedBeforeItIsHandedOver(t *testing.T) {
+	for point, want := range map[string]string{"task.due": "noted 0, offered 0", "task.fired": "noted 1, offered 0",
+		"task.ended": "noted 1, offered 1"} {
+		w := newWorld(t, time.UTC, noon)
+		w.task("t", "taskId: tz4a98xxat96iws9zmbrgj3a\nevery: 10m")
+		w.settle()
+		var got []string
+		crash.Meanwhile(t, point, func(int) {
+			got = append(got, fmt.Sprintf("noted %d, offered %d", len(w.lines("cron/t/runs.jsonl"))-1, w.offered))
+		})
+		if w.until(noon.Add(10 * time.Minute)); len(got) != 1 || got[0] != want {
+			t.Errorf("at %s: %q, want %s", point, got, want)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"daycare/engine/crash"
 	"daycare/engine/crash/crashtest"
 	"daycare/engine/finding"
 )
@@ -191,6 +192,28 @@ func TestWhatIsRemovedIsInTheTrash(t *testing.T) {
 	}
 	if *changed != 2 || exists(filepath.Join(w.root, "cron/t")) || exists(filepath.Join(w.root, "heartbeat/disk.md")) {
 		t.Errorf("changed %d times, or something is left", *changed)
+	}
+	w.task("u", "every: 1h")
+	w.remove("trash")
+	if err := os.WriteFile(filepath.Join(w.root, "trash"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Remove("u"); err == nil || !strings.Contains(err.Error(), "make trash") || !exists(filepath.Join(w.root, "cron/u")) {
+		t.Errorf("without a trash: %v", err)
+	}
+}
+
+// What is written into a file is durable when the call returns, at the price of one barrier for its
+// folder, also where it says that already.
+func TestAnEditCostsOneBarrier(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	w.task("t", "every: 1h")
+	for _, name := range []string{"new", "new", "newer"} {
+		barriers := 0
+		crash.Meanwhile(t, "task.dirsync", func(k int) { barriers = k })
+		if _, err := w.sched.Store.Update("t", Change{Name: &name}); err != nil || barriers != 1 {
+			t.Errorf("%s: %d barriers, %v", name, barriers, err)
+		}
 	}
 }
 
