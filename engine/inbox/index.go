@@ -110,12 +110,13 @@ func (r *reader) read(off int64, raw []byte) {
 		}
 	}
 
+	remedy := "its whole messages are used, as all other lines; give each a line of its own"
 	if len(whole) == 0 { // else rotation keeps the lines found in it
 		r.odd = append(r.odd, span{off, len(raw)})
+		remedy = "correct or delete the line; all other lines are used"
 	}
 	r.note(BrokenLine, finding.Warning, raw, column(err),
-		fmt.Sprintf("not a valid inbox line: %v (%d valid ones found in it)", err, len(whole)),
-		"correct or delete the line; all other lines are used")
+		fmt.Sprintf("not a valid inbox line: %v (%d valid ones found in it)", err, len(whole)), remedy)
 }
 
 func (r *reader) note(id string, severity finding.Severity, raw []byte, column int, reason, remedy string) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,5 +112,25 @@ func TestKnownLines(t *testing.T) {
 	}
 	if again, err = agentFiles(root, map[string]line{one: marked}); err != nil || again[0].history[0].Type != "note" {
 		t.Errorf("a known line was read again (%v)", err)
+	}
+}
+
+// Messages of an inbox beside a newline that a power cut took are there; in a history, a line with zeros is broken.
+func TestANewlineThatAPowerCutTook(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "agents", "a")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const text = `{"type":"message","id":"i1"}` + "\x00\x00" + `{"type":"message","id":"i2"}` + "\x00\n" +
+		`{"type":"message","id":"i3"}` + "\n"
+	write(t, filepath.Join(dir, "inbox.jsonl"), text)
+	write(t, filepath.Join(dir, "history.jsonl"), text)
+	all, err := agentFiles(root, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := all[0]; len(a.inbox) != 3 || len(a.history) != 1 || len(a.broken) != 1 || !strings.HasPrefix(a.broken[0], "history.jsonl") {
+		t.Errorf("inbox %v, history %v, broken %q", a.inbox, a.history, a.broken)
 	}
 }

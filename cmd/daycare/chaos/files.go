@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -277,11 +278,7 @@ func (a *folder) read(name string, seen map[string]bool) ([]line, error) {
 	}
 
 	var all []line
-	for raw := range bytes.Lines(data) {
-		whole, ok := bytes.CutSuffix(raw, []byte{'\n'})
-		if !ok {
-			break
-		}
+	for whole := range wholeLines(name, data) {
 		if seen != nil && seen[string(whole)] {
 			continue
 		}
@@ -304,6 +301,28 @@ func (a *folder) read(name string, seen map[string]bool) ([]line, error) {
 	}
 
 	return all, nil
+}
+
+// wholeLines are the lines of a file that end. Where a newline was the first byte of a block that a power cut took, a line of an
+// inbox has zeros in its place: then the messages before and behind them are read nevertheless, as daycare does.
+func wholeLines(name string, data []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for raw := range bytes.Lines(data) {
+			whole, ok := bytes.CutSuffix(raw, []byte{'\n'})
+			if !ok {
+				return
+			}
+			pieces := [][]byte{whole}
+			if name == "inbox.jsonl" && len(bytes.Trim(whole, "\x00")) > 0 {
+				pieces = bytes.FieldsFunc(whole, func(r rune) bool { return r == 0 })
+			}
+			for _, piece := range pieces {
+				if !yield(piece) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // linesOf reads the histories and inboxes of a .daycare directory into a table of
