@@ -66,7 +66,7 @@ func walls(e *cron.SpecSchedule, low, high int64) (n int) {
 	if low >= high {
 		return 0
 	}
-	first, last := floorDiv(low, daySeconds), floorDiv(high-1, daySeconds)
+	first, last := floorDiv(low, daySeconds), floorDiv(high, daySeconds)
 	whole := inDay(e, daySeconds)
 	for day := first; day <= last; day++ {
 		if !onDay(e, time.Unix(day*daySeconds, 0).UTC()) {

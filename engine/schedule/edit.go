@@ -17,14 +17,10 @@ type key struct{ Name, Value string }
 // withKeys sets keys of a file and leaves every other byte as it is: the order,
 // comments and unknown keys belong to their author.
 func withKeys(data []byte, keys ...key) []byte {
-	head, body, marked, err := form.Split(data)
+	head, body, _, err := form.Split(data)
 	if err != nil {
 		return data
 	}
-	if !marked {
-		head, body = nil, data
-	}
-
 	for _, k := range keys {
 		head = withKey(head, k)
 	}

@@ -3,6 +3,8 @@ package schedule
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -96,6 +98,40 @@ func TestWhatACommandSaysIsWatched(t *testing.T) {
 	}
 	if _, skip, err := look(gates{workspace: t.TempDir()}, []string{"**"}, ""); skip != "" || err != nil {
 		t.Errorf("without a command: %q, %v", skip, err)
+	}
+}
+
+// Of very many files the first are watched, in the order of their names; of a folder that is gone none.
+func TestWhatIsWatchedIsBounded(t *testing.T) {
+	dir := memoryDir(t)
+	name := func(i int) string { return filepath.Join(dir, fmt.Sprintf("f%05d", i)) }
+	if err := os.WriteFile(name(0), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := 1; i <= maxWatched; i++ {
+		if err := os.Link(name(0), name(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look := func(dir string) string {
+		d := newDigest()
+		d.files(dir, []string{"**"})
+		return d.sum()
+	}
+	before := look(dir)
+	for i, seen := range map[int]bool{maxWatched: false, maxWatched - 1: true} {
+		if err := os.Rename(name(i), name(i)+"x"); err != nil {
+			t.Fatal(err)
+		}
+		if now := look(dir); (now != before) != seen {
+			t.Errorf("a change of file %d is seen: %v", i+1, now != before)
+		}
+		if err := os.Rename(name(i)+"x", name(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if none := look(filepath.Join(dir, "none")); none != newDigest().sum() {
+		t.Errorf("of a folder that is not there something is seen: %s", none)
 	}
 }
 

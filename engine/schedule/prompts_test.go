@@ -146,9 +146,12 @@ func TestBeatByHand(t *testing.T) {
 	}
 	for n := range 2 {
 		w.now = w.now.Add(time.Minute)
+		for len(w.sched.wake) > 0 {
+			<-w.sched.wake
+		}
 		slot, err := w.sched.BeatNow()
-		if err != nil || !slot.Equal(w.now) {
-			t.Fatalf("at %v: %v, %v", w.now, slot, err)
+		if err != nil || !slot.Equal(w.now) || len(w.sched.wake) == 0 {
+			t.Fatalf("at %v: %v, %v; the loop is woken: %v", w.now, slot, err, len(w.sched.wake) > 0)
 		}
 		if _, err := w.sched.BeatNow(); !errors.Is(err, ErrBusy) {
 			t.Errorf("a second one at once: %v", err)

@@ -184,6 +184,17 @@ func TestWhereALedgerIsRotatedTo(t *testing.T) {
 	}
 }
 
+// A disk that fails while a ledger is rotated is reported by whoever writes the line.
+func TestADiskThatFailsInARotation(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	w.task("t", "every: 10m")
+	w.write("cron/t/runs.jsonl", strings.Repeat("{}\n", rotateBytes/3))
+	crash.Arm(t, "eio@runs.rotate.dirsync#1")
+	if err := write(w.vol, filepath.Join(w.root, "cron/t/runs.jsonl"), line{At: noon, Outcome: Ran}); !errors.Is(err, disk.ErrFailed) {
+		t.Errorf("the write ended with %v", err)
+	}
+}
+
 // Where the ledger is ahead of the clock and what is older cannot be read, nothing runs until it
 // can be.
 func TestOlderLinesThatCannotBeRead(t *testing.T) {

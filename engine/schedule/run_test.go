@@ -437,8 +437,11 @@ func TestRunNow(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)
 	w.task("t", "schedule: 0 9 * * *\nenabled: false")
 	w.settle()
-	if _, err := w.sched.RunNow("t"); err != nil {
-		t.Fatal(err)
+	for len(w.sched.wake) > 0 {
+		<-w.sched.wake
+	}
+	if _, err := w.sched.RunNow("t"); err != nil || len(w.sched.wake) == 0 {
+		t.Fatalf("%v, the loop is woken: %v", err, len(w.sched.wake) > 0)
 	}
 	if _, err := w.sched.RunNow("t"); !errors.Is(err, ErrBusy) {
 		t.Errorf("a second run at once: %v", err)

@@ -52,9 +52,21 @@ func TestAChangeIsReadAsItWasMeant(t *testing.T) {
 		t.Errorf("changed (%v, %d times; -want +got):\n%s", err, *changed, d)
 	}
 
-	e, err = s.Update("queue-watch", Change{Description: ptr(""), Timezone: ptr(""), Agent: ptr(""), CreatedBy: ptr(""), Source: ptr(""),
-		CatchUp: ptr(CatchUp("")), DeleteAfterRun: ptr(false), Model: ptr(""), GateCommand: ptr(""), Watch: &[]string{},
+	e, err = s.Update("queue-watch", Change{Timing: &Timing{At: "2026-12-01T09:00"}})
+	want.When = must(NewSchedule(Timing{At: "2026-12-01T09:00"}, zone(t, "Europe/Berlin")))
+	if d := cmp.Diff(want, e.Task, bySchedule); d != "" || err != nil {
+		t.Errorf("once (%v; -want +got):\n%s", err, d)
+	}
+
+	e, err = s.Update("queue-watch", Change{Timing: &Timing{Every: "1h"}, Description: ptr(""), Timezone: ptr(""),
+		Agent: ptr(""), CreatedBy: ptr(""), Source: ptr(""),
+		CatchUp: ptr(CatchUp("")), DeleteAfterRun: ptr(false), Model: ptr(""), GateCommand: ptr("a <b && c"), Watch: &[]string{},
 		WatchCommand: ptr("")})
+	if text := must(s.Source("queue-watch")); err != nil || !strings.Contains(text, "\ngate: { command: \"a <b && c\" }\n") {
+		t.Errorf("%v, the gate is written as\n%s", err, text)
+	}
+
+	e, err = s.Update("queue-watch", Change{GateCommand: ptr("")})
 	want = Task{Slug: "queue-watch", ID: e.ID, Name: "Queue: watch", Prompt: "Look again.", Enabled: true, CatchUp: CatchUpOne,
 		When: must(NewSchedule(Timing{Every: "1h"}, time.UTC))}
 	if d := cmp.Diff(want, e.Task, bySchedule); d != "" || err != nil {
@@ -221,8 +233,12 @@ func TestAnEditCostsOneBarrier(t *testing.T) {
 func TestEachFailedStepOfATaskIsReported(t *testing.T) {
 	full := Change{Name: ptr("t"), Prompt: ptr("Do it."), Timing: &Timing{Every: "1h"}}
 	for name, op := range map[string]func(s *Store) error{
-		"create":     func(s *Store) error { return second(s.Create("", full)) },
-		"update":     func(s *Store) error { return second(s.Update("old", Change{Name: ptr("new")})) },
+		"create": func(s *Store) error { return second(s.Create("", full)) },
+		"update": func(s *Store) error { return second(s.Update("old", Change{Name: ptr("new")})) },
+		"create again": func(s *Store) error {
+			_, err := s.Create("tz4a98xxat96iws9zmbrgj3a", full)
+			return err
+		},
 		"no change":  func(s *Store) error { return second(s.Update("old", Change{Timing: &Timing{Every: "1h"}})) },
 		"remove":     func(s *Store) error { return second(s.Remove("old")) },
 		"memory":     func(s *Store) error { return s.SetMemory("old", "x") },
@@ -241,6 +257,7 @@ func TestEachFailedStepOfATaskIsReported(t *testing.T) {
 				crashtest.EachStepFails(t, fault, func(t *testing.T) func() error {
 					w := newWorld(t, time.UTC, noon)
 					w.task("old", "every: 1h")
+					w.task("made", "taskId: tz4a98xxat96iws9zmbrgj3a\nevery: 1h")
 					w.write("heartbeat/old.md", "x")
 					return func() error { return op(w.sched.Store) }
 				})

@@ -114,7 +114,7 @@ func TestAFolderThatIsGone(t *testing.T) {
 		if path == "heartbeat" {
 			w.write("heartbeat/disk.md", "Is the disk full?")
 		} else {
-			w.task("t", "taskId: tz4a98xxat96iws9zmbrgj3a\nevery: 10m")
+			w.task("t", "taskId: tz4a98xxat96iws9zmbrgj3a\nat: 2026-11-20T12:10")
 		}
 		w.settle() // it is known, and its ledger was never read
 		w.remove(path)
@@ -292,6 +292,30 @@ func TestHeartbeatItemsThatCannotBeListed(t *testing.T) {
 	w.sched.Changed()
 	if w.settle(); w.sched.heartbeat.prompts != 1 {
 		t.Errorf("known are %d", w.sched.heartbeat.prompts)
+	}
+}
+
+// A link to nothing is no heartbeat item.
+func TestALinkToNothingIsNoItem(t *testing.T) {
+	w := hearts(t)
+	w.write("heartbeat/disk.md", "Is the disk full?")
+	if err := os.Symlink("none", filepath.Join(w.root, "heartbeat/link.md")); err != nil {
+		t.Fatal(err)
+	}
+	if b, found, err := w.sched.Heartbeat(); err != nil || len(found) > 0 || len(b.Prompts) != 1 || b.Prompts[0].Slug != "disk" {
+		t.Errorf("the heartbeat is %+v, %v, %v", b, found, err)
+	}
+}
+
+// A task is not made twice where it cannot be seen whether it was made.
+func TestATaskIsNotMadeBlindly(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	w.sched.step(w.ctx, w.now)
+	w.loop("cron")
+	s, changed := counted(w)
+	change := Change{Name: ptr("t"), Prompt: ptr("Do it."), Timing: &Timing{Every: "1h"}}
+	if _, err := s.Create("tz4a98xxat96iws9zmbrgj3a", change); err == nil || !strings.Contains(err.Error(), "list") || *changed != 0 {
+		t.Errorf("%v, changed %d times", err, *changed)
 	}
 }
 
