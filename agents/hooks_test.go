@@ -417,6 +417,25 @@ type interim struct{ *bench }
 
 func (interim) Interim(message.Address) bool { return true }
 
+// What the model says beside a call is sent before that is done, where a chat wants such.
+func TestWordsBesideACallAreSentBeforeItIsDone(t *testing.T) {
+	h := newHold("hold", tools.Once)
+	b := newBench(t, strings.Replace(callHold, "{ calls: [", "{ text: one moment, calls: [", 1), h)
+	b.opts.Outbox = interim{b}
+	b.run()
+	item := b.say("go")
+	<-h.running
+	if got := b.texts(); !slices.Equal(got, []string{"one moment"}) {
+		t.Errorf("sent is %q beside the call", got)
+	}
+	h.release <- "r"
+	b.outcome(item)
+	b.halt()
+	if got := b.texts(); !slices.Equal(got, []string{"one moment", "result r"}) {
+		t.Errorf("sent is %q in the end", got)
+	}
+}
+
 // An answer that a turn_end hook was not content with is sent where a chat wants such, before the last one; what the
 // agent did is brought in once, when the turn is done.
 func TestAnAnswerBeforeTheLastIsSent(t *testing.T) {

@@ -453,6 +453,39 @@ func TestALargeHistoryIsClosedBehindASummary(t *testing.T) {
 	}
 }
 
+// A history that cannot be closed behind a summary is reported.
+func TestAHistoryThatCannotBeClosedIsReported(t *testing.T) {
+	b := newBench(t, callHold)
+	var recs []record.Record
+	for size := 0; size <= record.RotateBytes; size += 900_000 {
+		recs = append(recs, &record.User{Item: fmt.Sprint("i", size), Silent: true, Text: strings.Repeat("lorem ", 150_000)})
+	}
+	b.cutAfter(append(recs, &record.Summary{Text: "lorem", From: 1, KeptFrom: int64(len(recs) + 2)})...)
+	a, err := open(t.Context(), b.opts.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	folder := filepath.Join(b.dir, "history")
+	if err := os.WriteFile(folder, nil, 0o600); err != nil { // where old files go
+		t.Fatal(err)
+	}
+
+	if a.shortener.room.rotate = true; a.shortener.rotate() == nil {
+		t.Error("it is reported as done")
+	}
+	if err := os.Remove(folder); err != nil {
+		t.Fatal(err)
+	}
+	a.shortener.room.rotate = true
+	if err := a.shortener.rotate(); err != nil {
+		t.Errorf("with the folder: %v", err)
+	}
+	if closed, err := os.ReadDir(folder); err != nil || len(closed) != 1 {
+		t.Errorf("old files are %v, %v", closed, err)
+	}
+}
+
 // unreachable is a model that fails for all summaries.
 type unreachable struct{ *windowed }
 

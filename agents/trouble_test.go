@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"daycare/agents/compact"
+	"daycare/agents/providers"
 	"daycare/engine/crash"
 	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
@@ -203,6 +205,68 @@ func TestWhatSettingsDenyIsNotAskedFor(t *testing.T) {
 		b.halt()
 		if asked := len(queue.List()) == 1; asked != tt.asked || strings.Contains(b.history(), "is disabled in the settings") == tt.asked {
 			t.Errorf("%s: asked %v, want %v\n%s", name, asked, tt.asked, b.history())
+		}
+	}
+}
+
+// A step that the disk refuses is reported by what needs it, not only by the next one.
+func TestAStepThatFailsIsReportedAtOnce(t *testing.T) {
+	said := func() *providers.Response { return &providers.Response{Text: "one moment"} }
+	background := context.Background()
+	for name, do := range map[string]map[string]func(a *agent, t *turn) error{
+		"history.write": {
+			"a summary": func(a *agent, t *turn) error {
+				return a.shortener.summarized(compact.Plan{}, record.Summary{Text: "s"}, "")
+			},
+			"a mark":       func(a *agent, t *turn) error { return a.intake.close(inbox.Item{}, &record.Mark{}) },
+			"a last word":  func(a *agent, t *turn) error { return a.worker.replies.finish(t, record.ReasonDone, nil) },
+			"words before": func(a *agent, t *turn) error { return a.worker.replies.interim(t, said(), "why") },
+			"a cut call": func(a *agent, t *turn) error {
+				return a.worker.hooks.lost(background, t, nil, []record.Record{&record.ToolResult{ToolCallID: "c", Name: "hold"}})
+			},
+			"a hook":        func(a *agent, t *turn) error { _, err := a.worker.hooks.goOn(background, t, "well"); return err },
+			"a hook's word": func(a *agent, t *turn) error { _, err := a.worker.hooks.opening(background, t); return err },
+		},
+		"history.sync": {
+			"a summary": func(a *agent, t *turn) error {
+				return a.shortener.summarized(compact.Plan{}, record.Summary{Text: "s"}, "")
+			},
+			"a mark":       func(a *agent, t *turn) error { return a.intake.close(inbox.Item{}, &record.Mark{}) },
+			"a reset":      func(a *agent, t *turn) error { return a.reset("", "user", "") },
+			"a last word":  func(a *agent, t *turn) error { return a.worker.replies.finish(t, record.ReasonDone, nil) },
+			"words before": func(a *agent, t *turn) error { return a.worker.replies.interim(t, said(), "why") },
+			"words beside": func(a *agent, t *turn) error { _, err := a.worker.replies.record(t, said()); return err },
+			"a missing end": func(a *agent, t *turn) error {
+				return a.worker.replies.complete(t, &record.Entry{Rec: &record.Assistant{}})
+			},
+			"a silent message": func(a *agent, t *turn) error { return a.intake.hear(background, &a.files.self, a.Inbox.Open()) },
+			"a stop":           func(a *agent, t *turn) error { return a.journal.suspend("turn") },
+		},
+	} {
+		for what, do := range do {
+			t.Run(what+" at "+name, func(t *testing.T) {
+				b := newBench(t, callHold)
+				b.opts.Outbox = brittle{b, true}
+				b.hooking(moments{hooks.AfterTool: always(hooks.Verdict{}), hooks.TurnEnd: always(hooks.Verdict{}),
+					hooks.SessionStart: always(hooks.Verdict{Context: "Tuesday"})})
+				b.say("hello")
+				b.cutAfter(&record.User{Item: "before", Text: "hello"})
+				a, err := open(t.Context(), b.opts.options())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer a.close()
+				if err := a.lookAround(); err != nil {
+					t.Fatal(err)
+				}
+				work := &turn{self: a.files.self, id: "turn"}
+				_, work.clock = watchProgress(background, time.Minute)
+				defer work.clock.stop()
+				crash.Arm(t, "eio@"+name+"#1")
+				if err := do(a, work); !errors.Is(err, disk.ErrFailed) {
+					t.Errorf("it is reported as %v", err)
+				}
+			})
 		}
 	}
 }
