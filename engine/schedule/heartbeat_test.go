@@ -183,7 +183,7 @@ func TestHours(t *testing.T) {
 		}
 	}
 
-	for _, bad := range []string{"8", "08:00", "08:00-08:00", "25:00-26:00", "all"} {
+	for _, bad := range []string{"8", "08:00", "08:00-08:00", "25:00-26:00", "all", "x-22:00", "08:00-x", "-22:00", "08:00-"} {
 		if _, err := ParseHours(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}

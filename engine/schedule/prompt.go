@@ -48,7 +48,7 @@ func ParseHours(text string) (Hours, error) {
 	if text == "" {
 		return Hours{}, nil
 	}
-	low, high, ok := strings.Cut(text, "-")
+	low, high, _ := strings.Cut(text, "-") // nothing is no time
 	from, ferr := time.Parse("15:04", strings.TrimSpace(low))
 	to, terr := time.Parse("15:04", strings.TrimSpace(high))
 	if strings.TrimSpace(high) == "24:00" {
@@ -56,7 +56,7 @@ func ParseHours(text string) (Hours, error) {
 	}
 
 	h := Hours{minuteOf(from), minuteOf(to)}
-	if !ok || ferr != nil || terr != nil || h.from == h.to && h.from != 0 {
+	if ferr != nil || terr != nil || h.from == h.to && h.from != 0 {
 		return Hours{}, fmt.Errorf("activeHours is %q; want hours such as 08:00-22:00", text)
 	}
 	return h, nil

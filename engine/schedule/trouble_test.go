@@ -319,6 +319,22 @@ func TestATaskIsNotMadeBlindly(t *testing.T) {
 	}
 }
 
+// An id is given to a task that has none and is right; any other file stays as it is.
+func TestWhichTasksGetAnId(t *testing.T) {
+	for keys, gets := range map[string]bool{"every: 10m": true, "taskId: tz4a98xxat96iws9zmbrgj3a\nevery: 10m": false,
+		"every: often": false, "taskId: tz4a98xxat96iws9zmbrgj3a\nevery: often": false} {
+		w := newWorld(t, time.UTC, noon)
+		w.task("t", keys)
+		before := must(w.sched.Source("t"))
+		if err := w.sched.files().identify("t"); err != nil {
+			t.Errorf("%q: %v", keys, err)
+		}
+		if got := must(w.sched.Source("t")) != before; got != gets {
+			t.Errorf("%q: it gets an id: %v", keys, got)
+		}
+	}
+}
+
 // A task that cannot be given its id runs when it has one.
 func TestATaskThatGetsNoId(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)
