@@ -116,3 +116,24 @@ func TestDaysInWords(t *testing.T) {
 		}
 	}
 }
+
+// A slot of a span counts from its second on, and not before.
+func TestCountToTheSecond(t *testing.T) {
+	s := must(NewSchedule(Timing{Every: "10m"}, time.UTC))
+	for _, anchor := range []time.Time{noon, noon.Add(-time.Hour), noon.Add(time.Hour)} {
+		for _, after := range []int{-2, -1, 0, 1, 2, 598, 599, 600, 601, 602} {
+			for until := after; until <= 1202; until++ {
+				want := 0
+				for slot := 0; slot <= 1200; slot += 600 {
+					if slot > after && slot <= until {
+						want++
+					}
+				}
+				at := func(second int) time.Time { return noon.Add(time.Duration(second) * time.Second) }
+				if got := s.count(at(after), at(until), anchor); got != want {
+					t.Fatalf("through %s, in (%d s, %d s] there are %d slots, want %d", anchor, after, until, got, want)
+				}
+			}
+		}
+	}
+}

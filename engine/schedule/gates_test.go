@@ -101,6 +101,22 @@ func TestWhatACommandSaysIsWatched(t *testing.T) {
 	}
 }
 
+// Texts are told apart by their kind and by where one ends.
+func TestWhatTextsAreToldApartBy(t *testing.T) {
+	names := map[string]int{}
+	for i, texts := range [][2]string{{"gate ab", "gate c"}, {"gate a", "gate bc"}, {"gate ab", "command c"}, {"command ab", "gate c"}} {
+		d := newDigest()
+		for _, text := range texts {
+			kind, text, _ := strings.Cut(text, " ")
+			d.text(kind, text)
+		}
+		if same, known := names[d.sum()]; known {
+			t.Errorf("%q is the same as number %d", texts, same)
+		}
+		names[d.sum()] = i
+	}
+}
+
 // Of very many files the first are watched, in the order of their names; of a folder that is gone none.
 func TestWhatIsWatchedIsBounded(t *testing.T) {
 	dir := memoryDir(t)

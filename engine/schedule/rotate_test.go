@@ -198,24 +198,32 @@ func TestADiskThatFailsInARotation(t *testing.T) {
 // Where the ledger is ahead of the clock and what is older cannot be read, nothing runs until it
 // can be.
 func TestOlderLinesThatCannotBeRead(t *testing.T) {
-	w := newWorld(t, time.UTC, noon)
-	w.task("t", "taskId: tz4a98xxat96iws9zmbrgj3a\nschedule: \"* * * * *\"")
 	text, err := json.Marshal(line{Slot: ptr(noon.Add(10 * time.Minute)), At: noon, Outcome: Ran, Spec: specHash("* * * * * UTC")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.write("cron/t/runs.jsonl", string(text)+"\n")
-	w.write("cron/t/runs/000001.jsonl", "")
-	restore := w.block("cron/t/runs/000001.jsonl")
-	if next := w.settle(); !next.Equal(noon.Add(longest)) {
-		t.Errorf("it is read again at %v", next)
-	}
-	if w.until(noon.Add(2 * time.Minute)); w.offered > 0 {
-		t.Errorf("%d runs of a ledger that was not read", w.offered)
-	}
-	restore()
-	if w.until(noon.Add(3 * time.Minute)); w.offered == 0 {
-		t.Error("nothing runs when it can be read")
+	for name, spoil := range map[string]func(w *world) (restore func()){
+		"a file": func(w *world) func() { return w.block("cron/t/runs/000001.jsonl") },
+		"all": func(w *world) func() {
+			w.loop("cron/t/runs")
+			return func() { w.remove("cron/t/runs") }
+		},
+	} {
+		w := newWorld(t, time.UTC, noon)
+		w.task("t", "taskId: tz4a98xxat96iws9zmbrgj3a\nschedule: \"* * * * *\"")
+		w.write("cron/t/runs.jsonl", string(text)+"\n")
+		w.write("cron/t/runs/000001.jsonl", "")
+		restore := spoil(w)
+		if next := w.settle(); !next.Equal(noon.Add(longest)) {
+			t.Errorf("%s: it is read again at %v", name, next)
+		}
+		if w.until(noon.Add(2 * time.Minute)); w.offered > 0 {
+			t.Errorf("%s: %d runs of a ledger that was not read", name, w.offered)
+		}
+		restore()
+		if w.until(noon.Add(3 * time.Minute)); w.offered == 0 {
+			t.Errorf("%s: nothing runs when it can be read", name)
+		}
 	}
 }
 

@@ -83,6 +83,26 @@ func TestARunDoesWhatTheFileSaysThen(t *testing.T) {
 	}
 }
 
+// What a file says counts at once, unless it is broken: then what it said before, if that was read.
+func TestWhatIsInForceBeforeTheNextLook(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	const id = "taskId: tz4a98xxat96iws9zmbrgj3a\n"
+	w.task("t", id+"every: 10m\nname: old")
+	w.settle()
+	w.task("t", id+"every: 20m\nname: new")
+	w.task("u", "every: often\nname: broken")
+	if e, err := w.sched.Task("t"); err != nil || e.Name != "new" || len(e.Found) > 0 {
+		t.Errorf("edited, it is %+v, %v", e, err)
+	}
+	if e, err := w.sched.Task("u"); err != nil || e.Slug != "u" || e.Name != "broken" || finding.Join(e.Found) == nil {
+		t.Errorf("broken from the beginning, it is %+v, %v", e, err)
+	}
+	w.task("t", id+"every: often\nname: broken")
+	if e, err := w.sched.Task("t"); err != nil || e.Name != "old" || finding.Join(e.Found) == nil {
+		t.Errorf("broken now, it is %+v, %v", e, err)
+	}
+}
+
 // A task that the loop has not read yet is not a copy of one that it has; what runs already is the
 // original of two, however old the file is.
 func TestWhichOfTwoIsTheCopy(t *testing.T) {
