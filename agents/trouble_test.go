@@ -271,6 +271,20 @@ func TestAStepThatFailsIsReportedAtOnce(t *testing.T) {
 	}
 }
 
+// A history that cannot be begun is reported as that, before anything is written into it.
+func TestAHistoryThatCannotBeBegunIsReported(t *testing.T) {
+	b := newBench(t, callHold)
+	a, err := open(t.Context(), b.opts.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	crash.Arm(t, "eio@history.write#1")
+	if err := a.journal.begin(); !errors.Is(err, disk.ErrFailed) || a.journal.history.Begun() {
+		t.Errorf("it is reported as %v; begun: %v", err, a.journal.history.Begun())
+	}
+}
+
 // A decision whose request cannot leave the queue ends the agent, and stays open.
 func TestADecisionThatCannotBeSettledStaysOpen(t *testing.T) {
 	b := newBench(t, callHold)
