@@ -285,6 +285,56 @@ func TestAHistoryThatCannotBeBegunIsReported(t *testing.T) {
 	}
 }
 
+// A request that cannot be recorded is reported, whether its hook or it itself was refused by the disk.
+func TestARequestThatCannotBeRecordedIsReported(t *testing.T) {
+	for _, write := range []string{"1", "2"} {
+		b := newBench(t, callHold)
+		b.hooking(moments{hooks.Approval: always(hooks.Verdict{})})
+		b.cutAfter(&record.User{Item: "before", Text: "hello"})
+		a, err := open(t.Context(), b.opts.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		need, err := permission.General("@read:/srv", "to look")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		work := &turn{self: a.files.self, id: "turn"}
+		_, work.clock = watchProgress(t.Context(), time.Minute)
+		crash.Arm(t, "eio@history.write#"+write)
+		if token, err := a.permits.askOnce(t.Context(), work, need, "sha"); !errors.Is(err, disk.ErrFailed) {
+			t.Errorf("write %s: it is reported as %v, with token %q", write, err, token)
+		}
+		work.clock.stop()
+		_ = a.close()
+	}
+}
+
+// Where history cannot be read, nothing is known from it: no earlier answer, no route and no notice.
+func TestNothingIsKnownFromAHistoryThatCannotBeRead(t *testing.T) {
+	b := newBench(t, callHold)
+	b.cutAfter(&record.User{Item: "before", Text: "hello", Route: &message.Address{Connector: "chat"}},
+		&record.Permission{SHA256: "sha", Event: "deny"})
+	a, err := open(t.Context(), b.opts.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	path := filepath.Join(b.dir, "history.jsonl")
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700), a.journal.history.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.journal.history.Context(); err == nil {
+		t.Fatal("the history can be read")
+	}
+
+	p, r, n := a.journal.answered("sha", permission.Deny), a.journal.lastRoute(), a.journal.readNotices()
+	if p != nil || r != nil || n != nil {
+		t.Errorf("known are %+v, %+v and %v", p, r, n)
+	}
+}
+
 // A decision whose request cannot leave the queue ends the agent, and stays open.
 func TestADecisionThatCannotBeSettledStaysOpen(t *testing.T) {
 	b := newBench(t, callHold)
