@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,6 +57,9 @@ func TestOddNames(t *testing.T) {
 	w.write("heartbeat/Disk Check.md", "Is the disk full?\n")
 	w.write("heartbeat/disk.txt", "Is the disk full?\n")
 	w.write("heartbeat/runs.jsonl", "")
+	for _, file := range []string{"heartbeat/.disk.md", "heartbeat/disk.md~", "cron/.fine/TASK.md", "cron/fine~/TASK.md"} {
+		w.write(file, "Of an editor.\n")
+	}
 	w.write("cron/report.md", "---\nevery: 1h\n---\nDo it.\n")
 	w.task("fine", "every: 1h")
 	if _, found := DecodePrompt("F", "Disk Check", []byte("Is the disk full?\n")); finding.Join(found) == nil {
@@ -77,6 +81,9 @@ func TestOddNames(t *testing.T) {
 	_, found, err := w.sched.Heartbeat()
 	if err != nil || len(found) != 2 {
 		t.Errorf("of the heartbeat's folder found %+v, %v", found, err)
+	}
+	if all, found, err := w.sched.Tasks(); err != nil || len(found) != 1 || len(all) != 1 {
+		t.Errorf("of the tasks' folder found %+v, %v; there are %+v", found, err, all)
 	}
 }
 
@@ -116,6 +123,9 @@ func TestWithKeys(t *testing.T) {
 	if got := string(withKeys([]byte("Just text.\n"), key{"title", "x"})); got != "---\ntitle: x\n---\nJust text.\n" {
 		t.Errorf("a file without keys becomes %q", got)
 	}
+	if got := string(withBody([]byte("Just text.\n"), " New text.\n\n")); got != "New text.\n" {
+		t.Errorf("a file without keys gets the text %q", got)
+	}
 }
 
 // A user who saves while the runtime writes loses nothing.
@@ -148,8 +158,8 @@ func TestNamesAreNeverPaths(t *testing.T) {
 		_, err6 := w.sched.Runs(name, 1)
 		_, err7 := w.sched.Source(name)
 		for i, err := range []error{err1, err2, err3, err4, w.sched.SetMemory(name, "x"), err5, err6, err7} {
-			if err == nil {
-				t.Errorf("call %d takes %q", i, name)
+			if !errors.Is(err, ErrName) {
+				t.Errorf("call %d with %q: %v", i, name, err)
 			}
 		}
 	}

@@ -295,6 +295,70 @@ func TestHeartbeatItemsThatCannotBeListed(t *testing.T) {
 	}
 }
 
+// A ledger of the heartbeat that cannot be read is reported beside its items.
+func TestAHeartbeatWithoutItsLedger(t *testing.T) {
+	w := hearts(t)
+	w.write("heartbeat/disk.md", "Is the disk full?")
+	w.block("heartbeat/runs.jsonl")
+	b, found, err := w.sched.Heartbeat()
+	if err != nil || !unreadOnly(found, filepath.Join(w.root, "heartbeat/runs.jsonl")) || len(b.Prompts) != 1 || !b.Next.IsZero() {
+		t.Errorf("the heartbeat is %+v, %v, %v", b, found, err)
+	}
+}
+
+// A ledger that is thrown away begins anew: nothing of the time before is missed.
+func TestALedgerThatIsThrownAway(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	w.task("t", "taskId: tz4a98xxat96iws9zmbrgj3a\nevery: 10m")
+	w.until(noon.Add(10 * time.Minute))
+	w.block("cron/t/runs.jsonl")
+	w.until(noon.Add(20 * time.Minute)) // it cannot be noted
+	w.remove("cron/t/runs.jsonl")
+	w.until(noon.Add(25 * time.Minute))
+	if all := w.lines("cron/t/runs.jsonl"); len(all) == 0 || all[0].Set != "10m UTC" {
+		t.Errorf("the ledger is %+v", all)
+	}
+}
+
+// During a run the loop wakes when the next slot is to be skipped.
+func TestWhenTheLoopWakesDuringARun(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	w.task("t", `schedule: "* * * * *"`)
+	w.settle()
+	w.now = noon.Add(time.Minute)
+	w.sched.step(w.ctx, w.now)
+	w.now = w.now.Add(10 * time.Second)
+	if next := w.sched.step(w.ctx, w.now); !next.Equal(noon.Add(2 * time.Minute)) {
+		t.Errorf("it wakes at %v", next)
+	}
+}
+
+// A file is the same if it was neither replaced nor saved since.
+func TestWhetherAFileIsTheSame(t *testing.T) {
+	dir := t.TempDir()
+	stat := func(name, text string, saved time.Time) os.FileInfo {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, saved, saved)); err != nil {
+			t.Fatal(err)
+		}
+		return must(os.Stat(path))
+	}
+	first := stat("a", "text", noon)
+	for name, tt := range map[string]struct {
+		a, b os.FileInfo
+		want bool
+	}{
+		"as it was": {first, stat("a", "text", noon), true}, "never seen": {nil, first, false},
+		"another": {first, stat("b", "text", noon), false}, "saved": {first, stat("a", "text", noon.Add(time.Second)), false},
+		"longer": {first, stat("a", "texts", noon), false},
+	} {
+		if got := same(tt.a, tt.b); got != tt.want {
+			t.Errorf("%s: the same is %v", name, got)
+		}
+	}
+}
+
 // A link to nothing is no heartbeat item.
 func TestALinkToNothingIsNoItem(t *testing.T) {
 	w := hearts(t)
