@@ -224,6 +224,10 @@ func TestAStepThatFailsIsReportedAtOnce(t *testing.T) {
 			"a cut call": func(a *agent, t *turn) error {
 				return a.worker.hooks.lost(background, t, nil, []record.Record{&record.ToolResult{ToolCallID: "c", Name: "hold"}})
 			},
+			"a result": func(a *agent, t *turn) error {
+				_, err := a.worker.executor.execute(background, background, t, []record.ToolCall{{ID: "c", Name: "none"}})
+				return err
+			},
 			"a hook":        func(a *agent, t *turn) error { _, err := a.worker.hooks.goOn(background, t, "well"); return err },
 			"a hook's word": func(a *agent, t *turn) error { _, err := a.worker.hooks.opening(background, t); return err },
 		},
