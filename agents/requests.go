@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ type requests struct {
 }
 
 // build makes the request of the next model call from history as it is now: what a
-// person edited since the last call counts.
+// person edited since the last call counts. That they took out what was to be answered is a callError.
 func (r *requests) build(t *turn) (*providers.Request, error) {
 	if err := r.journal.refreshSince(t.id, r.journal.hooked); err != nil {
 		return nil, err
@@ -39,6 +40,9 @@ func (r *requests) build(t *turn) (*providers.Request, error) {
 	o := options(t.model())
 	o.Agent, o.Foreground = r.journal.id, t.foreground()
 	req, err := r.builder.Build(context, r.system, offer(t.tools), o)
+	if errors.Is(err, prompt.ErrNothingNew) {
+		return nil, callError{err}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("build request: %w", err)
 	}

@@ -195,9 +195,6 @@ func (w *worker) ask(ctx context.Context, t *turn) (*providers.Response, error) 
 		return nil, err
 	}
 	req, err := w.requests.build(t)
-	if errors.Is(err, prompt.ErrNothingNew) {
-		return nil, callError{err}
-	}
 	if err != nil {
 		return nil, err
 	}
