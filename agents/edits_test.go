@@ -220,7 +220,7 @@ func TestABrokenStateIsToldOnceAndTheLastGoodOneStays(t *testing.T) {
 	}
 }
 
-// A file that an editor writes in pieces is read again until it is whole: nothing is told, and what it says counts.
+// A file that an editor writes in pieces is read again until it is whole: nothing is reported, and what it says counts.
 func TestAStateThatIsWrittenInPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const state = `{"permissions":{"workingDir":"/w","readDirs":[],"writeDirs":[],"web":false,"exec":[]},` +

@@ -231,7 +231,7 @@ func TestAnEventHasTheBeginningOfAnOutput(t *testing.T) {
 	}
 }
 
-// A waitingStage notes what those who wait for an item are told.
+// A waitingStage notes what reaches those who wait for an item.
 type waitingStage struct {
 	*bench
 	ended map[string]record.Outcome

@@ -307,7 +307,7 @@ func (e *entry) turn(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// stopTurn cancels the current turn, or, where it is not "", that of an item; false: there is none.
+// stopTurn cancels the current turn, or, where it is not "", that of an item; false: no such turn runs.
 func (e *entry) stopTurn(item string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -270,7 +270,7 @@ func TestAMessageWhoseAnswerWasLostIsNoDuplicate(t *testing.T) {
 	third := from("one", "third")
 	third.ID, o.lost = cuid.Unique(), 1
 	if r := h.deliver(third); !r.Duplicate {
-		t.Errorf("whoever gives the id is told that it was there: receipt %+v", r)
+		t.Errorf("the receipt does not say that the id was there: %+v", r)
 	}
 	o.move(first.Agent, "")
 	again := from("one", "again")

@@ -148,8 +148,9 @@ func TestWhatIsAboutAnAgentElsewhere(t *testing.T) {
 	}
 }
 
-// watched are the events that a machine tells from now on, each as one text, until the test ends.
-func watched(t *testing.T, workspace, query string) func(what string, has ...string) {
+// watched are the events that a machine tells from now on, each as one text, until the test ends. The one that has all
+// these parts is waited for, and its id returned.
+func watched(t *testing.T, workspace, query string) func(what string, has ...string) (id string) {
 	t.Helper()
 	dial := func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("unix", filepath.Join(workspace, home, control.SocketName))
@@ -166,25 +167,27 @@ func watched(t *testing.T, workspace, query string) func(what string, has ...str
 	}
 	lines := bufio.NewScanner(resp.Body)
 
-	return func(what string, has ...string) {
+	return func(what string, has ...string) string {
 		t.Helper()
 		for event := ""; lines.Scan(); {
 			if event += lines.Text() + "\n"; lines.Text() != "" {
 				continue
 			}
 			if !slices.ContainsFunc(has, func(part string) bool { return !strings.Contains(event, part) }) {
-				return
+				id, _, _ := strings.Cut(strings.TrimPrefix(event, "id: "), "\n")
+				return id
 			}
 			event = ""
 		}
 		t.Fatalf("the stream ended without %s: %v", what, lines.Err())
+		return ""
 	}
 }
 
 // Who watches on one machine sees what agents do on all, also after a machine was killed, and continues where it was.
 func TestEventsOfAllMachines(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it runs three daemons and a server")
+		t.Skip("it runs two daemons and a server")
 	}
 	t.Parallel()
 	c := newCrew(t, 2)
@@ -193,8 +196,13 @@ func TestEventsOfAllMachines(t *testing.T) {
 	all := watched(t, c.all[1].workspace, "")
 	one := watched(t, c.all[1].workspace, "?agent=main&types=turn.finished")
 	c.run(0, "send", "main", "over there", "--wait")
-	all("the turn on the other machine", "id: ", "event: turn.finished", "heard over there")
+	id := all("the turn on the other machine", "id: ", "event: turn.finished", "heard over there")
 	one("the turn of the agent", "id: ", "event: turn.finished", "heard over there")
+
+	c.run(0, "send", "main", "missed", "--wait")
+	later := "?types=turn.finished&after=" + id // which of the two comes first is not said
+	watched(t, c.all[1].workspace, later)("that this machine does not know the id", "event: gap", id)
+	watched(t, c.all[1].workspace, later)("the turn after it", "event: turn.finished", "heard missed")
 
 	c.all[0].kill()
 	all("that the machine is gone", "event: gap")

@@ -34,7 +34,7 @@ type wire struct {
 
 // A waiting request has no response yet.
 type waiting struct {
-	prompts  string // session of which it is the prompt; "": it is none
+	prompts  string // session of which it is the prompt; "": another request
 	canceled bool
 }
 

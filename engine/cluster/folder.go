@@ -73,7 +73,7 @@ func (w *workingCopy) list(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// readMark reads the mark of a folder; its N is 0 if there is none, or a torn one.
+// readMark reads the mark of a folder; its N is 0 where it is missing or torn.
 func readMark(dir string) (m mark, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, markName))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && json.Unmarshal(data, &m) != nil {

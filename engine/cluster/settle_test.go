@@ -410,7 +410,7 @@ func TestWhoIsAskedInARepair(t *testing.T) {
 	}
 }
 
-// Cards are told to who listens, once it does, with what changes and what is removed.
+// Whoever listens gets the cards that are there, with what changes and what is removed.
 func TestCardsAreTold(t *testing.T) {
 	t.Parallel()
 	id := strings.Repeat("a", 24)
@@ -506,7 +506,7 @@ func TestCaughtUpWithoutServers(t *testing.T) {
 	}
 }
 
-// A shared file that becomes a link, a folder or too large here is none that was removed: the others keep it.
+// A shared file that becomes a link, a folder or too large here does not count as removed: the others keep it.
 func TestASharedFileThatIsNoneAnyMore(t *testing.T) {
 	t.Parallel()
 	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))

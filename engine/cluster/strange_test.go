@@ -505,7 +505,7 @@ func TestStrangeMachines(t *testing.T) {
 	}
 }
 
-// A file in the bucket that cannot be read is none that was removed: what machines have of it stays.
+// A file in the bucket that cannot be read does not count as removed: what machines have of it stays.
 func TestStrangeSharedFiles(t *testing.T) {
 	t.Parallel()
 	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))

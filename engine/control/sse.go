@@ -2,6 +2,7 @@ package control
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,6 +69,11 @@ func (s *sseWriter) event(e event.Event) error {
 }
 
 func (s *sseWriter) put(id string, t event.Type, data []byte) error {
+	return s.write(frame(id, t, data))
+}
+
+// frame is one event as it is sent.
+func frame(id string, t event.Type, data []byte) []byte {
 	b := make([]byte, 0, len(data)+len(id)+len(t)+32)
 	if id != "" {
 		b = append(append(append(b, "id: "...), id...), '\n')
@@ -75,7 +81,25 @@ func (s *sseWriter) put(id string, t event.Type, data []byte) error {
 	b = append(append(append(b, "event: "...), t...), "\ndata: "...)
 	b = append(b, data...) // JSON has no raw line breaks
 
-	return s.write(append(b, "\n\n"...))
+	return append(b, "\n\n"...)
+}
+
+// Relay calls f with each event of a stream, as it is sent, and its id, which may be empty, until the stream ends.
+func Relay(r io.Reader, f func(id string, event []byte) error) error {
+	err := readSSE(r, func(e sseEvent) error {
+		lines := bytes.ReplaceAll(e.Data, []byte("\n"), []byte("\ndata: "))
+		return f(e.ID, frame(e.ID, event.Type(e.Type), lines))
+	})
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// Event is a gap as it is sent.
+func (g Gap) Event() ([]byte, error) {
+	data, err := json.Marshal(g)
+	return frame("", GapType, data), err
 }
 
 func (s *sseWriter) write(p []byte) error {

@@ -429,3 +429,33 @@ func TestAfterIsLastEventID(t *testing.T) {
 		t.Errorf("told %v, %v; want %v", told, err, want)
 	}
 }
+
+// Events are passed on whole, with their ids, and what says only that a stream lives is not.
+func TestEventsAreRelayed(t *testing.T) {
+	stream := ": daycare\n\nid: b.1\nevent: agent.woke\ndata: {}\n\n: \n\nevent: message.delta\ndata: 1\ndata: 2\n\nid: b.2\nevent: half"
+	var got []string
+	note := func(id string, event []byte) error {
+		got = append(got, id+"|"+string(event))
+		return nil
+	}
+	if err := Relay(strings.NewReader(stream), note); err != nil {
+		t.Error(err)
+	}
+	want := []string{"b.1|id: b.1\nevent: agent.woke\ndata: {}\n\n", "|event: message.delta\ndata: 1\ndata: 2\n\n"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+
+	gone := errors.New("gone")
+	if err := Relay(strings.NewReader(stream), func(string, []byte) error { return gone }); !errors.Is(err, gone) {
+		t.Errorf("it ended with %v, want what the reader said", err)
+	}
+	large := "event: x\ndata: " + strings.Repeat("x", 200_000) + "\n\n"
+	got = nil
+	if err := Relay(strings.NewReader(large), note); err != nil || !slices.Equal(got, []string{"|" + large}) {
+		t.Errorf("a large event: %v, %d events", err, len(got))
+	}
+	if err := Relay(strings.NewReader("data: "+strings.Repeat("x", maxEvent)), note); err == nil {
+		t.Error("an event without an end is read for ever")
+	}
+}

@@ -1,14 +1,9 @@
 package peers
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -19,8 +14,8 @@ import (
 )
 
 // A watch is a stream of events in which those of all machines are. Each machine numbers its own, so that the id after which a
-// client continues is known to one of them; all others tell of a gap. What an agent does is told by the machine that it is on,
-// and after a move by the next one.
+// client continues is known to one of them; all others tell of a gap. What an agent does comes from the machine that it is on,
+// and after a move from the next one.
 type watch struct {
 	turnout
 	*joint
@@ -32,8 +27,6 @@ const (
 	openFor = time.Second
 	// lookAgain is how often a watch looks for machines that it does not have.
 	lookAgain = 3 * time.Second
-	// maxEvent bounds one event, in bytes, as clients do.
-	maxEvent = 16 << 20
 )
 
 // watch leads who watches to all machines.
@@ -155,7 +148,7 @@ func (w *watch) follow(ctx, alive context.Context, boot string, ready func()) er
 		}
 	}
 	if err == nil {
-		err = eventsIn(resp.Body, func(id string, event []byte) error { return w.pass(boot, id, event) })
+		err = control.Relay(resp.Body, func(id string, event []byte) error { return w.pass(boot, id, event) })
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -186,39 +179,11 @@ func (w *watch) last(boot string) string {
 
 // gap tells that events of a machine are missing, up to those that follow.
 func (w *watch) gap(boot string) error {
-	data, err := json.Marshal(control.Gap{From: w.last(boot)})
+	gap, err := control.Gap{From: w.last(boot)}.Event()
 	if err != nil {
 		return err
 	}
-	return w.pass(boot, "", fmt.Appendf(nil, "event: %s\ndata: %s\n\n", control.GapType, data))
-}
-
-// eventsIn calls f with each event of a stream and its id, until the stream ends.
-func eventsIn(r io.Reader, f func(id string, event []byte) error) error {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 0, 4<<10), maxEvent)
-	var event []byte
-	id := ""
-	for lines.Scan() {
-		line := lines.Bytes()
-		if len(line) > 0 {
-			if rest, ok := bytes.CutPrefix(line, []byte("id: ")); ok {
-				id = string(rest)
-			}
-			if line[0] != ':' { // else it says only that the stream lives
-				event = append(append(event, line...), '\n')
-			}
-			continue
-		}
-		if len(event) > 0 {
-			if err := f(id, append(event, '\n')); err != nil {
-				return err
-			}
-		}
-		event, id = event[:0], ""
-	}
-
-	return lines.Err()
+	return w.pass(boot, "", gap)
 }
 
 // A joint is an answer that several write to, each whole events.

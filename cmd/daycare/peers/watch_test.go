@@ -1,45 +1,15 @@
 package peers
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"daycare/engine/control"
 )
-
-// Events are passed on whole, with their ids, and what says only that a stream lives is not.
-func TestEventsInAStream(t *testing.T) {
-	stream := ": daycare\n\nid: b.1\nevent: agent.woke\ndata: {}\n\n: \n\nevent: message.delta\ndata: 1\ndata: 2\n\nid: b.2\nevent: half"
-	var got []string
-	note := func(id string, event []byte) error {
-		got = append(got, id+"|"+string(event))
-		return nil
-	}
-	if err := eventsIn(strings.NewReader(stream), note); err != nil {
-		t.Error(err)
-	}
-	want := []string{"b.1|id: b.1\nevent: agent.woke\ndata: {}\n\n", "|event: message.delta\ndata: 1\ndata: 2\n\n"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q\nwant %q", got, want)
-	}
-
-	gone := errors.New("gone")
-	if err := eventsIn(strings.NewReader(stream), func(string, []byte) error { return gone }); !errors.Is(err, gone) {
-		t.Errorf("it ended with %v, want what the reader said", err)
-	}
-	large := "data: " + strings.Repeat("x", 200_000) + "\n\n"
-	got = nil
-	if err := eventsIn(strings.NewReader(large), note); err != nil || !slices.Equal(got, []string{"|" + large}) {
-		t.Errorf("a large event: %v, %d events", err, len(got))
-	}
-	if err := eventsIn(strings.NewReader("data: "+strings.Repeat("x", maxEvent)), note); err == nil {
-		t.Error("an event without an end is read for ever")
-	}
-}
 
 // Several write to one answer, each whole events; the others begin when its head was written, and not where it is an error.
 func TestAJointAnswer(t *testing.T) {
@@ -63,7 +33,7 @@ func TestAJointAnswer(t *testing.T) {
 		for _, who := range []string{"a", "b"} {
 			go func() {
 				for range 200 {
-					fmt.Fprintf(j, "data: %s\n\n", strings.Repeat(who, 500))
+					fmt.Fprintf(j, "event: x\ndata: %s\n\n", strings.Repeat(who, 500))
 					if err := rc.Flush(); err != nil {
 						t.Error(err)
 					}
@@ -81,8 +51,8 @@ func TestAJointAnswer(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	n := map[string]int{}
-	err = eventsIn(resp.Body, func(_ string, event []byte) error { n[string(event)]++; return nil })
-	a, b := "data: "+strings.Repeat("a", 500)+"\n\n", "data: "+strings.Repeat("b", 500)+"\n\n"
+	err = control.Relay(resp.Body, func(_ string, event []byte) error { n[string(event)]++; return nil })
+	a, b := "event: x\ndata: "+strings.Repeat("a", 500)+"\n\n", "event: x\ndata: "+strings.Repeat("b", 500)+"\n\n"
 	if err != nil || len(n) != 2 || n[a] != 200 || n[b] != 200 {
 		t.Errorf("%v, %d kinds of events", err, len(n))
 	}
