@@ -293,6 +293,36 @@ func TestAStateThatIsGoneIsWrittenAgain(t *testing.T) {
 	}
 }
 
+// A state.json that cannot be read is told with what to do, and leaves the last good one in force until it can be.
+func TestAStateThatCannotBeRead(t *testing.T) {
+	b := newBench(t, hear)
+	b.writeState(`{"provider":{"id":"","model":"m1"}}`)
+	events := b.opts.Events.Subscribe(t.Context())
+	b.run()
+	b.wait(b.say("one"))
+	path := filepath.Join(b.dir, "state.json")
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	b.wait(b.say("two"))
+	told(t, events, event.FileInvalid, "state.json")
+	if m := b.model.asked[1].Model; m != "m1" {
+		t.Errorf("the model in force is %q, want the last good one", m)
+	}
+	if found := b.opts.Problems.Of(b.opts.Meta.ID); len(found) != 1 || found[0].ID != "state-unreadable" || found[0].File != path ||
+		found[0].Remedy == "" {
+		t.Errorf("the problems are %+v", found)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	b.writeState(`{"provider":{"id":"","model":"m2"}}`)
+	b.wait(b.say("three"))
+	if m := b.model.asked[2].Model; m != "m2" || len(b.opts.Problems.Of(b.opts.Meta.ID)) != 0 {
+		t.Errorf("the model in force is %q, and the problems are %+v", m, b.opts.Problems.Of(b.opts.Meta.ID))
+	}
+}
+
 // A state.json that is gone when the agent wakes took the rights with it: users are
 // told so, once, but not of an agent that is new.
 func TestAStateThatIsMissingIsTold(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"daycare/agents/compact"
 	"daycare/agents/prompt"
 	"daycare/agents/providers"
 	"daycare/engine/event"
@@ -339,6 +340,25 @@ func TestNothingIsSummarisedWhileThereIsRoom(t *testing.T) {
 	b.halt()
 	if most := w.sizes[len(w.sizes)-2]; w.summaries != 1 || most < w.window/2 || most > w.window*9/10 {
 		t.Errorf("%d summaries, after requests of %d tokens, of a window of %d", w.summaries, most, w.window)
+	}
+}
+
+// What a summary is made of, and how long it gets, fits the model that makes it, where that has less room than the agent's.
+func TestASummaryFitsTheModelThatMakesIt(t *testing.T) {
+	const limit = 64_000
+	own := compact.For(limit)
+	for window, of := range map[int]int{0: limit, 2 * limit: limit, limit: limit, limit / 4: limit / 4} {
+		sh := &shortener{models: models{&world{Window: func(m record.Model) int {
+			if m.ID != "small" {
+				t.Errorf("asked is for the window of %+v", m)
+			}
+			return window
+		}}}}
+		want := own
+		want.Part, want.Summary = min(own.Part, compact.For(of).Part), min(own.Summary, compact.For(of).Summary)
+		if got := sh.readable(own, limit, record.Model{ID: "small"}); got != want {
+			t.Errorf("a window of %d: %+v, want %+v", window, got, want)
+		}
 	}
 }
 

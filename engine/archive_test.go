@@ -4,13 +4,16 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"daycare/engine/address"
 	"daycare/engine/changes"
+	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/folders"
 	"daycare/engine/message"
@@ -52,6 +55,34 @@ func TestArchivesThatAreRefused(t *testing.T) {
 	}
 	if n := len(h.index.All()); n != 0 {
 		t.Errorf("%d agents were made", n)
+	}
+}
+
+// What rewound turns wrote is taken back with the system running, and with the files alone.
+func TestTakingBackWhatWasWritten(t *testing.T) {
+	for _, running := range []bool{true, false} {
+		h := newHouse(t, filepath.Join(t.TempDir(), ".daycare"), nil)
+		meta, err := h.index.Create(address.Descriptor{Type: address.Permanent, Name: "Ops"}, []byte("{}\n"))
+		must(t, err)
+		of, dir, ws := *h.archive, h.folder(meta.ID), filepath.Dir(h.archive.root)
+		hist, _, err := record.Open(of.vol, dir, time.Now, slog.New(slog.DiscardHandler))
+		must(t, err)
+		_, err = hist.Append(&record.Start{Session: "s", V: record.Version}, &record.TurnBegin{Turn: "t", Attempt: 1},
+			&record.Assistant{Turn: "t", Finish: record.FinishToolUse,
+				ToolCalls: []record.ToolCall{{ID: "c", Name: "write", Arguments: []byte("{}")}}}, &record.Rewind{To: 1})
+		must(t, errors.Join(err, hist.Close()))
+		path, old, now := filepath.Join(ws, "a.txt"), []byte("old\n"), []byte("new\n")
+		must(t, changes.Undo(of.vol, dir).Note(changes.Written{At: disk.StampOf(time.Now()), Turn: "t", Call: "c", Folder: ws,
+			Path: "a.txt", Before: changes.StateOf(old, 0o600), After: changes.StateOf(now, 0o600)}, old, now))
+		writeFile(t, path, "new\n")
+
+		if !running {
+			of.vol = nil
+		}
+		results, err := of.TakeBack(t.Context(), meta.ID, []string{"a.txt"}, false)
+		if err != nil || len(results) != 1 || results[0].Outcome != changes.Done || readFile(t, path) != "old\n" {
+			t.Errorf("running %v: %+v, %v; the file has %q", running, results, err, readFile(t, path))
+		}
 	}
 }
 

@@ -23,11 +23,21 @@ func TestACopyOfAConflictIsReported(t *testing.T) {
 	h := newHouse(t, t.TempDir(), idle)
 	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
 	must(t, err)
-	path := filepath.Join(h.folder(a.ID), address.File)
-	h.descriptors.copyKept(path, path+".kept-1")
+	path := filepath.Join(h.folder(a.ID), "SYSTEM.md")
+	writeFile(t, path, "old")
+	editor, err := os.OpenFile(path, os.O_RDWR, 0) // it has the file open, and may write to the old one
+	must(t, err)
+	defer editor.Close()
+	_, err = h.archive.vol.Exchange("state", path, []byte("new"), []byte("old"))
+	must(t, err)
+	copies, err := filepath.Glob(path + ".*")
+	must(t, err)
+	if len(copies) != 1 || readFile(t, copies[0]) != "old" || readFile(t, path) != "new" {
+		t.Fatalf("kept are %v", copies)
+	}
 	if !slices.ContainsFunc(told(h), func(e event.Event) bool {
 		f, ok := e.Body.(event.File)
-		return ok && e.Agent == a.ID && f.File == path && strings.Contains(f.Text, "kept as descriptor.json.kept-1")
+		return ok && e.Agent == a.ID && f.File == path && strings.Contains(f.Text, "kept as "+filepath.Base(copies[0]))
 	}) {
 		t.Errorf("told is %+v", told(h))
 	}

@@ -264,8 +264,8 @@ func TestAnAddressIsTaken(t *testing.T) {
 	d := meta.Descriptor
 	d.ID = ""
 	_, err = s.System.lifecycle.registrar.createFresh(d, []byte("{}\n"), func(string) error { return nil })
-	if !errors.Is(err, folders.ErrTaken) {
-		t.Errorf("%v, want %v", err, folders.ErrTaken)
+	if !errors.Is(err, folders.ErrTaken) || !strings.Contains(err.Error(), meta.Handle+" "+meta.ID) {
+		t.Errorf("%v, want %v and who has it", err, folders.ErrTaken)
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -182,6 +183,16 @@ func TestTheEndOfAnItemIsLookedForAgain(t *testing.T) {
 		if ok != (tt.finds > 0) || !errors.Is(err, tt.err) || looks != tt.looks {
 			t.Errorf("%s: found %v, %v after %d looks", name, ok, err, looks)
 		}
+	}
+
+	must(t, os.Chtimes(path, time.Time{}, time.Now()))
+	gone, cancel := context.WithCancel(t.Context())
+	_, ok, err := s.System.mailroom.closing(gone, id, "item", func(string, string) (record.Outcome, bool, error) {
+		cancel() // who asked does not wait any more
+		return record.Outcome{}, false, nil
+	})
+	if ok || !errors.Is(err, context.Canceled) {
+		t.Errorf("for whoever is gone: found %v, %v", ok, err)
 	}
 }
 

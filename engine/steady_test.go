@@ -161,6 +161,15 @@ func TestTheFirstAnswerStandsAfterADeath(t *testing.T) {
 	_, err = s.Deliver(t.Context(), message.Incoming{Agent: id, Kind: message.Permission, Dedupe: p.DedupeKey(), Token: p.Token,
 		Decision: string(permission.Once), By: "ada", Tag: p.Request.Tag, SHA256: p.SHA256})
 	must(t, err)
+	path := filepath.Join(s.root, "permissions", "log.jsonl")
+	must(t, errors.Join(os.Rename(path, path+"~"), os.Mkdir(path, 0o700)))
+	if first, err := s.Decide(t.Context(), p.Token, permission.Deny, "bob"); err == nil {
+		t.Errorf("an answer that cannot be noted is told as over: %+v", first)
+	}
+	must(t, errors.Join(os.Remove(path), os.Rename(path+"~", path)))
+	if left, err := s.System.Asks(t.Context()); err != nil || len(left) != 1 {
+		t.Errorf("%v still waits: %v", left, err)
+	}
 	first, err := s.Decide(t.Context(), p.Token, permission.Deny, "bob")
 	if err != nil || first == nil || first.Decision != permission.Once || first.DecidedBy != "ada" {
 		t.Fatalf("the first answer is %+v, %v", first, err)

@@ -172,6 +172,31 @@ func TestAFailedWakeIsLoggedOnce(t *testing.T) {
 	})
 }
 
+// A shortage is logged when it begins, and its end once: the next one is a new one, and what has no shortage before it has no end.
+func TestEachShortageIsLoggedWithItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		w := newWaker(func() int { return 1 }, func(string) {}, func(f func()) { go f() }, slog.New(slog.NewTextHandler(&log, nil)))
+		defer w.close()
+		for i := range 2 {
+			w.unwoken("a", fmt.Errorf("open inbox: %w", syscall.EMFILE))
+			w.unwoken("b", fmt.Errorf("open inbox: %w", syscall.EMFILE))
+			w.woke("a")
+			if n := strings.Count(log.String(), "woken again"); n != i {
+				t.Errorf("the end is logged %d times, want %d while one agent is not back:\n%s", n, i, &log)
+			}
+
+			w.woke("b")
+			w.unwoken("c", errors.New("broken"))
+			w.woke("c")
+			begins, ends := strings.Count(log.String(), syscall.EMFILE.Error()), strings.Count(log.String(), "woken again")
+			if begins != i+1 || ends != i+1 {
+				t.Errorf("after shortage %d: %d begins and %d ends are logged:\n%s", i+1, begins, ends, &log)
+			}
+		}
+	})
+}
+
 // With a single place, whoever waits for another agent must not hold it.
 func TestAnAgentThatWaitsForAnotherLendsItsPlace(t *testing.T) {
 	var family *Family

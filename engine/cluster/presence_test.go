@@ -408,7 +408,10 @@ func TestAMachineThatSharesNothing(t *testing.T) {
 func TestWhatIsSyncedElsewhere(t *testing.T) {
 	t.Parallel()
 	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
-	log := slog.New(slog.DiscardHandler)
+	warned := &saying{}
+	log := slog.New(slog.NewTextHandler(warned, nil))
+	a.syncedElsewhere(a.conn, 1, 1, log)
+	until(t, "it warns of a server that may not sync", func() bool { return strings.Contains(warned.String(), "sync_interval: always") })
 	for range 3 {
 		if _, err := a.conn.Subscribe(SyncedSubject, func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
 			t.Fatal(err)

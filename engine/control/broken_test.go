@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -205,6 +206,35 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp.Request = r
 	return resp, nil
 }
+
+// A text that a dying daemon cuts is not all there is.
+func TestMetricsThatAreCut(t *testing.T) {
+	cut := roundTrip(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Request: r,
+			Body: io.NopCloser(io.MultiReader(strings.NewReader("daycare_counted_total 7\n"), iotest.ErrReader(io.ErrUnexpectedEOF)))}, nil
+	})
+	if text, err := NewClient(cut).Metrics(t.Context()); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// Whoever ends a watch hears that, whatever else the end of the stream looks like.
+func TestAWatchThatIsEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ending := roundTrip(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Request: r, Body: io.NopCloser(readFunc(func([]byte) (int, error) {
+			cancel()
+			return 0, io.ErrUnexpectedEOF
+		}))}, nil
+	})
+	if err := NewClient(ending).Events(ctx, Filter{}, "", nil); !errors.Is(err, context.Canceled) || errors.Is(err, ErrNotRunning) {
+		t.Errorf("ended by its caller: %v", err)
+	}
+}
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
 // eachCall calls every method of a client that asks the daemon something.
 func eachCall(t *testing.T, c *Client, told func(name string, err error)) {

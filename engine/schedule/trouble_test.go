@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -84,6 +85,31 @@ func TestALedgerThatCannotBeReadAnyMore(t *testing.T) {
 		if w.until(noon.Add(32 * time.Minute)); w.offered != 1 {
 			t.Errorf("%s: when it can be read again there are %d runs", path, w.offered)
 		}
+	}
+}
+
+// A task whose ledger cannot be read is left alone for half a minute, whatever happens meanwhile: the trouble is logged once.
+func TestATroubledTaskIsLeftAlone(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	w.task("t", "every: 30m")
+	w.settle()
+	var log bytes.Buffer
+	w.sched.o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	restore := w.block("cron/t/runs.jsonl")
+	for range 4 {
+		Lead{w.sched}.Passed()
+		if next := w.settle(); !next.Equal(noon.Add(longest)) {
+			t.Errorf("at %v: it is read again at %v", w.now, next)
+		}
+		w.now = w.now.Add(longest / 5)
+	}
+	if n := strings.Count(log.String(), "scheduler failed"); n != 1 {
+		t.Errorf("%d lines of one trouble:\n%s", n, &log)
+	}
+	restore()
+	w.now = noon.Add(longest)
+	if next := w.settle(); !next.Equal(noon.Add(30 * time.Minute)) {
+		t.Errorf("it is due at %v", next)
 	}
 }
 
