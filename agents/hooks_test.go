@@ -765,6 +765,12 @@ func TestWhatAHookAsksFor(t *testing.T) {
 			!strings.Contains(got.Detail.Command, "text: one") {
 			t.Errorf("writes %v: %+v, %v", tt.writes, got, err)
 		}
+
+		own := permission.Request{Tag: "@web:a.example", Reason: "fetch", Prefix: "@web"}
+		if got, err := asked(p, &own); err != nil || got.Tag != own.Tag || got.Reason != "a hook asks: why (fetch)" || !got.AskAlways ||
+			got.Prefix != "" || own.AskAlways {
+			t.Errorf("writes %v, with a request of its own: %+v, %v", tt.writes, got, err)
+		}
 		p.call.Arguments = json.RawMessage(`[`)
 		if got, err := asked(p, nil); err == nil {
 			t.Errorf("arguments that cannot be shown: %+v", got)

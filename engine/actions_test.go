@@ -870,7 +870,10 @@ func TestARequestThatNobodyAnswers(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { s.watchAsks(ctx, watch.New(s.System.log)); close(ended) }()
 	waitFor(t, "its end", func() bool { return len(s.waiting(id)) == 1 })
-	waitFor(t, "its place in the log", func() bool { old, _ := s.answered(p.Token); return old.Decision == permission.Expired })
+	waitFor(t, "its place in the log", func() bool {
+		old, _ := s.answered(p.Token)
+		return old.Decision == permission.Expired && old.DecidedBy == "clock"
+	})
 	stop()
 	<-ended
 }

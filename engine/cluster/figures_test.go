@@ -181,8 +181,8 @@ func TestFiguresWithoutServers(t *testing.T) {
 	a := called(t, "a", s, w)
 	eachRefused(t, w, 1, func(n int) error {
 		err := a.Say(t.Context(), "day", []byte("1"))
-		if err != nil && !errors.Is(err, disk.ErrAway) {
-			t.Errorf("refused: %v", err)
+		if errors.Is(err, disk.ErrAway) != (w.Met() != "") {
+			t.Errorf("request %d, to %q: %v", n, w.Met(), err)
 		}
 		return err
 	})

@@ -66,6 +66,26 @@ func TestLogIsFollowedUntilTheClientLeaves(t *testing.T) {
 	cancel() // goleak sees what goes on
 }
 
+// The lines of a log that is not followed come as they are, in one answer.
+func TestLinesOfALog(t *testing.T) {
+	b := whole(&pair{fake: &fake{}})
+	b.Inspector = logger{}
+	if status, _, text := raw(t, Handler(b, Options{}), "GET", "/v1/logs", ""); status != 200 || text != `{"lines":[{"msg":"old"}]}`+"\n" {
+		t.Errorf("%d %s", status, text)
+	}
+	b.Inspector = torn{}
+	if status, _, text := raw(t, Handler(b, Options{}), "GET", "/v1/logs", ""); status != 500 || !strings.Contains(text, "internal") {
+		t.Errorf("what cannot be sent: %d %s", status, text)
+	}
+}
+
+// torn is an Inspector whose log has half a line.
+type torn struct{ Inspector }
+
+func (torn) Log(_ context.Context, _ LogQuery, line func([]byte) error) error {
+	return line([]byte(`{"msg":`))
+}
+
 func TestLogThatCannotBeReadIsAnError(t *testing.T) {
 	b := whole(&pair{fake: &fake{}})
 	for _, path := range []string{"/v1/logs", "/v1/logs?follow=1"} {

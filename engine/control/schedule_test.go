@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -101,7 +102,8 @@ func TestScheduleRoutes(t *testing.T) {
 // ledgers are two tasks and a heartbeat with their runs, in hours of a day.
 type ledgers struct {
 	*diary
-	runs map[string][]int
+	runs   map[string][]int
+	broken string // the ledger that cannot be read
 }
 
 func (l ledgers) Tasks(context.Context) ([]Task, error) {
@@ -112,6 +114,9 @@ func (l ledgers) TaskRuns(_ context.Context, slug string, _ int) (list []TaskRun
 	if slug == "gone" {
 		return nil, ErrNoTask
 	}
+	if slug == l.broken {
+		return nil, errors.New("the ledger cannot be read")
+	}
 	for _, hour := range l.runs[slug] {
 		at := time.Date(2026, 11, 20, hour, 0, 0, 0, time.UTC)
 		list = append(list, TaskRun{Slot: at, At: at, Outcome: "ran"})
@@ -120,12 +125,12 @@ func (l ledgers) TaskRuns(_ context.Context, slug string, _ int) (list []TaskRun
 }
 
 func (l ledgers) HeartbeatRuns(ctx context.Context, n int) ([]TaskRun, error) {
-	return l.TaskRuns(ctx, "", n)
+	return l.TaskRuns(ctx, "heartbeat", n)
 }
 
 func TestRunsOfAllTasks(t *testing.T) {
 	b := (&fake{}).backend()
-	b.Schedules = ledgers{&diary{}, map[string][]int{"a": {1, 5}, "b": {4}, "": {3, 2}}}
+	b.Schedules = ledgers{&diary{}, map[string][]int{"a": {1, 5}, "b": {4}, "heartbeat": {3, 2}}, ""}
 	for query, want := range map[string]string{"": "a5 b4 3 2 a1", "?since=2026-11-20T03:00:00Z": "a5 b4 3",
 		"?since=2026-11-21T00:00:00Z": ""} {
 		_, _, text := raw(t, Handler(b, Options{}), "GET", "/v1/runs"+query, "")
@@ -139,6 +144,13 @@ func TestRunsOfAllTasks(t *testing.T) {
 		}
 		if strings.Join(runs, " ") != want {
 			t.Errorf("%s: %v, want %s", query, runs, want)
+		}
+	}
+
+	for _, broken := range []string{"b", "heartbeat"} {
+		b.Schedules = ledgers{&diary{}, map[string][]int{"a": {1}}, broken}
+		if status, _, text := raw(t, Handler(b, Options{}), "GET", "/v1/runs", ""); status != http.StatusInternalServerError {
+			t.Errorf("without the ledger of %s: %d %s", broken, status, text)
 		}
 	}
 }

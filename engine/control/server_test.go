@@ -442,6 +442,9 @@ func TestTCPGuard(t *testing.T) {
 			if err != nil || resp.StatusCode != c.status || !strings.Contains(string(data), c.code) {
 				t.Errorf("got %d %s, %v; want %d %s", resp.StatusCode, data, err, c.status, c.code)
 			}
+			if h := resp.Header; h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cross-Origin-Resource-Policy") != "same-origin" {
+				t.Errorf("browsers are not kept from it: %v", h)
+			}
 			if strings.Contains(string(data), "s3cre") {
 				t.Error("the answer holds a token")
 			}

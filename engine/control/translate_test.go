@@ -72,6 +72,40 @@ func TestAMessageOfAnotherAPIIsItsCallers(t *testing.T) {
 	}
 }
 
+// asking is a Translator that says for what the agent waits which is named in a request.
+type asking struct{ echo }
+
+func (asking) Chat(w http.ResponseWriter, r *http.Request, line Line) {
+	body, err := line.Body(w, r)
+	var asks []event.Ask
+	if err == nil {
+		asks, err = line.Asks(r.Context(), string(body))
+	}
+	if err != nil {
+		line.Fail(w, r, err)
+		return
+	}
+	for _, a := range asks {
+		fmt.Fprint(w, a.Token)
+	}
+}
+
+// What an agent waits for can be said through another API, too; that it cannot be read is no answer.
+func TestWhatAnAgentWaitsForAtAnotherAPI(t *testing.T) {
+	b := whole(&pair{fake: &fake{}})
+	b.Translator = func() Translator { return asking{} }
+	h := Handler(b, Options{})
+	for agent, want := range map[string]string{alpha: "tok", beta: "tokbeta"} {
+		if status, _, text := raw(t, h, "POST", "/v1/chat/completions", agent); status != 200 || text != want {
+			t.Errorf("%s: %d %q, want %q", agent, status, text, want)
+		}
+	}
+	b.Permissions = broken{errors.New("seeded")}
+	if status, _, text := raw(t, Handler(b, Options{}), "POST", "/v1/chat/completions", alpha); status != http.StatusInternalServerError {
+		t.Errorf("what cannot be read: %d %s", status, text)
+	}
+}
+
 // The list of models has those of daycare as before, and the agents that the caller knows beside.
 func TestModelsOfBothAPIs(t *testing.T) {
 	b := whole(&pair{fake: &fake{}})
