@@ -65,17 +65,15 @@ type seen struct {
 
 // look reads the folders again: what is new, changed, renamed, broken or gone.
 func (k *known) look(now time.Time) {
-	names, strays, err := slugs(k.files().cron(), "")
+	names, strays, err := k.list()
 	if err != nil {
 		k.o.Log.Warn("cannot list tasks", "err", err)
 		k.again = now.Add(longest)
 		return
 	}
 	there := map[string]bool{}
-	folders := []string{k.files().cron(), k.files().heart()}
 	for _, slug := range names {
 		there[slug] = true
-		folders = append(folders, k.files().cron(slug))
 	}
 	maps.DeleteFunc(k.jobs, func(slug string, _ *job) bool { return !there[slug] })
 	k.seen.names, k.seen.strays = k.originals(names), strays
@@ -86,11 +84,25 @@ func (k *known) look(now time.Time) {
 	}
 	k.seen.heartbeat = k.lookAtBeat()
 	k.show()
-	if k.o.Folders != nil && !slices.Equal(folders, k.seen.folders) {
+	k.seen.report(k.o.Findings)
+}
+
+// list lists the folders of tasks. Those and the folders they are in are watched before they are read, so that no change is missed.
+func (k *known) list() (names []string, strays []finding.Finding, err error) {
+	for {
+		if names, strays, err = slugs(k.files().cron(), ""); err != nil {
+			return nil, nil, err
+		}
+		folders := []string{k.files().cron(), k.files().heart()}
+		for _, slug := range names {
+			folders = append(folders, k.files().cron(slug))
+		}
+		if k.o.Folders == nil || slices.Equal(folders, k.seen.folders) {
+			return names, strays, nil
+		}
 		k.seen.folders = folders
 		k.o.Folders(folders)
 	}
-	k.seen.report(k.o.Findings)
 }
 
 // lookAtSome reads some tasks again. false: what it found concerns others too (a task came

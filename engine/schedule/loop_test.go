@@ -393,3 +393,27 @@ func TestNobodyWaitsForTheLoop(t *testing.T) {
 		t.Fatal("asking where a task works waits for the loop")
 	}
 }
+
+// A folder is watched before the task in it is read: what is saved until then is read, and all that comes later is hinted. A task
+// that comes between counts, too.
+func TestTasksAreWatchedBeforeTheyAreRead(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	defer w.cancel()
+	w.task("t", `schedule: "0 9 * * *"`)
+	var watched []string
+	w.sched.o.Folders = func(folders []string) {
+		if watched == nil { // the last moment at which a change gives no hint
+			w.write("cron/t/TASK.md", "---\nschedule: \"0 9 * * *\"\n---\nDo that.\n")
+			w.task("new", `schedule: "0 9 * * *"`)
+		}
+		watched = folders
+	}
+
+	w.settle()
+	if j := w.sched.jobs["t"]; j == nil || j.task.Prompt != "Do that." {
+		t.Errorf("the task reads %+v", j)
+	}
+	if w.sched.jobs["new"] == nil || !slices.Contains(watched, filepath.Join(w.root, "cron", "new")) {
+		t.Errorf("a task that came meanwhile is known: %v; watched are %q", w.sched.jobs["new"] != nil, watched)
+	}
+}

@@ -57,6 +57,14 @@ func tail(ctx context.Context, c *term.App, ref string, n int, following bool) e
 		return term.About(err, "find agent", ref)
 	}
 
+	var f *follow.Folders
+	if following { // before anything is read: what is added meanwhile is seen, too
+		f = follow.Watch(ctx)
+		defer f.Close()
+		if err := errors.Join(followAgent(c, f, a.ID), followOthers(ctx, f, client)); err != nil {
+			return err
+		}
+	}
 	records, err := show.Newest(ctx, client, a.ID, n)
 	if err != nil {
 		return err
@@ -71,12 +79,6 @@ func tail(ctx context.Context, c *term.App, ref string, n int, following bool) e
 	}
 	if !following {
 		return showRecords(c, records)
-	}
-
-	f := follow.Watch(ctx)
-	defer f.Close()
-	if err := errors.Join(followAgent(c, f, a.ID), followOthers(ctx, f, client)); err != nil {
-		return err
 	}
 
 	for {

@@ -72,13 +72,15 @@ type logging struct {
 
 // conf is what the settings say now.
 type conf struct {
-	settings  *config.Reloader
-	reloading sync.Mutex      // one at a time, so that the newest applies
-	secrets   redact.Redactor // of what is written and sent
-	hookSet   atomic.Pointer[hookSet]
-	models    atomic.Pointer[models.Chain]
-	provider  models.Maker                     // nil: as the settings say
-	warn      func(format string, args ...any) // nil: broken settings are an error
+	settings *config.Reloader
+	// readAtStart is what the files of the settings had when they were read first, or before: see settingsText.
+	readAtStart string
+	reloading   sync.Mutex      // one at a time, so that the newest applies
+	secrets     redact.Redactor // of what is written and sent
+	hookSet     atomic.Pointer[hookSet]
+	models      atomic.Pointer[models.Chain]
+	provider    models.Maker                     // nil: as the settings say
+	warn        func(format string, args ...any) // nil: broken settings are an error
 }
 
 // troubles are what is wrong with files now.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/cmd/daycare/commandtest"
 	"daycare/engine/address"
 	"daycare/engine/config"
 	"daycare/engine/permission"
@@ -344,4 +345,19 @@ func appliesAtOnce(t *testing.T, key string, l live) {
 	if after := fmt.Sprint(l.shows(r)); after == before {
 		t.Errorf("after %s became %s it still is %s", l.one, l.two, after)
 	}
+}
+
+// What is saved between the moment that a start reads the settings and the one from which it watches them is not missed.
+func TestSettingsSavedDuringAStart(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, ws.Home, config.Name)
+	provider := "providers: [ { id: fake, type: scripted } ]\n"
+	write(t, file, provider)
+	r, err := Open(t.Context(), Options{Place: ws.At(dir)}, slog.LevelError)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, provider+"agents: { perMinute: 7 }\n")
+	commandtest.Start(t, r)
+	waitFor(t, "the settings that were saved during the start", func() bool { return r.settings.Current().Agents.PerMinute == 7 })
 }

@@ -87,6 +87,7 @@ func newParts(at ws.Place, loud slog.Level) *Daemon {
 
 func (r *Daemon) open(ctx context.Context, join []string) (err error) {
 	var found []finding.Finding
+	r.readAtStart = reloader{r}.settingsText()
 	if r.settings, found, err = config.NewReloader(r.at.Data, os.LookupEnv, plugins.ConnectorChecks...); err != nil {
 		if r.warn == nil {
 			return err

@@ -149,7 +149,8 @@ func (r reloader) watchSettings(ctx context.Context) error {
 	defer r.watcher.Remove(r.at.Data)
 	r.watcher.Add(r.at.Dir, watch.Options{Ignore: func(name string) bool { return name != config.ProjectName }}, hear)
 	defer r.watcher.Remove(r.at.Dir)
-	last := r.settingsText()
+	hints <- struct{}{} // what was saved while daycare started
+	last := r.readAtStart
 	for {
 		select {
 		case <-hints:
@@ -157,17 +158,17 @@ func (r reloader) watchSettings(ctx context.Context) error {
 				return r.lost()
 			}
 			r.tokens.Refresh() // first: what was revoked ends at once
-			// A hint may mean nothing (after an overflow, or by time where nothing can be
-			// watched), and an editor that writes in pieces is not done with the first.
+			if r.settingsText() == last {
+				continue // a hint may mean nothing: after an overflow, or by time where nothing can be watched
+			}
+			// An editor that writes in pieces is not done with the first.
 			for _, pause := range rereads {
 				if _, _, err := config.Load(r.at.Data, os.LookupEnv, plugins.ConnectorChecks...); err == nil || !pausing(ctx, pause) {
 					break
 				}
 			}
-			if now := r.settingsText(); now != last {
-				last = now
-				r.reload(ctx)
-			}
+			last = r.settingsText()
+			r.reload(ctx)
 		case <-ctx.Done():
 			return nil
 		}
