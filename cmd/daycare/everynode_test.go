@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -217,4 +218,58 @@ func TestEventsOfAllMachines(t *testing.T) {
 	c.run(0, "agents", "new", "--name", "later")
 	c.run(0, "send", "later", "made there")
 	all("the turn of an agent of the machine that is back", "event: turn.finished", "heard made there")
+}
+
+// A client of the OpenAI format gets the pieces of an answer as the model writes them, and continues its conversation, whichever
+// machine it asks.
+func TestAnOpenAIClientOfAnAgentElsewhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs two daemons and a server")
+	}
+	t.Parallel()
+	const script = `rules: [ { contains: slow, reply: [ { text: "heard " }, { delay: 2s, text: "{{.Text}}" } ] },
+  { reply: [ { text: "heard {{.Text}}" } ] } ]`
+	c := newCrewSaying(t, 2, script, "", "--join", startServer(t))
+	for _, m := range c.all {
+		file := filepath.Join(m.workspace, home, "settings.yaml")
+		settings, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, file, string(settings)+"connectors: [ { id: programs, type: openai } ]\n")
+	}
+	ask := socketClient(t, c.all[1].workspace)
+	waitFor(t, "the format on both machines", func() bool {
+		first, _, _ := socketClient(t, c.all[0].workspace)(http.MethodGet, "/v1/models", "")
+		status, _, _ := ask(http.MethodGet, "/v1/models/programs", "")
+		return first == http.StatusOK && status == http.StatusOK
+	})
+	c.run(0, "agents", "new", "--name", "remote")
+	c.run(0, "send", "remote", "hello", "--wait")
+	waitFor(t, "the other machine to know the agent", func() bool { return strings.Contains(c.run(1, "agents", "ls"), "remote") })
+
+	talk := func(more string) string {
+		return `{"model":"remote",` + more + `"messages":[{"role":"user","content":"slow one"}`
+	}
+	status, from, answer := ask(http.MethodPost, "/v1/chat/completions", talk(`"stream":true,`)+"]}")
+	n := strings.Count(answer, `"content":"`) - 1 // the first is empty
+	if status != http.StatusOK || from != "m0" || n < 2 || !strings.Contains(answer, "[DONE]") {
+		t.Errorf("a stream: %d from %q, %d pieces:\n%s", status, from, n, answer)
+	}
+	next := talk("") + `,{"role":"assistant","content":"heard slow one"},{"role":"user","content":"two"}]}`
+	if status, from, answer = ask(http.MethodPost, "/v1/chat/completions", next); status != http.StatusOK || from != "m0" ||
+		!strings.Contains(answer, `"heard two"`) {
+		t.Errorf("the next message: %d from %q:\n%s", status, from, answer)
+	}
+	status, from, answer = ask(http.MethodPost, "/v1/responses", `{"model":"remote","input":"slow three","stream":true}`)
+	if n := strings.Count(answer, `"type":"response.output_text.delta"`); status != http.StatusOK || from != "m0" || n < 2 {
+		t.Errorf("a response: %d from %q, %d pieces:\n%s", status, from, n, answer)
+	}
+	status, from, answer = ask(http.MethodPost, "/v1/chat/completions", `{"model":"remote","messages":[]}`)
+	if status != http.StatusBadRequest || !strings.Contains(answer, "invalid_request_error") {
+		t.Errorf("a request without messages: %d from %q:\n%s", status, from, answer)
+	}
+	if got, err := c.texts(0, "remote"); err != nil || !slices.Equal(got, []string{"hello", "slow one", "two", "slow three"}) {
+		t.Errorf("%v: the agent has read %q", err, got)
+	}
 }

@@ -36,8 +36,7 @@ type layout interface {
 	whole(o event.Outcome) any
 }
 
-// serve posts the message of a request and answers with its turn. A client that goes away ends
-// only the telling: the turn continues, and its answer is in history.
+// serve reads a request, and has it answered on the machine that its agent is on.
 func (c *Connector) serve(w http.ResponseWriter, r *http.Request, line control.Line,
 	read func([]byte, http.Header) (request, error), shape func(*answer) layout) {
 	body, err := line.Body(w, r)
@@ -45,10 +44,31 @@ func (c *Connector) serve(w http.ResponseWriter, r *http.Request, line control.L
 	if err == nil {
 		req, err = read(body, r.Header)
 	}
-	var in message.Incoming
+	var agent string
 	if err == nil {
-		in, err = c.incoming(r.Context(), line, req)
+		agent, err = c.target(r.Context(), line, req)
 	}
+	if err == nil {
+		err = line.Lead(w, r, c.known(agent, line, req), body, func() { c.answer(w, r, line, agent, req, shape) })
+	}
+	if err != nil {
+		line.Fail(w, r, err)
+	}
+}
+
+// known is the agent that a request is for, "": it has to be made.
+func (c *Connector) known(target string, line control.Line, req request) string {
+	if target == "" && c.directory != nil {
+		target, _ = c.directory.Find(c.address(line, req))
+	}
+	return target
+}
+
+// answer posts the message of a request and answers with its turn. A client that goes away ends
+// only the telling: the turn continues, and its answer is in history.
+func (c *Connector) answer(w http.ResponseWriter, r *http.Request, line control.Line, agent string, req request,
+	shape func(*answer) layout) {
+	in, err := c.incoming(r.Context(), line, agent, req)
 	if err != nil {
 		line.Fail(w, r, err)
 		return
@@ -81,12 +101,8 @@ func (c *Connector) serve(w http.ResponseWriter, r *http.Request, line control.L
 	}
 }
 
-// incoming makes a message of a request. Files are stored before the message names them.
-func (c *Connector) incoming(ctx context.Context, line control.Line, req request) (in message.Incoming, err error) {
-	agent, err := c.target(ctx, line, req)
-	if err != nil {
-		return in, err
-	}
+// incoming makes a message of a request for an agent, or for that of its address (""). Files are stored before the message names them.
+func (c *Connector) incoming(ctx context.Context, line control.Line, agent string, req request) (in message.Incoming, err error) {
 	in = message.Incoming{Agent: agent, Kind: message.Text, Queue: message.Followup, From: c.address(line, req)}
 	in.Route = &message.Address{Connector: c.id, ChannelID: in.From.ChannelID, UserID: in.From.UserID}
 	if req.key != "" {
@@ -97,9 +113,7 @@ func (c *Connector) incoming(ctx context.Context, line control.Line, req request
 	if err != nil {
 		return in, err
 	}
-	if agent == "" && c.directory != nil {
-		agent, _ = c.directory.Find(in.From)
-	}
+	agent = c.known(agent, line, req)
 	var s seen
 	if agent != "" && (len(earlier) > 0 || req.instructions != "") {
 		if s, err = lookBack(ctx, line, agent); err != nil {

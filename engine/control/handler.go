@@ -26,7 +26,13 @@ import (
 type Options struct {
 	Log     *slog.Logger // nil: says nothing
 	Version string       // of the daemon, said in each answer; "": not said
+	Lead    Lead         // nil: all agents are on this machine
 }
+
+// A Lead has a request about an agent served on the machine of a cluster that has the agent: here by serve, with the agent kept
+// on this machine meanwhile, or by another machine, whose answer it passes on. That one reads the body of the request. After an
+// error nothing was answered. Errors: disk.ErrAway, *message.Elsewhere, and those of an agent that cannot be opened.
+type Lead func(w http.ResponseWriter, r *http.Request, agent string, serve func()) error
 
 // A Caller is who sent a request, as far as the connection tells.
 type Caller struct {
@@ -85,6 +91,7 @@ type api struct {
 	agents  Agents
 	offline bool
 	log     *slog.Logger
+	lead    Lead
 }
 
 // Handler serves version 1 of the API from a backend. What a caller can do depends on its rights;
@@ -93,7 +100,7 @@ func Handler(b Backend, o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &api{agents: b.Agents, offline: b.Offline, log: o.Log}
+	a := &api{agents: b.Agents, offline: b.Offline, log: o.Log, lead: o.Lead}
 	return sayVersion(o.Version, a.serve(table(a, b)))
 }
 

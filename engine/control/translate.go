@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -161,6 +162,19 @@ func (l Line) Keep(files []File) ([]message.File, error) {
 		return nil, err
 	}
 	return l.routes.posts.keep(files)
+}
+
+// Lead has a request about an agent served on the machine that has the agent. body is what was read of the request.
+func (l Line) Lead(w http.ResponseWriter, r *http.Request, agent string, body []byte, serve func()) error {
+	lead := l.routes.api.lead
+	if lead == nil || agent == "" {
+		serve()
+		return nil
+	}
+	again := r.Clone(r.Context())
+	again.Body = io.NopCloser(bytes.NewReader(body))
+
+	return lead(w, again, agent, serve)
 }
 
 // Follow posts a message and reports the turn that works on it until it has ended.

@@ -13,7 +13,8 @@ import (
 // client in requests.
 const versionHeader = "Daycare-Version"
 
-// MachineHeader names, in an answer that another machine of a cluster gave, that machine.
+// MachineHeader names, in an answer that another machine of a cluster gave, that machine. In a request it is the process of the
+// machine that asks in the name of a client.
 const MachineHeader = "Daycare-Machine"
 
 // sayVersion adds the version of the daemon to all answers.

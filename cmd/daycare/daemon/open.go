@@ -262,7 +262,7 @@ func (r *Daemon) build(c *config.Config) (err error) {
 		Grants: grants{r}, Pairings: admission{r}, SubAgents: grants{r}, Catalog: choices{r}, Hooks: hooked{r},
 		Costs: costs{r}, Backups: backups{r}, Schedules: schedules{r.clocks}, Translator: r.connectors.translator,
 		Browsers: r.shown.door, Inspector: r.inspector, HTML: web.HTML, Offline: r.lock == nil},
-		control.Options{Log: r.log, Version: version.Number})
+		control.Options{Log: r.log, Version: version.Number, Lead: r.machines.Lead})
 	r.handler = r.machines.Before(r.handler, r.system, r.files)
 	r.handler = mcpServer{r}.beside(r.connectors.besideA2A(r.handler))
 	return nil

@@ -348,6 +348,7 @@ func (m *Machines) Before(api http.Handler, system *engine.System, files *contro
 	}
 	m.here = here{system, files, api}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		req.Header.Del(control.MachineHeader) // no client is a machine
 		t := turnout{Machines: m, caller: control.CallerOf(req.Context()), w: w, req: req}
 		switch path := req.URL.Path; {
 		case strings.HasPrefix(path, "/v1/agents/"):

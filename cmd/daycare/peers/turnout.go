@@ -67,54 +67,68 @@ func (t turnout) fail(err error) {
 	_ = json.NewEncoder(t.w).Encode(control.ErrorBody{Error: e}) // an error means that the client went away
 }
 
-// agent leads a request about one agent to who owns it. An agent that nobody owns is owned
-// here for as long as the request takes.
+// agent leads a request about the agent that its path names to who owns it.
 func (t turnout) agent() {
 	id, ok := t.agentOf(t.req.URL)
 	if !ok {
 		t.local(t.w) // which says what is wrong
 		return
 	}
+	if err := t.lead(id, func() { t.local(t.w) }); err != nil {
+		t.fail(err)
+	}
+}
 
+// Lead is a control.Lead.
+func (m *Machines) Lead(w http.ResponseWriter, req *http.Request, agent string, serve func()) error {
+	if m == nil {
+		serve()
+		return nil
+	}
+	return turnout{Machines: m, caller: control.CallerOf(req.Context()), w: w, req: req}.lead(agent, serve)
+}
+
+// lead serves a request about an agent by here, or has the machine that owns the agent serve it. An agent that no machine owns
+// is owned here for as long as the request takes. A request of another machine is not led further: that one looks again.
+func (t turnout) lead(id string, here func()) error {
 	var body []byte
 	for end := time.Now().Add(turnFor); ; {
 		release, err := t.system.Hold(id)
 		if err == nil {
 			defer release()
 			if t.changes() && t.node.Away() {
-				t.fail(disk.ErrAway) // it would wait for the servers, however long they are away
-				return
+				return disk.ErrAway // it would wait for the servers, however long they are away
 			}
 			if body != nil { // it was read for another machine
 				t.req.Body = io.NopCloser(bytes.NewReader(body))
 			}
-			t.local(t.w)
-			return
+			here()
+			return nil
+		}
+		if t.req.Header.Get(control.MachineHeader) != "" && hasMoved(err) {
+			t.w.WriteHeader(http.StatusMisdirectedRequest)
+			return nil
 		}
 		if there, ok := errors.AsType[*message.Elsewhere](err); ok {
 			if body == nil {
 				if body, err = t.body(); err != nil {
-					t.fail(err)
-					return
+					return err
 				}
 			}
-			var done bool
-			if done, err = t.there(there.Node, body); done {
-				return
+			if err = t.there(there.Node, body); !hasMoved(err) {
+				return err
 			}
 		} else if !errors.Is(err, disk.ErrFenced) {
-			t.fail(err)
-			return
+			return err
 		}
 
 		select {
 		case <-time.After(turnPause):
 		case <-t.req.Context().Done():
-			return
+			return nil // nobody reads the answer
 		}
 		if time.Now().After(end) {
-			t.fail(errors.Join(disk.ErrAway, err))
-			return
+			return errors.Join(disk.ErrAway, err)
 		}
 	}
 }
@@ -155,25 +169,21 @@ func (t turnout) body() ([]byte, error) {
 // maxAsked bounds the body of a request to another machine, in bytes.
 const maxAsked = 48 << 20
 
-// there has another machine serve the request. done is false if that one does not own the
+// there has another machine serve the request. *message.Elsewhere: that one does not own the
 // agent any more, or is gone and has not seen the request.
-func (t turnout) there(node string, body []byte) (done bool, err error) {
+func (t turnout) there(node string, body []byte) error {
 	resp, err := t.ask(node, t.req, body)
-	if err == nil && resp.StatusCode == http.StatusMisdirectedRequest {
-		err = errors.Join(&message.Elsewhere{Node: node}, resp.Body.Close())
-	}
-	if errors.As(err, new(*message.Elsewhere)) {
-		return false, err
-	}
 	if err != nil {
-		t.fail(err)
-		return true, nil
+		return err
+	}
+	if resp.StatusCode == http.StatusMisdirectedRequest {
+		return errors.Join(&message.Elsewhere{Node: node}, resp.Body.Close())
 	}
 	defer resp.Body.Close() // everything was read, or the client is gone
 
 	resp.Header.Set(control.MachineHeader, t.nameOf(node))
 	t.copy(resp)
-	return true, nil
+	return nil
 }
 
 // nameOf is a machine for users.
@@ -230,6 +240,7 @@ func (t turnout) ask(node string, req *http.Request, body []byte) (*http.Respons
 	sent := req.Clone(req.Context())
 	sent.Body = io.NopCloser(bytes.NewReader(body))
 	sent.Header.Del("Accept-Encoding") // the client gets what the other machine says
+	sent.Header.Set(control.MachineHeader, t.node.Boot())
 
 	return t.node.Ask(node, caller, sent)
 }
@@ -443,7 +454,11 @@ func (t turnout) story() {
 		return
 	case w.status == http.StatusOK && json.Unmarshal(w.body.Bytes(), &found) == nil:
 		if node := t.node.Owner(found.Agent); cmp.Or(node, t.node.Boot()) != t.node.Boot() {
-			if done, _ := t.there(node, nil); done {
+			switch err := t.there(node, nil); {
+			case err == nil:
+				return
+			case !hasMoved(err):
+				t.fail(err)
 				return
 			}
 		}
