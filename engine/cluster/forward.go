@@ -130,13 +130,9 @@ type itemAnswer struct {
 
 // Item is that of engine.Peers.
 func (n *requests) Item(ctx context.Context, node, agent, item string) (event.Posted, error) {
-	data, err := json.Marshal(question{agent, item})
-	if err != nil {
-		return event.Posted{}, err
-	}
 	asking, cancel := context.WithTimeout(ctx, forwardFor)
 	defer cancel()
-	reply, err := n.conn.RequestWithContext(asking, itemSubject+node, data)
+	reply, err := n.conn.RequestWithContext(asking, itemSubject+node, jsonOf(question{agent, item}))
 	if err != nil {
 		if ctx.Err() != nil {
 			return event.Posted{}, ctx.Err()

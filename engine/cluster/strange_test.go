@@ -585,3 +585,21 @@ func TestStrangeAttachments(t *testing.T) {
 		}
 	}
 }
+
+// An attachment that servers do not give is not one without content.
+func TestAttachmentsThatAreNotGiven(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	w := clustertest.WayTo(t, s)
+	a := called(t, "a", s, w)
+	if err := a.Keep("file.x.content", []byte("text")); err != nil {
+		t.Fatal(err)
+	}
+	eachRefused(t, w, 1, func(n int) error {
+		data, ok, err := a.Fetch("file.x.content")
+		if errors.Is(err, disk.ErrAway) != (w.Met() != "") || ok != (err == nil) || ok && string(data) != "text" {
+			t.Errorf("request %d, to %q: %q, %v, %v", n, w.Met(), data, ok, err)
+		}
+		return err
+	})
+}

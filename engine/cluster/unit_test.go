@@ -215,6 +215,9 @@ func TestWrittenAgainByItsOwner(t *testing.T) {
 	if err := u.renew(); err == nil || !strings.Contains(err.Error(), "edited") {
 		t.Errorf("renewed while it is edited: %v", err)
 	}
+	if o, err := (offers{a.Node}).answer(demand{Agent: "one", Write: true}); err == nil || !strings.Contains(err.Error(), "edited") {
+		t.Errorf("asked to renew it while it is edited: %+v, %v", o, err)
+	}
 	a.Release("one", false)
 	if err := u.commit(&commit{}); !errors.Is(err, disk.ErrFenced) {
 		t.Errorf("written after it was given up: %v", err)

@@ -218,6 +218,29 @@ func TestMetricsThatAreCut(t *testing.T) {
 	}
 }
 
+// What a daemon says of a request is shown as it says it; of one of an earlier version the client makes a card itself.
+func TestCardsOfRequests(t *testing.T) {
+	const list = `{"permissions":[{"token":"a","card":"as the daemon says","permission":"@web"},` +
+		`{"token":"b","agentId":"x","permission":"@web","request":"any host"}]}`
+	all, err := NewClient(answers{status: 200, body: list}).Permissions(t.Context())
+	if err != nil || len(all) != 2 || all[0].Card != "as the daemon says" || !strings.Contains(all[1].Card, "@web") {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// Which machine answers for an agent is said by its answer, unless the answer is cut.
+func TestWhichMachineAnswers(t *testing.T) {
+	for body, want := range map[string]string{`{"id":"alpha"}`: "two", `{"id":`: ""} {
+		there := roundTrip(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Request: r, Header: http.Header{MachineHeader: {"two"}},
+				Body: io.NopCloser(strings.NewReader(body))}, nil
+		})
+		if machine, err := NewClient(there).Machine(t.Context(), "alpha"); machine != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v", body, machine, err)
+		}
+	}
+}
+
 // Whoever ends a watch hears that, whatever else the end of the stream looks like.
 func TestAWatchThatIsEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

@@ -197,6 +197,15 @@ func TestFoldersOfAgents(t *testing.T) {
 		t.Errorf("the same as a message: %v, want ErrNoRecord", err)
 	}
 
+	for _, bad := range []struct{ method, path, body, why string }{
+		{"GET", "/v1/agents/alpha/undo?to=x", "", "needs rewind=true"},
+		{"POST", "/v1/agents/alpha/fork", `{"at":"first"}`, "at: found a JSON string, allowed: a number"},
+	} {
+		status, _, text := raw(t, Handler(b, Options{}), bad.method, bad.path, bad.body)
+		if status/100 != 4 || !strings.Contains(text, bad.why) {
+			t.Errorf("%s %s: %d %s, want %s", bad.method, bad.path, status, text, bad.why)
+		}
+	}
 	if list, err := c.Folders().Undoable(t.Context(), "0/", nil); err != nil || list == nil || len(list) > 0 {
 		t.Errorf("files of rewound turns: %v, %v; want an empty list", list, err)
 	}

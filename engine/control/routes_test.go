@@ -103,6 +103,7 @@ func TestBadRequests(t *testing.T) {
 		{"POST", msgs, `{"text":"x","txet":1}`, 400, "malformed", "txet", "txet: unknown field"},
 		{"POST", msgs, `{"text":5}`, 400, "malformed", "text", "text: found a JSON number, allowed: a string"},
 		{"POST", msgs, `{"text":"x","files":{}}`, 400, "malformed", "files", "files: found a JSON object, allowed: an array"},
+		{"POST", msgs, `{"text":"x","silent":"yes"}`, 400, "malformed", "silent", "silent: found a JSON string, allowed: true or false"},
 		{"POST", msgs, `["x"]`, 400, "malformed", "", "found a JSON array, allowed: an object"},
 		{"POST", msgs, `{"text":"x"`, 400, "malformed", "", "it ends before the object does"},
 		{"POST", msgs, `{"text":"x"} {}`, 400, "malformed", "", "unexpected data after the object"},

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -294,36 +295,46 @@ func TestFeedFindsTheTail(t *testing.T) {
 	})
 }
 
+// A stream on which nothing happens says that it lives: proxies and clients would give it up.
 func TestKeepAlive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://daycare/v1/events", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		resp, err := Local(Handler(f.backend(), Options{})).RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		start := time.Now()
-		buf := make([]byte, 100)
-		var at []time.Duration
-		for range 3 {
-			n, err := resp.Body.Read(buf)
-			if err != nil || !strings.HasPrefix(string(buf[:n]), ": ") {
-				t.Fatalf("read %q, %v", buf[:n], err)
+	for what, of := range map[string]struct {
+		method, path, body string
+		begins             time.Duration
+	}{
+		"events": {get, "/v1/events", "", 0},
+		"a log":  {get, "/v1/logs?follow=1", "", logBegins},
+		"a turn": {post, "/v1/agents/alpha/messages", `{"text":"x"}`, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := (&fake{await: func(ctx context.Context, _, _ string) (event.Outcome, error) {
+				<-ctx.Done()
+				return event.Outcome{}, ctx.Err()
+			}}).backend()
+			b.Inspector = quiet{}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			req, err := http.NewRequestWithContext(ctx, of.method, "http://daycare"+of.path, strings.NewReader(of.body))
+			if err != nil {
+				t.Fatal(err)
 			}
-			at = append(at, time.Since(start))
-		}
-
-		if d := cmp.Diff([]time.Duration{0, keepAlive, 2 * keepAlive}, at); d != "" {
-			t.Errorf("(-want +got):\n%s", d)
-		}
-	})
+			req.Header.Set("Accept", eventStream)
+			start := time.Now()
+			resp, err := Local(Handler(b, Options{})).RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			var at []time.Duration
+			for lines := bufio.NewScanner(resp.Body); len(at) < 3 && lines.Scan(); {
+				if strings.HasPrefix(lines.Text(), ":") {
+					at = append(at, time.Since(start)-of.begins)
+				}
+			}
+			if d := cmp.Diff([]time.Duration{0, keepAlive, 2 * keepAlive}, at); d != "" {
+				t.Errorf("%s (-want +got):\n%s", what, d)
+			}
+		})
+	}
 }
 
 func TestNoEventsWithoutDaemon(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"daycare/engine/apitoken"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
@@ -106,6 +107,35 @@ func TestWhatAnAgentWaitsForAtAnotherAPI(t *testing.T) {
 	}
 }
 
+// knowing is a Translator that says who asks, and what of an agent's history it reads.
+type knowing struct{ echo }
+
+func (knowing) Chat(w http.ResponseWriter, r *http.Request, line Line) {
+	page, err := line.History(r.Context(), alpha, 7, 2)
+	if err != nil {
+		line.Fail(w, r, err)
+		return
+	}
+	fmt.Fprint(w, line.Caller(), line.Restricted(), len(page.Records))
+}
+
+// A translator learns who asks, whether the caller is limited to some agents, and reads pages of a history.
+func TestWhatATranslatorLearns(t *testing.T) {
+	b := whole(&pair{fake: &fake{history: func(id string, before int64, limit int) (event.Page, error) {
+		if id != alpha || before != 7 || limit != 2 {
+			return event.Page{}, fault.Invalid
+		}
+		return event.Page{Records: make([]json.RawMessage, 2)}, nil
+	}}})
+	b.Translator = func() Translator { return knowing{} }
+	for want, agents := range map[string][]string{"token:testfalse 2": nil, "token:testtrue 2": {alpha}} {
+		h := as(Handler(b, Options{}), apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Chat}, Agents: agents})
+		if status, _, text := call(t, h, "POST", "/v1/chat/completions", `{}`); status != 200 || text != want {
+			t.Errorf("limited to %q: %d %q, want %q", agents, status, text, want)
+		}
+	}
+}
+
 // The list of models has those of daycare as before, and the agents that the caller knows beside.
 func TestModelsOfBothAPIs(t *testing.T) {
 	b := whole(&pair{fake: &fake{}})
@@ -142,6 +172,7 @@ func TestForeignErrors(t *testing.T) {
 		{path: "/v1/responses", fail: ErrCut, status: 503, typ: "server_error", code: "cut", dontRepeatIt: true},
 		{path: "/v1/responses", fail: &Invalid{Field: "model", Reason: "is empty", Hint: "name an agent"}, status: 400,
 			typ: "invalid_request_error", code: "invalid", message: "model: is empty (name an agent)", param: "model"},
+		{path: "/v1/responses", fail: fault.Unauthorized, status: 401, typ: "invalid_request_error", code: "invalid_api_key"},
 		{path: "/v1/responses", off: true, status: 404, typ: "invalid_request_error", code: "no_route", message: "openai"},
 	} {
 		b := whole(&pair{fake: &fake{deliver: func(context.Context, message.Incoming) (message.Receipt, error) {

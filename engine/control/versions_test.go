@@ -1,9 +1,11 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -94,5 +96,12 @@ func TestBackupsOverTheAPI(t *testing.T) {
 	_, err = NewClient(Local(Handler(b, Options{}))).Backup(t.Context(), false)
 	if err == nil || !strings.Contains(err.Error(), "no room") {
 		t.Errorf("an error before the first byte: %v", err)
+	}
+
+	var log bytes.Buffer
+	b.Backups = fakeBackups{first: "half", err: errors.New("no room")}
+	h := Handler(b, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if _, _, text := raw(t, h, "GET", "/v1/backup", ""); text != "half" || !strings.Contains(log.String(), "no room") {
+		t.Errorf("an error behind the first byte: %q, and the log has %s", text, &log)
 	}
 }

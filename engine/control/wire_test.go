@@ -285,4 +285,8 @@ func TestThePairingIsAnsweredAsTheClientSays(t *testing.T) {
 	if slices.Sort(answers); !slices.Equal(answers, []string{"one true", "two false"}) {
 		t.Errorf("the answers are %q", answers)
 	}
+	if status, _, text := raw(t, Handler(b, Options{}), "POST", "/v1/pairings/one", `{"decision":"later"}`); status != 422 ||
+		!strings.Contains(text, `found \"later\", allowed: approve, reject`) || len(answers) != 2 {
+		t.Errorf("neither: %d %s, and the answers are %q", status, text, answers)
+	}
 }
