@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"daycare/engine/crash"
 )
 
 func openLog(t testing.TB, path string) *Log {
@@ -219,8 +221,18 @@ func TestDeleted(t *testing.T) {
 // Someone changes the file all the time, and also between check and write:
 // each line that Append took is in the file or Append said ErrChanged.
 func TestHostileWriter(t *testing.T) {
+	for _, looks := range []bool{false, true} {
+		t.Run(fmt.Sprint("the owner looks: ", looks), func(t *testing.T) { standAgainst(t, looks) })
+	}
+}
+
+func standAgainst(t *testing.T, looks bool) {
 	path := filepath.Join(t.TempDir(), "log")
-	l := openLog(t, path)
+	l, _, err := NewVolume(filepath.Dir(path)).OpenLog(path, LogOptions{Name: "inbox", Valid: closed, Looks: looks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
 	l.Append([]byte("{start}\n"))
 	stop := make(chan struct{})
 	var editor sync.WaitGroup
@@ -320,4 +332,49 @@ func reloaded(l *Log) ([]byte, error) {
 	content, release, err := l.Reload()
 	release()
 	return content, err
+}
+
+// What another program does to the path between the look before a write and the write: a file that
+// was put over it is found at once, and one that was put in the place of a file that was moved away is found
+// at once or, where the owner looks after its barrier, then.
+func TestASaveBetweenALookAndItsWrite(t *testing.T) {
+	for name, save := range map[string]func(path string) error{
+		"renamed over": func(p string) error { return os.Rename(p+".new", p) },
+		"moved away":   func(p string) error { return errors.Join(os.Rename(p, p+"~"), os.Rename(p+".new", p)) },
+		"removed":      os.Remove,
+	} {
+		for _, looks := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", the owner looks: ", looks), func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "log")
+				l, _, err := NewVolume(filepath.Dir(path)).OpenLog(path, LogOptions{Name: "inbox", Valid: closed, Looks: looks})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+				if err := os.WriteFile(path+".new", []byte("{theirs}\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				crash.Meanwhile(t, "inbox.write", func(int) {
+					if err := save(path); err != nil {
+						t.Error(err)
+					}
+				})
+
+				_, err = l.Append([]byte("{ours}\n"))
+				found := errors.Is(err, ErrChanged)
+				if later := looks && name == "moved away"; found == later || found != (err != nil) {
+					t.Errorf("the append says %v", err)
+				}
+				if err := l.Barrier(); err != nil {
+					t.Fatal(err)
+				}
+				if !l.Changed() {
+					t.Error("it is not found after the barrier")
+				}
+				if _, err := l.Append([]byte("{more}\n")); !errors.Is(err, ErrChanged) {
+					t.Errorf("the next append says %v", err)
+				}
+			})
+		}
+	}
 }

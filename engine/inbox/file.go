@@ -116,7 +116,7 @@ func Open(vol *disk.Volume, dir string, quota *Quota, now func() time.Time) (*Fi
 
 // openLog opens the log and returns all of its content.
 func (d *onDisk) openLog() ([]byte, error) {
-	log, torn, err := d.vol.OpenLog(d.dir.path(), disk.LogOptions{Name: "inbox", Valid: usable})
+	log, torn, err := d.vol.OpenLog(d.dir.path(), disk.LogOptions{Name: "inbox", Valid: usable, Looks: true})
 	if err != nil {
 		return nil, err
 	}

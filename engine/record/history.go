@@ -39,7 +39,7 @@ type folded struct {
 	view   view
 	tally  tally
 	edited bool      // a user's version was taken over since the last Refresh
-	looked time.Time // when the last Append looked at the file after its write
+	looked time.Time // when the last Append began to look at the file, before its write
 }
 
 // An ownFile is history.jsonl, with what was last written to it: so it is known what
@@ -80,7 +80,7 @@ func Open(vol *disk.Volume, dir string, now func() time.Time, log *slog.Logger) 
 		return nil, nil, fmt.Errorf("open history: %w", err)
 	}
 
-	file, torn, err := vol.OpenLog(h.path(), disk.LogOptions{Name: "history", Ballast: true, Valid: wholeLine})
+	file, torn, err := vol.OpenLog(h.path(), disk.LogOptions{Name: "history", Ballast: true, Valid: wholeLine, Looks: true})
 	if err != nil {
 		return nil, nil, fmt.Errorf("open history: %w", err)
 	}
@@ -195,10 +195,11 @@ func (h *History) Append(recs ...Record) ([]*Entry, error) {
 		entries[i] = e
 	}
 
+	looked := time.Now()
 	if err := h.write(entries, lines); err != nil {
 		return nil, fmt.Errorf("append to history: %w", err)
 	}
-	h.fold, h.looked = next, time.Now()
+	h.fold, h.looked = next, looked
 	h.tally.ended = append(h.tally.ended, ended...)
 
 	for _, e := range entries {
