@@ -29,8 +29,11 @@ type agent struct {
 	worker     *worker
 }
 
-// Run runs the agent until it may sleep (nil), ctx ends (nil), or it fails.
-func Run(ctx context.Context, o Options) (err error) {
+// Run runs the agent until it may sleep (nil), ctx ends (nil), or it fails. It fills in what o leaves open.
+//
+// The stack of an agent that waits is what its callers have on it, and is kept as large as its turns need: so
+// nothing large is passed or kept by value on the way from the engine to here.
+func Run(ctx context.Context, o *Options) (err error) {
 	a, err := open(ctx, o)
 	if err != nil {
 		return err
@@ -46,7 +49,7 @@ func Run(ctx context.Context, o Options) (err error) {
 }
 
 // open makes the parts of an agent and opens its history.
-func open(ctx context.Context, o Options) (*agent, error) {
+func open(ctx context.Context, o *Options) (*agent, error) {
 	if o.Problems == nil {
 		o.Problems = logProblems(o.Log)
 	}

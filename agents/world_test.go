@@ -35,10 +35,10 @@ type world struct {
 // Run runs the agent in its world.
 func (w *world) Run(ctx context.Context) error { return Run(ctx, w.options()) }
 
-func (w *world) options() Options {
+func (w *world) options() *Options {
 	o := w.Options
 	o.ID, o.Identity, o.Models, o.Costs, o.Briefing, o.Jobs = w.Meta.ID, identity{w}, models{w}, costs{w}, briefing{w}, jobsOf{w}
-	return o
+	return &o
 }
 
 type identity struct{ *world }

@@ -221,8 +221,7 @@ func (e *entry) act(ctx context.Context, start StartFunc) {
 	e.watch()
 	defer e.unwatch()
 	e.actors.descriptors.reread(e.meta.ID, true) // it may have been edited while the agent slept
-	rt := Runtime{Dir: e.dir, Inbox: e.box, Results: e.actors.senders.results(e.meta.ID), entry: e}
-	rt.Meta = rt.Identity()
+	rt := e.runtime()
 
 	for {
 		began := time.Now()
@@ -243,6 +242,15 @@ func (e *entry) act(ctx context.Context, start StartFunc) {
 
 		e.actors.waker.stayed()
 	}
+}
+
+// runtime is what an agent that is woken now is run with.
+func (e *entry) runtime() Runtime {
+	rt := Runtime{Dir: e.dir, Inbox: e.box, Results: e.actors.senders.results(e.meta.ID), entry: e}
+	meta := rt.Identity()
+	rt.Meta = &meta
+
+	return rt
 }
 
 // failed decides what follows from a run that ended with an error.

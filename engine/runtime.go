@@ -21,8 +21,8 @@ var ErrStopped = errors.New("stopped")
 
 // A Runtime connects a running agent to the engine: its inbox, its folder, where its answers go.
 type Runtime struct {
-	Meta    address.Meta // as it was when the agent was woken; Identity is as it is now
-	Dir     string       // the agent's folder
+	Meta    *address.Meta // as it was when the agent was woken; Identity is as it is now
+	Dir     string        // the agent's folder
 	Inbox   inbox.Mailbox
 	Results *message.Results // delivery results of the agent's answers; they survive a run that fails
 

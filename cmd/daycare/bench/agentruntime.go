@@ -23,7 +23,7 @@ type agentRuntime struct {
 	rt engine.Runtime
 }
 
-func (s agentRuntime) Meta() address.Meta                  { return s.rt.Meta }
+func (s agentRuntime) Meta() address.Meta                  { return *s.rt.Meta }
 func (s agentRuntime) Tools(permission.Profile) *tools.Set { return s.tools }
 func (s agentRuntime) Settings() agents.Settings {
 	return agents.Settings{Rounds: 20, Parallel: 4, Queue: s.queue, Idle: time.Minute, Stuck: time.Minute, Zone: "UTC"}

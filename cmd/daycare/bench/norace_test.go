@@ -93,6 +93,44 @@ func TestWhatALongConversationAllocates(t *testing.T) {
 // message of a user and its answer are two.
 const perMessage = 40
 
+// The stack of an agent that waits shrinks to 8 KB, because the way to where it waits takes little of it.
+func TestAnAgentThatWaitsHasASmallStack(t *testing.T) {
+	const n, most = 400, 10_000
+	w, err := NewWorld(t.TempDir(), instant{"ok"}, agents.Followup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Run()
+	t.Cleanup(func() { w.Close() })
+	ids, err := w.Agents(t.Context(), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	before := stacks()
+	for _, id := range ids {
+		if o, err := w.Ask(t.Context(), id, "hello"); err != nil || o.Reason != "done" {
+			t.Fatal(o.Reason, err)
+		}
+	}
+	each := (stacks() - before) / n
+	t.Logf("an agent that waits has %d bytes of stack", each)
+	if each > most {
+		t.Errorf("an agent that waits has %d bytes of stack, want at most %d", each, most)
+	}
+}
+
+// stacks is the size of all stacks once those that are mostly empty have shrunk, which each collection does by half.
+func stacks() int64 {
+	for range 5 {
+		runtime.GC()
+	}
+	var now runtime.MemStats
+	runtime.ReadMemStats(&now)
+
+	return int64(now.StackInuse)
+}
+
 // allocatedBy is the mean of a turn.
 func allocatedBy(ask func(string)) (allocs, size uint64) {
 	const turns = 50

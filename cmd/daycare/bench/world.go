@@ -109,12 +109,17 @@ func (w *World) runWith(start engine.StartFunc) {
 }
 
 func (w *World) start(ctx context.Context, rt engine.Runtime) error {
+	return agents.Run(ctx, w.options(rt))
+}
+
+// options are what an agent is run with.
+func (w *World) options(rt engine.Runtime) *agents.Options {
 	s := &agentRuntime{w, rt}
-	return agents.Run(ctx, agents.Options{
+	return &agents.Options{
 		Place: agents.Place{ID: rt.Meta.ID, Dir: rt.Dir, Inbox: rt.Inbox, Volume: w.Volume, Events: w.Events,
 			Problems: w.problems, Log: slog.New(slog.DiscardHandler)},
 		Identity: s, Models: s, Costs: s, Briefing: s, Jobs: s, Outbox: &s.rt, Stage: &s.rt, Deciders: agents.Deciders{Permits: w.Asks},
-	})
+	}
 }
 
 // Close ends the agents and lets go of the files.

@@ -23,9 +23,14 @@ type agentRuntime struct {
 
 // start runs one agent: the engine calls it when the agent has work.
 func (r factory) start(ctx context.Context, rt engine.Runtime) error {
+	r.machines.Bring(func() []string { return conversationsOf(r.Daemon).names(rt.Meta.ID) })
+	return agents.Run(ctx, r.options(rt))
+}
+
+// options are what the agent is run with.
+func (r factory) options(rt engine.Runtime) *agents.Options {
 	s, meta := &agentRuntime{r, rt}, rt.Meta
-	r.machines.Bring(func() []string { return conversationsOf(r.Daemon).names(meta.ID) })
-	o := agents.Options{
+	o := &agents.Options{
 		Place: agents.Place{ID: meta.ID, Dir: rt.Dir, Volume: r.vol, Inbox: rt.Inbox, Events: r.events, Log: r.log,
 			Redact: &r.secrets, Folders: r.folders, Problems: r.problems, Results: rt.Results, Leave: rt.Leave(), Edited: rt.Edited()},
 		Identity: s, Models: s, Costs: s, Briefing: s, Jobs: s, Outbox: &s.rt, Stage: &s.rt,
@@ -35,16 +40,16 @@ func (r factory) start(ctx context.Context, rt engine.Runtime) error {
 		o.Overseer = overseer{r.Daemon, meta.ID}
 	}
 	if meta.Descriptor.Type == address.Subagent {
-		o.Reports = r.reports(meta)
+		o.Reports = r.reports(*meta)
 	}
 
-	return agents.Run(ctx, o)
+	return o
 }
 
 func (s agentRuntime) Meta() address.Meta        { return s.rt.Identity() }
 func (s agentRuntime) Settings() agents.Settings { return s.settingsFor(s.rt.Meta.Descriptor) }
 func (s agentRuntime) Tools(p permission.Profile) *tools.Set {
-	return s.toolset.of(s.rt.Meta, s.plansFirst(p))
+	return s.toolset.of(*s.rt.Meta, s.plansFirst(p))
 }
 
 // Model is the chain of an agent's choice, each request within the budgets.
@@ -85,7 +90,7 @@ func (s agentRuntime) Preface() string {
 	return s.preface(s.rt.Meta.ID)
 }
 
-func (s agentRuntime) Broken() []finding.Finding { return s.brokenFor(s.rt.Meta) }
+func (s agentRuntime) Broken() []finding.Finding { return s.brokenFor(*s.rt.Meta) }
 func (s agentRuntime) Running() []string         { return s.jobs.Running(s.rt.Meta.ID) }
 func (s agentRuntime) Narrowed(now permission.Set) {
 	authority{s.Daemon}.narrowed(s.rt.Meta.ID, now)
