@@ -50,9 +50,16 @@ func (f *files) lookAround() (read bool, err error) {
 	return read, f.announceRights()
 }
 
-// lookAtState takes over what a user wrote into state.json. Where the file cannot be
-// read, the last good version stays in use.
+// lookAtState takes over what a user wrote into state.json, if it was written since it was last read.
 func (f *files) lookAtState() (read bool) {
+	if stated, err := record.LookAtState(f.journal.dir); err == nil && stated == f.stated {
+		return false
+	}
+	return f.takeState()
+}
+
+// takeState reads state.json. Where it cannot be read, the last good version stays in use.
+func (f *files) takeState() (read bool) {
 	state, stated, found, ok := f.readState()
 	if !ok {
 		return false
@@ -75,8 +82,8 @@ func (f *files) lookAtState() (read bool) {
 	return true
 }
 
-// readState reads state.json, if it was written since it was last read. A broken
-// one is read again for a while. stated is zero for one that another write may leave looking the same.
+// readState reads state.json. A broken one is read again for a while; where it then is what was read last,
+// there is nothing to take over. stated is zero for one that another write may leave looking the same.
 func (f *files) readState() (s record.State, stated record.StateLook, found findings, ok bool) {
 	for try := 0; ; try++ {
 		looked := time.Now()

@@ -71,7 +71,7 @@ func (x *ledger) enter(item *Item) (message.Receipt, *entry, error) {
 	if item.After = x.reached; x.ages.now().Sub(item.At) > DedupeWindow {
 		item.After = 0
 	}
-	*item = item.stored(x.place)
+	item.store(x.place)
 	if r, ok := x.duplicate(item); ok {
 		return r, nil, nil
 	}

@@ -30,7 +30,7 @@ func (f *File) reword(id, text string) error {
 	}
 
 	item.Text, item.Edited = text, true
-	item = item.stored(f.place)
+	item.store(f.place)
 	more := int64(len(text)) // at most: the old line is part of the file until it is rotated
 	if f.ix.bytes+more > MaxBytes || !f.quota.room(more) {
 		return fmt.Errorf("%w: %d bytes queued", ErrFull, f.ix.bytes)
@@ -41,7 +41,7 @@ func (f *File) reword(id, text string) error {
 	err = f.write(func(b []byte) []byte {
 		start := len(b)
 		item.Seq = f.ix.nextSeq()
-		b = appendItem(b, &item)
+		b = appendItem(b, item)
 		raw = bytes.Clone(b[start : len(b)-1])
 		return b
 	})
@@ -49,7 +49,7 @@ func (f *File) reword(id, text string) error {
 		return err
 	}
 	if now := f.ix.byID[id]; now == e && e.Seq != item.Seq { // else the file was read again, and has it
-		f.reworded(e, &item, raw)
+		f.reworded(e, item, raw)
 	}
 
 	return f.rotate()

@@ -141,7 +141,7 @@ const maxBroken = 100
 // maxTold bounds how many broken lines are remembered as said.
 const maxTold = 10_000
 
-func (r *reader) apply(l line, off int64, raw []byte) {
+func (r *reader) apply(l *line, off int64, raw []byte) {
 	if l.Seq > 0 {
 		r.seen = append(r.seen, l.Seq)
 		r.seq = max(r.seq, l.Seq)
@@ -165,7 +165,7 @@ func (r *reader) apply(l line, off int64, raw []byte) {
 	}
 }
 
-func (r *reader) item(l line, off int64, n int) {
+func (r *reader) item(l *line, off int64, n int) {
 	if l.Dedupe != "" {
 		r.keys[hash64(l.Dedupe)] = key{at: l.At.Unix(), off: off}
 	}

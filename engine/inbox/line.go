@@ -31,10 +31,10 @@ var errUnknownType = errors.New("unknown type")
 const lineMark = `{"seq":`
 
 // decode reads one line without its newline. An error says that it cannot be
-// used: errUnknownType, or what is broken.
-func decode(raw []byte) (line, error) {
-	var l line
-	if err := json.Unmarshal(raw, &l); err != nil {
+// used: errUnknownType, or what is broken; the line is what could be read all the same.
+func decode(raw []byte) (*line, error) {
+	l := new(line)
+	if err := json.Unmarshal(raw, l); err != nil {
 		return l, err
 	}
 	l.byHand = !disk.Sealed(raw)

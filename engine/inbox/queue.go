@@ -59,8 +59,12 @@ func (f *File) Read(id string) (Item, error) {
 		return Item{}, ErrUnknown
 	}
 	e.Fresh = false
+	item, err := f.body(e)
+	if err != nil {
+		return Item{}, err
+	}
 
-	return f.body(e)
+	return *item, nil
 }
 
 // Take marks the items as being worked on; all of them or, on an error, none.
@@ -81,7 +85,7 @@ func (f *File) Take(ids ...string) ([]Item, error) {
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, item)
+		items = append(items, *item)
 	}
 
 	f.ix.mark(ids, true)
@@ -139,7 +143,7 @@ func (f *File) Refresh() error {
 
 // body reads an item. The line at the offset counts, also when a user changed
 // it in place; if it is another item's the file is read again.
-func (x *ledger) body(e *entry) (Item, error) {
+func (x *ledger) body(e *entry) (*Item, error) {
 	for range 2 {
 		if e.off < 0 {
 			break
@@ -147,21 +151,24 @@ func (x *ledger) body(e *entry) (Item, error) {
 		raw := make([]byte, e.Bytes)
 		n, _ := x.log.ReadAt(raw, e.off)
 		if l, err := decode(raw[:n]); err == nil && l.ID == e.ID {
-			return l.Item.resolved(x.place), nil
+			l.resolve(x.place)
+			return &l.Item, nil
 		}
 		if _, err := x.reload(nil); err != nil {
-			return Item{}, err
+			return nil, err
 		}
 		if x.ix.byID[e.ID] != e {
-			return Item{}, fmt.Errorf("item %s: %w", e.ID, ErrUnknown)
+			return nil, fmt.Errorf("item %s: %w", e.ID, ErrUnknown)
 		}
 	}
 
 	l, err := decode(e.line)
 	if err != nil {
-		return Item{}, fmt.Errorf("read item %s: %w", e.ID, err)
+		return nil, fmt.Errorf("read item %s: %w", e.ID, err)
 	}
-	return l.Item.resolved(x.place), nil
+	l.resolve(x.place)
+
+	return &l.Item, nil
 }
 
 // Done closes items. An id that is not open is left out. On a full disk the line

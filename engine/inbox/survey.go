@@ -88,7 +88,8 @@ func ReadAll(dir string) ([]Item, error) {
 	items, at := make([]Item, 0, len(ix.order)), workspace.Of(dir)
 	for _, e := range ix.order {
 		l, _ := decode(data[e.off : e.off+int64(e.Bytes)]) // it is in the index, so it can be read
-		items = append(items, l.Item.resolved(at))
+		l.resolve(at)
+		items = append(items, l.Item)
 	}
 
 	return items, nil
