@@ -279,6 +279,14 @@ func TestCards(t *testing.T) {
 	if s.Calls("answerCallbackQuery") != 1 {
 		t.Errorf("a pressed button was answered %d times", s.Calls("answerCallbackQuery"))
 	}
+
+	// A button in a group: its card is the message there, and not one of the chat with whoever pressed it.
+	s.push(t, map[string]any{"callback_query": map[string]any{"id": "q2", "from": map[string]any{"id": 5550001}, "data": "unknown",
+		"message": map[string]any{"message_id": 77, "chat": map[string]any{"id": -100200, "type": "group"}}}})
+	sent := s.Sent()
+	if got := sent[len(sent)-1]; got.Method != "editMessageText" || got.Chat != "-100200" || got.Edits != "77" {
+		t.Errorf("the card of a group is settled with %+v", got)
+	}
 }
 
 // A file that is not there is not tried forever; long texts go beside their files.

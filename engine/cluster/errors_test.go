@@ -17,6 +17,7 @@ import (
 
 	"daycare/engine/address"
 	"daycare/engine/cluster/clustertest"
+	"daycare/engine/crash"
 	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/event"
@@ -98,6 +99,23 @@ func TestReleaseOfAReplacedOwner(t *testing.T) {
 	e, err := b.presence.store.handles.owners.Get(t.Context(), "one")
 	if err != nil || !strings.Contains(string(e.Value()), b.Boot()) {
 		t.Errorf("the owner is noted as %v, %v", e, err)
+	}
+}
+
+// A folder that is not synced is not marked as given up: after a power cut it would be taken for what the log has.
+func TestReleaseOfAFolderThatIsNotSynced(t *testing.T) {
+	said := &saying{}
+	a := joinWith(t, clustertest.Serve(t, t.TempDir(), 0), t.TempDir(), testLease, func(c *Config) {
+		c.Log = slog.New(slog.NewTextHandler(said, nil))
+	})
+	a.make("one")
+	a.own("one")
+	add(t, a.open("one", "history.jsonl"), "1")
+	crash.Arm(t, "eacces@claim.dirsync#1")
+	a.Release("one", false)
+	crash.Arm(t, "")
+	if m, err := readMark(a.folder("one")); err != nil || !m.Owned || !strings.Contains(said.String(), "not given up in order") {
+		t.Errorf("its folder is marked %+v, %v; the log says %s", m, err, said)
 	}
 }
 

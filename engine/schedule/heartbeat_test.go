@@ -142,6 +142,35 @@ func TestHeartbeatWithNothingToDo(t *testing.T) {
 	}
 }
 
+// Outside the active hours of the settings nothing is asked, except for whoever runs it by hand.
+func TestTheHeartbeatHasActiveHours(t *testing.T) {
+	w := hearts(t)
+	hours, err := ParseHours("13:00-13:45")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.sched.Store.Hours = func() Hours { return hours }
+	w.write("heartbeat/disk.md", "Is the disk full?")
+	for _, at := range []struct {
+		until          time.Duration
+		beats, offered int
+	}{{31 * time.Minute, 1, 0}, {61 * time.Minute, 2, 1}, {91 * time.Minute, 3, 2}, {121 * time.Minute, 4, 2}} {
+		w.until(noon.Add(at.until))
+		if got := w.beats(); len(got) != at.beats || w.offered != at.offered {
+			t.Errorf("after %v: %d are offered, want %d; beats %v", at.until, w.offered, at.offered, got)
+		}
+	}
+	if got := w.beats(); got[0] != "12:30 skipped outside active hours" || got[3] != "14:00 skipped outside active hours" {
+		t.Errorf("beats %v", got)
+	}
+	if _, err := w.sched.BeatNow(); err != nil {
+		t.Fatal(err)
+	}
+	if w.settle(); w.offered != 3 {
+		t.Errorf("by hand %d are offered", w.offered)
+	}
+}
+
 // Five failures in a row stop it, which is said once; saving a prompt continues.
 func TestHeartbeatStops(t *testing.T) {
 	w := hearts(t)

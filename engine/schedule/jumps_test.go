@@ -231,3 +231,30 @@ func (w *world) judgeWild(seed int, from time.Time) (lines int) {
 
 	return lines
 }
+
+// A slot that ran while the clock was ahead is accounted for when its time comes, whatever the scheduler wakes for: it neither
+// runs again nor was missed.
+func TestASlotThatRanAheadOfTheClock(t *testing.T) {
+	for _, catchUp := range []CatchUp{CatchUpAll, CatchUpOne, CatchUpNone} {
+		task := "taskId: tz4a98xxat96iws9zmbrgj3a\nschedule: \"*/30 * * * *\"\ncatchUp: " + string(catchUp) + "\nname: "
+		w := newWorld(t, time.UTC, noon)
+		w.task("t", task+"first")
+		w.until(noon.Add(130 * time.Minute))
+		if w.offered != 4 || len(w.runs) != 4 {
+			t.Fatalf("%s: %d runs in two hours", catchUp, w.offered)
+		}
+		w.now = noon.Add(5 * time.Minute)
+		w.start()
+		w.settle()
+		for _, at := range []time.Duration{35, 65, 125} {
+			w.now = noon.Add(at * time.Minute)
+			w.task("t", task+at.String()) // it is looked at for another reason
+			if w.settle(); w.offered != 4 || len(w.runs) != 4 {
+				t.Errorf("%s: after %d minutes %d ran: %+v", catchUp, at, w.offered, w.runs)
+			}
+		}
+		if w.until(noon.Add(151 * time.Minute)); w.offered != 5 || len(w.runs) != 5 {
+			t.Errorf("%s: after all of them %d ran, want the next one, too", catchUp, w.offered)
+		}
+	}
+}
