@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -589,6 +590,38 @@ func TestLeaseIsAwaitedInSilence(t *testing.T) {
 	if err := errors.Join(<-kept, <-taken); err != nil {
 		t.Error(err)
 	}
+}
+
+// unrenewing is a bucket that refuses as many renewals.
+type unrenewing struct {
+	jetstream.KeyValue
+	left int
+}
+
+func (r *unrenewing) Update(context.Context, string, []byte, uint64) (uint64, error) {
+	if r.left--; r.left >= 0 {
+		return 0, errors.New("refused")
+	}
+	return 1, nil
+}
+
+// A renewal that fails does not end a lease that lasts; where none works it ends before other machines may take it.
+func TestRenewalsThatFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := &unrenewing{left: 1}
+		l := lease{name: "x", ttl: time.Minute, kv: kv, renewed: time.Now()}
+		done := make(chan error, 1)
+		time.AfterFunc(10*time.Minute, func() { done <- nil })
+		if lost, err := l.keep(t.Context(), done); lost || err != nil {
+			t.Errorf("after one that failed it is lost: %v, %v", lost, err)
+		}
+
+		kv.left, l.renewed = 1000, time.Now()
+		lost, err := l.keep(t.Context(), done)
+		if took := time.Since(l.renewed); !lost || err != nil || took <= l.ttl/2 || took >= l.ttl {
+			t.Errorf("where all fail it is lost: %v, %v, after %v", lost, err, took)
+		}
+	})
 }
 
 // A machine that is cut off does not lead for ever.

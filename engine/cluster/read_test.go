@@ -663,7 +663,9 @@ func TestSharedFilesThatCannotBeRead(t *testing.T) {
 		if n == sharedTries+1 {
 			a.files.heardTo = 9
 		}
-		a.files.note(name)
+		if n == 1 {
+			a.files.note(name) // it is looked at until it is settled
+		}
 		if a.files.settle(t.Context()) {
 			t.Error("it is settled")
 		}
@@ -676,6 +678,26 @@ func TestSharedFilesThatCannotBeRead(t *testing.T) {
 		}
 		if got := a.files.triedTo; got != want {
 			t.Errorf("after %d tries files are settled up to %d, want %d", n, got, want)
+		}
+	}
+}
+
+// A removed file takes the folders along that it leaves empty, and no others.
+func TestFoldersThatARemovedFileLeaves(t *testing.T) {
+	t.Parallel()
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	for _, dir := range []string{"memory/deep/er", "memory/full/empty"} {
+		if err := os.MkdirAll(filepath.Join(a.root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.save("memory/full/kept.md", "kept")
+	for _, name := range []string{"memory/deep/er/gone.md", "memory/full/empty/gone.md", "memory/gone.md"} {
+		a.files.tidy(name)
+	}
+	for dir, want := range map[string]bool{"memory": true, "memory/deep": false, "memory/full": true, "memory/full/empty": false} {
+		if disk.Exists(filepath.Join(a.root, dir)) != want {
+			t.Errorf("%s: want that it is there: %v", dir, want)
 		}
 	}
 }
