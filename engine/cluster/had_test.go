@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -238,6 +239,63 @@ func TestAFormerOwnerDoesNotBeginTheLogAnew(t *testing.T) {
 	c.own(one)
 	if got := c.lines(one, "history.jsonl"); !slices.Equal(got, []string{"1", "2", "3"}) {
 		t.Errorf("another machine reads %q", got)
+	}
+}
+
+// Servers that were wiped number messages anew, and never with the numbers that they had: else a machine that was cut off could
+// append to what another one has, because its last message and that of the other one have the same number.
+func TestNumbersOfAWipedLogDoNotComeAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const one = "one"
+	s := clustertest.Serve(t, dir, 0)
+	a, b := newHost(t, s), newHost(t, s)
+	a.make(one)
+	a.own(one)
+	former := a.open(one, "history.jsonl")
+	for n := range 9 {
+		add(t, former, fmt.Sprint(n))
+	}
+	a.silence()
+	b.own(one)
+	now := b.open(one, "history.jsonl")
+	add(t, now, "9")
+
+	wiped(t, s, dir)
+	add(t, now, "10")
+	before := a.owned[one].last
+	for n := 11; b.owned[one].last < before; n++ {
+		add(t, now, fmt.Sprint(n))
+	}
+	want := b.lines(one, "history.jsonl")
+	go a.presence.run(a.ctx) // it is heard of again
+	if err := write(former, "former"); !errors.Is(err, disk.ErrFenced) {
+		t.Errorf("the former owner's barrier: %v, want ErrFenced", err)
+	}
+	add(t, now, "last")
+	if got := b.lines(one, "history.jsonl"); !slices.Equal(got, append(want, "last")) {
+		t.Errorf("history is %q, want %q", got, want)
+	}
+}
+
+// The same of what machines write into buckets, such as leases and shared files.
+func TestRevisionsOfAWipedBucketDoNotComeAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := clustertest.Serve(t, dir, 0)
+	a := newHost(t, s)
+	before, err := a.presence.store.handles.leases.Create(t.Context(), "x", []byte("1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	wiped(t, s, dir)
+	var after uint64
+	for end := time.Now().Add(time.Minute); after == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		after, err = a.presence.store.handles.leases.Create(t.Context(), "x", []byte("2"))
+	}
+	if err != nil || after <= before+1_000 {
+		t.Errorf("%v: the revision is %d, and was %d before", err, after, before)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -61,8 +62,13 @@ func openLogs(ctx context.Context, js jetstream.JetStream, replicas int) (logs, 
 	return all, nil
 }
 
+// firstSeq is the first sequence of a stream that is made now: the time in microseconds. Who appends names the sequence of the newest
+// message that it knows. A stream that is made again, because servers have lost all, must never come to sequences that the one before
+// it had: a writer that was cut off would take another one's message for its own.
+func firstSeq() uint64 { return uint64(time.Now().UnixMicro()) }
+
 func logStream(name, subject string, replicas int) jetstream.StreamConfig {
-	return jetstream.StreamConfig{Name: name, Subjects: []string{subject + ">"}, Retention: jetstream.LimitsPolicy,
+	return jetstream.StreamConfig{FirstSeq: firstSeq(), Name: name, Subjects: []string{subject + ">"}, Retention: jetstream.LimitsPolicy,
 		Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage, Replicas: replicas, AllowDirect: true, MaxConsumers: 100_000}
 }
 

@@ -244,7 +244,7 @@ func TestWhatCannotBeRepaired(t *testing.T) {
 	}
 	for _, want := range []string{"newer version", "start the others"} {
 		if want != "newer version" {
-			if err := d.c.presence.store.purge(t.Context(), hurt, 1<<40); err != nil {
+			if err := d.c.presence.store.purge(t.Context(), hurt, 1<<62); err != nil {
 				t.Fatal(err)
 			}
 		}

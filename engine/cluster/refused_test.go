@@ -265,7 +265,7 @@ func TestARepairOfWhichARequestIsRefused(t *testing.T) {
 				}
 				a.Release(id, false)
 				if folder {
-					err = a.store.purge(t.Context(), id, 1<<40)
+					err = a.store.purge(t.Context(), id, 1<<62)
 				} else { // a message that does not follow
 					newest, lerr := a.store.last(t.Context(), id)
 					_, err = a.store.publish(t.Context(), id, newest.seq, logged{n: newest.n + 1, owner: "x", id: "x",
@@ -405,7 +405,7 @@ func TestALogThatIsWrittenAgainWhileARequestIsRefused(t *testing.T) {
 		a.own(id)
 		l := a.open(id, "history.jsonl")
 		add(t, l, "1", "2")
-		if err := b.store.purge(t.Context(), id, 1<<40); err != nil {
+		if err := b.store.purge(t.Context(), id, 1<<62); err != nil {
 			t.Fatal(err)
 		}
 		w.Refuse(n)

@@ -128,9 +128,13 @@ func (s *sharing) caughtUp(ctx context.Context) error {
 		return fmt.Errorf("the newest of what belongs to all machines is not known: %T", status)
 	}
 
+	newest := now.StreamInfo().State.LastSeq
+	if now.Values() == 0 {
+		newest = 0 // there is no message with it
+	}
 	for {
 		s.bucket.mu.Lock()
-		there, more := s.whole && s.triedTo >= now.StreamInfo().State.LastSeq, s.more
+		there, more := s.whole && s.triedTo >= newest, s.more
 		s.bucket.mu.Unlock()
 		if there {
 			return nil

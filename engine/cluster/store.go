@@ -124,13 +124,27 @@ func (s *natsStore) replicated() int { return s.handles.logs[0].CachedInfo().Con
 func (s *natsStore) bucket(ctx context.Context, name string, ttl time.Duration) (jetstream.KeyValue, error) {
 	kv, err := s.js.KeyValue(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = s.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, TTL: ttl, Replicas: s.replicas})
+		if _, err = stream(ctx, s.js, bucketStream(name, ttl, s.replicas)); err == nil {
+			kv, err = s.js.KeyValue(ctx, name)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", name, err)
 	}
 
 	return kv, nil
+}
+
+// bucketStream describes the stream of a bucket as ADR-8 of NATS does, and as jetstream.CreateKeyValue makes it, which takes no first
+// sequence.
+func bucketStream(name string, ttl time.Duration, replicas int) jetstream.StreamConfig {
+	duplicates := 2 * time.Minute // for how long the server remembers ids of messages: not longer than it keeps messages
+	if ttl > 0 {
+		duplicates = min(duplicates, ttl)
+	}
+	return jetstream.StreamConfig{FirstSeq: firstSeq(), Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, MaxMsgsPerSubject: 1,
+		MaxAge: ttl, Duplicates: duplicates, Replicas: replicas, Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew,
+		AllowRollup: true, DenyDelete: true, AllowDirect: true, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1}
 }
 
 // eachThere calls take with each entry that a bucket has when its watch begins. A watch that ends before all have come is
