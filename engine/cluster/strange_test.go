@@ -597,7 +597,9 @@ func TestAttachmentsThatAreNotGiven(t *testing.T) {
 	}
 	eachRefused(t, w, 1, func(n int) error {
 		data, ok, err := a.Fetch("file.x.content")
-		if errors.Is(err, disk.ErrAway) != (w.Met() != "") || ok != (err == nil) || ok && string(data) != "text" {
+		// The machine itself asks, too, and what is left behind on the servers is only untidy.
+		refused := strings.Contains(w.Met(), "dc-objects") && !strings.Contains(w.Met(), ".DELETE.")
+		if errors.Is(err, disk.ErrAway) != refused || ok != (err == nil) || ok && string(data) != "text" {
 			t.Errorf("request %d, to %q: %q, %v, %v", n, w.Met(), data, ok, err)
 		}
 		return err
