@@ -747,6 +747,39 @@ func TestAHookEndsATurnThatWasCut(t *testing.T) {
 	}
 }
 
+// A call that cannot run, and one of a turn that is over, has no hooks beside one that has.
+func TestCallsThatHaveNoHooks(t *testing.T) {
+	b := newBench(t, callEcho, newEcho(tools.Once))
+	p := b.hooking(moments{hooks.BeforeTool: always(hooks.Verdict{})})
+	b.cutAfter(&record.User{Item: "before", Text: "hello"})
+	a, err := open(t.Context(), b.opts.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	if err := a.lookAround(); err != nil {
+		t.Fatal(err)
+	}
+	work := &turn{self: a.files.self, id: "turn"}
+	_, work.clock = watchProgress(t.Context(), time.Minute)
+	defer work.clock.stop()
+
+	var calls []record.ToolCall
+	for name, arguments := range map[string]string{"echo": `{"text":"one"}`, "none": "{}", "bad echo": `{"text":5}`} {
+		calls = append(calls, record.ToolCall{ID: name, Name: strings.TrimPrefix(name, "bad "), Arguments: json.RawMessage(arguments)})
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, ctx := range []context.Context{t.Context(), over} {
+		if verdicts, err := a.worker.hooks.before(ctx, work, calls); err != nil || len(verdicts) != len(calls) {
+			t.Errorf("%v, %v", verdicts, err)
+		}
+	}
+	if len(p.ran) != 1 || p.ran[0].ID != "echo" {
+		t.Errorf("hooks ran for %+v", p.ran)
+	}
+}
+
 // A hook that asks has a call that changes something asked for as the profile does that asks first;
 // any other call is named whole.
 func TestWhatAHookAsksFor(t *testing.T) {
