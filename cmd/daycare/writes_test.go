@@ -172,10 +172,9 @@ func packagesWithTypes(t *testing.T) (all []*typed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exports := map[string]string{}
+	exports, set := map[string]string{}, token.NewFileSet()
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
-		p := &typed{set: token.NewFileSet(),
-			info: &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}}
+		p := &typed{set: set, info: &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}}
 		if err := dec.Decode(p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
@@ -186,17 +185,19 @@ func packagesWithTypes(t *testing.T) (all []*typed) {
 			all = append(all, p)
 		}
 	}
+
+	// One importer for all reads what they import once.
+	conf := types.Config{Importer: importer.ForCompiler(set, "gc",
+		func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })}
 	for _, p := range all {
 		for _, name := range p.GoFiles {
-			file, err := parser.ParseFile(p.set, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			file, err := parser.ParseFile(set, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
 			if err != nil {
 				t.Fatal(err)
 			}
 			p.files = append(p.files, file)
 		}
-		conf := types.Config{Importer: importer.ForCompiler(p.set, "gc",
-			func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })}
-		if _, err := conf.Check(p.ImportPath, p.set, p.files, p.info); err != nil {
+		if _, err := conf.Check(p.ImportPath, set, p.files, p.info); err != nil {
 			t.Fatal(err)
 		}
 	}
