@@ -246,3 +246,20 @@ func TestMeanwhile(t *testing.T) {
 		t.Errorf("%q, want %q", order, want)
 	}
 }
+
+// What changes points for all tests of a process cannot be used by one that runs beside others.
+func TestPointsAreNotChangedBesideOthers(t *testing.T) {
+	t.Run("beside", func(t *testing.T) {
+		t.Parallel()
+		for what, do := range map[string]func(){"Arm": func() { Arm(t, "") }, "Meanwhile": func() { Meanwhile(t, "x", func(int) {}) }} {
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Errorf("%s is done", what)
+					}
+				}()
+				do()
+			}()
+		}
+	})
+}
