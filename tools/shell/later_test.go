@@ -228,55 +228,6 @@ func TestWorkspaceBecomesARepository(t *testing.T) {
 	}
 }
 
-// TestGitWorksInTheSandbox: status, add, commit, init and clone need no approval, and
-// what they made stays.
-func TestGitWorksInTheSandbox(t *testing.T) {
-	asEverybody(t, func(t *testing.T, level sandbox.Level) {
-		x := newWorld(t, level)
-		x.repository()
-		if runner, _ := probed[level](); !runner.HasView() {
-			t.Skip("without namespaces commits do not work: docs/sandbox.md")
-		}
-		asked := 0
-		for _, script := range []string{
-			`git status --short`, `echo y > new && git add -A && git commit -q -m second && git log --oneline | grep second`,
-			`git checkout -q -b topic && git stash list && git tag v1 && git branch -a | grep topic && git checkout -q -`,
-			`git init -q sub/n && git -C sub/n commit -q --allow-empty -m x`,
-			`git -C sub/n commit -q --allow-empty -m y && git -C sub/n log --oneline | grep y`,
-			`git clone -q . sub/clone && git -C sub/clone log --oneline | grep second`,
-			`git -C sub/clone status && git rm -q --cached new && git reset -q`,
-			`git gc -q && git merge -q topic && git rebase -q topic`,
-			`git -c sequence.editor="sed -i 1ibreak" rebase -q -i HEAD~1`, `git status | grep "rebase in progress"`,
-			`git rebase --continue && git log --oneline | grep second`,
-		} {
-			env := x.env()
-			for _, who := range []string{"AUTHOR", "COMMITTER"} {
-				env["GIT_"+who+"_NAME"], env["GIT_"+who+"_EMAIL"] = "x", "x@example.com"
-			}
-			call := newCall(t, x.access, a{"command": script, "env": env, "workdir": x.w})
-			if need, err := x.exec.Needs(call); need != nil || err != nil {
-				asked++
-				t.Errorf("%s needs %+v %v", script, need, err)
-			}
-			if res := run(t, t.Context(), x.exec, call); res.Status != "" || strings.Contains(res.Text, "put aside") {
-				t.Errorf("%s:\n%s", script, res.Text)
-			}
-		}
-
-		// Git writes its configuration anew whenever it meets a repository, also where nothing
-		// changes; that is refused, and the model reads what to do.
-		text := x.runIn(x.w, "git init -q sub/n && echo again")
-		if !strings.Contains(text, "needs no git init") || strings.Contains(text, "again\n") {
-			t.Errorf("a second git init: %s", text)
-		}
-		if out := x.git(x.w, "log", "--oneline"); !strings.Contains(out, "second") {
-			t.Errorf("the person does not see the commit: %s", out)
-		}
-
-		t.Logf("%s: %d approvals", level, asked)
-	})
-}
-
 // plants are what programs of the user run or obey, made by a command.
 var plants = []string{".envrc", "sub/.envrc", ".vscode/tasks.json", "sub/deep/.vscode/settings.json", ".idea/x.xml",
 	".vimrc", ".npmrc", "sub/.npmrc", "pip.conf",
@@ -310,75 +261,6 @@ func TestManyThingsPutAsideAreCounted(t *testing.T) {
 func (x *world) runIn(dir, script string) string {
 	x.t.Helper()
 	return run(x.t, x.t.Context(), x.exec, newCall(x.t, x.access, a{"command": script, "workdir": dir})).Text
-}
-
-// What exists of the kind is only read, and secrets and data of daycare are not seen.
-func TestWhatIsThereOfTheKindIsKept(t *testing.T) {
-	asEverybody(t, func(t *testing.T, level sandbox.Level) {
-		x := newWorld(t, level)
-		for path, text := range map[string]string{"sub/.vscode/tasks.json": "ok", "sub/.envrc": "ok",
-			"deep/er/.daycare/settings.yaml": "canary-data", "deep/.aws/credentials": "canary-key",
-			"deep/er/AGENTS.md": "ok", "deep/.netrc": "canary-key"} {
-			path = filepath.Join(x.w, path)
-			os.MkdirAll(filepath.Dir(path), 0o755)
-			os.WriteFile(path, []byte(text), 0o644)
-		}
-
-		for _, script := range []string{
-			`echo ESC""APED > sub/.envrc; mv sub/.envrc sub/e; rm -f sub/.envrc; cat sub/.envrc | grep ESC`,
-			`mv sub/.vscode sub/v && echo ESC""APED; mv sub sub2 && echo ESC""APED`,
-			`echo bad > deep/er/AGENTS.md; cat deep/er/AGENTS.md | grep bad && echo ESC""APED`,
-			`cat deep/er/.daycare/settings.yaml; cat deep/.aws/credentials deep/.netrc`,
-			`grep -r canary . ; find . -name settings.yaml -exec cat {} +`,
-			`ln -s er/.daycare deep/d; cat deep/d/settings.yaml; mv deep/er deep/er2 && cat deep/er2/.daycare/settings.yaml`,
-			`test "$(cat sub/.vscode/tasks.json sub/.envrc deep/er/AGENTS.md | tr -d '\n')" = okokok || echo ESC""APED: it cannot be read`,
-		} {
-			if why := printed(x.runIn(x.w, script)); why != "" {
-				t.Errorf("%s: %s", script, why)
-			}
-		}
-	})
-}
-
-// A link cannot be held in its place, so it is looked at again: what came in its place is
-// put aside.
-func TestLinkOfTheKindThatIsReplaced(t *testing.T) {
-	asEverybody(t, func(t *testing.T, level sandbox.Level) {
-		x := newWorld(t, level)
-		x.repository()
-		for path, target := range map[string]string{"sub/.envrc": "env", "sub/t/.git": "../../.git", "sub/AGENTS.md": "nothing"} {
-			os.MkdirAll(filepath.Dir(filepath.Join(x.w, path)), 0o755)
-			if err := os.Symlink(target, filepath.Join(x.w, path)); err != nil {
-				t.Fatal(err)
-			}
-		}
-
-		if err := os.Symlink(x.o+"/secret", filepath.Join(x.w, "sub", ".vimrc")); err != nil {
-			t.Fatal(err)
-		}
-		if why := printed(x.runIn(x.w, "cat sub/.vimrc $O/secret")); why != "" {
-			t.Errorf("%s: a link of the kind that leads out: %s", level, why)
-		}
-
-		for _, path := range []string{"sub/.envrc", "sub/t/.git", "sub/AGENTS.md"} {
-			if !exists(filepath.Join(x.w, path)) {
-				t.Errorf("%s: %s is the person's, and was put aside", level, path)
-			}
-		}
-		text := x.sh("cd $W; "+evilGit+`rm sub/.envrc && echo bad > sub/.envrc; rm sub/t/.git && evil sub/t/.git; ln -sfn /bad `+
-			`sub/AGENTS.md`, x.env())
-		for _, path := range []string{"sub/.envrc", "sub/t/.git", "sub/AGENTS.md"} {
-			if target, err := os.Readlink(filepath.Join(x.w, path)); err == nil && target == "/bad" ||
-				err != nil && exists(filepath.Join(x.w, path)) {
-				t.Errorf("%s: %s stayed:\n%s", level, path, text)
-			}
-		}
-
-		x.usesGit()
-		if exists(x.o + "/planted") {
-			t.Errorf("%s: git ran a program of the agent", level)
-		}
-	})
 }
 
 func withEnv(env map[string]string, pairs ...string) map[string]string {
