@@ -59,6 +59,22 @@ func TestServersThatDoNotAnswerAreAskedAgain(t *testing.T) {
 	}
 }
 
+// What servers said before the time was over is the reason, and not that it was over.
+func TestTheReasonIsWhatServersSaid(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	tries := 0
+	err := answered(ctx, time.Minute, func(once context.Context) error {
+		if tries++; tries == 1 {
+			return nats.ErrNoResponders
+		}
+		cancel()
+		return once.Err()
+	})
+	if tries != 2 || !errors.Is(err, disk.ErrAway) || !errors.Is(err, nats.ErrNoResponders) {
+		t.Errorf("after %d tries: %v, want the first error", tries, err)
+	}
+}
+
 // entries is a watch that was given some entries.
 type entries struct {
 	jetstream.KeyWatcher

@@ -167,8 +167,10 @@ func eachThere(ctx context.Context, w jetstream.KeyWatcher, take func(jetstream.
 }
 
 // answered does something until servers answer it or ctx ends; then the error is a disk.ErrAway. One try takes at
-// most as long as each: what is asked while there is no leader is not answered when there is one.
+// most as long as each: what is asked while there is no leader is not answered when there is one. The error of a try that ctx ended
+// says less than that of the try before it.
 func answered(ctx context.Context, each time.Duration, do func(ctx context.Context) error) error {
+	var why error
 	for {
 		once, cancel := context.WithTimeout(ctx, each)
 		err := do(once)
@@ -176,10 +178,13 @@ func answered(ctx context.Context, each time.Duration, do func(ctx context.Conte
 		if err == nil || ctx.Err() == nil && !unanswered(err) {
 			return err
 		}
+		if ctx.Err() == nil || why == nil {
+			why = err
+		}
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", disk.ErrAway, err)
+			return fmt.Errorf("%w: %w", disk.ErrAway, why)
 		}
 	}
 }
