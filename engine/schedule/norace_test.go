@@ -5,8 +5,11 @@ package schedule
 import (
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // What starts no goroutine: the race detector has nothing to find there and makes it take
@@ -49,4 +52,93 @@ func TestCountAgainstSteps(t *testing.T) {
 	}
 
 	t.Logf("%d spans were counted", checked)
+}
+
+// The slots of expressions are held against an oracle that looks at every minute.
+func TestSlotsAgainstEveryMinute(t *testing.T) {
+	years, some := 1, []string{"Europe/Berlin", "America/Havana", "Africa/Casablanca", "Australia/Lord_Howe"}
+	if os.Getenv("DAYCARE_LONG") != "" {
+		years, some = 3, zones
+	}
+	exprs := []string{"0 * * * *", "30 */2 * * *", "45 1,2 * * *", "15 0 * * *", "30 3 1 * mon"}
+	from := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	to := from.AddDate(years, 0, 0)
+	for _, name := range some {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var all []Schedule
+			for _, expr := range exprs {
+				all = append(all, cronOf(t, expr, name))
+			}
+
+			for i, want := range oracle(all, from, to) {
+				if got := slots(all[i], from, to); !slices.EqualFunc(got, want, time.Time.Equal) {
+					t.Errorf("%s in %s (-want +got):\n%s", exprs[i], name, cmp.Diff(want, got))
+				}
+			}
+		})
+	}
+}
+
+// The number of slots between any two moments is how many there are when they are gone
+// through one by one: around each change of the clocks, and at slots to the second.
+func TestCountIsTheNumberOfSlots(t *testing.T) {
+	compared := 0
+	for _, where := range []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo"} {
+		z := zone(t, where)
+		var schedules []Schedule
+		for _, expr := range []string{"30 2 * * *", "*/20 2 * * *", "0 2,3 * * *", "0 3 * * *", "59 1 * * *", "15 * * * *", "0 0 * * *",
+			"*/7 1-3 * * *", "0 2 * * 0", "0 0 1 * *", "0 2 * 4 *", "30 2 * 3,10 *"} {
+			schedules = append(schedules, cronOf(t, expr, where))
+		}
+
+		for _, timing := range []Timing{{Every: "45m"}, {Every: "1h"}, {At: "2026-03-29T02:30"}, {At: "2026-10-25T02:00"}} {
+			s, err := NewSchedule(timing, z)
+			if err != nil {
+				t.Fatal(err)
+			}
+			schedules = append(schedules, s)
+		}
+
+		var moments []time.Time
+		for _, day := range []string{"2018-11-04", "2026-03-08", "2026-03-29", "2026-04-05", "2026-10-04", "2026-10-25", "2026-11-01"} {
+			at := utc(t, day+"T00:00").In(z)
+			for range 3 { // the day before the change, and the one after
+				begin, change := at.ZoneBounds()
+				for _, m := range []time.Time{at, begin, change} {
+					if m.Sub(at).Abs() < 72*time.Hour {
+						for _, off := range []time.Duration{-time.Hour, -time.Second, 0, time.Second, 90 * time.Minute} {
+							moments = append(moments, m.Add(off))
+						}
+					}
+				}
+				at = at.Add(24 * time.Hour)
+			}
+		}
+
+		slices.SortFunc(moments, time.Time.Compare)
+		for _, s := range schedules {
+			for i, after := range moments {
+				for _, until := range moments[i:min(i+7, len(moments))] {
+					if until.Sub(after) > 96*time.Hour {
+						break
+					}
+					compared++
+					anchor := after.Add(-17 * time.Minute)
+					want := 0
+					for slot, ok := s.Next(after, anchor); ok && !slot.After(until); slot, ok = s.Next(slot, anchor) {
+						want++
+					}
+
+					if got := s.count(after, until, anchor); got != want {
+						t.Fatalf("%s in %s: %d slots after %v until %v, and there are %d", s.String(), where, got, after, until, want)
+					}
+					if got := s.count(until, after, anchor); got != 0 && !until.Equal(after) {
+						t.Fatalf("%s: %d slots in no time", s.String(), got)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d counts compared", compared)
 }

@@ -3,7 +3,6 @@ package highlight
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -83,27 +82,6 @@ func TestNothingIsBuiltAtTheStart(t *testing.T) {
 	t.Logf("a language that is known: %.0f allocations", n)
 	if n > 2 {
 		t.Errorf("a language is built again: %.0f allocations", n)
-	}
-}
-
-// A long line, or one that opens much and closes nothing, takes no longer than it is long.
-func TestDeep(t *testing.T) {
-	for _, name := range names {
-		for _, piece := range []string{"x", `"`, "'", "<a ", "/*", "a: ", "1.", "`", "\\", "#"} {
-			began := time.Now()
-			line := strings.Repeat(piece, 100_000)
-			spans, _ := Named(name).Line(line, State{})
-			sum := 0
-			for _, s := range spans {
-				sum += s.Len
-			}
-			if sum != len(line) {
-				t.Errorf("%s: %d of %d bytes of %q", name, sum, len(line), piece)
-			}
-			if took := time.Since(began); took > time.Minute {
-				t.Errorf("%s: %d bytes of %q took %s", name, len(line), piece, took)
-			}
-		}
 	}
 }
 

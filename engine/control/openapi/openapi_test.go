@@ -125,9 +125,9 @@ func TestTheDocumentIsComplete(t *testing.T) {
 // comments.json has the comments of the types as they are in the source.
 func TestCommentsAreThoseOfTheSource(t *testing.T) {
 	_, b := describeAll()
-	want := map[string]string{}
+	want, sources := map[string]string{}, sources{}
 	for _, of := range b.types {
-		collect(t, of, want)
+		sources.collect(t, of, want)
 	}
 	if *update {
 		data, err := json.MarshalIndent(want, "", "  ")
@@ -144,17 +144,20 @@ func TestCommentsAreThoseOfTheSource(t *testing.T) {
 	}
 }
 
-// collect finds the comments of a type and its members in the source of its package.
-func collect(t *testing.T, of reflect.Type, into map[string]string) {
-	t.Helper()
-	module := strings.TrimSuffix(reflect.TypeFor[control.Client]().PkgPath(), "engine/control")
-	sources, err := filepath.Glob(filepath.Join("../../..", strings.TrimPrefix(of.PkgPath(), module), "*.go"))
-	if err != nil || len(sources) == 0 {
-		t.Fatalf("no source of %s: %v", of.PkgPath(), err)
-	}
+// sources are the files of packages, by the folder, each read once.
+type sources map[string][]*ast.File
 
-	key := path.Base(of.PkgPath()) + "." + of.Name()
-	for _, name := range sources {
+// of returns the files of a package, without tests.
+func (s sources) of(t *testing.T, dir string) []*ast.File {
+	t.Helper()
+	if files, ok := s[dir]; ok {
+		return files
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no source in %s: %v", dir, err)
+	}
+	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
@@ -162,7 +165,18 @@ func collect(t *testing.T, of reflect.Type, into map[string]string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		s[dir] = append(s[dir], file)
+	}
 
+	return s[dir]
+}
+
+// collect finds the comments of a type and its members in the source of its package.
+func (s sources) collect(t *testing.T, of reflect.Type, into map[string]string) {
+	t.Helper()
+	module := strings.TrimSuffix(reflect.TypeFor[control.Client]().PkgPath(), "engine/control")
+	key := path.Base(of.PkgPath()) + "." + of.Name()
+	for _, file := range s.of(t, filepath.Join("../../..", strings.TrimPrefix(of.PkgPath(), module))) {
 		for _, decl := range file.Decls {
 			types, ok := decl.(*ast.GenDecl)
 			if !ok || types.Tok != token.TYPE {
