@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
 
 	"daycare/engine/address"
 	"daycare/engine/cluster/clustertest"
@@ -207,24 +210,33 @@ func TestADamagedLogLeavesTheMark(t *testing.T) {
 	}
 }
 
+// replacedAndWiped are two machines on servers that have lost all: b has taken an agent over from a, which is not heard of and does
+// not know. a has written lines into the history, each by itself, and b one more, "2".
+func replacedAndWiped(t *testing.T, agent string, lines ...string) (s *server.Server, a, b *host, former, now *disk.Log) {
+	dir := t.TempDir()
+	s = clustertest.Serve(t, dir, 0)
+	a, b = newHost(t, s), newHost(t, s)
+	a.make(agent)
+	a.own(agent)
+	former = a.open(agent, "history.jsonl")
+	for _, line := range lines {
+		add(t, former, line)
+	}
+	a.silence() // it works on
+	b.own(agent)
+	now = b.open(agent, "history.jsonl")
+	add(t, now, "2")
+	wiped(t, s, dir)
+
+	return s, a, b, former, now
+}
+
 // A machine that does not know that another one has taken an agent over does not begin its log anew when the servers are wiped,
 // although it is the first to write.
 func TestAFormerOwnerDoesNotBeginTheLogAnew(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	const one = "one"
-	s := clustertest.Serve(t, dir, 0)
-	a, b := newHost(t, s), newHost(t, s)
-	a.make(one)
-	a.own(one)
-	former := a.open(one, "history.jsonl")
-	add(t, former, "1")
-	a.silence() // it works on, but nobody hears of it
-	b.own(one)
-	now := b.open(one, "history.jsonl")
-	add(t, now, "2")
-
-	wiped(t, s, dir)
+	s, a, b, former, now := replacedAndWiped(t, one, "1")
 	go a.presence.run(a.ctx) // it is heard of again
 	if err := write(former, "former"); !errors.Is(err, disk.ErrFenced) {
 		t.Errorf("the former owner's barrier: %v, want ErrFenced", err)
@@ -246,25 +258,11 @@ func TestAFormerOwnerDoesNotBeginTheLogAnew(t *testing.T) {
 // append to what another one has, because its last message and that of the other one have the same number.
 func TestNumbersOfAWipedLogDoNotComeAgain(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	const one = "one"
-	s := clustertest.Serve(t, dir, 0)
-	a, b := newHost(t, s), newHost(t, s)
-	a.make(one)
-	a.own(one)
-	former := a.open(one, "history.jsonl")
-	for n := range 9 {
-		add(t, former, fmt.Sprint(n))
-	}
-	a.silence()
-	b.own(one)
-	now := b.open(one, "history.jsonl")
-	add(t, now, "9")
-
-	wiped(t, s, dir)
-	add(t, now, "10")
+	_, a, b, former, now := replacedAndWiped(t, one, strings.Split("123456789", "")...)
+	add(t, now, "3")
 	before := a.owned[one].last
-	for n := 11; b.owned[one].last < before; n++ {
+	for n := 4; b.owned[one].last < before; n++ {
 		add(t, now, fmt.Sprint(n))
 	}
 	want := b.lines(one, "history.jsonl")
