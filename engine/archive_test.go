@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -245,5 +246,21 @@ func TestWriteFile(t *testing.T) {
 	}
 	if _, err := h.ReadFile(t.Context(), made.ID, "../../auth.json"); !errors.Is(err, folders.ErrNotEditable) {
 		t.Errorf("another file: %v, want ErrNotForHands", err)
+	}
+}
+
+// A file that a user saves through an interface while its agent sleeps is reported as an edit; the same content again is none.
+func TestASavedFileIsReported(t *testing.T) {
+	s := newStill(t)
+	id := s.colleague(t)
+	v, err := s.System.ReadFile(t.Context(), id, "state.json")
+	must(t, err)
+	for range 2 {
+		v, err = s.System.WriteFile(t.Context(), id, "state.json", []byte("{ }\n"), v.Hash)
+		must(t, err)
+		events, _ := s.events.Since(0)
+		if n := len(slices.DeleteFunc(events, func(e event.Event) bool { return e.Type != event.FileEdited || e.Agent != id })); n != 1 {
+			t.Errorf("told %d times, want once", n)
+		}
 	}
 }
