@@ -134,6 +134,7 @@ func (r reloader) watchPlace(ctx context.Context) error {
 // when the folder in which it keeps everything is not there any more.
 func (r reloader) watchSettings(ctx context.Context) error {
 	hints := make(chan struct{}, 1)
+	hints <- struct{}{} // look once the files are watched: they may have been saved while daycare started
 	watched := []string{config.Name, config.AuthName, apitoken.Name, filepath.Base(r.at.Lock()),
 		config.ProjectName, config.TrustedName}
 	hear := func(h watch.Hint) {
@@ -149,7 +150,6 @@ func (r reloader) watchSettings(ctx context.Context) error {
 	defer r.watcher.Remove(r.at.Data)
 	r.watcher.Add(r.at.Dir, watch.Options{Ignore: func(name string) bool { return name != config.ProjectName }}, hear)
 	defer r.watcher.Remove(r.at.Dir)
-	hints <- struct{}{} // what was saved while daycare started
 	last := r.readAtStart
 	for {
 		select {
