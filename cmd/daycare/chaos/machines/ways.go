@@ -43,7 +43,7 @@ func (h *harness) ways() []way {
 		{"kill -9 of machines", 1, 0, of(4, 30, 120), killMachine},
 		{"black hole, then kill", 1, 0, of(1, 3, 10), cutAndKill},
 		{"wiped store", 1, 0, of(1, 1, 3), wipe},
-		{"wiped while late", 1, 1, of(1, 1, 3), wipeWhileLate},
+		{"wiped while late", 1, 1, of(1, 3, 3), wipeWhileLate},
 		{"standing still", 1, 1, of(1, 1, 3), standStill(stands)},
 		{"black hole", 1, 1, of(1, 1, 3), blackHole(func() time.Duration { return cut })},
 		{"kill -9 of servers", 3, 0, of(2, 6, 22), killServer},
