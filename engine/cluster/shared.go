@@ -33,6 +33,7 @@ type Shared struct {
 	Tops   []string               // folders and files in .daycare
 	Covers func(name string) bool // of the files in them, by their names in .daycare with slashes
 	Ledger func(name string) bool // its lines are merged
+	Once   func(name string) bool // its name does not come again: where it was removed, it is removed for all
 	// Changed is called after a file was written here because another machine did so, and Leaving
 	// before one is removed.
 	Changed, Leaving func(name string)
@@ -230,6 +231,8 @@ func (s *sharing) agree(ctx context.Context, name string) error {
 	case known && sha == there.SHA, !known && data == nil:
 		s.agreedOn(name, sha)
 		return nil
+	case known && there.SHA == "" && s.Once(name):
+		return s.adopt(ctx, name, data, there)
 	case !known || there.SHA == base || there.SHA == "" && sha != base: // an edit is worth more than a removal
 		return s.give(ctx, name, data, there, known)
 	case sha == base || data == nil:

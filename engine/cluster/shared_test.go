@@ -191,6 +191,37 @@ func TestARemovedSharedFileStaysAway(t *testing.T) {
 	}
 }
 
+// A file whose name does not come again stays away when it was removed elsewhere, also where a machine ended before it noted that it
+// had shared it; another one is shared again.
+func TestARemovedSharedFileIsFinal(t *testing.T) {
+	t.Parallel()
+	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	bucket := a.files.keep.handles.files
+	shared := func(name string) bool {
+		_, err := bucket.Get(t.Context(), sharedKey(name))
+		return err == nil
+	}
+	stop := a.tend()
+	for _, name := range []string{"memory/once.md", "memory/note.md"} {
+		a.save(name, "text")
+		until(t, name+" is shared", func() bool { return shared(name) })
+	}
+	stop()
+	for _, name := range []string{"memory/once.md", "memory/note.md"} {
+		delete(a.files.base, name)
+		if err := bucket.Delete(t.Context(), sharedKey(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	a.tend()
+	until(t, "the note is shared again", func() bool { return shared("memory/note.md") })
+	until(t, "what was removed is gone", func() bool { return a.has("memory/once.md") == "" })
+	if shared("memory/once.md") {
+		t.Error("what was removed is shared again")
+	}
+}
+
 // Who needs a shared file hears that another machine changed it, before it is removed here, and of nothing that it changed itself. While
 // no server answers what was changed here waits.
 func TestSharedFilesAreHeardOf(t *testing.T) {

@@ -81,7 +81,8 @@ func joinWith(t testing.TB, s *server.Server, root string, lease time.Duration, 
 // sharedByTests are the files of these tests that belong to all machines.
 var sharedByTests = &Shared{Tops: []string{"cron", "memory", "SOUL.md"},
 	Covers: func(name string) bool { return !strings.Contains(name, "/files/") },
-	Ledger: func(name string) bool { return strings.HasSuffix(name, ".jsonl") }}
+	Ledger: func(name string) bool { return strings.HasSuffix(name, ".jsonl") },
+	Once:   func(name string) bool { return strings.HasPrefix(name, "memory/once") }}
 
 // newHost is join on a new folder.
 func newHost(t testing.TB, s *server.Server) *host {

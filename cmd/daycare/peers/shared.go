@@ -34,7 +34,8 @@ const raisesFile = "usage/raises.json"
 // Shared says which files of a .daycare belong to all machines.
 func Shared() *cluster.Shared {
 	return &cluster.Shared{Tops: tops, Covers: covers,
-		Ledger: func(name string) bool { return path.Base(name) == "runs.jsonl" }}
+		Ledger: func(name string) bool { return path.Base(name) == "runs.jsonl" },
+		Once:   func(name string) bool { return strings.HasPrefix(name, "permissions/") }} // named by their tokens
 }
 
 // covers leaves out what is in those folders and is a machine's own.
