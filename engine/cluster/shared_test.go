@@ -195,8 +195,9 @@ func TestARemovedSharedFileStaysAway(t *testing.T) {
 // had shared it; another one is shared again.
 func TestARemovedSharedFileIsFinal(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
-	bucket := a.files.keep.handles.files
+	s, root := clustertest.Serve(t, t.TempDir(), 0), t.TempDir()
+	a := join(t, s, root)
+	bucket := newHost(t, s).files.keep.handles.files
 	shared := func(name string) bool {
 		_, err := bucket.Get(t.Context(), sharedKey(name))
 		return err == nil
@@ -207,13 +208,17 @@ func TestARemovedSharedFileIsFinal(t *testing.T) {
 		until(t, name+" is shared", func() bool { return shared(name) })
 	}
 	stop()
+	a.Close()
+	if err := os.Remove(filepath.Join(root, sharedFile)); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"memory/once.md", "memory/note.md"} {
-		delete(a.files.base, name)
 		if err := bucket.Delete(t.Context(), sharedKey(name)); err != nil {
 			t.Fatal(err)
 		}
 	}
 
+	a = join(t, s, root)
 	a.tend()
 	until(t, "the note is shared again", func() bool { return shared("memory/note.md") })
 	until(t, "what was removed is gone", func() bool { return a.has("memory/once.md") == "" })
