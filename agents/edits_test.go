@@ -200,7 +200,7 @@ func TestABrokenStateIsToldOnceAndTheLastGoodOneStays(t *testing.T) {
 
 	b.wait(b.say("three"))
 	if m := b.model.asked[2].Model; m != "m1" {
-		t.Errorf("the model in force is %q, want the last good one", m)
+		t.Errorf("the model in use is %q, want the last good one", m)
 	}
 	b.writeState(`{"provider":{"id":"","model":"m2"},"permissions":{"workingDir":"/w","readDirs":[],"writeDirs":[],"web":false,"exec":[]}}`)
 	b.wait(b.say("four"))
@@ -216,7 +216,7 @@ func TestABrokenStateIsToldOnceAndTheLastGoodOneStays(t *testing.T) {
 	}
 
 	if m := b.model.asked[3].Model; m != "m2" {
-		t.Errorf("the model in force is %q, want the corrected one", m)
+		t.Errorf("the model in use is %q, want the corrected one", m)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestAStateThatIsWrittenInPieces(t *testing.T) {
 			t.Errorf("told is %+v", list)
 		}
 		if m := b.model.asked[1].Model; m != "m2" {
-			t.Errorf("the model in force is %q, want that of the whole file", m)
+			t.Errorf("the model in use is %q, want that of the whole file", m)
 		}
 	})
 }
@@ -284,7 +284,7 @@ func TestAStateThatIsGoneIsWrittenAgain(t *testing.T) {
 
 	b.wait(b.say("two"))
 	if m := b.model.asked[1].Model; m != "m1" {
-		t.Errorf("the model in force is %q, want the last good one", m)
+		t.Errorf("the model in use is %q, want the last good one", m)
 	}
 	b.halt()
 	s, raw, _, err := record.ReadState(b.dir)
@@ -293,7 +293,7 @@ func TestAStateThatIsGoneIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// A state.json that cannot be read is told with what to do, and leaves the last good one in force until it can be.
+// A state.json that cannot be read is reported with what to do, and the last good one stays in use until it can be.
 func TestAStateThatCannotBeRead(t *testing.T) {
 	b := newBench(t, hear)
 	b.writeState(`{"provider":{"id":"","model":"m1"}}`)
@@ -307,7 +307,7 @@ func TestAStateThatCannotBeRead(t *testing.T) {
 	b.wait(b.say("two"))
 	told(t, events, event.FileInvalid, "state.json")
 	if m := b.model.asked[1].Model; m != "m1" {
-		t.Errorf("the model in force is %q, want the last good one", m)
+		t.Errorf("the model in use is %q, want the last good one", m)
 	}
 	if found := b.opts.Problems.Of(b.opts.Meta.ID); len(found) != 1 || found[0].ID != "state-unreadable" || found[0].File != path ||
 		found[0].Remedy == "" {
@@ -319,7 +319,7 @@ func TestAStateThatCannotBeRead(t *testing.T) {
 	b.writeState(`{"provider":{"id":"","model":"m2"}}`)
 	b.wait(b.say("three"))
 	if m := b.model.asked[2].Model; m != "m2" || len(b.opts.Problems.Of(b.opts.Meta.ID)) != 0 {
-		t.Errorf("the model in force is %q, and the problems are %+v", m, b.opts.Problems.Of(b.opts.Meta.ID))
+		t.Errorf("the model in use is %q, and the problems are %+v", m, b.opts.Problems.Of(b.opts.Meta.ID))
 	}
 }
 

@@ -100,6 +100,6 @@ func TestAnEditOfTheSameSizeAndTimeIsRead(t *testing.T) {
 	}
 	b.wait(b.say("three"))
 	if m := b.model.asked[len(b.model.asked)-1].Model; m != "m2" {
-		t.Errorf("the model in force is %q, want the edited one", m)
+		t.Errorf("the model in use is %q, want the edited one", m)
 	}
 }

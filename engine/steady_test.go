@@ -164,7 +164,7 @@ func TestTheFirstAnswerStandsAfterADeath(t *testing.T) {
 	path := filepath.Join(s.root, "permissions", "log.jsonl")
 	must(t, errors.Join(os.Rename(path, path+"~"), os.Mkdir(path, 0o700)))
 	if first, err := s.Decide(t.Context(), p.Token, permission.Deny, "bob"); err == nil {
-		t.Errorf("an answer that cannot be noted is told as over: %+v", first)
+		t.Errorf("an answer that cannot be noted is reported as the first: %+v", first)
 	}
 	must(t, errors.Join(os.Remove(path), os.Rename(path+"~", path)))
 	if left, err := s.System.Asks(t.Context()); err != nil || len(left) != 1 {

@@ -23,7 +23,8 @@ import (
 // tool or itself, writes it there if the one that is there is the one that it knows (a
 // compare-and-set); one that hears of a change writes its own. Where both happened at once the
 // bucket wins, and what was here is kept beside it as NAME.conflict-TIME; of a ledger, whose
-// lines are independent of each other, both have all lines.
+// lines are independent of each other, both have all lines. A file that was removed by one and edited
+// by another stays, unless its name never comes again.
 //
 // What the bucket and a machine agreed on last is in shared.json of the machine. So a file that
 // was changed or removed while the machine was not running is distinguished from one that the others changed.

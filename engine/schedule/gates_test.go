@@ -101,7 +101,7 @@ func TestWhatACommandSaysIsWatched(t *testing.T) {
 	}
 }
 
-// Texts are told apart by their kind and by where one ends.
+// Texts are distinguished by their kind and by where one ends.
 func TestWhatTextsAreToldApartBy(t *testing.T) {
 	names := map[string]int{}
 	for i, texts := range [][2]string{{"gate ab", "gate c"}, {"gate a", "gate bc"}, {"gate ab", "command c"}, {"command ab", "gate c"}} {

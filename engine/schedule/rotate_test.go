@@ -255,7 +255,7 @@ func TestOlderLinesAreBounded(t *testing.T) {
 	items("4")
 }
 
-// Older lines say which slots to come have a line, of the schedule that is in force and of no other.
+// Older lines say which slots to come have a line, of the current schedule and of no other.
 func TestWhatOlderLinesSay(t *testing.T) {
 	slot := func(minutes int) *time.Time { return ptr(noon.Add(time.Duration(minutes) * time.Minute)) }
 	st := fold([]line{{At: noon.Add(-2 * time.Hour), Slot: slot(-120), Outcome: Ran}}, noon)
