@@ -37,7 +37,7 @@ func Command(c *term.App) *cobra.Command {
 				s.Dir = "."
 			}
 
-			daemon.SaveMemory() // as the daemon does
+			asDaemon()
 			s.Agents = []int{0, 10, 1000, 10_000, 100_000}
 			if quick {
 				s.Span, s.Agents = 500*time.Millisecond, []int{0, 10, 1000}
@@ -62,6 +62,12 @@ func Command(c *term.App) *cobra.Command {
 	cmd.AddCommand(besideCommand(c), clusterCommand(c), floodCommand(c), soakCommand(c))
 
 	return cmd
+}
+
+// asDaemon makes this process use memory and processors as a daemon does: agents are measured in it.
+func asDaemon() {
+	daemon.SaveMemory()
+	daemon.UseDisk()
 }
 
 func besideCommand(c *term.App) *cobra.Command {
@@ -121,6 +127,7 @@ func clusterCommand(c *term.App) *cobra.Command {
 				return fmt.Errorf("find this binary: %w", err)
 			}
 
+			asDaemon()
 			b.Progress = func(what string) { c.Note("%s", what) }
 			rows, err := b.Run(cmd.Context())
 

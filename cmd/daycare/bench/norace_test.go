@@ -235,6 +235,7 @@ func worldOnTheWire(t testing.TB) *World {
 // BenchmarkConversationsOnTheWire has several conversations at once with a local model that streams 20 pieces over HTTP. Its
 // processor time is that of this process: without the model, with those who ask.
 func BenchmarkConversationsOnTheWire(b *testing.B) {
+	asDaemon()
 	for _, n := range []int{1, 8, 64} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			w := worldOnTheWire(b)

@@ -3,6 +3,7 @@ package daemon
 import (
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,5 +20,27 @@ func TestRestAfterStreams(t *testing.T) {
 				t.Errorf("after a request of %v memory was given back %d times, want %d", took, rests, want)
 			}
 		})
+	}
+}
+
+// More threads may wait for the disk than there are processors, as often as a daemon starts here, unless the user
+// says how many there are to be.
+func TestProcessorsBesideTheDisk(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "")
+	runtime.SetDefaultGOMAXPROCS()
+	defer runtime.SetDefaultGOMAXPROCS()
+	usual := runtime.GOMAXPROCS(0)
+	for range 2 {
+		UseDisk()
+		if n := runtime.GOMAXPROCS(0); n != usual+waitForDisk {
+			t.Fatalf("%d processors, want %d and %d more", n, usual, waitForDisk)
+		}
+	}
+
+	t.Setenv("GOMAXPROCS", "3")
+	runtime.GOMAXPROCS(3)
+	UseDisk()
+	if n := runtime.GOMAXPROCS(0); n != 3 {
+		t.Errorf("%d processors where GOMAXPROCS says 3", n)
 	}
 }
