@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"daycare/engine/cluster/clustertest"
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 )
 
@@ -49,7 +50,7 @@ func TestServersThatAreRefused(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
 			n, err := Join(ctx, Config{Servers: []string{s.ClientURL()}, Root: root, Volume: disk.NewVolume(root), Covers: covered,
-				Replicas: test.replicas, Log: slog.New(slog.DiscardHandler)})
+				Copies: Copies{Servers: test.replicas}, Log: slog.New(slog.DiscardHandler)})
 			if err == nil {
 				n.Close()
 			}
@@ -132,5 +133,38 @@ func TestServersThatMayNotSync(t *testing.T) {
 	}
 	if all, got := said(3); all || !strings.Contains(got, "not all servers") {
 		t.Errorf("where one of three says so, %v, it says %q", all, got)
+	}
+}
+
+// A disk of the owner that fails matters where it is waited for: with one server unless the settings say never, and that
+// server says that it syncs.
+func TestTheDiskOfTheOwner(t *testing.T) {
+	s := clustertest.Serve(t, t.TempDir(), 0)
+	conn, err := nats.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Subscribe(SyncedSubject, func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Flush(); err != nil {
+		t.Fatal(err)
+	}
+
+	for own, waits := range map[OwnDisk]bool{"": true, Auto: true, Always: true, Never: false} {
+		h := joinWith(t, s, newRoot(t), testLease, func(c *Config) { c.Copies = Copies{1, own} })
+		agent := "agent" + string(own)
+		h.make(agent)
+		h.own(agent)
+		l := h.open(agent, "history.jsonl")
+		met := crash.Arm(t, "eio@history.sync#1+")
+		err := write(l, "1")
+		tried := len(met()) > 0
+		crash.Arm(t, "")
+		if tried != waits || (err != nil) != waits {
+			t.Errorf("%q: the disk is tried: %v, %v", own, tried, err)
+		}
+		h.Close()
 	}
 }

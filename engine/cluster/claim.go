@@ -80,7 +80,7 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 			return err
 		}
 		end := n.before(ctx, agent, head)
-		m := logged{n: max(end.n, old.N) + 1, owner: n.boot, id: cuid.New(), body: encode(segments)}
+		m := logged{n: max(end.n, old.N) + 1, owner: n.boot, id: cuid.Unique(), body: encode(segments)}
 		seq, err := n.publishOnce(ctx, agent, end.seq, m)
 		if _, refused := errors.AsType[*wrongSequence](err); refused {
 			select {

@@ -22,13 +22,13 @@ import (
 
 // Config is what a Node is made from.
 type Config struct {
-	Servers  []string     // of NATS, such as nats://10.0.0.1:4222
-	Access   Access       // to them
-	Name     string       // of this machine, for users
-	ID       string       // of this machine, for ever; it has no dot. "": it says no figures
-	Replicas int          // of everything in JetStream; 0: 1
-	Root     string       // the .daycare directory
-	Volume   *disk.Volume // of Root; replicated by the node
+	Servers []string     // of NATS, such as nats://10.0.0.1:4222
+	Access  Access       // to them
+	Name    string       // of this machine, for users
+	ID      string       // of this machine, for ever; it has no dot. "": it says no figures
+	Copies  Copies       // of what is acknowledged
+	Root    string       // the .daycare directory
+	Volume  *disk.Volume // of Root; replicated by the node
 	// Covers says which files of an agent's folder are replicated, by their names with slashes.
 	Covers func(name string) bool
 	Shared *Shared      // files that belong to all machines; nil: none do
@@ -139,7 +139,7 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	reporting, silence := context.WithCancel(n.ctx)
 	n.silence = silence
 	n.jobs.Go(func() { n.presence.run(reporting) })
-	n.vol.Replicate(n, !n.syncedElsewhere(conn, s.replicated(), len(c.Servers), c.Log))
+	n.vol.Replicate(n, !n.syncedElsewhere(conn, Copies{s.replicated(), c.Copies.OwnDisk}, len(c.Servers), c.Log))
 
 	return n, nil
 }
@@ -164,7 +164,7 @@ func connect(ctx context.Context, c Config) (*nats.Conn, *natsStore, error) {
 	}
 	js, err := jetstream.New(conn)
 	err = errors.Join(err, fits(conn))
-	s := &natsStore{js: js, replicas: max(c.Replicas, 1)}
+	s := &natsStore{js: js, replicas: max(c.Copies.Servers, 1)}
 	if err == nil { // servers that were just started elect a leader first
 		err = answered(ctx, askFor, func(ctx context.Context) (err error) {
 			s.handles, err = s.ensure(ctx, cmp.Or(c.Lease, defaultLease))

@@ -404,14 +404,17 @@ func TestAMachineThatSharesNothing(t *testing.T) {
 	}
 }
 
-// Files of a folder need not be synced here where several servers have them on their disks, and all say so.
+// Files of a folder need not be synced here where several servers have them on their disks, or one if that is asked for, and all say so.
 func TestWhatIsSyncedElsewhere(t *testing.T) {
 	t.Parallel()
 	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
 	warned := &saying{}
 	log := slog.New(slog.NewTextHandler(warned, nil))
-	a.syncedElsewhere(a.conn, 1, 1, log)
+	a.syncedElsewhere(a.conn, Copies{Servers: 1}, 1, log)
 	until(t, "it warns of a server that may not sync", func() bool { return strings.Contains(warned.String(), "sync_interval: always") })
+	if a.syncedElsewhere(a.conn, Copies{1, Never}, 1, log) {
+		t.Error("a server that does not say that it syncs is relied on")
+	}
 	for range 3 {
 		if _, err := a.conn.Subscribe(SyncedSubject, func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
 			t.Fatal(err)
@@ -419,10 +422,12 @@ func TestWhatIsSyncedElsewhere(t *testing.T) {
 	}
 	for _, test := range []struct {
 		copies, servers int
+		own             OwnDisk
 		want            bool
-	}{{1, 1, false}, {2, 3, false}, {3, 3, true}, {3, 1, true}, {3, 4, false}, {5, 3, false}} {
-		if got := a.syncedElsewhere(a.conn, test.copies, test.servers, log); got != test.want {
-			t.Errorf("of %d copies on %d servers: %v", test.copies, test.servers, got)
+	}{{1, 1, "", false}, {2, 3, Auto, false}, {3, 3, "", true}, {3, 1, Auto, true}, {3, 4, "", false}, {5, 3, "", false},
+		{3, 3, Always, false}, {1, 1, Never, true}, {1, 3, Never, true}, {1, 4, Never, false}} {
+		if got := a.syncedElsewhere(a.conn, Copies{test.copies, test.own}, test.servers, log); got != test.want {
+			t.Errorf("of %d copies on %d servers, own disk %q: %v", test.copies, test.servers, test.own, got)
 		}
 	}
 }

@@ -49,16 +49,30 @@ func saySync(ctx context.Context, conn *nats.Conn, enough int) (n int) {
 	return n
 }
 
-// syncedBySeveral is how many copies the servers keep where most of them have synced what they acknowledge. Then a log is
-// not synced on the disk of its owner, too, if each server says that it syncs: what a power cut takes of it there is in the
-// log of the unit.
+// Copies are where everything is that was acknowledged.
+type Copies struct {
+	Servers int     // that keep it in JetStream; 0: 1
+	OwnDisk OwnDisk // whether the disk of its owner is waited for, too; "": Auto
+}
+
+// An OwnDisk says when an owner waits for its own disk before it acknowledges anything. It always does if a server does not say
+// that it syncs. What a power cut takes of a file there is in the log of the unit.
+type OwnDisk string
+
+const (
+	Auto   OwnDisk = "auto"   // where fewer than syncedBySeveral servers keep it
+	Always OwnDisk = "always" // everywhere
+	Never  OwnDisk = "never"  // not even where one server keeps it: that one's disk has all there is
+)
+
+// syncedBySeveral is how many copies the servers keep where most of them have synced what they acknowledge.
 const syncedBySeveral = 3
 
-// syncedElsewhere reports whether several servers have what they acknowledge on their disks.
-func (l *life) syncedElsewhere(conn *nats.Conn, copies, servers int, log *slog.Logger) bool {
-	if copies < syncedBySeveral {
+// syncedElsewhere reports whether the servers have what they acknowledge on their disks, and that is enough.
+func (l *life) syncedElsewhere(conn *nats.Conn, want Copies, servers int, log *slog.Logger) bool {
+	if want.OwnDisk == Always || want.OwnDisk != Never && want.Servers < syncedBySeveral {
 		l.jobs.Go(func() { allSync(l.ctx, conn, 1, log) })
 		return false
 	}
-	return allSync(l.ctx, conn, max(copies, servers), log)
+	return allSync(l.ctx, conn, max(want.Servers, servers), log)
 }

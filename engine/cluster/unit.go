@@ -249,7 +249,7 @@ func (u *unit) publish(segments []segment, end ending) error {
 		return disk.ErrFenced
 	}
 
-	m := logged{n: at.n + 1, owner: u.node.boot, id: cuid.New(), ending: end, body: encode(segments)}
+	m := logged{n: at.n + 1, owner: u.node.boot, id: cuid.Unique(), ending: end, body: encode(segments)}
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		seq, err := u.try(at, m)
 		switch {
@@ -462,7 +462,7 @@ func (u *unit) seed() (place, error) {
 	}
 
 	u.mu.Lock()
-	m := logged{n: u.n + 1, owner: u.node.boot, id: cuid.New(), body: encode(segments)}
+	m := logged{n: u.n + 1, owner: u.node.boot, id: cuid.Unique(), body: encode(segments)}
 	u.mu.Unlock()
 	seq, err := u.node.store.publish(ctx, u.agent, newest.seq, m)
 	if err != nil {

@@ -87,11 +87,17 @@ var sharedByTests = &Shared{Tops: []string{"cron", "memory", "SOUL.md"},
 // newHost is join on a new folder.
 func newHost(t testing.TB, s *server.Server) *host {
 	t.Helper()
+	return join(t, s, newRoot(t))
+}
+
+// newRoot makes a folder for a machine.
+func newRoot(t testing.TB) string {
+	t.Helper()
 	root := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(root, "agents"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return join(t, s, root)
+	return root
 }
 
 func (m *host) path(agent, name string) string {

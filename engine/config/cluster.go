@@ -11,12 +11,13 @@ import (
 // A Cluster has other machines work on the same agents. Without servers this machine works
 // alone.
 type Cluster struct {
-	Servers  []string `json:"servers"`                  // of NATS with JetStream: nats://HOST:PORT or tls://HOST:PORT
-	Name     string   `json:"name"`                     // of this machine; "": its host name
-	Replicas int      `json:"replicas" min:"1" max:"5"` // servers that keep each message, where the cluster is new
-	User     string   `json:"user"`                     // of NATS; "": none
-	TLSCA    string   `json:"tlsCA"`                    // PEM file of who signs the servers' certificates
-	TLSCert  string   `json:"tlsCert"`                  // PEM file of this machine's own; "": none
+	Servers  []string `json:"servers"`                           // of NATS with JetStream: nats://HOST:PORT or tls://HOST:PORT
+	Name     string   `json:"name"`                              // of this machine; "": its host name
+	Replicas int      `json:"replicas" min:"1" max:"5"`          // servers that keep each message, where the cluster is new
+	OwnDisk  string   `json:"ownDisk" allow:"auto|always|never"` // whether what is acknowledged has to be on it, too
+	User     string   `json:"user"`                              // of NATS; "": none
+	TLSCA    string   `json:"tlsCA"`                             // PEM file of who signs the servers' certificates
+	TLSCert  string   `json:"tlsCert"`                           // PEM file of this machine's own; "": none
 	TLSKey   string   `json:"tlsKey"`
 
 	Password Secret `json:"-"` // DAYCARE_SECRET_CLUSTER or auth.json

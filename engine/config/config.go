@@ -320,7 +320,7 @@ func Default() *Config {
 		Budget:      Budget{OnLimit: "ask"},
 		Permissions: Permissions{Expiry: 24 * time.Hour, Defaults: Defaults{Exec: "sandbox"}},
 		Retention:   Retention{Trash: 30 * 24 * time.Hour, Blobs: 30 * 24 * time.Hour, Undo: 30 * 24 * time.Hour},
-		Cluster:     Cluster{Replicas: 1},
+		Cluster:     Cluster{Replicas: 1, OwnDisk: "auto"},
 		Log:         Log{Level: "info", Format: "text", File: "logs/daycare.jsonl"},
 		ModelsURL:   "https://openrouter.ai/api/v1/models",
 	}

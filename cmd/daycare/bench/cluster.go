@@ -35,9 +35,14 @@ type Cluster struct {
 type arrangement struct {
 	name    string
 	servers int // 0: on the local disk alone
+	ownDisk cluster.OwnDisk
 }
 
-var arrangements = []arrangement{{"local files", 0}, {"one server", 1}, {"three servers", 3}}
+var (
+	arrangements = []arrangement{{"local files", 0, ""}, {"one server", 1, ""}, {"three servers", 3, ""}}
+	// relying has what is acknowledged on the disk of one server alone; only its speed differs.
+	relying = arrangement{"one server, ownDisk: never", 1, cluster.Never}
+)
 
 // Run measures all parts. What could be measured before an error is returned too.
 func (c Cluster) Run(ctx context.Context) (rows []Row, err error) {
@@ -74,16 +79,16 @@ func (c Cluster) with(a arrangement, f func(s *machines.Servers, at Place) error
 		return err
 	}
 
-	return f(s, Place{Dir: dir, Join: joining(s, a.servers, func(*cluster.Node) {}), Beside: s.PIDs})
+	return f(s, Place{Dir: dir, Join: joining(s, a, func(*cluster.Node) {}), Beside: s.PIDs})
 }
 
 // joining makes worlds machines of the cluster of servers; met is called with what each is of it.
-func joining(s *machines.Servers, replicas int, met func(*cluster.Node)) Join {
+func joining(s *machines.Servers, a arrangement, met func(*cluster.Node)) Join {
 	return func(root string, vol *disk.Volume) (engine.Peers, func(), error) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		node, err := cluster.Join(ctx, cluster.Config{Servers: s.URLs(), Name: "bench", Replicas: replicas, Root: root, Volume: vol,
-			Covers: folders.Replicated, Log: slog.New(slog.DiscardHandler)})
+		node, err := cluster.Join(ctx, cluster.Config{Servers: s.URLs(), Name: "bench", Root: root, Volume: vol,
+			Copies: cluster.Copies{Servers: a.servers, OwnDisk: a.ownDisk}, Covers: folders.Replicated, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -111,8 +116,9 @@ const (
 // speeds measures all arrangements by turns.
 func (c Cluster) speeds(ctx context.Context) (rows []Row, err error) {
 	all := map[string][]speed{}
+	measured := append(slices.Clone(arrangements), relying)
 	for round := range c.Rounds {
-		for _, a := range arrangements {
+		for _, a := range measured {
 			c.Progress(fmt.Sprintf("%s, round %d of %d", a.name, round+1, c.Rounds))
 			err := c.with(a, func(_ *machines.Servers, at Place) (err error) {
 				var one speed
@@ -148,7 +154,7 @@ func (c Cluster) speeds(ctx context.Context) (rows []Row, err error) {
 		{"turn of one agent, p50", "ms", func(s speed) float64 { return ms(s.alone.P50) },
 			func(s speed) string { return "p99 " + brief(s.alone.P99) }},
 	} {
-		for _, a := range arrangements {
+		for _, a := range measured {
 			one := middle(all[a.name], f.of)
 			r := Row{Name: f.name + ", " + a.name, Value: f.of(one), Unit: f.unit, Note: f.note(one)}
 			if a.servers > 0 {

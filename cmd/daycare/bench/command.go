@@ -109,9 +109,10 @@ func clusterCommand(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
 		Short: "Measure what it costs that other machines can continue",
-		Long: "Measure agents on local files, with one NATS server and with three, by turns, all on this\n" +
-			"machine: messages, turns, how soon another machine takes over agents of one that was\n" +
-			"killed, and daemons that have nothing to do. It takes some minutes.\n" +
+		Long: "Measure agents on local files, with one NATS server, with three, and with one that is relied\n" +
+			"on alone (ownDisk: never), by turns, all on this machine: messages, turns, how soon\n" +
+			"another machine takes over agents of one that was killed, and daemons that have nothing\n" +
+			"to do. It takes some minutes.\n" +
 			"It is in builds with the tag natsserver.",
 		Example: "  daycare bench cluster --dir /var/tmp\n  daycare bench cluster --agents 100000",
 		Args:    term.Words(0),

@@ -28,7 +28,7 @@ func (c Cluster) many(ctx context.Context) (rows []Row, err error) {
 // hold makes the agents, looks at the servers, kills them, and waits until an agent can be had again.
 func (c Cluster) hold(ctx context.Context, a arrangement, s *machines.Servers, at Place) (rows []Row, err error) {
 	var node *cluster.Node
-	w, err := NewWorldWith(at.Dir, joining(s, a.servers, func(n *cluster.Node) { node = n }), instant{"ok"}, agents.Followup)
+	w, err := NewWorldWith(at.Dir, joining(s, a, func(n *cluster.Node) { node = n }), instant{"ok"}, agents.Followup)
 	if err != nil {
 		return nil, err
 	}

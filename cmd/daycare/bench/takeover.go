@@ -71,7 +71,7 @@ func (c Cluster) killed(ctx context.Context, a arrangement, s *machines.Servers,
 	}
 
 	var node *cluster.Node
-	join := joining(s, a.servers, func(n *cluster.Node) { node = n })
+	join := joining(s, a, func(n *cluster.Node) { node = n })
 	w, err := NewWorldWith(filepath.Join(at.Dir, "other"), join, instant{"ok"}, agents.Followup)
 	if err != nil {
 		return r, err
@@ -191,7 +191,7 @@ func handOver(ctx context.Context, a arrangement, s *machines.Servers, at Place)
 	var worlds []*World
 	for i := range 2 {
 		dir := filepath.Join(at.Dir, fmt.Sprint("m", i))
-		join := joining(s, a.servers, func(n *cluster.Node) { nodes = append(nodes, n) })
+		join := joining(s, a, func(n *cluster.Node) { nodes = append(nodes, n) })
 		w, err := NewWorldWith(dir, join, instant{"ok"}, agents.Followup)
 		if err != nil {
 			return r, err

@@ -118,7 +118,7 @@ func Join(ctx context.Context, p Place, c config.Cluster, to []string) (*Machine
 
 // Config adds to a configuration how the servers are reached, as the settings of a workspace say.
 func Config(at ws.Place, c config.Cluster, to cluster.Config) cluster.Config {
-	to.Servers, to.Replicas = c.Servers, c.Replicas
+	to.Servers, to.Copies = c.Servers, cluster.Copies{Servers: c.Replicas, OwnDisk: cluster.OwnDisk(c.OwnDisk)}
 	to.Access = cluster.Access{User: c.User, Password: c.Password.Reveal(), CA: at.Resolve(c.TLSCA),
 		Cert: at.Resolve(c.TLSCert), Key: at.Resolve(c.TLSKey)}
 	return to

@@ -173,10 +173,11 @@ func (c closing) Close() error           { return c() }
 
 // The servers are reached as the settings say, with files of the workspace.
 func TestHowServersAreReached(t *testing.T) {
-	got := Config(workspace.At("/ws"), config.Cluster{Servers: []string{"tls://a:1"}, Replicas: 3, User: "u",
+	got := Config(workspace.At("/ws"), config.Cluster{Servers: []string{"tls://a:1"}, Replicas: 3, OwnDisk: "never", User: "u",
 		Password: config.NewSecret("p"),
 		TLSCA:    "ca.pem", TLSCert: "/tls/cert.pem"}, cluster.Config{})
-	if !slices.Equal(got.Servers, []string{"tls://a:1"}) || got.Replicas != 3 || got.Access.User != "u" || got.Access.Password != "p" ||
+	if !slices.Equal(got.Servers, []string{"tls://a:1"}) || got.Copies != (cluster.Copies{Servers: 3, OwnDisk: cluster.Never}) ||
+		got.Access.User != "u" || got.Access.Password != "p" ||
 		got.Access.CA != "/ws/ca.pem" || got.Access.Cert != "/tls/cert.pem" || got.Access.Key != "" {
 		t.Errorf("%+v", got)
 	}
