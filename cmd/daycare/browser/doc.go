@@ -1,6 +1,6 @@
 // Package browser tests the page of `daycare web` the way its users meet it: the real
 // command, a real daemon of a workspace of its own with the scripted model, and chromium.
-// Without chromium the tests are skipped and say so.
+// Without chromium or its headless shell the tests are skipped and say so.
 //
 // A test makes a workspace (newWorkspace), starts its daemon, and opens a page, which is
 // a tab with cookies of its own. What the page is asked to do is what a user can do: click what

@@ -75,6 +75,7 @@ func newTab(t *testing.T) *tab {
 		}
 	})
 	p.onNew(toldScript)
+	p.onNew(askedScript)
 	// What is not in front is not drawn.
 	call(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	p.size(1440, 900)
@@ -191,6 +192,9 @@ const toldScript = `addEventListener("DOMContentLoaded", () => {
 	window.told = [];
 	if (messages) new MutationObserver(() => told.push(messages.textContent)).observe(messages, { childList: true });
 })`
+
+// askedScript is a browser whose user has not decided yet whether it may notify. The headless shell denies it.
+const askedScript = `globalThis.Notification && Object.defineProperty(Notification, "permission", { value: "default", configurable: true })`
 
 // told waits until the page has shown a short message.
 func (p *tab) told(text string) {

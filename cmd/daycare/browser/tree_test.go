@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -117,45 +116,35 @@ func stable(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// The accessibility tree of every view is a golden file, in which a change of what a screen reader announces can be read.
-func TestTrees(t *testing.T) {
-	t.Parallel()
-	w := newWorkspace(t, demoScript, demoSettings)
-	w.furnish()
-	w.start()
-	w.live()
-	p := w.visit()
-	p.scheme("light")
-	for _, v := range views {
-		p.goTo(v.path)
-		p.settled()
-		p.press(v.keys...)
-		p.settled()
-		from := "main"
-		if v.name == "home" { // what is around the views, once
-			from = "RootWebArea"
+// announces compares the accessibility tree of a view with a golden file, in which a change of what a screen reader
+// announces can be read.
+func (p *tab) announces(v view) {
+	p.t.Helper()
+	from := "main"
+	if v.name == "home" { // what is around the views, once
+		from = "RootWebArea"
+	}
+	golden := filepath.Join("testdata", "trees", v.name+".txt")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {
+			p.t.Fatal(err)
 		}
-		golden := filepath.Join("testdata", "trees", v.name+".txt")
-		if *update {
-			if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(golden, []byte(p.tree(from)), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			continue
+		if err := os.WriteFile(golden, []byte(p.tree(from)), 0o644); err != nil {
+			p.t.Fatal(err)
 		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := p.tree(from)
-		for end := time.Now().Add(time.Minute); got != string(want) && time.Now().Before(end); got = p.tree(from) {
-			time.Sleep(100 * time.Millisecond) // something still comes in
-		}
-		if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
-			t.Errorf("%s is announced in another way; if that is better: go test ./cmd/daycare/browser -run TestTrees -update\n%s",
-				v.name, d)
-		}
+		return
+	}
+
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	got := p.tree(from)
+	for end := time.Now().Add(time.Minute); got != string(want) && time.Now().Before(end); got = p.tree(from) {
+		time.Sleep(100 * time.Millisecond) // something still comes in
+	}
+	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
+		p.t.Errorf("%s is announced in another way; if that is better: go test ./cmd/daycare/browser -run TestViews -update\n%s",
+			v.name, d)
 	}
 }

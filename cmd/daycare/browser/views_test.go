@@ -22,8 +22,9 @@ const (
 )
 
 // Every view, light and dark, on a screen, on a phone, and 320 pixels wide: names, contrast,
-// headings, targets, no sideways scrolling; and Tab leads everywhere, in order. With -update
-// it makes the pictures of the docs.
+// headings, targets, no sideways scrolling, what a screen reader announces, and colours that the
+// system forces; and Tab leads everywhere, in order. Each is opened once, as that is most of the
+// work. With -update it makes the pictures of the docs and the golden files.
 func TestViews(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, demoScript, demoSettings)
@@ -33,11 +34,11 @@ func TestViews(t *testing.T) {
 	p := w.visit()
 	for _, v := range views {
 		p.scheme("light")
-		p.size(1440, 900)
 		p.goTo(v.path)
 		p.settled()
 		p.press(v.keys...)
 		p.settled()
+		p.announces(v)
 		p.looks(v.name)
 		p.keep(v.name)
 		p.walks(v.name, v.reach...)
@@ -52,6 +53,8 @@ func TestViews(t *testing.T) {
 		p.settled()
 		p.looks(v.name + ", on a phone")
 		p.keep(v.name + "-phone")
+		p.size(1440, 900)
+		p.forced(v)
 	}
 	if *update {
 		return
