@@ -31,6 +31,8 @@ type card struct {
 	Descriptor address.Descriptor `json:"descriptor"`
 	Ended      bool               `json:"ended,omitempty"`
 	Last       string             `json:"last,omitempty"` // Config.ID of the machine that had it last
+
+	revision uint64 // in the bucket
 }
 
 // An Agent is one that the cluster knows.
@@ -53,8 +55,9 @@ type cards struct {
 	notes *slog.Logger
 
 	mu     sync.Mutex
-	known  map[string]card // by id, as this machine has heard
-	met    func(Agent)     // nil: nobody listens
+	known  map[string]card   // by id, as this machine has heard
+	gone   map[string]uint64 // by id: the revision that this machine removed, until it hears so
+	met    func(Agent)       // nil: nobody listens
 	parted func(id string)
 }
 
@@ -130,10 +133,10 @@ func (c *cards) failed(what string, err error) error {
 
 // Announce is that of engine.Peers.
 func (c *cards) Announce(m address.Meta, ended bool) error {
-	now := card{m.Handle, m.Descriptor, ended, c.own}
 	c.mu.Lock()
 	had, known := c.known[m.ID]
 	c.mu.Unlock()
+	now := card{m.Handle, m.Descriptor, ended, c.own, had.revision}
 	if known && had == now {
 		return nil
 	}
@@ -143,11 +146,13 @@ func (c *cards) Announce(m address.Meta, ended bool) error {
 	}
 	defer cancel()
 
-	if _, err := c.keep.handles.agents.Put(ctx, cardKey+m.ID, jsonOf(now)); err != nil {
+	if now.revision, err = c.keep.handles.agents.Put(ctx, cardKey+m.ID, jsonOf(now)); err != nil {
 		return c.failed("announce agent "+m.ID, err)
 	}
 	c.mu.Lock()
-	c.known[m.ID] = now
+	if c.known[m.ID].revision < now.revision {
+		c.known[m.ID] = now
+	}
 	c.mu.Unlock()
 
 	return nil
@@ -164,7 +169,7 @@ func (c *cards) withdraw(agent string) error {
 	defer cancel()
 	e, err := c.keep.handles.agents.Get(ctx, cardKey+agent)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		c.forget(agent)
+		c.forget(agent, 0)
 		return nil
 	}
 	head, lerr := c.keep.last(ctx, agent)
@@ -185,16 +190,20 @@ func (c *cards) withdraw(agent string) error {
 		return c.failed("withdraw agent "+agent, err)
 	}
 	if err == nil {
-		c.forget(agent)
+		c.forget(agent, e.Revision())
 	}
 
 	return nil
 }
 
-func (c *cards) forget(agent string) {
+// forget notes that this machine removed a card; 0: there was none.
+func (c *cards) forget(agent string, revision uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.known, agent)
+	if revision > 0 {
+		c.gone[agent] = revision
+	}
 }
 
 // giveBack removes a key if it is still that of an agent.
@@ -212,7 +221,8 @@ func (c *cards) giveBack(ctx context.Context, key, agent string) error {
 
 // readCards reads who the agents are, for a process that is not a machine of the cluster.
 func readCards(ctx context.Context, s *natsStore, notes *slog.Logger) (*cards, error) {
-	all := &cards{keep: s, away: func() bool { return false }, until: ctx, notes: notes, known: map[string]card{}}
+	all := &cards{keep: s, away: func() bool { return false }, until: ctx, notes: notes,
+		known: map[string]card{}, gone: map[string]uint64{}}
 	return all, all.load(ctx)
 }
 
@@ -248,6 +258,7 @@ func (c *cards) read(e jetstream.KeyValueEntry) (id string, now card, ok bool) {
 		c.notes.Warn("the card of an agent cannot be read", "agent", id, "err", err)
 		return "", card{}, false
 	}
+	now.revision = e.Revision()
 
 	return id, now, true
 }
@@ -299,6 +310,17 @@ func (c *cards) machine(agent string) string {
 	return ""
 }
 
+// anew begins a watch. What it brings may have lower revisions: servers were restored then.
+func (c *cards) anew() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.gone)
+	for id, one := range c.known {
+		one.revision = 0
+		c.known[id] = one
+	}
+}
+
 // note takes in a change of the bucket.
 func (c *cards) note(e jetstream.KeyValueEntry) {
 	id, now, ok := c.read(e)
@@ -307,6 +329,11 @@ func (c *cards) note(e jetstream.KeyValueEntry) {
 	}
 	gone := e.Operation() != jetstream.KeyValuePut
 	c.mu.Lock()
+	if e.Revision() < c.known[id].revision || e.Revision() <= c.gone[id] { // this machine has changed it since
+		c.mu.Unlock()
+		return
+	}
+	delete(c.gone, id)
 	if c.known[id] = now; gone {
 		delete(c.known, id)
 	}
@@ -346,7 +373,7 @@ func (c *cards) restore(ctx context.Context) {
 			err = c.again(ctx, ownerKey+sum([]byte(key)), id)
 		}
 		if err == nil {
-			err = c.again(ctx, cardKey+id, string(jsonOf(card{a.Handle, a.Descriptor, a.Ended, a.Last})))
+			err = c.again(ctx, cardKey+id, string(jsonOf(card{Handle: a.Handle, Descriptor: a.Descriptor, Ended: a.Ended, Last: a.Last})))
 		}
 		if err != nil {
 			c.notes.Info("the card of an agent is not written again yet", "agent", id, "err", err)

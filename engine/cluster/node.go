@@ -127,7 +127,8 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	n.links, n.leader = links{store: s, dead: n.presence.dead}, leader{n.presence, n.presence.files}
 	n.ctx, n.stop = context.WithCancel(context.WithoutCancel(ctx))
 	n.trying, n.giveUp = context.WithCancel(n.ctx)
-	n.cards = &cards{keep: s, own: c.ID, away: n.presence.away, until: n.ctx, notes: c.Log, known: map[string]card{}}
+	n.cards = &cards{keep: s, own: c.ID, away: n.presence.away, until: n.ctx, notes: c.Log, known: map[string]card{},
+		gone: map[string]uint64{}}
 	n.presence.cards, n.attachments = n.cards, attachments{n.cards}
 	n.figures = &figures{own: c.ID, keep: s, away: n.presence.away, notes: c.Log, early: map[string]Figure{}}
 	n.presence.figures = n.figures

@@ -148,10 +148,10 @@ func (p *presence) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		watching, cancel := context.WithCancel(ctx)
 		var watches sync.WaitGroup
-		watches.Go(func() { p.watch(watching, p.store.handles.nodes, p.noteNode) })
-		watches.Go(func() { p.watch(watching, p.store.handles.owners, p.noteOwner) })
-		watches.Go(func() { p.watch(watching, p.store.handles.agents, p.cards.note) })
-		watches.Go(func() { p.watch(watching, p.store.handles.figures, p.figures.note) })
+		watches.Go(func() { p.watch(watching, p.store.handles.nodes, nil, p.noteNode) })
+		watches.Go(func() { p.watch(watching, p.store.handles.owners, nil, p.noteOwner) })
+		watches.Go(func() { p.watch(watching, p.store.handles.agents, p.cards.anew, p.cards.note) })
+		watches.Go(func() { p.watch(watching, p.store.handles.figures, nil, p.figures.note) })
 		if p.files != nil {
 			watches.Go(func() { p.files.watch(watching) })
 		}
@@ -205,9 +205,12 @@ func (p *presence) mend(ctx context.Context) {
 	}
 }
 
-// watch calls note with each change of a bucket, those that are there first.
-func (p *presence) watch(ctx context.Context, kv jetstream.KeyValue, note func(jetstream.KeyValueEntry)) {
+// watch calls note with each change of a bucket, those that are there first. begins, if it is not nil, is called before that.
+func (p *presence) watch(ctx context.Context, kv jetstream.KeyValue, begins func(), note func(jetstream.KeyValueEntry)) {
 	for ctx.Err() == nil {
+		if begins != nil {
+			begins()
+		}
 		w, err := kv.WatchAll(ctx)
 		if err != nil {
 			select {

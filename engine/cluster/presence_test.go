@@ -168,10 +168,12 @@ type noted struct {
 	jetstream.KeyValueEntry
 	key, value string
 	removed    bool
+	revision   uint64
 }
 
 func (n noted) Key() string        { return n.key }
 func (n noted) Value() []byte      { return []byte(n.value) }
+func (n noted) Revision() uint64   { return max(1, n.revision) }
 func (n noted) Created() time.Time { return time.Now().Add(-time.Hour) }
 func (n noted) Operation() jetstream.KeyValueOp {
 	if n.removed {

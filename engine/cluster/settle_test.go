@@ -166,11 +166,13 @@ func TestWhatMachinesHad(t *testing.T) {
 	for n := range 3 {
 		err := check(uint64(1))
 		if n == 1 { // the cluster knows it
+			a.cards.mu.Lock()
 			a.cards.known["one"] = card{}
+			a.cards.mu.Unlock()
 			err = check(0)
 		}
 		if n == 2 {
-			delete(a.cards.known, "one")
+			a.cards.forget("one", 0)
 			os.RemoveAll(a.folder("one"))
 			err = check(0)
 		}

@@ -219,7 +219,12 @@ func (s *sharing) agreedOn(name, sha string) {
 // agree brings one file here and in the bucket together.
 func (s *sharing) agree(ctx context.Context, name string) error {
 	there, known := s.of(name)
+	release := func() {}
+	if s.Ledger(name) { // its writer is at no line, and does not rotate it
+		release = s.vol.Turn(s.path(name))
+	}
 	data, ok, err := s.here(name)
+	release()
 	if err != nil || !ok {
 		return err
 	}

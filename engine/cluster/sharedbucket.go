@@ -18,15 +18,17 @@ type bucket struct {
 
 	mu      sync.Mutex
 	there   map[string]shared
-	whole   bool            // and that is all of it
-	heardTo uint64          // the newest revision in it
-	triedTo uint64          // up to here files were brought together
-	more    chan struct{}   // closed, and made again, when that grew
-	pending map[string]bool // names to look at
+	given   map[string]shared // what this machine wrote since the watch began, until all of the bucket is known
+	whole   bool              // and that is all of it
+	heardTo uint64            // the newest revision in it
+	triedTo uint64            // up to here files were brought together
+	more    chan struct{}     // closed, and made again, when that grew
+	pending map[string]bool   // names to look at
 }
 
 func newBucket() bucket {
-	return bucket{ring: make(chan struct{}, 1), there: map[string]shared{}, more: make(chan struct{}), pending: map[string]bool{}}
+	return bucket{ring: make(chan struct{}, 1), there: map[string]shared{}, more: make(chan struct{}), pending: map[string]bool{},
+		given: map[string]shared{}}
 }
 
 // note has files looked at.
@@ -68,9 +70,23 @@ func (b *bucket) of(name string) (f shared, known bool) {
 	return f, known
 }
 
-// replace makes what came of the bucket all that it has.
+// anew begins a watch. What it brings first is all that there is, also where that has lower revisions: servers were
+// restored then.
+func (b *bucket) anew() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.given = map[string]shared{}
+}
+
+// replace makes what came of the bucket all that it has, but for what this machine wrote meanwhile.
 func (b *bucket) replace(all map[string]shared) {
 	b.mu.Lock()
+	for name, f := range b.given {
+		if all[name].revision <= f.revision {
+			all[name] = f
+		}
+	}
+	b.given = nil
 	b.heardTo = 0
 	for _, f := range all {
 		b.heardTo = max(b.heardTo, f.revision)
@@ -85,10 +101,14 @@ func (b *bucket) replace(all map[string]shared) {
 	b.wake()
 }
 
-// heard takes in one file of the bucket.
+// heard takes in one file of the bucket. One that this machine has written or removed since comes late, and is not taken in:
+// the file here would be changed back.
 func (b *bucket) heard(name string, f shared) {
 	b.mu.Lock()
-	b.there[name], b.pending[name] = f, true
+	if now := b.there[name]; f.revision > now.revision || f.revision == now.revision && now.SHA != "" {
+		b.there[name] = f
+	}
+	b.pending[name] = true
 	b.heardTo = max(b.heardTo, f.revision)
 	whole := b.whole
 	b.mu.Unlock()
@@ -101,8 +121,11 @@ func (b *bucket) heard(name string, f shared) {
 func (b *bucket) gave(name string, f shared) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.there[name].revision <= f.revision {
-		b.there[name] = f
+	if b.there[name].revision > f.revision {
+		return
+	}
+	if b.there[name] = f; b.given != nil {
+		b.given[name] = f
 	}
 }
 
@@ -150,6 +173,7 @@ func (s *sharing) caughtUp(ctx context.Context) error {
 // watch follows the bucket until ctx ends.
 func (s *sharing) watch(ctx context.Context) {
 	for ctx.Err() == nil {
+		s.anew()
 		w, err := s.keep.handles.files.WatchAll(ctx)
 		if err == nil {
 			s.follow(ctx, w)
