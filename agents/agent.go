@@ -15,7 +15,7 @@ import (
 )
 
 // An agent is its loop: it takes one piece of work after the other, and has its parts do
-// it. Only the agent's own goroutine touches it.
+// it. Only the agent's own goroutine touches it, and while that waits in apart, the one that works for it there.
 type agent struct {
 	Place
 	stage      Stage
@@ -31,21 +31,37 @@ type agent struct {
 
 // Run runs the agent until it may sleep (nil), ctx ends (nil), or it fails. It fills in what o leaves open.
 //
-// The stack of an agent that waits is what its callers have on it, and is kept as large as its turns need: so
-// nothing large is passed or kept by value on the way from the engine to here.
+// The stack of an agent that waits is what its callers have on it, and 4 KB are enough for that: what needs more runs
+// apart, and nothing large is passed or kept by value on the way from the engine to here.
 func Run(ctx context.Context, o *Options) (err error) {
-	a, err := open(ctx, o)
-	if err != nil {
+	var a *agent
+	defer func() {
+		if a != nil {
+			err = errors.Join(err, a.close())
+		}
+	}()
+	if _, err := apart(func() (_ bool, err error) {
+		if a, err = open(ctx, o); err != nil {
+			return false, err
+		}
+		return false, a.restore()
+	}); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, a.close()) }()
+
+	return a.loop(ctx)
+}
+
+// restore brings the agent to where it can work: it looks at its files, and at what a crash left.
+func (a *agent) restore() error {
 	if err := a.lookAround(); err != nil {
 		return fmt.Errorf("look at files: %w", err)
 	}
 	if err := a.recover(); err != nil {
 		return fmt.Errorf("recover: %w", err)
 	}
-	return a.loop(ctx)
+
+	return nil
 }
 
 // open makes the parts of an agent and opens its history.
@@ -94,27 +110,43 @@ func (a *agent) close() error {
 	return a.journal.history.Close()
 }
 
-// loop takes one piece of work after the other.
+// loop works until there is nothing to do, waits, and works again.
 func (a *agent) loop(ctx context.Context) error {
+	edited := false
 	for {
-		if err := errors.Join(a.deliveries.settle(), a.shortener.rotate()); err != nil {
+		changed := edited // a copy, so that the variable itself stays on the stack
+		over, err := apart(func() (bool, error) { return a.work(ctx, changed) })
+		if over || err != nil {
 			return err
-		}
-		if ctx.Err() != nil {
-			return a.leave()
-		}
-		worked, err := a.step(ctx)
-		if err != nil {
-			return err
-		}
-		if worked {
-			continue
 		}
 		a.journal.show(event.Idle, "")
-		if sleep, err := a.wait(ctx); sleep || err != nil {
-			return errors.Join(err, a.sleep())
+		var sleep bool
+		if sleep, edited = a.wait(ctx); sleep {
+			return a.sleep()
 		}
 	}
+}
+
+// work takes one piece of work after the other, until none is left or ctx has ended, which is over. edited: something
+// in the folder changed meanwhile.
+func (a *agent) work(ctx context.Context, edited bool) (over bool, err error) {
+	if edited {
+		if err := a.disturbed(); err != nil {
+			return false, errors.Join(err, a.sleep())
+		}
+	}
+	for worked := true; worked; {
+		if err := errors.Join(a.deliveries.settle(), a.shortener.rotate()); err != nil {
+			return false, err
+		}
+		if ctx.Err() != nil {
+			return true, a.leave()
+		}
+		if worked, err = a.step(ctx); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 // step does the first thing that is to be done: an open turn, a turn that is owed
@@ -130,32 +162,31 @@ func (a *agent) step(ctx context.Context) (worked bool, err error) {
 	return true, a.begin(ctx, nil)
 }
 
-// wait blocks until there may be work. It reports true when the agent has had none
-// for the idle time, or when others wait for its place. Answers may still be on their
-// way then: what becomes of them wakes the agent again.
-func (a *agent) wait(ctx context.Context) (sleep bool, err error) {
-	again, leave := a.permits.postponed.due(), a.Leave
-	var idle <-chan time.Time
-	if again == nil {
-		timer := time.NewTimer(a.files.settings.Idle)
-		defer timer.Stop()
-		idle = timer.C
-	} else {
+// wait blocks until there may be work. It reports sleep when the agent has had none
+// for the idle time, or when others wait for its place, and edited when something in its
+// folder changed. Answers may still be on their way when it sleeps: what becomes of them
+// wakes the agent again.
+func (a *agent) wait(ctx context.Context) (sleep, edited bool) {
+	at, leave := a.permits.postponed.due(), a.Leave
+	later := at != nil
+	if later {
 		leave = nil // it has work, if only later
+	} else {
+		at = time.After(a.files.settings.Idle)
 	}
 	select {
 	case <-a.Inbox.Arrived():
 	case <-a.Results.Arrived():
-	case <-again:
 	case <-a.Edited:
-		return false, a.disturbed()
+		edited = true
 	case <-ctx.Done():
 	case <-leave:
-		return true, nil
-	case <-idle:
-		return true, nil
+		sleep = true
+	case <-at:
+		sleep = !later
 	}
-	return false, nil
+
+	return sleep, edited
 }
 
 // leave is the orderly stop: deliveries in progress may still arrive, or are recorded to be

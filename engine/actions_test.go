@@ -566,7 +566,7 @@ func TestSayAndReact(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt := Runtime{Meta: &e.meta, entry: e}
+	rt := Runtime{&runtimeParts{Meta: &e.meta, entry: e}}
 	if !rt.Interim(to) || rt.Interim(message.Address{Connector: "c"}) || !rt.Answers(to) ||
 		rt.Answers(message.Address{Connector: "terminal"}) {
 		t.Error("a seat does not know its chat")

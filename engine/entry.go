@@ -179,7 +179,8 @@ func (e *entry) wake() {
 	ctx, cancel := context.WithCancelCause(e.actors.ctx)
 	e.running, e.cancel, e.done = true, cancel, make(chan struct{})
 	e.actors.events.Emit(event.Event{Type: event.AgentWoke, Agent: e.meta.ID})
-	e.actors.wg.Go(func() { e.act(ctx, *start) })
+	e.actors.wg.Add(1)
+	go e.act(ctx, *start)
 }
 
 // lockAndWake is wake for callers that do not hold the lock. It returns false if the entry is gone.
@@ -212,7 +213,7 @@ func (e *entry) sleep() {
 }
 
 // act is the actor: it runs the agent until it may sleep. One that fails leaves, and
-// the waker has it tried again.
+// the waker has it tried again. Its stack is kept while the agent waits, so little is on it.
 func (e *entry) act(ctx context.Context, start StartFunc) {
 	defer e.finish()
 	if crash.Bug("latewake") {
@@ -223,30 +224,39 @@ func (e *entry) act(ctx context.Context, start StartFunc) {
 	e.actors.descriptors.reread(e.meta.ID, true) // it may have been edited while the agent slept
 	rt := e.runtime()
 
-	for {
-		began := time.Now()
-		err := guard(func() error { return start(ctx, rt) })
-		if ctx.Err() != nil {
-			return
-		}
-		if err == nil || time.Since(began) > restartLast {
-			e.actors.waker.well(e.meta.ID)
-		}
-		if err != nil {
-			e.failed(err)
-			return
-		}
-		if e.rest(rt.Results) {
-			return
-		}
-
+	for stays(ctx, start, rt) {
 		e.actors.waker.stayed()
 	}
 }
 
+// stays runs the agent, and reports whether it has to be run again at once.
+func stays(ctx context.Context, start StartFunc, rt Runtime) bool {
+	e := rt.entry
+	began := time.Now()
+	err := run(ctx, start, rt)
+	if ctx.Err() != nil {
+		return false
+	}
+	if err == nil || time.Since(began) > restartLast {
+		e.actors.waker.well(e.meta.ID)
+	}
+	if err != nil {
+		e.failed(err)
+		return false
+	}
+
+	return !e.rest(rt.Results)
+}
+
+// run is start, guarded.
+func run(ctx context.Context, start StartFunc, rt Runtime) (err error) {
+	defer recovered(&err)
+	return start(ctx, rt)
+}
+
 // runtime is what an agent that is woken now is run with.
 func (e *entry) runtime() Runtime {
-	rt := Runtime{Dir: e.dir, Inbox: e.box, Results: e.actors.senders.results(e.meta.ID), entry: e}
+	rt := Runtime{&runtimeParts{Dir: e.dir, Inbox: e.box, Results: e.actors.senders.results(e.meta.ID), entry: e}}
 	meta := rt.Identity()
 	rt.Meta = &meta
 
@@ -285,6 +295,7 @@ func (e *entry) rest(results *message.Results) bool {
 }
 
 func (e *entry) finish() {
+	defer e.actors.wg.Done()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.running = false
@@ -381,11 +392,13 @@ func (e *entry) halt(ctx context.Context) error {
 
 // guard turns a panic into an error: one bad agent does not stop the rest.
 func guard(f func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
-		}
-	}()
-
+	defer recovered(&err)
 	return f()
+}
+
+// recovered, deferred, turns a panic into an error.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+	}
 }

@@ -19,8 +19,12 @@ type StartFunc func(ctx context.Context, rt Runtime) error
 // ErrStopped is the cause of a turn's context when a user stopped the turn.
 var ErrStopped = errors.New("stopped")
 
-// A Runtime connects a running agent to the engine: its inbox, its folder, where its answers go.
-type Runtime struct {
+// A Runtime connects a running agent to the engine: its inbox, its folder, where its answers go. It is one word,
+// because the stacks of all agents that wait have it.
+type Runtime struct{ *runtimeParts }
+
+// runtimeParts are what a Runtime has.
+type runtimeParts struct {
 	Meta    *address.Meta // as it was when the agent was woken; Identity is as it is now
 	Dir     string        // the agent's folder
 	Inbox   inbox.Mailbox

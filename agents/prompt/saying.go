@@ -59,20 +59,17 @@ func (s saying) join(next saying) saying {
 
 // parts is what is sent of it: one text, then the pictures and documents.
 func (s saying) parts() []providers.Part {
-	var b strings.Builder
-	if s.notice != "" {
-		b.WriteString("<notice>" + s.notice + "</notice>\n")
-	}
-	b.WriteString(s.clock)
+	text := s.clock + s.text // the usual one, of just its size: it is kept
 	if s.tag != "" {
 		name, _, _ := strings.Cut(s.tag, " ")
-		b.WriteString("<" + s.tag + ">" + s.text + "</" + name + ">")
-	} else {
-		b.WriteString(s.text)
+		text = s.clock + "<" + s.tag + ">" + s.text + "</" + name + ">"
+	}
+	if s.notice != "" {
+		text = "<notice>" + s.notice + "</notice>\n" + text
+	}
+	if len(s.files) > 0 {
+		text += "\n" + strings.Join(s.files, "\n")
 	}
 
-	for _, line := range s.files {
-		b.WriteString("\n" + line)
-	}
-	return append([]providers.Part{providers.Text{Text: b.String()}}, s.media...)
+	return append([]providers.Part{providers.Text{Text: text}}, s.media...)
 }

@@ -69,7 +69,7 @@ type Message struct {
 	Parts []Part
 
 	mu      sync.Mutex
-	encoded []encoding   // one, rarely two: a map for each message costs more than it saves
+	encoded encoding     // the first of them
 	chars   atomic.Int64 // what Chars counted, plus one; 0: not counted yet
 }
 
@@ -80,22 +80,26 @@ type Message struct {
 func (m *Message) Encoded(key string, encode func(*Message) []byte) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, e := range m.encoded {
-		if e.key == key {
-			return e.bytes
+	e := &m.encoded
+	for e.key != "" && e.key != key {
+		if e.next == nil {
+			e.next = &encoding{}
 		}
+		e = e.next
+	}
+	if e.key == "" {
+		e.key, e.bytes = key, encode(m)
 	}
 
-	b := encode(m)
-	m.encoded = append(m.encoded, encoding{key, b})
-
-	return b
+	return e.bytes
 }
 
-// encoding is a message as one wire sends it.
+// encoding is a message as one wire sends it; no key: as none does yet. There is one, rarely two, so the first is a part of
+// the message.
 type encoding struct {
 	key   string
 	bytes []byte
+	next  *encoding
 }
 
 // A Part is one piece of a Message: Text, Reasoning, Call, Result, Image or

@@ -127,7 +127,8 @@ func (c *collector) call(id string) *ResponseCall {
 // response is the answer of provider p to req.
 func (c *collector) response(p string, req *Request, end Complete) *Response {
 	r := &Response{
-		Text: c.text.String(), Thinking: c.thinking, Calls: c.calls,
+		// A copy, because the agent keeps it and the builder has room for more.
+		Text: strings.Clone(c.text.String()), Thinking: c.thinking, Calls: c.calls,
 		Finish: end.Finish, Usage: end.Usage, Provider: p, Model: end.Model, Asked: end.Asked, Sent: sentOf(req, end.Sent),
 	}
 	for i := range r.Thinking {

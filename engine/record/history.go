@@ -182,10 +182,11 @@ func (h *History) Append(recs ...Record) ([]*Entry, error) {
 	defer h.mu.Unlock()
 	ended := h.endedBy(recs)
 	next, at := h.fold.clone(), h.now().UTC().Truncate(time.Millisecond)
-	entries := make([]*Entry, len(recs))
+	entries, kept := make([]*Entry, len(recs)), make([]Entry, len(recs))
 	lines := make([]byte, 0, 512*len(recs))
 	for i, rec := range recs {
-		e := &Entry{Seq: next.o.LastSeq + 1, At: at, Rec: stored(h.report.place, next.fill(rec))}
+		e := &kept[i]
+		*e = Entry{Seq: next.o.LastSeq + 1, At: at, Rec: stored(h.report.place, next.fill(rec))}
 		begin := len(lines)
 		lines = appendLine(lines, e)
 		if err := e.readBack(h.report.place, lines[begin:]); err != nil {

@@ -139,6 +139,7 @@ type life struct {
 	handler   http.Handler
 	inspector control.Inspector // nil: files are not looked at for the API
 	rest      *time.Timer       // gives memory back when there was no work for a while
+	calm      *calm
 	stopOnce  sync.Once
 	stopped   chan struct{} // closed: shut down
 }

@@ -80,7 +80,7 @@ func newParts(at ws.Place, loud slog.Level) *Daemon {
 		logging: logging{loud: loud, log: slog.New(slog.DiscardHandler)},
 		people:  people{attached: record.NewAttached(), admitted: make(chan pairing.Request, pairing.Most)},
 		work:    work{freed: make(chan struct{}, 1), quiet: watch.NewQuiet()},
-		life:    life{stopped: make(chan struct{})},
+		life:    life{stopped: make(chan struct{}), calm: newCalm()},
 		shown:   shown{later: make(chan *control.Listener)},
 	}
 }
