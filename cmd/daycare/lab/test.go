@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -62,7 +61,7 @@ func Test(c *term.App) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.models, "models", nil, "run each test with each `MODEL`: PROVIDER, PROVIDER/MODEL or a model")
 	flags.IntVar(&o.times, "times", 1, "run each test `N` times; one that passes only sometimes is flaky")
-	flags.IntVar(&o.parallel, "parallel", min(4, runtime.GOMAXPROCS(0)), "run `N` tests at a time")
+	flags.IntVar(&o.parallel, "parallel", 4, "run `N` tests at a time")
 	flags.StringVar(&o.only, "run", "", "only tests whose name matches the `REGEX`")
 	flags.BoolVar(&o.live, "live", false, "ask the models, without cassettes; this costs what they cost")
 	flags.BoolVar(&o.record, "record", false, "ask the models once and keep their answers in cassettes beside the tests")
