@@ -32,8 +32,8 @@ func UseDisk() {
 	}
 }
 
-// waitForDisk is how many threads may wait for the disk while all processors compute. Two processors with 64 agents accept half
-// as many messages again with 6; 2 are a quarter, and 22 no more (see docs/performance.md).
+// waitForDisk is how many threads may wait for the disk while all processors compute. On two processors 64 agents accept a third
+// more messages with 2, half as many again with 6, and no more than that with 22.
 const waitForDisk = 6
 
 // restOnceLooked gives back what it took to look at all agents, which may be long after the start.
