@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"daycare/engine/control"
 )
 
 // A Scenario is a conversation and the conditions in which it is held. A feature
@@ -129,12 +131,24 @@ func pause(d time.Duration) step {
 	}
 }
 
-// calm waits until the logs say that nothing is left to do.
+// calm waits until the logs say that nothing is left to do, also once the daemon has answered: while the power is cut, files
+// are missing in which something is left.
 func calm(ctx context.Context, u *user) error {
 	f := newFollower(u.root)
-	return until(ctx, func() bool {
+	nothing := func() bool {
 		rest, _, err := f.rest()
 		return rest == "" && err == nil
+	}
+
+	return until(ctx, func() bool {
+		if !nothing() {
+			return false
+		}
+		err := u.ask(ctx, func(c *control.Client) error {
+			_, err := c.Permissions(ctx)
+			return err
+		})
+		return err == nil && nothing()
 	})
 }
 
