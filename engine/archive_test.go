@@ -249,7 +249,7 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// A file that a user saves through an interface while its agent sleeps is reported as an edit; the same content again is none.
+// A file that a user saves through an interface while its agent sleeps is reported as an edit; saving the same content again is not.
 func TestASavedFileIsReported(t *testing.T) {
 	s := newStill(t)
 	id := s.colleague(t)

@@ -78,7 +78,7 @@ func (b *bucket) anew() {
 	b.given = map[string]shared{}
 }
 
-// replace makes what came of the bucket all that it has, but for what this machine wrote meanwhile.
+// replace takes what a watch brought first as the whole bucket, with what this machine has written since the watch began.
 func (b *bucket) replace(all map[string]shared) {
 	b.mu.Lock()
 	for name, f := range b.given {

@@ -14,7 +14,7 @@ type Cluster struct {
 	Servers  []string `json:"servers"`                           // of NATS with JetStream: nats://HOST:PORT or tls://HOST:PORT
 	Name     string   `json:"name"`                              // of this machine; "": its host name
 	Replicas int      `json:"replicas" min:"1" max:"5"`          // servers that keep each message, where the cluster is new
-	OwnDisk  string   `json:"ownDisk" allow:"auto|always|never"` // whether what is acknowledged has to be on it, too
+	OwnDisk  string   `json:"ownDisk" allow:"auto|always|never"` // whether what is acknowledged must be on the disk of this machine
 	User     string   `json:"user"`                              // of NATS; "": none
 	TLSCA    string   `json:"tlsCA"`                             // PEM file of who signs the servers' certificates
 	TLSCert  string   `json:"tlsCert"`                           // PEM file of this machine's own; "": none

@@ -3,9 +3,7 @@ package daemon
 import (
 	"context"
 	"log/slog"
-	runtimemetrics "runtime/metrics"
 	"strconv"
-	"sync"
 	"time"
 
 	"daycare/engine/event"
@@ -164,56 +162,4 @@ func details(body event.Body) []any {
 	}
 
 	return nil
-}
-
-// A calm gives memory back once no turn has ended for a while, if the process has much more than it had when it last
-// gave memory back: what many turns at once needed stays with the process otherwise, because a program that has
-// nothing to do collects nothing. A few turns grow it too little for the collection to be worth it.
-type calm struct {
-	held  func() uint64
-	give  func()
-	timer *time.Timer // nil: no turn has ended yet
-
-	mu  sync.Mutex
-	low uint64 // bytes that it had when memory was last given back, or less
-}
-
-// grown is by how many bytes more a process gives memory back, or by a quarter of what it had if that is more.
-const grown = 16 << 20
-
-func newCalm() *calm { return &calm{held: held, give: giveBack} }
-
-// worked is called when a turn has ended.
-func (c *calm) worked() {
-	if c.timer == nil {
-		c.timer = time.AfterFunc(restAfter, c.look)
-		return
-	}
-	c.timer.Reset(restAfter)
-}
-
-// look gives memory back if the process has much.
-func (c *calm) look() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.held()
-	if now > c.low+max(grown, c.low/4) {
-		c.give()
-		c.low = c.held()
-		return
-	}
-	c.low = min(c.low, now)
-}
-
-func (c *calm) stop() {
-	if c.timer != nil {
-		c.timer.Stop()
-	}
-}
-
-// held is how many bytes the Go runtime has of the system and has not given back.
-func held() uint64 {
-	sizes := []runtimemetrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	runtimemetrics.Read(sizes)
-	return sizes[0].Value.Uint64() - sizes[1].Value.Uint64()
 }

@@ -23,6 +23,51 @@ func TestRestAfterStreams(t *testing.T) {
 	}
 }
 
+// Memory is given back when turns have ended for a while and left much, not after each few turns, and not while
+// turns end.
+func TestMemoryIsGivenBackAfterMuchWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		has, given := uint64(10<<20), 0
+		c := &calm{held: func() uint64 { return has }}
+		c.give = func() { given, has = given+1, has-has/4 }
+		defer c.stop()
+		after := func(what string, mib uint64, wait time.Duration, want int) {
+			t.Helper()
+			has = mib << 20
+			c.worked()
+			time.Sleep(wait)
+			synctest.Wait()
+			if given != want {
+				t.Errorf("%s: memory was given back %d times, want %d", what, given, want)
+			}
+		}
+
+		after("a first turn", 12, time.Minute, 0)
+		after("in the middle of many", 120, time.Second, 0)
+		after("after many", 120, time.Minute, 1) // 90 are left
+		after("a few more", 110, time.Minute, 1)
+		after("many more", 120, time.Minute, 2) // 90 again
+		after("agents left", 20, time.Minute, 2)
+		after("a few", 30, time.Minute, 2)
+		after("many again", 40, time.Minute, 3)
+	})
+}
+
+// What was allocated and is garbage counts until it was given back.
+func TestHeld(t *testing.T) {
+	before := held()
+	b := make([]byte, 64<<20)
+	for i := 0; i < len(b); i += 4096 {
+		b[i] = 1
+	}
+	with := held()
+	runtime.KeepAlive(b)
+	giveBack()
+	if after := held(); with < before+60<<20 || after > with-60<<20 {
+		t.Errorf("held %d bytes before, %d with 64 MiB more, %d after they were given back", before, with, after)
+	}
+}
+
 // More threads may wait for the disk than there are processors, as often as a daemon starts here, unless the user
 // says how many there are to be.
 func TestProcessorsBesideTheDisk(t *testing.T) {
