@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -346,5 +347,36 @@ func TestGarbage(t *testing.T) {
 	if env := (launch{collects: true}).environment(""); slices.ContainsFunc(env,
 		func(s string) bool { return strings.HasPrefix(s, "GOGC") || strings.HasPrefix(s, "GOMEMLIMIT") }) {
 		t.Errorf("does not collect as ever: %q", env)
+	}
+}
+
+// A third of an unreliable platform's calls fail. Who waits for the end of a soak waits at most for as long as one answer
+// fails, and daycare waits twice as long after each time.
+func TestUnreliable(t *testing.T) {
+	fails := unreliable()
+	calls, failed, took := 0, 0, 0
+	for n := range 1000 {
+		inARow := 0
+		for {
+			calls++
+			f, tk := fails(strconv.Itoa(n))
+			if !f {
+				if tk {
+					t.Fatal("what did not fail says that the answer was taken all the same")
+				}
+				break
+			}
+			failed++
+			inARow++
+			if tk {
+				took++
+			}
+		}
+		if inARow > 3 {
+			t.Errorf("one answer failed %d times", inARow)
+		}
+	}
+	if failed < calls/4 || failed > calls/2 || took < failed/4 || took > failed*3/4 {
+		t.Errorf("%d of %d calls failed, %d after the answer was taken", failed, calls, took)
 	}
 }

@@ -86,7 +86,7 @@ func (w *world) arrive(r reply) bool {
 	if refused {
 		w.platform.refuse--
 	} else if w.platform.fails != nil {
-		refused, took = w.platform.fails()
+		refused, took = w.platform.fails(r.out)
 	}
 	if refused && !took {
 		w.mu.Unlock()

@@ -68,7 +68,7 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 	world.broken, world.stalls = p.broken(), h.stalls
 	world.platform = platform{hangs: c.Scenario.Hangs, refuse: c.Scenario.Refuse}
 	if c.Scenario.Fails {
-		world.platform.fails = func() (fails, took bool) { n := rand.IntN(6); return n < 2, n == 0 }
+		world.platform.fails = unreliable()
 	}
 	if c.Scenario.Asks { // a sandbox shows what is written in the workspace, and nothing else
 		world.effects = filepath.Join(work, "effects")
@@ -90,6 +90,21 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 
 	h.shared.add(world)
 	return p, p.ready()
+}
+
+// unreliable is a platform of which a third of the calls fail, every other one after it took the answer. One answer fails
+// mostFails times at most: daycare waits twice as long after each, and who waits for the last answer of a soak waits as long.
+func unreliable() func(out string) (fails, took bool) {
+	const mostFails = 3
+	failed := map[string]int{}
+	return func(out string) (fails, took bool) {
+		n := rand.IntN(6)
+		if n > 1 || failed[out] == mostFails {
+			return false, false
+		}
+		failed[out]++
+		return true, n == 0
+	}
 }
 
 // ready does what comes before the first start.

@@ -88,7 +88,7 @@ type platform struct {
 	hangs  map[string]time.Duration // how long it takes to answer, by chat
 	// fails says whether it answers this one with an error, and whether it took it all the
 	// same; nil: it never fails.
-	fails func() (fails, took bool)
+	fails func(out string) (fails, took bool)
 }
 
 // newWorld makes a world whose files are in dir. platform names its chat platform; "": none.
