@@ -89,7 +89,7 @@ func (s *stream) see(ev providers.Event) {
 
 // piece shows a piece of the answer to those who watch. Nobody else has it: it is not kept.
 func (s *stream) piece(t event.Type, offset int, text string) {
-	if text != "" && s.caller.journal.events.Watched() {
+	if text != "" && s.caller.journal.events.Watched(s.caller.journal.id) {
 		s.caller.journal.emit(t, s.turn.id, event.Delta{Offset: offset, Text: text})
 	}
 }

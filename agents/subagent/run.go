@@ -97,7 +97,7 @@ func (t *tool) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	}
 
 	t.report(call, d.ID, event.SubAgentStart, event.SubAgent{Input: call.Arguments})
-	unfollow := t.follow(ctx, call, d.ID)
+	unfollow := t.follow(call, d.ID)
 	o, err := t.house.Await(ctx, d.ID, first.ID)
 	unfollow()
 	if ctx.Err() != nil {
@@ -210,22 +210,29 @@ func (t *tool) report(call tools.Call, child string, kind event.Type, body event
 	t.events.Emit(event.Event{Type: kind, Agent: call.Agent, Turn: call.Turn, Body: body})
 }
 
+// followed is how many events of a sub-agent may wait to be passed on; what comes beyond them is not.
+const followed = 64
+
 // follow passes on what the sub-agent does, as events of its caller, until the
 // returned function is called. Pieces of its text are left out.
-func (t *tool) follow(ctx context.Context, call tools.Call, child string) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	events, done := t.events.Subscribe(ctx), make(chan struct{})
+func (t *tool) follow(call tools.Call, child string) (stop func()) {
+	events, done := make(chan event.Event, followed), make(chan struct{})
+	_, end := t.events.Watch(&event.Watch{Agent: child, See: func(e event.Event) {
+		select {
+		case events <- e:
+		default: // an agent never waits for who watches it
+		}
+	}})
 	go func() {
 		defer close(done)
 		for e := range events {
-			if e.Agent == child && e.Replayable() {
-				t.report(call, child, event.SubAgentProgress, event.SubAgent{Event: &e})
-			}
+			t.report(call, child, event.SubAgentProgress, event.SubAgent{Event: &e})
 		}
 	}()
 
 	return func() {
-		cancel()
+		end()
+		close(events)
 		<-done
 	}
 }

@@ -44,8 +44,6 @@ func (g watchers) watch(w http.ResponseWriter, r *http.Request, in eventsIn) {
 		return
 	}
 
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
 	from, gap := g.resume(cmp.Or(in.LastID, in.After))
 	out, err := startSSE(w)
 	if err != nil {
@@ -55,9 +53,9 @@ func (g watchers) watch(w http.ResponseWriter, r *http.Request, in eventsIn) {
 		return
 	}
 
-	f := newFeed(ctx, g.events, from, filter.match)
-	defer func() { cancel(); <-f.done }()
-	streamFeed(ctx, f, out)
+	f := newFeed(g.events, filter.Agent, from, filter.match)
+	defer f.close()
+	streamFeed(r.Context(), f, out)
 }
 
 // streamFeed runs the stream until the client or the server ends it.

@@ -1,11 +1,10 @@
 package control
 
 import (
-	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"daycare/engine/event"
 )
@@ -17,16 +16,12 @@ const (
 	// maxPendingText bounds the text of the deltas that wait for one slow reader,
 	// in bytes. Beyond it text is dropped: the reader sees the hole by the offset.
 	maxPendingText = 4 << 20
-	// tailCheck is how often the end of the ring is looked at for events that
-	// the Broker dropped with none after them.
-	tailCheck = time.Second
 )
 
-// A feed holds the events that one watcher has not read yet, between the Broker, which
+// A feed holds the events that one watcher has not read yet, between the Stream, which
 // never waits, and a reader, who may. It holds a bounded number of events,
-// joins the deltas of one agent while the reader is slow, and knows by the
-// numbers which of the other events were lost: it leaves a mark in their place,
-// and the reader gets them from the ring.
+// joins the deltas of one agent while the reader is slow, and leaves a mark in the
+// place of other events that it has no room for: the reader gets them from the ring.
 type feed struct {
 	stream *event.Stream
 	match  func(event.Event) bool
@@ -35,10 +30,9 @@ type feed struct {
 	queue []entry
 	last  map[string]int // agent: index in queue of its newest entry
 	text  int            // bytes of the deltas in queue
-	seen  uint64         // number of the next event that is expected
 
-	wake chan struct{} // capacity 1
-	done chan struct{} // closed when the pump ended
+	wake  chan struct{} // capacity 1
+	close func()        // ends it
 }
 
 // An entry is an event, or the mark of events that have to be fetched.
@@ -58,86 +52,52 @@ func (e entry) whole() event.Event {
 	return e.Event
 }
 
-// newFeed subscribes from event number `from` on and starts the pump, which ends
-// with ctx; wait for done.
-func newFeed(ctx context.Context, s *event.Stream, from uint64, match func(event.Event) bool) *feed {
-	f := &feed{
-		stream: s, match: match, last: map[string]int{}, seen: from,
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
-	}
-	events := s.Subscribe(ctx)
-	f.catchUp()
-	go f.pump(events)
+// newFeed holds the events of one agent ("": of all) from number `from` on, as far as match lets them pass, until it is closed.
+func newFeed(s *event.Stream, agent string, from uint64, match func(event.Event) bool) *feed {
+	f := &feed{stream: s, match: match, last: map[string]int{}, wake: make(chan struct{}, 1)}
+	next, end := s.Watch(&event.Watch{Agent: agent, Pieces: true, See: f.add})
+	f.close = end
+	f.before(from, next)
 
 	return f
 }
 
-// pump moves events from the Broker's small buffer into the queue.
-func (f *feed) pump(events <-chan event.Event) {
-	defer close(f.done)
-	tick := time.NewTicker(tailCheck)
-	defer tick.Stop()
-	for {
-		select {
-		case e, ok := <-events:
-			if !ok {
-				return
-			}
-			f.add(e)
-		case <-tick.C:
-			if len(events) == 0 {
-				f.catchUp()
-			}
-		}
-	}
-}
-
-// catchUp leaves a mark for what the ring has and the feed has not seen.
-func (f *feed) catchUp() {
-	next := f.stream.Next()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.missed(next)
-}
-
-// missed queues a mark for the events before number n. Callers hold mu.
-func (f *feed) missed(n uint64) {
-	if n <= f.seen {
+// before leaves a mark for the events of before the watch began. Some of later may be here already.
+func (f *feed) before(from, next uint64) {
+	if from >= next {
 		return
 	}
-	if k := len(f.queue); k > 0 && f.queue[k-1].to == f.seen {
-		f.queue[k-1].to = n
-	} else {
-		f.queue = append(f.queue, entry{from: f.seen, to: n})
-		clear(f.last) // no delta may move before a mark: its turn may begin there
-	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.queue = slices.Insert(f.queue, 0, entry{from: from, to: next})
+	clear(f.last) // no delta may move before a mark: its turn may begin there
+	f.signal()
+}
 
-	f.seen = n
+// missed leaves a mark for event number n, for which there is no room. Callers hold mu.
+func (f *feed) missed(n uint64) {
+	if k := len(f.queue); k > 0 && f.queue[k-1].to > 0 {
+		f.queue[k-1].to = n + 1
+	} else {
+		f.queue = append(f.queue, entry{from: n, to: n + 1})
+		clear(f.last)
+	}
 	f.signal()
 }
 
 func (f *feed) add(e event.Event) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if n, ok := numberOf(e.ID); ok {
-		if n < f.seen {
-			return // fetched already
-		}
-		f.missed(n)
-		if len(f.queue) >= maxPending {
-			f.missed(n + 1)
-			return
-		}
-
-		f.seen = n + 1
-		if !f.match(e) {
-			return
-		}
-		f.push(entry{Event: e})
+	if !f.match(e) {
 		return
 	}
-	if f.match(e) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch n, numbered := numberOf(e.ID); {
+	case !numbered:
 		f.addDelta(e)
+	case len(f.queue) >= maxPending:
+		f.missed(n)
+	default:
+		f.push(entry{Event: e})
 	}
 }
 

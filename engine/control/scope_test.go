@@ -616,7 +616,7 @@ func TestARestrictedStreamHasOnlyItsAgents(t *testing.T) {
 			return nil
 		})
 	}()
-	soon(t, "the stream watches", b.Events.Watched)
+	soon(t, "the stream watches", func() bool { return b.Events.Watched(alpha) })
 	emit(2)
 	soon(t, "two events", func() bool { mu.Lock(); defer mu.Unlock(); return len(seen) >= 2 })
 	cancel()

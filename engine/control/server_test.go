@@ -317,7 +317,7 @@ func TestShutdown(t *testing.T) {
 		results <- result{"send", err}
 	}()
 	<-entered
-	soon(t, "both streams watch", func() bool { return b.Events.Watched() && len(f.delivered()) == 2 })
+	soon(t, "both streams watch", func() bool { return b.Events.Watched(alpha) && len(f.delivered()) == 2 })
 	time.AfterFunc(100*time.Millisecond, func() { close(release) })
 	start := time.Now()
 	if err := stop(); err != nil {

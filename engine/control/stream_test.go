@@ -57,7 +57,7 @@ func TestEventsFromNowOn(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		soon(t, "somebody watches", s.Watched)
+		soon(t, "somebody watches", func() bool { return s.Watched(alpha) })
 		s.Emit(event.Event{Type: event.MessageDelta, Agent: alpha, Turn: "t", Body: event.Delta{Offset: 2, Text: "xy"}})
 		emit(s, alpha, 1)
 	}()
@@ -139,7 +139,7 @@ func TestSlowReader(t *testing.T) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {
-		soon(t, "somebody watches", s.Watched)
+		soon(t, "somebody watches", func() bool { return s.Watched(alpha) })
 		for r := range rounds {
 			for d := range deltas {
 				piece := fmt.Sprintf("%d.%d ", r, d)
@@ -196,11 +196,10 @@ func TestSlowReader(t *testing.T) {
 
 // TestFeed is about order and bounds without a transport in between.
 func TestFeed(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
 	s := event.NewStream("b")
 	emit(s, "a", 3)
-	f := newFeed(ctx, s, 2, func(event.Event) bool { return true })
-	defer func() { cancel(); <-f.done }()
+	f := newFeed(s, "", 2, func(event.Event) bool { return true })
+	defer f.close()
 	delta := func(agent string, offset int, text string) {
 		f.add(event.Event{Type: event.MessageDelta, Agent: agent, Body: event.Delta{Offset: offset, Text: text}})
 	}
@@ -211,7 +210,6 @@ func TestFeed(t *testing.T) {
 	delta("b", 0, "x")
 	delta("a", 4, "two ")
 	delta("a", 9, "hole")
-	other("a", 3) // fetched already
 	other("a", 4)
 	delta("a", 13, "after")
 	delta("b", 1, "y")
@@ -254,9 +252,8 @@ func TestFeed(t *testing.T) {
 
 // The text of deltas that are joined while the reader is slow is bounded, too, and what is read makes room.
 func TestJoinedTextIsBounded(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	f := newFeed(ctx, event.NewStream("b"), 1, func(event.Event) bool { return true })
-	defer func() { cancel(); <-f.done }()
+	f := newFeed(event.NewStream("b"), "", 1, func(event.Event) bool { return true })
+	defer f.close()
 	const size = 8 << 10
 	for round := range 2 {
 		for i := range 2 * maxPendingText / size {
@@ -269,30 +266,61 @@ func TestJoinedTextIsBounded(t *testing.T) {
 	}
 }
 
-// TestFeedFindsTheTail: the Broker dropped the last events, and none follows.
+// TestFeedFindsTheTail: there was no room for the last events, and none follows.
 func TestFeedFindsTheTail(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		s := event.NewStream("b")
-		block := make(chan struct{})
-		var once sync.Once
-		f := newFeed(ctx, s, 1, func(event.Event) bool {
-			once.Do(func() { <-block }) // the pump hangs, the Broker's buffer overflows
-			return true
-		})
-		emit(s, "a", 500)
-		close(block)
-		time.Sleep(2 * tailCheck)
-		n := 0
-		err := f.drain(eventSink{event: func(event.Event) error { n++; return nil },
-			gap: func(Gap) error { t.Error("gap"); return nil }, flush: func() error { return nil }})
-		if err != nil || n != 500 {
-			t.Errorf("told %d events of 500, %v", n, err)
-		}
+	const all = 3 * maxPending
+	s := event.NewStream("b")
+	f := newFeed(s, "", 1, func(event.Event) bool { return true })
+	defer f.close()
+	emit(s, "a", all)
+	if len(f.queue) > maxPending+1 {
+		t.Errorf("%d entries wait, want at most %d", len(f.queue), maxPending+1)
+	}
+	n := 0
+	err := f.drain(eventSink{event: func(event.Event) error { n++; return nil },
+		gap: func(Gap) error { t.Error("gap"); return nil }, flush: func() error { return nil }})
+	if err != nil || n != all {
+		t.Errorf("told %d events of %d, %v", n, all, err)
+	}
+}
 
-		cancel()
-		<-f.done
-	})
+// Who watches one agent is handed nothing of the others, so that an event costs nothing for those who watch another agent,
+// and finds again what there was no room for.
+func TestAFeedOfOneAgent(t *testing.T) {
+	s := event.NewStream("b")
+	emit(s, "a", 1)
+	emit(s, "b", 1)
+	f := newFeed(s, "a", 1, Filter{Agent: "a"}.match)
+	defer f.close()
+	told := func() (n int) {
+		t.Helper()
+		<-f.wake
+		err := f.drain(eventSink{event: func(e event.Event) error {
+			if n++; e.Agent != "a" {
+				t.Errorf("told an event of %s", e.Agent)
+			}
+			return nil
+		}, gap: func(Gap) error { t.Error("gap"); return nil }, flush: func() error { return nil }})
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	if n := told(); n != 1 {
+		t.Errorf("%d events of before, want 1", n)
+	}
+
+	for range 2 * maxPending {
+		emit(s, "b", 1)
+		emit(s, "a", 1)
+	}
+	if n := told(); n != 2*maxPending {
+		t.Errorf("%d events, want %d", n, 2*maxPending)
+	}
+	emit(s, "b", 1)
+	if len(f.queue) > 0 || len(f.wake) > 0 {
+		t.Errorf("an event of another agent woke the reader; %d wait", len(f.queue))
+	}
 }
 
 // A stream on which nothing happens says that it lives: proxies and clients would give it up.
@@ -397,7 +425,8 @@ func FuzzReadSSE(f *testing.F) {
 // What a running tool prints reaches those who watch, between the pieces of answers.
 func TestProgressIsTold(t *testing.T) {
 	s := event.NewStream("boot")
-	f := newFeed(t.Context(), s, s.Next(), func(event.Event) bool { return true })
+	f := newFeed(s, "", s.Next(), func(event.Event) bool { return true })
+	defer f.close()
 	f.add(event.Event{Type: event.MessageDelta, Agent: alpha, Body: event.Delta{Text: "a"}})
 	f.add(event.Event{Type: event.ToolProgress, Agent: alpha, Body: event.Progress{Call: "c", Text: "compiling"}})
 	f.add(event.Event{Type: event.MessageDelta, Agent: alpha, Body: event.Delta{Offset: 1, Text: "b"}})

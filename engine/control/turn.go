@@ -23,13 +23,6 @@ type turnFilter struct {
 	over        bool   // its turn.finished was seen
 }
 
-// ofAgent is what the feed keeps: the events of the agent that the message is
-// for, or of all where only the engine knows which that is. The turn is picked
-// out when an event arrives: the feed is older than the item.
-func ofAgent(id string) func(event.Event) bool {
-	return func(e event.Event) bool { return id == "" || e.Agent == id }
-}
-
 func (t *turnFilter) sink(told Told) eventSink {
 	return eventSink{
 		event: func(e event.Event) error {
@@ -139,7 +132,8 @@ func (p posts) follow(ctx context.Context, in message.Incoming, told Told) (even
 
 // tell reports the turn of an item until that has ended. It subscribes before it asks for the
 // item, so that no event of the turn is missed, and takes the end from Await, because events are
-// lossy. agent "": only the receipt says whose the item is.
+// lossy. agent "": only the receipt says whose the item is. The turn is picked out when an event arrives: the feed is
+// older than the item.
 func (p posts) tell(ctx context.Context, agent string, told Told,
 	item func(context.Context, *turnFilter) (message.Receipt, error)) (event.Outcome, error) {
 	if p.feed == nil {
@@ -148,8 +142,8 @@ func (p posts) tell(ctx context.Context, agent string, told Told,
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	turn := &turnFilter{}
-	f := newFeed(ctx, p.feed, p.feed.Next(), ofAgent(agent))
-	defer func() { cancel(); <-f.done }()
+	f := newFeed(p.feed, agent, p.feed.Next(), func(event.Event) bool { return true })
+	defer f.close()
 
 	receipt, err := item(ctx, turn)
 	if err != nil {
@@ -245,5 +239,5 @@ func finished(o event.Outcome) event.Event {
 }
 
 // tailGrace is how long a stream waits for the last events of a turn that has
-// ended: they are on their way through the Broker.
+// ended.
 const tailGrace = 100 * time.Millisecond

@@ -63,11 +63,6 @@ func TestWhatIsToldOfATurn(t *testing.T) {
 			t.Errorf("%+v, which ended in %q: events are still to come: %v", tt.turn, tt.in, got)
 		}
 	}
-
-	if all, one := ofAgent(""), ofAgent(alpha); !all(event.Event{Agent: beta}) || !one(event.Event{Agent: alpha}) ||
-		one(event.Event{Agent: beta}) {
-		t.Error("the wrong agents are watched")
-	}
 }
 
 // A reader that goes away is told nothing more, wherever it was.

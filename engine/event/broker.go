@@ -71,7 +71,8 @@ const (
 // some can fetch them, or learns that it cannot.
 type Stream struct {
 	Broker[Event]
-	boot string
+	watches watches
+	boot    string
 
 	mu    sync.Mutex
 	ring  [ringSize]Event
@@ -89,7 +90,7 @@ func NewStream(boot string) *Stream {
 
 // Emit numbers, keeps and publishes an event. At is set if it is zero.
 func (s *Stream) Emit(e Event) {
-	if !e.Replayable() && !s.Watched() {
+	if !e.Replayable() && !s.Watched(e.Agent) {
 		return // it would not be kept either: an answer has one for each piece
 	}
 	if e.At.IsZero() {
@@ -97,7 +98,7 @@ func (s *Stream) Emit(e Event) {
 	}
 	e.encoded = &encoded{}
 	if !e.Replayable() {
-		s.Publish(e)
+		s.hand(e)
 		return
 	}
 
@@ -107,7 +108,13 @@ func (s *Stream) Emit(e Event) {
 	e.ID = s.boot + "." + strconv.FormatUint(n, 10)
 	s.keep(n, e)
 	s.next.Store(n + 1)
+	s.hand(e)
+}
+
+// hand gives an event to all who watch.
+func (s *Stream) hand(e Event) {
 	s.Publish(e)
+	s.watches.see(e)
 }
 
 // keep puts an event into the ring and lets the oldest go for which there is no room.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"strings"
@@ -99,12 +100,81 @@ func TestBrokerRace(t *testing.T) {
 				for range s.Subscribe(ctx) {
 				}
 				cancel()
+				_, end := s.Watch(&Watch{Pieces: true, See: func(Event) {}})
+				end()
 				s.Since(s.Next() - 1)
 			}
 		})
 	}
 
 	wg.Wait()
+}
+
+// Who watches gets everything of its agent, in order, and nothing of others; pieces only where they are asked for.
+func TestWatch(t *testing.T) {
+	s := NewStream("b")
+	s.Emit(Event{Type: ItemQueued, Agent: "a"})
+	seen := map[string][]string{}
+	watch := func(name string, w Watch) (next uint64, end func()) {
+		w.See = func(e Event) { seen[name] = append(seen[name], string(e.Type)+" "+e.Agent) }
+		return s.Watch(&w)
+	}
+	next, end := watch("all", Watch{})
+	_, endPieces := watch("pieces of a", Watch{Agent: "a", Pieces: true})
+	_, endB := watch("b", Watch{Agent: "b"})
+	if next != 2 || !s.Watched("a") || s.Watched("b") || s.Watched("") {
+		t.Errorf("next is %d; watched are a %v, b %v, all %v", next, s.Watched("a"), s.Watched("b"), s.Watched(""))
+	}
+
+	for _, agent := range []string{"a", "b", ""} {
+		s.Emit(Event{Type: ItemTaken, Agent: agent})
+		s.Emit(Event{Type: MessageDelta, Agent: agent, Body: Delta{}})
+	}
+	endPieces()
+	end()
+	end() // twice is once
+	s.Emit(Event{Type: ItemDone, Agent: "a"})
+	s.Emit(Event{Type: ItemDone, Agent: "b"})
+	endB()
+	want := map[string][]string{"all": {"item.taken a", "item.taken b", "item.taken "},
+		"pieces of a": {"item.taken a", "message.delta a"}, "b": {"item.taken b", "item.done b"}}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if s.Watched("a") || len(s.watches.of) > 0 {
+		t.Errorf("watches are left: %v", s.watches.of)
+	}
+}
+
+// Changes says once that there is something, however much there is, and nothing of pieces.
+func TestChanges(t *testing.T) {
+	s := NewStream("b")
+	ctx, cancel := context.WithCancel(t.Context())
+	changes := s.Changes(ctx)
+	s.Emit(Event{Type: MessageDelta, Agent: "a", Body: Delta{}})
+	if len(changes) != 0 || s.Watched("a") {
+		t.Errorf("a piece is a change (%d), or somebody wants pieces (%v)", len(changes), s.Watched("a"))
+	}
+	for range 3 {
+		s.Emit(Event{Type: ItemDone, Agent: "a"})
+	}
+	<-changes
+	if len(changes) != 0 {
+		t.Error("it says twice that there is something")
+	}
+
+	cancel()
+	for deadline := time.Now().Add(5 * time.Second); len(s.watching()) > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it watches after its context has ended")
+		}
+	}
+}
+
+func (s *Stream) watching() map[string]map[*Watch]struct{} {
+	s.watches.mu.RLock()
+	defer s.watches.mu.RUnlock()
+	return maps.Clone(s.watches.of)
 }
 
 func TestStreamNumbersInOrder(t *testing.T) {

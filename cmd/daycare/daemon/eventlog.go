@@ -18,8 +18,7 @@ type eventLog struct {
 	turns map[string]time.Time // when each began
 }
 
-// keepEventLog runs until ctx ends. A delta only wakes it; what counts is fetched
-// by number, so that a flood of deltas takes nothing away.
+// keepEventLog runs until ctx ends. What counts is fetched by number, so that a flood takes nothing away.
 func (r *Daemon) keepEventLog(ctx context.Context) error {
 	j := &eventLog{log: r.log, meter: &r.meter, turns: map[string]time.Time{}}
 	defer r.calm.stop()
@@ -44,14 +43,15 @@ func (r *Daemon) keepEventLog(ctx context.Context) error {
 
 		next = max(next, first) + uint64(len(events))
 	}
-	for e := range r.events.Subscribe(ctx) {
-		if e.Replayable() {
+	for changes := r.events.Changes(ctx); ; {
+		select {
+		case <-changes:
 			read()
+		case <-ctx.Done():
+			read()
+			return nil
 		}
 	}
-
-	read()
-	return nil
 }
 
 // note logs one event. No text of messages gets into the log.

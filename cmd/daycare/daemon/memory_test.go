@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,6 +52,28 @@ func TestMemoryIsGivenBackAfterMuchWork(t *testing.T) {
 		after("a few", 30, time.Minute, 2)
 		after("many again", 40, time.Minute, 3)
 	})
+}
+
+// A heap may grow by half, and by spare if it is small, until it is used no more than that.
+func TestGrowth(t *testing.T) {
+	for live, want := range map[uint64]int{0: 400, 1 << 20: 400, 4 << 20: 400, 8 << 20: 200, 16 << 20: 100, 32 << 20: 50, 1 << 30: 50} {
+		if got := growth(live); got != want {
+			t.Errorf("with %d MiB in use a heap may grow by %d %%, want %d", live>>20, got, want)
+		}
+	}
+}
+
+// It is looked at each time that the heap was collected, not only once.
+func TestAfterEachCollection(t *testing.T) {
+	var collected atomic.Int64
+	afterEachCollection(func() { collected.Add(1) })
+	for n := range int64(3) {
+		for deadline := time.Now().Add(10 * time.Second); collected.Load() <= n; time.Sleep(time.Millisecond) {
+			if runtime.GC(); time.Now().After(deadline) {
+				t.Fatalf("after many collections it was called %d times", collected.Load())
+			}
+		}
+	}
 }
 
 // What was allocated and is garbage counts until it was given back.

@@ -125,15 +125,11 @@ func (t *Tracer) Run(ctx context.Context) error {
 		}
 		next = max(next, first) + uint64(len(events))
 	}
-	happens := t.o.Events.Subscribe(ctx)
-	for happens != nil {
+	for changes := t.o.Events.Changes(ctx); ctx.Err() == nil; {
 		select {
-		case e, ok := <-happens:
-			if !ok {
-				happens = nil
-			} else if e.Replayable() {
-				read()
-			}
+		case <-ctx.Done():
+		case <-changes:
+			read()
 		case c := <-t.calls:
 			read() // its turn began before it
 			t.called(c)
