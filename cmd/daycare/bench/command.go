@@ -30,8 +30,8 @@ func Command(c *term.App) *cobra.Command {
 		Example: "  daycare bench --dir /var/tmp --csv cost.csv",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if s.Binary, err = os.Executable(); err != nil {
-				return fmt.Errorf("find this binary: %w", err)
+			if s.Binary, err = program(""); err != nil {
+				return err
 			}
 			if s.Dir == "" {
 				s.Dir = "."
@@ -59,7 +59,7 @@ func Command(c *term.App) *cobra.Command {
 	cmd.Flags().DurationVar(&s.Span, "span", 2*time.Second, "how long each timed part takes")
 	cmd.Flags().BoolVar(&quick, "quick", false, "shorter parts, at most 1,000 agents")
 	cmd.Flags().StringVar(&table, "csv", "", "also write how the cost grows, as CSV, to `FILE`")
-	cmd.AddCommand(besideCommand(c), clusterCommand(c), floodCommand(c), soakCommand(c))
+	cmd.AddCommand(besideCommand(c), clusterCommand(c), floodCommand(c), soakCommand(c), talkCommand(c))
 
 	return cmd
 }
@@ -68,6 +68,19 @@ func Command(c *term.App) *cobra.Command {
 func asDaemon() {
 	daemon.SaveMemory()
 	daemon.UseDisk()
+}
+
+// program is the daycare that is measured, "" being this one.
+func program(file string) (string, error) {
+	if file != "" {
+		return file, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find this binary: %w", err)
+	}
+
+	return self, nil
 }
 
 func besideCommand(c *term.App) *cobra.Command {
@@ -81,10 +94,8 @@ func besideCommand(c *term.App) *cobra.Command {
 		Example: "  daycare bench beside\n  daycare bench beside --agents 10,100000 --binary ./daycare-before",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if b.Binary == "" {
-				if b.Binary, err = os.Executable(); err != nil {
-					return fmt.Errorf("find this binary: %w", err)
-				}
+			if b.Binary, err = program(b.Binary); err != nil {
+				return err
 			}
 			if b.Each < 1 || len(b.Others) == 0 || slices.Min(b.Others) < 0 {
 				return term.Usage(cmd, "--times must be at least 1, and --agents must not be negative")
@@ -124,8 +135,8 @@ func clusterCommand(c *term.App) *cobra.Command {
 				return &term.Problem{Code: fault.ExitFailure, Err: errors.New("this program has no NATS server"),
 					Do: "go build -trimpath -tags natsserver ./cmd/daycare"}
 			}
-			if b.Binary, err = os.Executable(); err != nil {
-				return fmt.Errorf("find this binary: %w", err)
+			if b.Binary, err = program(""); err != nil {
+				return err
 			}
 
 			asDaemon()
@@ -144,6 +155,38 @@ func clusterCommand(c *term.App) *cobra.Command {
 	return cmd
 }
 
+func talkCommand(c *term.App) *cobra.Command {
+	t := Talk{}
+	cmd := &cobra.Command{
+		Use:   "talk",
+		Short: "Measure conversations with a daemon and a local model that streams",
+		Long: "Start a separate daemon with a model on loopback that streams its answer in 20 pieces, and\n" +
+			"hold several conversations at once over the API, as a page or a program does.\n" +
+			"--binary compares another version of daycare on the same machine.",
+		Example: "  daycare bench talk\n  daycare bench talk --conversations 64 --binary ./daycare-before",
+		Args:    term.Words(0),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if t.Binary, err = program(t.Binary); err != nil {
+				return err
+			}
+			if t.Turns < 1 || len(t.Conversations) == 0 || slices.Min(t.Conversations) < 1 {
+				return term.Usage(cmd, "--turns and --conversations must be at least 1")
+			}
+
+			t.Progress = func(what string) { c.Note("%s", what) }
+			rows, err := t.Run(cmd.Context())
+
+			return errors.Join(printRows(c, rows), err)
+		},
+	}
+	cmd.Flags().StringVar(&t.Dir, "dir", "", "where the daemon's files are (default: the system's folder for temporary files)")
+	cmd.Flags().StringVar(&t.Binary, "binary", "", "measure the daycare in `FILE` instead of this one")
+	cmd.Flags().IntSliceVar(&t.Conversations, "conversations", []int{1, 8, 64}, "how many are held at once, one `N` after the other")
+	cmd.Flags().IntVar(&t.Turns, "turns", 50, "how many turns each conversation has")
+
+	return cmd
+}
+
 func floodCommand(c *term.App) *cobra.Command {
 	f := Flood{}
 	cmd := &cobra.Command{
@@ -157,8 +200,8 @@ func floodCommand(c *term.App) *cobra.Command {
 		Example: "  daycare bench flood\n  daycare bench flood --senders 100 --messages 20 --tool-bytes 100000000",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if f.Binary, err = os.Executable(); err != nil {
-				return fmt.Errorf("find this binary: %w", err)
+			if f.Binary, err = program(""); err != nil {
+				return err
 			}
 			if f.Senders < 1 || f.Each < 1 || f.ToolBytes < 0 {
 				return term.Usage(cmd, "--senders and --messages are at least 1")
@@ -191,8 +234,8 @@ func soakCommand(c *term.App) *cobra.Command {
 		Example: "  daycare bench soak --for 10m --csv soak.csv",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if s.Binary, err = os.Executable(); err != nil {
-				return fmt.Errorf("find this binary: %w", err)
+			if s.Binary, err = program(""); err != nil {
+				return err
 			}
 			if s.For < time.Second || s.Agents < 1 {
 				return term.Usage(cmd, "--for is at least 1s, --agents at least 1")

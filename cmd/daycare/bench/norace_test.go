@@ -5,7 +5,6 @@ package bench
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"log"
 	"net"
 	"net/http"
@@ -185,17 +184,7 @@ func streamPieces() {
 		log.Fatal(err)
 	}
 	fmt.Println(l.Addr())
-	log.Fatal(http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "text/event-stream")
-		out := http.NewResponseController(w)
-		for range chunks {
-			fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"word "}}]}`+"\n\n")
-			out.Flush()
-		}
-		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`+"\n\n"+
-			`data: {"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":20}}`+"\n\ndata: [DONE]\n\n")
-	})))
+	log.Fatal(http.Serve(l, http.HandlerFunc(answerAtOnce)))
 }
 
 // onTheWire returns a function that makes one turn of an agent.
