@@ -171,7 +171,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-func (s *Stream) watching() map[string]map[*Watch]struct{} {
+func (s *Stream) watching() map[string][]*Watch {
 	s.watches.mu.RLock()
 	defer s.watches.mu.RUnlock()
 	return maps.Clone(s.watches.of)

@@ -2,6 +2,8 @@ package event
 
 import (
 	"context"
+	"iter"
+	"slices"
 	"sync"
 )
 
@@ -15,7 +17,7 @@ type Watch struct {
 // watches are those of one Stream, by agent, so that an event costs nothing for who watches another agent.
 type watches struct {
 	mu sync.RWMutex
-	of map[string]map[*Watch]struct{}
+	of map[string][]*Watch
 }
 
 // Watch hands events to w until end is called, the first of them that has a number with the number next. See does not
@@ -49,21 +51,20 @@ func (w *watches) add(one *Watch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.of == nil {
-		w.of = map[string]map[*Watch]struct{}{}
+		w.of = map[string][]*Watch{}
 	}
-	if w.of[one.Agent] == nil {
-		w.of[one.Agent] = map[*Watch]struct{}{}
-	}
-	w.of[one.Agent][one] = struct{}{}
+	w.of[one.Agent] = append(w.of[one.Agent], one)
 }
 
 func (w *watches) remove(one *Watch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.of[one.Agent], one)
-	if len(w.of[one.Agent]) == 0 {
+	rest := slices.DeleteFunc(w.of[one.Agent], func(other *Watch) bool { return other == one })
+	if len(rest) == 0 {
 		delete(w.of, one.Agent)
+		return
 	}
+	w.of[one.Agent] = rest
 }
 
 // see hands out an event. Callers that number events hold the Stream's lock, which keeps their order.
@@ -71,15 +72,7 @@ func (w *watches) see(e Event) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	piece := !e.Replayable()
-	for one := range w.of[""] {
-		if one.Pieces || !piece {
-			one.See(e)
-		}
-	}
-	if e.Agent == "" {
-		return
-	}
-	for one := range w.of[e.Agent] {
+	for one := range w.who(e.Agent) {
 		if one.Pieces || !piece {
 			one.See(e)
 		}
@@ -89,13 +82,30 @@ func (w *watches) see(e Event) {
 func (w *watches) pieces(agent string) bool {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	for _, of := range []string{"", agent} {
-		for one := range w.of[of] {
-			if one.Pieces {
-				return true
-			}
+	for one := range w.who(agent) {
+		if one.Pieces {
+			return true
 		}
 	}
 
 	return false
+}
+
+// who are those who watch an agent, those who watch all first. Callers hold mu.
+func (w *watches) who(agent string) iter.Seq[*Watch] {
+	return func(yield func(*Watch) bool) {
+		for _, one := range w.of[""] {
+			if !yield(one) {
+				return
+			}
+		}
+		if agent == "" {
+			return
+		}
+		for _, one := range w.of[agent] {
+			if !yield(one) {
+				return
+			}
+		}
+	}
 }
