@@ -49,8 +49,8 @@ func inUse() uint64 {
 
 // afterEachCollection calls do once the heap was collected, each time.
 func afterEachCollection(do func()) {
-	type collected struct{ next *collected } // with a pointer, as small things without one share their memory
-	runtime.AddCleanup(new(collected), func(do func()) {
+	collected := new(*byte) // a pointer, as small things without one share their memory
+	runtime.AddCleanup(collected, func(do func()) {
 		do()
 		afterEachCollection(do)
 	}, do)
