@@ -17,28 +17,49 @@ const restAfter = 2 * time.Second
 
 // SaveMemory lets the heap grow by half, not to the double, before it is collected,
 // if GOGC does not say otherwise. Agents keep little in memory and wait for the
-// disk and for models: a smaller heap is worth more than the time to collect it. A heap
-// that is small anyway grows by spare: with a few agents at work, collecting it each
-// few megabytes took a third of the processor time of a turn.
+// disk and for models: a smaller heap is worth more than the time to collect it. A small
+// heap may grow by spare while it is collected often: with a few agents at work, collecting it
+// each few megabytes took a third of the processor time of a turn.
 func SaveMemory() {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	percent := growth(0)
-	debug.SetGCPercent(percent)
+	debug.SetGCPercent(leastGrowth)
+	p := pace{percent: leastGrowth}
 	afterEachCollection(func() {
-		if next := growth(inUse()); next < percent*9/10 || next > percent*11/10 {
-			debug.SetGCPercent(next)
-			percent = next
+		if p.collected(time.Now(), inUse()) {
+			debug.SetGCPercent(p.percent)
 		}
 	})
 }
 
-// spare is by how many bytes a heap may grow before it is collected, however small it is.
-const spare = 16 << 20
+const (
+	leastGrowth = 50          // percent
+	spare       = 16 << 20    // bytes by which a heap may grow that is collected often, however small it is
+	often       = time.Second // what is less between two collections is often
+)
 
-// growth is by how many percent a heap may grow of which so many bytes are in use.
-func growth(inUse uint64) int { return int(max(50, spare*100/max(inUse, spare/4))) }
+// A pace is how much a heap may grow before it is collected again.
+type pace struct {
+	percent int
+	last    time.Time // when it was collected
+}
+
+// collected notes a collection that left so many bytes in use, and reports whether the percentage is another one now.
+func (p *pace) collected(now time.Time, inUse uint64) (changed bool) {
+	next := leastGrowth
+	if now.Sub(p.last) < often {
+		next = int(max(leastGrowth, spare*100/max(inUse, spare/4)))
+	}
+	p.last = now
+	if next >= p.percent*9/10 && next <= p.percent*11/10 && next != leastGrowth {
+		return false // as before, nearly
+	}
+	changed = next != p.percent
+	p.percent = next
+
+	return changed
+}
 
 // inUse is how many bytes were in use when the heap was last collected.
 func inUse() uint64 {

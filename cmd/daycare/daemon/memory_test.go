@@ -54,11 +54,30 @@ func TestMemoryIsGivenBackAfterMuchWork(t *testing.T) {
 	})
 }
 
-// A heap may grow by half, and by spare if it is small, until it is used no more than that.
-func TestGrowth(t *testing.T) {
-	for live, want := range map[uint64]int{0: 400, 1 << 20: 400, 4 << 20: 400, 8 << 20: 200, 16 << 20: 100, 32 << 20: 50, 1 << 30: 50} {
-		if got := growth(live); got != want {
-			t.Errorf("with %d MiB in use a heap may grow by %d %%, want %d", live>>20, got, want)
+// A heap may grow by half; one that is collected often and is small by spare, until it is collected less often.
+func TestPace(t *testing.T) {
+	p, now := pace{percent: leastGrowth}, time.Now()
+	for _, one := range []struct {
+		after   time.Duration
+		mib     uint64
+		percent int
+		changed bool
+	}{
+		{0, 4, 50, false}, // the first says nothing of how often
+		{time.Second / 10, 4, 400, true},
+		{time.Second / 3, 1, 400, false},
+		{time.Second / 3, 8, 200, true},
+		{time.Second / 3, 8, 200, false},
+		{time.Second / 3, 16, 100, true},
+		{time.Second / 3, 100, 50, true},
+		{time.Second / 3, 8, 200, true},
+		{2 * time.Second, 8, 50, true}, // memory was given back, or there is little to do
+		{time.Minute, 8, 50, false},
+	} {
+		now = now.Add(one.after)
+		if changed := p.collected(now, one.mib<<20); p.percent != one.percent || changed != one.changed {
+			t.Errorf("%v after the last, with %d MiB in use: it may grow by %d %%, changed %v; want %d, %v",
+				one.after, one.mib, p.percent, changed, one.percent, one.changed)
 		}
 	}
 }
