@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -20,6 +21,13 @@ const (
 	chunks     = 20
 	pause      = 2 * time.Millisecond
 	firstToken = 20 * time.Millisecond
+)
+
+// The local model's answer, as chat completions stream it.
+const (
+	oneChunk    = `data: {"choices":[{"index":0,"delta":{"content":"word "}}]}` + "\n\n"
+	endOfAnswer = `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n" +
+		`data: {"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":20}}` + "\n\ndata: [DONE]\n\n"
 )
 
 // An HTTPResult compares a turn on a local HTTP model with the model's own time.
@@ -111,14 +119,13 @@ func serveModel(w http.ResponseWriter, sent chan<- time.Time, spent chan<- time.
 	time.Sleep(firstToken)
 
 	for range chunks {
-		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"word "}}]}`+"\n\n")
+		_, _ = io.WriteString(w, oneChunk)
 		sent <- time.Now()
 		out.Flush()
 		time.Sleep(pause)
 	}
 
-	fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`+"\n\n"+
-		`data: {"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":20}}`+"\n\ndata: [DONE]\n\n")
+	_, _ = io.WriteString(w, endOfAnswer)
 	out.Flush()
 	spent <- time.Since(begin)
 }

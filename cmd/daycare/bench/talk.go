@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -132,7 +132,7 @@ func modelAlone(ctx context.Context, addr string) (time.Duration, error) {
 	var all []time.Duration
 	for range 100 {
 		began := time.Now()
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/v1/chat/completions", bytes.NewReader([]byte("{}")))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/v1/chat/completions", strings.NewReader("{}"))
 		if err != nil {
 			return 0, err
 		}
@@ -156,9 +156,8 @@ func answerAtOnce(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
 	for range chunks {
-		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"word "}}]}`+"\n\n")
+		_, _ = io.WriteString(w, oneChunk)
 		_ = out.Flush()
 	}
-	fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`+"\n\n"+
-		`data: {"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":20}}`+"\n\ndata: [DONE]\n\n")
+	_, _ = io.WriteString(w, endOfAnswer)
 }

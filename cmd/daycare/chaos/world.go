@@ -86,8 +86,8 @@ type decision struct {
 type platform struct {
 	refuse int                      // number of callbacks that still fail, after they were recorded
 	hangs  map[string]time.Duration // how long it takes to answer, by chat
-	// fails says whether it answers this one with an error, and whether it took it all the
-	// same; nil: it never fails.
+	// fails says whether it answers the call that brings out, the id of an answer, with an error, and whether it
+	// took it all the same; nil: it never fails.
 	fails func(out string) (fails, took bool)
 }
 

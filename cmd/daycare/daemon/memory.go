@@ -53,7 +53,7 @@ func (p *pace) collected(now time.Time, inUse uint64) (changed bool) {
 	}
 	p.last = now
 	if next >= p.percent*9/10 && next <= p.percent*11/10 && next != leastGrowth {
-		return false // as before, nearly
+		return false // nearly as before: to change it stops the program for a moment
 	}
 	changed = next != p.percent
 	p.percent = next
