@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"daycare/engine/finding"
 	"daycare/engine/record"
@@ -21,6 +22,37 @@ const (
 	mendedFile = "Mended file "
 	mostBroken = 5 // lines in one message
 )
+
+// fileNotices is what the model has read of broken files, as far as its context was read.
+type fileNotices struct {
+	place record.Place
+	open  map[string][]string // lines of files that are broken as far as the model knows, by file
+}
+
+// of returns the lines in c on files that are broken as far as the model knows, by file.
+func (n *fileNotices) of(c *record.Context) map[string][]string {
+	entries, anew := n.place.Read(c)
+	if anew {
+		n.open = map[string][]string{}
+	}
+	for _, e := range entries {
+		if u, ok := e.Rec.(*record.User); ok && u.Preface != "" {
+			n.add(u.Preface)
+		}
+	}
+
+	return n.open
+}
+
+func (n *fileNotices) add(preface string) {
+	for line := range strings.SplitSeq(preface, "\n") {
+		if rest, ok := strings.CutPrefix(line, brokenFile); ok {
+			n.open[quoted(rest)] = append(n.open[quoted(rest)], line)
+		} else if rest, ok := strings.CutPrefix(line, mendedFile); ok {
+			delete(n.open, quoted(rest))
+		}
+	}
+}
 
 // notices are the lines on broken files that the model has not read yet. open is what it
 // has read.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"daycare/agents/providers"
@@ -291,14 +292,13 @@ type besideModel struct {
 
 func (m besideModel) Call(ctx context.Context, req *providers.Request,
 	watch func(providers.Event)) (answer *providers.Response, err error) {
-	m.deliveries.meanwhile(func(do func(func())) {
+	m.deliveries.meanwhile(func(files sync.Locker) {
 		there := watch
-		if watch != nil { // one function for all pieces of an answer: do returns when it has run
-			var seen providers.Event
-			show := func() { watch(seen) }
+		if watch != nil {
 			there = func(ev providers.Event) {
-				seen = ev
-				do(show)
+				files.Lock()
+				defer files.Unlock()
+				watch(ev)
 			}
 		}
 		answer, err = m.model.Call(ctx, req, there)

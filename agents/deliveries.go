@@ -97,73 +97,51 @@ func (d *deliveries) syncBeside(sync func() error) (wait func() error) {
 	return func() error { return <-done }
 }
 
-// meanwhile runs work, which may take long, on its own goroutine, and records delivery
-// results until it returns: a crash in the middle of it must not send again what a chat
-// has had for minutes. The agent's files stay with the agent's goroutine: work touches
-// the agent only in functions that it hands to do, which runs them there.
-func (d *deliveries) meanwhile(work func(do func(f func()))) {
-	asked, done, over := make(chan errand), make(chan string, 1), make(chan struct{})
-	defer close(over)
-	go func() {
-		defer func() {
-			crashed := ""
-			if v := recover(); v != nil {
-				crashed = fmt.Sprintf("%v\n%s", v, debug.Stack())
-			}
-			done <- crashed
-		}()
+// meanwhile runs work, which may take long, and records delivery results beside it: a crash in
+// the middle of it must not send again what a chat has had for minutes. The agent's files are
+// those of one goroutine at a time: work touches the agent only while it holds files.
+func (d *deliveries) meanwhile(work func(files sync.Locker)) {
+	var files sync.Mutex
+	over, ended := make(chan struct{}), make(chan string, 1)
+	go func() { ended <- d.settleUntil(over, &files) }()
+	defer func() {
+		close(over)
+		if crashed := <-ended; crashed != "" {
+			panic(crashed)
+		}
+	}()
 
-		free := make(chan chan struct{}, 1) // a streaming answer has an errand for each piece
-		work(func(f func()) {
-			e := errand{f: f}
-			select {
-			case e.ran = <-free:
-			default:
-				e.ran = make(chan struct{}, 1)
-			}
+	work(&files)
+}
 
-			select {
-			case asked <- e:
-				<-e.ran
-			case <-over:
-			}
-
-			select {
-			case free <- e.ran:
-			default:
-			}
-		})
+// settleUntil records delivery results as they come until over is closed. It returns the panic that ended it before.
+func (d *deliveries) settleUntil(over <-chan struct{}, files sync.Locker) (crashed string) {
+	defer func() {
+		if v := recover(); v != nil {
+			crashed = fmt.Sprintf("%v\n%s", v, debug.Stack())
+		}
 	}()
 
 	for {
 		select {
-		case e := <-asked:
-			e.run()
+		case <-over:
+			return ""
 		case <-d.results.Arrived():
-			if crash.Bug("deliverylate") {
-				continue
-			}
-			if err := d.settle(); err != nil { // the next write to history meets it, too
-				d.journal.log.Warn("delivery not recorded yet", "err", err)
-			}
-		case crashed := <-done:
-			if crashed != "" {
-				panic(crashed)
-			}
-			return
+		}
+		if crash.Bug("deliverylate") {
+			continue
+		}
+		if err := d.settleAlone(files); err != nil { // the next write to history meets it, too
+			d.journal.log.Warn("delivery not recorded yet", "err", err)
 		}
 	}
 }
 
-// An errand is a function that the agent's goroutine runs for another one, which waits for ran.
-type errand struct {
-	f   func()
-	ran chan struct{} // capacity 1
-}
-
-func (e errand) run() {
-	defer func() { e.ran <- struct{}{} }()
-	e.f()
+// settleAlone is settle when nothing else touches the agent's files.
+func (d *deliveries) settleAlone(files sync.Locker) error {
+	files.Lock()
+	defer files.Unlock()
+	return d.settle()
 }
 
 // wait waits until every answer in progress arrived, or is to be kept for the next start.

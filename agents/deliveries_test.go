@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -106,7 +107,7 @@ func (b *bench) killed() *bench {
 	return c
 }
 
-// What breaks beside the agent's goroutine breaks the agent, not the process.
+// What breaks in a model breaks the agent, not the process.
 func TestPanicOfAModelIsTheAgentsError(t *testing.T) {
 	d := &deliveries{results: message.NewResults()}
 	defer func() {
@@ -114,8 +115,22 @@ func TestPanicOfAModelIsTheAgentsError(t *testing.T) {
 			t.Errorf("recovered %v, want the panic and where it was", v)
 		}
 	}()
-	d.meanwhile(func(do func(func())) {
-		do(func() {})
-		panic("odd answer")
+	_, _ = apart(func() (bool, error) {
+		d.meanwhile(func(sync.Locker) { panic("odd answer") })
+		return false, nil
+	})
+}
+
+// What breaks while a delivery is recorded beside a model breaks the agent, too.
+func TestPanicOfARecordingIsTheAgentsError(t *testing.T) {
+	d := &deliveries{results: message.NewResults()} // without a journal
+	d.results.Put(message.Result{Out: "1", Parts: 1, RemoteID: "r1"})
+	defer func() {
+		if v, ok := recover().(string); !ok || !strings.Contains(v, "nil pointer") || !strings.Contains(v, "settle") {
+			t.Errorf("recovered %v, want the panic and where it was", v)
+		}
+	}()
+	d.meanwhile(func(sync.Locker) {
+		within(t, "the delivery is being recorded", func() bool { return d.results.Len() == 0 })
 	})
 }

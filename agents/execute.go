@@ -168,7 +168,7 @@ func (x *executor) batch(ctx context.Context, t *turn, calls []record.ToolCall, 
 	results := make([]record.Record, len(calls))
 	wholes := make([]*tools.Whole, len(calls))
 	shown := x.hooks.watching(t, calls, prepared)
-	x.deliveries.meanwhile(func(func(func())) {
+	x.deliveries.meanwhile(func(sync.Locker) {
 		var wg sync.WaitGroup
 		for i := range calls {
 			wg.Go(func() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"daycare/engine/event"
@@ -47,7 +48,7 @@ func (h *hooking) who(s *self, session string) hooks.Agent {
 // run runs the hooks of a moment while deliveries are recorded, and records what they did.
 func (h *hooking) run(ctx context.Context, t *turn, m hooks.Moment) (v hooks.Verdict, err error) {
 	defer t.clock.hold()()
-	h.deliveries.meanwhile(func(func(func())) { v = h.hooks.Run(ctx, m) })
+	h.deliveries.meanwhile(func(sync.Locker) { v = h.hooks.Run(ctx, m) })
 	h.journal.hooked = time.Now()
 	return v, h.note(m, v)
 }
@@ -169,7 +170,7 @@ func (h *hooking) heard(ctx context.Context, s *self, turn string, items []inbox
 	}
 	ob := h.journal.history.Obligations()
 	verdicts := make([]hooks.Verdict, len(items))
-	h.deliveries.meanwhile(func(func(func())) {
+	h.deliveries.meanwhile(func(sync.Locker) {
 		for i, it := range items {
 			if it.Kind != message.Text {
 				continue

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 
 	"daycare/engine/permission"
 	"daycare/engine/record"
@@ -159,7 +160,7 @@ func (h *hooking) lost(ctx context.Context, t *turn, calls []record.OpenCall, re
 		m := h.moment(hooks.AfterTool, t)
 		m.Tool, m.ID, m.Input = r.Name, r.ToolCallID, arguments
 		var v hooks.Verdict
-		h.deliveries.meanwhile(func(func(func())) { v = h.after(ctx, m, r) })
+		h.deliveries.meanwhile(func(sync.Locker) { v = h.after(ctx, m, r) })
 		if v.Stop {
 			t.stopped = v.Reason
 		}

@@ -21,6 +21,7 @@ type intake struct {
 	journal  *journal
 	briefing Briefing
 	hooks    *hooking
+	read     fileNotices
 }
 
 // claim takes those of the items that still wait. A user may drop one between the
@@ -164,13 +165,23 @@ func (in *intake) cut(ctx context.Context, items []inbox.Item) bool {
 
 // preface is what stands before a message: what varies, rendered once.
 func (in *intake) preface(kind message.Kind) string {
-	lines := notices(in.briefing.Broken(), in.journal.readNotices())
+	lines := notices(in.briefing.Broken(), in.known())
 	if kind == message.Text {
 		if text := in.briefing.Preface(); text != "" {
 			lines = append(lines, text)
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// known are the lines on broken files that the model has read; nil if that cannot be said.
+func (in *intake) known() map[string][]string {
+	c, err := in.journal.history.Context()
+	if err != nil {
+		in.journal.log.Warn("cannot read which file problems were reported to the model", "err", err)
+		return nil
+	}
+	return in.read.of(c)
 }
 
 // fold takes what arrived meanwhile and is to join the turn. That happens only directly

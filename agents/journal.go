@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"daycare/engine/cuid"
@@ -208,37 +207,6 @@ func (j *journal) lastRoute() *message.Address {
 	}
 
 	return nil
-}
-
-// readNotices are the lines in the context on files that are broken as far as the model
-// knows, by file.
-func (j *journal) readNotices() map[string][]string {
-	c, err := j.history.Context()
-	if err != nil {
-		j.log.Warn("cannot read which file problems were reported to the model", "err", err)
-		return nil
-	}
-
-	var open map[string][]string
-	for _, e := range c.Entries {
-		u, ok := e.Rec.(*record.User)
-		if !ok || u.Preface == "" {
-			continue
-		}
-
-		for line := range strings.SplitSeq(u.Preface, "\n") {
-			if rest, ok := strings.CutPrefix(line, brokenFile); ok {
-				if open == nil {
-					open = map[string][]string{}
-				}
-				open[quoted(rest)] = append(open[quoted(rest)], line)
-			} else if rest, ok := strings.CutPrefix(line, mendedFile); ok {
-				delete(open, quoted(rest))
-			}
-		}
-	}
-
-	return open
 }
 
 // removeDraft removes the draft of an answer, if there may be one.

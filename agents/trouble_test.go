@@ -333,7 +333,7 @@ func TestNothingIsKnownFromAHistoryThatCannotBeRead(t *testing.T) {
 		t.Fatal("the history can be read")
 	}
 
-	p, r, n := a.journal.answered("sha", permission.Deny), a.journal.lastRoute(), a.journal.readNotices()
+	p, r, n := a.journal.answered("sha", permission.Deny), a.journal.lastRoute(), a.intake.known()
 	if p != nil || r != nil || n != nil {
 		t.Errorf("known are %+v, %+v and %v", p, r, n)
 	}

@@ -38,7 +38,8 @@ type Options struct {
 type Builder struct {
 	src Sources
 
-	seen     position
+	seen     record.Place
+	summary  *record.Entry        // that the context begins with; nil: none
 	messages []*providers.Message // answered ones, then those of open
 	answered int                  // messages[:answered] never change again
 	open     group
@@ -48,21 +49,6 @@ type Builder struct {
 	size estimate
 }
 
-// position is how far of which context a Builder has read.
-type position struct {
-	session    string
-	generation int
-	summary    *record.Entry
-	n          int
-	last       *record.Entry // entry n-1, as a check
-}
-
-// covers reports whether ctx is what was read, perhaps with more at its end.
-func (p position) covers(ctx *record.Context) bool {
-	return p.session == ctx.Session && p.generation == ctx.Generation && p.summary == ctx.Summary &&
-		p.n <= len(ctx.Entries) && (p.n == 0 || ctx.Entries[p.n-1] == p.last)
-}
-
 // NewBuilder makes a Builder that has read nothing yet.
 func NewBuilder(src Sources) *Builder { return &Builder{src: src} }
 
@@ -70,12 +56,12 @@ func NewBuilder(src Sources) *Builder { return &Builder{src: src} }
 // that were added since the last Build, or all of them when the context was made
 // anew. Earlier requests stay valid and unchanged.
 func (b *Builder) Build(ctx *record.Context, sys string, tools []providers.Tool, opt Options) (*providers.Request, error) {
-	if b.seen.last == nil || !b.seen.covers(ctx) {
+	entries, anew := b.seen.Read(ctx)
+	if anew {
 		b.restart(ctx)
 	}
-	for _, e := range ctx.Entries[b.seen.n:] {
+	for _, e := range entries {
 		b.add(e)
-		b.seen.n, b.seen.last = b.seen.n+1, e
 	}
 
 	b.flush()
@@ -89,6 +75,7 @@ func (b *Builder) Build(ctx *record.Context, sys string, tools []providers.Tool,
 		System:      sys,
 		Tools:       tools,
 		Messages:    slices.Clip(b.messages),
+		Plain:       b.shown == 0,
 		MaxTokens:   opt.MaxTokens,
 		Temperature: opt.Temperature,
 		Thinking:    opt.Thinking,
@@ -110,9 +97,7 @@ func (b *Builder) Counted() int { return b.size.counted() }
 
 // restart forgets everything and begins with the context's summary.
 func (b *Builder) restart(ctx *record.Context) {
-	*b = Builder{src: b.src, seen: position{
-		session: ctx.Session, generation: ctx.Generation, summary: ctx.Summary,
-	}}
+	*b = Builder{src: b.src, seen: b.seen, summary: ctx.Summary}
 	if ctx.Summary == nil {
 		return
 	}
@@ -180,7 +165,7 @@ func (b *Builder) assistant(e *record.Entry, a *record.Assistant) {
 	b.answered = len(b.messages)
 	b.open = group{calls: a.ToolCalls, canceled: a.Finish == record.FinishCanceled}
 	b.size.seal(m)
-	if b.seen.summary == nil || e.Seq > b.seen.summary.Seq { // an older count is of the longer context
+	if b.summary == nil || e.Seq > b.summary.Seq { // an older count is of the longer context
 		b.size.report(a.Tokens)
 	}
 }

@@ -36,6 +36,7 @@ type Request struct {
 	System      string
 	Tools       []Tool
 	Messages    []*Message
+	Plain       bool     // no message has a picture or a document, so that they need not be looked for
 	MaxTokens   int      // of the answer; 0 takes the model's default
 	Temperature *float64 // nil: the vendor's default
 	Thinking    string   // "", low, medium, high: how much reasoning is asked for

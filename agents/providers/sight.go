@@ -40,7 +40,7 @@ func (d Document) instead() string {
 // only is req with what the model takes. Messages without anything else stay the
 // same, so that what providers encoded of them is kept.
 func (s Sight) only(req *Request) *Request {
-	if s.Images && s.Documents {
+	if req.Plain || s.Images && s.Documents {
 		return req
 	}
 	var fit *Request

@@ -16,6 +16,34 @@ type Context struct {
 	Entries    []*Entry
 }
 
+// A Place is how far somebody has read in the contexts of one agent. The zero Place is before everything.
+type Place struct {
+	session    string
+	generation int
+	summary    *Entry
+	n          int
+	last       *Entry // entry n-1, as a check
+}
+
+// Read returns the entries that c has beyond the place, and moves it to their end. With anew these are all entries: nothing was
+// read before, or c is not the same with more at its end.
+func (p *Place) Read(c *Context) (entries []*Entry, anew bool) {
+	if anew = p.last == nil || !p.within(c); anew {
+		*p = Place{session: c.Session, generation: c.Generation, summary: c.Summary}
+	}
+	entries = c.Entries[p.n:]
+	if p.n = len(c.Entries); p.n > 0 {
+		p.last = c.Entries[p.n-1]
+	}
+
+	return entries, anew
+}
+
+func (p *Place) within(c *Context) bool {
+	return p.session == c.Session && p.generation == c.Generation && p.summary == c.Summary &&
+		p.n <= len(c.Entries) && c.Entries[p.n-1] == p.last
+}
+
 // view keeps the context, made on first use and extended by appends.
 type view struct {
 	made     bool // entries are up to date
