@@ -49,7 +49,7 @@ func (g watchers) watch(w http.ResponseWriter, r *http.Request, in eventsIn) {
 	if err != nil {
 		return // the client is gone
 	}
-	if gap != nil && out.send("", GapType, gap) != nil {
+	if gap != nil && out.value("", GapType, gap) != nil || out.flush() != nil {
 		return
 	}
 
@@ -70,7 +70,7 @@ func streamFeed(ctx context.Context, f *feed, out *sseWriter) {
 				return
 			}
 		case <-beat.C:
-			if out.comment("") != nil {
+			if out.alive() != nil {
 				return
 			}
 		case <-closingOf(ctx):

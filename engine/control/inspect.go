@@ -233,7 +233,10 @@ func (n inspections) followLog(w http.ResponseWriter, ctx context.Context, first
 	done chan error) {
 	out, err := startSSE(w)
 	if err == nil && first != nil {
-		err = out.send("", logLine, first)
+		err = out.value("", logLine, first)
+	}
+	if err == nil {
+		err = out.flush()
 	}
 	beat := time.NewTicker(keepAlive)
 	defer beat.Stop()
@@ -242,7 +245,7 @@ func (n inspections) followLog(w http.ResponseWriter, ctx context.Context, first
 		case line := <-lines:
 			err = out.send("", logLine, line)
 		case <-beat.C:
-			err = out.comment("")
+			err = out.alive()
 		case err := <-done:
 			done <- err
 			return

@@ -32,7 +32,7 @@ type sseWriter struct {
 	rc *http.ResponseController
 }
 
-// startSSE sends the head of a stream, so that the client knows it is subscribed.
+// startSSE begins a stream. The first flush sends its head, from which the client knows that it is subscribed.
 func startSSE(w http.ResponseWriter) (*sseWriter, error) {
 	h := w.Header()
 	h.Set("Content-Type", eventStream)
@@ -44,18 +44,24 @@ func startSSE(w http.ResponseWriter) (*sseWriter, error) {
 	return s, s.comment("daycare")
 }
 
-// comment sends a line that clients pass over.
-func (s *sseWriter) comment(text string) error {
-	return errors.Join(s.write([]byte(": "+text+"\n\n")), s.flush())
-}
+// comment puts a line that clients pass over into the buffer.
+func (s *sseWriter) comment(text string) error { return s.write([]byte(": " + text + "\n\n")) }
+
+// alive sends a comment, so that nobody takes the stream for broken.
+func (s *sseWriter) alive() error { return errors.Join(s.comment(""), s.flush()) }
 
 // send sends one event at once; id may be empty.
 func (s *sseWriter) send(id string, t event.Type, v any) error {
+	return errors.Join(s.value(id, t, v), s.flush())
+}
+
+// value puts an event into the buffer. What is there when the handler returns is sent with the end of the answer.
+func (s *sseWriter) value(id string, t event.Type, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encode event %s: %w", t, err)
 	}
-	return errors.Join(s.put(id, t, data), s.flush())
+	return s.put(id, t, data)
 }
 
 // event puts an event into the buffer of the connection. Its JSON is made once,

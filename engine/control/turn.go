@@ -101,16 +101,16 @@ func (p posts) streamTurn(w http.ResponseWriter, r *http.Request, kind message.K
 		},
 		Event: func(e event.Event) error { return out.event(e) },
 		Flush: func() error { return out.flush() },
-		Alive: func() error { return out.comment("") },
+		Alive: func() error { return out.alive() },
 	})
 	switch {
 	case out == nil:
 		p.api.fail(w, r, err)
 	case r.Context().Err() != nil: // nobody reads it
 	case err != nil:
-		_ = out.send("", errorType, ErrorBody{Describe(err)})
+		_ = out.value("", errorType, ErrorBody{Describe(err)})
 	default:
-		_ = out.send("", event.TurnFinished, finished(o))
+		_ = out.value("", event.TurnFinished, finished(o))
 	}
 }
 

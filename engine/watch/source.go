@@ -113,17 +113,21 @@ func (w *Watcher) note(e fsnotify.Event) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	news := false // an agent's own writes are many, and no news
 	if d := w.dirs[e.Name]; d != nil && e.Has(fsnotify.Create|fsnotify.Remove|fsnotify.Rename) {
 		// The directory itself came, went or was moved: look at once whether
 		// there is one by that name, and tell that all may be different.
 		w.say(d, "")
 		w.fails(d, fault{reason: "it disappeared", next: time.Now()})
+		news = true
 	}
-	if d := w.dirs[filepath.Dir(e.Name)]; d != nil && d.path != e.Name {
-		w.say(d, filepath.Base(e.Name))
+	if d := w.dirs[filepath.Dir(e.Name)]; d != nil && d.path != e.Name && w.say(d, filepath.Base(e.Name)) {
+		news = true
 	}
 
-	w.poke()
+	if news {
+		w.poke()
+	}
 }
 
 // broken takes an error of the source. Whatever it was, events may be missing.

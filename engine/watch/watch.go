@@ -250,13 +250,14 @@ func (w *Watcher) poke() {
 	}
 }
 
-// say adds to the next hint of a directory. It must be called with mu held.
-func (w *Watcher) say(d *directory, name string) {
+// say adds to the next hint of a directory. It reports whether there was none, so that Run does not know of it yet. It must
+// be called with mu held.
+func (w *Watcher) say(d *directory, name string) (first bool) {
 	switch {
 	case name == "":
 		d.overflow = true
 	case d.ignore(name):
-		return
+		return false
 	default:
 		if d.names == nil {
 			d.names = map[string]struct{}{}
@@ -264,10 +265,13 @@ func (w *Watcher) say(d *directory, name string) {
 		d.names[name] = struct{}{}
 	}
 
-	if d.due.IsZero() {
-		d.due = time.Now().Add(d.debounce)
-		w.waiting[d] = struct{}{}
+	if !d.due.IsZero() {
+		return false
 	}
+	d.due = time.Now().Add(d.debounce)
+	w.waiting[d] = struct{}{}
+
+	return true
 }
 
 // fails says why a directory is not watched. It must be called with mu held.
