@@ -39,7 +39,8 @@ type Builder struct {
 	src Sources
 
 	seen     record.Place
-	summary  *record.Entry        // that the context begins with; nil: none
+	summary  *record.Entry // that the context begins with; nil: none
+	kept     *providers.Kept
 	messages []*providers.Message // answered ones, then those of open
 	answered int                  // messages[:answered] never change again
 	open     group
@@ -75,13 +76,13 @@ func (b *Builder) Build(ctx *record.Context, sys string, tools []providers.Tool,
 		System:      sys,
 		Tools:       tools,
 		Messages:    slices.Clip(b.messages),
-		Plain:       b.shown == 0,
 		MaxTokens:   opt.MaxTokens,
 		Temperature: opt.Temperature,
 		Thinking:    opt.Thinking,
 		Agent:       opt.Agent,
 		Session:     ctx.Session,
 		Foreground:  opt.Foreground,
+		Known:       providers.Known{Plain: b.shown == 0, Answered: b.answered, Kept: b.kept},
 	}, nil
 }
 
@@ -97,7 +98,7 @@ func (b *Builder) Counted() int { return b.size.counted() }
 
 // restart forgets everything and begins with the context's summary.
 func (b *Builder) restart(ctx *record.Context) {
-	*b = Builder{src: b.src, seen: b.seen, summary: ctx.Summary}
+	*b = Builder{src: b.src, seen: b.seen, summary: ctx.Summary, kept: &providers.Kept{}}
 	if ctx.Summary == nil {
 		return
 	}

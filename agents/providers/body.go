@@ -14,8 +14,39 @@ import (
 // A Body is the body of a request as a list of slices, most of them the kept
 // encodings of messages: it is sent without being copied together.
 type Body struct {
-	parts [][]byte
+	parts [][]byte // the first two are a head and what begun has, unless that is nil
 	size  int64
+	kept  *Kept
+	begun *beginning
+}
+
+var comma = []byte{','}
+
+// Begin appends those messages of req that begin the later requests of the conversation, too, but none beyond the first n,
+// each with a comma after it, and returns how many these are. It must come after one Add.
+func (b *Body) Begin(req *Request, n int, key string, encode func(*Message) []byte) int {
+	n = min(n, req.Answered)
+	if req.Kept == nil || n <= 0 {
+		return 0
+	}
+	begun, text := req.Kept.begin(key, req.Messages[:n], encode)
+	b.kept, b.begun = req.Kept, begun
+	b.Add(text)
+
+	return n
+}
+
+// Messages appends all messages of req with commas between them. It must come after one Add.
+func (b *Body) Messages(req *Request, key string, encode func(*Message) []byte) {
+	begun := b.Begin(req, len(req.Messages)-1, key, encode)
+	rest := req.Messages[begun:]
+	b.Grow(2*len(rest) + 1)
+	for i, m := range rest {
+		if i > 0 {
+			b.Add(comma)
+		}
+		b.Add(m.Encoded(key, encode))
+	}
 }
 
 // Add appends b, which must not change any more.
@@ -35,8 +66,11 @@ func (b *Body) Bytes() []byte { return slices.Concat(b.parts...) }
 
 // Sum is the SHA-256 of the body, in hexadecimal.
 func (b *Body) Sum() string {
-	h := sha256.New()
-	for _, p := range b.parts {
+	h, rest := sha256.New(), b.parts
+	if b.begun != nil {
+		h, rest = b.kept.sumOf(b.begun, b.parts[0], b.parts[1]), b.parts[2:]
+	}
+	for _, p := range rest {
 		h.Write(p)
 	}
 

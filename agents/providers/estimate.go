@@ -16,7 +16,12 @@ func Estimate(req *Request) int64 {
 	for _, t := range req.Tools {
 		n += len(t.Name) + utf8.RuneCountInString(t.Description) + len(t.Schema)
 	}
-	for _, m := range req.Messages {
+	rest := req.Messages
+	if req.Kept != nil {
+		n += req.Kept.charsOf(rest[:req.Answered])
+		rest = rest[req.Answered:]
+	}
+	for _, m := range rest {
 		n += m.Chars()
 	}
 

@@ -36,7 +36,6 @@ type Request struct {
 	System      string
 	Tools       []Tool
 	Messages    []*Message
-	Plain       bool     // no message has a picture or a document, so that they need not be looked for
 	MaxTokens   int      // of the answer; 0 takes the model's default
 	Temperature *float64 // nil: the vendor's default
 	Thinking    string   // "", low, medium, high: how much reasoning is asked for
@@ -44,6 +43,16 @@ type Request struct {
 	Agent      string // whose call it is, for fairness and for the log
 	Session    string // stable inside a conversation: a cache key where a vendor has one
 	Foreground bool   // a user waits: goes before background calls
+
+	Known
+}
+
+// Known is what those who make the requests of one conversation know of them, so that less has to be done for each. The zero
+// Known is nothing.
+type Known struct {
+	Plain    bool  // no message has a picture or a document
+	Answered int   // Messages[:Answered] begin every later request of the conversation, too
+	Kept     *Kept // of the conversation
 }
 
 // A Tool is a tool as it is described to the model.
@@ -93,6 +102,15 @@ func (m *Message) Encoded(key string, encode func(*Message) []byte) []byte {
 	}
 
 	return e.bytes
+}
+
+// forget gives up the first encoding, if it is of key: it is kept elsewhere.
+func (m *Message) forget(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.encoded.key == key && m.encoded.next == nil {
+		m.encoded = encoding{}
+	}
 }
 
 // encoding is a message as one wire sends it; no key: as none does yet. There is one, rarely two, so the first is a part of

@@ -51,6 +51,7 @@ func (s Sight) only(req *Request) *Request {
 		if fit == nil {
 			other := *req
 			other.Messages = append([]*Message(nil), req.Messages...)
+			other.Known = Known{} // what replaces a picture is another message each time
 			fit = &other
 		}
 		fit.Messages[i] = s.without(m)

@@ -37,17 +37,22 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 	b = append(b, `"messages":[`...)
 
 	body := &providers.Body{}
-	body.Grow(2*len(req.Messages) + 4)
 	body.Add(b)
 	model := p.Model(req)
 	key := p.EncodingKey(model)
+	encode := func(m *providers.Message) []byte { return p.encode(m, model) }
 	last := len(req.Messages) - 1
 	previous := previousLast(req.Messages)
+	begun := body.Begin(req, previous, key, encode) // what is before the markers
+	body.Grow(3*(len(req.Messages)-begun) + 1)
 	for i, m := range req.Messages {
-		if i > 0 {
+		if i < begun {
+			continue
+		}
+		if i > begun {
 			body.Add(comma)
 		}
-		enc := m.Encoded(key, func(m *providers.Message) []byte { return p.encode(m, model) })
+		enc := m.Encoded(key, encode)
 		if (i == last || i == previous) && m.Role != providers.Assistant {
 			body.Add(enc[:len(enc)-len(blockEnd)])
 			body.Add(markedEnd)

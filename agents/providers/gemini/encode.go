@@ -10,10 +10,7 @@ import (
 	"daycare/engine/lazyregexp"
 )
 
-var (
-	comma   = []byte{','}
-	bodyEnd = []byte("]}")
-)
+var bodyEnd = []byte("]}")
 
 // body assembles a request. All that is the same at every call of a conversation
 // comes first and in a fixed order.
@@ -36,17 +33,9 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 	b = append(b, `"contents":[`...)
 
 	body := &providers.Body{}
-	body.Grow(2*len(req.Messages) + 2)
 	body.Add(b)
 	model := p.Model(req)
-	key := p.EncodingKey(model)
-	for i, m := range req.Messages {
-		if i > 0 {
-			body.Add(comma)
-		}
-		body.Add(m.Encoded(key, func(m *providers.Message) []byte { return p.encode(m, model) }))
-	}
-
+	body.Messages(req, p.EncodingKey(model), func(m *providers.Message) []byte { return p.encode(m, model) })
 	body.Add(bodyEnd)
 	return body
 }

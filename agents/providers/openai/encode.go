@@ -8,10 +8,7 @@ import (
 	"daycare/agents/providers"
 )
 
-var (
-	comma   = []byte{','}
-	bodyEnd = []byte("]}")
-)
+var bodyEnd = []byte("]}")
 
 // body assembles a request. All that is the same at every call of a conversation
 // comes first and in a fixed order.
@@ -20,27 +17,19 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 	p.settings(head, req)
 	b := appendTools(head.Done(), req.Tools)
 	b = append(b, `"messages":[`...)
-	first := true
 	if req.System != "" {
 		b = append(b, `{"role":"system","content":`...)
 		b = providers.AppendString(b, req.System)
 		b = append(b, '}')
-		first = false
+		if len(req.Messages) > 0 {
+			b = append(b, ',')
+		}
 	}
 
 	body := &providers.Body{}
-	body.Grow(2*len(req.Messages) + 2)
 	body.Add(b)
 	model := p.Model(req)
-	key := p.EncodingKey(model)
-	for _, m := range req.Messages {
-		if !first {
-			body.Add(comma)
-		}
-		first = false
-		body.Add(m.Encoded(key, func(m *providers.Message) []byte { return p.encode(m, model) }))
-	}
-
+	body.Messages(req, p.EncodingKey(model), func(m *providers.Message) []byte { return p.encode(m, model) })
 	body.Add(bodyEnd)
 	return body
 }

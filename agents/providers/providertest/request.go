@@ -177,8 +177,10 @@ func (s suite) sent(t *testing.T) {
 }
 
 // prefix: what a turn sent is, but for cache markers and the closing brackets, the
-// beginning of what the next one sends. The vendors' caches depend on it.
+// beginning of what the next one sends, also when it is made of what was kept of the one before. The vendors' caches
+// depend on it.
 func (s suite) prefix(t *testing.T) {
+	kept := &providers.Kept{}
 	full := Conversation("")
 	full.Messages = append(full.Messages, Conversation("").Messages...)
 	var previous []byte
@@ -186,6 +188,10 @@ func (s suite) prefix(t *testing.T) {
 		req := *full
 		req.Messages = full.Messages[:n]
 		body := Capture(t, s.new, &req).Body
+		req.Answered, req.Kept = max(0, n-1), kept
+		if again := Capture(t, s.new, &req).Body; !bytes.Equal(again, body) {
+			t.Fatalf("request %d of what was kept is\n%s\nwant\n%s", n, again, body)
+		}
 		if s.wire.Unmark != nil {
 			body = s.wire.Unmark(body)
 		}
