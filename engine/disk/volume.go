@@ -135,7 +135,11 @@ func (d *flusher) sync(name string, f *os.File) error {
 }
 
 // enter waits for one of the barriers that may be in progress at once.
-func (d *flusher) enter() { d.slots <- struct{}{} }
+func (d *flusher) enter() {
+	d.slots <- struct{}{}
+	lent.Load().wait(len(d.slots))
+}
+
 func (d *flusher) leave() { <-d.slots }
 
 // syncEntered is a barrier between enter and leave.

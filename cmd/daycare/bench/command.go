@@ -12,6 +12,7 @@ import (
 	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/term"
 	nats "daycare/engine/cluster/server"
+	"daycare/engine/disk"
 	"daycare/engine/fault"
 )
 
@@ -67,7 +68,7 @@ func Command(c *term.App) *cobra.Command {
 // asDaemon makes this process use memory and processors as a daemon does: agents are measured in it.
 func asDaemon() {
 	daemon.SaveMemory()
-	daemon.UseDisk()
+	disk.LendProcessors()
 }
 
 // program is the daycare that is measured, "" being this one.

@@ -88,9 +88,9 @@ func TestWhatALongConversationAllocates(t *testing.T) {
 	}
 }
 
-// perMessage is what a turn allocates for each message sent before: its place in the request and in the body. A
-// message of a user and its answer are two.
-const perMessage = 40
+// perMessage is what a turn allocates for each message sent before: its place in the list grows now and then. A message of a
+// user and its answer are two.
+const perMessage = 16
 
 // The stack of an agent that waits is 4 KB: what needs more works on another one, which ends with it, and the way to
 // where it waits takes little of it.

@@ -77,20 +77,6 @@ func afterEachCollection(do func()) {
 	}, do)
 }
 
-// UseDisk lets agents compute while others wait for the disk, if GOMAXPROCS does not say otherwise. A thread that waits in
-// fdatasync keeps one of the runtime's processors until the runtime's monitor takes it away, which it does at most every 20 µs:
-// with only as many as the machine has, most agents that could compute wait for that.
-func UseDisk() {
-	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.SetDefaultGOMAXPROCS() // those of the machine or, if it has fewer, of the container
-		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + waitForDisk)
-	}
-}
-
-// waitForDisk is how many threads may wait for the disk while all processors compute. On two processors 64 agents accept a third
-// more messages with 2, half as many again with 6, and no more than that with 22.
-const waitForDisk = 6
-
 // restOnceLooked gives back what it took to look at all agents, which may be long after the start.
 func (l *life) restOnceLooked(ctx context.Context, looked <-chan struct{}) error {
 	select {

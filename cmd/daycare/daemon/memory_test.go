@@ -109,25 +109,3 @@ func TestHeld(t *testing.T) {
 		t.Errorf("held %d bytes before, %d with 64 MiB more, %d after they were given back", before, with, after)
 	}
 }
-
-// More threads may wait for the disk than there are processors, as often as a daemon starts here, unless the user
-// says how many there are to be.
-func TestProcessorsBesideTheDisk(t *testing.T) {
-	t.Setenv("GOMAXPROCS", "")
-	runtime.SetDefaultGOMAXPROCS()
-	defer runtime.SetDefaultGOMAXPROCS()
-	usual := runtime.GOMAXPROCS(0)
-	for range 2 {
-		UseDisk()
-		if n := runtime.GOMAXPROCS(0); n != usual+waitForDisk {
-			t.Fatalf("%d processors, want %d and %d more", n, usual, waitForDisk)
-		}
-	}
-
-	t.Setenv("GOMAXPROCS", "3")
-	runtime.GOMAXPROCS(3)
-	UseDisk()
-	if n := runtime.GOMAXPROCS(0); n != 3 {
-		t.Errorf("%d processors where GOMAXPROCS says 3", n)
-	}
-}

@@ -195,7 +195,7 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 	})
 	ready()
 	SaveMemory()
-	UseDisk()
+	disk.LendProcessors()
 	r.rest = time.AfterFunc(restAfter, giveBack) // what the start needed
 	defer r.rest.Stop()
 	return g.Run()
