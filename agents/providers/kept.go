@@ -16,6 +16,9 @@ type Kept struct {
 
 	counted []*Message
 	chars   int // of counted
+
+	fixed uint64 // of the system prompt and the tools
+	sent  Sent   // their sums
 }
 
 // maxWires is how many wires keep a beginning: a conversation may change between two models.
@@ -76,14 +79,14 @@ func begins(all, first []*Message) bool {
 	return len(first) <= len(all) && (len(first) == 0 || &first[0] == &all[0] || slices.Equal(first, all[:len(first)]))
 }
 
-// headSeed makes the sums of heads, which are only compared inside this process.
-var headSeed = maphash.MakeSeed()
+// seed is of hashes that are only compared inside this process.
+var seed = maphash.MakeSeed()
 
 // sumOf returns the SHA-256 of head and of what begin returned, to be continued.
 func (k *Kept) sumOf(b *beginning, head, begun []byte) hash.Hash {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	of := maphash.Bytes(headSeed, head)
+	of := maphash.Bytes(seed, head)
 	if b.sum == nil || b.head != of || b.summed > len(begun) {
 		b.sum, b.head, b.summed = sha256.New(), of, 0
 		b.sum.Write(head)
@@ -116,4 +119,29 @@ func (k *Kept) charsOf(messages []*Message) int {
 	k.counted = messages
 
 	return k.chars
+}
+
+// sentOf is sentOf, but for the sum of the body. The sums of a system prompt and tools are those of the last request if they are
+// the same.
+func (k *Kept) sentOf(req *Request) Sent {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	part := func(text string) {
+		h.WriteString(text)
+		h.WriteByte(0)
+	}
+	part(req.System)
+	for _, t := range req.Tools {
+		part(t.Name)
+		part(t.Description)
+		h.Write(t.Schema)
+	}
+
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if fixed := h.Sum64(); fixed != k.fixed || k.sent == (Sent{}) {
+		k.fixed, k.sent = fixed, Sent{System: SystemSum(req.System), Tools: ToolsSum(req.Tools)}
+	}
+
+	return k.sent
 }

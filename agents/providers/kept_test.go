@@ -53,7 +53,7 @@ func TestKept(t *testing.T) {
 			text := strings.Repeat("x", rapid.IntRange(0, 100).Draw(t, "length")) + fmt.Sprint(next)
 			return &Message{Role: User, Parts: []Part{Text{text}}}
 		}
-		kept, system := &Kept{}, "system"
+		kept, system, tools := &Kept{}, "system", []Tool{{Name: "a"}, {Name: "b"}}
 		messages, answered := []*Message{says()}, 0
 		type sent struct {
 			body *Body
@@ -82,6 +82,7 @@ func TestKept(t *testing.T) {
 				messages[rapid.IntRange(0, len(messages)-1).Draw(t, "which")] = says()
 			},
 			"another system prompt": func(*rapid.T) { system += "!" },
+			"another tool":          func(*rapid.T) { tools = append(slices.Clip(tools), Tool{Name: "c", Description: system}) },
 			"a call": func(t *rapid.T) {
 				wire := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "wire")
 				r := &Request{System: system, Messages: messages, Known: Known{Answered: answered, Kept: kept}}
@@ -89,6 +90,10 @@ func TestKept(t *testing.T) {
 				check(s)
 				if got, want := Estimate(r), tokens(r.chars()); got != want {
 					t.Fatalf("%d tokens, want %d", got, want)
+				}
+				r.Tools = tools
+				if got, want := sentOf(r, "sum"), (Sent{"sum", SystemSum(system), ToolsSum(tools)}); got != want {
+					t.Fatalf("sent %+v, want %+v", got, want)
 				}
 				earlier = append(earlier, s)
 			},

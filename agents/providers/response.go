@@ -40,7 +40,14 @@ func sentOf(req *Request, body string) Sent {
 	if body == "" {
 		return Sent{}
 	}
-	return Sent{Body: body, System: SystemSum(req.System), Tools: ToolsSum(req.Tools)}
+	kept := req.Kept
+	if kept == nil {
+		kept = &Kept{}
+	}
+	sent := kept.sentOf(req)
+	sent.Body = body
+
+	return sent
 }
 
 // sumLength is how much of a sum identifies a part of a request: it has only to differ from those

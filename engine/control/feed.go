@@ -1,6 +1,7 @@
 package control
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,6 +52,9 @@ func (e entry) whole() event.Event {
 	}
 	return e.Event
 }
+
+// fromNow is for a feed that begins with its first event.
+const fromNow = math.MaxUint64
 
 // newFeed holds the events of one agent ("": of all) from number `from` on, as far as match lets them pass, until it is closed.
 func newFeed(s *event.Stream, agent string, from uint64, match func(event.Event) bool) *feed {
@@ -195,7 +199,7 @@ func (f *feed) deliverAll(t eventSink) error {
 
 // fetch tells events from the ring, after a gap where it has them no more.
 func (f *feed) fetch(from, to uint64, t eventSink) error {
-	events, first := f.stream.Since(from)
+	events, first := f.stream.Between(from, to)
 	if first > from {
 		gap := Gap{From: f.id(from - 1), To: f.id(min(first, to))}
 		if err := t.gap(gap); err != nil {
@@ -203,10 +207,7 @@ func (f *feed) fetch(from, to uint64, t eventSink) error {
 		}
 	}
 
-	for i, e := range events {
-		if first+uint64(i) >= to {
-			break
-		}
+	for _, e := range events {
 		if !f.match(e) {
 			continue
 		}

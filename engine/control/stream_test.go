@@ -422,10 +422,37 @@ func FuzzReadSSE(f *testing.F) {
 	})
 }
 
+// A feed that begins with its first event fetches none from before, however many of other agents come while it begins.
+func TestAFeedFromNow(t *testing.T) {
+	s := event.NewStream("boot")
+	var others sync.WaitGroup
+	stop := make(chan struct{})
+	others.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				s.Emit(event.Event{Type: event.AgentWoke, Agent: "b", Body: event.Reason{}})
+			}
+		}
+	})
+	for range 200 {
+		f := newFeed(s, "a", fromNow, func(event.Event) bool { return true })
+		if got := f.take(); len(got) != 0 {
+			t.Errorf("%d events wait: %+v", len(got), got)
+		}
+		f.close()
+	}
+
+	close(stop)
+	others.Wait()
+}
+
 // What a running tool prints reaches those who watch, between the pieces of answers.
 func TestProgressIsTold(t *testing.T) {
 	s := event.NewStream("boot")
-	f := newFeed(s, "", s.Next(), func(event.Event) bool { return true })
+	f := newFeed(s, "", fromNow, func(event.Event) bool { return true })
 	defer f.close()
 	f.add(event.Event{Type: event.MessageDelta, Agent: alpha, Body: event.Delta{Text: "a"}})
 	f.add(event.Event{Type: event.ToolProgress, Agent: alpha, Body: event.Progress{Call: "c", Text: "compiling"}})

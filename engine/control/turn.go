@@ -142,7 +142,7 @@ func (p posts) tell(ctx context.Context, agent string, told Told,
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	turn := &turnFilter{}
-	f := newFeed(p.feed, agent, p.feed.Next(), func(event.Event) bool { return true })
+	f := newFeed(p.feed, agent, fromNow, func(event.Event) bool { return true })
 	defer f.close()
 
 	receipt, err := item(ctx, turn)

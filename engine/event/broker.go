@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"math"
 	"reflect"
 	"strconv"
 	"sync"
@@ -168,11 +169,15 @@ func weight(v reflect.Value) (n int) {
 // Since returns the events numbered from up to (exclusive) the next one, and the
 // number of the first that is still kept: above from, there is a gap.
 func (s *Stream) Since(from uint64) (events []Event, first uint64) {
+	return s.Between(from, math.MaxUint64)
+}
+
+// Between is Since without the events numbered to and above.
+func (s *Stream) Between(from, to uint64) (events []Event, first uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := s.next.Load()
 	first = max(from, s.first)
-	for n := first; n < next; n++ {
+	for n := first; n < min(to, s.next.Load()); n++ {
 		events = append(events, s.ring[n%ringSize])
 	}
 

@@ -27,7 +27,7 @@ import (
 // counted there were 1,030 of 125 KB, with those of a model in the same process.
 const (
 	mostAllocs = 375
-	mostBytes  = 60_000
+	mostBytes  = 45_000
 )
 
 // BenchmarkTurnOnTheWire is a turn on a local model that streams 20 pieces over HTTP, in conversations of some lengths.

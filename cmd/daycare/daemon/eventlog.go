@@ -56,48 +56,54 @@ func (r *Daemon) keepEventLog(ctx context.Context) error {
 
 // note logs one event. No text of messages gets into the log.
 func (j *eventLog) note(e event.Event) {
-	log := j.log
-	if e.Agent != "" {
-		log = log.With("agent", e.Agent)
-	}
-
 	switch b := e.Body.(type) {
 	case event.Item:
-		j.item(log, e.Type, b)
+		j.item(e, b)
 	case event.Started:
 		j.turns[e.Turn] = e.At
-		log.Debug("turn started", "turn", e.Turn, "attempt", b.Attempt, "items", len(b.Items))
+		j.say(e, slog.LevelDebug, "turn started", "turn", e.Turn, "attempt", b.Attempt, "items", len(b.Items))
 	case event.Finished:
-		j.finished(log, e, b)
+		j.finished(e, b)
 	case event.Tool:
 		if e.Type == event.ToolFinished {
 			j.meter.add("daycare_tool_calls_total", 1, "tool", b.Name, "status", b.Status)
-			log.Debug("tool finished", "tool", b.Name, "status", b.Status, "ms", b.MS)
+			j.say(e, slog.LevelDebug, "tool finished", "tool", b.Name, "status", b.Status, "ms", b.MS)
 		}
 	case event.Attempt:
 		j.meter.add("daycare_model_retries_total", 1, "status", strconv.Itoa(b.Status))
-		log.Warn("retrying model request", "n", b.N, "of", b.Of, "inMs", b.InMS, "status", b.Status, "reason", b.Reason,
+		j.say(e, slog.LevelWarn, "retrying model request", "n", b.N, "of", b.Of, "inMs", b.InMS, "status", b.Status, "reason", b.Reason,
 			"fallback", b.Fallback)
 	case event.Asked:
-		j.asked(log, e.Type, b)
+		j.asked(e, b)
 	case event.Sent:
-		j.sent(log, e.Type, b)
+		j.sent(e, b)
 	default:
-		j.other(log, e)
+		j.other(e)
 	}
 }
 
-func (j *eventLog) item(log *slog.Logger, t event.Type, b event.Item) {
-	switch t {
+// say logs a line of an event. Most events of a turn have none at the usual level.
+func (j *eventLog) say(e event.Event, level slog.Level, text string, args ...any) {
+	if !j.log.Enabled(context.Background(), level) {
+		return
+	}
+	if e.Agent != "" {
+		args = append([]any{"agent", e.Agent}, args...)
+	}
+	j.log.Log(context.Background(), level, text, args...)
+}
+
+func (j *eventLog) item(e event.Event, b event.Item) {
+	switch e.Type {
 	case event.ItemQueued:
 		j.meter.add("daycare_items_accepted_total", 1, "kind", b.Kind)
 	case event.ItemDone:
 		j.meter.add("daycare_items_done_total", 1)
 	}
-	log.Debug(string(t), "item", b.Item, "kind", b.Kind)
+	j.say(e, slog.LevelDebug, string(e.Type), "item", b.Item, "kind", b.Kind)
 }
 
-func (j *eventLog) finished(log *slog.Logger, e event.Event, b event.Finished) {
+func (j *eventLog) finished(e event.Event, b event.Finished) {
 	args := []any{"turn", e.Turn, "reason", b.Reason}
 	if began, ok := j.turns[e.Turn]; ok {
 		delete(j.turns, e.Turn)
@@ -107,46 +113,46 @@ func (j *eventLog) finished(log *slog.Logger, e event.Event, b event.Finished) {
 
 	j.meter.add("daycare_turns_total", 1, "reason", b.Reason)
 	if b.Error != "" {
-		log.Warn("turn failed", append(args, "err", b.Error)...)
+		j.say(e, slog.LevelWarn, "turn failed", append(args, "err", b.Error)...)
 		return
 	}
 
-	log.Info("turn finished", args...)
+	j.say(e, slog.LevelInfo, "turn finished", args...)
 }
 
-func (j *eventLog) asked(log *slog.Logger, t event.Type, b event.Asked) {
-	switch t {
+func (j *eventLog) asked(e event.Event, b event.Asked) {
+	switch e.Type {
 	case event.PermissionRequested:
 		j.meter.add("daycare_permission_requests_total", 1, "event", "asked")
-		log.Info("approval requested", "permission", b.Tag, "token", b.Token)
+		j.say(e, slog.LevelInfo, "approval requested", "permission", b.Tag, "token", b.Token)
 	case event.PermissionDecided:
 		j.meter.add("daycare_permission_requests_total", 1, "event", b.Decision)
-		log.Info("approval answered", "permission", b.Tag, "token", b.Token, "decision", b.Decision, "by", b.By)
+		j.say(e, slog.LevelInfo, "approval answered", "permission", b.Tag, "token", b.Token, "decision", b.Decision, "by", b.By)
 	default:
-		log.Info(string(t), "permission", b.Tag, "by", b.By)
+		j.say(e, slog.LevelInfo, string(e.Type), "permission", b.Tag, "by", b.By)
 	}
 }
 
-func (j *eventLog) sent(log *slog.Logger, t event.Type, b event.Sent) {
+func (j *eventLog) sent(e event.Event, b event.Sent) {
 	result := "sent"
-	if t == event.OutboxFailed {
+	if e.Type == event.OutboxFailed {
 		result = "failed"
-		log.Warn("answer not delivered", "connector", b.Connector, "part", b.Part, "of", b.Parts, "err", b.Error)
+		j.say(e, slog.LevelWarn, "answer not delivered", "connector", b.Connector, "part", b.Part, "of", b.Parts, "err", b.Error)
 	}
 	j.meter.add("daycare_deliveries_total", 1, "connector", b.Connector, "result", result)
 }
 
-func (j *eventLog) other(log *slog.Logger, e event.Event) {
+func (j *eventLog) other(e event.Event) {
 	switch e.Type {
 	case event.AgentCreated, event.AgentEnded, event.AgentReset, event.AgentCompacted, event.BudgetReached,
 		event.CronFired, event.CronSkipped, event.ConfigReloaded, event.FileEdited:
-		log.Info(string(e.Type), details(e.Body)...)
+		j.say(e, slog.LevelInfo, string(e.Type), details(e.Body)...)
 	case event.SandboxRefused:
 		if b, ok := e.Body.(event.Refused); ok {
-			log.Warn("sandbox refused", "what", b.Text)
+			j.say(e, slog.LevelWarn, "sandbox refused", "what", b.Text)
 		}
 	case event.AgentWoke, event.AgentSlept:
-		log.Debug(string(e.Type))
+		j.say(e, slog.LevelDebug, string(e.Type))
 	}
 }
 

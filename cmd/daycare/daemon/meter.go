@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -20,9 +19,15 @@ import (
 // stand (what waits, what runs) are not here: they are in the status.
 type meter struct {
 	mu     sync.Mutex
-	counts map[string]map[string]float64 // by name, then by labels
-	turns  [len(turnBuckets) + 1]int     // by seconds; the last beyond all buckets
+	counts map[counter]float64
+	turns  [len(turnBuckets) + 1]int // by seconds; the last beyond all buckets
 	took   time.Duration
+}
+
+// A counter is one by its name and its labels, which are pairs of name and value.
+type counter struct {
+	name   string
+	labels [6]string
 }
 
 // metrics are the counters, in the order of the exposition.
@@ -42,26 +47,27 @@ var metrics = []struct{ name, help string }{
 // turnBuckets are the bounds of the histogram of turns, in seconds.
 var turnBuckets = [...]float64{0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800}
 
-// add adds to a counter; labels come in pairs of name and value.
+// add adds to a counter; labels come in pairs of name and value, at most three.
 func (m *meter) add(name string, v float64, labels ...string) {
+	c := counter{name: name}
+	copy(c.labels[:], labels)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.counts == nil {
-		m.counts = map[string]map[string]float64{}
+		m.counts = map[counter]float64{}
 	}
-	if m.counts[name] == nil {
-		m.counts[name] = map[string]float64{}
-	}
-	m.counts[name][labelled(labels)] += v
+	m.counts[c] += v
 }
 
 // call counts an answer of a model.
 func (m *meter) call(provider, model string, u providers.Usage, usd float64) {
-	at := []string{"provider", provider, "model", model}
-	m.add("daycare_model_calls_total", 1, at...)
-	m.add("daycare_cost_dollars_total", usd, at...)
-	for kind, n := range map[string]int64{"input": u.Input, "output": u.Output, "cacheRead": u.CacheRead, "cacheWrite": u.CacheWrite} {
-		m.add("daycare_tokens_total", float64(n), append(slices.Clone(at), "kind", kind)...)
+	m.add("daycare_model_calls_total", 1, "provider", provider, "model", model)
+	m.add("daycare_cost_dollars_total", usd, "provider", provider, "model", model)
+	for _, tokens := range []struct {
+		kind string
+		n    int64
+	}{{"input", u.Input}, {"output", u.Output}, {"cacheRead", u.CacheRead}, {"cacheWrite", u.CacheWrite}} {
+		m.add("daycare_tokens_total", float64(tokens.n), "provider", provider, "model", model, "kind", tokens.kind)
 	}
 }
 
@@ -80,27 +86,31 @@ func (m *meter) turn(took time.Duration) {
 // labelEscape is how the text format wants values.
 var labelEscape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-func labelled(pairs []string) string {
-	if len(pairs) == 0 {
-		return ""
-	}
+// text is the counter as the text format has it.
+func (c counter) text() string {
 	var all []string
-	for i := 0; i+1 < len(pairs); i += 2 {
-		all = append(all, pairs[i]+`="`+labelEscape.Replace(pairs[i+1])+`"`)
+	for i := 0; i < len(c.labels) && c.labels[i] != ""; i += 2 {
+		all = append(all, c.labels[i]+`="`+labelEscape.Replace(c.labels[i+1])+`"`)
+	}
+	if all == nil {
+		return c.name
 	}
 
-	return "{" + strings.Join(all, ",") + "}"
+	return c.name + "{" + strings.Join(all, ",") + "}"
 }
 
 // write writes the counters in the text format of Prometheus.
 func (m *meter) write(w io.Writer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	values := map[string][]string{}
+	for c, v := range m.counts {
+		values[c.name] = append(values[c.name], fmt.Sprintf("%s %g\n", c.text(), v))
+	}
 	for _, one := range metrics {
 		head(w, one.name, one.help, "counter")
-		values := m.counts[one.name]
-		for _, labels := range slices.Sorted(maps.Keys(values)) {
-			fmt.Fprintf(w, "%s%s %g\n", one.name, labels, values[labels])
+		for _, line := range slices.Sorted(slices.Values(values[one.name])) {
+			io.WriteString(w, line)
 		}
 	}
 
