@@ -226,6 +226,7 @@ func worldOnTheWire(t testing.TB) *World {
 // processor time is that of this process: without the model, with those who ask.
 func BenchmarkConversationsOnTheWire(b *testing.B) {
 	asDaemon()
+	defer runtime.SetDefaultGOMAXPROCS()
 	for _, n := range []int{1, 8, 64} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			w := worldOnTheWire(b)
