@@ -47,7 +47,7 @@ func startSSE(w http.ResponseWriter) (*sseWriter, error) {
 // comment puts a line that clients pass over into the buffer.
 func (s *sseWriter) comment(text string) error { return s.write([]byte(": " + text + "\n\n")) }
 
-// alive sends a comment, so that nobody takes the stream for broken.
+// alive sends a comment, so that readers and proxies do not take the stream for broken.
 func (s *sseWriter) alive() error { return errors.Join(s.comment(""), s.flush()) }
 
 // send sends one event at once; id may be empty.
