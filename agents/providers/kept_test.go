@@ -74,8 +74,8 @@ func TestKept(t *testing.T) {
 				messages = append(messages, says(), says())
 				answered = len(messages) - 1
 			},
-			"another last message": func(*rapid.T) {
-				messages = append(slices.Clone(messages[:answered]), says())
+			"other last messages": func(*rapid.T) {
+				messages = append(slices.Clone(messages[:answered]), says(), says())
 			},
 			"another old message": func(t *rapid.T) {
 				messages = slices.Clone(messages)
@@ -88,6 +88,7 @@ func TestKept(t *testing.T) {
 				r := &Request{System: system, Messages: messages, Known: Known{Answered: answered, Kept: kept}}
 				s := sent{r.body(wire), r.want(wire)}
 				check(s)
+				check(sent{(&Request{System: system, Messages: messages}).body(wire), s.want})
 				if got, want := Estimate(r), tokens(r.chars()); got != want {
 					t.Fatalf("%d tokens, want %d", got, want)
 				}
