@@ -241,3 +241,29 @@ func TestADirectoryThatGoesWithTheEventsIsHinted(t *testing.T) {
 		wantHints(t, said(), 1, 1)
 	})
 }
+
+// Run is woken by what it does not know yet: not by what is ignored, and not by more of what is due.
+func TestOnlyNewsWakesRun(t *testing.T) {
+	w := New(slog.New(slog.DiscardHandler))
+	dir := t.TempDir()
+	w.Add(dir, Options{Ignore: func(name string) bool { return name == "own" }}, func(Hint) {})
+	for _, c := range []struct {
+		name string
+		want int
+	}{{"own", 0}, {"other", 1}, {"other", 0}, {"third", 0}, {"own", 0}} {
+		w.note(fsnotify.Event{Name: filepath.Join(dir, c.name), Op: fsnotify.Write})
+		if got := len(w.wake); got != c.want {
+			t.Errorf("a write to %s: Run is woken %d times, want %d", c.name, got, c.want)
+		}
+		select {
+		case <-w.wake:
+		default:
+		}
+	}
+
+	w.take(time.Now().Add(time.Hour))
+	w.note(fsnotify.Event{Name: filepath.Join(dir, "other"), Op: fsnotify.Write})
+	if len(w.wake) != 1 {
+		t.Error("Run is not woken for the next hint")
+	}
+}
