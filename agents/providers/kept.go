@@ -18,7 +18,7 @@ type Kept struct {
 	chars   int // of counted
 
 	fixed uint64 // of the system prompt and the tools
-	sent  Sent   // their sums
+	sums  Sent   // of these, without one of a body
 }
 
 // maxWires is how many wires keep a beginning: a conversation may change between two models.
@@ -121,27 +121,23 @@ func (k *Kept) charsOf(messages []*Message) int {
 	return k.chars
 }
 
-// sentOf is sentOf, but for the sum of the body. The sums of a system prompt and tools are those of the last request if they are
-// the same.
-func (k *Kept) sentOf(req *Request) Sent {
+// fixedSums are the sums of the system prompt and the tools of a request: those of the request before it if they are the same.
+func (k *Kept) fixedSums(req *Request) Sent {
 	var h maphash.Hash
 	h.SetSeed(seed)
-	part := func(text string) {
-		h.WriteString(text)
-		h.WriteByte(0)
-	}
-	part(req.System)
+	maphash.WriteComparable(&h, req.System)
 	for _, t := range req.Tools {
-		part(t.Name)
-		part(t.Description)
+		maphash.WriteComparable(&h, t.Name)
+		maphash.WriteComparable(&h, t.Description)
+		maphash.WriteComparable(&h, len(t.Schema))
 		h.Write(t.Schema)
 	}
 
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if fixed := h.Sum64(); fixed != k.fixed || k.sent == (Sent{}) {
-		k.fixed, k.sent = fixed, Sent{System: SystemSum(req.System), Tools: ToolsSum(req.Tools)}
+	if fixed := h.Sum64(); fixed != k.fixed || k.sums == (Sent{}) {
+		k.fixed, k.sums = fixed, Sent{System: SystemSum(req.System), Tools: ToolsSum(req.Tools)}
 	}
 
-	return k.sent
+	return k.sums
 }

@@ -44,7 +44,7 @@ func sentOf(req *Request, body string) Sent {
 	if kept == nil {
 		kept = &Kept{}
 	}
-	sent := kept.sentOf(req)
+	sent := kept.fixedSums(req)
 	sent.Body = body
 
 	return sent

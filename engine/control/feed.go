@@ -53,7 +53,7 @@ func (e entry) whole() event.Event {
 	return e.Event
 }
 
-// fromNow is for a feed that begins with its first event.
+// fromNow is the number from which a feed begins that has no events from before it.
 const fromNow = math.MaxUint64
 
 // newFeed holds the events of one agent ("": of all) from number `from` on, as far as match lets them pass, until it is closed.

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// besides is how many threads may wait for the disk while all processors compute. On two processors 64 agents accept a
+	// extra is how many threads may wait for the disk while all processors compute. On two processors 64 agents accept a
 	// third more messages with 2, half as many again with 6, and no more than that with 22.
-	besides = 6
+	extra = 6
 	// crowd is how many barriers in a second are a crowd, if all processors may wait for the disk then: one agent alone makes
-	// fewer, and is slower by a tenth with more processors than the machine has.
+	// fewer, and has only more threads to wake with more processors than the machine has.
 	crowd = 16
 	// crowdLasts is how long a crowd counts. To change the number of processors stops all goroutines for a moment.
 	crowdLasts = 10 * time.Second
@@ -41,7 +41,7 @@ type processors struct {
 	mu    sync.Mutex
 	began time.Time // of the second in which barriers are counted
 	count int
-	more  *time.Timer // that ends it; nil: never begun
+	end   *time.Timer // of the crowd; nil: there was none yet
 }
 
 // wait notes that n barriers are in progress, one of which has just begun.
@@ -58,14 +58,15 @@ func (p *processors) wait(n int) {
 		return
 	}
 
-	if p.more == nil {
-		p.more = time.AfterFunc(crowdLasts, asUsual)
+	if p.end == nil {
+		p.end = time.AfterFunc(crowdLasts, asUsual)
 	} else {
-		p.more.Reset(crowdLasts)
+		p.end.Reset(crowdLasts)
 	}
-	if runtime.GOMAXPROCS(0) != p.usual+besides {
-		runtime.GOMAXPROCS(p.usual + besides)
+	if runtime.GOMAXPROCS(0) != p.usual+extra {
+		runtime.GOMAXPROCS(p.usual + extra)
 	}
 }
 
+// asUsual ends a crowd. It is no function of the runtime itself, because a test in virtual time does not wait for those.
 func asUsual() { runtime.SetDefaultGOMAXPROCS() }
