@@ -23,7 +23,6 @@ type process struct {
 	said      loudspeaker
 }
 
-// start starts the daemon and waits until it answers.
 // A loudspeaker keeps what a process says while the test reads it.
 type loudspeaker struct {
 	mu   sync.Mutex
@@ -42,6 +41,7 @@ func (l *loudspeaker) String() string {
 	return l.text.String()
 }
 
+// start starts the daemon and waits until it answers.
 func (d *process) start() {
 	d.t.Helper()
 	d.cmd = exec.Command("daycare", append([]string{"--workspace", d.workspace, "start"}, d.args...)...)

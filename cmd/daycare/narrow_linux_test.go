@@ -45,13 +45,18 @@ func TestLandlockAloneSaysWhyAndWhatToDo(t *testing.T) {
 	person := []string{"confined by Landlock alone", "cannot create files next to .daycare", "Install bubblewrap", "work in a subfolder"}
 	model := []string{"Permission denied", "no new entries in a folder that holds .daycare or .git",
 		"make a subfolder with the tool write", "bubblewrap would allow these"}
+	started := withoutNamespaces(t, workspace, "start", "--background")
+	log := filepath.Join(workspace, home, "logs", "daycare.log")
+	waitFor(t, "the caution in the log", func() bool { return strings.Contains(string(mustRead(t, log)), person[0]) })
+
 	for _, said := range []struct {
 		where string
 		text  string
 		want  []string
 	}{
 		{"doctor", doctor, person},
-		{"start", withoutNamespaces(t, workspace, "start", "--background"), person},
+		{"start", started, person},
+		{"the log of the daemon", string(mustRead(t, log)), person},
 		{"a command that failed", withoutNamespaces(t, workspace, "chat", "make it"), model},
 		{"a command that went on", withoutNamespaces(t, workspace, "chat", "and go on"), append(model, "done")},
 	} {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,6 +34,7 @@ func startCommand(c *term.App) *cobra.Command {
 		Example: "  daycare start --background",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			daemon.SaveMemory() // before anything is made that could be collected
 			at, err := c.Place()
 			if err != nil {
 				return err
@@ -72,7 +74,10 @@ func startForeground(ctx context.Context, c *term.App, o daemon.Options) error {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		done <- daemon.Run(ctx, o, func(b daemon.Banner) { showBanner(c, o, b) })
+		done <- daemon.Run(ctx, o, func(running context.Context, b daemon.Banner) {
+			showBanner(c, o, b)
+			cautionLater(running, c)
+		})
 	}()
 
 	for stopping := false; ; {
@@ -142,5 +147,20 @@ func showBanner(c *term.App, o daemon.Options, b daemon.Banner) {
 	}
 
 	line("stop", "Ctrl-C, or: daycare stop")
-	doctor.CautionSandbox(c)
+}
+
+// cautionAfter is how long after the start commands are tried in a sandbox: that takes as much as all of the start, and the
+// first messages come before it.
+const cautionAfter = time.Second
+
+// cautionLater says of a daemon that still runs then if the sandbox of its commands is a narrow one.
+func cautionLater(running context.Context, c *term.App) {
+	if c.JSON {
+		return
+	}
+	select {
+	case <-time.After(cautionAfter):
+		doctor.CautionSandbox(c)
+	case <-running.Done():
+	}
 }

@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -28,7 +29,7 @@ type Options struct {
 type Provider struct {
 	id, model string
 	delay     time.Duration
-	script    *script
+	script    func() *script
 
 	calls atomic.Int64
 
@@ -45,40 +46,46 @@ type firing struct {
 //go:embed offline.yaml
 var offlineScript []byte
 
+// offlineModel is the name of its model.
+const offlineModel = "offline"
+
+// offline is read when it first answers, because to read it takes a fifth of a start.
+var offline = sync.OnceValue(func() *script {
+	s, err := parse("offline.yaml", offlineScript)
+	if err != nil {
+		panic(err) // the tests read it
+	}
+	return s
+})
+
 // New reads and checks the script. Errors name file and line.
 func New(o Options) (*Provider, error) {
-	name, source := o.Path, o.Source
-	p := &Provider{id: o.ID, model: o.Model, delay: o.Delay, fired: map[firing]bool{}}
+	p := &Provider{id: o.ID, model: o.Model, delay: o.Delay, script: offline, fired: map[firing]bool{}}
 	if p.id == "" {
 		p.id = "scripted"
 	}
-
-	switch {
-	case source != nil:
-		if name == "" {
-			name = "script"
+	named := offlineModel
+	if o.Path != "" || o.Source != nil {
+		s, err := read(o.Path, o.Source)
+		if err != nil {
+			return nil, err
 		}
-	case name != "":
-		var err error
-		if source, err = os.ReadFile(name); err != nil {
-			return nil, fmt.Errorf("read script: %w", err)
-		}
-	default:
-		name, source = "offline.yaml", offlineScript
+		p.script, named = func() *script { return s }, s.Model
 	}
-
-	var err error
-	if p.script, err = parse(name, source); err != nil {
-		return nil, err
-	}
-	if p.model == "" {
-		p.model = p.script.Model
-	}
-	if p.model == "" {
-		p.model = "scripted"
-	}
+	p.model = cmp.Or(p.model, named, "scripted")
 
 	return p, nil
+}
+
+// read reads the script at path, or source, which path names then.
+func read(path string, source []byte) (*script, error) {
+	if source == nil {
+		var err error
+		if source, err = os.ReadFile(path); err != nil {
+			return nil, fmt.Errorf("read script: %w", err)
+		}
+	}
+	return parse(cmp.Or(path, "script"), source)
 }
 
 // ID is the provider's id in settings.
@@ -92,8 +99,9 @@ func (p *Provider) Stream(ctx context.Context, req *providers.Request) iter.Seq[
 	return func(yield func(providers.Event) bool) {
 		pl := &player{p: p, ctx: ctx, req: req, yield: yield, finish: providers.EndTurn}
 		scenes := []scene{newScene(req)}
-		if p.script.Each {
-			scenes = p.script.parts(scenes[0])
+		script := p.script()
+		if script.Each {
+			scenes = script.parts(scenes[0])
 		}
 
 		for _, sc := range scenes {
@@ -102,7 +110,7 @@ func (p *Provider) Stream(ctx context.Context, req *providers.Request) iter.Seq[
 			}
 		}
 
-		if p.script.Each && pl.finish == providers.EndTurn && pl.said == 0 && !pl.text("NO_MESSAGE", 0, 0) {
+		if script.Each && pl.finish == providers.EndTurn && pl.said == 0 && !pl.text("NO_MESSAGE", 0, 0) {
 			return
 		}
 
@@ -112,7 +120,7 @@ func (p *Provider) Stream(ctx context.Context, req *providers.Request) iter.Seq[
 
 // play plays the rule that fits. It reports whether the answer can continue.
 func (p *Provider) play(pl *player, sc scene) bool {
-	for i, r := range p.script.Rules {
+	for i, r := range p.script().Rules {
 		if view, ok := r.fits(sc); ok && (!r.Once || p.first(sc.req.Agent, i)) {
 			pl.part++
 			return pl.rule(r, view)
@@ -120,7 +128,7 @@ func (p *Provider) play(pl *player, sc scene) bool {
 	}
 
 	return pl.fail(&providers.Failure{Kind: providers.Rejected, Provider: p.id,
-		Message: fmt.Sprintf("no rule of %s fits the message %.60q", p.script.name, sc.last.text)})
+		Message: fmt.Sprintf("no rule of %s fits the message %.60q", p.script().name, sc.last.text)})
 }
 
 // first reports whether the rule plays for the agent for the first time.

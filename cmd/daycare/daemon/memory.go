@@ -19,23 +19,27 @@ const restAfter = 2 * time.Second
 // if GOGC does not say otherwise. Agents keep little in memory and wait for the
 // disk and for models: a smaller heap is worth more than the time to collect it. A small
 // heap may grow by spare while it is collected often: with a few agents at work, collecting it
-// each few megabytes took a third of the processor time of a turn.
-func SaveMemory() {
+// each few megabytes took a third of the processor time of a turn. It may also from the
+// beginning: two collections were a sixth of a start.
+func SaveMemory() { saveMemory() }
+
+var saveMemory = sync.OnceFunc(func() {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	debug.SetGCPercent(leastGrowth)
-	p := pace{percent: leastGrowth}
+	p := pace{percent: spare * 100 / smallest, last: time.Now()}
+	debug.SetGCPercent(p.percent)
 	afterEachCollection(func() {
 		if p.collected(time.Now(), inUse()) {
 			debug.SetGCPercent(p.percent)
 		}
 	})
-}
+})
 
 const (
 	leastGrowth = 50          // percent
 	spare       = 16 << 20    // bytes by which a heap may grow that is collected often, however small it is
+	smallest    = 4 << 20     // bytes: what the percentage is of while the heap is smaller, as the runtime has it
 	often       = time.Second // what is less between two collections is often
 )
 
@@ -49,7 +53,7 @@ type pace struct {
 func (p *pace) collected(now time.Time, inUse uint64) (changed bool) {
 	next := leastGrowth
 	if now.Sub(p.last) < often {
-		next = int(max(leastGrowth, spare*100/max(inUse, spare/4)))
+		next = int(max(leastGrowth, spare*100/max(inUse, smallest)))
 	}
 	p.last = now
 	if next >= p.percent*9/10 && next <= p.percent*11/10 && next != leastGrowth {

@@ -55,15 +55,18 @@ type Banner struct {
 	Notes      []string
 }
 
-// Run runs the daemon in the foreground until ctx ends.
-func Run(ctx context.Context, o Options, ready func(Banner)) error {
+// Run runs the daemon in the foreground until ctx ends. ready is called once it runs, beside it, and its context ends with
+// the daemon.
+func Run(ctx context.Context, o Options, ready func(context.Context, Banner)) error {
 	r, err := Open(ctx, o, slog.LevelWarn)
 	if err != nil {
 		return err
 	}
 	var told sync.WaitGroup // the banner counts what waits, which the API does not wait for
 	defer told.Wait()
-	return r.Run(ctx, true, o.Listen, func() { told.Go(func() { ready(r.banner(o.Listen)) }) })
+	running, ended := context.WithCancel(ctx)
+	defer ended()
+	return r.Run(ctx, true, o.Listen, func() { told.Go(func() { ready(running, r.banner(o.Listen)) }) })
 }
 
 func (r *Daemon) banner(listen string) Banner {
@@ -119,6 +122,7 @@ func Watched(ctx context.Context, o Options) (c *control.Client, settled func() 
 }
 
 func inside(ctx context.Context, o Options) (*Daemon, func() error, error) {
+	SaveMemory()
 	r, err := Open(ctx, o, slog.LevelError)
 	if err != nil {
 		return nil, nil, err
@@ -194,7 +198,6 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 		return control.ServeLater(ctx, restAfterStreams(r.handler, r.life.rested), r.log, r.shown.later, listeners...)
 	})
 	ready()
-	SaveMemory()
 	disk.LendProcessors()
 	r.rest = time.AfterFunc(restAfter, giveBack) // what the start needed
 	defer r.rest.Stop()
