@@ -854,6 +854,7 @@ func TestAgentsInAFolderThatIsMoved(t *testing.T) {
 
 // A request that nobody answers in time ends, and its agent hears of it.
 func TestARequestThatNobodyAnswers(t *testing.T) {
+	t.Parallel()
 	var asks *permission.Queue
 	s := newStill(t, func(o *Options) {
 		must(t, o.Asks.Close())

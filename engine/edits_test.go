@@ -20,6 +20,7 @@ import (
 
 // Whoever saves a file while someone else does learns where the other version is.
 func TestACopyOfAConflictIsReported(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, t.TempDir(), idle)
 	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
 	must(t, err)
@@ -57,6 +58,7 @@ func TestHintsOfEditsAreTakenOnce(t *testing.T) {
 // users are told what changed; a broken one is reported with its place and leaves
 // the last good one in force.
 func TestADescriptorEditReachesTheRunningAgent(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	seats := make(chan Runtime, 1)
 	h := newHouse(t, root, func(ctx context.Context, s Runtime) error {
@@ -114,6 +116,7 @@ func TestADescriptorEditReachesTheRunningAgent(t *testing.T) {
 // A history that is taken away from a folder which stays does not end the agent: what
 // waits is worked on with a new one.
 func TestAnAgentGoesOnWithoutItsHistory(t *testing.T) {
+	t.Parallel()
 	var failed atomic.Bool
 	handled := echo(func(string, inbox.Item) {})
 	h := newHouse(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
@@ -231,6 +234,7 @@ func TestAnAgentWakesWithItsEdits(t *testing.T) {
 
 // A descriptor that is broken for a moment is not reported; one that stays broken is, whatever else is edited.
 func TestADescriptorThatIsBrokenForAMoment(t *testing.T) {
+	t.Parallel()
 	s := newStill(t)
 	ds := s.System.descriptors
 	moment, stays, other := s.colleague(t), s.colleague(t), s.colleague(t)

@@ -114,6 +114,7 @@ func TestWhatCanBeKilled(t *testing.T) {
 
 // The outcome of an item says what its turn used, whatever kind of token it was.
 func TestTheOutcomeOfAnItem(t *testing.T) {
+	t.Parallel()
 	s := newStill(t)
 	r, err := s.Deliver(t.Context(), from("one", "hello"))
 	must(t, err)

@@ -16,6 +16,7 @@ import (
 // Whoever a user wrote to last is in the foreground, and answers for the house if that
 // person owns it, whatever became of other agents meanwhile: by what was seen, and by the files alone.
 func TestTheForegroundIsWhomAPersonWroteToLast(t *testing.T) {
+	t.Parallel()
 	owns := func(o *Options) { o.Owns = func(d address.Descriptor) bool { return d.UserID == "owner" } }
 	s := newStill(t, owns)
 	house := s.colleague(t)

@@ -332,6 +332,7 @@ func TestAMessageForAnAgentThatIsTakenOver(t *testing.T) {
 
 // An agent of another machine is neither ended nor removed here, nor is one that is woken tried again.
 func TestAnAgentOfAnotherMachineIsNotEndedHere(t *testing.T) {
+	t.Parallel()
 	o := newOthers()
 	h := newHouseAmong(t, o, echo(func(string, inbox.Item) {}))
 	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})

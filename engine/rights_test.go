@@ -221,6 +221,7 @@ func TestAnsweredRequests(t *testing.T) {
 
 // Where it cannot be read what a child has, who takes a right away from its parent hears that the child may have it still.
 func TestARightOfAChildThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	s := newStill(t)
 	id := s.colleague(t)
 	child, err := s.System.Create(t.Context(), address.Descriptor{Type: address.Subagent, ParentAgentID: id, Name: "c"})

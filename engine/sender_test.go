@@ -96,6 +96,7 @@ func (p *promising) done() bool {
 }
 
 func TestAnAgentThatFailsAloneSendsNothingTwice(t *testing.T) {
+	t.Parallel()
 	room := newSlowRoom()
 	fails := make(chan error)
 	p := &promising{each: func(run int) error {
@@ -121,6 +122,7 @@ func TestAnAgentThatFailsAloneSendsNothingTwice(t *testing.T) {
 
 // A result that came in while the failed run could not record it is there for the next.
 func TestAResultOutlivesARunThatFails(t *testing.T) {
+	t.Parallel()
 	room := newSlowRoom()
 	fails := make(chan error)
 	p := &promising{each: func(run int) error {
@@ -200,6 +202,7 @@ func TestAPromiseWithNothingLeftToSendIsSettledAtOnce(t *testing.T) {
 // A promise that is old by a clock that was set right only now, or because the machine was off, is
 // tried for a while, too.
 func TestAnOldPromiseIsTriedForAWhile(t *testing.T) {
+	t.Parallel()
 	room := newSlowRoom()
 	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}), room)
 	results := make(chan message.Result, 5)

@@ -42,6 +42,7 @@ func (l *lockedLog) count(text string) int {
 // An agent that worked well after a failure has its next failure tried again as soon as
 // the first one: pauses grow only while nothing but failures comes.
 func TestPausesBeginAnewAfterARunThatWorked(t *testing.T) {
+	t.Parallel()
 	var log lockedLog
 	w := newWaker(func() int { return 1 }, func(string) {}, func(f func()) { go f() }, slog.New(slog.DiscardHandler))
 	if a, b := w.failed("a", os.ErrClosed), w.failed("a", os.ErrClosed); a != restartFirst || b != 2*restartFirst {
@@ -268,6 +269,7 @@ func TestNothingIsTriedAfterTheEnd(t *testing.T) {
 
 // An agent whose runs fail is tried after pauses that grow.
 func TestPausesOfAFailingAgentGrow(t *testing.T) {
+	t.Parallel()
 	starts := make(chan time.Time, 10)
 	s := newStill(t)
 	end := s.run(t, func(context.Context, Runtime) error {

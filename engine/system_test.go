@@ -362,6 +362,7 @@ func (*chatRoom) Split(text string) []string {
 }
 
 func TestAnswersKeepTheirOrderAndGoOnWhereTheyWere(t *testing.T) {
+	t.Parallel()
 	room := &chatRoom{fail: []error{nil, &message.NotSent{Err: errors.New("busy"), After: time.Millisecond}}}
 	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}), room)
 	results := make(chan message.Result, 20)
@@ -903,6 +904,7 @@ func TestAnAgentWithoutItsFolderIsNotStartedAgain(t *testing.T) {
 
 // An agent that has ended needs no more tries to wake it, and none that waited for one is left.
 func TestAnAgentThatHasEndedIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, t.TempDir(), idle)
 	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
 	must(t, err)

@@ -81,6 +81,7 @@ func TestAgentsBeyondTheLimitAreWokenAsPlacesBecomeFree(t *testing.T) {
 }
 
 func TestAnAgentThatCouldNotBeWokenIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	hold := make(chan struct{})
 	h := newHouse(t, root, func(ctx context.Context, _ Runtime) error { <-ctx.Done(); return nil })
