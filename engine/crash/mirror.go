@@ -26,6 +26,10 @@ type Mirror struct {
 
 	mu   sync.Mutex
 	kept map[string]int64 // bytes of files this process has brought up to date
+
+	// What this process wrote last of all names, and the file, which is open: so no other one gets its inode.
+	names   listings
+	written *os.File // nil: nothing yet
 }
 
 // OpenMirror keeps what is durable in the folder dir.
@@ -129,15 +133,42 @@ func (m *Mirror) keepNames(dir string, names map[string]Name) error {
 		return err
 	}
 
-	all, err := m.listings()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all, err := m.current()
 	if err != nil {
 		return err
+	}
+	if had, ok := all[id]; ok && had.Path == path && maps.Equal(had.Names, names) && maps.Equal(had.Own, names) {
+		return nil
 	}
 	all.move(id, names)
 	all[id] = listing{path, names, maps.Clone(names)}
 	data, _ := json.Marshal(all) // strings and booleans always can be
+	if m.written != nil {
+		m.written.Close()
+		m.written = nil
+	}
+	if err := m.replace(namesFile, bytes.NewReader(data)); err != nil {
+		return err
+	}
 
-	return m.replace(namesFile, bytes.NewReader(data))
+	m.names = all
+	m.written, err = os.Open(m.Path(namesFile))
+
+	return err
+}
+
+// current are the listings that this process wrote last, if no other one has written since.
+func (m *Mirror) current() (listings, error) {
+	if m.written != nil {
+		mine, err := m.written.Stat()
+		there, _ := os.Stat(m.Path(namesFile)) // what is not there is not the same
+		if err == nil && os.SameFile(mine, there) {
+			return m.names, nil
+		}
+	}
+	return m.listings()
 }
 
 // A listing is what is kept of a directory.

@@ -590,3 +590,41 @@ func TestFoldersAreSyncedOneAfterTheOther(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Processes that sync by turns keep what each of them synced, and a sync that covers nothing new writes nothing.
+func TestProcessesMirrorByTurns(t *testing.T) {
+	r := newReflected(t)
+	other := &reflected{t, r.dir, OpenMirror(r.Mirror.dir)}
+	if err := errors.Join(os.Mkdir(r.path("a"), 0o700), os.Mkdir(r.path("b"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for n, name := range []string{"a/one", "a/two", "b/three", "a/four", "b/five"} {
+		r.write(name, "")
+		by := r
+		if n%2 == 1 {
+			by = other
+		}
+		by.sync(filepath.Dir(name))
+	}
+	if err := os.Rename(r.path("a/one"), r.path("b/one")); err != nil {
+		t.Fatal(err)
+	}
+	other.sync("b")
+	for _, by := range []*reflected{r, other} {
+		a, ownA := by.names("a")
+		b, ownB := by.names("b")
+		if got, want := [4]string{a, ownA, b, ownB}, [4]string{"four two", "four one two", "five one three", "five one three"}; got != want {
+			t.Errorf("kept are %q, want %q", got, want)
+		}
+	}
+
+	before, err := os.Stat(r.Path(namesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.sync("b")
+	r.sync("b")
+	if after, err := os.Stat(r.Path(namesFile)); err != nil || !os.SameFile(before, after) {
+		t.Errorf("nothing new was synced, and the names were written: %v", err)
+	}
+}
