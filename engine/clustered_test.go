@@ -58,7 +58,7 @@ func replicate(t *testing.T, root string, o *Options) (left func() error) {
 	}
 	url, ok := servers.Load(t.Name())
 	if !ok {
-		url = clustertest.Serve(t, t.TempDir(), 0).ClientURL()
+		url = clustertest.Serve(t, clustertest.Store(t), 0).ClientURL()
 		servers.Store(t.Name(), url)
 		t.Cleanup(func() { servers.Delete(t.Name()) })
 	}

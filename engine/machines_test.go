@@ -79,7 +79,7 @@ func TestTwoMachines(t *testing.T) {
 		mu.Unlock()
 		time.Sleep(time.Millisecond)
 	})
-	url := clustertest.Serve(t, t.TempDir(), 0).ClientURL()
+	url := clustertest.Serve(t, clustertest.Store(t), 0).ClientURL()
 	roots := []string{t.TempDir(), t.TempDir()}
 	first := newHouse(t, roots[0], start)
 	agent := first.deliver(from("one", "made")).Agent
@@ -163,7 +163,7 @@ func (c *cutOff) Retire(agent string) error {
 
 // A removal of which the other machines did not hear is made again by the same command.
 func TestFailedRemovalIsRepeated(t *testing.T) {
-	url := clustertest.Serve(t, t.TempDir(), 0).ClientURL()
+	url := clustertest.Serve(t, clustertest.Store(t), 0).ClientURL()
 	m := newMachineWith(t, url, t.TempDir(), echo(func(string, inbox.Item) {}), func(n *cluster.Node) Peers { return &cutOff{Node: n} })
 	agent := m.deliver(from("one", "made")).Agent
 	if _, err := m.Remove(t.Context(), agent, true); !errors.Is(err, disk.ErrAway) {
@@ -180,7 +180,7 @@ func TestFailedRemovalIsRepeated(t *testing.T) {
 
 // The answers of an agent that rests are sent by one machine alone: it keeps the agent until they have left.
 func TestAnswersOnTheirWayAreSentByOneMachine(t *testing.T) {
-	url := clustertest.Serve(t, t.TempDir(), 0).ClientURL()
+	url := clustertest.Serve(t, clustertest.Store(t), 0).ClientURL()
 	start := func(_ context.Context, rt Runtime) error {
 		if results := rt.Results.Take(); len(results) > 0 {
 			return record.AppendApart(rt.entry.actors.vol, rt.Dir, slog.New(slog.DiscardHandler),

@@ -65,7 +65,7 @@ func TestServersThatAreRefused(t *testing.T) {
 // While the servers have no room nothing is accepted, and why is known; what had begun is there when they have.
 func TestServersWithoutRoom(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	h := newHost(t, s)
 	h.make("a")
 	if err := h.Acquire("a"); err != nil {
@@ -111,7 +111,7 @@ func TestServersWithoutRoom(t *testing.T) {
 // Servers that do not say that they sync each message are warned of.
 func TestServersThatMayNotSync(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	conn, err := nats.Connect(s.ClientURL())
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestServersThatMayNotSync(t *testing.T) {
 // A disk of the owner that fails matters where it is waited for: with one server unless the settings say never, and that
 // server says that it syncs.
 func TestTheDiskOfTheOwner(t *testing.T) {
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	conn, err := nats.Connect(s.ClientURL())
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func until(t *testing.T, what string, ok func() bool) {
 // agent keeps the one that it has.
 func TestIdsAndHandlesAreSettled(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	hosts := []*host{newHost(t, s), newHost(t, s), newHost(t, s)}
 	var mu sync.Mutex
 	owners, handles := map[string]map[string]bool{}, map[string]string{}
@@ -100,7 +100,7 @@ func TestIdsAndHandlesAreSettled(t *testing.T) {
 // it open before cannot bring it back. A folder with its id is a new agent.
 func TestRetiredAgents(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
 	m := address.Meta{ID: cuid.New(), Handle: "0/", Descriptor: d}
@@ -167,7 +167,7 @@ func TestRetiredAgents(t *testing.T) {
 // whoever wants the agent.
 func TestFailedWithdrawal(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
 	m := address.Meta{ID: cuid.New(), Handle: "0/", Descriptor: d}
@@ -211,7 +211,7 @@ func TestFailedWithdrawal(t *testing.T) {
 // A request to another machine is an ordinary one: its body may be large, and its answer streams.
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	more := make(chan string)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -295,7 +295,7 @@ func TestRequests(t *testing.T) {
 // An export of which a step fails leaves no workspace that has some of the agents, and can be
 // tried again.
 func TestFailedExports(t *testing.T) {
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a := newHost(t, s)
 	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
 	m := address.Meta{ID: cuid.New(), Handle: "0/", Descriptor: d}
@@ -359,7 +359,7 @@ func (m *meanwhile) read(ctx context.Context, unit string) ([]logged, error) {
 // While agents are exported they work on: their logs are shortened, and some are removed.
 func TestExportOfAgentsThatWork(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a := newHost(t, s)
 	ids := map[string]func(id string){
 		"shortened": func(id string) {
@@ -403,7 +403,7 @@ func TestExportOfAgentsThatWork(t *testing.T) {
 // A machine that was away while an agent was removed does not bring it back.
 func TestRestoreBringsNothingBack(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
 	m := address.Meta{ID: cuid.New(), Handle: "0/", Descriptor: d}
@@ -505,7 +505,7 @@ func leads(ctx context.Context, hosts []*host) (led <-chan int, ends []context.C
 // What was used on one machine was used on all.
 func TestOnce(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	for i, h := range []*host{a, b, a} {
 		if first, err := h.Once(t.Context(), "signature", fmt.Sprint("delivery ", i)); err != nil || first != "delivery 0" {
@@ -524,7 +524,7 @@ func TestOnce(t *testing.T) {
 // Of several machines one at a time leads, and another goes on when it ends.
 func TestLeases(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	var hosts []*host
 	for range 3 {
 		hosts = append(hosts, joinWith(t, s, t.TempDir(), time.Minute)) // so that no lease lapses
@@ -566,7 +566,7 @@ func (c *counted) Update(ctx context.Context, key string, value []byte, revision
 // A machine that waits for a lease asks for it when it may be free, and not again and again meanwhile.
 func TestLeaseIsAwaitedInSilence(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	lasts := a.presence.lease
 	holds := &counted{KeyValue: a.presence.store.handles.leases}
 	waits := &counted{KeyValue: a.presence.store.handles.leases}
@@ -627,7 +627,7 @@ func TestRenewalsThatFail(t *testing.T) {
 // A machine that is cut off does not lead for ever.
 func TestLeaseOfADeadMachine(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	hosts := []*host{newHost(t, s), newHost(t, s)}
 	ctx, cancel := context.WithCancel(t.Context())
 	led, _, _, wait := leads(ctx, hosts)
@@ -645,7 +645,7 @@ func TestLeaseOfADeadMachine(t *testing.T) {
 // Each agent is one machine's: of that which had it last.
 func TestWhoHadAnAgent(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.cards.own, b.cards.own = "a", "b"
 	m := address.Meta{ID: strings.Repeat("a", 24), Handle: "0/"}

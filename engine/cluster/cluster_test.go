@@ -22,7 +22,7 @@ import (
 // What was behind a barrier on a machine that died is there on the next one.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
 	a.own("one")
@@ -56,7 +56,7 @@ func TestTakeover(t *testing.T) {
 // A machine that does not know that it was replaced cannot append, and is told.
 func TestZombieIsFenced(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	lost := make(chan string, 1)
 	watching, stop := context.WithCancel(t.Context())
@@ -90,7 +90,7 @@ func TestZombieIsFenced(t *testing.T) {
 // machine went on it is built from the log, and an edit is kept aside.
 func TestFolderBetweenOwners(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
 	a.own("one")
@@ -139,7 +139,7 @@ func TestFolderBetweenOwners(t *testing.T) {
 // What was edited while nobody owned the folder is in the log as soon as somebody does.
 func TestAnEditIsReplicatedWithTheClaim(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
 	a.own("one")
@@ -159,7 +159,7 @@ func TestAnEditIsReplicatedWithTheClaim(t *testing.T) {
 // A long log is shortened, and makes the same files.
 func TestLongLogIsShortened(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
 	a.own("one")
@@ -187,7 +187,7 @@ func TestLongLogIsShortened(t *testing.T) {
 // More files than a message can name are one object.
 func TestManyFiles(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one/blobs")
 	const many = 5000
@@ -211,7 +211,7 @@ func TestManyFiles(t *testing.T) {
 // The store of the cluster is wiped: its owner writes the log again from its folder.
 func TestWipedStoreIsSeededAgain(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	port := s.Addr().String()[strings.LastIndex(s.Addr().String(), ":")+1:]
 	a := newHost(t, s)
 	a.make("one")
@@ -226,7 +226,7 @@ func TestWipedStoreIsSeededAgain(t *testing.T) {
 	time.Sleep(100 * time.Millisecond)
 	var n int
 	fmt.Sscan(port, &n)
-	s = clustertest.Serve(t, t.TempDir(), n)
+	s = clustertest.Serve(t, clustertest.Store(t), n)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestWipedStoreIsSeededAgain(t *testing.T) {
 // Agents with work are looked after when their owner dies, or leaves them with work.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	for _, agent := range []string{"dead", "left", "asleep"} {
 		a.make(agent)
@@ -280,7 +280,7 @@ func TestOrphans(t *testing.T) {
 // An item reaches the machine that owns its agent, and its refusal comes back.
 func TestForward(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -338,7 +338,7 @@ func TestHostileNames(t *testing.T) {
 // However much was edited by hand, an agent is given up with all of it.
 func TestGivenUpWithManyEdits(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one/blobs")
 	a.own("one")
@@ -381,7 +381,7 @@ func (c *cut) publish(ctx context.Context, unit string, expect uint64, m logged)
 // cluster, or nothing: the agent is not one without files.
 func TestKilledAfterTheFirstClaim(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
 	if err := os.WriteFile(a.path("one", "history.jsonl"), []byte("1\n2\n"), 0o600); err != nil {
@@ -406,7 +406,7 @@ func TestAnEditSurvivesAFailedClaim(t *testing.T) {
 	for _, failed := range []string{"eacces@claim.rename#1", "eacces@claim.rename#2", "eacces@claim.rename#2:100",
 		"eacces@claim.rename#3"} {
 		t.Run(failed, func(t *testing.T) {
-			s := clustertest.Serve(t, t.TempDir(), 0)
+			s := clustertest.Serve(t, clustertest.Store(t), 0)
 			a, b := newHost(t, s), newHost(t, s)
 			a.make("one")
 			a.own("one")
@@ -453,7 +453,7 @@ func TestAnEditSurvivesAFailedClaim(t *testing.T) {
 func TestABuiltFolderIsDurable(t *testing.T) {
 	for _, failed := range []string{"eio@claim.sync#1", "eio@claim.sync#2", "eio@claim.dirsync#1", "eio@claim.dirsync#2"} {
 		t.Run(failed, func(t *testing.T) {
-			s := clustertest.Serve(t, t.TempDir(), 0)
+			s := clustertest.Serve(t, clustertest.Store(t), 0)
 			a, b := newHost(t, s), newHost(t, s)
 			a.make("one/blobs")
 			for _, name := range []string{"state.json", "blobs/1"} {
@@ -475,7 +475,7 @@ func TestABuiltFolderIsDurable(t *testing.T) {
 // stays as it was there.
 func TestAnEditOfAnOwnedAgent(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
 	a.own("one")

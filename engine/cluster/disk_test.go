@@ -152,7 +152,7 @@ func TestARemovedAgentsFolderWhileAStepFails(t *testing.T) {
 
 // Whatever step of the disk fails while files of all machines are brought together, the machine tries again, and nothing is lost.
 func TestSharedFilesWhileAStepFails(t *testing.T) {
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	for _, fault := range []string{"eacces", "eio"} {
 		agreeing(t, a, b, fault, func(n int) (met func() bool) {
@@ -169,7 +169,7 @@ func TestSharedFilesWhileAStepFails(t *testing.T) {
 
 // Whatever step of the disk fails while an agent moves from machine to machine, the next owner has all of it.
 func TestAnAgentMovesWhileAStepFails(t *testing.T) {
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	eachStep(t, "eacces", 8, func(k int, arm func(), met func() bool) {
 		agent := fmt.Sprint("agent", k)

@@ -28,7 +28,7 @@ import (
 // A log is not shortened while what is on disk is another thing than what it has: what would be removed is the only copy.
 func TestALogOfAnEditedFolderIsNotShortened(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
 	a.own("one")
@@ -56,7 +56,7 @@ func TestALogOfAnEditedFolderIsNotShortened(t *testing.T) {
 // A folder that cannot be read whole is not offered: the log would be written again without what is missing.
 func TestAFolderThatCannotBeReadIsNotOffered(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a := newHost(t, s)
 	a.make("one")
 	a.own("one")
@@ -82,7 +82,7 @@ func TestAFolderThatCannotBeReadIsNotOffered(t *testing.T) {
 // Who was replaced, and gives an agent up, does not take back that another machine has it.
 func TestReleaseOfAReplacedOwner(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
 	a.own("one")
@@ -105,7 +105,7 @@ func TestReleaseOfAReplacedOwner(t *testing.T) {
 // A folder that is not synced is not marked as given up: after a power cut it would be taken for what the log has.
 func TestReleaseOfAFolderThatIsNotSynced(t *testing.T) {
 	said := &saying{}
-	a := joinWith(t, clustertest.Serve(t, t.TempDir(), 0), t.TempDir(), testLease, func(c *Config) {
+	a := joinWith(t, clustertest.Serve(t, clustertest.Store(t), 0), t.TempDir(), testLease, func(c *Config) {
 		c.Log = slog.New(slog.NewTextHandler(said, nil))
 	})
 	a.make("one")
@@ -122,7 +122,7 @@ func TestReleaseOfAFolderThatIsNotSynced(t *testing.T) {
 // An edit by hand that does not come into the log is an error. One of a large file comes into it.
 func TestEdited(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
 	a.own("one")
@@ -195,7 +195,7 @@ func TestDifferences(t *testing.T) {
 // The folder of an agent that is owned here stays, and that of another one is moved away, when its removal is heard of.
 func TestPart(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	for _, agent := range []string{"owned", "other"} {
 		a.make(agent)
 	}
@@ -211,7 +211,7 @@ func TestPart(t *testing.T) {
 // A content is kept once under its checksum, and again if servers have lost a part of it. One of another checksum is damaged.
 func TestContents(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	store := a.presence.store
 	data := []byte(strings.Repeat("large", inlineMost))
 	made := map[string]bool{}
@@ -257,7 +257,7 @@ func TestContents(t *testing.T) {
 // A claim of which another machine is quicker is that one's, whose note it writes.
 func TestAClaimThatComesSecond(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	a.make("one")
 	before := a.store
 	a.links.dead = func(string) bool { return false }
@@ -275,7 +275,7 @@ func TestAClaimThatComesSecond(t *testing.T) {
 // What a cluster knows of its agents comes back into a bucket that was lost: their cards, addresses and handles.
 func TestCardsComeBack(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	w := clustertest.WayTo(t, s)
 	a := joinWith(t, s, t.TempDir(), time.Minute, func(c *Config) { c.Servers = []string{w.URL} })
 	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
@@ -356,7 +356,7 @@ func TestWhatIsSharedIsNotedOnce(t *testing.T) {
 // One card that servers refuse does not keep the others from coming back.
 func TestCardsComeBackBesideARefusedOne(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	w := clustertest.WayTo(t, s)
 	a := joinWith(t, s, t.TempDir(), time.Minute, func(c *Config) { c.Servers = []string{w.URL} })
 	for i := range 3 {
@@ -392,7 +392,7 @@ func TestCardsComeBackBesideARefusedOne(t *testing.T) {
 // An agent that was removed elsewhere, and whose folder cannot be moved away, is not said to be gone.
 func TestARemovedAgentWhoseFolderStays(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
 	a.own("one")
@@ -425,7 +425,7 @@ func TestAForwardedItemThatCannotBeRead(t *testing.T) {
 // An agent that has no log is not one with a hole in its log, which might be filled.
 func TestAnAgentWithoutALog(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	if files, err := a.newest(t.Context(), a.presence.store, "one", 50*time.Millisecond); !errors.Is(err, errLost) {
 		t.Errorf("it has %v, %v", files, err)
 	}
@@ -479,7 +479,7 @@ func TestFoldersThatAreKept(t *testing.T) {
 // What became of an item is asked of the machine that has its agent: what it says, what it refuses, and that it has it no more.
 func TestWhatBecameOfAnItem(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	if _, err := a.Item(t.Context(), b.Boot(), "one", "x"); !errors.As(err, new(*message.Elsewhere)) {
 		t.Errorf("of a machine that does not answer: %v", err)

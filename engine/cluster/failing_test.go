@@ -90,7 +90,7 @@ func (m *host) acquire(agent string, n int) (met bool) {
 // Whatever call of the servers fails while a machine claims an agent, it has all of it in the end, and nothing else.
 func TestAClaimOfWhichACallFails(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	large := strings.Repeat("large ", 100_000)
 	for n := 1; ; n++ {

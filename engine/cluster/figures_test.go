@@ -138,7 +138,7 @@ func TestFigures(t *testing.T) {
 // Of what the servers have already, a machine writes only its own again, and only what differs.
 func TestFiguresThatAreThere(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a := called(t, "a", s)
 	kv := a.presence.store.handles.figures
 	put := func(key, text string) (revision uint64) {
@@ -177,7 +177,7 @@ func TestFiguresThatAreThere(t *testing.T) {
 // Without servers a machine says so, and nothing is lost: it says it again.
 func TestFiguresWithoutServers(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	w := clustertest.WayTo(t, s)
 	a := called(t, "a", s, w)
 	eachRefused(t, w, 1, func(n int) error {

@@ -42,7 +42,7 @@ func newcomer(handle string, d address.Descriptor, history string) Newcomer {
 // what cannot come. Done again, it brings nothing twice.
 func TestImport(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	file, other := cuid.New(), cuid.New()
 	root := workspaceWith(t, map[string]string{
 		"files/" + file + ".json":      `{"name":"a.txt"}`,
@@ -130,7 +130,7 @@ func TestImport(t *testing.T) {
 // Of what belongs to all machines, a ledger gets the lines of both, and another file stays as the cluster has it.
 func TestImportOfSharedFilesThatDiffer(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	bring := func(files map[string]string) Imported {
 		t.Helper()
 		done, err := Import(t.Context(), Config{Servers: []string{s.ClientURL()}, Root: workspaceWith(t, files), Shared: sharedByTests,
@@ -164,7 +164,7 @@ func TestImportOfSharedFilesThatDiffer(t *testing.T) {
 // What cannot be read ends an import, with the name of what it was.
 func TestImportOfWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	file := cuid.New()
 	agent := newcomer("0/", address.Descriptor{Type: address.Permanent, ID: cuid.New()}, "")
 	agent.Files = func() (map[string][]byte, error) { return nil, errors.New("torn") }

@@ -19,7 +19,7 @@ func TestMailbox(t *testing.T) {
 		before := last[dir]
 		var m *host
 		if before == nil {
-			m = newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+			m = newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 			m.make(agent)
 		} else {
 			before.die()

@@ -17,7 +17,7 @@ import (
 // back, and lines that are added meanwhile do not come before older ones.
 func TestAFileIsNotChangedBack(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	h := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	s := h.presence.files
 	const task, ledger = "cron/a/task.md", "cron/a/runs.jsonl"
 	gave := map[string][]shared{}
@@ -56,7 +56,7 @@ func TestAFileIsNotChangedBack(t *testing.T) {
 // A ledger is shared when its writer is done with it, not with half a line, and not as one that was removed while it is rotated.
 func TestALedgerBetweenTwoStates(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	h := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	s := h.presence.files
 	const name = "cron/a/runs.jsonl"
 	h.record(name, "1")
@@ -120,7 +120,7 @@ func TestRevisionsOfFiles(t *testing.T) {
 // new watch brings is true, whatever its revisions are.
 func TestACardIsNotChangedBack(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	h := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	h.silence() // it hears nothing by itself
 	h.jobs.Wait()
 	c, id := h.cards, strings.Repeat("a", 24)

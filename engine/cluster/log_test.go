@@ -77,7 +77,7 @@ func TestNewerVersions(t *testing.T) {
 // it nor keeps them from taking it over.
 func TestNewerLogsAreNotClaimed(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.make("one")
 	a.own("one")
@@ -124,7 +124,7 @@ func (s *silent) publish(ctx context.Context, unit string, expect uint64, m logg
 // An answer that was lost is not taken for another machine, and nothing is there twice.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	a.make("one")
 	a.store = &silent{store: a.store, left: 1}
 	a.own("one")
@@ -149,7 +149,7 @@ func TestLostAnswers(t *testing.T) {
 // An append that would leave a hole is refused, and the log stays readable.
 func TestNoHoleIsWritten(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	a.make("one")
 	a.own("one")
 	path := a.path("one", "history.jsonl")
@@ -164,7 +164,7 @@ func TestNoHoleIsWritten(t *testing.T) {
 // A folder that is given up is durable before its mark says what is in it: what a power cut took of it would be taken for
 // an edit by hand, which the log gets.
 func TestAReleasedFolderIsDurableBeforeItsMark(t *testing.T) {
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	a.make("one")
 	a.own("one")
 	l := a.open("one", "history.jsonl")
@@ -207,7 +207,7 @@ func (b *lagging) last(ctx context.Context, unit string) (logged, error) {
 // which others are there.
 func TestAServerThatIsBehindHoldsUpNoClaim(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	a.make("one")
 	a.own("one")
 	add(t, a.open("one", "history.jsonl"), "1")

@@ -33,7 +33,7 @@ func streamsOf(t *testing.T, s *server.Server) jetstream.JetStream {
 // a version that knows one stream alone writes nothing.
 func TestLogsAreInSeveralStreams(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	one, other := a.presence.store.handles.logs, b.presence.store.handles.logs
 	if len(one) != parts || len(other) != parts {
@@ -75,7 +75,7 @@ func TestLogsAreInSeveralStreams(t *testing.T) {
 // streams cannot be read nothing is opened.
 func TestLogsInOneStream(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	js := streamsOf(t, s)
 	if _, err := js.CreateStream(t.Context(), logStream(streamName, logSubject, 1)); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestLogsInOneStream(t *testing.T) {
 	h.own("one")
 	add(t, h.open("one", "history.jsonl"), "1")
 
-	bad := streamsOf(t, clustertest.Serve(t, t.TempDir(), 0))
+	bad := streamsOf(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	for _, n := range []string{"0", "many"} {
 		c := logStream(streamName, logSubject, 1)
 		c.Metadata = map[string]string{partsKey: n}

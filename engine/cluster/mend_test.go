@@ -46,7 +46,7 @@ type damaged struct {
 const hurt = "aaaaaaaaaaaaaaaaaaaaaaaa"
 
 func newDamaged(t *testing.T) *damaged {
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	d := &damaged{t: t, s: s, a: newHost(t, s), b: newHost(t, s), c: newHost(t, s)}
 	d.a.make(hurt)
 	for i, h := range []*host{d.a, d.b} {

@@ -63,7 +63,7 @@ type player struct {
 // got an error, each once.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	var machines []*player
 	for range 3 {
 		machines = append(machines, &player{host: newHost(t, s)})

@@ -26,7 +26,7 @@ import (
 // has an agent; of one that is gone it knows it after its lease.
 func TestWhoIsThere(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	above := t.TempDir()
 	b, a := join(t, s, filepath.Join(above, "b")), join(t, s, filepath.Join(above, "a"))
 	const one, two = "aaaaaaaaaaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbbbbbbbbbb"
@@ -62,7 +62,7 @@ func TestWhoIsThere(t *testing.T) {
 // An attachment that one machine keeps another one fetches; one that no machine kept does not exist.
 func TestAttachmentsAreFetched(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	if err := a.Keep("file.x.content", []byte("text")); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestAttachmentsAreFetched(t *testing.T) {
 // All machines know which one leads, or that none does.
 func TestWhoLeads(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	if boot, err := b.Leading(t.Context(), "clock"); err != nil || boot != "" {
 		t.Errorf("nobody leads: %q, %v", boot, err)
@@ -316,7 +316,7 @@ func TestLeavingAndComingBack(t *testing.T) {
 // While servers have no room nothing is claimed, given up, removed or kept, and no handle is given.
 func TestNothingIsTakenWithoutRoom(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	for _, agent := range []string{"one", "two"} {
 		a.make(agent)
 	}
@@ -356,7 +356,7 @@ func TestNothingIsTakenWithoutRoom(t *testing.T) {
 // A machine that shares no files, and lists no settings, is one like any other.
 func TestAMachineThatSharesNothing(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a := joinWith(t, s, t.TempDir(), testLease, func(c *Config) {
 		c.Shared = nil
 		c.About = func() About { return About{Program: "7", Settings: map[string]string{"x": "y"}} }
@@ -409,7 +409,7 @@ func TestAMachineThatSharesNothing(t *testing.T) {
 // Files of a folder need not be synced here where several servers have them on their disks, or one if that is asked for, and all say so.
 func TestWhatIsSyncedElsewhere(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	warned := &saying{}
 	log := slog.New(slog.NewTextHandler(warned, nil))
 	a.syncedElsewhere(a.conn, Copies{Servers: 1}, 1, log)
@@ -438,7 +438,7 @@ func TestWhatIsSyncedElsewhere(t *testing.T) {
 // nobody takes it over; another process of that name does.
 func TestAnAgentOfOneMachine(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	const one, child = "one", "child"
 	only := b.presence.name

@@ -48,7 +48,7 @@ func (m *host) vanishing(agent, name string, n int) {
 // A folder that cannot be read whole is not claimed: its agent would lose what is missing.
 func TestAFolderThatCannotBeReadIsNotClaimed(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a := newHost(t, s)
 	const name = "history.jsonl"
 	for n := 1; n <= 4; n++ {
@@ -97,7 +97,7 @@ func TestAFolderThatCannotBeReadIsNotClaimed(t *testing.T) {
 // not have all of it.
 func TestAFolderThatIsNotReplicatedIsNotGivenUp(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	var said saying
 	a := joinWith(t, s, t.TempDir(), testLease, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&said, nil)) })
 	for agent, fails := range map[string]func(agent string){
@@ -133,7 +133,7 @@ func TestAFolderThatIsNotReplicatedIsNotGivenUp(t *testing.T) {
 // What was edited in a file that the log has is replicated with the claim; where servers do not take it, the agent is not owned.
 func TestAnEditOfWhatTheLogHas(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a := newHost(t, s)
 	for i, text := range []string{"small", strings.Repeat("large", inlineMost)} {
 		agent := fmt.Sprint("agent", i)
@@ -216,7 +216,7 @@ func (m *host) overtakes(s store, agent string) {
 // A machine that is replaced while it claims an agent, or removes it, does not have it, and takes nothing from the other one.
 func TestReplacedInBetween(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a := newHost(t, s)
 	a.make("one")
 	a.own("one")
@@ -262,7 +262,7 @@ func (stuck) publish(context.Context, string, uint64, logged) (uint64, error) { 
 // A claim that servers do not take in its time has failed.
 func TestAClaimThatIsNotAnswered(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	a.make("one")
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -313,7 +313,7 @@ func TestAClaimThatIsNotAnswered(t *testing.T) {
 // What an owner has is written again from its folder only if all of it can be read: as much as the log had, and nothing else.
 func TestASnapshotOfWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte("12345"), 0o600); err != nil {
 		t.Fatal(err)
@@ -352,7 +352,7 @@ func TestASnapshotOfWhatCannotBeRead(t *testing.T) {
 // A file of JSON that cannot be read, or is too large, is not followed, and stays in the log as it was.
 func TestEditedButNotRead(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	a.make("one")
 	a.own("one")
 	if err := a.vol.WriteFile("state", a.path("one", "state.json"), []byte("{}")); err != nil {
@@ -441,7 +441,7 @@ func TestFoldersThatAreKeptWhileAStepFails(t *testing.T) {
 // Removed says whether an agent was removed elsewhere; while the servers do not say it, its folder stays.
 func TestRemovedElsewhere(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	for _, agent := range []string{"one", "two"} {
 		a.make(agent)
@@ -518,7 +518,7 @@ func TestARepairThatFails(t *testing.T) {
 // Servers that do not answer have not lost a log, and one that was not read whole has no damage.
 func TestARepairWithoutAnswers(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	a.make("one")
 	if err := os.WriteFile(a.path("one", "state.json"), bytes.Repeat([]byte("x"), inlineMost+1), 0o600); err != nil {
 		t.Fatal(err)
@@ -562,7 +562,7 @@ func TestARepairWithoutAnswers(t *testing.T) {
 // A log that a newer version has continued is not offered as far as it is understood.
 func TestANewerLogIsNotOffered(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	a.make("one")
 	a.own("one")
 	a.Release("one", false)
@@ -579,7 +579,7 @@ func TestANewerLogIsNotOffered(t *testing.T) {
 // An import that is stopped, or whose files cannot be had, says so.
 func TestAnImportThatStops(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	user := func(channel string) Newcomer {
 		return newcomer("0/", address.Descriptor{Type: address.User, ID: cuid.New(), Connector: "c", ChannelID: channel}, "")
 	}
@@ -620,7 +620,7 @@ func TestAnImportThatStops(t *testing.T) {
 // What an export finds in the place of a file that belongs to all machines is kept beside it.
 func TestAnExportKeepsWhatIsThere(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	shared := map[string]string{"SOUL.md": "kind", "memory/a.md": "a", "memory/b.md": "b"}
 	if _, err := Import(t.Context(), elsewhere(s.ClientURL(), workspaceWith(t, shared)), Load{}); err != nil {
 		t.Fatal(err)
@@ -651,7 +651,7 @@ func TestAnExportKeepsWhatIsThere(t *testing.T) {
 // machine is one.
 func TestSharedFilesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	until(t, "all is known", func() bool { _, _, whole := a.files.take(); return whole })
 	a.save("memory/short.md", "")
 	name := "memory/" + strings.Repeat("x", 300) + ".md"
@@ -685,7 +685,7 @@ func TestSharedFilesThatCannotBeRead(t *testing.T) {
 // A removed file takes the folders along that it leaves empty, and no others.
 func TestFoldersThatARemovedFileLeaves(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	for _, dir := range []string{"memory/deep/er", "memory/full/empty"} {
 		if err := os.MkdirAll(filepath.Join(a.root, dir), 0o700); err != nil {
 			t.Fatal(err)
@@ -705,7 +705,7 @@ func TestFoldersThatARemovedFileLeaves(t *testing.T) {
 // What other machines are answered with ends with its context, and fails without servers.
 func TestWhatAnswersOtherMachinesEnds(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	post := func(context.Context, string, inbox.Item) (message.Receipt, error) {
 		return message.Receipt{Seq: 1}, nil
@@ -764,7 +764,7 @@ func TestWhatAnswersOtherMachinesEnds(t *testing.T) {
 // Who has read an answer whole says nothing more to the machine that gave it; who closes it earlier says so once.
 func TestAnAnswerIsClosed(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	for pieces, want := range map[int]int{1: 1, 2: 0} {
 		stops, inbox, name := make(chan string, 10), a.conn.NewInbox(), cuid.New()
 		n := 0
@@ -821,7 +821,7 @@ func TestAnAnswerIsClosed(t *testing.T) {
 
 // Where a version of a shared file cannot be kept aside it stays, whatever step fails.
 func TestAnExportThatCannotKeepWhatIsThere(t *testing.T) {
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	shared := map[string]string{"SOUL.md": "kind"}
 	if _, err := Import(t.Context(), elsewhere(s.ClientURL(), workspaceWith(t, shared)), Load{}); err != nil {
 		t.Fatal(err)
@@ -839,7 +839,7 @@ func TestAnExportThatCannotKeepWhatIsThere(t *testing.T) {
 // What a crash left half done in a folder of shared files is ended when a machine joins; where that fails it does not join.
 func TestLeftOversOfSharedFiles(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	root := workspaceWith(t, map[string]string{"memory/a/.tmp-x.md-1": "half", "cron/x.md": "whole"})
 	a := join(t, s, root)
 	if disk.Exists(filepath.Join(root, "memory/a/.tmp-x.md-1")) || a.has("cron/x.md") != "whole" {
@@ -942,7 +942,7 @@ func TestHintsOfSharedFiles(t *testing.T) {
 // A machine whose lease was taken by another one stops what it does with it, and begins again when it has it.
 func TestALostLease(t *testing.T) {
 	t.Parallel()
-	a := joinWith(t, clustertest.Serve(t, t.TempDir(), 0), t.TempDir(), testLease, func(c *Config) { c.Shared = nil })
+	a := joinWith(t, clustertest.Serve(t, clustertest.Store(t), 0), t.TempDir(), testLease, func(c *Config) { c.Shared = nil })
 	leases := a.presence.store.handles.leases
 	begun, stopped := make(chan int, 10), make(chan error, 10)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -1057,7 +1057,7 @@ func TestARepairFromAnOlderFolder(t *testing.T) {
 // An agent that is opened again as it was given up costs one message.
 func TestOpenedAsItWas(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	a.make("one")
 	a.own("one")
 	add(t, a.open("one", "history.jsonl"), "1")
@@ -1075,7 +1075,7 @@ func TestOpenedAsItWas(t *testing.T) {
 // Pieces of an answer are given until it ends, or who asked has read enough, for whom none is wasted.
 func TestPiecesAreGiven(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	for _, last := range []string{pieceEnd, pieceError, "stop"} {
 		pulls, err := a.conn.SubscribeSync(a.conn.NewInbox())
 		if err != nil {

@@ -96,7 +96,7 @@ func loaded(t *testing.T, s *server.Server) (want map[string]string) {
 // A machine that servers refuse something while it joins says what they say, or has all that it needs; then it joins.
 func TestAJoinOfWhichARequestIsRefused(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	w := clustertest.WayTo(t, s)
 	for n := 1; ; n++ {
 		root := t.TempDir()
@@ -134,7 +134,7 @@ func TestAJoinOfWhichARequestIsRefused(t *testing.T) {
 // An export of which a request is refused says so, or it has all; tried again, it has.
 func TestAnExportOfWhichARequestIsRefused(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	want := loaded(t, s)
 	w := clustertest.WayTo(t, s)
 	eachRefused(t, w, 20, func(n int) error {
@@ -166,7 +166,7 @@ func TestAnExportOfWhichARequestIsRefused(t *testing.T) {
 // twice.
 func TestAnImportOfWhichARequestIsRefused(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	w := clustertest.WayTo(t, s)
 	m := newHost(t, s)
 	large := strings.Repeat("large ", 20_000)
@@ -250,7 +250,7 @@ func TestARepairOfWhichARequestIsRefused(t *testing.T) {
 	for name, folder := range map[string]bool{"from a folder": true, "from the log": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := clustertest.Serve(t, t.TempDir(), 0)
+			s := clustertest.Serve(t, clustertest.Store(t), 0)
 			w := clustertest.WayTo(t, s)
 			a := join(t, s, t.TempDir())
 			large := strings.Repeat("large ", 20_000)
@@ -306,7 +306,7 @@ func mending(t *testing.T, url, id string) (failed error) {
 // again it is right.
 func TestALifeOfWhichARequestIsRefused(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	w := clustertest.WayTo(t, s)
 	b := newHost(t, s)
 	a := joinWith(t, s, t.TempDir(), testLease, func(c *Config) { c.Servers = []string{w.URL} })
@@ -390,7 +390,7 @@ func either(err error, ok bool) error {
 // A log whose end servers have lost is written again from its owner's folder, whatever request of that is refused.
 func TestALogThatIsWrittenAgainWhileARequestIsRefused(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	w := clustertest.WayTo(t, s)
 	b := newHost(t, s)
 	a := joinWith(t, s, t.TempDir(), testLease, func(c *Config) { c.Servers = []string{w.URL} })
@@ -430,7 +430,7 @@ func TestALogThatIsWrittenAgainWhileARequestIsRefused(t *testing.T) {
 // What belongs to all machines is shared, taken and merged, whatever request of that is refused: the machine tries again.
 func TestSharedFilesOfWhichARequestIsRefused(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	w := clustertest.WayTo(t, s)
 	b := newHost(t, s)
 	a := joinWith(t, s, t.TempDir(), testLease, func(c *Config) { c.Servers = []string{w.URL} })

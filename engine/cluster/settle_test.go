@@ -26,7 +26,7 @@ import (
 // An agent that was removed from a cluster can be imported again; one whose handle cannot be had gets the next that is free.
 func TestImportedAgain(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a := newHost(t, s)
 	bring := func(one Newcomer) (got Arrival) {
 		t.Helper()
@@ -90,7 +90,7 @@ func (c changing) Delete(ctx context.Context, key string, opts ...jetstream.KVDe
 // What belongs to an agent that is there, or that was made again meanwhile, is not withdrawn.
 func TestNothingElseIsWithdrawn(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}
 	m := address.Meta{ID: cuid.New(), Handle: "0/", Descriptor: d}
 	if _, err := a.Claim(d.Key(), m.ID); err != nil {
@@ -149,7 +149,7 @@ func TestNothingElseIsWithdrawn(t *testing.T) {
 // nobody.
 func TestWhatMachinesHad(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	young := joinWith(t, s, t.TempDir(), time.Minute)
 	young.make("new")
 	if err := young.Acquire("new"); err != nil {
@@ -231,7 +231,7 @@ func TestWhatMachinesHad(t *testing.T) {
 // A log of more messages than are asked for at a time is read whole, with what is damaged in it.
 func TestALongLogIsRead(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	store := a.presence.store
 	if log, err := store.read(t.Context(), "one"); err != nil || len(log) > 0 {
 		t.Errorf("a log that is not there has %d messages, %v", len(log), err)
@@ -345,7 +345,7 @@ func TestServersThatAreBehind(t *testing.T) {
 // The folder of a removed agent in the trash is a new one should it come back: it has no mark.
 func TestAFolderInTheTrashHasNoMark(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	a.make("one")
 	a.own("one")
 	dir, other := filepath.Join(a.root, "trash", "2020-one"), filepath.Join(a.root, "trash", "2020-two")
@@ -492,7 +492,7 @@ func TestExaminedWhileARequestIsRefused(t *testing.T) {
 // While servers do not answer, a machine does not have what all have, and waits for it.
 func TestCaughtUpWithoutServers(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a := newHost(t, s)
 	a.make("one")
 	s.Shutdown()
@@ -511,7 +511,7 @@ func TestCaughtUpWithoutServers(t *testing.T) {
 // A shared file that becomes a link, a folder or too large here does not count as removed: the others keep it.
 func TestASharedFileThatIsNoneAnyMore(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	for name, become := range map[string]func(path string) error{
 		"link":   func(path string) error { return os.Symlink(a.root, path) },
 		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
@@ -538,7 +538,7 @@ func TestASharedFileThatIsNoneAnyMore(t *testing.T) {
 // A machine that keeps its shared files again hears of changes in all folders again.
 func TestTendedAgain(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	stop := a.tend()
 	for n := range 4 {
 		text := fmt.Sprint("text", n)
@@ -558,7 +558,7 @@ func TestTendedAgain(t *testing.T) {
 // What belongs to all machines cannot be exported without servers.
 func TestSharedFilesAreNotExportedWithoutServers(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	a.Close()
 	if err := exportShared(t.Context(), a.presence.store, elsewhere("", t.TempDir())); err == nil {
 		t.Error("they are exported")

@@ -77,7 +77,7 @@ func (m *host) asides(name string) (list []string) {
 // them was off.
 func TestSharedFiles(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	large := strings.Repeat("large ", 50_000)
 	a.save("memory/entities/anna b.md", "likes tea")
@@ -138,7 +138,7 @@ func TestSharedFiles(t *testing.T) {
 // Nothing leads out of the folders that are shared: no link of a user, and no name in the bucket.
 func TestSharedFilesStayInside(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	elsewhere := t.TempDir()
 	if err := os.WriteFile(filepath.Join(elsewhere, "x.md"), []byte("mine"), 0o600); err != nil {
@@ -176,7 +176,7 @@ func TestSharedFilesStayInside(t *testing.T) {
 // What a machine removed it does not bring back while it has not heard of its own removal.
 func TestARemovedSharedFileStaysAway(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	for n := range 50 {
 		name := fmt.Sprintf("memory/%d.md", n)
 		for _, text := range []string{"text", "", "", "again", "", ""} {
@@ -195,7 +195,7 @@ func TestARemovedSharedFileStaysAway(t *testing.T) {
 // had shared it; another one is shared again.
 func TestARemovedSharedFileIsFinal(t *testing.T) {
 	t.Parallel()
-	s, root := clustertest.Serve(t, t.TempDir(), 0), t.TempDir()
+	s, root := clustertest.Serve(t, clustertest.Store(t), 0), t.TempDir()
 	a := join(t, s, root)
 	bucket := newHost(t, s).files.keep.handles.files
 	shared := func(name string) bool {
@@ -231,7 +231,7 @@ func TestARemovedSharedFileIsFinal(t *testing.T) {
 // no server answers what was changed here waits.
 func TestSharedFilesAreHeardOf(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	var said []string
 	a := joinWith(t, s, t.TempDir(), testLease, func(c *Config) {
 		shared := *sharedByTests
@@ -278,7 +278,7 @@ func TestSharedFilesAreHeardOf(t *testing.T) {
 // no import.
 func TestSharedFilesThatAreTooLarge(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	for _, size := range []int{sharedMost, sharedMost + 1, sharedMost + 2, 2 * sharedMost} {
 		var said saying
 		a := joinWith(t, s, t.TempDir(), testLease, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&said, nil)) })
@@ -360,7 +360,7 @@ func (m *host) record(name, line string) {
 // No line is lost that is added to a ledger while the lines of other machines come.
 func TestLedgersLoseNoLine(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	hosts := []*host{newHost(t, s), newHost(t, s), newHost(t, s)}
 	const name, each = "cron/c/runs.jsonl", 60
 	var adding sync.WaitGroup
@@ -429,7 +429,7 @@ func TestUnited(t *testing.T) {
 // Lines that a machine rotated away do not come back with those that another one added meanwhile.
 func TestRotatedLedger(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	const name = "cron/c/runs.jsonl"
 	for i := range 4 {
@@ -456,7 +456,7 @@ func TestRotatedLedger(t *testing.T) {
 // A machine that leads has what the last leader left, and knows of changes without looking around.
 func TestLeaderHasWhatTheLastOneLeft(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	a.tend()
 	stop := b.tend()
@@ -489,7 +489,7 @@ func TestLeaderHasWhatTheLastOneLeft(t *testing.T) {
 // last to a file nothing is lost.
 func TestSharedFilesConverge(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	hosts := []*host{newHost(t, s), newHost(t, s), newHost(t, s)}
 	stops := make([]func(), len(hosts))
 	for i, h := range hosts {

@@ -180,7 +180,7 @@ func newRequest(ctx context.Context, t *testing.T, body io.Reader) *http.Request
 // An answer of another machine that is torn, ends early or ends with an error does not pass as whole.
 func TestStrangeAnswers(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	begun := piece("", pieceHead, `{"status":200}`)
 	for name, test := range map[string]struct {
 		pieces    []*nats.Msg
@@ -246,7 +246,7 @@ func (endless) Read(p []byte) (int, error) { return len(p), nil }
 // The caller gets the error of the machine that it asks; what is no message harms nothing, and is in the log.
 func TestStrangeRequests(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a := newHost(t, s)
 	var said saying
 	b := joinWith(t, s, t.TempDir(), testLease, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&said, nil)) })
@@ -306,7 +306,7 @@ func TestStrangeRequests(t *testing.T) {
 // What cannot be a card is left alone, and said; those who listen hear of all others, also of those that were there before.
 func TestStrangeCards(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a := newHost(t, s)
 	good, bad := address.Meta{ID: cuid.New(), Handle: "0/"}, cuid.New()
 	if err := a.Announce(good, false); err != nil {
@@ -356,7 +356,7 @@ func TestStrangeCards(t *testing.T) {
 // refused.
 func TestFilesOfAnOwner(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a, b := newHost(t, s), newHost(t, s)
 	for _, agent := range []string{"one", "two"} {
 		a.make(agent)
@@ -395,7 +395,7 @@ func TestFilesOfAnOwner(t *testing.T) {
 // A machine that stops does not wait long for servers that do not answer: those who wait for them get an error.
 func TestPartWithoutServers(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a := newHost(t, s)
 	a.make("one")
 	a.own("one")
@@ -422,7 +422,7 @@ func TestPartWithoutServers(t *testing.T) {
 // is an error.
 func TestOfferedBodies(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	body := bytes.Repeat([]byte("0123456789"), pieceMost/10+1)
 	offered, err := a.requests.offer(body)
 	if err != nil {
@@ -466,7 +466,7 @@ func TestOfferedBodies(t *testing.T) {
 // What another machine says that cannot be read is an error, and none that is away.
 func TestStrangeMachines(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	for _, subject := range []string{callSubject, itemSubject} {
 		if _, err := a.conn.Subscribe(subject+"strange", func(m *nats.Msg) { _ = m.Respond([]byte("{")) }); err != nil {
 			t.Fatal(err)
@@ -508,7 +508,7 @@ func TestStrangeMachines(t *testing.T) {
 // A file in the bucket that cannot be read does not count as removed: what machines have of it stays.
 func TestStrangeSharedFiles(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	const name = "memory/x.md"
 	a.save(name, "kept")
 	until(t, "all is known", func() bool { _, _, whole := a.files.take(); return whole })
@@ -556,7 +556,7 @@ func TestSharedNames(t *testing.T) {
 // An attachment whose name leads out of its folder is not exported; what is no attachment is left alone.
 func TestStrangeAttachments(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	a := newHost(t, s)
 	keep := func(name, text string) {
 		t.Helper()
@@ -589,7 +589,7 @@ func TestStrangeAttachments(t *testing.T) {
 // An attachment that servers do not give is not one without content.
 func TestAttachmentsThatAreNotGiven(t *testing.T) {
 	t.Parallel()
-	s := clustertest.Serve(t, t.TempDir(), 0)
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	w := clustertest.WayTo(t, s)
 	a := called(t, "a", s, w)
 	if err := a.Keep("file.x.content", []byte("text")); err != nil {

@@ -136,7 +136,7 @@ func TestCommitsShareAMessage(t *testing.T) {
 // A log is shortened after many messages, or after more bytes than the files have, and then not soon again.
 func TestWhenALogIsShortened(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	a.make("one")
 	a.own("one")
 	l := a.open("one", "history.jsonl")
@@ -188,7 +188,7 @@ func TestWhenALogIsShortened(t *testing.T) {
 // What is written again from the folder of an owner follows what it has written, and nothing follows what it gave up.
 func TestWrittenAgainByItsOwner(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	a.make("one")
 	a.own("one")
 	add(t, a.open("one", "history.jsonl"), "1", "2")
@@ -235,7 +235,7 @@ func TestWrittenAgainByItsOwner(t *testing.T) {
 // A long piece is appended in several messages; a large edit that servers do not take is not there.
 func TestLongPieces(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, clustertest.Serve(t, t.TempDir(), 0))
+	a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
 	a.make("one")
 	a.own("one")
 	long := []byte(strings.Repeat("0123456789", 2*appendMost/10+7))

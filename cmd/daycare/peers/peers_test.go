@@ -77,7 +77,7 @@ func TestRemovedWhileAMachineWasOff(t *testing.T) {
 }
 
 func removedMeanwhile(t *testing.T, died bool) {
-	server := clustertest.Serve(t, t.TempDir(), 0).ClientURL()
+	server := clustertest.Serve(t, clustertest.Store(t), 0).ClientURL()
 	roots := []string{t.TempDir(), t.TempDir()}
 	a := at(t, roots[0], server)
 	made, err := a.Index.Create(address.Descriptor{Type: address.User, Connector: "x", ChannelID: "one"}, []byte("{}\n"))
