@@ -613,7 +613,8 @@ func TestProcessesMirrorByTurns(t *testing.T) {
 	for _, by := range []*reflected{r, other} {
 		a, ownA := by.names("a")
 		b, ownB := by.names("b")
-		if got, want := [4]string{a, ownA, b, ownB}, [4]string{"four two", "four one two", "five one three", "five one three"}; got != want {
+		want := [4]string{"four two", "four one two", "five one three", "five one three"}
+		if got := [4]string{a, ownA, b, ownB}; got != want {
 			t.Errorf("kept are %q, want %q", got, want)
 		}
 	}
