@@ -76,7 +76,6 @@ func TestAModelThatHangsEndsTheTurn(t *testing.T) {
 
 // A wait before the next try, which a provider announces, is no silence of the model.
 func TestAWaitForTheNextTryIsNoSilence(t *testing.T) {
-	t.Parallel()
 	b := newBench(t, callHold)
 	b.opts.Settings.Stuck = time.Second
 	const wait = 1500 * time.Millisecond

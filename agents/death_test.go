@@ -59,7 +59,7 @@ func TestAMessageThatKillsItsProcessIsSetAside(t *testing.T) {
 			for n := range maxAttempts {
 				cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()[:strings.Index(t.Name(), "/")]+"$")
 				cmd.Env = append(os.Environ(), "AGENTS_DEATH_DIR="+b.dir, "AGENTS_DEATH_WAY="+way,
-					"DAYCARE_FAILPOINT_MIRROR="+mirror.Path(""), "GORACE=atexit_sleep_ms=0")
+					"DAYCARE_FAILPOINT_MIRROR="+mirror.Path(""), "GORACE=atexit_sleep_ms=0", "TMPDIR="+t.TempDir())
 				out, err := cmd.CombinedOutput()
 				var exit *exec.ExitError
 				if !errors.As(err, &exit) || exit.ExitCode() >= 0 {

@@ -186,7 +186,6 @@ func TestOwnGrantsAreNotAnnounced(t *testing.T) {
 }
 
 func TestABrokenStateIsToldOnceAndTheLastGoodOneStays(t *testing.T) {
-	t.Parallel()
 	b := newBench(t, hear)
 	b.writeState(`{"permissions":{"workingDir":"/w","readDirs":[],"writeDirs":[],"web":false,"exec":[]},"provider":{"id":"","model":"m1"}}`)
 	events := b.opts.Events.Subscribe(t.Context())

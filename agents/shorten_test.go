@@ -452,7 +452,6 @@ func TestCompactOnRequest(t *testing.T) {
 
 // A history that has grown large is closed behind a summary: what it stands for moves to an old file.
 func TestALargeHistoryIsClosedBehindASummary(t *testing.T) {
-	t.Parallel()
 	b := newBench(t, callHold)
 	b.opts.Model = func(record.Model) Model { return summing{b.model} }
 	b.run()
