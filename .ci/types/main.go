@@ -4,7 +4,8 @@
 //
 //	go run ./.ci/types freebsd/amd64 linux/arm64
 //
-// Each error is FILE:LINE:COLUMN: MESSAGE. The exit code is 1 with one, and 2 if the packages cannot be listed.
+// Each error is FILE:LINE:COLUMN: MESSAGE. The exit code is 1 with one, and 2 without a target or if the packages cannot
+// be listed.
 package main
 
 import (
@@ -26,6 +27,11 @@ import (
 )
 
 func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "name at least one target, as in: go run ./.ci/types freebsd/amd64")
+		os.Exit(2)
+	}
+
 	failed := false
 	for _, target := range os.Args[1:] {
 		sum, found, err := check(target, ".")
@@ -51,7 +57,6 @@ type listed struct {
 	Dir        string
 	GoFiles    []string
 	ImportMap  map[string]string // what an import in the source means, where that is not its own name
-	ForTest    string
 	Module     *struct {
 		Main      bool
 		GoVersion string
@@ -96,7 +101,7 @@ func check(target, dir string) (sum tally, found []error, err error) {
 
 // list lists all packages in dir with their tests and what they import.
 func list(system, processor, dir string) (map[string]*listed, error) {
-	cmd := exec.Command("go", "list", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap,ForTest,Module", "./...")
+	cmd := exec.Command("go", "list", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap,Module", "./...")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr

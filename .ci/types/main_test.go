@@ -12,10 +12,32 @@ import (
 func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod":           "module example.org/m\n\ngo 1.26\n",
-		"m.go":             "package m\n\nimport (\n\t\"os\"\n\t\"unsafe\"\n)\n\nconst Word = unsafe.Sizeof(uintptr(0))\n\nfunc Here() string { return os.Getenv(\"HERE\") + system() }\n",
-		"m_linux.go":       "package m\n\nimport \"syscall\"\n\nfunc system() string { var s syscall.EpollEvent; return \"linux\" + string(rune(s.Fd)) }\n",
-		"m_other.go":       "//go:build !linux\n\npackage m\n\nimport \"syscall\"\n\nfunc system() string { var s syscall.EpollEvent; return string(rune(s.Fd)) }\n",
+		"go.mod": "module example.org/m\n\ngo 1.26\n",
+		"m.go": `package m
+
+import (
+	"os"
+	"unsafe"
+)
+
+const Word = unsafe.Sizeof(uintptr(0))
+
+func Here() string { return os.Getenv("HERE") + system() }
+`,
+		"m_linux.go": `package m
+
+import "syscall"
+
+func system() string { var s syscall.EpollEvent; return "linux" + string(rune(s.Fd)) }
+`,
+		"m_other.go": `//go:build !linux
+
+package m
+
+import "syscall"
+
+func system() string { var s syscall.EpollEvent; return string(rune(s.Fd)) }
+`,
 		"m_test.go":        "package m\n\nvar Inner = system()\n",
 		"m_darwin_test.go": "package m\n\nfunc unused() { n := 1 }\n",
 		"outer_test.go":    "package m_test\n\nimport \"example.org/m\"\n\nvar _ = m.Inner + m.Here()\n",
@@ -31,9 +53,10 @@ func TestCheck(t *testing.T) {
 	}
 
 	for target, want := range map[string][]string{
-		"linux/386":    nil,
-		"linux/amd64":  {"n.go:5:12: "},
-		"darwin/arm64": {"m_darwin_test.go:3:17: declared and not used: n", "m_other.go:7:38: undefined: syscall.EpollEvent", "n.go:5:12: "},
+		"linux/386":   nil,
+		"linux/amd64": {"n.go:5:12: "},
+		"darwin/arm64": {"m_darwin_test.go:3:17: declared and not used: n", "m_other.go:7:38: undefined: syscall.EpollEvent",
+			"n.go:5:12: "},
 	} {
 		sum, found, err := check(target, dir)
 		if err != nil {
