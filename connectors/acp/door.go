@@ -357,14 +357,15 @@ func (d *Door) answer(ctx context.Context, s *session, turn *prompt, p acp.Promp
 	return s.wait(ctx, turn)
 }
 
-// Cancel ends the prompt that is in progress when it is called, and does not wait for it. The wire calls it.
+// Cancel ends the prompt that is in progress when it is called, and does not wait for its turn to end. The wire calls it.
 func (d *Door) Cancel(ctx context.Context, p acp.CancelNotification) error {
 	s, err := d.session(p.SessionId)
 	if err != nil {
 		return err
 	}
 	if turn := s.current(); turn != nil {
-		d.wg.Go(func() { s.cancel(ctx, turn) })
+		stop := s.cancel(turn) // here, as the prompt may be sent in the next moment
+		d.wg.Go(func() { stop(ctx) })
 	}
 
 	return nil
@@ -377,7 +378,7 @@ func (d *Door) CloseSession(ctx context.Context, p acp.CloseSessionRequest) (acp
 		return acp.CloseSessionResponse{}, err
 	}
 	if turn := s.current(); turn != nil {
-		s.cancel(ctx, turn)
+		s.cancel(turn)(ctx)
 	}
 	s.end()
 	d.mu.Lock()

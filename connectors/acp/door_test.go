@@ -605,7 +605,7 @@ func TestAPromptThatBeginsBeforeTheEditorAnswers(t *testing.T) {
 	s := &session{door: &Door{wire: w},
 		asked:  askedRequests{shown: map[string]context.CancelFunc{"tok": func() { withdrawn++ }, "old": nil}},
 		prompt: &prompt{item: "it", closed: true, done: make(chan struct{}), abandon: func() {}}}
-	s.cancel(t.Context(), s.prompt) // without a connection: it stops no turn, as the next one is that of another prompt
+	s.cancel(s.prompt)(t.Context()) // without a connection: it stops no turn, as the next one is that of another prompt
 	<-s.prompt.done
 	s.prompt = nil
 	if s.begin(func() {}); withdrawn != 1 || len(s.asked.shown) > 0 {

@@ -251,7 +251,7 @@ func (s *session) wait(ctx context.Context, p *prompt) (acp.PromptResponse, erro
 		if s.door.left() {
 			return acp.PromptResponse{}, problem(codeInternal, "the connection ended; the agent works on")
 		}
-		s.cancel(context.WithoutCancel(ctx), p)
+		s.cancel(p)(context.WithoutCancel(ctx))
 		select {
 		case <-p.done:
 		case <-s.door.gone():
@@ -270,17 +270,17 @@ func (s *session) current() *prompt {
 	return s.prompt
 }
 
-// cancel stops a prompt. What its agent asked for stays open for others to answer.
-func (s *session) cancel(ctx context.Context, p *prompt) {
+// cancel marks a prompt as canceled, so that it is not sent if it was not yet, and returns what stops it where it was. What
+// its agent asked for stays open for others to answer.
+func (s *session) cancel(p *prompt) (stop func(context.Context)) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if p.canceled {
-		s.mu.Unlock()
-		return
+		return func(context.Context) {}
 	}
+
 	p.canceled = true
 	p.abandon()
-	agent := s.agent
-	item := p.item
 	for token, withdraw := range s.asked.shown {
 		if withdraw != nil {
 			withdraw()
@@ -288,13 +288,16 @@ func (s *session) cancel(ctx context.Context, p *prompt) {
 		}
 	}
 	s.settle()
+
+	agent, item, works := s.agent, p.item, p.item != "" && p.works()
 	if p.closed { // a turn may follow from an answer
 		item = ""
 	}
-	works := p.item != "" && p.works()
-	s.mu.Unlock()
-	if works && s.stop(ctx, agent, item) {
-		p.finished()
+
+	return func(ctx context.Context) {
+		if works && s.stop(ctx, agent, item) {
+			p.finished()
+		}
 	}
 }
 
