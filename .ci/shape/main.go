@@ -39,6 +39,7 @@ var limits = map[string]int{
 	"structs over 12 fields":  18,
 	"lines over 140 columns":  0,
 	"folders over 40 files":   1,
+	"folders without doc.go":  0,
 	"lines of one function":   67,
 	"lines of cmd/daycare":    620,
 	"lines of one file":       500,
@@ -57,7 +58,8 @@ type figures struct {
 	methods      map[string]int // "folder.Type"
 	structs      []place        // over manyFields
 	wide         []place
-	files        map[string]int // by folder
+	files        map[string]int // by folder, without doc.go
+	docs         map[string]bool
 	dirs         map[string]int // lines by folder
 	longest      []place        // files
 }
@@ -67,7 +69,7 @@ func main() {
 	verbose := flag.Bool("v", false, "print every place that a figure counts")
 	dirs := flag.Bool("dirs", false, "print the lines of each folder")
 	flag.Parse()
-	f := &figures{methods: map[string]int{}, files: map[string]int{}, dirs: map[string]int{}}
+	f := &figures{methods: map[string]int{}, files: map[string]int{}, docs: map[string]bool{}, dirs: map[string]int{}}
 	if err := filepath.WalkDir(".", f.visit); err != nil {
 		log.Fatal(err)
 	}
@@ -125,7 +127,11 @@ func (f *figures) visit(path string, d fs.DirEntry, err error) error {
 func (f *figures) text(path, source string) {
 	dir := filepath.ToSlash(filepath.Dir(path))
 	lines := strings.Split(strings.TrimSuffix(source, "\n"), "\n")
-	f.files[dir]++
+	if filepath.Base(path) == "doc.go" {
+		f.docs[dir] = true
+	} else {
+		f.files[dir]++
+	}
 	f.dirs[dir] += len(lines)
 	f.lines += len(lines)
 	f.longest = append(f.longest, place{filepath.ToSlash(path), len(lines)})
@@ -185,6 +191,17 @@ func receiver(e ast.Expr) string {
 	return "?"
 }
 
+// undocumented are the folders of more than one file that do not begin with a doc.go, which says what is in them.
+func (f *figures) undocumented() (list []place) {
+	for _, p := range sorted(f.files) {
+		if p.n > 1 && !f.docs[p.where] {
+			list = append(list, p)
+		}
+	}
+
+	return list
+}
+
 // print shows the figures and returns how many are over their limit.
 func (f *figures) print(verbose bool) (over int) {
 	slices.SortFunc(f.functions, largest)
@@ -212,6 +229,7 @@ func (f *figures) print(verbose bool) (over int) {
 		{"lines of one file", f.longest[0].n, f.longest[:1]},
 		{"lines over 140 columns", 0, f.wide},
 		{"folders over 40 files", 0, above(sorted(f.files), manyFiles)},
+		{"folders without doc.go", 0, f.undocumented()},
 		{"lines of cmd/daycare", f.dirs["cmd/daycare"], nil},
 	} {
 		n := row.n

@@ -1,4 +1,3 @@
-// Package format fits Markdown to chat platforms. It is pure: text in, text out.
 package format
 
 import (

@@ -1,4 +1,3 @@
-// Package cluster has the commands about several machines that work on the same agents.
 package cluster
 
 import (

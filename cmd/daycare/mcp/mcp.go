@@ -1,4 +1,3 @@
-// Package mcp is the commands about MCP servers: which there are, their tools, their logs.
 package mcp
 
 import (

@@ -1,5 +1,3 @@
-// Package setup is the commands that set a workspace up: init, auth, providers, models,
-// connectors and service.
 package setup
 
 import (

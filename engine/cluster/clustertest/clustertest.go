@@ -1,4 +1,3 @@
-// Package clustertest runs a NATS server in the process of a test.
 package clustertest
 
 import (

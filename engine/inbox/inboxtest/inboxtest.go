@@ -1,5 +1,3 @@
-// Package inboxtest is the contract of inbox.Mailbox as a test. Every
-// implementation calls Run from its own tests.
 package inboxtest
 
 import (

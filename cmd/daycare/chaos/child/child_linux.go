@@ -1,4 +1,3 @@
-// Package child says how the processes that chaos kills begin.
 package child
 
 import "syscall"

@@ -1,6 +1,5 @@
 //go:build !linux
 
-// Package child says how the processes that chaos kills begin.
 package child
 
 import "syscall"

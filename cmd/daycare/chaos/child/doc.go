@@ -1,0 +1,2 @@
+// Package child says how the processes that chaos kills begin.
+package child

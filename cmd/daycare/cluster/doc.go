@@ -1,0 +1,2 @@
+// Package cluster has the commands about several machines that work on the same agents.
+package cluster

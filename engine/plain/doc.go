@@ -1,0 +1,3 @@
+// Package plain makes text from models, users and files safe to print: whatever could steer
+// a terminal becomes visible. The command line and the full-screen UI print through it.
+package plain
