@@ -39,7 +39,6 @@ var limits = map[string]int{
 	"structs over 12 fields":  18,
 	"lines over 140 columns":  0,
 	"folders over 40 files":   1,
-	"folders without doc.go":  0,
 	"lines of one function":   67,
 	"lines of cmd/daycare":    620,
 	"lines of one file":       500,
@@ -58,8 +57,7 @@ type figures struct {
 	methods      map[string]int // "folder.Type"
 	structs      []place        // over manyFields
 	wide         []place
-	files        map[string]int // by folder, without doc.go
-	docs         map[string]bool
+	files        map[string]int // by folder, without doc.go, which has no code
 	dirs         map[string]int // lines by folder
 	longest      []place        // files
 }
@@ -69,7 +67,7 @@ func main() {
 	verbose := flag.Bool("v", false, "print every place that a figure counts")
 	dirs := flag.Bool("dirs", false, "print the lines of each folder")
 	flag.Parse()
-	f := &figures{methods: map[string]int{}, files: map[string]int{}, docs: map[string]bool{}, dirs: map[string]int{}}
+	f := &figures{methods: map[string]int{}, files: map[string]int{}, dirs: map[string]int{}}
 	if err := filepath.WalkDir(".", f.visit); err != nil {
 		log.Fatal(err)
 	}
@@ -127,9 +125,7 @@ func (f *figures) visit(path string, d fs.DirEntry, err error) error {
 func (f *figures) text(path, source string) {
 	dir := filepath.ToSlash(filepath.Dir(path))
 	lines := strings.Split(strings.TrimSuffix(source, "\n"), "\n")
-	if filepath.Base(path) == "doc.go" {
-		f.docs[dir] = true
-	} else {
+	if filepath.Base(path) != "doc.go" {
 		f.files[dir]++
 	}
 	f.dirs[dir] += len(lines)
@@ -191,17 +187,6 @@ func receiver(e ast.Expr) string {
 	return "?"
 }
 
-// undocumented are the folders of more than one file that do not begin with a doc.go, which says what is in them.
-func (f *figures) undocumented() (list []place) {
-	for _, p := range sorted(f.files) {
-		if p.n > 1 && !f.docs[p.where] {
-			list = append(list, p)
-		}
-	}
-
-	return list
-}
-
 // print shows the figures and returns how many are over their limit.
 func (f *figures) print(verbose bool) (over int) {
 	slices.SortFunc(f.functions, largest)
@@ -229,7 +214,6 @@ func (f *figures) print(verbose bool) (over int) {
 		{"lines of one file", f.longest[0].n, f.longest[:1]},
 		{"lines over 140 columns", 0, f.wide},
 		{"folders over 40 files", 0, above(sorted(f.files), manyFiles)},
-		{"folders without doc.go", 0, f.undocumented()},
 		{"lines of cmd/daycare", f.dirs["cmd/daycare"], nil},
 	} {
 		n := row.n

@@ -9,15 +9,20 @@
 //	commands  the commands that look at a workspace and change it through the control API
 //	talk      chat and send: what talks with an agent line by line
 //	show      how records, requests and choices are put into words, for both
-//	setup     init, auth, providers, models, connectors, service
+//	setup     init, auth, providers, models, connectors, service; movein has import
 //	doctor    doctor, validate, schema, gc: what is in the files, and what is wrong with it
+//	upkeep    backup, restore, update, uninstall
+//	cluster   commands about several machines that work on the same agents; mcp: about MCP servers
 //	lab       test, replay, batch and changes: tries agents out
 //	daemon    builds and runs a workspace; knows no command line
+//	peers     makes a daemon one of several machines
+//	inspect   gives the API what the commands print that look at files
 //	chaos     kills the daemon in every way and compares files with the outside world
 //	bench     measures
 //
-// plugins, models, logfile, version and follow are small packages that several of them use;
-// commandtest is what their tests share.
+// plugins, models, logfile, version, machine, man, tracing and follow are small packages that several
+// of them use; early answers version and --help before the others are initialised; commandtest is
+// what their tests share. docs/packages.md lists all folders.
 //
 // A command parses its arguments, asks the control API (engine/control) and prints what came
 // back; it decides nothing that another user interface would have to decide again. The chain

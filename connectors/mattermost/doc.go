@@ -1,5 +1,5 @@
 // Package mattermost is the connector for a bot account on a Mattermost server, over its
-// websocket and REST API: the official library brings the server's model of everything.
+// websocket and REST API. The official library is not used: it brings all of the server's types.
 //
 // config.go has the settings, api.go calls the REST API, socket.go is the connection over
 // which the server tells what happens, rooms.go fetches what was missed, receive.go reads

@@ -1,4 +1,4 @@
-// Package webhook is the connector for programs: whoever knows a hook's secret
+// Package webhook is the connector for programs: one that knows a hook's secret
 // posts to /hooks/<id>, and the text made from the payload is in the inbox of an
 // agent before the sender hears 202. Answers go to the hook's callback, signed
 // with the same secret, or nowhere.

@@ -1,5 +1,5 @@
-// Package beneath opens what lies on paths that an agent may change meanwhile. Every read that
-// the daemon does in a workspace goes through it.
+// Package beneath opens what lies on paths that an agent may change at the same time. Every read
+// that the daemon does in a workspace goes through it.
 //
 // A path is walked from an open folder (os.Root), name by name. Each name is looked at, opened,
 // and compared with what was opened, so that nothing swapped in between is used:

@@ -100,7 +100,7 @@ func (s Schedule) days() string {
 }
 
 func weekdayWords(days []int) string {
-	if len(days) > 1 && days[0] == 0 { // users's weeks end on Sunday
+	if len(days) > 1 && days[0] == 0 { // users' weeks end on Sunday
 		days = append(days[1:], 7)
 	}
 	n := len(days)

@@ -1,5 +1,5 @@
-// Package ask is how an agent gets more rights and passes on those it has:
-// request_permission puts a question to a user, grant_permission shares a right
+// Package ask is how an agent gets more permissions and passes on those it has:
+// request_permission puts a question to a user, grant_permission shares a permission
 // with an agent that this one started. Neither can widen anything by itself: the
 // runtime asks the user, and only what the giver holds is given.
 //

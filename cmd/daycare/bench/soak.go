@@ -30,7 +30,7 @@ const soakScript = `rules:
 
 // Run talks to the agents until the time is over: each asks, waits for the answer,
 // and asks again; every fourth question makes a call. Conversations begin anew
-// every 200 turns, as users's do. Samples of what the daemon holds are taken all
+// every 200 turns, as those of users do. Samples of what the daemon holds are taken all
 // the time; the curves are theirs.
 func (s Soak) Run(ctx context.Context) (rows []Row, curves []Series, err error) {
 	work, err := os.MkdirTemp(s.Dir, "soak-")

@@ -1,5 +1,5 @@
 // Package daemon builds and runs one workspace: its files, the engine, the agents with
-// their tools and rights, models, connectors, clocks and the API.
+// their tools and permissions, models, connectors, clocks and the API.
 //
 // Open takes the lock of a workspace and builds a Daemon, Run runs it until it is
 // stopped. Look reads the same files while someone else runs them, or nobody does. A

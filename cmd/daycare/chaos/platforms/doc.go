@@ -1,5 +1,5 @@
 // Package platforms has the chat platforms that chaos plays: fakes on loopback that live as
-// long as a case, whatever becomes of daycare meanwhile, with the faults that the real ones
+// long as a case, whatever becomes of daycare, with the faults that the real ones
 // have on bad days.
 //
 // telegram.go is asked for updates and forgets those that were confirmed, matrix.go is asked
