@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -27,9 +29,11 @@ const (
 	partSubject = "dc.part."
 	// partsKey is where the metadata of the stream say how many there are; without it: it is the only one.
 	partsKey = "daycare.parts"
-	// parts is how many streams there are where servers keep one copy.
-	parts = 16
 )
+
+// parts is how many streams a new cluster gets where servers keep one copy. The tests of this package, which make
+// hundreds of clusters, change it.
+var parts = 16
 
 // openLogs makes the streams that are missing. How many there are was decided when the first was made.
 func openLogs(ctx context.Context, js jetstream.JetStream, replicas int) (logs, error) {
@@ -51,12 +55,15 @@ func openLogs(ctx context.Context, js jetstream.JetStream, replicas int) (logs, 
 		return nil, fmt.Errorf("open stream %s: its metadata say %s: %q, and a number is needed", streamName, partsKey, said)
 	}
 
-	all := make(logs, n)
+	all, failed := make(logs, n), make([]error, n)
+	var each sync.WaitGroup
 	for i := range all {
 		part := logStream(fmt.Sprintf("%s-%d", streamName, i), fmt.Sprintf("%s%d.", partSubject, i), made.Replicas)
-		if all[i], err = stream(ctx, js, part); err != nil {
-			return nil, err
-		}
+		each.Go(func() { all[i], failed[i] = stream(ctx, js, part) })
+	}
+	each.Wait()
+	if err := cmp.Or(failed...); err != nil {
+		return nil, err
 	}
 
 	return all, nil

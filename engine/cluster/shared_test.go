@@ -25,11 +25,15 @@ import (
 // tend has a machine keep its shared files, until the test ends or stop is called.
 func (m *host) tend() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- m.Tend(ctx) }()
-	m.t.Cleanup(cancel)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = m.Tend(ctx) // until ctx ends
+	}()
+	stop = func() { cancel(); <-done } // it writes files: it has to be over before they are removed
+	m.t.Cleanup(stop)
 
-	return func() { cancel(); <-done }
+	return stop
 }
 
 // save writes a shared file as an editor does; "" removes it.
@@ -436,7 +440,9 @@ func TestRotatedLedger(t *testing.T) {
 		a.record(name, fmt.Sprint("line", i))
 	}
 	stops := []func(){a.tend(), b.tend()}
-	until(t, "both have it", func() bool { return b.has(name) == a.has(name) })
+	until(t, "both have it and know that", func() bool {
+		return b.has(name) == a.has(name) && a.files.caughtUp(t.Context()) == nil && b.files.caughtUp(t.Context()) == nil
+	})
 	for _, stop := range stops {
 		stop()
 	}

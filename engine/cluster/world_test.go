@@ -21,6 +21,7 @@ import (
 
 // TestMain has more tests go beside each other than there are processors: they wait for leases and servers.
 func TestMain(m *testing.M) {
+	parts = 3 // 16 only cost more requests
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		if err := f.Value.Set("8"); err != nil {
