@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -33,20 +32,12 @@ func limitThreads(most int) (lift func(pid int)) {
 	if uid == 0 {
 		return func(int) {}
 	}
-	have := uint64(most)
-	tasks, err := filepath.Glob("/proc/[0-9]*/task/*")
-	if err != nil {
+	threads := threadsOf(uint32(uid))
+	if threads == 0 { // not even this one: what there is cannot be read
 		return func(int) {}
 	}
 
-	for _, task := range tasks {
-		if info, err := os.Stat(task); err == nil {
-			if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) == uid {
-				have++
-			}
-		}
-	}
-
+	have := uint64(most) + threads
 	var now unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &now) != nil || have >= now.Cur ||
 		unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: have, Max: now.Max}) != nil {
@@ -57,6 +48,36 @@ func limitThreads(most int) (lift func(pid int)) {
 		unix.Setrlimit(unix.RLIMIT_NPROC, &now)
 		unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: have, Max: have}, nil) // or it is what it can raise
 	}
+}
+
+// threadsOf counts the threads of a user. It is done before each command, so no folder but that of all processes is
+// read: a process's folder of threads has a link for each of them, beside the two that every folder has.
+func threadsOf(uid uint32) (n uint64) {
+	for _, pid := range processes() {
+		var st unix.Stat_t
+		if unix.Stat("/proc/"+strconv.Itoa(pid)+"/task", &st) == nil && st.Uid == uid && st.Nlink > 2 {
+			n += uint64(st.Nlink) - 2
+		}
+	}
+
+	return n
+}
+
+// processes are the ids of all processes of the system.
+func processes() (pids []int) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1) // those that it could read
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+
+	return pids
 }
 
 // A crowd is too many processes below this one, or too much memory of theirs.
@@ -261,16 +282,7 @@ func childrenOf(pid int) []int {
 // byParent asks every process of the system for its parent.
 func byParent() func(pid int) []int {
 	children := map[int][]int{}
-	paths, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		return func(int) []int { return nil }
-	}
-
-	for _, path := range paths {
-		pid, err := strconv.Atoi(filepath.Base(path))
-		if err != nil {
-			continue
-		}
+	for _, pid := range processes() {
 		if state, parent := stat(pid); state != 'Z' && state != 'X' {
 			children[parent] = append(children[parent], pid)
 		}
