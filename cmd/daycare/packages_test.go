@@ -87,7 +87,7 @@ func sentenceOf(dir string) (string, error) {
 		if !ok {
 			return "", fmt.Errorf("%s: the comment of a package begins with Package and its name, that of a program with Command", file)
 		}
-		_, text, _ = strings.Cut(doc.Synopsis(said), " ")
+		_, text, _ = strings.Cut(new(doc.Package).Synopsis(said), " ")
 	}
 	if text == "" && len(files) > 0 {
 		return "", fmt.Errorf("%s: the package does not say what it is", dir)

@@ -95,7 +95,7 @@ var passes = map[string]pass{
 	"engine/workspace": {1, daycares},
 	"tools/shell/guard": {8,
 		"what appeared is looked at, without following links; what is changed is found beneath the open granted folder"},
-	"tools/shell/sandbox":                   {29, machines + ", and of its own probe"},
+	"tools/shell/sandbox":                   {28, machines + ", and of its own probe"},
 	"tools/shell/sandbox/restrict_linux.go": {3, "without links, beneath what is pinned"},
 	"tools/shell/sandbox/view.go": {6,
 		"pinned paths are not resolved, and are checked where they can no longer change (View.check)"},
