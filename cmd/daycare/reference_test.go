@@ -20,7 +20,7 @@ import (
 	"daycare/engine/fault"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/commands.md from the help of the commands")
+var update = flag.Bool("update", false, "rewrite docs/commands.md and docs/packages.md")
 
 // TestCommandsDocument holds docs/commands.md against what --help says.
 func TestCommandsDocument(t *testing.T) {
