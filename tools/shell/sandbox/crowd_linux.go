@@ -32,12 +32,7 @@ func limitThreads(most int) (lift func(pid int)) {
 	if uid == 0 {
 		return func(int) {}
 	}
-	threads := threadsOf(uint32(uid))
-	if threads == 0 { // not even this one: what there is cannot be read
-		return func(int) {}
-	}
-
-	have := uint64(most) + threads
+	have := uint64(most) + threadsOf(uint32(uid))
 	var now unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &now) != nil || have >= now.Cur ||
 		unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: have, Max: now.Max}) != nil {
