@@ -83,7 +83,11 @@ func sentenceOf(dir string) (string, error) {
 			return "", fmt.Errorf("%s: the comment of a package of several files is in its doc.go", file)
 		}
 
-		said, ok := strings.CutPrefix(f.Doc.Text(), map[bool]string{true: "Command ", false: "Package "}[f.Name.Name == "main"])
+		kind := "Package "
+		if f.Name.Name == "main" {
+			kind = "Command "
+		}
+		said, ok := strings.CutPrefix(f.Doc.Text(), kind)
 		if !ok {
 			return "", fmt.Errorf("%s: the comment of a package begins with Package and its name, that of a program with Command", file)
 		}

@@ -103,3 +103,16 @@ func TestLogsInOneStream(t *testing.T) {
 		t.Errorf("its first stream: %v", err)
 	}
 }
+
+// The logs of a hundred agents are spread over all sixteen streams that clusters of users have.
+func TestLogsAreSpread(t *testing.T) {
+	t.Parallel()
+	used := map[string]bool{}
+	for i := range 100 {
+		_, subject := make(logs, partsOfUsers).of(fmt.Sprintf("agent%d", i))
+		used[strings.Split(subject, ".")[2]] = true
+	}
+	if len(used) != 16 {
+		t.Errorf("they are in %d streams", len(used))
+	}
+}

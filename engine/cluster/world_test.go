@@ -20,8 +20,11 @@ import (
 )
 
 // TestMain has more tests go beside each other than there are processors: they wait for leases and servers.
+// partsOfUsers is how many streams of logs the clusters of users have.
+var partsOfUsers = parts
+
 func TestMain(m *testing.M) {
-	parts = 3 // 16 only cost more requests
+	parts = 3 // more only cost more requests
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		if err := f.Value.Set("8"); err != nil {

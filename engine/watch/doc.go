@@ -2,7 +2,7 @@
 // directories, never files: an atomic save replaces the file and would take a
 // file watch with it.
 //
-// A Hint is no more than that: it says where to look, and whoever gets it reads
+// A Hint is no more than that: it says where to look, and who gets it reads
 // the files again and compares. What a hint promises is the other direction: the
 // last change to a watched directory is always followed by a hint, at most the
 // debounce time later. Where the system cannot watch a directory (the limit is

@@ -10,5 +10,5 @@
 // only reads gives no right: every call needs @mcp:SERVER/TOOL.
 //
 // The files of the package: pool.go has the servers, server.go the life of one, catalogue.go
-// its pinned tools, tool.go a call, result.go what came of it, question.go what servers ask users.
+// its pinned tools, tool.go a call, result.go its result, question.go what servers ask users.
 package mcp
