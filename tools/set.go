@@ -12,8 +12,11 @@ import (
 	"daycare/engine/lazyregexp"
 )
 
-// nameRule is what every vendor allows in the name of a tool.
-var nameRule = lazyregexp.New(`^[a-zA-Z0-9_-]{1,64}$`)
+// What every vendor allows in the name of a tool, and how long it may be. Compiling a count takes as long as compiling
+// that many expressions.
+var nameRule = lazyregexp.New(`^[a-zA-Z0-9_-]+$`)
+
+const longestName = 64
 
 // A Set is the tools of one agent, in the order in which a model gets
 // them. It is not changed once made and may be used from many goroutines.
@@ -44,8 +47,8 @@ func (s *Set) With(list ...Tool) (*Set, error) {
 
 	for _, t := range list {
 		spec := t.Spec()
-		if !nameRule.MatchString(spec.Name) {
-			return nil, fmt.Errorf("add tool %q: the name must match %s", spec.Name, nameRule)
+		if !nameRule.MatchString(spec.Name) || len(spec.Name) > longestName {
+			return nil, fmt.Errorf("add tool %q: the name must match %s and have at most %d letters", spec.Name, nameRule, longestName)
 		}
 		if _, ok := s.byName[spec.Name]; ok {
 			return nil, fmt.Errorf("add tool %q: there is one of that name", spec.Name)

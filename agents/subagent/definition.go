@@ -40,7 +40,9 @@ var kind = form.Kind{ID: "subagent", Max: 64 << 10, Keys: true,
 
 const usualRounds = 8
 
-var nameRule = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+var nameRule = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]*$`)
+
+const longestName = 64 // of a tool
 
 // usualInput is the input of a definition that names none.
 const usualInput = `{"type":"object","properties":{"task":` +
@@ -68,8 +70,8 @@ func load(file string, data []byte) (Definition, *form.File) {
 
 	f.Read(&d)
 	d.Body = f.Body
-	if d.Name != "" && !nameRule.MatchString(d.Name) {
-		f.Bad("name", ": found %q, allowed: letters, digits, - and _, and a letter at its beginning", d.Name)
+	if d.Name != "" && (!nameRule.MatchString(d.Name) || len(d.Name) > longestName) {
+		f.Bad("name", ": found %q, allowed: up to %d letters, digits, - and _, and a letter at its beginning", d.Name, longestName)
 	}
 	if d.Description = strings.TrimSpace(d.Description); d.Description == "" && f.Has("description") {
 		f.Bad("description", " is empty: the calling model chooses by it")

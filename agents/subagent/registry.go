@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,7 +30,6 @@ type Registry struct {
 	dir      string
 	reserved func(tool string) bool
 	report   func(path string, found []finding.Finding)
-	base     map[string]Definition
 
 	mu      sync.Mutex
 	files   map[string]file // by name in the folder
@@ -55,32 +56,34 @@ const settled = 2 * time.Second
 
 var rereads = [...]time.Duration{200 * time.Millisecond, 300 * time.Millisecond, 500 * time.Millisecond}
 
-// NewRegistry makes a Registry of the folder dir, which need not exist. reserved
+// NewRegistry makes a Registry of the folder dir, which need not exist. Nothing is read before the first use. reserved
 // reports the names that no definition can have or use as a tool, because agents
 // have tools of that name that are not for sub-agents, or that its own would hide;
 // report takes all that is wrong with a file, when files were read again.
-func NewRegistry(dir string, reserved func(tool string) bool, report func(path string, found []finding.Finding)) (*Registry, error) {
-	r := &Registry{dir: dir, reserved: reserved, report: report, base: map[string]Definition{}, files: map[string]file{}}
-	names, err := fs.Glob(builtin, "builtin/*.md")
-	if err != nil {
-		return nil, fmt.Errorf("list built-in sub-agents: %w", err)
-	}
-
-	for _, name := range names {
-		data, err := builtin.ReadFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("read built-in sub-agent: %w", err)
-		}
-		d, f := load(name, data)
-		if err := finding.Join(f.Found); err != nil {
-			return nil, fmt.Errorf("read built-in sub-agent: %w", err)
-		}
-		r.base[d.Name] = d
-	}
-
-	r.List()
-	return r, nil
+func NewRegistry(dir string, reserved func(tool string) bool, report func(path string, found []finding.Finding)) *Registry {
+	return &Registry{dir: dir, reserved: reserved, report: report, files: map[string]file{}}
 }
+
+// base are the definitions that are built in, by name.
+var base = sync.OnceValue(func() map[string]Definition {
+	all := map[string]Definition{}
+	entries, err := builtin.ReadDir("builtin")
+	if err != nil {
+		panic("sub-agents: what is built in cannot be listed: " + err.Error())
+	}
+
+	for _, e := range entries {
+		file := path.Join("builtin", e.Name())
+		data, err := builtin.ReadFile(file)
+		d, f := load(file, data)
+		if err := errors.Join(err, finding.Join(f.Found)); err != nil {
+			panic(fmt.Sprintf("sub-agents: %s cannot be used: %v", file, err))
+		}
+		all[d.Name] = d
+	}
+
+	return all
+})
 
 // Trust leaves out a look at the folder while q knows that nothing in it changed.
 func (r *Registry) Trust(q *watch.Quiet) {
@@ -203,12 +206,12 @@ func (r *Registry) allowed(d Definition, path string) (found []finding.Finding) 
 		found = append(found, finding.Finding{ID: "subagent-invalid", Severity: finding.Error, File: path, Line: 1,
 			Reason: fmt.Sprintf(format, args...)})
 	}
-	if _, ours := r.base[d.Name]; !ours && r.reserved(d.Name) {
+	if _, ours := base()[d.Name]; !ours && r.reserved(d.Name) {
 		wrong("a tool already has the name %q", d.Name)
 	}
 
 	for _, tool := range d.Tools {
-		if _, ours := r.base[tool]; ours || Forbidden(tool) || tool == d.Name {
+		if _, ours := base()[tool]; ours || Forbidden(tool) || tool == d.Name {
 			wrong("tools: %q is not available to sub-agents", tool)
 		}
 	}
@@ -228,10 +231,7 @@ func Forbidden(tool string) bool {
 
 // merge lays the files over what is built in.
 func (r *Registry) merge() []Definition {
-	all := map[string]Definition{}
-	for name, d := range r.base {
-		all[name] = d
-	}
+	all := maps.Clone(base())
 	names := make([]string, 0, len(r.files))
 	for name := range r.files {
 		names = append(names, name)

@@ -197,6 +197,9 @@ func loseNames(dir string) error {
 		v.WriteFile("state", filepath.Join(dir, "a", "b", "state"), nil), v.Err()); err != nil {
 		return err
 	}
+	if !v.CannotSyncFolders() {
+		return errors.New("the volume does not know that folders cannot be synced")
+	}
 	if !l.Durable() {
 		return errors.New("what was appended does not count as durable")
 	}

@@ -119,6 +119,12 @@ var operations = map[string]func(t *testing.T, v *Volume, dir string) func() err
 		mkdir(t, filepath.Join(dir, "a"))
 		return func() error { return v.MkdirAll(filepath.Join(dir, "a", "b")) }
 	},
+	"Prepare": func(t *testing.T, v *Volume, dir string) func() error {
+		mkdir(t, filepath.Join(dir, "a"))
+		return func() error {
+			return v.Prepare([]string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}, filepath.Join(dir, "a"))
+		}
+	},
 	"Settle": func(t *testing.T, v *Volume, dir string) func() error {
 		mkdir(t, filepath.Join(dir, "a", "b"))
 		return func() error { return v.Settle(filepath.Join(dir, "a", "b")) }

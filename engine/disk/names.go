@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"daycare/engine/crash"
@@ -117,26 +118,20 @@ func (v *Volume) RemoveAll(step, dir string) error {
 // name is synced once in the life of a process. The failpoint is mkdir.dirsync.
 func (v *Volume) MkdirAll(dir string) error {
 	up := filepath.Dir(dir)
-	err := os.Mkdir(dir, 0o700)
+	made, err := v.makeFolder(dir)
 	if errors.Is(err, fs.ErrNotExist) && up != dir {
 		if err := v.MkdirAll(up); err != nil {
 			return err
 		}
-		err = os.Mkdir(dir, 0o700)
+		made, err = v.makeFolder(dir)
 	}
 
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-			return fmt.Errorf("make folder %s: it is a file", dir)
-		}
-		if !v.inside(dir) || v.knows(dir) {
-			return nil
-		}
-	case err != nil:
-		return v.classifyName(fmt.Errorf("make folder: %w", err))
+	if err != nil {
+		return err
 	}
-
+	if !made && (!v.inside(dir) || v.knows(dir)) {
+		return nil
+	}
 	if v.inside(up) {
 		if err := v.MkdirAll(up); err != nil {
 			return err
@@ -150,12 +145,59 @@ func (v *Volume) MkdirAll(dir string) error {
 	return nil
 }
 
+// makeFolder makes one folder, whose name is not durable then; made is false if it was there.
+func (v *Volume) makeFolder(dir string) (made bool, err error) {
+	err = os.Mkdir(dir, 0o700)
+	switch {
+	case err == nil:
+		return true, nil
+	case !errors.Is(err, fs.ErrExist):
+		return false, v.classifyName(fmt.Errorf("make folder: %w", err))
+	}
+
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return false, fmt.Errorf("make folder %s: it is a file", dir)
+	}
+	return false, nil
+}
+
+// Prepare makes folders of the volume, in this order, and makes durable, each with one sync and from the inside out, their
+// names and what earlier processes left in those of them that are read. The failpoint is home.dirsync.
+func (v *Volume) Prepare(folders []string, read ...string) error {
+	if err := v.Err(); err != nil {
+		return err
+	}
+
+	due := []string{v.dir}
+	for _, dir := range folders {
+		made, err := v.makeFolder(dir)
+		if err != nil {
+			return err
+		}
+		if !made && slices.Contains(read, dir) {
+			due = append(due, dir)
+		}
+		due = append(due, filepath.Dir(dir))
+	}
+
+	slices.Sort(due) // a folder comes before what is in it
+	for _, dir := range slices.Backward(slices.Compact(due)) {
+		if err := v.SyncDir("home.dirsync", dir); err != nil {
+			return err
+		}
+	}
+
+	v.learn(folders...)
+	v.settled.learn(read...)
+	return nil
+}
+
 // Settle makes durable what a process before this one left in a folder of the volume: a name that it
 // gave and died before the sync can be read, but a power cut may take it away. It is called once before
-// anything relies on what is read there. The failpoint is settle.dirsync. With a nil volume, of a command that
-// only reads, it does nothing.
+// anything relies on what is read there, and does nothing for one that is prepared. The failpoint is
+// settle.dirsync. With a nil volume, of a command that only reads, it does nothing.
 func (v *Volume) Settle(dir string) error {
-	if v == nil || !Exists(dir) {
+	if v == nil || v.settled.knows(dir) || !Exists(dir) {
 		return nil
 	}
 	if err := v.MkdirAll(dir); err != nil {
@@ -167,7 +209,7 @@ func (v *Volume) Settle(dir string) error {
 // inside reports whether a folder is below that of the volume.
 func (v *Volume) inside(dir string) bool { return dir != v.dir && under(v.dir, dir) }
 
-// names are the folders whose own names this process has made durable.
+// names are folders: those whose own names this process has made durable, or those whose entries.
 type names struct {
 	mu  sync.Mutex
 	all map[string]bool
@@ -182,11 +224,13 @@ func (n *names) knows(dir string) bool {
 	return n.all[dir]
 }
 
-func (n *names) learn(dir string) {
+func (n *names) learn(dirs ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.all == nil || len(n.all) >= mostNames {
 		n.all = map[string]bool{}
 	}
-	n.all[dir] = true
+	for _, dir := range dirs {
+		n.all[dir] = true
+	}
 }

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -270,6 +271,66 @@ func TestWithoutADescriptorNothingChanges(t *testing.T) {
 				t.Errorf("tried again: %v", err)
 			}
 		})
+	}
+}
+
+// What a start makes and reads is synced once, from the inside out, whatever is asked for later.
+func TestPrepare(t *testing.T) {
+	for name, tt := range map[string]struct {
+		there    []string
+		barriers int64
+	}{"nothing is there": {nil, 2}, "all is there": {[]string{"a/x", "b", "c"}, 4}, "a part is there": {[]string{"a", "b"}, 3}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			in := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
+			for _, there := range tt.there {
+				if err := os.MkdirAll(in(there), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			v := NewVolume(dir)
+			if err := v.Prepare([]string{in("a"), in("a/x"), in("b"), in("c")}, in("a/x"), in("b")); err != nil {
+				t.Fatal(err)
+			}
+			if n, _ := v.Stats(); n != tt.barriers {
+				t.Errorf("%d barriers, want %d", n, tt.barriers)
+			}
+			if err := errors.Join(v.MkdirAll(in("a/x")), v.MkdirAll(in("c")), v.Settle(in("a/x")), v.Settle(in("b"))); err != nil {
+				t.Fatal(err)
+			}
+			if n, _ := v.Stats(); n != tt.barriers {
+				t.Errorf("%d barriers after what is prepared was asked for, want %d", n, tt.barriers)
+			}
+			if err := v.Settle(in("c")); err != nil {
+				t.Fatal(err)
+			}
+			if n, _ := v.Stats(); n != tt.barriers+1 {
+				t.Errorf("%d barriers after a folder that was not said to be read, want %d", n, tt.barriers+1)
+			}
+		})
+	}
+
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := NewVolume(dir).Prepare([]string{filepath.Join(dir, "a")}); err == nil || !strings.Contains(err.Error(), "it is a file") {
+		t.Errorf("a file in the place of a folder: %v", err)
+	}
+
+	for n, want := range []string{"a/x", "a", "."} {
+		dir := t.TempDir()
+		folders := []string{filepath.Join(dir, "a"), filepath.Join(dir, "a", "x")}
+		if err := os.MkdirAll(folders[1], 0o700); err != nil {
+			t.Fatal(err)
+		}
+		crash.Arm(t, fmt.Sprintf("eio@home.dirsync#%d", n+1))
+		err := NewVolume(dir).Prepare(folders, folders[1])
+		want := "sync " + filepath.Join(dir, filepath.FromSlash(want)) + ": "
+		if !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), want) {
+			t.Errorf("sync %d: %v, want %q", n+1, err, want)
+		}
 	}
 }
 

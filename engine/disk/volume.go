@@ -34,6 +34,7 @@ type Volume struct {
 	exchanges
 	turns
 	names
+	settled names // what was in them at the start is durable
 }
 
 // turns keep the writers of one file in this process apart, where one of them appends and another one replaces it.
@@ -63,6 +64,7 @@ type flusher struct {
 
 	barriers     atomic.Int64
 	barrierNanos atomic.Int64
+	deaf         atomic.Bool // the file system said that it cannot sync folders
 }
 
 // NewVolume makes the volume of dir, which must exist.
@@ -166,7 +168,7 @@ func (d *flusher) SyncFile(name, path string) error {
 
 // SyncDir makes the entries of a directory durable. That is a full fsync: some
 // file systems take a new name for metadata that fdatasync may leave out. Where the
-// file system cannot sync folders it does nothing; SyncsFolders tells.
+// file system cannot sync folders it does nothing; CannotSyncFolders tells.
 func (d *flusher) SyncDir(name, dir string) error {
 	f, err := openFolder(name, dir)
 	if err != nil {
@@ -190,12 +192,20 @@ func (d *flusher) syncFolder(name string, f *os.File) error {
 	if crash.Bug("nofoldersync") {
 		return crash.Do(name, func() error { return nil })
 	}
-	if err := d.trySync(name, f, (*os.File).Sync); err != nil && !unsupported(err) {
+	err := d.trySync(name, f, (*os.File).Sync)
+	if unsupported(err) {
+		d.deaf.Store(true)
+		return nil
+	}
+	if err != nil {
 		return d.Fail(fmt.Errorf("sync %s: %w", f.Name(), err))
 	}
 
 	return nil
 }
+
+// CannotSyncFolders is true once the file system has refused to sync a folder.
+func (d *flusher) CannotSyncFolders() bool { return d.deaf.Load() }
 
 // SyncAll makes all durable that was written to the file system of a folder: for a tree of many
 // files, none of which anything depends on yet. The failpoint is step.sync.

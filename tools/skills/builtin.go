@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"sync"
 )
 
 // builtin are the skills that come with daycare. Any other of the same name counts
@@ -13,8 +14,8 @@ import (
 //go:embed builtin
 var builtin embed.FS
 
-// Builtin are the skills that come with daycare. Their Dir is empty.
-func Builtin() []Skill {
+// Builtin returns the skills that come with daycare, which are read when they are first asked for. Their Dir is empty.
+var Builtin = sync.OnceValue(func() []Skill {
 	entries, err := fs.ReadDir(builtin, "builtin")
 	if err != nil {
 		panic("skills: what is built in cannot be listed: " + err.Error())
@@ -32,4 +33,4 @@ func Builtin() []Skill {
 	}
 
 	return list
-}
+})

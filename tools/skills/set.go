@@ -23,8 +23,6 @@ type Set struct {
 	use     Use
 	report  func(path string, found []finding.Finding)
 
-	base []Skill
-
 	mu    sync.Mutex      // never held while a file is read
 	files map[string]file // by path
 	begun int             // how many lists were begun
@@ -52,7 +50,7 @@ type Use = func(path string, data []byte, info fs.FileInfo) (text []byte, there 
 // all that is wrong with a file, when it is not what was
 // notified of it before.
 func NewSet(folders func() []Folder, use Use, report func(path string, found []finding.Finding)) *Set {
-	return &Set{folders: folders, use: use, report: report, files: map[string]file{}, base: Builtin()}
+	return &Set{folders: folders, use: use, report: report, files: map[string]file{}}
 }
 
 // List is the active skills, by name. Of two with one name the one of the earlier
@@ -96,7 +94,7 @@ func (s *Set) List() []Skill {
 	}
 
 	s.mu.Unlock()
-	for _, b := range s.base {
+	for _, b := range Builtin() {
 		if named(list, b.Name) < 0 {
 			list = append(list, b)
 		}

@@ -1,12 +1,12 @@
 package daemon
 
 import (
+	"fmt"
 	"path/filepath"
 
 	"daycare/engine/address"
 	"daycare/engine/apitoken"
 	"daycare/engine/config"
-	"daycare/engine/disk"
 	"daycare/engine/permission"
 )
 
@@ -14,15 +14,13 @@ import (
 // for folders: many of FUSE, 9p, SMB.
 const FoldersNotSynced = "this file system cannot sync folders: a file created just before a power cut may be lost"
 
-// keepFolders makes the folders durable that opening a workspace may have made:
-// what is synced inside a folder is lost in a power cut with the folder's own name.
-// A folder that was made by hand gets its .gitignore.
-func (r *Daemon) keepFolders() error {
-	if r.system == nil {
-		return nil // it was not opened
+// prepareFolders reserves disk space, ends what a crash left half done in the folder of a workspace, makes the folders that
+// every workspace has, and makes all durable: what is synced inside a folder is lost in a power cut with the folder's own
+// name. A folder that was made by hand gets its .gitignore.
+func (r *Daemon) prepareFolders() error {
+	if err := r.vol.Reserve(); err != nil {
+		return fmt.Errorf("reserve disk space: %w", err)
 	}
-
-	// What a crash left of a file that was being written goes first.
 	if err := r.vol.Recover(r.at.Data, config.IgnoreName, permission.FoldersFile, apitoken.Name, apitoken.UsedName,
 		address.IndexFile); err != nil {
 		return err
@@ -31,22 +29,20 @@ func (r *Daemon) keepFolders() error {
 		r.log.Warn("git may commit secrets of this workspace", "err", err)
 	}
 
-	ok, err := disk.SyncsFolders(r.at.Data)
-	if err != nil {
-		return r.vol.Fail(err)
+	in := func(names ...string) (paths []string) {
+		for _, name := range names {
+			paths = append(paths, filepath.Join(r.at.Data, name))
+		}
+		return paths
 	}
-	if !ok {
+	// From the inside out, so a letter that was just taken has its new name before it loses the old one.
+	if err := r.vol.Prepare(in("agents", "cron", "drop", "drop/.taken", "drop/bad", "files", "heartbeat", "permissions"),
+		in("drop/.taken", "files", "permissions")...); err != nil {
+		return err
+	}
+	if r.vol.CannotSyncFolders() {
 		r.log.Warn(FoldersNotSynced, "folder", r.at.Data)
 	}
 
-	slot := filepath.Join(r.at.Data, "drop")
-	// From the inside out; and a letter that was just taken has its new name before
-	// it loses the old one.
-	for _, dir := range []string{filepath.Join(slot, ".taken"), slot, r.at.Data, r.at.Dir} {
-		if err := r.vol.SyncDir("home.dirsync", dir); err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return r.vol.SyncDir("home.dirsync", r.at.Dir)
 }

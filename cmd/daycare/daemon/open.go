@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -53,7 +52,7 @@ func Open(ctx context.Context, o Options, loud slog.Level) (*Daemon, error) {
 		return nil, err
 	}
 	r.vol = disk.NewVolume(r.at.Data)
-	if err := errors.Join(r.open(ctx, o.Join), r.keepFolders()); err != nil {
+	if err := r.open(ctx, o.Join); err != nil {
 		r.close()
 		return nil, err
 	}
@@ -69,6 +68,7 @@ func openFiles(ctx context.Context, at ws.Place, warn func(format string, args .
 		r.close()
 		return nil, err
 	}
+	r.toolset.all() // to report definitions that are broken
 	return r, nil
 }
 
@@ -106,8 +106,8 @@ func (r *Daemon) open(ctx context.Context, join []string) (err error) {
 	reloader{r}.readSettings(found)
 	r.tokens = apitoken.Open(r.at.Data, r.vol, r.readShared)
 	if r.lock != nil {
-		if err := r.vol.Reserve(); err != nil {
-			return fmt.Errorf("reserve disk space: %w", err)
+		if err := r.prepareFolders(); err != nil {
+			return err
 		}
 	}
 	r.pairings = pairing.Open(r.at.Data, r.vol)

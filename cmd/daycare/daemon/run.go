@@ -184,7 +184,10 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 		add(&g, r.remotes.Run)
 	}
 	add(&g, func(ctx context.Context) error { return r.system.Run(ctx, factory{r}.start) })
-	add(&g, func(ctx context.Context) error { return r.restOnceLooked(ctx, r.system.Looked()) })
+	add(&g, func(ctx context.Context) error {
+		r.toolset.all() // before the first message, which would wait for it, and to report definitions that are broken
+		return r.restOnceLooked(ctx, r.system.Looked())
+	})
 	add(&g, budgets{r}.watchBudgets)
 	add(&g, admission{r}.welcome)
 	add(&g, reloader{r}.watchSettings)

@@ -55,10 +55,7 @@ func newToolsets(root string, set *tools.Set, send tools.Tool, f *engine.Family,
 		_, _, ok := base.Get(name)
 		return ok || strings.HasPrefix(name, "mcp_") || name == tools.SearchTool || name == tools.CallTool
 	}
-	if t.registry, err = subagent.NewRegistry(filepath.Join(root, "subagents"), reserved, report); err != nil {
-		return nil, err
-	}
-	t.all()
+	t.registry = subagent.NewRegistry(filepath.Join(root, "subagents"), reserved, report)
 	return t, nil
 }
 

@@ -25,12 +25,8 @@ import (
 
 // checkDefinitions looks at what users write for agents: sub-agents, skills, persona.
 func checkDefinitions(d *doctor) error {
-	_, err := subagent.NewRegistry(filepath.Join(d.at.Data, "subagents"), func(string) bool { return false },
-		func(_ string, found []finding.Finding) { d.add(found...) })
-	if err != nil {
-		return err
-	}
-
+	subagent.NewRegistry(filepath.Join(d.at.Data, "subagents"), func(string) bool { return false },
+		func(_ string, found []finding.Finding) { d.add(found...) }).List()
 	folders := daemon.SkillFolders(d.at, permission.NewFolders(d.at.Dir).Writable)[:2] // those of the workspace
 	skills.NewSet(func() []skills.Folder { return folders }, nil, func(_ string, found []finding.Finding) { d.add(found...) }).List()
 	_, found := slash.List(d.at)

@@ -81,12 +81,14 @@ func Note(w workspace.Place, now time.Time) error {
 		return nil
 	}
 
-	all, err := List()
-	if err != nil {
-		return err
-	}
-	if len(all) >= maxEntries && !slices.ContainsFunc(all, func(e Entry) bool { return e.key() == w.Key() }) {
-		return fmt.Errorf("the list already has %d workspaces; remove one with: daycare workspaces forget DIR", len(all))
+	if !disk.Exists(filepath.Join(folder, fileOf(w.Key()))) {
+		all, err := List()
+		if err != nil {
+			return err
+		}
+		if len(all) >= maxEntries {
+			return fmt.Errorf("the list already has %d workspaces; remove one with: daycare workspaces forget DIR", len(all))
+		}
 	}
 	if err := disk.NewVolume(folder).MkdirAll(folder); err != nil {
 		return err
