@@ -278,3 +278,21 @@ func TestRemovedSerialsAreNotUsedAgain(t *testing.T) {
 		t.Errorf("back from the trash: %+v, %+v, %v", m, diff, err)
 	}
 }
+
+// An agent is durable when the content of its two files, their names, its own name and its handle are.
+func TestBarriersOfANewAgent(t *testing.T) {
+	root := t.TempDir()
+	vol := disk.NewVolume(root)
+	x, _, err := Load(vol, root, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	create(t, x, chat("first")) // makes the file of handles, too
+
+	before, _ := vol.Stats()
+	create(t, x, chat("second"))
+	if after, _ := vol.Stats(); after-before != 5 {
+		t.Errorf("%d barriers, want 5", after-before)
+	}
+}

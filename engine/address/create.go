@@ -134,10 +134,10 @@ func (k *folderMaker) build(id string, descriptor, state []byte, fill func(dir s
 	if err := crash.Do("folder.mkdir", func() error { return os.Mkdir(temp, 0o700) }); err != nil {
 		return err
 	}
-	if err := k.vol.WriteFile("descriptor", filepath.Join(temp, descriptorFile), descriptor); err != nil {
+	if err := k.vol.AddFile("descriptor", filepath.Join(temp, descriptorFile), descriptor); err != nil {
 		return err
 	}
-	if err := k.vol.WriteFile("state", filepath.Join(temp, stateFile), state); err != nil {
+	if err := k.vol.AddFile("state", filepath.Join(temp, stateFile), state); err != nil {
 		return err
 	}
 	if fill != nil {

@@ -30,7 +30,7 @@ var names = []string{
 	"shared.write", "shared.sync", "shared.rename", "shared.dirsync",
 	"folder.mkdir", "folder.sync", "folder.rename", "folder.dirsync",
 	"handles.write", "handles.sync", "handles.rename", "handles.dirsync",
-	"descriptor.write", "descriptor.sync", "descriptor.rename", "descriptor.dirsync",
+	"descriptor.write", "descriptor.sync", "descriptor.rename",
 	"descriptor.kept.write", "descriptor.kept.rename", "agents.index.write", "agents.index.rename",
 	"inbox.write", "inbox.sync", "inbox.accepted",
 	"inbox.rotate.write", "inbox.rotate.sync", "inbox.rotate.rename", "inbox.rotate.dirsync",

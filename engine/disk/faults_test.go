@@ -38,6 +38,9 @@ var operations = map[string]func(t *testing.T, v *Volume, dir string) func() err
 		write(t, filepath.Join(dir, "file"), "old")
 		return func() error { return v.WriteFile("state", filepath.Join(dir, "file"), []byte("new")) }
 	},
+	"AddFile": func(t *testing.T, v *Volume, dir string) func() error {
+		return func() error { return v.AddFile("state", filepath.Join(dir, "file"), []byte("new")) }
+	},
 	"WriteDraftOf": func(t *testing.T, v *Volume, dir string) func() error {
 		write(t, filepath.Join(dir, "file"), "old")
 		return func() error {

@@ -55,26 +55,43 @@ func (d *flusher) tempOf(step, path string, content []byte, saved time.Time) (na
 // only the runtime writes; step is the failpoint prefix: step.write, .sync,
 // .rename, .dirsync.
 func (v *Volume) WriteFile(step, path string, content []byte) error {
-	temp, err := v.temp(step, path, content)
-	if err != nil {
-		return err
-	}
 	dir, err := openFolder(step+".dirsync", filepath.Dir(path))
 	if err != nil {
-		os.Remove(temp)
 		return err
 	}
 	defer dir.Close()
 
-	if err := crash.Do(step+".rename", func() error { return os.Rename(temp, path) }); err != nil {
-		os.Remove(temp)
-		return v.classifyName(fmt.Errorf("replace %s: %w", path, err))
+	if err := v.place(step, path, content); err != nil {
+		return err
 	}
 	if err := v.syncFolder(step+".dirsync", dir); err != nil {
 		return err
 	}
 
 	return v.put(Content{path, content})
+}
+
+// AddFile is WriteFile into a new folder, which who makes it syncs when it has all its files: until then a power cut may
+// take the file's name away. The failpoints are step.write, .sync, .rename.
+func (v *Volume) AddFile(step, path string, content []byte) error {
+	if err := v.place(step, path, content); err != nil {
+		return err
+	}
+	return v.put(Content{path, content})
+}
+
+// place replaces a file by one whose content is durable; its name is not yet.
+func (v *Volume) place(step, path string, content []byte) error {
+	temp, err := v.temp(step, path, content)
+	if err != nil {
+		return err
+	}
+	if err := crash.Do(step+".rename", func() error { return os.Rename(temp, path) }); err != nil {
+		os.Remove(temp)
+		return v.classifyName(fmt.Errorf("replace %s: %w", path, err))
+	}
+
+	return nil
 }
 
 // WriteDraft replaces the file at path in one step without any barrier: after a
