@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -135,9 +136,22 @@ func Words(extra int, must ...string) cobra.PositionalArgs {
 		case len(args) < len(must):
 			return Usage(cmd, "%s needs %s", cmd.CommandPath(), must[len(args)])
 		case extra >= 0 && len(args) > len(must)+extra:
-			return Usage(cmd, "%s: unexpected argument %q", cmd.CommandPath(), args[len(must)+extra])
+			return unexpected(cmd, args[len(must)+extra])
 		}
 
 		return nil
 	}
+}
+
+// unexpected is the error of an argument that is one too many. It names the flag that was perhaps meant.
+func unexpected(cmd *cobra.Command, arg string) error {
+	meant := ""
+	switch {
+	case cmd.LocalFlags().Lookup("name") != nil:
+		meant = "; use --name NAME for a name"
+	case strings.ContainsRune(arg, filepath.Separator) || arg == "." || arg == "..":
+		meant = "; use -C DIR for a workspace"
+	}
+
+	return Usage(cmd, "%s: unexpected argument %q%s", cmd.CommandPath(), arg, meant)
 }
