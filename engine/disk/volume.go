@@ -193,15 +193,15 @@ func (d *flusher) syncFolder(name string, f *os.File) error {
 		return crash.Do(name, func() error { return nil })
 	}
 	err := d.trySync(name, f, (*os.File).Sync)
-	if unsupported(err) {
+	switch {
+	case err == nil:
+		return nil
+	case unsupported(err):
 		d.deaf.Store(true)
 		return nil
 	}
-	if err != nil {
-		return d.Fail(fmt.Errorf("sync %s: %w", f.Name(), err))
-	}
 
-	return nil
+	return d.Fail(fmt.Errorf("sync %s: %w", f.Name(), err))
 }
 
 // CannotSyncFolders is true once the file system has refused to sync a folder.

@@ -25,6 +25,7 @@ import (
 	"daycare/engine/fault"
 	"daycare/engine/schedule"
 	ws "daycare/engine/workspace"
+	"daycare/tools/skills"
 )
 
 // Options are the flags of start.
@@ -185,7 +186,10 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 	}
 	add(&g, func(ctx context.Context) error { return r.system.Run(ctx, factory{r}.start) })
 	add(&g, func(ctx context.Context) error {
-		r.toolset.all() // before the first message, which would wait for it, and to report definitions that are broken
+		// Before the first message, which would wait for it, and to report definitions that are broken.
+		skills.Builtin()
+		r.toolset.all()
+
 		return r.restOnceLooked(ctx, r.system.Looked())
 	})
 	add(&g, budgets{r}.watchBudgets)
