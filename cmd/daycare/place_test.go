@@ -18,6 +18,7 @@ import (
 var placed = map[string]string{
 	"agents/trial/file.go":           "the name of a file in a test, whose workspace is a throwaway",
 	"cmd/daycare/daemon/backup.go":   "what a file is called in a backup",
+	"cmd/daycare/daemon/folders.go":  "the folder around it, where its name is",
 	"cmd/daycare/daemon/factory.go":  "a name that no folder of an agent may have",
 	"cmd/daycare/lab/try.go":         "the name of a file in a test, whose workspace is a throwaway",
 	"cmd/daycare/machine/machine.go": "what a user typed at the end of a workspace",

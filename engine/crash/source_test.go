@@ -16,6 +16,7 @@ import (
 // with the beginning of their names. The methods are those of engine/disk.
 var stepsOf = map[string][]string{
 	"WriteFile":    {".write", ".sync", ".rename", ".dirsync"},
+	"AddFile":      {".write", ".sync", ".rename"},
 	"Exchange":     {".write", ".sync", ".rename", ".dirsync"},
 	"Amend":        {".write", ".sync", ".rename", ".dirsync"},
 	"WriteDraft":   {".write", ".rename"},

@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"daycare/engine/address"
@@ -44,5 +46,9 @@ func (r *Daemon) prepareFolders() error {
 		r.log.Warn(FoldersNotSynced, "folder", r.at.Data)
 	}
 
-	return r.vol.SyncDir("home.dirsync", r.at.Dir)
+	// Whoever cannot open the folder above did not make what is in it.
+	if err := r.vol.SyncDir("home.dirsync", filepath.Dir(r.at.Data)); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
 }

@@ -81,8 +81,9 @@ func afterEachCollection(do func()) {
 	}, do)
 }
 
-// restOnceLooked gives back what it took to look at all agents, which may be long after the start.
-func (l *life) restOnceLooked(ctx context.Context, looked <-chan struct{}) error {
+// restOnceLooked reads ahead, and gives back what that and the look at all agents took, which may be long after the start.
+func (l *life) restOnceLooked(ctx context.Context, readAhead func(), looked <-chan struct{}) error {
+	readAhead()
 	select {
 	case <-looked:
 		l.rested()

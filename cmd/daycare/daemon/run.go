@@ -25,7 +25,6 @@ import (
 	"daycare/engine/fault"
 	"daycare/engine/schedule"
 	ws "daycare/engine/workspace"
-	"daycare/tools/skills"
 )
 
 // Options are the flags of start.
@@ -185,13 +184,7 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 		add(&g, r.remotes.Run)
 	}
 	add(&g, func(ctx context.Context) error { return r.system.Run(ctx, factory{r}.start) })
-	add(&g, func(ctx context.Context) error {
-		// Before the first message, which would wait for it, and to report definitions that are broken.
-		skills.Builtin()
-		r.toolset.all()
-
-		return r.restOnceLooked(ctx, r.system.Looked())
-	})
+	add(&g, func(ctx context.Context) error { return r.restOnceLooked(ctx, r.toolset.readAhead, r.system.Looked()) })
 	add(&g, budgets{r}.watchBudgets)
 	add(&g, admission{r}.welcome)
 	add(&g, reloader{r}.watchSettings)

@@ -16,6 +16,7 @@ import (
 	"daycare/tools/ask"
 	"daycare/tools/mcp"
 	"daycare/tools/peers"
+	"daycare/tools/skills"
 )
 
 // toolsets is which tools which kind of agent has:
@@ -57,6 +58,12 @@ func newToolsets(root string, set *tools.Set, send tools.Tool, f *engine.Family,
 	}
 	t.registry = subagent.NewRegistry(filepath.Join(root, "subagents"), reserved, report)
 	return t, nil
+}
+
+// readAhead reads what the first message would wait for otherwise, and reports definitions that are broken.
+func (t *toolsets) readAhead() {
+	skills.Builtin()
+	t.all()
 }
 
 // all is every tool that agents can have, sub-agents as they are defined now.

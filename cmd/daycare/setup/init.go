@@ -17,6 +17,7 @@ import (
 	"daycare/cmd/daycare/plugins"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
+	"daycare/engine/disk"
 	"daycare/engine/fault"
 	"daycare/engine/finding"
 	"daycare/engine/workspace"
@@ -228,7 +229,7 @@ func setUpDone(c *term.App, at workspace.Place, s *plan, p config.Provider, t *t
 // workspace says which that is, and is found from there.
 func makeHome(c *term.App, at workspace.Place) (initResult, error) {
 	done := initResult{Dir: at.Data, Created: []string{}, Kept: []string{}}
-	if err := os.MkdirAll(done.Dir, 0o700); err != nil {
+	if err := makeFolders(done.Dir); err != nil {
 		return done, fmt.Errorf("make %s: %w", done.Dir, err)
 	}
 
@@ -255,6 +256,27 @@ func makeHome(c *term.App, at workspace.Place) (initResult, error) {
 	}
 
 	return done, nil
+}
+
+// makeFolders makes a folder and those above it, durably: what a daemon will keep in it lasts as long as all their names.
+func makeFolders(dir string) error {
+	var made []string
+	for d := dir; !term.Exists(d); d = filepath.Dir(d) {
+		made = append(made, d)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+
+	vol := disk.NewVolume(dir)
+	for _, d := range made {
+		// A folder in which names can be made, but not read, cannot be synced.
+		if err := vol.SyncDir("home.dirsync", filepath.Dir(d)); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // writeNew writes a file that must not exist. It is not synced: init can be run
