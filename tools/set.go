@@ -12,10 +12,11 @@ import (
 	"daycare/engine/lazyregexp"
 )
 
-// What every vendor allows in the name of a tool, and how long it may be. Compiling a count takes as long as compiling
-// that many expressions.
+// nameRule is what every vendor allows in the name of a tool. The length is not in it: {1,64} takes as long to compile as 64
+// expressions.
 var nameRule = lazyregexp.New(`^[a-zA-Z0-9_-]+$`)
 
+// longestName is how many characters they allow.
 const longestName = 64
 
 // A Set is the tools of one agent, in the order in which a model gets
@@ -48,7 +49,7 @@ func (s *Set) With(list ...Tool) (*Set, error) {
 	for _, t := range list {
 		spec := t.Spec()
 		if !nameRule.MatchString(spec.Name) || len(spec.Name) > longestName {
-			return nil, fmt.Errorf("add tool %q: the name must match %s and have at most %d letters", spec.Name, nameRule, longestName)
+			return nil, fmt.Errorf("add tool %q: the name must match %s and have at most %d characters", spec.Name, nameRule, longestName)
 		}
 		if _, ok := s.byName[spec.Name]; ok {
 			return nil, fmt.Errorf("add tool %q: there is one of that name", spec.Name)

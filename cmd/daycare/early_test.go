@@ -9,6 +9,7 @@ import (
 
 	"daycare/cmd/daycare/early"
 	"daycare/engine/fault"
+	"daycare/tools/shell/sandbox"
 )
 
 // TestEarlyAnswers compares what package early answers with what the commands would.
@@ -56,6 +57,29 @@ func TestVersionInitialisesNoLibraries(t *testing.T) {
 			if strings.Contains(trace.String(), "init "+library+" ") != libraries {
 				t.Errorf("%s: initialised: %v, want %v: %s", word, !libraries, libraries, library)
 			}
+		}
+	}
+}
+
+// TestHelpersInitialiseFewLibraries: each command starts two or three helpers, so they begin before most libraries.
+func TestHelpersInitialiseFewLibraries(t *testing.T) {
+	t.Parallel()
+	for mode, libraries := range map[string]bool{"restrict": false, "view": false, "supervise": false, "probe": true} {
+		cmd := exec.Command(os.Args[0])
+		cmd.Args = []string{"daycare", "__sandbox", mode}
+		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+		var trace bytes.Buffer
+		cmd.Stderr = &trace
+		if _ = cmd.Run(); cmd.ProcessState.ExitCode() != sandbox.Failed {
+			t.Fatalf("%s without arguments: %s, %s", mode, cmd.ProcessState, trace.String())
+		}
+		for _, library := range []string{"net", "text/template", "vendor/golang.org/x/net/dns/dnsmessage"} {
+			if strings.Contains(trace.String(), "init "+library+" ") && !libraries {
+				t.Errorf("%s: initialised: %s", mode, library)
+			}
+		}
+		if libraries && !strings.Contains(trace.String(), "init net ") {
+			t.Errorf("%s does not initialise net: this test says nothing", mode)
 		}
 	}
 }

@@ -42,8 +42,8 @@ var changes = map[string][]string{
 // and the power cut it is tried with, what only tests and measures, and the sandbox, which
 // makes the views of commands and tries them, and writes nothing that lasts.
 var exempt = []string{"engine/disk", "engine/crash", "cmd/daycare/chaos", "cmd/daycare/chaos/machines", "cmd/daycare/bench",
-	"agents/providers/providertest", "tools/shell/sandbox", "engine/attacktest", "engine/cluster/clustertest", "engine/freeport",
-	"tools/mcp/mcptest"}
+	"agents/providers/providertest", "tools/shell/sandbox", "tools/shell/sandbox/probe", "engine/attacktest", "engine/cluster/clustertest",
+	"engine/freeport", "tools/mcp/mcptest"}
 
 // An excuse says for which calls a file has one, without the name of their package, and
 // why they do not go through engine/disk.

@@ -101,3 +101,16 @@ func TestAPartOfABucketIsNotAll(t *testing.T) {
 		}
 	}
 }
+
+// What was made a moment ago and is not found is asked for again; any other error is what it is.
+func TestWhatWasJustMade(t *testing.T) {
+	for err, again := range map[error]bool{jetstream.ErrStreamNotFound: true, jetstream.ErrBucketNotFound: true,
+		jetstream.ErrStreamNameAlreadyInUse: false, nats.ErrAuthorization: false} {
+		if got := justMade(err); unanswered(got) != again || !errors.Is(got, err) {
+			t.Errorf("%v becomes %v, again: %v, want %v", err, got, unanswered(got), again)
+		}
+	}
+	if err := justMade(nil); err != nil {
+		t.Error(err)
+	}
+}

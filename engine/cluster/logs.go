@@ -85,6 +85,7 @@ func stream(ctx context.Context, js jetstream.JetStream, as jetstream.StreamConf
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if s, err = js.CreateStream(ctx, as); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another machine was quicker
 			s, err = js.Stream(ctx, as.Name)
+			err = justMade(err)
 		}
 	}
 	if err != nil {
@@ -92,6 +93,15 @@ func stream(ctx context.Context, js jetstream.JetStream, as jetstream.StreamConf
 	}
 
 	return s, nil
+}
+
+// justMade is an error about something that was made a moment ago. That it is not found is the answer of a server
+// which does not know of it yet: it is asked again, as one that does not answer.
+func justMade(err error) error {
+	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrBucketNotFound) {
+		return fmt.Errorf("%w: %w", jetstream.ErrNoStreamResponse, err)
+	}
+	return err
 }
 
 // of is where the log of a unit is.

@@ -93,7 +93,7 @@ func (s *natsStore) ensure(ctx context.Context, lease time.Duration) (h handles,
 		return h, fmt.Errorf("open bucket %s: %w", objectBucket, err)
 	}
 	if h.chunks, err = s.js.Stream(ctx, "OBJ_"+objectBucket); err != nil {
-		return h, fmt.Errorf("open bucket %s: %w", objectBucket, err)
+		return h, fmt.Errorf("open bucket %s: %w", objectBucket, justMade(err))
 	}
 	if h.nodes, err = s.bucket(ctx, nodesBucket, lease); err != nil {
 		return h, err
@@ -126,6 +126,7 @@ func (s *natsStore) bucket(ctx context.Context, name string, ttl time.Duration) 
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		if _, err = stream(ctx, s.js, bucketStream(name, ttl, s.replicas)); err == nil {
 			kv, err = s.js.KeyValue(ctx, name)
+			err = justMade(err)
 		}
 	}
 	if err != nil {

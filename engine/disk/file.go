@@ -71,8 +71,8 @@ func (v *Volume) WriteFile(step, path string, content []byte) error {
 	return v.put(Content{path, content})
 }
 
-// AddFile is WriteFile into a new folder, which who makes it syncs when it has all its files: until then a power cut may
-// take the file's name away. The failpoints are step.write, .sync, .rename.
+// AddFile is WriteFile without the sync of the folder, which is new: it is synced once, when it has all its files. Until
+// then a power cut may take the file's name away. The failpoints are step.write, .sync, .rename.
 func (v *Volume) AddFile(step, path string, content []byte) error {
 	if err := v.place(step, path, content); err != nil {
 		return err

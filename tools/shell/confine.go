@@ -12,6 +12,7 @@ import (
 	"daycare/engine/permission"
 	"daycare/tools/shell/guard"
 	"daycare/tools/shell/sandbox"
+	"daycare/tools/shell/sandbox/probe"
 )
 
 // A confinement is the sandbox of all commands of a runtime. It is looked for when
@@ -31,7 +32,7 @@ func (c *confinement) find() (*sandbox.Runner, error) {
 		if !c.wanted() || c.options.Helper == "" {
 			return
 		}
-		runner, err := sandbox.Choose(c.options.Sandbox, c.options.Helper)
+		runner, err := probe.Choose(c.options.Sandbox, c.options.Helper)
 		if c.err = err; err == nil {
 			c.runner = runner
 		}

@@ -14,6 +14,7 @@ import (
 	"daycare/engine/attacktest"
 	"daycare/tools"
 	"daycare/tools/shell/sandbox"
+	"daycare/tools/shell/sandbox/probe"
 )
 
 // part is the variable that says which part of a test this process plays: one on a
@@ -172,7 +173,7 @@ func TestBubblewrapInAGrantIsNotRun(t *testing.T) {
 	}
 
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	runner, err := sandbox.Choose("bwrap", sandbox.Self())
+	runner, err := probe.Choose("bwrap", sandbox.Self())
 	if err != nil {
 		t.Fatal(err)
 	}

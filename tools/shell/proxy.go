@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"daycare/engine/permission"
+	_ "daycare/tools/shell/sandbox/relay" // the helper that leads a command to its proxy
 )
 
 // A Dial makes a connection to host:port under the rule that all of an agent's

@@ -17,6 +17,7 @@ import (
 	"daycare/engine/permission"
 	"daycare/tools"
 	"daycare/tools/shell/sandbox"
+	"daycare/tools/shell/sandbox/probe"
 )
 
 // held makes the tools at a level of the sandbox, with a supervisor.
@@ -59,14 +60,14 @@ func choose(level sandbox.Level, helper string) (*sandbox.Runner, error) {
 		return sandbox.Plain(helper), nil
 	}
 	if level == noSpaces {
-		r, err := sandbox.Choose(string(sandbox.Landlock), helper)
+		r, err := probe.Choose(string(sandbox.Landlock), helper)
 		if err == nil {
 			r = r.WithoutNamespaces()
 		}
 		return r, err
 	}
 
-	return sandbox.Choose(string(level), helper)
+	return probe.Choose(string(level), helper)
 }
 
 // survivors are the processes whose command line holds mark.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"sync"
 )
 
@@ -14,8 +15,11 @@ import (
 //go:embed builtin
 var builtin embed.FS
 
-// Builtin returns the skills that come with daycare, which are read when they are first asked for. Their Dir is empty.
-var Builtin = sync.OnceValue(func() []Skill {
+// Builtin are the skills that come with daycare. Their Dir is empty.
+func Builtin() []Skill { return slices.Clone(readBuiltin()) }
+
+// readBuiltin reads them when they are first asked for.
+var readBuiltin = sync.OnceValue(func() []Skill {
 	entries, err := fs.ReadDir(builtin, "builtin")
 	if err != nil {
 		panic("skills: what is built in cannot be listed: " + err.Error())

@@ -65,10 +65,14 @@ func (w *workspace) furnish() {
 	w.write(".daycare/SOUL.md", "You are careful and brief.\n")
 	w.write(".daycare/skills/release-notes/SKILL.md", "---\nname: release-notes\n"+
 		"description: \"How release notes are written here: one line a change, users first.\"\n---\nRead CHANGELOG.md.\n")
-	w.task("queue-watch", "Queue watch", "*/20 * * * *", "Summarise what is waiting in the queue.",
+
+	// None is due in the next minutes: what a run adds to the page is not in its pictures.
+	minute := time.Now().Minute()
+	w.task("queue-watch", "Queue watch", fmt.Sprintf("%d-59/20 * * * *", (minute+19)%20), "Summarise what is waiting in the queue.",
 		[]string{"ran", "skipped", "ran", "skipped", "missed", "ran", "skipped", "failed", "ran", "ran"}, 20)
 	w.task("morning-review", "Morning review", "30 8 * * 1-5", "Review what was merged yesterday.", []string{"ran"}, 240)
-	w.task("index", "Index", "12 */2 * * *", "Bring the index up to date.", []string{"ran", "failed", "ran", "ran"}, 120)
+	w.task("index", "Index", fmt.Sprintf("%d */2 * * *", (minute+50)%60), "Bring the index up to date.",
+		[]string{"ran", "failed", "ran", "ran"}, 120)
 }
 
 // task writes a task and a ledger whose newest run was `minutes` ago, each one before it as long before.

@@ -46,7 +46,7 @@ func (r *Daemon) prepareFolders() error {
 		r.log.Warn(FoldersNotSynced, "folder", r.at.Data)
 	}
 
-	// Whoever cannot open the folder above did not make what is in it.
+	// A folder above that this user cannot open was not made by daycare.
 	if err := r.vol.SyncDir("home.dirsync", filepath.Dir(r.at.Data)); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}

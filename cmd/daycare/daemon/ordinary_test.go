@@ -12,6 +12,7 @@ import (
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/tools/shell/sandbox"
+	"daycare/tools/shell/sandbox/probe"
 )
 
 // ordinary is what users have agents do all day, with how many approvals each may need.
@@ -90,7 +91,7 @@ func TestApprovalsThatOrdinaryWorkNeeds(t *testing.T) {
 // sandboxed skips the test where every command would ask.
 func (w *widening) sandboxed() {
 	w.t.Helper()
-	if r, err := sandbox.Choose("auto", sandbox.Self()); err != nil || r.Level == sandbox.None {
+	if r, err := probe.Choose("auto", sandbox.Self()); err != nil || r.Level == sandbox.None {
 		w.t.Skip("SKIPPED: no sandbox works here, so every command asks")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"daycare/engine/workspace"
 	"daycare/tools/shell/guard"
 	"daycare/tools/shell/sandbox"
+	"daycare/tools/shell/sandbox/probe"
 )
 
 // runner is the sandbox of commands by the settings; nil: commands are not run, or nothing
@@ -26,7 +27,7 @@ func runner(c *config.Config) (*sandbox.Runner, error) {
 	if c.Tools.Exec.Sandbox == "off" || c.Permissions.Defaults.Exec == "deny" {
 		return nil, nil
 	}
-	return sandbox.Choose(c.Tools.Exec.Sandbox, sandbox.Self())
+	return probe.Choose(c.Tools.Exec.Sandbox, sandbox.Self())
 }
 
 // narrow says what does not work where Landlock is alone, and what to do.

@@ -13,8 +13,8 @@
 //	seatbelt  macOS, sandbox-exec with a profile of the grants.
 //	none      nothing holds the command but its process group.
 //
-// Choose tries them in this order. A level counts only if a program run in it
-// failed at every one of a dozen ways out (see probe.go), so a kernel or container
+// Package probe tries them in this order. A level counts only if a program run in it
+// failed at every one of a dozen ways out, so a kernel or container
 // that allows less than its version promises is noticed before it matters.
 //
 // # The helper

@@ -36,59 +36,72 @@ type bounds struct {
 const helperWord = "__sandbox"
 
 // A helper's work begins as soon as this package is initialised, before the libraries that only the daemon needs: each
-// command starts two or three helpers. It ends at once: with the race detector os.Exit sleeps a second.
+// command starts two or three helpers. So this package imports neither net nor os/exec, which are initialised after most
+// of them, and leaves what needs these to packages probe and relay. It ends at once: with the race detector os.Exit
+// sleeps a second.
 func init() {
-	if code, ours := helper(os.Args); ours {
-		syscall.Exit(code)
+	switch mode, args := Mode(os.Args); mode {
+	case "", Probe, Relay:
+	default:
+		syscall.Exit(helper(mode, args))
 	}
 }
 
-// helper does the helper's work. ours is false if the process is not a helper. As one it returns
-// the exit code, or never.
-func helper(args []string) (code int, ours bool) {
-	if len(args) < 3 || args[1] != helperWord {
-		return 0, false
+// The modes of a helper that begin later, in the packages of these names.
+const (
+	Probe = "probe" // tries the ways out
+	Relay = "relay" // passes connections on
+)
+
+// Mode is what the process with this command line is to do as helper; "": it is none.
+func Mode(line []string) (mode string, args []string) {
+	if len(line) < 3 || line[1] != helperWord {
+		return "", nil
 	}
-	switch mode, rest := args[2], args[3:]; mode {
+	return line[2], line[3:]
+}
+
+// helper does the helper's work. It returns the exit code, or never.
+func helper(mode string, args []string) (code int) {
+	switch mode {
 	case "supervise":
-		if len(rest) < 5 || rest[3] != "--" {
-			return usage(args), true
+		if len(args) < 5 || args[3] != "--" {
+			return usage()
 		}
 		var numbers [3]int64
 		for i := range numbers {
 			var err error
-			if numbers[i], err = strconv.ParseInt(rest[i], 10, 64); err != nil {
-				return usage(args), true
+			if numbers[i], err = strconv.ParseInt(args[i], 10, 64); err != nil {
+				return usage()
 			}
 		}
-		return supervise(bounds{int(numbers[0]), numbers[1]}, shape(numbers[2]), rest[4:]), true
+		return supervise(bounds{int(numbers[0]), numbers[1]}, shape(numbers[2]), args[4:])
 	case "view", "restrict":
-		if len(rest) < 2 || rest[0] != "--" {
-			return usage(args), true
+		if len(args) < 2 || args[0] != "--" {
+			return usage()
 		}
 		if mode == "view" {
-			return enterView(rest[1:]), true
+			return enterView(args[1:])
 		}
-		return restrictAndExec(rest[1:]), true
-	case "relay":
-		return relay(rest), true
-	case "probe":
-		return probeInside(rest), true
+		return restrictAndExec(args[1:])
+	case "start-relay":
+		return startRelay()
 	default:
-		return usage(args), true
+		return usage()
 	}
 }
 
-func usage(args []string) int {
-	fmt.Fprintf(os.Stderr, "daycare: %s is how the shell tool calls itself; the arguments make no sense\n", args[1])
-	return failed
+func usage() int {
+	fmt.Fprintf(os.Stderr, "daycare: %s is how the shell tool calls itself; the arguments make no sense\n", helperWord)
+	return Failed
 }
 
-// failed is the exit code of a helper that could not do its work: the command was
+// Failed is the exit code of a helper that could not do its work: the command was
 // not run. It is the one that shells use for "found, but not executable".
-const failed = 126
+const Failed = 126
 
-func fail(what string, err error) int {
+// Fail says why a helper could not do its work, and returns Failed.
+func Fail(what string, err error) int {
 	fmt.Fprintf(os.Stderr, "daycare: the sandbox could not be made, so the command was not run: %s: %v\n", what, err)
-	return failed
+	return Failed
 }

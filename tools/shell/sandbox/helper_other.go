@@ -18,20 +18,18 @@ func landlockABI() (int, error) { return 0, errors.New("it needs Linux") }
 
 func machineMemory() int64 { return 0 }
 
-func supervise(bounds, shape, []string) int { return fail("supervise", errLinux) }
+func supervise(bounds, shape, []string) int { return Fail("supervise", errLinux) }
 
-func enterView([]string) int { return fail("view", errLinux) }
+func enterView([]string) int { return Fail("view", errLinux) }
 
-func restrictAndExec([]string) int { return fail("restrict", errLinux) }
+func restrictAndExec([]string) int { return Fail("restrict", errLinux) }
 
 func (*task) file() (*os.File, error) { return nil, errLinux }
 
 // attributesOf is how a command is started.
 func attributesOf(shape) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-func relay([]string) int { return fail("relay", errLinux) }
-
-func systemEscapes(probeTask) map[string]func() error { return nil }
+func startRelay() int { return Fail("relay", errLinux) }
 
 func bounded() []Hold {
 	return []Hold{{"processes", false, "nothing bounds them"}, {"memory", false, "nothing bounds it"}}

@@ -8,7 +8,7 @@ type Hold struct {
 	How  string `json:"how"`
 }
 
-// Holds is the table of what a runner promises here. What the probe tries (probe.go) holds
+// Holds is the table of what a runner promises here. What package probe tries holds
 // wherever a level was chosen; the rest depends on what the system lets daycare do.
 func (r *Runner) Holds() []Hold {
 	if r.Level == None {

@@ -2,13 +2,11 @@ package sandbox
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"os"
-	"os/exec"
-	"os/signal"
 	"runtime"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // connect gives the command the network of its proxy: on its own loopback a relay
@@ -17,75 +15,65 @@ func (r *task) connect() error {
 	if r.View.Proxy == "" {
 		return nil
 	}
-	l, err := net.Listen("tcp", proxyAddress)
+	fd, err := listenAtProxyPort()
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
+	l := os.NewFile(uintptr(fd), "listener")
 	defer l.Close() // the relay has its own
-	f, err := l.(*net.TCPListener).File()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return fmt.Errorf("hand over the socket: %w", err)
+		return err
 	}
-	defer f.Close()
-	cmd := exec.Command("/proc/self/exe", helperWord, "relay", "start")
-	cmd.ExtraFiles, cmd.Stderr = []*os.File{f}, os.Stderr
+	defer null.Close()
 
-	return cmd.Run()
+	p, err := os.StartProcess("/proc/self/exe", []string{"daycare", helperWord, "start-relay"},
+		&os.ProcAttr{Files: []*os.File{null, null, os.Stderr, l}})
+	if err != nil {
+		return err
+	}
+	state, err := p.Wait()
+	if err == nil && !state.Success() {
+		err = fmt.Errorf("start the relay: %s", state)
+	}
+	return err
 }
 
-// relay passes connections from the socket on file 3 to the proxy. "start" leaves
-// that to a process of its own, which then is not a child of the command, has no right
+// listenAtProxyPort listens on the loopback. It is what net.Listen does, without package net: see the helper's init.
+func listenAtProxyPort() (fd int, err error) {
+	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err == nil {
+		err = unix.Bind(fd, &unix.SockaddrInet4{Port: proxyPort, Addr: [4]byte{127, 0, 0, 1}})
+	}
+	if err == nil {
+		err = unix.Listen(fd, unix.SOMAXCONN)
+	}
+	if err != nil {
+		unix.Close(fd)
+	}
+
+	return fd, err
+}
+
+// startRelay leaves the listener on file 3 to a process of its own, which then is not a child of the command, has no right
 // that the command has not, and none of its files open.
-func relay(args []string) int {
-	if len(args) == 1 && args[0] == "start" {
-		runtime.LockOSThread() // rights belong to a thread, and what it starts has the same
-		if err := dropCapabilities(); err != nil {
-			return fail("relay", err)
-		}
-		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-		if err != nil {
-			return fail("relay", err)
-		}
-
-		_, err = syscall.ForkExec("/proc/self/exe", []string{"daycare", helperWord, "relay", "run"},
-			&syscall.ProcAttr{Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), 3}, Sys: &syscall.SysProcAttr{Setsid: true}})
-		if err != nil {
-			return fail("relay", err)
-		}
-		return 0
+func startRelay() int {
+	runtime.LockOSThread() // rights belong to a thread, and what it starts has the same
+	if err := dropCapabilities(); err != nil {
+		return Fail("relay", err)
 	}
-
-	// What ends the command's group must leave it its network until it has ended.
-	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	l, err := net.FileListener(os.NewFile(3, "listener"))
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return fail("relay", err)
+		return Fail("relay", err)
 	}
 
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return failed
-		}
-		go pass(c)
-	}
-}
-
-func pass(c net.Conn) {
-	defer c.Close()
-	p, err := net.Dial("unix", proxyInside)
+	_, err = syscall.ForkExec("/proc/self/exe", []string{"daycare", helperWord, Relay, proxyInside},
+		&syscall.ProcAttr{Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), 3}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	if err != nil {
-		return
+		return Fail("relay", err)
 	}
-	defer p.Close()
-	ended := make(chan struct{})
-	go func() {
-		io.Copy(p, c)
-		p.(*net.UnixConn).CloseWrite()
-		close(ended)
-	}()
-
-	io.Copy(c, p)
-	c.(*net.TCPConn).CloseWrite()
-	<-ended
+	return 0
 }

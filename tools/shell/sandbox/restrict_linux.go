@@ -39,11 +39,11 @@ func landlockABI() (int, error) {
 func restrictAndExec(argv []string) int {
 	r, err := readTask()
 	if err != nil {
-		return fail("read task", err)
+		return Fail("read task", err)
 	}
 	path, err := lookPath(argv[0])
 	if err != nil {
-		return fail("find command", err)
+		return Fail("find command", err)
 	}
 
 	unix.CloseOnExec(taskFile)
@@ -68,11 +68,11 @@ func restrictAndExec(argv []string) int {
 		{"folder", func() error { return os.Chdir(r.View.Dir) }},
 	} {
 		if err := step.do(); err != nil {
-			return fail(step.name, err)
+			return Fail(step.name, err)
 		}
 	}
 
-	return fail("run "+path, unix.Exec(path, argv, r.Env))
+	return Fail("run "+path, unix.Exec(path, argv, r.Env))
 }
 
 func (r *task) limit() error {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 
 	"daycare/engine/beneath"
@@ -64,6 +63,7 @@ type Runner struct {
 	helper string // the daycare binary
 	bwrap  string // path of bubblewrap
 	spaces bool   // Landlock: the helper makes namespaces and mounts by itself
+	abi    int    // Landlock: its version
 }
 
 // Plain is the runner without a sandbox. On Linux its commands still have a
@@ -72,83 +72,43 @@ func Plain(helper string) *Runner {
 	return &Runner{Level: None, Why: "commands run without a sandbox", helper: helper}
 }
 
-// Choose finds the best level that works here. want is the setting: auto, or one
-// level, which then must work. helper is the path of the daycare binary. With
-// auto and nothing usable it returns the Plain runner, whose Why says what was
-// tried; for anything else the error wraps ErrUnusable.
-func Choose(want, helper string) (*Runner, error) {
-	order := []Level{Bwrap, Landlock, Seatbelt}
-	if want != "" && want != "auto" {
-		order = []Level{Level(want)}
-	}
-	why := ""
-	for _, l := range order {
-		r, err := try(l, helper)
-		if err == nil {
-			return r, nil
+// New makes the runner of a level, as far as that can be told without running anything: package probe tries it. helper is
+// the path of the daycare binary, bwrap that of bubblewrap, for its level.
+func New(l Level, helper, bwrap string) (*Runner, error) {
+	r := &Runner{Level: l, helper: helper}
+	switch l {
+	case Bwrap:
+		r.bwrap, r.Why = bwrap, "bubblewrap at "+bwrap
+		return r, nil
+	case Landlock:
+		abi, err := landlockABI()
+		if err != nil {
+			return nil, err
 		}
-		why += fmt.Sprintf("; %s: %v", l, err)
+		r.abi, r.spaces, r.Why = abi, true, fmt.Sprintf("Landlock of the kernel, version %d, in namespaces of daycare's own", abi)
+		return r, nil
+	case Seatbelt:
+		if _, err := os.Stat(sandboxExec); err != nil {
+			return nil, errors.New("there is no " + sandboxExec + " here")
+		}
+		r.Why = "Seatbelt (sandbox-exec)"
+		return r, nil
 	}
 
-	if why != "" {
-		why = why[2:]
-	}
-	if want != "" && want != "auto" {
-		return nil, fmt.Errorf("%w: %s", ErrUnusable, why)
-	}
-
-	r := Plain(helper)
-	r.Why = "no sandbox works here (" + why + ")"
-	return r, nil
+	return nil, fmt.Errorf("there is no sandbox %q; allowed: auto, bwrap, landlock, seatbelt, off", l)
 }
 
 // WithoutNamespaces returns the runner as it is where the system allows no user
 // namespaces: at the level landlock the kernel then refuses paths and nothing else.
 func (r *Runner) WithoutNamespaces() *Runner {
 	alone := *r
-	alone.spaces = false
+	alone.spaces, alone.Why = false, fmt.Sprintf("Landlock of the kernel, version %d, alone", r.abi)
 	return &alone
 }
 
 // HasView reports whether a command sees a file system, processes and a network of its
 // own. Without, a folder with something hidden in it takes no new entries.
 func (r *Runner) HasView() bool { return r.Level == Bwrap || r.spaces }
-
-// try makes the runner of a level and probes it.
-func try(l Level, helper string) (*Runner, error) {
-	r := &Runner{Level: l, helper: helper}
-	switch l {
-	case Bwrap:
-		path, err := exec.LookPath("bwrap")
-		if err != nil {
-			return nil, errors.New("bubblewrap (bwrap) is not installed")
-		}
-		r.bwrap, r.Why = path, "bubblewrap at "+path
-		return r, r.probe()
-	case Landlock:
-		abi, err := landlockABI()
-		if err != nil {
-			return nil, err
-		}
-		r.Why, r.spaces = fmt.Sprintf("Landlock of the kernel, version %d, in namespaces of daycare's own", abi), true
-		err = r.probe()
-		if err == nil {
-			return r, nil
-		}
-
-		alone := r.WithoutNamespaces()
-		alone.Why = fmt.Sprintf("Landlock of the kernel, version %d, alone: this system lets daycare make no namespaces (%v)", abi, err)
-		return alone, alone.probe()
-	case Seatbelt:
-		if _, err := os.Stat(sandboxExec); err != nil {
-			return nil, errors.New("there is no " + sandboxExec + " here")
-		}
-		r.Why = "Seatbelt (sandbox-exec)"
-		return r, r.probe()
-	}
-
-	return nil, fmt.Errorf("there is no sandbox %q; allowed: auto, bwrap, landlock, seatbelt, off", l)
-}
 
 // A Launch is how to start a command in a view.
 type Launch struct {
@@ -170,13 +130,26 @@ func (l Launch) Close() {
 }
 
 // Wrap returns how to run argv with env in the view.
-func (r *Runner) Wrap(v View, argv, env []string) (Launch, error) {
+func (r *Runner) Wrap(v View, argv, env []string) (Launch, error) { return r.wrap(v, argv, env, false) }
+
+// Itself returns how to run the helper in the view, in one of its modes: see Mode.
+func (r *Runner) Itself(v View, mode string, args ...string) (Launch, error) {
+	path := selfFile
+	if r.shape() == bare { // nothing opens it for the command
+		path, v.Read = r.helper, append(v.Read, r.helper)
+	}
+	return r.wrap(v, append([]string{path, helperWord, mode}, args...), []string{"PATH=" + os.Getenv("PATH")}, true)
+}
+
+// wrap is Wrap; with self the command may run the helper again.
+func (r *Runner) wrap(v View, argv, env []string, self bool) (Launch, error) {
 	line, t, err := r.inside(v, argv, env)
 	if err != nil {
 		return Launch{}, err
 	}
 	l := Launch{Argv: line, Env: env}
 	if t != nil {
+		t.Self = self
 		// By a file, not by arguments: every user of the machine can read those.
 		f, err := t.file()
 		if err != nil {
@@ -287,8 +260,8 @@ const (
 // Proxied reports whether commands can be given the network of a View's Proxy.
 func (r *Runner) Proxied() bool { return r.HasView() }
 
-// proxyAddress is where commands find the proxy, on their own loopback.
-const proxyAddress = "127.0.0.1:3128"
+// proxyPort is where commands find the proxy, on their own loopback.
+const proxyPort = 3128
 
 // Environment returns the variables for a command's home, temporary files and
 // way to the network.
@@ -297,8 +270,9 @@ func (r *Runner) Environment(v View) []string {
 	case r.Proxied():
 		env := []string{"HOME=" + v.Home, "TMPDIR=/tmp"}
 		if v.Proxy != "" {
+			address := fmt.Sprintf("http://127.0.0.1:%d", proxyPort)
 			for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
-				env = append(env, name+"=http://"+proxyAddress)
+				env = append(env, name+"="+address)
 			}
 		}
 		return env

@@ -1,82 +1,14 @@
 package sandbox
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-func self(t *testing.T) string {
-	t.Helper()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// The probe must see that nothing holds, where nothing does: else it proves nothing
-// where something should.
-func TestProbeFindsEscapes(t *testing.T) {
-	err := Plain(self(t)).probe()
-	if err == nil {
-		t.Fatal("without a sandbox the probe found no way out")
-	}
-
-	for _, way := range []string{"read beside the workspace", "read what is hidden", "write beside the workspace",
-		"signal the daemon", "connect to a TCP port", "connect to a unix socket", "a datagram arrived", "a file was written outside"} {
-		if !strings.Contains(err.Error(), way) {
-			t.Errorf("the probe did not find %q: %v", way, err)
-		}
-	}
-}
-
-func TestChoose(t *testing.T) {
-	r, err := Choose("auto", self(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%s: %s", r.Level, r.Why)
-	if _, err := Choose("nonsense", self(t)); !errors.Is(err, ErrUnusable) {
-		t.Errorf("a level that is none: %v", err)
-	}
-	if r, err := Choose("auto", "/nonexistent"); err != nil || r.Level != None || r.Why == "" {
-		t.Errorf("without a helper: %+v %v", r, err)
-	}
-}
-
-// The whole machine can be granted: its links to /usr are there then, and its processes
-// are not.
-func TestEverythingGranted(t *testing.T) {
-	for _, level := range []string{"bwrap", "landlock"} {
-		t.Run(level, func(t *testing.T) {
-			r, err := Choose(level, self(t))
-			if err != nil {
-				t.Skipf("SKIPPED: %v", err)
-			}
-
-			for name, v := range map[string]View{"read": {Read: []string{"/"}}, "write": {Write: []string{"/"}}} {
-				v.Dir, v.Home = "/", t.TempDir()
-				cmd, err := r.probing(v, []string{"/bin/sh", "-c",
-					"ls -d /bin /usr/bin; test ! -d /proc/" + strconv.Itoa(os.Getpid()) + " || echo shown"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer cmd.close()
-				out, err := cmd.CombinedOutput()
-				if err != nil || string(out) != "/bin\n/usr/bin\n" {
-					t.Errorf("%s: %v, %q", name, err, out)
-				}
-			}
-		})
-	}
-}
 
 // Nothing on the way to the sandbox may see the command's variables.
 func TestOuterEnvironmentIsEmpty(t *testing.T) {
@@ -243,29 +175,34 @@ func TestSeatbeltProfile(t *testing.T) {
 func TestHelperRefusesNonsense(t *testing.T) {
 	for _, args := range [][]string{{"daycare", helperWord, "x"}, {"daycare", helperWord, "restrict"},
 		{"daycare", helperWord, "restrict", "--", "/bin/true"},
-		{"daycare", helperWord, "supervise", "x", "0", "--", "/bin/true"}, {"daycare", helperWord, "probe"}} {
-		if code, ours := helper(args); !ours || code != failed {
-			t.Errorf("%v: %d %v", args, code, ours)
+		{"daycare", helperWord, "supervise", "x", "0", "--", "/bin/true"}} {
+		mode, rest := Mode(args)
+		if code := helper(mode, rest); mode != args[2] || code != Failed {
+			t.Errorf("%v: mode %q, %d", args, mode, code)
 		}
 	}
-	if _, ours := helper([]string{"daycare", "chat", helperWord}); ours {
-		t.Error("a word further on made it the helper")
+	for _, args := range [][]string{{"daycare", "chat", helperWord}, {"daycare", helperWord}, {"daycare"}} {
+		if mode, _ := Mode(args); mode != "" {
+			t.Errorf("%v is a helper", args)
+		}
 	}
 }
 
-// At the level landlock the helper makes namespaces where the system lets it; without
-// them the level is what the kernel's Landlock alone is.
-func TestLandlockWithAndWithoutNamespaces(t *testing.T) {
-	r, err := Choose("landlock", self(t))
-	if err != nil {
-		t.Skipf("SKIPPED: %v", err)
-	}
-	t.Logf("view %v: %s", r.HasView(), r.Why)
-	alone := r.WithoutNamespaces()
-	if alone.HasView() || alone.Proxied() {
-		t.Error("without namespaces there is no view")
-	}
-	if err := alone.probe(); err != nil {
-		t.Error(err)
+// Where nothing opens the helper for a command, as on macOS, it is run and can be read by its path.
+func TestTheHelperItself(t *testing.T) {
+	for level, want := range map[Level]string{Landlock: selfFile, Seatbelt: "/h/daycare", None: "/h/daycare"} {
+		r := &Runner{Level: level, helper: "/h/daycare"}
+		l, err := r.Itself(View{Dir: "/", Home: t.TempDir(), Read: []string{"/r"}}, Probe, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		line := strings.Join(l.Argv, " ")
+		if !strings.HasSuffix(line, " "+want+" "+helperWord+" probe x") {
+			t.Errorf("%s: %s, want %s", level, line, want)
+		}
+		if level == Seatbelt && !strings.Contains(line, `(subpath "/r") (subpath "/h/daycare")`) {
+			t.Errorf("it cannot be read: %s", line)
+		}
 	}
 }

@@ -22,14 +22,14 @@ import (
 func supervise(most bounds, how shape, argv []string) int {
 	runtime.LockOSThread() // the kernel ends the child with the thread that made it
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fail("supervise", err)
+		return Fail("supervise", err)
 	}
 	limits := newGroup(MaxThreads, most.memory)
 	asked := make(chan os.Signal, 4)
 	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	path, err := lookPath(argv[0])
 	if err != nil {
-		return fail("find "+argv[0], err)
+		return Fail("find "+argv[0], err)
 	}
 
 	limits.enter()
@@ -38,7 +38,7 @@ func supervise(most bounds, how shape, argv []string) int {
 	if how != bare {
 		self, err := os.Open("/proc/self/exe")
 		if err != nil {
-			return fail("open daycare", err)
+			return Fail("open daycare", err)
 		}
 		defer self.Close()
 		attr.Files = append(attr.Files, self.Fd(), taskFile)
@@ -49,7 +49,7 @@ func supervise(most bounds, how shape, argv []string) int {
 	limits.leave()
 	if err != nil {
 		limits.remove()
-		return fail("run "+path, err)
+		return Fail("run "+path, err)
 	}
 
 	gone := make(chan struct{})
@@ -67,7 +67,7 @@ func supervise(most bounds, how shape, argv []string) int {
 func watchOver(pid int, how shape, asked <-chan os.Signal, gone <-chan struct{}, c *crowd) int {
 	ended := make(chan syscall.WaitStatus, 1)
 	go reap(pid, ended)
-	code := func() int { return failed }
+	code := func() int { return Failed }
 	for running := true; running; {
 		select {
 		case status := <-ended:

@@ -37,27 +37,27 @@ func enterView(argv []string) int {
 	runtime.LockOSThread()
 	t, err := readTask()
 	if err != nil {
-		return fail("read task", err)
+		return Fail("read task", err)
 	}
 	if t.Plan == nil {
-		return fail("read task", errors.New("there is no plan"))
+		return Fail("read task", errors.New("there is no plan"))
 	}
 
 	// What ends the command leaves this process to see it. (Not ignored: the command
 	// would inherit that.)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	if err := loopback(); err != nil {
-		return fail("loopback", err)
+		return Fail("loopback", err)
 	}
 	if err := t.Plan.make(); err != nil {
-		return fail("view", err)
+		return Fail("view", err)
 	}
 
 	argv = append([]string{"/proc/self/exe", helperWord, "restrict", "--"}, argv...)
 	pid, err := syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{Env: []string{}, Files: []uintptr{0, 1, 2, 3, taskFile},
 		Sys: &syscall.SysProcAttr{Setpgid: true, AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN}}})
 	if err != nil {
-		return fail("run helper", err)
+		return Fail("run helper", err)
 	}
 
 	for {
@@ -65,7 +65,7 @@ func enterView(argv []string) int {
 		switch p, err := syscall.Wait4(-1, &status, 0, nil); {
 		case err == syscall.EINTR:
 		case err != nil:
-			return fail("wait for command", err)
+			return Fail("wait for command", err)
 		case p == pid && status.Exited():
 			return status.ExitStatus()
 		case p == pid && status.Signaled():

@@ -1,4 +1,4 @@
-package sandbox
+package probe
 
 import (
 	"path/filepath"
@@ -7,7 +7,7 @@ import (
 
 // systemEscapes are the ways out that only Linux has. What works is undone: the
 // probe also runs where nothing holds it.
-func systemEscapes(t probeTask) map[string]func() error {
+func systemEscapes(t task) map[string]func() error {
 	return map[string]func() error{
 		"mount": func() error { return bindMount(t.Outside, filepath.Join(t.Workspace, "free")) },
 		"make a device": func() error {

@@ -1,6 +1,6 @@
 //go:build !race
 
-package sandbox
+package probe
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package sandbox
+package probe
 
 import (
 	"bytes"
@@ -16,10 +16,71 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"daycare/tools/shell/sandbox"
 )
 
-// A probeTask is what a program in the sandbox tries to reach.
-type probeTask struct {
+// In the sandbox the helper begins here.
+func init() {
+	if mode, args := sandbox.Mode(os.Args); mode == sandbox.Probe {
+		syscall.Exit(inside(args))
+	}
+}
+
+// Choose finds the best level that works here. want is the setting: auto, or one
+// level, which then must work. helper is the path of the daycare binary. With
+// auto and nothing usable it returns the Plain runner, whose Why says what was
+// tried; for anything else the error wraps sandbox.ErrUnusable.
+func Choose(want, helper string) (*sandbox.Runner, error) {
+	order := []sandbox.Level{sandbox.Bwrap, sandbox.Landlock, sandbox.Seatbelt}
+	if want != "" && want != "auto" {
+		order = []sandbox.Level{sandbox.Level(want)}
+	}
+	why := ""
+	for _, l := range order {
+		r, err := try(l, helper)
+		if err == nil {
+			return r, nil
+		}
+		why += fmt.Sprintf("; %s: %v", l, err)
+	}
+
+	if why != "" {
+		why = why[2:]
+	}
+	if want != "" && want != "auto" {
+		return nil, fmt.Errorf("%w: %s", sandbox.ErrUnusable, why)
+	}
+
+	r := sandbox.Plain(helper)
+	r.Why = "no sandbox works here (" + why + ")"
+	return r, nil
+}
+
+// try makes the runner of a level and probes it.
+func try(l sandbox.Level, helper string) (*sandbox.Runner, error) {
+	bwrap, err := "", error(nil)
+	if l == sandbox.Bwrap {
+		if bwrap, err = exec.LookPath("bwrap"); err != nil {
+			return nil, errors.New("bubblewrap (bwrap) is not installed")
+		}
+	}
+	r, err := sandbox.New(l, helper, bwrap)
+	if err != nil {
+		return nil, err
+	}
+	err = probe(r)
+	if err == nil || l != sandbox.Landlock {
+		return r, err
+	}
+
+	alone := r.WithoutNamespaces()
+	alone.Why += fmt.Sprintf(": this system lets daycare make no namespaces (%v)", err)
+	return alone, probe(alone)
+}
+
+// A task is what a program in the sandbox tries to reach.
+type task struct {
 	Workspace string `json:"workspace"` // granted; has free/, hidden/, and work/deep/locked/ that can be read
 	Outside   string `json:"outside"`   // a folder beside it, with the file secret
 	PID       int    `json:"pid"`       // of the daemon
@@ -34,10 +95,10 @@ const secret = "daycare-probe-secret"
 
 // probe runs the ways out (escapes) in the sandbox. Its error says which of them
 // worked, or that nothing runs at all.
-func (r *Runner) probe() error {
-	dir := probeDir(os.TempDir())
-	sweepProbes(dir, time.Now())
-	root, err := os.MkdirTemp(dir, probePrefix)
+func probe(r *sandbox.Runner) error {
+	dir := folder(os.TempDir())
+	sweep(dir, time.Now())
+	root, err := os.MkdirTemp(dir, prefix)
 	if err != nil {
 		return fmt.Errorf("probe sandbox: %w", err)
 	}
@@ -47,7 +108,7 @@ func (r *Runner) probe() error {
 		return fmt.Errorf("probe sandbox: %w", err)
 	}
 	defer b.close()
-	v := View{Dir: b.task.Workspace, Home: filepath.Join(root, "home"),
+	v := sandbox.View{Dir: b.task.Workspace, Home: filepath.Join(root, "home"),
 		Write: []string{b.task.Workspace}, Hidden: []string{filepath.Join(b.task.Workspace, "hidden")},
 		Locked: []string{filepath.Join(b.task.Workspace, "work", "deep", "locked")}}
 	data, err := json.Marshal(b.task)
@@ -55,7 +116,7 @@ func (r *Runner) probe() error {
 		return err
 	}
 
-	out, err := r.runProbe(v, []string{selfFile, helperWord, "probe", string(data)})
+	out, err := escaped(r, v, string(data))
 	if err != nil {
 		return err
 	}
@@ -69,10 +130,10 @@ func (r *Runner) probe() error {
 	return nil
 }
 
-// probeDir is where probes make their folder: in temporary, the folder for temporary files, or in /tmp if the kernel
+// folder is where probes make their folder: in temporary, the folder for temporary files, or in /tmp if the kernel
 // takes no socket at a path as long as theirs would be there (104 bytes on macOS, 108 on Linux).
-func probeDir(temporary string) string {
-	if len(temporary)+len("/"+probePrefix+"1234567890/outside/socket") > 100 {
+func folder(temporary string) string {
+	if len(temporary)+len("/"+prefix+"1234567890/outside/socket") > 100 {
 		return "/tmp"
 	}
 	return temporary
@@ -81,36 +142,40 @@ func probeDir(temporary string) string {
 // The folders of probes in the folder for temporary files, and how old one is that nobody uses any more: a probe
 // takes seconds.
 const (
-	probePrefix = "daycare-probe-"
-	probeOld    = time.Hour
+	prefix = "daycare-probe-"
+	old    = time.Hour
 )
 
-// sweepProbes removes the folders of probes that a kill ended, as far as they are this user's.
-func sweepProbes(dir string, now time.Time) {
-	left, _ := filepath.Glob(filepath.Join(dir, probePrefix+"*")) // the pattern is a good one
+// sweep removes the folders of probes that a kill ended, as far as they are this user's.
+func sweep(dir string, now time.Time) {
+	left, _ := filepath.Glob(filepath.Join(dir, prefix+"*")) // the pattern is a good one
 	for _, path := range left {
-		if info, err := os.Lstat(path); err == nil && info.IsDir() && now.Sub(info.ModTime()) > probeOld {
+		if info, err := os.Lstat(path); err == nil && info.IsDir() && now.Sub(info.ModTime()) > old {
 			_ = os.RemoveAll(path) // that of another user stays
 		}
 	}
 }
 
-// runProbe returns the names of the escapes that worked.
-func (r *Runner) runProbe(v View, argv []string) ([]string, error) {
-	cmd, err := r.probing(v, argv)
+// escaped returns the names of the escapes that worked.
+func escaped(r *sandbox.Runner, v sandbox.View, task string) (names []string, err error) {
+	l, err := r.Itself(v, sandbox.Probe, task)
 	if err != nil {
 		return nil, err
 	}
-	defer cmd.close()
+	p, err := newProcess(r, l)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
 	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, time.Second
-	if err := cmd.Start(); err != nil {
+	p.Stdout, p.Stderr, p.WaitDelay = &stdout, &stderr, time.Second
+	if err := p.Start(); err != nil {
 		return nil, err
 	}
 
-	limit := time.AfterFunc(10*time.Second, cmd.end)
+	limit := time.AfterFunc(10*time.Second, p.end)
 	defer limit.Stop()
-	if err := cmd.Wait(); err != nil {
+	if err := p.Wait(); err != nil {
 		what, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
 		if what == "" {
 			what = err.Error()
@@ -118,60 +183,40 @@ func (r *Runner) runProbe(v View, argv []string) ([]string, error) {
 		return nil, errors.New(what)
 	}
 
-	var escaped []string
-	if err := json.Unmarshal(stdout.Bytes(), &escaped); err != nil {
+	if err := json.Unmarshal(stdout.Bytes(), &names); err != nil {
 		return nil, fmt.Errorf("read answer of probe: %w", err)
 	}
-	return escaped, nil
+	return names, nil
 }
 
-// A probing is a command that may be the helper itself. Where there is a supervisor all of it ends with the pipe to that:
+// A process is a command in a sandbox. Where there is a supervisor all of it ends with the pipe to that:
 // a bubblewrap that is killed as it begins would leave a process that waits for it for ever.
-type probing struct {
+type process struct {
 	*exec.Cmd
-	pipe *os.File // to the supervisor; nil: none
+	launch sandbox.Launch
+	pipe   *os.File // to the supervisor; nil: none
 }
 
-// probing makes a command of argv in the view.
-func (r *Runner) probing(v View, argv []string) (p *probing, err error) {
-	line, t, err := r.inside(v, argv, []string{"PATH=" + os.Getenv("PATH")})
-	if err != nil {
-		return nil, err
-	}
-	p = &probing{Cmd: exec.Command(line[0], line[1:]...)}
-	defer func() {
-		if err != nil {
-			p.close()
-		}
-	}()
-	p.Env, p.SysProcAttr = []string{}, attributesOf(r.shape())
-	var first *os.File
-	if r.Supervised() && r.shape() != bare {
-		line = r.supervising(line)
-		p.Path, p.Args, p.SysProcAttr = line[0], line, &syscall.SysProcAttr{Setsid: true}
-		first, p.pipe, err = os.Pipe()
-	} else {
-		first, err = os.Open(r.helper)
-	}
-	if err != nil {
-		return nil, err
-	}
-	p.ExtraFiles = []*os.File{first}
-	if t == nil {
+// newProcess makes a process of a launch, whose files it closes at its end.
+func newProcess(r *sandbox.Runner, l sandbox.Launch) (*process, error) {
+	p := &process{Cmd: exec.Command(l.Argv[0], l.Argv[1:]...), launch: l}
+	p.Env, p.SysProcAttr = []string{}, &syscall.SysProcAttr{Setsid: true}
+	if !r.Supervised() {
 		return p, nil
 	}
-
-	t.Self = true
-	f, err := t.file()
-	if err == nil {
-		p.ExtraFiles = append(p.ExtraFiles, f)
+	first, pipe, err := os.Pipe()
+	if err != nil {
+		l.Close()
+		return nil, err
 	}
 
-	return p, err
+	p.launch.Files, p.pipe = append([]*os.File{first}, l.Files...), pipe
+	p.ExtraFiles = p.launch.Files
+	return p, nil
 }
 
 // end ends the command and all that it started.
-func (p *probing) end() {
+func (p *process) end() {
 	if p.pipe != nil {
 		p.pipe.Close()
 		return
@@ -179,28 +224,22 @@ func (p *probing) end() {
 	p.Process.Kill()
 }
 
-func (p *probing) close() {
-	closeAll(p.ExtraFiles)
+func (p *process) close() {
+	p.launch.Close()
 	if p.pipe != nil {
 		p.pipe.Close()
 	}
 }
 
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		f.Close()
-	}
-}
-
 // bait is what a program in the sandbox is tempted with.
 type bait struct {
-	task probeTask
+	task task
 	udp  net.PacketConn
 	open []io.Closer
 }
 
 func newBait(root string) (_ *bait, err error) {
-	b := &bait{task: probeTask{Workspace: filepath.Join(root, "workspace"), Outside: filepath.Join(root, "outside"), PID: os.Getpid()}}
+	b := &bait{task: task{Workspace: filepath.Join(root, "workspace"), Outside: filepath.Join(root, "outside"), PID: os.Getpid()}}
 	b.task.Unix = filepath.Join(b.task.Outside, "socket")
 	if err := os.MkdirAll(filepath.Join(b.task.Workspace, "free"), 0o700); err != nil {
 		return nil, err
@@ -253,7 +292,7 @@ func (b *bait) taken() []string {
 	if n, _, _ := b.udp.ReadFrom(make([]byte, 10)); n > 0 {
 		got = append(got, "a datagram arrived")
 	}
-	if exists(filepath.Join(b.task.Outside, "planted")) {
+	if _, err := os.Lstat(filepath.Join(b.task.Outside, "planted")); err == nil {
 		got = append(got, "a file was written outside")
 	}
 
@@ -266,15 +305,15 @@ func (b *bait) close() {
 	}
 }
 
-// probeInside is the program in the sandbox. It prints the names of the escapes
+// inside is the program in the sandbox. It prints the names of the escapes
 // that worked.
-func probeInside(args []string) int {
-	var t probeTask
+func inside(args []string) int {
+	var t task
 	if len(args) != 1 || json.Unmarshal([]byte(args[0]), &t) != nil {
-		return fail("probe", errors.New("no task"))
+		return sandbox.Fail("probe", errors.New("no task"))
 	}
 	if err := os.WriteFile(filepath.Join(t.Workspace, "free", "works"), []byte("x"), 0o600); err != nil {
-		return fail("write in the workspace", err)
+		return sandbox.Fail("write in the workspace", err)
 	}
 
 	escaped := []string{}
@@ -290,7 +329,7 @@ func probeInside(args []string) int {
 }
 
 // escapes are the ways out. Each returns nil if it worked.
-func (t probeTask) escapes() map[string]func() error {
+func (t task) escapes() map[string]func() error {
 	in := func(name string) string { return filepath.Join(t.Workspace, "free", name) }
 	deep := filepath.Join(t.Workspace, "work", "deep")
 	hidden, outside := filepath.Join(t.Workspace, "hidden", "secret"), filepath.Join(t.Outside, "secret")
