@@ -44,16 +44,11 @@ func (s follower) follow(ready chan struct{}) {
 			close(ready)
 		}
 	}
-	defer func() {
-		s.mu.Lock()
-		s.ready = nil // whoever needs it follows again
-		s.mu.Unlock()
-		opened()
-	}()
+	defer opened()
 
 	for {
 		err := s.listen(opened)
-		if s.ctx.Err() != nil || !s.waits() {
+		if s.ctx.Err() != nil || s.unfollowed() {
 			return
 		}
 		if err := s.door.link.back(s.ctx, err); err != nil {
@@ -67,6 +62,19 @@ func (s *session) waits() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.prompt != nil
+}
+
+// unfollowed ends following the agent if no prompt waits. A prompt that begins in this moment is followed by this
+// follower or by one of its own, never by none.
+func (s follower) unfollowed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.prompt != nil {
+		return false
+	}
+
+	s.ready = nil
+	return true
 }
 
 // listen reports on the agent until the connection ends.

@@ -315,10 +315,11 @@ func (s *session) stop(ctx context.Context, agent, item string) (over bool) {
 	return errors.Is(err, control.ErrNotRunning)
 }
 
-// fail ends the prompt in progress with an error.
+// fail ends the prompt in progress with an error, and following the agent: the next prompt is followed anew.
 func (s *session) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.ready = nil
 	if s.prompt != nil {
 		s.prompt.err = err
 		s.prompt.finished()
