@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A connection that ends while a prompt begins leaves the prompt with a follower: the one that is there goes on, or the
+// A connection that ends while a prompt begins leaves the prompt with a follower: the one that is there continues, or the
 // prompt gets one of its own.
 func TestAPromptThatBeginsAsTheConnectionEndsIsFollowed(t *testing.T) {
 	for range 200 {

@@ -59,12 +59,15 @@ func Choose(want, helper string) (*sandbox.Runner, error) {
 
 // try makes the runner of a level and probes it.
 func try(l sandbox.Level, helper string) (*sandbox.Runner, error) {
-	bwrap, err := "", error(nil)
+	bwrap := ""
 	if l == sandbox.Bwrap {
-		if bwrap, err = exec.LookPath("bwrap"); err != nil {
+		path, err := exec.LookPath("bwrap")
+		if err != nil {
 			return nil, errors.New("bubblewrap (bwrap) is not installed")
 		}
+		bwrap = path
 	}
+
 	r, err := sandbox.New(l, helper, bwrap)
 	if err != nil {
 		return nil, err
@@ -156,9 +159,9 @@ func sweep(dir string, now time.Time) {
 	}
 }
 
-// escaped returns the names of the escapes that worked.
-func escaped(r *sandbox.Runner, v sandbox.View, task string) (names []string, err error) {
-	l, err := r.Itself(v, sandbox.Probe, task)
+// escaped returns the names of the escapes that worked, of those that a task in JSON is for.
+func escaped(r *sandbox.Runner, v sandbox.View, encoded string) (names []string, err error) {
+	l, err := r.Itself(v, sandbox.Probe, encoded)
 	if err != nil {
 		return nil, err
 	}
