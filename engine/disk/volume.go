@@ -64,7 +64,7 @@ type flusher struct {
 
 	barriers     atomic.Int64
 	barrierNanos atomic.Int64
-	deaf         atomic.Bool // the file system said that it cannot sync folders
+	noFolderSync atomic.Bool // the file system said that it cannot sync folders
 }
 
 // NewVolume makes the volume of dir, which must exist.
@@ -197,7 +197,7 @@ func (d *flusher) syncFolder(name string, f *os.File) error {
 	case err == nil:
 		return nil
 	case unsupported(err):
-		d.deaf.Store(true)
+		d.noFolderSync.Store(true)
 		return nil
 	}
 
@@ -205,7 +205,7 @@ func (d *flusher) syncFolder(name string, f *os.File) error {
 }
 
 // CannotSyncFolders is true once the file system has refused to sync a folder.
-func (d *flusher) CannotSyncFolders() bool { return d.deaf.Load() }
+func (d *flusher) CannotSyncFolders() bool { return d.noFolderSync.Load() }
 
 // SyncAll makes all durable that was written to the file system of a folder: for a tree of many
 // files, none of which anything depends on yet. The failpoint is step.sync.

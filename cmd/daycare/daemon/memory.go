@@ -81,9 +81,8 @@ func afterEachCollection(do func()) {
 	}, do)
 }
 
-// restOnceLooked reads ahead, and gives back what that and the look at all agents took, which may be long after the start.
-func (l *life) restOnceLooked(ctx context.Context, readAhead func(), looked <-chan struct{}) error {
-	readAhead()
+// restOnceLooked gives back what it took to look at all agents, which may be long after the start.
+func (l *life) restOnceLooked(ctx context.Context, looked <-chan struct{}) error {
 	select {
 	case <-looked:
 		l.rested()

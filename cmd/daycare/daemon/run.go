@@ -184,7 +184,8 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 		add(&g, r.remotes.Run)
 	}
 	add(&g, func(ctx context.Context) error { return r.system.Run(ctx, factory{r}.start) })
-	add(&g, func(ctx context.Context) error { return r.restOnceLooked(ctx, r.toolset.readAhead, r.system.Looked()) })
+	add(&g, func(ctx context.Context) error { return r.restOnceLooked(ctx, r.system.Looked()) })
+	add(&g, r.toolset.readAhead)
 	add(&g, budgets{r}.watchBudgets)
 	add(&g, admission{r}.welcome)
 	add(&g, reloader{r}.watchSettings)

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"context"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,9 +62,12 @@ func newToolsets(root string, set *tools.Set, send tools.Tool, f *engine.Family,
 }
 
 // readAhead reads what the first message would wait for otherwise, and reports definitions that are broken.
-func (t *toolsets) readAhead() {
+func (t *toolsets) readAhead(ctx context.Context) error {
 	skills.Builtin()
 	t.all()
+
+	<-ctx.Done()
+	return nil
 }
 
 // all is every tool that agents can have, sub-agents as they are defined now.

@@ -259,6 +259,7 @@ func makeHome(c *term.App, at workspace.Place) (initResult, error) {
 }
 
 // makeFolders makes a folder and those above it, durably: what a daemon will keep in it lasts as long as all their names.
+// Where Volume.MkdirAll would fail the volume, as on a read-only file system, it is no more than an error here.
 func makeFolders(dir string) error {
 	var made []string
 	for d := dir; !term.Exists(d); d = filepath.Dir(d) {

@@ -53,7 +53,7 @@ const (
 	Relay = "relay" // passes connections on
 )
 
-// Mode is what the process with this command line is to do as helper; "": it is none.
+// Mode is what a process with this command line is to do as helper; "" for any other process.
 func Mode(line []string) (mode string, args []string) {
 	if len(line) < 3 || line[1] != helperWord {
 		return "", nil

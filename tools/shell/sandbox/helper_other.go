@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 )
 
 // supervised: without Linux' means a supervisor could not find its orphans.
@@ -25,9 +24,6 @@ func enterView([]string) int { return Fail("view", errLinux) }
 func restrictAndExec([]string) int { return Fail("restrict", errLinux) }
 
 func (*task) file() (*os.File, error) { return nil, errLinux }
-
-// attributesOf is how a command is started.
-func attributesOf(shape) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 func startRelay() int { return Fail("relay", errLinux) }
 

@@ -45,7 +45,7 @@ func TestChoose(t *testing.T) {
 	}
 	t.Logf("%s: %s", r.Level, r.Why)
 	if _, err := Choose("nonsense", self(t)); !errors.Is(err, sandbox.ErrUnusable) {
-		t.Errorf("a level that is none: %v", err)
+		t.Errorf("a level that does not exist: %v", err)
 	}
 	if r, err := Choose("auto", "/nonexistent"); err != nil || r.Level != sandbox.None || r.Why == "" {
 		t.Errorf("without a helper: %+v %v", r, err)
