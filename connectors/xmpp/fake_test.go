@@ -2,10 +2,12 @@ package xmpp
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/xml"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,6 +33,7 @@ type server struct {
 	password string
 	features string // behind the login, beside bind
 	lingers  bool   // who says no more is not hung up on
+	resumes  bool   // sessions can be resumed
 
 	mu      sync.Mutex
 	all     map[net.Conn]bool
@@ -41,6 +44,7 @@ type server struct {
 	fault   connectortest.Fault
 	answer  func(p *peer, e element) bool // asked first; true: dealt with
 	kept    map[string]*peer              // that can be resumed, by id
+	resumed int                           // sessions
 	revoked bool
 	order   []string          // ids of messages of the bot
 	texts   map[string]string // by id, as corrections left them
@@ -212,23 +216,31 @@ func (s *server) deal(p *peer, e element) bool {
 	switch e.XMLName.Local {
 	case "enable": // what comes behind it counts
 		p.mu.Lock()
-		p.in, p.out, p.queue = 0, 0, nil
+		p.in, p.out, p.acked, p.queue = 0, 0, 0, nil
 		p.mu.Unlock()
-		p.raw("<enabled xmlns='" + nsSM + "'/>")
+		if !s.resumes {
+			p.raw("<enabled xmlns='" + nsSM + "'/>")
+			break
+		}
+		id := rand.Text()
+		s.keep(id, p)
+		p.raw(fmt.Sprintf("<enabled xmlns='%s' id='%s' resume='true'/>", nsSM, id))
 	case "resume":
-		p.raw("<failed xmlns='" + nsSM + "'><item-not-found xmlns='" + nsErrors + "'/></failed>")
+		s.mu.Lock()
+		old := s.kept[e.attr("previd")]
+		s.mu.Unlock()
+		if old == nil {
+			p.raw("<failed xmlns='" + nsSM + "'><item-not-found xmlns='" + nsErrors + "'/></failed>")
+			break
+		}
+		s.keep(e.attr("previd"), p)
+		return p.resume(old, e)
 	case "r":
 		if !s.is(connectortest.Stall) {
 			p.raw(fmt.Sprintf("<a xmlns='%s' h='%d'/>", nsSM, p.in))
 		}
 	case "a":
-		h, _ := strconv.ParseUint(e.attr("h"), 10, 32)
-		p.mu.Lock()
-		if n := uint32(h) - p.acked; int(n) <= len(p.queue) {
-			p.queue = p.queue[n:]
-			p.acked = uint32(h)
-		}
-		p.mu.Unlock()
+		return p.ack(e)
 	case "presence":
 		s.mu.Lock()
 		if !p.here && e.attr("to") == "" {
@@ -301,6 +313,71 @@ func (p *peer) raw(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, _ = p.conn.Write([]byte(text)) // who hung up does not read
+}
+
+// ack forgets what the other side has; false: it says to have more than was sent, and the server hangs up.
+func (p *peer) ack(e element) bool {
+	h, err := strconv.ParseUint(e.attr("h"), 10, 32)
+	p.mu.Lock()
+	n := uint32(h) - p.acked
+	known := err == nil && n <= uint32(len(p.queue))
+	if known {
+		p.queue, p.acked = p.queue[n:], uint32(h)
+	}
+	p.mu.Unlock()
+	if !known {
+		p.raw("<stream:error><undefined-condition xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>" +
+			"<handled-count-too-high xmlns='" + nsSM + "'/></stream:error></stream:stream>")
+	}
+
+	return known
+}
+
+// keep notes that a session can be resumed.
+func (s *server) keep(id string, p *peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept[id] = p
+}
+
+// resume continues the session of an older connection with what the other side has not; false: the server hangs up.
+func (p *peer) resume(old *peer, e element) bool {
+	old.mu.Lock()
+	in, out, acked, queue := old.in, old.out, old.acked, slices.Clone(old.queue)
+	old.mu.Unlock()
+	p.mu.Lock()
+	p.in, p.out, p.acked, p.queue = in, out, acked, queue
+	p.mu.Unlock()
+	if !p.ack(e) {
+		return false
+	}
+
+	p.raw(fmt.Sprintf("<resumed xmlns='%s' previd='%s' h='%d'/>", nsSM, e.attr("previd"), in))
+	p.mu.Lock()
+	queue = slices.Clone(p.queue)
+	p.mu.Unlock()
+	for _, text := range queue {
+		p.raw(text)
+	}
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.s.resumed++
+	p.s.peers = append(p.s.peers, p)
+
+	return true
+}
+
+// awaitResumed waits until sessions were resumed n times, and returns how often they were.
+func (s *server) awaitResumed(n int) int {
+	for {
+		s.mu.Lock()
+		got := s.resumed
+		s.mu.Unlock()
+		if got >= n || s.t.Context().Err() != nil {
+			return got
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // put sends a stanza and returns its number.

@@ -9,6 +9,7 @@ import (
 // that resumes it goes on where the old one broke off.
 type flow struct {
 	mu   sync.Mutex
+	turn int    // which of its connections is the one: what an earlier one writes would not arrive
 	id   string // to resume by; "": cannot be resumed
 	me   jid    // the full address of the session
 	on   bool   // the server counts stanzas
@@ -81,10 +82,13 @@ func (f *flow) have() uint32 {
 	return f.h
 }
 
-// add notes a stanza that is about to be written.
-func (f *flow) add(key string, raw []byte) *sent {
+// add notes a stanza that is about to be written in a turn; nil: its connection is not that of the flow any more.
+func (f *flow) add(turn int, key string, raw []byte) *sent {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if turn != f.turn {
+		return nil
+	}
 	f.wrote++
 	s := &sent{n: f.wrote, key: key, raw: raw, done: make(chan struct{})}
 	if len(f.unacked) < maxUnacked {
@@ -150,16 +154,17 @@ func (f *flow) known(key string) (waits *sent, has bool) {
 	return nil, false
 }
 
-// resumed takes over after a break: the server has h of ours, and sends again what we have
-// not handled. It returns what has to be written again.
-func (f *flow) resumed(h uint32) (again [][]byte) {
+// resumed takes over after a break: the server has h of ours, and sends again what comes behind the number that we said to
+// have, even what was handled since. It returns the turn that begins, and what has to be written again in it.
+func (f *flow) resumed(said, h uint32) (turn int, again [][]byte) {
 	f.acked(h)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.read = f.h
+	f.turn++
+	f.read = said
 	for _, s := range f.unacked {
 		again = append(again, s.raw)
 	}
 
-	return again
+	return f.turn, again
 }

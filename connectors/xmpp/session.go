@@ -24,10 +24,11 @@ type session struct {
 	c      *Connector
 	stream *stream
 	flow   *flow
+	turn   int    // of the flow
 	how    string // how it logged in, for users
 	again  bool   // it resumed the flow of the one before
 
-	order sync.Mutex // held while a stanza is numbered and written
+	order sync.Mutex // held while a stanza is numbered and written, and while what we have is counted and acknowledged
 
 	ending
 }
@@ -72,7 +73,8 @@ func (s *session) start(features element) error {
 	old := s.c.flow
 	manages := features.has(nsSM, "sm")
 	if old != nil && old.id != "" && manages {
-		end, err := s.stream.ask(node(nsSM, "resume", "previd", old.id, "h", strconv.FormatUint(uint64(old.have()), 10)))
+		have := old.have()
+		end, err := s.stream.ask(node(nsSM, "resume", "previd", old.id, "h", strconv.FormatUint(uint64(have), 10)))
 		if err != nil {
 			return err
 		}
@@ -82,7 +84,9 @@ func (s *session) start(features element) error {
 				return errors.New("the server resumes a session without saying what it has")
 			}
 			s.flow, s.again = old, true
-			for _, raw := range old.resumed(uint32(h)) {
+			var unsure [][]byte
+			s.turn, unsure = old.resumed(have, uint32(h))
+			for _, raw := range unsure {
 				if err := s.stream.send(raw); err != nil {
 					return err
 				}
@@ -267,7 +271,10 @@ func (s *session) write(key string, e element) (*sent, error) {
 	s.order.Lock()
 	defer s.order.Unlock()
 	raw := e.bytes()
-	n := s.flow.add(key, raw)
+	n := s.flow.add(s.turn, key, raw)
+	if n == nil {
+		return nil, s.err()
+	}
 	if err := s.stream.send(raw); err != nil {
 		return n, fmt.Errorf("write to the server: %w", err)
 	}
@@ -275,8 +282,10 @@ func (s *session) write(key string, e element) (*sent, error) {
 	return n, nil
 }
 
-// ack tells the server what is done with.
+// ack acknowledges what is done with, never less than before.
 func (s *session) ack() {
+	s.order.Lock()
+	defer s.order.Unlock()
 	if s.flow.on {
 		_ = s.stream.put(node(nsSM, "a", "h", strconv.FormatUint(uint64(s.flow.have()), 10)))
 	}

@@ -274,80 +274,124 @@ func TestFilesComeFromTheInternet(t *testing.T) {
 	}
 }
 
-// A break of the connection is no break of the conversation: the session goes on, what was
-// not handled comes again, and what the server did not get is sent again, each once.
-func TestSessionsAreResumed(t *testing.T) {
-	s := newServer(t, canary)
+// resumable is a server on which sessions can be resumed, a connector that is connected to it, and what that delivered,
+// each message once. deliver, if any, is called before a message is durable.
+func resumable(t *testing.T, deliver func()) (s *server, c *Connector, heard func() []string) {
+	t.Helper()
+	s = newServer(t, canary)
+	s.resumes = true
+	c = testConnector(t, s, Options{}, chat.Host{Waiting: &connectortest.Keeper{}}, slog.New(slog.DiscardHandler))
 	var mu sync.Mutex
-	var old *peer
-	resumed := 0
-	s.answers(func(p *peer, e element) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		switch e.XMLName.Local {
-		case "enable":
-			old = p
-			p.mu.Lock()
-			p.in, p.out, p.queue = 0, 0, nil
-			p.mu.Unlock()
-			p.raw("<enabled xmlns='" + nsSM + "' id='session' resume='true'/>")
-			return true
-		case "resume":
-			resumed++
-			p.mu.Lock()
-			p.in, p.out, p.acked = old.in, old.out, old.acked
-			p.mu.Unlock()
-			p.raw(fmt.Sprintf("<resumed xmlns='%s' previd='session' h='%d'/>", nsSM, old.in))
-			for _, text := range old.queue {
-				p.raw(text)
-			}
-			p.mu.Lock()
-			p.queue = old.queue
-			p.mu.Unlock()
-			s.mu.Lock()
-			s.peers = append(s.peers, p)
-			s.mu.Unlock()
-			return true
-		}
-		return false
-	})
-	c := testConnector(t, s, Options{}, chat.Host{Waiting: &connectortest.Keeper{}}, slog.New(slog.DiscardHandler))
-	var keys []string
-	deliver := func(_ context.Context, in message.Incoming) (message.Receipt, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		keys = append(keys, in.Text)
-		return message.Receipt{Agent: "a", Item: in.Dedupe}, nil
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	var texts, keys []string
+	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup
 	run.Go(func() {
 		for ctx.Err() == nil {
-			_ = c.Run(ctx, deliver)
+			_ = c.Run(ctx, func(_ context.Context, in message.Incoming) (message.Receipt, error) {
+				if deliver != nil {
+					deliver()
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if !slices.Contains(keys, in.Dedupe) {
+					texts, keys = append(texts, in.Text), append(keys, in.Dedupe)
+				}
+
+				return message.Receipt{Agent: "a", Item: in.Dedupe}, nil
+			})
 		}
 	})
-	s.tell(ctx, speech(adaJID, "1", "one"))
-	s.there(ctx).conn.Close()
-	for n := 0; n == 0 && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+	t.Cleanup(func() { cancel(); run.Wait() })
+
+	return s, c, func() []string {
 		mu.Lock()
-		n = resumed
-		mu.Unlock()
+		defer mu.Unlock()
+		return slices.Clone(texts)
 	}
-	s.tell(ctx, speech(adaJID, "2", "two"))
+}
+
+func answer(again bool) message.Outgoing {
+	return message.Outgoing{ID: "out", To: message.Address{ChannelID: adaJID}, Text: "answer", Parts: 1, Retry: again}
+}
+
+// A break of the connection is no break of the conversation: the session goes on, what was
+// not handled comes again, and what the server did not get is sent again, each once.
+func TestSessionsAreResumed(t *testing.T) {
+	s, c, heard := resumable(t, nil)
+	s.tell(t.Context(), speech(adaJID, "1", "one"))
+	s.there(t.Context()).conn.Close()
+	s.awaitResumed(1)
+	s.tell(t.Context(), speech(adaJID, "2", "two"))
 	for _, again := range []bool{false, true} {
-		out := message.Outgoing{ID: "out", To: message.Address{ChannelID: adaJID}, Text: "answer", Parts: 1, Retry: again}
-		if _, err := c.Send(ctx, out); err != nil {
+		if _, err := c.Send(t.Context(), answer(again)); err != nil {
 			t.Error(err)
 		}
 	}
-	cancel()
-	run.Wait()
-	if !slices.Equal(keys, []string{"one", "two"}) || resumed != 1 {
-		t.Errorf("delivered %q in %d resumptions, want each once and one", keys, resumed)
+
+	if keys := heard(); !slices.Equal(keys, []string{"one", "two"}) || s.awaitResumed(1) != 1 {
+		t.Errorf("delivered %q in %d resumptions, want each once and one", keys, s.awaitResumed(1))
 	}
 	if got := s.received(); len(got) != 1 {
 		t.Errorf("the server got %+v, want the answer once", got)
+	}
+}
+
+// A message that becomes durable while a session is resumed comes again, as the server heard of it too late.
+// It has the number that it had: what comes after it would else be acknowledged before it came.
+func TestAMessageIsDurableWhileItsSessionIsResumed(t *testing.T) {
+	arrived, durable := make(chan struct{}, 1), make(chan struct{})
+	makeDurable := sync.OnceFunc(func() { close(durable) })
+	defer makeDurable()
+	s, c, heard := resumable(t, func() {
+		select {
+		case arrived <- struct{}{}:
+		default:
+		}
+		<-durable
+	})
+	n := s.there(t.Context()).put(speech(adaJID, "1", "one"))
+	<-arrived
+	s.answers(func(_ *peer, e element) bool {
+		if e.XMLName.Local != "resume" {
+			return false
+		}
+		for makeDurable(); c.flow.have() < n; {
+			time.Sleep(time.Millisecond)
+		}
+		return false
+	})
+	broken := c.current.Load()
+	s.there(t.Context()).conn.Close()
+	<-broken.done
+	if _, err := c.acquire(t.Context()); err != nil { // as an answer does, before the delivery of the first has ended
+		t.Fatal(err)
+	}
+	defer c.release()
+	if received := s.tell(t.Context(), speech(adaJID, "2", "two")); !received[0] || s.awaitResumed(1) != 1 {
+		t.Errorf("acknowledged: %v, in %d resumptions", received, s.awaitResumed(1))
+	}
+	if keys := heard(); !slices.Equal(keys, []string{"one", "two"}) {
+		t.Errorf("delivered %q", keys)
+	}
+}
+
+// What is written to a connection that broke is not counted when the session is resumed on another: it is not sent
+// there, and an acknowledgment of something else would be taken for its own.
+func TestABrokenConnectionCountsNothing(t *testing.T) {
+	s, c, _ := resumable(t, nil)
+	s.tell(t.Context(), speech(adaJID, "1", "one"))
+	stale := c.current.Load()
+	s.there(t.Context()).conn.Close()
+	for s.awaitResumed(1); c.current.Load() == nil || c.current.Load() == stale; {
+		time.Sleep(time.Millisecond)
+	}
+
+	err := stale.say(t.Context(), node(nsClient, "message", "to", adaJID, "id", "out").with(node(nsClient, "body").saying("answer")))
+	if waits, has := stale.flow.known("out"); err == nil || waits != nil || has {
+		t.Errorf("a connection that broke wrote: %v; it waits: %v, the server has it: %v", err, waits, has)
+	}
+	if _, err := c.Send(t.Context(), answer(true)); err != nil || len(s.received()) != 1 {
+		t.Errorf("sent again: %v; the server got %+v", err, s.received())
 	}
 }
 

@@ -251,6 +251,7 @@ func (c *Connector) acquire(ctx context.Context) (*session, error) {
 		}
 		c.live = s
 		c.current.Store(s)
+		s.ack() // what became durable before it was the current one
 	}
 	c.users++
 
