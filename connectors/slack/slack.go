@@ -66,7 +66,7 @@ func New(o Options, s Secrets, host chat.Host, log *slog.Logger) (*Connector, er
 
 	c := &Connector{o: o, api: newAPI(o.BaseURL, s), log: log.With("connector", o.ID), pause: time.Second}
 	c.strikes.Log = c.log
-	c.socket = socket{c.api, c.log, c.take}
+	c.socket = socket{c.api, c.log, c.take, silence}
 	c.hook = receiver{listen: o.Listen, secret: s.Signing, log: c.log, take: c.take}
 	c.hook.ingress.Name, c.hook.ingress.Log = "slack", c.log
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)

@@ -16,7 +16,8 @@ import (
 
 const (
 	maxFrame = 4 << 20 // bytes
-	// silence is how long the socket may say nothing: Slack pings every few seconds.
+	// silence is how long the socket may say nothing, not even a ping, which Slack sends every few
+	// seconds. A ping is no message: the websocket answers it while a message is waited for.
 	silence   = 2 * time.Minute
 	ackWithin = 10 * time.Second
 	dialTime  = 30 * time.Second
@@ -27,9 +28,10 @@ var errRefresh = errors.New("slack renews the connection")
 
 // A socket takes events over a websocket.
 type socket struct {
-	api  *api
-	log  *slog.Logger
-	take take
+	api     *api
+	log     *slog.Logger
+	take    take
+	silence time.Duration
 }
 
 // open asks for the address of a socket.
@@ -55,8 +57,16 @@ func (s *socket) read(ctx context.Context, deliver message.Deliver) error {
 	if err != nil {
 		return err
 	}
+	reading, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
+	watch := time.AfterFunc(s.silence, func() { cut(fmt.Errorf("slack said nothing for %s", s.silence)) })
+	defer watch.Stop()
+	pinged := func(context.Context, []byte) bool {
+		watch.Reset(s.silence)
+		return true
+	}
 	dialing, cancel := context.WithTimeout(ctx, dialTime)
-	conn, _, err := websocket.Dial(dialing, address, &websocket.DialOptions{HTTPClient: s.api.HTTP})
+	conn, _, err := websocket.Dial(dialing, address, &websocket.DialOptions{HTTPClient: s.api.HTTP, OnPingReceived: pinged})
 	cancel()
 	if err != nil {
 		return errors.New("connect the socket: refused") // the address holds a ticket
@@ -65,14 +75,17 @@ func (s *socket) read(ctx context.Context, deliver message.Deliver) error {
 	conn.SetReadLimit(maxFrame)
 
 	for {
-		reading, cancel := context.WithTimeout(ctx, silence)
+		watch.Reset(s.silence)
 		_, data, err := conn.Read(reading)
-		cancel()
+		watch.Stop()
+		switch {
+		case ctx.Err() != nil:
+			_ = conn.Close(websocket.StatusNormalClosure, "")
+			return nil
+		case context.Cause(reading) != nil:
+			err = context.Cause(reading)
+		}
 		if err != nil {
-			if ctx.Err() != nil {
-				_ = conn.Close(websocket.StatusNormalClosure, "")
-				return nil
-			}
 			return fmt.Errorf("read the socket: %w", s.api.Clean(err))
 		}
 
