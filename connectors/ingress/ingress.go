@@ -54,8 +54,9 @@ func (l *Listener) set(address string) {
 
 // Serve serves until ctx ends; requests that are in progress then have the grace to
 // be answered: their context outlives ctx by it, and Serve returns after the last of
-// them. listening (nil: nothing) is called once requests are taken; its error ends
-// the serving.
+// them. It outlives the connection, too: a service that waited for seconds hangs up, posts the
+// same again, and is answered then. listening (nil: nothing) is called once requests are taken;
+// its error ends the serving.
 func (l *Listener) Serve(ctx context.Context, listen string, handler http.HandlerFunc, listening func(context.Context) error) error {
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {
@@ -68,9 +69,8 @@ func (l *Listener) Serve(ctx context.Context, listen string, handler http.Handle
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			requests.Add(1)
 			defer requests.Done()
-			handler(w, r)
+			handler(w, r.WithContext(working))
 		}),
-		BaseContext:       func(net.Listener) context.Context { return working },
 		ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
 		MaxHeaderBytes: maxHeader,
 		ErrorLog:       slog.NewLogLogger(l.Log.Handler(), slog.LevelDebug),

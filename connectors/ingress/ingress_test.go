@@ -70,6 +70,40 @@ func TestEndOfRequests(t *testing.T) {
 	}
 }
 
+// What a platform posted is dealt with though it hangs up: it waits for seconds, a file takes
+// longer, and what it posts again is then known.
+func TestWhoPostsMayHangUp(t *testing.T) {
+	l := &Listener{Name: "tests", Log: quiet()}
+	ctx, cancel := context.WithCancel(t.Context())
+	posting, hangUp := context.WithCancel(t.Context())
+	done, up, worked := make(chan error, 1), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- l.Serve(ctx, "127.0.0.1:0", func(w http.ResponseWriter, r *http.Request) {
+			hangUp()
+			for gone := error(nil); gone == nil; gone = http.NewResponseController(w).Flush() {
+				_, _ = w.Write(make([]byte, 64<<10))
+			}
+			worked <- r.Context().Err()
+		}, func(context.Context) error { close(up); return nil })
+	}()
+
+	<-up
+	r, err := http.NewRequestWithContext(posting, http.MethodPost, "http://"+l.Address(), strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := http.DefaultClient.Do(r); err == nil {
+		res.Body.Close()
+	}
+	if err := <-worked; err != nil {
+		t.Errorf("the work on what was posted ends with the connection: %v", err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+}
+
 func TestWhatEndsServing(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
