@@ -326,3 +326,19 @@ func TestAMessageThatIsNotAcceptedIsFetchedLater(t *testing.T) {
 		t.Errorf("the log has %q", s.said.String())
 	}
 }
+
+// After a week without one an update has any number, also a lower one. It is confirmed, and taken
+// once; an offset that Telegram does not know of confirms nothing.
+func TestUpdatesBeginAtAnotherNumber(t *testing.T) {
+	s := newStage(t, Options{}, chat.Host{})
+	s.run(t)
+	s.push(t, telegramtest.Text(ada, "before"))
+	asked, id := s.Calls("getUpdates"), int64(10)
+	s.Repeat(id, telegramtest.Text(ada, "a week later"))
+	s.Wait(t.Context(), func() bool { return s.Confirmed(id) || s.Calls("getUpdates") > asked+20 })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.taken) != 2 || !s.Confirmed(id) {
+		t.Errorf("delivered %d messages, confirmed: %v; want two, the second confirmed", len(s.taken), s.Confirmed(id))
+	}
+}

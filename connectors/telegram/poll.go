@@ -29,7 +29,8 @@ type poller struct {
 
 // poll asks for updates until ctx ends. Asking with an offset tells Telegram that
 // everything before it was received, so the offset moves past an update only when
-// it is durable.
+// it is durable. It follows the newest one wherever that is: after a week without
+// updates the next one has a random number, and an offset beyond it confirms nothing.
 func (p *poller) poll(ctx context.Context, deliver message.Deliver) error {
 	// Telegram does not answer the question while a webhook is set.
 	if err := p.api.call(ctx, "deleteWebhook", map[string]any{"drop_pending_updates": false}, nil); err != nil {
@@ -44,7 +45,7 @@ func (p *poller) poll(ctx context.Context, deliver message.Deliver) error {
 		}
 		taken, err := p.takeAll(ctx, deliver, updates)
 		if taken > 0 {
-			offset, failures = max(offset, updates[taken-1].ID+1), 0
+			offset, failures = updates[taken-1].ID+1, 0
 		}
 		if err != nil && ctx.Err() == nil {
 			p.log.Warn("message not accepted; fetching it again", "update", updates[taken].ID, "err", err)

@@ -162,6 +162,14 @@ func (s *Server) method(ctx context.Context, w http.ResponseWriter, method strin
 	}
 }
 
+// ahead is how far beyond the newest update an offset may be: one that is further confirms nothing.
+const ahead = 10
+
+func (u *updates) beyond(offset int64) bool {
+	n := len(u.waiting)
+	return n > 0 && offset > u.waiting[n-1].id+ahead
+}
+
 // getUpdates: an offset confirms every update before it that was handed out.
 func (s *Server) getUpdates(ctx context.Context, w http.ResponseWriter, p map[string]string, deaf bool) {
 	offset, _ := strconv.ParseInt(p["offset"], 10, 64)
@@ -181,6 +189,7 @@ func (s *Server) getUpdates(ctx context.Context, w http.ResponseWriter, p map[st
 		return
 	}
 
+	deaf = deaf || s.updates.beyond(offset)
 	var left, confirmed []*entry
 	for _, e := range s.updates.waiting {
 		if deaf || !e.handed || e.id >= offset {

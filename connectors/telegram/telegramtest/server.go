@@ -143,7 +143,8 @@ func (s *Server) PushTold(body map[string]any, told func()) int64 {
 	return s.updates.next
 }
 
-// Repeat queues an update under an id that it had before.
+// Repeat queues an update under an id that it had before, or one that does not follow the newest, as
+// after a week without updates.
 func (s *Server) Repeat(id int64, body map[string]any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
