@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strconv"
@@ -126,32 +127,64 @@ func (s sender) adapt(o *outgoing, f func() error) error {
 	return err
 }
 
-func (s sender) file(ctx context.Context, o outgoing, f message.File, caption string) (int64, error) {
+// file sends a file with a caption; a picture that Telegram does not take as one, such as a very
+// long one, as a document.
+func (s sender) file(ctx context.Context, o outgoing, f message.File, caption string) (id int64, err error) {
 	content, err := os.Open(f.Path)
 	if err != nil {
 		return 0, &message.NotSent{Final: true, Err: fmt.Errorf("open file %s to send: %w", f.Name, err)}
 	}
 	defer content.Close()
-	method, field := "sendDocument", "document"
+	a := attachment{content, f.Name, caption}
 	if strings.HasPrefix(f.MimeType, "image/") && f.MimeType != "image/svg+xml" && f.MimeType != "image/gif" && f.Size <= maxPhoto {
-		method, field = "sendPhoto", "photo"
+		if id, err = s.attach(ctx, &o, "sendPhoto", "photo", a); !is(err, http.StatusBadRequest, "photo", "image") {
+			return id, err
+		}
 	}
 
-	params := map[string]string{"chat_id": decimal(o.Chat)}
-	if o.Thread != 0 {
-		params["message_thread_id"] = decimal(o.Thread)
+	return s.attach(ctx, &o, "sendDocument", "document", a)
+}
+
+// An attachment is a file that is being sent.
+type attachment struct {
+	content       io.ReadSeeker
+	name, caption string
+}
+
+// attach sends a file with a method, its caption without marks where Telegram does not take them.
+func (s sender) attach(ctx context.Context, o *outgoing, method, field string, a attachment) (int64, error) {
+	var m incoming
+	o.Text, o.Mode = format.Telegram(a.caption), "HTML"
+	post := func() error {
+		if _, err := a.content.Seek(0, io.SeekStart); err != nil {
+			return fmt.Errorf("read file %s to send: %w", a.name, err)
+		}
+		return s.api.upload(ctx, method, o.fields(), field, a.name, a.content, &m)
 	}
-	if caption != "" {
-		params["caption"], params["parse_mode"] = format.Telegram(caption), "HTML"
+	err := s.adapt(o, post)
+	if is(err, http.StatusBadRequest, "can't parse entities", "caption is too long", "entity") {
+		o.Text, o.Mode = format.Plain(a.caption), ""
+		err = s.adapt(o, post)
+	}
+
+	return m.ID, err
+}
+
+// fields are the parameters beside a file.
+func (o outgoing) fields() map[string]string {
+	all := map[string]string{"chat_id": decimal(o.Chat)}
+	if o.Thread != 0 {
+		all["message_thread_id"] = decimal(o.Thread)
+	}
+	if o.Text != "" {
+		all["caption"], all["parse_mode"] = o.Text, o.Mode
 	}
 	if o.Reply != nil {
 		data, _ := json.Marshal(o.Reply) // a number and a flag
-		params["reply_parameters"] = string(data)
+		all["reply_parameters"] = string(data)
 	}
 
-	var m incoming
-	err = s.api.upload(ctx, method, params, field, f.Name, content, &m)
-	return m.ID, err
+	return all
 }
 
 // judge says what the engine is to do about an error.
@@ -249,7 +282,7 @@ func (c *Connector) Typing(ctx context.Context, to message.Address) error {
 	}
 	o.Action = "typing"
 
-	return c.api.call(ctx, "sendChatAction", o, nil)
+	return c.out.adapt(&o, func() error { return c.api.call(ctx, "sendChatAction", o, nil) })
 }
 
 // Card shows a question with buttons under it.
@@ -281,7 +314,7 @@ func (c *Connector) Settle(ctx context.Context, to message.Address, remoteID, te
 
 	o.Thread, o.Text, o.Mode, o.Preview = 0, format.Telegram(text), "HTML", &linkPreview{true}
 
-	return c.api.call(ctx, "editMessageText", o, nil)
+	return c.out.adapt(&o, func() error { return c.api.call(ctx, "editMessageText", o, nil) })
 }
 
 // Direct is the private chat with a user, which has the user's number.

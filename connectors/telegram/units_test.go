@@ -1,9 +1,12 @@
 package telegram
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"io"
 	"log/slog"
 	"net/http"
@@ -339,6 +342,50 @@ func TestFilesThatAreSent(t *testing.T) {
 	before := len(s.Sent())
 	if err := send(t, s.c, message.Outgoing{ID: "e", To: to, Text: " "}); err != nil || len(s.Sent()) != before {
 		t.Errorf("a text of nothing: %v", err)
+	}
+}
+
+// A file arrives in a group that has another number now, where its caption is not taken as it is,
+// and as a document where it is a picture but no photo for Telegram.
+func TestFilesThatAreTakenOtherwise(t *testing.T) {
+	s := newStage(t, Options{}, chat.Host{})
+	path := filepath.Join(t.TempDir(), "tall.png")
+	var tall bytes.Buffer
+	if err := png.Encode(&tall, image.NewGray(image.Rect(0, 0, 10, 300))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, tall.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i, tt := range []struct {
+		media, chat string
+		refuse      bool // the caption's marks, once
+		want        string
+	}{
+		{"text/plain", "-50", false, "sendDocument -10050 HTML words"},
+		{"image/png", "-50", false, "sendDocument -10050 HTML words"},
+		{"text/plain", "5550001", true, "sendDocument 5550001  words"},
+	} {
+		s.Fault = func(string) telegramtest.Fault {
+			if tt.refuse {
+				tt.refuse = false
+				return telegramtest.Entities
+			}
+			return telegramtest.OK
+		}
+		err := send(t, s.c, message.Outgoing{ID: fmt.Sprint(i), To: message.Address{ChannelID: tt.chat}, Text: "**words**",
+			Files: []message.File{{Name: "f", MimeType: tt.media, Path: path, Size: int64(tall.Len())}}})
+		sent := s.Sent()
+		if err != nil || len(sent) != i+1 {
+			t.Fatalf("%+v: %v, sent %+v", tt, err, sent)
+		}
+		m := sent[i]
+		if got := strings.Join([]string{m.Method, m.Chat, m.Mode, m.Text}, " "); got != tt.want || m.File != "f" {
+			t.Errorf("sent %q of %q, want %q", got, m.File, tt.want)
+		}
+	}
+	if err := s.c.Settle(t.Context(), message.Address{ChannelID: "-50"}, "7", "done"); err != nil {
+		t.Errorf("a card of a group that moved: %v", err)
 	}
 }
 

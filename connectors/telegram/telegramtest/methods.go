@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"image"
+	_ "image/png" // photos of tests
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -253,6 +255,9 @@ func (s *Server) send(w http.ResponseWriter, method string, p map[string]string)
 		no(w, http.StatusBadRequest, "Bad Request: group chat was upgraded to a supergroup chat",
 			map[string]any{"migrate_to_chat_id": -10050})
 		return
+	case method == "sendPhoto" && p["stretched"] != "":
+		no(w, http.StatusBadRequest, "Bad Request: PHOTO_INVALID_DIMENSIONS", nil)
+		return
 	case shown == "" && p["file"] == "":
 		no(w, http.StatusBadRequest, "Bad Request: message text is empty", nil)
 		return
@@ -296,6 +301,9 @@ func params(r *http.Request) (map[string]string, error) {
 
 		for _, files := range r.MultipartForm.File {
 			p["file"] = files[0].Filename
+			if content, err := files[0].Open(); err == nil && stretched(content) {
+				p["stretched"] = "true"
+			}
 		}
 		return p, nil
 	}
@@ -318,6 +326,13 @@ func params(r *http.Request) (map[string]string, error) {
 	}
 
 	return p, nil
+}
+
+// stretched reports whether a file is a picture that is no photo for Telegram, because of its sides.
+func stretched(content io.ReadCloser) bool {
+	defer content.Close()
+	c, _, err := image.DecodeConfig(content)
+	return err == nil && (c.Width+c.Height > 10_000 || max(c.Width, c.Height) > 20*min(c.Width, c.Height))
 }
 
 func yes(w http.ResponseWriter, result any) {
