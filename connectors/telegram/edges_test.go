@@ -3,6 +3,7 @@ package telegram
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -340,5 +341,34 @@ func TestUpdatesBeginAtAnotherNumber(t *testing.T) {
 	defer s.mu.Unlock()
 	if len(s.taken) != 2 || !s.Confirmed(id) {
 		t.Errorf("delivered %d messages, confirmed: %v; want two, the second confirmed", len(s.taken), s.Confirmed(id))
+	}
+}
+
+// All pictures of an album are for us if the one with the words is, and those of others are not.
+func TestAlbumsInGroups(t *testing.T) {
+	c := canned(t, nil)
+	c.reader.me = user{ID: 777, Username: "test_bot"}
+	picture := func(album, caption string) bool {
+		m := &incoming{ID: 1, From: &user{ID: 5550001}, Chat: room{ID: -100200, Type: "supergroup"}, Caption: caption,
+			part: part{Album: album}, media: media{Photo: []file{{ID: "f"}}}}
+		if caption != "" {
+			m.InCaps = []entity{{Type: "mention", Length: len("@test_bot")}}
+		}
+		p, _ := c.reader.message("1", m)
+		return p.Addressed
+	}
+	for i, tt := range []struct {
+		album, caption string
+		want           bool
+	}{{"a", "", false}, {"b", "@test_bot compare", true}, {"b", "", true}, {"b", "", true}, {"a", "", false}, {"", "", false}} {
+		if got := picture(tt.album, tt.caption); got != tt.want {
+			t.Errorf("picture %d %+v is for us: %v", i, tt, got)
+		}
+	}
+	for n := range maxAlbums {
+		picture(fmt.Sprint(n), "@test_bot")
+	}
+	if picture("b", "") || len(c.reader.albums) != maxAlbums {
+		t.Errorf("%d albums are remembered, want the newest %d", len(c.reader.albums), maxAlbums)
 	}
 }

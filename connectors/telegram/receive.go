@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,8 +21,29 @@ import (
 type reader struct {
 	api *api
 
-	mu sync.Mutex
-	me user
+	mu     sync.Mutex
+	me     user
+	albums []string // the newest that were for us in groups, as chat/album
+}
+
+// maxAlbums bounds how many albums are remembered.
+const maxAlbums = 32
+
+// album reports whether a message of an album is for us: it is, or one before it was. Each picture
+// is a message, and only one of them has the words.
+func (r *reader) album(chat int64, id string, forUs bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := decimal(chat) + "/" + id
+	switch known := slices.Contains(r.albums, at); {
+	case known || !forUs:
+		return known
+	case len(r.albums) == maxAlbums:
+		r.albums = slices.Delete(r.albums, 0, 1)
+	}
+	r.albums = append(r.albums, at)
+
+	return true
 }
 
 func (r *reader) read(u update) (chat.Post, bool) {
@@ -61,6 +83,9 @@ func (r *reader) message(key string, m *incoming) (chat.Post, bool) {
 			p.Quote = to.Caption
 		}
 		p.Addressed = p.Addressed || to.From != nil && to.From.ID == r.self().ID
+	}
+	if m.Album != "" {
+		p.Addressed = r.album(m.Chat.ID, m.Album, p.Addressed)
 	}
 	if from := forwarded(m.Forward); from != "" {
 		p.Text = "[forwarded from " + from + "]\n" + p.Text

@@ -26,11 +26,10 @@ type room struct {
 }
 
 type incoming struct {
-	ID       int64     `json:"message_id"`
-	From     *user     `json:"from"`
-	Chat     room      `json:"chat"`
-	Thread   int64     `json:"message_thread_id"`
-	InTopic  bool      `json:"is_topic_message"`
+	ID   int64 `json:"message_id"`
+	From *user `json:"from"`
+	Chat room  `json:"chat"`
+	part
 	ReplyTo  *incoming `json:"reply_to_message"`
 	Forward  *origin   `json:"forward_origin"`
 	Text     string    `json:"text"`
@@ -38,6 +37,13 @@ type incoming struct {
 	Caption  string    `json:"caption"`
 	InCaps   []entity  `json:"caption_entities"`
 	media
+}
+
+// A part says what a message is a part of.
+type part struct {
+	Thread  int64  `json:"message_thread_id"`
+	InTopic bool   `json:"is_topic_message"`
+	Album   string `json:"media_group_id"` // a picture each
 }
 
 // media is what a message holds beside its text. The first seven are files.
