@@ -41,6 +41,10 @@ func TestWhatAnEventBecomes(t *testing.T) {
 			`false false false "" `},
 		{`{"type":"message","subtype":"message_deleted","channel":"D1","event_ts":"9","previous_message":{"user":"` + me +
 			`","ts":"7"}}`, ``},
+		{`{"type":"message","subtype":"message_changed","channel":"C1","event_ts":"9","message":{"subtype":"tombstone",` +
+			`"user":"USLACKBOT","ts":"7","thread_ts":"7","text":"This message was deleted."},"previous_message":{"user":"U1",` +
+			`"ts":"7","thread_ts":"7",` +
+			`"text":"<@` + me + `> old"}}`, `true true false "7" `},
 		{`{"type":"message","subtype":"message_changed","channel":"D1","event_ts":"9","message":{"user":"` + me +
 			`","ts":"7","text":"new"}}`, ``},
 		{`{"type":"message","subtype":"message_changed","channel":"D1","event_ts":"9","message":{"user":"U1","bot_id":"B","ts":"7",` +

@@ -96,14 +96,14 @@ func (c *Connector) event(e event) (chat.Post, bool) {
 			From:    message.Address{ChannelID: e.Item.Channel, UserID: e.User},
 			Amended: chat.Amended{Reaction: chat.Reaction{To: e.Item.TS, Emoji: ":" + e.Reaction + ":"}},
 			Text:    fmt.Sprintf("The person reacted to message %s with :%s:", e.Item.TS, e.Reaction)}, true
+	case e.gone() && e.Previous != nil && e.Previous.User != "" && e.Previous.User != me && e.Previous.Bot == "":
+		p := e.amends(e.Previous, me)
+		p.Deleted = true
+		return p, true
 	case e.Subtype == "message_changed" && e.Message != nil && e.Message.User != me && e.Message.Bot == "":
 		p := e.amends(e.Message, me)
 		p.Text = unmentioned(e.Message.Text, me)
 		return p, e.Previous == nil || e.Previous.Text != e.Message.Text // else Slack added a preview
-	case e.Subtype == "message_deleted" && e.Previous != nil && e.Previous.User != "" && e.Previous.User != me && e.Previous.Bot == "":
-		p := e.amends(e.Previous, me)
-		p.Deleted = true
-		return p, true
 	case e.Type != "message" && e.Type != "app_mention", e.User == "" || e.User == me || e.Bot != "":
 		return chat.Post{}, false
 	}
@@ -130,6 +130,12 @@ func (c *Connector) event(e event) (chat.Post, bool) {
 	}
 
 	return p, true
+}
+
+// gone reports whether a message was deleted: of one with a thread below it Slack leaves a note of
+// its own in the place.
+func (e event) gone() bool {
+	return e.Subtype == "message_deleted" || e.Subtype == "message_changed" && e.Message != nil && e.Message.Subtype == "tombstone"
 }
 
 // amends makes a post of what somebody did to a message of theirs, in the thread of that message.
