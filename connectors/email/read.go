@@ -2,6 +2,7 @@ package email
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,23 +30,23 @@ var errIgnored = errors.New("not sent by a person")
 
 // read makes a post of a mail. uid names it where it has no Message-ID.
 func (c *Connector) read(raw []byte, uid string) (chat.Post, error) {
-	r, err := mail.CreateReader(bytes.NewReader(raw))
-	if err != nil && !message.IsUnknownCharset(err) {
+	e, err := message.Read(bytes.NewReader(raw))
+	if err != nil && !message.IsUnknownCharset(err) && !message.IsUnknownEncoding(err) { // else it is read as it is
 		return chat.Post{}, fmt.Errorf("read mail: %w", err)
 	}
-	defer r.Close()
-	from, err := r.Header.AddressList("From")
+	h := mail.Header{Header: e.Header}
+	from, err := h.AddressList("From")
 	if err != nil || len(from) != 1 {
 		return chat.Post{}, fmt.Errorf("%w: %d addresses in From", errIgnored, len(from))
 	}
 
 	address := strings.ToLower(from[0].Address)
 	switch {
-	case automatic(r.Header):
+	case automatic(h):
 		return chat.Post{}, fmt.Errorf("%w: sent by a program", errIgnored)
 	case address == strings.ToLower(c.o.Address):
 		return chat.Post{}, fmt.Errorf("%w: our own", errIgnored)
-	case !c.o.TrustFrom && !vouched(r.Header, c.o.Authserv, address):
+	case !c.o.TrustFrom && !vouched(h, c.o.Authserv, address):
 		return chat.Post{}, fmt.Errorf("%w: %s does not vouch for %s", errIgnored, c.o.Authserv, address)
 	}
 
@@ -53,12 +54,15 @@ func (c *Connector) read(raw []byte, uid string) (chat.Post, error) {
 	if p.Sender == "" {
 		p.Sender = address
 	}
-	c.thread(&p, r.Header, uid)
-	plain, markup := c.parts(r, &p)
+	c.thread(&p, h, uid)
+	plain, markup, whole := parts(e, &p)
 	if p.Text = unquoted(plain); strings.TrimSpace(plain) == "" {
 		p.Text = unquoted(textOf(markup))
 	}
-	if subject, _ := r.Header.Subject(); p.ReplyTo == "" && subject != "" && !strings.HasPrefix(p.Text, "/") {
+	if !whole {
+		p.Text = strings.TrimSpace(p.Text + "\n[a part of this mail could not be read]")
+	}
+	if subject, _ := h.Subject(); p.ReplyTo == "" && subject != "" && !strings.HasPrefix(p.Text, "/") {
 		p.Text = "Subject: " + subject + "\n\n" + p.Text
 	}
 
@@ -105,49 +109,47 @@ func bare(subject string) string {
 	}
 }
 
-// parts reads the texts of a mail and puts its files into the post.
-func (c *Connector) parts(r *mail.Reader, p *chat.Post) (plain, markup string) {
-	for {
-		part, err := r.NextPart()
-		if err != nil && !message.IsUnknownCharset(err) {
-			if !errors.Is(err, io.EOF) {
-				plain += "\n[a part of this mail could not be read]"
-			}
-			return plain, markup
+// parts reads the texts of a mail and puts its files into the post. A part in a charset or an
+// encoding that is not known is read as it is; of one that breaks off, a text is kept as far as it
+// goes. whole is false if something is missing.
+func parts(e *message.Entity, p *chat.Post) (plain, markup string, whole bool) {
+	whole = true
+	err := e.Walk(func(_ []int, part *message.Entity, _ error) error {
+		media, params, _ := part.Header.ContentType()
+		if strings.HasPrefix(media, "multipart/") {
+			return nil
 		}
-
-		name, media := "", ""
-		switch h := part.Header.(type) {
-		case *mail.InlineHeader:
-			var params map[string]string
-			media, params, _ = h.ContentType()
-			name = params["name"]
-		case *mail.AttachmentHeader:
-			media, _, _ = h.ContentType()
-			if name, _ = h.Filename(); name == "" {
-				name = "attachment"
-			}
-		}
-
 		body, err := io.ReadAll(io.LimitReader(part.Body, maxMail))
-		if err != nil {
-			continue
-		}
-		_, inline := part.Header.(*mail.InlineHeader)
+		whole = whole && err == nil
+		disposition, _, _ := part.Header.ContentDisposition()
+		inline := disposition == "inline" || disposition != "attachment" && strings.HasPrefix(media, "text/")
 		switch {
 		case inline && media == "text/plain" && len(body) <= maxText:
-			plain += string(body)
+			plain = joined(plain, body)
 		case inline && media == "text/html" && len(body) <= maxText:
-			markup += string(body)
-		default:
-			if name == "" {
-				name = "part-" + strings.ReplaceAll(media, "/", ".")
+			markup = joined(markup, body)
+		case err == nil:
+			h := mail.AttachmentHeader{Header: part.Header}
+			name, _ := h.Filename()
+			if inline {
+				name = cmp.Or(params["name"], "part-"+strings.ReplaceAll(media, "/", "."))
 			}
-			p.Files = append(p.Files, chat.File{Name: name, Size: int64(len(body)), Open: func(context.Context) (io.ReadCloser, error) {
-				return io.NopCloser(bytes.NewReader(body)), nil
-			}})
+			p.Files = append(p.Files, chat.File{Name: cmp.Or(name, "attachment"), Size: int64(len(body)),
+				Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }})
 		}
+
+		return nil
+	})
+
+	return plain, markup, whole && err == nil
+}
+
+// joined is a text with another part of it below.
+func joined(text string, more []byte) string {
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
 	}
+	return text + string(more)
 }
 
 // unquoted takes the quotation off the end of an answer: the agent knows what it

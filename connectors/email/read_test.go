@@ -43,9 +43,18 @@ func TestWhatAMailBecomes(t *testing.T) {
 			`Ada 1.2 " " hi [part-image.png 3] [attachment 3]`},
 		"a part with a name": {parts("Content-Type: image/png; name=a.png\n\nPNG"), `Ada 1.2 " "  [a.png 3]`},
 		"a part that is ended": {"Content-Type: multipart/mixed; boundary=b\n\n--b\n\nhi\n--b\n\nmore",
+			"Ada 1.2 \" \" hi\nmore\n[a part of this mail could not be read]"},
+		"a part that is none": {parts("Content-Transfer-Encoding: base64\n\n*", "\nhi"),
 			"Ada 1.2 \" \" hi\n[a part of this mail could not be read]"},
-		"a part that is none": {parts("Content-Transfer-Encoding: base64\n\n*", "\nhi"), `Ada 1.2 " " hi`},
-		"an unknown charset":  {"Content-Type: text/plain; charset=klingon\n\nhi", `Ada 1.2 " " hi`},
+		"a file that breaks off": {parts("Content-Type: text/html\n\n<b>hi</b>",
+			"Content-Type: image/png; name=a.png\nContent-Transfer-Encoding: base64\n\nUE5"),
+			"Ada 1.2 \" \" hi\n[a part of this mail could not be read]"},
+		"a text that breaks off": {"Content-Transfer-Encoding: base64\n\naGkgdGhlcmUhaGk",
+			"Ada 1.2 \" \" hi there!\n[a part of this mail could not be read]"},
+		"an unknown encoding": {"Content-Transfer-Encoding: 8-bit\n\nhi", `Ada 1.2 " " hi`},
+		"a part in an unknown encoding": {parts("Content-Transfer-Encoding: utf-8\n\nhi", "Content-Type: image/png; name=a.png\n\nPNG"),
+			`Ada 1.2 " " hi [a.png 3]`},
+		"an unknown charset": {"Content-Type: text/plain; charset=klingon\n\nhi", `Ada 1.2 " " hi`},
 	} {
 		p, err := c.read([]byte(strings.ReplaceAll("From: Ada <Ada@example.org>\n"+tt.mail, "\n", "\r\n")), "1.2")
 		if len(p.Key) == 64 {
