@@ -131,7 +131,9 @@ func (s *server) serve(conn net.Conn) {
 				fmt.Fprintf(conn, ":%s!us@host PRIVMSG %s %s\r\n", nick, nick, text)
 				continue
 			}
-			if s.take(target, strings.TrimPrefix(text, ":")) {
+			text = strings.TrimPrefix(text, ":")
+			mask := ":" + nick + "!~" + strings.Repeat("u", 10) + "@" + strings.Repeat("h", 63)
+			if s.take(target, text[:min(len(text), 510-len(mask+" PRIVMSG "+target+" :"))]) {
 				return
 			}
 			if s.is(connectortest.Gone) {

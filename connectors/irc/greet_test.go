@@ -286,7 +286,7 @@ func TestWhereALineIsCut(t *testing.T) {
 		x(maxLine/2+1) + " " + x(300): {x(maxLine/2 + 1), x(300)},
 		x(maxLine-1) + "é":            {x(maxLine - 1), "é"},
 	} {
-		if head, rest := cut(line); head != want[0] || rest != want[1] {
+		if head, rest := cut(line, maxLine); head != want[0] || rest != want[1] {
 			t.Errorf("a line of %d bytes is cut into %d and %d, want %d and %d", len(line), len(head), len(rest),
 				len(want[0]), len(want[1]))
 		}

@@ -63,7 +63,7 @@ func (c *Connector) Interim() bool { return c.o.Interim }
 
 // Split cuts an answer into parts of a few lines.
 func (c *Connector) Split(text string) []string {
-	return format.Split(text, linesAPart, func(s string) int { return len(lines(format.Plain(s))) })
+	return format.Split(text, linesAPart, func(s string) int { return len(lines(format.Plain(s), maxLine)) })
 }
 
 // Run receives until the connection or ctx ends.
@@ -148,7 +148,7 @@ func (c *Connector) speak(ctx context.Context, target, text string) error {
 	}
 	defer c.release()
 
-	return s.say(ctx, target, lines(text))
+	return s.say(ctx, target, lines(text, room(s.me(), target)))
 }
 
 // beside connects under another nick, without joining channels.

@@ -133,17 +133,41 @@ func TestIdentity(t *testing.T) {
 }
 
 func TestLines(t *testing.T) {
-	got := lines("a\tb\r\n\n  \nPRIVMSG #x :b\x00\x01\n" + strings.Repeat("é", 300))
+	got := lines("a\tb\r\n\n  \nPRIVMSG #x :b\x00\x01\n"+strings.Repeat("é", 300), maxLine)
 	want := []string{"a b", "PRIVMSG #x :b", strings.Repeat("é", 200), strings.Repeat("é", 100)}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 }
 
+// A server cuts lines that are too long with our mask before them: whatever the names are, what is
+// said arrives whole.
+func TestLongNamesLeaveLessRoom(t *testing.T) {
+	s := newServer(t, canary)
+	nick, channel := "averylongnickof30characters_00", "#a-channel-whose-name-is-as-long-as-many-servers-take"
+	c := testConnector(t, Options{Server: s.listener.Addr().String(), Nick: nick}, chat.Host{}, slog.New(slog.DiscardHandler))
+	for _, text := range []string{strings.Repeat("x", 1000), strings.Repeat("😀", 250)} {
+		before := len(s.received())
+		if err := c.Say(t.Context(), message.Address{ChannelID: channel}, "", text); err != nil {
+			t.Fatal(err)
+		}
+		var got strings.Builder
+		for _, line := range s.received()[before:] {
+			got.WriteString(line.Text)
+		}
+		if got.String() != text {
+			t.Errorf("%d bytes arrived of %d", got.Len(), len(text))
+		}
+	}
+	if all := lines("😀😀", room(nick, strings.Repeat("#", 500))); len(all) != 2 {
+		t.Errorf("where there is no room: %q", all)
+	}
+}
+
 func FuzzLines(f *testing.F) {
 	f.Add("a b\r\nc\x00" + strings.Repeat("x ", 500))
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, line := range lines(text) {
+		for _, line := range lines(text, maxLine) {
 			if len(line) > maxLine || len(line) == 0 || strings.ContainsAny(line, "\r\n\x00") {
 				t.Errorf("%q makes the line %q", text, line)
 			}

@@ -27,7 +27,7 @@ func TestLongAnswerOnIRC(t *testing.T) {
 
 	var b strings.Builder
 	for i, part := range c.Split(string(source)) {
-		all := lines(format.Plain(part))
+		all := lines(format.Plain(part), maxLine)
 		if len(all) > linesAPart {
 			t.Errorf("part %d has %d lines, want at most %d", i, len(all), linesAPart)
 		}

@@ -6,16 +6,25 @@ import (
 )
 
 const (
-	// maxLine is the most bytes of text in a line: 512 with the end of the line,
-	// without our mask and the target, which the server puts before it.
+	// maxLine is the most bytes of text in a line.
 	maxLine = 400
+	// wholeLine is the most bytes of a line as others read it, without what is always in it:
+	// ":!@ PRIVMSG  :" and the end. The server puts our mask before it, and cuts what is too long.
+	wholeLine = 512 - 16
+	// maxUser and maxHost are of a mask, as servers have them at most.
+	maxUser, maxHost = 11, 63
 	// linesAPart keeps a part within what a flood limit lets through in time.
 	linesAPart = 8
 )
 
-// lines makes of a text what is sent one by one: no empty lines, none too long,
+// room is how many bytes of text a line has that a nick says to a target.
+func room(nick, target string) int {
+	return max(min(maxLine, wholeLine-maxUser-maxHost-len(nick)-len(target)), utf8.UTFMax)
+}
+
+// lines makes of a text what is sent one by one: no empty lines, none over room bytes,
 // and nothing in them that would begin another command.
-func lines(text string) []string {
+func lines(text string, room int) []string {
 	var all []string
 	for line := range strings.Lines(text) {
 		line = strings.Map(func(r rune) rune {
@@ -29,7 +38,7 @@ func lines(text string) []string {
 			return r
 		}, strings.ToValidUTF8(line, "\uFFFD"))
 		for strings.TrimSpace(line) != "" {
-			head, rest := cut(line)
+			head, rest := cut(line, room)
 			all, line = append(all, head), rest
 		}
 	}
@@ -38,16 +47,16 @@ func lines(text string) []string {
 }
 
 // cut takes off as much of a line as may be sent, between words if it can.
-func cut(line string) (head, rest string) {
-	if len(line) <= maxLine {
+func cut(line string, room int) (head, rest string) {
+	if len(line) <= room {
 		return line, ""
 	}
-	n := maxLine
+	n := room
 	for !utf8.RuneStart(line[n]) {
 		n--
 	}
 
-	if space := strings.LastIndexByte(line[:n], ' '); space > maxLine/2 {
+	if space := strings.LastIndexByte(line[:n], ' '); space > room/2 {
 		return line[:space], line[space+1:]
 	}
 
