@@ -24,6 +24,7 @@ type house struct {
 	asked    []element            // of archives
 	nicks    []string             // that others have in rooms
 	made     bool                 // a room is made by who enters
+	away     bool                 // the server of rooms cannot be reached
 	entered  []string             // the nicks that we asked for
 	opened   int                  // rooms that were set up
 	slot     string               // how a place for a file is given; "": files are not carried
@@ -142,6 +143,11 @@ func (h *house) page(p *peer, e, query element) {
 // enter lets us into the room, in which Ada is, if nobody has the nick.
 func (h *house) enter(p *peer, nick string) {
 	h.entered = append(h.entered, nick)
+	if h.away {
+		p.put(fmt.Sprintf("<presence type='error' from='%s/%s'><error type='wait'><remote-server-timeout xmlns='%s'/></error></presence>",
+			teamJID, nick, nsErrors))
+		return
+	}
 	if slices.Contains(h.nicks, nick) {
 		p.put(fmt.Sprintf("<presence type='error' from='%s/%s'><error type='cancel'><conflict xmlns='%s'/></error></presence>",
 			teamJID, nick, nsErrors))

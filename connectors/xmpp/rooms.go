@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/xml"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 )
 
 // A room is one that we are in, or want to be in.
@@ -12,6 +14,7 @@ type room struct {
 	address string
 	nick    string
 	joined  bool
+	out     bool              // somebody put us out: we do not enter again by ourselves
 	people  map[string]string // the accounts of those in it, by nick, as far as the room says
 	waits   []chan error
 	archive *archive // nil: it has none
@@ -20,8 +23,13 @@ type room struct {
 // rooms is a session in rooms.
 type rooms struct{ *session }
 
+// joinTime is how long a room has to let us in, or not.
+const joinTime = time.Minute
+
 // join enters a room. It returns when we are in, or cannot be.
 func (s rooms) join(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, joinTime)
+	defer cancel()
 	info, err := s.await(ctx, "get", address, node(nsInfo, "query"))
 	archived := err == nil && feature(info, nsMAM)
 	s.flow.state.Lock()
@@ -56,6 +64,32 @@ func (s rooms) join(ctx context.Context, address string) error {
 	}
 }
 
+// missing are the rooms that we are to be in and are not: they could not be reached, or their server
+// was stopped, or lost us.
+func (s rooms) missing() (all []string) {
+	s.flow.state.Lock()
+	defer s.flow.state.Unlock()
+	for _, address := range s.c.o.Rooms {
+		if r := s.flow.rooms[address]; s.flow.listens && (r == nil || !r.joined && !r.out) {
+			all = append(all, address)
+		}
+	}
+	return all
+}
+
+// enterMissing enters rooms that we are not in, unless that is being done.
+func (s rooms) enterMissing(ctx context.Context) {
+	if !s.entering.TryLock() {
+		return
+	}
+	defer s.entering.Unlock()
+	for _, address := range s.missing() {
+		if err := s.join(ctx, address); err != nil {
+			s.c.log.Debug("still not in a room", "room", address, "err", err)
+		}
+	}
+}
+
 // enter asks a room to let us in, without what was said before: that is in its archive.
 func (s rooms) enter(r *room) error {
 	return s.put(node(nsClient, "presence", "to", r.address+"/"+r.nick).with(
@@ -84,11 +118,7 @@ func (s rooms) presence(e element) {
 // occupant deals with somebody in a room, which may be us.
 func (s rooms) occupant(r *room, nick string, e element) {
 	x, _ := e.kid(nsMUCUser, "x")
-	self, made := false, false
-	for _, k := range x.Kids {
-		self = self || k.XMLName.Local == "status" && k.attr("code") == "110"
-		made = made || k.XMLName.Local == "status" && k.attr("code") == "201"
-	}
+	self, made := hasStatus(x, "110"), hasStatus(x, "201")
 
 	s.flow.state.Lock()
 	act := func() {}
@@ -100,13 +130,13 @@ func (s rooms) occupant(r *room, nick string, e element) {
 			act = func() { _ = s.enter(r) }
 			break
 		}
-		s.c.log.Warn("cannot join a room", "room", r.address, "err", condition(e))
 		r.answer(failure(e))
 	case "unavailable":
 		delete(r.people, nick)
 		if self {
-			r.joined = false
-			s.c.log.Warn("left a room: the agent does not read it any more", "room", r.address)
+			// Banned, put out, no member any more; not: its server is stopped, or took us for gone.
+			r.joined, r.out = false, hasStatus(x, "301", "307", "321", "322") && !hasStatus(x, "332", "333")
+			s.c.log.Warn("left a room: the agent does not read it", "room", r.address, "until", r.until())
 		}
 	case "":
 		item, _ := x.kid(nsMUCUser, "item")
@@ -115,13 +145,28 @@ func (s rooms) occupant(r *room, nick string, e element) {
 			r.people[nick] = who
 		}
 		if self && !r.joined {
-			r.joined, r.nick = true, nick
+			r.joined, r.out, r.nick = true, false, nick
 			r.answer(nil)
 			act = func() { s.entered(r, made) }
 		}
 	}
 	s.flow.state.Unlock()
 	act()
+}
+
+// hasStatus reports whether a presence in a room has one of these codes.
+func hasStatus(x element, codes ...string) bool {
+	return slices.ContainsFunc(x.Kids, func(k element) bool {
+		return k.XMLName.Local == "status" && slices.Contains(codes, k.attr("code"))
+	})
+}
+
+// until is when we are in a room again that we left, for the log.
+func (r *room) until() string {
+	if r.out {
+		return "the next answer there, or a restart"
+	}
+	return "it lets us in again; tried each minute"
 }
 
 // maxNick bounds how long a nick grows while others have it, in bytes.

@@ -28,7 +28,8 @@ type session struct {
 	how    string // how it logged in, for users
 	again  bool   // it resumed the flow of the one before
 
-	order sync.Mutex // held while a stanza is numbered and written, and while what we have is counted and acknowledged
+	order    sync.Mutex // held while a stanza is numbered and written, and while what we have is counted and acknowledged
+	entering sync.Mutex // held while rooms are entered that we are not in
 
 	ending
 }
@@ -325,7 +326,7 @@ func (s *session) say(ctx context.Context, e element) error {
 	}
 }
 
-// ping keeps the connection alive, and notices when it is not.
+// ping keeps the connection alive, and notices when it is not, and has us in the rooms.
 func (s *session) ping() {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
@@ -337,6 +338,7 @@ func (s *session) ping() {
 			} else {
 				_ = s.request("get", s.flow.me.domain, node(nsPing, "ping"), func(*session, element) {})
 			}
+			s.wg.Go(func() { rooms{s}.enterMissing(s.stopped) })
 		case <-s.stopped.Done():
 			return
 		}

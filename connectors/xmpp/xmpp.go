@@ -207,7 +207,7 @@ func (s *session) listen(ctx context.Context) error {
 			if ctx.Err() != nil || s.ended() {
 				return err
 			}
-			s.c.log.Warn("cannot join a room", "room", address, "err", err)
+			s.c.log.Warn("cannot join a room; trying again each minute", "room", address, "err", err)
 		}
 	}
 
