@@ -91,7 +91,10 @@ func (b *Backlog[T]) Put(a Arrival[T]) {
 			b.arrived = append(b.arrived, a)
 		}
 	case a.At <= b.marks.after(a.Channel):
-		return
+		if !b.marks.late(a.Channel, a.At) {
+			return
+		}
+		b.arrived = append(b.arrived, a) // fetching begins behind it
 	case behind:
 		b.newer[a.Channel] = true
 	case b.marks.held, len(b.arrived) >= maxArrived: // others may come before it, or there is no room
@@ -116,8 +119,8 @@ func (b *Backlog[T]) Missed(channel string, newest int64) {
 	b.poke()
 }
 
-// late has a channel fetched. Its messages that arrived are fetched, too, but for the one
-// that is being taken. mu is held.
+// late has a channel fetched. Its messages that arrived are fetched, too, except the one
+// that is being taken and those that fetching begins behind. mu is held.
 func (b *Backlog[T]) late(channel string) {
 	if _, ok := b.newer[channel]; ok {
 		b.newer[channel] = true
@@ -125,7 +128,7 @@ func (b *Backlog[T]) late(channel string) {
 	}
 	b.behind, b.newer[channel] = append(b.behind, channel), false
 	for i := len(b.arrived) - 1; i > 0; i-- {
-		if a := b.arrived[i]; a.Channel == channel && a.At != 0 {
+		if a := b.arrived[i]; a.Channel == channel && a.At > b.marks.after(channel) {
 			b.arrived = slices.Delete(b.arrived, i, i+1)
 		}
 	}

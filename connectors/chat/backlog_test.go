@@ -193,3 +193,54 @@ func TestABacklogKeepsItsOrder(t *testing.T) {
 		}
 	})
 }
+
+// Messages of a channel may come out of their order: one that comes after a newer one that was taken
+// is taken, too, once; one that was taken, or is as old as what a process before took, is not.
+func TestABacklogTakesWhatComesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{kept: map[string]map[string][]byte{}, all: map[string][]int64{"a": {101, 102, 103, 104, 105}}}
+		b := s.backlog(100)
+		b.Known(true)
+		put := func(all ...int64) {
+			for _, at := range all {
+				b.Put(Arrival[string]{Channel: "a", At: at})
+			}
+			s.run(t, b, time.Minute)
+		}
+		put(101, 103)
+		put(102, 101, 103, 100)
+		put(102)
+		b.Put(Arrival[string]{Channel: "a", At: 105})
+		s.run(t, b, time.Minute)
+		b.Put(Arrival[string]{Channel: "a", At: 104})
+		b.Missed("a", 0) // what is fetched comes behind it, and leaves it
+		s.run(t, b, time.Minute)
+		if want := []string{"a101", "a103", "a102", "a105", "a104"}; !slices.Equal(s.taken, want) {
+			t.Errorf("taken are %q, want %q", s.taken, want)
+		}
+
+		s.taken = nil
+		b = s.backlog(500)
+		b.Known(true)
+		put(103)
+		if len(s.taken) > 0 {
+			t.Errorf("the next process takes %q", s.taken)
+		}
+	})
+
+	m := marks{margin: 1000}
+	if err := m.load(5, 0); err != nil {
+		t.Fatal(err)
+	}
+	for n := range int64(maxLive + 1) {
+		m.pass("a", 10+2*n)
+	}
+	for at, want := range map[int64]bool{5: false, 9: false, 10: false, 11: true, 12: false, 13: true} {
+		if got := m.late("a", at); got != want || m.late("b", at) {
+			t.Errorf("a message at %d is late: %v, want %v", at, got, want)
+		}
+	}
+	if n := len(m.live["a"].taken); n != maxLive {
+		t.Errorf("%d positions are remembered, want %d", n, maxLive)
+	}
+}

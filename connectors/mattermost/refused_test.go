@@ -331,8 +331,12 @@ func TestPostsOfOneMillisecond(t *testing.T) {
 	if other := at("d", 7); first != place(7, 0) || second != place(7, 1) || third != place(7, 2) || other != first {
 		t.Errorf("places %d, %d, %d, and %d in another channel", first, second, third, other)
 	}
-	if later := at("c", 8); later != place(8, 0) || later <= third {
+	later, late, next := at("c", 8), at("c", 7), at("c", 8)
+	if later != place(8, 0) || later <= third {
 		t.Errorf("a later post is at %d, the one before at %d", later, third)
+	}
+	if late <= third || late >= later || next != place(8, 1) {
+		t.Errorf("one that comes after it is at %d, the next at %d", late, next)
 	}
 }
 

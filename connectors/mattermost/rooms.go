@@ -54,8 +54,11 @@ func place(millis, n int64) int64 { return millis<<tieBits | min(n, lastTie) }
 func (r *rooms) arrived(p post) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := tie{at: p.Created}
-	if before := r.newest[p.Channel]; before.at == p.Created {
+	t, before := tie{at: p.Created}, r.newest[p.Channel]
+	switch {
+	case p.Created < before.at: // newer ones came first
+		return place(p.Created, lastTie)
+	case p.Created == before.at:
 		t.n = before.n + 1
 	}
 	r.newest[p.Channel] = t
