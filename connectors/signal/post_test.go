@@ -58,6 +58,10 @@ func TestWhatAnEnvelopeBecomes(t *testing.T) {
 		"a receipt": {by(`"receiptMessage":{}`), "-", nil},
 		"too old": {fmt.Sprintf(`{"sourceUuid":"u","timestamp":%d,"dataMessage":{"message":"hi"}}`,
 			now-(oldest+time.Minute).Milliseconds()), "-", nil},
+		"that waited at Signal": {fmt.Sprintf(`{"sourceUuid":"u","timestamp":%d,"serverDeliveredTimestamp":%d,`+
+			`"dataMessage":{"message":"hi"}}`, now-(4*oldest).Milliseconds(), now), "hi", func(chat.Post) bool { return true }},
+		"that waited, and is repeated too late": {fmt.Sprintf(`{"sourceUuid":"u","timestamp":%d,"serverDeliveredTimestamp":%d,`+
+			`"dataMessage":{"message":"hi"}}`, now-(4*oldest).Milliseconds(), now-(oldest+time.Minute).Milliseconds()), "-", nil},
 		"nearly too old": {fmt.Sprintf(`{"sourceUuid":"u","timestamp":%d,"dataMessage":{"message":"hi"}}`,
 			now-(oldest-time.Minute).Milliseconds()), "hi", func(chat.Post) bool { return true }},
 	} {

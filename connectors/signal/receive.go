@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -15,8 +16,8 @@ import (
 	"daycare/engine/message"
 )
 
-// oldest is how old a message may be that the daemon repeats: beyond it its dedupe
-// key may be forgotten.
+// oldest is how long ago a message that the daemon repeats may have been handed to it: beyond that
+// its dedupe key may be forgotten.
 const oldest = 6 * 24 * time.Hour
 
 type envelope struct {
@@ -24,7 +25,9 @@ type envelope struct {
 	UUID      string `json:"sourceUuid"`
 	Name      string `json:"sourceName"`
 	Timestamp int64  `json:"timestamp"` // ms; with the sender the id of a message
-	Data      *data  `json:"dataMessage"`
+	// Delivered is when Signal handed it to the daemon, in ms; a message may wait there for weeks.
+	Delivered int64 `json:"serverDeliveredTimestamp"`
+	Data      *data `json:"dataMessage"`
 	Edit      *struct {
 		Target int64 `json:"targetSentTimestamp"`
 		Data   *data `json:"dataMessage"`
@@ -79,7 +82,7 @@ func (c *Connector) post(e envelope) (chat.Post, bool) {
 	if sender == "" {
 		sender = e.Number
 	}
-	if d == nil || sender == "" || e.Number == c.o.Account || time.Since(time.UnixMilli(e.Timestamp)) > oldest {
+	if d == nil || sender == "" || e.Number == c.o.Account || time.Since(time.UnixMilli(cmp.Or(e.Delivered, e.Timestamp))) > oldest {
 		return chat.Post{}, false
 	}
 
