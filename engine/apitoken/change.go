@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"daycare/engine/crash"
@@ -87,11 +85,12 @@ func Revoke(root, name string) error {
 // error is its findings. Two changes at once wait for each other, so that none brings back
 // what the other revoked.
 func change(root string, edit func(map[string]Token) error) error {
-	release, err := alone(root)
+	release, err := disk.Alone(root)
 	if err != nil {
-		return err
+		return fmt.Errorf("change tokens: %w", err)
 	}
 	defer release()
+
 	tokens, found := read(root)
 	if err := finding.Join(found); err != nil {
 		return err
@@ -119,23 +118,4 @@ func change(root string, edit func(map[string]Token) error) error {
 	}
 
 	return nil
-}
-
-// alone locks the .daycare directory itself against other changes of its tokens.
-func alone(root string) (release func(), err error) {
-	f, err := os.Open(root)
-	if err != nil {
-		return nil, fmt.Errorf("lock tokens: %w", err)
-	}
-
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if !errors.Is(err, syscall.EINTR) {
-			f.Close()
-			return nil, fmt.Errorf("lock tokens: %w", err)
-		}
-	}
 }

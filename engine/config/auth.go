@@ -104,7 +104,15 @@ func RemoveSecret(root, id string) error {
 	})
 }
 
+// changeAuth replaces the file in one step. Two changes at once, as of two servers that log in again, wait for each other:
+// none takes back what the other one wrote.
 func changeAuth(root string, change func(map[string]Secret) error) error {
+	release, err := disk.Alone(root)
+	if err != nil {
+		return fmt.Errorf("change secrets: %w", err)
+	}
+	defer release()
+
 	secrets, found, err := readAuth(root)
 	if err = errors.Join(err, finding.Join(found)); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -324,5 +325,47 @@ func TestKeysOfSpeech(t *testing.T) {
 	}
 	if diff := cmp.Diff([]SecretSource{{ID: "cluster", UsedBy: []string{"cluster.user"}}}, c.SecretSources()); diff != "" {
 		t.Errorf("without keys (-want +got):\n%s", diff)
+	}
+}
+
+// Two processes that change secrets at once lose none, and bring none back.
+func TestSecretsAtOnce(t *testing.T) {
+	root := t.TempDir()
+	const many = 20
+	id := func(kind string, i int) string { return fmt.Sprintf("%s%d", kind, i) }
+	for i := range many {
+		if err := SetSecret(root, id("old", i), NewSecret("1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	var wg sync.WaitGroup
+	for i := range many {
+		for what, change := range map[string]func() error{
+			"set":     func() error { return SetSecret(root, id("set", i), NewSecret("2")) },
+			"removed": func() error { return RemoveSecret(root, id("old", i)) },
+			"replaced": func() error {
+				return ReplaceSecrets(root, map[string]Secret{id("mcp", i): NewSecret("3")})
+			},
+		} {
+			wg.Go(func() {
+				if err := change(); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+			})
+		}
+	}
+
+	wg.Wait()
+	secrets, _, err := readAuth(root)
+	if err != nil || len(secrets) != 2*many {
+		t.Errorf("%d secrets are left, %v; want %d", len(secrets), err, 2*many)
+	}
+	for i := range many {
+		for kind, want := range map[string]string{"set": "2", "old": "", "mcp": "3"} {
+			if got := secrets[id(kind, i)].Reveal(); got != want {
+				t.Errorf("%s is %q, want %q", id(kind, i), got, want)
+			}
+		}
 	}
 }
