@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"syscall"
 	"time"
 
@@ -118,10 +119,17 @@ type stopResult struct {
 // stop ends the daemon of the workspace, if one runs.
 func stop(ctx context.Context, c *term.App, timeout time.Duration) (stopResult, error) {
 	at, err := c.Place()
-	if err != nil || !disk.Held(at.Lock()) {
-		return stopResult{at: at}, err
+	if err != nil {
+		return stopResult{}, err
 	}
-	holder, _ := disk.ReadHolder(at.Lock())
+	holder, err := disk.ReadHolder(at.Lock())
+	if _, closed := errors.AsType[*fs.PathError](err); closed && !errors.Is(err, fs.ErrNotExist) {
+		return stopResult{}, fmt.Errorf("look whether a daemon runs: %w", err) // one of another user, perhaps
+	}
+	if !disk.Held(at.Lock()) {
+		return stopResult{at: at}, nil
+	}
+
 	err = askToEnd(ctx, at, holder.PID)
 	if err == nil {
 		err = untilEnded(ctx, at.Lock(), holder.PID)
