@@ -48,14 +48,17 @@ const (
 // Tree is the copied folder itself.
 func (c Copy) Tree() string { return filepath.Join(c.Dir, treeName) }
 
+// errHomeless: a user without a home folder has no copies.
+var errHomeless = errors.New("there is no folder for copies: set HOME, or XDG_STATE_HOME")
+
 // Home is the folder of the copies of a workspace: in the state folder of its user, because no
-// agent reaches into .daycare. XDG_STATE_HOME moves it.
+// agent reaches into .daycare. XDG_STATE_HOME moves it. Errors: errHomeless.
 func Home(at workspace.Place) (string, error) {
 	base := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(base) || base == os.DevNull {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", fmt.Errorf("there is no folder for copies: %w", err)
+			return "", errHomeless
 		}
 		base = filepath.Join(home, ".local", "state")
 	}
@@ -111,11 +114,11 @@ type Shelf struct {
 	Halves []string // absolute paths of copies in the making, or being removed, which a crash may have left
 }
 
-// List returns the copies of a workspace.
+// List returns the copies of a workspace: none where there can be none.
 func List(at workspace.Place) (s Shelf, err error) {
 	home, err := Home(at)
 	if err != nil {
-		return s, err
+		return s, nil
 	}
 	dir, err := beneath.Root(home)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -162,7 +165,7 @@ func lacking(err error) bool {
 func RemoveAll(at workspace.Place) error {
 	home, err := Home(at)
 	if err != nil {
-		return err
+		return nil
 	}
 	return Discard(home)
 }

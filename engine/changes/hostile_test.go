@@ -422,13 +422,27 @@ func TestHome(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", "")
 	t.Setenv("HOME", "")
 	for what, try := range map[string]func() error{
-		"Home":      func() error { _, err := Home(workspace.At(root)); return err },
-		"List":      func() error { _, err := List(workspace.At(root)); return err },
-		"RemoveAll": func() error { return RemoveAll(workspace.At(root)) },
-		"Make":      func() error { _, err := Make(t.Context(), workspace.At(root), root, "agent", disk.Stamp{}); return err },
+		"Home": func() error { _, err := Home(workspace.At(root)); return err },
+		"Make": func() error { _, err := Make(t.Context(), workspace.At(root), root, "agent", disk.Stamp{}); return err },
 	} {
-		if err := try(); err == nil {
-			t.Errorf("%s without a home folder is no error", what)
+		if err := try(); err == nil || !strings.Contains(err.Error(), "set HOME") {
+			t.Errorf("%s without a home folder: %v", what, err)
+		}
+	}
+}
+
+// Where there can be no copies, there are none to list or to remove: what else a command does is done.
+func TestHomeless(t *testing.T) {
+	root := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", "")
+	for _, home := range []string{"", filepath.Join(root, "gone")} {
+		t.Setenv("HOME", home)
+		s, err := List(workspace.At(root))
+		if err != nil || len(s.Copies)+len(s.Broken)+len(s.Halves) > 0 {
+			t.Errorf("HOME=%s: %+v, %v", home, s, err)
+		}
+		if err := RemoveAll(workspace.At(root)); err != nil {
+			t.Errorf("HOME=%s: %v", home, err)
 		}
 	}
 }

@@ -16,7 +16,8 @@ import (
 func checkCopies(d *doctor) error {
 	shelf, err := changes.List(d.at)
 	if err != nil {
-		return err
+		d.report(finding.Warning, "copy-unreadable", "", 0, "dry runs cannot be shown or applied: "+err.Error(),
+			"Set HOME, or XDG_STATE_HOME, to a folder that this user can read.")
 	}
 	for _, broken := range shelf.Broken {
 		file := ""

@@ -3,12 +3,14 @@ package doctor
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"daycare/engine/changes"
 	"daycare/engine/config"
+	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/workspace"
 )
@@ -110,5 +112,21 @@ func TestCopiesThatNobodyCanApply(t *testing.T) {
 	}
 	if ids["copy-orphaned"] != 1 || ids["copy-unreadable"] != 1 || ids["copy-unfinished"] != 0 {
 		t.Errorf("doctor finds %v", ids)
+	}
+
+	// A state folder that is no folder is one finding, and doctor looks at everything else.
+	t.Setenv("XDG_STATE_HOME", filepath.Join(gone.Dir, "copy.json"))
+	if err := os.MkdirAll(gone.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(gone.Dir, "copy.json"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if d, err = examine(workspace.At(dir)); err != nil {
+		t.Fatal(err)
+	}
+	unlisted := func(f control.Ailment) bool { return strings.Contains(f.Reason, "list copies: ") }
+	if !slices.ContainsFunc(d.checkup().Findings, unlisted) {
+		t.Errorf("where copies cannot be listed doctor finds %+v", d.checkup().Findings)
 	}
 }
