@@ -43,6 +43,9 @@ func serviceInstall(c *term.App) *cobra.Command {
 		Args: which.args,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := which.service(c)
+			if err == nil {
+				err = s.expressible()
+			}
 			switch {
 			case err != nil:
 				return err

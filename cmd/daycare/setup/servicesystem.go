@@ -35,7 +35,7 @@ func newSystemService(at workspace.Place, as string) (service, error) {
 		return service{}, &term.Problem{Code: fault.ExitFailure, Err: errors.New("a system service needs systemd"),
 			Do: "install it for your user: daycare service install"}
 	}
-	s, err := newService(at, "systemd")
+	s, err := serviceOf(at, "systemd")
 	if err != nil {
 		return s, err
 	}

@@ -115,6 +115,32 @@ func TestSystemServiceThatCannotBeInstalled(t *testing.T) {
 	}
 }
 
+// What a unit cannot name is refused: it would be another setting, or be read as another path.
+func TestPathsThatNoUnitCanName(t *testing.T) {
+	for _, dir := range []string{`/srv/a\`, "/srv/a "} {
+		if (service{system: "systemd", at: workspace.At(dir)}).expressible() == nil {
+			t.Errorf("the workspace %q is taken", dir)
+		}
+	}
+	for _, dir := range []string{"/srv/a\nExecStartPre=/bin/false", "/srv/a\r", "/srv/\xff", "/srv/\x1b[2J"} {
+		for what, s := range map[string]service{
+			"workspace": {system: "systemd", at: workspace.At(dir)},
+			"data":      {system: "systemd", at: workspace.Place{Dir: "/srv", Data: dir}},
+			"program":   {system: "systemd", at: workspace.At("/srv"), program: dir},
+			"PATH":      {system: "launchd", at: workspace.At("/srv"), programs: dir},
+		} {
+			if s.expressible() == nil {
+				t.Errorf("%s %q is taken", what, dir)
+			}
+		}
+	}
+	for _, dir := range []string{"/srv/my notes", "/srv/50%", `/srv/a\b`, "/srv/$HOME", `/srv/"a"`, "/srv/ü ☃"} {
+		if err := (service{system: "systemd", at: workspace.At(dir), program: "/bin/true"}).expressible(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // What systemd would be asked has no --user in it, and what is missing is made first.
 func TestCommandsOfASystemService(t *testing.T) {
 	s := systemService(t, filepath.Join(t.TempDir(), "work"))

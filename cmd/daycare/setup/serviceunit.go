@@ -14,6 +14,8 @@ import (
 	goruntime "runtime"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"daycare/cmd/daycare/term"
 	"daycare/engine/fault"
@@ -43,24 +45,21 @@ func Unit(at workspace.Place, system, program string) (string, error) {
 	return s.unit(), nil
 }
 
-// newService finds out who keeps programs here; system "" is the one of this
+// newService finds out who keeps programs of this user here; system "" is the one of this
 // machine.
 func newService(at workspace.Place, system string) (service, error) {
 	if system == "" {
 		system = map[string]string{"linux": "systemd", "darwin": "launchd"}[goruntime.GOOS]
 	}
-	self, err := os.Executable()
+	s, err := serviceOf(at, system)
 	if err != nil {
-		return service{}, fmt.Errorf("find own program: %w", err)
+		return s, err
 	}
-
 	house, err := os.UserHomeDir()
 	if err != nil {
 		return service{}, fmt.Errorf("find home folder: %w", err)
 	}
-	sum := sha256.Sum256([]byte(at.Key()))
-	s := service{system: system, at: at, program: self, programs: os.Getenv("PATH"),
-		name: "daycare-" + slug(filepath.Base(at.Dir)) + "-" + hex.EncodeToString(sum[:3])}
+
 	switch system {
 	case "systemd":
 		base := cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(house, ".config"))
@@ -73,6 +72,35 @@ func newService(at workspace.Place, system string) (service, error) {
 	}
 
 	return s, nil
+}
+
+// serviceOf is the service of a workspace without the path of its unit.
+func serviceOf(at workspace.Place, system string) (service, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return service{}, fmt.Errorf("find own program: %w", err)
+	}
+	sum := sha256.Sum256([]byte(at.Key()))
+
+	return service{system: system, at: at, program: self, programs: os.Getenv("PATH"),
+		name: "daycare-" + slug(filepath.Base(at.Dir)) + "-" + hex.EncodeToString(sum[:3])}, nil
+}
+
+// expressible says what no unit can name: its values are lines of UTF-8. A line end in a path would begin another setting;
+// a backslash or a space at the end of the workspace's, which stands there without quotes, would be read as something else.
+func (s service) expressible() error {
+	for _, path := range []string{s.at.Dir, s.at.Data, s.program, s.programs} {
+		bad := !utf8.ValidString(path) || strings.ContainsFunc(path, unicode.IsControl)
+		if path == s.at.Dir {
+			bad = bad || strings.TrimRight(path, `\ `) != path
+		}
+		if bad {
+			return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("%s cannot be given the path %q", s.system, path),
+				Do: "use one of UTF-8 without line ends and other control characters, and without a space or a backslash at its end"}
+		}
+	}
+
+	return nil
 }
 
 // slug is a name that every system takes.
