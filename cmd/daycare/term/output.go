@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -13,6 +14,30 @@ import (
 
 	"daycare/engine/plain"
 )
+
+// An output is standard output that is no terminal. It keeps the first error, so that Run can say that data was lost:
+// not everything that prints looks.
+type output struct {
+	io.Writer
+	failed atomic.Pointer[error]
+}
+
+// Write writes data, as the one beneath does.
+func (o *output) Write(data []byte) (int, error) {
+	n, err := o.Writer.Write(data)
+	if err != nil {
+		o.failed.CompareAndSwap(nil, &err)
+	}
+	return n, err
+}
+
+// lost is the first error.
+func (o *output) lost() error {
+	if err := o.failed.Load(); err != nil {
+		return fmt.Errorf("write output: %w", *err)
+	}
+	return nil
+}
 
 // PrintJSON writes v as one line: all of a command's output, or one of a stream.
 func (s *Streams) PrintJSON(v any) error { return printJSON(s.Out, v) }

@@ -13,12 +13,16 @@ import (
 )
 
 // Run runs one command line and returns the exit code. A signal ends it at once with
-// 130, unless the command took the signals.
+// 130, unless the command took the signals. A command whose output could not be written has failed.
 func (c *App) Run(ctx context.Context, newRoot func(*App) *cobra.Command, args []string) int {
 	arrived := make(chan os.Signal, 4)
 	signal.Notify(arrived, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(arrived)
 
+	out := &output{Writer: c.Out}
+	if !IsTerminal(c.Out) {
+		c.Out = out
+	}
 	done := make(chan error, 1)
 	go func() {
 		cmd := newRoot(c)
@@ -29,6 +33,9 @@ func (c *App) Run(ctx context.Context, newRoot func(*App) *cobra.Command, args [
 	for {
 		select {
 		case err := <-done:
+			if err == nil {
+				err = out.lost()
+			}
 			c.JSON = c.JSON || err != nil && wantsJSON(args) // where a flag before it was wrong, nobody read it
 			return c.Report(err)
 		case sig := <-arrived:
