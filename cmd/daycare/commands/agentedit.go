@@ -122,6 +122,8 @@ func notSaved(c *term.App, err error, path string) (again bool, _ error) {
 	var unfit *control.Unfit
 	var conflict *control.Conflict
 	switch {
+	case errors.As(err, &unfit) && c.JSON:
+		return false, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("nothing was saved: %w", unfit), Do: "your copy is " + path}
 	case errors.As(err, &unfit):
 		for _, f := range unfit.Findings {
 			f.File = path

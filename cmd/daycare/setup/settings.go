@@ -10,6 +10,7 @@ import (
 	"daycare/cmd/daycare/plugins"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
+	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/fault"
 	"daycare/engine/finding"
@@ -28,11 +29,7 @@ type Saved struct {
 func SaveSettings(ctx context.Context, c *term.App, home string, before, after []byte, found []finding.Finding) (Saved, error) {
 	was, known, wasErr := config.LoadText(home, before, os.LookupEnv, plugins.ConnectorChecks...)
 	if wrong := fresh(found, known); len(wrong) > 0 {
-		for _, f := range wrong {
-			c.Warn("%s", f)
-		}
-		return Saved{}, &term.Problem{Code: fault.ExitFailure, Err: errors.New("nothing was written"),
-			Do: "see what there is with: daycare config get"}
+		return Saved{}, &term.Problem{Code: fault.ExitFailure, Err: unwritten(c, wrong), Do: "see what there is with: daycare config get"}
 	}
 	if err := config.Replace(disk.NewVolume(home), home, after, before); err != nil {
 		if errors.Is(err, disk.ErrChanged) {
@@ -59,6 +56,19 @@ func SaveSettings(ctx context.Context, c *term.App, home string, before, after [
 	}
 
 	return saved, nil
+}
+
+// unwritten is the error of settings that are wrong. A user reads why in front of it; with --json all is in the error.
+func unwritten(c *term.App, wrong []finding.Finding) error {
+	const what = "nothing was written"
+	if c.JSON {
+		return &control.APIError{Code: fault.InvalidConfig.Code, Message: what + ": " + wrong[0].Place() + ": " + wrong[0].Reason, Findings: wrong}
+	}
+	for _, f := range wrong {
+		c.Warn("%s", f)
+	}
+
+	return errors.New(what)
 }
 
 // fresh are the errors among findings, and the warnings that were not known before.
