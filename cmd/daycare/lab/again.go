@@ -87,10 +87,14 @@ func again(ctx context.Context, c *term.App, r daemon.Requests, turns []turn, o 
 	return nil
 }
 
+// maxSystem bounds the file of a system prompt.
+const maxSystem = 16 << 20
+
 // system is the system prompt of a replay.
 func (t turn) system(r daemon.Requests, o replayOptions) (string, error) {
 	if o.system != "" {
-		return systemFile(o.system)
+		data, err := ownFile(o.system, maxSystem)
+		return string(data), err
 	}
 	sum := ""
 	if sent := t.calls()[0].Rec.(*record.Assistant).Sent; sent != nil {

@@ -85,7 +85,11 @@ type batching struct {
 }
 
 func batch(ctx context.Context, c *term.App, path string, o batchOptions) (err error) {
-	questions, err := readPrompts(path)
+	data, err := ownFile(path, maxPrompts)
+	if err != nil {
+		return err
+	}
+	questions, err := readPrompts(path, data)
 	if err != nil {
 		return &term.Problem{Code: fault.ExitUsage, Err: err}
 	}

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
@@ -24,13 +26,18 @@ type question struct {
 // maxPrompts bounds the file of a batch, in bytes.
 const maxPrompts = 1 << 30
 
+// ownFile reads a file that a user names.
+func ownFile(path string, limit int64) ([]byte, error) {
+	data, _, err := beneath.Own(path, limit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, term.NotFound("", "there is no file %s", path)
+	}
+	return data, term.Wrap(err, "read %s", path)
+}
+
 // readPrompts reads the lines of a batch: objects, or texts. The error lists all mistakes with
 // their places.
-func readPrompts(path string) (all []question, err error) {
-	data, _, err := beneath.Own(path, maxPrompts)
-	if err != nil {
-		return nil, fmt.Errorf("read prompts: %w", err)
-	}
+func readPrompts(path string, data []byte) (all []question, err error) {
 	var found []finding.Finding
 	seen, n := map[string]int{}, 0
 	for text := range bytes.Lines(data) {

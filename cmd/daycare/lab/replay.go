@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -15,7 +14,6 @@ import (
 	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/address"
-	"daycare/engine/beneath"
 	"daycare/engine/fault"
 	"daycare/engine/record"
 	"daycare/engine/workspace"
@@ -178,22 +176,6 @@ func (t turn) calls() (all []*record.Entry) {
 	}
 
 	return all
-}
-
-// maxSystem bounds the file of a system prompt.
-const maxSystem = 16 << 20
-
-// systemFile is the system prompt that a user gives.
-func systemFile(path string) (string, error) {
-	data, _, err := beneath.Own(path, maxSystem)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", term.NotFound("", "there is no file %s", path)
-	}
-	if err != nil {
-		return "", fmt.Errorf("read system prompt: %w", err)
-	}
-
-	return string(data), nil
 }
 
 // A proof says whether a request that is made again is the one that was sent.

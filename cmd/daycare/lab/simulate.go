@@ -19,7 +19,6 @@ import (
 	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/show"
 	"daycare/cmd/daycare/term"
-	"daycare/engine/beneath"
 	"daycare/engine/config"
 	"daycare/engine/control"
 	"daycare/engine/crash"
@@ -53,9 +52,9 @@ func Simulate(c *term.App) *cobra.Command {
 }
 
 func simulate(ctx context.Context, c *term.App, path string, keep bool) (err error) {
-	data, _, err := beneath.Own(path, maxSimScript)
+	data, err := ownFile(path, maxSimScript)
 	if err != nil {
-		return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("read script: %w", err)}
+		return err
 	}
 	script, err := readSimScript(path, data, time.Now())
 	if err != nil {

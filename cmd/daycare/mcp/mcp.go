@@ -60,10 +60,14 @@ func test(c *term.App) *cobra.Command {
 		Example: "  daycare mcp test files",
 		Args:    term.Words(0, "the ID of an MCP server"), ValidArgsFunction: c.Complete(ids),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := known(c, args[0]); err != nil {
+				return err
+			}
 			at, err := c.Place()
 			if err != nil {
 				return err
 			}
+
 			c.Note("starting …")
 			list, log, err := daemon.TryMCP(cmd.Context(), at, args[0], c.Warn)
 			if err != nil {
