@@ -34,13 +34,10 @@ func (s Schedule) countByWall(from, to int64) (n int) {
 	for from < to {
 		t := time.Unix(from, 0).In(s.zone)
 		_, now := t.Zone()
-		begin, change := t.ZoneBounds()
+		begin, _ := t.ZoneBounds()
 		end := to
-		switch {
-		case change.After(t):
+		if change := changeAfter(t); !change.IsZero() {
 			end = min(to, change.Unix())
-		case !change.IsZero(): // the library has 365 days in each year that is past its tables
-			end = min(to, from+daySeconds)
 		}
 
 		low, high := from+int64(now), end+int64(now)

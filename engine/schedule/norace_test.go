@@ -60,7 +60,7 @@ func TestSlotsAgainstEveryMinute(t *testing.T) {
 	if os.Getenv("DAYCARE_LONG") != "" {
 		years, some = 3, zones
 	}
-	exprs := []string{"0 * * * *", "30 */2 * * *", "45 1,2 * * *", "15 0 * * *", "30 3 1 * mon"}
+	exprs := []string{"0 * * * *", "30 */2 * * *", "45 1,2 * * *", "15 0 * * *", "30 3 1 * mon", "0 */6 * * fri-sun"}
 	from := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	to := from.AddDate(years, 0, 0)
 	for _, name := range some {

@@ -87,7 +87,7 @@ func (s Schedule) Next(after, anchor time.Time) (slot time.Time, ok bool) {
 	case s.expr != nil && s.fixed:
 		slot = s.nextByWall(after)
 	case s.expr != nil:
-		slot = s.expr.Next(after.In(s.zone))
+		slot = s.nextByClock(after)
 	case s.every > 0:
 		steps := after.Sub(anchor) / s.every
 		if after.Before(anchor) && after.Sub(anchor)%s.every != 0 {
@@ -99,6 +99,32 @@ func (s Schedule) Next(after, anchor time.Time) (slot time.Time, ok bool) {
 	}
 
 	return slot.UTC(), !slot.IsZero()
+}
+
+// nextByClock is Next for schedules of every hour that passes. It looks at one span between two changes of the clocks after
+// the other: a step of the library over a change that is no whole hour, or at midnight, can pass slots.
+func (s Schedule) nextByClock(after time.Time) time.Time {
+	at := after.In(s.zone)
+	for wall := wallOf(at); ; wall = wallOf(at).Add(-time.Second) {
+		next := s.expr.Next(wall)
+		if next.IsZero() {
+			return next
+		}
+		end := changeAfter(at)
+		if slot := at.Add(next.Sub(wallOf(at))); end.IsZero() || slot.Before(end) {
+			return slot
+		}
+		at = end
+	}
+}
+
+// changeAfter is when the clocks change next after t, zero for never, or a moment before that.
+func changeAfter(t time.Time) time.Time {
+	_, change := t.ZoneBounds()
+	if !change.IsZero() && !change.After(t) { // the library has 365 days in each year that is past its tables
+		change = t.Add(24 * time.Hour)
+	}
+	return change
 }
 
 // nextByWall is Next for schedules that name their hours. They go by the clock on
