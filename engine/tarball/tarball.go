@@ -34,8 +34,8 @@ type Limits struct {
 }
 
 // Read calls take for each file of an uncompressed tar, in its order; take may leave content
-// unread. Folders are passed over. Links, devices, names that lead elsewhere, names that come
-// twice and whatever is over a limit are errors, and take does not see them.
+// unread. Folders are passed over. Links, devices, files with holes, names that lead elsewhere, names
+// that come twice and whatever is over a limit are errors, and take does not see them.
 func Read(r io.Reader, l Limits, take func(e Entry, content io.Reader) error) error {
 	tr := tar.NewReader(r)
 	seen := map[string]bool{}
@@ -95,12 +95,26 @@ func entryOf(h *tar.Header) (Entry, error) {
 		return e, fmt.Errorf("it contains a link: %q to %q", h.Name, h.Linkname)
 	case h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir:
 		return e, fmt.Errorf("%q is neither a file nor a folder", h.Name)
+	case sparse(h):
+		return e, fmt.Errorf("%q is stored with holes, as tar --sparse does it", h.Name)
 	case name == "" && h.Typeflag == tar.TypeDir: // "./", as tar writes it
 	case !plain(name):
 		return e, fmt.Errorf("the name %q points outside of the archive, or is not a plain name", h.Name)
 	}
 
 	return e, nil
+}
+
+// sparse reports a file of which only a part is in the archive: a few bytes of it could fill a disk. The older kind of them
+// has a type of its own.
+func sparse(h *tar.Header) bool {
+	for key := range h.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return true
+		}
+	}
+
+	return false
 }
 
 // plain reports whether a name is relative, has no steps such as "..", and nothing in it that

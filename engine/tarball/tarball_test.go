@@ -77,6 +77,33 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 	}
 }
 
+// A few bytes of an archive do not become a file of any size.
+func TestAFileWithHolesIsRefused(t *testing.T) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	content := make([]byte, 512)
+	copy(content, "1\n1048576\n0\n") // one piece, at the end, of no bytes
+	h := &tar.Header{Name: "a", Typeflag: tar.TypeReg, Size: 512, PAXRecords: map[string]string{"ANY.sparse.major": "1",
+		"ANY.sparse.minor": "0", "ANY.sparse.name": "a", "ANY.sparse.realsize": "1048576"}}
+	if err := w.WriteHeader(h); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.Write(content)
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+
+	data := bytes.ReplaceAll(b.Bytes(), []byte("ANY.sparse"), []byte("GNU.sparse")) // which the writer refuses
+
+	err = Read(bytes.NewReader(data), Limits{1 << 30, 1 << 30, 9}, func(e Entry, _ io.Reader) error {
+		t.Errorf("%s was read with %d bytes out of an archive of %d", e.Name, e.Size, len(data))
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "stored with holes") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // An archive that ends in the middle of a file is cut short, wherever that is.
 func TestCutArchivesAreRefused(t *testing.T) {
 	data := build(t, file("a", 700), file("b/c", 10))
