@@ -3,10 +3,10 @@ package agents
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -261,14 +261,14 @@ func owned(before, now record.State) (names []string) {
 }
 
 func copyOf(s permission.Set) *permission.Set {
-	var c permission.Set // a new one: what is decoded into s would be written into its own lists
-	data, err := json.Marshal(s)
-	if err == nil {
-		err = json.Unmarshal(data, &c)
-	}
-	if err != nil {
-		panic("agents: a set of plain strings cannot be copied: " + err.Error())
+	for _, list := range []*[]string{&s.ReadDirs, &s.WriteDirs, &s.Hosts, &s.Lan, &s.Exec, &s.MCP, &s.A2A} {
+		*list = slices.Clone(*list)
 	}
 
-	return &c
+	s.Grants = slices.Clone(s.Grants)
+	for i := range s.Grants {
+		s.Grants[i].Scripts = slices.Clone(s.Grants[i].Scripts)
+	}
+
+	return &s
 }

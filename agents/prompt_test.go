@@ -125,7 +125,7 @@ func TestNoTextOfARecordKeepsASecret(t *testing.T) {
 
 // A copy of rights shares nothing with them.
 func TestACopyOfRightsIsItsOwn(t *testing.T) {
-	set := permission.Set{ReadDirs: []string{"/a"}, WriteDirs: []string{}, Exec: []string{"ls"}}
+	set := permission.Set{WorkingDir: "/caf\xe9", ReadDirs: []string{"/a"}, WriteDirs: []string{}, Exec: []string{"ls"}}
 	c := copyOf(set)
 	if diff := cmp.Diff(set, *c); diff != "" {
 		t.Errorf("the copy differs (-want +got):\n%s", diff)
