@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/event"
@@ -135,7 +135,7 @@ func (j *journal) checkHistory() {
 	if !j.problems.Has(path) {
 		return
 	}
-	content, err := os.ReadFile(path)
+	content, err := beneath.Whole(path)
 	if err != nil {
 		j.log.Warn("history not checked", "err", err)
 		return

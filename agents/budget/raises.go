@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/permission"
 )
@@ -47,7 +47,7 @@ func (o Options) loadRaises() []raise {
 
 // readRaises is what the file says; data is its content, also if it cannot be parsed.
 func (o Options) readRaises() (list []raise, data []byte, err error) {
-	data, err = os.ReadFile(filepath.Join(o.Dir, raisesFile))
+	data, err = beneath.Whole(filepath.Join(o.Dir, raisesFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"daycare/agents/providers"
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 )
 
@@ -94,7 +94,7 @@ const maxLine = 1 << 20
 
 // eachLine calls fn for the lines of a file that are whole.
 func eachLine(path string, fn func(line)) error {
-	f, err := os.Open(path)
+	f, _, err := beneath.OpenOwn(path)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 )
 
@@ -95,7 +96,7 @@ func (k kept) holds(files []string, day string) bool {
 }
 
 func (o Options) load() (k kept) {
-	data, err := os.ReadFile(filepath.Join(o.Dir, sumsFile))
+	data, err := beneath.Whole(filepath.Join(o.Dir, sumsFile))
 	if err == nil {
 		err = json.Unmarshal(data, &k)
 	}

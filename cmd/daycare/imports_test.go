@@ -34,7 +34,7 @@ var imports = map[string][]string{
 	"cmd/daycare/daemon": {"cmd/daycare/logfile", "cmd/daycare/models", "cmd/daycare/peers", "cmd/daycare/plugins", "cmd/daycare/tracing",
 		"cmd/daycare/version", "engine/...", "agents/...", "tools/...", "connectors/..."},
 	"cmd/daycare/models": {"cmd/daycare/plugins", "agents", "agents/providers", "agents/providers/catalogue",
-		"engine/config", "engine/crash", "engine/event", "engine/finding", "engine/record"},
+		"engine/beneath", "engine/config", "engine/crash", "engine/event", "engine/finding", "engine/record"},
 	"cmd/daycare/plugins": {"connectors/...", "agents/providers/...", "engine", "engine/config", "engine/finding", "engine/permission"},
 	"cmd/daycare/version": {},
 	// It is initialised before what it does not import.
@@ -145,11 +145,11 @@ var imports = map[string][]string{
 
 	"agents": {"agents/compact", "agents/prompt", "agents/providers", "tools", "tools/hooks", "engine/changes", "engine/record",
 		"engine/redact", "engine/inbox", "engine/message", "engine/event", "engine/permission", "engine/disk",
-		"engine/crash", "engine/finding", "engine/address"},
+		"engine/crash", "engine/finding", "engine/address", "engine/beneath"},
 	"agents/prompt": {"agents/providers", "engine/permission", "engine/record", "engine/message",
 		"engine/beneath", "engine/disk", "engine/crash", "engine/finding", "engine/unseen"},
 	"agents/compact": {"agents/providers", "engine/record", "engine/message"},
-	"agents/budget":  {"agents/providers", "engine/permission", "engine/disk"},
+	"agents/budget":  {"agents/providers", "engine/beneath", "engine/permission", "engine/disk"},
 	"agents/subagent": {"engine/beneath", "engine/watch", "tools", "engine/address", "engine/finding", "engine/form", "engine/event",
 		"engine/message", "engine/permission"},
 	"agents/trial":            {"engine/finding", "engine/form"},

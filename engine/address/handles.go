@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
@@ -55,7 +55,7 @@ func loadHandles(vol *disk.Volume, path string) (*handles, []finding.Finding, er
 		}
 	}
 
-	data, err := os.ReadFile(path)
+	data, err := beneath.Whole(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, errors.Join(err, h.close())
 	}

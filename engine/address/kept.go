@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"daycare/engine/beneath"
 	"daycare/engine/finding"
 )
 
@@ -51,7 +52,7 @@ func (x *Index) Keep(id string) {
 
 // current returns the descriptor in a file.
 func current(path string) (Descriptor, bool) {
-	data, err := os.ReadFile(path)
+	data, err := beneath.Whole(path)
 	if err != nil {
 		return Descriptor{}, false
 	}

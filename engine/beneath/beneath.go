@@ -1,6 +1,7 @@
 package beneath
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -209,6 +210,19 @@ func Own(path string, limit int64) (data []byte, info fs.FileInfo, err error) {
 	data, err = within(f, path, limit)
 
 	return data, info, err
+}
+
+// Whole is Own of a file of any size.
+func Whole(path string) ([]byte, error) {
+	f, info, err := OpenOwn(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	_, err = content.ReadFrom(f)
+
+	return content.Bytes(), err
 }
 
 // OpenUnheld opens a file of .daycare for reading. It does not wait for the writer of a pipe, but

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"daycare/engine/address"
+	"daycare/engine/beneath"
 	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/fault"
@@ -80,7 +80,7 @@ func (f *Folders) Read(id, name string) (Version, error) {
 		return Version{}, err
 	}
 	path = filepath.Join(filepath.Dir(path), name)
-	content, err := os.ReadFile(path)
+	content, err := beneath.Whole(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Version{}, fmt.Errorf("read %s: %w", name, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"daycare/engine/address"
+	"daycare/engine/beneath"
 	"daycare/engine/event"
 	"daycare/engine/fault"
 	"daycare/engine/record"
@@ -42,7 +43,7 @@ func (f *Folders) Trash() ([]event.Trashed, error) {
 
 		t := event.Trashed{Name: e.Name(), ID: id, At: when, Handle: f.Index.Handle(id)}
 		path := filepath.Join(f.Root, "trash", e.Name(), address.File)
-		if data, err := os.ReadFile(path); err == nil {
+		if data, err := beneath.Whole(path); err == nil {
 			d, _ := address.Decode(path, data)
 			t.Type, t.Title = string(d.Type), address.NameOf(d)
 		}
@@ -124,7 +125,7 @@ func (f *Folders) restorable(dir, id string) error {
 		return fmt.Errorf("%w: %s", ErrTaken, meta.Handle)
 	}
 	path := filepath.Join(dir, address.File)
-	data, err := os.ReadFile(path)
+	data, err := beneath.Whole(path)
 	if err != nil {
 		return err
 	}

@@ -5,17 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 )
 
 // Accepted reads the items with these ids from the inbox of an agent's folder, done
 // or not, as long as the file has them: a rotation leaves out what is done.
 func Accepted(dir string, ids map[string]bool) (items []Item, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, FileName))
+	data, err := beneath.Whole(filepath.Join(dir, FileName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read inbox: %w", err)
 	}

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
@@ -20,7 +20,7 @@ const BrokenLine = "inbox-broken-line"
 // changes nothing.
 func Check(dir string) ([]finding.Finding, error) {
 	path := filepath.Join(dir, FileName)
-	data, err := os.ReadFile(path)
+	data, err := beneath.Whole(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -80,7 +80,7 @@ func twice(path string, data []byte) (found []finding.Finding) {
 // LineOf is the line of inbox.jsonl on which an item was accepted, 0 if it is not
 // there.
 func LineOf(dir, id string) int {
-	data, _ := os.ReadFile(filepath.Join(dir, FileName)) // what cannot be read has no lines
+	data, _ := beneath.Whole(filepath.Join(dir, FileName)) // what cannot be read has no lines
 	n := 0
 	for _, raw := range disk.Lines(data) {
 		n++

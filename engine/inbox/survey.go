@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"daycare/engine/beneath"
@@ -97,7 +96,7 @@ func ReadAll(dir string) ([]Item, error) {
 
 func survey(dir string) (*index, []byte, error) {
 	path := filepath.Join(dir, FileName)
-	data, err := os.ReadFile(path)
+	data, err := beneath.Whole(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("read inbox: %w", err)
 	}

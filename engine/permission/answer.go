@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
@@ -147,7 +147,7 @@ func (r refusals) report(token, path string, err error) *finding.Finding {
 // Lines that cannot be read are skipped.
 func Log(root string) ([]Pending, error) {
 	path := filepath.Join(root, folder, logName)
-	data, err := os.ReadFile(path)
+	data, err := beneath.Whole(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

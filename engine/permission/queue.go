@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -159,7 +158,7 @@ func (q *Queue) finishMoves(kept []string) error {
 	if err := q.store.log.Barrier(); err != nil {
 		return fmt.Errorf("repair permission log: %w", err)
 	}
-	data, err := os.ReadFile(q.store.logPath())
+	data, err := beneath.Whole(q.store.logPath())
 	if err != nil {
 		return fmt.Errorf("read permission log: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/lazyregexp"
 )
@@ -83,7 +84,7 @@ func ReadBlob(dir, sha string) (string, error) {
 	if !blobName.MatchString(sha) {
 		return "", fmt.Errorf("read blob: %q is not a SHA-256", sha)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, blobDir, sha))
+	data, err := beneath.Whole(filepath.Join(dir, blobDir, sha))
 	if err != nil {
 		return "", fmt.Errorf("read blob: %w", err)
 	}

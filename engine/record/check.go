@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
@@ -31,7 +32,7 @@ func Check(dir string, now time.Time) ([]finding.Finding, error) {
 	slices.Reverse(paths)
 	c := checker{dir: dir, now: now, calls: map[string]int{}, outs: map[string]bool{}, turns: map[string]bool{}}
 	for _, path := range append(paths, filepath.Join(dir, historyName)) {
-		data, err := os.ReadFile(path)
+		data, err := beneath.Whole(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 )
 
@@ -38,7 +39,7 @@ func WriteDraft(vol *disk.Volume, dir string, d Draft) error {
 
 // ReadDraft reads the draft; ok is false if there is none, or if a power cut left it half written.
 func ReadDraft(dir string) (d Draft, ok bool, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, draftName))
+	data, err := beneath.Whole(filepath.Join(dir, draftName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return d, false, nil
 	}

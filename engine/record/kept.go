@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/workspace"
@@ -60,7 +61,7 @@ func (s *State) decide(as State) {
 // lastState is the last good version, as far as it was kept.
 func lastState(dir string) (State, bool) {
 	path := filepath.Join(dir, keptState)
-	raw, _ := os.ReadFile(path) // nothing is not a state, either
+	raw, _ := beneath.Whole(path) // nothing is not a state, either
 	s, found := ParseState(path, raw)
 
 	return s.resolved(workspace.Of(dir)), finding.Join(found) == nil
@@ -97,7 +98,7 @@ func keepLocked(vol *disk.Volume, path string, s State, written time.Time) {
 func keepUpdate(vol *disk.Volume, dir string, content []byte) {
 	path := filepath.Join(dir, stateName)
 	info, err := os.Stat(path)
-	if now, _ := os.ReadFile(path); err != nil || !bytes.Equal(now, content) {
+	if now, _ := beneath.Whole(path); err != nil || !bytes.Equal(now, content) {
 		return // a user was faster; the next reading copies that
 	}
 	if s, found := ParseState(path, content); finding.Join(found) == nil {

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 )
 
@@ -32,7 +32,7 @@ type EndedSession struct {
 // EndedSessions reads the sessions of the agent in dir that ended, oldest first. Unreadable lines
 // are skipped: the file is only an index.
 func EndedSessions(dir string) ([]EndedSession, error) {
-	data, err := os.ReadFile(filepath.Join(dir, sessionsName))
+	data, err := beneath.Whole(filepath.Join(dir, sessionsName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

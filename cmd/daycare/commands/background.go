@@ -73,7 +73,7 @@ func launch(at workspace.Place, f StartFlags, path string) (child *exec.Cmd, fro
 		return nil, 0, fmt.Errorf("make log folder: %w", err)
 	}
 
-	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NONBLOCK, 0o600) // a pipe needs a reader
 	if err != nil {
 		return nil, 0, fmt.Errorf("open log: %w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"daycare/connectors/speech"
 	"daycare/engine"
 	"daycare/engine/address"
+	"daycare/engine/beneath"
 	"daycare/engine/config"
 	"daycare/engine/control"
 	"daycare/engine/cuid"
@@ -145,7 +145,7 @@ func (h hints) path(connector, name string) string {
 
 // Load reads a file.
 func (h hints) Load(connector, name string) ([]byte, error) {
-	return os.ReadFile(h.path(connector, name))
+	return beneath.Whole(h.path(connector, name))
 }
 
 // unlost are files beside the hints that must not be lost: messages that a platform was

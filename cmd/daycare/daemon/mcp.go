@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"daycare/cmd/daycare/version"
+	"daycare/engine/beneath"
 	"daycare/engine/config"
 	"daycare/engine/event"
 	"daycare/engine/message"
@@ -169,7 +169,7 @@ func (r workbench) newRemotes(c *config.Config) *a2a.Desk {
 		Post: func(ctx context.Context, in message.Incoming) (message.Receipt, error) {
 			return r.system.Deliver(ctx, in)
 		},
-		Load: func() ([]byte, error) { return os.ReadFile(path) },
+		Load: func() ([]byte, error) { return beneath.Whole(path) },
 		Save: func(data []byte) error { return r.vol.WriteFile("a2a", path, data) },
 		Headers: func(id string) (http.Header, error) {
 			c := r.settings.Current()

@@ -13,6 +13,7 @@ import (
 	"daycare/cmd/daycare/plugins"
 	"daycare/engine/address"
 	"daycare/engine/apitoken"
+	"daycare/engine/beneath"
 	"daycare/engine/config"
 	"daycare/engine/event"
 	"daycare/engine/finding"
@@ -96,8 +97,8 @@ func pausing(ctx context.Context, d time.Duration) bool {
 
 // settingsText is what the files of the settings hold.
 func (r reloader) settingsText() string {
-	settings, _ := os.ReadFile(filepath.Join(r.at.Data, config.Name))
-	auth, _ := os.ReadFile(filepath.Join(r.at.Data, config.AuthName))
+	settings, _ := beneath.Whole(filepath.Join(r.at.Data, config.Name))
+	auth, _ := beneath.Whole(filepath.Join(r.at.Data, config.AuthName))
 	project := config.ReadProject(r.at.Data)
 	return strings.Join([]string{string(settings), string(auth), string(project.Content), string(project.Trusted)}, "\x00")
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"daycare/engine/address"
+	"daycare/engine/beneath"
 	"daycare/engine/changes"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
@@ -228,7 +229,7 @@ func checkLink(d *doctor, path string) {
 // checkDraft looks at an answer that was being streamed.
 func checkDraft(d *doctor, dir string) {
 	path := filepath.Join(dir, "draft.json")
-	data, err := os.ReadFile(path)
+	data, err := beneath.Whole(path)
 	if err != nil {
 		return
 	}
@@ -276,7 +277,7 @@ func checkParents(d *doctor) error {
 
 // lineWith is the first line of a file that has text, 0 if none has.
 func lineWith(path, text string) int {
-	data, err := os.ReadFile(path)
+	data, err := beneath.Whole(path)
 	if err != nil {
 		return 0
 	}
@@ -291,7 +292,7 @@ func lineWith(path, text string) int {
 // checkLines checks a ledger: a file of JSON lines that the runtime alone writes and that
 // has no parser of its own. A missing file is not a finding.
 func checkLines(d *doctor, path string) {
-	data, err := os.ReadFile(path)
+	data, err := beneath.Whole(path)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			d.report(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns the file and its mode.")

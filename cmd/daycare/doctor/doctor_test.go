@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/record"
@@ -329,6 +331,47 @@ func (w *ward) brokenFiles() []string {
 		"schedule-stray heartbeat/disk.txt", "subagent-invalid subagents/broken.md:4",
 		"skill-name skills/talk/SKILL.md:2", "persona-not-text SOUL.md:2",
 		"connector-nobody settings.yaml:6",
+	}
+}
+
+// A pipe in the place of a file is reported, and waited for by none of those who read it.
+func TestAPipeIsNotWaitedFor(t *testing.T) {
+	w := newWard(t)
+	names := []string{"settings.yaml", "auth.json", "models.json", "cron/pipe/TASK.md", "heartbeat/pipe.md", "usage/2026-11-01.jsonl",
+		"files/f1.json"}
+	for n, name := range []string{"state.json", "history.jsonl", "inbox.jsonl", "draft.json", "descriptor.json"} {
+		dir := w.agent(n + 1)
+		w.file(dir + "history.jsonl")
+		names = append(names, dir+name)
+	}
+	for _, name := range names {
+		w.file(name)
+		if err := errors.Join(os.Remove(w.path(name)), syscall.Mkfifo(w.path(name), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	looked := make(chan map[string]bool, 1)
+	go func() {
+		reported := map[string]bool{}
+		for _, name := range names {
+			_, err := CheckFile(w.path(name))
+			reported[name] = errors.Is(err, beneath.ErrKind)
+		}
+		if d, err := examine(ws.At(filepath.Dir(w.root))); err == nil {
+			reported["by the doctor"] = len(d.ailments) > len(names)/2
+		}
+		looked <- reported
+	}()
+	select {
+	case reported := <-looked:
+		for _, name := range append(names, "by the doctor") {
+			if !reported[name] {
+				t.Errorf("%s: the pipe is not reported", name)
+			}
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("something waits for a writer")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"daycare/cmd/daycare/term"
+	"daycare/engine/beneath"
 	"daycare/engine/config"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
@@ -40,7 +41,7 @@ func checkTasks(d *doctor) error {
 	ids := map[string]string{}
 	for _, path := range paths {
 		slug := filepath.Base(filepath.Dir(path))
-		data, err := os.ReadFile(path)
+		data, err := beneath.Whole(path)
 		if err != nil {
 			d.report(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns the file and its mode.")
 			continue
@@ -78,7 +79,7 @@ func checkPrompts(d *doctor) error {
 	}
 
 	for _, path := range paths {
-		data, err := os.ReadFile(path)
+		data, err := beneath.Whole(path)
 		if err != nil {
 			d.report(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns the file and its mode.")
 			continue
@@ -155,7 +156,7 @@ func checkAttachments(d *doctor) error {
 // checkReference looks at one FileReference; content is the name of its file.
 func checkReference(d *doctor, path, id, content string) {
 	var ref struct{ ID, Name string }
-	data, err := os.ReadFile(path)
+	data, err := beneath.Whole(path)
 	broken := err != nil || json.Unmarshal(data, &ref) != nil || ref.ID != id
 	switch {
 	case content == "":
@@ -181,7 +182,7 @@ func checkLetters(d *doctor) error {
 		if strings.HasSuffix(e.Name(), ".reason.txt") || isTemp(e.Name()) {
 			continue
 		}
-		why, err := os.ReadFile(path + ".reason.txt")
+		why, err := beneath.Whole(path + ".reason.txt")
 		if err != nil {
 			why = []byte("the reason file is missing")
 		}
@@ -305,12 +306,12 @@ func addRemnant(d *doctor, path string, e fs.DirEntry, left remnant) {
 // it was of.
 func firstDifference(path string) int {
 	name, _, _ := strings.Cut(path, ".conflict-")
-	theirs, err := os.ReadFile(path)
+	theirs, err := beneath.Whole(path)
 	if err != nil {
 		return 0
 	}
 
-	ours, _ := os.ReadFile(name) // gone: it differs from the first line on
+	ours, _ := beneath.Whole(name) // gone: it differs from the first line on
 	a, b := bytes.Split(theirs, []byte{'\n'}), bytes.Split(ours, []byte{'\n'})
 	n := 0
 	for n < len(a)-1 && n < len(b) && bytes.Equal(a[n], b[n]) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"daycare/cmd/daycare/term"
+	"daycare/engine/beneath"
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
@@ -213,7 +214,7 @@ func setAsideBroken(dir, path string, check func(dir string) ([]finding.Finding,
 
 // setAside moves the bad lines of a file to a file beside it.
 func (r *repairer) setAside(path string, isBad func(line int, raw []byte) bool) error {
-	data, err := os.ReadFile(path)
+	data, err := beneath.Whole(path)
 	if err != nil {
 		return err
 	}

@@ -3,11 +3,11 @@ package doctor
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"daycare/cmd/daycare/daemon"
+	"daycare/engine/beneath"
 	"daycare/engine/event"
 	"daycare/engine/finding"
 	"daycare/engine/folders"
@@ -19,7 +19,7 @@ func OfAgent(dir string) ([]event.File, error) {
 	all, err := inbox.Check(dir)
 	for _, name := range []string{"descriptor.json", "state.json", "history.jsonl"} {
 		path := filepath.Join(dir, name)
-		data, rerr := os.ReadFile(path)
+		data, rerr := beneath.Whole(path)
 		if rerr != nil {
 			if name == "descriptor.json" || !errors.Is(rerr, fs.ErrNotExist) {
 				all = append(all, finding.Finding{Severity: finding.Error, File: path, Reason: rerr.Error()})

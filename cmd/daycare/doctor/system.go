@@ -18,6 +18,7 @@ import (
 	"daycare/cmd/daycare/plugins"
 	"daycare/cmd/daycare/term"
 	"daycare/connectors/chat"
+	"daycare/engine/beneath"
 	"daycare/engine/config"
 	"daycare/engine/control"
 	"daycare/engine/disk"
@@ -162,7 +163,7 @@ func checkClock(d *doctor) error {
 
 // lineCount is how many lines a file has.
 func lineCount(path string) int {
-	data, err := os.ReadFile(path)
+	data, err := beneath.Whole(path)
 	if err != nil {
 		return 0
 	}

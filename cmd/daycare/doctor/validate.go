@@ -16,6 +16,7 @@ import (
 
 	"daycare/cmd/daycare/plugins"
 	"daycare/cmd/daycare/term"
+	"daycare/engine/beneath"
 	"daycare/engine/config"
 	"daycare/engine/control"
 	"daycare/engine/fault"
@@ -150,7 +151,7 @@ func CheckText(home, name string, content []byte) ([]finding.Finding, error) {
 // again.
 func readWhole(path string) (content []byte, err error) {
 	for range 20 {
-		content, err = os.ReadFile(path)
+		content, err = beneath.Whole(path)
 		last := content[bytes.LastIndexByte(content, '\n')+1:]
 		if err != nil || filepath.Ext(path) != ".jsonl" || len(last) == 0 || json.Valid(last) {
 			break

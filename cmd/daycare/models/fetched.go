@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"daycare/agents/providers/catalogue"
+	"daycare/engine/beneath"
 )
 
 // FileName is the file in .daycare with the list of models that a user fetched.
@@ -14,7 +15,7 @@ const FileName = "models.json"
 
 // ReadFetched reads that file; nil if it does not exist.
 func ReadFetched(path string) (*catalogue.Newer, error) {
-	data, err := os.ReadFile(path)
+	data, err := beneath.Whole(path)
 	if path == "" || errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

@@ -20,6 +20,7 @@ import (
 
 	"daycare/engine"
 	"daycare/engine/address"
+	"daycare/engine/beneath"
 	"daycare/engine/cluster"
 	"daycare/engine/config"
 	"daycare/engine/control"
@@ -124,7 +125,7 @@ func Config(at ws.Place, c config.Cluster, to cluster.Config) cluster.Config {
 // Membership are the servers of the cluster that a workspace has joined; none: it is alone. home
 // is its .daycare.
 func Membership(home string) ([]string, error) {
-	data, err := os.ReadFile(File(home))
+	data, err := beneath.Whole(File(home))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
