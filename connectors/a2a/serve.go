@@ -33,7 +33,6 @@ const (
 	largeBody   = 1 << 20          // bytes: of more, few are read at once
 	maxLarge    = 4                // large bodies at once
 	maxRequests = 128              // requests at once, most of which wait for a turn
-	bodyTime    = 60 * time.Second // for reading a body
 	writeTime   = 60 * time.Second // ends a stream whose reader takes nothing
 	keepAlive   = 15 * time.Second // a comment in a stream in which nothing happens
 )
@@ -169,11 +168,11 @@ func (c *Connector) body(w http.ResponseWriter, r *http.Request) ([]byte, error)
 			return nil, r.Context().Err()
 		}
 	}
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(bodyTime))
-	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
-
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var data []byte
+	err := control.InTime(w, func() (err error) {
+		data, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		return err
+	})
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, &control.APIError{Status: http.StatusRequestEntityTooLarge, Code: fault.TooLarge.Code,
 			Message: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)}

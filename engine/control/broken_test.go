@@ -2,9 +2,11 @@ package control
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -414,4 +416,67 @@ func TestWhatGoesWithAMessage(t *testing.T) {
 	if err := large.check(false, me); !errors.Is(err, ErrFileTooLarge) {
 		t.Errorf("files that are too large together: %v", err)
 	}
+}
+
+// A request that stops halfway is answered and ended, and one whose answer is not read is ended, too: with a token or without.
+func TestWhoStopsHalfwayIsLetGo(t *testing.T) {
+	const token, late = "Authorization: Bearer s3cret\r\n", 5 * time.Minute
+	for name, c := range map[string]struct {
+		request string
+		pause   time.Duration // before the answer is read
+		answer  string        // begins so
+	}{
+		"a stranger's body":      {"POST /v1/messages HTTP/1.1\r\nHost: me:80\r\nX-Daycare: 1\r\nContent-Length: 10\r\n\r\n", 0, "HTTP/1.1 401 "},
+		"a stranger's chunks":    {"POST /mcp HTTP/1.1\r\nHost: me:80\r\nX-Daycare: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 0, "HTTP/1.1 401 "},
+		"a stranger's answer":    {"GET /v1/agents HTTP/1.1\r\nHost: me:80\r\n\r\n", late, ""},
+		"the page":               {"GET / HTTP/1.1\r\nHost: me:80\r\n\r\n", late, ""},
+		"a body that is no JSON": {"POST /v1/agents HTTP/1.1\r\nHost: me:80\r\n" + token + "Content-Length: 10\r\n\r\n{]", 0, "HTTP/1.1 400 "},
+		"a file": {"PUT /v1/agents/alpha/files/state.json HTTP/1.1\r\nHost: me:80\r\nIf-Match: x\r\n" + token +
+			"Content-Length: 10\r\n\r\n{", 0, "HTTP/1.1 400 "},
+		"a login":                   {"POST /v1/session HTTP/1.1\r\nHost: me:80\r\nX-Daycare: 1\r\n\r\n", late, ""},
+		"a body that is not wanted": {"GET /v1/agents HTTP/1.1\r\nHost: me:80\r\n" + token + "Content-Length: 10\r\n\r\n", 0, "HTTP/1.1 200 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sum := sha256.Sum256([]byte("s3cret"))
+				g := &guard{token: &sum, scheme: "http", port: "80", hosts: []string{"me"}, page: leaf{true}}
+				here, there := net.Pipe()
+				b := (&fake{}).backend()
+				b.Folders = &shelf{}
+				s := newServer(t.Context(), Handler(b, Options{}), nil, &Listener{guard: g.wrap})
+				go s.Serve(&once{conn: there, closed: make(chan struct{})})
+				defer s.Close()
+				here.SetDeadline(time.Now().Add(2 * late))
+				if _, err := io.WriteString(here, c.request); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(c.pause)
+				answer, err := io.ReadAll(here)
+				if err != nil || !strings.HasPrefix(string(answer), c.answer) || c.answer == "" && len(answer) > 0 {
+					t.Errorf("answered %q, %v; want %q and the end", answer, err, c.answer)
+				}
+			})
+		})
+	}
+}
+
+// once is a listener with one connection.
+type once struct {
+	net.Listener
+	conn   net.Conn
+	closed chan struct{}
+}
+
+func (l *once) Accept() (net.Conn, error) {
+	if conn := l.conn; conn != nil {
+		l.conn = nil
+		return conn, nil
+	}
+	<-l.closed
+	return nil, net.ErrClosed
+}
+
+func (l *once) Close() error {
+	close(l.closed)
+	return nil
 }

@@ -15,14 +15,24 @@ import (
 // bodyTimeout is how long a client may take to send a body.
 const bodyTimeout = 60 * time.Second
 
-// decode reads the JSON object of a request into v. A body that is absent is an
-// empty object, so that POST …/stop needs none.
-func decode(w http.ResponseWriter, r *http.Request, limit int64, v any) error {
+// InTime calls read, which reads the body of a request to its end, and gives the client the time for a body from now on. After an
+// error the limit stays: the rest of the body is still to come.
+func InTime(w http.ResponseWriter, read func() error) error {
 	rc := http.NewResponseController(w)
 	// Only a socket has deadlines; without one there is nobody slow to guard against.
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
-	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
-	return decodeBody(http.MaxBytesReader(w, r.Body, limit), v)
+	err := read()
+	if err == nil {
+		_ = rc.SetReadDeadline(time.Time{})
+	}
+
+	return err
+}
+
+// decode reads the JSON object of a request into v. A body that is absent is an
+// empty object, so that POST …/stop needs none.
+func decode(w http.ResponseWriter, r *http.Request, limit int64, v any) error {
+	return InTime(w, func() error { return decodeBody(http.MaxBytesReader(w, r.Body, limit), v) })
 }
 
 // decodeBody is decode without HTTP around it.

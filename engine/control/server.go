@@ -71,6 +71,7 @@ func newServer(base context.Context, h http.Handler, log *slog.Logger, l *Listen
 	s := &http.Server{
 		Handler:           l.guard(h),
 		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       bodyTimeout, // net/http waits for the rest of a body before it answers, even with 401
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return WithCaller(base, l.caller) },

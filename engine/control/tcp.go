@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"daycare/engine/apitoken"
 	"daycare/engine/fault"
@@ -123,6 +124,9 @@ func (g *guard) ownName(host string) string {
 func (g *guard) wrap(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A stranger who reads no answer is let go, after the time for the body before it; who has a right may take longer.
+		rc := http.NewResponseController(w)
+		_ = rc.SetWriteDeadline(time.Now().Add(bodyTimeout + writeTimeout))
 		e := g.check(r, cross)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -147,6 +151,9 @@ func (g *guard) wrap(next http.Handler) http.Handler {
 			return
 		}
 		defer end()
+		if callerOf(ctx).Rights.Allow(apitoken.Read) {
+			_ = rc.SetWriteDeadline(time.Time{})
+		}
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }

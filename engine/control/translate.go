@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"daycare/engine/apitoken"
 	"daycare/engine/event"
@@ -145,11 +144,11 @@ func (l Line) Body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, err
 	}
 	defer free()
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
-	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
-
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessageBody))
+	var data []byte
+	err = InTime(w, func() (err error) {
+		data, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessageBody))
+		return err
+	})
 	if err != nil {
 		return nil, explain(err)
 	}
