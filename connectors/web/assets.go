@@ -34,7 +34,7 @@ var types = map[string]string{
 }
 
 // programs are the paths that belong to programs, not to the page.
-var programs = []string{"v1", "mcp", "healthz", "metrics"}
+var programs = []string{"v1", "mcp", "a2a", ".well-known", "healthz", "metrics"}
 
 // A file of the page, as it is sent.
 type file struct {

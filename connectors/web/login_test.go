@@ -409,7 +409,8 @@ func TestTheShell(t *testing.T) {
 	if text, err := io.ReadAll(z); err != nil || string(text) != first.Body.String() {
 		t.Errorf("compressed it is another: %v", err)
 	}
-	for _, path := range []string{"/v1/agents", "/healthz", "/metrics", "/mcp", "/mcp/x"} {
+	for _, path := range []string{"/v1/agents", "/healthz", "/metrics", "/mcp", "/mcp/x", "/a2a/Ops/tasks",
+		"/.well-known/agent-card.json"} {
 		if d.Has(httptest.NewRequest("GET", path, nil)) || d.Has(httptest.NewRequest("POST", "/agents", nil)) {
 			t.Errorf("%s is taken for the page", path)
 		}
