@@ -41,6 +41,7 @@ func (c call) taskID(messageID string) sdk.TaskID {
 // A task is a message of a client, read.
 type task struct {
 	id, context string
+	push        string // the id of its notification; "": none
 	message     control.Message
 }
 

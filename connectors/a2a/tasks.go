@@ -29,6 +29,7 @@ func (t tasks) SendMessage(ctx context.Context, r *sdk.SendMessageRequest) (sdk.
 	in, err := t.prepare(ctx, from, r)
 	if err == nil {
 		_, err = from.API.Send(ctx, from.agent.ID, in.message)
+		t.refused(ctx, from, in, err)
 	}
 	if err != nil {
 		return nil, said(err)
@@ -60,12 +61,25 @@ func (t tasks) prepare(ctx context.Context, from call, r *sdk.SendMessageRequest
 		return in, err
 	}
 	if r.Config != nil && r.Config.PushConfig != nil {
-		if _, err := t.pushes.save(t.o.Notify, from, in.id, in.context, r.Config.PushConfig); err != nil {
+		saved, err := t.pushes.save(t.o.Notify, from, in.id, in.context, r.Config.PushConfig)
+		if err != nil {
 			return in, err
 		}
+		in.push = saved.ID
 	}
 
 	return in, nil
+}
+
+// refused forgets what a client wanted to be notified of if there is no such message: the agent did not get it. What cannot be
+// forgotten now is so by its age.
+func (t tasks) refused(ctx context.Context, from call, in task, err error) {
+	if err == nil || in.push == "" {
+		return
+	}
+	if _, err := from.API.Item(context.WithoutCancel(ctx), from.agent.ID, in.id); errors.Is(err, fault.UnknownItem) {
+		_ = t.pushes.forget(in.id, in.push)
+	}
 }
 
 // continues refuses a message to a task: each message is one of its own.
@@ -163,7 +177,9 @@ func (t tasks) SendStreamingMessage(ctx context.Context, r *sdk.SendMessageReque
 		}
 		// One request, so that nothing of the turn is missed.
 		t.follow(ctx, from, sdk.TaskID(in.id), yield, func(ctx context.Context, f func(control.RawEvent)) (event.Outcome, error) {
-			return from.API.Stream(ctx, from.agent.ID, in.message, f)
+			o, err := from.API.Stream(ctx, from.agent.ID, in.message, f)
+			t.refused(ctx, from, in, err)
+			return o, err
 		})
 	}
 }

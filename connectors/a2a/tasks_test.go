@@ -508,6 +508,22 @@ func TestNotificationsOfATask(t *testing.T) {
 		string(waiting.ID))) > 0 {
 		t.Errorf("after it was canceled it has %v, %v", listed(t, &c.pushes, string(waiting.ID)), err)
 	}
+
+	c.refuse = fault.InboxFull
+	for _, id := range []string{"refused", "m1"} { // m1 is that of the slow task
+		m := sdk.NewMessage(sdk.MessageRoleUser, sdk.NewTextPart("hello"))
+		m.ID = id
+		r := &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{PushConfig: &sdk.PushConfig{URL: "https://example.org/" + id}}}
+		if _, err := c.SendMessage(c.ctx, r); err == nil {
+			t.Errorf("%s was accepted", id)
+		}
+		for range c.SendStreamingMessage(c.ctx, r) {
+		}
+		kept := len(listed(t, &c.pushes, string(callOf(c.ctx).taskID(id))))
+		if want := map[string]int{"refused": 0, "m1": 2}[id]; kept != want {
+			t.Errorf("%s: %d notifications are kept, want %d", id, kept, want)
+		}
+	}
 }
 
 // A stream tells of a task as it is and of its end; one of a task that has ended is refused.
