@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -180,24 +179,28 @@ func (t *tool) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	answer, err := c.SendMessage(limited, &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{
 		ReturnImmediately: true, AcceptedOutputModes: []string{"text/plain", "text/markdown", "application/json"}}})
 	if err != nil {
-		return refused(ctx, r, err), nil
+		return refused(ctx, r, err, c.way.refused()), nil
 	}
 
 	return t.desk.settle(ctx, c, r, call, answer), nil
 }
 
-// refused is the result of a call that has no answer.
-func refused(ctx context.Context, r Remote, err error) tools.Result {
+// unclear is what a model has to know of a call without an answer.
+const unclear = "Whether it got the task is unknown: think before you send it again."
+
+// refused is the result of a call that has no answer; no: the server said so with an HTTP status.
+func refused(ctx context.Context, r Remote, err error, no bool) tools.Result {
 	if ctx.Err() != nil {
 		return tools.Result{Text: "Cancelled: whether the remote agent got the task is unknown", Status: tools.Canceled}
 	}
 	if errors.Is(err, errInside) || errors.Is(err, errElsewhere) {
 		return tools.Errorf("not sent: %v", err)
 	}
-	if _, network := errors.AsType[net.Error](err); network || errors.Is(err, context.DeadlineExceeded) {
-		return tools.Errorf("the remote agent %s gave no answer: %v\nWhether it got the task is unknown: think before you send it again.",
-			r.ID, reason(err))
+	told := permission.VisibleLine(head(reason(err).Error(), 500)) // it may quote what the remote agent said
+	text := fmt.Sprintf("the remote agent %s refused the task: %s", r.ID, told)
+	if _, said := errors.AsType[*sdk.Error](err); !said && !no {
+		text = fmt.Sprintf("the remote agent %s gave no answer: %s\n%s", r.ID, told, unclear)
 	}
-	return tools.Result{Status: tools.Failed, Source: r.right().SourceOf(),
-		Text: fmt.Sprintf("the remote agent %s refused the task: %s", r.ID, permission.VisibleLine(head(reason(err).Error(), 500)))}
+
+	return tools.Result{Status: tools.Failed, Source: r.right().SourceOf(), Text: text}
 }

@@ -25,10 +25,11 @@ import (
 type far struct {
 	*httptest.Server
 	mu    sync.Mutex
-	state string // of every task
-	text  string // of its answer
-	card  string // "": its own
-	asked int    // for tasks
+	state string           // of every task
+	text  string           // of its answer
+	card  string           // "": its own
+	asked int              // for tasks
+	odd   http.HandlerFunc // answers messages; nil: as usual
 }
 
 func newFar(t *testing.T) *far {
@@ -63,6 +64,10 @@ func (f *far) serve(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewDecoder(r.Body).Decode(&in)
 	task := fmt.Sprintf(`{"id":"t1","contextId":"c1","status":{"state":%q},"artifacts":[{"artifactId":"a","parts":[{"text":%q}]}]}`,
 		f.state, f.text)
+	if in.Method == "SendMessage" && f.odd != nil {
+		f.odd(w, r)
+		return
+	}
 	if in.Method == "SendMessage" {
 		task = `{"task":` + task + `}`
 	} else {
@@ -230,6 +235,42 @@ func TestWhereRequestsGo(t *testing.T) {
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, u.String(), nil)
 	if _, err := meta.RoundTrip(req); !errors.Is(err, errInside) {
 		t.Errorf("%v", err)
+	}
+}
+
+// Where it is not known whether a remote agent got a task, the model reads that, and not that the task was refused.
+func TestAnswersThatCannotBeUsed(t *testing.T) {
+	f, b := newFar(t), &box{}
+	write := func(status int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			fmt.Fprint(w, body)
+		}
+	}
+	const nameless = `{"jsonrpc":"2.0","id":"1","result":{"task":{"status":{"state":"TASK_STATE_WORKING"}}}}`
+	const refusal = `{"jsonrpc":"2.0","id":"1","error":{"code":-32602,"message":"no such town"}}`
+	for name, c := range map[string]struct {
+		odd  http.HandlerFunc
+		want string
+	}{
+		"a gateway without its server": {write(502, "<html>"), unclear},
+		"a gateway that waited":        {write(504, ""), unclear},
+		"a web page":                   {write(200, "<html>"), unclear},
+		"nothing":                      {write(200, ""), unclear},
+		"a task without an id":         {write(200, nameless), unclear},
+		"half of an answer": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, `{"jsonrpc"`)
+		}, unclear},
+		"a connection that ends": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, unclear},
+		"a refusal":              {write(200, refusal), "refused the task: no such town"},
+		"a wrong token":          {write(401, ""), "refused the task: unexpected HTTP status: 401"},
+	} {
+		f.odd = c.odd
+		res := run(t, desk(f, b, true), ask)
+		if res.Status != tools.Failed || !strings.Contains(res.Text, c.want) || res.Source == "" && name != "a task without an id" {
+			t.Errorf("%s: %+v, want %q", name, res, c.want)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,8 +36,14 @@ var (
 	errLarge  = fmt.Errorf("the response has more than %d bytes", maxBody)
 )
 
+// A line is a client of a remote agent, and the way to its server.
+type line struct {
+	*a2aclient.Client
+	way *guarded
+}
+
 // connect reads the card of a remote agent and makes a client of it.
-func (d *Desk) connect(ctx context.Context, r Remote) (*a2aclient.Client, error) {
+func (d *Desk) connect(ctx context.Context, r Remote) (*line, error) {
 	headers, err := d.o.Headers(r.ID)
 	if err != nil {
 		return nil, err
@@ -45,7 +52,8 @@ func (d *Desk) connect(ctx context.Context, r Remote) (*a2aclient.Client, error)
 	if err != nil {
 		return nil, fmt.Errorf("the url of the remote agent %s is broken", r.ID)
 	}
-	client := &http.Client{Transport: &guarded{server: u, headers: headers, next: transport(r.Local, net.InterfaceAddrs)}}
+	way := &guarded{server: u, headers: headers, next: transport(r.Local, net.InterfaceAddrs)}
+	client := &http.Client{Transport: way}
 	ctx = sdklog.AttachLogger(ctx, slog.New(slog.DiscardHandler)) // it would log what remote agents do wrong
 
 	limited, cancel := context.WithTimeout(ctx, cardTime)
@@ -59,7 +67,7 @@ func (d *Desk) connect(ctx context.Context, r Remote) (*a2aclient.Client, error)
 		return nil, fmt.Errorf("the remote agent %s speaks neither JSON-RPC nor REST of A2A %s", r.ID, sdk.Version)
 	}
 
-	return c, nil
+	return &line{c, way}, nil
 }
 
 // transport connects to public addresses, and to those of the own network where local is set.
@@ -85,7 +93,12 @@ type guarded struct {
 	server  *url.URL
 	headers http.Header
 	next    http.RoundTripper
+	status  atomic.Int32 // of the last response
 }
+
+// refused reports whether the server said no to the last request with an HTTP status. After one of 500 and above it is not known
+// what it did.
+func (g *guarded) refused() bool { return g.status.Load()/100 == 4 }
 
 // RoundTrip makes a request.
 func (g *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -101,6 +114,7 @@ func (g *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	g.status.Store(int32(resp.StatusCode))
 	resp.Body = &bounded{resp.Body, maxBody}
 
 	return resp, nil

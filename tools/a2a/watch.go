@@ -10,7 +10,6 @@ import (
 	"time"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
-	"github.com/a2aproject/a2a-go/v2/a2aclient"
 
 	"daycare/engine/message"
 	"daycare/tools"
@@ -40,7 +39,7 @@ type pending struct {
 
 // settle makes a result of what a remote agent answered to a message, after a moment if its task
 // has not ended.
-func (d *Desk) settle(ctx context.Context, c *a2aclient.Client, r Remote, call tools.Call, answer sdk.SendMessageResult) tools.Result {
+func (d *Desk) settle(ctx context.Context, c *line, r Remote, call tools.Call, answer sdk.SendMessageResult) tools.Result {
 	task, ok := answer.(*sdk.Task)
 	if m, is := answer.(*sdk.Message); is {
 		task = &sdk.Task{ContextID: m.ContextID, Status: sdk.TaskStatus{State: sdk.TaskStateCompleted},
@@ -48,7 +47,7 @@ func (d *Desk) settle(ctx context.Context, c *a2aclient.Client, r Remote, call t
 		return result(r, task)
 	}
 	if !ok || task.ID == "" || len(task.ID) > maxKey {
-		return tools.Errorf("the remote agent %s gave no answer that can be used", r.ID)
+		return tools.Errorf("the remote agent %s gave no answer that can be used\n%s", r.ID, unclear)
 	}
 
 	until := time.Now().Add(d.o.Soon)
