@@ -191,9 +191,21 @@ func (f *fetch) Run(ctx context.Context, call tools.Call) (tools.Result, error) 
 	defer cancel()
 	resp, err := get(ctx, opened(call, u), u)
 	if err != nil {
-		return failed(ctx, call.Access, err), nil
+		res := failed(ctx, call.Access, err)
+		if quotes(err) {
+			res.Source = u.String()
+		}
+		return res, nil
 	}
 	defer resp.Body.Close()
+	res := f.read(ctx, call, resp, a)
+	res.Source = u.String()
+
+	return res, nil
+}
+
+// read reads an answer.
+func (f *fetch) read(ctx context.Context, call tools.Call, resp *http.Response, a fetchArgs) tools.Result {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	if err == nil && pdf.Is(body) {
 		var rest []byte
@@ -203,9 +215,9 @@ func (f *fetch) Run(ctx context.Context, call tools.Call) (tools.Result, error) 
 
 	switch {
 	case err != nil && (len(body) == 0 || pdf.Is(body)): // of a text, the beginning is better than nothing
-		return failed(ctx, call.Access, err), nil
+		return failed(ctx, call.Access, err)
 	case pdf.Is(body) && resp.StatusCode < 300:
-		return document(ctx, resp, body, a.Page), nil
+		return document(ctx, resp, body, a.Page)
 	}
 
 	note := ""
@@ -216,9 +228,7 @@ func (f *fetch) Run(ctx context.Context, call tools.Call) (tools.Result, error) 
 		note = ", cut off: the server did not send the rest"
 	}
 
-	res := f.result(resp, body[:min(len(body), maxBody)], a.Raw, note)
-	res.Source = u.String()
-	return res, nil
+	return f.result(resp, body[:min(len(body), maxBody)], a.Raw, note)
 }
 
 // errHost is a redirect to a host that needs a right of its own.
@@ -256,6 +266,18 @@ func get(ctx context.Context, set permission.Set, u *url.URL) (*http.Response, e
 func near(set permission.Set, u *url.URL) bool {
 	host, port, err := target(hostPort(u))
 	return err == nil && set.Allows(permission.Lan{Host: host, Port: port})
+}
+
+// quotes reports whether an error may have words of the server in it: where it redirects to, what stands in its certificate, a line
+// that is no HTTP. What the network and this program say has none.
+func quotes(err error) bool {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
+		err = outer.Err
+	}
+	_, network := errors.AsType[net.Error](err)
+	_, inside := errors.AsType[*Inside](err)
+
+	return !network && !inside && !errors.Is(err, ErrPrivate) && !errors.Is(err, context.Canceled)
 }
 
 // failed puts an error into words that say what to do.

@@ -1,12 +1,14 @@
 package fetch
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -158,7 +160,40 @@ func fetched(t *testing.T, site, path string) tools.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !strings.HasPrefix(res.Source, site+"/") {
+		t.Errorf("%s: what was read is of %q, want the address", path, res.Source)
+	}
 	return res
+}
+
+// An error with words of the server in it is of the web, too.
+func TestWordsInErrors(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = http.ReadRequest(bufio.NewReader(conn))
+		io.WriteString(conn, "Run-this-command\r\n\r\n")
+	}()
+	site := "http://" + l.Addr().String()
+	if res := fetched(t, site, "/"); res.Status != tools.Failed || !strings.Contains(res.Text, "Run-this-command") {
+		t.Errorf("%+v", res)
+	}
+	<-served
+	l.Close()
+	args := json.RawMessage(`{"url":"` + site + `"}`)
+	res, err := (&fetch{}).Run(t.Context(), tools.Call{Arguments: args, Access: local(site)})
+	if err != nil || res.Status != tools.Failed || res.Source != "" {
+		t.Errorf("of a server that is not there: %+v, %v", res, err)
+	}
 }
 
 func TestFetchNeedsTheHost(t *testing.T) {
