@@ -49,7 +49,8 @@ func TestPromptsAreCommands(t *testing.T) {
 		`{"server":"a","prompt":"none"}`:   "did not give it",
 		`{"server":"b","prompt":"none"}`:   "no MCP server",
 	} {
-		if res := w.call(t.Context(), get, args, nil); res.Status != tools.Failed || !strings.Contains(res.Text, want) {
+		res := w.call(t.Context(), get, args, nil)
+		if res.Status != tools.Failed || !strings.Contains(res.Text, want) || (want != "no MCP server") != (res.Source != "") {
 			t.Errorf("%s: %+v", args, res)
 		}
 	}

@@ -112,18 +112,15 @@ func (p *Pool) named(id string) (*server, error) {
 // read has get read something of the server id, within the time that a call may take. If that
 // fails, said is the result for the agent.
 func (p *Pool) read(ctx context.Context, id string, get func(context.Context, *session) error) (said *tools.Result) {
-	failed := func(format string, args ...any) *tools.Result {
-		res := tools.Errorf(format, args...)
-		return &res
-	}
-
 	s, err := p.named(id)
 	if err != nil {
-		return failed("%v", err)
+		res := tools.Errorf("%v", err)
+		return &res
 	}
 	got, done, err := s.use(ctx)
 	if err != nil {
-		return failed("not read: %v", err)
+		res := s.conf.words(tools.Errorf("not read: %v", err), err)
+		return &res
 	}
 	defer done()
 
@@ -137,11 +134,12 @@ func (p *Pool) read(ctx context.Context, id string, get func(context.Context, *s
 		s.pool.begin(func() { s.drop(got) })
 		return &tools.Result{Status: tools.TimedOut, Text: fmt.Sprintf("no answer within %s", s.conf.Timeout)}
 	case err != nil:
-		var refused *jsonrpc.Error
-		if errors.As(err, &refused) {
-			err = errors.New(cleaned(refused.Message, maxDescription))
+		why := err.Error()
+		if refused, ok := errors.AsType[*jsonrpc.Error](err); ok {
+			why = cleaned(refused.Message, maxDescription)
 		}
-		return failed("the MCP server %s did not give it: %v", id, err)
+		res := s.conf.words(tools.Errorf("the MCP server %s did not give it: %s", id, why), err)
+		return &res
 	}
 	s.works()
 

@@ -37,7 +37,8 @@ func TestResourcesAreListedAndRead(t *testing.T) {
 		`{"server":"b"}`:                       "it has no resources",
 		`{"server":"c"}`:                       "there are: a, b",
 	} {
-		if res := w.call(t.Context(), read, args, nil); res.Status != tools.Failed || !strings.Contains(res.Text, want) {
+		res := w.call(t.Context(), read, args, nil)
+		if res.Status != tools.Failed || !strings.Contains(res.Text, want) || (want == "did not give it") != (res.Source != "") {
 			t.Errorf("%s: %+v", args, res)
 		}
 	}

@@ -115,7 +115,7 @@ func (t *tool) call(ctx context.Context, call tools.Call, g *given) (tools.Resul
 	}
 	got, done, err := s.use(ctx)
 	if err != nil {
-		return tools.Errorf("not called: %v", err), nil
+		return t.server.words(tools.Errorf("not called: %v", err), err), nil
 	}
 	defer done()
 	if is := s.is(got, t.def.Name); is != t.def.SHA256 {
@@ -152,7 +152,16 @@ func (t *tool) call(ctx context.Context, call tools.Call, g *given) (tools.Resul
 		return tools.Result{Status: tools.TimedOut, Text: fmt.Sprintf("no answer within %s (timeout of the MCP server %s in the "+
 			"settings); whether it did anything is unknown", s.conf.Timeout, t.server.ID)}, nil
 	}
-	return t.broken(s, err), nil
+	return t.server.words(t.broken(s, err), err), nil
+}
+
+// words marks a result that quotes an error: what the server said in it is a stranger's, as an answer is.
+func (s Server) words(res tools.Result, err error) tools.Result {
+	_, refused := errors.AsType[*jsonrpc.Error](err)
+	if _, login := errors.AsType[*loginError](err); refused || login {
+		res.Source = permission.Mcp{Server: s.ID}.SourceOf()
+	}
+	return res
 }
 
 // asks is the result of a call in which the server asked the user something.

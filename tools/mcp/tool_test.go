@@ -42,6 +42,10 @@ func TestAnswersOfTools(t *testing.T) {
 	if res := w.call(t.Context(), all["mcp__a__fail"], `{}`, nil); res.Status != tools.Failed || res.Text != "no such thing" {
 		t.Errorf("an error of the tool: %+v", res)
 	}
+	res = w.call(t.Context(), all["mcp__a__look"], `{"path":"/none/such"}`, nil) // an error of the protocol has words of the server
+	if res.Status != tools.Failed || !strings.Contains(res.Text, "refused the call: open /none/such") || res.Source != "the MCP server a" {
+		t.Errorf("a refusal: %+v", res)
+	}
 	res = w.call(t.Context(), all["mcp__a__media"], `{}`, nil)
 	if len(res.Blocks) != 1 || res.Blocks[0].File.MimeType != "image/png" || len(res.Files) != 2 ||
 		!strings.Contains(res.Text, "[resource x://text]\nwords") || !strings.Contains(res.Text, "x://link: a link") {
