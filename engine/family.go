@@ -105,14 +105,19 @@ func (f *Family) Target(from, ref string) (string, error) {
 	return id, nil
 }
 
-// List is the agents that an agent may know of, in the order of their handles.
+// List is the agents that an agent may know of, in the order of their handles. What those say whose conversation it may not read
+// is left out.
 func (f *Family) List(ctx context.Context, asker string) ([]event.Agent, error) {
 	all, _ := f.directory.Agents(ctx) // it never fails
 	known := all[:0]
 	for _, a := range all {
-		if f.knows(asker, a.ID) {
-			known = append(known, a)
+		if !f.knows(asker, a.ID) {
+			continue
 		}
+		if !f.Reads(asker, a.ID) {
+			a.Said, a.Failed = "", ""
+		}
+		known = append(known, a)
 	}
 
 	return known, nil

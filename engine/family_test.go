@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -704,6 +705,16 @@ func TestOnlySpawnedAgentsAreCounted(t *testing.T) {
 	}
 }
 
+// says records an answer of an agent.
+func (h *household) says(id, text string) {
+	h.t.Helper()
+	hist, _, err := record.Open(h.System.vol, h.System.folder(id), time.Now, slog.New(slog.DiscardHandler))
+	must(h.t, err)
+	must(h.t, hist.Begin("session"))
+	_, err = hist.Append(&record.Assistant{Turn: "t", Text: text, Finish: record.FinishEndTurn})
+	must(h.t, errors.Join(err, hist.Close()))
+}
+
 // What the agent of a user in a chat makes, a task or a colleague, knows no more than
 // its maker: also when that is gone, and however long the chain is.
 func TestWhatAnAgentMadeKnowsWhatItsMakerKnows(t *testing.T) {
@@ -724,6 +735,8 @@ func TestWhatAnAgentMadeKnowsWhatItsMakerKnows(t *testing.T) {
 	mole, clock, house := made(address.Permanent, "mole", bob), made(address.Cron, "clock", bob), made(address.Permanent, "ops", "")
 	nested, orphan := made(address.Cron, "nested", mole), made(address.Permanent, "orphan", address.ChildID(bob, "gone"))
 	beat := made(address.Cron, "house clock", mine)
+	h.says(house, "to the owner alone")
+	h.says(mole, "to bob")
 	tried := 0
 	for _, from := range []string{mole, clock, nested, orphan} {
 		for _, to := range []string{ada, mine, house, beat} {
@@ -739,6 +752,9 @@ func TestWhatAnAgentMadeKnowsWhatItsMakerKnows(t *testing.T) {
 		for _, a := range list {
 			if tried++; a.ID == ada || a.ID == mine || a.ID == beat {
 				t.Errorf("%s is shown %s", h.name(from), h.name(a.ID))
+			}
+			if want := map[string]string{mole: "to bob"}[a.ID]; a.Said != want {
+				t.Errorf("%s is shown that %s says %q, want %q", h.name(from), h.name(a.ID), a.Said, want)
 			}
 		}
 		if _, err := h.Post(t.Context(), message.Incoming{Origin: from, Agent: ada, Text: "x"}); !errors.Is(err, ErrStranger) {

@@ -115,6 +115,7 @@ func (p *peers) status(name, description string) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
+		a.Said = "" // sessions_history reads what it says, and marks the turn
 		return asJSON(a)
 	})
 }

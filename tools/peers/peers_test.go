@@ -354,7 +354,10 @@ type alone struct{ Agents }
 func TestWhatIsToldOfAgents(t *testing.T) {
 	h := newHouse()
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	h.agents[2].LastAt = &at
+	h.agents[2].LastAt, h.agents[2].Said = &at, "words of a page"
+	if r := call(t, h, "agent_status", `{"agentId":"`+h.agents[2].ID+`"}`); r.Status != "" || strings.Contains(r.Text, "words of a page") {
+		t.Errorf("what an agent says is read without a mark: %+v", r)
+	}
 	r := call(t, h, "sessions_list", `{}`)
 	if lines := strings.Split(r.Text, "\n"); len(lines) != 4 || !strings.Contains(lines[0], "last nothing yet") ||
 		!strings.Contains(lines[2], "last 2026-11-20T10:00:00Z") {
