@@ -513,7 +513,8 @@ func TestNotificationsOfATask(t *testing.T) {
 	for _, id := range []string{"refused", "m1"} { // m1 is that of the slow task
 		m := sdk.NewMessage(sdk.MessageRoleUser, sdk.NewTextPart("hello"))
 		m.ID = id
-		r := &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{PushConfig: &sdk.PushConfig{URL: "https://example.org/" + id}}}
+		to := &sdk.PushConfig{URL: "https://example.org/" + id}
+		r := &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{PushConfig: to}}
 		if _, err := c.SendMessage(c.ctx, r); err == nil {
 			t.Errorf("%s was accepted", id)
 		}

@@ -83,9 +83,17 @@ func (p posts) read(w http.ResponseWriter, r *http.Request, agent string) (messa
 	if err := decode(w, r, maxMessageBody, &m); err != nil {
 		return message.Incoming{}, false, err
 	}
+	if m.Kind == message.Mark || m.Kind == message.Rewind { // a name
+		m.Text = strings.TrimSpace(m.Text)
+	}
 	caller := callerOf(r.Context())
 	if err := m.check(agent == "", caller); err != nil {
 		return message.Incoming{}, false, err
+	}
+	if m.Kind == message.Mark {
+		if err := checkpoint("text", m.Text); err != nil {
+			return message.Incoming{}, false, err
+		}
 	}
 	if m.Kind == message.Rewind && agent != "" && p.talks.folders != nil {
 		if err := p.talks.folders.Rewindable(r.Context(), agent, m.Text); err != nil {

@@ -57,11 +57,16 @@ func (t talks) rewind(ctx context.Context, in agentBody[rewindBody]) (message.Re
 }
 
 func (t talks) mark(ctx context.Context, in agentBody[markBody]) (message.Receipt, error) {
-	name := in.Body.Name
-	if strings.TrimSpace(name) == "" || strings.Trim(name, "0123456789") == "" {
-		return message.Receipt{}, &Invalid{Field: "name",
-			Reason: fmt.Sprintf("found %q; the name of a checkpoint must not be a number", name)}
+	if err := checkpoint("name", in.Body.Name); err != nil {
+		return message.Receipt{}, err
 	}
+	return t.order(ctx, in.ID, message.Mark, in.Body.Name)
+}
 
-	return t.order(ctx, in.ID, message.Mark, name)
+// checkpoint refuses a name that a rewind would take for something else: a number is that of a record, nothing is the newest turn.
+func checkpoint(field, name string) error {
+	if strings.Trim(strings.TrimSpace(name), "0123456789") != "" {
+		return nil
+	}
+	return &Invalid{Field: field, Reason: fmt.Sprintf("found %q; the name of a checkpoint must not be a number", name)}
 }

@@ -119,6 +119,8 @@ func TestWhatIsCheckedOfARequest(t *testing.T) {
 		{"POST", "/v1/agents/alpha/messages", `{"kind":"rewind","text":"nowhere"}`, 404, ""},
 		{"POST", "/v1/agents/alpha/messages", `{"kind":"rewind","text":"7"}`, 202, ""},
 		{"POST", "/v1/agents/alpha/messages", `{"kind":"mark","text":"nowhere"}`, 202, ""},
+		{"POST", "/v1/agents/alpha/messages", `{"kind":"mark","text":" 12 "}`, 422, "text"},
+		{"POST", "/v1/agents/alpha/messages", `{"kind":"mark"}`, 422, "text"},
 		{"POST", "/v1/messages", `{"kind":"rewind","text":"nowhere","connector":"c","channelId":"d"}`, 202, ""},
 		{"GET", "/v1/agents/alpha/none", "", 404, "/v1/agents/0%2F1"}, {"GET", "/v1/none/a/b/c", "", 404, ""},
 		{"GET", "/v1/cost?since=yesterday", "", 400, "since"},
