@@ -2,8 +2,6 @@ package mcp
 
 import (
 	"context"
-	"errors"
-	"io"
 	"sync"
 	"time"
 
@@ -49,7 +47,7 @@ func (c *conversation) Read(ctx context.Context) (jsonrpc.Message, error) {
 		c.asked[r.ID] = true
 		c.mu.Unlock()
 	}
-	if errors.Is(err, io.EOF) {
+	if err != nil { // the end, or a line that is no message: the SDK reads no further
 		c.finish(ctx)
 	}
 

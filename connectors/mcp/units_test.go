@@ -118,15 +118,16 @@ func TestNobody(t *testing.T) {
 	}
 }
 
-// words are a connection whose client says this and then no more.
+// words are a connection whose client says this and then no more, or what is no message.
 type words struct {
 	sdk.Connection
 	said []jsonrpc.Message
+	last error // after it
 }
 
 func (w *words) Read(context.Context) (jsonrpc.Message, error) {
 	if len(w.said) == 0 {
-		return nil, io.EOF
+		return nil, w.last
 	}
 	m := w.said[0]
 	w.said = w.said[1:]
@@ -140,6 +141,8 @@ type one struct{ sdk.Connection }
 
 func (o one) Connect(context.Context) (sdk.Connection, error) { return o.Connection, nil }
 
+var errNoMessage = errors.New("invalid character")
+
 // The end of what a client says comes when its requests are answered, or it is closed, or nobody waits
 // any more, or after half a minute.
 func TestTheLastWord(t *testing.T) {
@@ -150,10 +153,11 @@ func TestTheLastWord(t *testing.T) {
 		}
 		return id
 	}
-	for name, tt := range map[string]struct {
+	type end struct {
 		then func(c sdk.Connection, cancel context.CancelFunc)
 		took time.Duration
-	}{
+	}
+	ends := map[string]end{
 		"answered": {func(c sdk.Connection, _ context.CancelFunc) {
 			for _, n := range []float64{1, 2} {
 				time.Sleep(time.Second)
@@ -166,10 +170,13 @@ func TestTheLastWord(t *testing.T) {
 		}, lastAnswers},
 		"closed":    {func(c sdk.Connection, _ context.CancelFunc) { time.Sleep(time.Second); c.Close(); c.Close() }, time.Second},
 		"cancelled": {func(_ sdk.Connection, cancel context.CancelFunc) { time.Sleep(time.Second); cancel() }, time.Second},
-	} {
+	}
+	ends["no message"] = ends["answered"]
+	for name, tt := range ends {
+		last := map[bool]error{true: errNoMessage, false: io.EOF}[name == "no message"]
 		synctest.Test(t, func(t *testing.T) {
 			c, err := patient{one{&words{said: []jsonrpc.Message{&jsonrpc.Request{ID: id(1), Method: "a"}, &jsonrpc.Request{Method: "note"},
-				&jsonrpc.Request{ID: id(2), Method: "b"}}}}}.Connect(t.Context())
+				&jsonrpc.Request{ID: id(2), Method: "b"}}, last: last}}}.Connect(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -182,7 +189,7 @@ func TestTheLastWord(t *testing.T) {
 			}
 			go tt.then(c, cancel)
 			began := time.Now()
-			if _, err := c.Read(ctx); !errors.Is(err, io.EOF) || time.Since(began) != tt.took {
+			if _, err := c.Read(ctx); !errors.Is(err, last) || time.Since(began) != tt.took {
 				t.Errorf("%s: %v after %v, want the end after %v", name, err, time.Since(began), tt.took)
 			}
 		})
