@@ -14,6 +14,7 @@ import (
 	"time"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2aclient/agentcard"
 
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -169,7 +170,11 @@ func (t *tool) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	}
 	c, err := t.desk.connect(ctx, r)
 	if err != nil {
-		return tools.Errorf("not sent: %v", err), nil
+		res := tools.Errorf("not sent: %v", err)
+		if _, theirs := errors.AsType[*agentcard.ErrStatusNotOK](err); theirs { // a status has words of the server
+			res.Source = r.right().SourceOf()
+		}
+		return res, nil
 	}
 
 	m := sdk.NewMessage(sdk.MessageRoleUser, sdk.NewTextPart(a.Text))

@@ -272,6 +272,12 @@ func TestAnswersThatCannotBeUsed(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", name, res, c.want)
 		}
 	}
+
+	d := desk(f, b, true)
+	d.o.Headers = func(string) (http.Header, error) { return nil, nil }
+	if res := run(t, d, ask); !strings.Contains(res.Text, "not sent") || !strings.Contains(res.Text, "401") || res.Source == "" {
+		t.Errorf("without a token: %+v", res)
+	}
 }
 
 // What comes back is bounded.
