@@ -150,7 +150,7 @@ func (g *Guard) use(root string) *tree {
 				delete(g.trees, other)
 			}
 		}
-		t = &tree{folders: map[string]folder{}, known: map[string]uint64{}}
+		t = &tree{folders: map[string]folder{}, known: map[string]string{}}
 		g.trees[root] = t
 	}
 	t.users++
@@ -198,7 +198,7 @@ func (w *Watch) end(root string, t *tree) (held []Held) {
 	}
 
 	if t.running--; t.running == 0 {
-		t.known = map[string]uint64{} // what a user makes from now on is his
+		t.known = map[string]string{} // what a user makes from now on is his
 	}
 	return held
 }

@@ -103,6 +103,52 @@ func TestWhatIsOfAPersonStays(t *testing.T) {
 	(*Watch)(nil).End()
 }
 
+// A link is known by where it leads: one with its inode, which a file system gives away again, another link on the way, and
+// a file where there was none are something new.
+func TestALinkIsKnownByWhereItLeads(t *testing.T) {
+	for name, way := range map[string]struct {
+		links map[string]string // by their paths
+		do    func(root string) error
+		stays bool
+	}{
+		"as it was":     {map[string]string{"CLAUDE.md": "real"}, func(string) error { return nil }, true},
+		"leads nowhere": {map[string]string{"CLAUDE.md": "nothing"}, func(string) error { return nil }, true},
+		"another link, perhaps with its inode": {map[string]string{"CLAUDE.md": "real"}, func(root string) error {
+			return errors.Join(os.Remove(root+"/CLAUDE.md"), os.Symlink("other", root+"/CLAUDE.md"))
+		}, false},
+		"another link on the way": {map[string]string{"CLAUDE.md": "between", "between": "real"}, func(root string) error {
+			return errors.Join(os.Remove(root+"/between"), os.Symlink("other", root+"/between"))
+		}, false},
+		"another folder on the way": {map[string]string{"CLAUDE.md": "dir/file", "dir": "a"}, func(root string) error {
+			return errors.Join(os.Remove(root+"/dir"), os.Symlink("b", root+"/dir"))
+		}, false},
+		"what it led to in vain": {map[string]string{"CLAUDE.md": "nothing"}, func(root string) error {
+			return os.WriteFile(root+"/nothing", []byte("x"), 0o644)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, g := t.TempDir(), New(sensitive.With())
+			for _, file := range []string{"real", "other", "a/file", "b/file"} {
+				write(t, filepath.Join(root, file), "x")
+			}
+			for at, target := range way.links {
+				if err := os.Symlink(target, filepath.Join(root, at)); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			w, _, err := g.Begin(nil, []string{root}, nil, nil)
+			if err = errors.Join(err, way.do(root)); err != nil {
+				t.Fatal(err)
+			}
+			held := w.End()
+			if _, err := os.Lstat(root + "/CLAUDE.md"); (err == nil) != way.stays || (len(held) == 0) != way.stays {
+				t.Errorf("it is there: %v, want %v; put aside: %+v", err == nil, way.stays, held)
+			}
+		})
+	}
+}
+
 // A repository that a command made is judged again at the end of each command that still
 // runs: one of them may have changed it since.
 func TestARepositoryThatWasHarmlessIsJudgedAgain(t *testing.T) {

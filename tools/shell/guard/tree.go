@@ -17,25 +17,27 @@ type tree struct {
 	users   int // commands that look into it; of the Guard's lock
 	mu      sync.Mutex
 	folders map[string]folder // as they were looked at last
-	known   map[string]uint64 // items that were there before the commands that run, by path: see linkAt
+	known   map[string]string // items that were there before the commands that run, by path: see linkAt
 	running int               // commands that may write in it
 }
 
 // noLink is what is known of an item that is not a symbolic link.
-const noLink = 0
+const noLink = ""
 
-// linkAt identifies the symbolic link at a path. What else is known stays itself, as it can
-// only be read while a command runs; a link is the one thing that nothing can be mounted on.
-func linkAt(path string) uint64 {
-	info, err := os.Lstat(path)
-	if err != nil || info.Mode()&os.ModeSymlink == 0 {
+// linkAt says where the symbolic link at a path leads: what it says, and what is found there, if anything is. A command can
+// make another link with the same inode, replace a link on the way, and make what a link led to in vain. What else is known
+// stays itself, as it can only be read while a command runs; a link is the one thing that nothing can be mounted on.
+func linkAt(path string) string {
+	target, err := os.Readlink(path)
+	if err != nil {
 		return noLink
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return st.Ino
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		real = "" // it leads to nothing that anyone could read
 	}
 
-	return noLink
+	return target + "\x00" + real
 }
 
 // knows reports whether an item was there before.
