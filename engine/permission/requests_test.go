@@ -184,6 +184,7 @@ func TestCeilingCovers(t *testing.T) {
 	}{
 		"a command it covers":          {command("git log"), Once, true},
 		"one with something behind it": {command("git log; rm -rf x"), Once, false},
+		"one with a space of its name": {command("git\u00a0"), Once, false},
 		"its rule is covered":          {ruled, Prefix, true},
 		"its rule is not":              {wide, Prefix, false},
 		"the same, once":               {wide, Once, true},

@@ -136,7 +136,8 @@ const joiners = ";&|<>$`\n\r(){}#!~*?[]\\\"'"
 // begins reports whether command begins with the words of prefix. A command that
 // holds more than plain words must be the prefix itself.
 func begins(prefix, command string) bool {
-	prefix, command = strings.TrimSpace(prefix), strings.TrimSpace(command)
+	const blanks = " \t\n" // other spaces are letters for a shell
+	prefix, command = strings.Trim(prefix, blanks), strings.Trim(command, blanks)
 	if prefix == "" {
 		return false
 	}

@@ -16,17 +16,20 @@ import (
 // program does, its words do not say.
 
 // segments are the simple commands that a command line is made of, as words. plain
-// is false if it holds something whose effect the words do not show: variables,
-// substitutions, assignments, functions, or output to a file. The segments found
-// are returned all the same.
+// is false if it holds something whose effect the words do not show, which is all but what
+// is known to be nothing of the kind: variables (those of a loop, too), substitutions,
+// assignments, functions, tests ([[ evaluates numbers), or output to a file. The segments
+// found are returned all the same.
 func segments(command string) (list [][]string, plain bool) {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), "")
 	if err != nil {
 		return nil, false
 	}
-	plain = true
+	plain = !strings.ContainsRune(command, '\r') // a space for the parser, for the shell a letter as others
 	syntax.Walk(file, func(node syntax.Node) bool {
 		switch n := node.(type) {
+		case nil, *syntax.File, *syntax.Stmt, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.Comment, *syntax.BinaryCmd,
+			*syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.CaseClause, *syntax.CaseItem, *syntax.TimeClause:
 		case *syntax.CallExpr:
 			words, literal := literals(n.Args)
 			if len(words) > 0 {
@@ -35,8 +38,7 @@ func segments(command string) (list [][]string, plain bool) {
 			plain = plain && literal && len(n.Assigns) == 0
 		case *syntax.Redirect:
 			plain = plain && harmless(n)
-		case *syntax.FuncDecl, *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ParamExp, *syntax.ArithmExp, *syntax.ArithmCmd,
-			*syntax.DeclClause, *syntax.LetClause, *syntax.CoprocClause, *syntax.TestDecl:
+		default:
 			plain = false
 		}
 
@@ -92,8 +94,11 @@ func literal(w *syntax.Word) (string, bool) {
 
 // harmless reports whether a redirection changes no file: input, to another stream,
 // or to nowhere. Where a stream is named by anything but its number, the shell takes
-// that for a file: ">&out" writes one.
+// that for a file: ">&out" writes one. A name in braces before it is a variable to set.
 func harmless(r *syntax.Redirect) bool {
+	if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
+		return false
+	}
 	target, ok := literal(r.Word)
 	switch r.Op {
 	case syntax.WordHdoc:
@@ -110,6 +115,9 @@ func harmless(r *syntax.Redirect) bool {
 // stream is the number of an open file that is copied, moved or closed.
 var stream = lazyregexp.New(`^(?:[0-9]+-?|-)$`)
 
+// blanks are what the shell passes over around a command. Other spaces are letters for it.
+const blanks = " \t\n"
+
 // granted reports whether rules allow a command without asking: each of its
 // segments begins with the words of one, or the whole is one. Scripts that the words of
 // a rule name must have the content that the rule was given for.
@@ -117,8 +125,8 @@ func granted(set permission.Set, a arguments, r resolved) bool {
 	if len(a.Env) > 0 || a.Stdin != "" {
 		return false // a variable can make any program another one, its input most of them
 	}
-	whole := strings.TrimSpace(a.Command)
-	if slices.ContainsFunc(set.Exec, func(rule string) bool { return strings.TrimSpace(rule) == whole && kept(set, rule, r.pins()) }) {
+	whole := strings.Trim(a.Command, blanks)
+	if slices.ContainsFunc(set.Exec, func(rule string) bool { return strings.Trim(rule, blanks) == whole && kept(set, rule, r.pins()) }) {
 		return true
 	}
 
