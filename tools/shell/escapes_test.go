@@ -242,6 +242,10 @@ done 2>/dev/null; echo "$x"; wait`, false},
 		{"limits of the daemon", `prlimit --pid $PID --core=0:0 && echo ESCAPED`, false},
 		{"priority in the queue", `chrt -p -f 99 $PID && echo ESCAPED; ionice -c 2 -n 4 -p $PID && echo ESCAPED; renice -n 1 -p $PID && ` +
 			`echo ESCAPED`, true},
+		{"priority of all that its user runs", `test -n "$VIEWED" || perl -e 'syscall(141,2,0,-20); print "ESCAPED" if $!{EACCES}; ` +
+			`syscall(251,3,0,5<<13); print "ESCAPED" if $!{EINVAL}'`, true},
+		{"files that all wait for", `$PY -c 'import fcntl,os; f=os.open(os.environ["W"]+"/.git/config",0); fcntl.fcntl(f,1024,1); ` +
+			`print("ESCAPED")'; $PY -c 'import fcntl; f=open("/etc/passwd"); fcntl.fcntl(f,1024,0); print("ESCAPED")'`, false},
 		{"processors of the daemon", `taskset -p ffffffff $PID && echo ESCAPED; chrt -b -p 0 $PID && echo ESCAPED`, true},
 		{"other calls of old machines", `$PY -c 'import ctypes; l=ctypes.CDLL(None); print("ESCAPED") if l.syscall(0x40000000+41,2,1,` +
 			`0)>=0 else 0'`, false},

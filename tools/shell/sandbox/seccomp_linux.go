@@ -50,6 +50,12 @@ var ofOthers = []struct{ nr, arg uint32 }{
 	{unix.SYS_SETPRIORITY, offArg1}, {unix.SYS_IOPRIO_SET, offArg1},
 }
 
+// ofUsers are those of them that can mean all processes of a user, by the value of their
+// first argument: then 0 is not the caller.
+var ofUsers = []struct{ nr, user uint32 }{{unix.SYS_SETPRIORITY, unix.PRIO_USER}, {unix.SYS_IOPRIO_SET, ioprioWhoUser}}
+
+const ioprioWhoUser = 3
+
 // shared are the ways of processes to one another that no path leads to, so that
 // Landlock does not hold them. A namespace of its own makes them harmless.
 var shared = []uint32{unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
@@ -116,6 +122,9 @@ func program(private bool) []unix.SockFilter {
 			p = append(p, unix.SockFilter{Code: jumpEq, Jf: 1, K: nr}, unix.SockFilter{Code: ret, K: none})
 		}
 		p = append(p, timesByPath...)
+		for _, c := range ofUsers {
+			p = append(p, refusing(c.nr, offArg0, c.user)...)
+		}
 		for _, c := range ofOthers {
 			p = append(p, unix.SockFilter{Code: jumpEq, Jf: 4, K: c.nr},
 				unix.SockFilter{Code: ld, K: c.arg}, unix.SockFilter{Code: jumpEq, Jf: 1},
@@ -147,7 +156,7 @@ func program(private bool) []unix.SockFilter {
 		unix.SockFilter{Code: ret, K: allow})
 }
 
-// marks refuse what gives a file the rights of its owner, and input to a terminal.
+// marks refuse what gives a file the rights of its owner, input to a terminal, and leases.
 func marks() (p []unix.SockFilter) {
 	for _, c := range modes {
 		p = append(p, unix.SockFilter{Code: jumpEq, Jf: 4, K: c.nr},
@@ -162,9 +171,16 @@ func marks() (p []unix.SockFilter) {
 			unix.SockFilter{Code: ret, K: refuse}, unix.SockFilter{Code: ld, K: offNr})
 	}
 
-	p = append(p, unix.SockFilter{Code: jumpEq, Jf: uint8(2*len(typed) + 2), K: unix.SYS_IOCTL}, unix.SockFilter{Code: ld, K: offArg1})
-	for _, request := range typed {
-		p = append(p, unix.SockFilter{Code: jumpEq, Jf: 1, K: request}, unix.SockFilter{Code: ret, K: refuse})
+	p = append(p, refusing(unix.SYS_IOCTL, offArg1, typed...)...)
+	// A lease holds up every program that opens the file, the daemon included, for most of a minute, and then again.
+	return append(p, refusing(unix.SYS_FCNTL, offArg1, unix.F_SETLEASE)...)
+}
+
+// refusing refuses a call that has one of the values as an argument.
+func refusing(nr, arg uint32, values ...uint32) []unix.SockFilter {
+	p := []unix.SockFilter{{Code: jumpEq, Jf: uint8(2*len(values) + 2), K: nr}, {Code: ld, K: arg}}
+	for _, v := range values {
+		p = append(p, unix.SockFilter{Code: jumpEq, Jf: 1, K: v}, unix.SockFilter{Code: ret, K: refuse})
 	}
 	return append(p, unix.SockFilter{Code: ld, K: offNr})
 }
