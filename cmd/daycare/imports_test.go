@@ -111,7 +111,7 @@ var imports = map[string][]string{
 	"engine/unseen":          {"engine/beneath", "engine/disk", "engine/crash", "engine/finding"},
 	"engine/watch":           {},
 	"engine/redact":          {},
-	"engine/sensitive":       {},
+	"engine/sensitive":       {"engine/beneath"},
 	"engine/cuid":            {},
 	"engine/disk":            {"engine/crash"},
 	"engine/disk/disktest":   {"engine/disk"},

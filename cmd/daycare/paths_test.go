@@ -75,7 +75,7 @@ var passes = map[string]pass{
 	"engine/record":                         {11, daycares},
 	"engine/slash":                          {1, daycares},
 	"engine/schedule":                       {10, daycares},
-	"engine/sensitive/git.go":               {1, "whether there is a file that a configuration names; nothing is read"},
+	"engine/sensitive/git.go":               {2, "whether there is a file that a repository names; nothing is read"},
 	"engine/sensitive/sensitive.go":         {3, machines},
 	"engine/watch":                          {2, "nothing is read: it only has the system watch a folder"},
 	"tools/mcp":                             {1, daycares},

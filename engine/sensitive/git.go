@@ -5,29 +5,63 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"daycare/engine/beneath"
 )
 
 // harmlessSections are sections of a git configuration whose values git never runs.
 var harmlessSections = []string{"user", "author", "committer", "remote", "branch", "submodule", "url", "color", "lfs", "gc"}
 
-// GitNames returns the paths in a work tree that the configuration of its repository names
-// as something to run or to read as configuration: a folder of hooks, a file to include, a
-// program of a filter or an alias. Git runs what is there as it runs its own hooks, so it is
-// as much in the table as they are. Folders of hooks need not exist.
-func GitNames(tree, config string) (paths []string) {
-	section := ""
-	add := func(base, name string, missing bool) {
-		name = strings.Trim(name, `"'!;`)
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(base, name)
-		}
-		rel, err := filepath.Rel(tree, filepath.Clean(name))
-		if err != nil || rel == "." || !filepath.IsLocal(rel) || Fold(strings.SplitN(rel, string(filepath.Separator), 2)[0]) == ".git" {
-			return // outside, or guarded with the repository
-		}
+// maxConfig bounds what is read of a file of git, in bytes.
+const maxConfig = 64 << 10
 
-		path := filepath.Join(tree, rel)
-		if info, err := os.Lstat(path); (missing || err == nil && !info.IsDir()) && !slices.Contains(paths, path) {
+// GitNames returns the paths in a work tree that its repository names as something to run or
+// to read as configuration: a folder of hooks, a file to include, a program of a filter or an
+// alias, and what a link among the hooks leads to. Git runs what is there as it runs its own
+// hooks, so it is as much in the table as they are. Folders of hooks need not exist.
+func GitNames(tree string) (paths []string) {
+	own, common := gitFolders(tree)
+	for _, file := range [][2]string{{common, "config"}, {own, "config.worktree"}} {
+		config, _ := beneath.ReadFile(file[0], file[1], maxConfig) // of a longer one the beginning; else nothing is named
+		paths = append(paths, named(tree, file[0], string(config))...)
+	}
+	for _, hooks := range append(slices.Clone(paths), filepath.Join(common, "hooks")) {
+		paths = append(paths, behind(tree, hooks)...)
+	}
+
+	return paths
+}
+
+// gitFolders are the folders of the repository of a work tree: its own one, and that which it
+// shares with other work trees.
+func gitFolders(tree string) (own, common string) {
+	leads := func(from, name, prefix string) string {
+		text, _ := beneath.ReadFile(from, name, maxConfig) // a folder, or not there
+		to, ok := strings.CutPrefix(strings.TrimSpace(string(text)), prefix)
+		switch to = strings.TrimSpace(to); {
+		case !ok || to == "":
+			return ""
+		case filepath.IsAbs(to):
+			return to
+		}
+		return filepath.Join(from, to)
+	}
+
+	if own = leads(tree, ".git", "gitdir:"); own == "" {
+		own = filepath.Join(tree, ".git")
+	}
+	if common = leads(own, "commondir", ""); common == "" {
+		common = own
+	}
+	return own, common
+}
+
+// named is what a configuration in the folder base names.
+func named(tree, base, config string) (paths []string) {
+	section := ""
+	add := func(from, name string, missing bool) {
+		path := inTree(tree, from, strings.Trim(name, `"'!;`))
+		if info, err := os.Lstat(path); path != "" && (missing || err == nil && !info.IsDir()) && !slices.Contains(paths, path) {
 			paths = append(paths, path)
 		}
 	}
@@ -39,17 +73,86 @@ func GitNames(tree, config string) (paths []string) {
 		}
 
 		key, value, ok := strings.Cut(line, "=")
-		key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)
+		key, value = strings.ToLower(strings.TrimSpace(key)), uncommented(value)
 		switch {
 		case !ok || slices.Contains(harmlessSections, section):
 		case section == "core" && key == "hookspath":
 			add(tree, value, true)
 		case section == "include" || section == "includeif":
-			add(filepath.Join(tree, ".git"), value, true)
+			add(base, value, true)
 		default:
 			for word := range strings.FieldsSeq(value) {
 				add(tree, word, false)
 			}
+		}
+	}
+
+	return paths
+}
+
+// uncommented is the value of a setting without what follows as a comment.
+func uncommented(value string) string {
+	quoted := false
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == '#' || c == ';'):
+			return strings.TrimSpace(value[:i])
+		}
+	}
+
+	return strings.TrimSpace(value)
+}
+
+// inTree is the path that a name means, if that is in the work tree and is not guarded with
+// the repository; else "".
+func inTree(tree, from, name string) string {
+	if below, ok := strings.CutPrefix(name, "~/"); ok {
+		from, _ = os.UserHomeDir() // "" leads nowhere
+		name = below
+	}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(from, name)
+	}
+	rel, err := filepath.Rel(tree, filepath.Clean(name))
+	if err != nil || !filepath.IsLocal(rel) { // links may lead back
+		rel, err = filepath.Rel(beneath.Real(tree), beneath.Real(name))
+	}
+	if err != nil || rel == "." || !filepath.IsLocal(rel) {
+		return ""
+	}
+
+	names := strings.Split(rel, string(filepath.Separator))
+	if Fold(names[0]) == ".git" && (len(names) == 1 || slices.Contains([]string{"hooks", "modules", "worktrees"}, Fold(names[1]))) {
+		return ""
+	}
+	return filepath.Join(tree, rel)
+}
+
+// behind are the files in the work tree that links in a folder of hooks lead to.
+func behind(tree, hooks string) (paths []string) {
+	dir, err := beneath.Root(hooks)
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	f, err := dir.Open(".")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	entries, _ := f.ReadDir(-1) // as far as it can be read
+
+	for _, e := range entries {
+		if e.Type()&os.ModeSymlink == 0 {
+			continue
+		}
+		path := inTree(tree, hooks, beneath.Real(filepath.Join(hooks, e.Name())))
+		if info, err := os.Lstat(path); path != "" && err == nil && info.Mode().IsRegular() {
+			paths = append(paths, path)
 		}
 	}
 

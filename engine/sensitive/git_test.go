@@ -12,6 +12,7 @@ import (
 // however it is written; what git never runs is not.
 func TestWhatAGitConfigurationNames(t *testing.T) {
 	tree := t.TempDir()
+	t.Setenv("HOME", tree)
 	for _, name := range []string{"tool.sh", "sub/clean.py", "extra.config"} {
 		path := filepath.Join(tree, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -27,6 +28,11 @@ func TestWhatAGitConfigurationNames(t *testing.T) {
 		"[core]\n\thooksPath = hooks":                      {"hooks"},
 		"[Core] HooksPath=\"hooks\"":                       {"hooks"},
 		"[core]\nhookspath = " + tree + "/hooks":           {"hooks"},
+		"[core]\nhookspath = hooks # ours":                 {"hooks"},
+		"[core]\nhookspath = \"hooks\" ; ours":             {"hooks"},
+		"[core]\nhookspath = \"a # b\"":                    {"a # b"},
+		"[core]\nhookspath = ~/hooks":                      {"hooks"},
+		"[core]\nhookspath = .git/own":                     {".git/own"},
 		"[core]\nhookspath = .":                            nil,
 		"[core]\nhookspath = ../elsewhere":                 nil,
 		"[core]\nhookspath = .git/hooks":                   nil,
@@ -48,7 +54,7 @@ func TestWhatAGitConfigurationNames(t *testing.T) {
 		for i := range want {
 			want[i] = filepath.Join(tree, want[i])
 		}
-		if got := GitNames(tree, config); !slices.Equal(got, want) {
+		if got := named(tree, tree+"/.git", config); !slices.Equal(got, want) {
 			t.Errorf("%q names %v, want %v", config, got, want)
 		}
 	}

@@ -74,10 +74,7 @@ func (r *rights) repository(path string) string {
 	return ""
 }
 
-// maxConfig bounds what is read of a configuration of git, in bytes.
-const maxConfig = 64 << 10
-
-// namedByGit is what the configuration of a repository above path names to be run, if path
+// namedByGit is what a repository above path names to be run, if path
 // is that or is in it and no right names it.
 func (r *rights) namedByGit(path string) string {
 	for _, root := range r.set.WriteRoots() {
@@ -86,8 +83,7 @@ func (r *rights) namedByGit(path string) string {
 		}
 		for at := path; at != root; at = filepath.Dir(at) {
 			dir := filepath.Dir(at)
-			config, _ := beneath.ReadFile(dir, ".git/config", maxConfig) // empty where there is no repository
-			for _, name := range sensitive.GitNames(dir, string(config)) {
+			for _, name := range sensitive.GitNames(dir) {
 				if permission.Beneath(name, path) && !r.namedBetween(name, path) {
 					return name
 				}

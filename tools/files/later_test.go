@@ -221,9 +221,17 @@ func TestWritingWhatGitsConfigurationNamesAsks(t *testing.T) {
 		attacktest.Held(t, attacktest.Row{Class: "file tools: what runs later", How: "asked for with its diff",
 			Name: "named by git's configuration: " + path})
 	}
-	w.file("long/.git/config", "[core]\n\thooksPath = hooks\n"+strings.Repeat("# more\n", maxConfig/7))
+	w.file("long/.git/config", "[core]\n\thooksPath = hooks\n"+strings.Repeat("# more\n", 10_000))
 	w.want(w.call("write", a{"path": "long/hooks/pre-commit", "content": "x"}), tools.Denied, "request_permission for @write:")
-	for _, path := range []string{"tools/x", "scripts/other.sh", "other", "long/x"} {
+	w.file(".git/hooks/README", "x")
+	w.file("scripts/check", "x")
+	w.link("../../scripts/check", ".git/hooks/pre-commit")
+	w.file(".git/worktrees/tree/commondir", "../..\n")
+	w.file("tree/.git", "gitdir: "+filepath.Join(w.ws, ".git/worktrees/tree")+"\n")
+	for _, path := range []string{"scripts/check", "tree/tools/hooks/pre-commit"} {
+		w.want(w.call("write", a{"path": path, "content": "x"}), tools.Denied, "request_permission for @write:"+filepath.Join(w.ws, path))
+	}
+	for _, path := range []string{"tools/x", "scripts/other.sh", "other", "long/x", "tree/x"} {
 		w.want(w.call("write", a{"path": path, "content": "x"}), tools.OK)
 	}
 

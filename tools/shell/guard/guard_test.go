@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -146,6 +147,79 @@ func TestALinkIsKnownByWhereItLeads(t *testing.T) {
 				t.Errorf("it is there: %v, want %v; put aside: %+v", err == nil, way.stays, held)
 			}
 		})
+	}
+}
+
+// What runs as a hook is kept, wherever the repository of a work tree is and however it names it.
+func TestWhatRunsAsAHookIsKept(t *testing.T) {
+	const config = "[core]\n\thooksPath = our/hooks # of all\n"
+	for name, way := range map[string]struct {
+		files, links map[string]string
+		runs         string
+	}{
+		"named with a comment": {map[string]string{".git/config": config, "our/hooks/pre-commit": ""}, nil, "our/hooks"},
+		"in a long configuration": {map[string]string{".git/config": config + strings.Repeat("# more\n", 10_000),
+			"our/hooks/pre-commit": ""}, nil, "our/hooks"},
+		"in another work tree": {map[string]string{".git/config": config, ".git/worktrees/w/commondir": "../..\n",
+			"w/.git": "gitdir: ../.git/worktrees/w\n", "w/our/hooks/pre-commit": ""}, nil, "w/our/hooks"},
+		"of one work tree": {map[string]string{".git/worktrees/w/config.worktree": config, ".git/worktrees/w/commondir": "../..\n",
+			"w/.git": "gitdir: ../.git/worktrees/w\n", "w/our/hooks/pre-commit": ""}, nil, "w/our/hooks"},
+		"of a module": {map[string]string{".git/modules/m/config": config, "m/.git": "gitdir: ../.git/modules/m\n",
+			"m/our/hooks/pre-commit": ""}, nil, "m/our/hooks"},
+		"by a link to the repository": {map[string]string{"repo/config": config, "our/hooks/pre-commit": ""},
+			map[string]string{".git": "repo"}, "our/hooks"},
+		"by a link among the hooks": {map[string]string{".git/hooks/README": "", "scripts/check": ""},
+			map[string]string{".git/hooks/pre-commit": "../../scripts/check"}, "scripts/check"},
+		"by a link in a folder of hooks": {map[string]string{".git/config": config, "our/hooks/x": "", "scripts/check": ""},
+			map[string]string{"our/hooks/pre-commit": "../../scripts/check"}, "scripts/check"},
+		"beside the hooks": {map[string]string{".git/config": "[core]\n\thooksPath = .git/own\n", ".git/own/pre-commit": ""}, nil,
+			".git/own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for file, text := range way.files {
+				write(t, filepath.Join(root, file), text)
+			}
+			for at, target := range way.links {
+				if err := os.Symlink(target, filepath.Join(root, at)); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			w, found, err := New(sensitive.With()).Begin(nil, []string{root}, nil, nil)
+			if err != nil || !slices.Contains(found, Item{filepath.Join(root, way.runs), Later}) {
+				t.Errorf("it can be changed: %v, %v", found, err)
+			}
+			if held := w.End(); len(held) > 0 {
+				t.Errorf("what was there is put aside: %+v", held)
+			}
+		})
+	}
+}
+
+// What a hook comes to lead to while a command runs is put aside.
+func TestAHookThatIsLedElsewhere(t *testing.T) {
+	root := t.TempDir()
+	write(t, root+"/.git/hooks/README", "")
+	write(t, root+"/scripts/check", "")
+	for at, target := range map[string]string{".git/hooks/pre-commit": "../../scripts/link", "scripts/link": "check",
+		".git/hooks/pre-push": "../../scripts/nothing"} {
+		if err := os.Symlink(target, filepath.Join(root, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	w, _, err := New(sensitive.With()).Begin(nil, []string{root}, nil, nil)
+	write(t, root+"/scripts/evil", "")
+	write(t, root+"/scripts/nothing", "")
+	if err = errors.Join(err, os.Remove(root+"/scripts/link"), os.Symlink("evil", root+"/scripts/link")); err != nil {
+		t.Fatal(err)
+	}
+	if held := w.End(); len(held) != 2 || exists(root+"/scripts/evil") || exists(root+"/scripts/nothing") || !exists(root+"/scripts/check") {
+		t.Errorf("put aside: %+v", held)
 	}
 }
 

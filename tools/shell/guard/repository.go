@@ -92,16 +92,12 @@ func harmless(repository string) error {
 	return plain(string(config))
 }
 
-// namedBy is what exists in the work tree of a folder called .git of that which its
-// configuration names to be run, and that the table does not have anyway.
-func namedBy(repository string, table sensitive.Table) (items []Item) {
-	config, err := beneath.ReadFile(repository, "config", maxConfig)
-	if err != nil {
-		return nil // it does not exist, or is nothing that git itself makes
-	}
-	tree := filepath.Dir(repository)
-	for _, path := range sensitive.GitNames(tree, string(config)) {
-		if exists(path) && sensitive.Anchor(tree, path, table.Later) == "" {
+// namedBy is what exists in a work tree of that which its repository names to be run, and
+// that the table does not have anyway.
+func namedBy(tree string, table sensitive.Table) (items []Item) {
+	for _, path := range sensitive.GitNames(tree) {
+		anchor := sensitive.Anchor(tree, path, table.Later)
+		if exists(path) && (anchor == "" || isGit(anchor)) { // in a repository the rest can be written
 			items = append(items, Item{path, Later})
 		}
 	}
@@ -268,16 +264,6 @@ func Vectors(root string, table sensitive.Table) (all []Vector) {
 // ofGit reports whether a file .git is one as git writes it for its submodules and work
 // trees.
 func ofGit(path string) bool {
-	root, err := os.OpenRoot(filepath.Dir(path))
-	if err != nil {
-		return false
-	}
-	defer root.Close()
-	if info, err := root.Lstat(filepath.Base(path)); err != nil || !info.Mode().IsRegular() || info.Size() > maxConfig {
-		return false
-	}
-
-	data, err := root.ReadFile(filepath.Base(path))
-
+	data, err := beneath.ReadFile(filepath.Dir(path), filepath.Base(path), maxConfig)
 	return err == nil && (strings.Contains(string(data), "/.git/modules/") || strings.Contains(string(data), "/.git/worktrees/"))
 }

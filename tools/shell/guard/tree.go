@@ -97,11 +97,10 @@ func (t *tree) look(root string, table sensitive.Table, skip map[string]bool) (f
 			f = survey(p.path, n, table)
 		}
 		seen[p.path] = f
-		if isGit(p.path) && !p.later {
-			found = append(found, namedBy(p.path, table)...) // not remembered: an editor changes a file without its folder
-		}
-
 		for _, item := range f.items {
+			if isGit(item.Path) && !p.later { // not remembered: an editor changes a file without its folder
+				found = append(found, namedBy(filepath.Dir(item.Path), table)...)
+			}
 			if !p.later || item.Kind == Secret || item.Kind == Data || item.Kind == Socket {
 				found = append(found, item)
 			}
