@@ -42,8 +42,8 @@ func (s Set) Allows(a Access) bool {
 }
 
 // Withheld returns the path that a permission has to name so that the set reaches the path of a,
-// although a folder of the set contains it: a secret, or a file that runs later, to write it. "":
-// the set reaches it.
+// although a folder of the set contains it: a secret, or a file that runs later, to write it, by its
+// name or because a repository says so. "": the set reaches it.
 func (s Set) Withheld(a Access, t sensitive.Table) (anchor string) {
 	var path string
 	named, in := slices.Concat([]string{s.WorkingDir}, s.WriteDirs), t.Secret
@@ -60,6 +60,9 @@ func (s Set) Withheld(a Access, t sensitive.Table) (anchor string) {
 			continue
 		}
 		between := sensitive.Anchor(filepath.Clean(root), path, in)
+		if _, write := a.(Write); write && between == "" {
+			between = sensitive.GitAnchor(filepath.Clean(root), path)
+		}
 		if between == "" {
 			return ""
 		}

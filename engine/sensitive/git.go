@@ -32,6 +32,36 @@ func GitNames(tree string) (paths []string) {
 	return paths
 }
 
+// inRepository are the entries of a repository that make it one or that git obeys, beside
+// HEAD.
+var inRepository = []string{"objects", "refs", "config", "config.worktree", "commondir", "gitdir", "hooks", "modules", "worktrees"}
+
+// GitAnchor returns what a right must name to reach path from root, beside what Anchor finds by
+// names: a folder that is a repository without being called .git, or becomes one with path, or
+// what the repository of a folder on the way names to be run. "": none.
+func GitAnchor(root, path string) string {
+	rel, err := filepath.Rel(root, path)
+	if err != nil || rel == "." || !filepath.IsLocal(rel) {
+		return ""
+	}
+
+	for at := path; at != root; at = filepath.Dir(at) {
+		dir := filepath.Dir(at)
+		if dir != root && slices.Contains(inRepository, Fold(filepath.Base(at))) {
+			if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err == nil {
+				return dir
+			}
+		}
+		for _, name := range GitNames(dir) {
+			if path == name || strings.HasPrefix(path, name+string(filepath.Separator)) {
+				return name
+			}
+		}
+	}
+
+	return ""
+}
+
 // gitFolders are the folders of the repository of a work tree: its own one, and that which it
 // shares with other work trees.
 func gitFolders(tree string) (own, common string) {

@@ -1,12 +1,14 @@
 package files
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"daycare/engine/attacktest"
+	"daycare/engine/permission"
 	"daycare/tools"
 )
 
@@ -52,6 +54,25 @@ func TestARightToEverythingWritesAFile(t *testing.T) {
 	}
 }
 
+// asks checks that a call asks for something that the agent does not have, or not at all: the
+// runtime asks nobody for what is allowed already.
+func (w *world) asks(tool string, args a, want bool) {
+	w.t.Helper()
+	data, err := json.Marshal(args)
+	must(w.t, err)
+	need, err := w.tools[tool].(tools.Asks).Needs(tools.Call{ID: "never run", Agent: agent, Access: w.access, Arguments: data})
+	if (need != nil) != want || err != nil {
+		w.t.Errorf("%s %v needs %+v, %v", tool, args, need, err)
+	}
+	if need == nil {
+		return
+	}
+	access, err := permission.Parse(need.Tag)
+	if err != nil || w.access.Allows(access) && !need.AskAlways {
+		w.t.Errorf("%s %v asks for %s, which is allowed already: %v", tool, args, need.Tag, err)
+	}
+}
+
 func TestWritingWhatRunsLaterAsks(t *testing.T) {
 	tried := 0
 	for who, paths := range laterPaths {
@@ -69,6 +90,7 @@ func TestWritingWhatRunsLaterAsks(t *testing.T) {
 			for tool, args := range map[string]a{"write": {"path": path, "content": "x"},
 				"apply_patch": {"patch": "*** Begin Patch\n*** Add File: " + path + "\n+x\n*** End Patch"}} {
 				w.want(w.call(tool, args), tools.Denied, want)
+				w.asks(tool, args, !closed)
 			}
 			if _, err := os.Lstat(filepath.Join(w.ws, path)); err == nil {
 				t.Errorf("%s: %s was made", who, path)
@@ -218,6 +240,7 @@ func TestWritingWhatGitsConfigurationNamesAsks(t *testing.T) {
 
 	for _, path := range []string{"tools/hooks/pre-commit", "tools/hooks/sub/x", "shared.cfg", "scripts/clean.sh"} {
 		w.want(w.call("write", a{"path": path, "content": "x"}), tools.Denied, "request_permission for @write:"+filepath.Join(w.ws, path))
+		w.asks("write", a{"path": path, "content": "x"}, true)
 		attacktest.Held(t, attacktest.Row{Class: "file tools: what runs later", How: "asked for with its diff",
 			Name: "named by git's configuration: " + path})
 	}
@@ -229,7 +252,8 @@ func TestWritingWhatGitsConfigurationNamesAsks(t *testing.T) {
 	w.file(".git/worktrees/tree/commondir", "../..\n")
 	w.file("tree/.git", "gitdir: "+filepath.Join(w.ws, ".git/worktrees/tree")+"\n")
 	for _, path := range []string{"scripts/check", "tree/tools/hooks/pre-commit"} {
-		w.want(w.call("write", a{"path": path, "content": "x"}), tools.Denied, "request_permission for @write:"+filepath.Join(w.ws, path))
+		w.want(w.call("write", a{"path": path, "content": "y"}), tools.Denied, "request_permission for @write:"+filepath.Join(w.ws, path))
+		w.asks("write", a{"path": path, "content": "y"}, true)
 	}
 	for _, path := range []string{"tools/x", "scripts/other.sh", "other", "long/x", "tree/x"} {
 		w.want(w.call("write", a{"path": path, "content": "x"}), tools.OK)
