@@ -62,7 +62,8 @@ func SaveSettings(ctx context.Context, c *term.App, home string, before, after [
 func unwritten(c *term.App, wrong []finding.Finding) error {
 	const what = "nothing was written"
 	if c.JSON {
-		return &control.APIError{Code: fault.InvalidConfig.Code, Message: what + ": " + wrong[0].Place() + ": " + wrong[0].Reason, Findings: wrong}
+		first := wrong[0].Place() + ": " + wrong[0].Reason
+		return &control.APIError{Code: fault.InvalidConfig.Code, Message: what + ": " + first, Findings: wrong}
 	}
 	for _, f := range wrong {
 		c.Warn("%s", f)
