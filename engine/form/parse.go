@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -62,8 +64,7 @@ func (f *File) parse(data []byte) {
 		}
 	}
 	if err != nil {
-		line, reason := yamlError(err)
-		f.syntax(line, 0, "not YAML: "+reason)
+		f.notYAML(data, err)
 		return
 	}
 	if doc.Kind == yaml.DocumentNode && len(doc.Content) > 0 {
@@ -77,8 +78,47 @@ func (f *File) syntax(line, column int, reason string) {
 	f.Found = append(f.Found, found)
 }
 
+// notYAML says where and why a text is not YAML. Of a byte that is no text the package says no place, of a tab the line
+// before it, or no name.
+func (f *File) notYAML(data []byte, err error) {
+	line, reason := yamlError(err)
+	column := 0
+	if at, found := illegible(data); line == 0 && found != "" {
+		line, column = finding.Position(data, int64(at))
+		reason = "found " + found + ", allowed: text in UTF-8"
+	}
+	line = max(line, 1)
+	if strings.Contains(reason, "tab character") || strings.Contains(reason, "cannot start any token") {
+		for i, text := range bytes.Split(data, []byte("\n")) {
+			tab := bytes.IndexByte(text, '\t')
+			if (i+1 == line || i == line) && tab >= 0 && len(bytes.TrimLeft(text[:tab], " ")) == 0 {
+				line, column, reason = i+1, tab+1, "found a tab in front of the line, allowed: spaces"
+				break
+			}
+		}
+	}
+
+	f.syntax(line, column, "not YAML: "+reason)
+}
+
+// illegible is the first byte or character in data that YAML does not allow; "" if it allows all.
+func illegible(data []byte) (at int, found string) {
+	for at < len(data) {
+		r, size := utf8.DecodeRune(data[at:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return at, fmt.Sprintf("the byte 0x%02x", data[at])
+		case unicode.IsControl(r) && !strings.ContainsRune("\t\n\r\u0085", r):
+			return at, fmt.Sprintf("the character U+%04X", r)
+		}
+		at += size
+	}
+
+	return at, ""
+}
+
 // yamlError takes the line out of a message of the YAML package: "yaml: line 3:
-// reason", or "yaml: reason".
+// reason", or "yaml: reason" without one: 0.
 func yamlError(err error) (line int, reason string) {
 	reason = strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, ok := strings.CutPrefix(reason, "line "); ok {
@@ -88,7 +128,7 @@ func yamlError(err error) (line int, reason string) {
 		}
 	}
 
-	return 1, reason // the package leaves the first line out
+	return 0, reason // the package leaves the first line out
 }
 
 // Front parses a Markdown file: keys between two lines of ---, and the text below. A file
