@@ -19,7 +19,6 @@ import (
 	"daycare/engine/config"
 	"daycare/engine/disk"
 	"daycare/engine/fault"
-	"daycare/engine/finding"
 	"daycare/engine/workspace"
 )
 
@@ -170,9 +169,9 @@ func setUpHere(ctx context.Context, c *term.App, s *plan) error {
 
 // setUp sees to where answers come from, if there is anything to see to.
 func setUp(ctx context.Context, c *term.App, at workspace.Place, s *plan, done *initResult) error {
-	conf, found, err := config.Load(done.Dir, os.LookupEnv, plugins.ConnectorChecks...)
+	conf, _, err := config.Load(done.Dir, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
-		return fmt.Errorf("read settings: %w", errors.Join(finding.Join(found), err))
+		return fmt.Errorf("read settings: %w", err)
 	}
 
 	switch {

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
 	"daycare/engine/fault"
-	"daycare/engine/finding"
 	"daycare/engine/workspace"
 )
 
@@ -123,9 +121,9 @@ func (a Answers) plan(conf *config.Config) (*plan, error) {
 // unsetConfig reads the settings of a workspace that name no provider yet.
 func unsetConfig(at workspace.Place) (*config.Config, error) {
 	home := at.Data
-	conf, found, err := config.Load(home, os.LookupEnv, plugins.ConnectorChecks...)
+	conf, _, err := config.Load(home, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
-		return nil, fmt.Errorf("read settings: %w", errors.Join(finding.Join(found), err))
+		return nil, fmt.Errorf("read settings: %w", err)
 	}
 	if len(conf.Providers) > 0 {
 		p := conf.Providers[0]
