@@ -31,7 +31,10 @@ func (r *reach) withheld(access permission.Access, path string) error {
 
 // accept has a path that runs something later stay, as the agent may write it.
 func (r *reach) accept(path string, write bool) {
-	if write && r.Accept != nil && !r.looking && (sensitive.Anchor("/", path, r.table.Later) != "" || sensitive.GitAnchor("/", path) != "") {
+	if !write || r.Accept == nil || r.looking {
+		return
+	}
+	if sensitive.Anchor("/", path, r.table.Later) != "" || sensitive.GitAnchor("/", path) != "" {
 		r.Accept(beneath.Real(path))
 	}
 }

@@ -28,8 +28,9 @@ func segments(command string) (list [][]string, plain bool) {
 	plain = !strings.ContainsRune(command, '\r') // a space for the parser, for the shell a letter as others
 	syntax.Walk(file, func(node syntax.Node) bool {
 		switch n := node.(type) {
-		case nil, *syntax.File, *syntax.Stmt, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.Comment, *syntax.BinaryCmd,
-			*syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.CaseClause, *syntax.CaseItem, *syntax.TimeClause:
+		case nil, *syntax.File, *syntax.Stmt, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.Comment:
+		case *syntax.BinaryCmd, *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.CaseClause,
+			*syntax.CaseItem, *syntax.TimeClause:
 		case *syntax.CallExpr:
 			words, literal := literals(n.Args)
 			if len(words) > 0 {

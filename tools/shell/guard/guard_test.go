@@ -218,7 +218,8 @@ func TestAHookThatIsLedElsewhere(t *testing.T) {
 	if err = errors.Join(err, os.Remove(root+"/scripts/link"), os.Symlink("evil", root+"/scripts/link")); err != nil {
 		t.Fatal(err)
 	}
-	if held := w.End(); len(held) != 2 || exists(root+"/scripts/evil") || exists(root+"/scripts/nothing") || !exists(root+"/scripts/check") {
+	held := w.End()
+	if len(held) != 2 || exists(root+"/scripts/evil") || exists(root+"/scripts/nothing") || !exists(root+"/scripts/check") {
 		t.Errorf("put aside: %+v", held)
 	}
 }
