@@ -128,7 +128,11 @@ func (r *rights) access(s *self) (permission.Set, error) {
 		if !ok || !widens {
 			continue
 		}
-		if more, err := set.Grant(permission.Grant{Tag: w.Widens(tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})}); err == nil {
+		tag := w.Widens(tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Access: set}) // paths in it may be relative
+		if right, err := permission.Parse(tag); err != nil || set.Allows(right) {
+			continue // what it had anyway: its user was not asked, and named nothing
+		}
+		if more, err := set.Grant(permission.Grant{Tag: tag}); err == nil {
 			set = more
 		}
 	}

@@ -32,7 +32,12 @@ func (general) Needs(tools.Call) (*permission.Request, error) {
 	r, err := permission.General("@read:/srv", "to look")
 	return &r, err
 }
-func (general) Widens(tools.Call) string { return "@read:/srv" }
+func (general) Widens(c tools.Call) string {
+	if c.Access.WorkingDir == "" {
+		return "@read:srv" // what a model asks for is meant from there
+	}
+	return "@read:/srv"
+}
 func (general) Run(context.Context, tools.Call) (tools.Result, error) {
 	return tools.Result{Text: "granted"}, nil
 }
@@ -105,6 +110,7 @@ func TestDecisions(t *testing.T) {
 		permission.Always: {"may read", "may read"},
 	} {
 		b := newBench(t, rightsScript, general{}, look{})
+		b.writeState(`{"permissions":{"workingDir":"/ws"}}`)
 		b.run()
 		b.outcome(b.say("ask"))
 		b.decide(decision)
