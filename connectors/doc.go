@@ -1,7 +1,8 @@
 // Package connectors holds the ways in and out, a folder each. To add one:
 //
 //  1. Make connectors/NAME: config.go has Options, their settings in a comment
-//     and Validate; NAME.go has Kind, Connector, New(Options, secret, log), ID, Run, Send.
+//     and Validate; NAME.go has Kind, Connector, New(Options, secret, log), ID, Run, Send. A chat has chat.Settings in its
+//     Options and chat.Named in its Connector.
 //  2. Run calls deliver for each message, with Dedupe "<id>:<platform's own key>",
 //     and tells the platform "received" only after deliver returned nil.
 //     What its sender does to a message afterwards is a Post with Amends, the id of that message.

@@ -60,6 +60,9 @@ func Listens(text string) bool { return form.Is("listen", text) }
 // HostPort reports whether a text is HOST:PORT of one host, such as irc.libera.chat:6697.
 func HostPort(text string) bool { return form.Is("port", text) }
 
+// Web reports whether a text is an http:// or https:// address.
+func Web(text string) bool { return form.Is("url", text) }
+
 // An Option is a setting of a kind that users are asked for.
 type Option struct {
 	Key, Question string

@@ -16,7 +16,7 @@ import (
 func TestWaitingMessagesAreAmended(t *testing.T) {
 	w := newWorld()
 	w.refuse = inbox.ErrFull
-	o := Options{Allow: []string{"eve", "bob"}}
+	o := Options{Settings: Settings{Allow: []string{"eve", "bob"}}}
 	d := w.desk(o, talker{w})
 	take := func(p Post) {
 		t.Helper()
@@ -56,7 +56,7 @@ func TestAmendmentsGoToTheHostOrAreNotes(t *testing.T) {
 	w := newWorld()
 	var asked []message.Amendment
 	queued, failure := true, error(nil)
-	d := w.desk(Options{Allow: []string{"eve"}}, talker{w})
+	d := w.desk(Options{Settings: Settings{Allow: []string{"eve"}}}, talker{w})
 	d.host.Agents = amender{w, func(a message.Amendment) (bool, error) {
 		asked = append(asked, a)
 		return queued, failure
@@ -104,7 +104,7 @@ func TestAmendmentsGoToTheHostOrAreNotes(t *testing.T) {
 // someone else did it. Of whom it is, a platform does not need to say.
 func TestWhatHappensToMessagesOfGroups(t *testing.T) {
 	w := newWorld()
-	d := w.desk(Options{Allow: []string{"eve", "bob"}}, talker{w})
+	d := w.desk(Options{Settings: Settings{Allow: []string{"eve", "bob"}}}, talker{w})
 	take := func(user, id string, change func(p *Post)) {
 		t.Helper()
 		p := Post{Key: id + user + t.Name(), MessageID: id, Group: true, Addressed: true, Text: "text", Sender: "Eve",

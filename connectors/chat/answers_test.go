@@ -101,7 +101,7 @@ func TestStrangersAreLetInByACode(t *testing.T) {
 		{"bob", "/pair abc", "c1: Only an owner can grant access.", "", nil},
 	} {
 		w := newWorld()
-		d := w.desk(Options{Allow: []string{"ada", "bob"}}, buttons{talker{w}})
+		d := w.desk(Options{Settings: Settings{Allow: []string{"ada", "bob"}}}, buttons{talker{w}})
 		front := &door{err: tt.err}
 		d.commands.host.Admission = front
 		if got := d.says(t, w, Post{Key: "1", From: message.Address{ChannelID: "c1", UserID: tt.user},
@@ -260,7 +260,7 @@ func TestWhatIsSaidOfAnAgent(t *testing.T) {
 		d := w.desk(Options{}, talker{w})
 		host := d.host
 		tt.world(&host, w)
-		d = New(Options{ID: "chat", Allow: []string{"ada"}}, host, talker{w}, slog.New(slog.DiscardHandler))
+		d = New(Options{Settings: Settings{ID: "chat", Allow: []string{"ada"}}}, host, talker{w}, slog.New(slog.DiscardHandler))
 		if got := d.says(t, w, post(tt.text)); got != "c1: "+tt.want {
 			t.Errorf("%s: %q, want %q", tt.text, got, tt.want)
 		}
@@ -299,7 +299,7 @@ func TestALongListOfAgentsHasAnEnd(t *testing.T) {
 func TestAnAgentThatManyShare(t *testing.T) {
 	w := newWorld()
 	w.agent.ID = "agent1"
-	d := w.desk(Options{AgentID: "0/", Allow: []string{"ada", "eve"}}, talker{w})
+	d := w.desk(Options{Settings: Settings{AgentID: "0/", Allow: []string{"ada", "eve"}}}, talker{w})
 	eve := Post{Key: "1", From: message.Address{ChannelID: "c9", UserID: "eve"}, Text: "/status"}
 	if got := d.says(t, w, eve); !strings.Contains(got, "is thinking") {
 		t.Errorf("who has not written is told %q", got)
@@ -312,11 +312,11 @@ func TestAnAgentThatManyShare(t *testing.T) {
 	if to, ok := d.who.home("agent1"); to.ChannelID != "c9" || !ok {
 		t.Errorf("it is reached in %+v", to)
 	}
-	elsewhere := New(Options{ID: "mail"}, Host{Directory: w}, talker{w}, slog.New(slog.DiscardHandler))
+	elsewhere := New(Options{Settings: Settings{ID: "mail"}}, Host{Directory: w}, talker{w}, slog.New(slog.DiscardHandler))
 	if to, ok := elsewhere.who.home("agent1"); ok {
 		t.Errorf("on another platform it is reached in %+v", to)
 	}
-	nowhere := New(Options{ID: "chat"}, Host{}, talker{w}, slog.New(slog.DiscardHandler))
+	nowhere := New(Options{Settings: Settings{ID: "chat"}}, Host{}, talker{w}, slog.New(slog.DiscardHandler))
 	if _, ok := nowhere.who.home("agent1"); ok {
 		t.Error("without a directory it is reached")
 	}
@@ -365,7 +365,8 @@ func TestTypingEndsWithTheTurn(t *testing.T) {
 			d := w.desk(Options{}, buttons{talker{w}})
 			host := d.host
 			change(&host, w)
-			d = New(Options{ID: "chat", Allow: []string{"ada"}}, host, buttons{talker{w}}, slog.New(slog.DiscardHandler))
+			d = New(Options{Settings: Settings{ID: "chat", Allow: []string{"ada"}}}, host, buttons{talker{w}},
+				slog.New(slog.DiscardHandler))
 			watching(t, w, d, func() {
 				w.Publish(event.Event{Type: event.TurnStarted, Agent: "agent1"})
 				synctest.Wait()
@@ -418,7 +419,7 @@ func TestCardsThatCannotBeRead(t *testing.T) {
 // Who was told that too much waits is told again the next time, after all was taken.
 func TestWhoWritesTooMuchIsToldEachTime(t *testing.T) {
 	w := newWorld()
-	d := w.desk(Options{Allow: []string{"eve"}}, talker{w})
+	d := w.desk(Options{Settings: Settings{Allow: []string{"eve"}}}, talker{w})
 	for round := range 2 {
 		w.refuse = inbox.ErrFull
 		for n := range maxWaiting + 2 {
@@ -470,7 +471,7 @@ func TestAClientSendsItsToken(t *testing.T) {
 // agent it is.
 func TestARequestWhoseOwnerCannotBeReached(t *testing.T) {
 	w := newWorld()
-	d := w.desk(Options{Allow: []string{"bob"}}, talker{w})
+	d := w.desk(Options{Settings: Settings{Allow: []string{"bob"}}}, talker{w})
 	d.who.host.Owners = func(string) ([]string, permission.Set) { return []string{"ada"}, permission.Set{} }
 	p := ask()
 	p.Owner.UserID = "bob"

@@ -217,7 +217,7 @@ func TestTake(t *testing.T) {
 
 func TestAgentForAll(t *testing.T) {
 	w := newWorld()
-	d := w.desk(Options{AgentID: "0/"}, talker{w})
+	d := w.desk(Options{Settings: Settings{AgentID: "0/"}}, talker{w})
 	if err := d.Take(t.Context(), w.deliver, post("hello")); err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +334,7 @@ func ask() permission.Pending {
 
 func TestApprovalByButtons(t *testing.T) {
 	w := newWorld()
-	d := w.desk(Options{Allow: []string{"ada", "bob"}}, buttons{talker{w}})
+	d := w.desk(Options{Settings: Settings{Allow: []string{"ada", "bob"}}}, buttons{talker{w}})
 	w.asks = []permission.Pending{ask()}
 	d.approvals.look(t.Context())
 	d.approvals.look(t.Context())
@@ -621,7 +621,7 @@ func TestStrangersAreTurnedAway(t *testing.T) {
 	if n := strings.Count(w.log.String(), "not in allow"); n != 1 {
 		t.Errorf("logged %d times, want once", n)
 	}
-	d = w.desk(Options{Allow: []string{}}, talker{w})
+	d = w.desk(Options{Settings: Settings{Allow: []string{}}}, talker{w})
 	if err := d.Take(t.Context(), w.deliver, post("hello")); err != nil || len(w.taken) > 0 {
 		t.Error("an empty allow list let somebody in")
 	}
@@ -633,7 +633,7 @@ func TestWhatIsNotShownWholeCannotBeAllowed(t *testing.T) {
 		"long once written out": strings.Repeat("<", 900) + "; rm -rf ~",
 		"long once named":       strings.Repeat("\u200b", 500) + "; rm -rf ~"} {
 		w := newWorld()
-		d := w.desk(Options{Allow: []string{"ada"}}, buttons{talker{w}})
+		d := w.desk(Options{Settings: Settings{Allow: []string{"ada"}}}, buttons{talker{w}})
 		p := ask()
 		p.Request.Detail.Command, p.Request.Prefix = command, "@exec:git push"
 		w.asks = []permission.Pending{p}
@@ -656,7 +656,7 @@ func TestWhatIsNotShownWholeCannotBeAllowed(t *testing.T) {
 // The rule for the beginning of a command is a button and a word, and is spelled.
 func TestRuleForTheBeginningIsOffered(t *testing.T) {
 	w := newWorld()
-	d := w.desk(Options{Allow: []string{"ada"}}, buttons{talker{w}})
+	d := w.desk(Options{Settings: Settings{Allow: []string{"ada"}}}, buttons{talker{w}})
 	p := ask()
 	p.Request.Detail.Command, p.Request.Prefix = "git push origin \u202emain", "@exec:git push"
 	w.asks = []permission.Pending{p}
@@ -679,7 +679,7 @@ func TestRuleForTheBeginningIsOffered(t *testing.T) {
 // A budget that is used up has buttons of its own; a question that is no more is closed.
 func TestAPausedAgentAsksInTheChat(t *testing.T) {
 	w := newWorld()
-	d := w.desk(Options{Allow: []string{"ada"}}, buttons{talker{w}})
+	d := w.desk(Options{Settings: Settings{Allow: []string{"ada"}}}, buttons{talker{w}})
 	p := ask()
 	p.Request = permission.Budget{Scope: permission.BudgetTotal, Unit: permission.Tokens, Limit: 2000, More: 2000}.Request("it is used up")
 	w.asks = []permission.Pending{p}
@@ -791,7 +791,7 @@ func TestOnlyOwnersAllowBeyondTheCeiling(t *testing.T) {
 // Who wrote last to an agent that many share answers nothing of it.
 func TestWhoWroteLastToASharedAgentDoesNotAnswerForTheOwner(t *testing.T) {
 	w := newWorld()
-	d := w.house(permission.Set{}, Options{AgentID: "agent1"})
+	d := w.house(permission.Set{}, Options{Settings: Settings{AgentID: "agent1"}})
 	bob := message.Address{ChannelID: "c2", UserID: "bob"}
 	if err := d.Take(t.Context(), w.deliver, Post{Key: "1", From: bob, Text: "hello"}); err != nil {
 		t.Fatal(err)
@@ -817,7 +817,7 @@ func TestWhoWroteLastToASharedAgentDoesNotAnswerForTheOwner(t *testing.T) {
 func TestAgentsOfOthersAreNotListed(t *testing.T) {
 	for shared, want := range map[string]string{"": "`3/`", "agent1": "`0/`"} {
 		w := newWorld()
-		d := w.house(permission.Set{}, Options{AgentID: shared})
+		d := w.house(permission.Set{}, Options{Settings: Settings{AgentID: shared}})
 		bob := Post{Key: "1", From: message.Address{ChannelID: "c2", UserID: "bob"}, Text: "/agents"}
 		if err := d.Take(t.Context(), w.deliver, bob); err != nil {
 			t.Fatal(err)

@@ -13,13 +13,11 @@ import (
 	"daycare/engine/plain"
 )
 
-// Options are what the desk takes of a connector's settings.
+// Options are what the desk takes of a connector.
 type Options struct {
-	ID              string
-	Allow           []string // user ids; empty is nobody
-	AgentID         string   // all messages go to this agent; "": one agent a chat
-	Prefix          string   // what commands begin with beside "/", where "/" is the client's own
-	IgnoreStrangers bool     // strangers are not answered: on this platform that would be a nuisance
+	Settings
+	Prefix          string // what commands begin with beside "/", where "/" is the client's own
+	IgnoreStrangers bool   // strangers are not answered: on this platform that would be a nuisance
 }
 
 // A Desk serves one connector. Its methods may be called from any goroutine.

@@ -158,7 +158,7 @@ func TestDraftsThatGoWrong(t *testing.T) {
 func TestReactions(t *testing.T) {
 	w := newWorld()
 	p := &pad{talker: talker{w}}
-	d := w.desk(Options{Allow: []string{"ada", "bob"}}, p)
+	d := w.desk(Options{Settings: Settings{Allow: []string{"ada", "bob"}}}, p)
 	talk := Talk{}
 	d.host.Talk = func(string) Talk { return talk }
 	d.who.host = d.host

@@ -77,7 +77,7 @@ func TestAQueueKeepsItsOrder(t *testing.T) {
 func TestWhoWaitsKeepsTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		d := w.desk(Options{Allow: []string{"eve", "bob"}}, talker{w})
+		d := w.desk(Options{Settings: Settings{Allow: []string{"eve", "bob"}}}, talker{w})
 		take := func(p Post) {
 			t.Helper()
 			if err := d.Take(t.Context(), w.deliver, p); err != nil {
@@ -121,7 +121,7 @@ func TestWaitingOfAllIsBounded(t *testing.T) {
 	}{"messages": {"x", maxWaitingAll}, "bytes": {strings.Repeat("x", maxWaitingBytes/2), 2 * maxWaitingBytesAll / maxWaitingBytes}} {
 		w := newWorld()
 		w.refuse = inbox.ErrFull
-		d := w.desk(Options{Allow: []string{"eve", "bob"}}, talker{w})
+		d := w.desk(Options{Settings: Settings{Allow: []string{"eve", "bob"}}}, talker{w})
 		d.waiting.load()
 		for n := range tt.most - 1 {
 			user := fmt.Sprint("user", n)
@@ -172,7 +172,8 @@ func TestFilesThatDoNotCome(t *testing.T) {
 		d := w.desk(Options{}, talker{w})
 		d.files.store = store{w, maxFile}
 		if tt.nowhere {
-			d = New(Options{ID: "chat", Allow: []string{"ada"}}, Host{Directory: w}, talker{w}, slog.New(slog.DiscardHandler))
+			d = New(Options{Settings: Settings{ID: "chat", Allow: []string{"ada"}}}, Host{Directory: w}, talker{w},
+				slog.New(slog.DiscardHandler))
 		}
 		opened = 0
 		tries := 0

@@ -73,7 +73,7 @@ func TestGroups(t *testing.T) {
 // answered where they wrote.
 func TestLinkedPeople(t *testing.T) {
 	w := newWorld()
-	d := w.desk(Options{Allow: []string{"ada", "bob"}}, talker{w})
+	d := w.desk(Options{Settings: Settings{Allow: []string{"ada", "bob"}}}, talker{w})
 	d.host.Linked = func(user message.Address) (string, bool) {
 		return "0/", user.Connector == "chat" && user.UserID == "ada"
 	}

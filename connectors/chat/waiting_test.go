@@ -28,7 +28,7 @@ func from(user, key, text string) Post {
 func TestWaitingIsBounded(t *testing.T) {
 	w := newWorld()
 	w.refuse = inbox.ErrFull
-	d := w.desk(Options{Allow: []string{"eve", "bob"}}, talker{w})
+	d := w.desk(Options{Settings: Settings{Allow: []string{"eve", "bob"}}}, talker{w})
 	for i := range maxWaiting + 10 {
 		if err := d.Take(t.Context(), w.deliver, from("eve", fmt.Sprint(i), "hello")); err != nil {
 			t.Fatal(err)
@@ -45,7 +45,7 @@ func TestWaitingIsBounded(t *testing.T) {
 	}
 
 	w.refuse = nil
-	d = w.desk(Options{Allow: []string{"eve", "bob"}}, talker{w}) // a new process
+	d = w.desk(Options{Settings: Settings{Allow: []string{"eve", "bob"}}}, talker{w}) // a new process
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup
 	run.Go(func() { d.Run(ctx, w.deliver, time.Millisecond) })

@@ -3,9 +3,10 @@ package discord
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 
+	"daycare/connectors"
+	"daycare/connectors/chat"
 	"daycare/engine/lazyregexp"
 )
 
@@ -18,14 +19,11 @@ import (
 //	    groups: mention                # always: every message in a channel is for the agent
 //	    threads: false                 # answer in a thread of the message
 type Options struct {
-	ID       string   `json:"id"`
-	Allow    []string `json:"allow"`
-	AgentID  string   `json:"agentId"`
-	Interim  bool     `json:"interim"`
-	TokenEnv string   `json:"tokenEnv"`
-	Groups   string   `json:"groups" allow:"|mention|always"` // "": mention
-	Threads  bool     `json:"threads"`
-	BaseURL  string   `json:"baseURL"` // of the REST API; "": Discord's
+	chat.Settings
+	TokenEnv string `json:"tokenEnv"`
+	Groups   string `json:"groups" allow:"|mention|always"` // "": mention
+	Threads  bool   `json:"threads"`
+	BaseURL  string `json:"baseURL"` // of the REST API; "": Discord's
 }
 
 const officialAPI = "https://discord.com/api/v10"
@@ -34,22 +32,11 @@ var snowflake = lazyregexp.New(`^[0-9]{15,20}$`)
 
 // Validate reports everything that is wrong with o, as one error of a line each.
 func (o Options) Validate() error {
-	var wrong []error
-	if o.ID == "" {
-		wrong = append(wrong, errors.New("connector without an id"))
-	}
-
-	for _, a := range o.Allow {
-		if !snowflake.MatchString(a) {
-			wrong = append(wrong, fmt.Errorf("allow: found %q, want the numeric id of a user such as \"80351110224678912\"; "+
-				"names can change", a))
-		}
-	}
-
+	wrong := o.Settings.Check(snowflake.MatchString, `the numeric id of a user such as "80351110224678912"; names can change`)
 	if o.Groups != "" && o.Groups != "mention" && o.Groups != "always" {
 		wrong = append(wrong, fmt.Errorf("groups: found %q, want mention or always", o.Groups))
 	}
-	if u, err := url.Parse(o.BaseURL); o.BaseURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+	if o.BaseURL != "" && !connectors.Web(o.BaseURL) {
 		wrong = append(wrong, errors.New("baseURL: want an http:// or https:// address"))
 	}
 

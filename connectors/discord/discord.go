@@ -64,8 +64,8 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 	if o.readsAll() {
 		c.gate.intents |= intentMessageContent
 	}
-	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
-	c.pen = pen{c, chat.Attaching{Desk: c.desk}}
+	c.desk = chat.New(chat.Options{Settings: o.Settings, Prefix: "!"}, host, c, c.log)
+	c.pen = pen{c, chat.Attaching{Desk: c.desk}, chat.Named{Settings: o.Settings}}
 	c.talks = &talks{api: c.api, desk: c.desk, log: c.log, open: map[string]*talk{}, busy: make(chan struct{}, maxTalks)}
 	c.backlog = c.newBacklog(host.Waiting)
 
@@ -84,12 +84,6 @@ const epoch = 1420070400000
 
 // idAt is the first id of a moment.
 func idAt(t time.Time) int64 { return (t.UnixMilli() - epoch) << 22 }
-
-// ID is the connector's id in settings.
-func (c *Connector) ID() string { return c.o.ID }
-
-// Interim reports whether text beside tool calls is delivered too.
-func (c *Connector) Interim() bool { return c.o.Interim }
 
 // Split cuts an answer into messages.
 func (c *Connector) Split(text string) []string {

@@ -281,18 +281,21 @@ func TestMenu(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	for _, o := range []Options{{ID: "d"}, {ID: "d", Allow: []string{ada}, Groups: "always", BaseURL: "https://x"}} {
+	d := chat.Settings{ID: "d"}
+	for _, o := range []Options{{Settings: d}, {Settings: chat.Settings{ID: "d", Allow: []string{ada}}, Groups: "always",
+		BaseURL: "https://x"}} {
 		if err := o.Validate(); err != nil {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	for _, o := range []Options{{}, {ID: "d", Allow: []string{"ada"}}, {ID: "d", Groups: "x"}, {ID: "d", BaseURL: "ftp://x"}} {
+	for _, o := range []Options{{}, {Settings: chat.Settings{ID: "d", Allow: []string{"ada"}}}, {Settings: d, Groups: "x"},
+		{Settings: d, BaseURL: "ftp://x"}} {
 		if o.Validate() == nil {
 			t.Errorf("%+v is valid, want an error", o)
 		}
 	}
 	for _, token := range []string{"", "a b", "a\nb"} {
-		if _, err := New(Options{ID: "d"}, token, chat.Host{}, quiet()); err == nil || !strings.Contains(err.Error(), "auth set d") {
+		if _, err := New(Options{Settings: d}, token, chat.Host{}, quiet()); err == nil || !strings.Contains(err.Error(), "auth set d") {
 			t.Errorf("token %q: %v", token, err)
 		}
 	}

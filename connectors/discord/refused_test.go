@@ -39,7 +39,7 @@ var asIs = map[string]string{posts: `200 {"id":"1"}`, inThread: `200 {"id":"2"}`
 func scripted(t *testing.T, says map[string]string) (*Connector, *connectortest.Script) {
 	t.Helper()
 	s := connectortest.NewScript(t, says, asIs)
-	c, err := New(Options{ID: "discord", BaseURL: s.URL, Allow: []string{ada}}, token, chat.Host{}, quiet())
+	c, err := New(Options{Settings: chat.Settings{ID: "discord", Allow: []string{ada}}, BaseURL: s.URL}, token, chat.Host{}, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -239,6 +239,7 @@ func (c *Connector) Say(ctx context.Context, to message.Address, reply, text str
 type pen struct {
 	*Connector
 	chat.Attaching
+	chat.Named
 }
 
 // Post says something that can be edited.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"daycare/connectors"
+	"daycare/connectors/chat"
 )
 
 // Options are the settings of one mailbox:
@@ -24,32 +25,23 @@ import (
 //	    trustFrom: false         # true: believe every From
 //	    plaintext: false         # true: without TLS, for servers on this machine
 type Options struct {
-	ID        string   `json:"id"`
-	Allow     []string `json:"allow"`
-	AgentID   string   `json:"agentId"`
-	Interim   bool     `json:"interim"`
-	Address   string   `json:"address" ask:"Mail address of the agent"`
-	IMAP      string   `json:"imap" ask:"IMAP server, such as imap.example.com:993"`
-	SMTP      string   `json:"smtp" ask:"SMTP server, such as smtp.example.com:465"`
-	User      string   `json:"user"`
-	SecretEnv string   `json:"secretEnv"` // "": the secret of this id
-	Mailbox   string   `json:"mailbox"`
-	Authserv  string   `json:"authserv" offer:"Name of your mail server in Authentication-Results, such as mx.example.com"`
-	TrustFrom bool     `json:"trustFrom"`
-	Plaintext bool     `json:"plaintext"`
+	chat.Settings
+	Address   string `json:"address" ask:"Mail address of the agent"`
+	IMAP      string `json:"imap" ask:"IMAP server, such as imap.example.com:993"`
+	SMTP      string `json:"smtp" ask:"SMTP server, such as smtp.example.com:465"`
+	User      string `json:"user"`
+	SecretEnv string `json:"secretEnv"` // "": the secret of this id
+	Mailbox   string `json:"mailbox"`
+	Authserv  string `json:"authserv" offer:"Name of your mail server in Authentication-Results, such as mx.example.com"`
+	TrustFrom bool   `json:"trustFrom"`
+	Plaintext bool   `json:"plaintext"`
 }
 
 // Validate reports everything that is wrong with o, as one error of a line each.
 func (o Options) Validate() error {
-	var wrong []error
-	if o.ID == "" {
-		wrong = append(wrong, errors.New("connector without an id"))
-	}
-
-	for _, a := range append([]string{o.Address}, o.Allow...) {
-		if p, err := mail.ParseAddress(a); err != nil || p.Address != a {
-			wrong = append(wrong, fmt.Errorf("address and allow: found %q, want a mail address such as ada@example.org", a))
-		}
+	wrong := o.Settings.Check(isAddress, "a mail address such as ada@example.org")
+	if !isAddress(o.Address) {
+		wrong = append(wrong, fmt.Errorf("address: found %q, want a mail address such as daycare@example.com", o.Address))
 	}
 
 	for key, server := range map[string]string{"imap": o.IMAP, "smtp": o.SMTP} {
@@ -64,6 +56,11 @@ func (o Options) Validate() error {
 	}
 
 	return errors.Join(wrong...)
+}
+
+func isAddress(s string) bool {
+	p, err := mail.ParseAddress(s)
+	return err == nil && p.Address == s
 }
 
 // domain is what follows the @ of an address.

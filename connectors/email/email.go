@@ -16,6 +16,8 @@ import (
 
 // A Connector is one mailbox.
 type Connector struct {
+	chat.Named
+
 	o        Options
 	password string
 	desk     *chat.Desk
@@ -47,23 +49,19 @@ func New(o Options, password string, host chat.Host, log *slog.Logger) (*Connect
 		return nil, fmt.Errorf("email %q has no password\nset it with: daycare auth set %s", o.ID, o.ID)
 	}
 
-	allow := make([]string, len(o.Allow))
+	settings := o.Settings
+	settings.Allow = make([]string, len(o.Allow))
 	for i, a := range o.Allow {
-		allow[i] = strings.ToLower(a)
+		settings.Allow[i] = strings.ToLower(a)
 	}
-	c := &Connector{o: o, password: password, log: log.With("connector", o.ID), pause: time.Second}
+	c := &Connector{Named: chat.Named{Settings: o.Settings}, o: o, password: password, log: log.With("connector", o.ID),
+		pause: time.Second}
 	c.strikes.Log = c.log
 
 	// Strangers are not answered: their address is mostly someone else's.
-	c.desk = chat.New(chat.Options{ID: o.ID, Allow: allow, AgentID: o.AgentID, IgnoreStrangers: true}, host, c, c.log)
+	c.desk = chat.New(chat.Options{Settings: settings, IgnoreStrangers: true}, host, c, c.log)
 	return c, nil
 }
-
-// ID is the connector's id in settings.
-func (c *Connector) ID() string { return c.o.ID }
-
-// Interim reports whether text beside tool calls is delivered too.
-func (c *Connector) Interim() bool { return c.o.Interim }
 
 // Run receives until the connection or ctx ends.
 func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
@@ -126,7 +124,8 @@ func (c *Connector) Loop(ctx context.Context) (string, error) {
 		found, err := box.find(id)
 		switch {
 		case ctx.Err() != nil:
-			return "", fmt.Errorf("%s accepted a mail to %s, which did not arrive in %s: %w", c.o.SMTP, c.o.Address, c.o.Mailbox, ctx.Err())
+			return "", fmt.Errorf("%s accepted a mail to %s, which did not arrive in %s: %w", c.o.SMTP, c.o.Address, c.o.Mailbox,
+				ctx.Err())
 		case err != nil:
 			return "", c.clean(err)
 		case len(found) > 0:

@@ -75,8 +75,9 @@ func answers(s *servers) (all []connectortest.Sent) {
 
 func testConnector(t *testing.T, s *servers, host chat.Host, log *slog.Logger) *Connector {
 	t.Helper()
-	c, err := New(Options{ID: "email", Address: "bot@example.com", IMAP: s.imap, SMTP: s.smtp, Plaintext: true,
-		Authserv: "mx.example.com", Allow: []string{"Ada@example.org", "bob@example.org"}}, canary, host, log)
+	c, err := New(Options{Settings: chat.Settings{ID: "email", Allow: []string{"Ada@example.org", "bob@example.org"}},
+		Address: "bot@example.com", IMAP: s.imap, SMTP: s.smtp, Plaintext: true,
+		Authserv: "mx.example.com"}, canary, host, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +294,7 @@ func TestProbe(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	good := Options{ID: "email", Address: "a@b.c", IMAP: "x:1", SMTP: "x:2", Authserv: "mx"}
+	good := Options{Settings: chat.Settings{ID: "email"}, Address: "a@b.c", IMAP: "x:1", SMTP: "x:2", Authserv: "mx"}
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"daycare/connectors"
+	"daycare/connectors/chat"
 	"daycare/engine/lazyregexp"
 )
 
@@ -21,10 +22,7 @@ import (
 //	    allow: ["ada", "*!ada@203.0.113.7"]   # accounts; or masks, where there are no accounts
 //	    plaintext: false         # true: without TLS
 type Options struct {
-	ID        string   `json:"id"`
-	Allow     []string `json:"allow"`
-	AgentID   string   `json:"agentId"`
-	Interim   bool     `json:"interim"`
+	chat.Settings
 	Server    string   `json:"server" ask:"Server, such as irc.libera.chat:6697"`
 	Nick      string   `json:"nick" ask:"Nick of the bot"`
 	Account   string   `json:"account" offer:"Its account at the network"`
@@ -40,10 +38,7 @@ var (
 
 // Validate reports everything that is wrong with o, as one error of a line each.
 func (o Options) Validate() error {
-	var wrong []error
-	if o.ID == "" {
-		wrong = append(wrong, errors.New("connector without an id"))
-	}
+	wrong := o.Settings.Check(couldWrite, "an account or a mask such as *!ada@203.0.113.7")
 	if !connectors.HostPort(o.Server) {
 		wrong = append(wrong, fmt.Errorf("server: found %q, want HOST:PORT such as irc.libera.chat:6697", o.Server))
 	}
@@ -57,13 +52,12 @@ func (o Options) Validate() error {
 		}
 	}
 
-	for _, a := range o.Allow {
-		if strings.ContainsAny(a, " \t\r\n") || strings.Trim(a, "*!@") == "" {
-			wrong = append(wrong, fmt.Errorf("allow: found %q, want an account or a mask such as *!ada@203.0.113.7", a))
-		}
-	}
-
 	return errors.Join(wrong...)
+}
+
+// couldWrite reports whether an entry of the allow list can be somebody.
+func couldWrite(entry string) bool {
+	return !strings.ContainsAny(entry, " \t\r\n") && strings.Trim(entry, "*!@") != ""
 }
 
 // identity is who someone is for the allow list: their account, else the first

@@ -232,7 +232,7 @@ func (w writer) Write(p []byte) (int, error) { return w(p) }
 // What a line says becomes a message: who it is of, where it was said, and whether it is
 // meant for us.
 func TestWhatALineBecomes(t *testing.T) {
-	s := &session{c: &Connector{o: Options{Allow: []string{"*!ada@*"}}}}
+	s := &session{c: &Connector{o: Options{Settings: chat.Settings{Allow: []string{"*!ada@*"}}}}}
 	s.nick.Store("bot")
 	for _, tt := range []struct {
 		line string

@@ -17,6 +17,8 @@ import (
 
 // A Connector is one nick on one network.
 type Connector struct {
+	chat.Named
+
 	o        Options
 	password string
 	desk     *chat.Desk
@@ -47,19 +49,14 @@ func New(o Options, password string, host chat.Host, log *slog.Logger) (*Connect
 		return nil, fmt.Errorf("irc %q has an account and no password\nset it with: daycare auth set %s", o.ID, o.ID)
 	}
 
-	c := &Connector{o: o, password: password, log: log.With("connector", o.ID), pause: time.Second,
+	c := &Connector{Named: chat.Named{Settings: o.Settings}, o: o, password: password, log: log.With("connector", o.ID),
+		pause: time.Second,
 		flood: flood{burst: 5, every: 2 * time.Second}}
-	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
+	c.desk = chat.New(chat.Options{Settings: o.Settings, Prefix: "!"}, host, c, c.log)
 	c.arrived = chat.NewQueue(c.desk, c.pause, nil)
 
 	return c, nil
 }
-
-// ID is the connector's id in settings.
-func (c *Connector) ID() string { return c.o.ID }
-
-// Interim reports whether text beside tool calls is delivered too.
-func (c *Connector) Interim() bool { return c.o.Interim }
 
 // Split cuts an answer into parts of a few lines.
 func (c *Connector) Split(text string) []string {

@@ -42,8 +42,8 @@ func TestConnector(t *testing.T) {
 
 		return connectortest.Harness{
 			New: func(t *testing.T, log *slog.Logger) engine.Connector {
-				c := testConnector(t, Options{Server: s.listener.Addr().String(), Account: "daycare",
-					Allow: []string{"ada", "bob"}}, host, log)
+				c := testConnector(t, Options{Settings: chat.Settings{Allow: []string{"ada", "bob"}},
+					Server: s.listener.Addr().String(), Account: "daycare"}, host, log)
 				c.arrived = chat.NewQueue(c.desk, time.Millisecond, func(post chat.Post) { p.finish(post.Key) })
 				return c
 			},
@@ -118,7 +118,7 @@ func (p *platform) offer(ctx context.Context, messages ...connectortest.Message)
 }
 
 func TestIdentity(t *testing.T) {
-	o := Options{Allow: []string{"ada", "*!bob@*.example.org"}}
+	o := Options{Settings: chat.Settings{Allow: []string{"ada", "*!bob@*.example.org"}}}
 	for _, test := range []struct{ account, mask, want string }{
 		{"ada", "x!y@z", "ada"},
 		{"", "ada!ada@203.0.113.1", "ada!ada@203.0.113.1"}, // a nick is nobody
@@ -185,7 +185,7 @@ func TestWrongPassword(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	good := Options{ID: "irc", Server: "x:1", Nick: "bot"}
+	good := Options{Settings: chat.Settings{ID: "irc"}, Server: "x:1", Nick: "bot"}
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}

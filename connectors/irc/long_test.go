@@ -20,7 +20,8 @@ func TestLongAnswerOnIRC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Options{ID: "irc", Server: "irc.example:6697", Nick: "daybot"}, "", chat.Host{}, slog.New(slog.DiscardHandler))
+	c, err := New(Options{Settings: chat.Settings{ID: "irc"}, Server: "irc.example:6697", Nick: "daybot"}, "", chat.Host{},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

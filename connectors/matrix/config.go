@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"daycare/connectors/chat"
 	"daycare/engine/lan"
 	"daycare/engine/lazyregexp"
 )
@@ -21,10 +22,7 @@ import (
 //	    always: []               # rooms in which every message is for the agent
 //	    verified: []             # fingerprints of the devices that may be read in encrypted rooms; none: all
 type Options struct {
-	ID         string   `json:"id"`
-	Allow      []string `json:"allow"`
-	AgentID    string   `json:"agentId"`
-	Interim    bool     `json:"interim"`
+	chat.Settings
 	Homeserver string   `json:"homeserver" ask:"Address of the homeserver, such as https://matrix.example.org"`
 	TokenEnv   string   `json:"tokenEnv"` // "": the secret of this id
 	Always     []string `json:"always"`
@@ -39,22 +37,13 @@ var (
 
 // Validate reports everything that is wrong with o, as one error of a line each.
 func (o Options) Validate() error {
-	var wrong []error
-	if o.ID == "" {
-		wrong = append(wrong, errors.New("connector without an id"))
-	}
+	wrong := o.Settings.Check(userRule.MatchString, `a user id such as "@ada:example.org"`)
 	u, err := url.Parse(o.Homeserver)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "":
 		wrong = append(wrong, errors.New("homeserver: want an address such as https://matrix.example.org"))
 	case u.Scheme != "https" && !(u.Scheme == "http" && lan.Loopback(u.Hostname())):
 		wrong = append(wrong, errors.New("homeserver: the token would cross the network unencrypted; want https://"))
-	}
-
-	for _, a := range o.Allow {
-		if !userRule.MatchString(a) {
-			wrong = append(wrong, fmt.Errorf("allow: found %q, want a user id such as \"@ada:example.org\"", a))
-		}
 	}
 	for _, a := range o.Always {
 		if !roomRule.MatchString(a) {
@@ -64,7 +53,8 @@ func (o Options) Validate() error {
 
 	for _, k := range o.Verified {
 		if !keyRule.MatchString(bare(k)) {
-			wrong = append(wrong, fmt.Errorf("verified: found %q, want a fingerprint, as daycare connectors verify %s prints it", k, o.ID))
+			wrong = append(wrong, fmt.Errorf("verified: found %q, want a fingerprint, as daycare connectors verify %s prints it", k,
+				o.ID))
 		}
 	}
 

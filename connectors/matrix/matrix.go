@@ -71,17 +71,11 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 	c := &Connector{o: o, api: &api{chat.NewClient(o.Homeserver, token), token}, host: host, log: log.With("connector", o.ID),
 		pause: time.Second, known: known{members: map[string]int{}}}
 	c.strikes.Log = c.log
-	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
-	c.pen = pen{c, chat.Attaching{Desk: c.desk}}
+	c.desk = chat.New(chat.Options{Settings: o.Settings, Prefix: "!"}, host, c, c.log)
+	c.pen = pen{c, chat.Attaching{Desk: c.desk}, chat.Named{Settings: o.Settings}}
 
 	return c, nil
 }
-
-// ID is the connector's id in settings.
-func (c *Connector) ID() string { return c.o.ID }
-
-// Interim reports whether text beside tool calls is delivered too.
-func (c *Connector) Interim() bool { return c.o.Interim }
 
 // Split cuts an answer into messages.
 func (c *Connector) Split(text string) []string {

@@ -32,7 +32,8 @@ var asIs = map[string]string{
 func scripted(t *testing.T, says map[string]string) (*Connector, *connectortest.Script) {
 	t.Helper()
 	s := connectortest.NewScript(t, says, asIs)
-	c, err := New(Options{ID: "matrix", Homeserver: s.URL, Allow: []string{ada}}, canary, chat.Host{}, slog.New(slog.DiscardHandler))
+	c, err := New(Options{Settings: chat.Settings{ID: "matrix", Allow: []string{ada}}, Homeserver: s.URL}, canary, chat.Host{},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -187,6 +187,7 @@ func (c *Connector) Say(ctx context.Context, to message.Address, _, markdown str
 type pen struct {
 	*Connector
 	chat.Attaching
+	chat.Named
 }
 
 // Post says something that can be edited, and reacted to.

@@ -19,7 +19,8 @@ import (
 )
 
 func TestValidate(t *testing.T) {
-	good := Options{ID: "matrix", Homeserver: "https://matrix.example.org", Allow: []string{ada}, Always: []string{adaRoom}}
+	good := Options{Settings: chat.Settings{ID: "matrix", Allow: []string{ada}}, Homeserver: "https://matrix.example.org",
+		Always: []string{adaRoom}}
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -262,7 +263,8 @@ func TestLoop(t *testing.T) {
 func TestNothingInTheClear(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "token")
-	c, err := New(Options{ID: "matrix", Homeserver: s.URL, Allow: []string{ada}}, "token", chat.Host{}, slog.New(slog.DiscardHandler))
+	c, err := New(Options{Settings: chat.Settings{ID: "matrix", Allow: []string{ada}}, Homeserver: s.URL}, "token", chat.Host{},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"daycare/connectors"
+	"daycare/connectors/chat"
 	"daycare/engine/lazyregexp"
 )
 
@@ -19,14 +20,11 @@ import (
 //	    groups: mention                       # always: every message in a channel is for the agent
 //	    buttons: {}                           # listen and url: approvals have buttons
 type Options struct {
-	ID       string   `json:"id"`
-	Allow    []string `json:"allow"`
-	AgentID  string   `json:"agentId"`
-	Interim  bool     `json:"interim"`
-	URL      string   `json:"url" ask:"Address of the server, such as https://chat.example.com"`
-	TokenEnv string   `json:"tokenEnv"`
-	Groups   string   `json:"groups" allow:"|mention|always"` // "": mention
-	Buttons  Buttons  `json:"buttons"`
+	chat.Settings
+	URL      string  `json:"url" ask:"Address of the server, such as https://chat.example.com"`
+	TokenEnv string  `json:"tokenEnv"`
+	Groups   string  `json:"groups" allow:"|mention|always"` // "": mention
+	Buttons  Buttons `json:"buttons"`
 }
 
 // Buttons has the server post pressed buttons to daycare.
@@ -39,18 +37,9 @@ var userID = lazyregexp.New(`^[a-z0-9]{26}$`)
 
 // Validate reports everything that is wrong with o, as one error of a line each.
 func (o Options) Validate() error {
-	var wrong []error
-	if o.ID == "" {
-		wrong = append(wrong, errors.New("connector without an id"))
-	}
+	wrong := o.Settings.Check(userID.MatchString, "a user id of 26 letters and digits; names can change")
 	if !web(o.URL) {
 		wrong = append(wrong, errors.New("url: want the https:// address of the server"))
-	}
-
-	for _, a := range o.Allow {
-		if !userID.MatchString(a) {
-			wrong = append(wrong, fmt.Errorf("allow: found %q, want a user id of 26 letters and digits; names can change", a))
-		}
 	}
 
 	if o.Groups != "" && o.Groups != "mention" && o.Groups != "always" {

@@ -63,8 +63,8 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 		c.hook.ingress.Name, c.hook.ingress.Log = "mattermost", c.log
 		platform = &withButtons{c}
 	}
-	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, platform, c.log)
-	c.pen = pen{c, chat.Attaching{Desk: c.desk}}
+	c.desk = chat.New(chat.Options{Settings: o.Settings, Prefix: "!"}, host, platform, c.log)
+	c.pen = pen{c, chat.Attaching{Desk: c.desk}, chat.Named{Settings: o.Settings}}
 	if c.hook != nil {
 		c.hook.answer = c.desk.Answer
 	}
@@ -80,12 +80,6 @@ func (c *Connector) newBacklog(k chat.Keeper) *chat.Backlog[event] {
 		Then: place(now.Add(-24*time.Hour).UnixMilli(), 0), Margin: place(time.Minute.Milliseconds(), 0),
 		Take: c.take, Fetch: c.rooms.fetch}, c.pause, c.log)
 }
-
-// ID is the connector's id in settings.
-func (c *Connector) ID() string { return c.o.ID }
-
-// Interim reports whether text beside tool calls is delivered too.
-func (c *Connector) Interim() bool { return c.o.Interim }
 
 // Split cuts an answer into messages.
 func (c *Connector) Split(text string) []string {
@@ -166,7 +160,8 @@ func (c pen) Loop(ctx context.Context) (string, error) {
 		return "", c.explain(ctx, err)
 	}
 	var own room
-	if err := c.api.call(ctx, "open a channel with itself", http.MethodPost, "/channels/direct", []string{me.ID, me.ID}, &own); err != nil {
+	if err := c.api.call(ctx, "open a channel with itself", http.MethodPost, "/channels/direct", []string{me.ID, me.ID},
+		&own); err != nil {
 		return "", err
 	}
 	id, err := c.create(ctx, post{Channel: own.ID, Text: "daycare tests this connector"})

@@ -377,22 +377,25 @@ func TestButtons(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	for _, o := range []Options{{ID: "m", URL: "https://x"}, {ID: "m", URL: "http://x/sub", Allow: []string{ada}, Groups: "always",
+	m := chat.Settings{ID: "m"}
+	for _, o := range []Options{{Settings: m, URL: "https://x"}, {Settings: chat.Settings{ID: "m", Allow: []string{ada}},
+		URL: "http://x/sub", Groups: "always",
 		Buttons: Buttons{"127.0.0.1:1", "http://y"}}} {
 		if err := o.Validate(); err != nil {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	for _, o := range []Options{{ID: "m"}, {URL: "https://x"}, {ID: "m", URL: "https://u:p@x"}, {ID: "m", URL: "https://x",
-		Allow: []string{"ada"}},
-		{ID: "m", URL: "ftp://x"}, {ID: "m", URL: "https://"}, {ID: "m", URL: "http:// x"}, {ID: "m", URL: "x"},
-		{ID: "m", URL: "https://x", Groups: "x"}, {ID: "m", URL: "https://x", Buttons: Buttons{Listen: "x", URL: "https://y"}},
-		{ID: "m", URL: "https://x", Buttons: Buttons{Listen: ":1"}}} {
+	for _, o := range []Options{{Settings: m}, {URL: "https://x"}, {Settings: m, URL: "https://u:p@x"},
+		{Settings: chat.Settings{ID: "m", Allow: []string{"ada"}}, URL: "https://x"},
+		{Settings: m, URL: "ftp://x"}, {Settings: m, URL: "https://"}, {Settings: m, URL: "http:// x"}, {Settings: m, URL: "x"},
+		{Settings: m, URL: "https://x", Groups: "x"},
+		{Settings: m, URL: "https://x", Buttons: Buttons{Listen: "x", URL: "https://y"}},
+		{Settings: m, URL: "https://x", Buttons: Buttons{Listen: ":1"}}} {
 		if o.Validate() == nil {
 			t.Errorf("%+v is valid, want an error", o)
 		}
 	}
-	if _, err := New(Options{ID: "m", URL: "https://x"}, "", chat.Host{}, quiet()); err == nil || !strings.Contains(err.Error(),
+	if _, err := New(Options{Settings: m, URL: "https://x"}, "", chat.Host{}, quiet()); err == nil || !strings.Contains(err.Error(),
 		"auth set m") {
 		t.Errorf("without a token: %v", err)
 	}

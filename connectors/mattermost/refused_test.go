@@ -34,7 +34,7 @@ var asIs = map[string]string{
 func scripted(t *testing.T, says map[string]string) (*Connector, *connectortest.Script) {
 	t.Helper()
 	s := connectortest.NewScript(t, says, asIs)
-	c, err := New(Options{ID: "mattermost", URL: s.URL, Allow: []string{ada}}, token, chat.Host{}, quiet())
+	c, err := New(Options{Settings: chat.Settings{ID: "mattermost", Allow: []string{ada}}, URL: s.URL}, token, chat.Host{}, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}

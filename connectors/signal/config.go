@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 
+	"daycare/connectors/chat"
 	"daycare/engine/lazyregexp"
 )
 
@@ -20,13 +21,10 @@ import (
 //	    command: ""              # a path of signal-cli: daycare starts the daemon itself
 //	    allow: ["4ad5c1f6-7c1e-4a0d-9f3e-2b1c0d9e8f7a"]   # account ids (ACI); or numbers
 type Options struct {
-	ID      string   `json:"id"`
-	Allow   []string `json:"allow"`
-	AgentID string   `json:"agentId"`
-	Interim bool     `json:"interim"`
-	Account string   `json:"account" ask:"Number that signal-cli is registered with, such as +4915112345678"`
-	URL     string   `json:"url" ask:"Address of signal-cli, such as http://127.0.0.1:8080"`
-	Command string   `json:"command"`
+	chat.Settings
+	Account string `json:"account" ask:"Number that signal-cli is registered with, such as +4915112345678"`
+	URL     string `json:"url" ask:"Address of signal-cli, such as http://127.0.0.1:8080"`
+	Command string `json:"command"`
 }
 
 var (
@@ -36,22 +34,14 @@ var (
 
 // Validate reports everything that is wrong with o, as one error of a line each.
 func (o Options) Validate() error {
-	var wrong []error
-	if o.ID == "" {
-		wrong = append(wrong, errors.New("connector without an id"))
-	}
+	wrong := o.Settings.Check(func(s string) bool { return numberRule.MatchString(s) || personRule.MatchString(s) },
+		`an account id or a number such as "+4915112345678"`)
 	if !numberRule.MatchString(o.Account) {
 		wrong = append(wrong, fmt.Errorf("account: found %q, want the number that signal-cli "+
 			"is registered with, such as \"+4915112345678\"", o.Account))
 	}
 	if u, err := url.Parse(o.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
 		wrong = append(wrong, errors.New("url: want the http:// address of signal-cli's daemon, without a user"))
-	}
-
-	for _, a := range o.Allow {
-		if !numberRule.MatchString(a) && !personRule.MatchString(a) {
-			wrong = append(wrong, fmt.Errorf("allow: found %q, want an account id or a number such as \"+4915112345678\"", a))
-		}
 	}
 
 	return errors.Join(wrong...)

@@ -60,6 +60,7 @@ func (c *Connector) Say(ctx context.Context, to message.Address, _, text string)
 type pen struct {
 	*Connector
 	chat.Attaching
+	chat.Named
 }
 
 // Post says something that can be reacted to. Signal knows no keys.

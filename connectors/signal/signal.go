@@ -50,20 +50,13 @@ func New(o Options, host chat.Host, log *slog.Logger) (*Connector, error) {
 
 	// An id that the daemon does not know has it repeat all that it remembers:
 	// what came while we were away; the rest is dropped by its dedupe key.
-	c := &Connector{o: o, log: log.With("connector", o.ID), pause: time.Second, last: "0",
-		client: chat.NewClient(o.URL)}
-	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID}, host, c, c.log)
-	c.pen = pen{c, chat.Attaching{Desk: c.desk}}
+	c := &Connector{o: o, log: log.With("connector", o.ID), pause: time.Second, last: "0", client: chat.NewClient(o.URL)}
+	c.desk = chat.New(chat.Options{Settings: o.Settings}, host, c, c.log)
+	c.pen = pen{c, chat.Attaching{Desk: c.desk}, chat.Named{Settings: o.Settings}}
 	c.arrived = chat.NewQueue(c.desk, c.pause, nil)
 
 	return c, nil
 }
-
-// ID is the connector's id in settings.
-func (c *Connector) ID() string { return c.o.ID }
-
-// Interim reports whether text beside tool calls is delivered too.
-func (c *Connector) Interim() bool { return c.o.Interim }
 
 // Split cuts an answer into messages.
 func (c *Connector) Split(text string) []string {

@@ -77,7 +77,7 @@ func TestConnector(t *testing.T) {
 
 func testConnector(t *testing.T, d *daemon, host chat.Host, log *slog.Logger) *Connector {
 	t.Helper()
-	c, err := New(Options{ID: "signal", Account: account, URL: d.URL, Allow: []string{ada, bob}}, host, log)
+	c, err := New(Options{Settings: chat.Settings{ID: "signal", Allow: []string{ada, bob}}, Account: account, URL: d.URL}, host, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestProbe(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	good := Options{ID: "signal", Account: account, URL: "http://127.0.0.1:1", Allow: []string{ada, "+49151234"}}
+	good := Options{Settings: chat.Settings{ID: "signal", Allow: []string{ada, "+49151234"}}, Account: account, URL: "http://127.0.0.1:1"}
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}

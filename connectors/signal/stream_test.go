@@ -146,7 +146,8 @@ func TestChild(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"$@\" > "+dir+"/args\nexec sleep 60\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Options{ID: "signal", Account: account, URL: "http://127.0.0.1:8080", Command: script}, chat.Host{},
+	c, err := New(Options{Settings: chat.Settings{ID: "signal"}, Account: account, URL: "http://127.0.0.1:8080", Command: script},
+		chat.Host{},
 		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

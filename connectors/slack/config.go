@@ -3,9 +3,9 @@ package slack
 import (
 	"errors"
 	"fmt"
-	"net/url"
 
 	"daycare/connectors"
+	"daycare/connectors/chat"
 	"daycare/engine/lazyregexp"
 )
 
@@ -21,12 +21,9 @@ import (
 // (xapp-…) of Socket Mode, slack-signing the signing secret of posted events. tokenEnv,
 // appEnv and signingEnv name environment variables in their place.
 type Options struct {
-	ID      string   `json:"id"`
-	Allow   []string `json:"allow"`
-	AgentID string   `json:"agentId"`
-	Interim bool     `json:"interim"`
-	Listen  string   `json:"listen"`
-	BaseURL string   `json:"baseURL"` // of the Web API; "": Slack's
+	chat.Settings
+	Listen  string `json:"listen"`
+	BaseURL string `json:"baseURL"` // of the Web API; "": Slack's
 
 	TokenEnv   string `json:"tokenEnv"`
 	AppEnv     string `json:"appEnv"`
@@ -46,21 +43,11 @@ var memberID = lazyregexp.New(`^[UW][A-Z0-9]{5,20}$`)
 
 // Validate reports everything that is wrong with o, as one error of a line each.
 func (o Options) Validate() error {
-	var wrong []error
-	if o.ID == "" {
-		wrong = append(wrong, errors.New("connector without an id"))
-	}
-
-	for _, a := range o.Allow {
-		if !memberID.MatchString(a) {
-			wrong = append(wrong, fmt.Errorf("allow: found %q, want a member id such as U024BE7LH", a))
-		}
-	}
-
+	wrong := o.Settings.Check(memberID.MatchString, "a member id such as U024BE7LH")
 	if o.Listen != "" && !connectors.Listens(o.Listen) {
 		wrong = append(wrong, fmt.Errorf("listen: found %q, want HOST:PORT such as 127.0.0.1:8788", o.Listen))
 	}
-	if u, err := url.Parse(o.BaseURL); o.BaseURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+	if o.BaseURL != "" && !connectors.Web(o.BaseURL) {
 		wrong = append(wrong, errors.New("baseURL: want an http:// or https:// address"))
 	}
 

@@ -152,6 +152,7 @@ func (c *Connector) Say(ctx context.Context, to message.Address, _, markdown str
 type pen struct {
 	*Connector
 	chat.Attaching
+	chat.Named
 }
 
 // Post says something that can be edited. Slack knows no keys.

@@ -69,17 +69,11 @@ func New(o Options, s Secrets, host chat.Host, log *slog.Logger) (*Connector, er
 	c.socket = socket{c.api, c.log, c.take, silence}
 	c.hook = receiver{listen: o.Listen, secret: s.Signing, log: c.log, take: c.take}
 	c.hook.ingress.Name, c.hook.ingress.Log = "slack", c.log
-	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
-	c.pen = pen{c, chat.Attaching{Desk: c.desk}}
+	c.desk = chat.New(chat.Options{Settings: o.Settings, Prefix: "!"}, host, c, c.log)
+	c.pen = pen{c, chat.Attaching{Desk: c.desk}, chat.Named{Settings: o.Settings}}
 
 	return c, nil
 }
-
-// ID is the connector's id in settings.
-func (c *Connector) ID() string { return c.o.ID }
-
-// Interim reports whether text beside tool calls is delivered too.
-func (c *Connector) Interim() bool { return c.o.Interim }
 
 // Split cuts an answer into messages.
 func (c *Connector) Split(text string) []string {

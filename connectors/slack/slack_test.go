@@ -365,14 +365,16 @@ func TestRefresh(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	for _, o := range []Options{{ID: "slack"}, {ID: "slack", Listen: ":8788", BaseURL: "http://x"},
-		{ID: "slack", BaseURL: "https://x/api"}} {
+	id := chat.Settings{ID: "slack"}
+	for _, o := range []Options{{Settings: id}, {Settings: id, Listen: ":8788", BaseURL: "http://x"},
+		{Settings: id, BaseURL: "https://x/api"}} {
 		if err := o.Validate(); err != nil {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	for _, o := range []Options{{}, {ID: "slack", Listen: "x"}, {ID: "slack", Listen: "x:"}, {ID: "slack", BaseURL: "ftp://x"},
-		{ID: "slack", BaseURL: "http:///x"}, {ID: "slack", BaseURL: ":"}, {ID: "slack", Allow: []string{"u024be7lh"}}} {
+	for _, o := range []Options{{}, {Settings: id, Listen: "x"}, {Settings: id, Listen: "x:"}, {Settings: id, BaseURL: "ftp://x"},
+		{Settings: id, BaseURL: "http:///x"}, {Settings: id, BaseURL: ":"},
+		{Settings: chat.Settings{ID: "slack", Allow: []string{"u024be7lh"}}}} {
 		if o.Validate() == nil {
 			t.Errorf("%+v is valid, want an error", o)
 		}
@@ -399,15 +401,17 @@ func TestProbeAndSecrets(t *testing.T) {
 		t.Errorf("Probe = %v, want what to do", err)
 	}
 
+	id := chat.Settings{ID: "slack"}
 	for _, test := range []struct {
 		o    Options
 		s    Secrets
 		want string
 	}{
-		{Options{ID: "slack"}, Secrets{}, "auth set slack"}, {Options{ID: "slack"}, Secrets{App: "a"}, "auth set slack"},
-		{Options{ID: "slack"}, Secrets{Bot: "b"}, "auth set slack-app"},
-		{Options{ID: "slack", Listen: "127.0.0.1:1"}, Secrets{Bot: "b", App: "a"}, "auth set slack-signing"},
-		{Options{ID: "slack", Allow: []string{"ada"}}, canaries, "member id"}, {Options{ID: "slack", Listen: "x"}, canaries, "HOST:PORT"},
+		{Options{Settings: id}, Secrets{}, "auth set slack"}, {Options{Settings: id}, Secrets{App: "a"}, "auth set slack"},
+		{Options{Settings: id}, Secrets{Bot: "b"}, "auth set slack-app"},
+		{Options{Settings: id, Listen: "127.0.0.1:1"}, Secrets{Bot: "b", App: "a"}, "auth set slack-signing"},
+		{Options{Settings: chat.Settings{ID: "slack", Allow: []string{"ada"}}}, canaries, "member id"},
+		{Options{Settings: id, Listen: "x"}, canaries, "HOST:PORT"},
 	} {
 		if _, err := New(test.o, test.s, chat.Host{}, slog.New(slog.DiscardHandler)); err == nil ||
 			!strings.Contains(err.Error()+"\n", test.want+"\n") && !strings.Contains(err.Error(), test.want+" ") {

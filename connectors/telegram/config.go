@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"daycare/connectors"
+	"daycare/connectors/chat"
 	"daycare/engine/lazyregexp"
 )
 
@@ -22,13 +23,10 @@ import (
 //	      url: https://daycare.example/telegram
 //	      listen: 127.0.0.1:8443
 type Options struct {
-	ID       string   `json:"id"`
-	Allow    []string `json:"allow"`
-	AgentID  string   `json:"agentId"`
-	Interim  bool     `json:"interim"`
-	TokenEnv string   `json:"tokenEnv"`
-	BaseURL  string   `json:"baseURL"` // of a Bot API server of your own; "": Telegram's
-	Webhook  Webhook  `json:"webhook"`
+	chat.Settings
+	TokenEnv string  `json:"tokenEnv"`
+	BaseURL  string  `json:"baseURL"` // of a Bot API server of your own; "": Telegram's
+	Webhook  Webhook `json:"webhook"`
 }
 
 // A Webhook has Telegram post updates instead of being asked for them.
@@ -43,19 +41,8 @@ var userID = lazyregexp.New(`^[0-9]{1,19}$`)
 
 // Validate reports everything that is wrong with o, as one error of a line each.
 func (o Options) Validate() error {
-	var wrong []error
-	if o.ID == "" {
-		wrong = append(wrong, errors.New("connector without an id"))
-	}
-
-	for _, id := range o.Allow {
-		if !userID.MatchString(id) {
-			wrong = append(wrong, fmt.Errorf("allow: found %q, want the numeric id of a user "+
-				"such as \"5550001\"; user names can change hands", id))
-		}
-	}
-
-	if u, err := url.Parse(o.BaseURL); o.BaseURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+	wrong := o.Settings.Check(userID.MatchString, `the numeric id of a user such as "5550001"; user names can change hands`)
+	if o.BaseURL != "" && !connectors.Web(o.BaseURL) {
 		wrong = append(wrong, errors.New("baseURL: want an http:// or https:// address"))
 	}
 	if o.Webhook != (Webhook{}) {

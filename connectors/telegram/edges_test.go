@@ -35,7 +35,7 @@ func canned(t *testing.T, answers map[string]string) *Connector {
 		io.WriteString(w, answer)
 	}))
 	t.Cleanup(server.Close)
-	c := connector(t, Options{ID: "telegram", Allow: []string{"5550001"}, BaseURL: server.URL}, chat.Host{},
+	c := connector(t, Options{Settings: chat.Settings{ID: "telegram", Allow: []string{"5550001"}}, BaseURL: server.URL}, chat.Host{},
 		slog.New(slog.DiscardHandler))
 	t.Cleanup(c.api.HTTP.CloseIdleConnections)
 
@@ -174,13 +174,13 @@ func TestThreadThatIsGone(t *testing.T) {
 
 // A connector that cannot work is not made.
 func TestOptionsThatCannotWork(t *testing.T) {
-	good := Options{ID: "telegram", Allow: []string{"5550001"}}
+	good := Options{Settings: chat.Settings{ID: "telegram", Allow: []string{"5550001"}}}
 	for name, tt := range map[string]struct {
 		o     Options
 		token string
-	}{"no token": {good, ""}, "a path as token": {good, "1:a/b"}, "a name allowed": {Options{ID: "t",
-		Allow: []string{"@ada"}}, "1:a"},
-		"no port": {Options{ID: "t", Webhook: Webhook{URL: "https://x/", Listen: "127.0.0.1:"}}, "1:a"}} {
+	}{"no token": {good, ""}, "a path as token": {good, "1:a/b"}, "a name allowed": {Options{Settings: chat.Settings{ID: "t",
+		Allow: []string{"@ada"}}}, "1:a"},
+		"no port": {Options{Settings: chat.Settings{ID: "t"}, Webhook: Webhook{URL: "https://x/", Listen: "127.0.0.1:"}}, "1:a"}} {
 		if c, err := New(tt.o, tt.token, chat.Host{}, slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%s: %+v", name, c.o)
 		}

@@ -61,7 +61,7 @@ func harness(t *testing.T, hook bool) connectortest.Harness {
 	b.Server.Fault = b.of
 	t.Cleanup(b.Close)
 	host := chat.Host{Waiting: &connectortest.Keeper{}}
-	o := Options{ID: "telegram", Allow: []string{"5550001", "5550002"}, BaseURL: b.URL}
+	o := Options{Settings: chat.Settings{ID: "telegram", Allow: []string{"5550001", "5550002"}}, BaseURL: b.URL}
 	if hook {
 		o.Webhook = Webhook{Listen: freeport.Take(t)}
 		o.Webhook.URL = "http://" + o.Webhook.Listen + "/telegram"

@@ -229,6 +229,7 @@ func (c *Connector) Say(ctx context.Context, to message.Address, reply, text str
 type pen struct {
 	*Connector
 	chat.Attaching
+	chat.Named
 }
 
 // Post says something that can be edited. Telegram knows no keys.

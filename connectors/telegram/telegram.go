@@ -65,17 +65,11 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 	c.poller = &poller{c.api, c.log, c.pause, c.take}
 	c.hook = &receiver{o: o, api: c.api, log: c.log, take: c.take}
 	c.hook.ingress.Name, c.hook.ingress.Log = "telegram", c.log
-	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID}, host, c, c.log)
-	c.pen = pen{c, chat.Attaching{Desk: c.desk}}
+	c.desk = chat.New(chat.Options{Settings: o.Settings}, host, c, c.log)
+	c.pen = pen{c, chat.Attaching{Desk: c.desk}, chat.Named{Settings: o.Settings}}
 
 	return c, nil
 }
-
-// ID is the connector's id in settings.
-func (c *Connector) ID() string { return c.o.ID }
-
-// Interim reports whether text beside tool calls is delivered too.
-func (c *Connector) Interim() bool { return c.o.Interim }
 
 // Split cuts an answer into messages.
 func (c *Connector) Split(text string) []string {

@@ -453,14 +453,15 @@ func TestProbe(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for _, o := range []Options{
-		{}, {ID: "t", Allow: []string{"@ada"}}, {ID: "t", BaseURL: "ftp://x"},
-		{ID: "t", Webhook: Webhook{URL: "http://x/", Listen: "127.0.0.1:1"}}, {ID: "t", Webhook: Webhook{URL: "https://x/"}},
+		{}, {Settings: chat.Settings{ID: "t", Allow: []string{"@ada"}}}, {Settings: chat.Settings{ID: "t"}, BaseURL: "ftp://x"},
+		{Settings: chat.Settings{ID: "t"}, Webhook: Webhook{URL: "http://x/", Listen: "127.0.0.1:1"}},
+		{Settings: chat.Settings{ID: "t"}, Webhook: Webhook{URL: "https://x/"}},
 	} {
 		if o.Validate() == nil {
 			t.Errorf("%+v is valid, want an error", o)
 		}
 	}
-	if _, err := New(Options{ID: "t"}, "", chat.Host{}, slog.New(slog.DiscardHandler)); err == nil ||
+	if _, err := New(Options{Settings: chat.Settings{ID: "t"}}, "", chat.Host{}, slog.New(slog.DiscardHandler)); err == nil ||
 		!strings.Contains(err.Error(), "BotFather") {
 		t.Errorf("New without a token = %v, want what to do", err)
 	}

@@ -214,7 +214,7 @@ func TestExplains(t *testing.T) {
 // Run ends no sooner than Telegram asks for, so that it is not called again before.
 func TestRunWaitsAsTelegramAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := New(Options{ID: "telegram"}, token, chat.Host{}, slog.New(slog.DiscardHandler))
+		c, err := New(Options{Settings: chat.Settings{ID: "telegram"}}, token, chat.Host{}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,7 +270,7 @@ func TestCards(t *testing.T) {
 	if got := s.Sent()[2]; got.Reply != "12" || got.Text != "a notice" {
 		t.Errorf("%+v", got)
 	}
-	if s.c.Interim() || !(&Connector{o: Options{Interim: true}}).Interim() || s.c.Address() != "" {
+	if s.c.Interim() || !(pen{Named: chat.Named{Settings: chat.Settings{Interim: true}}}).Interim() || s.c.Address() != "" {
 		t.Error("what the connector is is not what its settings say")
 	}
 	if direct, ok := s.c.Direct("7"); !ok || direct.ChannelID != "7" || direct.UserID != "7" {

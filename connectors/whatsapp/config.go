@@ -3,9 +3,9 @@ package whatsapp
 import (
 	"errors"
 	"fmt"
-	"net/url"
 
 	"daycare/connectors"
+	"daycare/connectors/chat"
 	"daycare/engine/lazyregexp"
 )
 
@@ -21,10 +21,7 @@ import (
 //
 // Secrets by id: whatsapp is the access token, whatsapp-secret the app secret.
 type Options struct {
-	ID        string   `json:"id"`
-	Allow     []string `json:"allow"`
-	AgentID   string   `json:"agentId"`
-	Interim   bool     `json:"interim"`
+	chat.Settings
 	Number    string   `json:"number" ask:"Phone number ID (not the number itself)"`
 	Listen    string   `json:"listen" ask:"HOST:PORT to listen on, such as 127.0.0.1:8791"`
 	Template  Template `json:"template"`
@@ -50,10 +47,7 @@ var (
 
 // Validate reports everything that is wrong with o, as one error of a line each.
 func (o Options) Validate() error {
-	var wrong []error
-	if o.ID == "" {
-		wrong = append(wrong, errors.New("connector without an id"))
-	}
+	wrong := o.Settings.Check(waID.MatchString, `a number with its country, digits only, such as "4915112345678"`)
 	if !graphID.MatchString(o.Number) {
 		wrong = append(wrong, fmt.Errorf("number: found %q, want the phone number id of WhatsApp, API Setup", o.Number))
 	}
@@ -61,17 +55,10 @@ func (o Options) Validate() error {
 		wrong = append(wrong, fmt.Errorf("listen: found %q, want HOST:PORT such as 127.0.0.1:8791", o.Listen))
 	}
 
-	for _, a := range o.Allow {
-		if !waID.MatchString(a) {
-			wrong = append(wrong, fmt.Errorf("allow: found %q, want a number with its country, digits only, such as \"4915112345678\"",
-				a))
-		}
-	}
-
 	if o.Template != (Template{}) && !templateName.MatchString(o.Template.Name) {
 		wrong = append(wrong, fmt.Errorf("template.name: found %q, want the name of an approved template: a-z 0-9 _", o.Template.Name))
 	}
-	if u, err := url.Parse(o.BaseURL); o.BaseURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+	if o.BaseURL != "" && !connectors.Web(o.BaseURL) {
 		wrong = append(wrong, errors.New("baseURL: want an http:// or https:// address"))
 	}
 

@@ -22,6 +22,7 @@ const maxText = 4096
 // A Connector is one number.
 type Connector struct {
 	chat.Attaching
+	chat.Named
 
 	o     Options
 	api   *api
@@ -61,14 +62,15 @@ func New(o Options, token, secret string, host chat.Host, log *slog.Logger) (*Co
 			o.ID, o.ID)
 	}
 
-	c := &Connector{o: o, api: newAPI(o.BaseURL, token, secret, o.Number), log: log.With("connector", o.ID), pause: time.Second}
+	c := &Connector{Named: chat.Named{Settings: o.Settings}, o: o, api: newAPI(o.BaseURL, token, secret, o.Number),
+		log: log.With("connector", o.ID), pause: time.Second}
 	c.strikes.Log = c.log
 	c.state = newState(o.ID, host.Waiting, c.log)
 	c.out.api, c.out.state, c.out.template, c.out.broken = c.api, c.state, o.Template, make(chan error, 1)
 	c.hook.listen, c.hook.secret, c.hook.verify = o.Listen, secret, verifyToken(secret, o.ID)
 	c.hook.log, c.hook.take = c.log, c.take
 	c.hook.ingress.Name, c.hook.ingress.Log = "whatsapp", c.log
-	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID}, host, c, c.log)
+	c.desk = chat.New(chat.Options{Settings: o.Settings}, host, c, c.log)
 	c.Attaching = chat.Attaching{Desk: c.desk}
 
 	return c, nil
@@ -81,12 +83,6 @@ func verifyToken(secret, id string) string {
 	mac.Write([]byte("daycare verify token of " + id))
 	return hex.EncodeToString(mac.Sum(nil))[:32]
 }
-
-// ID is the connector's id in settings.
-func (c *Connector) ID() string { return c.o.ID }
-
-// Interim reports whether text beside tool calls is delivered too.
-func (c *Connector) Interim() bool { return c.o.Interim }
 
 // Address is where Meta posts to, HOST:PORT; "" while it does not.
 func (c *Connector) Address() string { return c.hook.ingress.Address() }

@@ -416,7 +416,7 @@ func TestNight(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	good := Options{ID: "w", Number: numberID, Listen: "127.0.0.1:1"}
+	good := Options{Settings: chat.Settings{ID: "w"}, Number: numberID, Listen: "127.0.0.1:1"}
 	for _, change := range []func(*Options){func(*Options) {}, func(o *Options) {
 		o.Allow, o.Template.Name = []string{ada},
 			"hello_world"

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"daycare/connectors"
+	"daycare/connectors/chat"
 	"daycare/engine/lan"
 )
 
@@ -24,10 +25,7 @@ import (
 //	    always: []                 # rooms in which every message is for the agent
 //	    allow: ["ada@example.org"]
 type Options struct {
-	ID        string   `json:"id"`
-	Allow     []string `json:"allow"`
-	AgentID   string   `json:"agentId"`
-	Interim   bool     `json:"interim"`
+	chat.Settings
 	JID       string   `json:"jid" ask:"XMPP address of the bot, such as mybot@example.org"`
 	SecretEnv string   `json:"secretEnv"` // "": the secret of this id
 	Server    string   `json:"server" offer:"Server as HOST:PORT, if its domain does not say it"`
@@ -45,11 +43,8 @@ type Names struct {
 
 // Validate reports everything that is wrong with o, as one error of a line each.
 func (o Options) Validate() error {
-	var wrong []error
-	if o.ID == "" {
-		wrong = append(wrong, errors.New("connector without an id"))
-	}
-	if j, err := parseJID(o.JID); err != nil || !j.account() {
+	wrong := o.Settings.Check(isAddress, "an address such as ada@example.org")
+	if !isAddress(o.JID) {
 		wrong = append(wrong, fmt.Errorf("jid: found %q, want an address such as mybot@example.org", o.JID))
 	}
 	host, _, _ := net.SplitHostPort(o.Server)
@@ -67,9 +62,9 @@ func (o Options) Validate() error {
 	for _, list := range []struct {
 		key string
 		all []string
-	}{{"rooms", o.Rooms}, {"always", o.Always}, {"allow", o.Allow}} {
+	}{{"rooms", o.Rooms}, {"always", o.Always}} {
 		for _, a := range list.all {
-			if j, err := parseJID(a); err != nil || !j.account() {
+			if !isAddress(a) {
 				wrong = append(wrong, fmt.Errorf("%s: found %q, want an address such as ada@example.org", list.key, a))
 			}
 		}
@@ -84,6 +79,12 @@ func (o Options) Validate() error {
 	}
 
 	return errors.Join(wrong...)
+}
+
+// isAddress reports whether a text is an address without a resource.
+func isAddress(s string) bool {
+	j, err := parseJID(s)
+	return err == nil && j.account()
 }
 
 // contains reports whether a list names an address, in any spelling.

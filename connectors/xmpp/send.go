@@ -173,7 +173,10 @@ func (c *Connector) Say(ctx context.Context, to message.Address, _, text string)
 }
 
 // A pen writes messages that can be changed later.
-type pen struct{ *Connector }
+type pen struct {
+	*Connector
+	chat.Named
+}
 
 // Post says something that can be edited, and reacted to.
 func (c pen) Post(ctx context.Context, to message.Address, key, _, text string) (string, error) {

@@ -89,8 +89,8 @@ func FuzzElement(f *testing.F) {
 }
 
 func TestValidate(t *testing.T) {
-	good := Options{ID: "xmpp", JID: botJID, Server: "localhost:5222", Plaintext: true, Rooms: []string{"r@rooms.example"},
-		Allow: []string{adaJID}, Names: Names{Always: []string{"R@rooms.example"}}}
+	good := Options{Settings: chat.Settings{ID: "xmpp", Allow: []string{adaJID}}, JID: botJID, Server: "localhost:5222",
+		Plaintext: true, Rooms: []string{"r@rooms.example"}, Names: Names{Always: []string{"R@rooms.example"}}}
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -154,7 +154,8 @@ func TestServersThatAreNotTrusted(t *testing.T) {
 					}
 				}
 			})
-			c, err := New(Options{ID: "xmpp", JID: botJID, Server: l.Addr().String()}, canary, chat.Host{}, slog.New(slog.DiscardHandler))
+			c, err := New(Options{Settings: chat.Settings{ID: "xmpp"}, JID: botJID, Server: l.Addr().String()}, canary, chat.Host{},
+				slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -473,7 +474,8 @@ func TestPlacesThatCannotBeRead(t *testing.T) {
 	}{"unreadable": {"", syscall.EMFILE, "how far archives were read"}, "broken": {"{", nil, "connect"}, "none": {"", fs.ErrNotExist,
 		"connect"}} {
 		host := chat.Host{Waiting: unreadable{tt.data, tt.err}}
-		c, err := New(Options{ID: "xmpp", JID: botJID, Server: "127.0.0.1:1"}, canary, host, slog.New(slog.DiscardHandler))
+		c, err := New(Options{Settings: chat.Settings{ID: "xmpp"}, JID: botJID, Server: "127.0.0.1:1"}, canary, host,
+			slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

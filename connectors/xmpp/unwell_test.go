@@ -260,9 +260,9 @@ func TestWhatCannotBeSaid(t *testing.T) {
 	c := testConnector(t, s, Options{}, chat.Host{}, slog.New(slog.DiscardHandler))
 	all := func(to message.Address) map[string]error {
 		_, send := c.Send(t.Context(), message.Outgoing{ID: "o", Parts: 1, Text: "x", To: to})
-		_, post := pen{c}.Post(t.Context(), to, "", "", "x")
+		_, post := pen{Connector: c}.Post(t.Context(), to, "", "", "x")
 		return map[string]error{"send": send, "post": post, "say": c.Say(t.Context(), to, "", "x"),
-			"edit": pen{c}.Edit(t.Context(), to, "1", "x"), "react": c.React(t.Context(), to, "1", "x")}
+			"edit": pen{Connector: c}.Edit(t.Context(), to, "1", "x"), "react": c.React(t.Context(), to, "1", "x")}
 	}
 	for what, err := range all(message.Address{ChannelID: "@"}) {
 		var no *message.NotSent

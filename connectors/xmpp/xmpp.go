@@ -85,18 +85,14 @@ func New(o Options, password string, host chat.Host, log *slog.Logger) (*Connect
 		account: account{me: me, password: password, resource: resource, nick: o.nickOf(me), allow: bares(o.Allow)},
 		inward:  inward{marks: marks{reached: map[string]position{}}}}
 	c.o.Rooms = bares(o.Rooms)
-	c.desk = chat.New(chat.Options{ID: o.ID, Allow: c.allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
-	c.pen = pen{c}
+	settings := o.Settings
+	settings.Allow = c.allow
+	c.desk = chat.New(chat.Options{Settings: settings, Prefix: "!"}, host, c, c.log)
+	c.pen = pen{c, chat.Named{Settings: o.Settings}}
 	c.arrived = chat.NewQueue(c.desk, c.pause, c.taken)
 
 	return c, nil
 }
-
-// ID is the connector's id in settings.
-func (c *Connector) ID() string { return c.o.ID }
-
-// Interim reports whether text beside tool calls is delivered too.
-func (c *Connector) Interim() bool { return c.o.Interim }
 
 // taken is called with each finished message, to acknowledge it to the server.
 func (c *Connector) taken(chat.Post) {
