@@ -11,9 +11,12 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"daycare/engine/message"
 )
 
 // The HTTP API of a platform, as all connectors call it.
@@ -75,6 +78,30 @@ type Answer struct {
 	Body       []byte
 }
 
+// Read reads the result of the call with this name, if one is wanted.
+func (a Answer) Read(name string, result any) error {
+	if result == nil {
+		return nil
+	}
+	if err := json.Unmarshal(a.Body, result); err != nil {
+		return fmt.Errorf("read result of %s: %w", name, err)
+	}
+
+	return nil
+}
+
+// Judge says what the engine is to do about an error that is an answer with this status.
+func Judge(err error, status int, after time.Duration) error {
+	switch status {
+	case http.StatusTooManyRequests:
+		return &message.NotSent{After: after, Err: err}
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusRequestEntityTooLarge:
+		return &message.NotSent{Final: true, Err: err} // no such channel, no right to write, blocked
+	}
+
+	return err // 401: the token may be mended within the day; 5xx: later
+}
+
 // Do makes a call.
 func (c *Client) Do(ctx context.Context, call Call) (Answer, error) {
 	if call.Within == 0 {
@@ -106,6 +133,19 @@ func (c *Client) Do(ctx context.Context, call Call) (Answer, error) {
 
 	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // what is not a number is ignored
 	return Answer{resp.StatusCode, time.Duration(seconds) * time.Second, resp.Header, body}, nil
+}
+
+// Owns reports whether an address is the API's own, or https:// below one of the domains of its platform, each with a dot before
+// it: a token goes nowhere else, whatever address a message names.
+func (c *Client) Owns(address string, domains ...string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	base, _ := url.Parse(c.Base)
+	below := func(domain string) bool { return strings.HasSuffix(u.Hostname(), domain) }
+
+	return u.Scheme == "https" && slices.ContainsFunc(domains, below) || u.Scheme == base.Scheme && u.Host == base.Host
 }
 
 // Download opens what is at an address.

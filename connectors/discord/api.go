@@ -11,7 +11,6 @@ import (
 	"maps"
 	"mime/multipart"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -98,14 +97,8 @@ func (a *api) call(ctx context.Context, r request, result any) error {
 	if got.Status/100 != 2 {
 		return a.refusal(r, route, got)
 	}
-	if result == nil {
-		return nil
-	}
-	if err := json.Unmarshal(got.Body, result); err != nil {
-		return fmt.Errorf("read result of %s: %w", r.name, err)
-	}
 
-	return nil
+	return got.Read(r.name, result)
 }
 
 // refusal is Discord's no as an error.
@@ -212,11 +205,7 @@ func routeOf(path string) string {
 
 // download opens an attachment. It goes to Discord alone, whatever address a message names.
 func (a *api) download(ctx context.Context, address string) (io.ReadCloser, error) {
-	u, err := url.Parse(address)
-	base, _ := url.Parse(a.Base)
-	discords := u != nil && u.Scheme == "https" &&
-		(strings.HasSuffix(u.Hostname(), ".discordapp.com") || strings.HasSuffix(u.Hostname(), ".discordapp.net"))
-	if err != nil || !discords && (u.Scheme != base.Scheme || u.Host != base.Host) {
+	if !a.Owns(address, ".discordapp.com", ".discordapp.net") {
 		return nil, errors.New("download file: its address is not Discord's")
 	}
 

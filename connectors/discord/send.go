@@ -199,14 +199,7 @@ func judge(err error) error {
 		return err
 	}
 
-	switch no.Status {
-	case http.StatusTooManyRequests:
-		return &message.NotSent{After: no.RetryAfter, Err: err}
-	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusRequestEntityTooLarge:
-		return &message.NotSent{Final: true, Err: err} // no such channel, no right to write, blocked
-	}
-
-	return err // 401: the token may be mended within the day; 5xx: later
+	return chat.Judge(err, no.Status, no.RetryAfter)
 }
 
 // Say sends a notice.

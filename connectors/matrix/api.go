@@ -1,7 +1,7 @@
 package matrix
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,12 +9,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
 	"daycare/connectors/chat"
-	"daycare/engine/message"
 )
 
 // An api calls the client-server API of a homeserver.
@@ -23,11 +22,7 @@ type api struct {
 	token string
 }
 
-const (
-	callTime    = 30 * time.Second
-	maxResponse = 64 << 20 // bytes of an answer
-	client      = "/_matrix/client/v3"
-)
+const client = "/_matrix/client/v3"
 
 // An apiError is the homeserver's no.
 type apiError struct {
@@ -46,22 +41,14 @@ func (e *apiError) Error() string {
 // is reports whether err is a no with one of these codes.
 func is(err error, codes ...string) bool {
 	var no *apiError
-	if !errors.As(err, &no) {
-		return false
-	}
-	for _, c := range codes {
-		if no.Code == c {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &no) && slices.Contains(codes, no.Code)
 }
 
 // A call is one request.
 type call struct {
 	name, method, path string
 	query              url.Values
-	body               any       // as JSON
+	body               any       // as JSON; nil: none
 	raw                io.Reader // instead of body
 	media              string    // of raw
 	within             time.Duration
@@ -76,66 +63,41 @@ func path(base string, parts ...string) string {
 }
 
 // do makes a call and reads its result.
-func (a *api) do(ctx context.Context, c call, result any) error {
-	if c.within == 0 {
-		c.within = callTime
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.within)
-	defer cancel()
-	body, media := c.raw, c.media
-	if body == nil && c.body != nil {
-		data, err := json.Marshal(c.body)
-		if err != nil {
-			return fmt.Errorf("encode %s: %w", c.name, err)
+func (a *api) do(ctx context.Context, c call, result any) (err error) {
+	send := chat.Call{Name: c.name, Method: c.method, Path: c.path, Bearer: a.token, Media: c.media, Body: c.raw, Within: c.within}
+	if c.body != nil {
+		if send, err = send.With(c.body); err != nil {
+			return err
 		}
-		body, media = bytes.NewReader(data), "application/json"
 	}
-	address := a.Base + c.path
 	if len(c.query) > 0 {
-		address += "?" + c.query.Encode()
+		send.Path += "?" + c.query.Encode()
 	}
-	req, err := http.NewRequestWithContext(ctx, c.method, address, body)
+	got, err := a.Do(ctx, send)
 	if err != nil {
-		return fmt.Errorf("call %s: %w", c.name, a.Clean(err))
+		return err
 	}
-	req.Header.Set("Authorization", "Bearer "+a.token)
-	if media != "" {
-		req.Header.Set("Content-Type", media)
-	}
-
-	resp, err := a.HTTP.Do(req)
-	if err != nil {
-		return fmt.Errorf("call %s: %w", c.name, a.Clean(err))
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
-	if err != nil {
-		return fmt.Errorf("read answer of %s: %w", c.name, a.Clean(err))
-	}
-	if resp.StatusCode != http.StatusOK {
-		return a.refused(c.name, resp, data)
+	if got.Status != http.StatusOK {
+		return a.refused(c.name, got)
 	}
 	if result == nil {
 		return nil
 	}
-	if err := json.Unmarshal(data, result); err != nil {
+	if err := json.Unmarshal(got.Body, result); err != nil {
 		return fmt.Errorf("read answer of %s: not the JSON that was expected", c.name)
 	}
 
 	return nil
 }
 
-func (a *api) refused(name string, resp *http.Response, data []byte) error {
+func (a *api) refused(name string, got chat.Answer) error {
 	no := &apiError{}
-	_ = json.Unmarshal(data, no) // a proxy's page is none
-	no.Name, no.Status, no.Text = name, resp.StatusCode, a.Redact(no.Text)
+	_ = json.Unmarshal(got.Body, no) // a proxy's page is none
+	no.Name, no.Status, no.Text = name, got.Status, a.Redact(no.Text)
 	if no.Code == "" {
 		no.Code, no.Text = "M_UNKNOWN", http.StatusText(no.Status)
 	}
-	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
-	if no.RetryAfter = time.Duration(seconds) * time.Second; err != nil {
-		no.RetryAfter = time.Duration(no.Millis) * time.Millisecond
-	}
+	no.RetryAfter = cmp.Or(got.RetryAfter, time.Duration(no.Millis)*time.Millisecond)
 
 	return no
 }
@@ -146,14 +108,7 @@ func judge(err error) error {
 	if !errors.As(err, &no) {
 		return err
 	}
-	switch no.Status {
-	case http.StatusTooManyRequests:
-		return &message.NotSent{After: no.RetryAfter, Err: err}
-	case http.StatusForbidden, http.StatusNotFound, http.StatusBadRequest, http.StatusRequestEntityTooLarge:
-		return &message.NotSent{Final: true, Err: err}
-	}
-
-	return err // 401: the token may be mended within the day; 5xx: later
+	return chat.Judge(err, no.Status, no.RetryAfter)
 }
 
 // download opens a file by its mxc:// address.

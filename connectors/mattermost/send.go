@@ -143,18 +143,11 @@ func judge(err error) error {
 	if errors.As(err, &done) || !errors.As(err, &no) {
 		return err
 	}
-
-	switch no.Status {
-	case http.StatusTooManyRequests:
-		return &message.NotSent{After: no.RetryAfter, Err: err}
-	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusRequestEntityTooLarge:
-		if no.ID == "api.post.deduplicate_create_post.pending" {
-			return err // the first try is still at work
-		}
-		return &message.NotSent{Final: true, Err: err} // no such channel, not a member
+	if no.ID == "api.post.deduplicate_create_post.pending" {
+		return err // the first try is still at work
 	}
 
-	return err // 401: the token may be mended within the day; 5xx: later
+	return chat.Judge(err, no.Status, no.RetryAfter)
 }
 
 // Say sends a notice.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,17 +39,7 @@ func (e *apiError) Error() string { return fmt.Sprintf("slack %s: %s", e.Method,
 // is reports whether err is a no with one of these words.
 func is(err error, words ...string) bool {
 	var no *apiError
-	if !errors.As(err, &no) {
-		return false
-	}
-
-	for _, w := range words {
-		if no.Word == w {
-			return true
-		}
-	}
-
-	return false
+	return errors.As(err, &no) && slices.Contains(words, no.Word)
 }
 
 // call calls a method with JSON parameters as the bot.
@@ -86,23 +77,13 @@ func (a *api) post(ctx context.Context, method, token, media string, body io.Rea
 	if !answer.OK {
 		return &apiError{Method: method, Word: a.Redact(answer.Error)}
 	}
-	if result == nil {
-		return nil
-	}
-	if err := json.Unmarshal(got.Body, result); err != nil {
-		return fmt.Errorf("read result of %s: %w", method, err)
-	}
 
-	return nil
+	return got.Read(method, result)
 }
 
-// download opens a file. The token goes to Slack and nowhere else, whatever
-// address an event names.
+// download opens a file.
 func (a *api) download(ctx context.Context, address string) (io.ReadCloser, error) {
-	u, err := url.Parse(address)
-	base, _ := url.Parse(a.Base)
-	slacks := u != nil && u.Scheme == "https" && strings.HasSuffix(u.Hostname(), ".slack.com")
-	if err != nil || !slacks && (u.Scheme != base.Scheme || u.Host != base.Host) {
+	if !a.Owns(address, ".slack.com") {
 		return nil, errors.New("download file: its address is not Slack's")
 	}
 

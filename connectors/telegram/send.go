@@ -190,24 +190,12 @@ func (o outgoing) fields() map[string]string {
 // judge says what the engine is to do about an error.
 func judge(err error) error {
 	var done *message.NotSent
-	if errors.As(err, &done) {
-		return err
-	}
 	var no *apiError
-	if !errors.As(err, &no) {
+	if errors.As(err, &done) || !errors.As(err, &no) || no.Code == http.StatusNotFound { // 404: the token is not known
 		return err
 	}
 
-	switch no.Code {
-	case http.StatusTooManyRequests:
-		return &message.NotSent{After: no.RetryAfter, Err: err}
-	case http.StatusForbidden: // blocked, kicked, deactivated
-		return &message.NotSent{Final: true, Err: err}
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
-		return &message.NotSent{Final: true, Err: err}
-	}
-
-	return err // 401 and 404: the token may be mended within the day; 5xx: later
+	return chat.Judge(err, no.Code, no.RetryAfter)
 }
 
 // Say sends a notice.

@@ -11,10 +11,8 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
-	"net/url"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"daycare/connectors/chat"
@@ -99,14 +97,8 @@ func (a *api) send(ctx context.Context, c chat.Call, result any) error {
 		text := a.Redact(cmp.Or(no.Error.Data.Details, no.Error.Message))
 		return &apiError{Name: c.Name, Status: got.Status, Code: no.Error.Code, Text: text, RetryAfter: got.RetryAfter}
 	}
-	if result == nil {
-		return nil
-	}
-	if err := json.Unmarshal(got.Body, result); err != nil {
-		return fmt.Errorf("read result of %s: %w", c.Name, err)
-	}
 
-	return nil
+	return got.Read(c.Name, result)
 }
 
 // A number is what Meta says of the number that the bot has.
@@ -165,11 +157,7 @@ func (a *api) open(ctx context.Context, id string) (io.ReadCloser, error) {
 	if err := a.call(ctx, "find a file", http.MethodGet, "/"+id+"?phone_number_id="+a.number, nil, &at); err != nil {
 		return nil, err
 	}
-	u, err := url.Parse(at.URL)
-	base, _ := url.Parse(a.Base)
-	metas := u != nil && u.Scheme == "https" && slices.ContainsFunc([]string{".fbsbx.com", ".facebook.com", ".whatsapp.net"},
-		func(domain string) bool { return strings.HasSuffix(u.Hostname(), domain) })
-	if err != nil || !metas && (u.Scheme != base.Scheme || u.Host != base.Host) {
+	if !a.Owns(at.URL, ".fbsbx.com", ".facebook.com", ".whatsapp.net") {
 		return nil, errors.New("download file: its address is not Meta's")
 	}
 
