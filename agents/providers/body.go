@@ -180,6 +180,41 @@ func (h *Head) add(name, raw string) {
 	h.Bytes = append(h.Bytes, raw...)
 }
 
+// AppendTools appends the list of tools as OpenAI's formats have it, each between begin and end, and a comma.
+func AppendTools(b []byte, tools []Tool, begin, end string) []byte {
+	if len(tools) == 0 {
+		return b
+	}
+	b = append(b, `"tools":[`...)
+	empty := len(b)
+	for _, t := range tools {
+		b = AppendField(Separate(b, empty), begin, t.Name)
+		b = AppendField(b, `,"description":`, t.Description)
+		b = append(b, `,"parameters":`...)
+		if len(t.Schema) == 0 {
+			b = append(b, `{"type":"object","properties":{}}`...)
+		}
+
+		b = append(b, t.Schema...)
+		b = append(b, end...)
+	}
+
+	return append(b, "],"...)
+}
+
+// Separate appends a comma to what stands after empty, if something does.
+func Separate(b []byte, empty int) []byte {
+	if len(b) > empty {
+		return append(b, ',')
+	}
+	return b
+}
+
+// AppendField appends what stands before a text, and the text as a JSON string.
+func AppendField(b []byte, before, text string) []byte {
+	return AppendString(append(b, before...), text)
+}
+
 const hex = "0123456789abcdef"
 
 // plain are the bytes that stand for themselves in a JSON string.

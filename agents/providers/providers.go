@@ -106,6 +106,18 @@ func (m *Message) forget(key string) {
 	}
 }
 
+// Signed is what stands behind mark in a signature that came from the same model of the same provider; "": in none.
+func (m *Message) Signed(mark, provider, model string) string {
+	for _, part := range m.Parts {
+		r, ok := part.(Reasoning)
+		if s, is := strings.CutPrefix(r.Signature, mark); ok && is && r.Of(provider, model) {
+			return s
+		}
+	}
+
+	return ""
+}
+
 // encoding is a message as one wire sends it; no key: as none does yet. There is one, rarely two, so the first is a part of
 // the message.
 type encoding struct {
@@ -166,12 +178,25 @@ func Attached(r Result) string {
 	return "Files"
 }
 
-// InWords is the text of a result, for a wire that has no field for an error or for nothing.
-func (r Result) InWords() string {
-	s := r.Text
-	if strings.TrimSpace(s) == "" {
-		s = "(no output)"
+// Object is the arguments of a call; where they are no object, of which its result told the model, it is empty.
+func (c Call) Object() json.RawMessage {
+	if IsObject(c.Arguments) {
+		return c.Arguments
 	}
+	return json.RawMessage("{}")
+}
+
+// Output is the text of a result, for a wire that has no result without one.
+func (r Result) Output() string {
+	if strings.TrimSpace(r.Text) == "" {
+		return "(no output)"
+	}
+	return r.Text
+}
+
+// InWords is the text of a result, for a wire that has no field for an error either.
+func (r Result) InWords() string {
+	s := r.Output()
 	if r.IsError && !strings.HasPrefix(strings.ToLower(s), "error") {
 		s = "Error: " + s
 	}

@@ -151,10 +151,8 @@ func appendTools(b []byte, tools []providers.Tool) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, `{"name":`...)
-		b = providers.AppendString(b, t.Name)
-		b = append(b, `,"description":`...)
-		b = providers.AppendString(b, t.Description)
+		b = providers.AppendField(b, `{"name":`, t.Name)
+		b = providers.AppendField(b, `,"description":`, t.Description)
 		b = append(b, `,"input_schema":`...)
 		if len(t.Schema) == 0 {
 			b = append(b, `{"type":"object"}`...)
@@ -174,8 +172,7 @@ func appendSystem(b []byte, system string) []byte {
 	if strings.TrimSpace(system) == "" {
 		return b
 	}
-	b = append(b, `"system":[{"type":"text","text":`...)
-	b = providers.AppendString(b, system)
+	b = providers.AppendField(b, `"system":[{"type":"text","text":`, system)
 	b = append(b, mark...)
 
 	return append(b, "}],"...)
@@ -217,16 +214,10 @@ func (p *Provider) appendPart(b []byte, part providers.Part, model string) []byt
 	case providers.Reasoning:
 		return p.appendReasoning(b, part, model)
 	case providers.Call:
-		b = append(b, `{"type":"tool_use","id":`...)
-		b = providers.AppendString(b, part.ID)
-		b = append(b, `,"name":`...)
-		b = providers.AppendString(b, part.Name)
+		b = providers.AppendField(b, `{"type":"tool_use","id":`, part.ID)
+		b = providers.AppendField(b, `,"name":`, part.Name)
 		b = append(b, `,"input":`...)
-		if providers.IsObject(part.Arguments) {
-			b = append(b, part.Arguments...)
-		} else { // the result told the model
-			b = append(b, "{}"...)
-		}
+		b = append(b, part.Object()...)
 		return append(b, '}')
 	case providers.Result:
 		return appendResult(b, part)
@@ -240,8 +231,7 @@ func (p *Provider) appendPart(b []byte, part providers.Part, model string) []byt
 }
 
 func appendText(b []byte, text string) []byte {
-	b = append(b, `{"type":"text","text":`...)
-	b = providers.AppendString(b, text)
+	b = providers.AppendField(b, `{"type":"text","text":`, text)
 	return append(b, '}')
 }
 
@@ -250,28 +240,19 @@ func (p *Provider) appendReasoning(b []byte, r providers.Reasoning, model string
 		return b
 	}
 	if data, ok := strings.CutPrefix(r.Signature, redacted); ok {
-		b = append(b, `{"type":"redacted_thinking","data":`...)
-		b = providers.AppendString(b, data)
+		b = providers.AppendField(b, `{"type":"redacted_thinking","data":`, data)
 		return append(b, '}')
 	}
 
-	b = append(b, `{"type":"thinking","thinking":`...)
-	b = providers.AppendString(b, r.Text)
-	b = append(b, `,"signature":`...)
-	b = providers.AppendString(b, r.Signature)
+	b = providers.AppendField(b, `{"type":"thinking","thinking":`, r.Text)
+	b = providers.AppendField(b, `,"signature":`, r.Signature)
 	return append(b, '}')
 }
 
 func appendResult(b []byte, r providers.Result) []byte {
-	b = append(b, `{"type":"tool_result","tool_use_id":`...)
-	b = providers.AppendString(b, r.CallID)
+	b = providers.AppendField(b, `{"type":"tool_result","tool_use_id":`, r.CallID)
 	b = append(b, `,"content":[`...)
-	text := r.Text
-	if strings.TrimSpace(text) == "" {
-		text = "(no output)"
-	}
-
-	b = appendText(b, text)
+	b = appendText(b, r.Output())
 	for _, image := range r.Images {
 		b = append(b, ',')
 		b = appendImage(b, image)
@@ -289,18 +270,15 @@ func appendResult(b []byte, r providers.Result) []byte {
 }
 
 func appendImage(b []byte, image providers.Image) []byte {
-	b = append(b, `{"type":"image","source":{"type":"base64","media_type":`...)
-	b = providers.AppendString(b, image.MimeType)
+	b = providers.AppendField(b, `{"type":"image","source":{"type":"base64","media_type":`, image.MimeType)
 	b = append(b, `,"data":"`...)
 	b = base64.StdEncoding.AppendEncode(b, image.Data)
 	return append(b, `"}}`...)
 }
 
 func appendDocument(b []byte, d providers.Document) []byte {
-	b = append(b, `{"type":"document","title":`...)
-	b = providers.AppendString(b, d.Name)
-	b = append(b, `,"source":{"type":"base64","media_type":`...)
-	b = providers.AppendString(b, d.MimeType)
+	b = providers.AppendField(b, `{"type":"document","title":`, d.Name)
+	b = providers.AppendField(b, `,"source":{"type":"base64","media_type":`, d.MimeType)
 	b = append(b, `,"data":"`...)
 	b = base64.StdEncoding.AppendEncode(b, d.Data)
 

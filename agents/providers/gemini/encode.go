@@ -82,10 +82,8 @@ func appendTools(b []byte, tools []providers.Tool) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, `{"name":`...)
-		b = providers.AppendString(b, t.Name)
-		b = append(b, `,"description":`...)
-		b = providers.AppendString(b, t.Description)
+		b = providers.AppendField(b, `{"name":`, t.Name)
+		b = providers.AppendField(b, `,"description":`, t.Description)
 		if len(t.Schema) > 0 {
 			b = append(b, `,"parametersJsonSchema":`...)
 			b = append(b, t.Schema...)
@@ -115,12 +113,12 @@ func (p *Provider) encode(m *providers.Message, model string) []byte {
 		switch part := part.(type) {
 		case providers.Text:
 			if part.Text != "" {
-				b = appendText(separate(b, empty), part.Text, "")
+				b = appendText(providers.Separate(b, empty), part.Text, "")
 			}
 		case providers.Image:
-			b = appendInline(separate(b, empty), part.MimeType, part.Data)
+			b = appendInline(providers.Separate(b, empty), part.MimeType, part.Data)
 		case providers.Document:
-			b = appendInline(separate(b, empty), part.MimeType, part.Data)
+			b = appendInline(providers.Separate(b, empty), part.MimeType, part.Data)
 		}
 	}
 
@@ -130,36 +128,28 @@ func (p *Provider) encode(m *providers.Message, model string) []byte {
 	return append(b, "]}"...)
 }
 
-// separate puts a comma behind what stands after empty.
-func separate(b []byte, empty int) []byte {
-	if len(b) > empty {
-		return append(b, ',')
-	}
-	return b
-}
-
 func (p *Provider) appendAnswer(b []byte, m *providers.Message, model string) []byte {
 	empty, calls := len(b), 0
-	sign := p.signature(m, textMark, model)
+	sign := m.Signed(textMark, p.ID(), model)
 	for _, part := range m.Parts {
 		switch part := part.(type) {
 		case providers.Text:
 			if part.Text != "" {
-				b = appendText(separate(b, empty), part.Text, sign)
+				b = appendText(providers.Separate(b, empty), part.Text, sign)
 				sign = ""
 			}
 		case providers.Call:
-			signature := p.signature(m, callMark+strconv.Itoa(calls)+":", model)
+			signature := m.Signed(callMark+strconv.Itoa(calls)+":", p.ID(), model)
 			if signature == "" && calls == 0 && !generation2.MatchString(model) { // later models want one
 				signature = unsigned
 			}
-			b = appendCall(separate(b, empty), part, signature)
+			b = appendCall(providers.Separate(b, empty), part, signature)
 			calls++
 		}
 	}
 
 	if len(b) == empty || sign != "" {
-		b = appendText(separate(b, empty), "", sign)
+		b = appendText(providers.Separate(b, empty), "", sign)
 	}
 	return b
 }
@@ -173,42 +163,23 @@ const (
 	unsigned = "skip_thought_signature_validator"
 )
 
-func (p *Provider) signature(m *providers.Message, mark, model string) string {
-	for _, part := range m.Parts {
-		r, ok := part.(providers.Reasoning)
-		if s, is := strings.CutPrefix(r.Signature, mark); ok && is && r.Of(p.ID(), model) {
-			return s
-		}
-	}
-
-	return ""
-}
-
 func appendText(b []byte, text, signature string) []byte {
-	b = append(b, `{"text":`...)
-	b = providers.AppendString(b, text)
+	b = providers.AppendField(b, `{"text":`, text)
 	return appendSignature(b, signature)
 }
 
 func appendSignature(b []byte, signature string) []byte {
 	if signature != "" {
-		b = append(b, `,"thoughtSignature":`...)
-		b = providers.AppendString(b, signature)
+		b = providers.AppendField(b, `,"thoughtSignature":`, signature)
 	}
 	return append(b, '}')
 }
 
 func appendCall(b []byte, call providers.Call, signature string) []byte {
-	b = append(b, `{"functionCall":{"id":`...)
-	b = providers.AppendString(b, call.ID)
-	b = append(b, `,"name":`...)
-	b = providers.AppendString(b, call.Name)
+	b = providers.AppendField(b, `{"functionCall":{"id":`, call.ID)
+	b = providers.AppendField(b, `,"name":`, call.Name)
 	b = append(b, `,"args":`...)
-	if providers.IsObject(call.Arguments) {
-		b = append(b, call.Arguments...)
-	} else { // the result told the model
-		b = append(b, "{}"...)
-	}
+	b = append(b, call.Object()...)
 
 	return appendSignature(append(b, '}'), signature)
 }
@@ -224,7 +195,7 @@ func appendResults(b []byte, m *providers.Message) []byte {
 		if !ok {
 			continue
 		}
-		b = appendResult(separate(b, empty), r)
+		b = appendResult(providers.Separate(b, empty), r)
 		if len(r.Images)+len(r.Documents) > 0 {
 			files = append(files, r)
 		}
@@ -253,29 +224,22 @@ func appendResults(b []byte, m *providers.Message) []byte {
 }
 
 func appendResult(b []byte, r providers.Result) []byte {
-	text, field := r.Text, `"output":`
+	field := `"output":`
 	if r.IsError {
 		field = `"error":`
 	}
-	if strings.TrimSpace(text) == "" {
-		text = "(no output)"
-	}
 
-	b = append(b, `{"functionResponse":{"id":`...)
-	b = providers.AppendString(b, r.CallID)
-	b = append(b, `,"name":`...)
-	b = providers.AppendString(b, r.Name)
+	b = providers.AppendField(b, `{"functionResponse":{"id":`, r.CallID)
+	b = providers.AppendField(b, `,"name":`, r.Name)
 	b = append(b, `,"response":{`...)
-	b = append(b, field...)
-	b = providers.AppendString(b, text)
+	b = providers.AppendField(b, field, r.Output())
 
 	return append(b, "}}}"...)
 }
 
 // appendInline writes a picture or a document.
 func appendInline(b []byte, kind string, data []byte) []byte {
-	b = append(b, `{"inlineData":{"mimeType":`...)
-	b = providers.AppendString(b, kind)
+	b = providers.AppendField(b, `{"inlineData":{"mimeType":`, kind)
 	b = append(b, `,"data":"`...)
 	b = base64.StdEncoding.AppendEncode(b, data)
 	return append(b, `"}}`...)

@@ -15,11 +15,10 @@ var bodyEnd = []byte("]}")
 func (p *Provider) body(req *providers.Request) *providers.Body {
 	head := providers.NewHead(req, p.Fields)
 	p.settings(head, req)
-	b := appendTools(head.Done(), req.Tools)
+	b := providers.AppendTools(head.Done(), req.Tools, `{"type":"function","function":{"name":`, "}}")
 	b = append(b, `"messages":[`...)
 	if req.System != "" {
-		b = append(b, `{"role":"system","content":`...)
-		b = providers.AppendString(b, req.System)
+		b = providers.AppendField(b, `{"role":"system","content":`, req.System)
 		b = append(b, '}')
 		if len(req.Messages) > 0 {
 			b = append(b, ',')
@@ -55,31 +54,6 @@ func (p *Provider) settings(head *providers.Head, req *providers.Request) {
 	}
 }
 
-func appendTools(b []byte, tools []providers.Tool) []byte {
-	if len(tools) == 0 {
-		return b
-	}
-	b = append(b, `"tools":[`...)
-	for i, t := range tools {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"type":"function","function":{"name":`...)
-		b = providers.AppendString(b, t.Name)
-		b = append(b, `,"description":`...)
-		b = providers.AppendString(b, t.Description)
-		b = append(b, `,"parameters":`...)
-		if len(t.Schema) == 0 {
-			b = append(b, `{"type":"object","properties":{}}`...)
-		}
-
-		b = append(b, t.Schema...)
-		b = append(b, "}}"...)
-	}
-
-	return append(b, "],"...)
-}
-
 // encode writes a message for model; one with results becomes several.
 func (p *Provider) encode(m *providers.Message, model string) []byte {
 	b := make([]byte, 0, m.Chars()+256)
@@ -102,20 +76,18 @@ func appendUser(b []byte, m *providers.Message) []byte {
 		return append(b, '}')
 	}
 
-	sep := byte('[')
+	b = append(b, '[')
+	empty := len(b)
 	for _, part := range m.Parts {
 		switch part := part.(type) {
 		case providers.Text:
 			if part.Text != "" {
-				b = appendText(append(b, sep), part.Text)
-				sep = ','
+				b = appendText(providers.Separate(b, empty), part.Text)
 			}
 		case providers.Image:
-			b = appendImage(append(b, sep), part)
-			sep = ','
+			b = appendImage(providers.Separate(b, empty), part)
 		case providers.Document:
-			b = appendDocument(append(b, sep), part)
-			sep = ','
+			b = appendDocument(providers.Separate(b, empty), part)
 		}
 	}
 
@@ -172,20 +144,12 @@ func (p *Provider) appendAssistant(b []byte, m *providers.Message, model string)
 }
 
 func appendCall(b []byte, call providers.Call, signature string) []byte {
-	arguments := string(call.Arguments)
-	if !providers.IsObject(call.Arguments) { // the result told the model
-		arguments = "{}"
-	}
-	b = append(b, `{"id":`...)
-	b = providers.AppendString(b, call.ID)
-	b = append(b, `,"type":"function","function":{"name":`...)
-	b = providers.AppendString(b, call.Name)
-	b = append(b, `,"arguments":`...)
-	b = providers.AppendString(b, arguments)
+	b = providers.AppendField(b, `{"id":`, call.ID)
+	b = providers.AppendField(b, `,"type":"function","function":{"name":`, call.Name)
+	b = providers.AppendField(b, `,"arguments":`, string(call.Object()))
 	b = append(b, '}')
 	if signature != "" {
-		b = append(b, `,"extra_content":{"google":{"thought_signature":`...)
-		b = providers.AppendString(b, signature)
+		b = providers.AppendField(b, `,"extra_content":{"google":{"thought_signature":`, signature)
 		b = append(b, "}}"...)
 	}
 
@@ -197,19 +161,12 @@ func appendCall(b []byte, call providers.Call, signature string) []byte {
 const google = "google:"
 
 func (p *Provider) signature(m *providers.Message, place int, model string) string {
-	prefix := google + strconv.Itoa(place) + ":"
-	for _, part := range m.Parts {
-		r, ok := part.(providers.Reasoning)
-		if s, is := strings.CutPrefix(r.Signature, prefix); ok && is && r.Of(p.ID(), model) {
-			return s
-		}
-	}
-
-	if p.gemini && place == 0 { // a call of another model: the service's own word for that
+	signed := m.Signed(google+strconv.Itoa(place)+":", p.ID(), model)
+	if signed == "" && p.gemini && place == 0 { // a call of another model: the service's own word for that
 		return "skip_thought_signature_validator"
 	}
 
-	return ""
+	return signed
 }
 
 // appendResults writes a tool message for every result. Images and documents go into one user
@@ -221,14 +178,8 @@ func appendResults(b []byte, m *providers.Message) []byte {
 		if !ok {
 			continue
 		}
-		if len(b) > 0 {
-			b = append(b, ',')
-		}
-
-		b = append(b, `{"role":"tool","tool_call_id":`...)
-		b = providers.AppendString(b, r.CallID)
-		b = append(b, `,"content":`...)
-		b = providers.AppendString(b, r.InWords())
+		b = providers.AppendField(providers.Separate(b, 0), `{"role":"tool","tool_call_id":`, r.CallID)
+		b = providers.AppendField(b, `,"content":`, r.InWords())
 		b = append(b, '}')
 		if len(r.Images)+len(r.Documents) > 0 {
 			withFiles = append(withFiles, r)
@@ -258,8 +209,7 @@ func appendResults(b []byte, m *providers.Message) []byte {
 }
 
 func appendText(b []byte, text string) []byte {
-	b = append(b, `{"type":"text","text":`...)
-	b = providers.AppendString(b, text)
+	b = providers.AppendField(b, `{"type":"text","text":`, text)
 	return append(b, '}')
 }
 
@@ -269,8 +219,7 @@ func appendImage(b []byte, image providers.Image) []byte {
 }
 
 func appendDocument(b []byte, d providers.Document) []byte {
-	b = append(b, `{"type":"file","file":{"filename":`...)
-	b = providers.AppendString(b, d.Name)
+	b = providers.AppendField(b, `{"type":"file","file":{"filename":`, d.Name)
 	b = append(b, `,"file_data":`...)
 	return append(providers.AppendData(b, d.MimeType, d.Data), "}}"...)
 }

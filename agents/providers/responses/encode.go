@@ -14,10 +14,10 @@ var bodyEnd = []byte("]}")
 func (p *Provider) body(req *providers.Request) *providers.Body {
 	head := providers.NewHead(req, p.Fields)
 	p.settings(head, req)
-	b := appendTools(head.Done(), req.Tools)
+	// Left out, strict means true here, unlike in Chat Completions, and a schema with an optional member would be refused.
+	b := providers.AppendTools(head.Done(), req.Tools, `{"type":"function","name":`, `,"strict":false}`)
 	if strings.TrimSpace(req.System) != "" {
-		b = append(b, `"instructions":`...)
-		b = append(providers.AppendString(b, req.System), ',')
+		b = append(providers.AppendField(b, `"instructions":`, req.System), ',')
 	}
 
 	b = append(b, `"input":[`...)
@@ -57,33 +57,6 @@ func (p *Provider) settings(head *providers.Head, req *providers.Request) {
 	}
 }
 
-func appendTools(b []byte, tools []providers.Tool) []byte {
-	if len(tools) == 0 {
-		return b
-	}
-	b = append(b, `"tools":[`...)
-	for i, t := range tools {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"type":"function","name":`...)
-		b = providers.AppendString(b, t.Name)
-		b = append(b, `,"description":`...)
-		b = providers.AppendString(b, t.Description)
-		b = append(b, `,"parameters":`...)
-		if len(t.Schema) == 0 {
-			b = append(b, `{"type":"object","properties":{}}`...)
-		}
-
-		b = append(b, t.Schema...)
-		// Left out it means true here, unlike in Chat Completions, and a schema with
-		// an optional member would be refused.
-		b = append(b, `,"strict":false}`...)
-	}
-
-	return append(b, "],"...)
-}
-
 // encode writes a message for model as one item or several.
 func (p *Provider) encode(m *providers.Message, model string) []byte {
 	b := make([]byte, 0, m.Chars()+256)
@@ -100,12 +73,12 @@ func (p *Provider) encode(m *providers.Message, model string) []byte {
 		switch part := part.(type) {
 		case providers.Text:
 			if part.Text != "" {
-				b = appendText(separate(b, empty), "input_text", part.Text)
+				b = appendText(providers.Separate(b, empty), "input_text", part.Text)
 			}
 		case providers.Image:
-			b = appendImage(separate(b, empty), part)
+			b = appendImage(providers.Separate(b, empty), part)
 		case providers.Document:
-			b = appendDocument(separate(b, empty), part)
+			b = appendDocument(providers.Separate(b, empty), part)
 		}
 	}
 
@@ -113,14 +86,6 @@ func (p *Provider) encode(m *providers.Message, model string) []byte {
 		b = appendText(b, "input_text", "(no text)")
 	}
 	return append(b, "]}"...)
-}
-
-// separate puts a comma behind what stands after empty.
-func separate(b []byte, empty int) []byte {
-	if len(b) > empty {
-		return append(b, ',')
-	}
-	return b
 }
 
 // phaseMark begins the Signature of a Reasoning that carries the phase of the
@@ -141,14 +106,14 @@ func (p *Provider) appendAnswer(b []byte, m *providers.Message, model string) []
 				phase = s
 				continue
 			}
-			b = appendReasoning(separate(b, empty), part)
+			b = appendReasoning(providers.Separate(b, empty), part)
 		case providers.Text:
 			// The phase comes first, like all reasoning.
 			if part.Text != "" {
-				b = appendSaid(separate(b, empty), part.Text, phase)
+				b = appendSaid(providers.Separate(b, empty), part.Text, phase)
 			}
 		case providers.Call:
-			b = appendCall(separate(b, empty), part)
+			b = appendCall(providers.Separate(b, empty), part)
 		}
 	}
 
@@ -163,8 +128,7 @@ func appendReasoning(b []byte, r providers.Reasoning) []byte {
 	if r.Text != "" {
 		b = appendText(b, "summary_text", r.Text)
 	}
-	b = append(b, `],"encrypted_content":`...)
-	b = providers.AppendString(b, r.Signature)
+	b = providers.AppendField(b, `],"encrypted_content":`, r.Signature)
 
 	return append(b, '}')
 }
@@ -172,8 +136,7 @@ func appendReasoning(b []byte, r providers.Reasoning) []byte {
 func appendSaid(b []byte, text, phase string) []byte {
 	b = append(b, `{"type":"message","role":"assistant",`...)
 	if phase != "" {
-		b = append(b, `"phase":`...)
-		b = append(providers.AppendString(b, phase), ',')
+		b = append(providers.AppendField(b, `"phase":`, phase), ',')
 	}
 	b = append(b, `"content":[`...)
 	b = appendText(b, "output_text", text)
@@ -182,16 +145,9 @@ func appendSaid(b []byte, text, phase string) []byte {
 }
 
 func appendCall(b []byte, call providers.Call) []byte {
-	arguments := string(call.Arguments)
-	if !providers.IsObject(call.Arguments) { // the result told the model
-		arguments = "{}"
-	}
-	b = append(b, `{"type":"function_call","call_id":`...)
-	b = providers.AppendString(b, call.ID)
-	b = append(b, `,"name":`...)
-	b = providers.AppendString(b, call.Name)
-	b = append(b, `,"arguments":`...)
-	b = providers.AppendString(b, arguments)
+	b = providers.AppendField(b, `{"type":"function_call","call_id":`, call.ID)
+	b = providers.AppendField(b, `,"name":`, call.Name)
+	b = providers.AppendField(b, `,"arguments":`, string(call.Object()))
 
 	return append(b, '}')
 }
@@ -206,10 +162,8 @@ func appendResults(b []byte, m *providers.Message) []byte {
 		if !ok {
 			continue
 		}
-		b = append(separate(b, empty), `{"type":"function_call_output","call_id":`...)
-		b = providers.AppendString(b, r.CallID)
-		b = append(b, `,"output":`...)
-		b = providers.AppendString(b, r.InWords())
+		b = providers.AppendField(providers.Separate(b, empty), `{"type":"function_call_output","call_id":`, r.CallID)
+		b = providers.AppendField(b, `,"output":`, r.InWords())
 		b = append(b, '}')
 		if len(r.Images)+len(r.Documents) > 0 {
 			files = append(files, r)
@@ -240,8 +194,7 @@ func appendResults(b []byte, m *providers.Message) []byte {
 func appendText(b []byte, kind, text string) []byte {
 	b = append(b, `{"type":"`...)
 	b = append(b, kind...)
-	b = append(b, `","text":`...)
-	b = providers.AppendString(b, text)
+	b = providers.AppendField(b, `","text":`, text)
 	return append(b, '}')
 }
 
@@ -251,8 +204,7 @@ func appendImage(b []byte, image providers.Image) []byte {
 }
 
 func appendDocument(b []byte, d providers.Document) []byte {
-	b = append(b, `{"type":"input_file","filename":`...)
-	b = providers.AppendString(b, d.Name)
+	b = providers.AppendField(b, `{"type":"input_file","filename":`, d.Name)
 	b = append(b, `,"file_data":`...)
 	return append(providers.AppendData(b, d.MimeType, d.Data), '}')
 }
