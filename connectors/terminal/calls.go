@@ -84,20 +84,26 @@ const (
 	saidSize = 6  // records looked through for the newest thing said
 )
 
-// quietly is a call that says itself what it means that there was no answer; a nil
-// unanswered says nothing, because it is made again by itself.
+// read is a call that says nothing where there is no answer, because it is made again by itself, or the daemon is an older one.
+func read[T any](c caller, get func(*control.Client, context.Context) (T, error), made func(T) tea.Msg) tea.Cmd {
+	return c.quietly(func(error) tea.Msg { return nil }, func(ctx context.Context, api *control.Client) tea.Msg {
+		got, err := get(api, ctx)
+		if err != nil {
+			return nil
+		}
+		return made(got)
+	})
+}
+
+// quietly is a call that says itself what it means that there was no answer.
 func (c caller) quietly(unanswered func(error) tea.Msg, f func(context.Context, *control.Client) tea.Msg) tea.Cmd {
 	cmd := c(f)
 	return func() tea.Msg {
 		msg := cmd()
-		bad, ok := msg.(failed)
-		switch {
-		case !ok:
-			return msg
-		case unanswered == nil:
-			return nil
+		if bad, ok := msg.(failed); ok {
+			return unanswered(bad.err)
 		}
-		return unanswered(bad.err)
+		return msg
 	}
 }
 
@@ -110,21 +116,14 @@ func (c caller) agents() tea.Cmd {
 }
 
 func (c caller) asks() tea.Cmd {
-	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
-		asks, err := api.Permissions(ctx)
-		if err != nil {
-			return failed{"read approvals", err}
-		}
-		return asksRead{asks}
-	})
+	return read(c, (*control.Client).Permissions, func(asks []event.Ask) tea.Msg { return asksRead{asks} })
 }
 
 func (c caller) wakes() tea.Cmd {
-	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
-		tasks, err := api.Schedule().Tasks(ctx)
-		if err != nil {
-			return nil // a daemon without clocks
-		}
+	tasks := func(api *control.Client, ctx context.Context) ([]control.Task, error) {
+		return api.Schedule().Tasks(ctx)
+	}
+	return read(c, tasks, func(tasks []control.Task) tea.Msg {
 		at := map[string]time.Time{}
 		for _, t := range tasks {
 			id := cmp.Or(t.AgentID, t.TaskID)
@@ -140,21 +139,11 @@ func (c caller) wakes() tea.Cmd {
 type commandsRead struct{ list []control.CommandInfo }
 
 func (c caller) commands() tea.Cmd {
-	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
-		list, err := api.Commands(ctx)
-		if err != nil {
-			return nil // a daemon of before
-		}
-		return commandsRead{list}
-	})
+	return read(c, (*control.Client).Commands, func(list []control.CommandInfo) tea.Msg { return commandsRead{list} })
 }
 
 func (c caller) icons() tea.Cmd {
-	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
-		kinds, err := api.SubAgents(ctx)
-		if err != nil {
-			return failed{"sub-agents", err}
-		}
+	return read(c, (*control.Client).SubAgents, func(kinds []control.SubAgentInfo) tea.Msg {
 		icons := map[string]string{}
 		for _, k := range kinds {
 			icons[k.Name] = safeIcon(k.Icon)
@@ -173,13 +162,7 @@ func safeIcon(icon string) string {
 }
 
 func (c caller) status() tea.Cmd {
-	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
-		s, err := api.Status(ctx)
-		if err != nil {
-			return failed{"read status", err}
-		}
-		return statusRead{s}
-	})
+	return read(c, (*control.Client).Status, func(s event.Status) tea.Msg { return statusRead{s} })
 }
 
 func (c caller) history(agent string, from int64, kind pageKind) tea.Cmd {
@@ -191,50 +174,31 @@ func (c caller) history(agent string, from int64, kind pageKind) tea.Cmd {
 }
 
 func (c caller) said(agent string, at time.Time) tea.Cmd {
-	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
-		p, err := api.History(ctx, agent, 0, saidSize)
-		if err != nil {
-			return nil
-		}
-		return saidRead{agent, at, p}
-	})
+	page := func(api *control.Client, ctx context.Context) (event.Page, error) {
+		return api.History(ctx, agent, 0, saidSize)
+	}
+	return read(c, page, func(p event.Page) tea.Msg { return saidRead{agent, at, p} })
 }
 
 func (c caller) draft(agent string) tea.Cmd {
-	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
-		d, err := api.Draft(ctx, agent)
-		if err != nil {
-			return nil
-		}
-		return draftRead{agent, d}
-	})
+	draft := func(api *control.Client, ctx context.Context) (event.Draft, error) { return api.Draft(ctx, agent) }
+	return read(c, draft, func(d event.Draft) tea.Msg { return draftRead{agent, d} })
 }
 
 func (c caller) inbox(agent string) tea.Cmd {
-	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
-		items, err := api.Inbox(ctx, agent)
-		if err != nil {
-			return nil
-		}
-		return inboxRead{agent, items}
-	})
+	items := func(api *control.Client, ctx context.Context) ([]event.Waiting, error) { return api.Inbox(ctx, agent) }
+	return read(c, items, func(items []event.Waiting) tea.Msg { return inboxRead{agent, items} })
 }
 
 // send sends a message; key is what the screen knows it by until it has an item,
 // and what makes sending it again harmless.
 func (c caller) send(agent, key string, m control.Message) tea.Cmd {
 	m.Dedupe = key
-	cmd := c(func(ctx context.Context, api *control.Client) tea.Msg {
-		r, err := api.Send(ctx, agent, m)
-		return sent{agent, key, r, err}
-	})
-	return func() tea.Msg {
-		msg := cmd()
-		if f, ok := msg.(failed); ok {
-			return sent{agent: agent, key: key, err: f.err}
-		}
-		return msg
-	}
+	return c.quietly(func(err error) tea.Msg { return sent{agent: agent, key: key, err: err} },
+		func(ctx context.Context, api *control.Client) tea.Msg {
+			r, err := api.Send(ctx, agent, m)
+			return sent{agent, key, r, err}
+		})
 }
 
 func (c caller) create(n control.NewAgent) tea.Cmd {
