@@ -130,19 +130,12 @@ func agentsRestore(c *term.App) *cobra.Command {
 }
 
 // trashed completes the first argument with the handles of agents in the trash.
-func trashed(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	var out []cobra.Completion
-	if client, err := c.Reader(cmd.Context()); err == nil && len(args) == 0 {
-		list, err := client.Folders().Trash(cmd.Context())
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		for _, t := range list {
-			out = append(out, cobra.CompletionWithDesc(cmp.Or(t.Handle, t.Name), term.OneLine(t.Title, 40)))
-		}
-	}
+var trashed = term.Listed(inTrash, func(t event.Trashed) cobra.Completion {
+	return cobra.CompletionWithDesc(cmp.Or(t.Handle, t.Name), term.OneLine(t.Title, 40))
+})
 
-	return out, cobra.ShellCompDirectiveNoFileComp
+func inTrash(client *control.Client, ctx context.Context) ([]event.Trashed, error) {
+	return client.Folders().Trash(ctx)
 }
 
 func agentsTrash(c *term.App) *cobra.Command {
@@ -151,9 +144,7 @@ func agentsTrash(c *term.App) *cobra.Command {
 		Example: "  daycare agents trash",
 		Args:    term.Words(0),
 		RunE: term.List(c, term.Listing[event.Trashed]{Key: "trash", None: "the trash is empty",
-			Get: func(api *control.Client, ctx context.Context) ([]event.Trashed, error) {
-				return api.Folders().Trash(ctx)
-			},
+			Get: inTrash,
 			Table: func(list []event.Trashed) (t term.Table, _ error) {
 				t.Row("HANDLE", "TYPE", "REMOVED", "NAME", "FOLDER")
 				for _, e := range list {

@@ -26,26 +26,11 @@ func Cron(c *term.App) *cobra.Command {
 }
 
 // tasks completes the first argument with the names of tasks.
-func tasks(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	client, err := c.Reader(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-
-	list, err := client.Schedule().Tasks(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var out []cobra.Completion
-	for _, t := range list {
-		out = append(out, cobra.CompletionWithDesc(t.Slug, term.OneLine(t.Words, 60)))
-	}
-
-	return out, cobra.ShellCompDirectiveNoFileComp
-}
+var tasks = term.Listed(func(client *control.Client, ctx context.Context) ([]control.Task, error) {
+	return client.Schedule().Tasks(ctx)
+}, func(t control.Task) cobra.Completion {
+	return cobra.CompletionWithDesc(t.Slug, term.OneLine(t.Words, 60))
+})
 
 func cronLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
@@ -164,31 +149,24 @@ func cronRm(c *term.App) *cobra.Command {
 		Short:   "Move a task to the trash",
 		Example: "  daycare cron rm queue-watch",
 		Args:    term.Words(0, "the NAME of a task"), ValidArgsFunction: c.Complete(tasks),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			trash, err := client.Schedule().RemoveTask(cmd.Context(), args[0])
-			if err != nil {
-				return fmt.Errorf("remove task: %w", err)
-			}
-
-			return removed(c, args[0], trash)
-		},
+		RunE: toTrash(c, "remove task", control.ScheduleClient.RemoveTask),
 	}
 }
 
-func removed(c *term.App, name, trash string) error {
-	if c.JSON {
-		return c.PrintJSON(struct {
-			Name  string `json:"name"`
-			Trash string `json:"trash"`
-		}{name, trash})
+// toTrash moves the file that a name stands for to the trash.
+func toTrash(c *term.App, what string, remove func(control.ScheduleClient, context.Context, string) (string, error)) func(*cobra.Command,
+	[]string) error {
+	type removed struct {
+		Name  string `json:"name"`
+		Trash string `json:"trash"`
 	}
-	c.Print("removed %s; it is in %s\n", name, trash)
-
-	return nil
+	return term.Read(c, func(ctx context.Context, client *control.Client, args []string) (removed, error) {
+		trash, err := remove(client.Schedule(), ctx, args[0])
+		return removed{args[0], trash}, term.Wrap(err, "%s", what)
+	}, func(r removed) error {
+		c.Print("removed %s; it is in %s\n", r.Name, r.Trash)
+		return nil
+	})
 }
 
 func cronSwitch(c *term.App, use, short string, on bool) *cobra.Command {

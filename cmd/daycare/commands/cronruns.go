@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -47,42 +48,32 @@ func begun(c *term.App, name string, slot time.Time, look string) error {
 }
 
 func cronRuns(c *term.App) *cobra.Command {
-	var n int
-	cmd := &cobra.Command{
+	return listRuns(c, "runs", func(ctx context.Context, s control.ScheduleClient, args []string, n int) ([]control.TaskRun, error) {
+		return s.TaskRuns(ctx, args[0], n)
+	}, &cobra.Command{
 		Use:     "runs NAME",
 		Short:   "List the runs of a task with their results",
 		Example: "  daycare cron runs queue-watch -n 50",
 		Args:    term.Words(0, "the NAME of a task"), ValidArgsFunction: c.Complete(tasks),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			runs, err := client.Schedule().TaskRuns(cmd.Context(), args[0], n)
-			if err != nil {
-				return fmt.Errorf("list runs: %w", err)
-			}
+	})
+}
 
-			return showRuns(c, runs)
-		},
+// listRuns has a command list runs.
+func listRuns(c *term.App, what string, get func(context.Context, control.ScheduleClient, []string, int) ([]control.TaskRun, error),
+	cmd *cobra.Command) *cobra.Command {
+	var n int
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return term.List(c, term.Listing[control.TaskRun]{Key: "runs", What: what, None: "no runs yet", Table: runTable,
+			Get: func(client *control.Client, ctx context.Context) ([]control.TaskRun, error) {
+				return get(ctx, client.Schedule(), args, n)
+			}})(cmd, args)
 	}
 	cmd.Flags().IntVarP(&n, "number", "n", 20, "number of runs, the newest")
 
 	return cmd
 }
 
-func showRuns(c *term.App, runs []control.TaskRun) error {
-	if c.JSON {
-		return c.PrintJSON(struct {
-			Runs []control.TaskRun `json:"runs"`
-		}{append([]control.TaskRun{}, runs...)})
-	}
-	if len(runs) == 0 {
-		c.Note("no runs yet")
-		return nil
-	}
-
-	var t term.Table
+func runTable(runs []control.TaskRun) (t term.Table, _ error) {
 	t.Row("DUE", "AT", "OUTCOME", "TOOK", "REASON")
 	for _, r := range runs {
 		took := ""
@@ -98,5 +89,5 @@ func showRuns(c *term.App, runs []control.TaskRun) error {
 			term.OneLine(term.Join("; ", r.Reason, r.Why), 100))
 	}
 
-	return t.Write(c.Out, c.OutStyle())
+	return t, nil
 }

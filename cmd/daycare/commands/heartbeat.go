@@ -99,20 +99,12 @@ func heartbeatAdd(c *term.App) *cobra.Command {
 }
 
 // prompts completes the first argument with what the heartbeat looks at.
-func prompts(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	var out []cobra.Completion
-	if client, err := c.Reader(cmd.Context()); err == nil && len(args) == 0 {
-		h, err := client.Schedule().Heartbeat(cmd.Context())
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		for _, p := range h.Prompts {
-			out = append(out, cobra.CompletionWithDesc(p.Slug, term.OneLine(p.Title, 60)))
-		}
-	}
-
-	return out, cobra.ShellCompDirectiveNoFileComp
-}
+var prompts = term.Listed(func(client *control.Client, ctx context.Context) ([]control.Prompt, error) {
+	h, err := client.Schedule().Heartbeat(ctx)
+	return h.Prompts, err
+}, func(p control.Prompt) cobra.Completion {
+	return cobra.CompletionWithDesc(p.Slug, term.OneLine(p.Title, 60))
+})
 
 func heartbeatRm(c *term.App) *cobra.Command {
 	return &cobra.Command{
@@ -120,18 +112,7 @@ func heartbeatRm(c *term.App) *cobra.Command {
 		Short:   "Move a heartbeat item to the trash",
 		Example: "  daycare heartbeat rm disk",
 		Args:    term.Words(0, "a NAME from daycare heartbeat ls"), ValidArgsFunction: c.Complete(prompts),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			trash, err := client.Schedule().RemovePrompt(cmd.Context(), args[0])
-			if err != nil {
-				return fmt.Errorf("remove from heartbeat: %w", err)
-			}
-
-			return removed(c, args[0], trash)
-		},
+		RunE: toTrash(c, "remove from heartbeat", control.ScheduleClient.RemovePrompt),
 	}
 }
 
@@ -160,26 +141,12 @@ func heartbeatRun(c *term.App) *cobra.Command {
 }
 
 func heartbeatRuns(c *term.App) *cobra.Command {
-	var n int
-	cmd := &cobra.Command{
+	return listRuns(c, "heartbeat runs", func(ctx context.Context, s control.ScheduleClient, _ []string, n int) ([]control.TaskRun, error) {
+		return s.HeartbeatRuns(ctx, n)
+	}, &cobra.Command{
 		Use:     "runs",
 		Short:   "List the runs of the heartbeat with their results",
 		Example: "  daycare heartbeat runs -n 50",
 		Args:    term.Words(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			runs, err := client.Schedule().HeartbeatRuns(cmd.Context(), n)
-			if err != nil {
-				return fmt.Errorf("list heartbeat runs: %w", err)
-			}
-
-			return showRuns(c, runs)
-		},
-	}
-	cmd.Flags().IntVarP(&n, "number", "n", 20, "number of runs, the newest")
-
-	return cmd
+	})
 }

@@ -30,33 +30,26 @@ type waitingFor struct {
 	event.Waiting
 }
 
+type queued struct {
+	Items []waitingFor `json:"items"`
+}
+
 func inboxLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls [ID]",
 		Short:   "List queued items of one agent, or of all",
 		Example: "  daycare inbox ls 0/",
 		Args:    term.Words(1), ValidArgsFunction: c.Refs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			items, err := waiting(cmd.Context(), client, args)
-			if err != nil {
-				return err
-			}
-			if c.JSON {
-				return c.PrintJSON(struct {
-					Items []waitingFor `json:"items"`
-				}{items})
-			}
-			if len(items) == 0 {
+		RunE: term.Read(c, func(ctx context.Context, client *control.Client, args []string) (queued, error) {
+			items, err := waiting(ctx, client, args)
+			return queued{items}, err
+		}, func(q queued) error {
+			if len(q.Items) == 0 {
 				c.Note("no queued items")
 				return nil
 			}
-
-			return inboxTable(items, time.Now()).Write(c.Out, c.OutStyle())
-		},
+			return inboxTable(q.Items, time.Now()).Write(c.Out, c.OutStyle())
+		}),
 	}
 }
 

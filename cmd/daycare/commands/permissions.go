@@ -198,19 +198,6 @@ func findAsk(ctx context.Context, client *control.Client, typed string) (event.A
 }
 
 // requestTokens completes the tokens of requests that wait.
-func requestTokens(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	client, err := c.Reader(cmd.Context())
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	asks, err := client.Permissions(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-
-	var out []cobra.Completion
-	for _, a := range asks {
-		out = append(out, cobra.CompletionWithDesc(a.Token, term.OneLine(a.Tag, 60)))
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
-}
+var requestTokens = term.Listed((*control.Client).Permissions, func(a event.Ask) cobra.Completion {
+	return cobra.CompletionWithDesc(a.Token, term.OneLine(a.Tag, 60))
+})

@@ -1,7 +1,7 @@
 package commands
 
 import (
-	"fmt"
+	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,33 +23,16 @@ func slashLs(c *term.App) *cobra.Command {
 			"UI, in chats, and in daycare chat and send. Files in .claude/commands work too.",
 		Example: "  daycare commands ls",
 		Args:    term.Words(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			list, err := client.Commands(cmd.Context())
-			if err != nil {
-				return fmt.Errorf("list commands: %w", err)
-			}
-			if c.JSON {
-				return c.PrintJSON(struct {
-					Commands []control.CommandInfo `json:"commands"`
-				}{append([]control.CommandInfo{}, list...)})
-			}
-			if len(list) == 0 {
-				c.Note("no commands; write a message to .daycare/commands/NAME.md, and /NAME sends it")
-				return nil
-			}
-
-			var t term.Table
-			t.Row("COMMAND", "ARGUMENTS", "DESCRIPTION", "FILE")
-			for _, x := range list {
-				t.Row("/"+x.Name, x.Arguments, term.OneLine(x.Description, 60), x.File)
-			}
-
-			return t.Write(c.Out, c.OutStyle())
-		},
+		RunE: term.List(c, term.Listing[control.CommandInfo]{Key: "commands",
+			None: "no commands; write a message to .daycare/commands/NAME.md, and /NAME sends it",
+			Get:  (*control.Client).Commands,
+			Table: func(list []control.CommandInfo) (t term.Table, _ error) {
+				t.Row("COMMAND", "ARGUMENTS", "DESCRIPTION", "FILE")
+				for _, x := range list {
+					t.Row("/"+x.Name, x.Arguments, term.OneLine(x.Description, 60), x.File)
+				}
+				return t, nil
+			}}),
 	}
 }
 
@@ -58,45 +41,30 @@ func slashShow(c *term.App) *cobra.Command {
 		Use: "show NAME [ARGUMENTS…]", Short: "Print the message that a command sends",
 		Example: "  daycare commands show review main.go",
 		Args:    term.Words(-1, "the NAME of a command"), ValidArgsFunction: c.Complete(slashNames),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: term.Read(c, func(ctx context.Context, client *control.Client, args []string) (expanded, error) {
 			name := strings.TrimPrefix(args[0], "/")
-			text, err := client.Expand(cmd.Context(), name, strings.Join(args[1:], " "))
+			text, err := client.Expand(ctx, name, strings.Join(args[1:], " "))
 			if err != nil {
-				return term.About(err, "show", "/"+name)
+				return expanded{}, term.About(err, "show", "/"+name)
 			}
-			if c.JSON {
-				return c.PrintJSON(struct {
-					Text string `json:"text"`
-				}{text})
-			}
-
-			c.Print("%s\n", term.Clean(text))
+			return expanded{text}, nil
+		}, func(e expanded) error {
+			c.Print("%s\n", term.Clean(e.Text))
 			return nil
-		},
+		}),
 	}
 }
 
+type expanded struct {
+	Text string `json:"text"`
+}
+
 // slashNames completes the names of commands.
-func slashNames(c *term.App, cmd *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+func slashNames(c *term.App, cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault // a file, mostly
 	}
-	client, err := c.Reader(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-
-	list, err := client.Commands(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	for _, x := range list {
-		names = append(names, cobra.CompletionWithDesc(x.Name, x.Description))
-	}
-
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return term.Listed((*control.Client).Commands, func(x control.CommandInfo) cobra.Completion {
+		return cobra.CompletionWithDesc(x.Name, x.Description)
+	})(c, cmd, args, typed)
 }

@@ -95,9 +95,7 @@ func webLs(c *term.App) *cobra.Command {
 		Example: "  daycare web ls\n  daycare web ls --json",
 		Args:    term.Words(0),
 		RunE: term.List(c, term.Listing[control.Session]{Key: "sessions", None: "no browser is logged in",
-			Get: func(client *control.Client, ctx context.Context) ([]control.Session, error) {
-				return client.Sessions(ctx)
-			},
+			Get: (*control.Client).Sessions,
 			Table: func(list []control.Session) (term.Table, error) {
 				var t term.Table
 				now := time.Now()
@@ -117,34 +115,18 @@ func webEnd(c *term.App) *cobra.Command {
 		Example:           "  daycare web end web-firefox-1c9e04a2",
 		Args:              term.Words(0, "the NAME of a session"),
 		ValidArgsFunction: c.Complete(sessionNames),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if err := client.EndSession(cmd.Context(), args[0]); err != nil {
-				return err
-			}
-			if c.JSON {
-				return c.PrintJSON(struct {
-					Ended string `json:"ended"`
-				}{args[0]})
-			}
-
-			c.Print("logged out %s\n", args[0])
+		RunE: term.Read(c, func(ctx context.Context, client *control.Client, args []string) (ended, error) {
+			return ended{args[0]}, client.EndSession(ctx, args[0])
+		}, func(e ended) error {
+			c.Print("logged out %s\n", e.Ended)
 			return nil
-		},
+		}),
 	}
+}
+
+type ended struct {
+	Ended string `json:"ended"`
 }
 
 // sessionNames completes the name of a session.
-func sessionNames(c *term.App, cmd *cobra.Command, args []string, _ string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
-	client, err := c.Reader(cmd.Context())
-	if err == nil && len(args) == 0 {
-		list, _ := client.Sessions(cmd.Context())
-		for _, s := range list {
-			out = append(out, s.Name)
-		}
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
-}
+var sessionNames = term.Listed((*control.Client).Sessions, func(s control.Session) cobra.Completion { return s.Name })

@@ -26,7 +26,9 @@ func connectorsPair(c *term.App) *cobra.Command {
 			case len(args) == 0 && reject:
 				return term.Usage(cmd, "--reject needs a CODE")
 			case len(args) == 0:
-				return listPairings(cmd, c)
+				return term.List(c, term.Listing[control.Pairing]{Key: "pairings", What: "pairing codes",
+					None: "no pending codes; with pairing: true, users who are not in allow get a code when they write",
+					Get:  (*control.Client).Pairings, Table: pairingTable})(cmd, nil)
 			}
 
 			client, err := c.Daemon(cmd.Context())
@@ -65,43 +67,16 @@ func reportPaired(c *term.App, p control.Paired, rejected bool) error {
 	return nil
 }
 
-func listPairings(cmd *cobra.Command, c *term.App) error {
-	client, err := c.Reader(cmd.Context())
-	if err != nil {
-		return err
-	}
-	list, err := client.Pairings(cmd.Context())
-	if err != nil {
-		return fmt.Errorf("list pairing codes: %w", err)
-	}
-	if c.JSON {
-		return c.PrintJSON(struct {
-			Pairings []control.Pairing `json:"pairings"`
-		}{append([]control.Pairing{}, list...)})
-	}
-	if len(list) == 0 {
-		c.Note("no pending codes; with pairing: true, users who are not in allow get a code when they write")
-		return nil
-	}
-
-	var t term.Table
+func pairingTable(list []control.Pairing) (t term.Table, _ error) {
 	t.Row("CODE", "CONNECTOR", "ID", "NAME", "EXPIRES IN")
 	for _, p := range list {
 		t.Row(p.Code, p.Connector, p.UserID, term.OneLine(p.Name, 40), term.Span(time.Until(p.ExpiresAt)))
 	}
 
-	return t.Write(c.Out, c.OutStyle())
+	return t, nil
 }
 
 // pairingCodes completes codes.
-func pairingCodes(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	var codes []cobra.Completion
-	if client, err := c.Reader(cmd.Context()); err == nil && len(args) == 0 {
-		list, _ := client.Pairings(cmd.Context()) // nothing to complete
-		for _, p := range list {
-			codes = append(codes, cobra.CompletionWithDesc(p.Code, p.Name))
-		}
-	}
-
-	return codes, cobra.ShellCompDirectiveNoFileComp
-}
+var pairingCodes = term.Listed((*control.Client).Pairings, func(p control.Pairing) cobra.Completion {
+	return cobra.CompletionWithDesc(p.Code, p.Name)
+})

@@ -1,7 +1,10 @@
 package term
 
 import (
+	"context"
 	"strings"
+
+	"daycare/engine/control"
 
 	"github.com/spf13/cobra"
 )
@@ -59,6 +62,25 @@ func (c *App) AgentRefs(cmd *cobra.Command, _ []string, typed string) (out []cob
 
 // A Completion lists what can be typed for an argument.
 type Completion func(app *App, cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective)
+
+// Listed completes the first argument with what the daemon lists; what cannot be read completes nothing.
+func Listed[T any](list func(*control.Client, context.Context) ([]T, error), word func(T) cobra.Completion) Completion {
+	return func(app *App, cmd *cobra.Command, args []string, _ string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+		client, err := app.Reader(cmd.Context())
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		all, err := list(client, cmd.Context())
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+
+		for _, one := range all {
+			out = append(out, word(one))
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}
 
 // Complete makes a completion of this App.
 func (c *App) Complete(f Completion) cobra.CompletionFunc {
