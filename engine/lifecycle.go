@@ -11,6 +11,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/fault"
+	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/record"
 )
@@ -63,33 +64,26 @@ func (l *lifecycle) Stop(_ context.Context, id, item string) (bool, error) {
 
 // Drop removes an item that waits.
 func (l *lifecycle) Drop(_ context.Context, id, item string) error {
-	e, box, err := l.actors.acquire(id)
-	if err != nil {
-		return err
-	}
-	defer e.release()
-	if err := box.Drop(item); err != nil {
-		return err
-	}
-
-	l.events.Emit(event.Event{Type: event.ItemDropped, Agent: id, Body: event.Item{Item: item}})
-
-	return nil
+	return l.change(id, item, event.ItemDropped, inbox.Mailbox.Drop)
 }
 
 // Front moves an item that waits before all others.
 func (l *lifecycle) Front(_ context.Context, id, item string) error {
+	return l.change(id, item, event.ItemMoved, inbox.Mailbox.Front)
+}
+
+// change does something with an item that waits, and says so.
+func (l *lifecycle) change(id, item string, done event.Type, do func(inbox.Mailbox, string) error) error {
 	e, box, err := l.actors.acquire(id)
 	if err != nil {
 		return err
 	}
 	defer e.release()
-
-	if err := box.Front(item); err != nil {
+	if err := do(box, item); err != nil {
 		return err
 	}
 
-	l.events.Emit(event.Event{Type: event.ItemMoved, Agent: id, Body: event.Item{Item: item}})
+	l.events.Emit(event.Event{Type: done, Agent: id, Body: event.Item{Item: item}})
 
 	return nil
 }

@@ -3,13 +3,14 @@ package terminal
 import (
 	"fmt"
 
-	tea "charm.land/bubbletea/v2"
-
 	"daycare/connectors/terminal/markdown"
 )
 
 // A help is every key and command.
-type help struct{ top, below int }
+type help struct {
+	reading
+	below int
+}
 
 // keyHelp are the keys, in the order in which a user meets them.
 var keyHelp = [][2]string{
@@ -37,22 +38,6 @@ var keyHelp = [][2]string{
 	{"Ctrl+L", "draw the screen again"},
 	{"Ctrl+Z", "put daycare in the background"},
 	{"", ""},
-}
-
-func (h *help) key(_ *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
-	switch k.String() {
-	case "up", "k":
-		h.top--
-	case "down", "j":
-		h.top++
-	case "pgup":
-		h.top -= 10
-	case "pgdown", "space":
-		h.top += 10
-	default:
-		return true, nil
-	}
-	return false, nil
 }
 
 func (h *help) help(m *Model) string {

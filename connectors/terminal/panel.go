@@ -12,7 +12,7 @@ import (
 type panel struct {
 	title string
 	text  []string
-	top   int
+	reading
 }
 
 // panelRead is a panel that is ready to be shown.
@@ -21,7 +21,10 @@ type panelRead struct {
 	lines []string
 }
 
-func (p *panel) key(_ *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
+// reading is which line of something to read is at the top; any key that does not scroll closes it.
+type reading struct{ top int }
+
+func (p *reading) key(_ *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	switch k.String() {
 	case "up", "k":
 		p.top--

@@ -8,28 +8,22 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"daycare/engine/control"
+	"daycare/engine/message"
 )
 
-func resetCommand(m *Model, _ string) tea.Cmd {
-	a, ok := m.target("")
-	if !ok {
-		return nil
+// orderCommand is a command that has an agent do something with its conversation.
+func orderCommand(what, done string, order func(*control.Client, context.Context, string) (message.Receipt, error)) func(*Model,
+	string) tea.Cmd {
+	return func(m *Model, _ string) tea.Cmd {
+		a, ok := m.target("")
+		if !ok {
+			return nil
+		}
+		return m.call.order(what, done, func(ctx context.Context, api *control.Client) error {
+			_, err := order(api, ctx, a.ID)
+			return err
+		})
 	}
-	return m.call.order("reset", "new conversation", func(ctx context.Context, api *control.Client) error {
-		_, err := api.Reset(ctx, a.ID)
-		return err
-	})
-}
-
-func compactCommand(m *Model, _ string) tea.Cmd {
-	a, ok := m.target("")
-	if !ok {
-		return nil
-	}
-	return m.call.order("compact", "it will compact its conversation", func(ctx context.Context, api *control.Client) error {
-		_, err := api.Compact(ctx, a.ID)
-		return err
-	})
 }
 
 func contextCommand(m *Model, _ string) tea.Cmd {

@@ -45,7 +45,8 @@ type translated struct {
 }
 
 func translatedRows(a *api, t translated) []row {
-	return []row{stream(a, foreignModel, t.model), stream(a, chatCompletions, t.chat), stream(a, createResponse, t.responses)}
+	return []row{stream(a, foreignModel, t.model), stream(a, chatCompletions, t.ask(Route(chatCompletions), Translator.Chat)),
+		stream(a, createResponse, t.ask(Route(createResponse), Translator.Responses))}
 }
 
 // active is the Translator that is configured now; nil: none.
@@ -83,22 +84,17 @@ func (t translated) model(w http.ResponseWriter, r *http.Request, in foreignMode
 	t.api.send(w, r, http.StatusOK, m)
 }
 
-func (t translated) chat(w http.ResponseWriter, r *http.Request, _ foreignIn) {
-	to, err := t.must(Route(chatCompletions))
-	if err != nil {
-		t.api.fail(w, r, err)
-		return
+// ask makes the handler of a message to an agent.
+func (t translated) ask(o Route, how func(Translator, http.ResponseWriter, *http.Request, Line)) func(http.ResponseWriter,
+	*http.Request, foreignIn) {
+	return func(w http.ResponseWriter, r *http.Request, _ foreignIn) {
+		to, err := t.must(o)
+		if err != nil {
+			t.api.fail(w, r, err)
+			return
+		}
+		how(to, w, r, t.line(r.Context()))
 	}
-	to.Chat(w, r, t.line(r.Context()))
-}
-
-func (t translated) responses(w http.ResponseWriter, r *http.Request, _ foreignIn) {
-	to, err := t.must(Route(createResponse))
-	if err != nil {
-		t.api.fail(w, r, err)
-		return
-	}
-	to.Responses(w, r, t.line(r.Context()))
 }
 
 // A Line is how a Translator accesses agents on behalf of one caller. Agents that the caller has no

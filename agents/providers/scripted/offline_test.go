@@ -58,7 +58,7 @@ func (c *talkTo) user(text string) *talkTo {
 // results answers the calls of the last message, in order.
 func (c *talkTo) results(results ...providers.Result) *talkTo {
 	c.t.Helper()
-	calls := callsOf(c.req.Messages[len(c.req.Messages)-1])
+	calls := partsOf[providers.Call](c.req.Messages[len(c.req.Messages)-1])
 	if len(calls) != len(results) {
 		c.t.Fatalf("%d calls were made, want %d: %v", len(calls), len(results), calls)
 	}

@@ -55,7 +55,7 @@ func newScene(req *providers.Request) scene {
 		if m.Role != providers.Assistant {
 			continue
 		}
-		if len(callsOf(m)) == 0 {
+		if len(partsOf[providers.Call](m)) == 0 {
 			sc.turn, sc.round, start = sc.turn+1, 1, i+1
 		} else {
 			sc.round++
@@ -86,7 +86,7 @@ func (sc scene) lastResults() []providers.Result {
 	for i := len(sc.window) - 1; i >= 0; i-- {
 		switch m := sc.window[i]; {
 		case m.Role == providers.Results:
-			return resultsOf(m)
+			return partsOf[providers.Result](m)
 		case !slices.ContainsFunc(saidIn(m), func(s said) bool { return !s.silent }):
 		default:
 			return nil
@@ -127,7 +127,7 @@ func (sc scene) each() []scene {
 		if m.Role == providers.Assistant {
 			all = nil
 		}
-		for _, r := range resultsOf(m) {
+		for _, r := range partsOf[providers.Result](m) {
 			one := sc
 			one.last, one.arrived = said{}, []providers.Result{r}
 			all = append(all, one)
@@ -196,26 +196,15 @@ func (r *rule) gave(results []providers.Result, v *View) bool {
 	return false
 }
 
-func callsOf(m *providers.Message) []providers.Call {
-	var calls []providers.Call
+// partsOf are the parts of a message that are a P.
+func partsOf[P providers.Part](m *providers.Message) (parts []P) {
 	for _, p := range m.Parts {
-		if c, ok := p.(providers.Call); ok {
-			calls = append(calls, c)
+		if one, ok := p.(P); ok {
+			parts = append(parts, one)
 		}
 	}
 
-	return calls
-}
-
-func resultsOf(m *providers.Message) []providers.Result {
-	var results []providers.Result
-	for _, p := range m.Parts {
-		if r, ok := p.(providers.Result); ok {
-			results = append(results, r)
-		}
-	}
-
-	return results
+	return parts
 }
 
 // opening is how a message begins as agents/prompt writes it. What lies between is long,
