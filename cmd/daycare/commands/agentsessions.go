@@ -58,7 +58,7 @@ func agentsSessions(c *term.App) *cobra.Command {
 				return err
 			}
 			if len(args) == 1 {
-				return listSessions(c, list)
+				return term.Listing[sessionLine]{Key: "sessions", Table: sessionTable}.Show(c, list)
 			}
 
 			s, err := pickSession(list, args[1], a.Handle)
@@ -97,16 +97,8 @@ func sessions(dir string) ([]sessionLine, error) {
 	return list, nil
 }
 
-func listSessions(c *term.App, list []sessionLine) error {
-	if c.JSON {
-		return c.PrintJSON(struct {
-			Sessions []sessionLine `json:"sessions"`
-		}{append([]sessionLine{}, list...)})
-	}
-
-	var t term.Table
+func sessionTable(list []sessionLine) (t term.Table, _ error) {
 	t.Row("SESSION", "BEGAN", "ENDED", "MESSAGES", "COST", "TITLE")
-
 	for _, s := range list {
 		end := "current"
 		if s.EndedAt != nil {
@@ -116,7 +108,7 @@ func listSessions(c *term.App, list []sessionLine) error {
 			term.OneLine(s.Title, 60))
 	}
 
-	return t.Write(c.Out, c.OutStyle())
+	return t, nil
 }
 
 func pickSession(list []sessionLine, ref, agent string) (sessionLine, error) {

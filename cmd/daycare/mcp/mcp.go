@@ -81,17 +81,13 @@ func test(c *term.App) *cobra.Command {
 
 // printTools prints definitions; what a server says is cleaned.
 func printTools(c *term.App, list []mcp.Definition) error {
-	if c.JSON {
-		return c.PrintJSON(struct {
-			Tools []mcp.Definition `json:"tools"`
-		}{append([]mcp.Definition{}, list...)})
-	}
-	var t term.Table
-	t.Row("TOOL", "SHA256", "DESCRIPTION")
-	for _, d := range list {
-		t.Row(d.Name, fmt.Sprintf("%.12s", d.SHA256), term.OneLine(d.Description, 80))
-	}
-	return t.Write(c.Out, c.OutStyle())
+	return term.Listing[mcp.Definition]{Key: "tools", Table: func(list []mcp.Definition) (t term.Table, _ error) {
+		t.Row("TOOL", "SHA256", "DESCRIPTION")
+		for _, d := range list {
+			t.Row(d.Name, fmt.Sprintf("%.12s", d.SHA256), term.OneLine(d.Description, 80))
+		}
+		return t, nil
+	}}.Show(c, list)
 }
 
 func trust(c *term.App) *cobra.Command {

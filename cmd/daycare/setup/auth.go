@@ -136,24 +136,14 @@ func authLs(c *term.App) *cobra.Command {
 				return err
 			}
 
-			list := conf.SecretSources()
-			if c.JSON {
-				return c.PrintJSON(struct {
-					Secrets []config.SecretSource `json:"secrets"`
-				}{list})
-			}
-			if len(list) == 0 {
-				c.Note("no secrets; save one with: daycare auth set ID")
-				return nil
-			}
-
-			var t term.Table
-			t.Row("ID", "FROM", "USED BY")
-			for _, s := range list {
-				t.Row(s.ID, secretFrom(s), strings.Join(s.UsedBy, ", "))
-			}
-
-			return t.Write(c.Out, c.OutStyle())
+			return term.Listing[config.SecretSource]{Key: "secrets", None: "no secrets; save one with: daycare auth set ID",
+				Table: func(list []config.SecretSource) (t term.Table, _ error) {
+					t.Row("ID", "FROM", "USED BY")
+					for _, s := range list {
+						t.Row(s.ID, secretFrom(s), strings.Join(s.UsedBy, ", "))
+					}
+					return t, nil
+				}}.Show(c, conf.SecretSources())
 		},
 	}
 }

@@ -170,27 +170,21 @@ func tokenLs(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if c.JSON {
-				return c.PrintJSON(struct {
-					Tokens []shownToken `json:"tokens"`
-				}{list})
-			}
-			if len(list) == 0 {
-				c.Note("there are no tokens; create one with: daycare auth token create NAME --scope read")
-				return nil
-			}
-
-			var t term.Table
-			t.Row("NAME", "SCOPES", "AGENTS", "CREATED", "LAST USED", "EXPIRES")
-			now := time.Now()
-			for _, k := range list {
-				t.Row(k.Name, apitoken.Names(k.Scopes), cmp.Or(strings.Join(k.Agents, ", "), "all"),
-					term.Ago(k.Created.Time, now), term.AgoPtr(k.LastUsed, now), k.expiry(now))
-			}
-
-			return t.Write(c.Out, c.OutStyle())
+			return term.Listing[shownToken]{Key: "tokens", Table: tokenTable,
+				None: "there are no tokens; create one with: daycare auth token create NAME --scope read"}.Show(c, list)
 		},
 	}
+}
+
+func tokenTable(list []shownToken) (t term.Table, _ error) {
+	t.Row("NAME", "SCOPES", "AGENTS", "CREATED", "LAST USED", "EXPIRES")
+	now := time.Now()
+	for _, k := range list {
+		t.Row(k.Name, apitoken.Names(k.Scopes), cmp.Or(strings.Join(k.Agents, ", "), "all"),
+			term.Ago(k.Created.Time, now), term.AgoPtr(k.LastUsed, now), k.expiry(now))
+	}
+
+	return t, nil
 }
 
 // expiry says for users when a token stops working.

@@ -17,6 +17,7 @@ import (
 	"daycare/connectors"
 	"daycare/connectors/chat"
 	"daycare/engine/config"
+	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/fault"
 )
@@ -34,34 +35,19 @@ func connectorsLs(c *term.App) *cobra.Command {
 		Short:   "List connectors and their state",
 		Example: "  daycare connectors ls --json",
 		Args:    term.Words(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			s, err := client.Status(cmd.Context())
-			if err != nil {
-				return fmt.Errorf("list connectors: %w", err)
-			}
-			if c.JSON {
-				return c.PrintJSON(struct {
-					Connectors []event.Service `json:"connectors"`
-				}{append([]event.Service{}, s.Connectors...)})
-			}
-			if len(s.Connectors) == 0 {
-				c.Note("there are no connectors in settings.yaml; docs/connectors says how to set one up")
-				return nil
-			}
-
-			var t term.Table
-			t.Row("ID", "TYPE", "STATE", "SINCE", "NEXT TRY", "LAST ERROR")
-			for _, k := range s.Connectors {
-				why := term.Cause(k.LastError, 80)
-				t.Row(k.ID, k.Type, k.State, clock(k.Since), clock(k.NextTry), why)
-			}
-
-			return t.Write(c.Out, c.OutStyle())
-		},
+		RunE: term.List(c, term.Listing[event.Service]{Key: "connectors",
+			None: "there are no connectors in settings.yaml; docs/connectors says how to set one up",
+			Get: func(client *control.Client, ctx context.Context) ([]event.Service, error) {
+				s, err := client.Status(ctx)
+				return s.Connectors, err
+			},
+			Table: func(list []event.Service) (t term.Table, _ error) {
+				t.Row("ID", "TYPE", "STATE", "SINCE", "NEXT TRY", "LAST ERROR")
+				for _, k := range list {
+					t.Row(k.ID, k.Type, k.State, clock(k.Since), clock(k.NextTry), term.Cause(k.LastError, 80))
+				}
+				return t, nil
+			}}),
 	}
 }
 

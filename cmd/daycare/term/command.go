@@ -53,21 +53,25 @@ func List[T any](c *App, l Listing[T]) run {
 		if err != nil {
 			return fmt.Errorf("list %s: %w", cmp.Or(l.What, l.Key), err)
 		}
-
-		if c.JSON {
-			return c.PrintJSON(map[string][]T{l.Key: append([]T{}, list...)})
-		}
-		if len(list) == 0 && l.None != "" {
-			c.Note("%s", l.None)
-			return nil
-		}
-
-		t, err := l.Table(list)
-		if err != nil {
-			return err
-		}
-		return t.Write(c.Out, c.OutStyle())
+		return l.Show(c, list)
 	}
+}
+
+// Show prints a list, for commands that read it in another way.
+func (l Listing[T]) Show(c *App, list []T) error {
+	if c.JSON {
+		return c.PrintJSON(map[string][]T{l.Key: append([]T{}, list...)})
+	}
+	if len(list) == 0 && l.None != "" {
+		c.Note("%s", l.None)
+		return nil
+	}
+
+	t, err := l.Table(list)
+	if err != nil {
+		return err
+	}
+	return t.Write(c.Out, c.OutStyle())
 }
 
 // Act is a command that has the daemon do something. do returns the result, which --json
