@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"daycare/engine/address"
+	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/finding"
 	"daycare/engine/folders"
@@ -95,6 +96,83 @@ func TestAFolderThatIsTakenAwayEndsItsAgent(t *testing.T) {
 	waitFor(t, "the agent to end", func() bool { _, awake, _ := h.Counts(); return awake == 0 })
 	if left := h.problems.Of(r.Agent); len(left) > 0 {
 		t.Errorf("its problems are still shown: %+v", left)
+	}
+}
+
+// awaiting waits for an item in the background, and returns when that has begun.
+func awaiting(h *house, r message.Receipt) (ended chan error) {
+	ended = make(chan error, 1)
+	go func() {
+		_, err := h.Await(context.Background(), r.Agent, r.Item)
+		ended <- err
+	}()
+	waitFor(h.t, "someone waits", func() bool {
+		e, ok := h.awake(r.Agent)
+		if !ok {
+			return false
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.users > 0
+	})
+
+	return ended
+}
+
+// Nobody waits for what an agent that is killed or removed was to do.
+func TestTheEndOfAnAgentEndsTheWaitForItsWork(t *testing.T) {
+	for name, end := range map[string]func(h *house, id string) error{
+		"killed":  func(h *house, id string) error { return h.Kill(h.t.Context(), id) },
+		"removed": func(h *house, id string) error { _, err := h.Remove(h.t.Context(), id, true); return err },
+		"by hand": func(h *house, id string) error { return os.RemoveAll(h.folder(id)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
+				for ctx.Err() == nil && disk.Exists(rt.Dir) {
+					time.Sleep(time.Millisecond)
+				}
+				return record.ErrGone
+			})
+			a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+			must(t, err)
+			waits := awaiting(h, h.deliver(message.Incoming{Agent: a.ID, Text: "hello"}))
+			must(t, end(h, a.ID))
+			select {
+			case err := <-waits:
+				if !errors.Is(err, message.ErrUnknownAgent) {
+					t.Errorf("the wait ended with %v", err)
+				}
+			case <-time.After(time.Minute):
+				t.Error("it is still waited for")
+			}
+		})
+	}
+}
+
+// An agent whose folder was away while it was at work takes messages when that is back, and does what waited.
+func TestAFolderThatComesBack(t *testing.T) {
+	release, done := make(chan struct{}), make(chan string, 9)
+	h := newHouse(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return echo(func(_ string, it inbox.Item) { done <- it.Text })(ctx, rt)
+	})
+	r := h.deliver(from("one", "first"))
+	awaiting(h, r)
+	must(t, os.Rename(h.folder(r.Agent), h.folder(r.Agent)+"-away"))
+	waitFor(t, "the agent is gone", func() bool { _, known := h.index.Get(r.Agent); return !known })
+	must(t, os.Rename(h.folder(r.Agent)+"-away", h.folder(r.Agent)))
+	waitFor(t, "the agent takes messages again", func() bool {
+		_, err := h.Deliver(t.Context(), message.Incoming{Agent: r.Agent, Text: "second"})
+		return err == nil
+	})
+	close(release)
+	for _, want := range []string{"first", "second"} {
+		if got := <-done; got != want {
+			t.Errorf("it did %q, want %q", got, want)
+		}
 	}
 }
 

@@ -341,5 +341,6 @@ func (a *actors) letGo(e *entry) {
 	if e.running {
 		e.cancel(disk.ErrFenced)
 	}
+	e.shut()
 	e.sleep()
 }
