@@ -114,7 +114,7 @@ func (m *mailroom) postHere(ctx context.Context, id string, it inbox.Item) (mess
 		m.actors.letGo(e)
 	}
 	if err != nil {
-		return receipt, e.because(err)
+		return receipt, closing{e}.because(err)
 	}
 
 	receipt.Agent = id
@@ -148,7 +148,7 @@ func (m *mailroom) awaitHere(ctx context.Context, agent, item string) (event.Out
 	}
 	err = box.Wait(ctx, item)
 	newest := e.ending.Load()
-	err = e.because(err)
+	err = closing{e}.because(err)
 	e.release()
 	if err != nil {
 		return event.Outcome{}, err

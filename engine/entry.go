@@ -69,7 +69,7 @@ func (e *entry) open() (inbox.Mailbox, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer e.sleep() // if it could not be opened
-	if err := e.refuses(); err != nil {
+	if err := (closing{e}).refuses(); err != nil {
 		return nil, err
 	}
 	if err := e.load(); err != nil {
@@ -81,43 +81,6 @@ func (e *entry) open() (inbox.Mailbox, error) {
 	e.users++
 
 	return e.box, nil
-}
-
-// refuses is why the entry accepts nothing any more; nil: it does. The lock is held.
-func (e *entry) refuses() error {
-	switch {
-	case e.ended:
-		return fmt.Errorf("%w: %s has ended", message.ErrUnknownAgent, e.meta.Handle)
-	case e.gone:
-		return errGone
-	case e.fenced:
-		return fmt.Errorf("%w: %s", disk.ErrFenced, e.meta.Handle)
-	}
-	return nil
-}
-
-// because is an error of the mailbox, or why that was closed.
-func (e *entry) because(err error) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if why := e.refuses(); why != nil && errors.Is(err, inbox.ErrClosed) {
-		return why
-	}
-	return err
-}
-
-// shut closes the mailbox of an agent that has ended, or went on elsewhere: who waits for an item would wait for ever. The
-// lock is held.
-func (e *entry) shut() {
-	if (e.ended || e.fenced) && !e.running && e.box != nil {
-		e.closeBox()
-	}
-}
-
-func (e *entry) closeBox() {
-	if err := e.box.Close(); err != nil {
-		e.actors.log.Error("inbox not closed", "agent", e.meta.ID, "err", err)
-	}
 }
 
 // load opens the mailbox if the agent sleeps. An agent that was ended, by this
@@ -238,7 +201,7 @@ func (e *entry) sleep() {
 		return
 	}
 	if e.box != nil {
-		e.closeBox()
+		closing{e}.close()
 	}
 
 	ownership{e}.giveUp()
@@ -343,7 +306,7 @@ func (e *entry) finish() {
 		e.wake() // something arrived between rest and here, or it is tried again later
 	}
 
-	e.shut()
+	closing{e}.shut()
 	e.sleep()
 }
 
@@ -379,15 +342,7 @@ func (e *entry) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.ended = true
-	e.shut()
-}
-
-// returned is called when the folder of the agent came back. Where it has been at work since before the folder went, it continues;
-// else it is woken as one that sleeps.
-func (e *entry) returned() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.ended = e.ended && !e.running
+	closing{e}.shut()
 }
 
 // send gives a promise to the sender of its chat. What becomes of it wakes the agent,
@@ -420,7 +375,7 @@ func (e *entry) halt(ctx context.Context) error {
 		e.cancel(ErrStopped)
 	}
 
-	e.shut()
+	closing{e}.shut()
 	e.mu.Unlock()
 	e.actors.senders.drop(e.meta.ID)
 	e.actors.waker.well(e.meta.ID)

@@ -132,7 +132,7 @@ func (fw *folderWatch) rescan(ids ...string) {
 			fw.log.Warn("a new agent is not known to the other machines yet; they learn of it when it is used", "agent", id, "err", err)
 		}
 		if e, ok := fw.actors.awake(id); ok {
-			e.returned()
+			closing{e}.returned()
 		}
 		if !fw.settled(id) {
 			fw.actors.wake(id)

@@ -341,6 +341,6 @@ func (a *actors) letGo(e *entry) {
 	if e.running {
 		e.cancel(disk.ErrFenced)
 	}
-	e.shut()
+	closing{e}.shut()
 	e.sleep()
 }
