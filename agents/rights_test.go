@@ -32,14 +32,19 @@ func (general) Needs(tools.Call) (*permission.Request, error) {
 	r, err := permission.General("@read:/srv", "to look")
 	return &r, err
 }
-func (general) Widens(c tools.Call) string {
-	if c.Access.WorkingDir == "" {
-		return "@read:srv" // what a model asks for is meant from there
-	}
-	return "@read:/srv"
-}
+func (general) Widens(tools.Call) string { return "@read:/srv" }
 func (general) Run(context.Context, tools.Call) (tools.Result, error) {
 	return tools.Result{Text: "granted"}, nil
+}
+
+// fromHere is general by a relative path, which is meant from the working directory.
+type fromHere struct{ general }
+
+func (fromHere) Widens(c tools.Call) string {
+	if c.Access.WorkingDir == "" {
+		return "@read:srv"
+	}
+	return "@read:/srv"
 }
 
 // look tells whether the agent may read /srv.
@@ -109,7 +114,7 @@ func TestDecisions(t *testing.T) {
 		permission.Once:   {"may read", "may not read"},
 		permission.Always: {"may read", "may read"},
 	} {
-		b := newBench(t, rightsScript, general{}, look{})
+		b := newBench(t, rightsScript, fromHere{}, look{})
 		b.writeState(`{"permissions":{"workingDir":"/ws"}}`)
 		b.run()
 		b.outcome(b.say("ask"))
