@@ -225,7 +225,10 @@ func TestInteractions(t *testing.T) {
 	host := chat.Host{Waiting: &s.waiting, Asks: a, Directory: directory{}, Events: events}
 	connectortest.Serve(t, testConnector(t, s, Options{}, host, quiet()), e.Deliver)
 	s.connected(t)
-	s.until(t, "the card", func() bool { return len(s.posts) == 1 })
+	s.until(t, "the card, noted: one that is about to be is settled by an event", func() bool {
+		noted, err := s.waiting.Load("discord", "cards.json")
+		return err == nil && strings.Contains(string(noted), `"remote"`) && len(s.posts) == 1
+	})
 	if p := s.posts[0]; p.Components == nil || len((*p.Components)[0].Buttons) == 0 || len(p.Embeds) != 1 ||
 		!strings.HasPrefix((*p.Components)[0].Buttons[0].Data, "once ") {
 		t.Errorf("the card is %+v", p)
