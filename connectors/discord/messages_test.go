@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -215,6 +217,20 @@ func (s silent) Subscribe(ctx context.Context) <-chan event.Event {
 	return s
 }
 
+// cardKeeper keeps files, and tells when it is noted where a card is shown.
+type cardKeeper struct {
+	connectortest.Keeper
+	once  sync.Once
+	noted chan struct{}
+}
+
+func (k *cardKeeper) Save(connector, name string, data []byte) error {
+	if bytes.Contains(data, []byte(`"remote"`)) {
+		k.once.Do(func() { close(k.noted) })
+	}
+	return k.Keeper.Save(connector, name, data)
+}
+
 // Buttons and slash commands are acknowledged at once and answered to who used them alone.
 func TestInteractions(t *testing.T) {
 	s, e := newServer(t), &connectortest.Taker{}
@@ -222,13 +238,12 @@ func TestInteractions(t *testing.T) {
 		Owner: permission.Owner{Connector: "discord", UserID: ada}}}}
 	events := make(silent)
 	t.Cleanup(func() { close(events) })
-	host := chat.Host{Waiting: &s.waiting, Asks: a, Directory: directory{}, Events: events}
+	hints := &cardKeeper{noted: make(chan struct{})}
+	host := chat.Host{Waiting: &s.waiting, Hints: hints, Asks: a, Directory: directory{}, Events: events}
 	connectortest.Serve(t, testConnector(t, s, Options{}, host, quiet()), e.Deliver)
 	s.connected(t)
-	s.until(t, "the card, noted: one that is about to be is settled by an event", func() bool {
-		noted, err := s.waiting.Load("discord", "cards.json")
-		return err == nil && strings.Contains(string(noted), `"remote"`) && len(s.posts) == 1
-	})
+	s.until(t, "the card", func() bool { return len(s.posts) == 1 })
+	<-hints.noted // an answer before that is shown by the event of the decision, and there is none here
 	if p := s.posts[0]; p.Components == nil || len((*p.Components)[0].Buttons) == 0 || len(p.Embeds) != 1 ||
 		!strings.HasPrefix((*p.Components)[0].Buttons[0].Data, "once ") {
 		t.Errorf("the card is %+v", p)
