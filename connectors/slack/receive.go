@@ -214,7 +214,8 @@ func (c *Connector) pressed(ctx context.Context, payload json.RawMessage) {
 		Channel struct{ ID string }      `json:"channel"`
 		Actions []struct{ Value string } `json:"actions"`
 		Message struct {
-			TS string `json:"ts"`
+			TS     string `json:"ts"`
+			Thread string `json:"thread_ts"`
 		} `json:"message"`
 	}
 	if json.Unmarshal(payload, &p) != nil || p.Type != "block_actions" || len(p.Actions) == 0 {
@@ -223,8 +224,11 @@ func (c *Connector) pressed(ctx context.Context, payload json.RawMessage) {
 
 	from := message.Address{ChannelID: p.Channel.ID, UserID: p.User.ID}
 	text := c.desk.Pressed(ctx, from, p.Actions[0].Value, p.Message.TS)
-	if err := c.api.call(ctx, "chat.postEphemeral",
-		map[string]string{"channel": p.Channel.ID, "user": p.User.ID, "text": text}, nil); err != nil {
+	answer := map[string]string{"channel": p.Channel.ID, "user": p.User.ID, "text": text}
+	if p.Message.Thread != "" {
+		answer["thread_ts"] = p.Message.Thread
+	}
+	if err := c.api.call(ctx, "chat.postEphemeral", answer, nil); err != nil {
 		c.log.Warn("cannot answer a pressed button", "err", err)
 	}
 }

@@ -225,12 +225,15 @@ func TestPressed(t *testing.T) {
 	c, s := scripted(t, Options{}, map[string]string{"chat.postEphemeral": `{"ok":false,"error":"user_not_in_channel"}`})
 	const button = `{"type":"block_actions","user":{"id":"` + ada + `"},"channel":{"id":"D1"},"actions":[{"value":"once x"}]}`
 	for _, payload := range []string{"none", strings.Replace(button, "block_actions", "view_closed", 1),
-		strings.Replace(button, `{"value":"once x"}`, "", 1), button} {
+		strings.Replace(button, `{"value":"once x"}`, "", 1), button,
+		strings.Replace(button, `"actions"`, `"message":{"ts":"2","thread_ts":"1"},"actions"`, 1)} {
 		if p, ok := c.read(t.Context(), "interactive", json.RawMessage(payload)); ok {
 			t.Errorf("%s becomes the message %+v", payload, p)
 		}
 	}
-	if calls := s.calls("chat.postEphemeral"); len(calls) != 1 || !strings.Contains(calls[0], `"user":"`+ada+`"`) {
+	calls := s.calls("chat.postEphemeral")
+	if len(calls) != 2 || !strings.Contains(calls[0], `"user":"`+ada+`"`) || strings.Contains(calls[0], "thread_ts") ||
+		!strings.Contains(calls[1], `"thread_ts":"1"`) { // where the button is
 		t.Errorf("answered with %q", calls)
 	}
 }
