@@ -33,6 +33,7 @@ export class Composer {
   #id;
   #way = ''; // '': as the agent does it
   #files = [];
+  #reading = Promise.resolve(); // until every file that was given is read
   #sending = false;
   #saving = null;
 
@@ -131,10 +132,12 @@ export class Composer {
     if (this.#sending || (!text.trim() && this.#files.length === 0)) return;
     this.#pending(true);
     try {
-      await send(this.#id, { text, queue: this.#busy() ? way : '', files: this.#files.map(({ name, data }) => ({ name, data })) });
+      await this.#reading;
+      const files = [...this.#files];
+      await send(this.#id, { text, queue: this.#busy() ? way : '', files: files.map(({ name, data }) => ({ name, data })) });
       this.text.value = '';
       this.#way = '';
-      this.#files = [];
+      this.#files = this.#files.filter((f) => !files.includes(f)); // what came while it was sent goes with the next one
       this.#drawFiles();
       announce('Message accepted');
       this.sent();
@@ -250,16 +253,20 @@ export class Composer {
     this.#add(e.clipboardData.files);
   }
 
-  async #add(list) {
-    for (const file of list) {
-      const total = this.#files.reduce((n, f) => n + f.bytes, 0) + file.size;
-      if (total > MOST_BYTES) {
-        failed({ message: `${file.name} is not attached: files may have ${size(MOST_BYTES)} together` });
-        continue;
-      }
+  // add attaches files, one after the other. The list is copied, as a picker that is cleared clears its list as well.
+  #add(list) {
+    for (const file of [...list]) this.#reading = this.#reading.then(() => this.#attach(file));
+  }
+
+  async #attach(file) {
+    const total = this.#files.reduce((n, f) => n + f.bytes, 0) + file.size;
+    try {
+      if (total > MOST_BYTES) throw new Error(`files may have ${size(MOST_BYTES)} together`);
       this.#files.push({ name: file.name || 'pasted.png', bytes: file.size, data: await base64(file) });
+      this.#drawFiles();
+    } catch (err) {
+      failed({ message: `${plain(file.name)} is not attached: ${err.message}` });
     }
-    this.#drawFiles();
   }
 
   #drawFiles() {
