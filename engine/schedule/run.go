@@ -100,7 +100,7 @@ func (r *run) do(ctx context.Context, l line, hash string, resumed bool) error {
 // ended writes how a firing ended, and removes a task that was to run once.
 func (r *run) ended(f Firing, end line, res Result) error {
 	end.Outcome, end.Reason, end.Item = res.Outcome, res.Reason, res.Item
-	end.Remove = r.DeleteAfterRun && res.Outcome == Ran
+	end.Remove = r.DeleteAfterRun && res.Outcome == Ran && !r.comes(end)
 	end.MS = max(r.s.Now().Sub(end.At).Milliseconds(), 0)
 	if err := r.close(f, end); err != nil {
 		return err
@@ -113,6 +113,22 @@ func (r *run) ended(f Firing, end line, res Result) error {
 	}
 
 	return nil
+}
+
+// comes reports whether a task is to run again after a run that would be its last: its file was given another time since
+// that run was fired, or says no more that it goes, or it ran by hand, which is in addition to its schedule.
+func (r *run) comes(end line) bool {
+	fresh, found, err := r.s.load(r.Slug)
+	if err == nil && finding.Join(found) == nil &&
+		(fresh.ID != r.ID || !fresh.DeleteAfterRun || specHash(fresh.spec()) != end.Spec) {
+		return true
+	}
+	if end.Via != ViaHand {
+		return false
+	}
+	_, more := r.When.Next(r.s.Now(), r.s.Now())
+
+	return more || r.watches()
 }
 
 // failed writes down that a firing came to nothing; the end of ctx is not a failure.

@@ -207,6 +207,50 @@ func TestOneShot(t *testing.T) {
 	}
 }
 
+// What is to run again stays: a task that got another time during its run, also if its process died then, and one that
+// was run by hand before its time.
+func TestOneShotThatIsToRunAgain(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	w.due = func(w *world, f Firing) (Result, error) {
+		if f.Slug == "early" || !f.Slot.Before(noon.Add(10*time.Minute)) || f.Resumed {
+			return Result{}, nil
+		}
+		if _, err := w.sched.Update(f.Slug, Change{Timing: &Timing{At: "2026-11-20T12:30"}}); err != nil {
+			t.Error(err)
+		}
+		if f.Slug == "died" {
+			return w.crash()
+		}
+		return Result{}, nil
+	}
+	w.task("late", "at: 2026-11-20T12:05\ndeleteAfterRun: true")
+	w.task("died", "at: 2026-11-20T12:06\ndeleteAfterRun: true")
+	w.task("early", "at: 2026-11-20T12:20\ndeleteAfterRun: true")
+	w.settle()
+	if _, err := w.sched.RunNow("early"); err != nil {
+		t.Fatal(err)
+	}
+	w.until(noon.Add(8 * time.Minute))
+	for _, slug := range []string{"late", "died", "early"} {
+		if !exists(filepath.Join(w.root, "cron", slug)) {
+			t.Errorf("%s was removed before its time", slug)
+		}
+	}
+
+	w.until(noon.Add(40 * time.Minute))
+	for slug, want := range map[string]string{"late": "12:30", "died": "12:30", "early": "12:20"} {
+		var slots []string
+		for _, f := range w.firings {
+			if f.Slug == slug {
+				slots = append(slots, f.Slot.Format("15:04"))
+			}
+		}
+		if len(slots) != 2 || slots[1] != want || exists(filepath.Join(w.root, "cron", slug)) {
+			t.Errorf("%s ran at %v, want the last one at %s and its removal then", slug, slots, want)
+		}
+	}
+}
+
 // daycare writes an id into a task that has none. If it dies before the ledger says since
 // when the task counts, that still is when the user saved it, not when the id came.
 func TestCrashBehindTheId(t *testing.T) {
