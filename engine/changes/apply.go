@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,7 +104,11 @@ func (c Copy) steps(s Store, one Change, merge bool) (steps []Step, refused stri
 	if refused != "" || err != nil {
 		return nil, refused, err
 	}
-	step.From, step.To = one.There, StateOf(merged, one.There.Mode)
+	mode, ok := one.mergedMode()
+	if !ok {
+		return nil, "it changed meanwhile and cannot be merged: both sides changed its mode", nil
+	}
+	step.From, step.To = one.There, StateOf(merged, mode)
 	own := Step{Folder: c.Tree(), Path: one.Path, From: one.Now, To: step.To} // the copy goes on from there
 
 	return []Step{step, own}, "", s.Put(merged)
@@ -126,6 +131,16 @@ func (c Copy) merged(one Change) (text []byte, refused string, err error) {
 	}
 
 	return []byte(both), "", nil
+}
+
+// mergedMode is the mode of a file with both changes; ok is false if both sides changed it, each to another one.
+func (c Change) mergedMode() (mode fs.FileMode, ok bool) {
+	base, now, there := c.Base.Mode, c.Now.Mode, c.There.Mode
+	if there == base {
+		return now, true
+	}
+
+	return there, now == base || now == there || c.Base.Missing()
 }
 
 // settle makes what was applied the base of what the agent does from here on. Where a merged text

@@ -246,6 +246,33 @@ func TestWhatChangedMeanwhileIsLeftAlone(t *testing.T) {
 	b.expect("changed b it changed meanwhile", "changed c it changed meanwhile")
 }
 
+// A mode that one side changed is that of the merged file; if both did, they are not merged.
+func TestMergedModes(t *testing.T) {
+	text := "one\ntwo\nthree\nfour\nfive\nsix\n"
+	b := newBench(t, map[string]string{"agents": text, "both": text, "theirs": text})
+	for _, path := range []string{"agents", "both", "theirs"} {
+		b.put(b.copy.Tree(), path, strings.Replace(text, "two", "TWO", 1))
+		b.put(b.of, path, strings.Replace(text, "five", "FIVE", 1))
+	}
+	err := errors.Join(os.Chmod(filepath.Join(b.copy.Tree(), "agents"), 0o755), os.Chmod(filepath.Join(b.copy.Tree(), "both"), 0o755),
+		os.Chmod(filepath.Join(b.of, "both"), 0o600), os.Chmod(filepath.Join(b.of, "theirs"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := b.apply(b.changes(), true)
+	want := []string{"done agents", "refused both it changed meanwhile and cannot be merged: both sides changed its mode", "done theirs"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for path, want := range map[string]os.FileMode{"agents": 0o755, "both": 0o600, "theirs": 0o600} {
+		info, err := os.Stat(filepath.Join(b.of, path))
+		if err != nil || info.Mode() != want {
+			t.Errorf("%s has the mode %v, want %v: %v", path, info.Mode(), want, err)
+		}
+	}
+	b.expect("changed both it changed meanwhile")
+}
+
 // What an agent, or someone else, puts in the way is not followed and not overwritten.
 func TestWhatIsNoFileIsLeftAlone(t *testing.T) {
 	b := newBench(t, map[string]string{"a": "1\n", "dir/b": "1\n", "c": "1\n", "d": "1\n"})

@@ -32,6 +32,9 @@ type Written struct {
 // File is the absolute path of the file.
 func (w Written) File() string { return filepath.Join(w.Folder, filepath.FromSlash(w.Path)) }
 
+// makes reports whether the file was made or removed.
+func (w Written) makes() bool { return w.Before.SHA256 == "" || w.After.SHA256 == "" }
+
 // writtenName is the list of what an agent's tools wrote.
 const writtenName = "written.jsonl"
 
@@ -191,6 +194,9 @@ func (s Store) back(writes []Written, undone func(Written) bool) (t Take, ok boo
 	t.Step = Step{Folder: run[0].Folder, Path: run[0].Path, From: run[last].After, To: run[0].Before}
 	if same(t.Now, t.From) {
 		t.From = t.Now // with the mode that the umask left
+	}
+	if t.Now.SHA256 != "" && !slices.ContainsFunc(run[:last+1], Written.makes) {
+		t.To.Mode = t.Now.Mode // tools change no modes: another one is someone else's
 	}
 	between := false
 	for i := 1; i <= last; i++ {

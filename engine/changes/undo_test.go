@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -153,6 +154,41 @@ func TestTenTurnsTakenBack(t *testing.T) {
 	files = has(t, d.dir)
 	if files["between"] != "old\n" || files["since"] != "one\ntwo\nthree\nfour\nFIVE\nsix\n" || files["clash"] != "mine\n" {
 		t.Errorf("the folder has %q", files)
+	}
+}
+
+// The mode that someone else gave a file is kept when its content is taken back: tools change no modes. A file that they
+// removed and made anew gets the mode that it had.
+func TestModesStay(t *testing.T) {
+	d := newDesk(t)
+	mode := func(path string, mode fs.FileMode) {
+		t.Helper()
+		if err := os.Chmod(filepath.Join(d.dir, path), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{"between", "since", "anew"} {
+		d.by(path, "old\n")
+		mode(path, 0o644)
+		d.write(1, path, "1\n")
+	}
+	mode("between", 0o600)
+	d.write(2, "between", "2\n")
+	mode("between", 0o600) // as a tool leaves it
+	mode("since", 0o600)
+	d.write(2, "anew", "")
+	d.write(3, "anew", "3\n")
+	mode("anew", 0o600)
+	d.undone = map[string]bool{"t1": true, "t2": true, "t3": true}
+	results, err := d.store.TakeBack(d.expect("anew t1+t2+t3 ready", "between t1+t2 ready", "since t1 ready"), false)
+	if err != nil || len(Refusals(results)) > 0 {
+		t.Fatal(results, err)
+	}
+	for path, want := range map[string]fs.FileMode{"between": 0o600, "since": 0o600, "anew": 0o644} {
+		info, err := os.Stat(filepath.Join(d.dir, path))
+		if err != nil || info.Mode() != want || has(t, d.dir)[path] != "old\n" {
+			t.Errorf("%s: mode %v, content %q, want %v and what it held", path, info.Mode(), has(t, d.dir)[path], want)
+		}
 	}
 }
 
