@@ -229,7 +229,7 @@ func (s *Scheduler) batch(ctx context.Context, agent string, now time.Time, alwa
 			none = "outside active hours"
 			continue
 		}
-		gated := ""
+		item, gated := newDigest(), ""
 		if p.Gate != nil {
 			var skip string
 			if gated, skip, err = s.gates.ask(ctx, agent, s.o.Workspace, *p.Gate); err != nil {
@@ -239,17 +239,23 @@ func (s *Scheduler) batch(ctx context.Context, agent string, now time.Time, alwa
 				none = skip
 				continue
 			}
-			d.text("gate", gated)
+			item.text("gate", gated)
 		}
 
-		d.text("prompt", p.Slug+"\n"+p.Title+"\n"+p.Text)
+		item.text("prompt", p.Slug+"\n"+p.Title+"\n"+p.Text)
 		patterns := p.Watch
 		if len(patterns) == 0 && p.WatchCommand == "" && p.Gate == nil {
 			patterns = []string{"**"} // it says not what it looks at: all that is here
 		}
-		if skip, err := s.gates.inputs(ctx, agent, s.o.Workspace, patterns, p.WatchCommand, d); skip != "" || err != nil {
-			return "", "", skip, err
+		skip, err := s.gates.inputs(ctx, agent, s.o.Workspace, patterns, p.WatchCommand, item)
+		if err != nil {
+			return "", "", "", err
 		}
+		if skip != "" {
+			none = skip
+			continue
+		}
+		d.text("item", item.sum())
 
 		part := "## " + p.Title + "\n" + p.Text
 		if gated != "" {

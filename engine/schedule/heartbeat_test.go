@@ -244,3 +244,31 @@ func TestRunsKnowWhereTheirWordsCameFrom(t *testing.T) {
 		t.Errorf("the task reads %q", sources)
 	}
 }
+
+// An item whose command may not run yet keeps no other item from being checked, and takes part when it may.
+func TestAnItemThatIsRefused(t *testing.T) {
+	w := hearts(t)
+	refused := "waits for approval abc"
+	w.gate = func(context.Context, string, string, Gate) (Output, error) { return Output{Refused: refused}, nil }
+	w.start()
+	w.write("heartbeat/a-queue.md", "---\nwatchCommand: count\n---\nHow long is the queue?")
+	w.until(noon.Add(31 * time.Minute))
+	if len(w.firings) > 0 || len(w.runs) != 1 || w.runs[0].Reason != refused {
+		t.Errorf("where all is refused: %d beats, %+v", len(w.firings), w.runs)
+	}
+
+	w.due = func(w *world, f Firing) (Result, error) {
+		w.accept(f)
+		return Result{Outcome: Ran, Text: "HEARTBEAT_OK", Nothing: true}, nil
+	}
+	w.write("heartbeat/disk.md", "---\nwatch: data/*\n---\nIs the disk full?")
+	w.until(noon.Add(2 * time.Hour))
+	if len(w.firings) != 1 || !strings.Contains(w.firings[0].Prompt, "disk full") || strings.Contains(w.firings[0].Prompt, "queue") {
+		t.Fatalf("while one is refused: %+v", w.firings)
+	}
+	refused = ""
+	w.until(noon.Add(3 * time.Hour))
+	if len(w.firings) != 2 || !strings.Contains(w.firings[1].Prompt, "queue") {
+		t.Errorf("when it may run: %+v", w.firings)
+	}
+}
