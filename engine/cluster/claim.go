@@ -55,7 +55,8 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 	if err := n.mayWork(agent); err != nil {
 		return err
 	}
-	for tried := false; ; tried = true {
+	var noted uint64 // the revision of the note that this machine takes the agent; 0: it has not yet
+	for {
 		old, err := readMark(n.folder(agent))
 		if err != nil {
 			return err
@@ -65,8 +66,8 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 			return err
 		}
 		if head.seq > 0 && !head.released && head.owner != n.boot && !n.links.dead(head.owner) {
-			if tried { // the note of the winner may have been written over
-				err = n.presence.own(ctx, agent, owner{Boot: head.owner})
+			if noted > 0 {
+				err = n.presence.gaveWay(ctx, agent, head.owner, noted)
 			}
 			return errors.Join(&message.Elsewhere{Node: head.owner}, err)
 		}
@@ -76,7 +77,7 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 			return err
 		}
 		// Before the claim: the list may name too many, never too few.
-		if err := n.presence.took(ctx, agent); err != nil {
+		if noted, err = n.presence.took(ctx, agent); err != nil {
 			return err
 		}
 		end := n.before(ctx, agent, head)

@@ -416,38 +416,6 @@ func weight(agent, boot string) uint64 {
 	return h.Sum64()
 }
 
-// took notes that this machine looks after an agent.
-func (p *presence) took(ctx context.Context, agent string) error {
-	return p.own(ctx, agent, owner{Boot: p.boot})
-}
-
-func (p *presence) own(ctx context.Context, agent string, o owner) error {
-	return p.store.noteOwner(ctx, agent, o)
-}
-
-// noteOwner notes who looks after an agent.
-func (s *natsStore) noteOwner(ctx context.Context, agent string, o owner) error {
-	if _, err := s.handles.owners.Put(ctx, agent, jsonOf(o)); err != nil {
-		return fmt.Errorf("note the owner of %s: %w", agent, err)
-	}
-
-	return nil
-}
-
-// gaveUp notes that nobody looks after an agent: it sleeps, or is left with work.
-func (p *presence) gaveUp(ctx context.Context, agent string, open bool) error {
-	ctx, cancel := context.WithTimeout(ctx, p.lease/2)
-	defer cancel()
-	if open {
-		return p.own(ctx, agent, owner{Boot: p.boot, Left: true})
-	}
-	if err := p.store.handles.owners.Delete(ctx, agent); err != nil {
-		return fmt.Errorf("note that nobody owns %s: %w", agent, err)
-	}
-
-	return nil
-}
-
 // Watch is that of engine.Peers.
 func (n *Node) Watch(ctx context.Context, adopt, lose func(agent string), met func(m address.Meta, ended bool),
 	parted func(agent string)) {

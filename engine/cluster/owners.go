@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Who looks after an agent is noted in the bucket of owners, where the others find what a machine that ends leaves. The notes may
+// name too many, never too few: a machine writes over that of another one only before it claims the agent.
+
+// took notes that this machine looks after an agent, from this revision on.
+func (p *presence) took(ctx context.Context, agent string) (revision uint64, err error) {
+	if revision, err = p.store.handles.owners.Put(ctx, agent, jsonOf(owner{Boot: p.boot})); err != nil {
+		err = fmt.Errorf("note the owner of %s: %w", agent, err)
+	}
+	return revision, err
+}
+
+// gaveWay notes that another machine looks after an agent, which this one wanted to take: its note is from revision and stands
+// in the place of that one's, unless a machine has written one since.
+func (p *presence) gaveWay(ctx context.Context, agent, boot string, revision uint64) error {
+	_, err := p.store.handles.owners.Update(ctx, agent, jsonOf(owner{Boot: boot}), revision)
+	if err != nil && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return fmt.Errorf("note the owner of %s: %w", agent, err)
+	}
+	return nil
+}
+
+// noteOwner notes who looks after an agent.
+func (s *natsStore) noteOwner(ctx context.Context, agent string, o owner) error {
+	if _, err := s.handles.owners.Put(ctx, agent, jsonOf(o)); err != nil {
+		return fmt.Errorf("note the owner of %s: %w", agent, err)
+	}
+
+	return nil
+}
+
+// gaveUp notes that nobody looks after an agent: it sleeps, or is left with work. The note of a machine that took it since stays:
+// without it the others would not take the agent over from that one.
+func (p *presence) gaveUp(ctx context.Context, agent string, open bool) error {
+	ctx, cancel := context.WithTimeout(ctx, p.lease/2)
+	defer cancel()
+	for {
+		err := p.withdrawNote(ctx, agent, open)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			return fmt.Errorf("note that nobody owns %s: %w", agent, err)
+		}
+	}
+}
+
+// withdrawNote is gaveUp once: jetstream.ErrKeyRevisionMismatch where a note was written in between.
+func (p *presence) withdrawNote(ctx context.Context, agent string, open bool) error {
+	kv, left := p.store.handles.owners, jsonOf(owner{Boot: p.boot, Left: true})
+	e, err := kv.Get(ctx, agent)
+	if errors.Is(err, jetstream.ErrKeyNotFound) { // servers were wiped
+		if open {
+			_, err = kv.Create(ctx, agent, left)
+			return err
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var o owner
+	switch err := json.Unmarshal(e.Value(), &o); {
+	case err == nil && o.Boot != p.boot:
+		return nil
+	case open:
+		_, err = kv.Update(ctx, agent, left, e.Revision())
+		return err
+	}
+
+	return kv.Delete(ctx, agent, jetstream.LastRevision(e.Revision()))
+}
