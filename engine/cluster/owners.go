@@ -45,17 +45,16 @@ func (p *presence) gaveUp(ctx context.Context, agent string, open bool) error {
 	ctx, cancel := context.WithTimeout(ctx, p.lease/2)
 	defer cancel()
 	for {
-		err := p.withdrawNote(ctx, agent, open)
-		if err == nil {
+		switch err := p.withdrawNote(ctx, agent, open); {
+		case err == nil:
 			return nil
-		}
-		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		case !errors.Is(err, jetstream.ErrKeyRevisionMismatch) && !errors.Is(err, jetstream.ErrKeyExists):
 			return fmt.Errorf("note that nobody owns %s: %w", agent, err)
 		}
 	}
 }
 
-// withdrawNote is gaveUp once: jetstream.ErrKeyRevisionMismatch where a note was written in between.
+// withdrawNote is gaveUp once: jetstream.ErrKeyRevisionMismatch, or ErrKeyExists, where a note was written in between.
 func (p *presence) withdrawNote(ctx context.Context, agent string, open bool) error {
 	kv, left := p.store.handles.owners, jsonOf(owner{Boot: p.boot, Left: true})
 	e, err := kv.Get(ctx, agent)
