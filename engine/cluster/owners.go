@@ -45,7 +45,7 @@ func (p *presence) gaveUp(ctx context.Context, agent string, open bool) error {
 	ctx, cancel := context.WithTimeout(ctx, p.lease/2)
 	defer cancel()
 	for {
-		switch err := p.withdrawNote(ctx, agent, open); {
+		switch err := p.store.withdrawNote(ctx, agent, p.boot, open); {
 		case err == nil:
 			return nil
 		case !errors.Is(err, jetstream.ErrKeyRevisionMismatch) && !errors.Is(err, jetstream.ErrKeyExists):
@@ -55,8 +55,8 @@ func (p *presence) gaveUp(ctx context.Context, agent string, open bool) error {
 }
 
 // withdrawNote is gaveUp once: jetstream.ErrKeyRevisionMismatch, or ErrKeyExists, where a note was written in between.
-func (p *presence) withdrawNote(ctx context.Context, agent string, open bool) error {
-	kv, left := p.store.handles.owners, jsonOf(owner{Boot: p.boot, Left: true})
+func (s *natsStore) withdrawNote(ctx context.Context, agent, boot string, open bool) error {
+	kv, left := s.handles.owners, jsonOf(owner{Boot: boot, Left: true})
 	e, err := kv.Get(ctx, agent)
 	if errors.Is(err, jetstream.ErrKeyNotFound) { // servers were wiped
 		if open {
@@ -70,7 +70,7 @@ func (p *presence) withdrawNote(ctx context.Context, agent string, open bool) er
 	}
 	var o owner
 	switch err := json.Unmarshal(e.Value(), &o); {
-	case err == nil && o.Boot != p.boot:
+	case err == nil && o.Boot != boot:
 		return nil
 	case open:
 		_, err = kv.Update(ctx, agent, left, e.Revision())
