@@ -86,7 +86,7 @@ func TestApproval(t *testing.T) {
 	if after := eval[float64](second, "answeredAfter ?? 0"); after < 400 {
 		t.Errorf("the request was answered %v ms after it was shown, want at least 400", after)
 	}
-	first.sees("Allowed once")
+	first.sees("Allowed once by web:")
 	first.press("d")
 	w.state(agent, "idle")
 
@@ -103,6 +103,11 @@ func TestApproval(t *testing.T) {
 	if status, answer := w.try("POST", "/v1/permissions/"+token, map[string]string{"decision": "deny"}); status != 409 {
 		t.Errorf("a second answer from the terminal: %d %s, want 409", status, answer)
 	}
+
+	// Its address shows it, and who answered, also when the page is loaded anew.
+	first.goTo("/approvals/" + token)
+	first.sees("Allowed once by ")
+	first.sees("2 characters that cannot be seen")
 }
 
 func (w *workspace) openAsks() int {

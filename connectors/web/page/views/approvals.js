@@ -94,7 +94,7 @@ class Approvals {
   async #readDecided() {
     const answer = await get('/v1/permissions?state=decided&limit=20').catch(() => null);
     this.#decided = (answer?.permissions ?? []).filter((p) => p.decision);
-    this.#drawList();
+    this.#changed();
   }
 
   #changed() {
