@@ -147,6 +147,32 @@ rules:
 	}
 }
 
+// What is typed is kept until the page is loaded anew, however soon. What another tab keeps stays when this one, in which
+// nothing was typed since, is left or hidden.
+func TestDraftsAreKept(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, talkScript, "")
+	w.start()
+	agent := w.agent("worker")
+	p := w.visit()
+	p.goTo("/agents/0")
+	p.find("textbox", "Message to 0/ worker")
+	eval[bool](p, `(() => {
+		const field = document.querySelector("main textarea");
+		field.value = "typed in haste";
+		field.dispatchEvent(new InputEvent("input", { bubbles: true }));
+		location.reload();
+		return true;
+	})()`)
+	p.wait("document.querySelector('main textarea')?.value === 'typed in haste'", "the field has what was typed")
+
+	eval[bool](p, "localStorage.setItem('daycare.draft."+agent+"', JSON.stringify({ text: 'of another tab' })) ?? true")
+	p.press("Escape", "g", "h")
+	p.wait("location.pathname === '/'", "Home is shown")
+	p.goTo("/agents/0")
+	p.wait("document.querySelector('main textarea')?.value === 'of another tab'", "the field has what the other tab kept")
+}
+
 // write sends a message from the page, and returns when it is accepted.
 func (p *tab) write(agent, text string) {
 	p.t.Helper()

@@ -35,7 +35,7 @@ export class Composer {
   #files = [];
   #reading = Promise.resolve(); // until every file that was given is read
   #sending = false;
-  #saving = null;
+  #saving = null; // set while what is typed is not stored yet
 
   // takeBack gets an item of the inbox out of it and returns whether that worked.
   constructor(agent, { takeBack, sent }) {
@@ -99,8 +99,9 @@ export class Composer {
     });
   }
 
-  close() {
-    this.#save();
+  // keep stores what is typed, if it is not stored: a draft that another tab stored since is not replaced.
+  keep() {
+    if (this.#saving) this.#save();
   }
 
   #typed() {
@@ -110,6 +111,7 @@ export class Composer {
 
   #save() {
     clearTimeout(this.#saving);
+    this.#saving = null;
     if (!this.#sending) keep(this.#id, this.text.value);
   }
 

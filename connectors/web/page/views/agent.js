@@ -66,7 +66,7 @@ class AgentView {
     this.#off.forEach((off) => off());
     this.#stream?.stop();
     this.transcript?.close();
-    this.composer?.close();
+    this.composer?.keep();
   }
 
   #update(params) {
@@ -148,6 +148,7 @@ class AgentView {
   #watch() {
     if (!this.#agent) return;
     if (document.hidden) {
+      this.composer.keep(); // a page that is loaded anew or closed is hidden first
       this.#stream?.stop();
       this.#stream = null;
       this.#first();
