@@ -6,9 +6,11 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -265,6 +267,36 @@ func TestAgentsLeadNoBackupAstray(t *testing.T) {
 	for name, text := range tree(t, to) {
 		if strings.Contains(text, "canary") {
 			t.Errorf("%s has it", name)
+		}
+	}
+}
+
+// A file that a restore refuses by its name is left out and named; all others are in the backup.
+func TestNamesThatAreNotRestored(t *testing.T) {
+	files := home + "/cron/x/files/"
+	left := []string{files + "line\nbreak", files + `back\slash`, files + "bell\a", files + "\xff", files + "a/readme.md", ".certs/cert.pem"}
+	content := map[string]string{files + "a/README.md": "a", "certs/cert.pem": "b", home + "/SOUL.md": "c"}
+	all := map[string]string{}
+	maps.Copy(all, content)
+	for _, name := range left {
+		all[name] = "left"
+	}
+	at := workspace.At(filled(t, all))
+	data := written(t, Options{Place: at, Named: []string{".certs/cert.pem", "certs/cert.pem"}})
+	to := t.TempDir()
+	r, err := Restore(bytes.NewReader(data), workspace.At(to))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tree(t, to); !maps.Equal(got, content) {
+		t.Errorf("restored are %q, want %q", got, content)
+	}
+	for _, name := range left {
+		is := func(what string) bool {
+			return strings.HasPrefix(what, name+": ") || strings.HasPrefix(what, strconv.Quote(name)+": ")
+		}
+		if !slices.ContainsFunc(r.LeftOut, is) {
+			t.Errorf("%q is not among what was left out: %q", name, r.LeftOut)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (u *unpacking) take(e tarball.Entry, content io.Reader) error {
 		return u.begin(e, content)
 	case e.Name == sumsName:
 		return u.compare(content)
-	case e.Name == home || !strings.HasPrefix(e.Name, home+"/") && hiddenPart(e.Name):
+	case e.Name == home || hiddenOutside(e.Name):
 		return fmt.Errorf("it contains %q", e.Name)
 	}
 	if u.size += e.Size; u.size > u.head.Bytes || len(u.sums) > u.head.Files {
@@ -113,10 +113,10 @@ func (u *unpacking) take(e tarball.Entry, content io.Reader) error {
 	return err
 }
 
-// hiddenPart reports whether part of a path begins with a dot: such a file outside of .daycare
-// may be one that a shell or git runs.
-func hiddenPart(name string) bool {
-	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.HasPrefix(part, ".") })
+// hiddenOutside reports whether part of a path outside of .daycare begins with a dot: such a file may be one that a
+// shell or git runs.
+func hiddenOutside(name string) bool {
+	return !strings.HasPrefix(name, home+"/") && slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.HasPrefix(part, ".") })
 }
 
 // begin reads what the backup says of itself.

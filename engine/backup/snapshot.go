@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,6 +37,7 @@ type snapshot struct {
 	leftOut []string
 	spool   *os.File // what was copied at that moment; it has no name any more
 	spooled int64
+	names   map[string]bool // of the files so far, in lower case
 }
 
 // A seen file of the snapshot.
@@ -48,7 +50,7 @@ type seen struct {
 
 // take looks at a workspace at one moment. The caller closes the spool.
 func take(o Options) (s *snapshot, err error) {
-	s = &snapshot{opts: o}
+	s = &snapshot{opts: o, names: map[string]bool{}}
 	if s.home, err = filepath.EvalSymlinks(o.Place.Data); err != nil {
 		return nil, err
 	}
@@ -107,6 +109,9 @@ func (s *snapshot) walk() error {
 	}
 
 	for _, f := range s.once(all) {
+		if !s.restorable(f.Name) {
+			continue
+		}
 		if err := s.keep(f); err != nil {
 			return err
 		}
@@ -123,6 +128,25 @@ func see(name string, info fs.FileInfo, theirs bool) seen {
 // ofAgents reports whether agents can write at a place in .daycare.
 func ofAgents(name string) bool {
 	return strings.HasPrefix(name, home+"/cron/") && strings.Contains(name, "/files/")
+}
+
+// restorable leaves out a file that Restore refuses by its name: one of them must not cost the whole backup. Agents can
+// give their files such names.
+func (s *snapshot) restorable(name string) bool {
+	key := strings.ToLower(name)
+	switch {
+	case !tarball.Plain(name):
+		s.leave(strconv.Quote(name), "its name has a backslash or a control character, or is not UTF-8; rename it")
+	case hiddenOutside(name):
+		s.leave(name, "part of its path begins with a dot, which is not restored outside of "+home+"; rename it")
+	case s.names[key]:
+		s.leave(name, "another file has a name that differs in upper and lower case only; rename one of them")
+	default:
+		s.names[key] = true
+		return true
+	}
+
+	return false
 }
 
 func (s *snapshot) private(name string) bool {
@@ -310,6 +334,9 @@ func (s *snapshot) named() error {
 		content, info, err := beneath.Read(dir, filepath.FromSlash(name), maxNamed)
 		if err != nil {
 			s.leave(name, err.Error())
+			continue
+		}
+		if !s.restorable(name) {
 			continue
 		}
 		if err := s.copy(see(name, info, true), bytes.NewReader(content)); err != nil {

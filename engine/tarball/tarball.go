@@ -98,7 +98,7 @@ func entryOf(h *tar.Header) (Entry, error) {
 	case sparse(h):
 		return e, fmt.Errorf("%q is stored with holes, as tar --sparse does it", h.Name)
 	case name == "" && h.Typeflag == tar.TypeDir: // "./", as tar writes it
-	case !plain(name):
+	case !Plain(name):
 		return e, fmt.Errorf("the name %q points outside of the archive, or is not a plain name", h.Name)
 	}
 
@@ -117,9 +117,9 @@ func sparse(h *tar.Header) bool {
 	return false
 }
 
-// plain reports whether a name is relative, has no steps such as "..", and nothing in it that
+// Plain reports whether a name is relative, has no steps such as "..", and nothing in it that
 // a terminal or another system would take for more than a letter.
-func plain(name string) bool {
+func Plain(name string) bool {
 	return fs.ValidPath(name) && name != "." && utf8.ValidString(name) && !strings.ContainsRune(name, '\\') &&
 		!strings.ContainsFunc(name, unicode.IsControl)
 }
