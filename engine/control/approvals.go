@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"daycare/engine/event"
@@ -22,6 +23,15 @@ func (p approvals) list(ctx context.Context, in asksIn) (asksBody, error) {
 	}
 	asks, err := p.known(ctx)
 	return asksBody{some(asks)}, err
+}
+
+// AnsweredAtMost is how many requests that were answered a call of GET /v1/permissions wants; 0: those that wait, or none.
+func AnsweredAtMost(r *http.Request) int {
+	var in asksIn
+	if err := (&api{}).bind(r, &in); err != nil || in.State != "decided" {
+		return 0
+	}
+	return int(in.Limit)
 }
 
 // known are the pending requests of the agents that the caller's rights are about.

@@ -354,9 +354,9 @@ func (m *Machines) Before(api http.Handler, system *engine.System, files *contro
 		case path == "/v1/messages":
 			t.message()
 		case path == "/v1/agents" && req.Method == http.MethodGet:
-			t.merge("agents", "id", newer)
+			t.merge(merging{list: "agents", key: "id", newer: newer})
 		case path == "/v1/permissions":
-			t.merge("permissions", "token", nil)
+			t.permissions()
 		case strings.HasPrefix(path, "/v1/permissions/"):
 			t.whereItIs()
 		case path == "/v1/cost":
@@ -364,7 +364,7 @@ func (m *Machines) Before(api http.Handler, system *engine.System, files *contro
 		case strings.HasPrefix(path, "/v1/why/"):
 			t.story()
 		case path == "/v1/trash":
-			t.merge("trash", "name", nil)
+			t.merge(merging{list: "trash", key: "name", at: "at"})
 		case strings.HasPrefix(path, "/v1/trash/"):
 			t.whereItIs()
 		case path == "/v1/events":

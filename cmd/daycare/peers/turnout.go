@@ -363,50 +363,6 @@ func (t turnout) say(w *kept, body any) {
 	t.answer(w)
 }
 
-// newer reports whether an agent's entry in a list is newer than another machine's.
-func newer(a, b map[string]any) bool {
-	running, _ := a["running"].(bool)
-	other, _ := b["running"].(bool)
-	if running != other {
-		return running
-	}
-	at, _ := a["lastAt"].(string)
-	than, _ := b["lastAt"].(string)
-
-	return at > than
-}
-
-// merge answers with a list of all machines, whose entries are identified by the member key. newer tells which of two for one
-// thing is kept; nil: that of this machine.
-func (t turnout) merge(list, key string, newer func(a, b map[string]any) bool) {
-	t.req.Header.Del("Accept-Encoding") // it is read here
-	w := newKept()
-	t.local(w)
-	var body map[string][]map[string]any
-	if w.status != http.StatusOK || json.Unmarshal(w.body.Bytes(), &body) != nil {
-		t.answer(w)
-		return
-	}
-
-	at := map[any]int{}
-	for i, e := range body[list] {
-		at[e[key]] = i
-	}
-	for _, theirs := range others[map[string][]map[string]any](t, listFor) {
-		for _, e := range theirs[list] {
-			i, known := at[e[key]]
-			switch {
-			case !known:
-				at[e[key]] = len(body[list])
-				body[list] = append(body[list], e)
-			case newer != nil && newer(e, body[list][i]):
-				body[list][i] = e
-			}
-		}
-	}
-	t.say(w, body)
-}
-
 // whereItIs leads what is about a request for permission, or something in the trash, to the machine that has it.
 func (t turnout) whereItIs() {
 	body, err := io.ReadAll(http.MaxBytesReader(t.w, t.req.Body, maxAsked))

@@ -42,6 +42,42 @@ func TestWhichEntryIsNewer(t *testing.T) {
 	}
 }
 
+// Lists of several machines are one, in which each thing is once. What is asked for by its time is the newest of all machines,
+// the newest first, however many each of them has.
+func TestListsOfAllMachinesAreOne(t *testing.T) {
+	entry := func(key, at string) map[string]any { return map[string]any{"k": key, "at": at} }
+	at := func(s string) string { return "2026-11-28T11:58:40" + s }
+	lists := [][]map[string]any{{entry("d", at(".205Z")), entry("a", at("Z"))},
+		{entry("e", at(".275Z")), entry("a", at("Z")), entry("b", at(".1Z"))}, nil, {entry("c", "2026-11-28T12:58:40.12+01:00")}}
+	for _, tt := range []struct {
+		how  merging
+		want string
+	}{
+		{merging{key: "k"}, "daebc"},
+		{merging{key: "k", at: "at"}, "edcba"},
+		{merging{key: "k", at: "at", most: 3}, "edc"},
+		{merging{key: "k", at: "at", most: 9}, "edcba"},
+		{merging{key: "k", at: "other"}, "daebc"},
+	} {
+		got := ""
+		for _, e := range tt.how.one(lists) {
+			got += e["k"].(string)
+		}
+		if got != tt.want {
+			t.Errorf("%+v: %s, want %s", tt.how, got, tt.want)
+		}
+	}
+	if got := (merging{key: "k"}).one(nil); got == nil || len(got) > 0 {
+		t.Errorf("no lists are %v", got)
+	}
+	for query, want := range map[string]int{"": 0, "?state=pending&limit=3": 0, "?state=decided": 100, "?state=decided&limit=20": 20,
+		"?state=decided&limit=-1": 0} {
+		if got := control.AnsweredAtMost(httptest.NewRequest(http.MethodGet, "/v1/permissions"+query, nil)); got != want {
+			t.Errorf("%q: %d, want %d", query, got, want)
+		}
+	}
+}
+
 // An answer of another machine is passed on: a stream as it comes, all else when it is whole, and one
 // that breaks off before as an error.
 func TestAnswersArePassedOn(t *testing.T) {
