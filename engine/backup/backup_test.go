@@ -274,7 +274,8 @@ func TestAgentsLeadNoBackupAstray(t *testing.T) {
 // A file that a restore refuses by its name is left out and named; all others are in the backup.
 func TestNamesThatAreNotRestored(t *testing.T) {
 	files := home + "/cron/x/files/"
-	left := []string{files + "line\nbreak", files + `back\slash`, files + "bell\a", files + "\xff", files + "a/readme.md", ".certs/cert.pem"}
+	left := []string{files + "line\nbreak", files + `back\slash`, files + "bell\a", files + "\xff", files + "a/readme.md",
+		".certs/cert.pem"}
 	content := map[string]string{files + "a/README.md": "a", "certs/cert.pem": "b", home + "/SOUL.md": "c"}
 	all := map[string]string{}
 	maps.Copy(all, content)

@@ -116,7 +116,8 @@ func (u *unpacking) take(e tarball.Entry, content io.Reader) error {
 // hiddenOutside reports whether part of a path outside of .daycare begins with a dot: such a file may be one that a
 // shell or git runs.
 func hiddenOutside(name string) bool {
-	return !strings.HasPrefix(name, home+"/") && slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.HasPrefix(part, ".") })
+	hidden := func(part string) bool { return strings.HasPrefix(part, ".") }
+	return !strings.HasPrefix(name, home+"/") && slices.ContainsFunc(strings.Split(name, "/"), hidden)
 }
 
 // begin reads what the backup says of itself.
