@@ -260,14 +260,16 @@ func (dy *directory) Inbox(_ context.Context, id string) ([]event.Waiting, error
 	if err != nil {
 		return nil, err
 	}
-	text := make(map[string]string, len(bodies))
+	items := make(map[string]inbox.Item, len(bodies))
 	for _, it := range bodies {
-		text[it.ID] = it.Text
+		items[it.ID] = it
 	}
 	list := []event.Waiting{}
 	for _, h := range dy.actors.waiting(id) {
-		w := event.Waiting{ID: h.ID, Seq: h.Seq, At: h.At, Type: string(h.Kind), Text: text[h.ID], Bytes: h.Bytes,
-			State: "waiting", Queue: string(h.Queue)}
+		it := items[h.ID]
+		w := event.Waiting{ID: h.ID, Seq: h.Seq, At: h.At, Type: string(h.Kind), Text: it.Text, Bytes: h.Bytes,
+			State: "waiting", Queue: string(h.Queue),
+			More: len(it.Files) > 0 || it.Untrusted || it.Source != "" || it.Origin != "" || it.Route != nil}
 		if h.Taken {
 			w.State = "taken"
 		}

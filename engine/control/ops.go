@@ -199,7 +199,8 @@ var (
 	draft = Op[anAgent, event.Draft]{"draft", get, "/v1/agents/{id}/draft", apitoken.Read, one, 0,
 		"the answer being streamed: `{turn, text, thinking?}`"}
 	waiting = Op[anAgent, inboxBody]{"inbox", get, "/v1/agents/{id}/inbox", apitoken.Read, one, 0,
-		"`{items}`, each `{id, seq, at, type, text, bytes, state, queue?}`"}
+		"`{items}`, each `{id, seq, at, type, text, bytes, state, queue?, more?}`. `more`: it has files, is from another sender than " +
+			"the owner, or is answered elsewhere, so that its text alone is not the same message"}
 	dropItem = Op[itemIn, empty]{"dropItem", del, "/v1/agents/{id}/inbox/{item}", apitoken.Chat, one, needsDaemon,
 		"removes a queued item"}
 	moveToFront = Op[itemIn, empty]{"moveToFront", post, "/v1/agents/{id}/inbox/{item}/front", apitoken.Chat, one, needsDaemon,

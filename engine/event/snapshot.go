@@ -96,6 +96,9 @@ type Waiting struct {
 	Bytes int       `json:"bytes"`
 	State string    `json:"state"`           // waiting, taken
 	Queue string    `json:"queue,omitempty"` // steer, followup: how it asks to be taken
+	// More: it has files, is from another sender than the owner, or is answered elsewhere. Its text alone is not the same
+	// message.
+	More bool `json:"more,omitempty"`
 }
 
 // A Posted is one item that an agent accepted, and how it ended.

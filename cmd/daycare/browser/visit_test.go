@@ -136,6 +136,26 @@ rules:
 	p.click("button", "Undo")
 	w.waits(agent, "first", "second")
 
+	// Of what is more than its text, the page does not make another message.
+	for text, more := range map[string]map[string]any{
+		"with a file":  {"files": []map[string]string{{"name": "list.txt", "data": "bWlsaw=="}}},
+		"from outside": {"untrusted": true},
+	} {
+		more["text"], more["queue"] = text, "followup"
+		w.api("POST", "/v1/agents/"+agent+"/messages", more, nil)
+		p.sees("3 wait, read when it is done: " + text)
+		if list, err := p.controls("button", "Take back"); err != nil || len(list) > 0 {
+			t.Errorf("%s: the page offers to take back its text: %v", text, err)
+		}
+		p.clickIn(text, "Drop")
+		p.click("button", "Drop")
+		w.waits(agent, "first", "second")
+		p.sees("Dropped")
+		if list, err := p.controls("button", "Undo"); err != nil || len(list) > 0 {
+			t.Errorf("%s: the page offers to post its text again: %v", text, err)
+		}
+	}
+
 	p.click("button", "Stop")
 	w.until("the turn has ended", func() bool { return strings.Contains(w.history(agent), `"reason":"canceled"`) })
 	w.until("the queue is worked off", func() bool { return strings.Count(w.history(agent), "Noted.") >= 1 })

@@ -4,7 +4,7 @@ import { get, post, del, agentPath } from '../api.js';
 import { agentOf, childrenOf } from '../store.js';
 import { doing, keyOf, nameOf, titleOf, urlOf, WORDS } from '../state.js';
 import { ago, count, hour, money, short, when } from '../format.js';
-import { announce, failed, toast } from '../dialog.js';
+import { announce, ask, failed, toast } from '../dialog.js';
 import { redrawIf } from '../redraw.js';
 import { wayOf } from './composer.js';
 
@@ -107,13 +107,16 @@ export class Beside {
     this.readInbox();
   }
 
-  // drop removes an item; for some seconds it can be posted again. The next one gets the focus.
+  // drop removes an item; for some seconds it can be posted again, unless its text is not all of it: then it asks first. The
+  // next one gets the focus.
   async #drop(item) {
+    const body = 'It has files, is from someone else, or is answered elsewhere. The page cannot post it again.';
+    if (item.more && !(await ask({ title: 'Drop this message?', body, yes: 'Drop', danger: true }))) return;
     if (!(await this.remove(item))) return;
     const after = this.inbox.querySelector('.item .tap') ?? this.inbox;
     after.focus?.();
     const undo = { label: 'Undo', run: () => this.#post(item) };
-    toast('Dropped', { action: item.type === 'message' ? undo : undefined, ms: UNDO_MS });
+    toast('Dropped', { action: item.type === 'message' && !item.more ? undo : undefined, ms: UNDO_MS });
   }
 
   async #post(item) {

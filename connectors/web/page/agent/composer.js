@@ -206,7 +206,7 @@ export class Composer {
     ]);
   }
 
-  // drawWaiting shows what of the inbox waits, and takes the newest message back into the field.
+  // drawWaiting shows what of the inbox waits, and takes the newest message back into the field, if its text is all of it.
   drawWaiting(agent, items) {
     const messages = items.filter((i) => i.state === 'waiting' && i.type === 'message');
     const last = messages.at(-1);
@@ -221,16 +221,18 @@ export class Composer {
                 `${messages.length} ${messages.length === 1 ? 'waits' : 'wait'}, ${wayOf(agent, last)}: `,
                 h('span.second', plain(last.text.slice(0, 300))),
               ),
-              h(
-                'button.btn.small',
-                {
-                  type: 'button',
-                  onclick: async () => {
-                    if (await this.takeBack(last)) this.put(last.text);
-                  },
-                },
-                'Take back',
-              ),
+              last.more
+                ? null
+                : h(
+                    'button.btn.small',
+                    {
+                      type: 'button',
+                      onclick: async () => {
+                        if (await this.takeBack(last)) this.put(last.text);
+                      },
+                    },
+                    'Take back',
+                  ),
             ),
           ]
         : [],
