@@ -183,3 +183,25 @@ func TestCutHistory(t *testing.T) {
 		}
 	}
 }
+
+// A file whose lines end as on Windows is not changed by being opened, and an edit leaves the ends of its lines as they are.
+func TestLineEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, talkScript, "log:\n  level: info\n")
+	const file = ".daycare/settings.yaml"
+	before := strings.ReplaceAll(w.read(file), "\n", "\r\n")
+	w.write(file, before)
+	w.start()
+	p := w.visit()
+	p.goTo("/files/settings.yaml")
+	p.wait("document.querySelector('main .edit textarea')?.value.includes('level')", "the file is open")
+	p.sees("Nothing is changed.")
+	p.replaces("level: info", "level: warn")
+	p.seesNot("Nothing is changed.")
+	p.click("button", "Publish…")
+	p.sees("settings.yaml is published")
+	if got, want := w.read(file), strings.Replace(before, "level: info", "level: warn", 1); got != want {
+		t.Errorf("the file is %q, want %q", got, want)
+	}
+	p.sees("Nothing is changed.")
+}

@@ -7,6 +7,8 @@ export class Editor {
   #gutter = h('div.gutter', { 'aria-hidden': 'true' });
   #marks = h('pre.marks', { 'aria-hidden': 'true' });
   #findings = [];
+  #given = ''; // the text that was set
+  #shown = ''; // the same as the field has it, whose lines end in line feeds alone
 
   constructor({ label, changed, described }) {
     this.#field = h('textarea', {
@@ -25,13 +27,28 @@ export class Editor {
     this.node = h('div.code', this.#gutter, h('div.sheet-of-text', this.#marks, this.#field));
   }
 
+  // text is what was set, to the byte, until it is changed; then its lines end as they did.
   get text() {
+    const { value } = this.#field;
+    if (value === this.#shown) return this.#given;
+    return this.#given.includes('\r\n') ? value.replaceAll('\n', '\r\n') : value;
+  }
+
+  // typed is the text as the field has it.
+  get typed() {
     return this.#field.value;
   }
 
   // set replaces the text; the caret stays where it was, as far as the text goes.
   set(text) {
-    if (this.#field.value === text) return;
+    if (this.text === text) return;
+    this.type(text);
+    this.#given = text;
+    this.#shown = this.#field.value;
+  }
+
+  // type replaces the text as typing would: its lines end as they did.
+  type(text) {
     const at = this.#field.selectionStart;
     this.#field.value = text;
     this.#field.selectionStart = this.#field.selectionEnd = Math.min(at, text.length);
@@ -52,7 +69,7 @@ export class Editor {
 
   // goTo puts the caret at a line and column, both from 1; the column counts bytes of UTF-8, as findings do.
   goTo(line, column = 1) {
-    const lines = this.text.split('\n');
+    const lines = this.typed.split('\n');
     const at = Math.min(Math.max(line, 1), lines.length);
     const start = lines.slice(0, at - 1).reduce((n, l) => n + l.length + 1, 0);
     this.focus();
@@ -69,7 +86,7 @@ export class Editor {
 
   // measure makes the field as large as its text, so that numbers, marks and text scroll as one.
   #measure() {
-    const lines = this.text.split('\n');
+    const lines = this.typed.split('\n');
     this.#field.rows = Math.max(lines.length, 1);
     this.#field.style.setProperty('width', `${Math.min(Math.max(...lines.map((l) => l.length)) + 2, 20_000)}ch`);
     const worst = new Map();

@@ -67,7 +67,7 @@ export class Files {
       if (!made) return;
       this.#beside = made;
       this.#edit.before(made.node);
-      if (this.#editor) made.show(this.#editor.text);
+      if (this.#editor) made.show(this.#editor.typed);
     });
   }
 
@@ -85,7 +85,7 @@ export class Files {
 
   // replace puts another text into the editor, as if it was typed.
   #replace(text) {
-    this.#editor.set(text);
+    this.#editor.type(text);
     this.#typed();
   }
 
@@ -319,7 +319,7 @@ export class Files {
   }
 
   #drawSide() {
-    this.#beside?.show(this.#editor.text);
+    this.#beside?.show(this.#editor.typed);
     const lines = changesOf(difference(this.#opened.text, this.#editor.text));
     const effect = this.#file.effect;
     redraw(this.#side, [
