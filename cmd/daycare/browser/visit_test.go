@@ -193,6 +193,28 @@ func TestDraftsAreKept(t *testing.T) {
 	p.wait("document.querySelector('main textarea')?.value === 'of another tab'", "the field has what the other tab kept")
 }
 
+// The time of a message that the page shows has its date as soon as that is not today any more.
+func TestMidnight(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, talkScript, "")
+	w.start()
+	w.say(w.agent("worker"), "of today")
+	p := w.visit()
+	p.onNew(`
+		window.later = 0;
+		const now = Date.now;
+		Date = class extends Date {
+			constructor(...given) { super(...(given.length ? given : [now() + later])); }
+			static now() { return now() + later; }
+		};`)
+	p.goTo("/agents/0")
+	p.sees("Noted.")
+	const shown = "document.querySelector('main .you time').innerText"
+	p.wait(shown, "the message has a time")
+	eval[bool](p, "(later = 86400000, document.dispatchEvent(new Event('visibilitychange')))")
+	p.wait("/[A-Za-z].*[0-9:]{5}$/.test("+shown+")", "the message has its date")
+}
+
 // write sends a message from the page, and returns when it is accepted.
 func (p *tab) write(agent, text string) {
 	p.t.Helper()

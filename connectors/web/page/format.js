@@ -87,14 +87,21 @@ export function when(at) {
   return h('time', { datetime: at, title: absolute(at), 'data-ago': '' }, ago(at));
 }
 
-// at returns a <time> that shows the time of day.
+// at returns a <time> that shows the time of day, and from the next day on the date as well.
 export function at(t) {
-  return h('time', { datetime: t, title: absolute(t) }, hour(t));
+  return h('time', { datetime: t, title: absolute(t), 'data-at': '' }, hour(t));
 }
 
-// refreshTimes updates every element that when made; the frame calls it while the page is visible.
+let today = new Date().toDateString(); // of which at's elements show no date
+
+// refreshTimes updates every element that when made, and after midnight those of at; the frame calls it while the page is
+// visible.
 export function refreshTimes() {
   const now = Date.now();
+  if (new Date().toDateString() !== today) {
+    today = new Date().toDateString();
+    for (const node of document.querySelectorAll('time[data-at]')) node.textContent = hour(node.dateTime);
+  }
   for (const node of document.querySelectorAll('time[data-ago]')) {
     const text = ago(node.dateTime, now);
     if (node.textContent !== text) node.textContent = text;

@@ -4,7 +4,7 @@ import { exact, exactText, fill, h, icon, named, plain, sign, unseenIn } from '.
 import { get, post } from '../api.js';
 import { agentOf, openAsks, ready as loaded, subscribe } from '../store.js';
 import { firstLine, titleOf, urlOf, WORDS } from '../state.js';
-import { absolute, hour, since, until, when } from '../format.js';
+import { absolute, at, hour, since, until, when } from '../format.js';
 import { announce, failed } from '../dialog.js';
 import { go } from '../router.js';
 import { inField } from '../keys.js';
@@ -164,7 +164,7 @@ class Approvals {
         { href: `/approvals/${ask.token}`, 'aria-current': this.#ask?.token === ask.token ? 'true' : null },
         mark,
         h(`${note ? 'span' : 'strong'}.cut`, agent ? titleOf(agent) : 'an agent that is gone'),
-        note ? h('time', hour(ask.decidedAt ?? ask.askedAt)) : when(ask.askedAt),
+        note ? at(ask.decidedAt ?? ask.askedAt) : when(ask.askedAt),
         h('code.line2.cut', line),
         note ? h('span.line2', note) : null,
       ),

@@ -3,7 +3,7 @@ import { h, icon, plain, fill } from '../dom.js';
 import { get, post, put } from '../api.js';
 import { agentOf } from '../store.js';
 import { urlOf, titleOf } from '../state.js';
-import { hour, absolute, span as lasted, plural } from '../format.js';
+import { hour, absolute, at, span as lasted, plural } from '../format.js';
 import { open, failed, toast } from '../dialog.js';
 import { lane, axis, span, signOf } from '../lane.js';
 import { go } from '../router.js';
@@ -266,7 +266,7 @@ function ledger(c, runs) {
   const rows = runs.map((r) =>
     h(
       'tr',
-      h('td', h('time', { datetime: r.slot, title: absolute(r.slot) }, hour(r.slot))),
+      h('td', at(r.slot)),
       h('td.quiet.roomy', r.outcome === 'missed' ? '' : hour(r.at)),
       h('td', h(`span.${r.outcome}`, r.count > 1 ? `${r.outcome} ×${r.count}` : r.outcome)),
       h('td.right', r.ms ? lasted(r.ms) : ''),
