@@ -246,6 +246,24 @@ func TestWhatChangedMeanwhileIsLeftAlone(t *testing.T) {
 	b.expect("changed b it changed meanwhile", "changed c it changed meanwhile")
 }
 
+// A file that the agent made a folder of keeps no other change from being applied, and is one when the file is gone.
+func TestAFileThatBecameAFolder(t *testing.T) {
+	b := newBench(t, map[string]string{"a": "1\n", "c": "1\n"})
+	tree := b.copy.Tree()
+	if err := os.Remove(filepath.Join(tree, "a")); err != nil {
+		t.Fatal(err)
+	}
+	b.put(tree, "a/b", "2\n")
+	b.put(tree, "c", "2\n")
+	got := b.apply(b.expect("removed a", "added a/b in the folder not a directory", "changed c"), false)
+	if want := []string{"done a", "refused a/b in the folder not a directory", "done c"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := b.apply(b.expect("added a/b"), false); !slices.Equal(got, []string{"done a/b"}) {
+		t.Errorf("where the file is gone: %q", got)
+	}
+}
+
 // A mode that one side changed is that of the merged file; if both did, they are not merged.
 func TestMergedModes(t *testing.T) {
 	text := "one\ntwo\nthree\nfour\nfive\nsix\n"

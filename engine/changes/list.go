@@ -190,6 +190,9 @@ func (c Copy) Contents(one Change) (before, now, there []byte, err error) {
 // content reads a file that must still be in a state.
 func content(dir *os.Root, path string, want State) ([]byte, error) {
 	got, data, err := Look(dir, path)
+	if want.Missing() && got.Other == beneath.ErrKind.Error() {
+		return nil, err // no file: a folder is none
+	}
 	if err == nil && got != want {
 		err = fmt.Errorf("%s changed while it was read; try again", path)
 	}
