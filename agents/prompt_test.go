@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -132,5 +133,23 @@ func TestACopyOfRightsIsItsOwn(t *testing.T) {
 	}
 	if c.ReadDirs[0] = "/b"; set.ReadDirs[0] != "/a" {
 		t.Error("a change of the copy changes the rights")
+	}
+
+	set = permission.Set{Grants: []permission.Grant{{Scripts: make([]permission.Script, 1)}}}
+	lists := reflect.ValueOf(&set).Elem()
+	for i := range lists.NumField() {
+		if list := lists.Field(i); list.Kind() == reflect.Slice && list.Len() == 0 {
+			list.Set(reflect.MakeSlice(list.Type(), 1, 1))
+		}
+	}
+	c = copyOf(set)
+	for i := range lists.NumField() {
+		ours, theirs := lists.Field(i), reflect.ValueOf(c).Elem().Field(i)
+		if ours.Kind() == reflect.Slice && (theirs.Len() != 1 || ours.Pointer() == theirs.Pointer()) {
+			t.Errorf("%s: the copy shares its list", lists.Type().Field(i).Name)
+		}
+	}
+	if &c.Grants[0].Scripts[0] == &set.Grants[0].Scripts[0] {
+		t.Error("the copy shares the scripts of a grant")
 	}
 }

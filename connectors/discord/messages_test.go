@@ -243,7 +243,7 @@ func TestInteractions(t *testing.T) {
 	connectortest.Serve(t, testConnector(t, s, Options{}, host, quiet()), e.Deliver)
 	s.connected(t)
 	s.until(t, "the card", func() bool { return len(s.posts) == 1 })
-	<-hints.noted // an answer before that is shown by the event of the decision, and there is none here
+	<-hints.noted // a button pressed before that is settled by an event, and this test sends no events
 	if p := s.posts[0]; p.Components == nil || len((*p.Components)[0].Buttons) == 0 || len(p.Embeds) != 1 ||
 		!strings.HasPrefix((*p.Components)[0].Buttons[0].Data, "once ") {
 		t.Errorf("the card is %+v", p)

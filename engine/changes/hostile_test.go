@@ -431,7 +431,7 @@ func TestHome(t *testing.T) {
 	}
 }
 
-// Where there can be no copies, there are none to list or to remove: what else a command does is done.
+// A user who can have no copies lists and removes nothing, without an error: what else a command does is done.
 func TestHomeless(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", "")

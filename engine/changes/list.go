@@ -191,7 +191,7 @@ func (c Copy) Contents(one Change) (before, now, there []byte, err error) {
 func content(dir *os.Root, path string, want State) ([]byte, error) {
 	got, data, err := Look(dir, path)
 	if want.Missing() && got.Other == beneath.ErrKind.Error() {
-		return nil, err // no file: a folder is none
+		return nil, err // there is no file, but a folder
 	}
 	if err == nil && got != want {
 		err = fmt.Errorf("%s changed while it was read; try again", path)

@@ -120,7 +120,7 @@ func (in importer) bring(ctx context.Context, one Newcomer) (a Arrival, err erro
 		return a, err
 	}
 	if one.Open {
-		if err := in.store.noteOwner(ctx, one.ID, owner{Left: true}); err != nil {
+		if _, err := in.store.noteOwner(ctx, one.ID, owner{Left: true}); err != nil {
 			return a, err
 		}
 	}

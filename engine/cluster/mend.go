@@ -267,7 +267,9 @@ func (r *Repair) mend(ctx context.Context, agent string, e examined, above uint6
 		return kept, nil
 	}
 
-	return kept, r.store.noteOwner(ctx, agent, owner{Left: true}) // some machine looks whether it has work
+	_, err = r.store.noteOwner(ctx, agent, owner{Left: true}) // some machine looks whether it has work
+
+	return kept, err
 }
 
 // keep writes messages of a log to a file in away/, one a line.

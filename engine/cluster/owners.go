@@ -14,10 +14,7 @@ import (
 
 // took notes that this machine looks after an agent, from this revision on.
 func (p *presence) took(ctx context.Context, agent string) (revision uint64, err error) {
-	if revision, err = p.store.handles.owners.Put(ctx, agent, jsonOf(owner{Boot: p.boot})); err != nil {
-		err = fmt.Errorf("note the owner of %s: %w", agent, err)
-	}
-	return revision, err
+	return p.store.noteOwner(ctx, agent, owner{Boot: p.boot})
 }
 
 // gaveWay notes that another machine looks after an agent, which this one wanted to take: its note is from revision and stands
@@ -30,13 +27,13 @@ func (p *presence) gaveWay(ctx context.Context, agent, boot string, revision uin
 	return nil
 }
 
-// noteOwner notes who looks after an agent.
-func (s *natsStore) noteOwner(ctx context.Context, agent string, o owner) error {
-	if _, err := s.handles.owners.Put(ctx, agent, jsonOf(o)); err != nil {
-		return fmt.Errorf("note the owner of %s: %w", agent, err)
+// noteOwner notes who looks after an agent, whatever was noted before, and returns the revision of the note.
+func (s *natsStore) noteOwner(ctx context.Context, agent string, o owner) (revision uint64, err error) {
+	if revision, err = s.handles.owners.Put(ctx, agent, jsonOf(o)); err != nil {
+		return 0, fmt.Errorf("note the owner of %s: %w", agent, err)
 	}
 
-	return nil
+	return revision, nil
 }
 
 // gaveUp notes that nobody looks after an agent: it sleeps, or is left with work. The note of a machine that took it since stays:

@@ -237,7 +237,7 @@ func TestReplacedInBetween(t *testing.T) {
 	add(t, a.open("two", "history.jsonl"), "1")
 	u, _, _ := a.unit(a.path("two", "history.jsonl"))
 	a.overtakes(before, "two")
-	if err := a.presence.store.noteOwner(t.Context(), "two", owner{Boot: "other"}); err != nil {
+	if _, err := a.presence.store.noteOwner(t.Context(), "two", owner{Boot: "other"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := u.renew(); !errors.Is(err, disk.ErrFenced) {

@@ -136,11 +136,13 @@ func covers(pattern, host string) bool {
 // fills one in: what follows them is not covered by the words before.
 const joiners = ";&|<>$`\n\r(){}#!~*?[]\\\"'"
 
+// Blanks are what a shell passes over around a command. Other spaces are letters for it.
+const Blanks = " \t\n"
+
 // begins reports whether command begins with the words of prefix. A command that
 // holds more than plain words must be the prefix itself.
 func begins(prefix, command string) bool {
-	const blanks = " \t\n" // other spaces are letters for a shell
-	prefix, command = strings.Trim(prefix, blanks), strings.Trim(command, blanks)
+	prefix, command = strings.Trim(prefix, Blanks), strings.Trim(command, Blanks)
 	if prefix == "" {
 		return false
 	}

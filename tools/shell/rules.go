@@ -116,9 +116,6 @@ func harmless(r *syntax.Redirect) bool {
 // stream is the number of an open file that is copied, moved or closed.
 var stream = lazyregexp.New(`^(?:[0-9]+-?|-)$`)
 
-// blanks are what the shell passes over around a command. Other spaces are letters for it.
-const blanks = " \t\n"
-
 // granted reports whether rules allow a command without asking: each of its
 // segments begins with the words of one, or the whole is one. Scripts that the words of
 // a rule name must have the content that the rule was given for.
@@ -126,8 +123,9 @@ func granted(set permission.Set, a arguments, r resolved) bool {
 	if len(a.Env) > 0 || a.Stdin != "" {
 		return false // a variable can make any program another one, its input most of them
 	}
-	whole := strings.Trim(a.Command, blanks)
-	if slices.ContainsFunc(set.Exec, func(rule string) bool { return strings.Trim(rule, blanks) == whole && kept(set, rule, r.pins()) }) {
+	trimmed := func(command string) string { return strings.Trim(command, permission.Blanks) }
+	whole := trimmed(a.Command)
+	if slices.ContainsFunc(set.Exec, func(rule string) bool { return trimmed(rule) == whole && kept(set, rule, r.pins()) }) {
 		return true
 	}
 

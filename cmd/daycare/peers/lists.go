@@ -1,3 +1,5 @@
+// Lists that all machines have a part of: each is asked, and one list is made of the answers.
+
 package peers
 
 import (
