@@ -45,6 +45,12 @@ func (f *far) set(state, text string) {
 	f.state, f.text = state, text
 }
 
+func (f *far) answerOddly(odd http.HandlerFunc) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.odd = odd
+}
+
 func (f *far) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -266,7 +272,7 @@ func TestAnswersThatCannotBeUsed(t *testing.T) {
 		"a refusal":              {write(200, refusal), "refused the task: no such town"},
 		"a wrong token":          {write(401, ""), "refused the task: unexpected HTTP status: 401"},
 	} {
-		f.odd = c.odd
+		f.answerOddly(c.odd)
 		res := run(t, desk(f, b, true), ask)
 		if res.Status != tools.Failed || !strings.Contains(res.Text, c.want) || res.Source == "" && name != "a task without an id" {
 			t.Errorf("%s: %+v, want %q", name, res, c.want)
