@@ -19,6 +19,7 @@ const (
 	nsItems   = "http://jabber.org/protocol/disco#items"
 	nsMUC     = "http://jabber.org/protocol/muc"
 	nsMUCUser = "http://jabber.org/protocol/muc#user"
+	nsStable  = "http://jabber.org/protocol/muc#stable_id"
 	nsOwner   = "http://jabber.org/protocol/muc#owner"
 	nsForm    = "jabber:x:data"
 	nsDelay   = "urn:xmpp:delay"

@@ -19,6 +19,7 @@ type flow struct {
 
 	wrote     uint32 // stanzas written
 	unacked   []*sent
+	unheard   []*sent  // the server has them, and their rooms have not repeated them
 	delivered []string // keys of messages that the server has, the newest
 
 	talk
@@ -40,8 +41,9 @@ type sent struct {
 	n    uint32
 	key  string // the id of a message that somebody waits for
 	raw  []byte
-	done chan struct{} // closed when the server has it, or refused it
-	err  error         // that it refused it
+	room bool          // its room repeats it to everybody in it, us too, and only then has it
+	done chan struct{} // closed when it has arrived, or was refused
+	err  error         // that it was refused
 }
 
 // Bounds of what is remembered of a flow.
@@ -83,14 +85,14 @@ func (f *flow) have() uint32 {
 }
 
 // add notes a stanza that is about to be written in a turn; nil: its connection is not that of the flow any more.
-func (f *flow) add(turn int, key string, raw []byte) *sent {
+func (f *flow) add(turn int, key string, raw []byte, room bool) *sent {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if turn != f.turn {
 		return nil
 	}
 	f.wrote++
-	s := &sent{n: f.wrote, key: key, raw: raw, done: make(chan struct{})}
+	s := &sent{n: f.wrote, key: key, raw: raw, room: room, done: make(chan struct{})}
 	if len(f.unacked) < maxUnacked {
 		f.unacked = append(f.unacked, s)
 	}
@@ -105,8 +107,39 @@ func (f *flow) acked(h uint32) {
 	for len(f.unacked) > 0 && int32(h-f.unacked[0].n) >= 0 {
 		s := f.unacked[0]
 		f.unacked = f.unacked[1:]
+		if !s.room {
+			f.finish(s, nil)
+			continue
+		}
+		f.unheard = append(f.unheard, s)
+		f.unheard = f.unheard[max(0, len(f.unheard)-maxUnacked):]
+	}
+}
+
+// heard notes that a room has repeated a message.
+func (f *flow) heard(key string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := f.find(key); s != nil && s.room {
 		f.finish(s, nil)
 	}
+}
+
+// forget gives up the wait for a room that repeats a message, so that it can be sent again.
+func (f *flow) forget(s *sent) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.unheard = slices.DeleteFunc(f.unheard, func(other *sent) bool { return other == s })
+}
+
+// find looks for a message that is under way. mu is held.
+func (f *flow) find(key string) *sent {
+	for _, s := range slices.Concat(f.unacked, f.unheard) {
+		if s.key == key && key != "" && s.err == nil {
+			return s
+		}
+	}
+	return nil
 }
 
 // finish ends the wait for a stanza. mu is held.
@@ -118,6 +151,7 @@ func (f *flow) finish(s *sent, err error) {
 	}
 	s.err = err
 	close(s.done)
+	f.unheard = slices.DeleteFunc(f.unheard, func(other *sent) bool { return other == s })
 	if s.key != "" && err == nil {
 		f.delivered = append(f.delivered, s.key)
 		f.delivered = f.delivered[max(0, len(f.delivered)-maxDelivered):]
@@ -128,30 +162,25 @@ func (f *flow) finish(s *sent, err error) {
 func (f *flow) refuse(key string, err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	i := slices.IndexFunc(f.unacked, func(s *sent) bool { return s.key == key && key != "" })
-	if i < 0 {
+	s := f.find(key)
+	if s == nil {
 		f.delivered = slices.DeleteFunc(f.delivered, func(k string) bool { return k == key })
 		return false
 	}
-	f.finish(f.unacked[i], err)
+	f.finish(s, err)
 
 	return true
 }
 
-// known looks for a message that was written in this flow: it waits, or the server has it.
+// known looks for a message that was written in this flow: it waits, or has arrived.
 func (f *flow) known(key string) (waits *sent, has bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if slices.Contains(f.delivered, key) {
 		return nil, true
 	}
-	for _, s := range f.unacked {
-		if s.key == key && s.err == nil {
-			return s, false
-		}
-	}
 
-	return nil, false
+	return f.find(key), false
 }
 
 // resumed takes over after a break: the server has h of ours, and sends again what comes behind the number that we said to

@@ -1,6 +1,7 @@
 package xmpp
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -25,6 +26,12 @@ type house struct {
 	nicks    []string             // that others have in rooms
 	made     bool                 // a room is made by who enters
 	away     bool                 // the server of rooms cannot be reached
+	forgot   bool                 // that we are in the room
+	why      string               // what it answers then; "": not-acceptable
+	late     bool                 // what is refused comes back after the server has acknowledged it
+	deaf     bool                 // the room repeats nothing
+	back     string               // what comes back late
+	stable   bool                 // the room says that it keeps ids
 	entered  []string             // the nicks that we asked for
 	opened   int                  // rooms that were set up
 	slot     string               // how a place for a file is given; "": files are not carried
@@ -71,7 +78,11 @@ func (h *house) deal(p *peer, e element) bool {
 		if to == fileJID && h.slot == "" {
 			can = ""
 		}
-		h.result(p, e, node(nsInfo, "query").with(node(nsInfo, "feature", "var", can)))
+		features := node(nsInfo, "query").with(node(nsInfo, "feature", "var", can))
+		if to == teamJID && h.stable {
+			features = features.with(node(nsInfo, "feature", "var", nsStable))
+		}
+		h.result(p, e, features)
 	case e.has(nsItems, "query"):
 		h.result(p, e, node(nsItems, "query").with(node(nsItems, "item"), node(nsItems, "item", "jid", fileJID)))
 	case e.has(nsUpload, "request"):
@@ -83,6 +94,17 @@ func (h *house) deal(p *peer, e element) bool {
 		h.result(p, e)
 	case e.XMLName.Local == "presence" && to == teamJID && e.attr("type") == "":
 		h.enter(p, nick)
+	case h.forgot && to == teamJID && e.has(nsPing, "ping"):
+		p.put(h.refusal(e))
+	case h.forgot && to == teamJID && e.XMLName.Local == "message" && h.late:
+		h.back = h.refusal(e)
+	case h.forgot && to == teamJID && e.XMLName.Local == "message":
+		p.put(h.refusal(e))
+	case e.XMLName.Local == "r" && h.back != "":
+		p.raw(fmt.Sprintf("<a xmlns='%s' h='%d'/>", nsSM, p.in))
+		p.put(h.back)
+		h.back = ""
+	case h.deaf && to == teamJID && e.XMLName.Local == "message":
 	case e.XMLName.Local == "message" && to == teamJID:
 		said := node(nsClient, "message", "from", to+"/"+h.entered[len(h.entered)-1], "to", botJID, "type", "groupchat",
 			"id", e.attr("id")).with(e.Kids...)
@@ -98,6 +120,12 @@ func (h *house) deal(p *peer, e element) bool {
 
 func (h *house) result(p *peer, e element, kids ...element) {
 	p.put(string(node(nsClient, "iq", "type", "result", "id", e.attr("id"), "from", e.attr("to")).with(kids...).bytes()))
+}
+
+// refusal is what the room says to somebody who is not in it.
+func (h *house) refusal(e element) string {
+	return fmt.Sprintf("<%s type='error' id='%s' from='%s'><error type='cancel'><%s xmlns='%s'/></error></%[1]s>",
+		e.XMLName.Local, e.attr("id"), e.attr("to"), cmp.Or(h.why, "not-acceptable"), nsErrors)
 }
 
 // page answers a question to an archive.
@@ -153,6 +181,7 @@ func (h *house) enter(p *peer, nick string) {
 			teamJID, nick, nsErrors))
 		return
 	}
+	h.forgot = false
 	p.put(occupant("Ada", adaJID+"/phone", ""))
 	p.put(occupant("Eve", "", "")) // whose account the room does not tell
 	status := []string{"110"}

@@ -25,9 +25,14 @@ type intake struct{ *session }
 
 // message deals with a message stanza; false: the session ends.
 func (s intake) message(n uint32, e element) bool {
+	s.repeated(e)
 	switch {
 	case e.attr("type") == "error":
-		if !s.flow.refuse(e.attr("id"), failure(e)) {
+		why := failure(e)
+		if refusedFor(e, "not-acceptable") && (rooms{s.session}).lost(bareOf(e.attr("from"))) {
+			why = &message.NotSent{Err: fmt.Errorf("the room %s lost us", bareOf(e.attr("from")))} // it is entered again
+		}
+		if !s.flow.refuse(e.attr("id"), why) {
 			s.c.log.Warn("a message came back", "from", e.attr("from"), "err", condition(e))
 		}
 	case e.has(nsMAM, "result"):
@@ -49,6 +54,14 @@ func (s intake) message(n uint32, e element) bool {
 	}
 
 	return s.pass(n)
+}
+
+// repeated notes that a room has a message of ours: it says it to everybody in it.
+func (s intake) repeated(m element) {
+	from, err := parseJID(m.attr("from"))
+	if err == nil && m.attr("type") == "groupchat" && from.resource != "" && from.resource == s.nickIn(from.bare()) {
+		s.flow.heard(m.attr("id"))
+	}
 }
 
 // pass is done with a stanza.

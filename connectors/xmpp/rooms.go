@@ -14,6 +14,7 @@ type room struct {
 	address string
 	nick    string
 	joined  bool
+	repeats bool              // what we say there comes back to us under the id that we gave it
 	out     bool              // somebody put us out: we do not enter again by ourselves
 	people  map[string]string // the accounts of those in it, by nick, as far as the room says
 	waits   []chan error
@@ -48,7 +49,7 @@ func (s rooms) join(ctx context.Context, address string) error {
 		s.flow.archives[address] = r.archive
 	}
 	wait := make(chan error, 1)
-	r.waits = append(r.waits, wait)
+	r.waits, r.repeats = append(r.waits, wait), err == nil && feature(info, nsStable)
 	s.flow.state.Unlock()
 	if err := s.enter(r); err != nil {
 		return err
@@ -88,6 +89,59 @@ func (s rooms) enterMissing(ctx context.Context) {
 			s.c.log.Debug("still not in a room", "room", address, "err", err)
 		}
 	}
+}
+
+// checkEvery is after how many pings the rooms are asked whether they still have us.
+const checkEvery = 5
+
+// check asks each room whether we are in it (XEP-0410): one whose server was stopped loses us without a word, and
+// then only seems to be quiet.
+func (s rooms) check() {
+	s.flow.state.Lock()
+	var in []string
+	for _, r := range s.flow.rooms {
+		if r.joined {
+			in = append(in, r.address+"/"+r.nick)
+		}
+	}
+	s.flow.state.Unlock()
+
+	for _, us := range in {
+		_ = s.request("get", us, node(nsPing, "ping"), func(s *session, e element) {
+			switch {
+			case e.attr("type") != "error":
+			case refusedFor(e, "service-unavailable", "feature-not-implemented", "item-not-found"): // said by another client of ours
+			case refusedFor(e, passing...): // it may have us
+			default:
+				rooms{s}.lost(bareOf(us))
+			}
+		})
+	}
+}
+
+// lost notes that a room does not have us any more. It reports whether the address is a room's.
+func (s rooms) lost(address string) bool {
+	s.flow.state.Lock()
+	defer s.flow.state.Unlock()
+	r := s.flow.rooms[address]
+	if r != nil && r.joined {
+		r.joined = false
+		s.c.log.Warn("a room lost us: the agent does not read it", "room", r.address, "until", r.until())
+	}
+
+	return r != nil
+}
+
+// repeat reports whether a message is one that its room repeats to us.
+func (s rooms) repeat(m element) bool {
+	if m.attr("type") != "groupchat" {
+		return false
+	}
+	s.flow.state.Lock()
+	defer s.flow.state.Unlock()
+	r := s.flow.rooms[m.attr("to")]
+
+	return r != nil && r.repeats
 }
 
 // enter asks a room to let us in, without what was said before: that is in its archive.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -272,7 +273,7 @@ func (s *session) write(key string, e element) (*sent, error) {
 	s.order.Lock()
 	defer s.order.Unlock()
 	raw := e.bytes()
-	n := s.flow.add(s.turn, key, raw)
+	n := s.flow.add(s.turn, key, raw, rooms{s}.repeat(e))
 	if n == nil {
 		return nil, s.err()
 	}
@@ -292,8 +293,10 @@ func (s *session) ack() {
 	}
 }
 
-// say sends a message and waits until the server has it.
+// say sends a message and waits until the server has it, or the room that it is for.
 func (s *session) say(ctx context.Context, e element) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
 	key := e.attr("id")
 	w, has := s.flow.known(key)
 	if has {
@@ -322,6 +325,7 @@ func (s *session) say(ctx context.Context, e element) error {
 	case <-s.done:
 		return s.err()
 	case <-ctx.Done():
+		s.flow.forget(w)
 		return fmt.Errorf("wait for the server: %w", ctx.Err())
 	}
 }
@@ -330,13 +334,16 @@ func (s *session) say(ctx context.Context, e element) error {
 func (s *session) ping() {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
-	for {
+	for n := 1; ; n++ {
 		select {
 		case <-tick.C:
 			if s.flow.on {
 				_ = s.stream.put(node(nsSM, "r"))
 			} else {
 				_ = s.request("get", s.flow.me.domain, node(nsPing, "ping"), func(*session, element) {})
+			}
+			if n%checkEvery == 0 {
+				rooms{s}.check()
 			}
 			s.wg.Go(func() { rooms{s}.enterMissing(s.stopped) })
 		case <-s.stopped.Done():
@@ -389,10 +396,20 @@ func condition(e element) string {
 	return word + text
 }
 
+// passing are the conditions that may be over soon, though servers call them final.
+var passing = []string{"remote-server-not-found", "remote-server-timeout", "internal-server-error"}
+
+// refusedFor reports whether a stanza came back for one of these conditions.
+func refusedFor(e element, conditions ...string) bool {
+	no, _ := e.kid(nsClient, "error")
+	return slices.ContainsFunc(no.Kids, func(k element) bool {
+		return k.XMLName.Space == nsErrors && slices.Contains(conditions, k.XMLName.Local)
+	})
+}
+
 // failure is an error that a stanza came back with, and whether to try again.
 func failure(e element) error {
 	no, _ := e.kid(nsClient, "error")
-	kind := no.attr("type")
-	return &message.NotSent{Final: kind == "cancel" || kind == "modify" || kind == "auth",
-		Err: fmt.Errorf("the server of %s refuses it: %s", bareOf(e.attr("from")), condition(e))}
+	final := slices.Contains([]string{"cancel", "modify", "auth"}, no.attr("type")) && !refusedFor(e, passing...)
+	return &message.NotSent{Final: final, Err: fmt.Errorf("the server of %s refuses it: %s", bareOf(e.attr("from")), condition(e))}
 }

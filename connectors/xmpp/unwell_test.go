@@ -361,8 +361,8 @@ func TestTheServerAsksWhatWasRead(t *testing.T) {
 // A message of ours is known by its key while it waits and when the server has it, and no longer when it came back.
 func TestWhatTheServerHasOfUs(t *testing.T) {
 	f := newFlow(jid{"bot", "test.example", ""})
-	w := f.add(0, "one", []byte("x"))
-	f.add(0, "", []byte("no message"))
+	w := f.add(0, "one", []byte("x"), false)
+	f.add(0, "", []byte("no message"), false)
 	if waits, has := f.known("one"); waits != w || has {
 		t.Errorf("written: %v, %v", waits, has)
 	}
@@ -375,7 +375,7 @@ func TestWhatTheServerHasOfUs(t *testing.T) {
 	if waits, has := f.known("one"); waits != nil || has {
 		t.Errorf("came back late: %v, %v", waits, has)
 	}
-	f.add(0, "two", nil)
+	f.add(0, "two", nil, false)
 	if !f.refuse("two", errors.New("no")) {
 		t.Error("somebody waits for it")
 	}
@@ -386,7 +386,7 @@ func TestWhatTheServerHasOfUs(t *testing.T) {
 	if _, has := f.known("two"); has {
 		t.Error("what was refused counts as delivered")
 	}
-	f.add(0, "three", nil)
+	f.add(0, "three", nil, false)
 	if f.acked(4); !hasKey(f, "three") || hasKey(f, "four") {
 		t.Error("the server has the third alone")
 	}
