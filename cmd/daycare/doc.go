@@ -21,8 +21,8 @@
 //	bench     measures
 //
 // plugins, models, logfile, version, machine, man, tracing and follow are small packages that several
-// of them use; early answers version and --help before the others are initialised; commandtest is
-// what their tests share. docs/packages.md lists all folders.
+// of them use; early answers version and --help before the others are initialised; fit lays out help for a
+// terminal; commandtest is what their tests share. docs/packages.md lists all folders.
 //
 // A command parses its arguments, asks the control API (engine/control) and prints what came
 // back; it decides nothing that another user interface would have to decide again. The chain

@@ -79,6 +79,9 @@ func Command(c *term.App) *cobra.Command {
 	flags.BoolVar(&cluster, "cluster", false, "play machines that share agents, instead")
 	flags.StringVar(&o.Upgrade, "upgrade", "", "with --cluster, upgrade machines of the daycare in `FILE` to this one, instead")
 	flags.StringVar(&o.Dir, "dir", "", "keep the cases in `DIR` (default: in memory)")
+	for _, name := range []string{"random", "power"} {
+		flags.Lookup(name).DefValue = "0" // help shows what the text says, not the -1 that stands for it
+	}
 	_ = cmd.MarkFlagDirname("dir")
 	_ = cmd.MarkFlagFilename("csv", "csv")
 	_ = cmd.MarkFlagFilename("upgrade")

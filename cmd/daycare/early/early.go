@@ -10,6 +10,7 @@ import (
 	_ "embed"
 	"os"
 
+	"daycare/cmd/daycare/fit"
 	"daycare/cmd/daycare/version"
 )
 
@@ -39,7 +40,7 @@ func Answer(args []string) string {
 	case "version", "--version", "-v":
 		return version.This().String() + "\n"
 	case "help", "--help", "-h":
-		return Help
+		return fit.Help(Help, fit.Width(os.Stdout))
 	}
 
 	return ""

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/fit"
 	"daycare/engine/control"
 	"daycare/engine/fault"
 	"daycare/engine/workspace"
@@ -60,6 +61,7 @@ func (c *App) Attach(root *cobra.Command) {
 	root.SetOut(c.Out)
 	root.SetErr(c.Err)
 	root.SetFlagErrorFunc(badFlag)
+	root.SetHelpFunc(c.fitting(root.HelpFunc()))
 
 	flags := root.PersistentFlags()
 	flags.StringVarP(&c.Workspace, "workspace", "C", "",
@@ -72,6 +74,21 @@ func (c *App) Attach(root *cobra.Command) {
 	// Flags named like files or folders complete as such.
 	_ = root.MarkPersistentFlagDirname("workspace")
 	_ = root.MarkPersistentFlagDirname("data")
+}
+
+// fitting is help that is laid out for the width of the terminal, if it is shown on one.
+func (c *App) fitting(help func(*cobra.Command, []string)) func(*cobra.Command, []string) {
+	return func(cmd *cobra.Command, args []string) {
+		width := 0
+		if f, ok := c.Out.(*os.File); ok {
+			width = fit.Width(f)
+		}
+		var text strings.Builder
+		cmd.SetOut(&text)
+		help(cmd, args)
+		cmd.SetOut(c.Out)
+		fmt.Fprint(c.Out, fit.Help(text.String(), width))
+	}
 }
 
 // Group is a command that only holds others.
