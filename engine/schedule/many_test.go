@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
 
@@ -122,67 +121,4 @@ func manyTasks(tb testing.TB, n int) *Scheduler {
 	}
 
 	return s
-}
-
-// What many tasks cost: memory for each, and in a step an entry of a list for each, of which those that were
-// edited are read. DAYCARE_LONG=1 has ten thousand.
-func TestTenThousandTasks(t *testing.T) {
-	n := uint64(2000)
-	if os.Getenv("DAYCARE_LONG") != "" { // their folders take longer to make than to read
-		n = 10_000
-	}
-	with := stepsWith(t, int(n))
-	for name, most := range map[string]uint64{"first look": 30_000, "kept in memory": 3000, "nothing to do": 16, "one edited": 800} {
-		t.Logf("%-15s %5d bytes for each task, %v", name, with[name].bytes/n, with[name].took)
-		if with[name].bytes > most*n {
-			t.Errorf("%s: %d bytes for each of %d tasks, want at most %d", name, with[name].bytes/n, n, most)
-		}
-	}
-}
-
-// A step's price is what it allocates, and how long it takes.
-type price struct {
-	bytes uint64
-	took  time.Duration
-}
-
-func stepsWith(t *testing.T, n int) map[string]price {
-	t.Helper()
-	all := map[string]price{}
-	heap := func() (m runtime.MemStats) {
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m
-	}
-	made := manyTasks(t, n)
-	var s *Scheduler
-	cost := func(name string, do func()) {
-		before, at := heap(), time.Now()
-		do()
-		took := time.Since(at)
-		all[name] = price{heap().TotalAlloc - before.TotalAlloc, took}
-	}
-	before := heap().HeapAlloc
-	cost("first look", func() {
-		s = New(made.o)
-		s.step(t.Context(), s.Now())
-	})
-	all["kept in memory"] = price{bytes: heap().HeapAlloc - before}
-	cost("nothing to do", func() { s.step(t.Context(), s.Now()) })
-	path := s.files().cron("task-7", taskFile)
-	data, err := os.ReadFile(path)
-	if err == nil {
-		err = os.WriteFile(path, append(data, "More.\n"...), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Changed("task-7")
-	cost("one edited", func() { s.step(t.Context(), s.Now()) })
-	if got := s.jobs["task-7"].task.Prompt; got != "Look around.\nMore." {
-		t.Errorf("the edited task says %q", got)
-	}
-	runtime.KeepAlive(made)
-
-	return all
 }

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -32,17 +30,10 @@ var clocked = []string{
 	"every: 11h", `schedule: "15 9 * * mon-fri"`,
 }
 
-// Every slot is fired exactly once if all are caught up with, at most once else,
+// everySlotOnce: every slot is fired exactly once if all are caught up with, at most once else,
 // and each has its line in the ledger, whatever happens to the process and to the
-// clock. DAYCARE_LONG=1 runs 20 zones for three years each.
-func TestEverySlotOnce(t *testing.T) {
-	years, days, rare, some := 0, 30, 20, []string{"Europe/Berlin", "Africa/Casablanca", "Australia/Lord_Howe"}
-	if os.Getenv("DAYCARE_LONG") != "" {
-		years, days, rare, some = 3, 0, 500, zones
-		before := debug.SetGCPercent(400)
-		t.Cleanup(func() { debug.SetGCPercent(before) })
-	}
-
+// clock in so many years and days. One thing in rare happens to them.
+func everySlotOnce(t *testing.T, years, days, rare int, some []string) {
 	var mu sync.Mutex
 	total := tally{}
 	for i, name := range some {
