@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -119,17 +120,21 @@ func answered(n int) step {
 	return func(ctx context.Context, u *user) error { return u.answers(ctx, n) }
 }
 
-// pause waits for d.
-func pause(d time.Duration) step {
-	return func(ctx context.Context, _ *user) error {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(d):
-			return nil
-		}
+// idle waits for d, and for as long as this machine makes daemons late in that time, but not for ever.
+func idle(d time.Duration) step {
+	return func(ctx context.Context, u *user) error {
+		began := time.Now()
+		return until(ctx, func() bool {
+			now := time.Now()
+			return now.Sub(began) >= min(d+u.stalls.between(began, now), mostIdle)
+		})
 	}
 }
+
+const mostIdle = 8 * time.Second
+
+// ended ends the call that lasts as long as the user wants.
+func ended(_ context.Context, u *user) error { return os.WriteFile(enough(u.effects), nil, 0o600) }
 
 // calm waits until the logs say that nothing is left to do, also once the daemon has answered: while the power is cut, files
 // are missing in which something is left.

@@ -114,13 +114,14 @@ func chatting(name string) *Scenario {
 
 // labour: an answer is delivered, and another agent works, while a call runs. The platform
 // takes its time, so that the first answer arrives during the call of the second turn; what
-// the agent beside it writes is written over a second later.
+// the agent beside it writes is written over a second later, and while the call runs, also on
+// a busy machine.
 func labour() *Scenario {
 	return &Scenario{Name: "labour", Before: first, Settings: Settings{Hooks: []string{"a", "b"}},
 		Platform:  Platform{Hangs: map[string]time.Duration{"a": 200 * time.Millisecond}},
 		Selection: only("history.", "tool.after"),
-		Steps: []step{say("a", "t1", "hello"), answered(1), say("a", "t2", "labour"), happenedAfter(1, "t2"),
-			pause(1500 * time.Millisecond), say("b", "t3", "hello"), say("a", "t4", "hello")}}
+		Steps: []step{say("a", "t1", "hello"), answered(1), say("a", "t2", "toil"), happenedAfter(1, "t2"),
+			idle(1500 * time.Millisecond), say("b", "t3", "hello"), idle(500 * time.Millisecond), ended, say("a", "t4", "hello")}}
 }
 
 // crowd are the names of many hooks.

@@ -32,6 +32,8 @@ rules:
     reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s; sleep 0.03" } } ] } ]
   - match: '^(?<key>\S+) labour'
     reply: [ { text: "I begin.", calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s; sleep 2" } } ] } ]
+  - match: '^(?<key>\S+) toil'
+    reply: [ { text: "I begin.", calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s; %[3]s" } } ] } ]
   - match: '^(?<key>\S+) large'
     reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s; head -c 40000 /dev/zero | tr '\\0' x" } } ] } ]
   - match: '^(?<key>\S+) look'
@@ -64,8 +66,12 @@ rules:
 const effectCommand = `printf '%s %s\\n' \"$DAYCARE_CALL\"`
 
 func scriptFor(effects string) string {
-	return fmt.Sprintf(script, effectCommand, effects)
+	toil := fmt.Sprintf("until [ -e %s ] || [ $((n+=1)) -gt 100 ]; do sleep 0.2; done", enough(effects))
+	return fmt.Sprintf(script, effectCommand, effects, toil)
 }
+
+// enough is the file that ends a call which lasts as long as the user wants: "toil".
+func enough(effects string) string { return effects + ".enough" }
 
 // answersTo are the ways in which the answer to a message may begin, as the script has
 // it; none: it depends on more than the message. A message that joins a turn in which
@@ -88,7 +94,7 @@ func answersTo(text string) []string {
 		return []string{did}
 	case "look":
 		return []string{did + ": 1\t# Read me"}
-	case "ask", "labour", "pore", "recall", "recite":
+	case "ask", "labour", "pore", "recall", "recite", "toil":
 		return nil
 	}
 
