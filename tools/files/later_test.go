@@ -73,50 +73,6 @@ func (w *world) asks(tool string, args a, want bool) {
 	}
 }
 
-func TestWritingWhatRunsLaterAsks(t *testing.T) {
-	tried := 0
-	for who, paths := range laterPaths {
-		for _, path := range paths {
-			w := newWorld(t)
-			w.file(w.ws+"/there.git/HEAD", "ref: refs/heads/main\n")
-			tried++
-			closed := strings.HasPrefix(strings.ToLower(path), ".git/") &&
-				(strings.HasSuffix(path, "config") && !strings.Contains(path, "worktree"))
-			want := "request_permission for @write:" + filepath.Join(w.ws, path)
-			if closed {
-				want = "never open"
-			}
-
-			for tool, args := range map[string]a{"write": {"path": path, "content": "x"},
-				"apply_patch": {"patch": "*** Begin Patch\n*** Add File: " + path + "\n+x\n*** End Patch"}} {
-				w.want(w.call(tool, args), tools.Denied, want)
-				w.asks(tool, args, !closed)
-			}
-			if _, err := os.Lstat(filepath.Join(w.ws, path)); err == nil {
-				t.Errorf("%s: %s was made", who, path)
-			}
-
-			attacktest.Held(t, attacktest.Row{Class: "file tools: what runs later", How: "asked for with its diff", Name: path})
-			w.access.WriteDirs = append(w.access.WriteDirs, filepath.Join(w.ws, path))
-			if !closed {
-				w.want(w.call("write", a{"path": path, "content": "x"}), tools.OK)
-			}
-		}
-	}
-
-	w := newWorld(t)
-	for _, path := range homePaths {
-		tried++
-		w.access.WriteDirs = []string{w.home}
-		w.want(w.call("write", a{"path": filepath.Join(w.home, path), "content": "x"}), tools.Denied,
-			"request_permission for @write:"+filepath.Join(w.home, path))
-		attacktest.Held(t, attacktest.Row{Class: "file tools: what runs later", How: "asked for with its diff", Name: "home: " + path})
-	}
-
-	t.Logf("%d paths, by write and by apply_patch", tried)
-	attacktest.AsUser(t)
-}
-
 // A user is asked with the diff, and what was allowed is written, however "always" was
 // meant: a right that names the path asks no more.
 func TestWhatRunsLaterIsAskedForWithItsDiff(t *testing.T) {
@@ -188,46 +144,6 @@ func TestChangingWhatRunsLaterAsks(t *testing.T) {
 		"src/objects/x", "refs/x", "config", "hooks/x", "bin/x"} {
 		w.want(w.call("write", a{"path": path, "content": "x"}), tools.OK)
 	}
-}
-
-func TestSecretsAreNotReadThroughAWiderRight(t *testing.T) {
-	w := newWorld(t)
-	secrets := []string{".Xauthority", ".ICEauthority", ".vnc/passwd", ".smbcredentials", ".msmtprc", ".mbsyncrc",
-		".databrickscfg", ".pulumi/credentials.json", ".huggingface/token",
-		".cache/huggingface/token", ".kaggle/kaggle.json", ".config/hcloud/cli.toml", ".config/solana/id.json",
-		".config/composer/auth.json", ".composer/auth.json", ".nuget/NuGet/NuGet.Config",
-		".sbt/.credentials", ".ivy2/.credentials", ".config/pypoetry/auth.toml",
-		".local/share/python_keyring/keyring_pass.cfg", ".local/share/atuin/key", ".config/Code/User/globalStorage/state.vscdb",
-		".config/Cursor/User/globalStorage/state.vscdb", ".local/share/TelegramDesktop/tdata/key",
-		".config/borg/keys/x", ".config/cloudflared/cert.pem", ".cloudflared/cert.pem", ".ngrok2/ngrok.yml",
-		".config/ngrok/ngrok.yml", ".config/stripe/config.toml", ".sentryclirc", ".config/netlify/config.json",
-		".aliyun/config.json", ".config/openstack/clouds.yaml", ".mc/config.json",
-		".Rhistory", ".dbshell", ".mongodb/x", ".gdb_history", ".local/state/zsh/history",
-		".config/nushell/history.txt", ".ipython/profile_default/history.sqlite", ".pulse-cookie", ".config/pulse/cookie",
-		".dockercfg", ".fetchmailrc", ".ssh/id", ".aws/credentials", ".netrc", ".git-credentials", ".kube/config",
-		".docker/config.json", ".config/gh/hosts.yml", ".config/gcloud/x",
-		".local/share/keyrings/login.keyring", ".mozilla/firefox/x/logins.json",
-		".config/google-chrome/Default/Cookies", ".bash_history", ".bashrc", ".npmrc",
-		".gnupg/x", ".pypirc", ".cargo/credentials.toml", "project/.ssh/id", "project/.netrc"}
-	for _, path := range secrets {
-		w.file(filepath.Join(w.home, path), secret)
-	}
-
-	w.access.ReadDirs = []string{w.home}
-	for _, path := range secrets {
-		path = filepath.Join(w.home, path)
-		w.want(w.call("read", a{"path": path}), tools.Denied, "request_permission for @read:"+path)
-		name, _ := filepath.Rel(w.home, path)
-		attacktest.Held(t, attacktest.Row{Class: "file tools: secrets", How: "needs a right by its name", Name: name})
-	}
-
-	if res := w.call("grep", a{"pattern": "TOP", "path": w.home}); strings.Contains(res.Text, "TOP") {
-		t.Errorf("grep reads secrets: %s", res.Text)
-	}
-	w.access.ReadDirs = append(w.access.ReadDirs, filepath.Join(w.home, ".kube"))
-	w.want(w.call("read", a{"path": filepath.Join(w.home, ".kube/config")}), tools.OK, "TOP")
-	t.Logf("%d secrets", len(secrets))
-	attacktest.AsUser(t)
 }
 
 // What a repository's own configuration names to be run is in the table, too.

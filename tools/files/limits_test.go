@@ -2,7 +2,6 @@ package files
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,62 +15,6 @@ import (
 	"daycare/engine/message"
 	"daycare/tools"
 )
-
-// What is too much, or makes no sense, is refused with what would do.
-func TestArgumentsThatCannotBe(t *testing.T) {
-	w := newWorld(t)
-	w.file("a.txt", "one\n")
-	w.file("bin", "a\x00")
-	big := strings.Repeat("x", maxChange+1)
-	for _, tt := range []struct {
-		tool string
-		args a
-		want string
-	}{
-		{"write", a{"path": "b", "content": big}, "at most 10.5 MB can be written at once"},
-		{"apply_patch", a{"patch": big}, "can be applied at once"},
-		{"grep", a{"pattern": "("}, "not a regular expression"},
-		{"grep", a{"pattern": "x", "include": "[a"}, "[a"},
-		{"read", a{"path": 5}, "the arguments do not fit"},
-		{"read", a{"path": "a.txt", "offset": "x"}, "not a usable number"},
-		{"edit", a{"path": "bin", "old": "a", "new": "b"}, "bin is a binary file"},
-		{"read", a{"path": strings.Repeat("n", 300)}, "file name too long"},
-		{"write", a{"path": strings.Repeat("n", 300), "content": "x"}, "file name too long"},
-		{"write", a{"path": "new/" + strings.Repeat("n", 300) + "/x", "content": "x"}, "make the folder of new/"},
-		{"apply_patch", patchOf("*** Add File: new/"+strings.Repeat("n", 300)+"/x", "+x"), "file name too long"},
-		{"apply_patch", patchOf("*** Update File: a.txt", "-one", "+"+big[:maxChange-10]), "at most 10.5 MB can be applied at once"},
-		{"apply_patch", patchOf("*** Update File: a.txt", "*** Move to: b", "*** Move to: c", "-one", "+1"), "comes once"},
-		{"apply_patch", patchOf("*** Update File: a.txt", "-one", "+1", "*** Move to: c"), "comes once"},
-		{"apply_patch", patchOf("*** Update File: a.txt", "*** Move to:  ", "-one", "+1"), "comes once"},
-	} {
-		w.want(w.call(tt.tool, tt.args), tools.Failed, tt.want)
-	}
-
-	w.want(w.call("read", a{"path": "a\x00"}), tools.Denied, "zero byte")
-	if got := w.content("a.txt"); got != "one\n" {
-		t.Errorf("the file became %q", got)
-	}
-	for text, ok := range map[string]bool{"1": true, "2147483648": true, "-2147483648": true, "2147483650": false,
-		"-2147483650": false,
-		"1e400":       false, `"x"`: false, "{}": false} {
-		var n number
-		if err := json.Unmarshal([]byte(text), &n); (err == nil) != ok {
-			t.Errorf("%s is %v, %v", text, n, err)
-		}
-	}
-
-	for text, want := range map[string]string{"": "0 lines", "a": "1 line", "a\n": "1 line", "a\nb": "2 lines"} {
-		if got := countLines(text); got != want {
-			t.Errorf("%q has %s", text, got)
-		}
-	}
-	if got := string(whole(json.RawMessage(" \n"))) + string(whole(json.RawMessage(`{"a":1}`))); got != `{}{"a":1}` {
-		t.Errorf("arguments are %s", got)
-	}
-	if cutAt("aé", 2) != "a" || cutAt("aé", 3) != "aé" || cutAt("é", 1) != "" {
-		t.Error("a character is cut in two")
-	}
-}
 
 // A patch may have blank lines around it, and what it wrote can be changed again at once.
 func TestPatchedFilesAreKnown(t *testing.T) {
