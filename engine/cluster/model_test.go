@@ -57,12 +57,12 @@ type player struct {
 	log *disk.Log
 }
 
-// Machines claim, write, give up and die in any order, believe each other dead when they are
+// lives: machines claim, write, give up and die in any order, believe each other dead when they are
 // not, are answered by servers that are behind, and get no answers. Whoever owns the agent has
 // every line that was acknowledged, in order and once; besides those, only lines whose writer
 // got an error, each once.
-func TestModel(t *testing.T) {
-	t.Parallel()
+func lives(t *testing.T) {
+	t.Helper()
 	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	var machines []*player
 	for range 3 {

@@ -26,7 +26,13 @@ import (
 // without. The error has to say so.
 func eachRefused(t *testing.T, w *clustertest.Way, least int, do func(n int) error) {
 	t.Helper()
-	for n := 1; ; n++ {
+	someRefused(t, w, 1, least, do)
+}
+
+// someRefused is eachRefused for each request of so many.
+func someRefused(t *testing.T, w *clustertest.Way, of, least int, do func(n int) error) {
+	t.Helper()
+	for n := 1; ; n += of {
 		w.Refuse(n)
 		err := do(n)
 		met := w.Met()
@@ -131,13 +137,13 @@ func TestAJoinOfWhichARequestIsRefused(t *testing.T) {
 	}
 }
 
-// An export of which a request is refused says so, or it has all; tried again, it has.
-func TestAnExportOfWhichARequestIsRefused(t *testing.T) {
-	t.Parallel()
+// exportRefused: an export of which a request is refused says so, or it has all; tried again, it has.
+func exportRefused(t *testing.T, of int) {
+	t.Helper()
 	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	want := loaded(t, s)
 	w := clustertest.WayTo(t, s)
-	eachRefused(t, w, 20, func(n int) error {
+	someRefused(t, w, of, 20, func(n int) error {
 		root := t.TempDir()
 		_, err := Export(t.Context(), elsewhere(w.URL, root))
 		if again := err; again != nil {
@@ -162,10 +168,10 @@ func TestAnExportOfWhichARequestIsRefused(t *testing.T) {
 	})
 }
 
-// An import of which a request is refused says so, or it has brought all; done again, it brings what is missing, and nothing
-// twice.
-func TestAnImportOfWhichARequestIsRefused(t *testing.T) {
-	t.Parallel()
+// importRefused: an import of which a request is refused says so, or it has brought all; done again, it brings what is
+// missing, and nothing twice.
+func importRefused(t *testing.T, of int) {
+	t.Helper()
 	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	w := clustertest.WayTo(t, s)
 	m := newHost(t, s)
@@ -178,7 +184,7 @@ func TestAnImportOfWhichARequestIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	eachRefused(t, w, 25, func(n int) error {
+	someRefused(t, w, of, 25, func(n int) error {
 		file, id, child := cuid.New(), cuid.New(), cuid.New()
 		files := map[string]string{"files/" + file + ".json": `{"name":"a.txt"}`, "files/" + file + "__a.txt": "attached",
 			fmt.Sprintf("memory/%d.md", n): fmt.Sprint(n), fmt.Sprintf("memory/large%d.md", n): large + fmt.Sprint(n),
@@ -302,16 +308,16 @@ func mending(t *testing.T, url, id string) (failed error) {
 	return errors.Join(err, failed)
 }
 
-// Whatever request is refused while an agent lives, from its address to its removal: each step says so or is done, and done
-// again it is right.
-func TestALifeOfWhichARequestIsRefused(t *testing.T) {
-	t.Parallel()
+// lifeRefused: whatever request is refused while an agent lives, from its address to its removal: each step says so or is
+// done, and done again it is right.
+func lifeRefused(t *testing.T, of int) {
+	t.Helper()
 	s := clustertest.Serve(t, clustertest.Store(t), 0)
 	w := clustertest.WayTo(t, s)
 	b := newHost(t, s)
 	a := joinWith(t, s, t.TempDir(), testLease, func(c *Config) { c.Servers = []string{w.URL} })
 	large := strings.Repeat("large ", 20_000)
-	eachRefused(t, w, 25, func(n int) error {
+	someRefused(t, w, of, 25, func(n int) error {
 		id := cuid.New()
 		d := address.Descriptor{Type: address.User, Connector: "x", ChannelID: id}
 		do := func(what string, op func() error) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -19,16 +20,21 @@ import (
 	"daycare/engine/message"
 )
 
-// TestMain has more tests go beside each other than there are processors: they wait for leases and servers.
 // partsOfUsers is how many streams of logs the clusters of users have.
 var partsOfUsers = parts
 
+// TestMain has more tests go beside each other than there are processors: they wait for leases and servers.
 func TestMain(m *testing.M) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // a tenth of what these tests compute was to collect garbage of servers that end soon
+	}
 	parts = 3 // more only cost more requests
 	flag.Parse()
-	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		if err := f.Value.Set("8"); err != nil {
-			panic(err)
+	for name, value := range map[string]string{"test.parallel": "8", "rapid.checks": modelLives} {
+		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
+			if err := f.Value.Set(value); err != nil {
+				panic(err)
+			}
 		}
 	}
 	m.Run()
