@@ -237,7 +237,7 @@ func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer,
 	cmd.Wait() // how it ended is in ProcessState
 	close(r.ended)
 	r.release()
-	p.sweep(r.pid)
+	p.sweep(r.pid, cmd.ProcessState)
 	select {
 	case <-copied:
 	case <-time.After(drain):
@@ -359,12 +359,20 @@ func (r *running) release() {
 	}
 }
 
-// sweep ends what the shell left behind: its group, and what left the group.
-func (c commandLine) sweep(group int) {
+// sweep ends what the shell left behind: its group, and what left the group. The latter is looked for among all
+// processes of the machine, so not where a supervisor has seen to it.
+func (p process) sweep(group int, end *os.ProcessState) {
 	syscall.Kill(-group, syscall.SIGKILL) // an error means that nothing is left
-	if c.mark != "" {
-		killMarked(markName + "=" + c.mark)
+	if p.mark != "" && !p.leftNothing(end) {
+		killMarked(markName + "=" + p.mark)
 	}
+}
+
+// leftNothing reports whether a supervisor ended because nothing was below it any more: not by a signal, which its command
+// may have sent, and not with the code of a Go program that gets no memory or thread.
+func (i isolation) leftNothing(end *os.ProcessState) bool {
+	const crashed = 2
+	return i.runner.Supervised() && end != nil && end.Exited() && end.ExitCode() != crashed
 }
 
 func endOf(cmd *exec.Cmd) ending {

@@ -8,8 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -164,6 +166,31 @@ func TestNothingSurvivesAtAnyLevel(t *testing.T) {
 		}
 	}
 	attacktest.AsUser(t)
+}
+
+// TestWhatLeftTheGroupIsLookedForAfterASupervisorThatWasKilled: every process of the machine is looked at then. After any
+// other command that would be in vain, and costs the more the more of them there are.
+func TestWhatLeftTheGroupIsLookedForAfterASupervisorThatWasKilled(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("there are no supervisors")
+	}
+	for script, ends := range map[string]bool{"true": false, "exit 1": false, "exit 2": true, "kill -9 $$": true,
+		"kill -9 $PPID; sleep 10": true} {
+		e, _, _ := held(t, sandbox.None)
+		call := newCall(t, workspace(t), a{"command": script})
+		marked := exec.Command("sleep", "1000")
+		marked.Env = []string{markName + "=" + call.ID}
+		if err := marked.Start(); err != nil {
+			t.Fatal(err)
+		}
+		run(t, t.Context(), e, call)
+		marked.Process.Signal(syscall.SIGTERM)
+		marked.Wait()
+		if found := marked.ProcessState.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL; found != ends {
+			t.Errorf("%s: a process with its mark was ended: %v", script, found)
+		}
+	}
 }
 
 // daemonEnv makes the test binary a daemon that runs one command.

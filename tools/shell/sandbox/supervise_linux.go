@@ -81,7 +81,9 @@ func watchOver(pid int, how shape, asked <-chan os.Signal, gone <-chan struct{},
 		}
 	}
 
-	endAll()
+	if !endAll() {
+		syscall.Kill(os.Getpid(), syscall.SIGKILL) // so that the daemon looks for what is left
+	}
 	refused, killed := c.group.refused(), c.group.killed()
 	c.group.remove()
 	if had := c.had.Load(); had > 0 {
@@ -145,10 +147,13 @@ func reap(pid int, ended chan<- syscall.WaitStatus) {
 	}
 }
 
-// endAll ends everything below this process. What is stopped cannot fork, so the
+// endAll ends everything below this process, and reports whether it could. What is stopped cannot fork, so the
 // first pass makes sure that the second one is not outrun.
-func endAll() {
-	for end := time.Now().Add(20 * time.Second); !childless() && time.Now().Before(end); {
+func endAll() bool {
+	for end := time.Now().Add(20 * time.Second); !childless(); {
+		if time.Now().After(end) {
+			return false
+		}
 		pids := below(os.Getpid())
 		for _, p := range pids {
 			syscall.Kill(p, syscall.SIGSTOP)
@@ -159,6 +164,7 @@ func endAll() {
 		}
 		time.Sleep(time.Millisecond)
 	}
+	return true
 }
 
 // childless reports that nothing is below this process: what is left by others becomes its
