@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"io/fs"
 	"net"
@@ -42,23 +41,11 @@ func newWorld(t *testing.T, level sandbox.Level) *world {
 	x := &world{t: t, root: root, w: filepath.Join(root, "work"), o: filepath.Join(root, "outside"), h: filepath.Join(root, "home")}
 	x.d = filepath.Join(x.w, ".daycare")
 
-	for path, text := range map[string]string{
-		x.o + "/secret": "canary-outside", root + "-other": "canary-outside", x.h + "/.ssh/id": "canary-key", x.h + "/.bashrc": "#",
-		x.d + "/settings.yaml": "canary-data", x.d + "/agents/other/history.jsonl": "canary-data", x.d + "/agents/me/state.json": "{}",
-		x.d + "/drop/.keep": "", x.w + "/deep/file": "x",
-		x.w + "/sub/how.pm": "package how; END { print STDERR \"$!\\n\" if $! } $! = 0; 1;\n", // a Perl script says what it was refused
-		x.w + "/sub/file":   "x", x.w + "/main.go": "package main", x.w + "/linked": "",
+	write(t, map[string]string{root + "-other": "canary-outside", x.h + "/.ssh/id": "canary-key", x.h + "/.bashrc": "#"})
+	x.furnish()
+	write(t, map[string]string{
 		x.w + "/.git/config": "[core]\n\trepositoryformatversion = 0\n", x.w + "/.git/HEAD": "ref: refs/heads/main\n",
-		x.w + "/.git/hooks/README": "", x.w + "/.git/objects/.keep": "", x.w + "/.git/refs/.keep": "",
-	} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-
+		x.w + "/.git/hooks/README": "", x.w + "/.git/objects/.keep": "", x.w + "/.git/refs/.keep": ""})
 	x.app = x.w + "/sub/app.sock"
 	x.listen()
 	x.tempt()
@@ -70,6 +57,42 @@ func newWorld(t *testing.T, level sandbox.Level) *world {
 	x.before = x.state()
 
 	return x
+}
+
+// furnish makes what is in the workspace, and beside it.
+func (x *world) furnish() {
+	write(x.t, map[string]string{
+		x.o + "/secret": "canary-outside", x.d + "/settings.yaml": "canary-data", x.d + "/agents/other/history.jsonl": "canary-data",
+		x.d + "/agents/me/state.json": "{}", x.d + "/drop/.keep": "", x.w + "/deep/file": "x",
+		x.w + "/sub/how.pm": "package how; END { print STDERR \"$!\\n\" if $! } $! = 0; 1;\n", // a Perl script says what it was refused
+		x.w + "/sub/file":   "x", x.w + "/main.go": "package main", x.w + "/linked": "",
+	})
+}
+
+// another is one more workspace of the same commands, a repository with an outside of its own.
+func (x *world) another() *world {
+	n := fmt.Sprint(len(x.access.WriteDirs))
+	y := &world{t: x.t, root: x.root, w: x.w + n, o: x.o + n, d: filepath.Join(x.w+n, ".daycare"), h: x.h, exec: x.exec}
+	y.furnish()
+	y.repository()
+	x.exec.options.Denied = append(x.exec.options.Denied, y.d)
+	x.exec.confine.options = x.exec.options
+	x.access.WriteDirs = append(x.access.WriteDirs, y.w)
+
+	return y
+}
+
+// write makes files, by path.
+func write(t *testing.T, files map[string]string) {
+	t.Helper()
+	for path, text := range files {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // shortDir is a folder for the test with a path short enough for sockets in it.
@@ -184,31 +207,53 @@ func (x *world) try(e escape) (why, said string) {
 	return cmp.Or(printed(text), x.noticed(heard)), text
 }
 
-// tryTogether runs scripts one after the other in one sandbox, each in a shell of
-// its own. Where something outside noticed, or one of them was not run to its end,
-// it cannot tell which, and each is run alone. It calls judge for each.
+// tryTogether runs scripts one after the other in one sandbox. Where something outside noticed, or one of them was not
+// run to its end, it cannot tell which, and each is run alone. It calls judge for each.
 func (x *world) tryTogether(list []escape, judge func(e escape, why, said string)) {
 	x.t.Helper()
-	heard, env := x.reached.Load(), x.env()
-	var all strings.Builder
-	for i, e := range list {
-		// Encoded: scripts that print the environment must not print canaries of others.
-		script := base64.StdEncoding.EncodeToString([]byte(e.script))
-		fmt.Fprintf(&all, "echo; echo begin-%d; (eval \"$(echo %s | base64 -d)\") </dev/null 2>&1; cd $W; echo; "+
-			"echo end-%d\n", i, script, i)
+	heard := x.reached.Load()
+	var scripts []string
+	for _, e := range list {
+		scripts = append(scripts, e.script)
 	}
 
-	text := x.sh(all.String(), env)
+	said, _ := x.together(scripts)
 	whole := x.noticed(heard) == ""
 	for i, e := range list {
-		_, rest, begun := strings.Cut(text, fmt.Sprintf("\nbegin-%d\n", i))
-		said, _, ended := strings.Cut(rest, fmt.Sprintf("\nend-%d\n", i))
-		why := printed(said)
-		if !whole || !begun || !ended {
-			why, said = x.try(e)
+		text, ended := said[i]
+		why := printed(text)
+		if !whole || !ended {
+			why, text = x.try(e)
 		}
-		judge(e, why, said)
+		judge(e, why, text)
 	}
+}
+
+// together runs scripts one after the other in one sandbox, each in a shell of its own. It returns what each that was run
+// to its end printed, by its number, and what is printed after them: what was put aside.
+func (x *world) together(scripts []string) (said map[int]string, after string) {
+	x.t.Helper()
+	var all strings.Builder
+	for i, script := range scripts {
+		// Encoded: scripts that print command lines must not print canaries of others.
+		fmt.Fprintf(&all, "echo; echo begin-%d; (eval $'", i)
+		for _, b := range []byte(script) {
+			fmt.Fprintf(&all, `\x%02x`, b)
+		}
+		fmt.Fprintf(&all, "') </dev/null 2>&1; echo; echo end-%d\n", i)
+	}
+
+	after = x.sh(all.String(), x.env())
+	said = map[int]string{}
+	for i := range scripts {
+		_, rest, begun := strings.Cut(after, fmt.Sprintf("\nbegin-%d\n", i))
+		text, rest, ended := strings.Cut(rest, fmt.Sprintf("\nend-%d\n", i))
+		if begun && ended {
+			said[i], after = text, "\n"+rest
+		}
+	}
+
+	return said, after
 }
 
 func (x *world) env() map[string]string {

@@ -79,7 +79,7 @@ var escapeClasses = []class{
 		{"read through the daemon's files",
 			`for f in /proc/$PID/fd/*; do cat $f/secret 2>/dev/null; done; ls -l /proc/$PID/fd && echo ESCAPED`, false},
 		{"read through the first process", `cat /proc/1/root$O/secret`, false},
-		{"read through every process", `for p in /proc/[0-9]*; do cat $p/root$O/secret 2>/dev/null; done`, false},
+		{"read through every process", `cat $(printf "%s/root$O/secret " /proc/[0-9]*) 2>/dev/null`, false},
 		{"list beside", `ls $O | grep secret && echo ESCAPED`, false},
 		{"copy beside", `cp -r $O $W/sub/copy; cat $W/sub/copy/secret`, false},
 		{"archive beside", `tar cf - $O 2>/dev/null | tar xOf - 2>/dev/null`, false},
@@ -203,7 +203,8 @@ var escapeClasses = []class{
 		{"run from beside", `test -r $O/secret && bash $O/secret 2>&1 | grep -o 'canary-[a-z]*'`, false},
 		{"names beside, by completion", `echo $O/*; compgen -f $O/ | grep -q secret && echo ESCAPED`, false},
 		{"a link that is changed meanwhile", // by a program that needs no other for it, and read by the shell itself
-			`perl -e '$l = "$ENV{W}/sub/sw"; for (1..2000) { for $d ("$ENV{W}/sub", $ENV{O}) { unlink $l; symlink $d, $l } }' & p=$!
+			`perl -e '$l = "$ENV{W}/sub/sw"; unlink $l, "$l.o"; symlink "$ENV{W}/sub", $l; symlink $ENV{O}, "$l.o"; ` +
+				`syscall(316, -100, $l, -100, "$l.o", 2) for 1..12000' & p=$!
 while kill -0 $p; do
   for i in 1 2 3 4 5 6 7 8 9; do read -r x < $W/sub/sw/secret; [ -z "$x" ] || break 2; done
 done 2>/dev/null; echo "$x"; wait`, false},

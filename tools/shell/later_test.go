@@ -2,7 +2,9 @@ package shell
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,7 +30,7 @@ func (x *world) git(dir string, args ...string) string {
 }
 
 // firstCommit is the .git of a world in which everything is committed. All worlds begin
-// alike, so that git makes it once.
+// alike, so that git makes it once, in few files: ext4 makes one in a multiple of the usual time where many were just removed.
 var firstCommit struct {
 	sync.Once
 	git fstest.MapFS
@@ -46,6 +48,11 @@ func (x *world) repository() {
 		x.git(x.w, "add", "-A")
 		if out := x.git(x.w, "commit", "-q", "-m", "first"); x.git(x.w, "log", "--oneline") == "" {
 			x.t.Fatal(out)
+		}
+		x.git(x.w, "repack", "-a", "-d", "-q")
+		samples, _ := filepath.Glob(git + "/hooks/*.sample")
+		for _, sample := range samples[min(1, len(samples)):] {
+			os.Remove(sample)
 		}
 		firstCommit.git = x.read(git)
 		os.RemoveAll(git)
@@ -200,6 +207,42 @@ var laterWays = map[string]string{
 	"in a bare folder":              `git init -q --bare sub/b; evil sub/b/x/.git; evil sub/b/objects/x/.git`,
 	"in what is put aside":          `mkdir sub/.vscode; evil sub/.vscode/x/.git; evil sub/z/.git; evil sub/z/.git/.git/.git/.git`,
 	"folder that cannot be read":    `mkdir -p sub/u; evil sub/u/.git; chmod 0 sub/u 2>/dev/null; true`,
+}
+
+// triedTogether runs laterWays at a level, several in one command, each in a workspace and with an outside of its own. Then
+// the user uses git in each of these. It calls judge for each.
+func triedTogether(t *testing.T, level sandbox.Level, judge func(name string, worked bool, said string)) {
+	t.Helper()
+	for names := range slices.Chunk(slices.Sorted(maps.Keys(laterWays)), 11) {
+		x := newWorld(t, level)
+		var all []*world
+		var scripts []string
+		for _, name := range names {
+			y := x.another()
+			all = append(all, y)
+			scripts = append(scripts, fmt.Sprintf("W=%s O=%s; cd $W; ", y.w, y.o)+evilGit+laterWays[name])
+		}
+
+		said, after := x.together(scripts)
+		for i, y := range all {
+			if _, ended := said[i]; !ended {
+				t.Errorf("%s was not run to its end", names[i])
+			}
+			os.Chmod(filepath.Join(y.w, "sub/u"), 0o755)
+			y.usesGit()
+			judge(names[i], exists(y.o+"/planted"), said[i]+about(y.w, after))
+		}
+	}
+}
+
+// about is what lines say of what is in a folder.
+func about(dir, lines string) (text string) {
+	for line := range strings.Lines(lines) {
+		if strings.Contains(line, dir+"/") {
+			text += line
+		}
+	}
+	return text
 }
 
 // TestWorkspaceBecomesARepository: a workspace that is none must not become one that

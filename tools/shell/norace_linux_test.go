@@ -26,19 +26,24 @@ import (
 func TestNoFileWithOtherRightsIsLeftBehind(t *testing.T) {
 	asEverybody(t, func(t *testing.T, level sandbox.Level) {
 		x := newWorld(t, level)
+		var names, dirs, scripts []string
 		for name, script := range marked {
 			dir, err := os.MkdirTemp(filepath.Join(x.w, "sub"), "s")
 			if err != nil {
 				t.Fatal(err)
 			}
-			env := x.env()
-			env["S"] = dir
-			text := x.sh(script, env)
-			if strings.Contains(text, "ESCAPED") {
-				t.Errorf("%s: %s", name, text)
+			names, dirs = append(names, name), append(dirs, dir)
+			scripts = append(scripts, "export S="+dir+"; "+script)
+		}
+
+		said, _ := x.together(scripts)
+		for i, name := range names {
+			text, ended := said[i]
+			if strings.Contains(text, "ESCAPED") || !ended {
+				t.Errorf("%s, to its end %v: %s", name, ended, text)
 			}
 
-			filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			filepath.WalkDir(dirs[i], func(path string, e fs.DirEntry, err error) error {
 				if err != nil {
 					return err
 				}
@@ -153,22 +158,22 @@ func TestMemoryOfACommandIsBounded(t *testing.T) {
 			t.Parallel()
 			e, _, _ := held(t, level)
 			small := *e.confine.runner
-			small.Memory = 150 << 20
+			small.Memory = 75 << 20
 			e.confine.runner = &small
 
 			for name, script := range map[string]string{
-				"one":        `perl -e '$x = "a" x (40 << 20); push @all, $x . $_ for 1..9; sleep 4; print "still"."-here"'`,
-				"many":       `for i in 1 2 3 4 5 6; do perl -e '$x = "a" x (50 << 20); sleep 4; print "still"."-here"' & done; wait`,
-				"left group": `setsid perl -e '$x = "a" x (400 << 20); sleep 4; print "still"."-here"' & wait`,
+				"one":        `perl -e '$x = "a" x (20 << 20); push @all, $x . $_ for 1..9; sleep 4; print "still"."-here"'`,
+				"many":       `for i in 1 2 3 4 5 6; do perl -e '$x = "a" x (25 << 20); sleep 4; print "still"."-here"' & done; wait`,
+				"left group": `setsid perl -e '$x = "a" x (200 << 20); sleep 4; print "still"."-here"' & wait`,
 			} {
 				res := run(t, t.Context(), e, newCall(t, workspace(t), a{"command": script}))
 				// Where the kernel bounds it, it ends processes until the rest fits.
-				if strings.Count(res.Text, "still-here") > 2 || !strings.Contains(res.Text, "a command may use 150") {
+				if strings.Count(res.Text, "still-here") > 2 || !strings.Contains(res.Text, "a command may use 75") {
 					t.Errorf("%s: %s", name, res.Text)
 				}
 			}
 
-			shared := `perl -e '$x = "a" x (25 << 20); for (1..5) { fork or do { sleep 1; exit } } wait for 1..5; print "fine"'`
+			shared := `perl -e '$x = "a" x (13 << 20); for (1..5) { fork or do { sleep 1; exit } } wait for 1..5; print "fine"'`
 			if res := run(t, t.Context(), e, newCall(t, workspace(t), a{"command": shared})); !strings.Contains(res.Text, "fine") {
 				t.Errorf("what processes share counts more than once: %s", res.Text)
 			}

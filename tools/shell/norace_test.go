@@ -4,7 +4,6 @@ package shell
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,18 +94,13 @@ func TestEscapesAreReal(t *testing.T) {
 // own git in any folder of the workspace runs no program of it.
 func TestGitOfThePersonRunsNothing(t *testing.T) {
 	asEverybody(t, func(t *testing.T, level sandbox.Level) {
-		for name, script := range laterWays {
-			x := newWorld(t, level)
-			x.repository()
-			text := x.sh("cd $W; "+evilGit+script, x.env())
-			os.Chmod(filepath.Join(x.w, "sub/u"), 0o755)
-			x.usesGit()
-			if _, err := os.Lstat(x.o + "/planted"); err == nil {
-				t.Errorf("%s: git ran a program of the agent:\n%s", name, text)
-				continue
+		triedTogether(t, level, func(name string, worked bool, said string) {
+			if worked {
+				t.Errorf("%s: git ran a program of the agent:\n%s", name, said)
+				return
 			}
-			attacktest.Held(t, attacktest.Row{Class: "git of the person", Level: asWhom(level), How: heldBy(text), Name: name})
-		}
+			attacktest.Held(t, attacktest.Row{Class: "git of the person", Level: asWhom(level), How: heldBy(said), Name: name})
+		})
 
 		t.Logf("%s: %d ways", level, len(laterWays))
 	})
@@ -116,28 +110,12 @@ func TestGitOfThePersonRunsNothing(t *testing.T) {
 // something.
 func TestTheWaysByGitAreReal(t *testing.T) {
 	t.Parallel()
-	works := make(chan string, len(laterWays))
-	t.Run("each", func(t *testing.T) {
-		for name, script := range laterWays {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				x := newWorld(t, levels[0])
-				x.repository()
-				x.sh("cd $W; "+evilGit+script, x.env())
-				os.Chmod(filepath.Join(x.w, "sub/u"), 0o755)
-				x.usesGit()
-				if _, err := os.Lstat(x.o + "/planted"); err == nil {
-					works <- name
-				}
-			})
+	var not []string
+	triedTogether(t, levels[0], func(name string, worked bool, _ string) {
+		if !worked {
+			not = append(not, name)
 		}
 	})
-
-	close(works)
-	not := slices.Collect(maps.Keys(laterWays))
-	for name := range works {
-		not = slices.DeleteFunc(not, func(n string) bool { return n == name })
-	}
 	worked := len(laterWays) - len(not)
 	t.Logf("without a sandbox %d of %d work; not: %s", worked, len(laterWays), strings.Join(not, ", "))
 	if worked < len(laterWays)*2/3 {
@@ -158,17 +136,19 @@ func TestWhatRunsLaterIsPutAside(t *testing.T) {
 		var refused []string
 		x.exec.options.Refused = func(_, what string) { refused = append(refused, what) }
 
-		for _, path := range plants {
-			path = filepath.Join(base, path)
-			text := x.runIn(base, fmt.Sprintf("mkdir -p %s && echo x > %s; true", filepath.Dir(path), path))
-			if _, err := os.Lstat(path); err == nil {
-				t.Errorf("%s stayed: %s", path, text)
+		for some := range slices.Chunk(plants, maxHeld) {
+			text := x.runIn(base, making(base, some))
+			if told := strings.Count(text, "request_permission for @write:"+base); told != len(some) {
+				t.Errorf("of %s the model reads %d: %s", some, told, text)
 			}
-			if !strings.Contains(text, "request_permission for @write:"+base) {
-				t.Errorf("%s: the model is told %s", path, text)
+
+			for _, path := range some {
+				if _, err := os.Lstat(filepath.Join(base, path)); err == nil {
+					t.Errorf("%s stayed: %s", path, text)
+					continue
+				}
+				attacktest.Held(t, attacktest.Row{Class: "left to run later", Level: asWhom(level), How: "put aside", Name: path})
 			}
-			name, _ := filepath.Rel(base, path)
-			attacktest.Held(t, attacktest.Row{Class: "left to run later", Level: asWhom(level), How: "put aside", Name: name})
 		}
 
 		if len(refused) != len(plants) {
@@ -183,14 +163,23 @@ func TestWhatRunsLaterIsPutAside(t *testing.T) {
 			t.Errorf("what a right names is not written again: %s", text)
 		}
 
-		for _, path := range []string{"Makefile", ".env", ".gitignore", ".github/workflows/ci.yml", "src/refs/x",
-			"HEAD", "sub/.prettierrc"} {
-			path = filepath.Join(base, path)
-			if text := x.runIn(base, fmt.Sprintf("mkdir -p %s && echo x > %s", filepath.Dir(path), path)); !exists(path) {
+		usual := []string{"Makefile", ".env", ".gitignore", ".github/workflows/ci.yml", "src/refs/x", "HEAD", "sub/.prettierrc"}
+		text := x.runIn(base, making(base, usual))
+		for _, path := range usual {
+			if !exists(filepath.Join(base, path)) {
 				t.Errorf("%s: %s", path, text)
 			}
 		}
 	})
+}
+
+// making is a script that makes files in a folder.
+func making(base string, paths []string) (script string) {
+	for _, path := range paths {
+		path = filepath.Join(base, path)
+		script += fmt.Sprintf("mkdir -p %s; echo x > %s\n", filepath.Dir(path), path)
+	}
+	return script
 }
 
 // What the user's own configuration of git names in the workspace is as git's own hooks:
@@ -208,45 +197,59 @@ func TestWhatGitsConfigurationNamesIsKept(t *testing.T) {
 		"included here":                     {"[includeIf \"gitdir:/\"]\n\tpath = ../gitsettings\n", "gitsettings"},
 	}
 	asEverybody(t, func(t *testing.T, level sandbox.Level) {
+		x := newWorld(t, level)
+		var names, scripts []string
+		var all []*world
 		for name, way := range ways {
 			for _, there := range []bool{true, false} {
-				x := newWorld(t, level)
-				x.repository()
-				path := filepath.Join(x.w, way.file)
-				if there {
-					os.MkdirAll(filepath.Dir(path), 0o755)
-					os.WriteFile(path, []byte("#!/bin/sh\nexit 0\n"), 0o755)
+				if !there && !strings.Contains(way.config, "Path") && !strings.Contains(way.config, "path") {
+					continue // a program that was never there is a mistake of the user's
 				}
-
-				config, err := os.OpenFile(x.w+"/.git/config", os.O_APPEND|os.O_WRONLY, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				config.WriteString(way.config)
-				config.Close()
-				os.WriteFile(x.w+"/.git/info/attributes", []byte("* filter=x\n"), 0o644)
+				y := x.another()
+				y.configure(way.config, way.file, there)
 				text := planted
 				if strings.Contains(way.file, "git") {
 					text = "[core]\n\tfsmonitor = touch $O/planted\n"
 				}
-				if !there && !strings.Contains(way.config, "Path") && !strings.Contains(way.config, "path") {
-					continue // a program that was never there is a mistake of the user's
-				}
-
-				said := x.sh(`cd $W; mkdir -p $(dirname $F); printf "$T" > $F.new; chmod 755 $F.new; mv $F.new $F; cp $F.new $F; echo `+
-					`more >> main.go`,
-					withEnv(x.env(), "F", way.file, "T", strings.ReplaceAll(strings.ReplaceAll(text, "$O", x.o), "%", "%%")))
-				x.usesGit()
-				x.git(x.w, "st")
-				if exists(x.o + "/planted") {
-					t.Errorf("%s, there %v: git ran a program of the agent:\n%s", name, there, said)
-				}
-
-				attacktest.Held(t, attacktest.Row{Class: "git of the person", Level: asWhom(level), How: heldBy(said),
-					Name: fmt.Sprintf("named by the configuration: %s, there %v", name, there)})
+				text = strings.ReplaceAll(strings.ReplaceAll(text, "$O", y.o), "%", "%%")
+				names, all = append(names, fmt.Sprintf("%s, there %v", name, there)), append(all, y)
+				scripts = append(scripts, fmt.Sprintf(`cd %s; F=%s; T='%s'; mkdir -p $(dirname $F); printf "$T" > $F.new; chmod 755 `+
+					`$F.new; mv $F.new $F; cp $F.new $F; echo more >> main.go`, y.w, way.file, text))
 			}
 		}
+
+		said, after := x.together(scripts)
+		for i, y := range all {
+			if _, ended := said[i]; !ended {
+				t.Errorf("%s was not run to its end", names[i])
+			}
+			y.usesGit()
+			y.git(y.w, "st")
+			how := said[i] + about(y.w, after)
+			if exists(y.o + "/planted") {
+				t.Errorf("%s: git ran a program of the agent:\n%s", names[i], how)
+			}
+
+			attacktest.Held(t, attacktest.Row{Class: "git of the person", Level: asWhom(level), How: heldBy(how),
+				Name: "named by the configuration: " + names[i]})
+		}
 	})
+}
+
+// configure adds to the configuration of the repository, and makes the file that this names if it is to be there.
+func (x *world) configure(text, file string, there bool) {
+	x.t.Helper()
+	if path := filepath.Join(x.w, file); there {
+		write(x.t, map[string]string{path: "#!/bin/sh\nexit 0\n"})
+		os.Chmod(path, 0o755)
+	}
+	config, err := os.OpenFile(x.w+"/.git/config", os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	config.WriteString(text)
+	config.Close()
+	write(x.t, map[string]string{x.w + "/.git/info/attributes": "* filter=x\n"})
 }
 
 // TestGitWorksInTheSandbox: status, add, commit, init and clone need no approval, and
