@@ -75,7 +75,8 @@ var imports = map[string][]string{
 	// doctor knows the form of every file, so it imports those who own them.
 	"cmd/daycare/doctor": {"cmd/daycare/daemon", "cmd/daycare/follow", "cmd/daycare/logfile", "cmd/daycare/models", "cmd/daycare/peers",
 		"cmd/daycare/plugins", "cmd/daycare/term", "engine/...", "agents/...", "tools/...", "connectors/chat"},
-	"cmd/daycare/term": {"cmd/daycare/fit", "cmd/daycare/machine", "cmd/daycare/plugins", "cmd/daycare/version", "engine/beneath", "engine/config",
+	"cmd/daycare/term": {"cmd/daycare/fit", "cmd/daycare/machine", "cmd/daycare/plugins", "cmd/daycare/version",
+		"engine/beneath", "engine/config",
 		"engine/control", "engine/disk", "engine/finding", "engine/release"},
 	"cmd/daycare/logfile": {"engine/config"},
 	"cmd/daycare/commandtest": {"cmd/daycare/term", "engine/control", "engine/event", "engine/finding", "engine/message",
