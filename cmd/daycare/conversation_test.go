@@ -66,7 +66,7 @@ type chatHouse struct {
 
 func newChatHouse(t *testing.T, script, settings string) *chatHouse {
 	t.Helper()
-	h := &chatHouse{t: t, dir: t.TempDir(), said: map[string]string{}}
+	h := &chatHouse{t: t, dir: spacious(t), said: map[string]string{}}
 	chat := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var a struct{ ID, Text string }
 		data, err := io.ReadAll(r.Body)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"daycare/engine/control"
+	"daycare/engine/disk"
 	"daycare/engine/record"
 )
 
@@ -160,6 +161,26 @@ func (h *chatHouse) history(agent string) (list []*record.Entry) {
 	return list
 }
 
+// spacious is a folder for tests that write thousands of files, in memory if there is room: a disk takes most of their time.
+func spacious(t *testing.T) string {
+	t.Helper()
+	const memory, enough = "/dev/shm", 2 << 30
+	free, _, err := disk.Space(memory)
+	if err != nil || free < enough {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(memory, "daycare-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
 // usageOf is the memory of a process, the most that it was, and the time of a processor
 // that it took, as the system says.
 func usageOf(pid int) string {
@@ -187,17 +208,17 @@ func usageOf(pid int) string {
 	return strings.Join(said, ", ")
 }
 
-// TestBackgroundAgentsAtTheDefaultLimits: what is over a limit is refused at once and
+// atTheDefaultLimits lets parents start ten background agents each: what is over a limit is refused at once and
 // says so; what was started is not lost.
-func TestBackgroundAgentsAtTheDefaultLimits(t *testing.T) {
-	t.Parallel()
+func atTheDefaultLimits(t *testing.T, parents int) (c crowd) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("takes a while")
 	}
 	h := newChatHouse(t, crowdScript(200*time.Millisecond), "log: { level: error }")
-	c := h.play(50)
-	if c.started+c.refused != 500 || c.started < 32 || c.refusedBy["agents.maxRunningChildren"] == 0 {
-		t.Errorf("%d were started and %d refused %v; want 500 in all, and the limits to hold", c.started, c.refused, c.refusedBy)
+	c = h.play(parents)
+	if all := 10 * parents; c.started+c.refused != all || c.started < 32 {
+		t.Errorf("%d were started and %d refused %v; want %d in all, and the limits to hold", c.started, c.refused, c.refusedBy, all)
 	}
 	if c.atOnce > 32 {
 		t.Errorf("%d children were at work at the same time, the limit is 32", c.atOnce)
@@ -205,4 +226,5 @@ func TestBackgroundAgentsAtTheDefaultLimits(t *testing.T) {
 
 	t.Logf("at the defaults: %d started, %d refused %v; at once %d; %d turns in %s; %s", c.started, c.refused, c.refusedBy, c.atOnce,
 		c.turns, c.took.Round(time.Millisecond), c.usage)
+	return c
 }

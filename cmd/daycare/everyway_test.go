@@ -193,10 +193,9 @@ func historyOf(t *testing.T, root string) string {
 
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); {
-		if time.Now().After(end) {
+	for began := time.Now(); !ok(); wait(began, 5*time.Millisecond) {
+		if time.Since(began) > time.Minute {
 			t.Fatalf("waited a minute for %s", what)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }

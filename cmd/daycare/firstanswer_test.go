@@ -163,15 +163,14 @@ func (h *answerHouse) answerers() []answerer {
 	}
 }
 
-// TestFirstAnswerWins answers a request twice, by each pair of ways to answer: the first
+// firstAnswerWins answers a request twice, by each pair of ways to answer and with each pair of decisions: the first
 // answer counts, and the second one is told who was first.
-func TestFirstAnswerWins(t *testing.T) {
-	t.Parallel()
+func firstAnswerWins(t *testing.T, pairs ...[2]string) {
 	h := newAnswerHouse(t)
 	n := 0
 	for _, first := range h.answerers() {
 		for _, second := range h.answerers() {
-			for _, decisions := range [][2]string{{"once", "deny"}, {"deny", "always"}, {"always", "once"}} {
+			for _, decisions := range pairs {
 				n++
 				t.Run(first.name+" then "+second.name+"/"+decisions[0], func(t *testing.T) {
 					token, picture := h.ask(t, fmt.Sprintf("h%d.example", n))

@@ -58,17 +58,19 @@ func (k keyless) Run() int {
 // hookSecret is what webhooks of tests are signed with.
 const hookSecret = "a secret of the hook"
 
-// playScripts runs the command line as a user would, one script a subject, and each nth of
-// the scripts. They see no environment but their own, so no key of the machine: the offline
-// model answers.
-func playScripts(t *testing.T, nth int) {
-	all, err := filepath.Glob("testdata/script/*.txtar")
-	if err != nil || len(all) == 0 {
-		t.Fatalf("no scripts (%v)", err)
+// playScripts runs the command line as a user would, one script a subject: those named, or all. They see no environment
+// but their own, so no key of the machine: the offline model answers.
+func playScripts(t *testing.T, names ...string) {
+	if len(names) == 0 {
+		names = []string{"*"}
 	}
 	var files []string
-	for i := 0; i < len(all); i += nth {
-		files = append(files, all[i])
+	for _, name := range names {
+		found, err := filepath.Glob("testdata/script/" + name + ".txtar")
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no script %s (%v)", name, err)
+		}
+		files = append(files, found...)
 	}
 
 	testscript.Run(t, testscript.Params{
@@ -113,12 +115,18 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: eventually TEXT COMMAND…")
 	}
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < time.Minute; wait(began, 50*time.Millisecond) {
 		if ts.Exec(args[1], args[2:]...) == nil && strings.Contains(ts.ReadFile("stdout"), args[0]) {
 			return
 		}
 	}
 	ts.Fatalf("%s: output never had %q", strings.Join(args[1:], " "), args[0])
+}
+
+// wait sleeps until something is looked at again: a fifth of the time that was waited since began, so that looking, which may
+// be a process, costs little where it takes long. It is at least least and at most 0.2 s.
+func wait(began time.Time, least time.Duration) {
+	time.Sleep(max(least, min(time.Since(began)/5, 200*time.Millisecond)))
 }
 
 // stopLeftover ends the daemon of a script that failed before it stopped it.

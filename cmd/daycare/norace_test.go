@@ -16,7 +16,7 @@ import (
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	playScripts(t, 1)
+	playScripts(t)
 }
 
 // TestFiveHundredBackgroundAgents: 50 agents start 500 on a model that takes no time.
@@ -33,6 +33,23 @@ func TestFiveHundredBackgroundAgents(t *testing.T) {
 	}
 	t.Logf("500 agents of 50: %d turns in %s, %.0f a second; at once %d; %s", c.turns, c.took.Round(time.Millisecond),
 		float64(c.turns)/c.took.Seconds(), c.atOnce, c.usage)
+}
+
+// TestBackgroundAgentsAtTheDefaultLimits: so many are started that the limits are reached. With the race detector there are
+// fewer, in TestSomeBackgroundAgents: what 500 do takes ten times as much of a processor with it and is the same.
+func TestBackgroundAgentsAtTheDefaultLimits(t *testing.T) {
+	t.Parallel()
+	c := atTheDefaultLimits(t, 50)
+	if c.refusedBy["agents.maxRunningChildren"] == 0 {
+		t.Errorf("none of %d was refused because too many run: %v", c.started+c.refused, c.refusedBy)
+	}
+}
+
+// TestFirstAnswerWins has all decisions. With the race detector, TestOneFirstAnswerWins has one by each pair of ways, which take
+// the same path for another one.
+func TestFirstAnswerWins(t *testing.T) {
+	t.Parallel()
+	firstAnswerWins(t, [2]string{"once", "deny"}, [2]string{"deny", "always"}, [2]string{"always", "once"})
 }
 
 // Every recipe works from top to bottom, with the files that it gives.

@@ -231,7 +231,7 @@ func (h *crowdedHouse) quiet() {
 }
 
 func newCrowdedHouse(t *testing.T, others int) *crowdedHouse {
-	h := &crowdedHouse{T: t, dir: t.TempDir()}
+	h := &crowdedHouse{T: t, dir: spacious(t)}
 	write(t, filepath.Join(h.dir, home, "settings.yaml"), fmt.Sprintf(`
 agents: { subagentTTL: 24h, maxSpawned: 5 }
 providers:
