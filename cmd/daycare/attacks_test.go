@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +14,9 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/attacktest"
 )
+
+// module is the path of this module, whatever go.mod says.
+var module = strings.TrimSuffix(reflect.TypeFor[term.App]().PkgPath(), "/cmd/daycare/term")
 
 // attackTests are the tests that try attacks, by the packages that they are in.
 var attackTests = map[string]string{

@@ -1,3 +1,5 @@
+//go:build !race
+
 package main
 
 import (
@@ -8,17 +10,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-
-	"daycare/cmd/daycare/term"
 )
-
-// module is the path of this module, whatever go.mod says.
-var module = strings.TrimSuffix(reflect.TypeFor[term.App]().PkgPath(), "/cmd/daycare/term")
 
 // imports is which packages of this module each folder may import, beside those
 // in its own test suites. Arrows point to the engine: users (connectors), actors
