@@ -26,7 +26,7 @@ func newRoot(c *term.App) *cobra.Command {
 		Use:   "daycare",
 		Short: "Run long-lived agents from a directory of plain files",
 		Long: "daycare runs long-lived LLM agents from a directory of plain files.\n" +
-			"Everything it knows is in .daycare: you can read, edit and copy it.\n\n" +
+			"It keeps everything in .daycare, in files that you can read, edit and copy.\n\n" +
 			"Without a command, on a terminal, it opens the full-screen view.",
 		Example: "  daycare init && daycare chat hello",
 		Args:    term.NoSuchCommand,

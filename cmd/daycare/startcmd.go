@@ -61,7 +61,7 @@ func startCommand(c *term.App) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&background, "background", false, "run in the background: wait until it answers, print its pid")
 	cmd.Flags().StringVar(&listen, "listen", "", "also serve the API at `ADDR` (HOST:PORT); needs control.token in settings")
-	cmd.Flags().StringSliceVar(&join, "join", nil, "work on the agents of a cluster, by the `URL`s of its servers: docs/cluster.md")
+	cmd.Flags().StringSliceVar(&join, "join", nil, "join the cluster whose servers have these `URL`s: docs/cluster.md")
 
 	return cmd
 }

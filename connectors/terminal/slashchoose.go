@@ -193,7 +193,7 @@ func rewound(ctx context.Context, api *control.Client, agent, to, what string) t
 // standings say how a file stands that a rewound turn wrote.
 var standings = map[string]string{
 	"ready": "can be taken back", "between": "someone else changed it in between: it stays", "again": "the agent wrote it again: it stays",
-	"since": "someone else changed it since: it stays", "gone": "what it held is not kept: it stays",
+	"since": "someone else changed it since: it stays", "gone": "its earlier content was not kept: it stays",
 }
 
 // asBefore is the standing of a file that needs nothing.

@@ -40,7 +40,7 @@ func (s Store) Locked(settle func([]Result) error, do func() error) (err error) 
 			err = s.Finish()
 		}
 		if err != nil {
-			return fmt.Errorf("finish the apply that was cut: %w", err)
+			return fmt.Errorf("finish the interrupted apply: %w", err)
 		}
 	}
 
@@ -106,7 +106,7 @@ func (c Copy) steps(s Store, one Change, merge bool) (steps []Step, refused stri
 	}
 	mode, ok := one.mergedMode()
 	if !ok {
-		return nil, "it changed meanwhile and cannot be merged: both sides changed its mode", nil
+		return nil, "it has changed since and cannot be merged: both sides changed its mode", nil
 	}
 	step.From, step.To = one.There, StateOf(merged, mode)
 	own := Step{Folder: c.Tree(), Path: one.Path, From: one.Now, To: step.To} // the copy goes on from there
@@ -123,11 +123,11 @@ func (c Copy) merged(one Change) (text []byte, refused string, err error) {
 	case one.There.Missing() || one.Now.Missing():
 		return nil, "one side removed it, the other changed it", nil
 	case before == nil && !one.Base.Missing():
-		return nil, "it changed meanwhile, and it is too large or no text to be merged", nil
+		return nil, "it has changed since and cannot be merged: it is too large or not text", nil
 	}
 	both, err := Merge(string(before), string(now), string(there))
 	if err != nil {
-		return nil, "it changed meanwhile and cannot be merged: " + err.Error(), nil
+		return nil, "it has changed since and cannot be merged: " + err.Error(), nil
 	}
 
 	return []byte(both), "", nil

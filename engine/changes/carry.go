@@ -39,11 +39,11 @@ type Outcome string
 const (
 	Done    Outcome = "done"
 	Already Outcome = "already" // the file was as it becomes
-	Refused Outcome = "refused" // it changed meanwhile, or is not a file that is written
+	Refused Outcome = "refused" // it has changed since, or is not a file that is written
 )
 
 // Meanwhile is why a step is refused whose file is not as it was any more.
-const Meanwhile = "it changed meanwhile"
+const Meanwhile = "it has changed since"
 
 // journalName is the list of steps in progress.
 const journalName = "apply.json"
@@ -205,7 +205,7 @@ func (s Store) carry(step Step) (Result, error) {
 	return Result{step, Done, ""}, err
 }
 
-var errChanged = errors.New("the file changed meanwhile")
+var errChanged = errors.New("the file has changed in the meantime")
 
 func (s Store) write(dir *os.Root, name string, to State, unchanged func() error) error {
 	content, err := s.Get(to)

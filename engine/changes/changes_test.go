@@ -222,7 +222,7 @@ func TestWhatChangedMeanwhileIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.put(b.of, "same", strings.Replace(text, "two", "TWO", 1))
-	list := b.expect("changed a it changed meanwhile", "changed b it changed meanwhile", "changed c it changed meanwhile")
+	list := b.expect("changed a it has changed since", "changed b it has changed since", "changed c it has changed since")
 	before := has(t, b.of)
 	for _, line := range b.apply(list, false) {
 		if !strings.HasPrefix(line, "refused ") {
@@ -234,7 +234,7 @@ func TestWhatChangedMeanwhileIsLeftAlone(t *testing.T) {
 	}
 
 	got := b.apply(list, true)
-	want := []string{"done a", "refused b it changed meanwhile and cannot be merged: both sides changed line 2, or lines beside it",
+	want := []string{"done a", "refused b it has changed since and cannot be merged: both sides changed line 2, or lines beside it",
 		"refused c one side removed it, the other changed it"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -243,7 +243,7 @@ func TestWhatChangedMeanwhileIsLeftAlone(t *testing.T) {
 	if a, own := has(t, b.of)["a"], has(t, b.copy.Tree())["a"]; a != both || own != both {
 		t.Errorf("merged to %q, and in the copy %q", a, own)
 	}
-	b.expect("changed b it changed meanwhile", "changed c it changed meanwhile")
+	b.expect("changed b it has changed since", "changed c it has changed since")
 }
 
 // A file that the agent made a folder of keeps no other change from being applied, and is one when the file is gone.
@@ -278,7 +278,7 @@ func TestMergedModes(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := b.apply(b.changes(), true)
-	want := []string{"done agents", "refused both it changed meanwhile and cannot be merged: both sides changed its mode", "done theirs"}
+	want := []string{"done agents", "refused both it has changed since and cannot be merged: both sides changed its mode", "done theirs"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -288,7 +288,7 @@ func TestMergedModes(t *testing.T) {
 			t.Errorf("%s has the mode %v, want %v: %v", path, info.Mode(), want, err)
 		}
 	}
-	b.expect("changed both it changed meanwhile")
+	b.expect("changed both it has changed since")
 }
 
 // What an agent, or someone else, puts in the way is not followed and not overwritten.
@@ -421,7 +421,7 @@ func TestTheAgentGoesOnWhileAMergeIsCut(t *testing.T) {
 	if err := b.copy.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	b.apply(b.expect("changed a it changed meanwhile"), true)
+	b.apply(b.expect("changed a it has changed since"), true)
 	want := "ONE\n2\n3\nFOUR\n5\n6\nSEVEN\n"
 	if got := has(t, b.of)["a"]; got != want {
 		t.Errorf("the folder has %q, want %q", got, want)
@@ -586,8 +586,8 @@ func TestModesAndLargeFiles(t *testing.T) {
 	}
 	b.put(b.of, "large", large)
 	b.put(b.copy.Tree(), "large", large[1:])
-	got := b.apply(b.expect("changed large it changed meanwhile"), true)
-	if len(got) != 1 || !strings.HasPrefix(got[0], "refused large it changed meanwhile, and it is too large") {
+	got := b.apply(b.expect("changed large it has changed since"), true)
+	if len(got) != 1 || !strings.HasPrefix(got[0], "refused large it has changed since and cannot be merged: it is too large") {
 		t.Errorf("a merge of what is too large: %q", got)
 	}
 }

@@ -230,7 +230,7 @@ func TestWhatWasAppliedIsTheBase(t *testing.T) {
 	b.put(tree, "a", "one\nTWO\n3\n4\n5\n")
 	b.put(tree, "b", "3\n")
 	b.put(b.of, "a", "one\n2\n3\n4\nFIVE\n")
-	b.apply(b.expect("changed a it changed meanwhile", "changed b"), true)
+	b.apply(b.expect("changed a it has changed since", "changed b"), true)
 	if got := has(t, b.of); got["a"] != "one\nTWO\n3\n4\nFIVE\n" || got["b"] != "3\n" {
 		t.Errorf("the folder has %q", got)
 	}

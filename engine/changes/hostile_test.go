@@ -74,7 +74,7 @@ func worked(t *testing.T) bench {
 // What cannot be opened is not taken for what is not there: nothing is listed, carried or read by
 // half without an error.
 func TestCopiesAreReadWithFewDescriptors(t *testing.T) {
-	changes := []string{"changed a", "changed dir/b it changed meanwhile", "removed gone", "added new/deep/c"}
+	changes := []string{"changed a", "changed dir/b it has changed since", "removed gone", "added new/deep/c"}
 	t.Run("list", func(t *testing.T) {
 		crashtest.FewDescriptors(t, func(t *testing.T) (op, holds func() error) {
 			b := worked(t)
@@ -554,7 +554,7 @@ func TestContentsOfWhatChangedTwice(t *testing.T) {
 	b := newBench(t, map[string]string{"a": "one\n"})
 	b.put(b.copy.Tree(), "a", "two\n")
 	b.put(b.of, "a", "three\n")
-	list := b.expect("changed a it changed meanwhile")
+	list := b.expect("changed a it has changed since")
 	if before, now, there, err := b.copy.Contents(list[0]); err != nil || string(before)+string(now)+string(there) != "one\ntwo\nthree\n" {
 		t.Errorf("%q %q %q, %v", before, now, there, err)
 	}
@@ -581,7 +581,7 @@ func TestASaveDuringAnApplyStays(t *testing.T) {
 	b.put(b.copy.Tree(), "a", "two\n")
 	list := b.expect("changed a")
 	crash.Meanwhile(t, "changes.file.write", func(int) { b.put(b.of, "a", "mine\n") })
-	if got := b.apply(list, false); !slices.Equal(got, []string{"refused a it changed meanwhile"}) {
+	if got := b.apply(list, false); !slices.Equal(got, []string{"refused a it has changed since"}) {
 		t.Errorf("%q", got)
 	}
 	if got := has(t, b.of)["a"]; got != "mine\n" {

@@ -20,7 +20,7 @@ func (c *Conflict) Error() string {
 func Merge(base, ours, theirs string) (string, error) {
 	for _, text := range []string{base, ours, theirs} {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-			return "", fmt.Errorf("it is not a text")
+			return "", fmt.Errorf("it is not text")
 		}
 	}
 	mine, other := udiff.Lines(base, ours), udiff.Lines(base, theirs)

@@ -119,7 +119,7 @@ const (
 	Between Standing = "between" // someone else changed it between two writes of the agent, which would be lost
 	Since   Standing = "since"   // someone else changed it since
 	Again   Standing = "again"   // the agent wrote it again, in a turn that is not taken back
-	Gone    Standing = "gone"    // what it held is not kept
+	Gone    Standing = "gone"    // its earlier content was not kept
 )
 
 // Mergeable reports that a file that someone else changed since holds text now and did before, so that both can be kept.
@@ -285,7 +285,7 @@ func (s Store) step(t Take, merge bool) (step Step, why string, err error) {
 	case Before:
 		return step, "it is as it was before", nil
 	case Gone:
-		return step, "what it held is not kept: " + cmp.Or(t.To.Other, "it is older than retention.undo, or was deleted"), nil
+		return step, "its earlier content was not kept: " + cmp.Or(t.To.Other, "it is older than retention.undo, or was deleted"), nil
 	case Again:
 		return step, "the agent wrote it again since", nil
 	}
@@ -293,7 +293,7 @@ func (s Store) step(t Take, merge bool) (step Step, why string, err error) {
 		return step, "it changed since", nil
 	}
 	if !t.Mergeable() {
-		return step, "it changed since and cannot be merged", nil
+		return step, "it has changed since and cannot be merged", nil
 	}
 	left, leftErr := s.Get(t.From)
 	before, beforeErr := s.Get(t.To)
@@ -311,7 +311,7 @@ func (s Store) step(t Take, merge bool) (step Step, why string, err error) {
 	}
 	both, err := Merge(string(left), string(before), string(now))
 	if err != nil {
-		return step, "it changed since and cannot be merged: " + err.Error(), nil
+		return step, "it has changed since and cannot be merged: " + err.Error(), nil
 	}
 	step = Step{Folder: t.Folder, Path: t.Path, From: t.Now, To: StateOf([]byte(both), t.Now.Mode)}
 
@@ -325,7 +325,7 @@ func (s Store) lost(of State) (why string, err error) {
 	}
 	_, err = s.Get(of)
 	if err != nil && !disk.Transient(err) {
-		return "what it held cannot be read: " + err.Error(), nil
+		return "its earlier content cannot be read: " + err.Error(), nil
 	}
 
 	return "", err

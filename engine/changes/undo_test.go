@@ -146,7 +146,7 @@ func TestTenTurnsTakenBack(t *testing.T) {
 	for _, r := range results {
 		said = append(said, strings.TrimSpace(fmt.Sprint(r.Outcome, " ", r.Path, " ", r.Why)))
 	}
-	if want := []string{"refused back it is as it was before", "done between", "refused clash it changed since and cannot be merged",
+	if want := []string{"refused back it is as it was before", "done between", "refused clash it has changed since and cannot be merged",
 		"refused deleted it is as it was before", "refused dir/new it is as it was before", "refused ready it is as it was before",
 		"done since"}; !slices.Equal(said, want) {
 		t.Errorf("got %q, want %q", said, want)
@@ -226,7 +226,7 @@ func TestLostContents(t *testing.T) {
 		spoil     func(blob string) error
 		as, wrong string
 	}{
-		"lost":    {os.Remove, "gone", "what it held is not kept"},
+		"lost":    {os.Remove, "gone", "its earlier content was not kept"},
 		"damaged": {func(blob string) error { return os.WriteFile(blob, []byte("other\n"), 0o600) }, "ready", "cannot be read"},
 	} {
 		d := newDesk(t)
@@ -548,9 +548,9 @@ func TestWhatSomeoneElseChangedSince(t *testing.T) {
 	}{
 		"not wanted":       {"ONE\n2\n3\n4\nFIVE\n", false, "it changed since", "ONE\n2\n3\n4\nFIVE\n"},
 		"wanted":           {"ONE\n2\n3\n4\nFIVE\n", true, "", "1\n2\n3\n4\nFIVE\n"},
-		"the same line":    {"uno\n2\n3\n4\n5\n", true, "it changed since and cannot be merged: ", "uno\n2\n3\n4\n5\n"},
-		"it was removed":   {"", true, "it changed since and cannot be merged", ""},
-		"no text any more": {"\xff\n", true, "it changed since and cannot be merged", "\xff\n"},
+		"the same line":    {"uno\n2\n3\n4\n5\n", true, "it has changed since and cannot be merged: ", "uno\n2\n3\n4\n5\n"},
+		"it was removed":   {"", true, "it has changed since and cannot be merged", ""},
+		"no text any more": {"\xff\n", true, "it has changed since and cannot be merged", "\xff\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)

@@ -32,7 +32,7 @@ func Export(ctx context.Context, c Config) (int, error) {
 
 	agents := filepath.Join(c.Root, "agents")
 	if disk.Exists(agents) {
-		return 0, fmt.Errorf("%s is there already\nexport to a folder of its own", agents)
+		return 0, fmt.Errorf("%s already exists\nexport to a new folder", agents)
 	}
 	w := &workingCopy{root: filepath.Join(c.Root, partName), vol: c.Volume, covers: c.Covers, log: c.Log}
 	if err := c.Volume.RemoveAll("export", w.root); err != nil {

@@ -56,7 +56,7 @@ func (n memory) tell() error {
 			err = m.Respond(jsonOf(h))
 		}
 		if err != nil {
-			n.says.Info("what this machine had of an agent was not told", "agent", agent, "err", err)
+			n.says.Info("could not report what this machine had of an agent", "agent", agent, "err", err)
 		}
 	})
 	if err != nil {

@@ -67,7 +67,7 @@ func Import(ctx context.Context, c Config, load Load) (done Imported, err error)
 	for _, one := range load.Agents {
 		a, err := in.bring(ctx, one)
 		if err != nil {
-			return done, fmt.Errorf("bring agent %s: %w", cmp.Or(one.Handle, one.ID), err)
+			return done, fmt.Errorf("import agent %s: %w", cmp.Or(one.Handle, one.ID), err)
 		}
 		load.Arrived(a)
 	}
@@ -89,14 +89,14 @@ type importer struct {
 func (in importer) bring(ctx context.Context, one Newcomer) (a Arrival, err error) {
 	a = Arrival{Meta: one.Meta, Was: one.Handle}
 	if known, ok := in.all.known[one.ID]; ok {
-		a.Handle, a.There, a.Kept = known.Handle, true, "it is there already"
+		a.Handle, a.There, a.Kept = known.Handle, true, "the cluster already has it"
 		in.handles[one.ID] = known.Handle
 		return a, nil
 	}
 	if parent := one.Descriptor.ParentAgentID; parent != "" && in.handles[parent] == "" {
 		known, ok := in.all.known[parent]
 		if !ok {
-			a.Kept = "the agent that it belongs to is not there"
+			a.Kept = "the agent that it belongs to is not in the cluster"
 			return a, nil
 		}
 		in.handles[parent] = known.Handle
@@ -213,7 +213,7 @@ func importFiles(ctx context.Context, s *natsStore, c Config) (n int, err error)
 			_, err = s.handles.objects.PutBytes(ctx, reference, bytes.TrimSpace(line)) // as a machine keeps it
 		}
 		if err != nil {
-			return n, fmt.Errorf("bring attachment %s: %w", id, err)
+			return n, fmt.Errorf("import attachment %s: %w", id, err)
 		}
 		n++
 	}

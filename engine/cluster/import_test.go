@@ -74,7 +74,7 @@ func TestImport(t *testing.T) {
 	list, done := bring(first, child, orphan)
 	if diff := cmp.Diff([]Arrival{
 		{Meta: first.Meta, Was: "0/"}, {Meta: child.Meta, Was: "0/3"},
-		{Meta: orphan.Meta, Was: "7/1", Kept: "the agent that it belongs to is not there"},
+		{Meta: orphan.Meta, Was: "7/1", Kept: "the agent that it belongs to is not in the cluster"},
 	}, list); diff != "" {
 		t.Errorf("the first import (-want +got):\n%s", diff)
 	}
@@ -87,7 +87,7 @@ func TestImport(t *testing.T) {
 	ended := newcomer("0/3", child.Descriptor, "never read\n") // as the child, but it ended
 	ended.ID, ended.Descriptor.ID, ended.Ended = ids[5], ids[5], true
 	list, done = bring(first, rival, second, ended)
-	there, as := Arrival{Meta: first.Meta, Was: "0/", There: true, Kept: "it is there already"}, Arrival{Meta: second.Meta, Was: "0/"}
+	there, as := Arrival{Meta: first.Meta, Was: "0/", There: true, Kept: "the cluster already has it"}, Arrival{Meta: second.Meta, Was: "0/"}
 	as.Handle = "1/"
 	last := Arrival{Meta: ended.Meta, Was: "0/3"}
 	last.Handle = "0/4"

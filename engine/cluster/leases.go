@@ -36,7 +36,7 @@ func (n leader) Lead(ctx context.Context, name string, do func(context.Context) 
 		lost, err := l.keep(ctx, done)
 		cancel()
 		if lost {
-			n.p.log.Warn("a lease was lost; another machine may go on", "lease", name)
+			n.p.log.Warn("a lease was lost; another machine may take over", "lease", name)
 			<-done
 			continue
 		}

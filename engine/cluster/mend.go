@@ -156,7 +156,7 @@ func (r *Repair) agent(ctx context.Context, m address.Meta) (Damage, error) {
 			continue
 		}
 		if d.UpTo == 0 && d.Err == nil {
-			d.Err = errors.New("no machine that runs has its folder: start the others, and repair again")
+			d.Err = errors.New("no running machine has its folder: start the others, and repair again")
 		}
 		if d.Err == nil && r.Write {
 			d.Kept, d.Err = r.mend(ctx, m.ID, e, d.Of)

@@ -77,7 +77,7 @@ func (p *presence) refused(err error) {
 		return
 	}
 	if time.Since(p.full) > 10*fullFor {
-		p.log.Warn("the servers of the cluster have no room; nothing is accepted until they have", "err", err)
+		p.log.Warn("the servers of the cluster are out of space; nothing is accepted until they have some", "err", err)
 	}
 	p.full = time.Now()
 }
@@ -129,7 +129,7 @@ func (p *presence) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), p.lease/2)
 	defer cancel()
 	if err := p.store.handles.nodes.Delete(ctx, p.boot); err != nil {
-		p.log.Debug("the cluster was left without a word", "err", err)
+		p.log.Debug("the cluster was left without notice", "err", err)
 	}
 }
 

@@ -274,7 +274,7 @@ func (n leader) catchUp(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, catchUpFor)
 	defer cancel()
 	if err := n.files.caughtUp(waiting); err != nil && ctx.Err() == nil {
-		n.p.log.Info("going on without the newest of what belongs to all machines", "err", err)
+		n.p.log.Info("continuing without the newest shared files", "err", err)
 	}
 
 	return ctx.Err()

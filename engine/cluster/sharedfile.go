@@ -260,7 +260,7 @@ func (s *sharing) putAside(name string, data []byte) error {
 	if err := s.vol.WriteFile("commons", s.path(kept), data); err != nil {
 		return err
 	}
-	s.log.Warn("a file was changed on two machines at once; that of the other one applies", "file", name, "kept", kept)
+	s.log.Warn("a file was changed on two machines at once; the other machine's version applies", "file", name, "kept", kept)
 
 	return nil
 }

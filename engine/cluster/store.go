@@ -220,8 +220,8 @@ const leastPayload = 1 << 20
 // fits returns an error if the servers do not take what a machine has to send.
 func fits(conn *nats.Conn) error {
 	if most := conn.MaxPayload(); most < leastPayload {
-		return fmt.Errorf("the servers take messages of %d bytes, and %d are needed\n"+
-			"write max_payload: 8MB into the settings of each, and start it again", most, leastPayload)
+		return fmt.Errorf("the servers accept messages of up to %d bytes, but %d are needed\n"+
+			"set max_payload: 8MB in the settings of each server, and restart it", most, leastPayload)
 	}
 	return nil
 }
@@ -231,12 +231,12 @@ func advised(err error) error {
 	e, _ := errors.AsType[*jetstream.APIError](err)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
-		return fmt.Errorf("%w\nthe servers have no JetStream, or no leader yet: turn it on (docs/cluster.md has the settings), and start "+
-			"most of the servers", err)
+		return fmt.Errorf("%w\nthe servers have no JetStream, or no leader yet: enable JetStream (docs/cluster.md has the "+
+			"settings), and start a majority of the servers", err)
 	case noRoom(err):
-		return fmt.Errorf("%w\nthe servers have no room: give JetStream more, or remove what else is in it", err)
+		return fmt.Errorf("%w\nthe servers are out of space: give JetStream more, or remove other data from it", err)
 	case e != nil && strings.Contains(e.Description, "replicas > 1"):
-		return fmt.Errorf("%w\nthis is one server, and cluster.replicas wants several: start the others, or set it to 1", err)
+		return fmt.Errorf("%w\nthere is only one server, but cluster.replicas requires several: start the others, or set it to 1", err)
 	}
 
 	return err

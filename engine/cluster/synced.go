@@ -16,7 +16,7 @@ func allSync(ctx context.Context, conn *nats.Conn, servers int, log *slog.Logger
 	said := saySync(ctx, conn, servers)
 	switch {
 	case said == 0:
-		log.Warn("the servers do not say that they sync each message; those that do not may lose accepted ones in a power cut\n" +
+		log.Warn("the servers do not report that they sync each message; without that, a power cut can lose accepted messages\n" +
 			"run them with daycare cluster server, or set sync_interval: always in the jetstream settings of each")
 	case said < servers:
 		log.Info("not all servers say that they sync each message; this machine waits for its own disk, too",

@@ -147,7 +147,7 @@ var badSettings = []struct {
 	{"two providers of one id", "providers:\n  - {id: a, type: scripted}\n  - {id: a, type: scripted}\n",
 		[]string{`3:10 error: providers[1].id: found "a" a second time, first on line 2`}},
 	{"speech twice", "speech: {transcribe: {url: \"http://x/v1\", command: c}, speak: {command: c}}\n",
-		[]string{`1:52 error: speech.transcribe.command: found a command beside a url; remove one of them`}},
+		[]string{`1:52 error: speech.transcribe.command: found both a command and a url; remove one of them`}},
 	{"a cluster without TLS", "cluster: {servers: [\"nats://a.example:4222\"]}\n",
 		[]string{`1:21 error: cluster.servers[0]: a.example:4222 is not on this machine and needs TLS | write tls://a.example:4222`}},
 	{"links", "connectors:\n  - {id: t, type: telegram, allow: [\"1\"]}\n  - {id: w, type: webhook, agentId: x}\nlinks:\n" +

@@ -11,7 +11,7 @@ import (
 const IgnoreName = ".gitignore"
 
 // IgnoreText is the content of that file as daycare writes it.
-const IgnoreText = `# What a repository should not hold: secrets, what is live, what can be made again.
+const IgnoreText = `# What a repository should not contain: secrets, live state, files that daycare can create again.
 auth.json
 tokens.json
 tokens.used.json

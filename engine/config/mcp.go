@@ -81,11 +81,11 @@ func (r *reader) checkMCP(c *Config) {
 		case s.Command != "" && s.URL != "":
 			bad("url", "a server has a command or a url, not both", "remove one of them")
 		case s.URL != "" && (len(s.Args) > 0 || len(s.Env) > 0 || s.WorkingDir != ""):
-			bad("url", "args, env and workingDir are of a command", "remove them, or the url")
+			bad("url", "args, env and workingDir need a command", "remove them, or the url")
 		case s.Command != "" && len(s.Headers) > 0:
-			bad("headers", "headers are of a url", "give the program its secrets by env")
+			bad("headers", "headers need a url", "give the program its secrets by env")
 		case s.Command != "" && (s.OAuth.ClientID != "" || len(s.OAuth.Scopes) > 0):
-			bad("oauth", "oauth is of a url", "give the program its secrets by env")
+			bad("oauth", "oauth needs a url", "give the program its secrets by env")
 		case s.OAuth.ClientSecret != "" && s.OAuth.ClientID == "":
 			bad("oauth", "a clientSecret needs a clientId", "add the clientId, or remove the secret")
 		}

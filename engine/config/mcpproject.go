@@ -67,7 +67,7 @@ func ReadProject(home string) Project {
 	switch {
 	case p.IsTrusted() || len(servers) == 0:
 	case p.Trusted == nil:
-		tell(finding.Warning, "untrusted", fmt.Sprintf("its %d MCP servers are not used: nobody trusted the file", len(servers)), trust)
+		tell(finding.Warning, "untrusted", fmt.Sprintf("its %d MCP servers are not used until you trust the file", len(servers)), trust)
 	default:
 		tell(finding.Warning, "changed", "it changed since you trusted it: none of its MCP servers is used", trust)
 	}
@@ -108,7 +108,7 @@ func parseProject(path string, content []byte) (list []MCPServer, found []findin
 		case s.Type == "sse":
 			bad("its type is sse, which is not supported; most services have streamable HTTP at another address")
 		case (s.Command == "") == (s.URL == ""):
-			bad("it needs a command or a url, and not both")
+			bad("it needs a command or a url, but not both")
 		case s.URL != "" && s.Type == "stdio" || s.Command != "" && strings.HasSuffix(s.Type, "http"):
 			bad("its type does not fit")
 		default:

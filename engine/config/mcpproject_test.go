@@ -45,7 +45,7 @@ func TestServersOfAProjectAreUsedOnceItIsTrusted(t *testing.T) {
 		return v, ok
 	}
 	for _, tt := range []struct{ trusted, ids, told string }{
-		{"", "mine", "nobody trusted the file"},
+		{"", "mine", "until you trust the file"},
 		{projectText + " ", "mine", "changed since you trusted it"},
 		{projectText, "mine files hub", ""},
 	} {

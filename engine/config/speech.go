@@ -72,7 +72,7 @@ func (r *reader) checkSpeech(c *Config) {
 		Voicing
 	}{{"transcribe", c.Speech.Transcribe.Voicing}, {"speak", c.Speech.Speak.Voicing}} {
 		if v.URL != "" && v.Command != "" {
-			r.Bad("speech."+v.key+".command", ": found a command beside a url; remove one of them")
+			r.Bad("speech."+v.key+".command", ": found both a command and a url; remove one of them")
 		}
 	}
 }

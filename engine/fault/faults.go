@@ -92,7 +92,7 @@ var (
 	Decided = &Fault{Code: "decided", Status: http.StatusConflict, Exit: ExitDenied, Text: "already answered",
 		Hint: "list pending approvals with: daycare permissions ls", Route: "the first answer counts",
 		About: "the request was already answered (`decided`: who answered, what, when)"}
-	Conflict = &Fault{Code: "file_changed", Status: http.StatusConflict, Exit: ExitFailure, Text: "the file has changed meanwhile",
+	Conflict = &Fault{Code: "file_changed", Status: http.StatusConflict, Exit: ExitFailure, Text: "the file has changed in the meantime",
 		Hint:  "repeat your change in the content returned with this error",
 		About: "the file has changed (`conflict`: its content and hash)"}
 	Taken = &Fault{Code: "taken", Status: http.StatusConflict, Exit: ExitFailure, Text: "such an agent already exists",
@@ -105,8 +105,8 @@ var (
 		Hint: "see its runs with: daycare cron runs NAME", Route: "wait until the run has ended",
 		About: "the task or heartbeat is already running"}
 	Applying = &Fault{Code: "applying", Status: http.StatusConflict, Exit: ExitFailure,
-		Text: "another command changes these files now", Hint: "try again when it has ended", Route: "try again when it has ended",
-		About: "another command applies changes or takes files back now"}
+		Text: "another command is changing these files", Hint: "try again when it has ended", Route: "try again when it has ended",
+		About: "another command is applying changes or taking files back"}
 	AgentLimit = &Fault{Code: "agent_limit", Status: http.StatusConflict, Exit: ExitFailure, Text: "too many agents",
 		Hint:  "end one with daycare agents kill or rm, or raise the setting that the message names",
 		Route: "end or remove one, or raise the setting that the message names",
@@ -127,8 +127,8 @@ var (
 		Hint:  "check the disk that holds .daycare, then restart daycare; everything acknowledged is safe",
 		Route: "check the disk, then restart daycare; everything acknowledged is safe"}
 	ReplicaAway = &Fault{Code: "replica_away", Status: http.StatusServiceUnavailable, Exit: ExitFailure,
-		Text:  "the servers of the cluster, or another machine of it, do not answer",
-		Hint:  "check the network, and see: daycare cluster status; what was accepted is safe, and daycare continues by itself",
+		Text:  "the servers or another machine of the cluster do not answer",
+		Hint:  "check the network, and see: daycare cluster status; everything accepted is safe, and daycare continues on its own",
 		Route: "nothing was accepted; send it again later"}
 	Cut = &Fault{Code: "cut", Status: http.StatusServiceUnavailable, Exit: ExitNotRunning,
 		Text:  "the connection closed before the turn ended",

@@ -42,7 +42,7 @@ func version(content []byte) Version {
 // Changed says that a file is not the version that an edit was made from.
 type Changed struct{ Now Version }
 
-func (e *Changed) Error() string { return "the file has changed meanwhile" }
+func (e *Changed) Error() string { return "the file has changed in the meantime" }
 
 // CheckFile finds what is wrong in the content of a file that users edit, by its
 // name; path is for the findings.

@@ -91,7 +91,7 @@ func OpenFolders(vol *disk.Volume, at workspace.Place, report func(path string, 
 
 	var kept foldersOnDisk
 	if err := json.Unmarshal(data, &kept); err != nil {
-		return nil, fmt.Errorf("read %s: %w\ndelete it: daycare then pins every granted folder anew", FoldersFile, err)
+		return nil, fmt.Errorf("read %s: %w\ndelete it: daycare then pins every granted folder again", FoldersFile, err)
 	}
 	booted := kept.Boot != BootID() || kept.Boot == ""
 	if root := f.known[f.place.Dir].ID; kept.Root.Ino != root.Ino || !booted && kept.Root.Dev != root.Dev {

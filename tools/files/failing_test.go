@@ -211,7 +211,7 @@ func TestASaveInTheMiddleOfACallIsNotLost(t *testing.T) {
 				w.file(path, "one, by the user\n")
 			}}
 			if _, err := w.run(ctx, c.tool, c.args); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
-				t.Errorf("%v, want that the file changed meanwhile", err)
+				t.Errorf("%v, want that the file has changed in the meantime", err)
 			}
 			if got := w.content(path); got != "one, by the user\n" {
 				t.Errorf("the file has %q", got)

@@ -210,7 +210,7 @@ func (p *place) unchanged() error {
 	case err != nil:
 		return err
 	case p.info == nil || !os.SameFile(p.info, now) || now.Size() != p.info.Size() || !now.ModTime().Equal(p.info.ModTime()):
-		return errors.New("the file changed meanwhile; read it again")
+		return errors.New("the file has changed in the meantime; read it again")
 	}
 
 	return nil

@@ -22,7 +22,7 @@ type Beside struct {
 	Binary   string
 	Dir      string
 	Others   []int // how many other agents there are
-	Each     int   // how often each thing is done
+	Each     int   // how often to do each thing
 	Progress func(string)
 }
 

@@ -24,10 +24,9 @@ func Command(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure daycare on this machine, next to what the disk itself can do",
-		Long: "Measure daycare in a temporary folder on this disk. Rates are shown with the limit\n" +
-			"that was measured in the same run, so that they can be compared across machines.\n" +
-			"It takes some minutes, with --quick half a minute; other work on the machine affects\n" +
-			"the results.",
+		Long: "Measure daycare in a temporary folder on this disk. Each rate is shown with the limit measured in the\n" +
+			"same run, so that you can compare machines. It takes a few minutes, with --quick half a minute; other work\n" +
+			"on the machine affects the results.",
 		Example: "  daycare bench --dir /var/tmp --csv cost.csv",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -59,7 +58,7 @@ func Command(c *term.App) *cobra.Command {
 	cmd.Flags().StringVar(&s.Dir, "dir", "", "measure the disk that `DIR` is on (default: the current directory)")
 	cmd.Flags().DurationVar(&s.Span, "span", 2*time.Second, "how long each timed part takes")
 	cmd.Flags().BoolVar(&quick, "quick", false, "shorter parts, at most 1,000 agents")
-	cmd.Flags().StringVar(&table, "csv", "", "also write how the cost grows, as CSV, to `FILE`")
+	cmd.Flags().StringVar(&table, "csv", "", "also write how the cost grows to `FILE`, as CSV")
 	cmd.AddCommand(besideCommand(c), clusterCommand(c), floodCommand(c), soakCommand(c), talkCommand(c))
 
 	return cmd
@@ -108,10 +107,10 @@ func besideCommand(c *term.App) *cobra.Command {
 			return errors.Join(printRows(c, rows), err)
 		},
 	}
-	cmd.Flags().StringVar(&b.Dir, "dir", "", "where the daemon's files are (default: the system's folder for temporary files)")
+	cmd.Flags().StringVar(&b.Dir, "dir", "", "where to put the daemon's files (default: the system's folder for temporary files)")
 	cmd.Flags().StringVar(&b.Binary, "binary", "", "measure the daycare in `FILE` instead of this one")
 	cmd.Flags().IntSliceVar(&b.Others, "agents", []int{10, 1000, 10_000}, "how many other agents there are, one `N` after the other")
-	cmd.Flags().IntVar(&b.Each, "times", 50, "how often each thing is done")
+	cmd.Flags().IntVar(&b.Each, "times", 50, "how often to do each thing")
 
 	return cmd
 }
@@ -120,12 +119,11 @@ func clusterCommand(c *term.App) *cobra.Command {
 	b := Cluster{}
 	cmd := &cobra.Command{
 		Use:   "cluster",
-		Short: "Measure what it costs that other machines can continue",
-		Long: "Measure agents on local files, with one NATS server, with three, and with one that is relied\n" +
-			"on alone (ownDisk: never), by turns, all on this machine: messages, turns, how soon\n" +
-			"another machine takes over agents of one that was killed, and daemons that have nothing\n" +
-			"to do. It takes some minutes.\n" +
-			"It is in builds with the tag natsserver.",
+		Short: "Measure what it costs to run agents in a cluster",
+		Long: "Measure agents on local files, with one NATS server, with three, and with one server alone (ownDisk:\n" +
+			"never), in turn, all on this machine: messages, turns, how soon another machine takes over the agents of a\n" +
+			"killed one, and idle daemons. It takes a few minutes. Only builds with the tag natsserver have this\n" +
+			"command.",
 		Example: "  daycare bench cluster --dir /var/tmp\n  daycare bench cluster --agents 100000",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -150,8 +148,8 @@ func clusterCommand(c *term.App) *cobra.Command {
 	cmd.Flags().StringVar(&b.Dir, "dir", "", "where all files are (default: the system's folder for temporary files)")
 	cmd.Flags().DurationVar(&b.Span, "span", 2*time.Second, "how long each timed part takes")
 	cmd.Flags().IntVar(&b.Rounds, "rounds", 3, "measure everything `N` times, and print medians")
-	cmd.Flags().IntVar(&b.Awake, "awake", 300, "`N` agents are awake on the machine that is killed")
-	cmd.Flags().IntVar(&b.Agents, "agents", 0, "also make `N` agents on three servers")
+	cmd.Flags().IntVar(&b.Awake, "awake", 300, "how many agents (`N`) are awake on the machine that is killed")
+	cmd.Flags().IntVar(&b.Agents, "agents", 0, "also create `N` agents on three servers")
 
 	return cmd
 }
@@ -180,7 +178,7 @@ func talkCommand(c *term.App) *cobra.Command {
 			return errors.Join(printRows(c, rows), err)
 		},
 	}
-	cmd.Flags().StringVar(&t.Dir, "dir", "", "where the daemon's files are (default: the system's folder for temporary files)")
+	cmd.Flags().StringVar(&t.Dir, "dir", "", "where to put the daemon's files (default: the system's folder for temporary files)")
 	cmd.Flags().StringVar(&t.Binary, "binary", "", "measure the daycare in `FILE` instead of this one")
 	cmd.Flags().IntSliceVar(&t.Conversations, "conversations", []int{1, 8, 64}, "how many are held at once, one `N` after the other")
 	cmd.Flags().IntVar(&t.Turns, "turns", 50, "how many turns each conversation has")
@@ -192,12 +190,11 @@ func floodCommand(c *term.App) *cobra.Command {
 	f := Flood{}
 	cmd := &cobra.Command{
 		Use:   "flood",
-		Short: "Write far more to a daemon than it can work off, and look for what is missing",
-		Long: "Start a separate daemon and flood it: a thousand senders at once, all of them to one\n" +
-			"slow agent, a tool that prints ten gigabytes, a model that does not stop. The table\n" +
-			"says what was accepted, refused and missing, and how much memory it took. It ends\n" +
-			"with 1 if a message is lost or taken twice, or if anything is left over at the end.\n" +
-			"It takes some minutes.",
+		Short: "Send a daemon far more than it can process, and check that nothing is lost",
+		Long: "Start a separate daemon and flood it: a thousand senders at once, all of them to one slow agent, a tool\n" +
+			"that prints ten gigabytes, a model that does not stop. The table shows what was accepted, refused and\n" +
+			"missing, and how much memory it took. The exit code is 1 if a message is lost or accepted twice, or if\n" +
+			"anything is left over at the end. It takes a few minutes.",
 		Example: "  daycare bench flood\n  daycare bench flood --senders 100 --messages 20 --tool-bytes 100000000",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -214,9 +211,9 @@ func floodCommand(c *term.App) *cobra.Command {
 			return errors.Join(printRows(c, rows), err)
 		},
 	}
-	cmd.Flags().StringVar(&f.Dir, "dir", "", "where the daemon's files lie (default: the system's folder for such)")
-	cmd.Flags().IntVar(&f.Senders, "senders", 1000, "how many write at once")
-	cmd.Flags().IntVar(&f.Each, "messages", 100, "how many messages each writes")
+	cmd.Flags().StringVar(&f.Dir, "dir", "", "where to put the daemon's files (default: the system's folder for temporary files)")
+	cmd.Flags().IntVar(&f.Senders, "senders", 1000, "how many senders write at once")
+	cmd.Flags().IntVar(&f.Each, "messages", 100, "how many messages each sender writes")
 	cmd.Flags().Int64Var(&f.ToolBytes, "tool-bytes", 10_000_000_000, "how much the tool prints")
 
 	return cmd
@@ -227,11 +224,10 @@ func soakCommand(c *term.App) *cobra.Command {
 	var table string
 	cmd := &cobra.Command{
 		Use:   "soak",
-		Short: "Steady work for a long time: does anything grow, or get lost?",
-		Long: "Start a separate daemon and talk to its agents without a pause. The table says how\n" +
-			"memory, descriptors and goroutines were before, in the middle, at the end and after\n" +
-			"it. It ends with 1 if a message is lost or taken twice, an answer is wrong, or\n" +
-			"descriptors or goroutines are left over.",
+		Short: "Keep a daemon busy for a long time, and check that nothing grows or gets lost",
+		Long: "Start a separate daemon and talk to its agents without a pause. The table shows memory, descriptors and\n" +
+			"goroutines before, in the middle, at the end and afterwards. The exit code is 1 if a message is lost or\n" +
+			"accepted twice, an answer is wrong, or descriptors or goroutines are left over.",
 		Example: "  daycare bench soak --for 10m --csv soak.csv",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -252,10 +248,10 @@ func soakCommand(c *term.App) *cobra.Command {
 			return errors.Join(err, writeCurves(table, curves...))
 		},
 	}
-	cmd.Flags().StringVar(&s.Dir, "dir", "", "where the daemon's files lie (default: the system's folder for such)")
+	cmd.Flags().StringVar(&s.Dir, "dir", "", "where to put the daemon's files (default: the system's folder for temporary files)")
 	cmd.Flags().DurationVar(&s.For, "for", 10*time.Minute, "how long")
-	cmd.Flags().IntVar(&s.Agents, "agents", 32, "how many agents are talked to at once")
-	cmd.Flags().StringVar(&table, "csv", "", "also write what the daemon held over time, as CSV, to `FILE`")
+	cmd.Flags().IntVar(&s.Agents, "agents", 32, "how many agents to talk to at once")
+	cmd.Flags().StringVar(&table, "csv", "", "also write the daemon's memory, descriptors and goroutines over time to `FILE`, as CSV")
 
 	return cmd
 }

@@ -20,17 +20,15 @@ import (
 )
 
 // long is the help.
-const long = "Start this program in temporary workspaces, talk to it, kill it at every\n" +
-	"durable step, cut its power, break its disk, and compare after each death what\n" +
-	"its files say with what the outside world saw. It touches none of your workspaces.\n" +
-	"A failing case leaves its folder and the flags that play it again.\n\n" +
-	"--bugs shows that the checks can fail: it switches on one defect after the other\n" +
-	"and plays cases until one shows it. --soak lets many agents live in one workspace\n" +
-	"for as long as you like, and prints how memory and open files develop.\n\n" +
-	"--cluster plays three machines that share agents, with one NATS server and with three:\n" +
-	"machines and servers are killed, stopped, cut off and wiped. With --upgrade the machines start as\n" +
-	"another daycare, get this one while users talk, the other one again, and this one.\n" +
-	"It is in builds with the tag natsserver."
+const long = "Start this program in temporary workspaces, talk to it, kill it at every durable step, cut its power,\n" +
+	"break its disk, and after each death compare its files with what the outside world saw. Your workspaces are not\n" +
+	"touched. For a failing case, daycare keeps the folder and prints the flags that replay it.\n\n" +
+	"--bugs shows that the checks can fail: it enables one deliberate defect after another and plays cases until one\n" +
+	"catches it. --soak runs many agents in one workspace for as long as you like, and prints how memory and open files\n" +
+	"develop.\n\n" +
+	"--cluster plays three machines that share agents, with one NATS server and with three: machines and servers are\n" +
+	"killed, stopped, cut off and wiped. With --upgrade, the machines start with another version of daycare and, while\n" +
+	"users talk, change to this one, back, and to this one again. Only builds with the tag natsserver have it."
 
 // Command plays cases in which daycare dies, and compares its files with the outside world.
 func Command(c *term.App) *cobra.Command {
@@ -66,18 +64,18 @@ func Command(c *term.App) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&full, "full", false, "each step, and each fault in each scenario: about 40 minutes")
-	flags.BoolVar(&short, "short", false, "a sample: about a minute; with --bugs, where each is seen soon")
+	flags.BoolVar(&short, "short", false, "a sample: about a minute; with --bugs, the cases that catch each defect soon")
 	flags.StringVar(&o.Scenario, "scenario", "", "play only the scenario `NAME`")
 	flags.StringVar(&o.Way, "way", "", "play only this `WAY` to die, named as in the table")
-	flags.StringVar(&o.Kill, "kill", "", "play only the case with these `DEATHS`, as a failing case is printed")
+	flags.StringVar(&o.Kill, "kill", "", "play only the case with these `DEATHS`, as printed for a failing case")
 	flags.IntVar(&o.Random, "random", -1, "`N` deaths at random moments (default: 1000)")
 	flags.IntVar(&o.Power, "power", -1, "`N` power cuts of each real file system (default: 100)")
 	flags.DurationVar(&o.Soak, "soak", 0, "let 200 agents work for `DURATION`, killed every minute")
 	flags.StringVar(&o.CSV, "csv", "", "with --soak, write memory and open files over time to `FILE`")
-	flags.BoolVar(&o.Bugs, "bugs", false, "show that each defect put in on purpose is caught")
-	flags.StringVar(&o.Bug, "bug", "", "with --bugs, only the defect `NAME`")
-	flags.BoolVar(&cluster, "cluster", false, "play machines that share agents, instead")
-	flags.StringVar(&o.Upgrade, "upgrade", "", "with --cluster, upgrade machines of the daycare in `FILE` to this one, instead")
+	flags.BoolVar(&o.Bugs, "bugs", false, "show that each deliberate defect is caught")
+	flags.StringVar(&o.Bug, "bug", "", "with --bugs, check only the defect `NAME`")
+	flags.BoolVar(&cluster, "cluster", false, "play machines that share agents instead")
+	flags.StringVar(&o.Upgrade, "upgrade", "", "with --cluster, upgrade machines from the daycare in `FILE` to this one instead")
 	flags.StringVar(&o.Dir, "dir", "", "keep the cases in `DIR` (default: in memory)")
 	for _, name := range []string{"random", "power"} {
 		flags.Lookup(name).DefValue = "0" // help shows what the text says, not the -1 that stands for it

@@ -26,9 +26,9 @@ func Command(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
 		Short: "Run the same agents on several machines",
-		Long: "Run the same agents on several machines: each agent is awake on one of them, and\n" +
-			"another one goes on when that one ends. What they share is kept by NATS servers.\n" +
-			"docs/cluster.md shows how to set it up, and says what is promised.",
+		Long: "Run the same agents on several machines: each agent is awake on one of them, and another machine takes\n" +
+			"over when that one ends. NATS servers keep what the machines share. docs/cluster.md explains how to set it\n" +
+			"up and what is promised.",
 		Example: "  daycare cluster server --store /var/lib/daycare-nats\n" +
 			"  daycare start --join nats://127.0.0.1:4222\n  daycare cluster status",
 		Args: term.NoSuchCommand,
@@ -46,11 +46,11 @@ func serverCommand(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Run a NATS server with the settings that agents need",
-		Long: "Run a NATS server with JetStream, which syncs each message before it says that it has it.\n" +
-			"One server keeps everything once; three on three machines, each with --peer-listen and\n" +
-			"--peers, go on when one of them ends. Beyond this machine it needs a certificate, a user, and\n" +
-			"the password in " + passwordVariable + ". Ctrl-C or SIGTERM ends it.\n" +
-			"It is in builds with the tag natsserver.",
+		Long: "Run a NATS server with JetStream that syncs each message to disk before it acknowledges it. One server\n" +
+			"keeps one copy of everything; three servers on three machines, each with --peer-listen and --peers, keep\n" +
+			"working when one of them ends. To be reached from other machines, it needs a certificate, a user, and the\n" +
+			"password in " + passwordVariable + ". Ctrl-C or SIGTERM ends it. Only builds with the tag natsserver have\n" +
+			"this command.",
 		Example: "  daycare cluster server --store /var/lib/daycare-nats\n" +
 			"  daycare cluster server --name n1 --store /var/lib/daycare-nats --listen 0.0.0.0:4222 \\\n" +
 			"    --peer-listen 0.0.0.0:6222 --peers n1:6222,n2:6222,n3:6222 \\\n" +
@@ -58,7 +58,7 @@ func serverCommand(c *term.App) *cobra.Command {
 		Args: term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Store == "" {
-				return term.Usage(cmd, "--store is missing: the folder for what the server keeps")
+				return term.Usage(cmd, "--store is missing: name a folder for the server's data")
 			}
 			if o.Name == "" {
 				o.Name, _ = os.Hostname() // without a name the server picks one
@@ -69,15 +69,15 @@ func serverCommand(c *term.App) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Name, "name", "", "the `NAME` of the server among others; default: that of the machine")
+	f.StringVar(&o.Name, "name", "", "the `NAME` of the server among others (default: the machine's name)")
 	f.StringVar(&o.Listen, "listen", "127.0.0.1:4222", "`HOST:PORT` where daycares connect")
-	f.StringVar(&o.Store, "store", "", "the `FOLDER` of what it keeps")
+	f.StringVar(&o.Store, "store", "", "the `FOLDER` for the server's data")
 	f.StringVar(&o.Peers.Listen, "peer-listen", "", "`HOST:PORT` where other servers connect")
 	f.StringSliceVar(&o.Peers.Routes, "peers", nil, "`HOST:PORT` of each server, where the others connect")
-	f.StringVar(&o.Access.User, "user", "", "the `NAME` that daycares and servers connect with; password in "+passwordVariable)
-	f.StringVar(&o.Access.Cert, "tls-cert", "", "PEM `FILE` of the certificate")
-	f.StringVar(&o.Access.Key, "tls-key", "", "PEM `FILE` of its key")
-	f.StringVar(&o.Access.CA, "tls-ca", "", "PEM `FILE` of who signs the certificates of the servers")
+	f.StringVar(&o.Access.User, "user", "", "the user `NAME` that daycare and other servers connect with; password in "+passwordVariable)
+	f.StringVar(&o.Access.Cert, "tls-cert", "", "PEM `FILE` with the certificate")
+	f.StringVar(&o.Access.Key, "tls-key", "", "PEM `FILE` with its key")
+	f.StringVar(&o.Access.CA, "tls-ca", "", "PEM `FILE` with the CA that signs the servers' certificates")
 
 	return cmd
 }
@@ -104,8 +104,8 @@ func runServer(ctx context.Context, c *term.App, o server.Options) error {
 func statusCommand(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "status",
-		Short:   "The machines of the cluster that are alive",
-		Long:    "The machines of the cluster that are alive, as the daemon of this workspace sees them.",
+		Short:   "List the live machines of the cluster",
+		Long:    "List the live machines of the cluster, as the daemon of this workspace sees them.",
 		Example: "  daycare cluster status",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -139,16 +139,16 @@ func exportCommand(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export FOLDER",
 		Short: "Copy all agents of the cluster into a workspace that works alone",
-		Long: "Copy all agents of the cluster with their attachments, tasks, memory and what else belongs to\n" +
-			"all machines into FOLDER/.daycare, each as it is at this moment. Nothing changes in the\n" +
-			"cluster. A daycare started there works alone, on copies: stop the cluster first if it is to take its place.",
+		Long: "Copy all agents of the cluster, with their attachments, tasks, memory and everything else that the\n" +
+			"machines share, into FOLDER/.daycare, each as it is at this moment. The cluster does not change. A daycare\n" +
+			"started there works alone, on copies: to replace the cluster with it, stop the cluster first.",
 		Example: "  daycare cluster export /srv/alone && daycare --workspace /srv/alone start",
 		Args:    term.Words(0, "FOLDER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return export(cmd.Context(), c, args[0], join)
 		},
 	}
-	cmd.Flags().StringSliceVar(&join, "join", nil, "the `URL`s of its servers; default: those of this workspace")
+	cmd.Flags().StringSliceVar(&join, "join", nil, "the `URL`s of the cluster's servers (default: those of this workspace)")
 
 	return cmd
 }
@@ -200,7 +200,7 @@ func reach(c *term.App, home string, join []string) (conf cluster.Config, err er
 		}
 	}
 	if !k.On() {
-		return conf, term.NotFound("name its servers with --join URL", "this workspace is in no cluster")
+		return conf, term.NotFound("name its servers with --join URL", "this workspace is not part of a cluster")
 	}
 	if d := k.Check(); d != nil {
 		return conf, fmt.Errorf("%s\n%s", d.Reason, d.Remedy)

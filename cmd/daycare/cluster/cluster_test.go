@@ -188,7 +188,7 @@ func TestImport(t *testing.T) {
 	for range 2 {
 		got = imported{}
 		w.do(0, &got, "import", first)
-		if len(got.Agents) != 3 || got.Files != 0 || got.Attachments != 0 || got.Agents[0].Kept != "it is there already" {
+		if len(got.Agents) != 3 || got.Files != 0 || got.Attachments != 0 || got.Agents[0].Kept != "the cluster already has it" {
 			t.Errorf("once more: %+v", got)
 		}
 	}
@@ -276,7 +276,7 @@ func TestRepairs(t *testing.T) {
 	}
 	w.own(n, ids[2])
 	code := w.Do("cluster", "repair", "--join", w.s.ClientURL())
-	if code != 1 || !strings.Contains(w.Stdout.String(), "no machine that runs has its folder") {
+	if code != 1 || !strings.Contains(w.Stdout.String(), "no running machine has its folder") {
 		t.Errorf("exit code %d\n%s", code, &w.Stdout)
 	}
 }

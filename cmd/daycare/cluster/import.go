@@ -33,19 +33,19 @@ func importCommand(c *term.App) *cobra.Command {
 	var join []string
 	cmd := &cobra.Command{
 		Use:   "import FOLDER",
-		Short: "Bring the agents of a workspace into the cluster",
-		Long: "Bring the agents of the workspace FOLDER with their attachments, tasks, memory and what else\n" +
-			"belongs to all machines into the cluster. An agent keeps its id, and its handle if that is\n" +
-			"free. What the cluster has already stays as it is there and is named, and nothing changes in\n" +
-			"FOLDER: do not start a daycare there again. Settings, secrets and files of agents in the\n" +
-			"workspace are not brought. Done again, it brings what is missing.",
+		Short: "Import the agents of a workspace into the cluster",
+		Long: "Import the agents of the workspace FOLDER into the cluster, with their attachments, tasks, memory and\n" +
+			"everything else that the machines share. An agent keeps its id, and its handle if that is free. What the\n" +
+			"cluster already has stays as it is and is listed. FOLDER does not change, either; do not start a daycare\n" +
+			"there again. Settings, secrets and the agents' files in the workspace are not imported. Run it again to\n" +
+			"import what is missing.",
 		Example: "  daycare cluster import /srv/alone",
 		Args:    term.Words(0, "FOLDER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return bring(cmd.Context(), c, args[0], join)
 		},
 	}
-	cmd.Flags().StringSliceVar(&join, "join", nil, "the `URL`s of its servers; default: those of this workspace")
+	cmd.Flags().StringSliceVar(&join, "join", nil, "the `URL`s of the cluster's servers (default: those of this workspace)")
 
 	return cmd
 }
@@ -79,7 +79,7 @@ func bring(ctx context.Context, c *term.App, folder string, join []string) error
 		return fmt.Errorf("a daemon works in %s\nend it first, with: daycare --workspace %s stop", folder, folder)
 	}
 	if servers, err := peers.Membership(home); err != nil || len(servers) > 0 {
-		return errors.Join(err, fmt.Errorf("%s is a machine of a cluster, which has its agents\n"+
+		return errors.Join(err, fmt.Errorf("%s belongs to a cluster, and its agents are there\n"+
 			"start it, or export that cluster first", folder))
 	}
 	here, err := named(c)
@@ -115,7 +115,7 @@ func bring(ctx context.Context, c *term.App, folder string, join []string) error
 	}
 	answer.print(c)
 	if slices.ContainsFunc(answer.Agents, func(a arrival) bool { return a.Kept != "" && !a.there }) {
-		c.Note("an agent that was not brought comes as a new one with:\n"+
+		c.Note("to import such an agent as a new one:\n"+
 			"daycare --workspace %s agents export HANDLE | daycare %s agents import -", folder, here)
 	}
 
@@ -139,9 +139,9 @@ func named(c *term.App) (string, error) {
 func (a arrival) print(c *term.App) {
 	switch name := term.Clean(a.Name); {
 	case a.Kept != "":
-		c.Print("%s (%s) not brought: %s\n", term.Clean(a.Was), name, term.Clean(a.Kept))
+		c.Print("%s (%s) not imported: %s\n", term.Clean(a.Was), name, term.Clean(a.Kept))
 	case a.Was != a.Handle:
-		c.Print("%s (%s) brought as %s\n", term.Clean(a.Was), name, term.Clean(a.Handle))
+		c.Print("%s (%s) imported as %s\n", term.Clean(a.Was), name, term.Clean(a.Handle))
 	default:
 		c.Print("%s (%s) brought\n", term.Clean(a.Was), name)
 	}
@@ -149,10 +149,10 @@ func (a arrival) print(c *term.App) {
 
 // print says what became of the rest.
 func (i imported) print(c *term.App) {
-	c.Print("%s of all machines and %s brought\n", term.Plural(i.Files, "file", "files"),
+	c.Print("%s of all machines and %s imported\n", term.Plural(i.Files, "file", "files"),
 		term.Plural(i.Attachments, "attachment", "attachments"))
 	for _, name := range i.Kept {
-		c.Print("%s not brought: the cluster has another one\n", term.Clean(name))
+		c.Print("%s not imported: the cluster has a different one\n", term.Clean(name))
 	}
 }
 

@@ -18,19 +18,19 @@ func repairCommand(c *term.App) *cobra.Command {
 	var fix bool
 	cmd := &cobra.Command{
 		Use:   "repair",
-		Short: "Look for agents whose log the servers have lost or damaged, and write it again",
-		Long: "Look for agents whose log the servers have lost or damaged, and say which machine has most of\n" +
-			"each in its folder. With --fix that machine writes the log again. What the servers still have\n" +
-			"is kept in .daycare/away/ of this workspace. Only machines that run are asked: start all of\n" +
-			"them first. The exit code is 1 if a log is damaged.",
+		Short: "Find agents whose log the servers have lost or damaged, and repair it",
+		Long: "Find agents whose log the servers have lost or damaged, and show which machine has most of each in its\n" +
+			"folder. With --fix, that machine writes the log again. What the servers still have is kept in\n" +
+			".daycare/away/ of this workspace. Only running machines are asked, so start all of them first. The exit code\n" +
+			"is 1 if a log is damaged.",
 		Example: "  daycare cluster repair\n  daycare cluster repair --fix",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return repair(cmd.Context(), c, join, fix)
 		},
 	}
-	cmd.Flags().BoolVar(&fix, "fix", false, "write them again")
-	cmd.Flags().StringSliceVar(&join, "join", nil, "the `URL`s of its servers; default: those of this workspace")
+	cmd.Flags().BoolVar(&fix, "fix", false, "write the damaged logs again")
+	cmd.Flags().StringSliceVar(&join, "join", nil, "the `URL`s of the cluster's servers (default: those of this workspace)")
 
 	return cmd
 }

@@ -22,8 +22,8 @@ func agentsEdit(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "edit ID [FILE]", Short: "Edit a file of an agent in $EDITOR, checked before it is saved",
 		Long: "Edit descriptor.json (default), state.json or history.jsonl of an agent in $EDITOR.\n" +
-			"You edit a copy. It is checked when you save, and replaces the file in one step;\n" +
-			"if the file changed meanwhile, nothing is overwritten and your copy is kept.",
+			"You edit a copy. When you save, daycare checks it and replaces the file in one step. If the file has\n" +
+			"changed since you opened it, daycare overwrites nothing and keeps your copy.",
 		Example:           "  daycare agents edit 0/ state.json",
 		Args:              term.Words(1, "the ID of an agent"),
 		ValidArgsFunction: c.RefsThen("descriptor.json", "state.json", "history.jsonl"),

@@ -59,6 +59,6 @@ func onlyThere(ctx context.Context, client *control.Client, a event.Agent, what 
 		return err
 	}
 	return &term.Problem{Code: fault.ExitFailure,
-		Err: fmt.Errorf("%s is on machine %s of the cluster, where the files are that it wrote", a.Handle, machine),
+		Err: fmt.Errorf("%s is on machine %s of the cluster, and so are the files that it wrote", a.Handle, machine),
 		Do:  "on that machine: " + what}
 }

@@ -54,7 +54,7 @@ func agentsFork(c *term.App) *cobra.Command {
 func agentsRewind(c *term.App) *cobra.Command {
 	var to string
 	var files bool
-	cmd := onAgent(c, "rewind", "Rewind the conversation; the rewound part stays in the file",
+	cmd := onAgent(c, "rewind", "Rewind the conversation; the rewound part stays in the history file",
 		"  daycare agents rewind 0/              # undo the newest turn\n"+
 			"  daycare agents rewind 0/ 42           # back to the record with this SEQ\n"+
 			"  daycare agents rewind 0/ --to before  # back to a checkpoint\n"+
@@ -78,7 +78,7 @@ func agentsRewind(c *term.App) *cobra.Command {
 
 		return offer(cmd.Context(), c, args[0], files)
 	}
-	cmd.Flags().BoolVar(&files, "files", false, "take the files back, too, that its tools wrote since; see agents undo")
+	cmd.Flags().BoolVar(&files, "files", false, "also take back the files that its tools wrote since; see agents undo")
 	cmd.Flags().StringVar(&to, "to", "", "the `SEQ` of a record or the name of a checkpoint (default: before the newest turn)")
 
 	return cmd

@@ -14,10 +14,9 @@ import (
 func agentsModel(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "model ID [MODEL]", Short: "Show or change the model of an agent",
-		Long: "Show the model that an agent uses. With MODEL, change it from the next turn on: MODEL is\n" +
-			"a model that one of the providers in the settings serves, the id of a provider (then\n" +
-			"its model), or PROVIDER/MODEL. \"default\" goes back to the settings. The conversation\n" +
-			"continues unchanged.",
+		Long: "Show the model that an agent uses. With MODEL, switch to it from the next turn on: MODEL is a model\n" +
+			"that a provider in the settings serves, the id of a provider (for its model), or PROVIDER/MODEL.\n" +
+			"\"default\" returns to the settings. The conversation continues unchanged.",
 		Example: "  daycare agents model 0/\n  daycare agents model 0/ claude-opus-5-5\n  daycare agents model 0/ local/qwen3",
 		Args:    term.Words(1, "the ID of an agent"), ValidArgsFunction: c.Complete(refsThenModels),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -32,7 +32,7 @@ func agentsStop(c *term.App) *cobra.Command {
 }
 
 func agentsReset(c *term.App) *cobra.Command {
-	return onAgent(c, "reset", "Start a new conversation; the id and the files stay",
+	return onAgent(c, "reset", "Start a new conversation; the agent keeps its id and files",
 		"  daycare agents reset 0/",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
 			r, err := client.Reset(ctx, a.ID)
@@ -64,8 +64,8 @@ func agentsCompact(c *term.App) *cobra.Command {
 			return o, fmt.Sprintf("compacted the context of %s from about %s to %s tokens", a.Handle,
 				thousands(before), thousands(after)), err
 		})
-	cmd.Long = "Compact an agent's context to a summary, now or when its turn ends, and wait until that is\n" +
-		"done. The history keeps the whole conversation."
+	cmd.Long = "Compact an agent's context to a summary, now or when its turn ends, and wait until it is done. The\n" +
+		"history keeps the whole conversation."
 
 	return cmd
 }
@@ -93,7 +93,7 @@ func agentsRm(c *term.App) *cobra.Command {
 				Trash string `json:"trash"`
 			}{a.ID, trash}, fmt.Sprintf("removed %s; it is in %s", a.Handle, trash), err
 		})
-	cmd.Flags().BoolVar(&force, "force", false, "remove it even with queued work or undelivered replies, which go along")
+	cmd.Flags().BoolVar(&force, "force", false, "remove it even with queued work or undelivered replies, which move to the trash with it")
 
 	return cmd
 }

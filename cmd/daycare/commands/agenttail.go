@@ -22,8 +22,8 @@ func agentsTail(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail ID | --all",
 		Short: "Show the newest history of an agent, or of all",
-		Long: "Show the newest history records of an agent, or of all agents. They come from the history\n" +
-			"files, so the output is complete and the same with the daemon running or stopped.\n" +
+		Long: "Show the newest history records of an agent, or of all agents. daycare reads them from the history\n" +
+			"files, so the output is complete and the same whether the daemon runs or not.\n" +
 			"The number before a record is its SEQ, for `agents rewind` and `agents fork`.",
 		Example: "  daycare agents tail 0/ -n 50 -f\n  daycare agents tail --all -f",
 		Args:    term.Words(1), ValidArgsFunction: c.Refs,

@@ -23,8 +23,8 @@ import (
 func agentsDiff(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "diff ID [TURN]", Short: "Show what an agent's file tools changed, by turn",
-		Long: "Show what an agent's file tools (write, edit, apply_patch) changed in the files, turn by turn: of all turns, or\n" +
-			"of the one with the id TURN. What commands changed is not part of it; a dry run has that, too.",
+		Long: "Show what an agent's file tools (write, edit, apply_patch) changed, turn by turn, or only in the turn\n" +
+			"with the id TURN. Changes made by commands are not included; a dry run shows those, too.",
 		Example: "  daycare agents diff 0/\n  daycare agents diff 0/ k3f9…",
 		Args:    term.Words(1, "the ID of an agent"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,11 +41,11 @@ func agentsUndo(c *term.App) *cobra.Command {
 	var all, merge bool
 	cmd := &cobra.Command{
 		Use: "undo ID [PATH…]", Short: "Take back files that an agent wrote in turns that were rewound",
-		Long: "Take back files that an agent's file tools wrote in the part of the conversation that was rewound. Without PATH\n" +
-			"and --all, list these files and how they stand. --all takes back those that nobody else changed; a file that\n" +
-			"someone changed between two writes of the agent is taken back by its name, and loses that change. One that was\n" +
-			"changed since keeps the change with --merge, if the lines differ. A kill at any moment leaves each file whole;\n" +
-			"the same command does the rest.",
+		Long: "Take back what an agent's file tools wrote in the rewound part of the conversation. Without PATH or\n" +
+			"--all, list these files and whether each can be taken back. --all takes back the files that nobody else\n" +
+			"changed. If someone changed a file between two writes of the agent, take it back by name; that change is\n" +
+			"lost. If someone changed it afterwards, --merge keeps that change if it touches other lines. If the\n" +
+			"command is killed, every file is whole, old or new; run it again to finish.",
 		Example: "  daycare agents rewind 0/\n  daycare agents undo 0/\n  daycare agents undo 0/ --all",
 		Args:    term.Words(-1, "the ID of an agent"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,7 +67,7 @@ func agentsUndo(c *term.App) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "take back all files that nobody else changed")
-	cmd.Flags().BoolVar(&merge, "merge", false, "keep what others changed since, where the lines differ")
+	cmd.Flags().BoolVar(&merge, "merge", false, "keep what others changed afterwards, if it touches other lines")
 
 	return cmd
 }
@@ -124,7 +124,7 @@ func findUndo(ctx context.Context, c *term.App, ref string) (u undoing, err erro
 	u.Undoing = changes.UndoingOf(disk.NewVolume(at.Data), at, u.agent.ID)
 	cut, err := u.Complete()
 	if cut && err == nil {
-		c.Note("taking back that was interrupted is finished")
+		c.Note("finished an interrupted take-back")
 	}
 
 	return u, err
@@ -133,9 +133,9 @@ func findUndo(ctx context.Context, c *term.App, ref string) (u undoing, err erro
 // standings say how a file stands.
 var standings = map[changes.Standing]string{
 	changes.Ready: "can be taken back", changes.Before: "is as it was before",
-	changes.Between: "someone else changed it in between: name it to lose that, too",
+	changes.Between: "someone else changed it in between: take it back by name; that change is lost, too",
 	changes.Since:   "someone else changed it since",
-	changes.Again:   "the agent wrote it again since", changes.Gone: "what it held is not kept",
+	changes.Again:   "the agent wrote it again since", changes.Gone: "its earlier content was not kept",
 }
 
 func (u undoing) list(takes []changes.Take) error {
@@ -152,7 +152,7 @@ func (u undoing) list(takes []changes.Take) error {
 		return u.app.PrintJSON(map[string]any{"agent": u.agent.ID, "files": rows})
 	}
 	if len(takes) == 0 {
-		u.app.Note("no file was written in a turn that is rewound")
+		u.app.Note("no rewound turn wrote files")
 		return nil
 	}
 	var t term.Table
@@ -202,7 +202,8 @@ func (u undoing) take(paths []string, merge bool) error {
 		u.app.Note("nothing to take back")
 	}
 	if len(refused) > 0 {
-		err = errors.Join(err, &term.Problem{Code: fault.ExitFailure, Do: "see how they stand: daycare agents undo " + u.agent.Handle,
+		err = errors.Join(err, &term.Problem{Code: fault.ExitFailure,
+			Do:  "see the state of each file: daycare agents undo " + u.agent.Handle,
 			Err: fmt.Errorf("%s not taken back", term.Plural(len(refused), "file was", "files were"))})
 	}
 
@@ -222,7 +223,7 @@ func (u undoing) diff(turn []string) error {
 		written = slices.DeleteFunc(written, func(w changes.Written) bool { return w.Turn != turn[0] })
 	}
 	if len(turn) > 0 && len(written) == 0 {
-		return term.NotFound("see the turns with files: daycare agents diff "+u.agent.Handle, "no file was written in a turn %q", turn[0])
+		return term.NotFound("see the turns with files: daycare agents diff "+u.agent.Handle, "no turn %q wrote files", turn[0])
 	}
 	type row struct {
 		changes.Written
@@ -271,13 +272,13 @@ func (u undoing) text(w changes.Written) string {
 func (u undoing) content(s changes.State) (string, error) {
 	switch {
 	case s.Other != "":
-		return "", fmt.Errorf("what it held is not kept: %s", s.Other)
+		return "", fmt.Errorf("its earlier content was not kept: %s", s.Other)
 	case s.Missing():
 		return "", nil
 	}
 	data, err := u.Store.Get(s)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = errors.New("what it held is not kept any more")
+		err = errors.New("its earlier content is no longer kept")
 	}
 
 	return string(data), err

@@ -53,10 +53,9 @@ func settingsHome(c *term.App) (string, error) {
 
 func configGet(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "get [KEY]", Short: "Print a setting as it applies, or all of them",
-		Long: "Print a setting as it applies: with its default if settings.yaml does not set it, and with\n" +
-			"what the environment sets. KEY goes from the top, with dots; an entry of a list goes by its\n" +
-			"id. Secrets are not shown.",
+		Use: "get [KEY]", Short: "Print the effective value of a setting, or of all settings",
+		Long: "Print the effective value of a setting, including defaults and what the environment sets. KEY is the\n" +
+			"path from the top, with dots; an entry of a list is named by its id. Secrets are not shown.",
 		Example: "  daycare config get agents.queue\n  daycare config get providers.claude.model\n  daycare config get --json",
 		Args:    term.Words(1), ValidArgsFunction: c.Complete(settingKeys),
 		RunE: func(cmd *cobra.Command, args []string) error {

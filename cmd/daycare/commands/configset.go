@@ -70,7 +70,7 @@ func changedSettings(home string, before []byte, value string, keys []string) (a
 		conf, wrong, loadErr := config.LoadText(home, text, os.LookupEnv, plugins.ConnectorChecks...)
 		if loadErr == nil && secret(conf, keys) {
 			return nil, nil, &term.Problem{Code: fault.ExitUsage,
-				Err: errors.New("a secret must not be an argument, which other users of this machine could see"),
+				Err: errors.New("a secret must not be an argument: other users of this machine could see it"),
 				Do:  "save it with: daycare auth set " + keys[0]}
 		}
 		if after == nil || loadErr == nil {
@@ -111,8 +111,8 @@ func saveSettings(ctx context.Context, c *term.App, home string, before, after [
 func configEdit(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "edit", Short: "Edit the settings, checked before they are saved",
-		Long: "Edit a copy of settings.yaml in $EDITOR. When you save, it is checked and replaces the file in\n" +
-			"one step. If there is a mistake, or the file changed meanwhile, the file stays as it is.",
+		Long: "Edit a copy of settings.yaml in $EDITOR. When you save, daycare checks the copy and replaces the file\n" +
+			"in one step. If there is a mistake, or the file has changed since you opened it, the file stays as it is.",
 		Example: "  daycare config edit",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {

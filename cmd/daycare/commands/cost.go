@@ -19,8 +19,8 @@ func Cost(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cost",
 		Short: "Show spending by agent, model, day or purpose",
-		Long: "Show tokens and US dollars of every model call in the histories, removed agents included.\n" +
-			"Each call has the price that applied when it was made. Purposes are\n" +
+		Long: "Show the tokens and the cost in US dollars of every model call in the histories, including removed\n" +
+			"agents. Each call is charged at the price that applied when it was made. Purposes are\n" +
 			"conversation, summary, heartbeat, cron and subagent, as in `routing` of the settings.",
 		Example: "  daycare cost --since 7d --by day\n  daycare cost --by purpose",
 		Args:    term.Words(0),

@@ -81,7 +81,7 @@ func permissionsProfile(c *term.App) *cobra.Command {
 			"each command and each file change. auto: it works in its sandbox without asking, and asks\n" +
 			"for network access. plan: it only reads until you approve its plan, then carries it out.\n" +
 			"dry-run: it works on a copy of its folder; see daycare changes.\n" +
-			"default: permissions.profile of the settings.",
+			"default: the one that permissions.profile in the settings names.",
 		Example: "  daycare permissions profile 0/ plan",
 		Args:    term.Words(0, "the ID of an agent", "the PROFILE"), ValidArgsFunction: c.Refs,
 		RunE: give(c, "set", func(args []string) control.Granting { return control.Granting{Profile: args[1]} }),

@@ -18,14 +18,14 @@ var hookEvents = []string{"session_start", "on_message", "before_prompt", "befor
 
 // Hooks lists and tries the programs that run at moments of agents' work.
 func Hooks(c *term.App) *cobra.Command {
-	return term.Group("hooks", "List and test your programs that run at moments of a turn", "  daycare hooks ls\n"+
+	return term.Group("hooks", "List and test hooks: your programs that run at fixed points of a turn", "  daycare hooks ls\n"+
 		"  daycare hooks test before_tool --tool exec --input '{\"command\":\"git push\"}'", hooksLs(c), hooksTest(c))
 }
 
 func hooksLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
-		Short:   "List the hooks of the settings, in the order in which they run",
+		Short:   "List the hooks in the settings, in the order in which they run",
 		Example: "  daycare hooks ls",
 		Args:    term.Words(0),
 		RunE: term.List(c, term.Listing[control.HookInfo]{Key: "hooks", None: "no hooks in settings.yaml",
@@ -56,9 +56,9 @@ func hooksTest(c *term.App) *cobra.Command {
 	var cmd *cobra.Command
 	cmd = &cobra.Command{
 		Use:   "test EVENT",
-		Short: "Run the hooks of an event with a sample, and show what they say",
-		Long: "Run the hooks that match an event, as a turn would, with a sample in place of real input, and\n" +
-			"show the exit code, the output, the decision and the time of each. No agent is involved and\n" +
+		Short: "Run the hooks of an event with sample input, and show their decisions",
+		Long: "Run the hooks that match an event, as a turn would, with sample input, and show the exit code, the\n" +
+			"output, the decision and the duration of each. No agent is involved and\n" +
 			"no history is written, but the programs do run. Events: session_start, on_message,\n" +
 			"before_prompt, before_tool, after_tool, turn_end, approval.",
 		Example: "  daycare hooks test before_tool --tool exec --input '{\"command\":\"git push\"}'\n" +

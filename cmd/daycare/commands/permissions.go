@@ -110,7 +110,7 @@ func permissionsAllow(c *term.App) *cobra.Command {
 			"command that names a script needs a new approval when the script changes. --once allows this\n" +
 			"call only. --prefix allows every command that begins with the words shown by `permissions\n" +
 			"show`, with any further words but no other command, redirection or variable in the line.\n" +
-			"To take a permission back, use `daycare permissions revoke`.",
+			"To withdraw a permission, use `daycare permissions revoke`.",
 		Example: "  daycare permissions allow tz4a98xx --once\n  daycare permissions allow tz4a98xx --prefix",
 		Args:    term.Words(0, "the TOKEN of an approval request"), ValidArgsFunction: c.Complete(requestTokens),
 		RunE: func(cmd *cobra.Command, args []string) error {

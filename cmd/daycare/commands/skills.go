@@ -21,8 +21,8 @@ func skillsLs(c *term.App) *cobra.Command {
 		Use:   "ls",
 		Short: "List active skills, with the hash of their content",
 		Long: "List active skills: folders with a SKILL.md in .agents/skills of the workspace, in\n" +
-			".daycare/skills and in .agents/skills of your home, and built-in ones. Of two with the\n" +
-			"same name, the first is used.",
+			".daycare/skills and in .agents/skills of your home, and built-in ones. If two have the same name, daycare\n" +
+			"uses the first.",
 		Example: "  daycare skills ls --json",
 		Args:    term.Words(0),
 		RunE: term.List(c, term.Listing[control.SkillInfo]{Key: "skills", Get: (*control.Client).Skills,

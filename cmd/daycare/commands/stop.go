@@ -59,9 +59,8 @@ func Restart(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restart",
 		Short: "Stop the daemon, if running, and start it again as it was started",
-		Long: "Shut the daemon down, wait until it has exited, and start it again: by the service\n" +
-			"manager if that runs it (daycare service install), else in the background, with the\n" +
-			"same --listen.",
+		Long: "Shut the daemon down, wait until it has exited, and start it again: through the service manager if it\n" +
+			"runs as a service (daycare service install), else in the background, with the same --listen.",
 		Example: "  daycare restart",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -124,7 +123,7 @@ func stop(ctx context.Context, c *term.App, timeout time.Duration) (stopResult, 
 	}
 	holder, err := disk.ReadHolder(at.Lock())
 	if _, closed := errors.AsType[*fs.PathError](err); closed && !errors.Is(err, fs.ErrNotExist) {
-		return stopResult{}, fmt.Errorf("look whether a daemon runs: %w", err) // one of another user, perhaps
+		return stopResult{}, fmt.Errorf("check whether a daemon runs: %w", err) // one of another user, perhaps
 	}
 	if !disk.Held(at.Lock()) {
 		return stopResult{at: at}, nil

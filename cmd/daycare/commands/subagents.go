@@ -19,7 +19,7 @@ func SubAgents(c *term.App) *cobra.Command {
 func subagentsLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
-		Short:   "List active sub-agent definitions: built in, and those in .daycare/subagents",
+		Short:   "List active sub-agent definitions: built-in ones and those in .daycare/subagents",
 		Example: "  daycare subagents ls --json",
 		Args:    term.Words(0),
 		RunE: term.List(c, term.Listing[control.SubAgentInfo]{Key: "subagents", What: "sub-agents", Get: (*control.Client).SubAgents,

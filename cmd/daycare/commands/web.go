@@ -21,11 +21,10 @@ func Web(c *term.App) *cobra.Command {
 	var stay bool
 	cmd := &cobra.Command{
 		Use:   "web",
-		Short: "Open the page: all agents, approvals, files and costs in a browser",
-		Long: "Open the page in your browser and print its address. The daemon serves it from the first\n" +
-			"time on, and is started if none runs. The address has a login token of one use, valid for\n" +
-			"5 minutes; the browser stays logged in for 30 days. For a browser on another machine, see\n" +
-			"docs/web.md.",
+		Short: "Open the web page: all agents, approvals, files and costs in a browser",
+		Long: "Open the web page in your browser and print its address. daycare starts the daemon if it is not\n" +
+			"running; from then on the daemon serves the page. The address has a login token that works once and for\n" +
+			"5 minutes; the browser stays logged in for 30 days. For a browser on another machine, see docs/web.md.",
 		Example: "  daycare web\n  daycare web --no-open\n  daycare web ls",
 		Args:    term.NoSuchCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return openPage(cmd.Context(), c, stay) },
@@ -80,7 +79,7 @@ func noBrowser(address string) string {
 		if u, err := url.Parse(address); err == nil {
 			port = cmp.Or(u.Port(), port)
 		}
-		return fmt.Sprintf("over SSH no browser is opened here; on your machine run: ssh -L %s:127.0.0.1:%s HOST, then", port, port)
+		return fmt.Sprintf("no browser is opened over SSH; on your own machine, run: ssh -L %s:127.0.0.1:%s HOST, then", port, port)
 	}
 	if runtime.GOOS != "darwin" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 		return "there is no display here:"

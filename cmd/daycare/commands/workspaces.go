@@ -21,7 +21,7 @@ func Workspaces(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workspaces",
 		Short: "List the workspaces on this machine and their state",
-		Long: "List the workspaces on this machine: state, queued messages, pending approvals, cost of today.\n" +
+		Long: "List the workspaces on this machine: state, queued messages, pending approvals, today's cost.\n" +
 			"A daemon records its workspace in ~/.local/state/daycare when it starts; disks are never searched.",
 		Example: "  daycare workspaces\n  daycare workspaces --json\n  daycare workspaces forget ~/old",
 		Args:    term.NoSuchCommand,

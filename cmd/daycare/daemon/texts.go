@@ -85,7 +85,7 @@ func (r factory) sharedPlaces() []watch.Place {
 }
 
 // commandBegan looks at all texts of prompts before a command of an agent runs, and again when
-// it has ended: what it changed meanwhile waits until its owner saw it. In a sandbox those that
+// it has ended: what it has changed since waits until its owner saw it. In a sandbox those that
 // exist can only be read.
 func (r workbench) commandBegan(agent string, sandboxed bool) (ended func()) {
 	r.lookAtTexts()

@@ -39,7 +39,7 @@ func checkAgentFolders(d *doctor) error {
 		case name == "handles.jsonl" || isTemp(name):
 		case strings.HasPrefix(name, ".new-"):
 			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "agent-unfinished", Severity: finding.Info, File: path,
-				Reason: "left over from creating an agent when the process ended; no message refers to it",
+				Reason: "left over from an agent whose creation was interrupted; no message refers to it",
 				Remedy: "The next start, or doctor --fix, removes it."}, fix: remove(path)})
 		case strings.HasPrefix(name, "."):
 		case !e.IsDir() || !address.ValidID(name):

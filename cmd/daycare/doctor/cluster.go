@@ -42,8 +42,8 @@ func checkCluster(d *doctor) error {
 	}
 	for _, e := range away {
 		d.report(finding.Info, "cluster-away", filepath.Join(d.at.Data, "away", e.Name()), 0,
-			"another machine went on with this agent when this one had something that was not in the cluster yet",
-			"Look whether an edit of yours is in it, then remove the folder.")
+			"another machine took over this agent while this machine had something that was not in the cluster yet",
+			"Check whether it contains an edit of yours, then remove the folder.")
 	}
 	d.reachServers(c.Servers)
 	if len(c.Servers) > 0 && d.held {
@@ -75,7 +75,7 @@ func (d *doctor) compareMachines() {
 			continue
 		}
 		d.report(finding.Warning, "cluster-differs", "", 0, fmt.Sprintf("%s %s of the cluster has %s", m.Type, m.ID, m.Differs),
-			"Give all machines the same settings.yaml, the same version and the right time: an agent works on whichever has it awake.")
+			"Give all machines the same settings.yaml, the same version and the right time: an agent can run on any of them.")
 	}
 }
 

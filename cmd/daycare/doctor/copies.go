@@ -25,7 +25,7 @@ func checkCopies(d *doctor) error {
 			file = path.Path
 		}
 		d.report(finding.Warning, "copy-unreadable", file, 0, "a dry run cannot be shown or applied: "+broken.Error(),
-			"Look at what is in its folder, tree, and remove the folder.")
+			"Check what is in its folder, tree, then remove the folder.")
 	}
 	for _, one := range shelf.Copies {
 		if term.Exists(filepath.Join(d.at.Data, "agents", one.Agent)) {
@@ -33,11 +33,11 @@ func checkCopies(d *doctor) error {
 		}
 		d.report(finding.Info, "copy-orphaned", one.Dir, 0, fmt.Sprintf("the agent of the dry run of %s from %s is gone", one.Of,
 			one.At.Local().Format("2006-01-02 15:04")),
-			"Apply what you need with: daycare changes. Then remove it with: daycare changes drop   (or daycare gc, some day)")
+			"Apply what you need with: daycare changes. Then remove it with: daycare changes drop   (daycare gc also removes it later)")
 	}
 	for _, half := range shelf.Halves {
 		d.report(finding.Info, "copy-unfinished", half, 0, "a copy for a dry run was not finished, or is being made now",
-			"daycare gc deletes it some day.")
+			"daycare gc deletes it later.")
 	}
 
 	return nil

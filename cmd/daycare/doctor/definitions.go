@@ -50,7 +50,7 @@ func checkSkillFolders(d *doctor) error {
 	folders, err := permission.OpenFolders(nil, d.at, func(string, error) {})
 	if err != nil {
 		d.report(finding.Error, "folders-unreadable", filepath.Join(d.at.Data, permission.FoldersFile), 0, err.Error(),
-			"Delete it: daycare then pins every granted folder anew.")
+			"Delete it: daycare then pins every granted folder again.")
 		return nil
 	}
 

@@ -277,7 +277,7 @@ func checkLeftovers(d *doctor) error {
 			}
 		case strings.Contains(name, ".conflict-"):
 			d.report(finding.Warning, "conflict-kept", path, firstDifference(path),
-				"your edit, which could not be merged with what daycare wrote meanwhile",
+				"your edit, which could not be merged with what daycare wrote at the same time",
 				"Compare it with the original file, then remove it.")
 		case !e.Type().IsRegular() && e.Type()&(fs.ModeSocket|fs.ModeSymlink) == 0:
 			d.report(finding.Warning, "file-special", path, 0, "neither a file nor a folder", "Move it elsewhere.")

@@ -32,11 +32,10 @@ func CollectCommand(c *term.App) *cobra.Command {
 		Use:   "gc",
 		Short: "Show files that are no longer needed, and delete them with --yes",
 		Long: "Show files that are no longer needed: removed agents and tasks in the trash, long outputs\n" +
-			"that no history refers to, what agents' old writes replaced, copies of dry runs whose agent is\n" +
-			"gone, partial lines and temporary files left by crashes; closed parts of histories and rotated\n" +
-			"logs too, if the settings (retention) say after how long.\n" +
-			"Nothing is deleted without --yes or your confirmation on a terminal; otherwise daycare\n" +
-			"keeps everything. daycare cost no longer includes what is deleted.",
+			"that no history refers to, old versions of files that agents overwrote, copies of dry runs whose agent is\n" +
+			"gone, partial lines and temporary files left by crashes; and, if `retention` in the settings sets a limit,\n" +
+			"closed parts of histories and rotated logs. daycare deletes nothing without --yes or your confirmation on\n" +
+			"a terminal. Deleted calls no longer appear in daycare cost.",
 		Example: "  daycare gc\n  daycare gc --older 7d --yes",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {

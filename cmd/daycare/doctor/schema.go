@@ -125,7 +125,7 @@ func SchemaCommand(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "schema [NAME]", Short: "Print the JSON Schema of a file, or the API's OpenAPI document",
 		Long: "Print a JSON Schema, for editors and other programs: " + strings.Join(formNames(), ", ") + ". `api` is the OpenAPI 3.1 " +
-			"document of the HTTP API. With --dir all of them are written, as NAME.schema.json and api.openapi.json.",
+			"document of the HTTP API. With --dir, write all of them, as NAME.schema.json and api.openapi.json.",
 		Example: "  daycare schema settings > settings.schema.json\n  daycare schema --dir .vscode\n" +
 			"  daycare schema api > openapi.json",
 		Args: cobra.MaximumNArgs(1), ValidArgs: names,

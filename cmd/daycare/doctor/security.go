@@ -59,8 +59,8 @@ func checkSandbox(d *doctor) error {
 		if !h.Held && h.What == "processes" && !r.HasView() {
 			d.report(finding.Info, "sandbox-uncounted", path, 0,
 				"daycare runs as root, whose processes the kernel does not limit, and it cannot create control "+
-					"groups: a command that multiplies is killed only when daycare sees it with "+
-					fmt.Sprint(sandbox.MaxProcesses)+" processes",
+					"groups: a command that keeps starting processes is killed only when daycare counts "+
+					fmt.Sprint(sandbox.MaxProcesses)+" of them",
 				"Run daycare as an ordinary user; on Linux, bubblewrap helps too.")
 		}
 	}

@@ -120,7 +120,7 @@ func (n Inspector) place(name string) (string, error) {
 	}
 	hidden := strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
 	if hidden || !filepath.IsLocal(filepath.FromSlash(name)) || !slices.ContainsFunc(shared, fits) {
-		return "", fault.NotEditable.Says("%q is not a file that is edited here; there are: %s", name, strings.Join(shared, ", "))
+		return "", fault.NotEditable.Says("%q cannot be edited here; editable files: %s", name, strings.Join(shared, ", "))
 	}
 	return filepath.Join(n.Data, filepath.FromSlash(name)), nil
 }
@@ -140,7 +140,7 @@ func (n Inspector) noSecrets(text []byte) error {
 	hint := "move keys and tokens to auth.json with: daycare auth set ID   (or edit with: daycare config edit)"
 	conf, _, err := config.LoadText(n.Data, text, os.LookupEnv, plugins.ConnectorChecks...)
 	if err != nil {
-		return &control.Invalid{Field: "name", Reason: "settings.yaml has errors, so keys and tokens in it are not known",
+		return &control.Invalid{Field: "name", Reason: "settings.yaml has errors, so daycare cannot recognise keys and tokens in it",
 			Hint: "correct it with: daycare config edit"}
 	}
 	clean, err := conf.Scrub(text)

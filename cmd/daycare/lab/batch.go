@@ -37,14 +37,14 @@ type batchOptions struct {
 func Batch(c *term.App) *cobra.Command {
 	var o batchOptions
 	cmd := &cobra.Command{
-		Use: "batch PROMPTS.jsonl", Short: "Ask an agent many things, each in a conversation of its own",
-		Long: "Answer each line of a file: {\"id\":\"…\",\"prompt\":\"…\"}, {\"prompt\":\"…\"} or a text in quotes. Each line gets an\n" +
-			"agent of its own, which is removed to the trash when its answer is in the results. Approval requests are\n" +
+		Use: "batch PROMPTS.jsonl", Short: "Ask an agent many things, each in its own conversation",
+		Long: "Answer each line of a file: {\"id\":\"…\",\"prompt\":\"…\"}, {\"prompt\":\"…\"} or a text in quotes. Each\n" +
+			"line gets its own agent, which moves to the trash when its answer is in the results. Approval requests are\n" +
 			"denied.\n\n" +
-			"Run it again after an interruption or a kill, and it continues: a line that was answered is not asked\n" +
-			"again, and one that was accepted is not accepted twice. The exit code is 1 if a line failed or the budget\n" +
-			"is used up; failed lines are results, too.\n\n" +
-			"If the settings of the provider say batch: true, all lines are handed in through the batch API of its vendor,\n" +
+			"After an interruption or a kill, run it again to continue: a line that was answered is not asked again,\n" +
+			"and one that was accepted is not accepted twice. The exit code is 1 if a line failed or the budget is used\n" +
+			"up; failed lines are results, too.\n\n" +
+			"If the provider has batch: true in the settings, daycare submits all lines to the vendor's batch API,\n" +
 			"without tools: for half the price, within a day. --now asks at once instead.",
 		Example: "  daycare batch questions.jsonl --agent Ops --concurrency 8 --budget 5\n" +
 			"  daycare batch questions.jsonl --out answers.jsonl",
@@ -60,11 +60,11 @@ func Batch(c *term.App) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.agent, "agent", "", "answer as this `AGENT`, with its prompt and model (default: as a new one)")
+	flags.StringVar(&o.agent, "agent", "", "answer as this `AGENT`, with its prompt and model (default: a new agent)")
 	flags.StringVar(&o.out, "out", "", "write the results to `FILE` (default: PROMPTS.results.jsonl)")
 	flags.IntVar(&o.concurrency, "concurrency", 4, "answer `N` lines at a time")
-	flags.Float64Var(&o.budget, "budget", 0, "begin no line when all lines together have cost this many `USD`; 0: no limit")
-	flags.BoolVar(&o.now, "now", false, "ask at once, also if the provider answers batches for less")
+	flags.Float64Var(&o.budget, "budget", 0, "start no more lines once all lines together have cost this many `USD`; 0: no limit")
+	flags.BoolVar(&o.now, "now", false, "ask at once, even if the provider answers batches for less")
 	_ = cmd.RegisterFlagCompletionFunc("agent", c.AgentRefs)
 
 	return cmd
@@ -132,8 +132,8 @@ func vendedBatch(ctx context.Context, c *term.App, at workspace.Place, questions
 	p, ok := l.vendorOf(who)
 	switch {
 	case ok && !o.now && o.metered:
-		err := fmt.Errorf("%s answers batches, whose cost and order are known at the end", p.ID)
-		return false, &term.Problem{Code: fault.ExitUsage, Err: err, Do: "leave --budget and --concurrency, or add --now"}
+		err := fmt.Errorf("%s answers in batches: cost and order are known only at the end", p.ID)
+		return false, &term.Problem{Code: fault.ExitUsage, Err: err, Do: "leave out --budget and --concurrency, or add --now"}
 	case ok && !o.now:
 		return true, vend(ctx, c, l, who, p, questions, results, list)
 	case !term.Exists(list):
@@ -147,8 +147,9 @@ func vendedBatch(ctx context.Context, c *term.App, at workspace.Place, questions
 		return false, err
 	}
 
-	return false, &term.Problem{Code: fault.ExitFailure, Err: errors.New("lines were handed in to a vendor, and would be paid for twice"),
-		Do: "collect their answers without --now, with batch: true in the settings of the provider   (or remove " + list + ")"}
+	return false, &term.Problem{Code: fault.ExitFailure,
+		Err: errors.New("lines were already submitted to a vendor, and would be paid for twice"),
+		Do:  "collect their answers: leave out --now, and set batch: true for the provider in the settings   (or remove " + list + ")"}
 }
 
 // askNow has agents of this workspace answer the lines.

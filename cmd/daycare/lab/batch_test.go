@@ -110,7 +110,7 @@ func TestBatch(t *testing.T) {
 	d.file("q.jsonl", "{\"prompt\":\"say 1\"}\n{\"promt\":\"x\"}\n{\"id\":\"x\"}\n{\"prompt\":7}\n{no\n{\"id\":\"b\",\"prompt\":\"b\"}\n"+
 		"{\"id\":\"b\",\"prompt\":\"b\"}\n")
 	d.batch(2, nil, `q.jsonl:2:1: unknown field "promt"`, "q.jsonl:3:1: prompt is missing", "q.jsonl:4:", "q.jsonl:5:2: invalid character",
-		`q.jsonl:7:1: the id "b" is that of line 6`)
+		`q.jsonl:7:1: line 6 already has the id "b"`)
 }
 
 // Any line is a prompt, or has a place where it is wrong.

@@ -23,9 +23,9 @@ func Changes(c *term.App) *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
 		Use: "changes [PATH…]", Short: "Show what an agent changed in a dry run, and what it did not send",
-		Long: "Show what an agent changed in its copy of the folder since the dry run began (chat --dry-run, or the\n" +
-			"profile dry-run), as a diff, and the calls that were recorded instead of made. With PATH, only these files\n" +
-			"and folders. Changes in .git are not part of it.",
+		Long: "Show a diff of what an agent changed in its copy of the folder since the dry run began (chat --dry-run,\n" +
+			"or the profile dry-run), and the calls that were recorded instead of made. With PATH, show only these\n" +
+			"files and folders. Changes in .git are not included.",
 		Example: "  daycare chat --dry-run rename the option in all files\n" +
 			"  daycare changes\n  daycare changes apply --all",
 		Args: cobra.ArbitraryArgs,
@@ -48,12 +48,12 @@ func changesApply(c *term.App, agent *string) *cobra.Command {
 	var all, merge bool
 	cmd := &cobra.Command{
 		Use: "apply --all|PATH…", Short: "Apply changes of a dry run to your files",
-		Long: "Apply changes of a dry run to the folder that was copied. A file that changed there meanwhile is left alone,\n" +
-			"or, with --merge, gets both changes if they do not touch the same lines. What it overwrites is kept in the\n" +
-			"folder of the copy. A kill at any moment leaves each file whole, as it was or as it becomes; the next\n" +
-			"daycare changes does the rest.\n\n" +
+		Long: "Apply changes of a dry run to the original folder. A file that has changed there since is left alone\n" +
+			"or, with --merge, gets both changes if they do not touch the same lines. Overwritten content is kept in\n" +
+			"the folder of the copy. If the command is killed, every file is whole, old or new; the next daycare\n" +
+			"changes finishes the work.\n\n" +
 			"--all leaves out files that run something later, or that tell programs what to run, such as .envrc or\n" +
-			"AGENTS.md: name them. The exit code is 1 if a change was not applied.",
+			"AGENTS.md: apply those by name. The exit code is 1 if a change was not applied.",
 		Example: "  daycare changes apply --all\n  daycare changes apply src/main.go docs\n  daycare changes apply --merge README.md",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -127,7 +127,7 @@ func changesList(c *term.App) *cobra.Command {
 				return c.PrintJSON(map[string]any{"dryRuns": rows})
 			}
 			if len(rows) == 0 {
-				c.Note("there are no dry runs; begin one with: daycare chat --dry-run TEXT")
+				c.Note("there are no dry runs; start one with: daycare chat --dry-run TEXT")
 				return nil
 			}
 			var t term.Table
@@ -144,7 +144,7 @@ func changesList(c *term.App) *cobra.Command {
 func listed(c *term.App, at workspace.Place) ([]changes.Copy, error) {
 	shelf, err := changes.List(at)
 	for _, broken := range shelf.Broken {
-		c.Warn("a dry run is left out: %v", broken)
+		c.Warn("skipped a dry run: %v", broken)
 	}
 
 	return shelf.Copies, err
@@ -208,7 +208,7 @@ func note(s shown) string {
 		notes = append(notes, s.Why)
 	}
 	if s.Later {
-		notes = append(notes, "runs something later, or tells programs what to run: apply it by its name")
+		notes = append(notes, "runs something later, or tells programs what to run: apply it by name")
 	}
 	if len(notes) == 0 {
 		return ""

@@ -17,13 +17,13 @@ func (t turn) proof(ctx context.Context, r daemon.Requests, e *record.Entry) (pr
 	as := e.Rec.(*record.Assistant)
 	p := proof{Turn: t.trace.Turn, Seq: e.Seq, Model: strings.TrimSuffix(as.Provider+"/"+as.Model, "/")}
 	if as.Sent == nil {
-		p.Why = "what was sent is not recorded: the model needs no network, or the answer is from an earlier version of daycare " +
+		p.Why = "the request was not recorded: the model needs no network, or the answer is from an earlier version of daycare " +
 			"or from another program"
 		return p, nil
 	}
 	p.SHA256 = as.Sent.SHA256
 	if e.ByHand {
-		p.Why = "the answer itself was edited by hand, and what it says about its request with it"
+		p.Why = "the answer was edited by hand, and with it what it records about its request"
 		return p, nil
 	}
 
@@ -42,7 +42,7 @@ func (t turn) proof(ctx context.Context, r daemon.Requests, e *record.Entry) (pr
 	choice.Model = as.Sent.Model
 	req, err := r.Make(t.builder, t.meta, before, system, choice)
 	if errors.Is(err, prompt.ErrNothingNew) {
-		p.Why = "the messages that it answers are not in the history any more: " + edited(before)
+		p.Why = "the messages that it answers are no longer in the history: " + edited(before)
 		return p, nil
 	}
 	if err != nil {
@@ -50,12 +50,12 @@ func (t turn) proof(ctx context.Context, r daemon.Requests, e *record.Entry) (pr
 	}
 	service, known := r.Models().Named(as.Provider)
 	if !known {
-		p.Why = fmt.Sprintf("the provider %s is not in the settings any more, so its format is not known", as.Provider)
+		p.Why = fmt.Sprintf("the provider %s is no longer in the settings, so its format is unknown", as.Provider)
 		return p, nil
 	}
 	body, err := providers.Rehearse(ctx, service, req)
 	if errors.Is(err, providers.ErrNoWire) {
-		p.Why = fmt.Sprintf("the provider %s sends nothing now; it did when this was asked", as.Provider)
+		p.Why = fmt.Sprintf("the provider %s no longer sends requests; it did when this was asked", as.Provider)
 		return p, nil
 	}
 	if err != nil {
@@ -74,11 +74,11 @@ func (t turn) proof(ctx context.Context, r daemon.Requests, e *record.Entry) (pr
 func (t turn) reasons(sent *record.Sent, req *providers.Request, before *record.Context) string {
 	var why []string
 	if providers.SystemSum(req.System) != sent.System {
-		why = append(why, "the system prompt was another one: SOUL.md, USER.md, AGENTS.md, a skill, the descriptor or daycare "+
+		why = append(why, "the system prompt was different: SOUL.md, USER.md, AGENTS.md, a skill, the descriptor or daycare "+
 			"itself has changed since, and only the newest prompt is kept")
 	}
 	if providers.ToolsSum(req.Tools) != sent.Tools {
-		why = append(why, "the tools were others: settings, sub-agents, MCP servers or daycare itself have changed since")
+		why = append(why, "the tools were different: settings, sub-agents, MCP servers or daycare itself have changed since")
 	}
 	if hand := byHand(before); len(hand) > 0 {
 		why = append(why, edited(before))
@@ -87,9 +87,9 @@ func (t turn) reasons(sent *record.Sent, req *providers.Request, before *record.
 		why = append(why, copied)
 	}
 	if len(why) == 0 {
-		why = append(why, "system prompt and tools are the same, so it is the messages or the options: a record before it was "+
-			"deleted by hand, an attachment is gone, the temperature or the options of the provider have changed, or an update "+
-			"of daycare writes the format in another way")
+		why = append(why, "system prompt and tools are the same, so the messages or the options differ: an earlier record was "+
+			"deleted by hand, an attachment is gone, the temperature or the options of the provider have changed, or a newer "+
+			"daycare writes the format differently")
 	}
 
 	return strings.Join(why, "\n")
@@ -112,7 +112,7 @@ func byHand(c *record.Context) (seqs []string) {
 func edited(c *record.Context) string {
 	hand := byHand(c)
 	if len(hand) == 0 {
-		return "records before it were deleted by hand"
+		return "earlier records were deleted by hand"
 	}
 	const most = 10
 	more := ""

@@ -115,7 +115,7 @@ func TestPassesAndFails(t *testing.T) {
 	d.want(fault.ExitNotFound, nil, "there are no tests")
 	d.file(".daycare/tests/prices.test.yaml", prices)
 	d.want(fault.ExitOK, nil, "ok      finds the price", "1 run, 1 passed")
-	d.want(fault.ExitNotFound, []string{"--run", "sleeps"}, "no name of a test matches")
+	d.want(fault.ExitNotFound, []string{"--run", "sleeps"}, "no test name matches")
 	d.want(fault.ExitUsage, []string{"--live", "--record"}, "cannot be combined")
 
 	d.file(".daycare/tests/wrong.test.yaml", strings.Replace(prices, "contains: tea 3.20", "contains: tea 4.20", 1))
@@ -155,7 +155,7 @@ func TestLoopsEnd(t *testing.T) {
 
 	began := time.Now()
 	d.file(".daycare/tests/rounds.test.yaml", fmt.Sprintf(loop, "{ delay: 300ms }, ", "contains: done", "rounds: 1000\ntimeout: 2s"))
-	d.want(fault.ExitFailure, nil, "the test ends within 2s", "it still works, after ")
+	d.want(fault.ExitFailure, nil, "the test ends within 2s", "it is still working after ")
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}

@@ -48,7 +48,7 @@ func readPrompts(path string, data []byte) (all []question, err error) {
 		p, wrong := readPrompt(text)
 		p.line = n
 		if first := seen[p.ID]; wrong == nil && p.ID != "" && first > 0 {
-			wrong = &finding.Finding{Column: 1, Reason: fmt.Sprintf("the id %q is that of line %d", p.ID, first)}
+			wrong = &finding.Finding{Column: 1, Reason: fmt.Sprintf("line %[2]d already has the id %[1]q", p.ID, first)}
 		}
 		if wrong != nil {
 			wrong.ID, wrong.Severity, wrong.File, wrong.Line = "batch-line", finding.Error, path, n
@@ -80,7 +80,7 @@ func readPrompt(text []byte) (p question, wrong *finding.Finding) {
 			return p, misread(text, err)
 		}
 		if rest := bytes.TrimSpace(text[dec.InputOffset():]); len(rest) > 0 {
-			return p, &finding.Finding{Column: int(dec.InputOffset()) + 1, Reason: "there is more on the line than one object"}
+			return p, &finding.Finding{Column: int(dec.InputOffset()) + 1, Reason: "the line has more than one object"}
 		}
 	}
 	if strings.TrimSpace(p.Prompt) == "" {

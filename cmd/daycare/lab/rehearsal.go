@@ -52,7 +52,7 @@ func findRehearsal(ctx context.Context, c *term.App, ref string) (r rehearsal, e
 		}
 	}
 	if len(copies) == 0 {
-		return r, term.NotFound("begin one with: daycare chat --dry-run TEXT", "there is no dry run")
+		return r, term.NotFound("start one with: daycare chat --dry-run TEXT", "there is no dry run")
 	}
 
 	r.copy = copies[0]
@@ -63,7 +63,7 @@ func findRehearsal(ctx context.Context, c *term.App, ref string) (r rehearsal, e
 		if err := r.copy.Resume(); err != nil {
 			return r, err
 		}
-		c.Note("an apply that was interrupted is finished")
+		c.Note("finished an interrupted apply")
 	}
 
 	return r, nil
@@ -143,7 +143,7 @@ func (r rehearsal) apply(ctx context.Context, words []string, merge bool) error 
 		r.app.Print("%s\n", term.Clean(strings.TrimRight(fmt.Sprintf("%-8s %s  %s", verb(one), one.Path, one.Why), " ")))
 	}
 	for _, one := range byName {
-		r.app.Print("%s\n", term.Clean(fmt.Sprintf("%-8s %s  runs something later, or tells programs what to run: apply it by its name",
+		r.app.Print("%s\n", term.Clean(fmt.Sprintf("%-8s %s  runs something later, or tells programs what to run: apply it by name",
 			"left", one.Path)))
 	}
 	if len(results)+len(byName) == 0 {
@@ -159,7 +159,7 @@ func unapplied(refused []changes.Result) error {
 	}
 	do := "look at it with: daycare changes PATH"
 	if slices.ContainsFunc(refused, func(one changes.Result) bool { return one.Why == changes.Meanwhile }) {
-		do = "take both changes with: daycare changes apply --merge PATH"
+		do = "merge both changes with: daycare changes apply --merge PATH"
 	}
 	return &term.Problem{Code: fault.ExitFailure, Do: do,
 		Err: fmt.Errorf("%s not applied", term.Plural(len(refused), "change was", "changes were"))}
@@ -225,7 +225,7 @@ func (r rehearsal) drop(ctx context.Context, sure bool) error {
 
 	r.app.Print("dropped %s\n", term.Plural(len(list), "change", "changes"))
 	if r.agent.ID != "" {
-		r.app.Note("%s only reads now; remove it with: daycare agents rm %s   (or end its dry run with: "+
+		r.app.Note("%s is read-only now; remove it with: daycare agents rm %s   (or end its dry run with: "+
 			"daycare permissions profile %s default)", name, name, name)
 	}
 

@@ -34,15 +34,15 @@ func Replay(c *term.App) *cobra.Command {
 	var o replayOptions
 	var ask bool
 	cmd := &cobra.Command{
-		Use: "replay ID", Short: "Ask a model again what an agent was asked, and compare",
+		Use: "replay ID", Short: "Replay a turn with any model, and compare the answers",
 		Long: "Give a model what an agent had when a turn began, and compare its answer with the recorded one: cost,\n" +
-			"time, tokens, calls of tools. ID is a turn, an item, a reply, a tool call or a session (all its turns).\n" +
-			"Calls get the results that are in the history, and no tool runs. For a call that is not there you are asked:\n" +
-			"dry-run it in a copy of the agent's folder, make it, type its result, or stop. --unrecorded answers that\n" +
-			"beforehand; without a terminal the replay stops. Otherwise the agent and its files stay as they are; the\n" +
-			"model costs what it costs.\n\n" +
-			"--exact asks nobody: it makes each request again from the files, and proves that it is, byte for byte,\n" +
-			"the one that was sent, or says what cannot be made again. The exit code is then 1 if one is not exact.",
+			"time, tokens, tool calls. ID is a turn, an item, a reply, a tool call or a session (all its turns). Tool\n" +
+			"calls get the results in the history, and no tool runs. If the model makes a call that is not in the\n" +
+			"history, daycare asks you what to do: dry-run it in a copy of the agent's folder, make it, type its\n" +
+			"result, or stop. --unrecorded answers in advance; without a terminal, the replay stops. Otherwise the\n" +
+			"agent and its files do not change. The model calls cost money, as usual.\n\n" +
+			"--exact calls no model: it rebuilds each request from the files and proves that it is, byte for byte, the\n" +
+			"one that was sent, or says what cannot be rebuilt. The exit code is then 1 if a request is not exact.",
 		Example: "  item=$(daycare send 0/ hello) && daycare replay $item --model local/qwen3 --times 3\n" +
 			"  daycare replay $item --system shorter.md --unrecorded dry-run\n" +
 			"  daycare replay $item --exact",
@@ -63,10 +63,10 @@ func Replay(c *term.App) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.model, "model", "", "ask this `MODEL`: PROVIDER, PROVIDER/MODEL or a model (default: that of the agent)")
-	flags.StringVar(&o.system, "system", "", "with the system prompt in `FILE`, instead of the agent's")
+	flags.StringVar(&o.model, "model", "", "ask this `MODEL`: PROVIDER, PROVIDER/MODEL or a model (default: the agent's)")
+	flags.StringVar(&o.system, "system", "", "use the system prompt in `FILE` instead of the agent's")
 	flags.IntVar(&o.times, "times", 1, "ask `N` times")
-	flags.BoolVar(&o.exact, "exact", false, "prove that the requests made again are those that were sent")
+	flags.BoolVar(&o.exact, "exact", false, "prove that the rebuilt requests are those that were sent")
 	flags.StringVar(&o.unrecorded, "unrecorded", "", "what to do with a call that was never recorded: ask, dry-run, make or stop\n"+
 		"(default: ask on a terminal, else stop)")
 	flags.BoolVar(&ask, "ask", false, "the earlier name of --unrecorded ask")

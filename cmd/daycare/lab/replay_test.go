@@ -196,7 +196,7 @@ func TestExactReplay(t *testing.T) {
 	// The prompt is another one in the next turn, and the one before is not kept.
 	d.file(".daycare/SOUL.md", "Be long.\n")
 	d.live(func(ctx context.Context, c *control.Client) { d.say(ctx, c, agent, "again") })
-	d.replays(1, []string{last, "--exact"}, "differs", "the system prompt was another one", "0 of 2 requests are exact")
+	d.replays(1, []string{last, "--exact"}, "differs", "the system prompt was different", "0 of 2 requests are exact")
 	if p := d.proofs(session); p.Exact != 2 {
 		t.Errorf("%d are exact after a change of the prompt, want the 2 after it", p.Exact)
 	}
@@ -256,7 +256,7 @@ func TestReplayAnswersBesideEachOther(t *testing.T) {
 	}
 	d.file("terse.md", "You are terse.\n")
 	d.replays(0, []string{o.Item, "--system", filepath.Join(d.root, "terse.md")}, "3.20")
-	d.replays(0, []string{o.Turn, "--model", "v/curious"}, `it calls what was never recorded: read {"path":"other.txt"}`)
+	d.replays(0, []string{o.Turn, "--model", "v/curious"}, `it makes a call that was never recorded: read {"path":"other.txt"}`)
 	d.replays(2, []string{o.Turn, "--unrecorded", "always"}, "--unrecorded must be one of ask, stop, dry-run, make")
 	d.replays(3, []string{"nosuchturnofanyagent1234"}, "is in no history")
 	d.replays(2, []string{o.Turn, "--exact", "--model", "v/m2"}, "--exact cannot be combined")
@@ -279,7 +279,7 @@ func TestNothingWasSent(t *testing.T) {
 		}
 		o = d.say(ctx, c, a.ID, "hello")
 	})
-	d.replays(1, []string{o.Turn, "--exact"}, "what was sent is not recorded", "0 of 1 request is exact")
+	d.replays(1, []string{o.Turn, "--exact"}, "the request was not recorded", "0 of 1 request is exact")
 	d.replays(0, []string{o.Turn}, "Hello! I am daycare's offline model")
 }
 
@@ -322,7 +322,7 @@ func TestCallsThatWereNeverRecorded(t *testing.T) {
 	}
 	writer := []string{o.Turn, "--model", "v/writer"}
 
-	d.replays(0, writer, "it calls what was never recorded: write", "list.txt")
+	d.replays(0, writer, "it makes a call that was never recorded: write", "list.txt")
 	d.replays(0, append(writer, "--unrecorded", "dry-run"), `write {"path":"list.txt","content":"milk\n"} (dry run)`, "read",
 		"too many rounds")
 	list("bread\n")

@@ -278,7 +278,7 @@ func (s *session) standing() string {
 		return "it still works"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "it still works, after %d model calls and %d calls of tools\n", s.run.Rounds, len(s.run.Calls))
+	fmt.Fprintf(&b, "it is still working after %d model calls and %d tool calls\n", s.run.Rounds, len(s.run.Calls))
 	from := max(0, len(s.run.Calls)-10)
 	for _, c := range s.run.Calls[from:] {
 		fmt.Fprintf(&b, "  %s %.120s %s\n", c.Tool, c.Arguments, c.Status)

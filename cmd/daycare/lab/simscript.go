@@ -105,7 +105,7 @@ func readSimScript(file string, data []byte, now time.Time) (s simScript, err er
 			f.Bad(form.Join(at, "every"), " is less than a minute")
 		}
 		if e.off >= max(e.every, 1) && e.every > 0 {
-			f.Bad(form.Join(at, "off"), " is longer than every")
+			f.Bad(form.Join(at, "off"), " is longer than its interval, every")
 		}
 	}
 

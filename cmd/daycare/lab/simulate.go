@@ -31,13 +31,13 @@ import (
 func Simulate(c *term.App) *cobra.Command {
 	var keep bool
 	cmd := &cobra.Command{
-		Use: "simulate SCRIPT", Short: "Play days of a workspace in seconds: what it would cost, what it would ask",
-		Long: "Play a copy of this workspace in virtual time: its agents, scheduled tasks, heartbeat and budgets, with a\n" +
-			"scripted model in place of each model. SCRIPT (YAML) says from when and for how long, what users say when,\n" +
-			"when a provider is down and when the machine is off. Printed is what it would cost at the prices of the\n" +
-			"models, who would work how much, and which approvals would be requested.\n\n" +
-			"Nothing of the workspace is touched, nothing is sent, and agents have no network. Tokens are estimated from\n" +
-			"the length of what would be sent, unless the scripted model says how many.",
+		Use: "simulate SCRIPT", Short: "Simulate days of a workspace in seconds: what it would cost, what it would ask",
+		Long: "Simulate a copy of this workspace in virtual time: its agents, scheduled tasks, heartbeat and budgets,\n" +
+			"with a scripted model in place of each model. SCRIPT (YAML) sets the start and the duration, what users\n" +
+			"say and when, when a provider is down and when the machine is off. The output shows what it would cost at\n" +
+			"the models' prices, how much each agent would work, and which approvals it would request.\n\n" +
+			"The workspace is not touched, nothing is sent, and agents have no network access. daycare estimates\n" +
+			"tokens from the length of each request, unless the scripted model gives a number.",
 		Example: "  daycare simulate week.yaml\n  daycare simulate week.yaml --json",
 		Args:    term.Words(0, "the file of the script"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,7 +46,7 @@ func Simulate(c *term.App) *cobra.Command {
 			return simulate(ctx, c, args[0], keep)
 		},
 	}
-	cmd.Flags().BoolVar(&keep, "keep", false, "keep the workspace that was played, and print where it is")
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep the simulated workspace, and print where it is")
 
 	return cmd
 }
@@ -67,7 +67,7 @@ func simulate(ctx context.Context, c *term.App, path string, keep bool) (err err
 	where, err := newDouble(at, script)
 	defer func() {
 		if keep && where.dir != "" {
-			c.Note("the workspace that was played is in %s", where.dir)
+			c.Note("the simulated workspace is in %s", where.dir)
 			return
 		}
 		err = errors.Join(err, where.remove())
@@ -217,7 +217,7 @@ func (s *simulation) calm(ctx context.Context) error {
 			quiet = 0
 		}
 		if time.Now().After(give) {
-			return fmt.Errorf("the simulation does not go on at %s: %s of agents, %d of which wait, and %s",
+			return fmt.Errorf("the simulation is stuck at %s: %s of agents, %d of them waiting, and %s",
 				s.clock.Now().Format(time.DateTime), term.Plural(busy, "turn", "turns"), sleeping,
 				term.Plural(running, "scheduled run", "scheduled runs"))
 		}

@@ -189,7 +189,7 @@ func TestMistakesInSimulations(t *testing.T) {
 		"for: 1d\nevents: [ { at: 1h } ]": "has 0 of say, fault and off, allowed: one",
 		"for: 1d\nevents: [ { say: a, off: 1h } ]":   "has 2 of say, fault and off",
 		"for: 1d\nevents: [ { say: a, every: 1s }]":  "is less than a minute",
-		"for: 1d\nevents: [ { off: 2h, every: 1h }]": "is longer than every",
+		"for: 1d\nevents: [ { off: 2h, every: 1h }]": "is longer than its interval, every",
 		"for: 1d\nevents: [ { fault: {} } ]":         "for",
 		"for: 1d\nevents: [ { sey: a } ]":            "did you mean \"say\"?",
 	} {

@@ -107,7 +107,7 @@ func (s *suite) tests() ([]trial.Test, error) {
 	case len(files) == 0:
 		return nil, term.NotFound("write one, such as .daycare/tests/first"+trial.Suffix+": see docs/lab.md", "there are no tests")
 	case len(all) == 0:
-		return nil, term.NotFound("", "no name of a test matches %q", s.options.only)
+		return nil, term.NotFound("", "no test name matches %q", s.options.only)
 	}
 
 	return all, nil

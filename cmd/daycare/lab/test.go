@@ -31,11 +31,11 @@ func Test(c *term.App) *cobra.Command {
 	var o testOptions
 	cmd := &cobra.Command{
 		Use: "test [PATH…]", Short: "Test agents: what they answer, call, write and cost",
-		Long: "Run tests of agents (NAME.test.yaml), each in a throwaway workspace with an engine of its own.\n" +
-			"PATH is a test or a folder; without it, those in .daycare/tests and in the folders of agents.\n" +
-			"The agents of this workspace are not touched.\n\n" +
-			"A model answers from the cassette of the test; --record makes it, by asking the model once.\n" +
-			"A test with a script, and the offline model, need none. --live asks the model without recording.\n\n" +
+		Long: "Run tests of agents (NAME.test.yaml), each in a throwaway workspace with its own engine. PATH is a test\n" +
+			"or a folder; the default is all tests in .daycare/tests and in the folders of agents. The agents of this\n" +
+			"workspace are not touched.\n\n" +
+			"The model's answers come from the test's cassette; --record makes it by asking the model once. Tests with\n" +
+			"a script or the offline model need no cassette. --live asks the model without recording.\n\n" +
 			"The exit code is 0 if all runs passed, 1 if one failed or a test is flaky, 2 if a test file has\n" +
 			"mistakes (then nothing runs), 3 if there is no test, 130 if it was interrupted.",
 		Example: "  daycare test\n" +
@@ -63,7 +63,7 @@ func Test(c *term.App) *cobra.Command {
 	flags.IntVar(&o.times, "times", 1, "run each test `N` times; one that passes only sometimes is flaky")
 	flags.IntVar(&o.parallel, "parallel", 4, "run `N` tests at a time")
 	flags.StringVar(&o.only, "run", "", "only tests whose name matches the `REGEX`")
-	flags.BoolVar(&o.live, "live", false, "ask the models, without cassettes; this costs what they cost")
+	flags.BoolVar(&o.live, "live", false, "ask the models instead of using cassettes; this costs money")
 	flags.BoolVar(&o.record, "record", false, "ask the models once and keep their answers in cassettes beside the tests")
 	flags.BoolVar(&o.watch, "watch", false, "run again when a test, a prompt or a setting changes")
 	flags.BoolVar(&o.keep, "keep", false, "keep the workspaces of runs that failed, and print where they are")

@@ -68,7 +68,7 @@ func openHanded(vol *disk.Volume, path string) (*handedIn, error) {
 		if err := json.Unmarshal(text, &one); err != nil || one.Key == "" {
 			log.Close()
 			return nil, finding.Finding{ID: "batch-handed", Severity: finding.Error, File: path, Line: n, Reason: "not a batch of a vendor",
-				Remedy: "remove this line: the batch that it is about may be paid for twice"}
+				Remedy: "remove this line; its batch may then be paid for twice"}
 		}
 		h.add(one)
 	}
@@ -231,12 +231,12 @@ func (v *vending) handIn(ctx context.Context, list []question) error {
 		}
 		s, err := v.later.Submit(ctx, one.Key, items)
 		if err != nil {
-			return fmt.Errorf("hand in a batch: %w", err) // it may have arrived: recall looks for it
+			return fmt.Errorf("submit a batch: %w", err) // it may have arrived: recall looks for it
 		}
 		if err := v.handed.write(handed{Key: one.Key, Batch: s.ID}); err != nil {
 			return err
 		}
-		v.app.Note("%s handed in as %s", term.Plural(len(items), "line was", "lines were"), s.ID)
+		v.app.Note("%s submitted as %s", term.Plural(len(items), "line was", "lines were"), s.ID)
 	}
 
 	return nil
@@ -255,7 +255,7 @@ func (v *vending) recall(ctx context.Context) error {
 		}
 		found, err := v.later.Find(ctx, key, one.At.Add(-handedPast), len(one.Lines))
 		if err != nil {
-			return fmt.Errorf("look for a batch that was interrupted: %w", err)
+			return fmt.Errorf("find an interrupted batch: %w", err)
 		}
 		mine := ""
 		for _, s := range found {
@@ -308,7 +308,7 @@ func (v *vending) wait(ctx context.Context, id string) (s providers.LaterState, 
 	for pause := lookFirst; ; pause = min(2*pause, lookLongest) {
 		s, err = v.later.Look(ctx, id)
 		if f := (*providers.Failure)(nil); err != nil && !(errors.As(err, &f) && f.Retryable()) {
-			return s, fmt.Errorf("look at batch %s: %w", id, err)
+			return s, fmt.Errorf("check batch %s: %w", id, err)
 		}
 		if err == nil && s.Ended {
 			return s, nil
@@ -395,8 +395,8 @@ func (v *vending) report(lines, left int) error {
 	}
 	switch {
 	case left > 0:
-		err := fmt.Errorf("the vendor did nothing for %s: expired, canceled, or an error on its side", term.Plural(left, "line", "lines"))
-		return &term.Problem{Code: fault.ExitFailure, Err: err, Do: "run it again to hand them in again"}
+		err := fmt.Errorf("the vendor did not answer %s: expired, canceled, or an error on its side", term.Plural(left, "line", "lines"))
+		return &term.Problem{Code: fault.ExitFailure, Err: err, Do: "run it again to submit them again"}
 	case v.failed > 0:
 		return &term.Problem{Code: fault.ExitFailure, Err: term.ErrSilent}
 	}

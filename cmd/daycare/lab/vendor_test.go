@@ -238,8 +238,8 @@ func TestBatchOfAVendor(t *testing.T) {
 			d := newDesk(t, v.settings(wire))
 			t.Setenv("LAB_KEY", "k")
 			d.file("q.jsonl", "{\"id\":\"a b\",\"prompt\":\"say 1\"}\n\"say 2\"\n\"say 3\"\n")
-			d.batch(2, []string{"--budget", "1"}, "leave --budget and --concurrency, or add --now")
-			d.batch(1, nil, "3 lines were handed in as batch-0", "1 line was handed in as batch-1",
+			d.batch(2, []string{"--budget", "1"}, "leave out --budget and --concurrency, or add --now")
+			d.batch(1, nil, "3 lines were submitted as batch-0", "1 line was submitted as batch-1",
 				"3 of 3 lines answered, 3 now, 1 failed, $0.0020")
 			for _, a := range d.answers() {
 				switch a.Prompt {

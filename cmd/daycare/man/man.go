@@ -87,8 +87,8 @@ func Page(cmd *cobra.Command) []byte {
 		for _, e := range fault.Exits {
 			fmt.Fprintf(&b, ".TP\n%d\n%s\n", e.Code, roff(e.Means))
 		}
-		b.WriteString(".SH FILES\n.TP\n.I .daycare/\nall that daycare knows of the folder that holds it, as plain " +
-			"files; \\fI.daycare/README.md\\fR says which\n")
+		b.WriteString(".SH FILES\n.TP\n.I .daycare/\neverything that daycare stores about the folder it is in, as " +
+			"plain files; see \\fI.daycare/README.md\\fR\n")
 	}
 
 	writeSeeAlso(&b, cmd)

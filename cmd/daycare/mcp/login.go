@@ -27,11 +27,11 @@ func login(c *term.App) *cobra.Command {
 	var scopes []string
 	cmd := &cobra.Command{
 		Use:   "login ID",
-		Short: "Log in at an MCP server with a browser",
-		Long: "Log in at an MCP server that wants OAuth: open an address in your browser, wait until it comes\n" +
-			"back to this machine, and save the tokens in auth.json. Tokens are renewed by themselves.\n" +
-			"On a machine without a browser use --no-browser: open the address elsewhere, and paste the\n" +
-			"address that the browser ends at, although it shows an error there.",
+		Short: "Log in to an MCP server with a browser",
+		Long: "Log in to an MCP server that requires OAuth: open an address in your browser, wait for the redirect to\n" +
+			"this machine, and save the tokens in auth.json. daycare renews them automatically. On a machine without a\n" +
+			"browser, use --no-browser: open the address elsewhere and paste the address that the browser ends at, even\n" +
+			"though the browser shows an error there.",
 		Example: "  daycare mcp login hub\n  daycare mcp login hub --no-browser",
 		Args:    term.Words(0, "the ID of an MCP server"), ValidArgsFunction: c.Complete(ids),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,17 +52,17 @@ func login(c *term.App) *cobra.Command {
 			defer stop()
 			list, err := daemon.LoginMCP(ctx, at, args[0], mcp.Asker{Redirect: redirect, Scopes: scopes, Ask: l.ask}, c.Warn)
 			if err != nil {
-				return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("log in at %s: %w", args[0], err),
+				return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("log in to %s: %w", args[0], err),
 					Do: "try again: daycare mcp login " + args[0]}
 			}
-			c.Note("logged in at %s, which has %d tools; the tokens are in auth.json", args[0], len(list))
+			c.Note("logged in to %s, which has %d tools; the tokens are in auth.json", args[0], len(list))
 			return nil
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&l.none, "no-browser", false, "only print the address, and accept the one that the browser ends at")
-	f.IntVar(&l.port, "port", 0, "the port of the redirect address, if the service wants a fixed one")
-	f.StringSliceVar(&scopes, "scope", nil, "a scope to request in addition to those that the service names")
+	f.BoolVar(&l.none, "no-browser", false, "only print the address, and read the one that the browser ends at")
+	f.IntVar(&l.port, "port", 0, "the port of the redirect address, if the service requires a fixed one")
+	f.StringSliceVar(&scopes, "scope", nil, "a scope to request in addition to those that the service asks for")
 	return cmd
 }
 
@@ -89,7 +89,7 @@ func (b *browser) listen(ctx context.Context) (redirect string, stop func(), err
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		fmt.Fprintln(w, "daycare has the answer. You can close this page and look at the terminal.")
+		fmt.Fprintln(w, "daycare received the answer. You can close this page and return to the terminal.")
 		select {
 		case b.answers <- r.URL:
 		default: // it has one
@@ -112,7 +112,7 @@ func (b *browser) ask(ctx context.Context, address string) (*url.URL, error) {
 	case answer := <-b.answers:
 		return answer, nil
 	case <-ctx.Done():
-		return nil, errors.New("nobody logged in within " + loginIn.String())
+		return nil, errors.New("no login within " + loginIn.String())
 	}
 }
 
@@ -122,7 +122,7 @@ func (b *browser) paste() {
 	for lines.Scan() {
 		answer, err := url.Parse(strings.TrimSpace(lines.Text()))
 		if err != nil || !answer.Query().Has("state") {
-			b.app.Note("that is not the address at the end: it has code= and state= in it")
+			b.app.Note("this is not the final address: that one contains code= and state=")
 			continue
 		}
 		b.answers <- answer

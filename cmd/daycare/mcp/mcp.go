@@ -54,9 +54,9 @@ func ls(c *term.App) *cobra.Command {
 func test(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "test ID",
-		Short: "Start an MCP server and list the tools that it has now",
-		Long: "Start an MCP server of the settings as the daemon would, in its sandbox, and list the tools\n" +
-			"that it says it has. Then it ends. Nothing is saved, and no tool is called.",
+		Short: "Start an MCP server and list the tools that it offers now",
+		Long: "Start an MCP server from the settings as the daemon would, in its sandbox, list the tools that it\n" +
+			"offers, and stop it. Nothing is saved, and no tool is called.",
 		Example: "  daycare mcp test files",
 		Args:    term.Words(0, "the ID of an MCP server"), ValidArgsFunction: c.Complete(ids),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -95,11 +95,11 @@ func trust(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust ID | .mcp.json",
 		Short: "Review what an MCP server, or the workspace's .mcp.json, changed, and use it",
-		Long: "Show what an MCP server says differently of its tools than when they were pinned, and pin\n" +
-			"that after you agree. Until then agents do not have the changed and the new tools. What a\n" +
-			"server says goes into the prompts of agents: look for instructions in it.\n\n" +
-			"With .mcp.json show the servers that this file of the workspace lists, and use them after you\n" +
-			"agree. When the file changes, none of them is used until you trust it again.",
+		Long: "Show how an MCP server's descriptions of its tools differ from the pinned ones, and pin the new\n" +
+			"descriptions after you agree. Until then, agents cannot use changed or new tools. Descriptions go into the\n" +
+			"agents' prompts: check them for hidden instructions.\n\n" +
+			"With .mcp.json, show the servers that this file in the workspace lists, and use them after you agree. If\n" +
+			"the file changes, daycare uses none of them until you trust it again.",
 		Example: "  daycare mcp trust files\n  daycare mcp trust .mcp.json",
 		Args:    term.Words(0, "the ID of an MCP server"), ValidArgsFunction: c.Complete(ids),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -116,12 +116,12 @@ func trust(c *term.App) *cobra.Command {
 				return err
 			}
 			if catalogue == nil || catalogue.Pending == nil {
-				c.Note("nothing changed: agents have the tools of %s as it describes them", args[0])
+				c.Note("nothing changed: agents already have the tools of %s as it describes them", args[0])
 				return nil
 			}
 			review(c, catalogue)
 			if !yes && !c.Yes("Let agents have these tools?") {
-				return &term.Problem{Code: fault.ExitFailure, Err: errors.New("nothing was changed"), Do: "with --yes nothing is asked"}
+				return &term.Problem{Code: fault.ExitFailure, Err: errors.New("nothing was changed"), Do: "skip the question with --yes"}
 			}
 			vol := disk.NewVolume(home)
 			write := func(path string, data []byte) error { return vol.WriteFile("mcp", path, data) }

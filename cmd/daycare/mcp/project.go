@@ -45,14 +45,14 @@ func trustProject(cmd *cobra.Command, c *term.App, yes bool) error {
 		reviewServer(c, s)
 	}
 	if !yes && !c.Yes("Start these servers when agents need them?") {
-		return &term.Problem{Code: fault.ExitFailure, Err: errors.New("nothing was changed"), Do: "with --yes nothing is asked"}
+		return &term.Problem{Code: fault.ExitFailure, Err: errors.New("nothing was changed"), Do: "skip the question with --yes"}
 	}
 
 	vol := disk.NewVolume(home)
 	if err := vol.WriteFile("mcp", filepath.Join(home, config.TrustedName), p.Content); err != nil {
 		return fmt.Errorf("trust %s: %w", config.ProjectName, err)
 	}
-	when := "they are used from the next start on"
+	when := "they are used after the next start"
 	if client, err := c.Dial(cmd.Context(), at); err == nil {
 		if _, err := client.Reload(cmd.Context()); err != nil {
 			return fmt.Errorf("have the daemon read %s: %w", config.ProjectName, err)

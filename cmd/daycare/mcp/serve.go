@@ -20,8 +20,8 @@ func serve(c *term.App) *cobra.Command {
 		Use:   "serve",
 		Short: "Let an MCP client on this machine talk to agents (stdio)",
 		Long: "Serve the Model Context Protocol on standard input and output, for a client that starts this\n" +
-			"command, such as Claude Code, Claude Desktop or an editor. The client can talk to the agents\n" +
-			"that mcp.serve.agents of settings.yaml names, and only to them. The daemon has to run for that.",
+			"command, such as Claude Code, Claude Desktop or an editor. The client can talk only to the agents listed\n" +
+			"in mcp.serve.agents in settings.yaml. The daemon must be running.",
 		Example: "  daycare config set mcp.serve.agents '[\"0/\"]'\n" +
 			"  claude mcp add daycare -- daycare --workspace \"$PWD\" mcp serve",
 		Args: term.Words(0),

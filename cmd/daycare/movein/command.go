@@ -40,7 +40,7 @@ func Import(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import KIND DIR",
 		Short: "Import from OpenClaw, Claude Code or picoclaw, or from another workspace",
-		Long: "Import prompts, memory, skills, slash commands, tasks and conversations of another program.\n" +
+		Long: "Import prompts, memory, skills, slash commands, tasks and conversations from another program.\n" +
 			"It first lists what it imports and where to, and what it skips and why; then it asks.\n" +
 			"It overwrites nothing, and only reads DIR. Keys, tokens, allow lists and permissions are\n" +
 			"never imported. Tasks stay disabled until you enable them. Run it again to import what is\n" +

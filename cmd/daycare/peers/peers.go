@@ -134,7 +134,7 @@ func Membership(home string) ([]string, error) {
 		err = json.Unmarshal(data, &m)
 	}
 	if err == nil && len(m.Servers) == 0 {
-		err = errors.New("it names no servers\nwrite them there, or remove the file to have the agents of this workspace work alone")
+		err = errors.New("it names no servers\nwrite them there, or remove the file to run the agents of this workspace alone")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", File(home), err)
@@ -202,8 +202,8 @@ func (m *Machines) meet(ctx context.Context) error {
 
 // strange refuses a workspace with an agent that is not one of the cluster.
 func strange(a address.Meta) error {
-	return fmt.Errorf("agent %s (%s) of this workspace is not in the cluster, which has agents of its own\n"+
-		"join with a workspace that has no agents, and bring those of this one with: daycare cluster import",
+	return fmt.Errorf("agent %s (%s) of this workspace is not in the cluster, which has other agents\n"+
+		"join with a workspace that has no agents, and import those of this one with: daycare cluster import",
 		a.Handle, a.Name)
 }
 
@@ -235,7 +235,7 @@ func (m *Machines) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		if err := m.system.Introduce(ctx, m.fresh); err != nil {
-			m.Log.Warn("not all agents are in the cluster yet; each is when it is used", "err", err)
+			m.Log.Warn("not all agents are in the cluster yet; each joins when it is used", "err", err)
 		}
 		return nil
 	})
@@ -413,7 +413,8 @@ const mostSkew = time.Minute
 func differs(own, other cluster.Machine) string {
 	var list []string
 	if own.Boot != other.Boot && own.ID == other.ID && own.ID != "" {
-		list = append(list, "the usage/machine.json of this one, so that what it spends is not counted apart: its .daycare is a copy")
+		list = append(list,
+			"the same usage/machine.json as this one, so that its spending is not counted separately: its .daycare is a copy")
 	}
 	if other.Skew.Abs() > mostSkew {
 		list = append(list, fmt.Sprintf("a clock that is %v off that of the servers", other.Skew.Abs().Round(time.Second)))

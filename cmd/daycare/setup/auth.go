@@ -28,8 +28,8 @@ func authSet(c *term.App) *cobra.Command {
 		Use:   "set ID",
 		Short: "Save a secret in auth.json, read from the terminal or stdin",
 		Long: "Save a secret in .daycare/auth.json, which only you can read. ID is the id of the\n" +
-			"provider or connector that needs it. The secret is typed without being shown, or read\n" +
-			"from stdin; it is never an argument, which other users of the machine could see.\n" +
+			"provider or connector that needs it. Type the secret, which is not shown, or pipe it to stdin. It is\n" +
+			"never an argument, because other users of the machine can see arguments.\n" +
 			"An environment variable takes precedence over the file.",
 		Example: "  daycare auth set claude\n  pass show claude | daycare auth set claude",
 		Args:    term.Words(-1, "the ID of the secret"), ValidArgsFunction: c.Complete(secretIDs),

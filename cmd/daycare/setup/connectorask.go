@@ -34,7 +34,7 @@ func (f addFlags) addition(cmd *cobra.Command, c *term.App, home, name string) (
 	case !ok:
 		return nil, term.Usage(cmd, "unknown connector type %q; available: %s", name, strings.Join(addable(), ", "))
 	case kind.Setup == nil:
-		return nil, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("a %s has to be set up in settings.yaml", name),
+		return nil, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("set up a %s in settings.yaml", name),
 			Do: "see docs/connectors/" + name + ".md, then edit with: daycare config edit"}
 	}
 

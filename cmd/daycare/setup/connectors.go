@@ -79,9 +79,9 @@ func connectorsTest(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test ID",
 		Short: "Test a connector's settings and secret against its platform",
-		Long: "Test the settings and the secret of a connector against its platform. Nothing is received\n" +
-			"and no message is sent; it works while the daemon is running. With --send the account also\n" +
-			"sends one message to itself, reads it and removes it, where the platform lets it.",
+		Long: "Test the settings and the secret of a connector against its platform. It receives and sends nothing,\n" +
+			"and works while the daemon is running. With --send, the account also sends one message to itself, reads it\n" +
+			"and removes it, if the platform allows that.",
 		Example: "  daycare connectors test telegram\n  daycare connectors test matrix --send",
 		Args:    term.Words(0, "the ID of a connector"), ValidArgsFunction: c.Complete(connectorIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {

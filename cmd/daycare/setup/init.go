@@ -106,7 +106,7 @@ func Init(c *term.App) *cobra.Command {
 		Short: "Create .daycare and set up a model service",
 		Long: "Create .daycare with commented settings, and set up a model service. On a terminal it\n" +
 			"asks for the service, its key and a model, then tests the model with a one-word request.\n" +
-			"--provider and the other flags answer in advance.\n" +
+			"Use --provider and the other flags to answer in advance.\n" +
 			"You can run it again: existing files and providers are kept.",
 		Example: "  daycare init\n" +
 			"  daycare init --workspace ~/notes --data ~/.local/share/notes\n" +

@@ -44,7 +44,7 @@ func missed(mine []config.Provider, theirs []event.Service) (what, do string) {
 		for _, t := range theirs {
 			if t.ID == p.ID && !t.Key && !p.APIKey.IsZero() {
 				return "the daemon has no key for " + p.ID + "; this shell has one (" + cmp.Or(p.KeyEnv(), p.ID) + ")",
-					"Start it again with what this shell has: daycare restart\nOr keep the key for it: daycare auth set " + p.ID
+					"Restart it with the keys of this shell: daycare restart\nOr save the key for it: daycare auth set " + p.ID
 			}
 		}
 	}

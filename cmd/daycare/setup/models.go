@@ -22,10 +22,9 @@ func Models(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "models [NAME]",
 		Short: "List known models, or show one",
-		Long: "List known models with their context window, prices in US dollars per million tokens and\n" +
-			"levels of thinking. What the settings say about a model (models) takes precedence. A\n" +
-			"NAME may be written as the service writes it, with the vendor in front or a date at the\n" +
-			"end.",
+		Long: "List known models with their context window, prices in US dollars per million tokens and thinking\n" +
+			"levels. Entries under `models` in the settings take precedence. You can write NAME as the service does,\n" +
+			"with the vendor in front or a date at the end.",
 		Example: "  daycare models\n  daycare models anthropic/claude-opus-5.5\n  daycare models refresh",
 		Args:    term.Words(1), ValidArgsFunction: c.Complete(ModelNames),
 		RunE: func(_ *cobra.Command, args []string) error {

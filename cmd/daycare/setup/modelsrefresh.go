@@ -58,11 +58,10 @@ func modelsRefresh(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "refresh",
 		Short: "Fetch a newer list of models, and show its changes before they apply",
-		Long: "Fetch a list of models with their context windows and prices, from modelsURL of the\n" +
-			"settings or another URL or file, and show how it differs from the current list. It is\n" +
-			"saved in .daycare/models.json when you agree, or without asking with --yes. The format\n" +
-			"is daycare's own or that of OpenRouter's /api/v1/models. What the settings say about a\n" +
-			"model takes precedence. No key is sent, and only this command fetches anything.",
+		Long: "Fetch a list of models with their context windows and prices, from modelsURL in the settings or from\n" +
+			"another URL or file, and show how it differs from the current list. If you agree, or with --yes, daycare\n" +
+			"saves it in .daycare/models.json. The list is in daycare's own format or in OpenRouter's (/api/v1/models).\n" +
+			"Models in the settings take precedence. daycare sends no key, and only this command fetches a list.",
 		Example: "  daycare models refresh\n  daycare models refresh --from models.json --yes\n  daycare models refresh --reset",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -40,8 +40,8 @@ func providersLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ls",
 		Short: "List model services in the order in which they are tried",
-		Long: "List model services in the order in which they are tried: those of the running\n" +
-			"daemon, with its keys, else those that a daemon started here would use.",
+		Long: "List model services in the order in which daycare tries them: those of the running daemon, with its\n" +
+			"keys, or else those that a daemon started here would use.",
 		Example: "  daycare providers ls",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {

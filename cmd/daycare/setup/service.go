@@ -36,7 +36,7 @@ func serviceInstall(c *term.App) *cobra.Command {
 			"storage fails (exit code 75). A service does not see your shell's environment: save keys\n" +
 			"with daycare auth set.\n\n" +
 			"With --system it starts at boot, as a separate user (systemd; needs root).\n" +
-			"Its workspace is " + systemWorkspace + ", or that of --workspace; save its keys in a file\n" +
+			"Its workspace is " + systemWorkspace + ", or the one given with --workspace; save its keys in a file\n" +
 			"in " + systemKeys + " that only root can read.",
 		Example: "  daycare service install --dry-run\n  daycare service install\n" +
 			"  daycare service install --system --dry-run\n  sudo daycare service install --system",

@@ -121,7 +121,7 @@ func systemUnit(s service) string {
 		"ProtectKernelModules=yes",
 		"ProtectClock=yes",
 		"",
-		"# Agents' commands are bounded by control groups of their own.",
+		"# Agents' commands are limited by their own control groups.",
 		"Delegate=cpu memory pids",
 		"",
 		"[Install]",
@@ -197,7 +197,7 @@ func installable(s service, dir string) error {
 	}
 	if isTemporary(dir) {
 		return &term.Problem{Code: fault.ExitFailure,
-			Err: fmt.Errorf("%s is in a temporary folder, and the service has one of its own in its place", dir),
+			Err: fmt.Errorf("%s is in a temporary folder, which the service cannot see: it has its own", dir),
 			Do:  "move the workspace, or install a service of this user: daycare service install"}
 	}
 
@@ -323,7 +323,7 @@ func runAll(ctx context.Context, s service, commands [][]string) error {
 	for _, command := range commands {
 		if err := s.run(ctx, command); err != nil {
 			return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("install service: %w", err),
-				Do: "what was done before stays; run by hand: " + strings.Join(command, " ")}
+				Do: "the steps before it are done; run by hand: " + strings.Join(command, " ")}
 		}
 	}
 

@@ -96,7 +96,7 @@ func (s service) expressible() error {
 		}
 		if bad {
 			return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("%s cannot be given the path %q", s.system, path),
-				Do: "use one of UTF-8 without line ends and other control characters, and without a space or a backslash at its end"}
+				Do: "use a UTF-8 path without line breaks or other control characters, and without a space or a backslash at its end"}
 		}
 	}
 

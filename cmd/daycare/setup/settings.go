@@ -29,13 +29,13 @@ type Saved struct {
 func SaveSettings(ctx context.Context, c *term.App, home string, before, after []byte, found []finding.Finding) (Saved, error) {
 	was, known, wasErr := config.LoadText(home, before, os.LookupEnv, plugins.ConnectorChecks...)
 	if wrong := fresh(found, known); len(wrong) > 0 {
-		return Saved{}, &term.Problem{Code: fault.ExitFailure, Err: unwritten(c, wrong), Do: "see what there is with: daycare config get"}
+		return Saved{}, &term.Problem{Code: fault.ExitFailure, Err: unwritten(c, wrong), Do: "list the settings with: daycare config get"}
 	}
 	if err := config.Replace(disk.NewVolume(home), home, after, before); err != nil {
 		if errors.Is(err, disk.ErrChanged) {
 			return Saved{}, &term.Problem{Code: fault.ExitFailure,
-				Err: errors.New("the settings changed meanwhile; nothing was saved"),
-				Do:  "look at them, then try again"}
+				Err: errors.New("the settings have changed since they were read; nothing was saved"),
+				Do:  "check them, then try again"}
 		}
 		return Saved{}, err
 	}
@@ -43,7 +43,7 @@ func SaveSettings(ctx context.Context, c *term.App, home string, before, after [
 	now, _, err := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorChecks...)
 	client, dialErr := c.Dial(ctx, workspace.OfData(home))
 	if dialErr != nil {
-		return Saved{When: "it applies at the next start"}, nil
+		return Saved{When: "it takes effect at the next start"}, nil
 	}
 
 	saved := Saved{When: "the daemon applies it now", Running: true}

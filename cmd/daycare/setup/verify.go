@@ -40,8 +40,9 @@ func connectorsVerify(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify ID",
 		Short: "Show the keys of encrypted chats, to compare them",
-		Long: "Show the fingerprint of the device that daycare encrypts with, and those of the devices of who has\n" +
-			"access. Compare them with what the other app shows. A key that differs belongs to someone in between.",
+		Long: "Show the fingerprints of the device that daycare encrypts with and of the devices of all users who have\n" +
+			"access. Compare them with what the other app shows. If a key differs, someone is intercepting the\n" +
+			"conversation.",
 		Example: "  daycare connectors verify matrix",
 		Args:    term.Words(0, "the ID of a connector"), ValidArgsFunction: c.Complete(connectorIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -80,7 +81,7 @@ func verification(ctx context.Context, c *term.App, id string) (connectors.Verif
 	}
 	one, ok := conn.(verifier)
 	if !ok {
-		return connectors.Verification{}, fmt.Errorf("a %s has no keys of devices to compare", s.Type)
+		return connectors.Verification{}, fmt.Errorf("a %s has no device keys to compare", s.Type)
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -100,8 +101,8 @@ func spaced(fingerprint string) string {
 func showKeys(c *term.App, id string, v connectors.Verification) error {
 	c.Print("%s: %s, device %s\nfingerprint: %s\n", id, term.Clean(v.User), term.Clean(v.Device), spaced(v.Fingerprint))
 	if !v.Published {
-		c.Print("WARNING: the homeserver shows others another key for this device, or none.\n" +
-			"Do not use encrypted rooms before you know why.\n")
+		c.Print("WARNING: the homeserver shows other users a different key for this device, or none.\n" +
+			"Do not use encrypted rooms until you know why.\n")
 	}
 	c.Print("\n")
 	var t term.Table

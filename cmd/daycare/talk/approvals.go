@@ -150,7 +150,7 @@ func (p *approvals) leave(open int) error {
 		return needsApproval(*p.left)
 	}
 	if open > 0 {
-		p.c.Note("what was sent is on disk; work on it continues when daycare runs")
+		p.c.Note("your message is on disk; work on it continues when daycare runs again")
 	}
 
 	return nil

@@ -34,10 +34,10 @@ func Chat(c *term.App) *cobra.Command {
 		Long: "Send one message and stream the answer; or, without TEXT on a terminal, hold a\n" +
 			"conversation line by line (type /help for commands). Text is also read from stdin.\n" +
 			"Joins the daemon if one is running, else runs the engine in this process.\n\n" +
-			"The agent reads a line typed during an answer before its next step.\n" +
+			"If you type a line during an answer, the agent reads it before its next step.\n" +
 			"Ctrl-C stops the turn, a second Ctrl-C exits.\n\n" +
-			"With --dry-run a copy of the agent works on a copy of its folder, and what would reach others is recorded\n" +
-			"and not sent; daycare changes shows, applies or drops what it did.",
+			"With --dry-run, a copy of the agent works on a copy of its folder, and anything that would reach others\n" +
+			"is recorded instead of sent. Then use daycare changes to show, apply or drop what it did.",
 		Example: "  daycare chat what is in this folder?\n" +
 			"  git diff | daycare chat --agent reviewer\n" +
 			"  daycare chat --dry-run rename the option in all files; daycare changes",

@@ -67,7 +67,7 @@ func (c *App) Attach(root *cobra.Command) {
 	flags.StringVarP(&c.Workspace, "workspace", "C", "",
 		"the `DIR` with .daycare (default: the nearest parent that has one, else the current one)")
 	flags.StringVar(&c.Data, "data", "",
-		"the `DIR` of daycare's own files, outside of the workspace (default: .daycare in the workspace)")
+		"keep daycare's own files in `DIR`, outside the workspace (default: .daycare in the workspace)")
 	flags.BoolVar(&c.JSON, "json", false, "print JSON: one object, or one per line for streams")
 	flags.BoolVar(&c.NoInput, "no-input", false, "never prompt")
 

@@ -12,7 +12,7 @@ import (
 // is passed to no shell.
 func OpenInBrowser(address string) error {
 	if u, err := url.Parse(address); err != nil || u.Scheme != "https" && u.Scheme != "http" {
-		return errors.New("it is not an address of the web")
+		return errors.New("it is not a web address")
 	}
 	program := "xdg-open"
 	if runtime.GOOS == "darwin" {

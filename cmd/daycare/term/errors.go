@@ -84,8 +84,8 @@ func badFlag(cmd *cobra.Command, err error) error {
 		return Usage(cmd, "%s", err)
 	}
 	f := bad.GetFlag()
-	want, known := map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0 on",
-		"float64": "a number", "bool": "true or false", "duration": "a length of time, such as 90s, 5m or 2h"}[f.Value.Type()]
+	want, known := map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number, 0 or more",
+		"float64": "a number", "bool": "true or false", "duration": "a duration, such as 90s, 5m or 2h"}[f.Value.Type()]
 	if !known {
 		return Usage(cmd, "%s", err)
 	}

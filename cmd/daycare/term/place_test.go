@@ -62,7 +62,7 @@ func TestWhichPlaceIsMeant(t *testing.T) {
 		{cwd: "fresh", data: "usual/.daycare", want: usual},
 		{cwd: "fresh", workspace: "alias", data: "usual/.daycare", want: workspace.At(dir("alias"))},
 		{cwd: "twice", wrong: "several data folders"},
-		{cwd: "fresh", workspace: "apart", data: "usual/.daycare", wrong: "that of the workspace"},
+		{cwd: "fresh", workspace: "apart", data: "usual/.daycare", wrong: "belongs to the workspace"},
 		{cwd: "fresh", workspace: "usual", data: "own", wrong: "belongs to the workspace"},
 		{cwd: "fresh", workspace: "usual", data: "usual", wrong: "the workspace itself"},
 		{cwd: "fresh", workspace: "usual", data: "alias/sub", wrong: "where agents can write"},

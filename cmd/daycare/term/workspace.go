@@ -126,7 +126,7 @@ func (c *App) placeOf(data string) (at workspace.Place, err error) {
 				"%s belongs to the workspace %s, which is gone", at.Data, recorded)
 		}
 	case Exists(filepath.Join(at.Data, "agents")):
-		return at, Misused("say it: --workspace DIR", "%s does not say which workspace its agents are of", at.Data)
+		return at, Misused("name it with --workspace DIR", "%s does not say which workspace its agents belong to", at.Data)
 	default:
 		at.Dir, err = os.Getwd()
 	}
@@ -144,7 +144,7 @@ func suited(at workspace.Place, home bool, recorded string) (workspace.Place, er
 	case home && filepath.Dir(at.Data) == work:
 		return workspace.At(at.Dir), nil
 	case home:
-		return at, Misused("name another folder with --data", "%s is that of the workspace %s", at.Data, filepath.Dir(at.Data))
+		return at, Misused("name another folder with --data", "%s belongs to the workspace %s", at.Data, filepath.Dir(at.Data))
 	case at.Data == work:
 		return at, Misused("leave out --data for .daycare in it, or name a folder outside of it", "%s is the workspace itself", at.Data)
 	case within(at.Data, work):

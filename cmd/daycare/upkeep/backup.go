@@ -27,8 +27,8 @@ func Backup(c *term.App) *cobra.Command {
 		Use:   "backup FILE",
 		Short: "Back up the workspace to one file, with the daemon running or not",
 		Long: "Back up .daycare, and the files of the workspace that the settings name, to one file\n" +
-			"(tar.gz). The backup shows one moment; a running daemon keeps working. Keys, tokens and\n" +
-			"logs are left out. The file is verified before it gets its name.\n" +
+			"(tar.gz). The backup is a snapshot of one moment; a running daemon keeps working. Keys, tokens and logs\n" +
+			"are left out. daycare verifies the file before giving it its name.\n" +
 			"Other files of the workspace are not included.",
 		Example: "  daycare backup ~/backups/work.tar.gz\n  daycare backup - | ssh other 'cat > work.tar.gz'",
 		Args:    term.Words(0, "the FILE to write, or - for standard output"),

@@ -25,8 +25,8 @@ func Restore(c *term.App) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Restore a backup, here or in the folder of --workspace",
-		Long: "Restore a backup in the current folder or that of --workspace. Nothing changes until the\n" +
+		Short: "Restore a backup into this folder or the --workspace folder",
+		Long: "Restore a backup into the current folder or the one given with --workspace. Nothing changes until the\n" +
 			"whole file has been read and verified. If .daycare has files, --force moves them aside;\n" +
 			"nothing is deleted. The daemon must not be running. Agents continue where they were.\n" +
 			"Do not run the original as well: both would answer the same chats.",

@@ -25,8 +25,8 @@ func Uninstall(c *term.App) *cobra.Command {
 		Use:   "uninstall",
 		Short: "Uninstall the program, its services, completions and manual pages; workspaces stay",
 		Long: "Uninstall the program, services installed by daycare service install, completions and\n" +
-			"manual pages. It lists them first and asks. Workspaces and their agents are never\n" +
-			"touched; the known ones are listed.",
+			"manual pages. It lists them first and asks. Workspaces and their agents are never touched; daycare lists\n" +
+			"those it knows.",
 		Example: "  daycare uninstall --dry-run",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {

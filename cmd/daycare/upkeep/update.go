@@ -41,9 +41,9 @@ func Update(c *term.App) *cobra.Command {
 		Use:   "update",
 		Short: "Update this program from a signed release",
 		Long: "Update this program from a release: a folder or URL with SHA256SUMS, its\n" +
-			"signature SHA256SUMS.minisig and the archives. The signature, the checksum and the version\n" +
-			"are checked, and the new program must run here; until then nothing changes. The old\n" +
-			"program is kept as daycare.old next to it. daycare never updates on its own.",
+			"signature SHA256SUMS.minisig and the archives. daycare checks the signature, the checksum and the\n" +
+			"version, and that the new program runs here, before it changes anything. It keeps the old program as\n" +
+			"daycare.old next to the new one. daycare never updates on its own.",
 		Example: "  daycare update --dry-run\n" +
 			"  daycare update --from https://example.org/releases/latest --key release.pub",
 		Args: term.Words(0),
@@ -229,7 +229,7 @@ func choose(sums map[string]string, only string) (name, newest string, err error
 	}
 
 	if name == "" {
-		return "", "", fmt.Errorf("SHA256SUMS names no %s", cmp.Or(only, "daycare-VERSION"+suffix))
+		return "", "", fmt.Errorf("SHA256SUMS does not list %s", cmp.Or(only, "daycare-VERSION"+suffix))
 	}
 
 	return name, newest, nil

@@ -48,7 +48,7 @@ func Run(ctx context.Context, o Options, ready func(address string)) error {
 	defer s.WaitForShutdown()
 	defer s.Shutdown()
 	if !s.ReadyForConnections(readyFor) {
-		return errors.New("the server does not start; what it said is above")
+		return errors.New("the server does not start; its output is above")
 	}
 
 	own, err := o.promise(s)

@@ -56,7 +56,8 @@ func (o Options) Check() error {
 		}
 	}
 	if len(o.Peers.Routes) > 0 && o.Peers.Listen == "" {
-		return errors.New("other servers are named, and nothing where they connect\nname it with --peer-listen HOST:PORT")
+		return errors.New("--peers names other servers, but not where they connect to this one\n" +
+			"name that address with --peer-listen HOST:PORT")
 	}
 
 	return nil

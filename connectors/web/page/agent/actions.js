@@ -87,7 +87,7 @@ const STANDINGS = {
   between: 'someone else changed it in between',
   since: 'someone else changed it since',
   again: 'the agent wrote it again since',
-  gone: 'what it held is not kept',
+  gone: 'its earlier content was not kept',
 };
 
 // standings is a list of files and how they stand; boxes are what is put before each of them.
