@@ -60,7 +60,7 @@ func (t tasks) ListTasks(ctx context.Context, r *sdk.ListTasksRequest) (*sdk.Lis
 	}
 	before, err := strconv.ParseInt("0"+r.PageToken, 10, 64)
 	if err != nil {
-		return nil, said(bad("pageToken is %.40q, which is none of this agent", r.PageToken))
+		return nil, said(bad("pageToken %.40q is not one of this agent's", r.PageToken))
 	}
 
 	from := callOf(ctx)

@@ -177,8 +177,8 @@ func checkPush(notify []string, c *sdk.PushConfig) error {
 	}
 	if host, err := netip.ParseAddr(u.Hostname()); err == nil && lan.Of(host, net.InterfaceAddrs) != lan.Public &&
 		!slices.Contains(notify, target(u)) {
-		return bad("the url of a notification leads into the network of this agent, " +
-			"and its host and port are not in notify of the settings")
+		return bad("the url of a notification leads into the network of this agent, but its host and port are not in " +
+			"notify of the settings")
 	}
 
 	return nil
@@ -207,7 +207,7 @@ func newCaller(notify []string, mine lan.Interfaces) *http.Client {
 					return nil
 				}
 			}
-			return fmt.Errorf("%w: list its host and port in notify of the connector if that is meant", errInside)
+			return fmt.Errorf("%w: if that is intended, list its host and port in notify of the connector", errInside)
 		}}
 		return d.DialContext(ctx, network, address)
 	}

@@ -188,7 +188,7 @@ func stateOf(o event.Outcome) (state sdk.TaskState, note, text string) {
 	case "done":
 		return sdk.TaskStateCompleted, "", o.Text
 	case "waiting", "budget":
-		const note = "The agent waits for its owner's approval, and goes on when it has it. "
+		const note = "The agent is waiting for its owner's approval and continues when it has it. "
 		return sdk.TaskStateAuthRequired, strings.TrimSpace(note + o.Text), ""
 	case "canceled", "dropped":
 		return sdk.TaskStateCanceled, "", o.Text
@@ -199,7 +199,7 @@ func stateOf(o event.Outcome) (state sdk.TaskState, note, text string) {
 		return sdk.TaskStateFailed, strings.TrimSpace(cmp.Or(o.Text, o.Error, "The turn failed.")), ""
 	}
 
-	return sdk.TaskStateRejected, "The message was not worked on (" + o.Reason + ").", ""
+	return sdk.TaskStateRejected, "The message was not processed (" + o.Reason + ").", ""
 }
 
 // shorten leaves as much of a task's history as a client wants; nil: all.

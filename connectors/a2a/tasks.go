@@ -90,7 +90,7 @@ func (t tasks) continues(ctx context.Context, from call, m *sdk.Message) error {
 	if _, err := t.task(ctx, from, m.TaskID); err != nil {
 		return err
 	}
-	return unsupported("each message is a task of its own: leave out taskId, and give the contextId to go on with the conversation")
+	return unsupported("each message is a separate task: leave out taskId, and give the contextId to continue the conversation")
 }
 
 // why is the error of a request that ended with its context: that says more.

@@ -233,7 +233,7 @@ func find(ctx context.Context, c *control.Client, id string) (event.Agent, error
 		return all[i], nil
 	}
 
-	return a, problem(codeMissing, "there is no session %q in this workspace; session/list has those that there are", id)
+	return a, problem(codeMissing, "there is no session %q in this workspace; session/list has all sessions", id)
 }
 
 const (

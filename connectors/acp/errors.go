@@ -43,5 +43,5 @@ func explain(doing string, err error) error {
 }
 
 func errBusy() *acp.RequestError {
-	return problem(codeRefused, "the session works on a prompt already: wait for its end, or end it with session/cancel")
+	return problem(codeRefused, "the session is already working on a prompt: wait until it ends, or cancel it with session/cancel")
 }

@@ -249,7 +249,7 @@ func (s *session) wait(ctx context.Context, p *prompt) (acp.PromptResponse, erro
 	case <-p.done:
 	case <-ctx.Done():
 		if s.door.left() {
-			return acp.PromptResponse{}, problem(codeInternal, "the connection ended; the agent works on")
+			return acp.PromptResponse{}, problem(codeInternal, "the connection ended; the agent continues")
 		}
 		s.cancel(p)(context.WithoutCancel(ctx))
 		select {

@@ -124,7 +124,7 @@ func (s typed) command(ctx context.Context, m *control.Message) (done bool, err 
 		return err
 	})
 	if errors.Is(err, fault.NoCommand) {
-		return true, problem(codeInvalid, "there is no command /%s; the editor lists those that there are", name)
+		return true, problem(codeInvalid, "there is no command /%s; your editor lists the commands", name)
 	}
 
 	return false, explain("/"+name, err)

@@ -135,7 +135,7 @@ func (w *wire) opened(e envelope) *acp.RequestError {
 	defer w.mu.Unlock()
 	id := idKey(e.ID)
 	if w.open[id] != nil {
-		return problem(codeRefused, "the id %s is that of a request that has no response yet", bytes.TrimSpace(e.ID))
+		return problem(codeRefused, "a request with the id %s has no response yet", bytes.TrimSpace(e.ID))
 	}
 	if r.prompts != "" && w.prompt(r.prompts) != nil {
 		return errBusy()

@@ -233,7 +233,7 @@ func (c *Connector) explain(ctx context.Context, err error) error {
 	errors.As(err, &closed)
 	switch {
 	case closed != nil && closed.code == closeDisallowed:
-		return fmt.Errorf("%w\nat https://discord.com/developers, your application, Bot: switch Message Content Intent on, "+
+		return fmt.Errorf("%w\nat https://discord.com/developers, your application, Bot: enable Message Content Intent, "+
 			"or remove groups: always", err)
 	case closed != nil && closed.code == closeUnauthorized, status(err, http.StatusUnauthorized):
 		return fmt.Errorf("%w\nthe token is not valid (any more): reset it at https://discord.com/developers, your application, Bot, "+

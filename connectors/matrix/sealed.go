@@ -162,7 +162,7 @@ func (c follower) open(ctx context.Context, room string, e roomEvent) (roomEvent
 	known := slices.Contains(c.o.Allow, e.Sender)
 	if m == nil {
 		if known {
-			c.notify(ctx, room, room, "I cannot read encrypted rooms: "+absent.Error()+". Make a room with encryption switched off, "+
+			c.notify(ctx, room, room, "I cannot read encrypted rooms: "+absent.Error()+". Create a room without encryption, "+
 				"and invite me there.")
 		}
 		return e, false, nil
@@ -184,8 +184,8 @@ func (c follower) open(ctx context.Context, room string, e roomEvent) (roomEvent
 	case errors.Is(err, e2ee.ErrRefused):
 		c.log.Warn("ignored an encrypted message", "room", room, "user", e.Sender, "err", err)
 		if known && len(c.o.Verified) > 0 {
-			c.notify(ctx, room, room+e.Sender, "I ignored an encrypted message of "+e.Sender+": it does not come from a device that I may "+
-				"read. The owner of daycare can add it: daycare connectors verify "+c.o.ID)
+			c.notify(ctx, room, room+e.Sender, "I ignored an encrypted message from "+e.Sender+": I am not allowed to read "+
+				"messages from its device. The owner of daycare can add it: daycare connectors verify "+c.o.ID)
 		}
 		return e, false, nil
 	}
@@ -274,7 +274,7 @@ func (c follower) overdue(ctx context.Context, deliver message.Deliver) error {
 			m.Release(id)
 		case age > patience && !h.Told:
 			at := time.UnixMilli(h.At).Format("15:04")
-			c.notify(ctx, h.Room, session(e), fmt.Sprintf("I could not decrypt a message of %s (%s): its key did not reach me. "+
+			c.notify(ctx, h.Room, session(e), fmt.Sprintf("I could not decrypt a message from %s (%s): its key did not reach me. "+
 				"I asked for it. If no answer comes, please send the message again.", e.Sender, at))
 			h.Told = true
 			if err := m.Hold(id, h); err != nil {

@@ -69,7 +69,7 @@ func New(o Options) *Door {
 	return d
 }
 
-const instructions = "daycare runs agents that live for long: each has a conversation that goes on, memory and tools. " +
+const instructions = "daycare runs long-lived agents: each has an ongoing conversation, memory and tools. " +
 	"Call list_agents to see whom you can talk to, then send_message. The conversation of an agent is shared with its other " +
 	"users, so say who you are and what you need. An agent asks its owner before it does something risky; you cannot answer that."
 

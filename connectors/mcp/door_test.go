@@ -123,7 +123,7 @@ func TestWaitingEndsBeforeTheTurn(t *testing.T) {
 	v := visiting(t, nil) // never answers
 	var out sendOut
 	if text, failed := v.call(t.Context(), "send_message", map[string]any{"agent": "0/", "text": "a", "timeoutSeconds": 1}, &out); failed ||
-		out.State != working || out.Item == "" || !strings.Contains(text, "still works on it") {
+		out.State != working || out.Item == "" || !strings.Contains(text, "still working on it") {
 		t.Errorf("%q, %+v", text, out)
 	}
 
@@ -172,7 +172,7 @@ func TestEnds(t *testing.T) {
 		"dropped":        {item: "i", o: event.Outcome{Reason: "dropped"}, state: ended, note: "removed"},
 		"error":          {item: "i", o: event.Outcome{Reason: "error", Error: "no model"}, state: ended, note: "no model"},
 		"reset":          {item: "i", o: event.Outcome{Reason: "reset"}, state: ended, note: "reset"},
-		"time is up":     {item: "i", err: late.Err(), ctx: late, state: working, note: "still works"},
+		"time is up":     {item: "i", err: late.Err(), ctx: late, state: working, note: "still working"},
 		"cancelled":      {item: "i", err: over.Err(), ctx: over, state: working, note: "cancelled"},
 		"daemon dies":    {item: "i", err: broken, state: working, note: "The message is safe"},
 		"nobody knows":   {err: over.Err(), ctx: over, state: unknown, note: "delivers it once"},

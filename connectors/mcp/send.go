@@ -43,7 +43,7 @@ const (
 type sendOut struct {
 	State     string `json:"state" jsonschema:"answered, working, approval (its owner is asked), ended (no answer), or unknown"`
 	Answer    string `json:"answer,omitempty" jsonschema:"what the agent says, Markdown"`
-	ID        string `json:"id" jsonschema:"the id of the message: send it again with this id to go on waiting"`
+	ID        string `json:"id" jsonschema:"the id of the message: send it again with this id to keep waiting"`
 	Agent     string `json:"agent"`
 	Item      string `json:"item,omitempty" jsonschema:"the message in the agent's inbox"`
 	Duplicate bool   `json:"duplicate,omitempty" jsonschema:"the id was used before: this is about the message that was sent first"`
@@ -132,7 +132,7 @@ func sender(r *sdk.CallToolRequest) string {
 
 // end fills in how the waiting ended. The error is one of a message that was not accepted.
 func (s *sendOut) end(o event.Outcome, err error, waiting context.Context) error {
-	const again = "call send_message again with this id to go on waiting, or look with read_history"
+	const again = "call send_message again with this id to keep waiting, or look with read_history"
 	switch {
 	case err == nil:
 		s.outcome(o)
@@ -142,9 +142,9 @@ func (s *sendOut) end(o event.Outcome, err error, waiting context.Context) error
 		s.State = unknown
 		s.Note = "it is not known whether the message arrived: call send_message again with this id, which delivers it once"
 	case errors.Is(waiting.Err(), context.DeadlineExceeded):
-		s.State, s.Note = working, "the agent still works on it; "+again
+		s.State, s.Note = working, "the agent is still working on it; "+again
 	case waiting.Err() != nil:
-		s.State, s.Note = working, "the call was cancelled, but the message was accepted and the agent goes on with it; "+again
+		s.State, s.Note = working, "the call was cancelled, but the message was accepted and the agent continues with it; "+again
 	default:
 		s.State, s.Note = working, "daycare stopped or the connection to it broke. The message is safe; "+again
 	}
@@ -160,7 +160,7 @@ func (s *sendOut) outcome(o event.Outcome) {
 		s.State = answered
 	case "waiting":
 		s.State = approval
-		s.Note = "the agent asked its owner for an approval (list_approvals shows it). It goes on when the owner has answered; " +
+		s.Note = "the agent asked its owner for an approval (list_approvals shows it). It continues when the owner has answered; " +
 			"the answer will be in read_history"
 	case "budget":
 		s.Note = "the agent's budget is used up; its owner has to raise it"

@@ -64,7 +64,7 @@ func TestHowTheWaitingEnds(t *testing.T) {
 		"daycare is away":        {"", control.ErrNotRunning, t.Context(), unknown, "not known whether"},
 		"cancelled before":       {"", context.Canceled, gone, unknown, "not known whether"},
 		"too late before":        {"", context.DeadlineExceeded, late, unknown, "not known whether"},
-		"too late":               {"i", context.DeadlineExceeded, late, working, "still works"},
+		"too late":               {"i", context.DeadlineExceeded, late, working, "still working"},
 		"cancelled":              {"i", context.Canceled, gone, working, "was cancelled"},
 		"the connection is lost": {"i", io.EOF, t.Context(), working, "connection to it broke"},
 	} {

@@ -333,7 +333,7 @@ func note(asks []event.Ask) string {
 		fmt.Fprintf(&b, "%s%s (token %s)", sep, ask.Tag, ask.Token)
 	}
 	b.WriteString(". Answer it in the terminal (daycare), in an owner's chat, or with: daycare permissions. " +
-		"The agent then goes on, and your next message continues from there.]")
+		"The agent then continues; your next message follows from there.]")
 
 	return b.String()
 }

@@ -105,7 +105,7 @@ func TestCommandsOfHome(t *testing.T) {
 				d.press("/")
 				d.write(text)
 				d.press("enter")
-				d.shows("of which agent? open it first")
+				d.shows("which agent? open it first")
 			}
 			d.press("/")
 			d.write("queue")

@@ -46,7 +46,7 @@ func (h *home) nobody(m *Model, width int) []string {
 		return []string{"", t.Dim.Render(ansi.Truncate("  No agent matches "+strconv.Quote(h.filter)+". Esc shows all.", width, "…"))}
 	}
 	return []string{"", "  " + t.Bold.Render("No agents yet."), "",
-		t.Dim.Render(ansi.Truncate("  Press Enter and write the first message: it makes your agent.", width, "…"))}
+		t.Dim.Render(ansi.Truncate("  Press Enter and write the first message: it creates your agent.", width, "…"))}
 }
 
 // columns are the widths of the table; 0: the column is not there.

@@ -80,7 +80,7 @@ func (s *side) about(c *conversation) {
 	a := s.world.get(s.shown)
 	if a == nil {
 		s.add(t.Bold.Render("your agent"))
-		s.add(t.Dim.Render("made by your first message"))
+		s.add(t.Dim.Render("created by your first message"))
 		return
 	}
 	s.add(t.Bold.Render(a.Handle+" "+title(a)) + t.Dim.Render("  "+a.Type))

@@ -119,7 +119,7 @@ func (msg expanded) take(m *Model) tea.Cmd {
 func (m *Model) target(ref string) (*agent, bool) {
 	if ref == "" {
 		if m.page == homePage {
-			m.screen.say("of which agent? open it first, or name it where the command takes a name")
+			m.screen.say("which agent? open it first, or name it if the command accepts a name")
 			return nil, false
 		}
 		ref = m.talk.agents.shown

@@ -139,9 +139,9 @@ func rewindCommand(m *Model, to string) tea.Cmd {
 		return nil
 	}
 	if to != "" {
-		return m.call.rewind(a.ID, to, "all that followed "+to)
+		return m.call.rewind(a.ID, to, "everything after "+to)
 	}
-	c := &chooser{title: "Go back: what follows is forgotten", verb: "goes back"}
+	c := &chooser{title: "Go back: everything after it is forgotten", verb: "goes back"}
 	for _, p := range m.talk.agents.current().text.Places() {
 		c.options = append(c.options, placeOption(m, a.ID, p))
 	}

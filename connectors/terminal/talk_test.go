@@ -226,7 +226,7 @@ func TestOwnQueue(t *testing.T) {
 	for _, c := range []struct{ queue, help, waits string }{
 		{"steer", "Enter: it reads this at its next step · Tab: when it is done", "(read at its next step)"},
 		{"followup", "Enter: it reads this when it is done · Alt+Enter", "(read when it is done)"},
-		{"collect", "Enter: when it is done, with all that waits · Tab: in a turn of its own", "(read together when done)"},
+		{"collect", "Enter: when it is done, with all that waits · Tab: in a separate turn", "(read together when done)"},
 		{"interrupt", "Enter: it stops and reads this · Tab: when it is done", "(it stops and reads this)"},
 	} {
 		bubble(t, func(t *testing.T) {

@@ -273,7 +273,7 @@ func (p *talk) status(m *Model) string {
 	c := p.agents.current()
 	a := m.world.get(c.agent)
 	if a == nil {
-		return " your agent · made by your first message"
+		return " your agent · created by your first message"
 	}
 	u := c.text.Usage()
 	parts := []string{" " + a.Handle + " " + title(a), a.Model, inContext(u.Context, a.Window), money(a.Cost)}

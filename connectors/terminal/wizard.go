@@ -94,7 +94,7 @@ func (w *wizard) chosen(m *Model) tea.Cmd {
 	o := w.offers[w.at]
 	w.answers, w.trouble = Answers{Name: o.Name, Address: o.Address}, ""
 	if o.AskAddress {
-		w.ask(field{title: "its address", suggested: o.Address, about: "It mostly ends with /v1.", next: (*wizard).addressed})
+		w.ask(field{title: "its address", suggested: o.Address, about: "It usually ends with /v1.", next: (*wizard).addressed})
 		return nil
 	}
 	return w.askKey(m)
@@ -118,7 +118,7 @@ func (w *wizard) askKey(m *Model) tea.Cmd {
 	case o.KeyEnv != "":
 		about += " Enter keeps " + o.KeyEnv + " of this shell there."
 	case o.Server:
-		about += " Enter: it needs none."
+		about += " Enter: it needs no key."
 	}
 	w.ask(field{title: "its key", hidden: true, about: about, next: func(w *wizard, m *Model, text string) (string, tea.Cmd) {
 		if text == "" && o.KeyEnv == "" && !o.Server {
@@ -157,7 +157,7 @@ func (w *wizard) askModel(m *Model) tea.Cmd {
 func (w *wizard) listed(msg modelsListed) {
 	switch {
 	case msg.err != nil:
-		w.field.about = "It does not say which models it has: " + msg.err.Error()
+		w.field.about = "It does not list its models: " + msg.err.Error()
 	case len(msg.names) > 0:
 		w.field.suggested = msg.names[0]
 		w.field.about = "It has " + strings.Join(msg.names, ", ")
@@ -224,7 +224,7 @@ func (w *wizard) help(*Model) string {
 	case stepTry:
 		return "Esc stops"
 	}
-	return "Enter goes back · w writes it down all the same"
+	return "Enter goes back · w saves it anyway"
 }
 
 func (w *wizard) lines(m *Model, width, height int) []string {

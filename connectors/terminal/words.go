@@ -108,7 +108,7 @@ func enterHelp(queue string) string {
 	case followup:
 		return "Enter: it reads this when it is done"
 	case collect:
-		return "Enter: when it is done, with all that waits · Tab: in a turn of its own"
+		return "Enter: when it is done, with all that waits · Tab: in a separate turn"
 	case interrupt:
 		return "Enter: it stops and reads this · Tab: when it is done"
 	}

@@ -210,7 +210,7 @@ func TestASaveInTheMiddleOfACallIsNotLost(t *testing.T) {
 				must(t, os.MkdirAll(filepath.Join(w.ws, filepath.Dir(path)), 0o755))
 				w.file(path, "one, by the user\n")
 			}}
-			if _, err := w.run(ctx, c.tool, c.args); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+			if _, err := w.run(ctx, c.tool, c.args); err == nil || !strings.Contains(err.Error(), "changed in the meantime") {
 				t.Errorf("%v, want that the file has changed in the meantime", err)
 			}
 			if got := w.content(path); got != "one, by the user\n" {

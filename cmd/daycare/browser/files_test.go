@@ -53,8 +53,8 @@ func TestFileConflict(t *testing.T) {
 		name, button string
 		mine, theirs bool // what is on disk then
 	}{
-		{"mine on top", "Put mine on top of it", true, true},
-		{"theirs", "Take what is on disk", false, true},
+		{"mine on top", "Apply my change on top", true, true},
+		{"theirs", "Use the version on disk", false, true},
 		{"keep editing", "Keep editing", false, true},
 	} {
 		t.Run(way.name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestFileConflict(t *testing.T) {
 				t.Errorf("the change on disk is lost:\n%s", text)
 			}
 			switch way.button {
-			case "Take what is on disk":
+			case "Use the version on disk":
 				p.wait(`document.querySelector("main textarea").value.includes("git status")`, "the editor has what is on disk")
 				p.click("button", "Undo")
 				p.wait(`document.querySelector("main textarea").value.includes('"web": true')`, "what was typed is there again")
@@ -109,7 +109,7 @@ func TestTwoPagesEditOneFile(t *testing.T) {
 	second.sees("Changed on disk")
 	second.press("Control+s")
 	second.sees("The two changes do not touch each other.")
-	second.click("button", "Put mine on top of it")
+	second.click("button", "Apply my change on top")
 	second.told("state.json is published")
 	eval[bool](first, "dispatchEvent(new Event('focus'))")
 	for _, p := range []*tab{first, second} {

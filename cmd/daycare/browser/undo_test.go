@@ -40,7 +40,7 @@ func TestRewindTakesFilesBack(t *testing.T) {
 	p.sees("change them")
 	p.click("button", "Rewind")
 	p.find("dialog", "Undo the newest turn")
-	p.sees("Its tools wrote these files since:")
+	p.sees("Its tools have written these files since then:")
 	p.wait(`[...document.querySelectorAll("dialog .taken li")].map(e => e.innerText.replace(/\s+/g, " ")).join("|") ===
 		"a.txt can be taken back|b.txt someone else changed it since|new.txt can be taken back"`, "the files are listed")
 	p.looks("rewind")
@@ -60,7 +60,7 @@ func TestRewindTakesFilesBack(t *testing.T) {
 
 	p.press("Control+k")
 	p.types("take files back")
-	p.click("option", "Take files back that it wrote in rewound turns")
+	p.click("option", "Take back files that it wrote in rewound turns")
 	p.find("dialog", "Take files back")
 	p.click("checkbox", "b.txt…")
 	p.click("checkbox", "Keep what others changed since…")
@@ -95,7 +95,7 @@ func TestForkMarkRewind(t *testing.T) {
 		.querySelector("[aria-label^='Rewind to']").getAttribute("aria-label")`)
 	p.click("button", first)
 	p.find("dialog", first)
-	p.sees("Its tools wrote no files since that could be taken back.")
+	p.sees("Its tools have written no files since then that can be taken back.")
 	p.click("button", "Rewind")
 	p.sees("Rewound")
 	p.wait(`[...document.querySelectorAll("main .log li.forgotten")].some(e => e.innerText.includes("second"))`, "what follows is greyed")

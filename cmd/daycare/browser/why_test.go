@@ -41,7 +41,7 @@ func TestFiguresOfThePage(t *testing.T) {
 	in := why.Tokens.Input + why.Tokens.CacheRead + why.Tokens.CacheWrite
 	for name, want := range map[string]string{
 		"Model calls": fmt.Sprint(why.Calls), "Tokens out": thousands(why.Tokens.Output), "Cost": money(why.Cost),
-		"Tokens in, of them from the cache": thousands(in) + " · " + thousands(why.Tokens.CacheRead),
+		"Tokens in, of which cached": thousands(in) + " · " + thousands(why.Tokens.CacheRead),
 	} {
 		if strings.TrimPrefix(pairs[name], "~") != want {
 			t.Errorf("%s is shown as %q, want %q", name, pairs[name], want)

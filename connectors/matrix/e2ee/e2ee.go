@@ -17,7 +17,7 @@ var (
 	// ErrUnsupported means that the homeserver keeps no keys, or the token has no device.
 	ErrUnsupported = errors.New("the homeserver offers no encryption to this token")
 	// ErrForeign means that the device of the token has keys that are not ours.
-	ErrForeign = errors.New("the access token belongs to a device that another client has given keys, or daycare's keys of it are lost")
+	ErrForeign = errors.New("another client has set up keys for the device of this access token, or daycare has lost its keys")
 )
 
 // Errors of Decrypt.

@@ -121,7 +121,7 @@ function failedView(err) {
         'div.empty',
         h('h1', 'This page could not be loaded'),
         h('p', String(err.message)),
-        h('button.btn', { type: 'button', onclick: () => location.reload() }, 'Load it again'),
+        h('button.btn', { type: 'button', onclick: () => location.reload() }, 'Load the page again'),
       ),
     }),
   };

@@ -33,7 +33,7 @@ export function list({ title, read, event, empty, words, row }) {
               'ul.catalogue',
               shown.map((item) => entry(row(item, again))),
             )
-          : h('p.hint', items.length ? 'Nothing fits the filter.' : empty)),
+          : h('p.hint', items.length ? 'Nothing matches the filter.' : empty)),
     ]);
   };
   const again = soon(async () => {

@@ -34,7 +34,7 @@ export function settle({ name, base, mine, disk }) {
     };
     const half = (heading, to) => {
       const lines = changesOf(difference(base, to));
-      return h('section', h('h3', heading), lines.length ? diffTable(lines, heading) : h('p.quiet', 'No line differs.'));
+      return h('section', h('h3', heading), lines.length ? diffTable(lines, heading) : h('p.quiet', 'No lines differ.'));
     };
     const dialog = open(
       'box.wide',
@@ -42,14 +42,14 @@ export function settle({ name, base, mine, disk }) {
       h(
         'div.body',
         h('h2', `${name} has changed on disk`),
-        h('p', 'Something else wrote it after you opened it. Nothing is lost: choose what to keep.'),
+        h('p', 'The file changed after you opened it. Nothing is lost: choose what to keep.'),
         h('div.halves', half('Your change', mine), half(`On disk since ${hour(disk.since)}`, disk.text)),
         verdict(merged.clashes),
       ),
       h(
         'div.acts',
-        h('button.btn.main', { type: 'button', onclick: take('mine', merged.text, merged.clashes) }, 'Put mine on top of it'),
-        h('button.btn', { type: 'button', onclick: take('theirs', disk.text, []) }, 'Take what is on disk'),
+        h('button.btn.main', { type: 'button', onclick: take('mine', merged.text, merged.clashes) }, 'Apply my change on top'),
+        h('button.btn', { type: 'button', onclick: take('theirs', disk.text, []) }, 'Use the version on disk'),
         h('span.grow'),
         h('button.btn', { type: 'button', onclick: () => dialog.close() }, 'Keep editing'),
       ),

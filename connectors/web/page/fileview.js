@@ -268,7 +268,7 @@ export class Files {
     this.#disk = null;
     this.#editor.set(this.#opened.text);
     this.#typed();
-    toast('Your change was given up', {
+    toast('Your change was discarded', {
       action: {
         label: 'Undo',
         run: () => {
@@ -292,7 +292,7 @@ export class Files {
     if (this.#disk) {
       redraw(this.#bar, [
         icon('info'),
-        h('span.grow', `Changed on disk at ${hour(this.#disk.since)}. Your edit is based on the version before.`),
+        h('span.grow', `Changed on disk at ${hour(this.#disk.since)}. Your edit is based on the previous version.`),
         h('button.btn.small', { type: 'button', onclick: () => this.#settle() }, 'Compare'),
       ]);
     }
@@ -342,7 +342,7 @@ export class Files {
           [
             ['opened', this.#opened.etag],
             ['on disk', (this.#disk ?? this.#opened).etag],
-          ].map(([k, v]) => [h('dt', k), h('dd.mono', v.replace(/"/g, '').slice(0, 8) || 'not there yet')]),
+          ].map(([k, v]) => [h('dt', k), h('dd.mono', v.replace(/"/g, '').slice(0, 8) || 'does not exist yet')]),
         ),
       ),
     ]);

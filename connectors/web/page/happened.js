@@ -32,7 +32,7 @@ export function happened(e) {
     case 'config.invalid':
       return { text: `${e.file} has a mistake`, more: e.text, path: '/health' };
     case 'config.reloaded':
-      return { text: 'The settings were read again', path: '/settings' };
+      return { text: 'The settings were reloaded', path: '/settings' };
     default:
       return null;
   }

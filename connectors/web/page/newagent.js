@@ -62,7 +62,7 @@ export function firstMessage(made) {
       'p',
       'Write below: your first message creates an agent. It works in ',
       where,
-      ', continues when you close this page, and asks before it does what it has no permission for.',
+      ', continues when you close this page, and asks you before doing anything it has no permission for.',
     ),
     h(
       'div.field',

@@ -74,7 +74,7 @@ export class Records {
 
   #draw() {
     const older = this.#before && h('button.btn.small', { type: 'button', onclick: () => this.#older() }, 'Show older records');
-    redraw(this.node, [older, this.#list.map((r) => this.#row(r)), !this.#list.length && h('p.hint', 'Nothing was said yet.')]);
+    redraw(this.node, [older, this.#list.map((r) => this.#row(r)), !this.#list.length && h('p.hint', 'No messages yet.')]);
     this.#drawPicked();
   }
 
@@ -167,7 +167,7 @@ export class Records {
       .join(', ');
     const tokens = picked.reduce((n, r) => n + tokensOf(r), 0);
     const range = `#${picked[0].seq} to #${picked.at(-1).seq}`;
-    return `${range}: ${what}, about ${count(tokens)} tokens. The model will not have seen them. What is owed does not change.`;
+    return `${range}: ${what}, about ${count(tokens)} tokens. The model no longer sees them. Open work and undelivered replies do not change.`;
   }
 
   async #cut(picked) {
@@ -177,7 +177,7 @@ export class Records {
       danger: true,
       body: [
         this.#told(picked),
-        'Lines at the end of a history are appended again by daycare: to remove the newest turn, rewind the agent instead.',
+        'daycare appends lines at the end of a history again: to remove the newest turn, rewind the agent instead.',
       ],
     });
     if (!yes) return;
@@ -213,7 +213,7 @@ export class Records {
         h(
           'div.body',
           h('h2', `Record ${r.seq}`),
-          h('p', 'Change a text, and the model remembers it that way. What is owed does not change.'),
+          h('p', 'Change a text, and the model remembers it that way. Open work and undelivered replies do not change.'),
           field,
           wrong,
         ),

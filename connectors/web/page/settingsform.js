@@ -71,7 +71,7 @@ export class Form {
     const field = h('textarea.in', {
       id,
       rows: Math.max(2, values.length + 1),
-      placeholder: (!at && active?.join?.('\n')) || 'one on each line',
+      placeholder: (!at && active?.join?.('\n')) || 'one per line',
       spellcheck: 'false',
       onchange: (e) => {
         const list = e.target.value.split('\n').map((line) => line.trim());

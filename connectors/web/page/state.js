@@ -100,7 +100,7 @@ export function nameOf(agent) {
 
 // titleOf is handle and name, as people call an agent.
 export function titleOf(agent) {
-  return agent ? `${agent.handle} ${nameOf(agent)}` : 'an agent that is gone';
+  return agent ? `${agent.handle} ${nameOf(agent)}` : 'a removed agent';
 }
 
 // urlOf is the address of an agent's page.

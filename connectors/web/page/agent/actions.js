@@ -63,8 +63,8 @@ export async function rewind(agent, to) {
     yes: 'Rewind',
     danger: true,
     body: [
-      'What follows leaves the context: the model no longer sees it. It stays in the history, greyed. Replies that were sent stay sent.',
-      files.length ? h('p', 'Its tools wrote these files since:') : 'Its tools wrote no files since that could be taken back.',
+      'Everything after it leaves the context: the model no longer sees it. It stays in the history, greyed. Replies that were sent stay sent.',
+      files.length ? h('p', 'Its tools have written these files since then:') : 'Its tools have written no files since then that can be taken back.',
       files.length ? standings(files) : null,
       ready.length ? h('label.check', too, `Take back ${plural(ready.length, 'file')}, as before these turns`) : null,
     ].filter(Boolean),
@@ -132,13 +132,13 @@ export async function undo(agent) {
       danger: files.length > 0,
       body: files.length
         ? [
-            'Files that its tools wrote in turns that are rewound, as they were before these turns.',
+            'Files that its tools wrote in rewound turns become what they were before those turns.',
             standings(files, boxes),
             files.some((f) => f.standing === 'since')
-              ? h('label.check', merge, 'Keep what others changed since, where the lines do not touch')
+              ? h('label.check', merge, 'Keep what others changed since, if it touches other lines')
               : null,
           ].filter(Boolean)
-        : 'Its tools wrote no file in a turn that is rewound.',
+        : 'Its tools wrote no files in rewound turns.',
     });
     const paths = files.filter((_, i) => boxes[i].checked).map((f) => f.path);
     if (ok && paths.length) await takeBack(agent, paths, merge.checked);

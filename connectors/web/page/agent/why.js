@@ -15,7 +15,7 @@ export async function showWhy(id, agent, closed) {
   try {
     body.replaceChildren(...sections(await get(`/v1/why/${encodeURIComponent(id)}`)));
   } catch (err) {
-    body.replaceChildren(h('p.hint.pads', err.status === 404 ? 'The history does not know this any more.' : err.message));
+    body.replaceChildren(h('p.hint.pads', err.status === 404 ? 'The history no longer contains this.' : err.message));
   }
 }
 
@@ -172,7 +172,7 @@ function row(s, from, whole) {
       svg('rect', { class: s.kind, x: Math.min(x, 997), y: 8, width, height: 10, 'vector-effect': 'non-scaling-stroke' }),
       s.first ? svg('rect', { class: 'before', x: Math.min(x, 997), y: 8, width: (1000 * (s.first - s.from)) / whole, height: 10 }) : null,
     ),
-    h('span.right', { title: s.first ? `the answer began to come after ${span(s.first - s.from)}` : null }, span(s.to - s.from)),
+    h('span.right', { title: s.first ? `the answer started after ${span(s.first - s.from)}` : null }, span(s.to - s.from)),
     h('span.right.tokens.quiet', s.tokens ?? ''),
     h('span.right', s.cost ? money(s.cost, s.estimated) : ''),
   ];
@@ -195,7 +195,7 @@ function total(why, records) {
       h('dt', 'Model calls'),
       h('dd', count(why.calls)),
       ...first(records),
-      h('dt', 'Tokens in, of them from the cache'),
+      h('dt', 'Tokens in, of which cached'),
       h(
         'dd',
         `${count((why.tokens?.input ?? 0) + (why.tokens?.cacheRead ?? 0) + (why.tokens?.cacheWrite ?? 0))} · ${count(why.tokens?.cacheRead ?? 0)}`,

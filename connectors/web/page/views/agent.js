@@ -98,7 +98,7 @@ class AgentView {
         h(
           'div.empty',
           h('h1', 'This agent was removed'),
-          h('p', 'It is in the trash, from where it can be restored.'),
+          h('p', 'It is in the trash. You can restore it from there.'),
           h('a.btn', { href: '/trash' }, 'Trash'),
         ),
       ]);
@@ -355,7 +355,7 @@ class AgentView {
       { label: 'Compact its context', icon: 'info', run: () => actions.compact(agent) },
       { label: 'Files of this agent', icon: 'files', run: () => go(`/files/${agent.id}/state.json`) },
       { label: 'Rewind: undo the newest turn', icon: 'rewind', danger: true, run: () => actions.rewind(agent) },
-      { label: 'Take files back that it wrote in rewound turns', icon: 'rewind', danger: true, run: () => actions.undo(agent) },
+      { label: 'Take back files that it wrote in rewound turns', icon: 'rewind', danger: true, run: () => actions.undo(agent) },
       { label: 'Start a new conversation', icon: 'rewind', danger: true, run: () => actions.reset(agent) },
     ];
   }

@@ -163,7 +163,7 @@ class Approvals {
         'a.request',
         { href: `/approvals/${ask.token}`, 'aria-current': this.#ask?.token === ask.token ? 'true' : null },
         mark,
-        h(`${note ? 'span' : 'strong'}.cut`, agent ? titleOf(agent) : 'an agent that is gone'),
+        h(`${note ? 'span' : 'strong'}.cut`, agent ? titleOf(agent) : 'a removed agent'),
         note ? at(ask.decidedAt ?? ask.askedAt) : when(ask.askedAt),
         h('code.line2.cut', line),
         note ? h('span.line2', note) : null,
@@ -202,7 +202,7 @@ class Approvals {
             ? 'This request is no longer open.'
             : waiting
               ? 'Choose a request to read it.'
-              : 'When an agent needs a permission that it does not have, its request is here, exactly as it would be carried out.',
+              : 'When an agent needs a permission that it does not have, its request appears here, exactly as it would be carried out.',
         ),
       ]);
       return;
@@ -214,7 +214,7 @@ class Approvals {
     fill(this.detail, [
       h(
         'div.head',
-        h('p', agent ? h('a', { href: urlOf(agent) }, titleOf(agent)) : 'An agent that is gone', this.#lineage(ask, agent)),
+        h('p', agent ? h('a', { href: urlOf(agent) }, titleOf(agent)) : 'A removed agent', this.#lineage(ask, agent)),
         h('span.grow'),
         h(
           'span.quiet.small',
@@ -275,7 +275,7 @@ class Approvals {
     this.#observer = new IntersectionObserver((entries) => {
       clearTimeout(this.timer);
       const visible = entries.some((e) => e.isIntersecting);
-      this.hint.textContent = visible ? '' : 'Read it to its end; then you can answer.';
+      this.hint.textContent = visible ? '' : 'Read it to the end; then you can answer.';
       if (visible)
         this.timer = setTimeout(() => {
           this.#seen = Date.now();

@@ -155,7 +155,7 @@ class Costs {
         ),
         h('tbody', rows),
       ),
-      rows.length === 0 && h('p.hint', 'Nothing was spent yet. Calls of models are listed here with their tokens and cost.'),
+      rows.length === 0 && h('p.hint', 'Nothing has been spent yet. Model calls are listed here with their tokens and cost.'),
     );
   }
 }

@@ -27,7 +27,7 @@ export function render(params) {
     again: () => view.again(),
     close: () => view.close(),
     keys: [{ key: 'r', label: 'Check again', action: true, icon: 'health', run: () => view.check() }],
-    actions: () => [{ label: 'Read the settings again', icon: 'settings', run: reload }],
+    actions: () => [{ label: 'Reload the settings', icon: 'settings', run: reload }],
   };
 }
 
@@ -143,7 +143,7 @@ class Health {
   #services() {
     const { connectors, providers, mcp = [] } = this.#status;
     const rows = [...connectors.map((s) => ['connectors', s]), ...providers.map((s) => ['providers', s]), ...mcp.map((s) => ['mcp', s])];
-    if (!rows.length) return h('p.hint', 'No chat platform is set up. Agents are reached from here, the terminal and the API.');
+    if (!rows.length) return h('p.hint', 'No chat platform is set up. You can reach agents from here, from the terminal and through the API.');
     return h(
       'table',
       { 'aria-label': 'Connectors and models' },
@@ -216,7 +216,7 @@ class Health {
           'ul.plain',
           findings.map((f) => h('li', `${f.id}: ${place(f)}`)),
         ),
-        'No data is lost: what is moved stays beside its file.',
+        'No data is lost: anything that is moved stays next to its file.',
       ],
     });
     if (!yes) return;
@@ -319,7 +319,7 @@ async function copy(text) {
 async function reload() {
   try {
     const { findings } = await post('/v1/reload');
-    toast(findings?.length ? `The settings were read: ${plural(findings.length, 'finding')}` : 'The settings were read');
+    toast(findings?.length ? `The settings were reloaded: ${plural(findings.length, 'finding')}` : 'The settings were reloaded');
   } catch (err) {
     failed(err);
   }

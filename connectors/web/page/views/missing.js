@@ -7,8 +7,8 @@ export function render() {
   return {
     node: h(
       'div.empty',
-      h('h1', 'There is no such page'),
-      h('p', 'The address may be of an older version, or mistyped.'),
+      h('h1', 'Page not found'),
+      h('p', 'The address may be mistyped, or from an older version.'),
       h('a.btn', { href: '/' }, 'Home'),
     ),
   };

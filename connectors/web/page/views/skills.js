@@ -10,7 +10,7 @@ export function render() {
     title,
     read: async () => (await get('/v1/skills')).skills,
     event: /^(file|config)\./,
-    empty: 'No skills are installed. A skill is a folder with a SKILL.md: .daycare/skills/NAME/SKILL.md, or daycare skills add.',
+    empty: 'No skills are installed. A skill is a folder with a SKILL.md: .daycare/skills/NAME/SKILL.md.',
     words: (s) => `${s.name} ${s.description}`,
     row: (s) => ({
       name: s.name,

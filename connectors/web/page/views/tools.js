@@ -5,7 +5,7 @@ import { get } from '../api.js';
 export const title = 'Tools';
 
 // REPEATS say what happens to a call that daycare cannot know the result of after a crash.
-const REPEATS = { 'read-only': 'only reads', idempotent: 'can be repeated', once: 'never repeated by itself' };
+const REPEATS = { 'read-only': 'only reads', idempotent: 'can be repeated', once: 'never repeated automatically' };
 
 export function render() {
   return list({
