@@ -61,8 +61,8 @@ func (ch *chats) Say(ctx context.Context, asker, ref string, to message.Address,
 // ErrNoReaction: the chat does not take reactions.
 var ErrNoReaction = errors.New("this chat does not support reactions: say it in words")
 
-// Speaks reports whether an agent can send a message to a chat at all: to its own, or,
-// where any platform with chats is connected, to that of another agent of the same user.
+// Speaks reports whether an agent can send a message to a chat at all: to its own, or, if any platform with chats
+// is connected, to the chat of another agent of the same user.
 func (ch *chats) Speaks(d address.Descriptor) bool {
 	return ch.connectors.answers(d.Address()) || ch.connectors.any(func(c Connector) bool {
 		_, partly := c.(Answerer) // a hook, which has no chats

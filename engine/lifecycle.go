@@ -175,9 +175,8 @@ func (l *lifecycle) retire(ctx context.Context, id, reason string) error {
 	return nil
 }
 
-// Remove moves an agent's folder to the trash, and those of the agents that it started:
-// they would have nobody to report to. One with items or answers that wait is removed
-// only by force; they go along with it.
+// Remove moves an agent's folder to the trash, and the folders of the agents that it started, because they could
+// no longer report to it. One with items or answers that wait is removed only by force; they go along with it.
 func (l *lifecycle) Remove(ctx context.Context, id string, force bool) (trash string, err error) {
 	if _, ok := l.index.Get(id); !ok {
 		return "", message.ErrUnknownAgent

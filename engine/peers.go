@@ -180,9 +180,8 @@ func (s *System) met(m address.Meta, ended bool) {
 	}
 }
 
-// Hold keeps an agent on this machine until release is called, whether it is awake or not: its
-// folder is as it was left, and nobody else writes to it. Errors: *message.Elsewhere,
-// disk.ErrAway, message.ErrUnknownAgent.
+// Hold keeps an agent on this machine until release is called, whether it is awake or not: its folder stays as it
+// is, and no other machine writes to it. Errors: *message.Elsewhere, disk.ErrAway, message.ErrUnknownAgent.
 func (s *System) Hold(id string) (release func(), err error) { return s.actors.hold(id) }
 
 // introduce brings a new agent to the other machines. One that another machine has made at the

@@ -33,8 +33,8 @@ func oneUser(one, other address.Meta) bool {
 		a.UserID == b.UserID && a.UserID != ""
 }
 
-// OfHouse reports whether an agent works for the machine's own user or for nobody in
-// particular, as clocks and colleagues do that no agent of a chat made.
+// OfHouse reports whether an agent works for the machine's own user or for no particular user, as tasks and
+// colleagues do that no agent of a chat created.
 func (k *relations) OfHouse(id string) bool {
 	d := k.Root(id).Descriptor
 	return d.Type != address.User || Here(d.Connector)

@@ -67,8 +67,8 @@ type Outlet struct {
 	// Speak returns an answer as sound, to be sent with it. It may be called again for the same
 	// answer. false, or a nil function: it is not spoken.
 	Speak func(ctx context.Context, out message.Outgoing) (message.File, bool)
-	// Quiet returns until when a chat is not to be disturbed by what nobody asked for; the zero
-	// time, or a nil function: it can be.
+	// Quiet returns until when a chat must not get unrequested messages; the zero time, or a nil function: it can
+	// get them now.
 	Quiet func(to message.Address) time.Time
 }
 
@@ -264,8 +264,8 @@ func (s *System) shutdown() {
 	}
 }
 
-// Here reports whether the users of a connector are whoever sits at this machine: those of the
-// terminal and of an editor on it. No connector in the settings can have such an id.
+// Here reports whether a connector serves the user at this machine, as the terminal and editors do. No connector
+// in the settings can have such an id.
 func Here(connector string) bool { return connector == "terminal" || connector == "acp" }
 
 // Terminal is the address of the terminal's own agent: that of the user whose

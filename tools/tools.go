@@ -111,8 +111,8 @@ type Result struct {
 // about 1,000 for what it says beside it.
 const MaxOutput = 30_000
 
-// Whole describes an output that its tool shortened, so that whoever shortens the
-// text again still names the file that holds all of it.
+// Whole describes an output that its tool shortened, so that a further shortening still names the file with the
+// whole output.
 type Whole struct {
 	Blob   string // the file in the agent's blobs/, named by the SHA-256 of what it holds; "" if the output could not be kept
 	Bytes  int64  // length of the output

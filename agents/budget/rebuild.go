@@ -25,9 +25,9 @@ type Call struct {
 	Cost            float64 // US dollars
 }
 
-// Missing are those of the calls that the usage files in dir do not have: of agents
-// whose histories used more tokens than the files say. The files may have more than
-// the histories: what was paid for and broke off before there was a record.
+// Missing returns the calls that are not in the usage files in dir: calls of agents whose histories used more
+// tokens than the files say. The files may have more than the histories: what was paid for and broke off before
+// there was a record.
 func Missing(dir string, calls []Call) ([]Call, error) {
 	type key struct {
 		agent, model string

@@ -31,8 +31,8 @@ type Family interface {
 	AtWork(agent string, since time.Time) bool
 }
 
-// TaskItem is the id of the inbox item that holds the input of a sub-agent: its
-// turn is awaited by the call and not reported by the runtime.
+// TaskItem is the id of the inbox item with the input of a sub-agent: the call waits for its turn, and the runtime
+// does not report it.
 func TaskItem(child string) string { return address.ChildID(child, "task") }
 
 // Tools makes a tool of each definition.

@@ -30,10 +30,10 @@ type Arrival[T any] struct {
 	What    T
 }
 
-// A Backlog takes messages of many channels from platforms that say each thing once and can
-// be asked for what was missed. The messages of a channel are taken in their order, none is
-// left out, and memory is bounded however many there are: while messages come faster than
-// they are taken, or came while nobody listened, they are fetched page by page.
+// A Backlog takes messages of many channels from platforms that say each thing once and can be asked for what was
+// missed. It accepts the messages of a channel in order and leaves none out. Memory is bounded, however many there
+// are: if messages come faster than they are accepted, or came while the connector was not running, it fetches
+// them page by page.
 type Backlog[T any] struct {
 	from  Source[T]
 	log   *slog.Logger

@@ -63,10 +63,9 @@ func (a Attaching) Rest() string {
 	return a.Desk.voice.t("… The whole answer is in the attached file.")
 }
 
-// Take deals with one message. When it returns nil the platform may be told
-// "received": the message is durable, or there is nothing more to do about it. An
-// error asks for the message to be offered again, before those that follow it; what is
-// refused because of its sender waits here, so that it holds up nobody else.
+// Take deals with one message. When it returns nil the platform may be told "received": the message is durable, or
+// there is nothing more to do about it. On an error the caller must offer the message again, before those that
+// follow it. A message that is refused because of its sender waits here, so that it does not delay other senders.
 func (d *Desk) Take(ctx context.Context, deliver message.Deliver, p Post) error {
 	p = p.readable()
 	p.From.Connector = d.o.ID

@@ -257,8 +257,8 @@ func (ds *drafts) forget(agent string, d *draft) {
 	}
 }
 
-// Finish makes the message in which an answer was shown unfinished the answer; ok is false if
-// there is none, so that it has to be sent. The caller then sends what else the part has.
+// Finish turns the message that showed an unfinished answer into the answer; ok is false if there is no such
+// message, so that the answer must be sent. The caller then sends what else the part has.
 func (d *Desk) Finish(ctx context.Context, out message.Outgoing) (remote string, ok bool, err error) {
 	editor, can := d.voice.platform.(Editor)
 	if !can || out.Part > 0 || out.Agent == "" {

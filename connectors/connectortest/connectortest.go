@@ -71,8 +71,8 @@ type Harness struct {
 	// ctx ends. A connector that asks its platform may be offered a refused
 	// message again in the same call.
 	Offer func(ctx context.Context, messages ...Message) []bool
-	// Other has the platform hand over a message of another allowed person, beside
-	// those of Offer, and returns when the connector is done with it or ctx ends.
+	// Other has the platform deliver a message from another allowed user, in addition to those of Offer, and
+	// returns when the connector is done with it or ctx ends.
 	Other func(ctx context.Context, m Message)
 	// Forge offers a message from a sender who is not permitted: not on the allow list, or
 	// with a wrong signature. It returns when the connector is done with it.

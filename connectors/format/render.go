@@ -66,8 +66,8 @@ func (w *lineWriter) write(text string, quoted bool) {
 	}
 }
 
-// Telegram is Markdown as the HTML that Telegram takes: a handful of tags, closed
-// in order, no other entities than those of < > & ".
+// Telegram renders Markdown as the HTML that Telegram accepts: a handful of tags, closed in order, and no entities
+// except those of < > & ".
 func Telegram(source string) string {
 	var b strings.Builder
 	var open []tag

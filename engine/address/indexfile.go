@@ -17,11 +17,10 @@ import (
 	"daycare/engine/watch"
 )
 
-// IndexFile is the name of the file in .daycare from which a start knows what stood in the
-// files of agents. It is a cache of them, never trusted over them: of each file it has the size,
-// the times and the number, and a file of which one is different is read. It is written without
-// a barrier, by a start that had to read many agents; whoever removes it has the next start read
-// all of them.
+// IndexFile is the name of the file in .daycare from which a start knows what stood in the files of agents. It is
+// a cache of them, never trusted over them: of each file it has the size, the times and the number, and a file of
+// which one is different is read. A start that had to read many agents writes it, without a barrier. If you remove
+// it, the next start reads all agents.
 const IndexFile = "agents.index"
 
 // indexFormat begins the index file.

@@ -26,8 +26,8 @@ func (u *unread) add(found []finding.Finding) {
 	u.found = append(u.found, found...)
 }
 
-// Look is Load for who only looks at files: a descriptor is read when its agent is asked
-// for, and those of all when all are, or an agent by its name or address.
+// Look is Load for callers that only read files. It reads a descriptor when its agent is requested, and all
+// descriptors when all agents are, or one by its name or address.
 func Look(root string, log *slog.Logger) (*Index, []finding.Finding, error) {
 	return open(nil, root, log)
 }

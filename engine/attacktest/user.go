@@ -16,9 +16,8 @@ import (
 // nobody is the user that tests run as beside root.
 const nobody = 65534
 
-// AsUser runs the test once more as an ordinary user where root runs the tests: what holds
-// an agent must not rest on who runs daycare. The test binary runs itself in a folder of
-// that user.
+// AsUser runs the test again as an ordinary user if root runs the tests: what confines an agent must not depend on
+// who runs daycare. The test binary runs itself in a folder of that user.
 func AsUser(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {

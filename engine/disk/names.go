@@ -161,8 +161,9 @@ func (v *Volume) makeFolder(dir string) (made bool, err error) {
 	return false, nil
 }
 
-// Prepare makes folders of the volume, in this order, and makes durable, each with one sync and from the inside out, their
-// names and what earlier processes left in those of them that are read. The failpoint is home.dirsync.
+// Prepare makes folders of the volume, in this order. It then makes their names durable, and what earlier
+// processes left in those that are read: with one sync for each folder, from the inside out. The failpoint is
+// home.dirsync.
 func (v *Volume) Prepare(folders []string, read ...string) error {
 	if err := v.Err(); err != nil {
 		return err

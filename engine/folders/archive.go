@@ -34,9 +34,8 @@ var ErrBadArchive = errors.New("not an exported agent")
 var archived = lazyregexp.New(`^(descriptor\.json|state\.json|history\.jsonl|inbox\.jsonl|sessions\.jsonl|` +
 	`history/[0-9]{6}\.jsonl|blobs/[0-9a-f]{64})$`)
 
-// Replicated reports whether a file of an agent's folder, by its name with slashes, is needed to
-// continue on another machine: all that an archive holds but the list of sessions, which is
-// made of the history again.
+// Replicated reports whether another machine needs a file of an agent's folder, by its name with slashes, to
+// continue: everything in an archive except the list of sessions, which is rebuilt from the history.
 func Replicated(name string) bool { return name != "sessions.jsonl" && archived.MatchString(name) }
 
 // limits of an archive: one file, all of them in bytes, and how many.

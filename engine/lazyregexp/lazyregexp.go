@@ -38,11 +38,10 @@ func (r *Regexp) MatchString(s string) bool { return r.compiled().MatchString(s)
 // FindString returns the first match in s; "": there is none, or it is empty.
 func (r *Regexp) FindString(s string) string { return r.compiled().FindString(s) }
 
-// FindSubmatch returns the first match in b and those of its groups; nil: there is none.
+// FindSubmatch returns the first match in b and the matches of its groups; nil without a match.
 func (r *Regexp) FindSubmatch(b []byte) [][]byte { return r.compiled().FindSubmatch(b) }
 
-// FindStringSubmatch returns the first match in s and those of its groups; nil: there is
-// none.
+// FindStringSubmatch returns the first match in s and the matches of its groups; nil without a match.
 func (r *Regexp) FindStringSubmatch(s string) []string { return r.compiled().FindStringSubmatch(s) }
 
 // FindStringSubmatchIndex is FindStringSubmatch with places, in bytes, instead of texts.

@@ -10,9 +10,9 @@ import (
 	"daycare/engine/finding"
 )
 
-// Publish replaces a file of the agent folder dir by a user's version, which was made from base. If
-// the file is no longer base it stays, and its content is returned with disk.ErrChanged. Updates by
-// the runtime wait meanwhile; records appended to a history meanwhile are found by its next Append.
+// Publish replaces a file of the agent folder dir by a user's version, which was made from base. If the file is no
+// longer base it stays, and its content is returned with disk.ErrChanged. Until it is done, updates by the runtime
+// wait; the next Append finds records that were appended to a history in between.
 func Publish(vol *disk.Volume, dir, name string, content, base []byte) (found []byte, err error) {
 	unlock, err := lockFolder(dir)
 	if err != nil {

@@ -78,9 +78,8 @@ func Parse(path string, content []byte) (Command, []finding.Finding) {
 	return c, f.Found
 }
 
-// List reads the commands of a workspace, by name: its own, and those that it has for other
-// programs, of which none takes the name of its own. Those that cannot be used are left out,
-// and among found.
+// List reads the commands of a workspace, by name: its own, and those for other programs whose names its own
+// commands do not use. Those that cannot be used are left out, and among found.
 func List(at workspace.Place) (all []Command, found []finding.Finding) {
 	take := func(path, prefix string, data []byte, err error) {
 		if err != nil {

@@ -167,9 +167,8 @@ func (p Place) Resolve(path string) string {
 // kept is where attachments are in a workspace.
 const kept = "/" + Home + "/files/"
 
-// ResolveFile is Resolve for an attachment. An absolute path, as older versions wrote it,
-// may be that of another place where the workspace lay: what is kept in .daycare/files
-// is the file of this one.
+// ResolveFile is Resolve for an attachment. An absolute path, as older versions wrote it, may point to an earlier
+// place of the workspace: a path into .daycare/files then means the file in this one.
 func (p Place) ResolveFile(path string) string {
 	if i := strings.LastIndex(path, kept); p.Dir != "" && i >= 0 && filepath.IsAbs(path) {
 		return p.Resolve(path[i+1:])

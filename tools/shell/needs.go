@@ -12,10 +12,9 @@ import (
 
 // What a call of exec needs beyond the rights of its agent.
 
-// Needs is the approval that the call needs: to run the command at all, for the folder
-// that it is to start in, and for hosts that it is to reach. Without a sandbox, rules
-// granted in permission.Set.Exec do not count: the words of a command say nothing of what
-// it does, so every call asks.
+// Needs returns the approval that the call needs: to run the command at all, to start it in its folder, and to
+// reach its hosts. Without a sandbox, rules granted in permission.Set.Exec do not count: the words of a command do
+// not show what it does, so every call asks.
 func (e *Exec) Needs(call tools.Call) (*permission.Request, error) {
 	need, beyond, err := e.needs(call)
 	if beyond != "" {

@@ -45,8 +45,8 @@ type processArguments struct {
 	Signal string `json:"signal"`
 }
 
-// Needs is the approval that input needs: what a command reads decides what it does,
-// so whoever had to allow the command is asked again.
+// Needs returns the approval that input needs: what a command reads decides what it does, so the user who had to
+// allow the command is asked again.
 func (t *Process) Needs(call tools.Call) (*permission.Request, error) {
 	var a processArguments
 	if err := json.Unmarshal(call.Arguments, &a); err != nil || t.jobs.folder == nil || a.Action != "input" || a.Input == "" {

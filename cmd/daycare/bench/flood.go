@@ -16,10 +16,9 @@ import (
 	"daycare/engine/lazyregexp"
 )
 
-// A Flood is more than a daemon can do at once: many senders who do not wait for
-// answers. What it promises under a flood is that nothing accepted is lost or taken
-// twice, that who comes too early is told when to come again, and that its memory
-// stays bounded.
+// A Flood is more than a daemon can do at once: many senders who do not wait for answers. Under a flood it
+// promises that no accepted message is lost or accepted twice, that a sender that is too early learns when to try
+// again, and that memory stays bounded.
 type Flood struct {
 	Dir, Binary   string
 	Senders, Each int

@@ -26,8 +26,8 @@ type StartFlags struct {
 	Join   []string
 }
 
-// StartBackground runs `daycare start` as a process of its own session, so that
-// closing the terminal does not end it, and returns when its socket answers.
+// StartBackground runs `daycare start` as a process in its own session, so that closing the terminal does not end
+// it, and returns when its socket answers.
 func StartBackground(ctx context.Context, c *term.App, at workspace.Place, f StartFlags) error {
 	path := filepath.Join(at.Data, "logs", "daycare.log")
 	child, from, err := launch(at, f, path)

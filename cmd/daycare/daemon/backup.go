@@ -18,8 +18,8 @@ import (
 // backups copy the workspace of a daemon, or of nobody.
 type backups struct{ *Daemon }
 
-// Backup writes a backup of the workspace. Without the lock it takes it until the copy is
-// made, so that nobody starts meanwhile. Errors: disk.ErrLocked.
+// Backup writes a backup of the workspace. Without the lock it takes it until the copy is made, so that no daemon
+// starts before that. Errors: disk.ErrLocked.
 func (r backups) Backup(ctx context.Context, to io.Writer, secrets bool) error {
 	if r.lock == nil {
 		lock, _, err := disk.TryLock(r.at.Lock(),

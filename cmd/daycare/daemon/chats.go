@@ -64,8 +64,8 @@ func (c chats) Find(from message.Address) (string, bool) {
 	return c.r.index.Lookup(address.Of(from))
 }
 
-// Home is where the user is reached that answers for an agent: its own chat, that
-// of its nearest ancestor that has one, else that of the agent an owner wrote to last.
+// Home returns the chat of the user who answers for an agent: its own chat, the chat of its nearest ancestor that
+// has one, or else the chat of the agent that an owner wrote to last.
 func (c chats) Home(agent string) (message.Address, bool) {
 	meta, ok := c.r.family.Overseer(agent)
 	if !ok {

@@ -35,10 +35,9 @@ import (
 	"daycare/tools/skills"
 )
 
-// A Daemon is everything that is built for one workspace. With the lock it can run;
-// without, it only looks at the files. What it does is told by the types that embed it,
-// each with one purpose: factory, workbench, gate, budgets, authority, reloader, and
-// those that the API and the connectors are given.
+// A Daemon is everything that is built for one workspace. With the lock it can run; without, it only looks at the
+// files. The types that embed it show what it does, each with one purpose: factory, workbench, gate, budgets,
+// authority, reloader, and those that the API and the connectors get.
 type Daemon struct {
 	place
 	logging

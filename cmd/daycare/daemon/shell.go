@@ -82,8 +82,8 @@ func shellMode(c *config.Config) toolshell.Mode {
 	return toolshell.Sandbox
 }
 
-// CommandHomes is where the home folders of agents' commands are, of the .daycare directory
-// root: caches of compilers and the like, which may be removed at any time.
+// CommandHomes returns the folder with the home folders of agents' commands, for the .daycare directory root. They
+// contain caches, such as those of compilers, and can be removed at any time.
 func CommandHomes(root string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -80,8 +80,8 @@ func (m *Chain) strange(typed string) error {
 		strings.Join(ids, ", "))
 }
 
-// CheckChoice is an error for a choice that cannot be followed: a provider that
-// the settings do not have, or a model that nobody knows.
+// CheckChoice returns an error for an impossible choice: a provider that is not in the settings, or an unknown
+// model.
 func (m *Chain) CheckChoice(c record.Model) (config.Provider, error) {
 	p := m.First()
 	if c.ID != "" {

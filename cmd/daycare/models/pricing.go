@@ -34,9 +34,8 @@ func Catalogue(c *config.Config, models string) *catalogue.Catalogue {
 	return cat
 }
 
-// Check is an *catalogue.UnknownModel where a provider that only serves what its
-// vendor makes is to be asked for a model that nobody knows. Whoever runs a server
-// of their own, or asks a service that serves all kinds, may call models anything.
+// Check returns a *catalogue.UnknownModel if a provider that serves only its vendor's models is asked for an
+// unknown model. A user's own server, or a service that serves all kinds, may call models anything.
 func Check(known *catalogue.Catalogue, p config.Provider, model string) error {
 	if p.Type == "scripted" || p.BaseURL != "" || model == "" {
 		return nil

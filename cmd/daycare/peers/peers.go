@@ -73,9 +73,8 @@ type membership struct {
 	Servers []string `json:"servers"`
 }
 
-// Join makes this machine one of a cluster: that on the servers to, that of the settings, or the
-// one that the workspace joined before. nil: of none. It is called before the volume is used for
-// agents.
+// Join makes this machine part of a cluster: the one on the servers to, the one in the settings, or the one that
+// the workspace joined before. nil: of none. It is called before the volume is used for agents.
 func Join(ctx context.Context, p Place, c config.Cluster, to []string) (*Machines, error) {
 	if len(to) > 0 {
 		c.Servers = to

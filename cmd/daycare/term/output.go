@@ -53,8 +53,8 @@ func printJSON(w io.Writer, v any) error {
 	return printLine(w, b.Bytes())
 }
 
-// PrintLine writes a line of JSON as it is, but for characters that could steer a
-// terminal, which may be at the other end of a pipe: JSON can spell them.
+// PrintLine writes a line of JSON unchanged, except that it escapes characters that could control a terminal,
+// which may be at the other end of a pipe.
 func (s *Streams) PrintLine(line []byte) error { return printLine(s.Out, line) }
 
 func printLine(w io.Writer, line []byte) error {

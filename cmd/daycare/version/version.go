@@ -58,8 +58,8 @@ func setting(info, key string) string {
 	return ""
 }
 
-// String leaves the revision out where nobody knows it: Go records it only in a clone,
-// not in a worktree, an unpacked archive, or with -buildvcs=false.
+// String leaves out an unknown revision: Go records it only in a clone, not in a worktree, an unpacked archive, or
+// with -buildvcs=false.
 func (b build) String() string {
 	made := b.Go + ", " + b.OS + "/" + b.Arch
 	if b.Revision != "" {

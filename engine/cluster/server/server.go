@@ -32,8 +32,8 @@ type Access struct {
 	Cert, Key      string // PEM files
 }
 
-// Check returns what is missing for a server that can be reached from other machines: whoever
-// can write to the log of an agent is that agent.
+// Check returns what is missing for a server that other machines can reach: anyone who can write to the log of an
+// agent is that agent.
 func (o Options) Check() error {
 	for _, at := range []string{o.Listen, o.Peers.Listen} {
 		if at == "" {

@@ -10,9 +10,9 @@ import (
 	"daycare/engine/crash"
 )
 
-// FewDescriptors runs an operation while the process may open no file, then one at a time, then
-// two, until it reports no error, and fails the test where holds finds then that it was not done.
-// begin prepares the operation. It is for tests that do not run beside others.
+// FewDescriptors runs an operation while the process can open no file, then one, then two, until the operation
+// reports no error. It fails the test if holds then finds that the operation was not done. begin prepares the
+// operation. It is for tests that do not run beside others.
 func FewDescriptors(t *testing.T, begin func(t *testing.T) (op, holds func() error)) {
 	t.Helper()
 	// Without the garbage collector a file that is not closed where a step fails stays open, and is in the way.
