@@ -87,7 +87,8 @@ func TestImport(t *testing.T) {
 	ended := newcomer("0/3", child.Descriptor, "never read\n") // as the child, but it ended
 	ended.ID, ended.Descriptor.ID, ended.Ended = ids[5], ids[5], true
 	list, done = bring(first, rival, second, ended)
-	there, as := Arrival{Meta: first.Meta, Was: "0/", There: true, Kept: "the cluster already has it"}, Arrival{Meta: second.Meta, Was: "0/"}
+	there := Arrival{Meta: first.Meta, Was: "0/", There: true, Kept: "the cluster already has it"}
+	as := Arrival{Meta: second.Meta, Was: "0/"}
 	as.Handle = "1/"
 	last := Arrival{Meta: ended.Meta, Was: "0/3"}
 	last.Handle = "0/4"
