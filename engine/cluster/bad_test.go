@@ -26,9 +26,9 @@ func TestServersThatAreRefused(t *testing.T) {
 		replicas int
 		want     string
 	}{
-		"no JetStream":         {func(o *server.Options) { o.JetStream = false }, 1, "turn it on"},
-		"messages too small":   {func(o *server.Options) { o.MaxPayload = 64 << 10 }, 1, "write max_payload: 8MB"},
-		"too few for replicas": {func(*server.Options) {}, 3, "cluster.replicas wants several"},
+		"no JetStream":         {func(o *server.Options) { o.JetStream = false }, 1, "enable JetStream"},
+		"messages too small":   {func(o *server.Options) { o.MaxPayload = 64 << 10 }, 1, "set max_payload: 8MB"},
+		"too few for replicas": {func(*server.Options) {}, 3, "cluster.replicas requires several"},
 		"another user":         {func(o *server.Options) { o.Username, o.Password = "other", "secret" }, 1, "Authorization Violation"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -174,12 +174,12 @@ func TestImportOfWhatCannotBeRead(t *testing.T) {
 		load  Load
 		want  string
 	}{
-		"an agent":                     {nil, Load{Agents: []Newcomer{agent}, Arrived: func(Arrival) {}}, "bring agent 0/: torn"},
+		"an agent":                     {nil, Load{Agents: []Newcomer{agent}, Arrived: func(Arrival) {}}, "import agent 0/: torn"},
 		"a reference that is not JSON": {map[string]string{"files/" + file + ".json": "{"}, Load{}, "read attachment " + file},
 		"a name out of the folder":     {map[string]string{"files/" + file + ".json": `{"name":"../x"}`}, Load{}, `its name is "../x"`},
 		"a folder as a reference":      {map[string]string{"files/" + file + ".json/x": ""}, Load{}, "read attachment " + file},
 		"a folder as content": {map[string]string{"files/" + file + ".json": `{"name":"a"}`, "files/" + file + "__a/x": ""}, Load{},
-			"bring attachment " + file},
+			"import attachment " + file},
 	} {
 		_, err := Import(t.Context(), Config{Servers: []string{s.ClientURL()}, Root: workspaceWith(t, tt.files), Shared: sharedByTests,
 			Log: slog.New(slog.DiscardHandler)}, tt.load)
