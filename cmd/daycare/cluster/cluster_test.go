@@ -228,7 +228,7 @@ func TestBadImports(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Release()
-	for folder, want := range map[string]string{t.TempDir(): "has no agents", machine: "is a machine of a cluster",
+	for folder, want := range map[string]string{t.TempDir(): "has no agents", machine: "belongs to a cluster",
 		busy: "a daemon works in"} {
 		if code := w.Do("cluster", "import", "--join", w.s.ClientURL(), folder); code == 0 || !strings.Contains(w.Stderr.String(), want) {
 			t.Errorf("exit code %d, %q, want %q", code, w.Stderr.String(), want)

@@ -43,7 +43,7 @@ func checkCluster(d *doctor) error {
 	for _, e := range away {
 		d.report(finding.Info, "cluster-away", filepath.Join(d.at.Data, "away", e.Name()), 0,
 			"another machine took over this agent while this machine had something that was not in the cluster yet",
-			"Check whether it contains an edit of yours, then remove the folder.")
+			"Check whether it contains your edits, then remove the folder.")
 	}
 	d.reachServers(c.Servers)
 	if len(c.Servers) > 0 && d.held {
